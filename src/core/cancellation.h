@@ -5,7 +5,7 @@
  * that meet none do not pay for it.
  *
  * The points that remain are those of ibv_get_cq_event(3), ibv_get_async_event(3), mlx5dv_devx_get_event(3),
- * mlx5dv_devx_get_async_cmd_comp(3) and rdma_get_cm_event(3), which block in read(2) (the first perhaps of another descriptor, progress/stand_in.h), and those of rsockets, which block in poll(2): no lock is held there.
+ * mlx5dv_devx_get_async_cmd_comp(3) and rdma_get_cm_event(3), which block in read(2) (the first perhaps of another descriptor, progress/substitute_poller.h), and those of rsockets, which block in poll(2): no lock is held there.
  * Asynchronous cancellation (pthread_setcanceltype(3)) is as forbidden here as in nearly all other functions.
  */
 #ifndef SOFTHCA_CORE_CANCELLATION_H

@@ -9,7 +9,7 @@
  * `taken` takes. Owner: the driver object (channel, context) owns the queue; the raising object owns its
  * sources and must detach them with event_source_purge() before it goes.
  *
- * A thread may also wait for the next event in another way than by reading the descriptor (progress/stand_in.h): it awaits the
+ * A thread may also wait for the next event in another way than by reading the descriptor (progress/substitute_poller.h): it awaits the
  * queue, and sleeps on a descriptor of its own, event_queue_call, which is written to as well when an event is raised. What it
  * raises itself while it looks, it takes without any system call: it has the token in its hand.
  *
@@ -42,9 +42,9 @@ struct event_queue {
 	struct queue_lock lock;
 	struct event_source *first;
 	struct event_source **last;
-	uint32_t stale; /* purged events that a thread, having read the descriptor, is still on its way to */
-	bool awaited;   /* a thread sleeps on event_queue_call */
-	bool elsewhere; /* atomic; progress/stand_in.c */
+	uint32_t stale;          /* purged events that a thread, having read the descriptor, is still on its way to */
+	bool awaited;            /* a thread sleeps on event_queue_call */
+	bool taken_without_wait; /* atomic; progress/substitute_poller.c */
 	/*
 	 * Told of each event taken, under the lock: so once event_source_purge() returned, the owner has
 	 * counted all events of the source that the program has got. Set by the owner after init; may be

@@ -49,7 +49,7 @@ static struct filters *want_filters(struct hca *hca)
 	if (made) {
 		/* A grant that is being made, which may not have seen them. */
 		epoch_synchronize();
-		grants_end();
+		grants_revoke_and_drain();
 	}
 	return filters;
 }

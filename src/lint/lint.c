@@ -77,9 +77,9 @@ static void start(void)
 	/* A child reports its own warnings only. */
 	pthread_atfork(before_fork, NULL, lint_warn_reset);
 	atexit(summarise);
-	if (wanted & (misuse_bit(RULE_RECEIVE_READ_EARLY) | misuse_bit(RULE_WRITE_READ_EARLY)) && guard_start()) {
-		guard_write_was_read = lint_write_was_read;
-		guard_last_first = wanted & misuse_bit(RULE_WRITE_READ_EARLY);
+	if (wanted & (misuse_bit(RULE_RECEIVE_READ_EARLY) | misuse_bit(RULE_WRITE_READ_EARLY)) && page_guard_start()) {
+		page_guard_write_was_read = lint_write_was_read;
+		page_guard_last_first = wanted & misuse_bit(RULE_WRITE_READ_EARLY);
 	}
 	lint_wanted = wanted;
 	lint_hooks = &hooks;

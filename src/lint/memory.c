@@ -18,8 +18,8 @@ bool lint_memory_read(uint64_t address, void *out, size_t size)
 	struct iovec local = {out, size}, remote = {(void *)(uintptr_t)address, size};
 
 	/* It may be the buffer of a receive that is posted. */
-	if (guard_is_on())
-		guard_open_memory(address, size);
+	if (page_guard_is_on())
+		page_guard_open_memory(address, size);
 	/* Not by the library's function, which sanitizers take for an access. */
 	return syscall(SYS_process_vm_readv, getpid(), &local, 1UL, &remote, 1UL, 0UL) == (long)size;
 }

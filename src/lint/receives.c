@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Receives whose buffer is read before their completion is polled. The pages that lie in it as a whole are closed (observe/guard.h) from
+ * Receives whose buffer is read before their completion is polled. The pages that lie in it as a whole are closed (observe/page_guard.h) from
  * the posting to the poll; who reads them is noted there, and told of here by the next call.
  *
  * A page that two receives name at a time, or that two regions have, stays open: reading what one of them has brought is right.
@@ -48,7 +48,7 @@ static void look_for_others(struct user_mr *mr)
 			    first_page_of(mr) < end_page_of(other))
 				other->lint_shared = mr->lint_shared = true;
 	if (mr->lint_shared)
-		guard_open_memory((uintptr_t)mr->base.addr, mr->base.length);
+		page_guard_open_memory((uintptr_t)mr->base.addr, mr->base.length);
 }
 
 void lint_receive_region_registered(struct user_mr *mr)
@@ -62,7 +62,7 @@ void lint_receive_region_registered(struct user_mr *mr)
 void lint_receive_region_gone(struct user_mr *mr)
 {
 	if (mr->lint_receives)
-		guard_open_memory((uintptr_t)mr->base.addr, mr->base.length);
+		page_guard_open_memory((uintptr_t)mr->base.addr, mr->base.length);
 	free(mr->lint_receives);
 	mr->lint_receives = NULL;
 }
@@ -72,7 +72,7 @@ void lint_mr_changed(struct user_mr *mr)
 	queue_lock(&lint.lock);
 	/* Where it was is not known any more. */
 	if (mr->lint_receives)
-		guard_stop();
+		page_guard_stop();
 	free(mr->lint_receives);
 	mr->lint_receives = NULL;
 	mr->lint_shared = false;
@@ -127,9 +127,9 @@ static void watch(struct lint_receives *receives, uint32_t number, uint16_t coun
 		return;
 	start = (uintptr_t)mr->base.addr + (sge->addr - mr->start);
 	if (!count_pages(mr, buffer))
-		guard_open_memory(start, sge->length);
+		page_guard_open_memory(start, sge->length);
 	else
-		buffer->range = guard_close(start, sge->length, receives, number, counter);
+		buffer->range = page_guard_close(start, sge->length, receives, number, counter);
 	receive->buffers++;
 }
 
@@ -141,7 +141,7 @@ static void spoil(const struct ibv_sge *sge)
 	if (!mr)
 		return;
 	mr->lint_shared = true;
-	guard_open_memory((uintptr_t)mr->base.addr, mr->base.length);
+	page_guard_open_memory((uintptr_t)mr->base.addr, mr->base.length);
 }
 
 static void note(struct lint_receives *receives, uint32_t number, uint16_t counter, const struct ibv_recv_wr *wr)
@@ -189,7 +189,7 @@ static void forget(struct lint_receives *receives, uint32_t number, bool polled)
 	for (uint32_t i = 0; i < receive->buffers; i++) {
 		const struct lint_buffer *buffer = &receive->buffer[i];
 		struct user_mr *mr = lint_mr_find(buffer->lkey);
-		uint64_t read_at = buffer->range < 0 ? 0 : guard_open(buffer->range);
+		uint64_t read_at = buffer->range < 0 ? 0 : page_guard_open(buffer->range);
 
 		if (read_at && polled)
 			warn(receives, receive->wr_id, read_at);
@@ -201,9 +201,9 @@ static void forget(struct lint_receives *receives, uint32_t number, bool polled)
 
 void lint_reads_tell(void)
 {
-	struct guard_read read;
+	struct page_guard_read read;
 
-	while (__atomic_load_n(&guard_reads, __ATOMIC_ACQUIRE) && guard_take_read(&read)) {
+	while (__atomic_load_n(&page_guard_reads, __ATOMIC_ACQUIRE) && page_guard_take_read(&read)) {
 		struct lint_receives *receives = read.owner;
 
 		warn(receives, receives->entry[read.number].wr_id, read.address);
@@ -339,7 +339,7 @@ void lint_srq_destroyed(struct user_srq *srq)
 /* What it posts or polls by hand is not seen. */
 void lint_ring_given(void)
 {
-	guard_stop();
+	page_guard_stop();
 }
 
 /* ---- WRITEs ----------------------------------------------------------------------------------------------------- */

@@ -10,7 +10,7 @@
 #define SOFTHCA_LINT_STATE_H
 
 #include "core/lock.h"
-#include "observe/guard.h"
+#include "observe/page_guard.h"
 #include "explain/misuse.h"
 #include "verbs/object/lint.h"
 
@@ -170,7 +170,7 @@ void lint_receives_end(struct lint_qp *state);
 /** @mr is registered, or about to go. The lock is held. */
 void lint_receive_region_registered(struct user_mr *mr);
 void lint_receive_region_gone(struct user_mr *mr);
-/** guard_write_was_read. */
+/** page_guard_write_was_read. */
 void lint_write_was_read(struct hca *hca, uint32_t qp_num, uint64_t address, uint64_t start, uint64_t length);
 
 /**

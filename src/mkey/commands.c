@@ -110,7 +110,7 @@ int hca_mr_reregister(struct mkey *key, int flags, struct hca_pd *pd, const stru
 	/* The program may unmap the old memory as soon as this returns. */
 	epoch_synchronize();
 	if (unlikely(__atomic_load_n(&key->granted, __ATOMIC_RELAXED)))
-		grants_end();
+		grants_revoke_and_drain();
 	return 0;
 }
 

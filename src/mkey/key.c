@@ -12,7 +12,7 @@
 #include "core/epoch.h"
 #include "hca/hca.h"
 #include "hca/grants.h"
-#include "observe/guard.h"
+#include "observe/page_guard.h"
 #include "observe/key_observer.h"
 #include "mkey/window.h"
 
@@ -68,7 +68,7 @@ static void mapping_copy(struct mapping *to, const struct mapping *from)
 static void mapping_summarize(struct mapping *map)
 {
 	/* Whoever guards pages is to hear of each access. */
-	bool plain = map->kind == KEY_MEMORY && !map->free && map->qpn == KEY_QPN_ANY && !guard_is_on();
+	bool plain = map->kind == KEY_MEMORY && !map->free && map->qpn == KEY_QPN_ANY && !page_guard_is_on();
 
 	map->plain_rights = plain ? map->rights : 0;
 }
@@ -123,7 +123,7 @@ void mkey_delete(struct mkey *key)
 	id_table_unpublish(&key->hca->keys, key->index);
 	epoch_synchronize();
 	if (unlikely(__atomic_load_n(&key->granted, __ATOMIC_RELAXED)))
-		grants_end();
+		grants_revoke_and_drain();
 	epoch_enter();
 	window_count(key->hca, key->mapping, -1);
 	epoch_leave();

@@ -7,7 +7,7 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-#include "observe/guard.h"
+#include "observe/page_guard.h"
 
 #ifndef MADV_POPULATE_READ
 #define MADV_POPULATE_READ 22
@@ -40,8 +40,8 @@ int pages_present(const void *address, uint64_t length, bool write)
 	if (__builtin_add_overflow((uintptr_t)address, length - 1, &end))
 		return -EFAULT;
 	end = (end | (page - 1)) + 1;
-	if (guard_is_on())
-		guard_device_access(address, length, false);
+	if (page_guard_is_on())
+		page_guard_device_access(address, length, false);
 	if (!madvise((void *)first, end - first, write ? MADV_POPULATE_WRITE : MADV_POPULATE_READ))
 		return 0;
 	if (errno == EINVAL || errno == ENOSYS || errno == EPERM) {

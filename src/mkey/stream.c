@@ -75,13 +75,13 @@ static int fill_part(struct stream *stream, uint32_t key, uint64_t address, uint
 	return error;
 }
 
-/* Memory of the part behind the last one, of @number, if that would be plain without guards (observe/guard.h), and nothing is to be done there. */
+/* Memory of the part behind the last one, of @number, if that would be plain without guards (observe/page_guard.h), and nothing is to be done there. */
 static uint8_t *guarded_memory(const struct stream *stream, uint32_t number)
 {
 	const struct mkey *key = mkey_find(stream->access->hca, number);
 	const struct mapping *map = key ? mkey_mapping(key) : NULL;
 	/* Where stream_copy() is to ask who may read. */
-	bool is_write = guard_last_first && stream->rights == RIGHT_REMOTE_WRITE;
+	bool is_write = page_guard_last_first && stream->rights == RIGHT_REMOTE_WRITE;
 
 	return map && map->kind == KEY_MEMORY && map->qpn == KEY_QPN_ANY && !is_write
 		       ? stream->part[stream->count].address
@@ -103,7 +103,7 @@ int stream_add_other(struct stream *stream, uint32_t key, uint64_t address, uint
 	error = fill_part(stream, key, address, length, why);
 	if (error)
 		return error;
-	memory = guard_is_on() ? guarded_memory(stream, key) : NULL;
+	memory = page_guard_is_on() ? guarded_memory(stream, key) : NULL;
 	part->length = length;
 	stream->whole = stream->count ? NULL : memory;
 	stream->length += length;
@@ -516,7 +516,7 @@ static uint8_t *unused_memory(const struct stream *stream, uint64_t length)
 
 /*
  * The end of a WRITE, of which the last bytes come first and the rest later, as no adapter has promised otherwise: see
- * observe/guard.h. Returns false if @sink is something else, or @source not at hand.
+ * observe/page_guard.h. Returns false if @sink is something else, or @source not at hand.
  */
 static bool copied_last_first(struct stream *sink, struct stream *source, uint64_t length)
 {
@@ -526,9 +526,9 @@ static bool copied_last_first(struct stream *sink, struct stream *source, uint64
 	if (sink->rights != RIGHT_REMOTE_WRITE || sink->access->more || length <= tail || !to || !from)
 		return false;
 	store_tail(to + rest, from + rest, tail);
-	read_at = guard_wait((uintptr_t)to, rest);
+	read_at = page_guard_wait((uintptr_t)to, rest);
 	if (read_at)
-		guard_write_was_read(sink->access->hca, sink->access->qpn, read_at, (uintptr_t)to, rest);
+		page_guard_write_was_read(sink->access->hca, sink->access->qpn, read_at, (uintptr_t)to, rest);
 	copy_bytes(to, from, rest);
 	sink->current = source->current = 1;
 	return true;
@@ -537,7 +537,7 @@ static bool copied_last_first(struct stream *sink, struct stream *source, uint64
 void stream_copy_parts(struct stream *sink, struct stream *source, uint64_t length)
 {
 	source->whole = sink->whole = NULL;
-	if (unlikely(guard_last_first) && copied_last_first(sink, source, length))
+	if (unlikely(page_guard_last_first) && copied_last_first(sink, source, length))
 		return;
 	copy_pieces(sink, source, length);
 }

@@ -13,7 +13,7 @@
 
 #include "mkey/stage.h"
 #include "core/compiler.h"
-#include "observe/guard.h"
+#include "observe/page_guard.h"
 #include "mkey/copy.h"
 #include "mkey/walk.h"
 

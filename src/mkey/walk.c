@@ -7,7 +7,7 @@
 #include "mkey/ended.h"
 #include "mkey/stage.h"
 #include "hca/hca.h"
-#include "observe/guard.h"
+#include "observe/page_guard.h"
 #include "mkey/pages.h"
 
 #define READING (RIGHT_LOCAL_READ | RIGHT_REMOTE_READ | RIGHT_ATOMIC)
@@ -69,7 +69,7 @@ static int key_resolve(const struct walk_access *access, uint8_t rights, uint32_
 static RARE void guard_piece(const struct piece *piece, uint8_t rights)
 {
 	if (piece->address)
-		guard_device_access(piece->address, piece->length, rights & RIGHT_LOCAL_WRITE);
+		page_guard_device_access(piece->address, piece->length, rights & RIGHT_LOCAL_WRITE);
 }
 
 /* Memory of a range that is already known to lie inside a direct mapping. */
@@ -79,7 +79,7 @@ static int direct_piece(const struct mapping *map, uint8_t rights, uint64_t addr
 	*piece = (struct piece){.length = length};
 	if (map->kind != KEY_NULL)
 		piece->address = mapping_memory(map, address);
-	if (guard_is_on())
+	if (page_guard_is_on())
 		guard_piece(piece, rights);
 	if ((map->kind == KEY_ON_DEMAND || map->kind == KEY_IMPLICIT) &&
 	    pages_present(piece->address, length, rights & WRITING) != 0)

@@ -31,7 +31,7 @@ static size_t head_bytes(void)
 	return (bytes + PAGE - 1) / PAGE * PAGE;
 }
 
-static void write_head(const struct counter_file *file)
+static void counter_file_write_head(const struct counter_file *file)
 {
 	struct counter_file_head *head = (struct counter_file_head *)file->memory;
 
@@ -52,7 +52,7 @@ static void write_head(const struct counter_file *file)
  * anything to write in it (memfd_create(2), File sealing). Where the kernel has no such seal, or the sandbox no fcntl(2), it is
  * as it was: only a user's own processes can open the file.
  */
-static void seal(int fd)
+static void counter_file_seal(int fd)
 {
 	const int size = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
 
@@ -62,7 +62,7 @@ static void seal(int fd)
 }
 
 /* Maps a new file, at @file->memory if there is something already. False: nothing has changed. */
-static bool map_file(struct counter_file *file)
+static bool counter_file_map(struct counter_file *file)
 {
 	WITHOUT_SIZE_SIGNAL;
 	int fd = descriptor_keep(memfd_create(COUNTER_FILE_NAME, MFD_CLOEXEC | MFD_ALLOW_SEALING)),
@@ -76,10 +76,10 @@ static bool map_file(struct counter_file *file)
 	memory = mmap(file->memory, file->bytes, PROT_READ | PROT_WRITE, MAP_SHARED | fixed, fd, 0);
 	if (memory == MAP_FAILED)
 		goto fail;
-	seal(fd);
+	counter_file_seal(fd);
 	file->memory = memory;
 	file->fd = fd;
-	write_head(file);
+	counter_file_write_head(file);
 	return true;
 fail:
 	descriptor_close(fd);
@@ -95,7 +95,7 @@ struct counter_file *counter_file_make(size_t devices)
 	file->devices = devices;
 	file->row_bytes = (devices * COUNTER_COUNT * sizeof(uint64_t) + LINE - 1) / LINE * LINE;
 	file->bytes = head_bytes() + COUNTER_FILE_ROWS * file->row_bytes;
-	if (map_file(file))
+	if (counter_file_map(file))
 		return file;
 	free(file);
 	return NULL;
@@ -124,6 +124,6 @@ void counter_file_after_fork(struct counter_file *file)
 	descriptor_close(file->fd);
 	file->fd = -1;
 	/* Without a file the child counts for itself; where there is not even memory, it goes on in the parent's. */
-	if (!map_file(file))
+	if (!counter_file_map(file))
 		mmap(file->memory, file->bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
 }

@@ -22,7 +22,7 @@ struct visit {
 };
 
 /* Tells of a file in the directory of the device. */
-static void tell(const struct visit *visit, const char *name, const char *text)
+static void visit_file(const struct visit *visit, const char *name, const char *text)
 {
 	char path[256];
 
@@ -101,7 +101,7 @@ void sysfs_pci_address(size_t index, char address[SYSFS_PCI_BYTES])
 
 #define COUNTER_NONE COUNTER_COUNT
 
-static uint64_t count(const struct sysfs_device *device, unsigned int counter)
+static uint64_t sysfs_counter(const struct sysfs_device *device, unsigned int counter)
 {
 	return device->counter && counter != COUNTER_NONE ? device->counter(device->argument, counter) : 0;
 }
@@ -111,22 +111,22 @@ static void visit_table(const struct visit *visit)
 	const struct sysfs_device *device = visit->device;
 	char text[SYSFS_TEXT_BYTES];
 
-#define SYSFS_TEXT(path, contents) tell(visit, path, contents);
+#define SYSFS_TEXT(path, contents) visit_file(visit, path, contents);
 #define SYSFS_PCI(path, contents)                                                                                      \
 	if (device->pci)                                                                                               \
-		tell(visit, "device/" path, contents);
+		visit_file(visit, "device/" path, contents);
 #define SYSFS_MADE_PCI(path, function)                                                                                 \
 	if (device->pci) {                                                                                             \
 		function(device, text, sizeof(text));                                                                  \
-		tell(visit, "device/" path, text);                                                                     \
+		visit_file(visit, "device/" path, text);                                                               \
 	}
 #define SYSFS_MADE(path, function)                                                                                     \
 	function(device, text, sizeof(text));                                                                          \
-	tell(visit, path, text);
+	visit_file(visit, path, text);
 #define SYSFS_COUNTER(path, unit, FIRST, SECOND)                                                                       \
 	snprintf(text, sizeof(text), "%" PRIu64,                                                                       \
-		 (count(device, COUNTER_##FIRST) + count(device, COUNTER_##SECOND)) / (unit));                         \
-	tell(visit, path, text);
+		 (sysfs_counter(device, COUNTER_##FIRST) + sysfs_counter(device, COUNTER_##SECOND)) / (unit));         \
+	visit_file(visit, path, text);
 #include "observe/sysfs.def"
 }
 
@@ -140,13 +140,13 @@ static void visit_gid(const struct visit *visit, size_t index)
 
 	snprintf(path, sizeof(path), PORT "/gids/%zu", index);
 	put_groups(text, sizeof(text), entry ? &entry->gid : &none, sizeof(none) / 2);
-	tell(visit, path, text);
+	visit_file(visit, path, text);
 	if (!entry)
 		return;
 	snprintf(path, sizeof(path), PORT "/gid_attrs/types/%zu", index);
-	tell(visit, path, entry->type == IBV_GID_TYPE_ROCE_V2 ? "RoCE v2" : "IB/RoCE v1");
+	visit_file(visit, path, entry->type == IBV_GID_TYPE_ROCE_V2 ? "RoCE v2" : "IB/RoCE v1");
 	snprintf(path, sizeof(path), PORT "/gid_attrs/ndevs/%zu", index);
-	tell(visit, path, entry->netdev);
+	visit_file(visit, path, entry->netdev);
 }
 
 /* What libibverbs looks for: the ABI of uverbs, and which device is behind a node (drivers/infiniband/core/uverbs_main.c). */
@@ -181,7 +181,7 @@ struct search {
 	bool found;
 };
 
-static void compare(void *argument, const char *path, const char *text)
+static void search_compare(void *argument, const char *path, const char *text)
 {
 	struct search *search = argument;
 
@@ -195,6 +195,6 @@ int sysfs_read(const struct sysfs_device *device, const char *path, char text[SY
 {
 	struct search search = {.path = path, .text = text};
 
-	sysfs_each(device, compare, &search);
+	sysfs_each(device, search_compare, &search);
 	return search.found ? 0 : -ENOENT;
 }

@@ -73,7 +73,7 @@ static struct timeline_chunk *chunk_at(uint64_t number)
 	return (struct timeline_chunk *)&file.records[number % file.chunks * TIMELINE_CHUNK_RECORDS];
 }
 
-static void let_go(struct epoch_slot *slot)
+static void chunk_release(struct epoch_slot *slot)
 {
 	struct timeline_record *end = slot->timeline_end;
 
@@ -84,11 +84,11 @@ static void let_go(struct epoch_slot *slot)
 }
 
 /* The next chunk in turn becomes that of @slot; false: others have them all. */
-static bool take_chunk(struct epoch_slot *slot)
+static bool chunk_take(struct epoch_slot *slot)
 {
 	struct timeline_head *head = file.head;
 
-	let_go(slot);
+	chunk_release(slot);
 	for (uint32_t tries = 0; head && tries < file.chunks; tries++) {
 		uint64_t turn = __atomic_fetch_add(&head->taken, 1, __ATOMIC_RELAXED);
 		struct timeline_chunk *chunk = chunk_at(turn);
@@ -108,12 +108,12 @@ static bool take_chunk(struct epoch_slot *slot)
 	return false;
 }
 
-static uint64_t monotonic_ns(void)
+static uint64_t timeline_monotonic_ns(void)
 {
 	return clock_ns(CLOCK_MONOTONIC);
 }
 
-static uint64_t realtime_ns(void)
+static uint64_t timeline_realtime_ns(void)
 {
 	return clock_ns(CLOCK_REALTIME);
 }
@@ -139,7 +139,7 @@ SPECIALISED void read_together(uint64_t (*clock)(void), uint64_t (*other)(void),
 
 static void read_clocks(uint64_t *ticks, uint64_t *ns)
 {
-	read_together(timeline_now, monotonic_ns, ticks, ns);
+	read_together(timeline_now, timeline_monotonic_ns, ticks, ns);
 }
 
 static void put_clock(struct epoch_slot *slot)
@@ -157,7 +157,7 @@ void timeline_put_slowly(uint64_t time, uint32_t what, uint32_t number, uint32_t
 	struct epoch_slot *slot = epoch_this_thread ? epoch_this_thread : epoch_attach();
 
 	/* A record of the clock and one behind it. */
-	if (slot->timeline_end - slot->timeline_next < 2 && !take_chunk(slot)) {
+	if (slot->timeline_end - slot->timeline_next < 2 && !chunk_take(slot)) {
 		if (file.head)
 			__atomic_fetch_add(&file.head->dropped, 1, __ATOMIC_RELAXED);
 		return;
@@ -187,7 +187,7 @@ void timeline_put_qp(uint32_t *row, const struct timeline_qp *qp)
 
 /* ---- the file --------------------------------------------------------------------------------------------------- */
 
-static void read_line(const char *path, char *out, size_t size)
+static void timeline_read_line(const char *path, char *out, size_t size)
 {
 	int fd = open(path, O_RDONLY | O_CLOEXEC);
 	ssize_t length = fd < 0 ? 0 : read(fd, out, size - 1);
@@ -202,7 +202,7 @@ static void fill_head(struct timeline_head *head)
 {
 	uint64_t monotonic = 0;
 
-	read_together(monotonic_ns, realtime_ns, &monotonic, &head->started);
+	read_together(timeline_monotonic_ns, timeline_realtime_ns, &monotonic, &head->started);
 	head->version = TIMELINE_VERSION;
 	head->clock = timeline_ticks ? TIMELINE_CLOCK_TICKS : TIMELINE_CLOCK_NS;
 	head->chunks = file.chunks;
@@ -211,14 +211,14 @@ static void fill_head(struct timeline_head *head)
 	head->realtime_offset = (int64_t)(head->started - monotonic);
 	gethostname(head->host, sizeof(head->host) - 1);
 	snprintf(head->program, sizeof(head->program), "%s", program_invocation_short_name);
-	read_line("/proc/sys/kernel/random/boot_id", head->boot, sizeof(head->boot));
+	timeline_read_line("/proc/sys/kernel/random/boot_id", head->boot, sizeof(head->boot));
 	/* Last: without it this is no such file. */
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
 	memcpy(head->magic, TIMELINE_MAGIC, sizeof(head->magic));
 }
 
 /* Never one that is there: it may be of a process of another container with the same number. */
-static int create(char *path, size_t size)
+static int timeline_create_file(char *path, size_t size)
 {
 	int fd = -1;
 
@@ -235,7 +235,7 @@ static int create(char *path, size_t size)
 }
 
 /* Makes the file and maps it. Returns 0 or a negative errno value. */
-static int make_file(void)
+static int timeline_make_file(void)
 {
 	uint64_t ticks = 0, ns = 0;
 	WITHOUT_SIZE_SIGNAL;
@@ -247,7 +247,7 @@ static int make_file(void)
 	file.bytes = TIMELINE_HEAD_BYTES + table +
 		     (size_t)file.chunks * TIMELINE_CHUNK_RECORDS * sizeof(struct timeline_record);
 	read_clocks(&ticks, &ns);
-	fd = create(path, sizeof(path));
+	fd = timeline_create_file(path, sizeof(path));
 	if (fd < 0)
 		return -errno;
 	/* All of it now: a disk that is full would be a SIGBUS later. */
@@ -285,7 +285,7 @@ static bool replace_file(int signal, const siginfo_t *info, const void *context)
 }
 
 /* What programs do to their directory later does not matter. */
-static int set_path(const char *name)
+static int timeline_set_path(const char *name)
 {
 	char directory[sizeof(file.path)] = "";
 
@@ -306,9 +306,9 @@ int timeline_open(const struct settings *settings, char *error, size_t size)
 		return 0;
 	timeline_ticks = ticks_are_steady();
 	file.chunks = records / TIMELINE_CHUNK_RECORDS;
-	result = set_path(settings->timeline);
+	result = timeline_set_path(settings->timeline);
 	if (!result)
-		result = make_file();
+		result = timeline_make_file();
 	if (result)
 		snprintf(error, size, "SOFTHCA_TIMELINE=%s: %s", settings->timeline, strerror(-result));
 	else
@@ -326,5 +326,5 @@ void timeline_after_fork(void)
 	munmap(file.head, file.bytes);
 	file.head = NULL;
 	/* Without one, nothing of the child is recorded. */
-	make_file();
+	timeline_make_file();
 }

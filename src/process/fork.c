@@ -15,7 +15,7 @@
 #include "progress/progress.h"
 #include "progress/watch.h"
 #include "observe/counters.h"
-#include "observe/guard.h"
+#include "observe/page_guard.h"
 #include "observe/timeline.h"
 #include "draw/book.h"
 #include "filter/filter.h"
@@ -103,7 +103,7 @@ static void sink_after_fork(bool child)
 		explain_sink_after_fork(the_registry.sink, child);
 }
 
-static void before_fork(void)
+static void device_before_fork(void)
 {
 #define LOCK_OF_PART(part, file, name, covers) part##_before_fork();
 #define LOCK_OF_OBJECTS(LEVEL, file, name, covers) queue_locks_before_fork(LOCK_LEVEL_##LEVEL);
@@ -113,7 +113,7 @@ static void before_fork(void)
 #include "core/locks.def"
 }
 
-static void release(bool child)
+static void device_locks_release(bool child)
 {
 #define LOCK_OF_DEVICE(member, file, name, covers)                                                                     \
 	FOR_EACH_DEVICE(hca)                                                                                           \
@@ -123,19 +123,19 @@ static void release(bool child)
 #include "core/locks.def"
 }
 
-static void after_fork_in_parent(void)
+static void device_after_fork_in_parent(void)
 {
-	release(false);
+	device_locks_release(false);
 }
 
 /* What belonged to threads, links and timers that the child does not have. */
-static void after_fork_in_child(void)
+static void device_after_fork_in_child(void)
 {
 	/* First: until then what is counted here is the parent's. */
 	counters_after_fork();
 	epoch_after_fork();
 	timeline_after_fork();
-	release(true);
+	device_locks_release(true);
 	event_queues_after_fork();
 	manager_forget();
 	FOR_EACH_DEVICE(hca)
@@ -148,14 +148,14 @@ static void after_fork_in_child(void)
 	qps_after_fork();
 }
 
-static void handle(void)
+static void fork_handlers_register(void)
 {
-	pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
+	pthread_atfork(device_before_fork, device_after_fork_in_parent, device_after_fork_in_child);
 }
 
 void fork_handle(void)
 {
 	static pthread_once_t once = PTHREAD_ONCE_INIT;
 
-	pthread_once(&once, handle);
+	pthread_once(&once, fork_handlers_register);
 }

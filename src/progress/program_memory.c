@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 /* What is left of a copy that the kernel did in part, up to a page that is not there. */
-static int result(ssize_t done, size_t size)
+static int copy_result(ssize_t done, size_t size)
 {
 	if (done == (ssize_t)size)
 		return 0;
@@ -18,7 +18,7 @@ static int result(ssize_t done, size_t size)
 int program_read(void *to, const void *from, size_t size)
 {
 	struct iovec here = {to, size}, there = {(void *)from, size};
-	int error = result(process_vm_readv(getpid(), &here, 1, &there, 1, 0), size);
+	int error = copy_result(process_vm_readv(getpid(), &here, 1, &there, 1, 0), size);
 
 	if (error == -ENOSYS)
 		memcpy(to, from, size);
@@ -30,7 +30,7 @@ size_t program_read_each(const struct iovec *to, const struct iovec *from, size_
 	ssize_t done = process_vm_readv(getpid(), to, count, from, count, 0);
 	size_t pieces = 0;
 
-	if (done < 0 && result(done, 0) == -ENOSYS) {
+	if (done < 0 && copy_result(done, 0) == -ENOSYS) {
 		for (size_t i = 0; i < count; i++)
 			memcpy(to[i].iov_base, from[i].iov_base, from[i].iov_len);
 		return count;
@@ -43,7 +43,7 @@ size_t program_read_each(const struct iovec *to, const struct iovec *from, size_
 int program_write(void *to, const void *from, size_t size)
 {
 	struct iovec here = {(void *)from, size}, there = {to, size};
-	int error = result(process_vm_writev(getpid(), &here, 1, &there, 1, 0), size);
+	int error = copy_result(process_vm_writev(getpid(), &here, 1, &there, 1, 0), size);
 
 	if (error == -ENOSYS)
 		memcpy(to, from, size);

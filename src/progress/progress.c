@@ -20,9 +20,9 @@
 #include "core/tunables.h"
 #include "hca/hca.h"
 #include "observe/counters.h"
-#include "progress/outlook.h"
+#include "progress/poll_activity.h"
 #include "progress/progress_parts.h"
-#include "progress/stand_in.h"
+#include "progress/substitute_poller.h"
 
 #define FOR_EVER UINT64_MAX
 
@@ -36,12 +36,12 @@ static struct {
 	uint32_t removals; /* of watched descriptors: what was ready before may be gone */
 	pthread_t thread;
 	bool started;
-	bool no_pwait2;      /* the thread's: the kernel refuses epoll_pwait2(2) */
-	int epoll;           /* of what the thread sleeps on, `arrivals` among it */
-	int arrivals;        /* epoll as well: a thread that stands in sleeps on it */
-	uint32_t drained;    /* atomic; descriptors in it that are drained */
-	bool minds_arrivals; /* the thread's: it sleeps on them at the moment */
-	int wake;            /* eventfd */
+	bool no_pwait2;          /* the thread's: the kernel refuses epoll_pwait2(2) */
+	int epoll;               /* of what the thread sleeps on, `arrivals` among it */
+	int arrivals;            /* epoll as well: a thread that stands in sleeps on it */
+	uint32_t drained;        /* atomic; descriptors in it that are drained */
+	bool sleeps_on_arrivals; /* the thread's: it sleeps on them at the moment */
+	int wake;                /* eventfd */
 	uint32_t generation;
 	uint64_t sleeps_until; /* atomic; CLOCK_MONOTONIC; 0: the thread is awake */
 	uint32_t polling;      /* atomic; 1: a thread is in progress_poll_all() */
@@ -239,12 +239,12 @@ bool progress_look(void)
 	return all;
 }
 
-void progress_settle(void)
+void progress_wait_for_poll(void)
 {
 	WITHOUT_CANCELLATION;
-	const struct timespec nap = {.tv_nsec = TUNABLE_POLL_SETTLE_NAP_NS};
+	const struct timespec nap = {.tv_nsec = TUNABLE_POLL_WAIT_NAP_NS};
 
-	for (uint64_t i = 0; i < TUNABLE_POLL_SETTLE_NS / TUNABLE_POLL_SETTLE_NAP_NS; i++) {
+	for (uint64_t i = 0; i < TUNABLE_POLL_WAIT_NS / TUNABLE_POLL_WAIT_NAP_NS; i++) {
 		if (progress_begin_polling()) {
 			progress_end_polling();
 			return;
@@ -299,7 +299,7 @@ static uint32_t works_of_program(void)
 	return sum;
 }
 
-static struct program_calls calls_now(void)
+static struct program_calls program_calls_now(void)
 {
 	return (struct program_calls){
 		.polls = __atomic_load_n(&progress.polls, __ATOMIC_RELAXED),
@@ -310,14 +310,14 @@ static struct program_calls calls_now(void)
 }
 
 /* A program that looks at its memory, and polls now and then, does not attend to what arrives. */
-static void tell_attention(struct outlook *outlook)
+static void report_attention(struct poll_activity *activity)
 {
-	if (outlook->attends == outlook->attention_told)
+	if (activity->attends == activity->attention_reported)
 		return;
-	outlook->attention_told = outlook->attends;
+	activity->attention_reported = activity->attends;
 	for (struct poller *poller = first_poller(); poller; poller = poller->next)
 		if (poller->attend)
-			poller->attend(poller, outlook->attends);
+			poller->attend(poller, activity->attends);
 }
 
 /* Tells those that want to know at once. */
@@ -334,7 +334,7 @@ static void disarm_repeatedly(void)
  * A thread of the program is in the middle of a poll, which this thread has perhaps interrupted: where they share a processor,
  * to look again at once, as what is ready is still ready, would keep it from going on.
  */
-static void let_program_poll(void)
+static void let_program_finish_poll(void)
 {
 	const struct timespec time = {.tv_nsec = TUNABLE_POLL_LOOK_NS / 2};
 
@@ -351,58 +351,58 @@ static bool arm_and_poll(void)
 }
 
 /* From now on the thread sleeps on what arrives, too, or not. */
-static void mind_arrivals(bool minds)
+static void set_sleeps_on_arrivals(bool minds)
 {
 	struct epoll_event event = {.events = minds ? EPOLLIN : 0, .data.ptr = &arrivals};
 
-	if (progress.minds_arrivals == minds)
+	if (progress.sleeps_on_arrivals == minds)
 		return;
-	progress.minds_arrivals = minds;
+	progress.sleeps_on_arrivals = minds;
 	epoll_ctl(progress.epoll, EPOLL_CTL_MOD, progress.arrivals, &event);
 }
 
 /* What wakes the thread now is no arrival, but perhaps work that no descriptor tells of. */
-static uint64_t stand_aside(const struct outlook *outlook, bool woken)
+static uint64_t leave_to_substitute(const struct poll_activity *activity, bool woken)
 {
 	if (woken && progress_begin_polling()) {
 		progress_poll_all();
 		progress_end_polling();
 	}
-	mind_arrivals(false);
-	return outlook_aside_until(outlook);
+	set_sleeps_on_arrivals(false);
+	return poll_activity_substitute_until(activity);
 }
 
 /* Returns when the thread is to look again. */
-static uint64_t look_after_arrivals(struct outlook *outlook, enum woken woken)
+static uint64_t handle_arrivals(struct poll_activity *activity, enum woken woken)
 {
-	const struct program_calls calls = calls_now();
-	bool some = calls.polls != outlook->calls.polls;
+	const struct program_calls calls = program_calls_now();
+	bool some = calls.polls != activity->calls.polls;
 	bool all, polls;
 
 	__atomic_store_n(&progress.looks, 1, __ATOMIC_SEQ_CST);
-	polls = outlook_polls(outlook, &calls);
-	tell_attention(outlook);
-	if (outlook_stands_aside(outlook, stand_in_state(), woken == WOKEN_BY_ARRIVAL) && !polls)
-		return stand_aside(outlook, woken == WOKEN);
-	mind_arrivals(true);
+	polls = poll_activity_program_polls(activity, &calls);
+	report_attention(activity);
+	if (poll_activity_has_substitute(activity, substitute_state(), woken == WOKEN_BY_ARRIVAL) && !polls)
+		return leave_to_substitute(activity, woken == WOKEN);
+	set_sleeps_on_arrivals(true);
 	if (polls) {
 		disarm_repeatedly();
-		outlook->found_polling += woken != NOT_WOKEN;
-		if (outlook->found_polling >= TUNABLE_POLL_FOUND)
+		activity->found_polling += woken != NOT_WOKEN;
+		if (activity->found_polling >= TUNABLE_POLL_FOUND)
 			__atomic_store_n(&progress.disarm, 1, __ATOMIC_RELAXED);
 		/* The sender that woke it may have waited in vain for the program. */
 		if (woken && progress_begin_polling()) {
 			progress_poll_all();
 			progress_end_polling();
 		} else if (woken) {
-			let_program_poll();
+			let_program_finish_poll();
 		}
-		return clock_now_ns() + outlook_interval(outlook);
+		return clock_now_ns() + poll_activity_interval(activity);
 	}
-	outlook->found_polling = 0;
+	activity->found_polling = 0;
 	__atomic_store_n(&progress.disarm, 0, __ATOMIC_RELAXED);
 	if (!progress_begin_polling()) {
-		let_program_poll();
+		let_program_finish_poll();
 		return clock_now_ns() + TUNABLE_POLL_LOOK_NS;
 	}
 	all = arm_and_poll();
@@ -533,7 +533,7 @@ static bool has_descriptors(void)
  * Nothing wakes a thread that sleeps on descriptors which another thread has closed. So it looks now and then whether they are
  * still there.
  */
-static int wait_until(uint64_t until_ns, struct epoll_event *events)
+static int wait_for_descriptors(uint64_t until_ns, struct epoll_event *events)
 {
 	uint64_t look_ns;
 	int count;
@@ -546,7 +546,7 @@ static int wait_until(uint64_t until_ns, struct epoll_event *events)
 }
 
 /* Sleeps for a moment, whatever arrives. */
-static enum woken nap(void)
+static enum woken nap_without_descriptors(void)
 {
 	const struct timespec time = {.tv_nsec = TUNABLE_DESCRIPTOR_NAP_NS};
 
@@ -565,8 +565,8 @@ static enum woken wait_for_events(uint64_t until_ns)
 	int count;
 
 	if (!has_descriptors())
-		return nap();
-	count = wait_until(until_ns, events);
+		return nap_without_descriptors();
+	count = wait_for_descriptors(until_ns, events);
 	woken = count > 0 ? WOKEN : NOT_WOKEN;
 
 	__atomic_store_n(&progress.sleeps_until, 0, __ATOMIC_SEQ_CST);
@@ -588,7 +588,7 @@ static enum woken wait_for_events(uint64_t until_ns)
 
 static void *device_thread(void *argument)
 {
-	struct outlook outlook = {0};
+	struct poll_activity activity = {0};
 	enum woken woken = NOT_WOKEN;
 
 	(void)argument;
@@ -598,7 +598,7 @@ static void *device_thread(void *argument)
 		uint64_t until, next;
 
 		__atomic_store_n(&progress.sleeps_until, 0, __ATOMIC_SEQ_CST);
-		until = first_poller() ? look_after_arrivals(&outlook, woken) : FOR_EVER;
+		until = first_poller() ? handle_arrivals(&activity, woken) : FOR_EVER;
 		/* A timer that is armed after this was read wakes the thread, which would else sleep over it. */
 		__atomic_store_n(&progress.sleeps_until, until, __ATOMIC_SEQ_CST);
 		next = fire_timers();
@@ -611,7 +611,7 @@ static void *device_thread(void *argument)
 }
 
 /* The thread must not take the program's signals. The lock is held. */
-static int start_thread(void)
+static int device_thread_start(void)
 {
 	pthread_attr_t attr;
 	sigset_t all, before;
@@ -649,7 +649,7 @@ static int open_descriptors(void)
 	progress.epoll = descriptor_keep(epoll_create1(EPOLL_CLOEXEC));
 	progress.arrivals = descriptor_keep(epoll_create1(EPOLL_CLOEXEC));
 	progress.wake = descriptor_keep(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
-	progress.minds_arrivals = true;
+	progress.sleeps_on_arrivals = true;
 	if (progress.epoll >= 0 && progress.arrivals >= 0 && progress.wake >= 0 &&
 	    !epoll_ctl(progress.epoll, EPOLL_CTL_ADD, progress.wake, &wake) &&
 	    !epoll_ctl(progress.epoll, EPOLL_CTL_ADD, progress.arrivals, &arrival))
@@ -668,7 +668,7 @@ int progress_start(void)
 	if (!progress.started) {
 		error = open_descriptors();
 		if (!error)
-			error = start_thread();
+			error = device_thread_start();
 		if (!error)
 			__atomic_store_n(&progress.started, true, __ATOMIC_RELEASE);
 	}
@@ -694,13 +694,13 @@ void progress_wake(void)
 		eventfd_write(progress.wake, 1);
 }
 
-static void wake_before(uint64_t deadline_ns)
+static void device_thread_wake_before(uint64_t deadline_ns)
 {
 	if (__atomic_load_n(&progress.sleeps_until, __ATOMIC_SEQ_CST) > deadline_ns)
 		progress_wake();
 }
 
-const struct timer_thread progress_timer_thread = {.start = progress_start, .wake_before = wake_before};
+const struct timer_thread progress_timer_thread = {.start = progress_start, .wake_before = device_thread_wake_before};
 
 /* ---- registering ----------------------------------------------------------------------------------------------- */
 
@@ -720,7 +720,7 @@ int progress_add(struct poller *poller)
 	return 0;
 }
 
-static int control(int epoll, int operation, int fd, struct watched_fd *watched, uint32_t events)
+static int epoll_change(int epoll, int operation, int fd, struct watched_fd *watched, uint32_t events)
 {
 	struct epoll_event event = {.events = events, .data.ptr = watched};
 
@@ -729,7 +729,7 @@ static int control(int epoll, int operation, int fd, struct watched_fd *watched,
 	return epoll_ctl(epoll, operation, fd, &event) ? -errno : 0;
 }
 
-static int watch(int *epoll, struct watched_fd *watched, struct watched_fd *found, uint32_t events)
+static int epoll_watch(int *epoll, struct watched_fd *watched, struct watched_fd *found, uint32_t events)
 {
 	int error = progress_start();
 
@@ -737,19 +737,19 @@ static int watch(int *epoll, struct watched_fd *watched, struct watched_fd *foun
 		return error;
 	/* As call_ready() takes it: so what was stored in @watched before is seen there. */
 	pthread_mutex_lock(&progress.lock);
-	error = control(*epoll, EPOLL_CTL_ADD, watched->fd, found, events);
+	error = epoll_change(*epoll, EPOLL_CTL_ADD, watched->fd, found, events);
 	pthread_mutex_unlock(&progress.lock);
 	return error;
 }
 
 int progress_watch(struct watched_fd *watched, uint32_t events)
 {
-	return watch(&progress.epoll, watched, watched, events);
+	return epoll_watch(&progress.epoll, watched, watched, events);
 }
 
 int progress_rewatch(struct watched_fd *watched, uint32_t events)
 {
-	return control(progress.epoll, EPOLL_CTL_MOD, watched->fd, watched, events);
+	return epoll_change(progress.epoll, EPOLL_CTL_MOD, watched->fd, watched, events);
 }
 
 int progress_watch_arrivals(struct watched_fd *watched, uint32_t events)
@@ -759,7 +759,7 @@ int progress_watch_arrivals(struct watched_fd *watched, uint32_t events)
 
 	watched->drained = drained;
 	__atomic_add_fetch(&progress.drained, drained, __ATOMIC_RELAXED);
-	error = watch(&progress.arrivals, watched, drained ? watched : NULL, events);
+	error = epoll_watch(&progress.arrivals, watched, drained ? watched : NULL, events);
 	if (error)
 		__atomic_sub_fetch(&progress.drained, drained, __ATOMIC_RELAXED);
 	return error;
@@ -767,16 +767,16 @@ int progress_watch_arrivals(struct watched_fd *watched, uint32_t events)
 
 int progress_rewatch_arrivals(struct watched_fd *watched, uint32_t events)
 {
-	return control(progress.arrivals, EPOLL_CTL_MOD, watched->fd, watched->drain ? watched : NULL, events);
+	return epoll_change(progress.arrivals, EPOLL_CTL_MOD, watched->fd, watched->drain ? watched : NULL, events);
 }
 
 void progress_unwatch(struct watched_fd *watched)
 {
 	WITHOUT_CANCELLATION;
 
-	if (!control(progress.arrivals, EPOLL_CTL_DEL, watched->fd, NULL, 0) && watched->drained)
+	if (!epoll_change(progress.arrivals, EPOLL_CTL_DEL, watched->fd, NULL, 0) && watched->drained)
 		__atomic_sub_fetch(&progress.drained, 1, __ATOMIC_RELAXED);
-	control(progress.epoll, EPOLL_CTL_DEL, watched->fd, NULL, 0);
+	epoll_change(progress.epoll, EPOLL_CTL_DEL, watched->fd, NULL, 0);
 	pthread_mutex_lock(&progress.lock);
 	progress.removals++;
 	while (progress.running == watched && !pthread_equal(pthread_self(), progress.thread))
@@ -800,7 +800,7 @@ void progress_after_fork(bool child)
 {
 	if (child) {
 		close_descriptors();
-		stand_in_after_fork();
+		substitute_poller_after_fork();
 		progress.drained = 0;
 		progress.pollers = NULL;
 		progress_pollers = 0;

@@ -84,7 +84,7 @@ int progress_watch(struct watched_fd *watched, uint32_t events);
 int progress_rewatch(struct watched_fd *watched, uint32_t events);
 /**
  * The same of a descriptor that is readable when something has arrived: whoever sleeps on those, the device thread or one that
- * stands in for it (stand_in.h), polls all pollers after that. It may be watched as well, for what else happens to it.
+ * stands in for it (substitute_poller.h), polls all pollers after that. It may be watched as well, for what else happens to it.
  */
 int progress_watch_arrivals(struct watched_fd *watched, uint32_t events);
 int progress_rewatch_arrivals(struct watched_fd *watched, uint32_t events);
@@ -147,7 +147,7 @@ bool progress_look(void);
  * Waits until the poll that runs now, if one does, has ended: what it took has been handled then. Not for ever, since it may be
  * that of this very thread, in a handler of a signal. Any thread, any locks.
  */
-void progress_settle(void);
+void progress_wait_for_poll(void);
 
 /** The program is about to sleep, it armed a CQ: arrivals wake the device thread from now on. No lock held. */
 void progress_before_sleep(void);

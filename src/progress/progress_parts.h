@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What the two files of progress share: progress.c, the device thread and programs that poll, and stand_in.c, threads of the
+ * What the two files of progress share: progress.c, the device thread and programs that poll, and substitute_poller.c, threads of the
  * program that sleep in the device thread's place.
  */
 #ifndef SOFTHCA_PROGRESS_PROGRESS_PARTS_H

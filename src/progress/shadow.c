@@ -36,7 +36,7 @@ void shadow_reset(struct shadow *shadow)
 	__atomic_store_n(&shadow->index, 0, __ATOMIC_RELEASE);
 }
 
-static int fetch(struct shadow *shadow, uint32_t slot, uint32_t count)
+static int shadow_fetch_slots(struct shadow *shadow, uint32_t slot, uint32_t count)
 {
 	size_t at = (size_t)slot << shadow->shift;
 
@@ -46,9 +46,9 @@ static int fetch(struct shadow *shadow, uint32_t slot, uint32_t count)
 static int fetch_in_order(struct shadow *shadow, uint32_t count)
 {
 	uint32_t slot = shadow->fetched & (shadow->count - 1), to_end = shadow->count - slot;
-	int error = fetch(shadow, slot, count < to_end ? count : to_end);
+	int error = shadow_fetch_slots(shadow, slot, count < to_end ? count : to_end);
 
-	return error || count <= to_end ? error : fetch(shadow, 0, count - to_end);
+	return error || count <= to_end ? error : shadow_fetch_slots(shadow, 0, count - to_end);
 }
 
 static int fetch_linked(struct shadow *shadow, uint32_t count)
@@ -56,7 +56,7 @@ static int fetch_linked(struct shadow *shadow, uint32_t count)
 	for (uint32_t i = 0; i < count; i++) {
 		uint16_t link;
 
-		if (fetch(shadow, shadow->next, 1))
+		if (shadow_fetch_slots(shadow, shadow->next, 1))
 			return -EFAULT;
 		memcpy(&link, shadow->copy + ((size_t)shadow->next << shadow->shift) + LINK_OFFSET, sizeof(link));
 		shadow->next = be16toh(link) & (uint16_t)(shadow->count - 1);
@@ -76,7 +76,7 @@ static uint32_t next_slot(const struct shadow *shadow)
  * The record, and what one entry would be that it announces, as mostly it is one: a system call takes longer than what it copies.
  * The record comes first, and x86-64 keeps loads in order. @ahead: -EFAULT if there is no such entry.
  */
-static int read_record(const struct shadow *shadow, uint32_t *record, uint8_t *entry, int *ahead)
+static int shadow_read_record(const struct shadow *shadow, uint32_t *record, uint8_t *entry, int *ahead)
 {
 	size_t bytes = (size_t)1 << shadow->shift;
 	const struct iovec to[] = {{record, sizeof(*record)}, {entry, bytes}};
@@ -96,13 +96,13 @@ static int read_record(const struct shadow *shadow, uint32_t *record, uint8_t *e
 	return read ? 0 : -EFAULT;
 }
 
-static int fetch_all(struct shadow *shadow, uint32_t count)
+static int shadow_fetch_entries(struct shadow *shadow, uint32_t count)
 {
 	return shadow->linked ? fetch_linked(shadow, count) : fetch_in_order(shadow, count);
 }
 
 /* What was read ahead. */
-static void take(struct shadow *shadow, const uint8_t *entry)
+static void shadow_take_entry(struct shadow *shadow, const uint8_t *entry)
 {
 	uint16_t link;
 
@@ -120,7 +120,7 @@ bool shadow_fetch(struct shadow *shadow)
 
 	if (shadow->gone)
 		return false;
-	if (read_record(shadow, &record, entry, &ahead)) {
+	if (shadow_read_record(shadow, &record, entry, &ahead)) {
 		shadow->gone = true;
 		return false;
 	}
@@ -131,8 +131,8 @@ bool shadow_fetch(struct shadow *shadow)
 	/* More than the ring holds is refused by who executes it; there is no more than the ring to fetch. */
 	count = fresh < shadow->count ? fresh : shadow->count;
 	if (count == 1 && !ahead) {
-		take(shadow, entry);
-	} else if (fetch_all(shadow, count)) {
+		shadow_take_entry(shadow, entry);
+	} else if (shadow_fetch_entries(shadow, count)) {
 		shadow->gone = true;
 		return false;
 	}

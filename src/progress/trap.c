@@ -26,24 +26,24 @@ void trap_init(struct trap *trap)
 	*trap = (struct trap){.fd = -1};
 }
 
-static struct uffdio_range range_of(const struct trap_page *page)
+static struct uffdio_range page_range(const struct trap_page *page)
 {
 	return (struct uffdio_range){(uintptr_t)page->memory, PAGE_BYTES};
 }
 
-static void report(const struct trap *trap, struct trap_page *page)
+static void page_register(const struct trap *trap, struct trap_page *page)
 {
-	struct uffdio_register request = {.range = range_of(page), .mode = UFFDIO_REGISTER_MODE_MISSING};
+	struct uffdio_register request = {.range = page_range(page), .mode = UFFDIO_REGISTER_MODE_MISSING};
 
 	page->reports = trap->fd >= 0 && !ioctl(trap->fd, UFFDIO_REGISTER, &request);
 }
 
 /* Makes the page present, which wakes who waits for it. */
-static void release(const struct trap *trap, const struct trap_page *page)
+static void page_make_present(const struct trap *trap, const struct trap_page *page)
 {
 	static const uint8_t zeros[PAGE_BYTES] __attribute__((aligned(PAGE_BYTES)));
 	struct uffdio_copy copy = {.dst = (uintptr_t)page->memory, .src = (uintptr_t)zeros, .len = PAGE_BYTES};
-	struct uffdio_range range = range_of(page);
+	struct uffdio_range range = page_range(page);
 
 	if (page->reports && ioctl(trap->fd, UFFDIO_COPY, &copy))
 		ioctl(trap->fd, UFFDIO_WAKE, &range);
@@ -65,8 +65,8 @@ void trap_open(struct trap *trap)
 	}
 	trap->fd = fd;
 	for (struct trap_page *page = trap->pages; page; page = page->next) {
-		report(trap, page);
-		release(trap, page);
+		page_register(trap, page);
+		page_make_present(trap, page);
 	}
 }
 
@@ -89,16 +89,16 @@ void trap_add(struct trap *trap, void *memory)
 	page->memory = memory;
 	page->next = trap->pages;
 	trap->pages = page;
-	report(trap, page);
+	page_register(trap, page);
 	if (!trap->armed)
-		release(trap, page);
+		page_make_present(trap, page);
 }
 
 void trap_remove(struct trap *trap, void *memory)
 {
 	for (struct trap_page **link = &trap->pages; *link; link = &(*link)->next) {
 		struct trap_page *page = *link;
-		struct uffdio_range range = range_of(page);
+		struct uffdio_range range = page_range(page);
 
 		if (page->memory != memory)
 			continue;
@@ -111,7 +111,7 @@ void trap_remove(struct trap *trap, void *memory)
 }
 
 /* A page that is locked in memory (mlockall(2)) stays where it is. */
-static bool take_away(const struct trap_page *page)
+static bool page_discard(const struct trap_page *page)
 {
 	return page->reports && !madvise(page->memory, PAGE_BYTES, MADV_DONTNEED);
 }
@@ -120,7 +120,7 @@ bool trap_arm(struct trap *trap)
 {
 	trap->armed = trap->pages;
 	for (struct trap_page *page = trap->pages; page && trap->armed; page = page->next)
-		trap->armed = take_away(page);
+		trap->armed = page_discard(page);
 	if (trap->pages && !trap->armed)
 		trap_release(trap);
 	return trap->armed;
@@ -135,7 +135,7 @@ void trap_release(struct trap *trap)
 		;
 	trap->armed = false;
 	for (struct trap_page *page = trap->pages; page; page = page->next)
-		release(trap, page);
+		page_make_present(trap, page);
 }
 
 /* Two registers of two halves, which programs use in turn: UARs of several registers begin them at 0x800 and 0xa00. */

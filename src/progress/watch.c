@@ -30,7 +30,7 @@ void watcher_init(struct watcher *watcher)
 	pthread_cond_init(&watcher->stopped, NULL);
 }
 
-static void set_stale(struct watcher *watcher, struct watch *watch, bool stale)
+static void watch_set_stale(struct watcher *watcher, struct watch *watch, bool stale)
 {
 	watcher->stale += stale;
 	watcher->stale -= watch->stale;
@@ -41,7 +41,7 @@ static void unlink_watch(struct watcher *watcher, struct watch *watch)
 {
 	if (!watch->link)
 		return;
-	set_stale(watcher, watch, false);
+	watch_set_stale(watcher, watch, false);
 	*watch->link = watch->next;
 	if (watch->next)
 		watch->next->link = watch->link;
@@ -101,61 +101,61 @@ static void read_umems(const struct watcher *watcher)
 	read_batch(&batch);
 }
 
-static uint32_t record(const struct watch *watch, uint32_t index)
+static uint32_t watch_record(const struct watch *watch, uint32_t index)
 {
 	return watch->in_umem ? watch->now[index] : __atomic_load_n(&watch->records[index], __ATOMIC_ACQUIRE);
 }
 
 /* Returns true if a record has changed since the last look. */
-static bool has_changed(const struct watch *watch)
+static bool watch_has_changed(const struct watch *watch)
 {
 	for (uint32_t i = 0; i < watch->count; i++)
-		if (record(watch, i) != watch->seen[i])
+		if (watch_record(watch, i) != watch->seen[i])
 			return true;
 	return false;
 }
 
-static void look(struct watch *watch)
+static void watch_note_records(struct watch *watch)
 {
 	for (uint32_t i = 0; i < watch->count; i++)
-		watch->seen[i] = record(watch, i);
+		watch->seen[i] = watch_record(watch, i);
 }
 
 /* Returns true if a stale @watch counts again: its last record has changed, or its doorbell was rung. */
-static bool is_fresh(const struct watcher *watcher, const struct watch *watch)
+static bool watch_is_fresh(const struct watcher *watcher, const struct watch *watch)
 {
 	uint32_t last = watch->count - 1;
 
-	return record(watch, last) != watch->seen[last] || trap_holds_doorbell(&watcher->trap, watch->number);
+	return watch_record(watch, last) != watch->seen[last] || trap_holds_doorbell(&watcher->trap, watch->number);
 }
 
-static bool is_rung(const struct watcher *watcher, const struct watch *watch)
+static bool watch_is_rung(const struct watcher *watcher, const struct watch *watch)
 {
-	return has_changed(watch) || (unlikely(watch->stale) && is_fresh(watcher, watch));
+	return watch_has_changed(watch) || (unlikely(watch->stale) && watch_is_fresh(watcher, watch));
 }
 
 static bool anything_changed(const struct watcher *watcher)
 {
 	read_umems(watcher);
 	for (const struct watch *watch = watcher->first; watch; watch = watch->next)
-		if (is_rung(watcher, watch))
+		if (watch_is_rung(watcher, watch))
 			return true;
 	return false;
 }
 
 /* Rings all queues whose records have changed; true if there was one. The lock is held, but not while ringing. */
-static bool scan(struct watcher *watcher)
+static bool watcher_scan(struct watcher *watcher)
 {
 	bool rang = false;
 
 	read_umems(watcher);
 	for (struct watch *watch = watcher->first; watch; watch = watch->next) {
-		if (!is_rung(watcher, watch))
+		if (!watch_is_rung(watcher, watch))
 			continue;
 		rang = true;
-		if (unlikely(watch->stale) && is_fresh(watcher, watch))
-			set_stale(watcher, watch, false);
-		look(watch);
+		if (unlikely(watch->stale) && watch_is_fresh(watcher, watch))
+			watch_set_stale(watcher, watch, false);
+		watch_note_records(watch);
 		watcher->ringing = watch;
 		pthread_mutex_unlock(&watcher->lock);
 		watch->rung(watch);
@@ -170,7 +170,7 @@ static bool scan(struct watcher *watcher)
  * Sleeps until @ns are over, the watcher is woken, or a store is trapped; shorter where it has to look whether the program has
  * closed its descriptors. Returns true if it was woken. No lock held.
  */
-static bool sleep_ns(struct watcher *watcher, uint64_t ns)
+static bool watcher_sleep(struct watcher *watcher, uint64_t ns)
 {
 	struct pollfd fds[2] = {{.fd = watcher->wake, .events = POLLIN}, {.fd = watcher->trap.fd, .events = POLLIN}};
 	const uint64_t most_ns = ns < TUNABLE_DESCRIPTOR_LOOK_NS ? ns : TUNABLE_DESCRIPTOR_LOOK_NS;
@@ -212,7 +212,7 @@ static void wait_for_ring(struct watcher *watcher, uint64_t last_ns)
 		uint64_t ns = long_sleep(watcher, clock_now_ns() - last_ns);
 
 		pthread_mutex_unlock(&watcher->lock);
-		woken = sleep_ns(watcher, ns);
+		woken = watcher_sleep(watcher, ns);
 		pthread_mutex_lock(&watcher->lock);
 	}
 	/* Before the queue is rung, which may take its time. */
@@ -227,7 +227,7 @@ static void pause_shortly(struct watcher *watcher, bool spin)
 	if (spin)
 		pause_cpu();
 	else
-		woken = sleep_ns(watcher, TUNABLE_WATCH_SHORT_SLEEP_NS);
+		woken = watcher_sleep(watcher, TUNABLE_WATCH_SHORT_SLEEP_NS);
 	pthread_mutex_lock(&watcher->lock);
 	if (woken)
 		trap_release(&watcher->trap);
@@ -245,7 +245,7 @@ struct pace {
  * Spinning pays if the next ring comes at once. It does not if whoever is to ring waits for our processor, or if rings
  * are rare: then it is tried more and more seldom.
  */
-static void keep_pace(struct pace *pace, bool rang, uint64_t now_ns)
+static void pace_update(struct pace *pace, bool rang, uint64_t now_ns)
 {
 	if (rang) {
 		if (pace->spinning)
@@ -265,7 +265,7 @@ static void keep_pace(struct pace *pace, bool rang, uint64_t now_ns)
  * time would take it longer than the whole message does. So whoever looks for doorbells looks for arrivals as well. The lock is
  * held, but not while polling.
  */
-static bool take_arrivals(struct watcher *watcher)
+static bool watcher_take_arrivals(struct watcher *watcher)
 {
 	bool arrived;
 
@@ -278,18 +278,18 @@ static bool take_arrivals(struct watcher *watcher)
 }
 
 /* As long as something happens, and a little longer; returns when the last of it did. The lock is held, but not all the time. */
-static uint64_t attend(struct watcher *watcher)
+static uint64_t watcher_attend(struct watcher *watcher)
 {
 	struct pace pace = {.last_ns = clock_now_ns()};
 	uint64_t now_ns = pace.last_ns;
 
 	progress_attend(true);
 	while (now_ns - pace.last_ns < TUNABLE_WATCH_ACTIVE_NS) {
-		bool busy = scan(watcher);
+		bool busy = watcher_scan(watcher);
 
-		busy |= take_arrivals(watcher);
+		busy |= watcher_take_arrivals(watcher);
 		now_ns = clock_now_ns();
-		keep_pace(&pace, busy, now_ns);
+		pace_update(&pace, busy, now_ns);
 		pause_shortly(watcher, pace.spinning);
 	}
 	pthread_mutex_unlock(&watcher->lock);
@@ -305,18 +305,18 @@ static void *watcher_thread(void *argument)
 	thread_run_soon();
 	pthread_mutex_lock(&watcher->lock);
 	for (;;)
-		wait_for_ring(watcher, attend(watcher));
+		wait_for_ring(watcher, watcher_attend(watcher));
 	return NULL;
 }
 
-static void wake(const struct watcher *watcher)
+static void watcher_wake(const struct watcher *watcher)
 {
 	if (descriptor_check(watcher->wake))
 		eventfd_write(watcher->wake, 1);
 }
 
 /* The thread must not take the program's signals. */
-static int start_thread(struct watcher *watcher)
+static int watcher_thread_start(struct watcher *watcher)
 {
 	pthread_attr_t attr;
 	sigset_t all, before;
@@ -339,14 +339,14 @@ static int start_thread(struct watcher *watcher)
 }
 
 /* Reads the records of a watch in a umem; those that are gone are 0. */
-static void read_now(struct watch *watch)
+static void watch_read_records(struct watch *watch)
 {
 	if (watch->in_umem && program_read(watch->now, watch->records, watch->count * sizeof(*watch->records)))
 		memset(watch->now, 0, sizeof(watch->now));
 }
 
 /* The records have not these values, so the next look finds a change. */
-static void forget(struct watch *watch)
+static void watch_forget_seen(struct watch *watch)
 {
 	for (uint32_t i = 0; i < watch->count; i++)
 		watch->seen[i] = ~watch->seen[i];
@@ -369,18 +369,18 @@ int watch_start(struct watcher *watcher, struct watch *watch, const uint32_t *re
 
 	pthread_mutex_lock(&watcher->lock);
 	if (!watcher->started)
-		error = start_thread(watcher);
+		error = watcher_thread_start(watcher);
 	if (!error && !watch->link) {
 		watch->records = records;
 		watch->count = count;
 		watch->rung = rung;
-		read_now(watch);
-		look(watch);
+		watch_read_records(watch);
+		watch_note_records(watch);
 		if (watch->at_once)
-			forget(watch);
+			watch_forget_seen(watch);
 		link_watch(watcher, watch);
 		/* It may sleep for ever; and who asks for a ring will soon ring it. */
-		wake(watcher);
+		watcher_wake(watcher);
 	}
 	pthread_mutex_unlock(&watcher->lock);
 	return error;
@@ -395,12 +395,12 @@ bool watch_restart(struct watcher *watcher, struct watch *watch, uint32_t number
 	while (watcher->ringing == watch)
 		pthread_cond_wait(&watcher->stopped, &watcher->lock);
 	if (watch->link) {
-		read_now(watch);
-		look(watch);
+		watch_read_records(watch);
+		watch_note_records(watch);
 		watch->number = number;
 		trap_clear_doorbell(&watcher->trap, number);
 		stale = watch->seen[watch->count - 1];
-		set_stale(watcher, watch, stale);
+		watch_set_stale(watcher, watch, stale);
 		if (stale)
 			eventfd_write(watcher->wake, 1); /* it may be armed */
 	}

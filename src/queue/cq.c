@@ -12,7 +12,7 @@
 #include "progress/program_memory.h"
 #include "mkey/signature_report.h"
 #include "hca/hca.h"
-#include "observe/guard.h"
+#include "observe/page_guard.h"
 #include "observe/timeline.h"
 
 #define ARM_SOLICITED (1u << 24)
@@ -307,7 +307,7 @@ void cq_note(const struct hca_cq *cq, struct mlx5_cqe64 *cqe, uint8_t opcode)
 	if (cq->notes & CQ_TIMELINE)
 		record_completed(cq, cqe, opcode);
 	if (cq->notes & CQ_GUARD && opcode != MLX5_CQE_REQ)
-		guard_received(be16toh(cqe->wqe_counter));
+		page_guard_received(be16toh(cqe->wqe_counter));
 }
 
 void cq_raise_if_due(struct hca_cq *cq, uint8_t op_own, bool event)
@@ -418,7 +418,7 @@ int hca_cq_create(struct hca_context *context, const struct hca_cq_attr *attr, s
 	cq->dbrec = attr->dbrec;
 	cq->channel = attr->channel;
 	cq->notes = (uint8_t)((attr->timestamps ? CQ_TIMESTAMP : 0) | (timeline_is_on() ? CQ_TIMELINE : 0) |
-			      (guard_is_on() ? CQ_GUARD : 0));
+			      (page_guard_is_on() ? CQ_GUARD : 0));
 	if (attr->in_umem && umem_init(cq, attr)) {
 		id_table_release(&context->hca->cqs, cq->number);
 		umem_free(cq);

@@ -18,7 +18,7 @@
 enum cq_note {
 	CQ_TIMESTAMP = 1 << 0,
 	CQ_TIMELINE = 1 << 1, /* observe/timeline.h */
-	CQ_GUARD = 1 << 2,    /* observe/guard.h */
+	CQ_GUARD = 1 << 2,    /* observe/page_guard.h */
 };
 
 struct hca_cq {

@@ -347,7 +347,7 @@ void gsi_push(void)
 		epoch_leave();
 	}
 	/* Another thread may have taken some of them. */
-	progress_settle();
+	progress_wait_for_poll();
 }
 
 void gsi_flush(void)
@@ -370,7 +370,7 @@ void gsi_flush(void)
 	run_finish(run);
 	epoch_leave();
 	/* Another thread may have taken some of them. */
-	progress_settle();
+	progress_wait_for_poll();
 }
 
 /* ---- receiving -------------------------------------------------------------------------------------------------- */

@@ -55,7 +55,7 @@ void qp_enter_error(struct hca_qp *qp, uint64_t record)
 
 	set_state(qp, IBV_QPS_ERR);
 	if (unlikely(qp->granted))
-		grants_void();
+		grants_revoke();
 	/* For receive doorbells: those that did not see the state have made their entries visible. */
 	if (!__libc_single_threaded)
 		barrier_on_all_cpus();
@@ -389,7 +389,7 @@ void qp_destroy(struct hca_qp *qp)
 	qp_return_receive(qp);
 	set_state(qp, IBV_QPS_RESET);
 	if (unlikely(qp->granted))
-		grants_void();
+		grants_revoke();
 	requester_reset(qp);
 	leave_queues(qp);
 	queue_unlock(&qp->lock);
@@ -404,7 +404,7 @@ void qp_destroy(struct hca_qp *qp)
 	timer_cancel(&qp->hca->timers, &qp->requester.timer);
 	epoch_synchronize();
 	if (unlikely(qp->granted))
-		grants_end();
+		grants_revoke_and_drain();
 	if (qp->openers)
 		qp_opener_purge(qp->openers);
 	id_table_release(qps, qp->number);

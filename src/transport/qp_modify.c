@@ -332,7 +332,7 @@ void hca_qp_disconnect(struct hca_qp *qp)
 	/* As below. */
 	epoch_synchronize();
 	if (unlikely(granted))
-		grants_end();
+		grants_revoke_and_drain();
 }
 
 /*
@@ -370,7 +370,7 @@ int hca_qp_try_modify(struct hca_qp *qp, const struct ibv_qp_attr *attr, int mas
 		epoch_synchronize();
 	/* What it allowed its peer may be another thing now. */
 	if (unlikely(granted))
-		grants_end();
+		grants_revoke_and_drain();
 	if (qp->dci && mask & IBV_QP_STATE && attr->qp_state == IBV_QPS_RESET)
 		dci_leave(qp);
 	if (qp->watch && mask & IBV_QP_STATE && attr->qp_state == IBV_QPS_RESET)

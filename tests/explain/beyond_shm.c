@@ -177,7 +177,7 @@ static void access_for_ever(void)
 {
 	hostile.out.ring->access.thread = 0;
 	hostile.out.ring->access.ticket = 1;
-	grants_end();
+	grants_revoke_and_drain();
 	expect(RULE_SHM_ACCESS,
 	       "process %d has said for 10000 ms that its thread 0 reads or writes memory of this process: its "
 	       "connection is closed, so that keys can end. [235 SHM_ACCESS; ",

@@ -121,4 +121,4 @@ static void take_back(void)
 	epoch_leave();
 }
 
-const struct grants shm_grants = {.revoke = take_back, .settle = shm_settle};
+const struct grants shm_grants = {.revoke = take_back, .drain = shm_settle};

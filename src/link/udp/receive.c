@@ -483,7 +483,7 @@ void udp_receive_leave(void)
 		return;
 	__atomic_store_n(&receiver.leaving, true, __ATOMIC_SEQ_CST);
 	progress_rewatch_arrivals(&receiver.watched, 0);
-	progress_settle();
+	progress_wait_for_poll();
 }
 
 void udp_receive_after_fork(void)

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 
 #include "abi/entry_points.h"
-#include "progress/stand_in.h"
+#include "progress/substitute_poller.h"
 #include "explain/explain.h"
 #include "verbs/queue/cq.h"
 #include "verbs/object/events.h"
@@ -53,7 +53,7 @@ int softhca_ibv_destroy_comp_channel(struct ibv_comp_channel *base)
 		return REFUSE(hca_of_context(base->context), "ibv_destroy_comp_channel", EBUSY, RULE_CHANNEL_IN_USE,
 			      users);
 	object_leave(&channel->alive);
-	stand_in_forget(&channel->events);
+	substitute_poller_forget(&channel->events);
 	event_queue_destroy(&channel->events);
 	free(channel);
 	return 0;
@@ -65,7 +65,7 @@ int softhca_ibv_get_cq_event(struct ibv_comp_channel *channel, struct ibv_cq **c
 	void *object;
 	int type, error;
 
-	error = stand_in_take_event(&to_user_comp_channel(channel)->events, &type, &object);
+	error = substitute_poller_take_event(&to_user_comp_channel(channel)->events, &type, &object);
 	if (error) {
 		errno = -error;
 		return -1;

@@ -294,7 +294,7 @@ static uint64_t ms_to_settle(void)
 {
 	uint64_t begin_ms = test_now_ms();
 
-	grants_end();
+	grants_revoke_and_drain();
 	return test_now_ms() - begin_ms;
 }
 
@@ -390,7 +390,7 @@ static void test_waits_not_for_ever(void **state)
 	WAIT_FOR(__atomic_load_n(&running_thread, __ATOMIC_ACQUIRE));
 	other.out.ring->access.thread = running_thread;
 	other.out.ring->access.ticket = 1;
-	grants_end();
+	grants_revoke_and_drain();
 	assert_true(explain_previous(device.hca, 0, 0, &record));
 	assert_true(record.serial > before);
 	assert_int_equal(record.rule, RULE_SHM_ACCESS);

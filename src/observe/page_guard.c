@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Pages that are closed to the program, see guard.h. */
-#include "observe/guard.h"
+/* Pages that are closed to the program, see page_guard.h. */
+#include "observe/page_guard.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -34,48 +34,48 @@ struct range {
 	uint32_t number;
 };
 
-bool guard_on, guard_last_first;
-uint32_t guard_reads;
-void (*guard_write_was_read)(struct hca *hca, uint32_t qp_num, uint64_t address, uint64_t start, uint64_t length);
+bool page_guard_on, page_guard_last_first;
+uint32_t page_guard_reads;
+void (*page_guard_write_was_read)(struct hca *hca, uint32_t qp_num, uint64_t address, uint64_t start, uint64_t length);
 
 /* All of it is under the lock but what the handler does, which takes none. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static struct range ranges[GUARD_RANGES];
+static struct range ranges[PAGE_GUARD_RANGES];
 static uint32_t used;       /* atomic; all behind are FREE */
 static uint32_t generation; /* atomic; counts what was opened */
 static bool stopped;
 static struct sigaction before;
 static uint64_t page_bytes;
 
-static bool has(const struct range *range, uint64_t address)
+static bool range_has(const struct range *range, uint64_t address)
 {
 	return address - range->start < range->length;
 }
 
-static bool overlaps(const struct range *range, uint64_t start, uint64_t length)
+static bool range_overlaps(const struct range *range, uint64_t start, uint64_t length)
 {
-	return has(range, start) || range->start - start < length;
+	return range_has(range, start) || range->start - start < length;
 }
 
-static uint32_t state_of(const struct range *range)
+static uint32_t range_state(const struct range *range)
 {
 	return __atomic_load_n(&range->state, __ATOMIC_ACQUIRE);
 }
 
-static bool change(struct range *range, uint32_t from, uint32_t to)
+static bool range_change(struct range *range, uint32_t from, uint32_t to)
 {
 	return __atomic_compare_exchange_n(&range->state, &from, to, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
 }
 
-static void set_access(const struct range *range, int access)
+static void range_set_access(const struct range *range, int access)
 {
 	if (mprotect((void *)(uintptr_t)range->start, range->length, access) == 0 && access != PROT_NONE)
 		__atomic_add_fetch(&generation, 1, __ATOMIC_ACQ_REL);
 }
 
-static void open_pages(const struct range *range)
+static void range_open_pages(const struct range *range)
 {
-	set_access(range, PROT_READ | PROT_WRITE);
+	range_set_access(range, PROT_READ | PROT_WRITE);
 }
 
 /* ---- the handler ------------------------------------------------------------------------------------------------ */
@@ -99,21 +99,21 @@ static int is_write(const ucontext_t *context)
 #endif
 }
 
-static bool device_runs(void)
+static bool device_is_running(void)
 {
 	return epoch_this_thread && epoch_this_thread->depth;
 }
 
-static void pages_met(struct range *range, uint64_t address, const ucontext_t *context)
+static void range_met(struct range *range, uint64_t address, const ucontext_t *context)
 {
-	open_pages(range);
-	if (device_runs() || is_write(context) != 0) {
-		change(range, CLOSED, OPEN);
+	range_open_pages(range);
+	if (device_is_running() || is_write(context) != 0) {
+		range_change(range, CLOSED, OPEN);
 		return;
 	}
 	__atomic_store_n(&range->read_at, address, __ATOMIC_RELAXED);
-	if (change(range, CLOSED, READ))
-		__atomic_add_fetch(&guard_reads, 1, __ATOMIC_RELEASE);
+	if (range_change(range, CLOSED, READ))
+		__atomic_add_fetch(&page_guard_reads, 1, __ATOMIC_RELEASE);
 }
 
 /* Of a fault that another thread has just made good, nothing is to be seen any more: it is tried again, once. */
@@ -131,7 +131,7 @@ static bool may_be_over(uint64_t address)
 }
 
 /* As if there were no handler of ours. */
-static void hand_on(int signal, siginfo_t *info, void *context)
+static void page_guard_pass_on(int signal, siginfo_t *info, void *context)
 {
 	if (before.sa_flags & SA_SIGINFO) {
 		before.sa_sigaction(signal, info, context);
@@ -147,7 +147,7 @@ static void hand_on(int signal, siginfo_t *info, void *context)
 	}
 }
 
-static void fault(int signal, siginfo_t *info, void *context)
+static void page_guard_fault(int signal, siginfo_t *info, void *context)
 {
 	uint64_t address = (uintptr_t)info->si_addr;
 	uint32_t count = __atomic_load_n(&used, __ATOMIC_ACQUIRE);
@@ -156,14 +156,14 @@ static void fault(int signal, siginfo_t *info, void *context)
 	for (uint32_t i = 0; i < count && info->si_code == SEGV_ACCERR; i++) {
 		struct range *range = &ranges[i];
 
-		if (state_of(range) == FREE || !has(range, address))
+		if (range_state(range) == FREE || !range_has(range, address))
 			continue;
-		pages_met(range, address, context);
+		range_met(range, address, context);
 		errno = error;
 		return;
 	}
 	if (info->si_code != SEGV_ACCERR || !may_be_over(address))
-		hand_on(signal, info, context);
+		page_guard_pass_on(signal, info, context);
 	errno = error;
 }
 
@@ -171,7 +171,7 @@ static bool handler_is_there(void)
 {
 	struct sigaction now;
 
-	return sigaction(SIGSEGV, NULL, &now) == 0 && now.sa_flags & SA_SIGINFO && now.sa_sigaction == fault;
+	return sigaction(SIGSEGV, NULL, &now) == 0 && now.sa_flags & SA_SIGINFO && now.sa_sigaction == page_guard_fault;
 }
 
 static bool signal_is_blocked(void)
@@ -181,67 +181,67 @@ static bool signal_is_blocked(void)
 	return pthread_sigmask(SIG_BLOCK, NULL, &blocked) || sigismember(&blocked, SIGSEGV);
 }
 
-bool guard_start(void)
+bool page_guard_start(void)
 {
-	struct sigaction action = {.sa_sigaction = fault, .sa_flags = SA_SIGINFO | SA_ONSTACK | SA_NODEFER};
+	struct sigaction action = {.sa_sigaction = page_guard_fault, .sa_flags = SA_SIGINFO | SA_ONSTACK | SA_NODEFER};
 
 #if !defined(__x86_64__) && !defined(__aarch64__)
 	return false;
 #endif
 	sigemptyset(&action.sa_mask);
 	page_bytes = (uint64_t)sysconf(_SC_PAGESIZE);
-	guard_on = sigaction(SIGSEGV, &action, &before) == 0;
-	return guard_on;
+	page_guard_on = sigaction(SIGSEGV, &action, &before) == 0;
+	return page_guard_on;
 }
 
 /* ---- closing and opening ---------------------------------------------------------------------------------------- */
 
 /* The lock is held. */
-static void open_all(void)
+static void page_guard_open_all(void)
 {
 	for (uint32_t i = 0; i < used; i++) {
-		uint32_t state = state_of(&ranges[i]);
+		uint32_t state = range_state(&ranges[i]);
 
 		if (state == FREE || state == OPEN)
 			continue;
-		open_pages(&ranges[i]);
-		change(&ranges[i], CLOSED, OPEN);
-		change(&ranges[i], LENT, OPEN);
+		range_open_pages(&ranges[i]);
+		range_change(&ranges[i], CLOSED, OPEN);
+		range_change(&ranges[i], LENT, OPEN);
 	}
 }
 
-static void stop(void)
+static void page_guard_stop_locked(void)
 {
 	stopped = true;
-	open_all();
+	page_guard_open_all();
 }
 
-void guard_stop(void)
+void page_guard_stop(void)
 {
-	if (!guard_on)
+	if (!page_guard_on)
 		return;
 	pthread_mutex_lock(&lock);
-	stop();
+	page_guard_stop_locked();
 	pthread_mutex_unlock(&lock);
 }
 
 static struct range *free_range(void)
 {
-	for (uint32_t i = 0; i < GUARD_RANGES; i++)
-		if (state_of(&ranges[i]) == FREE)
+	for (uint32_t i = 0; i < PAGE_GUARD_RANGES; i++)
+		if (range_state(&ranges[i]) == FREE)
 			return &ranges[i];
 	return NULL;
 }
 
 /* The lock is held. */
-static struct range *close_pages(const struct range *as)
+static struct range *range_close_pages(const struct range *as)
 {
 	struct range *range;
 
 	if (stopped || signal_is_blocked())
 		return NULL;
 	if (!handler_is_there()) {
-		stop();
+		page_guard_stop_locked();
 		return NULL;
 	}
 	range = free_range();
@@ -255,72 +255,72 @@ static struct range *close_pages(const struct range *as)
 	__atomic_store_n(&range->state, CLOSED, __ATOMIC_RELEASE);
 	if (mprotect((void *)(uintptr_t)range->start, range->length, PROT_NONE)) {
 		/* A part of it may be closed. */
-		open_pages(range);
+		range_open_pages(range);
 		__atomic_store_n(&range->state, FREE, __ATOMIC_RELEASE);
 		return NULL;
 	}
 	return range;
 }
 
-int guard_close(uint64_t start, uint64_t length, void *owner, uint32_t number, uint16_t counter)
+int page_guard_close(uint64_t start, uint64_t length, void *owner, uint32_t number, uint16_t counter)
 {
 	uint64_t first = (start + page_bytes - 1) & -page_bytes, end = (start + length) & -page_bytes;
 	struct range as = {.start = first, .length = end - first, .owner = owner, .number = number, .counter = counter};
 	struct range *range;
 
-	if (!guard_on || first < start || end <= first)
+	if (!page_guard_on || first < start || end <= first)
 		return -1;
 	pthread_mutex_lock(&lock);
-	range = close_pages(&as);
+	range = range_close_pages(&as);
 	pthread_mutex_unlock(&lock);
 	return range ? (int)(range - ranges) : -1;
 }
 
-static uint64_t take_read_of(struct range *range)
+static uint64_t range_take_read(struct range *range)
 {
-	if (!change(range, READ, OPEN))
+	if (!range_change(range, READ, OPEN))
 		return 0;
-	__atomic_sub_fetch(&guard_reads, 1, __ATOMIC_RELAXED);
+	__atomic_sub_fetch(&page_guard_reads, 1, __ATOMIC_RELAXED);
 	return __atomic_load_n(&range->read_at, __ATOMIC_RELAXED);
 }
 
-uint64_t guard_open(int number)
+uint64_t page_guard_open(int number)
 {
 	struct range *range = &ranges[number];
 	uint64_t read_at;
 
 	pthread_mutex_lock(&lock);
-	if (state_of(range) != OPEN)
-		open_pages(range);
-	read_at = take_read_of(range);
+	if (range_state(range) != OPEN)
+		range_open_pages(range);
+	read_at = range_take_read(range);
 	__atomic_store_n(&range->state, FREE, __ATOMIC_RELEASE);
 	pthread_mutex_unlock(&lock);
 	return read_at;
 }
 
-void guard_open_memory(uint64_t start, uint64_t length)
+void page_guard_open_memory(uint64_t start, uint64_t length)
 {
 	pthread_mutex_lock(&lock);
 	for (uint32_t i = 0; i < used; i++) {
 		struct range *range = &ranges[i];
-		uint32_t state = state_of(range);
+		uint32_t state = range_state(range);
 
-		if ((state != CLOSED && state != LENT) || !overlaps(range, start, length))
+		if ((state != CLOSED && state != LENT) || !range_overlaps(range, start, length))
 			continue;
-		open_pages(range);
-		change(range, state, OPEN);
+		range_open_pages(range);
+		range_change(range, state, OPEN);
 	}
 	pthread_mutex_unlock(&lock);
 }
 
-bool guard_take_read(struct guard_read *read)
+bool page_guard_take_read(struct page_guard_read *read)
 {
 	bool found = false;
 
 	pthread_mutex_lock(&lock);
 	for (uint32_t i = 0; i < used && !found; i++) {
 		/* What has no owner is being waited for. */
-		read->address = ranges[i].owner ? take_read_of(&ranges[i]) : 0;
+		read->address = ranges[i].owner ? range_take_read(&ranges[i]) : 0;
 		if (!read->address)
 			continue;
 		read->owner = ranges[i].owner;
@@ -333,69 +333,70 @@ bool guard_take_read(struct guard_read *read)
 
 /* ---- the device ------------------------------------------------------------------------------------------------- */
 
-static void lend(struct range *range, bool write)
+static void range_lend(struct range *range, bool write)
 {
-	uint32_t state = state_of(range);
+	uint32_t state = range_state(range);
 
 	if (state == CLOSED)
-		open_pages(range);
+		range_open_pages(range);
 	if (!write) {
-		change(range, state == LENT ? LENT : CLOSED, OPEN);
-	} else if (state == LENT || change(range, CLOSED, LENT)) {
+		range_change(range, state == LENT ? LENT : CLOSED, OPEN);
+	} else if (state == LENT || range_change(range, CLOSED, LENT)) {
 		range->lent_to = epoch_this_thread;
 	}
 }
 
-void guard_device_access(const void *start, uint64_t length, bool write)
+void page_guard_device_access(const void *start, uint64_t length, bool write)
 {
 	if (!__atomic_load_n(&used, __ATOMIC_RELAXED))
 		return;
 	pthread_mutex_lock(&lock);
 	for (uint32_t i = 0; i < used; i++) {
-		uint32_t state = state_of(&ranges[i]);
+		uint32_t state = range_state(&ranges[i]);
 
-		if ((state == CLOSED || state == LENT) && overlaps(&ranges[i], (uintptr_t)start, length))
-			lend(&ranges[i], write);
+		if ((state == CLOSED || state == LENT) && range_overlaps(&ranges[i], (uintptr_t)start, length))
+			range_lend(&ranges[i], write);
 	}
 	pthread_mutex_unlock(&lock);
 }
 
-void guard_received(uint16_t counter)
+void page_guard_received(uint16_t counter)
 {
 	pthread_mutex_lock(&lock);
 	for (uint32_t i = 0; i < used && !stopped; i++) {
 		struct range *range = &ranges[i];
 
 		/* Of another queue's receive with this counter the device opens the rest again when it comes. */
-		if (range->counter != counter || range->lent_to != epoch_this_thread || !change(range, LENT, CLOSED))
+		if (range->counter != counter || range->lent_to != epoch_this_thread ||
+		    !range_change(range, LENT, CLOSED))
 			continue;
-		set_access(range, PROT_NONE);
+		range_set_access(range, PROT_NONE);
 	}
 	pthread_mutex_unlock(&lock);
 }
 
-uint64_t guard_wait(uint64_t start, uint64_t length)
+uint64_t page_guard_wait(uint64_t start, uint64_t length)
 {
 	const struct timespec pause = {.tv_nsec = TUNABLE_LINT_LAST_FIRST_NS};
-	int range = guard_close(start, length, NULL, 0, 0);
+	int range = page_guard_close(start, length, NULL, 0, 0);
 	WITHOUT_CANCELLATION;
 
 	nanosleep(&pause, NULL);
-	return range < 0 ? 0 : guard_open(range);
+	return range < 0 ? 0 : page_guard_open(range);
 }
 
 /* ---- fork(2) ---------------------------------------------------------------------------------------------------- */
 
-void guard_before_fork(void)
+void page_guard_before_fork(void)
 {
 	pthread_mutex_lock(&lock);
 }
 
-void guard_after_fork(bool child)
+void page_guard_after_fork(bool child)
 {
 	if (child)
-		stop();
+		page_guard_stop_locked();
 	for (uint32_t i = 0; i < used && child; i++)
-		take_read_of(&ranges[i]);
+		range_take_read(&ranges[i]);
 	pthread_mutex_unlock(&lock);
 }

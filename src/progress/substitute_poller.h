@@ -10,41 +10,41 @@
  * which whoever raises an event in the channel adds to (core/event_queue.h).
  *
  * One thread stands in at a time, and only if no other one waits in the same way or reads its events when it likes: these
- * need somebody who is always there, the device thread. It gives up when arrivals are not for it (TUNABLE_STAND_IN_VAIN), since
+ * need somebody who is always there, the device thread. It gives up when arrivals are not for it (TUNABLE_SUBSTITUTE_VAIN), since
  * a signal that comes while it handles some does not interrupt it, and when the kernel refuses something.
  *
  * The device thread goes by `beats`, which move each time that a thread stands in and looks: see progress.c.
  */
-#ifndef SOFTHCA_PROGRESS_STAND_IN_H
-#define SOFTHCA_PROGRESS_STAND_IN_H
+#ifndef SOFTHCA_PROGRESS_SUBSTITUTE_POLLER_H
+#define SOFTHCA_PROGRESS_SUBSTITUTE_POLLER_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
 #include "core/event_queue.h"
 
-struct stand_in_state {
+struct substitute_state {
 	uint32_t beats;
 	bool present;  /* a thread stands in */
 	bool resigned; /* arrivals are the device thread's again, at once */
 };
 
 /** Of this moment. The device thread. */
-struct stand_in_state stand_in_state(void);
+struct substitute_state substitute_state(void);
 
 /**
  * As event_queue_take(), of a channel: blocks as its descriptor's flags say, and is a cancellation point. The thread stands in
  * meanwhile, if it may. Any thread; no lock held.
  */
-int stand_in_take_event(struct event_queue *queue, int *type, void **object);
+int substitute_poller_take_event(struct event_queue *queue, int *type, void **object);
 
 /** @queue goes: nobody waits for it any more. */
-void stand_in_forget(struct event_queue *queue);
+void substitute_poller_forget(struct event_queue *queue);
 
 /**
  * In a forked child, whose only thread is that which forked: none stands in from now on, so a child makes do with what it makes
  * anew, the device thread.
  */
-void stand_in_after_fork(void);
+void substitute_poller_after_fork(void);
 
 #endif

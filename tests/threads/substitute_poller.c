@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * ibv_get_cq_event(3) in which a thread stands in for the device thread (src/progress/stand_in.h): that it does, and that whatever
+ * ibv_get_cq_event(3) in which a thread stands in for the device thread (src/progress/substitute_poller.h): that it does, and that whatever
  * becomes of it, signals, cancellation, other threads, fork, events come and what arrives is handled. Both ends are in this
  * process, but what they send takes the link that SOFTHCA_LINK says.
  */

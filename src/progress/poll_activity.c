@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* What the device thread knows of the program, see poll_activity.h. */
+#include "progress/poll_activity.h"
+
+#include "core/timer.h"
+#include "core/tunables.h"
+
+/* The time from one look to the next at a program that has looked after arrivals for @time_ns. */
+static uint64_t look_interval(uint64_t time_ns)
+{
+	uint64_t part = time_ns / TUNABLE_POLL_LOOK_PART;
+
+	if (part < TUNABLE_POLL_LOOK_NS)
+		return TUNABLE_POLL_LOOK_NS;
+	return part < TUNABLE_POLL_LOOK_MOST_NS ? part : TUNABLE_POLL_LOOK_MOST_NS;
+}
+
+uint64_t poll_activity_interval(const struct poll_activity *activity)
+{
+	return look_interval(activity->program_polls ? activity->since_ns - activity->polls_ns : 0);
+}
+
+bool poll_activity_program_polls(struct poll_activity *activity, const struct program_calls *calls)
+{
+	uint32_t polls = calls->polls - activity->calls.polls, naps = calls->naps - activity->calls.naps;
+	uint32_t works = calls->works - activity->calls.works;
+	bool often = (calls->attended && polls) || polls >= TUNABLE_POLLS_OFTEN * (1 + (uint64_t)naps);
+	uint64_t now_ns = clock_now_ns();
+
+	/* One may have been the last. */
+	if (!naps && works > 1)
+		often |= (uint64_t)works * TUNABLE_POLL_WORK_NS >= now_ns - activity->since_ns;
+	/* Arrivals may wake this thread before the time is over in which it could poll that often. */
+	if (!often && now_ns - activity->since_ns < poll_activity_interval(activity))
+		return activity->program_polls;
+	if (!activity->program_polls)
+		activity->polls_ns = now_ns;
+	activity->attends = (uint64_t)(polls + works) * TUNABLE_POLL_ATTENDS_NS >= now_ns - activity->since_ns;
+	activity->since_ns = now_ns;
+	activity->calls = *calls;
+	activity->program_polls = often;
+	return often;
+}
+
+bool poll_activity_has_substitute(struct poll_activity *activity, struct substitute_state state, bool arrived)
+{
+	uint64_t now_ns = clock_now_ns();
+	bool moved = state.beats != activity->beats, before = activity->has_substitute;
+
+	activity->beats = state.beats;
+	if (state.resigned) {
+		activity->has_substitute = false;
+	} else if (moved || (arrived && state.present && !before)) {
+		activity->has_substitute = true;
+		activity->beat_ns = now_ns;
+		if (!before)
+			activity->substitute_since_ns = now_ns;
+	} else if (now_ns >= poll_activity_substitute_until(activity)) {
+		activity->has_substitute = false;
+	}
+	return activity->has_substitute;
+}
+
+uint64_t poll_activity_substitute_until(const struct poll_activity *activity)
+{
+	return activity->beat_ns + look_interval(activity->beat_ns - activity->substitute_since_ns);
+}
