@@ -14,7 +14,7 @@
 #include "verbs/object/objects.h"
 
 /* Fills @picture with the key of @hca; false: there is none. */
-static bool find_and_make(struct hca *hca, uint32_t number, struct picture *picture)
+static bool picture_find_and_make(struct hca *hca, uint32_t number, struct picture *picture)
 {
 	struct key_uses uses;
 	const struct mkey *key;
@@ -29,13 +29,13 @@ static bool find_and_make(struct hca *hca, uint32_t number, struct picture *pict
 	return key;
 }
 
-static int draw(struct hca *hca, uint32_t key, enum softhca_drawing format, struct picture *picture,
-		struct drawing *drawing)
+static int mkey_draw(struct hca *hca, uint32_t key, enum softhca_drawing format, struct picture *picture,
+		     struct drawing *drawing)
 {
-	bool found = hca && find_and_make(hca, key, picture);
+	bool found = hca && picture_find_and_make(hca, key, picture);
 
 	for (size_t i = 0; !hca && !found && i < the_registry.count; i++)
-		found = find_and_make(&the_registry.devices[i], key, picture);
+		found = picture_find_and_make(&the_registry.devices[i], key, picture);
 	if (!found)
 		return ENOENT;
 	if (format == SOFTHCA_DRAWING_SVG)
@@ -56,7 +56,7 @@ int softhca_draw_mkey(struct ibv_context *context, uint32_t key, int fd, enum so
 	picture = malloc(sizeof(*picture));
 	if (!picture)
 		return ENOMEM;
-	error = draw(context ? hca_of_context(context) : NULL, key, format, picture, &drawing);
+	error = mkey_draw(context ? hca_of_context(context) : NULL, key, format, picture, &drawing);
 	if (!error)
 		error = -drawing_write(fd, drawing.bytes, drawing.length);
 	free(picture);

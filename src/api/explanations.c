@@ -11,7 +11,8 @@
 
 _Static_assert(SOFTHCA_FIGURES == EXPLAIN_ARGS, "a program sees all figures");
 
-static void publish(const struct hca *hca, const struct explain_record *record, struct softhca_explanation *out)
+static void explanation_publish(const struct hca *hca, const struct explain_record *record,
+				struct softhca_explanation *out)
 {
 	const struct explain_subject *subject = &record->subject;
 	const struct rule_text *rule = rule_text(record->rule);
@@ -39,7 +40,7 @@ static void publish(const struct hca *hca, const struct explain_record *record, 
 	memcpy(out->figure, record->args, out->figures * sizeof(out->figure[0]));
 }
 
-static void recover(const struct softhca_explanation *explanation, struct explain_record *record)
+static void explanation_recover(const struct softhca_explanation *explanation, struct explain_record *record)
 {
 	*record = (struct explain_record){
 		.rule = explanation->rule,
@@ -55,7 +56,7 @@ static void recover(const struct softhca_explanation *explanation, struct explai
 	memcpy(record->args, explanation->figure, sizeof(record->args));
 }
 
-static size_t common(size_t structure_size)
+static size_t explanation_common_bytes(size_t structure_size)
 {
 	return structure_size < sizeof(struct softhca_explanation) ? structure_size
 								   : sizeof(struct softhca_explanation);
@@ -71,9 +72,9 @@ size_t softhca_read_explanations(struct ibv_context *context, uint32_t qp_num, s
 	size_t count;
 
 	for (count = 0; count < max && explain_previous(hca, qp_num, record.serial, &record); count++) {
-		publish(hca, &record, &whole);
+		explanation_publish(hca, &record, &whole);
 		memset(to, 0, structure_size);
-		memcpy(to, &whole, common(structure_size));
+		memcpy(to, &whole, explanation_common_bytes(structure_size));
 		to += structure_size;
 	}
 	return count;
@@ -85,7 +86,7 @@ size_t softhca_render_explanation(const struct softhca_explanation *explanation,
 	struct softhca_explanation whole = {.serial = 0};
 	struct explain_record record;
 
-	memcpy(&whole, explanation, common(structure_size));
-	recover(&whole, &record);
+	memcpy(&whole, explanation, explanation_common_bytes(structure_size));
+	explanation_recover(&whole, &record);
 	return explain_render(whole.device ? whole.device : "", &record, buffer, size);
 }

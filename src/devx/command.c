@@ -55,7 +55,7 @@ enum { GENERAL_BEGIN = 0xb00, GENERAL_END = 0xd00 };
 static const struct entry unknown_general = {
 	.call = CALL_GENERAL, .in_bytes = COMMAND_HEADER, .out_bytes = COMMAND_HEADER};
 
-static const struct entry *find_entry(enum call call, uint16_t opcode)
+static const struct entry *command_find_entry(enum call call, uint16_t opcode)
 {
 	for (size_t i = 0; i < sizeof(entries) / sizeof(entries[0]); i++)
 		if (entries[i].opcode == opcode && entries[i].call == call)
@@ -64,7 +64,7 @@ static const struct entry *find_entry(enum call call, uint16_t opcode)
 }
 
 /* What the command is about. */
-static enum devx_kind kind_of(const struct entry *entry, const struct devx_command *command)
+static enum devx_kind command_kind(const struct entry *entry, const struct devx_command *command)
 {
 	if (entry->kind != DEVX_GENERAL_OBJECT)
 		return entry->kind;
@@ -72,15 +72,15 @@ static enum devx_kind kind_of(const struct entry *entry, const struct devx_comma
 }
 
 /* A number that is not that of the object, or a command of another kind of object. */
-static bool is_of_other(const struct request *request, const struct devx_command *command, const struct entry *entry,
-			uint64_t *number)
+static bool names_other_object(const struct request *request, const struct devx_command *command,
+			       const struct entry *entry, uint64_t *number)
 {
 	bool general = entry->kind == DEVX_GENERAL_OBJECT;
 
 	*number = command_get(command, general ? GENERAL_ID : ANY_NUMBER);
 	if (request->call != CALL_MODIFY && request->call != CALL_QUERY)
 		return false;
-	return *number != request->number || kind_of(entry, command) != request->kind;
+	return *number != request->number || command_kind(entry, command) != request->kind;
 }
 
 /* Refuses a value of @field that the kernel does not pass on. */
@@ -92,7 +92,8 @@ static int refuse_field_of_call(const struct request *request, const struct devx
 }
 
 /* Returns the error of a command that the kernel refuses before the device sees it, or 0. */
-static int check_call(const struct request *request, const struct devx_command *command, const struct entry *entry)
+static int command_check_call(const struct request *request, const struct devx_command *command,
+			      const struct entry *entry)
 {
 	uint64_t number;
 
@@ -101,9 +102,9 @@ static int check_call(const struct request *request, const struct devx_command *
 			       request->in_bytes, request->out_bytes, COMMAND_HEADER, COMMAND_HEADER);
 	if (!entry)
 		return -REFUSE(request->devx->hca, request->name, EINVAL, RULE_DEVX_OPCODE, command->opcode);
-	if (is_of_other(request, command, entry, &number))
+	if (names_other_object(request, command, entry, &number))
 		return -REFUSE(request->devx->hca, request->name, EINVAL, RULE_DEVX_OTHER_OBJECT, command->opcode,
-			       number, request->number, name_figure(devx_kind_name(request->kind)));
+			       number, request->number, devx_name_figure(devx_kind_name(request->kind)));
 	if (entry->unsupported)
 		return -REFUSE(request->devx->hca, request->name, EOPNOTSUPP, RULE_DEVX_UNSERVED, command->opcode);
 	/* Objects belong to the function of the context; each PSV is an object. */
@@ -114,7 +115,7 @@ static int check_call(const struct request *request, const struct devx_command *
 	return 0;
 }
 
-static int run(const struct request *request, struct devx_command *command, const struct entry *entry)
+static int command_dispatch(const struct request *request, struct devx_command *command, const struct entry *entry)
 {
 	if (!entry->function)
 		return COMMAND_REFUSE(command, STATUS_BAD_OPCODE, RULE_DEVX_UNSERVED, command->opcode);
@@ -133,7 +134,7 @@ static bool is_question(const struct request *request, const struct devx_command
 }
 
 /* Explains the refusal and says it in the output. */
-static void refuse(const struct request *request, struct devx_command *command)
+static void command_refuse(const struct request *request, struct devx_command *command)
 {
 	const struct explain_subject subject = {
 		.call = request->name, .error = EREMOTEIO, .expected = is_question(request, command)};
@@ -144,12 +145,12 @@ static void refuse(const struct request *request, struct devx_command *command)
 	command_put(command, ANY_SYNDROME, command->why.rule);
 }
 
-static size_t smaller(size_t a, size_t b)
+static size_t bytes_min(size_t a, size_t b)
 {
 	return a < b ? a : b;
 }
 
-static int take(const struct request *request, struct devx_command *command)
+static int command_read(const struct request *request, struct devx_command *command)
 {
 	memset(command, 0, sizeof(*command));
 	command->devx = request->devx;
@@ -157,32 +158,32 @@ static int take(const struct request *request, struct devx_command *command)
 	command->in_bytes = request->in_bytes;
 	command->out_bytes = request->out_bytes;
 	/* As a kernel does: what cannot be read is EFAULT. */
-	if (program_read(command->in, request->in, smaller(request->in_bytes, sizeof(command->in))))
+	if (program_read(command->in, request->in, bytes_min(request->in_bytes, sizeof(command->in))))
 		return -EFAULT;
 	command->opcode = (uint16_t)command_get(command, ANY_OPCODE);
 	return 0;
 }
 
 /* Takes the command and does what it says. @object: that it makes, or NULL. */
-static int execute(const struct request *request, struct devx_command *command, struct devx_object *object)
+static int command_execute(const struct request *request, struct devx_command *command, struct devx_object *object)
 {
-	const struct entry *entry = find_entry(request->call, command->opcode);
+	const struct entry *entry = command_find_entry(request->call, command->opcode);
 	size_t size;
-	int error = check_call(request, command, entry);
+	int error = command_check_call(request, command, entry);
 
 	if (error)
 		return error;
 	command->object = object;
-	error = run(request, command, entry);
+	error = command_dispatch(request, command, entry);
 	if (error == -EFAULT)
 		return error;
 	if (error) {
-		refuse(request, command);
+		command_refuse(request, command);
 	} else if (object && request->call == CALL_CREATE) {
-		object->kind = kind_of(entry, command);
+		object->kind = command_kind(entry, command);
 		created_keep(object, command);
 	}
-	size = smaller(request->out_bytes, error ? COMMAND_HEADER : entry->out_bytes);
+	size = bytes_min(request->out_bytes, error ? COMMAND_HEADER : entry->out_bytes);
 	return program_write(request->out, command->out, size) ? -EFAULT : error;
 }
 
@@ -190,12 +191,12 @@ int devx_general(struct devx *devx, const void *in, size_t in_bytes, void *out, 
 {
 	const struct request request = REQUEST("mlx5dv_devx_general_cmd", CALL_GENERAL);
 	struct devx_command command;
-	int error = take(&request, &command);
+	int error = command_read(&request, &command);
 
 	if (error)
 		return error;
 	pthread_mutex_lock(&devx->lock);
-	error = execute(&request, &command, NULL);
+	error = command_execute(&request, &command, NULL);
 	pthread_mutex_unlock(&devx->lock);
 	return error;
 }
@@ -207,16 +208,16 @@ int devx_create(struct devx *devx, const void *in, size_t in_bytes, void *out, s
 	struct devx_object *object;
 	struct devx_command command;
 	const struct entry *entry;
-	int error = take(&request, &command);
+	int error = command_read(&request, &command);
 
 	if (error)
 		return error;
-	entry = find_entry(CALL_CREATE, command.opcode);
+	entry = command_find_entry(CALL_CREATE, command.opcode);
 	object = calloc(1, sizeof(*object) + (entry ? created_bytes(entry->kind) : 0));
 	if (!object)
 		return -ENOMEM;
 	pthread_mutex_lock(&devx->lock);
-	error = execute(&request, &command, object);
+	error = command_execute(&request, &command, object);
 	/* A key is to be nowhere but in its DEK. */
 	explicit_bzero(command.in, sizeof(command.in));
 	if (error) {
@@ -229,19 +230,19 @@ int devx_create(struct devx *devx, const void *in, size_t in_bytes, void *out, s
 	return error;
 }
 
-static int on_object(struct request *request, struct devx_object *object)
+static int command_on_object(struct request *request, struct devx_object *object)
 {
 	struct devx_command command;
 	int error;
 
 	request->kind = object->kind;
 	request->number = object->number;
-	error = take(request, &command);
+	error = command_read(request, &command);
 	if (error)
 		return error;
 	pthread_mutex_lock(&request->devx->lock);
 	command.qp = object->kind == DEVX_QP || object->kind == DEVX_DCT ? object->qp : NULL;
-	error = execute(request, &command, object);
+	error = command_execute(request, &command, object);
 	pthread_mutex_unlock(&request->devx->lock);
 	return error;
 }
@@ -251,7 +252,7 @@ int devx_modify(struct devx *devx, struct devx_object *object, const void *in, s
 {
 	struct request request = REQUEST("mlx5dv_devx_obj_modify", CALL_MODIFY);
 
-	return on_object(&request, object);
+	return command_on_object(&request, object);
 }
 
 int devx_query(struct devx *devx, const char *call, struct devx_object *object, const void *in, size_t in_bytes,
@@ -259,22 +260,22 @@ int devx_query(struct devx *devx, const char *call, struct devx_object *object, 
 {
 	struct request request = REQUEST(call, CALL_QUERY);
 
-	return on_object(&request, object);
+	return command_on_object(&request, object);
 }
 
-static int on_qp(struct request *request, struct hca_qp *qp, enum ibv_qp_state *state)
+static int command_on_qp(struct request *request, struct hca_qp *qp, enum ibv_qp_state *state)
 {
 	struct devx_command command;
 	int error;
 
 	request->kind = (int)hca_qp_type(qp) == QP_TYPE_DCT ? DEVX_DCT : DEVX_QP;
 	request->number = hca_qp_number(qp);
-	error = take(request, &command);
+	error = command_read(request, &command);
 	if (error)
 		return error;
 	command.qp = qp;
 	pthread_mutex_lock(&request->devx->lock);
-	error = execute(request, &command, NULL);
+	error = command_execute(request, &command, NULL);
 	pthread_mutex_unlock(&request->devx->lock);
 	if (state)
 		*state = command.state;
@@ -286,14 +287,14 @@ int devx_modify_qp(struct devx *devx, struct hca_qp *qp, const void *in, size_t 
 {
 	struct request request = REQUEST("mlx5dv_devx_qp_modify", CALL_MODIFY);
 
-	return on_qp(&request, qp, state);
+	return command_on_qp(&request, qp, state);
 }
 
 int devx_query_qp(struct devx *devx, struct hca_qp *qp, const void *in, size_t in_bytes, void *out, size_t out_bytes)
 {
 	struct request request = REQUEST("mlx5dv_devx_qp_query", CALL_QUERY);
 
-	return on_qp(&request, qp, NULL);
+	return command_on_qp(&request, qp, NULL);
 }
 
 int devx_destroy(struct devx *devx, struct devx_object *object)
@@ -311,7 +312,7 @@ int devx_destroy(struct devx *devx, struct devx_object *object)
 			before->link = link;
 	} else {
 		error = -REFUSE(devx->hca, "mlx5dv_devx_obj_destroy", EREMOTEIO, RULE_DEVX_IN_USE,
-				name_figure(devx_kind_name(object->kind)), object->number);
+				devx_name_figure(devx_kind_name(object->kind)), object->number);
 	}
 	pthread_mutex_unlock(&devx->lock);
 	return error;

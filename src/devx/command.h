@@ -54,16 +54,16 @@ struct devx_command {
 
 static inline uint64_t command_get(const struct devx_command *command, struct devx_field field)
 {
-	return field_get(command->in, field);
+	return devx_field_get(command->in, field);
 }
 
 static inline void command_put(struct devx_command *command, struct devx_field field, uint64_t value)
 {
-	field_set(command->out, field, value);
+	devx_field_set(command->out, field, value);
 }
 
 /** A name of up to eight characters as a figure of an explanation. */
-static inline uint64_t name_figure(const char *name)
+static inline uint64_t devx_name_figure(const char *name)
 {
 	uint64_t figure = 0;
 

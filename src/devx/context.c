@@ -32,7 +32,7 @@ int devx_open(struct hca *hca, struct hca_context *verbs, struct devx **out)
  * What was made later may use what was made before, and not the other way round. What objects of verbs still use lives on, and
  * with it the context, as of any context that is closed too early (verbs/context/context.c).
  */
-static bool destroy_all(struct devx *devx)
+static bool objects_destroy(struct devx *devx)
 {
 	struct devx_object *object, *kept = NULL;
 
@@ -49,7 +49,7 @@ static bool destroy_all(struct devx *devx)
 
 void devx_close(struct devx *devx)
 {
-	bool all = destroy_all(devx);
+	bool all = objects_destroy(devx);
 
 	devx_channels_close(devx);
 	devx_responses_close(devx);

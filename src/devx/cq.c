@@ -9,7 +9,7 @@ enum { CQ_OK = 0x0, CQ_OVERFLOW = 0x9, ARMED_SOLICITED = 0x6, ARMED = 0x9, FIRED
 /* page_offset counts units of 64 bytes. */
 enum { DBREC_BYTES = 8, OFFSET_UNIT = 64, LOG_MAX_SIZE = 22 };
 
-static int find_memory(struct devx_command *command, struct hca_cq_attr *attr)
+static int cq_find_memory(struct devx_command *command, struct hca_cq_attr *attr)
 {
 	uint64_t offset = command_get(command, CQC_UMEM_OFFSET), bytes = (uint64_t)attr->cqe_count * attr->cqe_size;
 	uint8_t *ring, *record;
@@ -53,7 +53,7 @@ int command_create_cq(struct devx_command *command)
 		return command_refuse_number(command, "EQ", event_queue);
 	error = command_check_uar(command, CQC_UAR_PAGE);
 	if (!error)
-		error = find_memory(command, &attr);
+		error = cq_find_memory(command, &attr);
 	if (error)
 		return error;
 	if (hca_cq_create(command->devx->own, &attr, &object->cq))
@@ -63,7 +63,7 @@ int command_create_cq(struct devx_command *command)
 	return 0;
 }
 
-static uint32_t arm_state(const struct hca_cq_state *state)
+static uint32_t cq_arm_state(const struct hca_cq_state *state)
 {
 	if (state->armed)
 		return ARMED;
@@ -77,7 +77,7 @@ int command_query_cq(struct devx_command *command)
 	created_put(command);
 	hca_cq_query(command->object->cq, &state);
 	command_put(command, CQC_STATUS, state.overrun ? CQ_OVERFLOW : CQ_OK);
-	command_put(command, CQC_ARM_STATE, arm_state(&state));
+	command_put(command, CQC_ARM_STATE, cq_arm_state(&state));
 	command_put(command, CQC_DBR_UMEM_VALID, 1);
 	command_put(command, CQC_PRODUCER_COUNTER, state.producer);
 	command_put(command, CQC_CONSUMER_COUNTER, state.consumer);

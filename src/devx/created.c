@@ -39,5 +39,5 @@ void created_change(struct devx_command *command, struct devx_field field)
 	if (!object)
 		return;
 	field.dword -= contexts[object->kind].begin / 4;
-	field_set(object->created, field, value);
+	devx_field_set(object->created, field, value);
 }

@@ -55,7 +55,7 @@ static_assert((uint32_t)AFFILIATED_MASK == (0x001b003c | 1u << EVENT_TYPE_COMPLE
 static_assert((uint32_t)UNAFFILIATED_MASK == 0x00000200, "user_unaffiliated_events");
 
 /* What a program gets of an event. */
-struct told {
+struct event_data {
 	uint64_t cookie;
 	uint8_t entry[ENTRY_BYTES]; /* unless omitted */
 };
@@ -68,14 +68,14 @@ struct subscription {
 	struct devx_channel *channel;
 	uint32_t references;
 	uint16_t type;
-	int fd; /* eventfd(2) that is told instead of the channel, or -1 */
-	struct told told;
+	int fd; /* eventfd(2) to increment instead of the channel, or -1 */
+	struct event_data event_data;
 };
 
 /* An event that waits with its data. */
 struct record {
 	struct event_source source;
-	struct told told;
+	struct event_data event_data;
 };
 
 /* Types of sources of a channel. */
@@ -92,7 +92,7 @@ struct devx_channel {
 /* ---- telling ---------------------------------------------------------------------------------------------------- */
 
 /* The lock is held. */
-static void put(struct subscription *subscription)
+static void subscription_put(struct subscription *subscription)
 {
 	if (--subscription->references)
 		return;
@@ -102,7 +102,7 @@ static void put(struct subscription *subscription)
 }
 
 /* A counter that is full stays so, as a kernel leaves it: whoever raises an event does not wait for the program. */
-static void count(int fd)
+static void eventfd_increment(int fd)
 {
 	struct pollfd writable = {.fd = fd, .events = POLLOUT};
 	const uint64_t one = 1;
@@ -112,13 +112,13 @@ static void count(int fd)
 			;
 }
 
-static void tell(struct subscription *subscription)
+static void subscription_notify(struct subscription *subscription)
 {
 	struct devx_channel *channel = subscription->channel;
 	struct record *record;
 
 	if (subscription->fd >= 0)
-		return count(subscription->fd);
+		return eventfd_increment(subscription->fd);
 	if (channel->omits_data) {
 		if (event_queue_raise_once(&channel->events, &subscription->source))
 			subscription->references++;
@@ -131,12 +131,12 @@ static void tell(struct subscription *subscription)
 	}
 	*record = (struct record){
 		.source = {.type = WAITS_RECORD, .object = record},
-		.told = subscription->told,
+		.event_data = subscription->event_data,
 	};
 	event_queue_raise(&channel->events, &record->source);
 }
 
-static int type_of(int raised)
+static int event_type_of(int raised)
 {
 	for (size_t i = 0; i < sizeof(affiliated) / sizeof(affiliated[0]); i++)
 		if (affiliated[i].raised == raised)
@@ -145,22 +145,22 @@ static int type_of(int raised)
 }
 
 /* event_queue.relay: the object of @source is one of the context's. */
-static void relay(struct event_queue *queue, const struct event_source *source)
+static void events_relay(struct event_queue *queue, const struct event_source *source)
 {
 	struct devx *devx = (struct devx *)((char *)queue - offsetof(struct devx, events));
 	const struct devx_object *object = source->object;
-	int type = type_of(source->type);
+	int type = event_type_of(source->type);
 
 	queue_lock(&devx->subscriptions);
 	for (struct subscription *each = object->subscription; each; each = each->next)
 		if (each->type == type)
-			tell(each);
+			subscription_notify(each);
 	queue_unlock(&devx->subscriptions);
 }
 
 void devx_events_open(struct devx *devx)
 {
-	event_queue_init_relay(&devx->events, relay);
+	event_queue_init_relay(&devx->events, events_relay);
 	queue_lock_init(&devx->subscriptions, LOCK_LEVEL_SUBSCRIPTIONS, false);
 }
 
@@ -172,7 +172,7 @@ void devx_events_close(struct devx *devx)
 
 /* ---- subscribing ------------------------------------------------------------------------------------------------ */
 
-static bool exists(uint16_t type, const struct devx_object *object)
+static bool event_type_exists(uint16_t type, const struct devx_object *object)
 {
 	for (size_t i = 0; object && i < sizeof(affiliated) / sizeof(affiliated[0]); i++)
 		if (affiliated[i].type == type)
@@ -184,22 +184,22 @@ static bool exists(uint16_t type, const struct devx_object *object)
 }
 
 /* The entry is the same for all events of a subscription. */
-static void fill_entry(uint8_t *entry, uint16_t type, const struct devx_object *object)
+static void event_fill_entry(uint8_t *entry, uint16_t type, const struct devx_object *object)
 {
-	field_set(entry, EQE_TYPE, type);
+	devx_field_set(entry, EQE_TYPE, type);
 	if (!object)
 		return;
 	if (type == EVENT_TYPE_CQ_ERROR) {
-		field_set(entry, EQE_CQ_ERROR_CQN, object->number);
-		field_set(entry, EQE_CQ_ERROR_SYNDROME, SYNDROME_OVERRUN);
+		devx_field_set(entry, EQE_CQ_ERROR_CQN, object->number);
+		devx_field_set(entry, EQE_CQ_ERROR_SYNDROME, SYNDROME_OVERRUN);
 		return;
 	}
-	field_set(entry, EQE_NUMBER, object->number);
-	field_set(entry, EQE_QUEUE_TYPE, object->kind == DEVX_DCT ? QUEUE_OF_DCT : QUEUE_OF_QP);
+	devx_field_set(entry, EQE_NUMBER, object->number);
+	devx_field_set(entry, EQE_QUEUE_TYPE, object->kind == DEVX_DCT ? QUEUE_OF_DCT : QUEUE_OF_QP);
 }
 
 /* The lock is held. */
-static void list(struct subscription *subscription, struct devx_object *object)
+static void subscription_list(struct subscription *subscription, struct devx_object *object)
 {
 	struct devx_channel *channel = subscription->channel;
 
@@ -218,7 +218,7 @@ static void list(struct subscription *subscription, struct devx_object *object)
 }
 
 /* The lock is held. */
-static void unsubscribe(struct subscription *subscription)
+static void subscription_end(struct subscription *subscription)
 {
 	*subscription->link_of_channel = subscription->next_of_channel;
 	if (subscription->next_of_channel)
@@ -228,7 +228,7 @@ static void unsubscribe(struct subscription *subscription)
 		if (subscription->next)
 			subscription->next->link = subscription->link;
 	}
-	put(subscription);
+	subscription_put(subscription);
 }
 
 void devx_unsubscribe_all(struct devx *devx, struct devx_object *object)
@@ -239,13 +239,13 @@ void devx_unsubscribe_all(struct devx *devx, struct devx_object *object)
 	queue_lock(&devx->subscriptions);
 	for (struct subscription *each = object->subscription; each; each = next) {
 		next = each->next;
-		unsubscribe(each);
+		subscription_end(each);
 	}
 	queue_unlock(&devx->subscriptions);
 }
 
 /* @fd: its own from now on; or -1. */
-static struct subscription *new_subscription(struct devx_channel *channel, const struct devx_object *object,
+static struct subscription *subscription_new(struct devx_channel *channel, const struct devx_object *object,
 					     uint16_t type, uint64_t cookie, int fd)
 {
 	struct subscription *subscription = calloc(1, sizeof(*subscription));
@@ -257,8 +257,8 @@ static struct subscription *new_subscription(struct devx_channel *channel, const
 	subscription->references = 1;
 	subscription->type = type;
 	subscription->fd = fd;
-	subscription->told.cookie = cookie;
-	fill_entry(subscription->told.entry, type, object);
+	subscription->event_data.cookie = cookie;
+	event_fill_entry(subscription->event_data.entry, type, object);
 	return subscription;
 }
 
@@ -266,14 +266,15 @@ static struct subscription *new_subscription(struct devx_channel *channel, const
  * Lists all @made to @object. A CQ of which somebody wants to hear is looked at for being armed, from then on; others cost nothing.
  * Without a thread that looks, nobody has subscribed to anything.
  */
-static int begin(struct devx *devx, struct devx_object *object, struct subscription *const *made, size_t count)
+static int subscriptions_begin(struct devx *devx, struct devx_object *object, struct subscription *const *made,
+			       size_t count)
 {
 	bool watched = false;
 	int error;
 
 	queue_lock(&devx->subscriptions);
 	for (size_t i = 0; i < count; i++) {
-		list(made[i], object);
+		subscription_list(made[i], object);
 		watched |= object && object->kind == DEVX_CQ && made[i]->type == EVENT_TYPE_COMPLETION;
 	}
 	queue_unlock(&devx->subscriptions);
@@ -282,7 +283,7 @@ static int begin(struct devx *devx, struct devx_object *object, struct subscript
 		return 0;
 	queue_lock(&devx->subscriptions);
 	for (size_t i = 0; i < count; i++)
-		unsubscribe(made[i]);
+		subscription_end(made[i]);
 	queue_unlock(&devx->subscriptions);
 	return error;
 }
@@ -298,13 +299,13 @@ int devx_subscribe(struct devx *devx, struct devx_channel *channel, struct devx_
 	if (!count || count > MAX_TYPES || bytes % sizeof(*types))
 		return -REFUSE(devx->hca, call, EINVAL, RULE_DEVX_EVENT_COUNT, bytes, MAX_TYPES);
 	for (size_t i = 0; i < count; i++)
-		if (!exists(types[i], object))
+		if (!event_type_exists(types[i], object))
 			return -REFUSE(devx->hca, call, EINVAL, RULE_DEVX_EVENT_TYPE, types[i],
-				       name_figure(object ? devx_kind_name(object->kind) : "no"));
-	while (done < count && (made[done] = new_subscription(channel, object, types[done], cookie, -1)))
+				       devx_name_figure(object ? devx_kind_name(object->kind) : "no"));
+	while (done < count && (made[done] = subscription_new(channel, object, types[done], cookie, -1)))
 		done++;
 	if (done == count)
-		return begin(devx, object, made, count);
+		return subscriptions_begin(devx, object, made, count);
 	while (done)
 		free(made[--done]);
 	return -ENOMEM;
@@ -333,18 +334,18 @@ int devx_subscribe_fd(struct devx *devx, struct devx_channel *channel, int fd, s
 	struct subscription *subscription;
 	int copy;
 
-	if (!exists(type, object))
+	if (!event_type_exists(type, object))
 		return -REFUSE(devx->hca, call, EINVAL, RULE_DEVX_EVENT_TYPE, type,
-			       name_figure(object ? devx_kind_name(object->kind) : "no"));
+			       devx_name_figure(object ? devx_kind_name(object->kind) : "no"));
 	copy = eventfd_duplicate(fd);
 	if (copy < 0)
 		return -REFUSE(devx->hca, call, -copy, RULE_DEVX_EVENT_FD, (uint64_t)(int64_t)fd);
-	subscription = new_subscription(channel, object, type, 0, copy);
+	subscription = subscription_new(channel, object, type, 0, copy);
 	if (!subscription) {
 		descriptor_close(copy);
 		return -ENOMEM;
 	}
-	return begin(devx, object, &subscription, 1);
+	return subscriptions_begin(devx, object, &subscription, 1);
 }
 
 /* ---- channels --------------------------------------------------------------------------------------------------- */
@@ -380,7 +381,7 @@ int devx_channel_create(struct devx *devx, uint32_t flags, struct devx_channel *
 }
 
 /* What waits is nobody's any more. The lock is held. */
-static void drop_waiting(struct devx_channel *channel)
+static void channel_drop_waiting(struct devx_channel *channel)
 {
 	struct event_source *source;
 
@@ -389,7 +390,7 @@ static void drop_waiting(struct devx_channel *channel)
 		if (source->type == WAITS_RECORD)
 			free(source->object);
 		else if (source->type == WAITS_SUBSCRIPTION)
-			put(source->object);
+			subscription_put(source->object);
 	}
 }
 
@@ -401,9 +402,9 @@ void devx_channel_destroy(struct devx *devx, struct devx_channel *channel)
 	queue_lock(&devx->subscriptions);
 	for (struct subscription *each = channel->subscriptions; each; each = next) {
 		next = each->next_of_channel;
-		unsubscribe(each);
+		subscription_end(each);
 	}
-	drop_waiting(channel);
+	channel_drop_waiting(channel);
 	*channel->link = channel->next;
 	if (channel->next)
 		channel->next->link = channel->link;
@@ -419,7 +420,7 @@ void devx_channels_close(struct devx *devx)
 }
 
 /* A kernel waits for an event first, and leaves it where it is. */
-static int refuse_size(struct devx *devx, const struct devx_channel *channel, size_t bytes, size_t needed)
+static int channel_refuse_size(struct devx *devx, const struct devx_channel *channel, size_t bytes, size_t needed)
 {
 	struct pollfd readable = {.fd = channel->events.fd, .events = POLLIN};
 	int flags = fcntl(readable.fd, F_GETFL);
@@ -434,15 +435,15 @@ static int refuse_size(struct devx *devx, const struct devx_channel *channel, si
 
 ssize_t devx_channel_take(struct devx *devx, struct devx_channel *channel, void *data, size_t bytes)
 {
-	size_t needed = channel->omits_data ? sizeof(uint64_t) : sizeof(struct told);
+	size_t needed = channel->omits_data ? sizeof(uint64_t) : sizeof(struct event_data);
 	struct subscription *subscription;
 	struct record *record;
-	struct told told;
+	struct event_data event_data;
 	void *object;
 	int type, error;
 
 	if (bytes < needed)
-		return refuse_size(devx, channel, bytes, needed);
+		return channel_refuse_size(devx, channel, bytes, needed);
 	error = event_queue_take(&channel->events, &type, &object);
 	if (error)
 		return error;
@@ -450,14 +451,14 @@ ssize_t devx_channel_take(struct devx *devx, struct devx_channel *channel, void 
 		return -EOVERFLOW;
 	if (type == WAITS_RECORD) {
 		record = object;
-		told = record->told;
+		event_data = record->event_data;
 		free(record);
 	} else {
 		subscription = object;
 		queue_lock(&devx->subscriptions);
-		told = subscription->told;
-		put(subscription);
+		event_data = subscription->event_data;
+		subscription_put(subscription);
 		queue_unlock(&devx->subscriptions);
 	}
-	return program_write(data, &told, needed) ? -EFAULT : (ssize_t)needed;
+	return program_write(data, &event_data, needed) ? -EFAULT : (ssize_t)needed;
 }

@@ -18,14 +18,14 @@ struct devx_field {
 	static const struct devx_field layout##_##name __attribute__((unused)) = {dword, 63, 0};
 #include "devx/fields.def"
 
-static inline uint64_t field_mask(struct devx_field field)
+static inline uint64_t devx_field_mask(struct devx_field field)
 {
 	unsigned int width = field.high - field.low + 1u;
 
 	return width == 64 ? UINT64_MAX : (UINT64_C(1) << width) - 1;
 }
 
-static inline uint64_t field_get(const uint8_t *command, struct devx_field field)
+static inline uint64_t devx_field_get(const uint8_t *command, struct devx_field field)
 {
 	uint64_t both;
 	uint32_t word;
@@ -35,11 +35,11 @@ static inline uint64_t field_get(const uint8_t *command, struct devx_field field
 		return be64toh(both);
 	}
 	memcpy(&word, command + 4 * field.dword, sizeof(word));
-	return be32toh(word) >> field.low & field_mask(field);
+	return be32toh(word) >> field.low & devx_field_mask(field);
 }
 
 /** Bits of @value beyond the width of the field are dropped. */
-static inline void field_set(uint8_t *command, struct devx_field field, uint64_t value)
+static inline void devx_field_set(uint8_t *command, struct devx_field field, uint64_t value)
 {
 	uint64_t both = htobe64(value);
 	uint32_t word;
@@ -49,8 +49,8 @@ static inline void field_set(uint8_t *command, struct devx_field field, uint64_t
 		return;
 	}
 	memcpy(&word, command + 4 * field.dword, sizeof(word));
-	word = be32toh(word) & ~(uint32_t)(field_mask(field) << field.low);
-	word = htobe32(word | (uint32_t)((value & field_mask(field)) << field.low));
+	word = be32toh(word) & ~(uint32_t)(devx_field_mask(field) << field.low);
+	word = htobe32(word | (uint32_t)((value & devx_field_mask(field)) << field.low));
 	memcpy(command + 4 * field.dword, &word, sizeof(word));
 }
 

@@ -78,7 +78,7 @@ void devx_umems_close(struct devx *devx)
 enum { NC_NUMBER = 1, NC_OFFSET = 3 << 8 };
 
 /* The page, and the entry of the uncached registers. The lock is held. */
-static int make_page(struct devx *devx)
+static int uar_make_page(struct devx *devx)
 {
 	void *page;
 
@@ -104,7 +104,7 @@ int devx_uar_alloc(struct devx *devx, uint32_t type, struct devx_uar *uar)
 	if (type != DEVX_UAR_BF && type != DEVX_UAR_NC)
 		return -REFUSE(devx->hca, "mlx5dv_devx_alloc_uar", EOPNOTSUPP, RULE_DEVX_UAR_TYPE, type);
 	pthread_mutex_lock(&devx->lock);
-	error = make_page(devx);
+	error = uar_make_page(devx);
 	if (!error && type == DEVX_UAR_BF) {
 		number = devx_number_new(&devx->uars, devx->page);
 		error = number ? 0 : -ENOMEM;

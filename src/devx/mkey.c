@@ -18,7 +18,7 @@ enum access_mode { MODE_MEMORY = 1, MODE_LIST = 2, MODE_FIXED_ENTRIES = 3 };
 /* crypto_en; and the octowords of one block setup. */
 enum { ENCRYPTION_OFF = 0, ENCRYPTION_ON = 1, BSF_OCTOWORDS = 4, MAX_BSF_OCTOWORDS = 8 };
 
-static uint8_t rights_of(const struct devx_command *command)
+static uint8_t mkey_rights(const struct devx_command *command)
 {
 	return (uint8_t)((command_get(command, MKC_LOCAL_READ) ? RIGHT_LOCAL_READ : 0) |
 			 (command_get(command, MKC_LOCAL_WRITE) ? RIGHT_LOCAL_WRITE : 0) |
@@ -27,11 +27,11 @@ static uint8_t rights_of(const struct devx_command *command)
 			 (command_get(command, MKC_ATOMIC) ? RIGHT_ATOMIC : 0));
 }
 
-static struct hca_mkey_state state_of(const struct devx_command *command)
+static struct hca_mkey_state mkey_state_given(const struct devx_command *command)
 {
 	return (struct hca_mkey_state){
 		.free = command_get(command, MKC_FREE),
-		.rights = rights_of(command),
+		.rights = mkey_rights(command),
 		.tag = (uint8_t)command_get(command, MKC_TAG),
 		.qpn = (uint32_t)command_get(command, MKC_QPN),
 		.start = command_get(command, MKC_START),
@@ -43,9 +43,9 @@ static struct hca_mkey_state state_of(const struct devx_command *command)
 /* ---- memory -------------------------------------------------------------------------------------------------------- */
 
 /* Pages are mapped: an address and what it leads to have the same place in theirs. */
-static int create_memory(struct devx_command *command, struct hca_pd *pd)
+static int mkey_create_memory(struct devx_command *command, struct hca_pd *pd)
 {
-	const struct hca_mkey_state state = state_of(command);
+	const struct hca_mkey_state state = mkey_state_given(command);
 	uint8_t *base;
 	int error;
 
@@ -74,7 +74,7 @@ static uint64_t key_capacity(uint64_t octowords)
 }
 
 /* What the key has room for. */
-static int take_attributes(struct devx_command *command, struct hca_mkey_layout *layout)
+static int mkey_read_capacity(struct devx_command *command, struct hca_mkey_layout *layout)
 {
 	uint64_t octowords = command_get(command, MKC_TRANSLATION_OCTOWORDS), bsf = 0;
 	uint64_t encryption = command_get(command, MKC_ENCRYPTION);
@@ -103,7 +103,7 @@ static int take_attributes(struct devx_command *command, struct hca_mkey_layout 
 	return 0;
 }
 
-static int create_with(struct devx_command *command, struct hca_pd *pd, const struct hca_mkey_layout *layout)
+static int mkey_create_layout(struct devx_command *command, struct hca_pd *pd, const struct hca_mkey_layout *layout)
 {
 	int error = hca_mkey_create_layout(pd, layout, &command->object->mkey, &command->why);
 
@@ -116,10 +116,10 @@ static int create_with(struct devx_command *command, struct hca_pd *pd, const st
 }
 
 /* @fixed_entries: KSM, else KLM. */
-static int create_list(struct devx_command *command, struct hca_pd *pd, bool fixed_entries)
+static int mkey_create_list(struct devx_command *command, struct hca_pd *pd, bool fixed_entries)
 {
 	struct hca_mkey_layout layout = {
-		.state = state_of(command),
+		.state = mkey_state_given(command),
 		.fixed = !command_get(command, MKC_UMR_ENABLED),
 		.log_entity = fixed_entries ? (uint8_t)command_get(command, MKC_LOG_ENTITY) : 0,
 	};
@@ -129,7 +129,7 @@ static int create_list(struct devx_command *command, struct hca_pd *pd, bool fix
 
 	if (fixed_entries && !layout.log_entity)
 		return command_refuse_field(command, MKC_LOG_ENTITY);
-	error = take_attributes(command, &layout);
+	error = mkey_read_capacity(command, &layout);
 	if (error)
 		return error;
 	bytes = (size_t)layout.entry_count * ENTRY_BYTES;
@@ -143,22 +143,22 @@ static int create_list(struct devx_command *command, struct hca_pd *pd, bool fix
 		layout.entries = entries;
 	}
 	if (!error)
-		error = create_with(command, pd, &layout);
+		error = mkey_create_layout(command, pd, &layout);
 	free(entries);
 	return error;
 }
 
-static int create_by_mode(struct devx_command *command, struct hca_pd *pd)
+static int mkey_create_by_mode(struct devx_command *command, struct hca_pd *pd)
 {
 	if (command_get(command, MKC_ACCESS_MODE_HIGH))
 		return command_refuse_field(command, MKC_ACCESS_MODE_HIGH);
 	switch ((enum access_mode)command_get(command, MKC_ACCESS_MODE)) {
 	case MODE_MEMORY:
-		return create_memory(command, pd);
+		return mkey_create_memory(command, pd);
 	case MODE_LIST:
-		return create_list(command, pd, false);
+		return mkey_create_list(command, pd, false);
 	case MODE_FIXED_ENTRIES:
-		return create_list(command, pd, true);
+		return mkey_create_list(command, pd, true);
 	default:
 		return command_refuse_field(command, MKC_ACCESS_MODE);
 	}
@@ -173,7 +173,7 @@ int command_create_mkey(struct devx_command *command)
 	if (!error)
 		error = command_find_pd(command, MKC_PD, &pd);
 	if (!error)
-		error = create_by_mode(command, pd);
+		error = mkey_create_by_mode(command, pd);
 	if (error)
 		return error;
 	/* Its index: the program knows the tag. */

@@ -28,8 +28,8 @@ int command_check_refused(struct devx_command *command, enum devx_layout layout)
 
 int command_refuse_number(struct devx_command *command, const char *name, uint64_t number)
 {
-	return COMMAND_REFUSE(command, STATUS_NO_SUCH_RESOURCE, RULE_DEVX_NUMBER, command->opcode, name_figure(name),
-			      number);
+	return COMMAND_REFUSE(command, STATUS_NO_SUCH_RESOURCE, RULE_DEVX_NUMBER, command->opcode,
+			      devx_name_figure(name), number);
 }
 
 int command_refuse_length(struct devx_command *command, size_t bytes)

@@ -7,7 +7,7 @@
 /* page_offset counts units of 64 bytes. */
 enum { DBREC_BYTES = 8, OFFSET_UNIT = 64, WQE_BLOCK = 64 };
 
-static int take_type(struct devx_command *command, struct hca_qp_attr *attr)
+static int qp_read_type(struct devx_command *command, struct hca_qp_attr *attr)
 {
 	switch (command_get(command, QPC_ST)) {
 	case SERVICE_RC:
@@ -28,7 +28,7 @@ static int take_type(struct devx_command *command, struct hca_qp_attr *attr)
 }
 
 /* A DCI receives nothing, whatever the command says of it. */
-static int take_receive_queue(struct devx_command *command, struct hca_qp_attr *attr)
+static int qp_read_receive_queue(struct devx_command *command, struct hca_qp_attr *attr)
 {
 	if (attr->type == QP_TYPE_DCI)
 		return 0;
@@ -49,7 +49,7 @@ static int take_receive_queue(struct devx_command *command, struct hca_qp_attr *
 }
 
 /* Of a half that does nothing the CQ may be left out: the other one's stands for it. */
-static int find_cqs(struct devx_command *command, struct hca_qp_attr *attr)
+static int qp_find_cqs(struct devx_command *command, struct hca_qp_attr *attr)
 {
 	bool sends = attr->sq_wqebb_count || command_get(command, QPC_CQN_SND);
 	bool receives = attr->rq_count || attr->srq || command_get(command, QPC_CQN_RCV);
@@ -64,7 +64,7 @@ static int find_cqs(struct devx_command *command, struct hca_qp_attr *attr)
 	return error;
 }
 
-static int find_memory(struct devx_command *command, struct hca_qp_attr *attr)
+static int qp_find_memory(struct devx_command *command, struct hca_qp_attr *attr)
 {
 	uint64_t offset = command_get(command, QPC_WQ_UMEM_OFFSET);
 	uint64_t receive_bytes = (uint64_t)attr->rq_count << attr->rq_shift;
@@ -87,7 +87,7 @@ static int find_memory(struct devx_command *command, struct hca_qp_attr *attr)
 }
 
 /* Permission to put what a READ or atomic brings into the CQE, given for the size of CQE that the CQ has. */
-static bool may_scatter(const struct devx_command *command, const struct hca_cq *cq)
+static bool qp_may_scatter(const struct devx_command *command, const struct hca_cq *cq)
 {
 	return command_get(command, QPC_CS_REQ) == (hca_cq_entry_size(cq) == 128 ? SCATTER_TO_128 : SCATTER_TO_64);
 }
@@ -106,20 +106,20 @@ int command_create_qp(struct devx_command *command)
 	if (!command_get(command, QPC_NO_SQ))
 		attr.sq_wqebb_count = 1u << command_get(command, QPC_LOG_SQ_SIZE);
 	if (!error)
-		error = take_type(command, &attr);
+		error = qp_read_type(command, &attr);
 	if (!error)
 		error = command_find_pd(command, QPC_PD, &attr.pd);
 	if (!error)
 		error = command_check_uar(command, QPC_UAR_PAGE);
 	if (!error)
-		error = take_receive_queue(command, &attr);
+		error = qp_read_receive_queue(command, &attr);
 	if (!error)
-		error = find_cqs(command, &attr);
+		error = qp_find_cqs(command, &attr);
 	if (!error)
-		error = find_memory(command, &attr);
+		error = qp_find_memory(command, &attr);
 	if (error)
 		return error;
-	attr.scatter_to_cqe = may_scatter(command, attr.send_cq);
+	attr.scatter_to_cqe = qp_may_scatter(command, attr.send_cq);
 	attr.cap = (struct ibv_qp_cap){
 		.max_send_wr = attr.sq_wqebb_count,
 		.max_recv_wr = attr.rq_count,

@@ -41,57 +41,57 @@ struct change {
 	uint16_t udp_source_port;
 };
 
-static uint32_t get(const struct devx_command *command, struct devx_field field)
+static uint32_t command_get_word(const struct devx_command *command, struct devx_field field)
 {
 	return (uint32_t)command_get(command, field);
 }
 
-static unsigned int access_of(const struct devx_command *command)
+static unsigned int qp_access_given(const struct devx_command *command)
 {
-	return (get(command, QPC_RRE) ? IBV_ACCESS_REMOTE_READ : 0) |
-	       (get(command, QPC_RWE) ? IBV_ACCESS_REMOTE_WRITE : 0) |
-	       (get(command, QPC_RAE) ? IBV_ACCESS_REMOTE_ATOMIC : 0);
+	return (command_get_word(command, QPC_RRE) ? IBV_ACCESS_REMOTE_READ : 0) |
+	       (command_get_word(command, QPC_RWE) ? IBV_ACCESS_REMOTE_WRITE : 0) |
+	       (command_get_word(command, QPC_RAE) ? IBV_ACCESS_REMOTE_ATOMIC : 0);
 }
 
-static bool is_connected(enum ibv_qp_type type)
+static bool type_is_connected(enum ibv_qp_type type)
 {
 	return type != IBV_QPT_UD && type != QP_TYPE_DCI;
 }
 
 /* Of the types whose other end is a responder of their own, and that wait for it. */
-static bool is_reliable(enum ibv_qp_type type)
+static bool type_is_reliable(enum ibv_qp_type type)
 {
 	return type != IBV_QPT_UD && type != IBV_QPT_UC;
 }
 
-static void take_port(const struct devx_command *command, struct change *change)
+static void change_read_port(const struct devx_command *command, struct change *change)
 {
 	/* A QP belongs to a port from INIT on; some programs leave the only one out. */
-	change->attr.port_num = get(command, QPC_PORT) ? (uint8_t)get(command, QPC_PORT) : 1;
-	change->attr.pkey_index = (uint16_t)get(command, QPC_PKEY_INDEX);
+	change->attr.port_num = command_get_word(command, QPC_PORT) ? (uint8_t)command_get_word(command, QPC_PORT) : 1;
+	change->attr.pkey_index = (uint16_t)command_get_word(command, QPC_PKEY_INDEX);
 	change->mask |= IBV_QP_PORT | IBV_QP_PKEY_INDEX;
 }
 
-static void take_q_key(const struct devx_command *command, struct change *change)
+static void change_read_q_key(const struct devx_command *command, struct change *change)
 {
-	change->attr.qkey = get(command, QPC_Q_KEY);
+	change->attr.qkey = command_get_word(command, QPC_Q_KEY);
 	change->mask |= IBV_QP_QKEY;
 }
 
-static void take_access(const struct devx_command *command, struct change *change)
+static void change_read_access(const struct devx_command *command, struct change *change)
 {
-	change->attr.qp_access_flags = access_of(command);
+	change->attr.qp_access_flags = qp_access_given(command);
 	change->mask |= IBV_QP_ACCESS_FLAGS;
 }
 
-static void take_min_rnr_timer(const struct devx_command *command, struct change *change)
+static void change_read_min_rnr_timer(const struct devx_command *command, struct change *change)
 {
-	change->attr.min_rnr_timer = (uint8_t)get(command, QPC_MIN_RNR_NAK);
+	change->attr.min_rnr_timer = (uint8_t)command_get_word(command, QPC_MIN_RNR_NAK);
 	change->mask |= IBV_QP_MIN_RNR_TIMER;
 }
 
 /* A path that leads back to this port needs no address; a QP number does. */
-static void take_loopback(const struct devx_command *command, struct ibv_ah_attr *address)
+static void path_set_loopback(const struct devx_command *command, struct ibv_ah_attr *address)
 {
 	const struct hca_gid *gids;
 	size_t count;
@@ -102,67 +102,68 @@ static void take_loopback(const struct devx_command *command, struct ibv_ah_attr
 	address->grh.dgid = gids[address->grh.sgid_index].gid;
 }
 
-static void take_path(const struct devx_command *command, struct change *change)
+static void change_read_path(const struct devx_command *command, struct change *change)
 {
 	struct ibv_ah_attr *address = &change->attr.ah_attr;
-	uint32_t traffic_class = get(command, QPC_TCLASS);
+	uint32_t traffic_class = command_get_word(command, QPC_TCLASS);
 	__be64 words[2] = {htobe64(command_get(command, QPC_RGID_HIGH)), htobe64(command_get(command, QPC_RGID_LOW))};
 
 	*address = (struct ibv_ah_attr){
 		.is_global = 1,
-		.sl = (uint8_t)get(command, QPC_ETH_PRIO),
-		.port_num = get(command, QPC_PORT) ? (uint8_t)get(command, QPC_PORT) : 1,
+		.sl = (uint8_t)command_get_word(command, QPC_ETH_PRIO),
+		.port_num = command_get_word(command, QPC_PORT) ? (uint8_t)command_get_word(command, QPC_PORT) : 1,
 		.grh =
 			{
-				.sgid_index = (uint8_t)get(command, QPC_SRC_ADDR_INDEX),
-				.hop_limit = (uint8_t)get(command, QPC_HOP_LIMIT),
+				.sgid_index = (uint8_t)command_get_word(command, QPC_SRC_ADDR_INDEX),
+				.hop_limit = (uint8_t)command_get_word(command, QPC_HOP_LIMIT),
 				/* The upper six bits are told a second time. */
-				.traffic_class = (uint8_t)(traffic_class ? traffic_class : get(command, QPC_DSCP) << 2),
-				.flow_label = get(command, QPC_FLOW_LABEL),
+				.traffic_class = (uint8_t)(traffic_class ? traffic_class
+									 : command_get_word(command, QPC_DSCP) << 2),
+				.flow_label = command_get_word(command, QPC_FLOW_LABEL),
 			},
 	};
 	memcpy(&address->grh.dgid, words, sizeof(words));
-	if (get(command, QPC_FORCE_LOOPBACK))
-		take_loopback(command, address);
-	change->udp_source_port = (uint16_t)get(command, QPC_UDP_SPORT);
+	if (command_get_word(command, QPC_FORCE_LOOPBACK))
+		path_set_loopback(command, address);
+	change->udp_source_port = (uint16_t)command_get_word(command, QPC_UDP_SPORT);
 	change->mask |= IBV_QP_AV;
 }
 
-static void take_peer(const struct devx_command *command, enum ibv_qp_type type, struct change *change)
+static void change_read_peer(const struct devx_command *command, enum ibv_qp_type type, struct change *change)
 {
 	if (type == IBV_QPT_UD)
 		return;
-	change->attr.path_mtu = (enum ibv_mtu)get(command, QPC_MTU);
+	change->attr.path_mtu = (enum ibv_mtu)command_get_word(command, QPC_MTU);
 	change->mask |= IBV_QP_PATH_MTU;
 	/* Each request of a DCI brings its address. */
 	if (type == QP_TYPE_DCI)
 		return;
-	take_path(command, change);
-	change->attr.dest_qp_num = get(command, QPC_REMOTE_QPN);
-	change->attr.rq_psn = get(command, QPC_NEXT_RCV_PSN);
+	change_read_path(command, change);
+	change->attr.dest_qp_num = command_get_word(command, QPC_REMOTE_QPN);
+	change->attr.rq_psn = command_get_word(command, QPC_NEXT_RCV_PSN);
 	change->mask |= IBV_QP_DEST_QPN | IBV_QP_RQ_PSN;
-	if (!is_reliable(type))
+	if (!type_is_reliable(type))
 		return;
-	change->attr.max_dest_rd_atomic = (uint8_t)(1u << get(command, QPC_LOG_RRA_MAX));
+	change->attr.max_dest_rd_atomic = (uint8_t)(1u << command_get_word(command, QPC_LOG_RRA_MAX));
 	change->mask |= IBV_QP_MAX_DEST_RD_ATOMIC;
-	take_min_rnr_timer(command, change);
+	change_read_min_rnr_timer(command, change);
 }
 
-static void take_send(const struct devx_command *command, enum ibv_qp_type type, struct change *change)
+static void change_read_send(const struct devx_command *command, enum ibv_qp_type type, struct change *change)
 {
-	change->attr.sq_psn = get(command, QPC_NEXT_SEND_PSN);
+	change->attr.sq_psn = command_get_word(command, QPC_NEXT_SEND_PSN);
 	change->mask |= IBV_QP_SQ_PSN;
-	if (!is_reliable(type))
+	if (!type_is_reliable(type))
 		return;
-	change->attr.timeout = (uint8_t)get(command, QPC_ACK_TIMEOUT);
-	change->attr.retry_cnt = (uint8_t)get(command, QPC_RETRY_COUNT);
-	change->attr.rnr_retry = (uint8_t)get(command, QPC_RNR_RETRY);
-	change->attr.max_rd_atomic = (uint8_t)(1u << get(command, QPC_LOG_SRA_MAX));
+	change->attr.timeout = (uint8_t)command_get_word(command, QPC_ACK_TIMEOUT);
+	change->attr.retry_cnt = (uint8_t)command_get_word(command, QPC_RETRY_COUNT);
+	change->attr.rnr_retry = (uint8_t)command_get_word(command, QPC_RNR_RETRY);
+	change->attr.max_rd_atomic = (uint8_t)(1u << command_get_word(command, QPC_LOG_SRA_MAX));
 	change->mask |= IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_MAX_QP_RD_ATOMIC;
 }
 
 /* Each right has a bit of its own in the mask: the others stay. */
-static void take_some_access(const struct devx_command *command, uint32_t optional, struct change *change)
+static void change_read_some_access(const struct devx_command *command, uint32_t optional, struct change *change)
 {
 	unsigned int named = (optional & OPTIONAL_RRE ? IBV_ACCESS_REMOTE_READ : 0) |
 			     (optional & OPTIONAL_RWE ? IBV_ACCESS_REMOTE_WRITE : 0) |
@@ -170,51 +171,51 @@ static void take_some_access(const struct devx_command *command, uint32_t option
 	struct ibv_qp_attr now;
 
 	hca_qp_query(command->qp, &now);
-	change->attr.qp_access_flags = (now.qp_access_flags & ~named) | (access_of(command) & named);
+	change->attr.qp_access_flags = (now.qp_access_flags & ~named) | (qp_access_given(command) & named);
 	change->mask |= IBV_QP_ACCESS_FLAGS;
 }
 
-static void take_options(const struct devx_command *command, enum ibv_qp_type type, const struct transition *transition,
-			 struct change *change)
+static void change_read_options(const struct devx_command *command, enum ibv_qp_type type,
+				const struct transition *transition, struct change *change)
 {
-	uint32_t optional = get(command, QPC_OPT_PARAM_MASK);
+	uint32_t optional = command_get_word(command, QPC_OPT_PARAM_MASK);
 
-	if (optional & (OPTIONAL_RRE | OPTIONAL_RWE | OPTIONAL_RAE) && is_connected(type))
-		take_some_access(command, optional, change);
+	if (optional & (OPTIONAL_RRE | OPTIONAL_RWE | OPTIONAL_RAE) && type_is_connected(type))
+		change_read_some_access(command, optional, change);
 	if (optional & OPTIONAL_Q_KEY && type == IBV_QPT_UD)
-		take_q_key(command, change);
-	if (optional & OPTIONAL_RNR_TIMEOUT && is_reliable(type) && transition->from != IBV_QPS_INIT)
-		take_min_rnr_timer(command, change);
+		change_read_q_key(command, change);
+	if (optional & OPTIONAL_RNR_TIMEOUT && type_is_reliable(type) && transition->from != IBV_QPS_INIT)
+		change_read_min_rnr_timer(command, change);
 	/* P_Key and port: before RTR, as later transitions do not take them. */
 	if (optional & OPTIONAL_PKEY_INDEX && transition->from == IBV_QPS_INIT) {
-		change->attr.pkey_index = (uint16_t)get(command, QPC_PKEY_INDEX);
+		change->attr.pkey_index = (uint16_t)command_get_word(command, QPC_PKEY_INDEX);
 		change->mask |= IBV_QP_PKEY_INDEX;
 	}
 	if (optional & OPTIONAL_PORT && transition->to == IBV_QPS_INIT) {
-		change->attr.port_num = (uint8_t)get(command, QPC_PORT);
+		change->attr.port_num = (uint8_t)command_get_word(command, QPC_PORT);
 		change->mask |= IBV_QP_PORT;
 	}
 }
 
-static void take(const struct devx_command *command, enum ibv_qp_type type, const struct transition *transition,
-		 struct change *change)
+static void change_read(const struct devx_command *command, enum ibv_qp_type type, const struct transition *transition,
+			struct change *change)
 {
 	*change = (struct change){.attr.qp_state = transition->to, .mask = IBV_QP_STATE};
 	if (transition->parts & PART_PORT)
-		take_port(command, change);
-	if (transition->parts & PART_ACCESS && is_connected(type))
-		take_access(command, change);
+		change_read_port(command, change);
+	if (transition->parts & PART_ACCESS && type_is_connected(type))
+		change_read_access(command, change);
 	if (transition->parts & PART_Q_KEY && type == IBV_QPT_UD)
-		take_q_key(command, change);
+		change_read_q_key(command, change);
 	if (transition->parts & PART_PEER)
-		take_peer(command, type, change);
+		change_read_peer(command, type, change);
 	if (transition->parts & PART_SEND)
-		take_send(command, type, change);
+		change_read_send(command, type, change);
 	if (transition->parts & PART_OPTIONS)
-		take_options(command, type, transition, change);
+		change_read_options(command, type, transition, change);
 }
 
-static const struct transition *find(uint16_t opcode)
+static const struct transition *transition_find(uint16_t opcode)
 {
 	const struct transition *transition = transitions;
 
@@ -226,7 +227,7 @@ static const struct transition *find(uint16_t opcode)
 /* Fields that only queries return; the QP itself keeps the others. */
 static void keep_context(struct devx_command *command, enum ibv_qp_type type, const struct transition *transition)
 {
-	if (transition->parts & PART_PEER && is_connected(type)) {
+	if (transition->parts & PART_PEER && type_is_connected(type)) {
 		created_change(command, QPC_FORCE_LOOPBACK);
 		created_change(command, QPC_DSCP);
 		created_change(command, QPC_UDP_SPORT);
@@ -239,7 +240,7 @@ static void keep_context(struct devx_command *command, enum ibv_qp_type type, co
 
 int command_modify_qp(struct devx_command *command)
 {
-	const struct transition *transition = find(command->opcode);
+	const struct transition *transition = transition_find(command->opcode);
 	enum ibv_qp_type type = hca_qp_type(command->qp);
 	enum ibv_qp_state state = hca_qp_state(command->qp);
 	struct change change;
@@ -247,7 +248,7 @@ int command_modify_qp(struct devx_command *command)
 	if (transition->from != ANY_STATE && transition->from != state)
 		return COMMAND_REFUSE(command, STATUS_BAD_QP_STATE, RULE_MODIFY_TRANSITION, type, state,
 				      transition->to);
-	take(command, type, transition, &change);
+	change_read(command, type, transition, &change);
 	if (hca_qp_try_modify(command->qp, &change.attr, change.mask, &command->why)) {
 		command->status = STATUS_BAD_PARAMETER;
 		return -EREMOTEIO;

@@ -21,7 +21,7 @@ static uint32_t state_number(enum ibv_qp_state state)
 	return state < sizeof(numbers) ? numbers[state] : 6;
 }
 
-static uint32_t service(enum ibv_qp_type type)
+static uint32_t service_number(enum ibv_qp_type type)
 {
 	switch ((int)type) {
 	case IBV_QPT_UC:
@@ -46,7 +46,7 @@ static uint32_t log_of(uint32_t value)
 	return value ? 31u - (uint32_t)__builtin_clz(value) : 0;
 }
 
-static void put_path(struct devx_command *command, const struct ibv_ah_attr *address)
+static void qp_put_path(struct devx_command *command, const struct ibv_ah_attr *address)
 {
 	__be64 words[2];
 
@@ -60,7 +60,7 @@ static void put_path(struct devx_command *command, const struct ibv_ah_attr *add
 	command_put(command, QPC_ETH_PRIO, address->sl);
 }
 
-static void put_receive_queue(struct devx_command *command, const struct hca_qp_attr *made)
+static void qp_put_receive_queue(struct devx_command *command, const struct hca_qp_attr *made)
 {
 	command_put(command, QPC_RQ_TYPE, made->srq ? RECEIVE_SHARED : made->rq_count ? RECEIVE_QUEUE : RECEIVE_NONE);
 	if (made->srq)
@@ -72,7 +72,7 @@ static void put_receive_queue(struct devx_command *command, const struct hca_qp_
 }
 
 /* The objects and sizes that the QP was created with. */
-static void put_creation(struct devx_command *command)
+static void qp_put_creation(struct devx_command *command)
 {
 	struct hca_qp_attr made;
 
@@ -91,7 +91,7 @@ static void put_creation(struct devx_command *command)
 		command_put(command, QPC_CS_REQ,
 			    hca_cq_entry_size(made.send_cq) == 128 ? SCATTER_TO_128 : SCATTER_TO_64);
 	command_put(command, QPC_DC_ACCESS_KEY, made.dc_access_key);
-	put_receive_queue(command, &made);
+	qp_put_receive_queue(command, &made);
 }
 
 int command_query_qp(struct devx_command *command)
@@ -102,14 +102,14 @@ int command_query_qp(struct devx_command *command)
 	hca_qp_query(command->qp, &attr);
 	command_put(command, QPC_DBR_UMEM_VALID, command->object != NULL);
 	command_put(command, QPC_STATE, state_number(attr.qp_state));
-	command_put(command, QPC_ST, service(hca_qp_type(command->qp)));
+	command_put(command, QPC_ST, service_number(hca_qp_type(command->qp)));
 	command_put(command, QPC_PM_STATE, MIGRATED);
 	command_put(command, QPC_MTU, attr.path_mtu);
 	command_put(command, QPC_LOG_MSG_MAX, 30);
 	command_put(command, QPC_REMOTE_QPN, attr.dest_qp_num);
 	command_put(command, QPC_PKEY_INDEX, attr.pkey_index);
 	command_put(command, QPC_PORT, attr.port_num);
-	put_path(command, &attr.ah_attr);
+	qp_put_path(command, &attr.ah_attr);
 	command_put(command, QPC_ACK_TIMEOUT, attr.timeout);
 	command_put(command, QPC_LOG_SRA_MAX, log_of(attr.max_rd_atomic));
 	command_put(command, QPC_LOG_RRA_MAX, log_of(attr.max_dest_rd_atomic));
@@ -123,7 +123,7 @@ int command_query_qp(struct devx_command *command)
 	command_put(command, QPC_RAE, !!(attr.qp_access_flags & IBV_ACCESS_REMOTE_ATOMIC));
 	command_put(command, QPC_ATOMIC_MODE, attr.qp_access_flags & IBV_ACCESS_REMOTE_ATOMIC ? ATOMIC_UP_TO_8 : 0);
 	command_put(command, QPC_Q_KEY, attr.qkey);
-	put_creation(command);
+	qp_put_creation(command);
 	return 0;
 }
 

@@ -93,7 +93,7 @@ int command_query_rmp(struct devx_command *command)
 }
 
 /* A DCT is active as soon as it is made. */
-static int activate(struct devx_command *command, struct hca_qp *qp)
+static int dct_activate(struct devx_command *command, struct hca_qp *qp)
 {
 	uint8_t port = (uint8_t)command_get(command, DCTC_PORT);
 	const struct ibv_qp_attr init = {
@@ -153,7 +153,7 @@ int command_create_dct(struct devx_command *command)
 	attr.send_cq = attr.recv_cq;
 	if (hca_qp_create(command->devx->own, &attr, &object->qp))
 		return command_refuse_room(command);
-	error = activate(command, object->qp);
+	error = dct_activate(command, object->qp);
 	if (error) {
 		hca_qp_destroy(object->qp);
 		return error;

@@ -75,7 +75,7 @@ void devx_responses_close(struct devx *devx)
 static const char call[] = "mlx5dv_devx_obj_query_async";
 
 /* Room for the output of a query, before there is any. */
-static int reserve(struct devx *devx, struct devx_responses *responses, size_t bytes)
+static int responses_reserve(struct devx *devx, struct devx_responses *responses, size_t bytes)
 {
 	size_t waiting = atomic_fetch_add(&responses->waiting, bytes);
 
@@ -101,7 +101,7 @@ int devx_query_async(struct devx *devx, struct devx_object *object, const void *
 		     uint64_t wr_id, struct devx_responses *responses)
 {
 	WITHOUT_CANCELLATION;
-	int error = reserve(devx, responses, out_bytes);
+	int error = responses_reserve(devx, responses, out_bytes);
 	struct response *response;
 
 	if (error)
@@ -131,7 +131,7 @@ static size_t oldest_bytes(struct devx_responses *responses)
 	return bytes;
 }
 
-static int refuse_room(struct devx *devx, size_t bytes, size_t needed)
+static int responses_refuse_room(struct devx *devx, size_t bytes, size_t needed)
 {
 	return -REFUSE(devx->hca, "mlx5dv_devx_get_async_cmd_comp", ENOSPC, RULE_DEVX_RESPONSE_ROOM, needed, bytes);
 }
@@ -144,7 +144,7 @@ int devx_responses_take(struct devx *devx, struct devx_responses *responses, voi
 	int type, error;
 
 	if (needed > bytes)
-		return refuse_room(devx, bytes, needed);
+		return responses_refuse_room(devx, bytes, needed);
 	error = event_queue_take(&responses->events, &type, &object);
 	if (error)
 		return error;
@@ -153,7 +153,7 @@ int devx_responses_take(struct devx *devx, struct devx_responses *responses, voi
 	if (needed > bytes) {
 		/* It came while nothing waited, or another thread took the one that was looked at. */
 		event_queue_raise(&responses->events, &response->source);
-		return refuse_room(devx, bytes, needed);
+		return responses_refuse_room(devx, bytes, needed);
 	}
 	error = program_write(data, &response->wr_id, needed);
 	atomic_fetch_sub(&responses->waiting, needed - sizeof(response->wr_id));

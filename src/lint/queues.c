@@ -32,7 +32,7 @@ static void check_room(struct ibv_cq *base, const struct ibv_srq *srq, const cha
 	struct user_cq *cq = base ? to_user_cq(base) : NULL;
 	uint32_t due;
 
-	if (!cq || cq->lint_warned || cq->dv_owned)
+	if (!cq || cq->lint_warned || cq->exported)
 		return;
 	due = cq->lint_due + (srq ? ((const struct user_srq *)srq)->used : 0);
 	if (due <= (uint32_t)base->cqe)

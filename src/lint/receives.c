@@ -313,7 +313,7 @@ void lint_srq_receive_posting(struct user_srq *srq, uint32_t index, const struct
 	queue_unlock(&lint.lock);
 }
 
-void lint_srq_receive_over(struct user_srq *srq, uint32_t index)
+void lint_srq_receive_completed(struct user_srq *srq, uint32_t index)
 {
 	queue_lock(&lint.lock);
 	if (srq->lint.receives && index < srq->lint.receives->end)
@@ -337,7 +337,7 @@ void lint_srq_destroyed(struct user_srq *srq)
 }
 
 /* What it posts or polls by hand is not seen. */
-void lint_ring_given(void)
+void lint_ring_exported(void)
 {
 	page_guard_stop();
 }

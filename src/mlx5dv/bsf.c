@@ -108,7 +108,7 @@ static __be32 fill_domain(struct bsf_section *section, const struct key_domain *
 	return htobe32(psv);
 }
 
-static bool same_structure(const struct key_domain *a, const struct key_domain *b)
+static bool domains_same_structure(const struct key_domain *a, const struct key_domain *b)
 {
 	return a->kind == b->kind && a->block_size == b->block_size &&
 	       (a->kind != SIGNATURE_CRC || a->crc.type == b->crc.type);
@@ -151,7 +151,7 @@ static bool mask_allowed(const struct key_signature *signature, enum setting_PRO
 	if (!(signature->flags & MLX5DV_SIG_BLOCK_ATTR_FLAG_COPY_MASK) ||
 	    (memory->kind == SIGNATURE_NONE && wire->kind == SIGNATURE_NONE))
 		return true;
-	return same_structure(memory, wire) || (profile == PROFILE_CONNECTX && wire->kind == SIGNATURE_NONE);
+	return domains_same_structure(memory, wire) || (profile == PROFILE_CONNECTX && wire->kind == SIGNATURE_NONE);
 }
 
 int signature_bsf(const struct key_signature *signature, enum setting_PROFILE profile, bool crypto_follows,
@@ -174,7 +174,7 @@ int signature_bsf(const struct key_signature *signature, enum setting_PROFILE pr
 	}
 	if (wire->kind != SIGNATURE_NONE) {
 		bsf.wire_format_psv = fill_domain(&bsf.wire_section, wire, signature->wire_psv);
-		if (same_structure(memory, wire)) {
+		if (domains_same_structure(memory, wire)) {
 			bsf.size_structure |= SAME_STRUCTURE;
 			bsf.wire = copy ? signature->copy_mask : automatic_copy_mask(memory, wire, profile);
 		} else {

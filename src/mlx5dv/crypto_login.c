@@ -9,8 +9,8 @@
 #include "explain/refusal.h"
 
 /* @call: for explanations. Returns 0 or the errno value. */
-static int login(struct ibv_context *context, const char *call, const struct hca_login_attr *attr,
-		 struct hca_login **out)
+static int login_make(struct ibv_context *context, const char *call, const struct hca_login_attr *attr,
+		      struct hca_login **out)
 {
 	struct refusal why = {.rule = RULE_NONE};
 	int error = -hca_login_create(to_user_context(context)->device, attr, out, &why);
@@ -20,7 +20,7 @@ static int login(struct ibv_context *context, const char *call, const struct hca
 	return error;
 }
 
-static int refuse_comp_mask(struct ibv_context *context, const char *call, uint64_t comp_mask)
+static int login_refuse_comp_mask(struct ibv_context *context, const char *call, uint64_t comp_mask)
 {
 	return REFUSE(hca_of_context(context), call, EINVAL, RULE_CRYPTO_COMP_MASK, comp_mask);
 }
@@ -37,9 +37,9 @@ int softhca_mlx5dv_crypto_login(struct ibv_context *context, struct mlx5dv_crypt
 	int error;
 
 	if (attr->comp_mask)
-		return refuse_comp_mask(context, "mlx5dv_crypto_login", attr->comp_mask);
+		return login_refuse_comp_mask(context, "mlx5dv_crypto_login", attr->comp_mask);
 	pthread_mutex_lock(&context->mutex);
-	error = login(context, "mlx5dv_crypto_login", &device_attr, session);
+	error = login_make(context, "mlx5dv_crypto_login", &device_attr, session);
 	pthread_mutex_unlock(&context->mutex);
 	return error;
 }
@@ -82,14 +82,14 @@ struct mlx5dv_crypto_login_obj *softhca_mlx5dv_crypto_login_create(struct ibv_co
 	int error;
 
 	if (attr->comp_mask) {
-		errno = refuse_comp_mask(context, "mlx5dv_crypto_login_create", attr->comp_mask);
+		errno = login_refuse_comp_mask(context, "mlx5dv_crypto_login_create", attr->comp_mask);
 		return NULL;
 	}
 	object = malloc(sizeof(*object));
 	if (!object)
 		return NULL;
 	object->context = context;
-	error = login(context, "mlx5dv_crypto_login_create", &device_attr, &object->device);
+	error = login_make(context, "mlx5dv_crypto_login_create", &device_attr, &object->device);
 	if (error) {
 		free(object);
 		errno = error;
@@ -107,7 +107,7 @@ int softhca_mlx5dv_crypto_login_query(struct mlx5dv_crypto_login_obj *crypto_log
 	if (object_refused("mlx5dv_crypto_login_query", NULL, crypto_login))
 		return errno;
 	if (attr->comp_mask)
-		return refuse_comp_mask(object->context, "mlx5dv_crypto_login_query", attr->comp_mask);
+		return login_refuse_comp_mask(object->context, "mlx5dv_crypto_login_query", attr->comp_mask);
 	attr->state = MLX5DV_CRYPTO_LOGIN_STATE_VALID;
 	return 0;
 }

@@ -16,7 +16,7 @@ static const char create[] = "mlx5dv_dek_create";
  * "The format that should be used is determined by the specified crypto_login object": none given is a plaintext DEK;
  * not even the field is a DEK wrapped for the session of mlx5dv_crypto_login(3). Returns 0 or the errno value.
  */
-static int check_import(struct ibv_context *context, const struct mlx5dv_dek_init_attr *attr, bool *wrapped)
+static int dek_check_import(struct ibv_context *context, const struct mlx5dv_dek_init_attr *attr, bool *wrapped)
 {
 	bool has_login = attr->comp_mask & MLX5DV_DEK_INIT_ATTR_CRYPTO_LOGIN;
 	struct hca *hca = hca_of_context(context);
@@ -41,7 +41,7 @@ static int check_import(struct ibv_context *context, const struct mlx5dv_dek_ini
 }
 
 /* Checks in the order of the real library. Returns 0 or the errno value. */
-static int check_create(struct ibv_context *context, const struct mlx5dv_dek_init_attr *attr, bool *wrapped)
+static int dek_check_create(struct ibv_context *context, const struct mlx5dv_dek_init_attr *attr, bool *wrapped)
 {
 	struct hca *hca = hca_of_context(context);
 
@@ -51,7 +51,7 @@ static int check_create(struct ibv_context *context, const struct mlx5dv_dek_ini
 	    (unsigned int)attr->key_size > MLX5DV_CRYPTO_KEY_SIZE_256 ||
 	    attr->comp_mask & ~(uint64_t)MLX5DV_DEK_INIT_ATTR_CRYPTO_LOGIN)
 		return REFUSE(hca, create, EINVAL, RULE_DEK_ATTR, attr->key_purpose, attr->key_size, attr->comp_mask);
-	return check_import(context, attr, wrapped);
+	return dek_check_import(context, attr, wrapped);
 }
 
 struct mlx5dv_dek *softhca_mlx5dv_dek_create(struct ibv_context *context, struct mlx5dv_dek_init_attr *attr)
@@ -63,7 +63,7 @@ struct mlx5dv_dek *softhca_mlx5dv_dek_create(struct ibv_context *context, struct
 	};
 	struct refusal why = {.rule = RULE_NONE};
 	struct user_dek *dek;
-	int error = check_create(context, attr, &device_attr.wrapped);
+	int error = dek_check_create(context, attr, &device_attr.wrapped);
 
 	if (error) {
 		errno = error;

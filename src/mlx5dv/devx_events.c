@@ -46,8 +46,8 @@ void softhca_mlx5dv_devx_destroy_event_channel(struct mlx5dv_devx_event_channel 
 }
 
 /* The channel, and through @object what is behind @obj, which may be NULL. NULL with errno set if either is none. */
-static struct user_event_channel *find(const char *call, struct mlx5dv_devx_event_channel *base,
-				       struct mlx5dv_devx_obj *obj, struct devx_object **object)
+static struct user_event_channel *channel_find(const char *call, struct mlx5dv_devx_event_channel *base,
+					       struct mlx5dv_devx_obj *obj, struct devx_object **object)
 {
 	struct user_event_channel *channel = user_container_of(base, struct user_event_channel, base);
 	const struct user_devx_object *found = (const struct user_devx_object *)obj;
@@ -62,7 +62,7 @@ int softhca_mlx5dv_devx_subscribe_devx_event(struct mlx5dv_devx_event_channel *b
 					     uint16_t events_sz, uint16_t events_num[], uint64_t cookie)
 {
 	struct devx_object *object;
-	struct user_event_channel *channel = find("mlx5dv_devx_subscribe_devx_event", base, obj, &object);
+	struct user_event_channel *channel = channel_find("mlx5dv_devx_subscribe_devx_event", base, obj, &object);
 
 	if (!channel)
 		return errno;
@@ -74,7 +74,7 @@ int softhca_mlx5dv_devx_subscribe_devx_event_fd(struct mlx5dv_devx_event_channel
 						struct mlx5dv_devx_obj *obj, uint16_t event_num)
 {
 	struct devx_object *object;
-	struct user_event_channel *channel = find("mlx5dv_devx_subscribe_devx_event_fd", base, obj, &object);
+	struct user_event_channel *channel = channel_find("mlx5dv_devx_subscribe_devx_event_fd", base, obj, &object);
 
 	if (!channel)
 		return errno;

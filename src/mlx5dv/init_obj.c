@@ -13,7 +13,7 @@
 #include "verbs/object/lint.h"
 #include "verbs/object/objects.h"
 
-static int init_qp(struct ibv_qp *base, struct mlx5dv_qp *out)
+static int init_obj_qp(struct ibv_qp *base, struct mlx5dv_qp *out)
 {
 	struct user_qp *qp = to_user_qp(base);
 	uint8_t *page = doorbell_page(to_user_context(base->context));
@@ -39,7 +39,7 @@ static int init_qp(struct ibv_qp *base, struct mlx5dv_qp *out)
 	return 0;
 }
 
-static int init_cq(struct ibv_cq *base, struct mlx5dv_cq *out)
+static int init_obj_cq(struct ibv_cq *base, struct mlx5dv_cq *out)
 {
 	struct user_cq *cq = to_user_cq(base);
 	void *page = doorbell_page(to_user_context(base->context));
@@ -59,12 +59,12 @@ static int init_cq(struct ibv_cq *base, struct mlx5dv_cq *out)
 	out->cqn = hca_cq_number(cq->device);
 	out->comp_mask = 0;
 	/* From now on the consumer index is the program's: a CQE of a dying QP is its business. */
-	cq->dv_owned = true;
+	cq->exported = true;
 	queue_unlock(&cq->lock);
 	return 0;
 }
 
-static int init_srq(struct ibv_srq *base, struct mlx5dv_srq *out)
+static int init_obj_srq(struct ibv_srq *base, struct mlx5dv_srq *out)
 {
 	struct user_srq *srq = to_user_srq(base);
 	uint64_t granted = out->comp_mask & MLX5DV_SRQ_MASK_SRQN;
@@ -82,7 +82,7 @@ static int init_srq(struct ibv_srq *base, struct mlx5dv_srq *out)
 	return 0;
 }
 
-static int init_dm(struct ibv_dm *base, struct mlx5dv_dm *out)
+static int init_obj_dm(struct ibv_dm *base, struct mlx5dv_dm *out)
 {
 	struct user_dm *dm = to_user_dm(base);
 
@@ -93,14 +93,14 @@ static int init_dm(struct ibv_dm *base, struct mlx5dv_dm *out)
 	return 0;
 }
 
-static int init_ah(struct ibv_ah *base, struct mlx5dv_ah *out)
+static int init_obj_ah(struct ibv_ah *base, struct mlx5dv_ah *out)
 {
 	out->av = &to_user_ah(base)->av;
 	out->comp_mask = 0;
 	return 0;
 }
 
-static int init_pd(struct ibv_pd *base, struct mlx5dv_pd *out)
+static int init_obj_pd(struct ibv_pd *base, struct mlx5dv_pd *out)
 {
 	out->pdn = hca_pd_number(to_user_pd(base)->device);
 	out->comp_mask = 0;
@@ -118,21 +118,21 @@ int softhca_mlx5dv_init_obj(struct mlx5dv_obj *obj, uint64_t obj_type)
 			  MLX5DV_OBJ_AH | MLX5DV_OBJ_PD)))
 		return REFUSE(hca_device(0), call, EINVAL, RULE_DV_INIT_OBJ_NONE, obj_type);
 	if (obj_type & (MLX5DV_OBJ_QP | MLX5DV_OBJ_CQ | MLX5DV_OBJ_SRQ))
-		LINT(ring_given);
+		LINT(ring_exported);
 	if (obj_type & MLX5DV_OBJ_QP)
-		error = object_refused(call, NULL, obj->qp.in) ? errno : init_qp(obj->qp.in, obj->qp.out);
+		error = object_refused(call, NULL, obj->qp.in) ? errno : init_obj_qp(obj->qp.in, obj->qp.out);
 	if (!error && obj_type & MLX5DV_OBJ_CQ)
-		error = object_refused(call, NULL, obj->cq.in) ? errno : init_cq(obj->cq.in, obj->cq.out);
+		error = object_refused(call, NULL, obj->cq.in) ? errno : init_obj_cq(obj->cq.in, obj->cq.out);
 	if (!error && obj_type & MLX5DV_OBJ_SRQ)
-		error = object_refused(call, NULL, obj->srq.in) ? errno : init_srq(obj->srq.in, obj->srq.out);
+		error = object_refused(call, NULL, obj->srq.in) ? errno : init_obj_srq(obj->srq.in, obj->srq.out);
 	if (!error && obj_type & MLX5DV_OBJ_RWQ)
 		error = REFUSE(hca_device(0), call, EOPNOTSUPP, RULE_DV_INIT_OBJ_RWQ, 0);
 	if (!error && obj_type & MLX5DV_OBJ_DM)
-		error = object_refused(call, NULL, obj->dm.in) ? errno : init_dm(obj->dm.in, obj->dm.out);
+		error = object_refused(call, NULL, obj->dm.in) ? errno : init_obj_dm(obj->dm.in, obj->dm.out);
 	if (!error && obj_type & MLX5DV_OBJ_AH)
-		error = object_refused(call, NULL, obj->ah.in) ? errno : init_ah(obj->ah.in, obj->ah.out);
+		error = object_refused(call, NULL, obj->ah.in) ? errno : init_obj_ah(obj->ah.in, obj->ah.out);
 	if (!error && obj_type & MLX5DV_OBJ_PD)
-		error = object_refused(call, NULL, obj->pd.in) ? errno : init_pd(obj->pd.in, obj->pd.out);
+		error = object_refused(call, NULL, obj->pd.in) ? errno : init_obj_pd(obj->pd.in, obj->pd.out);
 	return error;
 }
 

@@ -21,7 +21,7 @@
 	 MLX5DV_MKEY_INIT_ATTR_FLAGS_REMOTE_INVALIDATE)
 
 /* The checks in the order of mlx5-formats 4.3. Returns 0 or the errno value. */
-static int check_create(struct hca *hca, const struct mlx5dv_mkey_init_attr *attr)
+static int mkey_check_create(struct hca *hca, const struct mlx5dv_mkey_init_attr *attr)
 {
 	const char *call = "mlx5dv_create_mkey";
 
@@ -70,7 +70,7 @@ static struct user_mkey *mkey_alloc(uint32_t create_flags)
 }
 
 /* The device's key and what belongs to it. Returns 0 or -errno. */
-static int create_in_device(struct user_mkey *mkey, const struct hca_mkey_attr *attr)
+static int mkey_create_in_device(struct user_mkey *mkey, const struct hca_mkey_attr *attr)
 {
 	int error = hca_mkey_create(mkey->pd->device, attr, &mkey->key);
 
@@ -99,7 +99,7 @@ struct mlx5dv_mkey *softhca_mlx5dv_create_mkey(struct mlx5dv_mkey_init_attr *att
 
 	if (object_refused("mlx5dv_create_mkey", NULL, attr->pd))
 		return NULL;
-	error = check_create(hca_of_context(pd->base.context), attr);
+	error = mkey_check_create(hca_of_context(pd->base.context), attr);
 	if (error) {
 		errno = error;
 		return NULL;
@@ -109,7 +109,7 @@ struct mlx5dv_mkey *softhca_mlx5dv_create_mkey(struct mlx5dv_mkey_init_attr *att
 		return NULL;
 	mkey->pd = pd;
 	mkey->max_entries = max_entries;
-	error = -create_in_device(mkey, &device_attr);
+	error = -mkey_create_in_device(mkey, &device_attr);
 	if (error) {
 		mkey_free(mkey);
 		errno = error;

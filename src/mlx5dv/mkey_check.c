@@ -15,7 +15,7 @@
 #define SYNDROMES (SYNDROME_GUARD | SYNDROME_APP_TAG | SYNDROME_REF_TAG)
 
 /* The field in question, of a 64-bit value packed as mlx5-formats 3.5 has it. */
-static uint64_t field_of(uint64_t value, enum mlx5dv_mkey_err_type type, const struct key_domain *domain)
+static uint64_t error_field(uint64_t value, enum mlx5dv_mkey_err_type type, const struct key_domain *domain)
 {
 	switch (type) {
 	case MLX5DV_MKEY_SIG_BLOCK_BAD_APPTAG:
@@ -30,7 +30,7 @@ static uint64_t field_of(uint64_t value, enum mlx5dv_mkey_err_type type, const s
 }
 
 /* ARGUMENTS, err_type: "only a single error is reported in this priority: BAD_GUARD, BAD_APPTAG, BAD_REFTAG". */
-static enum mlx5dv_mkey_err_type type_of(uint16_t syndrome)
+static enum mlx5dv_mkey_err_type error_type(uint16_t syndrome)
 {
 	if (syndrome & SYNDROME_GUARD)
 		return MLX5DV_MKEY_SIG_BLOCK_BAD_GUARD;
@@ -38,11 +38,11 @@ static enum mlx5dv_mkey_err_type type_of(uint16_t syndrome)
 }
 
 /* The other way round than the page: "actual" is the field that came, "expected" what it should have been. */
-static void decode(const struct key_error *error, const struct key_domain *domain, struct mlx5dv_mkey_err *info)
+static void error_decode(const struct key_error *error, const struct key_domain *domain, struct mlx5dv_mkey_err *info)
 {
-	info->err_type = type_of(error->syndrome);
-	info->err.sig.actual_value = field_of(error->actual, info->err_type, domain);
-	info->err.sig.expected_value = field_of(error->expected, info->err_type, domain);
+	info->err_type = error_type(error->syndrome);
+	info->err.sig.actual_value = error_field(error->actual, info->err_type, domain);
+	info->err.sig.expected_value = error_field(error->expected, info->err_type, domain);
 	info->err.sig.offset = error->offset;
 }
 
@@ -53,7 +53,7 @@ struct refusal {
 };
 
 /* The table's lock is held. */
-static struct refusal take_error(struct key_signature *signature, struct mlx5dv_mkey_err *info)
+static struct refusal key_error_take(struct key_signature *signature, struct mlx5dv_mkey_err *info)
 {
 	const struct key_error *error = &signature->error;
 	const struct key_domain *domain = error->domain == DOMAIN_MEMORY ? &signature->memory : &signature->wire;
@@ -67,13 +67,13 @@ static struct refusal take_error(struct key_signature *signature, struct mlx5dv_
 	} else if (domain->kind == SIGNATURE_NONE) {
 		refusal.rule = RULE_MKEY_CHECK_NO_DOMAIN;
 	} else {
-		decode(error, domain, info);
+		error_decode(error, domain, info);
 		signature->error_exists = false;
 	}
 	return refusal;
 }
 
-static int refuse(struct hca *hca, const struct user_mkey *mkey, const struct refusal *refusal)
+static int mkey_check_refuse(struct hca *hca, const struct user_mkey *mkey, const struct refusal *refusal)
 {
 	const struct key_error *error = &refusal->error;
 
@@ -91,9 +91,9 @@ static int check_polled(struct user_mkey *mkey, struct hca *hca, struct mlx5dv_m
 	struct refusal refusal;
 
 	queue_lock(&table->lock);
-	refusal = take_error(mkey->signature, found);
+	refusal = key_error_take(mkey->signature, found);
 	queue_unlock(&table->lock);
-	return refusal.rule == RULE_NONE ? 0 : refuse(hca, mkey, &refusal);
+	return refusal.rule == RULE_NONE ? 0 : mkey_check_refuse(hca, mkey, &refusal);
 }
 
 /* @size: of the caller's structure, which may be of another version of the header. */

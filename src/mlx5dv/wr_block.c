@@ -24,12 +24,12 @@ struct set_psv_segment {
 
 static const char call[] = "mlx5dv_wr_mkey_configure";
 
-static enum setting_PROFILE profile_of(const struct user_qp *qp)
+static enum setting_PROFILE qp_profile(const struct user_qp *qp)
 {
 	return hca_settings(hca_of_context(qp->base.context))->profile;
 }
 
-static bool is_set(enum block_state state)
+static bool block_is_set(enum block_state state)
 {
 	return state == BLOCK_UPDATED || state == BLOCK_SET;
 }
@@ -54,19 +54,19 @@ void block_begin(struct user_mkey *mkey, uint32_t conf_flags)
  * The BSFs of a key are replaced together: where both exist and one changes, both are written, that of the signature
  * even if it says nothing. A key without encryption needs none to be without a signature: it is told to have no BSF.
  */
-static bool needs_bsf(const struct user_mkey *mkey)
+static bool key_needs_bsf(const struct user_mkey *mkey)
 {
 	return (mkey->signature && mkey->signature_state == BLOCK_UPDATED) || mkey->crypto_state == BLOCK_UPDATED ||
 	       (mkey->crypto && mkey->signature_state == BLOCK_RESET);
 }
 
-/* Writes what needs_bsf(). Latches an error and returns false. */
-static bool put_bsfs(struct user_qp *qp, struct wqe wqe, uint32_t *bytes)
+/* Writes what key_needs_bsf(). Latches an error and returns false. */
+static bool umr_put_bsfs(struct user_qp *qp, struct wqe wqe, uint32_t *bytes)
 {
 	const struct user_mkey *mkey = qp->builder.mkey;
 	uint32_t room = umr_payload_room(qp);
 	uint32_t offset = UMR_PAYLOAD_OFFSET + qp->builder.payload_bytes;
-	bool encrypted = is_set(mkey->crypto_state);
+	bool encrypted = block_is_set(mkey->crypto_state);
 	uint8_t bsf[BSF_BYTES];
 
 	*bytes = (mkey->signature ? BSF_BYTES : 0) + (encrypted ? BSF_BYTES : 0);
@@ -80,7 +80,7 @@ static bool put_bsfs(struct user_qp *qp, struct wqe wqe, uint32_t *bytes)
 		return false;
 	}
 	if (mkey->signature) {
-		if (signature_bsf(mkey->signature, profile_of(qp), encrypted, bsf)) {
+		if (signature_bsf(mkey->signature, qp_profile(qp), encrypted, bsf)) {
 			WR_REFUSE(qp, call, EINVAL, RULE_SIG_COPY_MASK, mkey->signature->copy_mask);
 			return false;
 		}
@@ -99,7 +99,7 @@ static bool put_bsfs(struct user_qp *qp, struct wqe wqe, uint32_t *bytes)
 }
 
 /* The device reports one error of a key until it is told that this one is known (mlx5-formats 6, points 7 and 8). */
-static bool tell_error_count(struct user_qp *qp, struct mlx5_wqe_mkey_context_seg *context)
+static bool umr_report_error_count(struct user_qp *qp, struct mlx5_wqe_mkey_context_seg *context)
 {
 	struct key_signature *signature = qp->builder.mkey->signature;
 	uint32_t count;
@@ -120,21 +120,21 @@ bool block_finish(struct user_qp *qp, struct wqe wqe, uint32_t *bsf_bytes, bool 
 	struct mlx5_wqe_umr_ctrl_seg *umr = wqe_unit(wqe, UMR_CTRL_OFFSET);
 	struct mlx5_wqe_ctrl_seg *ctrl = wqe_unit(wqe, 0);
 	const struct user_mkey *mkey = qp->builder.mkey;
-	bool told;
+	bool reported;
 
 	*bsf_bytes = 0;
-	if (needs_bsf(mkey)) {
-		if (!put_bsfs(qp, wqe, bsf_bytes))
+	if (key_needs_bsf(mkey)) {
+		if (!umr_put_bsfs(qp, wqe, bsf_bytes))
 			return false;
 		umr->bsf_octowords = htobe16(*bsf_bytes / WQE_UNIT);
 		qp->builder.umr_mask |= MLX5_WQE_UMR_CTRL_MKEY_MASK_BSF_ENABLE;
 		context->flags_pd |= htobe32(BSF_ENABLE);
-	} else if (!mkey->crypto && !is_set(mkey->signature_state)) {
+	} else if (!mkey->crypto && !block_is_set(mkey->signature_state)) {
 		qp->builder.umr_mask |= MLX5_WQE_UMR_CTRL_MKEY_MASK_BSF_ENABLE;
 	}
-	told = tell_error_count(qp, context);
+	reported = umr_report_error_count(qp, context);
 	*set_psvs = mkey->signature &&
-		    (mkey->signature_state == BLOCK_UPDATED || (told && mkey->signature_state == BLOCK_SET));
+		    (mkey->signature_state == BLOCK_UPDATED || (reported && mkey->signature_state == BLOCK_SET));
 	/* The key is ready when its last PSV is: that one completes (mlx5-formats 4.5). */
 	if (*set_psvs)
 		ctrl->fm_ce_se &= (uint8_t)~MLX5_WQE_CTRL_CQ_UPDATE;
@@ -145,7 +145,7 @@ bool block_finish(struct user_qp *qp, struct wqe wqe, uint32_t *bsf_bytes, bool 
  * @more: another one follows, and takes the completion, of which a configuration has one (mlx5dv_wr_mkey_configure(3),
  * USAGE). Of a ConnectX with sq_sig_all both complete (mlx5-formats 4.5).
  */
-static void set_psv(struct user_qp *qp, uint32_t index, uint64_t transient, bool more)
+static void umr_set_psv(struct user_qp *qp, uint32_t index, uint64_t transient, bool more)
 {
 	const struct set_psv_segment segment = {.index = htobe32(index), .transient = htobe64(transient)};
 	unsigned int flags = qp->ex.wr_flags;
@@ -160,7 +160,7 @@ static void set_psv(struct user_qp *qp, uint32_t index, uint64_t transient, bool
 	if (!open)
 		return;
 	ctrl = wqe_unit(wqe, 0);
-	if (more && profile_of(qp) == PROFILE_MAN)
+	if (more && qp_profile(qp) == PROFILE_MAN)
 		ctrl->fm_ce_se &= (uint8_t)~MLX5_WQE_CTRL_CQ_UPDATE;
 	wqe_copy(wqe, PSV_OFFSET, &segment, sizeof(segment));
 	qp->builder.fence = MLX5_WQE_CTRL_INITIATOR_SMALL_FENCE;
@@ -172,9 +172,9 @@ void block_set_psvs(struct user_qp *qp, const struct key_signature *signature)
 	bool wire = signature->wire.kind != SIGNATURE_NONE;
 
 	if (signature->memory.kind != SIGNATURE_NONE)
-		set_psv(qp, signature->memory_psv, signature_transient(&signature->memory), wire);
+		umr_set_psv(qp, signature->memory_psv, signature_transient(&signature->memory), wire);
 	if (wire)
-		set_psv(qp, signature->wire_psv, signature_transient(&signature->wire), false);
+		umr_set_psv(qp, signature->wire_psv, signature_transient(&signature->wire), false);
 }
 
 /*

@@ -55,7 +55,7 @@ static bool completion_opcode(uint8_t opcode, uint8_t *wc_opcode)
 }
 
 /* Returns 0 or -EINVAL. */
-static int cancel(struct user_qp *qp, uint32_t index)
+static int wqe_cancel(struct user_qp *qp, uint32_t index)
 {
 	struct mlx5_wqe_ctrl_seg *ctrl = wqe_unit(wqe_at(&qp->sq, index), 0);
 	uint32_t first = be32toh(ctrl->opmod_idx_opcode);
@@ -72,7 +72,7 @@ static int cancel(struct user_qp *qp, uint32_t index)
  * Goes through the WRs from the one at block @next to the last posted, by their numbers: raw WQEs may lie about their
  * length. The caller holds sq.lock.
  */
-static int cancel_all(struct user_qp *qp, uint16_t next, uint64_t wr_id)
+static int wqes_cancel(struct user_qp *qp, uint16_t next, uint64_t wr_id)
 {
 	struct send_queue *sq = &qp->sq;
 	uint32_t pending = (uint16_t)(sq->cur_post - next);
@@ -92,7 +92,7 @@ static int cancel_all(struct user_qp *qp, uint16_t next, uint64_t wr_id)
 
 		if (sq->wr_id[index & mask] != wr_id)
 			continue;
-		error = cancel(qp, index);
+		error = wqe_cancel(qp, index);
 		if (error)
 			return error;
 		cancelled++;
@@ -112,7 +112,7 @@ int softhca_mlx5dv_qp_cancel_posted_send_wrs(struct mlx5dv_qp_ex *dv, uint64_t w
 		return -REFUSE_QP(hca_of_context(qp->base.context), call, qp->base.qp_num, EINVAL,
 				  RULE_CANCEL_NOT_DRAINED, hca_qp_state(qp->device));
 	queue_lock(&qp->sq.lock);
-	result = cancel_all(qp, next, wr_id);
+	result = wqes_cancel(qp, next, wr_id);
 	queue_unlock(&qp->sq.lock);
 	return result;
 }

@@ -43,7 +43,7 @@ struct crypto_bsf {
 
 _Static_assert(sizeof(struct crypto_bsf) == BSF_BYTES, "mlx5-formats 1.12");
 
-static enum encryption_order order_of(const struct key_crypto *crypto)
+static enum encryption_order encryption_order_of(const struct key_crypto *crypto)
 {
 	bool after = crypto->signature_order == MLX5DV_SIGNATURE_CRYPTO_ORDER_SIGNATURE_AFTER_CRYPTO_ON_TX;
 
@@ -62,7 +62,7 @@ int crypto_bsf(const struct user_qp *qp, const struct user_mkey *mkey, uint8_t o
 	const struct key_crypto *crypto = mkey->crypto;
 	struct crypto_bsf bsf = {
 		.size_type = (mkey->signature ? SIZE_BEHIND_SIGNATURE : SIZE_ALONE) | TYPE_CRYPTO,
-		.order = order_of(crypto),
+		.order = encryption_order_of(crypto),
 		.standard = STANDARD_AES_XTS,
 		.raw_data_size = htobe32(UINT32_MAX),
 		.data_unit = bsf_block_selector(crypto->data_unit_size),

@@ -3,8 +3,8 @@
 #include "mlx5dv/wr_dc.h"
 #include "verbs/post/wqe_builder.h"
 
-static inline void set_address(struct mlx5dv_qp_ex *dv, const char *call, struct ibv_ah *ah, uint32_t remote_dctn,
-			       uint64_t remote_dc_key, uint16_t stream_id)
+static inline void dc_set_address(struct mlx5dv_qp_ex *dv, const char *call, struct ibv_ah *ah, uint32_t remote_dctn,
+				  uint64_t remote_dc_key, uint16_t stream_id)
 {
 	struct user_qp *qp = to_user_qp_dv(dv);
 	struct mlx5_wqe_ctrl_seg *ctrl;
@@ -21,11 +21,11 @@ static inline void set_address(struct mlx5dv_qp_ex *dv, const char *call, struct
 
 void dv_wr_set_dc_addr(struct mlx5dv_qp_ex *dv, struct ibv_ah *ah, uint32_t remote_dctn, uint64_t remote_dc_key)
 {
-	set_address(dv, "mlx5dv_wr_set_dc_addr", ah, remote_dctn, remote_dc_key, 0);
+	dc_set_address(dv, "mlx5dv_wr_set_dc_addr", ah, remote_dctn, remote_dc_key, 0);
 }
 
 void dv_wr_set_dc_addr_stream(struct mlx5dv_qp_ex *dv, struct ibv_ah *ah, uint32_t remote_dctn, uint64_t remote_dc_key,
 			      uint16_t stream_id)
 {
-	set_address(dv, "mlx5dv_wr_set_dc_addr_stream", ah, remote_dctn, remote_dc_key, stream_id);
+	dc_set_address(dv, "mlx5dv_wr_set_dc_addr_stream", ah, remote_dctn, remote_dc_key, stream_id);
 }

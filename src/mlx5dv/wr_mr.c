@@ -6,8 +6,8 @@
 #include "mlx5dv/wr_mkey.h"
 #include "verbs/post/wqe_builder.h"
 
-static struct user_qp *open_mr(struct mlx5dv_qp_ex *dv, const char *call, struct mlx5dv_mkey *mkey,
-			       uint32_t access_flags)
+static struct user_qp *mr_builder_open(struct mlx5dv_qp_ex *dv, const char *call, struct mlx5dv_mkey *mkey,
+				       uint32_t access_flags)
 {
 	static const struct mlx5dv_mkey_conf_attr no_attributes;
 	struct user_qp *qp = to_user_qp_dv(dv);
@@ -22,7 +22,7 @@ void dv_wr_mr_list(struct mlx5dv_qp_ex *dv, struct mlx5dv_mkey *mkey, uint32_t a
 {
 	const char *call = "mlx5dv_wr_mr_list";
 
-	mkey_set_list(open_mr(dv, call, mkey, access_flags), call, num_sges, sge);
+	mkey_set_list(mr_builder_open(dv, call, mkey, access_flags), call, num_sges, sge);
 }
 
 void dv_wr_mr_interleaved(struct mlx5dv_qp_ex *dv, struct mlx5dv_mkey *mkey, uint32_t access_flags,
@@ -30,5 +30,5 @@ void dv_wr_mr_interleaved(struct mlx5dv_qp_ex *dv, struct mlx5dv_mkey *mkey, uin
 {
 	const char *call = "mlx5dv_wr_mr_interleaved";
 
-	mkey_set_interleaved(open_mr(dv, call, mkey, access_flags), call, repeat_count, num_interleaved, data);
+	mkey_set_interleaved(mr_builder_open(dv, call, mkey, access_flags), call, repeat_count, num_interleaved, data);
 }

@@ -102,7 +102,7 @@ static bool sig_block_allowed(struct user_qp *qp, const struct mlx5dv_sig_block_
 }
 
 /* The program's structures are its own again when the setter returns. */
-static struct key_domain copy_of(const struct mlx5dv_sig_block_domain *domain)
+static struct key_domain domain_copy(const struct mlx5dv_sig_block_domain *domain)
 {
 	struct key_domain copy = {.kind = SIGNATURE_NONE};
 
@@ -128,8 +128,8 @@ void dv_wr_set_mkey_sig_block(struct mlx5dv_qp_ex *dv, const struct mlx5dv_sig_b
 
 	if (!mkey_setter_open(qp, call) || !sig_block_allowed(qp, attr))
 		return;
-	mkey->signature->memory = copy_of(attr->mem);
-	mkey->signature->wire = copy_of(attr->wire);
+	mkey->signature->memory = domain_copy(attr->mem);
+	mkey->signature->wire = domain_copy(attr->wire);
 	mkey->signature->flags = attr->flags;
 	mkey->signature->check_mask = attr->check_mask;
 	mkey->signature->copy_mask = attr->copy_mask;

@@ -46,7 +46,7 @@ static bool owns_table(const struct user_context *context)
  * A forked child goes on using contexts (clients allocate device memory there): it finds them whole and
  * unlocked. These are the locks that core/locks.def calls the driver's.
  */
-static void before_fork(void)
+static void contexts_before_fork(void)
 {
 	struct user_context *context;
 
@@ -62,7 +62,7 @@ static void before_fork(void)
 			devx_before_fork(context->devx);
 }
 
-static void after_fork(void)
+static void contexts_after_fork(void)
 {
 	struct user_context *context;
 
@@ -78,15 +78,15 @@ static void after_fork(void)
 	devices_after_fork();
 }
 
-static void after_fork_in_child(void)
+static void contexts_after_fork_in_child(void)
 {
-	after_fork();
+	contexts_after_fork();
 	objects_visit(OBJECT_QP, user_qp_inherit);
 }
 
 static void register_fork_handlers(void)
 {
-	pthread_atfork(before_fork, after_fork, after_fork_in_child);
+	pthread_atfork(contexts_before_fork, contexts_after_fork, contexts_after_fork_in_child);
 }
 
 /* Behind the device's, so that this is called before them: locks of the driver are taken first. */
@@ -137,7 +137,7 @@ static int refuse_descriptor(struct ibv_device *device, int error)
 	return REFUSE(to_user_device(device)->hca, "ibv_open_device", error, RULE_NO_DESCRIPTOR, error);
 }
 
-struct ibv_context *context_new(struct ibv_device *device, int cmd_fd, struct handle_table *handles)
+struct ibv_context *user_context_new(struct ibv_device *device, int cmd_fd, struct handle_table *handles)
 {
 	WITHOUT_CANCELLATION;
 	struct user_context *context = calloc(1, sizeof(*context));
@@ -184,10 +184,10 @@ struct ibv_context *softhca_ibv_open_device(struct ibv_device *device)
 		errno = refuse_descriptor(device, errno);
 		return NULL;
 	}
-	return context_new(device, cmd_fd, handle_table_new());
+	return user_context_new(device, cmd_fd, handle_table_new());
 }
 
-int context_find(int fd, struct ibv_device **device, struct handle_table **handles)
+int user_context_find(int fd, struct ibv_device **device, struct handle_table **handles)
 {
 	struct user_context *context;
 	struct stat wanted, found;

@@ -16,14 +16,14 @@
  * reference to @handles (NULL: no memory for one), on failure too. Returns NULL with errno set on failure.
  * Any thread.
  */
-struct ibv_context *context_new(struct ibv_device *device, int cmd_fd, struct handle_table *handles);
+struct ibv_context *user_context_new(struct ibv_device *device, int cmd_fd, struct handle_table *handles);
 
 /**
  * Finds the open context whose command descriptor @fd is, or is a duplicate of (dup(2), SCM_RIGHTS to
  * ourselves). Fills @device and gets a reference to its handle table through @handles. Returns 0, -EBADF, or
  * -ENODEV.
  */
-int context_find(int fd, struct ibv_device **device, struct handle_table **handles);
+int user_context_find(int fd, struct ibv_device **device, struct handle_table **handles);
 
 /** Has the locks of the driver held across every fork from now on. The devices exist. Any thread, no lock held. */
 void contexts_handle_fork(void);

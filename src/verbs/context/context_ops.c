@@ -10,7 +10,7 @@
 #include "abi/entry_points.h"
 #include "verbs/context/context.h"
 #include "verbs/object/ops.h"
-#include "verbs/object/watched.h"
+#include "verbs/object/observed.h"
 
 /* Members of before libibverbs 1.1 that no header refers to any more. */
 static void *compat_refuse(void)
@@ -58,11 +58,11 @@ static const struct ibv_context_ops data_path = {
 void context_ops_fill(struct verbs_context *context)
 {
 	context->context.ops = data_path;
-	if (data_path_is_watched()) {
-		context->context.ops.post_send = post_send_watched;
-		context->context.ops.post_recv = post_recv_watched;
-		context->context.ops.post_srq_recv = post_srq_recv_watched;
-		context->context.ops.poll_cq = poll_cq_watched;
+	if (data_path_is_observed()) {
+		context->context.ops.post_send = post_send_observed;
+		context->context.ops.post_recv = post_recv_observed;
+		context->context.ops.post_srq_recv = post_srq_recv_observed;
+		context->context.ops.poll_cq = poll_cq_observed;
 	}
 	context->query_port = softhca_ibv_query_port_ex;
 	context->advise_mr = softhca_ibv_advise_mr;

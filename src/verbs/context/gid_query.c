@@ -12,7 +12,7 @@
 #include "verbs/object/objects.h"
 
 /* Writes entry @index of the table, cut or filled up with zeros to @size bytes. */
-static void put_entry(const struct hca_gid *gids, uint32_t index, void *out, size_t size)
+static void gid_query_put(const struct hca_gid *gids, uint32_t index, void *out, size_t size)
 {
 	const struct ibv_gid_entry entry = {
 		.gid = gids[index].gid,
@@ -27,7 +27,7 @@ static void put_entry(const struct hca_gid *gids, uint32_t index, void *out, siz
 }
 
 /* The checks of the kernel. Returns an errno value; ENODATA for an index without data. */
-static int check(struct hca *hca, const char *call, uint32_t port, uint32_t index, uint32_t flags)
+static int gid_query_check(struct hca *hca, const char *call, uint32_t port, uint32_t index, uint32_t flags)
 {
 	size_t count;
 
@@ -45,11 +45,11 @@ int softhca__ibv_query_gid_ex(struct ibv_context *context, uint32_t port_num, ui
 			      struct ibv_gid_entry *entry, uint32_t flags, size_t entry_size)
 {
 	struct hca *hca = hca_of_context(context);
-	int error = check(hca, "ibv_query_gid_ex", port_num, gid_index, flags);
+	int error = gid_query_check(hca, "ibv_query_gid_ex", port_num, gid_index, flags);
 	size_t count;
 
 	if (!error)
-		put_entry(hca_gids(hca, &count), gid_index, entry, entry_size);
+		gid_query_put(hca_gids(hca, &count), gid_index, entry, entry_size);
 	return error;
 }
 
@@ -57,7 +57,7 @@ int softhca__ibv_query_gid_ex(struct ibv_context *context, uint32_t port_num, ui
 int softhca_ibv_query_gid(struct ibv_context *context, uint8_t port_num, int index, union ibv_gid *gid)
 {
 	struct hca *hca = hca_of_context(context);
-	int error = check(hca, "ibv_query_gid", port_num, (uint32_t)index, 0);
+	int error = gid_query_check(hca, "ibv_query_gid", port_num, (uint32_t)index, 0);
 	size_t count;
 
 	if (error && error != ENODATA) {
@@ -83,6 +83,6 @@ ssize_t softhca__ibv_query_gid_table(struct ibv_context *context, struct ibv_gid
 	if (max_entries < count)
 		return -REFUSE(hca, "ibv_query_gid_table", EINVAL, RULE_GID_TABLE_ROOM, max_entries, count);
 	for (index = 0; index < count; index++)
-		put_entry(gids, (uint32_t)index, (char *)entries + index * entry_size, entry_size);
+		gid_query_put(gids, (uint32_t)index, (char *)entries + index * entry_size, entry_size);
 	return (ssize_t)count;
 }

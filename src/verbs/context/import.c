@@ -22,7 +22,7 @@ struct ibv_context *softhca_ibv_import_device(int cmd_fd)
 	int error;
 
 	/* A real descriptor would be a character device: what is none is EINVAL, one of nobody is ENODEV. */
-	error = context_find(cmd_fd, &device, &handles);
+	error = user_context_find(cmd_fd, &device, &handles);
 	if (error) {
 		struct hca *hca = hca_device(0);
 
@@ -31,12 +31,12 @@ struct ibv_context *softhca_ibv_import_device(int cmd_fd)
 		return NULL;
 	}
 	descriptor_adopt(cmd_fd);
-	return context_new(device, cmd_fd, handles);
+	return user_context_new(device, cmd_fd, handles);
 }
 
 /* The entry of @handle, or errno set. */
-static bool find(struct ibv_context *context, const char *call, enum handle_kind kind, uint32_t handle,
-		 struct handle_entry *entry)
+static bool import_find(struct ibv_context *context, const char *call, enum handle_kind kind, uint32_t handle,
+			struct handle_entry *entry)
 {
 	/* From now on, since another thread may destroy what is behind it while this one makes the object. */
 	handle_imported();
@@ -51,7 +51,7 @@ struct ibv_pd *softhca_ibv_import_pd(struct ibv_context *context, uint32_t pd_ha
 	struct handle_entry entry;
 	struct user_pd *pd;
 
-	if (!find(context, "ibv_import_pd", HANDLE_PD, pd_handle, &entry))
+	if (!import_find(context, "ibv_import_pd", HANDLE_PD, pd_handle, &entry))
 		return NULL;
 	pd = calloc(1, sizeof(*pd));
 	if (!pd)
@@ -84,7 +84,7 @@ struct ibv_mr *softhca_ibv_import_mr(struct ibv_pd *pd, uint32_t mr_handle)
 
 	if (object_refused("ibv_import_mr", NULL, pd))
 		return NULL;
-	if (!find(pd->context, "ibv_import_mr", HANDLE_MR, mr_handle, &entry))
+	if (!import_find(pd->context, "ibv_import_mr", HANDLE_MR, mr_handle, &entry))
 		return NULL;
 	mr = calloc(1, sizeof(*mr));
 	if (!mr)
@@ -119,7 +119,7 @@ struct ibv_dm *softhca_ibv_import_dm(struct ibv_context *context, uint32_t dm_ha
 {
 	struct handle_entry entry;
 
-	if (!find(context, "ibv_import_dm", HANDLE_DM, dm_handle, &entry))
+	if (!import_find(context, "ibv_import_dm", HANDLE_DM, dm_handle, &entry))
 		return NULL;
 	return dm_new(context, entry.dm, entry.length, dm_handle);
 }

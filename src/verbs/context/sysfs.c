@@ -23,7 +23,7 @@
 static char sysfs_path[257] = "/sys";
 static pthread_once_t path_once = PTHREAD_ONCE_INIT;
 
-static void path_init(void)
+static void sysfs_path_init(void)
 {
 	const char *path = secure_getenv("SYSFS_PATH");
 	size_t length;
@@ -39,11 +39,11 @@ static void path_init(void)
 
 const char *softhca_ibv_get_sysfs_path(void)
 {
-	pthread_once(&path_once, path_init);
+	pthread_once(&path_once, sysfs_path_init);
 	return sysfs_path;
 }
 
-static uint64_t counter_of(const void *hca, unsigned int counter)
+static uint64_t sysfs_counter(const void *hca, unsigned int counter)
 {
 	return counter_read(hca, counter);
 }
@@ -60,7 +60,7 @@ static const char *path_in_class(const char *path)
 }
 
 /* Fills @text if @path is a file of one of our devices. */
-static bool read_own(const char *path, char text[SYSFS_TEXT_BYTES])
+static bool sysfs_read_own(const char *path, char text[SYSFS_TEXT_BYTES])
 {
 	const char *below = path_in_class(path);
 
@@ -71,7 +71,7 @@ static bool read_own(const char *path, char text[SYSFS_TEXT_BYTES])
 						    .gids = hca->gids,
 						    .gid_count = hca->gid_count,
 						    .pci = hca->settings.pci == PCI_ON,
-						    .counter = counter_of,
+						    .counter = sysfs_counter,
 						    .argument = hca};
 
 		if (!sysfs_read(&device, below, text))
@@ -81,13 +81,13 @@ static bool read_own(const char *path, char text[SYSFS_TEXT_BYTES])
 }
 
 /* The contents of the file into @buf, at most @size bytes. Returns their number, or -1 with errno. */
-static ssize_t read_file(const char *path, char *buf, size_t size)
+static ssize_t sysfs_read_path(const char *path, char *buf, size_t size)
 {
 	char own[SYSFS_TEXT_BYTES];
 	ssize_t length;
 	int fd;
 
-	if (read_own(path, own)) {
+	if (sysfs_read_own(path, own)) {
 		length = (ssize_t)strnlen(own, size);
 		memcpy(buf, own, (size_t)length);
 		return length;
@@ -109,7 +109,7 @@ int softhca_ibv_read_sysfs_file(const char *dir, const char *file, char *buf, si
 
 	if (asprintf(&path, "%s/%s", dir, file) < 0)
 		return -1;
-	length = read_file(path, buf, size);
+	length = sysfs_read_path(path, buf, size);
 	free(path);
 	if (length <= 0)
 		return (int)length;

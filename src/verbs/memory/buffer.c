@@ -84,7 +84,7 @@ int softhca_ibv_export_buf_dmabuf_fd(struct ibv_buf *buf)
 }
 
 /* Returns 0, or the errno value of a refusal. */
-static int check_buffer(struct ibv_pd *pd, const char *call, const struct buffer *buffer, const void *addr,
+static int buffer_check(struct ibv_pd *pd, const char *call, const struct buffer *buffer, const void *addr,
 			size_t length)
 {
 	uintptr_t offset = (uintptr_t)addr - (uintptr_t)buffer->memory;
@@ -97,7 +97,7 @@ static int check_buffer(struct ibv_pd *pd, const char *call, const struct buffer
 	return 0;
 }
 
-static int check_fields(struct ibv_pd *pd, uint64_t fields)
+static int mr_ex_check_fields(struct ibv_pd *pd, uint64_t fields)
 {
 	bool has_address = fields & FIELD_ADDR, has_descriptor = fields & FIELDS_OF_DMABUF;
 
@@ -115,12 +115,12 @@ struct ibv_mr *softhca_ibv_reg_mr_ex(struct ibv_pd *pd, struct ibv_mr_init_attr 
 
 	if (object_refused("ibv_reg_mr_ex", NULL, pd))
 		return NULL;
-	error = check_fields(pd, fields);
+	error = mr_ex_check_fields(pd, fields);
 	/* Neither a dma-buf nor the handle of ibv_alloc_dmah(3) can exist. */
 	if (!error && fields & (FIELDS_OF_DMABUF | FIELD_DMAH))
 		error = softhca_not_supported("ibv_reg_mr_ex");
 	if (!error && fields & FIELD_BUFFER)
-		error = check_buffer(pd, "ibv_reg_mr_ex", attr->buffer, attr->addr, attr->length);
+		error = buffer_check(pd, "ibv_reg_mr_ex", attr->buffer, attr->addr, attr->length);
 	if (error) {
 		errno = error;
 		return NULL;
@@ -135,7 +135,7 @@ struct ibv_mr *softhca_ibv_reg_buf_mr(struct ibv_pd *pd, struct ibv_buf *buf, vo
 
 	if (object_refused("ibv_reg_buf_mr", NULL, pd))
 		return NULL;
-	error = check_buffer(pd, "ibv_reg_buf_mr", (const struct buffer *)buf, addr, length);
+	error = buffer_check(pd, "ibv_reg_buf_mr", (const struct buffer *)buf, addr, length);
 	if (error) {
 		errno = error;
 		return NULL;

@@ -22,7 +22,7 @@ bool dm_contains(const struct user_dm *dm, uint64_t offset, uint64_t length)
 }
 
 /* Range before alignment, as libmlx5 checks them: EFAULT wins. */
-static int check_access(struct ibv_dm *base, const char *call, uint64_t offset, size_t length)
+static int dm_check_access(struct ibv_dm *base, const char *call, uint64_t offset, size_t length)
 {
 	struct user_dm *dm = to_user_dm(base);
 	struct hca *hca = hca_of_context(base->context);
@@ -36,7 +36,7 @@ static int check_access(struct ibv_dm *base, const char *call, uint64_t offset, 
 
 static int copy_to_dm(struct ibv_dm *dm, uint64_t offset, const void *host, size_t length)
 {
-	int error = check_access(dm, "ibv_memcpy_to_dm", offset, length);
+	int error = dm_check_access(dm, "ibv_memcpy_to_dm", offset, length);
 
 	if (!error && length)
 		memcpy((char *)to_user_dm(dm)->addr + offset, host, length);
@@ -45,7 +45,7 @@ static int copy_to_dm(struct ibv_dm *dm, uint64_t offset, const void *host, size
 
 static int copy_from_dm(void *host, struct ibv_dm *dm, uint64_t offset, size_t length)
 {
-	int error = check_access(dm, "ibv_memcpy_from_dm", offset, length);
+	int error = dm_check_access(dm, "ibv_memcpy_from_dm", offset, length);
 
 	if (!error && length)
 		memcpy(host, (char *)to_user_dm(dm)->addr + offset, length);
@@ -70,7 +70,7 @@ struct ibv_dm *dm_new(struct ibv_context *context, void *addr, size_t length, ui
 }
 
 /* Takes the memory. Returns an errno value. */
-static int allocate(struct ibv_context *context, const struct ibv_alloc_dm_attr *attr, void **addr)
+static int dm_allocate(struct ibv_context *context, const struct ibv_alloc_dm_attr *attr, void **addr)
 {
 	struct hca *hca = hca_of_context(context);
 	int error;
@@ -93,7 +93,7 @@ struct ibv_dm *softhca_ibv_alloc_dm(struct ibv_context *context, struct ibv_allo
 	struct handle_entry entry = {.kind = HANDLE_DM, .length = attr->length};
 	struct ibv_dm *dm = NULL;
 	uint32_t handle;
-	int error = allocate(context, attr, &entry.dm);
+	int error = dm_allocate(context, attr, &entry.dm);
 
 	if (error) {
 		errno = error;

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static int make(struct user_pd *pd, struct memcpy_buffer **out)
+static int memcpy_buffer_make(struct user_pd *pd, struct memcpy_buffer **out)
 {
 	struct memcpy_buffer *buffer = aligned_alloc(_Alignof(struct memcpy_buffer), sizeof(*buffer));
 	struct hca_mr_attr attr = {.length = sizeof(buffer->bytes), .access = IBV_ACCESS_LOCAL_WRITE};
@@ -35,7 +35,7 @@ int memcpy_buffer_get(struct user_pd *pd, const struct memcpy_buffer **out)
 		pd = pd->parent;
 	queue_lock(&pd->lock);
 	if (!pd->memcpy_buffer)
-		error = make(pd, &pd->memcpy_buffer);
+		error = memcpy_buffer_make(pd, &pd->memcpy_buffer);
 	*out = pd->memcpy_buffer;
 	queue_unlock(&pd->lock);
 	return error;

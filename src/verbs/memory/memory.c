@@ -24,7 +24,7 @@ static int by_address(const void *left, const void *right)
 	return (uintptr_t)left < (uintptr_t)right ? -1 : (uintptr_t)left > (uintptr_t)right;
 }
 
-static bool remember(struct user_pd *pd, void *memory)
+static bool custom_block_remember(struct user_pd *pd, void *memory)
 {
 	void *node;
 
@@ -35,7 +35,7 @@ static bool remember(struct user_pd *pd, void *memory)
 }
 
 /* Returns false if the program's allocator did not give @memory. */
-static bool forget(struct user_pd *pd, void *memory)
+static bool custom_block_forget(struct user_pd *pd, void *memory)
 {
 	bool known;
 
@@ -61,7 +61,7 @@ static void *custom_alloc(struct user_pd *pd, size_t size, size_t alignment, uin
 			       RULE_ALLOCATOR_FAILED, size);
 		return NULL;
 	}
-	if (memory != IBV_ALLOCATOR_USE_DEFAULT && !remember(pd, memory)) {
+	if (memory != IBV_ALLOCATOR_USE_DEFAULT && !custom_block_remember(pd, memory)) {
 		if (pd->free)
 			pd->free(&pd->base, pd->pd_context, memory, resource_type);
 		errno = ENOMEM;
@@ -73,7 +73,7 @@ static void *custom_alloc(struct user_pd *pd, size_t size, size_t alignment, uin
 /* Returns false if the memory is ours to free. */
 static bool custom_free(struct user_pd *pd, void *memory, uint64_t resource_type)
 {
-	if (!pd || !pd->alloc || !forget(pd, memory))
+	if (!pd || !pd->alloc || !custom_block_forget(pd, memory))
 		return false;
 	if (pd->free)
 		pd->free(&pd->base, pd->pd_context, memory, resource_type);
@@ -97,12 +97,12 @@ static const char *alloc_type(uint64_t resource_type)
 	}
 }
 
-static size_t round_up(size_t size, size_t unit)
+static size_t size_round_up(size_t size, size_t unit)
 {
 	return (size + unit - 1) & ~(unit - 1);
 }
 
-static void *map(size_t size, int flags)
+static void *pages_map(size_t size, int flags)
 {
 	void *memory = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | flags, -1, 0);
 
@@ -115,9 +115,9 @@ static void *pages_alloc(size_t size, const char *type)
 	void *memory = NULL;
 
 	if (type && (strcmp(type, "HUGE") == 0 || strcmp(type, "PREFER_HUGE") == 0 || strcmp(type, "ALL") == 0))
-		memory = map(round_up(size, HUGE_PAGE_SIZE), MAP_HUGETLB);
+		memory = pages_map(size_round_up(size, HUGE_PAGE_SIZE), MAP_HUGETLB);
 	if (!memory && !(type && strcmp(type, "HUGE") == 0))
-		memory = map(size, 0);
+		memory = pages_map(size, 0);
 	return memory;
 }
 
@@ -127,7 +127,7 @@ static void *pages_alloc(size_t size, const char *type)
 static void pages_free(void *memory, size_t size)
 {
 	if (munmap(memory, size) && errno == EINVAL)
-		munmap(memory, round_up(size, HUGE_PAGE_SIZE));
+		munmap(memory, size_round_up(size, HUGE_PAGE_SIZE));
 }
 
 /* ---- what the queues call ------------------------------------------------------------------------------ */

@@ -30,8 +30,8 @@ static bool keeps_pd(const struct user_mr *mr)
 }
 
 /* The driver object and its handle; the key exists. */
-static struct ibv_mr *make_object(struct ibv_pd *pd, struct mkey *key, void *addr, const struct hca_mr_attr *attr,
-				  uint32_t dm_handle)
+static struct ibv_mr *mr_make_object(struct ibv_pd *pd, struct mkey *key, void *addr, const struct hca_mr_attr *attr,
+				     uint32_t dm_handle)
 {
 	const struct handle_entry entry = {.kind = HANDLE_MR,
 					   .key = key,
@@ -77,7 +77,7 @@ struct ibv_mr *mr_new(struct ibv_pd *pd, const char *call, void *addr, const str
 		errno = mr_explain_failure(hca_of_context(pd->context), call, error, attr);
 		return NULL;
 	}
-	mr = make_object(pd, key, addr, attr, dm_handle);
+	mr = mr_make_object(pd, key, addr, attr, dm_handle);
 	if (!mr)
 		hca_mr_deregister(key);
 	return mr;
@@ -101,27 +101,28 @@ struct ibv_mr *mr_register(struct ibv_pd *pd, const char *call, void *addr, size
 	return mr_new(pd, call, addr, &attr, 0);
 }
 
-static struct ibv_mr *reg_mr(struct ibv_pd *pd, const char *call, void *addr, size_t length, uint64_t iova,
-			     unsigned int access)
+static struct ibv_mr *mr_check_and_register(struct ibv_pd *pd, const char *call, void *addr, size_t length,
+					    uint64_t iova, unsigned int access)
 {
 	return object_refused(call, NULL, pd) ? NULL : mr_register(pd, call, addr, length, iova, access);
 }
 
 struct ibv_mr *softhca_ibv_reg_mr(struct ibv_pd *pd, void *addr, size_t length, int access)
 {
-	return reg_mr(pd, "ibv_reg_mr", addr, length, (uintptr_t)addr, (unsigned int)access);
+	return mr_check_and_register(pd, "ibv_reg_mr", addr, length, (uintptr_t)addr, (unsigned int)access);
 }
 
 struct ibv_mr *softhca_ibv_reg_mr_iova(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova, int access)
 {
-	return reg_mr(pd, "ibv_reg_mr_iova", addr, length, iova, (unsigned int)access);
+	return mr_check_and_register(pd, "ibv_reg_mr_iova", addr, length, iova, (unsigned int)access);
 }
 
 /* verbs.h calls this one for ibv_reg_mr and ibv_reg_mr_iova whenever optional access flags are possible. */
 struct ibv_mr *softhca_ibv_reg_mr_iova2(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova,
 					unsigned int access)
 {
-	return reg_mr(pd, iova == (uintptr_t)addr ? "ibv_reg_mr" : "ibv_reg_mr_iova", addr, length, iova, access);
+	return mr_check_and_register(pd, iova == (uintptr_t)addr ? "ibv_reg_mr" : "ibv_reg_mr_iova", addr, length, iova,
+				     access);
 }
 
 /* Accesses to it are local, and writes to it are discarded: local write is what makes them possible. */

@@ -12,7 +12,8 @@ static const char call[] = "ibv_advise_mr";
  * Without IBV_ADVISE_MR_FLAG_FLUSH pages may arrive later, on first access at the latest; a failure is then
  * not seen.
  */
-static int prefetch(struct ibv_pd *base, enum ibv_advise_mr_advice advice, uint32_t flags, const struct ibv_sge *sge)
+static int sge_prefetch(struct ibv_pd *base, enum ibv_advise_mr_advice advice, uint32_t flags,
+			const struct ibv_sge *sge)
 {
 	struct hca *hca = hca_of_context(base->context);
 	bool write = advice == IBV_ADVISE_MR_ADVICE_PREFETCH_WRITE;
@@ -51,7 +52,7 @@ int softhca_ibv_advise_mr(struct ibv_pd *pd, enum ibv_advise_mr_advice advice, u
 	if (!count)
 		return REFUSE(hca, call, EINVAL, RULE_ADVISE_EMPTY, 0);
 	for (index = 0; index < count; index++) {
-		error = prefetch(pd, advice, flags, &list[index]);
+		error = sge_prefetch(pd, advice, flags, &list[index]);
 		if (error)
 			return error;
 	}

@@ -48,7 +48,7 @@ static size_t page_size_at(const void *addr)
 }
 
 /* An implicit on-demand region: addr 0 and length SIZE_MAX; every address then stands for itself. */
-static int check_implicit(struct hca *hca, const char *call, uint64_t iova, unsigned int access)
+static int mr_check_implicit(struct hca *hca, const char *call, uint64_t iova, unsigned int access)
 {
 	if (iova)
 		return REFUSE(hca, call, EINVAL, RULE_MR_IMPLICIT_IOVA, iova);
@@ -57,7 +57,7 @@ static int check_implicit(struct hca *hca, const char *call, uint64_t iova, unsi
 	return 0;
 }
 
-static int check_range(struct hca *hca, const char *call, const void *addr, size_t length)
+static int mr_check_range(struct hca *hca, const char *call, const void *addr, size_t length)
 {
 	uintptr_t start = (uintptr_t)addr, page = (uintptr_t)sysconf(_SC_PAGESIZE);
 	uintptr_t limit = 0 - page; /* the kernel rounds the end up to a page, which must not wrap either */
@@ -73,7 +73,7 @@ static int check_range(struct hca *hca, const char *call, const void *addr, size
  * ibv_reg_mr_iova(3) allows any address, 0 included, as address of the first byte; the kernel behind a real
  * adapter only one at the same place in its page.
  */
-static int check_iova(struct hca *hca, const char *call, const void *addr, size_t length, uint64_t iova)
+static int mr_check_iova(struct hca *hca, const char *call, const void *addr, size_t length, uint64_t iova)
 {
 	uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
 
@@ -87,7 +87,7 @@ static int check_iova(struct hca *hca, const char *call, const void *addr, size_
 	return 0;
 }
 
-static int check_hugetlb(struct hca *hca, const char *call, const void *addr, unsigned int access)
+static int mr_check_hugetlb(struct hca *hca, const char *call, const void *addr, unsigned int access)
 {
 	size_t page;
 
@@ -111,12 +111,12 @@ int mr_describe(struct hca *hca, const char *call, void *addr, size_t length, ui
 	attr->access = access;
 	if (attr->kind == MR_ON_DEMAND && !addr && length == SIZE_MAX) {
 		attr->kind = MR_IMPLICIT;
-		return check_implicit(hca, call, iova, access);
+		return mr_check_implicit(hca, call, iova, access);
 	}
-	error = check_range(hca, call, addr, length);
+	error = mr_check_range(hca, call, addr, length);
 	if (!error && !(access & IBV_ACCESS_ZERO_BASED))
-		error = check_iova(hca, call, addr, length, iova);
+		error = mr_check_iova(hca, call, addr, length, iova);
 	if (!error)
-		error = check_hugetlb(hca, call, addr, access);
+		error = mr_check_hugetlb(hca, call, addr, access);
 	return error;
 }

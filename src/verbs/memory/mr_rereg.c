@@ -13,32 +13,32 @@
 
 static const char call[] = "ibv_rereg_mr";
 
-static int refuse_input(int error)
+static int rereg_refuse_input(int error)
 {
 	errno = error;
 	return IBV_REREG_MR_ERR_INPUT;
 }
 
-static int refuse_command(int error)
+static int rereg_refuse_command(int error)
 {
 	errno = error;
 	return IBV_REREG_MR_ERR_CMD;
 }
 
 /* ibv_alloc_null_mr(3): re-registration "with this MR is invalid"; device memory has no other place to go. */
-static bool can_change(const struct user_mr *mr)
+static bool rereg_allowed(const struct user_mr *mr)
 {
 	return mr->kind != MR_NULL && mr->kind != MR_DEVICE_MEMORY;
 }
 
 /* Returns an errno value. */
-static int check_input(struct hca *hca, const struct user_mr *mr, int flags, const void *addr, size_t length,
-		       int access)
+static int rereg_check_input(struct hca *hca, const struct user_mr *mr, int flags, const void *addr, size_t length,
+			     int access)
 {
 	/* Its address is not known here, and who registered it would not learn of the change. */
 	if (mr->imported)
 		return REFUSE(hca, call, EINVAL, RULE_REREG_IMPORTED, mr->base.lkey);
-	if (!can_change(mr))
+	if (!rereg_allowed(mr))
 		return REFUSE(hca, call, EINVAL, RULE_REREG_KIND, mr->base.lkey);
 	if (flags & ~IBV_REREG_MR_FLAGS_SUPPORTED)
 		return REFUSE(hca, call, EINVAL, RULE_REREG_FLAGS, flags, IBV_REREG_MR_FLAGS_SUPPORTED);
@@ -50,8 +50,8 @@ static int check_input(struct hca *hca, const struct user_mr *mr, int flags, con
 }
 
 /* What the region is to be: described anew where @flags say so, else as it is. Returns an errno value. */
-static int describe(struct hca *hca, const struct user_mr *mr, int flags, void *addr, size_t length, int access,
-		    struct hca_mr_attr *attr)
+static int rereg_describe(struct hca *hca, const struct user_mr *mr, int flags, void *addr, size_t length, int access,
+			  struct hca_mr_attr *attr)
 {
 	unsigned int rights = flags & IBV_REREG_MR_CHANGE_ACCESS ? (unsigned int)access : mr->access;
 	int error = mr_check_access(hca, call, rights);
@@ -101,20 +101,20 @@ int softhca_ibv_rereg_mr(struct ibv_mr *base, int flags, struct ibv_pd *pd, void
 	if (object_refused(call, NULL, base))
 		return IBV_REREG_MR_ERR_INPUT;
 	hca = hca_of_context(base->context);
-	error = check_input(hca, mr, flags, addr, length, access);
+	error = rereg_check_input(hca, mr, flags, addr, length, access);
 	if (error)
-		return refuse_input(error);
+		return rereg_refuse_input(error);
 	if (!flags)
-		return refuse_command(REFUSE(hca, call, EINVAL, RULE_REREG_NOTHING, 0));
-	error = describe(hca, mr, flags, addr, length, access, &attr);
+		return rereg_refuse_command(REFUSE(hca, call, EINVAL, RULE_REREG_NOTHING, 0));
+	error = rereg_describe(hca, mr, flags, addr, length, access, &attr);
 	if (!error && flags & IBV_REREG_MR_CHANGE_PD && object_refused(call, base->context, pd))
 		error = errno;
 	if (error)
-		return refuse_command(error);
+		return rereg_refuse_command(error);
 	error = -hca_mr_reregister(mr->key, flags, flags & IBV_REREG_MR_CHANGE_PD ? to_user_pd(pd)->device : NULL,
 				   &attr);
 	if (error)
-		return refuse_command(mr_explain_failure(hca, call, error, &attr));
+		return rereg_refuse_command(mr_explain_failure(hca, call, error, &attr));
 	update_object(mr, flags, pd, &attr);
 	LINT(mr_changed, mr);
 	return 0;

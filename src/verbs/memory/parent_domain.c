@@ -42,7 +42,7 @@ int softhca_ibv_dealloc_td(struct ibv_td *base)
 	return 0;
 }
 
-static int check(struct ibv_context *context, const struct ibv_parent_domain_init_attr *attr)
+static int parent_domain_check(struct ibv_context *context, const struct ibv_parent_domain_init_attr *attr)
 {
 	struct hca *hca = hca_of_context(context);
 
@@ -60,7 +60,7 @@ static int check(struct ibv_context *context, const struct ibv_parent_domain_ini
 struct ibv_pd *softhca_ibv_alloc_parent_domain(struct ibv_context *context, struct ibv_parent_domain_init_attr *attr)
 {
 	struct user_pd *parent = to_user_pd(attr->pd), *pd;
-	int error = check(context, attr);
+	int error = parent_domain_check(context, attr);
 
 	if (error) {
 		errno = error;

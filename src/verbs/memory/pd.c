@@ -63,7 +63,7 @@ free_pd:
 }
 
 /* The device object, through whichever driver object of it. Returns an errno value. */
-static int dealloc_in_device(struct user_pd *pd)
+static int pd_dealloc_in_device(struct user_pd *pd)
 {
 	struct handle_table *handles = to_user_context(pd->base.context)->handles;
 	struct hca *hca = hca_of_context(pd->base.context);
@@ -91,7 +91,7 @@ int softhca_ibv_dealloc_pd(struct ibv_pd *base)
 	if (pd->parent)
 		parent_domain_leave(pd);
 	else
-		error = dealloc_in_device(pd);
+		error = pd_dealloc_in_device(pd);
 	if (error)
 		return error;
 	object_leave(&pd->alive);

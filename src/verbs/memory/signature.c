@@ -24,29 +24,29 @@ void signature_table_destroy(struct signature_table *table)
 	queue_lock_destroy(&table->lock);
 }
 
-static struct signature_table *table_of(const struct user_mkey *mkey)
+static struct signature_table *signature_table_of(const struct user_mkey *mkey)
 {
 	return &to_user_context(mkey->pd->base.context)->signatures;
 }
 
-static struct user_mkey **list_of(struct signature_table *table, uint32_t index)
+static struct user_mkey **signature_list(struct signature_table *table, uint32_t index)
 {
 	return &table->list[index % (sizeof(table->list) / sizeof(table->list[0]))];
 }
 
 struct user_mkey *signature_find(struct user_context *context, uint32_t index)
 {
-	struct user_mkey *mkey = *list_of(&context->signatures, index);
+	struct user_mkey *mkey = *signature_list(&context->signatures, index);
 
 	while (mkey && mkey->signature->index != index)
 		mkey = mkey->signature->next;
 	return mkey;
 }
 
-static void enter(struct user_mkey *mkey)
+static void signature_enter(struct user_mkey *mkey)
 {
-	struct signature_table *table = table_of(mkey);
-	struct user_mkey **list = list_of(table, mkey->signature->index);
+	struct signature_table *table = signature_table_of(mkey);
+	struct user_mkey **list = signature_list(table, mkey->signature->index);
 
 	queue_lock(&table->lock);
 	mkey->signature->next = *list;
@@ -55,10 +55,10 @@ static void enter(struct user_mkey *mkey)
 	queue_unlock(&table->lock);
 }
 
-static void take_out(struct user_mkey *mkey)
+static void signature_leave(struct user_mkey *mkey)
 {
-	struct signature_table *table = table_of(mkey);
-	struct user_mkey **link = list_of(table, mkey->signature->index);
+	struct signature_table *table = signature_table_of(mkey);
+	struct user_mkey **link = signature_list(table, mkey->signature->index);
 
 	queue_lock(&table->lock);
 	while (*link != mkey)
@@ -89,7 +89,7 @@ int key_signature_create(struct user_mkey *mkey)
 	/* Of the key itself: the tag in lkey is the program's to change. */
 	signature->index = mkey_number(mkey->key) >> MKEY_TAG_BITS;
 	mkey->signature = signature;
-	enter(mkey);
+	signature_enter(mkey);
 	return 0;
 
 destroy_memory_psv:
@@ -109,12 +109,12 @@ int key_signature_destroy(struct user_mkey *mkey)
 	struct key_signature *signature = mkey->signature;
 	int error;
 
-	take_out(mkey);
+	signature_leave(mkey);
 	error = hca_psv_destroy(hca, signature->memory_psv);
 	if (!error)
 		error = hca_psv_destroy(hca, signature->wire_psv);
 	if (error) {
-		enter(mkey);
+		signature_enter(mkey);
 		return error;
 	}
 	mkey->signature = NULL;
@@ -145,7 +145,7 @@ bool signature_record_error(struct user_context *context, uint32_t index, const 
  * Only where a key has both does the driver write attributes that no setter of the open configuration set. If the chain is
  * dropped, they stay forgotten: the state of the key is unknown then (mlx5dv_wr_set_mkey_sig_block(3), Notes).
  */
-void block_forget(struct user_qp *qp, uint32_t rkey)
+void block_state_forget(struct user_qp *qp, uint32_t rkey)
 {
 	struct user_context *user = to_user_context(qp->base.context);
 	struct user_mkey *mkey;

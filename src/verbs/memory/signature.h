@@ -80,6 +80,6 @@ bool signature_record_error(struct user_context *context, uint32_t index, const 
  * A local invalidation of @rkey is being posted on @qp: forgets the attributes of the key, which the device will clear,
  * so that the next configuration does not write them again (profile man).
  */
-void block_forget(struct user_qp *qp, uint32_t rkey);
+void block_state_forget(struct user_qp *qp, uint32_t rkey);
 
 #endif

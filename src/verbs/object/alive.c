@@ -84,17 +84,17 @@ struct alive_part {
 
 static struct alive_part parts[PARTS];
 
-static uint64_t hash_of(uintptr_t block)
+static uint64_t block_hash(uintptr_t block)
 {
 	return (block >> GROUP_BITS) * UINT64_C(0x9e3779b97f4a7c15);
 }
 
-static struct alive_part *part_of(uintptr_t entry)
+static struct alive_part *entry_part(uintptr_t entry)
 {
-	return &parts[hash_of(entry >> BLOCK_BITS) >> (64 - PART_BITS)];
+	return &parts[block_hash(entry >> BLOCK_BITS) >> (64 - PART_BITS)];
 }
 
-static uint64_t bit_of(uintptr_t entry)
+static uint64_t entry_bit(uintptr_t entry)
 {
 	return UINT64_C(1) << (entry >> GRANULE_BITS & ((1 << (BLOCK_BITS - GRANULE_BITS)) - 1));
 }
@@ -102,7 +102,7 @@ static uint64_t bit_of(uintptr_t entry)
 /* The slot of @block, or else the free one where it would be. */
 static struct alive_slot *slot_in(struct alive_slot *slots, size_t mask, uintptr_t block)
 {
-	size_t index = (hash_of(block) >> 24 << GROUP_BITS | (block & ((1 << GROUP_BITS) - 1))) & mask;
+	size_t index = (block_hash(block) >> 24 << GROUP_BITS | (block & ((1 << GROUP_BITS) - 1))) & mask;
 
 	while (slots[index].block && slots[index].block != block)
 		index = (index + 1) & mask;
@@ -110,7 +110,7 @@ static struct alive_slot *slot_in(struct alive_slot *slots, size_t mask, uintptr
 }
 
 /* The lock is held, from here on up to the public functions. */
-static struct alive_slot *slot_of(struct alive_part *part, uintptr_t entry)
+static struct alive_slot *entry_slot(struct alive_part *part, uintptr_t entry)
 {
 	uintptr_t block = entry >> BLOCK_BITS;
 
@@ -118,7 +118,7 @@ static struct alive_slot *slot_of(struct alive_part *part, uintptr_t entry)
 }
 
 /* Those of @count slots that have entries go to @slots, which are free. */
-static size_t move(const struct alive_slot *from, size_t count, struct alive_slot *slots, size_t mask)
+static size_t slots_move(const struct alive_slot *from, size_t count, struct alive_slot *slots, size_t mask)
 {
 	size_t used = 0;
 
@@ -131,7 +131,7 @@ static size_t move(const struct alive_slot *from, size_t count, struct alive_slo
 }
 
 /* Room for another slot, and as much again: slots without entries go, and the others to where half of them are free. */
-static bool make_room(struct alive_part *part)
+static bool part_make_room(struct alive_part *part)
 {
 	struct alive_slot *old = part->slots ? part->slots : part->few, *slots;
 	size_t old_count = part->slots ? part->mask + 1 : FEW, with_entries = 0, count = FEW;
@@ -143,7 +143,7 @@ static bool make_room(struct alive_part *part)
 	slots = calloc(count, sizeof(*slots));
 	if (!slots)
 		return false;
-	part->used = move(old, old_count, slots, count - 1);
+	part->used = slots_move(old, old_count, slots, count - 1);
 	part->slots = slots;
 	part->mask = count - 1;
 	if (old != part->few)
@@ -152,19 +152,19 @@ static bool make_room(struct alive_part *part)
 }
 
 /* Notes that an entry is at @address. Returns false without memory. */
-static bool put(struct alive_part *part, uintptr_t address)
+static bool part_put(struct alive_part *part, uintptr_t address)
 {
-	struct alive_slot *slot = slot_of(part, address);
+	struct alive_slot *slot = entry_slot(part, address);
 	size_t count = part->slots ? part->mask + 1 : FEW;
 
 	if (!slot->block && part->used >= count / 4 * 3) {
-		if (!make_room(part))
+		if (!part_make_room(part))
 			return false;
-		slot = slot_of(part, address);
+		slot = entry_slot(part, address);
 	}
 	part->used += !slot->block;
 	slot->block = address >> BLOCK_BITS;
-	slot->entries |= bit_of(address);
+	slot->entries |= entry_bit(address);
 	return true;
 }
 
@@ -183,11 +183,11 @@ void alive_prepare(void)
 
 void object_enter_(enum object_kind kind, const void *object, struct alive *entry, struct ibv_context *context)
 {
-	struct alive_part *part = part_of((uintptr_t)entry);
+	struct alive_part *part = entry_part((uintptr_t)entry);
 
 	*entry = (struct alive){.object = object, .context = context, .handle = handle_of(kind, object), .kind = kind};
 	queue_lock(&part->lock);
-	if (!put(part, (uintptr_t)entry)) {
+	if (!part_put(part, (uintptr_t)entry)) {
 		entry->next = part->rest;
 		part->rest = entry;
 	}
@@ -196,14 +196,14 @@ void object_enter_(enum object_kind kind, const void *object, struct alive *entr
 
 void object_leave(struct alive *entry)
 {
-	struct alive_part *part = part_of((uintptr_t)entry);
+	struct alive_part *part = entry_part((uintptr_t)entry);
 	struct alive **link = &part->rest;
 	struct alive_slot *slot;
 
 	queue_lock(&part->lock);
-	slot = slot_of(part, (uintptr_t)entry);
-	if (slot->entries & bit_of((uintptr_t)entry)) {
-		slot->entries &= ~bit_of((uintptr_t)entry);
+	slot = entry_slot(part, (uintptr_t)entry);
+	if (slot->entries & entry_bit((uintptr_t)entry)) {
+		slot->entries &= ~entry_bit((uintptr_t)entry);
 	} else {
 		while (*link && *link != entry)
 			link = &(*link)->next;
@@ -214,17 +214,17 @@ void object_leave(struct alive *entry)
 }
 
 /* No two entries are within 16 bytes: an address with a bit is within an object, if not at its entry. */
-static bool find(enum object_kind kind, const void *object, struct alive *found)
+static bool entry_find(enum object_kind kind, const void *object, struct alive *found)
 {
 	uintptr_t address = (uintptr_t)object + (uintptr_t)kinds[kind].entry;
-	struct alive_part *part = part_of(address);
+	struct alive_part *part = entry_part(address);
 	const struct alive *entry;
 
 	if (address % _Alignof(struct alive))
 		return false;
 	queue_lock(&part->lock);
 	entry = part->rest;
-	if (slot_of(part, address)->entries & bit_of(address))
+	if (entry_slot(part, address)->entries & entry_bit(address))
 		entry = (const struct alive *)address;
 	else
 		while (entry && (uintptr_t)entry != address)
@@ -241,7 +241,7 @@ bool object_alive_(enum object_kind kind, const void *object)
 {
 	struct alive found;
 
-	return find(kind, object, &found);
+	return entry_find(kind, object, &found);
 }
 
 /* An entry knows its object, and by that its own address: other memory of the object is told from it. */
@@ -334,7 +334,7 @@ void objects_visit(enum object_kind kind, void (*visit)(const void *object))
 /* ---- refusing ------------------------------------------------------------------------------------------------- */
 
 /* The device whose log tells of it: that of @context, which may be closed; the first one knows of all else. May be NULL. */
-static struct hca *device_of(struct ibv_context *context)
+static struct hca *refusal_device(struct ibv_context *context)
 {
 	if (context && object_alive(context))
 		return hca_of_context(context);
@@ -342,14 +342,14 @@ static struct hca *device_of(struct ibv_context *context)
 }
 
 #define REFUSE_OBJECT(call, context, kind, rule, ...)                                                                  \
-	refuse(call, context, kind, rule, (const uint64_t[]){__VA_ARGS__},                                             \
-	       sizeof((const uint64_t[]){__VA_ARGS__}) / sizeof(uint64_t))
+	object_refuse(call, context, kind, rule, (const uint64_t[]){__VA_ARGS__},                                      \
+		      sizeof((const uint64_t[]){__VA_ARGS__}) / sizeof(uint64_t))
 
-static bool refuse(const char *call, struct ibv_context *context, enum object_kind kind, enum explain_rule rule,
-		   const uint64_t *figures, size_t count)
+static bool object_refuse(const char *call, struct ibv_context *context, enum object_kind kind, enum explain_rule rule,
+			  const uint64_t *figures, size_t count)
 {
 	const struct explain_subject subject = {.call = call, .error = kinds[kind].error};
-	struct hca *hca = device_of(context);
+	struct hca *hca = refusal_device(context);
 
 	if (hca)
 		explain_make(hca, &subject, rule, figures, count);
@@ -366,14 +366,14 @@ uint64_t object_kind_figure(enum object_kind kind)
 }
 
 /* What object_unknown_() says; the entry is left in @found. */
-static bool unknown(const char *call, const struct ibv_context *context, enum object_kind kind, const void *object,
-		    struct alive *found)
+static bool object_refuse_unknown(const char *call, const struct ibv_context *context, enum object_kind kind,
+				  const void *object, struct alive *found)
 {
 	uint64_t name = object_kind_figure(kind), address = (uintptr_t)object;
 	struct ibv_context *member;
 	uint32_t handle;
 
-	if (!find(kind, object, found))
+	if (!entry_find(kind, object, found))
 		return REFUSE_OBJECT(call, (struct ibv_context *)context, kind, RULE_OBJECT_NONE, name, address);
 	handle = handle_of(kind, object);
 	if (handle != found->handle)
@@ -390,7 +390,7 @@ bool object_unknown_(const char *call, enum object_kind kind, const void *object
 {
 	struct alive found;
 
-	return unknown(call, NULL, kind, object, &found);
+	return object_refuse_unknown(call, NULL, kind, object, &found);
 }
 
 /* Contexts with one table of handles are one file of the kernel. @own: of an object, which it may have outlived. */
@@ -406,7 +406,7 @@ static bool same_file(struct ibv_context *own, const struct ibv_context *context
  * The device object that @object stands for was destroyed by way of another import, or was another one's of a handle that has
  * been given out again (verbs/object/handles.h). The context is open.
  */
-static bool names_gone(struct ibv_context *context, enum object_kind kind, const void *object, uint32_t handle)
+static bool handle_is_gone(struct ibv_context *context, enum object_kind kind, const void *object, uint32_t handle)
 {
 	struct handle_table *handles = to_user_context(context)->handles;
 
@@ -426,7 +426,7 @@ bool object_refused_(const char *call, const struct ibv_context *context, enum o
 {
 	struct alive found;
 
-	if (unknown(call, context, kind, object, &found))
+	if (object_refuse_unknown(call, context, kind, object, &found))
 		return true;
 	if (context && !same_file(found.context, context))
 		return REFUSE_OBJECT(call, (struct ibv_context *)context, kind, RULE_OBJECT_FOREIGN,
@@ -437,7 +437,7 @@ bool object_refused_(const char *call, const struct ibv_context *context, enum o
 	if (!object_alive(found.context))
 		return REFUSE_OBJECT(call, NULL, kind, RULE_OBJECT_OF_CLOSED, object_kind_figure(kind),
 				     (uintptr_t)object);
-	if (names_gone(found.context, kind, object, found.handle))
+	if (handle_is_gone(found.context, kind, object, found.handle))
 		return REFUSE_OBJECT(call, found.context, kind, RULE_HANDLE_GONE, found.handle);
 	return false;
 }

@@ -14,7 +14,7 @@
 enum event_element { ELEMENT_PORT, ELEMENT_CQ, ELEMENT_QP, ELEMENT_SRQ, ELEMENT_WQ };
 
 /* Which member of ibv_async_event.element is valid. */
-static enum event_element element_of(int type)
+static enum event_element async_event_element(int type)
 {
 	switch (type) {
 	case IBV_EVENT_CQ_ERR:
@@ -63,7 +63,7 @@ void count_async_event(int type, void *object)
 	struct user_qp *qp = object;
 	struct user_srq *srq = object;
 
-	switch (element_of(type)) {
+	switch (async_event_element(type)) {
 	case ELEMENT_CQ:
 		events_count(&cq->async_events_taken, 1);
 		break;
@@ -79,10 +79,10 @@ void count_async_event(int type, void *object)
 	}
 }
 
-static void fill(struct ibv_async_event *event, int type, void *object)
+static void async_event_fill(struct ibv_async_event *event, int type, void *object)
 {
 	event->event_type = type;
-	switch (element_of(type)) {
+	switch (async_event_element(type)) {
 	case ELEMENT_CQ:
 		event->element.cq = &((struct user_cq *)object)->base;
 		break;
@@ -109,7 +109,7 @@ int softhca_ibv_get_async_event(struct ibv_context *context, struct ibv_async_ev
 		errno = -error;
 		return -1;
 	}
-	fill(event, type, object);
+	async_event_fill(event, type, object);
 	if (type == IBV_EVENT_SRQ_LIMIT_REACHED)
 		LINT(srq_limit_reached, object);
 	return 0;
@@ -121,7 +121,7 @@ void softhca_ibv_ack_async_event(struct ibv_async_event *event)
 	struct ibv_qp *qp = event->element.qp;
 	struct ibv_srq *srq = event->element.srq;
 
-	switch (element_of(event->event_type)) {
+	switch (async_event_element(event->event_type)) {
 	case ELEMENT_CQ:
 		events_count(&cq->async_events_completed, 1);
 		break;

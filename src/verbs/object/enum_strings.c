@@ -7,7 +7,7 @@
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
-static const char *word(const char *const *words, size_t count, long value)
+static const char *enum_word(const char *const *words, size_t count, long value)
 {
 	if (value < 0 || (size_t)value >= count || !words[value])
 		return "unknown";
@@ -26,7 +26,7 @@ const char *softhca_ibv_node_type_str(enum ibv_node_type node_type)
 		[IBV_NODE_UNSPECIFIED] = "unspecified",
 	};
 
-	return word(words, COUNT(words), node_type);
+	return enum_word(words, COUNT(words), node_type);
 }
 
 const char *softhca_ibv_port_state_str(enum ibv_port_state port_state)
@@ -40,7 +40,7 @@ const char *softhca_ibv_port_state_str(enum ibv_port_state port_state)
 		[IBV_PORT_ACTIVE_DEFER] = "active defer",
 	};
 
-	return word(words, COUNT(words), port_state);
+	return enum_word(words, COUNT(words), port_state);
 }
 
 const char *softhca_ibv_event_type_str(enum ibv_event_type event)
@@ -68,7 +68,7 @@ const char *softhca_ibv_event_type_str(enum ibv_event_type event)
 		[IBV_EVENT_WQ_FATAL] = "WQ fatal",
 	};
 
-	return word(words, COUNT(words), event);
+	return enum_word(words, COUNT(words), event);
 }
 
 const char *softhca_ibv_wc_status_str(enum ibv_wc_status status)
@@ -100,7 +100,7 @@ const char *softhca_ibv_wc_status_str(enum ibv_wc_status status)
 		[IBV_WC_TM_RNDV_INCOMPLETE] = "TM software rendezvous",
 	};
 
-	return word(words, COUNT(words), status);
+	return enum_word(words, COUNT(words), status);
 }
 
 const char *softhca_ibv_wr_opcode_str(enum ibv_wr_opcode opcode)
@@ -122,5 +122,5 @@ const char *softhca_ibv_wr_opcode_str(enum ibv_wr_opcode opcode)
 		[IBV_WR_ATOMIC_WRITE] = "atomic-write",
 	};
 
-	return word(words, COUNT(words), opcode);
+	return enum_word(words, COUNT(words), opcode);
 }

@@ -52,14 +52,14 @@ void handle_table_thaw(struct handle_table *table)
 	pthread_mutex_unlock(&table->lock);
 }
 
-static void put_free(struct handle_table *table, uint32_t handle)
+static void handle_set_free(struct handle_table *table, uint32_t handle)
 {
 	table->entries[handle].kind = HANDLE_FREE;
 	table->entries[handle].next_free = table->first_free;
 	table->first_free = handle;
 }
 
-static int grow(struct handle_table *table)
+static int handle_table_grow(struct handle_table *table)
 {
 	uint32_t size = table->size ? table->size * 2 : 16, handle;
 	struct handle_entry *entries;
@@ -71,7 +71,7 @@ static int grow(struct handle_table *table)
 		return -ENOMEM;
 	table->entries = entries;
 	for (handle = size; handle > table->size; handle--)
-		put_free(table, handle - 1);
+		handle_set_free(table, handle - 1);
 	table->size = size;
 	return 0;
 }
@@ -82,7 +82,7 @@ int handle_add(struct handle_table *table, const struct handle_entry *entry, uin
 
 	pthread_mutex_lock(&table->lock);
 	if (table->first_free == NO_HANDLE)
-		error = grow(table);
+		error = handle_table_grow(table);
 	if (!error) {
 		*handle = table->first_free;
 		table->first_free = table->entries[*handle].next_free;
@@ -93,7 +93,7 @@ int handle_add(struct handle_table *table, const struct handle_entry *entry, uin
 }
 
 /* The lock is held. */
-static struct handle_entry *lookup(struct handle_table *table, enum handle_kind kind, uint32_t handle)
+static struct handle_entry *handle_lookup(struct handle_table *table, enum handle_kind kind, uint32_t handle)
 {
 	return handle < table->size && table->entries[handle].kind == kind ? &table->entries[handle] : NULL;
 }
@@ -103,14 +103,14 @@ bool handle_find(struct handle_table *table, enum handle_kind kind, uint32_t han
 	struct handle_entry *found;
 
 	pthread_mutex_lock(&table->lock);
-	found = lookup(table, kind, handle);
+	found = handle_lookup(table, kind, handle);
 	if (found && entry)
 		*entry = *found;
 	pthread_mutex_unlock(&table->lock);
 	return found;
 }
 
-static const void *object_of(const struct handle_entry *entry)
+static const void *handle_object(const struct handle_entry *entry)
 {
 	switch (entry->kind) {
 	case HANDLE_PD:
@@ -131,8 +131,8 @@ bool handle_names(struct handle_table *table, enum handle_kind kind, uint32_t ha
 	bool named;
 
 	pthread_mutex_lock(&table->lock);
-	found = lookup(table, kind, handle);
-	named = found && object_of(found) == object;
+	found = handle_lookup(table, kind, handle);
+	named = found && handle_object(found) == object;
 	pthread_mutex_unlock(&table->lock);
 	return named;
 }
@@ -152,7 +152,7 @@ void handle_imported(void)
 void handle_update(struct handle_table *table, uint32_t handle, const struct handle_entry *entry)
 {
 	pthread_mutex_lock(&table->lock);
-	if (lookup(table, entry->kind, handle))
+	if (handle_lookup(table, entry->kind, handle))
 		table->entries[handle] = *entry;
 	pthread_mutex_unlock(&table->lock);
 }
@@ -163,14 +163,14 @@ int handle_remove(struct handle_table *table, enum handle_kind kind, uint32_t ha
 	int error = -EINVAL;
 
 	pthread_mutex_lock(&table->lock);
-	found = lookup(table, kind, handle);
+	found = handle_lookup(table, kind, handle);
 	if (found) {
 		error = found->references ? -EBUSY : 0;
 		if (entry)
 			*entry = *found;
 	}
 	if (!error)
-		put_free(table, handle);
+		handle_set_free(table, handle);
 	pthread_mutex_unlock(&table->lock);
 	return error;
 }
@@ -180,7 +180,7 @@ int handle_get(struct handle_table *table, uint32_t handle)
 	struct handle_entry *found;
 
 	pthread_mutex_lock(&table->lock);
-	found = lookup(table, HANDLE_DM, handle);
+	found = handle_lookup(table, HANDLE_DM, handle);
 	if (found)
 		found->references++;
 	pthread_mutex_unlock(&table->lock);
@@ -192,7 +192,7 @@ void handle_put(struct handle_table *table, uint32_t handle)
 	struct handle_entry *found;
 
 	pthread_mutex_lock(&table->lock);
-	found = lookup(table, HANDLE_DM, handle);
+	found = handle_lookup(table, HANDLE_DM, handle);
 	if (found)
 		found->references--;
 	pthread_mutex_unlock(&table->lock);

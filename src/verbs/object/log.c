@@ -16,7 +16,7 @@
 static FILE *file;
 static uint32_t most;
 
-static void open_file(void)
+static void log_open_file(void)
 {
 	const char *level = getenv("VERBS_LOG_LEVEL"), *path = getenv("VERBS_LOG_FILE");
 
@@ -30,7 +30,7 @@ void verbs_log_open(void)
 {
 	static pthread_once_t once = PTHREAD_ONCE_INIT;
 
-	pthread_once(&once, open_file);
+	pthread_once(&once, log_open_file);
 }
 
 /* The front-end passes a pointer to the list of the arguments after @format. */

@@ -7,7 +7,7 @@
 #include "process/commands.h"
 
 /* The arguments are not read, so no object tells which device was meant: the first one keeps the record. */
-static int refuse(const char *call, bool expected)
+static int call_refuse(const char *call, bool expected)
 {
 	const struct explain_subject subject = {.call = call, .error = EOPNOTSUPP, .expected = expected};
 
@@ -18,10 +18,10 @@ static int refuse(const char *call, bool expected)
 
 int softhca_not_supported(const char *call)
 {
-	return refuse(call, false);
+	return call_refuse(call, false);
 }
 
 int softhca_not_offered(const char *call)
 {
-	return refuse(call, true);
+	return call_refuse(call, true);
 }

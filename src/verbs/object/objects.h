@@ -70,9 +70,9 @@ struct user_context {
 	struct user_index_table qps;
 	struct signature_table signatures;
 	struct hca_login *crypto_session; /* of mlx5dv_crypto_login(3), or NULL; under verbs.context.mutex */
-	void *doorbell_page;              /* given to programs by mlx5dv_init_obj(3), or NULL; verbs/context/doorbell_page.h */
-	struct user_context *next;        /* list of open contexts of the process, for ibv_import_device(3) */
-	struct devx *devx;                /* its command interface, or NULL; verbs/object/devx.h; under verbs.context.mutex */
+	void *doorbell_page;       /* given to programs by mlx5dv_init_obj(3), or NULL; verbs/context/doorbell_page.h */
+	struct user_context *next; /* list of open contexts of the process, for ibv_import_device(3) */
+	struct devx *devx;         /* its command interface, or NULL; verbs/object/devx.h; under verbs.context.mutex */
 	struct devx_handle *devx_handles; /* likewise: what programs have of it, newest first */
 	struct handle_table *handles;     /* shared by a context and those imported from it; verbs/object/handles.h */
 	struct alive alive;
@@ -165,7 +165,7 @@ struct user_cq {
 	uint32_t *dbrec;
 	uint32_t consumer_index; /* free running */
 	uint32_t arm_sn;
-	bool dv_owned; /* ring given away by mlx5dv_init_obj: never scanned for CQEs of a dying QP */
+	bool exported; /* ring given away by mlx5dv_init_obj: never scanned for CQEs of a dying QP */
 	bool extended;
 	/* extended polling, between start_poll and end_poll */
 	bool polling;
@@ -231,14 +231,14 @@ struct send_queue {
 	/*
 	 * A short WQE is what nearly all are: control segment, remote address and operands if any, one data pointer, in one
 	 * block. The queue has nothing against one, if there is room, but before RTS, without SGEs, when the next WQE inherits a
-	 * fence, and when blocks have to be counted. sq_find_short()
+	 * fence, and when blocks have to be counted. sq_update_short()
 	 */
 	bool short_allowed;
 	uint64_t *wr_id;    /* per WQEBB slot */
 	uint32_t *wqe_head; /* per WQEBB slot: value of head of the WR that starts there */
 	uint32_t *wqe_post; /* the other way round, per head & (wqebb_count - 1): cur_post where that WR starts */
 	uint8_t *wc_opcode; /* per WQEBB slot: enum ibv_wc_opcode of UMR-built WRs, see WC_OPCODE_FROM_CQE */
-	/* What follows from the above and from the queue pair: send_queue_settle() (verbs/post/send_operations.h). */
+	/* What follows from the above and from the queue pair: send_queue_derive() (verbs/post/send_operations.h). */
 	const struct send_operation *operations; /* by enum ibv_wr_opcode */
 	uint32_t slots;                          /* wqebb_count - 1, to find a slot with */
 	__be32 qpn;                              /* second word of control segments, but for `ds` */

@@ -14,11 +14,11 @@ struct user_qp;
 int softhca_ibv_poll_cq(struct ibv_cq *cq, int num_entries, struct ibv_wc *wc);
 int softhca_ibv_req_notify_cq(struct ibv_cq *cq, int solicited_only);
 int softhca_ibv_post_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad_wr);
-/** The same of a data path that is watched (verbs/object/watched.h). */
-int post_send_watched(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad_wr);
-int post_recv_watched(struct ibv_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr);
-int post_srq_recv_watched(struct ibv_srq *srq, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr);
-int poll_cq_watched(struct ibv_cq *cq, int num_entries, struct ibv_wc *wc);
+/** The same of a data path that is watched (verbs/object/observed.h). */
+int post_send_observed(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad_wr);
+int post_recv_observed(struct ibv_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr);
+int post_srq_recv_observed(struct ibv_srq *srq, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr);
+int poll_cq_observed(struct ibv_cq *cq, int num_entries, struct ibv_wc *wc);
 int softhca_ibv_post_recv(struct ibv_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr);
 int softhca_ibv_post_srq_recv(struct ibv_srq *srq, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr);
 

@@ -34,7 +34,7 @@ void user_index_destroy(struct user_index_table *table)
 }
 
 /* The leaf of @index, made if need be; NULL without memory. The lock is held. */
-static int64_t *leaf_of(struct user_index_table *table, uint32_t index)
+static int64_t *index_leaf(struct user_index_table *table, uint32_t index)
 {
 	int64_t **place = &table->leaf[index >> LEAF_SHIFT], *leaf = *place;
 
@@ -47,13 +47,13 @@ static int64_t *leaf_of(struct user_index_table *table, uint32_t index)
 }
 
 /* All indices below `next` are taken, so the lowest free one is found from there. */
-static int add(struct user_index_table *table, int64_t entry, uint32_t *index)
+static int index_table_add(struct user_index_table *table, int64_t entry, uint32_t *index)
 {
 	int result = -ENOMEM;
 
 	queue_lock(&table->lock);
 	for (uint32_t i = table->next; i < INDEX_COUNT; i++) {
-		int64_t *leaf = leaf_of(table, i);
+		int64_t *leaf = index_leaf(table, i);
 
 		if (!leaf)
 			break;
@@ -71,12 +71,12 @@ static int add(struct user_index_table *table, int64_t entry, uint32_t *index)
 
 int user_index_add(struct user_index_table *table, struct user_qp *qp, uint32_t *index)
 {
-	return add(table, (int64_t)(uintptr_t)qp, index);
+	return index_table_add(table, (int64_t)(uintptr_t)qp, index);
 }
 
 int user_index_add_srq(struct user_index_table *table, struct user_srq *srq, uint32_t *index)
 {
-	return add(table, -(int64_t)(uintptr_t)srq, index);
+	return index_table_add(table, -(int64_t)(uintptr_t)srq, index);
 }
 
 void user_index_remove(struct user_index_table *table, uint32_t index)

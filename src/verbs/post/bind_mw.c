@@ -11,10 +11,10 @@
 #include "verbs/object/lint.h"
 #include "verbs/object/objects.h"
 #include "verbs/object/ops.h"
-#include "verbs/object/watched.h"
+#include "verbs/object/observed.h"
 
 /* ibv_bind_mw(3): the types that bind, and the flags. */
-static int check_page(struct ibv_qp *qp, unsigned int send_flags, unsigned int access)
+static int bind_check_man(struct ibv_qp *qp, unsigned int send_flags, unsigned int access)
 {
 	const unsigned int send_known = IBV_SEND_FENCE | IBV_SEND_SIGNALED;
 	/*
@@ -37,7 +37,7 @@ static int check_page(struct ibv_qp *qp, unsigned int send_flags, unsigned int a
 }
 
 /* What libmlx5 checks (mlx5-formats 4.12). It leaves the type to the device, and unknown flags alone. */
-static int check_driver(struct ibv_qp *qp, unsigned int access)
+static int bind_check_connectx(struct ibv_qp *qp, unsigned int access)
 {
 	struct hca *hca = hca_of_context(qp->context);
 
@@ -46,7 +46,7 @@ static int check_driver(struct ibv_qp *qp, unsigned int access)
 	return 0;
 }
 
-static int check_region(struct ibv_qp *qp, struct ibv_mr *base)
+static int bind_check_region(struct ibv_qp *qp, struct ibv_mr *base)
 {
 	const struct user_mr *mr = to_user_mr(base);
 	struct hca *hca = hca_of_context(qp->context);
@@ -80,13 +80,13 @@ int softhca_ibv_bind_mw(struct ibv_qp *qp, struct ibv_mw *mw, struct ibv_mw_bind
 		return errno;
 	wr.bind_mw.rkey = ibv_inc_rkey(mw->rkey);
 	man = hca_settings(hca_of_context(qp->context))->profile == PROFILE_MAN;
-	err = man ? check_page(qp, mw_bind->send_flags, access) : check_driver(qp, access);
+	err = man ? bind_check_man(qp, mw_bind->send_flags, access) : bind_check_connectx(qp, access);
 	if (!err && access & IBV_ACCESS_ZERO_BASED)
 		LINT(profile_differs, hca_of_context(qp->context), "ibv_bind_mw", RULE_BIND_ZERO_BASED);
 	if (!err)
-		err = check_region(qp, mw_bind->bind_info.mr);
+		err = bind_check_region(qp, mw_bind->bind_info.mr);
 	if (!err)
-		err = (data_path_is_watched() ? post_send_watched : softhca_ibv_post_send)(qp, &wr, &bad_wr);
+		err = (data_path_is_observed() ? post_send_observed : softhca_ibv_post_send)(qp, &wr, &bad_wr);
 	/*
 	 * ibv_bind_mw(3), NOTES: the rkey changes now; should the bind fail later, the program restores it.
 	 */

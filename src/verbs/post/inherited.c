@@ -15,7 +15,7 @@ void user_qp_inherit(const void *object)
 
 	qp->inherited = true;
 	qp->sq.max_gs = -1;
-	sq_find_short(&qp->sq);
+	sq_update_short(&qp->sq);
 	rq_set_limit(&qp->rq, -1);
 	wr_set_state(qp, IBV_QPS_RESET);
 }

@@ -8,7 +8,7 @@
 #include "verbs/post/inherited.h"
 #include "verbs/object/objects.h"
 #include "verbs/object/ops.h"
-#include "verbs/object/watched.h"
+#include "verbs/object/observed.h"
 #include "verbs/post/wqe_builder.h"
 
 #define REFUSE_RECEIVE(qp, wr, errno_value, rule, ...)                                                                 \
@@ -20,7 +20,7 @@
 		 rule, __VA_ARGS__),                                                                                   \
 	 (errno_value))
 
-static __attribute__((cold, noinline)) int refuse_full(struct user_qp *qp, const struct ibv_recv_wr *wr)
+static __attribute__((cold, noinline)) int receive_refuse_full(struct user_qp *qp, const struct ibv_recv_wr *wr)
 {
 	if (qp->base.srq)
 		return REFUSE_RECEIVE(qp, wr, ENOMEM, RULE_RECV_ON_SRQ,
@@ -30,7 +30,7 @@ static __attribute__((cold, noinline)) int refuse_full(struct user_qp *qp, const
 	return REFUSE_RECEIVE(qp, wr, ENOMEM, RULE_RQ_FULL, qp->rq.count);
 }
 
-static __attribute__((cold, noinline)) int refuse_sge_count(struct user_qp *qp, const struct ibv_recv_wr *wr)
+static __attribute__((cold, noinline)) int receive_refuse_sge_count(struct user_qp *qp, const struct ibv_recv_wr *wr)
 {
 	if (qp->rq.max_gs < 0)
 		return REFUSE_RECEIVE(qp, wr, EINVAL, RULE_RECV_IN_RESET, hca_qp_state(qp->device));
@@ -39,9 +39,9 @@ static __attribute__((cold, noinline)) int refuse_sge_count(struct user_qp *qp, 
 
 /*
  * Writes the entry of @wr, number @number: its segments without the empty ones, and a terminator if there is room for one. False if
- * it may not be posted; refuse() says why.
+ * it may not be posted; receive_refuse() says why.
  */
-SPECIALISED bool post_one(struct receive_queue *rq, const struct ibv_recv_wr *wr, uint32_t number)
+SPECIALISED bool receive_post_one(struct receive_queue *rq, const struct ibv_recv_wr *wr, uint32_t number)
 {
 	uint32_t slot = number & (rq->count - 1);
 	int left = wr->num_sge, room = rq->max_gs;
@@ -68,54 +68,55 @@ SPECIALISED bool post_one(struct receive_queue *rq, const struct ibv_recv_wr *wr
 	return true;
 }
 
-/* Why post_one() does not post @wr: an errno value. */
-static RARE int refuse(struct user_qp *qp, const struct ibv_recv_wr *wr, uint32_t number)
+/* Why receive_post_one() does not post @wr: an errno value. */
+static RARE int receive_refuse(struct user_qp *qp, const struct ibv_recv_wr *wr, uint32_t number)
 {
 	uint32_t length = 0;
 
 	if (qp->inherited)
 		return refuse_inherited(qp, "ibv_post_recv", wr->wr_id);
 	if (number - __atomic_load_n(&qp->rq.tail, __ATOMIC_ACQUIRE) >= qp->rq.count)
-		return refuse_full(qp, wr);
+		return receive_refuse_full(qp, wr);
 	/* In RESET the limit is -1, and EINVAL the answer to any WR. */
 	if (wr->num_sge > qp->rq.max_gs || qp->rq.max_gs < 0)
-		return refuse_sge_count(qp, wr);
+		return receive_refuse_sge_count(qp, wr);
 	for (int i = 0; i < wr->num_sge && length <= INT32_MAX; i++)
 		length = wr->sg_list[i].length;
 	return REFUSE_RECEIVE(qp, wr, EINVAL, RULE_SGE_LENGTH, length, INT32_MAX);
 }
 
-static RARE void wake_and_ring(struct user_qp *qp)
+static RARE void receive_wake_and_ring(struct user_qp *qp)
 {
 	queue_lock_wake(&qp->rq.lock);
 	hca_qp_recv_doorbell(qp->device);
 }
 
 /* The WRs before @number, which are written, become the device's. The lock is held, and let go. */
-SPECIALISED void hand_over(struct user_qp *qp, uint32_t number)
+SPECIALISED void receives_publish(struct user_qp *qp, uint32_t number)
 {
 	qp->rq.head = number;
 	__atomic_store_n(&qp->dbrec[MLX5_RCV_DBR], htobe32(number & 0xffff), __ATOMIC_RELEASE);
 	if (queue_unlock_wakes(&qp->rq.lock))
-		wake_and_ring(qp);
+		receive_wake_and_ring(qp);
 	else
 		hca_qp_recv_doorbell(qp->device);
 }
 
 /* @wr, number @number, is refused; those before it are posted. */
-static RARE int end_refused(struct user_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr, uint32_t number)
+static RARE int receives_end_refused(struct user_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr,
+				     uint32_t number)
 {
-	int err = refuse(qp, wr, number);
+	int err = receive_refuse(qp, wr, number);
 
 	*bad_wr = wr;
 	if (number != qp->rq.head)
-		hand_over(qp, number);
+		receives_publish(qp, number);
 	else
 		queue_unlock(&qp->rq.lock);
 	return err;
 }
 
-static uint32_t length_of(const struct ibv_recv_wr *wr)
+static uint32_t receive_length(const struct ibv_recv_wr *wr)
 {
 	uint32_t length = 0;
 
@@ -124,31 +125,32 @@ static uint32_t length_of(const struct ibv_recv_wr *wr)
 	return length;
 }
 
-/* The lock is held, and let go. @watched: somebody wants to know what is posted (verbs/object/watched.h). */
-SPECIALISED int post_list(struct user_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr, const bool watched)
+/* The lock is held, and let go. @watched: somebody wants to know what is posted (verbs/object/observed.h). */
+SPECIALISED int receive_post_list(struct user_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr,
+				  const bool observed)
 {
 	uint32_t number = qp->rq.head;
 
 	do {
-		if (unlikely(!post_one(&qp->rq, wr, number)))
-			return end_refused(qp, wr, bad_wr, number);
-		if (watched)
+		if (unlikely(!receive_post_one(&qp->rq, wr, number)))
+			return receives_end_refused(qp, wr, bad_wr, number);
+		if (observed)
 			LINT(receive_posting, qp, number, wr);
-		if (watched && timeline_is_on())
+		if (observed && timeline_is_on())
 			timeline_put(timeline_now(), TIMELINE_WHAT(TIMELINE_POST_RECEIVE, 0, number), qp->base.qp_num,
-				     0, length_of(wr), wr->wr_id);
+				     0, receive_length(wr), wr->wr_id);
 		number++;
 		wr = wr->next;
 	} while (wr);
-	hand_over(qp, number);
+	receives_publish(qp, number);
 	return 0;
 }
 
 /* Another thread has the lock. */
-static RARE int post_later(struct user_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr)
+static RARE int receive_post_contended(struct user_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr)
 {
 	queue_lock(&qp->rq.lock);
-	return post_list(qp, wr, bad_wr, false);
+	return receive_post_list(qp, wr, bad_wr, false);
 }
 
 /* Like ibv_post_send(), it leaves to other functions what is rare, and saves no registers. */
@@ -159,24 +161,24 @@ int softhca_ibv_post_recv(struct ibv_qp *base, struct ibv_recv_wr *wr, struct ib
 	if (unlikely(!wr))
 		return 0;
 	if (unlikely(!queue_lock_at_once(&qp->rq.lock)))
-		return post_later(qp, wr, bad_wr);
-	return post_list(qp, wr, bad_wr, false);
+		return receive_post_contended(qp, wr, bad_wr);
+	return receive_post_list(qp, wr, bad_wr, false);
 }
 
-static int post_list_watched(struct user_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr)
+static int receive_post_list_observed(struct user_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr)
 {
 	if (!wr)
 		return 0;
 	queue_lock(&qp->rq.lock);
-	return post_list(qp, wr, bad_wr, true);
+	return receive_post_list(qp, wr, bad_wr, true);
 }
 
-int post_recv_watched(struct ibv_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr)
+int post_recv_observed(struct ibv_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr)
 {
 	int error;
 
 	LINT(receives_posting);
-	error = post_list_watched(to_user_qp(qp), wr, bad_wr);
+	error = receive_post_list_observed(to_user_qp(qp), wr, bad_wr);
 	LINT(receives_posted, to_user_qp(qp));
 	return error;
 }

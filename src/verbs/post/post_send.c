@@ -11,7 +11,7 @@
 #include "verbs/post/send_operations.h"
 #include "verbs/memory/signature.h"
 #include "verbs/post/umr_segments.h"
-#include "verbs/object/watched.h"
+#include "verbs/object/observed.h"
 #include "verbs/post/wqe_builder.h"
 
 /* Makes the record of a refused WR and yields the errno value. */
@@ -24,7 +24,7 @@
 		 rule, __VA_ARGS__),                                                                                   \
 	 (errno_value))
 
-static RARE int refuse_operation(struct user_qp *qp, const struct ibv_send_wr *wr)
+static RARE int send_refuse_operation(struct user_qp *qp, const struct ibv_send_wr *wr)
 {
 	/* The one opcode that is defined for drivers, and none of this class defines one. */
 	int err = wr->opcode == IBV_WR_DRIVER1 ? EOPNOTSUPP : EINVAL;
@@ -34,7 +34,7 @@ static RARE int refuse_operation(struct user_qp *qp, const struct ibv_send_wr *w
 	return REFUSE_SEND(qp, wr, err, RULE_SEND_OPCODE, wr->opcode, qp->type);
 }
 
-static RARE int refuse_full(struct user_qp *qp, const struct ibv_send_wr *wr, uint32_t bytes)
+static RARE int send_refuse_full(struct user_qp *qp, const struct ibv_send_wr *wr, uint32_t bytes)
 {
 	if (qp->inherited)
 		return refuse_inherited(qp, "ibv_post_send", wr->wr_id);
@@ -43,7 +43,7 @@ static RARE int refuse_full(struct user_qp *qp, const struct ibv_send_wr *wr, ui
 	return REFUSE_SEND(qp, wr, ENOMEM, RULE_SQ_FULL, qp->sq.max_post, qp->sq.wqebb_count, wqe_blocks(bytes));
 }
 
-static RARE int refuse_sge_count(struct user_qp *qp, const struct ibv_send_wr *wr)
+static RARE int send_refuse_sge_count(struct user_qp *qp, const struct ibv_send_wr *wr)
 {
 	if (qp->inherited)
 		return refuse_inherited(qp, "ibv_post_send", wr->wr_id);
@@ -52,12 +52,12 @@ static RARE int refuse_sge_count(struct user_qp *qp, const struct ibv_send_wr *w
 	return REFUSE_SEND(qp, wr, ENOMEM, RULE_SEND_SGE_COUNT, (int64_t)wr->num_sge, qp->sq.max_gs);
 }
 
-static RARE int refuse_sge_length(struct user_qp *qp, const struct ibv_send_wr *wr, uint32_t length)
+static RARE int send_refuse_sge_length(struct user_qp *qp, const struct ibv_send_wr *wr, uint32_t length)
 {
 	return REFUSE_SEND(qp, wr, EINVAL, RULE_SGE_LENGTH, length, INT32_MAX);
 }
 
-static RARE int refuse_inline(struct user_qp *qp, const struct ibv_send_wr *wr, uint64_t length)
+static RARE int send_refuse_inline(struct user_qp *qp, const struct ibv_send_wr *wr, uint64_t length)
 {
 	return REFUSE_SEND(qp, wr, ENOMEM, RULE_INLINE_LENGTH, length, qp->sq.max_inline);
 }
@@ -80,7 +80,7 @@ static inline __be32 control_immediate(const struct ibv_send_wr *wr, const struc
 }
 
 /* Inline data at @offset; lkeys are not looked at. Advances @offset. Returns 0 or an errno value. */
-static int put_inline(struct user_qp *qp, const struct ibv_send_wr *wr, struct wqe wqe, uint32_t *offset)
+static int send_put_inline(struct user_qp *qp, const struct ibv_send_wr *wr, struct wqe wqe, uint32_t *offset)
 {
 	uint32_t data = *offset + sizeof(struct mlx5_wqe_inl_data_seg);
 	uint32_t total = 0;
@@ -89,7 +89,7 @@ static int put_inline(struct user_qp *qp, const struct ibv_send_wr *wr, struct w
 		const struct ibv_sge *sge = &wr->sg_list[i];
 
 		if (wqe_unlikely(sge->length > qp->sq.max_inline - total))
-			return refuse_inline(qp, wr, total + (uint64_t)sge->length);
+			return send_refuse_inline(qp, wr, total + (uint64_t)sge->length);
 		if (!sge->length)
 			continue;
 		wqe_copy(wqe, data + total, (const void *)(uintptr_t)sge->addr, sge->length);
@@ -115,8 +115,8 @@ static inline void segment_set_operands(void *place, const struct ibv_send_wr *w
 }
 
 /* Data pointers at @offset, without the empty ones. @length: forced on each, or 0 for the SGE's own. */
-static inline int put_pointers(struct user_qp *qp, const struct ibv_send_wr *wr, struct wqe wqe, uint32_t *offset,
-			       uint32_t length)
+static inline int send_put_pointers(struct user_qp *qp, const struct ibv_send_wr *wr, struct wqe wqe, uint32_t *offset,
+				    uint32_t length)
 {
 	uint32_t at = *offset;
 
@@ -126,7 +126,7 @@ static inline int put_pointers(struct user_qp *qp, const struct ibv_send_wr *wr,
 		if (!sge->length)
 			continue;
 		if (wqe_unlikely(sge->length > INT32_MAX))
-			return refuse_sge_length(qp, wr, sge->length);
+			return send_refuse_sge_length(qp, wr, sge->length);
 		wqe_set_data(wqe, at, sge->addr, length ? length : sge->length, sge->lkey);
 		at += WQE_UNIT;
 	}
@@ -149,8 +149,8 @@ static int check_atomic_write(struct user_qp *qp, const struct ibv_send_wr *wr)
 }
 
 /* All after the control segment. @bytes: gets the length of the WQE. Returns 0 or an errno value. */
-static inline int put_segments(struct user_qp *qp, const struct ibv_send_wr *wr, enum send_form form, struct wqe wqe,
-			       uint32_t *bytes)
+static inline int send_put_segments(struct user_qp *qp, const struct ibv_send_wr *wr, enum send_form form,
+				    struct wqe wqe, uint32_t *bytes)
 {
 	uint32_t forced_length = 0, at = WQE_UNIT;
 	int err;
@@ -182,7 +182,7 @@ static inline int put_segments(struct user_qp *qp, const struct ibv_send_wr *wr,
 		*bytes = umr_bind(wqe, wr->bind_mw.mw->type, qp->base.qp_num, wr->bind_mw.rkey, &wr->bind_mw.bind_info);
 		return 0;
 	case FORM_INVALIDATE:
-		block_forget(qp, wr->invalidate_rkey);
+		block_state_forget(qp, wr->invalidate_rkey);
 		*bytes = umr_invalidate(wqe);
 		return 0;
 	case FORM_DATAGRAM:
@@ -194,8 +194,8 @@ static inline int put_segments(struct user_qp *qp, const struct ibv_send_wr *wr,
 		break;
 	}
 	if (wr->send_flags & IBV_SEND_INLINE)
-		return put_inline(qp, wr, wqe, bytes);
-	return put_pointers(qp, wr, wqe, bytes, forced_length);
+		return send_put_inline(qp, wr, wqe, bytes);
+	return send_put_pointers(qp, wr, wqe, bytes, forced_length);
 }
 
 /* Builds any WQE, number @number. Returns 0 or an errno value, and has moved nothing then. */
@@ -209,23 +209,23 @@ static __attribute__((noinline)) int post_any(struct user_qp *qp, const struct i
 	int err;
 
 	if (wqe_unlikely((unsigned int)wr->opcode >= SEND_OPERATIONS))
-		return refuse_operation(qp, wr);
+		return send_refuse_operation(qp, wr);
 	operation = &sq->operations[wr->opcode];
 	if (wqe_unlikely(operation->form == FORM_INVALID))
-		return refuse_operation(qp, wr);
+		return send_refuse_operation(qp, wr);
 	bytes = operation->header;
 	most = operation->form >= FORM_BIND ? bytes : bytes + sq->max_payload;
 	if (wqe_unlikely(!sq_has_room(sq, number, most)))
-		return refuse_full(qp, wr, most);
+		return send_refuse_full(qp, wr, most);
 	/* Before RTS the limit is -1, and ENOMEM the answer to any WR. */
 	if (wqe_unlikely(wr->num_sge > sq->max_gs || sq->max_gs < 0))
-		return refuse_sge_count(qp, wr);
-	err = put_segments(qp, wr, operation->form, wqe, &bytes);
+		return send_refuse_sge_count(qp, wr);
+	err = send_put_segments(qp, wr, operation->form, wqe, &bytes);
 	if (wqe_unlikely(err))
 		return err;
 	if (wqe_unlikely(bytes > WQE_MAX_BYTES))
 		return REFUSE_SEND(qp, wr, ENOMEM, RULE_WQE_LENGTH, bytes, WQE_MAX_BYTES);
-	control = wqe_block(sq, sq->cur_post);
+	control = sq_block(sq, sq->cur_post);
 	wqe_set_word(control, 0, wqe_index(sq->cur_post) | operation->opcode);
 	wqe_set_word(control, 1, sq->qpn | htobe32(bytes / WQE_UNIT));
 	wqe_set_word(control, 2, sq_flags(sq, wr->send_flags, sq->fence_cache));
@@ -257,7 +257,7 @@ SPECIALISED bool post_short(struct send_queue *sq, const struct ibv_send_wr *wr,
 			 number - __atomic_load_n(&sq->tail, __ATOMIC_ACQUIRE) >= sq->max_post))
 		return false;
 	/* Segments of 16 bytes, and the ring's end is that of a block: they need not be looked for one by one. */
-	control = wqe_block(sq, index);
+	control = sq_block(sq, index);
 	wqe_set_word(control, 0, wqe_index(index) | operation->opcode);
 	wqe_set_word(control, 1, sq->qpn | operation->short_units);
 	wqe_set_word(control, 2, sq_flags(sq, wr->send_flags, 0));
@@ -281,33 +281,33 @@ SPECIALISED bool post_short(struct send_queue *sq, const struct ibv_send_wr *wr,
 	return true;
 }
 
-static RARE void wake_and_ring(struct user_qp *qp)
+static RARE void send_wake_and_ring(struct user_qp *qp)
 {
 	queue_lock_wake(&qp->sq.lock);
 	hca_qp_send_doorbell(qp->device);
 }
 
 /* The WRs before @number, which are built, become the device's. @watched: as below. */
-SPECIALISED void hand_over(struct user_qp *qp, uint32_t number, const bool watched)
+SPECIALISED void sends_publish(struct user_qp *qp, uint32_t number, const bool observed)
 {
 	uint32_t posted = number - qp->sq.head;
 
 	qp->sq.head = number;
-	if (watched)
+	if (observed)
 		sends_posted(qp, posted, "ibv_post_send");
 	sq_publish(&qp->sq, qp->dbrec);
 	/* Outside of the lock: the doorbell executes, and other threads may post meanwhile. */
 	if (queue_unlock_wakes(&qp->sq.lock))
-		wake_and_ring(qp);
+		send_wake_and_ring(qp);
 	else
 		hca_qp_send_doorbell(qp->device);
-	if (watched)
+	if (observed)
 		timeline_end_call();
 }
 
 /* A list of which the WRs up to @wr are built; this one, number @number, is no short one. The lock is held, and let go. */
 SPECIALISED int post_rest(struct user_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad_wr, uint32_t number,
-			  const bool watched)
+			  const bool observed)
 {
 	int err;
 
@@ -324,39 +324,40 @@ SPECIALISED int post_rest(struct user_qp *qp, struct ibv_send_wr *wr, struct ibv
 	} while (wr);
 	/* ibv_post_send(3): what comes before the failing WR is posted. */
 	if (likely(number != qp->sq.head))
-		hand_over(qp, number, watched);
+		sends_publish(qp, number, observed);
 	else
 		queue_unlock(&qp->sq.lock);
 	return err;
 }
 
-static __attribute__((noinline)) int post_rest_unwatched(struct user_qp *qp, struct ibv_send_wr *wr,
-							 struct ibv_send_wr **bad_wr, uint32_t number)
+static __attribute__((noinline)) int post_rest_unobserved(struct user_qp *qp, struct ibv_send_wr *wr,
+							  struct ibv_send_wr **bad_wr, uint32_t number)
 {
 	return post_rest(qp, wr, bad_wr, number, false);
 }
 
-/* Most lists have short WQEs only. The lock is held, and let go. @watched: somebody wants to know (verbs/object/watched.h). */
-SPECIALISED int post_list(struct user_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad_wr, const bool watched)
+/* Most lists have short WQEs only. The lock is held, and let go. @watched: somebody wants to know (verbs/object/observed.h). */
+SPECIALISED int send_post_list(struct user_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad_wr,
+			       const bool observed)
 {
 	uint32_t number = qp->sq.head;
 
 	do {
 		if (wqe_unlikely(!post_short(&qp->sq, wr, number)))
-			return watched ? post_rest(qp, wr, bad_wr, number, true)
-				       : post_rest_unwatched(qp, wr, bad_wr, number);
+			return observed ? post_rest(qp, wr, bad_wr, number, true)
+					: post_rest_unobserved(qp, wr, bad_wr, number);
 		number++;
 		wr = wr->next;
 	} while (wr);
-	hand_over(qp, number, watched);
+	sends_publish(qp, number, observed);
 	return 0;
 }
 
 /* Another thread has the lock. */
-static RARE int post_later(struct user_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad_wr)
+static RARE int send_post_contended(struct user_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad_wr)
 {
 	queue_lock(&qp->sq.lock);
-	return post_list(qp, wr, bad_wr, false);
+	return send_post_list(qp, wr, bad_wr, false);
 }
 
 /* What is rare is other functions', so that this one need not save any register. */
@@ -367,16 +368,16 @@ int softhca_ibv_post_send(struct ibv_qp *base, struct ibv_send_wr *wr, struct ib
 	if (wqe_unlikely(!wr))
 		return 0;
 	if (wqe_unlikely(!queue_lock_at_once(&qp->sq.lock)))
-		return post_later(qp, wr, bad_wr);
-	return post_list(qp, wr, bad_wr, false);
+		return send_post_contended(qp, wr, bad_wr);
+	return send_post_list(qp, wr, bad_wr, false);
 }
 
-int post_send_watched(struct ibv_qp *base, struct ibv_send_wr *wr, struct ibv_send_wr **bad_wr)
+int post_send_observed(struct ibv_qp *base, struct ibv_send_wr *wr, struct ibv_send_wr **bad_wr)
 {
 	struct user_qp *qp = to_user_qp(base);
 
 	if (!wr)
 		return 0;
 	queue_lock(&qp->sq.lock);
-	return post_list(qp, wr, bad_wr, true);
+	return send_post_list(qp, wr, bad_wr, true);
 }

@@ -102,7 +102,7 @@ static const struct send_operation ud_operations[SEND_OPERATIONS] = {
 /* No member of struct ibv_send_wr names the target of a DCI. */
 static const struct send_operation dci_operations[SEND_OPERATIONS];
 
-static const struct send_operation *operations_of(const struct user_qp *qp)
+static const struct send_operation *operations_of_type(const struct user_qp *qp)
 {
 	if (qp->dc_type == MLX5DV_DCTYPE_DCI)
 		return dci_operations;
@@ -118,7 +118,7 @@ static const struct send_operation *operations_of(const struct user_qp *qp)
 	}
 }
 
-void sq_find_short(struct send_queue *sq)
+void sq_update_short(struct send_queue *sq)
 {
 	sq->short_allowed = sq->max_gs > 0 && !sq->oversized && !sq->fence_cache;
 }
@@ -133,14 +133,14 @@ static uint8_t fm_ce_se(unsigned int send_flags, bool signal_all)
 	return fence | signaled | solicited;
 }
 
-void send_queue_settle(struct user_qp *qp)
+void send_queue_derive(struct user_qp *qp)
 {
 	struct send_queue *sq = &qp->sq;
 
 	sq->slots = sq->wqebb_count - 1;
-	sq->operations = operations_of(qp);
+	sq->operations = operations_of_type(qp);
 	sq->qpn = htobe32(qp->base.qp_num << 8);
 	for (unsigned int flags = 0; flags < WQE_FLAGS; flags++)
 		sq->flags[flags] = fm_ce_se(flags, qp->sq_sig_all);
-	sq_find_short(sq);
+	sq_update_short(sq);
 }

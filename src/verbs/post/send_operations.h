@@ -43,8 +43,8 @@ enum { SEND_OPERATIONS = IBV_WR_ATOMIC_WRITE + 1 };
 
 /**
  * Enters into qp->sq what follows from the queue pair's type, number, sizes and attributes, once all of these are there, and what
- * sq_find_short() enters. Of a queue pair without send queue too.
+ * sq_update_short() enters. Of a queue pair without send queue too.
  */
-void send_queue_settle(struct user_qp *qp);
+void send_queue_derive(struct user_qp *qp);
 
 #endif

@@ -13,8 +13,8 @@ enum {
 	ENTRY_UNITS = 4, /* one entry, padded to 64 bytes */
 };
 
-static void put_segments(struct wqe wqe, const struct mlx5_wqe_umr_ctrl_seg *ctrl,
-			 const struct mlx5_wqe_mkey_context_seg *mkey)
+static void umr_put_segments(struct wqe wqe, const struct mlx5_wqe_umr_ctrl_seg *ctrl,
+			     const struct mlx5_wqe_mkey_context_seg *mkey)
 {
 	wqe_copy(wqe, UMR_CTRL_OFFSET, ctrl, sizeof(*ctrl));
 	wqe_copy(wqe, UMR_MKEY_OFFSET, mkey, sizeof(*mkey));
@@ -36,7 +36,8 @@ uint8_t umr_rights(unsigned int access)
 }
 
 /* @info: NULL makes the key free. */
-static uint32_t put_bind(struct wqe wqe, bool type_2, uint32_t qpn, uint32_t rkey, const struct ibv_mw_bind_info *info)
+static uint32_t umr_put_bind(struct wqe wqe, bool type_2, uint32_t qpn, uint32_t rkey,
+			     const struct ibv_mw_bind_info *info)
 {
 	bool bind = info;
 	uint64_t mask = MASK_STATE | (bind ? MASK_BIND : 0) | (type_2 ? MLX5_WQE_UMR_CTRL_MKEY_MASK_QPN : 0);
@@ -54,7 +55,7 @@ static uint32_t put_bind(struct wqe wqe, bool type_2, uint32_t qpn, uint32_t rke
 		ctrl.flags |= bind ? MLX5_WQE_UMR_CTRL_FLAG_CHECK_FREE : MLX5_WQE_UMR_CTRL_FLAG_CHECK_QPN;
 	if (!info) {
 		mkey.free = MLX5_WQE_MKEY_CONTEXT_FREE;
-		put_segments(wqe, &ctrl, &mkey);
+		umr_put_segments(wqe, &ctrl, &mkey);
 		return UMR_PAYLOAD_OFFSET;
 	}
 
@@ -62,7 +63,7 @@ static uint32_t put_bind(struct wqe wqe, bool type_2, uint32_t qpn, uint32_t rke
 	/* ibv_bind_mw(3): the requests of a zero-based window give an offset from its start. */
 	mkey.start_addr = info->mw_access_flags & IBV_ACCESS_ZERO_BASED ? 0 : htobe64(info->addr);
 	mkey.len = htobe64(info->length);
-	put_segments(wqe, &ctrl, &mkey);
+	umr_put_segments(wqe, &ctrl, &mkey);
 	/* 2 GiB, the most there is, is written 0 (mlx5-formats 1.9). */
 	wqe_set_data(wqe, UMR_PAYLOAD_OFFSET, info->addr, info->length & (LIMIT_MAX_BIND_LENGTH - 1),
 		     info->mr ? info->mr->lkey : 0);
@@ -76,13 +77,13 @@ uint32_t umr_bind(struct wqe wqe, enum ibv_mw_type type, uint32_t qpn, uint32_t 
 	bool type_2 = type == IBV_MW_TYPE_2;
 
 	/* Length 0 unbinds a type 1 window. For a type 2 window it is an error (IBTA o10-37.2.40) that the device finds. */
-	return put_bind(wqe, type_2, qpn, rkey, info->length || type_2 ? info : NULL);
+	return umr_put_bind(wqe, type_2, qpn, rkey, info->length || type_2 ? info : NULL);
 }
 
 uint32_t umr_invalidate(struct wqe wqe)
 {
 	/* Whatever kind of key it is: free, tag 0, any QP (mlx5-formats 1.15). */
-	return put_bind(wqe, true, 0, 0, NULL);
+	return umr_put_bind(wqe, true, 0, 0, NULL);
 }
 
 int umr_bind_check(struct user_qp *qp, const char *call, const struct ibv_mw_bind_info *info)

@@ -70,7 +70,7 @@ static inline void *wqe_unit(struct wqe wqe, uint32_t offset)
 }
 
 /** The block @index (free running) of the ring of @sq. */
-static inline void *wqe_block(const struct send_queue *sq, uint32_t index)
+static inline void *sq_block(const struct send_queue *sq, uint32_t index)
 {
 	return (uint8_t *)sq->buffer + (size_t)(index & sq->slots) * WQE_BLOCK;
 }
@@ -283,14 +283,14 @@ static inline void sq_enter(struct send_queue *sq, uint32_t index, uint32_t numb
 }
 
 /** Enters sq->short_allowed, whenever something has changed that it depends on. (verbs/post/send_operations.c) */
-void sq_find_short(struct send_queue *sq);
+void sq_update_short(struct send_queue *sq);
 
 /** The next WQE inherits @fence. */
 static inline void sq_set_fence(struct send_queue *sq, uint8_t fence)
 {
 	if (wqe_unlikely(sq->fence_cache != fence)) {
 		sq->fence_cache = fence;
-		sq_find_short(sq);
+		sq_update_short(sq);
 	}
 }
 
@@ -392,7 +392,7 @@ static inline bool wr_begin(struct user_qp *qp, const char *call, uint32_t opcod
 	builder->fence = 0;
 
 	*wqe = wqe_current(sq);
-	control = wqe_block(sq, sq->cur_post);
+	control = sq_block(sq, sq->cur_post);
 	wqe_set_word(control, 0, wqe_index(sq->cur_post) | htobe32(opcode));
 	wqe_set_word(control, 2, sq_flags(sq, qp->ex.wr_flags, sq->fence_cache));
 	wqe_set_word(control, 3, imm);
@@ -426,7 +426,7 @@ static inline void wr_finish(struct user_qp *qp, uint32_t bytes)
 		wr_refuse_length(qp, bytes);
 		return;
 	}
-	wqe_set_word(wqe_block(sq, sq->cur_post), 1, sq->qpn | htobe32(bytes / WQE_UNIT));
+	wqe_set_word(sq_block(sq, sq->cur_post), 1, sq->qpn | htobe32(bytes / WQE_UNIT));
 	wr_advance(qp, bytes);
 }
 

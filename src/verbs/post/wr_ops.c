@@ -20,7 +20,7 @@ enum {
  * @address: bytes behind the control segment that the address setter fills, before or after the data setter; its place
  * is kept free. 0: the operation has none. (mlx5-formats 1.4: control, address, remote address, atomic, data)
  */
-static inline uint8_t setters(uint32_t address)
+static inline uint8_t setters_needed(uint32_t address)
 {
 	return address ? WR_SETTER_DATA | WR_SETTER_ADDRESS : WR_SETTER_DATA;
 }
@@ -30,7 +30,8 @@ static inline void open_send(struct user_qp *qp, const char *call, uint32_t opco
 	uint32_t header = SEND_BYTES + address;
 	struct wqe wqe;
 
-	if (wr_begin(qp, call, opcode, imm, header + qp->sq.max_payload, WC_OPCODE_FROM_CQE, setters(address), &wqe))
+	if (wr_begin(qp, call, opcode, imm, header + qp->sq.max_payload, WC_OPCODE_FROM_CQE, setters_needed(address),
+		     &wqe))
 		qp->builder.offset = header;
 }
 
@@ -40,7 +41,8 @@ static inline void open_rdma(struct user_qp *qp, const char *call, uint32_t opco
 	uint32_t header = RDMA_BYTES + address;
 	struct wqe wqe;
 
-	if (!wr_begin(qp, call, opcode, imm, header + qp->sq.max_payload, WC_OPCODE_FROM_CQE, setters(address), &wqe))
+	if (!wr_begin(qp, call, opcode, imm, header + qp->sq.max_payload, WC_OPCODE_FROM_CQE, setters_needed(address),
+		      &wqe))
 		return;
 	wqe_set_raddr(wqe, WQE_UNIT + address, remote_addr, rkey);
 	qp->builder.offset = header;
@@ -52,7 +54,8 @@ static inline void open_atomic(struct user_qp *qp, const char *call, uint32_t op
 	uint32_t header = ATOMIC_BYTES + address;
 	struct wqe wqe;
 
-	if (!wr_begin(qp, call, opcode, 0, header + qp->sq.max_payload, WC_OPCODE_FROM_CQE, setters(address), &wqe))
+	if (!wr_begin(qp, call, opcode, 0, header + qp->sq.max_payload, WC_OPCODE_FROM_CQE, setters_needed(address),
+		      &wqe))
 		return;
 	wqe_set_raddr(wqe, WQE_UNIT + address, remote_addr, rkey);
 	wqe_set_atomic(wqe, 2 * WQE_UNIT + address, swap_add, compare);
@@ -239,7 +242,7 @@ void wr_local_inv(struct ibv_qp_ex *ex, uint32_t invalidate_rkey)
 	if (!wr_begin(qp, "ibv_wr_local_inv", MLX5_OPCODE_UMR, htobe32(invalidate_rkey), UMR_PAYLOAD_OFFSET,
 		      IBV_WC_LOCAL_INV, 0, &wqe))
 		return;
-	block_forget(qp, invalidate_rkey);
+	block_state_forget(qp, invalidate_rkey);
 	qp->builder.fence = MLX5_WQE_CTRL_INITIATOR_SMALL_FENCE;
 	wr_finish(qp, umr_invalidate(wqe));
 }

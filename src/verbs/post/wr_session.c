@@ -5,7 +5,7 @@
  */
 #include "core/settings.h"
 #include "verbs/post/inherited.h"
-#include "verbs/object/watched.h"
+#include "verbs/object/observed.h"
 #include "verbs/post/wqe_builder.h"
 #include "verbs/post/wr.h"
 
@@ -15,7 +15,7 @@ bool sq_has_room_for_blocks(struct send_queue *sq, uint32_t outstanding, uint32_
 
 	if (bytes > sq->wqe_size && !sq->oversized) {
 		sq->oversized = true;
-		sq_find_short(sq);
+		sq_update_short(sq);
 	}
 	return sq->cur_post + wqe_blocks(bytes) - first <= sq->wqebb_count;
 }
@@ -31,7 +31,7 @@ void wr_refuse_length(struct user_qp *qp, uint32_t bytes)
 }
 
 /* Profile man: latches EINVAL with the rule of the first setter that is missing. */
-static void refuse_unfinished(struct user_qp *qp, uint64_t wr_id)
+static void session_refuse_unfinished(struct user_qp *qp, uint64_t wr_id)
 {
 	const struct wr_builder *builder = &qp->builder;
 
@@ -56,7 +56,7 @@ void wr_drop_unfinished(struct user_qp *qp)
 	uint64_t wr_id = qp->sq.wr_id[qp->sq.cur_post & (qp->sq.wqebb_count - 1)];
 
 	if (hca_settings(hca)->profile == PROFILE_MAN)
-		refuse_unfinished(qp, wr_id);
+		session_refuse_unfinished(qp, wr_id);
 	else
 		EXPLAIN(hca,
 			(&(const struct explain_subject){
@@ -84,7 +84,7 @@ void wr_start(struct ibv_qp_ex *ex)
  * The side tables of dropped WRs need no care: their slots are written again before a completion can name
  * them.
  */
-static void roll_back(struct user_qp *qp)
+static void session_roll_back(struct user_qp *qp)
 {
 	if (qp->dv_send_ops && dv_builders && qp->sq.cur_post != qp->builder.rollback_cur_post)
 		dv_builders->chain_dropped(qp);
@@ -96,7 +96,7 @@ static void roll_back(struct user_qp *qp)
 	queue_unlock(&qp->sq.lock);
 }
 
-static inline void record_post(const struct user_qp *qp, uint64_t time, uint32_t number)
+static inline void timeline_record_post(const struct user_qp *qp, uint64_t time, uint32_t number)
 {
 	const struct send_queue *sq = &qp->sq;
 	uint32_t mask = sq->wqebb_count - 1, index = sq->wqe_post[number & mask];
@@ -106,10 +106,10 @@ static inline void record_post(const struct user_qp *qp, uint64_t time, uint32_t
 		     sq->wr_id[index & mask]);
 }
 
-static __attribute__((noinline)) void record_posts(const struct user_qp *qp, uint64_t time, uint32_t count)
+static __attribute__((noinline)) void timeline_record_posts(const struct user_qp *qp, uint64_t time, uint32_t count)
 {
 	for (uint32_t number = qp->sq.head - count; number != qp->sq.head; number++)
-		record_post(qp, time, number);
+		timeline_record_post(qp, time, number);
 }
 
 void sends_posted(struct user_qp *qp, uint32_t count, const char *call)
@@ -121,14 +121,14 @@ void sends_posted(struct user_qp *qp, uint32_t count, const char *call)
 
 		timeline_begin_call(now);
 		if (likely(count == 1))
-			record_post(qp, now, qp->sq.head - 1);
+			timeline_record_post(qp, now, qp->sq.head - 1);
 		else
-			record_posts(qp, now, count);
+			timeline_record_posts(qp, now, count);
 	}
 }
 
 /* @watched: as in ibv_post_send(). */
-SPECIALISED int complete(struct ibv_qp_ex *ex, const bool watched)
+SPECIALISED int session_complete(struct ibv_qp_ex *ex, const bool observed)
 {
 	struct user_qp *qp = to_user_qp_ex(ex);
 	struct wr_builder *builder = &qp->builder;
@@ -139,13 +139,13 @@ SPECIALISED int complete(struct ibv_qp_ex *ex, const bool watched)
 		wr_drop_unfinished(qp);
 	error = builder->error;
 	if (wqe_unlikely(error)) {
-		roll_back(qp);
+		session_roll_back(qp);
 		return error;
 	}
 	posted = builder->count != 0;
 	if (posted) {
 		qp->sq.head += builder->count;
-		if (watched)
+		if (observed)
 			sends_posted(qp, builder->count, "ibv_wr_complete");
 		sq_publish(&qp->sq, qp->dbrec);
 	}
@@ -153,26 +153,26 @@ SPECIALISED int complete(struct ibv_qp_ex *ex, const bool watched)
 	/* Outside of the lock: the doorbell executes, and other threads may post meanwhile. */
 	if (posted)
 		hca_qp_send_doorbell(qp->device);
-	if (watched)
+	if (observed)
 		timeline_end_call();
 	return 0;
 }
 
 int wr_complete(struct ibv_qp_ex *ex)
 {
-	return complete(ex, false);
+	return session_complete(ex, false);
 }
 
-static int wr_complete_watched(struct ibv_qp_ex *ex)
+static int wr_complete_observed(struct ibv_qp_ex *ex)
 {
-	return complete(ex, true);
+	return session_complete(ex, true);
 }
 
 int wr_complete_refused(struct ibv_qp_ex *ex)
 {
 	struct user_qp *qp = to_user_qp_ex(ex);
 
-	roll_back(qp);
+	session_roll_back(qp);
 	if (qp->inherited)
 		return refuse_inherited(qp, "ibv_wr_complete", 0);
 	return REFUSE_QP(hca_of_context(qp->base.context), "ibv_wr_complete", qp->base.qp_num, EINVAL,
@@ -181,7 +181,7 @@ int wr_complete_refused(struct ibv_qp_ex *ex)
 
 void wr_abort(struct ibv_qp_ex *ex)
 {
-	roll_back(to_user_qp_ex(ex));
+	session_roll_back(to_user_qp_ex(ex));
 }
 
 void wr_set_state(struct user_qp *qp, enum ibv_qp_state state)
@@ -192,5 +192,5 @@ void wr_set_state(struct user_qp *qp, enum ibv_qp_state state)
 	if (state == IBV_QPS_RESET)
 		qp->ex.wr_complete = wr_complete_refused;
 	else if (state == IBV_QPS_RTS)
-		qp->ex.wr_complete = data_path_is_watched() ? wr_complete_watched : wr_complete;
+		qp->ex.wr_complete = data_path_is_observed() ? wr_complete_observed : wr_complete;
 }

@@ -6,13 +6,13 @@
 #include "verbs/post/wqe_builder.h"
 #include "verbs/post/wr.h"
 
-static void refuse_sge_count(struct user_qp *qp, const char *call, uint64_t count)
+static void setter_refuse_sge_count(struct user_qp *qp, const char *call, uint64_t count)
 {
 	WR_REFUSE(qp, call, ENOMEM, RULE_SEND_SGE_COUNT, count, qp->cap.max_send_sge);
 }
 
 /* Bit 31 of a byte count would turn the segment into inline data (mlx5-formats 1.5). */
-static void refuse_length(struct user_qp *qp, const char *call, uint32_t length)
+static void setter_refuse_length(struct user_qp *qp, const char *call, uint32_t length)
 {
 	WR_REFUSE(qp, call, EINVAL, RULE_SGE_LENGTH, length, INT32_MAX);
 }
@@ -25,12 +25,12 @@ void wr_set_sge(struct ibv_qp_ex *ex, uint32_t lkey, uint64_t addr, uint32_t len
 		return;
 	if (length) {
 		if (wqe_unlikely(length > INT32_MAX)) {
-			refuse_length(qp, "ibv_wr_set_sge", length);
+			setter_refuse_length(qp, "ibv_wr_set_sge", length);
 			return;
 		}
 		/* The WQEs of a QP without SGEs have no room for one. (-1 before RTS, when nothing is posted.) */
 		if (wqe_unlikely(!qp->sq.max_gs)) {
-			refuse_sge_count(qp, "ibv_wr_set_sge", 1);
+			setter_refuse_sge_count(qp, "ibv_wr_set_sge", 1);
 			return;
 		}
 		wqe_set_data(wqe_current(&qp->sq), qp->builder.offset, addr, length, lkey);
@@ -48,14 +48,14 @@ void wr_set_sge_list(struct ibv_qp_ex *ex, size_t num_sge, const struct ibv_sge 
 	if (!wr_waits_for(qp, "ibv_wr_set_sge_list", WR_SETTER_DATA))
 		return;
 	if (wqe_unlikely(num_sge > qp->cap.max_send_sge)) {
-		refuse_sge_count(qp, "ibv_wr_set_sge_list", num_sge);
+		setter_refuse_sge_count(qp, "ibv_wr_set_sge_list", num_sge);
 		return;
 	}
 	for (size_t i = 0; i < num_sge; i++) {
 		if (!sg_list[i].length)
 			continue;
 		if (wqe_unlikely(sg_list[i].length > INT32_MAX)) {
-			refuse_length(qp, "ibv_wr_set_sge_list", sg_list[i].length);
+			setter_refuse_length(qp, "ibv_wr_set_sge_list", sg_list[i].length);
 			return;
 		}
 		wqe_set_data(wqe, offset, sg_list[i].addr, sg_list[i].length, sg_list[i].lkey);
@@ -65,7 +65,7 @@ void wr_set_sge_list(struct ibv_qp_ex *ex, size_t num_sge, const struct ibv_sge 
 	wr_was_set(qp, WR_SETTER_DATA);
 }
 
-static inline void refuse_inline(struct user_qp *qp, const char *call, uint64_t length)
+static inline void setter_refuse_inline(struct user_qp *qp, const char *call, uint64_t length)
 {
 	WR_REFUSE(qp, call, ENOMEM, RULE_INLINE_LENGTH, length, qp->sq.max_inline);
 }
@@ -90,7 +90,7 @@ void wr_set_inline_data(struct ibv_qp_ex *ex, void *addr, size_t length)
 	if (!wr_waits_for(qp, "ibv_wr_set_inline_data", WR_SETTER_DATA))
 		return;
 	if (wqe_unlikely(length > qp->sq.max_inline)) {
-		refuse_inline(qp, "ibv_wr_set_inline_data", length);
+		setter_refuse_inline(qp, "ibv_wr_set_inline_data", length);
 		return;
 	}
 	if (length)
@@ -111,7 +111,7 @@ void wr_set_inline_data_list(struct ibv_qp_ex *ex, size_t num_buf, const struct 
 		size_t length = buf_list[i].length;
 
 		if (wqe_unlikely(length > qp->sq.max_inline - total)) {
-			refuse_inline(qp, "ibv_wr_set_inline_data_list", total + (uint64_t)length);
+			setter_refuse_inline(qp, "ibv_wr_set_inline_data_list", total + (uint64_t)length);
 			return;
 		}
 		if (!length)

@@ -10,7 +10,7 @@
 
 const struct dv_builders *dv_builders;
 
-static void refuse(struct ibv_qp_ex *ex, const char *call)
+static void builder_refuse(struct ibv_qp_ex *ex, const char *call)
 {
 	struct user_qp *qp = to_user_qp_ex(ex);
 
@@ -21,73 +21,73 @@ static void refuse(struct ibv_qp_ex *ex, const char *call)
 static void refuse_send_inv(struct ibv_qp_ex *ex, uint32_t rkey)
 {
 	(void)rkey;
-	refuse(ex, "ibv_wr_send_inv");
+	builder_refuse(ex, "ibv_wr_send_inv");
 }
 
 static void refuse_send_tso(struct ibv_qp_ex *ex, void *hdr, uint16_t hdr_sz, uint16_t mss)
 {
 	(void)hdr, (void)hdr_sz, (void)mss;
-	refuse(ex, "ibv_wr_send_tso");
+	builder_refuse(ex, "ibv_wr_send_tso");
 }
 
 static void refuse_write(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t remote_addr)
 {
 	(void)rkey, (void)remote_addr;
-	refuse(ex, "ibv_wr_rdma_write");
+	builder_refuse(ex, "ibv_wr_rdma_write");
 }
 
 static void refuse_write_imm(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t remote_addr, __be32 imm_data)
 {
 	(void)rkey, (void)remote_addr, (void)imm_data;
-	refuse(ex, "ibv_wr_rdma_write_imm");
+	builder_refuse(ex, "ibv_wr_rdma_write_imm");
 }
 
 static void refuse_read(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t remote_addr)
 {
 	(void)rkey, (void)remote_addr;
-	refuse(ex, "ibv_wr_rdma_read");
+	builder_refuse(ex, "ibv_wr_rdma_read");
 }
 
 static void refuse_cmp_swp(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t remote_addr, uint64_t compare, uint64_t swap)
 {
 	(void)rkey, (void)remote_addr, (void)compare, (void)swap;
-	refuse(ex, "ibv_wr_atomic_cmp_swp");
+	builder_refuse(ex, "ibv_wr_atomic_cmp_swp");
 }
 
 static void refuse_fetch_add(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t remote_addr, uint64_t add)
 {
 	(void)rkey, (void)remote_addr, (void)add;
-	refuse(ex, "ibv_wr_atomic_fetch_add");
+	builder_refuse(ex, "ibv_wr_atomic_fetch_add");
 }
 
 static void refuse_atomic_write(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t remote_addr, const void *atomic_wr)
 {
 	(void)rkey, (void)remote_addr, (void)atomic_wr;
-	refuse(ex, "ibv_wr_atomic_write");
+	builder_refuse(ex, "ibv_wr_atomic_write");
 }
 
 static void refuse_bind_mw(struct ibv_qp_ex *ex, struct ibv_mw *mw, uint32_t rkey, const struct ibv_mw_bind_info *info)
 {
 	(void)mw, (void)rkey, (void)info;
-	refuse(ex, "ibv_wr_bind_mw");
+	builder_refuse(ex, "ibv_wr_bind_mw");
 }
 
 static void refuse_local_inv(struct ibv_qp_ex *ex, uint32_t rkey)
 {
 	(void)rkey;
-	refuse(ex, "ibv_wr_local_inv");
+	builder_refuse(ex, "ibv_wr_local_inv");
 }
 
 static void refuse_set_ud_addr(struct ibv_qp_ex *ex, struct ibv_ah *ah, uint32_t remote_qpn, uint32_t remote_qkey)
 {
 	(void)ah, (void)remote_qpn, (void)remote_qkey;
-	refuse(ex, "ibv_wr_set_ud_addr");
+	builder_refuse(ex, "ibv_wr_set_ud_addr");
 }
 
 static void refuse_set_xrc_srqn(struct ibv_qp_ex *ex, uint32_t remote_srqn)
 {
 	(void)remote_srqn;
-	refuse(ex, "ibv_wr_set_xrc_srqn");
+	builder_refuse(ex, "ibv_wr_set_xrc_srqn");
 }
 
 /* What every type has, and refusals for the rest. */

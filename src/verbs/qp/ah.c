@@ -17,7 +17,7 @@
 #include "verbs/object/objects.h"
 
 /* Returns an errno value. */
-static int check(struct hca *hca, const struct ibv_ah_attr *attr)
+static int ah_check(struct hca *hca, const struct ibv_ah_attr *attr)
 {
 	/* The packets keep that of @attr: libmlx5 writes it into the address vector. */
 	uint8_t hop_limit;
@@ -74,7 +74,7 @@ static uint8_t rate_code(uint8_t static_rate)
  * The bit for a GRH stays clear: on Ethernet there always is one. A rate is written as it is asked for; no device behind
  * it keeps it. A MAC address that nobody knows yet stays 0: the link that carries the packet finds its own way.
  */
-static void fill_av(const struct hca *hca, const struct ibv_ah_attr *attr, struct mlx5_wqe_av *av)
+static void ah_fill_av(const struct hca *hca, const struct ibv_ah_attr *attr, struct mlx5_wqe_av *av)
 {
 	const struct ibv_global_route *grh = &attr->grh;
 	size_t count;
@@ -100,7 +100,7 @@ struct ibv_ah *softhca_ibv_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr
 	if (object_refused("ibv_create_ah", NULL, pd))
 		return NULL;
 	hca = hca_of_context(pd->context);
-	error = check(hca, attr);
+	error = ah_check(hca, attr);
 	if (error) {
 		errno = error;
 		return NULL;
@@ -110,7 +110,7 @@ struct ibv_ah *softhca_ibv_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr
 		return NULL;
 	ah->base.context = pd->context;
 	ah->base.pd = pd;
-	fill_av(hca, attr, &ah->av);
+	ah_fill_av(hca, attr, &ah->av);
 	user_pd_get(to_user_pd(pd));
 	object_enter(&ah->base, &ah->alive, pd->context);
 	LINT(ah_created, pd->context, attr);

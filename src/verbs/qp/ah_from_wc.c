@@ -27,7 +27,7 @@ struct headers {
 
 static const char call[] = "ibv_init_ah_from_wc";
 
-static int refuse(int error)
+static int ah_fail(int error)
 {
 	errno = error;
 	return -1;
@@ -69,47 +69,47 @@ static void map_ipv4(union ibv_gid *gid, __be32 address)
 }
 
 /* The GID that the datagram was sent to is the one to answer from. */
-static int set_source(struct hca *hca, const union ibv_gid *gid, enum ibv_gid_type type, struct ibv_ah_attr *attr)
+static int ah_set_source(struct hca *hca, const union ibv_gid *gid, enum ibv_gid_type type, struct ibv_ah_attr *attr)
 {
 	size_t count;
 	const struct hca_gid *gids = hca_gids(hca, &count);
 	int index = gid_find(gids, count, gid, type);
 
 	if (index < 0)
-		return refuse(REFUSE(hca, call, EINVAL, RULE_WC_GID_UNKNOWN, be64toh(gid->global.subnet_prefix),
-				     be64toh(gid->global.interface_id)));
+		return ah_fail(REFUSE(hca, call, EINVAL, RULE_WC_GID_UNKNOWN, be64toh(gid->global.subnet_prefix),
+				      be64toh(gid->global.interface_id)));
 	attr->grh.sgid_index = (uint8_t)index;
 	return 0;
 }
 
-static int from_ipv4(struct hca *hca, const struct iphdr *ip, struct ibv_ah_attr *attr)
+static int ah_from_ipv4(struct hca *hca, const struct iphdr *ip, struct ibv_ah_attr *attr)
 {
 	union ibv_gid target;
 
 	if (IN_MULTICAST(ntohl(ip->daddr)))
-		return refuse(REFUSE(hca, call, EINVAL, RULE_WC_MULTICAST, 0));
+		return ah_fail(REFUSE(hca, call, EINVAL, RULE_WC_MULTICAST, 0));
 	map_ipv4(&target, ip->daddr);
 	map_ipv4(&attr->grh.dgid, ip->saddr);
 	attr->grh.hop_limit = ip->ttl;
 	attr->grh.traffic_class = ip->tos;
-	return set_source(hca, &target, IBV_GID_TYPE_ROCE_V2, attr);
+	return ah_set_source(hca, &target, IBV_GID_TYPE_ROCE_V2, attr);
 }
 
-static int from_ipv6(struct hca *hca, const struct ibv_grh *grh, struct ibv_ah_attr *attr)
+static int ah_from_ipv6(struct hca *hca, const struct ibv_grh *grh, struct ibv_ah_attr *attr)
 {
 	enum ibv_gid_type type = IBV_GID_TYPE_ROCE_V1;
 
 	if (grh->dgid.raw[0] == 0xff)
-		return refuse(REFUSE(hca, call, EINVAL, RULE_WC_MULTICAST, 0));
+		return ah_fail(REFUSE(hca, call, EINVAL, RULE_WC_MULTICAST, 0));
 	if (grh->next_hdr == IPPROTO_UDP)
 		type = IBV_GID_TYPE_ROCE_V2;
 	else if (grh->next_hdr != NEXT_HEADER_IBA)
-		return refuse(REFUSE(hca, call, EPROTONOSUPPORT, RULE_WC_NEXT_HEADER, grh->next_hdr));
+		return ah_fail(REFUSE(hca, call, EPROTONOSUPPORT, RULE_WC_NEXT_HEADER, grh->next_hdr));
 	attr->grh.dgid = grh->sgid;
 	attr->grh.hop_limit = grh->hop_limit;
 	attr->grh.flow_label = be32toh(grh->version_tclass_flow) & IB_GRH_FLOWLABEL_MASK;
 	attr->grh.traffic_class = be32toh(grh->version_tclass_flow) >> 20 & 0xff;
-	return set_source(hca, &grh->dgid, type, attr);
+	return ah_set_source(hca, &grh->dgid, type, attr);
 }
 
 int softhca_ibv_init_ah_from_wc(struct ibv_context *context, uint8_t port_num, struct ibv_wc *wc, struct ibv_grh *grh,
@@ -131,11 +131,11 @@ int softhca_ibv_init_ah_from_wc(struct ibv_context *context, uint8_t port_num, s
 	attr->is_global = 1;
 	switch (ip_version(&headers)) {
 	case 4:
-		return from_ipv4(hca, &headers.ip, attr);
+		return ah_from_ipv4(hca, &headers.ip, attr);
 	case 6:
-		return from_ipv6(hca, &headers.grh, attr);
+		return ah_from_ipv6(hca, &headers.grh, attr);
 	default:
-		return refuse(REFUSE(hca, call, EPROTONOSUPPORT, RULE_WC_HEADER_VERSION, headers.ip.version));
+		return ah_fail(REFUSE(hca, call, EPROTONOSUPPORT, RULE_WC_HEADER_VERSION, headers.ip.version));
 	}
 }
 

@@ -24,7 +24,7 @@ static uint64_t silent[8];
 
 /* ---- neighbours -------------------------------------------------------------------------------------------------- */
 
-static uint64_t now_ns(void)
+static uint64_t destination_now_ns(void)
 {
 	struct timespec now;
 
@@ -33,7 +33,7 @@ static uint64_t now_ns(void)
 }
 
 /* FNV-1a. */
-static uint32_t hash_of(const struct ip_route *route)
+static uint32_t route_hash(const struct ip_route *route)
 {
 	uint32_t hash = 2166136261u ^ route->ifindex;
 
@@ -42,29 +42,29 @@ static uint32_t hash_of(const struct ip_route *route)
 	return hash;
 }
 
-static uint64_t *entry_of(uint32_t hash)
+static uint64_t *silence_entry(uint32_t hash)
 {
 	return &silent[hash % (sizeof(silent) / sizeof(silent[0]))];
 }
 
 static bool was_silent(uint32_t hash)
 {
-	uint64_t entry = __atomic_load_n(entry_of(hash), __ATOMIC_RELAXED);
+	uint64_t entry = __atomic_load_n(silence_entry(hash), __ATOMIC_RELAXED);
 
-	return entry >> 32 == hash && (int32_t)((uint32_t)entry - (uint32_t)(now_ns() / MS)) > 0;
+	return entry >> 32 == hash && (int32_t)((uint32_t)entry - (uint32_t)(destination_now_ns() / MS)) > 0;
 }
 
 static void note_silent(uint32_t hash)
 {
-	uint32_t until = (uint32_t)(now_ns() / MS) + TUNABLE_NEIGHBOUR_SILENCE_MS;
+	uint32_t until = (uint32_t)(destination_now_ns() / MS) + TUNABLE_NEIGHBOUR_SILENCE_MS;
 
-	__atomic_store_n(entry_of(hash), (uint64_t)hash << 32 | until, __ATOMIC_RELAXED);
+	__atomic_store_n(silence_entry(hash), (uint64_t)hash << 32 | until, __ATOMIC_RELAXED);
 }
 
 /* Looks often at first: a neighbour that is there answers within a millisecond. */
 static bool answers_within(const struct ip_route *route, uint64_t ms)
 {
-	uint64_t deadline = now_ns() + ms * MS;
+	uint64_t deadline = destination_now_ns() + ms * MS;
 	struct timespec nap = {.tv_nsec = TUNABLE_NEIGHBOUR_NAP_NS};
 
 	do {
@@ -73,14 +73,14 @@ static bool answers_within(const struct ip_route *route, uint64_t ms)
 			return true;
 		if (nap.tv_nsec < TUNABLE_NEIGHBOUR_NAP_MOST_NS)
 			nap.tv_nsec *= 2;
-	} while (now_ns() < deadline);
+	} while (destination_now_ns() < deadline);
 	return false;
 }
 
 static bool neighbour_answers(const struct hca_gid *source, const union ibv_gid *destination,
 			      const struct ip_route *route)
 {
-	uint32_t hash = hash_of(route);
+	uint32_t hash = route_hash(route);
 	bool again;
 
 	if (!route->has_neighbour || ip_neighbour_is_known(route))
@@ -96,7 +96,7 @@ static bool neighbour_answers(const struct hca_gid *source, const union ibv_gid 
 
 /* ---- destinations ------------------------------------------------------------------------------------------------ */
 
-static bool is_of_host(const struct hca_gid *gids, size_t count, const union ibv_gid *gid)
+static bool gid_is_local(const struct hca_gid *gids, size_t count, const union ibv_gid *gid)
 {
 	for (size_t i = 0; i < count; i++)
 		if (!memcmp(&gids[i].gid, gid, sizeof(*gid)))
@@ -121,8 +121,8 @@ static bool families_differ(const struct hca_gid *source, const union ibv_gid *d
 	return !memcmp(destination, &zero, sizeof(zero)) || gid_is_ipv4(&source->gid) != gid_is_ipv4(destination);
 }
 
-static int along_route(struct hca *hca, const char *call, uint32_t qp_num, const struct hca_gid *source,
-		       const union ibv_gid *destination, uint8_t *hop_limit)
+static int route_resolve(struct hca *hca, const char *call, uint32_t qp_num, const struct hca_gid *source,
+			 const union ibv_gid *destination, uint8_t *hop_limit)
 {
 	uint64_t high = be64toh(destination->global.subnet_prefix), low = be64toh(destination->global.interface_id);
 	struct ip_route route;
@@ -146,12 +146,13 @@ int destination_resolve(struct hca *hca, const char *call, uint32_t qp_num, cons
 	const struct hca_gid *gids = hca_gids(hca, &count), *source = &gids[attr->grh.sgid_index];
 
 	*hop_limit = IP_DEFAULT_HOP_LIMIT;
-	if (!attr->is_global || attr->grh.sgid_index >= count || is_of_host(gids, count, destination) ||
+	if (!attr->is_global || attr->grh.sgid_index >= count || gid_is_local(gids, count, destination) ||
 	    gid_is_multicast(destination))
 		return 0;
 	if (families_differ(source, destination))
 		return REFUSE_QP(hca, call, qp_num, EINVAL, RULE_DESTINATION_FAMILY,
 				 be64toh(destination->global.subnet_prefix), be64toh(destination->global.interface_id),
 				 be64toh(source->gid.global.subnet_prefix), be64toh(source->gid.global.interface_id));
-	return has_route(hca, source, destination) ? along_route(hca, call, qp_num, source, destination, hop_limit) : 0;
+	return has_route(hca, source, destination) ? route_resolve(hca, call, qp_num, source, destination, hop_limit)
+						   : 0;
 }

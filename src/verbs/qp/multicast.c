@@ -10,7 +10,7 @@
 #include "verbs/object/objects.h"
 
 /* Returns an errno value. */
-static int check(struct ibv_qp *qp, const union ibv_gid *gid, const char *call)
+static int multicast_check(struct ibv_qp *qp, const union ibv_gid *gid, const char *call)
 {
 	struct hca *hca;
 
@@ -30,7 +30,7 @@ static int check(struct ibv_qp *qp, const union ibv_gid *gid, const char *call)
 int softhca_ibv_attach_mcast(struct ibv_qp *base, const union ibv_gid *gid, uint16_t lid)
 {
 	struct user_qp *qp = to_user_qp(base);
-	int error = check(base, gid, "ibv_attach_mcast");
+	int error = multicast_check(base, gid, "ibv_attach_mcast");
 
 	(void)lid;
 	if (error)
@@ -45,7 +45,7 @@ int softhca_ibv_attach_mcast(struct ibv_qp *base, const union ibv_gid *gid, uint
 int softhca_ibv_detach_mcast(struct ibv_qp *base, const union ibv_gid *gid, uint16_t lid)
 {
 	struct user_qp *qp = to_user_qp(base);
-	int error = check(base, gid, "ibv_detach_mcast");
+	int error = multicast_check(base, gid, "ibv_detach_mcast");
 
 	(void)lid;
 	if (error)

@@ -26,7 +26,7 @@ struct user_qp *user_qp_alloc(bool builders)
 }
 
 /* One allocation for the side tables of a send queue, the widest first. */
-static int alloc_send_tables(struct send_queue *sq)
+static int qp_alloc_send_tables(struct send_queue *sq)
 {
 	size_t count = sq->wqebb_count;
 
@@ -45,7 +45,7 @@ static int alloc_send_tables(struct send_queue *sq)
 /*
  * Rings and tables. The RQ comes first, the SQ after it (mlx5-formats 1.1); the RQ is a multiple of 64 bytes.
  */
-static int alloc_rings(struct user_qp *qp)
+static int qp_alloc_rings(struct user_qp *qp)
 {
 	size_t rq_bytes = (size_t)qp->rq.count << qp->rq.shift;
 
@@ -66,11 +66,11 @@ static int alloc_rings(struct user_qp *qp)
 		if (!qp->rq.wr_id)
 			return -ENOMEM;
 	}
-	return alloc_send_tables(&qp->sq);
+	return qp_alloc_send_tables(&qp->sq);
 }
 
 /* Also for a QP that is not complete. */
-static void free_qp(struct user_qp *qp)
+static void user_qp_free(struct user_qp *qp)
 {
 	free(qp->sq.wr_id);
 	free(qp->rq.wr_id);
@@ -85,7 +85,7 @@ static void free_qp(struct user_qp *qp)
 	free(qp);
 }
 
-static void take_sizes(struct user_qp *qp, const struct qp_sizing *sizing)
+static void qp_set_sizes(struct user_qp *qp, const struct qp_sizing *sizing)
 {
 	uint32_t pointers = sizing->cap.max_send_sge * WQE_UNIT;
 	uint32_t inline_data = sizing->cap.max_inline_data;
@@ -103,7 +103,7 @@ static void take_sizes(struct user_qp *qp, const struct qp_sizing *sizing)
 	qp->rq.shift = sizing->rq_shift;
 }
 
-static void take_dc_attributes(struct user_qp *qp, const struct mlx5dv_qp_init_attr *dv)
+static void qp_set_dc_attributes(struct user_qp *qp, const struct mlx5dv_qp_init_attr *dv)
 {
 	const struct mlx5dv_dc_init_attr *attr = &dv->dc_init_attr;
 
@@ -122,13 +122,13 @@ static bool scatter_is_on(void)
 	return !value || strcmp(value, "0") != 0;
 }
 
-static uint64_t asked_operations(const struct mlx5dv_qp_init_attr *dv)
+static uint64_t requested_dv_operations(const struct mlx5dv_qp_init_attr *dv)
 {
 	return dv && dv->comp_mask & MLX5DV_QP_INIT_ATTR_MASK_SEND_OPS_FLAGS ? dv->send_ops_flags : 0;
 }
 
-static void take_attributes(struct user_qp *qp, struct ibv_context *context, const struct ibv_qp_init_attr_ex *attr,
-			    const struct mlx5dv_qp_init_attr *dv)
+static void qp_set_attributes(struct user_qp *qp, struct ibv_context *context, const struct ibv_qp_init_attr_ex *attr,
+			      const struct mlx5dv_qp_init_attr *dv)
 {
 	bool single_threaded;
 
@@ -141,12 +141,12 @@ static void take_attributes(struct user_qp *qp, struct ibv_context *context, con
 	if (attr->comp_mask & IBV_QP_INIT_ATTR_CREATE_FLAGS)
 		qp->block_self_multicast = attr->create_flags & IBV_QP_CREATE_BLOCK_SELF_MCAST_LB;
 	if (dv && dv->comp_mask & MLX5DV_QP_INIT_ATTR_MASK_DC)
-		take_dc_attributes(qp, dv);
+		qp_set_dc_attributes(qp, dv);
 	if (dv && dv->comp_mask & MLX5DV_QP_INIT_ATTR_MASK_QP_CREATE_FLAGS) {
 		qp->signature_pipelining = dv->create_flags & MLX5DV_QP_CREATE_SIG_PIPELINING;
 		qp->scatter_to_cqe = dv->create_flags & MLX5DV_QP_CREATE_ALLOW_SCATTER_TO_CQE && scatter_is_on();
 	}
-	qp->dv_send_ops = asked_operations(dv);
+	qp->dv_send_ops = requested_dv_operations(dv);
 
 	qp->base.context = context;
 	qp->base.qp_context = attr->qp_context;
@@ -165,14 +165,14 @@ static void take_attributes(struct user_qp *qp, struct ibv_context *context, con
 }
 
 /* For explanations: the device knows WQEs by index. */
-static uint64_t wr_id_of(const void *cookie, uint16_t index)
+static uint64_t qp_wr_id_of(const void *cookie, uint16_t index)
 {
 	const struct send_queue *sq = &((const struct user_qp *)cookie)->sq;
 
 	return sq->wr_id[index & (sq->wqebb_count - 1)];
 }
 
-static const char *umr_name_of(const void *cookie, uint16_t index)
+static const char *qp_umr_name_of(const void *cookie, uint16_t index)
 {
 	const struct send_queue *sq = &((const struct user_qp *)cookie)->sq;
 
@@ -186,7 +186,7 @@ static const char *umr_name_of(const void *cookie, uint16_t index)
 	}
 }
 
-static enum ibv_qp_type device_type(const struct user_qp *qp)
+static enum ibv_qp_type qp_device_type(const struct user_qp *qp)
 {
 	switch (qp->dc_type) {
 	case MLX5DV_DCTYPE_DCI:
@@ -198,10 +198,10 @@ static enum ibv_qp_type device_type(const struct user_qp *qp)
 	}
 }
 
-static int create_in_device(struct user_qp *qp)
+static int qp_create_in_device(struct user_qp *qp)
 {
 	const struct hca_qp_attr attr = {
-		.type = device_type(qp),
+		.type = qp_device_type(qp),
 		.pd = qp->pd->device,
 		.send_cq = to_user_cq(qp->base.send_cq)->device,
 		.recv_cq = qp->base.recv_cq ? to_user_cq(qp->base.recv_cq)->device : NULL,
@@ -214,8 +214,8 @@ static int create_in_device(struct user_qp *qp)
 		.dbrec = qp->dbrec,
 		.user_index = qp->user_index,
 		.cookie = qp,
-		.wr_id_of = qp->sq.wqebb_count ? wr_id_of : NULL,
-		.umr_name_of = qp->sq.wqebb_count ? umr_name_of : NULL,
+		.wr_id_of = qp->sq.wqebb_count ? qp_wr_id_of : NULL,
+		.umr_name_of = qp->sq.wqebb_count ? qp_umr_name_of : NULL,
 		.cap = qp->cap,
 		.stop_at_signature_error = qp->signature_pipelining,
 		.scatter_to_cqe = qp->scatter_to_cqe,
@@ -234,8 +234,8 @@ static int create_in_device(struct user_qp *qp)
 }
 
 /* Function tables and sizes: what the requested operations decide. */
-static int take_operations(struct user_qp *qp, const struct qp_type_info *type, const struct ibv_qp_cap *cap,
-			   const char *call)
+static int qp_set_operations(struct user_qp *qp, const struct qp_type_info *type, const struct ibv_qp_cap *cap,
+			     const char *call)
 {
 	const struct qp_sizing_request request = {
 		.type = type,
@@ -264,13 +264,13 @@ static int take_operations(struct user_qp *qp, const struct qp_type_info *type, 
 	if (!err)
 		err = qp_sizing_compute(&request, &sizing);
 	if (!err)
-		take_sizes(qp, &sizing);
+		qp_set_sizes(qp, &sizing);
 	return err;
 }
 
 /* @attr without what the type does not have. */
-static struct ibv_qp_init_attr_ex own_attributes(const struct ibv_qp_init_attr_ex *attr,
-						 const struct qp_type_info *type)
+static struct ibv_qp_init_attr_ex qp_own_attributes(const struct ibv_qp_init_attr_ex *attr,
+						    const struct qp_type_info *type)
 {
 	struct ibv_qp_init_attr_ex own = *attr;
 
@@ -297,24 +297,24 @@ struct ibv_qp *user_qp_create(struct ibv_context *context, struct ibv_qp_init_at
 	}
 	if (attr->qp_type == IBV_QPT_XRC_RECV)
 		return xrc_recv_create(context, attr);
-	qp = user_qp_alloc(attr->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS || asked_operations(dv));
+	qp = user_qp_alloc(attr->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS || requested_dv_operations(dv));
 	if (!qp)
 		return NULL;
-	own = own_attributes(attr, type);
-	take_attributes(qp, context, &own, dv);
-	err = take_operations(qp, type, &own.cap, qp_create_call(attr, dv));
+	own = qp_own_attributes(attr, type);
+	qp_set_attributes(qp, context, &own, dv);
+	err = qp_set_operations(qp, type, &own.cap, qp_create_call(attr, dv));
 	if (!err)
-		err = alloc_rings(qp);
+		err = qp_alloc_rings(qp);
 	if (!err)
 		err = user_index_add(table, qp, &qp->user_index);
 	if (err)
 		goto free_memory;
-	err = create_in_device(qp);
+	err = qp_create_in_device(qp);
 	if (err == -ENOMEM)
 		err = -REFUSE(hca_of_context(context), qp_create_call(attr, dv), ENOMEM, RULE_QP_NO_ROOM, LIMIT_MAX_QP);
 	if (err)
 		goto remove_index;
-	send_queue_settle(qp);
+	send_queue_derive(qp);
 
 	user_pd_get(qp->pd);
 	LINT(qp_created, qp);
@@ -328,7 +328,7 @@ struct ibv_qp *user_qp_create(struct ibv_context *context, struct ibv_qp_init_at
 remove_index:
 	user_index_remove(table, qp->user_index);
 free_memory:
-	free_qp(qp);
+	user_qp_free(qp);
 	errno = -err;
 	return NULL;
 }
@@ -392,6 +392,6 @@ int softhca_ibv_destroy_qp(struct ibv_qp *base)
 	user_cq_purge_qp(qp);
 	user_index_remove(&to_user_context(base->context)->qps, qp->user_index);
 	user_pd_put(qp->pd);
-	free_qp(qp);
+	user_qp_free(qp);
 	return 0;
 }

@@ -55,19 +55,19 @@ const char *qp_create_call(const struct ibv_qp_init_attr_ex *attr, const struct 
 	return attr->comp_mask == IBV_QP_INIT_ATTR_PD ? "ibv_create_qp" : "ibv_create_qp_ex";
 }
 
-static bool has(const struct request *request, uint32_t bit)
+static bool request_has(const struct request *request, uint32_t bit)
 {
 	return request->attr->comp_mask & bit;
 }
 
-static bool dv_has(const struct request *request, uint64_t bit)
+static bool request_has_dv(const struct request *request, uint64_t bit)
 {
 	return request->dv && request->dv->comp_mask & bit;
 }
 
-static enum mlx5dv_dc_type dc_type(const struct request *request)
+static enum mlx5dv_dc_type request_dc_type(const struct request *request)
 {
-	return dv_has(request, MLX5DV_QP_INIT_ATTR_MASK_DC) ? request->dv->dc_init_attr.dc_type : 0;
+	return request_has_dv(request, MLX5DV_QP_INIT_ATTR_MASK_DC) ? request->dv->dc_init_attr.dc_type : 0;
 }
 
 static int check_masks(const struct request *request)
@@ -76,10 +76,10 @@ static int check_masks(const struct request *request)
 
 	if (attr->comp_mask & ~KNOWN_MASK)
 		return REFUSE_CREATION(request, EINVAL, RULE_QP_COMP_MASK, attr->comp_mask & ~KNOWN_MASK);
-	if (has(request, IBV_QP_INIT_ATTR_MAX_TSO_HEADER) && attr->qp_type != IBV_QPT_RAW_PACKET)
+	if (request_has(request, IBV_QP_INIT_ATTR_MAX_TSO_HEADER) && attr->qp_type != IBV_QPT_RAW_PACKET)
 		return REFUSE_CREATION(request, EINVAL, RULE_QP_TSO_HEADER, attr->qp_type);
-	if (has(request, IBV_QP_INIT_ATTR_SEND_OPS_FLAGS) &&
-	    (has(request, IBV_QP_INIT_ATTR_RX_HASH) || dc_type(request) == MLX5DV_DCTYPE_DCT))
+	if (request_has(request, IBV_QP_INIT_ATTR_SEND_OPS_FLAGS) &&
+	    (request_has(request, IBV_QP_INIT_ATTR_RX_HASH) || request_dc_type(request) == MLX5DV_DCTYPE_DCT))
 		return REFUSE_CREATION(request, EINVAL, RULE_QP_NO_SEND_QUEUE, attr->qp_type);
 	return 0;
 }
@@ -100,7 +100,7 @@ static uint32_t flags_of_other_types(enum ibv_qp_type type, uint32_t flags)
 
 static int check_flags(const struct request *request)
 {
-	uint32_t flags = has(request, IBV_QP_INIT_ATTR_CREATE_FLAGS) ? request->attr->create_flags : 0;
+	uint32_t flags = request_has(request, IBV_QP_INIT_ATTR_CREATE_FLAGS) ? request->attr->create_flags : 0;
 	uint32_t others = flags_of_other_types(request->attr->qp_type, flags);
 
 	if (flags & IBV_QP_CREATE_SOURCE_QPN && request->attr->qp_type != IBV_QPT_UD)
@@ -133,10 +133,10 @@ static int check_dv(const struct request *request)
 
 	if (unknown)
 		return REFUSE_CREATION(request, EINVAL, RULE_QP_DV_COMP_MASK, unknown);
-	if (dv_has(request, MLX5DV_QP_INIT_ATTR_MASK_DC) && request->attr->qp_type != IBV_QPT_DRIVER)
+	if (request_has_dv(request, MLX5DV_QP_INIT_ATTR_MASK_DC) && request->attr->qp_type != IBV_QPT_DRIVER)
 		return REFUSE_CREATION(request, EINVAL, RULE_QP_DC_TYPE, request->attr->qp_type,
 				       request->dv->dc_init_attr.dc_type);
-	if (dv_has(request, MLX5DV_QP_INIT_ATTR_MASK_QP_CREATE_FLAGS))
+	if (request_has_dv(request, MLX5DV_QP_INIT_ATTR_MASK_QP_CREATE_FLAGS))
 		return check_dv_flags(request, request->dv->create_flags);
 	return 0;
 }
@@ -145,13 +145,14 @@ static int check_type(const struct request *request, const struct qp_type_info *
 {
 	const struct ibv_qp_init_attr_ex *attr = request->attr;
 
-	*type = qp_type_info(attr->qp_type, dc_type(request));
+	*type = qp_type_info(attr->qp_type, request_dc_type(request));
 	if (!*type) {
 		if (attr->qp_type == IBV_QPT_DRIVER)
-			return REFUSE_CREATION(request, EINVAL, RULE_QP_DC_TYPE, attr->qp_type, dc_type(request));
+			return REFUSE_CREATION(request, EINVAL, RULE_QP_DC_TYPE, attr->qp_type,
+					       request_dc_type(request));
 		return REFUSE_CREATION(request, EINVAL, RULE_QP_TYPE_UNKNOWN, (int64_t)attr->qp_type);
 	}
-	if (has(request, IBV_QP_INIT_ATTR_RX_HASH | IBV_QP_INIT_ATTR_IND_TABLE))
+	if (request_has(request, IBV_QP_INIT_ATTR_RX_HASH | IBV_QP_INIT_ATTR_IND_TABLE))
 		return REFUSE_CREATION(request, EOPNOTSUPP, RULE_QP_RSS, 0);
 	if (!(*type)->implemented)
 		return REFUSE_CREATION(request, EOPNOTSUPP, RULE_QP_TYPE, attr->qp_type);
@@ -161,7 +162,7 @@ static int check_type(const struct request *request, const struct qp_type_info *
 static int check_dct(const struct request *request)
 {
 	const struct mlx5dv_qp_init_attr *dv = request->dv;
-	uint32_t flags = dv_has(request, MLX5DV_QP_INIT_ATTR_MASK_QP_CREATE_FLAGS) ? dv->create_flags : 0;
+	uint32_t flags = request_has_dv(request, MLX5DV_QP_INIT_ATTR_MASK_QP_CREATE_FLAGS) ? dv->create_flags : 0;
 
 	if (request->attr->comp_mask & ~(uint32_t)DCT_MASK || dv->comp_mask & ~(uint64_t)DCT_DV_MASK)
 		return REFUSE_CREATION(request, EINVAL, RULE_QP_DCT_ATTR, request->attr->comp_mask, dv->comp_mask,
@@ -178,7 +179,7 @@ static int check_dci(const struct request *request)
 	const struct ibv_qp_cap *cap = &request->attr->cap;
 	const struct mlx5dv_dci_streams *streams = &request->dv->dc_init_attr.dci_streams;
 
-	if (dv_has(request, MLX5DV_QP_INIT_ATTR_MASK_DCI_STREAMS) &&
+	if (request_has_dv(request, MLX5DV_QP_INIT_ATTR_MASK_DCI_STREAMS) &&
 	    (streams->log_num_concurent > LIMIT_LOG_DCI_STREAMS || streams->log_num_errored > LIMIT_LOG_DCI_ERRORED))
 		return REFUSE_CREATION(request, EINVAL, RULE_QP_DCI_STREAMS, streams->log_num_concurent,
 				       streams->log_num_errored, LIMIT_LOG_DCI_STREAMS, LIMIT_LOG_DCI_ERRORED);
@@ -189,7 +190,7 @@ static int check_dci(const struct request *request)
 
 static int check_dc(const struct request *request)
 {
-	switch (dc_type(request)) {
+	switch (request_dc_type(request)) {
 	case MLX5DV_DCTYPE_DCI:
 		return check_dci(request);
 	case MLX5DV_DCTYPE_DCT:
@@ -220,9 +221,10 @@ static int check_xrc_recv(const struct request *request)
 	const struct ibv_qp_init_attr_ex *attr = request->attr;
 	int err;
 
-	if (has(request, IBV_QP_INIT_ATTR_XRCD) && optional_refused(request->call, request->context, attr->xrcd))
+	if (request_has(request, IBV_QP_INIT_ATTR_XRCD) &&
+	    optional_refused(request->call, request->context, attr->xrcd))
 		return -errno;
-	if (!has(request, IBV_QP_INIT_ATTR_XRCD) || !attr->xrcd || attr->xrcd->context != request->context)
+	if (!request_has(request, IBV_QP_INIT_ATTR_XRCD) || !attr->xrcd || attr->xrcd->context != request->context)
 		return REFUSE_CREATION(request, EINVAL, RULE_QP_XRCD, attr->comp_mask);
 	if (attr->srq) {
 		err = check_srq(request, IBV_SRQT_XRC);
@@ -230,9 +232,9 @@ static int check_xrc_recv(const struct request *request)
 			return err;
 	}
 	/* As libmlx5: without a send queue there is no operation. */
-	if (has(request, IBV_QP_INIT_ATTR_SEND_OPS_FLAGS))
+	if (request_has(request, IBV_QP_INIT_ATTR_SEND_OPS_FLAGS))
 		return REFUSE_CREATION(request, EOPNOTSUPP, RULE_QP_SEND_OPS, attr->send_ops_flags, attr->qp_type);
-	if (dv_has(request, MLX5DV_QP_INIT_ATTR_MASK_SEND_OPS_FLAGS))
+	if (request_has_dv(request, MLX5DV_QP_INIT_ATTR_MASK_SEND_OPS_FLAGS))
 		return REFUSE_CREATION(request, EOPNOTSUPP, RULE_QP_SEND_OPS, request->dv->send_ops_flags,
 				       attr->qp_type);
 	return 0;
@@ -245,13 +247,13 @@ static int check_objects(const struct request *request, const struct qp_type_inf
 
 	if (attr->qp_type == IBV_QPT_XRC_RECV)
 		return check_xrc_recv(request);
-	if (has(request, IBV_QP_INIT_ATTR_PD) && optional_refused(request->call, context, attr->pd))
+	if (request_has(request, IBV_QP_INIT_ATTR_PD) && optional_refused(request->call, context, attr->pd))
 		return -errno;
 	if (optional_refused(request->call, context, attr->send_cq))
 		return -errno;
 	if (!type->send_only && optional_refused(request->call, context, attr->recv_cq))
 		return -errno;
-	if (!has(request, IBV_QP_INIT_ATTR_PD) || !attr->pd || attr->pd->context != context)
+	if (!request_has(request, IBV_QP_INIT_ATTR_PD) || !attr->pd || attr->pd->context != context)
 		return REFUSE_CREATION(request, EINVAL, RULE_QP_PD, attr->qp_type);
 	if (!attr->send_cq || attr->send_cq->context != context)
 		return REFUSE_CREATION(request, EINVAL, RULE_QP_CQ, attr->qp_type);

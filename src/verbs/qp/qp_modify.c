@@ -27,7 +27,7 @@ static void reset_send_queue(struct user_qp *qp)
 	sq->cur_post = 0;
 	sq->fence_cache = 0;
 	sq->oversized = false;
-	sq_find_short(sq);
+	sq_update_short(sq);
 	qp->dbrec[MLX5_SND_DBR] = 0;
 	wr_set_state(qp, IBV_QPS_RESET);
 	queue_unlock(&sq->lock);
@@ -46,7 +46,7 @@ static void reset_receive_queue(struct user_qp *qp)
 }
 
 /* The QP reached @state. */
-static void follow(struct user_qp *qp, enum ibv_qp_state state)
+static void queues_follow_state(struct user_qp *qp, enum ibv_qp_state state)
 {
 	switch (state) {
 	case IBV_QPS_RESET:
@@ -69,7 +69,7 @@ static void follow(struct user_qp *qp, enum ibv_qp_state state)
 	case IBV_QPS_RTS:
 		queue_lock(&qp->sq.lock);
 		qp->sq.max_gs = qp->cap.max_send_sge;
-		sq_find_short(&qp->sq);
+		sq_update_short(&qp->sq);
 		wr_set_state(qp, IBV_QPS_RTS);
 		queue_unlock(&qp->sq.lock);
 		break;
@@ -82,7 +82,7 @@ void user_qp_entered(struct user_qp *qp, enum ibv_qp_state state)
 {
 	/* An XRC_RECV QP has no queues that follow. */
 	if (qp->dbrec)
-		follow(qp, state);
+		queues_follow_state(qp, state);
 	qp->base.state = state;
 	LINT(qp_entered, qp, state);
 }
@@ -97,20 +97,20 @@ void user_qp_disconnect(struct ibv_qp *base)
 #define ATTR_BYTES offsetof(struct ibv_qp_attr, rate_limit)
 
 /* The kernel resolves the destination of these types, but not that of a DCT or of UD. */
-static bool is_connected(const struct ibv_qp *qp)
+static bool qp_is_connected(const struct ibv_qp *qp)
 {
 	return qp->qp_type == IBV_QPT_RC || qp->qp_type == IBV_QPT_UC || qp->qp_type == IBV_QPT_XRC_SEND ||
 	       qp->qp_type == IBV_QPT_XRC_RECV;
 }
 
 /* Modifies @qp. The hop limit is that of the route, whatever @attr says, as in the kernel. Returns an errno value. */
-static int modify(struct user_qp *qp, const struct ibv_qp_attr *attr, int attr_mask)
+static int qp_modify_resolved(struct user_qp *qp, const struct ibv_qp_attr *attr, int attr_mask)
 {
 	struct hca *hca = hca_of_context(qp->base.context);
 	struct ibv_qp_attr resolved = {0};
 	int error;
 
-	if (!(attr_mask & IBV_QP_AV) || !is_connected(&qp->base))
+	if (!(attr_mask & IBV_QP_AV) || !qp_is_connected(&qp->base))
 		return -hca_qp_modify(qp->device, attr, attr_mask);
 	memcpy(&resolved, attr, attr_mask & IBV_QP_RATE_LIMIT ? sizeof(resolved) : ATTR_BYTES);
 	error = destination_resolve(hca, "ibv_modify_qp", qp->base.qp_num, &attr->ah_attr,
@@ -129,7 +129,7 @@ int softhca_ibv_modify_qp(struct ibv_qp *base, struct ibv_qp_attr *attr, int att
 	if (attr_mask & ~(2 * IBV_QP_RATE_LIMIT - 1))
 		return REFUSE_QP(hca_of_context(base->context), "ibv_modify_qp", base->qp_num, EOPNOTSUPP,
 				 RULE_QP_ATTR_MASK, (uint32_t)attr_mask & ~(2 * IBV_QP_RATE_LIMIT - 1));
-	err = modify(qp, attr, attr_mask);
+	err = qp_modify_resolved(qp, attr, attr_mask);
 	if (err)
 		return err;
 	LINT(qp_modified, qp, attr, attr_mask);

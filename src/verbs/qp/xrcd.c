@@ -18,7 +18,7 @@ enum {
 };
 
 /* Names the reason of the device. Returns the errno value. */
-static int refuse_open(struct hca *hca, int error, int fd)
+static int xrcd_refuse_open(struct hca *hca, int error, int fd)
 {
 	switch (error) {
 	case EBADF:
@@ -42,7 +42,7 @@ static int open_xrcd(struct ibv_context *context, const struct ibv_xrcd_init_att
 	if (attr->comp_mask != XRCD_MASK)
 		return REFUSE(hca, "ibv_open_xrcd", EINVAL, RULE_XRCD_COMP_MASK, attr->comp_mask, XRCD_MASK);
 	error = -hca_xrcd_open(to_user_context(context)->device, attr->fd, attr->oflags, xrcd);
-	return error ? refuse_open(hca, error, attr->fd) : 0;
+	return error ? xrcd_refuse_open(hca, error, attr->fd) : 0;
 }
 
 struct ibv_xrcd *softhca_ibv_open_xrcd(struct ibv_context *context, struct ibv_xrcd_init_attr *attr)
@@ -76,7 +76,7 @@ int softhca_ibv_close_xrcd(struct ibv_xrcd *base)
 	return 0;
 }
 
-static int check_open(struct ibv_context *context, const struct ibv_qp_open_attr *attr)
+static int qp_check_open(struct ibv_context *context, const struct ibv_qp_open_attr *attr)
 {
 	struct hca *hca = hca_of_context(context);
 
@@ -96,7 +96,7 @@ static int check_open(struct ibv_context *context, const struct ibv_qp_open_attr
 }
 
 /* The driver's side of an XRC_RECV QP, not yet of any in the device. NULL without memory. */
-static struct user_qp *new_qp(struct ibv_context *context, void *qp_context)
+static struct user_qp *xrc_recv_alloc(struct ibv_context *context, void *qp_context)
 {
 	struct user_qp *qp = user_qp_alloc(false);
 
@@ -115,7 +115,7 @@ static struct user_qp *new_qp(struct ibv_context *context, void *qp_context)
 	return qp;
 }
 
-static void free_qp(struct user_qp *qp)
+static void xrc_recv_free(struct user_qp *qp)
 {
 	pthread_cond_destroy(&qp->base.cond);
 	pthread_mutex_destroy(&qp->base.mutex);
@@ -125,16 +125,16 @@ static void free_qp(struct user_qp *qp)
 }
 
 /* @qp is in the device, or not, as @error (an errno value) says. */
-static struct ibv_qp *finish(struct user_qp *qp, enum ibv_qp_state state, int error)
+static struct ibv_qp *xrc_recv_finish(struct user_qp *qp, enum ibv_qp_state state, int error)
 {
 	if (error) {
-		free_qp(qp);
+		xrc_recv_free(qp);
 		errno = error;
 		return NULL;
 	}
 	qp->base.qp_num = hca_qp_number(qp->device);
 	qp->base.handle = qp->base.qp_num;
-	send_queue_settle(qp);
+	send_queue_derive(qp);
 	qp->base.state = state;
 	object_enter(&qp->base, &qp->alive, qp->base.context);
 	return &qp->base;
@@ -142,7 +142,7 @@ static struct ibv_qp *finish(struct user_qp *qp, enum ibv_qp_state state, int er
 
 struct ibv_qp *xrc_recv_create(struct ibv_context *context, struct ibv_qp_init_attr_ex *attr)
 {
-	struct user_qp *qp = new_qp(context, attr->qp_context);
+	struct user_qp *qp = xrc_recv_alloc(context, attr->qp_context);
 	const struct hca_qp_attr device_attr = {
 		.type = IBV_QPT_XRC_RECV,
 		.xrcd = to_user_xrcd(attr->xrcd)->device,
@@ -157,7 +157,7 @@ struct ibv_qp *xrc_recv_create(struct ibv_context *context, struct ibv_qp_init_a
 	if (error)
 		error = REFUSE(hca_of_context(context), qp_create_call(attr, NULL), error, RULE_QP_NO_ROOM,
 			       LIMIT_MAX_QP);
-	base = finish(qp, IBV_QPS_RESET, error);
+	base = xrc_recv_finish(qp, IBV_QPS_RESET, error);
 	if (base)
 		attr->cap = qp->cap;
 	return base;
@@ -168,20 +168,20 @@ int xrc_recv_destroy(struct user_qp *qp)
 	object_leave(&qp->alive);
 	hca_qp_close(qp->device, qp);
 	events_wait(qp->base.context, "ibv_destroy_qp", "QP", &qp->async_events_taken, &qp->base.events_completed);
-	free_qp(qp);
+	xrc_recv_free(qp);
 	return 0;
 }
 
 struct ibv_qp *softhca_ibv_open_qp(struct ibv_context *context, struct ibv_qp_open_attr *attr)
 {
 	struct user_qp *qp;
-	int error = check_open(context, attr);
+	int error = qp_check_open(context, attr);
 
 	if (error) {
 		errno = error;
 		return NULL;
 	}
-	qp = new_qp(context, attr->qp_context);
+	qp = xrc_recv_alloc(context, attr->qp_context);
 	if (!qp)
 		return NULL;
 	error = -hca_qp_open(to_user_xrcd(attr->xrcd)->device, attr->qp_num, qp, &qp->device);
@@ -189,5 +189,5 @@ struct ibv_qp *softhca_ibv_open_qp(struct ibv_context *context, struct ibv_qp_op
 		error = REFUSE(hca_of_context(context), "ibv_open_qp", EINVAL, RULE_QP_OPEN_NONE, attr->qp_num,
 			       attr->qp_type);
 	/* Its creator may have moved it on. */
-	return finish(qp, IBV_QPS_UNKNOWN, error);
+	return xrc_recv_finish(qp, IBV_QPS_UNKNOWN, error);
 }

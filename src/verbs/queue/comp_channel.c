@@ -13,7 +13,7 @@
  * event_queue.taken of a channel: until the program acknowledges it, the event keeps the CQ from being
  * destroyed.
  */
-static void count_completion_event(int type, void *object)
+static void comp_event_count(int type, void *object)
 {
 	struct user_cq *cq = object;
 
@@ -34,7 +34,7 @@ struct ibv_comp_channel *softhca_ibv_create_comp_channel(struct ibv_context *con
 		errno = REFUSE(hca_of_context(context), "ibv_create_comp_channel", -error, RULE_NO_DESCRIPTOR, -error);
 		return NULL;
 	}
-	channel->events.taken = count_completion_event;
+	channel->events.taken = comp_event_count;
 	channel->base.context = context;
 	channel->base.fd = channel->events.fd;
 	object_enter(&channel->base, &channel->alive, context);

@@ -37,7 +37,7 @@ struct request {
 };
 
 /* ibv_create_cq_ex(3); EOPNOTSUPP for fields of a completion that nobody can deliver, EINVAL for the rest. */
-static int check_attributes(struct request *request)
+static int cq_check_attributes(struct request *request)
 {
 	const struct ibv_cq_init_attr_ex *attr = request->attr;
 
@@ -72,7 +72,7 @@ static int check_attributes(struct request *request)
 }
 
 /* mlx5dv_create_cq(3): the attribute, else the variable of the real library, read at each creation. */
-static int find_cqe_size(struct request *request)
+static int cq_choose_cqe_size(struct request *request)
 {
 	const char *variable = variable_get(VARIABLE_MLX5_CQE_SIZE);
 
@@ -86,7 +86,7 @@ static int find_cqe_size(struct request *request)
 	return 0;
 }
 
-static int check_dv_attributes(struct request *request)
+static int cq_check_dv_attributes(struct request *request)
 {
 	const struct mlx5dv_cq_init_attr *dv = request->dv;
 	uint32_t flags;
@@ -111,14 +111,14 @@ static int check_dv_attributes(struct request *request)
 	return 0;
 }
 
-static int check(struct request *request)
+static int cq_check(struct request *request)
 {
-	int error = check_attributes(request);
+	int error = cq_check_attributes(request);
 
 	if (!error)
-		error = find_cqe_size(request);
+		error = cq_choose_cqe_size(request);
 	if (!error && request->dv)
-		error = check_dv_attributes(request);
+		error = cq_check_dv_attributes(request);
 	return error;
 }
 
@@ -168,7 +168,7 @@ static int cq_create_in_device(struct user_cq *cq, struct ibv_context *context, 
 }
 
 /* A channel cannot be destroyed while CQs refer to it (ibv_create_comp_channel(3)). */
-static void channel_refer(struct ibv_comp_channel *channel, int change)
+static void channel_add_references(struct ibv_comp_channel *channel, int change)
 {
 	if (channel)
 		__atomic_add_fetch(&channel->refcnt, change, __ATOMIC_RELEASE);
@@ -190,7 +190,7 @@ static void cq_publish(struct user_cq *cq, struct ibv_context *context, const st
 	pthread_cond_init(&cq->base.cond, NULL);
 	if (cq->extended)
 		cq_poll_ex_fill(cq, attr->wc_flags);
-	channel_refer(attr->channel, 1);
+	channel_add_references(attr->channel, 1);
 	object_enter(&cq->base, &cq->alive, context);
 }
 
@@ -209,7 +209,7 @@ struct ibv_cq_ex *user_cq_create(struct ibv_context *context, struct ibv_cq_init
 
 	if (dv)
 		request.call = "mlx5dv_create_cq";
-	error = check(&request);
+	error = cq_check(&request);
 	if (error)
 		goto fail;
 	error = ENOMEM;
@@ -263,7 +263,7 @@ int softhca_ibv_destroy_cq(struct ibv_cq *base)
 	/* ibv_get_cq_event(3): destroying a CQ waits until all events that the program got are acknowledged. */
 	events_wait(base->context, "ibv_destroy_cq", "CQ", &cq->comp_events_taken, &base->comp_events_completed);
 	events_wait(base->context, "ibv_destroy_cq", "CQ", &cq->async_events_taken, &base->async_events_completed);
-	channel_refer(base->channel, -1);
+	channel_add_references(base->channel, -1);
 	pthread_cond_destroy(&base->cond);
 	pthread_mutex_destroy(&base->mutex);
 	queue_lock_destroy(&cq->lock);

@@ -5,7 +5,7 @@
 #include "progress/progress.h"
 #include "verbs/queue/cqe.h"
 #include "verbs/object/ops.h"
-#include "verbs/object/watched.h"
+#include "verbs/object/observed.h"
 
 int cqe_refuse(struct user_cq *cq, const struct mlx5_cqe64 *cqe)
 {
@@ -32,7 +32,7 @@ const struct request_completion request_completions[256] = {
 };
 
 /* A request that succeeded, but for its wr_id. */
-SPECIALISED void fill_request(struct ibv_wc *wc, const struct mlx5_cqe64 *cqe)
+SPECIALISED void wc_fill_request(struct ibv_wc *wc, const struct mlx5_cqe64 *cqe)
 {
 	uint32_t word = be32toh(cqe->sop_drop_qpn);
 	const struct request_completion *completion = &request_completions[word >> 24];
@@ -60,7 +60,7 @@ SPECIALISED void fill_request(struct ibv_wc *wc, const struct mlx5_cqe64 *cqe)
 }
 
 /* The same of a receive; @opcode: what the CQE says, a constant where possible. */
-SPECIALISED void fill_receive(struct ibv_wc *wc, const struct mlx5_cqe64 *cqe, uint8_t opcode)
+SPECIALISED void wc_fill_receive(struct ibv_wc *wc, const struct mlx5_cqe64 *cqe, uint8_t opcode)
 {
 	uint32_t word = be32toh(cqe->flags_rqpn), pkey_word = be32toh(cqe->imm_inval_pkey);
 	unsigned int flags = word >> 28 & 3 ? IBV_WC_GRH : 0;
@@ -82,7 +82,7 @@ SPECIALISED void fill_receive(struct ibv_wc *wc, const struct mlx5_cqe64 *cqe, u
 }
 
 /* ibv_poll_cq(3): unless the status is success, wr_id, status, qp_num and vendor_err alone are valid. */
-static void fill_error(struct ibv_wc *wc, const struct mlx5_cqe64 *cqe, enum ibv_wc_status status)
+static void wc_fill_error(struct ibv_wc *wc, const struct mlx5_cqe64 *cqe, enum ibv_wc_status status)
 {
 	wc->status = status;
 	wc->qp_num = cqe_qpn(cqe);
@@ -92,38 +92,38 @@ static void fill_error(struct ibv_wc *wc, const struct mlx5_cqe64 *cqe, enum ibv
 
 enum take {
 	TAKE_EMPTY, /* the device has not written the CQE yet */
-	TAKE_OTHER, /* take_other() is to take it */
+	TAKE_OTHER, /* cqe_take_other() is to take it */
 	TAKE_DONE,
 };
 
 /* A request. */
-SPECIALISED enum take take_request(struct send_queue *sq, const struct mlx5_cqe64 *cqe, struct ibv_wc *wc)
+SPECIALISED enum take cqe_take_request(struct send_queue *sq, const struct mlx5_cqe64 *cqe, struct ibv_wc *wc)
 {
 	uint32_t slot = cqe_slot(sq, cqe);
 	uint8_t remembered = sq->wc_opcode[slot];
 
 	wc->wr_id = sq->wr_id[slot];
-	sends_over(sq, slot);
-	fill_request(wc, cqe);
+	sends_completed(sq, slot);
+	wc_fill_request(wc, cqe);
 	if (unlikely(remembered != WC_OPCODE_FROM_CQE))
 		wc->opcode = remembered;
 	return TAKE_DONE;
 }
 
 /* A receive of a SEND without immediate into a queue pair's own receive queue. */
-SPECIALISED enum take take_receive(struct user_qp *qp, const struct mlx5_cqe64 *cqe, struct ibv_wc *wc)
+SPECIALISED enum take cqe_take_receive(struct user_qp *qp, const struct mlx5_cqe64 *cqe, struct ibv_wc *wc)
 {
 	if (unlikely(qp->base.srq != NULL))
 		return TAKE_OTHER;
-	wc->wr_id = receive_over(&qp->rq);
-	fill_receive(wc, cqe, MLX5_CQE_RESP_SEND);
+	wc->wr_id = receive_completed(&qp->rq);
+	wc_fill_receive(wc, cqe, MLX5_CQE_RESP_SEND);
 	return TAKE_DONE;
 }
 
 /* What most CQEs are: the above, which succeeded and have no data in their CQE. Nothing is done about others. */
-SPECIALISED enum take take_simple(struct user_cq *cq, uint32_t index, struct ibv_wc *wc)
+SPECIALISED enum take cqe_take_simple(struct user_cq *cq, uint32_t index, struct ibv_wc *wc)
 {
-	const struct mlx5_cqe64 *cqe = cq_entry(cq, index);
+	const struct mlx5_cqe64 *cqe = user_cq_entry(cq, index);
 	uint8_t op_own = __atomic_load_n(&cqe->op_own, __ATOMIC_ACQUIRE);
 	uint8_t owner = cqe_owner(cq->cqe_count, index);
 	struct user_qp *qp;
@@ -131,17 +131,17 @@ SPECIALISED enum take take_simple(struct user_cq *cq, uint32_t index, struct ibv
 	op_own &= 0xf0 | CQE_SCATTERED | MLX5_CQE_OWNER_MASK;
 	if (likely(op_own == (MLX5_CQE_REQ << 4 | owner))) {
 		qp = user_index_find(&to_user_context(cq->base.context)->qps, cqe_user_index(cqe));
-		return likely(qp != NULL) ? take_request(&qp->sq, cqe, wc) : TAKE_OTHER;
+		return likely(qp != NULL) ? cqe_take_request(&qp->sq, cqe, wc) : TAKE_OTHER;
 	}
 	if (likely(op_own == (MLX5_CQE_RESP_SEND << 4 | owner))) {
 		qp = user_index_find(&to_user_context(cq->base.context)->qps, cqe_user_index(cqe));
-		return likely(qp != NULL) ? take_receive(qp, cqe, wc) : TAKE_OTHER;
+		return likely(qp != NULL) ? cqe_take_receive(qp, cqe, wc) : TAKE_OTHER;
 	}
 	return cqe_is_written(cqe, cq->cqe_count, index) ? TAKE_OTHER : TAKE_EMPTY;
 }
 
 /* Returns as cqe_complete(). */
-static __attribute__((noinline)) int take_other(struct user_cq *cq, const struct mlx5_cqe64 *cqe, struct ibv_wc *wc)
+static __attribute__((noinline)) int cqe_take_other(struct user_cq *cq, const struct mlx5_cqe64 *cqe, struct ibv_wc *wc)
 {
 	struct work_completion completion;
 	int result = cqe_complete(cq, cqe, &completion);
@@ -150,51 +150,51 @@ static __attribute__((noinline)) int take_other(struct user_cq *cq, const struct
 		return result;
 	wc->wr_id = completion.wr_id;
 	if (cqe_is_error(cqe)) {
-		fill_error(wc, cqe, completion.status);
+		wc_fill_error(wc, cqe, completion.status);
 		return 0;
 	}
 	if (cqe_opcode(cqe) != MLX5_CQE_REQ) {
-		fill_receive(wc, cqe, cqe_opcode(cqe));
+		wc_fill_receive(wc, cqe, cqe_opcode(cqe));
 		return 0;
 	}
-	fill_request(wc, cqe);
+	wc_fill_request(wc, cqe);
 	if (completion.wc_opcode != WC_OPCODE_FROM_CQE)
 		wc->opcode = completion.wc_opcode;
 	return 0;
 }
 
 /* Into the timeline: @wc are of the CQEs in front of the @behind newest that were taken. The time is read when they were. */
-static inline void record_polled(const struct user_cq *cq, uint32_t behind, const struct ibv_wc *wc, int count)
+static inline void polled_record(const struct user_cq *cq, uint32_t behind, const struct ibv_wc *wc, int count)
 {
 	hca_cq_polled(cq->device, timeline_now(), cq->consumer_index - behind - (uint32_t)count, wc, (uint32_t)count);
 }
 
 /* All CQEs that are there, behind @polled that were taken. @recorded: into the timeline. The lock is held, and let go. */
-SPECIALISED int take_all(struct user_cq *cq, int polled, int num_entries, struct ibv_wc *wc, const bool recorded)
+SPECIALISED int cq_take_all(struct user_cq *cq, int polled, int num_entries, struct ibv_wc *wc, const bool recorded)
 {
 	uint32_t index = cq->consumer_index, first = index - (uint32_t)polled;
-	int told = 0, result = 0;
+	int recorded_count = 0, result = 0;
 
 	while (polled < num_entries) {
-		enum take take = take_simple(cq, index, &wc[polled]);
+		enum take take = cqe_take_simple(cq, index, &wc[polled]);
 
 		if (take == TAKE_EMPTY)
 			break;
 		cq_set_consumer(cq, ++index);
 		if (take == TAKE_OTHER)
-			result = take_other(cq, cq_entry(cq, index - 1), &wc[polled]);
+			result = cqe_take_other(cq, user_cq_entry(cq, index - 1), &wc[polled]);
 		if (unlikely(result < 0))
 			break;
 		/* The indices of those that are told of together follow each other. */
 		if (recorded && result > 0) {
-			record_polled(cq, 1, wc + told, polled - told);
-			told = polled;
+			polled_record(cq, 1, wc + recorded_count, polled - recorded_count);
+			recorded_count = polled;
 		}
 		polled += result == 0;
 		result = 0;
 	}
 	if (recorded && index != first)
-		record_polled(cq, result < 0, wc + told, polled - told);
+		polled_record(cq, result < 0, wc + recorded_count, polled - recorded_count);
 	if (index != first)
 		cq_publish_consumer(cq);
 	queue_unlock(&cq->lock);
@@ -205,7 +205,7 @@ SPECIALISED int take_all(struct user_cq *cq, int polled, int num_entries, struct
 static __attribute__((noinline)) int poll_once(struct user_cq *cq, int num_entries, struct ibv_wc *wc)
 {
 	queue_lock(&cq->lock);
-	return take_all(cq, 0, num_entries, wc, false);
+	return cq_take_all(cq, 0, num_entries, wc, false);
 }
 
 /* @result completions were taken; if none was there, what can arrive is handled first. */
@@ -219,15 +219,15 @@ static __attribute__((noinline)) int poll_again(struct user_cq *cq, int result, 
 }
 
 /* The end of a poll of @result, after the lock was let go. */
-SPECIALISED int end_poll(struct user_cq *cq, int result, int num_entries, struct ibv_wc *wc)
+SPECIALISED int poll_end(struct user_cq *cq, int result, int num_entries, struct ibv_wc *wc)
 {
 	return likely(!progress_has_pollers()) ? result : poll_again(cq, result, num_entries, wc);
 }
 
 /* Another thread has the lock. */
-static RARE int poll_later(struct user_cq *cq, int num_entries, struct ibv_wc *wc)
+static RARE int poll_locked(struct user_cq *cq, int num_entries, struct ibv_wc *wc)
 {
-	return end_poll(cq, poll_once(cq, num_entries, wc), num_entries, wc);
+	return poll_end(cq, poll_once(cq, num_entries, wc), num_entries, wc);
 }
 
 /* @polled are taken, and there is a CQE that is none of the simple ones, for @next. */
@@ -235,13 +235,13 @@ static __attribute__((noinline)) int poll_rest(struct user_cq *cq, int num_entri
 {
 	struct ibv_wc *wc = next - polled;
 
-	return end_poll(cq, take_all(cq, polled, num_entries, wc, false), num_entries, wc);
+	return poll_end(cq, cq_take_all(cq, polled, num_entries, wc, false), num_entries, wc);
 }
 
 static RARE int poll_and_wake(struct user_cq *cq, int num_entries, struct ibv_wc *next, int polled)
 {
 	queue_lock_wake(&cq->lock);
-	return end_poll(cq, polled, num_entries, next - polled);
+	return poll_end(cq, polled, num_entries, next - polled);
 }
 
 /* What happens else than that simple CQEs are taken, or none, is other functions', so that this one need not save registers. */
@@ -253,10 +253,10 @@ int softhca_ibv_poll_cq(struct ibv_cq *base, int num_entries, struct ibv_wc *nex
 	int polled = 0;
 
 	if (unlikely(!queue_lock_at_once(&cq->lock)))
-		return poll_later(cq, num_entries, next);
+		return poll_locked(cq, num_entries, next);
 	index = cq->consumer_index;
 	while (polled < num_entries) {
-		take = take_simple(cq, index, next);
+		take = cqe_take_simple(cq, index, next);
 		if (take != TAKE_DONE)
 			break;
 		next++;
@@ -281,7 +281,7 @@ int softhca_ibv_poll_cq(struct ibv_cq *base, int num_entries, struct ibv_wc *nex
 static int poll_once_recorded(struct user_cq *cq, int num_entries, struct ibv_wc *wc)
 {
 	queue_lock(&cq->lock);
-	return take_all(cq, 0, num_entries, wc, true);
+	return cq_take_all(cq, 0, num_entries, wc, true);
 }
 
 static int poll_recorded(struct user_cq *cq, int num_entries, struct ibv_wc *wc)
@@ -295,7 +295,7 @@ static int poll_recorded(struct user_cq *cq, int num_entries, struct ibv_wc *wc)
 	return result || !progress_poll() ? result : poll_once_recorded(cq, num_entries, wc);
 }
 
-int poll_cq_watched(struct ibv_cq *base, int num_entries, struct ibv_wc *wc)
+int poll_cq_observed(struct ibv_cq *base, int num_entries, struct ibv_wc *wc)
 {
 	struct user_cq *cq = to_user_cq(base);
 	int polled = timeline_is_on() ? poll_recorded(cq, num_entries, wc) : softhca_ibv_poll_cq(base, num_entries, wc);

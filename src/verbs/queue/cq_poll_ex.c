@@ -9,15 +9,15 @@
 #include "progress/progress.h"
 #include "verbs/queue/cq.h"
 #include "verbs/queue/cqe.h"
-#include "verbs/object/watched.h"
+#include "verbs/object/observed.h"
 
-static struct user_cq *of_ex(struct ibv_cq_ex *ex)
+static struct user_cq *to_user_cq_ex(struct ibv_cq_ex *ex)
 {
 	return user_container_of(ex, struct user_cq, ex);
 }
 
 /* Next completion of the program's. 0, ENOENT, or CQ_POLL_ERROR (which the real library returns as it is). */
-static int advance(struct user_cq *cq)
+static int poll_advance(struct user_cq *cq)
 {
 	const struct mlx5_cqe64 *cqe;
 	struct work_completion completion = {0};
@@ -40,14 +40,14 @@ static int advance(struct user_cq *cq)
 }
 
 /* On success the lock stays held until end_poll. */
-static int start(struct user_cq *cq)
+static int poll_start(struct user_cq *cq)
 {
 	uint32_t first;
 	int result;
 
 	queue_lock(&cq->lock);
 	first = cq->consumer_index;
-	result = advance(cq);
+	result = poll_advance(cq);
 	if (result) {
 		/* No end_poll will follow, and CQEs that only the driver wanted may have been taken. */
 		if (cq->consumer_index != first)
@@ -59,47 +59,47 @@ static int start(struct user_cq *cq)
 	return result;
 }
 
-static int start_poll(struct ibv_cq_ex *ex, struct ibv_poll_cq_attr *attr)
+static int ex_start_poll(struct ibv_cq_ex *ex, struct ibv_poll_cq_attr *attr)
 {
-	struct user_cq *cq = of_ex(ex);
+	struct user_cq *cq = to_user_cq_ex(ex);
 	int result;
 
 	if (attr->comp_mask)
 		return REFUSE(hca_of_context(ex->context), "ibv_start_poll", EINVAL, RULE_POLL_COMP_MASK,
 			      attr->comp_mask);
-	result = start(cq);
+	result = poll_start(cq);
 	if (__builtin_expect(!__atomic_load_n(&progress_pollers, __ATOMIC_RELAXED), 1))
 		return result;
 	if (!result)
 		progress_worked(1);
 	if (result == ENOENT && progress_poll())
-		result = start(cq);
+		result = poll_start(cq);
 	return result;
 }
 
 /* The same for a CQ that reports wallclock time: one pair of clock readings serves the whole batch. */
-static int start_poll_wallclock(struct ibv_cq_ex *ex, struct ibv_poll_cq_attr *attr)
+static int ex_start_poll_wallclock(struct ibv_cq_ex *ex, struct ibv_poll_cq_attr *attr)
 {
-	int result = start_poll(ex, attr);
+	int result = ex_start_poll(ex, attr);
 	struct timespec now;
 
 	if (result)
 		return result;
 	clock_gettime(CLOCK_REALTIME, &now);
-	of_ex(ex)->wallclock_offset =
+	to_user_cq_ex(ex)->wallclock_offset =
 		(int64_t)now.tv_sec * 1000000000 + now.tv_nsec - (int64_t)hca_clock_ns(hca_of_context(ex->context));
 	return 0;
 }
 
-static int next_poll(struct ibv_cq_ex *ex)
+static int ex_next_poll(struct ibv_cq_ex *ex)
 {
-	return advance(of_ex(ex));
+	return poll_advance(to_user_cq_ex(ex));
 }
 
-/* Of a data path that is watched (verbs/object/watched.h): the same, and tells what was taken. */
-static int watched(struct ibv_cq_ex *ex, int result)
+/* Of a data path that is watched (verbs/object/observed.h): the same, and tells what was taken. */
+static int ex_record(struct ibv_cq_ex *ex, int result)
 {
-	struct user_cq *cq = of_ex(ex);
+	struct user_cq *cq = to_user_cq_ex(ex);
 
 	if (result)
 		return result;
@@ -110,24 +110,24 @@ static int watched(struct ibv_cq_ex *ex, int result)
 	return 0;
 }
 
-static int start_poll_watched(struct ibv_cq_ex *ex, struct ibv_poll_cq_attr *attr)
+static int ex_start_poll_observed(struct ibv_cq_ex *ex, struct ibv_poll_cq_attr *attr)
 {
-	return watched(ex, start_poll(ex, attr));
+	return ex_record(ex, ex_start_poll(ex, attr));
 }
 
-static int start_poll_wallclock_watched(struct ibv_cq_ex *ex, struct ibv_poll_cq_attr *attr)
+static int ex_start_poll_wallclock_observed(struct ibv_cq_ex *ex, struct ibv_poll_cq_attr *attr)
 {
-	return watched(ex, start_poll_wallclock(ex, attr));
+	return ex_record(ex, ex_start_poll_wallclock(ex, attr));
 }
 
-static int next_poll_watched(struct ibv_cq_ex *ex)
+static int ex_next_poll_observed(struct ibv_cq_ex *ex)
 {
-	return watched(ex, next_poll(ex));
+	return ex_record(ex, ex_next_poll(ex));
 }
 
-static void end_poll(struct ibv_cq_ex *ex)
+static void ex_end_poll(struct ibv_cq_ex *ex)
 {
-	struct user_cq *cq = of_ex(ex);
+	struct user_cq *cq = to_user_cq_ex(ex);
 
 	cq->polling = false;
 	cq_publish_consumer(cq);
@@ -137,7 +137,7 @@ static void end_poll(struct ibv_cq_ex *ex)
 /* Not valid for a failed completion; 0 then, as the real library has it. */
 static enum ibv_wc_opcode read_opcode(struct ibv_cq_ex *ex)
 {
-	const struct user_cq *cq = of_ex(ex);
+	const struct user_cq *cq = to_user_cq_ex(ex);
 
 	if (cqe_is_error(cq->current))
 		return 0;
@@ -146,75 +146,75 @@ static enum ibv_wc_opcode read_opcode(struct ibv_cq_ex *ex)
 
 static uint32_t read_vendor_err(struct ibv_cq_ex *ex)
 {
-	return cqe_vendor_err(of_ex(ex)->current);
+	return cqe_vendor_err(to_user_cq_ex(ex)->current);
 }
 
 static unsigned int read_wc_flags(struct ibv_cq_ex *ex)
 {
-	const struct mlx5_cqe64 *cqe = of_ex(ex)->current;
+	const struct mlx5_cqe64 *cqe = to_user_cq_ex(ex)->current;
 
 	return cqe_is_responder(cqe) && !cqe_is_error(cqe) ? cqe_responder_flags(cqe) : 0;
 }
 
 static uint32_t read_byte_len(struct ibv_cq_ex *ex)
 {
-	return cqe_byte_len(of_ex(ex)->current);
+	return cqe_byte_len(to_user_cq_ex(ex)->current);
 }
 
 static __be32 read_imm_data(struct ibv_cq_ex *ex)
 {
-	return cqe_imm_or_rkey(of_ex(ex)->current);
+	return cqe_imm_or_rkey(to_user_cq_ex(ex)->current);
 }
 
 static uint32_t read_qp_num(struct ibv_cq_ex *ex)
 {
-	return cqe_qpn(of_ex(ex)->current);
+	return cqe_qpn(to_user_cq_ex(ex)->current);
 }
 
 static uint32_t read_src_qp(struct ibv_cq_ex *ex)
 {
-	return cqe_src_qp(of_ex(ex)->current);
+	return cqe_src_qp(to_user_cq_ex(ex)->current);
 }
 
 static uint32_t read_slid(struct ibv_cq_ex *ex)
 {
-	return be16toh(of_ex(ex)->current->slid);
+	return be16toh(to_user_cq_ex(ex)->current->slid);
 }
 
 static uint8_t read_sl(struct ibv_cq_ex *ex)
 {
-	return cqe_sl(of_ex(ex)->current);
+	return cqe_sl(to_user_cq_ex(ex)->current);
 }
 
 static uint8_t read_dlid_path_bits(struct ibv_cq_ex *ex)
 {
-	return cqe_dlid_path_bits(of_ex(ex)->current);
+	return cqe_dlid_path_bits(to_user_cq_ex(ex)->current);
 }
 
 static uint64_t read_completion_ts(struct ibv_cq_ex *ex)
 {
-	return be64toh(of_ex(ex)->current->timestamp);
+	return be64toh(to_user_cq_ex(ex)->current->timestamp);
 }
 
 static uint64_t read_completion_wallclock_ns(struct ibv_cq_ex *ex)
 {
-	return read_completion_ts(ex) + (uint64_t)of_ex(ex)->wallclock_offset;
+	return read_completion_ts(ex) + (uint64_t)to_user_cq_ex(ex)->wallclock_offset;
 }
 
 static uint16_t read_cvlan(struct ibv_cq_ex *ex)
 {
-	return be16toh(of_ex(ex)->current->vlan_info);
+	return be16toh(to_user_cq_ex(ex)->current->vlan_info);
 }
 
 static uint32_t read_flow_tag(struct ibv_cq_ex *ex)
 {
-	return be32toh(of_ex(ex)->current->sop_drop_qpn) & 0xffffff;
+	return be32toh(to_user_cq_ex(ex)->current->sop_drop_qpn) & 0xffffff;
 }
 
 static void read_tm_info(struct ibv_cq_ex *ex, struct ibv_wc_tm_info *tm_info)
 {
-	tm_info->tag = be64toh(of_ex(ex)->current->tmh.tag);
-	tm_info->priv = be32toh(of_ex(ex)->current->tmh.app_ctx);
+	tm_info->tag = be64toh(to_user_cq_ex(ex)->current->tmh.tag);
+	tm_info->priv = be32toh(to_user_cq_ex(ex)->current->tmh.app_ctx);
 }
 
 /* ibv_create_cq_ex(3): only fields that were asked for at creation can be queried. */
@@ -224,13 +224,13 @@ void cq_poll_ex_fill(struct user_cq *cq, uint64_t wc_flags)
 
 	bool wallclock = wc_flags & IBV_WC_EX_WITH_COMPLETION_TIMESTAMP_WALLCLOCK;
 
-	ex->start_poll = wallclock ? start_poll_wallclock : start_poll;
-	ex->next_poll = next_poll;
-	if (data_path_is_watched()) {
-		ex->start_poll = wallclock ? start_poll_wallclock_watched : start_poll_watched;
-		ex->next_poll = next_poll_watched;
+	ex->start_poll = wallclock ? ex_start_poll_wallclock : ex_start_poll;
+	ex->next_poll = ex_next_poll;
+	if (data_path_is_observed()) {
+		ex->start_poll = wallclock ? ex_start_poll_wallclock_observed : ex_start_poll_observed;
+		ex->next_poll = ex_next_poll_observed;
 	}
-	ex->end_poll = end_poll;
+	ex->end_poll = ex_end_poll;
 	ex->read_opcode = read_opcode;
 	ex->read_vendor_err = read_vendor_err;
 	ex->read_wc_flags = read_wc_flags;

@@ -9,7 +9,7 @@
 
 #include "verbs/queue/cqe.h"
 
-static struct mlx5_cqe64 *entry(struct user_cq *cq, uint32_t index)
+static struct mlx5_cqe64 *purge_entry(struct user_cq *cq, uint32_t index)
 {
 	return cqe_at(cq->buffer, cq->cqe_count, cq->cqe_size, index);
 }
@@ -19,24 +19,24 @@ static uint32_t written_end(struct user_cq *cq)
 {
 	uint32_t index = cq->consumer_index;
 
-	while (cqe_is_written(entry(cq, index), cq->cqe_count, index))
+	while (cqe_is_written(purge_entry(cq, index), cq->cqe_count, index))
 		index++;
 	return index;
 }
 
-static bool belongs(uint32_t user_index, const struct mlx5_cqe64 *cqe)
+static bool cqe_belongs(uint32_t user_index, const struct mlx5_cqe64 *cqe)
 {
 	/* A signature error carries other fields where the user index is; it belongs to its key (mlx5-formats 3.5). */
 	return cqe_opcode(cqe) != MLX5_CQE_SIG_ERR && cqe_user_index(cqe) == user_index;
 }
 
 /* Moves a CQE within the ring: whole entry (inline data of 128-byte entries included), owner bit of its new place. */
-static void move(struct user_cq *cq, uint32_t to, uint32_t from)
+static void cqe_move(struct user_cq *cq, uint32_t to, uint32_t from)
 {
-	struct mlx5_cqe64 *target = entry(cq, to);
+	struct mlx5_cqe64 *target = purge_entry(cq, to);
 	size_t before = cq->cqe_size - sizeof(*target);
 
-	memcpy((char *)target - before, (char *)entry(cq, from) - before, cq->cqe_size);
+	memcpy((char *)target - before, (char *)purge_entry(cq, from) - before, cq->cqe_size);
 	target->op_own = (target->op_own & ~MLX5_CQE_OWNER_MASK) | cqe_owner(cq->cqe_count, to);
 }
 
@@ -44,21 +44,21 @@ static void move(struct user_cq *cq, uint32_t to, uint32_t from)
  * Walks from the newest entry to the oldest and closes the gaps, so that the free entries end up at the oldest side.
  * @srq: gets its entries back, or NULL.
  */
-static void purge(struct user_cq *cq, uint32_t user_index, struct ibv_srq *srq)
+static void cq_purge(struct user_cq *cq, uint32_t user_index, struct ibv_srq *srq)
 {
 	uint32_t end = written_end(cq);
 	uint32_t dropped = 0;
 	uint64_t wr_id;
 
 	for (uint32_t index = end; index-- != cq->consumer_index;) {
-		const struct mlx5_cqe64 *cqe = entry(cq, index);
+		const struct mlx5_cqe64 *cqe = purge_entry(cq, index);
 
-		if (belongs(user_index, cqe)) {
+		if (cqe_belongs(user_index, cqe)) {
 			if (srq && cqe_is_responder(cqe))
 				user_srq_complete(to_user_srq(srq), be16toh(cqe->wqe_counter), &wr_id);
 			dropped++;
 		} else if (dropped) {
-			move(cq, index + dropped, index);
+			cqe_move(cq, index + dropped, index);
 		}
 	}
 	if (!dropped)
@@ -69,13 +69,13 @@ static void purge(struct user_cq *cq, uint32_t user_index, struct ibv_srq *srq)
 		cq_publish_consumer(cq);
 }
 
-static void lock_and_purge(struct user_cq *cq, uint32_t user_index, struct ibv_srq *srq)
+static void cq_purge_locked(struct user_cq *cq, uint32_t user_index, struct ibv_srq *srq)
 {
 	/* mlx5-formats 1.16: whoever got the ring by mlx5dv_init_obj(3) counts its entries. */
-	if (!cq || cq->dv_owned)
+	if (!cq || cq->exported)
 		return;
 	queue_lock(&cq->lock);
-	purge(cq, user_index, srq);
+	cq_purge(cq, user_index, srq);
 	queue_unlock(&cq->lock);
 }
 
@@ -84,12 +84,12 @@ void user_cq_purge_qp(struct user_qp *qp)
 	struct user_cq *send_cq = to_user_cq(qp->base.send_cq);
 	struct user_cq *recv_cq = to_user_cq(qp->base.recv_cq);
 
-	lock_and_purge(recv_cq, qp->user_index, qp->base.srq);
+	cq_purge_locked(recv_cq, qp->user_index, qp->base.srq);
 	if (send_cq != recv_cq)
-		lock_and_purge(send_cq, qp->user_index, qp->base.srq);
+		cq_purge_locked(send_cq, qp->user_index, qp->base.srq);
 }
 
 void user_cq_purge_srq(struct user_srq *srq)
 {
-	lock_and_purge(srq->cq, srq->user_index, NULL);
+	cq_purge_locked(srq->cq, srq->user_index, NULL);
 }

@@ -39,7 +39,7 @@ struct move {
 };
 
 /* Called by the device, which looks at neither ring meanwhile. */
-static void carry_over(void *argument)
+static void cq_carry_over(void *argument)
 {
 	const struct move *move = argument;
 
@@ -48,7 +48,7 @@ static void carry_over(void *argument)
 }
 
 /* The CQ lock is held. Returns 0 or -errno. */
-static int resize(struct user_cq *cq, uint32_t count)
+static int cq_resize_locked(struct user_cq *cq, uint32_t count)
 {
 	void *old = cq->buffer;
 	uint32_t old_count = cq->cqe_count;
@@ -59,7 +59,7 @@ static int resize(struct user_cq *cq, uint32_t count)
 	if (!ring)
 		return -REFUSE(hca_of_context(cq->base.context), "ibv_resize_cq", ENOMEM, RULE_QUEUE_MEMORY,
 			       (uint64_t)count * cq->cqe_size);
-	result = hca_cq_resize(cq->device, ring, count, carry_over, &move);
+	result = hca_cq_resize(cq->device, ring, count, cq_carry_over, &move);
 	if (result) {
 		cq_ring_free(cq->pd, ring, count, cq->cqe_size);
 		return -REFUSE(hca_of_context(cq->base.context), "ibv_resize_cq", -result, RULE_CQ_UNPOLLED, count - 1);
@@ -82,7 +82,7 @@ int softhca_ibv_resize_cq(struct ibv_cq *base, int cqe)
 	count = queue_entries(cqe + 1);
 	queue_lock(&cq->lock);
 	if (count != cq->cqe_count)
-		result = resize(cq, count);
+		result = cq_resize_locked(cq, count);
 	queue_unlock(&cq->lock);
 	return -result;
 }

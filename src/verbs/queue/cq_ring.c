@@ -20,7 +20,7 @@ enum {
 };
 
 /* The CQE of a 64-byte entry, and the second half of a 128-byte entry; the first half means nothing. */
-static void invalidate(char *entries, size_t bytes)
+static void entries_invalidate(char *entries, size_t bytes)
 {
 	/* All of it: a program's allocator may hand out anything, and the device leaves fields that RoCE has not. */
 	for (size_t offset = 0; offset < bytes; offset += sizeof(struct mlx5_cqe64))
@@ -31,7 +31,7 @@ static void invalidate(char *entries, size_t bytes)
  * Makes the file constant. Pages that are not written to yet are those of the file: a process that opens it through /proc could change
  * them, or cut them off, which would be a SIGBUS for a program that polls. Best effort, for sandboxes without seals.
  */
-static void seal(int fd)
+static void template_seal(int fd)
 {
 	fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE | F_SEAL_SEAL);
 }
@@ -50,9 +50,9 @@ static int template_open(void)
 	entries = mmap(NULL, TEMPLATE_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 	if (entries == MAP_FAILED)
 		goto fail;
-	invalidate(entries, TEMPLATE_BYTES);
+	entries_invalidate(entries, TEMPLATE_BYTES);
 	munmap(entries, TEMPLATE_BYTES);
-	seal(fd);
+	template_seal(fd);
 	return fd;
 fail:
 	close(fd);
@@ -86,7 +86,7 @@ void *cq_ring_alloc(struct user_pd *pd, uint32_t count, uint32_t size)
 	if (!ring)
 		return NULL;
 	if (!plain || bytes < LARGE_RING_BYTES) {
-		invalidate(ring, bytes);
+		entries_invalidate(ring, bytes);
 		return ring;
 	}
 	if (cover_with_template(ring, bytes)) {

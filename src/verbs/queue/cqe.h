@@ -42,7 +42,7 @@ static inline void cq_set_ring(struct user_cq *cq, void *ring, uint32_t count)
 }
 
 /** As cqe_at(), in the ring of @cq. */
-static inline const struct mlx5_cqe64 *cq_entry(const struct user_cq *cq, uint32_t index)
+static inline const struct mlx5_cqe64 *user_cq_entry(const struct user_cq *cq, uint32_t index)
 {
 	return (const struct mlx5_cqe64 *)((const char *)cq->first + (size_t)(index & cq->entries) * cq->cqe_size);
 }
@@ -72,7 +72,7 @@ static inline bool cqe_is_written(const struct mlx5_cqe64 *cqe, uint32_t cqe_cou
 /** The next CQE in the ring, NULL if there is none. */
 static inline const struct mlx5_cqe64 *cq_next(const struct user_cq *cq)
 {
-	const struct mlx5_cqe64 *cqe = cq_entry(cq, cq->consumer_index);
+	const struct mlx5_cqe64 *cqe = user_cq_entry(cq, cq->consumer_index);
 
 	return cqe_is_written(cqe, cq->cqe_count, cq->consumer_index) ? cqe : NULL;
 }
@@ -284,7 +284,7 @@ void cqe_scatter(const struct send_queue *sq, const struct mlx5_cqe64 *cqe);
  * A CQE for WQE i completes all WQEs before it too (mlx5-formats 3.3). The release pairs with the acquire of the
  * poster, who may reuse the slot from then on.
  */
-static inline void sends_over(struct send_queue *sq, uint32_t slot)
+static inline void sends_completed(struct send_queue *sq, uint32_t slot)
 {
 	__atomic_store_n(&sq->tail, sq->wqe_head[slot] + 1, __ATOMIC_RELEASE);
 }
@@ -301,11 +301,11 @@ static inline void completion_of_send(struct send_queue *sq, const struct mlx5_c
 
 	out->wr_id = sq->wr_id[slot];
 	out->wc_opcode = sq->wc_opcode[slot];
-	sends_over(sq, slot);
+	sends_completed(sq, slot);
 }
 
 /* A receive queue completes strictly in order (mlx5-formats 2.1). Returns the wr_id of the oldest receive, which is over. */
-static inline uint64_t receive_over(struct receive_queue *rq)
+static inline uint64_t receive_completed(struct receive_queue *rq)
 {
 	uint32_t tail = rq->tail;
 	uint64_t wr_id = rq->wr_id[tail & (rq->count - 1)];
@@ -319,7 +319,7 @@ static inline int completion_of_receive(struct user_qp *qp, const struct mlx5_cq
 	out->wc_opcode = WC_OPCODE_FROM_CQE;
 	if (qp->base.srq)
 		return user_srq_complete(to_user_srq(qp->base.srq), be16toh(cqe->wqe_counter), &out->wr_id);
-	out->wr_id = receive_over(&qp->rq);
+	out->wr_id = receive_completed(&qp->rq);
 	return 0;
 }
 

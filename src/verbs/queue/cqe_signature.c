@@ -25,7 +25,7 @@ enum {
 	LOW_BITS = 7, /* of type and domain */
 };
 
-static uint32_t be32_of(const struct mlx5_cqe64 *cqe, size_t offset)
+static uint32_t cqe_be32(const struct mlx5_cqe64 *cqe, size_t offset)
 {
 	__be32 value;
 
@@ -33,7 +33,7 @@ static uint32_t be32_of(const struct mlx5_cqe64 *cqe, size_t offset)
 	return be32toh(value);
 }
 
-static struct key_error error_of(const struct mlx5_cqe64 *cqe)
+static struct key_error cqe_key_error(const struct mlx5_cqe64 *cqe)
 {
 	const uint8_t *bytes = (const uint8_t *)cqe;
 
@@ -41,17 +41,17 @@ static struct key_error error_of(const struct mlx5_cqe64 *cqe)
 		.syndrome = (uint16_t)(bytes[CQE_SYNDROME] << 8 | bytes[CQE_SYNDROME + 1]),
 		.type = bytes[CQE_TYPE] & LOW_BITS,
 		.domain = bytes[CQE_DOMAIN] & LOW_BITS,
-		.expected = (uint64_t)be32_of(cqe, CQE_EXPECTED) << 32 | be32_of(cqe, CQE_EXPECTED_REF_TAG),
-		.actual = (uint64_t)be32_of(cqe, CQE_ACTUAL) << 32 | be32_of(cqe, CQE_ACTUAL_REF_TAG),
-		.offset = (uint64_t)be32_of(cqe, CQE_OFFSET) << 32 | be32_of(cqe, CQE_OFFSET + 4),
+		.expected = (uint64_t)cqe_be32(cqe, CQE_EXPECTED) << 32 | cqe_be32(cqe, CQE_EXPECTED_REF_TAG),
+		.actual = (uint64_t)cqe_be32(cqe, CQE_ACTUAL) << 32 | cqe_be32(cqe, CQE_ACTUAL_REF_TAG),
+		.offset = (uint64_t)cqe_be32(cqe, CQE_OFFSET) << 32 | cqe_be32(cqe, CQE_OFFSET + 4),
 	};
 }
 
 int cqe_note_signature_error(struct user_cq *cq, const struct mlx5_cqe64 *cqe)
 {
 	struct hca *hca = hca_of_context(cq->base.context);
-	uint32_t index = be32_of(cqe, CQE_MKEY) >> MKEY_TAG_BITS;
-	struct key_error error = error_of(cqe);
+	uint32_t index = cqe_be32(cqe, CQE_MKEY) >> MKEY_TAG_BITS;
+	struct key_error error = cqe_key_error(cqe);
 
 	/* In profile man only a program that owns the ring sees this CQE; mlx5dv_mkey_check(3) asks the device. */
 	if (hca_settings(hca)->profile == PROFILE_MAN ||

@@ -14,7 +14,7 @@
 #include "verbs/object/ops.h"
 #include "verbs/queue/srq.h"
 
-static int check_capacity(struct hca *hca, const char *call, const struct ibv_srq_attr *attr)
+static int srq_check_capacity(struct hca *hca, const char *call, const struct ibv_srq_attr *attr)
 {
 	if (attr->max_wr > LIMIT_MAX_SRQ_WR)
 		return REFUSE(hca, call, EINVAL, RULE_SRQ_MAX_WR, attr->max_wr, LIMIT_MAX_SRQ_WR);
@@ -108,12 +108,12 @@ struct xrc_attr {
 };
 
 /* Fills @attr with what the program got. @xrc: NULL for a basic SRQ. NULL with errno set on failure. */
-static struct ibv_srq *create(struct ibv_pd *pd, const char *call, void *srq_context, struct ibv_srq_attr *attr,
-			      const struct xrc_attr *xrc)
+static struct ibv_srq *srq_create(struct ibv_pd *pd, const char *call, void *srq_context, struct ibv_srq_attr *attr,
+				  const struct xrc_attr *xrc)
 {
 	struct hca *hca = hca_of_context(pd->context);
 	struct user_srq *srq;
-	int error = check_capacity(hca, call, attr);
+	int error = srq_check_capacity(hca, call, attr);
 
 	if (error)
 		goto fail;
@@ -145,16 +145,16 @@ struct ibv_srq *softhca_ibv_create_srq(struct ibv_pd *pd, struct ibv_srq_init_at
 {
 	if (object_refused("ibv_create_srq", NULL, pd))
 		return NULL;
-	return create(pd, "ibv_create_srq", attr->srq_context, &attr->attr, NULL);
+	return srq_create(pd, "ibv_create_srq", attr->srq_context, &attr->attr, NULL);
 }
 
-static enum ibv_srq_type type_of(const struct ibv_srq_init_attr_ex *attr)
+static enum ibv_srq_type srq_type_of(const struct ibv_srq_init_attr_ex *attr)
 {
 	return attr->comp_mask & IBV_SRQ_INIT_ATTR_TYPE ? attr->srq_type : IBV_SRQT_BASIC;
 }
 
 /* What an XRC SRQ needs, of the context that it is created on. */
-static int check_xrc(struct ibv_context *context, const struct ibv_srq_init_attr_ex *attr)
+static int srq_check_xrc(struct ibv_context *context, const struct ibv_srq_init_attr_ex *attr)
 {
 	struct hca *hca = hca_of_context(context);
 
@@ -170,10 +170,10 @@ static int check_xrc(struct ibv_context *context, const struct ibv_srq_init_attr
 	return 0;
 }
 
-static int check_extended(struct ibv_context *context, const struct ibv_srq_init_attr_ex *attr)
+static int srq_check_extended(struct ibv_context *context, const struct ibv_srq_init_attr_ex *attr)
 {
 	struct hca *hca = hca_of_context(context);
-	enum ibv_srq_type type = type_of(attr);
+	enum ibv_srq_type type = srq_type_of(attr);
 
 	if (attr->comp_mask >= IBV_SRQ_INIT_ATTR_RESERVED)
 		return REFUSE(hca, "ibv_create_srq_ex", EOPNOTSUPP, RULE_SRQ_COMP_MASK, attr->comp_mask,
@@ -191,24 +191,24 @@ static int check_extended(struct ibv_context *context, const struct ibv_srq_init
 		return REFUSE(hca, "ibv_create_srq_ex", EINVAL, RULE_SRQ_PD, attr->comp_mask);
 	if (object_refused("ibv_create_srq_ex", context, attr->pd))
 		return errno;
-	return type == IBV_SRQT_XRC ? check_xrc(context, attr) : 0;
+	return type == IBV_SRQT_XRC ? srq_check_xrc(context, attr) : 0;
 }
 
 struct ibv_srq *softhca_ibv_create_srq_ex(struct ibv_context *context, struct ibv_srq_init_attr_ex *attr)
 {
 	const struct xrc_attr xrc = {attr->xrcd, attr->cq};
-	int error = check_extended(context, attr);
+	int error = srq_check_extended(context, attr);
 
 	if (error) {
 		errno = error;
 		return NULL;
 	}
-	return create(attr->pd, "ibv_create_srq_ex", attr->srq_context, &attr->attr,
-		      type_of(attr) == IBV_SRQT_XRC ? &xrc : NULL);
+	return srq_create(attr->pd, "ibv_create_srq_ex", attr->srq_context, &attr->attr,
+			  srq_type_of(attr) == IBV_SRQT_XRC ? &xrc : NULL);
 }
 
 /* ibv_modify_srq(3): if any attribute is invalid, none is modified. The SRQ lock is held. */
-static int check_modify(const struct user_srq *srq, const struct ibv_srq_attr *attr, int mask)
+static int srq_check_modify(const struct user_srq *srq, const struct ibv_srq_attr *attr, int mask)
 {
 	struct hca *hca = hca_of_context(srq->base.context);
 	uint32_t max_wr = srq->max_wr;
@@ -235,7 +235,7 @@ int softhca_ibv_modify_srq(struct ibv_srq *base, struct ibv_srq_attr *attr, int 
 	if (object_refused("ibv_modify_srq", NULL, base))
 		return errno;
 	queue_lock(&srq->lock);
-	error = check_modify(srq, attr, mask);
+	error = srq_check_modify(srq, attr, mask);
 	if (!error && mask & IBV_SRQ_MAX_WR)
 		error = -srq_resize(srq, attr->max_wr);
 	if (!error && mask & IBV_SRQ_LIMIT)

@@ -14,19 +14,19 @@
 #include "verbs/object/objects.h"
 
 /** Entry @index; its first segment is the link. */
-static inline struct mlx5_wqe_srq_next_seg *srq_entry(const struct user_srq *srq, uint32_t index)
+static inline struct mlx5_wqe_srq_next_seg *user_srq_entry(const struct user_srq *srq, uint32_t index)
 {
 	return (struct mlx5_wqe_srq_next_seg *)((char *)srq->buffer + ((size_t)index << srq->entry_shift));
 }
 
 static inline uint32_t srq_next(const struct user_srq *srq, uint32_t index)
 {
-	return be16toh(srq_entry(srq, index)->next_wqe_index);
+	return be16toh(user_srq_entry(srq, index)->next_wqe_index);
 }
 
 static inline void srq_link(struct user_srq *srq, uint32_t index, uint32_t next)
 {
-	srq_entry(srq, index)->next_wqe_index = htobe16(next);
+	user_srq_entry(srq, index)->next_wqe_index = htobe16(next);
 }
 
 /** Sizes an SRQ for @max_sge SGEs: sets entry_shift and max_sge. @max_sge up to LIMIT_MAX_SRQ_SGE. (verbs/queue/srq_ring.c) */

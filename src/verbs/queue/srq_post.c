@@ -10,9 +10,9 @@
 #include "verbs/queue/srq.h"
 
 /* mlx5-formats 2.2: unlike in a receive queue, SGEs of length 0 are kept. */
-static void write_entry(const struct user_srq *srq, const struct ibv_recv_wr *wr)
+static void srq_write_entry(const struct user_srq *srq, const struct ibv_recv_wr *wr)
 {
-	struct mlx5_wqe_data_seg *seg = (struct mlx5_wqe_data_seg *)(srq_entry(srq, srq->head) + 1);
+	struct mlx5_wqe_data_seg *seg = (struct mlx5_wqe_data_seg *)(user_srq_entry(srq, srq->head) + 1);
 	uint32_t count = wr->num_sge;
 
 	for (uint32_t i = 0; i < count; i++)
@@ -31,7 +31,7 @@ static uint32_t oversized_sge(const struct ibv_recv_wr *wr)
 }
 
 /* Room, number of SGEs and their lengths; the SRQ lock is held. Returns an errno value. */
-static int check(const struct user_srq *srq, const struct ibv_recv_wr *wr)
+static int srq_post_check(const struct user_srq *srq, const struct ibv_recv_wr *wr)
 {
 	struct hca *hca = hca_of_context(srq->base.context);
 	uint32_t length;
@@ -48,7 +48,8 @@ static int check(const struct user_srq *srq, const struct ibv_recv_wr *wr)
 }
 
 /* @watched: as in ibv_post_recv(). */
-SPECIALISED int post(struct ibv_srq *base, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr, const bool watched)
+SPECIALISED int srq_post_list(struct ibv_srq *base, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr,
+			      const bool observed)
 {
 	struct user_srq *srq = to_user_srq(base);
 	uint16_t first;
@@ -57,16 +58,16 @@ SPECIALISED int post(struct ibv_srq *base, struct ibv_recv_wr *wr, struct ibv_re
 	queue_lock(&srq->lock);
 	first = srq->counter;
 	for (; wr; wr = wr->next) {
-		error = check(srq, wr);
+		error = srq_post_check(srq, wr);
 		if (error) {
 			*bad_wr = wr;
 			break;
 		}
 		srq->wr_id[srq->head] = wr->wr_id;
-		write_entry(srq, wr);
-		if (watched)
+		srq_write_entry(srq, wr);
+		if (observed)
 			LINT(srq_receive_posting, srq, srq->head, wr);
-		if (watched && timeline_is_on())
+		if (observed && timeline_is_on())
 			timeline_put(timeline_now(), TIMELINE_WHAT(TIMELINE_POST_SRQ, 0, srq->head), srq->base.handle,
 				     0, 0, wr->wr_id);
 		srq->head = srq_next(srq, srq->head);
@@ -82,16 +83,16 @@ SPECIALISED int post(struct ibv_srq *base, struct ibv_recv_wr *wr, struct ibv_re
 
 int softhca_ibv_post_srq_recv(struct ibv_srq *srq, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr)
 {
-	return post(srq, wr, bad_wr, false);
+	return srq_post_list(srq, wr, bad_wr, false);
 }
 
-int post_srq_recv_watched(struct ibv_srq *srq, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr)
+int post_srq_recv_observed(struct ibv_srq *srq, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr)
 {
 	int error;
 
 	LINT(receives_posting);
 	LINT(srq_posting, to_user_srq(srq));
-	error = post(srq, wr, bad_wr, true);
+	error = srq_post_list(srq, wr, bad_wr, true);
 	LINT(srq_posted, to_user_srq(srq));
 	return error;
 }

@@ -18,7 +18,7 @@ struct move {
 };
 
 /* Called by the device, which looks at no entry meanwhile: the counter of posted entries starts anew. */
-static void fill(void *argument, uint32_t next_index, uint32_t posted, uint32_t *first)
+static void srq_move_entries(void *argument, uint32_t next_index, uint32_t posted, uint32_t *first)
 {
 	const struct move *move = argument;
 	struct user_srq *srq = move->srq;
@@ -35,7 +35,7 @@ static void fill(void *argument, uint32_t next_index, uint32_t posted, uint32_t 
 	*first = next_index;
 }
 
-static int grow(struct user_srq *srq, uint32_t entry_count)
+static int srq_grow(struct user_srq *srq, uint32_t entry_count)
 {
 	struct move move = {.srq = srq, .entry_count = entry_count};
 	size_t old_bytes = (size_t)srq->entry_count << srq->entry_shift;
@@ -50,7 +50,7 @@ static int grow(struct user_srq *srq, uint32_t entry_count)
 	move.ring = ring_alloc(srq->pd, new_bytes, MLX5DV_RES_TYPE_SRQ);
 	if (!move.ring)
 		return -ENOMEM;
-	result = hca_srq_resize(srq->device, move.ring, entry_count, fill, &move);
+	result = hca_srq_resize(srq->device, move.ring, entry_count, srq_move_entries, &move);
 	if (result)
 		ring_free(srq->pd, move.ring, new_bytes, MLX5DV_RES_TYPE_SRQ);
 	else
@@ -61,7 +61,7 @@ static int grow(struct user_srq *srq, uint32_t entry_count)
 int srq_resize(struct user_srq *srq, uint32_t max_wr)
 {
 	uint32_t entry_count = srq_entries_for(max_wr);
-	int result = entry_count > srq->entry_count ? grow(srq, entry_count) : 0;
+	int result = entry_count > srq->entry_count ? srq_grow(srq, entry_count) : 0;
 
 	if (result)
 		return -REFUSE(hca_of_context(srq->base.context), "ibv_modify_srq", -result, RULE_QUEUE_MEMORY,

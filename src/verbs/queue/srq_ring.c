@@ -40,7 +40,7 @@ int user_srq_complete(struct user_srq *srq, uint16_t index, uint64_t *wr_id)
 
 	queue_lock(&srq->lock);
 	if (index < srq->entry_count) {
-		LINT(srq_receive_over, srq, index);
+		LINT(srq_receive_completed, srq, index);
 		*wr_id = srq->wr_id[index];
 		srq_link(srq, srq->tail, index);
 		srq->tail = index;

@@ -101,7 +101,7 @@ static void flags_are_ignored(void **state)
 		fixture_place(fixture, 5);
 		fixture_start(fixture, flags);
 		fixture->qp.sq_sig_all = flags & 1;
-		send_queue_settle(&fixture->qp);
+		send_queue_derive(&fixture->qp);
 		fixture->qp.ex.wr_id = 0x1234567890 + flags;
 		mlx5dv_wr_raw_wqe(dv, wqe);
 		expect_wqe(5, wqe, sizeof(wqe));
@@ -203,7 +203,7 @@ static void open_queue(uint32_t index, uint32_t wqe_size)
 	fixture->qp.sq.wqe_size = wqe_size;
 	fixture->qp.sq.max_post = TEST_BLOCKS * BLOCK / wqe_size;
 	fixture->qp.sq.oversized = false;
-	send_queue_settle(&fixture->qp);
+	send_queue_derive(&fixture->qp);
 	fixture_start(fixture, 0);
 }
 
@@ -274,7 +274,7 @@ static void larger_than_the_ring(void **state)
 		make_wqe(wqe, 4 * blocks + 1, 3);
 		open_queue(0, BLOCK);
 		fixture->qp.sq.wqebb_count = fixture->qp.sq.max_post = blocks;
-		send_queue_settle(&fixture->qp);
+		send_queue_derive(&fixture->qp);
 		before = fixture_last_serial();
 		mlx5dv_wr_raw_wqe(dv, wqe);
 		assert_int_equal(fixture->qp.builder.error, ENOMEM);
@@ -285,7 +285,7 @@ static void larger_than_the_ring(void **state)
 		mlx5dv_wr_raw_wqe(dv, wqe);
 		assert_int_equal(fixture->qp.builder.error, 0);
 		fixture->qp.sq.wqebb_count = TEST_BLOCKS;
-		send_queue_settle(&fixture->qp);
+		send_queue_derive(&fixture->qp);
 	}
 }
 

@@ -368,7 +368,7 @@ static void expect_completion_and_fence_bits(bool connectx)
 			fixture_sign(fixture);
 			fixture_place(fixture, 0);
 			fixture->qp.sq_sig_all = row[i].signal_all;
-			send_queue_settle(&fixture->qp);
+			send_queue_derive(&fixture->qp);
 			fixture_start(fixture, IBV_SEND_INLINE | row[i].flags);
 			mlx5dv_wr_mkey_configure(&fixture->qp.dv, &fixture->mkey.base, 1, &no_attributes);
 			fixture_set_signature(fixture, memory, wire, 0, 0, 0);

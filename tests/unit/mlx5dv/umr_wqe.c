@@ -367,7 +367,7 @@ static void completion_and_fence_bits(void **state)
 
 		fixture_place(fixture, 0);
 		fixture->qp.sq_sig_all = row[i].signal_all;
-		send_queue_settle(&fixture->qp);
+		send_queue_derive(&fixture->qp);
 		fixture_start(fixture, IBV_SEND_INLINE | row[i].flags);
 		mlx5dv_wr_mkey_configure(&fixture->qp.dv, &fixture->mkey.base, 0, &no_attributes);
 		mlx5dv_wr_mkey_configure(&fixture->qp.dv, &fixture->mkey.base, 0, &no_attributes);

@@ -145,7 +145,7 @@ static inline void fixture_init(struct cq_fixture *f, uint32_t count, uint32_t s
 		assert_int_equal(user_index_add(&f->context.qps, qp, &qp->user_index), 0);
 		qp->base.send_cq = qp->base.recv_cq = &f->cq.base;
 		qp->sq.wqebb_count = SQ_BLOCKS;
-		send_queue_settle(qp);
+		send_queue_derive(qp);
 		qp->sq.wr_id = calloc(SQ_BLOCKS, sizeof(*qp->sq.wr_id));
 		qp->sq.wqe_head = calloc(SQ_BLOCKS, sizeof(*qp->sq.wqe_head));
 		qp->sq.wc_opcode = malloc(SQ_BLOCKS);

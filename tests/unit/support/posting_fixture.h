@@ -68,7 +68,7 @@ enum ibv_qp_state hca_qp_state(const struct hca_qp *qp)
 	return IBV_QPS_INIT;
 }
 
-void block_forget(struct user_qp *qp, uint32_t rkey)
+void block_state_forget(struct user_qp *qp, uint32_t rkey)
 {
 	(void)qp, (void)rkey;
 }
@@ -205,7 +205,7 @@ static inline struct posting *posting_new(enum ibv_qp_type type, uint64_t send_o
 
 	assert_int_equal(wr_table_fill(&p->qp, send_ops), 0);
 	wr_set_state(&p->qp, IBV_QPS_RTS);
-	send_queue_settle(&p->qp);
+	send_queue_derive(&p->qp);
 	return p;
 }
 

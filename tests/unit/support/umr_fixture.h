@@ -72,7 +72,7 @@ static inline struct fixture *fixture_new(void)
 	f->mkey.max_entries = 64;
 	f->mkey.create_flags = MLX5DV_MKEY_INIT_ATTR_FLAGS_INDIRECT;
 	assert_int_equal(dv_wr_table_fill(&f->qp, f->qp.dv_send_ops), 0);
-	send_queue_settle(&f->qp);
+	send_queue_derive(&f->qp);
 	fixture_place(f, 0);
 	return f;
 }

@@ -100,7 +100,7 @@ static void purge_leaves_rings_given_away(void **state)
 
 	(void)state;
 	fixture_init(&f, 8, 64, 0);
-	f.cq.dv_owned = true;
+	f.cq.exported = true;
 	write_send(&f, 1, 5);
 	user_cq_purge_qp(&f.qp[1]);
 	expect(&f, 1005);

@@ -90,7 +90,7 @@ static void before_rts(void **state)
 
 	(void)state;
 	p->qp.sq.max_gs = -1;
-	sq_find_short(&p->qp.sq);
+	sq_update_short(&p->qp.sq);
 	refused(p, &wr, ENOMEM, RULE_SEND_BEFORE_RTS);
 	wr.num_sge = 1;
 	wr.sg_list = small;

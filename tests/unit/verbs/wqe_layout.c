@@ -417,7 +417,7 @@ static void signal_all(void **state)
 
 	(void)state;
 	p->qp.sq_sig_all = true;
-	send_queue_settle(&p->qp);
+	send_queue_derive(&p->qp);
 	place_producer(p, 0);
 	assert_int_equal(softhca_ibv_post_send(&p->qp.base, wr, &bad), 0);
 	assert_int_equal(wqe_byte(p, 0, 11), 0x08);

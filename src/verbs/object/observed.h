@@ -3,13 +3,13 @@
  * The data path for those who want to know of it: warnings about misuse (verbs/object/lint.h) and timelines (observe/timeline.h). Where
  * neither is on, posting and polling are other functions, in the tables of contexts, queue pairs and CQs, and ask nothing.
  */
-#ifndef SOFTHCA_VERBS_OBJECT_WATCHED_H
-#define SOFTHCA_VERBS_OBJECT_WATCHED_H
+#ifndef SOFTHCA_VERBS_OBJECT_OBSERVED_H
+#define SOFTHCA_VERBS_OBJECT_OBSERVED_H
 
 #include "observe/timeline.h"
 #include "verbs/object/lint.h"
 
-static inline bool data_path_is_watched(void)
+static inline bool data_path_is_observed(void)
 {
 	return lint_is_on() || timeline_is_on();
 }
