@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The objects that are alive, see alive.h: a hash table of the addresses of entries, in parts that have a lock each. */
+/* Table of live objects, see alive.h: a hash table of the addresses of entries, in parts with one lock each. */
 #include "verbs/object/alive.h"
 
 #include <errno.h>
@@ -32,7 +32,7 @@ static const struct {
 	char name[9];
 	int error;
 	int handle, context; /* offsets of the public members, or NO_MEMBER */
-	ptrdiff_t entry;     /* where the entry is, from the public structure on */
+	ptrdiff_t entry;     /* offset from the public structure to the entry */
 } kinds[] = {
 #define KIND(NAME, type, name, members, error, structure, member)                                                      \
 	{name, error, HANDLE_OFFSET_##members(type), CONTEXT_OFFSET_##members(type),                                   \
@@ -50,7 +50,7 @@ static uint32_t handle_of(enum object_kind kind, const void *object)
 	return handle;
 }
 
-/* @otherwise: of a kind without that member. */
+/* Returns the context in the public structure of @object, or @otherwise for a kind without that member. */
 static struct ibv_context *context_of(enum object_kind kind, const void *object, struct ibv_context *otherwise)
 {
 	if (kinds[kind].context != NO_MEMBER)
@@ -61,24 +61,25 @@ static struct ibv_context *context_of(enum object_kind kind, const void *object,
 /* ---- the table ------------------------------------------------------------------------------------------------ */
 
 /*
- * A slot tells of a KiB of memory at which of its multiples of 16 an entry begins. Objects are made one behind the other, and
- * destroyed so: the slots of a page of memory have their homes in one cache line, which is as good as drawn. So 10^6 objects
- * cost little more than a few, and a look that finds nothing has read nothing but slots.
+ * A slot covers 1 KiB of memory: one bit per multiple of 16 at which an entry begins. Objects are usually allocated
+ * and freed one after the other, so the slots of neighbouring blocks share a cache line, whose position is
+ * pseudo-random. 10^6 objects therefore cost little more than a few, and a lookup that finds nothing reads only
+ * slots.
  */
 struct alive_slot {
 	uintptr_t block;  /* address of an entry >> BLOCK_BITS; 0: the slot is free */
-	uint64_t entries; /* a bit each */
+	uint64_t entries; /* one bit each */
 };
 
 enum { PART_BITS = 4, PARTS = 1 << PART_BITS, BLOCK_BITS = 10, GRANULE_BITS = 4, GROUP_BITS = 2, FEW = 64 };
 
-/* A block is in the first slot from its home on that is not another one's; the last slot is followed by the first. */
+/* A block is in the first slot from its home that no other block occupies; the last slot is followed by the first. */
 struct alive_part {
 	struct queue_lock lock;
-	struct alive_slot *slots; /* NULL: those of `few` */
+	struct alive_slot *slots; /* NULL: use `few` */
 	size_t mask;              /* number of slots - 1 */
-	size_t used;              /* slots that are not free, be it without entries; up to three quarters */
-	struct alive *rest;       /* list of entries for which there was no memory */
+	size_t used;              /* occupied slots, including those without entries; at most three quarters */
+	struct alive *rest;       /* list of entries for which memory was short */
 	struct alive_slot few[FEW];
 } __attribute__((aligned(64)));
 
@@ -99,7 +100,7 @@ static uint64_t entry_bit(uintptr_t entry)
 	return UINT64_C(1) << (entry >> GRANULE_BITS & ((1 << (BLOCK_BITS - GRANULE_BITS)) - 1));
 }
 
-/* The slot of @block, or else the free one where it would be. */
+/* Returns the slot of @block, or the free slot where it belongs. */
 static struct alive_slot *slot_in(struct alive_slot *slots, size_t mask, uintptr_t block)
 {
 	size_t index = (block_hash(block) >> 24 << GROUP_BITS | (block & ((1 << GROUP_BITS) - 1))) & mask;
@@ -109,7 +110,7 @@ static struct alive_slot *slot_in(struct alive_slot *slots, size_t mask, uintptr
 	return &slots[index];
 }
 
-/* The lock is held, from here on up to the public functions. */
+/* The lock is held, from here to the public functions. */
 static struct alive_slot *entry_slot(struct alive_part *part, uintptr_t entry)
 {
 	uintptr_t block = entry >> BLOCK_BITS;
@@ -117,7 +118,7 @@ static struct alive_slot *entry_slot(struct alive_part *part, uintptr_t entry)
 	return part->slots ? slot_in(part->slots, part->mask, block) : slot_in(part->few, FEW - 1, block);
 }
 
-/* Those of @count slots that have entries go to @slots, which are free. */
+/* Copies those of @count slots that have entries to @slots, which are free. Returns their number. */
 static size_t slots_move(const struct alive_slot *from, size_t count, struct alive_slot *slots, size_t mask)
 {
 	size_t used = 0;
@@ -130,7 +131,10 @@ static size_t slots_move(const struct alive_slot *from, size_t count, struct ali
 	return used;
 }
 
-/* Room for another slot, and as much again: slots without entries go, and the others to where half of them are free. */
+/*
+ * Makes room for another slot: drops slots without entries, and resizes so that half of the slots are free. Returns
+ * false without memory.
+ */
 static bool part_make_room(struct alive_part *part)
 {
 	struct alive_slot *old = part->slots ? part->slots : part->few, *slots;
@@ -151,7 +155,7 @@ static bool part_make_room(struct alive_part *part)
 	return true;
 }
 
-/* Notes that an entry is at @address. Returns false without memory. */
+/* Records an entry at @address. Returns false without memory. */
 static bool part_put(struct alive_part *part, uintptr_t address)
 {
 	struct alive_slot *slot = entry_slot(part, address);
@@ -213,7 +217,10 @@ void object_leave(struct alive *entry)
 	queue_unlock(&part->lock);
 }
 
-/* No two entries are within 16 bytes: an address with a bit is within an object, if not at its entry. */
+/*
+ * No two entries are within 16 bytes. An address whose bit is set lies within an object, but not necessarily at its
+ * entry.
+ */
 static bool entry_find(enum object_kind kind, const void *object, struct alive *found)
 {
 	uintptr_t address = (uintptr_t)object + (uintptr_t)kinds[kind].entry;
@@ -244,7 +251,10 @@ bool object_alive_(enum object_kind kind, const void *object)
 	return entry_find(kind, object, &found);
 }
 
-/* An entry knows its object, and by that its own address: other memory of the object is told from it. */
+/*
+ * Returns true if @address is an entry: an entry points to its object, whose kind gives the address of the entry.
+ * Other memory of the object does not.
+ */
 static bool is_entry(uintptr_t address)
 {
 	const struct alive *entry = (const struct alive *)address;
@@ -253,7 +263,10 @@ static bool is_entry(uintptr_t address)
 	       (uintptr_t)entry->object + (uintptr_t)kinds[entry->kind].entry == address;
 }
 
-/* The entry in granule @number of @slot. Its bit does not say in which half of the granule's 16 bytes the entry begins. */
+/*
+ * Returns the entry in granule @number of @slot. The bit does not tell in which half of the granule's 16 bytes the
+ * entry begins.
+ */
 static const struct alive *entry_in(const struct alive_slot *slot, int number)
 {
 	uintptr_t address = slot->block << BLOCK_BITS | (uintptr_t)number << GRANULE_BITS;
@@ -331,9 +344,14 @@ void objects_visit(enum object_kind kind, void (*visit)(const void *object))
 	visit_all(visit_entry, &visitor);
 }
 
-/* ---- refusing ------------------------------------------------------------------------------------------------- */
+/*
+ * ---- refusals -----------------------------------------------------------------------------------------------------
+ */
 
-/* The device whose log tells of it: that of @context, which may be closed; the first one knows of all else. May be NULL. */
+/*
+ * Returns the device that records the refusal: that of @context if it is open, otherwise the first one. NULL: no
+ * device.
+ */
 static struct hca *refusal_device(struct ibv_context *context)
 {
 	if (context && object_alive(context))
@@ -365,7 +383,7 @@ uint64_t object_kind_figure(enum object_kind kind)
 	return figure;
 }
 
-/* What object_unknown_() says; the entry is left in @found. */
+/* Implements object_unknown_() and copies the entry to @found. */
 static bool object_refuse_unknown(const char *call, const struct ibv_context *context, enum object_kind kind,
 				  const void *object, struct alive *found)
 {
@@ -393,7 +411,10 @@ bool object_unknown_(const char *call, enum object_kind kind, const void *object
 	return object_refuse_unknown(call, NULL, kind, object, &found);
 }
 
-/* Contexts with one table of handles are one file of the kernel. @own: of an object, which it may have outlived. */
+/*
+ * Returns true if both contexts have one table of handles, which stands for one file of the kernel. @own: context of
+ * an object, which may be closed.
+ */
 static bool same_file(struct ibv_context *own, const struct ibv_context *context)
 {
 	if (own == context)
@@ -403,8 +424,8 @@ static bool same_file(struct ibv_context *own, const struct ibv_context *context
 }
 
 /*
- * The device object that @object stands for was destroyed by way of another import, or was another one's of a handle that has
- * been given out again (verbs/object/handles.h). The context is open.
+ * Returns true if the device object of @object was destroyed through another import, or if its handle was reused for
+ * another object (verbs/object/handles.h). The context is open.
  */
 static bool handle_is_gone(struct ibv_context *context, enum object_kind kind, const void *object, uint32_t handle)
 {
@@ -433,7 +454,7 @@ bool object_refused_(const char *call, const struct ibv_context *context, enum o
 				     object_kind_figure(kind), (uintptr_t)object);
 	if (!handle_imports_exist())
 		return false;
-	/* An import alone keeps no context open. */
+	/* An import alone does not keep a context open. */
 	if (!object_alive(found.context))
 		return REFUSE_OBJECT(call, NULL, kind, RULE_OBJECT_OF_CLOSED, object_kind_figure(kind),
 				     (uintptr_t)object);

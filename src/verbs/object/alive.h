@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The objects of the driver that are alive: what a program's pointer must be before anything behind it is looked at. Behind a
- * real adapter the kernel does this: a command names its objects by handle, and each handle is looked up among those of the
- * command's file. Here each call that is not of the data path asks this table, by pointer, so that an object that was
- * destroyed, whose members were overwritten, or that is of another context, is refused with ENOENT and rule 309, 314, 315 or
- * 316, and nothing that was freed is read.
+ * Live objects of the driver: checks a program's pointer before it is dereferenced. For a real adapter the kernel
+ * does this: a command names its objects by handle, and the kernel looks each handle up in the file of the command.
+ * Here every call outside the data path looks the pointer up in this table. An object that was destroyed, whose
+ * members were overwritten, or that belongs to another context, is refused with ENOENT and rule 309, 314, 315 or 316,
+ * and freed memory is not read.
  *
- * One table for the process, since of a pointer that may be stale nothing is known but its value. The entries are members of
- * the objects, and the table is a set of their addresses: entering one cannot fail, and looking for one reads no other.
- * Owner of an entry: the object, which leaves the table before it is freed. Any thread may call, with no lock of a queue
- * held. Two threads of which one destroys what the other still uses are not kept apart.
+ * The process has one table, since the value of a stale pointer is all that is known about it. The entries are
+ * members of the objects, and the table is a set of their addresses: entering an object cannot fail, and a lookup
+ * reads no other object.
+ *
+ * An object owns its entry and leaves the table before it is freed. Any thread may call, without holding a queue
+ * lock. A thread that destroys an object that another thread is using is not detected.
  */
 #ifndef SOFTHCA_VERBS_OBJECT_ALIVE_H
 #define SOFTHCA_VERBS_OBJECT_ALIVE_H
@@ -20,9 +22,11 @@
 #include <infiniband/verbs.h>
 
 /*
- * KIND(NAME, public structure, name, members, errno value, structure, member): the name has at most eight characters, since
- * explanations carry it as a figure. Members that are compared: HANDLE (and context), CONTEXT alone, or NOTHING. What a kernel
- * knows as a descriptor and not as a handle is EBADF. The last two: what the public structure is a part of, and where.
+ * KIND(NAME, public structure, name, members, errno value, structure, member)
+ *
+ * The name has at most eight characters, since explanations carry it as a figure. The members to compare are HANDLE
+ * (and context), CONTEXT alone, or NOTHING. Kinds for which a kernel has a descriptor and not a handle fail with
+ * EBADF. The last two name the structure that contains the public one, and its member.
  */
 #define OBJECT_KINDS(KIND)                                                                                             \
 	KIND(CONTEXT, ibv_context, "context", NOTHING, EBADF, user_context, verbs.context)                             \
@@ -51,62 +55,65 @@ enum object_kind { OBJECT_KINDS(OBJECT_KIND_NAME_) OBJECT_KIND_COUNT };
 #undef OBJECT_KIND_NAME_
 
 #define OBJECT_OF_TYPE_(NAME, type, ...) struct type * : OBJECT_##NAME,
-/* The kind of an object, by the type of the pointer to it. An extended CQ is where its CQ is. cppcheck cannot read it. */
+/*
+ * Yields the kind of an object from the type of the pointer. An extended CQ has the address of its CQ. cppcheck
+ * cannot parse _Generic.
+ */
 #ifdef __cppcheck__
 #define OBJECT_KIND_OF(object) OBJECT_CONTEXT
 #else
 #define OBJECT_KIND_OF(object) _Generic((object), OBJECT_KINDS(OBJECT_OF_TYPE_) struct ibv_cq_ex * : OBJECT_CQ)
 #endif
 
-/* What is known of an object; a member of it. */
+/* Entry of an object; a member of it. */
 struct alive {
-	struct alive *next; /* among those that the table had no memory for */
-	const void *object; /* the pointer that the program has */
+	struct alive *next; /* next entry for which the table had no memory */
+	const void *object; /* the program's pointer */
 	struct ibv_context *context;
 	uint32_t handle;
 	enum object_kind kind;
 };
 
-/** Makes the table's locks known to fork(2). Any number of times, no lock held. */
+/** Initialises the table's locks, which fork(2) holds. Idempotent; the caller holds no lock. */
 void alive_prepare(void);
 
-/** @object, whose public members are filled in, lives from now on, in @context; @entry is a member of it. */
+/** Enters @object of @context, whose public members are filled in, into the table. @entry is a member of the object. */
 #define object_enter(object, entry, context) object_enter_(OBJECT_KIND_OF(object), object, entry, context)
 void object_enter_(enum object_kind kind, const void *object, struct alive *entry, struct ibv_context *context);
 
-/** Counts by kind the objects that live in @context, itself among them. */
+/** Counts the live objects of @context by kind, including the context itself. */
 void objects_count(const struct ibv_context *context, uint32_t counts[OBJECT_KIND_COUNT]);
 /**
- * Calls @visit with each living object of @kind, in no order; it may not enter or leave the table. Locks are held, which
- * @visit must not take: use it in a forked child that has one thread.
+ * Calls @visit with each live object of @kind, in no particular order. @visit must neither enter nor leave the table,
+ * and must not take its locks, which are held. For a forked child, which has one thread.
  */
 void objects_visit(enum object_kind kind, void (*visit)(const void *object));
-/** The name of @kind as a figure of an explanation: its characters as they lie in memory. */
+/** Returns the name of @kind as a figure of an explanation: its characters as they are stored in memory. */
 uint64_t object_kind_figure(enum object_kind kind);
 
-/** The object of @entry lives no more. Does nothing if it has left, or never entered. */
+/** Removes the object of @entry from the table. No effect if it was removed before or never entered. */
 void object_leave(struct alive *entry);
 
-/** True if @object is alive, whatever its members say. */
+/** Returns true if @object is alive, whatever its members contain. */
 #define object_alive(object) object_alive_(OBJECT_KIND_OF(object), object)
 bool object_alive_(enum object_kind kind, const void *object);
 
 /**
- * False if @object is alive, and its members handle and context are what they were when the program got it. Else true: leaves
- * an explanation, and the error in errno; @call refuses. NULL is refused, too.
+ * Returns false if @object is alive and its members handle and context are those that the program received. Otherwise
+ * explains the refusal of @call, sets errno and returns true; so for NULL.
  */
 #define object_unknown(call, object) object_unknown_(call, OBJECT_KIND_OF(object), object)
 bool object_unknown_(const char *call, enum object_kind kind, const void *object);
 
 /**
- * The same, and the device object behind it must exist, which another import of it may have destroyed (verbs/object/handles.h).
- * @context: of the call, in which the object must be; NULL: any, since the object brings the context. Contexts that were
- * imported from each other (ibv_import_device(3)) are one.
+ * Checks as object_unknown(), and also refuses an object whose device object was destroyed through another import
+ * (verbs/object/handles.h). @context: context of the call, to which the object must belong; NULL: any, for calls that
+ * get the context from the object. Contexts imported from each other (ibv_import_device(3)) count as one.
  */
 #define object_refused(call, context, object) object_refused_(call, context, OBJECT_KIND_OF(object), object)
 bool object_refused_(const char *call, const struct ibv_context *context, enum object_kind kind, const void *object);
 
-/** Of an object that need not be given: NULL is in order. */
+/** Checks an optional object: NULL is valid. */
 #define optional_refused(call, context, object) ((object) && object_refused(call, context, object))
 
 #endif

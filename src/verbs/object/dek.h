@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The driver's DEKs: mlx5dv_dek_create(3). Owned by the program, made and freed by the call pair; a DEK keeps its
- * protection domain. Constant once made.
+ * The driver's DEKs (mlx5dv_dek_create(3)). Owned by the program, created and freed by the call pair. A DEK keeps a
+ * reference to its protection domain. Constant once created.
  */
 #ifndef SOFTHCA_VERBS_OBJECT_DEK_H
 #define SOFTHCA_VERBS_OBJECT_DEK_H
@@ -10,13 +10,13 @@
 
 struct user_dek {
 	struct user_pd *pd;
-	uint32_t id; /* of the device's object */
+	uint32_t id; /* id of the device's object */
 	bool wrapped;
 	char opaque[8];
 	struct alive alive;
 };
 
-/** The object id, 24 bits, by which a crypto BSF names @dek (mlx5-formats 1.12). */
+/** Returns the object id, 24 bits, by which a crypto BSF names @dek (mlx5-formats 1.12). */
 static inline uint32_t user_dek_id(const struct mlx5dv_dek *dek)
 {
 	return ((const struct user_dek *)dek)->id;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* See verbs/object/devx.h. */
+/* The driver's side of the command interface, see verbs/object/devx.h. */
 #include "verbs/object/devx.h"
 
 #include <errno.h>

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The driver's side of mlx5dv_devx_*(3): what a program's pointers lead to, and the command interface of a context (devx/devx.h).
+ * The driver's side of mlx5dv_devx_*(3): the structures that a program's pointers point to, and the command interface
+ * of a context (devx/devx.h).
  *
- * Made by the calls of mlx5dv and freed by them; what is left when the context is closed goes with it, as a kernel has it. The list
- * of a context is under verbs.context.mutex.
+ * The calls of mlx5dv create and free them. Closing the context frees the remaining ones, as a kernel does. The list
+ * of a context is covered by verbs.context.mutex.
  */
 #ifndef SOFTHCA_VERBS_OBJECT_DEVX_H
 #define SOFTHCA_VERBS_OBJECT_DEVX_H
@@ -13,10 +14,10 @@
 #include "devx/devx.h"
 #include "verbs/object/objects.h"
 
-/* A member of each: in the list of its context. */
+/* Entry in the list of the context; a member of each structure below. */
 struct devx_handle {
 	struct devx_handle *next, **link;
-	void *memory; /* of the object that it is a member of */
+	void *memory; /* the allocation that contains this handle */
 	struct alive *alive;
 };
 
@@ -57,7 +58,7 @@ struct user_responses {
 	struct alive alive;
 };
 
-/** @error, and errno unless it is 0: programs read either. */
+/** Returns @error, and stores it in errno unless it is 0: programs read either. */
 static inline int with_errno(int error)
 {
 	if (error)
@@ -65,15 +66,15 @@ static inline int with_errno(int error)
 	return error;
 }
 
-/** The command interface of @context, made at first use. NULL with errno set. Any thread. */
+/** Returns the command interface of @context, created at first use. NULL with errno set on failure. Any thread. */
 struct devx *user_devx(struct ibv_context *context);
 
-/** Lists @handle, of an object at @memory that is in the table of those that are alive. */
+/** Adds @handle to the list of @context. It belongs to the object at @memory, which is in the table of live objects. */
 void devx_handle_enter(struct ibv_context *context, struct devx_handle *handle, void *memory, struct alive *alive);
-/** Takes it out, and the object out of the table. The caller frees the object. */
+/** Removes @handle from the list, and the object from the table of live objects. The caller frees the object. */
 void devx_handle_leave(struct ibv_context *context, struct devx_handle *handle);
 
-/** For the closing of a context: destroys all that was made by commands, and frees what the program has of it. */
+/** Destroys all objects made by commands, and frees the program's handles of them. Called while @context is closed. */
 void user_devx_close(struct user_context *context);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The words for enumerations: ibv_node_type_str(3), ibv_port_state_str(3), ibv_event_type_str(3),
- * ibv_wc_status_str(3), ibv_wr_opcode_str(). Programs print and compare them, so they are the words of rdma-core.
+ * Strings for enumerations: ibv_node_type_str(3), ibv_port_state_str(3), ibv_event_type_str(3), ibv_wc_status_str(3),
+ * ibv_wr_opcode_str(). They are those of rdma-core, since programs print and compare them.
  */
 #include "abi/entry_points.h"
 
@@ -118,7 +118,7 @@ const char *softhca_ibv_wr_opcode_str(enum ibv_wr_opcode opcode)
 		[IBV_WR_SEND_WITH_INV] = "send-with-inv",
 		[IBV_WR_TSO] = "tso",
 		[IBV_WR_DRIVER1] = "driver1",
-		[14] = "flush", /* IBV_WR_FLUSH of newer headers */
+		[14] = "flush", /* IBV_WR_FLUSH in newer headers */
 		[IBV_WR_ATOMIC_WRITE] = "atomic-write",
 	};
 

@@ -1,28 +1,31 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Events and their acknowledgement: completion channels (ibv_get_cq_event(3)), asynchronous events
- * (ibv_get_async_event(3)). An object counts the events that the program has got and those that it
- * acknowledged; its destruction waits until both are equal.
+ * (ibv_get_async_event(3)). An object counts the events that the program took and those that it acknowledged; its
+ * destruction waits until both are equal.
  *
- * How an object goes: the device's destroy command first (it purges what the program has not taken, after
- * which no further event can be taken), then events_wait(), then the memory.
+ * An object is destroyed in this order: the device's destroy command (which purges the events that the program has
+ * not taken, so that none can be taken later), events_wait(), free.
  *
- * Both counters are atomic, and nothing else is shared: mutex and cond of the public objects are not used.
+ * Both counters are atomic. The mutex and cond of the public objects are not used.
  */
 #ifndef SOFTHCA_VERBS_OBJECT_EVENTS_H
 #define SOFTHCA_VERBS_OBJECT_EVENTS_H
 
 #include "verbs/object/objects.h"
 
-/** Adds @count to a counter of events taken, or acknowledged. The last is the last that may touch the object. Any thread. */
+/**
+ * Adds @count to a counter of events taken or acknowledged. The caller must not touch the object after the last one.
+ * Any thread.
+ */
 static inline void events_count(uint32_t *counter, uint32_t count)
 {
 	__atomic_add_fetch(counter, count, __ATOMIC_RELEASE);
 }
 
 /**
- * True while events that the program has taken wait for acknowledgement. Free-running counters; a program that acknowledges
- * too much is not waited for.
+ * Returns true while events that the program took are not acknowledged. Free-running counters. A program that
+ * acknowledges too many is not waited for.
  */
 static inline bool events_outstanding(uint32_t taken, uint32_t acknowledged)
 {
@@ -30,13 +33,13 @@ static inline bool events_outstanding(uint32_t taken, uint32_t acknowledged)
 }
 
 /**
- * Waits until all events taken have been acknowledged. @call destroys the object of @kind, "CQ", in @context. No lock may be
- * held. Any thread.
+ * Waits until all events taken are acknowledged, for @call, which destroys an object of @kind ("CQ") in @context. The
+ * caller holds no lock. Any thread.
  */
 void events_wait(struct ibv_context *context, const char *call, const char *kind, const uint32_t *taken,
 		 const uint32_t *acknowledged);
 
-/** What struct user_context.async.taken is: counts an asynchronous event as taken by the program. */
+/** Counts an asynchronous event as taken by the program; the callback user_context.async.taken. */
 void count_async_event(int type, void *object);
 
 #endif

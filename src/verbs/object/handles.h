@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Handles: what the kernel numbers for a real adapter, so that ibv_import_pd(3), ibv_import_mr(3) and
- * ibv_import_dm(3) can make a second driver object of one device object. The table says which device objects
- * exist; a destroy call through any of the driver objects takes the entry out, the other driver objects are
- * then good for unimport only.
+ * Handles: the numbers that the kernel gives to objects of a real adapter. With them ibv_import_pd(3),
+ * ibv_import_mr(3) and ibv_import_dm(3) create a second driver object for one device object. The table records which
+ * device objects exist. A destroy call through any of the driver objects removes the entry; the other driver objects
+ * can then only be unimported.
  *
- * Owner: the context that made the table and those imported from it, by references. Any thread may call.
+ * Owned by the context that created the table and by those imported from it, through references. Any thread may call.
  */
 #ifndef SOFTHCA_VERBS_OBJECT_HANDLES_H
 #define SOFTHCA_VERBS_OBJECT_HANDLES_H
@@ -20,15 +20,15 @@ enum handle_kind { HANDLE_FREE, HANDLE_PD, HANDLE_MR, HANDLE_DM };
 
 struct handle_entry {
 	enum handle_kind kind;
-	uint32_t references; /* of a DM: MRs over it */
+	uint32_t references; /* for a DM: number of MRs over it */
 	union {
 		struct hca_pd *pd;
 		struct mkey *key;
 		void *dm; /* host address */
 		uint32_t next_free;
 	};
-	size_t length; /* of an MR, a DM */
-	/* of an MR */
+	size_t length; /* for an MR or a DM */
+	/* for an MR */
 	uint64_t start;
 	unsigned int access;
 	enum mr_kind mr_kind;
@@ -37,27 +37,27 @@ struct handle_entry {
 
 struct handle_table;
 
-/** An empty table with one reference, or NULL without memory. */
+/** Creates an empty table with one reference. Returns NULL without memory. */
 struct handle_table *handle_table_new(void);
 void handle_table_get(struct handle_table *table);
-/** Holds all changes off, for fork(2): a child must not find the table half changed by a thread it does not have. */
+/** Blocks all changes around fork(2), so that the child never sees a table that a missing thread left half changed. */
 void handle_table_freeze(struct handle_table *table);
 void handle_table_thaw(struct handle_table *table);
-/** Drops a reference; the last one frees the table, not what it lists. */
+/** Drops a reference. The last one frees the table, but not the objects that it lists. */
 void handle_table_put(struct handle_table *table);
 
 /** Copies @entry into the table. Returns 0 and its number through @handle, or -ENOMEM. */
 int handle_add(struct handle_table *table, const struct handle_entry *entry, uint32_t *handle);
 
-/** Copies the entry of @handle to @entry (may be NULL). Returns false if there is none of that @kind. */
+/** Copies the entry of @handle to @entry (may be NULL). Returns false if no entry of @kind has this number. */
 bool handle_find(struct handle_table *table, enum handle_kind kind, uint32_t handle, struct handle_entry *entry);
 
-/** True if @handle is that of @object: a device's domain, a key, or the address of memory, by @kind. */
+/** Returns true if @handle is that of @object: by @kind the device's domain, a key, or the address of device memory. */
 bool handle_names(struct handle_table *table, enum handle_kind kind, uint32_t handle, const void *object);
 
 /**
- * True once handle_imported() was called: until then each handle has one driver object, and there is no need to look whether
- * another one has taken its entry out.
+ * Returns true once handle_imported() was called. Until then each handle has one driver object, and no other can have
+ * removed its entry.
  */
 bool handle_imports_exist(void);
 void handle_imported(void);
@@ -66,12 +66,12 @@ void handle_imported(void);
 void handle_update(struct handle_table *table, uint32_t handle, const struct handle_entry *entry);
 
 /**
- * Takes the entry out. Returns 0 and a copy through @entry (may be NULL), -EINVAL if there is none of that
- * @kind, or -EBUSY and the entry's copy while it has references.
+ * Removes the entry. Returns 0 and a copy through @entry (may be NULL), -EINVAL if no entry of @kind has this number,
+ * or -EBUSY and a copy while it has references.
  */
 int handle_remove(struct handle_table *table, enum handle_kind kind, uint32_t handle, struct handle_entry *entry);
 
-/** Adds a reference to a DM. Returns -EINVAL if it does not exist any more. */
+/** Adds a reference to a DM. Returns 0, or -EINVAL if it no longer exists. */
 int handle_get(struct handle_table *table, uint32_t handle);
 void handle_put(struct handle_table *table, uint32_t handle);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The pointers by which src/lint/ is called, see lint.h. */
+/* Pointers through which the driver calls src/lint/, see lint.h. */
 #include "verbs/object/lint.h"
 
 const struct lint_driver *lint_driver;

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Warnings about misuse (SOFTHCA_LINT, docs/use/lint.md) as the driver sees them: a table of hooks, which src/lint/ registers when
- * the library is loaded.
+ * Warnings about misuse (SOFTHCA_LINT, docs/use/lint.md), seen from the driver: a table of hooks that src/lint/ registers
+ * when the library is loaded.
  *
- * Without warnings a call that makes or destroys an object tests one pointer, and the data path tests nothing: the functions
- * that post and poll and call hooks are other ones, chosen when a context is opened or a queue pair or CQ is created.
+ * Without warnings a call that creates or destroys an object tests one pointer, and the data path tests nothing: the
+ * functions that post and poll and call hooks are separate ones, selected when a context is opened or a queue pair or
+ * CQ is created.
  */
 #ifndef SOFTHCA_VERBS_OBJECT_LINT_H
 #define SOFTHCA_VERBS_OBJECT_LINT_H
@@ -25,13 +26,13 @@ struct lint_hooks {
 /* What src/lint/ registers. Both functions are set. */
 struct lint_driver {
 	/*
-	 * Reads the setting, the first time, and sets lint_hooks if it asks for warnings. No lock is held. Any thread, several
-	 * at once.
+	 * Reads the setting, the first time, and sets lint_hooks if it requests warnings. The caller holds no lock.
+	 * Any thread, several at once.
 	 */
 	void (*start)(void);
 	/*
-	 * The program has called ibv_fork_init(3), or ibv_is_fork_initialized(3), which reports that it is not needed. Any
-	 * thread, at any time, also before start().
+	 * Records that the program called ibv_fork_init(3), or ibv_is_fork_initialized(3), which reports that it is
+	 * not needed. Any thread, at any time, also before start().
 	 */
 	void (*fork_prepared)(void);
 };
@@ -39,7 +40,7 @@ struct lint_driver {
 /* Constant from the time when the library is loaded. NULL in a program that is linked without src/lint/. */
 extern const struct lint_driver *lint_driver;
 
-/* NULL unless warnings are asked for. Constant from the first lint_start(). */
+/* NULL unless warnings are requested. Constant after the first lint_start(). */
 extern const struct lint_hooks *lint_hooks;
 
 static inline bool lint_is_on(void)
@@ -47,14 +48,14 @@ static inline bool lint_is_on(void)
 	return unlikely(lint_hooks);
 }
 
-/* LINT(qp_created, qp): calls the hook if warnings are on. */
+/* LINT(qp_created, qp) calls the hook if warnings are on. */
 #define LINT(hook, ...)                                                                                                \
 	do {                                                                                                           \
 		if (lint_is_on())                                                                                      \
 			lint_hooks->hook(__VA_ARGS__);                                                                 \
 	} while (0)
 
-/** Calls lint_driver->start(). No lock is held. Any thread, several at once. */
+/** Calls lint_driver->start(). The caller holds no lock. Any thread, several at once. */
 static inline void lint_start(void)
 {
 	if (lint_driver)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The log of providers: __verbs_log() writes what VERBS_LOG_LEVEL lets through to the file of VERBS_LOG_FILE. As in libibverbs, the
- * variables are read once, with the first list of devices; without a file nothing is written.
+ * Provider log: __verbs_log() writes the messages that VERBS_LOG_LEVEL admits to the file of VERBS_LOG_FILE. As in
+ * libibverbs, the variables are read once, with the first list of devices; without a file nothing is written.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -12,7 +12,7 @@
 #include "abi/entry_points.h"
 #include "verbs/object/log.h"
 
-/* NULL: nothing is written. Both are set before any device exists, and never again. */
+/* NULL: no log. Both are set before any device exists, and never changed. */
 static FILE *file;
 static uint32_t most;
 
@@ -33,7 +33,7 @@ void verbs_log_open(void)
 	pthread_once(&once, log_open_file);
 }
 
-/* The front-end passes a pointer to the list of the arguments after @format. */
+/* The front-end passes a pointer to the va_list of the arguments after @format. */
 void softhca___verbs_log(struct verbs_context *context, uint32_t level, const char *format, ...)
 {
 	FILE *to = __atomic_load_n(&file, __ATOMIC_ACQUIRE);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The log of providers, __verbs_log() of libibverbs. Any thread. */
+/* Provider log: __verbs_log() of libibverbs. Any thread. */
 #ifndef SOFTHCA_VERBS_OBJECT_LOG_H
 #define SOFTHCA_VERBS_OBJECT_LOG_H
 

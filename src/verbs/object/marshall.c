@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Kernel structures of QP attributes, addresses and path records to those of verbs, and back: librdmacm gets
- * the former from the connection manager and hands the latter to ibv_modify_qp(3).
+ * Converts kernel structures of QP attributes, addresses and path records to those of verbs, and back. librdmacm gets
+ * the former from the connection manager and passes the latter to ibv_modify_qp(3).
  */
 #include <string.h>
 
@@ -24,7 +24,7 @@ void softhca_ibv_copy_ah_attr_from_kern(struct ibv_ah_attr *dst, struct ib_uverb
 	COPY(port_num);
 }
 
-/* qp_state is not copied: ibv_modify_qp's caller chooses the state, the attributes say how to get there. */
+/* qp_state is not copied: the caller of ibv_modify_qp(3) selects the state; the attributes describe the transition. */
 void softhca_ibv_copy_qp_attr_from_kern(struct ibv_qp_attr *dst, struct ib_uverbs_qp_attr *src)
 {
 	COPY(cur_qp_state);
@@ -57,7 +57,7 @@ void softhca_ibv_copy_qp_attr_from_kern(struct ibv_qp_attr *dst, struct ib_uverb
 	softhca_ibv_copy_ah_attr_from_kern(&dst->alt_ah_attr, &src->alt_ah_attr);
 }
 
-/* Both structures have the same field names, in another order. */
+/* Both structures have the same field names in different order. */
 #define COPY_PATH_RECORD()                                                                                             \
 	do {                                                                                                           \
 		COPY(dlid);                                                                                            \

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The answer of every symbol that has no body: EOPNOTSUPP, with an explanation that names the call. */
+/* Refuses every symbol that has no implementation: EOPNOTSUPP, with an explanation that names the call. */
 #include <errno.h>
 
 #include "abi/entry_points.h"
 #include "explain/explain.h"
 #include "process/commands.h"
 
-/* The arguments are not read, so no object tells which device was meant: the first one keeps the record. */
+/* The arguments are not read, so no object identifies the device: the first one keeps the record. */
 static int call_refuse(const char *call, bool expected)
 {
 	const struct explain_subject subject = {.call = call, .error = EOPNOTSUPP, .expected = expected};

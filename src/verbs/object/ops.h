@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Bodies that a context's function table points at and that no library symbol names: verbs.h calls them inline through
- * ibv_context.ops and struct verbs_context. Prototypes are those of the table's members; contracts are the man pages'.
+ * Functions that a context's function table points to and that no library symbol names: verbs.h calls them inline
+ * through ibv_context.ops and struct verbs_context. The prototypes are those of the table's members, the contracts
+ * those of the man pages.
  */
 #ifndef SOFTHCA_VERBS_OBJECT_OPS_H
 #define SOFTHCA_VERBS_OBJECT_OPS_H
@@ -14,7 +15,10 @@ struct user_qp;
 int softhca_ibv_poll_cq(struct ibv_cq *cq, int num_entries, struct ibv_wc *wc);
 int softhca_ibv_req_notify_cq(struct ibv_cq *cq, int solicited_only);
 int softhca_ibv_post_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad_wr);
-/** The same of a data path that is watched (verbs/object/observed.h). */
+/**
+ * The data path that lint or timelines observe (verbs/object/observed.h): as the functions above and below, and each
+ * request and completion is recorded.
+ */
 int post_send_observed(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad_wr);
 int post_recv_observed(struct ibv_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr);
 int post_srq_recv_observed(struct ibv_srq *srq, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr);
@@ -52,9 +56,9 @@ int softhca_ibv_close_xrcd(struct ibv_xrcd *xrcd);
 struct ibv_qp *softhca_ibv_open_qp(struct ibv_context *context, struct ibv_qp_open_attr *attr);
 struct ibv_srq *softhca_ibv_create_srq_ex(struct ibv_context *context, struct ibv_srq_init_attr_ex *attr);
 
-/** To ERR, as its connection is over (hca_qp_disconnect()). (verbs/qp/qp_modify.c) */
+/** Moves @qp to ERR, as its connection is over (hca_qp_disconnect()). (verbs/qp/qp_modify.c) */
 void user_qp_disconnect(struct ibv_qp *qp);
-/** What the driver has to do once the device has moved @qp to @state. (verbs/qp/qp_modify.c) */
+/** Updates the driver's side of @qp after the device has moved it to @state. (verbs/qp/qp_modify.c) */
 void user_qp_entered(struct user_qp *qp, enum ibv_qp_state state);
 
 #endif

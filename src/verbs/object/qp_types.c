@@ -33,7 +33,7 @@ static const struct qp_type_info uc = {
 	.name = "UC",
 	.implemented = true,
 	.send_ops = OPS_UC,
-	/* All operations, as for RC: that is what the rings of real QPs are sized for. */
+	/* All operations, as for RC: the rings of real QPs are sized for them. */
 	.assumed_ops = OPS_RELIABLE,
 	.dv_send_ops = MLX5DV_QP_EX_WITH_RAW_WQE,
 };
@@ -75,7 +75,10 @@ static const struct qp_type_info xrc_recv = {
 static const struct qp_type_info dci = {
 	.name = "DCI",
 	.implemented = true,
-	/* Taken, and never received from: the kernel's driver wants no capacity of a receive queue, and programs name one. */
+	/*
+	 * Accepted and never used: the kernel's driver refuses capacities of a receive queue, and programs name an
+	 * SRQ.
+	 */
 	.srq = true,
 	.address_bytes = AV_BYTES,
 	/* mlx5dv_wr_post(3): the builders of a DCI are those of RC. */

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What the driver knows about each type of QP: which operations it has, how much of a WQE its addressing
- * takes. One table, read by creation, sizing, the builders' function tables and ibv_post_send. Constant data;
- * any thread.
+ * Properties of each type of QP for the driver: its operations, and the WQE bytes of its addressing. One constant
+ * table, read by creation, sizing, the builders' function tables and ibv_post_send(3). Any thread.
  */
 #ifndef SOFTHCA_VERBS_OBJECT_QP_TYPES_H
 #define SOFTHCA_VERBS_OBJECT_QP_TYPES_H
@@ -15,17 +14,18 @@
 struct qp_type_info {
 	const char *name;
 	bool implemented;
-	bool srq;               /* may have one, ibv_create_qp(3) */
-	bool send_only;         /* nothing of a receive queue is looked at, nor made */
-	uint16_t address_bytes; /* segments between the control segment and the operation's: AV, XRC */
-	uint64_t send_ops;      /* IBV_QP_EX_WITH_* of the transport (mlx5-formats 4.2) */
-	uint64_t assumed_ops;   /* those a QP is sized for when it names none (mlx5-formats 4.1) */
-	uint64_t dv_send_ops;   /* MLX5DV_QP_EX_WITH_* of the transport */
+	bool srq;       /* may have an SRQ, ibv_create_qp(3) */
+	bool send_only; /* has no receive queue: its attributes are neither checked nor used */
+	/* bytes of the segments between the control segment and those of the operation: AV, XRC */
+	uint16_t address_bytes;
+	uint64_t send_ops;    /* IBV_QP_EX_WITH_* of the transport (mlx5-formats 4.2) */
+	uint64_t assumed_ops; /* operations that a QP is sized for if it names none (mlx5-formats 4.1) */
+	uint64_t dv_send_ops; /* MLX5DV_QP_EX_WITH_* of the transport */
 };
 
 /**
- * The row of @type; @dc selects among the DC types of IBV_QPT_DRIVER (0: none given). NULL for a value that
- * is no type.
+ * Returns the row of @type; @dc selects among the DC types of IBV_QPT_DRIVER (0: none given). NULL for an unknown
+ * type.
  */
 const struct qp_type_info *qp_type_info(enum ibv_qp_type type, enum mlx5dv_dc_type dc);
 

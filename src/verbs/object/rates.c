@@ -4,7 +4,7 @@
  */
 #include "abi/entry_points.h"
 
-/* A rate without a multiple of 2.5 Gbit/s (14, 25, 56, 100, 112, 168, 200 and 300) has -1 there. */
+/* Rates that are not a multiple of 2.5 Gbit/s (14, 25, 56, 100, 112, 168, 200 and 300) have mult -1. */
 static const struct {
 	enum ibv_rate rate;
 	int mult; /* nominal rate in units of 2.5 Gbit/s, rounded down */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * User index -> QP or XRC SRQ. The index appears in every CQE, so pollers look it up without a lock: a leaf, once there, stays
- * until its context goes, and its entries are single pointers.
+ * Table from user index to QP or XRC SRQ. Every CQE contains the index, so pollers look it up without a lock: a leaf
+ * lives as long as its context, and its entries are single pointers.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -11,10 +11,10 @@
 enum {
 	LEAF_SHIFT = 10,
 	LEAF_ENTRIES = 1 << LEAF_SHIFT,
-	INDEX_COUNT = 1 << 20, /* of the 24 bits that a CQE has room for; more than LIMIT_MAX_QP */
+	INDEX_COUNT = 1 << 20, /* of the 2^24 that a CQE can encode; more than LIMIT_MAX_QP */
 };
 
-/* What a leaf that was never needed has. Nobody writes to it, but the table's type does not say so. */
+/* Content of an unused leaf. Never written, although the table's type is not const. */
 static int64_t no_leaf[LEAF_ENTRIES];
 
 void user_index_init(struct user_index_table *table)
@@ -33,7 +33,7 @@ void user_index_destroy(struct user_index_table *table)
 	queue_lock_destroy(&table->lock);
 }
 
-/* The leaf of @index, made if need be; NULL without memory. The lock is held. */
+/* Returns the leaf of @index, allocated if necessary; NULL without memory. The lock is held. */
 static int64_t *index_leaf(struct user_index_table *table, uint32_t index)
 {
 	int64_t **place = &table->leaf[index >> LEAF_SHIFT], *leaf = *place;
@@ -46,7 +46,7 @@ static int64_t *index_leaf(struct user_index_table *table, uint32_t index)
 	return leaf;
 }
 
-/* All indices below `next` are taken, so the lowest free one is found from there. */
+/* Adds @entry at the lowest free index: all indices below `next` are in use. */
 static int index_table_add(struct user_index_table *table, int64_t entry, uint32_t *index)
 {
 	int result = -ENOMEM;
