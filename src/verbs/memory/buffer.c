@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * ibv_alloc_buf(3), ibv_free_buf(3), ibv_reg_buf_mr(3), ibv_export_buf_dmabuf_fd(3), since rdma-core 64, and ibv_reg_mr_ex(3), since
- * rdma-core 59. Buffers are pages of the program: the device has no memory of another kind behind a dma-buf.
+ * ibv_alloc_buf(3), ibv_free_buf(3), ibv_reg_buf_mr(3), ibv_export_buf_dmabuf_fd(3), of rdma-core 64, and
+ * ibv_reg_mr_ex(3), of rdma-core 59. Buffers are pages of the program: no memory of the device is behind a dma-buf.
  *
- * Owner of a buffer: the program, which frees it. It refers to its PD and does not keep it busy. Any thread may call.
+ * The program owns a buffer and frees it. A buffer refers to its PD without holding a reference. Any thread may call.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -22,7 +22,10 @@ struct buffer {
 	size_t bytes;
 };
 
-/* struct ibv_mr_init_attr of rdma-core 65, which older headers do not declare: comp_mask tells which members a program has. */
+/*
+ * struct ibv_mr_init_attr of rdma-core 65, which older headers do not declare. comp_mask tells which members the
+ * program's structure has.
+ */
 struct mr_init_attr {
 	size_t length;
 	int access;
@@ -83,7 +86,7 @@ int softhca_ibv_export_buf_dmabuf_fd(struct ibv_buf *buf)
 	return -1;
 }
 
-/* Returns 0, or the errno value of a refusal. */
+/* Returns 0 or the errno value of a refusal. */
 static int buffer_check(struct ibv_pd *pd, const char *call, const struct buffer *buffer, const void *addr,
 			size_t length)
 {
@@ -116,7 +119,7 @@ struct ibv_mr *softhca_ibv_reg_mr_ex(struct ibv_pd *pd, struct ibv_mr_init_attr 
 	if (object_refused("ibv_reg_mr_ex", NULL, pd))
 		return NULL;
 	error = mr_ex_check_fields(pd, fields);
-	/* Neither a dma-buf nor the handle of ibv_alloc_dmah(3) can exist. */
+	/* The device has neither dma-bufs nor handles of ibv_alloc_dmah(3). */
 	if (!error && fields & (FIELDS_OF_DMABUF | FIELD_DMAH))
 		error = softhca_not_supported("ibv_reg_mr_ex");
 	if (!error && fields & FIELD_BUFFER)

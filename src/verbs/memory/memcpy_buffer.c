@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* See verbs/memory/memcpy_buffer.h. */
+/* The buffer of copy requests, see verbs/memory/memcpy_buffer.h. */
 #include "verbs/memory/memcpy_buffer.h"
 
 #include <errno.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Memory of queues: rings and doorbell records, from the allocators of a parent domain
- * (ibv_alloc_parent_domain(3)) or our own. An allocator may decline each time it is asked
- * (IBV_ALLOCATOR_USE_DEFAULT), so what it gave is remembered by address: only that goes back to it.
+ * Memory of queues: rings and doorbell records, from the allocators of a parent domain (ibv_alloc_parent_domain(3))
+ * or from the driver's. An allocator may decline each request (IBV_ALLOCATOR_USE_DEFAULT), so the driver records the
+ * address of each block that it returned: only those are passed to its free function.
  */
 #include <errno.h>
 #include <search.h>
@@ -17,7 +17,7 @@
 #define DBREC_SIZE 64
 #define HUGE_PAGE_SIZE (2u << 20)
 
-/* ---- memory of the program ----------------------------------------------------------------------------- */
+/* ---- memory of the program ------------------------------------------------------------------------------------ */
 
 static int by_address(const void *left, const void *right)
 {
@@ -34,7 +34,7 @@ static bool custom_block_remember(struct user_pd *pd, void *memory)
 	return node;
 }
 
-/* Returns false if the program's allocator did not give @memory. */
+/* Returns false if @memory did not come from the program's allocator. */
 static bool custom_block_forget(struct user_pd *pd, void *memory)
 {
 	bool known;
@@ -46,8 +46,7 @@ static bool custom_block_forget(struct user_pd *pd, void *memory)
 }
 
 /*
- * What the allocator of @pd says: memory, NULL for a failure, IBV_ALLOCATOR_USE_DEFAULT if it declines or is
- * absent.
+ * Returns the memory of @pd's allocator, NULL if it failed, IBV_ALLOCATOR_USE_DEFAULT if it declined or @pd has none.
  */
 static void *custom_alloc(struct user_pd *pd, size_t size, size_t alignment, uint64_t resource_type)
 {
@@ -70,7 +69,7 @@ static void *custom_alloc(struct user_pd *pd, size_t size, size_t alignment, uin
 	return memory;
 }
 
-/* Returns false if the memory is ours to free. */
+/* Returns false if the driver must free @memory. */
 static bool custom_free(struct user_pd *pd, void *memory, uint64_t resource_type)
 {
 	if (!pd || !pd->alloc || !custom_block_forget(pd, memory))
@@ -80,9 +79,9 @@ static bool custom_free(struct user_pd *pd, void *memory, uint64_t resource_type
 	return true;
 }
 
-/* ---- memory of our own --------------------------------------------------------------------------------- */
+/* ---- memory of the driver ------------------------------------------------------------------------------------- */
 
-/* MLX_QP_ALLOC_TYPE and its like, read at each creation. NULL: unset. */
+/* Returns the value of MLX_QP_ALLOC_TYPE or its counterpart, read at each creation. NULL: unset. */
 static const char *alloc_type(uint64_t resource_type)
 {
 	switch (resource_type) {
@@ -109,7 +108,7 @@ static void *pages_map(size_t size, int flags)
 	return memory == MAP_FAILED ? NULL : memory;
 }
 
-/* Contiguous memory is any memory here: nothing reads it by physical address. */
+/* Any memory counts as contiguous, since nothing reads it by physical address. */
 static void *pages_alloc(size_t size, const char *type)
 {
 	void *memory = NULL;
@@ -121,16 +120,14 @@ static void *pages_alloc(size_t size, const char *type)
 	return memory;
 }
 
-/*
- * A mapping of huge pages goes in whole huge pages only: munmap(2) refuses anything else and changes nothing.
- */
+/* A mapping of huge pages must be unmapped in whole huge pages: munmap(2) refuses anything else without effect. */
 static void pages_free(void *memory, size_t size)
 {
 	if (munmap(memory, size) && errno == EINVAL)
 		munmap(memory, size_round_up(size, HUGE_PAGE_SIZE));
 }
 
-/* ---- what the queues call ------------------------------------------------------------------------------ */
+/* ---- interface for queues ------------------------------------------------------------------------------------- */
 
 void *ring_alloc(struct user_pd *pd, size_t size, uint64_t resource_type)
 {

@@ -23,13 +23,16 @@ int mr_explain_failure(struct hca *hca, const char *call, int error, const struc
 	return REFUSE(hca, call, error, RULE_MR_NO_ROOM, LIMIT_MAX_MR);
 }
 
-/* A null region is an object of libmlx5 alone: the kernel does not know it, and its PD may be deallocated first. */
+/*
+ * Returns true if @mr holds a reference to its PD. A null region does not: it is an object of libmlx5 that the kernel
+ * does not know, and its PD may be deallocated first.
+ */
 static bool keeps_pd(const struct user_mr *mr)
 {
 	return mr->kind != MR_NULL;
 }
 
-/* The driver object and its handle; the key exists. */
+/* Creates the driver object and its handle for an existing key. */
 static struct ibv_mr *mr_make_object(struct ibv_pd *pd, struct mkey *key, void *addr, const struct hca_mr_attr *attr,
 				     uint32_t dm_handle)
 {
@@ -117,7 +120,7 @@ struct ibv_mr *softhca_ibv_reg_mr_iova(struct ibv_pd *pd, void *addr, size_t len
 	return mr_check_and_register(pd, "ibv_reg_mr_iova", addr, length, iova, (unsigned int)access);
 }
 
-/* verbs.h calls this one for ibv_reg_mr and ibv_reg_mr_iova whenever optional access flags are possible. */
+/* Called by verbs.h for ibv_reg_mr and ibv_reg_mr_iova when optional access flags are possible. */
 struct ibv_mr *softhca_ibv_reg_mr_iova2(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova,
 					unsigned int access)
 {
@@ -125,7 +128,7 @@ struct ibv_mr *softhca_ibv_reg_mr_iova2(struct ibv_pd *pd, void *addr, size_t le
 				     access);
 }
 
-/* Accesses to it are local, and writes to it are discarded: local write is what makes them possible. */
+/* Local write makes writes possible: they are local and discarded. */
 struct ibv_mr *softhca_ibv_alloc_null_mr(struct ibv_pd *pd)
 {
 	const struct hca_mr_attr attr = {.kind = MR_NULL, .length = SIZE_MAX, .access = IBV_ACCESS_LOCAL_WRITE};

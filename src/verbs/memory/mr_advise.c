@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* ibv_advise_mr(3): prefetching pages of on-demand regions. */
+/* ibv_advise_mr(3): prefetches pages of on-demand regions. */
 #include <errno.h>
 
 #include "explain/explain.h"
@@ -9,8 +9,8 @@
 static const char call[] = "ibv_advise_mr";
 
 /*
- * Without IBV_ADVISE_MR_FLAG_FLUSH pages may arrive later, on first access at the latest; a failure is then
- * not seen.
+ * Without IBV_ADVISE_MR_FLAG_FLUSH pages may arrive later, at the latest on first access; a failure is then not
+ * reported.
  */
 static int sge_prefetch(struct ibv_pd *base, enum ibv_advise_mr_advice advice, uint32_t flags,
 			const struct ibv_sge *sge)

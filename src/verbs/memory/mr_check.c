@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * What a region of plain memory may be: ibv_reg_mr(3), and the kernel's checks where the page says nothing.
- */
+/* Checks of a region of plain memory: those of ibv_reg_mr(3), and those of the kernel where the page is silent. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -26,7 +24,10 @@ int mr_check_access(struct hca *hca, const char *call, unsigned int access)
 	return 0;
 }
 
-/* Size of the pages that hold @addr, from /proc/self/smaps; 0 if nothing is mapped there or nobody says. */
+/*
+ * Returns the size of the pages that hold @addr, from /proc/self/smaps; 0 if nothing is mapped there or the size is
+ * unknown.
+ */
 static size_t page_size_at(const void *addr)
 {
 	WITHOUT_CANCELLATION;
@@ -47,7 +48,7 @@ static size_t page_size_at(const void *addr)
 	return size;
 }
 
-/* An implicit on-demand region: addr 0 and length SIZE_MAX; every address then stands for itself. */
+/* Checks an implicit on-demand region: addr 0, length SIZE_MAX, every address maps to itself. */
 static int mr_check_implicit(struct hca *hca, const char *call, uint64_t iova, unsigned int access)
 {
 	if (iova)
@@ -60,7 +61,7 @@ static int mr_check_implicit(struct hca *hca, const char *call, uint64_t iova, u
 static int mr_check_range(struct hca *hca, const char *call, const void *addr, size_t length)
 {
 	uintptr_t start = (uintptr_t)addr, page = (uintptr_t)sysconf(_SC_PAGESIZE);
-	uintptr_t limit = 0 - page; /* the kernel rounds the end up to a page, which must not wrap either */
+	uintptr_t limit = 0 - page; /* the kernel rounds the end up to a page, which must not wrap */
 
 	if (start > limit || length > limit - start)
 		return REFUSE(hca, call, EINVAL, RULE_MR_RANGE_WRAPS, start, length);
@@ -70,8 +71,8 @@ static int mr_check_range(struct hca *hca, const char *call, const void *addr, s
 }
 
 /*
- * ibv_reg_mr_iova(3) allows any address, 0 included, as address of the first byte; the kernel behind a real
- * adapter only one at the same place in its page.
+ * ibv_reg_mr_iova(3) allows any address of the first byte, including 0. The kernel of a real adapter requires the
+ * same offset in the page.
  */
 static int mr_check_iova(struct hca *hca, const char *call, const void *addr, size_t length, uint64_t iova)
 {

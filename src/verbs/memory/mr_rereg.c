@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * ibv_rereg_mr(3). What libibverbs itself refuses is IBV_REREG_MR_ERR_INPUT; what the kernel would refuse is
- * IBV_REREG_MR_ERR_CMD with errno set. Here the region is valid as it was after either.
+ * ibv_rereg_mr(3). Refusals by libibverbs are IBV_REREG_MR_ERR_INPUT; refusals by the kernel are IBV_REREG_MR_ERR_CMD
+ * with errno set. The region stays valid and unchanged after either.
  */
 #include <errno.h>
 
@@ -25,7 +25,7 @@ static int rereg_refuse_command(int error)
 	return IBV_REREG_MR_ERR_CMD;
 }
 
-/* ibv_alloc_null_mr(3): re-registration "with this MR is invalid"; device memory has no other place to go. */
+/* ibv_alloc_null_mr(3): re-registration "with this MR is invalid". Device memory cannot move. */
 static bool rereg_allowed(const struct user_mr *mr)
 {
 	return mr->kind != MR_NULL && mr->kind != MR_DEVICE_MEMORY;
@@ -35,7 +35,7 @@ static bool rereg_allowed(const struct user_mr *mr)
 static int rereg_check_input(struct hca *hca, const struct user_mr *mr, int flags, const void *addr, size_t length,
 			     int access)
 {
-	/* Its address is not known here, and who registered it would not learn of the change. */
+	/* Its address is unknown here, and the process that registered it would not learn of the change. */
 	if (mr->imported)
 		return REFUSE(hca, call, EINVAL, RULE_REREG_IMPORTED, mr->base.lkey);
 	if (!rereg_allowed(mr))
@@ -49,7 +49,7 @@ static int rereg_check_input(struct hca *hca, const struct user_mr *mr, int flag
 	return 0;
 }
 
-/* What the region is to be: described anew where @flags say so, else as it is. Returns an errno value. */
+/* Fills @attr: new values where @flags request them, otherwise the current ones. Returns an errno value. */
 static int rereg_describe(struct hca *hca, const struct user_mr *mr, int flags, void *addr, size_t length, int access,
 			  struct hca_mr_attr *attr)
 {
@@ -68,7 +68,10 @@ static int rereg_describe(struct hca *hca, const struct user_mr *mr, int flags, 
 	return 0;
 }
 
-/* The device did it. @pd is looked at only if it was to be changed: programs pass anything otherwise. */
+/*
+ * Updates the driver object after the device has changed the region. Reads @pd only if @flags change it: otherwise
+ * programs pass anything.
+ */
 static void update_object(struct user_mr *mr, int flags, struct ibv_pd *pd, const struct hca_mr_attr *attr)
 {
 	const struct handle_entry entry = {.kind = HANDLE_MR,

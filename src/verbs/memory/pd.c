@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* ibv_alloc_pd(3), ibv_dealloc_pd(3), for plain protection domains and parent domains alike. */
+/* ibv_alloc_pd(3), ibv_dealloc_pd(3), for plain protection domains and parent domains. */
 #include <errno.h>
 #include <stdlib.h>
 
@@ -23,7 +23,7 @@ void user_pd_get(struct user_pd *pd)
 		__atomic_add_fetch(&pd->references, 1, __ATOMIC_RELAXED);
 }
 
-/* Zero is reached only after ibv_unimport_pd(3): deallocation asks for the last reference to be its own. */
+/* The count reaches zero only after ibv_unimport_pd(3): deallocation requires its own reference to be the last. */
 void user_pd_put(struct user_pd *pd)
 {
 	if (pd && !__atomic_sub_fetch(&pd->references, 1, __ATOMIC_ACQ_REL))
@@ -62,7 +62,7 @@ free_pd:
 	return NULL;
 }
 
-/* The device object, through whichever driver object of it. Returns an errno value. */
+/* Deallocates the device object, through any driver object of it. Returns an errno value. */
 static int pd_dealloc_in_device(struct user_pd *pd)
 {
 	struct handle_table *handles = to_user_context(pd->base.context)->handles;

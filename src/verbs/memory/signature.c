@@ -68,7 +68,7 @@ static void signature_leave(struct user_mkey *mkey)
 	queue_unlock(&table->lock);
 }
 
-/* ---- making and ending ---------------------------------------------------------------------------------------- */
+/* ---- creating and destroying ---------------------------------------------------------------------------------- */
 
 int key_signature_create(struct user_mkey *mkey)
 {
@@ -83,10 +83,10 @@ int key_signature_create(struct user_mkey *mkey)
 	error = hca_psv_create(mkey->pd->device, &signature->wire_psv);
 	if (error)
 		goto destroy_memory_psv;
-	/* mlx5-formats 4.3: the first configuration tells the device a count of 1. */
+	/* mlx5-formats 4.3: the first configuration sends the device a count of 1. */
 	signature->error_count = 1;
 	signature->rearm = true;
-	/* Of the key itself: the tag in lkey is the program's to change. */
+	/* Index of the device's key: the program may change the tag in lkey. */
 	signature->index = mkey_number(mkey->key) >> MKEY_TAG_BITS;
 	mkey->signature = signature;
 	signature_enter(mkey);
@@ -100,8 +100,8 @@ free_signature:
 }
 
 /*
- * Out of the table first: polls that meet an error find the key whole or not at all. The PSVs go before the key
- * (mlx5-formats 4.3).
+ * Leaves the table first, so that polls that find an error see a complete key or none. The PSVs are destroyed before
+ * the key (mlx5-formats 4.3).
  */
 int key_signature_destroy(struct user_mkey *mkey)
 {
@@ -142,8 +142,9 @@ bool signature_record_error(struct user_context *context, uint32_t index, const 
 }
 
 /*
- * Only where a key has both does the driver write attributes that no setter of the open configuration set. If the chain is
- * dropped, they stay forgotten: the state of the key is unknown then (mlx5dv_wr_set_mkey_sig_block(3), Notes).
+ * Without this, keys that have both signature and encryption would write attributes that no setter of the open
+ * configuration set. If the chain is dropped they stay forgotten: the state of the key is unknown then
+ * (mlx5dv_wr_set_mkey_sig_block(3), Notes).
  */
 void block_state_forget(struct user_qp *qp, uint32_t rkey)
 {

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Block signatures of keys, the driver's side: what mlx5dv_wr_set_mkey_sig_block(3) set, the two PSVs, and, of profile
- * connectx, the error that mlx5dv_mkey_check(3) reports. In profile man the device keeps it (hca_mkey_take_error()).
+ * Block signatures of keys, on the driver's side: the attributes of mlx5dv_wr_set_mkey_sig_block(3), the two PSVs
+ * and, in profile connectx, the error that mlx5dv_mkey_check(3) reports. In profile man the device keeps the error
+ * (hca_mkey_take_error()).
  *
- * A struct key_signature belongs to its user_mkey: made and freed with it. Its attributes are covered as those of the
- * key (verbs/object/objects.h); the recorded error by the lock of the context's table, since any thread may poll; error_count
- * and rearm are atomic.
+ * A struct key_signature belongs to its user_mkey, with which it is created and freed. Its attributes have the lock
+ * of the key's attributes (verbs/object/objects.h). The recorded error has the lock of the context's table, since any
+ * thread may poll. error_count and rearm are atomic.
  */
 #ifndef SOFTHCA_VERBS_MEMORY_SIGNATURE_H
 #define SOFTHCA_VERBS_MEMORY_SIGNATURE_H
@@ -14,17 +15,17 @@
 
 enum signature_kind { SIGNATURE_NONE, SIGNATURE_T10DIF, SIGNATURE_CRC };
 
-/* A copy of struct mlx5dv_sig_block_domain and what it points to. */
+/* Copy of struct mlx5dv_sig_block_domain and of the structures that it points to. */
 struct key_domain {
 	enum signature_kind kind;
 	enum mlx5dv_block_size block_size;
 	union {
 		struct mlx5dv_sig_t10dif dif;
-		struct mlx5dv_sig_crc crc; /* seed: cut to the width of the CRC */
+		struct mlx5dv_sig_crc crc; /* seed: truncated to the width of the CRC */
 	};
 };
 
-/* A SIG_ERR CQE (mlx5-formats 3.5). */
+/* Contents of a SIG_ERR CQE (mlx5-formats 3.5). */
 struct key_error {
 	uint16_t syndrome; /* SYNDROME_* */
 	uint8_t type;      /* 0: block signature */
@@ -48,37 +49,40 @@ struct key_signature {
 	uint32_t flags; /* MLX5DV_SIG_BLOCK_ATTR_FLAG_* */
 	uint8_t check_mask, copy_mask;
 
-	uint32_t index;         /* of the key */
+	uint32_t index;         /* index of the key */
 	struct user_mkey *next; /* in a list of signature_table */
-	bool error_exists;      /* polled, and not yet asked for */
+	bool error_exists;      /* polled, but not yet returned by mlx5dv_mkey_check(3) */
 	struct key_error error;
-	uint32_t error_count; /* errors polled, and 1 */
-	bool rearm;           /* the next UMR of the key tells the device the error count: it reports errors again */
+	uint32_t error_count; /* 1 plus the number of errors polled */
+	/* the next UMR of the key must send the device the error count, which re-enables error reports */
+	bool rearm;
 };
 
 void signature_table_init(struct signature_table *table);
 void signature_table_destroy(struct signature_table *table);
 
 /**
- * Makes the signature of @mkey, whose key exists: two PSVs, memory first, and its place in the table of the context.
- * Returns 0 or -ENOMEM.
+ * Creates the signature of @mkey, whose key exists: two PSVs, memory first, and its place in the table of the
+ * context. Returns 0 or -ENOMEM.
  */
 int key_signature_create(struct user_mkey *mkey);
-/** Undoes that. Returns 0, or -errno and then the key is as it was. */
+/** Destroys the signature of @mkey. Returns 0, or -errno with the key unchanged. */
 int key_signature_destroy(struct user_mkey *mkey);
 
-/** The key of @context with @index among those with a signature, or NULL. The caller holds the table's lock. */
+/**
+ * Returns the key of @context with @index, if it has a signature; otherwise NULL. The caller holds the table's lock.
+ */
 struct user_mkey *signature_find(struct user_context *context, uint32_t index);
 
 /**
- * Records @error, which polling found, in the key with @index; mlx5dv_mkey_check(3) returns it. Returns false if no key with a
- * signature has this index. Takes the table's lock. Any thread.
+ * Records @error, found while polling, in the key with @index; mlx5dv_mkey_check(3) returns it. Returns false if no
+ * key with a signature has this index. Takes the table's lock. Any thread.
  */
 bool signature_record_error(struct user_context *context, uint32_t index, const struct key_error *error);
 
 /**
- * A local invalidation of @rkey is being posted on @qp: forgets the attributes of the key, which the device will clear,
- * so that the next configuration does not write them again (profile man).
+ * Forgets the attributes of the key @rkey, for which @qp posts a local invalidation: the device will clear them, and
+ * the next configuration must not write them again (profile man).
  */
 void block_state_forget(struct user_qp *qp, uint32_t rkey);
 
