@@ -9,10 +9,7 @@
 #include "verbs/queue/cq.h"
 #include "verbs/object/events.h"
 
-/*
- * event_queue.taken of a channel: until the program acknowledges it, the event keeps the CQ from being
- * destroyed.
- */
+/* Callback event_queue.taken of a channel. A CQ cannot be destroyed until the program acknowledges the event. */
 static void comp_event_count(int type, void *object)
 {
 	struct user_cq *cq = object;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Creating and destroying CQs: ibv_create_cq(3), ibv_create_cq_ex(3), mlx5dv_create_cq(3), ibv_destroy_cq(3).
+ * Creates and destroys CQs: ibv_create_cq(3), ibv_create_cq_ex(3), mlx5dv_create_cq(3), ibv_destroy_cq(3).
  *
- * The device owns the producer side of the ring, the driver the consumer side; ring and doorbell record are the
- * driver's memory and go after the device's CQ did.
+ * The device owns the producer side of the ring, the driver the consumer side. The driver owns the memory of ring and
+ * doorbell record and frees it after the device's CQ.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -24,7 +24,7 @@ enum {
 			     MLX5DV_CQ_INIT_ATTR_MASK_CQE_SIZE,
 };
 
-/* A request to create a CQ, and what has been worked out of it. */
+/* Request to create a CQ, and values derived from it. */
 struct request {
 	const char *call;
 	struct hca *hca;
@@ -36,7 +36,7 @@ struct request {
 	uint32_t cqe_size;
 };
 
-/* ibv_create_cq_ex(3); EOPNOTSUPP for fields of a completion that nobody can deliver, EINVAL for the rest. */
+/* ibv_create_cq_ex(3): EOPNOTSUPP for fields of a completion that the device cannot deliver, otherwise EINVAL. */
 static int cq_check_attributes(struct request *request)
 {
 	const struct ibv_cq_init_attr_ex *attr = request->attr;
@@ -62,7 +62,7 @@ static int cq_check_attributes(struct request *request)
 	if (attr->comp_vector >= LIMIT_COMP_VECTORS)
 		return REFUSE(request->hca, request->call, EINVAL, RULE_CQ_COMP_VECTOR, (int32_t)attr->comp_vector,
 			      LIMIT_COMP_VECTORS);
-	/* The kernel looks a channel's descriptor up among those of the context. */
+	/* The kernel looks a channel's descriptor up in the file of the context. */
 	if (attr->channel && object_unknown(request->call, attr->channel))
 		return errno;
 	if (attr->channel &&
@@ -71,7 +71,10 @@ static int cq_check_attributes(struct request *request)
 	return 0;
 }
 
-/* mlx5dv_create_cq(3): the attribute, else the variable of the real library, read at each creation. */
+/*
+ * Chooses the CQE size: the attribute of mlx5dv_create_cq(3), or the environment variable of the real library, read
+ * at each creation.
+ */
 static int cq_choose_cqe_size(struct request *request)
 {
 	const char *variable = variable_get(VARIABLE_MLX5_CQE_SIZE);
@@ -95,8 +98,8 @@ static int cq_check_dv_attributes(struct request *request)
 		return REFUSE(request->hca, request->call, EINVAL, RULE_CQ_DV_COMP_MASK, dv->comp_mask,
 			      KNOWN_DV_COMP_MASK);
 	/*
-	 * "A bitwise OR" in mlx5dv_create_cq(3), but the kernel takes one bit, and programs expect that. A device may
-	 * compress and need not: this one never does.
+	 * mlx5dv_create_cq(3) says "A bitwise OR", but the kernel accepts one bit, which programs expect. A device
+	 * may compress CQEs; this one never does.
 	 */
 	if (dv->comp_mask & MLX5DV_CQ_INIT_ATTR_MASK_COMPRESSED_CQE &&
 	    (dv->cqe_comp_res_format & ~CQE_FORMATS || __builtin_popcount(dv->cqe_comp_res_format) != 1))
@@ -122,7 +125,7 @@ static int cq_check(struct request *request)
 	return error;
 }
 
-/* Ring and doorbell record. Returns an errno value. */
+/* Allocates ring and doorbell record. Returns an errno value. */
 static int cq_alloc(struct user_cq *cq, const struct request *request)
 {
 	uint32_t count = queue_entries(request->attr->cqe + 1);
@@ -135,7 +138,7 @@ static int cq_alloc(struct user_cq *cq, const struct request *request)
 	if (!cq->buffer || !cq->dbrec)
 		return REFUSE(request->hca, request->call, errno ? errno : ENOMEM, RULE_QUEUE_MEMORY,
 			      (uint64_t)cq->cqe_count * cq->cqe_size);
-	/* In bits that an arm word does not have: the first one may be 0, and must be a change (progress/watch.h). */
+	/* Bits that an arm word never has: the first arm word may be 0 and must differ (progress/watch.h). */
 	cq->dbrec[1] = htobe32(UINT32_C(0xc0000000));
 	return 0;
 }
@@ -174,7 +177,7 @@ static void channel_add_references(struct ibv_comp_channel *channel, int change)
 		__atomic_add_fetch(&channel->refcnt, change, __ATOMIC_RELEASE);
 }
 
-/* The CQ exists in the device: fills the public part. */
+/* Fills the public part of a CQ that exists in the device. */
 static void cq_publish(struct user_cq *cq, struct ibv_context *context, const struct request *request)
 {
 	const struct ibv_cq_init_attr_ex *attr = request->attr;
@@ -260,7 +263,7 @@ int softhca_ibv_destroy_cq(struct ibv_cq *base)
 	if (hca_cq_destroy(cq->device))
 		return REFUSE(hca_of_context(base->context), "ibv_destroy_cq", EBUSY, RULE_CQ_IN_USE, base->handle);
 	object_leave(&cq->alive);
-	/* ibv_get_cq_event(3): destroying a CQ waits until all events that the program got are acknowledged. */
+	/* ibv_get_cq_event(3): destroying a CQ waits until all events that the program took are acknowledged. */
 	events_wait(base->context, "ibv_destroy_cq", "CQ", &cq->comp_events_taken, &base->comp_events_completed);
 	events_wait(base->context, "ibv_destroy_cq", "CQ", &cq->async_events_taken, &base->async_events_completed);
 	channel_add_references(base->channel, -1);

@@ -31,7 +31,7 @@ const struct request_completion request_completions[256] = {
 	[MLX5_OPCODE_SET_PSV] = {IBV_WC_DRIVER1, FILLS_NOTHING},
 };
 
-/* A request that succeeded, but for its wr_id. */
+/* Fills @wc, except wr_id, for a request that succeeded. */
 SPECIALISED void wc_fill_request(struct ibv_wc *wc, const struct mlx5_cqe64 *cqe)
 {
 	uint32_t word = be32toh(cqe->sop_drop_qpn);
@@ -59,7 +59,7 @@ SPECIALISED void wc_fill_request(struct ibv_wc *wc, const struct mlx5_cqe64 *cqe
 	}
 }
 
-/* The same of a receive; @opcode: what the CQE says, a constant where possible. */
+/* Fills @wc, except wr_id, for a receive that succeeded. @opcode: that of the CQE, a constant where possible. */
 SPECIALISED void wc_fill_receive(struct ibv_wc *wc, const struct mlx5_cqe64 *cqe, uint8_t opcode)
 {
 	uint32_t word = be32toh(cqe->flags_rqpn), pkey_word = be32toh(cqe->imm_inval_pkey);
@@ -81,7 +81,7 @@ SPECIALISED void wc_fill_receive(struct ibv_wc *wc, const struct mlx5_cqe64 *cqe
 	wc->pkey_index = pkey_word & 0xffff;
 }
 
-/* ibv_poll_cq(3): unless the status is success, wr_id, status, qp_num and vendor_err alone are valid. */
+/* ibv_poll_cq(3): if the status is not success, only wr_id, status, qp_num and vendor_err are valid. */
 static void wc_fill_error(struct ibv_wc *wc, const struct mlx5_cqe64 *cqe, enum ibv_wc_status status)
 {
 	wc->status = status;
@@ -92,11 +92,11 @@ static void wc_fill_error(struct ibv_wc *wc, const struct mlx5_cqe64 *cqe, enum 
 
 enum take {
 	TAKE_EMPTY, /* the device has not written the CQE yet */
-	TAKE_OTHER, /* cqe_take_other() is to take it */
+	TAKE_OTHER, /* not a simple CQE: cqe_take_other() handles it */
 	TAKE_DONE,
 };
 
-/* A request. */
+/* Completes a request. */
 SPECIALISED enum take cqe_take_request(struct send_queue *sq, const struct mlx5_cqe64 *cqe, struct ibv_wc *wc)
 {
 	uint32_t slot = cqe_slot(sq, cqe);
@@ -110,7 +110,7 @@ SPECIALISED enum take cqe_take_request(struct send_queue *sq, const struct mlx5_
 	return TAKE_DONE;
 }
 
-/* A receive of a SEND without immediate into a queue pair's own receive queue. */
+/* Completes a receive of a SEND without immediate into a queue pair's own receive queue. */
 SPECIALISED enum take cqe_take_receive(struct user_qp *qp, const struct mlx5_cqe64 *cqe, struct ibv_wc *wc)
 {
 	if (unlikely(qp->base.srq != NULL))
@@ -120,7 +120,10 @@ SPECIALISED enum take cqe_take_receive(struct user_qp *qp, const struct mlx5_cqe
 	return TAKE_DONE;
 }
 
-/* What most CQEs are: the above, which succeeded and have no data in their CQE. Nothing is done about others. */
+/*
+ * Takes the CQE at @index if it is a simple one, the common case: one of the two above that succeeded and has no data
+ * in the CQE. Others are left unchanged.
+ */
 SPECIALISED enum take cqe_take_simple(struct user_cq *cq, uint32_t index, struct ibv_wc *wc)
 {
 	const struct mlx5_cqe64 *cqe = user_cq_entry(cq, index);
@@ -140,7 +143,7 @@ SPECIALISED enum take cqe_take_simple(struct user_cq *cq, uint32_t index, struct
 	return cqe_is_written(cqe, cq->cqe_count, index) ? TAKE_OTHER : TAKE_EMPTY;
 }
 
-/* Returns as cqe_complete(). */
+/* Takes any CQE. Returns as cqe_complete(). */
 static __attribute__((noinline)) int cqe_take_other(struct user_cq *cq, const struct mlx5_cqe64 *cqe, struct ibv_wc *wc)
 {
 	struct work_completion completion;
@@ -163,13 +166,19 @@ static __attribute__((noinline)) int cqe_take_other(struct user_cq *cq, const st
 	return 0;
 }
 
-/* Into the timeline: @wc are of the CQEs in front of the @behind newest that were taken. The time is read when they were. */
+/*
+ * Records the @count completions at @wc in the timeline, with the current time. They belong to the CQEs before the
+ * @behind newest ones that were taken.
+ */
 static inline void polled_record(const struct user_cq *cq, uint32_t behind, const struct ibv_wc *wc, int count)
 {
 	hca_cq_polled(cq->device, timeline_now(), cq->consumer_index - behind - (uint32_t)count, wc, (uint32_t)count);
 }
 
-/* All CQEs that are there, behind @polled that were taken. @recorded: into the timeline. The lock is held, and let go. */
+/*
+ * Takes all CQEs after the first @polled, which were taken before. @recorded: records them in the timeline. Called
+ * with the lock, which it releases.
+ */
 SPECIALISED int cq_take_all(struct user_cq *cq, int polled, int num_entries, struct ibv_wc *wc, const bool recorded)
 {
 	uint32_t index = cq->consumer_index, first = index - (uint32_t)polled;
@@ -185,7 +194,7 @@ SPECIALISED int cq_take_all(struct user_cq *cq, int polled, int num_entries, str
 			result = cqe_take_other(cq, user_cq_entry(cq, index - 1), &wc[polled]);
 		if (unlikely(result < 0))
 			break;
-		/* The indices of those that are told of together follow each other. */
+		/* Completions recorded together must have consecutive indices. */
 		if (recorded && result > 0) {
 			polled_record(cq, 1, wc + recorded_count, polled - recorded_count);
 			recorded_count = polled;
@@ -201,14 +210,17 @@ SPECIALISED int cq_take_all(struct user_cq *cq, int polled, int num_entries, str
 	return result < 0 ? result : polled;
 }
 
-/* What came when nothing was there. */
+/* Polls again after the ring was empty. */
 static __attribute__((noinline)) int poll_once(struct user_cq *cq, int num_entries, struct ibv_wc *wc)
 {
 	queue_lock(&cq->lock);
 	return cq_take_all(cq, 0, num_entries, wc, false);
 }
 
-/* @result completions were taken; if none was there, what can arrive is handled first. */
+/*
+ * Handles the end of a poll while the process has pollers. If no completion was taken, handles arrived packets first
+ * and polls once more.
+ */
 static __attribute__((noinline)) int poll_again(struct user_cq *cq, int result, int num_entries, struct ibv_wc *wc)
 {
 	if (result) {
@@ -218,19 +230,19 @@ static __attribute__((noinline)) int poll_again(struct user_cq *cq, int result, 
 	return progress_poll() ? poll_once(cq, num_entries, wc) : 0;
 }
 
-/* The end of a poll of @result, after the lock was let go. */
+/* Ends a poll that returned @result, after the lock was released. */
 SPECIALISED int poll_end(struct user_cq *cq, int result, int num_entries, struct ibv_wc *wc)
 {
 	return likely(!progress_has_pollers()) ? result : poll_again(cq, result, num_entries, wc);
 }
 
-/* Another thread has the lock. */
+/* Waits for the lock, which another thread holds, and polls. */
 static RARE int poll_locked(struct user_cq *cq, int num_entries, struct ibv_wc *wc)
 {
 	return poll_end(cq, poll_once(cq, num_entries, wc), num_entries, wc);
 }
 
-/* @polled are taken, and there is a CQE that is none of the simple ones, for @next. */
+/* Continues after @polled simple CQEs, at a CQE of another kind, with @next. */
 static __attribute__((noinline)) int poll_rest(struct user_cq *cq, int num_entries, struct ibv_wc *next, int polled)
 {
 	struct ibv_wc *wc = next - polled;
@@ -244,7 +256,7 @@ static RARE int poll_and_wake(struct user_cq *cq, int num_entries, struct ibv_wc
 	return poll_end(cq, polled, num_entries, next - polled);
 }
 
-/* What happens else than that simple CQEs are taken, or none, is other functions', so that this one need not save registers. */
+/* Only simple CQEs are taken here. Every other case is in a separate function, so that this one saves no registers. */
 int softhca_ibv_poll_cq(struct ibv_cq *base, int num_entries, struct ibv_wc *next)
 {
 	struct user_cq *cq = to_user_cq(base);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Extended polling (ibv_create_cq_ex(3), "Polling an extended CQ"): start_poll takes the CQ lock and holds it until
- * end_poll; the readers look at the CQE itself, which the device gets back at end_poll.
+ * Extended polling (ibv_create_cq_ex(3), "Polling an extended CQ"): start_poll takes the CQ lock, which end_poll
+ * releases. The readers read the CQE itself; end_poll returns it to the device.
  */
 #include <time.h>
 
@@ -16,7 +16,10 @@ static struct user_cq *to_user_cq_ex(struct ibv_cq_ex *ex)
 	return user_container_of(ex, struct user_cq, ex);
 }
 
-/* Next completion of the program's. 0, ENOENT, or CQ_POLL_ERROR (which the real library returns as it is). */
+/*
+ * Advances to the next completion for the program. Returns 0, ENOENT, or CQ_POLL_ERROR (which the real library
+ * returns unchanged).
+ */
 static int poll_advance(struct user_cq *cq)
 {
 	const struct mlx5_cqe64 *cqe;
@@ -39,7 +42,7 @@ static int poll_advance(struct user_cq *cq)
 	return 0;
 }
 
-/* On success the lock stays held until end_poll. */
+/* Takes the lock, which stays held until end_poll on success. */
 static int poll_start(struct user_cq *cq)
 {
 	uint32_t first;
@@ -49,7 +52,7 @@ static int poll_start(struct user_cq *cq)
 	first = cq->consumer_index;
 	result = poll_advance(cq);
 	if (result) {
-		/* No end_poll will follow, and CQEs that only the driver wanted may have been taken. */
+		/* No end_poll will follow, and CQEs for the driver only may have been taken. */
 		if (cq->consumer_index != first)
 			cq_publish_consumer(cq);
 		queue_unlock(&cq->lock);
@@ -77,7 +80,7 @@ static int ex_start_poll(struct ibv_cq_ex *ex, struct ibv_poll_cq_attr *attr)
 	return result;
 }
 
-/* The same for a CQ that reports wallclock time: one pair of clock readings serves the whole batch. */
+/* As ex_start_poll(), for a CQ that reports wallclock time. One pair of clock readings serves the whole batch. */
 static int ex_start_poll_wallclock(struct ibv_cq_ex *ex, struct ibv_poll_cq_attr *attr)
 {
 	int result = ex_start_poll(ex, attr);
@@ -96,7 +99,7 @@ static int ex_next_poll(struct ibv_cq_ex *ex)
 	return poll_advance(to_user_cq_ex(ex));
 }
 
-/* Of a data path that is watched (verbs/object/observed.h): the same, and tells what was taken. */
+/* Records the completion just taken, for observers of the data path (verbs/object/observed.h). Returns @result. */
 static int ex_record(struct ibv_cq_ex *ex, int result)
 {
 	struct user_cq *cq = to_user_cq_ex(ex);
@@ -134,7 +137,7 @@ static void ex_end_poll(struct ibv_cq_ex *ex)
 	queue_unlock(&cq->lock);
 }
 
-/* Not valid for a failed completion; 0 then, as the real library has it. */
+/* Not valid for a failed completion; then 0, as in the real library. */
 static enum ibv_wc_opcode read_opcode(struct ibv_cq_ex *ex)
 {
 	const struct user_cq *cq = to_user_cq_ex(ex);
@@ -217,7 +220,7 @@ static void read_tm_info(struct ibv_cq_ex *ex, struct ibv_wc_tm_info *tm_info)
 	tm_info->priv = be32toh(to_user_cq_ex(ex)->current->tmh.app_ctx);
 }
 
-/* ibv_create_cq_ex(3): only fields that were asked for at creation can be queried. */
+/* ibv_create_cq_ex(3): only fields requested at creation can be queried. */
 void cq_poll_ex_fill(struct user_cq *cq, uint64_t wc_flags)
 {
 	struct ibv_cq_ex *ex = &cq->ex;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Drops the CQEs of a QP that was reset or is being destroyed: a completion must not outlive its QP (ibv_modify_qp(3)
- * to RESET forgets all work), and its user index may soon mean another QP. The device no longer writes CQEs of this QP,
- * so only what is in the ring now needs a look. Receives from an SRQ go back to it: the SRQ lives on. So does an XRC SRQ,
- * which has a user index of its own: its completions are dropped with it, not with a QP that they came through.
+ * to RESET forgets all work), and its user index may soon refer to another QP. The device no longer writes CQEs of
+ * this QP, so only the CQEs now in the ring are checked. Receives from an SRQ are returned to it, since the SRQ lives
+ * on. An XRC SRQ has its own user index: its completions are dropped with it, not with the QP that they came through.
  */
 #include <string.h>
 
@@ -14,7 +14,7 @@ static struct mlx5_cqe64 *purge_entry(struct user_cq *cq, uint32_t index)
 	return cqe_at(cq->buffer, cq->cqe_count, cq->cqe_size, index);
 }
 
-/* The first index that the device had not written when we came here; a lap later the owner bits differ. */
+/* Returns the first index that the device had not written when the purge began. One lap later the owner bits differ. */
 static uint32_t written_end(struct user_cq *cq)
 {
 	uint32_t index = cq->consumer_index;
@@ -26,11 +26,14 @@ static uint32_t written_end(struct user_cq *cq)
 
 static bool cqe_belongs(uint32_t user_index, const struct mlx5_cqe64 *cqe)
 {
-	/* A signature error carries other fields where the user index is; it belongs to its key (mlx5-formats 3.5). */
+	/* A signature error has other fields in place of the user index; it belongs to its key (mlx5-formats 3.5). */
 	return cqe_opcode(cqe) != MLX5_CQE_SIG_ERR && cqe_user_index(cqe) == user_index;
 }
 
-/* Moves a CQE within the ring: whole entry (inline data of 128-byte entries included), owner bit of its new place. */
+/*
+ * Moves a CQE within the ring: the whole entry (including the inline data of 128-byte entries), with the owner bit of
+ * its new index.
+ */
 static void cqe_move(struct user_cq *cq, uint32_t to, uint32_t from)
 {
 	struct mlx5_cqe64 *target = purge_entry(cq, to);
@@ -41,8 +44,8 @@ static void cqe_move(struct user_cq *cq, uint32_t to, uint32_t from)
 }
 
 /*
- * Walks from the newest entry to the oldest and closes the gaps, so that the free entries end up at the oldest side.
- * @srq: gets its entries back, or NULL.
+ * Walks from the newest entry to the oldest and closes the gaps, so that the free entries end up on the oldest side.
+ * @srq: receives its entries, or NULL.
  */
 static void cq_purge(struct user_cq *cq, uint32_t user_index, struct ibv_srq *srq)
 {
@@ -64,14 +67,14 @@ static void cq_purge(struct user_cq *cq, uint32_t user_index, struct ibv_srq *sr
 	if (!dropped)
 		return;
 	__atomic_store_n(&cq->consumer_index, cq->consumer_index + dropped, __ATOMIC_RELAXED);
-	/* Within a polled batch (of a CQ without lock) the current CQE must stay; end_poll publishes. */
+	/* During a polled batch (of a CQ without lock) the current CQE must stay; end_poll publishes. */
 	if (!cq->polling)
 		cq_publish_consumer(cq);
 }
 
 static void cq_purge_locked(struct user_cq *cq, uint32_t user_index, struct ibv_srq *srq)
 {
-	/* mlx5-formats 1.16: whoever got the ring by mlx5dv_init_obj(3) counts its entries. */
+	/* mlx5-formats 1.16: a program that got the ring by mlx5dv_init_obj(3) counts its entries. */
 	if (!cq || cq->exported)
 		return;
 	queue_lock(&cq->lock);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * ibv_resize_cq(3). The device ends the old ring with a RESIZE_CQ marker and goes on in the new one; the CQEs not yet
- * polled are carried over here (mlx5-formats 3.7). All of it under the CQ lock: pollers see one ring or the other.
+ * ibv_resize_cq(3). The device ends the old ring with a RESIZE_CQ marker and continues in the new one. The CQEs not
+ * yet polled are copied here (mlx5-formats 3.7). The CQ lock is held throughout, so pollers see one ring or the
+ * other.
  */
 #include <errno.h>
 #include <string.h>
@@ -12,7 +13,7 @@
 #include "verbs/queue/cq.h"
 #include "verbs/queue/cqe.h"
 
-/* The marker takes an index of its own: what came before it moves up by one, and so does the consumer. */
+/* The marker has its own index, so the CQEs before it and the consumer index move up by one. */
 void cq_continue_in(struct user_cq *cq, void *ring, uint32_t count)
 {
 	size_t before = cq->cqe_size - sizeof(struct mlx5_cqe64);
@@ -38,7 +39,7 @@ struct move {
 	uint32_t count;
 };
 
-/* Called by the device, which looks at neither ring meanwhile. */
+/* Called by the device, which accesses neither ring meanwhile. */
 static void cq_carry_over(void *argument)
 {
 	const struct move *move = argument;
@@ -47,7 +48,7 @@ static void cq_carry_over(void *argument)
 	cq_publish_consumer(move->cq);
 }
 
-/* The CQ lock is held. Returns 0 or -errno. */
+/* Resizes the ring. The CQ lock is held. Returns 0 or -errno. */
 static int cq_resize_locked(struct user_cq *cq, uint32_t count)
 {
 	void *old = cq->buffer;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Memory of a CQ ring. Every entry must read as invalid before the device writes it, which would touch each page of
- * the ring: 256 MiB for a CQ of max_cqe entries. A large ring is therefore a private mapping of one short file, over
- * and over: all its pages are the same few until somebody writes to them.
+ * the ring: 256 MiB for a CQ of max_cqe entries. A large ring is therefore a private mapping of one short file,
+ * repeated: its pages are shared until they are written.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -16,27 +16,31 @@
 
 enum {
 	TEMPLATE_BYTES = 1 << 20,
-	LARGE_RING_BYTES = 4 << 20, /* below, writing all entries costs less than a millisecond */
+	LARGE_RING_BYTES = 4 << 20, /* a smaller ring is written in less than a millisecond */
 };
 
-/* The CQE of a 64-byte entry, and the second half of a 128-byte entry; the first half means nothing. */
+/* Initialises 64-byte entries, or both halves of 128-byte entries; the contents of the first half do not matter. */
 static void entries_invalidate(char *entries, size_t bytes)
 {
-	/* All of it: a program's allocator may hand out anything, and the device leaves fields that RoCE has not. */
+	/*
+	 * All fields: a program's allocator may return memory with any contents, and the device does not write fields
+	 * that RoCE lacks.
+	 */
 	for (size_t offset = 0; offset < bytes; offset += sizeof(struct mlx5_cqe64))
 		*(struct mlx5_cqe64 *)(entries + offset) = (struct mlx5_cqe64){.op_own = MLX5_CQE_INVALID << 4};
 }
 
 /*
- * Makes the file constant. Pages that are not written to yet are those of the file: a process that opens it through /proc could change
- * them, or cut them off, which would be a SIGBUS for a program that polls. Best effort, for sandboxes without seals.
+ * Makes the file constant. Pages that were not written yet are those of the file: a process that opens it through
+ * /proc could change them, or truncate the file, which would raise SIGBUS in a program that polls. Best effort, for
+ * sandboxes without seals.
  */
 static void template_seal(int fd)
 {
 	fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE | F_SEAL_SEAL);
 }
 
-/* A file of invalid entries; its descriptor, or -1 with errno set. */
+/* Creates a file of invalid entries. Returns its descriptor, or -1 with errno set. */
 static int template_open(void)
 {
 	WITHOUT_SIZE_SIGNAL;
@@ -59,7 +63,10 @@ fail:
 	return -1;
 }
 
-/* Replaces the pages of a large ring. On failure some of them may be gone: the ring is good for ring_free() only. */
+/*
+ * Replaces the pages of a large ring. After a failure some may be missing, and the ring may only be passed to
+ * ring_free().
+ */
 static int cover_with_template(char *ring, size_t bytes)
 {
 	int fd = template_open();
@@ -79,7 +86,7 @@ void *cq_ring_alloc(struct user_pd *pd, uint32_t count, uint32_t size)
 {
 	WITHOUT_CANCELLATION;
 	size_t bytes = (size_t)count * size;
-	/* Neither the program's memory nor a kind that it chose, such as huge pages. */
+	/* neither from the program's allocator nor of a kind that it selected, such as huge pages */
 	bool plain = (!pd || !pd->alloc) && !variable_get(VARIABLE_MLX_CQ_ALLOC_TYPE);
 	char *ring = ring_alloc(pd, bytes, MLX5DV_RES_TYPE_CQ);
 

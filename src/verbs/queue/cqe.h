@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * From a CQE to a completion, for ibv_poll_cq(3), for extended polling and for the purge: which ring entry is next,
- * whose work it completes, and what its fields mean (mlx5-formats 3.1 to 3.5, 3.8).
+ * Completions from CQEs, for ibv_poll_cq(3), extended polling and the purge: the next ring entry, the work request
+ * that it completes, and the meaning of its fields (mlx5-formats 3.1 to 3.5, 3.8).
  *
- * The device writes a CQE and its op_own last; the driver looks at op_own first. The caller holds the CQ lock; the
- * functions take the SRQ lock where a receive came from an SRQ, that of the signature table for a signature error. No
- * clock, no allocation, no system call unless that last one is contended.
+ * The device writes op_own of a CQE last, and the driver reads it first. The caller holds the CQ lock. The functions
+ * take the SRQ lock for a receive from an SRQ, and that of the signature table for a signature error. They read no
+ * clock, do not allocate, and make no system call unless the latter lock is contended.
  */
 #ifndef SOFTHCA_VERBS_QUEUE_CQE_H
 #define SOFTHCA_VERBS_QUEUE_CQE_H
@@ -17,14 +17,17 @@
 #include "core/visibility.h"
 #include "verbs/object/objects.h"
 
-/* What polling functions return for a CQE that belongs to no QP (mlx5-formats 3.8). */
+/* Return value of polling functions for a CQE that belongs to no QP (mlx5-formats 3.8). */
 #define CQ_POLL_ERROR (-2)
-/* cqe_complete(): the CQE was for the driver only; the caller takes the next one. */
+/* Return value of cqe_complete(): the CQE was for the driver only; the caller takes the next one. */
 #define CQE_ABSORBED 1
 
 /* ---- the ring ------------------------------------------------------------------------------------------------- */
 
-/** The 64 bytes with the completion of entry @index (free running); in a 128-byte entry they are the second half. */
+/**
+ * Returns the 64 bytes of the completion in entry @index (free running); in a 128-byte entry they are the second
+ * half.
+ */
 static inline struct mlx5_cqe64 *cqe_at(void *ring, uint32_t cqe_count, uint32_t cqe_size, uint32_t index)
 {
 	size_t offset = (size_t)(index & (cqe_count - 1)) * cqe_size + (cqe_size - sizeof(struct mlx5_cqe64));
@@ -32,7 +35,7 @@ static inline struct mlx5_cqe64 *cqe_at(void *ring, uint32_t cqe_count, uint32_t
 	return (struct mlx5_cqe64 *)((char *)ring + offset);
 }
 
-/** @ring, which may be NULL, with @count entries of cq->cqe_size is that of @cq from now on. */
+/** Makes @ring (may be NULL), of @count entries of cq->cqe_size, the ring of @cq. */
 static inline void cq_set_ring(struct user_cq *cq, void *ring, uint32_t count)
 {
 	cq->buffer = ring;
@@ -47,7 +50,7 @@ static inline const struct mlx5_cqe64 *user_cq_entry(const struct user_cq *cq, u
 	return (const struct mlx5_cqe64 *)((const char *)cq->first + (size_t)(index & cq->entries) * cq->cqe_size);
 }
 
-/** Owner bit of entry @index: changes with each lap of the ring. */
+/** Returns the owner bit of entry @index, which changes with each lap of the ring. */
 static inline uint8_t cqe_owner(uint32_t cqe_count, uint32_t index)
 {
 	return (index & cqe_count) != 0;
@@ -58,10 +61,10 @@ static inline uint8_t cqe_opcode(const struct mlx5_cqe64 *cqe)
 	return cqe->op_own >> 4;
 }
 
-/* Bits of op_own: data is in the CQE, in its first half of 64 bytes, or in front of it. */
+/* Bits of op_own: the CQE contains data, in its first 32 bytes or in the 64 bytes before it. */
 #define CQE_SCATTERED (MLX5_INLINE_SCATTER_32 | MLX5_INLINE_SCATTER_64)
 
-/** True if the device has written @cqe for @index; what it wrote before op_own is visible then. */
+/** Returns true if the device has written @cqe for @index. Everything written before op_own is visible then. */
 static inline bool cqe_is_written(const struct mlx5_cqe64 *cqe, uint32_t cqe_count, uint32_t index)
 {
 	uint8_t op_own = __atomic_load_n(&cqe->op_own, __ATOMIC_ACQUIRE);
@@ -69,7 +72,7 @@ static inline bool cqe_is_written(const struct mlx5_cqe64 *cqe, uint32_t cqe_cou
 	return op_own >> 4 != MLX5_CQE_INVALID && (op_own & MLX5_CQE_OWNER_MASK) == cqe_owner(cqe_count, index);
 }
 
-/** The next CQE in the ring, NULL if there is none. */
+/** Returns the next CQE in the ring, or NULL if it is not written yet. */
 static inline const struct mlx5_cqe64 *cq_next(const struct user_cq *cq)
 {
 	const struct mlx5_cqe64 *cqe = user_cq_entry(cq, cq->consumer_index);
@@ -77,14 +80,14 @@ static inline const struct mlx5_cqe64 *cq_next(const struct user_cq *cq)
 	return cqe_is_written(cqe, cq->cqe_count, cq->consumer_index) ? cqe : NULL;
 }
 
-/** The CQEs before @index are taken; they stay valid until cq_publish_consumer(). */
+/** Records that the CQEs before @index are taken; they stay valid until cq_publish_consumer(). */
 static inline void cq_set_consumer(struct user_cq *cq, uint32_t index)
 {
-	/* Atomic for ibv_req_notify_cq(3), which reads it without the lock. */
+	/* Atomic, since ibv_req_notify_cq(3) reads it without the lock. */
 	__atomic_store_n(&cq->consumer_index, index, __ATOMIC_RELAXED);
 }
 
-/** Takes the next CQE from the ring, NULL if there is none. It stays valid until cq_publish_consumer(). */
+/** Takes the next CQE from the ring; NULL if it is not written yet. It stays valid until cq_publish_consumer(). */
 static inline const struct mlx5_cqe64 *cq_take(struct user_cq *cq)
 {
 	const struct mlx5_cqe64 *cqe = cq_next(cq);
@@ -94,7 +97,7 @@ static inline const struct mlx5_cqe64 *cq_take(struct user_cq *cq)
 	return cqe;
 }
 
-/** Gives the entries taken so far back to the device: consumer index in the doorbell record. */
+/** Returns the entries taken so far to the device: stores the consumer index in the doorbell record. */
 static inline void cq_publish_consumer(struct user_cq *cq)
 {
 	__atomic_store_n(&cq->dbrec[0], htobe32(cq->consumer_index & 0xffffff), __ATOMIC_RELEASE);
@@ -112,7 +115,7 @@ static inline uint32_t cqe_qpn(const struct mlx5_cqe64 *cqe)
 	return be32toh(cqe->sop_drop_qpn) & 0xffffff;
 }
 
-/** MLX5_OPCODE_* of the send WQE that a requester CQE completes. */
+/** Returns the MLX5_OPCODE_* of the send WQE that a requester CQE completes. */
 static inline uint8_t cqe_send_opcode(const struct mlx5_cqe64 *cqe)
 {
 	return be32toh(cqe->sop_drop_qpn) >> 24;
@@ -142,7 +145,7 @@ static inline uint8_t cqe_vendor_err(const struct mlx5_cqe64 *cqe)
 	return ((const struct mlx5_err_cqe *)cqe)->vendor_err_synd;
 }
 
-/** Status of an error CQE, by its syndrome (mlx5-formats 3.4). */
+/** Returns the status of an error CQE, by its syndrome (mlx5-formats 3.4). */
 static inline enum ibv_wc_status cqe_error_status(const struct mlx5_cqe64 *cqe)
 {
 	switch (((const struct mlx5_err_cqe *)cqe)->syndrome) {
@@ -177,27 +180,30 @@ static inline enum ibv_wc_status cqe_error_status(const struct mlx5_cqe64 *cqe)
 	}
 }
 
-/* What a successful request of an MLX5_OPCODE_* has in its completion. */
+/* Completion of a successful request, by MLX5_OPCODE_*. */
 struct request_completion {
 	uint8_t wc_opcode; /* enum ibv_wc_opcode */
 	uint8_t fills;
 };
 
-/* What else its struct ibv_wc has (mlx5-formats 3.8); the flag of its own immediate is a quirk that programs may see. */
+/*
+ * Other members of struct ibv_wc that are filled (mlx5-formats 3.8). The flag for the request's own immediate is a
+ * quirk that programs can see.
+ */
 enum {
-	FILLS_DRIVER, /* its opcode is none that libibverbs knows: IBV_WC_DRIVER2 */
+	FILLS_DRIVER, /* not an opcode of libibverbs: IBV_WC_DRIVER2 */
 	FILLS_NOTHING,
-	FILLS_LENGTH, /* byte_len: data came back */
-	FILLS_ATOMIC, /* byte_len, 8 whatever the CQE says */
+	FILLS_LENGTH, /* byte_len: data was returned */
+	FILLS_ATOMIC, /* byte_len, always 8 */
 	FILLS_FLAG,   /* IBV_WC_WITH_IMM */
 };
 
-/** By MLX5_OPCODE_*. (verbs/queue/cq_poll.c) */
+/** Table by MLX5_OPCODE_*. (verbs/queue/cq_poll.c) */
 extern const struct request_completion request_completions[256] SOFTHCA_OWN;
 
 /**
- * Opcode of a successful completion (mlx5-formats 3.8). @remembered: what the send queue kept for the WQE's slot; it
- * decides for WQEs that one mlx5 opcode serves for several verbs, and for raw WQEs.
+ * Returns the opcode of a successful completion (mlx5-formats 3.8). @remembered: value that the send queue stored for
+ * the WQE's slot. It decides for raw WQEs, and for WQEs whose mlx5 opcode serves several verbs.
  */
 static inline enum ibv_wc_opcode cqe_wc_opcode(const struct mlx5_cqe64 *cqe, uint8_t remembered)
 {
@@ -211,13 +217,13 @@ static inline enum ibv_wc_opcode cqe_wc_opcode(const struct mlx5_cqe64 *cqe, uin
 	}
 	if (unlikely(remembered != WC_OPCODE_FROM_CQE))
 		return remembered;
-	/* Masked atomics and the like: nothing but a raw WQE makes them (mlx5-formats 6, point 61). */
+	/* Masked atomics and the like: only raw WQEs have them (mlx5-formats 6, point 61). */
 	if (request_completions[cqe_send_opcode(cqe)].fills == FILLS_DRIVER)
 		return IBV_WC_DRIVER2;
 	return request_completions[cqe_send_opcode(cqe)].wc_opcode;
 }
 
-/** Bytes that a successful completion reports; atomics always 8 (mlx5-formats 3.8). */
+/** Returns the bytes that a successful completion reports; always 8 for atomics (mlx5-formats 3.8). */
 static inline uint32_t cqe_byte_len(const struct mlx5_cqe64 *cqe)
 {
 	if (cqe_opcode(cqe) == MLX5_CQE_REQ &&
@@ -226,7 +232,7 @@ static inline uint32_t cqe_byte_len(const struct mlx5_cqe64 *cqe)
 	return be32toh(cqe->byte_cnt);
 }
 
-/** enum ibv_wc_flags of a responder CQE. */
+/** Returns the enum ibv_wc_flags of a responder CQE. */
 static inline unsigned int cqe_responder_flags(const struct mlx5_cqe64 *cqe)
 {
 	unsigned int flags = be32toh(cqe->flags_rqpn) >> 28 & 3 ? IBV_WC_GRH : 0;
@@ -242,7 +248,7 @@ static inline unsigned int cqe_responder_flags(const struct mlx5_cqe64 *cqe)
 	}
 }
 
-/** The immediate as it came (network order), or the invalidated rkey in host order. */
+/** Returns the immediate as received (network order), or the invalidated rkey in host order. */
 static inline __be32 cqe_imm_or_rkey(const struct mlx5_cqe64 *cqe)
 {
 	if (cqe_opcode(cqe) == MLX5_CQE_RESP_SEND_INV)
@@ -265,31 +271,34 @@ static inline uint8_t cqe_dlid_path_bits(const struct mlx5_cqe64 *cqe)
 	return cqe->ml_path & 0x7f;
 }
 
-/* ---- whose work it completes ---------------------------------------------------------------------------------- */
+/* ---- work request that a CQE completes --------------------------------------------------------------------------- */
 
-/* What the queues know of the completed work request and the CQE does not say. */
+/* Properties of the completed work request that the queues know and the CQE does not contain. */
 struct work_completion {
 	uint64_t wr_id;
 	enum ibv_wc_status status;
-	uint8_t wc_opcode; /* as remembered per slot, WC_OPCODE_FROM_CQE for receives */
+	uint8_t wc_opcode; /* as remembered for the slot; WC_OPCODE_FROM_CQE for receives */
 };
 
-/** Explains a CQE that names no QP of the context; returns CQ_POLL_ERROR. (verbs/queue/cq_poll.c) */
+/** Explains a CQE that names no QP of the context. Returns CQ_POLL_ERROR. (verbs/queue/cq_poll.c) */
 int cqe_refuse(struct user_cq *cq, const struct mlx5_cqe64 *cqe);
 
-/** Copies what a READ or an atomic brought, and @cqe has, to where its WQE in @sq says. (verbs/queue/cqe_scatter.c) */
+/**
+ * Copies the result of a READ or atomic from @cqe to the memory that its WQE in @sq names.
+ * (verbs/queue/cqe_scatter.c)
+ */
 void cqe_scatter(const struct send_queue *sq, const struct mlx5_cqe64 *cqe);
 
 /*
- * A CQE for WQE i completes all WQEs before it too (mlx5-formats 3.3). The release pairs with the acquire of the
- * poster, who may reuse the slot from then on.
+ * Completes the WQE in @slot and all before it: a CQE for WQE i completes all earlier WQEs (mlx5-formats 3.3). The
+ * release pairs with the acquire of the poster, which may then reuse the slots.
  */
 static inline void sends_completed(struct send_queue *sq, uint32_t slot)
 {
 	__atomic_store_n(&sq->tail, sq->wqe_head[slot] + 1, __ATOMIC_RELEASE);
 }
 
-/* The slot of the WQE that @cqe names. */
+/* Returns the slot of the WQE that @cqe names. */
 static inline uint32_t cqe_slot(const struct send_queue *sq, const struct mlx5_cqe64 *cqe)
 {
 	return be16toh(cqe->wqe_counter) & sq->slots;
@@ -304,7 +313,9 @@ static inline void completion_of_send(struct send_queue *sq, const struct mlx5_c
 	sends_completed(sq, slot);
 }
 
-/* A receive queue completes strictly in order (mlx5-formats 2.1). Returns the wr_id of the oldest receive, which is over. */
+/*
+ * Completes the oldest receive and returns its wr_id: a receive queue completes strictly in order (mlx5-formats 2.1).
+ */
 static inline uint64_t receive_completed(struct receive_queue *rq)
 {
 	uint32_t tail = rq->tail;
@@ -323,7 +334,7 @@ static inline int completion_of_receive(struct user_qp *qp, const struct mlx5_cq
 	return 0;
 }
 
-/* Through an XRC_RECV QP, which may be another context's: the CQE names the SRQ. */
+/* Completes a receive through an XRC_RECV QP, which may belong to another context: the CQE names the SRQ. */
 static inline int completion_of_xrc_receive(struct user_cq *cq, const struct mlx5_cqe64 *cqe,
 					    struct work_completion *out)
 {
@@ -334,15 +345,15 @@ static inline int completion_of_xrc_receive(struct user_cq *cq, const struct mlx
 }
 
 /**
- * A signature error belongs to a key, not to a work request, and the program sees no completion. Profile connectx notes it
- * in the key for mlx5dv_mkey_check(3) (mlx5-formats 3.5). Returns CQE_ABSORBED, or, of that profile, CQ_POLL_ERROR,
- * explained, if the context has no such key. (verbs/queue/cqe_signature.c)
+ * Handles a signature error. It belongs to a key, not to a work request, and the program sees no completion. Profile
+ * connectx records it in the key for mlx5dv_mkey_check(3) (mlx5-formats 3.5). Returns CQE_ABSORBED or, in that
+ * profile, CQ_POLL_ERROR after an explanation if the context has no such key. (verbs/queue/cqe_signature.c)
  */
 int cqe_note_signature_error(struct user_cq *cq, const struct mlx5_cqe64 *cqe);
 
 /**
- * Finds the work request that @cqe completes, fills @out and gives the queue its room back.
- * Returns 0, CQE_ABSORBED, or CQ_POLL_ERROR for a CQE of an unknown QP or kind.
+ * Finds the work request that @cqe completes, fills @out and returns its room to the queue. Returns 0, CQE_ABSORBED,
+ * or CQ_POLL_ERROR for a CQE of an unknown QP or kind.
  */
 static inline int cqe_complete(struct user_cq *cq, const struct mlx5_cqe64 *cqe, struct work_completion *out)
 {
@@ -355,7 +366,7 @@ static inline int cqe_complete(struct user_cq *cq, const struct mlx5_cqe64 *cqe,
 		if (!qp)
 			return cqe_refuse(cq, cqe);
 		out->status = opcode == MLX5_CQE_REQ ? IBV_WC_SUCCESS : cqe_error_status(cqe);
-		/* While the slot is not given back: the poster may reuse it then. */
+		/* before the slot is released, since the poster may reuse it then */
 		if (cqe->op_own & CQE_SCATTERED)
 			cqe_scatter(&qp->sq, cqe);
 		completion_of_send(&qp->sq, cqe, out);
@@ -372,7 +383,7 @@ static inline int cqe_complete(struct user_cq *cq, const struct mlx5_cqe64 *cqe,
 	case MLX5_CQE_SIG_ERR:
 		return cqe_note_signature_error(cq, cqe) < 0 ? CQ_POLL_ERROR : CQE_ABSORBED;
 	case MLX5_CQE_RESIZE_CQ:
-		return CQE_ABSORBED; /* the entries after it are in the new ring, of which ibv_resize_cq(3) took care */
+		return CQE_ABSORBED; /* the entries after it are in the new ring: ibv_resize_cq(3) */
 	default:
 		return cqe_refuse(cq, cqe);
 	}

@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What a requester's CQE brings along (mlx5-formats 3.2): the device left it to the driver to put it into memory. */
+/* Copies data that a requester's CQE contains (mlx5-formats 3.2) to memory, which the device leaves to the driver. */
 #include "verbs/queue/cqe.h"
 
 #include <string.h>
 
 #define UNIT 16
 
-/* The last segment of the WQE, which is where the data goes: the device scatters no others. It may be behind the ring's end. */
+/*
+ * Copies the last segment of the WQE, which names the target: the device scatters to no other. The segment may be
+ * beyond the end of the ring.
+ */
 static void last_segment(const struct send_queue *sq, const struct mlx5_cqe64 *cqe, struct mlx5_wqe_data_seg *segment)
 {
 	size_t ring = (size_t)sq->wqebb_count * MLX5_SEND_WQE_BB;
@@ -40,7 +43,7 @@ void cqe_scatter(const struct send_queue *sq, const struct mlx5_cqe64 *cqe)
 		memcpy(target, data, bytes);
 		return;
 	}
-	/* The result of an atomic is in network order here, and in that of the host in memory (mlx5-formats 1.5). */
+	/* The result of an atomic is in network order here, and in host order in memory (mlx5-formats 1.5). */
 	for (uint32_t i = 0; i < bytes; i++)
 		target[i] = data[__BYTE_ORDER == __LITTLE_ENDIAN ? bytes - 1 - i : i];
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* SIG_ERR completions: reads the CQE and records the error in its key. See verbs/queue/cqe.h. */
+/* SIG_ERR completions: decodes the CQE and records the error in its key. See verbs/queue/cqe.h. */
 #include "verbs/queue/cqe.h"
 
 #include <string.h>
@@ -10,7 +10,7 @@
 
 enum { MKEY_TAG_BITS = 8 };
 
-/* Offsets of a SIG_ERR CQE, mlx5-formats 3.5. */
+/* Offsets in a SIG_ERR CQE, mlx5-formats 3.5. */
 enum {
 	CQE_EXPECTED = 16,
 	CQE_ACTUAL = 20,
@@ -22,7 +22,7 @@ enum {
 	CQE_MKEY = 36,
 	CQE_OFFSET = 40,
 
-	LOW_BITS = 7, /* of type and domain */
+	LOW_BITS = 7, /* width mask of type and domain */
 };
 
 static uint32_t cqe_be32(const struct mlx5_cqe64 *cqe, size_t offset)
@@ -53,7 +53,7 @@ int cqe_note_signature_error(struct user_cq *cq, const struct mlx5_cqe64 *cqe)
 	uint32_t index = cqe_be32(cqe, CQE_MKEY) >> MKEY_TAG_BITS;
 	struct key_error error = cqe_key_error(cqe);
 
-	/* In profile man only a program that owns the ring sees this CQE; mlx5dv_mkey_check(3) asks the device. */
+	/* In profile man only a program that owns the ring sees this CQE; mlx5dv_mkey_check(3) queries the device. */
 	if (hca_settings(hca)->profile == PROFILE_MAN ||
 	    signature_record_error(to_user_context(cq->base.context), index, &error))
 		return CQE_ABSORBED;

@@ -9,7 +9,7 @@
 #include "verbs/object/ops.h"
 #include "verbs/queue/srq.h"
 
-/* mlx5-formats 2.2: unlike in a receive queue, SGEs of length 0 are kept. */
+/* mlx5-formats 2.2: SGEs of length 0 are kept, unlike in a receive queue. */
 static void srq_write_entry(const struct user_srq *srq, const struct ibv_recv_wr *wr)
 {
 	struct mlx5_wqe_data_seg *seg = (struct mlx5_wqe_data_seg *)(user_srq_entry(srq, srq->head) + 1);
@@ -21,7 +21,10 @@ static void srq_write_entry(const struct user_srq *srq, const struct ibv_recv_wr
 		mlx5dv_set_data_seg(&seg[count], 0, MLX5_INVALID_LKEY, 0);
 }
 
-/* Bit 31 of a data segment's length means inline data (mlx5-formats 1.5). Returns the first such SGE's length, or 0. */
+/*
+ * Returns the length of the first SGE above INT32_MAX, or 0: bit 31 of a data segment's length means inline data
+ * (mlx5-formats 1.5).
+ */
 static uint32_t oversized_sge(const struct ibv_recv_wr *wr)
 {
 	for (int i = 0; i < wr->num_sge; i++)
@@ -30,13 +33,13 @@ static uint32_t oversized_sge(const struct ibv_recv_wr *wr)
 	return 0;
 }
 
-/* Room, number of SGEs and their lengths; the SRQ lock is held. Returns an errno value. */
+/* Checks room, number of SGEs and their lengths. The SRQ lock is held. Returns an errno value. */
 static int srq_post_check(const struct user_srq *srq, const struct ibv_recv_wr *wr)
 {
 	struct hca *hca = hca_of_context(srq->base.context);
 	uint32_t length;
 
-	/* A negative number is larger than any limit. */
+	/* As unsigned, a negative number exceeds any limit. */
 	if ((uint32_t)wr->num_sge > srq->max_sge)
 		return REFUSE(hca, "ibv_post_srq_recv", EINVAL, RULE_SRQ_SGES, wr->num_sge, srq->max_sge, wr->wr_id);
 	length = oversized_sge(wr);
@@ -47,7 +50,7 @@ static int srq_post_check(const struct user_srq *srq, const struct ibv_recv_wr *
 	return 0;
 }
 
-/* @watched: as in ibv_post_recv(). */
+/* @observed: the data path has observers (verbs/object/observed.h). */
 SPECIALISED int srq_post_list(struct ibv_srq *base, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr,
 			      const bool observed)
 {
@@ -74,7 +77,7 @@ SPECIALISED int srq_post_list(struct ibv_srq *base, struct ibv_recv_wr *wr, stru
 		srq->used++;
 		srq->counter++;
 	}
-	/* What was posted before the bad one stays posted. */
+	/* Receives posted before the bad one stay posted. */
 	if (srq->counter != first)
 		__atomic_store_n(srq->dbrec, htobe32(srq->counter), __ATOMIC_RELEASE);
 	queue_unlock(&srq->lock);
