@@ -7,7 +7,7 @@
  * request that is in order, it makes a grant, which the sender finds in the memory of the connection. So all checks are those
  * of the responder, and what they depend on, key and queue pair, takes all grants back when it changes (hca/grants.h): the
  * generation is another then. The sender compares the generation at the very moment of the system call (core/guarded_call.h), and says before
- * that it is at it; settle.c waits for those that say so.
+ * that it is at it; drain.c waits for those that say so.
  *
  * Neither side is trusted with more than it has. The kernel lets a process open the memory of another one of which it could do
  * anything anyway, and what the sender finds in a grant leads it to no other memory than that of the process that wrote the
@@ -26,7 +26,7 @@
 #include "hca/hca.h"
 #include "link/shm/peer.h"
 
-static bool opens(struct shm_peer *peer)
+static bool direct_open(struct shm_peer *peer)
 {
 	uint64_t value = 0;
 	pid_t pid = peer->host->pid;
@@ -43,14 +43,14 @@ void shm_direct_try(struct shm_peer *peer)
 	WITHOUT_CANCELLATION;
 
 	if (!__atomic_load_n(&peer->other->granted, __ATOMIC_ACQUIRE) ||
-	    __atomic_exchange_n(&peer->tried_direct, true, __ATOMIC_ACQUIRE) || !opens(peer))
+	    __atomic_exchange_n(&peer->tried_direct, true, __ATOMIC_ACQUIRE) || !direct_open(peer))
 		return;
 	__atomic_store_n(&peer->can_direct, 1, __ATOMIC_RELEASE);
 	__atomic_store_n(&link_has_access, 1, __ATOMIC_RELAXED);
 }
 
 /* A copy of the grant for @access, if there is one. */
-static bool find_grant(struct shm_peer *peer, const struct link_access *access, struct shm_grant *copy)
+static bool grant_find(struct shm_peer *peer, const struct link_access *access, struct shm_grant *copy)
 {
 	const struct shm_grant *grant = shm_grant_place(peer->in.ring, access->destination_qpn, access->rkey);
 	uint64_t offset;
@@ -70,7 +70,7 @@ static bool find_grant(struct shm_peer *peer, const struct link_access *access, 
 }
 
 /* The id of this thread; a forked child is another. */
-static uint32_t this_thread(void)
+static uint32_t access_thread_id(void)
 {
 	static __thread struct {
 		uint32_t id, generation;
@@ -87,7 +87,8 @@ static uint32_t this_thread(void)
  * Programs spin on the last bytes and then read what is before them. The kernel takes one range after the other, under a lock that it
  * takes for each.
  */
-static long write_or_read(const struct shm_peer *peer, const struct shm_grant *grant, const struct link_access *access)
+static long access_transfer(const struct shm_peer *peer, const struct shm_grant *grant,
+			    const struct link_access *access)
 {
 	uint32_t tail = access->length < 8 ? access->length : 8;
 	const struct iovec parts[] = {{access->bytes, access->length - tail},
@@ -109,7 +110,7 @@ static long write_or_read(const struct shm_peer *peer, const struct shm_grant *g
 	return result;
 }
 
-static bool is_done(struct shm_peer *peer, const struct link_access *access, long result)
+static bool access_is_done(struct shm_peer *peer, const struct link_access *access, long result)
 {
 	if (result == access->length)
 		return true;
@@ -122,7 +123,7 @@ static bool is_done(struct shm_peer *peer, const struct link_access *access, lon
 	return false;
 }
 
-static void count(const struct link_access *access)
+static void access_count(const struct link_access *access)
 {
 	uint64_t *counters = counters_here(access->hca);
 
@@ -144,13 +145,13 @@ static bool access_alone(struct shm_peer *peer, const struct shm_grant *grant, c
 
 	if (__atomic_exchange_n(&peer->accesses, 1, __ATOMIC_ACQUIRE))
 		return false;
-	__atomic_store_n(&own->thread, this_thread(), __ATOMIC_RELAXED);
+	__atomic_store_n(&own->thread, access_thread_id(), __ATOMIC_RELAXED);
 	/* Before the look at the generation: who changes that looks at this afterwards. */
 	__atomic_exchange_n(&own->ticket, ++peer->ticket, __ATOMIC_SEQ_CST);
-	result = write_or_read(peer, grant, access);
+	result = access_transfer(peer, grant, access);
 	__atomic_store_n(&own->ticket, 0, __ATOMIC_RELEASE);
 	__atomic_store_n(&peer->accesses, 0, __ATOMIC_RELEASE);
-	return is_done(peer, access, result);
+	return access_is_done(peer, access, result);
 }
 
 bool shm_direct_access(const struct link_access *access)
@@ -163,8 +164,8 @@ bool shm_direct_access(const struct link_access *access)
 	    __atomic_load_n(&peer->other->attends, __ATOMIC_RELAXED) ||
 	    __atomic_load_n(&host->gone, __ATOMIC_RELAXED) || __atomic_load_n(&peer->broken, __ATOMIC_RELAXED))
 		return false;
-	if (!find_grant(peer, access, &grant) || !guarded_call_works() || !access_alone(peer, &grant, access))
+	if (!grant_find(peer, access, &grant) || !guarded_call_works() || !access_alone(peer, &grant, access))
 		return false;
-	count(access);
+	access_count(access);
 	return true;
 }

@@ -15,7 +15,7 @@
 /* Read by the other side to see whether it can. */
 static uint64_t probe;
 
-static void prepare_probe(struct shm_state *own)
+static void probe_prepare(struct shm_state *own)
 {
 	/* Written once, so that the value that peers were told before stays right. */
 	if (!__atomic_load_n(&probe, __ATOMIC_RELAXED))
@@ -26,7 +26,7 @@ static void prepare_probe(struct shm_state *own)
 
 void shm_grants_prepare(struct shm_peer *peer)
 {
-	prepare_probe(peer->own);
+	probe_prepare(peer->own);
 	peer->own->process = (uint32_t)getpid();
 	peer->own->attends = __atomic_load_n(&shm_poller.attends, __ATOMIC_RELAXED);
 	__atomic_store_n(&peer->out.ring->generation, 1, __ATOMIC_RELEASE);
@@ -43,7 +43,7 @@ void shm_attend(struct poller *poller, bool attends)
 	epoch_leave();
 }
 
-static void write_grant(struct shm_grant *grant, const struct shm_grant *wanted)
+static void grant_write(struct shm_grant *grant, const struct shm_grant *wanted)
 {
 	uint32_t sequence = __atomic_load_n(&grant->sequence, __ATOMIC_RELAXED) | 1;
 
@@ -53,7 +53,7 @@ static void write_grant(struct shm_grant *grant, const struct shm_grant *wanted)
 	__atomic_store_n(&grant->sequence, sequence + 1, __ATOMIC_RELEASE);
 }
 
-static bool has_same_memory(const struct shm_grant *one, const struct shm_grant *other)
+static bool grant_has_same_memory(const struct shm_grant *one, const struct shm_grant *other)
 {
 	return one->rkey == other->rkey && one->memory == other->memory && one->length == other->length &&
 	       one->writes == other->writes;
@@ -63,11 +63,11 @@ static bool has_same_memory(const struct shm_grant *one, const struct shm_grant 
  * Returns true if no access to the memory of @wanted waits for a third party. The kind of memory is looked up once for a key: @former
  * is the grant that stood in this place.
  */
-static bool is_safe(struct shm_peer *peer, const struct shm_grant *former, const struct shm_grant *wanted)
+static bool grant_is_safe(struct shm_peer *peer, const struct shm_grant *former, const struct shm_grant *wanted)
 {
-	if (has_same_memory(former, wanted))
+	if (grant_has_same_memory(former, wanted))
 		return true;
-	if (has_same_memory(&peer->refused, wanted))
+	if (grant_has_same_memory(&peer->refused, wanted))
 		return false;
 	if (memory_kind_is_local(wanted->memory, wanted->length, wanted->writes))
 		return true;
@@ -106,19 +106,19 @@ void shm_grant(struct shm_peer *peer, struct run *run, const struct packet *pack
 	wanted.writes = reach.writes;
 	wanted.generation = generation;
 	wanted.sequence = grant->sequence;
-	if (!memcmp(grant, &wanted, sizeof(wanted)) || !is_safe(peer, grant, &wanted))
+	if (!memcmp(grant, &wanted, sizeof(wanted)) || !grant_is_safe(peer, grant, &wanted))
 		return;
-	write_grant(grant, &wanted);
+	grant_write(grant, &wanted);
 	__atomic_add_fetch(&peer->own->granted, 1, __ATOMIC_RELEASE);
 	counter_add(first_device(), COUNTER_SHM_GRANTS, 1);
 }
 
-static void take_back(void)
+static void grants_revoke_all(void)
 {
 	epoch_enter();
 	for (struct host_peer *host = host_peers(); host; host = host_next(host))
-		shm_grants_take_back(shm_of(host));
+		shm_grants_revoke(shm_of(host));
 	epoch_leave();
 }
 
-const struct grants shm_grants = {.revoke = take_back, .drain = shm_settle};
+const struct grants shm_grants = {.revoke = grants_revoke_all, .drain = shm_drain};

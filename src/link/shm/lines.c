@@ -8,7 +8,7 @@
 #include <immintrin.h>
 
 /* Whole blocks; returns what was copied. */
-static __attribute__((target("avx"))) uint32_t write_blocks(uint8_t *to, const uint8_t *from, uint32_t length)
+static __attribute__((target("avx"))) uint32_t lines_write_blocks(uint8_t *to, const uint8_t *from, uint32_t length)
 {
 	enum { WORDS = 8, BLOCK = WORDS * sizeof(__m256i) };
 	uint32_t copied = 0;
@@ -28,7 +28,7 @@ static __attribute__((target("avx"))) uint32_t write_blocks(uint8_t *to, const u
 
 void shm_write_lines(uint8_t *to, const uint8_t *from, uint32_t length)
 {
-	uint32_t copied = __builtin_cpu_supports("avx") ? write_blocks(to, from, length) : 0;
+	uint32_t copied = __builtin_cpu_supports("avx") ? lines_write_blocks(to, from, length) : 0;
 
 	memcpy(to + copied, from + copied, length - copied);
 }

@@ -16,13 +16,13 @@ struct range {
 	const char *path;
 };
 
-static bool begins_with(const char *text, const char *beginning)
+static bool path_begins_with(const char *text, const char *beginning)
 {
 	return !strncmp(text, beginning, strlen(beginning));
 }
 
 /* Returns false if @line is not a line of /proc/PID/maps. */
-static bool parse_range(const char *line, struct range *range)
+static bool range_parse(const char *line, struct range *range)
 {
 	int length = 0;
 
@@ -34,14 +34,14 @@ static bool parse_range(const char *line, struct range *range)
 }
 
 /* Files of the kernel's own mounts, which no mount table lists: memfd_create(2), shmget(2), mmap(2) with MAP_SHARED or MAP_HUGETLB. */
-static bool is_nameless_file(const char *path)
+static bool path_is_nameless_file(const char *path)
 {
-	return begins_with(path, "/memfd:") || begins_with(path, "/SYSV") || begins_with(path, "/dev/zero (deleted)") ||
-	       begins_with(path, "/anon_hugepage");
+	return path_begins_with(path, "/memfd:") || path_begins_with(path, "/SYSV") ||
+	       path_begins_with(path, "/dev/zero (deleted)") || path_begins_with(path, "/anon_hugepage");
 }
 
 /* Returns true if the line of mountinfo is of device @major:@minor and of a file system that keeps its files in memory. */
-static bool is_mount_in_memory(const char *line, uint32_t major, uint32_t minor)
+static bool mount_is_in_memory(const char *line, uint32_t major, uint32_t minor)
 {
 	const char *type = strstr(line, " - ");
 	uint32_t its_major, its_minor;
@@ -50,11 +50,11 @@ static bool is_mount_in_memory(const char *line, uint32_t major, uint32_t minor)
 	    its_minor != minor)
 		return false;
 	type += 3;
-	return begins_with(type, "tmpfs ") || begins_with(type, "hugetlbfs ") || begins_with(type, "ramfs ") ||
-	       begins_with(type, "devtmpfs ");
+	return path_begins_with(type, "tmpfs ") || path_begins_with(type, "hugetlbfs ") ||
+	       path_begins_with(type, "ramfs ") || path_begins_with(type, "devtmpfs ");
 }
 
-static bool is_device_in_memory(uint32_t major, uint32_t minor)
+static bool device_is_in_memory(uint32_t major, uint32_t minor)
 {
 	FILE *file = fopen("/proc/self/mountinfo", "re");
 	bool found = false;
@@ -62,20 +62,20 @@ static bool is_device_in_memory(uint32_t major, uint32_t minor)
 	size_t size = 0;
 
 	while (file && !found && getline(&line, &size, file) > 0)
-		found = is_mount_in_memory(line, major, minor);
+		found = mount_is_in_memory(line, major, minor);
 	free(line);
 	if (file)
 		fclose(file);
 	return found;
 }
 
-static bool is_local(const struct range *range, bool written)
+static bool range_is_local(const struct range *range, bool written)
 {
-	if (!range->inode || is_nameless_file(range->path))
+	if (!range->inode || path_is_nameless_file(range->path))
 		return true;
 	if (written && range->rights[1] == 'w' && range->rights[3] == 'p')
 		return true;
-	return is_device_in_memory(range->major, range->minor);
+	return device_is_in_memory(range->major, range->minor);
 }
 
 bool memory_kind_is_local(uint64_t start, uint64_t length, bool written)
@@ -91,9 +91,9 @@ bool memory_kind_is_local(uint64_t start, uint64_t length, bool written)
 		return false;
 	/* The lines are in order: @start moves to the end of what was found to be local. */
 	while (local && start < end && getline(&line, &size, file) > 0) {
-		if (!parse_range(line, &range) || range.end <= start)
+		if (!range_parse(line, &range) || range.end <= start)
 			continue;
-		local = range.start <= start && is_local(&range, written);
+		local = range.start <= start && range_is_local(&range, written);
 		start = range.end;
 	}
 	free(line);

@@ -25,7 +25,7 @@ struct shm_grant *shm_grant_place(struct shm_ring *ring, uint32_t destination, u
 	return &ring->grant[hash >> 16 & (SHM_GRANTS - 1)];
 }
 
-void shm_grants_take_back(struct shm_peer *peer)
+void shm_grants_revoke(struct shm_peer *peer)
 {
 	__atomic_add_fetch(&peer->out.ring->generation, 1, __ATOMIC_SEQ_CST);
 }
@@ -33,7 +33,7 @@ void shm_grants_take_back(struct shm_peer *peer)
 void shm_break(struct shm_peer *peer)
 {
 	__atomic_store_n(&peer->broken, 1, __ATOMIC_RELEASE);
-	shm_grants_take_back(peer);
+	shm_grants_revoke(peer);
 	/* This makes link/host find the end of the connection, here and in the other process. */
 	shutdown(peer->host->socket.fd, SHUT_RDWR);
 }

@@ -8,7 +8,7 @@
  *   send.c    converts runs to records
  *   receive.c the poller: converts records to packets
  *   grants.c  accesses that the other side may make without asking
- *   settle.c  waits until no access is in progress
+ *   drain.c   waits until no access is in progress
  *   wake.c    sleeping and waking
  *   direct.c  READ and WRITE by grants
  *   peer.c    the state of connections and of the poller
@@ -48,9 +48,9 @@ struct shm_peer {
 	uint32_t taken;  /* atomic; records that the poller is done with */
 	/* Of the poller, see shm_nudge(): polls since a record came or it last looked, and what it saw then. */
 	uint32_t polls, seen_head, seen_tail;
-	uint32_t handled; /* of the poller: what it has said of that, shm_ring.handled */
-	uint64_t stuck;   /* atomic; how far the other side was when somebody first found no room, and when */
-	uint64_t told_ns; /* atomic; when a drop was explained last, CLOCK_MONOTONIC */
+	uint32_t handled;           /* of the poller: what it has said of that, shm_ring.handled */
+	uint64_t stuck;             /* atomic; how far the other side was when somebody first found no room, and when */
+	uint64_t drop_explained_ns; /* atomic; when a drop was explained last, CLOCK_MONOTONIC */
 	/* Of the poller: how far the other side was when those who wait tried last, and how many have yet to try. */
 	uint32_t tried_head, to_try;
 	struct link_queue waiting; /* for room in the ring that this process fills */
@@ -89,7 +89,7 @@ void shm_break(struct shm_peer *peer);
  * Revokes all grants of @peer. The end of a connection does this too: a later revocation does not find the connection, and the
  * other side may not have seen its end. No grant is made after that, since the peer is broken or gone. Any thread.
  */
-void shm_grants_take_back(struct shm_peer *peer);
+void shm_grants_revoke(struct shm_peer *peer);
 /** Returns the place of a grant in @ring, which both sides compute. */
 struct shm_grant *shm_grant_place(struct shm_ring *ring, uint32_t destination, uint32_t rkey);
 /**
@@ -178,7 +178,7 @@ static inline void shm_wake(struct shm_peer *peer, bool room)
 		shm_wake_slow(peer);
 }
 
-/* ---- grants.c, settle.c ------------------------------------------------------------------------------------------ */
+/* ---- grants.c, drain.c ------------------------------------------------------------------------------------------- */
 
 /** Tells the other side what it has to know before it sends anything. */
 void shm_grants_prepare(struct shm_peer *peer);
@@ -189,8 +189,8 @@ void shm_grants_prepare(struct shm_peer *peer);
 void shm_grant(struct shm_peer *peer, struct run *run, const struct packet *packet);
 /** poller.attend */
 void shm_attend(struct poller *poller, bool attends);
-/** grants.settle */
-void shm_settle(void);
+/** grants.drain */
+void shm_drain(void);
 
 /* ---- direct.c ---------------------------------------------------------------------------------------------------- */
 

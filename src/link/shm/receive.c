@@ -17,7 +17,7 @@
 /* Of packets whose path the QP knows. */
 static const struct packet_path no_path;
 
-static void malformed(const struct refusal *why)
+static void record_reject(const struct refusal *why)
 {
 	struct hca *hca = first_device();
 
@@ -26,16 +26,16 @@ static void malformed(const struct refusal *why)
 }
 
 /* The ring cannot be used any more. */
-static void refuse_ring(struct shm_peer *peer, uint64_t field, uint64_t value)
+static void ring_reject(struct shm_peer *peer, uint64_t field, uint64_t value)
 {
-	malformed(&(struct refusal){RULE_SHM_RECORD, {(uint64_t)peer->host->pid, field, value}});
+	record_reject(&(struct refusal){RULE_SHM_RECORD, {(uint64_t)peer->host->pid, field, value}});
 	shm_break(peer);
 }
 
 /* ---- one record ------------------------------------------------------------------------------------------------ */
 
 /* A GID type and a hop limit may be anything: what does not make sense comes back in an answer, to who sent it. */
-static void read_path(struct packet_path *path, const uint8_t *from)
+static void path_read(struct packet_path *path, const uint8_t *from)
 {
 	struct shm_path line;
 
@@ -53,7 +53,7 @@ static void read_path(struct packet_path *path, const uint8_t *from)
 }
 
 /* For the filters a packet has a path whatever carried it: that of the QP, the other way. */
-static struct hca *show_to_filters(struct packet *packet)
+static struct hca *packet_show_to_filters(struct packet *packet)
 {
 	struct receiver_view qp;
 
@@ -70,7 +70,8 @@ static struct hca *show_to_filters(struct packet *packet)
 }
 
 /* A record that does not have the headers for its payload: an error of the other side or, for a frame, of the host that sent it. */
-static struct refusal misfit(const struct shm_peer *peer, const struct shm_record *record, const struct packet *packet)
+static struct refusal record_misfit(const struct shm_peer *peer, const struct shm_record *record,
+				    const struct packet *packet)
 {
 	uint64_t pid = (uint64_t)peer->host->pid, source[2];
 
@@ -82,13 +83,13 @@ static struct refusal misfit(const struct shm_peer *peer, const struct shm_recor
 				 pid}};
 }
 
-static bool parse_payload(struct shm_peer *peer, const struct shm_record *record, const uint8_t *headers,
-			  struct packet *packet, struct refusal *why)
+static bool record_parse_payload(struct shm_peer *peer, const struct shm_record *record, const uint8_t *headers,
+				 struct packet *packet, struct refusal *why)
 {
 	uint32_t length = record->slot.length;
 	uint8_t masks[2 * sizeof(uint64_t)];
 
-	*why = misfit(peer, record, packet);
+	*why = record_misfit(peer, record, packet);
 	if (roce_pad_of(headers) != roce_pad(length))
 		return false;
 	if (!(packet_opcodes[headers[0]].headers & HEADER_PAYLOAD))
@@ -105,7 +106,7 @@ static bool parse_payload(struct shm_peer *peer, const struct shm_record *record
 }
 
 /* Makes @packet of @record; returns false with @why if that makes no sense. */
-static bool parse_record(struct shm_peer *peer, const struct shm_record *record, struct packet *packet,
+static bool record_parse(struct shm_peer *peer, const struct shm_record *record, struct packet *packet,
 			 struct refusal *why)
 {
 	const struct shm_slot *slot = &record->slot;
@@ -117,10 +118,10 @@ static bool parse_record(struct shm_peer *peer, const struct shm_record *record,
 	if (length < 0)
 		return false;
 	if (length != slot->headers) {
-		*why = misfit(peer, record, packet);
+		*why = record_misfit(peer, record, packet);
 		return false;
 	}
-	if (!parse_payload(peer, record, headers, packet, why))
+	if (!record_parse_payload(peer, record, headers, packet, why))
 		return false;
 	/* The responder knows how many packets they are. A frame is one. */
 	if (slot->length && !(slot->flags & SHM_FLAG_FRAME))
@@ -132,7 +133,7 @@ static bool parse_record(struct shm_peer *peer, const struct shm_record *record,
 	packet->connection = peer->host->serial;
 	packet->path = &no_path;
 	if (record->path) {
-		read_path(&packet->own_path, record->path);
+		path_read(&packet->own_path, record->path);
 		packet->own_path.process = packet->handed_on ? 0 : peer->host->serial;
 		if (packet->handed_on)
 			inner_path_resolve(first_device(), &packet->own_path);
@@ -148,14 +149,14 @@ struct tally {
 	uint64_t records, ring_pieces, ring_bytes;
 };
 
-static void count(const struct shm_slot *slot, struct tally *tally)
+static void tally_add(const struct shm_slot *slot, struct tally *tally)
 {
 	tally->records++;
 	tally->ring_pieces += slot->length != 0;
 	tally->ring_bytes += slot->length;
 }
 
-static void add_up(const struct tally *tally)
+static void tally_flush(const struct tally *tally)
 {
 	uint64_t *counters = tally->records ? counters_here(tally->hca) : NULL;
 
@@ -170,7 +171,7 @@ static void add_up(const struct tally *tally)
 }
 
 /* Counts for the device of QP @qpn from now on; what is for nobody, the first one counts. */
-static void turn_to(struct tally *tally, uint32_t qpn)
+static void tally_switch_to(struct tally *tally, uint32_t qpn)
 {
 	struct hca *hca = delivery->device_of(qpn);
 
@@ -178,25 +179,25 @@ static void turn_to(struct tally *tally, uint32_t qpn)
 		hca = first_device();
 	if (hca == tally->hca)
 		return;
-	add_up(tally);
+	tally_flush(tally);
 	*tally = (struct tally){.hca = hca, .link = tally->link};
 }
 
-static void handle(struct shm_peer *peer, const struct shm_record *record, struct run *run, struct tally *tally)
+static void record_handle(struct shm_peer *peer, const struct shm_record *record, struct run *run, struct tally *tally)
 {
 	struct packet *packet = run_slot(run);
 	struct hca *shown = NULL;
 	struct refusal why;
 
-	if (!parse_record(peer, record, packet, &why)) {
-		malformed(&why);
+	if (!record_parse(peer, record, packet, &why)) {
+		record_reject(&why);
 		return;
 	}
 	if (__builtin_expect(the_registry.count > 1, 0))
-		turn_to(tally, packet->destination_qpn);
-	count(&record->slot, tally);
+		tally_switch_to(tally, packet->destination_qpn);
+	tally_add(&record->slot, tally);
 	if (__builtin_expect(the_registry.filters, 0))
-		shown = show_to_filters(packet);
+		shown = packet_show_to_filters(packet);
 	run_commit(run);
 	deliver_queued(run);
 	if (shown)
@@ -205,9 +206,9 @@ static void handle(struct shm_peer *peer, const struct shm_record *record, struc
 
 /* ---- whole messages of RC -------------------------------------------------------------------------------------- */
 
-/* As shm_take() and handle(), compiled for what most records are; false: it is for these. */
-SPECIALISED bool take_as(struct shm_peer *peer, struct run *run, struct tally *tally, const struct shm_sizes *sizes,
-			 const enum roce_whole opcode)
+/* As shm_take() and record_handle(), compiled for what most records are; false: it is for these. */
+SPECIALISED bool record_take_as(struct shm_peer *peer, struct run *run, struct tally *tally,
+				const struct shm_sizes *sizes, const enum roce_whole opcode)
 {
 	struct shm_consumer *in = &peer->in;
 	const struct shm_slot *slot = peer->next;
@@ -243,7 +244,7 @@ SPECIALISED bool take_as(struct shm_peer *peer, struct run *run, struct tally *t
 	packet->connection = peer->host->serial;
 	packet->path = &no_path;
 	if (unlikely(the_registry.count > 1))
-		turn_to(tally, packet->destination_qpn);
+		tally_switch_to(tally, packet->destination_qpn);
 	tally->records++;
 	tally->ring_pieces += length != 0;
 	tally->ring_bytes += length;
@@ -254,7 +255,7 @@ SPECIALISED bool take_as(struct shm_peer *peer, struct run *run, struct tally *t
 }
 
 /* Takes the next record if it is a whole message of RC, and small. */
-static inline bool take_whole(struct shm_peer *peer, struct run *run, struct tally *tally)
+static inline bool record_take_whole(struct shm_peer *peer, struct run *run, struct tally *tally)
 {
 	const struct shm_slot *slot = peer->next;
 	struct shm_sizes sizes;
@@ -267,15 +268,15 @@ static inline bool take_whole(struct shm_peer *peer, struct run *run, struct tal
 	/* What is believed of the opcode is what is parsed. */
 	switch (slot->bytes[0]) {
 	case ROCE_WHOLE_WRITE:
-		return take_as(peer, run, tally, &sizes, ROCE_WHOLE_WRITE);
+		return record_take_as(peer, run, tally, &sizes, ROCE_WHOLE_WRITE);
 	case ROCE_WHOLE_SEND:
-		return take_as(peer, run, tally, &sizes, ROCE_WHOLE_SEND);
+		return record_take_as(peer, run, tally, &sizes, ROCE_WHOLE_SEND);
 	case ROCE_WHOLE_ACKNOWLEDGE:
-		return take_as(peer, run, tally, &sizes, ROCE_WHOLE_ACKNOWLEDGE);
+		return record_take_as(peer, run, tally, &sizes, ROCE_WHOLE_ACKNOWLEDGE);
 	case ROCE_WHOLE_READ_REQUEST:
-		return take_as(peer, run, tally, &sizes, ROCE_WHOLE_READ_REQUEST);
+		return record_take_as(peer, run, tally, &sizes, ROCE_WHOLE_READ_REQUEST);
 	case ROCE_WHOLE_READ_RESPONSE:
-		return take_as(peer, run, tally, &sizes, ROCE_WHOLE_READ_RESPONSE);
+		return record_take_as(peer, run, tally, &sizes, ROCE_WHOLE_READ_RESPONSE);
 	default:
 		return false;
 	}
@@ -284,36 +285,36 @@ static inline bool take_whole(struct shm_peer *peer, struct run *run, struct tal
 /* ---- the poller ------------------------------------------------------------------------------------------------ */
 
 /* Gives back the room of all records that were handled. */
-static void give_room(struct shm_peer *peer)
+static void ring_give_room(struct shm_peer *peer)
 {
 	shm_release(&peer->in);
 	__atomic_store_n(&peer->taken, peer->in.at.slot, __ATOMIC_RELEASE);
 }
 
 /* One that is no small message, whose room may be waited for. False: the ring cannot be used any more. */
-static __attribute__((noinline)) bool take_other(struct shm_peer *peer, struct run *run, struct tally *tally)
+static __attribute__((noinline)) bool record_take_any(struct shm_peer *peer, struct run *run, struct tally *tally)
 {
 	struct shm_record record;
 	uint32_t field, value;
 
 	delivery->let_go(run);
 	if (shm_take(&peer->in, &record, &field, &value)) {
-		refuse_ring(peer, field, value);
+		ring_reject(peer, field, value);
 		return false;
 	}
 	shm_await(peer);
 	/* Not lines that the sender may be about to write: they would be on their way twice. */
 	if (shm_has_come(peer))
 		shm_look_ahead(&peer->in);
-	handle(peer, &record, run, tally);
-	give_room(peer);
+	record_handle(peer, &record, run, tally);
+	ring_give_room(peer);
 	if (__builtin_expect(__atomic_load_n(&peer->other->starved, __ATOMIC_RELAXED), 0))
 		shm_wake(peer, true);
 	return true;
 }
 
 /* One is there. */
-static void take_records(struct shm_peer *peer, struct run *run)
+static void ring_take_batch(struct shm_peer *peer, struct run *run)
 {
 	struct tally tally = {.hca = first_device(), .link = routes->shm()};
 	uint32_t taken = 0;
@@ -323,13 +324,13 @@ static void take_records(struct shm_peer *peer, struct run *run)
 	/* The program would have taken them, if it were polling. */
 	peer->grants = progress_on_thread();
 	do {
-		if (!take_whole(peer, run, &tally) && !take_other(peer, run, &tally))
+		if (!record_take_whole(peer, run, &tally) && !record_take_any(peer, run, &tally))
 			break;
 	} while (++taken < TUNABLE_SHM_RECORDS && shm_has_come(peer));
-	give_room(peer);
+	ring_give_room(peer);
 	/* What is owed leaves before others are looked after. */
 	delivery->let_go(run);
-	add_up(&tally);
+	tally_flush(&tally);
 	/* The last look at `starved` may have come before the room was seen by the other side. */
 	shm_wake(peer, true);
 }
@@ -340,7 +341,7 @@ static void take_records(struct shm_peer *peer, struct run *run)
  *
  * `starved` is true until all have gone on, so the other side knows that this one has not said all that it has to say.
  */
-static bool resume(struct shm_peer *peer, struct run *run)
+static bool waiters_resume(struct shm_peer *peer, struct run *run)
 {
 	uint32_t head = shm_unpack(__atomic_load_n(&peer->out.ring->head, __ATOMIC_ACQUIRE)).slot;
 	uint32_t waiters = link_waiters(&peer->waiting), now;
@@ -368,7 +369,7 @@ static bool resume(struct shm_peer *peer, struct run *run)
  * What was taken by the polls before this has been handled, and what is answered to it has been sent, or waits for room, which
  * `starved` says.
  */
-static void say_handled(struct shm_peer *peer)
+static void peer_report_handled(struct shm_peer *peer)
 {
 	if (peer->handled == peer->in.at.slot)
 		return;
@@ -383,19 +384,19 @@ bool shm_poll_peer(struct host_peer *host, struct run *run)
 
 	if (__builtin_expect(!peer || __atomic_load_n(&peer->broken, __ATOMIC_RELAXED), 0))
 		return false;
-	say_handled(peer);
+	peer_report_handled(peer);
 	if (shm_has_come(peer)) {
-		take_records(peer, run);
+		ring_take_batch(peer, run);
 		found = true;
 	} else {
 		shm_nudge(peer);
 	}
 	if (__builtin_expect(__atomic_load_n(&peer->own->starved, __ATOMIC_RELAXED), 0))
-		found |= resume(peer, run);
+		found |= waiters_resume(peer, run);
 	return found;
 }
 
-static bool peer_is_idle(struct shm_peer *peer)
+static bool shm_peer_is_idle(struct shm_peer *peer)
 {
 	return peer && peer->handled == peer->in.at.slot && !shm_has_come(peer) &&
 	       !__atomic_load_n(&peer->own->starved, __ATOMIC_RELAXED) && !shm_nudge_is_due(peer);
@@ -406,7 +407,7 @@ bool shm_idle(struct poller *poller)
 	if (__atomic_load_n(&((struct shm_poller *)poller)->leaving, __ATOMIC_RELAXED))
 		return false;
 	for (struct host_peer *host = host_peers(); host; host = host_next(host))
-		if (!peer_is_idle(shm_of(host)))
+		if (!shm_peer_is_idle(shm_of(host)))
 			return false;
 	return true;
 }
@@ -417,7 +418,7 @@ bool shm_poll(struct poller *poller, struct run *run)
 	bool found = false;
 
 	for (struct host_peer *host = host_peers(); host; host = host_next(host))
-		if (!peer_is_idle(shm_of(host)))
+		if (!shm_peer_is_idle(shm_of(host)))
 			found |= shm_poll_peer(host, run);
 	if (__builtin_expect(leaving != NULL, 0))
 		found |= shm_poll_peer(leaving, run);

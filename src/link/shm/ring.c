@@ -17,7 +17,7 @@ _Static_assert(!(SHM_SLOTS & (SHM_SLOTS - 1)) && !(SHM_DATA_LINES & (SHM_DATA_LI
 _Static_assert(2 * (SHM_MOST_PAYLOAD / SHM_LINE + 4) <= SHM_DATA_LINES, "what is skipped may be as long as a record");
 
 /* Looks at the consumer's head. Returns 0, -EAGAIN, or -EPROTO. */
-static int refresh_head(struct shm_producer *producer, struct shm_cursor from)
+static int producer_refresh_head(struct shm_producer *producer, struct shm_cursor from)
 {
 	uint64_t head = __atomic_load_n(&producer->ring->head, __ATOMIC_ACQUIRE);
 
@@ -37,7 +37,7 @@ int shm_reserve(struct shm_producer *producer, struct shm_cursor from, struct sh
 
 	/* Acquire: with the consumer, which was seen by whatever thread looked at its head, to be done with the place. */
 	if (!shm_fits(to, __atomic_load_n(&producer->head, __ATOMIC_ACQUIRE))) {
-		int error = refresh_head(producer, from);
+		int error = producer_refresh_head(producer, from);
 
 		if (error)
 			return error;
@@ -59,7 +59,7 @@ bool shm_has_room(struct shm_producer *producer)
 }
 
 /* The number of the field that breaks the format, and its value; 0: none does. */
-static uint32_t bad_field(const struct shm_slot *slot, uint32_t *value)
+static uint32_t slot_bad_field(const struct shm_slot *slot, uint32_t *value)
 {
 	*value = slot->flags;
 	if (slot->flags & ~SHM_FLAGS || (slot->flags & SHM_FLAG_FRAME && !(slot->flags & SHM_FLAG_PATH)))
@@ -87,7 +87,7 @@ int shm_take(struct shm_consumer *consumer, struct shm_record *record, uint32_t 
 	memcpy(slot, in_ring, offsetof(struct shm_slot, bytes));
 	/* The compiler must not read the slot again. */
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
-	*field = bad_field(slot, value);
+	*field = slot_bad_field(slot, value);
 	if (*field)
 		return -EPROTO;
 	at = ring->data + (uint64_t)shm_step(&consumer->at, shm_record_lines(slot)) * SHM_LINE;

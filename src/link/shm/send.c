@@ -29,7 +29,7 @@ struct draft {
 	uint8_t *data;
 };
 
-static uint8_t *headers_of(struct draft *draft)
+static uint8_t *draft_headers(struct draft *draft)
 {
 	return draft->slot.bytes;
 }
@@ -37,7 +37,7 @@ static uint8_t *headers_of(struct draft *draft)
 /* ---- places ---------------------------------------------------------------------------------------------------- */
 
 /* The other side claims to have taken what was not there. */
-static void refuse_head(struct shm_peer *peer)
+static void head_reject(struct shm_peer *peer)
 {
 	EXPLAIN_LIMITED(first_device(), (&(const struct explain_subject){0}), LIMIT_EXPLAINED_DROPS, RULE_SHM_HEAD,
 			(uint64_t)peer->host->pid);
@@ -45,7 +45,7 @@ static void refuse_head(struct shm_peer *peer)
 }
 
 /* Place for a record. Returns 0, -ENOBUFS, -EPROTO. */
-static int reserve_one(struct shm_producer *out, struct draft *draft)
+static int draft_reserve(struct shm_producer *out, struct draft *draft)
 {
 	uint32_t line;
 	int error = shm_reserve_one(out, shm_record_lines(&draft->slot), &draft->at, &line);
@@ -63,7 +63,7 @@ static int reserve_one(struct shm_producer *out, struct draft *draft)
 			error_ = (reserve);                                                                            \
 		}                                                                                                      \
 		if (__builtin_expect(error_ == -EPROTO, 0))                                                            \
-			refuse_head(peer);                                                                             \
+			head_reject(peer);                                                                             \
 		error_;                                                                                                \
 	})
 
@@ -71,7 +71,7 @@ static int reserve_one(struct shm_producer *out, struct draft *draft)
  * Returns the nanoseconds for which the other side has taken nothing since a sender first asked here. The slot is in the upper half
  * of `stuck`, the time in microseconds in the lower, which wraps after 71 minutes and then counts anew.
  */
-static uint64_t stuck_ns_of(struct shm_peer *peer)
+static uint64_t peer_stuck_ns(struct shm_peer *peer)
 {
 	uint32_t head = shm_unpack(__atomic_load_n(&peer->out.ring->head, __ATOMIC_RELAXED)).slot;
 	uint64_t stuck = __atomic_load_n(&peer->stuck, __ATOMIC_RELAXED);
@@ -84,13 +84,15 @@ static uint64_t stuck_ns_of(struct shm_peer *peer)
 }
 
 /* Others in the same second are counted only. */
-static void drop(struct hca *hca, struct shm_peer *peer, const struct packet *packet, uint64_t stuck_ns)
+static void run_drop(struct hca *hca, struct shm_peer *peer, const struct packet *packet, uint64_t stuck_ns)
 {
-	uint64_t now_ns = clock_now_ns(), told_ns = __atomic_load_n(&peer->told_ns, __ATOMIC_RELAXED);
+	uint64_t now_ns = clock_now_ns(),
+		 drop_explained_ns = __atomic_load_n(&peer->drop_explained_ns, __ATOMIC_RELAXED);
 
 	counter_add(hca, COUNTER_SHM_DROPPED, 1);
-	if ((told_ns && now_ns - told_ns < UINT64_C(1000000000)) ||
-	    !__atomic_compare_exchange_n(&peer->told_ns, &told_ns, now_ns, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+	if ((drop_explained_ns && now_ns - drop_explained_ns < UINT64_C(1000000000)) ||
+	    !__atomic_compare_exchange_n(&peer->drop_explained_ns, &drop_explained_ns, now_ns, false, __ATOMIC_RELAXED,
+					 __ATOMIC_RELAXED))
 		return;
 	EXPLAIN(hca, (&(const struct explain_subject){.qpn = packet->source_qpn}), RULE_SHM_DROPPED, packet->message,
 		packet->source_qpn, packet->destination_qpn, (uint64_t)peer->host->pid, stuck_ns / 1000000);
@@ -100,22 +102,22 @@ static void drop(struct hca *hca, struct shm_peer *peer, const struct packet *pa
  * UC and UD promise nothing, and must not wait for one that does not run: what is behind them may be for others. Nor does the
  * queue of the filters, where packets for all destinations are behind each other.
  */
-static bool may_drop(const struct hca *hca, const struct packet *packet)
+static bool packet_may_drop(const struct hca *hca, const struct packet *packet)
 {
 	return hca->filters || packet->transport == IBV_QPT_UD || packet->transport == IBV_QPT_UC;
 }
 
-static enum link_result no_room(struct hca *hca, struct shm_peer *peer, struct run *run, int error)
+static enum link_result run_without_room(struct hca *hca, struct shm_peer *peer, struct run *run, int error)
 {
 	const struct packet *packet = run_slot(run);
 
 	if (error != -ENOBUFS)
 		return LINK_SENT;
-	if (may_drop(hca, packet)) {
-		uint64_t stuck_ns = stuck_ns_of(peer);
+	if (packet_may_drop(hca, packet)) {
+		uint64_t stuck_ns = peer_stuck_ns(peer);
 
 		if (stuck_ns >= LIMIT_UNRELIABLE_WAIT_MS * UINT64_C(1000000)) {
-			drop(hca, peer, packet, stuck_ns);
+			run_drop(hca, peer, packet, stuck_ns);
 			return LINK_SENT;
 		}
 	}
@@ -126,7 +128,7 @@ static enum link_result no_room(struct hca *hca, struct shm_peer *peer, struct r
 
 /* ---- records --------------------------------------------------------------------------------------------------- */
 
-static void write_path(uint8_t *to, const struct packet_path *path)
+static void path_write(uint8_t *to, const struct packet_path *path)
 {
 	struct shm_path line = {
 		.flow_label = path->flow_label,
@@ -143,7 +145,7 @@ static void write_path(uint8_t *to, const struct packet_path *path)
 }
 
 /* The rule of a NAK, for the requester's explanation. Rules beyond 255 refuse no packet. */
-static uint16_t rule_of(const struct packet *packet)
+static uint16_t packet_nak_rule(const struct packet *packet)
 {
 	bool refuses = packet->message == MESSAGE_ACKNOWLEDGE && packet->why.rule <= UINT8_MAX;
 
@@ -151,10 +153,10 @@ static uint16_t rule_of(const struct packet *packet)
 }
 
 /* Headers and sizes of what begins @offset bytes into the run and has @length. Returns false if it cannot be sent. */
-static bool draft_record(struct draft *draft, const struct packet *packet, uint32_t offset, uint32_t length)
+static bool draft_make(struct draft *draft, const struct packet *packet, uint32_t offset, uint32_t length)
 {
 	unsigned int place = packet->place;
-	uint8_t *headers = headers_of(draft);
+	uint8_t *headers = draft_headers(draft);
 
 	if (offset)
 		place &= ~(unsigned int)PLACE_FIRST;
@@ -169,24 +171,24 @@ static bool draft_record(struct draft *draft, const struct packet *packet, uint3
 		roce_ask_acknowledge(headers);
 	/* Answers to these need it. */
 	draft->slot.flags = packet_opcodes[headers[0]].headers & (HEADER_DETH | HEADER_DCETH) ? SHM_FLAG_PATH : 0;
-	draft->slot.rule = rule_of(packet);
+	draft->slot.rule = packet_nak_rule(packet);
 	draft->slot.length = length;
 	return true;
 }
 
 /* What goes before the payload. Returns where that goes. */
-static uint8_t *write_front(struct draft *draft, const struct packet_path *path)
+static uint8_t *draft_write_path(struct draft *draft, const struct packet_path *path)
 {
 	uint8_t *at = draft->data;
 
 	if (draft->slot.flags & SHM_FLAG_PATH) {
-		write_path(at, path);
+		path_write(at, path);
 		at += SHM_LINE;
 	}
-	return shm_payload_lines(&draft->slot) ? at : headers_of(draft) + draft->slot.headers;
+	return shm_payload_lines(&draft->slot) ? at : draft_headers(draft) + draft->slot.headers;
 }
 
-static inline void copy_to_lines(uint8_t *to, const uint8_t *from, uint32_t length)
+static inline void lines_copy(uint8_t *to, const uint8_t *from, uint32_t length)
 {
 	if (length >= TUNABLE_SHM_PAST_CACHES)
 		shm_write_lines(to, from, length);
@@ -195,7 +197,7 @@ static inline void copy_to_lines(uint8_t *to, const uint8_t *from, uint32_t leng
 }
 
 /* Writes the next @length bytes of @payload, which is not one piece of memory. */
-static __attribute__((noinline)) void write_pieces(uint8_t *to, struct stream *payload, uint32_t length)
+static __attribute__((noinline)) void payload_write_scattered(uint8_t *to, struct stream *payload, uint32_t length)
 {
 	THREAD_VARIABLE(struct stream, memory);
 
@@ -205,17 +207,17 @@ static __attribute__((noinline)) void write_pieces(uint8_t *to, struct stream *p
 }
 
 /* Writes [@offset, +@length) of @payload. One that is not one piece of memory is read front to back, whatever @offset is. */
-static void write_payload(uint8_t *to, struct stream *payload, uint32_t offset, uint32_t length)
+static void payload_write(uint8_t *to, struct stream *payload, uint32_t offset, uint32_t length)
 {
 	if (!length)
 		return;
 	if (likely(payload->whole != NULL))
-		copy_to_lines(to, payload->whole + offset, length);
+		lines_copy(to, payload->whole + offset, length);
 	else
-		write_pieces(to, payload, length);
+		payload_write_scattered(to, payload, length);
 }
 
-static enum link_result send_one(struct hca *hca, struct shm_peer *peer, struct run *run)
+static enum link_result run_send_record(struct hca *hca, struct shm_peer *peer, struct run *run)
 {
 	struct packet *packet = run_slot(run);
 	uint8_t masks[2 * sizeof(uint64_t)];
@@ -227,26 +229,26 @@ static enum link_result send_one(struct hca *hca, struct shm_peer *peer, struct 
 
 	if (__builtin_expect(masked, 0))
 		length = roce_masks_write(masks, packet);
-	if (!draft_record(&draft, packet, 0, length))
+	if (!draft_make(&draft, packet, 0, length))
 		return LINK_SENT;
-	error = RESERVE(peer, reserve_one(&peer->out, &draft));
+	error = RESERVE(peer, draft_reserve(&peer->out, &draft));
 	if (error)
-		return no_room(hca, peer, run, error);
+		return run_without_room(hca, peer, run, error);
 	shm_prepare(&peer->out);
-	at = write_front(&draft, packet->path);
+	at = draft_write_path(&draft, packet->path);
 	if (__builtin_expect(masked, 0))
 		memcpy(at, masks, length);
 	else
-		write_payload(at, &packet->payload, 0, length);
+		payload_write(at, &packet->payload, 0, length);
 	shm_publish(peer->out.ring, draft.at, &draft.slot);
 	return LINK_SENT;
 }
 
 /* ---- whole messages of RC -------------------------------------------------------------------------------------- */
 
-/* As send_one(), compiled for what most messages are. */
-SPECIALISED enum link_result send_whole(struct hca *hca, struct shm_peer *peer, struct run *run,
-					const enum roce_whole opcode)
+/* As run_send_record(), compiled for what most messages are. */
+SPECIALISED enum link_result run_send_whole(struct hca *hca, struct shm_peer *peer, struct run *run,
+					    const enum roce_whole opcode)
 {
 	const struct packet *packet = run_slot(run);
 	const uint32_t headers = roce_whole_bytes(opcode);
@@ -258,7 +260,7 @@ SPECIALISED enum link_result send_whole(struct hca *hca, struct shm_peer *peer, 
 			    lines ? shm_reserve_one(&peer->out, lines, &at, &line) : shm_reserve_slot(&peer->out, &at));
 
 	if (unlikely(error))
-		return no_room(hca, peer, run, error);
+		return run_without_room(hca, peer, run, error);
 	slot = &ring->slot[at % SHM_SLOTS];
 	memcpy((uint8_t *)slot + sizeof(slot->sequence),
 	       &(struct shm_sizes){.headers = (uint8_t)headers, .length = length}, sizeof(struct shm_sizes));
@@ -268,7 +270,7 @@ SPECIALISED enum link_result send_whole(struct hca *hca, struct shm_peer *peer, 
 			shm_prepare(&peer->out);
 		else
 			shm_prepare_slot(&peer->out, at);
-		copy_to_lines(ring->data + (uint64_t)line * SHM_LINE, packet->payload.whole, length);
+		lines_copy(ring->data + (uint64_t)line * SHM_LINE, packet->payload.whole, length);
 	} else {
 		shm_prepare_slot(&peer->out, at);
 		if (length)
@@ -279,40 +281,40 @@ SPECIALISED enum link_result send_whole(struct hca *hca, struct shm_peer *peer, 
 }
 
 /* True if @packet is such a message, and its payload in one piece of memory. */
-static inline bool is_whole(const struct packet *packet)
+static inline bool packet_is_whole(const struct packet *packet)
 {
 	return packet->transport == IBV_QPT_RC && packet->place == PLACE_ONLY &&
 	       (!packet->payload.length || (packet->payload.length < TUNABLE_SHM_LONG_FROM && packet->payload.whole));
 }
 
 /* Any run that is one record. */
-static inline enum link_result send_short(struct hca *hca, struct shm_peer *peer, struct run *run)
+static inline enum link_result run_send_short(struct hca *hca, struct shm_peer *peer, struct run *run)
 {
 	const struct packet *packet = run_slot(run);
 
-	if (unlikely(!is_whole(packet)))
-		return send_one(hca, peer, run);
+	if (unlikely(!packet_is_whole(packet)))
+		return run_send_record(hca, peer, run);
 	switch (packet->message) {
 	case MESSAGE_WRITE:
-		return send_whole(hca, peer, run, ROCE_WHOLE_WRITE);
+		return run_send_whole(hca, peer, run, ROCE_WHOLE_WRITE);
 	case MESSAGE_SEND:
-		return send_whole(hca, peer, run, ROCE_WHOLE_SEND);
+		return run_send_whole(hca, peer, run, ROCE_WHOLE_SEND);
 	case MESSAGE_ACKNOWLEDGE:
 		if (unlikely(packet->why.rule != RULE_NONE))
-			return send_one(hca, peer, run);
-		return send_whole(hca, peer, run, ROCE_WHOLE_ACKNOWLEDGE);
+			return run_send_record(hca, peer, run);
+		return run_send_whole(hca, peer, run, ROCE_WHOLE_ACKNOWLEDGE);
 	case MESSAGE_READ_REQUEST:
-		return send_whole(hca, peer, run, ROCE_WHOLE_READ_REQUEST);
+		return run_send_whole(hca, peer, run, ROCE_WHOLE_READ_REQUEST);
 	case MESSAGE_READ_RESPONSE:
-		return send_whole(hca, peer, run, ROCE_WHOLE_READ_RESPONSE);
+		return run_send_whole(hca, peer, run, ROCE_WHOLE_READ_RESPONSE);
 	default:
-		return send_one(hca, peer, run);
+		return run_send_record(hca, peer, run);
 	}
 }
 
 /* ---- long runs ------------------------------------------------------------------------------------------------- */
 
-static uint32_t piece_at(const struct packet *packet, uint32_t offset)
+static uint32_t piece_length(const struct packet *packet, uint32_t offset)
 {
 	uint32_t left = (uint32_t)packet->payload.length - offset;
 
@@ -323,7 +325,7 @@ static uint32_t piece_at(const struct packet *packet, uint32_t offset)
  * Places for all records of a run, each of which is drafted for its size: the last may be so short that it fits into its
  * slot. Returns 0, -ENOBUFS, -EPROTO; -EINVAL: it cannot be sent.
  */
-static int reserve_all(struct shm_producer *out, const struct packet *packet, struct shm_cursor *from)
+static int pieces_reserve(struct shm_producer *out, const struct packet *packet, struct shm_cursor *from)
 {
 	struct draft draft;
 	int error;
@@ -332,7 +334,7 @@ static int reserve_all(struct shm_producer *out, const struct packet *packet, st
 		struct shm_cursor to = *from = shm_tail(out);
 
 		for (uint32_t offset = 0; offset < packet->payload.length; offset += TUNABLE_SHM_PIECE_BYTES) {
-			if (!draft_record(&draft, packet, offset, piece_at(packet, offset)))
+			if (!draft_make(&draft, packet, offset, piece_length(packet, offset)))
 				return -EINVAL;
 			shm_step(&to, shm_record_lines(&draft.slot));
 		}
@@ -342,35 +344,35 @@ static int reserve_all(struct shm_producer *out, const struct packet *packet, st
 }
 
 /* Records go out one after the other: the other side copies the first while the next is written. */
-static enum link_result send_pieces(struct hca *hca, struct shm_peer *peer, struct run *run)
+static enum link_result run_send_pieces(struct hca *hca, struct shm_peer *peer, struct run *run)
 {
 	struct packet *packet = run_slot(run);
 	uint32_t total = (uint32_t)packet->payload.length;
 	struct shm_cursor cursor;
 	struct draft draft;
-	int error = RESERVE(peer, reserve_all(&peer->out, packet, &cursor));
+	int error = RESERVE(peer, pieces_reserve(&peer->out, packet, &cursor));
 
 	if (error)
-		return no_room(hca, peer, run, error);
+		return run_without_room(hca, peer, run, error);
 	for (uint32_t offset = 0; offset < total; offset += TUNABLE_SHM_PIECE_BYTES) {
-		uint32_t length = piece_at(packet, offset);
+		uint32_t length = piece_length(packet, offset);
 
-		draft_record(&draft, packet, offset, length);
+		draft_make(&draft, packet, offset, length);
 		draft.at = cursor.slot;
 		draft.data =
 			peer->out.ring->data + (uint64_t)shm_step(&cursor, shm_record_lines(&draft.slot)) * SHM_LINE;
-		write_payload(write_front(&draft, packet->path), &packet->payload, offset, length);
+		payload_write(draft_write_path(&draft, packet->path), &packet->payload, offset, length);
 		shm_publish(peer->out.ring, draft.at, &draft.slot);
 		shm_wake(peer, false);
 	}
 	return LINK_SENT;
 }
 
-static enum link_result send_long(struct hca *hca, struct shm_peer *peer, struct run *run)
+static enum link_result run_send_long(struct hca *hca, struct shm_peer *peer, struct run *run)
 {
 	const struct packet *packet = run_slot(run);
 	bool many = packet->payload.length > TUNABLE_SHM_PIECE_BYTES;
-	enum link_result result = many ? send_pieces(hca, peer, run) : send_one(hca, peer, run);
+	enum link_result result = many ? run_send_pieces(hca, peer, run) : run_send_record(hca, peer, run);
 
 	if (result == LINK_SENT)
 		progress_worked(1 + (uint32_t)(packet->payload.length / TUNABLE_SHM_PIECE_BYTES));
@@ -380,7 +382,7 @@ static enum link_result send_long(struct hca *hca, struct shm_peer *peer, struct
 /* ---- the link -------------------------------------------------------------------------------------------------- */
 
 /* NULL: what is sent to @host, which may be NULL, is lost. */
-static struct shm_peer *living(const struct host_peer *host)
+static struct shm_peer *peer_alive(const struct host_peer *host)
 {
 	struct shm_peer *peer = shm_of(host);
 
@@ -390,16 +392,16 @@ static struct shm_peer *living(const struct host_peer *host)
 }
 
 /* NULL: nobody, now. What is sent there is lost. */
-static struct shm_peer *find_peer(uint32_t qpn)
+static struct shm_peer *peer_find(uint32_t qpn)
 {
 	struct host_peer *host = host_peer_known(qpn);
 
 	if (__builtin_expect(!host, 0))
 		host = host_peer_of(qpn);
-	return living(host);
+	return peer_alive(host);
 }
 
-static void count_sent(struct hca *hca, uint64_t length)
+static void sent_count(struct hca *hca, uint64_t length)
 {
 	uint64_t *counters = counters_here(hca);
 
@@ -411,26 +413,26 @@ static void count_sent(struct hca *hca, uint64_t length)
 
 /* ---- datagrams of the connection manager ----------------------------------------------------------------------- */
 
-static enum link_result send_mad(struct hca *hca, const struct host_peer *host, struct run *run, const uint8_t *mad)
+static enum link_result mad_send(struct hca *hca, const struct host_peer *host, struct run *run, const uint8_t *mad)
 {
 	struct packet *packet = run_slot(run);
-	struct shm_peer *peer = living(host);
+	struct shm_peer *peer = peer_alive(host);
 	enum link_result result;
 
 	if (!peer)
 		return LINK_SENT;
 	stream_begin(&packet->payload, NULL, 0);
 	stream_add_memory(&packet->payload, mad, MAD_BYTES);
-	result = send_one(hca, peer, run);
+	result = run_send_record(hca, peer, run);
 	if (result == LINK_BUSY)
 		return result;
 	shm_wake(peer, false);
-	count_sent(hca, MAD_BYTES);
+	sent_count(hca, MAD_BYTES);
 	return result;
 }
 
 /* What is for all, and finds no room at one of them, is lost there: to send it again would double it for the others. */
-static enum link_result send_to_manager(struct hca *hca, struct run *run)
+static enum link_result mad_send_run(struct hca *hca, struct run *run)
 {
 	const struct packet *packet = run_slot(run);
 	const uint8_t *mad = packet->payload.whole;
@@ -441,9 +443,9 @@ static enum link_result send_to_manager(struct hca *hca, struct run *run)
 		return LINK_SENT;
 	address = mad_address(mad);
 	if (address.addressee != MAD_FOR_ALL)
-		return send_mad(hca, host_peer_for(&address), run, mad);
+		return mad_send(hca, host_peer_for(&address), run, mad);
 	for (const struct host_peer *host = host_peers(); host; host = host_next(host))
-		send_mad(hca, host, run, mad);
+		mad_send(hca, host, run, mad);
 	return LINK_SENT;
 }
 
@@ -455,16 +457,16 @@ enum link_result shm_send(struct hca *hca, struct run *run)
 	struct shm_peer *peer;
 
 	if (__builtin_expect(packet->destination_qpn == GSI_QPN, 0))
-		return send_to_manager(hca, run);
-	peer = find_peer(packet->destination_qpn);
+		return mad_send_run(hca, run);
+	peer = peer_find(packet->destination_qpn);
 	if (!peer)
 		return LINK_SENT;
-	result = __builtin_expect(length >= TUNABLE_SHM_LONG_FROM, 0) ? send_long(hca, peer, run)
-								      : send_short(hca, peer, run);
+	result = __builtin_expect(length >= TUNABLE_SHM_LONG_FROM, 0) ? run_send_long(hca, peer, run)
+								      : run_send_short(hca, peer, run);
 	if (result == LINK_BUSY)
 		return result;
 	shm_wake(peer, false);
-	count_sent(hca, length);
+	sent_count(hca, length);
 	return result;
 }
 
@@ -482,12 +484,12 @@ uint64_t shm_mark(uint32_t qpn)
  * processes that connect to each other at the same time have two, and each sends over the one that it made. Processes whose ids are
  * out of sight, in other PID namespaces, count as one. Adds the records that came over the connections to *@progress.
  */
-static bool waits_for_room(const struct host_peer *host, uint64_t *progress)
+static bool peer_awaits_room(const struct host_peer *host, uint64_t *progress)
 {
 	bool waits = false;
 
 	for (const struct host_peer *each = host_peers(); each; each = host_next(each)) {
-		const struct shm_peer *peer = each->pid == host->pid ? living(each) : NULL;
+		const struct shm_peer *peer = each->pid == host->pid ? peer_alive(each) : NULL;
 
 		if (!peer)
 			continue;
@@ -500,7 +502,7 @@ static bool waits_for_room(const struct host_peer *host, uint64_t *progress)
 bool shm_pending(uint32_t qpn, uint64_t mark, uint64_t *progress)
 {
 	const struct host_peer *host = host_peer_known(qpn);
-	struct shm_peer *peer = living(host);
+	struct shm_peer *peer = peer_alive(host);
 	uint32_t handled;
 
 	*progress = 0;
@@ -513,7 +515,7 @@ bool shm_pending(uint32_t qpn, uint64_t mark, uint64_t *progress)
 	handled = __atomic_load_n(&peer->out.ring->handled, __ATOMIC_ACQUIRE);
 	*progress = handled;
 	if ((int32_t)((uint32_t)mark - handled) <= 0)
-		return waits_for_room(host, progress);
+		return peer_awaits_room(host, progress);
 	/* A timer ran out over this: a peer that was to see it by itself did not. */
 	shm_wake_anyway(peer);
 	return true;
@@ -522,7 +524,7 @@ bool shm_pending(uint32_t qpn, uint64_t mark, uint64_t *progress)
 /* ---- frames of other hosts -------------------------------------------------------------------------------------- */
 
 /* Returns false if the frame is lost. */
-static bool forward(struct shm_peer *peer, const struct packet_path *path, const uint8_t *bytes, size_t length)
+static bool frame_forward(struct shm_peer *peer, const struct packet_path *path, const uint8_t *bytes, size_t length)
 {
 	THREAD_VARIABLE(struct packet, packet);
 	struct packet_path wire = *path;
@@ -537,11 +539,11 @@ static bool forward(struct shm_peer *peer, const struct packet_path *path, const
 	draft.slot.headers = (uint8_t)headers;
 	draft.slot.flags = SHM_FLAG_PATH | SHM_FLAG_FRAME;
 	draft.slot.length = (uint32_t)(length - (size_t)headers) - pad;
-	memcpy(headers_of(&draft), bytes, (size_t)headers);
-	if (!peer || reserve_one(&peer->out, &draft))
+	memcpy(draft_headers(&draft), bytes, (size_t)headers);
+	if (!peer || draft_reserve(&peer->out, &draft))
 		return false;
 	inner_path_make(first_device(), &wire);
-	at = write_front(&draft, &wire);
+	at = draft_write_path(&draft, &wire);
 	memcpy(at, bytes + headers, draft.slot.length);
 	shm_publish(peer->out.ring, draft.at, &draft.slot);
 	shm_wake(peer, false);
@@ -553,14 +555,14 @@ void shm_forward(uint32_t qpn, const struct packet_path *path, const uint8_t *by
 	bool forwarded;
 
 	epoch_enter();
-	forwarded = forward(find_peer(qpn), path, bytes, length);
+	forwarded = frame_forward(peer_find(qpn), path, bytes, length);
 	counter_add(first_device(), forwarded ? COUNTER_SHM_FORWARDED : COUNTER_SHM_FORWARD_LOST, 1);
 	epoch_leave();
 }
 
 void shm_forward_to(struct host_peer *host, const struct packet_path *path, const uint8_t *bytes, size_t length)
 {
-	bool forwarded = forward(living(host), path, bytes, length);
+	bool forwarded = frame_forward(peer_alive(host), path, bytes, length);
 
 	counter_add(first_device(), forwarded ? COUNTER_SHM_FORWARDED : COUNTER_SHM_FORWARD_LOST, 1);
 }

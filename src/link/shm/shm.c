@@ -13,7 +13,7 @@
 #include "hca/hca.h"
 #include "link/shm/peer.h"
 
-static size_t memory_size(void)
+static size_t rings_memory_size(void)
 {
 	return 2 * sizeof(struct shm_ring);
 }
@@ -35,7 +35,7 @@ const struct link *link_shm(void)
 }
 
 /* Once in a process: the lock of the host table is held. */
-static int begin_polling(void)
+static int shm_poller_start(void)
 {
 	uint32_t generation = progress_generation();
 	int error;
@@ -53,7 +53,7 @@ static int begin_polling(void)
 	return error;
 }
 
-static int peer_begin(struct host_peer *host)
+static int shm_peer_begin(struct host_peer *host)
 {
 	struct shm_ring *rings = (struct shm_ring *)host->memory;
 	struct shm_peer *peer = aligned_alloc(_Alignof(struct shm_peer), sizeof(*peer));
@@ -70,7 +70,7 @@ static int peer_begin(struct host_peer *host)
 	shm_await(peer);
 	shm_wake_prepare(peer);
 	shm_grants_prepare(peer);
-	error = begin_polling();
+	error = shm_poller_start();
 	if (error) {
 		free(peer);
 		return error;
@@ -82,7 +82,7 @@ static int peer_begin(struct host_peer *host)
 }
 
 /* What is still in the ring of one who left was sent before, acknowledgements for instance. */
-static void take_the_rest(const struct shm_peer *peer)
+static void ring_take_rest(const struct shm_peer *peer)
 {
 	uint32_t begin = __atomic_load_n(&peer->taken, __ATOMIC_ACQUIRE);
 
@@ -100,13 +100,13 @@ static void take_the_rest(const struct shm_peer *peer)
 	}
 }
 
-static void peer_gone(struct host_peer *host)
+static void shm_peer_gone(struct host_peer *host)
 {
 	THREAD_VARIABLE(struct run, run);
 
-	shm_grants_take_back(host->shm);
+	shm_grants_revoke(host->shm);
 	__atomic_store_n(&shm_poller.leaving, host, __ATOMIC_RELEASE);
-	take_the_rest(host->shm);
+	ring_take_rest(host->shm);
 	__atomic_store_n(&shm_poller.leaving, NULL, __ATOMIC_RELEASE);
 	/* A QP that waits for room waits in vain: what it sends is lost from now on. */
 	epoch_enter();
@@ -117,7 +117,7 @@ static void peer_gone(struct host_peer *host)
 	delivery->peer_ended();
 }
 
-static void peer_end(struct host_peer *host)
+static void shm_peer_end(struct host_peer *host)
 {
 	if (!host->shm)
 		return;
@@ -126,9 +126,9 @@ static void peer_end(struct host_peer *host)
 	host->shm = NULL;
 }
 
-const struct host_carrier shm_carrier = {.memory_size = memory_size,
-					 .begin = peer_begin,
-					 .gone = peer_gone,
-					 .end = peer_end,
+const struct host_carrier shm_carrier = {.memory_size = rings_memory_size,
+					 .begin = shm_peer_begin,
+					 .gone = shm_peer_gone,
+					 .end = shm_peer_end,
 					 .forward = shm_forward,
 					 .forward_to = shm_forward_to};

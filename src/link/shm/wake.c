@@ -13,7 +13,7 @@
  * A barrier on all processors that run a process which has called shm_wake_prepare(). Returns false where the kernel has
  * none.
  */
-static bool barrier_on_all_processes(void)
+static bool processes_barrier(void)
 {
 	return !syscall(SYS_membarrier, MEMBARRIER_CMD_GLOBAL_EXPEDITED, 0, 0);
 }
@@ -21,7 +21,7 @@ static bool barrier_on_all_processes(void)
 void shm_wake_prepare(struct shm_peer *peer)
 {
 	peer->has_barrier =
-		!syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_GLOBAL_EXPEDITED, 0, 0) && barrier_on_all_processes();
+		!syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_GLOBAL_EXPEDITED, 0, 0) && processes_barrier();
 	__atomic_store_n(&peer->own->barrier, peer->has_barrier, __ATOMIC_RELEASE);
 }
 
@@ -48,7 +48,7 @@ void shm_wake_slow(struct shm_peer *peer)
  * record that it published before without one is to be seen after it. The device thread may say at the same time that this
  * process polls: either it takes `sleeps` back, and looks again by itself, or what it said of the barrier is seen here.
  */
-static bool sleeps_from_now_on(struct shm_peer *peer)
+static bool peer_mark_asleep(struct shm_peer *peer)
 {
 	if (__atomic_load_n(&peer->own->sleeps, __ATOMIC_RELAXED))
 		return false;
@@ -59,7 +59,7 @@ static bool sleeps_from_now_on(struct shm_peer *peer)
 	return true;
 }
 
-static void polls_from_now_on(struct shm_peer *peer)
+static void peer_mark_polling(struct shm_peer *peer)
 {
 	if (__atomic_load_n(&peer->own->barrier, __ATOMIC_RELAXED) != peer->has_barrier)
 		__atomic_exchange_n(&peer->own->barrier, peer->has_barrier, __ATOMIC_SEQ_CST);
@@ -76,13 +76,13 @@ void shm_arm(struct poller *poller, bool armed)
 	epoch_enter();
 	for (struct host_peer *host = host_peers(); host; host = host_next(host)) {
 		if (armed)
-			barrier |= sleeps_from_now_on(shm_of(host));
+			barrier |= peer_mark_asleep(shm_of(host));
 		else
-			polls_from_now_on(shm_of(host));
+			peer_mark_polling(shm_of(host));
 	}
 	epoch_leave();
 	if (barrier)
-		barrier_on_all_processes();
+		processes_barrier();
 }
 
 void shm_wake_anyway(struct shm_peer *peer)
@@ -118,5 +118,5 @@ void shm_starve(struct shm_peer *peer)
 	__atomic_store_n(&peer->own->starved, 1, __ATOMIC_SEQ_CST);
 	/* While somebody polls, he sees the room himself. */
 	if (__atomic_load_n(&peer->own->sleeps, __ATOMIC_SEQ_CST))
-		barrier_on_all_processes();
+		processes_barrier();
 }

@@ -26,7 +26,7 @@
 #include "link/shm/peer.h"
 
 /* The access of another process that is waited for. */
-struct wait {
+struct drain {
 	uint32_t
 		serial; /* of the connection: those that are older are yet to be looked at; they are listed newest first */
 	uint64_t ticket; /* 0: nothing is waited for */
@@ -34,7 +34,7 @@ struct wait {
 	uint64_t since_ns; /* of the first look at its thread; 0: there was none */
 };
 
-static bool read_of_thread(const struct shm_peer *peer, uint32_t thread, const char *name, char *text, size_t size)
+static bool thread_read_file(const struct shm_peer *peer, uint32_t thread, const char *name, char *text, size_t size)
 {
 	char path[80];
 	ssize_t length;
@@ -56,17 +56,17 @@ static bool read_of_thread(const struct shm_peer *peer, uint32_t thread, const c
  * none. A thread that is stopped behind a system call, on its way back, still has that number. The state tells: 'T' is a stop by
  * a signal, which comes on that way only. A debugger stops threads elsewhere, too.
  */
-static bool is_elsewhere(const struct shm_peer *peer, uint32_t thread)
+static bool thread_is_elsewhere(const struct shm_peer *peer, uint32_t thread)
 {
 	char text[512], *end;
 	long number;
 
 	if (syscall(SYS_tgkill, peer->host->pid, thread, 0) && errno == ESRCH)
 		return true;
-	if (read_of_thread(peer, thread, "stat", text, sizeof(text)) && (end = strrchr(text, ')')) && end[1] == ' ' &&
+	if (thread_read_file(peer, thread, "stat", text, sizeof(text)) && (end = strrchr(text, ')')) && end[1] == ' ' &&
 	    end[2] && strchr("TZXx", end[2]))
 		return true;
-	if (!read_of_thread(peer, thread, "syscall", text, sizeof(text)) ||
+	if (!thread_read_file(peer, thread, "syscall", text, sizeof(text)) ||
 	    (!isdigit((unsigned char)text[0]) && text[0] != '-'))
 		return false;
 	number = strtol(text, NULL, 10);
@@ -77,16 +77,16 @@ static bool is_elsewhere(const struct shm_peer *peer, uint32_t thread)
  * Returns true if the access need not be waited for any longer. The wait is bounded whatever the kernel says of the thread: a lying
  * peer can be in such a system call with a file of its own, and a debugger can stop its thread at the entry of the call.
  */
-static bool is_over(struct shm_peer *peer, struct wait *wait)
+static bool access_is_over(struct shm_peer *peer, struct drain *drain)
 {
 	uint32_t thread = __atomic_load_n(&peer->in.ring->access.thread, __ATOMIC_RELAXED);
 	uint64_t now_ns = clock_now_ns();
 
-	if (!shm_is_still_there(peer) || is_elsewhere(peer, thread))
+	if (!shm_is_still_there(peer) || thread_is_elsewhere(peer, thread))
 		return true;
-	if (!wait->since_ns)
-		wait->since_ns = now_ns;
-	if (now_ns - wait->since_ns < TUNABLE_SHM_SETTLE_MOST_MS * UINT64_C(1000000))
+	if (!drain->since_ns)
+		drain->since_ns = now_ns;
+	if (now_ns - drain->since_ns < TUNABLE_SHM_SETTLE_MOST_MS * UINT64_C(1000000))
 		return false;
 	EXPLAIN_LIMITED(first_device(), (&(const struct explain_subject){0}), LIMIT_EXPLAINED_DROPS, RULE_SHM_ACCESS,
 			(uint64_t)peer->host->pid, thread, TUNABLE_SHM_SETTLE_MOST_MS);
@@ -94,69 +94,70 @@ static bool is_over(struct shm_peer *peer, struct wait *wait)
 	return true;
 }
 
-static uint64_t ticket_of(const struct shm_peer *peer)
+static uint64_t access_ticket(const struct shm_peer *peer)
 {
 	return __atomic_load_n(&peer->in.ring->access.ticket, __ATOMIC_SEQ_CST);
 }
 
 /* True if @peer need not be waited for any longer. */
-static bool has_ended(struct shm_peer *peer, struct wait *wait)
+static bool access_has_ended(struct shm_peer *peer, struct drain *drain)
 {
-	if (!wait->ticket) {
-		*wait = (struct wait){.serial = peer->host->serial, .ticket = ticket_of(peer)};
-		for (uint32_t i = 0; wait->ticket && i < TUNABLE_SHM_SETTLE_SPINS; i++) {
-			if (ticket_of(peer) != wait->ticket)
+	if (!drain->ticket) {
+		*drain = (struct drain){.serial = peer->host->serial, .ticket = access_ticket(peer)};
+		for (uint32_t i = 0; drain->ticket && i < TUNABLE_SHM_SETTLE_SPINS; i++) {
+			if (access_ticket(peer) != drain->ticket)
 				return true;
 			pause_cpu();
 		}
-		return !wait->ticket;
+		return !drain->ticket;
 	}
-	return ticket_of(peer) != wait->ticket || (wait->rounds > TUNABLE_SHM_SETTLE_YIELDS && is_over(peer, wait));
+	return access_ticket(peer) != drain->ticket ||
+	       (drain->rounds > TUNABLE_SHM_SETTLE_YIELDS && access_is_over(peer, drain));
 }
 
 /* The connection that is waited for, or the next older one; NULL: there is none. In an epoch section. */
-static struct host_peer *next_of(const struct wait *wait)
+static struct host_peer *drain_next_peer(const struct drain *drain)
 {
 	struct host_peer *host = host_peers();
 
-	while (host && host->serial >= wait->serial + (wait->ticket ? 1 : 0))
+	while (host && host->serial >= drain->serial + (drain->ticket ? 1 : 0))
 		host = host_next(host);
 	return host;
 }
 
 /* True if there is no connection left to look at. */
-static bool look(struct wait *wait)
+static bool drain_advance(struct drain *drain)
 {
 	struct host_peer *host;
 
 	for (;;) {
-		host = next_of(wait);
+		host = drain_next_peer(drain);
 		if (!host)
 			return true;
 		/* The one that was waited for has gone. */
-		if (host->serial != wait->serial)
-			wait->ticket = 0;
-		if (!has_ended(shm_of(host), wait))
+		if (host->serial != drain->serial)
+			drain->ticket = 0;
+		if (!access_has_ended(shm_of(host), drain))
 			return false;
-		wait->ticket = 0;
-		wait->serial = host->serial;
+		drain->ticket = 0;
+		drain->serial = host->serial;
 	}
 }
 
-void shm_settle(void)
+void shm_drain(void)
 {
 	WITHOUT_CANCELLATION;
 	const struct timespec nap = {.tv_nsec = TUNABLE_SHM_SETTLE_NAP_NS};
-	struct wait wait = {.serial = UINT32_MAX};
+	struct drain drain = {.serial = UINT32_MAX};
 	bool done;
 
 	for (;;) {
 		epoch_enter();
-		done = look(&wait);
+		done = drain_advance(&drain);
 		epoch_leave();
 		if (done)
 			return;
-		if (wait.rounds++ < TUNABLE_SHM_SETTLE_YIELDS)
+		if (drain.rounds++ < TUNABLE_SHM_SETTLE_YIELDS)
 			sched_yield();
 		else
 			nanosleep(&nap, NULL);
