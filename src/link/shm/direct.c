@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * READ and WRITE in the memory of a process that does not poll: its program computes, or spins on memory, and its device thread
- * would have to be woken for each. So the sender does it, with pread(2) and pwrite(2) of /proc/PID/mem.
+ * READ and WRITE directly in the memory of a process that does not poll. Its program computes, or spins on memory, and
+ * its device thread would have to be woken for each request. So the sender performs the access with pread(2) and
+ * pwrite(2) on /proc/PID/mem.
  *
- * It may do what the responder of the other process has just allowed: when the device thread there, and not the program, takes a
- * request that is in order, it makes a grant, which the sender finds in the memory of the connection. So all checks are those
- * of the responder, and what they depend on, key and queue pair, takes all grants back when it changes (hca/grants.h): the
- * generation is another then. The sender compares the generation at the very moment of the system call (core/guarded_call.h), and says before
- * that it is at it; drain.c waits for those that say so.
+ * It may do what the responder of the other process has just allowed. When the device thread there, and not the
+ * program, handles a valid request, it makes a grant, which the sender finds in the memory of the connection. So all
+ * checks are those of the responder. A change to the key or queue pair that the checks depend on revokes all grants
+ * (hca/grants.h) by changing the generation. The sender sets its "access in progress" word, then compares the
+ * generation in the same restartable sequence as the system call (core/guarded_call.h). drain.c waits for senders whose
+ * word is set.
  *
- * Neither side is trusted with more than it has. The kernel lets a process open the memory of another one of which it could do
- * anything anyway, and what the sender finds in a grant leads it to no other memory than that of the process that wrote the
- * grant.
+ * Neither side gains rights that it does not have. The kernel lets a process open the memory only of a process that it
+ * fully controls anyway, and a grant leads the sender only to memory of the process that wrote the grant.
  */
 #include <errno.h>
 #include <string.h>
@@ -31,7 +32,7 @@ static bool direct_open(struct shm_peer *peer)
 	uint64_t value = 0;
 	pid_t pid = peer->host->pid;
 
-	/* A filter sees packets. */
+	/* Direct accesses bypass the filters. */
 	return pid && peer->other->process == (uint32_t)pid && !the_registry.filters && guarded_call_works() &&
 	       host_open_memory(peer->host) && descriptor_check(peer->host->process_memory) &&
 	       pread(peer->host->process_memory, &value, sizeof(value), (off_t)peer->other->probe) == sizeof(value) &&
@@ -49,7 +50,7 @@ void shm_direct_try(struct shm_peer *peer)
 	__atomic_store_n(&link_has_access, 1, __ATOMIC_RELAXED);
 }
 
-/* A copy of the grant for @access, if there is one. */
+/* Copies the grant for @access to *@copy. Returns false if there is none. */
 static bool grant_find(struct shm_peer *peer, const struct link_access *access, struct shm_grant *copy)
 {
 	const struct shm_grant *grant = shm_grant_place(peer->in.ring, access->destination_qpn, access->rkey);
@@ -57,7 +58,7 @@ static bool grant_find(struct shm_peer *peer, const struct link_access *access, 
 
 	copy->sequence = __atomic_load_n(&grant->sequence, __ATOMIC_ACQUIRE);
 	memcpy(&copy->source, &grant->source, sizeof(*copy) - offsetof(struct shm_grant, source));
-	/* The processor keeps the order of loads: where guarded_call() works, it is an x86. */
+	/* The processor keeps the order of loads: guarded_call() works on x86 only. */
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
 	if (copy->sequence & 1 || __atomic_load_n(&grant->sequence, __ATOMIC_RELAXED) != copy->sequence ||
 	    !copy->generation)
@@ -69,7 +70,7 @@ static bool grant_find(struct shm_peer *peer, const struct link_access *access, 
 	return access->address >= copy->start && offset <= copy->length && access->length <= copy->length - offset;
 }
 
-/* The id of this thread; a forked child is another. */
+/* Returns the ID of this thread. The thread of a forked child has another one, hence the generation. */
 static uint32_t access_thread_id(void)
 {
 	static __thread struct {
@@ -84,8 +85,8 @@ static uint32_t access_thread_id(void)
 }
 
 /*
- * Programs spin on the last bytes and then read what is before them. The kernel takes one range after the other, under a lock that it
- * takes for each.
+ * Writes the last bytes as a range of their own, because programs spin on them and then read the bytes before. The
+ * kernel copies one range after the other, and takes a lock for each.
  */
 static long access_transfer(const struct shm_peer *peer, const struct shm_grant *grant,
 			    const struct link_access *access)
@@ -117,7 +118,10 @@ static bool access_is_done(struct shm_peer *peer, const struct link_access *acce
 	if (result == -EAGAIN)
 		return false;
 	counter_add(access->hca, COUNTER_SHM_DIRECT_REFUSED, 1);
-	/* The memory is that of a process which has ended, or the kernel does not want it. A page that is not there is another thing. */
+	/*
+	 * The process has ended, or the kernel refuses access to its memory. A page that is not present gives another
+	 * error.
+	 */
 	if (!result || result == -EPERM || result == -EACCES || result == -ENOSYS || result == -EBADF)
 		__atomic_store_n(&peer->can_direct, 0, __ATOMIC_RELAXED);
 	return false;
@@ -137,7 +141,10 @@ static void access_count(const struct link_access *access)
 		counters_add(counters, COUNTER_SHM_RUNS_RECEIVED, 1);
 }
 
-/* Threads do it one at a time, so that one word says whether one does: the others take the ring. */
+/*
+ * Performs one access. Only one thread per connection does so at a time, so that one word can say whether an access is
+ * in progress; other threads use the ring.
+ */
 static bool access_alone(struct shm_peer *peer, const struct shm_grant *grant, const struct link_access *access)
 {
 	struct shm_access *own = &peer->out.ring->access;
@@ -146,7 +153,7 @@ static bool access_alone(struct shm_peer *peer, const struct shm_grant *grant, c
 	if (__atomic_exchange_n(&peer->accesses, 1, __ATOMIC_ACQUIRE))
 		return false;
 	__atomic_store_n(&own->thread, access_thread_id(), __ATOMIC_RELAXED);
-	/* Before the look at the generation: who changes that looks at this afterwards. */
+	/* Before reading the generation: a process that changes the generation reads the ticket afterwards. */
 	__atomic_exchange_n(&own->ticket, ++peer->ticket, __ATOMIC_SEQ_CST);
 	result = access_transfer(peer, grant, access);
 	__atomic_store_n(&own->ticket, 0, __ATOMIC_RELEASE);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Waiting until no other process is at an access to the memory of this one that it began before grants were taken back. That takes a
- * microsecond, unless its thread has lost the processor, was stopped, or has ended in the middle. Stopped or ended it may say for ever that
- * it is at it; but outside of the system call it begins none any more (core/guarded_call.h). The kernel knows where it is.
+ * Waits until every access by another process to our memory that began before the grants were revoked has finished.
+ * That takes a microsecond, unless the accessing thread was preempted, stopped or killed in the middle. A stopped or
+ * dead thread may keep its "access in progress" flag set forever. But unless it is already inside the system call, it
+ * cannot begin the access any more (core/guarded_call.h), and the kernel reports where it is.
  */
 #include <ctype.h>
 #include <errno.h>
@@ -27,11 +28,10 @@
 
 /* The access of another process that is waited for. */
 struct drain {
-	uint32_t
-		serial; /* of the connection: those that are older are yet to be looked at; they are listed newest first */
-	uint64_t ticket; /* 0: nothing is waited for */
+	uint32_t serial; /* of its connection; older ones are yet to be checked (the list has the newest first) */
+	uint64_t ticket; /* 0: no access is waited for */
 	uint32_t rounds;
-	uint64_t since_ns; /* of the first look at its thread; 0: there was none */
+	uint64_t since_ns; /* time of the first check of its thread; 0: none yet */
 };
 
 static bool thread_read_file(const struct shm_peer *peer, uint32_t thread, const char *name, char *text, size_t size)
@@ -51,10 +51,11 @@ static bool thread_read_file(const struct shm_peer *peer, uint32_t thread, const
 }
 
 /*
- * Returns true if @thread is known not to be in the system call of an access: it looks at the generation again before the call, or it
- * has ended. proc(5), /proc/PID/syscall: "running", or the number of the system call that the thread is blocked in, -1 if it is in
- * none. A thread that is stopped behind a system call, on its way back, still has that number. The state tells: 'T' is a stop by
- * a signal, which comes on that way only. A debugger stops threads elsewhere, too.
+ * Returns true if @thread is known not to be in the system call of an access: it will check the generation again before
+ * the call, or it has ended. /proc/PID/syscall contains "running", or the number of the system call that the thread is
+ * blocked in, or -1 (proc(5)). A thread that is stopped on its way back from a system call still has that number there.
+ * In that case the state is 'T', a stop by a signal, which happens on the way back only. A debugger ('t') can stop
+ * threads elsewhere, too.
  */
 static bool thread_is_elsewhere(const struct shm_peer *peer, uint32_t thread)
 {
@@ -74,8 +75,9 @@ static bool thread_is_elsewhere(const struct shm_peer *peer, uint32_t thread)
 }
 
 /*
- * Returns true if the access need not be waited for any longer. The wait is bounded whatever the kernel says of the thread: a lying
- * peer can be in such a system call with a file of its own, and a debugger can stop its thread at the entry of the call.
+ * Returns true if the access need not be waited for any longer. The wait is bounded whatever the kernel reports about
+ * the thread: a malicious peer can be in such a system call on a file of its own, and a debugger can stop its thread at
+ * the entry of the call.
  */
 static bool access_is_over(struct shm_peer *peer, struct drain *drain)
 {
@@ -99,7 +101,7 @@ static uint64_t access_ticket(const struct shm_peer *peer)
 	return __atomic_load_n(&peer->in.ring->access.ticket, __ATOMIC_SEQ_CST);
 }
 
-/* True if @peer need not be waited for any longer. */
+/* Returns true if @peer need not be waited for any longer. */
 static bool access_has_ended(struct shm_peer *peer, struct drain *drain)
 {
 	if (!drain->ticket) {
@@ -115,7 +117,7 @@ static bool access_has_ended(struct shm_peer *peer, struct drain *drain)
 	       (drain->rounds > TUNABLE_SHM_SETTLE_YIELDS && access_is_over(peer, drain));
 }
 
-/* The connection that is waited for, or the next older one; NULL: there is none. In an epoch section. */
+/* Returns the connection that is waited for, or the next older one, or NULL. In an epoch section. */
 static struct host_peer *drain_next_peer(const struct drain *drain)
 {
 	struct host_peer *host = host_peers();
@@ -125,7 +127,7 @@ static struct host_peer *drain_next_peer(const struct drain *drain)
 	return host;
 }
 
-/* True if there is no connection left to look at. */
+/* Checks connections until one has an access in progress. Returns true if no connection is left to check. */
 static bool drain_advance(struct drain *drain)
 {
 	struct host_peer *host;
@@ -134,7 +136,7 @@ static bool drain_advance(struct drain *drain)
 		host = drain_next_peer(drain);
 		if (!host)
 			return true;
-		/* The one that was waited for has gone. */
+		/* The connection that was waited for has gone. */
 		if (host->serial != drain->serial)
 			drain->ticket = 0;
 		if (!access_has_ended(shm_of(host), drain))

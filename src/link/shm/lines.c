@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Writing many lines of the data area, see ring.h. */
+/* Writes many lines of the data area, see ring.h. */
 #include <string.h>
 
 #include "link/shm/ring.h"
@@ -7,7 +7,7 @@
 #if defined(__x86_64__) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
 #include <immintrin.h>
 
-/* Whole blocks; returns what was copied. */
+/* Copies whole blocks. Returns the number of bytes copied. */
 static __attribute__((target("avx"))) uint32_t lines_write_blocks(uint8_t *to, const uint8_t *from, uint32_t length)
 {
 	enum { WORDS = 8, BLOCK = WORDS * sizeof(__m256i) };
@@ -21,7 +21,7 @@ static __attribute__((target("avx"))) uint32_t lines_write_blocks(uint8_t *to, c
 		for (int i = 0; i < WORDS; i++)
 			_mm256_stream_si256((__m256i *)(to + copied) + i, word[i]);
 	}
-	/* What is stored after them, such as the sequence of the slot, would else not be behind them. */
+	/* Orders these stores before later ones, such as the sequence of the slot. */
 	_mm_sfence();
 	return copied;
 }

@@ -33,14 +33,17 @@ static bool range_parse(const char *line, struct range *range)
 	return true;
 }
 
-/* Files of the kernel's own mounts, which no mount table lists: memfd_create(2), shmget(2), mmap(2) with MAP_SHARED or MAP_HUGETLB. */
+/*
+ * Returns true for files of the kernel's own mounts, which no mount table lists: memfd_create(2), shmget(2), mmap(2)
+ * with MAP_SHARED or MAP_HUGETLB.
+ */
 static bool path_is_nameless_file(const char *path)
 {
 	return path_begins_with(path, "/memfd:") || path_begins_with(path, "/SYSV") ||
 	       path_begins_with(path, "/dev/zero (deleted)") || path_begins_with(path, "/anon_hugepage");
 }
 
-/* Returns true if the line of mountinfo is of device @major:@minor and of a file system that keeps its files in memory. */
+/* Returns true if @line of mountinfo is for device @major:@minor and a file system that keeps its files in memory. */
 static bool mount_is_in_memory(const char *line, uint32_t major, uint32_t minor)
 {
 	const char *type = strstr(line, " - ");
@@ -89,7 +92,7 @@ bool memory_kind_is_local(uint64_t start, uint64_t length, bool written)
 
 	if (!file)
 		return false;
-	/* The lines are in order: @start moves to the end of what was found to be local. */
+	/* The lines are sorted; @start moves to the end of the memory found to be local. */
 	while (local && start < end && getline(&line, &size, file) > 0) {
 		if (!range_parse(line, &range) || range.end <= start)
 			continue;

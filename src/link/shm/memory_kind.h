@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Which memory of this process another process may access by /proc/PID/mem without waiting for a third party: a page that is not
- * there must come from memory or swap. A page of a file may come from a server (NFS) or a process (FUSE) that does not answer, and the
- * thread that needs the page cannot be interrupted. Memory of userfaultfd(2) is no problem: the kernel refuses such an
- * access at once.
+ * Determines which memory of this process another process may access by /proc/PID/mem without waiting for a third
+ * party. A page that is not present must come from memory or swap: a page of a file may come from a server (NFS) or a
+ * process (FUSE) that does not respond, and the thread that needs the page cannot be interrupted. Memory of
+ * userfaultfd(2) is not a problem, because the kernel refuses such an access at once.
  *
  * Any thread; takes no lock. Reads files in /proc, which takes some 100 microseconds: not for the data path.
  */
@@ -14,9 +14,9 @@
 #include <stdint.h>
 
 /**
- * Returns true if all of [@start, +@length) is anonymous memory, shared memory, or of a file system in memory (tmpfs, hugetlbfs).
- * With @written, which says that the pages were made present to be written to, private mappings of files are as good: their
- * pages are anonymous then. Returns false also if /proc does not say.
+ * Returns true if all of [@start, +@length) is anonymous memory, shared memory, or a file of a file system in memory
+ * (tmpfs, hugetlbfs). With @written, which says that the pages were made present for writing, private mappings of files
+ * count too, because their pages are anonymous then. Returns false also if /proc cannot be read.
  */
 bool memory_kind_is_local(uint64_t start, uint64_t length, bool written);
 

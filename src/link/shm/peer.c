@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The state of a connection and of the poller, for all files of the link; see peer.h. */
+/* State of connections and of the poller, used by all files of the link; see peer.h. */
 #include "link/shm/peer.h"
 
 #include <poll.h>
@@ -34,6 +34,6 @@ void shm_break(struct shm_peer *peer)
 {
 	__atomic_store_n(&peer->broken, 1, __ATOMIC_RELEASE);
 	shm_grants_revoke(peer);
-	/* This makes link/host find the end of the connection, here and in the other process. */
+	/* link/host then detects the end of the connection, here and in the other process. */
 	shutdown(peer->host->socket.fd, SHUT_RDWR);
 }

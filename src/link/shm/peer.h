@@ -1,28 +1,30 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What the files of the shm link share: a connection as the link sees it, and how processes wake each other.
+ * Shared by the files of the shm link: a connection as the link sees it, and how processes wake each other.
  *
- * A file uses only files that stand below it:
+ * A file uses only files that are listed below it:
  *
- *   shm.c     the link; connections begin and end
+ *   shm.c     the link; begins and ends connections
  *   send.c    converts runs to records
  *   receive.c the poller: converts records to packets
- *   grants.c  accesses that the other side may make without asking
- *   drain.c   waits until no access is in progress
+ *   grants.c  permits direct accesses by the other side
+ *   drain.c   waits until no direct access is in progress
  *   wake.c    sleeping and waking
  *   direct.c  READ and WRITE by grants
  *   peer.c    the state of connections and of the poller
  *   ring.c    the ring alone
- *   lines.c   writes many lines of it
+ *   lines.c   writes many lines of the ring
  *
- * Locks: none. Senders reserve their places in a ring by an exchange; there is one poller at a time (progress/progress.h). What
- * a struct shm_peer says is found in an epoch section, as the struct host_peer that it belongs to.
+ * Locks: none. Senders reserve their places in a ring by a compare-and-swap; there is one poller at a time
+ * (progress/progress.h). A struct shm_peer may be read inside an epoch section, like the struct host_peer that owns it.
  *
- * Waking. `sleeps` in the state of a process says that it is to be woken when there is a record for it, or room that it
- * waits for. A side that has published a record or given room back looks at it. These are a store and a load that the
- * processor may reorder, so one side needs a barrier: the one that goes to sleep, which is rare, runs one on all
- * processors of those concerned (membarrier(2)). From then on, until it polls all the time again, the other side pays for one with
- * every record, so that a process that sleeps after each message interrupts nobody; so it is where there is no membarrier(2).
+ * Waking. `sleeps` in the state of a process says that it must be woken when there is a record for it, or room that it
+ * waits for. After publishing a record or returning room, a process checks this flag of the other one. Each side has a
+ * store followed by a load, which the processor may reorder, so one side needs a barrier. The process that goes to
+ * sleep, which is rare, runs a barrier on all processors of the processes concerned (membarrier(2)). From then on,
+ * until it polls continuously again, the other side executes a barrier with every record. A process that sleeps after
+ * each message therefore does not interrupt other processors each time. Without membarrier(2), the senders always
+ * execute the barrier.
  */
 #ifndef SOFTHCA_LINK_SHM_PEER_H
 #define SOFTHCA_LINK_SHM_PEER_H
@@ -37,47 +39,53 @@
 
 struct shm_peer {
 	struct host_peer *host;
-	struct shm_producer out; /* of the ring that this process fills, with its state… */
-	struct shm_consumer in;  /* …and of the one that the other fills, with the other's */
+	struct shm_producer out; /* the ring that this process fills, with its own state */
+	struct shm_consumer in;  /* the ring that the other process fills, with the other's state */
 	struct shm_state *own;
 	const struct shm_state *other;
-	/* Of the poller: the slot of the next record, and the sequence that it has when it is there (shm_await). */
+	/*
+	 * For the poller: the slot of the next record, and the sequence that it has when the record is there
+	 * (shm_await).
+	 */
 	const struct shm_slot *next;
 	uint32_t next_sequence;
-	uint32_t broken; /* atomic; 1: what the other side wrote makes no sense, it is not listened to */
-	uint32_t taken;  /* atomic; records that the poller is done with */
-	/* Of the poller, see shm_nudge(): polls since a record came or it last looked, and what it saw then. */
+	uint32_t broken; /* atomic; 1: the other side wrote nonsense and is ignored */
+	uint32_t taken;  /* atomic; number of records that the poller has finished */
+	/*
+	 * For the poller, see shm_nudge(): polls since the last record or check, and the head and tail at that check.
+	 */
 	uint32_t polls, seen_head, seen_tail;
-	uint32_t handled;           /* of the poller: what it has said of that, shm_ring.handled */
-	uint64_t stuck;             /* atomic; how far the other side was when somebody first found no room, and when */
-	uint64_t drop_explained_ns; /* atomic; when a drop was explained last, CLOCK_MONOTONIC */
-	/* Of the poller: how far the other side was when those who wait tried last, and how many have yet to try. */
+	uint32_t handled; /* for the poller: the value last stored in shm_ring.handled */
+	uint64_t stuck;   /* atomic; the other side's head when a sender first found no room, and the time of that */
+	uint64_t drop_explained_ns; /* atomic; time of the last explained drop, CLOCK_MONOTONIC */
+	/* For the poller: the other side's head when waiters last retried, and the number that have yet to retry. */
 	uint32_t tried_head, to_try;
-	struct link_queue waiting; /* for room in the ring that this process fills */
-	bool has_barrier; /* the kernel gives this process one for all processors; while it sleeps little, state.barrier says so */
-	uint32_t order; /* what a barrier is made of where there is no other */
-	/* Of direct.c: */
-	bool grants;              /* of the poller: for what this batch brings grants are made */
-	struct shm_grant refused; /* of the poller: the last grant that was not made because of its memory */
-	bool tried_direct;        /* atomic; a thread has tried to open the memory of the other side… */
-	uint32_t can_direct;      /* …atomic; 1: and it is open */
-	uint32_t accesses;        /* atomic; 1: a thread is at it */
-	uint64_t ticket;          /* of that thread: of the last access */
+	struct link_queue waiting; /* QPs that wait for room in the ring that this process fills */
+	bool has_barrier; /* membarrier(2) works; while this process sleeps seldom, state.barrier says so to the other side */
+	uint32_t order; /* target of the atomic exchange that serves as barrier */
+	/* For direct.c: */
+	bool grants;              /* for the poller: make grants for the requests of this batch */
+	struct shm_grant refused; /* for the poller: the last grant not made because of the kind of its memory */
+	bool tried_direct;        /* atomic; a thread has tried to open the memory of the other side */
+	uint32_t can_direct;      /* atomic; 1: that memory is open */
+	uint32_t accesses;        /* atomic; 1: a thread is accessing it */
+	uint64_t ticket;          /* for that thread: number of the last access */
 };
 
 struct shm_poller {
-	struct poller poller;      /* set up with the first connection */
-	uint32_t generation;       /* of progress_generation() when it was added */
-	uint32_t armed;            /* atomic */
-	uint32_t attends;          /* atomic; the program polls all the time */
-	struct host_peer *leaving; /* atomic; has gone, is looked after to its end by peer_gone() */
+	struct poller poller; /* set up with the first connection */
+	uint32_t generation;  /* progress_generation() when the poller was added */
+	uint32_t armed;       /* atomic */
+	uint32_t attends;     /* atomic; the program polls continuously */
+	struct host_peer *
+		leaving; /* atomic; a host whose process has gone and whose ring is still being read by shm_peer_gone() */
 };
 
 extern struct shm_poller shm_poller;
 
 /* ---- peer.c ----------------------------------------------------------------------------------------------- */
 
-/** The link's struct shm_peer of @host, or NULL. Inside an epoch section. */
+/** Returns the link's struct shm_peer of @host, or NULL. Inside an epoch section. */
 static inline struct shm_peer *shm_of(const struct host_peer *host)
 {
 	return host ? __atomic_load_n(&host->shm, __ATOMIC_ACQUIRE) : NULL;
@@ -86,26 +94,29 @@ static inline struct shm_peer *shm_of(const struct host_peer *host)
 /** Ends the connection to @peer, after the caller has explained the fault. Any thread, any lock. */
 void shm_break(struct shm_peer *peer);
 /**
- * Revokes all grants of @peer. The end of a connection does this too: a later revocation does not find the connection, and the
- * other side may not have seen its end. No grant is made after that, since the peer is broken or gone. Any thread.
+ * Revokes all grants of @peer. The end of a connection does this as well, because a later revocation does not find the
+ * connection, and the other side may not have noticed its end. No grant is made after that, since the peer is broken or
+ * gone. Any thread.
  */
 void shm_grants_revoke(struct shm_peer *peer);
-/** Returns the place of a grant in @ring, which both sides compute. */
+/** Returns the place of a grant in @ring, which both sides compute the same way. */
 struct shm_grant *shm_grant_place(struct shm_ring *ring, uint32_t destination, uint32_t rkey);
 /**
- * Returns true if the process at the other side exists, so its process id has not been reused: a process closes its sockets
- * before it loses its id. Makes a system call that does not block. Any thread.
+ * Returns true if the process at the other side exists, so that its process ID has not been reused: a process closes
+ * its sockets before it loses its ID. Makes a system call that does not block. Any thread.
  */
 bool shm_is_still_there(const struct shm_peer *peer);
 
-/** The record at peer->in is the next one. Once before the first poll; then the poller's. */
+/**
+ * Makes the record at peer->in the next one to wait for. Called once before the first poll, then by the poller only.
+ */
 static inline void shm_await(struct shm_peer *peer)
 {
 	peer->next = shm_next(&peer->in);
 	peer->next_sequence = shm_sequence(peer->in.at.slot);
 }
 
-/** True if it is there: shm_ready(), for polls. The poller's. */
+/** Returns true if the next record is there. As shm_ready(), for the poller only. */
 static inline bool shm_has_come(const struct shm_peer *peer)
 {
 	return __atomic_load_n(&peer->next->sequence, __ATOMIC_ACQUIRE) == peer->next_sequence;
@@ -118,12 +129,15 @@ enum link_result shm_send(struct hca *hca, struct run *run);
 uint64_t shm_mark(uint32_t qpn);
 bool shm_pending(uint32_t qpn, uint64_t mark, uint64_t *progress);
 bool shm_poll(struct poller *poller, struct run *run);
-/** poller.idle: true if shm_poll() would find nothing. */
+/** poller.idle: returns true if shm_poll() would find nothing. */
 bool shm_idle(struct poller *poller);
-/** Takes a batch of what one has sent. True if there was anything. In an epoch section; of the poller, or one at a time. */
+/**
+ * Takes a batch of the records of @host. Returns true if there were any. In an epoch section; by the poller, or by one
+ * thread at a time.
+ */
 bool shm_poll_peer(struct host_peer *host, struct run *run);
 
-/* A path as it comes along with a record; network order where it has any. */
+/* A path in a record; in network byte order where that matters. */
 struct shm_path {
 	uint8_t source[16], destination[16];
 	uint32_t flow_label;
@@ -138,36 +152,42 @@ void shm_forward_to(struct host_peer *host, const struct packet_path *path, cons
 
 /* ---- wake.c ----------------------------------------------------------------------------------------------- */
 
-/** Says what this process can do for those that are to be woken. Any thread. */
+/** Publishes how this process can be woken. Any thread. */
 void shm_wake_prepare(struct shm_peer *peer);
-/** poller.arm: before each sleep, since a process that is woken is not to be woken again until it sleeps again. */
+/** poller.arm: called before each sleep, because a process that was woken is not woken again until it sleeps again. */
 void shm_arm(struct poller *poller, bool armed);
-/** This process waits for room in the ring that it fills. Any thread. */
+/** Marks this process as waiting for room in the ring that it fills. Any thread. */
 void shm_starve(struct shm_peer *peer);
 
 /**
- * Wakes the other side if it says that its program polls, and yet does not take what it was sent, and sends nothing either: a
- * program may poll now and spin on memory then. With every poll that finds nothing; the poller's.
+ * Wakes the other side if its state says that its program polls although it neither takes the records sent to it nor
+ * sends any: a program may poll now and then spin on memory. Called by the poller after each poll that finds nothing.
  */
 void shm_nudge(struct shm_peer *peer);
-/** Counts a poll that finds nothing; true if shm_nudge() has to look, which counts no more then. The poller's. */
+/**
+ * Counts a poll that finds nothing. Returns true if shm_nudge() must check, which does not count the poll again. For
+ * the poller only.
+ */
 static inline bool shm_nudge_is_due(struct shm_peer *peer)
 {
 	return __builtin_expect(
 		shm_tail(&peer->out).slot != peer->seen_head && ++peer->polls >= TUNABLE_SHM_NUDGE_PATIENCE, 0);
 }
 
-/** Wakes the other side whatever it says. Any thread. */
+/** Wakes the other side whatever its state says. Any thread. */
 void shm_wake_anyway(struct shm_peer *peer);
 void shm_wake_slow(struct shm_peer *peer);
 void shm_order(struct shm_peer *peer);
 
-/** After a record was published, or (@room) room given back: wakes the other side if it is to be woken. Any thread. */
+/**
+ * Called after publishing a record or, with @room, returning room: wakes the other side if it must be woken. Any
+ * thread.
+ */
 static inline void shm_wake(struct shm_peer *peer, bool room)
 {
 	const struct shm_state *other = peer->other;
 
-	/* The compiler keeps the order; the processor is kept to it by the sleeper's barrier. */
+	/* This fence orders the compiler; the sleeper's barrier orders the processor. */
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
 	if (__builtin_expect(!__atomic_load_n(&other->barrier, __ATOMIC_RELAXED) ||
 				     !__atomic_load_n(&peer->own->barrier, __ATOMIC_RELAXED),
@@ -180,11 +200,11 @@ static inline void shm_wake(struct shm_peer *peer, bool room)
 
 /* ---- grants.c, drain.c ------------------------------------------------------------------------------------------- */
 
-/** Tells the other side what it has to know before it sends anything. */
+/** Publishes what the other side must have before it sends anything. */
 void shm_grants_prepare(struct shm_peer *peer);
 /**
- * @packet, which delivery.take_whole() has just handled, came although the program makes no call: what it was allowed to do is
- * granted. The poller's.
+ * Grants the access that @packet made. delivery.take_whole() has just handled it although the program makes no call.
+ * For the poller only.
  */
 void shm_grant(struct shm_peer *peer, struct run *run, const struct packet *packet);
 /** poller.attend */
@@ -194,7 +214,10 @@ void shm_drain(void);
 
 /* ---- direct.c ---------------------------------------------------------------------------------------------------- */
 
-/** If the other side makes grants, opens its memory, once. Any thread, perhaps with the lock of a QP; in an epoch section. */
+/**
+ * Opens the memory of the other side if that makes grants; tries once. Any thread, also with the lock of a QP held; in
+ * an epoch section.
+ */
 void shm_direct_try(struct shm_peer *peer);
 /** link.access of the shm link. */
 bool shm_direct_access(const struct link_access *access);

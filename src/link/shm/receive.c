@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The shm link, receiving: the poller turns records into packets, see peer.h. */
+/* Receiving: the poller converts records to packets, see peer.h. */
 #include <endian.h>
 #include <errno.h>
 #include <string.h>
@@ -14,7 +14,7 @@
 #include "wire/roce_whole.h"
 #include "wire/routes.h"
 
-/* Of packets whose path the QP knows. */
+/* Stands for the path of packets whose QP has it already. */
 static const struct packet_path no_path;
 
 static void record_reject(const struct refusal *why)
@@ -25,7 +25,7 @@ static void record_reject(const struct refusal *why)
 	explain_limited(hca, &(struct explain_subject){0}, LIMIT_EXPLAINED_DROPS, why->rule, why->args, EXPLAIN_ARGS);
 }
 
-/* The ring cannot be used any more. */
+/* Reports a record that breaks the format. The ring cannot be used any more. */
 static void ring_reject(struct shm_peer *peer, uint64_t field, uint64_t value)
 {
 	record_reject(&(struct refusal){RULE_SHM_RECORD, {(uint64_t)peer->host->pid, field, value}});
@@ -34,7 +34,7 @@ static void ring_reject(struct shm_peer *peer, uint64_t field, uint64_t value)
 
 /* ---- one record ------------------------------------------------------------------------------------------------ */
 
-/* A GID type and a hop limit may be anything: what does not make sense comes back in an answer, to who sent it. */
+/* Copies a path. GID type and hop limit may be arbitrary: nonsense in them goes back to its sender in the reply. */
 static void path_read(struct packet_path *path, const uint8_t *from)
 {
 	struct shm_path line;
@@ -52,7 +52,7 @@ static void path_read(struct packet_path *path, const uint8_t *from)
 	memcpy(path->destination.raw, line.destination, sizeof(line.destination));
 }
 
-/* For the filters a packet has a path whatever carried it: that of the QP, the other way. */
+/* Shows @packet to the filters, which expect a path whatever the link: without one, the reversed path of the QP. */
 static struct hca *packet_show_to_filters(struct packet *packet)
 {
 	struct receiver_view qp;
@@ -69,7 +69,10 @@ static struct hca *packet_show_to_filters(struct packet *packet)
 	return qp.hca;
 }
 
-/* A record that does not have the headers for its payload: an error of the other side or, for a frame, of the host that sent it. */
+/*
+ * Returns the refusal for a record whose headers do not fit its payload. That is an error of the other side or, for a
+ * frame, of the host that sent it.
+ */
 static struct refusal record_misfit(const struct shm_peer *peer, const struct shm_record *record,
 				    const struct packet *packet)
 {
@@ -105,7 +108,7 @@ static bool record_parse_payload(struct shm_peer *peer, const struct shm_record 
 	return true;
 }
 
-/* Makes @packet of @record; returns false with @why if that makes no sense. */
+/* Fills @packet from @record. Returns false with *@why if the record is not valid. */
 static bool record_parse(struct shm_peer *peer, const struct shm_record *record, struct packet *packet,
 			 struct refusal *why)
 {
@@ -123,7 +126,7 @@ static bool record_parse(struct shm_peer *peer, const struct shm_record *record,
 	}
 	if (!record_parse_payload(peer, record, headers, packet, why))
 		return false;
-	/* The responder knows how many packets they are. A frame is one. */
+	/* The responder computes the number of packets from the length. A frame is one packet. */
 	if (slot->length && !(slot->flags & SHM_FLAG_FRAME))
 		packet->count = 0;
 	packet->mtu = 0;
@@ -142,7 +145,7 @@ static bool record_parse(struct shm_peer *peer, const struct shm_record *record,
 	return true;
 }
 
-/* Of records of a batch that are for queue pairs of one device. */
+/* Counts for the records of a batch whose queue pairs belong to the same device. */
 struct tally {
 	struct hca *hca;
 	const struct link *link; /* routes->shm() */
@@ -170,7 +173,7 @@ static void tally_flush(const struct tally *tally)
 	}
 }
 
-/* Counts for the device of QP @qpn from now on; what is for nobody, the first one counts. */
+/* Counts for the device of QP @qpn from now on, or for the first device if there is no such QP. */
 static void tally_switch_to(struct tally *tally, uint32_t qpn)
 {
 	struct hca *hca = delivery->device_of(qpn);
@@ -206,7 +209,10 @@ static void record_handle(struct shm_peer *peer, const struct shm_record *record
 
 /* ---- whole messages of RC -------------------------------------------------------------------------------------- */
 
-/* As shm_take() and record_handle(), compiled for what most records are; false: it is for these. */
+/*
+ * As shm_take() and record_handle(), compiled for the most frequent opcodes. Returns false if those functions must
+ * handle the record.
+ */
 SPECIALISED bool record_take_as(struct shm_peer *peer, struct run *run, struct tally *tally,
 				const struct shm_sizes *sizes, const enum roce_whole opcode)
 {
@@ -254,18 +260,18 @@ SPECIALISED bool record_take_as(struct shm_peer *peer, struct run *run, struct t
 	return true;
 }
 
-/* Takes the next record if it is a whole message of RC, and small. */
+/* Takes the next record if it is a small, complete message of RC. */
 static inline bool record_take_whole(struct shm_peer *peer, struct run *run, struct tally *tally)
 {
 	const struct shm_slot *slot = peer->next;
 	struct shm_sizes sizes;
 
-	/* Filters look at every packet. */
+	/* Filters must see every packet. */
 	if (unlikely(the_registry.filters))
 		return false;
 	memcpy(&sizes, (const uint8_t *)slot + sizeof(slot->sequence), sizeof(sizes));
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
-	/* What is believed of the opcode is what is parsed. */
+	/* A wrong guess here is harmless: the opcode is parsed again. */
 	switch (slot->bytes[0]) {
 	case ROCE_WHOLE_WRITE:
 		return record_take_as(peer, run, tally, &sizes, ROCE_WHOLE_WRITE);
@@ -284,14 +290,14 @@ static inline bool record_take_whole(struct shm_peer *peer, struct run *run, str
 
 /* ---- the poller ------------------------------------------------------------------------------------------------ */
 
-/* Gives back the room of all records that were handled. */
+/* Returns the room of all handled records to the sender. */
 static void ring_give_room(struct shm_peer *peer)
 {
 	shm_release(&peer->in);
 	__atomic_store_n(&peer->taken, peer->in.at.slot, __ATOMIC_RELEASE);
 }
 
-/* One that is no small message, whose room may be waited for. False: the ring cannot be used any more. */
+/* Takes a record of any other kind, whose room may be waited for. Returns false if the ring cannot be used any more. */
 static __attribute__((noinline)) bool record_take_any(struct shm_peer *peer, struct run *run, struct tally *tally)
 {
 	struct shm_record record;
@@ -303,7 +309,7 @@ static __attribute__((noinline)) bool record_take_any(struct shm_peer *peer, str
 		return false;
 	}
 	shm_await(peer);
-	/* Not lines that the sender may be about to write: they would be on their way twice. */
+	/* Do not prefetch lines that the sender may be about to write: they would be transferred twice. */
 	if (shm_has_come(peer))
 		shm_look_ahead(&peer->in);
 	record_handle(peer, &record, run, tally);
@@ -313,7 +319,7 @@ static __attribute__((noinline)) bool record_take_any(struct shm_peer *peer, str
 	return true;
 }
 
-/* One is there. */
+/* Takes a batch of records, of which the first is there. */
 static void ring_take_batch(struct shm_peer *peer, struct run *run)
 {
 	struct tally tally = {.hca = first_device(), .link = routes->shm()};
@@ -321,25 +327,25 @@ static void ring_take_batch(struct shm_peer *peer, struct run *run)
 
 	/* A peer that sends is awake. */
 	peer->polls = 0;
-	/* The program would have taken them, if it were polling. */
+	/* If the program were polling, it would have taken these records. */
 	peer->grants = progress_on_thread();
 	do {
 		if (!record_take_whole(peer, run, &tally) && !record_take_any(peer, run, &tally))
 			break;
 	} while (++taken < TUNABLE_SHM_RECORDS && shm_has_come(peer));
 	ring_give_room(peer);
-	/* What is owed leaves before others are looked after. */
+	/* Send pending acknowledgements before handling other connections. */
 	delivery->let_go(run);
 	tally_flush(&tally);
-	/* The last look at `starved` may have come before the room was seen by the other side. */
+	/* The last check of `starved` may have come before the other side saw the room. */
 	shm_wake(peer, true);
 }
 
 /*
- * Somebody waits for room in the ring that this process fills: if some was made, those that wait try once more, a few with each
- * poll. True if others are to try. A QP that finds too little room waits again, for more: that is no reason to poll again.
+ * Lets QPs that wait for room in the ring retry if the other side has made room, a few with each poll. Returns true if
+ * more of them are to retry. A QP that finds too little room waits again, which is not a reason to poll again.
  *
- * `starved` is true until all have gone on, so the other side knows that this one has not said all that it has to say.
+ * `starved` stays set until all have continued, so the other side can tell that this one has more to send.
  */
 static bool waiters_resume(struct shm_peer *peer, struct run *run)
 {
@@ -349,7 +355,10 @@ static bool waiters_resume(struct shm_peer *peer, struct run *run)
 
 	if (!waiters) {
 		__atomic_store_n(&peer->own->starved, 0, __ATOMIC_RELAXED);
-		/* A sender that begins to wait from now on says so again; one that did meanwhile may have found it said. */
+		/*
+		 * A sender that begins to wait from now on sets it again; one that began meanwhile may have found it
+		 * set.
+		 */
 		if (link_has_waiters(&peer->waiting))
 			shm_starve(peer);
 		return false;
@@ -366,8 +375,7 @@ static bool waiters_resume(struct shm_peer *peer, struct run *run)
 }
 
 /*
- * What was taken by the polls before this has been handled, and what is answered to it has been sent, or waits for room, which
- * `starved` says.
+ * Publishes how many records have been handled. Their replies have been sent, or wait for room, which `starved` says.
  */
 static void peer_report_handled(struct shm_peer *peer)
 {

@@ -16,13 +16,13 @@ _Static_assert(!(SHM_SLOTS & (SHM_SLOTS - 1)) && !(SHM_DATA_LINES & (SHM_DATA_LI
 	       "counts that run freely are reduced");
 _Static_assert(2 * (SHM_MOST_PAYLOAD / SHM_LINE + 4) <= SHM_DATA_LINES, "what is skipped may be as long as a record");
 
-/* Looks at the consumer's head. Returns 0, -EAGAIN, or -EPROTO. */
+/* Reads the consumer's head. Returns 0, -EAGAIN, or -EPROTO. */
 static int producer_refresh_head(struct shm_producer *producer, struct shm_cursor from)
 {
 	uint64_t head = __atomic_load_n(&producer->ring->head, __ATOMIC_ACQUIRE);
 
 	SHM_TSAN(acquire, producer->ring);
-	/* The head is behind every tail that is read after it, or the consumer lies. */
+	/* An honest consumer's head cannot be beyond a tail that is read after it. */
 	if (__atomic_load_n(&producer->tail, __ATOMIC_RELAXED) != shm_pack(from))
 		return -EAGAIN;
 	if (!shm_fits(from, head))
@@ -35,7 +35,10 @@ int shm_reserve(struct shm_producer *producer, struct shm_cursor from, struct sh
 {
 	uint64_t expected = shm_pack(from);
 
-	/* Acquire: with the consumer, which was seen by whatever thread looked at its head, to be done with the place. */
+	/*
+	 * Acquire pairs with the release of the head by the consumer, through whichever thread read it: the consumer
+	 * has finished with the place.
+	 */
 	if (!shm_fits(to, __atomic_load_n(&producer->head, __ATOMIC_ACQUIRE))) {
 		int error = producer_refresh_head(producer, from);
 
@@ -58,7 +61,7 @@ bool shm_has_room(struct shm_producer *producer)
 	return tail.slot - head.slot <= SHM_SLOTS / 4 * 3 && tail.line - head.line <= SHM_DATA_LINES / 4 * 3;
 }
 
-/* The number of the field that breaks the format, and its value; 0: none does. */
+/* Returns the number of the field that breaks the format, with its value in *@value, or 0. */
 static uint32_t slot_bad_field(const struct shm_slot *slot, uint32_t *value)
 {
 	*value = slot->flags;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The shm link, sending: a run becomes one record, or a few, see peer.h. */
+/* Sending: converts a run to one record, or to a few, see peer.h. */
 #include <errno.h>
 #include <string.h>
 
@@ -25,7 +25,7 @@ _Static_assert(2 * TUNABLE_SHM_RUN_BYTES <= SHM_DATA_BYTES, "a run finds room at
 /* A record that is about to be written. */
 struct draft {
 	struct shm_slot slot;
-	uint32_t at; /* slot */
+	uint32_t at; /* slot number */
 	uint8_t *data;
 };
 
@@ -36,7 +36,7 @@ static uint8_t *draft_headers(struct draft *draft)
 
 /* ---- places ---------------------------------------------------------------------------------------------------- */
 
-/* The other side claims to have taken what was not there. */
+/* Reports a consumer that claims to have taken records that were not there. */
 static void head_reject(struct shm_peer *peer)
 {
 	EXPLAIN_LIMITED(first_device(), (&(const struct explain_subject){0}), LIMIT_EXPLAINED_DROPS, RULE_SHM_HEAD,
@@ -44,7 +44,7 @@ static void head_reject(struct shm_peer *peer)
 	shm_break(peer);
 }
 
-/* Place for a record. Returns 0, -ENOBUFS, -EPROTO. */
+/* Reserves the place of a record. Returns 0, -ENOBUFS or -EPROTO. */
 static int draft_reserve(struct shm_producer *out, struct draft *draft)
 {
 	uint32_t line;
@@ -54,7 +54,10 @@ static int draft_reserve(struct shm_producer *out, struct draft *draft)
 	return error;
 }
 
-/* Reserves by @reserve; a sender that finds no room looks again after saying so. Returns LINK_SENT if there is nobody to send to. */
+/*
+ * Evaluates @reserve, which returns an error as shm_reserve(). If there is no room, marks this process as starved and
+ * evaluates it once more.
+ */
 #define RESERVE(peer, reserve)                                                                                         \
 	({                                                                                                             \
 		int error_ = (reserve);                                                                                \
@@ -68,8 +71,8 @@ static int draft_reserve(struct shm_producer *out, struct draft *draft)
 	})
 
 /*
- * Returns the nanoseconds for which the other side has taken nothing since a sender first asked here. The slot is in the upper half
- * of `stuck`, the time in microseconds in the lower, which wraps after 71 minutes and then counts anew.
+ * Returns the nanoseconds for which the other side has taken nothing since a sender first asked here. The upper half of
+ * `stuck` is the slot. The lower half is the time in microseconds, which wraps after 71 minutes and then starts over.
  */
 static uint64_t peer_stuck_ns(struct shm_peer *peer)
 {
@@ -83,7 +86,7 @@ static uint64_t peer_stuck_ns(struct shm_peer *peer)
 	return 0;
 }
 
-/* Others in the same second are counted only. */
+/* Counts a dropped packet, and explains it at most once per second. */
 static void run_drop(struct hca *hca, struct shm_peer *peer, const struct packet *packet, uint64_t stuck_ns)
 {
 	uint64_t now_ns = clock_now_ns(),
@@ -99,8 +102,9 @@ static void run_drop(struct hca *hca, struct shm_peer *peer, const struct packet
 }
 
 /*
- * UC and UD promise nothing, and must not wait for one that does not run: what is behind them may be for others. Nor does the
- * queue of the filters, where packets for all destinations are behind each other.
+ * Returns true if the packet may be dropped rather than wait. UC and UD are unreliable and must not wait for a process
+ * that does not run, because later requests may have other destinations. The same holds for the queue of the filters,
+ * which holds packets for all destinations.
  */
 static bool packet_may_drop(const struct hca *hca, const struct packet *packet)
 {
@@ -144,7 +148,7 @@ static void path_write(uint8_t *to, const struct packet_path *path)
 	memcpy(to, &line, sizeof(line));
 }
 
-/* The rule of a NAK, for the requester's explanation. Rules beyond 255 refuse no packet. */
+/* Returns the rule of a NAK, for the requester's explanation. Rules above 255 do not refuse packets. */
 static uint16_t packet_nak_rule(const struct packet *packet)
 {
 	bool refuses = packet->message == MESSAGE_ACKNOWLEDGE && packet->why.rule <= UINT8_MAX;
@@ -152,7 +156,7 @@ static uint16_t packet_nak_rule(const struct packet *packet)
 	return refuses ? (uint16_t)packet->why.rule : 0;
 }
 
-/* Headers and sizes of what begins @offset bytes into the run and has @length. Returns false if it cannot be sent. */
+/* Writes headers and sizes of the record for [@offset, +@length) of the run. Returns false if it cannot be sent. */
 static bool draft_make(struct draft *draft, const struct packet *packet, uint32_t offset, uint32_t length)
 {
 	unsigned int place = packet->place;
@@ -166,17 +170,17 @@ static bool draft_make(struct draft *draft, const struct packet *packet, uint32_
 		(uint8_t)roce_headers_write(headers, packet, offset ? offset / packet->mtu : 0, place, length);
 	if (!draft->slot.headers)
 		return false;
-	/* A record stands for all packets that its payload takes: what the last of them asks for. */
+	/* A record stands for all packets of its payload, so an acknowledgement requested by the last applies to it. */
 	if (packet->acknowledge && offset + length == packet->payload.length)
 		roce_ask_acknowledge(headers);
-	/* Answers to these need it. */
+	/* Replies to these need the path. */
 	draft->slot.flags = packet_opcodes[headers[0]].headers & (HEADER_DETH | HEADER_DCETH) ? SHM_FLAG_PATH : 0;
 	draft->slot.rule = packet_nak_rule(packet);
 	draft->slot.length = length;
 	return true;
 }
 
-/* What goes before the payload. Returns where that goes. */
+/* Writes what precedes the payload. Returns the place of the payload. */
 static uint8_t *draft_write_path(struct draft *draft, const struct packet_path *path)
 {
 	uint8_t *at = draft->data;
@@ -196,7 +200,7 @@ static inline void lines_copy(uint8_t *to, const uint8_t *from, uint32_t length)
 		memcpy(to, from, length);
 }
 
-/* Writes the next @length bytes of @payload, which is not one piece of memory. */
+/* Writes the next @length bytes of @payload, which is not one contiguous piece of memory. */
 static __attribute__((noinline)) void payload_write_scattered(uint8_t *to, struct stream *payload, uint32_t length)
 {
 	THREAD_VARIABLE(struct stream, memory);
@@ -206,7 +210,7 @@ static __attribute__((noinline)) void payload_write_scattered(uint8_t *to, struc
 	stream_copy(memory, payload, length);
 }
 
-/* Writes [@offset, +@length) of @payload. One that is not one piece of memory is read front to back, whatever @offset is. */
+/* Writes [@offset, +@length) of @payload. A payload that is not contiguous is read in order, whatever @offset is. */
 static void payload_write(uint8_t *to, struct stream *payload, uint32_t offset, uint32_t length)
 {
 	if (!length)
@@ -246,7 +250,7 @@ static enum link_result run_send_record(struct hca *hca, struct shm_peer *peer, 
 
 /* ---- whole messages of RC -------------------------------------------------------------------------------------- */
 
-/* As run_send_record(), compiled for what most messages are. */
+/* As run_send_record(), compiled for the most frequent messages. */
 SPECIALISED enum link_result run_send_whole(struct hca *hca, struct shm_peer *peer, struct run *run,
 					    const enum roce_whole opcode)
 {
@@ -280,14 +284,14 @@ SPECIALISED enum link_result run_send_whole(struct hca *hca, struct shm_peer *pe
 	return LINK_SENT;
 }
 
-/* True if @packet is such a message, and its payload in one piece of memory. */
+/* Returns true if @packet is a complete RC message whose payload is contiguous and short. */
 static inline bool packet_is_whole(const struct packet *packet)
 {
 	return packet->transport == IBV_QPT_RC && packet->place == PLACE_ONLY &&
 	       (!packet->payload.length || (packet->payload.length < TUNABLE_SHM_LONG_FROM && packet->payload.whole));
 }
 
-/* Any run that is one record. */
+/* Sends a run that is one record. */
 static inline enum link_result run_send_short(struct hca *hca, struct shm_peer *peer, struct run *run)
 {
 	const struct packet *packet = run_slot(run);
@@ -322,8 +326,8 @@ static uint32_t piece_length(const struct packet *packet, uint32_t offset)
 }
 
 /*
- * Places for all records of a run, each of which is drafted for its size: the last may be so short that it fits into its
- * slot. Returns 0, -ENOBUFS, -EPROTO; -EINVAL: it cannot be sent.
+ * Reserves places for all records of a run. Each is drafted to determine its size: the last may be short enough to fit
+ * into its slot. Returns 0, -ENOBUFS or -EPROTO, or -EINVAL if the run cannot be sent.
  */
 static int pieces_reserve(struct shm_producer *out, const struct packet *packet, struct shm_cursor *from)
 {
@@ -343,7 +347,7 @@ static int pieces_reserve(struct shm_producer *out, const struct packet *packet,
 	return error;
 }
 
-/* Records go out one after the other: the other side copies the first while the next is written. */
+/* Sends a long run as several records: the other side copies the first while the next is being written. */
 static enum link_result run_send_pieces(struct hca *hca, struct shm_peer *peer, struct run *run)
 {
 	struct packet *packet = run_slot(run);
@@ -381,7 +385,7 @@ static enum link_result run_send_long(struct hca *hca, struct shm_peer *peer, st
 
 /* ---- the link -------------------------------------------------------------------------------------------------- */
 
-/* NULL: what is sent to @host, which may be NULL, is lost. */
+/* Returns the connection of @host, or NULL if @host is NULL or has ended. What is sent there is lost. */
 static struct shm_peer *peer_alive(const struct host_peer *host)
 {
 	struct shm_peer *peer = shm_of(host);
@@ -391,7 +395,10 @@ static struct shm_peer *peer_alive(const struct host_peer *host)
 	return peer;
 }
 
-/* NULL: nobody, now. What is sent there is lost. */
+/*
+ * Returns the connection to the process that has QP @qpn, or NULL if there is none at present. What is sent there is
+ * lost.
+ */
 static struct shm_peer *peer_find(uint32_t qpn)
 {
 	struct host_peer *host = host_peer_known(qpn);
@@ -431,14 +438,17 @@ static enum link_result mad_send(struct hca *hca, const struct host_peer *host, 
 	return result;
 }
 
-/* What is for all, and finds no room at one of them, is lost there: to send it again would double it for the others. */
+/*
+ * A message for all processes that finds no room in one of the rings is lost there: a retry would duplicate it for the
+ * others.
+ */
 static enum link_result mad_send_run(struct hca *hca, struct run *run)
 {
 	const struct packet *packet = run_slot(run);
 	const uint8_t *mad = packet->payload.whole;
 	struct mad_address address;
 
-	/* A program may have sent it, by a datagram queue pair. */
+	/* A program may have sent it, through a datagram queue pair. */
 	if (packet->payload.length != MAD_BYTES || !mad)
 		return LINK_SENT;
 	address = mad_address(mad);
@@ -470,7 +480,7 @@ enum link_result shm_send(struct hca *hca, struct run *run)
 	return result;
 }
 
-/* ---- what becomes of it ---------------------------------------------------------------------------------------- */
+/* ---- loss detection ---------------------------------------------------------------------------------------------- */
 
 uint64_t shm_mark(uint32_t qpn)
 {
@@ -480,9 +490,10 @@ uint64_t shm_mark(uint32_t qpn)
 }
 
 /*
- * True if the process at the other end of @host waits for room for its answers. It may send them over another connection: two
- * processes that connect to each other at the same time have two, and each sends over the one that it made. Processes whose ids are
- * out of sight, in other PID namespaces, count as one. Adds the records that came over the connections to *@progress.
+ * Returns true if the process at the other end of @host waits for room for its replies. It may send them over another
+ * connection: two processes that connect to each other at the same time have two connections, and each sends over the
+ * one that it made. Processes whose IDs are not visible, in other PID namespaces, count as one. Adds the number of
+ * records that arrived over the connections to *@progress.
  */
 static bool peer_awaits_room(const struct host_peer *host, uint64_t *progress)
 {
@@ -508,22 +519,22 @@ bool shm_pending(uint32_t qpn, uint64_t mark, uint64_t *progress)
 	*progress = 0;
 	if (!peer)
 		return false;
-	/* The other side took the end of the socket for the end of this process, and looks at the ring no more. */
+	/* The other side took the closed socket for the end of this process, and no longer reads the ring. */
 	if (!descriptor_check(host->socket.fd))
 		return false;
-	/* Acquire: what it answered was in the other ring before, or waits for room. */
+	/* Acquire: replies to these records were already in the other ring, or wait for room. */
 	handled = __atomic_load_n(&peer->out.ring->handled, __ATOMIC_ACQUIRE);
 	*progress = handled;
 	if ((int32_t)((uint32_t)mark - handled) <= 0)
 		return peer_awaits_room(host, progress);
-	/* A timer ran out over this: a peer that was to see it by itself did not. */
+	/* A timer expired for this: a peer that should have seen the record by polling did not. */
 	shm_wake_anyway(peer);
 	return true;
 }
 
 /* ---- frames of other hosts -------------------------------------------------------------------------------------- */
 
-/* Returns false if the frame is lost. */
+/* Copies a frame to a record. Returns false if the frame is lost. */
 static bool frame_forward(struct shm_peer *peer, const struct packet_path *path, const uint8_t *bytes, size_t length)
 {
 	THREAD_VARIABLE(struct packet, packet);

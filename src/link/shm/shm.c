@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The shm link, and its connections from beginning to end; see shm.h. */
+/* The shm link, and the beginning and end of its connections; see shm.h. */
 #include "link/shm/shm.h"
 
 #include <errno.h>
@@ -34,7 +34,7 @@ const struct link *link_shm(void)
 	return &shm;
 }
 
-/* Once in a process: the lock of the host table is held. */
+/* Sets up the poller, once in a process. The caller holds the lock of the host table. */
 static int shm_poller_start(void)
 {
 	uint32_t generation = progress_generation();
@@ -76,12 +76,12 @@ static int shm_peer_begin(struct host_peer *host)
 		return error;
 	}
 	__atomic_store_n(&host->shm, peer, __ATOMIC_RELEASE);
-	/* Whether this process sleeps is said last: the poller looks at connections that it can find. */
+	/* `sleeps` is set last: the poller then finds the connection. */
 	__atomic_store_n(&peer->own->sleeps, 1, __ATOMIC_SEQ_CST);
 	return 0;
 }
 
-/* What is still in the ring of one who left was sent before, acknowledgements for instance. */
+/* Handles the records that a process sent before it ended, for example acknowledgements. */
 static void ring_take_rest(const struct shm_peer *peer)
 {
 	uint32_t begin = __atomic_load_n(&peer->taken, __ATOMIC_ACQUIRE);
@@ -90,11 +90,11 @@ static void ring_take_rest(const struct shm_peer *peer)
 		struct shm_consumer in = {.ring = peer->in.ring,
 					  .at.slot = __atomic_load_n(&peer->taken, __ATOMIC_ACQUIRE)};
 
-		/* A peer that goes on writing has not left. */
+		/* A peer that continues to write has not ended. */
 		if (!shm_ready(&in) || in.at.slot - begin > SHM_SLOTS ||
 		    __atomic_load_n(&peer->broken, __ATOMIC_RELAXED))
 			return;
-		/* Another thread may be at it. */
+		/* Another thread may be polling. */
 		if (!progress_poll())
 			sched_yield();
 	}
@@ -108,7 +108,7 @@ static void shm_peer_gone(struct host_peer *host)
 	__atomic_store_n(&shm_poller.leaving, host, __ATOMIC_RELEASE);
 	ring_take_rest(host->shm);
 	__atomic_store_n(&shm_poller.leaving, NULL, __ATOMIC_RELEASE);
-	/* A QP that waits for room waits in vain: what it sends is lost from now on. */
+	/* QPs that wait for room will not get any: what they send is lost from now on. */
 	epoch_enter();
 	run_begin(run);
 	link_close(&host->shm->waiting, run);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The shm link: runs of packets through a pair of rings in memory that two processes of a host share, one ring for each
- * direction.
+ * The shm link: carries runs of packets through a pair of rings, one for each direction, in memory that two processes
+ * of a host share.
  */
 #ifndef SOFTHCA_LINK_SHM_SHM_H
 #define SOFTHCA_LINK_SHM_SHM_H
@@ -9,13 +9,13 @@
 struct host_carrier;
 struct link;
 
-/** Grants of this process, for those who take them back (hca/grants.h). */
+/** Grants of this process, to be revoked through hca/grants.h. */
 extern const struct grants shm_grants;
 
-/** QPs of other processes of this host. */
+/** Returns the link to QPs of other processes of this host. */
 const struct link *link_shm(void);
 
-/** What connections are to the link (link/host/host.h). */
+/** The link's callbacks for connections (link/host/host.h). */
 extern const struct host_carrier shm_carrier;
 
 #endif

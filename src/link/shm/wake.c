@@ -10,8 +10,8 @@
 #include "link/shm/peer.h"
 
 /*
- * A barrier on all processors that run a process which has called shm_wake_prepare(). Returns false where the kernel has
- * none.
+ * Executes a barrier on all processors that run a process which has called shm_wake_prepare(). Returns false where the
+ * kernel does not support it.
  */
 static bool processes_barrier(void)
 {
@@ -34,7 +34,7 @@ void shm_wake_slow(struct shm_peer *peer)
 {
 	struct shm_state *other = (struct shm_state *)peer->other;
 
-	/* Once is enough: whoever goes to sleep again says so again. */
+	/* Once is enough: a process that goes to sleep again sets the flag again. */
 	if (!__atomic_exchange_n(&other->sleeps, 0, __ATOMIC_SEQ_CST))
 		return;
 	shm_wake_anyway(peer);
@@ -44,9 +44,10 @@ void shm_wake_slow(struct shm_peer *peer)
 }
 
 /*
- * True if this takes a barrier on all processors, the one after which the other side has one of its own with every record. A
- * record that it published before without one is to be seen after it. The device thread may say at the same time that this
- * process polls: either it takes `sleeps` back, and looks again by itself, or what it said of the barrier is seen here.
+ * Marks this process as sleeping. Returns true if a barrier on all processors is needed, after which the other side
+ * executes its own barrier with every record. A record that it published before, without one, must be visible after it.
+ * The device thread may mark this process as polling at the same time. Then either it clears `sleeps` and checks the
+ * rings itself, or its update of `barrier` is seen here.
  */
 static bool peer_mark_asleep(struct shm_peer *peer)
 {
@@ -108,15 +109,15 @@ void shm_nudge(struct shm_peer *peer)
 }
 
 /*
- * The other side looks after it gave room back; and this side looks once more after this (shm_send). So the store is made
- * visible before.
+ * The other side checks this flag after returning room, and this side checks for room once more after this call
+ * (shm_send()). So the store must be visible first.
  */
 void shm_starve(struct shm_peer *peer)
 {
 	if (__atomic_load_n(&peer->own->starved, __ATOMIC_RELAXED))
 		return;
 	__atomic_store_n(&peer->own->starved, 1, __ATOMIC_SEQ_CST);
-	/* While somebody polls, he sees the room himself. */
+	/* A program that polls sees the room itself. */
 	if (__atomic_load_n(&peer->own->sleeps, __ATOMIC_SEQ_CST))
 		processes_barrier();
 }
