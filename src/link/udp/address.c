@@ -13,7 +13,7 @@
 
 /* ---- sending --------------------------------------------------------------------------------------------------- */
 
-static void add_control(struct udp_way *way, int level, int type, const void *data, size_t size)
+static void way_add_control(struct udp_way *way, int level, int type, const void *data, size_t size)
 {
 	struct cmsghdr header = {.cmsg_level = level, .cmsg_type = type, .cmsg_len = CMSG_LEN(size)};
 	uint8_t *at = way->control + way->control_length;
@@ -24,24 +24,24 @@ static void add_control(struct udp_way *way, int level, int type, const void *da
 }
 
 /* The default values are those of the socket (sockets.c). */
-static void add_number(struct udp_way *way, int level, int type, int value, int usual)
+static void way_add_number(struct udp_way *way, int level, int type, int value, int usual)
 {
 	if (value != usual)
-		add_control(way, level, type, &value, sizeof(value));
+		way_add_control(way, level, type, &value, sizeof(value));
 }
 
 /* Datagrams for groups have a default of their own, 1 (ip(7), IP_MULTICAST_TTL; ipv6(7), IPV6_MULTICAST_HOPS). */
-static int usual_hop_limit(const union ibv_gid *destination)
+static int socket_hop_limit(const union ibv_gid *destination)
 {
 	return gid_is_multicast(destination) ? -1 : DEFAULT_HOP_LIMIT;
 }
 
-static uint8_t hop_limit_of(const struct packet_path *path)
+static uint8_t path_hop_limit(const struct packet_path *path)
 {
 	return path->hop_limit ? path->hop_limit : DEFAULT_HOP_LIMIT;
 }
 
-static void fill_ipv4(struct udp_way *way, uint16_t port)
+static void way_fill_ipv4(struct udp_way *way, uint16_t port)
 {
 	struct in_pktinfo source = {.ipi_spec_dst.s_addr = htobe32(gid_ipv4(&way->path.source))};
 
@@ -51,12 +51,12 @@ static void fill_ipv4(struct udp_way *way, uint16_t port)
 		.sin_addr.s_addr = htobe32(gid_ipv4(&way->path.destination)),
 	};
 	way->to_length = sizeof(way->to.v4);
-	add_control(way, IPPROTO_IP, IP_PKTINFO, &source, sizeof(source));
-	add_number(way, IPPROTO_IP, IP_TOS, way->path.traffic_class, 0);
-	add_number(way, IPPROTO_IP, IP_TTL, hop_limit_of(&way->path), usual_hop_limit(&way->path.destination));
+	way_add_control(way, IPPROTO_IP, IP_PKTINFO, &source, sizeof(source));
+	way_add_number(way, IPPROTO_IP, IP_TOS, way->path.traffic_class, 0);
+	way_add_number(way, IPPROTO_IP, IP_TTL, path_hop_limit(&way->path), socket_hop_limit(&way->path.destination));
 }
 
-static void fill_ipv6(struct udp_way *way, const struct hca *hca, uint16_t port)
+static void way_fill_ipv6(struct udp_way *way, const struct hca *hca, uint16_t port)
 {
 	struct in6_pktinfo source = {0};
 	int index;
@@ -71,15 +71,16 @@ static void fill_ipv6(struct udp_way *way, const struct hca *hca, uint16_t port)
 		way->to.v6.sin6_scope_id = index < 0 ? 0 : hca->gids[index].ifindex;
 		source.ipi6_ifindex = way->to.v6.sin6_scope_id;
 	}
-	add_control(way, IPPROTO_IPV6, IPV6_PKTINFO, &source, sizeof(source));
-	add_number(way, IPPROTO_IPV6, IPV6_TCLASS, way->path.traffic_class, 0);
-	add_number(way, IPPROTO_IPV6, IPV6_HOPLIMIT, hop_limit_of(&way->path), usual_hop_limit(&way->path.destination));
+	way_add_control(way, IPPROTO_IPV6, IPV6_PKTINFO, &source, sizeof(source));
+	way_add_number(way, IPPROTO_IPV6, IPV6_TCLASS, way->path.traffic_class, 0);
+	way_add_number(way, IPPROTO_IPV6, IPV6_HOPLIMIT, path_hop_limit(&way->path),
+		       socket_hop_limit(&way->path.destination));
 	way->unlabelled = way->control_length;
 	/* Without one the kernel makes it of the flow. */
 	if (way->path.flow_label & FLOW_LABEL_MASK) {
 		uint32_t label = htobe32(way->path.flow_label & FLOW_LABEL_MASK);
 
-		add_control(way, IPPROTO_IPV6, IPV6_FLOWINFO, &label, sizeof(label));
+		way_add_control(way, IPPROTO_IPV6, IPV6_FLOWINFO, &label, sizeof(label));
 	}
 }
 
@@ -102,15 +103,15 @@ int udp_way_make(struct udp_way *way, struct hca *hca, const struct packet_path 
 	}
 	way->unlabelled = 0;
 	if (way->ipv6)
-		fill_ipv6(way, hca, port);
+		way_fill_ipv6(way, hca, port);
 	else
-		fill_ipv4(way, port);
+		way_fill_ipv4(way, port);
 	return 0;
 }
 
 /* ---- receiving ------------------------------------------------------------------------------------------------- */
 
-static int number_of(const struct cmsghdr *header)
+static int control_number(const struct cmsghdr *header)
 {
 	int number = 0;
 
@@ -123,7 +124,7 @@ static int number_of(const struct cmsghdr *header)
 }
 
 /* Returns true if it tells the address that the datagram was sent to. */
-static bool read_ipv4(struct packet_path *wire, const struct cmsghdr *header)
+static bool control_read_ipv4(struct packet_path *wire, const struct cmsghdr *header)
 {
 	struct in_pktinfo info;
 
@@ -133,10 +134,10 @@ static bool read_ipv4(struct packet_path *wire, const struct cmsghdr *header)
 		wire->destination = gid_of_ipv4(be32toh(info.ipi_addr.s_addr));
 		return true;
 	case IP_TOS:
-		wire->traffic_class = (uint8_t)number_of(header);
+		wire->traffic_class = (uint8_t)control_number(header);
 		break;
 	case IP_TTL:
-		wire->hop_limit = (uint8_t)number_of(header);
+		wire->hop_limit = (uint8_t)control_number(header);
 		break;
 	default:
 		break;
@@ -144,7 +145,7 @@ static bool read_ipv4(struct packet_path *wire, const struct cmsghdr *header)
 	return false;
 }
 
-static bool read_ipv6(struct packet_path *wire, const struct cmsghdr *header)
+static bool control_read_ipv6(struct packet_path *wire, const struct cmsghdr *header)
 {
 	struct in6_pktinfo info;
 	uint32_t flow;
@@ -160,7 +161,7 @@ static bool read_ipv6(struct packet_path *wire, const struct cmsghdr *header)
 		wire->traffic_class = (uint8_t)(be32toh(flow) >> 20);
 		break;
 	case IPV6_HOPLIMIT:
-		wire->hop_limit = (uint8_t)number_of(header);
+		wire->hop_limit = (uint8_t)control_number(header);
 		break;
 	default:
 		break;
@@ -187,7 +188,7 @@ bool udp_gid_of_name(union ibv_gid *gid, const struct sockaddr *name)
 	}
 }
 
-static void read_source(struct udp_arrival *arrival, const struct msghdr *message)
+static void arrival_read_source(struct udp_arrival *arrival, const struct msghdr *message)
 {
 	const struct sockaddr *from = message->msg_name;
 	const struct sockaddr_in *v4 = message->msg_name;
@@ -206,15 +207,15 @@ bool udp_arrival_read(struct udp_arrival *arrival, struct msghdr *message)
 	arrival->segment = 0;
 	for (struct cmsghdr *at = CMSG_FIRSTHDR(message); at; at = CMSG_NXTHDR(message, at)) {
 		if (at->cmsg_level == IPPROTO_IP)
-			complete |= read_ipv4(&arrival->wire, at);
+			complete |= control_read_ipv4(&arrival->wire, at);
 		else if (at->cmsg_level == IPPROTO_IPV6)
-			complete |= read_ipv6(&arrival->wire, at);
+			complete |= control_read_ipv6(&arrival->wire, at);
 		else if (at->cmsg_level == IPPROTO_UDP && at->cmsg_type == UDP_GRO)
-			arrival->segment = (uint32_t)number_of(at);
+			arrival->segment = (uint32_t)control_number(at);
 	}
 	if (!complete)
 		return false;
-	read_source(arrival, message);
+	arrival_read_source(arrival, message);
 	arrival->path = arrival->wire;
 	inner_path_resolve(hca, &arrival->path);
 	return true;

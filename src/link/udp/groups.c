@@ -30,14 +30,14 @@ static struct {
 	struct group *first; /* atomic */
 } groups = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-static struct group *load(struct group **place)
+static struct group *group_load(struct group **place)
 {
 	return __atomic_load_n(place, __ATOMIC_ACQUIRE);
 }
 
 /* ---- sockets ---------------------------------------------------------------------------------------------------- */
 
-static int bind_to_group(int fd, const union ibv_gid *group, uint16_t port)
+static int group_bind(int fd, const union ibv_gid *group, uint16_t port)
 {
 	struct sockaddr_in v4 = {.sin_family = AF_INET, .sin_port = htobe16(port)};
 	struct sockaddr_in6 v6 = {.sin6_family = AF_INET6, .sin6_port = htobe16(port)};
@@ -49,19 +49,19 @@ static int bind_to_group(int fd, const union ibv_gid *group, uint16_t port)
 }
 
 /* A process that has just begun gets the port's socket from the one that has it, within that many naps. */
-static int bind_soon(int fd, const union ibv_gid *group, uint16_t port)
+static int group_bind_soon(int fd, const union ibv_gid *group, uint16_t port)
 {
 	const struct timespec nap = {.tv_nsec = TUNABLE_UDP_GROUP_NAP_NS};
-	int error = bind_to_group(fd, group, port);
+	int error = group_bind(fd, group, port);
 
 	for (int i = 0; error == -EAGAIN && i < TUNABLE_UDP_GROUP_NAPS; i++) {
 		nanosleep(&nap, NULL);
-		error = bind_to_group(fd, group, port);
+		error = group_bind(fd, group, port);
 	}
 	return error == -EAGAIN ? -EADDRINUSE : error;
 }
 
-static int join_interface(int fd, const union ibv_gid *group, uint32_t ifindex)
+static int group_join_interface(int fd, const union ibv_gid *group, uint32_t ifindex)
 {
 	struct ip_mreqn v4 = {.imr_ifindex = (int)ifindex};
 	struct ipv6_mreq v6 = {.ipv6mr_interface = ifindex};
@@ -78,7 +78,7 @@ static int join_interface(int fd, const union ibv_gid *group, uint32_t ifindex)
 }
 
 /* All interfaces that have GIDs, each of which has many. Those that cannot do it count only if no other can. */
-static int join_interfaces(int fd, const struct hca *hca, const union ibv_gid *group)
+static int group_join_interfaces(int fd, const struct hca *hca, const union ibv_gid *group)
 {
 	int error = -ENODEV, result;
 	bool joined = false;
@@ -86,22 +86,22 @@ static int join_interfaces(int fd, const struct hca *hca, const union ibv_gid *g
 	for (size_t i = 0; i < hca->gid_count; i++) {
 		if (i && hca->gids[i].ifindex == hca->gids[i - 1].ifindex)
 			continue;
-		result = join_interface(fd, group, hca->gids[i].ifindex);
+		result = group_join_interface(fd, group, hca->gids[i].ifindex);
 		joined |= !result;
 		error = result ? result : error;
 	}
 	return joined ? 0 : error;
 }
 
-static int open_group(const struct hca *hca, const union ibv_gid *group)
+static int group_open(const struct hca *hca, const union ibv_gid *group)
 {
 	int fd = udp_group_open(!gid_is_ipv4(group)), error;
 
 	if (fd < 0)
 		return fd;
-	error = bind_soon(fd, group, (uint16_t)hca->settings.roce_port);
+	error = group_bind_soon(fd, group, (uint16_t)hca->settings.roce_port);
 	if (!error)
-		error = join_interfaces(fd, hca, group);
+		error = group_join_interfaces(fd, hca, group);
 	if (error)
 		descriptor_close(fd);
 	return error ? error : fd;
@@ -110,7 +110,7 @@ static int open_group(const struct hca *hca, const union ibv_gid *group)
 /* ---- joining ---------------------------------------------------------------------------------------------------- */
 
 /* The place of @gid in the list, or the end of that. The lock is held. */
-static struct group **find(const union ibv_gid *gid)
+static struct group **group_find(const union ibv_gid *gid)
 {
 	struct group **place = &groups.first;
 
@@ -120,14 +120,14 @@ static struct group **find(const union ibv_gid *gid)
 }
 
 /* Returns 0 or a negative errno value. The lock is held. */
-static int add(const struct hca *hca, const union ibv_gid *gid, struct group **place)
+static int group_add(const struct hca *hca, const union ibv_gid *gid, struct group **place)
 {
 	struct group *group = malloc(sizeof(*group));
 	int error;
 
 	if (!group)
 		return -ENOMEM;
-	*group = (struct group){.gid = *gid, .members = 1, .socket.fd = open_group(hca, gid)};
+	*group = (struct group){.gid = *gid, .members = 1, .socket.fd = group_open(hca, gid)};
 	error = group->socket.fd < 0 ? group->socket.fd : progress_watch_arrivals(&group->socket, EPOLLIN);
 	if (error) {
 		if (group->socket.fd >= 0)
@@ -147,11 +147,11 @@ void udp_join(struct hca *hca, const union ibv_gid *gid)
 
 	udp_begin(hca);
 	pthread_mutex_lock(&groups.lock);
-	place = find(gid);
+	place = group_find(gid);
 	if (*place)
 		(*place)->members++;
 	else
-		error = add(hca, gid, place);
+		error = group_add(hca, gid, place);
 	pthread_mutex_unlock(&groups.lock);
 	if (error)
 		EXPLAIN(hca, (&(const struct explain_subject){0}), RULE_UDP_NO_GROUP,
@@ -164,7 +164,7 @@ void udp_leave(const union ibv_gid *gid)
 	struct group **place, *group;
 
 	pthread_mutex_lock(&groups.lock);
-	place = find(gid);
+	place = group_find(gid);
 	group = *place;
 	/* It may not be there: joining failed. */
 	if (group && --group->members == 0) {
@@ -193,7 +193,7 @@ bool udp_groups_poll(bool (*poll)(int fd))
 {
 	bool found = false;
 
-	for (struct group *group = load(&groups.first); group; group = load(&group->next))
+	for (struct group *group = group_load(&groups.first); group; group = group_load(&group->next))
 		found |= poll(group->socket.fd);
 	return found;
 }

@@ -52,7 +52,7 @@ int udp_handover_send(int connection, const struct udp_share *share)
 
 /* ---- what is received ------------------------------------------------------------------------------------------ */
 
-static bool option_is(int fd, int option, int wanted)
+static bool socket_option_is(int fd, int option, int wanted)
 {
 	socklen_t length = sizeof(int);
 	int value;
@@ -61,7 +61,7 @@ static bool option_is(int fd, int option, int wanted)
 }
 
 /* Of the same network namespace as a socket that this process has just made; true if the kernel does not tell. */
-static bool is_of_this_host(int fd, int own)
+static bool socket_is_of_this_host(int fd, int own)
 {
 	uint64_t there = 0, here = 0;
 	socklen_t length = sizeof(uint64_t);
@@ -71,7 +71,7 @@ static bool is_of_this_host(int fd, int own)
 }
 
 /* Bound to @port of all addresses, and to nobody at the other end. */
-static bool is_bound(int fd, uint16_t port)
+static bool socket_is_bound(int fd, uint16_t port)
 {
 	union {
 		struct sockaddr any;
@@ -88,13 +88,13 @@ static bool is_bound(int fd, uint16_t port)
 	       IN6_IS_ADDR_UNSPECIFIED(&name.v6.sin6_addr);
 }
 
-static bool is_the_port(int fd, int own, uint16_t port)
+static bool socket_is_the_port(int fd, int own, uint16_t port)
 {
-	return option_is(fd, SO_TYPE, SOCK_DGRAM) && option_is(fd, SO_PROTOCOL, IPPROTO_UDP) && is_bound(fd, port) &&
-	       is_of_this_host(fd, own);
+	return socket_option_is(fd, SO_TYPE, SOCK_DGRAM) && socket_option_is(fd, SO_PROTOCOL, IPPROTO_UDP) &&
+	       socket_is_bound(fd, port) && socket_is_of_this_host(fd, own);
 }
 
-static int take(int connection, struct udp_share *share)
+static int share_receive(int connection, struct udp_share *share)
 {
 	struct handover handover;
 	struct iovec bytes = {&handover, sizeof(handover)};
@@ -133,10 +133,11 @@ int udp_handover_receive(int connection, pid_t pid, int own, uint16_t port, stru
 	int error;
 
 	*share = (struct udp_share){-1, -1};
-	error = take(connection, share);
+	error = share_receive(connection, share);
 	if (error == -EAGAIN || error == -ECONNRESET)
 		return error;
-	if (!error && is_the_port(share->socket, own, port) && !host_memory_check(share->page, UDP_PAGE_BYTES, pid))
+	if (!error && socket_is_the_port(share->socket, own, port) &&
+	    !host_memory_check(share->page, UDP_PAGE_BYTES, pid))
 		return 0;
 	EXPLAIN_LIMITED(first_device(), (&(const struct explain_subject){0}), LIMIT_EXPLAINED_DROPS,
 			RULE_UDP_PORT_NOT_GIVEN, port, (uint64_t)pid);

@@ -25,12 +25,12 @@ static struct {
 	uint64_t since_ns; /* atomic; of `socket` */
 } holder;
 
-static struct timers *timers(void)
+static struct timers *held_timers(void)
 {
 	return &first_device()->timers;
 }
 
-static void look(struct timer *timer)
+static void held_timer_expired(struct timer *timer)
 {
 	(void)timer;
 	__atomic_store_n(&holder.armed, false, __ATOMIC_SEQ_CST);
@@ -39,12 +39,12 @@ static void look(struct timer *timer)
 	/* Most likely a younger one than that for which the timer was armed. */
 	udp_held_release(TUNABLE_UDP_HELD_ANSWER_NS);
 	if (udp_holding() && !__atomic_exchange_n(&holder.armed, true, __ATOMIC_SEQ_CST))
-		timer_arm(timers(), &holder.timer, clock_now_ns() + TUNABLE_UDP_HELD_LATEST_NS / 2);
+		timer_arm(held_timers(), &holder.timer, clock_now_ns() + TUNABLE_UDP_HELD_LATEST_NS / 2);
 }
 
 void udp_held_begin(void)
 {
-	timer_init(&holder.timer, look);
+	timer_init(&holder.timer, held_timer_expired);
 	__atomic_store_n(&holder.armed, false, __ATOMIC_SEQ_CST);
 }
 
@@ -63,7 +63,7 @@ void udp_held_note_request(struct udp_socket *socket)
 }
 
 /* An acknowledgement is about to leave. */
-static bool is_worth_waiting(struct udp_socket *socket, uint64_t now_ns)
+static bool answer_is_expected(struct udp_socket *socket, uint64_t now_ns)
 {
 	struct udp_answers *answers = &socket->answers;
 
@@ -83,7 +83,7 @@ bool udp_held_keep(struct udp_socket *socket, uint32_t key)
 	struct udp_socket *none = NULL;
 	uint64_t now_ns = clock_now_ns();
 
-	if (!is_worth_waiting(socket, now_ns) ||
+	if (!answer_is_expected(socket, now_ns) ||
 	    !__atomic_compare_exchange_n(&holder.socket, &none, socket, false, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED))
 		return false;
 	socket->held.since_ns = now_ns;
@@ -92,7 +92,7 @@ bool udp_held_keep(struct udp_socket *socket, uint32_t key)
 	__atomic_store_n(&link_holding, routes->udp(), __ATOMIC_SEQ_CST);
 	if (__atomic_exchange_n(&holder.armed, true, __ATOMIC_SEQ_CST))
 		return true;
-	if (!timer_arm(timers(), &holder.timer, now_ns + TUNABLE_UDP_HELD_LATEST_NS))
+	if (!timer_arm(held_timers(), &holder.timer, now_ns + TUNABLE_UDP_HELD_LATEST_NS))
 		return true;
 	/* Nobody would look. */
 	__atomic_store_n(&holder.armed, false, __ATOMIC_SEQ_CST);

@@ -17,20 +17,21 @@
 #define ADDRESS_DIGITS 32
 
 /* "  12: 00000000:12B7 00000000:0000 07 00000000:00000000 00:00000000 00000000  1000        0 31337 …" (proc(5)) */
-static bool parse_line(const char *line, char address[static ADDRESS_DIGITS + 1], unsigned int *port, uint64_t *inode)
+static bool udp_line_parse(const char *line, char address[static ADDRESS_DIGITS + 1], unsigned int *port,
+			   uint64_t *inode)
 {
 	return sscanf(line, " %*u: %32[0-9A-Fa-f]:%x %*s %*s %*s %*s %*s %*u %*u %" SCNu64, address, port, inode) == 3;
 }
 
 /* Of 224.0.0.0/4 or ff00::/8, printed as numbers of this host's byte order: the first byte is the last of the first word. */
-static bool is_group(const char *address)
+static bool address_is_group(const char *address)
 {
 	return strlen(address) == 8 ? toupper((unsigned char)address[6]) == 'E'
 				    : strncasecmp(address + 6, "FF", 2) == 0;
 }
 
 /* Of a socket that is in the way of one for all addresses. Returns 0 if there is none. */
-static uint64_t inode_in(const char *path, uint16_t port)
+static uint64_t listing_find_inode(const char *path, uint16_t port)
 {
 	FILE *file = fopen(path, "re");
 	uint64_t inode, found = 0;
@@ -40,14 +41,14 @@ static uint64_t inode_in(const char *path, uint16_t port)
 	if (!file)
 		return 0;
 	while (!found && fgets(line, sizeof(line), file))
-		if (parse_line(line, address, &number, &inode) && number == port && !is_group(address))
+		if (udp_line_parse(line, address, &number, &inode) && number == port && !address_is_group(address))
 			found = inode;
 	fclose(file);
 	return found;
 }
 
 /* True if /proc/@pid/fd has @target. */
-static bool has_open(const char *pid, const char *target)
+static bool process_has_open(const char *pid, const char *target)
 {
 	char path[64], link[64];
 	const struct dirent *entry;
@@ -70,7 +71,7 @@ static bool has_open(const char *pid, const char *target)
 	return found;
 }
 
-static void read_name(struct udp_owner *owner)
+static void owner_read_name(struct udp_owner *owner)
 {
 	char path[64];
 	ssize_t length;
@@ -102,31 +103,31 @@ bool udp_find_process(uint64_t inode, struct udp_owner *owner)
 		return false;
 	snprintf(target, sizeof(target), "socket:[%" PRIu64 "]", inode);
 	while (!found && (entry = readdir(processes))) {
-		if (!isdigit((unsigned char)entry->d_name[0]) || !has_open(entry->d_name, target))
+		if (!isdigit((unsigned char)entry->d_name[0]) || !process_has_open(entry->d_name, target))
 			continue;
 		owner->pid = (pid_t)strtol(entry->d_name, NULL, 10);
-		read_name(owner);
+		owner_read_name(owner);
 		found = true;
 	}
 	closedir(processes);
 	return found;
 }
 
-static uint64_t inode_of_port(uint16_t port)
+static uint64_t port_find_inode(uint16_t port)
 {
-	uint64_t inode = inode_in("/proc/net/udp", port);
+	uint64_t inode = listing_find_inode("/proc/net/udp", port);
 
-	return inode ? inode : inode_in("/proc/net/udp6", port);
+	return inode ? inode : listing_find_inode("/proc/net/udp6", port);
 }
 
 bool udp_port_is_bound(uint16_t port)
 {
-	return inode_of_port(port);
+	return port_find_inode(port);
 }
 
 bool udp_find_owner(uint16_t port, struct udp_owner *owner)
 {
-	return udp_find_process(inode_of_port(port), owner);
+	return udp_find_process(port_find_inode(port), owner);
 }
 
 struct receiver_search {
@@ -135,7 +136,7 @@ struct receiver_search {
 	bool found;
 };
 
-static bool is_receiver(void *argument, const struct host_listed *listed)
+static bool search_check_name(void *argument, const struct host_listed *listed)
 {
 	struct receiver_search *search = argument;
 	size_t length = strlen(search->plain);
@@ -145,7 +146,7 @@ static bool is_receiver(void *argument, const struct host_listed *listed)
 	if ((listed->name[length] && listed->name[length] != '/') || !udp_find_process(listed->inode, search->owner))
 		return true;
 	snprintf(pid, sizeof(pid), "%d", (int)search->owner->pid);
-	search->found = has_open(pid, search->socket);
+	search->found = process_has_open(pid, search->socket);
 	return !search->found;
 }
 
@@ -155,7 +156,7 @@ bool udp_find_receiver(uint16_t port, struct udp_owner *owner)
 	struct receiver_search search = {.plain = plain, .socket = target, .owner = owner};
 
 	snprintf(plain, sizeof(plain), "softhca/1/port/%u", port);
-	snprintf(target, sizeof(target), "socket:[%" PRIu64 "]", inode_of_port(port));
-	host_names_list(plain, is_receiver, &search);
+	snprintf(target, sizeof(target), "socket:[%" PRIu64 "]", port_find_inode(port));
+	host_names_list(plain, search_check_name, &search);
 	return search.found;
 }

@@ -68,25 +68,26 @@ static struct {
 	struct client *clients;
 } port = {.lock = PTHREAD_MUTEX_INITIALIZER, .name.fd = -1, .owner.fd = -1, .share = {-1, -1}};
 
-static void contend(void);
+static void port_contend(void);
 
-static uint16_t number(void)
+static uint16_t port_number(void)
 {
 	return (uint16_t)port.hca->settings.roce_port;
 }
 
-static void retry_in(uint64_t ns)
+static void port_retry_in(uint64_t ns)
 {
 	timer_arm(&port.hca->timers, &port.retry, clock_now_ns() + ns);
 }
 
 /* Soon at first, later if it lasts. */
-static void retry(void)
+static void port_retry(void)
 {
-	retry_in(port.tries++ < TUNABLE_UDP_PORT_TRIES_SOON ? TUNABLE_UDP_PORT_SOON_NS : TUNABLE_UDP_PORT_LATER_NS);
+	port_retry_in(port.tries++ < TUNABLE_UDP_PORT_TRIES_SOON ? TUNABLE_UDP_PORT_SOON_NS
+								 : TUNABLE_UDP_PORT_LATER_NS);
 }
 
-static void close_fd(int *fd)
+static void port_close_fd(int *fd)
 {
 	descriptor_close(*fd);
 	*fd = -1;
@@ -101,33 +102,33 @@ static void close_fd(int *fd)
 		port.explained = (rule);                                                                               \
 	} while (0)
 
-static void explain_taken(void)
+static void port_explain_taken(void)
 {
 	uint64_t name[2];
 	struct udp_owner owner;
-	bool seen = udp_find_owner(number(), &owner);
+	bool seen = udp_find_owner(port_number(), &owner);
 
 	/* A process of this user that has a reserve name has the port, and hands on what arrives. */
-	if (udp_name_is_reserved(number(), &port.reserve))
+	if (udp_name_is_reserved(port_number(), &port.reserve))
 		return;
 	if (port.stranger.uid != (uid_t)-1 && (!seen || owner.pid == port.stranger.pid)) {
-		EXPLAIN_ONCE(RULE_UDP_PORT_OTHER_USER, number(), (uint64_t)port.stranger.pid, port.stranger.uid,
+		EXPLAIN_ONCE(RULE_UDP_PORT_OTHER_USER, port_number(), (uint64_t)port.stranger.pid, port.stranger.uid,
 			     geteuid());
 	} else if (seen) {
 		memcpy(name, owner.name, sizeof(name));
-		EXPLAIN_ONCE(RULE_UDP_PORT_TAKEN, number(), (uint64_t)owner.pid, name[0], name[1]);
+		EXPLAIN_ONCE(RULE_UDP_PORT_TAKEN, port_number(), (uint64_t)owner.pid, name[0], name[1]);
 	} else if (port.tries >= TUNABLE_UDP_PORT_TRIES_SOON) {
 		/* Before that it may be a process that ends: it has no descriptors any more, but the port. */
-		EXPLAIN_ONCE(RULE_UDP_PORT_TAKEN_UNSEEN, number());
+		EXPLAIN_ONCE(RULE_UDP_PORT_TAKEN_UNSEEN, port_number());
 	}
 }
 
 /* ---- the port -------------------------------------------------------------------------------------------------- */
 
-static int bind_port(void)
+static int port_bind(void)
 {
-	const struct sockaddr_in v4 = {.sin_family = AF_INET, .sin_port = htobe16(number())};
-	const struct sockaddr_in6 v6 = {.sin6_family = AF_INET6, .sin6_port = htobe16(number())};
+	const struct sockaddr_in v4 = {.sin_family = AF_INET, .sin_port = htobe16(port_number())};
+	const struct sockaddr_in6 v6 = {.sin6_family = AF_INET6, .sin6_port = htobe16(port_number())};
 	const struct sockaddr *name = port.ipv6 ? (const struct sockaddr *)&v6 : (const struct sockaddr *)&v4;
 
 	return bind(port.share.socket, name, port.ipv6 ? sizeof(v6) : sizeof(v4)) ? -errno : 0;
@@ -137,14 +138,14 @@ static int bind_port(void)
  * Sockets of groups keep the port's from being bound without its consent, with which another one of the port would not keep it
  * from that. So it is asked for only where there are groups and no other.
  */
-static int bind_beside_groups(void)
+static int port_bind_beside_groups(void)
 {
-	int error = bind_port();
+	int error = port_bind();
 
-	if (error != -EADDRINUSE || !port.tries || udp_port_is_bound(number()))
+	if (error != -EADDRINUSE || !port.tries || udp_port_is_bound(port_number()))
 		return error;
 	udp_set_consent(port.share.socket, true);
-	error = bind_port();
+	error = port_bind();
 	udp_set_consent(port.share.socket, false);
 	return error;
 }
@@ -180,27 +181,27 @@ bool udp_port_has_backlog(void)
 }
 
 /* Without a page nobody could tell who reads: then the socket stays with this process. */
-static void make_page(void)
+static void port_make_page(void)
 {
 	port.share.page = descriptor_keep(host_memory_make(UDP_PAGE_BYTES));
 	if (port.share.page >= 0)
 		port.page = udp_turn_map(port.share.page);
 }
 
-static void give(int connection)
+static void port_give_share(int connection)
 {
 	if (port.bound && port.page && descriptor_check(connection))
 		udp_handover_send(connection, &port.share);
 }
 
 /* The name is this process's. */
-static void take_port(void)
+static void port_take(void)
 {
-	int error = port.bound ? 0 : bind_beside_groups();
+	int error = port.bound ? 0 : port_bind_beside_groups();
 
 	if (!error) {
 		if (!port.bound)
-			make_page();
+			port_make_page();
 		port.bound = port.has_port = true;
 		port.in_place = false;
 		port.explained = RULE_NONE;
@@ -210,24 +211,24 @@ static void take_port(void)
 		udp_receive_carefully(port.took_over || port.clients);
 		udp_receive_from(port.share.socket, port.page);
 		for (const struct client *client = port.clients; client; client = client->next)
-			give(client->socket.fd);
+			port_give_share(client->socket.fd);
 		return;
 	}
 	/* The first try may be under a QP's lock, where nobody shall read all of /proc. */
 	if (error != -EADDRINUSE)
-		EXPLAIN_ONCE(RULE_UDP_PORT_REFUSED, number(), (uint64_t)-error);
+		EXPLAIN_ONCE(RULE_UDP_PORT_REFUSED, port_number(), (uint64_t)-error);
 	else if (port.tries >= TUNABLE_UDP_PORT_TRIES_GIVEN)
-		explain_taken();
-	retry();
+		port_explain_taken();
+	port_retry();
 }
 
 /* Takes what the process @pid gave, unless this one has it already. */
-static void take_share(int connection, pid_t pid)
+static void port_take_share(int connection, pid_t pid)
 {
 	struct udp_share share;
 	struct udp_turn *page;
 
-	if (port.share.socket < 0 || udp_handover_receive(connection, pid, port.share.socket, number(), &share))
+	if (port.share.socket < 0 || udp_handover_receive(connection, pid, port.share.socket, port_number(), &share))
 		return;
 	page = port.bound ? NULL : udp_turn_map(share.page);
 	if (!page) {
@@ -241,17 +242,17 @@ static void take_share(int connection, pid_t pid)
 	port.explained = RULE_NONE;
 	udp_receiver_adopt(share.socket);
 	if (port.name.fd >= 0)
-		take_port();
+		port_take();
 }
 
-static void explain_kept(void)
+static void port_explain_kept(void)
 {
-	EXPLAIN_ONCE(RULE_UDP_PORT_KEPT, number(), (uint64_t)port.owner_is.pid);
+	EXPLAIN_ONCE(RULE_UDP_PORT_KEPT, port_number(), (uint64_t)port.owner_is.pid);
 }
 
 /* ---- receiving in the place of an owner that does not ---------------------------------------------------------- */
 
-static void look_at_owner(void)
+static void owner_look(void)
 {
 	uint32_t turn;
 
@@ -264,19 +265,20 @@ static void look_at_owner(void)
 		return;
 	port.in_place = true;
 	counter_add(port.hca, COUNTER_UDP_TAKEOVERS, 1);
-	UDP_EXPLAIN(port.hca, 0, RULE_UDP_PORT_SILENT, number(), LIMIT_UDP_SILENCE_MS, (uint64_t)port.owner_is.pid);
+	UDP_EXPLAIN(port.hca, 0, RULE_UDP_PORT_SILENT, port_number(), LIMIT_UDP_SILENCE_MS,
+		    (uint64_t)port.owner_is.pid);
 	udp_receive_in_place(port.share.socket, port.page, turn);
 }
 
-static void look(struct timer *timer)
+static void owner_timer_expired(struct timer *timer)
 {
 	(void)timer;
 	pthread_mutex_lock(&port.lock);
 	if (!port.has_port) {
 		if (port.page)
-			look_at_owner();
+			owner_look();
 		else if (port.owner.fd >= 0 && clock_now_ns() - port.connected_ns > TUNABLE_UDP_PORT_GIVEN_NS)
-			explain_kept();
+			port_explain_kept();
 		timer_arm(&port.hca->timers, &port.look, clock_now_ns() + LOOK_NS);
 	}
 	pthread_mutex_unlock(&port.lock);
@@ -306,11 +308,11 @@ static void client_gone(struct client *client)
 }
 
 /* One message of the other side @pid, right or wrong, is all that is heard; before its end, which may be there as well. */
-static void hear(struct watched_fd *watched, pid_t pid)
+static void share_arrived(struct watched_fd *watched, pid_t pid)
 {
 	pthread_mutex_lock(&port.lock);
 	progress_rewatch(watched, EPOLLRDHUP);
-	take_share(watched->fd, pid);
+	port_take_share(watched->fd, pid);
 	pthread_mutex_unlock(&port.lock);
 }
 
@@ -319,13 +321,13 @@ static void client_ready(struct watched_fd *watched, uint32_t events)
 	struct client *client = (struct client *)((char *)watched - offsetof(struct client, socket));
 
 	if (events & EPOLLIN)
-		hear(watched, client->pid);
+		share_arrived(watched, client->pid);
 	if (events & ENDED)
 		client_gone(client);
 }
 
 /* Others get nothing here, and are not to fill the table of descriptors; they come back now and then. The lock is held. */
-static void keep_client(int fd)
+static void client_add(int fd)
 {
 	struct client *client;
 	struct ucred peer;
@@ -340,7 +342,7 @@ static void keep_client(int fd)
 	if (!progress_watch(&client->socket, EPOLLIN | EPOLLRDHUP)) {
 		udp_receive_carefully(true);
 		if (port.has_port)
-			give(fd);
+			port_give_share(fd);
 		return;
 	}
 	port.clients = client->next;
@@ -348,7 +350,7 @@ static void keep_client(int fd)
 	free(client);
 }
 
-static void client_came(struct watched_fd *watched, uint32_t events)
+static void clients_arrived(struct watched_fd *watched, uint32_t events)
 {
 	int fd;
 
@@ -356,11 +358,11 @@ static void client_came(struct watched_fd *watched, uint32_t events)
 	pthread_mutex_lock(&port.lock);
 	while (descriptor_check(watched->fd) &&
 	       (fd = descriptor_keep(accept4(watched->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK))) >= 0)
-		keep_client(fd);
+		client_add(fd);
 	/* No descriptor is left: it waits, and must not keep this thread awake. */
 	if (errno != EAGAIN && errno != EINTR && errno != ECONNABORTED) {
 		progress_rewatch(watched, 0);
-		retry_in(TUNABLE_UDP_PORT_LATER_NS);
+		port_retry_in(TUNABLE_UDP_PORT_LATER_NS);
 	}
 	pthread_mutex_unlock(&port.lock);
 }
@@ -369,13 +371,13 @@ static void owner_gone(struct watched_fd *watched)
 {
 	progress_unwatch(watched);
 	pthread_mutex_lock(&port.lock);
-	close_fd(&port.owner.fd);
+	port_close_fd(&port.owner.fd);
 	/* One that takes connections and ends them is no reason to do nothing else. */
 	if (clock_now_ns() - port.connected_ns > TUNABLE_UDP_PORT_SOON_NS) {
 		port.tries = 0;
-		contend();
+		port_contend();
 	} else {
-		retry();
+		port_retry();
 	}
 	pthread_mutex_unlock(&port.lock);
 }
@@ -383,75 +385,75 @@ static void owner_gone(struct watched_fd *watched)
 static void owner_ready(struct watched_fd *watched, uint32_t events)
 {
 	if (events & EPOLLIN)
-		hear(watched, port.owner_is.pid);
+		share_arrived(watched, port.owner_is.pid);
 	if (events & ENDED)
 		owner_gone(watched);
 }
 
 /* @fd is connected to the process of this user that has the name, and perhaps not the port: then it takes what this one gives. */
-static void follow(int fd, const struct ucred *owner)
+static void owner_follow(int fd, const struct ucred *owner)
 {
 	port.took_over = true;
 	port.connected_ns = clock_now_ns();
 	port.owner = (struct watched_fd){.fd = fd, .ready = owner_ready};
 	port.owner_is = *owner;
-	give(fd);
+	port_give_share(fd);
 	if (!progress_watch(&port.owner, EPOLLIN | EPOLLRDHUP)) {
 		timer_arm(&port.hca->timers, &port.look, clock_now_ns() + LOOK_NS);
 		return;
 	}
-	close_fd(&port.owner.fd);
-	retry();
+	port_close_fd(&port.owner.fd);
+	port_retry();
 }
 
 /* Makes the name this process's, or follows the one that has it. The first try may be under a QP's lock, and reads no list of names. */
-static void contend_for_name(void)
+static void port_contend_for_name(void)
 {
-	struct udp_name name = udp_name_contend(number(), port.tries);
+	struct udp_name name = udp_name_contend(port_number(), port.tries);
 
 	port.stranger = name.stranger;
 	port.reserve = name.reserve;
 	if (name.listening >= 0) {
-		port.name = (struct watched_fd){.fd = descriptor_keep(name.listening), .ready = client_came};
+		port.name = (struct watched_fd){.fd = descriptor_keep(name.listening), .ready = clients_arrived};
 		progress_watch(&port.name, EPOLLIN);
 	} else if (name.connected >= 0) {
-		follow(descriptor_keep(name.connected), &name.owner);
+		owner_follow(descriptor_keep(name.connected), &name.owner);
 	} else {
-		retry();
+		port_retry();
 	}
 }
 
-static void contend(void)
+static void port_contend(void)
 {
 	/* Before the name's socket: a process that ends closes its descriptors in order, and the name shall go last. */
 	if (port.share.socket < 0)
 		port.share.socket = udp_receiver_open(&port.ipv6);
 	if (port.share.socket < 0) {
-		EXPLAIN_ONCE(RULE_UDP_PORT_REFUSED, number(), (uint64_t)-port.share.socket);
+		EXPLAIN_ONCE(RULE_UDP_PORT_REFUSED, port_number(), (uint64_t)-port.share.socket);
 		port.share.socket = -1;
-		retry();
+		port_retry();
 		return;
 	}
 	if (port.name.fd < 0 && port.owner.fd < 0)
-		contend_for_name();
+		port_contend_for_name();
 	if (port.name.fd >= 0 && !port.has_port)
-		take_port();
+		port_take();
 }
 
-static void try_again(struct timer *timer)
+static void retry_timer_expired(struct timer *timer)
 {
 	(void)timer;
 	pthread_mutex_lock(&port.lock);
 	if (port.name.fd >= 0)
 		progress_rewatch(&port.name, EPOLLIN);
-	contend();
+	port_contend();
 	pthread_mutex_unlock(&port.lock);
 }
 
 /* ---- beginning and fork ---------------------------------------------------------------------------------------- */
 
 /* Nobody is waited for long, but much is opened and closed. */
-static void begin_once(struct hca *hca, uint32_t generation)
+static void port_begin_once(struct hca *hca, uint32_t generation)
 {
 	WITHOUT_CANCELLATION;
 	int error = 0;
@@ -459,12 +461,12 @@ static void begin_once(struct hca *hca, uint32_t generation)
 	pthread_mutex_lock(&port.lock);
 	if (port.begun != generation) {
 		port.hca = &the_registry.devices[0];
-		timer_init(&port.retry, try_again);
-		timer_init(&port.look, look);
+		timer_init(&port.retry, retry_timer_expired);
+		timer_init(&port.look, owner_timer_expired);
 		udp_held_begin();
 		error = udp_receive_begin(port.hca);
 		if (!error) {
-			contend();
+			port_contend();
 			__atomic_store_n(&port.begun, generation, __ATOMIC_RELEASE);
 		}
 	}
@@ -478,11 +480,11 @@ void udp_begin(struct hca *hca)
 	uint32_t generation = progress_generation();
 
 	if (__builtin_expect(__atomic_load_n(&port.begun, __ATOMIC_ACQUIRE) != generation, 0))
-		begin_once(hca, generation);
+		port_begin_once(hca, generation);
 }
 
 /* The port is the parent's. */
-static void leave_port(void)
+static void port_leave(void)
 {
 	struct client *client;
 
@@ -495,8 +497,8 @@ static void leave_port(void)
 	}
 	udp_share_close(&port.share);
 	udp_turn_unmap(port.page);
-	close_fd(&port.name.fd);
-	close_fd(&port.owner.fd);
+	port_close_fd(&port.name.fd);
+	port_close_fd(&port.owner.fd);
 	port.page = NULL;
 	port.bound = port.has_port = false;
 	port.took_over = port.in_place = false;
@@ -507,7 +509,7 @@ static void leave_port(void)
 }
 
 /* A program that ends: what it has taken out of the socket reaches the others, and what it has not they take. */
-static void __attribute__((destructor)) leave(void)
+static void __attribute__((destructor)) port_at_exit(void)
 {
 	if (__atomic_load_n(&port.begun, __ATOMIC_ACQUIRE) != progress_generation())
 		return;
@@ -523,6 +525,6 @@ void udp_before_fork(void)
 void udp_after_fork(bool child)
 {
 	if (child)
-		leave_port();
+		port_leave();
 	pthread_mutex_unlock(&port.lock);
 }

@@ -17,12 +17,12 @@
 #define BACKLOG 1024
 #define PLAIN_BYTES 32
 
-static void write_plain(uint16_t port, char plain[static PLAIN_BYTES])
+static void port_name_write_plain(uint16_t port, char plain[static PLAIN_BYTES])
 {
 	snprintf(plain, PLAIN_BYTES, "softhca/1/port/%u", port);
 }
 
-static int listen_at(const struct host_name *name)
+static int port_name_listen(const struct host_name *name)
 {
 	int fd = host_bind(name, SOCK_STREAM), error;
 
@@ -33,7 +33,7 @@ static int listen_at(const struct host_name *name)
 	return error;
 }
 
-static void take_reserve(const char *plain, struct udp_name *result)
+static void port_name_take_reserve(const char *plain, struct udp_name *result)
 {
 	int fd = host_reserve_connect(plain, SOCK_STREAM, NULL);
 
@@ -44,7 +44,7 @@ static void take_reserve(const char *plain, struct udp_name *result)
 	if (fd >= 0)
 		close(fd);
 	result->reserve = host_name_reserve(plain);
-	result->listening = listen_at(&result->reserve);
+	result->listening = port_name_listen(&result->reserve);
 	if (result->listening < 0)
 		return;
 	fd = host_reserve_connect(plain, SOCK_STREAM, &result->reserve);
@@ -63,9 +63,9 @@ struct udp_name udp_name_contend(uint16_t port, uint32_t tries)
 	bool taken;
 	int fd;
 
-	write_plain(port, plain);
+	port_name_write_plain(port, plain);
 	name = host_name("%s", plain);
-	result.listening = listen_at(&name);
+	result.listening = port_name_listen(&name);
 	if (result.listening >= 0)
 		return result;
 	fd = host_connect(&name, SOCK_STREAM);
@@ -80,7 +80,7 @@ struct udp_name udp_name_contend(uint16_t port, uint32_t tries)
 		close(fd);
 	}
 	if (taken && tries)
-		take_reserve(plain, &result);
+		port_name_take_reserve(plain, &result);
 	return result;
 }
 
@@ -89,7 +89,7 @@ bool udp_name_is_reserved(uint16_t port, const struct host_name *except)
 	char plain[PLAIN_BYTES];
 	int fd;
 
-	write_plain(port, plain);
+	port_name_write_plain(port, plain);
 	fd = host_reserve_connect(plain, SOCK_STREAM, except);
 	if (fd >= 0)
 		close(fd);

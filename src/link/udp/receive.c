@@ -46,7 +46,7 @@ static struct {
 /* ---- packets --------------------------------------------------------------------------------------------------- */
 
 /* At the latest at the end of the datagram, whose bytes it refers to. */
-static void deliver_pending(void)
+static void pending_deliver(void)
 {
 	if (!receiver.pending)
 		return;
@@ -59,23 +59,23 @@ static void deliver_pending(void)
 		link_filters(receiver.hca)->handled(receiver.hca);
 }
 
-static void drop(const struct refusal *why, uint32_t qpn)
+static void frame_explain_drop(const struct refusal *why, uint32_t qpn)
 {
 	explain_limited(receiver.hca, &(struct explain_subject){.qpn = qpn}, LIMIT_EXPLAINED_DROPS, why->rule,
 			why->args, EXPLAIN_ARGS);
 }
 
-#define DROP_FRAME(qpn, rule_number, ...) drop(&(const struct refusal){rule_number, {__VA_ARGS__}}, qpn)
+#define DROP_FRAME(qpn, rule_number, ...) frame_explain_drop(&(const struct refusal){rule_number, {__VA_ARGS__}}, qpn)
 
 /* Builds the packet in the slot of the run, where it waits for others that continue it. */
-static void take(const uint8_t *bytes, uint32_t length)
+static void packet_take(const uint8_t *bytes, uint32_t length)
 {
 	struct packet *packet = run_slot(receiver.run);
 	struct refusal why;
 
 	if (roce_parse(packet, bytes, length, &why)) {
 		counter_add(receiver.hca, COUNTER_UDP_MALFORMED, 1);
-		drop(&why, roce_destination(bytes));
+		frame_explain_drop(&why, roce_destination(bytes));
 		return;
 	}
 	packet->link = routes->udp();
@@ -90,13 +90,13 @@ static void take(const uint8_t *bytes, uint32_t length)
 }
 
 /* True if packets of this kind may be handed on as one run. Which message it is, only its last packet tells. */
-static bool may_join(const struct packet *packet)
+static bool packet_may_join(const struct packet *packet)
 {
 	return message_has(packet->message, MESSAGE_IS_LONG) &&
 	       (packet->transport == IBV_QPT_RC || packet->transport == IBV_QPT_UC);
 }
 
-static bool same_kind(uint8_t begun, uint8_t message)
+static bool message_continues(uint8_t begun, uint8_t message)
 {
 	return begun == message ||
 	       (begun == MESSAGE_SEND && (message == MESSAGE_SEND_IMM || message == MESSAGE_SEND_INVALIDATE)) ||
@@ -108,18 +108,18 @@ static bool same_kind(uint8_t begun, uint8_t message)
  * all packets but the last of a message are as long as some path MTU (whether it is that of the QP, the QP sees from the
  * length of all).
  */
-static bool continues(const struct packet *packet, const struct packet *next)
+static bool packet_continues(const struct packet *packet, const struct packet *next)
 {
 	uint64_t length = next->payload.length;
 
 	return next->destination_qpn == packet->destination_qpn && next->transport == packet->transport &&
-	       !(next->place & PLACE_FIRST) && !(packet->place & PLACE_LAST) && may_join(packet) &&
-	       same_kind(packet->message, next->message) && next->psn == psn_add(packet->psn, packet->count) &&
+	       !(next->place & PLACE_FIRST) && !(packet->place & PLACE_LAST) && packet_may_join(packet) &&
+	       message_continues(packet->message, next->message) && next->psn == psn_add(packet->psn, packet->count) &&
 	       packet->payload.count < STREAM_PARTS && packet->mtu >= LEAST_MTU && !(packet->mtu & (packet->mtu - 1)) &&
 	       (next->place & PLACE_LAST ? length && length <= packet->mtu : length == packet->mtu);
 }
 
-static void join(struct packet *packet, const struct packet *next)
+static void packet_join(struct packet *packet, const struct packet *next)
 {
 	stream_add_memory(&packet->payload, next->payload.part[0].address, next->payload.length);
 	packet->count++;
@@ -136,21 +136,21 @@ static void join(struct packet *packet, const struct packet *next)
 }
 
 /* Makes the packet part of the run that waits, if it is one. */
-static bool join_pending(const uint8_t *bytes, uint32_t length)
+static bool pending_join(const uint8_t *bytes, uint32_t length)
 {
 	static struct packet next;
 	struct refusal ignored;
 
 	if (!receiver.pending || receiver.hca->filters || roce_parse(&next, bytes, length, &ignored) ||
-	    !continues(run_slot(receiver.run), &next))
+	    !packet_continues(run_slot(receiver.run), &next))
 		return false;
 	counter_add(receiver.hca, COUNTER_UDP_BYTES_RECEIVED, next.payload.length);
-	join(run_slot(receiver.run), &next);
+	packet_join(run_slot(receiver.run), &next);
 	return true;
 }
 
 /* @length bytes of a packet, its ICRC checked and left out. */
-static void handle_packet(const uint8_t *bytes, uint32_t length)
+static void packet_handle(const uint8_t *bytes, uint32_t length)
 {
 	uint32_t qpn = roce_destination(bytes);
 
@@ -162,15 +162,15 @@ static void handle_packet(const uint8_t *bytes, uint32_t length)
 	}
 	/* What is for queue pair 1 its own handler hands on. */
 	if (!receiver.group && !host_owns(qpn) && qpn != GSI_QPN) {
-		deliver_pending();
+		pending_deliver();
 		counter_add(receiver.hca, COUNTER_UDP_FORWARDED, 1);
 		host_carrier->forward(qpn, receiver.path, bytes, length);
 		return;
 	}
-	if (join_pending(bytes, length))
+	if (pending_join(bytes, length))
 		return;
-	deliver_pending();
-	take(bytes, length);
+	pending_deliver();
+	packet_take(bytes, length);
 }
 
 /* ---- datagrams ------------------------------------------------------------------------------------------------- */
@@ -180,7 +180,7 @@ static void handle_packet(const uint8_t *bytes, uint32_t length)
  * which a UDP socket does not deliver. softhca numbers the packets of a train from 0, so @number is tried first and checks all 32
  * bits. Other senders may use any identification, so it is solved for, and 15 bits remain to be checked (wire/roce.h).
  */
-static bool check_icrc(const struct udp_arrival *arrival, uint32_t number, const uint8_t *bytes, uint32_t length)
+static bool frame_check_icrc(const struct udp_arrival *arrival, uint32_t number, const uint8_t *bytes, uint32_t length)
 {
 	struct ipv4_unseen unseen = {.identification = (uint16_t)number};
 	uint32_t qpn = roce_destination(bytes);
@@ -196,7 +196,7 @@ static bool check_icrc(const struct udp_arrival *arrival, uint32_t number, const
 	return true;
 }
 
-static void handle_frame(const struct udp_arrival *arrival, uint32_t number, const uint8_t *bytes, uint32_t length)
+static void frame_handle(const struct udp_arrival *arrival, uint32_t number, const uint8_t *bytes, uint32_t length)
 {
 	counter_add(receiver.hca, COUNTER_UDP_PACKETS_RECEIVED, 1);
 	if (length < ROCE_BTH_BYTES + ROCE_ICRC_BYTES) {
@@ -205,15 +205,15 @@ static void handle_frame(const struct udp_arrival *arrival, uint32_t number, con
 		return;
 	}
 	length -= ROCE_ICRC_BYTES;
-	if (check_icrc(arrival, number, bytes, length))
-		handle_packet(bytes, length);
+	if (frame_check_icrc(arrival, number, bytes, length))
+		packet_handle(bytes, length);
 }
 
 /*
  * True if the packet @last of a train acknowledges, behind requests alone: then it is older than they are, and was put there
  * since only the last packet of a train may be shorter (udp.c). Answers keep their order.
  */
-static bool ends_with_older(const uint8_t *bytes, uint32_t length, uint32_t segment, uint32_t last)
+static bool train_ends_with_older(const uint8_t *bytes, uint32_t length, uint32_t segment, uint32_t last)
 {
 	if (!last || segment < ROCE_BTH_BYTES || length - last < ROCE_BTH_BYTES ||
 	    packet_opcodes[bytes[last]].message != MESSAGE_ACKNOWLEDGE)
@@ -224,7 +224,7 @@ static bool ends_with_older(const uint8_t *bytes, uint32_t length, uint32_t segm
 	return true;
 }
 
-static void handle_datagram(const struct udp_arrival *arrival, const uint8_t *bytes, uint32_t length)
+static void datagram_handle(const struct udp_arrival *arrival, const uint8_t *bytes, uint32_t length)
 {
 	uint32_t segment = arrival->segment && arrival->segment < length ? arrival->segment : length;
 	uint32_t last = length ? (length - 1) / segment * segment : 0, number = 0;
@@ -234,18 +234,18 @@ static void handle_datagram(const struct udp_arrival *arrival, const uint8_t *by
 	if ((arrival->wire.traffic_class & ECN_MASK) == ECN_CONGESTION)
 		counter_add(receiver.hca, COUNTER_UDP_CONGESTION_MARKS, 1);
 	receiver.path = &arrival->path;
-	if (ends_with_older(bytes, length, segment, last)) {
-		handle_frame(arrival, last / segment, bytes + last, length - last);
+	if (train_ends_with_older(bytes, length, segment, last)) {
+		frame_handle(arrival, last / segment, bytes + last, length - last);
 		length = last;
 	}
 	for (uint32_t at = 0; at < length; at += segment) {
-		handle_frame(arrival, number++, bytes + at, length - at < segment ? length - at : segment);
+		frame_handle(arrival, number++, bytes + at, length - at < segment ? length - at : segment);
 	}
-	deliver_pending();
+	pending_deliver();
 }
 
 /* Into @bytes. Returns the length of the datagram, or a negative errno. @flags: MSG_PEEK: it stays in the socket. */
-static ssize_t receive(int fd, struct udp_arrival *arrival, uint8_t bytes[static DATAGRAM_BYTES], int flags)
+static ssize_t datagram_receive(int fd, struct udp_arrival *arrival, uint8_t bytes[static DATAGRAM_BYTES], int flags)
 {
 	union {
 		struct sockaddr any;
@@ -271,7 +271,7 @@ static ssize_t receive(int fd, struct udp_arrival *arrival, uint8_t bytes[static
 	return udp_arrival_read(arrival, &message) ? length : 0;
 }
 
-static bool has_turn(const struct udp_turn *page)
+static bool receiver_has_turn(const struct udp_turn *page)
 {
 	return __atomic_load_n(&page->turn, __ATOMIC_SEQ_CST) == __atomic_load_n(&receiver.turn, __ATOMIC_RELAXED);
 }
@@ -280,18 +280,18 @@ static bool has_turn(const struct udp_turn *page)
  * Takes out of the socket what has been handled, the @length bytes of receiver.bytes. While this process was stopped another one
  * may have done that: then a datagram that nobody has handled is in front, and is handled if it was taken. False: so it was.
  */
-static bool take_out(int fd, const struct udp_turn *page, ssize_t length)
+static bool datagram_take_out(int fd, const struct udp_turn *page, ssize_t length)
 {
 	struct udp_arrival arrival = {.segment = 0};
 	ssize_t taken;
 
-	if (!has_turn(page))
+	if (!receiver_has_turn(page))
 		return false;
-	taken = receive(fd, &arrival, receiver.taken, 0);
+	taken = datagram_receive(fd, &arrival, receiver.taken, 0);
 	if (taken == length && !memcmp(receiver.taken, receiver.bytes, (size_t)length))
 		return true;
 	if (taken > 0)
-		handle_datagram(&arrival, receiver.taken, (uint32_t)taken);
+		datagram_handle(&arrival, receiver.taken, (uint32_t)taken);
 	return false;
 }
 
@@ -299,13 +299,13 @@ static bool take_out(int fd, const struct udp_turn *page, ssize_t length)
  * True if the packet in the @length bytes of a datagram is a READ, an atomic or an ATOMIC WRITE. Its response leaves after the poll, so
  * requests that the socket has already are taken before that: the responder then sees how many of them wait (IBTA 9.7.4.1.5).
  */
-static bool wants_response(const uint8_t *bytes, ssize_t length)
+static bool datagram_wants_response(const uint8_t *bytes, ssize_t length)
 {
 	return length > 0 && message_has(packet_opcodes[bytes[0]].message, MESSAGE_IS_ANSWERED);
 }
 
 /* Nothing is written to the sockets that receive, and most looks find nothing: so not each of them checks the descriptor. */
-static bool looks_at_own(int fd)
+static bool descriptor_look(int fd)
 {
 	static uint32_t looks;
 
@@ -313,34 +313,34 @@ static bool looks_at_own(int fd)
 }
 
 /* @careful: not NULL: a process that is killed or stopped leaves what it has in hand to the others. */
-static bool poll_socket(int fd, const struct udp_turn *careful)
+static bool socket_poll(int fd, const struct udp_turn *careful)
 {
 	struct udp_arrival arrival = {.segment = 0};
 	ssize_t length;
 	int i;
 
-	if (!looks_at_own(fd))
+	if (!descriptor_look(fd))
 		return false;
 	for (i = 0; i < TUNABLE_UDP_BATCH; i++) {
-		length = receive(fd, &arrival, receiver.bytes, careful ? MSG_PEEK : 0);
+		length = datagram_receive(fd, &arrival, receiver.bytes, careful ? MSG_PEEK : 0);
 		if (length < 0)
 			break;
 		if (length > 0)
-			handle_datagram(&arrival, receiver.bytes, (uint32_t)length);
-		if (careful && !take_out(fd, careful, length))
+			datagram_handle(&arrival, receiver.bytes, (uint32_t)length);
+		if (careful && !datagram_take_out(fd, careful, length))
 			return true;
-		if (length < TUNABLE_UDP_LONG_DATAGRAM && !wants_response(receiver.bytes, length))
+		if (length < TUNABLE_UDP_LONG_DATAGRAM && !datagram_wants_response(receiver.bytes, length))
 			return true;
 	}
 	return i > 0;
 }
 
 /* True if it is this process's turn, or has become so. */
-static bool take_turn(struct udp_turn *page)
+static bool receiver_take_turn(struct udp_turn *page)
 {
 	uint32_t own;
 
-	if (has_turn(page))
+	if (receiver_has_turn(page))
 		return true;
 	if (!__atomic_load_n(&receiver.by_right, __ATOMIC_RELAXED)) {
 		udp_port_turn_lost();
@@ -351,7 +351,7 @@ static bool take_turn(struct udp_turn *page)
 	return true;
 }
 
-static bool poll_port(void)
+static bool port_poll(void)
 {
 	WITHOUT_CANCELLATION;
 	int fd = __atomic_load_n(&receiver.watched.fd, __ATOMIC_ACQUIRE);
@@ -360,9 +360,9 @@ static bool poll_port(void)
 	if (fd < 0 || __atomic_load_n(&receiver.leaving, __ATOMIC_SEQ_CST))
 		return false;
 	page = __atomic_load_n(&receiver.page, __ATOMIC_RELAXED);
-	if (page && !take_turn(page))
+	if (page && !receiver_take_turn(page))
 		return false;
-	if (!poll_socket(fd, __atomic_load_n(&receiver.careful, __ATOMIC_RELAXED) ? page : NULL))
+	if (!socket_poll(fd, __atomic_load_n(&receiver.careful, __ATOMIC_RELAXED) ? page : NULL))
 		return false;
 	/* Others may do the same at the same time: that it moves is enough. */
 	if (page)
@@ -370,12 +370,12 @@ static bool poll_port(void)
 	return true;
 }
 
-static bool poll_group(int fd)
+static bool group_poll(int fd)
 {
-	return poll_socket(fd, NULL);
+	return socket_poll(fd, NULL);
 }
 
-static bool poll_datagrams(struct poller *poller, struct run *run)
+static bool udp_poll(struct poller *poller, struct run *run)
 {
 	WITHOUT_CANCELLATION;
 	bool found;
@@ -388,30 +388,30 @@ static bool poll_datagrams(struct poller *poller, struct run *run)
 		udp_held_release(TUNABLE_UDP_HELD_NS);
 	}
 	receiver.run = run;
-	found = poll_port();
+	found = port_poll();
 	receiver.group = true;
-	found |= udp_groups_poll(poll_group);
+	found |= udp_groups_poll(group_poll);
 	receiver.group = false;
 	return found;
 }
 
 /* ---- registering ----------------------------------------------------------------------------------------------- */
 
-static uint32_t events_if(bool armed)
+static uint32_t receiver_events(bool armed)
 {
 	return armed && !__atomic_load_n(&receiver.leaving, __ATOMIC_SEQ_CST) ? EPOLLIN : 0;
 }
 
-static void arm(struct poller *poller, bool armed)
+static void udp_poller_arm(struct poller *poller, bool armed)
 {
 	(void)poller;
 	__atomic_store_n(&receiver.armed, armed, __ATOMIC_SEQ_CST);
 	if (__atomic_load_n(&receiver.watched.fd, __ATOMIC_SEQ_CST) >= 0)
-		progress_rewatch_arrivals(&receiver.watched, events_if(armed));
+		progress_rewatch_arrivals(&receiver.watched, receiver_events(armed));
 }
 
 /* The sockets tell of what is in them. */
-static void rest(struct poller *poller, bool stays)
+static void udp_poller_rest(struct poller *poller, bool stays)
 {
 	(void)poller;
 	if (stays && udp_holding())
@@ -422,23 +422,23 @@ int udp_receive_begin(struct hca *hca)
 {
 	receiver.hca = hca;
 	receiver.armed = true;
-	receiver.poller = (struct poller){.poll = poll_datagrams, .arm = arm, .rest = rest};
+	receiver.poller = (struct poller){.poll = udp_poll, .arm = udp_poller_arm, .rest = udp_poller_rest};
 	receiver.watched = (struct watched_fd){.fd = -1};
 	return progress_add(&receiver.poller);
 }
 
-static void receive_from(int fd, struct udp_turn *page)
+static void receiver_start(int fd, struct udp_turn *page)
 {
 	bool armed = __atomic_load_n(&receiver.armed, __ATOMIC_SEQ_CST);
 
 	__atomic_store_n(&receiver.page, page, __ATOMIC_SEQ_CST);
 	/* It may be watched already, if this process received in the place of another before. */
 	__atomic_store_n(&receiver.watched.fd, fd, __ATOMIC_SEQ_CST);
-	progress_watch_arrivals(&receiver.watched, events_if(armed));
-	/* Meanwhile arm() may have changed what was not watched yet. */
+	progress_watch_arrivals(&receiver.watched, receiver_events(armed));
+	/* Meanwhile udp_poller_arm() may have changed what was not watched yet. */
 	while (armed != __atomic_load_n(&receiver.armed, __ATOMIC_SEQ_CST)) {
 		armed = !armed;
-		progress_rewatch_arrivals(&receiver.watched, events_if(armed));
+		progress_rewatch_arrivals(&receiver.watched, receiver_events(armed));
 	}
 	progress_wake();
 }
@@ -449,7 +449,7 @@ void udp_receive_from(int fd, struct udp_turn *page)
 		__atomic_store_n(&receiver.turn, __atomic_add_fetch(&page->turn, 1, __ATOMIC_SEQ_CST),
 				 __ATOMIC_SEQ_CST);
 	__atomic_store_n(&receiver.by_right, true, __ATOMIC_SEQ_CST);
-	receive_from(fd, page);
+	receiver_start(fd, page);
 }
 
 void udp_receive_carefully(bool careful)
@@ -461,14 +461,14 @@ void udp_receive_in_place(int fd, struct udp_turn *page, uint32_t turn)
 {
 	udp_receive_carefully(true);
 	__atomic_store_n(&receiver.turn, turn, __ATOMIC_SEQ_CST);
-	receive_from(fd, page);
+	receiver_start(fd, page);
 }
 
 bool udp_receive_has_turn(void)
 {
 	const struct udp_turn *page = __atomic_load_n(&receiver.page, __ATOMIC_SEQ_CST);
 
-	return __atomic_load_n(&receiver.watched.fd, __ATOMIC_SEQ_CST) >= 0 && (!page || has_turn(page));
+	return __atomic_load_n(&receiver.watched.fd, __ATOMIC_SEQ_CST) >= 0 && (!page || receiver_has_turn(page));
 }
 
 void udp_receive_stop(void)

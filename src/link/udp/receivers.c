@@ -8,7 +8,7 @@
 #include "link/udp/parts.h"
 
 /* Makes datagrams arrive as trains, with their addresses and hop limit. */
-static void set_receiving(int fd, bool ipv6)
+static void receiver_set_options(int fd, bool ipv6)
 {
 	if (ipv6) {
 		udp_set_option(fd, IPPROTO_IPV6, IPV6_RECVPKTINFO, 1);
@@ -29,7 +29,7 @@ static void set_receiving(int fd, bool ipv6)
 		udp_set_option(fd, IPPROTO_IPV6, IPV6_MULTICAST_ALL, 0);
 }
 
-static void note_window(int fd)
+static void receiver_note_window(int fd)
 {
 	socklen_t length = sizeof(int);
 	int bytes;
@@ -49,9 +49,9 @@ int udp_receiver_open(bool *ipv6)
 		return -errno;
 	if (*ipv6)
 		udp_set_option(fd, IPPROTO_IPV6, IPV6_V6ONLY, 0);
-	set_receiving(fd, *ipv6);
+	receiver_set_options(fd, *ipv6);
 	udp_set_buffer(fd, SO_RCVBUFFORCE, SO_RCVBUF, TUNABLE_UDP_RECEIVE_BUFFER_BYTES);
-	note_window(fd);
+	receiver_note_window(fd);
 	return fd;
 }
 
@@ -68,7 +68,7 @@ int udp_group_open(bool ipv6)
 		return -errno;
 	if (ipv6)
 		udp_set_option(fd, IPPROTO_IPV6, IPV6_V6ONLY, 1);
-	set_receiving(fd, ipv6);
+	receiver_set_options(fd, ipv6);
 	udp_set_consent(fd, true);
 	return fd;
 }
@@ -79,6 +79,6 @@ void udp_receiver_adopt(int fd)
 	int family = AF_INET;
 
 	getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &family, &length);
-	set_receiving(fd, family == AF_INET6);
-	note_window(fd);
+	receiver_set_options(fd, family == AF_INET6);
+	receiver_note_window(fd);
 }

@@ -27,7 +27,7 @@ static struct {
 /* ---- options --------------------------------------------------------------------------------------------------- */
 
 /* What comes to the source port of a connection (nobody sends there) would only fill memory. */
-static void receive_nothing(int fd)
+static void sender_receive_nothing(int fd)
 {
 	struct sock_filter drop = BPF_STMT(BPF_RET | BPF_K, 0);
 	const struct sock_fprog program = {.len = 1, .filter = &drop};
@@ -40,7 +40,7 @@ static void receive_nothing(int fd)
  * IP_PMTUDISC_DO sets "do not fragment", and an unconnected socket then sends identification 0, which the ICRC covers. Hop
  * limit and traffic class are given with each datagram where they are not these.
  */
-static int set_sending(int fd, bool ipv6, bool fragments)
+static int sender_set_options(int fd, bool ipv6, bool fragments)
 {
 	int error;
 
@@ -61,7 +61,7 @@ static int set_sending(int fd, bool ipv6, bool fragments)
 
 /* ---- the table ------------------------------------------------------------------------------------------------- */
 
-static int bind_to(int fd, bool ipv6, uint16_t port)
+static int sender_bind(int fd, bool ipv6, uint16_t port)
 {
 	const struct sockaddr_in v4 = {.sin_family = AF_INET, .sin_port = htobe16(port)};
 	const struct sockaddr_in6 v6 = {.sin6_family = AF_INET6, .sin6_port = htobe16(port)};
@@ -70,7 +70,7 @@ static int bind_to(int fd, bool ipv6, uint16_t port)
 		    ipv6 ? sizeof(v6) : sizeof(v4));
 }
 
-static uint16_t port_of(int fd)
+static uint16_t sender_port(int fd)
 {
 	union {
 		struct sockaddr any;
@@ -85,24 +85,24 @@ static uint16_t port_of(int fd)
 }
 
 /* Returns a descriptor or a negative errno. */
-static int open_sender(bool ipv6, uint16_t port, bool fragments)
+static int sender_open(bool ipv6, uint16_t port, bool fragments)
 {
 	int fd = descriptor_keep(socket(ipv6 ? AF_INET6 : AF_INET, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0)),
 	    error;
 
 	if (fd < 0)
 		return -errno;
-	error = set_sending(fd, ipv6, fragments);
-	receive_nothing(fd);
+	error = sender_set_options(fd, ipv6, fragments);
+	sender_receive_nothing(fd);
 	/* A program may have that port for itself: then any other; no receiver looks at it. Fragments go by the one that is there. */
-	if (!error && bind_to(fd, ipv6, port) && (fragments || bind_to(fd, ipv6, 0)))
+	if (!error && sender_bind(fd, ipv6, port) && (fragments || sender_bind(fd, ipv6, 0)))
 		error = -errno;
 	if (error)
 		descriptor_close(fd);
 	return error ? error : fd;
 }
 
-static void close_socket(struct udp_socket *socket)
+static void sender_close(struct udp_socket *socket)
 {
 	descriptor_close(socket->fd);
 	descriptor_close(socket->fragmenting);
@@ -115,32 +115,32 @@ int udp_socket_fragmenting(struct udp_socket *socket)
 		return socket->fragmenting;
 	/* So that a forked child knows of it. */
 	pthread_mutex_lock(&table.lock);
-	socket->fragmenting = open_sender(socket->ipv6, socket->port, true);
+	socket->fragmenting = sender_open(socket->ipv6, socket->port, true);
 	pthread_mutex_unlock(&table.lock);
 	return socket->fragmenting;
 }
 
 /* The lock is held. */
-static int fill(struct udp_socket *socket, bool ipv6, uint16_t port)
+static int sender_fill(struct udp_socket *socket, bool ipv6, uint16_t port)
 {
 	int fd;
 
 	if (!socket->buffer && !(socket->buffer = malloc(UDP_BUFFER_BYTES)))
 		return -ENOMEM;
-	fd = open_sender(ipv6, port, false);
+	fd = sender_open(ipv6, port, false);
 	if (fd < 0)
 		return fd;
 	socket->fd = fd;
 	socket->ipv6 = ipv6;
 	socket->wanted = port;
-	socket->port = port_of(fd);
+	socket->port = sender_port(fd);
 	socket->no_trains = false;
 	socket->no_labels = false;
 	socket->answers = (struct udp_answers){0};
 	return 0;
 }
 
-static void make_socket(struct udp_socket *socket)
+static void sender_init(struct udp_socket *socket)
 {
 	socket->fd = socket->fragmenting = -1;
 	socket->users = 0;
@@ -148,17 +148,17 @@ static void make_socket(struct udp_socket *socket)
 	pthread_mutex_init(&socket->lock, NULL);
 }
 
-static void make_table(void)
+static void senders_init(void)
 {
 	for (int i = 0; i < TUNABLE_UDP_SOCKETS; i++)
-		make_socket(&table.socket[i]);
+		sender_init(&table.socket[i]);
 	for (int i = 0; i < 2; i++)
-		make_socket(&table.manager[i]);
+		sender_init(&table.manager[i]);
 	table.made = true;
 }
 
 /* One of those that there are, the same for a port each time. NULL: there are none of the family. */
-static struct udp_socket *share(bool ipv6, uint16_t port)
+static struct udp_socket *sender_share(bool ipv6, uint16_t port)
 {
 	for (uint32_t i = 0; i < TUNABLE_UDP_SOCKETS; i++) {
 		struct udp_socket *socket = &table.socket[(port + i) % TUNABLE_UDP_SOCKETS];
@@ -170,7 +170,7 @@ static struct udp_socket *share(bool ipv6, uint16_t port)
 }
 
 /* The one for @port; else the one to be opened for it: an empty one, or that which was not asked for the longest. */
-static struct udp_socket *find(bool ipv6, uint16_t port)
+static struct udp_socket *sender_find(bool ipv6, uint16_t port)
 {
 	struct udp_socket *found = NULL;
 
@@ -186,26 +186,26 @@ static struct udp_socket *find(bool ipv6, uint16_t port)
 }
 
 /* The lock is held. */
-static int find_and_take(bool ipv6, uint16_t port, bool exactly, struct udp_socket **socket)
+static int sender_acquire(bool ipv6, uint16_t port, bool exactly, struct udp_socket **socket)
 {
 	struct udp_socket *shared;
 	int error;
 
 	if (!table.made)
-		make_table();
-	*socket = find(ipv6, port);
+		senders_init();
+	*socket = sender_find(ipv6, port);
 	if (!*socket || ((*socket)->fd >= 0 && ((*socket)->wanted != port || (*socket)->ipv6 != ipv6))) {
 		/* All are there, and none has the port. */
-		shared = exactly ? NULL : share(ipv6, port);
+		shared = exactly ? NULL : sender_share(ipv6, port);
 		if (shared)
 			*socket = shared;
 		else if (!*socket)
 			return -EMFILE; /* more threads are sending than there are sockets */
 		else
-			close_socket(*socket);
+			sender_close(*socket);
 	}
 	if ((*socket)->fd < 0) {
-		error = fill(*socket, ipv6, port);
+		error = sender_fill(*socket, ipv6, port);
 		if (error)
 			return error;
 	}
@@ -220,7 +220,7 @@ struct udp_socket *udp_socket_get(bool ipv6, uint16_t port, bool exactly)
 	int error;
 
 	pthread_mutex_lock(&table.lock);
-	error = find_and_take(ipv6, port, exactly, &socket);
+	error = sender_acquire(ipv6, port, exactly, &socket);
 	pthread_mutex_unlock(&table.lock);
 	if (error) {
 		errno = -error;
@@ -231,9 +231,9 @@ struct udp_socket *udp_socket_get(bool ipv6, uint16_t port, bool exactly)
 }
 
 /* The lock is held. */
-static int open_manager(struct udp_socket *socket, bool ipv6)
+static int manager_socket_open(struct udp_socket *socket, bool ipv6)
 {
-	int error = fill(socket, ipv6, MANAGER_PORT);
+	int error = sender_fill(socket, ipv6, MANAGER_PORT);
 
 	if (error)
 		return error;
@@ -250,9 +250,9 @@ struct udp_socket *udp_socket_of_manager(bool ipv6)
 
 	pthread_mutex_lock(&table.lock);
 	if (!table.made)
-		make_table();
+		senders_init();
 	if (socket->fd < 0)
-		error = open_manager(socket, ipv6);
+		error = manager_socket_open(socket, ipv6);
 	if (!error)
 		socket->users++;
 	pthread_mutex_unlock(&table.lock);
@@ -287,10 +287,10 @@ void udp_sockets_after_fork(bool child)
 {
 	if (child && table.made) {
 		for (int i = 0; i < TUNABLE_UDP_SOCKETS; i++)
-			close_socket(&table.socket[i]);
+			sender_close(&table.socket[i]);
 		for (int i = 0; i < 2; i++)
-			close_socket(&table.manager[i]);
-		make_table();
+			sender_close(&table.manager[i]);
+		senders_init();
 	}
 	pthread_mutex_unlock(&table.lock);
 }

@@ -33,18 +33,19 @@ struct transmission {
 
 /* ---- system calls ---------------------------------------------------------------------------------------------- */
 
-static struct cmsghdr *segment_control(struct udp_way *way)
+static struct cmsghdr *way_segment_control(struct udp_way *way)
 {
 	return (struct cmsghdr *)(way->control + way->control_length);
 }
 
-static bool has_label(const struct udp_way *way)
+static bool way_has_label(const struct udp_way *way)
 {
 	return way->ipv6 && way->control_length > way->unlabelled;
 }
 
 /* @segment: 0: one packet. Returns 0 or a negative errno. */
-static int send_once(struct transmission *sent, int fd, const uint8_t *bytes, uint32_t length, uint16_t segment)
+static int datagram_send_once(struct transmission *sent, int fd, const uint8_t *bytes, uint32_t length,
+			      uint16_t segment)
 {
 	struct iovec vector = {(void *)bytes, length};
 	struct msghdr message = {
@@ -57,7 +58,7 @@ static int send_once(struct transmission *sent, int fd, const uint8_t *bytes, ui
 	};
 
 	if (segment) {
-		struct cmsghdr *header = segment_control(&sent->way);
+		struct cmsghdr *header = way_segment_control(&sent->way);
 
 		header->cmsg_level = IPPROTO_UDP;
 		header->cmsg_type = UDP_SEGMENT;
@@ -75,35 +76,36 @@ static int send_once(struct transmission *sent, int fd, const uint8_t *bytes, ui
  * Linux sends a flow label that nobody has leased since 5.3, unless some program of the host has leased one for itself alone
  * (ipv6(7)): then only with a label of its own.
  */
-static int send_datagram(struct transmission *sent, int fd, const uint8_t *bytes, uint32_t length, uint16_t segment)
+static int datagram_send(struct transmission *sent, int fd, const uint8_t *bytes, uint32_t length, uint16_t segment)
 {
-	int error = send_once(sent, fd, bytes, length, segment);
+	int error = datagram_send_once(sent, fd, bytes, length, segment);
 
-	if (error != -EINVAL || !has_label(&sent->way))
+	if (error != -EINVAL || !way_has_label(&sent->way))
 		return error;
 	sent->way.control_length = sent->way.unlabelled;
-	error = send_once(sent, fd, bytes, length, segment);
+	error = datagram_send_once(sent, fd, bytes, length, segment);
 	sent->socket->no_labels |= !error;
 	return error;
 }
 
-static int send_or_wait(struct transmission *sent, int fd, const uint8_t *bytes, uint32_t length, uint16_t segment)
+static int datagram_send_or_wait(struct transmission *sent, int fd, const uint8_t *bytes, uint32_t length,
+				 uint16_t segment)
 {
 	struct pollfd room = {.fd = fd, .events = POLLOUT};
-	int error = send_datagram(sent, fd, bytes, length, segment);
+	int error = datagram_send(sent, fd, bytes, length, segment);
 
 	if (error != -EAGAIN)
 		return error;
 	counter_add(sent->hca, COUNTER_UDP_BUSY, 1);
 	poll(&room, 1, TUNABLE_UDP_ROOM_MS);
-	return send_datagram(sent, fd, bytes, length, segment);
+	return datagram_send(sent, fd, bytes, length, segment);
 }
 
 /* Once for each QP, as far as is remembered: it goes on like this as long as the QP lives. */
-static void explain_fragments(const struct transmission *sent, uint32_t length)
+static void fragments_explain(const struct transmission *sent, uint32_t length)
 {
-	static uint32_t told[256]; /* atomic; a QP by its number */
-	uint32_t *last = &told[sent->source_qpn % 256];
+	static uint32_t explained[256]; /* atomic; a QP by its number */
+	uint32_t *last = &explained[sent->source_qpn % 256];
 
 	if (__atomic_exchange_n(last, sent->source_qpn + 1, __ATOMIC_RELAXED) != sent->source_qpn + 1)
 		UDP_EXPLAIN(sent->hca, sent->source_qpn, RULE_UDP_TOO_LONG, sent->destination_qpn, length);
@@ -113,29 +115,29 @@ static void explain_fragments(const struct transmission *sent, uint32_t length)
  * A packet that the interface does not take: in fragments. Their identification is the kernel's choice, and nothing says "do not
  * fragment"; the ICRC is nevertheless that of all packets, which a receiver of UDP takes (docs/inside/wire.md), as it sees neither.
  */
-static int send_fragments(struct transmission *sent, const uint8_t *bytes, uint32_t length)
+static int packet_send_fragments(struct transmission *sent, const uint8_t *bytes, uint32_t length)
 {
 	int fd = udp_socket_fragmenting(sent->socket);
 
 	if (fd < 0)
 		return fd;
-	explain_fragments(sent, length);
+	fragments_explain(sent, length);
 	counter_add(sent->hca, COUNTER_UDP_FRAGMENTED, 1);
-	return send_or_wait(sent, fd, bytes, length, 0);
+	return datagram_send_or_wait(sent, fd, bytes, length, 0);
 }
 
 /* One packet; @whole: as one datagram that nobody fragments, if that goes; set to false if it does not. */
-static int send_single(struct transmission *sent, const uint8_t *bytes, uint32_t length, bool *whole)
+static int packet_send(struct transmission *sent, const uint8_t *bytes, uint32_t length, bool *whole)
 {
-	int error = *whole ? send_or_wait(sent, sent->socket->fd, bytes, length, 0) : -EMSGSIZE;
+	int error = *whole ? datagram_send_or_wait(sent, sent->socket->fd, bytes, length, 0) : -EMSGSIZE;
 
 	if (error != -EMSGSIZE)
 		return error;
 	*whole = false;
-	return send_fragments(sent, bytes, length);
+	return packet_send_fragments(sent, bytes, length);
 }
 
-static void explain_loss(const struct transmission *sent, int error)
+static void loss_explain(const struct transmission *sent, int error)
 {
 	const union ibv_gid *to = &sent->way.path.destination;
 	uint32_t qpn = sent->source_qpn, peer = sent->destination_qpn;
@@ -149,7 +151,7 @@ static void explain_loss(const struct transmission *sent, int error)
 
 /* ---- trains ---------------------------------------------------------------------------------------------------- */
 
-static void put_icrc(const struct transmission *sent, uint8_t *bytes, uint32_t length, uint32_t number)
+static void packet_put_icrc(const struct transmission *sent, uint8_t *bytes, uint32_t length, uint32_t number)
 {
 	/* IPv4 identification: the kernel numbers the packets of a train (parts.h). IPv6 has none. */
 	uint32_t icrc = roce_icrc(&sent->way.path, sent->socket->port, (uint16_t)sent->hca->settings.roce_port,
@@ -162,7 +164,7 @@ static void put_icrc(const struct transmission *sent, uint8_t *bytes, uint32_t l
  * Each packet of the train by itself. Returns 0 or the last error; @longest: the first was sent, which is the longest, and not
  * in fragments.
  */
-static int send_singly(struct transmission *sent, bool *longest)
+static int train_send_singly(struct transmission *sent, bool *longest)
 {
 	uint8_t *at = sent->socket->buffer;
 	uint32_t left = sent->used;
@@ -175,10 +177,10 @@ static int send_singly(struct transmission *sent, bool *longest)
 
 		/* The first one has identification 0 already. */
 		if (at != sent->socket->buffer)
-			put_icrc(sent, at, length, 0);
+			packet_put_icrc(sent, at, length, 0);
 		/* The last one, which is shorter, may fit. */
 		whole |= length < sent->segment;
-		error = send_single(sent, at, length, &whole);
+		error = packet_send(sent, at, length, &whole);
 		if (error) {
 			counter_add(sent->hca, COUNTER_UDP_SEND_ERRORS, 1);
 			result = error;
@@ -192,7 +194,7 @@ static int send_singly(struct transmission *sent, bool *longest)
 }
 
 /* The acknowledgement at the end of a train that the kernel refused is to be in front of what was to carry it. */
-static void send_answer_first(struct transmission *sent)
+static void train_send_ack_first(struct transmission *sent)
 {
 	uint32_t length = sent->socket->held.length;
 	uint8_t *at = sent->socket->buffer + sent->used - length;
@@ -201,15 +203,16 @@ static void send_answer_first(struct transmission *sent)
 	sent->answers = false;
 	sent->used -= length;
 	sent->count--;
-	put_icrc(sent, at, length, 0);
-	if (send_single(sent, at, length, &whole))
+	packet_put_icrc(sent, at, length, 0);
+	if (packet_send(sent, at, length, &whole))
 		counter_add(sent->hca, COUNTER_UDP_SEND_ERRORS, 1);
 }
 
-static void send_train(struct transmission *sent)
+static void train_send(struct transmission *sent)
 {
 	bool longest;
-	int error = send_or_wait(sent, sent->socket->fd, sent->socket->buffer, sent->used, (uint16_t)sent->segment);
+	int error = datagram_send_or_wait(sent, sent->socket->fd, sent->socket->buffer, sent->used,
+					  (uint16_t)sent->segment);
 	int refused;
 
 	if (!error) {
@@ -218,24 +221,24 @@ static void send_train(struct transmission *sent)
 	}
 	if (error == -EAGAIN) {
 		counter_add(sent->hca, COUNTER_UDP_SEND_ERRORS, sent->count);
-		explain_loss(sent, error);
+		loss_explain(sent, error);
 		return;
 	}
 	/* EIO without checksum offload, EINVAL before Linux 4.18, or what single packets meet as well. */
 	refused = error;
 	if (sent->answers)
-		send_answer_first(sent);
-	error = send_singly(sent, &longest);
+		train_send_ack_first(sent);
+	error = train_send_singly(sent, &longest);
 	if (longest) {
 		sent->socket->no_trains = true;
 		UDP_EXPLAIN(sent->hca, sent->source_qpn, RULE_UDP_NO_TRAINS, (uint64_t)-refused);
 	}
 	if (error)
-		explain_loss(sent, error);
+		loss_explain(sent, error);
 }
 
 /* Implements udp_held.send. */
-static void send_held(struct udp_socket *socket)
+static void held_send(struct udp_socket *socket)
 {
 	struct udp_held *held = &socket->held;
 	struct transmission sent = {
@@ -248,17 +251,17 @@ static void send_held(struct udp_socket *socket)
 	bool whole = true;
 	int error;
 
-	put_icrc(&sent, held->bytes, held->length, 0);
+	packet_put_icrc(&sent, held->bytes, held->length, 0);
 	counter_add(sent.hca, COUNTER_UDP_PACKETS_SENT, 1);
-	error = send_single(&sent, held->bytes, held->length, &whole);
+	error = packet_send(&sent, held->bytes, held->length, &whole);
 	if (error) {
 		counter_add(sent.hca, COUNTER_UDP_SEND_ERRORS, 1);
-		explain_loss(&sent, error);
+		loss_explain(&sent, error);
 	}
 	udp_held_gone(socket);
 }
 
-static bool same_way(const struct packet_path *a, const struct packet_path *b)
+static bool path_is_same(const struct packet_path *a, const struct packet_path *b)
 {
 	return !memcmp(&a->source, &b->source, sizeof(a->source)) &&
 	       !memcmp(&a->destination, &b->destination, sizeof(a->destination)) &&
@@ -269,7 +272,7 @@ static bool same_way(const struct packet_path *a, const struct packet_path *b)
  * The acknowledgement becomes the last packet of the first train that leaves, where it may be shorter than the others; the
  * receiver takes it first (receive.c). Where that is not possible it leaves before the train. Returns true if it is part of it.
  */
-static bool add_held(struct transmission *sent)
+static bool train_add_held(struct transmission *sent)
 {
 	struct udp_held *held = &sent->socket->held;
 	uint8_t *at = sent->socket->buffer + sent->used;
@@ -277,12 +280,12 @@ static bool add_held(struct transmission *sent)
 	sent->forget = true;
 	if (sent->complete || held->length > sent->segment || sent->used + held->length > TUNABLE_UDP_TRAIN_BYTES ||
 	    sent->count == TUNABLE_UDP_TRAIN_PACKETS || sent->socket->no_trains ||
-	    !same_way(&sent->way.path, &held->way.path)) {
-		send_held(sent->socket);
+	    !path_is_same(&sent->way.path, &held->way.path)) {
+		held_send(sent->socket);
 		return false;
 	}
 	memcpy(at, held->bytes, held->length);
-	put_icrc(sent, at, held->length, sent->count);
+	packet_put_icrc(sent, at, held->length, sent->count);
 	sent->used += held->length;
 	sent->count++;
 	sent->answers = true;
@@ -290,19 +293,19 @@ static bool add_held(struct transmission *sent)
 	return true;
 }
 
-static void flush(struct transmission *sent)
+static void train_flush(struct transmission *sent)
 {
-	bool joined = sent->count && sent->socket->held.length && add_held(sent), whole = true;
+	bool joined = sent->count && sent->socket->held.length && train_add_held(sent), whole = true;
 	int error;
 
 	counter_add(sent->hca, COUNTER_UDP_PACKETS_SENT, sent->count);
 	if (sent->count > 1) {
-		send_train(sent);
+		train_send(sent);
 	} else if (sent->count) {
-		error = send_single(sent, sent->socket->buffer, sent->used, &whole);
+		error = packet_send(sent, sent->socket->buffer, sent->used, &whole);
 		if (error) {
 			counter_add(sent->hca, COUNTER_UDP_SEND_ERRORS, 1);
-			explain_loss(sent, error);
+			loss_explain(sent, error);
 		}
 	}
 	if (joined)
@@ -313,7 +316,7 @@ static void flush(struct transmission *sent)
 	sent->complete = false;
 }
 
-static bool fits(const struct transmission *sent, uint32_t length)
+static bool train_has_room(const struct transmission *sent, uint32_t length)
 {
 	if (!sent->count)
 		return true;
@@ -324,7 +327,7 @@ static bool fits(const struct transmission *sent, uint32_t length)
 /* ---- packets --------------------------------------------------------------------------------------------------- */
 
 /* A masked atomic carries its masks as payload (format/opcodes.def). */
-static uint32_t put_payload(uint8_t *to, struct packet *packet, uint32_t bytes)
+static uint32_t train_put_payload(uint8_t *to, struct packet *packet, uint32_t bytes)
 {
 	uint32_t pad = roce_pad(bytes);
 
@@ -336,8 +339,8 @@ static uint32_t put_payload(uint8_t *to, struct packet *packet, uint32_t bytes)
 	return bytes + pad;
 }
 
-static bool put_packet(struct transmission *sent, struct packet *packet, uint32_t number, unsigned int place,
-		       uint32_t payload)
+static bool train_put_packet(struct transmission *sent, struct packet *packet, uint32_t number, unsigned int place,
+			     uint32_t payload)
 {
 	uint8_t *start = sent->socket->buffer, *at = start + sent->used;
 	uint32_t headers = roce_headers_write(at, packet, number, place, payload);
@@ -345,27 +348,27 @@ static bool put_packet(struct transmission *sent, struct packet *packet, uint32_
 
 	if (!headers)
 		return false;
-	if (!fits(sent, length)) {
+	if (!train_has_room(sent, length)) {
 		uint8_t kept[ROCE_MOST_HEADERS];
 
 		/* Its headers are behind the train that is sent now. */
 		memcpy(kept, at, headers);
-		flush(sent);
+		train_flush(sent);
 		memcpy(start, kept, headers);
 		at = start;
 	}
 	if (!sent->count)
 		sent->segment = length;
 	sent->complete = length < sent->segment;
-	put_payload(at + headers, packet, payload);
-	put_icrc(sent, at, length, sent->count);
+	train_put_payload(at + headers, packet, payload);
+	packet_put_icrc(sent, at, length, sent->count);
 	sent->used += length;
 	sent->count++;
 	return true;
 }
 
 /* Cuts the run at the path MTU. */
-static void put_packets(struct transmission *sent, struct packet *packet)
+static void train_put_run(struct transmission *sent, struct packet *packet)
 {
 	uint64_t left = message_is_masked_atomic(packet->message) ? 2 * (uint64_t)packet->operand_bytes
 								  : packet->payload.length;
@@ -381,15 +384,16 @@ static void put_packets(struct transmission *sent, struct packet *packet)
 			place |= packet->place & PLACE_FIRST;
 		if (left == 0)
 			place |= packet->place & PLACE_LAST;
-		if (!put_packet(sent, packet, number, place, payload))
+		if (!train_put_packet(sent, packet, number, place, payload))
 			break;
 		number++;
 	} while (left);
-	flush(sent);
+	train_flush(sent);
 }
 
 /* Returns false if there is no way, or no socket. */
-static bool begin(struct transmission *sent, struct hca *hca, const struct packet_path *path, uint16_t port)
+static bool transmission_begin(struct transmission *sent, struct hca *hca, const struct packet_path *path,
+			       uint16_t port)
 {
 	bool manager = sent->destination_qpn == GSI_QPN;
 
@@ -404,29 +408,29 @@ static bool begin(struct transmission *sent, struct hca *hca, const struct packe
 		udp_let_go();
 	sent->socket = manager ? udp_socket_of_manager(sent->way.ipv6)
 			       : udp_socket_get(sent->way.ipv6, port, path->udp_source_port);
-	if (sent->socket && has_label(&sent->way) && sent->socket->no_labels)
+	if (sent->socket && way_has_label(&sent->way) && sent->socket->no_labels)
 		sent->way.control_length = sent->way.unlabelled;
 	if (sent->socket)
 		return true;
 	counter_add(hca, COUNTER_UDP_SEND_ERRORS, 1);
-	explain_loss(sent, -errno);
+	loss_explain(sent, -errno);
 	return false;
 }
 
-static void end(struct transmission *sent)
+static void transmission_end(struct transmission *sent)
 {
 	udp_socket_put(sent->socket);
 	if (sent->forget)
 		udp_socket_forget(sent->socket);
 }
 
-static bool is_positive(const struct packet *packet)
+static bool packet_is_positive_ack(const struct packet *packet)
 {
 	return packet->message == MESSAGE_ACKNOWLEDGE && (packet->syndrome & AETH_KIND_MASK) == AETH_ACK;
 }
 
 /* Keeps the acknowledgement @packet for what the program answers, if that is worth it. */
-static bool hold(struct transmission *sent, const struct packet *packet, uint16_t port)
+static bool ack_hold(struct transmission *sent, const struct packet *packet, uint16_t port)
 {
 	struct udp_held *held = &sent->socket->held;
 	uint8_t headers[ROCE_MOST_HEADERS];
@@ -434,7 +438,7 @@ static bool hold(struct transmission *sent, const struct packet *packet, uint16_
 
 	if (held->length) {
 		sent->forget = true;
-		send_held(sent->socket);
+		held_send(sent->socket);
 	}
 	if (!length || length + ROCE_ICRC_BYTES > sizeof(held->bytes) ||
 	    !udp_held_keep(sent->socket, udp_flow_key(sent->way.ipv6, port)))
@@ -442,23 +446,23 @@ static bool hold(struct transmission *sent, const struct packet *packet, uint16_
 	memcpy(held->bytes, headers, length);
 	held->length = length + ROCE_ICRC_BYTES;
 	held->hca = sent->hca;
-	held->send = send_held;
+	held->send = held_send;
 	held->source_qpn = sent->source_qpn;
 	held->destination_qpn = sent->destination_qpn;
 	held->way = sent->way;
 	return true;
 }
 
-static enum link_result send_run(struct hca *hca, struct run *run)
+static enum link_result udp_send_run(struct hca *hca, struct run *run)
 {
 	WITHOUT_CANCELLATION;
 	struct packet *packet = run_slot(run);
 	struct transmission sent = {.source_qpn = packet->source_qpn, .destination_qpn = packet->destination_qpn};
 	uint16_t port = roce_source_port(packet->path, packet->source_qpn, packet->destination_qpn);
 
-	if (!begin(&sent, hca, packet->path, port))
+	if (!transmission_begin(&sent, hca, packet->path, port))
 		return LINK_SENT;
-	if (is_positive(packet) && hold(&sent, packet, port)) {
+	if (packet_is_positive_ack(packet) && ack_hold(&sent, packet, port)) {
 		pthread_mutex_unlock(&sent.socket->lock);
 		if (sent.forget)
 			udp_socket_forget(sent.socket);
@@ -466,8 +470,8 @@ static enum link_result send_run(struct hca *hca, struct run *run)
 	}
 	if (!message_has(packet->message, MESSAGE_IS_RESPONSE))
 		udp_held_note_request(sent.socket);
-	put_packets(&sent, packet);
-	end(&sent);
+	train_put_run(&sent, packet);
+	transmission_end(&sent);
 	return LINK_SENT;
 }
 
@@ -477,8 +481,8 @@ static enum link_result send_run(struct hca *hca, struct run *run)
  * The frame was made for @path and @port; where it goes by other addresses or another port its ICRC becomes the one of
  * these, but stays wrong if it was.
  */
-static void change_icrc(const struct transmission *sent, const struct packet_path *path, uint16_t port, uint8_t *bytes,
-			uint32_t length)
+static void frame_change_icrc(const struct transmission *sent, const struct packet_path *path, uint16_t port,
+			      uint8_t *bytes, uint32_t length)
 {
 	uint16_t to = (uint16_t)sent->hca->settings.roce_port;
 	uint32_t made = roce_icrc(path, port, to, 0, bytes, length - ROCE_ICRC_BYTES), icrc, fault;
@@ -489,8 +493,8 @@ static void change_icrc(const struct transmission *sent, const struct packet_pat
 	memcpy(bytes + length - ROCE_ICRC_BYTES, &icrc, sizeof(icrc));
 }
 
-static enum link_result send_frame(struct hca *hca, const struct packet_path *path, const uint8_t *bytes,
-				   uint32_t length)
+static enum link_result udp_send_frame(struct hca *hca, const struct packet_path *path, const uint8_t *bytes,
+				       uint32_t length)
 {
 	WITHOUT_CANCELLATION;
 	struct transmission sent = {.source_qpn = 0};
@@ -500,18 +504,18 @@ static enum link_result send_frame(struct hca *hca, const struct packet_path *pa
 		return LINK_SENT;
 	sent.destination_qpn = roce_destination(bytes);
 	port = roce_source_port(path, 0, sent.destination_qpn);
-	if (!begin(&sent, hca, path, port))
+	if (!transmission_begin(&sent, hca, path, port))
 		return LINK_SENT;
 	memcpy(sent.socket->buffer, bytes, length);
-	change_icrc(&sent, path, port, sent.socket->buffer, length);
+	frame_change_icrc(&sent, path, port, sent.socket->buffer, length);
 	sent.segment = sent.used = length;
 	sent.count = 1;
-	flush(&sent);
-	end(&sent);
+	train_flush(&sent);
+	transmission_end(&sent);
 	return LINK_SENT;
 }
 
-static void let_go(void)
+static void udp_link_let_go(void)
 {
 	udp_let_go();
 }
@@ -523,10 +527,10 @@ static struct link udp = {
 	.most = TUNABLE_UDP_RUN_BYTES,
 	.window = TUNABLE_UDP_WINDOW_BYTES, /* atomic */
 	.shares = true,
-	.send = send_run,
-	.send_frame = send_frame,
+	.send = udp_send_run,
+	.send_frame = udp_send_frame,
 	.has_backlog = udp_port_has_backlog,
-	.let_go = let_go,
+	.let_go = udp_link_let_go,
 };
 
 void udp_set_window(uint32_t bytes)

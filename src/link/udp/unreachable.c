@@ -28,14 +28,14 @@
 
 static struct watched_fd watched[2]; /* by family; under the lock of the table of sockets */
 
-static bool is_port_unreachable(const struct sock_extended_err *error)
+static bool error_is_port_unreachable(const struct sock_extended_err *error)
 {
 	return error->ee_errno == ECONNREFUSED &&
 	       (error->ee_origin == SO_EE_ORIGIN_ICMP || error->ee_origin == SO_EE_ORIGIN_ICMP6);
 }
 
 /* The error that comes with @message, or NULL. */
-static const struct sock_extended_err *error_of(struct msghdr *message)
+static const struct sock_extended_err *message_error(struct msghdr *message)
 {
 	for (struct cmsghdr *at = CMSG_FIRSTHDR(message); at; at = CMSG_NXTHDR(message, at))
 		if (((at->cmsg_level == IPPROTO_IP && at->cmsg_type == IP_RECVERR) ||
@@ -46,7 +46,7 @@ static const struct sock_extended_err *error_of(struct msghdr *message)
 }
 
 /* @bytes, from BTH on, were for @to, where nobody has the port. */
-static void refused(const union ibv_gid *to, const uint8_t *bytes, size_t length)
+static void datagram_refused(const union ibv_gid *to, const uint8_t *bytes, size_t length)
 {
 	const struct packet_path path = {.destination = *to, .type = IBV_GID_TYPE_ROCE_V2};
 	const uint8_t *mad = bytes + HEADERS;
@@ -61,7 +61,7 @@ static void refused(const union ibv_gid *to, const uint8_t *bytes, size_t length
 }
 
 /* Takes one error. Returns false if there is none. */
-static bool take_error(int fd)
+static bool error_queue_take(int fd)
 {
 	union {
 		struct sockaddr any;
@@ -85,16 +85,16 @@ static bool take_error(int fd)
 
 	if (length < 0)
 		return false;
-	error = error_of(&message);
-	if (error && is_port_unreachable(error) && udp_gid_of_name(&gid, &to.any))
-		refused(&gid, bytes, (size_t)length);
+	error = message_error(&message);
+	if (error && error_is_port_unreachable(error) && udp_gid_of_name(&gid, &to.any))
+		datagram_refused(&gid, bytes, (size_t)length);
 	return true;
 }
 
-static void errors_came(struct watched_fd *socket, uint32_t events)
+static void error_queue_ready(struct watched_fd *socket, uint32_t events)
 {
 	(void)events;
-	for (int i = 0; i < MOST_ERRORS && take_error(socket->fd); i++)
+	for (int i = 0; i < MOST_ERRORS && error_queue_take(socket->fd); i++)
 		;
 	udp_socket_clear_error(socket->fd);
 }
@@ -115,7 +115,7 @@ void udp_unreachable_watch(int fd, bool ipv6)
 		setsockopt(fd, IPPROTO_IPV6, IPV6_RECVERR, &on, sizeof(on));
 	else
 		setsockopt(fd, IPPROTO_IP, IP_RECVERR, &on, sizeof(on));
-	watched[ipv6] = (struct watched_fd){.fd = fd, .ready = errors_came};
+	watched[ipv6] = (struct watched_fd){.fd = fd, .ready = error_queue_ready};
 	/* Errors are always reported; without the thread requests end by their time. */
 	progress_watch(&watched[ipv6], 0);
 }
