@@ -86,6 +86,8 @@ static const struct named_number numbers[] = {
 	NAMED("nak_remote_operation", NAK_REMOTE_OPERATION),
 	NAMED("qpt_uc", IBV_QPT_UC),
 	NAMED("qpt_ud", IBV_QPT_UD),
+	NAMED("wc_bind_mw", IBV_WC_BIND_MW),
+	NAMED("wc_local_inv", IBV_WC_LOCAL_INV),
 	NAMED("cqe_req", MLX5_CQE_REQ),
 	NAMED("cqe_req_err", MLX5_CQE_REQ_ERR),
 	NAMED("cqe_resp_wr_imm", MLX5_CQE_RESP_WR_IMM),

@@ -13,7 +13,7 @@
 void record_sent(const struct hca_qp *qp, enum timeline_kind kind, uint16_t index, const struct packet *packet);
 /** It did not: there is no room. */
 RARE void record_no_room(const struct hca_qp *qp);
-/** The WQE at @index, with @opcode, was executed, and is no message. */
+/** Records that the WQE at @index, with @opcode, which sends no message, was executed. Ends the call's time (timeline_end_call()). */
 void record_local(const struct hca_qp *qp, uint16_t index, uint8_t opcode);
 /** @packet has arrived for @qp; @count: as packet.count, if that is known. */
 void record_arrived(const struct hca_qp *qp, const struct packet *packet, uint32_t count);

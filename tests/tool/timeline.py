@@ -198,8 +198,9 @@ class Timeline(unittest.TestCase):
     def responder_slices(self, trace, phase):
         return collections.Counter(e['name'] for e in trace.of(phase) if trace.names[e['pid'], e['tid']].endswith('responder'))
 
-    def run_example(self, name, *options, status=0):
-        done = softhca('run', '--no-presence', '--timeline', self.path, *options, '--', os.path.join(os.path.dirname(PING_PONG), name))
+    def run_example(self, name, *options, status=0, arguments=()):
+        done = softhca('run', '--no-presence', '--timeline', self.path, *options, '--', os.path.join(os.path.dirname(PING_PONG), name),
+                       *arguments)
         self.assertEqual(done.returncode, status, done.stderr)
         trace = Trace(self.path)
         trace.check(self)
@@ -231,6 +232,32 @@ class Timeline(unittest.TestCase):
         trace = self.run_example('lent_window')
         refused = trace.of('X', 'check of the target: refuse')
         self.assertEqual([e['args']['rule'] for e in refused], [2])
+
+    def test_changes_of_keys(self):
+        """ibv_post_send(3), mlx5dv_wr_post(3): a request is executed, then complete, then polled, and has the name of its work request."""
+        with open(f'{self.directory}/records', 'wb') as file:
+            file.write(b'x' * 4096)
+        for program, names, arguments in ('lent_window', ('BIND_MW', 'LOCAL_INV'), ()), ('scattered_records', ('UMR',), (file.name,)):
+            for link in 'auto', 'udp':
+                trace = self.run_example(program, '--link', link, arguments=arguments)
+                for name in names:
+                    with self.subTest(program, link=link, name=name):
+                        [request] = trace.requests(name)
+                        trace.check_order(self, [request])
+                        args = request['args']
+                        self.assertLess(0, args['execute_ns'])
+                        self.assertIn('poll_ns', args)
+                        paths = [phases(flow) for flow in trace.flows('request').values()
+                                 if f'execute: {name}' in self.slices_of(trace, flow)]
+                        self.assertEqual(paths, ['stf'])
+                        for slice_ in f'post: {name}', f'execute: {name}', f'completion: {name}':
+                            self.assertEqual(len(trace.of('X', slice_)), 1, slice_)
+
+    @staticmethod
+    def slices_of(trace, flow):
+        """Returns the names of the slices that the arrows of @flow touch."""
+        return {slice_['name'] for event in flow for slice_ in trace.of('X')
+                if (slice_['pid'], slice_['tid'], slice_['ts']) == (event['pid'], event['tid'], event['ts'])}
 
     def test_too_many_records(self):
         trace, done = self.run_ping_pong(2000, '--timeline-records', '1024')

@@ -26,6 +26,7 @@ class Tables:
             {number for number, message in enumerate(data['messages']) if message[what]}
             for what in ('takes_receive', 'is_response', 'is_answered'))
         self.opcode_names = {int(opcode): name for opcode, (name, _) in data['wqe_opcodes'].items()}
+        self.umr_names = {data['wc_bind_mw']: 'BIND_MW', data['wc_local_inv']: 'LOCAL_INV'}
         self.opcode_of_message = {0: 0}
         for opcode, (_, message) in sorted((int(opcode), row) for opcode, row in data['wqe_opcodes'].items()):
             self.opcode_of_message.setdefault(message, opcode)
@@ -42,6 +43,10 @@ class Tables:
 
     def wqe_name(self, opcode):
         return self.opcode_names.get(opcode, 'unknown opcode')
+
+    def request_name(self, request):
+        """Returns the name of a request. A UMR has that of the work request from which the driver built it."""
+        return self.umr_names.get(request.wc_opcode) or self.wqe_name(request.opcode)
 
     def status(self, number):
         return self.data['statuses'][min(number, len(self.data['statuses']) - 1)]
@@ -153,9 +158,9 @@ class Maker:
     def on_post(self, ns, source, number, index, opcode, psn, length, value):
         request = self.requests.new(source, number, index)
         track = self.track(REQUESTER, source, number)
-        request.posted, request.wr_id, request.opcode = ns, value, opcode
+        request.posted, request.wr_id, request.opcode, request.wc_opcode = ns, value, opcode, length
         track.open.append(request)
-        track.begin(ns, f'post: {self.tables.wqe_name(opcode)}', f'"wr_id":"0x{value:x}","wqe":{index}', ('s', 'request', request.arrow))
+        track.begin(ns, f'post: {self.tables.request_name(request)}', f'"wr_id":"0x{value:x}","wqe":{index}', ('s', 'request', request.arrow))
 
     def on_post_receive(self, ns, source, number, index, opcode, psn, length, value):
         track, request = self.track(RESPONDER, source, number), self.requests.new(source, number, index, receive=True)
@@ -169,7 +174,7 @@ class Maker:
     def on_local(self, ns, source, number, index, opcode, psn, length, value):
         request, track = self.requests.at(source, number, index), self.track(REQUESTER, source, number)
         request.executed, request.opcode = ns, opcode
-        track.begin(ns, f'execute: {self.tables.wqe_name(opcode)}', f'"wqe":{index}', ('t', 'request', request.arrow))
+        track.begin(ns, f'execute: {self.tables.request_name(request)}', f'"wqe":{index}', ('t', 'request', request.arrow))
 
     def on_send(self, ns, source, number, index, message, psn, length, value, call=False, again=False):
         request, track = self.requests.at(source, number, index), self.track(REQUESTER, source, number)
@@ -292,7 +297,7 @@ class Maker:
             arrows.append(('f', 'message', message))
         last = f'"syndrome":{value >> 32 & 0xff}' if failed else f'"device":{device}'
         self.track(CQ, source, cq).begin(
-            ns, f'{"error" if failed else "completion"}: {"RECEIVE" if receive else self.tables.wqe_name(wqe)}',
+            ns, f'{"error" if failed else "completion"}: {"RECEIVE" if receive else self.tables.request_name(request)}',
             f'"qp":{number},"wqe":{index},"bytes":{length},"wr_id":"0x{request.wr_id:x}",{last}', *arrows)
 
     def on_poll(self, ns, source, cq, index, status, consumer, length, wr_id):

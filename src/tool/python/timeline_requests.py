@@ -8,13 +8,13 @@ EARLY_NS = 1_000_000
 
 class Request:
     """A request or a receive. Times are None until they are known."""
-    __slots__ = ('source', 'qpn', 'index', 'receive', 'arrow', 'posted', 'executed', 'completed', 'polled', 'wr_id', 'opcode', 'psn',
-                 'packets', 'bytes', 'again', 'status')
+    __slots__ = ('source', 'qpn', 'index', 'receive', 'arrow', 'posted', 'executed', 'completed', 'polled', 'wr_id', 'opcode', 'wc_opcode',
+                 'psn', 'packets', 'bytes', 'again', 'status')
 
     def __init__(self, source, qpn, index, receive, arrow):
         self.source, self.qpn, self.index, self.receive, self.arrow = source, qpn, index, receive, arrow
         self.posted = self.executed = self.completed = self.polled = None
-        self.wr_id = self.opcode = self.psn = self.packets = self.bytes = self.status = 0
+        self.wr_id = self.opcode = self.wc_opcode = self.psn = self.packets = self.bytes = self.status = 0
         self.again = False
 
     def set_polled(self, ns, status, wr_id):
@@ -75,7 +75,7 @@ class Requests:
             if not steps:
                 continue
             first = steps[0]
-            name = 'RECEIVE' if request.receive else tables.wqe_name(request.opcode)
+            name = 'RECEIVE' if request.receive else tables.request_name(request)
             process = sources[request.source].process
             track = (RESPONDER if request.receive else REQUESTER) << 24 | request.qpn
             where = f'"name":"{name}","cat":"requests of QP 0x{request.qpn:x}","id":"0x{request.arrow:x}"'

@@ -102,8 +102,8 @@ static inline void timeline_record_post(const struct user_qp *qp, uint64_t time,
 	uint32_t mask = sq->wqebb_count - 1, index = sq->wqe_post[number & mask];
 	const struct mlx5_wqe_ctrl_seg *ctrl = wqe_unit(wqe_at(sq, index), 0);
 
-	timeline_put(time, TIMELINE_WHAT(TIMELINE_POST, be32toh(ctrl->opmod_idx_opcode), index), qp->base.qp_num, 0, 0,
-		     sq->wr_id[index & mask]);
+	timeline_put(time, TIMELINE_WHAT(TIMELINE_POST, be32toh(ctrl->opmod_idx_opcode), index), qp->base.qp_num, 0,
+		     sq->wc_opcode[index & mask], sq->wr_id[index & mask]);
 }
 
 static __attribute__((noinline)) void timeline_record_posts(const struct user_qp *qp, uint64_t time, uint32_t count)
