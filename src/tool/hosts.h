@@ -97,25 +97,32 @@ _Noreturn void hosts_init_main(const struct hosts_run *run, uint32_t number, con
 /** Opens the socket at which host @number serves `softhca on`. Returns it, or -1 with errno. */
 int hosts_listen(const struct hosts_run *run, uint32_t number);
 
-/** A command that `softhca on` has started on this host. */
+/** A command of `softhca on` on this host. */
 struct hosts_command {
 	pid_t pid; /* and the number of its process group */
 	int socket;
+	int received; /* end of file once the child has received the request; -1 after that */
 };
 
 /**
- * Receives the request that waits at the socket @listener and starts its command. Returns true and fills @command, or false: the
- * request was malformed or the command could not be started, of which the requester was told.
+ * Accepts the requester that waits at the socket @listener and forks a child that receives its request and becomes the command. Returns
+ * true and fills @command, or false: there was no requester, or no child.
  */
 bool hosts_serve(int listener, struct hosts_command *command);
+
+/** Returns the descriptor of @command to poll: events there are for hosts_serve_signal(). */
+int hosts_serve_descriptor(const struct hosts_command *command);
 
 /**
  * Handles what arrives from the requester of @command: a signal number is sent to the process group, and the end of the
  * connection kills it. Returns false once the connection has ended.
  */
-bool hosts_serve_signal(const struct hosts_command *command);
+bool hosts_serve_signal(struct hosts_command *command);
 
-/** Sends the wait status of @command to its requester and closes the connection. */
-void hosts_serve_status(const struct hosts_command *command, int status);
+/** Closes the descriptors of @command. */
+void hosts_serve_close(struct hosts_command *command);
+
+/** Sends the wait status of @command to its requester and closes its descriptors. */
+void hosts_serve_status(struct hosts_command *command, int status);
 
 #endif

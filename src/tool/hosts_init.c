@@ -194,13 +194,13 @@ static void init_serve_once(struct init *init)
 	uint32_t count = init->count;
 
 	for (uint32_t i = 0; i < count; i++)
-		fds[FD_COMMANDS + i] = (struct pollfd){init->command[i].socket, POLLIN, 0};
+		fds[FD_COMMANDS + i] = (struct pollfd){hosts_serve_descriptor(&init->command[i]), POLLIN, 0};
 	if (poll(fds, FD_COMMANDS + count, -1) < 0)
 		return;
 	/* From the end, since the last command moves to the place of one that is removed. */
 	for (uint32_t i = count; i-- > 0;)
 		if (fds[FD_COMMANDS + i].revents && !hosts_serve_signal(&init->command[i])) {
-			close(init->command[i].socket);
+			hosts_serve_close(&init->command[i]);
 			command_remove(init, i);
 		}
 	if (fds[FD_CHILDREN].revents)

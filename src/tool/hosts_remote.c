@@ -124,10 +124,7 @@ static bool request_send(int socket, const struct request *request)
 	return sendmsg(socket, &message, MSG_NOSIGNAL) == sizeof(*request);
 }
 
-/*
- * Returns true if a well-formed request arrived with three descriptors. Those that arrived replace the -1 in @streams, also with a
- * malformed request, and are the caller's to close.
- */
+/* Returns true if a well-formed request arrived with three descriptors, which replace the -1 in @streams. */
 static bool request_receive(int socket, struct request *request, int streams[STREAMS])
 {
 	struct iovec bytes = {request, sizeof(*request)};
@@ -168,7 +165,6 @@ _Noreturn static void command_exec(const char *directory, char **arguments, char
 {
 	sigset_t none;
 
-	setpgid(0, 0);
 	sigemptyset(&none);
 	sigprocmask(SIG_SETMASK, &none, NULL);
 	signal(SIGINT, SIG_DFL);
@@ -182,62 +178,85 @@ _Noreturn static void command_exec(const char *directory, char **arguments, char
 	tool_fail(errno == ENOENT ? EXIT_NOT_FOUND : EXIT_CANNOT_RUN, "cannot run %s: %m", arguments[0]);
 }
 
-/* Returns the PID of the command, or -1. */
-static pid_t command_start(int socket, const struct request *request, const int streams[STREAMS])
+/*
+ * In the child: receives the request from @socket, closes @received and executes the command. Exits if the request is malformed or its
+ * requester ends.
+ */
+_Noreturn static void command_receive(int socket, int received)
 {
-	uint32_t variables = request->variables + 1; /* SOFTHCA_HOST, which names this host */
-	char *bytes = malloc(request->bytes + 1), *at = bytes;
-	char **arguments = calloc(request->arguments + 1, sizeof(*arguments));
-	char **environment = calloc(variables + 1, sizeof(*environment));
-	char *directory[2], number[64];
-	pid_t pid = -1;
+	int streams[STREAMS] = {-1, -1, -1};
+	char **arguments, **environment, *bytes, *at, *directory[2], number[64];
+	struct request request;
 
-	if (!bytes || !arguments || !environment || !bytes_receive(socket, bytes, request->bytes) ||
-	    !strings_split(&at, bytes + request->bytes, 1, directory) ||
-	    !strings_split(&at, bytes + request->bytes, request->arguments, arguments) ||
-	    !strings_split(&at, bytes + request->bytes, request->variables, environment))
-		goto out;
+	if (!request_receive(socket, &request, streams))
+		_exit(EXIT_CANNOT_RUN);
+	bytes = at = malloc(request.bytes + 1);
+	arguments = calloc(request.arguments + 1, sizeof(*arguments));
+	environment = calloc(request.variables + 2, sizeof(*environment));
+	if (!bytes || !arguments || !environment || !bytes_receive(socket, bytes, request.bytes) ||
+	    !strings_split(&at, bytes + request.bytes, 1, directory) ||
+	    !strings_split(&at, bytes + request.bytes, request.arguments, arguments) ||
+	    !strings_split(&at, bytes + request.bytes, request.variables, environment))
+		_exit(EXIT_CANNOT_RUN);
+	close(received);
+	/* The requester does not send SOFTHCA_HOST: it names this host. */
 	snprintf(number, sizeof(number), "%s=%s", HOSTS_NUMBER_VARIABLE, getenv(HOSTS_NUMBER_VARIABLE));
-	environment[request->variables] = number;
-	pid = fork();
-	if (pid == 0)
-		command_exec(directory[0], arguments, environment, streams);
-	/* Here as well, so that a signal that arrives at once finds the group. */
-	if (pid > 0)
-		setpgid(pid, pid);
-out:
-	free(bytes);
-	free(arguments);
-	free(environment);
-	return pid;
+	environment[request.variables] = number;
+	command_exec(directory[0], arguments, environment, streams);
 }
 
 bool hosts_serve(int listener, struct hosts_command *command)
 {
-	/* A requester that stops in the middle of its request must not stop the host. */
-	const struct timeval patience = {.tv_sec = 5};
-	int streams[STREAMS] = {-1, -1, -1};
-	struct request request;
+	int received[2];
 
 	command->socket = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
 	if (command->socket < 0)
 		return false;
-	setsockopt(command->socket, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
-	command->pid = -1;
-	if (request_receive(command->socket, &request, streams))
-		command->pid = command_start(command->socket, &request, streams);
-	for (int i = 0; i < STREAMS; i++)
-		if (streams[i] >= 0)
-			close(streams[i]);
-	if (command->pid < 0)
+	if (pipe2(received, O_CLOEXEC)) {
 		close(command->socket);
-	return command->pid >= 0;
+		return false;
+	}
+	/* The child receives the request: a requester that stops in the middle of it must not stop the host. */
+	command->pid = fork();
+	if (command->pid == 0) {
+		setpgid(0, 0);
+		close(received[0]);
+		command_receive(command->socket, received[1]);
+	}
+	close(received[1]);
+	command->received = received[0];
+	if (command->pid < 0) {
+		close(command->socket);
+		close(command->received);
+		return false;
+	}
+	/* Here as well, so that a signal that arrives at once finds the group. */
+	setpgid(command->pid, command->pid);
+	return true;
 }
 
-bool hosts_serve_signal(const struct hosts_command *command)
+int hosts_serve_descriptor(const struct hosts_command *command)
+{
+	return command->received >= 0 ? command->received : command->socket;
+}
+
+void hosts_serve_close(struct hosts_command *command)
+{
+	close(command->socket);
+	if (command->received >= 0)
+		close(command->received);
+}
+
+bool hosts_serve_signal(struct hosts_command *command)
 {
 	unsigned char number;
 
+	/* The pipe has ended: from now on, what arrives at the socket is for this process. */
+	if (command->received >= 0) {
+		close(command->received);
+		command->received = -1;
+		return true;
+	}
 	if (recv(command->socket, &number, 1, MSG_DONTWAIT) != 1) {
 		kill(-command->pid, SIGKILL);
 		return false;
@@ -246,10 +265,10 @@ bool hosts_serve_signal(const struct hosts_command *command)
 	return true;
 }
 
-void hosts_serve_status(const struct hosts_command *command, int status)
+void hosts_serve_status(struct hosts_command *command, int status)
 {
 	bytes_send(command->socket, &status, sizeof(status));
-	close(command->socket);
+	hosts_serve_close(command);
 }
 
 /* ---- the requester ------------------------------------------------------------------------------------------------- */
