@@ -8,17 +8,10 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "tool/counters_read.h"
 #include "tool/tool.h"
+#include "tool/top.h"
 
 #define MOST_PROCESSES 1024
-
-/* Two looks at the processes, and the time between them. */
-struct looks {
-	struct process_counters *before, *now;
-	size_t before_count, now_count;
-	double seconds;
-};
 
 static double clock_seconds(void)
 {
@@ -28,34 +21,33 @@ static double clock_seconds(void)
 	return (double)time.tv_sec + (double)time.tv_nsec * 1e-9;
 }
 
-static const struct process_counters *earlier(const struct looks *looks, const struct process_counters *process)
+static const struct process_counters *sample_before(const struct top_samples *samples,
+						    const struct process_counters *process)
 {
-	for (size_t i = 0; i < looks->before_count; i++)
-		if (looks->before[i].pid == process->pid && looks->before[i].device == process->device &&
-		    looks->before[i].inode == process->inode)
-			return &looks->before[i];
+	for (size_t i = 0; i < samples->before_count; i++)
+		if (samples->before[i].pid == process->pid && samples->before[i].device == process->device &&
+		    samples->before[i].inode == process->inode)
+			return &samples->before[i];
 	return NULL;
 }
 
-/* Per second. A process that has just begun has none yet; counters that go back are a lie, and say 0. */
-static double rate(const struct looks *looks, const struct process_counters *process, enum known_counter counter)
+double top_rate(const struct top_samples *samples, const struct process_counters *process, enum known_counter counter)
 {
-	const struct process_counters *before = earlier(looks, process);
+	const struct process_counters *before = sample_before(samples, process);
 
-	if (!before || process->values[counter] < before->values[counter] || looks->seconds <= 0)
+	if (!before || process->values[counter] < before->values[counter] || samples->seconds <= 0)
 		return 0;
-	return (double)(process->values[counter] - before->values[counter]) / looks->seconds;
+	return (double)(process->values[counter] - before->values[counter]) / samples->seconds;
 }
 
-static uint64_t live_qps(const struct process_counters *process)
+uint64_t top_qps(const struct process_counters *process)
 {
 	uint64_t made = process->values[KNOWN_QPS_CREATED], gone = process->values[KNOWN_QPS_DESTROYED];
 
 	return made > gone ? made - gone : 0;
 }
 
-/* What ended badly, or had to be thrown away. */
-static uint64_t errors(const struct process_counters *process)
+uint64_t top_errors(const struct process_counters *process)
 {
 	static const enum known_counter counters[] = {
 		KNOWN_RETRIES_EXHAUSTED, KNOWN_ERROR_NAKS_SENT, KNOWN_ERROR_NAKS_RECEIVED, KNOWN_UDP_BAD_ICRC,
@@ -68,7 +60,7 @@ static uint64_t errors(const struct process_counters *process)
 	return sum;
 }
 
-static const char *links(const struct process_counters *process)
+const char *top_links(const struct process_counters *process)
 {
 	bool shm = process->values[KNOWN_SHM_RUNS_SENT] || process->values[KNOWN_SHM_RUNS_RECEIVED];
 	bool udp = process->values[KNOWN_UDP_PACKETS_SENT] || process->values[KNOWN_UDP_PACKETS_RECEIVED];
@@ -78,67 +70,89 @@ static const char *links(const struct process_counters *process)
 
 /* ---- output ------------------------------------------------------------------------------------------------------ */
 
-static void print_table(const struct looks *looks)
-{
-	printf("%7s %-15s %5s %10s %10s %10s %9s %8s %8s  %s\n", "PID", "PROGRAM", "QPS", "SENT MB/s", "RECVD MB/s",
-	       "PACKETS/s", "RESENT/s", "RNR/s", "ERRORS", "LINKS");
-	for (size_t i = 0; i < looks->now_count; i++) {
-		const struct process_counters *process = &looks->now[i];
-#define RATE(NAME) rate(looks, process, KNOWN_##NAME)
-
-		printf("%7d %-15s %5" PRIu64 " %10.1f %10.1f %10.0f %9.0f %8.0f %8" PRIu64 "  %s\n", (int)process->pid,
-		       process->name, live_qps(process), (RATE(SHM_BYTES_SENT) + RATE(UDP_BYTES_SENT)) / 1e6,
-		       (RATE(SHM_BYTES_RECEIVED) + RATE(UDP_BYTES_RECEIVED)) / 1e6,
-		       RATE(SHM_RUNS_SENT) + RATE(SHM_RUNS_RECEIVED) + RATE(UDP_PACKETS_SENT) +
-			       RATE(UDP_PACKETS_RECEIVED),
-		       RATE(PACKETS_RESENT), RATE(RNR_NAKS_SENT) + RATE(RNR_NAKS_RECEIVED), errors(process),
-		       links(process));
-#undef RATE
-	}
-	if (!looks->now_count)
-		puts("no process that this one may look at uses softhca");
-}
-
-static void print_json_process(const struct looks *looks, const struct process_counters *process)
+static void process_print_json(const struct top_samples *samples, const struct process_counters *process)
 {
 	printf("  {\"pid\": %d, \"program\": \"", (int)process->pid);
 	for (const char *at = process->name; *at; at++)
 		printf(*at == '"' || *at == '\\' ? "\\%c" : "%c", *at);
 	printf("\", \"qps\": %" PRIu64 ", \"errors\": %" PRIu64 ", \"links\": \"%s\",\n   \"counters\": {",
-	       live_qps(process), errors(process), links(process));
+	       top_qps(process), top_errors(process), top_links(process));
 	for (int i = 0; i < KNOWN_COUNT; i++)
 		printf("%s\"%s\": %" PRIu64, i ? ", " : "", known_counter_names[i], process->values[i]);
 	printf("},\n   \"per_second\": {");
 	for (int i = 0; i < KNOWN_COUNT; i++)
-		printf("%s\"%s\": %.3f", i ? ", " : "", known_counter_names[i], rate(looks, process, i));
+		printf("%s\"%s\": %.3f", i ? ", " : "", known_counter_names[i], top_rate(samples, process, i));
 	printf("}}");
 }
 
-static void print_json(const struct looks *looks)
+static void samples_print_json(const struct top_samples *samples)
 {
 	printf("[");
-	for (size_t i = 0; i < looks->now_count; i++) {
+	for (size_t i = 0; i < samples->now_count; i++) {
 		printf("%s\n", i ? "," : "");
-		print_json_process(looks, &looks->now[i]);
+		process_print_json(samples, &samples->now[i]);
 	}
 	puts("\n]");
 }
 
+static void samples_print_screen(struct top_samples *samples, struct top_view *view)
+{
+	/* Lines that are too long for a narrow window are cut off. */
+	fputs("\033[?7l\033[H\033[J", stdout);
+	view->rows = top_terminal_lines();
+	/* Title, the line for the rest, totals, keys. */
+	view->rows = view->rows > 5 ? view->rows - 4 : 1;
+	top_table_print(samples, view);
+	printf("q quit  s, S sort by the next, previous column (%s)  r reverse\033[?7h", top_column_name(view->sort));
+	fflush(stdout);
+}
+
 /* ---- time -------------------------------------------------------------------------------------------------------- */
 
-static void look(struct looks *looks, double interval)
+/* Obeys keys until @end, in seconds of CLOCK_MONOTONIC. */
+static void keys_obey(struct top_samples *samples, struct top_view *view, double end)
+{
+	while (clock_seconds() < end) {
+		switch (top_terminal_key(end - clock_seconds())) {
+		case 'q':
+			putchar('\n');
+			exit(EXIT_SUCCESS);
+		case 's':
+			view->sort = (view->sort + 1) % TOP_COLUMNS;
+			break;
+		case 'S':
+			view->sort = (view->sort + TOP_COLUMNS - 1) % TOP_COLUMNS;
+			break;
+		case 'r':
+			view->reversed = !view->reversed;
+			break;
+		default:
+			continue;
+		}
+		samples_print_screen(samples, view);
+	}
+}
+
+static void samples_wait(struct top_samples *samples, struct top_view *view, double interval, bool keys)
 {
 	struct timespec pause = {(time_t)interval, (long)((interval - (double)(time_t)interval) * 1e9)};
-	struct process_counters *spare = looks->before;
-	double begin = clock_seconds();
 
-	looks->before = looks->now;
-	looks->before_count = looks->now_count;
-	looks->now = spare;
+	if (keys) {
+		keys_obey(samples, view, clock_seconds() + interval);
+		return;
+	}
 	while (nanosleep(&pause, &pause) && errno == EINTR)
 		;
-	looks->now_count = counters_read(looks->now, MOST_PROCESSES);
-	looks->seconds = clock_seconds() - begin;
+}
+
+static void samples_advance(struct top_samples *samples)
+{
+	struct process_counters *spare = samples->before;
+
+	samples->before = samples->now;
+	samples->before_count = samples->now_count;
+	samples->now = spare;
+	samples->now_count = counters_read(samples->now, MOST_PROCESSES);
 }
 
 static double interval_of(const char *text)
@@ -155,32 +169,59 @@ static double interval_of(const char *text)
 	return seconds;
 }
 
+static enum top_column sort_of(const char *name)
+{
+	enum top_column column = TOP_PID;
+
+	if (name && !top_column_find(name, &column))
+		tool_fail(EXIT_WRONG_USE, "--sort: there is no column \"%s\" (softhca top --help lists them)", name);
+	return column;
+}
+
+/* https://no-color.org; a dumb terminal has no colours. */
+static bool colour_wanted(void)
+{
+	const char *none = getenv("NO_COLOR"), *terminal = getenv("TERM");
+
+	return !(none && *none) && terminal && strcmp(terminal, "dumb") != 0;
+}
+
 int command_top(int argc, char **argv)
 {
 	const char *own[OWN_OPTION_COUNT] = {0};
-	struct looks looks = {.now = calloc(MOST_PROCESSES, sizeof(struct process_counters)),
-			      .before = calloc(MOST_PROCESSES, sizeof(struct process_counters))};
-	double interval;
+	struct top_samples samples = {.now = calloc(MOST_PROCESSES, sizeof(struct process_counters)),
+				      .before = calloc(MOST_PROCESSES, sizeof(struct process_counters))};
+	struct top_view view = {.rows = SIZE_MAX};
+	bool screen, keys;
+	double interval, sampled;
 
 	if (own_options_parse(COMMAND_TOP, argc, argv, own))
 		tool_fail(EXIT_WRONG_USE, "top: unexpected argument \"%s\"", argv[1]);
 	interval = interval_of(own[OPTION_TOP_INTERVAL]);
-	if (!looks.now || !looks.before)
+	view.sort = sort_of(own[OPTION_TOP_SORT]);
+	if (!samples.now || !samples.before)
 		tool_fail(EXIT_FAILURE, "out of memory");
-	looks.now_count = counters_read(looks.now, MOST_PROCESSES);
+	screen = !own[OPTION_TOP_ONCE] && !own[OPTION_TOP_JSON] && isatty(STDOUT_FILENO);
+	keys = screen && isatty(STDIN_FILENO);
+	view.colour = screen && colour_wanted();
+	if (keys)
+		top_terminal_begin();
+	samples.now_count = counters_read(samples.now, MOST_PROCESSES);
 	do {
-		look(&looks, interval);
-		if (own[OPTION_TOP_JSON]) {
-			print_json(&looks);
-		} else {
-			if (!own[OPTION_TOP_ONCE] && isatty(STDOUT_FILENO))
-				fputs("\033[H\033[J", stdout);
-			print_table(&looks);
-		}
+		sampled = clock_seconds();
+		samples_wait(&samples, &view, interval, keys);
+		samples_advance(&samples);
+		samples.seconds = clock_seconds() - sampled;
+		if (own[OPTION_TOP_JSON])
+			samples_print_json(&samples);
+		else if (screen)
+			samples_print_screen(&samples, &view);
+		else
+			top_table_print(&samples, &view);
 		if (fflush(stdout))
 			tool_fail(EXIT_FAILURE, "cannot write the output");
 	} while (!own[OPTION_TOP_ONCE]);
-	free(looks.before);
-	free(looks.now);
+	free(samples.before);
+	free(samples.now);
 	return EXIT_SUCCESS;
 }

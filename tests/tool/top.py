@@ -4,13 +4,16 @@
 import json
 import mmap
 import os
+import pty
 import re
+import select
 import shutil
 import signal
 import socket
 import struct
 import subprocess
 import sys
+import termios
 import time
 import unittest
 
@@ -115,7 +118,8 @@ class Processes(unittest.TestCase):
             self.assertRegex(shown['program'], r'^python')
             self.assertEqual(set(shown['counters']), set(shown['per_second']))
             text = softhca('top', '--once', '--interval=0.05').stdout
-            self.assertRegex(text, rf'(?m)^ *{started.pid} python\S* +0 +0\.0 +0\.0 +0 +0 +0 +0  -$')
+            self.assertRegex(text, rf'(?m)^ *{started.pid} python\S* +0 +0 +0 +0 +0 +0 +0 -$')
+            self.assertRegex(text, r'(?m)^  total \d+ process(es)? +0 ')
         self.assertNotIn(started.pid, top())
 
     @unittest.skipUnless(shutil.which('ibv_rc_pingpong'), 'no ibverbs-utils')
@@ -274,10 +278,101 @@ class Files(unittest.TestCase):
                 comm.write(before)
 
 
+class Table(unittest.TestCase):
+    """Processes of which the counters are written here."""
+
+    def processes(self, rows):
+        """Starts a process for each of @rows: bytes sent, QPs, errors. Returns their PIDs."""
+        names = ['shm_bytes_sent', 'qps_created', 'retries_exhausted']
+        script = ('import os, struct, sys\n'
+                  'fd = os.memfd_create("softhca-counters"); os.write(fd, sys.stdin.buffer.read(4096 + 24)); print(fd, flush=True)\n'
+                  'sys.stdin.close(); import time; time.sleep(60)')
+        started = []
+        for values in rows:
+            body = head(names)
+            body += bytes(4096 - len(body)) + struct.pack('<QQQ', *values)
+            process = subprocess.Popen([sys.executable, '-c', script], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+            self.addCleanup(process.communicate)
+            self.addCleanup(process.kill)
+            process.stdin.write(body)
+            process.stdin.flush()
+            process.stdout.readline()
+            started.append(process.pid)
+        return started
+
+    def lines(self, *options):
+        done = softhca('top', '--once', '--interval', '0.05', *options)
+        self.assertEqual((done.returncode, done.stderr), (0, ''))
+        return done.stdout.splitlines()
+
+    def test_80_columns(self):
+        """Numbers of any size."""
+        self.processes([(0, 123456789, 987654321), (0, (1 << 63) - 1, 1)])
+        lines = self.lines()
+        self.assertTrue(all(len(line) <= 80 for line in lines), lines)
+        self.assertIn(' 123M ', '\n'.join(lines))
+        self.assertIn(' 988M ', '\n'.join(lines))
+
+    def test_sort_and_totals(self):
+        pids = self.processes([(0, 7, 1), (0, 40, 0), (0, 3, 5)])
+        found = {order: [int(line.split()[0]) for line in self.lines('--sort', order)[1:-1] if int(line.split()[0]) in pids]
+                 for order in ('pid', 'qps', 'errors')}
+        self.assertEqual(found['pid'], sorted(pids))
+        self.assertEqual(found['qps'], [pids[1], pids[0], pids[2]])
+        self.assertEqual(found['errors'], [pids[2], pids[0], pids[1]])
+        titles, *rows, total = [line.split() for line in self.lines()]
+        self.assertEqual(titles[:3], ['PID', 'PROGRAM', 'QPS'])
+        self.assertEqual(total[:3], ['total', str(len(rows)), 'processes'])
+        self.assertEqual(int(total[3]), sum(int(row[2]) for row in rows))
+
+    def test_keys_and_colour(self):
+        """On a terminal: s sorts by the next column, r reverses, q ends; afterwards the terminal is as before."""
+        pids = self.processes([(0, 7, 1), (0, 40, 0)])
+        here, there = pty.openpty()
+        before = termios.tcgetattr(there)
+        with subprocess.Popen([TOOL, 'top', '--interval', '60'], env=clean_environment(TERM='xterm'), stdin=there, stdout=there,
+                              stderr=subprocess.PIPE) as process:
+            def until(text):
+                said = b''
+                end = time.monotonic() + PATIENCE
+                while text not in said and time.monotonic() < end:
+                    if select.select([here], [], [], 0.1)[0]:
+                        said += os.read(here, 65536)
+                self.assertIn(text, said)
+                return said.decode('utf-8')
+
+            def order(said):
+                return [int(pid) for pid in re.findall(r'(?m)^ *(\d+) ', said) if int(pid) in pids]
+
+            wait_for(lambda: not termios.tcgetattr(there)[3] & termios.ICANON)
+            self.assertFalse(termios.tcgetattr(there)[3] & (termios.ICANON | termios.ECHO))
+            os.write(here, b'ss')
+            said = until(b'column (qps)')
+            self.assertEqual(order(said[said.rindex('\033[H'):]), [pids[1], pids[0]])
+            self.assertIn('\033[7m  QPS\033[0m', said)
+            self.assertRegex(said, '\033\\[31m +1\033\\[0m')     # errors are red
+            os.write(here, b'rS')
+            until(b'column (program)')
+            os.write(here, b's')
+            said = until(b'column (qps)')
+            self.assertEqual(order(said[said.rindex('\033[H'):]), [pids[0], pids[1]])
+            os.write(here, b'q')
+            self.assertEqual((process.wait(PATIENCE), process.stderr.read()), (0, b''))
+        self.assertEqual(termios.tcgetattr(there), before)
+        # An interrupt restores the terminal, too.
+        with subprocess.Popen([TOOL, 'top', '--interval', '60'], env=clean_environment(TERM='xterm'), stdin=there, stdout=there) as process:
+            wait_for(lambda: not termios.tcgetattr(there)[3] & termios.ICANON)
+            process.send_signal(signal.SIGINT)
+            self.assertEqual(process.wait(PATIENCE), -signal.SIGINT)
+        self.assertEqual(termios.tcgetattr(there), before)
+        os.close(here)
+        os.close(there)
+
+
 class Use(unittest.TestCase):
     def test_wrong_use(self):
         for arguments in (['now'], ['--interval', '0'], ['--interval', 'nan'], ['--interval', '-1'], ['--interval', '1s'],
-                          ['--interval', '1e9'], ['--interval'], ['--mtu', '512'], ['--once=yes']):
+                          ['--interval', '1e9'], ['--interval'], ['--mtu', '512'], ['--once=yes'], ['--sort', 'size']):
             done = softhca('top', *arguments)
             self.assertEqual((done.returncode, done.stdout, done.stderr.count('\n')), (2, '', 1), arguments)
 
