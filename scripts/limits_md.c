@@ -109,16 +109,20 @@ int main(void)
 	     "## Settings\n\n"
 	     "Each setting is an environment variable and an option of `softhca run`, `env`, `info` and `doctor`; "
 	     "the option wins.\n"
-	     "`softhca info` shows the value of each and where it comes from. Settings are read once, when the program "
-	     "first asks for\n"
-	     "devices; an empty variable counts as unset, and a set-user-id program reads none.\n"
-	     "`softhca` refuses a bad value with exit status 2; a library that is loaded without it keeps the default and "
-	     "explains that.");
+	     "A value is a separate argument or follows `=`. `softhca info` shows the value of each setting and where it comes from.\n\n"
+	     "Settings are read once, when the program first asks for devices. An empty variable counts as unset, and a\n"
+	     "set-user-ID program reads none. `softhca` refuses a bad value with one line on standard error and exit status 2.\n"
+	     "A library that is loaded without it keeps the default, and explains that.");
 	print_settings();
 	puts("\n## Variables of the real libraries\n\n"
-	     "These are read whenever an object is created, since programs change them while they run.\n");
+	     "These are read whenever an object is created, since programs change them while they run. They have no options.\n");
 	print_variables();
-	puts("\n## Limits\n\n"
+	puts("\n## Examples\n\n"
+	     "One device that follows real adapters, with explanations in a file:\n\n"
+	     "    softhca run --profile connectx --explain why.txt -- ibv_devinfo\n\n"
+	     "The same by variables; the line of `info` for the profile names the environment as its origin:\n\n"
+	     "    SOFTHCA_PROFILE=connectx SOFTHCA_EXPLAIN=why.txt softhca info\n\n"
+	     "## Limits\n\n"
 	     "What the device promises and where it ends. A request beyond a limit is refused and explained.");
 	print_limits();
 	puts("\n## System calls\n\n"

@@ -64,14 +64,15 @@ int main(void) { return !*softhca_version(); }
 
 # ---- what is no command --------------------------------------------------------------------------------------------------
 
-PICTURE, OUTPUT_OF_OTHERS, GRAMMAR = 'a picture', 'output, which another test compares', 'a grammar'
+PICTURE, OUTPUT_OF_OTHERS, SCRIPT = 'a picture', 'output, which another test compares', 'a fault script, which manual.py tries'
 C, EXPLANATION, GDB = 'C', 'an explanation', 'gdb'
 # {document: {how the block begins: what it is}}. C is compiled, an explanation compared with its rule, commands of gdb given to gdb.
 OTHER = {
     'README.md': {'mlx5_0 qp 0x40 RDMA_WRITE': EXPLANATION},
     'docs/inside/architecture.md': {' program': PICTURE, ' ibv_post_send()': PICTURE},
     'docs/reference/explanations.md': {'mlx5_0 qp 0x40 RDMA_WRITE': EXPLANATION},
-    'docs/use/faults.md': {'[conditions] action': GRAMMAR},
+    'docs/use/faults.md': {'script    =': 'a grammar', 'drop 1%; duplicate': SCRIPT, 'at packet 1000': SCRIPT, 'on rc of ack': SCRIPT,
+                           'of write, read': SCRIPT, 'on rc rnr 3': SCRIPT, 'of cm rep': SCRIPT, 'of write at packet 5000': SCRIPT},
     'docs/use/howto.md': {'mlx5dv_wr_mkey_configure(': C, 'mlx5dv_wr_set_mkey_sig_block(': C, 'mlx5dv_wr_set_mkey_crypto(': C,
                       'ibv_wr_rdma_write(': C},
     'docs/use/inspecting.md': {'mlx5_0 qp 0x40 RDMA_WRITE': EXPLANATION, 'struct softhca_explanation last[16];': C,
