@@ -10,7 +10,7 @@ CLIENT_SECONDS ?= 1200
 SUITE ?= trixie
 
 .PHONY: all build demo deb release release-deb check test sanitize test-all bench bench-count fuzz soak busy clients interop mutate \
-	install uninstall format lint docs clean help
+	install uninstall format lint docs docs-html clean help
 
 all: build
 
@@ -33,6 +33,7 @@ help:
 	@echo 'make deb                  Debian packages, into $(BUILD)-deb/'
 	@echo 'make install PREFIX=…     install below PREFIX=$(PREFIX); DESTDIR is honoured'
 	@echo 'make uninstall PREFIX=…   remove what was installed there'
+	@echo 'make docs-html            the documents as HTML, with a search, into $(BUILD)-docs/'
 	@echo 'make format | lint | docs | clean'
 
 build:
@@ -148,5 +149,8 @@ docs:
 	@scripts/build $(BUILD) -Dtests=true
 	@scripts/docs $(BUILD)
 
+docs-html:
+	@scripts/docs-html $(BUILD)-docs
+
 clean:
-	rm -rf $(BUILD) $(BUILD)-asan $(BUILD)-tsan $(BUILD)-fuzz $(BUILD)-clang $(BUILD)-release $(BUILD)-deb $(BUILD)-releases
+	rm -rf $(BUILD) $(BUILD)-docs $(BUILD)-asan $(BUILD)-tsan $(BUILD)-fuzz $(BUILD)-clang $(BUILD)-release $(BUILD)-deb $(BUILD)-releases
