@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Where a reception stopped inside a block: what has to be known of the bytes that came before, to go on with the next
- * packet or the next transfer. A queue pair keeps the one of its message under way; a key keeps the latest of all, as
- * its PSVs do in an adapter (mlx5-formats 6, point 11).
+ * State of a reception that stopped inside a block: what the next packet, or the next transfer, needs to continue that block. A
+ * queue pair keeps the state of its current message; a key keeps that of its latest reception, as its PSVs do in an adapter
+ * (mlx5-formats 6, point 11).
  *
- * The one of a queue pair is covered by its lock, the one of a key by the key's lock.
+ * Locks: the queue pair's lock covers its state, the key's lock that of the key.
  */
 #ifndef SOFTHCA_MKEY_BLOCK_PROGRESS_H
 #define SOFTHCA_MKEY_BLOCK_PROGRESS_H
@@ -17,18 +17,19 @@ struct block_reached {
 	bool input_whole, output_whole;
 	uint32_t field_at;
 	uint32_t held;    /* bytes of an incomplete data unit */
-	uint64_t serial;  /* of the key */
-	uint64_t version; /* of its configuration */
-	uint64_t wire;    /* the position reached */
+	uint64_t serial;  /* serial of the key */
+	uint64_t version; /* version of its configuration */
+	uint64_t wire;    /* wire position reached */
 	uint64_t raw;
 	uint64_t input_guard, output_guard, field;
 };
 
-/* The one of a queue pair: no message through a key with blocks has to have come, so what is large is made at first need. */
+/* The state that a queue pair keeps. The large members are allocated at first use, as most QPs never use keys with blocks. */
 struct block_progress {
 	bool valid;
-	struct block_reached *reached; /* NULL: there never was one; owned */
-	uint8_t *unit; /* BLOCK_LARGEST bytes that hold those of an incomplete data unit, or NULL; owned */
+	struct block_reached *reached; /* NULL until first used; owned */
+	uint8_t *
+		unit; /* BLOCK_LARGEST bytes, with the bytes of an incomplete data unit; NULL until first used; owned */
 };
 
 /** Frees what @progress owns. */

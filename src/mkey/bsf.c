@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* From BSFs to setups, see bsf.h. */
+/* Parses BSFs, see bsf.h. */
 #include "mkey/bsf.h"
 
 #include <endian.h>
@@ -58,7 +58,7 @@ enum {
 	FORMAT_SEED_ZERO = 0x01,
 };
 
-/* The word at AT_TRANSACTION: what is done with the transaction signature of a domain. */
+/* Flags of the word at AT_TRANSACTION: how the transaction signature of each domain is handled. */
 enum {
 	MEMORY_CHECK_OR_MAKE = 1 << 24,
 	MEMORY_INITIAL = 1 << 25,
@@ -67,7 +67,7 @@ enum {
 	TRANSACTION_FLAGS = MEMORY_CHECK_OR_MAKE | MEMORY_INITIAL | WIRE_CHECK_OR_MAKE | WIRE_INITIAL,
 };
 
-/* Bytes of data, so that they and the field are a block of 32 bits. */
+/* Most data bytes, so that data and field together have a length of 32 bits. */
 #define TRANSACTION_MOST (UINT32_C(1) << 31)
 
 /* Offsets in a cipher BSF (mlx5-formats 1.12). */
@@ -80,7 +80,7 @@ enum {
 	CIPHER_AT_KEYTAG = 40,
 };
 
-/* What is being configured, for the checks on the way. */
+/* The BSF being parsed, and the context for refusals. */
 struct bsf {
 	const struct walk_access *access;
 	uint32_t key;
@@ -106,7 +106,7 @@ static uint32_t bsf_be32(const uint8_t *bytes)
 	return be32toh(value);
 }
 
-/* Bytes of data by selector; 0: none, or not known. */
+/* Returns the data bytes of a block by its selector; 0: no block, or an unknown selector. */
 static uint32_t block_bytes(uint8_t selector)
 {
 	static const uint32_t bytes[] = {0, 512, 520, 4096, 4160, 0, 4048};
@@ -168,7 +168,10 @@ static int parse_domain(const struct bsf *bsf, uint8_t selector, uint32_t at_for
 	return format ? parse_crc(bsf, format, domain) : parse_inline(bsf, bsf->bytes + at_inline, domain);
 }
 
-/* The same structure: of one type, so that the bytes of a field mean the same. CRCs differ in it by their polynomial. */
+/*
+ * Returns true if the fields of @a and @b have the same structure, so that bytes can be copied; CRCs must have the same
+ * polynomial.
+ */
 static bool domains_match(const struct signature_domain *a, const struct signature_domain *b)
 {
 	return a->tags == b->tags && a->field == b->field && (a->tags || a->guard == b->guard);
@@ -188,7 +191,7 @@ static int parse_signature(const struct bsf *bsf, struct signature_setup *setup)
 	};
 	if (setup->limit == UINT32_MAX)
 		setup->limit = UINT64_MAX;
-	/* Both domains without a signature is how the driver says that there is none now. */
+	/* The driver switches the signature off by a BSF in which neither domain has one. */
 	if ((memory && !block_bytes(memory)) || (wire && !block_bytes(wire)))
 		return REFUSAL(bsf->why, EACCES, RULE_BSF_BLOCK, bsf->key, memory, wire);
 	error = parse_domain(bsf, memory, AT_MEMORY_FORMAT, AT_MEMORY_INLINE, &setup->memory);
@@ -228,7 +231,10 @@ static int parse_transaction_domain(const struct bsf *bsf, uint32_t at, bool che
 	return 0;
 }
 
-/* mlx5-formats 1.11: one CRC-32C over all of the data. To an adapter both kinds could be in one BSF; nothing is known to do that. */
+/*
+ * Parses a transaction signature: one CRC-32C over all of the data (mlx5-formats 1.11). The format would allow both kinds of
+ * signature in one BSF; no driver is known to send that.
+ */
 static int parse_transaction(const struct bsf *bsf, struct signature_setup *setup)
 {
 	uint32_t flags = bsf_be32(bsf->bytes + AT_TRANSACTION), size = bsf_be32(bsf->bytes + AT_RAW_SIZE);
@@ -251,7 +257,10 @@ static int parse_transaction(const struct bsf *bsf, struct signature_setup *setu
 	return error;
 }
 
-/* With block signatures and no flags the words of the domains mean nothing; without either they ask for a guard that goes on. */
+/*
+ * Returns true if the BSF has a transaction signature. With block signatures and without flags, the words of the domains mean
+ * nothing. With neither, they request a guard that continues from the PSV.
+ */
 static bool has_transaction(const struct bsf *bsf)
 {
 	if (bsf->size_code < SIZE_EXTENDED)
@@ -296,7 +305,7 @@ static int parse_cipher(const struct bsf *bsf, struct cipher_setup *setup)
 	return error;
 }
 
-/* Octowords that BSFs beginning with @first take, 0 if the size code makes no sense. */
+/* Returns the octowords of BSFs that begin with byte @first; 0 if the size code is invalid. */
 static uint32_t octowords_of(uint8_t first)
 {
 	uint8_t code = first >> SIZE_CODE_SHIFT;
@@ -333,7 +342,7 @@ int bsf_parse(const struct walk_access *access, uint32_t key, const uint8_t *byt
 		error = parse_cipher(&bsf, &next.cipher);
 	if (error)
 		return error;
-	/* The order does not matter without a signature, and units go straight between memory and wire then. */
+	/* Without a signature the order does not matter, and the wire side transforms directly between memory and wire. */
 	next.cipher.on_wire |= !next.signature.enabled;
 	block_setup_clear(setup);
 	*setup = next;

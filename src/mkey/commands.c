@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Commands of the driver on keys: regions, windows, indirect keys (process/commands.h). */
+/* Commands of the driver for keys, see commands.h: regions, windows, indirect keys. */
 #include <errno.h>
 #include <string.h>
 
@@ -51,7 +51,7 @@ static void mapping_set_translation(struct mapping *map, const struct hca_mr_att
 	map->length = attr->length;
 }
 
-/* Registration pins: memory that the kernel would refuse is refused here (ibv_reg_mr(3), EFAULT). */
+/* Faults memory in as registration does, and so refuses memory that the kernel would refuse (ibv_reg_mr(3), EFAULT). */
 static int pin_memory(const struct hca_mr_attr *attr)
 {
 	if (attr->kind != MR_MEMORY)
@@ -115,8 +115,8 @@ int hca_mr_reregister(struct mkey *key, int flags, struct hca_pd *pd, const stru
 }
 
 /*
- * ibv_dereg_mr(3): "fails if any memory window is still bound to this MR". A ConnectX does not know: there it succeeds,
- * and what goes through the window is refused afterwards (mlx5-formats 6, point 57).
+ * ibv_dereg_mr(3): "fails if any memory window is still bound to this MR". A ConnectX does not track windows: there it
+ * succeeds, and accesses through the window are refused afterwards (mlx5-formats 6, point 57).
  */
 int hca_mr_deregister(struct mkey *key)
 {
@@ -128,7 +128,9 @@ int hca_mr_deregister(struct mkey *key)
 	return 0;
 }
 
-/* mlx5-formats 1.15: as the kernel makes it: free, umr_en, local read, any QP, four entries; en_rinval for type 2. */
+/*
+ * Attributes as the kernel sets them (mlx5-formats 1.15): free, umr_en, local read, any QP, four entries; en_rinval for type 2.
+ */
 int hca_mw_alloc(struct hca_pd *pd, enum ibv_mw_type type, struct mkey **key)
 {
 	struct mapping initial = {
@@ -184,7 +186,7 @@ static struct mapping initial_mapping(enum key_kind kind, const struct hca_mkey_
 	};
 }
 
-/* The translation that @key begins with. Nobody knows its number yet, so nothing is to wait for. */
+/* Sets the initial translation of @key. The key's number is not known to the program yet, so there is no epoch to wait for. */
 static int set_entries(struct mkey *key, const struct hca_mkey_layout *layout, struct refusal *why)
 {
 	struct mapping *next = mkey_edit(key);
@@ -213,7 +215,7 @@ int hca_mkey_create_layout(struct hca_pd *pd, const struct hca_mkey_layout *layo
 	error = mkey_new(pd, &initial, attr->max_entries, attr->bsf_octowords, layout->state.tag, key);
 	if (error)
 		return error;
-	/* Its first transfer is not to be the one that chooses the kernels. */
+	/* Choose the guard kernels now, so that the first transfer need not. */
 	if (attr->bsf_octowords)
 		guard_kernel_name(GUARD_T10_CRC);
 	(*key)->umr_enabled = !layout->fixed;

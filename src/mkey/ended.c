@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Keys that ended, see ended.h. */
+/* Ring of the keys that ended last, see ended.h. */
 #include "mkey/ended.h"
 
 #include <stdlib.h>

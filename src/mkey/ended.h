@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The numbers of the keys that ended last, and when. A program that uses a key after it deregistered it gets an explanation that says
- * so. Adapters may hide this fault: the kernel caches keys and may return the number again for the next region.
+ * The numbers of the keys that ended last, and when. A program that uses a key after it deregistered it gets an explanation
+ * that says so. Adapters may hide this fault: the kernel caches keys and may return the number again for the next region.
  *
  * Each device owns a ring. Lock: hca.refused_lock, a leaf. Any thread.
  */
@@ -34,7 +34,9 @@ bool ended_find(struct hca *hca, uint32_t number, struct ended_key *out);
 /** Returns the milliseconds since the end of @key. */
 uint64_t ended_ms(const struct ended_key *key);
 
-/** Replaces *@why by rule 148 if the key @number is among those recorded: a request is to change it, or bind a window to it. */
+/**
+ * Replaces *@why by rule 148 if the key @number is among those recorded. For requests that change a key or bind a window to it.
+ */
 void ended_explain(struct hca *hca, uint32_t number, struct refusal *why);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Keys: creation, exchange of mappings, see key.h. */
+/* Creates and destroys keys and replaces their mappings, see key.h. */
 #include "mkey/key.h"
 
 #include <errno.h>
@@ -26,7 +26,7 @@ static struct mapping *mapping_new(uint32_t capacity, bool blocks)
 	return map;
 }
 
-/* Gives back what @map refers to. */
+/* Releases the DEK of @map. */
 static void mapping_clear(struct mapping *map)
 {
 	if (map->blocks)
@@ -39,7 +39,10 @@ static void mapping_free(struct mapping *map)
 	free(map);
 }
 
-/* Indices share tags, and so do threads: one that is lost could be that of a key before. */
+/*
+ * Returns the next tag for @index. The counter is shared by several indices and threads, so it is incremented atomically: a
+ * lost increment could give the new key the tag of the previous one.
+ */
 static uint8_t next_tag(struct hca *hca, uint32_t index)
 {
 	return __atomic_fetch_add(&hca->key_tags[index & (ID_LEAF_SIZE - 1)], 1, __ATOMIC_RELAXED);
@@ -50,7 +53,7 @@ static uint32_t first_number(struct hca *hca, uint32_t index, int tag)
 	return index << 8 | (tag == KEY_TAG_OTHER ? next_tag(hca, index) : (uint8_t)tag);
 }
 
-/* All of @from but where its setup is; the entries and the setup as well. */
+/* Copies @from to @to, including entries and block setup; @to keeps its own memory for the setup. */
 static void mapping_copy(struct mapping *to, const struct mapping *from)
 {
 	struct block_setup *blocks = to->blocks;
@@ -64,11 +67,11 @@ static void mapping_copy(struct mapping *to, const struct mapping *from)
 		dek_hold(blocks->cipher.dek);
 }
 
-/* What is known of @map at once, when nothing of it changes any more. */
+/* Sets plain_rights, when @map is otherwise complete. */
 static void mapping_summarize(struct mapping *map)
 {
-	/* Whoever guards pages is to hear of each access. */
-	bool plain = map->kind == KEY_MEMORY && !map->free && map->qpn == KEY_QPN_ANY && !page_guard_is_on();
+	/* With page guards on (observe/guard.h), no region is plain, as each access must be reported. */
+	bool plain = map->kind == KEY_MEMORY && !map->free && map->qpn == KEY_QPN_ANY && !guard_is_on();
 
 	map->plain_rights = plain ? map->rights : 0;
 }
@@ -118,7 +121,7 @@ void mkey_delete(struct mkey *key)
 
 	if (unlikely(key->hca->key_observer))
 		key->hca->key_observer->ends(key);
-	/* Recorded first, so that a request that finds no key finds its end. */
+	/* Recorded before the key is unpublished, so that a request that finds no key finds the record. */
 	ended_keep(key->hca, key->mapping->number, key->mapping->kind);
 	id_table_unpublish(&key->hca->keys, key->index);
 	epoch_synchronize();
@@ -138,7 +141,7 @@ void mkey_delete(struct mkey *key)
 	free(key);
 }
 
-/* Takes one reusable mapping out of the retired ones and frees the other reusable ones. */
+/* Removes the reusable mappings from the list of retired ones. Returns one of them, or NULL, and frees the others. */
 static struct mapping *mapping_reclaim(struct mkey *key)
 {
 	struct mapping **link = &key->retired, *map, *found = NULL;
@@ -216,6 +219,7 @@ void mkey_discard(struct mkey *key, struct mapping *next)
 
 /* ---- signature errors ----------------------------------------------------------------------------------------- */
 
+/* Claims the error of @key if its state is @from. The caller then owns key->error until it sets the next state. */
 static bool claim_error(struct mkey *key, uint8_t from)
 {
 	return __atomic_load_n(&key->error_state, __ATOMIC_RELAXED) == from &&
@@ -238,7 +242,7 @@ void hca_mkey_take_error(struct mkey *key, struct mlx5dv_mkey_err *error)
 	if (!claim_error(key, KEY_ERROR_KEPT))
 		return;
 	*error = key->error;
-	/* A program that reads raw CQEs and asks as well is told of the next one, too. */
+	/* A program that both reads raw CQEs and calls mlx5dv_mkey_check() gets a CQE for the next error. */
 	mkey_arm_errors(key);
 	__atomic_store_n(&key->error_state, KEY_ERROR_NONE, __ATOMIC_RELEASE);
 }

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Layouts as the wire format has them, see layout.h. */
+/* Parses translation entries, see layout.h. */
 #include "mkey/layout.h"
 
 #include <errno.h>
 #include <string.h>
 
-/* Second word of a repeat block; as a key of a list entry it cannot occur, key indices begin above it. */
+/* Second word of a repeat block. A list entry has its key there, and key indices begin above this value. */
 #define REPEAT_BLOCK 0x400u
-#define LIST_ENTRY_MAX (UINT64_C(1) << 31) /* what a byte count of 0 stands for */
+#define LIST_ENTRY_MAX (UINT64_C(1) << 31) /* meaning of byte count 0 */
 
 static uint64_t entry_bytes(const struct mapping *next, const struct mlx5_wqe_umr_klm_seg *klm)
 {
@@ -17,9 +17,9 @@ static uint64_t entry_bytes(const struct mapping *next, const struct mlx5_wqe_um
 }
 
 /*
- * Entries of a list behind the first @count of @next, which stay. A byte count of 0 is 2 GiB; an entry that is all zero
- * is the padding to a multiple of four, or a gap (mlx5-formats 1.9). @gap: there is one already, and afterwards. Entries of a
- * fixed size have no byte count, and each has its place.
+ * Appends list entries after the first @count entries of @next. A byte count of 0 means 2 GiB. An all-zero entry is padding to
+ * a multiple of four, or a gap (mlx5-formats 1.9); *@gap: an entry before was one, updated. Entries of a fixed size have no
+ * byte count, so none of them is a gap.
  */
 static void parse_entries(struct mapping *next, uint32_t count, const uint8_t *entries, uint32_t bytes, bool *gap)
 {
@@ -81,7 +81,10 @@ int layout_replace(struct mapping *next, uint32_t number, uint32_t offset, const
 	if (next->form == LAYOUT_REPEAT || is_repeat(next, &block) || (old && next->gaps))
 		return REFUSAL(why, EACCES, RULE_UMR_OFFSET, number, offset);
 	next->gaps = false;
-	/* What is kept behind them stays in its place meanwhile: they take no more than that of their predecessors. */
+	/*
+	 * The entries kept after the replaced ones stay in place meanwhile, as the new entries need no more room than the old
+	 * ones.
+	 */
 	parse_entries(next, kept, entries, bytes, &gap);
 	next->gaps |= gap && moved;
 	memmove(&next->entries[next->count], &next->entries[behind], moved * sizeof(next->entries[0]));

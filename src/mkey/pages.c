@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Presence of pages, see pages.h. */
+/* Makes pages present, see pages.h. */
 #include "mkey/pages.h"
 
 #include <errno.h>
@@ -15,8 +15,8 @@
 #endif
 
 /*
- * Kernels before 5.14 lack MADV_POPULATE: read a byte of each page through the kernel, which reports EFAULT instead of
- * a signal. A lack of write permission is not noticed there.
+ * Reads a byte of each page through the kernel, for kernels before 5.14, which lack MADV_POPULATE. The kernel reports EFAULT
+ * rather than sending a signal. Missing write permission is not detected.
  */
 static int touch_pages(uintptr_t first, uintptr_t end, uintptr_t page)
 {
@@ -45,7 +45,7 @@ int pages_present(const void *address, uint64_t length, bool write)
 	if (!madvise((void *)first, end - first, write ? MADV_POPULATE_WRITE : MADV_POPULATE_READ))
 		return 0;
 	if (errno == EINVAL || errno == ENOSYS || errno == EPERM) {
-		/* Either an old kernel, a sandbox, or memory that may be read but not written. */
+		/* An old kernel, a sandbox, or memory that is readable but not writable. */
 		if (write && !madvise((void *)first, end - first, MADV_POPULATE_READ))
 			return -EFAULT;
 		return touch_pages(first, end, page);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Pages of this process: what registration pins and what an on-demand access faults in. Any thread; a system call.
+ * Pages of this process, for registration (which pins) and on-demand access (which faults pages in). Any thread; makes a system
+ * call.
  */
 #ifndef SOFTHCA_MKEY_PAGES_H
 #define SOFTHCA_MKEY_PAGES_H
@@ -10,8 +11,8 @@
 #include <stdint.h>
 
 /**
- * Makes the pages of [@address, +@length) present, writable ones if @write, as the kernel does when it pins them.
- * Returns 0, -EFAULT where memory is not mapped or not accessible that way, -ENOMEM. Length 0 is 0.
+ * Makes the pages of [@address, +@length) present, and writable if @write, as the kernel does when it pins them. Returns 0,
+ * -EFAULT if memory is not mapped or does not allow the access, or -ENOMEM. Length 0 always succeeds.
  */
 int pages_present(const void *address, uint64_t length, bool write);
 

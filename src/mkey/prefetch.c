@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Prefetching pages of on-demand regions (process/commands.h, ibv_advise_mr(3)). */
+/* Prefetches pages of on-demand regions (commands.h, ibv_advise_mr(3)). */
 #include <errno.h>
 
 #include "core/epoch.h"
@@ -7,7 +7,7 @@
 #include "mkey/key.h"
 #include "mkey/pages.h"
 
-/* The memory of the range. Inside an epoch section. */
+/* Checks the range and sets *@memory to its memory. Inside an epoch section. */
 static int prefetch_memory(struct hca_pd *pd, uint32_t lkey, uint64_t address, uint64_t length, bool write,
 			   const uint8_t **memory)
 {
@@ -37,7 +37,8 @@ int hca_mr_prefetch(struct hca_pd *pd, uint32_t lkey, uint64_t address, uint64_t
 	error = prefetch_memory(pd, lkey, address, length, write, &memory);
 	epoch_leave();
 	/*
-	 * Outside of the section: pages may take long to come. A region that goes meanwhile was never pinned.
+	 * Outside the epoch section, as faulting pages in may take long. On-demand regions are not pinned, so the region may
+	 * end meanwhile.
 	 */
 	if (!error && populate)
 		error = pages_present(memory, length, write);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* PSVs, see psv.h. */
+/* State of signature domains, see psv.h. */
 #include "mkey/psv.h"
 
 #include <errno.h>

@@ -6,7 +6,10 @@
 
 #include "mkey/copy.h"
 
-/* Entries are copied one after the other in blocks of this many bytes: the contiguous side stays in the L1 cache. */
+/*
+ * Repetitions are copied in blocks of this many contiguous bytes, one entry after the other, so that the block stays in the L1
+ * cache.
+ */
 #define BLOCK_BYTES 8192
 
 uint64_t walk_repetitions(const struct walk *walk)
@@ -19,8 +22,8 @@ uint64_t walk_repetitions(const struct walk *walk)
 }
 
 /*
- * One case per size that the compiler can turn into moves; layouts repeat one size many times. Through a buffer, since
- * the ranges may overlap: it stays in registers.
+ * Copies records of a constant size, which the compiler turns into moves. The buffer, which stays in registers, is needed as
+ * the ranges may overlap.
  */
 #define EACH(size)                                                                                                     \
 	for (uint64_t i = 0; i < count; i++, to += to_step, from += from_step) {                                       \
@@ -71,7 +74,7 @@ static bool always_supported(void)
 }
 
 #ifdef __x86_64__
-/* A cache line, by the widest moves of the function that it is in. */
+/* A cache line; moved with the widest registers that the enclosing function's target allows. */
 typedef uint8_t line __attribute__((vector_size(64), aligned(1), may_alias));
 
 #define EACH_LINES(lines)                                                                                              \
@@ -144,7 +147,7 @@ static uint8_t *entry_memory(const struct walk *walk, uint32_t entry, uint64_t r
 	return (uint8_t *)((uintptr_t)walk->base[entry] + repetition * walk->level[0].map->entries[entry].stride);
 }
 
-/* @count records, the last of them with release if it is the @last of all. */
+/* Copies @count records. @last: the last record ends the message and is stored with release. */
 static inline void copy_records_last(record_copy *copy, uint8_t *to, uint64_t to_step, const uint8_t *from,
 				     uint64_t from_step, uint64_t bytes, uint64_t count, bool last)
 {

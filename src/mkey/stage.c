@@ -61,7 +61,10 @@ static void stage_restore(struct block_stage *stage, const struct block_reached 
 	stage->cipher.held = reached->held;
 }
 
-/* The queue pair's own has what the key's has not: the bytes of an incomplete data unit. */
+/*
+ * Restores the state of a reception that stopped at @wire, from the queue pair or else from the key. Only the queue pair's
+ * state has the bytes of an incomplete data unit.
+ */
 static void find_progress(struct block_stage *stage, uint64_t wire)
 {
 	struct block_progress *own = stage->access.progress;
@@ -70,7 +73,7 @@ static void find_progress(struct block_stage *stage, uint64_t wire)
 
 	if (found)
 		stage_restore(stage, own->reached);
-	/* Whatever comes after this transfer does not begin where the one before it ended. */
+	/* The stored position is used up: what follows continues from this transfer, not from the previous one. */
 	if (own)
 		own->valid = false;
 	if (!key || !__atomic_load_n(&key->has_reached, __ATOMIC_RELAXED))
@@ -106,7 +109,7 @@ static struct block_reached reached_of(const struct block_stage *stage)
 	return reached;
 }
 
-/* True if the position is one that the next packet cannot begin at without knowing more. */
+/* Returns true if the position is inside a block or data unit, so that the next packet needs the state of this one. */
 static bool inside_block(const struct block_stage *stage)
 {
 	const struct signature_stage *at = &stage->signature;
@@ -118,7 +121,7 @@ static bool inside_block(const struct block_stage *stage)
 	return at->in_field || at->raw % at->input->block || at->raw % at->output->block;
 }
 
-/* Without memory for it nothing is kept: the block is neither checked nor does it change a field (mkey/stage.h). */
+/* Allocates @own's members. Without memory no state is kept, and the block is neither checked nor gets a field (mkey/stage.h). */
 static bool progress_reserve(struct block_progress *own, bool with_unit)
 {
 	if (!own->reached)
@@ -134,7 +137,7 @@ static void keep_own(const struct block_stage *stage, const struct block_reached
 
 	if (!own)
 		return;
-	/* Between messages only the key knows whether another queue pair's came in between. */
+	/* Between messages only the key's state is valid, as another queue pair may use the key in between. */
 	own->valid = (stage->access.unfinished || reached->held) && progress_reserve(own, reached->held);
 	if (!own->valid)
 		return;
@@ -163,7 +166,10 @@ void stage_end(struct block_stage *stage)
 
 /* ---- checks --------------------------------------------------------------------------------------------------- */
 
-/* Receiving: where the last data unit ends, of the message if it may end there, else of the key. On the cipher's side. */
+/*
+ * Returns the position on the cipher's side at which the last data unit of a reception ends: @end if the message may end there,
+ * otherwise the end of the key.
+ */
 static uint64_t last_unit_end(const struct walk_access *access, const struct mapping *map, uint64_t end)
 {
 	const struct cipher_setup *cipher = &map->blocks->cipher;
@@ -173,7 +179,7 @@ static uint64_t last_unit_end(const struct walk_access *access, const struct map
 	return cipher->on_wire ? wire_length(map->blocks, map->length) : map->length;
 }
 
-/* True if the packet before ended inside of the data unit that has @position. */
+/* Returns true if the previous packet ended at @position, inside its data unit. */
 static bool unit_continues(const struct walk_access *access, const struct mapping *map, uint64_t wire,
 			   uint64_t position)
 {
@@ -182,9 +188,9 @@ static bool unit_continues(const struct walk_access *access, const struct mappin
 }
 
 /*
- * What arrives is deciphered by whole data units: a transfer begins with one, unless it goes on where the packet before
- * it ended, and ends with one, or with a part of one that can stand alone, unless more of the message follows; or it
- * ends with the key.
+ * Checks the boundaries of data units. A reception is deciphered by whole units. It must begin at a unit, or continue where the
+ * previous packet ended. It must end with a unit, with a part of one that can be deciphered alone, or at the end of the key,
+ * unless more of the message follows.
  */
 static int check_units(const struct walk_access *access, const struct mapping *map, bool sends, uint64_t wire,
 		       uint64_t length, const struct transfer_range *range, struct refusal *why)
@@ -199,14 +205,14 @@ static int check_units(const struct walk_access *access, const struct mapping *m
 		return REFUSAL(why, EACCES, RULE_CIPHER_SHORT_UNIT, map->number, all, cipher->unit, rest);
 	if (sends)
 		return 0;
-	/* Bytes of a field alone can be nothing to the cipher: they begin no unit. */
+	/* A transfer of field bytes alone may have no bytes on the cipher's side, and then does not begin a unit. */
 	if ((first % cipher->unit && first != end && !unit_continues(access, map, wire, first)) ||
 	    (end % cipher->unit && !access->more && end != last_unit_end(access, map, end)))
 		return REFUSAL(why, EACCES, RULE_CIPHER_CUT, map->number, first, end, cipher->unit, all);
 	return 0;
 }
 
-/* All but the memory: that is range->memory. */
+/* Checks everything except the memory, whose range it stores in range->memory. */
 static int check_transfer(const struct walk_access *access, uint8_t rights, const struct mapping *map, uint64_t wire,
 			  uint64_t length, struct transfer_range *range, struct refusal *why)
 {
@@ -303,16 +309,19 @@ int stage_begin(struct block_stage *stage, const struct walk_access *access, uin
 	stage->start = 0;
 	stage->begun = false;
 	begin_cipher(stage, range);
-	/* By parts, as in transfer_range_set(). */
+	/* Member by member, for the reason given at transfer_range_set(). */
 	stage->cipher.memory = (struct piece){.address = piece.address, .length = piece.length};
 	stage->piece = (struct piece){0};
-	/* What is behind a cipher is not what the signature sees. */
+	/* With a cipher on the memory side, the signature does not see memory but deciphered units. */
 	if (!cipher_on_memory(stage))
 		stage->piece = (struct piece){.address = piece.address, .length = piece.length};
 	return 0;
 }
 
-/* The part of the beginning that needs scratch memory: bytes are read that lie in front of the transfer. */
+/*
+ * Completes stage_begin() with the steps that need scratch memory: reads the bytes before the transfer, or restores earlier
+ * state.
+ */
 static void stage_start(struct block_stage *stage, uint8_t *scratch)
 {
 	stage->begun = true;
@@ -454,7 +463,7 @@ void memory_skip(struct block_stage *stage, uint64_t bytes)
 
 		memory_ready(stage);
 		part = min_bytes(bytes, stage->piece.length);
-		/* What is left out of a data unit is zero: the unit is written whole. */
+		/* Skipped bytes of a data unit become zero, as the unit is written as a whole. */
 		if (!stage->transmits && cipher_on_memory(stage))
 			copy_bytes(stage->piece.address, NULL, part);
 		memory_passed(stage, part);

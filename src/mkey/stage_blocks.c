@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Whole blocks that lie in one piece on both sides, many at a time: the usual case, and the fast one. First all of their
- * data, then all of their fields.
+ * Processes whole blocks that are contiguous on both sides, many at a time: the usual, fast case. Passes the data of all blocks
+ * first, then their fields.
  */
 #include <string.h>
 
 #include "block/field.h"
 #include "mkey/stage_parts.h"
 
-/* Blocks that are passed at once; fewer if their data is read a second time, then from the first-level cache. */
+/* Blocks per run; fewer if two guards read the data twice, so that the second pass hits the L1 cache. */
 #define RUN_BLOCKS 32
 #define RUN_BLOCKS_TWICE 4
-/* Transfers of so many bytes come from memory: no cache near a core holds both sides. */
+/* Length from which a transfer is expected in memory, as the caches of a core do not hold both sides. */
 #define FAR_BYTES (UINT64_C(4) << 20)
 
 static const uint64_t no_guards[RUN_BLOCKS];
@@ -25,11 +25,11 @@ struct block_run {
 	bool far; /* see struct guard_blocks */
 };
 
-/* The fields of a domain, by the block's place in the run: field_of_block() with nothing left to decide. */
+/* Generates the fields of a domain by the block's place in the run: field_of_block() without its branches. */
 struct field_maker {
 	uint64_t constant;
 	uint32_t reference, step;
-	unsigned int shift; /* of the guard */
+	unsigned int shift; /* position of the guard */
 };
 
 static struct field_maker maker_of(const struct signature_domain *domain, uint64_t number)
@@ -47,7 +47,7 @@ static inline uint64_t make_field(const struct field_maker *maker, uint64_t guar
 	return guard << maker->shift | maker->constant | (uint32_t)(maker->reference + maker->step * (uint32_t)place);
 }
 
-/* With the guards of the input, and those of the output, unless NULL: they are not needed, or the same. */
+/* Copies the data, and computes the guards of input and output. NULL: that guard is not needed, or is the same as the other. */
 static void run_pass_data(const struct signature_stage *at, const struct block_run *run, uint64_t *input_guards,
 			  uint64_t *output_guards)
 {
@@ -126,7 +126,7 @@ static void run_make_fields(const struct block_stage *stage, const struct block_
 		run_make_sized(stage, run, guards, number, FIELD_LARGEST / 2);
 }
 
-/* @bytes / @block, but at most @most. Divisions of 64 bits are slow. */
+/* Returns @bytes / @block, but at most @most. Avoids a 64-bit division, which is slow. */
 static size_t blocks_in(uint64_t bytes, uint64_t block, size_t most)
 {
 	return bytes >= most * block ? most : (uint32_t)bytes / (uint32_t)block;

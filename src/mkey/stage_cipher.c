@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The cipher of the block stage: AES-XTS over data units, on the memory side or the wire side of the signature. A unit is
- * transformed as a whole, in scratch memory or straight from one side to the other where both are contiguous.
+ * transformed as a whole, in scratch memory, or directly from one side to the other if both are contiguous.
  *
- * Transmitting, a transfer may begin and end anywhere: units are read whole. Receiving, an incomplete unit waits in
- * scratch for its rest. The last unit of a key may be shorter than the others.
+ * A transmission may begin and end anywhere; its units are read whole. In a reception, an incomplete unit stays in scratch
+ * until its rest arrives. The last unit of a key may be shorter than the others.
  */
 #include <string.h>
 
 #include "mkey/stage_parts.h"
 
-/* @bytes from byte @position of the cipher's side on; on the way to the wire or from it. */
+/* Enciphers or deciphers @bytes from position @position of the cipher's side, by the direction of the transfer. */
 static void stage_transform(const struct block_stage *stage, uint64_t position, void *to, const void *from,
 			    uint64_t bytes)
 {
@@ -29,7 +29,7 @@ static void stage_transform(const struct block_stage *stage, uint64_t position, 
 		stage->map->number, units.first, bytes);
 }
 
-/* Whole units among @bytes; at the end of the space the last, shorter one as well. */
+/* Returns the bytes of whole units among @bytes, including the shorter last unit at the limit. */
 static uint64_t whole_units(const struct block_stage *stage, uint64_t bytes)
 {
 	uint64_t left = stage->cipher.limit > stage->cipher.position ? stage->cipher.limit - stage->cipher.position : 0;
@@ -37,7 +37,7 @@ static uint64_t whole_units(const struct block_stage *stage, uint64_t bytes)
 	return bytes >= left ? left : bytes - bytes % stage->setup->cipher.unit;
 }
 
-/* As many of them as fit into scratch. */
+/* Returns the bytes of whole units among @bytes that fit into scratch. */
 static uint64_t scratch_units(const struct block_stage *stage, uint64_t bytes)
 {
 	uint32_t unit = stage->setup->cipher.unit;
@@ -71,7 +71,7 @@ void cipher_memory_ready(struct block_stage *stage)
 	stage->piece = (struct piece){.address = cipher->scratch, .length = bytes};
 }
 
-/* Receiving: writes the unit that scratch holds if it is complete. */
+/* Receiving: deciphers and writes the unit in scratch if it is complete. */
 static void end_unit(struct block_stage *stage)
 {
 	struct cipher_stage *cipher = &stage->cipher;
@@ -100,7 +100,7 @@ void cipher_memory_passed(struct block_stage *stage, uint64_t bytes)
 
 /* ---- on the wire side ----------------------------------------------------------------------------------------- */
 
-/* Contiguous memory for whole units and no signature in between: no scratch is needed. */
+/* Returns the bytes of whole units that can be transformed directly in contiguous memory, without scratch; 0 with a signature. */
 static uint64_t direct_units(struct block_stage *stage, uint64_t bytes)
 {
 	if (stage->setup->signature.enabled)
@@ -133,7 +133,7 @@ void cipher_transmit(struct block_stage *stage, uint8_t *to, uint64_t bytes)
 	struct cipher_stage *cipher = &stage->cipher;
 
 	while (bytes) {
-		/* What is to be dropped at the beginning counts as taken. */
+		/* Bytes before the transfer count as taken. */
 		uint64_t passed = cipher->taken || cipher->held ? 0 : transmit_units(stage, to, bytes);
 
 		if (!passed && cipher->held <= cipher->taken) {

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What the files of the block stage share, see stage.h. */
+/* Functions that the files of the block stage share, see stage.h. For those files only. */
 #ifndef SOFTHCA_MKEY_STAGE_PARTS_H
 #define SOFTHCA_MKEY_STAGE_PARTS_H
 
 #include "mkey/stage.h"
 
-/* The memory side of the signature: memory, or the cipher in front of it. */
+/* The memory side of the signature: memory, or a cipher between signature and memory. */
 
-/** Readies stage->piece, the contiguous bytes that come next; of a key that changed under the transfer, null ones. */
+/** Makes stage->piece the next contiguous bytes; null bytes if the key was changed during the transfer. */
 void memory_ready(struct block_stage *stage);
-/** @bytes of stage->piece were read or written. */
+/** Advances past @bytes of stage->piece, which were read or written. */
 void memory_passed(struct block_stage *stage, uint64_t bytes);
 void memory_read(struct block_stage *stage, uint8_t *to, uint64_t bytes);
 void memory_write(struct block_stage *stage, const uint8_t *from, uint64_t bytes);
@@ -21,24 +21,27 @@ void signature_transmit(struct block_stage *stage, uint8_t *to, uint64_t bytes);
 void signature_receive(struct block_stage *stage, const uint8_t *from, uint64_t bytes);
 
 /**
- * Passes as many whole blocks as lie in one piece on both sides. @to or @from is the wire, the other is NULL: memory.
- * Returns the bytes of the wire, 0 if there is no such block here.
+ * Processes as many whole blocks as are contiguous on both sides. One of @to and @from is wire bytes; the other is NULL and
+ * stands for memory. Returns the number of wire bytes processed, 0 if the current position has no such block.
  */
 uint64_t signature_pass_blocks(struct block_stage *stage, uint8_t *to, const uint8_t *from, uint64_t bytes);
-/** Reports block @number of the input if its field speaks against it. */
+/** Reports an error of input block @number unless its field @found matches @expected. */
 void signature_check(struct block_stage *stage, uint64_t number, uint64_t expected, uint64_t found);
 
-/* The cipher on the memory side: deciphered units as stage->piece, or room for a unit to be written. */
+/* The cipher on the memory side: stage->piece is deciphered units, or room for a unit to be written. */
 void cipher_memory_ready(struct block_stage *stage);
 void cipher_memory_passed(struct block_stage *stage, uint64_t bytes);
-/** Receiving, scratch holds the beginning of a unit: which is all of it if the rest of the message brings fields alone. */
+/**
+ * Resumes a reception with the beginning of a unit in scratch; writes the unit if it is complete (only fields remain to
+ * arrive).
+ */
 void cipher_memory_resume(struct block_stage *stage);
 
 /* The cipher on the wire side. */
 void cipher_transmit(struct block_stage *stage, uint8_t *to, uint64_t bytes);
 void cipher_receive(struct block_stage *stage, const uint8_t *from, uint64_t bytes);
 
-/* Memory behind a cipher on the memory side. */
+/* The memory itself, with a cipher on the memory side. */
 void walk_read(struct block_stage *stage, uint8_t *to, uint64_t bytes);
 void walk_write(struct block_stage *stage, const uint8_t *from, uint64_t bytes);
 

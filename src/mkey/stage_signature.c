@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The signature between memory and wire (mlx5-formats 4.7): data is copied with its guards, fields are checked, copied,
- * made and stripped at the ends of blocks. Both directions are one arithmetic with input and output exchanged.
+ * The signature between memory and wire (mlx5-formats 4.7). Data is copied while guards are computed; fields are checked,
+ * copied, generated and stripped at the ends of blocks. Both directions use the same arithmetic with input and output
+ * exchanged.
  */
 #include <string.h>
 
@@ -46,7 +47,7 @@ static void begin_blocks(struct signature_stage *at)
 	begin_output_block(at);
 }
 
-/* The field that the input should have behind byte raw - 1. */
+/* Returns the field that the input should have after byte raw - 1. */
 static uint64_t expected_input(const struct signature_stage *at)
 {
 	uint64_t guard = at->input_guarded ? guard_finish(at->input->guard, at->input_guard) : 0;
@@ -54,7 +55,7 @@ static uint64_t expected_input(const struct signature_stage *at)
 	return field_of_block(at->input, at->raw / at->input->block - 1, guard);
 }
 
-/* The field of the output, of whose bytes @found, in the input, those that are copied. */
+/* Returns the field of the output. The bytes that are copied come from @found, the field of the input. */
 static uint64_t output_field(const struct block_stage *stage, uint64_t found)
 {
 	const struct signature_stage *at = &stage->signature;
@@ -92,7 +93,7 @@ static void transaction_store(const struct block_stage *stage, const struct sign
 		psv_reach(psv, (uint32_t)guard);
 }
 
-/* All of the data was passed, from its beginning: the PSVs hold what the data of the next key goes on with. */
+/* When all of the data has been processed from its beginning, stores the guards in the PSVs, where the next key continues. */
 static void end_transaction(const struct block_stage *stage)
 {
 	const struct signature_stage *at = &stage->signature;
@@ -105,7 +106,7 @@ static void end_transaction(const struct block_stage *stage)
 
 /* ---- data ----------------------------------------------------------------------------------------------------- */
 
-/* At most a block: @to or @from may be NULL, the null key; without @to at all guards alone are kept. */
+/* Copies @bytes, at most a block, and updates the guards. A NULL @from is the null key. A NULL @to: only updates the guards. */
 static void signature_pass_data(struct block_stage *stage, uint8_t *to, const uint8_t *from, uint64_t bytes)
 {
 	struct signature_stage *at = &stage->signature;
@@ -126,7 +127,7 @@ static void signature_pass_data(struct block_stage *stage, uint8_t *to, const ui
 		end_transaction(stage);
 }
 
-/* Data bytes until a block of either side ends, of large blocks those of one that are passed at once. */
+/* Returns the data bytes until a block of either side ends, limited to BLOCK_LARGEST. */
 static uint64_t until_boundary(const struct signature_stage *at)
 {
 	uint64_t input = at->input->block - at->raw % at->input->block;
@@ -137,7 +138,7 @@ static uint64_t until_boundary(const struct signature_stage *at)
 
 /* ---- transmitting --------------------------------------------------------------------------------------------- */
 
-/* The field of memory behind byte raw - 1: read, and checked now or when the field on the wire has been passed. */
+/* Reads the memory field after byte raw - 1. Checks it now or, if @later, when the wire field is complete. Returns the field. */
 static uint64_t end_memory_block(struct block_stage *stage, bool later)
 {
 	struct signature_stage *at = &stage->signature;
@@ -188,7 +189,7 @@ static uint64_t transmit_field(struct block_stage *stage, uint8_t *to, uint64_t 
 	return bytes;
 }
 
-/* Behind data of memory: what ends here. */
+/* After data from memory: handles the ends of blocks at this position. */
 static void transmit_boundary(struct block_stage *stage)
 {
 	struct signature_stage *at = &stage->signature;
@@ -234,7 +235,7 @@ void signature_transmit(struct block_stage *stage, uint8_t *to, uint64_t bytes)
 	}
 }
 
-/* Reads the data between the beginning of a block and the position @raw for its guards. */
+/* Reads the data from the beginning of its block to position @raw, for the guards. */
 static void read_ahead(struct block_stage *stage, uint64_t raw)
 {
 	struct signature_stage *at = &stage->signature;
@@ -246,7 +247,7 @@ static void read_ahead(struct block_stage *stage, uint64_t raw)
 		bytes = min_bytes(min_bytes(raw - at->raw, until_boundary(at)), stage->piece.length);
 		signature_pass_data(stage, NULL, stage->piece.address, bytes);
 		memory_passed(stage, bytes);
-		/* In the field on the wire, that of memory is still needed. */
+		/* Inside the wire field, the memory field has yet to be read. */
 		if (at->raw == raw && at->in_field)
 			return;
 		if (at_end_of(at->input, at->raw)) {
@@ -274,8 +275,8 @@ static void begin_transmission(struct block_stage *stage)
 /* ---- receiving ------------------------------------------------------------------------------------------------ */
 
 /*
- * Writes the field of memory behind byte raw - 1. Of a block that was entered in the middle no guard is known; of a field
- * that was, nothing is written.
+ * Writes the memory field after byte raw - 1. If the block was entered in the middle, its guard is unknown, and only copied
+ * bytes are written. If the wire field was entered in the middle, nothing is written.
  */
 static void write_memory_field(struct block_stage *stage, uint64_t found)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Streams, see stream.h. */
+/* Builds, reads and copies streams, see stream.h. */
 #include "core/thread_memory.h"
 #include "mkey/stream.h"
 
@@ -11,7 +11,7 @@
 #include "mkey/records.h"
 #include "mkey/refused.h"
 
-/* The access of @stream with another @more; @own holds it if it differs, which is rare. */
+/* Returns the access of @stream with the flag @more. If the flag differs, which is rare, fills and returns @own. */
 static inline const struct walk_access *part_access(const struct stream *stream, bool more, struct walk_access *own)
 {
 	if (__builtin_expect(stream->access->more == more, 1))
@@ -38,7 +38,7 @@ static int resolve_part(struct stream *stream, uint32_t key, uint64_t address, u
 	if (piece.stage) {
 		part->stage = piece.stage;
 		part->key_address = address;
-		/* The first one is ready with its check; of others the place in a stream is taken. */
+		/* The stream has room for one stage: it is begun for the first such part; further parts are only checked. */
 		if (stream->staged != STREAM_PARTS)
 			return stage_check(access, stream->rights, piece.stage, address, length, 1, why);
 		stream->staged = stream->count;
@@ -62,7 +62,7 @@ static int resolve_part(struct stream *stream, uint32_t key, uint64_t address, u
 	return 0;
 }
 
-/* Fills the part behind the last one. */
+/* Fills the part after the last one. Records a refusal, or reports the access to the observer of keys. */
 static int fill_part(struct stream *stream, uint32_t key, uint64_t address, uint64_t length, struct refusal *why)
 {
 	const struct walk_access *access = stream->access;
@@ -75,13 +75,16 @@ static int fill_part(struct stream *stream, uint32_t key, uint64_t address, uint
 	return error;
 }
 
-/* Memory of the part behind the last one, of @number, if that would be plain without guards (observe/page_guard.h), and nothing is to be done there. */
+/*
+ * Memory of the part behind the last one, of @number, if that would be plain without guards (observe/guard.h), and nothing is
+ * to be done there.
+ */
 static uint8_t *guarded_memory(const struct stream *stream, uint32_t number)
 {
 	const struct mkey *key = mkey_find(stream->access->hca, number);
 	const struct mapping *map = key ? mkey_mapping(key) : NULL;
-	/* Where stream_copy() is to ask who may read. */
-	bool is_write = page_guard_last_first && stream->rights == RIGHT_REMOTE_WRITE;
+	/* Such a WRITE needs copied_last_first(). */
+	bool is_write = guard_last_first && stream->rights == RIGHT_REMOTE_WRITE;
 
 	return map && map->kind == KEY_MEMORY && map->qpn == KEY_QPN_ANY && !is_write
 		       ? stream->part[stream->count].address
@@ -125,7 +128,7 @@ void stream_skip(struct stream *stream, uint64_t bytes)
 	}
 }
 
-/* Bytes of the message that lie directly before segment @i in the same key. @lead: before the first segment. */
+/* Returns the bytes of the message directly before segment @i in the same key. @lead: those before the first segment. */
 static RARE uint64_t segment_bytes_before(const struct mlx5_wqe_data_seg *segments, uint32_t i, uint64_t lead)
 {
 	uint64_t bytes = 0;
@@ -176,8 +179,8 @@ static void advance_piece(struct stream *stream, uint64_t bytes)
 }
 
 /*
- * Begins the walk of the current part. It was checked when it was added; a key that another thread changed since then
- * gives a null piece.
+ * Begins the walk of the current part, which was checked when it was added. If another thread has changed the key since, the
+ * part becomes a null piece.
  */
 static __attribute__((noinline)) void begin_walk(struct stream *stream)
 {
@@ -198,7 +201,7 @@ static __attribute__((noinline)) void begin_walk(struct stream *stream)
 	stream->current++;
 }
 
-/* Readies stream->piece; false at the end. */
+/* Fills stream->piece with the next piece. Returns false at the end. */
 static bool refill_piece(struct stream *stream)
 {
 	for (;;) {
@@ -228,7 +231,7 @@ static bool refill_piece(struct stream *stream)
 	}
 }
 
-/* True if @stream is about to hand out a piece of a layout. */
+/* Returns true if the next piece of @stream comes from a layout. */
 SPECIALISED bool at_layout(struct stream *stream)
 {
 	if (stream->piece.length || stream->current >= stream->count || !stream->part[stream->current].key)
@@ -238,13 +241,13 @@ SPECIALISED bool at_layout(struct stream *stream)
 	return stream->walking;
 }
 
-/* True if the current piece of @stream, which becomes the next one if there is none, is memory. */
+/* Returns true if the current piece of @stream, or the next one if it is used up, is memory. */
 SPECIALISED bool at_memory(struct stream *stream)
 {
 	return (stream->piece.length || refill_piece(stream)) && stream->piece.address;
 }
 
-/* How many repetitions go between @records and @memory at once. */
+/* Returns how many repetitions of @records can be copied to or from the current piece of @memory. */
 SPECIALISED uint64_t records_at_once(struct stream *records, struct stream *memory, uint64_t length)
 {
 	uint64_t count, most;
@@ -258,13 +261,13 @@ SPECIALISED uint64_t records_at_once(struct stream *records, struct stream *memo
 	return count < most ? count : most;
 }
 
-/* True if the next part of @stream is a key with a layout. */
+/* Returns true if the current part of @stream is a key with a layout. */
 SPECIALISED bool has_layout(const struct stream *stream)
 {
 	return stream->current < stream->count && stream->part[stream->current].key;
 }
 
-/* Returns the bytes copied, 0 if neither side is a repeated layout that faces contiguous memory. */
+/* Copies repetitions. Returns the bytes copied, 0 unless one side is a repeated layout and the other contiguous memory. */
 static uint64_t copy_records(struct stream *sink, struct stream *source, uint64_t length)
 {
 	uint64_t count = records_at_once(source, sink, length), bytes;
@@ -284,7 +287,7 @@ static uint64_t copy_records(struct stream *sink, struct stream *source, uint64_
 	return bytes;
 }
 
-/* Returns how many bytes go between @list and @memory at once. */
+/* Returns how many bytes of @list can be copied to or from the current piece of @memory. */
 SPECIALISED uint64_t list_at_once(struct stream *list, struct stream *memory, uint64_t length)
 {
 	if (!at_layout(list) || !list->walk.region || !at_memory(memory))
@@ -294,7 +297,7 @@ SPECIALISED uint64_t list_at_once(struct stream *list, struct stream *memory, ui
 	return length < list->walk.left ? length : list->walk.left;
 }
 
-/* As copy_records(), for lists in one region. */
+/* Copies entries of a list in one region. Returns the bytes copied, 0 unless the other side is contiguous memory. */
 static uint64_t copy_list(struct stream *sink, struct stream *source, uint64_t length)
 {
 	uint64_t bytes = list_at_once(source, sink, length);
@@ -314,10 +317,10 @@ static uint64_t copy_list(struct stream *sink, struct stream *source, uint64_t l
 
 /* ---- block stages --------------------------------------------------------------------------------------------- */
 
-/* Wire bytes between two stages, or between a stage and scattered memory: some blocks, in the first-level cache. */
+/* Buffer for wire bytes between two stages, or between a stage and scattered memory: a few blocks, within the L1 cache. */
 #define WIRE_BYTES 8448u
 
-/* Memory of one copy, of which a stage may need some: not in a stream, since there are many of those. */
+/* Buffers of one copy operation. Not part of struct stream, as there are many streams. */
 struct workspace {
 	uint8_t wire[WIRE_BYTES];
 	uint8_t source_scratch[STAGE_SCRATCH], sink_scratch[STAGE_SCRATCH];
@@ -330,7 +333,7 @@ static void end_stage(struct stream *stream)
 	stream->staging = false;
 }
 
-/* Of the current piece in the message. refill_piece() has moved on from a part that is one piece. */
+/* Returns the offset of the current piece in the message. refill_piece() has advanced past a part that is one piece. */
 static uint64_t offset_of_piece(const struct stream *stream)
 {
 	uint32_t part = stream->walking ? stream->current : stream->current - 1;
@@ -341,7 +344,9 @@ static uint64_t offset_of_piece(const struct stream *stream)
 	return offset + stream->part[part].length - (stream->walking ? stream->walk.left : 0) - stream->piece.length;
 }
 
-/* Readies the stage of the current piece; a key that another thread changed since it was checked gives a null piece. */
+/*
+ * Begins the stage of the current piece. If another thread has changed the key since the check, the piece becomes a null piece.
+ */
 static bool ready_stage(struct stream *stream)
 {
 	const struct stream_part *part;
@@ -352,7 +357,7 @@ static bool ready_stage(struct stream *stream)
 
 	if (stream->staging)
 		return true;
-	/* refill_piece() has moved on from the part that the piece is of. */
+	/* refill_piece() has advanced past the part of the piece. */
 	stream->staging = stream->staged == stream->current - 1 && !stream->walking;
 	stream->staged = STREAM_PARTS;
 	if (stream->staging)
@@ -372,7 +377,7 @@ static bool ready_stage(struct stream *stream)
 	return stream->staging;
 }
 
-/* Moves on behind @bytes that have passed the stage. */
+/* Advances past @bytes that the stage has processed. */
 static void advance_staged(struct stream *stream, uint64_t bytes)
 {
 	advance_piece(stream, bytes);
@@ -380,7 +385,7 @@ static void advance_staged(struct stream *stream, uint64_t bytes)
 		end_stage(stream);
 }
 
-/* At most @length of the next wire bytes of @source into @to: what its current piece has. Returns their number. */
+/* Reads the next wire bytes of @source to @to: at most @length, and at most its current piece. Returns their number. */
 static uint64_t read_piece(struct stream *source, uint8_t *to, uint64_t length, uint8_t *scratch)
 {
 	if (length > source->piece.length)
@@ -395,7 +400,7 @@ static uint64_t read_piece(struct stream *source, uint8_t *to, uint64_t length, 
 	return length;
 }
 
-/* The same for what @sink's current piece takes of @from. */
+/* Writes wire bytes from @from: at most @length, and at most the current piece of @sink. Returns their number. */
 static uint64_t write_piece(struct stream *sink, const uint8_t *from, uint64_t length, uint8_t *scratch)
 {
 	if (length > sink->piece.length)
@@ -410,7 +415,7 @@ static uint64_t write_piece(struct stream *sink, const uint8_t *from, uint64_t l
 	return length;
 }
 
-/* Up to WIRE_BYTES by way of the workspace. */
+/* Copies up to WIRE_BYTES through the workspace. Returns the bytes copied. */
 static uint64_t copy_through_workspace(struct stream *sink, struct stream *source, uint64_t length,
 				       struct workspace *space)
 {
@@ -425,7 +430,7 @@ static uint64_t copy_through_workspace(struct stream *sink, struct stream *sourc
 	return written;
 }
 
-/* One side passes a stage: straight from, or to, the memory of the other side if that comes in pieces of some size. */
+/* Copies if one side or both pass a stage: directly from or to the memory of the other side if its pieces are large enough. */
 static uint64_t copy_staged(struct stream *sink, struct stream *source, uint64_t length, struct workspace *space)
 {
 	uint64_t bytes = length;
@@ -503,7 +508,7 @@ static __attribute__((noinline)) void copy_pieces(struct stream *sink, struct st
 	}
 }
 
-/* Memory of @stream in one piece, which has not been used yet; NULL: it is none. */
+/* Returns the memory of @stream if it is unused and one piece of @length bytes; otherwise NULL. */
 static uint8_t *unused_memory(const struct stream *stream, uint64_t length)
 {
 	const struct stream_part *part = &stream->part[0];
@@ -515,8 +520,8 @@ static uint8_t *unused_memory(const struct stream *stream, uint64_t length)
 }
 
 /*
- * The end of a WRITE, of which the last bytes come first and the rest later, as no adapter has promised otherwise: see
- * observe/page_guard.h. Returns false if @sink is something else, or @source not at hand.
+ * Copies the end of a WRITE with its last bytes first and the rest later, an order that adapters may use: see observe/guard.h.
+ * Returns false if @sink is not the end of a WRITE, or one of the streams is not one piece of memory.
  */
 static bool copied_last_first(struct stream *sink, struct stream *source, uint64_t length)
 {

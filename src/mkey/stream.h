@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A stream: the bytes that one packet covers, as a sequence of keyed or plain memory, read or written front to back.
- * The source of what is sent and the sink of what arrives are streams; moving data is copying one into the other.
+ * A stream is the payload of one packet: a sequence of ranges of keys or plain memory, read or written front to back. Data
+ * moves by copying a source stream into a sink stream.
  *
- * Building a stream checks all it covers (walk.h), so a stream that exists may be used to its end. It refers to
- * mappings and to WQE memory: it lives inside one epoch section, and no longer than the WQE it was built from.
+ * Adding a range checks the whole access (walk.h), so every range of a finished stream may be used. A stream refers to mappings
+ * and to WQE memory: it lives inside one epoch section, and no longer than the WQE that it was built from. One thread uses it.
  */
 #ifndef SOFTHCA_MKEY_STREAM_H
 #define SOFTHCA_MKEY_STREAM_H
@@ -17,7 +17,7 @@
 #include "mkey/copy.h"
 #include "mkey/walk.h"
 
-/* More than a WQE has segments: its control segment is none of them. So nothing checks for the end of the array. */
+/* More than a WQE can have data segments, as its control segment takes one slot. So no code checks for the end of the array. */
 #define STREAM_PARTS (LIMIT_MAX_WQE_SIZE / 16)
 
 struct stream_part {
@@ -25,32 +25,32 @@ struct stream_part {
 	uint64_t length;
 	uint32_t key; /* …or, if not 0: walk this key from `key_address` */
 	uint64_t key_address;
-	const struct mapping *stage; /* …or, if not NULL: a block stage of this key from there */
-	uint64_t lead; /* not of plain memory: bytes of the message that lie directly before it in the same key */
-	bool more;     /* the message goes on behind it, in the same key */
+	const struct mapping *stage; /* …or, if not NULL: pass a block stage of this key from `key_address` */
+	uint64_t lead; /* bytes of the message directly before this part in the same key; undefined for plain memory */
+	bool more;     /* the message continues directly after this part, in the same key */
 };
 
 struct stream {
 	const struct walk_access *access;
-	uint8_t rights;  /* enum key_rights that its keys must give */
+	uint8_t rights;  /* enum key_rights that the keys must grant */
 	uint64_t length; /* of all parts */
-	uint64_t
-		offset; /* of its first byte in the message; modulo 2^64, since a datagram's header lies in front of it */
-	uint8_t *
-		whole; /* memory of all of it, as long as none of it was used; NULL: it is more than one piece, or none */
+	/* Offset of the first byte in the message; modulo 2^64, as the header of a datagram precedes the message. */
+	uint64_t offset;
+	uint8_t *whole; /* the memory, while the stream is one unused contiguous piece; otherwise NULL */
 	uint32_t count;
-	uint32_t walked;    /* part that `walk` is ready for, or STREAM_PARTS */
-	uint32_t current;   /* part being used; not beside `count`: they are written apart and compared together */
+	uint32_t walked; /* part that `walk` was prepared for, or STREAM_PARTS */
+	/* Current part. Not next to `count`: a combined load of both would stall, as they are stored separately. */
+	uint32_t current;
 	bool walking;       /* `piece` came from the walk */
-	bool staging;       /* `piece` passes `stage`, which has begun with it */
-	uint32_t staged;    /* part that `stage` is ready for, or STREAM_PARTS */
-	struct piece piece; /* what is left of the current piece */
+	bool staging;       /* `stage` was begun with `piece` */
+	uint32_t staged;    /* part that `stage` was prepared for, or STREAM_PARTS */
+	struct piece piece; /* rest of the current piece */
 	struct walk walk;
 	struct block_stage stage;
 	struct stream_part part[STREAM_PARTS];
 };
 
-/** Begins an empty stream for keys that must give @rights to @access (NULL: plain memory only). */
+/** Begins an empty stream whose keys must grant @rights to @access (NULL: plain memory only). */
 static inline void stream_begin(struct stream *stream, const struct walk_access *access, uint8_t rights)
 {
 	stream->access = access;
@@ -78,10 +78,13 @@ static inline void stream_add_memory(struct stream *stream, const uint8_t *addre
 	stream->length += length;
 }
 
-/** Skips the first @bytes of @stream, at most its length, which is of plain memory and has not been used yet. */
+/** Skips the first @bytes, at most the length, of an unused stream of plain memory. */
 void stream_skip(struct stream *stream, uint64_t bytes);
 
-/* Memory of a plain region if nothing speaks against the access, which is nearly always; NULL: look closer. */
+/*
+ * Returns the memory if the key is a plain region and the access passes all checks, the usual case; otherwise NULL: check in
+ * detail.
+ */
 SPECIALISED uint8_t *stream_plain_memory(const struct stream *stream, uint32_t number, uint64_t address,
 					 uint64_t length)
 {
@@ -95,8 +98,8 @@ SPECIALISED uint8_t *stream_plain_memory(const struct stream *stream, uint32_t n
 }
 
 /**
- * Adds [@address, +@length) of @key if that is contiguous memory of a plain region, directly or through a list. Returns false if it
- * is not, or the access is not allowed; then nothing was added. @more as below.
+ * Adds [@address, +@length) of @key if that is contiguous memory of a plain region, directly or through a list, and the access is
+ * allowed. Otherwise returns false and adds nothing. @more: the message continues directly after it in the same key.
  */
 SPECIALISED bool stream_add_plain(struct stream *stream, uint32_t key, uint64_t address, uint64_t length, bool more)
 {
@@ -123,14 +126,14 @@ SPECIALISED bool stream_add_plain(struct stream *stream, uint32_t key, uint64_t 
 }
 
 /**
- * Adds [@address, +@length) of @key, which stream_add_plain() did not add, after checking it. @lead: bytes of the message
- * directly before it in the same key; @more: the message continues directly after it there. Returns 0 or -EACCES with @why.
+ * Checks and adds [@address, +@length) of @key, which stream_add_plain() did not add. @lead: bytes of the message directly
+ * before it in the same key. @more: as there. Returns 0 or -EACCES with @why.
  */
 int stream_add_other(struct stream *stream, uint32_t key, uint64_t address, uint64_t length, uint64_t lead, bool more,
 		     struct refusal *why);
 
 /**
- * Adds [@address, +@length) of @key after checking it; all of the message before it is in that key, too. Returns 0 or -EACCES
+ * Checks and adds [@address, +@length) of @key, for a message that lies in that key from its beginning. Returns 0 or -EACCES
  * with @why. Length 0 adds nothing.
  */
 SPECIALISED int stream_add_key(struct stream *stream, uint32_t key, uint64_t address, uint64_t length,
@@ -142,7 +145,7 @@ SPECIALISED int stream_add_key(struct stream *stream, uint32_t key, uint64_t add
 				why);
 }
 
-/** stream_add_segments() of the beginning of one segment, in a plain region; false: it is not that, and nothing was added. */
+/** Adds the first @length bytes of the first segment if they lie in a plain region. Otherwise returns false and adds nothing. */
 SPECIALISED bool stream_add_plain_segment(struct stream *stream, const struct mlx5_wqe_data_seg *segments,
 					  uint32_t count, uint64_t offset, uint64_t length)
 {
@@ -154,11 +157,14 @@ SPECIALISED bool stream_add_plain_segment(struct stream *stream, const struct ml
 				bytes > length && stream->access->more);
 }
 
-/** stream_add_segments() of anything else. @lead: bytes of the message directly before the first segment in the same key. */
+/**
+ * Does the same as stream_add_segments() for any list. @lead: bytes of the message directly before the first segment in the
+ * same key.
+ */
 int stream_add_any_segments(struct stream *stream, const struct mlx5_wqe_data_seg *segments, uint32_t count,
 			    uint64_t offset, uint64_t length, uint64_t lead, struct refusal *why);
 
-/** True if @next begins in the same key where @segment ends. */
+/** Returns true if @next begins in the same key where @segment ends. */
 static inline bool segment_continues(const struct mlx5_wqe_data_seg *segment, const struct mlx5_wqe_data_seg *next)
 {
 	return segment->lkey == next->lkey &&
@@ -166,8 +172,8 @@ static inline bool segment_continues(const struct mlx5_wqe_data_seg *segment, co
 }
 
 /**
- * Adds the bytes [@offset, +@length) of a scatter or gather list. What the list lacks of @length is not added: compare
- * stream->length. Returns 0 or -EACCES with @why.
+ * Adds the bytes [@offset, +@length) of a scatter or gather list. If the list is shorter, only the bytes that it has are added:
+ * compare stream->length. Returns 0 or -EACCES with @why.
  */
 SPECIALISED int stream_add_segments(struct stream *stream, const struct mlx5_wqe_data_seg *segments, uint32_t count,
 				    uint64_t offset, uint64_t length, struct refusal *why)
@@ -177,10 +183,10 @@ SPECIALISED int stream_add_segments(struct stream *stream, const struct mlx5_wqe
 	return stream_add_any_segments(stream, segments, count, offset, length, 0, why);
 }
 
-/** stream_copy() of anything but memory in one piece. */
+/** Does the same as stream_copy() for any streams. */
 void stream_copy_parts(struct stream *sink, struct stream *source, uint64_t length);
 
-/** stream_copy() of all of both, which are memory in one piece. */
+/** Does the same as stream_copy() for two unused streams that are each one piece of memory (`whole`), to their end. */
 SPECIALISED void stream_copy_whole(struct stream *sink, struct stream *source, uint64_t length)
 {
 	copy_bytes_last(sink->whole, source->whole, length);
@@ -188,7 +194,7 @@ SPECIALISED void stream_copy_whole(struct stream *sink, struct stream *source, u
 	source->current = sink->current = 1;
 }
 
-/** Copies @length bytes of @source to @sink and moves both on. The last bytes become visible last: programs spin on them. */
+/** Copies the next @length bytes of @source to @sink. The last bytes become visible last, as programs spin on them. */
 SPECIALISED void stream_copy(struct stream *sink, struct stream *source, uint64_t length)
 {
 	if (unlikely(!source->whole || !sink->whole || source->length != length || sink->length != length)) {
@@ -198,12 +204,12 @@ SPECIALISED void stream_copy(struct stream *sink, struct stream *source, uint64_
 	stream_copy_whole(sink, source, length);
 }
 
-/** Reads @length bytes into @buffer. */
+/** Reads the next @length bytes into @buffer. */
 void stream_read(struct stream *source, void *buffer, uint64_t length);
 
 /**
- * The next contiguous piece of at most @max bytes, moving on. Returns false at the end. Of a stream without block stages
- * only: what passes one is not memory; read it.
+ * Takes the next contiguous piece, of at most @max bytes. Returns false at the end. Only for streams without block stages,
+ * whose bytes are not memory: use stream_read() for those.
  */
 bool stream_next(struct stream *stream, uint64_t max, struct piece *piece);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Execution of UMR WQEs, see umr.h. The order of the checks is that of mlx5-formats 1.8. */
+/* Executes UMR WQEs, see umr.h. The order of the checks is that of mlx5-formats 1.8. */
 #include "core/thread_memory.h"
 #include "mkey/umr.h"
 
@@ -18,7 +18,10 @@
 #define MASK_LOCAL_READ (1u << 17)
 #define MASK_SMALL_FENCE (1u << 23)
 #define MASK_RELAXED_ORDERING (3u << 25)
-/* What a program may change. Domain and page size belong to the kernel: a program that could would leave its domain. */
+/*
+ * Attributes that a program may change. Domain and page size are the kernel's: changing them would let a program leave its
+ * domain.
+ */
 #define MASK_ALLOWED                                                                                                   \
 	(MLX5_WQE_UMR_CTRL_MKEY_MASK_LEN | MLX5_WQE_UMR_CTRL_MKEY_MASK_START_ADDR |                                    \
 	 MLX5_WQE_UMR_CTRL_MKEY_MASK_SIG_ERR | MLX5_WQE_UMR_CTRL_MKEY_MASK_BSF_ENABLE |                                \
@@ -29,21 +32,24 @@
 
 #define CONTEXT_BSF_ENABLED (1u << 30)
 
-/* A UMR WQE taken apart, host order. */
+/* A parsed UMR WQE, in host order. */
 struct umr {
-	uint32_t number; /* imm: the key and its tag */
+	uint32_t number; /* imm: key number with tag */
 	uint8_t flags;
 	uint32_t translation_bytes;
 	uint32_t bsf_octowords;
-	uint64_t offset; /* of the first entry to replace; 0: all of them are replaced */
+	uint64_t offset; /* number of the first entry to replace; 0: all are replaced */
 	uint64_t mask;
 	struct mlx5_wqe_mkey_context_seg context;
 	const uint8_t *translations; /* in the WQE, or in `fetched` */
 	const uint8_t *bsf;
-	uint8_t *fetched; /* payload that was not in the WQE; owned */
+	uint8_t *fetched; /* payload that was not inline in the WQE; owned */
 };
 
-/* mlx5-formats 1.8: with its flag, 48 bits of which the lower 16 have another meaning without. */
+/*
+ * Returns the translation offset (mlx5-formats 1.8): 48 bits if its flag is set. Without the flag the lower 16 mean something
+ * else.
+ */
 static uint64_t offset_of(const struct mlx5_wqe_umr_ctrl_seg *control)
 {
 	uint32_t high;
@@ -54,7 +60,7 @@ static uint64_t offset_of(const struct mlx5_wqe_umr_ctrl_seg *control)
 	return (uint64_t)be32toh(high) << 16 | be16toh(control->translation_offset);
 }
 
-/* Without the inline flag: one data segment names memory that holds all of the payload, in the same order. */
+/* Reads the payload without the inline flag: one data segment names memory that holds it in the same order. */
 static int fetch_payload(const struct walk_access *access, struct umr *umr, const uint8_t *at, size_t left,
 			 uint32_t payload, struct refusal *why)
 {
@@ -101,7 +107,7 @@ static int umr_parse(const struct walk_access *access, struct umr *umr, const ui
 	umr->flags = control.flags;
 	umr->mask = be64toh(control.mkey_mask);
 	umr->translation_bytes = be16toh(control.klm_octowords) * 16u;
-	/* Two meanings of the same two bytes. */
+	/* The two fields share the same two bytes. */
 	umr->bsf_octowords = umr->flags & UMR_TRANSLATION_OFFSET ? 0 : be16toh(control.bsf_octowords);
 	umr->offset = offset_of(&control);
 	if (umr->mask & ~(uint64_t)MASK_ALLOWED)
@@ -119,7 +125,7 @@ static int umr_parse(const struct walk_access *access, struct umr *umr, const ui
 	return 0;
 }
 
-/* mlx5-formats 6, points 33 to 37. */
+/* Checks that the UMR may change @key (mlx5-formats 6, points 33 to 37). */
 static int check_key(const struct walk_access *access, const struct umr *umr, const struct mkey *key,
 		     const struct mapping *map, struct refusal *why)
 {
@@ -174,9 +180,9 @@ static void apply_context(const struct walk_access *access, struct mapping *next
 }
 
 /*
- * mlx5dv_wr_mkey_configure(3): a local invalidation clears the configuration: what the key is configured with next is all
- * that it has. An adapter keeps the rest, and its next partial configuration brings it back, as that of a key by command does
- * here: its rights are those that it was created with.
+ * Clears the configuration on a local invalidation, so that the next configuration is complete (mlx5dv_wr_mkey_configure(3)).
+ * An adapter (profile connectx) keeps it, and a later partial configuration restores the rest. So do keys created by a DEVX
+ * command here, whose rights are those of their creation.
  */
 static void clear_configuration(const struct mkey *key, struct mapping *next, const struct umr *umr)
 {
@@ -194,8 +200,8 @@ static void clear_configuration(const struct mkey *key, struct mapping *next, co
 }
 
 /*
- * mlx5-formats 1.8: with BSF_EN in the mask, a BSF replaces the block setup, and the bit clear switches it off. Without it in the mask
- * a key that has room for BSFs keeps its setup, or takes the one that is sent.
+ * Applies the BSFs (mlx5-formats 1.8). With BSF_EN in the mask, a set bit replaces the block setup by the BSF, a clear bit
+ * switches it off. Without BSF_EN in the mask, a key with room for BSFs keeps its setup, or takes the one that is sent.
  */
 static int apply_blocks(const struct walk_access *access, const struct mkey *key, struct mapping *next,
 			const struct umr *umr, struct refusal *why)
@@ -245,8 +251,8 @@ static int umr_apply(const struct walk_access *access, const struct mkey *key, s
 }
 
 /*
- * An invalidation, an unbinding, a window bound to another range. A live mkey that is configured anew is not counted:
- * who does that has waited for the requests that use it, and is not to wait for those of others.
+ * Returns true if the change revokes rights: an invalidation, an unbind, a window bound to another range. Reconfiguring a live
+ * mkey does not count: the program has waited for the requests that use the key, and must not wait for those of others.
  */
 static bool change_revokes(const struct mapping *old, const struct mapping *next)
 {
@@ -322,7 +328,7 @@ int set_psv_execute(const struct walk_access *access, const uint8_t *wqe, size_t
 	return 0;
 }
 
-/* IBTA C10-58: only keys that were made for it can be invalidated from afar. */
+/* Checks a remote invalidation. IBTA C10-58: only keys created for it can be invalidated remotely. */
 static int may_invalidate(const struct walk_access *access, const struct mkey *key, const struct mapping *map,
 			  uint32_t rkey, struct refusal *why)
 {
@@ -358,7 +364,7 @@ int invalidate_execute(const struct walk_access *access, uint32_t rkey, struct r
 		mkey_discard(key, next);
 		return error;
 	}
-	/* As after a local invalidation: a free key belongs to no QP (mlx5-formats 1.15 and 6, point 36). */
+	/* As after a local invalidation, the free key is not tied to a QP (mlx5-formats 1.15 and 6, point 36). */
 	next->free = true;
 	next->qpn = KEY_QPN_ANY;
 	next->qp_serial = 0;

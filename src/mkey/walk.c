@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The walk, see walk.h: first half checks, second half moves. */
+/* Checks accesses and walks through layouts, see walk.h. */
 #include "mkey/walk.h"
 
 #include <errno.h>
@@ -13,13 +13,13 @@
 #define READING (RIGHT_LOCAL_READ | RIGHT_REMOTE_READ | RIGHT_ATOMIC)
 #define WRITING (RIGHT_LOCAL_WRITE | RIGHT_REMOTE_WRITE | RIGHT_ATOMIC)
 
-/* Keys inside keys are reached with local rights, whatever the outer request was. */
+/* Returns the local rights that keys nested in a key must grant to a request that needs @rights. */
 static uint8_t inner_rights(uint8_t rights)
 {
 	return (rights & READING ? RIGHT_LOCAL_READ : 0) | (rights & WRITING ? RIGHT_LOCAL_WRITE : 0);
 }
 
-/* Fills *@why for a number that no key has. @map: of another key with the same index, or NULL. */
+/* Fills *@why for a number that no key has. @map: mapping of another key with the same index, or NULL. */
 static RARE void explain_no_key(struct hca *hca, uint32_t number, const struct mapping *map, uint64_t address,
 				uint64_t length, struct refusal *why)
 {
@@ -33,7 +33,7 @@ static RARE void explain_no_key(struct hca *hca, uint32_t number, const struct m
 		*why = (struct refusal){RULE_KEY_UNKNOWN, {number, address, length}};
 }
 
-/* IBTA C10-56 and C10-57: tag, state, domain, queue pair, rights, range, in this order. */
+/* Finds the mapping of key @number and checks it by IBTA C10-56 and C10-57: state, tag, domain, queue pair, rights, range. */
 static int key_resolve(const struct walk_access *access, uint8_t rights, uint32_t number, uint64_t address,
 		       uint64_t length, const struct mapping **out, struct refusal *why)
 {
@@ -58,7 +58,7 @@ static int key_resolve(const struct walk_access *access, uint8_t rights, uint32_
 		return REFUSAL(why, EACCES, RULE_KEY_OTHER_QP, number, map->kind, map->qpn, access->qpn);
 	if ((map->rights & rights) != rights)
 		return REFUSAL(why, EACCES, RULE_KEY_RIGHTS, number, map->kind, map->rights, rights, address, length);
-	/* The range of a key with a block stage is one of memory, the address one on the wire: the stage compares them. */
+	/* With a block stage, the key's range is in memory bytes but the address in wire bytes: the stage compares them. */
 	if (!mapping_is_staged(map) && !mapping_covers(map, address, length))
 		return REFUSAL(why, EACCES, RULE_KEY_RANGE, number, map->kind, map->start, map->length, address,
 			       length);
@@ -72,7 +72,7 @@ static RARE void guard_piece(const struct piece *piece, uint8_t rights)
 		page_guard_device_access(piece->address, piece->length, rights & RIGHT_LOCAL_WRITE);
 }
 
-/* Memory of a range that is already known to lie inside a direct mapping. */
+/* Sets @piece to the memory of a range that lies inside the direct mapping @map. */
 static int direct_piece(const struct mapping *map, uint8_t rights, uint64_t address, uint64_t length,
 			struct piece *piece, struct refusal *why)
 {
@@ -111,7 +111,10 @@ int walk_direct(const struct walk_access *access, uint8_t rights, uint32_t numbe
 static int check_layout(const struct walk_access *access, uint8_t rights, const struct mapping *map, uint64_t offset,
 			uint64_t length, uint32_t depth, struct refusal *why);
 
-/* mlx5-formats 6, point 57: a window is bound to a region, not to whatever has its number later. */
+/*
+ * Returns true if the region of a window's @entry still exists. A later key with its number does not count (mlx5-formats 6,
+ * point 57).
+ */
 static bool region_is_there(const struct walk_access *access, const struct layout_entry *entry)
 {
 	const struct mkey *key = mkey_find(access->hca, entry->key);
@@ -119,7 +122,7 @@ static bool region_is_there(const struct walk_access *access, const struct layou
 	return key && mkey_mapping(key)->serial == entry->serial;
 }
 
-/* [@inside, +@length) of what @entry refers to; @shift: bytes that a repetition moved it on. */
+/* Checks [@inside, +@length) of the range of @entry. @shift: distance of the repetition from the first one, in bytes. */
 static int check_entry(const struct walk_access *access, uint8_t rights, const struct layout_entry *entry,
 		       uint64_t shift, uint64_t inside, uint64_t length, uint32_t depth, struct refusal *why)
 {
@@ -129,7 +132,7 @@ static int check_entry(const struct walk_access *access, uint8_t rights, const s
 	uint64_t address;
 	int error;
 
-	/* A range that goes on goes on in what the entry refers to, or behind that. */
+	/* `more` is passed on only if the continuation is in the same inner key, that is, if the range ends inside the entry. */
 	if (access->more && inside + length == entry->bytes) {
 		ended = *access;
 		ended.more = false;
@@ -152,7 +155,7 @@ static int check_entry(const struct walk_access *access, uint8_t rights, const s
 	return check_layout(access, rights, map, address - map->start, length, depth + 1, why);
 }
 
-/* The entry of a layout (of one repetition) that holds byte @offset < period. Entries of no bytes are passed over. */
+/* Returns the entry of a layout (of one repetition) that holds byte @offset < period. Skips empty entries. */
 static uint32_t layout_entry_at(const struct mapping *map, uint64_t offset)
 {
 	uint32_t low = 0, high = map->count - 1;
@@ -197,8 +200,8 @@ static bool refers_to_memory(const struct walk_access *access, const struct layo
 }
 
 /*
- * What the repetitions @first … @last of one entry touch, the first from byte @skip on, the last up to byte @end:
- * its lowest and its highest byte. Memory regions are contiguous, so checking these two checks all between.
+ * Checks the repetitions @first … @last of one entry, the first from byte @skip on, the last up to byte @end. As memory regions
+ * are contiguous, it suffices to check the range from the lowest to the highest byte.
  */
 static int check_extent(const struct walk_access *access, uint8_t rights, const struct layout_entry *entry,
 			uint64_t first, uint64_t last, uint64_t skip, uint64_t end, uint32_t depth, struct refusal *why)
@@ -294,8 +297,8 @@ static void enter_level(struct walk *walk, const struct mapping *map, uint64_t o
 }
 
 /*
- * Memory of the first byte of @entry if all of its repetitions lie in one region, else NULL. That walk_begin() checked
- * them does not say so: another thread may have registered the region anew since.
+ * Returns the memory of the first byte of @entry if all of its repetitions lie in one region, otherwise NULL. The check of
+ * walk_begin() does not suffice: another thread may have reregistered the region since.
  */
 static uint8_t *entry_base(const struct walk *walk, const struct mapping *map, const struct layout_entry *entry)
 {
@@ -309,7 +312,7 @@ static uint8_t *entry_base(const struct walk *walk, const struct mapping *map, c
 	return mapping_memory(target, entry->address);
 }
 
-/* All entries of a repeated layout direct and few: then pieces need no look-up. */
+/* Sets `base` if the layout is repeated and has few entries, all direct. Pieces then need no key lookup. */
 static void resolve_bases(struct walk *walk)
 {
 	const struct mapping *map = walk->level[0].map;
@@ -352,7 +355,7 @@ bool walk_at_once(const struct walk_access *access, uint8_t rights, const struct
 	return true;
 }
 
-/* As key_resolve(), for a mapping without a block stage, and without saying why not. */
+/* Checks @map as key_resolve() does, for a mapping without a block stage, and without a reason for a refusal. */
 static bool mapping_allows(const struct mapping *map, const struct walk_access *access, uint8_t rights, uint32_t number,
 			   uint64_t address, uint64_t length)
 {
@@ -372,7 +375,7 @@ uint8_t *walk_contiguous(const struct walk_access *access, uint8_t rights, uint3
 	if (!map || map->form != LAYOUT_LIST || map->staged ||
 	    !mapping_allows(map, access, rights, number, address, length))
 		return NULL;
-	/* An observer is told of accesses through such keys (stream.c). */
+	/* Accesses through such keys must be reported to the observer (stream.c). */
 	if (unlikely(access->hca->key_observer))
 		return NULL;
 	return walk_at_once(access, rights, map, address - map->start, length, &piece) ? piece.address : NULL;
@@ -389,7 +392,7 @@ static void walk_reset(struct walk *walk, const struct walk_access *access, uint
 	walk->region = NULL;
 }
 
-/* True if the entries of the list @map from @entry on, byte @inside, have @length bytes that all lie in the plain region @target. */
+/* Returns true if the @length bytes of the list @map from byte @inside of @entry on all lie in the plain region @target. */
 static bool lies_in_region(const struct mapping *map, const struct mapping *target, uint32_t entry, uint64_t inside,
 			   uint64_t length)
 {
@@ -467,14 +470,14 @@ static void level_step(struct walk_level *level, uint64_t bytes)
 	}
 }
 
-/* True if the next @bytes of the current level are the last of the walk, and end inside of an entry on every level. */
+/* Returns true if the next @bytes of the current level are the last of the walk, and end inside an entry on every level. */
 static bool ends_inside_entries(const struct walk *walk, uint64_t bytes)
 {
 	const struct walk_level *level = &walk->level[walk->depth - 1];
 
 	if (bytes != level->left || level->inside + bytes == level->map->entries[level->entry].bytes)
 		return false;
-	/* The levels above are behind these bytes already. */
+	/* The levels above have already advanced past these bytes. */
 	for (uint32_t i = 0; i < walk->depth - 1; i++) {
 		level = &walk->level[i];
 		if (level->left || level->inside == level->map->entries[level->entry].bytes)
@@ -488,7 +491,7 @@ static uint64_t entry_address(const struct layout_entry *entry, uint64_t repetit
 	return entry->address + repetition * entry->stride;
 }
 
-/* Steps back over entries of no bytes, too. Returns false at the beginning of the layout. */
+/* Steps back one entry, even an empty one. Returns false at the beginning of the layout. */
 static bool step_back(const struct mapping *map, uint32_t *entry, uint64_t *repetition)
 {
 	if (*entry) {
@@ -503,8 +506,8 @@ static bool step_back(const struct mapping *map, uint32_t *entry, uint64_t *repe
 }
 
 /*
- * Bytes of the message that lie directly before the next byte of @level in the same key: those of its entry, and of entries
- * before it that end where the next one begins. More than a block are not counted.
+ * Returns the bytes of the message directly before the next byte of @level in the same key: those of its entry, and of previous
+ * entries that end where the next one begins. Stops counting after a block.
  */
 static RARE uint64_t level_bytes_before(const struct walk_level *level)
 {
@@ -526,7 +529,7 @@ static RARE uint64_t level_bytes_before(const struct walk_level *level)
 	return before < most ? before : most;
 }
 
-/* Makes @piece, whose length is set, a piece of the wire of @map at @address. */
+/* Makes @piece, whose length is set, a piece of wire bytes of @map at @address. */
 static RARE void staged_piece(struct walk *walk, const struct mapping *map, uint64_t address, struct piece *piece)
 {
 	walk->entered = address - level_bytes_before(&walk->level[walk->depth - 1]);
@@ -535,7 +538,7 @@ static RARE void staged_piece(struct walk *walk, const struct mapping *map, uint
 	piece->more = walk->more && ends_inside_entries(walk, piece->length);
 }
 
-/* Continues in the layout of @map, to which the current entry leads. */
+/* Enters the layout of @map, to which the current entry refers. */
 static RARE void enter_inner(struct walk *walk, const struct mapping *map, uint64_t offset, uint64_t length)
 {
 	uint64_t lead = level_bytes_before(&walk->level[walk->depth - 1]);
@@ -545,8 +548,9 @@ static RARE void enter_inner(struct walk *walk, const struct mapping *map, uint6
 }
 
 /*
- * The check saw mappings that another thread may have exchanged meanwhile, which only a program that configures a key
- * under a running transfer can see. Whatever it configured, no piece leaves the memory of a region: then it is null.
+ * Sets @piece to the next piece of the entry, or enters the layout that the entry refers to and returns false. Another thread
+ * may have replaced a mapping since the check, if the program configures a key during a transfer. A piece that would leave its
+ * region then becomes a null piece.
  */
 static bool target_piece(struct walk *walk, const struct layout_entry *entry, uint64_t address, uint64_t length,
 			 struct piece *piece)
@@ -621,7 +625,7 @@ bool walk_next(struct walk *walk, uint64_t max, struct piece *piece)
 			walk->left -= piece->length;
 			return true;
 		}
-		/* A level was entered for these bytes: this one goes on behind them. */
+		/* A level was entered for these bytes; this level continues after them. */
 		level_step(level, bytes);
 	}
 	return false;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Memory windows, see window.h. */
+/* Checks binds of memory windows, see window.h. */
 #include "mkey/window.h"
 
 #include <errno.h>
@@ -7,7 +7,10 @@
 #include "hca/hca.h"
 #include "mkey/ended.h"
 
-/* IBTA C10-74, ibv_bind_mw(3). An adapter's keys do not know IBV_ACCESS_MW_BIND, and it asks for neither (mlx5-formats 4.12). */
+/*
+ * Checks that the region allows binding, and the window's rights (IBTA C10-74, ibv_bind_mw(3)). Adapters check neither, as
+ * their keys do not have IBV_ACCESS_MW_BIND (mlx5-formats 4.12).
+ */
 static int window_check_rights(const struct walk_access *access, const struct mapping *next,
 			       const struct mapping *region, struct refusal *why)
 {
