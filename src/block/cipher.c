@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * AES-XTS (IEEE Std 1619-2007), data unit by data unit: by xts.c if the CPU has its instructions, else by OpenSSL. Of a data
- * unit that is not a multiple of 16 bytes either steals the ciphertext itself, as it is given the unit as a whole.
+ * AES-XTS (IEEE Std 1619-2007), data unit by data unit: by xts.c if the CPU has its instructions, otherwise by OpenSSL. Both
+ * get each unit as a whole and do the ciphertext stealing for units that are not a multiple of 16 bytes.
  */
 #include "block/cipher.h"
 
@@ -19,13 +19,13 @@
 #include "core/cancellation.h"
 #include "core/epoch.h"
 
-/* IEEE 1619 5.1: a data unit has at least 128 bits and, by OpenSSL, at most 2^20 blocks of 128 bits. */
+/* A data unit has at least 128 bits (IEEE 1619 5.1) and at most 2^20 blocks of 128 bits (OpenSSL). */
 #define SMALLEST_UNIT 16
 #define LARGEST_UNIT (16u << 20)
 
 /*
- * OpenSSL has locks of its own, which it does not hold across a fork: of making contexts and freeing them. They are taken
- * under this one only. Using a context takes none.
+ * OpenSSL takes locks of its own when it creates and frees contexts, and does not hold them across a fork. This lock is held
+ * around those calls and across a fork. Using a context takes no lock.
  */
 static pthread_mutex_t openssl_lock = PTHREAD_MUTEX_INITIALIZER;
 
@@ -50,7 +50,7 @@ static void cipher_context_free(struct cipher_context *context)
 	free(context);
 }
 
-/* OpenSSL's XTS does not encrypt with keys whose halves are equal; its ECB does. */
+/* Returns the OpenSSL cipher: XTS, or ECB to encrypt with keys whose halves are equal, which OpenSSL's XTS refuses. */
 static const EVP_CIPHER *cipher_of(const struct dek *dek, bool encrypt)
 {
 	bool small = dek->attr.key_bytes == 32;
@@ -60,12 +60,12 @@ static const EVP_CIPHER *cipher_of(const struct dek *dek, bool encrypt)
 	return small ? EVP_aes_128_xts() : EVP_aes_256_xts();
 }
 
-/* A context in use by the caller, in no list. NULL without memory. */
+/* Creates a context that the caller owns and that is not in a list. Returns NULL without memory. */
 static struct cipher_context *cipher_context_new(const struct dek *dek, bool encrypt)
 {
 	const EVP_CIPHER *cipher = cipher_of(dek, encrypt);
 	struct cipher_context *context = aligned_alloc(CACHE_LINE, sizeof(*context));
-	WITHOUT_CANCELLATION; /* OpenSSL reads its configuration when it is used first */
+	WITHOUT_CANCELLATION; /* OpenSSL reads its configuration at first use */
 	bool ready;
 
 	if (!context)
@@ -93,7 +93,7 @@ static void context_list_add(struct context_list *list, struct cipher_context *c
 		;
 }
 
-/* A free context of @list, taken, or NULL. */
+/* Acquires a free context of @list. Returns NULL if there is none. */
 static struct cipher_context *context_list_acquire(struct context_list *list)
 {
 	struct cipher_context *context = __atomic_load_n(&list->first, __ATOMIC_ACQUIRE);
@@ -116,7 +116,7 @@ static unsigned int context_list_index(void)
 }
 _Static_assert(CONTEXT_LISTS == 1 << 3, "the upper three bits of the product choose a list");
 
-/* Without memory for one more context, waits for one of the others: they are held for the length of a call only. */
+/* Waits for a context when memory for a new one is short. Contexts are held only during a call. */
 static struct cipher_context *cipher_context_wait(struct context_list *lists)
 {
 	struct cipher_context *context = NULL;
@@ -180,7 +180,7 @@ void cipher_contexts_free(struct dek *dek)
 			context_list_free(&dek->contexts[direction][i]);
 }
 
-/* A number of 128 bits, little-endian in memory. */
+/* A 128-bit number, little-endian in memory. */
 struct tweak {
 	uint64_t low, high;
 };
@@ -203,7 +203,7 @@ static bool transform_unit(EVP_CIPHER_CTX *evp, const struct tweak *tweak, void 
 	       EVP_CipherUpdate(evp, to, &written, from, (int)bytes) && written == (int)bytes;
 }
 
-/* Refused here, so that OpenSSL leaves nothing in the error queue of the program's thread. */
+/* Checks the lengths, so that OpenSSL does not refuse them and leave an error in the queue of the program's thread. */
 static bool can_be_divided(size_t unit, size_t bytes)
 {
 	size_t rest;
@@ -214,7 +214,7 @@ static bool can_be_divided(size_t unit, size_t bytes)
 	return rest == 0 || rest >= SMALLEST_UNIT;
 }
 
-/* By OpenSSL. */
+/* Transforms by OpenSSL. */
 static int transform_units(struct dek *dek, const struct cipher_units *units, struct tweak tweak, uint8_t *to,
 			   const uint8_t *from, size_t bytes)
 {

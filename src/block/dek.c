@@ -40,7 +40,7 @@ int dek_create(struct hca *hca, const struct dek_attr *attr, uint32_t *id)
 	return 0;
 }
 
-/* The DEK @id, made unknown; NULL if there is none. */
+/* Makes DEK @id unknown and returns it; NULL if there is none. */
 static struct dek *dek_unpublish(struct hca *hca, uint32_t id)
 {
 	struct dek *dek;
@@ -61,7 +61,7 @@ int dek_destroy(struct hca *hca, uint32_t id)
 
 	if (!dek)
 		return -ENOENT;
-	/* A thread that found it just before may still be about to count its reference. */
+	/* A thread that found the DEK before may not have counted its reference yet. */
 	epoch_synchronize();
 	id_table_release(&hca->deks, id);
 	dek_put(dek);

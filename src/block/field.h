@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Signature fields: in memory, expected, checked (mlx5-formats 4.7). Numbers as setup.h has them. */
+/*
+ * Loads, stores, generates and checks signature fields (mlx5-formats 4.7). Fields are numbers as in setup.h. Pure functions;
+ * any thread.
+ */
 #ifndef SOFTHCA_BLOCK_FIELD_H
 #define SOFTHCA_BLOCK_FIELD_H
 
@@ -33,7 +36,7 @@ static inline void field_store(uint8_t *bytes, unsigned int size, uint64_t value
 		memcpy(bytes, &value, size);
 }
 
-/** The field of block @number of @domain whose finished guard is @guard. */
+/** Returns the field of block @number of @domain, with the finished guard @guard. */
 static inline uint64_t field_of_block(const struct signature_domain *domain, uint64_t number, uint64_t guard)
 {
 	uint64_t field = guard << guard_shift(domain);
@@ -45,8 +48,8 @@ static inline uint64_t field_of_block(const struct signature_domain *domain, uin
 }
 
 /**
- * The bytes that speak against @found in the place of @expected: 0 if the block is good. An escape takes the guard out
- * of the check (mlx5dv_wr_set_mkey_sig_block(3)), or everything (profile connectx).
+ * Returns the bits of checked bytes in which @found differs from @expected; 0 if the block is good. An escape excludes the
+ * guard from the check (mlx5dv_wr_set_mkey_sig_block(3)), or the whole field (profile connectx).
  */
 static inline uint64_t field_difference(const struct signature_setup *signature, const struct signature_domain *domain,
 					uint64_t expected, uint64_t found)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What guard.h offers: the values in their finished form, and the choice of kernels. */
+/* Implements guard.h: chooses kernels and finishes running values. */
 #include "block/guard_kernels.h"
 
 #include <pthread.h>
@@ -9,7 +9,7 @@
 const struct guard_kernel *const guard_kernels[] = {
 #ifdef __x86_64__
 	&guard_kernel_gfni,       /* Intel from Ice Lake, AMD from Zen 4 */
-	&guard_kernel_vpclmulqdq, /* the same, for what the other one leaves */
+	&guard_kernel_vpclmulqdq, /* the same CPUs, for the other types */
 	&guard_kernel_avx512,
 #endif
 	&guard_kernel_isal,

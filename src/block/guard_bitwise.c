@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The reference that all other kernels are compared with: bit by bit, word by word, nothing else. Never chosen.
+ * The reference that tests compare all other kernels with: CRCs bit by bit, the checksum byte by byte. Never chosen.
  */
 #include "block/guard_kernels.h"
 
 #include <string.h>
 
-/* The reflected ones are known by their polynomial either way; see the catalogue names in mlx5-formats 5.1. */
+/* Polynomials are given in both bit orders, as catalogues list either; see the catalogue names in mlx5-formats 5.1. */
 const struct guard_crc guard_crcs[GUARD_TYPE_COUNT] = {
 	[GUARD_T10_CRC] = {16, 0x8bb7ull << 48, 0xedd1, 0xffffull << 48},
 	[GUARD_CRC32] = {32, 0x04c11db7ull << 32, 0xedb88320, 0xffffffffull << 32},

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The Internet checksum with the registers that every CPU has. */
+/* The Internet checksum with general-purpose registers. */
 #include "block/guard_checksum.h"
 
 #include <string.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The Internet checksum (RFC 1071) around a kernel that adds up whole pairs of bytes. */
+/* The Internet checksum (RFC 1071), on top of a kernel that sums whole pairs of bytes. */
 #ifndef SOFTHCA_BLOCK_GUARD_CHECKSUM_H
 #define SOFTHCA_BLOCK_GUARD_CHECKSUM_H
 
@@ -7,7 +7,7 @@
 
 #include <endian.h>
 
-/** Folds @sum to 16 bits with end-around carries. Only 0 gives 0, so that a sum of nothing but zeros is told apart. */
+/** Folds @sum to 16 bits with end-around carries. The result is 0 only for 0. */
 static inline uint64_t guard_checksum_fold(uint64_t sum)
 {
 	sum = (sum & 0xffffffff) + (sum >> 32);
@@ -17,13 +17,13 @@ static inline uint64_t guard_checksum_fold(uint64_t sum)
 	return (sum & 0xffff) + (sum >> 16);
 }
 
-/** Copies @bytes, an even number, unless @to is NULL; returns their sum as pairs in the order of the host. */
+/** Copies @bytes, an even number, unless @to is NULL. Returns the sum of their pairs in host order. */
 typedef uint64_t guard_checksum_pairs(uint8_t *to, const uint8_t *from, size_t bytes);
 
-/** The one for every CPU. */
+/** The kernel that runs on every CPU. */
 guard_checksum_pairs guard_checksum_words;
 
-/** guard_copy() for the checksum. */
+/** Implements guard_copy() for the checksum, with @pairs. */
 static inline uint64_t guard_checksum_copy(guard_checksum_pairs *pairs, uint64_t running, uint8_t *to,
 					   const uint8_t *from, size_t bytes)
 {
@@ -37,7 +37,7 @@ static inline uint64_t guard_checksum_copy(guard_checksum_pairs *pairs, uint64_t
 		if (to)
 			to[0] = from[0];
 	}
-	/* RFC 1071 2(B): the sum of pairs that are swapped is the swapped sum. */
+	/* RFC 1071 2(B): swapping the bytes of all pairs swaps the bytes of the sum. */
 	sum += be16toh((uint16_t)guard_checksum_fold(pairs(to ? to + first : NULL, from + first, even)));
 	if (first + even < bytes) {
 		sum += (unsigned int)from[bytes - 1] << 8;

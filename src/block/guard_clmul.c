@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* CRCs with carry-less multiplications of 16 bytes (PCLMULQDQ): four registers, each folded over the next 64 bytes. */
+/* CRCs by carry-less multiplication of 16 bytes (PCLMULQDQ): four registers, each folded over the next 64 bytes. */
 #include "block/guard_fold.h"
 
 #ifdef __x86_64__
@@ -18,14 +18,14 @@ CLMUL_INLINE __m128i clmul_load_multipliers(const struct guard_multipliers *pair
 	return _mm_loadu_si128((const __m128i *)pair);
 }
 
-/* sum + value * by */
+/* Returns sum + value * by. */
 CLMUL_INLINE __m128i clmul_fold(__m128i sum, __m128i value, __m128i by)
 {
 	sum = _mm_xor_si128(sum, _mm_clmulepi64_si128(value, by, 0x00));
 	return _mm_xor_si128(sum, _mm_clmulepi64_si128(value, by, 0x11));
 }
 
-/* Bytes as in memory to the order of guard_fold.h. */
+/* Converts from memory order to the register order of guard_fold.h. */
 CLMUL_INLINE __m128i clmul_order(enum guard_type type, __m128i value)
 {
 	const __m128i opposite = _mm_set_epi8(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
@@ -58,7 +58,7 @@ CLMUL_INLINE uint64_t clmul_divide(enum guard_type type, __m128i value)
 	return (uint64_t)_mm_cvtsi128_si64(value);
 }
 
-/* @bytes is a multiple of 64, and not 0. */
+/* Returns the running value after @bytes, a positive multiple of 64. */
 CLMUL_INLINE uint64_t clmul_fold_all(enum guard_type type, uint64_t running, uint8_t *to, const uint8_t *from,
 				     size_t bytes, bool copy)
 {
@@ -89,7 +89,7 @@ CLMUL_INLINE uint64_t clmul_fold_type(enum guard_type type, uint64_t running, ui
 {
 	if (to)
 		return clmul_fold_all(type, running, to, from, bytes, true);
-	/* The source stands for the target; nothing is written. */
+	/* The source takes the place of the target, and nothing is written. */
 	return clmul_fold_all(type, running, (uint8_t *)from, from, bytes, false);
 }
 

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * CRCs with bit matrices. The CRC of a block is a linear map of its bits, so each byte adds to it its product with a
- * matrix that depends on its place alone. GF2P8AFFINEQB multiplies 64 bytes by 8x8 matrices, one for every eight
- * bytes; that makes as many instructions as the CRC has bytes ("planes"), each of them four times as fast as a
- * carry-less multiplication. So it does not pay for a CRC of 64 bits, which is left to those.
+ * CRCs by bit matrices. The CRC of a block is a linear map of its bits: each byte contributes its product with a matrix that
+ * depends only on its position. GF2P8AFFINEQB multiplies 64 bytes by 8x8 matrices, one for every eight bytes. A CRC needs one
+ * instruction per byte of its width ("planes"); each is four times as fast as a carry-less multiplication. For a 64-bit CRC
+ * this is no gain, so guard_vpclmul.c has that.
  *
- * What the eight bytes under one matrix differ by in place is left for later: what a plane adds up to in these eight
- * is a polynomial of its own. So is what neighbouring vectors differ by that use the same matrices ("phases"), for
- * loading a matrix costs as much as loading data. Each plane and phase gives a sum of 64 bytes; the eight-byte pieces
- * of each are added up in the end, and the results, being polynomials, are folded like 16 bytes of data.
+ * The eight bytes under one matrix differ in position; this difference is applied at the end, as the sum of a plane over these
+ * eight bytes is itself a polynomial. The same holds for neighbouring vectors that share matrices ("phases"), since loading a
+ * matrix costs as much as loading data. Each plane and phase gives a sum of 64 bytes. The 8-byte pieces of each sum are added
+ * up at the end, and the results, which are polynomials, are folded like 16 bytes of data.
  */
 #include "block/guard_kernels.h"
 
@@ -19,7 +19,7 @@
 #define GFNI __attribute__((target(GFNI_FEATURES)))
 #define GFNI_INLINE GFNI __attribute__((always_inline)) static inline
 
-/* A group of eight vectors has 8 / phases slots, each with matrices of its own. */
+/* A group of eight vectors has 8 / phases slots, each with its own matrices. */
 struct shape {
 	unsigned int planes, phases;
 };
@@ -28,19 +28,19 @@ enum { MOST_SUMS = 16 };
 
 struct tables {
 	uint64_t matrices[8 * 8][8]; /* [group from the end][slot][plane] */
-	uint64_t factors[MOST_SUMS]; /* of the sums [phase][plane]; ordered as wide_order() does */
+	uint64_t factors[MOST_SUMS]; /* multipliers of the sums [phase][plane], in the order of wide_order() */
 };
 
-/* For blocks of more than one group, and of one. */
+/* By type; [0] for blocks of several groups, [1] for blocks of one. */
 static struct tables tables[GUARD_TYPE_COUNT][2] __attribute__((aligned(64)));
 
-/* Adding up the sums is more than half of the work for a single group, unless they are few. */
+/* Returns the shape. A single group has one phase, as adding up many sums would be more than half of the work. */
 static inline struct shape shape_of(enum guard_type type, bool single)
 {
 	return (struct shape){guard_crcs[type].width / 8, single ? 1 : 4};
 }
 
-/* The matrix that gives byte @plane of the products of a byte's bits with @power, x^n modulo the polynomial. */
+/* Returns the matrix that computes byte @plane of the product of a byte with @power, x^n modulo the polynomial. */
 static uint64_t byte_matrix(enum guard_type type, uint64_t power, unsigned int plane)
 {
 	unsigned int below = 64 - guard_crcs[type].width + 8 * plane;
@@ -64,7 +64,7 @@ static void fill_matrices(struct tables *to, enum guard_type type, struct shape 
 	unsigned int slots = 8 / shape.phases;
 	uint64_t power = 1ull << (64 - guard_crcs[type].width);
 
-	/* By pieces of eight bytes from the end of the block; the matrices of a slot are those of its last vector. */
+	/* Pieces of eight bytes, from the end of the block. A slot has the matrices of its last vector. */
 	for (unsigned int piece = 0; piece < 64 * groups; piece++) {
 		unsigned int vector = piece / 8, slot = vector / shape.phases;
 		uint64_t(*matrices)[8] = &to->matrices[(slot ^ (slots - 1)) * shape.planes];
@@ -114,7 +114,7 @@ GFNI_INLINE __m512i matrix_multiply(__m512i value, __m512i matrices)
 	return _mm512_gf2p8affine_epi64_epi8(value, matrices, 0);
 }
 
-/* Adds the products of the vectors of two slots, @value, with their @matrices. */
+/* Adds the products of the vectors @value of two slots with their @matrices to @sums. */
 GFNI_INLINE void map_slots(struct shape shape, const __m512i *value, const uint64_t (*matrices)[8], __m512i *sums)
 {
 #pragma GCC unroll 4
@@ -122,7 +122,7 @@ GFNI_INLINE void map_slots(struct shape shape, const __m512i *value, const uint6
 		__m512i first = _mm512_load_si512(matrices[plane]);
 		__m512i second = _mm512_load_si512(matrices[shape.planes + plane]);
 
-		/* Once into a register; gcc would load it again for each phase. */
+		/* Forces one load into a register; gcc would load the matrix for each phase. */
 		if (shape.phases > 1)
 			__asm__("" : "+v"(first), "+v"(second));
 #pragma GCC unroll 4
@@ -135,13 +135,13 @@ GFNI_INLINE void map_slots(struct shape shape, const __m512i *value, const uint6
 	}
 }
 
-/* The eight-byte pieces of two sums, by turns, those of neighbours being added up. */
+/* Adds neighbouring 8-byte pieces of two sums. Pieces of the sums alternate in the result. */
 GFNI_INLINE __m512i add_pair(const __m512i sums[2])
 {
 	return _mm512_xor_si512(_mm512_unpacklo_epi64(sums[0], sums[1]), _mm512_unpackhi_epi64(sums[0], sums[1]));
 }
 
-/* The pieces of @count sums, or eight, by turns, added up as far as they fit into one vector. */
+/* Adds up the pieces of @count sums, at most eight, until they fit into one vector. Pieces of the sums alternate. */
 GFNI_INLINE __m512i add_sums(const __m512i *sums, unsigned int count)
 {
 	if (count == 2)
@@ -152,9 +152,9 @@ GFNI_INLINE __m512i add_sums(const __m512i *sums, unsigned int count)
 }
 
 /*
- * All of a group but its first vector, when all of it has been loaded. With a field behind each block the target soon lies a
- * little behind the source in their pages, and a load whose address has the lower 12 bits of a store that is under way waits
- * for it: load and store by turns took half as long again, at 64 KiB.
+ * Stores a group, except its first vector, after all of it has been loaded. With a field after each block, source and target
+ * soon differ by little in their lower 12 address bits, and a load waits for a pending store with the same lower 12 bits.
+ * Alternating loads and stores takes half as long again at 64 KiB.
  */
 GFNI_INLINE void store_group(uint8_t *to, const __m512i value[8])
 {
@@ -184,7 +184,7 @@ GFNI_INLINE __m512i map_groups(enum guard_type type, const uint8_t *from, uint8_
 			if (ahead)
 				_mm_prefetch(from + WIDE_AHEAD + 64 * i, _MM_HINT_T0);
 			value[i] = i ? _mm512_loadu_si512(from + 64 * i) : first;
-			__asm__("" : "+v"(value[i])); /* now, and not where it is used */
+			__asm__("" : "+v"(value[i])); /* forces the load here, rather than at its use */
 		}
 		if (copy)
 			store_group(to, value);
@@ -203,7 +203,7 @@ GFNI_INLINE __m512i map_groups(enum guard_type type, const uint8_t *from, uint8_
 	return total;
 }
 
-/* Prefetching costs a tenth where data is in the second-level cache, and gains a fifth where it is in memory. */
+/* Prefetches only far data: that saves a fifth if data is in memory, but costs a tenth if it is in the L2 cache. */
 GFNI_INLINE __m512i gfni_sum_groups(enum guard_type type, const uint8_t *from, uint8_t *to, size_t groups,
 				    __m512i first, bool copy, bool single, bool far)
 {

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * CRCs by ISA-L. On x86 this is CRC32C for CPUs without vectors of 64 bytes: its CRC32 instructions beside
- * multiplications are faster than guard_clmul.c there. Elsewhere it is all that ISA-L has.
+ * CRCs by ISA-L. On x86 only CRC32C, for CPUs without 64-byte vectors: ISA-L combines CRC32 instructions with multiplications,
+ * which is faster than guard_clmul.c. On other CPUs, all CRCs that ISA-L has.
  */
 #include "block/guard_kernels.h"
 
 #include <isa-l/crc.h>
 #include <string.h>
 
-/* Copied in pieces that stay in the first-level cache until their CRC has been computed. */
+/* Data is copied in pieces that stay in the L1 cache until their CRC has been computed. */
 enum { PIECE = 2048 };
 
 static bool isal_supported(void)
@@ -26,7 +26,7 @@ static uint64_t isal_update(enum guard_type type, uint64_t running, const uint8_
 	case GUARD_T10_CRC:
 		return (uint64_t)crc16_t10dif((uint16_t)(running >> 48), from, bytes) << 48;
 	case GUARD_CRC32:
-		/* It complements the register on either side. */
+		/* crc32_ieee() complements the register before and after. */
 		return (uint64_t)~crc32_ieee(~(uint32_t)(running >> 32), from, bytes) << 32;
 	default:
 		return crc32_iscsi((unsigned char *)from, (int)bytes, (unsigned int)running);

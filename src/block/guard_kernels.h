@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What lies behind guard.h: kernels, each for some guard types and some CPUs, and what they share.
+ * The kernels behind guard.h: each supports some guard types and some CPUs. For the files of this directory and tests only.
  *
- * The running value means the same to all of them, so it may go from one to another:
+ * All kernels use the same running value, so one may continue what another began:
  *   CRCs: a register of 64 bits, whatever the width. A CRC of W bits is the CRC of 64 bits whose polynomial is
- *     x^(64-W) times as large; its register stands in the high bits (not reflected), or the low ones (reflected).
- *   Internet checksum: the one's-complement sum so far in bits 0 to 15; bit 16 tells that a first byte of a pair has
- *     been added and its second one is to follow.
+ *     x^(64-W) times as large; its register is in the high bits (not reflected), or the low ones (reflected).
+ *   Internet checksum: the one's-complement sum so far in bits 0 to 15; bit 16 is set if the first byte of a pair was added
+ *     and the second is yet to come.
  *
  * All tables are written once, before the first use (prepare()), and are read-only from then on.
  */
@@ -15,15 +15,15 @@
 
 #include "block/guard.h"
 
-/** A CRC as a 64-bit one (see above); mlx5-formats 5.1. */
+/** A CRC, represented as a 64-bit CRC (see above); mlx5-formats 5.1. */
 struct guard_crc {
 	unsigned int width;
 	uint64_t polynomial; /* without x^64; the highest power is the highest bit, reflected or not */
-	uint64_t reversed;   /* its bits in opposite order */
-	uint64_t ones;       /* the register for the seed of all ones */
+	uint64_t reversed;   /* the polynomial, of `width` bits, in reverse bit order */
+	uint64_t ones;       /* register for the seed of all ones */
 };
 
-/** By type; of no use for GUARD_NONE and GUARD_IP_CHECKSUM, whose width is 0. */
+/** Indexed by type. GUARD_NONE and GUARD_IP_CHECKSUM have width 0. */
 extern const struct guard_crc guard_crcs[GUARD_TYPE_COUNT];
 
 static inline bool guard_is_crc(enum guard_type type)
@@ -31,7 +31,7 @@ static inline bool guard_is_crc(enum guard_type type)
 	return guard_crcs[type].width != 0;
 }
 
-/** Whether the lowest bit of each byte is its highest power. */
+/** Returns true if the lowest bit of each byte is its highest power. */
 static inline bool guard_is_reflected(enum guard_type type)
 {
 	return type == GUARD_CRC32C || type == GUARD_CRC64_XP10;
@@ -41,22 +41,25 @@ static inline bool guard_is_reflected(enum guard_type type)
 
 struct guard_kernel {
 	const char *name;
-	/** Whether this CPU has the instructions. */
+	/** Returns true if this CPU has the instructions. */
 	bool (*supported)(void);
-	/** Fills the tables of the kernel, or NULL. Called once, and only if it is supported. */
+	/** Fills the tables of the kernel; may be NULL. Called once, and only if the kernel is supported. */
 	void (*prepare)(void);
-	/** The types that it serves: bit 1 << type. */
+	/** Types that the kernel implements: bits 1 << type. */
 	unsigned int types;
-	/** guard_copy(); @to may be NULL: nothing is copied. */
+	/** Implements guard_copy(), and guard_update() with @to NULL. */
 	uint64_t (*copy)(enum guard_type type, uint64_t running, uint8_t *to, const uint8_t *from, size_t bytes);
-	/** Whether copy_blocks() takes blocks of that many bytes. NULL if there is no copy_blocks(). */
+	/** Returns true if copy_blocks() accepts blocks of @bytes. NULL if there is no copy_blocks(). */
 	bool (*takes)(size_t bytes);
-	/** guard_copy_blocks(), @begin being what guard_begin() gives for the seed. */
+	/** Implements guard_copy_blocks(). @begin: result of guard_begin() for the seed. */
 	void (*copy_blocks)(enum guard_type type, uint64_t begin, const struct guard_blocks *blocks, size_t count,
 			    uint64_t *guards);
 };
 
-/** All kernels that are compiled in, the best first, ended by NULL. The last ones serve everything, everywhere. */
+/**
+ * All kernels that are compiled in, the fastest first, ended by NULL. The last two run everywhere and implement all types
+ * together.
+ */
 extern const struct guard_kernel *const guard_kernels[];
 
 extern const struct guard_kernel guard_kernel_bitwise;
@@ -72,12 +75,12 @@ extern const struct guard_kernel guard_kernel_avx2;
 #endif
 
 /**
- * For tests: serves each type of @kernel by it from now on, and by the choice for the CPU again if it is NULL.
- * @kernel must be supported. Not while another thread is in here.
+ * For tests: uses @kernel, which must be supported, for all types that it implements. NULL restores the choice for the CPU. No
+ * other thread may use guards meanwhile.
  */
 void guard_force(const struct guard_kernel *kernel);
 
-/* CRCs by tables, for the ends that are too short for wider steps. guard_copy() with @to NULL. */
+/* Updates a CRC by tables, for ends that are too short for wider kernels. */
 uint64_t guard_table_update(enum guard_type type, uint64_t running, const uint8_t *from, size_t bytes);
 
 #endif

@@ -1,17 +1,16 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * CRCs by eight tables, eight bytes a step: for CPUs without carry-less multiplication, and for short ends on those
- * that have it.
+ * CRCs by eight tables, eight bytes per step: for CPUs without carry-less multiplication, and for short ends on the others.
  */
 #include "block/guard_kernels.h"
 
 #include <endian.h>
 #include <string.h>
 
-/* Data is copied in pieces that stay in the first-level cache until their CRC has been computed. */
+/* Data is copied in pieces that stay in the L1 cache until their CRC has been computed. */
 enum { PIECE = 1024 };
 
-/* advance[type][n][byte]: what a byte becomes in the register when n more bytes have followed it. */
+/* advance[type][n][byte]: contribution of a byte to the register after n more bytes. */
 static uint64_t advance[GUARD_TYPE_COUNT][8][256];
 
 static bool table_supported(void)

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* CRCs with carry-less multiplications of 64 bytes: each vector of a group is folded to its place in the next one. */
+/* CRCs by carry-less multiplication of 64 bytes: each vector of a group is folded to its position in the next group. */
 #include "block/guard_kernels.h"
 
 #ifdef __x86_64__
 #include "block/guard_wide.h"
 
 /*
- * Multiplications keep the CPU so busy that it does not look far enough ahead by itself: without prefetching, data from
- * memory would come at three quarters of the rate.
+ * Copies a vector and prefetches. Multiplications fill the CPU's instruction window, so loads are not issued early enough:
+ * without prefetching, data from memory arrives at three quarters of the rate.
  */
 WIDE_INLINE __m512i copy_ahead(const uint8_t *from, uint8_t *to, bool copy)
 {
@@ -40,7 +40,7 @@ WIDE_INLINE __m512i vpclmul_sum_groups(enum guard_type type, const uint8_t *from
 	for (size_t i = 0; i < 8; i += 2) {
 		__m512i last = _mm512_load_si512(&fold->last[4 * i]), next = _mm512_load_si512(&fold->last[4 * i + 4]);
 
-		/* Once into registers; gcc would load them for each half. */
+		/* Forces one load into registers; gcc would load them for each half. */
 		__asm__("" : "+v"(last), "+v"(next));
 		even = wide_fold(even, value[i], last);
 		odd = wide_fold(odd, value[i + 1], next);

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What the CRC kernels with registers of 64 bytes (AVX-512 and VPCLMULQDQ) share: everything but the sum over groups
- * of 512 bytes, the inner loop, which each of them has its own of.
+ * Code shared by the CRC kernels with 64-byte registers (AVX-512 and VPCLMULQDQ): everything except the inner loop, the sum
+ * over groups of 512 bytes, which each kernel has its own version of.
  *
- * A block is taken as groups that end where it ends, after up to seven vectors of 64 bytes. Its first vector, which may
- * belong to either, may be cut: it is filled up with zeros in front, which change no CRC.
+ * A block is processed as up to seven vectors of 64 bytes, followed by groups that end where the block ends. Its first vector,
+ * in the lead or in the first group, may be cut: it is padded with leading zeros, which do not change the CRC.
  *
- * A sum is 64 bytes; its four pieces of 16 bytes, added up, leave the remainder that is the CRC. Four blocks are
- * divided at a time, since the division is a chain of dependent steps.
+ * A sum is 64 bytes. Its four pieces of 16 bytes, added up, are congruent to the block, so their remainder is the CRC. Four
+ * blocks are divided at a time, as the division is a chain of dependent steps.
  *
- * Loops are over blocks, not unrolled, and keep what they have in registers: the prefetchers of CPUs go by the
- * instruction that loads, and a sum that goes through the stack waits for all the stores of data before it.
+ * Loops over blocks are not unrolled and keep their state in registers: hardware prefetchers track load instructions, and a sum
+ * that is spilled to the stack waits for all earlier stores of data.
  */
 #ifndef SOFTHCA_BLOCK_GUARD_WIDE_H
 #define SOFTHCA_BLOCK_GUARD_WIDE_H
@@ -25,9 +25,9 @@
 
 enum {
 	WIDE_GROUP = 512,
-	/* Eight groups and what comes before them. */
+	/* Eight groups and the longest lead. */
 	WIDE_LONGEST = 8 * WIDE_GROUP + 7 * 64,
-	/* How far to read ahead of data from memory. */
+	/* Prefetch distance in bytes. */
 	WIDE_AHEAD = 2048,
 };
 
@@ -49,13 +49,13 @@ WIDE_INLINE __m512i wide_multipliers(const struct guard_multipliers *pair)
 	return _mm512_broadcast_i32x4(_mm_loadu_si128((const __m128i *)pair));
 }
 
-/* sum + value * by */
+/* Returns sum + value * by. */
 WIDE_INLINE __m512i wide_fold(__m512i sum, __m512i value, __m512i by)
 {
 	return wide_add(sum, _mm512_clmulepi64_epi128(value, by, 0x00), _mm512_clmulepi64_epi128(value, by, 0x11));
 }
 
-/* Bytes as in memory to the order of guard_fold.h, and back. */
+/* Converts between memory order and the register order of guard_fold.h. */
 WIDE_INLINE __m512i wide_order(enum guard_type type, __m512i value)
 {
 	const __m128i opposite = _mm_set_epi8(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
@@ -74,14 +74,14 @@ WIDE_INLINE __m512i wide_copy(const uint8_t *from, uint8_t *to, bool copy)
 
 /* How all blocks of a call are divided. */
 struct wide_layout {
-	size_t cut;    /* bytes that the first vector lacks */
+	size_t cut;    /* missing bytes of the first vector */
 	size_t lead;   /* vectors before the groups, 0 to 7 */
-	size_t groups; /* 0 only if there is a lead */
-	__m512i shift; /* for a permutation that moves bytes by the cut */
-	__m512i begin; /* the running value, where the first bytes of a block are: it is added to them */
+	size_t groups; /* number of groups; 0 only if there is a lead */
+	__m512i shift; /* permutation that shifts bytes by the cut */
+	__m512i begin; /* initial running value, to be added to the first bytes of a block */
 };
 
-/* @bytes is 8 or more, and does not leave 1 to 7 when divided by 64: the running value must fit the first vector. */
+/* @bytes is at least 8, and @bytes % 64 is not 1 to 7: the running value must fit into the first vector. */
 WIDE_INLINE struct wide_layout wide_layout(enum guard_type type, uint64_t begin, size_t bytes)
 {
 	size_t cut = -bytes % 64, vectors = (bytes + cut) / 64;
@@ -101,8 +101,8 @@ WIDE_INLINE struct wide_layout wide_layout(enum guard_type type, uint64_t begin,
 }
 
 /*
- * The first vector of a block. A cut one is filled up with zeros in front, which change no CRC. It is loaded and stored
- * whole if the block is as long, from the start of the block.
+ * Loads and copies the first vector of a block. A cut one is padded with leading zeros. It is still loaded and stored as 64
+ * bytes from the start of the block if the block is that long.
  */
 WIDE_INLINE __m512i wide_copy_first(const uint8_t *from, uint8_t *to, const struct wide_layout *layout, bool copy)
 {
@@ -114,11 +114,11 @@ WIDE_INLINE __m512i wide_copy_first(const uint8_t *from, uint8_t *to, const stru
 	value = _mm512_maskz_loadu_epi8(mask, from);
 	if (copy)
 		_mm512_mask_storeu_epi8(to, mask, value);
-	/* Not by VPEXPANDB, which takes as long as a whole group on some CPUs. */
+	/* Not VPEXPANDB, which takes as long as a whole group on some CPUs. */
 	return _mm512_maskz_permutexvar_epi8(~0ull << layout->cut, layout->shift, value);
 }
 
-/* Folds the vector @value over @count more that follow it, which are copied unless @to is NULL. */
+/* Folds the vector @value over the next @count vectors, which are copied unless @to is NULL. */
 WIDE __attribute__((noinline)) static __m512i wide_lead(enum guard_type type, __m512i value, const uint8_t *from,
 							uint8_t *to, size_t count)
 {
@@ -133,7 +133,7 @@ WIDE __attribute__((noinline)) static __m512i wide_lead(enum guard_type type, __
 	return wide_order(type, value);
 }
 
-/* The pieces of 16 bytes 0 and 2 of @a and those of @b, then pieces 1 and 3; and the same by pairs of pieces. */
+/* Adds neighbouring pieces of 16 bytes of @a and of @b. wide_add_halves() does so with pairs of pieces. */
 WIDE_INLINE __m512i wide_add_neighbours(__m512i a, __m512i b)
 {
 	__m512i crossed = _mm512_mask_blend_epi64(0xcc, b, a);
@@ -154,7 +154,7 @@ WIDE_INLINE __m512i wide_pieces(__m512i a, __m512i b, __m512i c, __m512i d)
 	return wide_add_halves(wide_add_neighbours(a, b), wide_add_neighbours(c, d));
 }
 
-/* The remainders of four pieces of 16 bytes. */
+/* Returns the remainders of four pieces of 16 bytes. */
 WIDE_INLINE __m256i wide_divide(enum guard_type type, __m512i value)
 {
 	const struct guard_fold *fold = &guard_folds[type];
@@ -175,7 +175,7 @@ WIDE_INLINE __m256i wide_divide(enum guard_type type, __m512i value)
 	return _mm512_castsi512_si256(_mm512_permutexvar_epi64(places, value));
 }
 
-/* guard_finish() of four running values. */
+/* Applies guard_finish() to four running values. */
 WIDE_INLINE __m256i wide_finish(enum guard_type type, __m256i running)
 {
 	const __m256i swap32 =
@@ -196,7 +196,7 @@ WIDE_INLINE __m256i wide_finish(enum guard_type type, __m256i running)
 	}
 }
 
-/* The running value whose guard_finish() is @guard. */
+/* Returns the running value whose guard_finish() is @guard. */
 static inline uint64_t wide_running(enum guard_type type, uint64_t guard)
 {
 	switch (type) {
@@ -211,13 +211,13 @@ static inline uint64_t wide_running(enum guard_type type, uint64_t guard)
 	}
 }
 
-/* The guards of the first @count of four sums. */
+/* Stores the guards of the first @count of four sums. */
 WIDE_INLINE void wide_store(enum guard_type type, __m512i a, __m512i b, __m512i c, __m512i d, size_t count,
 			    uint64_t *guards)
 {
 	__m256i values = wide_finish(type, wide_divide(type, wide_pieces(a, b, c, d)));
 
-	/* Not masked: what is loaded again soon after a masked store waits for it, and all the stores before. */
+	/* Not a masked store: a load of its data soon after would wait for it and all stores before. */
 	if (count == 4) {
 		_mm256_storeu_si256((__m256i *)guards, values);
 		return;
@@ -230,15 +230,15 @@ WIDE_INLINE void wide_store(enum guard_type type, __m512i a, __m512i b, __m512i 
 }
 
 /*
- * The inner loop: the sum of @groups groups, one or more, of which @first is the first vector, that has been copied.
- * @single: there is one, known when it is compiled. @far: as in struct guard_blocks.
+ * The inner loop: returns the sum of @groups groups, at least one. @first: the first vector, copied already. @single:
+ * compile-time constant, there is exactly one group. @far: as in struct guard_blocks.
  */
 typedef __m512i wide_sum(enum guard_type type, const uint8_t *from, uint8_t *to, size_t groups, __m512i first,
 			 bool copy, bool single, bool far);
 
 /*
- * All blocks, with @type, @copy and @single known when it is compiled. All that the loop needs is in local variables: a
- * load that depends on a store before it, or seems to, holds up all that follow.
+ * Processes all blocks. @type, @copy and @single are compile-time constants. The loop uses only local variables, as a load that
+ * depends on an earlier store, or seems to, delays all that follow.
  */
 WIDE_INLINE void wide_copy_blocks(wide_sum *sum, enum guard_type type, bool copy, bool single,
 				  const struct wide_layout *shared_layout, const struct guard_blocks *blocks,
@@ -247,11 +247,11 @@ WIDE_INLINE void wide_copy_blocks(wide_sum *sum, enum guard_type type, bool copy
 	const struct wide_layout layout = *shared_layout;
 	const struct guard_fold *fold = &guard_folds[type];
 	const size_t from_stride = blocks->from_stride, to_stride = copy ? blocks->to_stride : from_stride;
-	/* From the start of a block to its groups: negative if their first vector is cut, which sum() does not load. */
+	/* Offset of the groups in a block; negative if their first vector, which sum() does not load, is cut. */
 	const ptrdiff_t lead = 64 * (ptrdiff_t)layout.lead - (ptrdiff_t)layout.cut;
 	const uint8_t *from = blocks->from;
 	const bool far = blocks->far;
-	/* Not written if nothing is copied, but counted on as if. */
+	/* Without copying, `to` advances but is not written. */
 	uint8_t *to = copy ? blocks->to : (uint8_t *)blocks->from;
 	__m512i a, b, c, d = _mm512_setzero_si512();
 
@@ -295,7 +295,7 @@ WIDE_INLINE void wide_copy_blocks(wide_sum *sum, enum guard_type type, bool copy
 typedef void wide_instance(const struct wide_layout *layout, const struct guard_blocks *blocks, size_t count,
 			   uint64_t *guards);
 
-/* A function of its own for each way that wide_copy_blocks() is compiled: in one, registers would not suffice. */
+/* One function per variant of wide_copy_blocks(): a single one would run out of registers. */
 #define WIDE_INSTANCE(name, features, sum, type, copy, single)                                                         \
 	__attribute__((noinline, target(features))) static void name(                                                  \
 		const struct wide_layout *layout, const struct guard_blocks *blocks, size_t count, uint64_t *guards)   \
@@ -313,7 +313,7 @@ typedef void wide_instance(const struct wide_layout *layout, const struct guard_
 		{name##_copy, name##_copy_single},                                                                     \
 	};
 
-/* copy_blocks() of guard_kernels.h. */
+/* Implements copy_blocks() of guard_kernels.h. */
 WIDE_INLINE void wide_dispatch(wide_instance *const instances[2][2], enum guard_type type, uint64_t begin,
 			       const struct guard_blocks *blocks, size_t count, uint64_t *guards)
 {
@@ -325,13 +325,13 @@ WIDE_INLINE void wide_dispatch(wide_instance *const instances[2][2], enum guard_
 typedef void wide_kernel(enum guard_type type, uint64_t begin, const struct guard_blocks *blocks, size_t count,
 			 uint64_t *guards);
 
-/* Whether wide_copy_blocks() takes blocks of that many bytes. */
+/* Returns true if wide_copy_blocks() accepts blocks of @bytes. */
 static inline bool wide_takes(size_t bytes)
 {
 	return bytes && bytes <= WIDE_LONGEST && (bytes % 64 == 0 || bytes % 64 >= 8);
 }
 
-/* copy() of guard_kernels.h: up to 7 bytes that are too many, then blocks that the kernel takes. */
+/* Implements copy() of guard_kernels.h: up to 7 bytes by tables, the rest as blocks that the kernel accepts. */
 static inline uint64_t wide_copy_any(wide_kernel *kernel, enum guard_type type, uint64_t running, uint8_t *to,
 				     const uint8_t *from, size_t bytes)
 {

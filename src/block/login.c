@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Crypto logins, and DEKs as programs bring them: plaintext or wrapped (process/commands.h, "encryption"). */
+/* Crypto logins, and import of DEKs in plaintext or wrapped, see commands.h. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,7 +11,7 @@
 #include "hca/hca.h"
 #include "explain/refusal.h"
 
-/* AES key wrap puts 8 bytes in front (RFC 3394). */
+/* AES key wrap adds 8 bytes (RFC 3394). */
 #define WRAP_BYTES 8
 #define KEYTAG_BYTES 8
 
@@ -36,7 +36,7 @@ static bool credential_matches(const struct import_kek *kek, const struct creden
 	return good;
 }
 
-/* Returns 0 or -EINVAL, and the KEK of the login. */
+/* Checks the ids and the credential. Returns 0 with *@kek set to the KEK of the login, or -EINVAL. */
 static int check_login(struct hca *hca, const struct hca_login_attr *attr, const struct import_kek **kek,
 		       struct refusal *why)
 {
@@ -103,7 +103,7 @@ bool hca_logged_in(const struct hca_context *context)
 	return __atomic_load_n(&context->login, __ATOMIC_ACQUIRE) != NULL;
 }
 
-/* The KEK of the login of @context, which lives as long as the device, or NULL. */
+/* Returns the KEK of the login of @context, which lives as long as the device, or NULL without a login. */
 static const struct import_kek *login_kek(struct hca_context *context)
 {
 	const struct import_kek *kek = NULL;
@@ -115,7 +115,7 @@ static const struct import_kek *login_kek(struct hca_context *context)
 	return kek;
 }
 
-/* Brings the key of @attr, without its wrapping, to @plain. */
+/* Copies the key of @attr to @plain, unwrapped. */
 static int import_key(struct hca_context *context, const struct hca_dek_attr *attr, uint8_t *plain, size_t bytes,
 		      struct refusal *why)
 {

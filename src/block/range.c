@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Positions on the wire and in memory, see range.h. */
+/* Converts between positions on the wire and in memory, see range.h. */
 #include "block/range.h"
 
-/* Divisions of 64 bits are slow, and positions are nearly always small. */
+/* Returns @position / @by. 64-bit divisions are slow, and positions nearly always fit into 32 bits. */
 static inline uint64_t position_quotient(uint64_t position, uint32_t by)
 {
 	return position <= UINT32_MAX ? (uint32_t)position / by : position / by;
@@ -80,8 +80,8 @@ bool ends_inside_unit(const struct cipher_setup *cipher, uint64_t end)
 }
 
 /*
- * The units that [@range) touches, when transmitting; those that it completes, when receiving. Where it may end inside of
- * a unit, the part of that; @all: where the last one ends.
+ * Returns the range of the data units that @range touches, when transmitting, or that it completes, when receiving. If @range
+ * may end inside a unit, the result ends there. @all: end of the last unit.
  */
 static struct byte_range unit_range(const struct cipher_setup *cipher, bool transmits, struct byte_range range,
 				    uint64_t all)
@@ -99,10 +99,10 @@ static struct byte_range unit_range(const struct cipher_setup *cipher, bool tran
 	return out;
 }
 
-/* The raw position from which a transmission must read to have the guards right. */
+/* Returns the raw position from which a transmission must read data for its guards. */
 static uint64_t raw_start(const struct signature_setup *signature, const struct wire_position *position)
 {
-	/* In a field, the block it belongs to is the one before. */
+	/* A field belongs to the block before it. */
 	uint64_t at = position->raw - position->in_field, first = position->raw;
 
 	if (input_guarded(signature, &signature->memory))
@@ -112,7 +112,7 @@ static uint64_t raw_start(const struct signature_setup *signature, const struct 
 	return first;
 }
 
-/* In front of data byte @raw. */
+/* Returns the position in memory of data byte @raw. */
 static uint64_t memory_position(const struct signature_domain *domain, uint64_t raw)
 {
 	return raw + (domain->field ? position_quotient(raw, domain->block) * domain->field : 0);
@@ -124,8 +124,7 @@ static bool block_ends_at(const struct signature_domain *domain, uint64_t raw)
 }
 
 /*
- * Where the memory of @wire, the signature's wire side, lies: what is needed of it, and in @range where it begins and where
- * reading begins for it.
+ * Returns the range of the signature's memory side for @wire on its wire side. Sets range->position and range->start.
  */
 static struct byte_range needed_for(const struct signature_setup *signature, bool transmits, struct byte_range wire,
 				    struct transfer_range *range)
@@ -137,13 +136,13 @@ static struct byte_range needed_for(const struct signature_setup *signature, boo
 	struct byte_range needed;
 
 	needed.first = memory_position(memory, start);
-	/* A field in which the transfer begins concerns the field in memory before that position. */
+	/* A transfer that begins in a wire field needs the memory field before that position. */
 	if (first.in_field && start == first.raw && block_ends_at(memory, first.raw))
 		needed.first -= memory->field;
 	needed.end = memory_position(memory, end.raw);
 	/*
-	 * That is behind the field of a block that ends there. It is not needed if the field on the wire, which decides
-	 * whether the block is complete, was not reached (not completed, when receiving).
+	 * needed.end is after the field of a block that ends there. That field is not needed if the transfer does not reach the
+	 * wire field (or does not complete it, when receiving), which decides whether the block is complete.
 	 */
 	if (end.in_field && (!transmits || !end.field) && block_ends_at(memory, end.raw))
 		needed.end -= memory->field;
@@ -155,8 +154,8 @@ static struct byte_range needed_for(const struct signature_setup *signature, boo
 }
 
 /*
- * By parts, and to where the result is used: a structure that is copied as a whole right after its parts were written waits
- * until they have left the store buffer.
+ * Writes member by member, directly to the result: copying a structure as a whole right after its members were written would
+ * wait until the stores have left the store buffer.
  */
 void transfer_range_set(struct transfer_range *range, const struct block_setup *setup, bool transmits, uint64_t first,
 			uint64_t length, uint64_t all)
@@ -172,7 +171,7 @@ void transfer_range_set(struct transfer_range *range, const struct block_setup *
 	memory = needed;
 	if (cipher->enabled && !cipher->on_wire) {
 		memory = unit_range(cipher, transmits, needed, all);
-		/* Receiving, what does not complete a unit is written with the unit. */
+		/* Receiving, data that does not complete a unit is written with the unit. */
 		if (memory.end < needed.end)
 			memory.end = needed.end;
 	}

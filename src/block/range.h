@@ -1,53 +1,53 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Where the bytes of a transfer lie: from positions on the wire to positions in memory, the two spaces that a key with
- * a signature or a cipher joins (mlx5-formats 5.4). Arithmetic only; a position determines everything.
+ * Converts between positions on the wire and in memory of a key with a signature or a cipher (mlx5-formats 5.4). The position
+ * alone determines the result. Pure functions; any thread.
  *
- * Between the two there is the raw stream: the data without any fields.
+ * Between the two is the raw stream: the data without any fields.
  */
 #ifndef SOFTHCA_BLOCK_RANGE_H
 #define SOFTHCA_BLOCK_RANGE_H
 
 #include "block/setup.h"
 
-/* A position on the wire: either before byte `raw` of the data, or in the field that follows it. */
+/* A position on the wire: before byte `raw` of the data, or in the field before that byte. */
 struct wire_position {
 	uint64_t raw;
-	bool in_field;  /* in the field behind byte raw - 1… */
+	bool in_field;  /* in the field after byte raw - 1… */
 	uint32_t field; /* …before byte `field` of it */
 };
 
-/* Half open: [first, end). */
+/* A half-open range: [first, end). */
 struct byte_range {
 	uint64_t first, end;
 };
 
 struct wire_position wire_position(const struct signature_setup *signature, uint64_t wire);
 
-/** The position on the wire of data byte @raw. */
+/** Returns the wire position of data byte @raw. */
 uint64_t wire_position_of(const struct signature_setup *signature, uint64_t raw);
 
-/** Bytes on the wire that @memory bytes of a key become. */
+/** Returns the number of wire bytes for @memory bytes of a key. */
 uint64_t wire_length(const struct block_setup *setup, uint64_t memory);
 
-/* What a transfer passes on its way. */
+/* The ranges that a transfer covers at each step between wire and memory. */
 struct transfer_range {
-	struct wire_position position; /* of wire.first */
-	uint64_t start; /* raw position from which on data is passed: guards need their block from the beginning */
-	struct byte_range wire;   /* of the signature's wire side: the transfer, or the data units that it lies in */
-	struct byte_range needed; /* of the signature's memory side: data, and the fields of blocks that it completes */
-	struct byte_range memory; /* the same, or the data units that they lie in */
+	struct wire_position position; /* position of wire.first */
+	uint64_t start; /* raw position at which processing begins: guards need their block from its beginning */
+	struct byte_range wire;   /* signature's wire side: the transfer, or the data units that contain it */
+	struct byte_range needed; /* signature's memory side: data, and the fields of blocks that it completes */
+	struct byte_range memory; /* `needed`, or the data units that contain it */
 };
 
 /**
- * What a transfer of [@first, +@length) on the wire passes in a key of @all bytes of memory. The sums are below 2^63. When it
- * transmits, it includes what the guards and data units that it begins or ends in the middle of need. Without a signature
- * range->position and range->start are left as they are.
+ * Computes the ranges of a transfer of [@first, +@length) on the wire, for a key of @all bytes of memory. All sums must be
+ * below 2^63. For a transmission, the ranges include the rest of blocks and data units that it begins or ends inside, as guards
+ * and cipher need it. Without a signature, range->position and range->start are not written.
  */
 void transfer_range_set(struct transfer_range *range, const struct block_setup *setup, bool transmits, uint64_t first,
 			uint64_t length, uint64_t all);
 
-/** The same as a value. */
+/** Returns the ranges that transfer_range_set() computes. */
 static inline struct transfer_range transfer_range(const struct block_setup *setup, bool transmits, uint64_t first,
 						   uint64_t length, uint64_t all)
 {
@@ -57,20 +57,21 @@ static inline struct transfer_range transfer_range(const struct block_setup *set
 	return range;
 }
 
-/* Bytes of a block of AES. */
+/* Bytes of an AES block. */
 #define CIPHER_BLOCK 16
 
 /**
- * True if a message may end at @end, which lies inside a data unit: after whole blocks of AES, the unit being whole from
- * there on, too (mlx5dv_wr_set_mkey_crypto(3), NOTES: job_size). These blocks are what they are in the whole unit.
+ * Returns true if @end is inside a data unit at a position where a message may end: after whole AES blocks, with at least one
+ * more block in the unit (mlx5dv_wr_set_mkey_crypto(3), NOTES: job_size). The blocks before @end are the same as in the whole
+ * unit.
  */
 bool ends_inside_unit(const struct cipher_setup *cipher, uint64_t end);
 
-/** True if a guard of the input (of the output) is needed at all. */
+/** Return true if the guard of the input (of the output) has to be computed. */
 bool input_guarded(const struct signature_setup *signature, const struct signature_domain *input);
 bool output_guarded(const struct signature_setup *signature, const struct signature_domain *output);
 
-/** The bytes of a field that are its guard. */
+/** Returns a mask of the bytes of a field that are its guard. */
 static inline uint64_t guard_bytes(const struct signature_domain *domain)
 {
 	return domain->field ? ~UINT64_C(0) << guard_shift(domain) : 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* See xts.h. A register has four blocks, each with a tweak of its own. */
+/* AES-XTS with 64-byte registers, see xts.h. A register holds four blocks, each with its own tweak. */
 #include "block/xts.h"
 
 #include <string.h>
@@ -18,13 +18,13 @@ void xts_forbid(bool forbid)
 #define XTS __attribute__((target("avx512f,avx512bw,avx512vl,avx512dq,vaes,vpclmulqdq,aes,sse4.1")))
 #define XTS_INLINE XTS __attribute__((always_inline)) static inline
 
-/* Blocks of a register, and of a step of the loop: as many registers as AES instructions are under way. */
+/* Blocks per register, and registers per step of the loop: as many as the CPU has AES instructions in flight. */
 enum { LANES = 4, REGISTERS = 4, VECTOR = LANES * AES_BLOCK, STEP = REGISTERS * VECTOR };
 
-/* x^128 without itself modulo the polynomial of IEEE 1619 5.2. */
+/* x^128 modulo the polynomial of IEEE 1619 5.2. */
 #define FEEDBACK 0x87
 
-/* clang 14 has no name for it. */
+/* Returns true if the CPU has VAES; __builtin_cpu_supports() of clang 14 does not know it. */
 static bool has_vaes(void)
 {
 	unsigned int a, b, c, d;
@@ -42,13 +42,13 @@ bool xts_supported(void)
 
 /* ---- keys ----------------------------------------------------------------------------------------------------- */
 
-/* FIPS 197 5.2: SubWord(). ShiftRows() does nothing to four columns that are equal. */
+/* Computes SubWord() of FIPS 197 5.2 by the last AES round: ShiftRows() has no effect on four equal columns. */
 XTS_INLINE uint32_t aes_sub_word(uint32_t word)
 {
 	return (uint32_t)_mm_cvtsi128_si32(_mm_aesenclast_si128(_mm_set1_epi32((int)word), _mm_setzero_si128()));
 }
 
-/* FIPS 197 5.2. Words are little-endian here, so RotWord() turns them to the right. */
+/* Expands a key (FIPS 197 5.2). Words are little-endian here, so RotWord() rotates to the right. */
 XTS static void aes_expand_key(uint8_t (*round_keys)[AES_BLOCK], const uint8_t *key, unsigned int words,
 			       unsigned int rounds)
 {
@@ -75,7 +75,7 @@ XTS_INLINE __m128i load_block(const void *from)
 	return _mm_loadu_si128(from);
 }
 
-/* FIPS 197 5.3.5: the equivalent inverse cipher. */
+/* Makes the round keys of the equivalent inverse cipher (FIPS 197 5.3.5). */
 XTS static void aes_invert_schedule(uint8_t (*to)[AES_BLOCK], uint8_t (*from)[AES_BLOCK], unsigned int rounds)
 {
 	memcpy(to[0], from[rounds], AES_BLOCK);
@@ -101,7 +101,7 @@ XTS_INLINE __m512i feed_back(__m512i carry)
 	return _mm512_clmulepi64_epi128(carry, _mm512_set1_epi64(FEEDBACK), 0x00);
 }
 
-/* Each block of @tweaks times x to the power of its two numbers in @powers, which are equal and below 64. */
+/* Multiplies each block of @tweaks by x to the power of its two numbers in @powers, which are equal and below 64. */
 XTS_INLINE __m512i times_powers(__m512i tweaks, __m512i powers)
 {
 	__m512i out = _mm512_srlv_epi64(tweaks, _mm512_sub_epi64(_mm512_set1_epi64(64), powers));
@@ -110,20 +110,20 @@ XTS_INLINE __m512i times_powers(__m512i tweaks, __m512i powers)
 	return _mm512_xor_si512(kept, feed_back(_mm512_bsrli_epi128(out, 8)));
 }
 
-/* For the register that follows. */
+/* Returns the tweaks of the following register. */
 XTS_INLINE __m512i next_register(__m512i tweaks)
 {
 	return times_powers(tweaks, _mm512_set1_epi64(LANES));
 }
 
-/* For the same register in the next step: times x^16, a move by two bytes. */
+/* Returns the tweaks of the same register in the next step: times x^16, a shift by two bytes. */
 XTS_INLINE __m512i next_step(__m512i tweaks)
 {
 	return _mm512_xor_si512(_mm512_bslli_epi128(tweaks, 2), feed_back(_mm512_bsrli_epi128(tweaks, 14)));
 }
 _Static_assert(REGISTERS *LANES == 16, "a step is sixteen blocks");
 
-/* The tweaks of the first four blocks. */
+/* Returns the tweaks of the first four blocks. */
 XTS_INLINE __m512i first_tweaks(const struct xts_keys *keys, const uint8_t tweak[16])
 {
 	__m128i value = _mm_xor_si128(load_block(tweak), load_block(keys->tweak[0]));
@@ -136,7 +136,7 @@ XTS_INLINE __m512i first_tweaks(const struct xts_keys *keys, const uint8_t tweak
 
 /* ---- blocks --------------------------------------------------------------------------------------------------- */
 
-/* The round keys, each in all blocks of a register. */
+/* The round keys, each repeated in all blocks of a register. */
 struct schedule {
 	__m512i key[AES_MOST_ROUNDS + 1];
 };
@@ -152,7 +152,7 @@ XTS_INLINE struct schedule schedule_of(const struct xts_keys *keys, bool encrypt
 	return schedule;
 }
 
-/* @count registers, at most REGISTERS, in place. */
+/* Enciphers or deciphers @count registers, at most REGISTERS, in place. */
 XTS_INLINE void aes_registers(const struct schedule *schedule, bool encrypt, unsigned int rounds, __m512i *value,
 			      const __m512i *tweaks, unsigned int count)
 {
@@ -175,15 +175,15 @@ XTS_INLINE void aes_registers(const struct schedule *schedule, bool encrypt, uns
 	}
 }
 
-/* Bytes at the end that steal: the block before the last, and the part of one. */
+/* Returns the bytes at the end that need ciphertext stealing: the last whole block and the partial one; 0 if there is none. */
 XTS_INLINE size_t stealing_bytes(size_t bytes)
 {
 	return bytes % AES_BLOCK ? AES_BLOCK + bytes % AES_BLOCK : 0;
 }
 
 /*
- * IEEE 1619 5.3.2 and 5.4.2. @tweaks has those of the block before the last and of the last in its first two blocks;
- * decrypting they change places.
+ * Processes the last whole block and the partial one with ciphertext stealing (IEEE 1619 5.3.2 and 5.4.2). The first two blocks
+ * of @tweaks are their tweaks, which decryption uses in reverse order.
  */
 XTS_INLINE void steal_ciphertext(const struct schedule *schedule, bool encrypt, unsigned int rounds, __m512i tweaks,
 				 uint8_t *to, const uint8_t *from, size_t bytes)
@@ -203,7 +203,7 @@ XTS_INLINE void steal_ciphertext(const struct schedule *schedule, bool encrypt, 
 	aes_registers(schedule, encrypt, rounds, &value, &tweaks, 1);
 	_mm_storeu_si128((__m128i *)to, _mm512_castsi512_si128(value));
 	memcpy(to + AES_BLOCK, whole, part);
-	/* Of the plaintext, or of what would decrypt to it. */
+	/* They hold plaintext, or bytes that decrypt to it. */
 	explicit_bzero(last, sizeof(last));
 	explicit_bzero(whole, sizeof(whole));
 }
@@ -241,7 +241,7 @@ XTS_INLINE void xts_transform_rounds(const struct xts_keys *keys, bool encrypt, 
 		aes_registers(&schedule, encrypt, rounds, value, tweaks, 1);
 		_mm512_mask_storeu_epi8(to + done, mask, value[0]);
 		done += now;
-		/* Behind a part of a register only stealing can follow: its tweaks are at the blocks that are left. */
+		/* After a partial register only ciphertext stealing can follow: advance to the tweaks of the remaining blocks. */
 		tweaks[0] = now == VECTOR ? next_register(tweaks[0])
 					  : times_powers(tweaks[0], _mm512_set1_epi64((long long)(now / AES_BLOCK)));
 	}

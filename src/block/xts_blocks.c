@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* See xts_blocks.h. */
+/* AES-XTS from single AES blocks, see xts_blocks.h. */
 #include "block/xts_blocks.h"
 
 #include <string.h>
@@ -17,12 +17,12 @@ static bool ecb_block(EVP_CIPHER_CTX *ecb, const uint8_t mask[AES_BLOCK], uint8_
 	good = EVP_CipherUpdate(ecb, block, &written, block, AES_BLOCK) && written == AES_BLOCK;
 	for (int i = 0; i < AES_BLOCK; i++)
 		to[i] = block[i] ^ mask[i];
-	/* If it was refused, this is the plaintext. */
+	/* If OpenSSL refused, this is plaintext. */
 	explicit_bzero(block, sizeof(block));
 	return good;
 }
 
-/* IEEE 1619 5.2: times x. */
+/* Multiplies the mask by x (IEEE 1619 5.2). */
 static void next_mask(uint8_t mask[AES_BLOCK])
 {
 	uint8_t carry = 0;
@@ -36,7 +36,7 @@ static void next_mask(uint8_t mask[AES_BLOCK])
 	mask[0] ^= (uint8_t)(carry * 0x87);
 }
 
-/* IEEE 1619 5.3.2: a whole block at @to is encrypted, @part bytes follow it in @from. */
+/* Steals ciphertext (IEEE 1619 5.3.2): the last whole block at @to is encrypted already, and @part bytes follow it in @from. */
 static bool ecb_steal_ciphertext(EVP_CIPHER_CTX *ecb, const uint8_t mask[AES_BLOCK], uint8_t *to, const uint8_t *from,
 				 size_t part)
 {
