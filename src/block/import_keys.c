@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The file of import KEKs and credentials, and key unwrap. See import_keys.h. */
+/* Reads the file of import KEKs and credentials, and unwraps keys, see import_keys.h. */
 #include "block/import_keys.h"
 
 #include <ctype.h>
@@ -15,7 +15,7 @@
 #define LARGEST_ID 0xffffffu
 #define LINE_SIZE 256
 
-/* The KEK of NIST's examples, and a credential to go with it: whoever tests has them, and they protect nothing. */
+/* The KEK of NIST's examples and a credential, both public and only for tests. */
 static const char built_in[] =
 	"import_kek 0 000102030405060708090a0b0c0d0e0f\n"
 	"credential 0 b5349342f55819b88396a3f5335155484e060617fbc8512b07bad726d2eac9aa4761b095ee08d294\n";
@@ -44,7 +44,7 @@ static int digit_value(char digit)
 	return digit >= 'a' && digit <= 'f' ? digit - 'a' + 10 : -1;
 }
 
-/* Returns the bytes written, or 0 if @hex is not whole bytes, @size at most. */
+/* Returns the bytes written, or 0 if @hex is not an even number of hexadecimal digits for at most @size bytes. */
 static unsigned int parse_hex(const char *hex, uint8_t *out, size_t size)
 {
 	size_t length = strlen(hex);
@@ -68,7 +68,7 @@ static const char *add_kek(struct import_keys *keys, uint32_t id, const char *he
 	if (keys->kek_count == LIMIT_MAX_IMPORT_KEK)
 		return "too many import KEKs";
 	if (import_kek_find(keys, id))
-		return "an import KEK with this id stands above";
+		return "duplicate id of an import KEK";
 	kek->id = id;
 	kek->bytes = parse_hex(hex, kek->value, sizeof(kek->value));
 	if (kek->bytes != 16 && kek->bytes != 32)
@@ -84,7 +84,7 @@ static const char *add_credential(struct import_keys *keys, uint32_t id, const c
 	if (keys->credential_count == LIMIT_MAX_CREDENTIAL)
 		return "too many credentials";
 	if (credential_find(keys, id))
-		return "a credential with this id stands above";
+		return "duplicate id of a credential";
 	credential->id = id;
 	if (parse_hex(hex, credential->value, CREDENTIAL_BYTES) != CREDENTIAL_BYTES)
 		return "a credential is 80 hexadecimal digits";
@@ -102,7 +102,7 @@ static bool parse_id(const char *text, uint32_t *id)
 	return digits && digits <= 8 && !text[digits] && value <= LARGEST_ID;
 }
 
-/* Returns what is wrong with @line, or NULL. */
+/* Returns a description of the error in @line, or NULL. */
 static const char *import_keys_parse_line(struct import_keys *keys, char *line)
 {
 	char kind[LINE_SIZE], number[LINE_SIZE], hex[LINE_SIZE], rest;
@@ -112,14 +112,14 @@ static const char *import_keys_parse_line(struct import_keys *keys, char *line)
 	if (!line[strspn(line, " \t\r")])
 		return NULL;
 	if (sscanf(line, " %255s %255s %255s %c", kind, number, hex, &rest) != 3)
-		return "want \"import_kek ID HEX\" or \"credential ID HEX\"";
+		return "expected \"import_kek ID HEX\" or \"credential ID HEX\"";
 	if (!parse_id(number, &id))
 		return "an id is a decimal number of 24 bits";
 	if (strcmp(kind, "import_kek") == 0)
 		return add_kek(keys, id, hex);
 	if (strcmp(kind, "credential") == 0)
 		return add_credential(keys, id, hex);
-	return "want \"import_kek\" or \"credential\"";
+	return "expected \"import_kek\" or \"credential\"";
 }
 
 static const char *import_keys_parse(struct import_keys *keys, FILE *file, unsigned int *number)
@@ -132,9 +132,9 @@ static const char *import_keys_parse(struct import_keys *keys, FILE *file, unsig
 	OPENSSL_cleanse(line, sizeof(line));
 	--*number;
 	if (!wrong && ferror(file))
-		wrong = "cannot be read";
+		wrong = "read error";
 	if (!wrong && (!keys->kek_count || !keys->credential_count))
-		wrong = "needs an import KEK and a credential";
+		wrong = "the file must have at least one import KEK and one credential";
 	return wrong;
 }
 

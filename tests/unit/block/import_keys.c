@@ -142,17 +142,18 @@ static void files_that_are_wrong(void **state)
 	char many[17 * 64 + 200] = ENOUGH, long_line[600] = ENOUGH "import_kek 1 ";
 
 	(void)state;
-	expect_wrong("", 0, "needs an import KEK and a credential");
-	expect_wrong("import_kek 0 " KEK_A "\n", 1, "needs an import KEK and a credential");
-	expect_wrong("credential 0 " CREDENTIAL "\n\n", 2, "needs an import KEK and a credential");
-	expect_wrong(ENOUGH "kek 1 " KEK_A, 3, "want \"import_kek\" or \"credential\"");
-	expect_wrong(ENOUGH "import_kek " KEK_A, 3, "want \"import_kek ID HEX\"");
-	expect_wrong(ENOUGH "\nimport_kek 1 " KEK_A " more", 4, "want \"import_kek ID HEX\"");
+	expect_wrong("", 0, "the file must have at least one import KEK and one credential");
+	expect_wrong("import_kek 0 " KEK_A "\n", 1, "the file must have at least one import KEK and one credential");
+	expect_wrong("credential 0 " CREDENTIAL "\n\n", 2,
+		     "the file must have at least one import KEK and one credential");
+	expect_wrong(ENOUGH "kek 1 " KEK_A, 3, "expected \"import_kek\" or \"credential\"");
+	expect_wrong(ENOUGH "import_kek " KEK_A, 3, "expected \"import_kek ID HEX\"");
+	expect_wrong(ENOUGH "\nimport_kek 1 " KEK_A " more", 4, "expected \"import_kek ID HEX\"");
 	expect_wrong(ENOUGH "import_kek x " KEK_A, 3, "an id is a decimal number of 24 bits");
 	expect_wrong(ENOUGH "import_kek 16777216 " KEK_A, 3, "an id is a decimal number of 24 bits");
 	expect_wrong(ENOUGH "import_kek -1 " KEK_A, 3, "an id is a decimal number of 24 bits");
-	expect_wrong(ENOUGH "import_kek 0 " KEK_A, 3, "an import KEK with this id stands above");
-	expect_wrong(ENOUGH "credential 0 " CREDENTIAL, 3, "a credential with this id stands above");
+	expect_wrong(ENOUGH "import_kek 0 " KEK_A, 3, "duplicate id of an import KEK");
+	expect_wrong(ENOUGH "credential 0 " CREDENTIAL, 3, "duplicate id of a credential");
 	expect_wrong(ENOUGH "import_kek 1 " KEK_A "0", 3, "an import KEK is 32 or 64 hexadecimal digits");
 	expect_wrong(ENOUGH "import_kek 1 " KEK_A "0011223344556677", 3, "an import KEK is 32 or 64");
 	expect_wrong(ENOUGH "import_kek 1 " KEK_B "00", 3, "an import KEK is 32 or 64 hexadecimal digits");
