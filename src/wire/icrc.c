@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The invariant CRC, see roce.h: CRC-32 (as of Ethernet) of eight bytes of ones, which stand for the LRH that RoCE does not
- * have, and of the frame from the IP header on, with ones in every field that may change on the way.
+ * The invariant CRC, see roce.h: CRC-32 (that of Ethernet) of eight bytes 0xff, which replace the LRH that RoCE does not have,
+ * and of the frame from the IP header on, with all bits set in every field that may change on the way.
  */
 #include <endian.h>
 #include <isa-l/crc.h>
@@ -17,7 +17,7 @@
 
 #define SEED 0x2144df1c /* CRC-32 of eight bytes 0xff */
 #define BTH_VARIANT 4   /* FECN, BECN, six reserved bits */
-#define SHORT 128       /* bytes up to which a packet is copied behind its IP headers: one call is cheaper than two */
+#define SHORT 128       /* up to this length a packet is copied after its IP headers: one call is cheaper than two */
 /* Bytes from the IPv4 identification to BTH. */
 #define BEHIND_IDENTIFICATION (IPV4_BYTES - 4 + UDP_BYTES)
 
@@ -58,7 +58,7 @@ static uint32_t icrc_headers_write(uint8_t *to, const struct packet_path *path, 
 
 /* ---- multiplication ------------------------------------------------------------------------------------------- */
 
-/* a b x modulo the polynomial; bit 31 is x^0. */
+/* Returns a b x modulo the polynomial; bit 31 is x^0. */
 static uint32_t crc_multiply_bitwise(uint32_t a, uint32_t b)
 {
 	uint32_t product = 0;
@@ -71,7 +71,10 @@ static uint32_t crc_multiply_bitwise(uint32_t a, uint32_t b)
 }
 
 #if defined(__x86_64__) && !defined(ICRC_PORTABLE)
-/* Division by the polynomial without remainder: times its inverse modulo 2^32, then what that times the polynomial has. */
+/*
+ * Computes the same as crc_multiply_bitwise(). Barrett reduction: multiplies by the inverse of the polynomial, then subtracts
+ * that multiple of the polynomial.
+ */
 __attribute__((target("pclmul,sse4.1"))) static uint32_t crc_multiply_clmul(uint32_t a, uint32_t b)
 {
 	const __m128i constants = _mm_set_epi64x(0xf7011641, 0x1db710641);
@@ -105,8 +108,8 @@ static uint32_t short_crc(uint8_t *start, uint32_t headers, const uint8_t *bytes
 }
 
 /*
- * The bytes stay where they are. The register is linear: what is missing to 0xff in the fifth of them can as well be added
- * to the register that meets the first, divided by x^32.
+ * Computes the CRC without copying the packet. As the register is linear, the difference between the fifth byte and 0xff is
+ * added to the register before the first byte, divided by x^32.
  */
 static uint32_t long_crc(const uint8_t *start, uint32_t headers, const uint8_t *bytes, size_t length)
 {
@@ -126,17 +129,17 @@ uint32_t roce_icrc(const struct packet_path *path, uint16_t source_port, uint16_
 				      : short_crc(start, headers, bytes, length));
 }
 
-/* ---- what is not seen ------------------------------------------------------------------------------------------ */
+/* ---- unseen fields ---------------------------------------------------------------------------------------------- */
 
 /*
- * A CRC is linear: other bytes 4 to 7 of the IPv4 header (identification, flags, fragment offset) change it by their
- * difference, times x to the number of bits from there on. So the quotient of the difference seen and that power is the
- * difference of these bytes, whose least significant bit is that of the first one.
+ * A CRC is linear: a difference in bytes 4 to 7 of the IPv4 header (identification, flags, fragment offset) changes it by that
+ * difference times x to the number of bits that follow. Dividing the difference of the CRCs by that power therefore gives the
+ * difference of these bytes, with the least significant bit of the first byte as its lowest bit.
  */
 #define IDENTIFICATION_DIFFERENCE 0x0000ffff
 #define DONT_FRAGMENT_DIFFERENCE 0x00400000
 
-/* The bytes from the identification on that make the CRC of @length bytes differ by @difference. */
+/* Returns the difference of the bytes from the identification on that changes the CRC of @length bytes by @difference. */
 static uint32_t unseen_difference(uint32_t difference, size_t length)
 {
 	size_t words = (BEHIND_IDENTIFICATION + length) / 4;

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Powers of x modulo the polynomial of the ICRC, reflected, for icrc.c: fine[j] is x^(-32 j - 1), coarse[j] is
- * x^(-2048 j - 1). A product of icrc.c has one x too many, which the -1 takes away again. tests/unit/wire/icrc.c holds them to
- * what they are said to be.
+ * x^(-2048 j - 1). The -1 compensates the extra factor x in the products of icrc.c. tests/unit/icrc.c checks all values.
  */
 #ifndef SOFTHCA_WIRE_ICRC_POWERS_H
 #define SOFTHCA_WIRE_ICRC_POWERS_H

@@ -14,7 +14,7 @@
 #define UDP_BYTES 8
 #define IP_MOST_HEADERS (IPV6_BYTES + UDP_BYTES)
 
-/* Offsets of what may change on the way. */
+/* Offsets of fields that may change on the way. */
 #define IPV4_TYPE_OF_SERVICE 1
 #define IPV4_TIME_TO_LIVE 8
 #define IPV4_CHECKSUM 10
@@ -22,8 +22,8 @@
 #define UDP_CHECKSUM 6
 
 /**
- * True if frames along @path are IPv4. The source tells: the destination of a datagram may be a multicast group, of which
- * a GID does not say what it belongs to.
+ * Returns true if frames along @path are IPv4. Looks at the source, as the destination of a datagram may be a multicast group,
+ * whose GID does not show the IP version.
  */
 static inline bool ip_is_version_4(const struct packet_path *path)
 {
@@ -37,8 +37,8 @@ static inline void ip_put16(uint8_t *to, uint16_t value)
 }
 
 /**
- * Writes the headers in front of a UDP payload of @length bytes (BTH … ICRC), the checksums as 0. Returns their bytes, 28
- * or 48. IPv4: not to be fragmented.
+ * Writes the headers for a UDP payload of @length bytes (BTH … ICRC), with checksums of 0 and, for IPv4, "do not fragment".
+ * Returns their length, 28 or 48 bytes.
  */
 static inline uint32_t ip_headers_write(uint8_t *to, const struct packet_path *path, uint16_t source_port,
 					uint16_t destination_port, uint16_t identification, size_t length)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Sending past the filters, see link.h. */
+/* Sends through filters and links, see link.h. */
 #include "wire/link.h"
 
 #include "wire/routes.h"
@@ -24,7 +24,7 @@ enum link_result link_send(struct hca *hca, struct run *run)
 enum link_result link_wait_or_send(struct hca *hca, struct run *run, struct link_waiter *waiter,
 				   struct link_sender *sender, bool requester)
 {
-	/* Room that was made before it waited would else be missed. */
+	/* Room made before the waiter was queued did not resume it, so send again. */
 	link_enqueue(run->full, waiter, sender, requester);
 	if (link_send(hca, run) == LINK_BUSY)
 		return LINK_BUSY;

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The addressee of a management datagram, see mad.h. Places of fields: IBTA tables 99 and following, behind the header. */
+/* Finds the addressee of a management datagram, see mad.h. Offsets of fields: IBTA tables 99 and following, after the header. */
 #include "wire/mad.h"
 
 #include <endian.h>
 #include <string.h>
 
 #define ATTRIBUTE 16
-#define LOCAL_ID (MAD_HEADER_BYTES + 0) /* of a SIDR_REP: the request's, which is the recipient's own */
+#define LOCAL_ID (MAD_HEADER_BYTES + 0) /* in a SIDR_REP: request id, chosen by the recipient */
 #define REMOTE_ID (MAD_HEADER_BYTES + 4)
-#define SERVICE (MAD_HEADER_BYTES + 8) /* of REQ and SIDR_REQ alike */
+#define SERVICE (MAD_HEADER_BYTES + 8) /* in both REQ and SIDR_REQ */
 #define REJECT_REASON (MAD_HEADER_BYTES + 10)
 #define REJECTED_FOR_TIME 4
 

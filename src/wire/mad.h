@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Management datagrams of the connection manager (IBTA 13.4 and 12.6), as far as those have to know them who carry them: what
- * one looks like, and whose it is. The connection manager itself, which knows the rest, stands above; it says by struct
- * management what is to become of those that arrive. It may be called on any thread that runs the transport, with no lock of
- * the device held, and in the middle of a call of the device: so it must hold no lock of its own that it takes there while it
- * makes one, but for sending (transport/gsi.h), which only queues.
+ * Management datagrams of the connection manager (IBTA 13.4 and 12.6), as far as the layers that carry them need: format and
+ * addressee. The connection manager is in an upper layer and registers struct management to receive them. Its functions are
+ * called on any thread that runs the transport, without a lock of the device, possibly in the middle of a call of the device. A
+ * lock that they take must therefore not be held during calls of the device, except sending (transport/gsi.h), which only
+ * queues.
  *
- * A communication id names its process, as a QP number does: its upper MAD_SLOT_BITS are a slot (link/host/host.h).
+ * A communication id identifies its process, as a QP number does: its upper bits are a slot (link/host/host.h).
  */
 #ifndef SOFTHCA_WIRE_MAD_H
 #define SOFTHCA_WIRE_MAD_H
@@ -28,7 +28,7 @@ struct packet_path;
 /* Bits of a communication id below the slot. */
 #define MAD_COUNTER_BITS 18
 
-/* IBTA 12.6.4 and following: what the connection manager says; names as there. */
+/* Messages of the connection manager, IBTA 12.6.4 and following, with the names used there. */
 enum mad_attribute {
 	MAD_REQ = 0x0010,
 	MAD_MRA,
@@ -43,32 +43,32 @@ enum mad_attribute {
 	MAD_APR,
 };
 
-/* Its addressee. */
+/* Addressee of a datagram. */
 enum mad_addressee {
-	MAD_FOR_SERVICE, /* whoever listens at a service id: REQ, SIDR_REQ */
-	MAD_FOR_ID,      /* whoever has a communication id */
-	MAD_FOR_ALL, /* a REJ that its sender has given up for time, who was never told an id: one of them knows him */
+	MAD_FOR_SERVICE, /* the process that listens at a service id: REQ, SIDR_REQ */
+	MAD_FOR_ID,      /* the process that owns a communication id */
+	MAD_FOR_ALL,     /* all processes: a REJ after a timeout whose sender never learned the id of its peer */
 };
 
 struct mad_address {
 	enum mad_addressee addressee;
 	uint64_t service;
-	uint32_t qpn; /* MAD_FOR_ID: the first QP number of the slot */
+	uint32_t qpn; /* MAD_FOR_ID: first QP number of the slot */
 };
 
 /**
  * The first four bytes of every datagram of the connection manager, in host order: base version 1, class 7, class version 2,
- * method Send (IBTA 13.4.3, 12.6.1). Others are not for it.
+ * method Send (IBTA 13.4.3, 12.6.1). Datagrams with other values are not for the connection manager.
  */
 #define MAD_CM_WORD 0x01070203u
 uint32_t mad_word(const uint8_t mad[MAD_BYTES]);
 
-/** The addressee of the datagram @mad of the connection manager. Pure; any thread. */
+/** Returns the addressee of the datagram @mad of the connection manager. Pure; any thread. */
 struct mad_address mad_address(const uint8_t mad[MAD_BYTES]);
 
 /**
- * Services that have a name on a host: those of the RDMA IP CM service (IBTA annex A11), port space << 16 | port, port space
- * 0x01xx. False of all others.
+ * Returns true if @service has a name on a host: those of the RDMA IP CM service (IBTA annex A11), port space << 16 | port, with
+ * port space 0x01xx.
  */
 static inline bool mad_service_has_name(uint64_t service)
 {
@@ -77,32 +77,34 @@ static inline bool mad_service_has_name(uint64_t service)
 
 /* Why a datagram that was sent does not arrive. */
 enum mad_loss {
-	MAD_NO_RECIPIENT, /* nobody on this host listens at the service, or has the communication id */
-	MAD_UNREACHABLE, /* no link leads there; or the other host said that nobody has the RoCE port: no softhca, nor RDMA */
+	MAD_NO_RECIPIENT, /* no process of this host listens at the service, or owns the communication id */
+	MAD_UNREACHABLE,  /* no link leads there, or the other host has no socket with the RoCE port */
 };
 
-/* What the connection manager does for those that carry its datagrams. */
+/* Functions of the connection manager that the carriers of its datagrams call. */
 struct management {
 	/**
-	 * @mad arrived along @path, which leads from its sender to an address of this host. @waited: a request has waited here for
-	 * somebody to listen, in vain. Inside an epoch section.
+	 * Called when @mad arrived along @path, which leads from its sender to an address of this host. @waited: a request that
+	 * has waited in vain for a listener. Inside an epoch section.
 	 */
 	void (*receive)(struct hca *hca, const struct packet_path *path, const uint8_t mad[MAD_BYTES], bool waited);
 	/**
-	 * @mad of this process does not arrive. @path: as it was sent; of what another host has refused only the destination is
-	 * there, and only REQ and SIDR_REQ are reported: who sent it may have been lied to, so @mad is to be compared.
+	 * Called when @mad of this process cannot be delivered. @path: as it was sent. If another host refused it, @path has
+	 * only the destination, and only REQ and SIDR_REQ are reported. Such a report may be forged, so the callee compares
+	 * @mad.
 	 */
 	void (*lost)(struct hca *hca, const struct packet_path *path, const uint8_t mad[MAD_BYTES], enum mad_loss why);
 	/**
-	 * The process of this host whose datagrams came along paths with @process (struct packet_path) has ended, and all that it
-	 * had sent has been received. Its slots and services may be another's already. The device thread; in no epoch section.
+	 * Called when the process of this host whose datagrams came along paths with @process (struct packet_path) has ended
+	 * and all that it sent has been received. Another process may already own its slots and services. Device thread,
+	 * outside epoch sections.
 	 */
 	void (*process_ended)(uint32_t process);
-	/** The same of a process that listened at @service when this one sent there. */
+	/** Called likewise for a process that listened at @service when this one sent there. */
 	void (*service_ended)(uint64_t service);
 };
 
-/* Set before there is a device (process/devices.c). NULL: datagrams for the connection manager are for nobody. */
+/* Set before there is a device (process/devices.c). NULL: datagrams for the connection manager have no recipient. */
 extern const struct management *management;
 
 #endif

@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A packet, or a run of them: header fields in host order, and payload by reference.
+ * A packet, or a run of packets: header fields in host order, payload by reference.
  *
- * What requester and responder exchange is a run: one message, or a part of one, that takes the packet sequence numbers
- * psn … psn + count - 1. `place` tells whether the run holds the first and the last packet of its message. Links that
- * hand over references take a run whole; a link that needs the bytes cuts it at the path MTU (format/opcode.h gives
- * the wire opcode of each packet).
+ * Requester and responder exchange runs: one message, or a part of one, with the packet sequence numbers psn … psn + count - 1.
+ * `place` shows whether the run contains the first and the last packet of its message. Links that hand over references carry a
+ * run as a whole; a link that needs bytes cuts it at the path MTU (format/opcode.h has the wire opcode of each packet).
  *
- * A packet lives in a struct run (transport/run.h) of the thread that handles it. Its payload refers to the memory of
- * keys and to WQEs: it is valid until the call it was passed to returns.
+ * A packet lives in a struct run (wire/run.h) of the thread that handles it. Its payload refers to memory of keys and to WQEs:
+ * it is valid until the call that it was passed to returns.
  */
 #ifndef SOFTHCA_WIRE_PACKET_H
 #define SOFTHCA_WIRE_PACKET_H
@@ -16,10 +15,10 @@
 #include "mkey/stream.h"
 #include "format/opcode.h"
 
-/* AETH syndromes (IBTA 9.7.5.1.2): what an acknowledgement says; codes in the low five bits. */
+/* AETH syndromes (IBTA 9.7.5.1.2): kind of an acknowledgement, with a code in the low five bits. */
 enum aeth_kind {
 	AETH_ACK = 0x00,
-	/* IBTA 9.7.7.2: of an acknowledgement the code is a count of credits, and this one says that none are counted. */
+	/* IBTA 9.7.7.2: the code of an acknowledgement is a count of credits; this value means that credits are not counted. */
 	AETH_NO_CREDITS = 0x1f,
 	AETH_RNR_NAK = 0x20,
 	AETH_NAK = 0x60,
@@ -43,7 +42,7 @@ struct packet_path {
 	uint8_t service_level, traffic_class, hop_limit;
 	uint32_t flow_label;
 	uint16_t udp_source_port; /* RoCE v2; 0: from the flow label */
-	/* The connection that it arrived over from another process of this host (link/host/host.h); 0: none. */
+	/* The connection to another process of this host over which the packet arrived (link/host/host.h); 0: none. */
 	uint32_t process;
 };
 
@@ -54,16 +53,16 @@ struct packet {
 	uint8_t place;     /* enum packet_place */
 	uint8_t opcode;    /* BTH opcode of MESSAGE_UNSUPPORTED; undefined for other messages */
 	bool solicited;
-	bool acknowledge; /* the responder shall acknowledge the last packet */
-	bool handed_on;   /* of another host, by the process that has the RoCE port; for queue pair 1 */
+	bool acknowledge; /* the responder must acknowledge the last packet */
+	bool handed_on; /* came from another host and was forwarded by the process that has the RoCE port; for queue pair 1 */
 	uint32_t destination_qpn, source_qpn;
-	uint32_t psn; /* of the first packet of the run */
-	/* Connection to another process of this host that it arrived over (link/host/host.h); only of a link that is `paired`. */
+	uint32_t psn; /* PSN of the first packet of the run */
+	/* Connection to another process of this host over which it arrived (link/host/host.h); only for a `paired` link. */
 	uint32_t connection;
 	uint32_t
 		count; /* packets, at least 1; of what arrived also 0: as many as its bytes take, the responder knows the MTU */
 	uint16_t mtu; /* bytes of payload per packet */
-	/* That leads to the destination, or of what arrived: back; NULL: the packet is lost, as on a wire. */
+	/* Link to the destination or, for an arrived packet, back to its sender. NULL: the packet is lost, as on a wire. */
 	const struct link *link;
 	/* DETH */
 	uint32_t qkey;
@@ -71,8 +70,8 @@ struct packet {
 	uint32_t xrc_srqn;
 	/* DCETH, and source_qpn (transport/dct.h) */
 	uint64_t dc_key;
-	uint64_t dc_connection; /* number that the initiator gave it: larger than all it gave before */
-	uint32_t dc_first_psn;  /* of the connection */
+	uint64_t dc_connection; /* number chosen by the initiator, larger than those of its earlier connections */
+	uint32_t dc_first_psn;  /* first PSN of the connection */
 	/* RETH, AtomicETH */
 	uint64_t remote_address;
 	uint32_t rkey;
@@ -83,7 +82,7 @@ struct packet {
 	uint8_t operand_bytes; /* 4 or 8 */
 	/* AETH, AtomicAckETH */
 	uint8_t syndrome;
-	/* Number of the rule by which a responder in another process of this host refused; 0: not known. Only in NAKs. */
+	/* NAK: number of the rule by which a responder in another process of this host refused; 0: not known. */
 	uint8_t peer_rule;
 	uint32_t msn;
 	uint64_t original;
@@ -94,14 +93,14 @@ struct packet {
 	struct refusal why;
 
 	const struct packet_path *path;
-	struct packet_path own_path;   /* storage of the path of a datagram, and of packets of DC */
-	struct walk_access own_access; /* storage, of the answer to XRC: as what its payload is read */
-	struct stream payload;         /* payload.length bytes; a length of 0 needs no valid stream beyond that */
+	struct packet_path own_path;   /* storage for `path` of datagrams and DC packets */
+	struct walk_access own_access; /* storage for the access by which the payload of a reply to XRC is read */
+	struct stream payload;         /* payload.length bytes; if that is 0, the other members are undefined */
 };
 
 #define ATOMIC_WRITE_PAYLOAD 8 /* IBTA annex A19: payload of an ATOMIC WRITE */
 
-/** Bytes that the atomic of @packet works on: 8, or 4 of a masked one that says so. */
+/** Returns the operand size of the atomic @packet: 8 bytes, or 4 for a masked atomic of 4 bytes. */
 static inline uint32_t atomic_bytes(const struct packet *packet)
 {
 	bool narrow = message_is_masked_atomic(packet->message) && packet->operand_bytes == sizeof(uint32_t);
@@ -112,7 +111,7 @@ static inline uint32_t atomic_bytes(const struct packet *packet)
 #define PSN_MASK 0xffffffu
 #define MULTICAST_QPN 0xffffffu /* IBTA 10.5.1: the destination of all multicast packets */
 
-/** Distance a - b of two packet sequence numbers: negative if a is older (IBTA 9.7.2: half of the 24-bit space). */
+/** Returns the distance a - b of two packet sequence numbers, negative if a is older (IBTA 9.7.2: half of the 24-bit space). */
 static inline int32_t psn_distance(uint32_t a, uint32_t b)
 {
 	return (int32_t)((a - b) << 8) >> 8;
@@ -123,13 +122,13 @@ static inline uint32_t psn_add(uint32_t psn, uint32_t count)
 	return (psn + count) & PSN_MASK;
 }
 
-/** Packets that @length bytes take; a message without payload takes one. */
+/** Returns the number of packets for @length bytes; 1 for a message without payload. */
 static inline uint32_t packets_of(uint64_t length, uint32_t mtu_shift)
 {
 	return length ? (uint32_t)((length - 1) >> mtu_shift) + 1 : 1;
 }
 
-/** Leaves out the first @known packets of the run @packet, which has more of them, each with 2^@mtu_shift bytes of payload. */
+/** Removes the first @known packets, but not all, from the run @packet. Each has 2^@mtu_shift bytes of payload. */
 static inline void packet_leave_out(struct packet *packet, uint32_t known, uint32_t mtu_shift)
 {
 	packet->psn = psn_add(packet->psn, known);

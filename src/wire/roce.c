@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Headers of packets, see roce.h. Formats: IBTA volume 1, 9.2 and 9.3; annex A14 (XRCETH); docs/inside/wire.md (DCETH, masks).
+ * Writes and parses headers of packets, see roce.h. Formats: IBTA volume 1, 9.2 and 9.3; annex A14 (XRCETH); docs/inside/wire.md
+ * (DCETH, masks).
  *
- * No QP ever hears of what is refused here: silence, as IBTA 9.6.1 has it for headers that are not valid. What a responder
- * answers with a NAK, such as the length of a first packet, passes; it is that responder's business.
+ * Packets that are refused here are dropped silently and never reach a QP, as IBTA 9.6.1 demands for invalid headers. Errors
+ * that a responder answers with a NAK, such as the length of a first packet, pass; the responder checks them.
  */
 #include "wire/roce.h"
 
@@ -11,21 +12,21 @@
 
 #include "wire/roce_fields.h"
 
-#define P_KEY_MEMBERSHIP 0x8000 /* a full member hears limited ones, too (IBTA 10.9.1.1) */
+#define P_KEY_MEMBERSHIP 0x8000 /* a full member accepts packets of limited members, too (IBTA 10.9.1.1) */
 
 #define AETH_RESERVED 0x80
 #define AETH_KIND_RESERVED 0x40
 
-/* Bytes of all headers of a packet. */
+/* Returns the length of all headers of a packet. */
 static uint32_t opcode_header_bytes(uint32_t opcode)
 {
 	return ROCE_BTH_BYTES + packet_opcodes[opcode].header_bytes;
 }
 
-/* Or -1. */
+/* Returns the opcode of @packet at @place, or -1. */
 static int find_opcode(const struct packet *packet, unsigned int place)
 {
-	/* What comes with the last packet, the others do not know of (IBTA table 38). */
+	/* Only the last packet has its own opcode for immediate data or invalidation (IBTA table 38). */
 	static const uint8_t begins_as[MESSAGE_COUNT] = {
 		[MESSAGE_SEND_IMM] = MESSAGE_SEND,
 		[MESSAGE_SEND_INVALIDATE] = MESSAGE_SEND,
@@ -66,7 +67,7 @@ static uint8_t *write_target(uint8_t *to, const struct packet *packet, uint32_t 
 	if (headers & HEADER_RETH)
 		return roce_put32(to, packet->dma_length);
 	to = roce_put64(to, packet->swap_add);
-	/* IBTA 9.3.5: a fetch-and-add compares nothing. */
+	/* IBTA 9.3.5: a fetch-and-add does not use the compare field. */
 	return roce_put64(to, packet->message == MESSAGE_FETCH_ADD ? 0 : packet->compare);
 }
 
@@ -98,7 +99,7 @@ uint32_t roce_headers_write(uint8_t *to, const struct packet *packet, uint32_t n
 		return 0;
 	headers = packet_opcodes[opcode].headers & ~HEADER_PAYLOAD;
 	solicited = packet->solicited && place & PLACE_LAST;
-	/* Requests without payload are one packet, whatever they count of the response. */
+	/* A request without payload is one packet, although its count is that of the response. */
 	acknowledge = packet->acknowledge && (number + 1 == packet->count || place == PLACE_ONLY);
 	notifies = packet->message == MESSAGE_CONGESTION;
 	roce_put32(to, opcode << 24 | (solicited ? ROCE_BTH_SOLICITED << 16 : 0) |
@@ -185,7 +186,7 @@ static void parse_extensions(struct packet *packet, const uint8_t *from, uint32_
 		packet->invalidate_rkey = roce_get32(from);
 }
 
-/* IBTA 9.7.5.1.2: the codes that are reserved; and what answers with data, does not refuse. */
+/* Returns false for reserved codes (IBTA 9.7.5.1.2), and for a response with data whose syndrome is a NAK. */
 static bool good_syndrome(const struct packet *packet)
 {
 	uint8_t kind = packet->syndrome & AETH_KIND_MASK;

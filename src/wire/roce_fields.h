@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Fields of headers (IBTA 9.2, 9.3): big-endian, at any address; for those who write and parse headers (roce.h). Pure functions.
+ * Fields of headers (IBTA 9.2, 9.3): big-endian, at any address; for the code that writes and parses headers (roce.h). Pure
+ * functions.
  */
 #ifndef SOFTHCA_WIRE_ROCE_FIELDS_H
 #define SOFTHCA_WIRE_ROCE_FIELDS_H
@@ -23,7 +24,7 @@
 /* …and 8. */
 #define ROCE_BTH_ACKNOWLEDGE 0x80
 
-/** Writes @value at @to; returns where the next field begins. */
+/** Writes @value at @to. Returns the address of the next field. */
 static inline uint8_t *roce_put32(uint8_t *to, uint32_t value)
 {
 	value = htobe32(value);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The headers that most packets of RC have: a whole message of WRITE or SEND, a READ request, its response, an
- * acknowledgement. As roce_headers_write() and roce_headers_parse(), which are for any, but compiled for one kind of message each
- * (core/compiler.h). Pure functions, any thread.
+ * Headers of the most frequent RC packets: a whole message of WRITE or SEND, a READ request, its response, an acknowledgement.
+ * The functions do the same as roce_headers_write() and roce_headers_parse(), but each call is compiled for one opcode
+ * (core/compiler.h). Pure functions; any thread.
  */
 #ifndef SOFTHCA_WIRE_ROCE_WHOLE_H
 #define SOFTHCA_WIRE_ROCE_WHOLE_H
@@ -20,7 +20,7 @@ enum roce_whole {
 	ROCE_WHOLE_ACKNOWLEDGE = 0x11,
 };
 
-/** Bytes of its headers. */
+/** Returns the length of the headers of @opcode. */
 SPECIALISED uint32_t roce_whole_bytes(const enum roce_whole opcode)
 {
 	switch (opcode) {
@@ -35,7 +35,7 @@ SPECIALISED uint32_t roce_whole_bytes(const enum roce_whole opcode)
 	}
 }
 
-/** True if it may have payload. */
+/** Returns true if @opcode may have payload. */
 SPECIALISED bool roce_whole_has_payload(const enum roce_whole opcode)
 {
 	return opcode != ROCE_WHOLE_READ_REQUEST && opcode != ROCE_WHOLE_ACKNOWLEDGE;
@@ -57,7 +57,7 @@ SPECIALISED enum message roce_whole_message(const enum roce_whole opcode)
 	}
 }
 
-/* The first word of BTH, but for the solicited event, of a packet with @payload bytes. */
+/* Returns the first word of the BTH, without the solicited event bit, for a packet with @payload bytes. */
 SPECIALISED uint32_t roce_whole_word(const enum roce_whole opcode, uint32_t payload)
 {
 	uint32_t pad = roce_whole_has_payload(opcode) ? roce_pad(payload) : 0;
@@ -65,7 +65,7 @@ SPECIALISED uint32_t roce_whole_word(const enum roce_whole opcode, uint32_t payl
 	return (uint32_t)opcode << 24 | ROCE_BTH_MIGRATED << 16 | pad << (16 + ROCE_BTH_PAD_SHIFT) | ROCE_P_KEY;
 }
 
-/** Writes the headers of @packet, which is of RC, the message that @opcode stands for, PLACE_ONLY, with @payload bytes. */
+/** Writes the headers of @packet: RC, the message of @opcode, PLACE_ONLY, with @payload bytes. */
 SPECIALISED void roce_whole_write(uint8_t *to, const struct packet *packet, const enum roce_whole opcode,
 				  uint32_t payload)
 {
@@ -89,8 +89,8 @@ SPECIALISED void roce_whole_write(uint8_t *to, const struct packet *packet, cons
 }
 
 /**
- * Fills @packet from the headers at @bytes, roce_whole_bytes() of them that nobody else changes, of a packet with @payload bytes,
- * as roce_headers_parse() does. False: there is something about them, to which that function may say what; @packet is nothing.
+ * Fills @packet from roce_whole_bytes() of headers at @bytes, which no other process can change, for a packet with @payload
+ * bytes. Returns false, with @packet undefined, if the headers need roce_headers_parse(), which finds out why.
  */
 SPECIALISED bool roce_whole_parse(struct packet *packet, const uint8_t *bytes, const enum roce_whole opcode,
 				  uint32_t payload)
@@ -123,7 +123,7 @@ SPECIALISED bool roce_whole_parse(struct packet *packet, const uint8_t *bytes, c
 	case ROCE_WHOLE_ACKNOWLEDGE:
 		packet->syndrome = bytes[0];
 		packet->msn = roce_get32(bytes) & 0xffffff;
-		/* What refuses is rare. */
+		/* NAKs are rare and take the general parser. */
 		return likely((packet->syndrome & ~(unsigned int)AETH_CODE_MASK) == AETH_ACK);
 	default:
 		return true;

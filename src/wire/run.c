@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Where packets are handed over, see run.h. */
+/* The interface of the transport for links, see run.h. */
 #include "wire/run.h"
 
 const struct delivery *delivery;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The packets that a thread is handling, and how those that bring packets hand them over. A link or a filter builds a packet
- * in run_slot(), queues it with run_commit(), and has the transport handle it with deliver_queued(): an interface that the transport
- * fills in (transport/run.h has the loop), so that nothing here knows it.
+ * The packets that a thread is handling, and the interface by which links and filters hand packets to the transport: they build
+ * a packet in run_slot(), queue it with run_commit(), and call deliver_queued(). The transport fills in struct delivery
+ * (transport/run.h has the loop), so this layer does not include it.
  *
- * A struct run is on the stack of the outermost call (doorbell, timer, poll), inside one epoch section.
+ * A struct run belongs to the outermost call (doorbell, timer, poll) and lives inside one epoch section.
  */
 #ifndef SOFTHCA_WIRE_RUN_H
 #define SOFTHCA_WIRE_RUN_H
@@ -17,20 +17,20 @@ struct hca_qp;
 struct link_queue;
 
 /*
- * A packet in the queue causes at most one reply, and replies cause none: one packet being handled, its reply, and one
- * that a link duplicates.
+ * A queued packet causes at most one reply, and replies cause none. So there are at most the packet being handled, its reply,
+ * and one that a link duplicates.
  */
 #define RUN_PACKETS 4
 
 struct run {
-	uint32_t first, last;     /* queue of packets, free running */
-	struct hca_qp *scheduled; /* QPs whose requester can go on */
-	struct link_queue *full;  /* of the link that said LINK_BUSY last: where room can be waited for */
-	struct hca_qp *held;      /* whose lock the last packet left held (delivery.take_whole), or NULL */
-	/* The transport's, of the held QP: what was acknowledged, if anything was, and was not seen to yet. */
+	uint32_t first, last;     /* queue of packets; free-running indices */
+	struct hca_qp *scheduled; /* QPs whose requester can continue */
+	struct link_queue *full;  /* queue in which to wait for room, of the link that returned LINK_BUSY last */
+	struct hca_qp *held;      /* QP whose lock is still held after its last packet (delivery.take_whole), or NULL */
+	/* For the transport: an acknowledgement to the held QP that was not processed yet. */
 	bool acknowledges;
 	uint32_t acknowledged;
-	struct frame *frame; /* that the packet in the queue came in; of filter/filter.c, or NULL */
+	struct frame *frame; /* frame of filter/filter.c in which the queued packet came, or NULL */
 	struct packet packet[RUN_PACKETS];
 };
 
@@ -44,7 +44,7 @@ static inline void run_begin(struct run *run)
 	run->frame = NULL;
 }
 
-/** The slot in which the next packet is built; queued by run_commit. */
+/** Returns the slot in which the next packet is built; run_commit() queues it. */
 static inline struct packet *run_slot(struct run *run)
 {
 	return &run->packet[run->last % RUN_PACKETS];
@@ -55,45 +55,46 @@ static inline void run_commit(struct run *run)
 	run->last++;
 }
 
-/* What a link or a filter may ask of the QP that a packet is for. */
+/* Properties of a receiving QP that a link or a filter needs. */
 struct receiver_view {
 	struct hca *hca;
-	struct packet_path path; /* from here to its peer */
+	struct packet_path path; /* from this QP to its peer */
 	uint32_t peer_qpn, mtu_shift;
 };
 
-/* What the peer of a QP may do in the memory of this process, through a key that stays as it is. */
+/* Memory of this process that the peer of a QP may access through a key, as long as the key does not change. */
 struct run_reach {
 	uint32_t peer_qpn;
-	uint64_t start, length; /* of the key */
+	uint64_t start, length; /* range of the key */
 	uint64_t memory;        /* address of the byte at `start` */
 	bool reads, writes;
 };
 
-/* What the transport does for those that bring packets. Any thread, no lock held, inside an epoch section. */
+/* Functions of the transport for links and filters. Any thread, no lock held, inside an epoch section. */
 struct delivery {
-	/* Handles what is queued in @run, and the replies, until nothing is left. */
+	/* Handles the packets queued in @run and their replies, until none is left. */
 	void (*drain)(struct run *run);
-	/* Runs the QPs that were scheduled, until nothing is left. */
+	/* Runs the scheduled QPs, until none is left. */
 	void (*finish)(struct run *run);
 	/*
-	 * In place of drain(), for a packet in run_slot(@run), not queued, that is all of a message of RC, and small; nothing else is
-	 * queued. The lock of its QP stays held for the next such packet: let_go() is due, before anything else than that is called,
-	 * and when all that arrived together has been handled. That sends what is owed for it as well, and completes what was
-	 * acknowledged; so does, of acknowledgements, the next packet of the QP that is none.
+	 * Replaces drain() for a packet in run_slot(@run), not queued, that is a whole small RC message; the queue must be
+	 * empty. The lock of its QP stays held for the next such packet. The caller must call let_go() before it calls any
+	 * other function, and when all packets that arrived together have been handled. let_go() sends the replies and
+	 * completes acknowledged requests. The QP's next packet that is not an acknowledgement also completes acknowledged
+	 * requests.
 	 */
 	void (*take_whole)(struct run *run);
 	void (*let_go)(struct run *run);
 	/*
-	 * After take_whole() of the READ or WRITE @packet: true and in @reach what its QP allows its peer through that key until
-	 * grants are taken back (hca/grants.h).
+	 * After take_whole() of the READ or WRITE @packet: returns true and the accesses that its QP allows its peer through
+	 * that key until grants are revoked (hca/grants.h) in @reach.
 	 */
 	bool (*reach)(struct run *run, const struct packet *packet, struct run_reach *reach);
-	/* A process of this host has ended: what was sent to it is not going to be answered. In no epoch section. */
+	/* Called when a process of this host has ended, so requests to it will not be answered. Outside epoch sections. */
 	void (*peer_ended)(void);
-	/* The device of QP @qpn, NULL if there is none. Any locks. */
+	/* Returns the device of QP @qpn, or NULL. Any lock may be held. */
 	struct hca *(*device_of)(uint32_t qpn);
-	/* False if there is no QP @qpn. */
+	/* Fills @view. Returns false if there is no QP @qpn. */
 	bool (*view)(uint32_t qpn, struct receiver_view *view);
 };
 

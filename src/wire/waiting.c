@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Waiting for room, see waiting.h. */
+/* Queues of waiting senders, see waiting.h. */
 #include "wire/waiting.h"
 
 #include <pthread.h>
@@ -26,7 +26,7 @@ void link_enqueue(struct link_queue *queue, struct link_waiter *waiter, struct l
 	pthread_mutex_unlock(&lock);
 }
 
-/* The lock is held. */
+/* Removes @waiter from its queue, if it is in one. The lock is held. */
 static void waiter_remove(struct link_waiter *waiter)
 {
 	if (!waiter->queue)
@@ -48,8 +48,8 @@ void link_dequeue(struct link_waiter *waiter)
 }
 
 /*
- * A thread that took the QP out of a queue before, or found it by its number, is inside an epoch section that the QP outlives;
- * if it tries to send for it there, it finds it leaving.
+ * A thread that removed the QP from a queue before, or found it by its number, is inside an epoch section that the QP outlives.
+ * If that thread tries to send for the QP, `leaves` keeps the QP from waiting again.
  */
 void link_leave(struct link_sender *sender)
 {
@@ -58,7 +58,10 @@ void link_leave(struct link_sender *sender)
 	pthread_mutex_unlock(&lock);
 }
 
-/* The first of @queue, and what of it waited; NULL: nobody does. Its QP lives until the epoch section ends. */
+/*
+ * Removes the first waiter of @queue. Returns its sender, or NULL, and which part of it waited. The QP lives until the epoch
+ * section ends.
+ */
 static struct link_sender *link_queue_pop(struct link_queue *queue, bool *requester)
 {
 	struct link_waiter *waiter;
