@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* MADs of the communication manager, see cm_message.h. */
+/* Packs and unpacks MADs of the communication manager, see cm_message.h. */
 #include "format/cm_message.h"
 
 #include <string.h>
@@ -60,7 +60,7 @@ static void put_number(uint8_t *to, uint32_t bytes, uint64_t number)
 		to[i] = (uint8_t)number;
 }
 
-/* A field covers whole bytes from its first; so many bits of them are behind it. */
+/* Returns the number of bytes that a field touches. */
 static uint32_t cm_field_bytes(const struct cm_field *field)
 {
 	return (field->bit + field->width + 7u) / 8u;
@@ -223,7 +223,7 @@ enum cm_addressee cm_mad_addressee(const uint8_t mad[CM_MAD_BYTES], uint64_t *ke
 		*key = message.sidr_req.service_id;
 		return CM_TO_SERVICE;
 	case CM_REJ:
-		/* A sender that gave up may never have learned the recipient's id (IBTA 12.6.7, reason 4). */
+		/* A sender that timed out may never have learned the recipient's id (IBTA 12.6.7, reason 4). */
 		*key = message.rej.remote_comm_id;
 		return message.rej.reason == CM_REJECT_TIMEOUT ? CM_TO_ALL : CM_TO_COMM_ID;
 	case CM_MRA:

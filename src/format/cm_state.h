@@ -10,7 +10,7 @@ enum cm_state {
 	CM_STATES,
 };
 
-/** "IDLE", "REQ_SENT", …. */
+/** Returns "IDLE", "REQ_SENT", …; "unknown" for other values. */
 const char *cm_state_name(unsigned int state);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Fields of WQEs, CQEs, keys, BSFs, packets and MADs by name; fields.def and cm_messages.def are the tables. For the command,
- * which shows bytes as text and makes them of it; the executor does not need them. Constant data and pure functions; any thread.
+ * Fields of WQEs, CQEs, keys, BSFs, packets and MADs by name; fields.def and cm_messages.def are the tables. For the softhca
+ * command, which converts between bytes and text; the device does not use them. Constant data and pure functions; any thread.
  */
 #ifndef SOFTHCA_FORMAT_FIELDS_H
 #define SOFTHCA_FORMAT_FIELDS_H
@@ -10,7 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* The parts that bytes are made of: PART_CTRL, …, PART_CM_REQ, … */
+/* Kinds of parts, such as segments and headers: PART_CTRL, …, PART_CM_REQ, … */
 enum part {
 #define LAYOUT(NAME, ...) PART_##NAME,
 #include "format/fields.def"
@@ -48,8 +48,8 @@ enum field_form {
 
 struct part_info {
 	const char *name;
-	uint16_t bytes; /* of fixed length, at most PART_MOST_BYTES */
-	bool tail;      /* any number of bytes follows */
+	uint16_t bytes; /* length of the fixed part, at most PART_MOST_BYTES */
+	bool tail;      /* any number of bytes may follow */
 };
 
 #define PART_MOST_BYTES 232
@@ -59,8 +59,8 @@ struct field {
 	const char *name;
 	uint8_t part; /* enum part */
 	uint8_t byte, bit;
-	uint8_t width;  /* 1 to 64 bits; 0: bytes as they are */
-	uint8_t length; /* of those */
+	uint8_t width;  /* 1 to 64 bits; 0: plain bytes */
+	uint8_t length; /* number of plain bytes */
 	uint8_t form;   /* enum field_form */
 };
 
@@ -68,28 +68,28 @@ struct field_value {
 	const char *name;
 	uint64_t number;
 	uint8_t form;
-	bool mask; /* number is one bit */
+	bool mask; /* the number is a single bit of a mask */
 };
 
 extern const struct part_info part_infos[PART_COUNT];
 
-/** All fields, those of a part together and in order; a NULL name ends them. */
+/** All fields, grouped by part and in order; a NULL name ends them. */
 extern const struct field fields[];
 
 /** The values that have names; a NULL name ends them. */
 extern const struct field_value field_values[];
 
-/** The number @field (width not 0) in the part at @bytes, which is there as a whole. */
+/** Returns the number in @field, whose width is not 0, of the complete part at @bytes. */
 uint64_t part_field_get(const uint8_t *bytes, const struct field *field);
-/** Puts @number there, cut to the width; no other bit changes. */
+/** Stores @number in @field, truncated to its width, and changes no other bit. */
 void part_field_put(uint8_t *bytes, const struct field *field, uint64_t number);
 
-/** The largest number that @field holds. */
+/** Returns the largest number that @field can hold. */
 uint64_t field_most(const struct field *field);
 
-/** The name of @number, as one word, or NULL: it has none, or is a mask. */
+/** Returns the one-word name of the value @number; NULL if it has none, or @form is a mask. */
 const char *field_value_name(enum field_form form, uint64_t number);
-/** The other way: false if none of @form has the name @name. */
+/** Finds the number with the name @name. Returns false if @form has no such name. */
 bool field_value_number(enum field_form form, const char *name, uint64_t *number);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What keys are and allow, and what guards signatures have: what explanations have names for (explain/names.h). */
+/* Kinds and rights of keys, and guards of signatures, for which explanations have names (explain/names.h). */
 #ifndef SOFTHCA_FORMAT_KEY_KINDS_H
 #define SOFTHCA_FORMAT_KEY_KINDS_H
 

@@ -7,7 +7,7 @@
 #include <stdint.h>
 #include <infiniband/verbs.h>
 
-/* What requester and responder exchange: messages.def. */
+/* Messages between requester and responder: messages.def. */
 enum message {
 #define MESSAGE(name, ...) MESSAGE_##name,
 #include "format/messages.def"
@@ -27,11 +27,11 @@ enum message_property {
 
 struct message_properties {
 	uint8_t family; /* enum message */
-	uint8_t access; /* enum ibv_access_flags that the receiving QP must have */
+	uint8_t access; /* enum ibv_access_flags that the receiving QP must allow */
 	uint8_t properties;
 };
 
-/* In the header, so that it costs nothing where the message is a constant. */
+/* In the header, so that the compiler evaluates it where the message is a constant. */
 static const struct message_properties message_properties[MESSAGE_COUNT] = {
 #define RECEIVE MESSAGE_TAKES_RECEIVE
 #define RECEIVE_LAST MESSAGE_TAKES_RECEIVE_LAST
@@ -78,22 +78,22 @@ enum packet_header {
 	HEADER_DCETH = 1 << 9,
 };
 
-/* What stands for a transport in a CNP: no queue pair has it. */
+/* Transport of a CNP; no queue pair has it. */
 #define TRANSPORT_NONE 0
 
 struct packet_opcode {
 	const char *name; /* NULL: no such opcode */
-	uint8_t transport; /* enum ibv_qp_type; of XRC and DC, whose ends differ, IBV_QPT_XRC_SEND and QP_TYPE_DCI; of a CNP
-			      TRANSPORT_NONE */
+	/* enum ibv_qp_type; IBV_QPT_XRC_SEND and QP_TYPE_DCI for both ends of XRC and DC, TRANSPORT_NONE for a CNP */
+	uint8_t transport;
 	uint8_t message;
 	uint8_t place;
-	uint8_t header_bytes; /* of the extension headers */
+	uint8_t header_bytes; /* length of the extension headers */
 	uint16_t headers;
 };
 
 extern const struct packet_opcode packet_opcodes[256];
 
-/** The BTH opcode of a packet, or -1 if the transport has none for it, or several (MESSAGE_UNSUPPORTED). */
+/** Returns the BTH opcode of a packet, or -1 if the transport has none for it, or several (MESSAGE_UNSUPPORTED). */
 int packet_opcode_of(enum ibv_qp_type transport, enum message message, enum packet_place place);
 
 static inline bool message_has(uint8_t message, enum message_property property)
@@ -116,13 +116,13 @@ static inline bool message_is_write(uint8_t message)
 	return message < MESSAGE_COUNT && message_properties[message].family == MESSAGE_WRITE;
 }
 
-/** As struct packet has it, for packets and for a message under way. */
+/** Returns the message without its variants (immediate data, invalidation), the same for all packets of a message. */
 static inline uint8_t message_family(uint8_t message)
 {
 	return message < MESSAGE_COUNT ? message_properties[message].family : message;
 }
 
-/** "SEND", "READ request", … for explanations and traces. */
+/** Returns "SEND", "READ request", …, for explanations and traces. */
 const char *message_name(unsigned int message);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Send WQEs as the executor meets them: the opcode table and the parts of a WQE in host order (mlx5-formats 1).
- * Everything here comes from a ring that any program may have written.
+ * Send WQEs for the requester: the opcode table, and the parts of a WQE in host order (mlx5-formats 1). All values come from a
+ * ring that the program can write, so nothing may be assumed about them.
  */
 #ifndef SOFTHCA_FORMAT_WQE_H
 #define SOFTHCA_FORMAT_WQE_H
@@ -30,7 +30,7 @@ enum wqe_class {
 	WQE_CLASS_REFUSED,
 };
 
-/** True if requests of @class take a responder resource of the peer, which answers each with a response. */
+/** Returns true if requests of @class need a responder resource of the peer, which answers each with a response. */
 static inline bool wqe_class_is_answered(uint8_t class)
 {
 	return class == WQE_CLASS_READ || class == WQE_CLASS_ATOMIC || class == WQE_CLASS_ATOMIC_WRITE;
@@ -60,15 +60,15 @@ enum wqe_completion { WQE_CQE_ON_ERROR, WQE_CQE_ON_FIRST_ERROR, WQE_CQE_ALWAYS, 
 /* Fence modes that wait for outstanding READs and atomics: fence (2), strong (3), small fence + fence (4). */
 #define WQE_FENCE_WAITS(mode) ((mode) >= 2)
 
-/* A WQE taken apart up to its data segments. */
+/* A WQE, parsed up to its data segments. */
 struct wqe {
-	const uint8_t *bytes; /* in one piece: in the ring, or a copy when it wraps */
+	const uint8_t *bytes; /* contiguous: in the ring, or a copy if the WQE wraps around */
 	uint32_t size;        /* bytes, a multiple of 16, at least 16 */
-	uint16_t index;       /* of its first block, as CQEs name it */
+	uint16_t index;       /* index of the first block, as in CQEs */
 	uint8_t opcode, opmod, fm_ce_se;
-	uint16_t stream; /* of a DCI */
+	uint16_t stream; /* stream of a DCI */
 	__be32 imm;
-	uint32_t blocks; /* 64-byte blocks it occupies */
+	uint32_t blocks; /* number of 64-byte blocks */
 	uint32_t data;   /* offset of the first data segment */
 	/* raddr segment */
 	uint64_t remote_address;
