@@ -293,7 +293,7 @@ void case_CM_SIDR_REFUSED(void **state)
 	pass(CM_SIDR_REQ);
 	pass(CM_SIDR_REP);
 	expect(RULE_CM_SIDR_REFUSED, "the request for service id 0x1111c06 was refused by " GID_B
-				     " with status 1: nobody listens on the service id. [732 ");
+				     " with status 1: no process listens on the service id. [732 ");
 	end(&c, state);
 }
 
