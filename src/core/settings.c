@@ -18,7 +18,7 @@ struct setting_row {
 	size_t offset, size; /* of the field in struct settings */
 	uint64_t min, max;   /* of numbers */
 	const char *range;   /* of texts */
-	bool (*check)(const char *text);
+	bool (*check)(const char *text); /* or NULL: any text that is not empty */
 };
 
 struct choice_row {
@@ -33,49 +33,6 @@ static bool setting_is_device_name(const char *text)
 		if (!isalnum((unsigned char)*text) && !strchr("_-", *text))
 			return false;
 	return true;
-}
-
-/* The sink is interpreted by the explanations; any non-empty text may name a file. */
-static bool setting_is_explain_sink(const char *text)
-{
-	return *text != '\0';
-}
-
-static bool setting_is_counter_sink(const char *text)
-{
-	return *text != '\0';
-}
-
-/* Read when the device is made, and by the command: filter/faults.h. */
-static bool setting_is_fault_script(const char *text)
-{
-	return *text != '\0';
-}
-
-/* Read when the first context is opened, and by the command: explain/misuse.h. */
-static bool setting_is_lint_choice(const char *text)
-{
-	return *text != '\0';
-}
-
-static bool setting_is_crypto_file(const char *text)
-{
-	return *text != '\0';
-}
-
-static bool setting_is_key_directory(const char *text)
-{
-	return *text != '\0';
-}
-
-static bool setting_is_capture_file(const char *text)
-{
-	return *text != '\0';
-}
-
-static bool setting_is_timeline(const char *text)
-{
-	return *text != '\0';
 }
 
 /* Of powers of two: the field is 0. */
@@ -229,7 +186,7 @@ static int setting_parse_text(struct settings *settings, const struct setting_ro
 {
 	size_t length = strlen(text);
 
-	if (length == 0 || length >= row->size || !row->check(text))
+	if (length == 0 || length >= row->size || (row->check && !row->check(text)))
 		return -EINVAL;
 	memcpy((char *)settings + row->offset, text, length + 1);
 	return 0;
