@@ -19,7 +19,7 @@
 
 int event_queue_call = -1;
 
-static __thread struct event_queue *looked_at; /* this thread awaits it, and looks */
+static __thread struct event_queue *polled; /* this thread awaits it, and looks */
 static __thread bool in_hand;                  /* a token of that queue */
 
 static void event_queue_prepare(struct event_queue *queue, int fd, int own)
@@ -93,7 +93,7 @@ static void source_list(struct event_queue *queue, struct event_source *source)
 
 	if (source->pending++ == 0)
 		source_append(queue, source);
-	if (looked_at == queue && !in_hand) {
+	if (polled == queue && !in_hand) {
 		in_hand = true;
 		return;
 	}
@@ -230,9 +230,14 @@ bool event_queue_await(struct event_queue *queue)
 	return awaits;
 }
 
-void event_queue_look(struct event_queue *queue, bool looks)
+void event_queue_begin_poll(struct event_queue *queue)
 {
-	looked_at = looks ? queue : NULL;
+	polled = queue;
+}
+
+void event_queue_end_poll(void)
+{
+	polled = NULL;
 }
 
 int event_queue_take_awaited(struct event_queue *queue, int *type, void **object)

@@ -89,8 +89,12 @@ extern int event_queue_call;
 bool event_queue_has(struct event_queue *queue);
 /** The calling thread awaits @queue from now on. False: an event is there, it does not. One thread at a time. */
 bool event_queue_await(struct event_queue *queue);
-/** The first event that this thread raises in @queue, which it awaits, is its own to take from now on (@looks), or until now. */
-void event_queue_look(struct event_queue *queue, bool looks);
+/**
+ * Begin and end a period in which this thread polls for events of @queue, which it awaits: the first event that it raises
+ * there itself needs no token.
+ */
+void event_queue_begin_poll(struct event_queue *queue);
+void event_queue_end_poll(void);
 /** Takes an event of @queue, which this thread awaits, if there is one: 0, or -EAGAIN. */
 int event_queue_take_awaited(struct event_queue *queue, int *type, void **object);
 /** It does not await @queue any more. */

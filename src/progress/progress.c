@@ -272,12 +272,13 @@ void progress_before_sleep(void)
 		progress_wake();
 }
 
-void progress_attend(bool attends)
+void progress_attend_begin(void)
 {
-	if (attends) {
-		__atomic_add_fetch(&progress.attended, 1, __ATOMIC_RELAXED);
-		return;
-	}
+	__atomic_add_fetch(&progress.attended, 1, __ATOMIC_RELAXED);
+}
+
+void progress_attend_end(void)
+{
 	__atomic_sub_fetch(&progress.attended, 1, __ATOMIC_RELAXED);
 	if (progress_has_pollers())
 		progress_before_sleep();

@@ -135,7 +135,8 @@ bool progress_poll(void);
  * all: its progress_poll() counts as that of a program that polls all the time, as long as it comes at all. When it ends, arrivals
  * wake the device thread. Once each for beginning and end; no lock held.
  */
-void progress_attend(bool attends);
+void progress_attend_begin(void);
+void progress_attend_end(void);
 
 /**
  * Handles what has arrived, for a timer that is about to take silence for loss. False: perhaps not all, since another thread

@@ -142,7 +142,7 @@ static bool substitute_look(struct event_queue *queue, bool woken)
 		let_other_poll();
 		return false;
 	}
-	event_queue_look(queue, true);
+	event_queue_begin_poll(queue);
 	if (woken)
 		poll_for_event(queue);
 	if (!event_queue_has(queue)) {
@@ -152,7 +152,7 @@ static bool substitute_look(struct event_queue *queue, bool woken)
 		progress_arm_all(true);
 		rests = progress_rest(true);
 	}
-	event_queue_look(queue, false);
+	event_queue_end_poll();
 	progress_end_polling();
 	__atomic_store_n(&substitute.beats, substitute.beats + 1, __ATOMIC_RELAXED);
 	return rests;

@@ -283,7 +283,7 @@ static uint64_t watcher_attend(struct watcher *watcher)
 	struct pace pace = {.last_ns = clock_now_ns()};
 	uint64_t now_ns = pace.last_ns;
 
-	progress_attend(true);
+	progress_attend_begin();
 	while (now_ns - pace.last_ns < TUNABLE_WATCH_ACTIVE_NS) {
 		bool busy = watcher_scan(watcher);
 
@@ -293,7 +293,7 @@ static uint64_t watcher_attend(struct watcher *watcher)
 		pause_shortly(watcher, pace.spinning);
 	}
 	pthread_mutex_unlock(&watcher->lock);
-	progress_attend(false);
+	progress_attend_end();
 	pthread_mutex_lock(&watcher->lock);
 	return pace.last_ns;
 }
