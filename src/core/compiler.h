@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What the compiler is told about the common case, and the processor about a loop that waits. */
+/* Hints for the compiler about common and rare cases, and for the processor about loops that wait. */
 #ifndef SOFTHCA_CORE_COMPILER_H
 #define SOFTHCA_CORE_COMPILER_H
 
@@ -7,23 +7,23 @@
 #define unlikely(condition) __builtin_expect(!!(condition), 0)
 
 /*
- * A function that is compiled into each of its callers. Where a caller passes constants (such as the properties of a
- * transport), the tests of these fall away; so one source serves the common case and all others.
+ * A function that is compiled into each of its callers. If a caller passes constants, such as the properties of a
+ * transport, tests of them are removed at compile time, so one source serves the fast path and the general path.
  */
 #define SPECIALISED static inline __attribute__((always_inline))
 
-/* A refusal, or whatever else is rare: it is not compiled into its callers. */
+/* A function for refusals and other rare cases, which is never inlined into its callers. */
 #define RARE __attribute__((cold, noinline))
 
 /*
- * A copy of *@value in *@place, for a function that is not compiled into its caller: so *@value itself has no address that others
- * know, and stays in registers.
+ * Copies *@value to *@place and yields @place. Out-of-line callees get the copy, so the address of @value never escapes
+ * and it can stay in registers.
  */
 #define SPILL(place, value) (*(place) = *(value), (place))
 
 /*
- * @pointer, from something of which the compiler cannot know that it was computed: it keeps this one in a register, and not what it was
- * computed from beside it.
+ * Yields @pointer and hides from the compiler how it was computed. The compiler then keeps this pointer in a register,
+ * instead of its operands.
  */
 #define OPAQUE(pointer)                                                                                                \
 	({                                                                                                             \
@@ -32,7 +32,7 @@
 		opaque_pointer;                                                                                        \
 	})
 
-/** Between two looks of a loop that waits: the processor's other thread goes on meanwhile. */
+/** Pauses between two iterations of a loop that waits, which leaves the core to its other hardware thread. */
 static inline void pause_cpu(void)
 {
 #if defined(__x86_64__)

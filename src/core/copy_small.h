@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Copying what is small as a rule: into work requests, and into slots that another process reads. */
+/* Copies of data that is usually small: into work requests, and into slots that another process reads. */
 #ifndef SOFTHCA_CORE_COPY_SMALL_H
 #define SOFTHCA_CORE_COPY_SMALL_H
 
@@ -10,8 +10,9 @@
 #include "core/tunables.h"
 
 /**
- * Copies @length bytes from @from to @to, which do not overlap; any alignment. Up to TUNABLE_COPY_WORDS_BYTES word by word, which
- * into a work request or a slot takes less time than the vectors of memcpy(3), and needs no call. Any thread.
+ * Copies @length bytes from @from to @to, which do not overlap and may have any alignment. Up to
+ * TUNABLE_COPY_WORDS_BYTES are copied word by word, which is faster than memcpy(3) with vectors for work requests and
+ * slots, and avoids a call. Any thread may call.
  */
 static inline void copy_small(uint8_t *to, const uint8_t *from, uint32_t length)
 {
@@ -22,9 +23,9 @@ static inline void copy_small(uint8_t *to, const uint8_t *from, uint32_t length)
 		memcpy(to, from, length);
 		return;
 	}
-	/* Volatile, as compilers make vectors, or a call, of a loop that copies. */
+	/* Volatile, because compilers turn a copy loop into vector code or a call. */
 	for (; length - at > sizeof(word); at += (uint32_t)sizeof(word))
-		/* The analyzer does not see a word where two fields are stored. */
+		/* The analyzer does not recognize a word that covers two fields. */
 		/* NOLINTNEXTLINE(clang-analyzer-core.uninitialized.Assign) */
 		*(volatile word *)(to + at) = *(const word *)(from + at);
 	/* NOLINTNEXTLINE(clang-analyzer-core.uninitialized.Assign): as above. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Descriptors of the library, see descriptor.h: a table by number, in blocks that are allocated when they are first used. */
+/* Descriptors of the library, see descriptor.h: a table by number, in blocks that are allocated on first use. */
 #include "core/descriptor.h"
 
 #include <errno.h>
@@ -17,20 +17,20 @@
 enum {
 	BLOCK_BITS = 8,
 	BLOCK_SIZE = 1 << BLOCK_BITS,
-	BLOCKS = 4096, /* numbers up to fs.nr_open, 2^20 by default */
+	BLOCKS = 4096, /* for numbers up to fs.nr_open, 2^20 by default */
 	/*
-	 * All files of eventfd(2), epoll(7) and the like have one inode. The signal of F_SETSIG belongs to the open file and means
-	 * nothing without O_ASYNC: it marks ours. The last realtime signal of Linux.
+	 * Files of eventfd(2), epoll(7) and similar share one inode. The signal of F_SETSIG belongs to the open file
+	 * and has no effect without O_ASYNC, so it marks the library's files. The last realtime signal of Linux.
 	 */
 	MARK = 64,
 };
 
-/* Atomic members: the kernel may give a number that one thread closes to another thread at once. */
+/* Members are atomic: the kernel may give a number that one thread closes to another thread at once. */
 struct record {
 	dev_t device;
 	ino_t inode; /* 0: the number is not ours */
 	bool marked;
-	bool reported; /* the loss of it */
+	bool reported; /* its loss was reported */
 };
 
 static struct record *blocks[BLOCKS]; /* atomic */
@@ -46,7 +46,7 @@ static struct record *record_of(int fd)
 	return block ? &block[fd & (BLOCK_SIZE - 1)] : NULL;
 }
 
-/* As record_of(), but allocates the block. NULL without memory. */
+/* As record_of(), but allocates the block. Returns NULL without memory. */
 static struct record *make_record(int fd)
 {
 	struct record *block, *none = NULL;
@@ -67,7 +67,7 @@ static bool descriptor_is_recorded(int fd)
 	return record && __atomic_load_n(&record->inode, __ATOMIC_ACQUIRE);
 }
 
-/* A file without a type is one of those that share an inode. */
+/* Returns true for a file without a type, which shares its inode with others. */
 static bool file_is_anonymous(const struct stat *status)
 {
 	return !(status->st_mode & S_IFMT);
@@ -89,8 +89,8 @@ static bool record_fill(int fd, bool shared)
 }
 
 /*
- * The lowest number of a kept descriptor: beyond the reach of select(2) and of programs that close 3 to 1023, if so many are
- * allowed, and not so high that the table of the kernel gets large.
+ * Returns the lowest number of a kept descriptor: beyond the range of select(2) and of programs that close 3 to 1023,
+ * if the limit allows it, and low enough to keep the kernel's table small.
  */
 static int lowest_kept(void)
 {
@@ -102,8 +102,9 @@ static int lowest_kept(void)
 }
 
 /*
- * Duplicates @fd to a number from @lowest on that has no record. A free number that has one belongs to a descriptor of ours
- * that the program closed: its owner must not take another file of ours for its own. Returns -1 with errno.
+ * Duplicates @fd to a number of at least @lowest that has no record. A free number with a record belongs to a
+ * descriptor of ours that the program closed: its owner must not mistake another file of ours for its own. Returns -1
+ * with errno.
  */
 static int descriptor_duplicate(int fd, int lowest)
 {
@@ -116,12 +117,15 @@ static int descriptor_duplicate(int fd, int lowest)
 	return copy;
 }
 
-/* The number that @fd gets, which is closed if that is another one. @lowest: see descriptor_duplicate(). */
+/*
+ * Moves @fd to the number that descriptor_duplicate() yields for @lowest, and closes the old number. Returns the new
+ * one.
+ */
 static int descriptor_move(int fd, int lowest)
 {
 	int moved = descriptor_duplicate(fd, lowest);
 
-	/* No number so high is allowed. */
+	/* The limit allows no number that high. */
 	if (moved < 0)
 		moved = descriptor_is_recorded(fd) ? descriptor_duplicate(fd, 0) : fd;
 	if (moved != fd)
@@ -221,7 +225,7 @@ void descriptor_close(int fd)
 	int error = errno;
 	bool ours = descriptor_is_ours(fd);
 
-	/* First: the number may be given to another thread as soon as it is closed. */
+	/* First, because another thread may get the number as soon as it is closed. */
 	if (record)
 		__atomic_store_n(&record->inode, 0, __ATOMIC_RELEASE);
 	if (ours)

@@ -14,10 +14,10 @@
 __thread struct epoch_slot *epoch_this_thread;
 uint64_t epoch_current = 1;
 
-/* All slots ever made; grows only. Part of the process registry: threads exist before and beyond any device. */
+/* All slots ever made; the list only grows. Part of the process registry: threads exist before and after any device. */
 static struct epoch_slot *slots;
 static pthread_key_t detach_key;
-static bool has_detach_key; /* false: the program has taken all keys, and slots are found by the end of their thread */
+static bool has_detach_key; /* false: the program uses all keys, and slots are reclaimed when their thread has ended */
 static pthread_once_t detach_once = PTHREAD_ONCE_INIT;
 
 static void epoch_detach(void *slot)
@@ -53,7 +53,10 @@ static bool thread_has_ended(uint32_t thread)
 	return thread == this_thread_id() || (syscall(SYS_tgkill, getpid(), thread, 0) && errno == ESRCH);
 }
 
-/* Claims the slot of a thread that ended without epoch_detach(). Keeps errno, since callers may be in a call that does not fail. */
+/*
+ * Claims the slot of a thread that ended without epoch_detach(). Preserves errno, since callers may be in a call that
+ * does not fail.
+ */
 static struct epoch_slot *claim_abandoned_slot(void)
 {
 	struct epoch_slot *slot = __atomic_load_n(&slots, __ATOMIC_ACQUIRE);
@@ -71,7 +74,7 @@ static struct epoch_slot *claim_abandoned_slot(void)
 	return slot;
 }
 
-/* Returns a slot for a thread that comes while there is no memory, or NULL. */
+/* Returns a slot for a thread that attaches without available memory, or NULL. */
 static struct epoch_slot *reserved_slot(void)
 {
 	static struct epoch_slot reserve[EPOCH_RESERVE];
@@ -84,7 +87,7 @@ static struct epoch_slot *reserved_slot(void)
 	return NULL;
 }
 
-/* Returns NULL without memory. Pages that are not touched take none. */
+/* Returns NULL without memory. Untouched pages take up none. */
 static uint8_t *thread_memory_map(void)
 {
 	static uint8_t reserve[EPOCH_MEMORY_RESERVE][THREAD_MEMORY_BYTES] __attribute__((aligned(64)));
@@ -176,7 +179,9 @@ static bool epoch_is_used_by_others(uint64_t stamp)
 	return false;
 }
 
-/* Two that wait for each other's sections find each other waiting; the exchanges order that as epoch_enter's does. */
+/*
+ * Two threads that wait for each other's sections see each other waiting; the exchanges order that as in epoch_enter().
+ */
 void epoch_wait(uint64_t stamp)
 {
 	uint32_t *waits = &epoch_this_thread->waits;
@@ -199,7 +204,7 @@ void epoch_after_fork(void)
 {
 	for (struct epoch_slot *slot = slots; slot; slot = slot->next) {
 		if (slot == epoch_this_thread) {
-			/* The child's thread has another id. */
+			/* The child's thread has a different id. */
 			if (slot->thread)
 				slot->thread = this_thread_id();
 			continue;

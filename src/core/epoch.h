@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Epochs: how a key or a QP in use by a running transfer cannot disappear under it, without a reference count that
- * all threads would write to.
+ * Epochs: they keep a key or a QP alive while a transfer uses it, without a reference count that all threads would
+ * write to.
  *
- * A thread that may look at keys and QPs is inside a section (epoch_enter … epoch_leave); its slot, a cache line of
- * its own, says since which epoch. A thread that takes something out of reach stamps it (epoch_retire) and may reuse or free
- * it once no section older than the stamp is left (epoch_passed, or epoch_synchronize to wait for it).
- *
- * What was taken back but not freed (a window that was unbound) can be waited for inside a section, with epoch_wait.
+ * A thread that may access keys and QPs is inside a section (epoch_enter … epoch_leave). Its slot, a cache line of its
+ * own, records the epoch in which the section began. A thread that unpublishes an object stamps it (epoch_retire) and
+ * may reuse or free it once no section older than the stamp is left (epoch_passed, or epoch_synchronize to wait for
+ * it). epoch_wait waits, inside a section, for users of something that was revoked but not freed, such as an unbound
+ * window.
  *
  * Slots belong to threads and stay in one list of the process for reuse; a thread returns its slot when it ends.
  * Sections nest. epoch_synchronize must not be called inside one.
@@ -27,25 +27,30 @@ struct timeline_record;
 /* A WQE of mlx5 has at most 63 units of 16 bytes. */
 #define EPOCH_SCRATCH_BYTES 1024
 
-/* See core/thread_memory.h: two struct run of 17 KiB, a workspace of 25 KiB, and streams of 4 KiB. */
+/* Enough for two struct run of 17 KiB, a workspace of 25 KiB, and streams of 4 KiB; see core/thread_memory.h. */
 #define THREAD_MEMORY_BYTES (96u << 10)
 
 struct epoch_slot {
-	uint64_t active;    /* atomic; 0: outside of any section, else the epoch at its beginning */
-	uint32_t depth;     /* of nesting; the owning thread's */
-	uint32_t owned;     /* atomic; 1: belongs to a living thread */
-	uint32_t waits;     /* atomic; 1: in epoch_wait */
-	uint32_t thread;    /* atomic; id of the owning thread, only if there is no key that detaches it; else 0 */
-	uint32_t works;     /* atomic; of its threads, see progress_worked() (progress/progress.h) */
-	uint64_t *counters; /* atomic; what its threads have counted (observe/counters.h), or NULL */
-	/* Where its thread records next, and till where, and when it last recorded the clock; observe/timeline.h */
+	uint64_t active; /* atomic; epoch at the beginning of the section; 0: outside any section */
+	uint32_t depth;  /* of nesting; owned by the thread */
+	uint32_t owned;  /* atomic; 1: belongs to a living thread */
+	uint32_t waits;  /* atomic; 1: in epoch_wait */
+	uint32_t thread; /* atomic; id of the owning thread if there is no thread-specific key to detach it; else 0 */
+	uint32_t works;  /* atomic; work done by its threads, see progress_worked() (progress/progress.h) */
+	uint64_t *counters; /* atomic; counters of its threads (observe/counters.h), or NULL */
+	/*
+	 * Position and end in the thread's timeline chunk, and the time of its latest clock record; observe/timeline.h
+	 */
 	struct timeline_record *timeline_next, *timeline_end;
 	uint64_t timeline_clock;
 	uint32_t timeline_lap;
-	/* Queue pair that its thread last began to work for, with EPOCH_RECEIVES if for a packet that had arrived: for explanations */
+	/*
+	 * Queue pair that the thread worked for most recently, with EPOCH_RECEIVES if for an incoming packet; for
+	 * explanations
+	 */
 	uint32_t qpn;
 	uint8_t *memory;      /* of the owning thread, THREAD_MEMORY_BYTES; see core/thread_memory.h */
-	uint32_t memory_used; /* bytes of it */
+	uint32_t memory_used; /* bytes in use */
 	struct epoch_slot *next;
 	uint8_t scratch[EPOCH_SCRATCH_BYTES]; /* of the owning thread; see epoch_scratch() */
 } __attribute__((aligned(128)));
@@ -53,19 +58,19 @@ struct epoch_slot {
 extern __thread struct epoch_slot *epoch_this_thread __attribute__((tls_model("initial-exec")));
 extern uint64_t epoch_current SOFTHCA_OWN;
 
-/* Slots for threads that come while there is no memory. */
+/* Slots reserved for threads that attach when memory is exhausted. */
 #define EPOCH_RESERVE 256
-/* Of these, those that get memory although no page can be mapped. */
+/* Slots of these that have thread memory although no page can be mapped. */
 #define EPOCH_MEMORY_RESERVE 8
 
 /**
- * Returns a slot for this thread. Waits for memory, or for the end of another thread, while there is neither memory nor a slot in
- * reserve, since nothing would be protected without a slot. Needs no thread-specific key: if the program has taken all of them, a
- * slot is free again when the kernel knows its thread no more.
+ * Returns a slot for this thread. Blocks until memory is available or another thread ends if there is neither memory
+ * nor a reserved slot, because nothing is protected without a slot. Works without a thread-specific key: if the program
+ * has used up all keys, a slot becomes free when the kernel no longer has its thread.
  */
 struct epoch_slot *epoch_attach(void);
 
-/** Begins a section. Any thread. */
+/** Begins a section. Any thread may call. */
 static inline void epoch_enter(void)
 {
 	struct epoch_slot *slot = epoch_this_thread;
@@ -74,7 +79,7 @@ static inline void epoch_enter(void)
 		slot = epoch_attach();
 	if (slot->depth++ != 0)
 		return;
-	/* The exchange orders the mark before every later load of a key. Alone in the process there is no order to keep. */
+	/* The exchange orders the mark before every later load of a key. A single-threaded process needs no order. */
 	if (__libc_single_threaded)
 		__atomic_store_n(&slot->active, epoch_current, __ATOMIC_RELAXED);
 	else
@@ -82,8 +87,9 @@ static inline void epoch_enter(void)
 }
 
 /**
- * epoch_enter() and an exchange of *@word, which becomes 1, at the price of one: the exchange orders the mark as well. Returns
- * what *@word was. Nothing may be looked at before but what the caller keeps alive.
+ * Combines epoch_enter() with an exchange of *@word, which becomes 1, for the price of one locked instruction: the
+ * exchange also orders the mark. Returns the previous value of *@word. Before it returns, only objects that the caller
+ * keeps alive may be accessed.
  */
 static inline uint32_t epoch_enter_with_exchange(uint32_t *word)
 {
@@ -96,15 +102,16 @@ static inline uint32_t epoch_enter_with_exchange(uint32_t *word)
 		__atomic_store_n(&slot->active, __atomic_load_n(&epoch_current, __ATOMIC_ACQUIRE), __ATOMIC_RELAXED);
 	before = __atomic_exchange_n(word, 1, __ATOMIC_SEQ_CST);
 #ifndef __x86_64__
-	/* There an exchange is a barrier by itself. */
+	/* On x86 an exchange is a full barrier. */
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
 #endif
 	return before;
 }
 
 /**
- * epoch_enter() and queue_lock(@lock), which is not elided, at the price of one: the exchange that takes the lock orders the
- * mark as well. Nothing may be looked at before but what the caller keeps alive, such as the lock itself.
+ * Combines epoch_enter() with queue_lock(@lock), which is not elided, for the price of one locked instruction: the
+ * exchange that takes the lock also orders the mark. Before it returns, only objects that the caller keeps alive, such
+ * as the lock itself, may be accessed.
  */
 static inline void epoch_enter_with_lock(struct queue_lock *lock)
 {
@@ -119,13 +126,13 @@ static inline void epoch_enter_with_lock(struct queue_lock *lock)
 
 #define EPOCH_RECEIVES (1u << 31)
 
-/** Notes that this thread begins to work for queue pair @qpn, see epoch_slot.qpn. Inside a section. */
+/** Records that this thread starts to work for queue pair @qpn, see epoch_slot.qpn. Inside a section. */
 static inline void epoch_note(uint32_t qpn)
 {
 	epoch_this_thread->qpn = qpn;
 }
 
-/** EPOCH_SCRATCH_BYTES that belong to this thread, until the next call. */
+/** Returns EPOCH_SCRATCH_BYTES of memory of this thread, valid until the next call. */
 static inline uint8_t *epoch_scratch(void)
 {
 	struct epoch_slot *slot = epoch_this_thread;
@@ -142,29 +149,30 @@ static inline void epoch_leave(void)
 		__atomic_store_n(&slot->active, 0, __ATOMIC_RELEASE);
 }
 
-/** All slots ever made: follow `next`. Any thread. */
+/** Returns the first of all slots ever made; follow `next`. Any thread may call. */
 struct epoch_slot *epoch_slots(void);
 
-/** Stamps what was just taken out of reach. The pointer to it must have been unpublished before. */
+/** Returns a stamp for an object that was just unpublished. The pointer to it must have been removed before. */
 uint64_t epoch_retire(void);
 
 /**
- * True once no section of another thread began before @stamp. The calling thread's own section does not count: the
- * caller holds nothing of what was retired.
+ * Returns true once no section of another thread began before @stamp. The caller's own section does not count: the
+ * caller must hold no reference to the retired object.
  */
 bool epoch_passed(uint64_t stamp);
 
-/** Retires and waits until it has passed. Not inside a section. */
+/** Retires, and waits until that epoch has passed. Not inside a section. */
 void epoch_synchronize(void);
 
 /**
- * Waits, inside a section, until the sections of others that began before @stamp have ended: what was taken out of reach
- * before @stamp is used no more. Sections that wait here themselves do not count, so the caller, too, must use nothing
- * that it found in its section before (but what is merely not to be freed), and hold no lock that others may want.
+ * Waits, inside a section, until the sections of other threads that began before @stamp have ended, so that objects
+ * unpublished before @stamp are no longer in use. Sections that wait here themselves do not count. Therefore the caller
+ * must not use anything that it looked up earlier in its section (it only stays allocated), and must hold no lock that
+ * another thread may need.
  */
 void epoch_wait(uint64_t stamp);
 
-/** In a forked child: the other threads are gone, their sections with them. */
+/** Discards the sections of the parent's other threads, in a forked child. */
 void epoch_after_fork(void);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Events behind a descriptor. The descriptor counts: its value plus the tokens of threads that have read it
- * and not yet taken an event is always the number of listed events plus `stale`.
+ * Event queues with a descriptor. The value of the descriptor plus the tokens of threads that have read it and not yet
+ * taken an event always equals the number of listed events plus `stale`.
  */
 #include "core/cancellation.h"
 #include "core/descriptor.h"
@@ -19,8 +19,8 @@
 
 int event_queue_call = -1;
 
-static __thread struct event_queue *polled; /* this thread awaits it, and looks */
-static __thread bool in_hand;                  /* a token of that queue */
+static __thread struct event_queue *polled; /* the queue that this thread awaits and polls for */
+static __thread bool in_hand;               /* this thread holds a token of that queue */
 
 static void event_queue_prepare(struct event_queue *queue, int fd, int own)
 {
@@ -74,7 +74,7 @@ static void source_unlink_at(struct event_queue *queue, struct event_source **li
 		queue->last = link;
 }
 
-/* Cannot block: the counter would have to stand at 2^64 - 2. */
+/* Cannot block: that requires a counter of 2^64 - 2. */
 static void eventfd_add(int fd, uint64_t value)
 {
 	while (descriptor_check(fd) && write(fd, &value, sizeof(value)) < 0 && errno == EINTR)
@@ -86,7 +86,7 @@ static void eventfd_add_token(int fd)
 	eventfd_add(fd, 1);
 }
 
-/* The lock is held. */
+/* Lists an event of @source. The lock is held. */
 static void source_list(struct event_queue *queue, struct event_source *source)
 {
 	int call;
@@ -156,10 +156,10 @@ static bool token_spend(struct event_queue *queue, int *type, void **object)
 	return found;
 }
 
-/* What read(2) of a descriptor has stored. */
+/* Token read from a descriptor. */
 struct token {
 	int fd;
-	uint64_t value; /* 0: nothing */
+	uint64_t value; /* 0: none was read */
 };
 
 static void token_return(void *argument)
@@ -176,7 +176,7 @@ int event_token_take(int fd, int own)
 	ssize_t length;
 
 	pthread_cleanup_push(token_return, &token);
-	/* read(2), not poll(2): a blocked read is restarted after signals as the program chose (SA_RESTART). */
+	/* read(2), not poll(2): a blocked read is restarted after signals if the program chose so (SA_RESTART). */
 	length = read(fd, &token.value, sizeof(token.value));
 	pthread_cleanup_pop(0);
 	if (length != sizeof(token.value))
@@ -202,7 +202,8 @@ bool event_token_take_back(int fd)
 	ssize_t length = preadv2(fd, &into, 1, -1, RWF_NOWAIT);
 
 	/*
-	 * Kernels before 5.8, and filters of system calls. Another reader may slip in between: then this waits for the next event.
+	 * For kernels before 5.8 and filters of system calls. Another reader may take the token in between; then this
+	 * waits for the next event.
 	 */
 	if (length < 0 && errno != EAGAIN && poll(&readable, 1, 0) == 1)
 		length = read(fd, &token, sizeof(token));
@@ -276,10 +277,7 @@ uint32_t event_source_purge(struct event_queue *queue, struct event_source *sour
 		source_unlink_at(queue, link);
 		source->pending = 0;
 	}
-	/*
-	 * What cannot be read back is in the hands of threads that are about to take it: they will find it
-	 * stale.
-	 */
+	/* The remaining tokens were read by threads that are about to take an event, which they will find stale. */
 	while (left && event_token_take_back(queue->own))
 		left--;
 	queue->stale += left;
@@ -298,7 +296,7 @@ bool is_eventfd(int fd)
 	return length == sizeof(name) - 1 && !memcmp(target, name, sizeof(name) - 1);
 }
 
-/* Nothing is under way here of what the parent's other threads had read. */
+/* Makes a queue's descriptor anew in a forked child, where no token of the parent's other threads is outstanding. */
 static void event_queue_renew(struct queue_lock *lock)
 {
 	struct event_queue *queue = (struct event_queue *)((char *)lock - offsetof(struct event_queue, lock));
@@ -308,7 +306,7 @@ static void event_queue_renew(struct queue_lock *lock)
 	queue->awaited = false;
 	descriptor_close(queue->own);
 	queue->own = -1;
-	/* The program may have closed it, and have something else there. */
+	/* The program may have closed it and reused its number. */
 	if (queue->relay || status < 0 || flags < 0 || !is_eventfd(queue->fd))
 		return;
 	for (const struct event_source *source = queue->first; source; source = source->next)

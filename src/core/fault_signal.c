@@ -12,7 +12,7 @@
 static fault_watcher *watchers[MOST_WATCHERS]; /* atomic */
 static struct sigaction before_segv, before_bus;
 
-/* Acts as if softhca's handler were not there. */
+/* Acts as if softhca's handler were not installed. */
 static void fault_pass_on(struct sigaction *before, int signal, siginfo_t *info, void *context)
 {
 	const struct sigaction plain = {.sa_handler = SIG_DFL};
@@ -28,7 +28,7 @@ static void fault_pass_on(struct sigaction *before, int signal, siginfo_t *info,
 		/* The instruction faults again, and the process ends there. */
 		sigaction(signal, &plain, NULL);
 	} else if (now.sa_handler == SIG_DFL) {
-		/* A signal that was sent has to be sent again. */
+		/* A signal that was sent must be sent again. */
 		sigaction(signal, &plain, NULL);
 		raise(signal);
 	}
@@ -39,7 +39,7 @@ static void fault_handle(int signal, siginfo_t *info, void *context)
 	int error = errno;
 	bool repaired = false;
 
-	/* Only faults: a signal that was sent has no address. */
+	/* Only for faults: a signal that was sent has no address. */
 	for (int i = 0; i < MOST_WATCHERS && !repaired && info->si_code > 0; i++) {
 		fault_watcher *watcher = __atomic_load_n(&watchers[i], __ATOMIC_ACQUIRE);
 
@@ -50,7 +50,7 @@ static void fault_handle(int signal, siginfo_t *info, void *context)
 	errno = error;
 }
 
-/* The handler runs as the one before it would: on its stack, with its mask. */
+/* Installs the handler with the stack and mask of the previous one. */
 static void fault_handler_install(int signal, struct sigaction *before)
 {
 	struct sigaction action = {.sa_sigaction = fault_handle};

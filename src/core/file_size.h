@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * RLIMIT_FSIZE (setrlimit(2)): what makes a file longer than that, memfd_create(2)'s too, raises SIGXFSZ, which ends a
- * program that does not know of any file. A call between these two fails with EFBIG instead.
+ * Protection against RLIMIT_FSIZE (setrlimit(2)): growing a file beyond it, memfd_create(2) files included, raises
+ * SIGXFSZ, which ends a program that has no file of its own. Between these two calls such an operation fails with EFBIG
+ * instead.
  */
 #ifndef SOFTHCA_CORE_FILE_SIZE_H
 #define SOFTHCA_CORE_FILE_SIZE_H
@@ -14,10 +15,12 @@
 
 struct file_size_guard {
 	sigset_t before;
-	bool pending; /* the program's own, which stays */
+	bool pending; /* the program's own signal, which is kept */
 };
 
-/** The signal is for this thread alone, so that holding it back here is enough. Keeps errno. */
+/**
+ * Blocks SIGXFSZ; blocking it in this thread suffices because the signal is directed at the thread. Preserves errno.
+ */
 static inline struct file_size_guard file_size_begin(void)
 {
 	struct file_size_guard guard;
@@ -46,7 +49,7 @@ static inline void file_size_end(const struct file_size_guard *guard)
 	errno = error;
 }
 
-/** Declares that until the end of the block a file that would be too long is EFBIG. */
+/** Makes growing a file beyond the limit fail with EFBIG until the end of the block. */
 #define WITHOUT_SIZE_SIGNAL                                                                                            \
 	const struct file_size_guard file_size_before __attribute__((cleanup(file_size_end), unused)) =                \
 		file_size_begin()

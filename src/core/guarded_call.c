@@ -19,11 +19,11 @@ static struct rseq *rseq_area(void)
 
 bool guarded_call_works(void)
 {
-	/* Where it could not be registered the size is 0; where the kernel does not keep it up, the processor has no number. */
+	/* The size is 0 if registration failed; without support by the kernel the processor number stays negative. */
 	return __rseq_size && (int32_t)__atomic_load_n(&rseq_area()->cpu_id, __ATOMIC_RELAXED) >= 0;
 }
 
-/* The kernel looks for these four bytes, RSEQ_SIG, in front of an abort handler; as an instruction they are one that traps. */
+/* The kernel requires these four bytes, RSEQ_SIG, before an abort handler; as an instruction they trap. */
 #define SIGNATURE "0x53053053"
 
 __attribute__((noinline)) long guarded_call(const uint64_t *word, uint64_t expected, long number,
@@ -38,17 +38,17 @@ __attribute__((noinline)) long guarded_call(const uint64_t *word, uint64_t expec
 			 ".long 0, 0\n\t"
 			 ".quad 1f, 2f - 1f, 3f\n\t"
 			 ".popsection\n\t"
-			 /* Not by variables in registers, which what sanitizers call in between would not keep. */
+			 /* Not in register variables, which calls inserted by sanitizers would not preserve. */
 			 "movq %[fourth], %%r10\n\t"
 			 "movq %[fifth], %%r8\n\t"
 			 "leaq 9b(%%rip), %%rcx\n\t"
 			 "movq %%rcx, %[section]\n"
-			 /* From here… */
+			 /* Start of the restartable sequence. */
 			 "1:\n\t"
 			 "cmpq %[expected], %[word]\n\t"
 			 "jne 4f\n\t"
 			 "syscall\n"
-			 /* …to here. */
+			 /* End of the restartable sequence. */
 			 "2:\n\t"
 			 "jmp 5f\n\t"
 			 ".byte 0x0f, 0xb9, 0x3d\n\t"
@@ -57,7 +57,7 @@ __attribute__((noinline)) long guarded_call(const uint64_t *word, uint64_t expec
 			 "4:\n\t"
 			 "movq %[again], %[result]\n"
 			 "5:\n\t"
-			 /* The kernel must find nothing here when the library has been unloaded. */
+			 /* The kernel must not find a pointer here after the library has been unloaded. */
 			 "movq $0, %[section]"
 			 : [result] "+a"(result), [section] "=m"(*section)
 			 : [word] "m"(*word), [expected] "r"(expected), [again] "i"(-EAGAIN), "D"(arguments[0]),

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Numbered objects: 24-bit index -> pointer, in two levels, so that a look-up costs two loads however many there are.
+ * Tables of numbered objects: 24-bit index -> pointer, in two levels, so a lookup costs two loads regardless of the
+ * table's size.
  *
- * Readers take no lock; they must be inside an epoch section and get NULL for indices that are free. Changes take the
- * table's lock. Freed indices are reused first in, first out, so that a stale number stays stale for long. Indices are those
- * of one range, or, of a table with a source, of ranges that are asked for one after the other.
- * Owner: struct hca or the registry, which live until the process ends; so do the leaves.
+ * Readers take no lock; they must be inside an epoch section, and get NULL for free indices. Changes take the table's
+ * lock. Freed indices are reused first in, first out, so that a stale number stays invalid for long. Indices come from
+ * one range or, in a table with a source, from ranges that are requested one after the other. Owner: struct hca or the
+ * registry, which live until the process ends; the leaves live as long.
  */
 #ifndef SOFTHCA_CORE_ID_TABLE_H
 #define SOFTHCA_CORE_ID_TABLE_H
@@ -18,15 +19,21 @@
 #define ID_LEAF_SIZE (1u << ID_LEAF_BITS)
 #define ID_BITS 24
 
-/* Where indices come from that others have a say in. Called under the table's lock. */
+/* Source of index ranges that are shared with other processes. Called under the table's lock. */
 struct id_source {
-	/** Gives another range: indices @first … @limit - 1, which nobody had from it. Returns 0 or a negative errno. */
+	/**
+	 * Provides another range: indices @first … @limit - 1, which were not provided before. Returns 0 or a negative
+	 * errno.
+	 */
 	int (*more)(uint32_t *first, uint32_t *limit);
-	/** True if @index is of such a range, and still this process's. Else it is not handed out again. */
+	/**
+	 * Returns true if @index belongs to such a range that this process still has. Otherwise the index is not
+	 * reused.
+	 */
 	bool (*owns)(uint32_t index);
 };
 
-/* An entry is an object's address; while free, the next free index << 1 | 1; ID_RESERVED; or 0: never handed out. */
+/* An entry is an object's address; while free, the next free index << 1 | 1; ID_RESERVED; or 0: never allocated. */
 #define ID_RESERVED UINTPTR_MAX
 
 struct id_table {
@@ -34,42 +41,44 @@ struct id_table {
 	pthread_mutex_t lock;
 	const struct id_source *source; /* or NULL: there is one range */
 	uint32_t limit;                 /* end of the range that fresh indices come from */
-	uint32_t fresh;                 /* lowest index of it never handed out */
-	uint32_t wrap_to, wrap_limit;   /* the range that comes behind it; empty: none does */
-	uint32_t rest;                  /* so many returned indices are kept back as long as there are fresh ones */
-	uint32_t free_first;            /* FIFO of returned indices; 0: empty (index 0 is never handed out) */
+	uint32_t fresh;                 /* lowest index of it that was never allocated */
+	uint32_t wrap_to, wrap_limit;   /* range that follows it; empty: none */
+	uint32_t rest;                  /* number of released indices that are held back while fresh ones remain */
+	uint32_t free_first;            /* FIFO of released indices; 0: empty (index 0 is never allocated) */
 	uint32_t free_last;
 	uint32_t free_count;
 };
 
 /** Prepares an empty table of indices @first … @limit - 1; @first is at least 1, @limit at most 2^24. */
 void id_table_init(struct id_table *table, uint32_t first, uint32_t limit);
-/** Of an empty table of one range: index @begin of it is the first to be handed out, those in front of it are the last. */
+/** Makes an empty table with one range allocate from index @begin on; the indices before it come last. */
 void id_table_begin_at(struct id_table *table, uint32_t begin);
-/** Prepares an empty table of indices that @source gives, at least 1; @rest of those that come back rest, at least 1. */
+/**
+ * Prepares an empty table of indices provided by @source, at least 1; @rest released indices are held back, at least 1.
+ */
 void id_table_init_from(struct id_table *table, const struct id_source *source, uint32_t rest);
 /**
- * In a forked child: what was handed out by the parent stays what it is, and nothing that the parent had is handed out any
- * more. Does nothing to a table without a source. The lock is free, or this process has one thread.
+ * Keeps the parent's allocated indices in a forked child and never allocates any of the parent's again. Does nothing to
+ * a table without a source. The lock is free, or this process has one thread.
  */
 void id_table_after_fork(struct id_table *table);
 
-/** Reserves an index; look-ups of it give NULL until id_table_publish. Returns 0 or -ENOMEM. */
+/** Reserves an index; lookups of it return NULL until id_table_publish. Returns 0 or -ENOMEM. */
 int id_table_alloc(struct id_table *table, uint32_t *index);
 /** Makes @object (at least 2-aligned) reachable under @index. */
 void id_table_publish(struct id_table *table, uint32_t index, void *object);
 /** Makes the index unreachable; it is not reused before id_table_release. */
 void id_table_unpublish(struct id_table *table, uint32_t index);
-/** Returns an unreachable index. */
+/** Releases an unreachable index. */
 void id_table_release(struct id_table *table, uint32_t index);
 
-/** True if @index was handed out and nothing is published under it. */
+/** Returns true if @index is allocated and nothing is published under it. */
 bool id_table_is_reserved(struct id_table *table, uint32_t index);
 
-/** True if @index was handed out before, and has no object now. No lock; the answer may be old. */
+/** Returns true if @index was allocated before and has no object now. Takes no lock; the answer may be outdated. */
 bool id_table_was_used(const struct id_table *table, uint32_t index);
 
-/** The object under @index, or NULL. Inside an epoch section. */
+/** Returns the object under @index, or NULL. Inside an epoch section. */
 static inline void *id_table_find(const struct id_table *table, uint32_t index)
 {
 	uintptr_t *leaf, entry;
@@ -83,7 +92,7 @@ static inline void *id_table_find(const struct id_table *table, uint32_t index)
 	return entry & 1 ? NULL : (void *)entry;
 }
 
-/** The first object at or behind *@index, which becomes its index, or NULL. Inside an epoch section. */
+/** Returns the first object at or after *@index and stores its index there, or NULL. Inside an epoch section. */
 static inline void *id_table_next(const struct id_table *table, uint32_t *index)
 {
 	for (; *index < 1u << ID_BITS; ++*index) {

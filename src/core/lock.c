@@ -12,9 +12,9 @@
 #include <time.h>
 #include <unistd.h>
 
-/* About 2 us: longer than any critical section but a large copy, shorter than a wake-up across CPUs. */
+/* About 2 us: longer than any critical section except a large copy, shorter than a wake-up across CPUs. */
 #define SPINS 80
-/* Where the kernel has no membarrier(2), a sleeper that was missed looks again after this time. */
+/* Without membarrier(2), a sleeper that was missed checks again after this time. */
 #define LOOK_AGAIN_NS 1000000
 
 static bool lock_take_once(struct queue_lock *lock)
@@ -23,7 +23,7 @@ static bool lock_take_once(struct queue_lock *lock)
 	       !__atomic_exchange_n(&lock->held, 1, __ATOMIC_ACQUIRE);
 }
 
-/* Registration is idempotent and lasts for the process; the first use registers. Returns false without membarrier. */
+/* Registration is idempotent and lasts for the process; the first use registers. */
 bool barrier_on_all_cpus(void)
 {
 	if (!syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0))
@@ -63,13 +63,13 @@ void queue_lock_wake(struct queue_lock *lock)
 
 /* ---- lists, for fork ------------------------------------------------------------------------------------------- */
 
-/* All of them together wait no longer for sessions of the program, which may wait for the thread that forks. */
+/* Total wait for sessions of the program, which may in turn wait for the forking thread. */
 #define FORK_WAITS_NS 50000000
 
 static struct {
 	pthread_mutex_t lock;
 	struct queue_lock *first[LOCK_LEVELS];
-	uint64_t waits_until_ns; /* CLOCK_MONOTONIC; of the fork that is under way; 0: did not wait yet */
+	uint64_t waits_until_ns; /* CLOCK_MONOTONIC; of the current fork; 0: has not waited yet */
 } lists = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 void queue_lock_list(struct queue_lock *lock, enum lock_level level)

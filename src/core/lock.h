@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The lock of a queue: a word that is spun for shortly, since most critical sections are shorter than going to sleep
- * and back, and slept for (futex) after that, since a large copy is not.
+ * The lock of a queue: a word on which a thread spins briefly, since most critical sections are shorter than a sleep
+ * and a wake-up, and then sleeps (futex), since a large copy is not.
  *
- * Locked instructions are half of what a small request costs, so there is one per round, in queue_lock; unlocking is a
- * store and a load. The order of these two, without which a sleeper could be missed, is made by the sleeper: it runs a
- * barrier on all CPUs of the process (membarrier(2)) between announcing itself and its last look. While the process
- * has one thread there is no locked instruction at all.
+ * Locked instructions are half the cost of a small request, so there is one per round, in queue_lock; unlocking is a
+ * store and a load. The sleeper orders these two, without which it could be missed: it runs a barrier on all CPUs of
+ * the process (membarrier(2)) between announcing itself and its last check. A single-threaded process executes no
+ * locked instruction at all.
  *
  * A queue whose owner promised a single thread (thread domain, MLX5_SINGLE_THREADED) elides its lock: libibverbs
- * promises thread safety only where the program did not renounce it (ibv_alloc_td(3)).
+ * guarantees thread safety only if the program did not waive it (ibv_alloc_td(3)).
  *
- * The process knows all its queue locks but the elided ones, by level (core/locks.def), so that fork(2) can hold them. Hence
- * a lock is initialised and destroyed while its thread holds none.
+ * The process lists all its queue locks except elided ones by level (core/locks.def), so that fork(2) can hold them.
+ * Hence a lock is initialised and destroyed while its thread holds none.
  */
 #ifndef SOFTHCA_CORE_LOCK_H
 #define SOFTHCA_CORE_LOCK_H
@@ -27,23 +27,25 @@ struct queue_lock {
 	uint32_t held;     /* atomic; 0 or 1; futex word of the sleepers */
 	uint32_t sleepers; /* atomic; threads that sleep or are about to */
 	bool elided;
-	bool forking;                    /* held by the thread that forks, which alone looks at this */
+	bool forking;                    /* held by the forking thread; used by that thread only */
 	uint8_t level;                   /* enum lock_level */
-	struct queue_lock *next, **link; /* in the list of its level; link NULL: in none */
+	struct queue_lock *next, **link; /* in the list of its level; link NULL: not listed */
 };
 
-/* The levels of queue locks: a thread that holds one takes none of an earlier level. */
+/* Levels of queue locks: a thread that holds one takes none of an earlier level. */
 enum lock_level {
 #define LOCK_OF_OBJECTS(LEVEL, file, member, covers) LOCK_LEVEL_##LEVEL,
 #include "core/locks.def"
 	LOCK_LEVELS
 };
 
-/** Enters @lock into the list of @level, or takes it out if it is in one (lock.c). No lock may be held. Any thread. */
+/**
+ * Adds @lock to the list of @level, or removes it if it is listed (lock.c). No lock may be held. Any thread may call.
+ */
 void queue_lock_list(struct queue_lock *lock, enum lock_level level);
 void queue_lock_unlist(struct queue_lock *lock);
 
-/** Prepares a lock. @elided: true if one thread only will ever use the queue. No lock may be held. */
+/** Prepares a lock. @elided: only one thread will ever use the queue. No lock may be held. */
 static inline void queue_lock_init(struct queue_lock *lock, enum lock_level level, bool elided)
 {
 	*lock = (struct queue_lock){.elided = elided, .level = (uint8_t)level};
@@ -51,7 +53,7 @@ static inline void queue_lock_init(struct queue_lock *lock, enum lock_level leve
 		queue_lock_list(lock, level);
 }
 
-/** Also of a lock that is all zeros. No lock may be held. */
+/** Destroys a lock, which may be all zeros. No lock may be held. */
 static inline void queue_lock_destroy(struct queue_lock *lock)
 {
 	if (!lock->elided)
@@ -59,34 +61,34 @@ static inline void queue_lock_destroy(struct queue_lock *lock)
 }
 
 /*
- * Around fork(2). The lists are locked first (queue_lists_before_fork) and then, in its turn, each level. A lock that is not
- * free within a while belongs to a thread that is between two calls of the program (ibv_wr_start(3), ibv_start_poll(3)),
- * perhaps to the one that forks: that one is left, and the child finds it free. On the forking thread only.
+ * Around fork(2). The lists are locked first (queue_lists_before_fork), then each level in order. A lock that stays
+ * taken for a while belongs to a thread that is between two calls of the program (ibv_wr_start(3), ibv_start_poll(3)),
+ * possibly the forking one: that lock is skipped, and the child finds it free. On the forking thread only.
  */
 void queue_lists_before_fork(void);
 void queue_locks_before_fork(enum lock_level level);
 void queue_lists_after_fork(bool child);
-/** Calls @visit with each lock of @level, in a forked child that has all of them back and no other thread yet. */
+/** Calls @visit with each lock of @level, in a forked child with all locks released and no other thread yet. */
 void queue_locks_visit(enum lock_level level, void (*visit)(struct queue_lock *lock));
 
 /**
- * A full barrier on all CPUs that run a thread of this process (membarrier(2)): calling it rarely spares those who would
- * need one often. Returns false where the kernel has none.
+ * Executes a full barrier on all CPUs that run a thread of this process (membarrier(2)). A rare call of it replaces
+ * frequent barriers in other threads. Returns false if the kernel does not support it.
  */
 bool barrier_on_all_cpus(void);
 
-/* The slow ways, in lock.c. */
+/* Slow paths, in lock.c. */
 void queue_lock_wait(struct queue_lock *lock);
 void queue_lock_wake(struct queue_lock *lock);
 
 /**
- * queue_lock() without its wait: false if another thread holds @lock, which is not taken then. A function that leaves waiting
- * to another one, which calls queue_lock(), keeps nothing across a call.
+ * Takes @lock as queue_lock() does, but returns false instead of waiting if another thread holds it. A function that
+ * leaves the wait to its caller keeps no values across a call.
  */
 static inline bool queue_lock_at_once(struct queue_lock *lock)
 {
 	lock_order_waits(lock);
-	/* While there is one thread nobody looks at the word, so it does not matter if the lock is elided. */
+	/* A single-threaded process never checks the word, so eliding does not matter. */
 	if (__builtin_expect(__libc_single_threaded, 1))
 		__atomic_store_n(&lock->held, 1, __ATOMIC_RELAXED);
 	else if (!lock->elided && __builtin_expect(__atomic_exchange_n(&lock->held, 1, __ATOMIC_ACQUIRE), 0))
@@ -103,7 +105,7 @@ static inline void queue_lock(struct queue_lock *lock)
 	lock_order_taken(lock);
 }
 
-/** As queue_lock(), but does not wait: false if somebody holds @lock. Not of an elided lock. */
+/** Takes @lock without waiting; returns false if another thread holds it. Not for an elided lock. */
 static inline bool queue_try_lock(struct queue_lock *lock)
 {
 	if (__atomic_load_n(&lock->held, __ATOMIC_RELAXED))
@@ -116,13 +118,13 @@ static inline bool queue_try_lock(struct queue_lock *lock)
 	return true;
 }
 
-/** queue_unlock() without its wake: true if the caller has to call queue_lock_wake() next. */
+/** Unlocks without waking; returns true if the caller must call queue_lock_wake() next. */
 static inline bool queue_unlock_wakes(struct queue_lock *lock)
 {
-	/* All of this does nothing to an elided lock, which nobody holds and nobody waits for. */
+	/* None of this affects an elided lock, which is never held or waited for. */
 	lock_order_left(lock);
 	__atomic_store_n(&lock->held, 0, __ATOMIC_RELEASE);
-	/* The compiler keeps the order; the processor is kept to it by the sleeper's barrier. */
+	/* Orders for the compiler only; the sleeper's barrier orders for the processor. */
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
 	return __builtin_expect(__atomic_load_n(&lock->sleepers, __ATOMIC_RELAXED), 0);
 }

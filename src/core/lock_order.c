@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What a thread holds, see lock_order.h. */
+/* Locks that a thread holds, see lock_order.h. */
 #include "core/lock_order.h"
 
 #ifdef SOFTHCA_CHECK_LOCK_ORDER
@@ -9,7 +9,7 @@
 
 #include "core/lock.h"
 
-/* More than any path takes; what goes beyond is not checked. */
+/* More than any path takes; further locks are not checked. */
 #define MOST_HELD 16
 
 static const char *const names[] = {

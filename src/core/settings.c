@@ -15,9 +15,9 @@ enum setting_kind { KIND_CHOICE, KIND_NUMBER, KIND_POWER, KIND_TEXT };
 struct setting_row {
 	struct setting_info info;
 	enum setting_kind kind;
-	size_t offset, size; /* of the field in struct settings */
-	uint64_t min, max;   /* of numbers */
-	const char *range;   /* of texts */
+	size_t offset, size;             /* of the field in struct settings */
+	uint64_t min, max;               /* of numbers */
+	const char *range;               /* of texts */
 	bool (*check)(const char *text); /* or NULL: any text that is not empty */
 };
 
@@ -35,7 +35,7 @@ static bool setting_is_device_name(const char *text)
 	return true;
 }
 
-/* Of powers of two: the field is 0. */
+/* Of a power of two: the field is 0. */
 #define AUTO "auto"
 
 #define ROW(NAME, row_kind, row_field, default_text, doc_text)                                                         \
@@ -158,7 +158,7 @@ static int setting_parse_choice(struct settings *settings, enum setting setting,
 	return -EINVAL;
 }
 
-/* Decimal or 0x hexadecimal, nothing before or after it: strtoull alone would take "-1" and " 1". */
+/* Accepts decimal or 0x hexadecimal and nothing around it: strtoull alone would accept "-1" and " 1". */
 static int setting_parse_number(struct settings *settings, const struct setting_row *row, const char *text)
 {
 	int base = strncmp(text, "0x", 2) == 0 ? 16 : 10;
@@ -192,7 +192,7 @@ static int setting_parse_text(struct settings *settings, const struct setting_ro
 	return 0;
 }
 
-/* The environment may hold anything: a message stays one line of printable ASCII. */
+/* The environment may hold any bytes: a message stays one line of printable ASCII. */
 static void make_printable(const char *text, char *out, size_t size)
 {
 	size_t i;
@@ -255,7 +255,7 @@ static bool name_is_listed(const char *list, const char *name)
 	return false;
 }
 
-/* secure_getenv: a set-user-id program must not be made to write files that its caller chose. */
+/* Uses secure_getenv: the caller of a set-user-id program must not choose files that it writes. */
 static const char *environment_get(const char *name)
 {
 	const char *value = secure_getenv(name);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Settings: what the user chose by SOFTHCA_* variables or options of `softhca run`. settings.def is the table.
+ * Settings: values that the user chose by SOFTHCA_* variables or options of `softhca run`. settings.def is the table.
  *
- * A struct settings is plain data: whoever declares it owns it, nothing needs to be freed, and once filled it may be
- * read from any thread. The environment is read by setting_from_environment() alone.
+ * A struct settings is plain data: its declarer owns it, nothing needs to be freed, and once filled it may be read from
+ * any thread. Only setting_from_environment() reads the environment.
  */
 #ifndef SOFTHCA_CORE_SETTINGS_H
 #define SOFTHCA_CORE_SETTINGS_H
@@ -12,7 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* enum setting_PROFILE { PROFILE_MAN, PROFILE_CONNECTX }; and so on for each choice. */
+/* enum setting_PROFILE { PROFILE_MAN, PROFILE_CONNECTX }; likewise for each choice. */
 #define SETTING_CHOICE(NAME, ...)                                                                                      \
 	enum setting_##NAME                                                                                            \
 	{
@@ -58,14 +58,14 @@ struct settings {
 struct setting_info {
 	const char *name;     /* "DEVICE_NAME" */
 	const char *variable; /* "SOFTHCA_DEVICE_NAME" */
-	const char *fallback; /* the default as text */
+	const char *fallback; /* default, as text */
 	const char *doc;
 };
 
-/** Row of @setting (< SETTING_COUNT); constant. */
+/** Returns the row of @setting (< SETTING_COUNT); constant. */
 const struct setting_info *setting_info(enum setting setting);
 
-/** What the option of @setting stands for without a value; NULL: it takes one. Constant. */
+/** Returns the value of the option of @setting when it is given without one; NULL: it requires a value. Constant. */
 const char *setting_alone(enum setting setting);
 
 /** Writes the range of @setting ("man, connectx" or "1 to 16") to @out. Returns the length, as snprintf. */
@@ -75,33 +75,33 @@ int setting_range(enum setting setting, char *out, size_t size);
 void settings_default(struct settings *settings);
 
 /**
- * Parses @text and stores it with its @origin. A bad value leaves @settings as it was, writes one line without a
- * newline to @error, naming the variable, the value and the range, and returns -EINVAL.
+ * Parses @text and stores it with its @origin. On a bad value leaves @settings unchanged, writes one line without a
+ * newline to @error that names the variable, the value and the range, and returns -EINVAL.
  */
 int setting_parse(struct settings *settings, enum setting setting, const char *text, enum setting_origin origin,
 		  char *error, size_t error_size);
 
 /**
- * Takes @setting from its environment variable if that is set (an empty value counts as unset; nothing is read in a
- * set-user-id program). Returns as setting_parse(): on -EINVAL the previous value, as a rule the default, stays.
+ * Reads @setting from its environment variable if that is set (an empty value counts as unset; nothing is read in a
+ * set-user-id program). Returns as setting_parse(): on -EINVAL the previous value, usually the default, stays.
  */
 int setting_from_environment(struct settings *settings, enum setting setting, char *error, size_t error_size);
 
-/** Writes the value of @setting as text that setting_parse() takes. Returns the length, as snprintf. */
+/** Writes the value of @setting as text that setting_parse() accepts. Returns the length, as snprintf. */
 int setting_format(const struct settings *settings, enum setting setting, char *out, size_t size);
 
-/** Word for an origin: "default", "environment", "option". */
+/** Returns the word for an origin: "default", "environment", "option". */
 const char *setting_origin_name(enum setting_origin origin);
 
 /**
- * The value of a variable of the real libraries, now; NULL if unset, empty, or in a set-user-id program. The string
- * belongs to the environment.
+ * Returns the current value of a variable of the real libraries; NULL if unset, empty, or in a set-user-id program. The
+ * string belongs to the environment.
  */
 const char *variable_get(enum variable variable);
 
 /*
- * `softhca run` hands options on as SOFTHCA_* variables. So that the origin is not lost it lists their names here,
- * separated by commas.
+ * `softhca run` passes options on as SOFTHCA_* variables, and lists their names here, separated by commas, to preserve
+ * the origin.
  */
 #define SETTINGS_FROM_OPTIONS "SOFTHCA_RUN_OPTIONS"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* How a thread is scheduled, see thread.h. */
+/* Scheduling of a thread, see thread.h. */
 #include "core/thread.h"
 
 #include <sched.h>
@@ -11,14 +11,17 @@
 
 #include "core/tunables.h"
 
-/* The first version of struct sched_attr, sched_setattr(2). Older headers of the kernel define it beside what <sched.h> has too. */
+/*
+ * The first version of struct sched_attr, sched_setattr(2). Older kernel headers define it together with definitions
+ * that <sched.h> repeats.
+ */
 struct scheduling {
 	uint32_t size;
 	uint32_t policy;
 	uint64_t flags;
 	int32_t nice;
 	uint32_t priority;
-	uint64_t runtime; /* ns; the slice under SCHED_OTHER and SCHED_BATCH */
+	uint64_t runtime; /* ns; slice under SCHED_OTHER and SCHED_BATCH */
 	uint64_t deadline;
 	uint64_t period;
 };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * How a thread of the library is scheduled: the device thread, the watcher. Such a thread sleeps nearly all the time, and when it
- * is woken somebody waits for it, often a program that spins on the same processor.
+ * Scheduling of the library's threads: the device thread and the watcher. Such a thread sleeps nearly all the time, and
+ * when it is woken another thread waits for it, often a program that spins on the same processor.
  */
 #ifndef SOFTHCA_CORE_THREAD_H
 #define SOFTHCA_CORE_THREAD_H
@@ -9,17 +9,18 @@
 #include <signal.h>
 
 /**
- * Asks the kernel to run the calling thread as soon as it is woken: exact timers (else a sleep takes 50 us longer than was asked
- * for), and, under the policies SCHED_OTHER and SCHED_BATCH, time slices of 100 us, the shortest there are: since Linux 6.12 a
- * thread that wakes with a shorter slice than that of the one that runs preempts it, which else runs to the end of its own, some
- * milliseconds (sched_setattr(2), sched_runtime). Neither takes a privilege, nor more of the processor than its share. Where the
- * kernel refuses, all works, later. Priority and policy stay as they are.
+ * Asks the kernel to run the calling thread as soon as it is woken: exact timers (otherwise a sleep takes 50 us longer
+ * than requested) and, under SCHED_OTHER and SCHED_BATCH, the shortest time slice, 100 us. Since Linux 6.12 a waking
+ * thread with a shorter slice preempts the running one, which otherwise runs to the end of its slice, some milliseconds
+ * (sched_setattr(2), sched_runtime). Neither requires a privilege, nor takes more than the thread's share of the
+ * processor. If the kernel refuses, everything works with more delay. Priority and policy stay unchanged.
  */
 void thread_run_soon(void);
 
 /**
- * Fills @signals with all that a thread of the library blocks: the program's signals are for its own threads, except those of a fault of
- * this thread, for which the kernel would not call the program's handler if they were blocked.
+ * Fills @signals with the signals that a thread of the library blocks: the program's signals are for its own threads.
+ * Signals of a fault of this thread are excluded, because the kernel does not call the program's handler for a blocked
+ * fault.
  */
 void thread_signals_to_block(sigset_t *signals);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Memory of the calling thread, see thread_memory.h. */
+/* Per-thread memory, see thread_memory.h. */
 #include "core/thread_memory.h"
 
 #include <stdlib.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Memory of the calling thread for variables that are too large for its stack: programs call the data path on stacks of 16 KiB
- * (coroutines). Each thread has THREAD_MEMORY_BYTES beside its epoch slot (core/epoch.h), used as a stack: nothing is allocated
- * by the calls of the data path.
+ * Per-thread memory for variables that are too large for the stack: programs call the data path on stacks of 16 KiB
+ * (coroutines). Each thread has THREAD_MEMORY_BYTES next to its epoch slot (core/epoch.h), used as a stack, so calls of
+ * the data path allocate nothing.
  *
  * THREAD_VARIABLE() declares a pointer to such a variable, whose contents are undefined. It ends with the block.
  */
@@ -21,12 +21,12 @@
 
 struct thread_memory {
 	void *place;
-	uint32_t before; /* bytes used by the variables that were there before; THREAD_MEMORY_OTHER: it is allocated */
+	uint32_t before; /* bytes in use before this variable; THREAD_MEMORY_OTHER: allocated on the heap */
 };
 
 #define THREAD_MEMORY_OTHER UINT32_MAX
 
-/* Rare: more variables at once than the thread has room for. Waits for memory. */
+/* Rare case: more variables at once than the thread has room for. Blocks until memory is available. */
 struct thread_memory thread_memory_take_elsewhere(size_t bytes);
 void thread_memory_give_elsewhere(const struct thread_memory *memory);
 

@@ -2,14 +2,14 @@
 /*
  * Timers of a device. The device thread (progress/progress.h) fires them; arming the first one starts it.
  *
- * A timer is embedded in its object. Its function runs on the device thread, inside no epoch section. After
- * timer_cancel() returned, the function does not run and will not run. Locks: timers.lock is a leaf, except that
- * timer_cancel waits for a running function, so it must not be called under a lock which that function takes.
+ * A timer is embedded in its object. Its function runs on the device thread, outside any epoch section. After
+ * timer_cancel() has returned, the function does not run and will not run. timers.lock is a leaf, but timer_cancel
+ * waits for a running function, so it must not be called under a lock which that function takes.
  *
- * A function is called within 1.024 us of its deadline, if the thread has a processor, and never before it. Arming and
- * disarming take the same time however many timers there are (core/timer_wheel.h).
+ * A function is called within 1.024 us of its deadline if the thread has a processor, and never before the deadline.
+ * Arming and disarming take the same time regardless of the number of timers (core/timer_wheel.h).
  *
- * In a forked child nothing is armed: timers_after_fork() forgets what was.
+ * A forked child has no armed timers: timers_after_fork() discards them.
  */
 #ifndef SOFTHCA_CORE_TIMER_H
 #define SOFTHCA_CORE_TIMER_H
@@ -20,25 +20,26 @@
 
 #include "core/timer_wheel.h"
 
-/* The thread that fires timers, as those that arm one see it: the device thread (progress/progress.h). */
+/* The thread that fires timers, as seen by code that arms one: the device thread (progress/progress.h). */
 struct timer_thread {
-	/** Starts it, if it does not run. Returns 0 or -EAGAIN. Any thread. */
+	/** Starts the thread if it does not run. Returns 0 or -EAGAIN. Any thread may call. */
 	int (*start)(void);
-	/** Wakes it if it would sleep beyond @deadline_ns (CLOCK_MONOTONIC). Any thread. */
+	/** Wakes the thread if it would sleep beyond @deadline_ns (CLOCK_MONOTONIC). Any thread may call. */
 	void (*wake_before)(uint64_t deadline_ns);
 };
 
 struct timers {
 	const struct timer_thread *thread;
 	pthread_mutex_t lock;
-	pthread_cond_t fired; /* a function has returned */
+	pthread_cond_t fired; /* signalled when a function has returned */
 	struct timer_wheel wheel;
-	uint64_t next_ns; /* the device thread looks again until then; 0: it fires, and looks at all before it sleeps */
+	/* the device thread checks again by then; 0: it is firing timers, and checks all of them before it sleeps */
+	uint64_t next_ns;
 	struct timer *running;
-	pthread_t runner; /* thread of it */
+	pthread_t runner; /* thread that executes it */
 };
 
-/** @thread is to call timers_fire_due(); it is not started yet. */
+/** Prepares @timers; @thread, which is not started yet, is to call timers_fire_due(). */
 void timers_init(struct timers *timers, const struct timer_thread *thread);
 void timers_after_fork(struct timers *timers);
 
@@ -52,13 +53,16 @@ static inline void timer_init(struct timer *timer, void (*function)(struct timer
 int timer_arm(struct timers *timers, struct timer *timer, uint64_t deadline_ns);
 /** Disarms without waiting: the function may be running. */
 void timer_disarm(struct timers *timers, struct timer *timer);
-/** Disarms and waits for the end of a running function (unless called from it). */
+/** Disarms, and waits for the end of a running function (unless called from it). */
 void timer_cancel(struct timers *timers, struct timer *timer);
 
-/** Fires what is due, on this thread. Returns when to call it again, UINT64_MAX: when one is armed. The device thread. */
+/**
+ * Fires due timers on this thread. Returns the time of the next call; UINT64_MAX: when a timer is armed. On the device
+ * thread.
+ */
 uint64_t timers_fire_due(struct timers *timers);
 
-/** CLOCK_MONOTONIC in nanoseconds. */
+/** Returns CLOCK_MONOTONIC in nanoseconds. */
 uint64_t clock_now_ns(void);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The wheel of timers, see timer_wheel.h. */
+/* The timer wheel, see timer_wheel.h. */
 #include "core/timer_wheel.h"
 
 #include <stdbool.h>
@@ -7,7 +7,10 @@
 
 #define DIGIT_MASK (WHEEL_SLOTS - 1)
 
-/* The first tick that does not begin before @deadline_ns; for deadlines in the last tick of all, centuries away, that one. */
+/*
+ * Returns the first tick that does not begin before @deadline_ns; for deadlines in the very last tick, centuries away,
+ * that one.
+ */
 static uint64_t tick_of_deadline(uint64_t deadline_ns)
 {
 	uint64_t last = UINT64_MAX >> WHEEL_TICK_BITS;
@@ -58,7 +61,7 @@ void wheel_remove(struct timer *timer)
 	timer->link = NULL;
 }
 
-/* The earliest slot that has a timer; NULL: there is none. Forgets those that wheel_remove() emptied. */
+/* Returns the earliest slot that has a timer; NULL: none. Clears the bits of slots that wheel_remove() emptied. */
 static struct wheel_slot *wheel_earliest_slot(struct timer_wheel *wheel, unsigned int *level, unsigned int *number)
 {
 	for (*level = 0; *level < WHEEL_LEVELS; ++*level)
@@ -74,7 +77,7 @@ static struct wheel_slot *wheel_earliest_slot(struct timer_wheel *wheel, unsigne
 	return NULL;
 }
 
-/* The first tick of a slot: its digit on its level, those of `base` above, none below. */
+/* Returns the first tick of a slot: its digit on its level, the digits of `base` above, zeros below. */
 static uint64_t slot_first_tick(const struct timer_wheel *wheel, unsigned int level, unsigned int number)
 {
 	uint64_t above = ~UINT64_C(0) << (level * WHEEL_DIGIT);
@@ -83,7 +86,10 @@ static uint64_t slot_first_tick(const struct timer_wheel *wheel, unsigned int le
 	       (uint64_t)number << (level * WHEEL_DIGIT);
 }
 
-/* The time of a slot above the lowest level has come: its timers differ from the new base in lower digits only. */
+/*
+ * Moves the timers of a slot above the lowest level down when its time has come: they differ from the new base in lower
+ * digits only.
+ */
 static void move_down(struct timer_wheel *wheel, struct wheel_slot *slot)
 {
 	struct timer *timer = slot->first;
@@ -104,7 +110,7 @@ struct timer *wheel_take_due(struct timer_wheel *wheel, uint64_t now_ns)
 	struct wheel_slot *slot;
 
 	while ((slot = wheel_earliest_slot(wheel, &level, &number)) && slot_first_tick(wheel, level, number) <= now) {
-		/* What lies in other slots is later, so it lies where the new base wants it, too. */
+		/* Timers in other slots are later, so they lie where the new base requires them, too. */
 		wheel->base = slot_first_tick(wheel, level, number);
 		if (!level) {
 			struct timer *timer = slot->first;
