@@ -21,9 +21,9 @@ void dm_pool_destroy(struct dm_pool *pool)
 }
 
 /*
- * A lock that names the process of its holder. If that is another process, this one was forked while a thread
- * of the parent held it; the thread does not exist here, so the lock is taken over. What it was doing at
- * worst leaves blocks marked as used.
+ * Takes a lock that contains the process id of its holder. If that is another process, this one was forked while a
+ * thread of the parent held the lock; the thread does not exist here, so the lock is taken over. At worst its
+ * unfinished work leaves blocks marked as used.
  */
 static void pool_lock(struct dm_pool *pool)
 {
@@ -47,7 +47,7 @@ static size_t block_count(size_t length)
 	return length / DM_BLOCK + (length % DM_BLOCK != 0);
 }
 
-/* First multiple of @step where @count blocks are free, or DM_BLOCKS. */
+/* Returns the first multiple of @step with @count free blocks, or DM_BLOCKS. */
 static size_t find_run(const struct dm_pool *pool, size_t count, size_t step)
 {
 	size_t first;
@@ -58,7 +58,7 @@ static size_t find_run(const struct dm_pool *pool, size_t count, size_t step)
 	return DM_BLOCKS;
 }
 
-/* Aligned to its own size, so that every alignment that fits can be served. */
+/* Allocates the memory, aligned to its own size so that every alignment that fits can be served. */
 static int provide_memory(struct dm_pool *pool)
 {
 	if (!pool->memory)

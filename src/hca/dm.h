@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Device memory (ibv_alloc_dm(3)): the adapter's own memory, LIMIT_MAX_DM_SIZE bytes per device, handed out
- * in blocks of 64 bytes as the MEMIC of an mlx5 adapter is. hca_dm_alloc() and hca_dm_free() of process/commands.h are
- * the commands.
+ * Device memory (ibv_alloc_dm(3)): the adapter's own memory, LIMIT_MAX_DM_SIZE bytes per device, allocated in blocks of
+ * 64 bytes like the MEMIC of an mlx5 adapter. hca_dm_alloc() and hca_dm_free() of process/commands.h are the commands.
  *
- * After fork(2) the child owns a copy of the pool: both go on with what was allocated, and neither sees what
- * the other allocates or writes from then on. The lock is safe to take in a child, whatever its parent's
- * threads were doing.
+ * After fork(2) the child owns a copy of the pool: both processes keep their allocations, and neither sees later
+ * allocations or writes of the other. A child may take the lock in any state of its parent's threads.
  *
  * Owner: struct hca. Any thread may call.
  */
@@ -30,19 +28,19 @@ struct dm_pool {
 
 void dm_pool_init(struct dm_pool *pool);
 
-/** Frees the memory. Nothing allocated may be in use any more. */
+/** Frees the memory, which must not be in use any more. */
 void dm_pool_destroy(struct dm_pool *pool);
 
 /**
- * Takes @length bytes, zeroed, at a multiple of 1 << @log_align (and of 64). Returns 0 and fills @addr,
- * -EINVAL for length 0 or an alignment beyond the size of the memory, -ENOMEM when no run of blocks is free.
+ * Allocates @length bytes, zeroed, at a multiple of 1 << @log_align (and of 64). Returns 0 and fills @addr, -EINVAL for
+ * length 0 or an alignment beyond the size of the memory, -ENOMEM if no sufficient run of blocks is free.
  */
 int dm_pool_alloc(struct dm_pool *pool, size_t length, uint32_t log_align, void **addr);
 
-/** Gives back what dm_pool_alloc() returned for @length. */
+/** Frees memory that dm_pool_alloc() returned for @length. */
 void dm_pool_free(struct dm_pool *pool, void *addr, size_t length);
 
-/** Bytes not allocated, in all blocks together. */
+/** Returns the number of unallocated bytes, in all blocks together. */
 size_t dm_pool_available(struct dm_pool *pool);
 
 #endif

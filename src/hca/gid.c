@@ -22,7 +22,7 @@ struct interface {
 	uint8_t mac[6];
 };
 
-/* More interfaces than that cannot all have their link-local pair in a table anyway. */
+/* More interfaces cannot all have their link-local pair in a table anyway. */
 #define MAX_INTERFACES (HCA_GID_TABLE_SIZE / 2)
 
 static const uint8_t ipv4_prefix[12] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff};
@@ -92,7 +92,7 @@ static void add_gid(struct gid_table *table, const struct interface *interface, 
 	add_entry(table, interface, gid, IBV_GID_TYPE_ROCE_V2);
 }
 
-/* fe80::/64 with the modified EUI-64 of the MAC address (RFC 4291, appendix A). */
+/* Returns fe80::/64 with the modified EUI-64 of the MAC address (RFC 4291, appendix A). */
 static union ibv_gid link_local_gid(const uint8_t mac[6])
 {
 	return (union ibv_gid){
@@ -108,7 +108,7 @@ static void add_ipv4(struct gid_table *table, const struct interface *interface,
 	add_gid(table, interface, &gid);
 }
 
-/* The link-local address the kernel made of the MAC stands in the table already. */
+/* Skips the link-local address that the kernel derived from the MAC, which is already in the table. */
 static void add_ipv6(struct gid_table *table, const struct interface *interface, const struct in6_addr *address)
 {
 	union ibv_gid gid, first = link_local_gid(interface->mac);
@@ -150,7 +150,7 @@ static void add_interface(struct gid_table *table, const struct ifaddrs *list, c
 			add_ipv6(table, interface, &((const struct sockaddr_in6 *)entry->ifa_addr)->sin6_addr);
 }
 
-/* Tunnels have no MAC address: a locally administered one stands for it. */
+/* Tunnels have no MAC address; they get a locally administered one. */
 static void set_mac(struct interface *interface, const struct sockaddr_ll *link)
 {
 	const uint8_t made_up[6] = {
@@ -166,7 +166,7 @@ static int by_ifindex(const void *left, const void *right)
 	return a < b ? -1 : a > b;
 }
 
-/* The usable interfaces, sorted: getifaddrs(3) promises no order. */
+/* Collects the usable interfaces, sorted, since getifaddrs(3) guarantees no order. */
 static size_t interfaces_collect(const struct ifaddrs *list, struct interface *interfaces)
 {
 	const struct ifaddrs *entry;
@@ -188,8 +188,8 @@ static size_t interfaces_collect(const struct ifaddrs *list, struct interface *i
 }
 
 /*
- * The order of any other interface, except that 127.0.0.1 is always there, as entries 2 and 3, even if @list has no such address. The
- * other addresses of the interface follow.
+ * Adds the loopback interface in the usual order, except that 127.0.0.1 always comes first, as entries 2 and 3, even if
+ * @list does not contain it.
  */
 static void add_loopback(struct gid_table *table, const struct ifaddrs *list)
 {
@@ -230,7 +230,7 @@ size_t gid_discover(enum setting_GIDS source, struct hca_gid *table)
 	size_t count;
 
 	if (source == GIDS_AUTO && getifaddrs(&list))
-		list = NULL; /* no netlink in this sandbox: as if there were no interface */
+		list = NULL; /* no netlink in this sandbox: treated as having no interface */
 	count = gid_table_fill(list, table, HCA_GID_TABLE_SIZE);
 	if (list)
 		freeifaddrs(list);

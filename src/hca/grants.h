@@ -1,33 +1,40 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Grants: what other processes may do in the memory of this one without asking it each time (link/shm/grants.c).
- * Whoever changes what a grant was made from, a key or a queue pair, takes all grants back: they are made anew by the next
- * request that comes the usual way.
+ * Grants: permissions for other processes to access the memory of this one without asking each time
+ * (link/shm/grants.c). A change to a key or queue pair that a grant depends on revokes all grants; the next request
+ * that comes the usual way makes them anew.
  *
- * Of a key: out of reach, epoch_synchronize(), grants_revoke_and_drain(). Grants are made inside an epoch section, so none is made of it
- * after that. Of a queue pair: grants_revoke() under its lock, under which grants are made, and grants_revoke_and_drain() before the program is told.
+ * For a key: unpublish it, epoch_synchronize(), grants_revoke_and_drain(). Grants are made inside an epoch section, so
+ * none is made for the key after that. For a queue pair: grants_revoke() under its lock, under which grants are made,
+ * and grants_revoke_and_drain() before the program is notified.
  */
 #ifndef SOFTHCA_HCA_GRANTS_H
 #define SOFTHCA_HCA_GRANTS_H
 
 struct grants {
-	/* No access begins any more by a grant that was made before. Any thread, any locks. */
+	/* Keeps accesses based on earlier grants from starting. Any thread may call, with any lock held. */
 	void (*revoke)(void);
-	/* Waits until all that began before that have ended. In no epoch section, no lock held that a poller takes. */
+	/*
+	 * Waits until all accesses that began earlier have ended. In no epoch section, with no lock held that a poller
+	 * takes.
+	 */
 	void (*drain)(void);
 };
 
 /* Set before there is a link (process/devices.c). */
 extern const struct grants *grants;
 
-/** Takes all grants back. Any thread, any locks. */
+/** Revokes all grants. Any thread may call, with any lock held. */
 static inline void grants_revoke(void)
 {
 	if (grants)
 		grants->revoke();
 }
 
-/** The same, and returns when nobody makes use of them any more. In no epoch section, no lock held that a poller takes. */
+/**
+ * Revokes all grants and waits until none is in use any more. In no epoch section, with no lock held that a poller
+ * takes.
+ */
 static inline void grants_revoke_and_drain(void)
 {
 	grants_revoke();

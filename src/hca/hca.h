@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Inside the device: struct hca and what hangs on it; of the layers above, pointers that only they look behind. Not for
- * the driver.
+ * Internals of the device: struct hca and its parts. Types of higher layers appear as pointers to incomplete types. Not
+ * for the driver.
  *
- * The registry (one per process, registry()) holds the devices and what is unique per host: QP numbers. Everything
- * else belongs to a struct hca, which lives until the process ends.
+ * The registry (one per process, registry()) holds the devices and the QP numbers, which are unique per host.
+ * Everything else belongs to a struct hca, which lives until the process ends.
  */
 #ifndef SOFTHCA_HCA_HCA_H
 #define SOFTHCA_HCA_HCA_H
@@ -32,7 +32,7 @@ struct watcher;
 struct ended_ring;
 struct xrc_domain;
 
-/* Many keys share a lock: there are too many of them for one each. */
+/* Keys share locks, since there are too many of them for one lock each. */
 #define HCA_KEY_LOCKS 64
 
 struct hca {
@@ -43,29 +43,29 @@ struct hca {
 	size_t gid_count;
 	__be64 guid;
 	struct id_table keys;
-	uint8_t *key_tags; /* of direct keys by index & KEY_TAGS_MASK: next tag (see mkey/key.c) */
-	struct queue_lock key_locks[HCA_KEY_LOCKS]; /* of changes of a key's mapping, by its index */
+	uint8_t *key_tags; /* next tag of direct keys, by index & KEY_TAGS_MASK (see mkey/key.c) */
+	struct queue_lock key_locks[HCA_KEY_LOCKS]; /* for changes of a key's mapping, by its index */
 	struct id_table cqs;
 	struct id_table srqs;
 	struct id_table deks;
 	struct id_table psvs;
 	struct id_table pds;
-	struct import_keys *import_keys; /* of SOFTHCA_CRYPTO=wrapped, else NULL; block/import_keys.h */
+	struct import_keys *import_keys; /* with SOFTHCA_CRYPTO=wrapped, else NULL; block/import_keys.h */
 	struct explain_log *explain_log;
 	struct dm_pool dm;
 	struct timers timers;
-	struct watcher *watcher; /* progress/watch.h */
-	struct xrc_domain *xrc_domains; /* queue/xrc.h; under the lock */
-	pthread_mutex_t lock;           /* of the list of contexts, crypto logins, destruction of DEKs; taken first */
-	pthread_mutex_t psv_lock;       /* leaf; of what PSVs hold (mkey/psv.h) */
-	pthread_mutex_t atomic_lock;    /* leaf; of atomics on memory that is not one aligned word */
-	uint64_t next_serial;           /* atomic; of keys */
-	uint64_t random_state;          /* atomic; of hca_random() */
-	const struct link *link;        /* that carries everything, whatever the settings say (tests); or NULL */
+	struct watcher *watcher;        /* progress/watch.h */
+	struct xrc_domain *xrc_domains; /* queue/xrc.h; under `lock` */
+	pthread_mutex_t lock;           /* for the list of contexts, crypto logins, destruction of DEKs; taken first */
+	pthread_mutex_t psv_lock;       /* leaf; contents of PSVs (mkey/psv.h) */
+	pthread_mutex_t atomic_lock;    /* leaf; atomics on memory other than one aligned word */
+	uint64_t next_serial;           /* atomic; for keys */
+	uint64_t random_state;          /* atomic; for hca_random() */
+	const struct link *link;        /* link that carries everything, regardless of settings (tests); or NULL */
 	struct filters *filters;        /* filter/filter.h; or NULL */
 	const struct key_observer *key_observer; /* observe/key_observer.h; or NULL */
 	struct key_book *key_book;               /* draw/book.h; or NULL */
-	pthread_mutex_t refused_lock;            /* leaf; of the two rings */
+	pthread_mutex_t refused_lock;            /* leaf; for the two rings */
 	struct refused_ring *refused;            /* mkey/refused.h; or NULL */
 	struct ended_ring *ended;                /* mkey/ended.h; or NULL */
 };
@@ -75,20 +75,20 @@ struct registry {
 	size_t count;
 	struct explain_sink *sink;              /* of all devices; explain/sink.h */
 	struct counter_file *counters;          /* of all devices; observe/counter_file.h; or NULL */
-	struct id_table qps;                    /* host-unique numbers: all devices share them */
+	struct id_table qps;                    /* host-unique numbers, shared by all devices */
 	const struct multicast_list *multicast; /* atomic; or NULL; transport/multicast.h */
 	bool has_barrier;                       /* barrier_on_all_cpus() works */
-	bool filters;                           /* a device has some */
+	bool filters;                           /* a device has filters */
 };
 
-/** The registry, made on first use. Any thread. */
+/** Returns the registry, which the first call makes. Any thread may call. */
 struct registry *registry(void);
-/** The same where a device exists already, so that it is made: the packet path. */
+/** The registry, for code that runs only once a device exists, such as the packet path. */
 extern struct registry the_registry;
 
 /**
- * The device that keeps what is of the process and of none of its devices, such as a stranger's connection. NULL: there is
- * none yet.
+ * Returns the device that records facts about the process as a whole, such as a stranger's connection. NULL: there is
+ * no device yet.
  */
 static inline struct hca *first_device(void)
 {
@@ -108,10 +108,12 @@ struct hca_pd {
 	uint32_t references; /* atomic: keys, queues */
 };
 
-/** 64 random bits from the device's seed (SOFTHCA_SEED): packet sequence numbers, jitter. Any thread. */
+/**
+ * Returns 64 random bits from the device's seed (SOFTHCA_SEED): packet sequence numbers, jitter. Any thread may call.
+ */
 uint64_t hca_random(struct hca *hca);
 
-/** Raises an asynchronous event of @context (ibv_get_async_event(3)). Any thread, leaf. */
+/** Raises an asynchronous event of @context (ibv_get_async_event(3)). Any thread may call. Takes only a leaf lock. */
 static inline void hca_raise(struct hca_context *context, struct event_source *source)
 {
 	event_queue_raise(context->async, source);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What a device says it is, the same in every process of a host. Pure functions; any thread. */
+/* Identity that a device reports, the same in every process of a host. Pure functions; any thread may call. */
 #ifndef SOFTHCA_HCA_IDENTITY_H
 #define SOFTHCA_HCA_IDENTITY_H
 
@@ -8,12 +8,15 @@
 #include "hca/gid.h"
 
 /**
- * GUID of the device number @index of this host, whose GID table begins with @first: locally administered, from the hardware
- * address of the first interface.
+ * Returns the GUID of device number @index of this host, whose GID table begins with @first: locally administered, made
+ * from the hardware address of the first interface.
  */
 __be64 identity_guid(const struct hca_gid *first, size_t index);
 
-/** The firmware version in the form of ConnectX-6 Dx, 22.minor.subminor, with our own version for the minor numbers. */
+/**
+ * Writes the firmware version in the form of ConnectX-6 Dx, 22.minor.subminor, with our own version as the minor
+ * numbers.
+ */
 void identity_firmware(char *out, size_t size);
 
 #endif

@@ -13,16 +13,16 @@
 #include <sys/time.h>
 #include <unistd.h>
 
-/* The port that RoCE packets go to, since rules of routing may name it; discard (RFC 863). */
+/* The destination port of RoCE packets, since routing rules may match it; discard (RFC 863). */
 enum { ROCE_PORT = 4791, DISCARD_PORT = 9 };
 
-/* The kernel has a link address, or needs none (NUD_VALID of Linux). */
+/* States in which the kernel has a link address, or needs none (NUD_VALID of Linux). */
 #define KNOWN_STATES (NUD_PERMANENT | NUD_NOARP | NUD_REACHABLE | NUD_PROBE | NUD_STALE | NUD_DELAY)
 
-/* Bytes of a request and of its answer; an answer has some ten attributes. */
+/* Sizes of a request and of its answer, which has some ten attributes. */
 enum { REQUEST_BYTES = 256, ANSWER_BYTES = 4096 };
 
-/* Ends the wait for an answer that rtnetlink, which answers within send(2), does not give. */
+/* Limits the wait for an answer; rtnetlink normally answers within send(2). */
 static const struct timeval patience = {.tv_usec = 200000};
 
 union name {
@@ -49,7 +49,7 @@ static socklen_t socket_address_of(const union ibv_gid *gid, uint32_t ifindex, u
 	return sizeof(name->v6);
 }
 
-/* A UDP socket at the address of @source. A negative errno if there cannot be one. */
+/* Opens a UDP socket bound to the address of @source. Returns a negative errno on failure. */
 static int socket_open_at(const struct hca_gid *source)
 {
 	union name name;
@@ -58,7 +58,7 @@ static int socket_open_at(const struct hca_gid *source)
 
 	if (fd < 0)
 		return -errno;
-	/* Otherwise EACCES is the answer to a broadcast address, too. */
+	/* Without it a broadcast address also results in EACCES. */
 	setsockopt(fd, SOL_SOCKET, SO_BROADCAST, &on, sizeof(on));
 	if (!bind(fd, &name.any, size))
 		return fd;
@@ -78,7 +78,7 @@ struct answer {
 	ssize_t length;
 };
 
-/* Begins a request of @type whose fixed part is @body. */
+/* Starts a request of @type whose fixed part is @body. */
 static void request_begin(struct request *request, uint16_t type, const void *body, size_t size)
 {
 	struct nlmsghdr header = {.nlmsg_type = type, .nlmsg_flags = NLM_F_REQUEST};
@@ -111,7 +111,7 @@ static uint8_t gid_family(const union ibv_gid *gid)
 	return gid_is_ipv4(gid) ? AF_INET : AF_INET6;
 }
 
-/* Sends @request and takes the message that answers it: 0, the negative errno of the kernel's answer, or -EIO. */
+/* Sends @request and receives the answer. Returns 0, the negative errno in the kernel's answer, or -EIO. */
 static int rtnetlink_ask(struct request *request, uint16_t expected, struct answer *answer)
 {
 	struct sockaddr_nl kernel = {.nl_family = AF_NETLINK};
@@ -163,7 +163,7 @@ static void take_router(struct ip_route *route, const struct rtattr *gateway)
 	}
 }
 
-/* RTA_VIA: a router of the other family, as IPv4 over an IPv6 next hop has it (struct rtvia). */
+/* RTA_VIA: a router of the other family, as for IPv4 over an IPv6 next hop (struct rtvia). */
 static void take_via(struct ip_route *route, const struct rtattr *via)
 {
 	if (RTA_PAYLOAD(via) == sizeof(sa_family_t) + 16)
@@ -217,7 +217,7 @@ static void rtnetlink_ask_route(const struct hca_gid *source, const union ibv_gi
 		read_route(route, &answer);
 }
 
-/* The hop limit of a connected socket: of the sysctl, and of IPv6 also what a router advertised. */
+/* Returns the hop limit of a connected socket: from the sysctl, and for IPv6 also from router advertisements. */
 static uint8_t socket_hop_limit(int fd, bool ipv4)
 {
 	int value = 0;
@@ -229,7 +229,7 @@ static uint8_t socket_hop_limit(int fd, bool ipv4)
 	return (uint8_t)value;
 }
 
-/* Interfaces whose link has no addresses. */
+/* Returns true for interfaces whose link has no addresses. */
 static bool resolves_nothing(int fd, uint32_t ifindex)
 {
 	struct ifreq interface = {.ifr_ifindex = (int)ifindex};
@@ -271,7 +271,7 @@ bool ip_neighbour_is_known(const struct ip_route *route)
 
 	request_begin(&request, RTM_GETNEIGH, &body, sizeof(body));
 	request_add_address(&request, NDA_DST, &route->next_hop);
-	/* Linux 5.0 and newer answer for one neighbour. */
+	/* Linux 5.0 and newer answer for a single neighbour. */
 	error = rtnetlink_ask(&request, RTM_NEWNEIGH, &answer);
 	if (error)
 		return error != -ENOENT;

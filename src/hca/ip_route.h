@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Routes and neighbours of this host, as an unprivileged process sees them (connect(2) of a UDP socket, rtnetlink(7)).
- * Every call opens its sockets and closes them: no descriptor is kept, so fork(2) and programs that close descriptors do
- * no harm. Any thread; no lock is taken. Callers disable cancellation.
+ * Every call opens and closes its own sockets: no descriptor is kept, so fork(2) and programs that close descriptors do
+ * no harm. Any thread may call; no lock is taken. Callers disable cancellation.
  */
 #ifndef SOFTHCA_HCA_IP_ROUTE_H
 #define SOFTHCA_HCA_IP_ROUTE_H
@@ -13,29 +13,29 @@
 
 #include "hca/gid.h"
 
-/* Hop limit of packets that do not leave the host, and where a route's cannot be read: Linux's default. */
+/* Hop limit of packets that stay on the host, and fallback if a route's cannot be read: Linux's default. */
 #define IP_DEFAULT_HOP_LIMIT 64
 
 struct ip_route {
 	uint8_t hop_limit;
-	bool has_neighbour;     /* packets go to next_hop, whose link address has to be known */
-	uint32_t ifindex;       /* of the interface that they leave by */
-	union ibv_gid next_hop; /* the destination, or the router before it */
+	bool has_neighbour;     /* packets go to next_hop, whose link address must be known */
+	uint32_t ifindex;       /* outgoing interface */
+	union ibv_gid next_hop; /* destination, or the router on the way to it */
 };
 
 /**
  * Looks up the route from @source to @destination, which is not a group. Returns 0 and fills @route, or -ENETUNREACH,
- * -EHOSTUNREACH or -EACCES (a route that prohibits) as the kernel has it. An answer that the process is not given, in a
- * sandbox say, is a route with the default hop limit and without a neighbour.
+ * -EHOSTUNREACH or -EACCES (a prohibit route) as the kernel does. If the process may not query routes, as in a sandbox,
+ * the result is a route with the default hop limit and without a neighbour.
  */
 int ip_route_find(const struct hca_gid *source, const union ibv_gid *destination, struct ip_route *route);
 
-/** Returns true if the kernel has a link address for the next hop of @route, or does not tell. Sends nothing. */
+/** Returns true if the kernel has a link address for the next hop of @route, or does not answer. Sends nothing. */
 bool ip_neighbour_is_known(const struct ip_route *route);
 
 /**
- * Makes the kernel resolve the next hop: sends an empty datagram to the discard port (9) of @destination, which dies at
- * the first router. Returns at once.
+ * Makes the kernel resolve the next hop: sends an empty datagram to the discard port (9) of @destination, which expires
+ * at the first router. Returns at once.
  */
 void ip_neighbour_probe(const struct hca_gid *source, const union ibv_gid *destination);
 

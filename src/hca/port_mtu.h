@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The MTU of a port: how many bytes of payload a packet has.
+ * The MTU of a port: payload bytes per packet.
  *
- * A RoCE port has that of its interface, less what a packet has of headers at most (IBTA annex A17; the Linux kernel reckons
- * so for every RoCE adapter). The GID table here may have several interfaces, and a program that asks for the active MTU may
- * use any entry: the smallest counts. It is asked for anew each time, since interfaces change.
+ * A RoCE port has the MTU of its interface minus the longest headers of a packet (IBTA annex A17; Linux computes it so
+ * for every RoCE adapter). The GID table here may cover several interfaces, and a program that queries the active MTU
+ * may use any entry, so the smallest MTU counts. It is queried anew each time, because interfaces change.
  */
 #ifndef SOFTHCA_HCA_PORT_MTU_H
 #define SOFTHCA_HCA_PORT_MTU_H
@@ -13,13 +13,19 @@
 
 struct hca;
 
-/** The largest MTU of 256 … 4096 whose packets an interface of MTU @bytes takes; 256 if it takes none. Pure. */
+/** Returns the largest MTU of 256 … 4096 whose packets fit an interface of MTU @bytes; 256 if none fits. Pure. */
 uint32_t port_mtu_of_interface(uint32_t bytes);
 
-/** The active MTU of the port of @hca in bytes, as the setting MTU says. Some system calls; any thread. */
+/**
+ * Returns the active MTU of the port of @hca in bytes, according to the setting MTU. Makes some system calls; any
+ * thread may call.
+ */
 uint32_t port_active_mtu(const struct hca *hca);
 
-/** The largest path MTU that a QP of @hca may have, in bytes: what does not fit into the interface goes in fragments. */
+/**
+ * Returns the largest path MTU that a QP of @hca may have, in bytes; packets that exceed the interface's MTU are sent
+ * in fragments.
+ */
 uint32_t port_most_mtu(const struct hca *hca);
 
 #endif

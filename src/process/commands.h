@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The device as its driver sees it: commands (create, modify, destroy …), doorbells, and nothing else. What a command
- * does not carry goes through rings of genuine mlx5 format in memory that the driver owns (mlx5-formats 1 to 3).
+ * The device as its driver sees it: commands (create, modify, destroy …) and doorbells. All other information goes
+ * through rings in genuine mlx5 format in memory that the driver owns (mlx5-formats 1 to 3).
  *
- * Objects are created and destroyed by the driver through this header; the device owns their inner state. Destroy calls
- * return -EBUSY while another object refers to the object (a PD with keys, a CQ with QPs). The driver's ring memory
- * must stay valid until the destroy call returned.
+ * The driver creates and destroys objects through this header; the device owns their inner state. Destroy calls return
+ * -EBUSY while another object refers to the object (a PD with keys, a CQ with QPs). The driver's ring memory must stay
+ * valid until the destroy call has returned.
  *
- * Locks: every object brings its own; commands may be called from any thread, doorbells too. Callbacks (wr_id_of, those
- * of the resize commands) run under a lock of the device: they call no command and take no lock.
+ * Locks: every object has its own; commands and doorbells may be called from any thread. Callbacks (wr_id_of, those of
+ * the resize commands) run under a lock of the device: they call no command and take no lock.
  *
  * Errors: 0 or -errno. A refusal leaves an explanation record (explain/explain.h).
  */
@@ -22,10 +22,13 @@
 #include "queue/commands.h"
 #include "transport/commands.h"
 
-/** Number of devices of this process (SOFTHCA_DEVICES). The first call reads the settings and makes the devices. */
+/**
+ * Returns the number of devices of this process (SOFTHCA_DEVICES). The first call reads the settings and makes the
+ * devices.
+ */
 size_t hca_count(void);
 
-/** Device @index, or NULL. Devices live until the process ends. */
+/** Returns device @index, or NULL. Devices live until the process ends. */
 struct hca *hca_device(size_t index);
 
 #endif

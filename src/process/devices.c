@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The registry of the process and the making of its devices, see hca.h and device.h. */
+/* The registry of the process and the creation of its devices, see hca.h. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -41,7 +41,7 @@
 
 /*
  * Indices begin above 15 so that no key's number is mistaken for the mark of a repeat block (mkey/layout.c) or for
- * MLX5_INVALID_LKEY (0x100). QP numbers 0 and 1 are the management QPs; programs take small numbers for special ones.
+ * MLX5_INVALID_LKEY (0x100). QP numbers 0 and 1 are the management QPs; programs use small numbers for special ones.
  */
 #define FIRST_KEY 16
 #define FIRST_QPN 0x40
@@ -49,7 +49,7 @@
 #define FIRST_PD 1
 
 static pthread_mutex_t registry_lock = PTHREAD_MUTEX_INITIALIZER;
-static bool registry_made; /* atomic; not before all devices are there */
+static bool registry_made; /* atomic; set after all devices exist */
 
 static uint64_t random_seed(const struct settings *settings)
 {
@@ -60,7 +60,7 @@ static uint64_t random_seed(const struct settings *settings)
 	return seed ? seed : 1;
 }
 
-/* The tag that the first key of each index has: whoever has seen one rkey of a process cannot tell those of another. */
+/* Returns the initial tag of each key index; random, so that one process's rkeys reveal nothing about another's. */
 static uint8_t *random_tags(struct hca *hca)
 {
 	uint8_t *tags = malloc(ID_LEAF_SIZE);
@@ -70,7 +70,7 @@ static uint8_t *random_tags(struct hca *hca)
 	return tags;
 }
 
-/* As an adapter without a crypto officer: without its file the device is there, and nobody can log in. */
+/* Without its file the device exists but no login succeeds, like an adapter without a crypto officer. */
 static void load_import_keys(struct hca *hca)
 {
 	char error[5000];
@@ -82,7 +82,7 @@ static void load_import_keys(struct hca *hca)
 		explain_log_note(hca->explain_log, error);
 }
 
-/* A device without its faults, its capture or its drawings is a device all the same. */
+/* A device works without its faults, capture or drawings if they cannot be made. */
 static void make_filters(struct hca *hca)
 {
 	char error[5000];
@@ -96,7 +96,7 @@ static void make_filters(struct hca *hca)
 		report_at_exit();
 }
 
-/* Once for each. Other threads may be at it, and hold locks; an explanation takes leaves only. */
+/* Called once per descriptor, possibly while other threads hold locks; an explanation takes only leaf locks. */
 static void explain_lost_descriptor(int fd)
 {
 	EXPLAIN(&the_registry.devices[0], (&(const struct explain_subject){0}), RULE_DESCRIPTOR_LOST, (uint64_t)fd);
@@ -169,7 +169,10 @@ static void read_settings(struct settings *settings, char *errors, size_t size)
 	}
 }
 
-/* The number of devices is that of the first try, also if the environment changes. Returns false without memory. */
+/*
+ * Makes the devices. A retry uses the number of devices of the first attempt, even if the environment changed. Returns
+ * false without memory.
+ */
 static bool make_registry(void)
 {
 	static size_t wanted, ready;
@@ -196,7 +199,7 @@ static bool make_registry(void)
 		ready++;
 	if (!the_registry.devices || ready < wanted)
 		return false;
-	/* A process that no other can reach may use any numbers. */
+	/* A process that no other process can reach may use any numbers. */
 	if (settings.link == LINK_LOCAL)
 		id_table_init(&the_registry.qps, FIRST_QPN, LIMIT_MAX_QP);
 	else
@@ -213,7 +216,7 @@ static bool make_registry(void)
 	return true;
 }
 
-/* What fails for want of memory is tried again by the next call; until then there is no device. */
+/* If memory is exhausted, the next call tries again; until then there is no device. */
 struct registry *registry(void)
 {
 	if (!__atomic_load_n(&registry_made, __ATOMIC_ACQUIRE)) {

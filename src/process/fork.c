@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * fork(2), for the device: the parent holds the locks of core/locks.def across it, so that the child finds them free and the
- * data that they cover consistent. The child may create objects and destroy inherited ones. Queue pairs stay the parent's: the
- * child's copies refuse requests (transport/inherited.h, docs/inside/decisions.md).
+ * fork(2) for the device: the parent holds the locks of core/locks.def across it, so that the child finds them free and
+ * the data that they cover consistent. The child may create objects and destroy inherited ones. Queue pairs stay the
+ * parent's: the child's copies refuse requests (transport/inherited.h, docs/inside/decisions.md).
  */
 #include "process/fork.h"
 
@@ -30,7 +30,7 @@
 #include "link/udp/groups.h"
 #include "link/udp/parts.h"
 
-/* Not hca_device(), which makes devices. */
+/* hca_device() would make devices. */
 #define FOR_EACH_DEVICE(hca)                                                                                           \
 	for (struct hca *hca = the_registry.devices; hca && hca < the_registry.devices + the_registry.count; hca++)
 
@@ -128,10 +128,10 @@ static void device_after_fork_in_parent(void)
 	device_locks_release(false);
 }
 
-/* What belonged to threads, links and timers that the child does not have. */
+/* Resets state of threads, links and timers that the child does not have. */
 static void device_after_fork_in_child(void)
 {
-	/* First: until then what is counted here is the parent's. */
+	/* First, because earlier counts would go to the parent's counters. */
 	counters_after_fork();
 	epoch_after_fork();
 	timeline_after_fork();
@@ -143,7 +143,7 @@ static void device_after_fork_in_child(void)
 		timers_after_fork(&hca->timers);
 		watcher_after_fork(hca->watcher);
 	}
-	/* After the timers, which have been taken out of the wheel: it makes its own anew. */
+	/* After the timers, which were removed from the wheel: it makes its own anew. */
 	host_window_after_fork();
 	qps_after_fork();
 }

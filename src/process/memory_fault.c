@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Faults of the device at memory of the program, see memory_fault.h. */
+/* Faults of the device in memory of the program, see memory_fault.h. */
 #include "process/memory_fault.h"
 
 #include "core/epoch.h"
@@ -12,10 +12,12 @@
 #include "transport/requester.h"
 #include "transport/wqe_parse.h"
 
-/* Stack that making and writing a line takes, with room to spare. */
+/* Stack needed to make and write an explanation, with a reserve. */
 #define STACK_BYTES (24u << 10)
 
-/* Returns the first key over plain memory that has @address, and its device; NULL: there is none. Inside an epoch section. */
+/*
+ * Returns the first key over plain memory that contains @address, and its device; NULL: none. Inside an epoch section.
+ */
 static const struct mapping *key_at_address(uintptr_t address, struct hca **hca)
 {
 	for (size_t i = 0; i < the_registry.count; i++) {
@@ -32,7 +34,10 @@ static const struct mapping *key_at_address(uintptr_t address, struct hca **hca)
 	return NULL;
 }
 
-/* The send request that @qp executes: the one that is being sent, the next one, or the oldest one, whose response has come. */
+/*
+ * Describes the send request that @qp executes: the one being sent, the next one, or the oldest one, whose response has
+ * arrived.
+ */
 static void fault_describe_request(const struct hca_qp *qp, struct explain_subject *subject)
 {
 	struct requester *requester = (struct requester *)&qp->requester;
@@ -70,8 +75,8 @@ static void memory_fault_explain_one(int signal, uintptr_t address, uint32_t at)
 }
 
 /*
- * The thread is inside an epoch section, so code of the device has faulted, and at registered memory: in a copy, which holds no lock that
- * an explanation takes. Never repairs anything.
+ * Explains a fault on a thread inside an epoch section: then code of the device has faulted at registered memory, in a
+ * copy, which holds no lock that an explanation takes. Never repairs anything.
  */
 static bool memory_fault_watch(int signal, const siginfo_t *info, const void *context)
 {

@@ -36,7 +36,7 @@ static int counter_sink_open(const char *sink)
 	return fd;
 }
 
-/* One write(2) for all, so that processes do not mix. */
+/* One write(2) for all, so that output of several processes does not mix. */
 static void put_counters(const struct hca *hca, int fd)
 {
 	char text[COUNTER_COUNT * 80 + 200];
@@ -53,7 +53,7 @@ static void put_counters(const struct hca *hca, int fd)
 	output_write(fd, text, used < sizeof(text) ? used : sizeof(text) - 1);
 }
 
-/* The process that has the devices; a child that was forked off reports only what it did itself. */
+/* Process that made the devices; a forked child reports only its own work. */
 static pid_t owner;
 
 static void report_devices(void)

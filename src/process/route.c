@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Which link leads where; see wire/routes.h. */
+/* Routes: the link for each destination; see wire/routes.h. */
 #include <errno.h>
 #include <string.h>
 
@@ -23,7 +23,7 @@ static bool on_this_host(const struct hca *hca, const union ibv_gid *gid)
 	return false;
 }
 
-/* With nothing but the loopback interface (hca/gid.h) there are no other hosts. */
+/* With only the loopback interface (hca/gid.h) there are no other hosts. */
 static bool has_network(const struct hca *hca)
 {
 	return strcmp(hca->gids[0].netdev, "lo") != 0;
@@ -62,8 +62,8 @@ static const struct link *link_route(struct hca *hca, const union ibv_gid *gid, 
 	if (host_owns(qpn))
 		return link_local();
 	/*
-	 * A number that is nobody's is as far away as any other QP that does not exist. Where the connection failed for
-	 * another reason, that may pass: the shm link tries again with each packet.
+	 * A number that no process has counts as a QP that does not exist. If the connection failed for another reason,
+	 * that may be temporary: the shm link tries again with each packet.
 	 */
 	return host_peer_of(qpn) || errno != ENOENT ? link_shm() : link_local();
 }
@@ -81,9 +81,9 @@ static bool groups_leave_process(const struct hca *hca)
 }
 
 /*
- * To the members of this process by a call, to all others by UDP, which brings datagrams back to this host, where a
- * process leaves out those that it has sent itself (udp_is_own_datagram()). A datagram for which there is no room is
- * lost, as any may be. Sending reads the payload, hence the copy.
+ * Sends to members of this process by a call and to all others by UDP, which loops datagrams back to this host, where a
+ * process skips those that it sent itself (udp_is_own_datagram()). A datagram that finds no room is lost, as any
+ * datagram may be. Sending consumes the payload's stream, hence the copy.
  */
 static enum link_result send_to_group(struct hca *hca, struct run *run)
 {
@@ -115,15 +115,15 @@ static void link_leave_group(struct hca *hca, const union ibv_gid *group)
 
 /* ---- datagrams of the connection manager ----------------------------------------------------------------------- */
 
-/* One to itself goes by the local link, also where messages do not. */
+/* Returns true for a datagram to this process, which goes by the local link even if messages do not. */
 static bool is_of_this_process(const struct mad_address *address)
 {
 	return address->addressee == MAD_FOR_SERVICE ? host_service_listens(address->service) : host_owns(address->qpn);
 }
 
 /*
- * The process of this host that @address, which is not for all, is for: *@peer, NULL if it is this one. 0 or a negative
- * errno: nobody.
+ * Finds the process of this host for @address, which is not for all: *@peer, NULL if it is this one. Returns 0, or a
+ * negative errno if there is none.
  */
 static int process_for(const struct mad_address *address, struct host_peer **peer)
 {
@@ -134,7 +134,7 @@ static int process_for(const struct mad_address *address, struct host_peer **pee
 	return *peer ? 0 : -errno;
 }
 
-/* To a process of this host. */
+/* Returns the links to processes of this host for @address, in @links. */
 static int route_to_process(const struct hca *hca, const struct mad_address *address, const struct link **links)
 {
 	bool alone = hca->settings.link == LINK_LOCAL;
@@ -159,7 +159,7 @@ static int route_to_manager(struct hca *hca, const union ibv_gid *gid, const uin
 	bool near = on_this_host(hca, gid);
 
 	if (hca->link || hca->settings.link == LINK_UDP || !near) {
-		/* No route asks for a number where it leads to another host. */
+		/* For another host the route does not depend on the number. */
 		links[0] = link_route(hca, gid, GSI_QPN);
 		return links[0] ? 1 : -ENETUNREACH;
 	}
@@ -182,7 +182,7 @@ static void route_hand_to(struct host_peer *peer, const struct packet_path *path
 	host_carrier->forward_to(peer, path, frame, headers + MAD_BYTES);
 }
 
-/* A process that was sent a request by this one is connected to it. */
+/* Forwards a datagram. This process is connected to any process to which it has sent a request. */
 static bool route_hand_on(const struct packet_path *path, const uint8_t *mad)
 {
 	const struct mad_address address = mad_address(mad);

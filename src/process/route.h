@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What the links of this process are to the transport, which knows none of them. Constant data. */
+/* The links of this process, as an interface for the transport, which includes none of them. Constant data. */
 #ifndef SOFTHCA_PROCESS_ROUTE_H
 #define SOFTHCA_PROCESS_ROUTE_H
 
@@ -8,7 +8,7 @@
 
 extern const struct routes device_routes;
 
-/** Where the numbers of QPs come from (link/host/host.h). */
+/** Source of QP numbers (link/host/host.h). */
 extern const struct id_source qp_numbers;
 
 #endif
