@@ -15,13 +15,13 @@
 #include "observe/counters.h"
 
 #define PAGE 4096u
-#define LINE 128u /* of the cache, twice: rows of two threads share none */
+#define LINE 128u /* two cache lines, so that rows of two threads share none */
 
 struct counter_file {
 	uint8_t *memory;
 	size_t bytes, row_bytes, devices;
-	uint32_t rows; /* atomic; those that were asked for */
-	int fd;        /* nothing reads it here; it stays open for /proc */
+	uint32_t rows; /* atomic; number of requested rows */
+	int fd;        /* not read here; kept open for /proc */
 };
 
 static size_t head_bytes(void)
@@ -48,20 +48,20 @@ static void counter_file_write_head(const struct counter_file *file)
 }
 
 /*
- * What is mapped stays as it is: a file that somebody made shorter would be a SIGBUS for whoever counts, and nobody else has
- * anything to write in it (memfd_create(2), File sealing). Where the kernel has no such seal, or the sandbox no fcntl(2), it is
- * as it was: only a user's own processes can open the file.
+ * Seals the size and content of the file: shrinking it would cause a SIGBUS in every thread that counts, and other
+ * processes have no reason to write to it (memfd_create(2), File sealing). If the kernel has no such seal, or a sandbox
+ * refuses fcntl(2), the file stays unsealed: only the user's own processes can open it.
  */
 static void counter_file_seal(int fd)
 {
 	const int size = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
 
-	/* Before Linux 5.1 there was no F_SEAL_FUTURE_WRITE. */
+	/* Linux before 5.1 has no F_SEAL_FUTURE_WRITE. */
 	if (fcntl(fd, F_ADD_SEALS, size | F_SEAL_FUTURE_WRITE))
 		fcntl(fd, F_ADD_SEALS, size);
 }
 
-/* Maps a new file, at @file->memory if there is something already. False: nothing has changed. */
+/* Maps a new file, at @file->memory if something is mapped there. Returns false, with nothing changed, on failure. */
 static bool counter_file_map(struct counter_file *file)
 {
 	WITHOUT_SIZE_SIGNAL;
@@ -106,12 +106,12 @@ uint64_t *counter_file_row(struct counter_file *file)
 	uint32_t row = file ? __atomic_fetch_add(&file->rows, 1, __ATOMIC_RELAXED) : COUNTER_FILE_ROWS;
 
 	if (row >= COUNTER_FILE_ROWS) {
-		/* So that it never counts up to 0 again. */
+		/* Keeps the count from wrapping to 0. */
 		if (file)
 			__atomic_store_n(&file->rows, COUNTER_FILE_ROWS, __ATOMIC_RELAXED);
 		return NULL;
 	}
-	/* Those of threads that are faster may be counted before they are there: they are 0. */
+	/* May include rows of faster threads before they are in use: those are 0. */
 	__atomic_add_fetch(&((struct counter_file_head *)file->memory)->rows, 1, __ATOMIC_RELEASE);
 	return (uint64_t *)(file->memory + head_bytes() + row * file->row_bytes);
 }
@@ -120,10 +120,10 @@ void counter_file_after_fork(struct counter_file *file)
 {
 	if (!file)
 		return;
-	/* First: there may be no other descriptor left. */
+	/* First, since no other descriptor may be available. */
 	descriptor_close(file->fd);
 	file->fd = -1;
-	/* Without a file the child counts for itself; where there is not even memory, it goes on in the parent's. */
+	/* Without a file the child counts in private memory; without memory it continues to count in the parent's. */
 	if (!counter_file_map(file))
 		mmap(file->memory, file->bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
 }

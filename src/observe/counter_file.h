@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The memory in which a process counts, as a file (memfd_create(2)) that nobody has a name for. Another process that may look
- * at this one at all (ptrace(2), PTRACE_MODE_READ: of the same user, or of root) finds it in /proc/PID/fd and reads it, as
- * `softhca top` does. So the process is asked for nothing, has no thread or socket for it, and pays nothing: adding to this memory is adding to
- * memory. Others can neither write the file nor make it shorter: it is sealed.
+ * Memory for a process's counters, as an unnamed file (memfd_create(2)). Another process that may inspect this one
+ * (ptrace(2), PTRACE_MODE_READ: of the same user, or of root) finds the file in /proc/PID/fd and reads it, as `softhca
+ * top` does. So the counted process needs no thread or socket for this and pays only for memory additions. The file is
+ * sealed: other processes can neither write nor shrink it.
  *
- * The descriptor is there for others alone. A program that closes all that it did not open counts on, unseen; one that opens a file
- * of its own as that number keeps it.
+ * The descriptor exists only for other processes. A program that closes all descriptors that it did not open continues
+ * to count, unseen; a file of its own under that number is left alone.
  *
- * The file says itself what is in it, so that it can be read by a program of another version: a head with the names of the
- * counters, then rows. A row belongs to a thread (core/epoch.h) and has the counters of each device, uint64_t in the order of
- * the names. Rows are never given back. The process trusts nothing that it reads there: it reads its own counters only.
+ * The file describes its own layout, so that a program of another version can read it: a head with the names of the
+ * counters, then rows. A row belongs to a thread (core/epoch.h) and has the counters of each device, uint64_t in the
+ * order of the names. Rows are never returned. The process reads only its own counters from the file.
  *
- * Owned by the registry, for ever. Made and forked by one thread; rows are given out to any.
+ * Owned by the registry until the process ends. Made and forked by one thread; any thread may request rows.
  */
 #ifndef SOFTHCA_OBSERVE_COUNTER_FILE_H
 #define SOFTHCA_OBSERVE_COUNTER_FILE_H
@@ -21,17 +21,17 @@
 #include <stdint.h>
 
 #define COUNTER_FILE_NAME "softhca-counters"
-#define COUNTER_FILE_MAGIC "softhca counters" /* 16 characters, no 0 behind them */
+#define COUNTER_FILE_MAGIC "softhca counters" /* 16 characters without a terminating 0 */
 #define COUNTER_FILE_NAME_BYTES 32
 
 struct counter_file_head {
 	char magic[16];
 	uint32_t version;  /* COUNTER_FILE_VERSION */
-	uint32_t counters; /* names that follow */
+	uint32_t counters; /* number of names that follow */
 	uint32_t devices;
 	uint32_t row_bytes; /* at least devices * counters * 8 */
-	uint32_t first_row; /* where the rows begin */
-	uint32_t rows;      /* atomic; how many there are so far */
+	uint32_t first_row; /* offset of the rows */
+	uint32_t rows;      /* atomic; number of rows so far */
 	char names[][COUNTER_FILE_NAME_BYTES];
 };
 
@@ -40,13 +40,17 @@ struct counter_file_head {
 
 struct counter_file;
 
-/** A file for @devices, or NULL: the system gives none, then nobody sees what is counted. */
+/**
+ * Makes a file for @devices. Returns NULL if the system provides none; then other processes do not see the counters.
+ */
 struct counter_file *counter_file_make(size_t devices);
 
-/** A row of its own for a thread, all 0, or NULL: all are taken, or @file is NULL. Any thread, any lock. */
+/**
+ * Returns a zeroed row for a thread, or NULL if all are used or @file is NULL. Any thread may call, with any lock held.
+ */
 uint64_t *counter_file_row(struct counter_file *file);
 
-/** In a forked child: the rows stay where they are, all 0, in a file of its own. @file may be NULL. */
+/** Moves the rows to a new file in a forked child, at the same address and all 0. @file may be NULL. */
 void counter_file_after_fork(struct counter_file *file);
 
 #endif

@@ -28,7 +28,7 @@ uint64_t *counters_attach(void)
 
 	uint64_t *counters;
 
-	/* A slot that another thread had keeps what that one counted. While devices are made there is nothing to count for. */
+	/* A reused slot keeps the counts of its previous thread. While devices are made there is nothing to count. */
 	if (!slot->counters && the_registry.count) {
 		counters = counter_file_row(the_registry.counters);
 		__atomic_store_n(&slot->counters, counters ? counters : calloc(1, size_of_all()), __ATOMIC_RELEASE);

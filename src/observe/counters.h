@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Counters of links and transport; counters.def is the table. Each device has its own. Code that counts something that is no
- * device's, such as a packet for a QP that does not exist, counts it for the first one, where its explanation is, too.
+ * Counters of links and transport; counters.def is the table. Each device has its own. Events without a device, such as
+ * a packet for a QP that does not exist, are counted for the first one, which also has their explanation.
  *
- * Counting is an addition to memory of the calling thread (the counters hang on its epoch slot, which outlives it), so it
- * costs neither a locked instruction nor a cache line that others write. Reading adds all threads up.
+ * Counting adds to memory of the calling thread (the counters belong to its epoch slot, which outlives it), so it costs
+ * neither a locked instruction nor a cache line that other threads write. Reading sums over all threads.
  */
 #ifndef SOFTHCA_OBSERVE_COUNTERS_H
 #define SOFTHCA_OBSERVE_COUNTERS_H
@@ -26,13 +26,16 @@ struct counter_info {
 	const char *doc;
 };
 
-/** Row of @counter (< COUNTER_COUNT); constant. */
+/** Returns the row of @counter (< COUNTER_COUNT); constant. */
 const struct counter_info *counter_info(enum counter counter);
 
-/** Gives this thread counters. NULL without memory: then nothing is counted. */
+/** Allocates counters for this thread. Returns NULL without memory; then nothing is counted. */
 uint64_t *counters_attach(void);
 
-/** Where the calling thread counts for @hca, by enum counter, or NULL: it cannot. Any thread, any lock. */
+/**
+ * Returns the calling thread's counters for @hca, by enum counter, or NULL without memory. Any thread may call, with
+ * any lock held.
+ */
 static inline uint64_t *counters_here(const struct hca *hca)
 {
 	struct epoch_slot *slot = epoch_this_thread;
@@ -43,13 +46,16 @@ static inline uint64_t *counters_here(const struct hca *hca)
 	return counters + hca->index * COUNTER_COUNT;
 }
 
-/** Adds @n to @counter of @counters, of counters_here(), not NULL: for those that count several things. */
+/**
+ * Adds @n to @counter of @counters, a result of counters_here() that is not NULL; for callers that count several
+ * events.
+ */
 static inline void counters_add(uint64_t *counters, enum counter counter, uint64_t n)
 {
 	__atomic_store_n(counters + counter, counters[counter] + n, __ATOMIC_RELAXED);
 }
 
-/** Adds @n to @counter of @hca. Any thread, any lock. */
+/** Adds @n to @counter of @hca. Any thread may call, with any lock held. */
 static inline void counter_add(const struct hca *hca, enum counter counter, uint64_t n)
 {
 	uint64_t *counters = counters_here(hca);
@@ -58,10 +64,10 @@ static inline void counter_add(const struct hca *hca, enum counter counter, uint
 		counters_add(counters, counter, n);
 }
 
-/** What @hca has counted in this process so far. Any thread. */
+/** Returns the total that @hca has counted in this process. Any thread may call. */
 uint64_t counter_read(const struct hca *hca, enum counter counter);
 
-/** Begins anew at 0, in a forked child: what was counted is the parent's. */
+/** Resets all counters in a forked child: they are the parent's. */
 void counters_after_fork(void);
 
 #endif

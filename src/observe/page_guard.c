@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Pages that are closed to the program, see page_guard.h. */
+/* Pages closed to the program, see page_guard.h. */
 #include "observe/page_guard.h"
 
 #include <errno.h>
@@ -19,14 +19,14 @@
 enum state {
 	FREE,
 	OPEN,   /* for good: the program has written there, or the device has read */
-	CLOSED, /* the program has not been there */
-	LENT,   /* open for the device, which receives */
+	CLOSED, /* not accessed by the program */
+	LENT,   /* open for the device, which is receiving */
 	READ,   /* open: the program has read */
 };
 
 struct range {
-	uint32_t state;         /* atomic: the handler changes CLOSED into READ or OPEN */
-	uint64_t start, length; /* from here on constant while it is not FREE, but for read_at and lent_to */
+	uint32_t state;         /* atomic: the handler changes CLOSED to READ or OPEN */
+	uint64_t start, length; /* this and the following are constant while not FREE, except read_at and lent_to */
 	uint16_t counter;
 	uint64_t read_at;
 	const struct epoch_slot *lent_to; /* thread */
@@ -38,11 +38,11 @@ bool page_guard_on, page_guard_last_first;
 uint32_t page_guard_reads;
 void (*page_guard_write_was_read)(struct hca *hca, uint32_t qp_num, uint64_t address, uint64_t start, uint64_t length);
 
-/* All of it is under the lock but what the handler does, which takes none. */
+/* Protects all of this except against the handler, which takes no lock. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct range ranges[PAGE_GUARD_RANGES];
-static uint32_t used;       /* atomic; all behind are FREE */
-static uint32_t generation; /* atomic; counts what was opened */
+static uint32_t used;       /* atomic; all further ranges are FREE */
+static uint32_t generation; /* atomic; counts opened ranges */
 static bool stopped;
 static struct sigaction before;
 static uint64_t page_bytes;
@@ -80,13 +80,13 @@ static void range_open_pages(const struct range *range)
 
 /* ---- the handler ------------------------------------------------------------------------------------------------ */
 
-/* Whether the fault of @context was a write; -1: this processor does not say. */
+/* Returns whether the fault of @context was a write; -1: this processor does not report it. */
 static int is_write(const ucontext_t *context)
 {
 #if defined(__x86_64__)
 	return context->uc_mcontext.gregs[REG_ERR] >> 1 & 1;
 #elif defined(__aarch64__)
-	/* Records behind each other, of which one has the syndrome: its bit 6 says it (ESR_ELx.WnR). */
+	/* A sequence of records, one of which has the syndrome; its bit 6 is ESR_ELx.WnR. */
 	const uint32_t *record = (const uint32_t *)context->uc_mcontext.__reserved;
 
 	for (; record[0] && record[1]; record = (const uint32_t *)((const char *)record + record[1]))
@@ -116,7 +116,7 @@ static void range_met(struct range *range, uint64_t address, const ucontext_t *c
 		__atomic_add_fetch(&page_guard_reads, 1, __ATOMIC_RELEASE);
 }
 
-/* Of a fault that another thread has just made good, nothing is to be seen any more: it is tried again, once. */
+/* Returns true if another thread may have just resolved the fault: then the access is retried, once. */
 static bool may_be_over(uint64_t address)
 {
 	static __thread uint64_t last_address __attribute__((tls_model("initial-exec")));
@@ -130,7 +130,7 @@ static bool may_be_over(uint64_t address)
 	return true;
 }
 
-/* As if there were no handler of ours. */
+/* Acts as if this handler were not installed. */
 static void page_guard_pass_on(int signal, siginfo_t *info, void *context)
 {
 	if (before.sa_flags & SA_SIGINFO) {
@@ -140,7 +140,9 @@ static void page_guard_pass_on(int signal, siginfo_t *info, void *context)
 	} else {
 		const struct sigaction plain = {.sa_handler = SIG_DFL};
 
-		/* It faults again, and ends where it would have ended; a signal that was sent has to be sent again. */
+		/*
+		 * The instruction faults again and ends the process there; a signal that was sent must be sent again.
+		 */
 		sigaction(signal, &plain, NULL);
 		if (info->si_code <= 0)
 			raise(signal);
@@ -196,7 +198,7 @@ bool page_guard_start(void)
 
 /* ---- closing and opening ---------------------------------------------------------------------------------------- */
 
-/* The lock is held. */
+/* Opens all pages. The lock is held. */
 static void page_guard_open_all(void)
 {
 	for (uint32_t i = 0; i < used; i++) {
@@ -233,7 +235,7 @@ static struct range *free_range(void)
 	return NULL;
 }
 
-/* The lock is held. */
+/* Closes the pages of a copy of @as. The lock is held. */
 static struct range *range_close_pages(const struct range *as)
 {
 	struct range *range;
@@ -247,14 +249,14 @@ static struct range *range_close_pages(const struct range *as)
 	range = free_range();
 	if (!range)
 		return NULL;
-	/* All but the state, by which the handler knows that the rest is there. */
+	/* Copies everything except the state, which tells the handler that the rest is valid. */
 	memcpy(&range->start, &as->start, sizeof(*range) - offsetof(struct range, start));
 	if (range - ranges >= used)
 		__atomic_store_n(&used, (uint32_t)(range - ranges) + 1, __ATOMIC_RELEASE);
-	/* Before the pages: the handler looks for it from then on. */
+	/* Before the pages are closed, since the handler may then look for the range at once. */
 	__atomic_store_n(&range->state, CLOSED, __ATOMIC_RELEASE);
 	if (mprotect((void *)(uintptr_t)range->start, range->length, PROT_NONE)) {
-		/* A part of it may be closed. */
+		/* Some of the pages may be closed. */
 		range_open_pages(range);
 		__atomic_store_n(&range->state, FREE, __ATOMIC_RELEASE);
 		return NULL;
@@ -319,7 +321,7 @@ bool page_guard_take_read(struct page_guard_read *read)
 
 	pthread_mutex_lock(&lock);
 	for (uint32_t i = 0; i < used && !found; i++) {
-		/* What has no owner is being waited for. */
+		/* page_guard_wait() waits for ranges without an owner. */
 		read->address = ranges[i].owner ? range_take_read(&ranges[i]) : 0;
 		if (!read->address)
 			continue;
@@ -366,7 +368,9 @@ void page_guard_received(uint16_t counter)
 	for (uint32_t i = 0; i < used && !stopped; i++) {
 		struct range *range = &ranges[i];
 
-		/* Of another queue's receive with this counter the device opens the rest again when it comes. */
+		/*
+		 * If another queue's receive has the same counter, the device opens its range again when it needs it.
+		 */
 		if (range->counter != counter || range->lent_to != epoch_this_thread ||
 		    !range_change(range, LENT, CLOSED))
 			continue;

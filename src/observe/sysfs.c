@@ -21,7 +21,7 @@ struct visit {
 	void *argument;
 };
 
-/* Tells of a file in the directory of the device. */
+/* Passes a file in the directory of the device to the visitor. */
 static void visit_file(const struct visit *visit, const char *name, const char *text)
 {
 	char path[256];
@@ -32,7 +32,7 @@ static void visit_file(const struct visit *visit, const char *name, const char *
 
 /* ---- contents --------------------------------------------------------------------------------------------------- */
 
-/* A GUID or GID: groups of four digits. */
+/* Formats a GUID or GID: groups of four digits. */
 static void put_groups(char *text, size_t size, const void *bytes, size_t groups)
 {
 	const uint8_t *from = bytes;
@@ -50,7 +50,7 @@ static void put_guid(const struct sysfs_device *device, char *text, size_t size)
 	put_groups(text, size, &guid, sizeof(guid) / 2);
 }
 
-/* As rdma-ndd(8) sets it on most systems: the host's name in front of the device's. It has 64 bytes (IBTA 14.2.5.2). */
+/* As set by rdma-ndd(8) on most systems: the host's name followed by the device's. Has 64 bytes (IBTA 14.2.5.2). */
 static void put_description(const struct sysfs_device *device, char *text, size_t size)
 {
 	struct utsname host;
@@ -76,7 +76,9 @@ static void put_pci_device(const struct sysfs_device *device, char *text, size_t
 	snprintf(text, size, "0x%04x", LIMIT_VENDOR_PART_ID);
 }
 
-/* Documentation/admin-guide/sysfs-rules.rst: what names the function, for programs that have no libpci. One device, one slot. */
+/*
+ * Documentation/admin-guide/sysfs-rules.rst: identifies the function for programs without libpci. One device per slot.
+ */
 static void put_uevent(const struct sysfs_device *device, char *text, size_t size)
 {
 	char address[SYSFS_PCI_BYTES];
@@ -130,7 +132,7 @@ static void visit_table(const struct visit *visit)
 #include "observe/sysfs.def"
 }
 
-/* Of an entry that is not used the kernel has a GID of zeros, and neither type nor interface. */
+/* The kernel reports an unused entry as a GID of zeros without type and interface. */
 static void visit_gid(const struct visit *visit, size_t index)
 {
 	const struct sysfs_device *device = visit->device;
@@ -149,7 +151,7 @@ static void visit_gid(const struct visit *visit, size_t index)
 	visit_file(visit, path, entry->netdev);
 }
 
-/* What libibverbs looks for: the ABI of uverbs, and which device is behind a node (drivers/infiniband/core/uverbs_main.c). */
+/* Files that libibverbs reads: the ABI of uverbs, and the device of a node (drivers/infiniband/core/uverbs_main.c). */
 static void visit_verbs(const struct visit *visit)
 {
 	char path[64], text[SYSFS_TEXT_BYTES];

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What the kernel would say of a device in /sys/class, below infiniband and infiniband_verbs: names and contents of files, by
- * the table observe/sysfs.def. ibv_read_sysfs_file() answers with it, and `softhca run` writes it as files into a mount
- * namespace. Pure functions but for the host's name; any thread.
+ * Names and contents of the files that a kernel driver would have for a device in /sys/class, below infiniband and
+ * infiniband_verbs, from the table observe/sysfs.def. ibv_read_sysfs_file() returns them, and `softhca run` writes them
+ * as files into a mount namespace. Pure functions except for the host's name; any thread may call.
  *
- * A PCI function is told of devices that show one (SOFTHCA_PCI): a program that finds it drives the adapter's queues by itself.
+ * A PCI function is included only for devices that show one (SOFTHCA_PCI), because a program that finds it drives the
+ * adapter's queues itself.
  */
 #ifndef SOFTHCA_OBSERVE_SYSFS_H
 #define SOFTHCA_OBSERVE_SYSFS_H
@@ -17,28 +18,31 @@
 
 #define SYSFS_TEXT_BYTES 512 /* more than any file has */
 
-/* The bus of our functions, of a domain that no machine has: domains of firmware count from 0, those of Linux from 0x10000. */
+/*
+ * PCI bus of our functions, in a domain that no machine has: firmware domains count from 0, those of Linux from
+ * 0x10000.
+ */
 #define SYSFS_PCI_BUS "5348:00"
 #define SYSFS_PCI_ROOT "/sys/devices/pci" SYSFS_PCI_BUS
-#define SYSFS_PCI_BYTES 16 /* of an address, with its end */
+#define SYSFS_PCI_BYTES 16 /* length of an address, including the final 0 */
 
 struct sysfs_device {
 	const char *name; /* "mlx5_0" */
 	size_t index;     /* on its host */
 	const struct hca_gid *gids;
 	size_t gid_count;
-	bool pci; /* it shows a PCI function */
-	/* What a counter (enum counter) stands at. NULL: they all read 0. */
+	bool pci; /* has a PCI function */
+	/* Returns the value of a counter (enum counter). NULL: all counters read 0. */
 	uint64_t (*counter)(const void *argument, unsigned int counter);
 	const void *argument;
 };
 
-/** Writes the PCI address of the device of that @index, as "5348:00:00.0". */
+/** Writes the PCI address of the device with @index, such as "5348:00:00.0". */
 void sysfs_pci_address(size_t index, char address[SYSFS_PCI_BYTES]);
 
 /**
- * Calls @file for each file: @path below /sys/class, as "infiniband/mlx5_0/node_guid", and @text, its contents without a
- * newline.
+ * Calls @file for each file with @path below /sys/class, such as "infiniband/mlx5_0/node_guid", and @text, its contents
+ * without a newline.
  */
 void sysfs_each(const struct sysfs_device *device, void (*file)(void *argument, const char *path, const char *text),
 		void *argument);

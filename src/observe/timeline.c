@@ -23,9 +23,9 @@
 bool timeline_on, timeline_ticks;
 __thread uint64_t timeline_time_of_call;
 
-/* The file of this process; made and, after a fork, made anew by one thread. */
+/* File of this process; made, and after a fork made anew, by one thread. */
 static struct {
-	char path[4096 + 64]; /* absolute: of the trace, to which a suffix is added */
+	char path[4096 + 64]; /* absolute path of the trace, to which a suffix is appended */
 	struct timeline_head *head;
 	struct timeline_qp *qps;
 	struct timeline_record *records;
@@ -42,7 +42,7 @@ static uint64_t clock_ns(clockid_t clock)
 }
 
 #ifdef __x86_64__
-/* The kernel knows whether the ticks of all processors are the same, and steady. */
+/* The kernel knows whether the ticks of all processors are synchronous and steady. */
 static bool ticks_are_steady(void)
 {
 	char name[8] = "";
@@ -83,7 +83,7 @@ static void chunk_release(struct epoch_slot *slot)
 	slot->timeline_next = slot->timeline_end = NULL;
 }
 
-/* The next chunk in turn becomes that of @slot; false: others have them all. */
+/* Gives @slot the next chunk in turn. Returns false if other threads own all of them. */
 static bool chunk_take(struct epoch_slot *slot)
 {
 	struct timeline_head *head = file.head;
@@ -156,7 +156,7 @@ void timeline_put_slowly(uint64_t time, uint32_t what, uint32_t number, uint32_t
 {
 	struct epoch_slot *slot = epoch_this_thread ? epoch_this_thread : epoch_attach();
 
-	/* A record of the clock and one behind it. */
+	/* Room for a clock record and another one. */
 	if (slot->timeline_end - slot->timeline_next < 2 && !chunk_take(slot)) {
 		if (file.head)
 			__atomic_fetch_add(&file.head->dropped, 1, __ATOMIC_RELAXED);
@@ -212,12 +212,14 @@ static void fill_head(struct timeline_head *head)
 	gethostname(head->host, sizeof(head->host) - 1);
 	snprintf(head->program, sizeof(head->program), "%s", program_invocation_short_name);
 	timeline_read_line("/proc/sys/kernel/random/boot_id", head->boot, sizeof(head->boot));
-	/* Last: without it this is no such file. */
+	/* Last: without it the file is not recognized. */
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
 	memcpy(head->magic, TIMELINE_MAGIC, sizeof(head->magic));
 }
 
-/* Never one that is there: it may be of a process of another container with the same number. */
+/*
+ * Creates a file; never opens an existing one, which may belong to a process with the same number in another container.
+ */
 static int timeline_create_file(char *path, size_t size)
 {
 	int fd = -1;
@@ -250,7 +252,7 @@ static int timeline_make_file(void)
 	fd = timeline_create_file(path, sizeof(path));
 	if (fd < 0)
 		return -errno;
-	/* All of it now: a disk that is full would be a SIGBUS later. */
+	/* Allocates all blocks now: a full disk would cause a SIGBUS later. */
 	error = posix_fallocate(fd, 0, (off_t)file.bytes);
 	memory = error ? MAP_FAILED : mmap(NULL, file.bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, fd, 0);
 	if (!error && memory == MAP_FAILED)
@@ -271,8 +273,8 @@ static int timeline_make_file(void)
 }
 
 /*
- * The file was cut by another process. The records that follow go to memory that no reader has, in the place of the file. mmap(2) is
- * async-signal-safe in fact, if not by POSIX, and nothing else is done.
+ * Handles a SIGBUS after another process has truncated the file: later records go to private memory mapped in its
+ * place. In practice mmap(2) is async-signal-safe, though POSIX does not guarantee it, and nothing else is called.
  */
 static bool replace_file(int signal, const siginfo_t *info, const void *context)
 {
@@ -284,7 +286,7 @@ static bool replace_file(int signal, const siginfo_t *info, const void *context)
 		       file.head;
 }
 
-/* What programs do to their directory later does not matter. */
+/* Makes the path absolute, since programs may change their directory later. */
 static int timeline_set_path(const char *name)
 {
 	char directory[sizeof(file.path)] = "";
@@ -325,6 +327,6 @@ void timeline_after_fork(void)
 		slot->timeline_next = slot->timeline_end = NULL;
 	munmap(file.head, file.bytes);
 	file.head = NULL;
-	/* Without one, nothing of the child is recorded. */
+	/* On failure nothing of the child is recorded. */
 	timeline_make_file();
 }

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Recording what becomes of requests (`softhca run --timeline`): each step puts a record of 32 bytes into memory that is a file
- * (observe/timeline_file.h). Off, it costs those who record a test that is not on the way of most requests: calls of the data
- * path are exchanged in the tables of contexts, and what the device does is recorded where it tests for something else already.
+ * Recording of the steps of requests (`softhca run --timeline`): each step puts a record of 32 bytes into memory that
+ * is a file (observe/timeline_file.h). When off, recording costs a test that is not on the path of most requests: calls
+ * of the data path are replaced in the tables of contexts, and the device records where it already tests for something
+ * else.
  *
- * Records are put by any thread, under any lock, and wait for nobody: each thread has a chunk of its own, which hangs on its
- * epoch slot. Memory is bounded: the oldest chunk is overwritten.
+ * Any thread may put records, under any lock, without waiting: each thread has its own chunk, in its epoch slot. Memory
+ * is bounded: the oldest chunk is overwritten.
  */
 #ifndef SOFTHCA_OBSERVE_TIMELINE_H
 #define SOFTHCA_OBSERVE_TIMELINE_H
@@ -20,7 +21,7 @@
 struct settings;
 union ibv_gid;
 
-/* True from the making of the devices on, if the setting says so. */
+/* True from the creation of the devices on, if the setting enables a timeline. */
 extern bool timeline_on;
 
 static inline bool timeline_is_on(void)
@@ -29,21 +30,21 @@ static inline bool timeline_is_on(void)
 }
 
 /**
- * Begins to record as @settings say. Returns 0, also if they say nothing, or a negative errno with a text in @error. One thread,
- * while devices are made.
+ * Starts recording according to @settings. Returns 0, also if recording is off, or a negative errno with a text in
+ * @error. One thread, while devices are made.
  */
 int timeline_open(const struct settings *settings, char *error, size_t size);
 
-/** In a forked child: begins a file of its own. */
+/** Starts a new file in a forked child. */
 void timeline_after_fork(void);
 
-/* True if the units of the file are ticks of the processor. */
+/* True if times in the file are ticks of the processor. */
 extern bool timeline_ticks;
 
-/** CLOCK_MONOTONIC in ns, the units of the file where ticks are not steady. */
+/** Returns CLOCK_MONOTONIC in ns, the unit of the file if ticks are not steady. */
 uint64_t timeline_monotonic(void);
 
-/** Now, in the units of the file. */
+/** Returns the current time in the unit of the file. */
 static inline uint64_t timeline_now(void)
 {
 #ifdef __x86_64__
@@ -54,23 +55,29 @@ static inline uint64_t timeline_now(void)
 }
 
 /*
- * The time of what this thread is doing, for what follows from it at once: looking at the clock costs more than all else of a record.
- * Whoever sets it takes it back before the thread does anything else. 0: there is none.
+ * Time of this thread's current step, reused for immediate consequences: reading the clock costs more than the rest of
+ * a record. The code that sets it resets it before the thread does anything else. 0: none.
  */
 extern __thread uint64_t timeline_time_of_call __attribute__((tls_model("initial-exec")));
 
-/* Where in a record things go: the members that timeline_put() takes together. */
+/* The members of a record that timeline_put() takes together. */
 #define TIMELINE_WHAT(kind, opcode, index)                                                                             \
 	((uint32_t)(uint16_t)(index) | (uint32_t)(uint8_t)(opcode) << 16 | (uint32_t)(kind) << 24)
 
-/* What is between two looks at the clock is reckoned by the ticks: those of one file are compared with those of others. */
+/*
+ * Ticks between two reads of the clock. Times in between are interpolated, so that times of several files can be
+ * compared.
+ */
 #define TIMELINE_CLOCK_EVERY (UINT64_C(1) << 24)
 
-/** timeline_put() where this thread has no chunk yet, or it is full, or the clock is due. */
+/** Slow path of timeline_put(): this thread has no chunk yet, its chunk is full, or a clock record is due. */
 RARE void timeline_put_slowly(uint64_t time, uint32_t what, uint32_t number, uint32_t psn, uint32_t length,
 			      uint64_t value);
 
-/** Puts a record. @what: TIMELINE_WHAT(); the rest as in struct timeline_record, @number without the lap. Only if it is on. */
+/**
+ * Puts a record. @what: TIMELINE_WHAT(); the rest as in struct timeline_record, @number without the lap. Only while
+ * recording is on.
+ */
 static inline void timeline_put(uint64_t time, uint32_t what, uint32_t number, uint32_t psn, uint32_t length,
 				uint64_t value)
 {
@@ -88,25 +95,25 @@ static inline void timeline_put(uint64_t time, uint32_t what, uint32_t number, u
 	record->length = length;
 	record->psn = psn;
 	record->what = what;
-	/* Last, so that what a killed process has half written does not count. */
+	/* Stored last, so that a record half written by a killed process does not count. */
 	__atomic_store_n(&record->number, (number & 0xffffff) | slot->timeline_lap, __ATOMIC_RELEASE);
 }
 
 /*
- * Much follows from something else at once, by the same call. Then the record of the one becomes a record of both (timeline_file.h):
- * less to write, and more requests in a file.
+ * Many steps follow directly from another in the same call. Then one record is turned into a record of both
+ * (timeline_file.h), which saves writes and leaves room for more requests in a file.
  */
 
-/** The record that this thread has put last, if that is of this kind, @time and object, or NULL, as if @time is 0. */
+/** Returns this thread's latest record if it has this kind, @time and object, else NULL; also NULL if @time is 0. */
 static inline struct timeline_record *timeline_latest(uint64_t time, enum timeline_kind kind, uint32_t number)
 {
 	const struct epoch_slot *slot = epoch_this_thread;
 	struct timeline_record *latest;
 
-	/* Of a full chunk what comes next is in another one; a thread without a chunk has an empty one at NULL. */
+	/* After a full chunk the next record is in another one; a thread without a chunk has an empty one at NULL. */
 	if (unlikely(!time || !slot || slot->timeline_next == slot->timeline_end))
 		return NULL;
-	/* In front of the first one is the head of the chunk, which is of no kind. */
+	/* Before the first record is the head of the chunk, which has no kind. */
 	latest = slot->timeline_next - 1;
 	return latest->time == time && latest->what >> 24 == (uint32_t)kind &&
 			       ((latest->number ^ number) & 0xffffff) == 0
@@ -114,7 +121,7 @@ static inline struct timeline_record *timeline_latest(uint64_t time, enum timeli
 		       : NULL;
 }
 
-/** Exchanges members of a record, which does not count meanwhile. */
+/** Replaces members of a record, which does not count meanwhile. */
 static inline void timeline_change(struct timeline_record *record, uint32_t what, uint32_t psn, uint32_t length,
 				   uint64_t value)
 {
@@ -144,7 +151,10 @@ static inline uint64_t timeline_time(void)
 	return timeline_time_of_call ? timeline_time_of_call : timeline_now();
 }
 
-/** Enters a queue pair, or changes its @row, which is 0 at first; its number is not 0. The caller has the lock of the QP. */
+/**
+ * Enters a queue pair, or changes its @row, which is 0 at first; its number is not 0. The caller holds the lock of the
+ * QP.
+ */
 void timeline_put_qp(uint32_t *row, const struct timeline_qp *qp);
 
 #endif

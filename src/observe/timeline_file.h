@@ -1,25 +1,25 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The file in which a process records what becomes of its requests, as `softhca timeline` reads it: a head, a table of queue
- * pairs, then chunks of records. A process writes it by its mapping, so that what was recorded is there however the process
- * ends.
+ * File in which a process records the steps of its requests, as `softhca timeline` reads it: a head, a table of queue
+ * pairs, then chunks of records. The process writes it through a mapping, so that the records survive however the
+ * process ends.
  *
- * A chunk belongs to one thread until it is full; then the thread takes the next one, in turn with all others, and overwrites
- * what is the oldest. Each chunk begins with a struct timeline_chunk in the place of a record. A record counts if its lap is
+ * A chunk belongs to one thread until it is full; then the thread takes the next chunk in turn and overwrites the
+ * oldest data. Each chunk begins with a struct timeline_chunk in place of a record. A record counts if its lap equals
  * that of its chunk; its last member is written last.
  *
- * A reader trusts nothing in it.
+ * Readers must treat the content as untrusted.
  */
 #ifndef SOFTHCA_OBSERVE_TIMELINE_FILE_H
 #define SOFTHCA_OBSERVE_TIMELINE_FILE_H
 
 #include <stdint.h>
 
-#define TIMELINE_MAGIC "softhca timeline" /* 16 characters, no 0 behind them */
+#define TIMELINE_MAGIC "softhca timeline" /* 16 characters without a terminating 0 */
 #define TIMELINE_VERSION 2
 #define TIMELINE_SUFFIX ".records"
 #define TIMELINE_HEAD_BYTES 4096
-#define TIMELINE_CHUNK_RECORDS 1024 /* the first is the struct timeline_chunk */
+#define TIMELINE_CHUNK_RECORDS 1024 /* the first is a struct timeline_chunk */
 
 enum timeline_kind {
 #define TIMELINE_KIND(NAME, ...) TIMELINE_##NAME,
@@ -29,7 +29,7 @@ enum timeline_kind {
 
 enum timeline_clock {
 	TIMELINE_CLOCK_NS,    /* CLOCK_MONOTONIC */
-	TIMELINE_CLOCK_TICKS, /* of the processor; CLOCK records say what they are */
+	TIMELINE_CLOCK_TICKS, /* of the processor; calibrated by CLOCK records */
 };
 
 struct timeline_record {
@@ -43,23 +43,23 @@ struct timeline_record {
 			uint8_t opcode;
 			uint8_t kind; /* enum timeline_kind */
 		};
-		uint32_t what; /* the three at once */
+		uint32_t what; /* the three members above */
 	};
 	uint32_t number; /* of a QP, CQ or SRQ; the lap in bits 31:24 */
 };
 
-/* In the place of a record. */
+/* Head of a chunk, in place of a record. */
 struct timeline_chunk {
 	uint32_t owned; /* atomic; 1: a thread writes into it */
-	uint32_t lap;   /* 1 to 255, in turn; 0: nobody has written into it */
-	uint64_t turn;  /* how many chunks were taken before */
+	uint32_t lap;   /* 1 to 255, cyclic; 0: never written */
+	uint64_t turn;  /* number of chunks taken before */
 	uint8_t reserved[16];
 };
 
-/* A queue pair that is connected. */
+/* Row of a connected queue pair. */
 struct timeline_qp {
 	uint32_t number; /* written last; 0: none */
-	uint32_t peer;   /* of RC, UC and XRC; else 0 */
+	uint32_t peer;   /* for RC, UC and XRC; else 0 */
 	uint32_t send_cq, recv_cq;
 	uint32_t device;
 	uint32_t type; /* enum ibv_qp_type */
@@ -74,19 +74,19 @@ struct timeline_head {
 	uint32_t chunks;
 	uint32_t qp_rows;
 	uint32_t process;
-	uint32_t qps;            /* atomic; QPs that were to be entered: more than qp_rows, if some were left out */
+	uint32_t qps;            /* atomic; QPs to be entered; more than qp_rows if some were omitted */
 	int64_t realtime_offset; /* ns; CLOCK_REALTIME - CLOCK_MONOTONIC */
-	uint64_t clock_ticks[2]; /* twice, when the file was made, what CLOCK records say */
+	uint64_t clock_ticks[2]; /* CLOCK record values, taken twice when the file was made */
 	uint64_t clock_ns[2];
 	uint64_t started;           /* ns of CLOCK_REALTIME */
-	uint64_t taken;             /* atomic; chunks */
-	uint64_t overwritten;       /* atomic; records */
-	uint64_t dropped;           /* atomic; records that found no chunk */
-	char host[64], program[64]; /* end in 0 */
-	char boot[64];              /* which start of which host, so whose clock */
+	uint64_t taken;             /* atomic; number of chunks */
+	uint64_t overwritten;       /* atomic; number of records */
+	uint64_t dropped;           /* atomic; number of records that found no chunk */
+	char host[64], program[64]; /* terminated by 0 */
+	char boot[64];              /* boot id, which identifies host and clock */
 };
 
-/* Bits of `value` of SEND, ARRIVE and the like: the number of the other QP, packets, enum packet_place. */
+/* Bits of `value` of SEND, ARRIVE and similar kinds: number of the other QP, packets, enum packet_place. */
 #define TIMELINE_PACKETS(peer, count, place)                                                                           \
 	((uint64_t)(peer) | (uint64_t)((count)&0xffffff) << 24 | (uint64_t)(place) << 48)
 
@@ -96,13 +96,14 @@ struct timeline_head {
 	 (uint64_t)(uint8_t)(vendor) << 40 | (uint64_t)(uint8_t)(device) << 48)
 
 /*
- * Records that tell of two things. What they leave out is always the same: a POST_SEND or POST_CALL is of a message of one packet that
- * is the one of its opcode (format/wqe_opcodes.def), ACKNOWLEDGED of an ACK and of a completion without an error. Their members:
+ * Kinds of records that describe two steps. The omitted values are implied: POST_SEND and POST_CALL are for a message
+ * of one packet that is the packet of its opcode (format/wqe_opcodes.def), ACKNOWLEDGED is for an ACK and a completion
+ * without an error. Members:
  *
  * POST_SEND, POST_CALL   as POST; psn: PSN, bits 15:8 of the bytes; length: the other QP, bits 7:0 of the bytes
- * ACKNOWLEDGED           number: QP; index: WQE counter; opcode: bits 15:8 of the bytes; psn: PSN, AETH syndrome; length: the other QP,
- *                        bits 7:0 of the bytes; value: as TIMELINE_ACKNOWLEDGED_VALUE()
- * POLL_SOME              as its line in format/timeline_kinds.def has it; TIMELINE_MOST_POLLS at most
+ * ACKNOWLEDGED           number: QP; index: WQE counter; opcode: bits 15:8 of the bytes; psn: PSN, AETH syndrome; length: the
+ *                        other QP, bits 7:0 of the bytes; value: as TIMELINE_ACKNOWLEDGED_VALUE()
+ * POLL_SOME              as described in format/timeline_kinds.def; at most TIMELINE_MOST_POLLS
  */
 #define TIMELINE_MOST_POLLS 16
 #define TIMELINE_24_AND_8(low, high) (((uint32_t)(low)&0xffffff) | (uint32_t)(uint8_t)(high) << 24)
