@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What the device thread knows of the program, see poll_activity.h. */
+/* The device thread's view of the program's polling, see poll_activity.h. */
 #include "progress/poll_activity.h"
 
 #include "core/timer.h"
 #include "core/tunables.h"
 
-/* The time from one look to the next at a program that has looked after arrivals for @time_ns. */
+/* Returns the time between two checks of a thread that has handled arrivals for @time_ns. */
 static uint64_t look_interval(uint64_t time_ns)
 {
 	uint64_t part = time_ns / TUNABLE_POLL_LOOK_PART;
@@ -27,10 +27,10 @@ bool poll_activity_program_polls(struct poll_activity *activity, const struct pr
 	bool often = (calls->attended && polls) || polls >= TUNABLE_POLLS_OFTEN * (1 + (uint64_t)naps);
 	uint64_t now_ns = clock_now_ns();
 
-	/* One may have been the last. */
+	/* A single unit of work may have been the last. */
 	if (!naps && works > 1)
 		often |= (uint64_t)works * TUNABLE_POLL_WORK_NS >= now_ns - activity->since_ns;
-	/* Arrivals may wake this thread before the time is over in which it could poll that often. */
+	/* Arrivals may wake this thread before enough time has passed for that many polls. */
 	if (!often && now_ns - activity->since_ns < poll_activity_interval(activity))
 		return activity->program_polls;
 	if (!activity->program_polls)

@@ -7,7 +7,7 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-/* What is left of a copy that the kernel did in part, up to a page that is not there. */
+/* Translates the result of a copy, which may be partial up to an unmapped page. */
 static int copy_result(ssize_t done, size_t size)
 {
 	if (done == (ssize_t)size)

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Memory that a program registered for its queues (mlx5dv_devx_umem_reg(3)) and may have unmapped since: an adapter has such
- * pages pinned, this device shares the program's mappings. It is read and written through the kernel, which says EFAULT where a
- * load or store would end the program. Where the kernel refuses that (a container's filter of system calls), by loads and stores.
+ * Access to memory that a program registered for its queues (mlx5dv_devx_umem_reg(3)) and may have unmapped since: an
+ * adapter has such pages pinned, this device shares the program's mappings. Access goes through the kernel, which
+ * returns EFAULT where a load or store would end the program. If the kernel refuses that (system call filter of a
+ * container), plain loads and stores are used.
  *
- * Any thread; a system call, which takes no lock.
+ * Any thread may call; a system call that takes no lock.
  */
 #ifndef SOFTHCA_PROGRESS_PROGRAM_MEMORY_H
 #define SOFTHCA_PROGRESS_PROGRAM_MEMORY_H
@@ -12,16 +13,18 @@
 #include <stddef.h>
 #include <sys/uio.h>
 
-/** Copies @size bytes from @from, the program's, to @to. Returns 0, or -EFAULT: then @to has any content. */
+/** Copies @size bytes from @from, in the program's memory, to @to. Returns 0, or -EFAULT with @to undefined. */
 int program_read(void *to, const void *from, size_t size);
 
 /**
- * Copies @count pieces, at most 1024, by one system call: @from[i] of the program's to @to[i], of the same size. Returns how many
- * of them were copied whole, from the first on: what follows them is not mapped, or was not looked at.
+ * Copies @count pieces, at most 1024, by one system call: @from[i], in the program's memory, to @to[i], of the same
+ * size. Returns the number of leading pieces that were copied completely: the next one is unmapped or was not tried.
  */
 size_t program_read_each(const struct iovec *to, const struct iovec *from, size_t count);
 
-/** Copies @size bytes from @from to @to, the program's. Returns 0, or -EFAULT: then a part of it may be written. */
+/**
+ * Copies @size bytes from @from to @to, in the program's memory. Returns 0, or -EFAULT if @to may be partly written.
+ */
 int program_write(void *to, const void *from, size_t size);
 
 #endif

@@ -29,27 +29,28 @@
 uint32_t progress_pollers;
 
 static struct {
-	pthread_mutex_t lock;      /* of starting, of the list of pollers, of `running` */
-	pthread_cond_t ready_done; /* a ready function has returned */
+	pthread_mutex_t lock;      /* for starting, the list of pollers, `running` */
+	pthread_cond_t ready_done; /* signalled when a ready function has returned */
 	struct poller *pollers;    /* atomic; grows only */
 	struct watched_fd *running;
-	uint32_t removals; /* of watched descriptors: what was ready before may be gone */
+	uint32_t removals; /* of watched descriptors; results from before a removal may be obsolete */
 	pthread_t thread;
 	bool started;
-	bool no_pwait2;          /* the thread's: the kernel refuses epoll_pwait2(2) */
-	int epoll;               /* of what the thread sleeps on, `arrivals` among it */
-	int arrivals;            /* epoll as well: a thread that stands in sleeps on it */
-	uint32_t drained;        /* atomic; descriptors in it that are drained */
-	bool sleeps_on_arrivals; /* the thread's: it sleeps on them at the moment */
+	bool no_pwait2;          /* of the thread: the kernel refuses epoll_pwait2(2) */
+	int epoll;               /* descriptors that the thread sleeps on, including `arrivals` */
+	int arrivals;            /* epoll as well; a substitute sleeps on it */
+	uint32_t drained;        /* atomic; number of its descriptors that have a drain function */
+	bool sleeps_on_arrivals; /* of the thread: it currently sleeps on arrivals, too */
 	int wake;                /* eventfd */
 	uint32_t generation;
 	uint64_t sleeps_until; /* atomic; CLOCK_MONOTONIC; 0: the thread is awake */
 	uint32_t polling;      /* atomic; 1: a thread is in progress_poll_all() */
-	uint32_t polls;        /* atomic; of the program */
-	uint32_t naps;         /* atomic; times that it was about to sleep */
-	uint32_t disarm;       /* atomic; 1: the thread asks the program, which polls all the time, to disarm */
-	uint32_t attended;     /* atomic; threads that poll in the program's place */
-	uint32_t looks;        /* atomic; the thread looks again soon */
+	uint32_t polls;        /* atomic; polls by the program */
+	uint32_t naps;         /* atomic; times that the program was about to sleep */
+	/* atomic; 1: the thread requests that the program, which polls all the time, disarm the pollers */
+	uint32_t disarm;
+	uint32_t attended; /* atomic; threads that poll on behalf of the program */
+	uint32_t looks;    /* atomic; the thread will check again soon */
 } progress = {.lock = PTHREAD_MUTEX_INITIALIZER,
 	      .ready_done = PTHREAD_COND_INITIALIZER,
 	      .epoll = -1,
@@ -61,7 +62,7 @@ static __thread bool on_thread __attribute__((tls_model("initial-exec"))); /* th
 
 static void drain_arrivals(struct watched_fd *watched, uint32_t events);
 
-/* In `epoll`, for all that are in progress.arrivals. */
+/* Entry in `epoll` for all descriptors in progress.arrivals. */
 static struct watched_fd arrivals = {.ready = drain_arrivals};
 
 static struct poller *first_poller(void)
@@ -114,8 +115,8 @@ void progress_arm_all(bool armed)
 }
 
 /*
- * True if a poll would find nothing: most polls of a program that waits end here. Between progress_begin_polling() and progress_end_polling(), in
- * an epoch section.
+ * Returns true if a poll would find nothing: most polls of a waiting program end here. Between progress_begin_polling()
+ * and progress_end_polling(), in an epoch section.
  */
 static bool all_idle(void)
 {
@@ -131,7 +132,7 @@ static bool poll_for_program(void)
 {
 	bool found;
 
-	/* Somebody must look whether this thread goes on polling. */
+	/* The device thread must check whether this thread continues to poll. */
 	if (__builtin_expect(!__atomic_load_n(&progress.looks, __ATOMIC_RELAXED), 0)) {
 		__atomic_store_n(&progress.looks, 1, __ATOMIC_RELAXED);
 		progress_wake();
@@ -148,7 +149,7 @@ static bool poll_for_program(void)
 	return true;
 }
 
-/* progress_begin_polling() and epoch_enter() with one locked instruction: programs call this all the time. */
+/* Combines progress_begin_polling() and epoch_enter() in one locked instruction: programs call this all the time. */
 bool progress_poll(void)
 {
 	bool found = false;
@@ -166,7 +167,10 @@ bool progress_poll(void)
 	return found;
 }
 
-/* Polls until nothing is left, but not for ever, since timers are due, too. Returns false if something may be left. */
+/*
+ * Polls until nothing is left, but not indefinitely, since timers are due as well. Returns false if something may be
+ * left.
+ */
 static bool poll_to_the_end(void)
 {
 	for (int i = 0; i < TUNABLE_POLL_ROUNDS; i++) {
@@ -177,7 +181,7 @@ static bool poll_to_the_end(void)
 	return false;
 }
 
-/* What does not show at a descriptor. */
+/* Polls for arrivals that do not show at a descriptor. */
 static bool poll_restless(struct run *run)
 {
 	bool found = false;
@@ -212,7 +216,7 @@ bool progress_rest(bool stays)
 	return !found;
 }
 
-/* A poll takes some microseconds, unless the thread that is at it loses its processor. */
+/* A poll takes some microseconds, unless the polling thread loses its processor. */
 bool progress_begin_polling_soon(void)
 {
 	for (int i = 0; i < TUNABLE_POLL_TRIES; i++) {
@@ -259,13 +263,13 @@ void progress_before_sleep(void)
 	bool all;
 
 	__atomic_add_fetch(&progress.naps, 1, __ATOMIC_RELAXED);
-	/* A thread that polls at the moment arms for itself. */
+	/* A thread that is polling arms by itself. */
 	if (!progress_begin_polling()) {
 		progress_wake();
 		return;
 	}
 	progress_arm_all(true);
-	/* To the end, so that the other side can see that nothing of what it sent is left. */
+	/* Polls to the end, so that the other side sees that nothing it sent is left. */
 	all = progress_rest(false);
 	progress_end_polling();
 	if (!all)
@@ -286,10 +290,10 @@ void progress_attend_end(void)
 
 /* ---- the thread ------------------------------------------------------------------------------------------------ */
 
-/* What has ended a sleep of the thread; not NOT_WOKEN: a descriptor. */
+/* Cause of the end of a sleep of the thread; all but NOT_WOKEN: a descriptor. */
 enum woken { NOT_WOKEN, WOKEN, WOKEN_BY_ARRIVAL };
 
-/* What progress_worked() has counted, of all threads but this one. */
+/* Returns the sum of progress_worked() over all threads except this one. */
 static uint32_t works_of_program(void)
 {
 	uint32_t sum = 0;
@@ -310,7 +314,9 @@ static struct program_calls program_calls_now(void)
 	};
 }
 
-/* A program that looks at its memory, and polls now and then, does not attend to what arrives. */
+/*
+ * Reports changes of `attends`. A program that polls its memory and only occasionally a CQ does not attend to arrivals.
+ */
 static void report_attention(struct poll_activity *activity)
 {
 	if (activity->attends == activity->attention_reported)
@@ -321,19 +327,19 @@ static void report_attention(struct poll_activity *activity)
 			poller->attend(poller, activity->attends);
 }
 
-/* Tells those that want to know at once. */
+/* Disarms the pollers that require it at once. */
 static void disarm_repeatedly(void)
 {
 	for (struct poller *poller = first_poller(); poller; poller = poller->next)
-		/* A program that begins to poll may do the same at this moment. */
+		/* A program that starts to poll may do the same at this moment. */
 		if (poller->repeats && __atomic_exchange_n(&poller->armed, false, __ATOMIC_RELAXED)) {
 			poller->arm(poller, false);
 		}
 }
 
 /*
- * A thread of the program is in the middle of a poll, which this thread has perhaps interrupted: where they share a processor,
- * to look again at once, as what is ready is still ready, would keep it from going on.
+ * Gives a thread of the program time to finish a poll that this thread may have interrupted: if they share a processor,
+ * another immediate check, triggered by descriptors that are still ready, would keep the program from continuing.
  */
 static void let_program_finish_poll(void)
 {
@@ -342,7 +348,7 @@ static void let_program_finish_poll(void)
 	nanosleep(&time, NULL);
 }
 
-/* Arms all and polls once more. Returns false if something may be left. */
+/* Arms all pollers and polls once more. Returns false if something may be left. */
 static bool arm_and_poll(void)
 {
 	if (!poll_to_the_end())
@@ -351,7 +357,7 @@ static bool arm_and_poll(void)
 	return poll_to_the_end();
 }
 
-/* From now on the thread sleeps on what arrives, too, or not. */
+/* Sets whether the thread also sleeps on arrivals. */
 static void set_sleeps_on_arrivals(bool minds)
 {
 	struct epoll_event event = {.events = minds ? EPOLLIN : 0, .data.ptr = &arrivals};
@@ -362,7 +368,10 @@ static void set_sleeps_on_arrivals(bool minds)
 	epoll_ctl(progress.epoll, EPOLL_CTL_MOD, progress.arrivals, &event);
 }
 
-/* What wakes the thread now is no arrival, but perhaps work that no descriptor tells of. */
+/*
+ * Leaves arrivals to a substitute. If this thread was woken, the cause is not an arrival but may be work that no
+ * descriptor reports.
+ */
 static uint64_t leave_to_substitute(const struct poll_activity *activity, bool woken)
 {
 	if (woken && progress_begin_polling()) {
@@ -373,7 +382,7 @@ static uint64_t leave_to_substitute(const struct poll_activity *activity, bool w
 	return poll_activity_substitute_until(activity);
 }
 
-/* Returns when the thread is to look again. */
+/* Returns the time of the thread's next check. */
 static uint64_t handle_arrivals(struct poll_activity *activity, enum woken woken)
 {
 	const struct program_calls calls = program_calls_now();
@@ -410,10 +419,10 @@ static uint64_t handle_arrivals(struct poll_activity *activity, enum woken woken
 	progress_end_polling();
 	if (!all)
 		return 0;
-	/* It polls now and then, perhaps more often soon: it need not wake this thread each time. */
+	/* The program polls now and then and may soon poll more often, so it need not wake this thread each time. */
 	if (some)
 		return clock_now_ns() + TUNABLE_POLL_LOOK_NS;
-	/* A poll from now on wakes it. */
+	/* The next poll of the program wakes this thread. */
 	__atomic_store_n(&progress.looks, 0, __ATOMIC_SEQ_CST);
 	return FOR_EVER;
 }
@@ -436,7 +445,7 @@ int progress_arrivals(void)
 	return __atomic_load_n(&progress.started, __ATOMIC_ACQUIRE) ? progress.arrivals : -1;
 }
 
-/* Of those that are removed, none is found any more, and what was found stays until the section is over. */
+/* Removed descriptors are not found any more, and descriptors found stay valid until the section ends. */
 void progress_drain(void)
 {
 	struct epoll_event events[TUNABLE_EPOLL_EVENTS];
@@ -462,7 +471,10 @@ static void drain_arrivals(struct watched_fd *watched, uint32_t events)
 	progress_drain();
 }
 
-/* Not if a descriptor was removed since it was found ready, perhaps this one: all others are found ready again. */
+/*
+ * Calls `ready` of @watched, unless a descriptor was removed after this one was found ready, possibly the same: the
+ * others will be found ready again.
+ */
 static bool call_ready(struct watched_fd *watched, uint32_t events, uint32_t removals)
 {
 	pthread_mutex_lock(&progress.lock);
@@ -491,8 +503,8 @@ static uint32_t removals_now(void)
 }
 
 /*
- * Before Linux 5.11, and in sandboxes made before it, there is epoll_wait(2) only, which counts milliseconds. ppoll(2)
- * counts nanoseconds, and takes the descriptor of an epoll for readable when one of those in it is ready.
+ * Linux before 5.11, and sandboxes made before it, only have epoll_wait(2), which counts milliseconds. ppoll(2) counts
+ * nanoseconds, and treats an epoll descriptor as readable when one of its descriptors is ready.
  */
 static int wait_without_pwait2(const struct timespec *left, struct epoll_event *events)
 {
@@ -523,7 +535,10 @@ static int wait_once(uint64_t until_ns, struct epoll_event *events)
 	return count;
 }
 
-/* True if the descriptors that the thread sleeps on are there. A program may have closed them, and have others in their place. */
+/*
+ * Returns true if the descriptors that the thread sleeps on are still its own: a program may have closed them and
+ * reused their numbers.
+ */
 static bool has_descriptors(void)
 {
 	return descriptor_check(progress.epoll) && descriptor_check(progress.arrivals) &&
@@ -531,8 +546,8 @@ static bool has_descriptors(void)
 }
 
 /*
- * Nothing wakes a thread that sleeps on descriptors which another thread has closed. So it looks now and then whether they are
- * still there.
+ * Nothing wakes a thread that sleeps on descriptors which another thread has closed, so it checks periodically whether
+ * they are still there.
  */
 static int wait_for_descriptors(uint64_t until_ns, struct epoll_event *events)
 {
@@ -546,7 +561,7 @@ static int wait_for_descriptors(uint64_t until_ns, struct epoll_event *events)
 	return count;
 }
 
-/* Sleeps for a moment, whatever arrives. */
+/* Sleeps briefly, regardless of arrivals. */
 static enum woken nap_without_descriptors(void)
 {
 	const struct timespec time = {.tv_nsec = TUNABLE_DESCRIPTOR_NAP_NS};
@@ -600,7 +615,7 @@ static void *device_thread(void *argument)
 
 		__atomic_store_n(&progress.sleeps_until, 0, __ATOMIC_SEQ_CST);
 		until = first_poller() ? handle_arrivals(&activity, woken) : FOR_EVER;
-		/* A timer that is armed after this was read wakes the thread, which would else sleep over it. */
+		/* A timer that is armed after this was read wakes the thread, which would otherwise sleep past it. */
 		__atomic_store_n(&progress.sleeps_until, until, __ATOMIC_SEQ_CST);
 		next = fire_timers();
 		if (next < until)
@@ -611,7 +626,7 @@ static void *device_thread(void *argument)
 	return NULL;
 }
 
-/* The thread must not take the program's signals. The lock is held. */
+/* Starts the thread with the program's signals blocked. The lock is held. */
 static int device_thread_start(void)
 {
 	pthread_attr_t attr;
@@ -736,7 +751,7 @@ static int epoll_watch(int *epoll, struct watched_fd *watched, struct watched_fd
 
 	if (error)
 		return error;
-	/* As call_ready() takes it: so what was stored in @watched before is seen there. */
+	/* The lock orders earlier stores to @watched before call_ready(). */
 	pthread_mutex_lock(&progress.lock);
 	error = epoll_change(*epoll, EPOLL_CTL_ADD, watched->fd, found, events);
 	pthread_mutex_unlock(&progress.lock);

@@ -1,31 +1,37 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What the two files of progress share: progress.c, the device thread and programs that poll, and substitute_poller.c, threads of the
- * program that sleep in the device thread's place.
+ * Interface between the two files of progress: progress.c, the device thread and polling programs, and
+ * substitute_poller.c, threads of the program that sleep in place of the device thread.
  */
 #ifndef SOFTHCA_PROGRESS_PROGRESS_PARTS_H
 #define SOFTHCA_PROGRESS_PROGRESS_PARTS_H
 
 #include <stdbool.h>
 
-/** False: another thread polls. One thread at a time, until progress_end_polling(). Any thread. */
+/**
+ * Starts polling; one thread at a time, until progress_end_polling(). Returns false if another thread polls. Any thread
+ * may call.
+ */
 bool progress_begin_polling(void);
-/** The same, but waits a little: a poll takes some microseconds. */
+/** As progress_begin_polling(), but waits briefly: a poll takes some microseconds. */
 bool progress_begin_polling_soon(void);
 void progress_end_polling(void);
 
-/* Between these two: */
+/* The following three only between progress_begin_polling() and progress_end_polling(). */
 
-/** Polls all pollers once; true if there was anything. */
+/** Calls all pollers once; returns true if there was anything. */
 bool progress_poll_all(void);
-/** Arrivals wake who sleeps on them, or need not. */
+/** Sets whether arrivals wake the threads that sleep on them. */
 void progress_arm_all(bool armed);
-/** Armed, and about to sleep: looks at what does not show at a descriptor. @stays: poller.rest. False: something may be left. */
+/**
+ * Handles arrivals that do not show at a descriptor, with pollers armed and before a sleep. @stays: see poller.rest.
+ * Returns false if something may be left.
+ */
 bool progress_rest(bool stays);
 
-/** The descriptor to sleep on for arrivals, an epoll; -1: there is none. Any thread. */
+/** Returns the epoll descriptor to sleep on for arrivals; -1: none. Any thread may call. */
 int progress_arrivals(void);
-/** Takes out of the descriptors of arrivals what no poller takes. Any thread, in no epoch section. */
+/** Reads from the descriptors of arrivals what pollers leave in them. Any thread may call, outside an epoch section. */
 void progress_drain(void);
 
 #endif

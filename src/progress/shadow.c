@@ -9,7 +9,7 @@
 
 #include "progress/program_memory.h"
 
-/* Where an entry of a linked ring names the one that follows it. */
+/* Offset of the link to the next entry in an entry of a linked ring. */
 #define LINK_OFFSET 2
 
 int shadow_init(struct shadow *shadow, const void *ring, const uint32_t *record, uint32_t count, uint32_t shift)
@@ -64,7 +64,7 @@ static int fetch_linked(struct shadow *shadow, uint32_t count)
 	return 0;
 }
 
-/* Of the entries that are fetched together with the record. */
+/* Maximum size of an entry that is fetched together with the record. */
 enum { MOST_AHEAD = 64 };
 
 static uint32_t next_slot(const struct shadow *shadow)
@@ -73,8 +73,9 @@ static uint32_t next_slot(const struct shadow *shadow)
 }
 
 /*
- * The record, and what one entry would be that it announces, as mostly it is one: a system call takes longer than what it copies.
- * The record comes first, and x86-64 keeps loads in order. @ahead: -EFAULT if there is no such entry.
+ * Reads the record and, speculatively, the one entry that it usually announces, since a system call takes longer than
+ * the data that it copies. The record comes first, and x86-64 does not reorder loads. @ahead: -EFAULT if the entry was
+ * not read.
  */
 static int shadow_read_record(const struct shadow *shadow, uint32_t *record, uint8_t *entry, int *ahead)
 {
@@ -101,7 +102,7 @@ static int shadow_fetch_entries(struct shadow *shadow, uint32_t count)
 	return shadow->linked ? fetch_linked(shadow, count) : fetch_in_order(shadow, count);
 }
 
-/* What was read ahead. */
+/* Stores an entry that was read ahead. */
 static void shadow_take_entry(struct shadow *shadow, const uint8_t *entry)
 {
 	uint16_t link;
@@ -128,7 +129,7 @@ bool shadow_fetch(struct shadow *shadow)
 	fresh = (uint16_t)(announced - shadow->fetched);
 	if (!fresh)
 		return false;
-	/* More than the ring holds is refused by who executes it; there is no more than the ring to fetch. */
+	/* The executor refuses more entries than the ring holds; there are no more to fetch. */
 	count = fresh < shadow->count ? fresh : shadow->count;
 	if (count == 1 && !ahead) {
 		shadow_take_entry(shadow, entry);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Standing in for the device thread, see substitute_poller.h. */
+/* The substitute poller, see substitute_poller.h. */
 #include "progress/substitute_poller.h"
 
 #include <errno.h>
@@ -20,22 +20,23 @@
 #include "progress/progress.h"
 #include "progress/progress_parts.h"
 
-enum { NOTICES = 16 }; /* taken at once */
+enum { NOTICES = 16 }; /* taken at a time */
 
 static struct {
-	uint32_t present;                   /* atomic; 1: a thread stands in */
-	uint32_t beats;                     /* atomic */
-	uint32_t resigned;                  /* atomic; 1: the last one did not leave with an event, or others wait */
-	uint32_t others;                    /* atomic; threads that wait beside it, or although they may not stand in */
-	uint32_t queues_taken_without_wait; /* atomic; queues whose events were there when the program came for them */
-	uint64_t not_before_ns;             /* atomic; CLOCK_MONOTONIC: nobody stands in */
-	bool refused;                       /* atomic; the kernel does not do what it takes */
-	/* Of the one that stands in. */
+	uint32_t present;  /* atomic; 1: a thread substitutes */
+	uint32_t beats;    /* atomic */
+	uint32_t resigned; /* atomic; 1: the last substitute left without an event, or other threads wait */
+	/* atomic; threads that wait besides the substitute, or although substituting is not possible */
+	uint32_t others;
+	uint32_t queues_taken_without_wait; /* atomic; queues whose events the program takes without waiting */
+	uint64_t not_before_ns;             /* atomic; CLOCK_MONOTONIC; no thread substitutes before it */
+	bool refused;                       /* atomic; the kernel refuses a required system call */
+	/* Owned by the thread that currently substitutes for the device thread. */
 	struct event_queue *queue;
 	aio_context_t context;
 	int wake;          /* eventfd; -1: not made yet */
-	bool watched;      /* the kernel has been asked to add 1 to it; others add EVENT_QUEUE_CALL */
-	uint32_t requests; /* so asked, whose notices were not taken */
+	bool watched;      /* the kernel was asked to add 1 to it; other writers add EVENT_QUEUE_CALL */
+	uint32_t requests; /* requests whose notices were not taken */
 	bool undrained;
 } substitute = {.wake = -1};
 
@@ -49,7 +50,9 @@ struct substitute_state substitute_state(void)
 	};
 }
 
-/* ---- what the kernel does ---------------------------------------------------------------------------------------- */
+/*
+ * ---- system calls ---------------------------------------------------------------------------------------------------
+ */
 
 static bool substitute_prepare(void)
 {
@@ -66,7 +69,7 @@ static bool substitute_prepare(void)
 	return false;
 }
 
-/* Takes the notices of the requests that are done. False: the kernel gives none. */
+/* Takes the notices of completed requests. Returns false if the kernel provides none. */
 static bool substitute_take_notices(void)
 {
 	struct timespec at_once = {0};
@@ -82,7 +85,7 @@ static bool substitute_take_notices(void)
 	return count >= 0;
 }
 
-/* The next arrival wakes, as does one that is there. */
+/* Requests a wake-up for the next arrival, or for a pending one. */
 static bool substitute_submit(void)
 {
 	struct iocb request = {
@@ -103,7 +106,7 @@ static bool substitute_submit(void)
 	return substitute.watched;
 }
 
-/* Notices are taken when the kernel has no room for more: that a request is done is known without them. */
+/* Notices are taken only when the kernel has no room for more: completion of a request is visible without them. */
 static bool substitute_watch(void)
 {
 	if (substitute.watched || substitute_submit())
@@ -111,9 +114,11 @@ static bool substitute_watch(void)
 	return errno == EAGAIN && substitute_take_notices() && (substitute.watched || substitute_submit());
 }
 
-/* ---- handling what arrives --------------------------------------------------------------------------------------- */
+/*
+ * ---- handling of arrivals -------------------------------------------------------------------------------------------
+ */
 
-/* Another thread polls, and has perhaps lost its processor in the middle. */
+/* Gives another thread time to finish a poll, during which it may have lost its processor. */
 static void let_other_poll(void)
 {
 	const struct timespec time = {.tv_nsec = TUNABLE_POLL_LOOK_NS / 2};
@@ -121,7 +126,7 @@ static void let_other_poll(void)
 	nanosleep(&time, NULL);
 }
 
-/* Until there is an event for this thread, or nothing is left. */
+/* Polls until there is an event for this thread, or nothing is left. */
 static void poll_for_event(struct event_queue *queue)
 {
 	for (int i = 0; i < TUNABLE_SUBSTITUTE_ROUNDS && !event_queue_has(queue); i++) {
@@ -132,7 +137,10 @@ static void poll_for_event(struct event_queue *queue)
 	}
 }
 
-/* @woken: something may have arrived. Afterwards arrivals wake, unless there is an event. False: it has to look again. */
+/*
+ * Handles arrivals. @woken: something may have arrived. Afterwards arrivals wake this thread, unless there is an event.
+ * Returns false if it must be called again.
+ */
 static bool substitute_look(struct event_queue *queue, bool woken)
 {
 	WITHOUT_CANCELLATION;
@@ -158,9 +166,11 @@ static bool substitute_look(struct event_queue *queue, bool woken)
 	return rests;
 }
 
-/* ---- standing in ------------------------------------------------------------------------------------------------- */
+/*
+ * ---- substituting ---------------------------------------------------------------------------------------------------
+ */
 
-/* The device thread is to look after arrivals at once. */
+/* Returns arrivals to the device thread at once. */
 static void substitute_resign(void)
 {
 	__atomic_store_n(&substitute.resigned, 1, __ATOMIC_RELEASE);
@@ -199,7 +209,9 @@ static void substitute_leave(void)
 		substitute_resign();
 }
 
-/* What read(2) was about to return may be lost (core/event_queue.h): the kernel is asked what it did. */
+/*
+ * A cancelled read(2) may have consumed a result (core/event_queue.h), so the kernel is queried for completed requests.
+ */
 static void substitute_leave_cancelled(void *argument)
 {
 	WITHOUT_CANCELLATION;
@@ -209,7 +221,7 @@ static void substitute_leave_cancelled(void *argument)
 	substitute_leave();
 }
 
-/* Returns 0, -EAGAIN: the device thread is to do it, or what read(2) has. */
+/* Returns 0, -EAGAIN if the device thread must take over, or the error of read(2). */
 static int substitute_wait(struct event_queue *queue, int *type, void **object)
 {
 	uint64_t calls;
@@ -245,7 +257,9 @@ static int substitute_take(struct event_queue *queue, int *type, void **object)
 	return error;
 }
 
-/* ---- beside it --------------------------------------------------------------------------------------------------- */
+/*
+ * ---- other waiting threads ------------------------------------------------------------------------------------------
+ */
 
 static void waiter_leave(void *argument)
 {
@@ -264,7 +278,7 @@ static int waiter_take(struct event_queue *queue, int *type, void **object)
 	return error;
 }
 
-/* Whether the program comes for the events of @queue when it likes, or waits for them here. */
+/* Records whether the program takes the events of @queue without waiting, or waits for them here. */
 static void queue_note_style(struct event_queue *queue, bool without_wait)
 {
 	if (__atomic_exchange_n(&queue->taken_without_wait, without_wait, __ATOMIC_RELAXED) != without_wait)

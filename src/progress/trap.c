@@ -38,7 +38,7 @@ static void page_register(const struct trap *trap, struct trap_page *page)
 	page->reports = trap->fd >= 0 && !ioctl(trap->fd, UFFDIO_REGISTER, &request);
 }
 
-/* Makes the page present, which wakes who waits for it. */
+/* Makes the page present, which wakes threads blocked on it. */
 static void page_make_present(const struct trap *trap, const struct trap_page *page)
 {
 	static const uint8_t zeros[PAGE_BYTES] __attribute__((aligned(PAGE_BYTES)));
@@ -110,7 +110,7 @@ void trap_remove(struct trap *trap, void *memory)
 	}
 }
 
-/* A page that is locked in memory (mlockall(2)) stays where it is. */
+/* Discards the page; fails for a page that is locked in memory (mlockall(2)). */
 static bool page_discard(const struct trap_page *page)
 {
 	return page->reports && !madvise(page->memory, PAGE_BYTES, MADV_DONTNEED);
@@ -130,7 +130,7 @@ void trap_release(struct trap *trap)
 {
 	struct uffd_msg message;
 
-	/* The reports say which page; all are released anyway. */
+	/* The reports identify pages, but all pages are released anyway. */
 	while (descriptor_is_ours(trap->fd) && read(trap->fd, &message, sizeof(message)) == sizeof(message))
 		;
 	trap->armed = false;
@@ -138,10 +138,13 @@ void trap_release(struct trap *trap)
 		page_make_present(trap, page);
 }
 
-/* Two registers of two halves, which programs use in turn: UARs of several registers begin them at 0x800 and 0xa00. */
+/*
+ * Two registers of two halves, which programs use alternately: in UARs of several registers they begin at 0x800 and
+ * 0xa00.
+ */
 static const uint16_t registers[] = {0x800, 0x900, 0xa00, 0xb00};
 
-/* The first register of @page from index *@at on whose doorbell names @number, with its content; NULL if none does. */
+/* Returns the first register of @page from index *@at on whose doorbell names @number, with its content; NULL: none. */
 static uint64_t *find_register(const struct trap_page *page, uint32_t number, size_t *at, uint64_t *content)
 {
 	for (; *at < sizeof(registers) / sizeof(registers[0]); ++*at) {
@@ -159,7 +162,7 @@ bool trap_holds_doorbell(const struct trap *trap, uint32_t number)
 {
 	uint64_t content;
 
-	/* A look at an absent page would wait for itself. */
+	/* Reading an absent page would block this thread forever. */
 	if (trap->armed)
 		return false;
 	for (const struct trap_page *page = trap->pages; page; page = page->next) {
@@ -179,6 +182,6 @@ void trap_clear_doorbell(struct trap *trap, uint32_t number)
 		return;
 	for (const struct trap_page *page = trap->pages; page; page = page->next)
 		for (size_t at = 0; (reg = find_register(page, number, &at, &content)); at++)
-			/* Another queue may be rung by the same register meanwhile. */
+			/* Another queue may use the same register meanwhile. */
 			__atomic_compare_exchange_n(reg, &content, 0, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Doorbell records that are looked at, see watch.h. */
+/* Polling of doorbell records, see watch.h. */
 #include "progress/watch.h"
 #include "progress/commands.h"
 
@@ -61,7 +61,7 @@ void watcher_after_fork(struct watcher *watcher)
 	trap_after_fork(&watcher->trap);
 }
 
-/* Looks at the records of so many watches by one system call. A record that has gone stays as it was seen. */
+/* Reads the records of a batch of watches by one system call. A record that was unmapped keeps its last value. */
 struct batch {
 	struct watch *watch[TUNABLE_WATCH_BATCH];
 	struct iovec now[TUNABLE_WATCH_BATCH], record[TUNABLE_WATCH_BATCH];
@@ -81,7 +81,7 @@ static void read_batch(struct batch *batch)
 	batch->count = 0;
 }
 
-/* Before records in umems are looked at; the lock is held. */
+/* Reads the records in umems, before they are compared; the lock is held. */
 static void read_umems(const struct watcher *watcher)
 {
 	struct batch batch;
@@ -106,7 +106,7 @@ static uint32_t watch_record(const struct watch *watch, uint32_t index)
 	return watch->in_umem ? watch->now[index] : __atomic_load_n(&watch->records[index], __ATOMIC_ACQUIRE);
 }
 
-/* Returns true if a record has changed since the last look. */
+/* Returns true if a record has changed since it was last noted. */
 static bool watch_has_changed(const struct watch *watch)
 {
 	for (uint32_t i = 0; i < watch->count; i++)
@@ -143,7 +143,9 @@ static bool anything_changed(const struct watcher *watcher)
 	return false;
 }
 
-/* Rings all queues whose records have changed; true if there was one. The lock is held, but not while ringing. */
+/*
+ * Rings all queues whose records have changed; returns true if there were any. The lock is held, but not while ringing.
+ */
 static bool watcher_scan(struct watcher *watcher)
 {
 	bool rang = false;
@@ -167,7 +169,7 @@ static bool watcher_scan(struct watcher *watcher)
 }
 
 /*
- * Sleeps until @ns are over, the watcher is woken, or a store is trapped; shorter where it has to look whether the program has
+ * Sleeps for @ns, or until the watcher is woken or a store is trapped; shorter if it must check whether the program has
  * closed its descriptors. Returns true if it was woken. No lock held.
  */
 static bool watcher_sleep(struct watcher *watcher, uint64_t ns)
@@ -199,15 +201,15 @@ static uint64_t long_sleep(const struct watcher *watcher, uint64_t silent_ns)
 	return silent_ns / 8;
 }
 
-/* Nothing has rung for long: sleeps until something does. The lock is held, but not while sleeping. */
+/* Sleeps until a doorbell rings, after a long time without one. The lock is held, but not while sleeping. */
 static void wait_for_ring(struct watcher *watcher, uint64_t last_ns)
 {
 	bool woken = false;
 
-	/* Arming discards the registers, in which the doorbells of stale watches are looked for. */
+	/* Arming discards the registers, which contain the doorbells of stale watches. */
 	if (!watcher->stale)
 		trap_arm(&watcher->trap);
-	/* A store before the page was gone was not trapped; but its record was written before it. */
+	/* A store before the page was discarded was not trapped; but its record was written before it. */
 	while (!woken && !anything_changed(watcher)) {
 		uint64_t ns = long_sleep(watcher, clock_now_ns() - last_ns);
 
@@ -215,7 +217,7 @@ static void wait_for_ring(struct watcher *watcher, uint64_t last_ns)
 		woken = watcher_sleep(watcher, ns);
 		pthread_mutex_lock(&watcher->lock);
 	}
-	/* Before the queue is rung, which may take its time. */
+	/* Before the queue is rung, which may take a while. */
 	trap_release(&watcher->trap);
 }
 
@@ -233,17 +235,17 @@ static void pause_shortly(struct watcher *watcher, bool spin)
 		trap_release(&watcher->trap);
 }
 
-/* What the thread makes of when rings come. */
+/* The thread's adaptation to the intervals between doorbells. */
 struct pace {
-	uint64_t last_ns; /* the last one */
-	bool spinning;    /* since then */
-	uint32_t misses;  /* spins in vain, one after the other */
-	uint32_t skip;    /* rings until the next spin is tried */
+	uint64_t last_ns; /* time of the latest doorbell */
+	bool spinning;    /* the thread has been spinning since then */
+	uint32_t misses;  /* consecutive spins in vain */
+	uint32_t skip;    /* doorbells until the next spin */
 };
 
 /*
- * Spinning pays if the next ring comes at once. It does not if whoever is to ring waits for our processor, or if rings
- * are rare: then it is tried more and more seldom.
+ * Decides whether to spin. Spinning pays off if the next doorbell rings at once. It does not if the ringing thread
+ * waits for our processor, or if doorbells are rare: then it is tried less and less often.
  */
 static void pace_update(struct pace *pace, bool rang, uint64_t now_ns)
 {
@@ -261,9 +263,9 @@ static void pace_update(struct pace *pace, bool rang, uint64_t now_ns)
 }
 
 /*
- * A program that drives its rings makes no call that would look after what arrives, and for the device thread to be woken each
- * time would take it longer than the whole message does. So whoever looks for doorbells looks for arrivals as well. The lock is
- * held, but not while polling.
+ * A program that drives its rings itself makes no call that would handle arrivals, and waking the device thread each
+ * time would take longer than the whole message. So the thread that polls doorbells also polls for arrivals. The lock
+ * is held, but not while polling.
  */
 static bool watcher_take_arrivals(struct watcher *watcher)
 {
@@ -277,7 +279,10 @@ static bool watcher_take_arrivals(struct watcher *watcher)
 	return arrived;
 }
 
-/* As long as something happens, and a little longer; returns when the last of it did. The lock is held, but not all the time. */
+/*
+ * Polls as long as there is activity, and a little longer; returns the time of the latest activity. The lock is held,
+ * but not all the time.
+ */
 static uint64_t watcher_attend(struct watcher *watcher)
 {
 	struct pace pace = {.last_ns = clock_now_ns()};
@@ -315,7 +320,7 @@ static void watcher_wake(const struct watcher *watcher)
 		eventfd_write(watcher->wake, 1);
 }
 
-/* The thread must not take the program's signals. */
+/* Starts the thread with the program's signals blocked. */
 static int watcher_thread_start(struct watcher *watcher)
 {
 	pthread_attr_t attr;
@@ -338,14 +343,14 @@ static int watcher_thread_start(struct watcher *watcher)
 	return error ? -EAGAIN : 0;
 }
 
-/* Reads the records of a watch in a umem; those that are gone are 0. */
+/* Reads the records of a watch in a umem; unmapped records read as 0. */
 static void watch_read_records(struct watch *watch)
 {
 	if (watch->in_umem && program_read(watch->now, watch->records, watch->count * sizeof(*watch->records)))
 		memset(watch->now, 0, sizeof(watch->now));
 }
 
-/* The records have not these values, so the next look finds a change. */
+/* Makes the noted values differ from the records, so that the next scan detects a change. */
 static void watch_forget_seen(struct watch *watch)
 {
 	for (uint32_t i = 0; i < watch->count; i++)
@@ -379,7 +384,7 @@ int watch_start(struct watcher *watcher, struct watch *watch, const uint32_t *re
 		if (watch->at_once)
 			watch_forget_seen(watch);
 		link_watch(watcher, watch);
-		/* It may sleep for ever; and who asks for a ring will soon ring it. */
+		/* The thread may be in an unlimited sleep, and the first doorbell is likely to follow soon. */
 		watcher_wake(watcher);
 	}
 	pthread_mutex_unlock(&watcher->lock);
@@ -402,7 +407,7 @@ bool watch_restart(struct watcher *watcher, struct watch *watch, uint32_t number
 		stale = watch->seen[watch->count - 1];
 		watch_set_stale(watcher, watch, stale);
 		if (stale)
-			eventfd_write(watcher->wake, 1); /* it may be armed */
+			eventfd_write(watcher->wake, 1); /* the trap may be armed */
 	}
 	pthread_mutex_unlock(&watcher->lock);
 	return stale;

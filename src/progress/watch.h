@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Queues that a program rings behind our back: mlx5dv_init_obj(3) gives it ring, doorbell records and a register that
- * is plain memory, and no call says that it stored to them. The records tell everything (mlx5-formats 1.16), so a
- * thread scans those of all such queues: as long as something rang in the last 10 ms at least every 50 us, if it gets
- * a processor; after that it sleeps until a program stores to a doorbell register (progress/trap.h), or, where such stores
- * cannot be trapped, for an eighth of the time that it has been silent. docs/inside/decisions.md has the figures.
+ * Polling of exported queues, whose doorbells the program rings without a call: mlx5dv_init_obj(3) gives it ring,
+ * doorbell records and a register that is plain memory. The records contain all necessary state (mlx5-formats 1.16), so
+ * a thread scans those of all such queues. While a doorbell was rung within the last 10 ms it does so at least every 50
+ * us, if it has a processor. After that it sleeps until a program stores to a doorbell register (progress/trap.h) or,
+ * if such stores cannot be trapped, for an eighth of the time without doorbells. docs/inside/decisions.md has the figures.
  *
- * A watch is embedded in its queue, which stops it before it goes. The thread, one per device, exists once something
- * is to be watched; it blocks all signals, sleeps when nothing is, and holds no lock while a queue is rung. In a
- * forked child nothing is watched.
+ * A watch is embedded in its queue, which stops it before it is freed. The thread, one per device, is started when
+ * something is to be watched; it blocks all signals, sleeps when nothing is watched, and holds no lock while a queue is
+ * rung. In a forked child nothing is watched.
  */
 #ifndef SOFTHCA_PROGRESS_WATCH_H
 #define SOFTHCA_PROGRESS_WATCH_H
@@ -21,29 +21,29 @@
 struct watch {
 	struct watch *next, **link; /* in the list of the watcher; link NULL: not watched */
 	const uint32_t *records;
-	uint32_t count;   /* of records: 1 or 2 */
-	bool in_umem;     /* set before watch_start(): the records may be unmapped while they are watched */
-	bool at_once;     /* set before watch_start(): @rung is also called for the records as they are at the start */
-	uint32_t seen[2]; /* read by @rung, too */
+	uint32_t count;   /* number of records: 1 or 2 */
+	bool in_umem;     /* set before watch_start(): the records may be unmapped while watched */
+	bool at_once;     /* set before watch_start(): @rung is also called for the initial values of the records */
+	uint32_t seen[2]; /* also read by @rung */
 	/*
-	 * The value that the last record had when its queue started anew, with no doorbell rung since: it does not count (watch_restart()).
-	 * Atomic: read by @rung.
+	 * The last record has kept its value since its queue restarted, and no doorbell was rung: the value does not
+	 * count (watch_restart()). Atomic: read by @rung.
 	 */
 	bool stale;
-	uint32_t number; /* of the queue pair, which its doorbells name */
-	uint32_t now[2]; /* of in_umem: at the last look */
+	uint32_t number; /* number of the queue pair, which its doorbells contain */
+	uint32_t now[2]; /* for in_umem: values at the last scan */
 	void (*rung)(struct watch *watch);
 };
 
 struct watcher {
-	pthread_mutex_t lock;   /* of all below, and of watches; a leaf */
-	pthread_cond_t stopped; /* a queue has been rung: see watch_stop */
+	pthread_mutex_t lock;   /* covers all below, and watches; a leaf */
+	pthread_cond_t stopped; /* signalled when a queue has been rung; see watch_stop */
 	struct watch *first;
-	struct watch *ringing; /* whose function runs */
-	uint32_t stale;        /* watches that are */
+	struct watch *ringing; /* watch whose function runs */
+	uint32_t stale;        /* number of stale watches */
 	struct trap trap;
 	pthread_t thread;
-	int wake; /* eventfd(2) that interrupts its sleep */
+	int wake; /* eventfd(2) that interrupts the thread's sleep */
 	bool started;
 };
 
@@ -51,24 +51,28 @@ void watcher_init(struct watcher *watcher);
 void watcher_after_fork(struct watcher *watcher);
 
 /**
- * Calls @rung on the watcher's thread whenever one of the @count (1 or 2) @records has changed, until watch_stop(). Then watch->seen has
- * the values that @rung is called for. A watch that runs goes on as it is. Returns 0, or -EAGAIN without a thread. Any thread.
+ * Calls @rung on the watcher's thread whenever one of the @count (1 or 2) @records has changed, until watch_stop().
+ * watch->seen then has the values that @rung is called for. A watch that already runs is left unchanged. Returns 0, or
+ * -EAGAIN without a thread. Any thread may call.
  */
 int watch_start(struct watcher *watcher, struct watch *watch, const uint32_t *records, uint32_t count,
 		void (*rung)(struct watch *watch));
 
 /**
- * Queue pair @number starts anew. An adapter reads a doorbell record when a doorbell is rung, so the value that a former life left in
- * the last record must not count. If that record is not 0, the watch is stale until the record changes or a doorbell register names
- * the queue pair; then @rung is called. Returns true if it is stale. Waits until @rung does not run; no lock that @rung takes may be
- * held. Does nothing, and returns false, if @watch does not run. Any thread.
+ * Restarts queue pair @number. An adapter reads a doorbell record when a doorbell is rung, so a value left in the last
+ * record from before must not count. If that record is not 0, the watch is stale until the record changes or a doorbell
+ * register names the queue pair; then @rung is called. Returns true if it is stale. Waits until @rung does not run; no
+ * lock that @rung takes may be held. Does nothing, and returns false, if @watch does not run. Any thread may call.
  */
 bool watch_restart(struct watcher *watcher, struct watch *watch, uint32_t number);
 
-/** After the return @rung does not run and will not run. No lock that it takes may be held. */
+/** Stops @watch. After the return @rung does not run and will not run. No lock that it takes may be held. */
 void watch_stop(struct watcher *watcher, struct watch *watch);
 
-/** Doorbell registers that programs store to when they ring; see trap_add() and trap_remove(). Any thread. */
+/**
+ * Add and remove doorbell registers to which programs store when they ring; see trap_add() and trap_remove(). Any
+ * thread may call.
+ */
 void watch_page(struct watcher *watcher, void *page);
 void unwatch_page(struct watcher *watcher, void *page);
 
