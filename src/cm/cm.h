@@ -1,23 +1,22 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The communication manager (IBTA chapter 12): communication ids and their states, the messages between two managers,
- * their repeats and time limits. It knows neither programs, nor QPs, nor links, nor threads: what it needs it calls in
- * struct cm_functions, which the driver fills in. The process has one manager; tests have several that talk to each
- * other.
+ * their repetitions and timeouts. It has no access to programs, QPs, links or threads; it calls the functions in struct
+ * cm_functions, which the driver supplies. The process has one manager; tests have several that communicate.
  *
  * Threads and locks: all functions may be called from any thread, but not while a lock of the transport (a QP's, a
  * CQ's, …) is held, since they send. A manager has one lock (LOCK_LEVEL_CM), under which it calls `request`, `event`,
  * `wake_at`, `now_ns`, `random` and `claim_slot`: hence the events of an id come in the order in which they happened,
- * and after cm_id_destroy() none comes. These functions must not call the manager; they queue, and take no lock under
+ * and none comes after cm_id_destroy(). These functions must not call the manager; they queue, and take no lock under
  * which the manager is called. `send` is called without the lock, so a link may deliver within it.
  *
  * Ownership: the driver owns an id from cm_id_create(), or from the verdict CM_TAKE on a request, until
- * cm_id_destroy(); the manager frees it there, at once. Structures that are passed are copied before the call returns,
+ * cm_id_destroy(), where the manager frees it at once. Structures that are passed are copied before the call returns;
  * those that an event points to are valid until the handler returns.
  *
- * All functions that return int return 0 or a negative errno value: -EINVAL where the state does not allow the call
- * (explained, except by cm_send_dreq() and cm_send_drep(), both of which rdma_disconnect(3) may try), -ENOMEM, or what
- * `claim_slot` failed with.
+ * All functions that return int return 0 or a negative errno value: -EINVAL if the state does not allow the call
+ * (explained, except by cm_send_dreq() and cm_send_drep(), both of which rdma_disconnect(3) may try), -ENOMEM, or the
+ * error of `claim_slot`.
  */
 #ifndef SOFTHCA_CM_CM_H
 #define SOFTHCA_CM_CM_H
@@ -34,28 +33,30 @@ struct cm;
 struct cm_id;
 struct hca;
 
-/* ---- what it tells ----------------------------------------------------------------------------------------------- */
+/* ---- events ------------------------------------------------------------------------------------------------------ */
 
 enum cm_event_kind {
-	/* To a listener: a REQ or SIDR_REQ came (message->kind says which). */
+	/* To a listener: a REQ or SIDR_REQ came (see message->kind). */
 	CM_EVENT_REQUEST,
 	/* Active side: a REP came. The id waits for cm_send_rtu() or cm_send_rej(). */
 	CM_EVENT_RESPONSE,
-	/* Passive side: a RTU came, or cm_establish() was called (then there is no message). */
+	/* Passive side: an RTU came, or cm_establish() was called (then without a message). */
 	CM_EVENT_ESTABLISHED,
 	/*
-	 * A REJ came, in any state that a REJ ends; status: its reason. There always is a message, all zero where
-	 * nobody sent one. Not raised for a request that was not accepted yet: cm_send_rep() is -EINVAL then.
+	 * A REJ came, in any state that a REJ ends; status: its reason. There is always a message, all zero if none was
+	 * received. Not raised for a request that was not accepted yet: cm_send_rep() then returns -EINVAL.
 	 */
 	CM_EVENT_REJECTED,
-	/* A REQ, REP or SIDR_REQ was sent as often as it may be, without an answer; status -ETIMEDOUT. No message. */
+	/*
+	 * A REQ, REP or SIDR_REQ was sent the maximum number of times without an answer; status -ETIMEDOUT. No message.
+	 */
 	CM_EVENT_UNREACHABLE,
 	/*
-	 * A DREQ or DREP came, or the peer's process has ended; or, with status -ETIMEDOUT, nobody answered the own
-	 * DREQ. Once per id, the first of these. The message, if one came.
+	 * A DREQ or DREP came, or the peer's process has ended; or, with status -ETIMEDOUT, the own DREQ was not
+	 * answered. Raised once per id, for the first of these. Has the message, if one came.
 	 */
 	CM_EVENT_DISCONNECTED,
-	/* TIMEWAIT is over, the id is IDLE. No message. */
+	/* TIMEWAIT has ended, the id is IDLE. No message. */
 	CM_EVENT_TIMEWAIT_EXIT,
 	/* A SIDR_REP came; status: its status, an enum cm_sidr_status. */
 	CM_EVENT_SIDR_RESPONSE,
@@ -64,154 +65,152 @@ enum cm_event_kind {
 struct cm_event {
 	enum cm_event_kind kind;
 	int status;
-	const struct cm_message *message; /* or NULL; private data in its full length, zeros behind what was sent */
-	const struct packet_path *path;   /* that the message came on: its source is the peer. NULL without a message */
+	const struct cm_message *message; /* or NULL; private data has its full length, padded with zeros */
+	const struct packet_path *path;   /* path of the message: its source is the peer; NULL without a message */
 };
 
-/* What the listener says to a request. */
+/* A listener's decision on a request. */
 enum cm_verdict {
 	CM_TAKE,     /* the driver owns the new id */
-	CM_DROP,     /* no answer: the peer sends it again. A backlog that is full */
-	CM_REJECT,   /* REJ with the reason (28, consumer, unless it sets another), SIDR_REP with status 2 */
+	CM_DROP,     /* no answer: the peer sends it again; for a full backlog */
+	CM_REJECT,   /* REJ with the reason (28, consumer, unless another is set), or SIDR_REP with status 2 */
 	CM_NOT_MINE, /* for another address of the service: the next listener is asked; after the last, as CM_REJECT */
 };
 
-/* What the manager calls. @context is that of struct cm_config. */
+/* Functions that the manager calls. @context is that of struct cm_config. */
 struct cm_functions {
 	/**
 	 * Sends @mad from QP 1 of @path->source to QP 1 of @path->destination; it may be lost. Called without locks of
-	 * the manager, on the thread that called the manager, which this function may do as well.
+	 * the manager, on the thread that called the manager. May call the manager.
 	 */
 	void (*send)(void *context, const struct packet_path *path, const uint8_t mad[CM_MAD_BYTES]);
-	/**
-	 * Arranges that cm_run_timers() is called at @deadline_ns, in place of any later time asked for. Under the
-	 * lock.
-	 */
+	/** Arranges a call of cm_run_timers() at @deadline_ns, in place of any later requested time. Under the lock. */
 	void (*wake_at)(void *context, uint64_t deadline_ns);
-	/** CLOCK_MONOTONIC; never goes back. Under the lock. */
+	/** Returns CLOCK_MONOTONIC; never decreases. Under the lock. */
 	uint64_t (*now_ns)(void *context);
-	/** 64 random bits. Under the lock. */
+	/** Returns 64 random bits. Under the lock. */
 	uint64_t (*random)(void *context);
 	/**
-	 * The slot of the process on its host, 0 to 2^14 - 1: the upper bits of its communication ids, so that every
-	 * message that names one leads to the process. Asked for once, at the first id that needs one; a negative errno
+	 * Returns the slot of the process on its host, 0 to 2^14 - 1: the upper bits of its communication ids, so that
+	 * every message with an id leads to the process. Called once, for the first id that needs one; a negative errno
 	 * value fails that call. Under the lock.
 	 */
 	int (*claim_slot)(void *context);
 	/**
-	 * A REQ or SIDR_REQ for @listener, the owner of an id that listens on its service id. @child is the new id:
-	 * with CM_TAKE it becomes the driver's, with the owner that is stored in *@owner (NULL unless set;
-	 * cm_id_set_owner() sets one later), else the manager destroys it. *@reason: of CM_REJECT. Under the lock.
+	 * Decides on a REQ or SIDR_REQ for @listener, the owner of an id that listens on its service id. @child is the
+	 * new id: with CM_TAKE it becomes the driver's, with the owner stored in *@owner (NULL unless set;
+	 * cm_id_set_owner() sets one later); otherwise the manager destroys it. *@reason: for CM_REJECT. Under the
+	 * lock.
 	 */
 	enum cm_verdict (*request)(void *listener, struct cm_id *child, const struct cm_event *event, void **owner,
 				   uint16_t *reason);
-	/** An event of the id with @owner (which may be NULL). Under the lock. */
+	/** Handles an event of the id with @owner (which may be NULL). Under the lock. */
 	void (*event)(void *owner, const struct cm_event *event);
 };
 
 struct cm_config {
 	const struct cm_functions *functions;
 	void *context;
-	struct hca *hca;          /* whose explanations it makes; NULL: none are made */
+	struct hca *hca;          /* device for explanations; NULL: none are made */
 	uint64_t ca_guid;         /* in host order */
 	uint8_t ack_delay;        /* local_ca_ack_delay of the device */
 	uint8_t response_timeout; /* code: 4.096 us * 2^n; CM_RESPONSE_TIMEOUT */
-	uint8_t retries;          /* repeats of a message, at most 15; CM_RETRIES */
+	uint8_t retries;          /* repetitions of a message, at most 15; CM_RETRIES */
 	uint8_t packet_lifetime;  /* code; CM_PACKET_LIFETIME */
-	uint32_t grace_ms;        /* how long a request waits for a listener before it is rejected; CM_GRACE_MS */
+	uint32_t grace_ms;        /* time that a request waits for a listener before it is rejected; CM_GRACE_MS */
 };
 
-/** Makes a manager. NULL: no memory. */
+/** Makes a manager. Returns NULL without memory. */
 struct cm *cm_create(const struct cm_config *config);
 
 /** Frees @cm, whose ids are destroyed and which no other thread calls any more. Sends nothing. */
 void cm_free(struct cm *cm);
 
-/* ---- what comes in ----------------------------------------------------------------------------------------------- */
+/* ---- input ------------------------------------------------------------------------------------------------------- */
 
 /**
- * A MAD that came to QP 1 with the Q_Key CM_QKEY; @path as it came: its source is the sender, its destination
- * one of the own GIDs. Both arguments may be hostile. @waited: a request has had its grace elsewhere, and is refused at once
- * if nobody listens. Sends answers, calls handlers.
+ * Handles a MAD that came to QP 1 with the Q_Key CM_QKEY, along @path: its source is the sender, its destination one of
+ * the own GIDs. Both arguments may be hostile. @waited: the grace time of a request has already passed elsewhere, so it
+ * is refused at once if there is no listener. Sends answers, calls handlers.
  */
 void cm_receive(struct cm *cm, const struct packet_path *path, const uint8_t mad[CM_MAD_BYTES], bool waited);
 
-/** Does what is due: repeats, gives up, ends TIMEWAIT. Then asks to be woken for what comes next. */
+/** Does due work: repeats messages, abandons them, ends TIMEWAIT. Then requests the next wake-up. */
 void cm_run_timers(struct cm *cm);
 
-/* The peer of an id, for the callback of cm_peer_ended() to recognise. */
+/* Peer of an id, for the callback of cm_peer_ended() to recognize. */
 struct cm_peer {
-	const struct packet_path *path; /* to it */
-	uint64_t service_id;            /* what the active side asked for; 0 on the passive side */
+	const struct packet_path *path; /* leads to it */
+	uint64_t service_id;            /* service that the active side requested; 0 on the passive side */
 	uint32_t comm_id; /* of the peer; its slot is in the upper 14 bits. 0: not known (REQ_SENT, SIDR_REQ_SENT) */
 };
 
 enum cm_peer_fate {
 	CM_PEER_LIVES,
 	CM_PEER_ENDED,
-	CM_PEER_REPLACED, /* somebody else listens at its service now, and may or may not have been asked */
+	CM_PEER_REPLACED, /* another process now listens at its service, and may or may not have received the request */
 };
 
 /**
- * A process has ended, perhaps without a word. The ids whose peer is CM_PEER_ENDED by @fate go on as if a DREQ had come and a
- * DREP had been sent (an established connection: CM_EVENT_DISCONNECTED, then TIMEWAIT), or as if the peer had rejected
- * (28). Those that wait for a peer that was replaced ask again at once: a request that comes twice does no harm (IBTA 12.9).
- * @fate is called under the lock and must not call the manager.
+ * Handles the end of a process, possibly without a message. Ids whose peer has @fate CM_PEER_ENDED proceed as if a DREQ
+ * had come and a DREP had been sent (an established connection: CM_EVENT_DISCONNECTED, then TIMEWAIT), or as if the
+ * peer had rejected (28). Ids that wait for a replaced peer send their request again at once: a repeated request does
+ * no harm (IBTA 12.9). @fate is called under the lock and must not call the manager.
  */
 void cm_peer_ended(struct cm *cm, enum cm_peer_fate (*fate)(void *argument, const struct cm_peer *peer),
 		   void *argument);
 
 /**
- * The host with @gid has said that nobody there takes CM messages (ICMP, port unreachable): every REQ and SIDR_REQ that
- * waits for its answer is sent again soon, and ends, after its grace, as if nobody listened there, with reason 8 or
- * status 1.
+ * Handles a report that the host with @gid does not accept CM messages (ICMP, port unreachable): every REQ and SIDR_REQ
+ * that waits for its answer is sent again soon, and ends, after its grace time, as if there were no listener, with
+ * reason 8 or status 1.
  */
 void cm_host_refuses(struct cm *cm, const union ibv_gid *gid);
 
 /**
- * The process ends: sends for each id what cm_id_destroy() would send, and waits for nothing. The ids are IDLE and
- * still to be destroyed; no more events come, and every call that would leave IDLE is -EINVAL.
+ * Ends the manager at process exit: sends for each id what cm_id_destroy() would send, without waiting. The ids are
+ * IDLE and still to be destroyed; no more events come, and every call that would leave IDLE returns -EINVAL.
  */
 void cm_leave(struct cm *cm);
 
 /**
- * In a forked child: the connections are the parent's. As cm_leave(), but sends nothing. The lock is free (process/fork.c).
+ * As cm_leave() without sending, in a forked child: the connections are the parent's. The lock is free
+ * (process/fork.c).
  */
 void cm_after_fork(struct cm *cm);
 
 /* ---- ids --------------------------------------------------------------------------------------------------------- */
 
-/** Makes an IDLE id of @owner, which events bring. Returns 0 or -ENOMEM. */
+/** Makes an IDLE id with @owner, which its events carry. Returns 0 or -ENOMEM. */
 int cm_id_create(struct cm *cm, void *owner, struct cm_id **id);
 
-/** From now on events of @id bring @owner. */
+/** Sets @owner, which later events of @id carry. */
 void cm_id_set_owner(struct cm_id *id, void *owner);
 
 /**
- * Frees @id in any state, after sending what its peer should know: REJ 4 with the CA GUID (REQ_SENT), REJ 28 (a
- * request, or a REP, that was not answered; also one that was sent), SIDR_REP 2, DREQ (ESTABLISHED; once, its DREP is
- * not waited for), DREP (DREQ_RCVD). A message of the peer that comes later is answered as that of a stranger. No event
- * comes after it returned.
+ * Frees @id in any state after informing its peer: REJ 4 with the CA GUID (REQ_SENT), REJ 28 (a request or a REP that
+ * was not answered, or a REP that was sent), SIDR_REP 2, DREQ (ESTABLISHED; sent once without waiting for its DREP),
+ * DREP (DREQ_RCVD). A later message of the peer is answered like that of a stranger. No event comes after the return.
  */
 void cm_id_destroy(struct cm_id *id);
 
 enum cm_state cm_id_state(struct cm_id *id);
 
-/* What a QP needs to know of its connection (rdma_init_qp_attr). What is not known yet is 0. */
+/* Properties of a connection for its QP (rdma_init_qp_attr). Unknown values are 0. */
 struct cm_parameters {
 	enum cm_state state;
 	uint64_t service_id;
 	uint64_t remote_ca_guid;
-	uint32_t local_comm_id, remote_comm_id; /* of SIDR: local_comm_id is the request id of the side that asked */
+	uint32_t local_comm_id, remote_comm_id; /* for SIDR, local_comm_id is the request id of the requesting side */
 	struct packet_path path;  /* to the peer; flow label, traffic class, … of the REQ at both ends */
 	uint8_t path_mtu;         /* enum ibv_mtu, as in the REQ */
 	enum ibv_qp_type qp_type; /* RC, UC; XRC: IBV_QPT_XRC_SEND on the active side, _RECV on the passive */
 	uint32_t local_qpn, remote_qpn;
-	uint32_t rq_psn;                              /* the starting PSN that was sent */
-	uint32_t sq_psn;                              /* the one that came */
+	uint32_t rq_psn;                              /* starting PSN that was sent */
+	uint32_t sq_psn;                              /* starting PSN that was received */
 	uint8_t responder_resources, initiator_depth; /* max_dest_rd_atomic, max_rd_atomic of the own QP */
-	uint8_t retry_count, rnr_retry_count;         /* of the own QP: what was sent, and of RNR what the peer said */
-	uint8_t ack_timeout;                          /* code, `timeout` of the own QP */
+	uint8_t retry_count, rnr_retry_count; /* for the own QP: the value sent; for RNR the value from the peer */
+	uint8_t ack_timeout;                  /* code, `timeout` of the own QP */
 	uint8_t remote_srq, remote_flow_control;
 	uint32_t remote_ece_vendor, remote_ece_options;
 };
@@ -220,13 +219,18 @@ void cm_id_query(struct cm_id *id, struct cm_parameters *parameters);
 
 /* ---- messages of connections ------------------------------------------------------------------------------------- */
 
-/* Private data to send, at most as long as that field of the message (-EINVAL, not explained: the driver checks). */
+/*
+ * Private data to send; at most as long as that field of the message (else -EINVAL, not explained: the driver checks).
+ */
 struct cm_private {
 	const void *data; /* may be NULL if length is 0 */
 	uint8_t length;
 };
 
-/** IDLE to LISTEN, for @service_id (host order). Several ids may listen on one: they are asked in this order. */
+/**
+ * Moves @id from IDLE to LISTEN, for @service_id (host order). If several ids listen on one, they are asked in this
+ * order.
+ */
 int cm_listen(struct cm_id *id, uint64_t service_id);
 
 struct cm_request {
@@ -238,12 +242,12 @@ struct cm_request {
 	uint8_t responder_resources, initiator_depth;
 	uint8_t retry_count, rnr_retry_count; /* at most 7 */
 	uint8_t flow_control, srq;
-	uint8_t packet_lifetime; /* code; 0: that of the configuration. Option ACK_TIMEOUT t of an id makes it t - 1 */
+	uint8_t packet_lifetime; /* code; 0: that of the configuration. Option ACK_TIMEOUT t of an id sets it to t - 1 */
 	uint32_t ece_vendor, ece_options;
-	struct cm_private private_data; /* REQ: 92 bytes, hello header included */
+	struct cm_private private_data; /* REQ: 92 bytes, including the hello header */
 };
 
-/** IDLE to REQ_SENT: sends a REQ with a new communication id and random starting PSN. */
+/** Moves @id from IDLE to REQ_SENT: sends a REQ with a new communication id and a random starting PSN. */
 int cm_send_req(struct cm_id *id, const struct cm_request *request);
 
 struct cm_reply {
@@ -251,19 +255,19 @@ struct cm_reply {
 	uint8_t responder_resources, initiator_depth;
 	uint8_t rnr_retry_count;
 	uint8_t flow_control, srq;
-	uint32_t ece_options;           /* of this side; the REP names the vendor that the REQ named */
+	uint32_t ece_options;           /* of this side; the REP repeats the vendor of the REQ */
 	struct cm_private private_data; /* REP: 196 bytes */
 };
 
-/** REQ_RCVD, MRA_REQ_SENT to REP_SENT: accepts with a REP. */
+/** Accepts with a REP: moves @id from REQ_RCVD or MRA_REQ_SENT to REP_SENT. */
 int cm_send_rep(struct cm_id *id, const struct cm_reply *reply);
 
-/** REP_RCVD, MRA_REP_SENT to ESTABLISHED: sends a RTU; private data up to 224 bytes. */
+/** Sends an RTU: moves @id from REP_RCVD or MRA_REP_SENT to ESTABLISHED; private data up to 224 bytes. */
 int cm_send_rtu(struct cm_id *id, struct cm_private private_data);
 
 /**
- * REP_SENT, MRA_REP_RCVD to ESTABLISHED, as if the RTU had come, which says so as well when a packet reached the QP
- * first. -EISCONN in ESTABLISHED.
+ * Moves @id from REP_SENT or MRA_REP_RCVD to ESTABLISHED as if the RTU had come, because a packet that reached the QP
+ * first implies it. Returns -EISCONN in ESTABLISHED.
  */
 int cm_establish(struct cm_id *id);
 
@@ -273,10 +277,10 @@ int cm_establish(struct cm_id *id);
  */
 int cm_send_rej(struct cm_id *id, uint16_t reason, struct cm_private info, struct cm_private private_data);
 
-/** ESTABLISHED to DREQ_SENT: sends a DREQ; private data up to 220 bytes. */
+/** Sends a DREQ: moves @id from ESTABLISHED to DREQ_SENT; private data up to 220 bytes. */
 int cm_send_dreq(struct cm_id *id, struct cm_private private_data);
 
-/** DREQ_RCVD to TIMEWAIT: sends a DREP; private data up to 224 bytes. */
+/** Sends a DREP: moves @id from DREQ_RCVD to TIMEWAIT; private data up to 224 bytes. */
 int cm_send_drep(struct cm_id *id, struct cm_private private_data);
 
 /* ---- messages of service id resolution --------------------------------------------------------------------------- */
@@ -284,20 +288,20 @@ int cm_send_drep(struct cm_id *id, struct cm_private private_data);
 struct cm_sidr_request {
 	struct packet_path path;
 	uint64_t service_id;
-	struct cm_private private_data; /* 216 bytes, hello header included */
+	struct cm_private private_data; /* 216 bytes, including the hello header */
 };
 
-/** IDLE to SIDR_REQ_SENT: sends a SIDR_REQ. */
+/** Sends a SIDR_REQ: moves @id from IDLE to SIDR_REQ_SENT. */
 int cm_send_sidr_req(struct cm_id *id, const struct cm_sidr_request *request);
 
 struct cm_sidr_reply {
 	enum cm_sidr_status status;
-	uint32_t qpn, qkey;             /* of CM_SIDR_VALID */
+	uint32_t qpn, qkey;             /* for CM_SIDR_VALID */
 	struct cm_private info;         /* 72 bytes */
 	struct cm_private private_data; /* 136 bytes */
 };
 
-/** SIDR_REQ_RCVD to IDLE: sends a SIDR_REP. */
+/** Sends a SIDR_REP: moves @id from SIDR_REQ_RCVD to IDLE. */
 int cm_send_sidr_rep(struct cm_id *id, const struct cm_sidr_reply *reply);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The calls of both sides of a connection, see cm.h: each checks the state, makes a message, sends it. Those of datagrams are
- * in lookup.c.
+ * Calls of both sides of a connection, see cm.h: each checks the state, makes a message and sends it. The calls for
+ * datagrams are in lookup.c.
  */
 #include "cm/manager.h"
 
@@ -67,7 +67,7 @@ static void req_fill_path(struct cm_req *req, const struct packet_path *path)
 	req->primary_service_level = path->service_level;
 }
 
-/* An XRC initiator has no receive queue, and its target no retries, so a REQ for it leaves these at 0. */
+/* An XRC initiator has no receive queue, and its target no retries, so these stay 0 in an XRC REQ. */
 static void req_fill_transport(struct cm_req *req, const struct cm_request *request)
 {
 	switch (request->qp_type) {
@@ -198,8 +198,8 @@ int cm_send_rtu(struct cm_id *id, struct cm_private private_data)
 /* ---- passive side ------------------------------------------------------------------------------------------------ */
 
 /*
- * librdmacm of the active side fails a connection whose REP names another vendor of ECE than its REQ did. An XRC target
- * sends nothing, so its REP leaves the initiator depth and flow control at 0.
+ * librdmacm of the active side fails a connection whose REP names another ECE vendor than its REQ did. An XRC target
+ * sends nothing, so its REP has initiator depth and flow control 0.
  */
 static void fill_rep(struct cm_id *id, const struct cm_reply *reply)
 {
@@ -316,7 +316,7 @@ int cm_send_rej(struct cm_id *id, uint16_t reason, struct cm_private info, struc
 	return error;
 }
 
-/* rdma_disconnect(3) tries both of these and is content if neither does anything, so they explain nothing. */
+/* rdma_disconnect(3) tries both of these and accepts that neither applies, so they explain nothing. */
 
 int cm_send_dreq(struct cm_id *id, struct cm_private private_data)
 {

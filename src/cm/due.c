@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What happens when the timer of an id runs out: a repeat, giving up, the end of TIMEWAIT. See manager.h. */
+/* Expiry of an id's timer: repeats a message, abandons it, or ends TIMEWAIT. See manager.h. */
 #include "cm/manager.h"
 
 #include <errno.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The hello header of the RDMA IP CM service (IBTA annex A11): which IP addresses and ports a REQ or SIDR_REQ is from
- * and for. It stands in front of the program's private data; replies have none. Pure functions; any thread.
+ * The hello header of the RDMA IP CM service (IBTA annex A11): source and destination IP addresses and ports of a REQ
+ * or SIDR_REQ. It precedes the program's private data; replies have none. Pure functions; any thread may call.
  */
 #ifndef SOFTHCA_CM_HELLO_H
 #define SOFTHCA_CM_HELLO_H
@@ -13,18 +13,15 @@
 
 enum { CM_HELLO_BYTES = 36 };
 
-/* What stands in front of private data: a hello header, or why there is none. */
+/* Kind of hello header at the beginning of private data. */
 enum cm_hello {
 	CM_HELLO_IPV4,
 	CM_HELLO_IPV6,
-	CM_HELLO_NONE,    /* neither: a request of native InfiniBand addressing, all data is the program's */
-	CM_HELLO_VERSION, /* of a version that is not 0.0: reject */
+	CM_HELLO_NONE,    /* neither: a request with native InfiniBand addressing; all data is the program's */
+	CM_HELLO_VERSION, /* a version other than 0.0: reject */
 };
 
-/*
- * Addresses and ports; ports of the destination stand in the service id. Their family is the one that enum cm_hello
- * names.
- */
+/* Addresses and ports; the destination port is in the service id. enum cm_hello gives their family. */
 struct cm_hello_addresses {
 	struct sockaddr_storage source, destination;
 };
@@ -35,17 +32,18 @@ struct cm_hello_addresses {
 int cm_hello_pack(const struct sockaddr *source, const struct sockaddr *destination, uint8_t hello[CM_HELLO_BYTES]);
 
 /**
- * Takes apart the header in front of @private_data of a request for @service_id; fills in @addresses for IPv4 and IPv6.
+ * Parses the header at the beginning of @private_data of a request for @service_id; fills in @addresses for IPv4 and
+ * IPv6.
  */
 enum cm_hello cm_hello_unpack(const uint8_t *private_data, uint64_t service_id, struct cm_hello_addresses *addresses);
 
-/** The service id of @port (host order) in @port_space (RDMA_PS_TCP, …), in host order. */
+/** Returns the service id, in host order, of @port (host order) in @port_space (RDMA_PS_TCP, …). */
 static inline uint64_t cm_service_id(uint16_t port_space, uint16_t port)
 {
 	return (uint64_t)port_space << 16 | port;
 }
 
-/** The other way round: false if @service_id is not of the IP CM service. */
+/** Splits a service id into port space and port. Returns false if @service_id is not of the IP CM service. */
 static inline bool cm_service_port(uint64_t service_id, uint16_t *port_space, uint16_t *port)
 {
 	*port_space = (uint16_t)(service_id >> 16);

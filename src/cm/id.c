@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Ids: made, found, freed; their states as such. See cm.h and manager.h. */
+/* Ids: creation, lookup, release and states. See cm.h and manager.h. */
 #include "cm/manager.h"
 
 #include <errno.h>
@@ -11,12 +11,12 @@
 
 #define ID_OF(entry, member) ((struct cm_id *)((char *)(entry)-offsetof(struct cm_id, member)))
 
-/*
- * A communication id is the slot of its process, then a number of its own, so no two processes of a host have the same.
- */
+/* A communication id consists of the slot of its process and a counter, so no two processes of a host have the same. */
 enum { COUNTER_BITS = 18, COUNTERS = 1 << COUNTER_BITS, SLOTS = 1 << (32 - COUNTER_BITS) };
 
-/* ---- made and freed ---------------------------------------------------------------------------------------------- */
+/*
+ * ---- creation and release -------------------------------------------------------------------------------------------
+ */
 
 struct cm_id *cm_id_make(struct cm *cm, void *owner)
 {
@@ -74,7 +74,7 @@ void cm_id_set_owner(struct cm_id *id, void *owner)
 	cm_end(id->cm, &outbox);
 }
 
-/* Sends what the peer should know when an id goes (rdma-cm 2.6, destroy_id). */
+/* Informs the peer of an id that is being freed (rdma-cm 2.6, destroy_id). */
 void cm_part(struct cm_id *id)
 {
 	const struct cm_private nothing = {.data = NULL};
@@ -83,7 +83,9 @@ void cm_part(struct cm_id *id)
 	switch (id->state) {
 	case CM_STATE_REQ_SENT:
 	case CM_STATE_MRA_REQ_RCVD:
-		/* The peer may not have answered yet, so it is told whose id this is (IBTA 12.6.7, reason 4). */
+		/*
+		 * The peer may not have answered yet, so the CA GUID tells it whose id this is (IBTA 12.6.7, reason 4).
+		 */
 		cm_post_rej(id, CM_REJECT_TIMEOUT, (struct cm_private){&ca_guid, sizeof(ca_guid)}, nothing);
 		break;
 	case CM_STATE_REQ_RCVD:
@@ -117,7 +119,9 @@ void cm_part(struct cm_id *id)
 	cm_to_idle(id);
 }
 
-/* ---- names ------------------------------------------------------------------------------------------------------- */
+/*
+ * ---- numbers and lookup ---------------------------------------------------------------------------------------------
+ */
 
 static int cm_claim_slot(struct cm *cm)
 {
@@ -139,7 +143,7 @@ int cm_id_name(struct cm_id *id)
 		uint32_t number = (uint32_t)slot << COUNTER_BITS | (cm->counter++ & (COUNTERS - 1));
 		struct cm_key key = {.kind = CM_KEY_LOCAL, .number = number};
 
-		/* 0 stands for an id that is not known. */
+		/* 0 represents an unknown id. */
 		if (!number || cm_table_find(&cm->table, &key))
 			continue;
 		cm_table_remove(&cm->table, &id->local);
@@ -159,7 +163,10 @@ struct cm_id *cm_find_local(struct cm *cm, uint32_t local, uint32_t remote)
 	return id && id->known.remote_comm_id == remote ? id : NULL;
 }
 
-/* A CA GUID is what its sender says it is. With the address, too, nobody names another host's connections by it. */
+/*
+ * A CA GUID is claimed by the sender. Including the address keeps one host from referring to another host's
+ * connections.
+ */
 static struct cm_key remote_key(enum cm_key_kind kind, uint32_t number, uint64_t guid, const union ibv_gid *gid)
 {
 	return (struct cm_key){
@@ -257,7 +264,7 @@ void cm_to_idle(struct cm_id *id)
 void cm_to_timewait(struct cm_id *id)
 {
 	cm_set_state(id, CM_STATE_TIMEWAIT);
-	/* A new connection of the same QP is not stale; but the REQ of the old one, coming late, still is. */
+	/* A new connection of the same QP is not stale, but a late REQ of the old one still is. */
 	cm_table_remove(&id->cm->table, &id->remote_qpn);
 	cm_arm(id->cm, &id->timer, cm_code_ms(id->known.ack_timeout) * CM_MS);
 }

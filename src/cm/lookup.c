@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Service id resolution (SIDR, IBTA 12.11), by which datagrams learn the number of a QP: the calls of both sides, see cm.h. */
+/*
+ * Service id resolution (SIDR, IBTA 12.11), which provides QP numbers for datagrams: the calls of both sides, see cm.h.
+ */
 #include "cm/manager.h"
 
 #include <errno.h>

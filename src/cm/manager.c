@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The manager: its lock, what leaves behind it, its timers; see cm.h and manager.h. */
+/* The manager: its lock, sending after unlocking, its timers; see cm.h and manager.h. */
 #include "cm/manager.h"
 
 #include <stdlib.h>
@@ -9,7 +9,9 @@
 #include "core/limits.h"
 #include "core/tunables.h"
 
-/* For answers to strangers, as the hop limit of what came says nothing about the way back: Linux's default. */
+/*
+ * For answers to strangers, since the hop limit of a received message does not determine the way back: Linux's default.
+ */
 enum { HOP_LIMIT = 64 };
 
 struct cm *cm_create(const struct cm_config *config)
@@ -63,7 +65,7 @@ void cm_post(struct cm *cm, const struct packet_path *path, const struct cm_mess
 {
 	struct cm_outbox *outbox = cm->outbox;
 
-	/* No step sends more; if one did, the message would be lost as on a wire. */
+	/* No step sends more; otherwise the message would be lost as on a wire. */
 	if (outbox->count == CM_OUTBOX)
 		return;
 	outbox->mads[outbox->count].path = *path;
@@ -82,7 +84,7 @@ void cm_arm(struct cm *cm, struct timer *timer, uint64_t after_ns)
 	cm->config.functions->wake_at(cm->config.context, cm->wakes_at_ns);
 }
 
-/* True: one timer was due, and perhaps another one is. */
+/* Returns true if one timer was due; then another one may be. */
 static bool cm_run_timer(struct cm *cm)
 {
 	const struct cm_functions *functions = cm->config.functions;
@@ -121,7 +123,9 @@ struct packet_path cm_way_back(const struct packet_path *path)
 	return back;
 }
 
-/* ---- ends -------------------------------------------------------------------------------------------------------- */
+/*
+ * ---- end of managers and peers --------------------------------------------------------------------------------------
+ */
 
 void cm_after_fork(struct cm *cm)
 {
@@ -156,7 +160,7 @@ void cm_leave(struct cm *cm)
 	} while (id);
 }
 
-/* A message that nobody has sent, since handlers rely on there being one. */
+/* Passes a made-up message to the id, because handlers rely on a message being present. */
 static void as_if_rejected(struct cm_id *id, uint16_t reason)
 {
 	const struct cm_message rej = {.kind = CM_REJ, .rej.reason = reason};
@@ -194,7 +198,7 @@ static void id_peer_ended(struct cm_id *id)
 	}
 }
 
-/* The time that it waits does not begin anew. */
+/* Sends the request again without extending its timeout. */
 static void id_send_again(struct cm_id *id)
 {
 	switch (id->state) {
@@ -238,7 +242,7 @@ void cm_peer_ended(struct cm *cm, enum cm_peer_fate (*fate)(void *argument, cons
 	cm_end(cm, &outbox);
 }
 
-/* A process that takes requests may be about to start there: the one that had the port is ending. */
+/* A process that accepts requests may be about to start there because the previous owner of the port is ending. */
 static bool id_send_again_soon(struct cm_id *id)
 {
 	uint32_t most = id->cm->config.grace_ms / TUNABLE_CM_REFUSED_AGAIN_MS;

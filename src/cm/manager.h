@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Inside the communication manager: the manager, its ids, and what its files share. Everything is under the manager's
- * lock, from cm_begin() to cm_end(): connections are made rarely and a step takes a microsecond, and what looks at two
- * ids (a connection that is stale) or at all of them needs no order among locks. What is to be sent in between is
- * collected and leaves behind cm_end(), so no lock of the manager is held while a link works.
+ * Internals of the communication manager: the manager, its ids, and functions shared by its files. The manager's lock
+ * covers everything, from cm_begin() to cm_end(): connections are made rarely and a step takes a microsecond, and code
+ * that accesses two ids (a stale connection) or all of them needs no lock order. Messages to send in between are
+ * collected and sent after cm_end(), so no lock of the manager is held while a link works.
  */
 #ifndef SOFTHCA_CM_MANAGER_H
 #define SOFTHCA_CM_MANAGER_H
@@ -19,7 +19,7 @@
 #include "core/timer_wheel.h"
 #include "explain/limit.h"
 
-/* What one step sends at most: a REJ of a request, and a DREQ of the connection that stands in its way. */
+/* Maximum number of messages of one step: a REJ of a request, and a DREQ of the connection that conflicts with it. */
 enum { CM_OUTBOX = 2 };
 
 struct cm_outbox {
@@ -30,7 +30,7 @@ struct cm_outbox {
 	} mads[CM_OUTBOX];
 };
 
-/* A request that nobody listens for, during its grace. The manager owns it; its timer ends it. */
+/* A request without a listener, during its grace time. The manager owns it; its timer ends it. */
 struct cm_held {
 	struct timer timer;
 	struct cm *cm;
@@ -42,32 +42,32 @@ struct cm_held {
 struct cm {
 	struct cm_config config;
 	struct queue_lock lock;
-	struct cm_outbox *outbox; /* of the thread that has the lock */
-	bool left;                /* cm_leave() */
+	struct cm_outbox *outbox; /* of the thread that holds the lock */
+	bool left;                /* cm_leave() was called */
 	int slot;                 /* negative: not claimed */
 	uint32_t counter;         /* of the next communication id */
 	uint32_t held_count;
 	struct cm_held *held;
 	struct cm_id *ids;       /* all of them */
-	struct cm_id *listeners; /* in the order of listening */
+	struct cm_id *listeners; /* in order of listening */
 	struct cm_table table;
 	struct timer_wheel wheel;
-	uint64_t wakes_at_ns; /* that wake_at() was asked for; UINT64_MAX: nothing is due */
+	uint64_t wakes_at_ns; /* time requested by wake_at(); UINT64_MAX: nothing is due */
 };
 
 struct cm_id {
 	struct cm *cm;
 	void *owner;
 	enum cm_state state;
-	struct cm_id *next, **link;                   /* of all ids */
+	struct cm_id *next, **link;                   /* in the list of all ids */
 	struct cm_id *next_listener, **listener_link; /* link NULL: does not listen */
-	struct cm_entry local, remote_id, remote_qpn; /* remote_id is also that of a SIDR_REQ */
+	struct cm_entry local, remote_id, remote_qpn; /* remote_id is also used for a SIDR_REQ */
 	struct cm_parameters known;
-	bool active;           /* sent the REQ, or SIDR_REQ */
+	bool active;           /* sent the REQ or SIDR_REQ */
 	bool disconnected;     /* CM_EVENT_DISCONNECTED was raised */
 	bool offers_alternate; /* the REQ names an alternate path */
 	uint64_t transaction_id;
-	/* The message that is sent until it is answered; later the RTU or DREP, in case that was lost. */
+	/* Message sent until it is answered; later the RTU or DREP, in case that was lost. */
 	struct cm_message sent;
 	uint32_t sends, retries;
 	uint64_t wait_ns;
@@ -78,117 +78,119 @@ struct cm_id {
 
 /* ---- manager.c --------------------------------------------------------------------------------------------------- */
 
-/** Takes the lock; @outbox collects until cm_end(). */
+/** Takes the lock; @outbox collects messages until cm_end(). */
 void cm_begin(struct cm *cm, struct cm_outbox *outbox);
-/** Gives the lock back and sends what was collected. */
+/** Releases the lock and sends the collected messages. */
 void cm_end(struct cm *cm, struct cm_outbox *outbox);
 
-/** Sends @message on @path when the lock is free. */
+/** Sends @message on @path once the lock is released. */
 void cm_post(struct cm *cm, const struct packet_path *path, const struct cm_message *message);
 void cm_arm(struct cm *cm, struct timer *timer, uint64_t after_ns);
 
-/** Where an answer to what came on @path goes. */
+/** Returns the path for an answer to a message that came on @path. */
 struct packet_path cm_way_back(const struct packet_path *path);
 
 /* ---- id.c -------------------------------------------------------------------------------------------------------- */
 
-/** An IDLE id in the list. NULL: no memory. */
+/** Makes an IDLE id and lists it. Returns NULL without memory. */
 struct cm_id *cm_id_make(struct cm *cm, void *owner);
 void cm_id_free(struct cm_id *id);
-/** True if @id may begin something: it is IDLE, and its manager has not left. */
+/** Returns true if @id may begin an operation: it is IDLE, and its manager has not left. */
 bool cm_id_is_free(const struct cm_id *id);
-/** -EINVAL, explained: @call is not for the state of @id. */
+/** Returns -EINVAL and explains that the state of @id does not allow @call. */
 int cm_wrong_state(const struct cm_id *id, const char *call);
-/** What every request begins with: it is the active side's, with all of its repeats and a new transaction. */
+/** Prepares @id for a request of the active side, with all of its repetitions and a new transaction. */
 void cm_begin_active(struct cm_id *id);
-/** Gives @id a new communication id and enters it. Returns 0 or a negative errno. */
+/** Gives @id a new communication id and enters it in the table. Returns 0 or a negative errno. */
 int cm_id_name(struct cm_id *id);
 
-/** Sends what its peer should know when @id goes; @id is IDLE then. */
+/** Informs the peer of @id, which is about to be freed; @id is IDLE afterwards. */
 void cm_part(struct cm_id *id);
-/** Into @state, with no timer. */
+/** Sets @state, without a timer. */
 void cm_set_state(struct cm_id *id, enum cm_state state);
-/** Back to IDLE: no message finds it any more. */
+/** Returns @id to IDLE; no message finds it any more. */
 void cm_to_idle(struct cm_id *id);
-/** Into TIMEWAIT: its QP may have a new connection with the peer's, but messages of the old one still find it. */
+/**
+ * Moves @id to TIMEWAIT: its QP may get a new connection with the peer's, but messages of the old one still find it.
+ */
 void cm_to_timewait(struct cm_id *id);
 
-/** Enters what the peer is known by: for a REQ that comes again, for a QP that it uses again. */
+/** Enters the peer's identity, to detect a repeated REQ and reuse of the peer's QP. */
 void cm_enter_remote(struct cm_id *id);
-/** The id under @kind, @number, @guid of the peer at @gid; NULL: none. */
+/** Returns the id under @kind, @number, @guid of the peer at @gid; NULL: none. */
 struct cm_id *cm_find_remote(struct cm *cm, enum cm_key_kind kind, uint32_t number, uint64_t guid,
 			     const union ibv_gid *gid);
-/** The id with communication id @local, whose peer's is @remote (0 where it is not known yet); NULL: none. */
+/** Returns the id with communication id @local whose peer has @remote (0 if not known yet); NULL: none. */
 struct cm_id *cm_find_local(struct cm *cm, uint32_t local, uint32_t remote);
 struct cm_key cm_sidr_key(uint32_t request_id, const union ibv_gid *gid);
 
 void cm_raise(struct cm_id *id, enum cm_event_kind kind, int status, const struct cm_message *message,
 	      const struct packet_path *path);
-/** CM_EVENT_DISCONNECTED, unless there was one. */
+/** Raises CM_EVENT_DISCONNECTED, once per id. */
 void cm_raise_disconnected(struct cm_id *id, int status, const struct cm_message *message,
 			   const struct packet_path *path);
 
-/* ---- messages.c: made and sent ----------------------------------------------------------------------------------- */
+/* ---- messages.c: making and sending ------------------------------------------------------------------------------ */
 
-/** Sends id->sent, and again after @wait_ms as long as nothing else happens to @id. */
+/** Sends id->sent, and repeats it after @wait_ms while the state of @id does not change. */
 void cm_send_until_answered(struct cm_id *id, uint64_t wait_ms);
-/** An answer with the ids and transaction of @id, zero but for that. */
+/** Returns an answer with the ids and transaction of @id, otherwise zero. */
 struct cm_message cm_answer(const struct cm_id *id, enum cm_message_kind kind);
 /** Sends a message that is not repeated. */
 void cm_send_once(struct cm_id *id, const struct cm_message *message);
 void cm_send_mra(struct cm_id *id);
-/** A REJ of the message that @id's state waits for an answer to. */
+/** Rejects the message whose answer @id's state waits for. */
 void cm_post_rej(struct cm_id *id, uint16_t reason, struct cm_private info, struct cm_private private_data);
-/** A REJ of @request with @reason where there is no id. */
+/** Rejects @request with @reason, without an id. */
 void cm_refuse(struct cm *cm, const struct packet_path *path, const struct cm_message *request, uint16_t reason);
 void cm_begin_release(struct cm_id *id, struct cm_private private_data);
 void cm_post_sidr_rep(struct cm_id *id, const struct cm_sidr_reply *reply);
-/** Copies @from into a field of @size bytes that is zero. False: it does not fit. */
+/** Copies @from into a zeroed field of @size bytes. Returns false if it does not fit. */
 bool cm_put_private(uint8_t *field, size_t size, struct cm_private from);
 
 /* ---- receive.c --------------------------------------------------------------------------------------------------- */
 
-/** The one switch: what @message, which came on @path from its peer, does to @id. */
+/** Performs the state transition of @id for @message, which came on @path from its peer. */
 void cm_step(struct cm_id *id, const struct packet_path *path, const struct cm_message *message);
 
 /* ---- requests.c -------------------------------------------------------------------------------------------------- */
 
-/** A REQ or SIDR_REQ has come. @grace: it may wait for a listener. */
+/** Handles a REQ or SIDR_REQ. @grace: it may wait for a listener. */
 void cm_take_request(struct cm *cm, const struct packet_path *path, const struct cm_message *message, bool grace);
 /**
- * True if another connection with the QP @qpn of the CA @guid at the address that @message, a REQ or REP, came from is known
- * (IBTA 12.9): the message was rejected, and that connection is released if it is established.
+ * Returns true if there is another connection with the QP @qpn of the CA @guid at the address from which @message, a
+ * REQ or REP, came (IBTA 12.9). Then the message was rejected, and that connection is released if it is established.
  */
 bool cm_is_stale(struct cm *cm, const struct packet_path *path, const struct cm_message *message, uint32_t qpn,
 		 uint64_t guid);
-/** Looks at the requests that wait for @service_id again, at once. */
+/** Processes the requests that wait for @service_id again, at once. */
 void cm_look_again(struct cm *cm, uint64_t service_id);
 void cm_held_free(struct cm_held *held);
 
 /* ---- due.c ------------------------------------------------------------------------------------------------------- */
 
-/** The time of an id's timer has come. */
+/** Handles the expiry of an id's timer. */
 void cm_id_due(struct timer *timer);
 
 /* ---- explanations ------------------------------------------------------------------------------------------------ */
 
 enum { CM_EXPLAINED = LIMIT_EXPLAINED_DROPS };
 
-/* Explains what others cause. */
+/* Explains an event that others can cause. */
 #define CM_EXPLAIN(cm, rule, ...)                                                                                      \
 	((void)((cm)->config.hca && EXPLAIN_LIMITED((cm)->config.hca, (&(const struct explain_subject){.call = NULL}), \
 						    CM_EXPLAINED, rule, __VA_ARGS__)))
 /* Explains why a call of the program is refused; yields the errno value. */
 #define CM_REFUSE(cm, call_name, errno_value, rule, ...)                                                               \
 	((cm)->config.hca ? REFUSE((cm)->config.hca, call_name, errno_value, rule, __VA_ARGS__) : (errno_value))
-/* The two figures of a GID. */
+/* The two halves of a GID, for explanations. */
 #define CM_GID_HIGH(gid) be64toh((gid).global.subnet_prefix)
 #define CM_GID_LOW(gid) be64toh((gid).global.interface_id)
 
-/* The default partition: RoCE has no other. */
+/* The default partition; RoCE has no other. */
 enum { CM_DEFAULT_PKEY = 0xffff };
 
-/** 64 random bits for @id; and a starting PSN. The lock is held. */
+/** Return 64 random bits for @id, and a starting PSN. The lock is held. */
 static inline uint64_t cm_draw(const struct cm_id *id)
 {
 	return id->cm->config.functions->random(id->cm->config.context);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What comes in: the id that a message is for, and the one switch of states and messages (IBTA 12.9). A message
- * without a case was late, or came twice, and means nothing any more.
+ * Incoming messages: lookup of the id, and the switch over states and messages (IBTA 12.9). A message without a case is
+ * late or repeated and is ignored.
  */
 #include "cm/manager.h"
 
@@ -9,9 +9,11 @@
 
 #include "cm/timeouts.h"
 
-/* ---- the id of a message ----------------------------------------------------------------------------------------- */
+/*
+ * ---- lookup ---------------------------------------------------------------------------------------------------------
+ */
 
-/* A REJ may come from a peer that has not told its id, or was told none. */
+/* A REJ may come from a peer that has not sent its id, or has not received one. */
 static struct cm_id *find_rejected(struct cm *cm, const struct packet_path *path, const struct cm_rej *rej)
 {
 	struct cm_id *id;
@@ -52,9 +54,11 @@ static struct cm_id *id_of_message(struct cm *cm, const struct packet_path *path
 	}
 }
 
-/* ---- what messages do -------------------------------------------------------------------------------------------- */
+/*
+ * ---- effects of messages --------------------------------------------------------------------------------------------
+ */
 
-/* The peer has the message and needs time, which every repeat from now on leaves it (IBTA 12.6.6). */
+/* The peer has the message and needs time; every later repetition allows for it (IBTA 12.6.6). */
 static void wait_longer(struct cm_id *id, enum cm_state state, uint8_t service_timeout)
 {
 	cm_set_state(id, state);
@@ -104,13 +108,13 @@ static void take_reply(struct cm_id *id, const struct packet_path *path, const s
 	cm_enter_remote(id);
 	cm_set_state(id, CM_STATE_REP_RCVD);
 	cm_raise(id, CM_EVENT_RESPONSE, 0, message, path);
-	/* The program has it now. That is said only if the REP comes again. */
+	/* The program has the message now. An MRA is sent only if the REP is repeated. */
 	cm_set_state(id, CM_STATE_MRA_REP_SENT);
 }
 
 static void take_rej(struct cm_id *id, const struct packet_path *path, const struct cm_message *message, bool rest)
 {
-	/* A request that the program has not accepted: cm_send_rep() will find it gone. */
+	/* A request that the program has not accepted: cm_send_rep() will detect it. */
 	bool unanswered = id->state == CM_STATE_REQ_RCVD || id->state == CM_STATE_MRA_REQ_SENT;
 
 	CM_EXPLAIN(id->cm, RULE_CM_REJECTED, id->known.local_comm_id, CM_GID_HIGH(path->source),
@@ -140,9 +144,7 @@ static void take_dreq(struct cm_id *id, const struct packet_path *path, const st
 	cm_raise_disconnected(id, 0, message, path);
 }
 
-/*
- * The peer did not see the DREP. Its DREQ may be one of its own, which crossed ours, so the transaction is that one's.
- */
+/* The peer did not receive the DREP. Its DREQ may be its own, which crossed ours, so its transaction id is used. */
 static void release_again(struct cm_id *id, const struct cm_message *message)
 {
 	if (!names_own_qp(id, &message->dreq))
@@ -205,7 +207,7 @@ void cm_step(struct cm_id *id, const struct packet_path *path, const struct cm_m
 	case ON(CM_STATE_MRA_REQ_SENT, CM_REJ):
 	case ON(CM_STATE_REP_SENT, CM_REJ):
 	case ON(CM_STATE_MRA_REP_RCVD, CM_REJ):
-		/* A QP that the peer still believes to be connected rests (IBTA 12.9). */
+		/* A QP that the peer still considers connected goes through TIMEWAIT (IBTA 12.9). */
 		take_rej(id, path, message, message->rej.reason == CM_REJECT_STALE);
 		break;
 	case ON(CM_STATE_REP_RCVD, CM_REJ):
@@ -216,7 +218,7 @@ void cm_step(struct cm_id *id, const struct packet_path *path, const struct cm_m
 		break;
 	case ON(CM_STATE_REP_SENT, CM_DREQ):
 	case ON(CM_STATE_MRA_REP_RCVD, CM_DREQ):
-		/* The RTU was lost, and the peer has already done what it wanted. */
+		/* The RTU was lost, and the peer has already finished. */
 	case ON(CM_STATE_ESTABLISHED, CM_DREQ):
 	case ON(CM_STATE_DREQ_SENT, CM_DREQ):
 		take_dreq(id, path, message);
@@ -236,9 +238,11 @@ void cm_step(struct cm_id *id, const struct packet_path *path, const struct cm_m
 	}
 }
 
-/* ---- who it is for ----------------------------------------------------------------------------------------------- */
+/*
+ * ---- source check ---------------------------------------------------------------------------------------------------
+ */
 
-/* Somebody else who knows or guesses the ids must not be able to end a connection. */
+/* Keeps other hosts that know or guess the ids from ending a connection. */
 static bool id_is_peer_of(const struct cm_id *id, const struct packet_path *path, const struct cm_message *message)
 {
 	if (!memcmp(&id->known.path.destination, &path->source, sizeof(path->source)))

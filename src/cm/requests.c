@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Requests that come in (IBTA 12.9): those that come again, those of a QP that is connected already, those that nobody
- * listens for, and all others, which make an id and go to the listener. See manager.h.
+ * Incoming requests (IBTA 12.9): repeated ones, those of a QP that is already connected, those without a listener, and
+ * all others, which create an id and go to the listener. See manager.h.
  */
 #include "cm/manager.h"
 
@@ -11,7 +11,9 @@
 #include "cm/timeouts.h"
 #include "core/limits.h"
 
-/* ---- nobody listens ---------------------------------------------------------------------------------------------- */
+/*
+ * ---- requests without a listener ------------------------------------------------------------------------------------
+ */
 
 static void request_refuse_unlistened(struct cm *cm, const struct packet_path *path, const struct cm_message *message)
 {
@@ -84,7 +86,7 @@ static struct cm_id *next_listener(struct cm_id *from, uint64_t service_id)
 	return from;
 }
 
-/* Asks the listeners one after the other; the first whose answer is not CM_NOT_MINE decides. */
+/* Asks the listeners in turn; the first answer other than CM_NOT_MINE decides. */
 static enum cm_verdict listeners_ask(struct cm_id *child, const struct packet_path *path,
 				     const struct cm_message *message, uint16_t *reason)
 {
@@ -104,7 +106,7 @@ static enum cm_verdict listeners_ask(struct cm_id *child, const struct packet_pa
 
 /* ---- REQ --------------------------------------------------------------------------------------------------------- */
 
-/* The hop limit is not taken from the REQ: the way back is this host's route. */
+/* The hop limit is not taken from the REQ, because the way back is this host's route. */
 static void know_path(struct packet_path *known, const struct packet_path *path, const struct cm_req *req)
 {
 	*known = cm_way_back(path);
@@ -144,13 +146,13 @@ static void know_req(struct cm_id *child, const struct packet_path *path, const 
 	know_qp_type(known, req);
 	known->remote_qpn = req->local_qpn;
 	known->sq_psn = req->starting_psn;
-	/* Drawn now, and not by the accept: the QP is ready to receive before the REP is sent. */
+	/* Drawn now rather than at accept: the QP is ready to receive before the REP is sent. */
 	known->rq_psn = cm_draw_psn(child);
 	known->responder_resources = req->initiator_depth;
 	known->initiator_depth = req->responder_resources;
 	known->retry_count = req->retry_count;
 	known->rnr_retry_count = req->rnr_retry_count;
-	/* 0 would switch the timer of the QP off. Linux uses the shortest one. */
+	/* 0 would disable the timer of the QP. Linux uses the shortest one. */
 	known->ack_timeout = req->primary_ack_timeout ? req->primary_ack_timeout : 1;
 	known->remote_srq = req->srq;
 	known->remote_flow_control = req->flow_control;
@@ -163,12 +165,12 @@ static void know_req(struct cm_id *child, const struct packet_path *path, const 
 	child->wait_ns = cm_code_ms(req->local_response_timeout) * CM_MS;
 }
 
-/* What no listener could accept. Returns the reason of the REJ, 0: nothing is wrong. */
+/* Checks for errors that no listener could accept. Returns the reason of the REJ; 0: none. */
 static uint16_t check_req(struct cm *cm, const struct packet_path *path, const struct cm_req *req)
 {
 	struct cm_parameters ignored;
 
-	/* The answers go to these addresses, and somebody else's must not be among them. */
+	/* Answers go to these addresses, which must not be those of another host. */
 	if (memcmp(req->primary_local_gid, &path->source, sizeof(path->source)) != 0 ||
 	    memcmp(req->primary_remote_gid, &path->destination, sizeof(path->destination)) != 0) {
 		CM_EXPLAIN(cm, RULE_CM_REQUEST_GID, CM_GID_HIGH(path->source), CM_GID_LOW(path->source),
@@ -187,7 +189,10 @@ static uint16_t check_req(struct cm *cm, const struct packet_path *path, const s
 	return 0;
 }
 
-/* The peer has not seen an answer yet, or the network kept its REQ until the connection was over. */
+/*
+ * Handles a repeated REQ: the peer has not received an answer yet, or the network delayed its REQ until the connection
+ * had ended.
+ */
 static void req_repeated(struct cm_id *id, const struct packet_path *path, const struct cm_message *message)
 {
 	if (id->state == CM_STATE_MRA_REQ_SENT) {
@@ -226,7 +231,7 @@ static void decide_req(struct cm_id *child, const struct packet_path *path, cons
 
 	switch (listeners_ask(child, path, message, &reason)) {
 	case CM_TAKE:
-		/* The program has it now. That is said only if the REQ comes again. */
+		/* The program has the message now. An MRA is sent only if the REQ is repeated. */
 		cm_set_state(child, CM_STATE_MRA_REQ_SENT);
 		break;
 	case CM_DROP:
@@ -295,9 +300,11 @@ static void take_sidr_req(struct cm *cm, const struct packet_path *path, const s
 	decide_sidr_req(child, path, message);
 }
 
-/* ---- both -------------------------------------------------------------------------------------------------------- */
+/*
+ * ---- REQ and SIDR_REQ -----------------------------------------------------------------------------------------------
+ */
 
-/* True: @message says nothing new, or nothing that a listener could answer; what it deserved was sent. */
+/* Returns true if @message is repeated, or cannot be accepted by any listener; the answer, if any, was sent. */
 static bool request_is_done(struct cm *cm, const struct packet_path *path, const struct cm_message *message)
 {
 	const struct cm_req *req = &message->req;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The table by which a message finds its id, see table.h. */
+/* Table that leads from a message to its id, see table.h. */
 #include "cm/table.h"
 
 #include <errno.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The table by which a message finds its id: a hash of keys of several kinds. What peers choose goes into the keys, so
- * the hash has a secret. The lock of the manager covers it; it owns its buckets, not the entries.
+ * Table that leads from a message to its id: a hash of keys of several kinds. Peers choose parts of the keys, so the
+ * hash has a secret. The lock of the manager covers it; it owns its buckets, not the entries.
  */
 #ifndef SOFTHCA_CM_TABLE_H
 #define SOFTHCA_CM_TABLE_H
@@ -9,10 +9,10 @@
 #include <stdint.h>
 
 enum cm_key_kind {
-	CM_KEY_LOCAL,       /* own communication id, or request id that was made here */
-	CM_KEY_REMOTE_ID,   /* CA GUID, GID and communication id of the peer: a REQ that comes again */
-	CM_KEY_REMOTE_QPN,  /* CA GUID, GID and QPN of the peer: a connection that is stale */
-	CM_KEY_REMOTE_SIDR, /* request id and GID of the side that asks: a SIDR_REQ that comes again */
+	CM_KEY_LOCAL,       /* own communication id, or request id made here */
+	CM_KEY_REMOTE_ID,   /* CA GUID, GID and communication id of the peer: detects a repeated REQ */
+	CM_KEY_REMOTE_QPN,  /* CA GUID, GID and QPN of the peer: detects a stale connection */
+	CM_KEY_REMOTE_SIDR, /* request id and GID of the requesting side: detects a repeated SIDR_REQ */
 };
 
 struct cm_key {
@@ -24,7 +24,7 @@ struct cm_key {
 /* Embedded in an id, once per kind. */
 struct cm_entry {
 	struct cm_key key;
-	struct cm_entry *next, **link; /* link NULL: in no table */
+	struct cm_entry *next, **link; /* link NULL: not in a table */
 };
 
 struct cm_table {
@@ -37,11 +37,11 @@ struct cm_table {
 int cm_table_init(struct cm_table *table, uint64_t secret);
 void cm_table_free(struct cm_table *table);
 
-/** Enters @entry, which is in no table, under @key. It never fails; without memory the table becomes slower. */
+/** Enters @entry, which is in no table, under @key. Never fails; without memory the table becomes slower. */
 void cm_table_enter(struct cm_table *table, struct cm_entry *entry, const struct cm_key *key);
-/** Takes @entry out, if it is in. */
+/** Removes @entry, if it is in the table. */
 void cm_table_remove(struct cm_table *table, struct cm_entry *entry);
-/** An entry under @key, or NULL. */
+/** Returns an entry under @key, or NULL. */
 struct cm_entry *cm_table_find(const struct cm_table *table, const struct cm_key *key);
 
 #endif

@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Times of the communication manager from the codes in its messages (IBTA 12.6: 4.096 us * 2^code). Pure. */
+/* Times of the communication manager from codes in messages (IBTA 12.6: 4.096 us * 2^code). Pure functions. */
 #ifndef SOFTHCA_CM_TIMEOUTS_H
 #define SOFTHCA_CM_TIMEOUTS_H
 
 #include <stdint.h>
 
-/* That of the MRAs sent: 65.5 s, as Linux has it, so that a program may take its time to accept. */
+/* Service timeout in sent MRAs: 65.5 s, as in Linux, so that a program may take its time to accept. */
 #define CM_SERVICE_TIMEOUT 24
 
-/** Milliseconds of @code, 0 to 31: 2^(code - 8), at least 1. Linux counts so, and its peers see the same intervals. */
+/**
+ * Returns the milliseconds of @code, 0 to 31: 2^(code - 8), at least 1. Linux counts likewise, so its peers see the
+ * same intervals.
+ */
 static inline uint32_t cm_code_ms(uint32_t code)
 {
 	code &= 31;
@@ -16,8 +19,8 @@ static inline uint32_t cm_code_ms(uint32_t code)
 }
 
 /**
- * The code of a QP's timeout: there and back, each 4.096 us * 2^@lifetime, and the delay @ack_delay (a code) of the
- * responder, rounded up to a power of two as Linux does it (IBTA 12.6.5).
+ * Returns the code of a QP's timeout: twice 4.096 us * 2^@lifetime plus the delay @ack_delay (a code) of the responder,
+ * rounded up to a power of two as in Linux (IBTA 12.6.5).
  */
 static inline uint8_t cm_ack_timeout(uint8_t lifetime, uint8_t ack_delay)
 {

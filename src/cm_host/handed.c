@@ -17,10 +17,10 @@
 
 struct connection {
 	struct connection *next;
-	struct packet_path path; /* that the peer's datagrams come along */
+	struct packet_path path; /* path of the peer's datagrams */
 	uint32_t peer_id, peer_qpn;
-	uint32_t own_id;  /* 0: only the peer's request has come */
-	uint32_t process; /* that it was handed on to last */
+	uint32_t own_id;  /* 0: only the peer's request was seen */
+	uint32_t process; /* process that the latest message was forwarded to */
 };
 
 static struct {
@@ -51,8 +51,8 @@ static void connection_remove(struct connection **at)
 }
 
 /*
- * Makes room for one more by giving up the request in @bucket that has waited longest for an answer. What this host answers is not
- * seen here: requests that were rejected, or given up by somebody who never said so, look like that for ever.
+ * Makes room by removing the request in @bucket that has waited longest for an answer. Answers of this host are not
+ * seen here, so requests that were rejected or abandoned without a message stay unanswered forever.
  */
 static bool connection_remove_unanswered(struct connection **bucket)
 {
@@ -65,7 +65,7 @@ static bool connection_remove_unanswered(struct connection **bucket)
 	return false;
 }
 
-/* NULL: no memory, or there are too many. */
+/* Returns NULL without memory or room. */
 static struct connection *connection_get(const struct packet_path *path, uint32_t peer_id)
 {
 	struct connection **at = connection_place(path, peer_id), *connection = *at;
@@ -94,7 +94,7 @@ static void connection_note(const struct packet_path *path, uint32_t peer_id, ui
 
 	if (!connection)
 		return;
-	/* A REQ that arrives a second time takes nothing back. */
+	/* A repeated REQ does not reset the record. */
 	if (own_id || connection->peer_qpn != peer_qpn)
 		connection->own_id = own_id;
 	connection->peer_qpn = peer_qpn;
@@ -119,7 +119,7 @@ static void connection_confirm(const struct packet_path *path, uint32_t peer_id,
 	connection->process = process;
 }
 
-/* ---- what was handed on ---------------------------------------------------------------------------------------- */
+/* ---- forwarded messages ------------------------------------------------------------------------------------------ */
 
 void handed_note(const struct packet_path *path, const uint8_t *mad, uint32_t process)
 {
@@ -174,7 +174,7 @@ static void connection_send_dreq(const struct connection *connection)
 	gsi_send(first_device(), &back, mad);
 }
 
-/* Takes those of @process out. */
+/* Removes the connections of @process from the table and returns them as a list. */
 static struct connection *connections_take(uint32_t process)
 {
 	struct connection *taken = NULL, **at, *one;

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Connections that other processes of this host have with other hosts, as far as this process knows of them: it has the RoCE port,
- * and hands on to them what the connection manager of the other host says. When such a process ends without a word (SIGKILL),
- * its peers are told by a DREQ in its place, as a kernel tells the peers of a program that has ended.
+ * Connections between other processes of this host and other hosts, as far as this process knows them: it has the RoCE
+ * port and forwards the messages of remote connection managers. If such a process ends abruptly (SIGKILL), this one
+ * sends its peers a DREQ on its behalf, as a kernel does for a program that has ended.
  *
- * What is kept comes from the network, so there is a bound (LIMIT_CM_HANDED); a lie costs its author a DREQ at its own address.
- * If the process with the port ends, what it knew is gone: the peers of its host find out when their requests time out.
+ * The records come from the network, so their number is bounded (LIMIT_CM_HANDED); a forged message only causes a DREQ
+ * to its own sender. If the process with the port ends, its records are lost, and the peers notice when their requests
+ * time out.
  *
- * A lock of its own, under which nothing is sent. Any thread.
+ * Has its own lock, under which nothing is sent. Any thread may call.
  */
 #ifndef SOFTHCA_CM_HOST_HANDED_H
 #define SOFTHCA_CM_HOST_HANDED_H
@@ -17,13 +18,16 @@
 
 struct packet_path;
 
-/** The datagram @mad, that came along @path, was handed on to @process (the serial number of its connection, link/host/host.h). */
+/**
+ * Records that datagram @mad, which came along @path, was forwarded to @process (serial number of its connection,
+ * link/host/host.h).
+ */
 void handed_note(const struct packet_path *path, const uint8_t *mad, uint32_t process);
 
-/** @process has ended. Not under a lock of the device. */
+/** Ends the connections of @process, which has ended. Not under a lock of the device. */
 void handed_process_ended(uint32_t process);
 
-/** Around fork(): the child has handed nothing on. */
+/** Around fork(): the child has forwarded nothing. */
 void handed_before_fork(void);
 void handed_after_fork(bool child);
 

@@ -17,14 +17,14 @@
 #include "wire/mad.h"
 #include "wire/routes.h"
 
-/* One for the process, as its ports and communication ids are: the ABI has no object that it could belong to. */
+/* One per process, like its ports and communication ids: the ABI has no object that it could belong to. */
 static struct {
-	pthread_mutex_t lock; /* of making it */
+	pthread_mutex_t lock; /* for creating it */
 	struct cm *cm;        /* atomic */
-	struct cm *inherited; /* of the parent of a forked process: its ids refer to it */
+	struct cm *inherited; /* that of a forked process's parent, to which inherited ids refer */
 	struct cm_functions functions;
 	struct timer timer; /* of the first device */
-	bool leaves;        /* manager_leave() is called at exit(3), in children of fork(2) too */
+	bool leaves;        /* manager_leave() is registered with exit(3), also in children of fork(2) */
 } manager = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 static struct cm *the_manager(void)
@@ -32,9 +32,9 @@ static struct cm *the_manager(void)
 	return __atomic_load_n(&manager.cm, __ATOMIC_ACQUIRE);
 }
 
-/* ---- what it calls -------------------------------------------------------------------------------------------- */
+/* ---- functions that the manager calls --------------------------------------------------------------------------- */
 
-/* The device that has the source of @path; any, if several have it, since their packets look the same. */
+/* Returns the device that has the source of @path; any of them, if several do, since their packets look the same. */
 static struct hca *device_of_path(const struct packet_path *path)
 {
 	size_t index;
@@ -87,7 +87,7 @@ static int manager_claim_slot(void *context)
 	return error ? error : (int)slot;
 }
 
-/* ---- what calls it -------------------------------------------------------------------------------------------- */
+/* ---- calls into the manager ------------------------------------------------------------------------------------- */
 
 static struct packet_path path_way_back(const struct packet_path *path)
 {
@@ -98,7 +98,7 @@ static struct packet_path path_way_back(const struct packet_path *path)
 	return back;
 }
 
-/* A process that has the RoCE port answers for its host, whether it makes connections itself or not. */
+/* A process that has the RoCE port answers for its host, even if it makes no connections itself. */
 static void manager_receive(struct hca *hca, const struct packet_path *path, const uint8_t mad[MAD_BYTES], bool waited)
 {
 	struct packet_path back = path_way_back(path);
@@ -116,7 +116,7 @@ static bool is_near(const struct cm_peer *peer)
 	return routes->is_near(first_device(), &peer->path->destination);
 }
 
-/* By what it has said, not by its slot, which may be another process's by now. */
+/* Identifies the peer by the connection of its messages, since another process may have its slot by now. */
 static enum cm_peer_fate is_of_process(void *argument, const struct cm_peer *peer)
 {
 	const uint32_t *process = argument;
@@ -141,9 +141,8 @@ static void manager_process_ended(uint32_t process)
 }
 
 /*
- * A datagram that nobody gets is answered as the manager at its destination would answer it. What has no answer is for an id whose
- * process has
- * ended: it may have done so before it was sent anything, when nothing but its ids told which slot it had.
+ * Answers an undeliverable datagram as the manager at its destination would. A datagram without an answer is for an id
+ * whose process has ended, possibly before it was sent anything: then only its ids reveal which slot it had.
  */
 static void manager_mad_lost(struct hca *hca, const struct packet_path *path, const uint8_t mad[MAD_BYTES],
 			     enum mad_loss why)
@@ -166,8 +165,8 @@ static void manager_mad_lost(struct hca *hca, const struct packet_path *path, co
 }
 
 /*
- * What one of its ids was asked of the process that has ended, or of the one that has the service since, cannot be told. Under the
- * lock of the manager no id begins to wait between the look and the verdict.
+ * Decides about a peer that was asked for a service whose process has ended. The request may have gone to that process
+ * or to its successor. The lock of the manager keeps new ids from waiting between the check and the verdict.
  */
 static enum cm_peer_fate waits_for_service(void *argument, const struct cm_peer *peer)
 {
@@ -199,7 +198,7 @@ void hca_manager_push(void)
 		gsi_push();
 }
 
-/* Peers are told, as the kernel tells them when the program's file is closed. */
+/* Notifies peers, as the kernel does when the program's file is closed. */
 static void manager_leave(void)
 {
 	if (!the_manager())
@@ -208,7 +207,7 @@ static void manager_leave(void)
 	gsi_flush();
 }
 
-/* The lock is held. */
+/* Makes the manager. The lock is held. */
 static struct cm *manager_make(const struct manager_handlers *handlers)
 {
 	struct hca *hca = first_device();
@@ -265,7 +264,7 @@ void manager_after_fork(bool child)
 	pthread_mutex_unlock(&manager.lock);
 }
 
-/* The ids that the child has inherited keep the manager that they are of, which does nothing any more; it makes its own. */
+/* Inherited ids keep their manager, which does nothing any more; the child makes its own. */
 void manager_forget(void)
 {
 	if (!the_manager())

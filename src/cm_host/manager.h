@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The process's communication manager (cm/cm.h) on its devices: what it needs of clock, random numbers, timers and the
- * carriage of its datagrams. The driver brings the handlers of requests and events.
+ * The process's communication manager (cm/cm.h) on its devices: provides it with clock, random numbers, timers and
+ * transport of its datagrams. The driver supplies the handlers of requests and events.
  */
 #ifndef SOFTHCA_CM_HOST_MANAGER_H
 #define SOFTHCA_CM_HOST_MANAGER_H
@@ -20,21 +20,24 @@ struct manager_handlers {
 };
 
 /**
- * The manager, made by the first call, with @handlers, which all callers pass the same. It lives until the process
- * ends. There is a device. NULL: no memory. Any thread, no lock of the device.
+ * Returns the manager, which the first call makes, with @handlers, the same for all callers. It lives until the process
+ * ends. A device exists. Returns NULL without memory. Any thread may call, with no lock of the device held.
  */
 struct cm *hca_manager(const struct manager_handlers *handlers);
 
-/** What was sent is on its way when this returns, also if the process ends at once. Any thread, no lock held. */
+/**
+ * Ensures that all sent messages leave even if the process ends immediately afterwards. Any thread may call, no lock
+ * held.
+ */
 void hca_manager_push(void);
 
-/** What comes for it, and what does not arrive (wire/mad.h). */
+/** Handlers for datagrams that arrive for the manager or get lost (wire/mad.h). */
 extern const struct management process_management;
 
 /** Around fork(). */
 void manager_before_fork(void);
 void manager_after_fork(bool child);
-/** In the child, when all locks are free: the connections are the parent's. */
+/** Abandons the manager in a forked child, when all locks are free: the connections are the parent's. */
 void manager_forget(void);
 
 #endif

@@ -9,10 +9,10 @@
 #include "link/host/host.h"
 #include "wire/routes.h"
 
-/* Linux's, where the file cannot be read. */
+/* Linux's default, if the file cannot be read. */
 #define FIRST_PORT 32768
 #define LAST_PORT 60999
-/* A process that is alone has all communication ids. */
+/* A process without peers has all communication ids. */
 #define ONLY_SLOT 1
 
 static uint64_t port_service(uint16_t space, uint16_t port)
@@ -67,7 +67,7 @@ int hca_port_claim_any(struct hca *hca, uint16_t space, uint16_t *port)
 
 	port_read_range(&first, &last);
 	count = last - first + 1;
-	/* Not in order: a port that was given up rests, as packets for it may be on their way. */
+	/* In random order: a released port is not reused at once, as packets for it may still be in flight. */
 	begin = (uint32_t)(hca_random(hca) % count);
 	for (uint32_t i = 0; i < count && error == -EADDRINUSE; i++) {
 		*port = (uint16_t)(first + (begin + i) % count);

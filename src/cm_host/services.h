@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What the connection manager needs of the host: an identity, and ports on which it listens. A port is a number in a
- * port space (enum rdma_port_space); those of all processes of a host are in one table, which is the kernel's
- * (link/host/host.h). Ports that only one process needs to know, of the side that connects, are not in it.
+ * Host resources of the connection manager: an identity, and ports on which it listens. A port is a number in a port
+ * space (enum rdma_port_space); those of all processes of a host are in one table, which is the kernel's
+ * (link/host/host.h). Ports of the connecting side, which only one process needs to know, are not in it.
  *
  * Datagrams are sent with gsi_send() (transport/gsi.h) and arrive by struct management (wire/mad.h).
  *
- * Any thread. Some system calls each, none of which blocks; no lock that struct management takes may be held. Claims
- * are not counted: a process with several ids at one port claims it once. In a forked child none is left.
+ * Any thread may call. Each call makes some system calls, none of which blocks; no lock that struct management takes
+ * may be held. Claims are not counted: a process with several ids at one port claims it once. A forked child has no
+ * claims.
  */
 #ifndef SOFTHCA_CM_HOST_SERVICES_H
 #define SOFTHCA_CM_HOST_SERVICES_H
@@ -19,31 +20,34 @@
 struct hca;
 
 /**
- * The upper 14 bits of all communication ids of this process: @slot << MAD_COUNTER_BITS and a number that is unique in
- * the process make one that no other process of the host has. Claimed by the first call; another one in a forked child.
- * Returns 0, or -ENOSPC, -ENOMEM.
+ * Returns in *@slot the upper 14 bits of all communication ids of this process: @slot << MAD_COUNTER_BITS plus a number
+ * unique in the process is an id that no other process of the host has. Claimed by the first call; a forked child
+ * claims another one. Returns 0, or -ENOSPC, -ENOMEM.
  */
 int hca_manager_slot(struct hca *hca, uint32_t *slot);
 
 /**
- * Makes @port of port space @space this process's. Returns 0; -EADDRINUSE: a process has it, this one or another of any
- * user; or a negative errno, such as -EMFILE.
+ * Claims @port of port space @space for this process. Returns 0; -EADDRINUSE if a process, this one or another of any
+ * user, has it; or a negative errno, such as -EMFILE.
  */
 int hca_port_claim(struct hca *hca, uint16_t space, uint16_t port);
-/** The same of any port that is free, from ip_local_port_range (ip(7)): -EADDRNOTAVAIL: there is none. */
+/** Claims any free port from ip_local_port_range (ip(7)), likewise. Returns -EADDRNOTAVAIL if there is none. */
 int hca_port_claim_any(struct hca *hca, uint16_t space, uint16_t *port);
-/** Tells other processes that @port, which was claimed, is at all addresses of the host (rdma_bind_addr(3)). */
+/**
+ * Announces to other processes that @port, which was claimed, is bound to all addresses of the host
+ * (rdma_bind_addr(3)).
+ */
 void hca_port_mark(uint16_t space, uint16_t port);
-/** True if the process that has @port has told so. */
+/** Returns true if the process that has @port has announced that. */
 bool hca_port_is_marked(uint16_t space, uint16_t port);
 /**
- * From now on requests for @port, which was claimed, are this process's: from its own QPs, other processes and other
- * hosts. Returns 0, -ENOENT: it was not claimed; or another negative errno: nobody can come.
+ * Directs requests for @port, which was claimed, to this process: from its own QPs, other processes and other hosts.
+ * Returns 0, -ENOENT if it was not claimed, or another negative errno if no request can arrive.
  */
 int hca_port_listen(struct hca *hca, uint16_t space, uint16_t port);
-/** Gives @port up, which may listen. Nothing if it was not claimed. */
+/** Releases @port, which may be listening. Does nothing if it was not claimed. */
 void hca_port_release(struct hca *hca, uint16_t space, uint16_t port);
-/** The process that listens on @port; 0: none, or it cannot be seen. For explanations. */
+/** Returns the process that listens on @port; 0: none, or it cannot be determined. For explanations. */
 pid_t hca_port_owner(uint16_t space, uint16_t port);
 
 #endif
