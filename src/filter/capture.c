@@ -45,10 +45,10 @@ enum option {
 };
 
 #define LINK_TYPE_ETHERNET 1
-/* The largest packet: its headers, the largest MTU, pad, ICRC. */
+/* Size of the largest packet: headers, largest MTU, pad, ICRC. */
 #define MOST_BYTES (ROCE_MOST_HEADERS + 4096 + ROCE_ICRC_BYTES)
 
-/* What is written at once, in the byte order of the host. */
+/* Buffer for data written at once, in host byte order. */
 struct text {
 	uint32_t length;
 	uint8_t bytes[CAPTURE_COMMENT + 128];
@@ -65,7 +65,7 @@ static void text_put32(struct text *text, uint32_t value)
 	text_put(text, &value, sizeof(value));
 }
 
-/* Everything is aligned to 4 bytes (3.1, 3.5). */
+/* All items are aligned to 4 bytes (3.1, 3.5). */
 static void text_put_padding(struct text *text, size_t length)
 {
 	text_put(text, "\0\0\0", -length & 3);
@@ -86,7 +86,7 @@ static void begin_block(struct text *text, enum block type)
 	text_put32(text, 0);
 }
 
-/* The length is in front and behind, with @more bytes that are elsewhere (3.1). */
+/* Ends a block. Its length is at both ends and includes @more bytes that are stored elsewhere (3.1). */
 static void end_block(struct text *text, uint32_t more)
 {
 	uint32_t length = text->length + more + (uint32_t)sizeof(length);
@@ -125,7 +125,7 @@ static int write_section(int fd)
 	return write_block(fd, &text);
 }
 
-/* The interface of device @index (4.2). All devices have the same GID table. */
+/* Writes the interface of device @index (4.2). All devices have the same GID table. */
 static int write_interface(int fd, const struct hca *hca, uint32_t index)
 {
 	const uint8_t nanoseconds = 9;
@@ -158,7 +158,7 @@ static int begin_file(int fd, const struct hca *hca)
 	return result;
 }
 
-/* @pattern with the process for each %p. */
+/* Expands each %p in @pattern to the process number. */
 static int path_expand(const char *pattern, char *path, size_t size)
 {
 	size_t length = 0;
@@ -223,7 +223,7 @@ static void capture_stop(struct capture *capture, const char *why)
 	explain_log_note(capture->hca->explain_log, note);
 }
 
-/* An enhanced packet block (4.3) up to its data. */
+/* Begins an enhanced packet block (4.3), up to its data. */
 static void begin_packet(struct text *text, uint32_t interface, uint32_t bytes)
 {
 	struct timespec now;
@@ -251,13 +251,16 @@ static void put_packet_options(struct text *text, enum capture_direction directi
 	text_put_option(text, OPTION_END, "", 0);
 }
 
-/* The file is as long as it may be, or the disk is full: so nobody has written behind the @written bytes of a block. */
+/*
+ * Removes a partly written block of @written bytes. The file has reached its maximum size, or the disk is full, so no
+ * other block follows it.
+ */
 static void file_truncate_back(int fd, ssize_t written)
 {
 	off_t end = lseek(fd, 0, SEEK_CUR);
 
 	if (end >= written && ftruncate(fd, end - written))
-		return; /* readers say that it was cut short */
+		return; /* readers report a truncated block */
 }
 
 void capture_frame(struct capture *capture, enum capture_direction direction, const struct packet_path *path,
@@ -302,7 +305,7 @@ void capture_frame(struct capture *capture, enum capture_direction direction, co
 	}
 }
 
-/* Records of a QP that does not exist are kept by the first device. */
+/* Returns the device of QP @qpn. The first device keeps the records of a QP that does not exist. */
 static struct hca *qp_device(uint32_t qpn)
 {
 	struct hca *hca = delivery->device_of(qpn);
@@ -322,7 +325,7 @@ const char *capture_explained(uint32_t qpn, uint64_t mark, char *buffer, size_t 
 	struct hca *hca = qp_device(qpn);
 	struct explain_record record, first = {.serial = 0};
 
-	/* What follows the first, such as receives that are flushed, is its consequence. */
+	/* Later explanations, such as those of flushed receives, are consequences of the first. */
 	while (explain_previous(hca, qpn, first.serial, &record) && record.serial > mark)
 		first = record;
 	if (!first.serial)

@@ -17,7 +17,10 @@ static const struct hca_gid *own_gid(const struct hca *hca, const union ibv_gid 
 	return NULL;
 }
 
-/* A link-local address that was made of a MAC address (RFC 4291, appendix A) gives it back; others a local one. */
+/*
+ * Recovers the MAC address from a link-local address derived from one (RFC 4291, appendix A); other addresses yield a
+ * locally administered one.
+ */
 static void mac_of_gid(uint8_t *mac, const union ibv_gid *gid)
 {
 	const uint8_t *raw = gid->raw;
@@ -68,7 +71,7 @@ static uint16_t checksum_finish(uint64_t sum)
 	return (uint16_t)~sum;
 }
 
-/* RFC 768: with a pseudo header of addresses, protocol and length; 0 would say that there is no checksum. */
+/* RFC 768: includes a pseudo header of addresses, protocol and length; 0 would mean that there is no checksum. */
 static uint16_t udp_checksum(const uint8_t *ip, bool ipv4, const uint8_t *udp, const uint8_t *bytes, uint32_t length)
 {
 	uint64_t sum = PROTOCOL_UDP + UDP_BYTES + length;

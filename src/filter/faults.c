@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Where a fault script comes from, and what it makes of a frame; see faults.h. */
+/* Reading of a fault script, and its effect on a frame; see faults.h. */
 #include "filter/faults.h"
 
 #include <errno.h>
@@ -11,7 +11,7 @@
 
 #include "wire/routes.h"
 
-#define FLOWS 256 /* of the hash table; a power of two */
+#define FLOWS 256 /* size of the hash table; a power of two */
 
 struct faults {
 	struct fault_script script;
@@ -23,7 +23,7 @@ struct faults {
 
 /* ---- reading --------------------------------------------------------------------------------------------------- */
 
-/* Returns 1 if there is a file and its text is in @text; 0: none; or a negative errno. */
+/* Returns 1 if there is a file and its text is in @text, 0 if there is none, or a negative errno. */
 static int script_read_file(const char *path, char *text, size_t size)
 {
 	struct stat status;
@@ -66,7 +66,7 @@ int fault_script_read(struct fault_script *script, const char *setting, struct f
 	return result;
 }
 
-/* ---- deciding -------------------------------------------------------------------------------------------------- */
+/* ---- decisions ------------------------------------------------------------------------------------------------- */
 
 struct faults *faults_new(const struct fault_script *script, uint64_t seed, size_t device)
 {
@@ -77,7 +77,7 @@ struct faults *faults_new(const struct fault_script *script, uint64_t seed, size
 	faults->script = *script;
 	if (!script->seeded)
 		faults->script.seed = seed;
-	/* Devices of one process differ, and nothing else does. */
+	/* Makes the devices of a process differ; otherwise the outcome depends on the seed only. */
 	faults->seed = faults->script.seed + device * UINT64_C(0x632be59bd9b4e019);
 	return faults;
 }
@@ -123,7 +123,7 @@ static struct fault_flow *flow_of(struct faults *faults, uint32_t sender)
 	return flow;
 }
 
-/* The finalizer of splitmix64: every bit of the input changes half of those of the result. */
+/* The finalizer of splitmix64: each bit of the input changes half of the bits of the result. */
 static uint64_t bits_mix(uint64_t z)
 {
 	z = (z ^ z >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
@@ -132,9 +132,9 @@ static uint64_t bits_mix(uint64_t z)
 }
 
 /*
- * 64 bits that belong to frame @number of a rule. Of the QP's number only the part that follows from the order in which the
- * process made its QPs counts, not the slot that it happened to get; and what a QP asks has another fate than what
- * it answers, for the two ends of a connection have the same part, often.
+ * Returns 64 bits for frame @number of a rule. Of the QP number only the part that follows from the order of QP
+ * creation is used, not the slot, which varies between runs. Requests and answers of a QP get different bits, because
+ * the two ends of a connection often have the same part.
  */
 static uint64_t rule_draw(const struct faults *faults, uint32_t rule, const struct fault_subject *subject,
 			  uint64_t number)
@@ -153,7 +153,7 @@ static bool rule_is_about(const struct fault_rule *rule, const struct fault_subj
 	       (rule->action != FAULT_CORRUPT_PAYLOAD || subject->payload);
 }
 
-/* True if rule number @i applies to this frame. *@random: for what it does. */
+/* Returns true if rule number @i applies to this frame. *@random: for the effect of the rule. */
 static bool rule_applies(struct faults *faults, uint32_t i, const struct fault_subject *subject,
 			 struct fault_flow *flow, uint64_t *random)
 {

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Faults: a script says which frames a device loses, doubles, delays, lets overtake, or spoils (docs/use/faults.md has the
- * language). They apply to what the device sends, whatever the link.
+ * Faults: a script selects frames that a device drops, duplicates, delays, reorders or corrupts (docs/use/faults.md
+ * describes the language). They apply to what the device sends, over any link.
  *
- * What becomes of a frame follows from the seed, the rule, the QP that sends and the number of the frame among those of
- * this QP that the rule is about, and from nothing else: not from time, nor from what other threads do meanwhile.
+ * The fate of a frame depends only on the seed, the rule, the sending QP, and the number of the frame among those of
+ * this QP that match the rule: not on time, nor on other threads.
  *
- * A struct fault_script is plain data of whoever declares it. A struct faults belongs to the filters of a device
+ * A struct fault_script is plain data of its declarer. A struct faults belongs to the filters of a device
  * (filter/filter.h), whose lock covers it.
  */
 #ifndef SOFTHCA_FILTER_FAULTS_H
@@ -19,7 +19,7 @@
 #define FAULT_RULES 64
 #define FAULT_TEXT_BYTES (1 << 16)
 #define FAULT_RULE_TEXT 128
-#define FAULT_ALWAYS UINT32_C(100000000) /* a share of 100 %; half is half of it */
+#define FAULT_ALWAYS UINT32_C(100000000) /* a share of 100 % */
 
 enum fault_action {
 	FAULT_DROP,
@@ -33,7 +33,7 @@ enum fault_action {
 	FAULT_ACTIONS,
 };
 
-/* What a script can tell apart. */
+/* Kinds of frames that a script can distinguish. */
 enum fault_kind {
 	FAULT_SEND,
 	FAULT_WRITE,
@@ -43,10 +43,10 @@ enum fault_kind {
 	FAULT_READ_RESPONSE,
 	FAULT_ATOMIC_RESPONSE,
 	FAULT_ACK,
-	FAULT_NAK, /* all but RNR NAKs */
+	FAULT_NAK, /* all except RNR NAKs */
 	FAULT_RNR_NAK,
-	FAULT_CNP,                             /* counts as one of RC */
-#define CM_MESSAGE(NAME, ...) FAULT_CM_##NAME, /* a SEND that carries this message of the connection manager */
+	FAULT_CNP,                             /* counts as RC */
+#define CM_MESSAGE(NAME, ...) FAULT_CM_##NAME, /* a SEND with this message of the connection manager */
 #include "format/cm_messages.def"
 	FAULT_KINDS,
 };
@@ -58,12 +58,12 @@ struct fault_rule {
 	uint16_t transports; /* 1 << enum fault_transport */
 	uint32_t kinds;      /* 1 << enum fault_kind */
 	bool of_qp, to_qp;
-	uint32_t sender, destination; /* if so */
-	uint64_t first, count;        /* numbers of the frames: [first, +count), from 1; UINT64_MAX: no end */
-	uint32_t share;               /* of these, of FAULT_ALWAYS */
+	uint32_t sender, destination; /* if the flag is set */
+	uint64_t first, count;        /* numbers of the frames: [first, +count), from 1; UINT64_MAX: unlimited */
+	uint32_t share;               /* share of these, in units of 1 / FAULT_ALWAYS */
 	uint32_t by;                  /* FAULT_REORDER: frames that overtake */
 	uint64_t least_ns, most_ns;   /* FAULT_DELAY */
-	char text[FAULT_RULE_TEXT];   /* as it was written */
+	char text[FAULT_RULE_TEXT];   /* source text of the rule */
 };
 
 struct fault_script {
@@ -78,32 +78,32 @@ struct fault_error {
 	char text[256];        /* "expected …, not …" */
 };
 
-/** Parses @text. Returns 0, or -EINVAL with @error. Any thread. */
+/** Parses @text. Returns 0, or -EINVAL with @error. Any thread may call. */
 int fault_script_parse(struct fault_script *script, const char *text, struct fault_error *error);
 
 /**
- * Takes the script that @setting stands for: of the file of that name if there is one, else @setting itself. Returns 0,
- * or a negative errno with @message, one line. @error: as above, line 0 if the file could not be read. Any thread.
+ * Reads the script for @setting: from the file of that name if there is one, else from @setting itself. Returns 0, or a
+ * negative errno with @message, one line. @error: as above, line 0 if the file could not be read. Any thread may call.
  */
 int fault_script_read(struct fault_script *script, const char *setting, struct fault_error *error, char *message,
 		      size_t size);
 
-/* ---- deciding -------------------------------------------------------------------------------------------------- */
+/* ---- decisions ------------------------------------------------------------------------------------------------- */
 
 struct frame;
 
-/* What a QP has sent. */
+/* State of a sending QP. */
 struct fault_flow {
 	struct fault_flow *next;
 	uint32_t sender;
-	uint64_t last_due_ns; /* of its frames that are delayed: those behind them do not overtake */
-	struct frame *held;   /* that others are to overtake */
-	uint64_t seen[];      /* by rule: frames that it is about */
+	uint64_t last_due_ns; /* of its delayed frames: later frames do not overtake them */
+	struct frame *held;   /* frames waiting for others to overtake them */
+	uint64_t seen[];      /* by rule: number of matching frames */
 };
 
 struct faults;
 
-/* A frame, or a request, as rules see it. */
+/* Properties of a frame, or a request, for matching against rules. */
 struct fault_subject {
 	uint8_t transport; /* enum fault_transport */
 	uint8_t kind;      /* enum fault_kind */
@@ -113,32 +113,35 @@ struct fault_subject {
 
 struct fault_verdict {
 	bool drop, corrupt_payload, corrupt_frame, kill;
-	uint32_t copies;   /* beside the frame itself */
-	uint32_t overtake; /* frames that pass before it */
+	uint32_t copies;   /* besides the frame itself */
+	uint32_t overtake; /* number of frames that pass before it */
 	uint64_t delay_ns;
-	uint64_t payload_draw, frame_draw; /* which bit */
-	struct fault_flow *flow;           /* NULL without memory: then nothing happens to the frame */
+	uint64_t payload_draw, frame_draw; /* random numbers that select the bit */
+	struct fault_flow *flow;           /* NULL without memory: then the frame is not affected */
 };
 
-/** Of device number @device. @seed: if the script has none. NULL without memory. */
+/** Makes the faults of device number @device. @seed: used if the script has none. Returns NULL without memory. */
 struct faults *faults_new(const struct fault_script *script, uint64_t seed, size_t device);
 void faults_free(struct faults *faults);
 
-/** The script. */
+/** Returns the script. */
 const struct fault_script *faults_script(const struct faults *faults);
 
-/** What becomes of the next frame of this sender: all rules but rnr. */
+/** Decides the fate of the sender's next frame: applies all rules except rnr. */
 void faults_decide(struct faults *faults, const struct fault_subject *subject, struct fault_verdict *verdict);
 
-/** The rules rnr: true if the QP that answers, the subject's sender, shall have no receive for this request. */
+/**
+ * Applies the rules rnr: returns true if the answering QP, the subject's sender, must not find a receive for this
+ * request.
+ */
 bool faults_refuse(struct faults *faults, const struct fault_subject *subject);
 
-/** How many frames, or requests of the rule rnr, were looked at. */
+/** Returns the number of frames, and requests for the rule rnr, that were examined. */
 uint64_t faults_frames(const struct faults *faults);
 
 /**
- * The summary, a line for the device and one for each rule, each of which @put gets without line feed and prefix: how often
- * it was applied, and to how many frames it could have been.
+ * Passes the summary to @put: a line for the device and one for each rule, without line feed and prefix, with the
+ * number of frames that it was applied to and that it could have been applied to.
  */
 void faults_summary(const struct faults *faults, void (*put)(void *argument, const char *line), void *argument);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The language of fault scripts, see docs/use/faults.md: one function per rule of its grammar. */
+/* Parser of fault scripts, see docs/use/faults.md: one function per rule of the grammar. */
 #include <errno.h>
 #include <stdio.h>
 
@@ -8,7 +8,7 @@
 
 /* ---- conditions ------------------------------------------------------------------------------------------------ */
 
-/* What a rule has said already: nothing is said twice. */
+/* Clauses that a rule already contains: each may occur once. */
 struct said {
 	bool on, of, of_qp, to_qp, at, from, length;
 };
@@ -44,7 +44,7 @@ enum {
 #include "format/cm_messages.def"
 };
 
-/* "cm" is all messages of the connection manager, "cm rep" one, "cm sidr req" one of two words. */
+/* "cm" matches all messages of the connection manager, "cm rep" one, "cm sidr req" one with two words. */
 static bool parse_cm(struct parser *parser, struct fault_rule *rule)
 {
 	static const struct {
@@ -79,7 +79,7 @@ static bool parse_kind(struct parser *parser, struct fault_rule *rule)
 		RESPONSES = KIND(READ_RESPONSE) | KIND(ATOMIC_RESPONSE) | KIND(ACK) | KIND(NAK) | KIND(RNR_NAK),
 	};
 	static const struct {
-		const char *name, *more; /* @more: a second word, which makes another kind of it */
+		const char *name, *more; /* @more: second word, which selects another kind */
 		uint32_t kinds, kinds_with_more;
 	} kinds[] = {
 		{"send", NULL, KIND(SEND) | CM_KINDS, 0},
@@ -158,7 +158,7 @@ static bool parse_length(struct parser *parser, struct fault_rule *rule)
 	return true;
 }
 
-/* Takes one condition. @found: there was one. */
+/* Parses one condition. @found: there was one. */
 static bool parse_condition(struct parser *parser, struct fault_rule *rule, struct said *said, bool *found)
 {
 	*found = true;
@@ -189,7 +189,7 @@ static bool parse_condition(struct parser *parser, struct fault_rule *rule, stru
 
 /* ---- actions --------------------------------------------------------------------------------------------------- */
 
-/* A share in percent with up to six decimals, how many, or nothing: all that there are. */
+/* Parses a percentage with up to six decimals, a count, or nothing, which means all. */
 static bool parse_amount(struct parser *parser, struct fault_rule *rule, struct said *said)
 {
 	struct token number = parser->token;
@@ -285,7 +285,7 @@ static bool parse_nothing(struct parser *parser, struct fault_rule *rule, struct
 	return true;
 }
 
-/* What each action can happen to. */
+/* Actions and their parsers. */
 static const struct action {
 	const char *name;
 	enum fault_action action;
@@ -302,7 +302,7 @@ static void rule_limit(struct fault_rule *rule)
 	uint16_t transports = (1u << FAULT_TRANSPORTS) - 1;
 	uint32_t kinds = (1u << FAULT_KINDS) - 1;
 
-	/* Only a reliable responder refuses for want of a receive; the masks of an atomic are no payload. */
+	/* Only a reliable responder sends an RNR NAK; the masks of an atomic are not payload. */
 	if (rule->action == FAULT_RNR) {
 		transports = 1u << FAULT_RC | 1u << FAULT_XRC | 1u << FAULT_DC;
 		kinds = KIND(SEND) | KIND(WRITE);

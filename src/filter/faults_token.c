@@ -78,7 +78,7 @@ void parser_next(struct parser *parser)
 	token->length = (size_t)(parser->at - start);
 }
 
-/* What stands at @token, as text of printable characters. */
+/* Formats @token as printable text. */
 static void token_describe(const struct token *token, char *out, size_t size)
 {
 	unsigned char first = (unsigned char)*token->text;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Filters, see filter.h: the way of a frame through them. */
+/* Path of a frame through the filters, see filter.h. */
 #include <signal.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -53,8 +53,8 @@ static void frame_queue_copies(struct filters *filters, struct frame *frame, con
 }
 
 /*
- * Packet @number of the run. Returns false if the rest of it is lost. The payload is read without the lock, as that may take
- * others.
+ * Sends packet @number of the run. Returns false if the rest of the run is lost. The payload is read without the lock,
+ * as that may take other locks.
  */
 static bool frame_send(struct filters *filters, struct packet *packet, uint32_t number, uint32_t payload)
 {
@@ -78,8 +78,8 @@ static bool frame_send(struct filters *filters, struct packet *packet, uint32_t 
 }
 
 /*
- * Nothing to do, and nothing that it could overtake. An immediate link would keep the run by reference, which nobody expects
- * of the links of a device with filters (link_is_immediate()).
+ * Returns true if there is nothing to do and nothing to overtake. An immediate link would keep the run by reference,
+ * which callers do not expect from the links of a device with filters (link_is_immediate()).
  */
 static bool filters_are_idle(const struct filters *filters, const struct link *link)
 {
@@ -120,7 +120,7 @@ bool filter_hides_receives(struct hca *hca, uint32_t qpn, const struct packet *p
 	struct fault_subject subject = frame_subject(packet, 0);
 	bool hide;
 
-	/* The side that will answer. */
+	/* The answering side. */
 	subject.sender = qpn;
 	subject.destination = packet->source_qpn;
 	pthread_mutex_lock(&filters->lock);
@@ -132,7 +132,7 @@ bool filter_hides_receives(struct hca *hca, uint32_t qpn, const struct packet *p
 
 /* ---- draining --------------------------------------------------------------------------------------------------- */
 
-/* The frame that goes next, for @run to hand out. *@resume: those that wait for room may go on. */
+/* Returns the next frame for @run to pass on. *@resume: senders waiting for room may continue. */
 static struct frame *filters_take(struct filters *filters, const struct run *run, bool *resume)
 {
 	struct frame *frame = NULL;
@@ -149,7 +149,7 @@ static struct frame *filters_take(struct filters *filters, const struct run *run
 	return frame;
 }
 
-/* The link had no room: again in a while. */
+/* Puts a frame back for which the link had no room. */
 static void filters_put_back(struct filters *filters, struct frame *frame)
 {
 	pthread_mutex_lock(&filters->lock);
@@ -173,7 +173,7 @@ bool filter_drain(struct hca *hca, struct run *run)
 	struct frame *frame;
 	bool resume;
 
-	/* The packet that it was has been handled. */
+	/* The packet made from it has been handled. */
 	filter_capture_done(run->frame);
 	run->frame = NULL;
 	if (!filters)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What the capture gets of the filters, see filter.h. */
+/* Input of the capture from the filters, see filter.h. */
 #include <stdlib.h>
 
 #include "core/thread_memory.h"
@@ -7,7 +7,7 @@
 #include "filter/filter_parts.h"
 #include "wire/roce.h"
 
-/* With why the frame refuses something, or why it was refused. */
+/* Captures @frame with the reason why it refuses something, or was refused. */
 static void frame_capture(struct frame *frame, enum capture_direction direction, uint32_t qpn)
 {
 	uint32_t destination = roce_destination(frame->bytes);
@@ -25,8 +25,8 @@ static void frame_capture(struct frame *frame, enum capture_direction direction,
 }
 
 /*
- * As it leaves; of what was lost before nobody could take a capture. Within the process when it has been delivered, as what
- * becomes of it is known then.
+ * Captures a frame when it leaves; one lost before could not be captured on a wire either. Within the process it is
+ * captured after delivery, when its effect is known.
  */
 void filter_capture_leaving(struct frame *frame)
 {
@@ -44,7 +44,7 @@ void filter_capture_done(struct frame *frame)
 	free(frame);
 }
 
-/* What its receiver knows of a packet and the packet does not tell. */
+/* Fills in properties of a packet that its receiver knows and the packet does not contain. */
 static void packet_complete(struct packet *packet)
 {
 	struct receiver_view qp;
@@ -68,7 +68,7 @@ void filter_received(struct hca *hca, const struct packet *packet)
 	struct filters *filters = filters_of(hca);
 	const struct fault_verdict as_it_is = {.drop = false};
 	uint64_t left = packet->payload.length, mark;
-	/* Reading the payload takes it away. */
+	/* Reading the payload consumes it. */
 	THREAD_VARIABLE(struct packet, copy);
 
 	if (!filters || !filters->capture)
@@ -83,7 +83,7 @@ void filter_received(struct hca *hca, const struct packet *packet)
 		if (!frame)
 			return;
 		frame->capture = filters->capture;
-		/* The last one tells what became of them. */
+		/* The last one carries the explanation for all. */
 		frame->mark = i + 1 == frames_of(copy) ? mark : UINT64_MAX;
 		pthread_mutex_lock(&filters->lock);
 		frame_list_insert(&filters->arrived, filters->arrived.last, frame);

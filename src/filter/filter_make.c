@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Filters are made and changed, and tell what they did; see filter.h. */
+/* Creation, changes and reports of filters; see filter.h. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -28,8 +28,8 @@ static struct filters *filters_new(struct hca *hca)
 }
 
 /*
- * The filters of @hca, made if there are none. What others were granted is taken back then (hca/grants.h): a filter sees packets. The
- * responder grants nothing from now on.
+ * Returns the filters of @hca, making them if there are none. Then grants are revoked (hca/grants.h), because a filter
+ * must see all packets; the responder makes no grants from then on.
  */
 static struct filters *want_filters(struct hca *hca)
 {
@@ -47,14 +47,14 @@ static struct filters *want_filters(struct hca *hca)
 	}
 	pthread_mutex_unlock(&hca->lock);
 	if (made) {
-		/* A grant that is being made, which may not have seen them. */
+		/* A grant in progress may not have seen the filters. */
 		epoch_synchronize();
 		grants_revoke_and_drain();
 	}
 	return filters;
 }
 
-/* Nothing refers to the flows of the old faults any more. The lock is held. */
+/* Replaces the faults, so that no frame refers to flows of the old ones. The lock is held. */
 static struct faults *exchange_faults(struct filters *filters, struct faults *faults)
 {
 	struct faults *old = filters->faults;
@@ -125,7 +125,7 @@ static int init_faults(struct hca *hca, char *error, size_t size)
 	return result;
 }
 
-/* Devices are being made: nobody uses them yet. */
+/* Called while devices are made and not yet in use. */
 static int init_capture(struct hca *hca, char *error, size_t size)
 {
 	struct capture *capture;
@@ -180,9 +180,9 @@ void filters_forget(struct hca *hca)
 	filters->bytes = 0;
 	filters->drainer = NULL;
 	link_abandon(&filters->waiting);
-	/* It is in a list of timers that is forgotten next. */
+	/* It is in a list of timers that is discarded next. */
 	filters->timer_ns = 0;
-	/* What happened to the parent's frames is the parent's to tell. */
+	/* The parent reports on its own frames. */
 	if (filters->faults) {
 		struct faults *old = filters->faults;
 

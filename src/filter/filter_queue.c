@@ -6,9 +6,9 @@
 #include "core/thread_memory.h"
 #include "filter/filter_parts.h"
 
-/* A frame that nobody overtakes is not lost. */
+/* Time after which a frame that no other frame overtakes is sent. */
 #define HOLD_NS UINT64_C(1000000)
-/* After a link that had no room. */
+/* Delay after a link had no room. */
 #define RETRY_NS UINT64_C(100000)
 
 /* ---- lists ------------------------------------------------------------------------------------------------------ */
@@ -72,7 +72,7 @@ static void filters_release_due(struct filters *filters, uint64_t now)
 	}
 }
 
-/* The lock is held. Without a thread frames become due when something else is sent. */
+/* Arms the timer. The lock is held. Without a thread, delayed frames leave when another frame is sent. */
 static void filters_wake_at(struct filters *filters, uint64_t time_ns)
 {
 	if (filters->timer_ns && filters->timer_ns <= time_ns)
@@ -123,7 +123,7 @@ static void frame_place(struct filters *filters, struct frame *frame, uint64_t n
 		frame_list_insert(&filters->ready, filters->ready.last, frame);
 }
 
-/* One more of @flow passes: those that it was the last to overtake follow. */
+/* Counts one more passed frame of @flow; frames that it was the last to overtake follow it. */
 static void flow_overtake(struct filters *filters, struct fault_flow *flow, uint64_t now)
 {
 	struct frame **held = &flow->held, *frame;

@@ -10,7 +10,7 @@
 #include "mkey/stream.h"
 #include "wire/roce.h"
 
-#define BTH_VARIANT 4 /* the byte that no ICRC covers: routers change it */
+#define BTH_VARIANT 4 /* byte that the ICRC does not cover, since routers change it */
 
 static uint8_t transport_of_packet(const struct packet *packet)
 {
@@ -65,7 +65,10 @@ static uint8_t frame_kind(const struct packet *packet)
 	}
 }
 
-/* A SEND to queue pair 1, whose payload another stream reads: that of the packet is for the frame. */
+/*
+ * Returns the kind of a SEND to queue pair 1. Reads the payload through a copy of the stream: that of the packet is for
+ * the frame.
+ */
 static uint8_t kind_of_mad(const struct packet *packet)
 {
 	static const uint8_t kinds[CM_MESSAGE_KINDS] = {
@@ -112,7 +115,7 @@ static void bit_flip(uint8_t *bytes, uint64_t bits, uint64_t draw)
 	bytes[bit / 8] ^= (uint8_t)(1u << bit % 8);
 }
 
-/* Any bit that the ICRC covers, or one of its own. */
+/* Flips one bit of the ICRC or of the bytes that it covers. */
 static void frame_spoil(struct frame *frame, uint64_t draw)
 {
 	uint64_t bit = draw % (8 * (uint64_t)(frame->length - 1));
@@ -219,7 +222,7 @@ bool frame_parse(struct hca *hca, const struct frame *frame, uint16_t port, stru
 	packet->mtu = frame->mtu;
 	packet->path = &frame->path;
 	packet->link = frame->link;
-	/* Between QPs of one process explanations name the sender, and the rule that it enforced. */
+	/* Between QPs of one process, explanations name the sender and the rule that it enforced. */
 	if (!(packet_opcodes[frame->bytes[0]].headers & (HEADER_DETH | HEADER_DCETH)))
 		packet->source_qpn = frame->source_qpn;
 	packet->why = frame->why;
