@@ -27,7 +27,7 @@ void lock_order_waits(const struct queue_lock *lock)
 	for (unsigned int i = 0; !lock->elided && i < held.count; i++) {
 		if (held.lock[i]->level < lock->level)
 			continue;
-		fprintf(stderr, "softhca: lock order: waits for %s, and holds %s (src/core/locks.def)\n",
+		fprintf(stderr, "softhca: lock order: waits for %s while holding %s (src/core/locks.def)\n",
 			names[lock->level], names[held.lock[i]->level]);
 		abort();
 	}

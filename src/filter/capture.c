@@ -196,8 +196,9 @@ int capture_open(struct hca *hca, struct capture **capture, char *error, size_t 
 	if (!result)
 		return 0;
 	snprintf(error, size, "SOFTHCA_CAPTURE=%s: %s", hca->settings.capture,
-		 result == -EWOULDBLOCK ? "another process writes this file; %p in its name would be the process"
-					: strerror(-result));
+		 result == -EWOULDBLOCK
+			 ? "another process writes this file; with %p in the path each process has its own"
+			 : strerror(-result));
 	capture_close(*capture);
 	*capture = NULL;
 	return result;

@@ -16,7 +16,7 @@ struct said {
 static bool parse_once(struct parser *parser, bool *said)
 {
 	if (*said)
-		return parser_complain(parser, &parser->token, "this was said before");
+		return parser_complain(parser, &parser->token, "this was already given");
 	*said = true;
 	return true;
 }
@@ -176,7 +176,7 @@ static bool parse_condition(struct parser *parser, struct fault_rule *rule, stru
 	}
 	if (parser_next_is(parser, "at") || parser_next_is(parser, "from")) {
 		if (said->at || said->from)
-			return parser_complain(parser, &parser->token, "this was said before");
+			return parser_complain(parser, &parser->token, "this was already given");
 		*(parser_next_is(parser, "at") ? &said->at : &said->from) = true;
 		parser_next(parser);
 		return parse_first(parser, rule);
@@ -209,7 +209,7 @@ static bool parse_amount(struct parser *parser, struct fault_rule *rule, struct 
 	if (!number.value || number.huge)
 		return parser_expected_at(parser, &number, "a share (1%) or how many packets, from 1");
 	if (said->length)
-		return parser_complain(parser, &number, "\"for\" says how many packets already");
+		return parser_complain(parser, &number, "\"for\" already gives the number of packets");
 	rule->count = number.value;
 	said->length = true;
 	return true;
@@ -249,7 +249,7 @@ static bool parse_delay(struct parser *parser, struct fault_rule *rule, struct s
 		if (!parse_time(parser, &rule->most_ns))
 			return false;
 		if (rule->most_ns < rule->least_ns)
-			return parser_expected_at(parser, &longest, "a time that is not shorter than the one before");
+			return parser_expected_at(parser, &longest, "a time not shorter than the first");
 	}
 	return parse_amount(parser, rule, said);
 }
@@ -375,7 +375,7 @@ static bool parse_statement(struct parser *parser)
 			return false;
 	} else {
 		if (script->count == FAULT_RULES)
-			return parser_complain(parser, &parser->token, "there are 64 rules already, as many as can be");
+			return parser_complain(parser, &parser->token, "a script has at most 64 rules");
 		if (!parse_rule(parser, &script->rule[script->count]))
 			return false;
 		script->count++;

@@ -154,11 +154,12 @@ struct frame *frame_cut(struct packet *packet, uint32_t number, uint32_t payload
 			const struct fault_verdict *verdict)
 {
 	uint8_t headers[ROCE_MOST_HEADERS];
-	uint32_t behind = roce_headers_write(headers, packet, number, frame_packet_place(packet, number), payload);
+	uint32_t header_bytes =
+		roce_headers_write(headers, packet, number, frame_packet_place(packet, number), payload);
 	uint32_t pad = roce_pad(payload);
-	struct frame *frame = malloc(sizeof(*frame) + behind + payload + pad + ROCE_ICRC_BYTES);
+	struct frame *frame = malloc(sizeof(*frame) + header_bytes + payload + pad + ROCE_ICRC_BYTES);
 
-	if (!frame || !behind) {
+	if (!frame || !header_bytes) {
 		free(frame);
 		return NULL;
 	}
@@ -169,13 +170,13 @@ struct frame *frame_cut(struct packet *packet, uint32_t number, uint32_t payload
 		.why = packet->why,
 		.mtu = packet->mtu,
 		.payload = payload,
-		.length = behind + payload + pad,
+		.length = header_bytes + payload + pad,
 	};
-	memcpy(frame->bytes, headers, behind);
-	frame_read_payload(packet, payload, frame->bytes + behind);
-	memset(frame->bytes + behind + payload, 0, pad);
+	memcpy(frame->bytes, headers, header_bytes);
+	frame_read_payload(packet, payload, frame->bytes + header_bytes);
+	memset(frame->bytes + header_bytes + payload, 0, pad);
 	if (verdict->corrupt_payload && payload)
-		bit_flip(frame->bytes + behind, 8 * (uint64_t)payload, verdict->payload_draw);
+		bit_flip(frame->bytes + header_bytes, 8 * (uint64_t)payload, verdict->payload_draw);
 	frame_add_icrc(frame, packet, port);
 	if (verdict->corrupt_frame)
 		frame_spoil(frame, verdict->frame_draw);

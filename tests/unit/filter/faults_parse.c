@@ -219,27 +219,27 @@ static void errors(void **state)
 	wrong("abcdefghijklmnopqrstuvwxyz", 1, 1, STATEMENT "\"abcdefghijklmnopqrstuvwx...\"");
 	wrong("on rd drop", 1, 4, "expected rc, uc, ud, xrc or dc, not \"rd\"");
 	wrong("on rc, drop", 1, 8, "expected rc, uc, ud, xrc or dc, not \"drop\"");
-	wrong("on rc on uc drop", 1, 7, "this was said before");
+	wrong("on rc on uc drop", 1, 7, "this was already given");
 	wrong("of foo drop", 1, 4, KINDS "\"foo\"");
 	wrong("of rnr drop", 1, 8, "expected \"nak\", not \"drop\"");
 	wrong("of cm sidr drop", 1, 12, "expected \"req\" or \"rep\", not \"drop\"");
 	wrong("of cm lap drop", 1, 7, STATEMENT "\"lap\"");
-	wrong("of send of write drop", 1, 12, "this was said before");
+	wrong("of send of write drop", 1, 12, "this was already given");
 	wrong("of qp x drop", 1, 7, "expected the number of a QP, 0 to 0xffffff, not \"x\"");
 	wrong("of qp 0x1000000 drop", 1, 7, "expected the number of a QP, 0 to 0xffffff, not \"0x1000000\"");
-	wrong("of qp 1 of qp 2 drop", 1, 12, "this was said before");
+	wrong("of qp 1 of qp 2 drop", 1, 12, "this was already given");
 	wrong("to send drop", 1, 4, "expected \"qp\", not \"send\"");
-	wrong("to qp 1 to qp 2 drop", 1, 12, "this was said before");
+	wrong("to qp 1 to qp 2 drop", 1, 12, "this was already given");
 	wrong("at 5 drop", 1, 4, "expected \"packet\", not \"5\"");
 	wrong("at packet 0 drop", 1, 11, "expected the number of a packet, from 1, not \"0\"");
 	wrong("at packet 1.5 drop", 1, 11, "expected the number of a packet, from 1, not \"1.5\"");
 	wrong("at packet 99999999999999999999 drop", 1, 11,
 	      "expected the number of a packet, from 1, not \"99999999999999999999\"");
-	wrong("at packet 1 from packet 2 drop", 1, 13, "this was said before");
+	wrong("at packet 1 from packet 2 drop", 1, 13, "this was already given");
 	wrong("for packets drop", 1, 5, "expected how many packets, from 1, not \"packets\"");
 	wrong("for 3 drop", 1, 7, "expected \"packets\", not \"drop\"");
-	wrong("for 3 packets for 4 packets drop", 1, 15, "this was said before");
-	wrong("for 3 packets drop 4", 1, 20, "\"for\" says how many packets already");
+	wrong("for 3 packets for 4 packets drop", 1, 15, "this was already given");
+	wrong("for 3 packets drop 4", 1, 20, "\"for\" already gives the number of packets");
 	wrong("drop 101%", 1, 6, "expected a share of 0% to 100%, not \"101\"");
 	wrong("drop 100.1%", 1, 6, "expected a share of 0% to 100%, not \"100.1\"");
 	wrong("drop 99999999999999999999%", 1, 6, "expected a share of 0% to 100%, not \"99999999999999999999\"");
@@ -256,7 +256,7 @@ static void errors(void **state)
 	wrong("delay 5", 1, 8, "expected ns, us, ms or s, not the end of the script");
 	wrong("delay 5%", 1, 8, "expected ns, us, ms or s, not \"%\"");
 	wrong("delay 5us..", 1, 12, "expected a time, such as 50us, not the end of the script");
-	wrong("delay 5us..4us", 1, 12, "expected a time that is not shorter than the one before, not \"4\"");
+	wrong("delay 5us..4us", 1, 12, "expected a time not shorter than the first, not \"4\"");
 	wrong("delay 3601s", 1, 7, "expected a time of at most one hour, not \"3601\"");
 	wrong("kill 1%", 1, 6, END "\"1\"");
 	wrong("on ud rnr 1%", 1, 7, "expected an action that can happen to these packets, not \"rnr\"");
@@ -266,7 +266,7 @@ static void errors(void **state)
 	wrong("seed", 1, 5, "expected a number of at most 64 bits, not the end of the script");
 	wrong("seed x", 1, 6, "expected a number of at most 64 bits, not \"x\"");
 	wrong("seed 18446744073709551616", 1, 6, "expected a number of at most 64 bits, not \"18446744073709551616\"");
-	wrong("seed 1; seed 2", 1, 9, "this was said before");
+	wrong("seed 1; seed 2", 1, 9, "this was already given");
 }
 
 static void as_many_rules_as_fit(void **state)
@@ -279,7 +279,7 @@ static void as_many_rules_as_fit(void **state)
 	assert_int_equal(fault_script_parse(&script, text, &error), 0);
 	assert_int_equal(script.count, FAULT_RULES);
 	strcat(text, "drop;");
-	wrong(text, 1, FAULT_RULES * 5 + 1, "there are 64 rules already, as many as can be");
+	wrong(text, 1, FAULT_RULES * 5 + 1, "a script has at most 64 rules");
 }
 
 static void largest_seed(void **state)
