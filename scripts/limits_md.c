@@ -117,26 +117,21 @@ int main(void)
 	puts("\n## Variables of the real libraries\n\n"
 	     "These are read whenever an object is created, since programs change them while they run. They have no options.\n");
 	print_variables();
-	puts("\n## Examples\n\n"
-	     "One device that follows real adapters, with explanations in a file:\n\n"
-	     "    softhca run --profile connectx --explain why.txt -- ibv_devinfo\n\n"
-	     "The same by variables; the line of `info` for the profile names the environment as its origin:\n\n"
-	     "    SOFTHCA_PROFILE=connectx SOFTHCA_EXPLAIN=why.txt softhca info\n\n"
-	     "## Limits\n\n"
-	     "What the device promises and where it ends. A request beyond a limit is refused and explained.");
+	puts("\n## Limits\n\n"
+	     "Limits of the device. A request beyond a limit is refused and explained.");
 	print_limits();
 	puts("\n## System calls\n\n"
-	     "What happens where the kernel does not have a system call (ENOSYS) or a sandbox refuses it (EPERM), from before "
-	     "the device\n"
-	     "is made: traffic works all the same, perhaps slower, or ends in an error with an explanation. Calls that the C "
-	     "library itself\n"
-	     "cannot do without are left out.\n");
+	     "Effect of a system call that the kernel does not have (ENOSYS) or that a sandbox refuses (EPERM) from before the "
+	     "device\n"
+	     "is made: traffic continues, possibly slower, or ends in an error with an explanation. Calls that the C library "
+	     "itself\n"
+	     "requires are omitted.\n");
 	print_system_calls();
 	puts("\n## Figures chosen for speed\n\n"
-	     "No program can tell these from others but by time, and no setting changes them.");
+	     "Values that more than one source file uses. They affect programs only in timing, and no setting changes them.");
 	print_tunables();
 	puts("\n## Counters\n\n"
-	     "What each device counts in a process, from when it was made. Programs read them with `softhca_counters()` "
+	     "Counters of each device in a process, since the device was made. Programs read them with `softhca_counters()` "
 	     "(softhca.h);\n"
 	     "`SOFTHCA_COUNTERS` writes them out when the program ends. Bytes are payload.");
 	print_counters();

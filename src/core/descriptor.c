@@ -12,7 +12,15 @@
 #include <unistd.h>
 
 #include "core/cancellation.h"
-#include "core/tunables.h"
+
+/* Figures chosen for speed. */
+enum {
+	/*
+	 * lowest number of a descriptor that the program does not know; half of RLIMIT_NOFILE if that is less. A table
+	 * of that size takes 32 KiB of the kernel
+	 */
+	DESCRIPTOR_LOWEST = 4096,
+};
 
 enum {
 	BLOCK_BITS = 8,
@@ -96,8 +104,8 @@ static int lowest_kept(void)
 {
 	struct rlimit limit;
 
-	if (getrlimit(RLIMIT_NOFILE, &limit) || limit.rlim_cur > 2 * TUNABLE_DESCRIPTOR_LOWEST)
-		return TUNABLE_DESCRIPTOR_LOWEST;
+	if (getrlimit(RLIMIT_NOFILE, &limit) || limit.rlim_cur > 2 * DESCRIPTOR_LOWEST)
+		return DESCRIPTOR_LOWEST;
 	return (int)(limit.rlim_cur / 2);
 }
 

@@ -14,7 +14,15 @@
 
 #include "core/cancellation.h"
 #include "core/epoch.h"
-#include "core/tunables.h"
+
+/* Figures chosen for speed. */
+enum {
+	/*
+	 * ns by which the rest of a WRITE is delayed after its last bytes, if WRITE_READ_EARLY is enabled: longer than
+	 * waking a thread takes
+	 */
+	LINT_LAST_FIRST_NS = 1000000,
+};
 
 enum state {
 	FREE,
@@ -381,7 +389,7 @@ void page_guard_received(uint16_t counter)
 
 uint64_t page_guard_wait(uint64_t start, uint64_t length)
 {
-	const struct timespec pause = {.tv_nsec = TUNABLE_LINT_LAST_FIRST_NS};
+	const struct timespec pause = {.tv_nsec = LINT_LAST_FIRST_NS};
 	int range = page_guard_close(start, length, NULL, 0, 0);
 	WITHOUT_CANCELLATION;
 

@@ -15,7 +15,14 @@
 #include "core/file_size.h"
 #include "core/settings.h"
 #include "core/timer.h"
-#include "core/tunables.h"
+
+/* Figures chosen for speed. */
+enum {
+	/* records that a process keeps, unless the setting TIMELINE_RECORDS specifies a number */
+	TIMELINE_RECORDS = 131072,
+	/* queue pairs of a process whose addresses a timeline records */
+	TIMELINE_QPS = 4096,
+};
 
 #define CLOCK_TRIES 5
 #define MOST_NAMES 100
@@ -206,7 +213,7 @@ static void fill_head(struct timeline_head *head)
 	head->version = TIMELINE_VERSION;
 	head->clock = timeline_ticks ? TIMELINE_CLOCK_TICKS : TIMELINE_CLOCK_NS;
 	head->chunks = file.chunks;
-	head->qp_rows = TUNABLE_TIMELINE_QPS;
+	head->qp_rows = TIMELINE_QPS;
 	head->process = (uint32_t)getpid();
 	head->realtime_offset = (int64_t)(head->started - monotonic);
 	gethostname(head->host, sizeof(head->host) - 1);
@@ -242,7 +249,7 @@ static int timeline_make_file(void)
 	uint64_t ticks = 0, ns = 0;
 	WITHOUT_SIZE_SIGNAL;
 	char path[sizeof(file.path) + 64];
-	size_t table = (size_t)TUNABLE_TIMELINE_QPS * sizeof(struct timeline_qp);
+	size_t table = (size_t)TIMELINE_QPS * sizeof(struct timeline_qp);
 	uint8_t *memory;
 	int fd, error;
 
@@ -301,7 +308,7 @@ static int timeline_set_path(const char *name)
 
 int timeline_open(const struct settings *settings, char *error, size_t size)
 {
-	uint32_t records = settings->timeline_records ? settings->timeline_records : TUNABLE_TIMELINE_RECORDS;
+	uint32_t records = settings->timeline_records ? settings->timeline_records : TIMELINE_RECORDS;
 	int result;
 
 	if (timeline_on || strcmp(settings->timeline, "off") == 0)

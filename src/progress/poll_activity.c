@@ -5,14 +5,37 @@
 #include "core/timer.h"
 #include "core/tunables.h"
 
+/* Figures chosen for speed. */
+enum {
+	/*
+	 * later checks wait this fraction of the time for which the program has polled: a check takes the processor from
+	 * the program for about 20 us
+	 */
+	POLL_LOOK_PART = 8,
+	/* ns: longest time between two such checks */
+	POLL_LOOK_MOST_NS = 1000000,
+	/* polls between two checks that count as polling, unlike the few around arming a CQ */
+	POLLS_OFTEN = 16,
+	/*
+	 * ns: a program that takes a completion or arrival at least this often also counts as polling, even with few
+	 * polls
+	 */
+	POLL_WORK_NS = 50000,
+	/*
+	 * ns between polls of a program that handles arrivals sooner than another process could store them into its
+	 * memory
+	 */
+	POLL_ATTENDS_NS = 1000,
+};
+
 /* Returns the time between two checks of a thread that has handled arrivals for @time_ns. */
 static uint64_t look_interval(uint64_t time_ns)
 {
-	uint64_t part = time_ns / TUNABLE_POLL_LOOK_PART;
+	uint64_t part = time_ns / POLL_LOOK_PART;
 
 	if (part < TUNABLE_POLL_LOOK_NS)
 		return TUNABLE_POLL_LOOK_NS;
-	return part < TUNABLE_POLL_LOOK_MOST_NS ? part : TUNABLE_POLL_LOOK_MOST_NS;
+	return part < POLL_LOOK_MOST_NS ? part : POLL_LOOK_MOST_NS;
 }
 
 uint64_t poll_activity_interval(const struct poll_activity *activity)
@@ -24,18 +47,18 @@ bool poll_activity_program_polls(struct poll_activity *activity, const struct pr
 {
 	uint32_t polls = calls->polls - activity->calls.polls, naps = calls->naps - activity->calls.naps;
 	uint32_t works = calls->works - activity->calls.works;
-	bool often = (calls->attended && polls) || polls >= TUNABLE_POLLS_OFTEN * (1 + (uint64_t)naps);
+	bool often = (calls->attended && polls) || polls >= POLLS_OFTEN * (1 + (uint64_t)naps);
 	uint64_t now_ns = clock_now_ns();
 
 	/* A single unit of work may have been the last. */
 	if (!naps && works > 1)
-		often |= (uint64_t)works * TUNABLE_POLL_WORK_NS >= now_ns - activity->since_ns;
+		often |= (uint64_t)works * POLL_WORK_NS >= now_ns - activity->since_ns;
 	/* Arrivals may wake this thread before enough time has passed for that many polls. */
 	if (!often && now_ns - activity->since_ns < poll_activity_interval(activity))
 		return activity->program_polls;
 	if (!activity->program_polls)
 		activity->polls_ns = now_ns;
-	activity->attends = (uint64_t)(polls + works) * TUNABLE_POLL_ATTENDS_NS >= now_ns - activity->since_ns;
+	activity->attends = (uint64_t)(polls + works) * POLL_ATTENDS_NS >= now_ns - activity->since_ns;
 	activity->since_ns = now_ns;
 	activity->calls = *calls;
 	activity->program_polls = often;

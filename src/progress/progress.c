@@ -24,6 +24,26 @@
 #include "progress/progress_parts.h"
 #include "progress/substitute_poller.h"
 
+/* Figures chosen for speed. */
+enum {
+	/*
+	 * consecutive arrivals that woke the thread while the program polled, after which links are told not to wake it
+	 */
+	POLL_FOUND = 4,
+	/* descriptors that one wake-up of the thread handles */
+	EPOLL_EVENTS = 16,
+	/* consecutive polls of the thread before it checks timers again */
+	POLL_ROUNDS = 64,
+	/* attempts to begin polling while another thread polls all the time */
+	POLL_TRIES = 10000,
+	/* of these, attempts before the processor is yielded */
+	POLL_SPINS = 100,
+	/* ns to wait for a poll of another thread: longer than any poll takes that has a processor */
+	POLL_WAIT_NS = 500000000,
+	/* ns between two checks of it */
+	POLL_WAIT_NAP_NS = 100000,
+};
+
 #define FOR_EVER UINT64_MAX
 
 uint32_t progress_pollers;
@@ -173,7 +193,7 @@ bool progress_poll(void)
  */
 static bool poll_to_the_end(void)
 {
-	for (int i = 0; i < TUNABLE_POLL_ROUNDS; i++) {
+	for (int i = 0; i < POLL_ROUNDS; i++) {
 		if (!progress_poll_all())
 			return true;
 		counter_add(first_device(), COUNTER_THREAD_PACKETS, 1);
@@ -208,7 +228,7 @@ bool progress_rest(bool stays)
 	for (struct poller *poller = first_poller(); poller; poller = poller->next)
 		if (poller->rest)
 			poller->rest(poller, stays);
-	for (int i = 0; i < TUNABLE_POLL_ROUNDS && found; i++) {
+	for (int i = 0; i < POLL_ROUNDS && found; i++) {
 		epoch_enter();
 		found = !restless_are_idle() && progress_in_run(poll_restless);
 		epoch_leave();
@@ -219,10 +239,10 @@ bool progress_rest(bool stays)
 /* A poll takes some microseconds, unless the polling thread loses its processor. */
 bool progress_begin_polling_soon(void)
 {
-	for (int i = 0; i < TUNABLE_POLL_TRIES; i++) {
+	for (int i = 0; i < POLL_TRIES; i++) {
 		if (progress_begin_polling())
 			return true;
-		if (i % TUNABLE_POLL_SPINS == TUNABLE_POLL_SPINS - 1)
+		if (i % POLL_SPINS == POLL_SPINS - 1)
 			sched_yield();
 		else
 			pause_cpu();
@@ -246,9 +266,9 @@ bool progress_look(void)
 void progress_wait_for_poll(void)
 {
 	WITHOUT_CANCELLATION;
-	const struct timespec nap = {.tv_nsec = TUNABLE_POLL_WAIT_NAP_NS};
+	const struct timespec nap = {.tv_nsec = POLL_WAIT_NAP_NS};
 
-	for (uint64_t i = 0; i < TUNABLE_POLL_WAIT_NS / TUNABLE_POLL_WAIT_NAP_NS; i++) {
+	for (uint64_t i = 0; i < POLL_WAIT_NS / POLL_WAIT_NAP_NS; i++) {
 		if (progress_begin_polling()) {
 			progress_end_polling();
 			return;
@@ -398,7 +418,7 @@ static uint64_t handle_arrivals(struct poll_activity *activity, enum woken woken
 	if (polls) {
 		disarm_repeatedly();
 		activity->found_polling += woken != NOT_WOKEN;
-		if (activity->found_polling >= TUNABLE_POLL_FOUND)
+		if (activity->found_polling >= POLL_FOUND)
 			__atomic_store_n(&progress.disarm, 1, __ATOMIC_RELAXED);
 		/* The sender that woke it may have waited in vain for the program. */
 		if (woken && progress_begin_polling()) {
@@ -448,13 +468,13 @@ int progress_arrivals(void)
 /* Removed descriptors are not found any more, and descriptors found stay valid until the section ends. */
 void progress_drain(void)
 {
-	struct epoll_event events[TUNABLE_EPOLL_EVENTS];
+	struct epoll_event events[EPOLL_EVENTS];
 	int count;
 
 	if (!__atomic_load_n(&progress.drained, __ATOMIC_RELAXED) || !descriptor_check(progress.arrivals))
 		return;
 	epoch_enter();
-	count = epoll_wait(progress.arrivals, events, TUNABLE_EPOLL_EVENTS, 0);
+	count = epoll_wait(progress.arrivals, events, EPOLL_EVENTS, 0);
 	for (int i = 0; i < count; i++) {
 		struct watched_fd *watched = events[i].data.ptr;
 
@@ -512,7 +532,7 @@ static int wait_without_pwait2(const struct timespec *left, struct epoll_event *
 
 	if (ppoll(&readable, 1, left, NULL) <= 0)
 		return 0;
-	return epoll_wait(progress.epoll, events, TUNABLE_EPOLL_EVENTS, 0);
+	return epoll_wait(progress.epoll, events, EPOLL_EVENTS, 0);
 }
 
 static int wait_once(uint64_t until_ns, struct epoll_event *events)
@@ -527,7 +547,7 @@ static int wait_once(uint64_t until_ns, struct epoll_event *events)
 	}
 	if (progress.no_pwait2)
 		return wait_without_pwait2(left, events);
-	count = epoll_pwait2(progress.epoll, events, TUNABLE_EPOLL_EVENTS, left, NULL);
+	count = epoll_pwait2(progress.epoll, events, EPOLL_EVENTS, left, NULL);
 	if (count < 0 && errno != EINTR) {
 		progress.no_pwait2 = true;
 		return wait_without_pwait2(left, events);
@@ -574,7 +594,7 @@ static enum woken nap_without_descriptors(void)
 /* Sleeps until @until_ns or until something is ready. */
 static enum woken wait_for_events(uint64_t until_ns)
 {
-	struct epoll_event events[TUNABLE_EPOLL_EVENTS];
+	struct epoll_event events[EPOLL_EVENTS];
 	uint32_t removals = removals_now();
 	enum woken woken;
 	eventfd_t ignored;

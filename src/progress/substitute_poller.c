@@ -20,6 +20,19 @@
 #include "progress/progress.h"
 #include "progress/progress_parts.h"
 
+/* Figures chosen for speed. */
+enum {
+	/* consecutive polls of a thread that substitutes for the device thread before it sleeps again */
+	SUBSTITUTE_ROUNDS = 16,
+	/*
+	 * wake-ups without an event after which that thread leaves arrivals to the device thread, since they are not for
+	 * it
+	 */
+	SUBSTITUTE_VAIN = 8,
+	/* ns without a substitute after that, or after several threads have waited at once */
+	SUBSTITUTE_AGAIN_NS = 10000000,
+};
+
 enum { NOTICES = 16 }; /* taken at a time */
 
 static struct {
@@ -129,7 +142,7 @@ static void let_other_poll(void)
 /* Polls until there is an event for this thread, or nothing is left. */
 static void poll_for_event(struct event_queue *queue)
 {
-	for (int i = 0; i < TUNABLE_SUBSTITUTE_ROUNDS && !event_queue_has(queue); i++) {
+	for (int i = 0; i < SUBSTITUTE_ROUNDS && !event_queue_has(queue); i++) {
 		if (!progress_poll_all())
 			break;
 		counter_add(first_device(), COUNTER_PROGRAM_PACKETS, 1);
@@ -174,7 +187,7 @@ static bool substitute_look(struct event_queue *queue, bool woken)
 static void substitute_resign(void)
 {
 	__atomic_store_n(&substitute.resigned, 1, __ATOMIC_RELEASE);
-	__atomic_store_n(&substitute.not_before_ns, clock_now_ns() + TUNABLE_SUBSTITUTE_AGAIN_NS, __ATOMIC_RELAXED);
+	__atomic_store_n(&substitute.not_before_ns, clock_now_ns() + SUBSTITUTE_AGAIN_NS, __ATOMIC_RELAXED);
 	progress_wake();
 }
 
@@ -226,7 +239,7 @@ static int substitute_wait(struct event_queue *queue, int *type, void **object)
 {
 	uint64_t calls;
 
-	for (int vain = 0; vain < TUNABLE_SUBSTITUTE_VAIN; vain++) {
+	for (int vain = 0; vain < SUBSTITUTE_VAIN; vain++) {
 		bool rests = substitute_look(queue, vain > 0);
 
 		if (!event_queue_take_awaited(queue, type, object))

@@ -11,7 +11,7 @@
  *
  * One thread substitutes at a time, and only if no other thread waits in the same way or reads its events without
  * waiting: such threads need the permanent device thread. A substitute gives up if arrivals are not for it
- * (TUNABLE_SUBSTITUTE_VAIN), since a signal does not interrupt the handling of arrivals, and if the kernel refuses a
+ * (SUBSTITUTE_VAIN), since a signal does not interrupt the handling of arrivals, and if the kernel refuses a
  * system call.
  *
  * The device thread follows `beats`, which advance whenever a substitute polls: see progress.c.

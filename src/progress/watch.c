@@ -20,6 +20,30 @@
 #include "progress/program_memory.h"
 #include "progress/progress.h"
 
+/* Figures chosen for speed. */
+enum {
+	/*
+	 * ns after a doorbell during which the watcher polls continuously: a program that waits for a completion rings
+	 * again soon
+	 */
+	WATCH_SPIN_NS = 50000,
+	/* ns for which it then alternates between polling and sleeping */
+	WATCH_ACTIVE_NS = 10000000,
+	/* ns of such a sleep */
+	WATCH_SHORT_SLEEP_NS = 20000,
+	/*
+	 * ns of the longest sleep, for changes that are not trapped: entries for a flushed receive queue, records
+	 * without a register
+	 */
+	WATCH_LONGEST_SLEEP_NS = 20000000,
+	/* queues in umems whose records are read by one system call */
+	WATCH_BATCH = 64,
+	/*
+	 * doublings of the number of rings not followed by a spin after spins that found nothing: at least one in 64 is
+	 */
+	WATCH_MISSES = 6,
+};
+
 #define FOR_EVER UINT64_MAX
 
 void watcher_init(struct watcher *watcher)
@@ -63,8 +87,8 @@ void watcher_after_fork(struct watcher *watcher)
 
 /* Reads the records of a batch of watches by one system call. A record that was unmapped keeps its last value. */
 struct batch {
-	struct watch *watch[TUNABLE_WATCH_BATCH];
-	struct iovec now[TUNABLE_WATCH_BATCH], record[TUNABLE_WATCH_BATCH];
+	struct watch *watch[WATCH_BATCH];
+	struct iovec now[WATCH_BATCH], record[WATCH_BATCH];
 	size_t count;
 };
 
@@ -95,7 +119,7 @@ static void read_umems(const struct watcher *watcher)
 		batch.watch[batch.count] = watch;
 		batch.now[batch.count] = (struct iovec){watch->now, bytes};
 		batch.record[batch.count++] = (struct iovec){(void *)watch->records, bytes};
-		if (batch.count == TUNABLE_WATCH_BATCH)
+		if (batch.count == WATCH_BATCH)
 			read_batch(&batch);
 	}
 	read_batch(&batch);
@@ -196,8 +220,8 @@ static uint64_t long_sleep(const struct watcher *watcher, uint64_t silent_ns)
 {
 	if (!watcher->first)
 		return FOR_EVER;
-	if (watcher->trap.armed || silent_ns / 8 > TUNABLE_WATCH_LONGEST_SLEEP_NS)
-		return TUNABLE_WATCH_LONGEST_SLEEP_NS;
+	if (watcher->trap.armed || silent_ns / 8 > WATCH_LONGEST_SLEEP_NS)
+		return WATCH_LONGEST_SLEEP_NS;
 	return silent_ns / 8;
 }
 
@@ -229,7 +253,7 @@ static void pause_shortly(struct watcher *watcher, bool spin)
 	if (spin)
 		pause_cpu();
 	else
-		woken = watcher_sleep(watcher, TUNABLE_WATCH_SHORT_SLEEP_NS);
+		woken = watcher_sleep(watcher, WATCH_SHORT_SLEEP_NS);
 	pthread_mutex_lock(&watcher->lock);
 	if (woken)
 		trap_release(&watcher->trap);
@@ -255,9 +279,9 @@ static void pace_update(struct pace *pace, bool rang, uint64_t now_ns)
 		pace->last_ns = now_ns;
 		pace->spinning = !pace->skip;
 		pace->skip -= pace->skip != 0;
-	} else if (pace->spinning && now_ns - pace->last_ns >= TUNABLE_WATCH_SPIN_NS) {
+	} else if (pace->spinning && now_ns - pace->last_ns >= WATCH_SPIN_NS) {
 		pace->spinning = false;
-		pace->misses += pace->misses < TUNABLE_WATCH_MISSES;
+		pace->misses += pace->misses < WATCH_MISSES;
 		pace->skip = 1u << pace->misses;
 	}
 }
@@ -289,7 +313,7 @@ static uint64_t watcher_attend(struct watcher *watcher)
 	uint64_t now_ns = pace.last_ns;
 
 	progress_attend_begin();
-	while (now_ns - pace.last_ns < TUNABLE_WATCH_ACTIVE_NS) {
+	while (now_ns - pace.last_ns < WATCH_ACTIVE_NS) {
 		bool busy = watcher_scan(watcher);
 
 		busy |= watcher_take_arrivals(watcher);
