@@ -2,8 +2,8 @@
 /*
  * Memory for a process's counters, as an unnamed file (memfd_create(2)). Another process that may inspect this one
  * (ptrace(2), PTRACE_MODE_READ: of the same user, or of root) finds the file in /proc/PID/fd and reads it, as `softhca
- * top` does. So the counted process needs no thread or socket for this and pays only for memory additions. The file is
- * sealed: other processes can neither write nor shrink it.
+ * top` does. The process itself needs no thread or socket for this, and counting costs no more than in other memory.
+ * The file is sealed: other processes can neither write nor shrink it.
  *
  * The descriptor exists only for other processes. A program that closes all descriptors that it did not open continues
  * to count, unseen; a file of its own under that number is left alone.
