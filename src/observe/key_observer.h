@@ -22,7 +22,7 @@ struct key_observer {
 	/** A configuration of @key ends: it is about to be changed, under its lock, or destroyed. */
 	void (*ends)(struct mkey *key);
 	/**
-	 * An access to @number was resolved that is neither refused nor to plain memory. @rights: enum key_rights. In
+	 * Reports a resolved access to @number, neither refused nor to plain memory. @rights: enum key_rights. In
 	 * an epoch section.
 	 */
 	void (*used)(struct hca *hca, uint32_t number, uint32_t qpn, uint8_t rights, uint64_t address, uint64_t length);
