@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * ibv_bind_mw(3): a type 1 window is bound by a WR that the driver makes up, with a new rkey that the driver
- * chooses. The inline wrapper of verbs.h has checked the window's type and the PD of the MR. mlx5-formats
- * 4.12.
+ * ibv_bind_mw(3): binds a type 1 window with a WR that the driver builds, and a new rkey that the driver chooses. The
+ * inline wrapper of verbs.h has checked the type of the window and the PD of the MR. mlx5-formats 4.12.
  */
 #include <errno.h>
 
@@ -13,13 +12,14 @@
 #include "verbs/object/ops.h"
 #include "verbs/object/observed.h"
 
-/* ibv_bind_mw(3): the types that bind, and the flags. */
+/* Checks the QP types that can bind, and the flags, by ibv_bind_mw(3). */
 static int bind_check_man(struct ibv_qp *qp, unsigned int send_flags, unsigned int access)
 {
 	const unsigned int send_known = IBV_SEND_FENCE | IBV_SEND_SIGNALED;
 	/*
-	 * The structure says "Use ibv_access_flags", the list below it has the remote ones and ZERO_BASED. Programs pass
-	 * those that they registered with, rdma-core's own tests LOCAL_WRITE: taken, without effect.
+	 * The structure says "Use ibv_access_flags"; the list below it has the remote ones and ZERO_BASED. Programs
+	 * pass the flags that they registered with, and rdma-core's own tests pass LOCAL_WRITE: accepted without
+	 * effect.
 	 */
 	const unsigned int access_known = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |
 					  IBV_ACCESS_REMOTE_ATOMIC | IBV_ACCESS_MW_BIND | IBV_ACCESS_ZERO_BASED |
@@ -36,7 +36,7 @@ static int bind_check_man(struct ibv_qp *qp, unsigned int send_flags, unsigned i
 	return 0;
 }
 
-/* What libmlx5 checks (mlx5-formats 4.12). It leaves the type to the device, and unknown flags alone. */
+/* Checks as libmlx5 does (mlx5-formats 4.12): it leaves the type to the device, and ignores unknown flags. */
 static int bind_check_connectx(struct ibv_qp *qp, unsigned int access)
 {
 	struct hca *hca = hca_of_context(qp->context);
@@ -51,7 +51,7 @@ static int bind_check_region(struct ibv_qp *qp, struct ibv_mr *base)
 	const struct user_mr *mr = to_user_mr(base);
 	struct hca *hca = hca_of_context(qp->context);
 
-	/* What is no region of ours is known by its lkey alone, of which the device will say what it thinks. */
+	/* Any other pointer is known by its lkey only, which the device checks. */
 	if (!mr || !object_alive(base))
 		return 0;
 	if (mr->kind == MR_NULL)
@@ -87,9 +87,7 @@ int softhca_ibv_bind_mw(struct ibv_qp *qp, struct ibv_mw *mw, struct ibv_mw_bind
 		err = bind_check_region(qp, mw_bind->bind_info.mr);
 	if (!err)
 		err = (data_path_is_observed() ? post_send_observed : softhca_ibv_post_send)(qp, &wr, &bad_wr);
-	/*
-	 * ibv_bind_mw(3), NOTES: the rkey changes now; should the bind fail later, the program restores it.
-	 */
+	/* ibv_bind_mw(3), NOTES: the rkey changes now. If the bind fails later, the program restores it. */
 	if (!err)
 		mw->rkey = wr.bind_mw.rkey;
 	return err;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The driver's queue pairs in a forked child, see inherited.h. */
+/* Queue pairs of the driver in a forked child, see inherited.h. */
 #include "verbs/post/inherited.h"
 
 #include <errno.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* ibv_post_recv(3) on a QP's own ring: mlx5-formats 2.1. */
+/* ibv_post_recv(3) to a QP's own ring: mlx5-formats 2.1. */
 #include <endian.h>
 #include <errno.h>
 
@@ -38,8 +38,8 @@ static __attribute__((cold, noinline)) int receive_refuse_sge_count(struct user_
 }
 
 /*
- * Writes the entry of @wr, number @number: its segments without the empty ones, and a terminator if there is room for one. False if
- * it may not be posted; receive_refuse() says why.
+ * Writes the entry of @wr, number @number: its segments except empty ones, and a terminator if there is room for one.
+ * Returns false if it may not be posted; receive_refuse() explains why.
  */
 SPECIALISED bool receive_post_one(struct receive_queue *rq, const struct ibv_recv_wr *wr, uint32_t number)
 {
@@ -50,7 +50,7 @@ SPECIALISED bool receive_post_one(struct receive_queue *rq, const struct ibv_rec
 
 	if (unlikely(number - __atomic_load_n(&rq->tail, __ATOMIC_ACQUIRE) >= rq->room || left > room))
 		return false;
-	/* Of no meaning before the entry is posted. */
+	/* Ignored until the entry is posted. */
 	rq->wr_id[slot] = wr->wr_id;
 	sge = wr->sg_list;
 	seg = (void *)((char *)rq->buffer + ((size_t)slot << rq->shift));
@@ -68,7 +68,7 @@ SPECIALISED bool receive_post_one(struct receive_queue *rq, const struct ibv_rec
 	return true;
 }
 
-/* Why receive_post_one() does not post @wr: an errno value. */
+/* Explains why receive_post_one() did not post @wr. Returns an errno value. */
 static RARE int receive_refuse(struct user_qp *qp, const struct ibv_recv_wr *wr, uint32_t number)
 {
 	uint32_t length = 0;
@@ -77,7 +77,7 @@ static RARE int receive_refuse(struct user_qp *qp, const struct ibv_recv_wr *wr,
 		return refuse_inherited(qp, "ibv_post_recv", wr->wr_id);
 	if (number - __atomic_load_n(&qp->rq.tail, __ATOMIC_ACQUIRE) >= qp->rq.count)
 		return receive_refuse_full(qp, wr);
-	/* In RESET the limit is -1, and EINVAL the answer to any WR. */
+	/* In RESET the limit is -1, and any WR fails with EINVAL. */
 	if (wr->num_sge > qp->rq.max_gs || qp->rq.max_gs < 0)
 		return receive_refuse_sge_count(qp, wr);
 	for (int i = 0; i < wr->num_sge && length <= INT32_MAX; i++)
@@ -91,7 +91,7 @@ static RARE void receive_wake_and_ring(struct user_qp *qp)
 	hca_qp_recv_doorbell(qp->device);
 }
 
-/* The WRs before @number, which are written, become the device's. The lock is held, and let go. */
+/* Publishes the WRs before @number, which are written, to the device. Called with the lock, which it releases. */
 SPECIALISED void receives_publish(struct user_qp *qp, uint32_t number)
 {
 	qp->rq.head = number;
@@ -102,7 +102,7 @@ SPECIALISED void receives_publish(struct user_qp *qp, uint32_t number)
 		hca_qp_recv_doorbell(qp->device);
 }
 
-/* @wr, number @number, is refused; those before it are posted. */
+/* Refuses @wr, number @number, and publishes those before it. */
 static RARE int receives_end_refused(struct user_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr,
 				     uint32_t number)
 {
@@ -125,7 +125,7 @@ static uint32_t receive_length(const struct ibv_recv_wr *wr)
 	return length;
 }
 
-/* The lock is held, and let go. @watched: somebody wants to know what is posted (verbs/object/observed.h). */
+/* Called with the lock, which it releases. @observed: the data path has observers (verbs/object/observed.h). */
 SPECIALISED int receive_post_list(struct user_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr,
 				  const bool observed)
 {
@@ -146,14 +146,14 @@ SPECIALISED int receive_post_list(struct user_qp *qp, struct ibv_recv_wr *wr, st
 	return 0;
 }
 
-/* Another thread has the lock. */
+/* Waits for the lock, which another thread holds. */
 static RARE int receive_post_contended(struct user_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr)
 {
 	queue_lock(&qp->rq.lock);
 	return receive_post_list(qp, wr, bad_wr, false);
 }
 
-/* Like ibv_post_send(), it leaves to other functions what is rare, and saves no registers. */
+/* Like ibv_post_send(), saves no registers: rare cases are in separate functions. */
 int softhca_ibv_post_recv(struct ibv_qp *base, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr)
 {
 	struct user_qp *qp = OPAQUE(to_user_qp(base));

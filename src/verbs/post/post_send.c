@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * ibv_post_send(3): a list of WRs becomes WQEs (mlx5-formats 1.4, 1.5), one doorbell for all. Which errno,
- * and in which order the checks come: mlx5-formats 4.2. The operation is not checked against the transport:
- * as from a real driver, a WQE leaves without the segments that its transport has no form for, and the device
- * answers with an error completion.
+ * ibv_post_send(3): converts a list of WRs to WQEs (mlx5-formats 1.4, 1.5), with one doorbell for all. Errno values
+ * and order of the checks: mlx5-formats 4.2. The operation is not checked against the transport: as with a real
+ * driver, a WQE omits segments for which its transport has no form, and the device answers with an error completion.
  */
 #include "core/compiler.h"
 #include "verbs/post/inherited.h"
@@ -14,7 +13,7 @@
 #include "verbs/object/observed.h"
 #include "verbs/post/wqe_builder.h"
 
-/* Makes the record of a refused WR and yields the errno value. */
+/* Explains the refusal of a WR. Yields the errno value. */
 #define REFUSE_SEND(qp, wr, errno_value, rule, ...)                                                                    \
 	(EXPLAIN(hca_of_context((qp)->base.context),                                                                   \
 		 (&(const struct explain_subject){.call = "ibv_post_send",                                             \
@@ -26,7 +25,7 @@
 
 static RARE int send_refuse_operation(struct user_qp *qp, const struct ibv_send_wr *wr)
 {
-	/* The one opcode that is defined for drivers, and none of this class defines one. */
+	/* The only opcode reserved for drivers; those of this class do not define it. */
 	int err = wr->opcode == IBV_WR_DRIVER1 ? EOPNOTSUPP : EINVAL;
 
 	if (qp->dc_type == MLX5DV_DCTYPE_DCI)
@@ -62,10 +61,7 @@ static RARE int send_refuse_inline(struct user_qp *qp, const struct ibv_send_wr 
 	return REFUSE_SEND(qp, wr, ENOMEM, RULE_INLINE_LENGTH, length, qp->sq.max_inline);
 }
 
-/*
- * imm of the control segment: what the union of the WR holds, in the byte order that the WQE wants
- * (mlx5-formats 1.2).
- */
+/* Returns imm of the control segment: the member of the WR's union, in the byte order of the WQE (mlx5-formats 1.2). */
 static inline __be32 control_immediate(const struct ibv_send_wr *wr, const struct send_operation *operation)
 {
 	switch (wr->opcode) {
@@ -79,7 +75,7 @@ static inline __be32 control_immediate(const struct ibv_send_wr *wr, const struc
 	}
 }
 
-/* Inline data at @offset; lkeys are not looked at. Advances @offset. Returns 0 or an errno value. */
+/* Writes inline data at @offset, ignoring lkeys, and advances @offset. Returns 0 or an errno value. */
 static int send_put_inline(struct user_qp *qp, const struct ibv_send_wr *wr, struct wqe wqe, uint32_t *offset)
 {
 	uint32_t data = *offset + sizeof(struct mlx5_wqe_inl_data_seg);
@@ -102,10 +98,10 @@ static int send_put_inline(struct user_qp *qp, const struct ibv_send_wr *wr, str
 	return 0;
 }
 
-/* What comes back from an atomic, whatever the SGE says (mlx5-formats 1.5). */
+/* Bytes that an atomic returns, whatever the length of the SGE (mlx5-formats 1.5). */
 #define ATOMIC_RESULT_BYTES sizeof(uint64_t)
 
-/* The operands of an atomic in the 16 bytes at @place. */
+/* Writes the operands of an atomic to the 16 bytes at @place. */
 static inline void segment_set_operands(void *place, const struct ibv_send_wr *wr)
 {
 	if (wr->opcode == IBV_WR_ATOMIC_CMP_AND_SWP)
@@ -114,7 +110,7 @@ static inline void segment_set_operands(void *place, const struct ibv_send_wr *w
 		segment_set_atomic(place, wr->wr.atomic.compare_add, 0);
 }
 
-/* Data pointers at @offset, without the empty ones. @length: forced on each, or 0 for the SGE's own. */
+/* Writes data pointers, except empty ones, at @offset. @length: used for each, or 0 for the length of the SGE. */
 static inline int send_put_pointers(struct user_qp *qp, const struct ibv_send_wr *wr, struct wqe wqe, uint32_t *offset,
 				    uint32_t length)
 {
@@ -134,7 +130,7 @@ static inline int send_put_pointers(struct user_qp *qp, const struct ibv_send_wr
 	return 0;
 }
 
-/* IBTA A19: an ATOMIC WRITE moves 8 bytes to an aligned address. */
+/* IBTA A19: an ATOMIC WRITE writes 8 bytes to an aligned address. */
 static int check_atomic_write(struct user_qp *qp, const struct ibv_send_wr *wr)
 {
 	uint64_t length = 0;
@@ -148,7 +144,10 @@ static int check_atomic_write(struct user_qp *qp, const struct ibv_send_wr *wr)
 	return 0;
 }
 
-/* All after the control segment. @bytes: gets the length of the WQE. Returns 0 or an errno value. */
+/*
+ * Writes everything after the control segment. @bytes: in the length of the header, out that of the WQE. Returns 0 or
+ * an errno value.
+ */
 static inline int send_put_segments(struct user_qp *qp, const struct ibv_send_wr *wr, enum send_form form,
 				    struct wqe wqe, uint32_t *bytes)
 {
@@ -198,7 +197,7 @@ static inline int send_put_segments(struct user_qp *qp, const struct ibv_send_wr
 	return send_put_pointers(qp, wr, wqe, bytes, forced_length);
 }
 
-/* Builds any WQE, number @number. Returns 0 or an errno value, and has moved nothing then. */
+/* Builds a WQE of any form, number @number. Returns 0, or an errno value without having moved the producer. */
 static __attribute__((noinline)) int post_any(struct user_qp *qp, const struct ibv_send_wr *wr, uint32_t number)
 {
 	struct send_queue *sq = &qp->sq;
@@ -217,7 +216,7 @@ static __attribute__((noinline)) int post_any(struct user_qp *qp, const struct i
 	most = operation->form >= FORM_BIND ? bytes : bytes + sq->max_payload;
 	if (wqe_unlikely(!sq_has_room(sq, number, most)))
 		return send_refuse_full(qp, wr, most);
-	/* Before RTS the limit is -1, and ENOMEM the answer to any WR. */
+	/* Before RTS the limit is -1, and any WR fails with ENOMEM. */
 	if (wqe_unlikely(wr->num_sge > sq->max_gs || sq->max_gs < 0))
 		return send_refuse_sge_count(qp, wr);
 	err = send_put_segments(qp, wr, operation->form, wqe, &bytes);
@@ -237,8 +236,8 @@ static __attribute__((noinline)) int post_any(struct user_qp *qp, const struct i
 }
 
 /*
- * Builds the WQE of @wr, number @number, at once if it is a short one (struct send_queue) and nothing speaks against it. Returns
- * false, and has done nothing, if it is not, or something does: that is for post_any() to say.
+ * Builds the WQE of @wr, number @number, if it is a short one (struct send_queue) that passes all checks. Returns
+ * false without any change otherwise: post_any() then builds it or explains the refusal.
  */
 SPECIALISED bool post_short(struct send_queue *sq, const struct ibv_send_wr *wr, uint32_t number)
 {
@@ -256,7 +255,9 @@ SPECIALISED bool post_short(struct send_queue *sq, const struct ibv_send_wr *wr,
 			 wr->send_flags & IBV_SEND_INLINE || !sge->length || sge->length > INT32_MAX ||
 			 number - __atomic_load_n(&sq->tail, __ATOMIC_ACQUIRE) >= sq->max_post))
 		return false;
-	/* Segments of 16 bytes, and the ring's end is that of a block: they need not be looked for one by one. */
+	/*
+	 * Segments have 16 bytes and the ring ends at a block boundary, so segments of one block need no wrap-around.
+	 */
 	control = sq_block(sq, index);
 	wqe_set_word(control, 0, wqe_index(index) | operation->opcode);
 	wqe_set_word(control, 1, sq->qpn | operation->short_units);
@@ -287,7 +288,7 @@ static RARE void send_wake_and_ring(struct user_qp *qp)
 	hca_qp_send_doorbell(qp->device);
 }
 
-/* The WRs before @number, which are built, become the device's. @watched: as below. */
+/* Publishes the WRs before @number, which are built, to the device. @observed: as below. */
 SPECIALISED void sends_publish(struct user_qp *qp, uint32_t number, const bool observed)
 {
 	uint32_t posted = number - qp->sq.head;
@@ -296,7 +297,7 @@ SPECIALISED void sends_publish(struct user_qp *qp, uint32_t number, const bool o
 	if (observed)
 		sends_posted(qp, posted, "ibv_post_send");
 	sq_publish(&qp->sq, qp->dbrec);
-	/* Outside of the lock: the doorbell executes, and other threads may post meanwhile. */
+	/* Outside the lock: the doorbell executes requests, and other threads may post meanwhile. */
 	if (queue_unlock_wakes(&qp->sq.lock))
 		send_wake_and_ring(qp);
 	else
@@ -305,7 +306,10 @@ SPECIALISED void sends_publish(struct user_qp *qp, uint32_t number, const bool o
 		timeline_end_call();
 }
 
-/* A list of which the WRs up to @wr are built; this one, number @number, is no short one. The lock is held, and let go. */
+/*
+ * Posts the rest of a list, from @wr, number @number, which is not a short one. Called with the lock, which it
+ * releases.
+ */
 SPECIALISED int post_rest(struct user_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad_wr, uint32_t number,
 			  const bool observed)
 {
@@ -322,7 +326,7 @@ SPECIALISED int post_rest(struct user_qp *qp, struct ibv_send_wr *wr, struct ibv
 			wr = wr->next;
 		} while (wr && post_short(&qp->sq, wr, number));
 	} while (wr);
-	/* ibv_post_send(3): what comes before the failing WR is posted. */
+	/* ibv_post_send(3): the WRs before the failing one are posted. */
 	if (likely(number != qp->sq.head))
 		sends_publish(qp, number, observed);
 	else
@@ -336,7 +340,10 @@ static __attribute__((noinline)) int post_rest_unobserved(struct user_qp *qp, st
 	return post_rest(qp, wr, bad_wr, number, false);
 }
 
-/* Most lists have short WQEs only. The lock is held, and let go. @watched: somebody wants to know (verbs/object/observed.h). */
+/*
+ * Posts a list, usually of short WQEs only. Called with the lock, which it releases. @observed: the data path has
+ * observers (verbs/object/observed.h).
+ */
 SPECIALISED int send_post_list(struct user_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad_wr,
 			       const bool observed)
 {
@@ -353,14 +360,14 @@ SPECIALISED int send_post_list(struct user_qp *qp, struct ibv_send_wr *wr, struc
 	return 0;
 }
 
-/* Another thread has the lock. */
+/* Waits for the lock, which another thread holds. */
 static RARE int send_post_contended(struct user_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad_wr)
 {
 	queue_lock(&qp->sq.lock);
 	return send_post_list(qp, wr, bad_wr, false);
 }
 
-/* What is rare is other functions', so that this one need not save any register. */
+/* Rare cases are in separate functions, so that this one saves no registers. */
 int softhca_ibv_post_send(struct ibv_qp *base, struct ibv_send_wr *wr, struct ibv_send_wr **bad_wr)
 {
 	struct user_qp *qp = OPAQUE(to_user_qp(base));

@@ -12,7 +12,7 @@ enum {
 	DATAGRAM_BYTES = WQE_UNIT + sizeof(struct mlx5_wqe_datagram_seg),
 };
 
-/* htobe32() in an initialiser. */
+/* htobe32() for initialisers. */
 #if __BYTE_ORDER == __LITTLE_ENDIAN
 #define BIG_ENDIAN_32(value) __builtin_bswap32(value)
 #else
@@ -54,7 +54,7 @@ static const struct send_operation rc_operations[SEND_OPERATIONS] = {
 	[IBV_WR_LOCAL_INV] = {INVALIDATE},
 };
 
-/* mlx5-formats 1.4: as RC, with the SRQ in front; what is local names none. */
+/* mlx5-formats 1.4: as RC, with the SRQ before the rest. Local operations name no SRQ. */
 static const struct send_operation xrc_operations[SEND_OPERATIONS] = {
 	[IBV_WR_SEND] = {XRC_PLAIN(SEND)},
 	[IBV_WR_SEND_WITH_IMM] = {XRC_PLAIN(SEND_IMM), WITH_IMM},
@@ -83,8 +83,8 @@ static const struct send_operation uc_operations[SEND_OPERATIONS] = {
 };
 
 /*
- * Without an address what a datagram cannot be: of these, the union wr of struct ibv_send_wr holds another member than
- * ud, or none, so ud.ah is no address handle.
+ * Operations that a datagram cannot have contain no address: for these, the union wr of struct ibv_send_wr holds
+ * another member than ud, or none, so ud.ah is not an address handle.
  */
 static const struct send_operation ud_operations[SEND_OPERATIONS] = {
 	[IBV_WR_SEND] = {DATAGRAM(SEND)},
@@ -123,7 +123,7 @@ void sq_update_short(struct send_queue *sq)
 	sq->short_allowed = sq->max_gs > 0 && !sq->oversized && !sq->fence_cache;
 }
 
-/* mlx5-formats 1.3, without what the WQE inherits. */
+/* Returns fm_ce_se (mlx5-formats 1.3), without the inherited fence. */
 static uint8_t fm_ce_se(unsigned int send_flags, bool signal_all)
 {
 	uint8_t fence = send_flags & IBV_SEND_FENCE ? MLX5_WQE_CTRL_FENCE : 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What ibv_post_send(3) makes of each opcode, by the type of the queue pair (mlx5-formats 1.4): constant tables, one of which
- * send_queue.operations leads to.
+ * Form of the WQE for each opcode of ibv_post_send(3), by type of the queue pair (mlx5-formats 1.4): constant tables;
+ * send_queue.operations points to one of them.
  */
 #ifndef SOFTHCA_VERBS_POST_SEND_OPERATIONS_H
 #define SOFTHCA_VERBS_POST_SEND_OPERATIONS_H
@@ -12,38 +12,42 @@
 
 #include "verbs/object/objects.h"
 
-/* What stands between the control segment and the data. */
+/* Segments between the control segment and the data. */
 enum send_form {
-	FORM_INVALID, /* no WQE can say it */
+	FORM_INVALID, /* cannot be encoded as a WQE */
 	FORM_PLAIN,
-	FORM_SEND_INVAL, /* plain, and its immediate is a key */
+	FORM_SEND_INVAL, /* as plain, with a key as immediate */
 	FORM_RDMA,
 	FORM_ATOMIC,
 	FORM_ATOMIC_WRITE,
 	FORM_DATAGRAM,
-	/* from here on without data */
+	/* the forms below have no data */
 	FORM_BIND,
 	FORM_INVALIDATE,
 };
 
 struct send_operation {
-	uint8_t header; /* bytes up to the data */
-	bool is_short;  /* with one data pointer it is a short WQE (struct send_queue) */
+	uint8_t header; /* bytes before the data */
+	bool is_short;  /* a WR with one data pointer is a short WQE (struct send_queue) */
 	uint8_t form;   /* enum send_form */
 	uint8_t wc_opcode;
-	uint8_t fence;    /* what the next WQE inherits */
-	int8_t immediate; /* -1: imm_data of the WR is `imm` of the control segment; 0: none is, or it is another member */
-	/* Of the control segment, as it goes there. */
+	uint8_t fence; /* fence bits that the next WQE inherits */
+	/*
+	 * -1: imm_data of the WR is `imm` of the control segment; 0: the control segment has no immediate, or another
+	 * member is it
+	 */
+	int8_t immediate;
+	/* in the byte order of the control segment */
 	__be32 opcode;      /* MLX5_OPCODE_* */
 	__be32 short_units; /* `ds` of a short WQE */
 };
 
-/* Entries of a table, which enum ibv_wr_opcode indexes. */
+/* Number of entries of a table, indexed by enum ibv_wr_opcode. */
 enum { SEND_OPERATIONS = IBV_WR_ATOMIC_WRITE + 1 };
 
 /**
- * Enters into qp->sq what follows from the queue pair's type, number, sizes and attributes, once all of these are there, and what
- * sq_update_short() enters. Of a queue pair without send queue too.
+ * Fills the members of qp->sq that are derived from the queue pair's type, number, sizes and attributes, once these
+ * are set, and calls sq_update_short(). Also for a queue pair without a send queue.
  */
 void send_queue_derive(struct user_qp *qp);
 

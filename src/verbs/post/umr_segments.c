@@ -35,7 +35,7 @@ uint8_t umr_rights(unsigned int access)
 	return flags;
 }
 
-/* @info: NULL makes the key free. */
+/* Writes the segments of a bind. @info: NULL invalidates the key. */
 static uint32_t umr_put_bind(struct wqe wqe, bool type_2, uint32_t qpn, uint32_t rkey,
 			     const struct ibv_mw_bind_info *info)
 {
@@ -50,7 +50,7 @@ static uint32_t umr_put_bind(struct wqe wqe, bool type_2, uint32_t qpn, uint32_t
 		.qpn_mkey = htobe32((type_2 && bind ? qpn << 8 : UMR_MKEY_QPN_ANY) | (rkey & 0xff)),
 	};
 
-	/* IBTA: a type 2 window must be invalid to be bound, and is unbound only by the QP it is bound to. */
+	/* IBTA: a type 2 window must be invalid to be bound, and only the QP that it is bound to can unbind it. */
 	if (type_2)
 		ctrl.flags |= bind ? MLX5_WQE_UMR_CTRL_FLAG_CHECK_FREE : MLX5_WQE_UMR_CTRL_FLAG_CHECK_QPN;
 	if (!info) {
@@ -60,11 +60,11 @@ static uint32_t umr_put_bind(struct wqe wqe, bool type_2, uint32_t qpn, uint32_t
 	}
 
 	mkey.access_flags = umr_rights(info->mw_access_flags);
-	/* ibv_bind_mw(3): the requests of a zero-based window give an offset from its start. */
+	/* ibv_bind_mw(3): requests to a zero-based window contain an offset from its start. */
 	mkey.start_addr = info->mw_access_flags & IBV_ACCESS_ZERO_BASED ? 0 : htobe64(info->addr);
 	mkey.len = htobe64(info->length);
 	umr_put_segments(wqe, &ctrl, &mkey);
-	/* 2 GiB, the most there is, is written 0 (mlx5-formats 1.9). */
+	/* 2 GiB, the maximum, is encoded as 0 (mlx5-formats 1.9). */
 	wqe_set_data(wqe, UMR_PAYLOAD_OFFSET, info->addr, info->length & (LIMIT_MAX_BIND_LENGTH - 1),
 		     info->mr ? info->mr->lkey : 0);
 	wqe_zero(wqe, UMR_PAYLOAD_OFFSET + WQE_UNIT, (ENTRY_UNITS - 1) * WQE_UNIT);
@@ -76,13 +76,16 @@ uint32_t umr_bind(struct wqe wqe, enum ibv_mw_type type, uint32_t qpn, uint32_t 
 {
 	bool type_2 = type == IBV_MW_TYPE_2;
 
-	/* Length 0 unbinds a type 1 window. For a type 2 window it is an error (IBTA o10-37.2.40) that the device finds. */
+	/*
+	 * Length 0 unbinds a type 1 window. For a type 2 window it is an error (IBTA o10-37.2.40), which the device
+	 * detects.
+	 */
 	return umr_put_bind(wqe, type_2, qpn, rkey, info->length || type_2 ? info : NULL);
 }
 
 uint32_t umr_invalidate(struct wqe wqe)
 {
-	/* Whatever kind of key it is: free, tag 0, any QP (mlx5-formats 1.15). */
+	/* For every kind of key: free, tag 0, any QP (mlx5-formats 1.15). */
 	return umr_put_bind(wqe, true, 0, 0, NULL);
 }
 

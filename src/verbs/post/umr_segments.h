@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Bind of a memory window and local invalidate as UMR WQEs (mlx5-formats 1.15): what follows the control
- * segment. The caller holds sq.lock and has reserved UMR_BIND_BYTES.
+ * Window bind and local invalidate as UMR WQEs (mlx5-formats 1.15): the segments after the control segment. The
+ * caller holds sq.lock and has reserved UMR_BIND_BYTES.
  */
 #ifndef SOFTHCA_VERBS_POST_UMR_SEGMENTS_H
 #define SOFTHCA_VERBS_POST_UMR_SEGMENTS_H
@@ -20,26 +20,29 @@ enum {
 };
 
 /**
- * @access (enum ibv_access_flags) in the bits of the mkey context; flags that a key does not have are
+ * Converts @access (enum ibv_access_flags) to the bits of the mkey context. Flags that a key does not have are
  * ignored.
  */
 uint8_t umr_rights(unsigned int access);
 
 /**
- * Writes the segments of a bind. @type: of the window, or IBV_MW_TYPE_2 for ibv_wr_bind_mw; @rkey: the new
- * one, of which only the low byte is taken. A length of 0 unbinds a type 1 window. The caller has checked the
- * length: umr_bind_check().
- * Returns the bytes of the WQE, control segment included.
+ * Writes the segments of a bind.
+ *
+ * - @type: that of the window, or IBV_MW_TYPE_2 for ibv_wr_bind_mw
+ * - @rkey: the new one, of which only the low byte is used
+ * - @info: a length of 0 unbinds a type 1 window; the caller has checked the length with umr_bind_check()
+ *
+ * Returns the bytes of the WQE, including the control segment.
  */
 uint32_t umr_bind(struct wqe wqe, enum ibv_mw_type type, uint32_t qpn, uint32_t rkey,
 		  const struct ibv_mw_bind_info *info);
 
-/** Writes the segments of a local invalidate. Returns the bytes of the WQE. */
+/** Writes the segments of a local invalidate. Returns the bytes of the WQE, including the control segment. */
 uint32_t umr_invalidate(struct wqe wqe);
 
 /**
- * Bytes of a UMR that translation entries and BSFs may take: as many as inline data (hence 4 entries by default,
- * mlx5-formats 4.1), and the address, which requests of a DCI have and a UMR does not.
+ * Returns the bytes that translation entries and BSFs of a UMR may take: as many as inline data (hence 4 entries by
+ * default, mlx5-formats 4.1), plus the address segment that requests of a DCI have and a UMR does not.
  */
 static inline uint32_t umr_payload_room(const struct user_qp *qp)
 {
@@ -47,8 +50,8 @@ static inline uint32_t umr_payload_room(const struct user_qp *qp)
 }
 
 /**
- * What the driver itself refuses of a bind: EOPNOTSUPP for more than 2 GiB, which one translation entry
- * cannot say; EINVAL for a length without an MR. Returns 0 or an errno value, explained under the name @call.
+ * Checks what the driver itself refuses of a bind: EOPNOTSUPP for more than 2 GiB, which one translation entry cannot
+ * encode; EINVAL for a length without an MR. Returns 0 or an errno value, explained for @call.
  */
 int umr_bind_check(struct user_qp *qp, const char *call, const struct ibv_mw_bind_info *info);
 

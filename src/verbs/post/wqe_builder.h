@@ -3,19 +3,18 @@
  * Building send WQEs (mlx5-formats 1.1 to 1.5), for ibv_post_send, the ibv_wr_* builders and the mlx5dv_wr_*
  * builders.
  *
- * First part: struct wqe, a place in the ring. A WQE may straddle the ring end at any 16-byte position, so
- * nothing is addressed through a pointer that is advanced: wqe_unit() gives the 16 bytes at an offset,
- * wqe_copy() and wqe_zero() take any length. The price is one AND per segment.
+ * First part: struct wqe, a place in the ring. A WQE may wrap around the ring end at any 16-byte position, so no
+ * pointer is advanced: wqe_unit() returns the 16 bytes at an offset; wqe_copy() and wqe_zero() accept any length. The
+ * cost is one AND per segment.
  *
  * Second part: the send queue: room, control segment, fence cache, side tables, doorbell record.
  *
- * Third part: the builder between ibv_wr_start(3) and ibv_wr_complete(3): wr_begin() opens a WQE, the caller
- * writes its segments, wr_finish() moves the producer. An error is latched with wr_latch(); from then on
- * wr_begin() returns false and setters find nothing open, so that the rest of the chain costs nothing and
- * changes nothing.
+ * Third part: the builder between ibv_wr_start(3) and ibv_wr_complete(3). wr_begin() opens a WQE, the caller writes
+ * its segments, wr_finish() advances the producer. wr_latch() stores the first error; after that wr_begin() returns
+ * false and setters find no open WQE, so that the rest of the chain has no cost and no effect.
  *
- * All of it is covered by sq.lock, which the caller holds. Nothing here allocates, fails on its own or calls
- * the device.
+ * sq.lock covers all of it; the caller holds it. Nothing here allocates, calls the device, or fails except as
+ * documented.
  */
 #ifndef SOFTHCA_VERBS_POST_WQE_BUILDER_H
 #define SOFTHCA_VERBS_POST_WQE_BUILDER_H
@@ -35,19 +34,19 @@
 /* ---- a place in the ring ------------------------------------------------------------------------------- */
 
 enum {
-	WQE_UNIT = 16, /* segments are multiples of it: no 16-byte unit straddles the ring end */
+	WQE_UNIT = 16, /* segments are multiples of it, so no 16-byte unit wraps around the ring end */
 	WQE_BLOCK = MLX5_SEND_WQE_BB,
 	WQE_MAX_BYTES = 63 * WQE_UNIT, /* `ds` has 6 bits */
 };
 
-/* A WQE's place by value: the compiler keeps it in registers whatever is stored through the ring. */
+/* A WQE's place, passed by value: the compiler keeps it in registers across stores to the ring. */
 struct wqe {
 	uint8_t *ring;
 	uint32_t mask;  /* ring bytes - 1 */
-	uint32_t start; /* byte of the ring where the WQE starts, not reduced */
+	uint32_t start; /* byte offset of the WQE in the ring, not reduced modulo its size */
 };
 
-/** The WQE whose first block is @index (free running) in the ring of @sq, which must have one. */
+/** Returns the WQE whose first block is @index (free running) in the ring of @sq, which must have one. */
 static inline struct wqe wqe_at(const struct send_queue *sq, uint32_t index)
 {
 	return (struct wqe){
@@ -57,25 +56,25 @@ static inline struct wqe wqe_at(const struct send_queue *sq, uint32_t index)
 	};
 }
 
-/** The WQE being built: the one at the producer. */
+/** Returns the WQE at the producer, which is being built. */
 static inline struct wqe wqe_current(const struct send_queue *sq)
 {
 	return wqe_at(sq, sq->cur_post);
 }
 
-/** The 16 bytes at @offset (a multiple of 16) of the WQE. The next 16 may be elsewhere. */
+/** Returns the 16 bytes at @offset (a multiple of 16) of the WQE. The next 16 may not follow in memory. */
 static inline void *wqe_unit(struct wqe wqe, uint32_t offset)
 {
 	return wqe.ring + ((wqe.start + offset) & wqe.mask);
 }
 
-/** The block @index (free running) of the ring of @sq. */
+/** Returns block @index (free running) of the ring of @sq. */
 static inline void *sq_block(const struct send_queue *sq, uint32_t index)
 {
 	return (uint8_t *)sq->buffer + (size_t)(index & sq->slots) * WQE_BLOCK;
 }
 
-/** Copies @length bytes to @offset (any) of the WQE, in two pieces where the ring ends. */
+/** Copies @length bytes to @offset (any) of the WQE, in two pieces at the ring end. */
 static inline void wqe_copy(struct wqe wqe, uint32_t offset, const void *data, uint32_t length)
 {
 	uint32_t at = (wqe.start + offset) & wqe.mask;
@@ -109,30 +108,34 @@ static inline uint32_t wqe_round(uint32_t bytes)
 	return (bytes + WQE_UNIT - 1) & ~(uint32_t)(WQE_UNIT - 1);
 }
 
-/** 64-byte blocks that @bytes take. */
+/** Returns the number of 64-byte blocks for @bytes. */
 static inline uint32_t wqe_blocks(uint32_t bytes)
 {
 	return (bytes + WQE_BLOCK - 1) / WQE_BLOCK;
 }
 
-/** The first word of the control segment of the WQE whose first block is @index, but for its opcode (mlx5-formats 1.2). */
+/**
+ * Returns the first word of the control segment of the WQE whose first block is @index, without its opcode
+ * (mlx5-formats 1.2).
+ */
 static inline __be32 wqe_index(uint32_t index)
 {
 	return htobe32((index & 0xffff) << 8);
 }
 
 /**
- * Word 0 to 3 of a control segment (mlx5-formats 1.2): index and opcode; sq->qpn and `ds`; sq_flags(); immediate. Each is stored
- * by itself: compilers would collect all of them in a vector first, with twice as many instructions.
+ * Writes word 0 to 3 of a control segment (mlx5-formats 1.2): index and opcode; sq->qpn and `ds`; sq_flags();
+ * immediate. Each is stored separately: otherwise compilers collect all of them in a vector first, with twice as many
+ * instructions.
  */
 static inline void wqe_set_word(struct mlx5_wqe_ctrl_seg *control, unsigned int word, __be32 value)
 {
 	__atomic_store_n((__be32 *)control + word, value, __ATOMIC_RELAXED);
 }
 
-/* ---- segments (mlx5-formats 1.5, 1.9): each is written at @offset and fills one unit ------------------- */
+/* ---- segments (mlx5-formats 1.5, 1.9): each is written at @offset and fills one unit --------------------------- */
 
-/** A remote address in the 16 bytes at @place. */
+/** Writes a remote address to the 16 bytes at @place. */
 static inline void segment_set_raddr(void *place, uint64_t remote_addr, uint32_t rkey)
 {
 	__be64 *half = place;
@@ -146,7 +149,7 @@ static inline void wqe_set_raddr(struct wqe wqe, uint32_t offset, uint64_t remot
 	segment_set_raddr(wqe_unit(wqe, offset), remote_addr, rkey);
 }
 
-/** @swap_add: swap value (CS) or addend (FA); @compare: 0 for FA. Host order. */
+/** Writes the operands of an atomic. @swap_add: swap value (CS) or addend (FA); @compare: 0 for FA. Host order. */
 static inline void segment_set_atomic(void *place, uint64_t swap_add, uint64_t compare)
 {
 	struct mlx5_wqe_atomic_seg *seg = place;
@@ -160,7 +163,9 @@ static inline void wqe_set_atomic(struct wqe wqe, uint32_t offset, uint64_t swap
 	segment_set_atomic(wqe_unit(wqe, offset), swap_add, compare);
 }
 
-/** Length and lkey of @sge, the length in the upper half: as they follow each other in a data pointer, and with one load. */
+/**
+ * Returns length (upper half) and lkey (lower half) of @sge in one load: in this order a data pointer contains them.
+ */
 static inline uint64_t sge_length_lkey(const struct ibv_sge *sge)
 {
 	uint64_t both;
@@ -169,7 +174,10 @@ static inline uint64_t sge_length_lkey(const struct ibv_sge *sge)
 	return __BYTE_ORDER == __LITTLE_ENDIAN ? both << 32 | both >> 32 : both;
 }
 
-/** The data pointer of @sge in the 16 bytes at @place, but with @length_lkey: of sge_length_lkey(), the length below 2 GiB. */
+/**
+ * Writes the data pointer of @sge to the 16 bytes at @place, with @length_lkey in place of its own length and lkey
+ * (see sge_length_lkey()). The length is below 2 GiB.
+ */
 static inline void segment_set_part(void *place, const struct ibv_sge *sge, uint64_t length_lkey)
 {
 	__be64 *half = place;
@@ -178,13 +186,13 @@ static inline void segment_set_part(void *place, const struct ibv_sge *sge, uint
 	half[1] = htobe64(sge->addr);
 }
 
-/** The data pointer of @sge, whose length is below 2 GiB, in the 16 bytes at @place. */
+/** Writes the data pointer of @sge, whose length is below 2 GiB, to the 16 bytes at @place. */
 static inline void segment_set_data(void *place, const struct ibv_sge *sge)
 {
 	segment_set_part(place, sge, sge_length_lkey(sge));
 }
 
-/** What ends a list of data pointers that could be longer, in the 16 bytes at @place (mlx5-formats 2.1). */
+/** Writes the terminator of a list of data pointers to the 16 bytes at @place (mlx5-formats 2.1). */
 static inline void segment_set_end(void *place)
 {
 	__be64 *half = place;
@@ -194,8 +202,8 @@ static inline void segment_set_end(void *place)
 }
 
 /**
- * A data pointer; also a KLM entry of a UMR, which has the same form. @length < 2 GiB: bit 31 would mean
- * inline.
+ * Writes a data pointer, which is also the form of a KLM entry of a UMR. @length < 2 GiB: bit 31 would mean inline
+ * data.
  */
 static inline void wqe_set_data(struct wqe wqe, uint32_t offset, uint64_t addr, uint32_t length, uint32_t lkey)
 {
@@ -203,7 +211,7 @@ static inline void wqe_set_data(struct wqe wqe, uint32_t offset, uint64_t addr, 
 }
 
 /**
- * Header of inline data; the data starts at @offset + 4 (wqe_copy()), the segment ends at wqe_round(4 +
+ * Writes the header of inline data. The data starts at @offset + 4 (wqe_copy()); the segment ends at wqe_round(4 +
  * @length).
  */
 static inline void wqe_set_inline_header(struct wqe wqe, uint32_t offset, uint32_t length)
@@ -212,7 +220,7 @@ static inline void wqe_set_inline_header(struct wqe wqe, uint32_t offset, uint32
 }
 
 /**
- * The 48-byte address vector of a datagram at @offset: @av with the destination entered (mlx5-formats 1.6).
+ * Writes the 48-byte address vector of a datagram at @offset: @av with the destination filled in (mlx5-formats 1.6).
  */
 static inline void wqe_set_av(struct wqe wqe, uint32_t offset, const struct mlx5_wqe_av *av, uint32_t remote_qpn,
 			      uint32_t remote_qkey)
@@ -224,7 +232,7 @@ static inline void wqe_set_av(struct wqe wqe, uint32_t offset, const struct mlx5
 	wqe_copy(wqe, offset, &copy, sizeof(copy));
 }
 
-/** The XRC segment of 16 bytes, reserved bytes zero. */
+/** Writes the XRC segment of 16 bytes, with reserved bytes zero. */
 static inline void wqe_set_xrc(struct wqe wqe, uint32_t offset, uint32_t remote_srqn)
 {
 	const __be32 segment[4] = {htobe32(remote_srqn)};
@@ -232,7 +240,10 @@ static inline void wqe_set_xrc(struct wqe wqe, uint32_t offset, uint32_t remote_
 	memcpy(wqe_unit(wqe, offset), segment, sizeof(segment));
 }
 
-/** The same for a DCI: destination is a DCT, its access key in the place of the Q_Key. */
+/**
+ * Writes the address vector of a DCI's request: as wqe_set_av(), but the destination is a DCT, and its access key is
+ * in place of the Q_Key.
+ */
 static inline void wqe_set_dc_av(struct wqe wqe, uint32_t offset, const struct mlx5_wqe_av *av, uint32_t remote_dctn,
 				 uint64_t remote_dc_key)
 {
@@ -245,16 +256,15 @@ static inline void wqe_set_dc_av(struct wqe wqe, uint32_t offset, const struct m
 
 /* ---- the send queue ------------------------------------------------------------------------------------ */
 
-/** The part of sq_has_room() that counts blocks. (verbs/post/wr_session.c) */
+/** Counts blocks, for sq_has_room(). (verbs/post/wr_session.c) */
 bool sq_has_room_for_blocks(struct send_queue *sq, uint32_t outstanding, uint32_t tail, uint32_t bytes);
 
 /**
- * True if a WQE of up to @bytes can be built at the producer, for the WR number @number.
+ * Returns true if a WQE of up to @bytes can be built at the producer, for the WR number @number.
  *
- * mlx5-formats 4.2: the queue is full when max_post WRs are outstanding. That bounds the blocks as well, as
- * long as each WQE fits in wqe_size; one that does not (a raw WQE, or an operation that was not announced at
- * creation, on a QP sized without it) would overwrite WQEs not yet executed. From the first such WQE on
- * blocks are counted too.
+ * mlx5-formats 4.2: the queue is full when max_post WRs are outstanding. This also bounds the blocks while each WQE
+ * fits in wqe_size. A larger WQE (a raw one, or an operation that was not announced at creation, on a QP sized
+ * without it) could overwrite WQEs not yet executed. After the first such WQE, blocks are counted as well.
  */
 static inline bool sq_has_room(struct send_queue *sq, uint32_t number, uint32_t bytes)
 {
@@ -269,7 +279,7 @@ static inline bool sq_has_room(struct send_queue *sq, uint32_t number, uint32_t 
 }
 
 /**
- * Enters the WQE whose first block is @index, number @number, in the side tables. @wc_opcode: or WC_OPCODE_FROM_CQE.
+ * Records the WQE whose first block is @index, number @number, in the side tables. @wc_opcode: or WC_OPCODE_FROM_CQE.
  */
 static inline void sq_enter(struct send_queue *sq, uint32_t index, uint32_t number, uint64_t wr_id, uint8_t wc_opcode)
 {
@@ -278,14 +288,14 @@ static inline void sq_enter(struct send_queue *sq, uint32_t index, uint32_t numb
 	sq->wr_id[slot] = wr_id;
 	sq->wqe_head[slot] = number;
 	sq->wc_opcode[slot] = wc_opcode;
-	/* By number of the WR: at most wqebb_count are outstanding, so the entries of those are distinct. */
+	/* By number of the WR: at most wqebb_count are outstanding, so their entries are distinct. */
 	sq->wqe_post[number & slots] = index;
 }
 
-/** Enters sq->short_allowed, whenever something has changed that it depends on. (verbs/post/send_operations.c) */
+/** Updates sq->short_allowed, after a change of anything that it depends on. (verbs/post/send_operations.c) */
 void sq_update_short(struct send_queue *sq);
 
-/** The next WQE inherits @fence. */
+/** Sets the fence bits that the next WQE inherits. */
 static inline void sq_set_fence(struct send_queue *sq, uint8_t fence)
 {
 	if (wqe_unlikely(sq->fence_cache != fence)) {
@@ -295,8 +305,8 @@ static inline void sq_set_fence(struct send_queue *sq, uint8_t fence)
 }
 
 /**
- * Third word of a control segment: its last byte is fm_ce_se (mlx5-formats 1.3). @send_flags: enum ibv_send_flags; @fence: bits
- * that apply without FENCE.
+ * Returns the third word of a control segment, whose last byte is fm_ce_se (mlx5-formats 1.3). @send_flags: enum
+ * ibv_send_flags; @fence: bits that apply without FENCE.
  */
 static inline __be32 sq_flags(const struct send_queue *sq, unsigned int send_flags, uint8_t fence)
 {
@@ -305,7 +315,7 @@ static inline __be32 sq_flags(const struct send_queue *sq, unsigned int send_fla
 	return htobe32(send_flags & IBV_SEND_FENCE ? flags : flags | fence);
 }
 
-/** Writes the doorbell record: everything up to the producer is the device's from now on. */
+/** Writes the doorbell record: publishes everything up to the producer to the device. */
 static inline void sq_publish(struct send_queue *sq, uint32_t *dbrec)
 {
 	__atomic_store_n(&dbrec[MLX5_SND_DBR], htobe32(sq->cur_post & 0xffff), __ATOMIC_RELEASE);
@@ -313,11 +323,11 @@ static inline void sq_publish(struct send_queue *sq, uint32_t *dbrec)
 
 /* ---- the builder --------------------------------------------------------------------------------------- */
 
-/* Bits of wr_builder.setters_left: what the open WQE still waits for. 0: no WQE is open. */
+/* Bits of wr_builder.setters_left: setters that the open WQE still waits for. 0: no WQE is open. */
 enum {
 	WR_SETTER_DATA = 1 << 0,
 	WR_SETTER_ADDRESS = 1 << 1, /* UD address, XRC SRQ number, DC address */
-	WR_SETTER_MKEY = 1 << 2,    /* setters announced to mlx5dv_wr_mkey_configure(3) */
+	WR_SETTER_MKEY = 1 << 2,    /* the setters announced to mlx5dv_wr_mkey_configure(3) */
 };
 
 static inline struct user_qp *to_user_qp_ex(struct ibv_qp_ex *ex)
@@ -331,7 +341,7 @@ static inline struct user_qp *to_user_qp_dv(struct mlx5dv_qp_ex *dv)
 }
 
 /**
- * Latches @error (errno value) unless one is latched, and closes the open WQE: nothing of the chain will be
+ * Latches @error (errno value) unless an error is latched, and closes the open WQE: nothing of the chain will be
  * posted.
  */
 static inline void wr_latch(struct user_qp *qp, int error)
@@ -347,29 +357,29 @@ static inline void wr_latch(struct user_qp *qp, int error)
 	wr_latch(qp, REFUSE_QP(hca_of_context((qp)->base.context), call_name, (qp)->base.qp_num, errno_value, rule,    \
 			       __VA_ARGS__))
 
-/** Latches ENOMEM for a full queue, with its explanation. (verbs/post/wr_session.c) */
+/** Latches ENOMEM for a full queue, and explains it. (verbs/post/wr_session.c) */
 void wr_refuse_full(struct user_qp *qp, const char *call, uint32_t bytes);
 
 /**
- * Drops the open WQE, which lacks a setter, with an explanation. Profile man latches EINVAL; in profile connectx the next
+ * Drops the open WQE, which lacks a setter, and explains it. Profile man latches EINVAL; in profile connectx the next
  * builder overwrites the WQE (mlx5-formats 4.2). (verbs/post/wr_session.c)
  */
 void wr_drop_unfinished(struct user_qp *qp);
 
 /**
- * Opens a WQE at the producer: room, side tables, and the control segment but for `ds`. wr_id and wr_flags of
- * the ibv_qp_ex are sampled here.
+ * Opens a WQE at the producer: checks room, and writes the side tables and the control segment except `ds`. Reads
+ * wr_id and wr_flags of the ibv_qp_ex.
  *
- * @call	name of the ibv_wr_* or mlx5dv_wr_* function, for explanations
- * @opcode	MLX5_OPCODE_*, with the opmod in bits 31:24
- * @imm		as it goes into the control segment (big-endian), 0 if none
- * @bytes	the largest the WQE can become: its segments before the data and sq.max_payload
- * @wc_opcode	for the completion, or WC_OPCODE_FROM_CQE
- * @setters	WR_SETTER_* that must be called before the WQE is whole
- * @wqe		gets the place
+ *	@call	name of the ibv_wr_* or mlx5dv_wr_* function, for explanations
+ *	@opcode	MLX5_OPCODE_*, with the opmod in bits 31:24
+ *	@imm		as it goes into the control segment (big-endian), 0 if none
+ *	@bytes	the largest size of the WQE: its segments before the data and sq.max_payload
+ *	@wc_opcode	for the completion, or WC_OPCODE_FROM_CQE
+ *	@setters	WR_SETTER_* that must be called to complete the WQE
+ *	@wqe		receives the place
  *
- * Returns false if an error is latched (now or before): the caller returns at once. The control segment fills
- * the first 16 bytes; builder.offset is left to the caller.
+ * Returns false if an error is latched, now or before: the caller returns at once. The control segment fills the
+ * first 16 bytes. The caller sets builder.offset.
  */
 static inline bool wr_begin(struct user_qp *qp, const char *call, uint32_t opcode, __be32 imm, uint32_t bytes,
 			    uint8_t wc_opcode, uint8_t setters, struct wqe *wqe)
@@ -399,10 +409,10 @@ static inline bool wr_begin(struct user_qp *qp, const char *call, uint32_t opcod
 	return true;
 }
 
-/** Latches ENOMEM for a WQE longer than `ds` can say, with its explanation. (verbs/post/wr_session.c) */
+/** Latches ENOMEM for a WQE longer than `ds` can encode, and explains it. (verbs/post/wr_session.c) */
 void wr_refuse_length(struct user_qp *qp, uint32_t bytes);
 
-/** The WQE at the producer, @bytes long, is whole: moves the producer past it. */
+/** Advances the producer past the complete WQE of @bytes. */
 static inline void wr_advance(struct user_qp *qp, uint32_t bytes)
 {
 	struct send_queue *sq = &qp->sq;
@@ -414,9 +424,9 @@ static inline void wr_advance(struct user_qp *qp, uint32_t bytes)
 }
 
 /**
- * Ends the open WQE, @bytes long in all (a multiple of 16): enters `ds`, moves the producer. For UMR, bind,
- * invalidate and SET_PSV set builder.fence = MLX5_WQE_CTRL_INITIATOR_SMALL_FENCE before: the next WQE
- * inherits it (mlx5-formats 1.3).
+ * Finishes the open WQE, @bytes long in total (a multiple of 16): writes `ds` and advances the producer. For UMR,
+ * bind, invalidate and SET_PSV, set builder.fence = MLX5_WQE_CTRL_INITIATOR_SMALL_FENCE before: the next WQE inherits
+ * it (mlx5-formats 1.3).
  */
 static inline void wr_finish(struct user_qp *qp, uint32_t bytes)
 {
@@ -431,8 +441,8 @@ static inline void wr_finish(struct user_qp *qp, uint32_t bytes)
 }
 
 /**
- * True if the open WQE waits for @setter (WR_SETTER_*). @call: name of the setter, for explanations. Without an open WQE
- * after an error there is nothing to say.
+ * Returns true if the open WQE waits for @setter (WR_SETTER_*). Otherwise latches EINVAL with
+ * an explanation, unless an error is latched already. @call: name of the setter, for explanations.
  */
 static inline bool wr_waits_for(struct user_qp *qp, const char *call, uint8_t setter)
 {
@@ -443,7 +453,7 @@ static inline bool wr_waits_for(struct user_qp *qp, const char *call, uint8_t se
 	return false;
 }
 
-/** @setter was called: the last one that was waited for finishes the WQE, which is builder.offset long. */
+/** Records the call of @setter. The last setter that the WQE waits for finishes it, with builder.offset bytes. */
 static inline void wr_was_set(struct user_qp *qp, uint8_t setter)
 {
 	uint8_t left = qp->builder.setters_left & ~setter;

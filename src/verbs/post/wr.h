@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The ibv_wr_* builder functions by the members of struct ibv_qp_ex that they fill. Contracts:
- * ibv_wr_post(3); what the man page leaves open: mlx5-formats 4.2. All run between wr_start and wr_complete
- * or wr_abort, under sq.lock.
+ * The ibv_wr_* builder functions, by the members of struct ibv_qp_ex that they fill. Contracts: ibv_wr_post(3), and
+ * mlx5-formats 4.2 where the man page is silent. They run between wr_start and wr_complete or wr_abort, under
+ * sq.lock.
  */
 #ifndef SOFTHCA_VERBS_POST_WR_H
 #define SOFTHCA_VERBS_POST_WR_H
@@ -14,16 +14,13 @@
 /* wr_session.c */
 void wr_start(struct ibv_qp_ex *ex);
 int wr_complete(struct ibv_qp_ex *ex);
-/** wr_complete of a QP that has not been in RTS since RESET: rolls back, EINVAL. */
+/** wr_complete of a QP that has not been in RTS since RESET: rolls back and returns EINVAL. */
 int wr_complete_refused(struct ibv_qp_ex *ex);
 void wr_abort(struct ibv_qp_ex *ex);
-/**
- * Chooses wr_complete for @state, which the QP just reached; states between INIT and RTS, and beyond, change
- * nothing.
- */
+/** Selects wr_complete for @state, which the QP has just entered. Only RESET and RTS change it. */
 void wr_set_state(struct user_qp *qp, enum ibv_qp_state state);
 
-/* wr_ops.c: the operations */
+/* wr_ops.c: operations */
 void wr_send(struct ibv_qp_ex *ex);
 void wr_send_imm(struct ibv_qp_ex *ex, __be32 imm_data);
 void wr_send_inv(struct ibv_qp_ex *ex, uint32_t invalidate_rkey);
@@ -37,7 +34,7 @@ void wr_bind_mw(struct ibv_qp_ex *ex, struct ibv_mw *mw, uint32_t rkey, const st
 void wr_local_inv(struct ibv_qp_ex *ex, uint32_t invalidate_rkey);
 void wr_send_ud(struct ibv_qp_ex *ex);
 void wr_send_imm_ud(struct ibv_qp_ex *ex, __be32 imm_data);
-/* The same for QPs whose requests bring an address of send_queue.address_bytes: XRC, DC. */
+/* For QPs whose requests contain an address of send_queue.address_bytes: XRC, DC. */
 void wr_send_to(struct ibv_qp_ex *ex);
 void wr_send_imm_to(struct ibv_qp_ex *ex, __be32 imm_data);
 void wr_send_inv_to(struct ibv_qp_ex *ex, uint32_t invalidate_rkey);

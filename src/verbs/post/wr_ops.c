@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The operations of ibv_wr_post(3): each opens a WQE and writes what stands before the data. Those without
- * data are whole at once; the others become whole in wr_setters.c.
+ * Operations of ibv_wr_post(3): each opens a WQE and writes the segments before the data. Those without data are
+ * complete at once; setters complete the others (wr_setters.c).
  */
 #include "verbs/memory/signature.h"
 #include "verbs/post/umr_segments.h"
@@ -17,8 +17,10 @@ enum {
 };
 
 /*
- * @address: bytes behind the control segment that the address setter fills, before or after the data setter; its place
- * is kept free. 0: the operation has none. (mlx5-formats 1.4: control, address, remote address, atomic, data)
+ * Returns the setters that must be called.
+ *
+ * @address: bytes after the control segment, reserved for the address setter, which may be called before or after the
+ *   data setter. 0: the operation has none. (mlx5-formats 1.4: control, address, remote address, atomic, data)
  */
 static inline uint8_t setters_needed(uint32_t address)
 {
@@ -62,7 +64,7 @@ static inline void open_atomic(struct user_qp *qp, const char *call, uint32_t op
 	qp->builder.offset = header;
 }
 
-/* ---- RC, UC: the QP knows its peer ------------------------------------------------------------------------------ */
+/* ---- RC, UC: the QP has a fixed peer -------------------------------------------------------------------------- */
 
 void wr_send(struct ibv_qp_ex *ex)
 {
@@ -106,7 +108,7 @@ void wr_atomic_fetch_add(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t remote_ad
 	open_atomic(to_user_qp_ex(ex), "ibv_wr_atomic_fetch_add", MLX5_OPCODE_ATOMIC_FA, rkey, remote_addr, add, 0, 0);
 }
 
-/* mlx5 has no opcode for ATOMIC WRITE (IBTA A19: 8 bytes, aligned, stored as one), so it has one of this device. */
+/* mlx5 has no opcode for ATOMIC WRITE (IBTA A19: 8 bytes, aligned, stored at once); this device defines one. */
 static inline void atomic_write(struct user_qp *qp, uint32_t rkey, uint64_t remote_addr, const void *atomic_wr,
 				uint32_t address)
 {
@@ -133,7 +135,7 @@ void wr_atomic_write(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t remote_addr, 
 	atomic_write(to_user_qp_ex(ex), rkey, remote_addr, atomic_wr, 0);
 }
 
-/* ---- UD: an address handle with each request -------------------------------------------------------------------- */
+/* ---- UD: an address handle per request ------------------------------------------------------------------------ */
 
 void wr_send_ud(struct ibv_qp_ex *ex)
 {
@@ -145,7 +147,7 @@ void wr_send_imm_ud(struct ibv_qp_ex *ex, __be32 imm_data)
 	open_send(to_user_qp_ex(ex), "ibv_wr_send_imm", MLX5_OPCODE_SEND_IMM, imm_data, UD_ADDRESS);
 }
 
-/* ---- XRC, DC: all operations of RC, and an address with each ---------------------------------------------------- */
+/* ---- XRC, DC: all operations of RC, with an address each ------------------------------------------------------ */
 
 void wr_send_to(struct ibv_qp_ex *ex)
 {
@@ -213,7 +215,7 @@ void wr_atomic_write_to(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t remote_add
 	atomic_write(qp, rkey, remote_addr, atomic_wr, qp->sq.address_bytes);
 }
 
-/* ---- windows and keys: local, without an address ---------------------------------------------------------------- */
+/* ---- windows and keys: local, without an address -------------------------------------------------------------- */
 
 void wr_bind_mw(struct ibv_qp_ex *ex, struct ibv_mw *mw, uint32_t rkey, const struct ibv_mw_bind_info *bind_info)
 {
@@ -230,7 +232,7 @@ void wr_bind_mw(struct ibv_qp_ex *ex, struct ibv_mw *mw, uint32_t rkey, const st
 		return;
 	}
 	qp->builder.fence = MLX5_WQE_CTRL_INITIATOR_SMALL_FENCE;
-	/* As type 2 whatever the window's type (mlx5-formats 4.12): the call is for those only. */
+	/* As type 2 whatever the window's type (mlx5-formats 4.12): the call is for type 2 windows only. */
 	wr_finish(qp, umr_bind(wqe, IBV_MW_TYPE_2, qp->base.qp_num, rkey, bind_info));
 }
 

@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * The critical region of ibv_wr_post(3): start, complete, abort; and what the inline part of the builder
- * leaves aside.
- */
+/* Critical region of ibv_wr_post(3): start, complete, abort; and the rare cases of the inline builder functions. */
 #include "core/settings.h"
 #include "verbs/post/inherited.h"
 #include "verbs/object/observed.h"
@@ -30,7 +27,7 @@ void wr_refuse_length(struct user_qp *qp, uint32_t bytes)
 	WR_REFUSE(qp, "ibv_wr_complete", ENOMEM, RULE_WQE_LENGTH, bytes, WQE_MAX_BYTES);
 }
 
-/* Profile man: latches EINVAL with the rule of the first setter that is missing. */
+/* Profile man: latches EINVAL with the rule of the first missing setter. */
 static void session_refuse_unfinished(struct user_qp *qp, uint64_t wr_id)
 {
 	const struct wr_builder *builder = &qp->builder;
@@ -80,10 +77,7 @@ void wr_start(struct ibv_qp_ex *ex)
 	qp->builder.rollback_fence_cache = qp->sq.fence_cache;
 }
 
-/*
- * The side tables of dropped WRs need no care: their slots are written again before a completion can name
- * them.
- */
+/* The side tables of dropped WRs stay as they are: their slots are overwritten before a completion can name them. */
 static void session_roll_back(struct user_qp *qp)
 {
 	if (qp->dv_send_ops && dv_builders && qp->sq.cur_post != qp->builder.rollback_cur_post)
@@ -115,7 +109,7 @@ static __attribute__((noinline)) void timeline_record_posts(const struct user_qp
 void sends_posted(struct user_qp *qp, uint32_t count, const char *call)
 {
 	LINT(sends_posted, qp, count, call);
-	/* The timeline's record comes last: the records of the device follow it. */
+	/* Last: the device's records must follow it in the timeline. */
 	if (timeline_is_on()) {
 		uint64_t now = timeline_now();
 
@@ -127,7 +121,7 @@ void sends_posted(struct user_qp *qp, uint32_t count, const char *call)
 	}
 }
 
-/* @watched: as in ibv_post_send(). */
+/* @observed: the data path has observers (verbs/object/observed.h). */
 SPECIALISED int session_complete(struct ibv_qp_ex *ex, const bool observed)
 {
 	struct user_qp *qp = to_user_qp_ex(ex);
@@ -150,7 +144,7 @@ SPECIALISED int session_complete(struct ibv_qp_ex *ex, const bool observed)
 		sq_publish(&qp->sq, qp->dbrec);
 	}
 	queue_unlock(&qp->sq.lock);
-	/* Outside of the lock: the doorbell executes, and other threads may post meanwhile. */
+	/* Outside the lock: the doorbell executes requests, and other threads may post meanwhile. */
 	if (posted)
 		hca_qp_send_doorbell(qp->device);
 	if (observed)
@@ -188,7 +182,7 @@ void wr_set_state(struct user_qp *qp, enum ibv_qp_state state)
 {
 	if (!user_qp_has_builders(qp) || !qp->ex.wr_complete)
 		return;
-	/* mlx5-formats 4.2: refused until RTS; the error state keeps the real one, its WRs flush. */
+	/* mlx5-formats 4.2: refused before RTS. In the error state WRs are accepted and flushed. */
 	if (state == IBV_QPS_RESET)
 		qp->ex.wr_complete = wr_complete_refused;
 	else if (state == IBV_QPS_RTS)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Setters of ibv_wr_post(3): they complete the WQE that an operation opened. RC and UC need the data only; UD,
- * XRC and DC the data and the address, in either order: the last one finishes the WQE.
+ * Setters of ibv_wr_post(3): they complete the WQE that an operation opened. RC and UC need only the data; UD, XRC
+ * and DC need data and address, in either order. The last one finishes the WQE.
  */
 #include "verbs/post/wqe_builder.h"
 #include "verbs/post/wr.h"
@@ -71,7 +71,7 @@ static inline void setter_refuse_inline(struct user_qp *qp, const char *call, ui
 }
 
 /*
- * Closes inline data of @length bytes whose header is at builder.offset; none at all if empty (mlx5-formats
+ * Closes inline data of @length bytes whose header is at builder.offset. Empty data has no segment (mlx5-formats
  * 1.5).
  */
 static inline void inline_was_set(struct user_qp *qp, uint32_t length)
@@ -132,7 +132,7 @@ void wr_set_ud_addr(struct ibv_qp_ex *ex, struct ibv_ah *ah, uint32_t remote_qpn
 	wr_was_set(qp, WR_SETTER_ADDRESS);
 }
 
-/* mlx5-formats 1.7: the number, and 12 bytes that are reserved. */
+/* mlx5-formats 1.7: the number, followed by 12 reserved bytes. */
 void wr_set_xrc_srqn(struct ibv_qp_ex *ex, uint32_t remote_srqn)
 {
 	struct user_qp *qp = to_user_qp_ex(ex);

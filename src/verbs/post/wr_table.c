@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The ibv_wr_* functions of a QP by its type (mlx5-formats 4.2). All operations of the transport are there
- * whatever send_ops named: programs rely on it. An operation that the transport lacks latches EOPNOTSUPP
- * instead of being NULL.
+ * The ibv_wr_* functions of a QP by its type (mlx5-formats 4.2). All operations of the transport are set, whatever
+ * send_ops named: programs rely on it. An operation that the transport lacks is not NULL but latches EOPNOTSUPP.
  */
 #include "verbs/object/qp_types.h"
 #include "verbs/post/wqe_builder.h"
@@ -90,7 +89,7 @@ static void refuse_set_xrc_srqn(struct ibv_qp_ex *ex, uint32_t remote_srqn)
 	builder_refuse(ex, "ibv_wr_set_xrc_srqn");
 }
 
-/* What every type has, and refusals for the rest. */
+/* Sets the functions that every type has, and refusals for the rest. */
 static void fill_common(struct ibv_qp_ex *ex)
 {
 	ex->wr_start = wr_start;
@@ -136,7 +135,7 @@ static void fill_rc(struct ibv_qp_ex *ex)
 	ex->wr_atomic_write = wr_atomic_write;
 }
 
-/* XRC and DC: what RC has, each with an address. */
+/* Sets the functions of XRC and DC: those of RC, each with an address. */
 static void fill_addressed(struct ibv_qp_ex *ex)
 {
 	ex->wr_send = wr_send_to;
@@ -179,14 +178,14 @@ int wr_table_fill(struct user_qp *qp, uint64_t send_ops)
 		fill_ud(&qp->ex);
 		return 0;
 	case IBV_QPT_DRIVER:
-		/* Its address setters are those of struct mlx5dv_qp_ex. */
+		/* Its address setters are members of struct mlx5dv_qp_ex. */
 		fill_addressed(&qp->ex);
 		return 0;
 	case IBV_QPT_XRC_SEND:
 		fill_addressed(&qp->ex);
 		qp->ex.wr_set_xrc_srqn = wr_set_xrc_srqn;
 		return 0;
-	default: /* XRC_RECV has no send queue, raw packets no builders: both are refused before */
+	default: /* XRC_RECV has no send queue, RAW_PACKET has no builders: both are refused before */
 		return -EOPNOTSUPP;
 	}
 }
