@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * ibv_create_ah(3), ibv_destroy_ah(3): an address handle is the address vector of a datagram (mlx5-formats
- * 1.6).
- */
+/* ibv_create_ah(3), ibv_destroy_ah(3): an address handle is the address vector of a datagram (mlx5-formats 1.6). */
 #include <endian.h>
 #include <errno.h>
 #include <stdlib.h>
@@ -16,10 +13,10 @@
 #include "verbs/qp/neighbour.h"
 #include "verbs/object/objects.h"
 
-/* Returns an errno value. */
+/* Checks @attr. Returns an errno value. */
 static int ah_check(struct hca *hca, const struct ibv_ah_attr *attr)
 {
-	/* The packets keep that of @attr: libmlx5 writes it into the address vector. */
+	/* unused: packets have that of @attr, which libmlx5 writes into the address vector */
 	uint8_t hop_limit;
 	size_t count;
 
@@ -34,8 +31,8 @@ static int ah_check(struct hca *hca, const struct ibv_ah_attr *attr)
 }
 
 /*
- * UDP source port of RoCE v2 (IBTA annex A17.9.2: entropy for routers): from the flow label, or, without one,
- * from the destination, so that a run can be repeated.
+ * Returns the UDP source port of RoCE v2 (IBTA annex A17.9.2: entropy for routers): from the flow label or, without
+ * one, from the destination, so that runs are reproducible.
  */
 static uint16_t udp_source_port(const struct ibv_global_route *grh)
 {
@@ -50,8 +47,8 @@ static uint16_t udp_source_port(const struct ibv_global_route *grh)
 }
 
 /*
- * mlx5-formats 1.6 has codes for the rates of links of the year 2005, and 0 for no limit. What a link of today has is the
- * next higher one of them.
+ * Returns the code of a static rate. mlx5-formats 1.6 has codes for the link rates of 2005, and 0 for no limit. A
+ * newer rate gets the code of the next higher one.
  */
 static uint8_t rate_code(uint8_t static_rate)
 {
@@ -71,8 +68,8 @@ static uint8_t rate_code(uint8_t static_rate)
 }
 
 /*
- * The bit for a GRH stays clear: on Ethernet there always is one. A rate is written as it is asked for; no device behind
- * it keeps it. A MAC address that nobody knows yet stays 0: the link that carries the packet finds its own way.
+ * The GRH bit stays clear: on Ethernet every packet has a GRH. The static rate is encoded, but the device does not
+ * enforce it. An unknown MAC address stays 0: the link that carries the packet resolves it.
  */
 static void ah_fill_av(const struct hca *hca, const struct ibv_ah_attr *attr, struct mlx5_wqe_av *av)
 {

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * ibv_init_ah_from_wc(3), ibv_create_ah_from_wc(3): the way back to the sender of a datagram. What lies in
- * front of its payload is 40 bytes: a GRH or IPv6 header, or, for RoCE v2 over IPv4, an IPv4 header in the
- * last 20 of them, with anything in the first 20 (IBTA annex A17).
+ * ibv_init_ah_from_wc(3), ibv_create_ah_from_wc(3): the address of the sender of a datagram. The 40 bytes before its
+ * payload are a GRH or IPv6 header or, for RoCE v2 over IPv4, 20 undefined bytes and an IPv4 header (IBTA annex A17).
  */
 #include <endian.h>
 #include <errno.h>
@@ -19,7 +18,7 @@ enum { NEXT_HEADER_IBA = 0x1b, IPV4_WORDS = 5 };
 
 #define IPV4_OFFSET (sizeof(struct ibv_grh) - sizeof(struct iphdr))
 
-/* What was received, copied out: programs put it at any address. */
+/* Copy of the received headers: programs place them at any address. */
 struct headers {
 	struct ibv_grh grh;
 	struct iphdr ip;
@@ -33,7 +32,7 @@ static int ah_fail(int error)
 	return -1;
 }
 
-/* A correct header adds up to all ones, its checksum included (RFC 1071). */
+/* The 16-bit words of a valid header, including its checksum, add up to all ones (RFC 1071). */
 static bool ipv4_checksum_holds(const struct iphdr *ip)
 {
 	uint16_t halves[sizeof(*ip) / 2];
@@ -49,8 +48,8 @@ static bool ipv4_checksum_holds(const struct iphdr *ip)
 }
 
 /*
- * 4 or 6, or 0. The first 20 bytes may look like an IPv6 header by chance, an IPv4 header with its checksum
- * does not.
+ * Returns 4, 6, or 0 for neither. The first 20 bytes may look like an IPv6 header by chance; an IPv4 header with a
+ * valid checksum does not occur by chance.
  */
 static int ip_version(const struct headers *headers)
 {
@@ -68,7 +67,7 @@ static void map_ipv4(union ibv_gid *gid, __be32 address)
 	memcpy(gid->raw + 12, &address, sizeof(address));
 }
 
-/* The GID that the datagram was sent to is the one to answer from. */
+/* Uses the GID that the datagram was sent to as the source of replies. */
 static int ah_set_source(struct hca *hca, const union ibv_gid *gid, enum ibv_gid_type type, struct ibv_ah_attr *attr)
 {
 	size_t count;

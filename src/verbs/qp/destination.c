@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Destinations, see destination.h. */
+/* Resolves destinations, see destination.h. */
 #include "verbs/qp/destination.h"
 
 #include <endian.h>
@@ -17,8 +17,8 @@
 #define MS UINT64_C(1000000)
 
 /*
- * Neighbours that did not answer, so that thousands of queue pairs to one do not wait a second each. An entry is a
- * hash of interface and address, and the millisecond until which it holds; atomic, and without a lock.
+ * Neighbours that did not answer, so that thousands of queue pairs to one of them do not wait a second each. An entry
+ * is a hash of interface and address, and the millisecond at which it expires. Atomic, without a lock.
  */
 static uint64_t silent[8];
 
@@ -61,7 +61,7 @@ static void note_silent(uint32_t hash)
 	__atomic_store_n(silence_entry(hash), (uint64_t)hash << 32 | until, __ATOMIC_RELAXED);
 }
 
-/* Looks often at first: a neighbour that is there answers within a millisecond. */
+/* Polls often at first: a present neighbour answers within a millisecond. */
 static bool answers_within(const struct ip_route *route, uint64_t ms)
 {
 	uint64_t deadline = destination_now_ns() + ms * MS;
@@ -104,7 +104,10 @@ static bool gid_is_local(const struct hca_gid *gids, size_t count, const union i
 	return false;
 }
 
-/* The kernel computes the link address of a link-local GID of RoCE v1 and looks no route up. */
+/*
+ * Returns false for links within the host, and for a link-local GID of RoCE v1, whose link address the kernel computes
+ * without a route.
+ */
 static bool has_route(struct hca *hca, const struct hca_gid *source, const union ibv_gid *destination)
 {
 	enum setting_LINK link = hca_settings(hca)->link;

@@ -16,7 +16,10 @@
 #define NO_VLAN 0xffff
 #define ARP_COMPLETE 2 /* ATF_COM of if_arp.h, in the flags column */
 
-/* RFC 1112 for IPv4 groups, which come as ::ffff:a.b.c.d or ff0e::ffff:a.b.c.d, and RFC 2464 for the others. */
+/*
+ * Derives the MAC address of a multicast group: RFC 1112 for IPv4 groups, which have the form ::ffff:a.b.c.d or
+ * ff0e::ffff:a.b.c.d, and RFC 2464 for the others.
+ */
 static bool multicast_mac(const union ibv_gid *gid, uint8_t mac[6])
 {
 	static const uint8_t ipv4_group[12] = {0xff, 0x0e, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff};
@@ -44,7 +47,7 @@ static bool own_mac(const struct hca *hca, const union ibv_gid *gid, uint8_t mac
 	return false;
 }
 
-/* A modified EUI-64 says the MAC it was made of (RFC 4291, appendix A). */
+/* Extracts the MAC address from a modified EUI-64 (RFC 4291, appendix A). */
 static bool link_local_mac(const union ibv_gid *gid, uint8_t mac[6])
 {
 	const uint8_t *raw = gid->raw;
@@ -55,7 +58,7 @@ static bool link_local_mac(const union ibv_gid *gid, uint8_t mac[6])
 	return true;
 }
 
-/* One line of /proc/net/arp. */
+/* Parses one line of /proc/net/arp. */
 static bool arp_line_matches(const char *line, const char *netdev, const char *ip, uint8_t mac[6])
 {
 	char found_ip[INET_ADDRSTRLEN], found_netdev[16], hardware[18];
@@ -93,7 +96,7 @@ int neighbour_mac(const struct hca *hca, const struct hca_gid *source, const uni
 	return -EHOSTUNREACH;
 }
 
-/* Returns a negative errno value, as the real one does; @vid may be NULL. */
+/* Returns a negative errno value, as the real function does. @vid may be NULL. */
 int softhca_ibv_resolve_eth_l2_from_gid(struct ibv_context *context, struct ibv_ah_attr *attr,
 					uint8_t eth_mac[ETHERNET_LL_SIZE], uint16_t *vid)
 {

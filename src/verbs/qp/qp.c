@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Creating and destroying QPs: ibv_create_qp(3), ibv_create_qp_ex(3), mlx5dv_create_qp(3), ibv_destroy_qp(3).
- * Rings, doorbell record and side tables are the driver's; they go after the device's QP did.
+ * Creates and destroys QPs: ibv_create_qp(3), ibv_create_qp_ex(3), mlx5dv_create_qp(3), ibv_destroy_qp(3). The driver
+ * owns rings, doorbell record and side tables and frees them after the device's QP.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -25,7 +25,7 @@ struct user_qp *user_qp_alloc(bool builders)
 	return calloc(1, builders ? sizeof(struct user_qp) : offsetof(struct user_qp, base) + sizeof(struct ibv_qp));
 }
 
-/* One allocation for the side tables of a send queue, the widest first. */
+/* Allocates the side tables of a send queue at once, the widest first. */
 static int qp_alloc_send_tables(struct send_queue *sq)
 {
 	size_t count = sq->wqebb_count;
@@ -43,7 +43,8 @@ static int qp_alloc_send_tables(struct send_queue *sq)
 }
 
 /*
- * Rings and tables. The RQ comes first, the SQ after it (mlx5-formats 1.1); the RQ is a multiple of 64 bytes.
+ * Allocates rings and tables. The RQ comes first, the SQ after it (mlx5-formats 1.1); the size of the RQ is a
+ * multiple of 64 bytes.
  */
 static int qp_alloc_rings(struct user_qp *qp)
 {
@@ -69,7 +70,7 @@ static int qp_alloc_rings(struct user_qp *qp)
 	return qp_alloc_send_tables(&qp->sq);
 }
 
-/* Also for a QP that is not complete. */
+/* Frees a QP, complete or not. */
 static void user_qp_free(struct user_qp *qp)
 {
 	free(qp->sq.wr_id);
@@ -114,7 +115,7 @@ static void qp_set_dc_attributes(struct user_qp *qp, const struct mlx5dv_qp_init
 		qp->dci_errored_streams = 1u << attr->dci_streams.log_num_errored;
 }
 
-/* MLX5_SCATTER_TO_CQE, as libmlx5 reads it: when a QP is made. */
+/* Returns false if MLX5_SCATTER_TO_CQE is 0. Read at each creation, as in libmlx5. */
 static bool scatter_is_on(void)
 {
 	const char *value = variable_get(VARIABLE_MLX5_SCATTER_TO_CQE);
@@ -164,7 +165,7 @@ static void qp_set_attributes(struct user_qp *qp, struct ibv_context *context, c
 	queue_lock_init(&qp->rq.lock, LOCK_LEVEL_RECEIVE_QUEUE, single_threaded);
 }
 
-/* For explanations: the device knows WQEs by index. */
+/* For explanations: the device identifies WQEs by index. */
 static uint64_t qp_wr_id_of(const void *cookie, uint16_t index)
 {
 	const struct send_queue *sq = &((const struct user_qp *)cookie)->sq;
@@ -227,13 +228,13 @@ static int qp_create_in_device(struct user_qp *qp)
 
 	if (!err) {
 		qp->base.handle = hca_qp_number(qp->device);
-		/* A program learns the number of a DCT when it can be reached, as from a real driver: in RTR. */
+		/* A DCT gets its number when it becomes reachable, in RTR, as with a real driver. */
 		qp->base.qp_num = qp->dc_type == MLX5DV_DCTYPE_DCT ? 0 : qp->base.handle;
 	}
 	return err;
 }
 
-/* Function tables and sizes: what the requested operations decide. */
+/* Sets function tables and sizes, which depend on the requested operations. */
 static int qp_set_operations(struct user_qp *qp, const struct qp_type_info *type, const struct ibv_qp_cap *cap,
 			     const char *call)
 {
@@ -251,13 +252,13 @@ static int qp_set_operations(struct user_qp *qp, const struct qp_type_info *type
 
 	qp->sq.max_gs = -1;
 	rq_set_limit(&qp->rq, -1);
-	/* It has no queue of its own, whatever the capabilities say. */
+	/* A DCT has no queue of its own, whatever the capabilities say. */
 	if (qp->dc_type == MLX5DV_DCTYPE_DCT)
 		return 0;
 	qp->sq.address_bytes = type->address_bytes;
 	if (user_qp_has_builders(qp)) {
 		err = wr_table_fill(qp, qp->send_ops);
-		/* Without any flag too: builders that the QP lacks refuse and explain it. */
+		/* Also without flags: builders that the QP lacks refuse and explain it. */
 		if (!err && dv_builders)
 			err = dv_builders->table_fill(qp, qp->dv_send_ops);
 	}
@@ -268,7 +269,7 @@ static int qp_set_operations(struct user_qp *qp, const struct qp_type_info *type
 	return err;
 }
 
-/* @attr without what the type does not have. */
+/* Returns @attr without the attributes that the type does not have. */
 static struct ibv_qp_init_attr_ex qp_own_attributes(const struct ibv_qp_init_attr_ex *attr,
 						    const struct qp_type_info *type)
 {
@@ -320,7 +321,7 @@ struct ibv_qp *user_qp_create(struct ibv_context *context, struct ibv_qp_init_at
 	LINT(qp_created, qp);
 	explain_found(hca_of_context(context));
 	object_enter(&qp->base, &qp->alive, context);
-	/* A driver leaves the capabilities of a DCT alone. */
+	/* As a real driver does not return the capabilities of a DCT. */
 	if (qp->dc_type != MLX5DV_DCTYPE_DCT)
 		attr->cap = qp->cap;
 	return &qp->base;
@@ -383,12 +384,9 @@ int softhca_ibv_destroy_qp(struct ibv_qp *base)
 		return REFUSE(hca_of_context(base->context), "ibv_destroy_qp", err, RULE_QP_IN_GROUP, base->qp_num);
 	object_leave(&qp->alive);
 	LINT(qp_destroyed, qp);
-	/*
-	 * verbs/object/events.h has the order: no event can be taken any more, those that were are acknowledged
-	 * first.
-	 */
+	/* Order of verbs/object/events.h: no further event can be taken; those taken must be acknowledged first. */
 	events_wait(base->context, "ibv_destroy_qp", "QP", &qp->async_events_taken, &qp->base.events_completed);
-	/* Before the user index can mean another QP. */
+	/* Before the user index can refer to another QP. */
 	user_cq_purge_qp(qp);
 	user_index_remove(&to_user_context(base->context)->qps, qp->user_index);
 	user_pd_put(qp->pd);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Attributes of QP creation. Values and order of the checks: mlx5-formats 4.2 and 4.11, the man pages. */
+/* Attributes of QP creation. Errno values and order of the checks: mlx5-formats 4.2 and 4.11, and the man pages. */
 #include "verbs/qp/qp_check.h"
 
 #include <errno.h>
@@ -26,10 +26,10 @@ enum {
 			 MLX5DV_QP_CREATE_TIR_ALLOW_SELF_LOOPBACK_MC | MLX5DV_QP_CREATE_DISABLE_SCATTER_TO_CQE |
 			 MLX5DV_QP_CREATE_ALLOW_SCATTER_TO_CQE | MLX5DV_QP_CREATE_PACKET_BASED_CREDIT_MODE |
 			 MLX5DV_QP_CREATE_SIG_PIPELINING,
-	/* What is received is never scattered to a CQE, which the first two permit; what a requester gets is. */
+	/* received data is never scattered to a CQE, which the first two permit; data returned to a requester is */
 	DV_SUPPORTED_FLAGS = MLX5DV_QP_CREATE_DISABLE_SCATTER_TO_CQE | MLX5DV_QP_CREATE_ALLOW_SCATTER_TO_CQE |
 			     MLX5DV_QP_CREATE_SIG_PIPELINING,
-	/* mlx5dv_create_qp(3) in libmlx5: of a DCT, what asks for nothing. */
+	/* mlx5dv_create_qp(3) in libmlx5: for a DCT, attributes that request nothing */
 	DCT_MASK = IBV_QP_INIT_ATTR_PD,
 	DCT_DV_MASK = MLX5DV_QP_INIT_ATTR_MASK_DC | MLX5DV_QP_INIT_ATTR_MASK_QP_CREATE_FLAGS,
 	DCT_DV_FLAGS = MLX5DV_QP_CREATE_DISABLE_SCATTER_TO_CQE | MLX5DV_QP_CREATE_SIG_PIPELINING,
@@ -37,7 +37,7 @@ enum {
 			      MLX5DV_QP_CREATE_TIR_ALLOW_SELF_LOOPBACK_MC,
 };
 
-/* What is checked, by whom called: the arguments of each step. */
+/* Arguments of every check, and the call that is checked. */
 struct request {
 	struct ibv_context *context;
 	const struct ibv_qp_init_attr_ex *attr;
@@ -84,7 +84,10 @@ static int check_masks(const struct request *request)
 	return 0;
 }
 
-/* Flags of @flags that the kernel refuses for @type (mlx5-formats 4.2, "QP attributes that the kernel refuses"). */
+/*
+ * Returns the bits of @flags that the kernel refuses for @type (mlx5-formats 4.2, "QP attributes that the kernel
+ * refuses").
+ */
 static uint32_t flags_of_other_types(enum ibv_qp_type type, uint32_t flags)
 {
 	switch (type) {
@@ -200,7 +203,7 @@ static int check_dc(const struct request *request)
 	}
 }
 
-/* Refuses an SRQ of another @kind than the QP has, or of another context. */
+/* Refuses an SRQ of another @kind than the QP requires, or of another context. */
 static int check_srq(const struct request *request, enum ibv_srq_type kind)
 {
 	struct ibv_srq *srq = request->attr->srq;
@@ -213,8 +216,8 @@ static int check_srq(const struct request *request, enum ibv_srq_type kind)
 }
 
 /*
- * An XRC_RECV QP belongs to its XRC domain and has no queue: PD, CQs and capabilities mean nothing. An XRC SRQ means nothing
- * either, and the kernel refuses another one (mlx5-formats 4.2).
+ * An XRC_RECV QP belongs to its XRC domain and has no queue: PD, CQs and capabilities are ignored. An XRC SRQ is
+ * ignored too; the kernel refuses other SRQs (mlx5-formats 4.2).
  */
 static int check_xrc_recv(const struct request *request)
 {
@@ -231,7 +234,7 @@ static int check_xrc_recv(const struct request *request)
 		if (err)
 			return err;
 	}
-	/* As libmlx5: without a send queue there is no operation. */
+	/* As libmlx5: without a send queue there are no operations. */
 	if (request_has(request, IBV_QP_INIT_ATTR_SEND_OPS_FLAGS))
 		return REFUSE_CREATION(request, EOPNOTSUPP, RULE_QP_SEND_OPS, attr->send_ops_flags, attr->qp_type);
 	if (request_has_dv(request, MLX5DV_QP_INIT_ATTR_MASK_SEND_OPS_FLAGS))

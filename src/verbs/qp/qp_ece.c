@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * ibv_set_ece(3), ibv_query_ece(3): two sides agree on options of their vendor while they connect. The device
- * has no such option, so what is agreed is always the empty set.
+ * ibv_set_ece(3), ibv_query_ece(3): negotiate vendor options while connecting. The device has none, so the result is
+ * always empty.
  */
 #include <errno.h>
 
@@ -9,7 +9,7 @@
 #include "explain/explain.h"
 #include "verbs/object/objects.h"
 
-/* The company of ibv_query_ece(3), as mlx5 names it: its PCI vendor id. */
+/* Vendor of ibv_query_ece(3) for mlx5: its PCI vendor id. */
 enum { ECE_VENDOR = 0x15b3 };
 
 int softhca_ibv_set_ece(struct ibv_qp *qp, struct ibv_ece *ece)
@@ -19,7 +19,7 @@ int softhca_ibv_set_ece(struct ibv_qp *qp, struct ibv_ece *ece)
 	if (object_refused("ibv_set_ece", NULL, qp))
 		return errno;
 	hca = hca_of_context(qp->context);
-	/* What a peer without ECE sends. */
+	/* Sent by a peer without ECE. */
 	if (!ece->vendor_id)
 		return errno = REFUSE_QP(hca, "ibv_set_ece", qp->qp_num, EOPNOTSUPP, RULE_ECE_VENDOR, 0, ECE_VENDOR);
 	if (ece->comp_mask)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * ibv_modify_qp(3). The device checks transitions and attributes; the driver follows with what is its own:
- * limits of posting, rings and CQEs on RESET (mlx5-formats 4.2).
+ * ibv_modify_qp(3). The device checks transitions and attributes. The driver then updates its own state: posting
+ * limits, and on RESET rings and CQEs (mlx5-formats 4.2).
  */
 #include <errno.h>
 #include <stddef.h>
@@ -45,15 +45,12 @@ static void reset_receive_queue(struct user_qp *qp)
 	queue_unlock(&rq->lock);
 }
 
-/* The QP reached @state. */
+/* Updates the queues for @state, which the QP has entered. */
 static void queues_follow_state(struct user_qp *qp, enum ibv_qp_state state)
 {
 	switch (state) {
 	case IBV_QPS_RESET:
-		/*
-		 * The device writes no more CQEs of this QP; those not polled would name WRs that are
-		 * forgotten.
-		 */
+		/* The device writes no more CQEs of this QP; those not polled would name WRs that are forgotten. */
 		user_cq_purge_qp(qp);
 		reset_send_queue(qp);
 		reset_receive_queue(qp);
@@ -64,7 +61,7 @@ static void queues_follow_state(struct user_qp *qp, enum ibv_qp_state state)
 		queue_unlock(&qp->rq.lock);
 		break;
 	case IBV_QPS_RTR:
-		qp->base.qp_num = hca_qp_number(qp->device); /* of a DCT: now it has one */
+		qp->base.qp_num = hca_qp_number(qp->device); /* a DCT gets its number now */
 		break;
 	case IBV_QPS_RTS:
 		queue_lock(&qp->sq.lock);
@@ -80,7 +77,7 @@ static void queues_follow_state(struct user_qp *qp, enum ibv_qp_state state)
 
 void user_qp_entered(struct user_qp *qp, enum ibv_qp_state state)
 {
-	/* An XRC_RECV QP has no queues that follow. */
+	/* An XRC_RECV QP has no queues. */
 	if (qp->dbrec)
 		queues_follow_state(qp, state);
 	qp->base.state = state;
@@ -93,10 +90,10 @@ void user_qp_disconnect(struct ibv_qp *base)
 	user_qp_entered(to_user_qp(base), IBV_QPS_ERR);
 }
 
-/* Programs that were built before rate_limit have a shorter structure. */
+/* Programs built before rate_limit have a shorter structure. */
 #define ATTR_BYTES offsetof(struct ibv_qp_attr, rate_limit)
 
-/* The kernel resolves the destination of these types, but not that of a DCT or of UD. */
+/* Returns true for the types whose destination the kernel resolves: not a DCT, not UD. */
 static bool qp_is_connected(const struct ibv_qp *qp)
 {
 	return qp->qp_type == IBV_QPT_RC || qp->qp_type == IBV_QPT_UC || qp->qp_type == IBV_QPT_XRC_SEND ||
@@ -125,7 +122,7 @@ int softhca_ibv_modify_qp(struct ibv_qp *base, struct ibv_qp_attr *attr, int att
 
 	if (object_refused("ibv_modify_qp", NULL, base))
 		return errno;
-	/* Bits of later versions; what is known but wrong for the transition is EINVAL from the device. */
+	/* Bits of later versions. The device refuses known bits that are wrong for the transition with EINVAL. */
 	if (attr_mask & ~(2 * IBV_QP_RATE_LIMIT - 1))
 		return REFUSE_QP(hca_of_context(base->context), "ibv_modify_qp", base->qp_num, EOPNOTSUPP,
 				 RULE_QP_ATTR_MASK, (uint32_t)attr_mask & ~(2 * IBV_QP_RATE_LIMIT - 1));

@@ -8,10 +8,10 @@
 #include "explain/explain.h"
 #include "verbs/object/objects.h"
 
-/* The structure of older programs ends here; no mask asks for what came after. */
+/* End of the structure of older programs; no mask bit requests the later members. */
 #define ATTR_BYTES offsetof(struct ibv_qp_attr, rate_limit)
 
-/* What the kernel's driver answers about a DCT. */
+/* Attributes that the kernel's driver returns for a DCT. */
 enum {
 	DCT_ATTRIBUTES = IBV_QP_STATE | IBV_QP_ACCESS_FLAGS | IBV_QP_PORT | IBV_QP_MIN_RNR_TIMER | IBV_QP_AV |
 			 IBV_QP_PATH_MTU | IBV_QP_PKEY_INDEX
@@ -26,7 +26,7 @@ int softhca_ibv_query_qp(struct ibv_qp *base, struct ibv_qp_attr *attr, int attr
 
 	if (object_refused("ibv_query_qp", NULL, base))
 		return errno;
-	/* The rate limit and what came after it cannot be queried. */
+	/* The rate limit and later attributes cannot be queried. */
 	if (attr_mask & ~(IBV_QP_RATE_LIMIT - 1))
 		return REFUSE_QP(hca_of_context(base->context), "ibv_query_qp", base->qp_num, EOPNOTSUPP,
 				 RULE_QP_ATTR_MASK, (uint32_t)attr_mask & ~(IBV_QP_RATE_LIMIT - 1));
@@ -54,8 +54,8 @@ int softhca_ibv_query_qp(struct ibv_qp *base, struct ibv_qp_attr *attr, int attr
 }
 
 /*
- * Not promised: only the last bytes of a message are known to become visible after the others; those before
- * are copied in whatever order memcpy(3) likes.
+ * No order is promised: only the last bytes of a message are known to become visible after the others, which are
+ * copied in the order of memcpy(3).
  */
 int softhca_ibv_query_qp_data_in_order(struct ibv_qp *qp, enum ibv_wr_opcode op, uint32_t flags)
 {

@@ -14,9 +14,7 @@ enum {
 	RADDR_BYTES = WQE_UNIT,
 	ATOMIC_BYTES = WQE_UNIT,
 	INLINE_HEADER_BYTES = sizeof(struct mlx5_wqe_inl_data_seg),
-	/*
-	 * UMR WQE with room for one 64-byte piece of payload: the 4 entries of a default WQE come from here.
-	 */
+	/* UMR WQE with room for one 64-byte piece of payload, which gives the 4 entries of a default WQE */
 	UMR_BYTES = 192,
 };
 
@@ -32,7 +30,7 @@ static uint64_t round_up_power(uint64_t value)
 	return value <= 1 ? 1 : UINT64_C(1) << (64 - __builtin_clzll(value - 1));
 }
 
-/* Segments before the data of the longest operation that carries data. */
+/* Returns the bytes before the data of the longest operation with data. */
 static uint32_t data_header(uint64_t ops)
 {
 	if (ops & OPS_ATOMIC)
@@ -49,8 +47,8 @@ static int size_send_queue(const struct qp_sizing_request *request, struct qp_si
 	bool umr = request->send_ops & OPS_UMR || request->dv_send_ops & DV_OPS_UMR;
 	uint32_t overhead = umr ? UMR_BYTES + (uint32_t)request->type->address_bytes : header;
 	/*
-	 * Two limits: a WQE's share of the ring, and the 63 units that `ds` can count. The second does not
-	 * bind the overhead of UMR, which no operation with data has.
+	 * Two limits: a WQE's share of the ring, and the 63 units that `ds` can encode. The second does not apply to
+	 * the overhead of UMR, which no operation with data has.
 	 */
 	uint32_t room = LIMIT_MAX_SQ_DESC_SIZE - overhead;
 	uint64_t bytes, count;
@@ -81,7 +79,7 @@ static int size_send_queue(const struct qp_sizing_request *request, struct qp_si
 
 	if (room > sizing->wqe_size - overhead)
 		room = sizing->wqe_size - overhead;
-	/* Overhead that fills its blocks, and no SGEs: not even the header of inline data fits. */
+	/* If the overhead fills its blocks and there are no SGEs, not even the header of inline data fits. */
 	sizing->cap.max_inline_data = room > INLINE_HEADER_BYTES ? room - INLINE_HEADER_BYTES : 0;
 	return 0;
 }
@@ -101,7 +99,7 @@ static int size_receive_queue(const struct qp_sizing_request *request, struct qp
 
 	stride = round_up_power(sge * WQE_UNIT);
 	sizing->rq_count = round_up_power(cap->max_recv_wr);
-	/* A ring has at least 64 bytes: the send ring after it keeps its alignment. */
+	/* A ring has at least 64 bytes, which keeps the send ring after it aligned. */
 	if (sizing->rq_count * stride < WQE_BLOCK)
 		sizing->rq_count = WQE_BLOCK / stride;
 	sizing->rq_shift = __builtin_ctz(stride);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * How large the rings of a QP become, and which capabilities are returned for those asked (mlx5-formats 2.1,
- * 4.1). Pure arithmetic; any thread.
+ * Sizes of a QP's rings, and the capabilities returned for the requested ones (mlx5-formats 2.1, 4.1). Pure
+ * arithmetic; any thread.
  */
 #ifndef SOFTHCA_VERBS_QP_QP_SIZING_H
 #define SOFTHCA_VERBS_QP_QP_SIZING_H
@@ -16,7 +16,7 @@ struct hca;
 
 struct qp_sizing_request {
 	const struct qp_type_info *type;
-	struct ibv_qp_cap cap; /* as asked */
+	struct ibv_qp_cap cap; /* as requested */
 	uint64_t send_ops;     /* IBV_QP_EX_WITH_*; type->assumed_ops if the program named none */
 	uint64_t dv_send_ops;  /* MLX5DV_QP_EX_WITH_* */
 	bool srq;              /* receives come from an SRQ: max_recv_wr and max_recv_sge are ignored */
@@ -30,10 +30,10 @@ struct qp_sizing {
 	uint32_t wqebb_count;  /* power of two, or 0 */
 	uint32_t rq_count;     /* power of two, or 0 */
 	uint32_t rq_shift;     /* log2 of the stride */
-	struct ibv_qp_cap cap; /* to be returned */
+	struct ibv_qp_cap cap; /* as returned */
 };
 
-/** Computes @sizing. Returns 0, or -EINVAL for capabilities that no ring of the device can have. */
+/** Computes @sizing. Returns 0, or -EINVAL for capabilities that exceed every ring of the device. */
 int qp_sizing_compute(const struct qp_sizing_request *request, struct qp_sizing *sizing);
 
 #endif

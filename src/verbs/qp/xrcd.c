@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* ibv_open_xrcd(3), ibv_close_xrcd(3), ibv_open_qp(3), XRC_RECV QPs. Which errno: the kernel's uverbs. */
+/* ibv_open_xrcd(3), ibv_close_xrcd(3), ibv_open_qp(3), XRC_RECV QPs. Errno values: those of the kernel's uverbs. */
 #include <errno.h>
 #include <stdlib.h>
 
@@ -17,7 +17,7 @@ enum {
 	OPEN_ALLOWED = OPEN_NEEDED | IBV_QP_OPEN_ATTR_CONTEXT,
 };
 
-/* Names the reason of the device. Returns the errno value. */
+/* Explains the error of the device. Returns its errno value. */
 static int xrcd_refuse_open(struct hca *hca, int error, int fd)
 {
 	switch (error) {
@@ -95,7 +95,7 @@ static int qp_check_open(struct ibv_context *context, const struct ibv_qp_open_a
 	return 0;
 }
 
-/* The driver's side of an XRC_RECV QP, not yet of any in the device. NULL without memory. */
+/* Allocates the driver's side of an XRC_RECV QP, without a QP in the device. Returns NULL without memory. */
 static struct user_qp *xrc_recv_alloc(struct ibv_context *context, void *qp_context)
 {
 	struct user_qp *qp = user_qp_alloc(false);
@@ -124,7 +124,7 @@ static void xrc_recv_free(struct user_qp *qp)
 	free(qp);
 }
 
-/* @qp is in the device, or not, as @error (an errno value) says. */
+/* Completes the object if @error is 0; otherwise frees it and sets errno to @error. */
 static struct ibv_qp *xrc_recv_finish(struct user_qp *qp, enum ibv_qp_state state, int error)
 {
 	if (error) {
@@ -188,6 +188,6 @@ struct ibv_qp *softhca_ibv_open_qp(struct ibv_context *context, struct ibv_qp_op
 	if (error == EINVAL)
 		error = REFUSE(hca_of_context(context), "ibv_open_qp", EINVAL, RULE_QP_OPEN_NONE, attr->qp_num,
 			       attr->qp_type);
-	/* Its creator may have moved it on. */
+	/* The QP's creator may have moved it to another state. */
 	return xrc_recv_finish(qp, IBV_QPS_UNKNOWN, error);
 }
