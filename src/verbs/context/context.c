@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Opening, finding and closing contexts: ibv_open_device(3), ibv_close_device(3). See context.h. */
+/* Opens, finds and closes contexts: ibv_open_device(3), ibv_close_device(3). See context.h. */
 #include "verbs/context/context.h"
 
 #include <errno.h>
@@ -20,10 +20,7 @@
 #include "verbs/post/inherited.h"
 #include "verbs/object/lint.h"
 
-/*
- * The open contexts of the process: part of the registry that the ABI forces, since ibv_import_device(3) has
- * no other.
- */
+/* The open contexts of the process. A global, as the ABI requires: ibv_import_device(3) gets no context. */
 static struct {
 	pthread_mutex_t lock;
 	struct user_context *first;
@@ -31,7 +28,10 @@ static struct {
 
 static pthread_once_t fork_handlers_once = PTHREAD_ONCE_INIT;
 
-/* Contexts share their table with those imported from them: one of them stands for all. */
+/*
+ * Returns true if @context represents its handle table. Contexts share a table with their imports; the first in the list
+ * represents it.
+ */
 static bool owns_table(const struct user_context *context)
 {
 	const struct user_context *other;
@@ -43,8 +43,8 @@ static bool owns_table(const struct user_context *context)
 }
 
 /*
- * A forked child goes on using contexts (clients allocate device memory there): it finds them whole and
- * unlocked. These are the locks that core/locks.def calls the driver's.
+ * A forked child continues to use contexts (clients allocate device memory there), so it must find them consistent
+ * and unlocked. These are the locks that core/locks.def assigns to the driver.
  */
 static void contexts_before_fork(void)
 {
@@ -89,7 +89,7 @@ static void register_fork_handlers(void)
 	pthread_atfork(contexts_before_fork, contexts_after_fork, contexts_after_fork_in_child);
 }
 
-/* Behind the device's, so that this is called before them: locks of the driver are taken first. */
+/* Registered after the device's handlers, so that it runs before them: locks of the driver are taken first. */
 void contexts_handle_fork(void)
 {
 	alive_prepare();
@@ -115,7 +115,7 @@ static void unlist_context(struct user_context *context)
 	pthread_mutex_unlock(&contexts.lock);
 }
 
-/* The public part. */
+/* Initialises the public part. */
 static void context_init(struct user_context *context, struct ibv_device *device, int cmd_fd)
 {
 	struct ibv_context *base = &context->verbs.context;
@@ -173,8 +173,8 @@ free_context:
 }
 
 /*
- * The command descriptor is a socket: it has an identity that its duplicates share (fstat(2)), it can be
- * polled, and it does nothing else.
+ * The command descriptor is a socket: it has an identity that its duplicates share (fstat(2)), it can be polled, and
+ * it does nothing else.
  */
 struct ibv_context *softhca_ibv_open_device(struct ibv_device *device)
 {
@@ -210,12 +210,7 @@ int user_context_find(int fd, struct ibv_device **device, struct handle_table **
 	return error;
 }
 
-/*
- * ibv_open_device(3): "ibv_close_device() does not release all the resources allocated using context". A real
- * adapter's kernel would; programs that rely on it see success. Here what is left lives on, and the context
- * with it.
- */
-/* That of mlx5dv_crypto_login(3), if there is one. */
+/* Ends the session of mlx5dv_crypto_login(3), if any. */
 static void end_crypto_session(struct user_context *context)
 {
 	pthread_mutex_lock(&context->verbs.context.mutex);
@@ -225,6 +220,11 @@ static void end_crypto_session(struct user_context *context)
 	pthread_mutex_unlock(&context->verbs.context.mutex);
 }
 
+/*
+ * ibv_open_device(3): "ibv_close_device() does not release all the resources allocated using context". The kernel of
+ * a real adapter does release them, and the call succeeds for programs that rely on it. Here the remaining resources
+ * and their context stay alive.
+ */
 int softhca_ibv_close_device(struct ibv_context *base)
 {
 	WITHOUT_CANCELLATION;
@@ -239,7 +239,7 @@ int softhca_ibv_close_device(struct ibv_context *base)
 	LINT(context_closing, base);
 	user_devx_close(context);
 	if (hca_close(context->device)) {
-		/* The call succeeds, as with a kernel; --lint warns of what was left. */
+		/* The call succeeds, as with a kernel; --lint warns of the remaining resources. */
 		EXPLAIN(hca, (&(const struct explain_subject){.call = "ibv_close_device", .expected = true}),
 			RULE_CONTEXT_IN_USE, 0);
 		return 0;

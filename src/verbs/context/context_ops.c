@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The function tables behind the inline calls of verbs.h. What stands in struct verbs_context may be missing:
- * the inline call then answers EOPNOTSUPP. What stands in struct ibv_context_ops may not: it is called
- * unseen.
+ * Function tables for the inline calls of verbs.h. Members of struct verbs_context may be NULL: the inline call then
+ * returns EOPNOTSUPP. Members of struct ibv_context_ops are called without a check.
  */
 #include <errno.h>
 #include <stddef.h>
@@ -12,7 +11,7 @@
 #include "verbs/object/ops.h"
 #include "verbs/object/observed.h"
 
-/* Members of before libibverbs 1.1 that no header refers to any more. */
+/* Members from before libibverbs 1.1, which headers no longer use. */
 static void *compat_refuse(void)
 {
 	errno = softhca_not_supported("ibv_context_ops, compatibility member");
@@ -54,7 +53,7 @@ static const struct ibv_context_ops data_path = {
 	._compat_async_event = compat_refuse,
 };
 
-/* Missing: flows, counters, WQs and indirection tables, tag matching. */
+/* Not set: flows, counters, WQs and indirection tables, tag matching. */
 void context_ops_fill(struct verbs_context *context)
 {
 	context->context.ops = data_path;

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The list of devices: ibv_get_device_list(3), ibv_get_device_name(3), ibv_get_device_index(3),
- * ibv_get_device_guid(3).
+ * List of devices: ibv_get_device_list(3), ibv_get_device_name(3), ibv_get_device_index(3), ibv_get_device_guid(3).
  *
- * The devices live until the process ends: programs go on using a device of a list that they have freed.
+ * The devices live until the process ends: programs keep using a device after they have freed its list.
  */
 #include <errno.h>
 #include <limits.h>
@@ -20,16 +19,17 @@
 #include "verbs/object/objects.h"
 
 /*
- * The driver's half of the registry that the ABI forces (no call before this one has a context). Made once, under the
- * lock.
+ * The driver's half of the registry. A global, as the ABI requires (no earlier call has a context). Created once,
+ * under the lock.
  */
 static struct user_device *devices;
 static size_t device_count;
 static pthread_mutex_t devices_lock = PTHREAD_MUTEX_INITIALIZER;
 
 /*
- * /sys/class has devices of ours where `softhca run` made them (tool/sysfs_tree.h), and else may have one of another driver by the
- * same name. UCX goes from ibdev_path, by realpath(3), up to the PCI function.
+ * Returns true if @path leads to the PCI function of our device. /sys/class contains our devices if `softhca run`
+ * made them (tool/sysfs_tree.h); otherwise it may contain a device of another driver by the same name. UCX follows
+ * ibdev_path, by realpath(3), up to the PCI function.
  */
 static bool shown_on_pci(const struct hca *hca, size_t index, const char *path)
 {
@@ -65,7 +65,7 @@ static void device_init(struct user_device *device, size_t index)
 	device_paths(base, device->hca, index);
 }
 
-/* Without memory there are none, and the next call tries again. */
+/* Creates the devices. Returns false without memory; the next call tries again. */
 static bool make_devices(void)
 {
 	size_t count = hca_count();
@@ -122,7 +122,7 @@ const char *softhca_ibv_get_device_name(struct ibv_device *device)
 	return device->name;
 }
 
-/* The kernel has not assigned an index. UCX asks the kernel about the device that has one, and reports errors. */
+/* Returns -1: the kernel has assigned no index. If there is one, UCX queries the kernel about it and reports errors. */
 int softhca_ibv_get_device_index(struct ibv_device *device)
 {
 	(void)device;

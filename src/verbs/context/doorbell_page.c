@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* See verbs/context/doorbell_page.h. */
+/* Doorbell page of a context, see verbs/context/doorbell_page.h. */
 #include <stddef.h>
 #include <sys/mman.h>
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * ibv_import_device(3), ibv_import_pd(3), ibv_import_mr(3), ibv_import_dm(3): further driver objects of what
- * exists in the device, by handle. What is imported can be destroyed through any of its driver objects, once;
- * the others are then good for unimport only.
+ * ibv_import_device(3), ibv_import_pd(3), ibv_import_mr(3), ibv_import_dm(3): create further driver objects of device
+ * objects, by handle. An imported object can be destroyed once, through any of its driver objects; the others can
+ * then only be unimported.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -21,7 +21,9 @@ struct ibv_context *softhca_ibv_import_device(int cmd_fd)
 	struct ibv_device *device;
 	int error;
 
-	/* A real descriptor would be a character device: what is none is EINVAL, one of nobody is ENODEV. */
+	/*
+	 * A real descriptor is a character device. EINVAL if @cmd_fd is not open, ENODEV if it belongs to no context.
+	 */
 	error = user_context_find(cmd_fd, &device, &handles);
 	if (error) {
 		struct hca *hca = hca_device(0);
@@ -34,11 +36,11 @@ struct ibv_context *softhca_ibv_import_device(int cmd_fd)
 	return user_context_new(device, cmd_fd, handles);
 }
 
-/* The entry of @handle, or errno set. */
+/* Finds the entry of @handle. Returns false with errno set on failure. */
 static bool import_find(struct ibv_context *context, const char *call, enum handle_kind kind, uint32_t handle,
 			struct handle_entry *entry)
 {
-	/* From now on, since another thread may destroy what is behind it while this one makes the object. */
+	/* Before the lookup: another thread may destroy the device object while this one creates the driver object. */
 	handle_imported();
 	if (handle_find(to_user_context(context)->handles, kind, handle, entry))
 		return true;
@@ -65,12 +67,12 @@ struct ibv_pd *softhca_ibv_import_pd(struct ibv_context *context, uint32_t pd_ha
 	return &pd->base;
 }
 
-/* A program may unimport before it destroys what it made over the PD: the last of that frees it. */
+/* A program may unimport a PD before it destroys objects over it: the last of them frees the PD. */
 void softhca_ibv_unimport_pd(struct ibv_pd *pd)
 {
 	if (object_unknown("ibv_unimport_pd", pd))
 		return;
-	/* A parent domain has no handle and so was not imported. */
+	/* A parent domain has no handle of its own, so it was not imported. */
 	if (to_user_pd(pd)->parent)
 		return;
 	object_leave(&to_user_pd(pd)->alive);

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What provider libraries of other adapters and rdma-core's own programs find in libibverbs.so.1
- * (IBVERBS_PRIVATE_34 and later). Providers are tolerated, never used: libefa.so.1 registers itself as soon as
+ * Symbols of libibverbs.so.1 for provider libraries of other adapters and for rdma-core's own programs
+ * (IBVERBS_PRIVATE_34 and later). Providers are accepted but never used: libefa.so.1 registers itself as soon as
  * perftest loads it, before main.
  */
 #include <errno.h>
 
 #include "abi/entry_points.h"
 
-/* May run in a constructor before our own: touches nothing. */
+/* May run in a constructor before ours, so it accesses nothing. */
 void softhca_verbs_register_driver_34(const struct verbs_device_ops *ops)
 {
 	(void)ops;
@@ -34,21 +34,21 @@ void softhca_verbs_register_driver_65(const struct verbs_device_ops *ops)
 	(void)ops;
 }
 
-/* Its predecessor; the usnic provider of old libfabrics calls it and looks for no answer. */
+/* Predecessor of the above; the usnic provider of old libfabric versions calls it and ignores the result. */
 void softhca_ibv_register_driver_1_1(const char *name, void *init_function)
 {
 	(void)name;
 	(void)init_function;
 }
 
-/* The caller allocates that many attributes and fills them before it learns that no command goes anywhere. */
+/* The caller allocates that many attributes and fills them before it learns that commands are not supported. */
 unsigned int softhca___ioctl_final_num_attrs(unsigned int num_attrs, struct ibv_command_buffer *link)
 {
 	(void)link;
 	return num_attrs;
 }
 
-/* ibv_devinfo and pyverbs ask this; ibv_query_gid_ex(3) is the public form. */
+/* For ibv_devinfo and pyverbs; ibv_query_gid_ex(3) is the public form. */
 int softhca_ibv_query_gid_type(struct ibv_context *context, uint8_t port_num, unsigned int index,
 			       enum ibv_gid_type_sysfs *type)
 {
@@ -59,7 +59,7 @@ int softhca_ibv_query_gid_type(struct ibv_context *context, uint8_t port_num, un
 		errno = error;
 		return -1;
 	}
-	/* An empty entry has type 0 and counts as RoCE v1: users ask before they look at the GID. */
+	/* An empty entry has type 0 and counts as RoCE v1: callers query the type before the GID. */
 	*type = entry.gid_type == IBV_GID_TYPE_ROCE_V2 ? IBV_GID_TYPE_SYSFS_ROCE_V2 : IBV_GID_TYPE_SYSFS_IB_ROCE_V1;
 	return 0;
 }

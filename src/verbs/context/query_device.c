@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * ibv_query_device(3), ibv_query_device_ex(3), ibv_query_rt_values_ex(3). The figures are those of
- * core/limits.def.
- */
+/* ibv_query_device(3), ibv_query_device_ex(3), ibv_query_rt_values_ex(3). The limits are those of core/limits.def. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -14,15 +11,13 @@
 #include "verbs/object/objects.h"
 #include "verbs/object/ops.h"
 
-/*
- * What works, and nothing else: programs choose their path by these. Type 2 windows belong to QP and PD (2B).
- */
+/* Only capabilities that work: programs choose their code path by them. Type 2 windows are bound to QP and PD (2B). */
 enum {
 	CAPABILITIES = IBV_DEVICE_CURR_QP_STATE_MOD | IBV_DEVICE_SYS_IMAGE_GUID | IBV_DEVICE_RC_RNR_NAK_GEN |
 		       IBV_DEVICE_SRQ_RESIZE | IBV_DEVICE_MEM_WINDOW | IBV_DEVICE_MEM_WINDOW_TYPE_2B |
 		       IBV_DEVICE_MEM_MGT_EXTENSIONS | IBV_DEVICE_XRC,
 	ODP_UD = IBV_ODP_SUPPORT_SEND | IBV_ODP_SUPPORT_RECV | IBV_ODP_SUPPORT_SRQ_RECV,
-	/* ibv_create_qp(3): no SRQ */
+	/* ibv_create_qp(3): UC has no SRQ */
 	ODP_UC = IBV_ODP_SUPPORT_SEND | IBV_ODP_SUPPORT_RECV | IBV_ODP_SUPPORT_WRITE,
 	ODP_RC = ODP_UD | IBV_ODP_SUPPORT_WRITE | IBV_ODP_SUPPORT_READ | IBV_ODP_SUPPORT_ATOMIC,
 };
@@ -62,7 +57,7 @@ static void fill_limits(const struct hca *hca, struct ibv_device_attr *attr)
 	attr->phys_port_cnt = LIMIT_PORTS;
 }
 
-/* Tag matching, RSS, TSO, packet pacing, raw packets: none, so zero. */
+/* Zero, since absent: tag matching, RSS, TSO, packet pacing, raw packets. */
 static void fill_extended(const struct hca *hca, struct ibv_device_attr_ex *attr)
 {
 	memset(attr, 0, sizeof(*attr));
@@ -88,9 +83,7 @@ int softhca_ibv_query_device(struct ibv_context *context, struct ibv_device_attr
 	return 0;
 }
 
-/*
- * @attr_size is the size of the structure when the program was compiled: a shorter or a longer one than ours.
- */
+/* @attr_size: size of the structure when the program was compiled; it may be shorter or longer than ours. */
 int softhca_ibv_query_device_ex(struct ibv_context *context, const struct ibv_query_device_ex_input *input,
 				struct ibv_device_attr_ex *attr, size_t attr_size)
 {
@@ -109,7 +102,7 @@ int softhca_ibv_query_device_ex(struct ibv_context *context, const struct ibv_qu
 	return 0;
 }
 
-/* The clock counts nanoseconds; as with the real library all of them are in tv_nsec. */
+/* The clock counts nanoseconds; as in the real library, all of them are in tv_nsec. */
 int softhca_ibv_query_rt_values(struct ibv_context *context, struct ibv_values_ex *values)
 {
 	struct hca *hca = hca_of_context(context);

@@ -11,14 +11,14 @@
 #include "verbs/object/objects.h"
 #include "verbs/object/ops.h"
 
-/* The structure of programs that call the exported symbol has no port_cap_flags2, the last member. */
+/* Programs that call the exported symbol have a structure without port_cap_flags2, the last member. */
 #define COMPAT_PORT_ATTR_SIZE offsetof(struct ibv_port_attr, port_cap_flags2)
 
-/* Encodings of PortInfo (IBTA 14.2.5.6) that no header names. */
+/* Encodings of PortInfo (IBTA 14.2.5.6) that no header defines. */
 enum {
 	WIDTH_4X = 2,
 	SPEED_EDR = 32,    /* 25 Gbit/s per lane: 100 Gbit/s */
-	PORT_SPEED = 1000, /* the same in units of 100 Mb/s, for ibv_query_port_speed(3) */
+	PORT_SPEED = 1000, /* the same rate in units of 100 Mb/s, for ibv_query_port_speed(3) */
 	PHYS_STATE_LINK_UP = 5,
 	DEFAULT_PKEY = 0xffff,
 };
@@ -50,7 +50,7 @@ static void fill_port(const struct hca *hca, struct ibv_port_attr *attr)
 	attr->flags = IBV_QPF_GRH_REQUIRED;
 }
 
-/* @size is the size of the structure when the program was compiled. */
+/* @size: size of the structure when the program was compiled. */
 int softhca_ibv_query_port_ex(struct ibv_context *context, uint8_t port, struct ibv_port_attr *attr, size_t size)
 {
 	struct hca *hca = hca_of_context(context);
@@ -79,7 +79,7 @@ int softhca_ibv_query_port_speed(struct ibv_context *context, uint32_t port_num,
 	return 0;
 }
 
-/* RoCE knows the default partition only. */
+/* RoCE has only the default partition. */
 int softhca_ibv_query_pkey(struct ibv_context *context, uint8_t port_num, int index, __be16 *pkey)
 {
 	struct hca *hca = hca_of_context(context);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Reading sysfs for programs that do so through the library (librdmacm, ibv_devinfo, Open MPI). What the files of our devices
- * would say comes from the table observe/sysfs.def; other files are real.
+ * Reads sysfs for programs that do so through the library (librdmacm, ibv_devinfo, Open MPI). The contents of our
+ * devices' files come from the table observe/sysfs.def; other files are real.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -16,10 +16,7 @@
 #include "observe/sysfs.h"
 #include "verbs/object/objects.h"
 
-/*
- * The symbol takes no context and its answer must stay valid for ever, hence static storage. Set once, by
- * path_init.
- */
+/* Static storage: the symbol takes no context, and its result must stay valid. Set once, by sysfs_path_init(). */
 static char sysfs_path[257] = "/sys";
 static pthread_once_t path_once = PTHREAD_ONCE_INIT;
 
@@ -48,7 +45,10 @@ static uint64_t sysfs_counter(const void *hca, unsigned int counter)
 	return counter_read(hca, counter);
 }
 
-/* The part of @path below /sys/class, or below where ibv_device.ibdev_path and dev_path lead; NULL: @path is elsewhere. */
+/*
+ * Returns the part of @path below /sys/class or below the root of ibv_device.ibdev_path and dev_path; NULL if @path
+ * is elsewhere.
+ */
 static const char *path_in_class(const char *path)
 {
 	static const char *const roots[] = {"/sys/class/", USER_DEVICE_ROOT "/"};
@@ -59,7 +59,7 @@ static const char *path_in_class(const char *path)
 	return NULL;
 }
 
-/* Fills @text if @path is a file of one of our devices. */
+/* Fills @text and returns true if @path is a file of one of our devices. */
 static bool sysfs_read_own(const char *path, char text[SYSFS_TEXT_BYTES])
 {
 	const char *below = path_in_class(path);
@@ -80,7 +80,7 @@ static bool sysfs_read_own(const char *path, char text[SYSFS_TEXT_BYTES])
 	return false;
 }
 
-/* The contents of the file into @buf, at most @size bytes. Returns their number, or -1 with errno. */
+/* Copies at most @size bytes of the file to @buf. Returns their number, or -1 with errno set. */
 static ssize_t sysfs_read_path(const char *path, char *buf, size_t size)
 {
 	char own[SYSFS_TEXT_BYTES];
@@ -95,7 +95,7 @@ static ssize_t sysfs_read_path(const char *path, char *buf, size_t size)
 	fd = open(path, O_RDONLY | O_CLOEXEC);
 	if (fd < 0)
 		return -1;
-	/* A sysfs attribute arrives whole in one read. */
+	/* One read returns a whole sysfs attribute. */
 	length = read(fd, buf, size);
 	close(fd);
 	return length;
