@@ -200,7 +200,7 @@ void block_chain_dropped(struct user_qp *qp)
 			if (mkey)
 				__atomic_store_n(&mkey->signature->rearm, true, __ATOMIC_RELEASE);
 		}
-		/* A raw WQE may lie about its length: mlx5dv/wr_raw.c. */
+		/* A raw WQE may lie about its length: mlx5dv/wr_simple.c. */
 		index += blocks ? blocks : 1;
 	}
 	queue_unlock(&user->signatures.lock);

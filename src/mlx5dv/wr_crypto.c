@@ -9,7 +9,8 @@
 #include "core/tweak_order.h"
 #include "verbs/object/dek.h"
 #include "mlx5dv/wr_block.h"
-#include "mlx5dv/wr_mkey_setter.h"
+#include "mlx5dv/wr_mkey.h"
+#include "verbs/post/wqe_builder.h"
 
 enum {
 	SIZE_ALONE = 2 << 6,

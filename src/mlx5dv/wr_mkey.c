@@ -3,7 +3,7 @@
 #include "core/settings.h"
 #include "mlx5dv/wr_block.h"
 #include "mlx5dv/wr_mkey.h"
-#include "mlx5dv/wr_mkey_setter.h"
+#include "verbs/post/umr_segments.h"
 #include "verbs/object/lint.h"
 
 /* What the mkey context has rights for: all that drivers take (mlx5-formats 4.4). */

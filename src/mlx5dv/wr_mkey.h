@@ -38,7 +38,15 @@ void mkey_set_list(struct user_qp *qp, const char *call, uint16_t count, const s
 void mkey_set_interleaved(struct user_qp *qp, const char *call, uint32_t repeat_count, uint16_t count,
 			  const struct mlx5dv_mr_interleaved *data);
 
-/* The members of struct mlx5dv_qp_ex: contracts as above and in the man pages. */
+/* For setters. */
+
+/** Returns true if a UMR work request is open. Otherwise latches EINVAL for @call, unless an error is latched. */
+bool mkey_setter_open(struct user_qp *qp, const char *call);
+
+/** Counts a setter that succeeded. The last one announced closes the work request. */
+void mkey_setter_done(struct user_qp *qp);
+
+/* Members of struct mlx5dv_qp_ex. Contracts: as above and in the man pages. */
 void dv_wr_mkey_configure(struct mlx5dv_qp_ex *dv, struct mlx5dv_mkey *mkey, uint8_t num_setters,
 			  struct mlx5dv_mkey_conf_attr *attr);
 void dv_wr_set_mkey_access_flags(struct mlx5dv_qp_ex *dv, uint32_t access_flags);

@@ -7,7 +7,7 @@
 #include "verbs/object/lint.h"
 #include "verbs/memory/signature.h"
 #include "mlx5dv/wr_mkey.h"
-#include "mlx5dv/wr_mkey_setter.h"
+#include "verbs/post/wqe_builder.h"
 
 static const char call[] = "mlx5dv_wr_set_mkey_sig_block";
 

@@ -5,7 +5,7 @@
  */
 #include "../support/posting_fixture.h"
 
-#include "mlx5dv/wr_dc.h"
+#include "mlx5dv/wr_simple.h"
 
 enum { RKEY = 0x10203040, LKEY = 0x50607080, IMM = 0x0a0b0c0d, INV = 0x99aabbcc, DCTN = 0x123456, STREAM = 0xbeef };
 

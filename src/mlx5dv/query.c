@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * mlx5dv_query_device(3): comp_mask says which of the later members the caller's structure has; only those
- * are touched, and comp_mask returns the ones that were filled. A capability that the device lacks is a
- * member filled with zeros: programs tell "not asked for" from "not there" by comp_mask.
+ * Queries: mlx5dv_query_device(3), mlx5dv_query_port(3), mlx5dv_get_clock_info(3), mlx5dv_get_export_sizes(3).
  */
+#include <errno.h>
 #include <stddef.h>
 #include <string.h>
+#include <time.h>
 
 #include "abi/entry_points.h"
 #include "core/limits.h"
+#include "explain/explain.h"
 #include "verbs/object/objects.h"
 
 /* On-demand regions are checked when a request reaches them, whatever brought it. A DCT receives from an SRQ only. */
@@ -56,6 +57,11 @@ static struct mlx5dv_crypto_caps crypto_caps(const struct hca *hca)
 	return caps;
 }
 
+/*
+ * mlx5dv_query_device(3): comp_mask tells which of the later members the caller's structure has. Only those are written, and
+ * comp_mask returns the members that were filled. A capability that the device lacks is filled with zeros: programs use
+ * comp_mask to distinguish "not requested" from "absent".
+ */
 int softhca_mlx5dv_query_device(struct ibv_context *context, struct mlx5dv_context *out)
 {
 	uint64_t asked = out->comp_mask;
@@ -123,4 +129,43 @@ int softhca_mlx5dv_query_device(struct ibv_context *context, struct mlx5dv_conte
 	/* Not granted: HCA_CORE_CLOCK (no memory counts by itself), NUM_LAG_PORTS (no bond). */
 	out->comp_mask = granted;
 	return 0;
+}
+
+/*
+ * mlx5dv_query_port(3): port attributes for the steering of a switching adapter. This device has no embedded switch, so `flags`
+ * marks no attribute as valid.
+ */
+int softhca__mlx5dv_query_port(struct ibv_context *context, uint32_t port_num, struct mlx5dv_port *info,
+			       size_t info_len)
+{
+	if (port_num < 1 || port_num > LIMIT_PORTS)
+		return REFUSE(hca_of_context(context), "mlx5dv_query_port", EINVAL, RULE_DV_PORT_NUMBER, port_num,
+			      LIMIT_PORTS);
+	/* info_len is the size of the structure in the program's header, which may be older or newer. */
+	memset(info, 0, info_len);
+	return 0;
+}
+
+/*
+ * mlx5dv_get_clock_info(3): parameters with which mlx5dv_ts_to_ns(3) converts a CQE's timestamp to wall-clock time. The device
+ * counts nanoseconds, so the factor is 1. Only the offset to the wall clock varies, since the latter may be set.
+ */
+int softhca_mlx5dv_get_clock_info(struct ibv_context *context, struct mlx5dv_clock_info *info)
+{
+	struct timespec wall;
+
+	info->last_cycles = hca_clock_ns(hca_of_context(context)) & LIMIT_TIMESTAMP_MASK;
+	clock_gettime(CLOCK_REALTIME, &wall);
+	info->nsec = (uint64_t)wall.tv_sec * 1000000000 + (uint64_t)wall.tv_nsec;
+	info->frac = 0;
+	info->mult = 1;
+	info->shift = 0;
+	info->mask = LIMIT_TIMESTAMP_MASK;
+	return 0;
+}
+
+/* mlx5dv_get_export_sizes(3): 0, since no object can be exported to another process. */
+void softhca__mlx5dv_get_export_sizes(struct mlx5dv_export_sizes *sizes, size_t sizes_len)
+{
+	memset(sizes, 0, sizes_len);
 }
