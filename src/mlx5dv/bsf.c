@@ -8,14 +8,14 @@
 
 enum {
 	SIZE_INLINE = 2 << 6,      /* with the two inline sections */
-	SIZE_WITH_CRYPTO = 3 << 6, /* the same, and a crypto BSF behind it */
-	SAME_STRUCTURE = 1 << 4,   /* of blocks and fields, in both domains */
+	SIZE_WITH_CRYPTO = 3 << 6, /* as SIZE_INLINE, followed by a crypto BSF */
+	SAME_STRUCTURE = 1 << 4,   /* the same blocks and fields in both domains */
 
 	FORMAT_CRC32 = 0x20,
 	FORMAT_CRC32C = 0x40,
 	FORMAT_CRC64_XP10 = 0x50,
-	FORMAT_REPEAT = 0x02, /* for each block anew */
-	FORMAT_SEED_0 = 0x01, /* clear: all ones */
+	FORMAT_REPEAT = 0x02, /* restart for each block */
+	FORMAT_SEED_0 = 0x01, /* cleared: all ones */
 
 	SECTION_VALID = 0x8000,
 	SECTION_REFRESH = 0x4000,
@@ -28,7 +28,7 @@ enum {
 	SECTION_APP_REF_ESCAPE = 0x02,
 };
 
-/* T10-DIF of one domain. */
+/* T10-DIF section of one domain. */
 struct bsf_section {
 	__be16 valid_refresh;
 	__be16 app_tag;
@@ -43,7 +43,7 @@ struct bsf_section {
 struct bsf {
 	uint8_t size_structure;
 	uint8_t check_mask;
-	uint8_t wire; /* copy mask if the structure is the same, else block size */
+	uint8_t wire; /* copy mask if both domains have the same structure, otherwise block size */
 	uint8_t memory_block;
 	__be32 raw_data_size;
 	__be32 wire_format_psv;
@@ -91,7 +91,7 @@ static void fill_section(struct bsf_section *section, const struct mlx5dv_sig_t1
 	section->repeat_seed = SECTION_REPEAT | (dif->bg ? SECTION_SEED_ONES : 0);
 	if (dif->flags & MLX5DV_SIG_T10DIF_FLAG_REF_REMAP)
 		section->increment_escape |= SECTION_INCREMENT;
-	/* The narrower escape wins over the wider one where a program asks for both (mlx5-formats 4.7). */
+	/* If a program requests both escapes, the narrower one applies (mlx5-formats 4.7). */
 	if (dif->flags & MLX5DV_SIG_T10DIF_FLAG_APP_REF_ESCAPE)
 		section->increment_escape |= SECTION_APP_REF_ESCAPE;
 	else if (dif->flags & MLX5DV_SIG_T10DIF_FLAG_APP_ESCAPE)
@@ -99,7 +99,7 @@ static void fill_section(struct bsf_section *section, const struct mlx5dv_sig_t1
 	section->app_tag_mask = 0xffff;
 }
 
-/* Fills the section of a T10-DIF domain; returns format and PSV. */
+/* Fills the section of a T10-DIF domain. Returns format and PSV. */
 static __be32 fill_domain(struct bsf_section *section, const struct key_domain *domain, uint32_t psv)
 {
 	if (domain->kind == SIGNATURE_CRC)
@@ -115,10 +115,10 @@ static bool domains_same_structure(const struct key_domain *a, const struct key_
 }
 
 /*
- * mlx5dv_wr_set_mkey_sig_block(3), copy_mask: "The signature is copied if the same signature type is configured on both
- * domains. The parts of the T10-DIF are compared and handled independently." A part is the same if it is made alike: of
- * reference tags REF_REMAP says how, which a ConnectX's library does not look at (mlx5-formats 4.5). Escapes say what is
- * checked, and make nothing. Of a CRC the type is compared, as the page has it, and not the seed.
+ * mlx5dv_wr_set_mkey_sig_block(3), copy_mask: "The signature is copied if the same signature type is configured on
+ * both domains. The parts of the T10-DIF are compared and handled independently." A part is equal if both domains
+ * generate it in the same way: for reference tags this depends on REF_REMAP, which a ConnectX's library ignores
+ * (mlx5-formats 4.5). Escapes affect checks only. For a CRC the type is compared, as the page says, and not the seed.
  */
 static uint8_t automatic_copy_mask(const struct key_domain *memory, const struct key_domain *wire,
 				   enum setting_PROFILE profile)
@@ -141,8 +141,8 @@ static uint8_t automatic_copy_mask(const struct key_domain *memory, const struct
 
 /*
  * "The MKEY configuration will fail if MLX5DV_SIG_BLOCK_ATTR_FLAG_COPY_MASK is set but the domains have different
- * signature structures": also if one has none. A ConnectX's library looks only where there is a wire domain (mlx5-formats
- * 4.5).
+ * signature structures": this includes a domain without one. A ConnectX's library checks only if there is a wire
+ * domain (mlx5-formats 4.5).
  */
 static bool mask_allowed(const struct key_signature *signature, enum setting_PROFILE profile)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Events of the device: mlx5dv_devx_create_event_channel(3), mlx5dv_devx_subscribe_devx_event(3), mlx5dv_devx_get_event(3). What
- * returns the value of errno sets it as well, since programs read it.
+ * Events of the device: mlx5dv_devx_create_event_channel(3), mlx5dv_devx_subscribe_devx_event(3),
+ * mlx5dv_devx_get_event(3). Functions that return an errno value also store it in errno, since programs read it.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -45,7 +45,10 @@ void softhca_mlx5dv_devx_destroy_event_channel(struct mlx5dv_devx_event_channel 
 	free(channel);
 }
 
-/* The channel, and through @object what is behind @obj, which may be NULL. NULL with errno set if either is none. */
+/*
+ * Returns the channel, and through @object the device object of @obj (may be NULL). Returns NULL with errno set if
+ * either is unknown.
+ */
 static struct user_event_channel *channel_find(const char *call, struct mlx5dv_devx_event_channel *base,
 					       struct mlx5dv_devx_obj *obj, struct devx_object **object)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What queues made by commands are in and are rung by: mlx5dv_devx_umem_reg(3), mlx5dv_devx_umem_reg_ex(3),
+ * Memory and doorbells of queues created by commands: mlx5dv_devx_umem_reg(3), mlx5dv_devx_umem_reg_ex(3),
  * mlx5dv_devx_alloc_uar(3), mlx5dv_devx_query_eqn(3).
  */
 #include <errno.h>

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Queries whose response is taken later: mlx5dv_devx_create_cmd_comp(3), mlx5dv_devx_obj_query_async(3),
- * mlx5dv_devx_get_async_cmd_comp(3). What returns the value of errno sets it as well, since programs read it.
+ * Asynchronous queries: mlx5dv_devx_create_cmd_comp(3), mlx5dv_devx_obj_query_async(3),
+ * mlx5dv_devx_get_async_cmd_comp(3). Functions that return an errno value also store it in errno, since programs read
+ * it.
  */
 #include <errno.h>
 #include <stdlib.h>

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * mlx5dv_init_obj(3): what a program needs to work with rings itself. The rings and doorbell records are the
- * real ones, those that the device executes from and writes to. comp_mask is in and out: of what was asked
- * for, what exists. bf.size is 0, no BlueFlame: a WQE is always read from the ring. From then on the device
- * looks at the doorbell records by itself (progress/watch.h): a program that writes a ring rings without a call.
+ * mlx5dv_init_obj(3): exports rings to a program that accesses them itself. The exported rings and doorbell records
+ * are those that the device uses. comp_mask is in and out: the requested members that exist. bf.size is 0 (no
+ * BlueFlame): a WQE is always read from the ring. From then on the device polls the doorbell records
+ * (progress/watch.h), so that a program can ring without a call.
  */
 #include <errno.h>
 
@@ -34,7 +34,7 @@ static int init_obj_qp(struct ibv_qp *base, struct mlx5dv_qp *out)
 	out->rq.stride = UINT32_C(1) << qp->rq.shift;
 	out->bf.reg = page + DOORBELL_SEND_OFFSET;
 	out->bf.size = 0;
-	/* No descriptor to map the page from, and no raw packet QP: none of the optional members. */
+	/* none of the optional members: there is no descriptor to map the page from, and no raw packet QP */
 	out->comp_mask = 0;
 	return 0;
 }
@@ -58,7 +58,7 @@ static int init_obj_cq(struct ibv_cq *base, struct mlx5dv_cq *out)
 	out->cq_uar = page;
 	out->cqn = hca_cq_number(cq->device);
 	out->comp_mask = 0;
-	/* From now on the consumer index is the program's: a CQE of a dying QP is its business. */
+	/* From now on the program owns the consumer index and must handle CQEs of a dying QP. */
 	cq->exported = true;
 	queue_unlock(&cq->lock);
 	return 0;
@@ -88,7 +88,7 @@ static int init_obj_dm(struct ibv_dm *base, struct mlx5dv_dm *out)
 
 	out->buf = dm->addr;
 	out->length = dm->length;
-	/* REMOTE_VA is an address in steering memory. */
+	/* REMOTE_VA would be an address in steering memory. */
 	out->comp_mask = 0;
 	return 0;
 }
@@ -109,7 +109,7 @@ static int init_obj_pd(struct ibv_pd *base, struct mlx5dv_pd *out)
 
 static const char call[] = "mlx5dv_init_obj";
 
-/* In this order, up to the first error (mlx5-formats 1.16). */
+/* Fills the objects in this order, up to the first error (mlx5-formats 1.16). */
 int softhca_mlx5dv_init_obj(struct mlx5dv_obj *obj, uint64_t obj_type)
 {
 	int error = 0;
@@ -136,7 +136,7 @@ int softhca_mlx5dv_init_obj(struct mlx5dv_obj *obj, uint64_t obj_type)
 	return error;
 }
 
-/* Programs linked against the first libmlx5 expect in cq_uar where the address of the page is kept. */
+/* Programs linked against the first libmlx5 expect in cq_uar the place where the address of the page is stored. */
 int softhca_mlx5dv_init_obj_1_0(struct mlx5dv_obj *obj, uint64_t obj_type)
 {
 	int error = softhca_mlx5dv_init_obj(obj, obj_type);

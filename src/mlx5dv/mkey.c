@@ -20,7 +20,7 @@
 	 MLX5DV_MKEY_INIT_ATTR_FLAGS_CRYPTO | MLX5DV_MKEY_INIT_ATTR_FLAGS_UPDATE_TAG |                                 \
 	 MLX5DV_MKEY_INIT_ATTR_FLAGS_REMOTE_INVALIDATE)
 
-/* The checks in the order of mlx5-formats 4.3. Returns 0 or the errno value. */
+/* Checks @attr in the order of mlx5-formats 4.3. Returns 0 or the errno value. */
 static int mkey_check_create(struct hca *hca, const struct mlx5dv_mkey_init_attr *attr)
 {
 	const char *call = "mlx5dv_create_mkey";
@@ -34,7 +34,7 @@ static int mkey_check_create(struct hca *hca, const struct mlx5dv_mkey_init_attr
 	return 0;
 }
 
-/* Octowords of the BSFs that the key may get (mlx5-formats 4.3). */
+/* Returns the octowords of the BSFs that the key can have (mlx5-formats 4.3). */
 static uint8_t bsf_octowords(uint32_t create_flags)
 {
 	enum { OCTOWORD = 16 };
@@ -69,7 +69,7 @@ static struct user_mkey *mkey_alloc(uint32_t create_flags)
 	return mkey;
 }
 
-/* The device's key and what belongs to it. Returns 0 or -errno. */
+/* Creates the device's key and its signature. Returns 0 or -errno. */
 static int mkey_create_in_device(struct user_mkey *mkey, const struct hca_mkey_attr *attr)
 {
 	int error = hca_mkey_create(mkey->pd->device, attr, &mkey->key);
@@ -85,7 +85,7 @@ static int mkey_create_in_device(struct user_mkey *mkey, const struct hca_mkey_a
 struct mlx5dv_mkey *softhca_mlx5dv_create_mkey(struct mlx5dv_mkey_init_attr *attr)
 {
 	struct user_pd *pd = to_user_pd(attr->pd);
-	/* Translations come in 64-byte groups; the program is told what it got. */
+	/* Translations come in 64-byte groups; the actual number is returned. */
 	uint16_t max_entries = (attr->max_entries + 3) & ~3;
 	struct hca_mkey_attr device_attr = {
 		.max_entries = max_entries,

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * mlx5dv_mkey_check(3). Profile man asks the device, which keeps the error that it found. Profile connectx does as adapters
- * and their library: the error that polling recorded in the key (verbs/memory/signature.c), decoded by the domain it was found in
- * (mlx5-formats 4.6).
+ * mlx5dv_mkey_check(3). Profile man queries the device, which keeps the error that it detected. Profile connectx
+ * works like adapters and their library: it decodes the error that polling recorded in the key
+ * (verbs/memory/signature.c), by the domain in which it was detected (mlx5-formats 4.6).
  */
 #include <errno.h>
 #include <string.h>
@@ -14,7 +14,7 @@
 
 #define SYNDROMES (SYNDROME_GUARD | SYNDROME_APP_TAG | SYNDROME_REF_TAG)
 
-/* The field in question, of a 64-bit value packed as mlx5-formats 3.5 has it. */
+/* Extracts the failed field from a 64-bit value packed as in mlx5-formats 3.5. */
 static uint64_t error_field(uint64_t value, enum mlx5dv_mkey_err_type type, const struct key_domain *domain)
 {
 	switch (type) {
@@ -37,7 +37,7 @@ static enum mlx5dv_mkey_err_type error_type(uint16_t syndrome)
 	return syndrome & SYNDROME_APP_TAG ? MLX5DV_MKEY_SIG_BLOCK_BAD_APPTAG : MLX5DV_MKEY_SIG_BLOCK_BAD_REFTAG;
 }
 
-/* The other way round than the page: "actual" is the field that came, "expected" what it should have been. */
+/* Opposite to the page: "actual" is the field that arrived, "expected" the correct one. */
 static void error_decode(const struct key_error *error, const struct key_domain *domain, struct mlx5dv_mkey_err *info)
 {
 	info->err_type = error_type(error->syndrome);
@@ -46,13 +46,13 @@ static void error_decode(const struct key_error *error, const struct key_domain 
 	info->err.sig.offset = error->offset;
 }
 
-/* What the check refuses, explained when the table's lock is free again. */
+/* A refusal, explained after the table's lock is released. */
 struct refusal {
-	enum explain_rule rule; /* RULE_NONE: nothing */
+	enum explain_rule rule; /* RULE_NONE: not refused */
 	struct key_error error;
 };
 
-/* The table's lock is held. */
+/* Decodes and clears the recorded error. The table's lock is held. */
 static struct refusal key_error_take(struct key_signature *signature, struct mlx5dv_mkey_err *info)
 {
 	const struct key_error *error = &signature->error;
@@ -84,7 +84,7 @@ static int mkey_check_refuse(struct hca *hca, const struct user_mkey *mkey, cons
 		      error->type, error->domain);
 }
 
-/* Profile connectx. */
+/* Returns the polled error (profile connectx), or an errno value. */
 static int check_polled(struct user_mkey *mkey, struct hca *hca, struct mlx5dv_mkey_err *found)
 {
 	struct signature_table *table = &to_user_context(mkey->pd->base.context)->signatures;
@@ -96,7 +96,7 @@ static int check_polled(struct user_mkey *mkey, struct hca *hca, struct mlx5dv_m
 	return refusal.rule == RULE_NONE ? 0 : mkey_check_refuse(hca, mkey, &refusal);
 }
 
-/* @size: of the caller's structure, which may be of another version of the header. */
+/* @size: size of the caller's structure, which may come from another version of the header. */
 int softhca__mlx5dv_mkey_check(struct mlx5dv_mkey *dv_mkey, struct mlx5dv_mkey_err *info, size_t size)
 {
 	struct user_mkey *mkey = user_container_of(dv_mkey, struct user_mkey, base);

@@ -12,15 +12,16 @@
 #include "explain/explain.h"
 #include "verbs/object/objects.h"
 
-/* On-demand regions are checked when a request reaches them, whatever brought it. A DCT receives from an SRQ only. */
+/* On-demand regions are checked when a request accesses them, over any transport. A DCT receives from an SRQ only. */
 enum {
 	ODP_DC = IBV_ODP_SUPPORT_SEND | IBV_ODP_SUPPORT_SRQ_RECV | IBV_ODP_SUPPORT_WRITE | IBV_ODP_SUPPORT_READ |
 		 IBV_ODP_SUPPORT_ATOMIC
 };
 
 /*
- * Not in the header of rdma-core 44: a program that asks for the bit has the members, behind the last one of that header. One that
- * asks for bits that no header has asks for all there may be, and may have the structure of any.
+ * Members that the header of rdma-core 44 lacks; a program that requests the bit has them, after the last one of that
+ * header. A program that requests bits of no known header requests everything, and its structure may be of any
+ * version.
  */
 #define MASK_MAX_DC_RD_ATOM (UINT64_C(1) << 14)
 #define MASK_OF_NO_HEADER (~UINT64_C(0) << 17)
@@ -30,7 +31,7 @@ struct newer_context {
 	uint64_t max_dc_rd_atom, max_dc_init_rd_atom;
 };
 
-/* Clears @member if @bit is asked for, and grants it. */
+/* Clears @member if @bit is requested, and grants the bit. */
 #define FILL_ZERO(bit, member)                                                                                         \
 	do {                                                                                                           \
 		if (asked & (bit)) {                                                                                   \
@@ -46,7 +47,7 @@ static struct mlx5dv_crypto_caps crypto_caps(const struct hca *hca)
 
 	if (hca_settings(hca)->crypto == CRYPTO_OFF)
 		return caps;
-	/* Bit 0 of the engines is the deprecated one, which drivers set no more. */
+	/* Bit 0 of the engines is deprecated, and drivers no longer set it. */
 	caps.crypto_engines =
 		MLX5DV_CRYPTO_ENGINES_CAP_AES_XTS_SINGLE_BLOCK | MLX5DV_CRYPTO_ENGINES_CAP_AES_XTS_MULTI_BLOCK;
 	caps.wrapped_import_method = wrapped ? MLX5DV_CRYPTO_WRAPPED_IMPORT_METHOD_CAP_AES_XTS : 0;
@@ -58,9 +59,9 @@ static struct mlx5dv_crypto_caps crypto_caps(const struct hca *hca)
 }
 
 /*
- * mlx5dv_query_device(3): comp_mask tells which of the later members the caller's structure has. Only those are written, and
- * comp_mask returns the members that were filled. A capability that the device lacks is filled with zeros: programs use
- * comp_mask to distinguish "not requested" from "absent".
+ * mlx5dv_query_device(3): comp_mask tells which of the later members the caller's structure has. Only those are
+ * written, and comp_mask returns the members that were filled. A capability that the device lacks is filled with
+ * zeros: programs use comp_mask to distinguish "not requested" from "absent".
  */
 int softhca_mlx5dv_query_device(struct ibv_context *context, struct mlx5dv_context *out)
 {
@@ -69,8 +70,8 @@ int softhca_mlx5dv_query_device(struct ibv_context *context, struct mlx5dv_conte
 
 	out->version = 0;
 	/*
-	 * CQEs name QPs by user index. 128-byte CQEs are always written whole, which is what padding asks
-	 * for. A CQ may be created for compressed CQEs, of which none is ever written (mlx5-formats 3.2).
+	 * CQEs name QPs by user index. 128-byte CQEs are always written whole, as padding requires. A CQ may be
+	 * created for compressed CQEs, but the device never writes one (mlx5-formats 3.2).
 	 */
 	out->flags =
 		MLX5DV_CONTEXT_FLAGS_CQE_V1 | MLX5DV_CONTEXT_FLAGS_CQE_128B_COMP | MLX5DV_CONTEXT_FLAGS_CQE_128B_PAD;
@@ -117,7 +118,7 @@ int softhca_mlx5dv_query_device(struct ibv_context *context, struct mlx5dv_conte
 		granted |= MLX5DV_CONTEXT_MASK_CRYPTO_OFFLOAD;
 	}
 	if (asked & MLX5DV_CONTEXT_MASK_CLOCK_INFO_UPDATE) {
-		/* mlx5dv_ts_to_ns(3) takes what is further away than half the counter for the past. */
+		/* mlx5dv_ts_to_ns(3) treats a distance of more than half the counter as the past. */
 		out->max_clock_info_update_nsec = LIMIT_TIMESTAMP_MASK / 2;
 		granted |= MLX5DV_CONTEXT_MASK_CLOCK_INFO_UPDATE;
 	}
@@ -126,14 +127,14 @@ int softhca_mlx5dv_query_device(struct ibv_context *context, struct mlx5dv_conte
 		((struct newer_context *)out)->max_dc_init_rd_atom = LIMIT_MAX_RD_ATOMIC;
 		granted |= MASK_MAX_DC_RD_ATOM;
 	}
-	/* Not granted: HCA_CORE_CLOCK (no memory counts by itself), NUM_LAG_PORTS (no bond). */
+	/* Not granted: HCA_CORE_CLOCK (no memory contains a running clock), NUM_LAG_PORTS (no bond). */
 	out->comp_mask = granted;
 	return 0;
 }
 
 /*
- * mlx5dv_query_port(3): port attributes for the steering of a switching adapter. This device has no embedded switch, so `flags`
- * marks no attribute as valid.
+ * mlx5dv_query_port(3): port attributes for the steering of a switching adapter. This device has no embedded switch,
+ * so `flags` marks no attribute as valid.
  */
 int softhca__mlx5dv_query_port(struct ibv_context *context, uint32_t port_num, struct mlx5dv_port *info,
 			       size_t info_len)
@@ -141,14 +142,15 @@ int softhca__mlx5dv_query_port(struct ibv_context *context, uint32_t port_num, s
 	if (port_num < 1 || port_num > LIMIT_PORTS)
 		return REFUSE(hca_of_context(context), "mlx5dv_query_port", EINVAL, RULE_DV_PORT_NUMBER, port_num,
 			      LIMIT_PORTS);
-	/* info_len is the size of the structure in the program's header, which may be older or newer. */
+	/* @info_len: size of the structure in the program's header, which may be older or newer. */
 	memset(info, 0, info_len);
 	return 0;
 }
 
 /*
- * mlx5dv_get_clock_info(3): parameters with which mlx5dv_ts_to_ns(3) converts a CQE's timestamp to wall-clock time. The device
- * counts nanoseconds, so the factor is 1. Only the offset to the wall clock varies, since the latter may be set.
+ * mlx5dv_get_clock_info(3): parameters with which mlx5dv_ts_to_ns(3) converts a CQE's timestamp to wall-clock time.
+ * The device counts nanoseconds, so the factor is 1. Only the offset to the wall clock varies, since the latter may
+ * be set.
  */
 int softhca_mlx5dv_get_clock_info(struct ibv_context *context, struct mlx5dv_clock_info *info)
 {

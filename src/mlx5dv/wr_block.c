@@ -51,8 +51,9 @@ void block_begin(struct user_mkey *mkey, uint32_t conf_flags)
 }
 
 /*
- * The BSFs of a key are replaced together: where both exist and one changes, both are written, that of the signature
- * even if it says nothing. A key without encryption needs none to be without a signature: it is told to have no BSF.
+ * Returns true if the UMR must contain the key's BSFs. They are replaced together: if a key has both and one changes,
+ * both are written, that of the signature even if it is empty. To remove the signature of a key without encryption,
+ * the UMR instead marks it as having no BSF.
  */
 static bool key_needs_bsf(const struct user_mkey *mkey)
 {
@@ -60,7 +61,7 @@ static bool key_needs_bsf(const struct user_mkey *mkey)
 	       (mkey->crypto && mkey->signature_state == BLOCK_RESET);
 }
 
-/* Writes what key_needs_bsf(). Latches an error and returns false. */
+/* Writes the BSFs that key_needs_bsf() requires. Latches an error and returns false. */
 static bool umr_put_bsfs(struct user_qp *qp, struct wqe wqe, uint32_t *bytes)
 {
 	const struct user_mkey *mkey = qp->builder.mkey;
@@ -98,7 +99,10 @@ static bool umr_put_bsfs(struct user_qp *qp, struct wqe wqe, uint32_t *bytes)
 	return true;
 }
 
-/* The device reports one error of a key until it is told that this one is known (mlx5-formats 6, points 7 and 8). */
+/*
+ * Sends the error count, without which the device reports only one error of a key (mlx5-formats 6, points 7 and 8).
+ * Returns true if the UMR contains it.
+ */
 static bool umr_report_error_count(struct user_qp *qp, struct mlx5_wqe_mkey_context_seg *context)
 {
 	struct key_signature *signature = qp->builder.mkey->signature;
@@ -106,7 +110,7 @@ static bool umr_report_error_count(struct user_qp *qp, struct mlx5_wqe_mkey_cont
 
 	if (!signature || !__atomic_load_n(&signature->rearm, __ATOMIC_RELAXED))
 		return false;
-	/* Before the count is read: an error that is polled meanwhile is told next time. */
+	/* Before the count is read: an error polled meanwhile is reported next time. */
 	__atomic_store_n(&signature->rearm, false, __ATOMIC_SEQ_CST);
 	count = __atomic_load_n(&signature->error_count, __ATOMIC_RELAXED);
 	qp->builder.umr_mask |= MLX5_WQE_UMR_CTRL_MKEY_MASK_SIG_ERR;
@@ -135,15 +139,15 @@ bool block_finish(struct user_qp *qp, struct wqe wqe, uint32_t *bsf_bytes, bool 
 	reported = umr_report_error_count(qp, context);
 	*set_psvs = mkey->signature &&
 		    (mkey->signature_state == BLOCK_UPDATED || (reported && mkey->signature_state == BLOCK_SET));
-	/* The key is ready when its last PSV is: that one completes (mlx5-formats 4.5). */
+	/* The key is ready when its last PSV is set, so that request completes (mlx5-formats 4.5). */
 	if (*set_psvs)
 		ctrl->fm_ce_se &= (uint8_t)~MLX5_WQE_CTRL_CQ_UPDATE;
 	return true;
 }
 
 /*
- * @more: another one follows, and takes the completion, of which a configuration has one (mlx5dv_wr_mkey_configure(3),
- * USAGE). Of a ConnectX with sq_sig_all both complete (mlx5-formats 4.5).
+ * Builds a SET_PSV. @more: another one follows and has the completion, since a configuration has one
+ * (mlx5dv_wr_mkey_configure(3), USAGE). On a ConnectX with sq_sig_all both complete (mlx5-formats 4.5).
  */
 static void umr_set_psv(struct user_qp *qp, uint32_t index, uint64_t transient, bool more)
 {
@@ -178,8 +182,8 @@ void block_set_psvs(struct user_qp *qp, const struct key_signature *signature)
 }
 
 /*
- * The ring says which UMRs the chain had. Only what they would have told of error counts is put back: attributes are the
- * program's to set anew (mlx5dv_wr_set_mkey_sig_block(3), Notes), counts it does not see.
+ * Finds the UMRs of the chain in the ring, and restores only their unsent error counts. Attributes must be set again
+ * by the program (mlx5dv_wr_set_mkey_sig_block(3), Notes), which does not see counts.
  */
 void block_chain_dropped(struct user_qp *qp)
 {
@@ -200,7 +204,7 @@ void block_chain_dropped(struct user_qp *qp)
 			if (mkey)
 				__atomic_store_n(&mkey->signature->rearm, true, __ATOMIC_RELEASE);
 		}
-		/* A raw WQE may lie about its length: mlx5dv/wr_simple.c. */
+		/* A raw WQE may have a wrong length: mlx5dv/wr_simple.c. */
 		index += blocks ? blocks : 1;
 	}
 	queue_unlock(&user->signatures.lock);

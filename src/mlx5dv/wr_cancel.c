@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * mlx5dv_qp_cancel_posted_send_wrs(3): replaces WQEs that the drained queue has not started with NOPs. A NOP keeps index,
- * length and completion bits of the WQE; what its completion is to say is kept beside the ring (mlx5-formats 4.11).
+ * mlx5dv_qp_cancel_posted_send_wrs(3): replaces WQEs that the drained queue has not started with NOPs. A NOP keeps
+ * index, length and completion bits of the WQE; the opcode of its completion is stored in a side table (mlx5-formats
+ * 4.11).
  */
 #include <errno.h>
 
@@ -10,11 +11,11 @@
 
 static const char call[] = "mlx5dv_qp_cancel_posted_send_wrs";
 
-enum { INDEX_MASK = 0x00ffff00 }; /* of opmod_idx_opcode: what is left of it in a NOP */
+enum { INDEX_MASK = 0x00ffff00 }; /* part of opmod_idx_opcode that a NOP keeps */
 
 /*
- * The opcode that the completion of a cancelled WQE has: that of its operation. Those that the send queue remembered keep
- * it. Returns false for opcodes that no builder makes, a NOP of an earlier cancellation among them.
+ * Sets the opcode for the completion of a cancelled WQE: that of its operation, unless the send queue remembered one.
+ * Returns false for opcodes that builders never create, including NOPs of an earlier cancellation.
  */
 static bool completion_opcode(uint8_t opcode, uint8_t *wc_opcode)
 {
@@ -54,7 +55,7 @@ static bool completion_opcode(uint8_t opcode, uint8_t *wc_opcode)
 	}
 }
 
-/* Returns 0 or -EINVAL. */
+/* Replaces one WQE. Returns 0 or -EINVAL. */
 static int wqe_cancel(struct user_qp *qp, uint32_t index)
 {
 	struct mlx5_wqe_ctrl_seg *ctrl = wqe_unit(wqe_at(&qp->sq, index), 0);
@@ -69,8 +70,8 @@ static int wqe_cancel(struct user_qp *qp, uint32_t index)
 }
 
 /*
- * Goes through the WRs from the one at block @next to the last posted, by their numbers: raw WQEs may lie about their
- * length. The caller holds sq.lock.
+ * Replaces the WRs with @wr_id, from the one at block @next to the last one posted. Iterates by number, since raw
+ * WQEs may have a wrong length. The caller holds sq.lock. Returns their number, or -errno.
  */
 static int wqes_cancel(struct user_qp *qp, uint16_t next, uint64_t wr_id)
 {
@@ -80,7 +81,7 @@ static int wqes_cancel(struct user_qp *qp, uint16_t next, uint64_t wr_id)
 	uint32_t number;
 	int cancelled = 0;
 
-	/* What the program itself wrote into the ring (mlx5dv_init_obj(3)) has no number and no wr_id here. */
+	/* WQEs that the program wrote into the ring itself (mlx5dv_init_obj(3)) have no number and no wr_id here. */
 	if (!pending || pending > sq->wqebb_count)
 		return 0;
 	number = sq->wqe_head[next & mask];

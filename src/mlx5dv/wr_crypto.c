@@ -19,7 +19,10 @@ enum {
 	STANDARD_AES_XTS = 0,
 };
 
-/* Where the ciphertext is, and whether its signature is of what it hides ("with signature") or of itself ("raw"). */
+/*
+ * Location of the ciphertext, and whether its signature covers the plaintext ("with signature") or the ciphertext
+ * ("raw").
+ */
 enum encryption_order {
 	WIRE_WITH_SIGNATURE = 0,
 	MEMORY_WITH_SIGNATURE = 1,
@@ -70,7 +73,7 @@ int crypto_bsf(const struct user_qp *qp, const struct user_mkey *mkey, uint8_t o
 		.dek = htobe32(crypto->dek),
 	};
 
-	/* No row of the table in mlx5dv_wr_set_mkey_crypto(3), and adapters cannot do it (mlx5-formats 1.12). */
+	/* Not in the table of mlx5dv_wr_set_mkey_crypto(3); adapters cannot do it (mlx5-formats 1.12). */
 	if (bsf.order >= RAW_WIRE && has_two_signatures(mkey->signature))
 		return -EINVAL;
 	tweak_copy(hca_settings(hca_of_context(qp->base.context))->crypto_tweak, bsf.initial_tweak,

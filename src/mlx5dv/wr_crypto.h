@@ -1,30 +1,30 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Encryption of keys, the driver's side: what mlx5dv_wr_set_mkey_crypto(3) set. The BSF that tells the device is
- * crypto_bsf() of mlx5dv/wr_block.h.
+ * Encryption of keys, on the driver's side: the attributes of mlx5dv_wr_set_mkey_crypto(3). crypto_bsf() of
+ * mlx5dv/wr_block.h encodes them for the device.
  *
- * A struct key_crypto belongs to its user_mkey: made and freed with it, covered as the key's attributes
- * (verbs/object/objects.h). It names its DEK by number: a DEK that is destroyed before the next UMR is one that the device no
- * longer knows.
+ * A struct key_crypto belongs to its user_mkey, with which it is created and freed; the lock is that of the key's
+ * attributes (verbs/object/objects.h). It names its DEK by number: if the DEK is destroyed before the next UMR, the
+ * device does not find it.
  */
 #ifndef SOFTHCA_MLX5DV_WR_CRYPTO_H
 #define SOFTHCA_MLX5DV_WR_CRYPTO_H
 
 #include "verbs/object/objects.h"
 
-/* A copy of struct mlx5dv_crypto_attr. */
+/* Copy of struct mlx5dv_crypto_attr. */
 struct key_crypto {
 	bool encrypt_on_tx;
 	enum mlx5dv_signature_crypto_order signature_order;
 	enum mlx5dv_block_size data_unit_size;
 	uint8_t initial_tweak[16]; /* little-endian */
-	uint32_t dek;              /* its object id */
+	uint32_t dek;              /* object id of the DEK */
 	uint8_t keytag[8];
 };
 
 /**
- * mlx5dv_wr_set_mkey_crypto(3): the member of struct mlx5dv_qp_ex. Latches EINVAL, in the order of mlx5-formats 4.4; a
- * refused setter leaves the key's attributes as they were.
+ * mlx5dv_wr_set_mkey_crypto(3): member of struct mlx5dv_qp_ex. Latches EINVAL, with checks in the order of
+ * mlx5-formats 4.4; a refused setter leaves the key's attributes unchanged.
  */
 void dv_wr_set_mkey_crypto(struct mlx5dv_qp_ex *dv, const struct mlx5dv_crypto_attr *attr);
 

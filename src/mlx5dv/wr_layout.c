@@ -7,13 +7,13 @@
 
 enum {
 	ENTRY_BYTES = 16,     /* a translation entry, or the header of a repeat block */
-	REPEAT_BLOCK = 0x400, /* `op` of the header, which tells a repeat block from a list entry */
+	REPEAT_BLOCK = 0x400, /* `op` of the header, which distinguishes a repeat block from a list entry */
 };
 
 /*
- * Checks that a layout of @count entries, and @headers more, may be set: room in the work request and in the
- * key, no layout before. The header takes room in the WQE here; that it takes an entry of the key too is for
- * the device to check (mlx5-formats 4.3). Latches the error and returns false.
+ * Checks that a layout of @count entries and @headers headers may be set: room in the work request and in the key, no
+ * layout set before. Headers count for the WQE here; the device checks that they also take an entry of the key
+ * (mlx5-formats 4.3). Latches the error and returns false.
  */
 static bool layout_allowed(struct user_qp *qp, const char *call, uint16_t count, uint32_t headers)
 {
@@ -37,7 +37,7 @@ static bool layout_allowed(struct user_qp *qp, const char *call, uint16_t count,
 	return true;
 }
 
-/* Pads the @entries to a multiple of 64 bytes, enters the key's length, ends the setter. */
+/* Pads @entries to a multiple of 64 bytes, sets the key's length, and finishes the setter. */
 static void layout_done(struct user_qp *qp, struct wqe wqe, uint32_t entries, uint64_t length)
 {
 	struct mlx5_wqe_mkey_context_seg *context = wqe_unit(wqe, UMR_MKEY_OFFSET);
@@ -56,7 +56,7 @@ static void layout_done(struct user_qp *qp, struct wqe wqe, uint32_t entries, ui
 void mkey_set_list(struct user_qp *qp, const char *call, uint16_t count, const struct ibv_sge *sge)
 {
 	struct wqe wqe = wqe_current(&qp->sq);
-	uint64_t length = 0; /* 64 bits: four pieces may have 16 GiB */
+	uint64_t length = 0; /* 64 bits: four pieces may add up to 16 GiB */
 	uint32_t entries = 0;
 
 	if (!layout_allowed(qp, call, count, 0))
@@ -72,9 +72,9 @@ void mkey_set_list(struct user_qp *qp, const char *call, uint16_t count, const s
 }
 
 /*
- * The format has 16 bits for bytes_count and for its sum with bytes_skip (mlx5-formats 1.10), the page 32 for each of
- * them. Profile man: an entry that the format would cut latches EINVAL. Connectx: drivers cut in silence (mlx5-formats 6,
- * no. 42), which is explained. Returns false if an error is latched.
+ * Checks the widths of @data. The format has 16 bits for bytes_count and for its sum with bytes_skip (mlx5-formats
+ * 1.10), the page 32 for each. Profile man latches EINVAL for an entry that would be truncated. Connectx truncates,
+ * as drivers do silently (mlx5-formats 6, no. 42), and explains it. Returns false if an error is latched.
  */
 static bool entries_fit(struct user_qp *qp, const char *call, uint16_t count, const struct mlx5dv_mr_interleaved *data)
 {
@@ -124,7 +124,7 @@ void mkey_set_interleaved(struct user_qp *qp, const char *call, uint32_t repeat_
 			  const struct mlx5dv_mr_interleaved *data)
 {
 	struct wqe wqe = wqe_current(&qp->sq);
-	uint64_t bytes = 0; /* of one repetition */
+	uint64_t bytes = 0; /* per repetition */
 	uint64_t length;
 
 	if (!layout_allowed(qp, call, count, 1))

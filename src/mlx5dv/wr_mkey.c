@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* UMR work requests: opening, closing, rights; wr_layout.c has the layouts. See mlx5dv/wr_mkey.h. */
+/* UMR work requests: opening, closing, rights; wr_layout.c sets layouts. See mlx5dv/wr_mkey.h. */
 #include "core/settings.h"
 #include "mlx5dv/wr_block.h"
 #include "mlx5dv/wr_mkey.h"
 #include "verbs/post/umr_segments.h"
 #include "verbs/object/lint.h"
 
-/* What the mkey context has rights for: all that drivers take (mlx5-formats 4.4). */
+/* Rights of the mkey context: those that drivers accept (mlx5-formats 4.4). */
 #define ACCESS_OF_CONTEXT                                                                                              \
 	(IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC)
 /*
- * enum ibv_access_flags, which the page takes. The rest says nothing of a key: it is zero-based whether asked or not, its
- * memory was pinned, or not, when that was registered, no window is bound to it, and all orders are those of the CPU.
+ * enum ibv_access_flags, as the page says. The additional flags have no effect on a key: it is always zero-based,
+ * pinning was decided when its memory was registered, windows cannot be bound to it, and the ordering is that of the
+ * CPU.
  */
 #define ACCESS_OF_PAGE                                                                                                 \
 	(ACCESS_OF_CONTEXT | IBV_ACCESS_MW_BIND | IBV_ACCESS_ZERO_BASED | IBV_ACCESS_ON_DEMAND | IBV_ACCESS_HUGETLB |  \
@@ -93,7 +94,7 @@ void mkey_configure(struct user_qp *qp, const char *call, struct user_mkey *mkey
 	if (!open)
 		return;
 
-	/* No check of free or live: a live key may be configured again (mlx5-formats 4.4). */
+	/* Free and live keys are both accepted: a live key may be configured again (mlx5-formats 4.4). */
 	wqe_zero(wqe, UMR_CTRL_OFFSET, UMR_PAYLOAD_OFFSET - UMR_CTRL_OFFSET);
 	umr = wqe_unit(wqe, UMR_CTRL_OFFSET);
 	umr->flags = MLX5_WQE_UMR_CTRL_FLAG_INLINE;

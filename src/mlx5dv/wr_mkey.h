@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Building a UMR work request (mlx5-formats 1.8): mlx5dv_wr_mkey_configure(3) opens it, setters fill it, the
- * last one that was announced closes it. wr_mr_list and wr_mr_interleaved of mlx5dv_wr_post(3) are the same
- * in one call. For a key that carries signatures it may come with SET_PSV work requests (mlx5dv/wr_block.h).
+ * Building a UMR work request (mlx5-formats 1.8): mlx5dv_wr_mkey_configure(3) opens it, setters fill it, the last
+ * announced setter closes it. wr_mr_list and wr_mr_interleaved of mlx5dv_wr_post(3) do the same in one call. SET_PSV
+ * work requests may follow for a key that carries signatures (mlx5dv/wr_block.h).
  *
- * The state between the calls is in user_qp.builder, which sq.lock covers; the caller holds it
- * (ibv_wr_start(3)). None of these calls returns an error: the first one is latched and comes from
- * ibv_wr_complete(3). @call is the name under which a refusal is explained. Nothing allocates.
+ * The state between the calls is in user_qp.builder, under sq.lock, which the caller holds (ibv_wr_start(3)). None of
+ * these calls returns an error: the first one is latched and returned by ibv_wr_complete(3). @call is the name for
+ * explanations. Nothing allocates.
  */
 #ifndef SOFTHCA_MLX5DV_WR_MKEY_H
 #define SOFTHCA_MLX5DV_WR_MKEY_H
@@ -14,26 +14,26 @@
 #include "verbs/object/objects.h"
 
 /**
- * Opens a UMR work request for @mkey that @num_setters setters will fill; with 0 it is closed at once.
- * Latches EOPNOTSUPP (no IBV_SEND_INLINE, unknown attributes, foreign tag in lkey; these replace an earlier
- * error) or ENOMEM (queue full), in the order of mlx5-formats 4.4.
+ * Opens a UMR work request for @mkey that @num_setters setters will fill; with 0 it is closed at once. Latches
+ * EOPNOTSUPP (no IBV_SEND_INLINE, unknown attributes, foreign tag in lkey; these replace an earlier error) or ENOMEM
+ * (queue full), in the order of mlx5-formats 4.4.
  */
 void mkey_configure(struct user_qp *qp, const char *call, struct user_mkey *mkey, uint8_t num_setters,
 		    const struct mlx5dv_mkey_conf_attr *attr);
 
-/** Sets the rights (enum ibv_access_flags), all of them. Latches EINVAL. */
+/** Replaces all rights by @access_flags (enum ibv_access_flags). Latches EINVAL. */
 void mkey_set_access(struct user_qp *qp, const char *call, uint32_t access_flags);
 
 /**
- * Lays the @count pieces of @sge one after the other. Pieces of 0 bytes are left out: in a translation entry
- * 0 means 2 GiB (mlx5-formats 1.9). Latches ENOMEM (too many for the WQE or the key) or EINVAL.
+ * Maps the @count pieces of @sge consecutively. Pieces of 0 bytes are omitted, since 0 in a translation entry means 2
+ * GiB (mlx5-formats 1.9). Latches ENOMEM (too many for the WQE or the key) or EINVAL.
  */
 void mkey_set_list(struct user_qp *qp, const char *call, uint16_t count, const struct ibv_sge *sge);
 
 /**
- * Lays the @count entries of @data in turn, @repeat_count times. The format keeps bytes_count and bytes_count +
- * bytes_skip modulo 65536 (mlx5-formats 1.10): more is refused in profile man, cut and explained in connectx. Latches
- * ENOMEM or EINVAL.
+ * Maps the @count entries of @data in turn, @repeat_count times. The format stores bytes_count and bytes_count +
+ * bytes_skip modulo 65536 (mlx5-formats 1.10): larger values are refused in profile man, truncated and explained in
+ * connectx. Latches ENOMEM or EINVAL.
  */
 void mkey_set_interleaved(struct user_qp *qp, const char *call, uint32_t repeat_count, uint16_t count,
 			  const struct mlx5dv_mr_interleaved *data);

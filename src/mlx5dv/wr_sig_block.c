@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * mlx5dv_wr_set_mkey_sig_block(3): checks the attributes and keeps a copy in the key. What a UMR says of them is made
- * when the work request is closed (mlx5dv/wr_block.c). Checks in the order of mlx5-formats 4.5, all EINVAL.
+ * mlx5dv_wr_set_mkey_sig_block(3): checks the attributes and copies them to the key. They are encoded when the work
+ * request is closed (mlx5dv/wr_block.c). Checks in the order of mlx5-formats 4.5, all EINVAL.
  */
 #include "core/settings.h"
 #include "verbs/object/lint.h"
@@ -15,13 +15,13 @@ static const char call[] = "mlx5dv_wr_set_mkey_sig_block";
 #define KNOWN_T10DIF_FLAGS                                                                                             \
 	(MLX5DV_SIG_T10DIF_FLAG_REF_REMAP | MLX5DV_SIG_T10DIF_FLAG_APP_ESCAPE | MLX5DV_SIG_T10DIF_FLAG_APP_REF_ESCAPE)
 
-/* A domain and its number in explanations. */
+/* A domain, with its number for explanations. */
 struct checked {
 	const struct mlx5dv_sig_block_domain *domain;
 	uint8_t number; /* DOMAIN_* */
 };
 
-/* Refuses a @value of the domain; false. */
+/* Refuses a @value of the domain; yields false. */
 #define REFUSE_DOMAIN(qp, checked, rule, value) (WR_REFUSE(qp, call, EINVAL, rule, (checked)->number, value), false)
 
 static bool t10dif_allowed(struct user_qp *qp, const struct checked *checked)
@@ -38,8 +38,8 @@ static bool t10dif_allowed(struct user_qp *qp, const struct checked *checked)
 }
 
 /*
- * "Bits not relevant to the CRC type are ignored … only the 32 least significant bits are used for CRC32/CRC32C". A
- * ConnectX's library compares all of them (mlx5-formats 4.5).
+ * Returns the bits of the seed that are compared. "Bits not relevant to the CRC type are ignored … only the 32 least
+ * significant bits are used for CRC32/CRC32C". A ConnectX's library compares all of them (mlx5-formats 4.5).
  */
 static uint64_t relevant_seed(const struct user_qp *qp, const struct mlx5dv_sig_crc *crc)
 {
@@ -101,7 +101,7 @@ static bool sig_block_allowed(struct user_qp *qp, const struct mlx5dv_sig_block_
 	return false;
 }
 
-/* The program's structures are its own again when the setter returns. */
+/* Copies the domain: the program may reuse its structures when the setter returns. */
 static struct key_domain domain_copy(const struct mlx5dv_sig_block_domain *domain)
 {
 	struct key_domain copy = {.kind = SIGNATURE_NONE};

@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The table of mlx5dv builders of a QP. wr_table.c registers it with the driver (struct dv_builders, verbs/object/objects.h). */
+/*
+ * Table of mlx5dv builders of a QP, registered with the driver by wr_table.c (struct dv_builders,
+ * verbs/object/objects.h).
+ */
 #ifndef SOFTHCA_MLX5DV_WR_TABLE_H
 #define SOFTHCA_MLX5DV_WR_TABLE_H
 
 #include "verbs/object/objects.h"
 
-/** Fills qp->dv.wr_*, as dv_builders->table_fill(). */
+/** Fills qp->dv.wr_*; the implementation of dv_builders->table_fill(). */
 int dv_wr_table_fill(struct user_qp *qp, uint64_t dv_send_ops);
 
 #endif
