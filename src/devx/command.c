@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Taking a command: which it is, whether it may come this way, whose object it is about. What it does is in files of its own. */
+/*
+ * Executes a command: finds its entry, checks the call that carries it and the object that it names. The functions of
+ * single commands are in other files.
+ */
 #include "devx/command.h"
 
 #include <stdlib.h>
@@ -14,8 +17,8 @@ struct entry {
 	uint16_t opcode;
 	uint8_t call, kind;
 	uint16_t in_bytes, out_bytes;
-	int (*function)(struct devx_command *command); /* NULL: not served */
-	bool unsupported;                              /* not served, EOPNOTSUPP */
+	int (*function)(struct devx_command *command); /* NULL: not implemented */
+	bool unsupported;                              /* not implemented, refused with EOPNOTSUPP */
 };
 
 static const struct entry entries[] = {
@@ -27,7 +30,7 @@ static const struct entry entries[] = {
 #include "devx/commands.def"
 };
 
-/* A call of mlx5dv with its buffers. */
+/* A call of mlx5dv, with its buffers. */
 struct request {
 	const char *name;
 	enum call call;
@@ -36,21 +39,21 @@ struct request {
 	size_t in_bytes;
 	void *out;
 	size_t out_bytes;
-	/* of MODIFY and QUERY: what it is about */
+	/* for MODIFY and QUERY: the object */
 	enum devx_kind kind;
 	uint32_t number;
 };
 
-/* Of the arguments that each call has. */
+/* Initialiser from the arguments that all calls have. */
 #define REQUEST(symbol, way)                                                                                           \
 	{                                                                                                              \
 		.name = (symbol), .call = (way), .devx = devx, .in = in, .in_bytes = in_bytes, .out = out,             \
 		.out_bytes = out_bytes                                                                                 \
 	}
 
-/* ---- taking it -------------------------------------------------------------------------------------------------- */
+/* ---- execution --------------------------------------------------------------------------------------------------- */
 
-/* General commands without a line: the kernel passes all numbers of this range on. */
+/* General commands without a line in the table: the kernel passes all numbers of this range to the device. */
 enum { GENERAL_BEGIN = 0xb00, GENERAL_END = 0xd00 };
 static const struct entry unknown_general = {
 	.call = CALL_GENERAL, .in_bytes = COMMAND_HEADER, .out_bytes = COMMAND_HEADER};
@@ -63,7 +66,7 @@ static const struct entry *command_find_entry(enum call call, uint16_t opcode)
 	return call == CALL_GENERAL && opcode >= GENERAL_BEGIN && opcode < GENERAL_END ? &unknown_general : NULL;
 }
 
-/* What the command is about. */
+/* Returns the kind of object that the command uses. */
 static enum devx_kind command_kind(const struct entry *entry, const struct devx_command *command)
 {
 	if (entry->kind != DEVX_GENERAL_OBJECT)
@@ -71,7 +74,7 @@ static enum devx_kind command_kind(const struct entry *entry, const struct devx_
 	return command_general_kind((uint32_t)command_get(command, GENERAL_TYPE));
 }
 
-/* A number that is not that of the object, or a command of another kind of object. */
+/* Returns true if the command names another number than that of the object, or is for another kind of object. */
 static bool names_other_object(const struct request *request, const struct devx_command *command,
 			       const struct entry *entry, uint64_t *number)
 {
@@ -83,7 +86,7 @@ static bool names_other_object(const struct request *request, const struct devx_
 	return *number != request->number || command_kind(entry, command) != request->kind;
 }
 
-/* Refuses a value of @field that the kernel does not pass on. */
+/* Refuses a value of @field that the kernel does not pass to the device. */
 static int refuse_field_of_call(const struct request *request, const struct devx_command *command,
 				struct devx_field field)
 {
@@ -107,7 +110,7 @@ static int command_check_call(const struct request *request, const struct devx_c
 			       number, request->number, devx_name_figure(devx_kind_name(request->kind)));
 	if (entry->unsupported)
 		return -REFUSE(request->devx->hca, request->name, EOPNOTSUPP, RULE_DEVX_UNSERVED, command->opcode);
-	/* Objects belong to the function of the context; each PSV is an object. */
+	/* Objects belong to the function of the context; each PSV is a separate object. */
 	if (request->call != CALL_GENERAL && command_get(command, ANY_VHCA_TUNNEL))
 		return refuse_field_of_call(request, command, ANY_VHCA_TUNNEL);
 	if (entry->kind == DEVX_PSV && command_get(command, PSV_COUNT) != 1)
@@ -125,7 +128,8 @@ static int command_dispatch(const struct request *request, struct devx_command *
 }
 
 /*
- * True if the program asked by a command that makes and changes nothing whether the device has a feature: the refusal is the answer.
+ * Returns true if the program only asked, with a command that has no effect, whether the device has a feature: the
+ * refusal is the answer.
  */
 static bool is_question(const struct request *request, const struct devx_command *command)
 {
@@ -133,7 +137,7 @@ static bool is_question(const struct request *request, const struct devx_command
 	       (command->why.rule == RULE_DEVX_UNSERVED || command->why.rule == RULE_DEVX_CAP_GROUP);
 }
 
-/* Explains the refusal and says it in the output. */
+/* Explains the refusal, and writes status and syndrome to the output. */
 static void command_refuse(const struct request *request, struct devx_command *command)
 {
 	const struct explain_subject subject = {
@@ -157,14 +161,14 @@ static int command_read(const struct request *request, struct devx_command *comm
 	command->program = request->in;
 	command->in_bytes = request->in_bytes;
 	command->out_bytes = request->out_bytes;
-	/* As a kernel does: what cannot be read is EFAULT. */
+	/* As in a kernel: EFAULT if it cannot be read. */
 	if (program_read(command->in, request->in, bytes_min(request->in_bytes, sizeof(command->in))))
 		return -EFAULT;
 	command->opcode = (uint16_t)command_get(command, ANY_OPCODE);
 	return 0;
 }
 
-/* Takes the command and does what it says. @object: that it makes, or NULL. */
+/* Checks and executes the command. @object: the object that it creates or uses, or NULL. */
 static int command_execute(const struct request *request, struct devx_command *command, struct devx_object *object)
 {
 	const struct entry *entry = command_find_entry(request->call, command->opcode);
@@ -218,7 +222,7 @@ int devx_create(struct devx *devx, const void *in, size_t in_bytes, void *out, s
 		return -ENOMEM;
 	pthread_mutex_lock(&devx->lock);
 	error = command_execute(&request, &command, object);
-	/* A key is to be nowhere but in its DEK. */
+	/* No copy of a key may remain outside its DEK. */
 	explicit_bzero(command.in, sizeof(command.in));
 	if (error) {
 		devx_object_destroy(devx, object);

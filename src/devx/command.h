@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Inside the command interface: a command under way, what its function is given and how it refuses. The lock of the context is
- * held.
+ * Internal to the command interface: a command being executed, the operands of its function, and how it refuses. The
+ * lock of the context is held.
  */
 #ifndef SOFTHCA_DEVX_COMMAND_H
 #define SOFTHCA_DEVX_COMMAND_H
@@ -15,11 +15,12 @@
 
 enum {
 	COMMAND_HEADER = 16,
-	COMMAND_INPUT = 464,   /* the longest that is looked at: modifications of a QP with their extension */
+	/* bytes of input that are read: a modification of a QP with its extension is the longest */
+	COMMAND_INPUT = 464,
 	COMMAND_OUTPUT = 4112, /* QUERY_HCA_CAP */
 };
 
-/* What an adapter calls the outcome of a command, byte 0 of its output. */
+/* Outcome of a command, byte 0 of its output. */
 enum devx_status {
 	STATUS_OK = 0,
 	STATUS_BAD_OPCODE = 0x02,
@@ -37,14 +38,15 @@ enum devx_layout { LAYOUT_CQC, LAYOUT_QPC, LAYOUT_RMPC, LAYOUT_MKC, LAYOUT_KEY_Q
 struct devx_command {
 	struct devx *devx;
 	uint16_t opcode;
-	struct hca_qp *qp;          /* of commands on one */
-	struct devx_object *object; /* of CREATE: the one to be; of others NULL for a QP of verbs */
-	enum ibv_qp_state state;    /* of a modification: what the QP is in now */
-	size_t in_bytes, out_bytes; /* that the program gave; the first of the former are in: */
-	const uint8_t *program; /* the input where the program has it: what is behind in[] is read from there, once */
+	struct hca_qp *qp; /* for commands on a QP or DCT */
+	/* for CREATE: the object being created; for others NULL if the QP belongs to verbs */
+	struct devx_object *object;
+	enum ibv_qp_state state;    /* state of the QP after a modification */
+	size_t in_bytes, out_bytes; /* sizes of the program's buffers; in[] contains the first in_bytes: */
+	const uint8_t *program;     /* input in the program's memory; bytes beyond in[] are read from there, once */
 	uint8_t in[COMMAND_INPUT];
 	uint8_t out[COMMAND_OUTPUT];
-	enum devx_status status; /* of a refusal, with the rule */
+	enum devx_status status; /* with why: status and rule of a refusal */
 	struct refusal why;
 };
 
@@ -62,7 +64,7 @@ static inline void command_put(struct devx_command *command, struct devx_field f
 	devx_field_set(command->out, field, value);
 }
 
-/** A name of up to eight characters as a figure of an explanation. */
+/** Returns a name of up to eight characters as a figure of an explanation. */
 static inline uint64_t devx_name_figure(const char *name)
 {
 	uint64_t figure = 0;
@@ -73,40 +75,40 @@ static inline uint64_t devx_name_figure(const char *name)
 
 /* ---- operands.c ------------------------------------------------------------------------------------------------- */
 
-/** Refuses the value of @field, which the device does not have. */
+/** Refuses the value of @field, which the device does not support. */
 int command_refuse_field(struct devx_command *command, struct devx_field field);
-/** Refuses a field of @layout that asks for what does not exist; 0 if none does. */
+/** Refuses the first REFUSED field of @layout that is not 0; returns 0 if all are. */
 int command_check_refused(struct devx_command *command, enum devx_layout layout);
-/** Refuses @number, of a @name that does not exist in this context. */
+/** Refuses @number: no @name of this number exists in this context. */
 int command_refuse_number(struct devx_command *command, const char *name, uint64_t number);
-/** Refuses the command for its length: it needs @bytes of input. */
+/** Refuses the command, whose input is shorter than @bytes. */
 int command_refuse_length(struct devx_command *command, size_t bytes);
-/** Refuses for lack of memory. */
+/** Refuses the command for lack of memory. */
 int command_refuse_room(struct devx_command *command);
 
-/* Objects by the number in @field, of verbs and of commands alike. Return 0, or refuse. */
+/* Find objects of verbs or of commands by the number in @field. Return 0, or refuse. */
 int command_find_pd(struct devx_command *command, struct devx_field field, struct hca_pd **pd);
 int command_find_cq(struct devx_command *command, struct devx_field field, struct hca_cq **cq);
 int command_find_srq(struct devx_command *command, struct devx_field field, struct hca_srq **srq);
 int command_check_uar(struct devx_command *command, struct devx_field field);
 
 /**
- * [@offset, +@size) of the umem that @field names, through @memory; the object that is being made keeps the umem from now on.
- * Returns 0, or refuses.
+ * Finds [@offset, +@size) of the umem in @field. Returns 0 and its address through @memory, and the object being
+ * created keeps the umem; or refuses.
  */
 int command_find_memory(struct devx_command *command, struct devx_field field, uint64_t offset, uint64_t size,
 			uint8_t **memory);
 
-/** Bytes of the context that QUERY returns for a @kind, or 0. */
+/** Returns the bytes of the context that QUERY returns for a @kind, or 0. */
 size_t created_bytes(enum devx_kind kind);
-/** Keeps the context of the CREATE @command with the @object that it made. */
+/** Stores the context of the CREATE @command in the @object that it created. */
 void created_keep(struct devx_object *object, const struct devx_command *command);
-/** Writes the context that the object of a QUERY @command was created with to the output. Objects of verbs have none. */
+/** Writes the stored context of the object of a QUERY @command to the output. Objects of verbs have none. */
 void created_put(struct devx_command *command);
-/** Replaces @field of the kept context by that of the MODIFY @command. */
+/** Copies @field from the MODIFY @command to the stored context. */
 void created_change(struct devx_command *command, struct devx_field field);
 
-/** The kind of a general object of @type, as commands name it, or DEVX_NONE: there is none. */
+/** Returns the kind of a general object of @type in a command, or DEVX_NONE if it is unknown. */
 enum devx_kind command_general_kind(uint32_t type);
 
 /* The functions of commands.def. */

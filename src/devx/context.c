@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Contexts of the command interface: opening, closing, fork. See context.h. */
+/* Contexts of the command interface: open, close, fork. See context.h. */
 #include "devx/events.h"
 #include "devx/responses.h"
 
@@ -29,8 +29,9 @@ int devx_open(struct hca *hca, struct hca_context *verbs, struct devx **out)
 }
 
 /*
- * What was made later may use what was made before, and not the other way round. What objects of verbs still use lives on, and
- * with it the context, as of any context that is closed too early (verbs/context/context.c).
+ * Destroys all objects, newest first, since later objects may use earlier ones. Objects that verbs still use remain,
+ * and with them the context, as for any context that is closed too early (verbs/context/context.c). Returns false if
+ * any remain.
  */
 static bool objects_destroy(struct devx *devx)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Inside the command interface: what a context has. The lock covers all of it. See devx.h. */
+/* Internal to the command interface: the state of a context, covered by its lock. See devx.h. */
 #ifndef SOFTHCA_DEVX_CONTEXT_H
 #define SOFTHCA_DEVX_CONTEXT_H
 
@@ -19,7 +19,7 @@ enum devx_kind {
 	DEVX_RMP,
 	DEVX_MKEY,
 	DEVX_PSV,
-	DEVX_GENERAL_OBJECT, /* of commands: they say which of those that follow */
+	DEVX_GENERAL_OBJECT, /* in commands: their header selects one of the kinds below */
 	DEVX_DEK,
 	DEVX_LOGIN,
 	DEVX_KIND_COUNT
@@ -28,10 +28,10 @@ enum devx_kind {
 struct devx_umem {
 	uint8_t *address;
 	uint64_t size;
-	uint32_t references; /* of queues, one for each field of a command that named it */
+	uint32_t references; /* number of references by queues, one per field of a command that named it */
 };
 
-/* What a query tells of a DEK but its key. */
+/* Attributes of a DEK that a query returns; the key is not among them. */
 struct devx_dek {
 	struct hca_pd *pd;
 	uint64_t opaque;
@@ -46,8 +46,8 @@ struct devx_login {
 struct subscription;
 
 struct devx_object {
-	struct devx_object *next;  /* made before it */
-	struct devx_object **link; /* what leads to it */
+	struct devx_object *next;  /* the next older object */
+	struct devx_object **link; /* the pointer that points to this object */
 	enum devx_kind kind;
 	uint32_t number;
 	union {
@@ -59,12 +59,12 @@ struct devx_object {
 		struct devx_dek dek;
 		struct devx_login login;
 	};
-	struct devx_umem *umem[2];         /* in which it is; or NULL */
-	struct subscription *subscription; /* the newest to its events, or NULL; devx.subscriptions */
-	uint8_t created[];                 /* the context of its CREATE command; created_bytes() of its kind */
+	struct devx_umem *umem[2];         /* umems that contain it; or NULL */
+	struct subscription *subscription; /* newest subscription to its events, or NULL; under devx.subscriptions */
+	uint8_t created[];                 /* context of its CREATE command; created_bytes() of its kind */
 };
 
-/* Numbers from 1 on; a free one has NULL. */
+/* Numbers, from 1. A free one is NULL. */
 struct devx_numbers {
 	void **entry;
 	uint32_t count;
@@ -73,37 +73,37 @@ struct devx_numbers {
 struct devx {
 	pthread_mutex_t lock;
 	struct hca *hca;
-	struct hca_context *verbs; /* of the objects of verbs */
-	struct hca_context *own; /* of those that commands made: their events are not those of ibv_get_async_event(3) */
-	struct event_queue
-		events; /* a relay to their subscriptions; the object of each source is a struct devx_object */
-	struct queue_lock subscriptions; /* devx/events.h */
-	struct devx_channel *channels;   /* newest first; under it */
+	struct hca_context *verbs; /* owns the objects of verbs */
+	/* owns the objects made by commands: their events are not those of ibv_get_async_event(3) */
+	struct hca_context *own;
+	struct event_queue events; /* relay to their subscriptions; the object of each source is a struct devx_object */
+	struct queue_lock subscriptions; /* lock of subscriptions and channels; devx/events.h */
+	struct devx_channel *channels;   /* newest first; under subscriptions */
 	struct devx_responses *responses;
 	struct devx_object *objects; /* newest first */
 	struct devx_numbers umems, uars;
-	uint8_t *page;                      /* the doorbell registers, which all UARs share; or NULL */
-	uint32_t transport_domains, logins; /* made so far */
+	uint8_t *page;                      /* doorbell registers, shared by all UARs; or NULL */
+	uint32_t transport_domains, logins; /* number created so far */
 };
 
 /** Enters @object (not NULL). Returns its number, or 0 without memory. */
 uint32_t devx_number_new(struct devx_numbers *numbers, void *object);
-/** NULL if there is none. */
+/** Returns the object of @number, or NULL. */
 void *devx_number_find(const struct devx_numbers *numbers, uint32_t number);
 void devx_number_free(struct devx_numbers *numbers, uint32_t number);
 
-/** What the kind is called in explanations. */
+/** Returns the name of the kind for explanations. */
 const char *devx_kind_name(enum devx_kind kind);
 
-/** Enters @object in the list of the context, as the newest. */
+/** Adds @object to the list of the context, as the newest. */
 void devx_object_enter(struct devx *devx, struct devx_object *object);
 /**
- * Destroys what is behind @object, ends the subscriptions to it, and frees it; the caller takes it out of the list. Returns 0, or
- * -EBUSY and has done nothing.
+ * Destroys the device's object of @object, ends the subscriptions to it, and frees it. The caller removes it from the
+ * list. Returns 0, or -EBUSY without any effect.
  */
 int devx_object_destroy(struct devx *devx, struct devx_object *object);
 
-/** Frees the registers and the numbers of UARs, and what is registered. */
+/** Free the registers, the numbers of UARs, and the umems. */
 void devx_uars_close(struct devx *devx);
 void devx_umems_close(struct devx *devx);
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* CREATE_CQ, QUERY_CQ. The ring and the doorbell record are in umems. */
+/* CREATE_CQ, QUERY_CQ. Ring and doorbell record are in umems. */
 #include "core/limits.h"
 #include "devx/command.h"
 
-/* status and st of the context, as the adapter encodes them. */
+/* status and st of the context, in the adapter's encoding. */
 enum { CQ_OK = 0x0, CQ_OVERFLOW = 0x9, ARMED_SOLICITED = 0x6, ARMED = 0x9, FIRED = 0xa };
 
 /* page_offset counts units of 64 bytes. */

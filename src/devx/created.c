@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The context of an object as its CREATE command wrote it. QUERY returns it at the same bytes, with the fields that the device
- * changes as they are now.
+ * Context of an object as its CREATE command wrote it. QUERY returns it at the same offset, with the current values
+ * of the fields that the device changes.
  */
 #include "devx/command.h"
 
-/* Where the context of each kind lies in its CREATE and in its QUERY command. */
+/* Offsets of the context in the CREATE and QUERY commands of each kind. */
 static const struct {
 	uint16_t begin, end;
 } contexts[DEVX_KIND_COUNT] = {

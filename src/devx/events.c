@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Channels of events, and subscriptions: see events.h. What they do follows the kernel's mlx5 driver (docs/inside/devx.md, Events). */
+/*
+ * Channels of events and subscriptions, see events.h. Behaviour follows the kernel's mlx5 driver (docs/inside/devx.md,
+ * Events).
+ */
 #include "devx/events.h"
 
 #include <assert.h>
@@ -16,7 +19,7 @@
 #include "devx/command.h"
 #include "explain/explain.h"
 
-/* A kernel takes no more types at once. */
+/* Maximum number of types per call in a kernel. */
 enum { MAX_TYPES = 16, ENTRY_BYTES = 64 };
 
 /* syndrome of CQ_ERROR, and queue types of the others */
@@ -41,7 +44,7 @@ static const uint16_t unaffiliated[] = {
 #include "devx/events.def"
 };
 
-/* What QUERY_HCA_CAP says; of completions it says nothing, which a kernel allows on any CQ. */
+/* Masks that QUERY_HCA_CAP reports; completions are not in them, since a kernel allows them on any CQ. */
 enum {
 	AFFILIATED_MASK = 0
 #define EVENT(number, name, raised) | 1u << (number)
@@ -54,31 +57,31 @@ enum {
 static_assert((uint32_t)AFFILIATED_MASK == (0x001b003c | 1u << EVENT_TYPE_COMPLETION), "user_affiliated_events");
 static_assert((uint32_t)UNAFFILIATED_MASK == 0x00000200, "user_unaffiliated_events");
 
-/* What a program gets of an event. */
+/* An event as the program receives it. */
 struct event_data {
 	uint64_t cookie;
 	uint8_t entry[ENTRY_BYTES]; /* unless omitted */
 };
 
 struct subscription {
-	/* Listed by the channel while an event waits in it that has no data. */
+	/* Listed by the channel while an event without data is pending. */
 	struct event_source source;
-	struct subscription *next, **link; /* of the object; link NULL: of none */
+	struct subscription *next, **link; /* list of the object; link is NULL for events without an object */
 	struct subscription *next_of_channel, **link_of_channel;
 	struct devx_channel *channel;
 	uint32_t references;
 	uint16_t type;
-	int fd; /* eventfd(2) to increment instead of the channel, or -1 */
+	int fd; /* eventfd(2) to increment instead of queueing an event, or -1 */
 	struct event_data event_data;
 };
 
-/* An event that waits with its data. */
+/* A pending event with its data. */
 struct record {
 	struct event_source source;
 	struct event_data event_data;
 };
 
-/* Types of sources of a channel. */
+/* Types of sources in a channel. */
 enum { WAITS_SUBSCRIPTION, WAITS_RECORD, WAITS_LOSS };
 
 struct devx_channel {
@@ -86,12 +89,12 @@ struct devx_channel {
 	struct devx_channel *next, **link;
 	struct subscription *subscriptions;
 	bool omits_data;
-	struct event_source loss; /* events for which there was no memory */
+	struct event_source loss; /* pending if events were lost for lack of memory */
 };
 
-/* ---- telling ---------------------------------------------------------------------------------------------------- */
+/* ---- notification ------------------------------------------------------------------------------------------------ */
 
-/* The lock is held. */
+/* Drops a reference; the last one frees the subscription. The lock is held. */
 static void subscription_put(struct subscription *subscription)
 {
 	if (--subscription->references)
@@ -101,7 +104,10 @@ static void subscription_put(struct subscription *subscription)
 	free(subscription);
 }
 
-/* A counter that is full stays so, as a kernel leaves it: whoever raises an event does not wait for the program. */
+/*
+ * Increments an eventfd. A full counter is left unchanged, as in a kernel, so that the thread that raises an event
+ * never waits for the program.
+ */
 static void eventfd_increment(int fd)
 {
 	struct pollfd writable = {.fd = fd, .events = POLLOUT};
@@ -144,7 +150,7 @@ static int event_type_of(int raised)
 	return -1;
 }
 
-/* event_queue.relay: the object of @source is one of the context's. */
+/* Callback event_queue.relay: the object of @source is one of the context's. */
 static void events_relay(struct event_queue *queue, const struct event_source *source)
 {
 	struct devx *devx = (struct devx *)((char *)queue - offsetof(struct devx, events));
@@ -170,7 +176,7 @@ void devx_events_close(struct devx *devx)
 	event_queue_destroy(&devx->events);
 }
 
-/* ---- subscribing ------------------------------------------------------------------------------------------------ */
+/* ---- subscription ------------------------------------------------------------------------------------------------ */
 
 static bool event_type_exists(uint16_t type, const struct devx_object *object)
 {
@@ -183,7 +189,7 @@ static bool event_type_exists(uint16_t type, const struct devx_object *object)
 	return false;
 }
 
-/* The entry is the same for all events of a subscription. */
+/* Fills the entry, which is the same for all events of a subscription. */
 static void event_fill_entry(uint8_t *entry, uint16_t type, const struct devx_object *object)
 {
 	devx_field_set(entry, EQE_TYPE, type);
@@ -198,7 +204,7 @@ static void event_fill_entry(uint8_t *entry, uint16_t type, const struct devx_ob
 	devx_field_set(entry, EQE_QUEUE_TYPE, object->kind == DEVX_DCT ? QUEUE_OF_DCT : QUEUE_OF_QP);
 }
 
-/* The lock is held. */
+/* Adds the subscription to the lists of its channel and @object. The lock is held. */
 static void subscription_list(struct subscription *subscription, struct devx_object *object)
 {
 	struct devx_channel *channel = subscription->channel;
@@ -217,7 +223,7 @@ static void subscription_list(struct subscription *subscription, struct devx_obj
 	object->subscription = subscription;
 }
 
-/* The lock is held. */
+/* Removes the subscription from its lists. The lock is held. */
 static void subscription_end(struct subscription *subscription)
 {
 	*subscription->link_of_channel = subscription->next_of_channel;
@@ -244,7 +250,7 @@ void devx_unsubscribe_all(struct devx *devx, struct devx_object *object)
 	queue_unlock(&devx->subscriptions);
 }
 
-/* @fd: its own from now on; or -1. */
+/* Creates a subscription. @fd: owned by it; or -1. */
 static struct subscription *subscription_new(struct devx_channel *channel, const struct devx_object *object,
 					     uint16_t type, uint64_t cookie, int fd)
 {
@@ -263,8 +269,8 @@ static struct subscription *subscription_new(struct devx_channel *channel, const
 }
 
 /*
- * Lists all @made to @object. A CQ of which somebody wants to hear is looked at for being armed, from then on; others cost nothing.
- * Without a thread that looks, nobody has subscribed to anything.
+ * Adds all subscriptions of @made to @object. The device polls the doorbell record of a CQ with a subscriber from
+ * then on, to see it armed; other CQs cost nothing. If no thread can poll it, nothing is subscribed.
  */
 static int subscriptions_begin(struct devx *devx, struct devx_object *object, struct subscription *const *made,
 			       size_t count)
@@ -311,7 +317,7 @@ int devx_subscribe(struct devx *devx, struct devx_channel *channel, struct devx_
 	return -ENOMEM;
 }
 
-/* As a kernel has it: EBADF is no descriptor, EINVAL is none of eventfd(2). */
+/* Duplicates @fd. As in a kernel: EBADF if it is not a descriptor, EINVAL if it is not an eventfd(2). */
 static int eventfd_duplicate(int fd)
 {
 	int copy = fd < 0 ? -1 : descriptor_keep_duplicate(fd);
@@ -380,7 +386,7 @@ int devx_channel_create(struct devx *devx, uint32_t flags, struct devx_channel *
 	return 0;
 }
 
-/* What waits is nobody's any more. The lock is held. */
+/* Drops pending events. The lock is held. */
 static void channel_drop_waiting(struct devx_channel *channel)
 {
 	struct event_source *source;
@@ -419,7 +425,7 @@ void devx_channels_close(struct devx *devx)
 		devx_channel_destroy(devx, devx->channels);
 }
 
-/* A kernel waits for an event first, and leaves it where it is. */
+/* Refuses a buffer that is too small. As in a kernel, waits for an event first, which stays pending. */
 static int channel_refuse_size(struct devx *devx, const struct devx_channel *channel, size_t bytes, size_t needed)
 {
 	struct pollfd readable = {.fd = channel->events.fd, .events = POLLIN};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Reading and writing the fields of commands: fields.def. Buffers are whole commands, zero behind what the program gave. */
+/* Reads and writes fields of commands (fields.def). Buffers contain whole commands, zero after the program's bytes. */
 #ifndef SOFTHCA_DEVX_FIELDS_H
 #define SOFTHCA_DEVX_FIELDS_H
 
@@ -9,7 +9,7 @@
 
 struct devx_field {
 	uint16_t dword;
-	uint8_t high, low; /* bits of it; 63, 0: all of this word and the next */
+	uint8_t high, low; /* bits within it; 63 and 0: this word and the next */
 };
 
 #define FIELD(layout, name, dword, high, low)                                                                          \
@@ -38,7 +38,7 @@ static inline uint64_t devx_field_get(const uint8_t *command, struct devx_field 
 	return be32toh(word) >> field.low & devx_field_mask(field);
 }
 
-/** Bits of @value beyond the width of the field are dropped. */
+/** Drops bits of @value beyond the width of the field. */
 static inline void devx_field_set(uint8_t *command, struct devx_field field, uint64_t value)
 {
 	uint64_t both = htobe64(value);

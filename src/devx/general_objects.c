@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * CREATE_GENERAL_OBJECT, QUERY_GENERAL_OBJECT, whose header names the type of object: data encryption keys, and logins, without
- * which wrapped ones cannot be made.
+ * CREATE_GENERAL_OBJECT, QUERY_GENERAL_OBJECT. Their header names the type of object: data encryption keys, and
+ * logins, which wrapped keys require.
  */
 #include "devx/command.h"
 
 #include "hca/hca.h"
 
-/* Where a command has the key, or the credential; behind it there is as much as its kind takes. */
+/* Offset of the key or credential in a command; its length depends on the type. */
 enum { AT_KEY = 80, KEYTAG_BYTES = 8, WRAP_BYTES = 8, CREDENTIAL_BYTES = 48 };
 
 /* key_purpose, key_size */
 enum { PURPOSE_AES_XTS = 3, KEY_SIZE_128 = 0, KEY_SIZE_256 = 1 };
 
-/* The device's own rule, in command->why. -ENOMEM has none. */
+/* Refuses by the device's rule in command->why. -ENOMEM has none. */
 static int refuse_by_rule(struct devx_command *command, int error)
 {
 	if (error == -ENOMEM)
@@ -59,7 +59,7 @@ static int create_dek(struct devx_command *command)
 	return 0;
 }
 
-/* Its state is 0, ready; its key is not told. */
+/* Its state is 0, ready. Its key is not returned. */
 static int query_dek(struct devx_command *command)
 {
 	const struct devx_dek *dek = &command->object->dek;
@@ -74,7 +74,7 @@ static int query_dek(struct devx_command *command)
 
 /* ---- logins ------------------------------------------------------------------------------------------------------ */
 
-/* The context is logged in, with its objects of verbs, which has one login at a time. */
+/* Logs the context in, including its objects of verbs; a context has one login at a time. */
 static int create_login(struct devx_command *command)
 {
 	struct devx_object *object = command->object;
@@ -98,7 +98,7 @@ static int create_login(struct devx_command *command)
 	return 0;
 }
 
-/* Its state is 0, valid: nobody takes credentials or KEKs from this device. */
+/* Its state is 0, valid: credentials and KEKs are never revoked on this device. */
 static int query_login(struct devx_command *command)
 {
 	command_put(command, LOGIN_CREDENTIAL_ID, command->object->login.credential_id);
@@ -106,7 +106,7 @@ static int query_login(struct devx_command *command)
 	return 0;
 }
 
-/* ---- all of them ------------------------------------------------------------------------------------------------- */
+/* ---- all types --------------------------------------------------------------------------------------------------- */
 
 static const struct type {
 	uint16_t number;
@@ -147,7 +147,7 @@ int command_create_general_object(struct devx_command *command)
 	return error;
 }
 
-/* The type is that of the object: command.c compares them. */
+/* The type is that of the object, which command.c has checked. */
 int command_query_general_object(struct devx_command *command)
 {
 	return find_type(command_get(command, GENERAL_TYPE))->query(command);

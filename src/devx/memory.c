@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Memory that a program registers for its queues (umem), and the pages that it rings by (UAR). */
+/* Memory that a program registers for its queues (umem), and its doorbell pages (UAR). */
 #include <errno.h>
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -72,12 +72,13 @@ void devx_umems_close(struct devx *devx)
 /* ---- UAR ------------------------------------------------------------------------------------------------------- */
 
 /*
- * Where a register is does not matter, nor what is stored to it (mlx5-formats 1.16): one page will do. Of uncached registers there
- * is one for all of a context, number 1, as a kernel has it; a program tells them by where they are mapped.
+ * The address of a register and the stored values do not matter (mlx5-formats 1.16), so one page is sufficient. All
+ * uncached registers of a context are one UAR, number 1, as in a kernel; programs distinguish them by their mmap
+ * offset.
  */
 enum { NC_NUMBER = 1, NC_OFFSET = 3 << 8 };
 
-/* The page, and the entry of the uncached registers. The lock is held. */
+/* Creates the page, and the entry of the uncached registers. The lock is held. */
 static int uar_make_page(struct devx *devx)
 {
 	void *page;

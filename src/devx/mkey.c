@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * CREATE_MKEY and QUERY_MKEY: keys of a list of other keys (KLM), of one whose entries have a fixed size (KSM), and of the memory of a umem
- * (MTT). They are those of verbs, down to their numbers, and UMRs change them alike. What follows the context are the entries.
+ * CREATE_MKEY and QUERY_MKEY: keys that map a list of other keys (KLM), the same with entries of fixed size (KSM),
+ * and the memory of a umem (MTT). They are the keys of verbs, down to their numbers, and UMRs change them in the same
+ * way. The entries follow the context.
  */
 #include "devx/command.h"
 
@@ -15,7 +16,7 @@ enum { AT_ENTRIES = 272, ENTRY_BYTES = 16, PAGE_BYTES = 4096 };
 
 enum access_mode { MODE_MEMORY = 1, MODE_LIST = 2, MODE_FIXED_ENTRIES = 3 };
 
-/* crypto_en; and the octowords of one block setup. */
+/* Values of crypto_en, and octowords of a block setup. */
 enum { ENCRYPTION_OFF = 0, ENCRYPTION_ON = 1, BSF_OCTOWORDS = 4, MAX_BSF_OCTOWORDS = 8 };
 
 static uint8_t mkey_rights(const struct devx_command *command)
@@ -42,7 +43,7 @@ static struct hca_mkey_state mkey_state_given(const struct devx_command *command
 
 /* ---- memory -------------------------------------------------------------------------------------------------------- */
 
-/* Pages are mapped: an address and what it leads to have the same place in theirs. */
+/* Maps whole pages: an address and its target must have the same offset in their pages. */
 static int mkey_create_memory(struct devx_command *command, struct hca_pd *pd)
 {
 	const struct hca_mkey_state state = mkey_state_given(command);
@@ -67,13 +68,13 @@ static int mkey_create_memory(struct devx_command *command, struct hca_pd *pd)
 
 /* ---- lists --------------------------------------------------------------------------------------------------------- */
 
-/* UMRs count octowords of entries and of block setups in multiples of 4 (mlx5-formats 1.8), so the capacity of a key is one. */
+/* Rounds up to a multiple of 4, in which UMRs count octowords of entries and block setups (mlx5-formats 1.8). */
 static uint64_t key_capacity(uint64_t octowords)
 {
 	return (octowords + 3) & ~UINT64_C(3);
 }
 
-/* What the key has room for. */
+/* Reads the capacity of the key. */
 static int mkey_read_capacity(struct devx_command *command, struct hca_mkey_layout *layout)
 {
 	uint64_t octowords = command_get(command, MKC_TRANSLATION_OCTOWORDS), bsf = 0;
@@ -91,7 +92,7 @@ static int mkey_read_capacity(struct devx_command *command, struct hca_mkey_layo
 		return command_refuse_field(command, MKC_ENCRYPTION);
 	if (encryption && hca_settings(command->devx->hca)->crypto == CRYPTO_OFF)
 		return COMMAND_REFUSE(command, STATUS_BAD_PARAMETER, RULE_CRYPTO_NOT_OFFERED, 0);
-	/* What encrypts is said by a block setup. */
+	/* A block setup describes the encryption. */
 	if (encryption && bsf < BSF_OCTOWORDS)
 		return command_refuse_field(command, MKC_BSF_OCTOWORDS);
 	layout->attr = (struct hca_mkey_attr){
@@ -115,7 +116,7 @@ static int mkey_create_layout(struct devx_command *command, struct hca_pd *pd, c
 	return -EREMOTEIO;
 }
 
-/* @fixed_entries: KSM, else KLM. */
+/* @fixed_entries: KSM, otherwise KLM. */
 static int mkey_create_list(struct devx_command *command, struct hca_pd *pd, bool fixed_entries)
 {
 	struct hca_mkey_layout layout = {
@@ -176,13 +177,13 @@ int command_create_mkey(struct devx_command *command)
 		error = mkey_create_by_mode(command, pd);
 	if (error)
 		return error;
-	/* Its index: the program knows the tag. */
+	/* The index only: the program chose the tag. */
 	object->number = mkey_number(object->mkey) >> 8;
 	command_put(command, ANY_NUMBER, object->number);
 	return 0;
 }
 
-/* The entries that follow the context in the output are zero: a query that asks for them is refused. */
+/* The entries after the context stay zero in the output: a query that requests them is refused. */
 int command_query_mkey(struct devx_command *command)
 {
 	int error = command_check_refused(command, LAYOUT_KEY_QUERY);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Numbers of umems and UARs, and the names of kinds of objects: see context.h. */
+/* Numbers of umems and UARs, and names of kinds of objects: see context.h. */
 #include "devx/context.h"
 
 #include <stdlib.h>

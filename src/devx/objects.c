@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The objects that commands made: see context.h. */
+/* Objects made by commands: see context.h. */
 #include "devx/events.h"
 
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Functions that all commands use: refusals, and the objects that fields of a command name. See command.h. */
+/* Functions for all commands: refusals, and lookup of the objects that fields name. See command.h. */
 #include "devx/command.h"
 
 static const struct {
@@ -10,7 +10,7 @@ static const struct {
 #include "devx/fields.def"
 };
 
-/* ---- refusing ------------------------------------------------------------------------------------------------- */
+/* ---- refusals ---------------------------------------------------------------------------------------------------- */
 
 int command_refuse_field(struct devx_command *command, struct devx_field field)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What fields of the context of a QP mean. */
+/* Values of fields in the context of a QP. */
 #ifndef SOFTHCA_DEVX_QP_CONTEXT_H
 #define SOFTHCA_DEVX_QP_CONTEXT_H
 
@@ -9,13 +9,13 @@ enum { SERVICE_RC = 0, SERVICE_UC = 1, SERVICE_UD = 2, SERVICE_XRC = 3, SERVICE_
 /* rq_type */
 enum { RECEIVE_QUEUE = 0, RECEIVE_SHARED = 1, RECEIVE_NONE = 3 };
 
-/* cs_req: up to half of a CQE of 64 or 128 bytes may hold the response of a READ or atomic. */
+/* cs_req: up to half of a CQE of 64 or 128 bytes may contain the response of a READ or atomic. */
 enum { SCATTER_TO_64 = 0x11, SCATTER_TO_128 = 0x22 };
 
 /* atomic_mode: operands of up to 8 bytes. */
 enum { ATOMIC_UP_TO_8 = 3 };
 
-/* opt_param_mask: which optional attributes a modification brings; bits. */
+/* opt_param_mask: one bit per optional attribute that a modification contains. */
 enum {
 	OPTIONAL_RRE = 1u << 1,
 	OPTIONAL_RAE = 1u << 2,

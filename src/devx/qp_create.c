@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* CREATE_QP. Rings and doorbell records are in umems: the receive ring first, the send ring behind it (mlx5-formats 1.1). */
+/* CREATE_QP. Rings and doorbell records are in umems: the receive ring first, then the send ring (mlx5-formats 1.1). */
 #include "core/limits.h"
 #include "devx/command.h"
 #include "devx/qp_context.h"
@@ -27,7 +27,7 @@ static int qp_read_type(struct devx_command *command, struct hca_qp_attr *attr)
 	}
 }
 
-/* A DCI receives nothing, whatever the command says of it. */
+/* A DCI never receives, whatever the command contains. */
 static int qp_read_receive_queue(struct devx_command *command, struct hca_qp_attr *attr)
 {
 	if (attr->type == QP_TYPE_DCI)
@@ -48,7 +48,7 @@ static int qp_read_receive_queue(struct devx_command *command, struct hca_qp_att
 	}
 }
 
-/* Of a half that does nothing the CQ may be left out: the other one's stands for it. */
+/* The CQ of an unused half may be omitted: the other half's CQ replaces it. */
 static int qp_find_cqs(struct devx_command *command, struct hca_qp_attr *attr)
 {
 	bool sends = attr->sq_wqebb_count || command_get(command, QPC_CQN_SND);
@@ -86,7 +86,7 @@ static int qp_find_memory(struct devx_command *command, struct hca_qp_attr *attr
 	return 0;
 }
 
-/* Permission to put what a READ or atomic brings into the CQE, given for the size of CQE that the CQ has. */
+/* Returns true if the command permits the data of READs and atomics in CQEs of the size that @cq has. */
 static bool qp_may_scatter(const struct devx_command *command, const struct hca_cq *cq)
 {
 	return command_get(command, QPC_CS_REQ) == (hca_cq_entry_size(cq) == 128 ? SCATTER_TO_128 : SCATTER_TO_64);

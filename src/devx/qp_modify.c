@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Commands that change the state of a QP. They name the transition; what it needs is taken from the context whatever the mask
- * says, what it may bring if its bit is set in opt_param_mask. The device's own rules of ibv_modify_qp(3) come after that.
+ * Commands that change the state of a QP. Their opcode is the transition. Required attributes are read from the
+ * context whatever the mask says, optional ones if their bit is set in opt_param_mask. The device then applies its
+ * rules for ibv_modify_qp(3).
  */
 #include "devx/command.h"
 #include "devx/qp_context.h"
@@ -10,14 +11,14 @@
 
 #define ANY_STATE ((enum ibv_qp_state) - 1)
 
-/* What a transition takes besides. By types: those that have the attribute. */
+/* Parts of the context that a transition reads, for the types that have the attribute. */
 enum parts {
 	PART_PORT = 1 << 0,    /* port and P_Key index */
-	PART_ACCESS = 1 << 1,  /* rights of requests */
+	PART_ACCESS = 1 << 1,  /* rights of remote requests */
 	PART_Q_KEY = 1 << 2,   /* of UD */
-	PART_PEER = 1 << 3,    /* path, peer, first sequence number, and what answering needs */
-	PART_SEND = 1 << 4,    /* first sequence number, and what waiting for answers needs */
-	PART_OPTIONS = 1 << 5, /* what the mask says */
+	PART_PEER = 1 << 3,    /* path, peer, first sequence number, and the responder's attributes */
+	PART_SEND = 1 << 4,    /* first sequence number, and the requester's attributes */
+	PART_OPTIONS = 1 << 5, /* attributes selected by the mask */
 };
 
 static const struct transition {
@@ -58,7 +59,7 @@ static bool type_is_connected(enum ibv_qp_type type)
 	return type != IBV_QPT_UD && type != QP_TYPE_DCI;
 }
 
-/* Of the types whose other end is a responder of their own, and that wait for it. */
+/* Returns true for types that have a responder as peer and wait for its acknowledgements. */
 static bool type_is_reliable(enum ibv_qp_type type)
 {
 	return type != IBV_QPT_UD && type != IBV_QPT_UC;
@@ -66,7 +67,7 @@ static bool type_is_reliable(enum ibv_qp_type type)
 
 static void change_read_port(const struct devx_command *command, struct change *change)
 {
-	/* A QP belongs to a port from INIT on; some programs leave the only one out. */
+	/* A QP belongs to a port from INIT on; some programs omit it, since there is only one. */
 	change->attr.port_num = command_get_word(command, QPC_PORT) ? (uint8_t)command_get_word(command, QPC_PORT) : 1;
 	change->attr.pkey_index = (uint16_t)command_get_word(command, QPC_PKEY_INDEX);
 	change->mask |= IBV_QP_PORT | IBV_QP_PKEY_INDEX;
@@ -90,7 +91,7 @@ static void change_read_min_rnr_timer(const struct devx_command *command, struct
 	change->mask |= IBV_QP_MIN_RNR_TIMER;
 }
 
-/* A path that leads back to this port needs no address; a QP number does. */
+/* Addresses this port: a looped-back path needs a QP number, but no address. */
 static void path_set_loopback(const struct devx_command *command, struct ibv_ah_attr *address)
 {
 	const struct hca_gid *gids;
@@ -116,7 +117,7 @@ static void change_read_path(const struct devx_command *command, struct change *
 			{
 				.sgid_index = (uint8_t)command_get_word(command, QPC_SRC_ADDR_INDEX),
 				.hop_limit = (uint8_t)command_get_word(command, QPC_HOP_LIMIT),
-				/* The upper six bits are told a second time. */
+				/* DSCP repeats its upper six bits. */
 				.traffic_class = (uint8_t)(traffic_class ? traffic_class
 									 : command_get_word(command, QPC_DSCP) << 2),
 				.flow_label = command_get_word(command, QPC_FLOW_LABEL),
@@ -135,7 +136,7 @@ static void change_read_peer(const struct devx_command *command, enum ibv_qp_typ
 		return;
 	change->attr.path_mtu = (enum ibv_mtu)command_get_word(command, QPC_MTU);
 	change->mask |= IBV_QP_PATH_MTU;
-	/* Each request of a DCI brings its address. */
+	/* Each request of a DCI contains its address. */
 	if (type == QP_TYPE_DCI)
 		return;
 	change_read_path(command, change);
@@ -162,7 +163,7 @@ static void change_read_send(const struct devx_command *command, enum ibv_qp_typ
 	change->mask |= IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_MAX_QP_RD_ATOMIC;
 }
 
-/* Each right has a bit of its own in the mask: the others stay. */
+/* Each right has its own bit in the mask: the others stay. */
 static void change_read_some_access(const struct devx_command *command, uint32_t optional, struct change *change)
 {
 	unsigned int named = (optional & OPTIONAL_RRE ? IBV_ACCESS_REMOTE_READ : 0) |
@@ -186,7 +187,7 @@ static void change_read_options(const struct devx_command *command, enum ibv_qp_
 		change_read_q_key(command, change);
 	if (optional & OPTIONAL_RNR_TIMEOUT && type_is_reliable(type) && transition->from != IBV_QPS_INIT)
 		change_read_min_rnr_timer(command, change);
-	/* P_Key and port: before RTR, as later transitions do not take them. */
+	/* P_Key and port: only before RTR, since later transitions do not accept them. */
 	if (optional & OPTIONAL_PKEY_INDEX && transition->from == IBV_QPS_INIT) {
 		change->attr.pkey_index = (uint16_t)command_get_word(command, QPC_PKEY_INDEX);
 		change->mask |= IBV_QP_PKEY_INDEX;
@@ -224,7 +225,7 @@ static const struct transition *transition_find(uint16_t opcode)
 	return transition;
 }
 
-/* Fields that only queries return; the QP itself keeps the others. */
+/* Stores the fields that only queries return; the QP itself keeps the others. */
 static void keep_context(struct devx_command *command, enum ibv_qp_type type, const struct transition *transition)
 {
 	if (transition->parts & PART_PEER && type_is_connected(type)) {

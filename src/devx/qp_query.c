@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* QUERY_QP and QUERY_DCT: return the context of a QP or DCT, as its CREATE command and the modifications set it. */
+/* QUERY_QP and QUERY_DCT: return the context of a QP or DCT as set by its CREATE command and modifications. */
 #include "devx/command.h"
 #include "devx/qp_context.h"
 
 #include "format/qp_types.h"
 
-/* pm_state: the path is the only one. */
+/* pm_state: there is only one path. */
 enum { MIGRATED = 3 };
 
 /* state of a DCT */
@@ -40,7 +40,7 @@ static uint32_t service_number(enum ibv_qp_type type)
 	}
 }
 
-/* The largest power of two that is not more than @value. */
+/* Returns the logarithm of the largest power of two up to @value. */
 static uint32_t log_of(uint32_t value)
 {
 	return value ? 31u - (uint32_t)__builtin_clz(value) : 0;
@@ -71,7 +71,7 @@ static void qp_put_receive_queue(struct devx_command *command, const struct hca_
 	command_put(command, QPC_LOG_RQ_STRIDE, made->rq_shift - 4);
 }
 
-/* The objects and sizes that the QP was created with. */
+/* Writes the objects and sizes that the QP was created with. */
 static void qp_put_creation(struct devx_command *command)
 {
 	struct hca_qp_attr made;

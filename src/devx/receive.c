@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Receivers for many senders: CREATE_RMP, MODIFY_RMP and QUERY_RMP, a shared receive queue in umems, and CREATE_DCT, the target of DC. */
+/*
+ * Receivers for many senders: CREATE_RMP, MODIFY_RMP and QUERY_RMP, a shared receive queue in umems, and CREATE_DCT,
+ * the target of DC.
+ */
 #include "devx/command.h"
 
 #include "core/limits.h"
@@ -8,10 +11,13 @@
 /* wq_type */
 enum { RING_LIST = 0, RING_CYCLIC = 1 };
 
-/* The only state that an RMP has, and of the bitmask of MODIFY_RMP the bit of lwm. */
+/* The only state of an RMP, and the bit of lwm in the bitmask of MODIFY_RMP. */
 enum { RMP_READY = 1, CHANGE_LIMIT = 1 };
 
-/* The doorbell record of a shared queue is one word. An entry has a link of 16 bytes and a segment of 16, or that alone. */
+/*
+ * The doorbell record of a shared queue is one word. An entry has a link of 16 bytes and at least one segment of 16;
+ * in a basic cyclic queue it has no link.
+ */
 enum { RECORD_BYTES = 4, LOG_MAX_SIZE = 15, LOG_SEGMENT = 4 };
 
 int command_create_rmp(struct devx_command *command)
@@ -60,7 +66,7 @@ int command_create_rmp(struct devx_command *command)
 	return 0;
 }
 
-/* Its limit, which is armed by that: there is nothing else to change. */
+/* Sets and arms the limit, the only attribute that can change. */
 int command_modify_rmp(struct devx_command *command)
 {
 	struct devx_object *object = command->object;
@@ -92,7 +98,7 @@ int command_query_rmp(struct devx_command *command)
 	return 0;
 }
 
-/* A DCT is active as soon as it is made. */
+/* Moves a DCT to its active state at creation. */
 static int dct_activate(struct devx_command *command, struct hca_qp *qp)
 {
 	uint8_t port = (uint8_t)command_get(command, DCTC_PORT);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Responses that wait to be taken: see responses.h. What the manual page leaves open is as the kernel's mlx5 driver has it. */
+/* Pending responses, see responses.h. Where the manual page is silent, behaviour follows the kernel's mlx5 driver. */
 #include "devx/responses.h"
 
 #include <errno.h>
@@ -13,7 +13,7 @@
 
 struct response {
 	struct event_source source;
-	size_t bytes; /* of what a program gets: wr_id, and what follows it */
+	size_t bytes; /* bytes for the program: wr_id and the output */
 	uint64_t wr_id;
 	uint8_t out[];
 };
@@ -21,7 +21,7 @@ struct response {
 struct devx_responses {
 	struct event_queue events;
 	struct devx_responses *next, **link;
-	_Atomic size_t waiting; /* bytes of output, those of queries that are being executed included */
+	_Atomic size_t waiting; /* bytes of output, including those of queries being executed */
 };
 
 int devx_responses_create(struct devx *devx, struct devx_responses **out, int *fd)
@@ -74,7 +74,7 @@ void devx_responses_close(struct devx *devx)
 
 static const char call[] = "mlx5dv_devx_obj_query_async";
 
-/* Room for the output of a query, before there is any. */
+/* Reserves room for the output of a query before it is executed. */
 static int responses_reserve(struct devx *devx, struct devx_responses *responses, size_t bytes)
 {
 	size_t waiting = atomic_fetch_add(&responses->waiting, bytes);
@@ -108,7 +108,7 @@ int devx_query_async(struct devx *devx, struct devx_object *object, const void *
 		return error;
 	response = response_new(out_bytes, wr_id);
 	error = response ? devx_query(devx, call, object, in, in_bytes, response->out, out_bytes) : -ENOMEM;
-	/* What the device refuses is a response, too: it says so by itself. */
+	/* A refusal by the device is a response as well. */
 	if (error && error != -EREMOTEIO) {
 		atomic_fetch_sub(&responses->waiting, out_bytes);
 		free(response);
@@ -118,7 +118,7 @@ int devx_query_async(struct devx *devx, struct devx_object *object, const void *
 	return 0;
 }
 
-/* Of the oldest that waits; 0: none does. */
+/* Returns the bytes of the oldest pending response; 0: none. */
 static size_t oldest_bytes(struct devx_responses *responses)
 {
 	const struct response *oldest;
@@ -151,7 +151,7 @@ int devx_responses_take(struct devx *devx, struct devx_responses *responses, voi
 	response = object;
 	needed = response->bytes;
 	if (needed > bytes) {
-		/* It came while nothing waited, or another thread took the one that was looked at. */
+		/* It arrived while none was pending, or another thread took the one that was examined. */
 		event_queue_raise(&responses->events, &response->source);
 		return responses_refuse_room(devx, bytes, needed);
 	}
