@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The bodies behind the two front-ends: softhca_NAME for each symbol NAME that the tables call IMPLEMENTED,
- * with the prototype and the contract of NAME's man page. Defined in src/verbs and src/mlx5dv, whose files
- * include this header, so that the compiler holds definition and forward to one prototype.
+ * Functions behind libibverbs.so.1 and libmlx5.so.1: softhca_NAME for each symbol NAME that is IMPLEMENTED in the
+ * tables, with the prototype and contract of NAME's man page. They are defined in src/verbs and src/mlx5dv, whose
+ * files include this header, so that the compiler checks definition and front-end against one prototype.
  */
 #ifndef SOFTHCA_ABI_ENTRY_POINTS_H
 #define SOFTHCA_ABI_ENTRY_POINTS_H
@@ -38,12 +38,15 @@
 #undef ENTRY_PROBED
 
 /**
- * What every symbol calls that is not implemented: leaves an explanation under the name @call (a constant
- * string). Returns EOPNOTSUPP. Any thread.
+ * Explains that @call (a constant string), a symbol without implementation, is not supported. Returns EOPNOTSUPP. Any
+ * thread.
  */
 SOFTHCA_API int softhca_not_supported(const char *call);
 
-/** The same for a call by which a program only asks: the record has no line. */
+/**
+ * As softhca_not_supported(), for a call that only asks whether the feature exists: the explanation is recorded but
+ * not printed.
+ */
 SOFTHCA_API int softhca_not_offered(const char *call);
 
 #endif

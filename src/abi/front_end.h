@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Turns a table (abi/verbs.def, abi/mlx5dv.def, abi/rdmacm.def) into the functions of a front-end: each forwards to its
- * body in libsofthca.so.0 or, where there is none yet, answers EOPNOTSUPP in the way of its kind. Included by the one
- * source file of each front-end, which then includes its table.
+ * Generates the functions of a front-end from a table (abi/verbs.def, abi/mlx5dv.def, abi/rdmacm.def): each calls its
+ * implementation in libsofthca.so.0 or, without one, fails with EOPNOTSUPP in the way of its kind. The single source
+ * file of each front-end includes this header and then its table.
  *
- * A function is called front_NAME here and gets its real name and version from .symver: verbs.h has macros
- * with the names of several symbols, and two versions of one name need two functions. The version script hides
- * front_NAME.
+ * A function is called front_NAME here and gets its real name and version from .symver: verbs.h defines macros with
+ * the names of several symbols, and two versions of one name need two functions. The version script hides front_NAME.
  */
 #ifndef SOFTHCA_ABI_FRONT_END_H
 #define SOFTHCA_ABI_FRONT_END_H
@@ -18,12 +17,12 @@
 #include "abi/private_nodes.h"
 #include "abi/probes.h"
 
-/* A stub looks at none of its arguments. */
+/* A stub does not read its arguments. */
 #pragma GCC diagnostic ignored "-Wunused-parameter"
 
 #define EXPORT __attribute__((visibility("default")))
 
-/* @answer: what softhca_not_supported() or softhca_not_offered() returns. */
+/* @answer: the return value of softhca_not_supported() or softhca_not_offered(). */
 #define REFUSE_ERRNO(answer) return answer;
 #define REFUSE_NEGATIVE_ERRNO(answer) return -(answer);
 #define REFUSE_MINUS_ONE(answer)                                                                                       \
@@ -37,7 +36,7 @@
 	return 0;
 #define REFUSE_NOTHING(answer) answer;
 
-/* The argument that may follow the last named one: whatever is there, if the caller passed none. */
+/* The optional argument after the last named one; undefined if the caller passed none. */
 #define LONG_ARGUMENT_AFTER(last)                                                                                      \
 	__extension__({                                                                                                \
 		va_list list_;                                                                                         \
@@ -48,7 +47,7 @@
 		value_;                                                                                                \
 	})
 
-/* The arguments after @last, as a va_list * that is valid until the function returns. */
+/* The arguments after @last, as a va_list * that stays valid until the function returns. */
 #define LIST_AFTER(last)                                                                                               \
 	__extension__({                                                                                                \
 		va_list list_, *copy_ = __builtin_alloca(sizeof(list_));                                               \
@@ -58,7 +57,7 @@
 		copy_;                                                                                                 \
 	})
 
-/* What a symbol without prototype returns. */
+/* Return types of symbols without a prototype. */
 #define RETURNS_ERRNO int
 #define RETURNS_MINUS_ONE int
 #define RETURNS_NULL_ERRNO void *
@@ -68,7 +67,10 @@
 #define BODY_IMPLEMENTED(kind, call, body, arguments) return body arguments;
 #define BODY_LATER(kind, call, body, arguments) REFUSE_##kind(softhca_not_supported(call))
 #define BODY_UNSUPPORTED(kind, call, body, arguments) REFUSE_##kind(softhca_not_supported(call))
-/* Programs find out by the call whether the device has the feature: NAME_asks() says by which arguments (abi/probes.h). */
+/*
+ * Programs call these symbols to find out whether the device has the feature: NAME_asks() recognises such arguments
+ * (abi/probes.h).
+ */
 #define BODY_PROBED(kind, call, body, arguments)                                                                       \
 	REFUSE_##kind(body##_asks arguments ? softhca_not_offered(call) : softhca_not_supported(call))
 
@@ -94,7 +96,7 @@
 	__asm__(".symver front_" #name ", " #name "@@" version);                                                       \
 	type front_##name;
 
-/* The same function in a later private node: an alias, since one name of the assembler has one version. */
+/* Exports the function in a later private node as well, through an alias, since an assembler name has one version. */
 #define AGAIN(node, name)                                                                                              \
 	EXPORT extern __typeof__(front_##name) front_##name##_##node __attribute__((alias("front_" #name)));           \
 	__asm__(".symver front_" #name "_" #node ", " #name "@IBVERBS_PRIVATE_" #node);

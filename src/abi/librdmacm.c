@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* librdmacm.so.1: forwards and stubs, made from the table. */
+/* librdmacm.so.1: functions and stubs, generated from the table. */
 #include "abi/rdmacm_entry_points.h"
 
-/* Behind the prototypes: it defines what a line of the table becomes. */
+/* After the prototypes: defines the expansion of a table line. */
 #include "abi/front_end.h"
 #include "abi/rdmacm.def"

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The private nodes of libibverbs.so.1, IBVERBS_PRIVATE_N: rdma-core's own programs and providers refer to that of their release.
- * N is the first release that has the node: 34 is that of rdma-core 34 to 56, 57 that of 57 and 58, 59 that of 59 to 63, 64, 65.
+ * Private nodes of libibverbs.so.1, IBVERBS_PRIVATE_N: rdma-core's own programs and providers link to that of their
+ * release. N is the first release that has the node: 34 for rdma-core 34 to 56, 57 for 57 and 58, 59 for 59 to 63,
+ * 64, 65.
  *
- * AFTER_N(…) is AGAIN(M, …) for each node M after N. The including file defines AGAIN.
+ * AFTER_N(…) expands to AGAIN(M, …) for each node M after N. The including file defines AGAIN.
  */
 #ifndef SOFTHCA_ABI_PRIVATE_NODES_H
 #define SOFTHCA_ABI_PRIVATE_NODES_H

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The bodies behind librdmacm.so.1: softhca_NAME for each symbol NAME that abi/rdmacm.def calls IMPLEMENTED, with the
- * prototype and the contract of NAME's man page. Defined in src/rdmacm and src/rsocket, whose files include this header, so that the
- * compiler holds definition and forward to one prototype. Apart from abi/entry_points.h, since the verbs need none of it.
+ * Functions behind librdmacm.so.1: softhca_NAME for each symbol NAME that is IMPLEMENTED in abi/rdmacm.def, with the
+ * prototype and contract of NAME's man page. They are defined in src/rdmacm and src/rsocket, whose files include this
+ * header, so that the compiler checks definition and front-end against one prototype. Separate from
+ * abi/entry_points.h, because verbs do not need them.
  */
 #ifndef SOFTHCA_ABI_RDMACM_ENTRY_POINTS_H
 #define SOFTHCA_ABI_RDMACM_ENTRY_POINTS_H

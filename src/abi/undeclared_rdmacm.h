@@ -1,14 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * Symbols of librdmacm.so.1 that the headers of Debian 12 do not declare. Their bodies obey the contracts given here.
- */
+/* Symbols of librdmacm.so.1 that the headers of Debian 12 do not declare. Their contracts are given here. */
 #ifndef SOFTHCA_ABI_UNDECLARED_RDMACM_H
 #define SOFTHCA_ABI_UNDECLARED_RDMACM_H
 
 #include <stdint.h>
 #include <rdma/rdma_cma.h>
 
-/* Events of librdmacm from version 60 on. */
+/* Events of librdmacm 60 and later. */
 enum {
 	RDMA_CM_EVENT_ADDRINFO_RESOLVED_ = 16,
 	RDMA_CM_EVENT_ADDRINFO_ERROR_ = 17,
@@ -16,12 +14,18 @@ enum {
 	RDMA_CM_EVENT_INTERNAL_ = 19,
 };
 
-/* rdma_getaddrinfo(3) for @id: its list is handed over by rdma_query_addrinfo(), once the event has come. */
+/*
+ * Resolves as rdma_getaddrinfo(3), asynchronously for @id. rdma_query_addrinfo() returns the list after the event.
+ * Returns 0, or -1 with errno set.
+ */
 int rdma_resolve_addrinfo(struct rdma_cm_id *id, const char *node, const char *service,
 			  const struct rdma_addrinfo *hints);
-/* Hands over what rdma_resolve_addrinfo() found, once: -1 and ENOENT before and after. */
+/* Returns the result of rdma_resolve_addrinfo(), once; -1 with ENOENT before and after. */
 int rdma_query_addrinfo(struct rdma_cm_id *id, struct rdma_addrinfo **info);
-/* Queues @event, which must be RDMA_CM_EVENT_USER, with @status and @arg on the channel of @id. */
+/*
+ * Queues @event, which must be RDMA_CM_EVENT_USER, with @status and @arg on the channel of @id. Returns 0, or -1 with
+ * errno set.
+ */
 int rdma_write_cm_event(struct rdma_cm_id *id, enum rdma_cm_event_type event, int status, uint64_t arg);
 
 #endif
