@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Counters and faults as softhca.h gives them out. */
+/* Implements the counters and faults of softhca.h. */
 #include "softhca.h"
 
 #include <errno.h>
@@ -39,7 +39,10 @@ uint64_t softhca_counter(struct ibv_context *context, const char *name)
 	return UINT64_MAX;
 }
 
-/* Returns 0 or a negative errno; *@script is NULL if the faults are to end, else the caller's. */
+/*
+ * Reads a fault script. Returns 0 or a negative errno. *@script is NULL if the faults are to be removed; otherwise
+ * the caller frees it.
+ */
 static int read_script(const char *text, struct fault_script **script, struct fault_error *where, char *error,
 		       size_t size)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Drawings of keys as softhca.h gives them out. */
+/* Implements the drawings of keys of softhca.h. */
 #include "softhca.h"
 
 #include <errno.h>
@@ -13,7 +13,7 @@
 #include "mkey/key.h"
 #include "verbs/object/objects.h"
 
-/* Fills @picture with the key of @hca; false: there is none. */
+/* Fills @picture with the key of @hca. Returns false if no such key exists. */
 static bool picture_find_and_make(struct hca *hca, uint32_t number, struct picture *picture)
 {
 	struct key_uses uses;

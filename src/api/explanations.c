@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Explanations as softhca.h gives them out. */
+/* Implements the explanations of softhca.h. */
 #include "softhca.h"
 
 #include <string.h>
@@ -36,7 +36,7 @@ static void explanation_publish(const struct hca *hca, const struct explain_reco
 		.request = subject->request,
 		.figures = rule_figures(record->rule),
 	};
-	/* What the maker passes for a rule without figures means nothing. */
+	/* For a rule without figures the arguments are undefined. */
 	memcpy(out->figure, record->args, out->figures * sizeof(out->figure[0]));
 }
 

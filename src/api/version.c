@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The version of the library that is loaded, as opposed to the header a program was compiled with. */
+/* Version of the loaded library, which may differ from that of the header. */
 #include "softhca.h"
 
 const char *softhca_version(void)
