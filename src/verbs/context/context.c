@@ -29,8 +29,8 @@ static struct {
 static pthread_once_t fork_handlers_once = PTHREAD_ONCE_INIT;
 
 /*
- * Returns true if @context represents its handle table. Contexts share a table with their imports; the first in the list
- * represents it.
+ * Returns true if @context represents its handle table. Contexts share a table with their imports; the first in the
+ * list represents it.
  */
 static bool owns_table(const struct user_context *context)
 {
