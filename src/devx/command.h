@@ -99,6 +99,18 @@ int command_check_uar(struct devx_command *command, struct devx_field field);
 int command_find_memory(struct devx_command *command, struct devx_field field, uint64_t offset, uint64_t size,
 			uint8_t **memory);
 
+/* An access right: its field in a context, and its bit for the device. A list of them ends with bit 0. */
+struct devx_right {
+	struct devx_field field;
+	unsigned int bit;
+};
+
+/** Returns the bits of the @rights whose field is set in the input. */
+unsigned int command_get_rights(const struct devx_command *command, const struct devx_right *rights);
+
+/** Writes the field of each of @rights to the output: 1 if its bit is in @value, otherwise 0. */
+void command_put_rights(struct devx_command *command, const struct devx_right *rights, unsigned int value);
+
 /** Returns the bytes of the context that QUERY returns for a @kind, or 0. */
 size_t created_bytes(enum devx_kind kind);
 /** Stores the context of the CREATE @command in the @object that it created. */

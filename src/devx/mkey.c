@@ -19,20 +19,20 @@ enum access_mode { MODE_MEMORY = 1, MODE_LIST = 2, MODE_FIXED_ENTRIES = 3 };
 /* Values of crypto_en, and octowords of a block setup. */
 enum { ENCRYPTION_OFF = 0, ENCRYPTION_ON = 1, BSF_OCTOWORDS = 4, MAX_BSF_OCTOWORDS = 8 };
 
-static uint8_t mkey_rights(const struct devx_command *command)
-{
-	return (uint8_t)((command_get(command, MKC_LOCAL_READ) ? RIGHT_LOCAL_READ : 0) |
-			 (command_get(command, MKC_LOCAL_WRITE) ? RIGHT_LOCAL_WRITE : 0) |
-			 (command_get(command, MKC_REMOTE_READ) ? RIGHT_REMOTE_READ : 0) |
-			 (command_get(command, MKC_REMOTE_WRITE) ? RIGHT_REMOTE_WRITE : 0) |
-			 (command_get(command, MKC_ATOMIC) ? RIGHT_ATOMIC : 0));
-}
+/* Rights of a key; for command_get_rights(). */
+#define MKEY_RIGHTS                                                                                                    \
+	((const struct devx_right[]){{MKC_LOCAL_READ, RIGHT_LOCAL_READ},                                               \
+				     {MKC_LOCAL_WRITE, RIGHT_LOCAL_WRITE},                                             \
+				     {MKC_REMOTE_READ, RIGHT_REMOTE_READ},                                             \
+				     {MKC_REMOTE_WRITE, RIGHT_REMOTE_WRITE},                                           \
+				     {MKC_ATOMIC, RIGHT_ATOMIC},                                                       \
+				     {.bit = 0}})
 
 static struct hca_mkey_state mkey_state_given(const struct devx_command *command)
 {
 	return (struct hca_mkey_state){
 		.free = command_get(command, MKC_FREE),
-		.rights = mkey_rights(command),
+		.rights = (uint8_t)command_get_rights(command, MKEY_RIGHTS),
 		.tag = (uint8_t)command_get(command, MKC_TAG),
 		.qpn = (uint32_t)command_get(command, MKC_QPN),
 		.start = command_get(command, MKC_START),
@@ -194,11 +194,7 @@ int command_query_mkey(struct devx_command *command)
 	created_put(command);
 	hca_mkey_query(command->object->mkey, &state);
 	command_put(command, MKC_FREE, state.free);
-	command_put(command, MKC_LOCAL_READ, !!(state.rights & RIGHT_LOCAL_READ));
-	command_put(command, MKC_LOCAL_WRITE, !!(state.rights & RIGHT_LOCAL_WRITE));
-	command_put(command, MKC_REMOTE_READ, !!(state.rights & RIGHT_REMOTE_READ));
-	command_put(command, MKC_REMOTE_WRITE, !!(state.rights & RIGHT_REMOTE_WRITE));
-	command_put(command, MKC_ATOMIC, !!(state.rights & RIGHT_ATOMIC));
+	command_put_rights(command, MKEY_RIGHTS, state.rights);
 	command_put(command, MKC_QPN, state.qpn);
 	command_put(command, MKC_TAG, state.tag);
 	command_put(command, MKC_START, state.start);

@@ -99,3 +99,21 @@ int command_find_memory(struct devx_command *command, struct devx_field field, u
 	umem->references++;
 	return 0;
 }
+
+/* ---- rights --------------------------------------------------------------------------------------------------------- */
+
+unsigned int command_get_rights(const struct devx_command *command, const struct devx_right *rights)
+{
+	unsigned int value = 0;
+
+	for (; rights->bit; rights++)
+		if (command_get(command, rights->field))
+			value |= rights->bit;
+	return value;
+}
+
+void command_put_rights(struct devx_command *command, const struct devx_right *rights, unsigned int value)
+{
+	for (; rights->bit; rights++)
+		command_put(command, rights->field, (value & rights->bit) != 0);
+}

@@ -26,4 +26,11 @@ enum {
 	OPTIONAL_PORT = 1u << 16,
 };
 
+/* Rights of remote requests in the context of a QP or a DCT, in enum ibv_access_flags; for command_get_rights(). */
+#define REMOTE_RIGHTS(layout)                                                                                          \
+	((const struct devx_right[]){{layout##_RRE, IBV_ACCESS_REMOTE_READ},                                           \
+				     {layout##_RWE, IBV_ACCESS_REMOTE_WRITE},                                          \
+				     {layout##_RAE, IBV_ACCESS_REMOTE_ATOMIC},                                         \
+				     {.bit = 0}})
+
 #endif

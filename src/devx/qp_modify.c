@@ -47,13 +47,6 @@ static uint32_t command_get_word(const struct devx_command *command, struct devx
 	return (uint32_t)command_get(command, field);
 }
 
-static unsigned int qp_access_given(const struct devx_command *command)
-{
-	return (command_get_word(command, QPC_RRE) ? IBV_ACCESS_REMOTE_READ : 0) |
-	       (command_get_word(command, QPC_RWE) ? IBV_ACCESS_REMOTE_WRITE : 0) |
-	       (command_get_word(command, QPC_RAE) ? IBV_ACCESS_REMOTE_ATOMIC : 0);
-}
-
 static bool type_is_connected(enum ibv_qp_type type)
 {
 	return type != IBV_QPT_UD && type != QP_TYPE_DCI;
@@ -81,7 +74,7 @@ static void change_read_q_key(const struct devx_command *command, struct change 
 
 static void change_read_access(const struct devx_command *command, struct change *change)
 {
-	change->attr.qp_access_flags = qp_access_given(command);
+	change->attr.qp_access_flags = command_get_rights(command, REMOTE_RIGHTS(QPC));
 	change->mask |= IBV_QP_ACCESS_FLAGS;
 }
 
@@ -172,7 +165,8 @@ static void change_read_some_access(const struct devx_command *command, uint32_t
 	struct ibv_qp_attr now;
 
 	hca_qp_query(command->qp, &now);
-	change->attr.qp_access_flags = (now.qp_access_flags & ~named) | (qp_access_given(command) & named);
+	change->attr.qp_access_flags =
+		(now.qp_access_flags & ~named) | (command_get_rights(command, REMOTE_RIGHTS(QPC)) & named);
 	change->mask |= IBV_QP_ACCESS_FLAGS;
 }
 

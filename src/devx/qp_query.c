@@ -118,9 +118,7 @@ int command_query_qp(struct devx_command *command)
 	command_put(command, QPC_NEXT_SEND_PSN, attr.sq_psn);
 	command_put(command, QPC_NEXT_RCV_PSN, attr.rq_psn);
 	command_put(command, QPC_MIN_RNR_NAK, attr.min_rnr_timer);
-	command_put(command, QPC_RRE, !!(attr.qp_access_flags & IBV_ACCESS_REMOTE_READ));
-	command_put(command, QPC_RWE, !!(attr.qp_access_flags & IBV_ACCESS_REMOTE_WRITE));
-	command_put(command, QPC_RAE, !!(attr.qp_access_flags & IBV_ACCESS_REMOTE_ATOMIC));
+	command_put_rights(command, REMOTE_RIGHTS(QPC), attr.qp_access_flags);
 	command_put(command, QPC_ATOMIC_MODE, attr.qp_access_flags & IBV_ACCESS_REMOTE_ATOMIC ? ATOMIC_UP_TO_8 : 0);
 	command_put(command, QPC_Q_KEY, attr.qkey);
 	qp_put_creation(command);
@@ -150,9 +148,7 @@ int command_query_dct(struct devx_command *command)
 	hca_qp_query(command->qp, &attr);
 	command_put(command, DCTC_STATE, DCT_ACTIVE);
 	command_put(command, DCTC_DATA_IN_ORDER, 0);
-	command_put(command, DCTC_RRE, !!(attr.qp_access_flags & IBV_ACCESS_REMOTE_READ));
-	command_put(command, DCTC_RWE, !!(attr.qp_access_flags & IBV_ACCESS_REMOTE_WRITE));
-	command_put(command, DCTC_RAE, !!(attr.qp_access_flags & IBV_ACCESS_REMOTE_ATOMIC));
+	command_put_rights(command, REMOTE_RIGHTS(DCTC), attr.qp_access_flags);
 	command_put(command, DCTC_MIN_RNR_NAK, attr.min_rnr_timer);
 	command_put(command, DCTC_MTU, attr.path_mtu);
 	command_put(command, DCTC_PORT, attr.port_num);

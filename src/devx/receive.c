@@ -4,6 +4,7 @@
  * the target of DC.
  */
 #include "devx/command.h"
+#include "devx/qp_context.h"
 
 #include "core/limits.h"
 #include "format/qp_types.h"
@@ -106,9 +107,7 @@ static int dct_activate(struct devx_command *command, struct hca_qp *qp)
 		.qp_state = IBV_QPS_INIT,
 		.port_num = port ? port : 1,
 		.pkey_index = (uint16_t)command_get(command, DCTC_PKEY_INDEX),
-		.qp_access_flags = (command_get(command, DCTC_RRE) ? IBV_ACCESS_REMOTE_READ : 0u) |
-				   (command_get(command, DCTC_RWE) ? IBV_ACCESS_REMOTE_WRITE : 0u) |
-				   (command_get(command, DCTC_RAE) ? IBV_ACCESS_REMOTE_ATOMIC : 0u),
+		.qp_access_flags = command_get_rights(command, REMOTE_RIGHTS(DCTC)),
 	};
 	const struct ibv_qp_attr ready = {
 		.qp_state = IBV_QPS_RTR,
