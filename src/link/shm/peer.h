@@ -73,12 +73,11 @@ struct shm_peer {
 };
 
 struct shm_poller {
-	struct poller poller; /* set up with the first connection */
-	uint32_t generation;  /* progress_generation() when the poller was added */
-	uint32_t armed;       /* atomic */
-	uint32_t attends;     /* atomic; the program polls continuously */
-	struct host_peer *
-		leaving; /* atomic; a host whose process has gone and whose ring is still being read by shm_peer_gone() */
+	struct poller poller;      /* set up with the first connection */
+	uint32_t generation;       /* progress_generation() when the poller was added */
+	uint32_t armed;            /* atomic */
+	uint32_t attends;          /* atomic; the program polls continuously */
+	struct host_peer *leaving; /* atomic; its process has gone, its ring is read to the end by shm_peer_gone() */
 };
 
 extern struct shm_poller shm_poller;

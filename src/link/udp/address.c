@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Paths of packets and addresses of datagrams, see parts.h. Pure functions, but for explanations. */
+/* Paths of packets and addresses of datagrams, see parts.h. Pure functions, except for explanations. */
 #include <endian.h>
 #include <errno.h>
 #include <netinet/udp.h>
@@ -23,14 +23,16 @@ static void way_add_control(struct udp_way *way, int level, int type, const void
 	way->control_length += CMSG_SPACE(size);
 }
 
-/* The default values are those of the socket (sockets.c). */
+/* Adds a control message unless @value is @usual, the default of the socket (sockets.c). */
 static void way_add_number(struct udp_way *way, int level, int type, int value, int usual)
 {
 	if (value != usual)
 		way_add_control(way, level, type, &value, sizeof(value));
 }
 
-/* Datagrams for groups have a default of their own, 1 (ip(7), IP_MULTICAST_TTL; ipv6(7), IPV6_MULTICAST_HOPS). */
+/*
+ * Returns the socket's hop limit, which differs for groups: 1 (ip(7), IP_MULTICAST_TTL; ipv6(7), IPV6_MULTICAST_HOPS).
+ */
 static int socket_hop_limit(const union ibv_gid *destination)
 {
 	return gid_is_multicast(destination) ? -1 : DEFAULT_HOP_LIMIT;
@@ -65,7 +67,7 @@ static void way_fill_ipv6(struct udp_way *way, const struct hca *hca, uint16_t p
 	way->to.v6 = (struct sockaddr_in6){.sin6_family = AF_INET6, .sin6_port = htobe16(port)};
 	memcpy(&way->to.v6.sin6_addr, &way->path.destination, sizeof(way->to.v6.sin6_addr));
 	way->to_length = sizeof(way->to.v6);
-	/* Such addresses say nothing without their interface. */
+	/* These addresses are ambiguous without their interface. */
 	if (gid_is_link_local(&way->path.destination) || gid_is_multicast(&way->path.destination)) {
 		index = gid_find(hca->gids, hca->gid_count, &way->path.source, IBV_GID_TYPE_ROCE_V2);
 		way->to.v6.sin6_scope_id = index < 0 ? 0 : hca->gids[index].ifindex;
@@ -76,7 +78,7 @@ static void way_fill_ipv6(struct udp_way *way, const struct hca *hca, uint16_t p
 	way_add_number(way, IPPROTO_IPV6, IPV6_HOPLIMIT, path_hop_limit(&way->path),
 		       socket_hop_limit(&way->path.destination));
 	way->unlabelled = way->control_length;
-	/* Without one the kernel makes it of the flow. */
+	/* Without a label the kernel derives one from the flow. */
 	if (way->path.flow_label & FLOW_LABEL_MASK) {
 		uint32_t label = htobe32(way->path.flow_label & FLOW_LABEL_MASK);
 
@@ -123,7 +125,7 @@ static int control_number(const struct cmsghdr *header)
 	return number;
 }
 
-/* Returns true if it tells the address that the datagram was sent to. */
+/* Reads one control message. Returns true if it contains the address that the datagram was sent to. */
 static bool control_read_ipv4(struct packet_path *wire, const struct cmsghdr *header)
 {
 	struct in_pktinfo info;

@@ -48,7 +48,7 @@ static int group_bind(int fd, const union ibv_gid *group, uint16_t port)
 				  : udp_port_bind_group(fd, (const struct sockaddr *)&v6, sizeof(v6));
 }
 
-/* A process that has just begun gets the port's socket from the one that has it, within that many naps. */
+/* Binds the socket of a group. A new process receives the port's socket from its owner within that many naps. */
 static int group_bind_soon(int fd, const union ibv_gid *group, uint16_t port)
 {
 	const struct timespec nap = {.tv_nsec = TUNABLE_UDP_GROUP_NAP_NS};
@@ -77,7 +77,10 @@ static int group_join_interface(int fd, const union ibv_gid *group, uint32_t ifi
 	return error && errno != EADDRINUSE ? -errno : 0;
 }
 
-/* All interfaces that have GIDs, each of which has many. Those that cannot do it count only if no other can. */
+/*
+ * Joins on all interfaces that have GIDs; the table has several per interface. Failures count only if no interface
+ * succeeds.
+ */
 static int group_join_interfaces(int fd, const struct hca *hca, const union ibv_gid *group)
 {
 	int error = -ENODEV, result;
@@ -109,7 +112,7 @@ static int group_open(const struct hca *hca, const union ibv_gid *group)
 
 /* ---- joining ---------------------------------------------------------------------------------------------------- */
 
-/* The place of @gid in the list, or the end of that. The lock is held. */
+/* Returns the place of @gid in the list, or the end of the list. The caller holds the lock. */
 static struct group **group_find(const union ibv_gid *gid)
 {
 	struct group **place = &groups.first;
@@ -119,7 +122,7 @@ static struct group **group_find(const union ibv_gid *gid)
 	return place;
 }
 
-/* Returns 0 or a negative errno value. The lock is held. */
+/* Adds a group at *@place. Returns 0 or a negative errno value. The caller holds the lock. */
 static int group_add(const struct hca *hca, const union ibv_gid *gid, struct group **place)
 {
 	struct group *group = malloc(sizeof(*group));
@@ -166,12 +169,12 @@ void udp_leave(const union ibv_gid *gid)
 	pthread_mutex_lock(&groups.lock);
 	place = group_find(gid);
 	group = *place;
-	/* It may not be there: joining failed. */
+	/* It is missing if joining failed. */
 	if (group && --group->members == 0) {
 		__atomic_store_n(place, group->next, __ATOMIC_RELEASE);
 		progress_unwatch(&group->socket);
 		epoch_synchronize();
-		/* Still under the lock: a forked child knows every descriptor. */
+		/* Still under the lock, so that a forked child finds every descriptor recorded. */
 		descriptor_close(group->socket.fd);
 		free(group);
 	}

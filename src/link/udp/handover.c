@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The port's socket from one process to another, see parts.h. All that comes in here is hostile until checked. */
+/* Passes the port's socket from one process to another, see parts.h. All input is hostile until checked. */
 #include <endian.h>
 #include <errno.h>
 #include <string.h>
@@ -16,7 +16,7 @@
 #define SO_NETNS_COOKIE 71 /* Linux 5.14 */
 #endif
 
-#define MAGIC "softport" /* without its NUL */
+#define MAGIC "softport" /* without a NUL */
 #define VERSION 1
 
 struct handover {
@@ -50,7 +50,7 @@ int udp_handover_send(int connection, const struct udp_share *share)
 	return sendmsg(connection, &message, MSG_DONTWAIT | MSG_NOSIGNAL) == sizeof(handover) ? 0 : -errno;
 }
 
-/* ---- what is received ------------------------------------------------------------------------------------------ */
+/* ---- receiving --------------------------------------------------------------------------------------------------- */
 
 static bool socket_option_is(int fd, int option, int wanted)
 {
@@ -60,7 +60,10 @@ static bool socket_option_is(int fd, int option, int wanted)
 	return !getsockopt(fd, SOL_SOCKET, option, &value, &length) && value == wanted;
 }
 
-/* Of the same network namespace as a socket that this process has just made; true if the kernel does not tell. */
+/*
+ * Returns true if @fd is of the same network namespace as @own, a socket of this process, or if the kernel does not
+ * say.
+ */
 static bool socket_is_of_this_host(int fd, int own)
 {
 	uint64_t there = 0, here = 0;
@@ -70,7 +73,7 @@ static bool socket_is_of_this_host(int fd, int own)
 	       (!getsockopt(fd, SOL_SOCKET, SO_NETNS_COOKIE, &there, &length) && here == there);
 }
 
-/* Bound to @port of all addresses, and to nobody at the other end. */
+/* Returns true if @fd is bound to @port on all addresses, and not connected. */
 static bool socket_is_bound(int fd, uint16_t port)
 {
 	union {
@@ -110,7 +113,6 @@ static int share_receive(int connection, struct udp_share *share)
 	if (length <= 0)
 		return length < 0 && (errno == EAGAIN || errno == EINTR) ? -EAGAIN : -ECONNRESET;
 	part = CMSG_FIRSTHDR(&message);
-	/* More do not fit in here, and the kernel closes them. */
 	if (part && part->cmsg_level == SOL_SOCKET && part->cmsg_type == SCM_RIGHTS)
 		memcpy(given, CMSG_DATA(part), part->cmsg_len - CMSG_LEN(0));
 	*share = (struct udp_share){descriptor_keep(given[0]), descriptor_keep(given[1])};

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Acknowledgements that wait for what the program sends in answer, see parts.h.
+ * Acknowledgements that wait for the program's reply, see parts.h.
  *
- * Half of what a small message costs is the system call for its acknowledgement, and the peer has another one to receive it.
- * Where the program has answered the last messages of a connection at once, its next answer is worth waiting for: both leave
- * as one train. Whatever else the process sends, the acknowledgement leaves before it; so it is never later than what the
- * program sends after having seen the completion.
+ * Half of the cost of a small message is the system call for its acknowledgement, plus another one in the peer to
+ * receive it. If the program has replied to the last messages of a connection at once, its next reply is worth waiting
+ * for: both leave as one train. The acknowledgement leaves before anything else that the process sends, so it is never
+ * later than what the program sends after it has seen the completion.
  */
 #include <string.h>
 
@@ -19,10 +19,10 @@
 uint32_t udp_held_flow;
 
 static struct {
-	struct udp_socket *socket; /* atomic; that holds one; NULL: none. Its lock is held when this changes */
+	struct udp_socket *socket; /* atomic; the one that holds an acknowledgement, or NULL; written under its lock */
 	struct timer timer;
 	bool armed;        /* atomic */
-	uint64_t since_ns; /* atomic; of `socket` */
+	uint64_t since_ns; /* atomic; that of socket->held */
 } holder;
 
 static struct timers *held_timers(void)
@@ -36,7 +36,7 @@ static void held_timer_expired(struct timer *timer)
 	__atomic_store_n(&holder.armed, false, __ATOMIC_SEQ_CST);
 	if (!udp_holding())
 		return;
-	/* Most likely a younger one than that for which the timer was armed. */
+	/* Most likely a newer acknowledgement than the one for which the timer was armed. */
 	udp_held_release(TUNABLE_UDP_HELD_ANSWER_NS);
 	if (udp_holding() && !__atomic_exchange_n(&holder.armed, true, __ATOMIC_SEQ_CST))
 		timer_arm(held_timers(), &holder.timer, clock_now_ns() + TUNABLE_UDP_HELD_LATEST_NS / 2);
@@ -62,17 +62,17 @@ void udp_held_note_request(struct udp_socket *socket)
 			       : 0;
 }
 
-/* An acknowledgement is about to leave. */
+/* Records that an acknowledgement is about to leave. Returns true if the program is expected to reply soon. */
 static bool answer_is_expected(struct udp_socket *socket, uint64_t now_ns)
 {
 	struct udp_answers *answers = &socket->answers;
 
-	/* The one before was answered by nothing. */
+	/* Nothing was sent in reply to the previous one. */
 	if (answers->due)
 		answers->row = 0;
 	answers->due = true;
 	answers->acknowledged_ns = now_ns;
-	/* Of a program that sleeps: its peer does, too, as a rule, and wakes while the answer is being made. */
+	/* Not for a program that sleeps: its peer usually sleeps as well, and wakes while the reply is being made. */
 	return answers->row == TUNABLE_UDP_HELD_AFTER && !socket->no_trains && !progress_on_thread();
 }
 
@@ -94,7 +94,7 @@ bool udp_held_keep(struct udp_socket *socket, uint32_t key)
 		return true;
 	if (!timer_arm(held_timers(), &holder.timer, now_ns + TUNABLE_UDP_HELD_LATEST_NS))
 		return true;
-	/* Nobody would look. */
+	/* Without the timer no thread would send it. */
 	__atomic_store_n(&holder.armed, false, __ATOMIC_SEQ_CST);
 	udp_held_gone(socket);
 	return false;

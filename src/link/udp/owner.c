@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The process that has a UDP port: /proc/net/udp, or /proc/net/unix of its name, has an inode, /proc/PID/fd its owner. */
+/*
+ * Finds the process that has a UDP port: /proc/net/udp, or /proc/net/unix for its name, gives an inode, and
+ * /proc/PID/fd the process.
+ */
 #include <ctype.h>
 #include <dirent.h>
 #include <errno.h>
@@ -23,14 +26,17 @@ static bool udp_line_parse(const char *line, char address[static ADDRESS_DIGITS 
 	return sscanf(line, " %*u: %32[0-9A-Fa-f]:%x %*s %*s %*s %*s %*s %*u %*u %" SCNu64, address, port, inode) == 3;
 }
 
-/* Of 224.0.0.0/4 or ff00::/8, printed as numbers of this host's byte order: the first byte is the last of the first word. */
+/*
+ * Returns true for 224.0.0.0/4 and ff00::/8. Addresses are printed as words in the byte order of this host: the first
+ * byte is the last of the first word.
+ */
 static bool address_is_group(const char *address)
 {
 	return strlen(address) == 8 ? toupper((unsigned char)address[6]) == 'E'
 				    : strncasecmp(address + 6, "FF", 2) == 0;
 }
 
-/* Of a socket that is in the way of one for all addresses. Returns 0 if there is none. */
+/* Returns the inode of a socket at @port that conflicts with one for all addresses, or 0. */
 static uint64_t listing_find_inode(const char *path, uint16_t port)
 {
 	FILE *file = fopen(path, "re");
@@ -47,7 +53,7 @@ static uint64_t listing_find_inode(const char *path, uint16_t port)
 	return found;
 }
 
-/* True if /proc/@pid/fd has @target. */
+/* Returns true if /proc/@pid/fd contains @target. */
 static bool process_has_open(const char *pid, const char *target)
 {
 	char path[64], link[64];
@@ -86,7 +92,7 @@ static void owner_read_name(struct udp_owner *owner)
 	close(fd);
 	if (length > 0)
 		owner->name[strcspn(owner->name, "\n")] = '\0';
-	/* It is what the process says of itself, and goes to terminals. */
+	/* The process chooses the name, and it is printed on terminals. */
 	for (char *at = owner->name; *at; at++)
 		if (*at < ' ' || *at > '~')
 			*at = '?';
@@ -131,7 +137,7 @@ bool udp_find_owner(uint16_t port, struct udp_owner *owner)
 }
 
 struct receiver_search {
-	const char *plain, *socket; /* plain name, and the port's socket as /proc shows it */
+	const char *plain, *socket; /* plain name, and the port's socket as shown in /proc */
 	struct udp_owner *owner;
 	bool found;
 };
@@ -142,7 +148,7 @@ static bool search_check_name(void *argument, const struct host_listed *listed)
 	size_t length = strlen(search->plain);
 	char pid[24];
 
-	/* The plain name, or a reserve name of it. */
+	/* Accept the plain name and reserve names derived from it. */
 	if ((listed->name[length] && listed->name[length] != '/') || !udp_find_process(listed->inode, search->owner))
 		return true;
 	snprintf(pid, sizeof(pid), "%d", (int)search->owner->pid);

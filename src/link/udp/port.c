@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Which process of the host has the RoCE port, see udp.h.
+ * Decides which process of the host has the RoCE port, see udp.h.
  *
- * The owner of the port listens on an abstract UNIX socket (port_name.c). All other processes of its user connect to that, and so
- * learn of its end at once: the connection hangs up. Then they race for the name. The name decides among them, and not the port, so that
- * no process takes the port while its owner still ends. A process that has the name but not the port, because a program of another kind or
- * a process of another user has it, tries again alone.
+ * The owner of the port listens on an abstract UNIX socket (port_name.c). All other processes of its user connect to
+ * that socket, so they notice its end at once: the connection hangs up. Then they race for the name. Among them the
+ * name decides, not the port, so that no process takes the port while its owner is still ending. A process that has the
+ * name but not the port, because a program of another kind or a process of another user has it, keeps trying alone.
  *
- * Processes of a user share the socket that is bound to the port: one that has it gives it to the other end of its connection
- * (handover.c), which closes it if it has it already. So nothing that waits in the socket is lost with the process that
- * reads it, and the next owner goes on where the last one stopped. Meanwhile the others look now and then whether the socket
- * is read (turn.c). If it is not, since the owner is stopped, one of them receives in its place. The owner alone has the
- * right to read: it takes its turn back without asking when it goes on.
+ * Processes of a user share the socket that is bound to the port. A process that has it passes it to the other end of
+ * its connection (handover.c), which closes it if it has it already. So nothing that waits in the socket is lost with
+ * the process that reads it, and the next owner continues where the last one stopped. The other processes periodically
+ * check that the socket is read (turn.c). If it is not, because the owner is stopped, one of them receives as a
+ * substitute. Only the owner has the right to read: when it continues, it takes its turn back without asking.
  *
- * Everything but the first try happens on the device thread.
+ * Everything except the first attempt happens on the device thread.
  */
 #include <errno.h>
 #include <endian.h>
@@ -36,35 +36,35 @@
 #define LOOK_NS (LIMIT_UDP_SILENCE_MS * UINT64_C(1000000))
 #define ENDED (EPOLLRDHUP | EPOLLHUP | EPOLLERR)
 
-/* A process that wants to know when this one ends. */
+/* A process that is connected to notice the end of this one. */
 struct client {
 	struct watched_fd socket;
 	struct client *next;
-	pid_t pid; /* of that one; 0: not known */
+	pid_t pid; /* process ID; 0: not known */
 };
 
 static struct {
 	pthread_mutex_t lock;
-	uint32_t begun; /* atomic; generation of the process in which it has begun */
+	uint32_t begun; /* atomic; generation of the process that has called udp_begin() */
 	struct hca *hca;
-	struct watched_fd name;   /* fd: the socket that listens; -1: another process has the name */
-	struct watched_fd owner;  /* fd: the connection to that one; -1: none */
-	struct ucred owner_is;    /* that process */
+	struct watched_fd name;   /* fd: the listening socket; -1: another process has the name */
+	struct watched_fd owner;  /* fd: the connection to the process that has the name; -1: none */
+	struct ucred owner_is;    /* credentials of that process */
 	struct ucred stranger;    /* process of another user that has the plain name; pid 0: none, or not known */
-	struct host_name reserve; /* name that this process listens at, if it is a reserve name */
-	uint64_t connected_ns;    /* since when */
-	struct udp_share share;   /* the port's socket, bound or to be, and its page if it is bound */
+	struct host_name reserve; /* the name at which this process listens, if it is a reserve name */
+	uint64_t connected_ns;    /* time of that connection */
+	struct udp_share share;   /* the port's socket, bound or to be bound, and its page if it is bound */
 	struct udp_turn *page;    /* mapped; NULL: none */
-	bool ipv6;                /* of the socket that is to be bound: both families */
+	bool ipv6;                /* the socket to be bound is for both families */
 	bool bound;
 	bool has_port;
 	bool took_over;
-	bool in_place; /* receives in the place of the owner */
+	bool in_place; /* receives as a substitute for the owner */
 	struct timer look;
 	struct udp_look looked;
 	struct timer retry;
 	uint32_t tries;
-	enum explain_rule explained; /* what was said last: it is not said again */
+	enum explain_rule explained; /* rule of the last explanation, which is not repeated */
 	struct client *clients;
 } port = {.lock = PTHREAD_MUTEX_INITIALIZER, .name.fd = -1, .owner.fd = -1, .share = {-1, -1}};
 
@@ -80,7 +80,7 @@ static void port_retry_in(uint64_t ns)
 	timer_arm(&port.hca->timers, &port.retry, clock_now_ns() + ns);
 }
 
-/* Soon at first, later if it lasts. */
+/* Retries soon at first, and less often later. */
 static void port_retry(void)
 {
 	port_retry_in(port.tries++ < TUNABLE_UDP_PORT_TRIES_SOON ? TUNABLE_UDP_PORT_SOON_NS
@@ -108,7 +108,7 @@ static void port_explain_taken(void)
 	struct udp_owner owner;
 	bool seen = udp_find_owner(port_number(), &owner);
 
-	/* A process of this user that has a reserve name has the port, and hands on what arrives. */
+	/* A process of this user that has a reserve name has the port, and forwards what arrives. */
 	if (udp_name_is_reserved(port_number(), &port.reserve))
 		return;
 	if (port.stranger.uid != (uid_t)-1 && (!seen || owner.pid == port.stranger.pid)) {
@@ -118,14 +118,14 @@ static void port_explain_taken(void)
 		memcpy(name, owner.name, sizeof(name));
 		EXPLAIN_ONCE(RULE_UDP_PORT_TAKEN, port_number(), (uint64_t)owner.pid, name[0], name[1]);
 	} else if (port.tries >= TUNABLE_UDP_PORT_TRIES_SOON) {
-		/* Before that it may be a process that ends: it has no descriptors any more, but the port. */
+		/* Before that it may be a process that is ending, which has the port but no descriptors any more. */
 		EXPLAIN_ONCE(RULE_UDP_PORT_TAKEN_UNSEEN, port_number());
 	}
 }
 
 /* ---- the port -------------------------------------------------------------------------------------------------- */
 
-static int port_bind(void)
+static int udp_port_bind(void)
 {
 	const struct sockaddr_in v4 = {.sin_family = AF_INET, .sin_port = htobe16(port_number())};
 	const struct sockaddr_in6 v6 = {.sin6_family = AF_INET6, .sin6_port = htobe16(port_number())};
@@ -135,17 +135,17 @@ static int port_bind(void)
 }
 
 /*
- * Sockets of groups keep the port's from being bound without its consent, with which another one of the port would not keep it
- * from that. So it is asked for only where there are groups and no other.
+ * Binds the port even if sockets of groups are bound to it, which requires consent. Consent would also allow another
+ * socket for the port itself, so it is given only where there are groups and no such socket.
  */
 static int port_bind_beside_groups(void)
 {
-	int error = port_bind();
+	int error = udp_port_bind();
 
 	if (error != -EADDRINUSE || !port.tries || udp_port_is_bound(port_number()))
 		return error;
 	udp_set_consent(port.share.socket, true);
-	error = port_bind();
+	error = udp_port_bind();
 	udp_set_consent(port.share.socket, false);
 	return error;
 }
@@ -180,7 +180,7 @@ bool udp_port_has_backlog(void)
 	return waits;
 }
 
-/* Without a page nobody could tell who reads: then the socket stays with this process. */
+/* Makes the page. Without one, no process could tell which one reads, so the socket is not shared then. */
 static void port_make_page(void)
 {
 	port.share.page = descriptor_keep(host_memory_make(UDP_PAGE_BYTES));
@@ -194,7 +194,7 @@ static void port_give_share(int connection)
 		udp_handover_send(connection, &port.share);
 }
 
-/* The name is this process's. */
+/* Takes the port. This process has the name. */
 static void port_take(void)
 {
 	int error = port.bound ? 0 : port_bind_beside_groups();
@@ -207,14 +207,14 @@ static void port_take(void)
 		port.explained = RULE_NONE;
 		if (port.took_over)
 			counter_add(port.hca, COUNTER_UDP_TAKEOVERS, 1);
-		/* The others may not be there yet. */
+		/* The other processes may not be connected yet. */
 		udp_receive_carefully(port.took_over || port.clients);
 		udp_receive_from(port.share.socket, port.page);
 		for (const struct client *client = port.clients; client; client = client->next)
 			port_give_share(client->socket.fd);
 		return;
 	}
-	/* The first try may be under a QP's lock, where nobody shall read all of /proc. */
+	/* The first attempt may be under a QP's lock, where reading all of /proc would take too long. */
 	if (error != -EADDRINUSE)
 		EXPLAIN_ONCE(RULE_UDP_PORT_REFUSED, port_number(), (uint64_t)-error);
 	else if (port.tries >= TUNABLE_UDP_PORT_TRIES_GIVEN)
@@ -222,7 +222,7 @@ static void port_take(void)
 	port_retry();
 }
 
-/* Takes what the process @pid gave, unless this one has it already. */
+/* Takes the socket and page passed by process @pid, unless this process has them already. */
 static void port_take_share(int connection, pid_t pid)
 {
 	struct udp_share share;
@@ -250,7 +250,7 @@ static void port_explain_kept(void)
 	EXPLAIN_ONCE(RULE_UDP_PORT_KEPT, port_number(), (uint64_t)port.owner_is.pid);
 }
 
-/* ---- receiving in the place of an owner that does not ---------------------------------------------------------- */
+/* ---- receiving as a substitute for a stopped owner --------------------------------------------------------------- */
 
 static void owner_look(void)
 {
@@ -307,7 +307,10 @@ static void client_gone(struct client *client)
 	free(client);
 }
 
-/* One message of the other side @pid, right or wrong, is all that is heard; before its end, which may be there as well. */
+/*
+ * Receives one message from the process @pid at the other end, valid or not, and ignores any later one. Called before
+ * its end is handled, which may have been reported as well.
+ */
 static void share_arrived(struct watched_fd *watched, pid_t pid)
 {
 	pthread_mutex_lock(&port.lock);
@@ -326,7 +329,10 @@ static void client_ready(struct watched_fd *watched, uint32_t events)
 		client_gone(client);
 }
 
-/* Others get nothing here, and are not to fill the table of descriptors; they come back now and then. The lock is held. */
+/*
+ * Adds a connected process. Processes of other users are refused so that they cannot fill the table of descriptors;
+ * they try again now and then. The caller holds the lock.
+ */
 static void client_add(int fd)
 {
 	struct client *client;
@@ -359,7 +365,7 @@ static void clients_arrived(struct watched_fd *watched, uint32_t events)
 	while (descriptor_check(watched->fd) &&
 	       (fd = descriptor_keep(accept4(watched->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK))) >= 0)
 		client_add(fd);
-	/* No descriptor is left: it waits, and must not keep this thread awake. */
+	/* No descriptor is left: the client waits, and must not keep this thread awake. */
 	if (errno != EAGAIN && errno != EINTR && errno != ECONNABORTED) {
 		progress_rewatch(watched, 0);
 		port_retry_in(TUNABLE_UDP_PORT_LATER_NS);
@@ -372,7 +378,7 @@ static void owner_gone(struct watched_fd *watched)
 	progress_unwatch(watched);
 	pthread_mutex_lock(&port.lock);
 	port_close_fd(&port.owner.fd);
-	/* One that takes connections and ends them is no reason to do nothing else. */
+	/* A process that repeatedly accepts and closes connections must not keep this thread busy. */
 	if (clock_now_ns() - port.connected_ns > TUNABLE_UDP_PORT_SOON_NS) {
 		port.tries = 0;
 		port_contend();
@@ -390,7 +396,10 @@ static void owner_ready(struct watched_fd *watched, uint32_t events)
 		owner_gone(watched);
 }
 
-/* @fd is connected to the process of this user that has the name, and perhaps not the port: then it takes what this one gives. */
+/*
+ * Follows the process of this user at the other end of @fd, which has the name. It may not have the port: then it takes
+ * the socket that this process passes.
+ */
 static void owner_follow(int fd, const struct ucred *owner)
 {
 	port.took_over = true;
@@ -406,7 +415,10 @@ static void owner_follow(int fd, const struct ucred *owner)
 	port_retry();
 }
 
-/* Makes the name this process's, or follows the one that has it. The first try may be under a QP's lock, and reads no list of names. */
+/*
+ * Binds the name, or follows the process that has it. The first attempt may be under a QP's lock, and reads no list of
+ * names.
+ */
 static void port_contend_for_name(void)
 {
 	struct udp_name name = udp_name_contend(port_number(), port.tries);
@@ -425,7 +437,10 @@ static void port_contend_for_name(void)
 
 static void port_contend(void)
 {
-	/* Before the name's socket: a process that ends closes its descriptors in order, and the name shall go last. */
+	/*
+	 * Opened before the name's socket: a process that ends closes its descriptors in order, and the name must be
+	 * closed last.
+	 */
 	if (port.share.socket < 0)
 		port.share.socket = udp_receiver_open(&port.ipv6);
 	if (port.share.socket < 0) {
@@ -452,7 +467,7 @@ static void retry_timer_expired(struct timer *timer)
 
 /* ---- beginning and fork ---------------------------------------------------------------------------------------- */
 
-/* Nobody is waited for long, but much is opened and closed. */
+/* Does not block for long, but opens and closes many descriptors. */
 static void port_begin_once(struct hca *hca, uint32_t generation)
 {
 	WITHOUT_CANCELLATION;
@@ -483,7 +498,7 @@ void udp_begin(struct hca *hca)
 		port_begin_once(hca, generation);
 }
 
-/* The port is the parent's. */
+/* Resets everything in a forked child: the port belongs to the parent. */
 static void port_leave(void)
 {
 	struct client *client;
@@ -508,7 +523,7 @@ static void port_leave(void)
 	port.begun = 0;
 }
 
-/* A program that ends: what it has taken out of the socket reaches the others, and what it has not they take. */
+/* At exit: finishes the packet in hand, so that the other processes only take what is still in the socket. */
 static void __attribute__((destructor)) port_at_exit(void)
 {
 	if (__atomic_load_n(&port.begun, __ATOMIC_ACQUIRE) != progress_generation())

@@ -2,8 +2,9 @@
 /*
  * The name by which processes of a user find the one that has the RoCE port, see parts.h.
  *
- * It is "softhca/1/port/NUMBER". If another user has that, or if no process listens there for a while, it is a reserve name
- * (link/host/names.h). Two processes of a user that take one at the same time both see the other one, and both try again.
+ * It is "softhca/1/port/NUMBER". If another user has that name, or no process listens there for a while, a reserve name
+ * is used (link/host/names.h). If two processes of a user take one at the same time, each sees the other, and both try
+ * again.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -22,7 +23,7 @@ static void port_name_write_plain(uint16_t port, char plain[static PLAIN_BYTES])
 	snprintf(plain, PLAIN_BYTES, "softhca/1/port/%u", port);
 }
 
-static int port_name_listen(const struct host_name *name)
+static int udp_name_listen(const struct host_name *name)
 {
 	int fd = host_bind(name, SOCK_STREAM), error;
 
@@ -44,7 +45,7 @@ static void port_name_take_reserve(const char *plain, struct udp_name *result)
 	if (fd >= 0)
 		close(fd);
 	result->reserve = host_name_reserve(plain);
-	result->listening = port_name_listen(&result->reserve);
+	result->listening = udp_name_listen(&result->reserve);
 	if (result->listening < 0)
 		return;
 	fd = host_reserve_connect(plain, SOCK_STREAM, &result->reserve);
@@ -65,7 +66,7 @@ struct udp_name udp_name_contend(uint16_t port, uint32_t tries)
 
 	port_name_write_plain(port, plain);
 	name = host_name("%s", plain);
-	result.listening = port_name_listen(&name);
+	result.listening = udp_name_listen(&name);
 	if (result.listening >= 0)
 		return result;
 	fd = host_connect(&name, SOCK_STREAM);
@@ -73,7 +74,7 @@ struct udp_name udp_name_contend(uint16_t port, uint32_t tries)
 		result.connected = fd;
 		return result;
 	}
-	/* Without a listening socket the name has an owner that begins or has just ended, unless that lasts. */
+	/* Without a listening socket, the owner of the name is starting or has just ended, unless this lasts. */
 	taken = fd >= 0 || tries > TUNABLE_UDP_PORT_TRIES_SOON + 1;
 	if (fd >= 0) {
 		result.stranger = result.owner;

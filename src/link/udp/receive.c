@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The poller of the udp link: datagrams to packets, see parts.h. All that comes in here is hostile until checked. */
+/* The poller of the udp link: converts datagrams to packets, see parts.h. All input is hostile until checked. */
 #include <errno.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -28,24 +28,24 @@ static struct {
 	struct poller poller;
 	struct watched_fd watched; /* fd: -1: another process receives; atomic */
 	bool armed;                /* atomic */
-	struct udp_turn *page;     /* atomic; NULL: nobody else has the socket */
-	uint32_t turn;             /* atomic; own one on the page */
-	bool by_right;             /* atomic; takes its turn, whoever has it */
-	bool careful;              /* atomic; what it handles stays in the socket meanwhile */
+	struct udp_turn *page;     /* atomic; NULL: no other process has the socket */
+	uint32_t turn;             /* atomic; this process's turn number on the page */
+	bool by_right;             /* atomic; this process owns the port, and takes its turn from any other */
+	bool careful;              /* atomic; datagrams stay in the socket while they are handled */
 	bool leaving;              /* atomic */
-	struct hca *hca;           /* that keeps records about what is nobody's */
-	/* of the poller */
+	struct hca *hca;           /* records what does not belong to a device */
+	/* for the poller only: */
 	struct run *run;
 	const struct packet_path *path;
-	bool group;   /* what it handles came for a multicast group */
-	bool pending; /* a packet in run_slot(run) is not committed yet: the next ones may continue it */
-	uint8_t bytes[DATAGRAM_BYTES]; /* what it refers to */
-	uint8_t taken[DATAGRAM_BYTES]; /* out of the socket, behind a look at it */
+	bool group;   /* the datagram in hand arrived for a multicast group */
+	bool pending; /* the packet in run_slot(run) is not committed yet: following packets may continue it */
+	uint8_t bytes[DATAGRAM_BYTES]; /* the datagram in hand */
+	uint8_t taken[DATAGRAM_BYTES]; /* the datagram taken out of the socket after it was handled */
 } receiver = {.watched.fd = -1};
 
 /* ---- packets --------------------------------------------------------------------------------------------------- */
 
-/* At the latest at the end of the datagram, whose bytes it refers to. */
+/* Delivers the pending run, at the latest at the end of the datagram whose bytes it refers to. */
 static void pending_deliver(void)
 {
 	if (!receiver.pending)
@@ -67,7 +67,7 @@ static void frame_explain_drop(const struct refusal *why, uint32_t qpn)
 
 #define DROP_FRAME(qpn, rule_number, ...) frame_explain_drop(&(const struct refusal){rule_number, {__VA_ARGS__}}, qpn)
 
-/* Builds the packet in the slot of the run, where it waits for others that continue it. */
+/* Builds the packet in the slot of the run, where it waits for packets that continue it. */
 static void packet_take(const uint8_t *bytes, uint32_t length)
 {
 	struct packet *packet = run_slot(receiver.run);
@@ -89,7 +89,7 @@ static void packet_take(const uint8_t *bytes, uint32_t length)
 	receiver.pending = true;
 }
 
-/* True if packets of this kind may be handed on as one run. Which message it is, only its last packet tells. */
+/* Returns true if packets of this kind may form a run. Only the last packet shows which message it is. */
 static bool packet_may_join(const struct packet *packet)
 {
 	return message_has(packet->message, MESSAGE_IS_LONG) &&
@@ -104,9 +104,9 @@ static bool message_continues(uint8_t begun, uint8_t message)
 }
 
 /*
- * True if @next goes on where the run @packet ends, and nothing that the QP has to look at is hidden by taking both as one:
- * all packets but the last of a message are as long as some path MTU (whether it is that of the QP, the QP sees from the
- * length of all).
+ * Returns true if @next continues the run @packet, and joining them hides nothing that the QP must check: all packets
+ * of a message except the last are as long as some path MTU. Whether it is that of the QP follows from the length of
+ * the run.
  */
 static bool packet_continues(const struct packet *packet, const struct packet *next)
 {
@@ -135,7 +135,7 @@ static void packet_join(struct packet *packet, const struct packet *next)
 	packet->msn = next->msn;
 }
 
-/* Makes the packet part of the run that waits, if it is one. */
+/* Joins the packet to the pending run if it continues that. */
 static bool pending_join(const uint8_t *bytes, uint32_t length)
 {
 	static struct packet next;
@@ -149,18 +149,18 @@ static bool pending_join(const uint8_t *bytes, uint32_t length)
 	return true;
 }
 
-/* @length bytes of a packet, its ICRC checked and left out. */
+/* Handles a packet of @length bytes without ICRC, which has been checked. */
 static void packet_handle(const uint8_t *bytes, uint32_t length)
 {
 	uint32_t qpn = roce_destination(bytes);
 
-	/* A group has no other QP (IBTA 10.5.1), and no QP hears what was sent to a group but by that number. */
+	/* A datagram for a group has this QP number (IBTA 10.5.1), and it must not reach any QP by another number. */
 	if (receiver.group != (qpn == MULTICAST_QPN)) {
 		counter_add(receiver.hca, COUNTER_UDP_MALFORMED, 1);
 		DROP_FRAME(qpn, RULE_FRAME_GROUP, qpn);
 		return;
 	}
-	/* What is for queue pair 1 its own handler hands on. */
+	/* Datagrams for queue pair 1 are forwarded by their own handler. */
 	if (!receiver.group && !host_owns(qpn) && qpn != GSI_QPN) {
 		pending_deliver();
 		counter_add(receiver.hca, COUNTER_UDP_FORWARDED, 1);
@@ -176,9 +176,10 @@ static void packet_handle(const uint8_t *bytes, uint32_t length)
 /* ---- datagrams ------------------------------------------------------------------------------------------------- */
 
 /*
- * Checks the ICRC after @length bytes of packet @number of its datagram. The ICRC covers the identification of the IPv4 header,
- * which a UDP socket does not deliver. softhca numbers the packets of a train from 0, so @number is tried first and checks all 32
- * bits. Other senders may use any identification, so it is solved for, and 15 bits remain to be checked (wire/roce.h).
+ * Checks the ICRC after @length bytes of packet @number of its datagram. The ICRC covers the identification of the IPv4
+ * header, which a UDP socket does not deliver. softhca numbers the packets of a train from 0, so @number is tried
+ * first, which checks all 32 bits. Other senders may use any identification; it is then solved for, and 15 bits remain
+ * to be checked (wire/roce.h).
  */
 static bool frame_check_icrc(const struct udp_arrival *arrival, uint32_t number, const uint8_t *bytes, uint32_t length)
 {
@@ -210,8 +211,8 @@ static void frame_handle(const struct udp_arrival *arrival, uint32_t number, con
 }
 
 /*
- * True if the packet @last of a train acknowledges, behind requests alone: then it is older than they are, and was put there
- * since only the last packet of a train may be shorter (udp.c). Answers keep their order.
+ * Returns true if the packet @last of a train is an acknowledgement after requests only. It is then older than those:
+ * only the last packet of a train may be shorter, so udp.c put it there. Responses keep their order.
  */
 static bool train_ends_with_older(const uint8_t *bytes, uint32_t length, uint32_t segment, uint32_t last)
 {
@@ -244,8 +245,12 @@ static void datagram_handle(const struct udp_arrival *arrival, const uint8_t *by
 	pending_deliver();
 }
 
-/* Into @bytes. Returns the length of the datagram, or a negative errno. @flags: MSG_PEEK: it stays in the socket. */
-static ssize_t datagram_receive(int fd, struct udp_arrival *arrival, uint8_t bytes[static DATAGRAM_BYTES], int flags)
+/*
+ * Receives a datagram into @bytes. Returns its length or a negative errno. With MSG_PEEK in @flags it stays in the
+ * socket.
+ */
+static ssize_t udp_datagram_receive(int fd, struct udp_arrival *arrival, uint8_t bytes[static DATAGRAM_BYTES],
+				    int flags)
 {
 	union {
 		struct sockaddr any;
@@ -262,7 +267,10 @@ static ssize_t datagram_receive(int fd, struct udp_arrival *arrival, uint8_t byt
 		.msg_control = control,
 		.msg_controllen = sizeof(control),
 	};
-	/* The flags of a socket belong to all that have it: it may have been made one that blocks. */
+	/*
+	 * The file status flags are shared by all processes that have the socket: another one may have made it
+	 * blocking.
+	 */
 	ssize_t length = recvmsg(fd, &message, MSG_DONTWAIT | flags);
 
 	if (length < 0)
@@ -277,8 +285,9 @@ static bool receiver_has_turn(const struct udp_turn *page)
 }
 
 /*
- * Takes out of the socket what has been handled, the @length bytes of receiver.bytes. While this process was stopped another one
- * may have done that: then a datagram that nobody has handled is in front, and is handled if it was taken. False: so it was.
+ * Takes the datagram that has been handled, the @length bytes of receiver.bytes, out of the socket. While this process
+ * was stopped, another one may have taken it. The first datagram is then one that has not been handled; it is handled
+ * here. Returns false if the handled datagram was not taken.
  */
 static bool datagram_take_out(int fd, const struct udp_turn *page, ssize_t length)
 {
@@ -287,7 +296,7 @@ static bool datagram_take_out(int fd, const struct udp_turn *page, ssize_t lengt
 
 	if (!receiver_has_turn(page))
 		return false;
-	taken = datagram_receive(fd, &arrival, receiver.taken, 0);
+	taken = udp_datagram_receive(fd, &arrival, receiver.taken, 0);
 	if (taken == length && !memcmp(receiver.taken, receiver.bytes, (size_t)length))
 		return true;
 	if (taken > 0)
@@ -296,15 +305,16 @@ static bool datagram_take_out(int fd, const struct udp_turn *page, ssize_t lengt
 }
 
 /*
- * True if the packet in the @length bytes of a datagram is a READ, an atomic or an ATOMIC WRITE. Its response leaves after the poll, so
- * requests that the socket has already are taken before that: the responder then sees how many of them wait (IBTA 9.7.4.1.5).
+ * Returns true if the datagram of @length bytes starts with a READ, an atomic or an ATOMIC WRITE. Its response leaves
+ * after the poll, so further requests in the socket are taken first: the responder then counts how many of them wait
+ * (IBTA 9.7.4.1.5).
  */
 static bool datagram_wants_response(const uint8_t *bytes, ssize_t length)
 {
 	return length > 0 && message_has(packet_opcodes[bytes[0]].message, MESSAGE_IS_ANSWERED);
 }
 
-/* Nothing is written to the sockets that receive, and most looks find nothing: so not each of them checks the descriptor. */
+/* Checks the descriptor, but not each time: the sockets are not written to, and most polls find nothing. */
 static bool descriptor_look(int fd)
 {
 	static uint32_t looks;
@@ -312,7 +322,7 @@ static bool descriptor_look(int fd)
 	return __atomic_fetch_add(&looks, 1, __ATOMIC_RELAXED) % TUNABLE_DESCRIPTOR_LOOKS || descriptor_check(fd);
 }
 
-/* @careful: not NULL: a process that is killed or stopped leaves what it has in hand to the others. */
+/* With @careful, a process that is killed or stopped leaves the datagram in hand to the other processes. */
 static bool socket_poll(int fd, const struct udp_turn *careful)
 {
 	struct udp_arrival arrival = {.segment = 0};
@@ -322,7 +332,7 @@ static bool socket_poll(int fd, const struct udp_turn *careful)
 	if (!descriptor_look(fd))
 		return false;
 	for (i = 0; i < TUNABLE_UDP_BATCH; i++) {
-		length = datagram_receive(fd, &arrival, receiver.bytes, careful ? MSG_PEEK : 0);
+		length = udp_datagram_receive(fd, &arrival, receiver.bytes, careful ? MSG_PEEK : 0);
 		if (length < 0)
 			break;
 		if (length > 0)
@@ -335,7 +345,7 @@ static bool socket_poll(int fd, const struct udp_turn *careful)
 	return i > 0;
 }
 
-/* True if it is this process's turn, or has become so. */
+/* Returns true if it is this process's turn, or has just become so. */
 static bool receiver_take_turn(struct udp_turn *page)
 {
 	uint32_t own;
@@ -364,7 +374,7 @@ static bool port_poll(void)
 		return false;
 	if (!socket_poll(fd, __atomic_load_n(&receiver.careful, __ATOMIC_RELAXED) ? page : NULL))
 		return false;
-	/* Others may do the same at the same time: that it moves is enough. */
+	/* Other processes may increment it at the same time; any change is sufficient. */
 	if (page)
 		__atomic_store_n(&page->beats, __atomic_load_n(&page->beats, __ATOMIC_RELAXED) + 1, __ATOMIC_RELAXED);
 	return true;
@@ -382,7 +392,7 @@ static bool udp_poll(struct poller *poller, struct run *run)
 
 	(void)poller;
 	if (__builtin_expect(udp_holding() != 0, 0)) {
-		/* Programs look at their send queue first: a system call in front of each answer. */
+		/* A program looks at its send queue before it replies: avoid a system call then. */
 		if (udp_held_just_now())
 			return false;
 		udp_held_release(TUNABLE_UDP_HELD_NS);
@@ -410,7 +420,7 @@ static void udp_poller_arm(struct poller *poller, bool armed)
 		progress_rewatch_arrivals(&receiver.watched, receiver_events(armed));
 }
 
-/* The sockets tell of what is in them. */
+/* Implements poller.rest. The sockets wake the thread; only the held acknowledgement must be sent. */
 static void udp_poller_rest(struct poller *poller, bool stays)
 {
 	(void)poller;
@@ -432,10 +442,10 @@ static void receiver_start(int fd, struct udp_turn *page)
 	bool armed = __atomic_load_n(&receiver.armed, __ATOMIC_SEQ_CST);
 
 	__atomic_store_n(&receiver.page, page, __ATOMIC_SEQ_CST);
-	/* It may be watched already, if this process received in the place of another before. */
+	/* It may be watched already, if this process was a substitute before. */
 	__atomic_store_n(&receiver.watched.fd, fd, __ATOMIC_SEQ_CST);
 	progress_watch_arrivals(&receiver.watched, receiver_events(armed));
-	/* Meanwhile udp_poller_arm() may have changed what was not watched yet. */
+	/* udp_poller_arm() may have been called before the descriptor was watched. */
 	while (armed != __atomic_load_n(&receiver.armed, __ATOMIC_SEQ_CST)) {
 		armed = !armed;
 		progress_rewatch_arrivals(&receiver.watched, receiver_events(armed));

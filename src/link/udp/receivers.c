@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The sockets that receive: the one of the port and those of groups, see parts.h. */
+/* Sockets that receive: that of the port and those of groups, see parts.h. */
 #include <errno.h>
 #include <netinet/udp.h>
 
@@ -7,23 +7,23 @@
 #include "core/tunables.h"
 #include "link/udp/parts.h"
 
-/* Makes datagrams arrive as trains, with their addresses and hop limit. */
+/* Sets the options by which datagrams arrive as trains, with their addresses and hop limits. */
 static void receiver_set_options(int fd, bool ipv6)
 {
 	if (ipv6) {
 		udp_set_option(fd, IPPROTO_IPV6, IPV6_RECVPKTINFO, 1);
 		udp_set_option(fd, IPPROTO_IPV6, IPV6_RECVHOPLIMIT, 1);
 		udp_set_option(fd, IPPROTO_IPV6, IPV6_FLOWINFO, 1);
-		/* RoCE has the ICRC: its senders may omit the UDP checksum (annex A17). */
+		/* RoCE has the ICRC, so senders may omit the UDP checksum (annex A17). */
 		udp_set_option(fd, IPPROTO_UDP, UDP_NO_CHECK6_RX, 1);
 	} else {
 		udp_set_option(fd, IPPROTO_IP, IP_PKTINFO, 1);
 	}
 	udp_set_option(fd, IPPROTO_IP, IP_RECVTOS, 1);
 	udp_set_option(fd, IPPROTO_IP, IP_RECVTTL, 1);
-	/* Since Linux 5.0; without it each packet takes a system call. */
+	/* Since Linux 5.0; otherwise each packet takes a system call. */
 	udp_set_option(fd, IPPROTO_UDP, UDP_GRO, 1);
-	/* Receives only from groups that this socket has joined: the socket of the port has joined none. */
+	/* Receives only from groups that this socket has joined; the socket of the port has joined none. */
 	udp_set_option(fd, IPPROTO_IP, IP_MULTICAST_ALL, 0);
 	if (ipv6)
 		udp_set_option(fd, IPPROTO_IPV6, IPV6_MULTICAST_ALL, 0);

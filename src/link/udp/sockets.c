@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The sockets that send, by source port, see parts.h. */
+/* Sockets that send, by source port, see parts.h. */
 #include <endian.h>
 #include <errno.h>
 #include <linux/filter.h>
@@ -13,20 +13,20 @@
 #include "link/udp/parts.h"
 
 #define HOP_LIMIT 64
-/* Of the connection manager's datagrams: any of those that flows are given (wire.md). */
+/* Source port of the connection manager's datagrams: any of those that flows use (wire.md). */
 #define MANAGER_PORT 0xc001
 
 static struct {
 	pthread_mutex_t lock;
-	uint64_t clock; /* of `used` */
+	uint64_t clock; /* for `used` */
 	bool made;
 	struct udp_socket socket[TUNABLE_UDP_SOCKETS];
-	struct udp_socket manager[2]; /* of the connection manager, by family; not shared with any flow */
+	struct udp_socket manager[2]; /* those of the connection manager, by family; not shared with any flow */
 } table = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 /* ---- options --------------------------------------------------------------------------------------------------- */
 
-/* What comes to the source port of a connection (nobody sends there) would only fill memory. */
+/* Discards datagrams to the source port of a connection, which would only fill memory. */
 static void sender_receive_nothing(int fd)
 {
 	struct sock_filter drop = BPF_STMT(BPF_RET | BPF_K, 0);
@@ -37,8 +37,9 @@ static void sender_receive_nothing(int fd)
 }
 
 /*
- * IP_PMTUDISC_DO sets "do not fragment", and an unconnected socket then sends identification 0, which the ICRC covers. Hop
- * limit and traffic class are given with each datagram where they are not these.
+ * Sets the options of a socket that sends. With IP_PMTUDISC_DO, which sets "do not fragment", an unconnected socket
+ * sends identification 0, which the ICRC covers. Hop limit and traffic class are passed with a datagram if they differ
+ * from these defaults.
  */
 static int sender_set_options(int fd, bool ipv6, bool fragments)
 {
@@ -84,7 +85,7 @@ static uint16_t sender_port(int fd)
 	return be16toh(name.any.sa_family == AF_INET6 ? name.v6.sin6_port : name.v4.sin_port);
 }
 
-/* Returns a descriptor or a negative errno. */
+/* Opens a socket that sends from @port. Returns a descriptor or a negative errno. */
 static int sender_open(bool ipv6, uint16_t port, bool fragments)
 {
 	int fd = descriptor_keep(socket(ipv6 ? AF_INET6 : AF_INET, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0)),
@@ -94,7 +95,10 @@ static int sender_open(bool ipv6, uint16_t port, bool fragments)
 		return -errno;
 	error = sender_set_options(fd, ipv6, fragments);
 	sender_receive_nothing(fd);
-	/* A program may have that port for itself: then any other; no receiver looks at it. Fragments go by the one that is there. */
+	/*
+	 * If a program has that port exclusively, any other port will do, because receivers do not check it. The socket
+	 * for fragments must have the port of the first one.
+	 */
 	if (!error && sender_bind(fd, ipv6, port) && (fragments || sender_bind(fd, ipv6, 0)))
 		error = -errno;
 	if (error)
@@ -113,14 +117,14 @@ int udp_socket_fragmenting(struct udp_socket *socket)
 {
 	if (socket->fragmenting >= 0)
 		return socket->fragmenting;
-	/* So that a forked child knows of it. */
+	/* Under this lock, so that a forked child finds the descriptor recorded. */
 	pthread_mutex_lock(&table.lock);
 	socket->fragmenting = sender_open(socket->ipv6, socket->port, true);
 	pthread_mutex_unlock(&table.lock);
 	return socket->fragmenting;
 }
 
-/* The lock is held. */
+/* Opens @socket for @port. The caller holds the lock. */
 static int sender_fill(struct udp_socket *socket, bool ipv6, uint16_t port)
 {
 	int fd;
@@ -157,7 +161,7 @@ static void senders_init(void)
 	table.made = true;
 }
 
-/* One of those that there are, the same for a port each time. NULL: there are none of the family. */
+/* Returns an existing socket of the family, always the same for a port, or NULL. */
 static struct udp_socket *sender_share(bool ipv6, uint16_t port)
 {
 	for (uint32_t i = 0; i < TUNABLE_UDP_SOCKETS; i++) {
@@ -169,7 +173,7 @@ static struct udp_socket *sender_share(bool ipv6, uint16_t port)
 	return NULL;
 }
 
-/* The one for @port; else the one to be opened for it: an empty one, or that which was not asked for the longest. */
+/* Returns the socket for @port, or the one to be opened for it: an unused one, or the least recently requested one. */
 static struct udp_socket *sender_find(bool ipv6, uint16_t port)
 {
 	struct udp_socket *found = NULL;
@@ -185,7 +189,7 @@ static struct udp_socket *sender_find(bool ipv6, uint16_t port)
 	return found;
 }
 
-/* The lock is held. */
+/* Finds or opens a socket and counts its user. The caller holds the lock. */
 static int sender_acquire(bool ipv6, uint16_t port, bool exactly, struct udp_socket **socket)
 {
 	struct udp_socket *shared;
@@ -195,7 +199,7 @@ static int sender_acquire(bool ipv6, uint16_t port, bool exactly, struct udp_soc
 		senders_init();
 	*socket = sender_find(ipv6, port);
 	if (!*socket || ((*socket)->fd >= 0 && ((*socket)->wanted != port || (*socket)->ipv6 != ipv6))) {
-		/* All are there, and none has the port. */
+		/* All sockets are open, and none has the port. */
 		shared = exactly ? NULL : sender_share(ipv6, port);
 		if (shared)
 			*socket = shared;
@@ -230,14 +234,14 @@ struct udp_socket *udp_socket_get(bool ipv6, uint16_t port, bool exactly)
 	return socket;
 }
 
-/* The lock is held. */
+/* Opens the socket of the connection manager. The caller holds the lock. */
 static int manager_socket_open(struct udp_socket *socket, bool ipv6)
 {
 	int error = sender_fill(socket, ipv6, MANAGER_PORT);
 
 	if (error)
 		return error;
-	/* What other hosts refuse waits there. */
+	/* The receive buffer holds the error reports. */
 	udp_set_option(socket->fd, SOL_SOCKET, SO_RCVBUF, TUNABLE_UDP_ERROR_BUFFER_BYTES);
 	udp_unreachable_watch(socket->fd, ipv6);
 	return 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Which process receives, among those that share the port's socket, see parts.h. */
+/* Decides which of the processes that share the port's socket receives, see parts.h. */
 #include <poll.h>
 #include <sys/mman.h>
 
@@ -21,7 +21,7 @@ void udp_turn_unmap(struct udp_turn *turn)
 bool udp_turn_take_over(struct udp_turn *page, int socket, struct udp_look *before, uint32_t *turn)
 {
 	struct pollfd readable = {.fd = socket, .events = POLLIN};
-	/* Before the socket: a packet that waits now and is taken later moves the beat that was read here. */
+	/* Read before the socket: a packet that waits now and is taken later changes the beat that was read here. */
 	struct udp_look now = {
 		.turn = __atomic_load_n(&page->turn, __ATOMIC_SEQ_CST),
 		.beats = __atomic_load_n(&page->beats, __ATOMIC_SEQ_CST),

@@ -15,8 +15,8 @@
 #include "link/udp/parts.h"
 
 /*
- * What is being sent. Packets are built one behind the other in the socket's buffer. They are a train, and take one system
- * call, as long as they are of one length, of which the last may be shorter (UDP_SEGMENT, udp(7)).
+ * State of one transmission. Packets are built one after the other in the socket's buffer. They form a train, which
+ * takes one system call, while all have the same length; only the last may be shorter (UDP_SEGMENT, udp(7)).
  */
 struct transmission {
 	struct hca *hca;
@@ -24,11 +24,11 @@ struct transmission {
 	struct udp_way way;
 	struct udp_socket *socket;
 	uint32_t segment; /* bytes of the first packet of the train */
-	uint32_t count;   /* packets of the train… */
-	uint32_t used;    /* …and bytes */
-	bool complete;    /* its last packet is shorter */
-	bool answers;     /* and it is the acknowledgement that was held back */
-	bool forget;      /* the socket has let go of one */
+	uint32_t count;   /* packets of the train */
+	uint32_t used;    /* bytes of the train */
+	bool complete;    /* the last packet is shorter, so the train is complete */
+	bool answers;     /* the last packet is the acknowledgement that was held back */
+	bool forget;      /* the held acknowledgement was sent: release the socket once more */
 };
 
 /* ---- system calls ---------------------------------------------------------------------------------------------- */
@@ -43,7 +43,7 @@ static bool way_has_label(const struct udp_way *way)
 	return way->ipv6 && way->control_length > way->unlabelled;
 }
 
-/* @segment: 0: one packet. Returns 0 or a negative errno. */
+/* Sends a train, or one packet if @segment is 0. Returns 0 or a negative errno. */
 static int datagram_send_once(struct transmission *sent, int fd, const uint8_t *bytes, uint32_t length,
 			      uint16_t segment)
 {
@@ -73,10 +73,10 @@ static int datagram_send_once(struct transmission *sent, int fd, const uint8_t *
 }
 
 /*
- * Linux sends a flow label that nobody has leased since 5.3, unless some program of the host has leased one for itself alone
- * (ipv6(7)): then only with a label of its own.
+ * Sends a datagram, if necessary without its flow label. Since 5.3, Linux sends a flow label that no program has
+ * leased, unless some program of the host has leased one exclusively (ipv6(7)): then only leased ones are accepted.
  */
-static int datagram_send(struct transmission *sent, int fd, const uint8_t *bytes, uint32_t length, uint16_t segment)
+static int udp_datagram_send(struct transmission *sent, int fd, const uint8_t *bytes, uint32_t length, uint16_t segment)
 {
 	int error = datagram_send_once(sent, fd, bytes, length, segment);
 
@@ -92,19 +92,19 @@ static int datagram_send_or_wait(struct transmission *sent, int fd, const uint8_
 				 uint16_t segment)
 {
 	struct pollfd room = {.fd = fd, .events = POLLOUT};
-	int error = datagram_send(sent, fd, bytes, length, segment);
+	int error = udp_datagram_send(sent, fd, bytes, length, segment);
 
 	if (error != -EAGAIN)
 		return error;
 	counter_add(sent->hca, COUNTER_UDP_BUSY, 1);
 	poll(&room, 1, TUNABLE_UDP_ROOM_MS);
-	return datagram_send(sent, fd, bytes, length, segment);
+	return udp_datagram_send(sent, fd, bytes, length, segment);
 }
 
-/* Once for each QP, as far as is remembered: it goes on like this as long as the QP lives. */
+/* Explains fragmentation once for each QP (those that are remembered): it lasts as long as the QP. */
 static void fragments_explain(const struct transmission *sent, uint32_t length)
 {
-	static uint32_t explained[256]; /* atomic; a QP by its number */
+	static uint32_t explained[256]; /* atomic; QP numbers by hash */
 	uint32_t *last = &explained[sent->source_qpn % 256];
 
 	if (__atomic_exchange_n(last, sent->source_qpn + 1, __ATOMIC_RELAXED) != sent->source_qpn + 1)
@@ -112,8 +112,9 @@ static void fragments_explain(const struct transmission *sent, uint32_t length)
 }
 
 /*
- * A packet that the interface does not take: in fragments. Their identification is the kernel's choice, and nothing says "do not
- * fragment"; the ICRC is nevertheless that of all packets, which a receiver of UDP takes (docs/inside/wire.md), as it sees neither.
+ * Sends a packet longer than the interface's MTU in fragments. The kernel chooses their identification and does not set
+ * "do not fragment". The ICRC is nevertheless computed as for all packets; a receiver of UDP, which sees neither field,
+ * accepts it (docs/inside/wire.md).
  */
 static int packet_send_fragments(struct transmission *sent, const uint8_t *bytes, uint32_t length)
 {
@@ -126,7 +127,7 @@ static int packet_send_fragments(struct transmission *sent, const uint8_t *bytes
 	return datagram_send_or_wait(sent, fd, bytes, length, 0);
 }
 
-/* One packet; @whole: as one datagram that nobody fragments, if that goes; set to false if it does not. */
+/* Sends one packet: as one unfragmented datagram if *@whole. Clears *@whole if that is impossible. */
 static int packet_send(struct transmission *sent, const uint8_t *bytes, uint32_t length, bool *whole)
 {
 	int error = *whole ? datagram_send_or_wait(sent, sent->socket->fd, bytes, length, 0) : -EMSGSIZE;
@@ -153,7 +154,7 @@ static void loss_explain(const struct transmission *sent, int error)
 
 static void packet_put_icrc(const struct transmission *sent, uint8_t *bytes, uint32_t length, uint32_t number)
 {
-	/* IPv4 identification: the kernel numbers the packets of a train (parts.h). IPv6 has none. */
+	/* IPv4 identification: the kernel numbers the packets of a train from 0. IPv6 has none. */
 	uint32_t icrc = roce_icrc(&sent->way.path, sent->socket->port, (uint16_t)sent->hca->settings.roce_port,
 				  sent->way.ipv6 ? 0 : (uint16_t)number, bytes, length - ROCE_ICRC_BYTES);
 
@@ -161,8 +162,8 @@ static void packet_put_icrc(const struct transmission *sent, uint8_t *bytes, uin
 }
 
 /*
- * Each packet of the train by itself. Returns 0 or the last error; @longest: the first was sent, which is the longest, and not
- * in fragments.
+ * Sends each packet of the train by itself. Returns 0 or the last error. Sets *@longest if the first packet, which is
+ * the longest, was sent unfragmented.
  */
 static int train_send_singly(struct transmission *sent, bool *longest)
 {
@@ -193,7 +194,7 @@ static int train_send_singly(struct transmission *sent, bool *longest)
 	return result;
 }
 
-/* The acknowledgement at the end of a train that the kernel refused is to be in front of what was to carry it. */
+/* Sends the acknowledgement at the end of a train that the kernel refused; it must leave before the other packets. */
 static void train_send_ack_first(struct transmission *sent)
 {
 	uint32_t length = sent->socket->held.length;
@@ -224,7 +225,7 @@ static void train_send(struct transmission *sent)
 		loss_explain(sent, error);
 		return;
 	}
-	/* EIO without checksum offload, EINVAL before Linux 4.18, or what single packets meet as well. */
+	/* EIO without checksum offload, EINVAL before Linux 4.18, or an error that single packets meet as well. */
 	refused = error;
 	if (sent->answers)
 		train_send_ack_first(sent);
@@ -269,8 +270,9 @@ static bool path_is_same(const struct packet_path *a, const struct packet_path *
 }
 
 /*
- * The acknowledgement becomes the last packet of the first train that leaves, where it may be shorter than the others; the
- * receiver takes it first (receive.c). Where that is not possible it leaves before the train. Returns true if it is part of it.
+ * Appends the held acknowledgement to the first train that leaves, as its last packet, which may be shorter than the
+ * others; the receiver takes it first (receive.c). If that is not possible, sends it before the train. Returns true if
+ * it is part of the train.
  */
 static bool train_add_held(struct transmission *sent)
 {
@@ -351,7 +353,7 @@ static bool train_put_packet(struct transmission *sent, struct packet *packet, u
 	if (!train_has_room(sent, length)) {
 		uint8_t kept[ROCE_MOST_HEADERS];
 
-		/* Its headers are behind the train that is sent now. */
+		/* The headers were written after the train that is sent now. */
 		memcpy(kept, at, headers);
 		train_flush(sent);
 		memcpy(start, kept, headers);
@@ -391,7 +393,7 @@ static void train_put_run(struct transmission *sent, struct packet *packet)
 	train_flush(sent);
 }
 
-/* Returns false if there is no way, or no socket. */
+/* Prepares a transmission. Returns false if the path cannot be used, or no socket is available. */
 static bool transmission_begin(struct transmission *sent, struct hca *hca, const struct packet_path *path,
 			       uint16_t port)
 {
@@ -403,7 +405,7 @@ static bool transmission_begin(struct transmission *sent, struct hca *hca, const
 	udp_begin(hca);
 	if (udp_way_make(&sent->way, hca, path))
 		return false;
-	/* What leaves by another socket is not to overtake it. */
+	/* A packet that leaves by another socket must not overtake the held acknowledgement. */
 	if (manager || udp_holding() != udp_flow_key(sent->way.ipv6, port))
 		udp_let_go();
 	sent->socket = manager ? udp_socket_of_manager(sent->way.ipv6)
@@ -429,7 +431,7 @@ static bool packet_is_positive_ack(const struct packet *packet)
 	return packet->message == MESSAGE_ACKNOWLEDGE && (packet->syndrome & AETH_KIND_MASK) == AETH_ACK;
 }
 
-/* Keeps the acknowledgement @packet for what the program answers, if that is worth it. */
+/* Holds the acknowledgement @packet for the program's reply, if that is worthwhile. Returns false otherwise. */
 static bool ack_hold(struct transmission *sent, const struct packet *packet, uint16_t port)
 {
 	struct udp_held *held = &sent->socket->held;
@@ -478,8 +480,8 @@ static enum link_result udp_send_run(struct hca *hca, struct run *run)
 /* ---- frames ---------------------------------------------------------------------------------------------------- */
 
 /*
- * The frame was made for @path and @port; where it goes by other addresses or another port its ICRC becomes the one of
- * these, but stays wrong if it was.
+ * Updates the ICRC of a frame that was made for @path and @port, if it leaves with other addresses or another port. A
+ * wrong ICRC stays wrong.
  */
 static void frame_change_icrc(const struct transmission *sent, const struct packet_path *path, uint16_t port,
 			      uint8_t *bytes, uint32_t length)

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The sockets from which datagrams of the connection manager leave, one for each family, see parts.h. What another host answers
- * to a port that nobody has, ICMP "port unreachable", the kernel keeps in the error queue of such a socket (IP_RECVERR, ip(7)):
- * so a request to a host without RDMA ends at once and not after all its repeats. They are sockets of their own, since an
- * error also fails the next send, whosever packet that is.
+ * The sockets that send datagrams of the connection manager, one for each family, see parts.h. When another host
+ * reports a closed port (ICMP "port unreachable"), the kernel queues the report in the error queue of the socket
+ * (IP_RECVERR, ip(7)). A request to a host without RDMA therefore ends at once and not after all its retransmissions.
+ * These sockets are separate because an error also fails the next send, whichever packet that is.
  *
- * An ICMP message quotes what it refuses. A forger has to know the source port, and what is quoted; the connection
- * manager compares it with what it has sent.
+ * An ICMP message quotes the datagram that it refuses. A forger has to know the source port and the quoted contents;
+ * the connection manager compares them with what it has sent.
  */
 #include <errno.h>
 #include <time.h>
@@ -21,9 +21,9 @@
 #include "wire/mad.h"
 #include "wire/roce.h"
 
-/* BTH and DETH. */
+/* Bytes of BTH and DETH. */
 #define HEADERS 20
-/* Taken at a time. */
+/* Number of errors taken at a time. */
 #define MOST_ERRORS 16
 
 static struct watched_fd watched[2]; /* by family; under the lock of the table of sockets */
@@ -34,7 +34,7 @@ static bool error_is_port_unreachable(const struct sock_extended_err *error)
 	       (error->ee_origin == SO_EE_ORIGIN_ICMP || error->ee_origin == SO_EE_ORIGIN_ICMP6);
 }
 
-/* The error that comes with @message, or NULL. */
+/* Returns the error in @message, or NULL. */
 static const struct sock_extended_err *message_error(struct msghdr *message)
 {
 	for (struct cmsghdr *at = CMSG_FIRSTHDR(message); at; at = CMSG_NXTHDR(message, at))
@@ -45,13 +45,13 @@ static const struct sock_extended_err *message_error(struct msghdr *message)
 	return NULL;
 }
 
-/* @bytes, from BTH on, were for @to, where nobody has the port. */
+/* Handles a datagram, @bytes from the BTH on, for which @to has no open port. */
 static void datagram_refused(const union ibv_gid *to, const uint8_t *bytes, size_t length)
 {
 	const struct packet_path path = {.destination = *to, .type = IBV_GID_TYPE_ROCE_V2};
 	const uint8_t *mad = bytes + HEADERS;
 
-	/* Some routers quote no more than 8 bytes of a datagram, which tell nothing. */
+	/* Some routers quote only 8 bytes of a datagram, which do not identify it. */
 	if (length < HEADERS + MAD_BYTES || packet_opcodes[bytes[0]].transport != IBV_QPT_UD ||
 	    roce_destination(bytes) != GSI_QPN || mad_word(mad) != MAD_CM_WORD ||
 	    mad_address(mad).addressee != MAD_FOR_SERVICE || !management)
@@ -60,7 +60,7 @@ static void datagram_refused(const union ibv_gid *to, const uint8_t *bytes, size
 	management->lost(first_device(), &path, mad, MAD_UNREACHABLE);
 }
 
-/* Takes one error. Returns false if there is none. */
+/* Takes one error from the queue. Returns false if there is none. */
 static bool error_queue_take(int fd)
 {
 	union {
@@ -116,6 +116,6 @@ void udp_unreachable_watch(int fd, bool ipv6)
 	else
 		setsockopt(fd, IPPROTO_IP, IP_RECVERR, &on, sizeof(on));
 	watched[ipv6] = (struct watched_fd){.fd = fd, .ready = error_queue_ready};
-	/* Errors are always reported; without the thread requests end by their time. */
+	/* Errors are reported without an event mask. If watching fails, requests end by their timeout. */
 	progress_watch(&watched[ipv6], 0);
 }
