@@ -20,6 +20,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "core/descriptor_message.h"
 #include "tool/hosts.h"
 #include "tool/tool.h"
 
@@ -102,44 +103,26 @@ static bool bytes_receive(int socket, void *bytes, size_t size)
 	return true;
 }
 
-union streams_control {
-	struct cmsghdr header;
-	char space[CMSG_SPACE(STREAMS * sizeof(int))];
-};
-
 static bool request_send(int socket, const struct request *request)
 {
 	static const int streams[STREAMS] = {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO};
-	struct iovec bytes = {(void *)request, sizeof(*request)};
-	union streams_control control = {0};
-	struct msghdr message = {.msg_iov = &bytes,
-				 .msg_iovlen = 1,
-				 .msg_control = control.space,
-				 .msg_controllen = sizeof(control.space)};
+	int error = descriptor_message_send(socket, request, sizeof(*request), streams, STREAMS, 0);
 
-	control.header.cmsg_level = SOL_SOCKET;
-	control.header.cmsg_type = SCM_RIGHTS;
-	control.header.cmsg_len = CMSG_LEN(sizeof(streams));
-	memcpy(CMSG_DATA(&control.header), streams, sizeof(streams));
-	return sendmsg(socket, &message, MSG_NOSIGNAL) == sizeof(*request);
+	errno = -error;
+	return !error;
 }
 
-/* Returns true if a well-formed request arrived with three descriptors, which replace the -1 in @streams. */
+/*
+ * Returns true if a well-formed request arrived with three descriptors. Sets @streams, also for a malformed request, to those that
+ * arrived, which are the caller's to close, and to -1.
+ */
 static bool request_receive(int socket, struct request *request, int streams[STREAMS])
 {
-	struct iovec bytes = {request, sizeof(*request)};
-	union streams_control control = {0};
-	struct msghdr message = {.msg_iov = &bytes,
-				 .msg_iovlen = 1,
-				 .msg_control = control.space,
-				 .msg_controllen = sizeof(control.space)};
-	ssize_t received = recvmsg(socket, &message, MSG_CMSG_CLOEXEC | MSG_WAITALL);
-	struct cmsghdr *part = CMSG_FIRSTHDR(&message);
+	struct descriptor_message message =
+		descriptor_message_receive(socket, request, sizeof(*request), streams, STREAMS, MSG_WAITALL);
 
-	if (part && part->cmsg_level == SOL_SOCKET && part->cmsg_type == SCM_RIGHTS)
-		memcpy(streams, CMSG_DATA(part), part->cmsg_len - CMSG_LEN(0));
-	return received == sizeof(*request) && streams[STREAMS - 1] >= 0 && request->arguments &&
-	       request->arguments <= MOST_STRINGS && request->variables <= MOST_STRINGS &&
+	return message.length == sizeof(*request) && message.count == STREAMS && !message.truncated &&
+	       request->arguments && request->arguments <= MOST_STRINGS && request->variables <= MOST_STRINGS &&
 	       request->bytes <= MOST_STRING_BYTES;
 }
 

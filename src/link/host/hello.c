@@ -12,6 +12,7 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
+#include "core/descriptor_message.h"
 #include "core/file_size.h"
 #include "core/limits.h"
 #include "explain/explain.h"
@@ -53,63 +54,24 @@ int host_memory_create(void)
 int host_hello_send(int socket, int memory)
 {
 	struct host_hello hello = {.magic = HOST_MAGIC, .version = HOST_VERSION, .memory = host_carrier->memory_size()};
-	struct iovec bytes = {&hello, sizeof(hello)};
-	union {
-		struct cmsghdr header;
-		char space[CMSG_SPACE(sizeof(int))];
-	} control = {0};
-	struct msghdr message = {.msg_iov = &bytes,
-				 .msg_iovlen = 1,
-				 .msg_control = control.space,
-				 .msg_controllen = sizeof(control.space)};
 
-	control.header.cmsg_level = SOL_SOCKET;
-	control.header.cmsg_type = SCM_RIGHTS;
-	control.header.cmsg_len = CMSG_LEN(sizeof(int));
-	memcpy(CMSG_DATA(&control.header), &memory, sizeof(memory));
-	return sendmsg(socket, &message, MSG_DONTWAIT | MSG_NOSIGNAL) == sizeof(hello) ? 0 : -errno;
+	return descriptor_message_send(socket, &hello, sizeof(hello), &memory, 1, MSG_DONTWAIT);
 }
 
 struct received {
-	ssize_t length; /* also of what had no room */
-	int flags;
+	struct descriptor_message message; /* its length includes bytes that did not fit */
 	struct host_hello hello;
-	uint32_t count;
 	int descriptor[MOST_DESCRIPTORS];
 };
 
-static void take_descriptors(struct received *received, struct msghdr *message)
+static int hello_receive(int socket, struct received *received)
 {
-	for (struct cmsghdr *part = CMSG_FIRSTHDR(message); part; part = CMSG_NXTHDR(message, part)) {
-		size_t count;
-
-		if (part->cmsg_level != SOL_SOCKET || part->cmsg_type != SCM_RIGHTS)
-			continue;
-		count = (part->cmsg_len - CMSG_LEN(0)) / sizeof(int);
-		for (size_t i = 0; i < count && received->count < MOST_DESCRIPTORS; i++)
-			memcpy(&received->descriptor[received->count++], CMSG_DATA(part) + i * sizeof(int),
-			       sizeof(int));
-	}
-}
-
-static int receive(int socket, struct received *received)
-{
-	struct iovec bytes = {&received->hello, sizeof(received->hello)};
-	union {
-		struct cmsghdr header;
-		char space[CMSG_SPACE(MOST_DESCRIPTORS * sizeof(int))];
-	} control;
-	struct msghdr message = {.msg_iov = &bytes,
-				 .msg_iovlen = 1,
-				 .msg_control = control.space,
-				 .msg_controllen = sizeof(control.space)};
-
-	received->count = 0;
-	received->length = recvmsg(socket, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC | MSG_TRUNC);
-	if (received->length < 0)
-		return errno == EAGAIN || errno == EINTR ? -EAGAIN : -ECONNRESET;
-	received->flags = message.msg_flags;
-	take_descriptors(received, &message);
+	received->message =
+		descriptor_message_receive(socket, &received->hello, sizeof(received->hello), received->descriptor,
+					   MOST_DESCRIPTORS, MSG_DONTWAIT | MSG_TRUNC);
+	if (received->message.length < 0)
+		return received->message.length == -EAGAIN || received->message.length == -EINTR ? -EAGAIN
+												 : -ECONNRESET;
 	return 0;
 }
 
@@ -128,12 +90,13 @@ int host_memory_check(int fd, uint64_t bytes, pid_t pid)
 	return 0;
 }
 
-static int check(const struct received *received, pid_t pid)
+static int hello_check(const struct received *received, pid_t pid)
 {
+	const struct descriptor_message *message = &received->message;
 	const struct host_hello *hello = &received->hello;
 
-	if (received->length != sizeof(*hello) || received->count != 1 || received->flags & MSG_CTRUNC)
-		return REFUSE_HELLO(pid, RULE_HOST_HELLO_SHAPE, (uint64_t)received->length, received->count,
+	if (message->length != sizeof(*hello) || message->count != 1 || message->truncated)
+		return REFUSE_HELLO(pid, RULE_HOST_HELLO_SHAPE, (uint64_t)message->length, message->count,
 				    sizeof(*hello));
 	if (memcmp(hello->magic, HOST_MAGIC, sizeof(hello->magic)) != 0 || hello->version != HOST_VERSION ||
 	    hello->memory != host_carrier->memory_size())
@@ -145,17 +108,17 @@ static int check(const struct received *received, pid_t pid)
 int host_hello_receive(int socket, pid_t pid, int *memory)
 {
 	struct received received;
-	int error = receive(socket, &received);
+	int error = hello_receive(socket, &received);
 
 	if (error)
 		return error;
 	/* An end; an empty message is none either. */
-	error = received.length ? check(&received, pid) : -ECONNRESET;
+	error = received.message.length ? hello_check(&received, pid) : -ECONNRESET;
 	if (!error) {
 		*memory = received.descriptor[0];
 		return 0;
 	}
-	for (uint32_t i = 0; i < received.count; i++)
+	for (uint32_t i = 0; i < received.message.count; i++)
 		close(received.descriptor[i]);
 	return error;
 }

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "core/descriptor.h"
+#include "core/descriptor_message.h"
 #include "core/limits.h"
 #include "explain/explain.h"
 #include "explain/limit.h"
@@ -25,29 +26,12 @@ struct handover {
 	uint32_t reserved; /* 0 */
 };
 
-enum { DESCRIPTORS = 2 };
-
-union control {
-	struct cmsghdr header;
-	char space[CMSG_SPACE(DESCRIPTORS * sizeof(int))];
-};
-
 int udp_handover_send(int connection, const struct udp_share *share)
 {
 	struct handover handover = {.magic = MAGIC, .version = VERSION};
-	struct iovec bytes = {&handover, sizeof(handover)};
-	union control control = {0};
-	struct msghdr message = {.msg_iov = &bytes,
-				 .msg_iovlen = 1,
-				 .msg_control = control.space,
-				 .msg_controllen = sizeof(control.space)};
+	const int descriptors[] = {share->socket, share->page};
 
-	control.header.cmsg_level = SOL_SOCKET;
-	control.header.cmsg_type = SCM_RIGHTS;
-	control.header.cmsg_len = CMSG_LEN(sizeof(*share));
-	_Static_assert(sizeof(*share) == DESCRIPTORS * sizeof(int), "a share is two descriptors");
-	memcpy(CMSG_DATA(&control.header), share, sizeof(*share));
-	return sendmsg(connection, &message, MSG_DONTWAIT | MSG_NOSIGNAL) == sizeof(handover) ? 0 : -errno;
+	return descriptor_message_send(connection, &handover, sizeof(handover), descriptors, 2, MSG_DONTWAIT);
 }
 
 /* ---- receiving --------------------------------------------------------------------------------------------------- */
@@ -100,23 +84,14 @@ static bool socket_is_the_port(int fd, int own, uint16_t port)
 static int share_receive(int connection, struct udp_share *share)
 {
 	struct handover handover;
-	struct iovec bytes = {&handover, sizeof(handover)};
-	union control control;
-	struct msghdr message = {.msg_iov = &bytes,
-				 .msg_iovlen = 1,
-				 .msg_control = control.space,
-				 .msg_controllen = sizeof(control.space)};
-	ssize_t length = recvmsg(connection, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
-	const struct cmsghdr *part;
-	int given[DESCRIPTORS] = {-1, -1};
+	int given[2];
+	struct descriptor_message message =
+		descriptor_message_receive(connection, &handover, sizeof(handover), given, 2, MSG_DONTWAIT);
 
-	if (length <= 0)
-		return length < 0 && (errno == EAGAIN || errno == EINTR) ? -EAGAIN : -ECONNRESET;
-	part = CMSG_FIRSTHDR(&message);
-	if (part && part->cmsg_level == SOL_SOCKET && part->cmsg_type == SCM_RIGHTS)
-		memcpy(given, CMSG_DATA(part), part->cmsg_len - CMSG_LEN(0));
+	if (message.length <= 0)
+		return message.length == -EAGAIN || message.length == -EINTR ? -EAGAIN : -ECONNRESET;
 	*share = (struct udp_share){descriptor_keep(given[0]), descriptor_keep(given[1])};
-	return length == sizeof(handover) && !(message.msg_flags & MSG_CTRUNC) &&
+	return message.length == sizeof(handover) && !message.truncated &&
 			       memcmp(handover.magic, MAGIC, sizeof(handover.magic)) == 0 &&
 			       handover.version == VERSION && share->page >= 0
 		       ? 0
