@@ -39,7 +39,7 @@ static struct {
 } strangers;
 
 /* Takes the socket of a process that has said hello, or that did it wrong. Returns false if it has said nothing yet. */
-static bool greet(int socket, pid_t pid)
+static bool stranger_greet(int socket, pid_t pid)
 {
 	int memory;
 	int error = host_hello_receive(socket, pid, &memory);
@@ -60,28 +60,28 @@ static bool greet(int socket, pid_t pid)
 	return true;
 }
 
-static bool is_ready(int socket)
+static bool socket_is_ready(int socket)
 {
 	return poll(&(struct pollfd){.fd = socket, .events = POLLIN | POLLRDHUP}, 1, 0) == 1;
 }
 
-static void stranger_speaks(struct watched_fd *socket, uint32_t events)
+static void stranger_ready(struct watched_fd *socket, uint32_t events)
 {
 	struct stranger *stranger = (struct stranger *)((char *)socket - offsetof(struct stranger, socket));
 
 	(void)events;
 	pthread_mutex_lock(&host_table.lock);
-	if (stranger->present && is_ready(socket->fd)) {
+	if (stranger->present && socket_is_ready(socket->fd)) {
 		/* A peer watches the same descriptor, so this must end first. */
 		progress_unwatch(socket);
 		stranger->present = false;
-		if (!greet(socket->fd, stranger->pid))
+		if (!stranger_greet(socket->fd, stranger->pid))
 			descriptor_close(socket->fd);
 	}
 	pthread_mutex_unlock(&host_table.lock);
 }
 
-static struct stranger *oldest_stranger(void)
+static struct stranger *stranger_oldest(void)
 {
 	struct stranger *oldest = &strangers.at[0];
 
@@ -91,7 +91,7 @@ static struct stranger *oldest_stranger(void)
 	return oldest;
 }
 
-static struct stranger *free_stranger(void)
+static struct stranger *stranger_free_place(void)
 {
 	for (struct stranger *stranger = strangers.at; stranger < strangers.at + MOST_STRANGERS; stranger++)
 		if (!stranger->present)
@@ -100,20 +100,20 @@ static struct stranger *free_stranger(void)
 }
 
 /* Keeps a connection until it says hello. If there are too many, the oldest is told to go, and this one, too. */
-static void keep(int socket, pid_t pid)
+static void stranger_keep(int socket, pid_t pid)
 {
-	struct stranger *stranger = free_stranger();
+	struct stranger *stranger = stranger_free_place();
 
 	if (!stranger) {
 		EXPLAIN_LIMITED(first_device(), (&(const struct explain_subject){0}), LIMIT_EXPLAINED_DROPS,
-				RULE_HOST_STRANGERS, MOST_STRANGERS, (uint64_t)oldest_stranger()->pid);
+				RULE_HOST_STRANGERS, MOST_STRANGERS, (uint64_t)stranger_oldest()->pid);
 		/* Its end is seen by the device thread, which cleans up: this may be another thread. */
-		shutdown(oldest_stranger()->socket.fd, SHUT_RDWR);
+		shutdown(stranger_oldest()->socket.fd, SHUT_RDWR);
 		descriptor_close(socket);
 		return;
 	}
 	*stranger = (struct stranger){
-		.socket = {.fd = socket, .ready = stranger_speaks},
+		.socket = {.fd = socket, .ready = stranger_ready},
 		.present = true,
 		.pid = pid,
 		.arrival = ++strangers.arrivals,
@@ -124,18 +124,18 @@ static void keep(int socket, pid_t pid)
 	}
 }
 
-static void introduce(int socket)
+static void socket_introduce(int socket)
 {
 	pid_t pid;
 
 	if (!host_same_user(socket, &pid))
 		descriptor_close(socket);
-	else if (!greet(socket, pid))
-		keep(socket, pid);
+	else if (!stranger_greet(socket, pid))
+		stranger_keep(socket, pid);
 }
 
 /* Not a copy of one that listens, whose name would outlive it. Returns -1 if there is none. */
-static int spare_descriptor(void)
+static int descriptor_open_spare(void)
 {
 	return descriptor_keep(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
 }
@@ -144,7 +144,7 @@ static int spare_descriptor(void)
  * A connection that cannot be accepted for want of a descriptor stays, and would keep the device thread awake. One is held
  * in reserve, to take it and close it. A program that has lowered its limit below the number of that one has it tried again.
  */
-static int accept_one(const struct host_door *door)
+static int door_accept(const struct host_door *door)
 {
 	const struct timespec nap = {.tv_nsec = TUNABLE_DESCRIPTOR_NAP_NS};
 	int fd;
@@ -161,7 +161,7 @@ static int accept_one(const struct host_door *door)
 		close(fd);
 	else
 		nanosleep(&nap, NULL);
-	strangers.reserve = spare_descriptor();
+	strangers.reserve = descriptor_open_spare();
 	return -1;
 }
 
@@ -171,12 +171,12 @@ void host_door_take(const struct host_door *door)
 
 	if (door->listening.fd < 0)
 		return;
-	for (int i = 0; i < MOST_AT_ONCE && (fd = accept_one(door)) >= 0; i++)
-		introduce(fd);
+	for (int i = 0; i < MOST_AT_ONCE && (fd = door_accept(door)) >= 0; i++)
+		socket_introduce(fd);
 }
 
 /* SO_PEERCRED of a listening socket shows the user of the newest listen(2). */
-static void listen_again(const struct host_door *door)
+static void door_listen_again(const struct host_door *door)
 {
 	if (door->listening.fd >= 0)
 		listen(door->listening.fd, SOMAXCONN);
@@ -190,10 +190,10 @@ void host_follow_user(void)
 		return;
 	host_table.user = user;
 	for (const struct own_slot *slot = host_table.own; slot; slot = slot->next)
-		listen_again(&slot->door);
+		door_listen_again(&slot->door);
 	for (const struct own_service *service = host_table.services; service; service = service->next)
 		if (service->listens)
-			listen_again(&service->door);
+			door_listen_again(&service->door);
 }
 
 void host_take_connections(void)
@@ -206,7 +206,7 @@ void host_take_connections(void)
 			host_door_take(&service->door);
 }
 
-static void somebody_comes(struct watched_fd *listening, uint32_t events)
+static void door_ready(struct watched_fd *listening, uint32_t events)
 {
 	(void)events;
 	pthread_mutex_lock(&host_table.lock);
@@ -221,15 +221,15 @@ int host_door_watch(struct host_door *door)
 
 	if (door->listening.fd < 0 || door->watched)
 		return 0;
-	door->listening.ready = somebody_comes;
+	door->listening.ready = door_ready;
 	error = progress_watch(&door->listening, EPOLLIN);
 	door->watched = !error;
 	if (strangers.reserve <= 0)
-		strangers.reserve = spare_descriptor();
+		strangers.reserve = descriptor_open_spare();
 	return error;
 }
 
-static void accept_at_all_slots(void)
+static void slots_accept(void)
 {
 	int error = 0;
 
@@ -251,7 +251,7 @@ void host_accept(void)
 		return;
 	pthread_mutex_lock(&host_table.lock);
 	if (host_table.own && !host_table.accepts)
-		accept_at_all_slots();
+		slots_accept();
 	pthread_mutex_unlock(&host_table.lock);
 }
 

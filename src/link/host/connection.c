@@ -69,7 +69,7 @@ bool host_open_memory(struct host_peer *peer)
 
 /* ---- ending ----------------------------------------------------------------------------------------------------- */
 
-static void free_peer(struct host_peer *peer)
+static void host_peer_free(struct host_peer *peer)
 {
 	struct host_asked *asked;
 
@@ -84,7 +84,7 @@ static void free_peer(struct host_peer *peer)
 }
 
 /* Nobody finds it any more. The lock is held. */
-static void remove_peer(struct host_peer *peer)
+static void host_peer_remove(struct host_peer *peer)
 {
 	struct host_peer **place = &host_table.peers;
 
@@ -97,7 +97,7 @@ static void remove_peer(struct host_peer *peer)
 }
 
 /* Nobody asks @peer for anything any more, as nobody finds it. */
-static void tell_manager(const struct host_peer *peer)
+static void peer_report_end(const struct host_peer *peer)
 {
 	if (!management)
 		return;
@@ -106,11 +106,11 @@ static void tell_manager(const struct host_peer *peer)
 		management->service_ended(asked->service);
 }
 
-static void hang_up(struct host_peer *peer)
+static void peer_hang_up(struct host_peer *peer)
 {
 	counter_add(first_device(), COUNTER_HOST_HANGUPS, 1);
 	pthread_mutex_lock(&host_table.lock);
-	remove_peer(peer);
+	host_peer_remove(peer);
 	/* The other side sees the end, also if a child is forked before the close. */
 	if (descriptor_is_ours(peer->socket.fd))
 		shutdown(peer->socket.fd, SHUT_RDWR);
@@ -118,14 +118,14 @@ static void hang_up(struct host_peer *peer)
 	progress_unwatch(&peer->socket);
 	__atomic_store_n(&peer->gone, 1, __ATOMIC_RELEASE);
 	host_carrier->gone(peer);
-	tell_manager(peer);
+	peer_report_end(peer);
 	epoch_synchronize();
 	host_carrier->end(peer);
-	free_peer(peer);
+	host_peer_free(peer);
 }
 
 /* Woken. Whoever was woken polls after this (progress.h). */
-static void take_wakes(struct watched_fd *socket)
+static void socket_take_wakes(struct watched_fd *socket)
 {
 	ssize_t length = 1;
 	char ignored;
@@ -146,12 +146,12 @@ static void take_wakes(struct watched_fd *socket)
 static void socket_ended(struct watched_fd *socket, uint32_t events)
 {
 	(void)events;
-	hang_up((struct host_peer *)((char *)socket - offsetof(struct host_peer, socket)));
+	peer_hang_up((struct host_peer *)((char *)socket - offsetof(struct host_peer, socket)));
 }
 
 /* ---- making ----------------------------------------------------------------------------------------------------- */
 
-static int begin_peer(struct host_peer *peer, int memory)
+static int host_peer_begin(struct host_peer *peer, int memory)
 {
 	int error = host_carrier->begin(peer);
 
@@ -172,7 +172,7 @@ static int begin_peer(struct host_peer *peer, int memory)
 }
 
 /* Or NULL with errno. */
-static struct host_peer *map_peer(int socket, pid_t pid, bool created, int memory)
+static struct host_peer *host_peer_map(int socket, pid_t pid, bool created, int memory)
 {
 	struct host_peer *peer = calloc(1, sizeof(*peer));
 	int error;
@@ -183,7 +183,7 @@ static struct host_peer *map_peer(int socket, pid_t pid, bool created, int memor
 	peer->serial = ++host_table.serial ? host_table.serial : ++host_table.serial;
 	peer->created = created;
 	peer->process_memory = -1;
-	peer->socket = (struct watched_fd){.fd = socket, .ready = socket_ended, .drain = take_wakes};
+	peer->socket = (struct watched_fd){.fd = socket, .ready = socket_ended, .drain = socket_take_wakes};
 	peer->memory = mmap(NULL, host_carrier->memory_size(), PROT_READ | PROT_WRITE, MAP_SHARED, memory, 0);
 	if (peer->memory != MAP_FAILED)
 		return peer;
@@ -195,8 +195,8 @@ static struct host_peer *map_peer(int socket, pid_t pid, bool created, int memor
 
 struct host_peer *host_peer_add(int socket, pid_t pid, bool created, int memory)
 {
-	struct host_peer *peer = map_peer(socket, pid, created, memory);
-	int error = peer ? begin_peer(peer, memory) : -errno;
+	struct host_peer *peer = host_peer_map(socket, pid, created, memory);
+	int error = peer ? host_peer_begin(peer, memory) : -errno;
 
 	close(memory);
 	if (!peer) {
@@ -205,7 +205,7 @@ struct host_peer *host_peer_add(int socket, pid_t pid, bool created, int memory)
 		return NULL;
 	}
 	if (error) {
-		free_peer(peer);
+		host_peer_free(peer);
 		errno = -error;
 		return NULL;
 	}
@@ -221,7 +221,7 @@ struct host_peer *host_peer_add(int socket, pid_t pid, bool created, int memory)
 }
 
 /* Each packet that another host sends to a number of that process tries once more (shm_forward()). */
-static struct host_peer *explain_failure(uint32_t qpn, pid_t pid, int error)
+static struct host_peer *qpn_explain_failure(uint32_t qpn, pid_t pid, int error)
 {
 	EXPLAIN_LIMITED(first_device(), (&(const struct explain_subject){0}), LIMIT_EXPLAINED_DROPS,
 			RULE_HOST_NO_CONNECTION, qpn, (uint64_t)pid, (uint64_t)error);
@@ -230,7 +230,7 @@ static struct host_peer *explain_failure(uint32_t qpn, pid_t pid, int error)
 }
 
 /* Its socket tells so before the device thread hangs up. */
-static bool has_ended(const struct host_peer *peer)
+static bool host_peer_has_ended(const struct host_peer *peer)
 {
 	struct pollfd state = {.fd = peer->socket.fd, .events = POLLRDHUP};
 
@@ -242,10 +242,10 @@ static bool has_ended(const struct host_peer *peer)
  * processes, but where two connect to each other at the same time, or cannot see each other's ids. An id that was given to another
  * process since is told from this by the end of the connection, which comes before.
  */
-static struct host_peer *peer_of_process(pid_t pid)
+static struct host_peer *process_find_peer(pid_t pid)
 {
 	for (struct host_peer *peer = pid ? host_table.peers : NULL; peer; peer = peer->next)
-		if (peer->pid == pid && !has_ended(peer))
+		if (peer->pid == pid && !host_peer_has_ended(peer))
 			return peer;
 	return NULL;
 }
@@ -258,44 +258,44 @@ bool host_has_all_connections(pid_t pid)
 	if (!pid || pid == getpid())
 		return false;
 	for (struct host_peer *peer = host_table.peers; peer; peer = peer->next)
-		count += peer->pid == pid && !has_ended(peer);
+		count += peer->pid == pid && !host_peer_has_ended(peer);
 	return count >= LIMIT_PROCESS_CONNECTIONS;
 }
 
-static struct host_peer *nobody(void)
+static struct host_peer *peer_none(void)
 {
 	errno = ENOENT;
 	return NULL;
 }
 
-static struct host_peer *failed(int error)
+static struct host_peer *peer_failed(int error)
 {
 	errno = error;
 	return NULL;
 }
 
 /* Makes a peer of @fd, a connected socket, or finds the one that is connected to the same process. */
-static struct host_peer *peer_over(int fd, pid_t *pid)
+static struct host_peer *socket_find_peer(int fd, pid_t *pid)
 {
 	struct host_peer *peer;
 	int memory;
 
 	if (!host_same_user(fd, pid)) {
 		close(fd);
-		return nobody();
+		return peer_none();
 	}
-	peer = peer_of_process(*pid);
+	peer = process_find_peer(*pid);
 	if (peer) {
 		close(fd);
 		return peer;
 	}
 	fd = descriptor_keep(fd);
 	if (fd < 0)
-		return failed(errno);
+		return peer_failed(errno);
 	memory = host_memory_create();
 	if (memory < 0) {
 		descriptor_close(fd);
-		return failed(-memory);
+		return peer_failed(-memory);
 	}
 	return host_peer_add(fd, *pid, true, memory);
 }
@@ -310,19 +310,19 @@ struct host_peer *host_connect_to(int (*connect)(uint64_t number), uint64_t numb
 		*pid = 0;
 		fd = connect(number);
 		if (fd == -ECONNREFUSED)
-			return nobody();
-		peer = fd < 0 ? failed(-fd) : peer_over(fd, pid);
+			return peer_none();
+		peer = fd < 0 ? peer_failed(-fd) : socket_find_peer(fd, pid);
 	} while (!peer && (errno == ECONNRESET || errno == EPIPE) && ++tries < MOST_ENDS);
 	return peer;
 }
 
 /* The lock is held. NULL with errno: as host_peer_of(). */
-static struct host_peer *find_process(uint32_t qpn)
+static struct host_peer *qpn_connect(uint32_t qpn)
 {
 	pid_t pid;
 	struct host_peer *peer = host_connect_to(host_slot_connect, host_slot_of(qpn), &pid);
 
-	return peer || errno == ENOENT ? peer : explain_failure(qpn, pid, errno);
+	return peer || errno == ENOENT ? peer : qpn_explain_failure(qpn, pid, errno);
 }
 
 struct host_peer *host_peer_of(uint32_t qpn)
@@ -334,7 +334,7 @@ struct host_peer *host_peer_of(uint32_t qpn)
 	if (peer)
 		return peer;
 	if (slot == 0 || slot >= HOST_SLOTS)
-		return nobody();
+		return peer_none();
 	/* A process that is connected is answered. */
 	host_accept();
 	pthread_mutex_lock(&host_table.lock);
@@ -342,7 +342,7 @@ struct host_peer *host_peer_of(uint32_t qpn)
 	if (!peer) {
 		/* Perhaps it has just connected to this process. */
 		host_take_connections();
-		peer = find_process(qpn);
+		peer = qpn_connect(qpn);
 		if (peer)
 			__atomic_store_n(&host_table.peer[slot], peer, __ATOMIC_RELEASE);
 	}
@@ -366,7 +366,7 @@ struct host_peer *host_living_peer_of(uint32_t qpn)
 	struct host_peer *peer = host_peer_known(qpn);
 	struct host_peer **place;
 
-	if (peer && has_ended(peer)) {
+	if (peer && host_peer_has_ended(peer)) {
 		place = &host_table.peer[host_slot_of(qpn)];
 		pthread_mutex_lock(&host_table.lock);
 		if (*place == peer)
@@ -383,7 +383,7 @@ void host_before_fork(void)
 	pthread_mutex_lock(&host_table.lock);
 }
 
-static void leave_slots(void)
+static void slots_leave(void)
 {
 	struct own_slot *slot;
 
@@ -397,14 +397,14 @@ static void leave_slots(void)
 	host_table.accepts = 0;
 }
 
-static void leave_peers(void)
+static void peers_leave(void)
 {
 	struct host_peer *peer;
 
 	while ((peer = host_table.peers)) {
 		host_table.peers = peer->next;
 		host_carrier->end(peer);
-		free_peer(peer);
+		host_peer_free(peer);
 	}
 	memset(host_table.peer, 0, sizeof(host_table.peer));
 }
@@ -412,9 +412,9 @@ static void leave_peers(void)
 void host_after_fork(bool child)
 {
 	if (child) {
-		leave_slots();
+		slots_leave();
 		host_leave_services();
-		leave_peers();
+		peers_leave();
 		host_forget_strangers();
 	}
 	pthread_mutex_unlock(&host_table.lock);

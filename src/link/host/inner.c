@@ -11,21 +11,21 @@
 #define INNER_MASK 0xffff0000u
 
 /* The place of @gid in the table, with @type if it is there twice; or -ENOENT. */
-static int index_of(const struct hca *hca, const union ibv_gid *gid, enum ibv_gid_type type)
+static int gid_index(const struct hca *hca, const union ibv_gid *gid, enum ibv_gid_type type)
 {
 	int index = gid_find(hca->gids, hca->gid_count, gid, type);
 
 	return index < 0 ? gid_find(hca->gids, hca->gid_count, gid, IBV_GID_TYPE_ROCE_V2) : index;
 }
 
-static bool needs_inner(const struct packet_path *path)
+static bool path_needs_inner(const struct packet_path *path)
 {
 	return path->type != IBV_GID_TYPE_ROCE_V2 || gid_is_link_local(&path->source) ||
 	       gid_is_link_local(&path->destination);
 }
 
 /* The entry that an inner address stands for; NULL: it is a plain address, or no entry. */
-static const struct hca_gid *entry_of(const struct hca *hca, const union ibv_gid *gid)
+static const struct hca_gid *inner_entry(const struct hca *hca, const union ibv_gid *gid)
 {
 	uint32_t address = gid_is_ipv4(gid) ? gid_ipv4(gid) : 0;
 	uint32_t number = address & ~INNER_MASK;
@@ -39,10 +39,10 @@ void inner_path_make(const struct hca *hca, struct packet_path *path)
 {
 	int source, destination;
 
-	if (!needs_inner(path))
+	if (!path_needs_inner(path))
 		return;
-	source = index_of(hca, &path->source, path->type);
-	destination = index_of(hca, &path->destination, path->type);
+	source = gid_index(hca, &path->source, path->type);
+	destination = gid_index(hca, &path->destination, path->type);
 	if (source < 0 || destination < 0)
 		return;
 	path->source = gid_of_ipv4(INNER_NETWORK + (uint32_t)source + 1);
@@ -51,8 +51,8 @@ void inner_path_make(const struct hca *hca, struct packet_path *path)
 
 void inner_path_resolve(const struct hca *hca, struct packet_path *path)
 {
-	const struct hca_gid *source = entry_of(hca, &path->source);
-	const struct hca_gid *destination = entry_of(hca, &path->destination);
+	const struct hca_gid *source = inner_entry(hca, &path->source);
+	const struct hca_gid *destination = inner_entry(hca, &path->destination);
 
 	if (!source || !destination)
 		return;

@@ -10,7 +10,7 @@
 #define LISTENS (1u << 16) /* __SO_ACCEPTCON of linux/net.h */
 
 /* "0000000000000000: 00000002 00000000 00010000 0005 01 31337 @softhca/1/slot/7" (proc(5)); false: not a listening abstract socket. */
-static bool parse(const char *line, struct host_listed *listed)
+static bool unix_line_parse(const char *line, struct host_listed *listed)
 {
 	unsigned int flags;
 
@@ -28,7 +28,8 @@ int host_names_list(const char *prefix, bool (*visit)(void *argument, const stru
 		return -errno;
 	/* Sockets of connections to a name have that name as well, and do not listen. */
 	while (fgets(line, sizeof(line), file))
-		if (parse(line, &listed) && !strncmp(listed.name, prefix, strlen(prefix)) && !visit(argument, &listed))
+		if (unix_line_parse(line, &listed) && !strncmp(listed.name, prefix, strlen(prefix)) &&
+		    !visit(argument, &listed))
 			break;
 	fclose(file);
 	return 0;

@@ -78,7 +78,7 @@ struct search {
 	int result; /* socket, or the newest error */
 };
 
-static bool connect_if_own(void *argument, const struct host_listed *listed)
+static bool search_connect_own(void *argument, const struct host_listed *listed)
 {
 	struct host_name name = host_name("%s", listed->name);
 	struct search *search = argument;
@@ -110,6 +110,6 @@ int host_reserve_connect(const char *plain, int type, const struct host_name *ex
 	int error;
 
 	snprintf(prefix, sizeof(prefix), "%s/", plain);
-	error = host_names_list(prefix, connect_if_own, &search);
+	error = host_names_list(prefix, search_connect_own, &search);
 	return error ? error : search.result;
 }

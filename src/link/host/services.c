@@ -14,31 +14,31 @@
 #include "wire/mad.h"
 
 /* A service is port space << 16 | port (IBTA annex A11). */
-static uint32_t space_of(uint64_t service)
+static uint32_t service_space(uint64_t service)
 {
 	return (uint32_t)(service >> 16);
 }
 
-static uint32_t port_of(uint64_t service)
+static uint32_t service_port(uint64_t service)
 {
 	return (uint32_t)service & 0xffff;
 }
 
-static struct host_name name_of(uint64_t service)
+static struct host_name service_name(uint64_t service)
 {
-	return host_name("softhca/1/cm/%04x/%u", space_of(service), port_of(service));
+	return host_name("softhca/1/cm/%04x/%u", service_space(service), service_port(service));
 }
 
 /* Binds the second name of a service that is at all addresses. No process connects to it. */
-static int bind_mark(uint64_t service)
+static int service_bind_mark(uint64_t service)
 {
-	struct host_name name = host_name("softhca/1/cm/%04x/%u/any", space_of(service), port_of(service));
+	struct host_name name = host_name("softhca/1/cm/%04x/%u/any", service_space(service), service_port(service));
 
 	return host_bind(&name, SOCK_SEQPACKET);
 }
 
 /* The lock is held. */
-static struct own_service *find(uint64_t service)
+static struct own_service *own_service_find(uint64_t service)
 {
 	struct own_service *own = host_table.services;
 
@@ -49,12 +49,12 @@ static struct own_service *find(uint64_t service)
 
 /* ---- of this process -------------------------------------------------------------------------------------------- */
 
-static int claim(struct own_service *own, uint64_t service, bool alone)
+static int own_service_claim(struct own_service *own, uint64_t service, bool alone)
 {
-	struct host_name name = name_of(service);
+	struct host_name name = service_name(service);
 	int fd = -1;
 
-	if (find(service))
+	if (own_service_find(service))
 		return -EADDRINUSE;
 	if (!alone)
 		fd = host_bind(&name, SOCK_SEQPACKET);
@@ -78,7 +78,7 @@ int host_service_claim(uint64_t service, bool alone)
 	if (!own)
 		return -ENOMEM;
 	pthread_mutex_lock(&host_table.lock);
-	error = claim(own, service, alone);
+	error = own_service_claim(own, service, alone);
 	pthread_mutex_unlock(&host_table.lock);
 	if (error)
 		free(own);
@@ -91,9 +91,9 @@ void host_service_mark(uint64_t service)
 	struct own_service *own;
 
 	pthread_mutex_lock(&host_table.lock);
-	own = find(service);
+	own = own_service_find(service);
 	if (own && own->door.listening.fd >= 0 && own->mark < 0)
-		own->mark = descriptor_keep(bind_mark(service));
+		own->mark = descriptor_keep(service_bind_mark(service));
 	pthread_mutex_unlock(&host_table.lock);
 }
 
@@ -104,7 +104,7 @@ bool host_service_is_marked(uint64_t service)
 
 	/* So that a forked child does not have the socket. */
 	pthread_mutex_lock(&host_table.lock);
-	fd = bind_mark(service);
+	fd = service_bind_mark(service);
 	if (fd >= 0)
 		close(fd);
 	pthread_mutex_unlock(&host_table.lock);
@@ -112,7 +112,7 @@ bool host_service_is_marked(uint64_t service)
 }
 
 /* The lock is held. */
-static int begin_to_listen(struct own_service *own)
+static int own_service_listen(struct own_service *own)
 {
 	int error;
 
@@ -138,19 +138,19 @@ int host_service_listen(uint64_t service)
 
 	pthread_mutex_lock(&host_table.lock);
 	host_follow_user();
-	error = begin_to_listen(find(service));
+	error = own_service_listen(own_service_find(service));
 	pthread_mutex_unlock(&host_table.lock);
 	return error;
 }
 
-static void close_service(const struct own_service *own)
+static void own_service_close(const struct own_service *own)
 {
 	descriptor_close(own->door.listening.fd);
 	descriptor_close(own->mark);
 }
 
 /* The lock is held. */
-static void remove_service(const struct own_service *own)
+static void own_service_remove(const struct own_service *own)
 {
 	struct own_service **place = &host_table.services;
 
@@ -165,7 +165,7 @@ void host_service_release(uint64_t service)
 	struct own_service *own;
 
 	pthread_mutex_lock(&host_table.lock);
-	own = find(service);
+	own = own_service_find(service);
 	if (!own) {
 		pthread_mutex_unlock(&host_table.lock);
 		return;
@@ -180,12 +180,12 @@ void host_service_release(uint64_t service)
 		host_door_take(&own->door);
 	}
 	pthread_mutex_unlock(&host_table.lock);
-	/* It waits for somebody_comes(), which takes the lock. */
+	/* It waits for door_ready(), which takes the lock. */
 	if (own->door.watched)
 		progress_unwatch(&own->door.listening);
 	pthread_mutex_lock(&host_table.lock);
-	remove_service(own);
-	close_service(own);
+	own_service_remove(own);
+	own_service_close(own);
 	pthread_mutex_unlock(&host_table.lock);
 	free(own);
 }
@@ -196,7 +196,7 @@ bool host_service_listens(uint64_t service)
 	bool listens;
 
 	pthread_mutex_lock(&host_table.lock);
-	own = find(service);
+	own = own_service_find(service);
 	listens = own && own->listens;
 	pthread_mutex_unlock(&host_table.lock);
 	return listens;
@@ -208,7 +208,7 @@ void host_leave_services(void)
 
 	while ((own = host_table.services)) {
 		host_table.services = own->next;
-		close_service(own);
+		own_service_close(own);
 		free(own);
 	}
 }
@@ -218,7 +218,7 @@ void host_leave_services(void)
 pid_t host_service_owner(uint64_t service)
 {
 	WITHOUT_CANCELLATION;
-	struct host_name name = name_of(service);
+	struct host_name name = service_name(service);
 	struct ucred owner = {.pid = 0};
 	int fd;
 
@@ -236,7 +236,7 @@ pid_t host_service_owner(uint64_t service)
 bool host_service_is_vacant(uint64_t service)
 {
 	WITHOUT_CANCELLATION;
-	struct host_name name = name_of(service);
+	struct host_name name = service_name(service);
 	struct own_service *own;
 	bool vacant;
 	int fd;
@@ -245,7 +245,7 @@ bool host_service_is_vacant(uint64_t service)
 		return true;
 	/* So that a forked child does not have the socket. */
 	pthread_mutex_lock(&host_table.lock);
-	own = find(service);
+	own = own_service_find(service);
 	vacant = own && !own->listens;
 	if (!own) {
 		fd = host_connect(&name, SOCK_SEQPACKET);
@@ -260,7 +260,7 @@ bool host_service_is_vacant(uint64_t service)
 /*
  * Notes that @peer was asked, so that its end can be told: until it answers, its slot is not known. The lock is held.
  */
-static void note_asked(struct host_peer *peer, uint64_t service)
+static void peer_note_asked(struct host_peer *peer, uint64_t service)
 {
 	struct host_asked *asked = peer->asked;
 
@@ -276,18 +276,18 @@ static void note_asked(struct host_peer *peer, uint64_t service)
 	peer->asked = asked;
 }
 
-static struct host_peer *explain_failure(uint64_t service, pid_t pid, int error)
+static struct host_peer *service_explain_failure(uint64_t service, pid_t pid, int error)
 {
 	EXPLAIN_LIMITED(first_device(), (&(const struct explain_subject){0}), LIMIT_EXPLAINED_DROPS,
-			RULE_SERVICE_NO_CONNECTION, space_of(service), port_of(service), (uint64_t)pid,
+			RULE_SERVICE_NO_CONNECTION, service_space(service), service_port(service), (uint64_t)pid,
 			(uint64_t)error);
 	errno = error;
 	return NULL;
 }
 
-static int connect_to_service(uint64_t service)
+static int service_connect(uint64_t service)
 {
-	struct host_name name = name_of(service);
+	struct host_name name = service_name(service);
 
 	return host_connect(&name, SOCK_SEQPACKET);
 }
@@ -306,17 +306,17 @@ struct host_peer *host_peer_of_service(uint64_t service)
 	/* The process that is asked answers, perhaps by way of another one. */
 	host_accept();
 	pthread_mutex_lock(&host_table.lock);
-	if (!find(service)) {
+	if (!own_service_find(service)) {
 		/* Perhaps it has just connected to this process. */
 		host_take_connections();
-		peer = host_connect_to(connect_to_service, service, &pid);
+		peer = host_connect_to(service_connect, service, &pid);
 		error = errno;
 	}
 	if (peer)
-		note_asked(peer, service);
+		peer_note_asked(peer, service);
 	pthread_mutex_unlock(&host_table.lock);
 	if (!peer && error != ENOENT)
-		return explain_failure(service, pid, error);
+		return service_explain_failure(service, pid, error);
 	errno = error;
 	return peer;
 }

@@ -28,14 +28,14 @@ struct host_name host_slot_name(uint32_t number)
 	return host_name(PREFIX "%u", number);
 }
 
-static enum host_slot_state state_of(uint32_t slot)
+static enum host_slot_state slot_state(uint32_t slot)
 {
 	return __atomic_load_n(&host_table.state[slot], __ATOMIC_ACQUIRE);
 }
 
 bool host_owns(uint32_t qpn)
 {
-	return host_slot_of(qpn) < HOST_SLOTS && state_of(host_slot_of(qpn)) == SLOT_OWN;
+	return host_slot_of(qpn) < HOST_SLOTS && slot_state(host_slot_of(qpn)) == SLOT_OWN;
 }
 
 /*
@@ -43,13 +43,13 @@ bool host_owns(uint32_t qpn)
  * after another has died does not get its numbers at once, for which packets may still be on their way. (Not by the seed of
  * the device: processes with one seed would all begin at the same place.)
  */
-static uint32_t first_choice(void)
+static uint32_t slot_first_choice(void)
 {
 	return (uint32_t)((uint64_t)((uint32_t)getpid() * 0x9e3779b1u) * PLAIN_SLOTS >> 32);
 }
 
 /* Returns a listening socket; -EADDRINUSE: @name is taken; or another negative errno. */
-static int listen_at(const struct host_name *name)
+static int slot_listen(const struct host_name *name)
 {
 	int fd = host_bind(name, SOCK_SEQPACKET);
 	int error;
@@ -62,7 +62,7 @@ static int listen_at(const struct host_name *name)
 }
 
 /* The lock is held. */
-static void own(struct own_slot *slot, uint32_t number, int listening)
+static void slot_own(struct own_slot *slot, uint32_t number, int listening)
 {
 	slot->number = number;
 	slot->door.listening.fd = descriptor_keep(listening);
@@ -75,36 +75,36 @@ static void own(struct own_slot *slot, uint32_t number, int listening)
 		host_door_watch(&slot->door);
 }
 
-static void explain_no_socket(uint32_t number, int error)
+static void slot_explain_no_socket(uint32_t number, int error)
 {
 	EXPLAIN(first_device(), (&(const struct explain_subject){0}), RULE_HOST_NO_SOCKET, number << HOST_SLOT_BITS,
 		((number + 1) << HOST_SLOT_BITS) - 1, (uint64_t)error);
 }
 
 /* Makes slot @number this process's, also without a socket. The lock is held. */
-static void own_or_explain(struct own_slot *slot, uint32_t number, int listening)
+static void slot_own_or_explain(struct own_slot *slot, uint32_t number, int listening)
 {
-	own(slot, number, listening < 0 ? -1 : listening);
+	slot_own(slot, number, listening < 0 ? -1 : listening);
 	if (listening < 0)
-		explain_no_socket(number, -listening);
+		slot_explain_no_socket(number, -listening);
 }
 
 /* Returns -EADDRINUSE if all plain names that it tries are taken. The lock is held. */
-static int claim_plain(struct own_slot *slot)
+static int slot_claim_plain(struct own_slot *slot)
 {
-	uint32_t choice = first_choice();
+	uint32_t choice = slot_first_choice();
 
 	for (uint32_t i = 0; i < TUNABLE_HOST_SLOT_TRIES; i++) {
 		uint32_t number = FIRST_SLOT + (choice + i) % PLAIN_SLOTS;
 		struct host_name name = host_slot_name(number);
 		int listening;
 
-		if (state_of(number) != SLOT_FOREIGN)
+		if (slot_state(number) != SLOT_FOREIGN)
 			continue;
-		listening = listen_at(&name);
+		listening = slot_listen(&name);
 		if (listening == -EADDRINUSE)
 			continue;
-		own_or_explain(slot, number, listening);
+		slot_own_or_explain(slot, number, listening);
 		return 0;
 	}
 	return -EADDRINUSE;
@@ -113,7 +113,7 @@ static int claim_plain(struct own_slot *slot)
 /* ---- reserve slots ---------------------------------------------------------------------------------------------- */
 
 /* Connects to a process of this user, other than the one at @except, that has reserve slot @number; -ENOENT: none has. */
-static int connect_to_reserve(uint32_t number, const struct host_name *except)
+static int reserve_connect(uint32_t number, const struct host_name *except)
 {
 	char plain[32];
 
@@ -127,7 +127,7 @@ int host_slot_connect(uint64_t slot)
 	int fd;
 
 	if (slot >= HOST_FIRST_RESERVE) {
-		fd = connect_to_reserve((uint32_t)slot, NULL);
+		fd = reserve_connect((uint32_t)slot, NULL);
 		if (fd != -ENOENT)
 			return fd;
 	}
@@ -139,7 +139,7 @@ struct listed_slots {
 	bool listed[HOST_RESERVE_SLOTS];
 };
 
-static bool note_listed(void *argument, const struct host_listed *listed)
+static bool listed_slot_note(void *argument, const struct host_listed *listed)
 {
 	struct listed_slots *slots = argument;
 	unsigned int number;
@@ -155,7 +155,7 @@ static bool note_listed(void *argument, const struct host_listed *listed)
  */
 static bool reserve_is_taken(uint32_t number, const struct host_name *except)
 {
-	int fd = connect_to_reserve(number, except);
+	int fd = reserve_connect(number, except);
 
 	if (fd >= 0)
 		close(fd);
@@ -166,20 +166,20 @@ static bool reserve_is_taken(uint32_t number, const struct host_name *except)
  * Returns a reserve slot that no process of this user has: at best one that no process has, so that numbers of different users differ,
  * too. Or a negative errno: -ENOSPC: there is none.
  */
-static int choose_reserve(struct listed_slots *slots)
+static int reserve_choose(struct listed_slots *slots)
 {
 	uint32_t choice = (uint32_t)(host_random() % HOST_RESERVE_SLOTS);
 	int error;
 
 	*slots = (struct listed_slots){0};
-	error = host_names_list(PREFIX, note_listed, slots);
+	error = host_names_list(PREFIX, listed_slot_note, slots);
 	if (error)
 		return error;
 	for (uint32_t round = 0; round < 2; round++)
 		for (uint32_t i = 0; i < HOST_RESERVE_SLOTS; i++) {
 			uint32_t index = (choice + i) % HOST_RESERVE_SLOTS, number = HOST_FIRST_RESERVE + index;
 
-			if (state_of(number) == SLOT_FOREIGN &&
+			if (slot_state(number) == SLOT_FOREIGN &&
 			    (round ? !reserve_is_taken(number, NULL) : !slots->listed[index]))
 				return (int)number;
 		}
@@ -190,7 +190,7 @@ static int choose_reserve(struct listed_slots *slots)
  * Two processes of a user that choose the same slot at the same time both see the other one, and both choose again. Where names cannot
  * be listed, a slot without a name serves the queue pairs of this process. The lock is held.
  */
-static int claim_reserve(struct own_slot *slot)
+static int slot_claim_reserve(struct own_slot *slot)
 {
 	struct listed_slots *slots = malloc(sizeof(*slots));
 	int number = -ENOMEM, listening;
@@ -199,18 +199,18 @@ static int claim_reserve(struct own_slot *slot)
 		struct host_name name;
 		char plain[32];
 
-		number = choose_reserve(slots);
+		number = reserve_choose(slots);
 		if (number < 0)
 			break;
 		snprintf(plain, sizeof(plain), PREFIX "%d", number);
 		name = host_name_reserve(plain);
-		listening = listen_at(&name);
+		listening = slot_listen(&name);
 		if (listening >= 0 && reserve_is_taken((uint32_t)number, &name)) {
 			close(listening);
 			number = -ENOSPC;
 			continue;
 		}
-		own_or_explain(slot, (uint32_t)number, listening);
+		slot_own_or_explain(slot, (uint32_t)number, listening);
 		EXPLAIN(first_device(), (&(const struct explain_subject){0}), RULE_HOST_NAMES_TAKEN,
 			TUNABLE_HOST_SLOT_TRIES, (uint64_t)number << HOST_SLOT_BITS,
 			(((uint64_t)number + 1) << HOST_SLOT_BITS) - 1);
@@ -221,28 +221,28 @@ static int claim_reserve(struct own_slot *slot)
 }
 
 /* Returns -ENOSPC if all slots are taken. The lock is held. */
-static int claim(struct own_slot *slot)
+static int slot_claim(struct own_slot *slot)
 {
-	int error = claim_plain(slot);
-	uint32_t choice = first_choice();
+	int error = slot_claim_plain(slot);
+	uint32_t choice = slot_first_choice();
 
 	if (error != -EADDRINUSE)
 		return error;
-	error = claim_reserve(slot);
+	error = slot_claim_reserve(slot);
 	/* Without a list of names no reserve slot has a name that can be found. */
 	for (uint32_t i = 0; error && error != -ENOSPC && i < HOST_RESERVE_SLOTS; i++) {
 		uint32_t number = HOST_FIRST_RESERVE + (choice + i) % HOST_RESERVE_SLOTS;
 
-		if (state_of(number) != SLOT_FOREIGN)
+		if (slot_state(number) != SLOT_FOREIGN)
 			continue;
-		own_or_explain(slot, number, error);
+		slot_own_or_explain(slot, number, error);
 		error = 0;
 	}
 	return error;
 }
 
 /* The lock is held. */
-static int claim_another(struct own_slot **claimed)
+static int slot_claim_another(struct own_slot **claimed)
 {
 	struct own_slot *slot = calloc(1, sizeof(*slot));
 	int error = -ENOSPC;
@@ -250,7 +250,7 @@ static int claim_another(struct own_slot **claimed)
 	if (!slot)
 		return -ENOMEM;
 	if (host_table.own_count < MOST_OWN)
-		error = claim(slot);
+		error = slot_claim(slot);
 	if (error)
 		free(slot);
 	else
@@ -259,7 +259,7 @@ static int claim_another(struct own_slot **claimed)
 }
 
 /* The oldest. */
-static struct own_slot *first_slot(void)
+static struct own_slot *slot_oldest(void)
 {
 	struct own_slot *slot = host_table.own;
 
@@ -276,9 +276,9 @@ int host_claim_slot(uint32_t *first)
 
 	pthread_mutex_lock(&host_table.lock);
 	host_follow_user();
-	slot = first_slot();
+	slot = slot_oldest();
 	if (!slot || !slot->spare)
-		error = claim_another(&slot);
+		error = slot_claim_another(&slot);
 	if (!error) {
 		slot->spare = false;
 		*first = slot->number << HOST_SLOT_BITS;
@@ -294,9 +294,9 @@ int host_process_slot(uint32_t *number)
 	int error = 0;
 
 	pthread_mutex_lock(&host_table.lock);
-	slot = first_slot();
+	slot = slot_oldest();
 	if (!slot) {
-		error = claim_another(&slot);
+		error = slot_claim_another(&slot);
 		if (!error)
 			slot->spare = true;
 	}

@@ -28,7 +28,7 @@
 #define SO_PEERPIDFD 77
 #endif
 
-static bool read_line(const char *path, char *line, int size)
+static bool proc_read_line(const char *path, char *line, int size)
 {
 	FILE *file = fopen(path, "re");
 	bool read = file && fgets(line, size, file);
@@ -39,7 +39,7 @@ static bool read_line(const char *path, char *line, int size)
 }
 
 /* The number that stands for users who have none in a user namespace. */
-static unsigned int overflow_user(void)
+static unsigned int user_overflow(void)
 {
 	static unsigned int known; /* atomic; 0: not read yet */
 	unsigned int nobody = __atomic_load_n(&known, __ATOMIC_RELAXED);
@@ -47,7 +47,7 @@ static unsigned int overflow_user(void)
 
 	if (nobody)
 		return nobody;
-	if (!read_line("/proc/sys/kernel/overflowuid", line, sizeof(line)) || sscanf(line, "%u", &nobody) != 1 ||
+	if (!proc_read_line("/proc/sys/kernel/overflowuid", line, sizeof(line)) || sscanf(line, "%u", &nobody) != 1 ||
 	    !nobody)
 		nobody = 65534;
 	__atomic_store_n(&known, nobody, __ATOMIC_RELAXED);
@@ -58,14 +58,14 @@ static unsigned int overflow_user(void)
  * All users that a user namespace does not know look like one to those inside, nobody (user_namespaces(7)). So that number
  * names a user only where every user is known.
  */
-static bool may_be_anybody(uid_t user)
+static bool user_may_be_anybody(uid_t user)
 {
 	unsigned int inside = 1, outside = 1, count = 0;
 	char line[64];
 
-	if (user != overflow_user())
+	if (user != user_overflow())
 		return false;
-	if (read_line("/proc/self/uid_map", line, sizeof(line)))
+	if (proc_read_line("/proc/self/uid_map", line, sizeof(line)))
 		sscanf(line, "%u %u %u", &inside, &outside, &count);
 	return inside != 0 || outside != 0 || count != UINT32_MAX;
 }
@@ -74,7 +74,7 @@ static bool may_be_anybody(uid_t user)
  * kill(2) compares users as the kernel knows them, whatever a namespace shows of them: a process that may send a signal to the
  * one at the other end is of its user, if not privileged. Not by number, since that may be another process's by now (Linux 6.5).
  */
-static bool may_signal(int socket)
+static bool maker_may_be_signalled(int socket)
 {
 	int process = -1;
 	socklen_t length = sizeof(process);
@@ -88,7 +88,7 @@ static bool may_signal(int socket)
 }
 
 /* Returns true if /proc shows the process ids that this process sees. */
-static bool proc_is_own(void)
+static bool proc_shows_own_ids(void)
 {
 	char self[16];
 	ssize_t length = readlinkat(AT_FDCWD, "/proc/self", self, sizeof(self) - 1);
@@ -114,13 +114,13 @@ static bool maker_has_ended(int socket)
 }
 
 /* Sets *@user to the present effective user of process @pid, which made @socket. Returns false if it is not known. */
-static bool present_user(int socket, pid_t pid, uid_t *user)
+static bool maker_present_user(int socket, pid_t pid, uid_t *user)
 {
 	struct stat process;
 	char path[32];
 
 	snprintf(path, sizeof(path), "/proc/%d", (int)pid);
-	if (pid <= 0 || !proc_is_own() || stat(path, &process) || maker_has_ended(socket))
+	if (pid <= 0 || !proc_shows_own_ids() || stat(path, &process) || maker_has_ended(socket))
 		return false;
 	*user = process.st_uid;
 	return true;
@@ -136,9 +136,9 @@ bool host_is_own_user(int socket, struct ucred *other)
 	maker = other->uid;
 	if (maker != own && maker != 0)
 		return false;
-	if (!present_user(socket, other->pid, &other->uid) && maker != own)
+	if (!maker_present_user(socket, other->pid, &other->uid) && maker != own)
 		return false;
-	return other->uid == own && (!may_be_anybody(own) || may_signal(socket));
+	return other->uid == own && (!user_may_be_anybody(own) || maker_may_be_signalled(socket));
 }
 
 bool host_same_user(int socket, pid_t *pid)

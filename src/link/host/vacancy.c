@@ -21,13 +21,13 @@ enum { ANSWER_UNKNOWN, ANSWER_TAKEN, ANSWER_VACANT };
 static uint32_t vacancy[HOST_SLOTS];
 
 /* Returns the number of the current interval, shifted past the answer; never 0. */
-static uint32_t current_interval(void)
+static uint32_t vacancy_interval(void)
 {
 	return ((uint32_t)(clock_now_ns() / TUNABLE_HOST_QUESTION_NS) | 1u << 29) << ANSWER_BITS;
 }
 
 /* Under the lock of the table, so that a forked child does not inherit the socket. */
-static bool ask(uint32_t slot)
+static bool slot_ask(uint32_t slot)
 {
 	int fd;
 
@@ -42,7 +42,7 @@ static bool ask(uint32_t slot)
 bool host_slot_is_vacant(uint32_t qpn)
 {
 	WITHOUT_CANCELLATION;
-	uint32_t slot = host_slot_of(qpn), interval = current_interval(), known;
+	uint32_t slot = host_slot_of(qpn), interval = vacancy_interval(), known;
 	bool vacant;
 
 	if (slot >= HOST_SLOTS || host_owns(qpn))
@@ -52,7 +52,7 @@ bool host_slot_is_vacant(uint32_t qpn)
 	if ((known & ~ANSWER_MASK) == interval ||
 	    !__atomic_compare_exchange_n(&vacancy[slot], &known, interval, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
 		return (known & ANSWER_MASK) == ANSWER_VACANT && (known & ~ANSWER_MASK) == interval;
-	vacant = ask(slot);
+	vacant = slot_ask(slot);
 	__atomic_store_n(&vacancy[slot], interval | (vacant ? ANSWER_VACANT : ANSWER_TAKEN), __ATOMIC_RELAXED);
 	return vacant;
 }

@@ -4,7 +4,7 @@
 
 #include "wire/link.h"
 
-static enum link_result hand_over(struct hca *hca, struct run *run)
+static enum link_result local_send(struct hca *hca, struct run *run)
 {
 	(void)hca;
 	run_commit(run);
@@ -13,7 +13,7 @@ static enum link_result hand_over(struct hca *hca, struct run *run)
 
 const struct link *link_local(void)
 {
-	static const struct link local = {.name = "local", .immediate = true, .in_process = true, .send = hand_over};
+	static const struct link local = {.name = "local", .immediate = true, .in_process = true, .send = local_send};
 
 	return &local;
 }
