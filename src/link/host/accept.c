@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Accepting connections of other processes, see host.h: by the device thread, or by a thread that is about to connect and
- * first looks who has come. All under the lock of the host table.
+ * Accepts connections of other processes, see host.h: on the device thread, or on a thread that is about to connect and
+ * first accepts waiting connections. Everything happens under the lock of the host table.
  */
 #include <errno.h>
 #include <poll.h>
@@ -20,9 +20,9 @@
 #include "link/host/hello.h"
 #include "link/host/table.h"
 
-/* Connections that have not said hello. Ours do so at once, so there are hardly ever any. */
+/* Connections without a hello. Processes of softhca send one at once, so there are hardly ever any. */
 #define MOST_STRANGERS 16
-/* Taken at a time, so that nobody keeps the thread here. */
+/* Accepted at a time, so that other processes cannot keep the thread here. */
 #define MOST_AT_ONCE 64
 
 struct stranger {
@@ -35,10 +35,13 @@ struct stranger {
 static struct {
 	struct stranger at[MOST_STRANGERS];
 	uint64_t arrivals;
-	int reserve; /* a descriptor to let go of; 0 or -1: none */
+	int reserve; /* a descriptor to close when none is left; 0 or -1: none */
 } strangers;
 
-/* Takes the socket of a process that has said hello, or that did it wrong. Returns false if it has said nothing yet. */
+/*
+ * Handles the hello on @socket and takes the socket, also if the hello is invalid. Returns false if none has arrived
+ * yet.
+ */
 static bool stranger_greet(int socket, pid_t pid)
 {
 	int memory;
@@ -72,7 +75,7 @@ static void stranger_ready(struct watched_fd *socket, uint32_t events)
 	(void)events;
 	pthread_mutex_lock(&host_table.lock);
 	if (stranger->present && socket_is_ready(socket->fd)) {
-		/* A peer watches the same descriptor, so this must end first. */
+		/* A peer watches the same descriptor, so this watch must end first. */
 		progress_unwatch(socket);
 		stranger->present = false;
 		if (!stranger_greet(socket->fd, stranger->pid))
@@ -99,7 +102,7 @@ static struct stranger *stranger_free_place(void)
 	return NULL;
 }
 
-/* Keeps a connection until it says hello. If there are too many, the oldest is told to go, and this one, too. */
+/* Keeps a connection until its hello arrives. If there are too many, shuts down the oldest, and closes this one too. */
 static void stranger_keep(int socket, pid_t pid)
 {
 	struct stranger *stranger = stranger_free_place();
@@ -107,7 +110,7 @@ static void stranger_keep(int socket, pid_t pid)
 	if (!stranger) {
 		EXPLAIN_LIMITED(first_device(), (&(const struct explain_subject){0}), LIMIT_EXPLAINED_DROPS,
 				RULE_HOST_STRANGERS, MOST_STRANGERS, (uint64_t)stranger_oldest()->pid);
-		/* Its end is seen by the device thread, which cleans up: this may be another thread. */
+		/* The device thread sees the end and cleans up; this may be another thread. */
 		shutdown(stranger_oldest()->socket.fd, SHUT_RDWR);
 		descriptor_close(socket);
 		return;
@@ -134,15 +137,19 @@ static void socket_introduce(int socket)
 		stranger_keep(socket, pid);
 }
 
-/* Not a copy of one that listens, whose name would outlive it. Returns -1 if there is none. */
+/*
+ * Opens a reserve descriptor. Not a duplicate of a listening socket, whose name would outlive that. Returns -1 on
+ * failure.
+ */
 static int descriptor_open_spare(void)
 {
 	return descriptor_keep(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
 }
 
 /*
- * A connection that cannot be accepted for want of a descriptor stays, and would keep the device thread awake. One is held
- * in reserve, to take it and close it. A program that has lowered its limit below the number of that one has it tried again.
+ * Accepts one connection. Returns a descriptor or -1. A connection that cannot be accepted because no descriptor is
+ * free would stay and keep the device thread awake. A reserve descriptor is closed to accept and close such a
+ * connection. If that fails too, because the program has lowered its limit below that number, it is tried again later.
  */
 static int door_accept(const struct host_door *door)
 {
@@ -175,7 +182,7 @@ void host_door_take(const struct host_door *door)
 		socket_introduce(fd);
 }
 
-/* SO_PEERCRED of a listening socket shows the user of the newest listen(2). */
+/* Updates SO_PEERCRED of a listening socket, which shows the user of the newest listen(2). */
 static void door_listen_again(const struct host_door *door)
 {
 	if (door->listening.fd >= 0)

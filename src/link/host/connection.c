@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Connections to other processes: making, finding and ending them, see host.h. */
+/* Makes, finds and ends connections to other processes, see host.h. */
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -28,7 +28,7 @@ const struct host_carrier *host_carrier;
 
 /* Messages taken at a time: they only wake, so a few are as good as all. */
 #define MOST_WAKES 16
-/* Processes that end one after the other while they are connected to. */
+/* Retries when the process that is being connected to ends. */
 #define MOST_ENDS 4
 
 /* ---- looking up ------------------------------------------------------------------------------------------------- */
@@ -49,7 +49,7 @@ void host_wake(struct host_peer *peer)
 {
 	WITHOUT_CANCELLATION;
 
-	/* If there is no room for it, the other side has enough to be woken by. */
+	/* If the socket buffer is full, the other side has enough messages to be woken by. */
 	if (descriptor_check(peer->socket.fd))
 		send(peer->socket.fd, "", 1, MSG_DONTWAIT | MSG_NOSIGNAL);
 }
@@ -83,7 +83,7 @@ static void host_peer_free(struct host_peer *peer)
 	free(peer);
 }
 
-/* Nobody finds it any more. The lock is held. */
+/* Removes @peer from all lookups. The caller holds the lock. */
 static void host_peer_remove(struct host_peer *peer)
 {
 	struct host_peer **place = &host_table.peers;
@@ -96,7 +96,7 @@ static void host_peer_remove(struct host_peer *peer)
 			__atomic_store_n(&host_table.peer[slot], NULL, __ATOMIC_RELEASE);
 }
 
-/* Nobody asks @peer for anything any more, as nobody finds it. */
+/* Reports the end of @peer to the connection manager. New requests no longer find the peer. */
 static void peer_report_end(const struct host_peer *peer)
 {
 	if (!management)
@@ -111,7 +111,7 @@ static void peer_hang_up(struct host_peer *peer)
 	counter_add(first_device(), COUNTER_HOST_HANGUPS, 1);
 	pthread_mutex_lock(&host_table.lock);
 	host_peer_remove(peer);
-	/* The other side sees the end, also if a child is forked before the close. */
+	/* The other side must see the end, even if a child is forked before the close. */
 	if (descriptor_is_ours(peer->socket.fd))
 		shutdown(peer->socket.fd, SHUT_RDWR);
 	pthread_mutex_unlock(&host_table.lock);
@@ -124,7 +124,7 @@ static void peer_hang_up(struct host_peer *peer)
 	host_peer_free(peer);
 }
 
-/* Woken. Whoever was woken polls after this (progress.h). */
+/* Consumes wake-up messages. The thread polls after this (progress.h). */
 static void socket_take_wakes(struct watched_fd *socket)
 {
 	ssize_t length = 1;
@@ -137,12 +137,14 @@ static void socket_take_wakes(struct watched_fd *socket)
 		if (length > 0)
 			counter_add(first_device(), COUNTER_SHM_WAKEUPS_RECEIVED, 1);
 	}
-	/* An empty message is not ours, so it ends the connection, as the end of the other side does. */
+	/*
+	 * Processes of softhca send no empty messages, so one ends the connection, as the end of the other side does.
+	 */
 	if (length == 0 || (length < 0 && errno == ECONNRESET))
 		shutdown(socket->fd, SHUT_RDWR);
 }
 
-/* The other side has gone. */
+/* Implements watched_fd.ready: the other side has gone. */
 static void socket_ended(struct watched_fd *socket, uint32_t events)
 {
 	(void)events;
@@ -171,7 +173,7 @@ static int host_peer_begin(struct host_peer *peer, int memory)
 	return error;
 }
 
-/* Or NULL with errno. */
+/* Allocates a peer and maps its memory. Returns NULL with errno on failure. */
 static struct host_peer *host_peer_map(int socket, pid_t pid, bool created, int memory)
 {
 	struct host_peer *peer = calloc(1, sizeof(*peer));
@@ -213,14 +215,16 @@ struct host_peer *host_peer_add(int socket, pid_t pid, bool created, int memory)
 	__atomic_store_n(&host_table.peers, peer, __ATOMIC_RELEASE);
 	counter_add(first_device(), COUNTER_HOST_CONNECTIONS, 1);
 	/*
-	 * The device thread may have been woken by what the other side sent, and have found no peer that it came from; or another thread took the
-	 * connection before the device thread saw that it waits, and what was sent with it has woken nobody.
+	 * The device thread may have been woken by a message of the other side before the peer existed. Or another
+	 * thread accepted the connection before the device thread noticed it, so the first message woke no thread.
 	 */
 	progress_wake();
 	return peer;
 }
 
-/* Each packet that another host sends to a number of that process tries once more (shm_forward()). */
+/*
+ * Explains a failed connection. Each packet of another host for a number of that process tries again (shm_forward()).
+ */
 static struct host_peer *qpn_explain_failure(uint32_t qpn, pid_t pid, int error)
 {
 	EXPLAIN_LIMITED(first_device(), (&(const struct explain_subject){0}), LIMIT_EXPLAINED_DROPS,
@@ -229,7 +233,7 @@ static struct host_peer *qpn_explain_failure(uint32_t qpn, pid_t pid, int error)
 	return NULL;
 }
 
-/* Its socket tells so before the device thread hangs up. */
+/* Returns true if the other process has ended, which its socket shows before the device thread hangs up. */
 static bool host_peer_has_ended(const struct host_peer *peer)
 {
 	struct pollfd state = {.fd = peer->socket.fd, .events = POLLRDHUP};
@@ -238,9 +242,9 @@ static bool host_peer_has_ended(const struct host_peer *peer)
 }
 
 /*
- * The process that listens at a slot has it. If that process has a connection already, that one serves: one per pair of
- * processes, but where two connect to each other at the same time, or cannot see each other's ids. An id that was given to another
- * process since is told from this by the end of the connection, which comes before.
+ * Returns the existing connection to the process that listens at a slot, or NULL. There is one per pair of processes,
+ * except if both connect to each other at the same time, or cannot see each other's IDs. If an ID was reused, the old
+ * connection has ended already.
  */
 static struct host_peer *process_find_peer(pid_t pid)
 {
@@ -254,7 +258,10 @@ bool host_has_all_connections(pid_t pid)
 {
 	uint32_t count = 0;
 
-	/* This process may do to itself what it likes; those of a PID namespace that it cannot see cannot be told apart. */
+	/*
+	 * A process may have any number of connections to itself. Processes of an invisible PID namespace cannot be
+	 * told apart.
+	 */
 	if (!pid || pid == getpid())
 		return false;
 	for (struct host_peer *peer = host_table.peers; peer; peer = peer->next)
@@ -274,7 +281,7 @@ static struct host_peer *peer_failed(int error)
 	return NULL;
 }
 
-/* Makes a peer of @fd, a connected socket, or finds the one that is connected to the same process. */
+/* Returns the peer of @fd, a connected socket: an existing one with the same process, or a new one. */
 static struct host_peer *socket_find_peer(int fd, pid_t *pid)
 {
 	struct host_peer *peer;
@@ -305,7 +312,10 @@ struct host_peer *host_connect_to(int (*connect)(uint64_t number), uint64_t numb
 	struct host_peer *peer;
 	int tries = 0, fd;
 
-	/* A process that ended in the middle resets what waited to be accepted. The name is free then, or another one's. */
+	/*
+	 * A process that ends meanwhile resets connections that it has not accepted. The name is then free, or another
+	 * process has it.
+	 */
 	do {
 		*pid = 0;
 		fd = connect(number);
@@ -316,7 +326,10 @@ struct host_peer *host_connect_to(int (*connect)(uint64_t number), uint64_t numb
 	return peer;
 }
 
-/* The lock is held. NULL with errno: as host_peer_of(). */
+/*
+ * Connects to the process that has the slot of @qpn. Returns NULL with errno as host_peer_of(). The caller holds the
+ * lock.
+ */
 static struct host_peer *qpn_connect(uint32_t qpn)
 {
 	pid_t pid;
@@ -335,12 +348,12 @@ struct host_peer *host_peer_of(uint32_t qpn)
 		return peer;
 	if (slot == 0 || slot >= HOST_SLOTS)
 		return peer_none();
-	/* A process that is connected is answered. */
+	/* The peer will connect back or reply, so accept connections. */
 	host_accept();
 	pthread_mutex_lock(&host_table.lock);
 	peer = host_peer_known(qpn);
 	if (!peer) {
-		/* Perhaps it has just connected to this process. */
+		/* It may just have connected to this process. */
 		host_take_connections();
 		peer = qpn_connect(qpn);
 		if (peer)

@@ -9,7 +9,10 @@
 
 #define LISTENS (1u << 16) /* __SO_ACCEPTCON of linux/net.h */
 
-/* "0000000000000000: 00000002 00000000 00010000 0005 01 31337 @softhca/1/slot/7" (proc(5)); false: not a listening abstract socket. */
+/*
+ * Parses a line such as "0000000000000000: 00000002 00000000 00010000 0005 01 31337 @softhca/1/slot/7" (proc(5)).
+ * Returns false if it is not a listening abstract socket.
+ */
 static bool unix_line_parse(const char *line, struct host_listed *listed)
 {
 	unsigned int flags;
@@ -26,7 +29,7 @@ int host_names_list(const char *prefix, bool (*visit)(void *argument, const stru
 
 	if (!file)
 		return -errno;
-	/* Sockets of connections to a name have that name as well, and do not listen. */
+	/* The sockets of accepted connections have the listener's name as well, but do not listen. */
 	while (fgets(line, sizeof(line), file))
 		if (unix_line_parse(line, &listed) && !strncmp(listed.name, prefix, strlen(prefix)) &&
 		    !visit(argument, &listed))

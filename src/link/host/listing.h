@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Listening sockets with abstract names, by /proc/net/unix. No locks; any thread. */
+/* Lists listening sockets with abstract names, from /proc/net/unix. No locks; any thread. */
 #ifndef SOFTHCA_LINK_HOST_LISTING_H
 #define SOFTHCA_LINK_HOST_LISTING_H
 
@@ -12,8 +12,8 @@ struct host_listed {
 	char name[108]; /* without the leading NUL */
 };
 /**
- * Calls @visit with each listening socket of this network namespace whose name begins with @prefix, until it returns false. The
- * names come from other users and may be forged. Returns 0 or a negative errno.
+ * Calls @visit with each listening socket of this network namespace whose name begins with @prefix, until it
+ * returns false. The names come from other users and may be forged. Returns 0 or a negative errno.
  */
 int host_names_list(const char *prefix, bool (*visit)(void *argument, const struct host_listed *listed),
 		    void *argument);

@@ -21,7 +21,7 @@ struct host_name host_name(const char *format, ...)
 	int length;
 
 	va_start(args, format);
-	/* An abstract name begins with a NUL and ends where the length says (unix(7)). */
+	/* An abstract name begins with a NUL and its length is explicit (unix(7)). */
 	length = vsnprintf(name.address.sun_path + 1, sizeof(name.address.sun_path) - 1, format, args);
 	va_end(args);
 	name.length = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)length);
@@ -90,7 +90,7 @@ static bool search_connect_own(void *argument, const struct host_listed *listed)
 		return true;
 	fd = host_connect(&name, search->type);
 	if (fd < 0) {
-		/* A process that ended meanwhile; anything else may pass. */
+		/* -ECONNREFUSED: the process has just ended. Any other error may pass. */
 		if (fd != -ECONNREFUSED)
 			search->result = fd;
 		return true;

@@ -2,10 +2,10 @@
 /*
  * Abstract UNIX names of a host: binding, connecting, listing them.
  *
- * Any user can bind any abstract name, also before the process that is meant to have it. So a name that is taken decides nothing by
- * itself. Where a plain name, such as softhca/1/slot/7, is taken by another user, a process takes a reserve name: the plain name,
- * a slash, and a random number, which another user cannot bind in advance. Processes find reserve names in /proc/net/unix, and
- * connect to each to see whose it is (SO_PEERCRED and link/host/user.c).
+ * Any user can bind any abstract name, even before the process that should have it. So a name that is taken proves
+ * nothing by itself. If another user has taken a plain name such as softhca/1/slot/7, a process takes a reserve name:
+ * the plain name, a slash, and a random number, which another user cannot bind in advance. Processes find reserve names
+ * in /proc/net/unix, and connect to each to check its user (SO_PEERCRED and link/host/user.c).
  *
  * No locks; any thread. Reading /proc/net/unix takes about a microsecond per socket of the host.
  */
@@ -24,21 +24,24 @@ struct host_name {
 	socklen_t length; /* for bind(2) and connect(2) */
 };
 
-/** Returns the abstract name that printf(3) makes of @format. */
+/** Returns the abstract name formatted by printf(3). */
 __attribute__((format(printf, 1, 2))) struct host_name host_name(const char *format, ...);
-/** Returns a number that other users cannot predict, as a rule. */
+/** Returns a number that other users cannot predict, as long as getrandom(2) works. */
 uint64_t host_random(void);
 /** Returns a new reserve name for the plain name @plain, as bytes without the leading NUL. */
 struct host_name host_name_reserve(const char *plain);
 
-/** Returns a socket of @type bound to @name; -EADDRINUSE: another socket has the name; or another negative errno. */
+/** Returns a socket of @type bound to @name, -EADDRINUSE if another socket has the name, or another negative errno. */
 int host_bind(const struct host_name *name, int type);
-/** Returns a socket of @type connected to @name; -ECONNREFUSED: no socket listens there; or another negative errno. Never blocks. */
+/**
+ * Returns a socket of @type connected to @name, -ECONNREFUSED if no socket listens there, or another negative errno. Never
+ * blocks.
+ */
 int host_connect(const struct host_name *name, int type);
 
 /**
- * Returns a socket of @type connected to the first process of this user that listens at a reserve name of @plain, other than @except,
- * which may be NULL; -ENOENT: no process does; or another negative errno.
+ * Returns a socket of @type connected to the first process of this user that listens at a reserve name of @plain, other
+ * than @except, which may be NULL. Returns -ENOENT if no process does, or another negative errno.
  */
 int host_reserve_connect(const char *plain, int type, const struct host_name *except);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Names of services of the connection manager, see host.h. */
+/* Services of the connection manager and their names, see host.h. */
 #include <errno.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -29,7 +29,7 @@ static struct host_name service_name(uint64_t service)
 	return host_name("softhca/1/cm/%04x/%u", service_space(service), service_port(service));
 }
 
-/* Binds the second name of a service that is at all addresses. No process connects to it. */
+/* Binds the second name of a service, which says that it is at all addresses. No process connects to it. */
 static int service_bind_mark(uint64_t service)
 {
 	struct host_name name = host_name("softhca/1/cm/%04x/%u/any", service_space(service), service_port(service));
@@ -37,7 +37,7 @@ static int service_bind_mark(uint64_t service)
 	return host_bind(&name, SOCK_SEQPACKET);
 }
 
-/* The lock is held. */
+/* Returns the service of this process, or NULL. The caller holds the lock. */
 static struct own_service *own_service_find(uint64_t service)
 {
 	struct own_service *own = host_table.services;
@@ -102,7 +102,7 @@ bool host_service_is_marked(uint64_t service)
 	WITHOUT_CANCELLATION;
 	int fd;
 
-	/* So that a forked child does not have the socket. */
+	/* The lock keeps a forked child from inheriting the socket. */
 	pthread_mutex_lock(&host_table.lock);
 	fd = service_bind_mark(service);
 	if (fd >= 0)
@@ -111,7 +111,7 @@ bool host_service_is_marked(uint64_t service)
 	return fd == -EADDRINUSE;
 }
 
-/* The lock is held. */
+/* Makes a service listen. The caller holds the lock. */
 static int own_service_listen(struct own_service *own)
 {
 	int error;
@@ -149,7 +149,7 @@ static void own_service_close(const struct own_service *own)
 	descriptor_close(own->mark);
 }
 
-/* The lock is held. */
+/* Removes a service from the list. The caller holds the lock. */
 static void own_service_remove(const struct own_service *own)
 {
 	struct own_service **place = &host_table.services;
@@ -172,15 +172,15 @@ void host_service_release(uint64_t service)
 	}
 	own->ending = true;
 	/*
-	 * From now on nobody connects: this process, which does not find it any more, would connect to itself. One that has done so may
-	 * have sent something already.
+	 * No process can connect from now on: this process, which does not find the service any more, would connect to
+	 * itself. A process that has connected may have sent something already, so waiting connections are accepted.
 	 */
 	if (own->listens && own->door.listening.fd >= 0) {
 		shutdown(own->door.listening.fd, SHUT_RDWR);
 		host_door_take(&own->door);
 	}
 	pthread_mutex_unlock(&host_table.lock);
-	/* It waits for door_ready(), which takes the lock. */
+	/* This waits for door_ready(), which takes the lock. */
 	if (own->door.watched)
 		progress_unwatch(&own->door.listening);
 	pthread_mutex_lock(&host_table.lock);
@@ -222,7 +222,7 @@ pid_t host_service_owner(uint64_t service)
 	struct ucred owner = {.pid = 0};
 	int fd;
 
-	/* So that a forked child does not have the socket. */
+	/* The lock keeps a forked child from inheriting the socket. */
 	pthread_mutex_lock(&host_table.lock);
 	fd = host_connect(&name, SOCK_SEQPACKET);
 	if (fd >= 0) {
@@ -243,7 +243,7 @@ bool host_service_is_vacant(uint64_t service)
 
 	if (!mad_service_has_name(service))
 		return true;
-	/* So that a forked child does not have the socket. */
+	/* The lock keeps a forked child from inheriting the socket. */
 	pthread_mutex_lock(&host_table.lock);
 	own = own_service_find(service);
 	vacant = own && !own->listens;
@@ -258,7 +258,8 @@ bool host_service_is_vacant(uint64_t service)
 }
 
 /*
- * Notes that @peer was asked, so that its end can be told: until it answers, its slot is not known. The lock is held.
+ * Records that @service was requested from @peer, whose end is then reported for it: its slot is unknown until it
+ * replies. The caller holds the lock.
  */
 static void peer_note_asked(struct host_peer *peer, uint64_t service)
 {
@@ -269,7 +270,7 @@ static void peer_note_asked(struct host_peer *peer, uint64_t service)
 	if (asked)
 		return;
 	asked = malloc(sizeof(*asked));
-	/* Without a note the end of the peer is noticed by timeouts. */
+	/* Without this record, timeouts detect the end of the peer. */
 	if (!asked)
 		return;
 	*asked = (struct host_asked){.next = peer->asked, .service = service};
@@ -303,11 +304,11 @@ struct host_peer *host_peer_of_service(uint64_t service)
 		errno = ENOENT;
 		return NULL;
 	}
-	/* The process that is asked answers, perhaps by way of another one. */
+	/* The requested process replies, perhaps over a connection that it makes. */
 	host_accept();
 	pthread_mutex_lock(&host_table.lock);
 	if (!own_service_find(service)) {
-		/* Perhaps it has just connected to this process. */
+		/* It may just have connected to this process. */
 		host_take_connections();
 		peer = host_connect_to(service_connect, service, &pid);
 		error = errno;

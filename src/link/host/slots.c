@@ -39,16 +39,16 @@ bool host_owns(uint32_t qpn)
 }
 
 /*
- * Where a process begins to look. Spread by its id: two that start together do not want the same slot, and one that starts
- * after another has died does not get its numbers at once, for which packets may still be on their way. (Not by the seed of
- * the device: processes with one seed would all begin at the same place.)
+ * Returns the slot that a process tries first. It depends on the process ID: two processes that start together try
+ * different slots, and one that starts after another has died does not get its numbers at once, for which packets may
+ * still be on the way. (Not on the device's seed: processes with the same seed would all try the same slot.)
  */
 static uint32_t slot_first_choice(void)
 {
 	return (uint32_t)((uint64_t)((uint32_t)getpid() * 0x9e3779b1u) * PLAIN_SLOTS >> 32);
 }
 
-/* Returns a listening socket; -EADDRINUSE: @name is taken; or another negative errno. */
+/* Returns a listening socket, -EADDRINUSE if @name is taken, or another negative errno. */
 static int slot_listen(const struct host_name *name)
 {
 	int fd = host_bind(name, SOCK_SEQPACKET);
@@ -61,7 +61,7 @@ static int slot_listen(const struct host_name *name)
 	return error;
 }
 
-/* The lock is held. */
+/* Makes slot @number this process's. The caller holds the lock. */
 static void slot_own(struct own_slot *slot, uint32_t number, int listening)
 {
 	slot->number = number;
@@ -70,7 +70,7 @@ static void slot_own(struct own_slot *slot, uint32_t number, int listening)
 	host_table.own = slot;
 	host_table.own_count++;
 	__atomic_store_n(&host_table.state[number], SLOT_OWN, __ATOMIC_RELEASE);
-	/* A process that cannot accept here can elsewhere, or is told by the next host_accept(). */
+	/* If accepting here fails, other slots may still accept; the next host_accept() explains a failure. */
 	if (host_table.accepts && listening >= 0)
 		host_door_watch(&slot->door);
 }
@@ -81,7 +81,7 @@ static void slot_explain_no_socket(uint32_t number, int error)
 		((number + 1) << HOST_SLOT_BITS) - 1, (uint64_t)error);
 }
 
-/* Makes slot @number this process's, also without a socket. The lock is held. */
+/* Makes slot @number this process's even without a socket, which is explained. The caller holds the lock. */
 static void slot_own_or_explain(struct own_slot *slot, uint32_t number, int listening)
 {
 	slot_own(slot, number, listening < 0 ? -1 : listening);
@@ -89,7 +89,7 @@ static void slot_own_or_explain(struct own_slot *slot, uint32_t number, int list
 		slot_explain_no_socket(number, -listening);
 }
 
-/* Returns -EADDRINUSE if all plain names that it tries are taken. The lock is held. */
+/* Claims a plain slot. Returns -EADDRINUSE if all names that it tries are taken. The caller holds the lock. */
 static int slot_claim_plain(struct own_slot *slot)
 {
 	uint32_t choice = slot_first_choice();
@@ -112,7 +112,10 @@ static int slot_claim_plain(struct own_slot *slot)
 
 /* ---- reserve slots ---------------------------------------------------------------------------------------------- */
 
-/* Connects to a process of this user, other than the one at @except, that has reserve slot @number; -ENOENT: none has. */
+/*
+ * Connects to a process of this user that has reserve slot @number by a name other than @except. Returns -ENOENT if
+ * none has.
+ */
 static int reserve_connect(uint32_t number, const struct host_name *except)
 {
 	char plain[32];
@@ -150,8 +153,8 @@ static bool listed_slot_note(void *argument, const struct host_listed *listed)
 }
 
 /*
- * Returns true if a process of this user, other than the one at @except, has reserve slot @number. A name that cannot be connected to
- * counts as one of another user, who could otherwise make all slots look taken.
+ * Returns true if a process of this user has reserve slot @number by a name other than @except. A name that cannot be
+ * connected to counts as another user's; otherwise that user could make all slots look taken.
  */
 static bool reserve_is_taken(uint32_t number, const struct host_name *except)
 {
@@ -163,8 +166,8 @@ static bool reserve_is_taken(uint32_t number, const struct host_name *except)
 }
 
 /*
- * Returns a reserve slot that no process of this user has: at best one that no process has, so that numbers of different users differ,
- * too. Or a negative errno: -ENOSPC: there is none.
+ * Returns a reserve slot that no process of this user has, preferably one that no process has, so that numbers of
+ * different users differ as well. Returns a negative errno otherwise; -ENOSPC if there is none.
  */
 static int reserve_choose(struct listed_slots *slots)
 {
@@ -187,8 +190,9 @@ static int reserve_choose(struct listed_slots *slots)
 }
 
 /*
- * Two processes of a user that choose the same slot at the same time both see the other one, and both choose again. Where names cannot
- * be listed, a slot without a name serves the queue pairs of this process. The lock is held.
+ * Claims a reserve slot. Two processes of a user that choose the same slot at the same time both see the other one, and
+ * both choose again. If names cannot be listed, a slot without a name serves the queue pairs of this process. The
+ * caller holds the lock.
  */
 static int slot_claim_reserve(struct own_slot *slot)
 {
@@ -220,7 +224,7 @@ static int slot_claim_reserve(struct own_slot *slot)
 	return number < 0 ? number : 0;
 }
 
-/* Returns -ENOSPC if all slots are taken. The lock is held. */
+/* Claims any slot. Returns -ENOSPC if all are taken. The caller holds the lock. */
 static int slot_claim(struct own_slot *slot)
 {
 	int error = slot_claim_plain(slot);
@@ -229,7 +233,7 @@ static int slot_claim(struct own_slot *slot)
 	if (error != -EADDRINUSE)
 		return error;
 	error = slot_claim_reserve(slot);
-	/* Without a list of names no reserve slot has a name that can be found. */
+	/* If names cannot be listed, other processes cannot find a reserve slot anyway. */
 	for (uint32_t i = 0; error && error != -ENOSPC && i < HOST_RESERVE_SLOTS; i++) {
 		uint32_t number = HOST_FIRST_RESERVE + (choice + i) % HOST_RESERVE_SLOTS;
 
@@ -241,7 +245,7 @@ static int slot_claim(struct own_slot *slot)
 	return error;
 }
 
-/* The lock is held. */
+/* Allocates and claims one more slot. The caller holds the lock. */
 static int slot_claim_another(struct own_slot **claimed)
 {
 	struct own_slot *slot = calloc(1, sizeof(*slot));
@@ -258,7 +262,7 @@ static int slot_claim_another(struct own_slot **claimed)
 	return error;
 }
 
-/* The oldest. */
+/* Returns the oldest slot of this process, or NULL. */
 static struct own_slot *slot_oldest(void)
 {
 	struct own_slot *slot = host_table.own;

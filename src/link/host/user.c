@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The user whose process is at the other end of a connection; see table.h.
+ * Determines the user of the process at the other end of a connection; see table.h.
  *
- * SO_PEERCRED shows the user as of listen(2) or connect(2). A daemon that opens the device as root and changes its user later is of
- * that later user, so /proc is asked for the present one. The present user alone is not enough: any user can have a process of
- * root at the other end, by passing the socket on and executing a program with the set-user-ID bit. So the socket must be
- * one of the same user, or of root, who may become that user.
+ * SO_PEERCRED shows the user as of listen(2) or connect(2). A daemon that opens the device as root and changes its user
+ * later belongs to the later user, so /proc is asked for the present one. The present user alone is not sufficient: any
+ * user can have a process of root at the other end, by passing the socket on and executing a program with the
+ * set-user-ID bit. So the socket must have been made by the same user, or by root, who may become that user.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -38,7 +38,7 @@ static bool proc_read_line(const char *path, char *line, int size)
 	return read;
 }
 
-/* The number that stands for users who have none in a user namespace. */
+/* Returns the number that stands for users without a number in a user namespace. */
 static unsigned int user_overflow(void)
 {
 	static unsigned int known; /* atomic; 0: not read yet */
@@ -55,8 +55,8 @@ static unsigned int user_overflow(void)
 }
 
 /*
- * All users that a user namespace does not know look like one to those inside, nobody (user_namespaces(7)). So that number
- * names a user only where every user is known.
+ * Returns true if @user may stand for any user: all users that a user namespace does not map look like "nobody" inside
+ * it (user_namespaces(7)). So that number names a user only where every user is mapped.
  */
 static bool user_may_be_anybody(uid_t user)
 {
@@ -71,8 +71,9 @@ static bool user_may_be_anybody(uid_t user)
 }
 
 /*
- * kill(2) compares users as the kernel knows them, whatever a namespace shows of them: a process that may send a signal to the
- * one at the other end is of its user, if not privileged. Not by number, since that may be another process's by now (Linux 6.5).
+ * Returns true if this process may send a signal to the one at the other end of @socket. kill(2) compares users as the
+ * kernel sees them, whatever a namespace shows, so the other process is then of this user, unless this one is
+ * privileged. Uses a pidfd (Linux 6.5), because the process ID may be reused.
  */
 static bool maker_may_be_signalled(int socket)
 {
@@ -99,7 +100,7 @@ static bool proc_shows_own_ids(void)
 	return strtol(self, NULL, 10) == getpid();
 }
 
-/* Returns true if the process that made @socket has ended: another process may have its id. Linux 6.5; before, false. */
+/* Returns true if the process that made @socket has ended, so that its ID may be reused. Linux 6.5; false before. */
 static bool maker_has_ended(int socket)
 {
 	struct pollfd process = {.fd = -1, .events = POLLIN};

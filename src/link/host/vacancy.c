@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Whether a process still has a slot, see host.h. Each question connects to the slot's socket, which wakes the process that
- * has it, and every queue pair asks whenever its timer expires. So all queue pairs of a process share one question per
- * slot and interval, and its answer.
+ * Determines whether a process still has a slot, see host.h. Each question connects to the slot's socket, which wakes
+ * the process that has it, and every queue pair asks whenever its timer expires. So all queue pairs of a process share
+ * one question per slot and interval, and its answer.
  */
 #include <errno.h>
 #include <unistd.h>
@@ -12,7 +12,7 @@
 #include "hca/hca.h"
 #include "link/host/table.h"
 
-/* An entry of `vacancy`: the number of the interval in the upper bits, one of these below. */
+/* An entry of `vacancy`: the number of the interval in the upper bits, one of these values in the lower ones. */
 enum { ANSWER_UNKNOWN, ANSWER_TAKEN, ANSWER_VACANT };
 #define ANSWER_BITS 2
 #define ANSWER_MASK ((1u << ANSWER_BITS) - 1)
@@ -26,7 +26,7 @@ static uint32_t vacancy_interval(void)
 	return ((uint32_t)(clock_now_ns() / TUNABLE_HOST_QUESTION_NS) | 1u << 29) << ANSWER_BITS;
 }
 
-/* Under the lock of the table, so that a forked child does not inherit the socket. */
+/* Asks whether @slot is vacant. Under the lock of the table, so that a forked child does not inherit the socket. */
 static bool slot_ask(uint32_t slot)
 {
 	int fd;
