@@ -14,28 +14,28 @@
 #include "rdmacm/id.h"
 #include "rdmacm/queue_pair.h"
 
-static int no_request(const struct user_cm_id *id, const char *call)
+static int request_missing(const struct user_cm_id *id, const char *call)
 {
 	return -REFUSE(hca_of_id(id), call, EINVAL, RULE_RDMACM_NO_REQUEST, cm_id_state(id->cm));
 }
 
 /* Whether a request is there to be answered. */
-static int check_request(const struct user_cm_id *id, const char *call)
+static int id_check_request(const struct user_cm_id *id, const char *call)
 {
-	return id->connecting ? no_request(id, call) : 0;
+	return id->connecting ? request_missing(id, call) : 0;
 }
 
 /* Whether there is something to reject: a request, or the response to the own one (IBTA 12.6.7). */
-static int check_rejectable(const struct user_cm_id *id, const char *call)
+static int id_check_rejectable(const struct user_cm_id *id, const char *call)
 {
 	enum cm_state state = cm_id_state(id->cm);
 
 	if (!id->connecting || state == CM_STATE_REP_RCVD || state == CM_STATE_MRA_REP_SENT)
 		return 0;
-	return no_request(id, call);
+	return request_missing(id, call);
 }
 
-static int send_sidr_reply(struct user_cm_id *id, const struct rdma_conn_param *param)
+static int id_send_sidr_reply(struct user_cm_id *id, const struct rdma_conn_param *param)
 {
 	struct cm_sidr_reply reply = {
 		.status = CM_SIDR_VALID,
@@ -47,7 +47,7 @@ static int send_sidr_reply(struct user_cm_id *id, const struct rdma_conn_param *
 	return cm_send_sidr_rep(id->cm, &reply);
 }
 
-static int send_reply(struct user_cm_id *id, const struct rdma_conn_param *param)
+static int id_send_reply(struct user_cm_id *id, const struct rdma_conn_param *param)
 {
 	struct cm_reply reply = {
 		.qpn = conn_qpn(id, param),
@@ -64,7 +64,7 @@ static int send_reply(struct user_cm_id *id, const struct rdma_conn_param *param
 }
 
 /* A parameter that is left out, or "the most", is as much as the request asks for and the device has. */
-static void choose_resources(struct user_cm_id *id, const struct rdma_conn_param *param)
+static void id_choose_resources(struct user_cm_id *id, const struct rdma_conn_param *param)
 {
 	if (param->responder_resources != RDMA_MAX_RESP_RES)
 		id->responder_resources = param->responder_resources;
@@ -74,14 +74,14 @@ static void choose_resources(struct user_cm_id *id, const struct rdma_conn_param
 	id->initiator_depth = conn_smaller(id->initiator_depth, id->path.device->most_initiator_depth);
 }
 
-static int accept_connection(struct user_cm_id *id, const struct rdma_conn_param *param)
+static int id_accept_connection(struct user_cm_id *id, const struct rdma_conn_param *param)
 {
 	const struct cm_private nothing = {0};
 	int error = conn_check_resources(id, "rdma_accept", param);
 
 	if (error)
 		return error;
-	choose_resources(id, param);
+	id_choose_resources(id, param);
 	if (id->base.qp)
 		error = qp_connect(id, id->responder_resources, id->initiator_depth);
 	if (error)
@@ -90,7 +90,7 @@ static int accept_connection(struct user_cm_id *id, const struct rdma_conn_param
 	events_lock();
 	id->connecting = true;
 	events_unlock();
-	error = send_reply(id, param);
+	error = id_send_reply(id, param);
 	if (error) {
 		qp_fail(id);
 		cm_send_rej(id->cm, CM_REJECT_CONSUMER, nothing, nothing);
@@ -98,12 +98,12 @@ static int accept_connection(struct user_cm_id *id, const struct rdma_conn_param
 	return error;
 }
 
-static int accept_id(struct user_cm_id *id, const struct rdma_conn_param *param)
+static int id_accept(struct user_cm_id *id, const struct rdma_conn_param *param)
 {
 	int error = id_check(id, ID_CALL_ACCEPT);
 
 	if (!error)
-		error = check_request(id, "rdma_accept");
+		error = id_check_request(id, "rdma_accept");
 	if (!error && !param && !id->base.qp)
 		error = -REFUSE(hca_of_id(id), "rdma_accept", EINVAL, RULE_RDMACM_NO_QP_NUMBER, 0);
 	if (!error)
@@ -116,8 +116,8 @@ static int accept_id(struct user_cm_id *id, const struct rdma_conn_param *param)
 	if (error)
 		return error;
 	if (!id_is_datagram(id))
-		return accept_connection(id, param);
-	error = send_sidr_reply(id, param);
+		return id_accept_connection(id, param);
+	error = id_send_sidr_reply(id, param);
 	if (!error)
 		id->connecting = true;
 	return error;
@@ -133,9 +133,9 @@ int softhca_rdma_accept(struct rdma_cm_id *base, struct rdma_conn_param *conn_pa
 	if (!id)
 		return -1;
 	if (!id_is_datagram(id))
-		return id_end_complete(id, accept_id(id, conn_param));
+		return id_end_complete(id, id_accept(id, conn_param));
 	/* No event follows: a synchronous id is done with its request. */
-	result = accept_id(id, conn_param);
+	result = id_accept(id, conn_param);
 	request = !result && id->synchronous ? base->event : NULL;
 	if (request)
 		base->event = NULL;
@@ -145,14 +145,14 @@ int softhca_rdma_accept(struct rdma_cm_id *base, struct rdma_conn_param *conn_pa
 	return result;
 }
 
-static int reject_id(struct user_cm_id *id, const char *call, const struct rdma_conn_param *param, uint16_t reason)
+static int id_reject(struct user_cm_id *id, const char *call, const struct rdma_conn_param *param, uint16_t reason)
 {
 	const struct cm_sidr_reply refusal = {.status = CM_SIDR_REJECTED, .private_data = conn_private(param)};
 	const struct cm_private nothing = {0};
 	int error = id_check(id, ID_CALL_REJECT);
 
 	if (!error)
-		error = check_rejectable(id, call);
+		error = id_check_rejectable(id, call);
 	if (!error)
 		error = conn_check_private_data(id, call, param,
 						id_is_datagram(id) ? SIDR_REP_PRIVATE_DATA : REJ_PRIVATE_DATA);
@@ -169,7 +169,7 @@ int softhca_rdma_reject(struct rdma_cm_id *base, const void *private_data, uint8
 	struct rdma_conn_param param = {.private_data = private_data, .private_data_len = private_data_len};
 	struct user_cm_id *id = id_begin(base, "rdma_reject");
 
-	return id ? id_end(id, reject_id(id, "rdma_reject", &param, CM_REJECT_CONSUMER)) : -1;
+	return id ? id_end(id, id_reject(id, "rdma_reject", &param, CM_REJECT_CONSUMER)) : -1;
 }
 
 int softhca_rdma_reject_ece(struct rdma_cm_id *base, const void *private_data, uint8_t private_data_len)
@@ -178,7 +178,7 @@ int softhca_rdma_reject_ece(struct rdma_cm_id *base, const void *private_data, u
 	struct rdma_conn_param param = {.private_data = private_data, .private_data_len = private_data_len};
 	struct user_cm_id *id = id_begin(base, "rdma_reject_ece");
 
-	return id ? id_end(id, reject_id(id, "rdma_reject_ece", &param, CM_REJECT_VENDOR_OPTION)) : -1;
+	return id ? id_end(id, id_reject(id, "rdma_reject_ece", &param, CM_REJECT_VENDOR_OPTION)) : -1;
 }
 
 int softhca_rdma_notify(struct rdma_cm_id *base, enum ibv_event_type event)

@@ -22,7 +22,7 @@
 /* net.rdma_ucm.max_backlog, unless the host says otherwise. */
 enum { MOST_BACKLOG = 1024 };
 
-static bool is_of_host(const struct sockaddr *address)
+static bool address_is_of_host(const struct sockaddr *address)
 {
 	struct ifaddrs *list, *entry;
 	bool found = false;
@@ -36,8 +36,8 @@ static bool is_of_host(const struct sockaddr *address)
 }
 
 /* Whether an id may have @address, and on which device. 0 and *@path, whose device is NULL for a wild address. */
-static int check_address(struct user_cm_id *id, const struct sockaddr *address, const char *call,
-			 struct resolved_path *path)
+static int id_check_address(struct user_cm_id *id, const struct sockaddr *address, const char *call,
+			    struct resolved_path *path)
 {
 	const struct sockaddr_in6 *in6 = (const struct sockaddr_in6 *)(const void *)address;
 	union ibv_gid gid;
@@ -61,7 +61,7 @@ static int check_address(struct user_cm_id *id, const struct sockaddr *address, 
 	path->sgid = gid;
 	if (path->device)
 		return 0;
-	if (address->sa_family == AF_IB || is_of_host(address))
+	if (address->sa_family == AF_IB || address_is_of_host(address))
 		return -REFUSE(hca_of_id(id), call, ENODEV, RULE_RDMACM_NO_DEVICE, be64toh(gid.global.subnet_prefix),
 			       be64toh(gid.global.interface_id));
 	return -REFUSE(hca_of_id(id), call, EADDRNOTAVAIL, RULE_RDMACM_NOT_OF_HOST, be64toh(gid.global.subnet_prefix),
@@ -69,7 +69,7 @@ static int check_address(struct user_cm_id *id, const struct sockaddr *address, 
 }
 
 /* net.ipv6.bindv6only, unless the program has said. */
-static bool own_family_only(const struct user_cm_id *id, sa_family_t family)
+static bool id_own_family_only(const struct user_cm_id *id, sa_family_t family)
 {
 	int only = 0;
 	FILE *file;
@@ -87,30 +87,30 @@ static bool own_family_only(const struct user_cm_id *id, sa_family_t family)
 	return only;
 }
 
-static int port_refused(const struct user_cm_id *id, const char *call, int error)
+static int id_port_refused(const struct user_cm_id *id, const char *call, int error)
 {
 	return -REFUSE(hca_of_id(id), call, -error, RULE_RDMACM_PORT_IN_USE, id->port.number, id->base.ps,
 		       (uint64_t)port_owner(&id->port));
 }
 
 /* IDLE to BOUND: @address gets a port if it has none. @destination: of rdma_resolve_addr(3). */
-static int bind_id(struct user_cm_id *id, const struct sockaddr *address, const struct sockaddr *destination,
+static int id_bind(struct user_cm_id *id, const struct sockaddr *address, const struct sockaddr *destination,
 		   const char *call)
 {
 	struct sockaddr_storage source;
 	struct resolved_path path;
-	int error = check_address(id, address, call, &path);
+	int error = id_check_address(id, address, call, &path);
 
 	if (error)
 		return error;
 	address_copy(&source, address);
 	id->port.reuse_address = id->reuse_address;
-	id->port.own_family_only = id->own_family_only = own_family_only(id, address->sa_family);
+	id->port.own_family_only = id->own_family_only = id_own_family_only(id, address->sa_family);
 	error = port_bind(&id->port, (uint16_t)id->base.ps, (struct sockaddr *)&source, destination);
 	if (error == -EACCES)
 		return -REFUSE(hca_of_id(id), call, EACCES, RULE_RDMACM_PORT_PRIVILEGED, id->port.number);
 	if (error)
-		return port_refused(id, call, error);
+		return id_port_refused(id, call, error);
 	id->path.source = source;
 	id->base.route.addr.src_storage = source;
 	if (path.device)
@@ -129,11 +129,11 @@ int softhca_rdma_bind_addr(struct rdma_cm_id *base, struct sockaddr *addr)
 		return -1;
 	error = id_check(id, ID_CALL_BIND_ADDR);
 	if (!error)
-		error = bind_id(id, addr, NULL, "rdma_bind_addr");
+		error = id_bind(id, addr, NULL, "rdma_bind_addr");
 	return id_end(id, error);
 }
 
-static int most_backlog(void)
+static int backlog_limit(void)
 {
 	int most = MOST_BACKLOG;
 	FILE *file = fopen("/proc/sys/net/rdma_ucm/max_backlog", "re");
@@ -146,7 +146,7 @@ static int most_backlog(void)
 	return most;
 }
 
-static int listen_id(struct user_cm_id *id, int backlog)
+static int id_listen(struct user_cm_id *id, int backlog)
 {
 	struct sockaddr_storage any;
 	enum id_state before;
@@ -154,15 +154,15 @@ static int listen_id(struct user_cm_id *id, int backlog)
 
 	if (!error && id_state(id) == ID_IDLE) {
 		address_any(&any, AF_INET, 0);
-		error = bind_id(id, (struct sockaddr *)&any, NULL, "rdma_listen");
+		error = id_bind(id, (struct sockaddr *)&any, NULL, "rdma_listen");
 	}
 	if (error)
 		return error;
 	error = port_listen(&id->port);
 	if (error)
-		return port_refused(id, "rdma_listen", error);
+		return id_port_refused(id, "rdma_listen", error);
 	id->reuse_address = false;
-	id->backlog = (uint32_t)(backlog <= 0 || backlog > most_backlog() ? most_backlog() : backlog);
+	id->backlog = (uint32_t)(backlog <= 0 || backlog > backlog_limit() ? backlog_limit() : backlog);
 	before = id_state(id);
 	error = id_make_cm(id);
 	if (error)
@@ -180,12 +180,12 @@ int softhca_rdma_listen(struct rdma_cm_id *base, int backlog)
 	WITHOUT_CANCELLATION;
 	struct user_cm_id *id = id_begin(base, "rdma_listen");
 
-	return id ? id_end(id, listen_id(id, backlog)) : -1;
+	return id ? id_end(id, id_listen(id, backlog)) : -1;
 }
 
 /* The address that the host sends from to @destination, by its routes. 0 or a negative errno. */
-static int source_towards(const struct sockaddr *source, const struct sockaddr *destination,
-			  struct sockaddr_storage *chosen)
+static int source_to_destination(const struct sockaddr *source, const struct sockaddr *destination,
+				 struct sockaddr_storage *chosen)
 {
 	int fd = socket(destination->sa_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 	struct sockaddr_storage from, to;
@@ -211,7 +211,7 @@ static int source_towards(const struct sockaddr *source, const struct sockaddr *
  * A destination that means this host: 127.0.0.1, or no address. Real adapters resolve it, and then have no route; here
  * it leads to the device itself, unless the profile asks for what they do (docs/inside/decisions.md).
  */
-static int resolve_host(struct user_cm_id *id, const struct sockaddr *destination, struct resolved_path *path)
+static int path_resolve_host(struct user_cm_id *id, const struct sockaddr *destination, struct resolved_path *path)
 {
 	struct shared_device *device = id->path.device;
 	int index = id->path.sgid_index;
@@ -237,7 +237,8 @@ static int resolve_host(struct user_cm_id *id, const struct sockaddr *destinatio
 }
 
 /* Fills *@path towards @destination. What is wrong with the addresses is the status of the event: *@status. */
-static int resolve(struct user_cm_id *id, const struct sockaddr *destination, struct resolved_path *path, int *status)
+static int path_resolve(struct user_cm_id *id, const struct sockaddr *destination, struct resolved_path *path,
+			int *status)
 {
 	const struct sockaddr *source = (const struct sockaddr *)&path->source;
 	struct sockaddr_storage chosen;
@@ -247,14 +248,14 @@ static int resolve(struct user_cm_id *id, const struct sockaddr *destination, st
 	*status = 0;
 	address_copy(&path->destination, destination);
 	if (address_is_wild(destination)) {
-		*status = resolve_host(id, destination, path);
+		*status = path_resolve_host(id, destination, path);
 		return 0;
 	}
 	if (destination->sa_family == AF_IB) {
 		*status = -ENODEV;
 		return 0;
 	}
-	error = source_towards(source, destination, &chosen);
+	error = source_to_destination(source, destination, &chosen);
 	if (error)
 		return -REFUSE(hca_of_id(id), "rdma_resolve_addr", -error, RULE_RDMACM_NO_ROUTE,
 			       be64toh(address_gid(destination).global.subnet_prefix),
@@ -274,13 +275,13 @@ static int resolve(struct user_cm_id *id, const struct sockaddr *destination, st
 }
 
 /* Implements user_cm_event.deliver. */
-static bool deliver_addresses(struct user_cm_event *event)
+static bool id_deliver_addresses(struct user_cm_event *event)
 {
 	id_publish_addresses(event->owner);
 	return true;
 }
 
-static int resolve_addr(struct user_cm_id *id, const struct sockaddr *source, const struct sockaddr *destination)
+static int id_resolve_addr(struct user_cm_id *id, const struct sockaddr *source, const struct sockaddr *destination)
 {
 	struct sockaddr_storage any;
 	struct resolved_path path;
@@ -297,7 +298,7 @@ static int resolve_addr(struct user_cm_id *id, const struct sockaddr *source, co
 			source = (const struct sockaddr *)&any;
 		}
 		if (source->sa_family == destination->sa_family)
-			error = bind_id(id, source, destination, "rdma_resolve_addr");
+			error = id_bind(id, source, destination, "rdma_resolve_addr");
 	}
 	if (error)
 		return error;
@@ -305,14 +306,14 @@ static int resolve_addr(struct user_cm_id *id, const struct sockaddr *source, co
 	if (id_state(id) == ID_IDLE || path.source.ss_family != destination->sa_family)
 		return -REFUSE(hca_of_id(id), "rdma_resolve_addr", EINVAL, RULE_RDMACM_FAMILIES_DIFFER,
 			       source ? source->sa_family : path.source.ss_family, destination->sa_family);
-	error = resolve(id, destination, &path, &status);
+	error = path_resolve(id, destination, &path, &status);
 	if (error)
 		return error;
 	if (status)
 		return event_raise(id, RDMA_CM_EVENT_ADDR_ERROR, status, NULL);
 	id->path = path;
 	id_change(id, ID_BOUND, ID_RESOLVED);
-	return event_raise(id, RDMA_CM_EVENT_ADDR_RESOLVED, 0, deliver_addresses);
+	return event_raise(id, RDMA_CM_EVENT_ADDR_RESOLVED, 0, id_deliver_addresses);
 }
 
 int softhca_rdma_resolve_addr(struct rdma_cm_id *base, struct sockaddr *src_addr, struct sockaddr *dst_addr,
@@ -323,5 +324,5 @@ int softhca_rdma_resolve_addr(struct rdma_cm_id *base, struct sockaddr *src_addr
 
 	/* The host's routes answer at once. */
 	(void)timeout_ms;
-	return id ? id_end_complete(id, resolve_addr(id, src_addr, dst_addr)) : -1;
+	return id ? id_end_complete(id, id_resolve_addr(id, src_addr, dst_addr)) : -1;
 }

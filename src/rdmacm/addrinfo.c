@@ -22,7 +22,7 @@
 /* RAI_SA and RAI_DNS of later versions. */
 enum { RAI_SA_ = 0x10, RAI_DNS_ = 0x20 };
 
-static int socket_type(int qp_type)
+static int addrinfo_socket_type(int qp_type)
 {
 	switch (qp_type) {
 	case IBV_QPT_RC:
@@ -37,7 +37,7 @@ static int socket_type(int qp_type)
 	}
 }
 
-static int protocol(int port_space, int type)
+static int addrinfo_protocol(int port_space, int type)
 {
 	switch (port_space) {
 	case RDMA_PS_TCP:
@@ -52,7 +52,7 @@ static int protocol(int port_space, int type)
 	}
 }
 
-static void to_addrinfo(const struct rdma_addrinfo *hints, struct addrinfo *out)
+static void addrinfo_from_hints(const struct rdma_addrinfo *hints, struct addrinfo *out)
 {
 	*out = (struct addrinfo){0};
 	if (hints->ai_flags & RAI_PASSIVE)
@@ -61,11 +61,11 @@ static void to_addrinfo(const struct rdma_addrinfo *hints, struct addrinfo *out)
 		out->ai_flags |= AI_NUMERICHOST;
 	if (hints->ai_family != AF_IB)
 		out->ai_family = hints->ai_family;
-	out->ai_socktype = socket_type(hints->ai_qp_type);
-	out->ai_protocol = protocol(hints->ai_port_space, out->ai_socktype);
+	out->ai_socktype = addrinfo_socket_type(hints->ai_qp_type);
+	out->ai_protocol = addrinfo_protocol(hints->ai_port_space, out->ai_socktype);
 }
 
-static int copy_address(struct sockaddr **to, socklen_t *length, const struct sockaddr *from, socklen_t size)
+static int addrinfo_copy_address(struct sockaddr **to, socklen_t *length, const struct sockaddr *from, socklen_t size)
 {
 	*to = malloc(size);
 	if (!*to)
@@ -75,7 +75,7 @@ static int copy_address(struct sockaddr **to, socklen_t *length, const struct so
 	return 0;
 }
 
-static int copy_name(char **to, const char *name)
+static int addrinfo_copy_name(char **to, const char *name)
 {
 	if (!name)
 		return 0;
@@ -84,14 +84,14 @@ static int copy_name(char **to, const char *name)
 }
 
 /* IPv6 text stands for a GID: AF_IB, with RAI_FAMILY and RAI_NUMERICHOST (rdma-cm 2.4). */
-static bool is_gid(const struct rdma_addrinfo *hints, const struct addrinfo *found)
+static bool addrinfo_is_gid(const struct rdma_addrinfo *hints, const struct addrinfo *found)
 {
 	const int both = RAI_FAMILY | RAI_NUMERICHOST;
 
 	return hints->ai_family == AF_IB && (hints->ai_flags & both) == both && found->ai_family == AF_INET6;
 }
 
-static int ib_address(struct rdma_addrinfo *result, const struct sockaddr *from, bool passive)
+static int addrinfo_add_ib_address(struct rdma_addrinfo *result, const struct sockaddr *from, bool passive)
 {
 	struct sockaddr_ib address = {.sib_family = AF_IB, .sib_pkey = htobe16(0xffff)};
 	union ibv_gid gid = address_gid(from);
@@ -101,13 +101,14 @@ static int ib_address(struct rdma_addrinfo *result, const struct sockaddr *from,
 	address.sib_sid = htobe64(service);
 	address.sib_sid_mask = htobe64(UINT64_MAX);
 	result->ai_family = AF_IB;
-	return copy_address(passive ? &result->ai_src_addr : &result->ai_dst_addr,
-			    passive ? &result->ai_src_len : &result->ai_dst_len, (const struct sockaddr *)&address,
-			    sizeof(address));
+	return addrinfo_copy_address(passive ? &result->ai_src_addr : &result->ai_dst_addr,
+				     passive ? &result->ai_src_len : &result->ai_dst_len,
+				     (const struct sockaddr *)&address, sizeof(address));
 }
 
 /* What was asked for, or else what follows from the type of socket and the protocol. */
-static void choose_types(struct rdma_addrinfo *result, const struct rdma_addrinfo *hints, const struct addrinfo *found)
+static void addrinfo_choose_types(struct rdma_addrinfo *result, const struct rdma_addrinfo *hints,
+				  const struct addrinfo *found)
 {
 	result->ai_qp_type = hints->ai_qp_type;
 	if (!result->ai_qp_type)
@@ -117,26 +118,28 @@ static void choose_types(struct rdma_addrinfo *result, const struct rdma_addrinf
 		result->ai_port_space = found->ai_protocol == IPPROTO_UDP ? RDMA_PS_UDP : RDMA_PS_TCP;
 }
 
-static int convert(struct rdma_addrinfo *result, const struct rdma_addrinfo *hints, const struct addrinfo *found)
+static int addrinfo_convert(struct rdma_addrinfo *result, const struct rdma_addrinfo *hints,
+			    const struct addrinfo *found)
 {
 	bool passive = hints->ai_flags & RAI_PASSIVE;
 	int error;
 
 	result->ai_flags = hints->ai_flags & RAI_PASSIVE;
 	result->ai_family = found->ai_family;
-	choose_types(result, hints, found);
-	if (is_gid(hints, found))
-		return ib_address(result, found->ai_addr, passive);
+	addrinfo_choose_types(result, hints, found);
+	if (addrinfo_is_gid(hints, found))
+		return addrinfo_add_ib_address(result, found->ai_addr, passive);
 	if (passive) {
-		error = copy_address(&result->ai_src_addr, &result->ai_src_len, found->ai_addr, found->ai_addrlen);
-		return error ? error : copy_name(&result->ai_src_canonname, found->ai_canonname);
+		error = addrinfo_copy_address(&result->ai_src_addr, &result->ai_src_len, found->ai_addr,
+					      found->ai_addrlen);
+		return error ? error : addrinfo_copy_name(&result->ai_src_canonname, found->ai_canonname);
 	}
-	error = copy_address(&result->ai_dst_addr, &result->ai_dst_len, found->ai_addr, found->ai_addrlen);
-	return error ? error : copy_name(&result->ai_dst_canonname, found->ai_canonname);
+	error = addrinfo_copy_address(&result->ai_dst_addr, &result->ai_dst_len, found->ai_addr, found->ai_addrlen);
+	return error ? error : addrinfo_copy_name(&result->ai_dst_canonname, found->ai_canonname);
 }
 
 /* Neither node nor service: the hints are the answer. */
-static int from_hints(struct rdma_addrinfo *result, const struct rdma_addrinfo *hints)
+static int addrinfo_copy_hints(struct rdma_addrinfo *result, const struct rdma_addrinfo *hints)
 {
 	int error = 0;
 
@@ -145,15 +148,16 @@ static int from_hints(struct rdma_addrinfo *result, const struct rdma_addrinfo *
 	result->ai_qp_type = hints->ai_qp_type;
 	result->ai_port_space = hints->ai_port_space;
 	if (hints->ai_dst_len)
-		error = copy_address(&result->ai_dst_addr, &result->ai_dst_len, hints->ai_dst_addr, hints->ai_dst_len);
+		error = addrinfo_copy_address(&result->ai_dst_addr, &result->ai_dst_len, hints->ai_dst_addr,
+					      hints->ai_dst_len);
 	return error;
 }
 
-static int add_source(struct rdma_addrinfo *result, const struct rdma_addrinfo *hints)
+static int addrinfo_add_source(struct rdma_addrinfo *result, const struct rdma_addrinfo *hints)
 {
 	if (result->ai_src_len || !hints->ai_src_len)
 		return 0;
-	return copy_address(&result->ai_src_addr, &result->ai_src_len, hints->ai_src_addr, hints->ai_src_len);
+	return addrinfo_copy_address(&result->ai_src_addr, &result->ai_src_len, hints->ai_src_addr, hints->ai_src_len);
 }
 
 struct addrinfo_error addrinfo_find(const char *node, const char *service, const struct rdma_addrinfo *hints,
@@ -172,19 +176,19 @@ struct addrinfo_error addrinfo_find(const char *node, const char *service, const
 	if (!hints)
 		hints = &none;
 	if (node || service) {
-		to_addrinfo(hints, &wanted);
+		addrinfo_from_hints(hints, &wanted);
 		resolver = getaddrinfo(node, service, &wanted, &list);
 		if (resolver) {
 			free(result);
 			return (struct addrinfo_error){.resolver = resolver};
 		}
-		error = convert(result, hints, list);
+		error = addrinfo_convert(result, hints, list);
 		freeaddrinfo(list);
 	} else {
-		error = from_hints(result, hints);
+		error = addrinfo_copy_hints(result, hints);
 	}
 	if (!error)
-		error = add_source(result, hints);
+		error = addrinfo_add_source(result, hints);
 	if (error) {
 		softhca_rdma_freeaddrinfo(result);
 		result = NULL;
@@ -224,8 +228,8 @@ void softhca_rdma_freeaddrinfo(struct rdma_addrinfo *res)
 	}
 }
 
-static int resolve_addrinfo(struct user_cm_id *id, const char *node, const char *service,
-			    const struct rdma_addrinfo *hints)
+static int id_resolve_addrinfo(struct user_cm_id *id, const char *node, const char *service,
+			       const struct rdma_addrinfo *hints)
 {
 	struct rdma_addrinfo *found = NULL;
 	struct addrinfo_error result;
@@ -254,7 +258,7 @@ int softhca_rdma_resolve_addrinfo(struct rdma_cm_id *base, const char *node, con
 	WITHOUT_CANCELLATION;
 	struct user_cm_id *id = id_begin(base, "rdma_resolve_addrinfo");
 
-	return id ? id_end_complete(id, resolve_addrinfo(id, node, service, hints)) : -1;
+	return id ? id_end_complete(id, id_resolve_addrinfo(id, node, service, hints)) : -1;
 }
 
 int softhca_rdma_query_addrinfo(struct rdma_cm_id *base, struct rdma_addrinfo **info)

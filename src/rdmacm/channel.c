@@ -34,18 +34,18 @@ void events_unlock(void)
 	pthread_mutex_unlock(&events.lock);
 }
 
-static void before_fork(void)
+static void channel_before_fork(void)
 {
 	events_lock();
 }
 
-static void after_fork_in_parent(void)
+static void channel_after_fork_in_parent(void)
 {
 	events_unlock();
 }
 
 /* Threads that waited for an acknowledgement are the parent's. */
-static void after_fork_in_child(void)
+static void channel_after_fork_in_child(void)
 {
 	pthread_cond_init(&events.acknowledged, NULL);
 	shared_devices_after_fork();
@@ -56,9 +56,9 @@ static void after_fork_in_child(void)
  * The manager calls handlers that take the lock of events, so that one must be taken last. What was registered first is
  * called last (pthread_atfork(3)), and nothing is registered before the library is loaded.
  */
-static void __attribute__((constructor)) handle_fork(void)
+static void __attribute__((constructor)) channel_handle_fork(void)
 {
-	pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
+	pthread_atfork(channel_before_fork, channel_after_fork_in_parent, channel_after_fork_in_child);
 }
 
 struct user_cm_channel *channel_create(void)
@@ -84,7 +84,7 @@ struct user_cm_channel *channel_create(void)
 }
 
 /* The lock is held. @channel has no user and is destroyed. */
-static void free_channel(struct user_cm_channel *channel)
+static void channel_free(struct user_cm_channel *channel)
 {
 	struct user_cm_channel **link;
 
@@ -94,14 +94,14 @@ static void free_channel(struct user_cm_channel *channel)
 	free(channel);
 }
 
-static void put_channel(struct user_cm_channel *channel)
+static void channel_put_locked(struct user_cm_channel *channel)
 {
 	if (!--channel->users && channel->destroyed)
-		free_channel(channel);
+		channel_free(channel);
 }
 
 /* Frees an event that no program gets. */
-static void discard(struct user_cm_event *event)
+static void event_discard(struct user_cm_event *event)
 {
 	/* The peer of a request learns that it is refused. */
 	if (event->child)
@@ -109,13 +109,13 @@ static void discard(struct user_cm_event *event)
 	free(event);
 }
 
-static void discard_list(struct user_cm_event *list)
+static void events_discard(struct user_cm_event *list)
 {
 	while (list) {
 		struct user_cm_event *event = list;
 
 		list = event->next;
-		discard(event);
+		event_discard(event);
 	}
 }
 
@@ -139,7 +139,7 @@ void channel_destroy(struct user_cm_channel *channel)
 	/* A thread inside read(2) stays there: the kernel keeps the file until it returns, as with the real library. */
 	descriptor_close(fd);
 	descriptor_close(own);
-	discard_list(left);
+	events_discard(left);
 	channel_put(channel);
 }
 
@@ -155,7 +155,7 @@ void channel_enter(struct user_cm_channel *channel, struct user_cm_id *id)
 void channel_leave(struct user_cm_id *id)
 {
 	events_lock();
-	put_channel(id->channel);
+	channel_put_locked(id->channel);
 	id->channel = NULL;
 	id->base.channel = NULL;
 	events_unlock();
@@ -175,7 +175,7 @@ struct user_cm_event *event_new(struct user_cm_id *id, enum rdma_cm_event_type t
 }
 
 /* Cannot block: the counter would have to stand at 2^64 - 2. */
-static void add_token(int fd)
+static void channel_add_token(int fd)
 {
 	uint64_t one = 1;
 
@@ -187,23 +187,23 @@ static void add_token(int fd)
  * A token that is not there any more has been read by a thread, which is to take no other event for it. The lock is
  * held.
  */
-static void take_token_back(struct user_cm_channel *channel)
+static void channel_revoke_token(struct user_cm_channel *channel)
 {
 	if (!event_token_take_back(channel->own))
 		channel->stale++;
 }
 
-static void append(struct user_cm_channel *channel, struct user_cm_event *event)
+static void channel_append(struct user_cm_channel *channel, struct user_cm_event *event)
 {
 	event->next = NULL;
 	*channel->last = event;
 	channel->last = &event->next;
-	add_token(channel->own);
+	channel_add_token(channel->own);
 }
 
 void event_put_locked(struct user_cm_event *event)
 {
-	append(event->owner->channel, event);
+	channel_append(event->owner->channel, event);
 }
 
 void event_put(struct user_cm_event *event)
@@ -217,7 +217,7 @@ void event_put(struct user_cm_event *event)
 		event_put_locked(event);
 	events_unlock();
 	if (!wanted)
-		discard(event);
+		event_discard(event);
 }
 
 int event_raise(struct user_cm_id *id, enum rdma_cm_event_type type, int status,
@@ -233,8 +233,8 @@ int event_raise(struct user_cm_id *id, enum rdma_cm_event_type type, int status,
 }
 
 /* The lock is held. Takes what is queued for @owner, only for @group if that is not NULL, out of @channel, in order. */
-static struct user_cm_event *take_out(struct user_cm_channel *channel, const struct user_cm_id *owner,
-				      const struct user_cm_group *group)
+static struct user_cm_event *channel_take_events(struct user_cm_channel *channel, const struct user_cm_id *owner,
+						 const struct user_cm_group *group)
 {
 	struct user_cm_event *taken = NULL, **last = &taken, **link = &channel->first;
 
@@ -249,13 +249,13 @@ static struct user_cm_event *take_out(struct user_cm_channel *channel, const str
 		event->next = NULL;
 		*last = event;
 		last = &event->next;
-		take_token_back(channel);
+		channel_revoke_token(channel);
 	}
 	channel->last = link;
 	return taken;
 }
 
-void events_settle(struct user_cm_id *owner, struct user_cm_group *group)
+void events_drain(struct user_cm_id *owner, struct user_cm_group *group)
 {
 	WITHOUT_CANCELLATION;
 	struct user_cm_event *dropped = NULL, *event;
@@ -264,7 +264,7 @@ void events_settle(struct user_cm_id *owner, struct user_cm_group *group)
 	events_lock();
 	do {
 		if (owner->channel && !owner->channel->destroyed) {
-			struct user_cm_event *more = take_out(owner->channel, owner, group);
+			struct user_cm_event *more = channel_take_events(owner->channel, owner, group);
 
 			for (event = more; event && event->next; event = event->next)
 				;
@@ -280,7 +280,7 @@ void events_settle(struct user_cm_id *owner, struct user_cm_group *group)
 		if (event->child)
 			owner->waiting--;
 	events_unlock();
-	discard_list(dropped);
+	events_discard(dropped);
 }
 
 void events_migrate(struct user_cm_id *id, struct user_cm_channel *to)
@@ -294,21 +294,21 @@ void events_migrate(struct user_cm_id *id, struct user_cm_channel *to)
 		pthread_cond_wait(&events.acknowledged, &events.lock);
 	from = id->channel;
 	if (!from->destroyed)
-		moved = take_out(from, id, NULL);
+		moved = channel_take_events(from, id, NULL);
 	to->users++;
 	id->channel = to;
 	id->base.channel = &to->base;
 	while (moved) {
 		event = moved;
 		moved = event->next;
-		append(to, event);
+		channel_append(to, event);
 	}
-	put_channel(from);
+	channel_put_locked(from);
 	events_unlock();
 }
 
 /* Counts for the owner of the event and for its group, if there is one. The lock is held. */
-static void count_handed(struct user_cm_event *event, uint32_t change)
+static void event_count_handed(struct user_cm_event *event, uint32_t change)
 {
 	event->owner->handed += change;
 	if (event->group)
@@ -321,7 +321,7 @@ static void count_handed(struct user_cm_event *event, uint32_t change)
  * The first event for a token that was read, or NULL if the one of that token was dropped. It counts as handed out from
  * now on, so that its id waits for this thread.
  */
-static struct user_cm_event *take_first(struct user_cm_channel *channel)
+static struct user_cm_event *channel_take_first(struct user_cm_channel *channel)
 {
 	struct user_cm_event *event;
 
@@ -335,7 +335,7 @@ static struct user_cm_event *take_first(struct user_cm_channel *channel)
 			channel->last = &channel->first;
 		if (event->child)
 			event->owner->waiting--;
-		count_handed(event, 1);
+		event_count_handed(event, 1);
 	}
 	events_unlock();
 	return event;
@@ -344,28 +344,28 @@ static struct user_cm_event *take_first(struct user_cm_channel *channel)
 void channel_put(struct user_cm_channel *channel)
 {
 	events_lock();
-	put_channel(channel);
+	channel_put_locked(channel);
 	events_unlock();
 }
 
-static void end_use(void *channel)
+static void channel_end_use(void *channel)
 {
 	channel_put(channel);
 }
 
-static int read_token(struct user_cm_channel *channel)
+static int channel_read_token(struct user_cm_channel *channel)
 {
 	int error = 0;
 
 	/* The only cancellation point: programs end their event threads in this way (rping(1)). */
-	pthread_cleanup_push(end_use, channel);
+	pthread_cleanup_push(channel_end_use, channel);
 	error = event_token_take(channel->base.fd, channel->own);
 	pthread_cleanup_pop(0);
 	return error;
 }
 
 /* Does the work of @event. The program may call on its owner at the same time. Returns false if there is nothing to report. */
-static bool deliver_event(struct user_cm_event *event)
+static bool event_deliver(struct user_cm_event *event)
 {
 	struct user_cm_id *id = event->owner;
 	bool wanted = true;
@@ -390,27 +390,27 @@ int channel_next(struct user_cm_channel *channel, struct user_cm_event **event)
 	events_unlock();
 	do {
 		*event = NULL;
-		error = read_token(channel);
+		error = channel_read_token(channel);
 		if (!error) {
 			WITHOUT_CANCELLATION;
 
-			*event = take_first(channel);
-			if (*event && !deliver_event(*event)) {
+			*event = channel_take_first(channel);
+			if (*event && !event_deliver(*event)) {
 				event_acknowledged(*event);
-				discard(*event);
+				event_discard(*event);
 				*event = NULL;
 			}
 		}
 	} while (!error && !*event && !channel->destroyed);
 	if (!error && !*event)
 		error = -EBADF;
-	end_use(channel);
+	channel_end_use(channel);
 	return error;
 }
 
 void event_acknowledged(struct user_cm_event *event)
 {
 	events_lock();
-	count_handed(event, (uint32_t)-1);
+	event_count_handed(event, (uint32_t)-1);
 	events_unlock();
 }

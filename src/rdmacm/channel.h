@@ -50,9 +50,9 @@ int event_raise(struct user_cm_id *id, enum rdma_cm_event_type type, int status,
  * Drops the events of @owner that were not fetched, those of @group only if that is not NULL; and waits until those
  * that were fetched are acknowledged. No lock is held.
  */
-void events_settle(struct user_cm_id *owner, struct user_cm_group *group);
+void events_drain(struct user_cm_id *owner, struct user_cm_group *group);
 
-/** Moves the queued events of @id with it to @to, waiting as events_settle() does. */
+/** Moves the queued events of @id with it to @to, waiting as events_drain() does. */
 void events_migrate(struct user_cm_id *id, struct user_cm_channel *to);
 
 /**

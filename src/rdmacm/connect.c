@@ -19,7 +19,7 @@
 #include "rdmacm/sockaddr.h"
 
 /* Header and private data of a request. Returns its length. */
-static uint8_t fill_request_data(const struct user_cm_id *id, const struct rdma_conn_param *param, uint8_t *data)
+static uint8_t request_fill_data(const struct user_cm_id *id, const struct rdma_conn_param *param, uint8_t *data)
 {
 	struct cm_private own = conn_private(param);
 	uint8_t header = 0;
@@ -32,18 +32,18 @@ static uint8_t fill_request_data(const struct user_cm_id *id, const struct rdma_
 	return (uint8_t)(header + own.length);
 }
 
-static uint64_t service_of(const struct user_cm_id *id)
+static uint64_t id_service(const struct user_cm_id *id)
 {
 	const struct sockaddr *destination = (const struct sockaddr *)&id->path.destination;
 
 	return cm_service_id((uint16_t)id->base.ps, address_port(destination));
 }
 
-static int send_request(struct user_cm_id *id, const struct rdma_conn_param *param)
+static int id_send_request(struct user_cm_id *id, const struct rdma_conn_param *param)
 {
 	uint8_t data[REQ_PRIVATE_DATA] = {0};
 	struct cm_request request = {
-		.service_id = service_of(id),
+		.service_id = id_service(id),
 		.qp_type = id->base.qp_type,
 		.qpn = conn_qpn(id, param),
 		.path_mtu = id->path_mtu,
@@ -56,19 +56,19 @@ static int send_request(struct user_cm_id *id, const struct rdma_conn_param *par
 		.packet_lifetime = path_lifetime(id),
 		.ece_vendor = id->local_ece.vendor_id,
 		.ece_options = id->local_ece.options,
-		.private_data = {.data = data, .length = fill_request_data(id, param, data)},
+		.private_data = {.data = data, .length = request_fill_data(id, param, data)},
 	};
 
 	path_fill(id, &request.path);
 	return cm_send_req(id->cm, &request);
 }
 
-static int send_sidr_request(struct user_cm_id *id, const struct rdma_conn_param *param)
+static int id_send_sidr_request(struct user_cm_id *id, const struct rdma_conn_param *param)
 {
 	uint8_t data[SIDR_REQ_PRIVATE_DATA] = {0};
 	struct cm_sidr_request request = {
-		.service_id = service_of(id),
-		.private_data = {.data = data, .length = fill_request_data(id, param, data)},
+		.service_id = id_service(id),
+		.private_data = {.data = data, .length = request_fill_data(id, param, data)},
 	};
 
 	path_fill(id, &request.path);
@@ -76,14 +76,14 @@ static int send_sidr_request(struct user_cm_id *id, const struct rdma_conn_param
 }
 
 /* Requests of AF_IB have no hello header (rdma-cm 3.3). */
-static uint8_t room_of_request(const struct user_cm_id *id)
+static uint8_t id_request_room(const struct user_cm_id *id)
 {
 	uint8_t field = id_is_datagram(id) ? SIDR_REQ_PRIVATE_DATA : REQ_PRIVATE_DATA;
 
 	return id->path.destination.ss_family == AF_IB ? field : (uint8_t)(field - CM_HELLO_BYTES);
 }
 
-static int connect_id(struct user_cm_id *id, const struct rdma_conn_param *param)
+static int id_connect(struct user_cm_id *id, const struct rdma_conn_param *param)
 {
 	int error = id_check(id, ID_CALL_CONNECT);
 
@@ -92,7 +92,7 @@ static int connect_id(struct user_cm_id *id, const struct rdma_conn_param *param
 	if (!param)
 		param = &conn_most;
 	if (!error)
-		error = conn_check_private_data(id, "rdma_connect", param, room_of_request(id));
+		error = conn_check_private_data(id, "rdma_connect", param, id_request_room(id));
 	/* A SIDR_REQ carries nothing of the QP. */
 	if (!error && !id_is_datagram(id))
 		error = conn_check_qp(id, "rdma_connect");
@@ -109,7 +109,7 @@ static int connect_id(struct user_cm_id *id, const struct rdma_conn_param *param
 	id->connecting = true;
 	events_unlock();
 	id_change(id, ID_ROUTED, ID_CONNECT);
-	error = id_is_datagram(id) ? send_sidr_request(id, param) : send_request(id, param);
+	error = id_is_datagram(id) ? id_send_sidr_request(id, param) : id_send_request(id, param);
 	if (error) {
 		id_change(id, ID_CONNECT, ID_ROUTED);
 		id->connecting = false;
@@ -122,7 +122,7 @@ int softhca_rdma_connect(struct rdma_cm_id *base, struct rdma_conn_param *conn_p
 	WITHOUT_CANCELLATION;
 	struct user_cm_id *id = id_begin(base, "rdma_connect");
 
-	return id ? id_end_complete(id, connect_id(id, conn_param)) : -1;
+	return id ? id_end_complete(id, id_connect(id, conn_param)) : -1;
 }
 
 int softhca_rdma_establish(struct rdma_cm_id *base)
@@ -145,7 +145,7 @@ int softhca_rdma_establish(struct rdma_cm_id *base)
 }
 
 /* A connection may be ended in whatever state it is. */
-static void say_goodbye(struct user_cm_id *id)
+static void id_disconnect(struct user_cm_id *id)
 {
 	const struct cm_private nothing = {0};
 
@@ -174,7 +174,7 @@ int softhca_rdma_disconnect(struct rdma_cm_id *base)
 		error = -REFUSE(hca_of_id(id), "rdma_disconnect", EINVAL, RULE_RDMACM_NOT_ANSWERED, 0);
 	if (!error) {
 		qp_fail(id);
-		say_goodbye(id);
+		id_disconnect(id);
 	}
 	return id_end_complete(id, error);
 }

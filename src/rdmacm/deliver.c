@@ -18,13 +18,13 @@
 #include "rdmacm/sockaddr.h"
 
 /* Bytes of private data in a request behind the header, by the width of the field. */
-static uint8_t behind_hello(size_t field, enum cm_hello hello)
+static uint8_t private_data_length(size_t field, enum cm_hello hello)
 {
 	return (uint8_t)(hello == CM_HELLO_NONE ? field : field - CM_HELLO_BYTES);
 }
 
 /* Gives the program @length bytes, the width of the field, from @data: what was not sent is zero. */
-static void attach_data(struct user_cm_event *event, const uint8_t *data, uint8_t length)
+static void event_attach_data(struct user_cm_event *event, const uint8_t *data, uint8_t length)
 {
 	memcpy(event->private_data, data, length);
 	event->base.param.conn.private_data = event->private_data;
@@ -46,7 +46,7 @@ enum cm_hello request_addresses(const struct cm_message *message, struct cm_hell
 
 /* ---- requests ------------------------------------------------------------------------------------------------- */
 
-static int fill_child(struct user_cm_id *child, const struct user_cm_event *event)
+static int child_fill(struct user_cm_id *child, const struct user_cm_event *event)
 {
 	struct cm_hello_addresses addresses;
 	struct cm_parameters parameters;
@@ -74,11 +74,11 @@ static int fill_child(struct user_cm_id *child, const struct user_cm_event *even
 	return path_publish(child);
 }
 
-static void describe_req(struct user_cm_id *child, struct user_cm_event *event, enum cm_hello hello)
+static void event_describe_req(struct user_cm_id *child, struct user_cm_event *event, enum cm_hello hello)
 {
 	const struct cm_req *req = &event->message.req;
 	struct rdma_conn_param *param = &event->base.param.conn;
-	uint8_t length = behind_hello(sizeof(req->private_data), hello);
+	uint8_t length = private_data_length(sizeof(req->private_data), hello);
 
 	/* What the peer can do is what this side may ask for. */
 	param->responder_resources = child->responder_resources = req->initiator_depth;
@@ -89,21 +89,21 @@ static void describe_req(struct user_cm_id *child, struct user_cm_event *event, 
 	param->srq = req->srq;
 	param->qp_num = req->local_qpn;
 	child->remote_ece = (struct ibv_ece){.vendor_id = req->vendor_id, .options = event->message.attribute_modifier};
-	attach_data(event, req->private_data + sizeof(req->private_data) - length, length);
+	event_attach_data(event, req->private_data + sizeof(req->private_data) - length, length);
 }
 
-static void describe_sidr_req(struct user_cm_id *child, struct user_cm_event *event, enum cm_hello hello)
+static void event_describe_sidr_req(struct user_cm_id *child, struct user_cm_event *event, enum cm_hello hello)
 {
 	const struct cm_sidr_req *req = &event->message.sidr_req;
-	uint8_t length = behind_hello(sizeof(req->private_data), hello);
+	uint8_t length = private_data_length(sizeof(req->private_data), hello);
 
-	attach_data(event, req->private_data + sizeof(req->private_data) - length, length);
+	event_attach_data(event, req->private_data + sizeof(req->private_data) - length, length);
 	/* The real library leaves it zero; qperf makes an AH of it (rdma-cm 4.1). */
 	ah_attributes(child, &event->base.param.ud.ah_attr);
 }
 
 /* The listener's child. NULL: the request is refused. */
-static struct user_cm_id *make_child(struct user_cm_event *event)
+static struct user_cm_id *request_make_child(struct user_cm_event *event)
 {
 	struct user_cm_id *listener = event->owner, *child;
 	struct user_cm_channel *channel = listener->synchronous ? NULL : listener->channel;
@@ -112,7 +112,7 @@ static struct user_cm_id *make_child(struct user_cm_event *event)
 	if (!child)
 		return NULL;
 	child->cm = event->child;
-	if (fill_child(child, event)) {
+	if (child_fill(child, event)) {
 		child->cm = NULL;
 		id_free(child);
 		return NULL;
@@ -122,11 +122,11 @@ static struct user_cm_id *make_child(struct user_cm_event *event)
 	return child;
 }
 
-static bool deliver_request(struct user_cm_event *event)
+static bool event_deliver_request(struct user_cm_event *event)
 {
 	struct cm_hello_addresses addresses;
 	enum cm_hello hello = request_addresses(&event->message, &addresses);
-	struct user_cm_id *child = make_child(event);
+	struct user_cm_id *child = request_make_child(event);
 
 	if (!child)
 		return false;
@@ -134,16 +134,16 @@ static bool deliver_request(struct user_cm_event *event)
 	event->base.id = &child->base;
 	event->base.listen_id = &event->owner->base;
 	if (event->message.kind == CM_SIDR_REQ)
-		describe_sidr_req(child, event, hello);
+		event_describe_sidr_req(child, event, hello);
 	else
-		describe_req(child, event, hello);
+		event_describe_req(child, event, hello);
 	return true;
 }
 
 /* ---- answers -------------------------------------------------------------------------------------------------- */
 
 /* The QP could not be connected: the peer is told, and whatever it says from now on does not matter any more. */
-static void fail_connection(struct user_cm_id *id, struct user_cm_event *event, int error)
+static void id_fail_connection(struct user_cm_id *id, struct user_cm_event *event, int error)
 {
 	const struct cm_private nothing = {0};
 
@@ -161,7 +161,7 @@ static void fail_connection(struct user_cm_id *id, struct user_cm_event *event, 
  * Applies the ECE of the REP to the QP. No vendor means that the peer does not negotiate, so no option holds. Another
  * vendor than that of the REQ fails the connection, as librdmacm does.
  */
-static int take_ece(struct user_cm_id *id)
+static int id_apply_ece(struct user_cm_id *id)
 {
 	struct ibv_ece ece = id->remote_ece;
 	struct ibv_qp *qp = qp_of_id(id);
@@ -176,14 +176,14 @@ static int take_ece(struct user_cm_id *id)
 	return 0;
 }
 
-static bool deliver_response(struct user_cm_id *id, struct user_cm_event *event)
+static bool event_deliver_response(struct user_cm_id *id, struct user_cm_event *event)
 {
 	const struct cm_rep *rep = &event->message.rep;
 	struct rdma_conn_param *param = &event->base.param.conn;
 	const struct cm_private nothing = {0};
 	int error;
 
-	attach_data(event, rep->private_data, sizeof(rep->private_data));
+	event_attach_data(event, rep->private_data, sizeof(rep->private_data));
 	param->responder_resources = rep->initiator_depth;
 	param->initiator_depth = rep->responder_resources;
 	param->flow_control = rep->flow_control;
@@ -196,23 +196,23 @@ static bool deliver_response(struct user_cm_id *id, struct user_cm_event *event)
 		event->base.event = RDMA_CM_EVENT_CONNECT_RESPONSE;
 		return true;
 	}
-	error = take_ece(id);
+	error = id_apply_ece(id);
 	if (!error)
 		error = qp_connect(id, RDMA_MAX_RESP_RES, RDMA_MAX_INIT_DEPTH);
 	if (!error)
 		error = cm_send_rtu(id->cm, nothing);
 	if (error)
-		fail_connection(id, event, error);
+		id_fail_connection(id, event, error);
 	else
 		event->base.event = RDMA_CM_EVENT_ESTABLISHED;
 	return true;
 }
 
-static bool deliver_sidr_response(const struct user_cm_id *id, struct user_cm_event *event)
+static bool event_deliver_sidr_response(const struct user_cm_id *id, struct user_cm_event *event)
 {
 	const struct cm_sidr_rep *rep = &event->message.sidr_rep;
 
-	attach_data(event, rep->private_data, sizeof(rep->private_data));
+	event_attach_data(event, rep->private_data, sizeof(rep->private_data));
 	event->base.event = RDMA_CM_EVENT_UNREACHABLE;
 	if (event->base.status)
 		return true;
@@ -223,13 +223,13 @@ static bool deliver_sidr_response(const struct user_cm_id *id, struct user_cm_ev
 	return true;
 }
 
-static bool deliver_rejection(struct user_cm_id *id, struct user_cm_event *event)
+static bool event_deliver_rejection(struct user_cm_id *id, struct user_cm_event *event)
 {
 	event->base.event = RDMA_CM_EVENT_REJECTED;
 	if (event->message.kind == CM_REJ)
-		attach_data(event, event->message.rej.private_data, sizeof(event->message.rej.private_data));
+		event_attach_data(event, event->message.rej.private_data, sizeof(event->message.rej.private_data));
 	else
-		attach_data(event, event->private_data, sizeof(event->message.rej.private_data));
+		event_attach_data(event, event->private_data, sizeof(event->message.rej.private_data));
 	qp_fail(id);
 	return true;
 }
@@ -240,13 +240,13 @@ bool deliver_from_manager(struct user_cm_event *event)
 
 	switch (event->kind) {
 	case CM_EVENT_REQUEST:
-		return deliver_request(event);
+		return event_deliver_request(event);
 	case CM_EVENT_RESPONSE:
-		return id->cm && deliver_response(id, event);
+		return id->cm && event_deliver_response(id, event);
 	case CM_EVENT_SIDR_RESPONSE:
-		return deliver_sidr_response(id, event);
+		return event_deliver_sidr_response(id, event);
 	case CM_EVENT_REJECTED:
-		return deliver_rejection(id, event);
+		return event_deliver_rejection(id, event);
 	case CM_EVENT_ESTABLISHED:
 		event->base.event = RDMA_CM_EVENT_ESTABLISHED;
 		return true;

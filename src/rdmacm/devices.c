@@ -23,7 +23,7 @@ static struct {
 	int count;
 } devices = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-static int open_one(struct ibv_device *device, struct shared_device *shared)
+static int device_open_shared(struct ibv_device *device, struct shared_device *shared)
 {
 	struct ibv_device_attr attr;
 
@@ -47,7 +47,7 @@ static int open_one(struct ibv_device *device, struct shared_device *shared)
 }
 
 /* The lock is held. */
-static int open_all(void)
+static int devices_open_all(void)
 {
 	int count, index, error = 0;
 	struct ibv_device **list = softhca_ibv_get_device_list(&count);
@@ -56,7 +56,7 @@ static int open_all(void)
 		return -errno;
 	devices.list = calloc((size_t)count + 1, sizeof(*devices.list));
 	for (index = 0; devices.list && index < count && !error; index++)
-		error = open_one(list[index], &devices.list[index]);
+		error = device_open_shared(list[index], &devices.list[index]);
 	softhca_ibv_free_device_list(list);
 	if (!devices.list)
 		return -ENOMEM;
@@ -79,7 +79,7 @@ int devices_open(void)
 	int count;
 
 	pthread_mutex_lock(&devices.lock);
-	count = devices.list ? devices.count : open_all();
+	count = devices.list ? devices.count : devices_open_all();
 	pthread_mutex_unlock(&devices.lock);
 	return count;
 }

@@ -15,7 +15,7 @@
 enum { RESOLVE_TIMEOUT_MS = 2000 };
 
 /* A listener keeps the attributes for the QPs of its children. */
-static int keep_attributes(struct user_cm_id *id, struct ibv_pd *pd, const struct ibv_qp_init_attr *attr)
+static int endpoint_keep_attributes(struct user_cm_id *id, struct ibv_pd *pd, const struct ibv_qp_init_attr *attr)
 {
 	if (pd)
 		id->base.pd = pd;
@@ -29,8 +29,8 @@ static int keep_attributes(struct user_cm_id *id, struct ibv_pd *pd, const struc
 	return 0;
 }
 
-static int make_active(struct rdma_cm_id *id, const struct rdma_addrinfo *res, struct ibv_pd *pd,
-		       struct ibv_qp_init_attr *attr)
+static int endpoint_resolve(struct rdma_cm_id *id, const struct rdma_addrinfo *res, struct ibv_pd *pd,
+			    struct ibv_qp_init_attr *attr)
 {
 	if (softhca_rdma_resolve_addr(id, res->ai_src_addr, res->ai_dst_addr, RESOLVE_TIMEOUT_MS))
 		return -1;
@@ -62,9 +62,9 @@ int softhca_rdma_create_ep(struct rdma_cm_id **id, struct rdma_addrinfo *res, st
 	if (res->ai_flags & RAI_PASSIVE) {
 		result = softhca_rdma_bind_addr(made, res->ai_src_addr);
 		if (!result)
-			result = keep_attributes(to_user_cm_id(made), pd, qp_init_attr);
+			result = endpoint_keep_attributes(to_user_cm_id(made), pd, qp_init_attr);
 	} else {
-		result = make_active(made, res, pd, qp_init_attr);
+		result = endpoint_resolve(made, res, pd, qp_init_attr);
 	}
 	if (result) {
 		int error = errno;
@@ -87,7 +87,7 @@ void softhca_rdma_destroy_ep(struct rdma_cm_id *id)
 }
 
 /* The child of a request gets its QP; the request stays its event. */
-static int take_request(struct user_cm_id *listener, struct rdma_cm_event *event, struct rdma_cm_id **id)
+static int listener_take_request(struct user_cm_id *listener, struct rdma_cm_event *event, struct rdma_cm_id **id)
 {
 	struct ibv_qp_init_attr attr;
 
@@ -136,5 +136,5 @@ int softhca_rdma_get_request(struct rdma_cm_id *listen, struct rdma_cm_id **id)
 	}
 	if (softhca_rdma_get_cm_event(listen->channel, &event))
 		return -1;
-	return take_request(listener, event, id);
+	return listener_take_request(listener, event, id);
 }

@@ -87,7 +87,7 @@ int softhca_rdma_write_cm_event(struct rdma_cm_id *base, enum rdma_cm_event_type
 }
 
 /* Returns the result of a synchronous call, from the status of the event that it waited for (rdma-cm 2.3). */
-static int outcome(const struct rdma_cm_event *event)
+static int event_result(const struct rdma_cm_event *event)
 {
 	if (!event->status)
 		return 0;
@@ -114,5 +114,5 @@ int id_end_complete(struct user_cm_id *id, int result)
 	/* rdma_get_cm_event(3) has set errno to the error of the QP's transition. */
 	if (id->base.event->event == RDMA_CM_EVENT_CONNECT_ERROR)
 		return -1;
-	return result_of(outcome(id->base.event));
+	return result_of(event_result(id->base.event));
 }

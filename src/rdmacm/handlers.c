@@ -25,7 +25,7 @@ enum { MOST_EXPLAINED = 8 };
 			__VA_ARGS__)
 
 /* The type of QP that a request asks for; IBV_QPT_DRIVER, which no id has, if there is no such type. */
-static enum ibv_qp_type requested_type(const struct cm_message *message)
+static enum ibv_qp_type message_qp_type(const struct cm_message *message)
 {
 	if (message->kind == CM_SIDR_REQ)
 		return IBV_QPT_UD;
@@ -41,7 +41,7 @@ static enum ibv_qp_type requested_type(const struct cm_message *message)
 	}
 }
 
-static bool listens_at(const struct user_cm_id *listener, const struct sockaddr *destination)
+static bool listener_listens_at(const struct user_cm_id *listener, const struct sockaddr *destination)
 {
 	const struct sockaddr *own = (const struct sockaddr *)&listener->port.source;
 
@@ -51,7 +51,7 @@ static bool listens_at(const struct user_cm_id *listener, const struct sockaddr 
 }
 
 /* Whether the listener takes it, leaving the backlog aside. */
-static enum cm_verdict judge(const struct user_cm_id *listener, const struct cm_message *message)
+static enum cm_verdict listener_judge(const struct user_cm_id *listener, const struct cm_message *message)
 {
 	struct cm_hello_addresses addresses;
 	const struct sockaddr *source = (const struct sockaddr *)&addresses.source;
@@ -62,8 +62,8 @@ static enum cm_verdict judge(const struct user_cm_id *listener, const struct cm_
 		EXPLAIN_REQUEST(listener, RULE_RDMACM_HELLO_VERSION, listener->port.number);
 		return CM_REJECT;
 	}
-	if (requested_type(message) != listener->base.qp_type) {
-		EXPLAIN_REQUEST(listener, RULE_RDMACM_REQUEST_TYPE, requested_type(message), listener->port.number,
+	if (message_qp_type(message) != listener->base.qp_type) {
+		EXPLAIN_REQUEST(listener, RULE_RDMACM_REQUEST_TYPE, message_qp_type(message), listener->port.number,
 				listener->base.qp_type);
 		return CM_REJECT;
 	}
@@ -78,7 +78,7 @@ static enum cm_verdict judge(const struct user_cm_id *listener, const struct cm_
 		EXPLAIN_REQUEST(listener, RULE_RDMACM_REQUEST_SOURCE, listener->port.number);
 		return CM_REJECT;
 	}
-	if (!listens_at(listener, destination)) {
+	if (!listener_listens_at(listener, destination)) {
 		EXPLAIN_REQUEST(listener, RULE_RDMACM_REQUEST_ADDRESS, listener->port.number,
 				be64toh(address_gid(destination).global.subnet_prefix),
 				be64toh(address_gid(destination).global.interface_id));
@@ -87,7 +87,7 @@ static enum cm_verdict judge(const struct user_cm_id *listener, const struct cm_
 	return CM_TAKE;
 }
 
-static struct user_cm_event *copy(struct user_cm_id *id, const struct cm_event *event)
+static struct user_cm_event *event_copy(struct user_cm_id *id, const struct cm_event *event)
 {
 	struct user_cm_event *queued = event_new(id, RDMA_CM_EVENT_CONNECT_REQUEST, event->status);
 
@@ -115,10 +115,10 @@ enum cm_verdict handle_request(void *argument, struct cm_id *child, const struct
 
 	(void)owner;
 	(void)reason;
-	verdict = judge(listener, event->message);
+	verdict = listener_judge(listener, event->message);
 	if (verdict != CM_TAKE)
 		return verdict;
-	queued = copy(listener, event);
+	queued = event_copy(listener, event);
 	if (!queued) {
 		EXPLAIN_REQUEST(listener, RULE_RDMACM_REQUEST_NO_MEMORY, listener->port.number);
 		return CM_DROP;
@@ -146,7 +146,7 @@ enum cm_verdict handle_request(void *argument, struct cm_id *child, const struct
  * Whether @id is to hear of @event: messages reach it only in CONNECT, the end of TIMEWAIT only after the end of the
  * connection (rdma-cm 2.1). The lock of events is held.
  */
-static bool concerns(struct user_cm_id *id, const struct cm_event *event)
+static bool event_concerns_id(struct user_cm_id *id, const struct cm_event *event)
 {
 	if (!id->channel || id->channel->destroyed || id->failed)
 		return false;
@@ -169,9 +169,9 @@ void handle_event(void *owner, const struct cm_event *event)
 
 	if (!id)
 		return;
-	queued = copy(id, event);
+	queued = event_copy(id, event);
 	events_lock();
-	wanted = concerns(id, event);
+	wanted = event_concerns_id(id, event);
 	if (wanted && queued)
 		event_put_locked(queued);
 	events_unlock();

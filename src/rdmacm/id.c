@@ -44,8 +44,8 @@ struct user_cm_id *id_new(struct user_cm_channel *channel, void *context, enum r
 	return id;
 }
 
-/* Frees an id that the program uses no more; events_settle() has run, or the events are the parent's. */
-static void release(struct user_cm_id *id)
+/* Frees an id that the program uses no more; events_drain() has run, or the events are the parent's. */
+static void id_release(struct user_cm_id *id)
 {
 	struct user_cm_channel *channel = id->channel;
 
@@ -65,7 +65,7 @@ void id_free(struct user_cm_id *id)
 	struct cm_id *cm;
 
 	if (id->process != progress_generation()) {
-		release(id);
+		id_release(id);
 		return;
 	}
 	pthread_mutex_lock(&id->lock);
@@ -88,9 +88,9 @@ void id_free(struct user_cm_id *id)
 		softhca_rdma_ack_cm_event(event);
 	}
 	multicast_leave_all(id);
-	events_settle(id, NULL);
+	events_drain(id, NULL);
 	port_release(&id->port);
-	release(id);
+	id_release(id);
 }
 
 void id_bind_device(struct user_cm_id *id, const struct resolved_path *path)
@@ -117,7 +117,7 @@ void id_publish_addresses(struct user_cm_id *id)
 }
 
 /* Types of QPs that follow from the port space alone (rdma_create_id(3), PORT SPACE). */
-static enum ibv_qp_type type_of_space(enum rdma_port_space space)
+static enum ibv_qp_type space_qp_type(enum rdma_port_space space)
 {
 	return space == RDMA_PS_UDP || space == RDMA_PS_IPOIB ? IBV_QPT_UD : IBV_QPT_RC;
 }
@@ -133,7 +133,7 @@ int softhca_rdma_create_id(struct rdma_event_channel *channel, struct rdma_cm_id
 		return result_of(count ? count : -ENODEV);
 	if (ps != RDMA_PS_TCP && ps != RDMA_PS_UDP && ps != RDMA_PS_IPOIB && ps != RDMA_PS_IB)
 		return result_of(-REFUSE(hca_of_id(NULL), "rdma_create_id", EINVAL, RULE_RDMACM_PORT_SPACE, ps));
-	made = id_new(channel ? to_user_cm_channel(channel) : NULL, context, ps, type_of_space(ps), ID_IDLE);
+	made = id_new(channel ? to_user_cm_channel(channel) : NULL, context, ps, space_qp_type(ps), ID_IDLE);
 	if (!made)
 		return -1;
 	*id = &made->base;

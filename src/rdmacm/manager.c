@@ -7,7 +7,7 @@
 #include "cm_host/manager.h"
 #include "rdmacm/id.h"
 
-struct cm *manager(void)
+struct cm *rdmacm_manager(void)
 {
 	static const struct manager_handlers handlers = {.request = handle_request, .event = handle_event};
 
@@ -18,5 +18,5 @@ int id_make_cm(struct user_cm_id *id)
 {
 	if (id->cm)
 		return 0;
-	return manager() ? cm_id_create(manager(), id, &id->cm) : -ENOMEM;
+	return rdmacm_manager() ? cm_id_create(rdmacm_manager(), id, &id->cm) : -ENOMEM;
 }

@@ -6,7 +6,7 @@
 #include "cm/cm.h"
 
 /** The manager, made at first use, when the devices are open. NULL: no memory. Any thread. */
-struct cm *manager(void);
+struct cm *rdmacm_manager(void);
 
 /* What struct cm_functions wants of the driver. (rdmacm/handlers.c) */
 enum cm_verdict handle_request(void *listener, struct cm_id *child, const struct cm_event *event, void **owner,

@@ -24,7 +24,7 @@
 enum { MULTICAST_QPN_ = 0xffffff };
 
 /* Returns 0 or a negative errno. */
-static int attach(struct user_cm_group *group)
+static int group_attach(struct user_cm_group *group)
 {
 	struct ibv_qp *qp = qp_of_id(group->id);
 	int error = 0;
@@ -37,12 +37,12 @@ static int attach(struct user_cm_group *group)
 }
 
 /* Implements user_cm_event.deliver: attaches the QP of the id, if it has one and is to receive. */
-static bool deliver_join(struct user_cm_event *event)
+static bool group_deliver_join(struct user_cm_event *event)
 {
 	struct user_cm_group *group = event->group;
 	struct rdma_ud_param *param = &event->base.param.ud;
 
-	event->base.status = attach(group);
+	event->base.status = group_attach(group);
 	/* The program still has to leave the group (rdma_join_multicast(3)). */
 	if (event->base.status)
 		event->base.event = RDMA_CM_EVENT_MULTICAST_ERROR;
@@ -54,13 +54,13 @@ static bool deliver_join(struct user_cm_event *event)
 	return true;
 }
 
-static void free_group(struct user_cm_group *group)
+static void group_free(struct user_cm_group *group)
 {
 	struct ibv_qp *qp = qp_of_id(group->id);
 
 	if (qp && group->attached)
 		softhca_ibv_detach_mcast(qp, &group->mgid, 0);
-	events_settle(group->id, group);
+	events_drain(group->id, group);
 	free(group);
 }
 
@@ -70,11 +70,11 @@ void multicast_leave_all(struct user_cm_id *id)
 		struct user_cm_group *group = id->groups;
 
 		id->groups = group->next;
-		free_group(group);
+		group_free(group);
 	}
 }
 
-static int join(struct user_cm_id *id, const struct sockaddr *address, uint32_t flags, void *context)
+static int id_join_group(struct user_cm_id *id, const struct sockaddr *address, uint32_t flags, void *context)
 {
 	struct user_cm_group *group;
 	struct user_cm_event *event;
@@ -102,7 +102,7 @@ static int join(struct user_cm_id *id, const struct sockaddr *address, uint32_t 
 	address_copy(&group->address, address);
 	group->next = id->groups;
 	id->groups = group;
-	event->deliver = deliver_join;
+	event->deliver = group_deliver_join;
 	event->group = group;
 	event_put(event);
 	return 0;
@@ -113,7 +113,7 @@ int softhca_rdma_join_multicast(struct rdma_cm_id *base, struct sockaddr *addr, 
 	WITHOUT_CANCELLATION;
 	struct user_cm_id *id = id_begin(base, "rdma_join_multicast");
 
-	return id ? id_end_complete(id, join(id, addr, RDMA_MC_JOIN_FLAG_FULLMEMBER, context)) : -1;
+	return id ? id_end_complete(id, id_join_group(id, addr, RDMA_MC_JOIN_FLAG_FULLMEMBER, context)) : -1;
 }
 
 int softhca_rdma_join_multicast_ex(struct rdma_cm_id *base, struct rdma_cm_join_mc_attr_ex *attr, void *context)
@@ -132,7 +132,7 @@ int softhca_rdma_join_multicast_ex(struct rdma_cm_id *base, struct rdma_cm_join_
 		error = -REFUSE(hca_of_id(id), "rdma_join_multicast_ex", EINVAL, RULE_RDMACM_JOIN_FLAGS,
 				attr->comp_mask, attr->join_flags);
 	else
-		error = join(id, attr->addr, attr->join_flags, context);
+		error = id_join_group(id, attr->addr, attr->join_flags, context);
 	return id_end_complete(id, error);
 }
 
@@ -162,6 +162,6 @@ int softhca_rdma_leave_multicast(struct rdma_cm_id *base, struct sockaddr *addr)
 	result = id_end(id, 0);
 	if (event)
 		softhca_rdma_ack_cm_event(event);
-	free_group(group);
+	group_free(group);
 	return result;
 }

@@ -143,6 +143,6 @@ static inline struct user_cm_channel *to_user_cm_channel(struct rdma_event_chann
 }
 
 /** Up to eight characters as a figure of an explanation. Pure. */
-uint64_t name_figure(const char *name);
+uint64_t state_name_figure(const char *name);
 
 #endif

@@ -15,27 +15,27 @@
 /* A field of the message has five bits. */
 enum { MOST_ACK_TIMEOUT = 31 };
 
-static int set_tos(struct user_cm_id *id, const void *value)
+static int option_set_tos(struct user_cm_id *id, const void *value)
 {
 	memcpy(&id->tos, value, sizeof(id->tos));
 	id->tos_set = true;
 	return 0;
 }
 
-static int set_reuse_address(struct user_cm_id *id, const void *value)
+static int option_set_reuse_address(struct user_cm_id *id, const void *value)
 {
 	int reuse;
 
 	memcpy(&reuse, value, sizeof(reuse));
 	if (id_state(id) == ID_LISTEN)
 		return -REFUSE(hca_of_id(id), "rdma_set_option", EINVAL, RULE_RDMACM_REUSE_ADDRESS,
-			       name_figure(id_state_name(id_state(id))));
+			       state_name_figure(id_state_name(id_state(id))));
 	id->reuse_address = reuse;
 	port_set_sharing(&id->port, reuse, id->own_family_only);
 	return 0;
 }
 
-static int set_own_family_only(struct user_cm_id *id, const void *value)
+static int option_set_own_family_only(struct user_cm_id *id, const void *value)
 {
 	int error = id_check(id, ID_CALL_SET_AFONLY), only;
 
@@ -48,7 +48,7 @@ static int set_own_family_only(struct user_cm_id *id, const void *value)
 	return 0;
 }
 
-static int set_ack_timeout(struct user_cm_id *id, const void *value)
+static int option_set_ack_timeout(struct user_cm_id *id, const void *value)
 {
 	uint8_t timeout;
 
@@ -61,7 +61,7 @@ static int set_ack_timeout(struct user_cm_id *id, const void *value)
 }
 
 /* A path of the program's in place of rdma_resolve_route(3). */
-static int set_path(struct user_cm_id *id, const void *value, size_t size)
+static int option_set_path(struct user_cm_id *id, const void *value, size_t size)
 {
 	const uint32_t wanted = IBV_PATH_FLAG_GMP | IBV_PATH_FLAG_PRIMARY | IBV_PATH_FLAG_BIDIRECTIONAL;
 	const struct ibv_path_data *list = value;
@@ -86,15 +86,15 @@ static const struct {
 	size_t size;
 	int (*set)(struct user_cm_id *id, const void *value);
 } options[] = {
-	[RDMA_OPTION_ID_TOS] = {sizeof(uint8_t), set_tos},
-	[RDMA_OPTION_ID_REUSEADDR] = {sizeof(int), set_reuse_address},
-	[RDMA_OPTION_ID_AFONLY] = {sizeof(int), set_own_family_only},
-	[RDMA_OPTION_ID_ACK_TIMEOUT] = {sizeof(uint8_t), set_ack_timeout},
+	[RDMA_OPTION_ID_TOS] = {sizeof(uint8_t), option_set_tos},
+	[RDMA_OPTION_ID_REUSEADDR] = {sizeof(int), option_set_reuse_address},
+	[RDMA_OPTION_ID_AFONLY] = {sizeof(int), option_set_own_family_only},
+	[RDMA_OPTION_ID_ACK_TIMEOUT] = {sizeof(uint8_t), option_set_ack_timeout},
 };
 
 #define OPTION_COUNT (sizeof(options) / sizeof(options[0]))
 
-static int set_option(struct user_cm_id *id, int level, int name, const void *value, size_t size)
+static int id_set_option(struct user_cm_id *id, int level, int name, const void *value, size_t size)
 {
 	if (level == RDMA_OPTION_ID && (size_t)name < OPTION_COUNT) {
 		if (size != options[name].size)
@@ -107,7 +107,7 @@ static int set_option(struct user_cm_id *id, int level, int name, const void *va
 	if (!size || size % sizeof(struct ibv_path_data))
 		return -REFUSE(hca_of_id(id), "rdma_set_option", EINVAL, RULE_RDMACM_OPTION_SIZE, name, size,
 			       sizeof(struct ibv_path_data));
-	return set_path(id, value, size);
+	return option_set_path(id, value, size);
 }
 
 int softhca_rdma_set_option(struct rdma_cm_id *base, int level, int optname, void *optval, size_t optlen)
@@ -115,5 +115,5 @@ int softhca_rdma_set_option(struct rdma_cm_id *base, int level, int optname, voi
 	WITHOUT_CANCELLATION;
 	struct user_cm_id *id = id_begin(base, "rdma_set_option");
 
-	return id ? id_end(id, set_option(id, level, optname, optval, optlen)) : -1;
+	return id ? id_end(id, id_set_option(id, level, optname, optval, optlen)) : -1;
 }

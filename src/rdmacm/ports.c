@@ -21,12 +21,12 @@ static struct {
 	uint16_t last_given; /* port 0 does not give the same again at once */
 } ports = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-static const struct sockaddr *source_of(const struct bound_port *port)
+static const struct sockaddr *port_source(const struct bound_port *port)
 {
 	return (const struct sockaddr *)&port->source;
 }
 
-static const struct sockaddr *destination_of(const struct bound_port *port)
+static const struct sockaddr *port_destination(const struct bound_port *port)
 {
 	return (const struct sockaddr *)&port->destination;
 }
@@ -34,9 +34,9 @@ static const struct sockaddr *destination_of(const struct bound_port *port)
 /*
  * Whether two ids on one port are in each other's way; @reuse: REUSEADDR counts. 0 or a negative errno (rdma-cm 2.4).
  */
-static int collide(const struct bound_port *port, const struct bound_port *other, bool reuse)
+static int ports_collide(const struct bound_port *port, const struct bound_port *other, bool reuse)
 {
-	const struct sockaddr *source = source_of(port), *of_other = source_of(other);
+	const struct sockaddr *source = port_source(port), *of_other = port_source(other);
 
 	if (reuse && port->reuse_address && other->reuse_address)
 		return 0;
@@ -51,9 +51,9 @@ static int collide(const struct bound_port *port, const struct bound_port *other
  * What is given for port 0 may be shared with ids that lead elsewhere: nobody connects to such a port, so nobody has to
  * tell them apart by it. The lock is held.
  */
-static bool leads_elsewhere(const struct bound_port *port, const struct bound_port *other)
+static bool port_leads_elsewhere(const struct bound_port *port, const struct bound_port *other)
 {
-	const struct sockaddr *to = destination_of(port), *of_other = destination_of(other);
+	const struct sockaddr *to = port_destination(port), *of_other = port_destination(other);
 
 	if (other->listening || address_is_wild(to) || address_is_wild(of_other))
 		return false;
@@ -61,19 +61,19 @@ static bool leads_elsewhere(const struct bound_port *port, const struct bound_po
 }
 
 /* The lock is held. */
-static int check(const struct bound_port *port, bool reuse, bool shares)
+static int port_check(const struct bound_port *port, bool reuse, bool shares)
 {
 	const struct bound_port *other;
 	int error = 0;
 
 	for (other = ports.first; other && !error; other = other->next)
 		if (other != port && other->space == port->space && other->number == port->number &&
-		    !(shares && leads_elsewhere(port, other)))
-			error = collide(port, other, reuse);
+		    !(shares && port_leads_elsewhere(port, other)))
+			error = ports_collide(port, other, reuse);
 	return error;
 }
 
-static void enter(struct bound_port *port)
+static void port_enter(struct bound_port *port)
 {
 	port->next = ports.first;
 	port->link = &ports.first;
@@ -82,7 +82,7 @@ static void enter(struct bound_port *port)
 	ports.first = port;
 }
 
-static void leave(struct bound_port *port)
+static void port_leave_list(struct bound_port *port)
 {
 	if (!port->link)
 		return;
@@ -94,7 +94,7 @@ static void leave(struct bound_port *port)
 }
 
 /* net.ipv4.ip_local_port_range, which is that of the network namespace. */
-static void ephemeral_range(unsigned int *first, unsigned int *last)
+static void ports_ephemeral_range(unsigned int *first, unsigned int *last)
 {
 	FILE *file = fopen("/proc/sys/net/ipv4/ip_local_port_range", "re");
 
@@ -107,7 +107,7 @@ static void ephemeral_range(unsigned int *first, unsigned int *last)
 }
 
 /* The lock is held. */
-static bool has_name(const struct bound_port *port)
+static bool port_has_name(const struct bound_port *port)
 {
 	const struct bound_port *other;
 
@@ -121,23 +121,23 @@ static bool has_name(const struct bound_port *port)
  * Takes the name of the port, which another process may have; an id that only connects needs none (port_names.h). The
  * ids of the process that share a port share its name. The lock is held.
  */
-static int take_name(struct bound_port *port)
+static int port_take_name(struct bound_port *port)
 {
 	int error = 0;
 
-	if (!has_name(port))
-		error = port_name_claim(port->space, port->number, address_is_wild(source_of(port)));
+	if (!port_has_name(port))
+		error = port_name_claim(port->space, port->number, address_is_wild(port_source(port)));
 	port->named = !error;
 	return error;
 }
 
 /* The lock is held. */
-static int take_free(struct bound_port *port, bool explicit)
+static int port_take_free(struct bound_port *port, bool explicit)
 {
 	unsigned int first, last, tried, number;
 	int error = -EADDRNOTAVAIL;
 
-	ephemeral_range(&first, &last);
+	ports_ephemeral_range(&first, &last);
 	number = first + (unsigned int)arc4random_uniform(last - first + 1);
 	for (tried = 0; tried <= last - first; tried++, number++) {
 		if (number > last)
@@ -145,9 +145,9 @@ static int take_free(struct bound_port *port, bool explicit)
 		if (number == ports.last_given && first != last)
 			continue;
 		port->number = (uint16_t)number;
-		error = check(port, true, !explicit);
+		error = port_check(port, true, !explicit);
 		if (!error && explicit)
-			error = take_name(port);
+			error = port_take_name(port);
 		if (error != -EADDRNOTAVAIL && error != -EADDRINUSE)
 			break;
 	}
@@ -158,22 +158,22 @@ static int take_free(struct bound_port *port, bool explicit)
 
 /* ---- fork(2) ----------------------------------------------------------------------------------------------------- */
 
-static void before_fork(void)
+static void ports_before_fork(void)
 {
 	pthread_mutex_lock(&ports.lock);
 }
 
-static void after_fork_in_parent(void)
+static void ports_after_fork_in_parent(void)
 {
 	pthread_mutex_unlock(&ports.lock);
 }
 
 /* The ids of a child are its parent's, and so are their ports. */
-static void after_fork_in_child(void)
+static void ports_after_fork_in_child(void)
 {
 	while (ports.first) {
 		ports.first->named = false;
-		leave(ports.first);
+		port_leave_list(ports.first);
 	}
 	pthread_mutex_unlock(&ports.lock);
 }
@@ -182,9 +182,9 @@ static void after_fork_in_child(void)
  * The name of a port is taken under the lock, which takes that of the host's table: so the fork has to take it before those of
  * the device. What was registered last is called first (pthread_atfork(3)), and the device is there when a port is bound.
  */
-static void handle_fork(void)
+static void ports_handle_fork(void)
 {
-	pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
+	pthread_atfork(ports_before_fork, ports_after_fork_in_parent, ports_after_fork_in_child);
 }
 
 /* ---- calls ------------------------------------------------------------------------------------------------------- */
@@ -194,7 +194,7 @@ int port_bind(struct bound_port *port, uint16_t space, struct sockaddr *source, 
 	static pthread_once_t once = PTHREAD_ONCE_INIT;
 	int error;
 
-	pthread_once(&once, handle_fork);
+	pthread_once(&once, ports_handle_fork);
 	port->space = space;
 	port->number = address_port(source);
 	address_copy(&port->source, source);
@@ -204,14 +204,14 @@ int port_bind(struct bound_port *port, uint16_t space, struct sockaddr *source, 
 		return -EACCES;
 	pthread_mutex_lock(&ports.lock);
 	if (port->number) {
-		error = check(port, true, false);
+		error = port_check(port, true, false);
 		if (!error)
-			error = take_name(port);
+			error = port_take_name(port);
 	} else {
-		error = take_free(port, !destination);
+		error = port_take_free(port, !destination);
 	}
 	if (!error) {
-		enter(port);
+		port_enter(port);
 		address_set_port(source, port->number);
 		address_set_port((struct sockaddr *)&port->source, port->number);
 	}
@@ -232,9 +232,9 @@ int port_listen(struct bound_port *port)
 	int error;
 
 	pthread_mutex_lock(&ports.lock);
-	error = check(port, false, false);
+	error = port_check(port, false, false);
 	if (!error && !port->named)
-		error = take_name(port);
+		error = port_take_name(port);
 	if (!error)
 		error = port_name_listen(port->space, port->number);
 	if (!error) {
@@ -261,8 +261,8 @@ void port_release(struct bound_port *port)
 {
 	pthread_mutex_lock(&ports.lock);
 	if (port->link) {
-		leave(port);
-		if (port->named && !has_name(port))
+		port_leave_list(port);
+		if (port->named && !port_has_name(port))
 			port_name_release(port->space, port->number);
 		port->named = false;
 	}

@@ -42,7 +42,7 @@ void ah_attributes(const struct user_cm_id *id, struct ibv_ah_attr *attr)
 }
 
 /* From the REQ on, on either side. */
-static bool is_known(enum cm_state state)
+static bool cm_state_has_request(enum cm_state state)
 {
 	switch (state) {
 	case CM_STATE_REQ_SENT:
@@ -61,13 +61,13 @@ static bool is_known(enum cm_state state)
 }
 
 /* The peer's QP number and PSN are known. */
-static bool knows_peer(enum cm_state state)
+static bool cm_state_has_peer(enum cm_state state)
 {
-	return is_known(state) && state != CM_STATE_REQ_SENT && state != CM_STATE_MRA_REQ_RCVD;
+	return cm_state_has_request(state) && state != CM_STATE_REQ_SENT && state != CM_STATE_MRA_REQ_RCVD;
 }
 
-static int to_init(const struct user_cm_id *id, const struct cm_parameters *parameters, struct ibv_qp_attr *attr,
-		   int *mask)
+static int attributes_to_init(const struct user_cm_id *id, const struct cm_parameters *parameters,
+			      struct ibv_qp_attr *attr, int *mask)
 {
 	*mask = IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT;
 	attr->pkey_index = 0;
@@ -81,7 +81,7 @@ static int to_init(const struct user_cm_id *id, const struct cm_parameters *para
 	attr->qp_access_flags = 0;
 	if (parameters->state == CM_STATE_IDLE)
 		return 0;
-	if (!is_known(parameters->state))
+	if (!cm_state_has_request(parameters->state))
 		return -EINVAL;
 	attr->qp_access_flags = IBV_ACCESS_REMOTE_WRITE;
 	if (parameters->responder_resources)
@@ -89,10 +89,10 @@ static int to_init(const struct user_cm_id *id, const struct cm_parameters *para
 	return 0;
 }
 
-static int to_rtr(const struct user_cm_id *id, const struct cm_parameters *parameters, struct ibv_qp_attr *attr,
-		  int *mask)
+static int attributes_to_rtr(const struct user_cm_id *id, const struct cm_parameters *parameters,
+			     struct ibv_qp_attr *attr, int *mask)
 {
-	if (!knows_peer(parameters->state))
+	if (!cm_state_has_peer(parameters->state))
 		return -EINVAL;
 	*mask = IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN;
 	ah_attributes(id, &attr->ah_attr);
@@ -107,10 +107,10 @@ static int to_rtr(const struct user_cm_id *id, const struct cm_parameters *param
 	return 0;
 }
 
-static int to_rts(const struct user_cm_id *id, const struct cm_parameters *parameters, struct ibv_qp_attr *attr,
-		  int *mask)
+static int attributes_to_rts(const struct user_cm_id *id, const struct cm_parameters *parameters,
+			     struct ibv_qp_attr *attr, int *mask)
 {
-	if (!knows_peer(parameters->state))
+	if (!cm_state_has_peer(parameters->state))
 		return -EINVAL;
 	*mask = IBV_QP_STATE | IBV_QP_SQ_PSN;
 	attr->sq_psn = parameters->sq_psn;
@@ -139,15 +139,15 @@ int qp_attributes(struct user_cm_id *id, struct ibv_qp_attr *attr, int *mask)
 		cm_id_query(id->cm, &parameters);
 	switch (attr->qp_state) {
 	case IBV_QPS_INIT:
-		error = to_init(id, &parameters, attr, mask);
+		error = attributes_to_init(id, &parameters, attr, mask);
 		break;
 	case IBV_QPS_RTR:
 		if (connected)
-			error = to_rtr(id, &parameters, attr, mask);
+			error = attributes_to_rtr(id, &parameters, attr, mask);
 		break;
 	case IBV_QPS_RTS:
 		if (connected)
-			error = to_rts(id, &parameters, attr, mask);
+			error = attributes_to_rts(id, &parameters, attr, mask);
 		break;
 	default:
 		break;
@@ -158,7 +158,7 @@ int qp_attributes(struct user_cm_id *id, struct ibv_qp_attr *attr, int *mask)
 	return 0;
 }
 
-static int modify(struct user_cm_id *id, enum ibv_qp_state state, struct ibv_qp_attr *attr)
+static int id_modify_qp(struct user_cm_id *id, enum ibv_qp_state state, struct ibv_qp_attr *attr)
 {
 	int mask, error;
 
@@ -167,7 +167,7 @@ static int modify(struct user_cm_id *id, enum ibv_qp_state state, struct ibv_qp_
 	return error ? error : -softhca_ibv_modify_qp(id->base.qp, attr, mask);
 }
 
-static uint8_t at_most(uint8_t wanted, uint8_t most)
+static uint8_t resources_at_most(uint8_t wanted, uint8_t most)
 {
 	return wanted < most ? wanted : most;
 }
@@ -179,7 +179,7 @@ int qp_connect(struct user_cm_id *id, uint8_t responder_resources, uint8_t initi
 
 	if (!qp_of_id(id))
 		return -EINVAL;
-	error = modify(id, IBV_QPS_INIT, &attr);
+	error = id_modify_qp(id, IBV_QPS_INIT, &attr);
 	if (error)
 		return error;
 	attr.qp_state = IBV_QPS_RTR;
@@ -189,7 +189,7 @@ int qp_connect(struct user_cm_id *id, uint8_t responder_resources, uint8_t initi
 	if (responder_resources != RDMA_MAX_RESP_RES)
 		attr.max_dest_rd_atomic = responder_resources;
 	/* A peer may offer more than this device takes. */
-	attr.max_dest_rd_atomic = at_most(attr.max_dest_rd_atomic, id->path.device->most_responder_resources);
+	attr.max_dest_rd_atomic = resources_at_most(attr.max_dest_rd_atomic, id->path.device->most_responder_resources);
 	error = -softhca_ibv_modify_qp(id->base.qp, &attr, mask);
 	if (error)
 		return error;
@@ -199,7 +199,7 @@ int qp_connect(struct user_cm_id *id, uint8_t responder_resources, uint8_t initi
 		return error;
 	if (initiator_depth != RDMA_MAX_INIT_DEPTH)
 		attr.max_rd_atomic = initiator_depth;
-	attr.max_rd_atomic = at_most(attr.max_rd_atomic, id->path.device->most_initiator_depth);
+	attr.max_rd_atomic = resources_at_most(attr.max_rd_atomic, id->path.device->most_initiator_depth);
 	return -softhca_ibv_modify_qp(id->base.qp, &attr, mask);
 }
 

@@ -15,7 +15,7 @@
 #include "verbs/object/objects.h"
 #include "verbs/object/ops.h"
 
-static void destroy_cqs(struct user_cm_id *id)
+static void id_destroy_cqs(struct user_cm_id *id)
 {
 	struct rdma_cm_id *base = &id->base;
 
@@ -40,7 +40,8 @@ static void destroy_cqs(struct user_cm_id *id)
 }
 
 /* The CQ of one direction. Its context is the id: rdma_get_send_comp(3) relies on it. */
-static int create_cq(struct rdma_cm_id *base, uint32_t entries, struct ibv_comp_channel **channel, struct ibv_cq **cq)
+static int id_create_cq(struct rdma_cm_id *base, uint32_t entries, struct ibv_comp_channel **channel,
+			struct ibv_cq **cq)
 {
 	*channel = softhca_ibv_create_comp_channel(base->verbs);
 	if (!*channel)
@@ -50,21 +51,21 @@ static int create_cq(struct rdma_cm_id *base, uint32_t entries, struct ibv_comp_
 }
 
 /* CQs for those directions that the program brings none for, and that have work requests at all. */
-static int provide_cqs(struct user_cm_id *id, struct ibv_qp_init_attr_ex *attr)
+static int id_provide_cqs(struct user_cm_id *id, struct ibv_qp_init_attr_ex *attr)
 {
 	struct rdma_cm_id *base = &id->base;
 	int error = 0;
 
 	if (!attr->recv_cq && attr->cap.max_recv_wr && !base->recv_cq) {
-		error = create_cq(base, attr->cap.max_recv_wr, &base->recv_cq_channel, &base->recv_cq);
+		error = id_create_cq(base, attr->cap.max_recv_wr, &base->recv_cq_channel, &base->recv_cq);
 		id->own_cqs = true;
 	}
 	if (!error && !attr->send_cq && attr->cap.max_send_wr && !base->send_cq) {
-		error = create_cq(base, attr->cap.max_send_wr, &base->send_cq_channel, &base->send_cq);
+		error = id_create_cq(base, attr->cap.max_send_wr, &base->send_cq_channel, &base->send_cq);
 		id->own_cqs = true;
 	}
 	if (error) {
-		destroy_cqs(id);
+		id_destroy_cqs(id);
 		return error;
 	}
 	if (!attr->recv_cq)
@@ -74,7 +75,7 @@ static int provide_cqs(struct user_cm_id *id, struct ibv_qp_init_attr_ex *attr)
 	return 0;
 }
 
-static int change(struct user_cm_id *id, struct ibv_qp *qp, enum ibv_qp_state state, int more)
+static int qp_change_state(struct user_cm_id *id, struct ibv_qp *qp, enum ibv_qp_state state, int more)
 {
 	struct ibv_qp_attr attr = {.qp_state = state};
 	int mask = IBV_QP_STATE, error = 0;
@@ -85,21 +86,21 @@ static int change(struct user_cm_id *id, struct ibv_qp *qp, enum ibv_qp_state st
 }
 
 /* UD needs no peer: it goes all the way (rdma_create_qp(3)). */
-static int make_ready(struct user_cm_id *id, struct ibv_qp *qp)
+static int id_ready_qp(struct user_cm_id *id, struct ibv_qp *qp)
 {
-	int error = change(id, qp, IBV_QPS_INIT, 0);
+	int error = qp_change_state(id, qp, IBV_QPS_INIT, 0);
 
 	if (error || id->base.qp_type != IBV_QPT_UD)
 		return error;
-	error = change(id, qp, IBV_QPS_RTR, 0);
-	return error ? error : change(id, qp, IBV_QPS_RTS, IBV_QP_SQ_PSN);
+	error = qp_change_state(id, qp, IBV_QPS_RTR, 0);
+	return error ? error : qp_change_state(id, qp, IBV_QPS_RTS, IBV_QP_SQ_PSN);
 }
 
 /*
  * ECE (ibv_query_ece(3)): what the own QP offers goes into the request; a child takes what its request offers, if that
  * is of the same vendor. A device without options answers EOPNOTSUPP, which is no error.
  */
-static void agree_on_ece(struct user_cm_id *id, struct ibv_qp *qp)
+static void id_agree_on_ece(struct user_cm_id *id, struct ibv_qp *qp)
 {
 	struct ibv_ece ece = {0}, wanted;
 
@@ -114,7 +115,7 @@ static void agree_on_ece(struct user_cm_id *id, struct ibv_qp *qp)
 	id->local_ece = ece;
 }
 
-static int create_qp(struct user_cm_id *id, struct ibv_qp_init_attr_ex *attr)
+static int id_create_qp(struct user_cm_id *id, struct ibv_qp_init_attr_ex *attr)
 {
 	struct rdma_cm_id *base = &id->base;
 	struct ibv_qp *qp;
@@ -142,7 +143,7 @@ static int create_qp(struct user_cm_id *id, struct ibv_qp_init_attr_ex *attr)
 			return -errno;
 		attr->comp_mask |= IBV_QP_INIT_ATTR_XRCD;
 	}
-	error = provide_cqs(id, attr);
+	error = id_provide_cqs(id, attr);
 	if (error)
 		return error;
 	if (!attr->srq)
@@ -152,8 +153,8 @@ static int create_qp(struct user_cm_id *id, struct ibv_qp_init_attr_ex *attr)
 		error = -errno;
 		goto no_cqs;
 	}
-	agree_on_ece(id, qp);
-	error = make_ready(id, qp);
+	id_agree_on_ece(id, qp);
+	error = id_ready_qp(id, qp);
 	if (error)
 		goto no_qp;
 	base->pd = attr->pd;
@@ -164,7 +165,7 @@ no_qp:
 	softhca_ibv_destroy_qp(qp);
 no_cqs:
 	if (id->own_cqs)
-		destroy_cqs(id);
+		id_destroy_cqs(id);
 	return error;
 }
 
@@ -173,7 +174,7 @@ int softhca_rdma_create_qp_ex(struct rdma_cm_id *base, struct ibv_qp_init_attr_e
 	WITHOUT_CANCELLATION;
 	struct user_cm_id *id = id_begin(base, "rdma_create_qp");
 
-	return id ? id_end(id, create_qp(id, qp_init_attr)) : -1;
+	return id ? id_end(id, id_create_qp(id, qp_init_attr)) : -1;
 }
 
 int softhca_rdma_create_qp(struct rdma_cm_id *base, struct ibv_pd *pd, struct ibv_qp_init_attr *qp_init_attr)
@@ -199,7 +200,7 @@ void softhca_rdma_destroy_qp(struct rdma_cm_id *base)
 		softhca_ibv_destroy_qp(base->qp);
 	base->qp = NULL;
 	if (id->own_cqs)
-		destroy_cqs(id);
+		id_destroy_cqs(id);
 }
 
 int softhca_rdma_set_local_ece(struct rdma_cm_id *base, struct ibv_ece *ece)

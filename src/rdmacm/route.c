@@ -21,7 +21,7 @@
 /* What the kernel fills in on RoCE (rdma-cm 2.4): a selector that says "exactly", TTL and lifetime. */
 enum { SELECTOR_EXACTLY = 2, HOP_LIMIT = 64, DEFAULT_PKEY = 0xffff, FLOW_LABEL_MASK = 0xfffff };
 
-static uint32_t flow_label(const struct user_cm_id *id)
+static uint32_t path_flow_label(const struct user_cm_id *id)
 {
 	const struct sockaddr *destination = (const struct sockaddr *)&id->path.destination;
 	const struct sockaddr_in6 *in6 = (const struct sockaddr_in6 *)(const void *)destination;
@@ -32,7 +32,7 @@ static uint32_t flow_label(const struct user_cm_id *id)
 	return (sport * 31 + dport) & FLOW_LABEL_MASK;
 }
 
-static uint8_t port_mtu(const struct user_cm_id *id)
+static uint8_t path_port_mtu(const struct user_cm_id *id)
 {
 	struct ibv_port_attr attr;
 
@@ -79,8 +79,8 @@ bool path_deliver(struct user_cm_event *event)
 
 void path_choose(struct user_cm_id *id)
 {
-	id->flow_label = flow_label(id);
-	id->path_mtu = port_mtu(id);
+	id->flow_label = path_flow_label(id);
+	id->path_mtu = path_port_mtu(id);
 }
 
 void path_fill(const struct user_cm_id *id, struct packet_path *path)
@@ -95,7 +95,7 @@ void path_fill(const struct user_cm_id *id, struct packet_path *path)
 	};
 }
 
-static int resolve_route(struct user_cm_id *id, int timeout_ms)
+static int id_resolve_route(struct user_cm_id *id, int timeout_ms)
 {
 	int error = id_check(id, ID_CALL_RESOLVE_ROUTE);
 
@@ -117,5 +117,5 @@ int softhca_rdma_resolve_route(struct rdma_cm_id *base, int timeout_ms)
 	WITHOUT_CANCELLATION;
 	struct user_cm_id *id = id_begin(base, "rdma_resolve_route");
 
-	return id ? id_end_complete(id, resolve_route(id, timeout_ms)) : -1;
+	return id ? id_end_complete(id, id_resolve_route(id, timeout_ms)) : -1;
 }

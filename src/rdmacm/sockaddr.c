@@ -7,17 +7,17 @@
 
 #include "abi/rdmacm_entry_points.h"
 
-static const struct sockaddr_in *in(const struct sockaddr *address)
+static const struct sockaddr_in *address_ipv4(const struct sockaddr *address)
 {
 	return (const struct sockaddr_in *)(const void *)address;
 }
 
-static const struct sockaddr_in6 *in6(const struct sockaddr *address)
+static const struct sockaddr_in6 *address_ipv6(const struct sockaddr *address)
 {
 	return (const struct sockaddr_in6 *)(const void *)address;
 }
 
-static const struct sockaddr_ib *ib(const struct sockaddr *address)
+static const struct sockaddr_ib *address_ib(const struct sockaddr *address)
 {
 	return (const struct sockaddr_ib *)(const void *)address;
 }
@@ -40,11 +40,11 @@ uint16_t address_port(const struct sockaddr *address)
 {
 	switch (address->sa_family) {
 	case AF_INET:
-		return be16toh(in(address)->sin_port);
+		return be16toh(address_ipv4(address)->sin_port);
 	case AF_INET6:
-		return be16toh(in6(address)->sin6_port);
+		return be16toh(address_ipv6(address)->sin6_port);
 	case AF_IB:
-		return (uint16_t)be64toh(ib(address)->sib_sid);
+		return (uint16_t)be64toh(address_ib(address)->sib_sid);
 	default:
 		return 0;
 	}
@@ -69,7 +69,7 @@ void address_set_port(struct sockaddr *address, uint16_t port)
 	}
 }
 
-static bool is_zero(const union ibv_gid *gid)
+static bool address_gid_is_zero(const union ibv_gid *gid)
 {
 	static const union ibv_gid zero;
 
@@ -79,9 +79,9 @@ static bool is_zero(const union ibv_gid *gid)
 bool address_is_loopback(const struct sockaddr *address)
 {
 	if (address->sa_family == AF_INET)
-		return be32toh(in(address)->sin_addr.s_addr) >> 24 == 127;
+		return be32toh(address_ipv4(address)->sin_addr.s_addr) >> 24 == 127;
 	if (address->sa_family == AF_INET6)
-		return IN6_IS_ADDR_LOOPBACK(&in6(address)->sin6_addr);
+		return IN6_IS_ADDR_LOOPBACK(&address_ipv6(address)->sin6_addr);
 	return false;
 }
 
@@ -91,20 +91,20 @@ bool address_is_wild(const struct sockaddr *address)
 
 	switch (address->sa_family) {
 	case AF_INET:
-		return !in(address)->sin_addr.s_addr || address_is_loopback(address);
+		return !address_ipv4(address)->sin_addr.s_addr || address_is_loopback(address);
 	case AF_UNSPEC:
 		return true;
 	default:
 		gid = address_gid(address);
-		return is_zero(&gid) || address_is_loopback(address);
+		return address_gid_is_zero(&gid) || address_is_loopback(address);
 	}
 }
 
 bool address_is_multicast(const struct sockaddr *address)
 {
 	if (address->sa_family == AF_INET)
-		return IN_MULTICAST(be32toh(in(address)->sin_addr.s_addr));
-	return address->sa_family == AF_INET6 && IN6_IS_ADDR_MULTICAST(&in6(address)->sin6_addr);
+		return IN_MULTICAST(be32toh(address_ipv4(address)->sin_addr.s_addr));
+	return address->sa_family == AF_INET6 && IN6_IS_ADDR_MULTICAST(&address_ipv6(address)->sin6_addr);
 }
 
 bool address_equal(const struct sockaddr *a, const struct sockaddr *b)
@@ -121,13 +121,13 @@ union ibv_gid address_gid(const struct sockaddr *address)
 	switch (address->sa_family) {
 	case AF_INET:
 		gid.raw[10] = gid.raw[11] = 0xff;
-		memcpy(gid.raw + 12, &in(address)->sin_addr, 4);
+		memcpy(gid.raw + 12, &address_ipv4(address)->sin_addr, 4);
 		break;
 	case AF_INET6:
-		memcpy(gid.raw, &in6(address)->sin6_addr, 16);
+		memcpy(gid.raw, &address_ipv6(address)->sin6_addr, 16);
 		break;
 	case AF_IB:
-		memcpy(gid.raw, &ib(address)->sib_addr, 16);
+		memcpy(gid.raw, &address_ib(address)->sib_addr, 16);
 		break;
 	default:
 		break;

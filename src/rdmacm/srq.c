@@ -11,7 +11,7 @@
 #include "rdmacm/id.h"
 #include "verbs/object/ops.h"
 
-static void destroy_cq(struct user_cm_id *id)
+static void srq_destroy_cq(struct user_cm_id *id)
 {
 	if (id->base.recv_cq)
 		softhca_ibv_destroy_cq(id->base.recv_cq);
@@ -23,7 +23,7 @@ static void destroy_cq(struct user_cm_id *id)
 }
 
 /* Receives of an XRC SRQ complete in a CQ of the SRQ. */
-static int provide_cq(struct user_cm_id *id, struct ibv_srq_init_attr_ex *attr)
+static int srq_provide_cq(struct user_cm_id *id, struct ibv_srq_init_attr_ex *attr)
 {
 	if (attr->comp_mask & IBV_SRQ_INIT_ATTR_CQ)
 		return 0;
@@ -36,7 +36,7 @@ static int provide_cq(struct user_cm_id *id, struct ibv_srq_init_attr_ex *attr)
 		if (!id->base.recv_cq) {
 			int error = errno;
 
-			destroy_cq(id);
+			srq_destroy_cq(id);
 			return -error;
 		}
 	}
@@ -45,7 +45,7 @@ static int provide_cq(struct user_cm_id *id, struct ibv_srq_init_attr_ex *attr)
 	return 0;
 }
 
-static int complete_xrc(struct user_cm_id *id, struct ibv_srq_init_attr_ex *attr)
+static int srq_complete_xrc(struct user_cm_id *id, struct ibv_srq_init_attr_ex *attr)
 {
 	if (!(attr->comp_mask & IBV_SRQ_INIT_ATTR_XRCD)) {
 		attr->xrcd = device_xrcd(id->path.device);
@@ -53,10 +53,10 @@ static int complete_xrc(struct user_cm_id *id, struct ibv_srq_init_attr_ex *attr
 			return -errno;
 		attr->comp_mask |= IBV_SRQ_INIT_ATTR_XRCD;
 	}
-	return provide_cq(id, attr);
+	return srq_provide_cq(id, attr);
 }
 
-static int create_srq(struct user_cm_id *id, struct ibv_srq_init_attr_ex *attr)
+static int id_create_srq(struct user_cm_id *id, struct ibv_srq_init_attr_ex *attr)
 {
 	int error = 0;
 
@@ -73,7 +73,7 @@ static int create_srq(struct user_cm_id *id, struct ibv_srq_init_attr_ex *attr)
 		attr->comp_mask |= IBV_SRQ_INIT_ATTR_PD;
 	}
 	if (attr->srq_type == IBV_SRQT_XRC)
-		error = complete_xrc(id, attr);
+		error = srq_complete_xrc(id, attr);
 	if (error)
 		return error;
 	id->base.srq = softhca_ibv_create_srq_ex(id->base.verbs, attr);
@@ -83,7 +83,7 @@ static int create_srq(struct user_cm_id *id, struct ibv_srq_init_attr_ex *attr)
 	}
 	error = -errno;
 	if (id->own_srq_cq)
-		destroy_cq(id);
+		srq_destroy_cq(id);
 	return error;
 }
 
@@ -92,7 +92,7 @@ int softhca_rdma_create_srq_ex(struct rdma_cm_id *base, struct ibv_srq_init_attr
 	WITHOUT_CANCELLATION;
 	struct user_cm_id *id = id_begin(base, "rdma_create_srq");
 
-	return id ? id_end(id, create_srq(id, attr)) : -1;
+	return id ? id_end(id, id_create_srq(id, attr)) : -1;
 }
 
 int softhca_rdma_create_srq(struct rdma_cm_id *id, struct ibv_pd *pd, struct ibv_srq_init_attr *attr)
@@ -118,5 +118,5 @@ void softhca_rdma_destroy_srq(struct rdma_cm_id *base)
 		softhca_ibv_destroy_srq(base->srq);
 	base->srq = NULL;
 	if (id->own_srq_cq)
-		destroy_cq(id);
+		srq_destroy_cq(id);
 }

@@ -38,7 +38,7 @@ bool id_call_allowed(enum id_call call, enum id_state state)
 	return state == calls[call].states[0] || state == calls[call].states[1];
 }
 
-uint64_t name_figure(const char *name)
+uint64_t state_name_figure(const char *name)
 {
 	uint64_t figure = 0;
 
@@ -59,9 +59,10 @@ int id_check(struct user_cm_id *id, enum id_call call)
 		return 0;
 	if (a == b)
 		return -REFUSE(hca_of_id(id), calls[call].name, EINVAL, RULE_RDMACM_ID_STATE,
-			       name_figure(state_names[state]), name_figure(state_names[a]));
-	return -REFUSE(hca_of_id(id), calls[call].name, EINVAL, RULE_RDMACM_ID_STATES, name_figure(state_names[state]),
-		       name_figure(state_names[a]), name_figure(state_names[b]));
+			       state_name_figure(state_names[state]), state_name_figure(state_names[a]));
+	return -REFUSE(hca_of_id(id), calls[call].name, EINVAL, RULE_RDMACM_ID_STATES,
+		       state_name_figure(state_names[state]), state_name_figure(state_names[a]),
+		       state_name_figure(state_names[b]));
 }
 
 bool id_change(struct user_cm_id *id, enum id_state from, enum id_state to)
