@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * rdma_accept(3), rdma_reject(3), rdma_notify(3): what is done about a request that came. A datagram id tells the
- * number of its QP (SIDR).
+ * rdma_accept(3), rdma_reject(3), rdma_notify(3): replies to a received request. For a datagram ID, the reply contains
+ * the number of its QP (SIDR).
  */
 #include <errno.h>
 
@@ -19,13 +19,13 @@ static int request_missing(const struct user_cm_id *id, const char *call)
 	return -REFUSE(hca_of_id(id), call, EINVAL, RULE_RDMACM_NO_REQUEST, cm_id_state(id->cm));
 }
 
-/* Whether a request is there to be answered. */
+/* Checks that there is a request to reply to. */
 static int id_check_request(const struct user_cm_id *id, const char *call)
 {
 	return id->connecting ? request_missing(id, call) : 0;
 }
 
-/* Whether there is something to reject: a request, or the response to the own one (IBTA 12.6.7). */
+/* Checks that there is a request, or a response to this ID's own request, to reject (IBTA 12.6.7). */
 static int id_check_rejectable(const struct user_cm_id *id, const char *call)
 {
 	enum cm_state state = cm_id_state(id->cm);
@@ -63,7 +63,7 @@ static int id_send_reply(struct user_cm_id *id, const struct rdma_conn_param *pa
 	return cm_send_rep(id->cm, &reply);
 }
 
-/* A parameter that is left out, or "the most", is as much as the request asks for and the device has. */
+/* Replaces omitted parameters and "maximum" by the minimum of what the request asks for and what the device has. */
 static void id_choose_resources(struct user_cm_id *id, const struct rdma_conn_param *param)
 {
 	if (param->responder_resources != RDMA_MAX_RESP_RES)
@@ -86,7 +86,7 @@ static int id_accept_connection(struct user_cm_id *id, const struct rdma_conn_pa
 		error = qp_connect(id, id->responder_resources, id->initiator_depth);
 	if (error)
 		return error;
-	/* The RTU may come before the call returns. */
+	/* The RTU may arrive before the call returns. */
 	events_lock();
 	id->connecting = true;
 	events_unlock();
@@ -134,7 +134,7 @@ int softhca_rdma_accept(struct rdma_cm_id *base, struct rdma_conn_param *conn_pa
 		return -1;
 	if (!id_is_datagram(id))
 		return id_end_complete(id, id_accept(id, conn_param));
-	/* No event follows: a synchronous id is done with its request. */
+	/* No event follows, so a synchronous ID is done with its request. */
 	result = id_accept(id, conn_param);
 	request = !result && id->synchronous ? base->event : NULL;
 	if (request)

@@ -19,7 +19,7 @@
 #include "rdmacm/id.h"
 #include "rdmacm/sockaddr.h"
 
-/* net.rdma_ucm.max_backlog, unless the host says otherwise. */
+/* Default of net.rdma_ucm.max_backlog. */
 enum { MOST_BACKLOG = 1024 };
 
 static bool address_is_of_host(const struct sockaddr *address)
@@ -35,7 +35,10 @@ static bool address_is_of_host(const struct sockaddr *address)
 	return found;
 }
 
-/* Whether an id may have @address, and on which device. 0 and *@path, whose device is NULL for a wild address. */
+/*
+ * Checks whether an ID may have @address. Returns 0 and the device in *@path, NULL for a wild address, or a negative
+ * errno.
+ */
 static int id_check_address(struct user_cm_id *id, const struct sockaddr *address, const char *call,
 			    struct resolved_path *path)
 {
@@ -68,7 +71,7 @@ static int id_check_address(struct user_cm_id *id, const struct sockaddr *addres
 		       be64toh(gid.global.interface_id));
 }
 
-/* net.ipv6.bindv6only, unless the program has said. */
+/* Returns the program's choice, or net.ipv6.bindv6only by default. */
 static bool id_own_family_only(const struct user_cm_id *id, sa_family_t family)
 {
 	int only = 0;
@@ -93,7 +96,10 @@ static int id_port_refused(const struct user_cm_id *id, const char *call, int er
 		       (uint64_t)port_owner(&id->port));
 }
 
-/* IDLE to BOUND: @address gets a port if it has none. @destination: of rdma_resolve_addr(3). */
+/*
+ * Moves an ID from IDLE to BOUND. @address gets a port if it has none. @destination: that of rdma_resolve_addr(3), or
+ * NULL.
+ */
 static int id_bind(struct user_cm_id *id, const struct sockaddr *address, const struct sockaddr *destination,
 		   const char *call)
 {
@@ -167,7 +173,7 @@ static int id_listen(struct user_cm_id *id, int backlog)
 	error = id_make_cm(id);
 	if (error)
 		return error;
-	/* Requests may come before cm_listen() has returned. */
+	/* Requests may arrive before cm_listen() has returned. */
 	id_change(id, before, ID_LISTEN);
 	error = cm_listen(id->cm, cm_service_id((uint16_t)id->base.ps, id->port.number));
 	if (error)
@@ -183,7 +189,7 @@ int softhca_rdma_listen(struct rdma_cm_id *base, int backlog)
 	return id ? id_end(id, id_listen(id, backlog)) : -1;
 }
 
-/* The address that the host sends from to @destination, by its routes. 0 or a negative errno. */
+/* Determines the host's source address for @destination by its routes. Returns 0 or a negative errno. */
 static int source_to_destination(const struct sockaddr *source, const struct sockaddr *destination,
 				 struct sockaddr_storage *chosen)
 {
@@ -197,7 +203,7 @@ static int source_to_destination(const struct sockaddr *source, const struct soc
 	address_copy(&from, source);
 	address_copy(&to, destination);
 	address_set_port((struct sockaddr *)&from, 0);
-	/* With UDP, connect(2) to port 0 is no error, but a real port is clearer. */
+	/* With UDP, connect(2) to port 0 succeeds, but a real port is clearer. */
 	address_set_port((struct sockaddr *)&to, 4791);
 	if ((!address_is_wild(source) && bind(fd, (struct sockaddr *)&from, address_size(source))) ||
 	    connect(fd, (struct sockaddr *)&to, address_size(destination)) ||
@@ -208,8 +214,9 @@ static int source_to_destination(const struct sockaddr *source, const struct soc
 }
 
 /*
- * A destination that means this host: 127.0.0.1, or no address. Real adapters resolve it, and then have no route; here
- * it leads to the device itself, unless the profile asks for what they do (docs/inside/decisions.md).
+ * Resolves a destination that means this host: 127.0.0.1, or the unspecified address. Real adapters resolve it and then
+ * have no route. Here it leads to the device itself, unless the profile asks for the behaviour of an adapter
+ * (docs/inside/decisions.md).
  */
 static int path_resolve_host(struct user_cm_id *id, const struct sockaddr *destination, struct resolved_path *path)
 {
@@ -236,7 +243,7 @@ static int path_resolve_host(struct user_cm_id *id, const struct sockaddr *desti
 	return 0;
 }
 
-/* Fills *@path towards @destination. What is wrong with the addresses is the status of the event: *@status. */
+/* Fills *@path for @destination. Errors of the addresses become the status of the event, *@status. */
 static int path_resolve(struct user_cm_id *id, const struct sockaddr *destination, struct resolved_path *path,
 			int *status)
 {
@@ -322,7 +329,7 @@ int softhca_rdma_resolve_addr(struct rdma_cm_id *base, struct sockaddr *src_addr
 	WITHOUT_CANCELLATION;
 	struct user_cm_id *id = id_begin(base, "rdma_resolve_addr");
 
-	/* The host's routes answer at once. */
+	/* The host's routes are known at once. */
 	(void)timeout_ms;
 	return id ? id_end_complete(id, id_resolve_addr(id, src_addr, dst_addr)) : -1;
 }

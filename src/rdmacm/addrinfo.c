@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * rdma_getaddrinfo(3), rdma_freeaddrinfo(3): getaddrinfo(3) with the QP type and the port space in place of the type of
- * socket and the protocol. Only its first result counts. There is no service here that adds routes and private data, as
- * on InfiniBand.
+ * rdma_getaddrinfo(3), rdma_freeaddrinfo(3): getaddrinfo(3) with QP type and port space in place of socket type and
+ * protocol. Only its first result is used. There is no service that adds routes and private data, as on InfiniBand.
  */
 #include "rdmacm/addrinfo.h"
 
@@ -83,7 +82,7 @@ static int addrinfo_copy_name(char **to, const char *name)
 	return *to ? 0 : -ENOMEM;
 }
 
-/* IPv6 text stands for a GID: AF_IB, with RAI_FAMILY and RAI_NUMERICHOST (rdma-cm 2.4). */
+/* Returns true if IPv6 text stands for a GID: AF_IB with RAI_FAMILY and RAI_NUMERICHOST (rdma-cm 2.4). */
 static bool addrinfo_is_gid(const struct rdma_addrinfo *hints, const struct addrinfo *found)
 {
 	const int both = RAI_FAMILY | RAI_NUMERICHOST;
@@ -106,7 +105,7 @@ static int addrinfo_add_ib_address(struct rdma_addrinfo *result, const struct so
 				     (const struct sockaddr *)&address, sizeof(address));
 }
 
-/* What was asked for, or else what follows from the type of socket and the protocol. */
+/* Sets the requested types, or those that follow from socket type and protocol. */
 static void addrinfo_choose_types(struct rdma_addrinfo *result, const struct rdma_addrinfo *hints,
 				  const struct addrinfo *found)
 {
@@ -138,7 +137,7 @@ static int addrinfo_convert(struct rdma_addrinfo *result, const struct rdma_addr
 	return error ? error : addrinfo_copy_name(&result->ai_dst_canonname, found->ai_canonname);
 }
 
-/* Neither node nor service: the hints are the answer. */
+/* Copies the hints to the result if neither node nor service is given. */
 static int addrinfo_copy_hints(struct rdma_addrinfo *result, const struct rdma_addrinfo *hints)
 {
 	int error = 0;

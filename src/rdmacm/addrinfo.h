@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* rdma_getaddrinfo(3), for the calls that use its results within the library. */
+/* rdma_getaddrinfo(3) for callers within the library. */
 #ifndef SOFTHCA_RDMACM_ADDRINFO_H
 #define SOFTHCA_RDMACM_ADDRINFO_H
 
 #include <rdma/rdma_cma.h>
 
 /**
- * As rdma_getaddrinfo(3), but for its return value: 0, a negative errno, or one of EAI_* (all of these are negative,
- * too).
+ * As rdma_getaddrinfo(3), but returns its two kinds of error apart: a negative errno, or one of EAI_*, which are
+ * negative as well.
  */
 struct addrinfo_error {
 	int resolver; /* EAI_*, or 0 */

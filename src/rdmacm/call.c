@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The beginning and the end of calls on an id: see id.h. */
+/* Beginning and end of calls on an ID: see id.h. */
 #include "progress/progress.h"
 #include "explain/explain.h"
 #include "cm_host/manager.h"
@@ -21,7 +21,7 @@ struct user_cm_id *id_begin(struct rdma_cm_id *base, const char *call)
 int id_end(struct user_cm_id *id, int result)
 {
 	pthread_mutex_unlock(&id->lock);
-	/* Messages to the peer are sent before the call returns, as by a kernel. */
+	/* As with a kernel, messages to the peer are sent before the call returns. */
 	hca_manager_push();
 	return result_of(result);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* See channel.h. */
+/* Event channels, see channel.h. */
 #include "rdmacm/channel.h"
 
 #include <errno.h>
@@ -14,13 +14,13 @@
 #include "rdmacm/devices.h"
 
 /*
- * All channels of the process: one that a thread is blocked in stays reachable after the program has destroyed it. And
- * the lock of events, a single one, since the counts of an id and the queues of two channels change together when it
- * migrates.
+ * All channels of the process, so that a channel in which a thread is blocked stays reachable after the program has
+ * destroyed it. The lock of events is a single one, because the counts of an ID and the queues of two channels change
+ * together in a migration.
  */
 static struct {
 	pthread_mutex_t lock;
-	pthread_cond_t acknowledged; /* a count of events handed out has become 0 */
+	pthread_cond_t acknowledged; /* signalled when a count of fetched events becomes 0 */
 	struct user_cm_channel *first;
 } events = {.lock = PTHREAD_MUTEX_INITIALIZER, .acknowledged = PTHREAD_COND_INITIALIZER};
 
@@ -44,7 +44,7 @@ static void channel_after_fork_in_parent(void)
 	events_unlock();
 }
 
-/* Threads that waited for an acknowledgement are the parent's. */
+/* The threads that waited for an acknowledgement exist in the parent only. */
 static void channel_after_fork_in_child(void)
 {
 	pthread_cond_init(&events.acknowledged, NULL);
@@ -53,8 +53,8 @@ static void channel_after_fork_in_child(void)
 }
 
 /*
- * The manager calls handlers that take the lock of events, so that one must be taken last. What was registered first is
- * called last (pthread_atfork(3)), and nothing is registered before the library is loaded.
+ * The manager calls handlers that take the lock of events, so the fork must take that lock last. Handlers registered
+ * first are called last (pthread_atfork(3)), and a constructor runs before any other registration.
  */
 static void __attribute__((constructor)) channel_handle_fork(void)
 {
@@ -83,7 +83,7 @@ struct user_cm_channel *channel_create(void)
 	return channel;
 }
 
-/* The lock is held. @channel has no user and is destroyed. */
+/* Frees @channel, which has no user and has been destroyed. The caller holds the lock. */
 static void channel_free(struct user_cm_channel *channel)
 {
 	struct user_cm_channel **link;
@@ -100,10 +100,10 @@ static void channel_put_locked(struct user_cm_channel *channel)
 		channel_free(channel);
 }
 
-/* Frees an event that no program gets. */
+/* Frees an event that is not delivered. */
 static void event_discard(struct user_cm_event *event)
 {
-	/* The peer of a request learns that it is refused. */
+	/* This rejects the request of the peer. */
 	if (event->child)
 		cm_id_destroy(event->child);
 	free(event);
@@ -174,7 +174,7 @@ struct user_cm_event *event_new(struct user_cm_id *id, enum rdma_cm_event_type t
 	return event;
 }
 
-/* Cannot block: the counter would have to stand at 2^64 - 2. */
+/* Adds a token. Cannot block: the counter would have to be 2^64 - 2. */
 static void channel_add_token(int fd)
 {
 	uint64_t one = 1;
@@ -184,8 +184,8 @@ static void channel_add_token(int fd)
 }
 
 /*
- * A token that is not there any more has been read by a thread, which is to take no other event for it. The lock is
- * held.
+ * Takes the token of a dropped event out. If a thread has read it already, that thread must not take another event for
+ * it. The caller holds the lock.
  */
 static void channel_revoke_token(struct user_cm_channel *channel)
 {
@@ -232,7 +232,10 @@ int event_raise(struct user_cm_id *id, enum rdma_cm_event_type type, int status,
 	return 0;
 }
 
-/* The lock is held. Takes what is queued for @owner, only for @group if that is not NULL, out of @channel, in order. */
+/*
+ * Removes the events of @owner, only those of @group unless that is NULL, from @channel and returns them in order. The
+ * caller holds the lock.
+ */
 static struct user_cm_event *channel_take_events(struct user_cm_channel *channel, const struct user_cm_id *owner,
 						 const struct user_cm_group *group)
 {
@@ -307,7 +310,7 @@ void events_migrate(struct user_cm_id *id, struct user_cm_channel *to)
 	events_unlock();
 }
 
-/* Counts for the owner of the event and for its group, if there is one. The lock is held. */
+/* Adds @change to the counts of the event's owner and group. The caller holds the lock. */
 static void event_count_handed(struct user_cm_event *event, uint32_t change)
 {
 	event->owner->handed += change;
@@ -318,8 +321,8 @@ static void event_count_handed(struct user_cm_event *event, uint32_t change)
 }
 
 /*
- * The first event for a token that was read, or NULL if the one of that token was dropped. It counts as handed out from
- * now on, so that its id waits for this thread.
+ * Returns the first event after a token was read, or NULL if the event of that token was dropped. The event counts as
+ * fetched from now on, so destruction of its ID waits for this thread.
  */
 static struct user_cm_event *channel_take_first(struct user_cm_channel *channel)
 {
@@ -357,14 +360,17 @@ static int channel_read_token(struct user_cm_channel *channel)
 {
 	int error = 0;
 
-	/* The only cancellation point: programs end their event threads in this way (rping(1)). */
+	/* The only cancellation point: programs end their event threads this way (rping(1)). */
 	pthread_cleanup_push(channel_end_use, channel);
 	error = event_token_take(channel->base.fd, channel->own);
 	pthread_cleanup_pop(0);
 	return error;
 }
 
-/* Does the work of @event. The program may call on its owner at the same time. Returns false if there is nothing to report. */
+/*
+ * Does the remaining work of @event. The program may call on its owner at the same time. Returns false to drop the
+ * event.
+ */
 static bool event_deliver(struct user_cm_event *event)
 {
 	struct user_cm_id *id = event->owner;
@@ -374,7 +380,7 @@ static bool event_deliver(struct user_cm_event *event)
 	pthread_mutex_lock(&id->lock);
 	if (event->deliver)
 		wanted = event->deliver(event);
-	/* CONNECT_ERROR has its reason in errno. */
+	/* The reason of CONNECT_ERROR is in errno. */
 	error = errno;
 	pthread_mutex_unlock(&id->lock);
 	errno = error;

@@ -2,12 +2,12 @@
 /*
  * Event channels (rdma_create_event_channel(3)): queues of events behind a descriptor.
  *
- * The descriptor is an eventfd that counts (EFD_SEMAPHORE): one token per queued event, so that it is readable as long
- * as one waits. rdma_get_cm_event(3) reads a token, in a read(2) that blocks, obeys O_NONBLOCK, and is interrupted or
- * restarted by signals as the program chose, then takes an event. To drop an event that was not fetched, its token is
- * taken back; if a thread has just read that, it finds no event and reads again.
+ * The descriptor is an eventfd that counts (EFD_SEMAPHORE) one token per queued event, so it is readable while an event
+ * waits. rdma_get_cm_event(3) first reads a token, then takes an event. Its read(2) blocks, obeys O_NONBLOCK, and is
+ * interrupted or restarted by signals as the program chose. When an event is dropped before it was fetched, its token
+ * is taken out as well; if a thread has just read that token, the thread finds no event and reads again.
  *
- * One lock for all channels, a leaf: events are few.
+ * One lock, the lock of events, covers all channels. It is a leaf: events are few.
  */
 #ifndef SOFTHCA_RDMACM_CHANNEL_H
 #define SOFTHCA_RDMACM_CHANNEL_H
@@ -17,27 +17,28 @@
 void events_lock(void);
 void events_unlock(void);
 
-/** A channel for the program, or of a synchronous id. NULL with errno. Any thread. */
+/** Creates a channel, for the program or for a synchronous ID. Returns NULL with errno on failure. Any thread. */
 struct user_cm_channel *channel_create(void);
 
-/** The program is done with it: closes the descriptor, frees what waits. */
+/** Closes the descriptor and frees the queued events. The program does not use @channel any more. */
 void channel_destroy(struct user_cm_channel *channel);
 
 /**
- * Puts @id, which is on none, on @channel; takes it off, which may free the channel. The lock of events is not held.
+ * channel_enter() puts @id, which has no channel, on @channel. channel_leave() takes it off, which may free the
+ * channel. The caller does not hold the lock of events.
  */
 void channel_enter(struct user_cm_channel *channel, struct user_cm_id *id);
 void channel_leave(struct user_cm_id *id);
 
-/** @channel has one user less. */
+/** Removes one user from @channel. */
 void channel_put(struct user_cm_channel *channel);
 
-/** A new event of @id. NULL: no memory. */
+/** Allocates an event of @id. Returns NULL without memory. */
 struct user_cm_event *event_new(struct user_cm_id *id, enum rdma_cm_event_type type, int status);
 
 /**
- * Queues @event, which the channel of its owner owns from now on. Drops it if the owner is being destroyed, or if its
- * channel is gone. event_put_locked() is called under the lock of events, event_put() is not.
+ * Queues @event, which from then on belongs to the channel of its owner. Drops it if the owner is being destroyed, or
+ * its channel has been. event_put_locked() is called under the lock of events, event_put() without it.
  */
 void event_put_locked(struct user_cm_event *event);
 void event_put(struct user_cm_event *event);
@@ -47,22 +48,23 @@ int event_raise(struct user_cm_id *id, enum rdma_cm_event_type type, int status,
 		bool (*deliver)(struct user_cm_event *event));
 
 /**
- * Drops the events of @owner that were not fetched, those of @group only if that is not NULL; and waits until those
- * that were fetched are acknowledged. No lock is held.
+ * Drops the events of @owner that were not fetched, only those of @group unless that is NULL, and waits until the
+ * fetched ones are acknowledged. The caller holds no lock.
  */
 void events_drain(struct user_cm_id *owner, struct user_cm_group *group);
 
-/** Moves the queued events of @id with it to @to, waiting as events_drain() does. */
+/** Moves @id and its queued events to @to, after waiting as events_drain() does. */
 void events_migrate(struct user_cm_id *id, struct user_cm_channel *to);
 
 /**
- * Takes the next event out of @channel and does the work that is left, on this thread. 0 and *@event, or a negative
- * errno (-EAGAIN, -EINTR, -EBADF). A cancellation point that holds nothing.
+ * Takes the next event out of @channel and does its remaining work, on this thread. Returns 0 and *@event, or a
+ * negative errno (-EAGAIN, -EINTR, -EBADF). A cancellation point at which no lock is held.
  */
 int channel_next(struct user_cm_channel *channel, struct user_cm_event **event);
 
 /**
- * An event that was handed out is not the program's any more: threads that wait for that go on. The lock is not held.
+ * Records that the program has acknowledged @event, and wakes threads that wait for that. The caller does not hold the
+ * lock.
  */
 void event_acknowledged(struct user_cm_event *event);
 

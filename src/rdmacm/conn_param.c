@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* See conn_param.h. */
+/* Connection parameters, see conn_param.h. */
 #include "rdmacm/conn_param.h"
 
 #include <errno.h>

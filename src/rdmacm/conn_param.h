@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * struct rdma_conn_param, as programs pass it to rdma_connect(3), rdma_accept(3) and rdma_reject(3): what of it is
- * allowed, and what is sent in its place. The caller holds the lock of the id.
+ * struct rdma_conn_param, as passed to rdma_connect(3), rdma_accept(3) and rdma_reject(3): checks and defaults. The
+ * caller holds the lock of the ID.
  */
 #ifndef SOFTHCA_RDMACM_CONN_PARAM_H
 #define SOFTHCA_RDMACM_CONN_PARAM_H
 
 #include "rdmacm/objects.h"
 
-/* A field of three bits. */
+/* The field has three bits. */
 enum { CONN_MOST_RETRIES = 7 };
 
-/* Bytes of private data that each message carries, behind the hello header where there is one (rdma-cm 3.2). */
+/* Bytes of private data in each message, after the hello header if there is one (rdma-cm 3.2). */
 enum {
 	REQ_PRIVATE_DATA = 92,
 	SIDR_REQ_PRIVATE_DATA = 216,
@@ -20,7 +20,7 @@ enum {
 	REJ_PRIVATE_DATA = 148,
 };
 
-/* What is sent instead of a parameter that the program leaves out: the most. */
+/* Defaults when the program passes no parameters: the maximum of each. */
 extern const struct rdma_conn_param conn_most;
 
 static inline uint8_t conn_smaller(uint8_t a, uint8_t b)
@@ -33,18 +33,24 @@ static inline bool id_is_datagram(const struct user_cm_id *id)
 	return id->base.qp_type == IBV_QPT_UD;
 }
 
-/** 0, or -EINVAL with an explanation: the program has more private data than @room; asks for more than the device has. */
+/**
+ * Return 0, or -EINVAL with an explanation if the private data exceeds @room, or if the program asks for more resources
+ * than the device has.
+ */
 int conn_check_private_data(const struct user_cm_id *id, const char *call, const struct rdma_conn_param *param,
 			    uint8_t room);
 int conn_check_resources(const struct user_cm_id *id, const char *call, const struct rdma_conn_param *param);
 
-/** 0, or -EINVAL with an explanation: id->qp points to a QP that the program has destroyed (queue_pair.h). */
+/** Returns 0, or -EINVAL with an explanation if id->qp points to a QP that the program has destroyed (queue_pair.h). */
 int conn_check_qp(const struct user_cm_id *id, const char *call);
 
-/** The private data of @param, which need not be there. */
+/** Returns the private data of @param, which may be empty. */
 struct cm_private conn_private(const struct rdma_conn_param *param);
 
-/** Number of the QP and whether it has an SRQ; of an id without a QP what the program says. conn_check_qp() was 0. */
+/**
+ * Return the number of the QP and whether it has an SRQ; for an ID without a QP, the values in @param. Call after
+ * conn_check_qp() has returned 0.
+ */
 uint32_t conn_qpn(const struct user_cm_id *id, const struct rdma_conn_param *param);
 uint8_t conn_srq(const struct user_cm_id *id, const struct rdma_conn_param *param);
 

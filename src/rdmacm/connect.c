@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * rdma_connect(3), rdma_establish(3), rdma_disconnect(3). A datagram id has no connection: it asks for a QP number
+ * rdma_connect(3), rdma_establish(3), rdma_disconnect(3). A datagram ID has no connection: it requests a QP number
  * (SIDR). The passive side is in accept.c.
  */
 #include <errno.h>
@@ -18,7 +18,7 @@
 #include "rdmacm/route.h"
 #include "rdmacm/sockaddr.h"
 
-/* Header and private data of a request. Returns its length. */
+/* Writes the header and the private data of a request. Returns their length. */
 static uint8_t request_fill_data(const struct user_cm_id *id, const struct rdma_conn_param *param, uint8_t *data)
 {
 	struct cm_private own = conn_private(param);
@@ -75,7 +75,7 @@ static int id_send_sidr_request(struct user_cm_id *id, const struct rdma_conn_pa
 	return cm_send_sidr_req(id->cm, &request);
 }
 
-/* Requests of AF_IB have no hello header (rdma-cm 3.3). */
+/* Returns the room for private data. Requests of AF_IB have no hello header (rdma-cm 3.3). */
 static uint8_t id_request_room(const struct user_cm_id *id)
 {
 	uint8_t field = id_is_datagram(id) ? SIDR_REQ_PRIVATE_DATA : REQ_PRIVATE_DATA;
@@ -93,7 +93,7 @@ static int id_connect(struct user_cm_id *id, const struct rdma_conn_param *param
 		param = &conn_most;
 	if (!error)
 		error = conn_check_private_data(id, "rdma_connect", param, id_request_room(id));
-	/* A SIDR_REQ carries nothing of the QP. */
+	/* A SIDR_REQ contains nothing about the QP. */
 	if (!error && !id_is_datagram(id))
 		error = conn_check_qp(id, "rdma_connect");
 	if (!error && !id_is_datagram(id))
@@ -104,7 +104,7 @@ static int id_connect(struct user_cm_id *id, const struct rdma_conn_param *param
 		return error;
 	id->responder_resources = conn_smaller(param->responder_resources, id->path.device->most_responder_resources);
 	id->initiator_depth = conn_smaller(param->initiator_depth, id->path.device->most_initiator_depth);
-	/* The answer may come before the call returns. */
+	/* The reply may arrive before the call returns. */
 	events_lock();
 	id->connecting = true;
 	events_unlock();
@@ -144,7 +144,7 @@ int softhca_rdma_establish(struct rdma_cm_id *base)
 	return id_end(id, error);
 }
 
-/* A connection may be ended in whatever state it is. */
+/* Sends a message that ends the connection, if its state requires one. */
 static void id_disconnect(struct user_cm_id *id)
 {
 	const struct cm_private nothing = {0};

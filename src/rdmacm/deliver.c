@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The work of rdma_get_cm_event(3) for an event of the connection manager, before the program gets the event: fills in public
- * members, modifies QPs, makes the ids of requests. It happens on the program's thread and nowhere else, since programs rely on
- * nothing being changed at other times; a program that does not read its channel is not connected (rdma-cm 2.2).
+ * The work of rdma_get_cm_event(3) on an event of the connection manager before the program gets the event: fills in
+ * public members, modifies QPs, creates the IDs of requests. All of it happens on the program's thread, because
+ * programs rely on nothing changing at other times. A program that does not read its channel is therefore not connected
+ * (rdma-cm 2.2).
  */
 #include <errno.h>
 #include <string.h>
@@ -17,13 +18,13 @@
 #include "rdmacm/route.h"
 #include "rdmacm/sockaddr.h"
 
-/* Bytes of private data in a request behind the header, by the width of the field. */
+/* Returns the bytes of private data in a request after the header. @field: width of the field. */
 static uint8_t private_data_length(size_t field, enum cm_hello hello)
 {
 	return (uint8_t)(hello == CM_HELLO_NONE ? field : field - CM_HELLO_BYTES);
 }
 
-/* Gives the program @length bytes, the width of the field, from @data: what was not sent is zero. */
+/* Copies the whole field of @length bytes for the program; bytes that were not sent are zero. */
 static void event_attach_data(struct user_cm_event *event, const uint8_t *data, uint8_t length)
 {
 	memcpy(event->private_data, data, length);
@@ -80,7 +81,7 @@ static void event_describe_req(struct user_cm_id *child, struct user_cm_event *e
 	struct rdma_conn_param *param = &event->base.param.conn;
 	uint8_t length = private_data_length(sizeof(req->private_data), hello);
 
-	/* What the peer can do is what this side may ask for. */
+	/* The peer's limits are those that this side may use. */
 	param->responder_resources = child->responder_resources = req->initiator_depth;
 	param->initiator_depth = child->initiator_depth = req->responder_resources;
 	param->flow_control = req->flow_control;
@@ -98,11 +99,11 @@ static void event_describe_sidr_req(struct user_cm_id *child, struct user_cm_eve
 	uint8_t length = private_data_length(sizeof(req->private_data), hello);
 
 	event_attach_data(event, req->private_data + sizeof(req->private_data) - length, length);
-	/* The real library leaves it zero; qperf makes an AH of it (rdma-cm 4.1). */
+	/* The real library leaves it zero; qperf creates an AH from it (rdma-cm 4.1). */
 	ah_attributes(child, &event->base.param.ud.ah_attr);
 }
 
-/* The listener's child. NULL: the request is refused. */
+/* Creates the listener's child. Returns NULL if the request is refused. */
 static struct user_cm_id *request_make_child(struct user_cm_event *event)
 {
 	struct user_cm_id *listener = event->owner, *child;
@@ -142,7 +143,7 @@ static bool event_deliver_request(struct user_cm_event *event)
 
 /* ---- answers -------------------------------------------------------------------------------------------------- */
 
-/* The QP could not be connected: the peer is told, and whatever it says from now on does not matter any more. */
+/* Handles a QP that could not be connected: rejects the connection. Later messages of the peer are discarded. */
 static void id_fail_connection(struct user_cm_id *id, struct user_cm_event *event, int error)
 {
 	const struct cm_private nothing = {0};
@@ -158,8 +159,8 @@ static void id_fail_connection(struct user_cm_id *id, struct user_cm_event *even
 }
 
 /*
- * Applies the ECE of the REP to the QP. No vendor means that the peer does not negotiate, so no option holds. Another
- * vendor than that of the REQ fails the connection, as librdmacm does.
+ * Applies the ECE of the REP to the QP. Without a vendor, the peer does not negotiate, so no option applies. If the
+ * vendor differs from that in the REQ, the connection fails, as with librdmacm.
  */
 static int id_apply_ece(struct user_cm_id *id)
 {

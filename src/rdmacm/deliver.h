@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Events of the connection manager: the work that rdma_get_cm_event(3) does. */
+/* Delivery of events of the connection manager: the work done by rdma_get_cm_event(3). */
 #ifndef SOFTHCA_RDMACM_DELIVER_H
 #define SOFTHCA_RDMACM_DELIVER_H
 

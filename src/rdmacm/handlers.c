@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What the communication manager tells (cm/cm.h), on whichever thread: a request is given to the listener whose address
- * it is for, an event to its id. Both are only queued; rdma_get_cm_event(3) does what is to be done about them
- * (rdmacm/deliver.c). Called under the manager's lock.
+ * Callbacks of the communication manager (cm/cm.h), on any thread. A request is queued for the listener with its
+ * address, an event for its ID; rdma_get_cm_event(3) does the rest (rdmacm/deliver.c). Called under the manager's lock.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -17,14 +16,14 @@
 #include "rdmacm/manager.h"
 #include "rdmacm/sockaddr.h"
 
-/* Explanations in a second of what peers ask for. */
+/* Explanations per second about requests of peers. */
 enum { MOST_EXPLAINED = 8 };
 
 #define EXPLAIN_REQUEST(id, rule, ...)                                                                                 \
 	EXPLAIN_LIMITED(hca_of_id(id), (&(const struct explain_subject){.call = "rdma_listen"}), MOST_EXPLAINED, rule, \
 			__VA_ARGS__)
 
-/* The type of QP that a request asks for; IBV_QPT_DRIVER, which no id has, if there is no such type. */
+/* Returns the QP type that a request asks for, or IBV_QPT_DRIVER, which no ID has, if the type is unknown. */
 static enum ibv_qp_type message_qp_type(const struct cm_message *message)
 {
 	if (message->kind == CM_SIDR_REQ)
@@ -50,7 +49,7 @@ static bool listener_listens_at(const struct user_cm_id *listener, const struct 
 	return address_is_wild(own) || address_equal(own, destination);
 }
 
-/* Whether the listener takes it, leaving the backlog aside. */
+/* Decides whether the listener takes the request, without regard to the backlog. */
 static enum cm_verdict listener_judge(const struct user_cm_id *listener, const struct cm_message *message)
 {
 	struct cm_hello_addresses addresses;
@@ -67,7 +66,7 @@ static enum cm_verdict listener_judge(const struct user_cm_id *listener, const s
 				listener->base.qp_type);
 		return CM_REJECT;
 	}
-	/* Without a header the request is one of native addressing, for whoever listens on the service id. */
+	/* Without a header, the request uses native addressing and is for any listener with its service ID. */
 	if (hello == CM_HELLO_NONE && listener->base.ps == RDMA_PS_IB)
 		return CM_TAKE;
 	if (hello == CM_HELLO_NONE) {
@@ -143,8 +142,8 @@ enum cm_verdict handle_request(void *argument, struct cm_id *child, const struct
 }
 
 /*
- * Whether @id is to hear of @event: messages reach it only in CONNECT, the end of TIMEWAIT only after the end of the
- * connection (rdma-cm 2.1). The lock of events is held.
+ * Returns true if @id receives @event. Messages reach it only in CONNECT; the end of TIMEWAIT reaches it only after the
+ * end of the connection (rdma-cm 2.1). The caller holds the lock of events.
  */
 static bool event_concerns_id(struct user_cm_id *id, const struct cm_event *event)
 {
@@ -152,7 +151,7 @@ static bool event_concerns_id(struct user_cm_id *id, const struct cm_event *even
 		return false;
 	if (event->kind == CM_EVENT_TIMEWAIT_EXIT)
 		return id->state == ID_DISCONNECT;
-	/* A request that the program has not answered ends without a word: rdma_accept(3) fails then. */
+	/* No event for a request that ends before the program has replied: rdma_accept(3) fails then. */
 	if (id->state != ID_CONNECT || !id->connecting)
 		return false;
 	if (event->kind == CM_EVENT_DISCONNECTED)

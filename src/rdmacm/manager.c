@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* See manager.h. */
+/* The communication manager of the process, see manager.h. */
 #include "rdmacm/manager.h"
 
 #include <errno.h>

@@ -5,10 +5,10 @@
 
 #include "cm/cm.h"
 
-/** The manager, made at first use, when the devices are open. NULL: no memory. Any thread. */
+/** Returns the manager, created at first use, when the devices are open, or NULL without memory. Any thread. */
 struct cm *rdmacm_manager(void);
 
-/* What struct cm_functions wants of the driver. (rdmacm/handlers.c) */
+/* Callbacks of struct cm_functions. (rdmacm/handlers.c) */
 enum cm_verdict handle_request(void *listener, struct cm_id *child, const struct cm_event *event, void **owner,
 			       uint16_t *reason);
 void handle_event(void *owner, const struct cm_event *event);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* See port_names.h. */
+/* Names of ports, see port_names.h. */
 #include "rdmacm/port_names.h"
 
 #include <errno.h>

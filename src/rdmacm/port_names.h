@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A port as other processes of the host see it: the name under which they find the listener, and the right to have it.
+ * A port as other processes of the host see it: the name by which they find the listener, and the right to use the
+ * port.
  */
 #ifndef SOFTHCA_RDMACM_PORT_NAMES_H
 #define SOFTHCA_RDMACM_PORT_NAMES_H
@@ -10,22 +11,22 @@
 #include <sys/types.h>
 
 /**
- * This process has the name of @port in @space from now on; @wild: at all addresses. Returns 0;
- * -EADDRINUSE or, if @wild or the owner is at all addresses, -EADDRNOTAVAIL: another process has it (rdma-cm 2.4).
- * Called under the lock of ports.
+ * Claims the name of @port in @space for this process; @wild: at all addresses. Returns 0, or -EADDRINUSE if another
+ * process has it, or -EADDRNOTAVAIL if it does and @wild is set or its owner is at all addresses (rdma-cm 2.4). Called
+ * under the lock of ports.
  */
 int port_name_claim(uint16_t space, uint16_t port, bool wild);
 
-/** The process that listens on the port; 0: none, or it cannot be seen. For explanations. */
+/** Returns the process that listens on the port, or 0 if there is none or it is not visible. For explanations. */
 pid_t port_name_owner(uint16_t space, uint16_t port);
 
-/** From now on requests for the port come to this process. Returns 0 or a negative errno. */
+/** Makes requests for the port come to this process. Returns 0 or a negative errno. */
 int port_name_listen(uint16_t space, uint16_t port);
 
-/** Gives it back. */
+/** Releases the name. */
 void port_name_release(uint16_t space, uint16_t port);
 
-/** True if the process may bind ports below 1024 (capabilities(7), CAP_NET_BIND_SERVICE). */
+/** Returns true if the process may bind ports below 1024 (capabilities(7), CAP_NET_BIND_SERVICE). */
 bool process_may_bind_privileged(void);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* See ports.h. */
+/* Bound ports, see ports.h. */
 #include "rdmacm/ports.h"
 
 #include <errno.h>
@@ -14,11 +14,11 @@
 
 enum { PRIVILEGED_PORTS = 1024, FIRST_EPHEMERAL = 32768, LAST_EPHEMERAL = 60999 };
 
-/* The ports of the process. A port space is the host's, as that of sockets is: no object could hold them. */
+/* The ports of the process. Port spaces belong to the host, as those of sockets do, so no object could hold them. */
 static struct {
 	pthread_mutex_t lock;
 	struct bound_port *first;
-	uint16_t last_given; /* port 0 does not give the same again at once */
+	uint16_t last_given; /* the last port chosen for port 0, which is not chosen again at once */
 } ports = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 static const struct sockaddr *port_source(const struct bound_port *port)
@@ -31,9 +31,7 @@ static const struct sockaddr *port_destination(const struct bound_port *port)
 	return (const struct sockaddr *)&port->destination;
 }
 
-/*
- * Whether two ids on one port are in each other's way; @reuse: REUSEADDR counts. 0 or a negative errno (rdma-cm 2.4).
- */
+/* Returns a negative errno if two IDs may not share a port, or 0. @reuse: apply REUSEADDR (rdma-cm 2.4). */
 static int ports_collide(const struct bound_port *port, const struct bound_port *other, bool reuse)
 {
 	const struct sockaddr *source = port_source(port), *of_other = port_source(other);
@@ -48,8 +46,8 @@ static int ports_collide(const struct bound_port *port, const struct bound_port 
 }
 
 /*
- * What is given for port 0 may be shared with ids that lead elsewhere: nobody connects to such a port, so nobody has to
- * tell them apart by it. The lock is held.
+ * Returns true if a port chosen for port 0 may be shared because the two IDs have different destinations: no peer
+ * connects to such a port, so it need not identify one ID. The caller holds the lock.
  */
 static bool port_leads_elsewhere(const struct bound_port *port, const struct bound_port *other)
 {
@@ -60,7 +58,7 @@ static bool port_leads_elsewhere(const struct bound_port *port, const struct bou
 	return address_port(to) != address_port(of_other) || !address_equal(to, of_other);
 }
 
-/* The lock is held. */
+/* Checks @port against all others. The caller holds the lock. */
 static int port_check(const struct bound_port *port, bool reuse, bool shares)
 {
 	const struct bound_port *other;
@@ -93,7 +91,7 @@ static void port_leave_list(struct bound_port *port)
 	port->link = NULL;
 }
 
-/* net.ipv4.ip_local_port_range, which is that of the network namespace. */
+/* Reads net.ipv4.ip_local_port_range of the network namespace. */
 static void ports_ephemeral_range(unsigned int *first, unsigned int *last)
 {
 	FILE *file = fopen("/proc/sys/net/ipv4/ip_local_port_range", "re");
@@ -106,7 +104,7 @@ static void ports_ephemeral_range(unsigned int *first, unsigned int *last)
 		fclose(file);
 }
 
-/* The lock is held. */
+/* Returns true if the process has the name of the port. The caller holds the lock. */
 static bool port_has_name(const struct bound_port *port)
 {
 	const struct bound_port *other;
@@ -118,8 +116,8 @@ static bool port_has_name(const struct bound_port *port)
 }
 
 /*
- * Takes the name of the port, which another process may have; an id that only connects needs none (port_names.h). The
- * ids of the process that share a port share its name. The lock is held.
+ * Claims the name of the port, which another process may have. An ID that only connects needs none (port_names.h). IDs
+ * of the process that share a port share its name. The caller holds the lock.
  */
 static int port_take_name(struct bound_port *port)
 {
@@ -131,7 +129,7 @@ static int port_take_name(struct bound_port *port)
 	return error;
 }
 
-/* The lock is held. */
+/* Chooses a free port. The caller holds the lock. */
 static int port_take_free(struct bound_port *port, bool explicit)
 {
 	unsigned int first, last, tried, number;
@@ -168,7 +166,7 @@ static void ports_after_fork_in_parent(void)
 	pthread_mutex_unlock(&ports.lock);
 }
 
-/* The ids of a child are its parent's, and so are their ports. */
+/* The IDs of a child belong to its parent, and so do their ports. */
 static void ports_after_fork_in_child(void)
 {
 	while (ports.first) {
@@ -179,8 +177,9 @@ static void ports_after_fork_in_child(void)
 }
 
 /*
- * The name of a port is taken under the lock, which takes that of the host's table: so the fork has to take it before those of
- * the device. What was registered last is called first (pthread_atfork(3)), and the device is there when a port is bound.
+ * The name of a port is claimed under this lock, which is therefore held while the lock of the host's table is taken.
+ * So the fork must take it before those of the device. Handlers registered last are called first (pthread_atfork(3)),
+ * and the device exists when a port is bound.
  */
 static void ports_handle_fork(void)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Ports: which ids of this process have bound which, by port space, with the kernel's rules on sharing one
+ * The ports that the IDs of this process have bound, by port space, with the kernel's rules for sharing one
  * (rdma_bind_addr(3); rdma-cm 2.4). One lock, a leaf.
  */
 #ifndef SOFTHCA_RDMACM_PORTS_H
@@ -13,36 +13,36 @@
 
 struct user_cm_id;
 
-/* The port of an id, which embeds it. */
+/* The port of an ID, embedded in it. */
 struct bound_port {
 	struct bound_port *next, **link; /* NULL: not bound; under the lock of ports */
 	uint16_t space;                  /* enum rdma_port_space */
 	uint16_t number;
-	struct sockaddr_storage source, destination; /* destination: AF_UNSPEC if there is none */
+	struct sockaddr_storage source, destination; /* destination: AF_UNSPEC if unknown */
 	bool reuse_address, own_family_only, listening;
 	bool named; /* the process has the name of the port on its host */
 };
 
 /**
- * Binds @port in @space to @source, with its port; 0: to some free one, which *@source gets. @destination: where it is
- * to connect to, or NULL. Returns 0; -EADDRINUSE (somebody has it at that address), -EADDRNOTAVAIL (somebody has it,
- * and either address is wild), -EACCES (a privileged port).
+ * Binds @port in @space to @source and its port. If that is 0, chooses a free port and stores it in *@source.
+ * @destination: the address to which the ID will connect, or NULL. Returns 0, -EADDRINUSE if the port is taken at that
+ * address, -EADDRNOTAVAIL if it is taken and either address is wild, or -EACCES for a privileged port.
  */
 int port_bind(struct bound_port *port, uint16_t space, struct sockaddr *source, const struct sockaddr *destination);
 
-/** From now on @port may be shared, or not, as @reuse_address and @own_family_only say (rdma_set_option(3)). */
+/** Sets whether @port may be shared from now on (rdma_set_option(3)). */
 void port_set_sharing(struct bound_port *port, bool reuse_address, bool own_family_only);
 
-/** Checks again as if nobody might share the port, and keeps others from sharing it from now on. */
+/** Checks again as if sharing were not allowed, and prevents it from now on. */
 int port_listen(struct bound_port *port);
 
 /**
- * The process whose ids have the port of @port, for explanations: this one or another that listens; 0: it cannot be
- * told.
+ * Returns the process whose IDs have the same port, for explanations: this one, or another one that listens. Returns 0
+ * if it is not known.
  */
 pid_t port_owner(const struct bound_port *port);
 
-/** Gives the port back, if there is one. */
+/** Releases the port, if one is bound. */
 void port_release(struct bound_port *port);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* rdma_init_qp_attr(3), and the transitions that the library makes; see queue_pair.h. */
+/* rdma_init_qp_attr(3), and the library's own transitions; see queue_pair.h. */
 #include <errno.h>
 #include <string.h>
 
@@ -14,7 +14,7 @@
 #include "verbs/object/alive.h"
 #include "verbs/object/ops.h"
 
-/* The longest RNR NAK timer that there is: 655 ms (IBTA table 45). */
+/* Code of the longest RNR NAK timer: 655 ms (IBTA table 45). */
 enum { RNR_TIMER_LONGEST = 0 };
 
 struct ibv_qp *qp_of_id(const struct user_cm_id *id)
@@ -41,7 +41,7 @@ void ah_attributes(const struct user_cm_id *id, struct ibv_ah_attr *attr)
 	};
 }
 
-/* From the REQ on, on either side. */
+/* Returns true from the REQ on, on either side. */
 static bool cm_state_has_request(enum cm_state state)
 {
 	switch (state) {
@@ -60,7 +60,7 @@ static bool cm_state_has_request(enum cm_state state)
 	}
 }
 
-/* The peer's QP number and PSN are known. */
+/* Returns true if the peer's QP number and PSN have arrived. */
 static bool cm_state_has_peer(enum cm_state state)
 {
 	return cm_state_has_request(state) && state != CM_STATE_REQ_SENT && state != CM_STATE_MRA_REQ_RCVD;
@@ -188,7 +188,7 @@ int qp_connect(struct user_cm_id *id, uint8_t responder_resources, uint8_t initi
 		return error;
 	if (responder_resources != RDMA_MAX_RESP_RES)
 		attr.max_dest_rd_atomic = responder_resources;
-	/* A peer may offer more than this device takes. */
+	/* A peer may offer more than this device supports. */
 	attr.max_dest_rd_atomic = resources_at_most(attr.max_dest_rd_atomic, id->path.device->most_responder_resources);
 	error = -softhca_ibv_modify_qp(id->base.qp, &attr, mask);
 	if (error)

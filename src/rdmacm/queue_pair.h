@@ -1,29 +1,33 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The QP of an id, and what the communication manager knows of its connection as attributes of ibv_modify_qp(3). On
- * threads of the program, inside its calls only (rdma-cm 2.2). Functions return 0 or a negative errno.
+ * The QP of an ID, and the connection as the communication manager has negotiated it, as attributes of
+ * ibv_modify_qp(3). Only on threads of the program, inside its calls (rdma-cm 2.2). Functions return 0 or a negative
+ * errno.
  *
- * id->qp is the program's as much as ours: some destroy it themselves and leave the pointer (fio), some set it. So it
- * is used only where the real library does, and only while it is alive.
+ * The program shares id->qp with the library: some programs destroy the QP themselves and leave the pointer (fio),
+ * others set it. So it is used only where the real library uses it, and only while the QP is alive.
  */
 #ifndef SOFTHCA_RDMACM_QUEUE_PAIR_H
 #define SOFTHCA_RDMACM_QUEUE_PAIR_H
 
 #include "rdmacm/objects.h"
 
-/** Attributes and mask for attr->qp_state (rdma_init_qp_attr(3)). The lock of @id is held. */
+/** Returns attributes and mask for attr->qp_state (rdma_init_qp_attr(3)). The caller holds the lock of @id. */
 int qp_attributes(struct user_cm_id *id, struct ibv_qp_attr *attr, int *mask);
 
-/** id->qp if it is alive, else NULL. */
+/** Returns id->qp if it is alive, or NULL. */
 struct ibv_qp *qp_of_id(const struct user_cm_id *id);
 
-/** INIT, RTR, RTS with the peer's numbers. 0xff for either number: what the connection says. */
+/**
+ * Moves the QP to INIT, RTR and RTS with the peer's attributes. The two numbers replace those of the connection unless
+ * they are 0xff.
+ */
 int qp_connect(struct user_cm_id *id, uint8_t responder_resources, uint8_t initiator_depth);
 
-/** To ERR, if there is one. */
+/** Moves the QP, if there is one, to ERR. */
 void qp_fail(struct user_cm_id *id);
 
-/** The address of the peer, for AHs and events. */
+/** Fills in the address of the peer, for AHs and events. */
 void ah_attributes(const struct user_cm_id *id, struct ibv_ah_attr *attr);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* rdma_resolve_route(3): on RoCE a path follows from the addresses; and the option RDMA_OPTION_IB_PATH in its place. */
+/* rdma_resolve_route(3): on RoCE a path follows from the addresses. The option RDMA_OPTION_IB_PATH replaces it. */
 #include "rdmacm/route.h"
 
 #include <errno.h>
@@ -18,7 +18,7 @@
 #include "rdmacm/sockaddr.h"
 #include "verbs/object/ops.h"
 
-/* What the kernel fills in on RoCE (rdma-cm 2.4): a selector that says "exactly", TTL and lifetime. */
+/* Values that the kernel uses on RoCE (rdma-cm 2.4): a selector that means "exactly", TTL and lifetime. */
 enum { SELECTOR_EXACTLY = 2, HOP_LIMIT = 64, DEFAULT_PKEY = 0xffff, FLOW_LABEL_MASK = 0xfffff };
 
 static uint32_t path_flow_label(const struct user_cm_id *id)
@@ -103,7 +103,7 @@ static int id_resolve_route(struct user_cm_id *id, int timeout_ms)
 		return error;
 	if (!timeout_ms)
 		return -REFUSE(hca_of_id(id), "rdma_resolve_route", EINVAL, RULE_RDMACM_NO_TIMEOUT, 0);
-	/* An adapter's answer for the host itself, which is on no interface that it has (docs/inside/decisions.md). */
+	/* An adapter has no route to the host's loopback address (docs/inside/decisions.md). */
 	if (address_is_wild((const struct sockaddr *)&id->path.destination) &&
 	    hca_settings(id->path.device->hca)->profile == PROFILE_CONNECTX)
 		return -REFUSE(hca_of_id(id), "rdma_resolve_route", ENODEV, RULE_RDMACM_LOOPBACK, 0);

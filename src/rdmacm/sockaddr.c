@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* See sockaddr.h; and rdma_get_src_port(3), rdma_get_dst_port(3). */
+/* Addresses, see sockaddr.h; rdma_get_src_port(3), rdma_get_dst_port(3). */
 #include "rdmacm/sockaddr.h"
 
 #include <netinet/in.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* See state.h. */
+/* States of IDs, see state.h. */
 #include "rdmacm/state.h"
 
 #include <errno.h>
