@@ -16,7 +16,7 @@
 
 enum { MOST_EXPLAINED = 8 };
 
-static int listen_stream(struct rsocket *rs, int backlog)
+static int stream_listen(struct rsocket *rs, int backlog)
 {
 	struct stream *stream = &rs->stream;
 
@@ -35,7 +35,7 @@ int softhca_rlisten(int socket, int backlog)
 	WITHOUT_CANCELLATION;
 	struct rsocket *rs = rsocket_begin_stream(socket, "rlisten");
 
-	return rs ? (int)rsocket_end(rs, listen_stream(rs, backlog)) : -1;
+	return rs ? (int)rsocket_end(rs, stream_listen(rs, backlog)) : -1;
 }
 
 bool stream_has_request(struct rsocket *rs)
@@ -44,14 +44,14 @@ bool stream_has_request(struct rsocket *rs)
 }
 
 /* Nobody else knows @child yet. 0 or a negative errno, then it is as far as it came. */
-static int answer(struct rsocket *child, const struct rdma_conn_param *request)
+static int child_accept(struct rsocket *child, const struct rdma_conn_param *request)
 {
 	uint8_t description[STREAM_PRIVATE_DATA];
 	struct rdma_conn_param param = *request;
 	struct stream *stream = &child->stream;
 	int error;
 
-	error = stream_meet(child, request->private_data, request->private_data_len);
+	error = stream_apply_description(child, request->private_data, request->private_data_len);
 	if (error) {
 		EXPLAIN_LIMITED(hca_of_id(NULL), (&(const struct explain_subject){.call = "raccept", .error = EPROTO}),
 				MOST_EXPLAINED, RULE_RSOCKET_DESCRIPTION, request->private_data_len);
@@ -72,7 +72,7 @@ static int answer(struct rsocket *child, const struct rdma_conn_param *request)
 }
 
 /* The channel is the child's descriptor. The request is acknowledged, whatever comes of it. */
-static int make_child(const struct rsocket_settings *settings, int family, struct rdma_cm_event *request,
+static int child_make(const struct rsocket_settings *settings, int family, struct rdma_cm_event *request,
 		      struct rsocket **made)
 {
 	struct rdma_cm_id *id = request->id;
@@ -99,7 +99,7 @@ static int make_child(const struct rsocket_settings *settings, int family, struc
 	child->stream.id = id;
 	id->context = child;
 	child->fd = child->stream.channel->fd;
-	error = fcntl(child->fd, F_SETFL, O_NONBLOCK) ? -errno : answer(child, &param);
+	error = fcntl(child->fd, F_SETFL, O_NONBLOCK) ? -errno : child_accept(child, &param);
 	if (!error)
 		error = table_enter(child);
 	if (error)
@@ -114,12 +114,13 @@ no_child:
 }
 
 /* What was wrong with one connection, and not with the listener: the next may be better. */
-static bool is_of_peer(int error)
+static bool error_is_of_peer(int error)
 {
 	return error == -EPROTO || error == -ECONNRESET || error == -EINVAL;
 }
 
-static int accept_one(struct rsocket *rs, struct sockaddr *address, socklen_t *length, const struct patience *patience)
+static int stream_accept(struct rsocket *rs, struct sockaddr *address, socklen_t *length,
+			 const struct wait_limits *limits)
 {
 	struct rsocket_settings settings;
 	struct rdma_cm_event *request;
@@ -129,19 +130,19 @@ static int accept_one(struct rsocket *rs, struct sockaddr *address, socklen_t *l
 	do {
 		if (rs->stream.state != STREAM_LISTENING)
 			return -REFUSE(hca_of_id(NULL), "raccept", EINVAL, RULE_RSOCKET_STATE, (uint64_t)rs->fd);
-		error = wait_until(rs, patience, stream_has_request);
+		error = rsocket_wait_until(rs, limits, stream_has_request);
 		if (error || !rs->stream.request)
 			return error ? error : -EINVAL;
 		request = rs->stream.request;
 		rs->stream.request = NULL;
 		settings = rs->settings;
 		pthread_mutex_unlock(&rs->lock);
-		error = make_child(&settings, family, request, &child);
+		error = child_make(&settings, family, request, &child);
 		pthread_mutex_lock(&rs->lock);
-	} while (is_of_peer(error));
+	} while (error_is_of_peer(error));
 	if (!child)
 		return error ? error : -ENOMEM;
-	give_name(rdma_get_peer_addr(child->stream.id), address, length);
+	name_copy_out(rdma_get_peer_addr(child->stream.id), address, length);
 	return child->fd;
 }
 
@@ -149,10 +150,10 @@ int softhca_raccept(int socket, struct sockaddr *addr, socklen_t *addrlen)
 {
 	CANCELLATION_POINT;
 	struct rsocket *rs = rsocket_begin_stream(socket, "raccept");
-	struct patience patience = {.may_be_cancelled = &cancellation_before};
+	struct wait_limits limits = {.may_be_cancelled = &cancellation_before};
 
 	if (!rs)
 		return -1;
-	patience.at_once = rs->nonblocking;
-	return (int)rsocket_end(rs, accept_one(rs, addr, addrlen, &patience));
+	limits.dont_wait = rs->nonblocking;
+	return (int)rsocket_end(rs, stream_accept(rs, addr, addrlen, &limits));
 }

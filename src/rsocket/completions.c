@@ -24,11 +24,11 @@ void stream_break(struct rsocket *rs, int error)
 	stream->reset = true;
 	rs->error = error;
 	/* A post that failed tells nobody else. */
-	wake(rs);
+	rsocket_wake(rs);
 }
 
 /* The peer broke the protocol: what it sent is not used, and nothing after it. */
-static void break_protocol(struct rsocket *rs, const struct ibv_wc *wc)
+static void stream_break_protocol(struct rsocket *rs, const struct ibv_wc *wc)
 {
 	uint32_t immediate = wc->wc_flags & IBV_WC_WITH_IMM ? be32toh(wc->imm_data) : 0;
 	const struct explain_subject subject = {
@@ -39,7 +39,7 @@ static void break_protocol(struct rsocket *rs, const struct ibv_wc *wc)
 	stream_break(rs, EPROTO);
 }
 
-static void disconnected(struct stream *stream)
+static void stream_disconnected(struct stream *stream)
 {
 	if (stream->state != STREAM_CONNECTED)
 		return;
@@ -49,7 +49,7 @@ static void disconnected(struct stream *stream)
 }
 
 /* The functions that follow: false, the peer may not say so. */
-static bool data_arrived(struct stream *stream, uint32_t bytes)
+static bool stream_data_arrived(struct stream *stream, uint32_t bytes)
 {
 	uint32_t next = stream->end_message == stream->receive_entries ? 0 : stream->end_message + 1;
 
@@ -66,7 +66,7 @@ static bool data_arrived(struct stream *stream, uint32_t bytes)
 	return true;
 }
 
-static bool credit_arrived(struct stream *stream, uint32_t limit, uint32_t bytes)
+static bool stream_credit_arrived(struct stream *stream, uint32_t limit, uint32_t bytes)
 {
 	stream->sequence_limit = (uint16_t)limit;
 	if (!bytes)
@@ -85,24 +85,24 @@ bool stream_has_sent_all(const struct stream *stream)
 }
 
 /* Both ends have said that they send no more: the stream ends when the peer has all that was sent before. */
-static void end_if_sent(struct stream *stream)
+static void stream_end_if_sent(struct stream *stream)
 {
-	if (stream->told_end && stream->heard_end && stream_has_sent_all(stream))
-		disconnected(stream);
+	if (stream->end_sent && stream->end_received && stream_has_sent_all(stream))
+		stream_disconnected(stream);
 }
 
-static void control_arrived(struct stream *stream, uint32_t control)
+static void stream_control_arrived(struct stream *stream, uint32_t control)
 {
 	if (control == STREAM_DISCONNECT)
-		disconnected(stream);
+		stream_disconnected(stream);
 	if (control != STREAM_SHUTDOWN)
 		return;
 	stream->readable = false;
-	stream->heard_end = true;
-	end_if_sent(stream);
+	stream->end_received = true;
+	stream_end_if_sent(stream);
 }
 
-static bool message_arrived(struct stream *stream, const struct ibv_wc *wc)
+static bool stream_message_arrived(struct stream *stream, const struct ibv_wc *wc)
 {
 	uint32_t immediate = be32toh(wc->imm_data), data = immediate & STREAM_DATA_MASK;
 
@@ -110,22 +110,22 @@ static bool message_arrived(struct stream *stream, const struct ibv_wc *wc)
 		return false;
 	switch (immediate >> STREAM_DATA_BITS) {
 	case STREAM_OP_DATA:
-		return data_arrived(stream, data);
+		return stream_data_arrived(stream, data);
 	case STREAM_OP_CREDIT:
-		return credit_arrived(stream, data, wc->byte_len);
+		return stream_credit_arrived(stream, data, wc->byte_len);
 	case STREAM_OP_MAPPING:
 		/* It used a sequence number, and its receive is free again. */
 		stream->received++;
 		return true;
 	case STREAM_OP_CONTROL:
-		control_arrived(stream, data);
+		stream_control_arrived(stream, data);
 		return true;
 	default:
 		return false;
 	}
 }
 
-static void request_completed(struct rsocket *rs, const struct ibv_wc *wc)
+static void stream_request_completed(struct rsocket *rs, const struct ibv_wc *wc)
 {
 	struct stream *stream = &rs->stream;
 
@@ -138,12 +138,12 @@ static void request_completed(struct rsocket *rs, const struct ibv_wc *wc)
 	if (wc->status != IBV_WC_SUCCESS)
 		stream_break(rs, EIO);
 	else if ((uint32_t)wc->wr_id == STREAM_REQUEST_DISCONNECT)
-		disconnected(stream);
+		stream_disconnected(stream);
 	else
-		end_if_sent(stream);
+		stream_end_if_sent(stream);
 }
 
-static void post_receives(struct rsocket *rs, uint32_t count)
+static void stream_repost_receives(struct rsocket *rs, uint32_t count)
 {
 	struct ibv_recv_wr receives[COMPLETIONS], *bad;
 	uint32_t index;
@@ -157,7 +157,7 @@ static void post_receives(struct rsocket *rs, uint32_t count)
 		stream_break(rs, error);
 }
 
-static int advance(struct rsocket *rs)
+static int stream_poll_once(struct rsocket *rs)
 {
 	struct stream *stream = &rs->stream;
 	struct ibv_wc completions[COMPLETIONS];
@@ -168,7 +168,7 @@ static int advance(struct rsocket *rs)
 		const struct ibv_wc *wc = &completions[index];
 
 		if ((uint32_t)wc->wr_id != STREAM_REQUEST_RECEIVE) {
-			request_completed(rs, wc);
+			stream_request_completed(rs, wc);
 			continue;
 		}
 		if (wc->status != IBV_WC_SUCCESS) {
@@ -181,16 +181,16 @@ static int advance(struct rsocket *rs)
 		/* What the peer sends says that it has the answer, as the confirmation that may have been lost. */
 		if (stream->state == STREAM_ACCEPTING)
 			stream->state = STREAM_CONNECTED;
-		if (stream->state == STREAM_CONNECTED && !message_arrived(stream, wc))
-			break_protocol(rs, wc);
+		if (stream->state == STREAM_CONNECTED && !stream_message_arrived(stream, wc))
+			stream_break_protocol(rs, wc);
 	}
 	if (receives && stream->state == STREAM_CONNECTED)
-		post_receives(rs, receives);
+		stream_repost_receives(rs, receives);
 	return count;
 }
 
 /* Half of the ring, if one was read wholly, into the next slot of the peer's list; else sequence numbers alone. */
-static void give(struct rsocket *rs)
+static void stream_grant_once(struct rsocket *rs)
 {
 	struct stream *stream = &rs->stream;
 	uint32_t half = stream->receive_bytes / 2;
@@ -233,13 +233,13 @@ static void give(struct rsocket *rs)
 		stream_break(rs, error);
 }
 
-void stream_give(struct rsocket *rs)
+void stream_grant(struct rsocket *rs)
 {
 	struct stream *stream = &rs->stream;
 
 	while (stream->state == STREAM_CONNECTED && stream->control_free &&
 	       (stream->free_bytes >= stream->receive_bytes / 2 || (int16_t)(stream->received - stream->renew_at) >= 0))
-		give(rs);
+		stream_grant_once(rs);
 }
 
 /*
@@ -252,10 +252,10 @@ void stream_advance(struct rsocket *rs)
 	int count = 1;
 
 	while (taken < most && count > 0) {
-		count = advance(rs);
+		count = stream_poll_once(rs);
 		taken += count > 0 ? (uint32_t)count : 0;
 	}
-	stream_give(rs);
+	stream_grant(rs);
 }
 
 bool stream_arm(struct rsocket *rs)
@@ -294,7 +294,7 @@ void stream_post_control(struct rsocket *rs, enum stream_control control)
 	int error;
 
 	stream->control_free--;
-	stream->told_end |= control == STREAM_SHUTDOWN;
+	stream->end_sent |= control == STREAM_SHUTDOWN;
 	error = ibv_post_send(stream->id->qp, &request, &bad);
 	if (error)
 		stream_break(rs, error);
@@ -309,7 +309,7 @@ bool stream_has_data(const struct rsocket *rs)
  * The next slot of the list, which the peer has announced. It is taken as a whole and once: what the peer writes there
  * afterwards does not change what is used.
  */
-static void take_target(struct stream *stream)
+static void stream_take_target(struct stream *stream)
 {
 	volatile struct stream_target *slot = &stream->list[stream->next_target];
 
@@ -325,7 +325,7 @@ bool stream_can_send(struct rsocket *rs)
 	if (stream->state != STREAM_CONNECTED || !stream->writable)
 		return false;
 	while (!stream->target.length && stream->announced)
-		take_target(stream);
+		stream_take_target(stream);
 	return stream->target.length && stream->entries_free && stream->send_free >= STREAM_LOW_WATER &&
 	       stream->sequence != stream->sequence_limit;
 }

@@ -12,13 +12,13 @@
 #include "rsocket/table.h"
 #include "rsocket/wait.h"
 
-bool stream_is_settled(struct rsocket *rs)
+bool stream_connect_is_done(struct rsocket *rs)
 {
 	return rs->stream.state != STREAM_CONNECTING;
 }
 
 /* What connect(2) would say now. */
-static int outcome(struct rsocket *rs)
+static int stream_connect_result(struct rsocket *rs)
 {
 	int error = rs->error;
 
@@ -33,8 +33,8 @@ static int outcome(struct rsocket *rs)
 	}
 }
 
-static int connect_stream(struct rsocket *rs, const struct sockaddr *address, socklen_t length,
-			  const struct patience *patience)
+static int stream_connect(struct rsocket *rs, const struct sockaddr *address, socklen_t length,
+			  const struct wait_limits *limits)
 {
 	struct stream *stream = &rs->stream;
 	int error;
@@ -54,26 +54,26 @@ static int connect_stream(struct rsocket *rs, const struct sockaddr *address, so
 		break;
 	case STREAM_REFUSED:
 		/* An id connects once. */
-		return rs->error ? outcome(rs)
+		return rs->error ? stream_connect_result(rs)
 				 : -REFUSE(hca_of_id(NULL), "rconnect", EINVAL, RULE_RSOCKET_STATE, (uint64_t)rs->fd);
 	case STREAM_LISTENING:
 		return -REFUSE(hca_of_id(NULL), "rconnect", EINVAL, RULE_RSOCKET_STATE, (uint64_t)rs->fd);
 	default:
 		return -EISCONN;
 	}
-	error = wait_until(rs, patience, stream_is_settled);
-	return error && error != -EAGAIN ? error : outcome(rs);
+	error = rsocket_wait_until(rs, limits, stream_connect_is_done);
+	return error && error != -EAGAIN ? error : stream_connect_result(rs);
 }
 
 int softhca_rconnect(int socket, const struct sockaddr *addr, socklen_t addrlen)
 {
 	CANCELLATION_POINT;
 	struct rsocket *rs = rsocket_begin(socket, "rconnect");
-	struct patience patience = {.may_be_cancelled = &cancellation_before};
+	struct wait_limits limits = {.may_be_cancelled = &cancellation_before};
 
 	if (!rs)
 		return -1;
-	patience.at_once = rs->nonblocking;
+	limits.dont_wait = rs->nonblocking;
 	return (int)rsocket_end(rs, rs->datagram ? datagram_connect(rs, addr, addrlen)
-						 : connect_stream(rs, addr, addrlen, &patience));
+						 : stream_connect(rs, addr, addrlen, &limits));
 }

@@ -31,14 +31,14 @@ int datagram_open(struct rsocket *rs)
 	return rs->fd < 0 || datagram->wake_fd < 0 ? -errno : 0;
 }
 
-static int change(struct ibv_qp *qp, enum ibv_qp_state state, int more)
+static int datagram_qp_change_state(struct ibv_qp *qp, enum ibv_qp_state state, int more)
 {
 	struct ibv_qp_attr attr = {.qp_state = state, .port_num = 1, .qkey = RDMA_UDP_QKEY};
 
 	return -softhca_ibv_modify_qp(qp, &attr, IBV_QP_STATE | more);
 }
 
-static int make_queues(struct rsocket *rs)
+static int datagram_make_queues(struct rsocket *rs)
 {
 	struct datagram *datagram = rs->datagram;
 	struct ibv_context *context = datagram->device->context;
@@ -64,13 +64,13 @@ static int make_queues(struct rsocket *rs)
 	datagram->qp = softhca_ibv_create_qp(datagram->device->pd, &attr);
 	if (!datagram->qp)
 		return -errno;
-	error = change(datagram->qp, IBV_QPS_INIT, IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_QKEY);
+	error = datagram_qp_change_state(datagram->qp, IBV_QPS_INIT, IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_QKEY);
 	if (!error)
-		error = change(datagram->qp, IBV_QPS_RTR, 0);
-	return error ? error : change(datagram->qp, IBV_QPS_RTS, IBV_QP_SQ_PSN);
+		error = datagram_qp_change_state(datagram->qp, IBV_QPS_RTR, 0);
+	return error ? error : datagram_qp_change_state(datagram->qp, IBV_QPS_RTS, IBV_QP_SQ_PSN);
 }
 
-static int make_memory(struct rsocket *rs)
+static int datagram_make_memory(struct rsocket *rs)
 {
 	struct datagram *datagram = rs->datagram;
 	size_t bytes = (size_t)(datagram->receive_slots + datagram->send_slots) * datagram->slot_bytes;
@@ -88,7 +88,7 @@ static int make_memory(struct rsocket *rs)
 	return error;
 }
 
-static void free_queues(struct datagram *datagram)
+static void datagram_free_queues(struct datagram *datagram)
 {
 	if (datagram->qp)
 		softhca_ibv_destroy_qp(datagram->qp);
@@ -110,7 +110,7 @@ static void free_queues(struct datagram *datagram)
 }
 
 /* The QP is of the device that has the socket's address; if that is any, of the first with one of the family. */
-static int make_qp(struct rsocket *rs)
+static int datagram_make_bound_qp(struct rsocket *rs)
 {
 	struct datagram *datagram = rs->datagram;
 	struct sockaddr_storage own;
@@ -141,11 +141,11 @@ static int make_qp(struct rsocket *rs)
 	datagram->receive_slots = rs->settings.receive_entries;
 	datagram->send_slots = rs->settings.send_entries;
 	datagram->sends_free = datagram->send_slots;
-	error = make_queues(rs);
+	error = datagram_make_queues(rs);
 	if (!error)
-		error = make_memory(rs);
+		error = datagram_make_memory(rs);
 	if (error)
-		free_queues(datagram);
+		datagram_free_queues(datagram);
 	return error;
 }
 
@@ -170,14 +170,14 @@ int datagram_make_qp(struct rsocket *rs)
 		return -errno;
 	if (!address_port((struct sockaddr *)&own) && bind(rs->fd, (struct sockaddr *)&own, length))
 		return -errno;
-	return make_qp(rs);
+	return datagram_make_bound_qp(rs);
 }
 
 int datagram_bind(struct rsocket *rs, const struct sockaddr *address, socklen_t length)
 {
 	if (bind(rs->fd, address, length))
 		return -errno;
-	return make_qp(rs);
+	return datagram_make_bound_qp(rs);
 }
 
 int datagram_connect(struct rsocket *rs, const struct sockaddr *address, socklen_t length)
@@ -195,7 +195,7 @@ int datagram_connect(struct rsocket *rs, const struct sockaddr *address, socklen
 	if (!peer)
 		return -ENOMEM;
 	rs->datagram->connected = peer;
-	return make_qp(rs);
+	return datagram_make_bound_qp(rs);
 }
 
 void datagram_close(struct rsocket *rs)
@@ -204,7 +204,7 @@ void datagram_close(struct rsocket *rs)
 
 	if (datagram->device) {
 		datagram_free_peers(rs);
-		free_queues(datagram);
+		datagram_free_queues(datagram);
 	}
 	datagram_free_peers(rs);
 	while (datagram->first) {

@@ -126,8 +126,8 @@ void datagram_advance(struct rsocket *rs);
 
 short datagram_ready(struct rsocket *rs);
 ssize_t datagram_send(struct rsocket *rs, const struct iovec *list, size_t count, const struct sockaddr *address,
-		      socklen_t length, const struct patience *patience);
+		      socklen_t length, const struct wait_limits *limits);
 ssize_t datagram_receive(struct rsocket *rs, const struct iovec *list, size_t count, int *flags,
-			 struct sockaddr *address, socklen_t *length, const struct patience *patience);
+			 struct sockaddr *address, socklen_t *length, const struct wait_limits *limits);
 
 #endif

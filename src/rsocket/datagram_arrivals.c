@@ -11,7 +11,7 @@
 enum { COMPLETIONS = 16 };
 
 /* Reads the sender's address from a header. Returns the length of the header, or 0 if the bytes are not a header. */
-static uint32_t read_header(const uint8_t *bytes, uint32_t count, struct sockaddr_storage *from)
+static uint32_t header_read(const uint8_t *bytes, uint32_t count, struct sockaddr_storage *from)
 {
 	struct sockaddr_in *v4 = (struct sockaddr_in *)from;
 	struct sockaddr_in6 *v6 = (struct sockaddr_in6 *)from;
@@ -37,7 +37,7 @@ static uint32_t read_header(const uint8_t *bytes, uint32_t count, struct sockadd
  * Returns true if the address @from, which the header of a datagram of UD has, is the source in its GRH (IBTA A17.4.5.1: the
  * last 20 bytes of the GRH are the IPv4 header). A datagram from a loopback address may have any address of this host there.
  */
-static bool is_sender(const uint8_t *grh, const struct sockaddr *from)
+static bool grh_is_from(const uint8_t *grh, const struct sockaddr *from)
 {
 	struct sockaddr_storage source;
 	union ibv_gid gid = {0};
@@ -54,16 +54,16 @@ static bool is_sender(const uint8_t *grh, const struct sockaddr *from)
 	       (address_is_loopback(from) && device_of_address((struct sockaddr *)&source, &index));
 }
 
-static void message_arrived(struct rsocket *rs, uint32_t slot, uint32_t bytes)
+static void datagram_arrived_at(struct rsocket *rs, uint32_t slot, uint32_t bytes)
 {
 	struct datagram *datagram = rs->datagram;
 	struct datagram_arrived *arrived = calloc(1, sizeof(*arrived));
 	uint32_t header = arrived && bytes >= DATAGRAM_GRH && bytes <= datagram->slot_bytes
-				  ? read_header(datagram_slot(datagram, slot) + DATAGRAM_GRH, bytes - DATAGRAM_GRH,
+				  ? header_read(datagram_slot(datagram, slot) + DATAGRAM_GRH, bytes - DATAGRAM_GRH,
 						&arrived->from)
 				  : 0;
 
-	if (!header || !is_sender(datagram_slot(datagram, slot), (struct sockaddr *)&arrived->from) ||
+	if (!header || !grh_is_from(datagram_slot(datagram, slot), (struct sockaddr *)&arrived->from) ||
 	    !datagram_map(rs, &arrived->from)) {
 		free(arrived);
 		datagram_post_receive(rs, slot);
@@ -95,7 +95,7 @@ void datagram_advance(struct rsocket *rs)
 			if (wc->wr_id & DATAGRAM_IS_SEND)
 				datagram->sends_free++;
 			else if (wc->status == IBV_WC_SUCCESS)
-				message_arrived(rs, (uint32_t)wc->wr_id, wc->byte_len);
+				datagram_arrived_at(rs, (uint32_t)wc->wr_id, wc->byte_len);
 		}
 	}
 }

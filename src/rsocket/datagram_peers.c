@@ -29,7 +29,7 @@ struct header {
 
 _Static_assert(sizeof(struct header) == LENGTH_V6, "rdma-cm 5");
 
-static bool is_at(const struct datagram_peer *peer, const struct sockaddr *address)
+static bool peer_is_at(const struct datagram_peer *peer, const struct sockaddr *address)
 {
 	const struct sockaddr *own = (const struct sockaddr *)&peer->address;
 
@@ -54,7 +54,7 @@ bool datagram_map(const struct rsocket *rs, struct sockaddr_storage *address)
  * The address that the host sends from to @peer, which is the GID that the peer is to see: that of the socket, unless it is
  * any. The kernel says it of a socket that is connected there.
  */
-static void ask_for_source(const struct rsocket *rs, struct datagram_peer *peer)
+static void peer_query_source(const struct rsocket *rs, struct datagram_peer *peer)
 {
 	const struct sockaddr *to = (const struct sockaddr *)&peer->address;
 	struct sockaddr *own = (struct sockaddr *)&peer->own;
@@ -77,22 +77,22 @@ static void ask_for_source(const struct rsocket *rs, struct datagram_peer *peer)
 }
 
 /* A mapped address is one of IPv4, and said so to the peer, which may know no other (ipv6(7)). */
-static void find_source(const struct rsocket *rs, struct datagram_peer *peer)
+static void peer_find_source(const struct rsocket *rs, struct datagram_peer *peer)
 {
 	union ibv_gid gid;
 
-	ask_for_source(rs, peer);
+	peer_query_source(rs, peer);
 	gid = address_gid((struct sockaddr *)&peer->own);
 	address_from_gid(&peer->own, &gid, 0);
 }
 
 /* The peer at @address, or NULL. */
-static struct datagram_peer *known_peer(struct datagram *datagram, const struct sockaddr *address)
+static struct datagram_peer *peer_lookup(struct datagram *datagram, const struct sockaddr *address)
 {
 	struct datagram_peer *peer, **link;
 
 	for (link = &datagram->peers; (peer = *link); link = &peer->next)
-		if (is_at(peer, address)) {
+		if (peer_is_at(peer, address)) {
 			/* The one that was used last is found first. */
 			*link = peer->next;
 			peer->next = datagram->peers;
@@ -102,7 +102,7 @@ static struct datagram_peer *known_peer(struct datagram *datagram, const struct 
 	return NULL;
 }
 
-static void free_peer(struct datagram *datagram, struct datagram_peer *peer)
+static void datagram_peer_free(struct datagram *datagram, struct datagram_peer *peer)
 {
 	if (peer->ah)
 		softhca_ibv_destroy_ah(peer->ah);
@@ -111,7 +111,7 @@ static void free_peer(struct datagram *datagram, struct datagram_peer *peer)
 }
 
 /* Strangers make entries, too: the one that was not used for longest goes. It is learned anew when it is heard of. */
-static void forget_one(struct datagram *datagram)
+static void peers_forget_oldest(struct datagram *datagram)
 {
 	struct datagram_peer **link, **oldest = NULL, *peer;
 
@@ -122,13 +122,13 @@ static void forget_one(struct datagram *datagram)
 		return;
 	peer = *oldest;
 	*oldest = peer->next;
-	free_peer(datagram, peer);
+	datagram_peer_free(datagram, peer);
 }
 
 struct datagram_peer *datagram_peer_at(struct rsocket *rs, const struct sockaddr *address)
 {
 	struct datagram *datagram = rs->datagram;
-	struct datagram_peer *peer = known_peer(datagram, address);
+	struct datagram_peer *peer = peer_lookup(datagram, address);
 
 	if (peer)
 		return peer;
@@ -136,9 +136,9 @@ struct datagram_peer *datagram_peer_at(struct rsocket *rs, const struct sockaddr
 	if (!peer)
 		return NULL;
 	if (datagram->peer_count == DATAGRAM_MOST_PEERS)
-		forget_one(datagram);
+		peers_forget_oldest(datagram);
 	address_copy(&peer->address, address);
-	find_source(rs, peer);
+	peer_find_source(rs, peer);
 	peer->next = datagram->peers;
 	datagram->peers = peer;
 	datagram->peer_count++;
@@ -153,13 +153,13 @@ void datagram_free_peers(struct rsocket *rs)
 		struct datagram_peer *peer = datagram->peers;
 
 		datagram->peers = peer->next;
-		free_peer(datagram, peer);
+		datagram_peer_free(datagram, peer);
 	}
 	datagram->connected = NULL;
 }
 
 /* The QP of @peer is @number from now on. */
-static void learn(struct rsocket *rs, struct datagram_peer *peer, uint32_t number)
+static void peer_set_qp(struct rsocket *rs, struct datagram_peer *peer, uint32_t number)
 {
 	struct datagram *datagram = rs->datagram;
 	struct ibv_ah_attr attr = {.is_global = 1,
@@ -180,7 +180,7 @@ static void learn(struct rsocket *rs, struct datagram_peer *peer, uint32_t numbe
 	peer->ah = softhca_ibv_create_ah(datagram->device->pd, &attr);
 }
 
-static size_t make_header(const struct rsocket *rs, const struct datagram_peer *peer, uint8_t operation,
+static size_t header_make(const struct rsocket *rs, const struct datagram_peer *peer, uint8_t operation,
 			  struct header *header)
 {
 	const struct datagram *datagram = rs->datagram;
@@ -208,18 +208,18 @@ ssize_t datagram_send_early(struct rsocket *rs, const struct datagram_peer *peer
 				 .msg_iovlen = 2};
 	ssize_t sent;
 
-	pieces[0].iov_len = make_header(rs, peer, OP_DATA, &header);
+	pieces[0].iov_len = header_make(rs, peer, OP_DATA, &header);
 	do
 		sent = sendmsg(rs->fd, &message, MSG_NOSIGNAL);
 	while (sent < 0 && errno == EINTR);
 	return sent < 0 ? -errno : sent - (ssize_t)pieces[0].iov_len;
 }
 
-static void answer(struct rsocket *rs, const struct datagram_peer *peer)
+static void peer_answer(struct rsocket *rs, const struct datagram_peer *peer)
 {
 	const struct sockaddr *to = (const struct sockaddr *)&peer->address;
 	struct header header;
-	size_t length = make_header(rs, peer, OP_ANSWER, &header);
+	size_t length = header_make(rs, peer, OP_ANSWER, &header);
 
 	/* One that is lost is asked for again by the next datagram. */
 	if (sendto(rs->fd, &header, length, MSG_NOSIGNAL | MSG_DONTWAIT, to, address_size(to)) < 0)
@@ -227,7 +227,7 @@ static void answer(struct rsocket *rs, const struct datagram_peer *peer)
 }
 
 /* Takes the next datagram of the socket, and forgets it. */
-static void drop(struct rsocket *rs)
+static void datagram_discard(struct rsocket *rs)
 {
 	uint8_t byte;
 
@@ -239,7 +239,7 @@ static void drop(struct rsocket *rs)
  * Takes the next datagram of the socket, which has @count bytes behind a header of @header. Whoever sleeps for it may find the
  * socket empty, and sleep on: the datagram is in no descriptor any more.
  */
-static void keep(struct rsocket *rs, const struct sockaddr *from, size_t header, size_t count)
+static void datagram_queue_early(struct rsocket *rs, const struct sockaddr *from, size_t header, size_t count)
 {
 	struct datagram *datagram = rs->datagram;
 	/* As a socket whose buffer is full. */
@@ -247,7 +247,7 @@ static void keep(struct rsocket *rs, const struct sockaddr *from, size_t header,
 		datagram->early_count == DATAGRAM_MOST_EARLY ? NULL : calloc(1, sizeof(*arrived) + header + count);
 
 	if (!arrived) {
-		drop(rs);
+		datagram_discard(rs);
 		return;
 	}
 	if (recv(rs->fd, arrived->early, header + count, MSG_DONTWAIT) != (ssize_t)(header + count)) {
@@ -261,11 +261,11 @@ static void keep(struct rsocket *rs, const struct sockaddr *from, size_t header,
 	*datagram->last = arrived;
 	datagram->last = &arrived->next;
 	datagram->early_count++;
-	wake(rs);
+	rsocket_wake(rs);
 }
 
 /* What is not of this form is of somebody who does not speak the protocol. */
-static bool is_header(const struct header *header, size_t bytes)
+static bool header_is_valid(const struct header *header, size_t bytes)
 {
 	return bytes >= LENGTH_V4 && header->tag == htobe32(TAG) && bytes >= header->length &&
 	       ((header->version == 4 && header->length == LENGTH_V4) ||
@@ -288,21 +288,21 @@ void datagram_take_early(struct rsocket *rs)
 
 		if (got < 0)
 			return;
-		if (!is_header(&header, (size_t)got)) {
-			drop(rs);
+		if (!header_is_valid(&header, (size_t)got)) {
+			datagram_discard(rs);
 			continue;
 		}
 		/* The sender's address is the network's word, not the header's. What a stranger answers was not asked. */
 		peer = header.operation == OP_DATA ? datagram_peer_at(rs, (struct sockaddr *)&from)
-						   : known_peer(rs->datagram, (struct sockaddr *)&from);
+						   : peer_lookup(rs->datagram, (struct sockaddr *)&from);
 		if (peer && header.qp_number)
-			learn(rs, peer, be32toh(header.qp_number) & 0xffffff);
+			peer_set_qp(rs, peer, be32toh(header.qp_number) & 0xffffff);
 		if (header.operation != OP_DATA) {
-			drop(rs);
+			datagram_discard(rs);
 			continue;
 		}
-		keep(rs, (struct sockaddr *)&from, header.length, (size_t)got - header.length);
+		datagram_queue_early(rs, (struct sockaddr *)&from, header.length, (size_t)got - header.length);
 		if (peer && rs->datagram->qp)
-			answer(rs, peer);
+			peer_answer(rs, peer);
 	}
 }

@@ -17,7 +17,7 @@
 #include "rsocket/transfer.h"
 #include "rsocket/wait.h"
 
-static uint32_t write_header(const struct rsocket *rs, const struct datagram_peer *peer, uint8_t *bytes)
+static uint32_t header_write(const struct rsocket *rs, const struct datagram_peer *peer, uint8_t *bytes)
 {
 	const struct sockaddr_in *v4 = (const struct sockaddr_in *)&peer->own;
 	const struct sockaddr_in6 *v6 = (const struct sockaddr_in6 *)&peer->own;
@@ -36,13 +36,13 @@ static uint32_t write_header(const struct rsocket *rs, const struct datagram_pee
 	return DATAGRAM_HEADER_V6;
 }
 
-static bool can_send(struct rsocket *rs)
+static bool datagram_can_send(struct rsocket *rs)
 {
 	return !rs->datagram->qp || rs->datagram->sends_free;
 }
 
 /* Datagrams of others do not reach a connected socket (connect(2)). */
-static void drop_strangers(struct rsocket *rs)
+static void datagram_drop_strangers(struct rsocket *rs)
 {
 	struct datagram *datagram = rs->datagram;
 	const struct datagram_peer *connected = datagram->connected;
@@ -68,23 +68,24 @@ static void drop_strangers(struct rsocket *rs)
 	datagram->last = link;
 }
 
-static bool has_arrived(struct rsocket *rs)
+static bool datagram_has_arrived(struct rsocket *rs)
 {
-	drop_strangers(rs);
+	datagram_drop_strangers(rs);
 	return rs->datagram->first;
 }
 
 short datagram_ready(struct rsocket *rs)
 {
-	return (short)((has_arrived(rs) ? POLLIN : 0) | (can_send(rs) ? POLLOUT : 0));
+	return (short)((datagram_has_arrived(rs) ? POLLIN : 0) | (datagram_can_send(rs) ? POLLOUT : 0));
 }
 
-static ssize_t send_message(struct rsocket *rs, const struct datagram_peer *peer, struct pieces *pieces, size_t bytes)
+static ssize_t datagram_send_message(struct rsocket *rs, const struct datagram_peer *peer, struct pieces *pieces,
+				     size_t bytes)
 {
 	struct datagram *datagram = rs->datagram;
 	uint32_t slot = datagram->receive_slots + datagram->next_send;
 	uint8_t *memory = datagram_slot(datagram, slot);
-	uint32_t header = write_header(rs, peer, memory);
+	uint32_t header = header_write(rs, peer, memory);
 	struct ibv_sge sge = {.addr = (uintptr_t)memory, .lkey = datagram->mr->lkey};
 	struct ibv_send_wr request = {.wr_id = DATAGRAM_IS_SEND,
 				      .sg_list = &sge,
@@ -109,13 +110,13 @@ static ssize_t send_message(struct rsocket *rs, const struct datagram_peer *peer
 }
 
 /* Where a datagram goes: to @address, or else to the peer of a connected socket. NULL: nowhere, or no memory. */
-static struct datagram_peer *destination(struct rsocket *rs, const struct sockaddr_storage *address)
+static struct datagram_peer *datagram_destination(struct rsocket *rs, const struct sockaddr_storage *address)
 {
 	return address->ss_family ? datagram_peer_at(rs, (const struct sockaddr *)address) : rs->datagram->connected;
 }
 
 ssize_t datagram_send(struct rsocket *rs, const struct iovec *list, size_t count, const struct sockaddr *address,
-		      socklen_t length, const struct patience *patience)
+		      socklen_t length, const struct wait_limits *limits)
 {
 	struct datagram *datagram = rs->datagram;
 	struct pieces pieces = {.list = list, .count = count};
@@ -133,7 +134,7 @@ ssize_t datagram_send(struct rsocket *rs, const struct iovec *list, size_t count
 			return -EAFNOSUPPORT;
 	}
 	rsocket_advance(rs);
-	peer = destination(rs, &to);
+	peer = datagram_destination(rs, &to);
 	if (!peer)
 		return address ? -ENOBUFS : -EDESTADDRREQ;
 	/* The socket gets its name by being sent from, at the latest. */
@@ -143,9 +144,9 @@ ssize_t datagram_send(struct rsocket *rs, const struct iovec *list, size_t count
 			return error;
 	}
 	if (peer->ah) {
-		error = wait_until(rs, patience, can_send);
+		error = rsocket_wait_until(rs, limits, datagram_can_send);
 		/* It slept perhaps, and another one has this place. */
-		peer = error ? NULL : destination(rs, &to);
+		peer = error ? NULL : datagram_destination(rs, &to);
 		if (!peer)
 			return error ? error : -ENOBUFS;
 	}
@@ -155,17 +156,17 @@ ssize_t datagram_send(struct rsocket *rs, const struct iovec *list, size_t count
 		pieces_copy_out(&pieces, early, bytes);
 		return datagram_send_early(rs, peer, early, bytes);
 	}
-	return send_message(rs, peer, &pieces, bytes);
+	return datagram_send_message(rs, peer, &pieces, bytes);
 }
 
 ssize_t datagram_receive(struct rsocket *rs, const struct iovec *list, size_t count, int *flags,
-			 struct sockaddr *address, socklen_t *length, const struct patience *patience)
+			 struct sockaddr *address, socklen_t *length, const struct wait_limits *limits)
 {
 	struct datagram *datagram = rs->datagram;
 	struct pieces pieces = {.list = list, .count = count};
 	size_t room = pieces_bytes(list, count), bytes;
 	struct datagram_arrived *arrived;
-	int error = wait_until(rs, patience, has_arrived);
+	int error = rsocket_wait_until(rs, limits, datagram_has_arrived);
 
 	if (error)
 		return error;
@@ -175,7 +176,7 @@ ssize_t datagram_receive(struct rsocket *rs, const struct iovec *list, size_t co
 		       (arrived->slot == UINT32_MAX ? arrived->early : datagram_slot(datagram, arrived->slot)) +
 			       arrived->offset,
 		       bytes);
-	give_name((struct sockaddr *)&arrived->from, address, length);
+	name_copy_out((struct sockaddr *)&arrived->from, address, length);
 	room = arrived->bytes;
 	if (!(*flags & MSG_PEEK)) {
 		datagram->first = arrived->next;

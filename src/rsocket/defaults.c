@@ -37,7 +37,7 @@ uint32_t clamp_setting(uint64_t value, uint32_t least, uint32_t most)
 }
 
 /* The integer in @file, or @value. */
-static uint32_t read_number(const char *file, uint32_t value)
+static uint32_t setting_read(const char *file, uint32_t value)
 {
 	int fd = open(file, O_RDONLY | O_CLOEXEC);
 	char text[24];
@@ -62,7 +62,7 @@ void rsocket_defaults(struct rsocket_settings *settings)
 
 	*settings = (struct rsocket_settings){0};
 	for (index = 0; index < sizeof(defaults) / sizeof(defaults[0]); index++) {
-		uint32_t value = read_number(defaults[index].file, defaults[index].value);
+		uint32_t value = setting_read(defaults[index].file, defaults[index].value);
 
 		*(uint32_t *)((char *)settings + defaults[index].offset) =
 			clamp_setting(value, defaults[index].least, defaults[index].most);

@@ -12,13 +12,13 @@
 /* What keeps lists and rings off each other's cache lines; multiples of what halves and mappings need. */
 enum { ALIGNMENT = 64 };
 
-static uint32_t round_up(uint32_t value)
+static uint32_t bytes_round_up(uint32_t value)
 {
 	return (value + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
 }
 
 /* Zeroed, so that nothing of the process's memory is where the peer might look. */
-static void *new_memory(struct stream *stream, size_t size, int access, struct ibv_mr **mr)
+static void *stream_new_memory(struct stream *stream, size_t size, int access, struct ibv_mr **mr)
 {
 	void *memory = aligned_alloc(ALIGNMENT, (size + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT);
 	size_t byte;
@@ -40,7 +40,7 @@ static void *new_memory(struct stream *stream, size_t size, int access, struct i
 	return memory;
 }
 
-static int make_memory(struct stream *stream)
+static int stream_make_memory(struct stream *stream)
 {
 	size_t control = STREAM_CONTROL_ENTRIES * sizeof(struct stream_mapping);
 	size_t list =
@@ -49,18 +49,20 @@ static int make_memory(struct stream *stream)
 	stream->messages = calloc(stream->receive_entries + 1, sizeof(*stream->messages));
 	if (!stream->messages)
 		return -ENOMEM;
-	stream->send_ring = new_memory(stream, stream->send_bytes + control, IBV_ACCESS_LOCAL_WRITE, &stream->send_mr);
+	stream->send_ring =
+		stream_new_memory(stream, stream->send_bytes + control, IBV_ACCESS_LOCAL_WRITE, &stream->send_mr);
 	if (!stream->send_ring)
 		return -errno;
-	stream->ring = new_memory(stream, stream->receive_bytes, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE,
-				  &stream->ring_mr);
+	stream->ring = stream_new_memory(stream, stream->receive_bytes,
+					 IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE, &stream->ring_mr);
 	if (!stream->ring)
 		return -errno;
-	stream->list = new_memory(stream, list, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE, &stream->list_mr);
+	stream->list =
+		stream_new_memory(stream, list, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE, &stream->list_mr);
 	return stream->list ? 0 : -errno;
 }
 
-static int make_queues(struct rsocket *rs)
+static int stream_make_queues(struct rsocket *rs)
 {
 	struct stream *stream = &rs->stream;
 	struct ibv_qp_init_attr attr = {
@@ -91,7 +93,7 @@ static int make_queues(struct rsocket *rs)
 	return 0;
 }
 
-static int post_receives(struct stream *stream)
+static int stream_post_all_receives(struct stream *stream)
 {
 	struct ibv_recv_wr receive = {.wr_id = STREAM_REQUEST_RECEIVE}, *bad;
 	uint32_t left;
@@ -111,14 +113,14 @@ int stream_open(struct rsocket *rs)
 	stream->receive_entries = rs->settings.receive_entries;
 	stream->inline_bytes = rs->settings.inline_bytes;
 	stream->iomap_entries = rs->settings.iomap_entries;
-	stream->send_bytes = round_up(rs->settings.send_bytes);
+	stream->send_bytes = bytes_round_up(rs->settings.send_bytes);
 	/* Two halves. */
-	stream->receive_bytes = round_up(rs->settings.receive_bytes / 2) * 2;
-	error = make_queues(rs);
+	stream->receive_bytes = bytes_round_up(rs->settings.receive_bytes / 2) * 2;
+	error = stream_make_queues(rs);
 	if (!error)
-		error = make_memory(stream);
+		error = stream_make_memory(stream);
 	if (!error)
-		error = post_receives(stream);
+		error = stream_post_all_receives(stream);
 	if (error)
 		return error;
 	stream->send_free = stream->send_bytes;
@@ -132,14 +134,14 @@ int stream_open(struct rsocket *rs)
 	return 0;
 }
 
-static void free_memory(void *memory, struct ibv_mr *mr)
+static void stream_free_memory(void *memory, struct ibv_mr *mr)
 {
 	if (mr)
 		softhca_ibv_dereg_mr(mr);
 	free(memory);
 }
 
-static void free_buffers(struct stream *stream)
+static void stream_free_buffers(struct stream *stream)
 {
 	while (stream->buffers) {
 		struct stream_buffer *buffer = stream->buffers;
@@ -160,7 +162,7 @@ void stream_drop_request(struct stream *stream)
 	softhca_rdma_destroy_id(child);
 }
 
-void stream_close(struct rsocket *rs)
+void stream_destroy(struct rsocket *rs)
 {
 	struct stream *stream = &rs->stream;
 
@@ -172,10 +174,10 @@ void stream_close(struct rsocket *rs)
 	}
 	if (stream->completions)
 		softhca_ibv_destroy_comp_channel(stream->completions);
-	free_buffers(stream);
-	free_memory(stream->send_ring, stream->send_mr);
-	free_memory(stream->ring, stream->ring_mr);
-	free_memory(stream->list, stream->list_mr);
+	stream_free_buffers(stream);
+	stream_free_memory(stream->send_ring, stream->send_mr);
+	stream_free_memory(stream->ring, stream->ring_mr);
+	stream_free_memory(stream->list, stream->list_mr);
 	free(stream->messages);
 	free(stream->paths);
 	if (stream->request)

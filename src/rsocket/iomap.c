@@ -20,7 +20,7 @@
 #include "rsocket/wait.h"
 
 /* The first place in the peer's table that no buffer has; -1: none. */
-static int free_index(const struct stream *stream)
+static int mapping_free_index(const struct stream *stream)
 {
 	const struct stream_buffer *buffer;
 	int index;
@@ -34,7 +34,7 @@ static int free_index(const struct stream *stream)
 	return -1;
 }
 
-static off_t map(struct rsocket *rs, void *memory, size_t length, int protection, off_t offset)
+static off_t buffer_map(struct rsocket *rs, void *memory, size_t length, int protection, off_t offset)
 {
 	struct stream *stream = &rs->stream;
 	struct stream_buffer *buffer, **last;
@@ -48,7 +48,7 @@ static off_t map(struct rsocket *rs, void *memory, size_t length, int protection
 	/* What the peer's table holds is known as soon as its request is. */
 	if (stream->state != STREAM_CONNECTED && stream->state != STREAM_ACCEPTING)
 		return -REFUSE(hca_of_id(NULL), "riomap", ENOTCONN, RULE_RSOCKET_NOT_CONNECTED, (uint64_t)rs->fd);
-	if (remote && (index = free_index(stream)) < 0)
+	if (remote && (index = mapping_free_index(stream)) < 0)
 		return -REFUSE(hca_of_id(NULL), "riomap", ENOMEM, RULE_RSOCKET_MAP_FULL, stream->peer_map_entries);
 	buffer = calloc(1, sizeof(*buffer));
 	if (!buffer)
@@ -76,10 +76,10 @@ off_t softhca_riomap(int socket, void *buf, size_t len, int prot, int flags, off
 	struct rsocket *rs = rsocket_begin_stream(socket, "riomap");
 
 	(void)flags;
-	return rs ? rsocket_end(rs, map(rs, buf, len, prot, offset)) : -1;
+	return rs ? rsocket_end(rs, buffer_map(rs, buf, len, prot, offset)) : -1;
 }
 
-static int unmap(struct rsocket *rs, const void *memory, size_t length)
+static int buffer_unmap(struct rsocket *rs, const void *memory, size_t length)
 {
 	struct stream_buffer **link, *buffer;
 
@@ -100,10 +100,10 @@ int softhca_riounmap(int socket, void *buf, size_t len)
 	WITHOUT_CANCELLATION;
 	struct rsocket *rs = rsocket_begin_stream(socket, "riounmap");
 
-	return rs ? (int)rsocket_end(rs, unmap(rs, buf, len)) : -1;
+	return rs ? (int)rsocket_end(rs, buffer_unmap(rs, buf, len)) : -1;
 }
 
-static int send_mapping(struct rsocket *rs, struct stream_buffer *buffer)
+static int mapping_send(struct rsocket *rs, struct stream_buffer *buffer)
 {
 	struct stream *stream = &rs->stream;
 	struct stream_mapping mapping = {.offset = buffer->offset,
@@ -127,14 +127,14 @@ static int send_mapping(struct rsocket *rs, struct stream_buffer *buffer)
 							     .length = bswap_32(mapping.target.length)}};
 	memcpy(stream->send_ring + stream->send_offset, &mapping, first);
 	memcpy(stream->send_ring, (const char *)&mapping + first, sizeof(mapping) - first);
-	error = stream_write(rs, &request, NULL, sizeof(mapping));
+	error = stream_post_write(rs, &request, NULL, sizeof(mapping));
 	if (!error)
 		stream->sequence++;
 	return error;
 }
 
 /* The first that the peer has not been told of, or NULL. */
-static struct stream_buffer *first_pending(const struct stream *stream)
+static struct stream_buffer *buffer_first_pending(const struct stream *stream)
 {
 	struct stream_buffer *buffer = stream->buffers;
 
@@ -143,25 +143,25 @@ static struct stream_buffer *first_pending(const struct stream *stream)
 	return buffer;
 }
 
-int stream_send_mappings(struct rsocket *rs, const struct patience *patience)
+int stream_send_mappings(struct rsocket *rs, const struct wait_limits *limits)
 {
 	struct stream_buffer *buffer;
 	int error = 0;
 
-	while (!error && first_pending(&rs->stream)) {
-		error = stream_wait_to_send(rs, patience);
+	while (!error && buffer_first_pending(&rs->stream)) {
+		error = stream_wait_to_send(rs, limits);
 		/* It slept perhaps: what was pending may be unmapped by now, or another thread has told of it. */
-		buffer = first_pending(&rs->stream);
+		buffer = buffer_first_pending(&rs->stream);
 		if (error || !buffer)
 			break;
 		buffer->pending = false;
-		error = send_mapping(rs, buffer);
+		error = mapping_send(rs, buffer);
 	}
 	return error;
 }
 
 /* A copy, since the peer may write to the table at any time: what is in it only ever says a place of the peer's. */
-static bool find(const struct stream *stream, uint64_t offset, struct stream_mapping *found)
+static bool mapping_find(const struct stream *stream, uint64_t offset, struct stream_mapping *found)
 {
 	const volatile struct stream_mapping *table =
 		(const volatile struct stream_mapping *)(stream->list + STREAM_TARGETS);
@@ -179,8 +179,8 @@ static bool find(const struct stream *stream, uint64_t offset, struct stream_map
 }
 
 /* One write into @mapping, in which @offset is. */
-static int write_some(struct rsocket *rs, const struct stream_mapping *mapping, uint64_t offset, struct pieces *pieces,
-		      uint32_t *before, size_t *left)
+static int mapping_write_some(struct rsocket *rs, const struct stream_mapping *mapping, uint64_t offset,
+			      struct pieces *pieces, uint32_t *before, size_t *left)
 {
 	struct stream *stream = &rs->stream;
 	uint64_t into = offset - mapping->offset;
@@ -195,11 +195,11 @@ static int write_some(struct rsocket *rs, const struct stream_mapping *mapping, 
 	pieces_copy_out(pieces, stream->send_ring + stream->send_offset, first);
 	pieces_copy_out(pieces, stream->send_ring, bytes - first);
 	*left -= bytes;
-	return stream_write(rs, &request, NULL, bytes);
+	return stream_post_write(rs, &request, NULL, bytes);
 }
 
-static ssize_t write_mapped(struct rsocket *rs, const void *memory, size_t count, uint64_t offset,
-			    const struct patience *patience)
+static ssize_t mapping_write(struct rsocket *rs, const void *memory, size_t count, uint64_t offset,
+			     const struct wait_limits *limits)
 {
 	const struct iovec piece = {.iov_base = (void *)memory, .iov_len = count};
 	struct pieces pieces = {.list = &piece, .count = 1};
@@ -210,17 +210,17 @@ static ssize_t write_mapped(struct rsocket *rs, const void *memory, size_t count
 
 	if (count > SSIZE_MAX)
 		return -EINVAL;
-	error = stream_wait_connected(rs, "riowrite", patience);
+	error = stream_wait_connected(rs, "riowrite", limits);
 	if (!error)
-		error = stream_send_mappings(rs, patience);
+		error = stream_send_mappings(rs, limits);
 	while (!error && left) {
 		if (!stream_can_send(rs))
-			error = stream_wait_to_send(rs, patience);
-		if (!error && !find(&rs->stream, offset + (count - left), &mapping))
+			error = stream_wait_to_send(rs, limits);
+		if (!error && !mapping_find(&rs->stream, offset + (count - left), &mapping))
 			error = -REFUSE(hca_of_id(NULL), "riowrite", EINVAL, RULE_RSOCKET_NOT_MAPPED,
 					offset + (count - left));
 		if (!error)
-			error = write_some(rs, &mapping, offset + (count - left), &pieces, &before, &left);
+			error = mapping_write_some(rs, &mapping, offset + (count - left), &pieces, &before, &left);
 	}
 	return left < count ? (ssize_t)(count - left) : error;
 }
@@ -229,10 +229,10 @@ size_t softhca_riowrite(int socket, const void *buf, size_t count, off_t offset,
 {
 	CANCELLATION_POINT;
 	struct rsocket *rs = rsocket_begin_stream(socket, "riowrite");
-	struct patience patience = {.may_be_cancelled = &cancellation_before};
+	struct wait_limits limits = {.may_be_cancelled = &cancellation_before};
 
 	if (!rs)
 		return (size_t)-1;
-	patience.at_once = rs->nonblocking || flags & MSG_DONTWAIT;
-	return (size_t)rsocket_end(rs, write_mapped(rs, buf, count, (uint64_t)offset, &patience));
+	limits.dont_wait = rs->nonblocking || flags & MSG_DONTWAIT;
+	return (size_t)rsocket_end(rs, mapping_write(rs, buf, count, (uint64_t)offset, &limits));
 }

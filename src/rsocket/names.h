@@ -9,6 +9,6 @@
  * Copies @name to @address, no more than *@length bytes, and sets *@length to its whole size. NULL @address or @length: nothing.
  * Pure.
  */
-void give_name(const struct sockaddr *name, struct sockaddr *address, socklen_t *length);
+void name_copy_out(const struct sockaddr *name, struct sockaddr *address, socklen_t *length);
 
 #endif

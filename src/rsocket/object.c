@@ -19,7 +19,7 @@ struct rsocket *rsocket_new(int family, const struct rsocket_settings *settings)
 	rs->references = 1;
 	rs->process = progress_generation();
 	pthread_mutex_init(&rs->lock, NULL);
-	pthread_cond_init(&rs->settled, NULL);
+	pthread_cond_init(&rs->wake_done, NULL);
 	return rs;
 }
 
@@ -37,8 +37,8 @@ void rsocket_free(struct rsocket *rs)
 	if (rs->datagram)
 		datagram_close(rs);
 	else
-		stream_close(rs);
-	pthread_cond_destroy(&rs->settled);
+		stream_destroy(rs);
+	pthread_cond_destroy(&rs->wake_done);
 	pthread_mutex_destroy(&rs->lock);
 	free(rs);
 }

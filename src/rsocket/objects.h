@@ -49,9 +49,9 @@ struct rsocket {
 	struct rsocket_settings settings;
 
 	/* Sleeping (rsocket/wait.h). */
-	pthread_cond_t settled; /* `kicked` has become false */
+	pthread_cond_t wake_done; /* `wake_pending` has become false */
 	uint32_t sleepers;
-	bool kicked;
+	bool wake_pending;
 
 	struct stream stream;      /* of SOCK_STREAM */
 	struct datagram *datagram; /* of SOCK_DGRAM; else NULL */

@@ -21,7 +21,7 @@
 #define ENTRY(level, name) ((uint64_t)(level) << 32 | (uint32_t)(name))
 
 /* rdma_set_option(3) of a stream's id. */
-static int set_of_id(struct rsocket *rs, int name, int value)
+static int option_set_on_id(struct rsocket *rs, int name, int value)
 {
 	if (rs->datagram)
 		return name == RDMA_OPTION_ID_REUSEADDR
@@ -30,13 +30,13 @@ static int set_of_id(struct rsocket *rs, int name, int value)
 	return softhca_rdma_set_option(rs->stream.id, RDMA_OPTION_ID, name, &value, sizeof(value));
 }
 
-static bool has_memory(const struct rsocket *rs)
+static bool rsocket_has_memory(const struct rsocket *rs)
 {
 	return rs->stream.state != STREAM_IDLE && rs->stream.state != STREAM_BOUND &&
 	       rs->stream.state != STREAM_LISTENING;
 }
 
-static int set_route(struct rsocket *rs, const void *value, socklen_t length)
+static int option_set_route(struct rsocket *rs, const void *value, socklen_t length)
 {
 	struct stream *stream = &rs->stream;
 	void *copy;
@@ -54,83 +54,83 @@ static int set_route(struct rsocket *rs, const void *value, socklen_t length)
 }
 
 /* Sizes that setsockopt(2) takes at any time, and that say no more than what a connection is to begin with (socket(7)). */
-static int set_buffer(struct rsocket *rs, uint32_t *setting, uint64_t value)
+static int option_set_buffer(struct rsocket *rs, uint32_t *setting, uint64_t value)
 {
-	if (!has_memory(rs))
+	if (!rsocket_has_memory(rs))
 		*setting = clamp_setting(value, LEAST_BYTES, MOST_BYTES);
 	return 0;
 }
 
 /* What decides the memory of a connection cannot change under it. */
-static int set_size(struct rsocket *rs, uint32_t *setting, uint64_t value, uint32_t least, uint32_t most)
+static int option_set_size(struct rsocket *rs, uint32_t *setting, uint64_t value, uint32_t least, uint32_t most)
 {
-	if (has_memory(rs))
+	if (rsocket_has_memory(rs))
 		return -REFUSE(hca_of_id(NULL), "rsetsockopt", EINVAL, RULE_RSOCKET_OPTION_STATE, (uint64_t)rs->fd);
 	*setting = clamp_setting(value, least, most);
 	return 0;
 }
 
-static int set_flag(bool *flag, int value)
+static int option_set_flag(bool *flag, int value)
 {
 	*flag = value;
 	return 0;
 }
 
-static int set_integer(struct rsocket *rs, uint64_t entry, int value)
+static int option_set_integer(struct rsocket *rs, uint64_t entry, int value)
 {
 	struct rsocket_settings *settings = &rs->settings;
 	uint64_t positive = value < 0 ? 0 : (uint64_t)value;
 
 	switch (entry) {
 	case ENTRY(SOL_SOCKET, SO_REUSEADDR):
-		if (set_of_id(rs, RDMA_OPTION_ID_REUSEADDR, value))
+		if (option_set_on_id(rs, RDMA_OPTION_ID_REUSEADDR, value))
 			return -errno;
-		return set_flag(&settings->reuse_address, value);
+		return option_set_flag(&settings->reuse_address, value);
 	case ENTRY(IPPROTO_IPV6, IPV6_V6ONLY):
-		if (set_of_id(rs, RDMA_OPTION_ID_AFONLY, value))
+		if (option_set_on_id(rs, RDMA_OPTION_ID_AFONLY, value))
 			return -errno;
-		return set_flag(&settings->own_family_only, value);
+		return option_set_flag(&settings->own_family_only, value);
 	/* Doubled, as by setsockopt(2) on Linux. */
 	case ENTRY(SOL_SOCKET, SO_RCVBUF):
-		return set_buffer(rs, &settings->receive_bytes, positive * 2);
+		return option_set_buffer(rs, &settings->receive_bytes, positive * 2);
 	case ENTRY(SOL_SOCKET, SO_SNDBUF):
-		return set_buffer(rs, &settings->send_bytes, positive * 2);
+		return option_set_buffer(rs, &settings->send_bytes, positive * 2);
 	case ENTRY(SOL_SOCKET, SO_KEEPALIVE):
-		return set_flag(&settings->keep_alive, value);
+		return option_set_flag(&settings->keep_alive, value);
 	case ENTRY(SOL_SOCKET, SO_OOBINLINE):
-		return set_flag(&settings->inline_urgent, value);
+		return option_set_flag(&settings->inline_urgent, value);
 	case ENTRY(IPPROTO_TCP, TCP_NODELAY):
-		return set_flag(&settings->no_delay, value);
+		return option_set_flag(&settings->no_delay, value);
 	case ENTRY(IPPROTO_TCP, TCP_MAXSEG):
 	case ENTRY(IPPROTO_TCP, TCP_KEEPIDLE):
 	case ENTRY(IPPROTO_TCP, TCP_KEEPINTVL):
 	case ENTRY(IPPROTO_TCP, TCP_KEEPCNT):
 		return 0;
 	case ENTRY(SOL_RDMA, RDMA_SQSIZE):
-		return set_size(rs, &settings->send_entries, positive, LEAST_ENTRIES, MOST_ENTRIES);
+		return option_set_size(rs, &settings->send_entries, positive, LEAST_ENTRIES, MOST_ENTRIES);
 	case ENTRY(SOL_RDMA, RDMA_RQSIZE):
-		return set_size(rs, &settings->receive_entries, positive, LEAST_ENTRIES, MOST_ENTRIES);
+		return option_set_size(rs, &settings->receive_entries, positive, LEAST_ENTRIES, MOST_ENTRIES);
 	case ENTRY(SOL_RDMA, RDMA_INLINE):
-		return set_size(rs, &settings->inline_bytes, positive, 0, MOST_INLINE);
+		return option_set_size(rs, &settings->inline_bytes, positive, 0, MOST_INLINE);
 	case ENTRY(SOL_RDMA, RDMA_IOMAPSIZE):
 		positive = positive < MOST_MAPPINGS ? positive : MOST_MAPPINGS;
 		/* What eight bits can tell the peer. */
-		return set_size(rs, &settings->iomap_entries, stream_unscale(stream_scale((uint32_t)positive)), 0,
-				MOST_MAPPINGS);
+		return option_set_size(rs, &settings->iomap_entries, stream_unscale(stream_scale((uint32_t)positive)),
+				       0, MOST_MAPPINGS);
 	default:
 		return -REFUSE(hca_of_id(NULL), "rsetsockopt", ENOTSUP, RULE_RSOCKET_OPTION, entry >> 32,
 			       (uint32_t)entry);
 	}
 }
 
-static int set(struct rsocket *rs, int level, int name, const void *value, socklen_t length)
+static int option_set(struct rsocket *rs, int level, int name, const void *value, socklen_t length)
 {
 	int integer;
 
 	if (!value)
 		return -EFAULT;
 	if (level == SOL_RDMA && name == RDMA_ROUTE)
-		return has_memory(rs) ? -EINVAL : set_route(rs, value, length);
+		return rsocket_has_memory(rs) ? -EINVAL : option_set_route(rs, value, length);
 	if (level == SOL_SOCKET && name == SO_LINGER) {
 		if (length < sizeof(rs->settings.linger))
 			return -EINVAL;
@@ -140,7 +140,7 @@ static int set(struct rsocket *rs, int level, int name, const void *value, sockl
 	if (length < sizeof(integer))
 		return -EINVAL;
 	memcpy(&integer, value, sizeof(integer));
-	return set_integer(rs, ENTRY(level, name), integer);
+	return option_set_integer(rs, ENTRY(level, name), integer);
 }
 
 int softhca_rsetsockopt(int socket, int level, int optname, const void *optval, socklen_t optlen)
@@ -148,10 +148,10 @@ int softhca_rsetsockopt(int socket, int level, int optname, const void *optval, 
 	WITHOUT_CANCELLATION;
 	struct rsocket *rs = rsocket_begin(socket, "rsetsockopt");
 
-	return rs ? (int)rsocket_end(rs, set(rs, level, optname, optval, optlen)) : -1;
+	return rs ? (int)rsocket_end(rs, option_set(rs, level, optname, optval, optlen)) : -1;
 }
 
-static int most_segment(const struct rsocket *rs)
+static int option_max_segment(const struct rsocket *rs)
 {
 	const struct rdma_cm_id *id = rs->stream.id;
 
@@ -159,7 +159,7 @@ static int most_segment(const struct rsocket *rs)
 	return id && id->route.num_paths ? 128 << id->route.path_rec->mtu : 2048;
 }
 
-static int get_integer(struct rsocket *rs, uint64_t entry, int *value)
+static int option_get_integer(struct rsocket *rs, uint64_t entry, int *value)
 {
 	const struct rsocket_settings *settings = &rs->settings;
 
@@ -190,7 +190,7 @@ static int get_integer(struct rsocket *rs, uint64_t entry, int *value)
 		*value = settings->no_delay;
 		return 0;
 	case ENTRY(IPPROTO_TCP, TCP_MAXSEG):
-		*value = most_segment(rs);
+		*value = option_max_segment(rs);
 		return 0;
 	case ENTRY(SOL_RDMA, RDMA_SQSIZE):
 		*value = (int)settings->send_entries;
@@ -211,7 +211,7 @@ static int get_integer(struct rsocket *rs, uint64_t entry, int *value)
 }
 
 /* The path of the connection in the form in which it is set: every selector says "exactly", which is 2. */
-static void describe_path(const struct ibv_sa_path_rec *path, struct ibv_path_data *data)
+static void path_describe(const struct ibv_sa_path_rec *path, struct ibv_path_data *data)
 {
 	const uint8_t exactly = 2 << 6;
 
@@ -230,7 +230,7 @@ static void describe_path(const struct ibv_sa_path_rec *path, struct ibv_path_da
 	data->path.preference = path->preference;
 }
 
-static int get_route(const struct rsocket *rs, void *value, socklen_t *length)
+static int option_get_route(const struct rsocket *rs, void *value, socklen_t *length)
 {
 	const struct stream *stream = &rs->stream;
 	struct ibv_path_data path;
@@ -240,7 +240,7 @@ static int get_route(const struct rsocket *rs, void *value, socklen_t *length)
 	if (!from) {
 		if (!stream->id || !stream->id->route.num_paths)
 			return -EINVAL;
-		describe_path(stream->id->route.path_rec, &path);
+		path_describe(stream->id->route.path_rec, &path);
 		from = &path;
 		bytes = sizeof(path);
 	}
@@ -251,7 +251,7 @@ static int get_route(const struct rsocket *rs, void *value, socklen_t *length)
 	return 0;
 }
 
-static int get(struct rsocket *rs, int level, int name, void *value, socklen_t *length)
+static int option_get(struct rsocket *rs, int level, int name, void *value, socklen_t *length)
 {
 	const struct linger *linger = &rs->settings.linger;
 	int integer, error;
@@ -259,14 +259,14 @@ static int get(struct rsocket *rs, int level, int name, void *value, socklen_t *
 	if (!value || !length)
 		return -EFAULT;
 	if (level == SOL_RDMA && name == RDMA_ROUTE)
-		return get_route(rs, value, length);
+		return option_get_route(rs, value, length);
 	if (level == SOL_SOCKET && name == SO_LINGER) {
 		if (*length > sizeof(*linger))
 			*length = sizeof(*linger);
 		memcpy(value, linger, *length);
 		return 0;
 	}
-	error = get_integer(rs, ENTRY(level, name), &integer);
+	error = option_get_integer(rs, ENTRY(level, name), &integer);
 	if (error)
 		return error;
 	if (*length > sizeof(integer))
@@ -280,10 +280,10 @@ int softhca_rgetsockopt(int socket, int level, int optname, void *optval, sockle
 	WITHOUT_CANCELLATION;
 	struct rsocket *rs = rsocket_begin(socket, "rgetsockopt");
 
-	return rs ? (int)rsocket_end(rs, get(rs, level, optname, optval, optlen)) : -1;
+	return rs ? (int)rsocket_end(rs, option_get(rs, level, optname, optval, optlen)) : -1;
 }
 
-static int control(struct rsocket *rs, int command, long argument)
+static int descriptor_control(struct rsocket *rs, int command, long argument)
 {
 	int flags;
 
@@ -315,5 +315,5 @@ int softhca_rfcntl(int socket, int cmd, ...)
 	va_start(list, cmd);
 	argument = va_arg(list, long);
 	va_end(list);
-	return rs ? (int)rsocket_end(rs, control(rs, cmd, argument)) : -1;
+	return rs ? (int)rsocket_end(rs, descriptor_control(rs, cmd, argument)) : -1;
 }

@@ -25,8 +25,8 @@ struct polling {
 	struct pollfd *fds; /* the caller's */
 	nfds_t count;
 	struct polled *polled;
-	struct pollfd *looked_at;
-	uint32_t looked_at_count;
+	struct pollfd *pollfds;
+	uint32_t pollfd_count;
 	uint32_t wake_up_ms;         /* the least of the rsockets'; 0: there is none */
 	const int *may_be_cancelled; /* what core/cancellation.h restores */
 };
@@ -62,7 +62,7 @@ static short stream_ready(struct rsocket *rs)
 }
 
 /* What the caller asks for, and what it is told anyway. The lock is held. */
-static short ready(struct rsocket *rs, short events)
+static short rsocket_ready(struct rsocket *rs, short events)
 {
 	short all;
 
@@ -78,7 +78,7 @@ static short ready(struct rsocket *rs, short events)
 }
 
 /* How many are ready now. */
-static int look_at_all(struct polling *polling)
+static int polling_check(struct polling *polling)
 {
 	int found = 0;
 	nfds_t index;
@@ -92,7 +92,7 @@ static int look_at_all(struct polling *polling)
 			fd->revents = 0;
 		if (rs) {
 			pthread_mutex_lock(&rs->lock);
-			fd->revents = ready(rs, fd->events);
+			fd->revents = rsocket_ready(rs, fd->events);
 			pthread_mutex_unlock(&rs->lock);
 		}
 		found += !!fd->revents;
@@ -101,7 +101,7 @@ static int look_at_all(struct polling *polling)
 }
 
 /* Joins those that sleep for each rsocket, and looks once more: whatever comes from now on ends the sleep. */
-static int lie_down(struct polling *polling)
+static int polling_sleep_begin(struct polling *polling)
 {
 	uint32_t next = 0;
 	int found = 0;
@@ -113,26 +113,26 @@ static int lie_down(struct polling *polling)
 
 		polled->first = next;
 		polled->count = 1;
-		polling->looked_at[next] = *fd;
+		polling->pollfds[next] = *fd;
 		if (polled->rs) {
 			pthread_mutex_lock(&polled->rs->lock);
 			rsocket_arm(polled->rs);
-			fd->revents = ready(polled->rs, fd->events);
+			fd->revents = rsocket_ready(polled->rs, fd->events);
 			/*
 			 * Also while others are on their way back, which makes poll(2) return at once: threads that
 			 * waited for that here might wait for one another.
 			 */
-			polled->count = sleep_begin(polled->rs, &polling->looked_at[next]);
+			polled->count = sleep_begin(polled->rs, &polling->pollfds[next]);
 			pthread_mutex_unlock(&polled->rs->lock);
 			found += !!fd->revents;
 		}
 		next += polled->count;
 	}
-	polling->looked_at_count = next;
+	polling->pollfd_count = next;
 	return found;
 }
 
-static void get_up(struct polling *polling)
+static void polling_sleep_end(struct polling *polling)
 {
 	nfds_t index;
 
@@ -142,21 +142,21 @@ static void get_up(struct polling *polling)
 		if (!polled->rs)
 			continue;
 		pthread_mutex_lock(&polled->rs->lock);
-		sleep_end(polled->rs, &polling->looked_at[polled->first], polled->count);
+		sleep_end(polled->rs, &polling->pollfds[polled->first], polled->count);
 		pthread_mutex_unlock(&polled->rs->lock);
 	}
 }
 
 /* Notices nothing of what poll(2) said, or has not come to say. */
-static void forget_all(struct polling *polling)
+static void polling_clear(struct polling *polling)
 {
 	uint32_t index;
 
-	for (index = 0; index < polling->looked_at_count; index++)
-		polling->looked_at[index].revents = 0;
+	for (index = 0; index < polling->pollfd_count; index++)
+		polling->pollfds[index].revents = 0;
 }
 
-static void end_polling(struct polling *polling)
+static void polling_end(struct polling *polling)
 {
 	nfds_t index;
 
@@ -165,20 +165,20 @@ static void end_polling(struct polling *polling)
 			rsocket_put(polling->polled[index].rs);
 	if (polling->count > ON_STACK) {
 		free(polling->polled);
-		free(polling->looked_at);
+		free(polling->pollfds);
 	}
 }
 
-static void cancelled(void *polling)
+static void polling_cancelled(void *polling)
 {
-	forget_all(polling);
-	get_up(polling);
-	end_polling(polling);
+	polling_clear(polling);
+	polling_sleep_end(polling);
+	polling_end(polling);
 }
 
-static int sleep_for(struct polling *polling, uint64_t deadline)
+static int polling_sleep(struct polling *polling, uint64_t deadline)
 {
-	uint64_t now = now_ns(), limit = now + polling->wake_up_ms * MILLISECOND_NS;
+	uint64_t now = rsocket_now_ns(), limit = now + polling->wake_up_ms * MILLISECOND_NS;
 	struct timespec time;
 	int result;
 
@@ -188,18 +188,18 @@ static int sleep_for(struct polling *polling, uint64_t deadline)
 	time.tv_sec = (time_t)(limit / SECOND_NS);
 	time.tv_nsec = (long)(limit % SECOND_NS);
 	/* As poll(2), a point at which the thread may be cancelled. */
-	pthread_cleanup_push(cancelled, polling);
+	pthread_cleanup_push(polling_cancelled, polling);
 	cancellation_restore(polling->may_be_cancelled);
-	result = ppoll(polling->looked_at, polling->looked_at_count, &time, NULL);
+	result = ppoll(polling->pollfds, polling->pollfd_count, &time, NULL);
 	result = result < 0 ? -errno : 0;
 	cancellation_disable();
 	pthread_cleanup_pop(0);
 	if (result)
-		forget_all(polling);
+		polling_clear(polling);
 	return result;
 }
 
-static int poll_all(struct polling *polling, uint64_t deadline, bool at_once)
+static int polling_run(struct polling *polling, uint64_t deadline, bool dont_wait)
 {
 	uint64_t look_until = 0;
 	nfds_t index;
@@ -207,20 +207,20 @@ static int poll_all(struct polling *polling, uint64_t deadline, bool at_once)
 
 	for (index = 0; index < polling->count; index++)
 		if (polling->polled[index].rs && polling->polled[index].rs->settings.polling_us)
-			look_until = now_ns() + polling->polled[index].rs->settings.polling_us * 1000ull;
+			look_until = rsocket_now_ns() + polling->polled[index].rs->settings.polling_us * 1000ull;
 	for (;;) {
 		do
-			found = look_at_all(polling);
-		while (!found && !at_once && now_ns() < look_until);
-		if (found || at_once || (deadline && now_ns() >= deadline))
+			found = polling_check(polling);
+		while (!found && !dont_wait && rsocket_now_ns() < look_until);
+		if (found || dont_wait || (deadline && rsocket_now_ns() >= deadline))
 			return found;
-		found = lie_down(polling);
-		error = found ? 0 : sleep_for(polling, deadline);
+		found = polling_sleep_begin(polling);
+		error = found ? 0 : polling_sleep(polling, deadline);
 		if (found)
-			forget_all(polling);
-		get_up(polling);
+			polling_clear(polling);
+		polling_sleep_end(polling);
 		if (found)
-			return look_at_all(polling);
+			return polling_check(polling);
 		if (error)
 			return error;
 		/* Others may have to look at what woke this one, too. */
@@ -228,7 +228,7 @@ static int poll_all(struct polling *polling, uint64_t deadline, bool at_once)
 	}
 }
 
-static struct rsocket *own_rsocket(int fd)
+static struct rsocket *table_find_own(int fd)
 {
 	struct rsocket *rs = table_find(fd);
 
@@ -243,31 +243,31 @@ int softhca_rpoll(struct pollfd *fds, nfds_t nfds, int timeout)
 {
 	CANCELLATION_POINT;
 	struct polled few[ON_STACK];
-	struct pollfd few_looked_at[ON_STACK * SLEEP_DESCRIPTORS];
+	struct pollfd few_pollfds[ON_STACK * SLEEP_DESCRIPTORS];
 	struct polling polling = {.fds = fds,
 				  .count = nfds,
 				  .polled = few,
-				  .looked_at = few_looked_at,
+				  .pollfds = few_pollfds,
 				  .may_be_cancelled = &cancellation_before};
-	uint64_t deadline = timeout > 0 ? now_ns() + (uint64_t)timeout * MILLISECOND_NS : 0;
+	uint64_t deadline = timeout > 0 ? rsocket_now_ns() + (uint64_t)timeout * MILLISECOND_NS : 0;
 	nfds_t index;
 	int result;
 
 	if (nfds > ON_STACK) {
 		polling.polled = calloc(nfds, sizeof(*polling.polled));
-		polling.looked_at = calloc(nfds * SLEEP_DESCRIPTORS, sizeof(*polling.looked_at));
+		polling.pollfds = calloc(nfds * SLEEP_DESCRIPTORS, sizeof(*polling.pollfds));
 	}
-	result = polling.polled && polling.looked_at ? 0 : -ENOMEM;
+	result = polling.polled && polling.pollfds ? 0 : -ENOMEM;
 	for (index = 0; !result && index < nfds; index++) {
-		struct rsocket *rs = own_rsocket(fds[index].fd);
+		struct rsocket *rs = table_find_own(fds[index].fd);
 
 		polling.polled[index].rs = rs;
 		if (rs && (!polling.wake_up_ms || rs->settings.wake_up_ms < polling.wake_up_ms))
 			polling.wake_up_ms = rs->settings.wake_up_ms;
 	}
 	if (!result && polling.wake_up_ms)
-		result = poll_all(&polling, deadline, !timeout);
-	end_polling(&polling);
+		result = polling_run(&polling, deadline, !timeout);
+	polling_end(&polling);
 	if (!result && !polling.wake_up_ms) {
 		/* There is no rsocket among them, and nothing to give back. */
 		cancellation_restore(&cancellation_before);
@@ -279,7 +279,7 @@ int softhca_rpoll(struct pollfd *fds, nfds_t nfds, int timeout)
 	return -1;
 }
 
-static void add(struct pollfd *fd, fd_set *set, int number, short events)
+static void pollfd_add(struct pollfd *fd, fd_set *set, int number, short events)
 {
 	if (set && FD_ISSET(number, set)) {
 		fd->fd = number;
@@ -287,7 +287,7 @@ static void add(struct pollfd *fd, fd_set *set, int number, short events)
 	}
 }
 
-static int take_out(const struct pollfd *fd, fd_set *set, short events)
+static int fd_set_update(const struct pollfd *fd, fd_set *set, short events)
 {
 	if (!set || !FD_ISSET(fd->fd, set))
 		return 0;
@@ -314,9 +314,9 @@ int softhca_rselect(int nfds, fd_set *readfds, fd_set *writefds, fd_set *exceptf
 				       : (int)(timeout->tv_sec * 1000 + (timeout->tv_usec + 999) / 1000);
 	for (number = 0; number < nfds; number++) {
 		fds[count] = (struct pollfd){.fd = -1};
-		add(&fds[count], readfds, number, POLLIN);
-		add(&fds[count], writefds, number, POLLOUT);
-		add(&fds[count], exceptfds, number, POLLPRI);
+		pollfd_add(&fds[count], readfds, number, POLLIN);
+		pollfd_add(&fds[count], writefds, number, POLLOUT);
+		pollfd_add(&fds[count], exceptfds, number, POLLPRI);
 		count += fds[count].fd >= 0;
 	}
 	found = softhca_rpoll(fds, count, milliseconds);
@@ -329,9 +329,9 @@ int softhca_rselect(int nfds, fd_set *readfds, fd_set *writefds, fd_set *exceptf
 		}
 	/* Which conditions count as which, as in select(2). */
 	for (index = 0; index < count; index++) {
-		result += take_out(&fds[index], readfds, POLLIN | POLLHUP | POLLERR);
-		result += take_out(&fds[index], writefds, POLLOUT | POLLERR);
-		result += take_out(&fds[index], exceptfds, POLLPRI);
+		result += fd_set_update(&fds[index], readfds, POLLIN | POLLHUP | POLLERR);
+		result += fd_set_update(&fds[index], writefds, POLLOUT | POLLERR);
+		result += fd_set_update(&fds[index], exceptfds, POLLPRI);
 	}
 	return result;
 }

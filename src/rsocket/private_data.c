@@ -59,7 +59,7 @@ void stream_describe(const struct rsocket *rs, uint8_t *bytes)
 	memcpy(bytes, &description, sizeof(description));
 }
 
-int stream_meet(struct rsocket *rs, const void *bytes, uint32_t length)
+int stream_apply_description(struct rsocket *rs, const void *bytes, uint32_t length)
 {
 	struct stream *stream = &rs->stream;
 	struct description description;

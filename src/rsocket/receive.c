@@ -13,13 +13,13 @@
 #include "rsocket/transfer.h"
 #include "rsocket/wait.h"
 
-static bool has_data_or_ended(struct rsocket *rs)
+static bool stream_has_data_or_ended(struct rsocket *rs)
 {
 	return stream_has_data(rs) || !rs->stream.readable;
 }
 
 /* Up to @left bytes of the ring, out of as many messages as it takes. @consume: they are read. */
-static size_t take(struct rsocket *rs, struct pieces *pieces, size_t left, bool consume)
+static size_t stream_take(struct rsocket *rs, struct pieces *pieces, size_t left, bool consume)
 {
 	struct stream *stream = &rs->stream;
 	uint32_t message = stream->first_message, offset = stream->read_offset;
@@ -50,13 +50,13 @@ static size_t take(struct rsocket *rs, struct pieces *pieces, size_t left, bool 
 		stream->first_message = message;
 		stream->read_offset = offset;
 		stream->free_bytes += (uint32_t)taken;
-		stream_give(rs);
+		stream_grant(rs);
 	}
 	return taken;
 }
 
-static ssize_t receive_stream(const char *call, struct rsocket *rs, const struct iovec *list, size_t count, int flags,
-			      const struct patience *patience)
+static ssize_t stream_receive(const char *call, struct rsocket *rs, const struct iovec *list, size_t count, int flags,
+			      const struct wait_limits *limits)
 {
 	bool peek = flags & MSG_PEEK;
 	struct pieces pieces = {.list = list, .count = count};
@@ -65,15 +65,15 @@ static ssize_t receive_stream(const char *call, struct rsocket *rs, const struct
 
 	if (bytes > SSIZE_MAX)
 		return -EINVAL;
-	error = stream_wait_connected(rs, call, patience);
+	error = stream_wait_connected(rs, call, limits);
 	if (error || !bytes)
 		return error;
 	do {
 		if (!stream_has_data(rs))
-			error = wait_until(rs, patience, has_data_or_ended);
+			error = rsocket_wait_until(rs, limits, stream_has_data_or_ended);
 		if (error || !stream_has_data(rs))
 			break;
-		done += take(rs, &pieces, bytes - done, !peek);
+		done += stream_take(rs, &pieces, bytes - done, !peek);
 	} while (done < bytes && flags & MSG_WAITALL && !peek);
 	if (done)
 		return (ssize_t)done;
@@ -84,26 +84,26 @@ static ssize_t receive_stream(const char *call, struct rsocket *rs, const struct
 	return error;
 }
 
-static ssize_t receive_pieces(const char *call, int socket, const struct iovec *list, size_t count, int *flags,
-			      struct sockaddr *address, socklen_t *length)
+static ssize_t rsocket_receive(const char *call, int socket, const struct iovec *list, size_t count, int *flags,
+			       struct sockaddr *address, socklen_t *length)
 {
 	CANCELLATION_POINT;
 	struct rsocket *rs = rsocket_begin(socket, call);
-	struct patience patience = {.may_be_cancelled = &cancellation_before};
+	struct wait_limits limits = {.may_be_cancelled = &cancellation_before};
 	ssize_t result;
 
 	if (!rs)
 		return -1;
-	patience.at_once = rs->nonblocking || *flags & MSG_DONTWAIT;
+	limits.dont_wait = rs->nonblocking || *flags & MSG_DONTWAIT;
 	if (*flags & MSG_OOB)
 		return rsocket_end(rs,
 				   -REFUSE(hca_of_id(NULL), call, EOPNOTSUPP, RULE_RSOCKET_FLAGS, (uint64_t)*flags));
 	if (rs->datagram)
-		return rsocket_end(rs, datagram_receive(rs, list, count, flags, address, length, &patience));
-	result = receive_stream(call, rs, list, count, *flags, &patience);
+		return rsocket_end(rs, datagram_receive(rs, list, count, flags, address, length, &limits));
+	result = stream_receive(call, rs, list, count, *flags, &limits);
 	*flags = 0;
 	if (result >= 0)
-		give_name(rdma_get_peer_addr(rs->stream.id), address, length);
+		name_copy_out(rdma_get_peer_addr(rs->stream.id), address, length);
 	return rsocket_end(rs, result);
 }
 
@@ -111,14 +111,14 @@ ssize_t softhca_rrecv(int socket, void *buf, size_t len, int flags)
 {
 	const struct iovec piece = {.iov_base = buf, .iov_len = len};
 
-	return receive_pieces("rrecv", socket, &piece, 1, &flags, NULL, NULL);
+	return rsocket_receive("rrecv", socket, &piece, 1, &flags, NULL, NULL);
 }
 
 ssize_t softhca_rrecvfrom(int socket, void *buf, size_t len, int flags, struct sockaddr *src_addr, socklen_t *addrlen)
 {
 	const struct iovec piece = {.iov_base = buf, .iov_len = len};
 
-	return receive_pieces("rrecvfrom", socket, &piece, 1, &flags, src_addr, addrlen);
+	return rsocket_receive("rrecvfrom", socket, &piece, 1, &flags, src_addr, addrlen);
 }
 
 ssize_t softhca_rrecvmsg(int socket, struct msghdr *msg, int flags)
@@ -134,8 +134,8 @@ ssize_t softhca_rrecvmsg(int socket, struct msghdr *msg, int flags)
 		errno = EMSGSIZE;
 		return -1;
 	}
-	result = receive_pieces("rrecvmsg", socket, msg->msg_iov, msg->msg_iovlen, &flags, msg->msg_name,
-				msg->msg_name ? &msg->msg_namelen : NULL);
+	result = rsocket_receive("rrecvmsg", socket, msg->msg_iov, msg->msg_iovlen, &flags, msg->msg_name,
+				 msg->msg_name ? &msg->msg_namelen : NULL);
 	if (result >= 0)
 		msg->msg_flags = flags;
 	return result;
@@ -154,5 +154,5 @@ ssize_t softhca_rreadv(int socket, const struct iovec *iov, int iovcnt)
 		errno = EINVAL;
 		return -1;
 	}
-	return receive_pieces("rreadv", socket, iov, (size_t)iovcnt, &flags, NULL, NULL);
+	return rsocket_receive("rreadv", socket, iov, (size_t)iovcnt, &flags, NULL, NULL);
 }

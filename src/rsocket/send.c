@@ -14,15 +14,15 @@
 #include "rsocket/transfer.h"
 #include "rsocket/wait.h"
 
-static bool is_opened(struct rsocket *rs)
+static bool stream_is_opened(struct rsocket *rs)
 {
 	return !stream_is_opening(&rs->stream);
 }
 
-int stream_wait_connected(struct rsocket *rs, const char *call, const struct patience *patience)
+int stream_wait_connected(struct rsocket *rs, const char *call, const struct wait_limits *limits)
 {
 	struct stream *stream = &rs->stream;
-	int error = stream_is_opening(stream) ? wait_until(rs, patience, is_opened) : 0;
+	int error = stream_is_opening(stream) ? rsocket_wait_until(rs, limits, stream_is_opened) : 0;
 
 	if (error)
 		return error;
@@ -31,15 +31,15 @@ int stream_wait_connected(struct rsocket *rs, const char *call, const struct pat
 	return -REFUSE(hca_of_id(NULL), call, ENOTCONN, RULE_RSOCKET_NOT_CONNECTED, (uint64_t)rs->fd);
 }
 
-static bool sends_or_ended(struct rsocket *rs)
+static bool stream_can_send_or_ended(struct rsocket *rs)
 {
 	return stream_can_send(rs) || rs->stream.state != STREAM_CONNECTED || !rs->stream.writable;
 }
 
-int stream_wait_to_send(struct rsocket *rs, const struct patience *patience)
+int stream_wait_to_send(struct rsocket *rs, const struct wait_limits *limits)
 {
 	struct stream *stream = &rs->stream;
-	int error = wait_until(rs, patience, sends_or_ended);
+	int error = rsocket_wait_until(rs, limits, stream_can_send_or_ended);
 
 	if (error || stream_can_send(rs))
 		return error;
@@ -61,7 +61,7 @@ uint32_t stream_write_size(const struct stream *stream, uint32_t *before, size_t
 	return size < most ? size : most;
 }
 
-int stream_write(struct rsocket *rs, struct ibv_send_wr *request, const void *from, uint32_t bytes)
+int stream_post_write(struct rsocket *rs, struct ibv_send_wr *request, const void *from, uint32_t bytes)
 {
 	struct stream *stream = &rs->stream;
 	uint32_t until_end = stream->send_bytes - stream->send_offset;
@@ -93,7 +93,7 @@ int stream_write(struct rsocket *rs, struct ibv_send_wr *request, const void *fr
 }
 
 /* One message of the stream. The caller knows that it can be sent. */
-static int send_some(struct rsocket *rs, struct pieces *pieces, uint32_t *before, size_t *left)
+static int stream_send_some(struct rsocket *rs, struct pieces *pieces, uint32_t *before, size_t *left)
 {
 	struct stream *stream = &rs->stream;
 	uint32_t bytes = stream_write_size(stream, before, *left, stream->target.length);
@@ -116,7 +116,7 @@ static int send_some(struct rsocket *rs, struct pieces *pieces, uint32_t *before
 	} else {
 		pieces_skip(pieces, bytes);
 	}
-	error = stream_write(rs, &request, from, bytes);
+	error = stream_post_write(rs, &request, from, bytes);
 	if (error)
 		return error;
 	stream->sequence++;
@@ -127,13 +127,13 @@ static int send_some(struct rsocket *rs, struct pieces *pieces, uint32_t *before
 }
 
 /* What was sent counts, and an error is told by the next call. */
-static ssize_t result_of_transfer(size_t done, int error)
+static ssize_t transfer_result(size_t done, int error)
 {
 	return done ? (ssize_t)done : error;
 }
 
-static ssize_t send_stream(const char *call, struct rsocket *rs, const struct iovec *list, size_t count,
-			   const struct patience *patience)
+static ssize_t stream_send(const char *call, struct rsocket *rs, const struct iovec *list, size_t count,
+			   const struct wait_limits *limits)
 {
 	struct pieces pieces = {.list = list, .count = count};
 	size_t bytes = pieces_bytes(list, count), left = bytes;
@@ -142,45 +142,45 @@ static ssize_t send_stream(const char *call, struct rsocket *rs, const struct io
 
 	if (bytes > SSIZE_MAX)
 		return -EINVAL;
-	error = stream_wait_connected(rs, call, patience);
+	error = stream_wait_connected(rs, call, limits);
 	if (!error)
-		error = stream_send_mappings(rs, patience);
+		error = stream_send_mappings(rs, limits);
 	/* The sending of nothing says only whether it would do. */
 	if (!error && !left && !rs->stream.writable)
-		error = stream_wait_to_send(rs, patience);
+		error = stream_wait_to_send(rs, limits);
 	while (!error && left) {
 		if (!stream_can_send(rs))
-			error = stream_wait_to_send(rs, patience);
+			error = stream_wait_to_send(rs, limits);
 		if (!error)
-			error = send_some(rs, &pieces, &before, &left);
+			error = stream_send_some(rs, &pieces, &before, &left);
 	}
-	return result_of_transfer(bytes - left, error);
+	return transfer_result(bytes - left, error);
 }
 
-static ssize_t send_pieces(const char *call, int socket, const struct iovec *list, size_t count, int flags,
-			   const struct sockaddr *address, socklen_t length)
+static ssize_t rsocket_send(const char *call, int socket, const struct iovec *list, size_t count, int flags,
+			    const struct sockaddr *address, socklen_t length)
 {
 	CANCELLATION_POINT;
 	struct rsocket *rs = rsocket_begin(socket, call);
-	struct patience patience = {.may_be_cancelled = &cancellation_before};
+	struct wait_limits limits = {.may_be_cancelled = &cancellation_before};
 
 	if (!rs)
 		return -1;
-	patience.at_once = rs->nonblocking || flags & MSG_DONTWAIT;
+	limits.dont_wait = rs->nonblocking || flags & MSG_DONTWAIT;
 	if (flags & MSG_OOB)
 		return rsocket_end(rs, -REFUSE(hca_of_id(NULL), call, EOPNOTSUPP, RULE_RSOCKET_FLAGS, (uint64_t)flags));
 	if (rs->datagram)
-		return rsocket_end(rs, datagram_send(rs, list, count, address, length, &patience));
+		return rsocket_end(rs, datagram_send(rs, list, count, address, length, &limits));
 	if (address)
 		return rsocket_end(rs, -EISCONN);
-	return rsocket_end(rs, send_stream(call, rs, list, count, &patience));
+	return rsocket_end(rs, stream_send(call, rs, list, count, &limits));
 }
 
 ssize_t softhca_rsend(int socket, const void *buf, size_t len, int flags)
 {
 	const struct iovec piece = {.iov_base = (void *)buf, .iov_len = len};
 
-	return send_pieces("rsend", socket, &piece, 1, flags, NULL, 0);
+	return rsocket_send("rsend", socket, &piece, 1, flags, NULL, 0);
 }
 
 ssize_t softhca_rsendto(int socket, const void *buf, size_t len, int flags, const struct sockaddr *dest_addr,
@@ -188,7 +188,7 @@ ssize_t softhca_rsendto(int socket, const void *buf, size_t len, int flags, cons
 {
 	const struct iovec piece = {.iov_base = (void *)buf, .iov_len = len};
 
-	return send_pieces("rsendto", socket, &piece, 1, flags, dest_addr, addrlen);
+	return rsocket_send("rsendto", socket, &piece, 1, flags, dest_addr, addrlen);
 }
 
 ssize_t softhca_rsendmsg(int socket, const struct msghdr *msg, int flags)
@@ -202,14 +202,14 @@ ssize_t softhca_rsendmsg(int socket, const struct msghdr *msg, int flags)
 		errno = EMSGSIZE;
 		return -1;
 	}
-	return send_pieces("rsendmsg", socket, msg->msg_iov, msg->msg_iovlen, flags, msg->msg_name, msg->msg_namelen);
+	return rsocket_send("rsendmsg", socket, msg->msg_iov, msg->msg_iovlen, flags, msg->msg_name, msg->msg_namelen);
 }
 
 ssize_t softhca_rwrite(int socket, const void *buf, size_t count)
 {
 	const struct iovec piece = {.iov_base = (void *)buf, .iov_len = count};
 
-	return send_pieces("rwrite", socket, &piece, 1, 0, NULL, 0);
+	return rsocket_send("rwrite", socket, &piece, 1, 0, NULL, 0);
 }
 
 ssize_t softhca_rwritev(int socket, const struct iovec *iov, int iovcnt)
@@ -218,5 +218,5 @@ ssize_t softhca_rwritev(int socket, const struct iovec *iov, int iovcnt)
 		errno = EINVAL;
 		return -1;
 	}
-	return send_pieces("rwritev", socket, iov, (size_t)iovcnt, 0, NULL, 0);
+	return rsocket_send("rwritev", socket, iov, (size_t)iovcnt, 0, NULL, 0);
 }

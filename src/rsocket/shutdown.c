@@ -15,23 +15,23 @@
 /* What is waited for a peer that takes nothing, if SO_LINGER says nothing else. */
 enum { LINGER_SECONDS = 30 };
 
-static bool can_control(struct rsocket *rs)
+static bool stream_can_control(struct rsocket *rs)
 {
 	return rs->stream.control_free || rs->stream.state != STREAM_CONNECTED;
 }
 
-static bool all_sent(struct rsocket *rs)
+static bool stream_all_sent(struct rsocket *rs)
 {
 	return rs->stream.state != STREAM_CONNECTED || stream_has_sent_all(&rs->stream);
 }
 
 /* Signals do not end it, as they do not end close(2). */
-static int wait_for(struct rsocket *rs, const struct patience *patience, bool (*done)(struct rsocket *rs))
+static int rsocket_wait_for(struct rsocket *rs, const struct wait_limits *limits, bool (*done)(struct rsocket *rs))
 {
 	int error;
 
 	do
-		error = wait_until(rs, patience, done);
+		error = rsocket_wait_until(rs, limits, done);
 	while (error == -EINTR);
 	return error;
 }
@@ -40,38 +40,38 @@ static int wait_for(struct rsocket *rs, const struct patience *patience, bool (*
  * Tells the peer, and waits until it has all that was sent before: what is under way has room there, so this does not
  * depend on whether its program reads, but for control messages beyond its receives.
  */
-static int tell(struct rsocket *rs, enum stream_control control, const struct patience *patience)
+static int stream_send_control(struct rsocket *rs, enum stream_control control, const struct wait_limits *limits)
 {
 	int error;
 
-	wake(rs);
-	error = wait_for(rs, patience, can_control);
+	rsocket_wake(rs);
+	error = rsocket_wait_for(rs, limits, stream_can_control);
 	if (error)
 		return error;
 	if (rs->stream.state == STREAM_CONNECTED)
 		stream_post_control(rs, control);
-	return wait_for(rs, patience, all_sent);
+	return rsocket_wait_for(rs, limits, stream_all_sent);
 }
 
-static int shut_down(struct rsocket *rs, int how, const struct patience *patience)
+static int stream_shut_down(struct rsocket *rs, int how, const struct wait_limits *limits)
 {
 	struct stream *stream = &rs->stream;
 	enum stream_control control = STREAM_DISCONNECT;
 
 	if (stream->state != STREAM_CONNECTED) {
 		stream->readable = false;
-		wake(rs);
+		rsocket_wake(rs);
 		return 0;
 	}
 	if (how == SHUT_RD) {
 		stream->readable = false;
 		if (stream->writable) {
-			wake(rs);
+			rsocket_wake(rs);
 			return 0;
 		}
 	} else {
 		if (!stream->writable && (how == SHUT_WR || !stream->readable))
-			return wait_for(rs, patience, all_sent);
+			return rsocket_wait_for(rs, limits, stream_all_sent);
 		if (how == SHUT_RDWR)
 			stream->readable = false;
 		stream->writable = false;
@@ -79,7 +79,7 @@ static int shut_down(struct rsocket *rs, int how, const struct patience *patienc
 		if (stream->readable)
 			control = STREAM_SHUTDOWN;
 	}
-	return tell(rs, control, patience);
+	return stream_send_control(rs, control, limits);
 }
 
 /* As shutdown(2), no cancellation point. */
@@ -96,33 +96,36 @@ int softhca_rshutdown(int socket, int how)
 	else if (rs->datagram)
 		error = 0;
 	else if (rs->stream.state < STREAM_CONNECTED || rs->stream.state == STREAM_REFUSED)
-		error = stream_wait_connected(rs, "rshutdown", &(const struct patience){.at_once = rs->nonblocking});
+		error = stream_wait_connected(rs, "rshutdown",
+					      &(const struct wait_limits){.dont_wait = rs->nonblocking});
 	if (!error && !rs->datagram)
-		error = shut_down(rs, how,
-				  &(const struct patience){.deadline_ns = now_ns() + LINGER_SECONDS * SECOND_NS});
+		error = stream_shut_down(rs, how,
+					 &(const struct wait_limits){.deadline_ns = rsocket_now_ns() +
+										    LINGER_SECONDS * SECOND_NS});
 	return (int)rsocket_end(rs, error);
 }
 
-static bool is_confirmed(struct rsocket *rs)
+static bool stream_is_confirmed(struct rsocket *rs)
 {
 	return rs->stream.state != STREAM_ACCEPTING;
 }
 
-static void finish(struct rsocket *rs, const int *may_be_cancelled)
+static void stream_finish(struct rsocket *rs, const int *may_be_cancelled)
 {
 	const struct linger *linger = &rs->settings.linger;
 	uint64_t seconds = linger->l_onoff ? (uint32_t)linger->l_linger : LINGER_SECONDS;
-	const struct patience patience = {
-		.deadline_ns = now_ns() + seconds * SECOND_NS, .may_be_cancelled = may_be_cancelled, .closing = true};
+	const struct wait_limits limits = {.deadline_ns = rsocket_now_ns() + seconds * SECOND_NS,
+					   .may_be_cancelled = may_be_cancelled,
+					   .closing = true};
 
 	/* A peer that confirms nothing, or keeps putting it off, does not keep the program. */
 	if (seconds)
-		(void)wait_for(rs, &patience, is_confirmed);
+		(void)rsocket_wait_for(rs, &limits, stream_is_confirmed);
 	/* SO_LINGER of no time: what is under way is lost, and the peer finds the connection gone (socket(7)). */
 	if (rs->stream.state == STREAM_CONNECTED && seconds)
-		(void)shut_down(rs, SHUT_RDWR, &patience);
+		(void)stream_shut_down(rs, SHUT_RDWR, &limits);
 	rs->closed = true;
-	wake(rs);
+	rsocket_wake(rs);
 }
 
 int softhca_rclose(int socket)
@@ -137,10 +140,10 @@ int softhca_rclose(int socket)
 	if (rs->process == progress_generation()) {
 		pthread_mutex_lock(&rs->lock);
 		if (!rs->datagram)
-			finish(rs, &cancellation_before);
+			stream_finish(rs, &cancellation_before);
 		else
 			rs->closed = true;
-		wake(rs);
+		rsocket_wake(rs);
 		pthread_mutex_unlock(&rs->lock);
 	}
 	rsocket_put(rs);

@@ -16,7 +16,7 @@
 #include "rsocket/names.h"
 #include "rsocket/table.h"
 
-static int make_stream(struct rsocket *rs)
+static int rsocket_make_stream(struct rsocket *rs)
 {
 	struct stream *stream = &rs->stream;
 
@@ -29,7 +29,7 @@ static int make_stream(struct rsocket *rs)
 	return fcntl(rs->fd, F_SETFL, O_NONBLOCK) ? -errno : 0;
 }
 
-static int make(int domain, int type)
+static int rsocket_make(int domain, int type)
 {
 	struct rsocket_settings settings;
 	struct rsocket *rs;
@@ -39,7 +39,7 @@ static int make(int domain, int type)
 	rs = rsocket_new(domain, &settings);
 	if (!rs)
 		return -ENOMEM;
-	error = type == SOCK_STREAM ? make_stream(rs) : datagram_open(rs);
+	error = type == SOCK_STREAM ? rsocket_make_stream(rs) : datagram_open(rs);
 	if (!error)
 		error = table_enter(rs);
 	if (!error)
@@ -48,7 +48,7 @@ static int make(int domain, int type)
 	return error;
 }
 
-static int is_preload(struct dl_phdr_info *info, size_t size, void *unused)
+static int object_is_preload(struct dl_phdr_info *info, size_t size, void *unused)
 {
 	(void)size;
 	(void)unused;
@@ -59,10 +59,10 @@ static int is_preload(struct dl_phdr_info *info, size_t size, void *unused)
  * Refuses a kind of socket that rsockets do not have. librspreload calls this for each socket(2) of the program, and falls back to a
  * socket of the kernel. That is not a mistake, so it has no line.
  */
-static int refuse_kind(int domain, int type, int protocol)
+static int kind_refuse(int domain, int type, int protocol)
 {
 	const struct explain_subject subject = {
-		.call = "rsocket", .error = ENOTSUP, .expected = dl_iterate_phdr(is_preload, NULL)};
+		.call = "rsocket", .error = ENOTSUP, .expected = dl_iterate_phdr(object_is_preload, NULL)};
 
 	EXPLAIN(hca_of_id(NULL), &subject, RULE_RSOCKET_KIND, (uint64_t)domain, (uint64_t)type, (uint64_t)protocol);
 	return ENOTSUP;
@@ -75,17 +75,17 @@ int softhca_rsocket(int domain, int type, int protocol)
 
 	if ((domain != AF_INET && domain != AF_INET6) || (type != SOCK_STREAM && type != SOCK_DGRAM) ||
 	    (protocol && protocol != (type == SOCK_STREAM ? IPPROTO_TCP : IPPROTO_UDP))) {
-		errno = refuse_kind(domain, type, protocol);
+		errno = kind_refuse(domain, type, protocol);
 		return -1;
 	}
-	fd = make(domain, type);
+	fd = rsocket_make(domain, type);
 	if (fd >= 0)
 		return fd;
 	errno = -fd;
 	return -1;
 }
 
-static int bind_stream(struct rsocket *rs, const struct sockaddr *address, socklen_t length)
+static int stream_bind(struct rsocket *rs, const struct sockaddr *address, socklen_t length)
 {
 	struct stream *stream = &rs->stream;
 
@@ -108,10 +108,10 @@ int softhca_rbind(int socket, const struct sockaddr *addr, socklen_t addrlen)
 	if (!addr || addrlen < sizeof(addr->sa_family) || !address_size(addr) || addrlen < address_size(addr))
 		return (int)rsocket_end(rs, -REFUSE(hca_of_id(NULL), "rbind", EINVAL, RULE_RSOCKET_ADDRESS, addrlen,
 						    addr && addrlen >= sizeof(addr->sa_family) ? addr->sa_family : 0));
-	return (int)rsocket_end(rs, rs->datagram ? datagram_bind(rs, addr, addrlen) : bind_stream(rs, addr, addrlen));
+	return (int)rsocket_end(rs, rs->datagram ? datagram_bind(rs, addr, addrlen) : stream_bind(rs, addr, addrlen));
 }
 
-void give_name(const struct sockaddr *name, struct sockaddr *address, socklen_t *length)
+void name_copy_out(const struct sockaddr *name, struct sockaddr *address, socklen_t *length)
 {
 	socklen_t size = address_size(name);
 
@@ -122,7 +122,7 @@ void give_name(const struct sockaddr *name, struct sockaddr *address, socklen_t 
 }
 
 /* Before there is a name, getsockname(2) says the unspecified address. */
-static int own_name(const struct rsocket *rs, struct sockaddr *address, socklen_t *length)
+static int rsocket_own_name(const struct rsocket *rs, struct sockaddr *address, socklen_t *length)
 {
 	struct sockaddr_storage none = {.ss_family = (sa_family_t)rs->family};
 	const struct sockaddr *name;
@@ -130,17 +130,17 @@ static int own_name(const struct rsocket *rs, struct sockaddr *address, socklen_
 	if (rs->datagram)
 		return getsockname(rs->fd, address, length) ? -errno : 0;
 	name = rdma_get_local_addr(rs->stream.id);
-	give_name(name->sa_family ? name : (struct sockaddr *)&none, address, length);
+	name_copy_out(name->sa_family ? name : (struct sockaddr *)&none, address, length);
 	return 0;
 }
 
-static int peer_name(const struct rsocket *rs, struct sockaddr *address, socklen_t *length)
+static int rsocket_peer_name(const struct rsocket *rs, struct sockaddr *address, socklen_t *length)
 {
 	if (rs->datagram)
 		return getpeername(rs->fd, address, length) ? -errno : 0;
 	if (rs->stream.state < STREAM_ACCEPTING || rs->stream.state == STREAM_REFUSED)
 		return -ENOTCONN;
-	give_name(rdma_get_peer_addr(rs->stream.id), address, length);
+	name_copy_out(rdma_get_peer_addr(rs->stream.id), address, length);
 	return 0;
 }
 
@@ -148,12 +148,12 @@ int softhca_rgetsockname(int socket, struct sockaddr *addr, socklen_t *addrlen)
 {
 	struct rsocket *rs = rsocket_begin(socket, "rgetsockname");
 
-	return rs ? (int)rsocket_end(rs, own_name(rs, addr, addrlen)) : -1;
+	return rs ? (int)rsocket_end(rs, rsocket_own_name(rs, addr, addrlen)) : -1;
 }
 
 int softhca_rgetpeername(int socket, struct sockaddr *addr, socklen_t *addrlen)
 {
 	struct rsocket *rs = rsocket_begin(socket, "rgetpeername");
 
-	return rs ? (int)rsocket_end(rs, peer_name(rs, addr, addrlen)) : -1;
+	return rs ? (int)rsocket_end(rs, rsocket_peer_name(rs, addr, addrlen)) : -1;
 }

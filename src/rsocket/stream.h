@@ -20,7 +20,7 @@
 #include <infiniband/verbs.h>
 #include <rdma/rdma_cma.h>
 
-struct patience;
+struct wait_limits;
 struct rsocket;
 
 enum stream_state {
@@ -98,10 +98,10 @@ struct stream_buffer {
 
 struct stream {
 	enum stream_state state;
-	bool readable, writable;  /* of CONNECTED: directions that are not shut down */
-	bool told_end, heard_end; /* "shutdown of sending", by this end and by the peer */
-	bool shut_by_program;     /* the own direction: writing is EPIPE and not ECONNRESET */
-	bool reset;               /* no order in the end: the first rrecv() says so */
+	bool readable, writable;     /* of CONNECTED: directions that are not shut down */
+	bool end_sent, end_received; /* "shutdown of sending", by this end and by the peer */
+	bool shut_by_program;        /* the own direction: writing is EPIPE and not ECONNRESET */
+	bool reset;                  /* no order in the end: the first rrecv() says so */
 
 	struct rdma_event_channel *channel;
 	struct rdma_cm_id *id;
@@ -156,7 +156,7 @@ struct stream {
 /** Makes CQ, QP, rings and lists for the id, which has a device, and posts the receives. 0 or a negative errno. */
 int stream_open(struct rsocket *rs);
 /** Frees them, the id and the channel. The peer is told by the communication manager, if it was not yet. */
-void stream_close(struct rsocket *rs);
+void stream_destroy(struct rsocket *rs);
 /** Rejects the request that waits. */
 void stream_drop_request(struct stream *stream);
 
@@ -167,7 +167,7 @@ enum { STREAM_PRIVATE_DATA = 40 };
 /** Writes what the peer has to know, STREAM_PRIVATE_DATA bytes. Pure. */
 void stream_describe(const struct rsocket *rs, uint8_t *bytes);
 /** Takes what the peer says. -EPROTO, and nothing changed: @bytes, of which there are @length, say nothing that makes sense. */
-int stream_meet(struct rsocket *rs, const void *bytes, uint32_t length);
+int stream_apply_description(struct rsocket *rs, const void *bytes, uint32_t length);
 
 /** A number by its eight bits in private data: up to 128 as it is, larger ones as multiples of 256. Pure. */
 uint8_t stream_scale(uint32_t value);
@@ -178,7 +178,7 @@ uint32_t stream_unscale(uint8_t scaled);
 /** Handles all completions and posts receives again. Afterwards gives the peer what became free. */
 void stream_advance(struct rsocket *rs);
 /** Gives the peer what became free. */
-void stream_give(struct rsocket *rs);
+void stream_grant(struct rsocket *rs);
 /** Asks for a notification of the next completion, unless one is under way. True: something may have come meanwhile. */
 bool stream_arm(struct rsocket *rs);
 /** Takes the notification, if there is one. */
@@ -203,7 +203,7 @@ void stream_take_events(struct rsocket *rs);
 void stream_refuse(struct rsocket *rs, int error);
 /** Whether raccept() finds something; whether what rconnect() began has ended. */
 bool stream_has_request(struct rsocket *rs);
-bool stream_is_settled(struct rsocket *rs);
+bool stream_connect_is_done(struct rsocket *rs);
 /** True while a connection is under way. */
 static inline bool stream_is_opening(const struct stream *stream)
 {
@@ -211,7 +211,7 @@ static inline bool stream_is_opening(const struct stream *stream)
 }
 
 /** 0, or why there is no connection to send or receive over: waits for one that is under way. */
-int stream_wait_connected(struct rsocket *rs, const char *call, const struct patience *patience);
+int stream_wait_connected(struct rsocket *rs, const char *call, const struct wait_limits *limits);
 
 /* ---- rsocket/send.c ---- */
 
@@ -219,15 +219,15 @@ int stream_wait_connected(struct rsocket *rs, const char *call, const struct pat
  * Writes @request of @bytes from the program's memory or from the send ring: fills in its list. @from has at least so many
  * bytes; NULL: they are in the ring already. Takes an entry of the send queue and room of the ring. 0 or a negative errno.
  */
-int stream_write(struct rsocket *rs, struct ibv_send_wr *request, const void *from, uint32_t bytes);
+int stream_post_write(struct rsocket *rs, struct ibv_send_wr *request, const void *from, uint32_t bytes);
 /** How many bytes the next write of a call has, which has written @before, of those @left. @most: what the target takes. */
 uint32_t stream_write_size(const struct stream *stream, uint32_t *before, size_t left, uint32_t most);
 /** Sleeps until something can be sent. 0 or a negative errno: why nothing can be sent any more. */
-int stream_wait_to_send(struct rsocket *rs, const struct patience *patience);
+int stream_wait_to_send(struct rsocket *rs, const struct wait_limits *limits);
 
 /* ---- rsocket/iomap.c ---- */
 
 /** Tells the peer of the buffers that it does not know yet. 0 or a negative errno. */
-int stream_send_mappings(struct rsocket *rs, const struct patience *patience);
+int stream_send_mappings(struct rsocket *rs, const struct wait_limits *limits);
 
 #endif

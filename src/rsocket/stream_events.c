@@ -16,7 +16,7 @@ void stream_refuse(struct rsocket *rs, int error)
 	rs->error = error;
 }
 
-static void resolved(struct rsocket *rs)
+static void stream_resolved(struct rsocket *rs)
 {
 	struct stream *stream = &rs->stream;
 	int result;
@@ -30,7 +30,7 @@ static void resolved(struct rsocket *rs)
 		stream_refuse(rs, errno);
 }
 
-static void routed(struct rsocket *rs)
+static void stream_routed(struct rsocket *rs)
 {
 	uint8_t description[STREAM_PRIVATE_DATA];
 	struct rdma_conn_param param = {
@@ -51,17 +51,17 @@ static void routed(struct rsocket *rs)
 		stream_refuse(rs, -error);
 }
 
-static void established(struct rsocket *rs, const struct rdma_conn_param *param)
+static void stream_established(struct rsocket *rs, const struct rdma_conn_param *param)
 {
 	struct stream *stream = &rs->stream;
 
 	if (stream->state == STREAM_ACCEPTING) {
 		stream->state = STREAM_CONNECTED;
-		stream_give(rs);
+		stream_grant(rs);
 	}
 	if (stream->state != STREAM_CONNECTING)
 		return;
-	if (stream_meet(rs, param->private_data, param->private_data_len)) {
+	if (stream_apply_description(rs, param->private_data, param->private_data_len)) {
 		(void)REFUSE(hca_of_id(NULL), "rconnect", EPROTO, RULE_RSOCKET_DESCRIPTION, param->private_data_len);
 		softhca_rdma_disconnect(stream->id);
 		stream_refuse(rs, EPROTO);
@@ -70,11 +70,11 @@ static void established(struct rsocket *rs, const struct rdma_conn_param *param)
 	stream->state = STREAM_CONNECTED;
 	stream->readable = true;
 	stream->writable = true;
-	stream_give(rs);
+	stream_grant(rs);
 }
 
 /* Ends a stream whose peer has gone. All data that the peer sent has arrived: the peer waited for the acknowledgements. */
-static void ended(struct rsocket *rs)
+static void stream_ended(struct rsocket *rs)
 {
 	struct stream *stream = &rs->stream;
 
@@ -94,41 +94,41 @@ static void ended(struct rsocket *rs)
 }
 
 /* Returns the errno value of @event, or @otherwise if the event has none. */
-static int status_of(const struct rdma_cm_event *event, int otherwise)
+static int event_errno(const struct rdma_cm_event *event, int otherwise)
 {
 	return event->status < 0 ? -event->status : otherwise;
 }
 
-static void handle(struct rsocket *rs, const struct rdma_cm_event *event, int error)
+static void stream_handle_event(struct rsocket *rs, const struct rdma_cm_event *event, int error)
 {
 	switch (event->event) {
 	case RDMA_CM_EVENT_ADDR_RESOLVED:
-		resolved(rs);
+		stream_resolved(rs);
 		break;
 	case RDMA_CM_EVENT_ROUTE_RESOLVED:
-		routed(rs);
+		stream_routed(rs);
 		break;
 	case RDMA_CM_EVENT_ESTABLISHED:
-		established(rs, &event->param.conn);
+		stream_established(rs, &event->param.conn);
 		break;
 	case RDMA_CM_EVENT_ADDR_ERROR:
 	case RDMA_CM_EVENT_ROUTE_ERROR:
-		stream_refuse(rs, status_of(event, EHOSTUNREACH));
+		stream_refuse(rs, event_errno(event, EHOSTUNREACH));
 		break;
 	case RDMA_CM_EVENT_REJECTED:
 		stream_refuse(rs, ECONNREFUSED);
-		ended(rs);
+		stream_ended(rs);
 		break;
 	case RDMA_CM_EVENT_UNREACHABLE:
-		stream_refuse(rs, status_of(event, ETIMEDOUT));
-		ended(rs);
+		stream_refuse(rs, event_errno(event, ETIMEDOUT));
+		stream_ended(rs);
 		break;
 	case RDMA_CM_EVENT_CONNECT_ERROR:
 		stream_refuse(rs, error);
-		ended(rs);
+		stream_ended(rs);
 		break;
 	case RDMA_CM_EVENT_DISCONNECTED:
-		ended(rs);
+		stream_ended(rs);
 		break;
 	default:
 		break;
@@ -148,10 +148,10 @@ void stream_take_events(struct rsocket *rs)
 			rs->stream.request = event;
 			break;
 		}
-		handle(rs, event, error);
+		stream_handle_event(rs, event, error);
 		softhca_rdma_ack_cm_event(event);
 	}
 	/* Other threads sleep until the channel is readable, and this call has emptied it. */
 	if (any)
-		wake(rs);
+		rsocket_wake(rs);
 }

@@ -16,18 +16,18 @@ static struct {
 	struct rsocket **pages[PAGES];
 } table = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-static void before_fork(void)
+static void table_before_fork(void)
 {
 	pthread_mutex_lock(&table.lock);
 }
 
-static void after_fork(void)
+static void table_after_fork(void)
 {
 	pthread_mutex_unlock(&table.lock);
 }
 
 /* Calls that were under way are of the parent's threads: the table alone refers to what is in it. */
-static void after_fork_in_child(void)
+static void table_after_fork_in_child(void)
 {
 	uint32_t page, entry;
 
@@ -35,17 +35,17 @@ static void after_fork_in_child(void)
 		for (entry = 0; table.pages[page] && entry < PAGE_ENTRIES; entry++)
 			if (table.pages[page][entry])
 				table.pages[page][entry]->references = 1;
-	after_fork();
+	table_after_fork();
 }
 
 /* A leaf: nothing is locked under it, so it does not matter when these run. */
-static void __attribute__((constructor)) handle_fork(void)
+static void __attribute__((constructor)) table_handle_fork(void)
 {
-	pthread_atfork(before_fork, after_fork, after_fork_in_child);
+	pthread_atfork(table_before_fork, table_after_fork, table_after_fork_in_child);
 }
 
 /* The lock is held. NULL: no descriptor, or its page is not there. */
-static struct rsocket **entry_of(int fd)
+static struct rsocket **table_entry(int fd)
 {
 	struct rsocket **page = fd >= 0 && fd / PAGE_ENTRIES < PAGES ? table.pages[fd / PAGE_ENTRIES] : NULL;
 
@@ -61,7 +61,7 @@ int table_enter(struct rsocket *rs)
 	pthread_mutex_lock(&table.lock);
 	if (!table.pages[rs->fd / PAGE_ENTRIES])
 		table.pages[rs->fd / PAGE_ENTRIES] = calloc(PAGE_ENTRIES, sizeof(struct rsocket *));
-	entry = entry_of(rs->fd);
+	entry = table_entry(rs->fd);
 	/* What stands there was closed by close(2), which an rsocket is not told of: it is left alone. */
 	if (entry)
 		*entry = rs;
@@ -74,7 +74,7 @@ struct rsocket *table_find(int fd)
 	struct rsocket **entry, *rs;
 
 	pthread_mutex_lock(&table.lock);
-	entry = entry_of(fd);
+	entry = table_entry(fd);
 	rs = entry ? *entry : NULL;
 	if (rs)
 		rs->references++;
@@ -87,7 +87,7 @@ struct rsocket *table_remove(int fd)
 	struct rsocket **entry, *rs;
 
 	pthread_mutex_lock(&table.lock);
-	entry = entry_of(fd);
+	entry = table_entry(fd);
 	rs = entry ? *entry : NULL;
 	if (rs)
 		*entry = NULL;

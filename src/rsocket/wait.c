@@ -38,13 +38,13 @@ void sleep_end(struct rsocket *rs, const struct pollfd *descriptors, uint32_t co
 		stream_notified(rs);
 	/* Others may have been woken by what is gone now, and see nothing when they look. */
 	if (notified)
-		wake(rs);
-	if (!rs->kicked || rs->sleepers)
+		rsocket_wake(rs);
+	if (!rs->wake_pending || rs->sleepers)
 		return;
-	rs->kicked = false;
+	rs->wake_pending = false;
 	if (rs->datagram)
 		datagram_woken(rs);
-	pthread_cond_broadcast(&rs->settled);
+	pthread_cond_broadcast(&rs->wake_done);
 }
 
 void rsocket_advance(struct rsocket *rs)
@@ -56,7 +56,7 @@ void rsocket_advance(struct rsocket *rs)
 	if (rs->stream.cq)
 		stream_advance(rs);
 	/* The event that wakes others stays until they are back. */
-	if (!rs->kicked)
+	if (!rs->wake_pending)
 		stream_take_events(rs);
 }
 
@@ -71,7 +71,7 @@ bool rsocket_arm(struct rsocket *rs)
  * Whether a call that a signal interrupted goes on (signal(7)): read(2) would for handlers with SA_RESTART, poll(2) never
  * does. Which handler ran is not known, so it goes on if all that there are have the flag.
  */
-static bool restarts(void)
+static bool signals_restart(void)
 {
 	struct sigaction action;
 	int signal;
@@ -85,12 +85,12 @@ static bool restarts(void)
 
 struct sleep {
 	struct rsocket *rs;
-	const struct patience *patience;
+	const struct wait_limits *limits;
 	uint32_t count;
 };
 
 /* Ends the call: what it was about to find is found by the next one. */
-static void cancelled(void *argument)
+static void sleep_cancelled(void *argument)
 {
 	const struct sleep *sleep = argument;
 	const struct pollfd nothing[SLEEP_DESCRIPTORS] = {{.revents = 0}};
@@ -98,29 +98,29 @@ static void cancelled(void *argument)
 
 	pthread_mutex_lock(&rs->lock);
 	sleep_end(rs, nothing, sleep->count);
-	if (sleep->patience->closing) {
+	if (sleep->limits->closing) {
 		rs->closed = true;
-		wake(rs);
+		rsocket_wake(rs);
 	}
 	pthread_mutex_unlock(&rs->lock);
 	rsocket_put(rs);
 }
 
-static int sleep_once(struct rsocket *rs, const struct patience *patience)
+static int rsocket_sleep(struct rsocket *rs, const struct wait_limits *limits)
 {
 	struct pollfd descriptors[SLEEP_DESCRIPTORS];
-	struct sleep sleep = {.rs = rs, .patience = patience, .count = sleep_begin(rs, descriptors)};
+	struct sleep sleep = {.rs = rs, .limits = limits, .count = sleep_begin(rs, descriptors)};
 	struct timespec limit = {0};
-	uint64_t deadline = patience->deadline_ns;
-	uint64_t now = deadline ? now_ns() : 0, left = deadline > now ? deadline - now : 0;
+	uint64_t deadline = limits->deadline_ns;
+	uint64_t now = deadline ? rsocket_now_ns() : 0, left = deadline > now ? deadline - now : 0;
 	int error;
 
 	limit.tv_sec = (time_t)(left / SECOND_NS);
 	limit.tv_nsec = (long)(left % SECOND_NS);
 	pthread_mutex_unlock(&rs->lock);
-	pthread_cleanup_push(cancelled, &sleep);
-	if (patience->may_be_cancelled)
-		cancellation_restore(patience->may_be_cancelled);
+	pthread_cleanup_push(sleep_cancelled, &sleep);
+	if (limits->may_be_cancelled)
+		cancellation_restore(limits->may_be_cancelled);
 	error = ppoll(descriptors, sleep.count, deadline ? &limit : NULL, NULL) < 0 ? -errno : 0;
 	cancellation_disable();
 	pthread_cleanup_pop(0);
@@ -128,15 +128,15 @@ static int sleep_once(struct rsocket *rs, const struct patience *patience)
 		descriptors[1].revents = 0;
 	pthread_mutex_lock(&rs->lock);
 	sleep_end(rs, descriptors, sleep.count);
-	return error == -EINTR && restarts() ? 0 : error;
+	return error == -EINTR && signals_restart() ? 0 : error;
 }
 
 /* Looks for a while, in which an answer is quicker than a sleep. */
-static bool look(struct rsocket *rs, bool (*done)(struct rsocket *rs))
+static bool rsocket_spin(struct rsocket *rs, bool (*done)(struct rsocket *rs))
 {
-	uint64_t end = rs->settings.polling_us ? now_ns() + rs->settings.polling_us * 1000ull : 0;
+	uint64_t end = rs->settings.polling_us ? rsocket_now_ns() + rs->settings.polling_us * 1000ull : 0;
 
-	while (end && now_ns() < end) {
+	while (end && rsocket_now_ns() < end) {
 		rsocket_advance(rs);
 		if (done(rs))
 			return true;
@@ -144,7 +144,7 @@ static bool look(struct rsocket *rs, bool (*done)(struct rsocket *rs))
 	return false;
 }
 
-int wait_until(struct rsocket *rs, const struct patience *patience, bool (*done)(struct rsocket *rs))
+int rsocket_wait_until(struct rsocket *rs, const struct wait_limits *limits, bool (*done)(struct rsocket *rs))
 {
 	int error;
 
@@ -156,22 +156,22 @@ int wait_until(struct rsocket *rs, const struct patience *patience, bool (*done)
 		rsocket_advance(rs);
 		if (done(rs))
 			return 0;
-		if (patience->at_once)
+		if (limits->dont_wait)
 			return -EAGAIN;
 		if (rs->closed)
 			return -EBADF;
-		if (patience->deadline_ns && now_ns() >= patience->deadline_ns)
+		if (limits->deadline_ns && rsocket_now_ns() >= limits->deadline_ns)
 			return -ETIMEDOUT;
-		if (look(rs, done))
+		if (rsocket_spin(rs, done))
 			return 0;
 		/* Others look meanwhile, and take away what is for this one. */
-		if (rs->kicked) {
-			pthread_cond_wait(&rs->settled, &rs->lock);
+		if (rs->wake_pending) {
+			pthread_cond_wait(&rs->wake_done, &rs->lock);
 			continue;
 		}
 		if (rsocket_arm(rs))
 			continue;
-		error = sleep_once(rs, patience);
+		error = rsocket_sleep(rs, limits);
 		if (error)
 			return error;
 	}

@@ -19,8 +19,8 @@
 enum { SLEEP_DESCRIPTORS = 3 };
 
 /* How a call waits. */
-struct patience {
-	bool at_once;         /* not at all */
+struct wait_limits {
+	bool dont_wait;       /* not at all */
 	uint64_t deadline_ns; /* 0: for ever */
 	/*
 	 * What core/cancellation.h restores while it sleeps, as the socket function that the call stands for is a cancellation
@@ -34,7 +34,7 @@ struct patience {
 #define MILLISECOND_NS 1000000ull
 
 /** The clock of all time limits, in nanoseconds. (rsocket/wake.c) */
-uint64_t now_ns(void);
+uint64_t rsocket_now_ns(void);
 
 /**
  * Enters the thread among those that sleep for @rs, and says what poll(2) is to look at: returns how many of @descriptors.
@@ -46,7 +46,7 @@ uint32_t sleep_begin(struct rsocket *rs, struct pollfd *descriptors);
 void sleep_end(struct rsocket *rs, const struct pollfd *descriptors, uint32_t count);
 
 /** Wakes all that sleep for @rs. The lock is held. (rsocket/wake.c) */
-void wake(struct rsocket *rs);
+void rsocket_wake(struct rsocket *rs);
 
 /** Handles all that has arrived, without sleeping. The lock is held. */
 void rsocket_advance(struct rsocket *rs);
@@ -58,6 +58,6 @@ bool rsocket_arm(struct rsocket *rs);
  * -ETIMEDOUT after the deadline. The lock is held, but not while it sleeps. A thread that is cancelled there gives back the
  * reference of its call: whoever calls this holds nothing else.
  */
-int wait_until(struct rsocket *rs, const struct patience *patience, bool (*done)(struct rsocket *rs));
+int rsocket_wait_until(struct rsocket *rs, const struct wait_limits *limits, bool (*done)(struct rsocket *rs));
 
 #endif

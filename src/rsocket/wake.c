@@ -7,7 +7,7 @@
 #include "rsocket/datagram.h"
 #include "rsocket/wait.h"
 
-uint64_t now_ns(void)
+uint64_t rsocket_now_ns(void)
 {
 	struct timespec now;
 
@@ -15,7 +15,7 @@ uint64_t now_ns(void)
 	return (uint64_t)now.tv_sec * SECOND_NS + (uint64_t)now.tv_nsec;
 }
 
-static bool wake_datagram(struct rsocket *rs)
+static bool datagram_wake(struct rsocket *rs)
 {
 	uint64_t one = 1;
 
@@ -23,11 +23,12 @@ static bool wake_datagram(struct rsocket *rs)
 	       write(rs->datagram->wake_fd, &one, sizeof(one)) == (ssize_t)sizeof(one);
 }
 
-void wake(struct rsocket *rs)
+void rsocket_wake(struct rsocket *rs)
 {
-	if (!rs->sleepers || rs->kicked)
+	if (!rs->sleepers || rs->wake_pending)
 		return;
-	rs->kicked = rs->datagram ? wake_datagram(rs)
-				  : !softhca_rdma_write_cm_event(rs->stream.id,
-								 (enum rdma_cm_event_type)RDMA_CM_EVENT_USER_, 0, 0);
+	rs->wake_pending = rs->datagram
+				   ? datagram_wake(rs)
+				   : !softhca_rdma_write_cm_event(rs->stream.id,
+								  (enum rdma_cm_event_type)RDMA_CM_EVENT_USER_, 0, 0);
 }
