@@ -2,7 +2,6 @@
 /* See transfer.h. */
 #include "rsocket/transfer.h"
 
-#include <stdbool.h>
 #include <string.h>
 
 size_t pieces_bytes(const struct iovec *list, size_t count)
@@ -41,29 +40,33 @@ void pieces_skip(struct pieces *pieces, size_t bytes)
 	}
 }
 
-static void copy(struct pieces *pieces, char *memory, size_t bytes, bool in)
+/* Returns the rest of the current piece, no more than @most bytes, and moves past it. NULL at the end. */
+static char *pieces_take(struct pieces *pieces, size_t most, size_t *bytes)
 {
-	while (bytes) {
-		size_t here;
-		char *piece = pieces_here(pieces, &here);
+	char *piece = pieces_here(pieces, bytes);
 
-		if (!here)
-			return;
-		if (here > bytes)
-			here = bytes;
-		memcpy(in ? piece : memory, in ? memory : piece, here);
-		pieces->used += here;
-		memory += here;
-		bytes -= here;
-	}
+	if (*bytes > most)
+		*bytes = most;
+	pieces->used += *bytes;
+	return piece;
 }
 
 void pieces_copy_out(struct pieces *pieces, void *memory, size_t bytes)
 {
-	copy(pieces, memory, bytes, false);
+	const char *piece;
+	char *to = memory;
+	size_t here;
+
+	for (; bytes && (piece = pieces_take(pieces, bytes, &here)); to += here, bytes -= here)
+		memcpy(to, piece, here);
 }
 
 void pieces_copy_in(struct pieces *pieces, const void *memory, size_t bytes)
 {
-	copy(pieces, (char *)memory, bytes, true);
+	const char *from = memory;
+	char *piece;
+	size_t here;
+
+	for (; bytes && (piece = pieces_take(pieces, bytes, &here)); from += here, bytes -= here)
+		memcpy(piece, from, here);
 }
