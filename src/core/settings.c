@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "core/settings.h"
 
@@ -305,4 +306,22 @@ const char *setting_origin_name(enum setting_origin origin)
 const char *variable_get(enum variable variable)
 {
 	return environment_get(variables[variable]);
+}
+
+int setting_path(const char *text, char *path, size_t size)
+{
+	size_t length = 0;
+
+	for (; *text && length < size; text++) {
+		if (text[0] == '%' && text[1] == 'p') {
+			length += (size_t)snprintf(path + length, size - length, "%d", (int)getpid());
+			text++;
+		} else {
+			path[length++] = *text;
+		}
+	}
+	if (length >= size)
+		return -ENAMETOOLONG;
+	path[length] = '\0';
+	return 0;
 }

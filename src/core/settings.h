@@ -90,6 +90,12 @@ int setting_from_environment(struct settings *settings, enum setting setting, ch
 /** Writes the value of @setting as text that setting_parse() accepts. Returns the length, as snprintf. */
 int setting_format(const struct settings *settings, enum setting setting, char *out, size_t size);
 
+/**
+ * Writes the path that the value @text of a setting names to @path: each %p becomes the number of this process. Returns 0 or
+ * -ENAMETOOLONG. Any thread may call.
+ */
+int setting_path(const char *text, char *path, size_t size);
+
 /** Returns the word for an origin: "default", "environment", "option". */
 const char *setting_origin_name(enum setting_origin origin);
 

@@ -265,13 +265,16 @@ static const struct key_observer observer = {key_begins, key_ends, key_used, key
 
 int key_book_init(struct hca *hca, char *error, size_t size)
 {
+	char path[PATH_MAX];
 	struct key_book *book;
 	int result;
 
 	if (!strcmp(hca->settings.keys, "off"))
 		return 0;
 	book = calloc(1, sizeof(*book));
-	result = book ? drawing_directory(hca->settings.keys, book->directory, sizeof(book->directory)) : -ENOMEM;
+	result = book ? setting_path(hca->settings.keys, path, sizeof(path)) : -ENOMEM;
+	if (!result)
+		result = drawing_directory(path, book->directory, sizeof(book->directory));
 	if (result) {
 		snprintf(error, size, "SOFTHCA_KEYS=%s: %s", hca->settings.keys, strerror(-result));
 		free(book);

@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
@@ -58,14 +59,16 @@ struct explain_sink {
 
 static int open_sink(const char *name)
 {
-	char line[LINE_BYTES];
+	char line[LINE_BYTES], path[PATH_MAX];
 	int fd;
 
 	if (!strcmp(name, "off"))
 		return -1;
 	if (!strcmp(name, "stderr"))
 		return STDERR_FILENO;
-	fd = output_open(name);
+	fd = setting_path(name, path, sizeof(path));
+	if (!fd)
+		fd = output_open(path);
 	if (fd >= 0) {
 		fd = descriptor_keep(fd);
 		if (fd < 0)

@@ -158,25 +158,6 @@ static int begin_file(int fd, const struct hca *hca)
 	return result;
 }
 
-/* Expands each %p in @pattern to the process number. */
-static int path_expand(const char *pattern, char *path, size_t size)
-{
-	size_t length = 0;
-
-	for (; *pattern && length < size; pattern++) {
-		if (pattern[0] == '%' && pattern[1] == 'p') {
-			length += (size_t)snprintf(path + length, size - length, "%d", (int)getpid());
-			pattern++;
-		} else {
-			path[length++] = *pattern;
-		}
-	}
-	if (length >= size)
-		return -ENAMETOOLONG;
-	path[length] = '\0';
-	return 0;
-}
-
 int capture_open(struct hca *hca, struct capture **capture, char *error, size_t size)
 {
 	char path[4096 + 64];
@@ -185,7 +166,7 @@ int capture_open(struct hca *hca, struct capture **capture, char *error, size_t 
 	*capture = NULL;
 	if (!strcmp(hca->settings.capture, "off"))
 		return 0;
-	result = path_expand(hca->settings.capture, path, sizeof(path));
+	result = setting_path(hca->settings.capture, path, sizeof(path));
 	if (!result && !(*capture = calloc(1, sizeof(**capture))))
 		result = -ENOMEM;
 	if (!result) {

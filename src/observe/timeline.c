@@ -296,11 +296,14 @@ static bool replace_file(int signal, const siginfo_t *info, const void *context)
 /* Makes the path absolute, since programs may change their directory later. */
 static int timeline_set_path(const char *name)
 {
-	char directory[sizeof(file.path)] = "";
+	char directory[sizeof(file.path)] = "", path[sizeof(file.path)];
+	int result = setting_path(name, path, sizeof(path));
 
+	if (result)
+		return result;
 	if (*name != '/' && !getcwd(directory, sizeof(directory)))
 		return -errno;
-	if ((size_t)snprintf(file.path, sizeof(file.path), "%s%s%s", directory, *directory ? "/" : "", name) >=
+	if ((size_t)snprintf(file.path, sizeof(file.path), "%s%s%s", directory, *directory ? "/" : "", path) >=
 	    sizeof(file.path))
 		return -ENAMETOOLONG;
 	return 0;

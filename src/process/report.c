@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -29,8 +30,13 @@ static void put_note(void *argument, const char *line)
 
 static int counter_sink_open(const char *sink)
 {
-	int fd = strcmp(sink, "stderr") ? open(sink, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644) : STDERR_FILENO;
+	char path[PATH_MAX];
+	int fd;
 
+	if (!strcmp(sink, "stderr"))
+		return STDERR_FILENO;
+	errno = -setting_path(sink, path, sizeof(path));
+	fd = errno ? -1 : open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
 	if (fd < 0)
 		fprintf(stderr, "softhca: SOFTHCA_COUNTERS=%s: %s\n", sink, strerror(errno));
 	return fd;

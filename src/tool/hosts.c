@@ -366,6 +366,7 @@ int command_hosts(int argc, char **argv)
 	int signals, signal_number;
 
 	parse(argc, argv, &run, &settings);
+	outputs_check(&settings);
 	options_export(&settings);
 	library_path_export();
 	signals = open_signals();

@@ -20,6 +20,7 @@ int command_run(int argc, char **argv)
 	/* Without the files there is nothing to find: --no-presence leaves the setting as it is. */
 	if (settings.origin[SETTING_PCI] == ORIGIN_DEFAULT && !own[OPTION_RUN_NO_PRESENCE])
 		setting_parse(&settings, SETTING_PCI, "on", ORIGIN_OPTION, error, sizeof(error));
+	outputs_check(&settings);
 	fflush(stdout);
 	run_and_collect(&settings, argv + program, own[OPTION_RUN_REPORT]);
 	options_export(&settings);

@@ -41,20 +41,26 @@ static void make_directory(struct run_report *report)
 static void place_output(struct run_report *report, struct settings *settings, enum setting setting, const char *name)
 {
 	char path[PATH_MAX + 32], error[512];
+	const char *all = "";
 
 	setting_format(settings, setting, path, sizeof(path));
 	if (settings->origin[setting] == ORIGIN_OPTION || settings->origin[setting] == ORIGIN_ENVIRONMENT) {
+		const char *chosen = path;
+
+		if (setting == SETTING_EXPLAIN && (!strcmp(path, "all") || !strncmp(path, "all:", 4))) {
+			all = "all:";
+			chosen = path[3] ? path + 4 : "stderr";
+		}
 		/* All output for standard error goes into one file, which keeps its order, and is copied from there. */
-		if (!strcmp(path, "stderr"))
+		if (!strcmp(chosen, "stderr")) {
 			name = EXPLANATIONS;
-		else if (!strcmp(path, "off"))
-			return;
-		else {
-			report->more[report->more_count++] = strdup(path);
+		} else {
+			if (strcmp(chosen, "off") != 0)
+				report->more[report->more_count++] = strdup(chosen);
 			return;
 		}
 	}
-	snprintf(path, sizeof(path), "%s/%s", report->directory, name);
+	snprintf(path, sizeof(path), "%s%s/%s", all, report->directory, name);
 	if (setting_parse(settings, setting, path, ORIGIN_OPTION, error, sizeof(error)))
 		tool_fail(EXIT_FAILURE, "--report: %s", error);
 }
@@ -65,13 +71,14 @@ void run_report_begin(struct run_report *report, struct settings *settings, cons
 	FILE *page;
 
 	python_require("--report");
-	/* A page that cannot be written is told before the run. */
-	page = fopen(output, "we");
+	*report = (struct run_report){.output = report->path};
+	output_path("report", output, report->path, sizeof(report->path));
+	/* A page that cannot be written is reported before the run. */
+	page = fopen(report->path, "we");
 	if (!page)
-		tool_fail(EXIT_FAILURE, "--report: %s: %m", output);
+		tool_fail(EXIT_FAILURE, "--report: %s: %m", report->path);
 	/* cppcheck-suppress nullPointerRedundantCheck */
 	fclose(page);
-	*report = (struct run_report){.output = output};
 	make_directory(report);
 	for (int i = 0; i < RUN_REPORT_OUTPUTS; i++)
 		place_output(report, settings, outputs[i].setting, outputs[i].name);

@@ -12,6 +12,7 @@ enum { RUN_REPORT_OUTPUTS = 5 };
 
 struct run_report {
 	const char *output;             /* the page; NULL: no page is made */
+	char path[4096];                /* in which @output is */
 	char directory[4096];           /* absolute; the script that makes the page removes it */
 	FILE *explanations;             /* lines appended here are copied to standard error */
 	char *more[RUN_REPORT_OUTPUTS]; /* files and directories that the user chose by other options */

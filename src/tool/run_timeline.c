@@ -36,10 +36,13 @@ static void handle_signals(void)
 	signal(SIGQUIT, SIG_IGN);
 }
 
-/* Processes may change their directory. */
-static void make_absolute(struct settings *settings)
+/* Replaces %p, which stands for this process here, and makes the path absolute: processes may change their directory. */
+static void timeline_resolve(struct settings *settings)
 {
-	char directory[PATH_MAX], path[sizeof(settings->timeline) + PATH_MAX];
+	char directory[PATH_MAX], path[sizeof(settings->timeline) + PATH_MAX], expanded[sizeof(settings->timeline)];
+
+	output_path("timeline", settings->timeline, expanded, sizeof(expanded));
+	strcpy(settings->timeline, expanded);
 
 	if (settings->timeline[0] == '/')
 		return;
@@ -119,7 +122,7 @@ static FILE *begin_trace(struct settings *settings)
 	if (strcmp(settings->timeline, "off") == 0 || another_waits(settings))
 		return NULL;
 	python_require("--timeline");
-	make_absolute(settings);
+	timeline_resolve(settings);
 	settings->origin[SETTING_TIMELINE] = ORIGIN_OPTION;
 	out = fopen(settings->timeline, "we");
 	if (!out)

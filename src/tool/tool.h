@@ -93,6 +93,12 @@ void presence_make(const struct settings *settings);
  */
 void run_and_collect(struct settings *settings, char *const command[], const char *report);
 
+/** Exits with one line if an output that @settings name cannot be opened. Leaves nothing behind. */
+void outputs_check(const struct settings *settings);
+
+/** Writes @path to @out with the number of this process for each %p. Exits with one line about @option if that is too long. */
+void output_path(const char *option, const char *path, char *out, size_t size);
+
 /** Prints which links can be used here, and how; @settings: of the port. */
 void links_print(const struct settings *settings);
 /** Prints which processes of this host listen for connections, and which have some. */

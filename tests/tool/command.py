@@ -215,6 +215,45 @@ class Run(unittest.TestCase):
         self.assertEqual(done.returncode, 127)
         self.assertEqual(done.stderr, 'softhca: cannot run no-such-program: No such file or directory\n')
 
+    def test_output_that_cannot_be_opened(self):
+        """One line, and the program does not start; nothing is left of outputs that can be opened."""
+        with tempfile.TemporaryDirectory() as directory:
+            file, started = f'{directory}/file', f'{directory}/started'
+            with open(file, 'w', encoding='ascii'):
+                pass
+            outputs = ('explain', 'capture', 'keys', 'counters', 'timeline', 'report')
+            for path, error, options in ((f'{directory}/none/x', 'No such file or directory', outputs),
+                                         (f'{file}/x', 'Not a directory', outputs),
+                                         (file, 'Not a directory', ('keys',)),
+                                         (directory, 'Is a directory', [name for name in outputs if name != 'keys']),
+                                         (f'all:{directory}/none/x', 'No such file or directory', ('explain',)),
+                                         (f'{directory}/%p/x', 'No such file or directory', outputs)):
+                for option in options:
+                    with self.subTest(option, path=path):
+                        done = softhca('run', '--no-presence', f'--{option}', path, '--', 'touch', started)
+                        self.assertEqual((done.returncode, done.stdout), (1, ''))
+                        named = re.escape(path.removeprefix('all:')).replace('%p', r'\d+')
+                        self.assertRegex(done.stderr, rf'^softhca: --{option}: {named}: {error}\n$')
+                        # A variable is the user's as well.
+                        if option != 'report':
+                            done = softhca('run', '--no-presence', '--', 'touch', started, env={f'SOFTHCA_{option.upper()}': path})
+                            self.assertEqual((done.returncode, done.stderr.count('\n')), (1, 1), done.stderr)
+            self.assertEqual(os.listdir(directory), ['file'])
+            for option in ('explain', 'capture', 'keys', 'counters'):
+                self.assertEqual(softhca('run', '--no-presence', f'--{option}', f'{directory}/x', '--', 'true').returncode, 0)
+            self.assertEqual(os.listdir(directory), ['file'])
+
+    @unittest.skipUnless(shutil.which('ibv_devices'), 'no ibverbs-utils')
+    def test_process_in_the_name_of_an_output(self):
+        with tempfile.TemporaryDirectory() as directory:
+            for option in ('explain', 'capture', 'keys', 'counters', 'timeline', 'report'):
+                with self.subTest(option):
+                    running = subprocess.Popen([TOOL, 'run', '--no-presence', f'--{option}', f'{directory}/{option}.%p', '--', 'ibv_devinfo'],
+                                               env=clean_environment(), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+                    self.assertEqual(running.wait(60), 0)
+                    self.assertTrue(os.path.exists(f'{directory}/{option}.{running.pid}'), os.listdir(directory))
+            self.assertEqual(len(os.listdir(directory)), 6)
+
     def test_program_that_cannot_run(self):
         done = softhca('run', '--', '/')
         self.assertEqual(done.returncode, 126)
