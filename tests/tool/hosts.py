@@ -184,6 +184,21 @@ class Hosts(unittest.TestCase):
                   ' s = socket.socket(socket.AF_UNIX); s.connect(os.environ["SOFTHCA_HOSTS"] + "/h2"); s.send(message); s.close()')
         self.assertEqual(self.on_first(f"python3 -c '{script}'; $SOFTHCA on h2 hostname"), ['h2'])
 
+    def test_on_serves_others_while_a_requester_is_stopped(self):
+        """One that has sent nothing, one that stops after the descriptors, and one between the strings."""
+        script = ('import array, os, socket, struct, subprocess, time\n'
+                  'open_ = []\n'
+                  'for message in (b"", struct.pack("III", 1, 0, 7), struct.pack("III", 1, 0, 7) + b"/\\0"):\n'
+                  ' s = socket.socket(socket.AF_UNIX); s.connect(os.environ["SOFTHCA_HOSTS"] + "/h2")\n'
+                  ' s.sendmsg([message], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", [0, 1, 2]))] if message else [])\n'
+                  ' open_.append(s)\n'
+                  'began = time.monotonic()\n'
+                  'subprocess.run([os.environ["SOFTHCA"], "on", "h2", "hostname"])\n'
+                  'print(time.monotonic() - began < 4, flush=True)\n'
+                  'open_[2].send(b"true\\0")\n'
+                  'print(struct.unpack("i", open_[2].recv(4)))\n')
+        self.assertEqual(self.on_first(f"python3 -c '{script}'"), sorted(['h2', 'True', '(0,)']))
+
     def test_on_closes_a_fourth_descriptor(self):
         """A request passes the three standard streams; the host refuses one with more, and keeps none of them open."""
         script = ('import os, select, socket, struct\n'
