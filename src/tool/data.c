@@ -30,25 +30,25 @@ static const enum explain_rule all_rules[] = {
 #undef RULE
 };
 
-static void put_member(const char *separator, const char *name, const char *text)
+void rule_print_json(int number)
 {
-	printf("%s\"%s\":", separator, name);
-	json_put_string(stdout, text);
+	const struct rule_text *rule = rule_text((enum explain_rule)number);
+
+	printf("{\"number\":%d", number);
+	json_put_member(stdout, ",", "name", rule->name);
+	json_put_member(stdout, ",", "text", rule->text);
+	json_put_member(stdout, ",", "source", rule->source);
+	json_put_member(stdout, ",", "advice", rule->advice);
+	putchar('}');
 }
 
-static void print_rules(void)
+void rules_print_json(void)
 {
 	const char *separator = "[\n";
 
 	for (size_t i = 0; i < sizeof(all_rules) / sizeof(all_rules[0]); i++, separator = ",\n") {
-		const struct rule_text *rule = rule_text(all_rules[i]);
-
-		printf("%s{\"number\":%d", separator, (int)all_rules[i]);
-		put_member(",", "name", rule->name);
-		put_member(",", "text", rule->text);
-		put_member(",", "source", rule->source);
-		put_member(",", "advice", rule->advice);
-		putchar('}');
+		fputs(separator, stdout);
+		rule_print_json((int)all_rules[i]);
 	}
 	puts("\n]");
 }
@@ -202,8 +202,8 @@ static void print_packet(const struct capture_packet *packet)
 
 	printf("{\"ns\":%" PRIu64 ",\"direction\":\"%s\",\"bytes\":%zu", packet->ns, ways[packet->direction & 3],
 	       packet->length);
-	put_member(",", "comment", packet->comment);
-	put_member(",", "fields", fields);
+	json_put_member(stdout, ",", "comment", packet->comment);
+	json_put_member(stdout, ",", "fields", fields);
 	putchar('}');
 	free(fields);
 }
@@ -243,7 +243,7 @@ int command_data(int argc, char **argv)
 	if (count == 1 && !strcmp(argv[1], "timeline"))
 		print_timeline();
 	else if (count == 1 && !strcmp(argv[1], "rules"))
-		print_rules();
+		rules_print_json();
 	else if (count == 2 && !strcmp(argv[1], "packets"))
 		print_packets(argv[2]);
 	else

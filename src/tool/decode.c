@@ -15,7 +15,7 @@ enum what { WQE, CQE, MKEY, BSF, PACKET, WHAT_COUNT };
 static const char *const what_names[WHAT_COUNT] = {"wqe", "cqe", "mkey", "bsf", "packet"};
 static const char *const transport_names[] = {"rc", "uc", "ud", "xrc", "dc"}; /* enum decode_transport */
 
-static unsigned int find_name(const char *name, const char *const *names, unsigned int count)
+static unsigned int name_index(const char *name, const char *const *names, unsigned int count)
 {
 	unsigned int i;
 
@@ -24,8 +24,8 @@ static unsigned int find_name(const char *name, const char *const *names, unsign
 	return i;
 }
 
-/* All arguments, with a blank between them. */
-static struct input joined(int count, char **arguments)
+/* Joins all arguments with blanks. */
+static struct input arguments_join(int count, char **arguments)
 {
 	struct input text = {NULL, 0};
 	FILE *out = open_memstream((char **)&text.bytes, &text.length);
@@ -37,8 +37,8 @@ static struct input joined(int count, char **arguments)
 	return text;
 }
 
-/* Takes @text, and frees it. */
-static struct input from_hex(struct input text, int status, const char *name)
+/* Returns the bytes that the digits in @text are, and frees @text. */
+static struct input input_of_hex(struct input text, int status, const char *name)
 {
 	struct input bytes;
 	char error[256];
@@ -50,19 +50,19 @@ static struct input from_hex(struct input text, int status, const char *name)
 	return bytes;
 }
 
-/* The comment of a packet is what somebody wrote: several lines, or bytes that a terminal obeys. */
-static void print_comment(char *comment)
+/* Writes the comment of a packet as notes. It may have several lines, and bytes that a terminal obeys. */
+static void comment_print(FILE *out, char *comment)
 {
 	for (char *line = strtok(comment, "\n"); line; line = strtok(NULL, "\n")) {
 		for (char *at = line; *at; at++)
 			if (iscntrl((unsigned char)*at))
 				*at = '?';
-		printf("# %s\n", line);
+		fprintf(out, "# %s\n", line);
 	}
 }
 
-/* All of @file behind its @begin, which it frees: hexadecimal digits, or the bytes. */
-static struct input all_of(FILE *file, const char *name, struct input begin)
+/* Returns the bytes of @begin, which is freed, and of the rest of @file, which are hexadecimal digits or the bytes themselves. */
+static struct input input_of_rest(FILE *file, const char *name, struct input begin)
 {
 	struct input input = input_read(file, name);
 
@@ -72,12 +72,12 @@ static struct input all_of(FILE *file, const char *name, struct input begin)
 	memcpy(input.bytes, begin.bytes, begin.length);
 	input.length += begin.length;
 	free(begin.bytes);
-	return input_is_text(&input) ? from_hex(input, EXIT_FAILURE, name) : input;
+	return input_is_text(&input) ? input_of_hex(input, EXIT_FAILURE, name) : input;
 }
 
-/* Packet @number of @capture, which is ended; @begin: the header that it begins with. */
-static struct input from_capture(struct capture *capture, const char *name, unsigned long number,
-				 enum packet_begin *begin)
+/* Returns packet @number of @capture, which is ended. Sets *@begin to the header that it begins with and writes its comment to @out. */
+static struct input input_of_packet(struct capture *capture, const char *name, unsigned long number,
+				    enum packet_begin *begin, FILE *out)
 {
 	enum capture_result result = CAPTURE_PACKET;
 	struct capture_packet packet;
@@ -96,7 +96,7 @@ static struct input from_capture(struct capture *capture, const char *name, unsi
 			"%s: packet %lu is of link type %u; known are Ethernet (1), IP (101, 228, 229) and Linux cooked "
 			"(113, 276)",
 			name, number, packet.link_type);
-	print_comment(packet.comment);
+	comment_print(out, packet.comment);
 	bytes = (struct input){malloc(packet.length + 1), packet.length};
 	if (!bytes.bytes)
 		tool_fail(EXIT_FAILURE, "out of memory");
@@ -105,23 +105,24 @@ static struct input from_capture(struct capture *capture, const char *name, unsi
 	return bytes;
 }
 
-/* The bytes of a file, or of packet @number if it is a capture; @begin: the header that it begins with. */
-static struct input from_file(const char *name, enum what what, unsigned long number, enum packet_begin *begin)
+/* Returns the bytes of a file, or of packet @number if it is a capture, as input_of_packet() does. */
+static struct input input_of_file(const char *name, enum what what, unsigned long number, enum packet_begin *begin,
+				  FILE *out)
 {
 	FILE *file = input_open(name);
 	struct input bytes;
 	struct capture *capture = capture_begin(file, &bytes);
 
 	if (!capture)
-		return all_of(file, name, bytes);
+		return input_of_rest(file, name, bytes);
 	if (what != PACKET) {
 		capture_end(capture);
 		tool_fail(EXIT_WRONG_USE, "decode %s: %s is a capture of packets", what_names[what], name);
 	}
-	return from_capture(capture, name, number, begin);
+	return input_of_packet(capture, name, number, begin, out);
 }
 
-static unsigned long packet_number(const char *text)
+static unsigned long packet_number_of(const char *text)
 {
 	char *end;
 	unsigned long number;
@@ -135,13 +136,13 @@ static unsigned long packet_number(const char *text)
 	return number;
 }
 
-static void decode(struct decoder *decoder, enum what what, enum packet_begin begin, const char *own[])
+static void bytes_decode(struct decoder *decoder, enum what what, enum packet_begin begin, const char *own[])
 {
 	const char *transport = own[OPTION_DECODE_TRANSPORT], *cqe_size = own[OPTION_DECODE_CQE_SIZE];
 
 	switch (what) {
 	case WQE:
-		decode_wqes(decoder, transport ? find_name(transport, transport_names, 5) : DECODE_RC);
+		decode_wqes(decoder, transport ? name_index(transport, transport_names, 5) : DECODE_RC);
 		break;
 	case CQE:
 		decode_cqes(decoder, cqe_size && !strcmp(cqe_size, "128") ? 128 : 64);
@@ -158,11 +159,11 @@ static void decode(struct decoder *decoder, enum what what, enum packet_begin be
 	}
 }
 
-static bool names_file(const char *text)
+static bool is_file_name(const char *text)
 {
 	if (!strcmp(text, "-") || strpbrk(text, "/.") || !access(text, F_OK))
 		return true;
-	/* A single word of other letters than digits: a file that is not there. */
+	/* A single word with other letters than hexadecimal digits is the name of a file that does not exist. */
 	return !strpbrk(text, " \t\n,:") && text[strspn(text, "0123456789abcdefABCDEFxX")];
 }
 
@@ -170,23 +171,35 @@ int command_decode(int argc, char **argv)
 {
 	const char *own[OWN_OPTION_COUNT] = {0};
 	int count = own_options_parse(COMMAND_DECODE, argc, argv, own);
-	unsigned long number = packet_number(own[OPTION_DECODE_NUMBER]);
-	unsigned int what = count ? find_name(argv[1], what_names, WHAT_COUNT) : WHAT_COUNT;
+	unsigned long number = packet_number_of(own[OPTION_DECODE_NUMBER]);
+	unsigned int what = count ? name_index(argv[1], what_names, WHAT_COUNT) : WHAT_COUNT;
 	enum packet_begin begin = BEGIN_ANY;
 	struct decoder decoder;
 	struct input input;
+	size_t length;
+	char *text;
+	FILE *out;
 
 	if (what == WHAT_COUNT)
 		tool_fail(EXIT_WRONG_USE, "decode: say what it is: wqe, cqe, mkey, bsf or packet");
 	if (count < 2)
 		tool_fail(EXIT_WRONG_USE, "decode %s: no bytes given (hexadecimal digits, a file, or -)", argv[1]);
-	if (count == 2 && names_file(argv[2]))
-		input = from_file(argv[2], what, number, &begin);
+	out = own[OPTION_DECODE_JSON] ? open_memstream(&text, &length) : stdout;
+	if (!out)
+		tool_fail(EXIT_FAILURE, "out of memory");
+	if (count == 2 && is_file_name(argv[2]))
+		input = input_of_file(argv[2], what, number, &begin, out);
 	else
-		input = from_hex(joined(count - 1, argv + 2), EXIT_WRONG_USE, argv[1]);
-	decoder_begin(&decoder, input.bytes, input.length, stdout);
-	decode(&decoder, what, begin, own);
+		input = input_of_hex(arguments_join(count - 1, argv + 2), EXIT_WRONG_USE, argv[1]);
+	decoder_begin(&decoder, input.bytes, input.length, out);
+	bytes_decode(&decoder, what, begin, own);
 	free(input.bytes);
+	if (own[OPTION_DECODE_JSON]) {
+		if (fclose(out))
+			tool_fail(EXIT_FAILURE, "out of memory");
+		decoded_print_json(stdout, text, decoder.fault);
+		free(text);
+	}
 	if (!*decoder.fault)
 		return EXIT_SUCCESS;
 	fflush(stdout);

@@ -61,6 +61,9 @@ uint64_t part_get(const uint8_t *bytes, enum part part, const char *name);
 /** Prints @part, with @tail bytes behind it. */
 void part_print(FILE *out, enum part part, const uint8_t *bytes, size_t tail);
 
+/** Writes the decoded @text, which it overwrites, and @fault, if that is not empty, to @out as an object. */
+void decoded_print_json(FILE *out, char *text, const char *fault);
+
 /* What a WQE does not tell: what comes behind the control segment depends on it. */
 enum decode_transport { DECODE_RC, DECODE_UC, DECODE_UD, DECODE_XRC, DECODE_DC };
 

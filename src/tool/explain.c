@@ -236,24 +236,44 @@ static void suggest(const char *text)
 	fputs(given ? "\n" : " (softhca explain lists all)\n", stderr);
 }
 
+/* Returns true if @text names a rule, which is printed after @separator; otherwise suggests others. */
+static bool explain_print(const char *text, const char *separator, void (*print)(enum explain_rule number))
+{
+	enum explain_rule number = find(text);
+
+	if (number) {
+		fputs(separator, stdout);
+		print(number);
+		return true;
+	}
+	fflush(stdout);
+	suggest(text);
+	return false;
+}
+
+static void explain_print_json(enum explain_rule number)
+{
+	rule_print_json((int)number);
+}
+
 int command_explain(int argc, char **argv)
 {
-	int count = own_options_parse(COMMAND_EXPLAIN, argc, argv, NULL), status = EXIT_SUCCESS;
+	const char *own[OWN_OPTION_COUNT] = {0};
+	int count = own_options_parse(COMMAND_EXPLAIN, argc, argv, own), status = EXIT_SUCCESS;
+	const bool json = own[OPTION_EXPLAIN_JSON];
+	const char *separator = json ? "[\n" : "";
 
+	if (!count && json)
+		rules_print_json();
 	if (!count)
-		return print_list();
+		return json ? EXIT_SUCCESS : print_list();
 	for (int i = 1; i <= count; i++) {
-		enum explain_rule number = find(argv[i]);
-
-		if (number) {
-			if (i > 1)
-				putchar('\n');
-			print_rule(number);
-			continue;
-		}
-		fflush(stdout);
-		suggest(argv[i]);
-		status = EXIT_FAILURE;
+		if (explain_print(argv[i], separator, json ? explain_print_json : print_rule))
+			separator = json ? ",\n" : "\n";
+		else
+			status = EXIT_FAILURE;
 	}
+	if (json)
+		puts(*separator == '[' ? "[]" : "\n]");
 	return status;
 }

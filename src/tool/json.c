@@ -15,3 +15,9 @@ void json_put_string(FILE *out, const char *text)
 	}
 	putc('"', out);
 }
+
+void json_put_member(FILE *out, const char *separator, const char *name, const char *text)
+{
+	fprintf(out, "%s\"%s\": ", separator, name);
+	json_put_string(out, text);
+}

@@ -8,4 +8,7 @@
 /** Writes @text to @out as a string of JSON, with its quotes. Bytes above 127 stay as they are: they are UTF-8 if @text is. */
 void json_put_string(FILE *out, const char *text);
 
+/** Writes @separator and the member @name with the string @text. */
+void json_put_member(FILE *out, const char *separator, const char *name, const char *text);
+
 #endif

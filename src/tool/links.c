@@ -4,35 +4,37 @@
 #include <errno.h>
 #include <netinet/in.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include "link/udp/parts.h"
+#include "tool/json.h"
 #include "tool/probes.h"
 #include "tool/tool.h"
 
 /* ---- shm -------------------------------------------------------------------------------------------------------- */
 
-static void print_shm(void)
+static void shm_describe(FILE *out)
 {
 	int socket_fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0),
 	    memory_fd = memfd_create("softhca", MFD_CLOEXEC);
 	int yama = system_setting("/proc/sys/kernel/yama/ptrace_scope"), error;
 
 	if (socket_fd < 0 || memory_fd < 0) {
-		printf("  shm    not available: %s(2): %m\n", socket_fd < 0 ? "socket" : "memfd_create");
+		fprintf(out, "not available: %s(2): %m", socket_fd < 0 ? "socket" : "memfd_create");
 	} else {
 		error = probe_memory_of_others();
-		printf("  shm    processes of this host; large payload through the ring");
+		fprintf(out, "processes of this host; large payload through the ring");
 		if (!error)
-			printf(", or read from the sender's memory\n");
+			fprintf(out, ", or read from the sender's memory");
 		else if (yama > 0)
-			printf("; reading the sender's memory: %s (kernel.yama.ptrace_scope is %d)\n", strerror(error),
-			       yama);
+			fprintf(out, "; reading the sender's memory: %s (kernel.yama.ptrace_scope is %d)",
+				strerror(error), yama);
 		else
-			printf("; reading the sender's memory: %s\n", strerror(error));
+			fprintf(out, "; reading the sender's memory: %s", strerror(error));
 	}
 	if (socket_fd >= 0)
 		close(socket_fd);
@@ -42,44 +44,86 @@ static void print_shm(void)
 
 /* ---- udp -------------------------------------------------------------------------------------------------------- */
 
-static void print_owner(uint16_t port)
+static void owner_describe(FILE *out, uint16_t port)
 {
 	struct udp_owner owner;
 
 	if (udp_find_receiver(port, &owner))
-		printf("process %d (%s) receives for this host", (int)owner.pid, owner.name);
+		fprintf(out, "process %d (%s) receives for this host", (int)owner.pid, owner.name);
 	else if (!udp_find_owner(port, &owner))
-		printf("taken by a program that this one cannot see");
+		fprintf(out, "taken by a program that this one cannot see");
 	else
-		printf("taken by process %d (%s): nothing arrives from other hosts", (int)owner.pid, owner.name);
+		fprintf(out, "taken by process %d (%s): nothing arrives from other hosts", (int)owner.pid, owner.name);
 }
 
-static void print_udp(uint16_t port)
+static void udp_describe(FILE *out, uint16_t port)
 {
 	const struct sockaddr_in name = {.sin_family = AF_INET, .sin_port = htobe16(port)};
 	int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 
 	if (fd < 0) {
-		printf("  udp    not available: socket(2): %m\n");
+		fprintf(out, "not available: socket(2): %m");
 		return;
 	}
-	printf("  udp    other hosts, RoCEv2; port %u: ", port);
+	fprintf(out, "other hosts, RoCEv2; port %u: ", port);
 	if (!bind(fd, (const struct sockaddr *)&name, sizeof(name)))
-		printf("free");
+		fprintf(out, "free");
 	else if (errno == EADDRINUSE)
-		print_owner(port);
+		owner_describe(out, port);
 	else
-		printf("%m");
-	printf("; %s\n", probe_trains(fd));
+		fprintf(out, "%m");
+	fprintf(out, "; %s", probe_trains(fd));
 	close(fd);
+}
+
+/* ---- all of them ------------------------------------------------------------------------------------------------ */
+
+static const char *const link_names[] = {"local", "shm", "udp"};
+
+enum { LINKS = sizeof(link_names) / sizeof(link_names[0]) };
+
+/* Returns what can be said of link @number; the caller's. */
+static char *link_description(int number, const struct settings *settings)
+{
+	size_t length;
+	char *text;
+	FILE *out = open_memstream(&text, &length);
+
+	if (!out)
+		tool_fail(EXIT_FAILURE, "out of memory");
+	if (number == 0)
+		fputs("queue pairs of one process", out);
+	else if (number == 1)
+		shm_describe(out);
+	else
+		udp_describe(out, (uint16_t)settings->roce_port);
+	/* cppcheck-suppress nullPointerRedundantCheck */
+	if (fclose(out))
+		tool_fail(EXIT_FAILURE, "out of memory");
+	return text;
 }
 
 void links_print(const struct settings *settings)
 {
 	puts("links");
-	puts("  local  queue pairs of one process");
-	print_shm();
-	print_udp((uint16_t)settings->roce_port);
+	for (int i = 0; i < LINKS; i++) {
+		char *text = link_description(i, settings);
+
+		printf("  %-6s %s\n", link_names[i], text);
+		free(text);
+	}
+}
+
+void links_print_json(const struct settings *settings)
+{
+	fputs(",\n \"links\": {", stdout);
+	for (int i = 0; i < LINKS; i++) {
+		char *text = link_description(i, settings);
+
+		json_put_member(stdout, i ? ",\n  " : "\n  ", link_names[i], text);
+		free(text);
+	}
+	putchar('}');
 }
 
 void counters_print(void)
@@ -87,4 +131,15 @@ void counters_print(void)
 	puts("counters");
 #define COUNTER(NAME, name, doc) printf("  %-24s %s\n", name, doc);
 #include "observe/counters.def"
+}
+
+void counters_print_json(void)
+{
+	const char *separator = ",\n \"counters\": {\n  ";
+
+#define COUNTER(NAME, name, doc)                                                                                       \
+	json_put_member(stdout, separator, name, doc);                                                                 \
+	separator = ",\n  ";
+#include "observe/counters.def"
+	putchar('}');
 }

@@ -10,6 +10,7 @@
 #include "link/host/listing.h"
 #include "link/udp/parts.h"
 #include "tool/counters_read.h"
+#include "tool/json.h"
 #include "tool/tool.h"
 
 #define PREFIX "softhca/1/cm/"
@@ -29,13 +30,18 @@ static const char *space_name(unsigned int space)
 	}
 }
 
-static bool print_listener(void *argument, const struct host_listed *listed)
+static bool listener_parse(const char *name, unsigned int *space, unsigned int *port)
+{
+	return sscanf(name, PREFIX "%x/%u", space, port) == 2;
+}
+
+static bool listener_print(void *argument, const struct host_listed *listed)
 {
 	unsigned int space, port;
 	struct udp_owner owner;
 
 	(void)argument;
-	if (sscanf(listed->name, PREFIX "%x/%u", &space, &port) != 2)
+	if (!listener_parse(listed->name, &space, &port))
 		return true;
 	printf("  %-5s port %-5u ", space_name(space), port);
 	if (udp_find_process(listed->inode, &owner))
@@ -47,26 +53,70 @@ static bool print_listener(void *argument, const struct host_listed *listed)
 
 #define MOST_PROCESSES 1024
 
-static void print_connections(void)
+/* Calls @print for each process with connections, with their number. */
+static void connections_visit(void (*print)(const struct process_counters *process, uint64_t connections))
 {
 	struct process_counters *processes = calloc(MOST_PROCESSES, sizeof(*processes));
 	size_t count = processes ? counters_read(processes, MOST_PROCESSES) : 0;
 
-	puts("connections of rdma_cm");
 	for (size_t i = 0; i < count; i++) {
 		uint64_t made = processes[i].values[KNOWN_CM_ESTABLISHED],
 			 ended = processes[i].values[KNOWN_CM_RELEASED];
 
 		if (made > ended)
-			printf("  %-12" PRIu64 " process %d (%s)\n", made - ended, (int)processes[i].pid,
-			       processes[i].name);
+			print(&processes[i], made - ended);
 	}
 	free(processes);
+}
+
+static void connections_print(const struct process_counters *process, uint64_t connections)
+{
+	printf("  %-12" PRIu64 " process %d (%s)\n", connections, (int)process->pid, process->name);
 }
 
 void listeners_print(void)
 {
 	puts("listeners");
-	host_names_list(PREFIX, print_listener, NULL);
-	print_connections();
+	host_names_list(PREFIX, listener_print, NULL);
+	puts("connections of rdma_cm");
+	connections_visit(connections_print);
+}
+
+static const char *listener_separator;
+
+static bool listener_print_json(void *argument, const struct host_listed *listed)
+{
+	unsigned int space, port;
+	struct udp_owner owner;
+
+	(void)argument;
+	if (!listener_parse(listed->name, &space, &port))
+		return true;
+	printf("%s{\"port_space\": \"%s\", \"port\": %u", listener_separator, space_name(space), port);
+	listener_separator = ",\n  ";
+	if (udp_find_process(listed->inode, &owner)) {
+		printf(", \"pid\": %d", (int)owner.pid);
+		json_put_member(stdout, ", ", "program", owner.name);
+	}
+	putchar('}');
+	return true;
+}
+
+static void connections_print_json(const struct process_counters *process, uint64_t connections)
+{
+	printf("%s{\"connections\": %" PRIu64 ", \"pid\": %d", listener_separator, connections, (int)process->pid);
+	json_put_member(stdout, ", ", "program", process->name);
+	putchar('}');
+	listener_separator = ",\n  ";
+}
+
+void listeners_print_json(void)
+{
+	fputs(",\n \"listeners\": [", stdout);
+	listener_separator = "\n  ";
+	host_names_list(PREFIX, listener_print_json, NULL);
+	fputs("],\n \"connections\": [", stdout);
+	listener_separator = "\n  ";
+	connections_visit(connections_print_json);
+	putchar(']');
 }

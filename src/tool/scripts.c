@@ -98,5 +98,5 @@ int command_report(int argc, char **argv)
 	arguments[0] = own[OPTION_REPORT_OUTPUT] ? (char *)own[OPTION_REPORT_OUTPUT] : "";
 	arguments[1] = SOFTHCA_VERSION;
 	memcpy(arguments + 2, argv + 1, (size_t)count * sizeof(*arguments));
-	python_run("report", count + 2, arguments);
+	python_run(own[OPTION_REPORT_JSON] ? "report-json" : "report", count + 2, arguments);
 }

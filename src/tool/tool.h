@@ -9,6 +9,8 @@
 #include "core/settings.h"
 #include "tool/commands.h"
 
+struct ibv_device;
+
 enum exit_status {
 	EXIT_WRONG_USE = 2,
 	EXIT_CANNOT_RUN = 126, /* as env(1) and the shell */
@@ -99,12 +101,25 @@ void outputs_check(const struct settings *settings);
 /** Writes @path to @out with the number of this process for each %p. Exits with one line about @option if that is too long. */
 void output_path(const char *option, const char *path, char *out, size_t size);
 
-/** Prints which links can be used here, and how; @settings: of the port. */
+/** Prints the rule @number as an object, and all rules as an array of such objects. */
+void rule_print_json(int number);
+void rules_print_json(void);
+
+/* Parts of softhca info. Those called ..._json write members of an object, each after a comma. */
+
+/** Print which links can be used here, and how; @settings: of the port. */
 void links_print(const struct settings *settings);
-/** Prints which processes of this host listen for connections, and which have some. */
+void links_print_json(const struct settings *settings);
+/** Print which processes of this host listen for connections, and how many connections each has. */
 void listeners_print(void);
-/** Prints what is counted: names and their meaning. */
+void listeners_print_json(void);
+/** Print the names of the counters and their meaning. */
 void counters_print(void);
+void counters_print_json(void);
+/** Returns the name of a type of GIDs (enum ibv_gid_type). */
+const char *info_gid_type_name(uint32_t type);
+/** Prints all of softhca info as an object. @devices: NULL-terminated. Returns 0, or a negative errno if a device cannot be queried. */
+int info_print_json(const struct settings *settings, struct ibv_device **devices);
 
 /* The commands; @argv[0] is the command's name. Each returns the exit status, or runs the program in its place. */
 int command_run(int argc, char **argv);

@@ -1,11 +1,14 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""softhca completion: what bash offers for words of a command line; options are those of softhca(1), values those of --help."""
+"""softhca completion: what bash, zsh and fish offer for words of a command line; options are those of softhca(1), values those of --help."""
 import os
+import pty
 import re
+import select
 import shutil
 import subprocess
 import tempfile
+import time
 import unittest
 
 from harness import TOOL, clean_environment, main, softhca
@@ -62,7 +65,7 @@ class Completion(unittest.TestCase):
         self.assertEqual(self.offered('env', '--'), sorted(f'--{name}' for name in [*settings, 'format', 'help']))
         self.assertEqual(self.offered('run', '--no'), ['--no-presence'])
         self.assertEqual(self.offered('env', '--no'), [])
-        self.assertEqual(self.offered('top', '--'), ['--help', '--interval', '--json', '--once'])
+        self.assertEqual(self.offered('top', '--'), ['--help', '--interval', '--json', '--once', '--sort'])
         self.assertEqual(self.offered('run', '--mtu', '512', '--cr'), ['--crypto', '--crypto-file', '--crypto-tweak'])
         self.assertEqual(self.offered('run', '--mtu', '=', '512', '--cr'), ['--crypto', '--crypto-file', '--crypto-tweak'])
 
@@ -101,6 +104,15 @@ class Completion(unittest.TestCase):
         self.assertEqual(self.offered('decode', '--number', '3', 'p'), ['packet'])
         self.assertEqual(self.offered('decode', 'packet', 'o'), ['one.pcapng'])
         self.assertEqual(self.offered('encode', 't'), ['two.txt'])
+        for words in (('timeline',), ('report',), ('report', '--output'), ('run', '--report'), ('report', 'two.txt')):
+            self.assertEqual(self.offered(*words, 'o'), ['one.pcapng'])
+        self.assertEqual(self.offered('data', ''), ['packets', 'rules', 'timeline'])
+        self.assertEqual(self.offered('data', 'packets', 'o'), ['one.pcapng'])
+        self.assertEqual(self.offered('completion', ''), ['bash', 'fish', 'zsh'])
+        # A setting that names a directory has no files.
+        os.makedirs(f'{self.directory.name}/one.keys', exist_ok=True)
+        self.addCleanup(os.rmdir, f'{self.directory.name}/one.keys')
+        self.assertEqual(self.offered('run', '--keys', 'o'), ['off', 'one.keys'])
         self.assertEqual(self.offered('explain', 'key_ra'), ['KEY_RANGE'])
 
     def test_program(self):
@@ -110,6 +122,88 @@ class Completion(unittest.TestCase):
         # Options are the program's from there on.
         self.assertEqual(self.offered('run', 'cat', '--mtu', ''), ['one.pcapng', 'softhca', 'two.txt'])
         self.assertEqual(self.offered('run', 'cat', '--pro'), [])
+        self.assertIn('env', self.offered('hosts', '2', '--', 'en'))
+        self.assertEqual(self.offered('hosts', '2', '--interf'), ['--interface-mtu'])
+        self.assertEqual(self.offered('hosts', '2', 'cat', '--pro'), [])
+
+
+class Other(unittest.TestCase):
+    """What both other shells offer."""
+    ASKED = (('softhca encod', 'encode'), ('softhca run --profi', '--profile'), ('softhca run --profile=conn', 'connectx'),
+             ('softhca decode --cqe-size 1', '128'), ('softhca decode pac', 'packet'), ('softhca explain KEY_RAN', 'KEY_RANGE'),
+             ('softhca run --report one', 'one.pcapng'), ('softhca timeline one', 'one.pcapng'), ('softhca completion fi', 'fish'),
+             ('softhca run --keys one', 'one.keys'), ('softhca run ls one', 'one.pcapng'))
+
+    def setUp(self):
+        self.directory = self.enterContext(tempfile.TemporaryDirectory())
+        with open(f'{self.directory}/one.pcapng', 'w', encoding='ascii'):
+            pass
+        self.environment = clean_environment(PATH=f'{os.path.dirname(TOOL)}:{os.environ["PATH"]}', HOME=self.directory, TERM='dumb')
+
+    def script(self, shell):
+        path = f'{self.directory}/.script'
+        with open(path, 'w', encoding='utf-8') as file:
+            done = softhca('completion', shell, stdout=file)
+        self.assertEqual((done.returncode, done.stderr), (0, ''))
+        return path
+
+    def test_wrong_use(self):
+        for arguments in (['csh'], ['bash', 'zsh'], ['--bash']):
+            done = softhca('completion', *arguments)
+            self.assertEqual((done.returncode, done.stdout, done.stderr.count('\n')), (2, '', 1))
+        self.assertEqual(softhca('completion').stdout, softhca('completion', 'bash').stdout)
+
+    @unittest.skipUnless(shutil.which('fish'), 'no fish')
+    def test_fish(self):
+        script = self.script('fish')
+        os.mkdir(f'{self.directory}/one.keys')
+        for line, wanted in self.ASKED:
+            with self.subTest(line):
+                done = subprocess.run(['fish', '-N', '-c', 'source $argv[1]; complete -C $argv[2]', script, line], text=True,
+                                      capture_output=True, env=self.environment, cwd=self.directory, timeout=60, check=False)
+                offered = [row.split('\t')[0].split('=')[-1].rstrip('/') for row in done.stdout.splitlines()]
+                self.assertIn(wanted, offered, done)
+                if '--keys' in line:
+                    self.assertNotIn('one.pcapng', offered)
+
+    @unittest.skipUnless(shutil.which('zsh'), 'no zsh')
+    def test_zsh(self):
+        script = self.script('zsh')
+        done = subprocess.run(['zsh', '-n', script], text=True, capture_output=True, check=False, timeout=60)
+        self.assertEqual((done.returncode, done.stderr), (0, ''))
+        os.mkdir(f'{self.directory}/one.keys')
+        for line, wanted in self.ASKED:
+            if line.endswith(' one') and '--keys' not in line:
+                line += '.p'
+            with self.subTest(line):
+                self.assertIn(wanted, self.zsh(script, line))
+
+    def zsh(self, script, line):
+        """What zsh makes of @line when the tabulator is pressed."""
+        child, terminal = pty.fork()
+        if not child:
+            os.chdir(self.directory)
+            os.execvpe('zsh', ['zsh', '-f', '-i'], {**self.environment, 'PS1': ''})
+        try:
+            os.write(terminal, f"autoload -Uz compinit; compinit -D -u; source {script}; "
+                               "bindkey '^X' print-it; print-it() {{ print -r \"<<$BUFFER>>\"; }}; zle -N print-it; echo rea''dy\n"
+                     .replace('{{', '{').replace('}}', '}').encode())
+            said = self.until(terminal, b'ready\r')
+            os.write(terminal, f'{line}\t\x18'.encode())
+            said = self.until(terminal, b'>>')
+        finally:
+            os.kill(child, 9)
+            os.waitpid(child, 0)
+            os.close(terminal)
+        found = re.findall(r'<<(.*?)>>', said.replace('\r', '').replace('\n', ''))
+        return found[-1] if found else said
+
+    def until(self, terminal, text):
+        said, end = b'', time.monotonic() + 20
+        while text not in said and time.monotonic() < end:
+            if select.select([terminal], [], [], 0.2)[0]:
+                said += os.read(terminal, 65536)
+        return said.decode('utf-8', 'replace')
 
 
 if __name__ == '__main__':

@@ -111,5 +111,71 @@ class Data(unittest.TestCase):
             self.assertEqual((done.returncode, done.stdout, done.stderr.count('\n')), (status, '', 1), arguments)
 
 
+class Json(unittest.TestCase):
+    """The commands with --json show what they show without it."""
+
+    def output(self, *arguments, status=0):
+        done = softhca(*arguments)
+        self.assertEqual(done.returncode, status, done.stderr)
+        return done.stdout
+
+    def test_info(self):
+        text, shown = self.output('info', '--mtu', '512'), json.loads(self.output('info', '--json', '--mtu', '512'))
+        settings = re.findall(r'(?m)^  (SOFTHCA_\w+) +(.*?) +(default|environment|option)$', text)
+        self.assertEqual(shown['settings'], {name: {'value': value, 'origin': origin} for name, value, origin in settings})
+        self.assertEqual(shown['settings']['SOFTHCA_MTU'], {'value': '512', 'origin': 'option'})
+        [device] = shown['devices']
+        self.assertIn(f'device {device["name"]}: vendor 0x{device["vendor_id"]:04x} part {device["vendor_part_id"]}, firmware '
+                      f'{device["firmware"]}, guid {device["guid"]}\n', text)
+        [port] = device['ports']
+        self.assertEqual((port['active_mtu'], port['max_mtu']), (512, 4096))
+        gids = re.findall(r'(?m)^    gid (\d+) +(\S+) +(RoCE v\d|IB) +(\S+)$', text)
+        self.assertEqual([(str(gid['index']), gid['gid'], gid['type'], gid.get('interface', '-')) for gid in port['gids']], gids)
+        limits = re.findall(r'(?m)^    (max_\w+) +(\d+)$', text)
+        self.assertEqual(device['limits'], {name: int(value) for name, value in limits})
+        counters = re.findall(r'(?m)^  ([a-z_0-9]+) +(\S.*)$', text[text.index('\ncounters\n'):])
+        self.assertEqual(shown['counters'], dict(counters))
+        for name, description in shown['links'].items():
+            self.assertRegex(text, rf'(?m)^  {name} +{re.escape(description)}$')
+        self.assertEqual((shown['listeners'], shown['connections']), ([], []))
+
+    def test_explain(self):
+        rules = data('rules')
+        self.assertEqual(json.loads(self.output('explain', '--json')), rules)
+        by_name = {rule['name']: rule for rule in rules}
+        self.assertEqual(json.loads(self.output('explain', '--json', '7', 'KEY_STALE')), [by_name['KEY_RANGE'], by_name['KEY_STALE']])
+        self.assertEqual(json.loads(self.output('explain', 'no-such-rule', '--json', '7', status=1)), [by_name['KEY_RANGE']])
+        self.assertEqual(json.loads(self.output('explain', 'no-such-rule', '--json', status=1)), [])
+
+    def decoded(self, *arguments, status=0):
+        """What decode shows, and the same text made of the JSON."""
+        text, shown = self.output('decode', *arguments, status=status), json.loads(self.output('decode', '--json', *arguments, status=status))
+        lines = []
+        for part in shown['parts']:
+            lines.append(part['part'])
+            for field in part['fields']:
+                value = field['value']
+                values = [value[at:at + 64] for at in range(0, len(value), 64)] if field['name'] == 'data' else [value]
+                meaning = f'  # {field["meaning"]}' if 'meaning' in field else ''
+                lines += [f'  {field["name"]:24} = {piece}{meaning}' for piece in values]
+        self.assertEqual(lines, [line for line in text.splitlines() if not line.startswith('# ')])
+        self.assertEqual([line[2:] for line in text.splitlines() if line.startswith('# ')], shown['notes'])
+        return shown
+
+    def test_decode(self):
+        # An inline WRITE of 76 bytes; a WQE that is cut off.
+        ctrl = '00000008 00004007 00000000 00000000 0000000000001000 00000100 00000000'
+        shown = self.decoded('wqe', ctrl, '8000004c', ''.join(f'{byte:02x}' for byte in range(76)))
+        self.assertIsNone(shown['fault'])
+        self.assertEqual(shown['parts'][0]['fields'][2], {'name': 'opcode', 'value': '0x8', 'meaning': 'RDMA_WRITE'})
+        self.assertIn('data', [field['name'] for field in shown['parts'][-1]['fields']])
+        self.assertRegex(self.decoded('wqe', '0000000a 00004002', status=1)['fault'], '^ctrl at byte 0 has 16 bytes')
+        path = os.path.join(self.enterContext(tempfile.TemporaryDirectory()), 'capture')
+        with open(path, 'wb') as file:
+            file.write(pcapng('<', 9, TIME, comment=b'first \x1b\nsecond'))
+        shown = self.decoded('packet', path, status=1)
+        self.assertEqual(shown['notes'][:2], ['first ?', 'second'])
+
+
 if __name__ == '__main__':
     main()

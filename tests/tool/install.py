@@ -60,7 +60,7 @@ class Install(unittest.TestCase):
             'bin/softhca', 'include/softhca.h', 'lib/pkgconfig/softhca.pc',
             'lib/cmake/softhca/softhca-config.cmake', 'lib/cmake/softhca/softhca-config-version.cmake',
             'share/man/man1/softhca.1', 'share/man/man3/softhca.h.3', 'share/man/man7/softhca-faults.7', 'share/man/man7/softhca-settings.7',
-            'share/bash-completion/completions/softhca.bash',
+            'share/bash-completion/completions/softhca.bash', 'share/zsh/site-functions/_softhca', 'share/fish/vendor_completions.d/softhca.fish',
             *(f'share/softhca/{name}' for name in SCRIPTS),
             'lib/softhca/libsofthca.so', 'lib/softhca/libsofthca.so.0',
             'lib/softhca/libibverbs.so.1', 'lib/softhca/libmlx5.so.1', 'lib/softhca/librdmacm.so.1'})

@@ -234,6 +234,23 @@ class Report(unittest.TestCase):
             _, rows = self.report(self.write('trace', '{"traceEvents":[\n' + ''.join(line.format(ns) for ns in took)))
             self.assertEqual(rows['latency'][0].split()[4], median)
 
+    def test_json(self):
+        """--json has the data of the page."""
+        files = self.run_examples()
+        _, rows = self.report(*files)
+        done = softhca('report', '--json', *files)
+        self.assertEqual((done.returncode, done.stderr), (0, ''))
+        shown = json.loads(done.stdout)
+        for section, name in ('explanations', 'explanations'), ('rules', 'rules'), ('keys', 'keys'), ('latency', 'latencies'), \
+                ('counters', 'counters'):
+            self.assertEqual(len(shown[name]), len(rows[section]), name)
+        self.assertEqual(sum(file['count'] for file in shown['packets']), len(rows['packets']))
+        self.assertEqual({rule['number'] for rule in shown['rules']}, {line['rule'] for line in shown['explanations']})
+        self.assertEqual({key['refused'] for key in shown['keys']}, {True, False})
+        self.assertEqual(shown['latencies'][-2], {'file': files[-1], 'opcode': 'SEND', 'bytes_up_to': 64, 'requests': 3, 'least_ns': 120,
+                                                  'median_ns': 150, 'most_ns': 1500})
+        self.assertIn('remote access error', [row.get('status') for row in shown['failures']])
+
     def test_axis(self):
         """Round times, in the places where they are."""
         line = '{{"ts":{}.000,"pid":1,"ph":"b","name":"SEND","args":{{"bytes":8,"complete_ns":1000,"status":"success"}}}}\n'

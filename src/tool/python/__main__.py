@@ -28,6 +28,9 @@ def run(tool, command, *arguments):
     elif command == 'report':
         output, version, *paths = arguments
         report.make(tool, output, version, paths)
+    elif command == 'report-json':
+        output, _, *paths = arguments
+        report.make_json(tool, output, paths)
     elif command == 'run-report':
         report.make_of_run(tool, *arguments)
     sys.stdout.flush()

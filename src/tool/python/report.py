@@ -49,6 +49,7 @@ class Report:
         self.tool, self.told, self.header, self.failures = tool, set(), '', report_timeline.Failures()
         self.sections = {name: Section(name, title) for name, title in TITLES.items()}
         self.sections['packets'].most = MOST_PACKETS
+        self.data = {name: [] for name in ('runs', 'failures', 'explanations', 'rules', 'keys', 'latencies', 'packets', 'counters')}
 
     # ---- the run ---------------------------------------------------------------------------------------------------------
 
@@ -63,6 +64,7 @@ class Report:
             took, status, good = int(run['took_ns']), str(run['status']), run['status'] == 'exit status 0'
         except (ValueError, TypeError, KeyError, OverflowError, RecursionError):
             raise Failure(f'{path} is damaged') from None
+        self.data['runs'].append(run)
         bad = '' if good else ' class="bad"'
         self.header += (f'<dl><dt>program</dt><dd><code>{escape(command)}</code></dd><dt>began</dt><dd>{began:%Y-%m-%d %H:%M:%S %z}</dd>'
                         f'<dt>took</dt><dd>{duration(took)}</dd><dt>ended</dt><dd{bad}>{escape(status)}</dd></dl>\n')
@@ -89,6 +91,7 @@ class Report:
             raise Failure(f'{path} has more than {MOST_BYTES} bytes')
         text = self.text_beside(path)
         refused = ' open' if re.search('(?m)^!!', text) else ''
+        self.data['keys'].append({'file': path, 'text': text, 'refused': bool(refused)})
         section.put(f'<details class="row key"{refused}><summary>{escape(text.split(chr(10))[0])} '
                     f'<span class="soft">{escape(os.path.basename(path))}</span></summary>'
                     '<div class="wide"><img alt="the text below" '
@@ -108,9 +111,11 @@ class Report:
                     process = line[len(COUNTERS):][:127]
                 elif rule:
                     self.told.add(int(rule[1]))
+                    self.data['explanations'].append({'rule': int(rule[1]), 'line': line})
                     explanations.append([f'<a href="#rule-{rule[1]}">{rule[1]}</a>', escape(line)])
                 elif process and line.startswith(' '):
                     if counter:
+                        self.data['counters'].append({'process': process, 'counter': counter[1], 'value': int(counter[2])})
                         counters.append([escape(process), counter[1], counter[2]])
                 else:
                     process = ''
@@ -121,6 +126,7 @@ class Report:
         section = self.sections['rules']
         for rule in self.tool.data('rules') if self.told else ():
             if rule['number'] in self.told and section.row():
+                self.data['rules'].append(rule)
                 text = escape(FIGURE.sub('…', rule['text']))
                 section.put(f'<div class="row" id="rule-{rule["number"]}"><p><b>{rule["number"]} {rule["name"]}</b> {text}<br>'
                             f'{escape(rule["advice"])}<br><span class="soft">{escape(rule["source"])}</span></p></div>\n')
@@ -136,6 +142,7 @@ class Report:
 
     def add_packets(self, path, capture):
         section, packets = self.sections['packets'], capture['packets']
+        self.data['packets'].append({'file': path, **capture})
         first, rows = packets[0]['ns'] if packets else 0, []
         for number, packet in enumerate(packets, 1):
             # µs after the first; the clock of the host may have been set back.
@@ -159,7 +166,9 @@ class Report:
             self.add_drawing(path)
         elif begin.startswith((b'{', b'[\n')):
             with open_text(path) as file:
-                report_timeline.add(self.failures, self.sections['timeline'], self.sections['latency'], file, os.path.basename(path))
+                latencies = report_timeline.add(self.failures, self.sections['timeline'], self.sections['latency'], file,
+                                                os.path.basename(path))
+            self.data['latencies'] += [{'file': path, **row} for row in latencies]
         else:
             capture = self.tool.data('packets', path)
             if capture:
@@ -178,20 +187,38 @@ class Report:
                 self.add_file(inner)
 
 
-def make(tool, output, version, paths, sources=None):
-    """Writes the page of all files to the file @output, or to standard output if that is empty."""
+def read(tool, paths):
+    """Returns a Report of all files."""
     report = Report(tool)
     try:
         for path in paths:
             report.add(path)
         report.add_rules()
         report.failures.put(report.sections['failures'])
+        report.data['failures'] = report.failures.data()
     except OSError as error:
         raise Failure(f'cannot read {error.filename}: {error.strerror}') from error
-    sources = sources or ', '.join(paths)
+    return report
+
+
+def make_json(tool, output, paths):
+    """Writes the data of the page of all files as JSON to the file @output, or to standard output if that is empty."""
+    report = read(tool, paths)
+    write(output, lambda out: out.write(f'{json.dumps(report.data, indent=1)}\n'))
+
+
+def make(tool, output, version, paths, sources=None):
+    """Writes the page of all files to the file @output, or to standard output if that is empty."""
+    report = read(tool, paths)
+    sources = f'softhca {version}, from {escape(sources or ", ".join(paths))}'
+    write(output, lambda out: page.write(out, 'softhca report', report.header, report.sections.values(), sources))
+
+
+def write(output, put):
+    """Has @put write to the file @output, or to standard output if that is empty."""
     try:
         with open(output or '/dev/stdout', 'w', encoding='utf-8', errors='replace') as out:
-            page.write(out, 'softhca report', report.header, report.sections.values(), f'softhca {version}, from {escape(sources)}')
+            put(out)
     except OSError as error:
         raise Failure(f'cannot write {output or "the page"}: {error.strerror}') from error
 

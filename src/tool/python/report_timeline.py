@@ -58,6 +58,12 @@ class Failures:
         elif request.failed:
             self.rows.append(request)
 
+    def data(self):
+        """Returns the rows for JSON."""
+        rows = [{'request': request.name, 'wr_id': request.wr_id, 'queue': request.queue, 'status': request.status,
+                 'after_ns': request.complete} for request in self.rows]
+        return rows + ([{'flushed': self.flushed}] if self.flushed else [])
+
     def put(self, section):
         section.table(('request', 'wr_id', 'queue', 'status', 'after'),
                       ([escape(request.name), escape(request.wr_id), escape(request.queue), f'<b class="bad">{escape(request.status)}</b>',
@@ -137,11 +143,17 @@ class Latencies:
         if key in self.kinds or len(self.kinds) < KINDS:
             self.kinds.setdefault(key, []).append(int(request.complete))
 
+    def data(self):
+        """Returns the rows for JSON. The median of an even number of requests is the mean of the two in the middle."""
+        return [{'opcode': name, 'bytes_up_to': size, 'requests': len(took), 'least_ns': min(took), 'median_ns': statistics.median(took),
+                 'most_ns': max(took)} for (name, size), took in self.kinds.items()]
+
     def put(self, section):
         section.put('<p class="soft">From post to completion, in nanoseconds.</p>\n')
         section.table(('opcode', 'bytes up to', 'requests', 'least', 'median', 'most', 'powers of two'),
-                      ([escape(name), str(size), str(len(took)), str(min(took)), f'{statistics.median(took):.1f}'.replace('.0', ''), str(max(took)),
-                        self.histogram(took)] for (name, size), took in self.kinds.items()))
+                      ([escape(row['opcode']), *(str(row[name]).removesuffix('.0')
+                                                 for name in ('bytes_up_to', 'requests', 'least_ns', 'median_ns', 'most_ns')),
+                        self.histogram(took)] for row, took in zip(self.data(), self.kinds.values())))
 
     @staticmethod
     def histogram(took):
@@ -155,7 +167,10 @@ class Latencies:
 
 
 def add(failures, timeline, latency, file, name):
-    """Puts the requests of the trace @file into the sections @timeline and @latency, and those that failed into @failures."""
+    """
+    Puts the requests of the trace @file into the sections @timeline and @latency, and those that failed into @failures. Returns the rows
+    of latencies for JSON.
+    """
     lanes, latencies = Lanes(), Latencies()
     for request in requests_of(file):
         for part in failures, lanes, latencies:
@@ -163,3 +178,4 @@ def add(failures, timeline, latency, file, name):
     for section, part in ((timeline, lanes), (latency, latencies)) if lanes.bars else ():
         section.put(f'<h3>{escape(name)}</h3>\n')
         part.put(section)
+    return latencies.data()

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Scripts that complete command lines: what they share. One thread. */
+#ifndef SOFTHCA_TOOL_COMPLETION_H
+#define SOFTHCA_TOOL_COMPLETION_H
+
+#include "tool/tool.h"
+
+enum { COMPLETION_BYTES = 4096 };
+
+/* What the value of an option may be. */
+struct completion_value {
+	char words[COMPLETION_BYTES]; /* separated by blanks */
+	bool files, directories;
+	bool optional; /* only after = */
+};
+
+/* What the arguments of a command are, after its words. */
+enum completion_arguments {
+	COMPLETION_NONE,
+	COMPLETION_FILES,
+	COMPLETION_RULES,
+	COMPLETION_PROGRAM,
+	COMPLETION_HOST, /* a host, then a program */
+};
+
+void completion_of_setting(enum setting setting, struct completion_value *value);
+void completion_of_option(const struct own_option_info *info, struct completion_value *value);
+
+/** Writes the words that the first argument of @command may be, separated by blanks. */
+void completion_words(enum command command, char words[COMPLETION_BYTES]);
+
+enum completion_arguments completion_arguments(enum command command);
+
+/* Each prints the script for its shell. */
+void completion_print_bash(void);
+void completion_print_zsh(void);
+void completion_print_fish(void);
+
+#endif
