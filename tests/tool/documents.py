@@ -1,10 +1,11 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-2-Clause
 """
-The documents: links resolve, files that they name exist, and they call softhca with commands and options that it has.
+The documents: links resolve, files and functions that they name exist, and they call softhca with commands and options that it has.
 
 documents.py COMMAND LIBRARIES SOURCE
 """
+import glob
 import os
 import re
 import unittest
@@ -55,6 +56,23 @@ def missing_files(text, known):
     for name in re.findall(r'`([\w./-]+\.(?:c|h|def))`', CODE.sub('', text)):
         if name not in known and not name.startswith('/'):
             yield name
+
+
+def identifiers():
+    """The words of the sources, which the notes may name as functions."""
+    known = set()
+    for top in ('src', 'tests', 'include', 'scripts'):
+        for path in glob.glob(f'{SOURCE}/{top}/**/*', recursive=True):
+            if path.endswith(('.c', '.h', '.def', '.py')):
+                known.update(re.findall(r'\w+', read(path)))
+    return known
+
+
+def missing_functions(text, known):
+    """Functions that the text names in code, `function()`, but that no source has."""
+    for name in re.findall(r'`(\w+)\(\)`', CODE.sub('', text)):
+        if name not in known:
+            yield f'{name}()'
 
 
 def options(words, alone=('--lint', '--no-presence', '--shell')):
@@ -113,6 +131,15 @@ class Documents(unittest.TestCase):
     def test_a_missing_file_is_found(self):
         text = 'See `src/core/lock.h`, `core/lock.h`, `lock.h`, `core/key.h`, `gone.c`.\n'
         self.assertEqual(list(missing_files(text, sources())), ['core/key.h', 'gone.c'])
+
+    def test_functions(self):
+        known = identifiers()
+        pages = NOTES + [path for path in DOCUMENTS if path.endswith('/inside/architecture.md')]
+        self.assertEqual([(os.path.relpath(path, SOURCE), name) for path in pages for name in missing_functions(read(path), known)], [])
+
+    def test_a_missing_function_is_found(self):
+        text = '`softhca_version()` and `softhca_' + 'gone()` of `struct lint_hooks`\n'
+        self.assertEqual(list(missing_functions(text, identifiers())), ['softhca_' + 'gone()'])
 
     def wrong(self, text):
         known = vocabulary()
