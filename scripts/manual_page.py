@@ -63,7 +63,7 @@ def inline(text):
 
 def sentences(text):
     """A line for each sentence, as man-pages(7) has them."""
-    lines = re.sub(r'(?<=[.:?]) (?=[A-Z`\\])', '\n', inline(text)).split('\n')
+    lines = re.sub(r'(?<=[.?]) (?=[A-Z0-9`\\])', '\n', inline(text)).split('\n')
     return '\n'.join('\\&' + line if line.startswith(('.', "'")) else line for line in lines)
 
 
