@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What of a long layout is shown, see parts.h. */
+/* Chooses the parts of a long layout that are shown, see parts.h. */
 #include "draw/parts.h"
 
 #include <string.h>
 
-/* Ranges that touch become one. An elision of a single number would take the room of that number. */
+/* Merges ranges that touch or have one number between them, as an elision takes as much room as that number. */
 static void chosen_merge(struct chosen *chosen)
 {
 	uint32_t last = 0;

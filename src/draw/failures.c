@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What went wrong with a key, from the rings of refused accesses and of explanations. */
+/* Adds the failures of a key, from the rings of refused accesses and of explanations. */
 #include <inttypes.h>
 #include <string.h>
 
@@ -14,7 +14,7 @@ bool refused_by_key(const struct picture_subject *subject)
 	       subject->access.why.rule <= RULE_KEY_NOT_MAPPED;
 }
 
-/* The explanation of @access, if it is still there: which request it was, and what became of it. */
+/* Fills @out with the explanation of @access, if the ring still has it; otherwise with the rule and figures alone. */
 static void find_explanation(struct hca *hca, const struct refused_access *access, struct explain_record *out)
 {
 	struct explain_record record = {.serial = 0};
@@ -29,7 +29,7 @@ static void find_explanation(struct hca *hca, const struct refused_access *acces
 	}
 }
 
-/* A failure of its own, or NULL: it is one more of those that are there, or there is no room. */
+/* Adds a failure and returns it. Returns NULL if it was counted with an equal one, or there is no room. */
 static struct picture_failure *picture_add_failure(struct picture *picture, struct hca *hca,
 						   const struct explain_record *record)
 {
@@ -78,7 +78,7 @@ static void picture_add_accesses(struct picture *picture, struct picture_subject
 	}
 }
 
-/* True if the first figure of @rule is the key, or the window, that it is about. */
+/* Returns true if the first figure of @rule is the key or window that it concerns. */
 static bool rule_names_key(enum explain_rule rule)
 {
 	const char *text = rule_text(rule)->text;
@@ -86,7 +86,7 @@ static bool rule_names_key(enum explain_rule rule)
 	return strstr(text, "key {0:x}") || strstr(text, "window {0:x}");
 }
 
-/* True if what breaks @rule is an access, which picture_add_accesses() tells of, or such inside of one. */
+/* Returns true if @rule refuses an access, which picture_add_accesses() adds. */
 static bool rule_is_of_access(enum explain_rule rule)
 {
 	return rule <= RULE_SEGMENT_WRAPS || (rule >= RULE_STAGE_RANGE && rule <= RULE_CIPHER_SHORT_UNIT);
@@ -97,7 +97,10 @@ static bool rule_is_of_block(enum explain_rule rule)
 	return rule == RULE_BLOCK_GUARD || rule == RULE_BLOCK_APP_TAG || rule == RULE_BLOCK_REF_TAG;
 }
 
-/* The record before @before that is about this mapping, and of a rule that is @wanted. */
+/*
+ * Finds the latest record older than @before that concerns this mapping and whose rule is @wanted. Returns false if there is
+ * none.
+ */
 static bool record_previous(const struct picture_subject *subject, bool (*wanted)(enum explain_rule rule),
 			    uint64_t before, struct explain_record *out)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Files of drawings, see files.h. */
+/* Writes files of drawings, see files.h. */
 #include "draw/files.h"
 
 #include <errno.h>

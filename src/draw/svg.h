@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* A picture as SVG 1.1: one file that needs no other, readable on light and on dark ground. */
+/* Writes a picture as SVG 1.1: a self-contained file, readable on light and dark backgrounds. */
 #ifndef SOFTHCA_DRAW_SVG_H
 #define SOFTHCA_DRAW_SVG_H
 

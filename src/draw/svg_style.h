@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The style sheet of drawings; for svg.c only. Classes rather than variables, which not every viewer has. */
+/* The style sheet of drawings; for svg.c only. Uses classes, as not every viewer supports variables. */
 #ifndef SOFTHCA_DRAW_SVG_STYLE_H
 #define SOFTHCA_DRAW_SVG_STYLE_H
 
 #define SANS "font-family:system-ui,-apple-system,'Segoe UI',Roboto,'DejaVu Sans',sans-serif;"
 #define MONO "font-family:ui-monospace,SFMono-Regular,Menlo,Consolas,'DejaVu Sans Mono',monospace;"
 
-/* Colours of entries, which repeat: class, light fill and line, dark fill and line. */
+/* Colours of entries, used cyclically: class, light fill and line, dark fill and line. */
 #define ENTRY_COLOURS(COLOUR)                                                                                          \
 	COLOUR("0", "#d6e8ff", "#3b7dd8", "#17335c", "#5b9cf5")                                                        \
 	COLOUR("1", "#d9f2e3", "#2f9163", "#153d2b", "#4cc38a")                                                        \

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A picture as text or as SVG, and the memory that it is written to: a string that grows, up to LIMIT_DRAWING_BYTES, and then
- * notes that it was cut. Whoever has one frees `bytes`.
+ * Writes a picture as text, and has the buffer for a text or SVG drawing: a string that grows up to LIMIT_DRAWING_BYTES. The
+ * owner of a struct drawing frees `bytes`.
  */
 #ifndef SOFTHCA_DRAW_TEXT_H
 #define SOFTHCA_DRAW_TEXT_H
@@ -12,18 +12,18 @@
 #include "draw/picture.h"
 
 struct drawing {
-	char *bytes; /* NULL: there is nothing yet */
+	char *bytes; /* NULL while empty */
 	size_t length, size;
-	bool failed; /* for want of memory, or of room */
+	bool failed; /* memory was short, or the limit was reached */
 };
 
-/** Appends as printf(3) does. */
+/** Appends text formatted as by printf(3). */
 void drawing_add(struct drawing *drawing, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/** Writes @picture as text: lines that need no colours. */
+/** Writes @picture as plain text. */
 void picture_write_text(const struct picture *picture, struct drawing *drawing);
 
-/** Characters of @text, which is UTF-8, as columns. */
+/** Returns the number of characters of @text, which is UTF-8. */
 size_t words_columns(const char *text);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Words and figures, see words.h. */
+/* Formats words and figures, see words.h. */
 #include "draw/words.h"
 
 #include <inttypes.h>
@@ -8,7 +8,7 @@
 
 #include "explain/names.h"
 
-/* A character of UTF-8 that was cut in the middle goes. */
+/* Removes a UTF-8 character that was truncated in the middle. */
 static void end_whole(char *out, size_t size)
 {
 	size_t length = strlen(out), at = length;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Words and figures of a drawing, written into arrays: what does not fit is cut off. */
+/* Formats words and figures of a drawing into arrays; truncates texts that do not fit. */
 #ifndef SOFTHCA_DRAW_WORDS_H
 #define SOFTHCA_DRAW_WORDS_H
 
@@ -7,9 +7,9 @@
 #include <stdint.h>
 #include <stdio.h>
 
-/** snprintf(3) into the array @out. */
+/** Formats into the array @out, like snprintf(3). */
 #define SAY(out, ...) ((void)words_put(out, sizeof(out), __VA_ARGS__))
-/** The same behind what is there. */
+/** Appends to the text in @out. */
 #define SAY_MORE(out, ...) ((void)words_append(out, sizeof(out), __VA_ARGS__))
 
 void words_put(char *out, size_t size, const char *format, ...) __attribute__((format(printf, 3, 4)));
@@ -19,14 +19,14 @@ struct figure {
 	char text[32];
 };
 
-/** 1234567 -> "1,234,567". */
+/** Returns a number with commas: 1234567 -> "1,234,567". */
 struct figure words_commas(uint64_t value);
 
 struct rights_text {
 	char text[96];
 };
 
-/** enum key_rights -> "local read, local write". */
+/** Returns the names of rights, enum key_rights: "local read, local write". */
 struct rights_text rights_text(uint8_t rights);
 
 #define COMMAS(value) (words_commas(value).text)
