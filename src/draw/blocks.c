@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Blocks of a signature and data units of a cipher, in memory and on the wire. */
+/* Adds blocks of a signature, or data units of a cipher, in memory and on the wire. */
 #include <inttypes.h>
 
 #include "block/field.h"
@@ -28,14 +28,14 @@ static void describe_domain(struct picture *picture, const char *name, const str
 		return;
 	SAY_MORE(fact->value, "; application tag 0x%04x, reference tag 0x%08x", domain->app_tag, domain->ref_tag);
 	if (domain->increments)
-		SAY_MORE(fact->value, ", one more with each block");
+		SAY_MORE(fact->value, ", incremented for each block");
 	if (domain->escape_both)
-		SAY_MORE(fact->value, "; escape by both tags");
+		SAY_MORE(fact->value, "; escape if both tags are all ones");
 	else if (domain->escape_app)
-		SAY_MORE(fact->value, "; escape by the application tag");
+		SAY_MORE(fact->value, "; escape if the application tag is all ones");
 }
 
-/* Which bytes of a field @mask is. */
+/* Describes the bytes of a field that @mask selects. */
 static void say_mask(struct picture_fact *fact, uint64_t mask, const struct signature_domain *domain)
 {
 	const struct {
@@ -77,11 +77,11 @@ static void describe_signature(struct picture *picture, const struct signature_s
 	describe_domain(picture, "on the wire", wire);
 	fact = picture_fact(picture, "on the way");
 	if (memory->field && wire->field)
-		SAY(fact->value, "checked where data comes in, copied or made where it goes out");
+		SAY(fact->value, "the input field is checked, the output field copied or generated");
 	else if (memory->field)
-		SAY(fact->value, "out of memory it is checked and taken off; into memory it is made");
+		SAY(fact->value, "checked and removed on the way to the wire, generated on the way to memory");
 	else
-		SAY(fact->value, "to the wire it is made; from the wire it is checked and taken off");
+		SAY(fact->value, "generated on the way to the wire, checked and removed on the way to memory");
 	say_mask(picture_fact(picture, "checked"), signature->checked, either);
 	if (memory->field && wire->field)
 		say_mask(picture_fact(picture, "copied"), signature->copied, either);
@@ -103,16 +103,16 @@ static void describe_cipher(struct picture *picture, const struct block_setup *s
 	SAY(fact->value, "0x");
 	for (int i = sizeof(cipher->tweak) - 1; i >= 0; i--)
 		SAY_MORE(fact->value, "%02x", cipher->tweak[i]);
-	SAY_MORE(fact->value, ", one more with each data unit");
+	SAY_MORE(fact->value, ", incremented for each data unit");
 }
 
 /* ---- blocks --------------------------------------------------------------------------------------------------- */
 
-/* The steps in which the table goes: blocks of the memory domain, or data units. */
+/* The steps of the table: blocks of the memory domain, or data units. */
 struct steps {
 	const struct mapping *map;
 	const struct signature_setup *signature; /* NULL: data units of a cipher */
-	uint32_t data, in_memory;                /* bytes of a step: of data, and in memory */
+	uint32_t data, in_memory;                /* data bytes of a step, and its bytes in memory */
 	uint64_t count;
 };
 
@@ -138,7 +138,7 @@ static uint64_t wire_of(const struct steps *steps, uint64_t number)
 	return steps->signature ? wire_position_of(steps->signature, raw) : raw;
 }
 
-/* The step that byte @wire of the wire is of. */
+/* Returns the step of wire byte @wire. */
 static uint64_t step_of_wire(const struct steps *steps, uint64_t wire)
 {
 	uint64_t raw = wire;
@@ -159,7 +159,7 @@ static void say_field(char *out, size_t size, const struct signature_domain *dom
 			     (uint32_t)(domain->ref_tag + (domain->increments ? number : 0)));
 }
 
-/* Fields on the wire behind the data of step @number: its own, or, where blocks there are of another size, several or none. */
+/* Describes the wire fields after the data of step @number: one, or several or none if wire blocks have another size. */
 static void say_wire_fields(struct picture_block *block, const struct steps *steps, uint64_t number)
 {
 	const struct signature_domain *wire = &steps->signature->wire;
@@ -199,7 +199,7 @@ static void describe_block(struct picture_block *block, const struct steps *step
 	say_wire_fields(block, steps, number);
 }
 
-/* ---- what went wrong ------------------------------------------------------------------------------------------ */
+/* ---- errors --------------------------------------------------------------------------------------------------- */
 
 static uint64_t step_of_error(const struct steps *steps, const struct explain_record *record)
 {
@@ -220,7 +220,7 @@ static void say_error(struct picture_block *block, const struct explain_record *
 	    record->args[2] ? "in memory" : "on the wire", record->args[3], record->args[4]);
 }
 
-/* Marks what explanations say of step @number. */
+/* Marks step @number if an explanation or the refused access concerns it. */
 static void block_mark(struct picture_block *block, const struct picture_subject *subject, const struct steps *steps,
 		       uint64_t number)
 {

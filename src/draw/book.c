@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The book of drawings, see book.h. */
+/* Records the uses of keys and draws them, see book.h. */
 #include "draw/book.h"
 
 #include <errno.h>
@@ -22,13 +22,13 @@
 
 #define BUCKETS 256
 
-/* What a key has done in its present configuration. Owned by the book; its index never has another. */
+/* The record of a key in its current configuration. Owned by the book, which has one per key index. */
 struct story {
 	struct story *next;
 	uint32_t index;
-	uint64_t serial, version; /* of the mapping that it is of */
-	bool drawn;               /* it has its place among those that are drawn */
-	bool changed;             /* since it was */
+	uint64_t serial, version; /* those of the mapping */
+	bool drawn;               /* counted among the keys that are drawn */
+	bool changed;             /* used since it was drawn */
 	struct key_uses uses;
 };
 
@@ -36,9 +36,9 @@ struct key_book {
 	pthread_mutex_t lock;
 	char directory[PATH_MAX];
 	struct story *bucket[BUCKETS];
-	uint32_t drawings, refused; /* of the process, of each kind */
+	uint32_t drawings, refused; /* keys drawn within LIMIT_DRAWINGS, and within LIMIT_DRAWINGS_REFUSED */
 	uint64_t left_out;
-	int error; /* of the last file that could not be written; 0: all could */
+	int error; /* error of the last file that could not be written; 0: none */
 };
 
 static bool story_matches(const struct story *story, const struct mapping *map)
@@ -46,7 +46,7 @@ static bool story_matches(const struct story *story, const struct mapping *map)
 	return story->serial == map->serial && story->version == map->version;
 }
 
-/* The lock is held. */
+/* Returns the record of the key with @index, or NULL. The lock is held. */
 static struct story *story_find(const struct key_book *book, uint32_t index)
 {
 	struct story *story = book->bucket[index % BUCKETS];
@@ -56,7 +56,7 @@ static struct story *story_find(const struct key_book *book, uint32_t index)
 	return story;
 }
 
-/* The story of the present configuration of @key, begun if need be; NULL without memory. The lock is held. */
+/* Returns the record of the current configuration of @key, creating it if needed; NULL without memory. The lock is held. */
 static struct story *story_of(struct key_book *book, const struct mkey *key)
 {
 	const struct mapping *map = mkey_mapping(key);
@@ -79,7 +79,7 @@ static struct story *story_of(struct key_book *book, const struct mkey *key)
 	return story;
 }
 
-/* Takes a place among those that are drawn. The lock is held. */
+/* Counts the key among those that are drawn. Returns false if the limit was reached. The lock is held. */
 static bool story_reserve_place(struct key_book *book, struct story *story, bool refused)
 {
 	if (story->drawn)
@@ -123,7 +123,7 @@ static int draw_key_files(const struct mkey *key, const struct key_uses *uses, s
 	return error;
 }
 
-/* The mapping stays for as long as that: by an epoch section, or since the key's lock is held. */
+/* Draws @key. The caller keeps its mapping alive by an epoch section or by the key's lock. */
 static void draw_key(struct key_book *book, const struct mkey *key, const struct key_uses *uses)
 {
 	struct picture *picture = malloc(sizeof(*picture));
@@ -169,7 +169,7 @@ static void key_begins(struct mkey *key)
 	epoch_leave();
 }
 
-/* What there is of it was drawn before, perhaps without its last uses. */
+/* Draws the ending configuration again if it was used since it was drawn. */
 static void key_ends(struct mkey *key)
 {
 	struct key_book *book = key->hca->key_book;
@@ -231,7 +231,7 @@ static void key_used(struct hca *hca, uint32_t number, uint32_t qpn, uint8_t rig
 	pthread_mutex_unlock(&book->lock);
 }
 
-/* The key that an access named, if @record is of one: its explanation may name another, inside of it. */
+/* Draws the key that the refused access of @record named; the explanation itself may name a key nested in it. */
 static void draw_refused(struct hca *hca, const struct explain_record *record)
 {
 	struct refused_access access;
@@ -311,7 +311,7 @@ void key_book_finish(struct hca *hca, void (*put)(void *argument, const char *li
 	drawn = book->drawings + book->refused;
 	snprintf(line, sizeof(line), "%u drawing%s of keys in %s", drawn, drawn == 1 ? "" : "s", book->directory);
 	if (book->left_out)
-		SAY_MORE(line, ", … %s more were not", COMMAS(book->left_out));
+		SAY_MORE(line, ", … %s more not drawn", COMMAS(book->left_out));
 	if (book->error)
 		SAY_MORE(line, "; drawing failed: %s", strerror(-book->error));
 	if (drawn || book->left_out || book->error)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The range of a key and the memory behind it, as rows of a picture. */
+/* Adds the range of a key and its memory to a picture, as rows, regions and slots. */
 #include <inttypes.h>
 #include <stdlib.h>
 
@@ -8,19 +8,19 @@
 #include "explain/names.h"
 
 enum {
-	HEAD = 6,        /* pieces that are shown of the beginning… */
-	HEAD_ROUNDS = 2, /* …or so many repetitions… */
-	HEAD_MOST = 10,  /* …of no more pieces */
+	HEAD = 6,        /* pieces shown at the beginning… */
+	HEAD_ROUNDS = 2, /* …or repetitions… */
+	HEAD_MOST = 10,  /* …of at most this many pieces */
 	TAIL_MOST = 4,
 	THOUSANDTHS = 1000,
 };
 
-/* What an access covers, by offsets in the range. */
+/* The bytes that an access covers, by offsets in the range. */
 struct cover {
-	uint64_t front;         /* bytes in front of the range */
-	uint64_t first, inside; /* bytes of the range from an offset on */
+	uint64_t front;         /* bytes before the range */
+	uint64_t first, inside; /* offset and number of bytes inside the range */
 	uint64_t behind_at;     /* offset of… */
-	uint64_t behind;        /* …bytes behind it */
+	uint64_t behind;        /* …bytes after the range */
 };
 
 /* A part of the range that lies in one place. */
@@ -36,7 +36,7 @@ static struct cover cover_of(const struct picture_subject *subject)
 	struct cover cover = {0};
 	uint64_t rest = access->length, room;
 
-	/* The address is one on the wire then. */
+	/* With a block stage, the address is a wire position. */
 	if (!subject->refused || mapping_is_staged(map))
 		return cover;
 	if (access->address < map->start) {
@@ -58,7 +58,7 @@ static struct cover cover_of(const struct picture_subject *subject)
 
 /* ---- parts ---------------------------------------------------------------------------------------------------- */
 
-/* The entry that holds byte @offset of a repetition; entries of no bytes are passed over. */
+/* Returns the entry that holds byte @offset of a repetition. Skips empty entries. */
 static uint32_t entry_at(const struct mapping *map, uint64_t offset)
 {
 	uint32_t entry = 0;
@@ -68,7 +68,7 @@ static uint32_t entry_at(const struct mapping *map, uint64_t offset)
 	return entry;
 }
 
-/* Bytes of the range that something stands for. */
+/* Returns the number of bytes of the range that have memory. */
 static uint64_t bytes_laid_out(const struct mapping *map)
 {
 	uint64_t translated = mapping_is_direct(map) ? map->length : mapping_translated(map);
@@ -76,7 +76,7 @@ static uint64_t bytes_laid_out(const struct mapping *map)
 	return translated < map->length ? translated : map->length;
 }
 
-/* The number of the part that holds byte @offset, which is laid out. */
+/* Returns the number of the part that holds byte @offset, which must have memory. */
 static uint64_t part_at(const struct mapping *map, uint64_t offset)
 {
 	uint64_t round;
@@ -106,7 +106,7 @@ static struct part key_part(const struct mapping *map, uint64_t number)
 	return part;
 }
 
-/* ---- where they lie ------------------------------------------------------------------------------------------- */
+/* ---- their memory --------------------------------------------------------------------------------------------- */
 
 static const struct mapping *target_of(const struct picture_subject *subject, const struct layout_entry *entry)
 {
@@ -115,7 +115,7 @@ static const struct mapping *target_of(const struct picture_subject *subject, co
 	return key ? mkey_mapping(key) : NULL;
 }
 
-/* Why no byte can be reached through @entry; in @why, which stays "" if some can. */
+/* Writes the reason why @entry gives no access at all to @why; leaves "" otherwise. */
 static void entry_problem(const struct picture_subject *subject, const struct layout_entry *entry,
 			  const struct mapping *target, char *why, size_t size)
 {
@@ -130,12 +130,12 @@ static void entry_problem(const struct picture_subject *subject, const struct la
 	else if (target->free)
 		words_put(why, size, "key 0x%x is not configured", entry->key);
 	else if (target->pd != subject->map->pd)
-		words_put(why, size, "of another protection domain, 0x%x", target->pd);
+		words_put(why, size, "in another protection domain, 0x%x", target->pd);
 	else if (subject->refused && access->why.rule == RULE_KEY_RIGHTS && access->why.args[0] == entry->key)
 		words_put(why, size, "does not allow %s", RIGHTS((uint8_t)access->why.args[3]));
 }
 
-/* The same of [@address, +@bytes). */
+/* Writes the reason why @part cannot be reached through @entry to @why; "" if it can. */
 static void part_problem(const struct picture_subject *subject, const struct layout_entry *entry,
 			 const struct part *part, char *why, size_t size)
 {
@@ -148,11 +148,11 @@ static void part_problem(const struct picture_subject *subject, const struct lay
 		return;
 	offset = part->address - target->start;
 	if (part->address < target->start)
-		words_put(why, size, "begins %s bytes in front of it", COMMAS(target->start - part->address));
+		words_put(why, size, "begins %s bytes before it", COMMAS(target->start - part->address));
 	else if (offset == target->length)
 		words_put(why, size, "begins at its end");
 	else if (offset > target->length)
-		words_put(why, size, "begins %s bytes behind its end", COMMAS(offset - target->length));
+		words_put(why, size, "begins %s bytes after its end", COMMAS(offset - target->length));
 	else if (part->bytes > target->length - offset)
 		words_put(why, size, "%s bytes past its end", COMMAS(part->bytes - (target->length - offset)));
 }
@@ -163,7 +163,7 @@ static const char *memory_name(const struct mapping *map)
 	case KEY_DEVICE_MEMORY:
 		return "memory of the device";
 	case KEY_NULL:
-		return "nothing: zeros are read, what is written vanishes";
+		return "no memory: reads return zeros, writes are discarded";
 	default:
 		return "memory of the process";
 	}
@@ -185,7 +185,7 @@ static void describe_target(const struct picture_subject *subject, struct pictur
 	SAY(region->name, "%s 0x%x", target ? key_kind_name(target->kind) : "key", entry->key);
 	entry_problem(subject, entry, target, region->rights, sizeof(region->rights));
 	region->bad = *region->rights;
-	/* What has its number now is another one. */
+	/* The key that has this number now is a different one. */
 	if (!target || target->number != entry->key || (entry->serial && target->serial != entry->serial))
 		return;
 	region->bounded = !mapping_is_staged(target);
@@ -195,7 +195,7 @@ static void describe_target(const struct picture_subject *subject, struct pictur
 		SAY(region->rights, "%s", RIGHTS(target->rights));
 }
 
-/* The region that @entry (NULL: of a direct key) lies in, a new one if need be. */
+/* Returns the region of @entry (NULL: that of a direct key), adding it if needed. */
 static uint32_t region_of(struct picture *picture, const struct picture_subject *subject,
 			  const struct layout_entry *entry)
 {
@@ -232,7 +232,7 @@ static struct picture_row *picture_add_row(struct picture *picture, enum picture
 	return row;
 }
 
-/* True if @part lies in the key that the access was refused by, and not in another one of the layout. */
+/* Returns true if @part lies in the key that refused the access. */
 static bool refused_by_target(const struct picture_subject *subject, const struct part *part)
 {
 	return !mapping_is_direct(subject->map) && subject->access.why.rule <= RULE_KEY_DEPTH &&
@@ -250,7 +250,7 @@ static void row_mark(struct picture_row *row, const struct picture_subject *subj
 	end = end < part_end ? end - part->offset : part->bytes;
 	row->first = (uint16_t)((double)first / (double)part->bytes * THOUSANDTHS);
 	row->last = (uint16_t)((double)end / (double)part->bytes * THOUSANDTHS);
-	/* What lies in the range is not what was refused for another part that does not. */
+	/* With RULE_KEY_RANGE, the reason is the part outside the range, not this one. */
 	if (*row->problem || (subject->access.why.rule != RULE_KEY_RANGE &&
 			      (refused_by_key(subject) || refused_by_target(subject, part))))
 		row->mark = MARK_REFUSED;
@@ -315,7 +315,7 @@ static void picture_add_outside(struct picture *picture, const struct picture_su
 	row->mark = subject->refused ? MARK_REFUSED : MARK_NONE;
 }
 
-/* The first repetition of an entry that leaves its region: shown, if there is one. */
+/* Chooses, for each entry, the first repetition that leaves its region. */
 static void choose_problems(struct chosen *chosen, const struct picture_subject *subject)
 {
 	const struct mapping *map = subject->map;
@@ -398,7 +398,10 @@ static void picture_add_end(struct picture *picture, uint32_t region)
 	SAY(picture_add_slot(picture, region, PICTURE_ROWS)->gap, "end of the region");
 }
 
-/* The row of @region with the lowest address that is not below that of @from, or behind it in the picture; none: PICTURE_ROWS. */
+/*
+ * Returns the row of @region that follows row @from (PICTURE_ROWS: the first) by address, then by number; PICTURE_ROWS if there
+ * is none.
+ */
 static uint32_t next_row(const struct picture *picture, uint32_t region, uint32_t from)
 {
 	uint32_t best = PICTURE_ROWS;
@@ -417,7 +420,7 @@ static uint32_t next_row(const struct picture *picture, uint32_t region, uint32_
 	return best;
 }
 
-/* What lies between @end and the row at @address, of a region that ends at @limit. */
+/* Adds the gap between @end and the row at @address, in a region that ends at @limit. */
 static void picture_add_between(struct picture *picture, uint32_t number, uint64_t end, uint64_t limit,
 				uint64_t address, const char *where)
 {
@@ -440,13 +443,13 @@ static void picture_add_slots(struct picture *picture, uint32_t number)
 		uint64_t address = picture->row[row].address;
 
 		if (region->bounded || !first)
-			picture_add_between(picture, number, end, limit, address, first ? "in front" : "between");
+			picture_add_between(picture, number, end, limit, address, first ? "before" : "between");
 		picture_add_slot(picture, number, row);
 		if (first || address + picture->row[row].bytes > end)
 			end = address + picture->row[row].bytes;
 	}
 	if (region->bounded && end < limit)
-		picture_add_gap(picture, number, limit - end, "behind");
+		picture_add_gap(picture, number, limit - end, "after");
 }
 
 void picture_layout(struct picture *picture, const struct picture_subject *subject)
@@ -457,11 +460,10 @@ void picture_layout(struct picture *picture, const struct picture_subject *subje
 
 	if (cover.front)
 		picture_add_outside(picture, subject, "-", map->start - subject->access.address, cover.front,
-				    "in front of the range");
+				    "before the range");
 	picture_add_rows(picture, subject, &cover);
 	if (bytes < map->length)
-		picture_add_outside(picture, subject, "+", bytes, map->length - bytes,
-				    "of the range, and no memory for it");
+		picture_add_outside(picture, subject, "+", bytes, map->length - bytes, "of the range have no memory");
 	if (cover.behind)
 		picture_add_outside(picture, subject, "+", cover.behind_at, cover.behind, "past the end of the range");
 	for (uint32_t i = 0; i < picture->regions; i++)

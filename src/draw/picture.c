@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Pictures of keys, see picture.h: the head, and what used the key. */
+/* Makes pictures of keys, see picture.h: the head, and the uses of the key. */
 #include "draw/picture.h"
 
 #include <inttypes.h>
@@ -90,7 +90,7 @@ static void describe_uses(struct picture *picture, const struct key_uses *uses)
 		    COMMAS(use->end - use->first));
 	}
 	if (uses && uses->more)
-		SAY(picture->use[picture->uses++].line, "… %s more, by others", COMMAS(uses->more));
+		SAY(picture->use[picture->uses++].line, "… %s more accesses", COMMAS(uses->more));
 }
 
 static void sum_up_blocks(struct picture *picture)

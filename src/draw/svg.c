@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Pictures as SVG, see svg.h. Everything stands below what is above it: `y` moves down, and is the height in the end. */
+/* Writes pictures as SVG, see svg.h. Each part is placed at `y` and advances it, so that `y` is the height at the end. */
 #include "draw/svg.h"
 
 #include <inttypes.h>
@@ -18,7 +18,7 @@ enum {
 	CARD_COLUMNS = 126,
 
 	ROW = 24, /* height of a row… */
-	GAP = 4,  /* …and what is between two */
+	GAP = 4,  /* …and of the space between two */
 	WANT_X = 34,
 	LEFT_X = 50,
 	LEFT_WIDTH = 372,
@@ -44,7 +44,7 @@ struct canvas {
 
 /* ---- parts ---------------------------------------------------------------------------------------------------- */
 
-/* At most @columns characters of @text. What XML gives a meaning is escaped; controls have none in it. */
+/* Adds at most @columns characters of @text, escaped for XML. Control characters, which XML does not allow, become "?". */
 static void svg_add_escaped(struct drawing *out, const char *text, size_t columns)
 {
 	for (; *text; text++) {
@@ -87,7 +87,7 @@ static void svg_add_box(struct canvas *canvas, int x, int y, int width, int heig
 		    width, height, class);
 }
 
-/* Where a line of at most @columns that @text begins with ends: behind a word, if it has one. */
+/* Returns the end of the first line of @text, of at most @columns: after a word if possible. */
 static const char *line_end(const char *text, size_t columns)
 {
 	const char *at = text, *end = NULL;
@@ -103,7 +103,7 @@ static const char *line_end(const char *text, size_t columns)
 	return at;
 }
 
-/* @text in as many lines as it takes, the first one at the current height. */
+/* Adds @text, wrapped into lines, from the current height on. */
 static void svg_add_lines(struct canvas *canvas, int x, const char *class, const char *text, size_t columns)
 {
 	while (*text) {
@@ -277,7 +277,7 @@ static void svg_add_row(struct canvas *canvas, const struct picture_row *row, in
 		     row->problem);
 }
 
-/* A bar beside all that the refused access wanted. */
+/* Adds a bar next to the rows that the refused access covers. */
 static void svg_add_want(struct canvas *canvas)
 {
 	const struct picture *picture = canvas->picture;
@@ -326,7 +326,7 @@ static void svg_add_map(struct canvas *canvas)
 
 /* ---- blocks --------------------------------------------------------------------------------------------------- */
 
-/* Data, and the field behind it. */
+/* Adds data and the field after it. */
 static void svg_add_side(struct canvas *canvas, int x, const struct picture_block *block, const char *data,
 			 const char *field)
 {
@@ -376,7 +376,7 @@ static void svg_add_blocks(struct canvas *canvas)
 	canvas->y += 28;
 }
 
-/* ---- what it did ---------------------------------------------------------------------------------------------- */
+/* ---- uses and failures ---------------------------------------------------------------------------------------- */
 
 static void svg_add_uses(struct canvas *canvas)
 {
@@ -395,7 +395,7 @@ static void svg_add_failure(struct canvas *canvas, const struct picture_failure 
 	int lines;
 
 	if (failure->more)
-		snprintf(wanted, sizeof(wanted), "… and %u more of it%s", failure->more, *failure->access ? "; " : "");
+		snprintf(wanted, sizeof(wanted), "… and %u more%s", failure->more, *failure->access ? "; " : "");
 	if (*failure->access)
 		SAY_MORE(wanted, "wanted: %s", failure->access);
 	lines = lines_of(failure->line, CARD_COLUMNS) + lines_of(wanted, CARD_COLUMNS);
@@ -410,7 +410,7 @@ static void svg_add_failures(struct canvas *canvas)
 {
 	if (!canvas->picture->failures)
 		return;
-	svg_add_text(canvas, MARGIN, canvas->y, "k r", "refused, or found wrong; the latest first");
+	svg_add_text(canvas, MARGIN, canvas->y, "k r", "refused accesses and errors, latest first");
 	canvas->y += 14;
 	for (uint32_t i = 0; i < canvas->picture->failures; i++)
 		svg_add_failure(canvas, &canvas->picture->failure[i]);

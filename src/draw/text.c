@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Pictures as text, see text.h. */
+/* Writes pictures as text, see text.h. */
 #include "draw/text.h"
 
 #include <stdarg.h>
@@ -62,7 +62,7 @@ static size_t wider_column(size_t width, const char *text)
 	return columns > width ? columns : width;
 }
 
-/* @text, and blanks up to @width columns. */
+/* Adds @text, padded with blanks to @width columns. */
 static void text_add_padded(struct drawing *drawing, const char *text, size_t width)
 {
 	size_t columns = words_columns(text);
@@ -75,7 +75,7 @@ static const char *sign_of(enum picture_mark mark)
 	return mark == MARK_REFUSED ? "!!" : mark == MARK_TOUCHED ? " !" : "  ";
 }
 
-/* Ends a line without the blanks at its end. */
+/* Ends a line and removes trailing blanks. */
 static void end_line(struct drawing *drawing)
 {
 	while (!drawing->failed && drawing->length && drawing->bytes[drawing->length - 1] == ' ')
@@ -125,7 +125,7 @@ static void text_add_rows(const struct picture *picture, struct drawing *drawing
 		size = wider_column(size, row->size);
 		note = wider_column(note, row->note);
 	}
-	drawing_add(drawing, "\nrange of the key, and its memory\n");
+	drawing_add(drawing, "\nrange of the key, with its memory\n");
 	for (uint32_t i = 0; i < picture->rows; i++)
 		text_add_row(picture, &picture->row[i], offset, size, note, drawing);
 }
@@ -195,11 +195,11 @@ static void text_add_blocks(const struct picture *picture, struct drawing *drawi
 static void text_add_failures(const struct picture *picture, struct drawing *drawing)
 {
 	if (picture->failures)
-		drawing_add(drawing, "\nrefused, or found wrong; the latest first\n");
+		drawing_add(drawing, "\nrefused accesses and errors, latest first\n");
 	for (uint32_t i = 0; i < picture->failures; i++) {
 		drawing_add(drawing, "!! %s\n", picture->failure[i].line);
 		if (picture->failure[i].more)
-			drawing_add(drawing, "   … and %u more of it\n", picture->failure[i].more);
+			drawing_add(drawing, "   … and %u more\n", picture->failure[i].more);
 		if (*picture->failure[i].access)
 			drawing_add(drawing, "   wanted: %s\n", picture->failure[i].access);
 	}

@@ -124,8 +124,8 @@ class Keys(unittest.TestCase):
         self.assertEqual([key[3] for key, _ in found], ['1', '2'])
         lent, revoked = (both[0] for _, both in found)
         for text in (lent, revoked):
-            self.assertIn('… 1,024 bytes in front', text)
-            self.assertIn('… 2,048 bytes behind', text)
+            self.assertIn('… 1,024 bytes before', text)
+            self.assertIn('… 2,048 bytes after', text)
         self.assertRegex(lent, r'type 2 window .*: live')
         self.assertRegex(lent, r'queue pair 0x[0-9a-f]+, remote write: 1 time, 1,024 bytes')
         self.assertNotIn('!!', lent)
@@ -165,7 +165,7 @@ class Keys(unittest.TestCase):
     def test_bounded(self):
         """tests/api/mw_bind.c binds some thousand windows; some in children, which have drawings of their own."""
         done = run(self.path, KEY_TESTS[-1])
-        drawn, more = re.search(r'(\d+) drawings of keys in .*, … ([\d,]+) more were not', done.stderr).groups()
+        drawn, more = re.search(r'(\d+) drawings of keys in .*, … ([\d,]+) more not drawn', done.stderr).groups()
         processes = [name.split('-')[0] for name in os.listdir(self.path)]
         self.assertEqual(max(map(processes.count, processes)), 2 * int(drawn))
         self.assertGreaterEqual(int(drawn), 256)
