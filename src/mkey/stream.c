@@ -76,7 +76,7 @@ static int fill_part(struct stream *stream, uint32_t key, uint64_t address, uint
 }
 
 /*
- * Memory of the part behind the last one, of @number, if that would be plain without guards (observe/guard.h), and nothing is
+ * Returns the memory of the part after the last one, if key @number would be plain without guards (observe/guard.h), and nothing is
  * to be done there.
  */
 static uint8_t *guarded_memory(const struct stream *stream, uint32_t number)

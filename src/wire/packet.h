@@ -59,8 +59,8 @@ struct packet {
 	uint32_t psn; /* PSN of the first packet of the run */
 	/* Connection to another process of this host over which it arrived (link/host/host.h); only for a `paired` link. */
 	uint32_t connection;
-	uint32_t
-		count; /* packets, at least 1; of what arrived also 0: as many as its bytes take, the responder knows the MTU */
+	/* Packets, at least 1. 0 in an arrived packet: as many as its bytes take; the responder knows the MTU. */
+	uint32_t count;
 	uint16_t mtu; /* bytes of payload per packet */
 	/* Link to the destination or, for an arrived packet, back to its sender. NULL: the packet is lost, as on a wire. */
 	const struct link *link;
