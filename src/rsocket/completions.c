@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What completes: data and credits that arrive, room that becomes free. See stream.h; rdma-cm 5, "Stream protocol". */
+/*
+ * Handles completions: data and credits that arrive, room that becomes free. See stream.h; rdma-cm 5, "Stream
+ * protocol".
+ */
 #include <byteswap.h>
 #include <endian.h>
 #include <errno.h>
@@ -23,11 +26,11 @@ void stream_break(struct rsocket *rs, int error)
 	stream->writable = false;
 	stream->reset = true;
 	rs->error = error;
-	/* A post that failed tells nobody else. */
+	/* No completion follows a post that failed, so threads that sleep must be woken here. */
 	rsocket_wake(rs);
 }
 
-/* The peer broke the protocol: what it sent is not used, and nothing after it. */
+/* Ends a connection whose peer broke the protocol. That message and later ones are not used. */
 static void stream_break_protocol(struct rsocket *rs, const struct ibv_wc *wc)
 {
 	uint32_t immediate = wc->wc_flags & IBV_WC_WITH_IMM ? be32toh(wc->imm_data) : 0;
@@ -48,12 +51,12 @@ static void stream_disconnected(struct stream *stream)
 	stream->writable = false;
 }
 
-/* The functions that follow: false, the peer may not say so. */
+/* The functions that follow return false if the peer may not send such a message. */
 static bool stream_data_arrived(struct stream *stream, uint32_t bytes)
 {
 	uint32_t next = stream->end_message == stream->receive_entries ? 0 : stream->end_message + 1;
 
-	/* Nothing to read is not the end: it used a sequence number, and that is all. */
+	/* A message without data is not the end; it only uses a sequence number. */
 	if (!bytes) {
 		stream->received++;
 		return true;
@@ -71,7 +74,7 @@ static bool stream_credit_arrived(struct stream *stream, uint32_t limit, uint32_
 	stream->sequence_limit = (uint16_t)limit;
 	if (!bytes)
 		return true;
-	/* There are two slots, and each waits to be taken before it is written again. */
+	/* There are two slots, and each must be taken before it is written again. */
 	if (bytes != sizeof(struct stream_target) || stream->announced == STREAM_TARGETS)
 		return false;
 	stream->announced++;
@@ -84,7 +87,7 @@ bool stream_has_sent_all(const struct stream *stream)
 	       stream->entries_free == stream->send_entries - STREAM_CONTROL_ENTRIES;
 }
 
-/* Both ends have said that they send no more: the stream ends when the peer has all that was sent before. */
+/* Ends the stream when both ends have announced that they send no more, and the peer has everything sent before. */
 static void stream_end_if_sent(struct stream *stream)
 {
 	if (stream->end_sent && stream->end_received && stream_has_sent_all(stream))
@@ -114,7 +117,7 @@ static bool stream_message_arrived(struct stream *stream, const struct ibv_wc *w
 	case STREAM_OP_CREDIT:
 		return stream_credit_arrived(stream, data, wc->byte_len);
 	case STREAM_OP_MAPPING:
-		/* It used a sequence number, and its receive is free again. */
+		/* It has used a sequence number, and its receive is free again. */
 		stream->received++;
 		return true;
 	case STREAM_OP_CONTROL:
@@ -172,13 +175,16 @@ static int stream_poll_once(struct rsocket *rs)
 			continue;
 		}
 		if (wc->status != IBV_WC_SUCCESS) {
-			/* Flushed: the QP is in error, which the request that was to blame may be too late to say. */
+			/*
+			 * Flushed: the QP is in the error state. The completion of the request that caused it may come
+			 * later.
+			 */
 			if (stream->state == STREAM_CONNECTED)
 				stream_break(rs, EIO);
 			continue;
 		}
 		receives++;
-		/* What the peer sends says that it has the answer, as the confirmation that may have been lost. */
+		/* A message shows that the peer has the reply; its confirmation may have been lost. */
 		if (stream->state == STREAM_ACCEPTING)
 			stream->state = STREAM_CONNECTED;
 		if (stream->state == STREAM_CONNECTED && !stream_message_arrived(stream, wc))
@@ -189,7 +195,10 @@ static int stream_poll_once(struct rsocket *rs)
 	return count;
 }
 
-/* Half of the ring, if one was read wholly, into the next slot of the peer's list; else sequence numbers alone. */
+/*
+ * Grants the peer half of the ring, if one has been read completely, in the next slot of its list; otherwise sequence
+ * numbers only.
+ */
 static void stream_grant_once(struct rsocket *rs)
 {
 	struct stream *stream = &rs->stream;
@@ -243,8 +252,9 @@ void stream_grant(struct rsocket *rs)
 }
 
 /*
- * A peer may send messages of nothing as fast as they are taken, which must not keep the thread here. What the CQ can have held
- * when it was armed is taken in any case, so that what is left has told of itself.
+ * Polls a limited number of completions: a peer may send empty messages as fast as they are handled, which must not
+ * keep the thread here. The limit is the number that the CQ can have held when it was armed, so a notification follows
+ * for the rest.
  */
 void stream_advance(struct rsocket *rs)
 {
@@ -306,8 +316,8 @@ bool stream_has_data(const struct rsocket *rs)
 }
 
 /*
- * The next slot of the list, which the peer has announced. It is taken as a whole and once: what the peer writes there
- * afterwards does not change what is used.
+ * Takes the next announced slot of the list. It is read as a whole and once, so later writes of the peer do not change
+ * what is used.
  */
 static void stream_take_target(struct stream *stream)
 {

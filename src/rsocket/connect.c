@@ -17,7 +17,7 @@ bool stream_connect_is_done(struct rsocket *rs)
 	return rs->stream.state != STREAM_CONNECTING;
 }
 
-/* What connect(2) would say now. */
+/* Returns what connect(2) would return now. */
 static int stream_connect_result(struct rsocket *rs)
 {
 	int error = rs->error;
@@ -53,7 +53,7 @@ static int stream_connect(struct rsocket *rs, const struct sockaddr *address, so
 	case STREAM_CONNECTING:
 		break;
 	case STREAM_REFUSED:
-		/* An id connects once. */
+		/* An ID connects only once. */
 		return rs->error ? stream_connect_result(rs)
 				 : -REFUSE(hca_of_id(NULL), "rconnect", EINVAL, RULE_RSOCKET_STATE, (uint64_t)rs->fd);
 	case STREAM_LISTENING:

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The socket and the QP of datagrams. See datagram.h. */
+/* The socket and the QP of datagrams, see datagram.h. */
 #include "rsocket/datagram.h"
 #include "core/descriptor.h"
 
@@ -109,7 +109,10 @@ static void datagram_free_queues(struct datagram *datagram)
 	datagram->device = NULL;
 }
 
-/* The QP is of the device that has the socket's address; if that is any, of the first with one of the family. */
+/*
+ * Creates the QP on the device with the socket's address or, for the unspecified address, on the first with one of its
+ * family.
+ */
 static int datagram_make_bound_qp(struct rsocket *rs)
 {
 	struct datagram *datagram = rs->datagram;
@@ -125,7 +128,7 @@ static int datagram_make_bound_qp(struct rsocket *rs)
 	datagram->device = device_of_address((struct sockaddr *)&own, &datagram->sgid_index);
 	if (!datagram->device)
 		datagram->device = device_of_host(rs->family, &datagram->sgid_index);
-	/* A socket of AF_INET6 may have peers of IPv4 alone. */
+	/* A socket of AF_INET6 may have peers with IPv4 addresses only. */
 	if (!datagram->device && rs->family == AF_INET6)
 		datagram->device = device_of_host(AF_INET, &datagram->sgid_index);
 	if (!datagram->device)
@@ -135,7 +138,7 @@ static int datagram_make_bound_qp(struct rsocket *rs)
 		datagram->device = NULL;
 		return -ENODEV;
 	}
-	/* Enumerated: 1 is 256 bytes. */
+	/* An enum: 1 is 256 bytes. */
 	datagram->mtu = 128u << port.active_mtu;
 	datagram->slot_bytes = datagram->mtu + DATAGRAM_GRH;
 	datagram->receive_slots = rs->settings.receive_entries;
@@ -160,7 +163,7 @@ int datagram_post_receive(struct rsocket *rs, uint32_t slot)
 	return -ibv_post_recv(datagram->qp, &receive, &bad);
 }
 
-/* A socket without a port gets one from bind(2) with port 0: the answer needs somewhere to go, and headers tell it. */
+/* Gives a socket without a port one, by bind(2) with port 0: replies need a destination, and headers contain it. */
 int datagram_make_qp(struct rsocket *rs)
 {
 	struct sockaddr_storage own;

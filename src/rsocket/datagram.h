@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Datagrams (rdma-cm 5, "Datagram"). The descriptor is a UDP socket at the rsocket's address. The first datagrams for an address
- * go through it, behind a header with the number of the sender's QP; the receiver answers with its own, and from then on
- * they are messages of UD, behind a header with the address of the sender's socket. Without an answer UDP goes on.
+ * Datagrams (rdma-cm 5, "Datagram"). The descriptor is a UDP socket at the rsocket's address. The first datagrams to an
+ * address leave through it, after a header with the number of the sender's QP. The receiver replies with its own
+ * number. From then on datagrams are UD messages, after a header with the address of the sender's socket. Without a
+ * reply they continue to use UDP.
  *
- * The real library makes address handles without GRH, which adapters on Ethernet refuse; these have one (docs/inside/decisions.md).
+ * The real library creates address handles without GRH, which adapters on Ethernet refuse; these have one
+ * (docs/inside/decisions.md).
  *
- * What arrives is hostile until it is checked: it is of a known form and as long as it says, or dropped. All is covered by the
- * lock of the rsocket.
+ * All input is hostile until it is checked: it has a known form and the length that it claims, or is dropped.
+ * Everything is covered by the lock of the rsocket.
  */
 #ifndef SOFTHCA_RSOCKET_DATAGRAM_H
 #define SOFTHCA_RSOCKET_DATAGRAM_H
@@ -18,39 +20,41 @@
 #include "rsocket/objects.h"
 
 enum {
-	DATAGRAM_HEADER_V4 = 8, /* of UD */
+	DATAGRAM_HEADER_V4 = 8, /* of a UD message */
 	DATAGRAM_HEADER_V6 = 24,
 	DATAGRAM_GRH = 40,
 	DATAGRAM_LARGEST_MTU = 4096,
-	DATAGRAM_MOST_PEERS = 4096, /* whose QPs are known at a time */
+	DATAGRAM_MOST_PEERS = 4096, /* peers whose QPs are stored at a time */
 	DATAGRAM_MOST_EARLY = 64,   /* datagrams of UDP that wait to be read */
 };
 
-/* Bit of wr_id: the work request sends. */
+/* Bit of wr_id for work requests that send. */
 #define DATAGRAM_IS_SEND (1ull << 32)
 
-/* Where an address leads. */
+/* A remote address and its QP. */
 struct datagram_peer {
 	struct datagram_peer *next;
 	struct sockaddr_storage address;
-	struct sockaddr_storage
-		own; /* what the host sends from to there, without port; IPv4 is AF_INET whatever the socket's family */
-	struct ibv_ah *ah; /* NULL: nothing is known of its QP */
+	struct sockaddr_storage own; /* source address for it, without port; AF_INET for IPv4 in any case */
+	struct ibv_ah *ah;           /* NULL: its QP is unknown */
 	uint32_t qp_number;
 };
 
-/* A datagram that waits to be read: in a receive buffer, or, of UDP, in memory of its own behind this; at @offset there. */
+/*
+ * A datagram that waits to be read, at @offset in a receive buffer or, if it came by UDP, in memory of its own after
+ * this structure.
+ */
 struct datagram_arrived {
 	struct datagram_arrived *next;
 	struct sockaddr_storage from;
-	uint32_t slot; /* UINT32_MAX: of UDP */
+	uint32_t slot; /* UINT32_MAX: came by UDP */
 	uint32_t offset, bytes;
 	uint8_t early[];
 };
 
 struct datagram {
 	int wake_fd;
-	struct shared_device *device; /* NULL: there is no QP yet */
+	struct shared_device *device; /* NULL: no QP yet */
 	int sgid_index;
 	struct ibv_comp_channel *completions;
 	struct ibv_cq *cq;
@@ -58,7 +62,7 @@ struct datagram {
 	bool armed;
 	uint32_t events_taken;
 	uint32_t mtu;
-	uint16_t port; /* the socket's */
+	uint16_t port; /* that of the socket */
 
 	uint8_t *memory; /* receive slots, then send slots */
 	struct ibv_mr *mr;
@@ -71,7 +75,7 @@ struct datagram {
 	uint32_t early_count;
 };
 
-/** The memory of @slot; those for sending follow those for receiving. */
+/** Returns the memory of @slot; the slots for sending follow those for receiving. */
 static inline uint8_t *datagram_slot(const struct datagram *datagram, uint32_t slot)
 {
 	return datagram->memory + (size_t)slot * datagram->slot_bytes;
@@ -79,21 +83,24 @@ static inline uint8_t *datagram_slot(const struct datagram *datagram, uint32_t s
 
 /* ---- rsocket/datagram.c ---- */
 
-/** The UDP socket. 0 or a negative errno. */
+/** Opens the UDP socket. Returns 0 or a negative errno. */
 int datagram_open(struct rsocket *rs);
 void datagram_close(struct rsocket *rs);
-/** In a forked child: closes descriptors alone. */
+/** In a forked child: closes the descriptors only. */
 void datagram_forget(struct rsocket *rs);
 int datagram_bind(struct rsocket *rs, const struct sockaddr *address, socklen_t length);
 int datagram_connect(struct rsocket *rs, const struct sockaddr *address, socklen_t length);
 
-/** Makes the QP, if there is none, for a socket that is about to send, which gives it its name. 0 or a negative errno. */
+/**
+ * Creates the QP, if there is none, for a socket that is about to send, and binds the socket. Returns 0 or a negative
+ * errno.
+ */
 int datagram_make_qp(struct rsocket *rs);
 
 /** Posts the receive of @slot. Returns 0 or a negative errno. */
 int datagram_post_receive(struct rsocket *rs, uint32_t slot);
 
-/* Sleeping and looking, as rsocket/wait.h says. */
+/* Sleeping and checking, as described in rsocket/wait.h. */
 uint32_t datagram_descriptors(struct rsocket *rs, struct pollfd *descriptors);
 void datagram_woken(struct rsocket *rs);
 void datagram_notified(struct rsocket *rs);
@@ -102,24 +109,24 @@ bool datagram_arm(struct rsocket *rs);
 /* ---- rsocket/datagram_peers.c ---- */
 
 /**
- * The peer at @address, a new one if there is none, for which another may be forgotten: it stays until the next sleep. NULL: no
- * memory.
+ * Returns the peer at @address, a new one if necessary, for which another may be forgotten. It stays until the next
+ * sleep. Returns NULL without memory.
  */
 struct datagram_peer *datagram_peer_at(struct rsocket *rs, const struct sockaddr *address);
 void datagram_free_peers(struct rsocket *rs);
 /**
- * *@address as names of sockets of the family are (ipv6(7)): an IPv4 address is mapped for a socket of AF_INET6. False: a socket
- * of the family knows no such address.
+ * Converts *@address to the form of names of sockets of the family (ipv6(7)): for AF_INET6, IPv4 addresses are mapped.
+ * Returns false if sockets of the family have no such address.
  */
 bool datagram_map(const struct rsocket *rs, struct sockaddr_storage *address);
-/** Sends @count @bytes through UDP, behind a header. Bytes or a negative errno. */
+/** Sends @count @bytes by UDP, after a header. Returns the number of bytes or a negative errno. */
 ssize_t datagram_send_early(struct rsocket *rs, const struct datagram_peer *peer, const void *bytes, size_t count);
-/** Takes what the UDP socket has: datagrams, answers. */
+/** Takes what the UDP socket has received: datagrams and replies. */
 void datagram_take_early(struct rsocket *rs);
 
 /* ---- rsocket/datagram_arrivals.c ---- */
 
-/** Handles completions, and datagrams of the UDP socket. */
+/** Handles completions and datagrams of the UDP socket. */
 void datagram_advance(struct rsocket *rs);
 
 /* ---- rsocket/datagram_transfer.c ---- */

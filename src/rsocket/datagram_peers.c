@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Where datagrams go to, and the headers of UDP by which two ends learn of each other's QPs (rdma-cm 5):
+ * Destinations of datagrams, and the UDP headers by which two ends exchange their QP numbers (rdma-cm 5):
  *
- *     0 tag 0x55555555 | 4 IP version | 5 operation: 0 data, 7 answer | 6 length 16 or 28 | 7 zero | 8 QP number be32 | 12 own IP
+ *     0 tag 0x55555555 | 4 IP version | 5 operation: 0 data, 7 reply | 6 length 16 or 28 | 7 zero | 8 QP number be32 | 12 own IP
  */
 #include <arpa/inet.h>
 #include <endian.h>
@@ -51,8 +51,8 @@ bool datagram_map(const struct rsocket *rs, struct sockaddr_storage *address)
 }
 
 /*
- * The address that the host sends from to @peer, which is the GID that the peer is to see: that of the socket, unless it is
- * any. The kernel says it of a socket that is connected there.
+ * Determines the host's source address for @peer, which becomes the GID that the peer sees: that of the socket unless
+ * it is the unspecified address. The kernel reports it for a connected socket.
  */
 static void peer_query_source(const struct rsocket *rs, struct datagram_peer *peer)
 {
@@ -76,7 +76,7 @@ static void peer_query_source(const struct rsocket *rs, struct datagram_peer *pe
 	close(fd);
 }
 
-/* A mapped address is one of IPv4, and said so to the peer, which may know no other (ipv6(7)). */
+/* Converts a mapped address to IPv4, also for the peer, which may not support IPv6 (ipv6(7)). */
 static void peer_find_source(const struct rsocket *rs, struct datagram_peer *peer)
 {
 	union ibv_gid gid;
@@ -86,14 +86,14 @@ static void peer_find_source(const struct rsocket *rs, struct datagram_peer *pee
 	address_from_gid(&peer->own, &gid, 0);
 }
 
-/* The peer at @address, or NULL. */
+/* Returns the peer at @address, or NULL. */
 static struct datagram_peer *peer_lookup(struct datagram *datagram, const struct sockaddr *address)
 {
 	struct datagram_peer *peer, **link;
 
 	for (link = &datagram->peers; (peer = *link); link = &peer->next)
 		if (peer_is_at(peer, address)) {
-			/* The one that was used last is found first. */
+			/* Move it to the front of the list: the most recently used peer is found first. */
 			*link = peer->next;
 			peer->next = datagram->peers;
 			datagram->peers = peer;
@@ -110,7 +110,7 @@ static void datagram_peer_free(struct datagram *datagram, struct datagram_peer *
 	datagram->peer_count--;
 }
 
-/* Strangers make entries, too: the one that was not used for longest goes. It is learned anew when it is heard of. */
+/* Forgets the least recently used peer, because any sender creates an entry. Its next datagram creates a new one. */
 static void peers_forget_oldest(struct datagram *datagram)
 {
 	struct datagram_peer **link, **oldest = NULL, *peer;
@@ -158,7 +158,7 @@ void datagram_free_peers(struct rsocket *rs)
 	datagram->connected = NULL;
 }
 
-/* The QP of @peer is @number from now on. */
+/* Records @number as the QP of @peer. */
 static void peer_set_qp(struct rsocket *rs, struct datagram_peer *peer, uint32_t number)
 {
 	struct datagram *datagram = rs->datagram;
@@ -171,7 +171,10 @@ static void peer_set_qp(struct rsocket *rs, struct datagram_peer *peer, uint32_t
 	peer->qp_number = number;
 	if (peer->ah || !datagram->device)
 		return;
-	/* Without an address handle, UDP goes on: the peer drops what does not come from the address that the header says. */
+	/*
+	 * Without an address handle, UDP remains in use: the peer drops datagrams that do not come from the address in
+	 * their header.
+	 */
 	if (device_of_address((const struct sockaddr *)&peer->own, &index) != datagram->device &&
 	    (!address_is_loopback((const struct sockaddr *)&peer->own) ||
 	     device_of_host(peer->own.ss_family, &index) != datagram->device))
@@ -221,12 +224,12 @@ static void peer_answer(struct rsocket *rs, const struct datagram_peer *peer)
 	struct header header;
 	size_t length = header_make(rs, peer, OP_ANSWER, &header);
 
-	/* One that is lost is asked for again by the next datagram. */
+	/* If it is lost, the next datagram requests it again. */
 	if (sendto(rs->fd, &header, length, MSG_NOSIGNAL | MSG_DONTWAIT, to, address_size(to)) < 0)
 		return;
 }
 
-/* Takes the next datagram of the socket, and forgets it. */
+/* Discards the next datagram of the socket. */
 static void datagram_discard(struct rsocket *rs)
 {
 	uint8_t byte;
@@ -236,13 +239,13 @@ static void datagram_discard(struct rsocket *rs)
 }
 
 /*
- * Takes the next datagram of the socket, which has @count bytes behind a header of @header. Whoever sleeps for it may find the
- * socket empty, and sleep on: the datagram is in no descriptor any more.
+ * Takes the next datagram of the socket, with @count bytes after a header of @header bytes. Threads that sleep on the
+ * descriptor could find the socket empty and sleep on, so they are woken.
  */
 static void datagram_queue_early(struct rsocket *rs, const struct sockaddr *from, size_t header, size_t count)
 {
 	struct datagram *datagram = rs->datagram;
-	/* As a socket whose buffer is full. */
+	/* Drop it like a socket whose buffer is full. */
 	struct datagram_arrived *arrived =
 		datagram->early_count == DATAGRAM_MOST_EARLY ? NULL : calloc(1, sizeof(*arrived) + header + count);
 
@@ -264,7 +267,7 @@ static void datagram_queue_early(struct rsocket *rs, const struct sockaddr *from
 	rsocket_wake(rs);
 }
 
-/* What is not of this form is of somebody who does not speak the protocol. */
+/* Returns false for anything that was not sent by an rsocket. */
 static bool header_is_valid(const struct header *header, size_t bytes)
 {
 	return bytes >= LENGTH_V4 && header->tag == htobe32(TAG) && bytes >= header->length &&
@@ -282,7 +285,7 @@ void datagram_take_early(struct rsocket *rs)
 		struct header header = {0};
 		socklen_t length = sizeof(from);
 		struct datagram_peer *peer;
-		/* How long the datagram is, and as much of it as the header can have. */
+		/* The length of the datagram, and as many of its bytes as a header can have. */
 		ssize_t got = recvfrom(rs->fd, &header, sizeof(header), MSG_DONTWAIT | MSG_PEEK | MSG_TRUNC,
 				       (struct sockaddr *)&from, &length);
 
@@ -292,7 +295,7 @@ void datagram_take_early(struct rsocket *rs)
 			datagram_discard(rs);
 			continue;
 		}
-		/* The sender's address is the network's word, not the header's. What a stranger answers was not asked. */
+		/* The sender's address comes from the network, not from the header. Unsolicited replies are ignored. */
 		peer = header.operation == OP_DATA ? datagram_peer_at(rs, (struct sockaddr *)&from)
 						   : peer_lookup(rs->datagram, (struct sockaddr *)&from);
 		if (peer && header.qp_number)

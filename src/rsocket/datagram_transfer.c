@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Datagrams of UD: each begins with the address of the sender's socket (rdma-cm 5):
+ * UD datagrams: each begins with the address of the sender's socket (rdma-cm 5):
  *
  *     0 IP version | 1 length 8 or 24 | 2 port be16 | 4 IPv4 address, or flow information be32 and IPv6 address
  */
@@ -41,7 +41,7 @@ static bool datagram_can_send(struct rsocket *rs)
 	return !rs->datagram->qp || rs->datagram->sends_free;
 }
 
-/* Datagrams of others do not reach a connected socket (connect(2)). */
+/* Drops datagrams of other senders, which do not reach a connected socket (connect(2)). */
 static void datagram_drop_strangers(struct rsocket *rs)
 {
 	struct datagram *datagram = rs->datagram;
@@ -109,7 +109,7 @@ static ssize_t datagram_send_message(struct rsocket *rs, const struct datagram_p
 	return (ssize_t)bytes;
 }
 
-/* Where a datagram goes: to @address, or else to the peer of a connected socket. NULL: nowhere, or no memory. */
+/* Returns the peer at @address or, without one, that of a connected socket. NULL: no destination, or no memory. */
 static struct datagram_peer *datagram_destination(struct rsocket *rs, const struct sockaddr_storage *address)
 {
 	return address->ss_family ? datagram_peer_at(rs, (const struct sockaddr *)address) : rs->datagram->connected;
@@ -137,7 +137,7 @@ ssize_t datagram_send(struct rsocket *rs, const struct iovec *list, size_t count
 	peer = datagram_destination(rs, &to);
 	if (!peer)
 		return address ? -ENOBUFS : -EDESTADDRREQ;
-	/* The socket gets its name by being sent from, at the latest. */
+	/* Sending binds the socket, at the latest. */
 	if (!datagram->device) {
 		error = datagram_make_qp(rs);
 		if (error)
@@ -145,7 +145,7 @@ ssize_t datagram_send(struct rsocket *rs, const struct iovec *list, size_t count
 	}
 	if (peer->ah) {
 		error = rsocket_wait_until(rs, limits, datagram_can_send);
-		/* It slept perhaps, and another one has this place. */
+		/* The thread may have slept, and this entry may be another peer's now. */
 		peer = error ? NULL : datagram_destination(rs, &to);
 		if (!peer)
 			return error ? error : -ENOBUFS;
@@ -188,7 +188,7 @@ ssize_t datagram_receive(struct rsocket *rs, const struct iovec *list, size_t co
 			datagram_post_receive(rs, arrived->slot);
 		free(arrived);
 	}
-	/* The whole length, if it is asked for (recv(2)). */
+	/* MSG_TRUNC requests the whole length (recv(2)). */
 	if (*flags & MSG_TRUNC)
 		bytes = room;
 	*flags = room > bytes ? MSG_TRUNC : 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What an rsocket begins with, and the files in which an administrator says otherwise (rsocket(7), NOTES). */
+/* Initial settings of rsockets, and the files in which an administrator may change them (rsocket(7), NOTES). */
 #include <fcntl.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -11,7 +11,7 @@
 
 #define DIRECTORY "/etc/rdma/rsocket/"
 
-/* The values are the real library's (rdma-cm 5). */
+/* The values of the real library (rdma-cm 5). */
 static const struct {
 	const char *file;
 	size_t offset;
@@ -36,7 +36,7 @@ uint32_t clamp_setting(uint64_t value, uint32_t least, uint32_t most)
 	return value < least ? least : value > most ? most : (uint32_t)value;
 }
 
-/* The integer in @file, or @value. */
+/* Returns the integer in @file, or @value. */
 static uint32_t setting_read(const char *file, uint32_t value)
 {
 	int fd = open(file, O_RDONLY | O_CLOEXEC);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What a stream consists of: CQ, QP, rings and lists. See stream.h. */
+/* The parts of a stream: CQ, QP, rings and lists. See stream.h. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -9,7 +9,7 @@
 #include "abi/rdmacm_entry_points.h"
 #include "rsocket/objects.h"
 
-/* What keeps lists and rings off each other's cache lines; multiples of what halves and mappings need. */
+/* Keeps lists and rings in separate cache lines; a multiple of what halves and mappings need. */
 enum { ALIGNMENT = 64 };
 
 static uint32_t bytes_round_up(uint32_t value)
@@ -17,7 +17,7 @@ static uint32_t bytes_round_up(uint32_t value)
 	return (value + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
 }
 
-/* Zeroed, so that nothing of the process's memory is where the peer might look. */
+/* Allocates zeroed memory, so that the peer cannot see other data of the process. */
 static void *stream_new_memory(struct stream *stream, size_t size, int access, struct ibv_mr **mr)
 {
 	void *memory = aligned_alloc(ALIGNMENT, (size + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT);
@@ -114,7 +114,7 @@ int stream_open(struct rsocket *rs)
 	stream->inline_bytes = rs->settings.inline_bytes;
 	stream->iomap_entries = rs->settings.iomap_entries;
 	stream->send_bytes = bytes_round_up(rs->settings.send_bytes);
-	/* Two halves. */
+	/* The ring has two halves. */
 	stream->receive_bytes = bytes_round_up(rs->settings.receive_bytes / 2) * 2;
 	error = stream_make_queues(rs);
 	if (!error)
@@ -126,7 +126,7 @@ int stream_open(struct rsocket *rs)
 	stream->send_free = stream->send_bytes;
 	stream->control_free = STREAM_CONTROL_ENTRIES;
 	stream->entries_free = stream->send_entries - STREAM_CONTROL_ENTRIES;
-	/* The first half is granted by private data, the second one as soon as there is a connection. */
+	/* The first half is granted by the private data, the second one as soon as there is a connection. */
 	stream->granted = stream->receive_bytes / 2;
 	stream->free_offset = stream->receive_bytes / 2;
 	stream->free_bytes = stream->receive_bytes / 2;

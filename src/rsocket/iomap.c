@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * riomap(), riounmap(), riowrite(): buffers of one end into which the other one writes directly (rsocket(7)). What is mapped
- * stands in a table at the end that writes, behind its targets, and is put there by a write with immediate.
+ * riomap(), riounmap(), riowrite(): buffers of one end into which the other end writes directly (rsocket(7)). Mappings
+ * are stored in a table at the writing end, after its targets. They are put there by a write with immediate data.
  */
 #include <byteswap.h>
 #include <endian.h>
@@ -19,7 +19,7 @@
 #include "rsocket/transfer.h"
 #include "rsocket/wait.h"
 
-/* The first place in the peer's table that no buffer has; -1: none. */
+/* Returns the first free entry of the peer's table, or -1. */
 static int mapping_free_index(const struct stream *stream)
 {
 	const struct stream_buffer *buffer;
@@ -41,11 +41,11 @@ static off_t buffer_map(struct rsocket *rs, void *memory, size_t length, int pro
 	bool remote = protection & PROT_WRITE;
 	int index = -1;
 
-	/* A negative offset cannot be returned; -1 asks for one. */
+	/* A negative offset cannot be returned; -1 asks for any. */
 	if ((protection & ~PROT_WRITE) != PROT_NONE || length > UINT32_MAX || !length || offset < -1)
 		return -REFUSE(hca_of_id(NULL), "riomap", EINVAL, RULE_RSOCKET_MAP, length, (uint64_t)protection,
 			       (uint64_t)offset);
-	/* What the peer's table holds is known as soon as its request is. */
+	/* The size of the peer's table is known as soon as its request has arrived. */
 	if (stream->state != STREAM_CONNECTED && stream->state != STREAM_ACCEPTING)
 		return -REFUSE(hca_of_id(NULL), "riomap", ENOTCONN, RULE_RSOCKET_NOT_CONNECTED, (uint64_t)rs->fd);
 	if (remote && (index = mapping_free_index(stream)) < 0)
@@ -89,7 +89,7 @@ static int buffer_unmap(struct rsocket *rs, const void *memory, size_t length)
 	if (!buffer)
 		return -REFUSE(hca_of_id(NULL), "riounmap", EINVAL, RULE_RSOCKET_UNMAP, (uintptr_t)memory, length);
 	*link = buffer->next;
-	/* The peer is not told: what it writes from now on finds no memory, and ends the connection. */
+	/* The peer is not informed: its next write to the buffer fails and ends the connection. */
 	softhca_ibv_dereg_mr(buffer->mr);
 	free(buffer);
 	return 0;
@@ -133,7 +133,7 @@ static int mapping_send(struct rsocket *rs, struct stream_buffer *buffer)
 	return error;
 }
 
-/* The first that the peer has not been told of, or NULL. */
+/* Returns the first buffer that was not announced to the peer, or NULL. */
 static struct stream_buffer *buffer_first_pending(const struct stream *stream)
 {
 	struct stream_buffer *buffer = stream->buffers;
@@ -150,7 +150,7 @@ int stream_send_mappings(struct rsocket *rs, const struct wait_limits *limits)
 
 	while (!error && buffer_first_pending(&rs->stream)) {
 		error = stream_wait_to_send(rs, limits);
-		/* It slept perhaps: what was pending may be unmapped by now, or another thread has told of it. */
+		/* The thread may have slept: the buffer may be unmapped by now, or announced by another thread. */
 		buffer = buffer_first_pending(&rs->stream);
 		if (error || !buffer)
 			break;
@@ -160,7 +160,10 @@ int stream_send_mappings(struct rsocket *rs, const struct wait_limits *limits)
 	return error;
 }
 
-/* A copy, since the peer may write to the table at any time: what is in it only ever says a place of the peer's. */
+/*
+ * Copies the mapping that contains @offset, because the peer may write to the table at any time. A mapping only refers
+ * to memory of the peer.
+ */
 static bool mapping_find(const struct stream *stream, uint64_t offset, struct stream_mapping *found)
 {
 	const volatile struct stream_mapping *table =
@@ -178,7 +181,7 @@ static bool mapping_find(const struct stream *stream, uint64_t offset, struct st
 	return false;
 }
 
-/* One write into @mapping, in which @offset is. */
+/* Sends one write into @mapping, which contains @offset. */
 static int mapping_write_some(struct rsocket *rs, const struct stream_mapping *mapping, uint64_t offset,
 			      struct pieces *pieces, uint32_t *before, size_t *left)
 {

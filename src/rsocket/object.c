@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Makes and frees rsockets: see objects.h. */
+/* Creates and frees rsockets: see objects.h. */
 #include <stdlib.h>
 #include <unistd.h>
 

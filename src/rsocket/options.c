@@ -20,7 +20,7 @@
 
 #define ENTRY(level, name) ((uint64_t)(level) << 32 | (uint32_t)(name))
 
-/* rdma_set_option(3) of a stream's id. */
+/* Sets an option of the stream's ID (rdma_set_option(3)) or of the UDP socket. */
 static int option_set_on_id(struct rsocket *rs, int name, int value)
 {
 	if (rs->datagram)
@@ -53,7 +53,7 @@ static int option_set_route(struct rsocket *rs, const void *value, socklen_t len
 	return 0;
 }
 
-/* Sizes that setsockopt(2) takes at any time, and that say no more than what a connection is to begin with (socket(7)). */
+/* Sets a size that setsockopt(2) accepts at any time, and that applies to later connections only (socket(7)). */
 static int option_set_buffer(struct rsocket *rs, uint32_t *setting, uint64_t value)
 {
 	if (!rsocket_has_memory(rs))
@@ -61,7 +61,7 @@ static int option_set_buffer(struct rsocket *rs, uint32_t *setting, uint64_t val
 	return 0;
 }
 
-/* What decides the memory of a connection cannot change under it. */
+/* Sets a size that determines the memory of a connection and cannot change once there is one. */
 static int option_set_size(struct rsocket *rs, uint32_t *setting, uint64_t value, uint32_t least, uint32_t most)
 {
 	if (rsocket_has_memory(rs))
@@ -114,7 +114,7 @@ static int option_set_integer(struct rsocket *rs, uint64_t entry, int value)
 		return option_set_size(rs, &settings->inline_bytes, positive, 0, MOST_INLINE);
 	case ENTRY(SOL_RDMA, RDMA_IOMAPSIZE):
 		positive = positive < MOST_MAPPINGS ? positive : MOST_MAPPINGS;
-		/* What eight bits can tell the peer. */
+		/* Limit it to what eight bits can express to the peer. */
 		return option_set_size(rs, &settings->iomap_entries, stream_unscale(stream_scale((uint32_t)positive)),
 				       0, MOST_MAPPINGS);
 	default:
@@ -155,7 +155,7 @@ static int option_max_segment(const struct rsocket *rs)
 {
 	const struct rdma_cm_id *id = rs->stream.id;
 
-	/* Enumerated: 1 is 256 bytes. Before there is a path, a common one. */
+	/* An enum: 1 is 256 bytes. Without a path yet, a common value. */
 	return id && id->route.num_paths ? 128 << id->route.path_rec->mtu : 2048;
 }
 
@@ -210,7 +210,7 @@ static int option_get_integer(struct rsocket *rs, uint64_t entry, int *value)
 	}
 }
 
-/* The path of the connection in the form in which it is set: every selector says "exactly", which is 2. */
+/* Describes the path of the connection in the form in which it is set: every selector means "exactly", which is 2. */
 static void path_describe(const struct ibv_sa_path_rec *path, struct ibv_path_data *data)
 {
 	const uint8_t exactly = 2 << 6;
@@ -311,7 +311,7 @@ int softhca_rfcntl(int socket, int cmd, ...)
 	long argument;
 	va_list list;
 
-	/* The front-end passes one always (abi/rdmacm.def). */
+	/* The front-end always passes one (abi/rdmacm.def). */
 	va_start(list, cmd);
 	argument = va_arg(list, long);
 	va_end(list);

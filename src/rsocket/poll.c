@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* rpoll() and rselect(): rsockets and ordinary descriptors together (rsocket(7)). */
+/* rpoll() and rselect(): rsockets together with ordinary descriptors (rsocket(7)). */
 #include <errno.h>
 #include <sched.h>
 #include <stdlib.h>
@@ -11,27 +11,27 @@
 #include "rsocket/table.h"
 #include "rsocket/wait.h"
 
-/* Entries for which no memory is allocated. */
+/* Number of entries up to which no memory is allocated. */
 enum { ON_STACK = 32 };
 
-/* One entry of the caller's. */
+/* One entry of the caller's array. */
 struct polled {
-	struct rsocket *rs; /* referred to; or NULL: an ordinary descriptor */
-	uint32_t first;     /* its place among what poll(2) looks at */
+	struct rsocket *rs; /* with a reference; NULL: an ordinary descriptor */
+	uint32_t first;     /* index of its descriptors for poll(2) */
 	uint32_t count;
 };
 
 struct polling {
-	struct pollfd *fds; /* the caller's */
+	struct pollfd *fds; /* the caller's array */
 	nfds_t count;
 	struct polled *polled;
 	struct pollfd *pollfds;
 	uint32_t pollfd_count;
-	uint32_t wake_up_ms;         /* the least of the rsockets'; 0: there is none */
-	const int *may_be_cancelled; /* what core/cancellation.h restores */
+	uint32_t wake_up_ms;         /* the minimum of the rsockets; 0: no rsocket */
+	const int *may_be_cancelled; /* for cancellation_restore() */
 };
 
-/* Streams that are connected or were: as poll(2) tells a socket's ends. */
+/* Returns the events of a stream, as poll(2) reports the ends of a socket. */
 static short stream_ready(struct rsocket *rs)
 {
 	const struct stream *stream = &rs->stream;
@@ -50,7 +50,7 @@ static short stream_ready(struct rsocket *rs)
 			ready |= POLLOUT;
 		return ready;
 	case STREAM_DISCONNECTED:
-		/* As of a socket, what can still be read comes first: there are programs that take POLLHUP for a failure. */
+		/* As with a socket, remaining data is reported first: some programs take POLLHUP for a failure. */
 		return POLLIN | POLLOUT | POLLRDHUP | (stream_has_data(rs) ? 0 : POLLHUP);
 	case STREAM_BROKEN:
 		return POLLIN | POLLOUT | POLLRDHUP | POLLHUP | POLLERR;
@@ -61,7 +61,7 @@ static short stream_ready(struct rsocket *rs)
 	}
 }
 
-/* What the caller asks for, and what it is told anyway. The lock is held. */
+/* Returns the requested events, and those that are always reported. The caller holds the lock. */
 static short rsocket_ready(struct rsocket *rs, short events)
 {
 	short all;
@@ -77,7 +77,7 @@ static short rsocket_ready(struct rsocket *rs, short events)
 	return (short)(all & (events | POLLERR | POLLHUP | POLLNVAL));
 }
 
-/* How many are ready now. */
+/* Returns the number of entries that are ready now. */
 static int polling_check(struct polling *polling)
 {
 	int found = 0;
@@ -100,7 +100,7 @@ static int polling_check(struct polling *polling)
 	return found;
 }
 
-/* Joins those that sleep for each rsocket, and looks once more: whatever comes from now on ends the sleep. */
+/* Registers as a sleeper with each rsocket and checks once more: any event from now on ends the sleep. */
 static int polling_sleep_begin(struct polling *polling)
 {
 	uint32_t next = 0;
@@ -119,8 +119,8 @@ static int polling_sleep_begin(struct polling *polling)
 			rsocket_arm(polled->rs);
 			fd->revents = rsocket_ready(polled->rs, fd->events);
 			/*
-			 * Also while others are on their way back, which makes poll(2) return at once: threads that
-			 * waited for that here might wait for one another.
+			 * Also while other sleepers are still waking up, which makes poll(2) return at once: threads
+			 * that waited for that here might wait for one another.
 			 */
 			polled->count = sleep_begin(polled->rs, &polling->pollfds[next]);
 			pthread_mutex_unlock(&polled->rs->lock);
@@ -147,7 +147,7 @@ static void polling_sleep_end(struct polling *polling)
 	}
 }
 
-/* Notices nothing of what poll(2) said, or has not come to say. */
+/* Clears the results of poll(2), or those that it has not written. */
 static void polling_clear(struct polling *polling)
 {
 	uint32_t index;
@@ -187,7 +187,7 @@ static int polling_sleep(struct polling *polling, uint64_t deadline)
 	limit = limit > now ? limit - now : 0;
 	time.tv_sec = (time_t)(limit / SECOND_NS);
 	time.tv_nsec = (long)(limit % SECOND_NS);
-	/* As poll(2), a point at which the thread may be cancelled. */
+	/* A cancellation point, as poll(2) is. */
 	pthread_cleanup_push(polling_cancelled, polling);
 	cancellation_restore(polling->may_be_cancelled);
 	result = ppoll(polling->pollfds, polling->pollfd_count, &time, NULL);
@@ -223,7 +223,7 @@ static int polling_run(struct polling *polling, uint64_t deadline, bool dont_wai
 			return polling_check(polling);
 		if (error)
 			return error;
-		/* Others may have to look at what woke this one, too. */
+		/* Other threads may have to check the same event, so let them run. */
 		sched_yield();
 	}
 }
@@ -269,7 +269,7 @@ int softhca_rpoll(struct pollfd *fds, nfds_t nfds, int timeout)
 		result = polling_run(&polling, deadline, !timeout);
 	polling_end(&polling);
 	if (!result && !polling.wake_up_ms) {
-		/* There is no rsocket among them, and nothing to give back. */
+		/* There is no rsocket in the array, and no reference to release. */
 		cancellation_restore(&cancellation_before);
 		return poll(fds, nfds, timeout);
 	}
@@ -307,7 +307,7 @@ int softhca_rselect(int nfds, fd_set *readfds, fd_set *writefds, fd_set *exceptf
 		errno = EINVAL;
 		return -1;
 	}
-	/* Rounded up: not before the time. */
+	/* Round up, so as not to return early. */
 	if (timeout)
 		milliseconds = timeout->tv_sec > 1000000
 				       ? 1000000000
@@ -327,7 +327,7 @@ int softhca_rselect(int nfds, fd_set *readfds, fd_set *writefds, fd_set *exceptf
 			errno = EBADF;
 			return -1;
 		}
-	/* Which conditions count as which, as in select(2). */
+	/* The mapping of conditions is that of select(2). */
 	for (index = 0; index < count; index++) {
 		result += fd_set_update(&fds[index], readfds, POLLIN | POLLHUP | POLLERR);
 		result += fd_set_update(&fds[index], writefds, POLLOUT | POLLERR);

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* rshutdown() and rclose(): the orderly end. rdma-cm 5: control messages "disconnect" and "shutdown of sending". */
+/*
+ * rshutdown() and rclose(): the orderly end, by the control messages "disconnect" and "shutdown of sending" (rdma-cm
+ * 5).
+ */
 #include <errno.h>
 #include <unistd.h>
 
@@ -12,7 +15,7 @@
 #include "rsocket/table.h"
 #include "rsocket/wait.h"
 
-/* What is waited for a peer that takes nothing, if SO_LINGER says nothing else. */
+/* Time limit for a peer that takes nothing, unless SO_LINGER sets another one. */
 enum { LINGER_SECONDS = 30 };
 
 static bool stream_can_control(struct rsocket *rs)
@@ -25,7 +28,7 @@ static bool stream_all_sent(struct rsocket *rs)
 	return rs->stream.state != STREAM_CONNECTED || stream_has_sent_all(&rs->stream);
 }
 
-/* Signals do not end it, as they do not end close(2). */
+/* Waits without regard to signals, which do not end close(2) either. */
 static int rsocket_wait_for(struct rsocket *rs, const struct wait_limits *limits, bool (*done)(struct rsocket *rs))
 {
 	int error;
@@ -37,8 +40,8 @@ static int rsocket_wait_for(struct rsocket *rs, const struct wait_limits *limits
 }
 
 /*
- * Tells the peer, and waits until it has all that was sent before: what is under way has room there, so this does not
- * depend on whether its program reads, but for control messages beyond its receives.
+ * Sends a control message, and waits until the peer has everything that was sent before. Data in flight has room there,
+ * so this does not depend on whether the peer's program reads, except for control messages beyond its receives.
  */
 static int stream_send_control(struct rsocket *rs, enum stream_control control, const struct wait_limits *limits)
 {
@@ -82,7 +85,7 @@ static int stream_shut_down(struct rsocket *rs, int how, const struct wait_limit
 	return stream_send_control(rs, control, limits);
 }
 
-/* As shutdown(2), no cancellation point. */
+/* Not a cancellation point, as shutdown(2) is not. */
 int softhca_rshutdown(int socket, int how)
 {
 	WITHOUT_CANCELLATION;
@@ -118,10 +121,10 @@ static void stream_finish(struct rsocket *rs, const int *may_be_cancelled)
 					   .may_be_cancelled = may_be_cancelled,
 					   .closing = true};
 
-	/* A peer that confirms nothing, or keeps putting it off, does not keep the program. */
+	/* A peer that does not confirm, or keeps delaying it, must not block the program. */
 	if (seconds)
 		(void)rsocket_wait_for(rs, &limits, stream_is_confirmed);
-	/* SO_LINGER of no time: what is under way is lost, and the peer finds the connection gone (socket(7)). */
+	/* With SO_LINGER of 0 seconds, data in flight is lost, and the peer finds the connection gone (socket(7)). */
 	if (rs->stream.state == STREAM_CONNECTED && seconds)
 		(void)stream_shut_down(rs, SHUT_RDWR, &limits);
 	rs->closed = true;

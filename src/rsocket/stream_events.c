@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Events of the communication manager (rdma_cm(7)) that a stream takes. See stream.h. */
+/* Events of the communication manager (rdma_cm(7)) for a stream. See stream.h. */
 #include <errno.h>
 
 #include "abi/rdmacm_entry_points.h"

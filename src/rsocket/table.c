@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* See table.h. */
+/* The table of descriptors, see table.h. */
 #include "rsocket/table.h"
 
 #include <errno.h>
@@ -26,7 +26,7 @@ static void table_after_fork(void)
 	pthread_mutex_unlock(&table.lock);
 }
 
-/* Calls that were under way are of the parent's threads: the table alone refers to what is in it. */
+/* Calls in progress belong to threads of the parent, so only the table has references. */
 static void table_after_fork_in_child(void)
 {
 	uint32_t page, entry;
@@ -38,13 +38,13 @@ static void table_after_fork_in_child(void)
 	table_after_fork();
 }
 
-/* A leaf: nothing is locked under it, so it does not matter when these run. */
+/* The lock is a leaf, so the order of these handlers does not matter. */
 static void __attribute__((constructor)) table_handle_fork(void)
 {
 	pthread_atfork(table_before_fork, table_after_fork, table_after_fork_in_child);
 }
 
-/* The lock is held. NULL: no descriptor, or its page is not there. */
+/* Returns the entry of @fd, or NULL if that is invalid, or its page does not exist. The caller holds the lock. */
 static struct rsocket **table_entry(int fd)
 {
 	struct rsocket **page = fd >= 0 && fd / PAGE_ENTRIES < PAGES ? table.pages[fd / PAGE_ENTRIES] : NULL;
@@ -62,7 +62,7 @@ int table_enter(struct rsocket *rs)
 	if (!table.pages[rs->fd / PAGE_ENTRIES])
 		table.pages[rs->fd / PAGE_ENTRIES] = calloc(PAGE_ENTRIES, sizeof(struct rsocket *));
 	entry = table_entry(rs->fd);
-	/* What stands there was closed by close(2), which an rsocket is not told of: it is left alone. */
+	/* An old entry was closed by close(2), of which rsockets are not notified; it is abandoned. */
 	if (entry)
 		*entry = rs;
 	pthread_mutex_unlock(&table.lock);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* See transfer.h. */
+/* Pieces of the program's memory, see transfer.h. */
 #include "rsocket/transfer.h"
 
 #include <string.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* See wait.h. */
+/* Waiting and sleeping, see wait.h. */
 #include "rsocket/wait.h"
 
 #include <errno.h>
@@ -13,7 +13,7 @@ uint32_t sleep_begin(struct rsocket *rs, struct pollfd *descriptors)
 {
 	uint32_t count = 0;
 
-	/* Its channel may have more of them, and would end every sleep at once. */
+	/* The channel may have further requests, which would end every sleep at once. */
 	if (!rs->datagram && rs->stream.state == STREAM_LISTENING && rs->stream.request)
 		return 0;
 	rs->sleepers++;
@@ -36,7 +36,7 @@ void sleep_end(struct rsocket *rs, const struct pollfd *descriptors, uint32_t co
 		datagram_notified(rs);
 	else if (notified && rs->stream.completions)
 		stream_notified(rs);
-	/* Others may have been woken by what is gone now, and see nothing when they look. */
+	/* Others may have been woken by the notification that is gone now, and find nothing. */
 	if (notified)
 		rsocket_wake(rs);
 	if (!rs->wake_pending || rs->sleepers)
@@ -55,7 +55,7 @@ void rsocket_advance(struct rsocket *rs)
 	}
 	if (rs->stream.cq)
 		stream_advance(rs);
-	/* The event that wakes others stays until they are back. */
+	/* The event that wakes other threads stays in the channel until they are back. */
 	if (!rs->wake_pending)
 		stream_take_events(rs);
 }
@@ -68,8 +68,8 @@ bool rsocket_arm(struct rsocket *rs)
 }
 
 /*
- * Whether a call that a signal interrupted goes on (signal(7)): read(2) would for handlers with SA_RESTART, poll(2) never
- * does. Which handler ran is not known, so it goes on if all that there are have the flag.
+ * Returns true if a call interrupted by a signal continues (signal(7)): read(2) does for handlers with SA_RESTART,
+ * poll(2) never does. Which handler ran is unknown, so the call continues if all handlers have the flag.
  */
 static bool signals_restart(void)
 {
@@ -89,7 +89,7 @@ struct sleep {
 	uint32_t count;
 };
 
-/* Ends the call: what it was about to find is found by the next one. */
+/* Ends a cancelled call. The next call finds what this one would have found. */
 static void sleep_cancelled(void *argument)
 {
 	const struct sleep *sleep = argument;
@@ -131,7 +131,7 @@ static int rsocket_sleep(struct rsocket *rs, const struct wait_limits *limits)
 	return error == -EINTR && signals_restart() ? 0 : error;
 }
 
-/* Looks for a while, in which an answer is quicker than a sleep. */
+/* Polls for a while, because a reply may come sooner than a sleep would end. */
 static bool rsocket_spin(struct rsocket *rs, bool (*done)(struct rsocket *rs))
 {
 	uint64_t end = rs->settings.polling_us ? rsocket_now_ns() + rs->settings.polling_us * 1000ull : 0;
@@ -164,7 +164,7 @@ int rsocket_wait_until(struct rsocket *rs, const struct wait_limits *limits, boo
 			return -ETIMEDOUT;
 		if (rsocket_spin(rs, done))
 			return 0;
-		/* Others look meanwhile, and take away what is for this one. */
+		/* Other threads are still waking up and may take what is for this one. */
 		if (rs->wake_pending) {
 			pthread_cond_wait(&rs->wake_done, &rs->lock);
 			continue;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Wakes the threads that sleep for an rsocket; their clock. See wait.h. */
+/* Wakes the threads that sleep for an rsocket; the clock of time limits. See wait.h. */
 #include <unistd.h>
 
 #include "abi/rdmacm_entry_points.h"
