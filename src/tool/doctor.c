@@ -175,7 +175,7 @@ static void examine_addresses(struct findings *findings, const struct settings *
 
 /* ---- softhca run ------------------------------------------------------------------------------------------------ */
 
-static void examine_namespaces(struct findings *findings)
+static void examine_namespaces(struct findings *findings, const struct settings *settings)
 {
 	int error = probe_mount_namespace();
 
@@ -183,11 +183,17 @@ static void examine_namespaces(struct findings *findings)
 		note(findings, "namespaces", GOOD, "",
 		     "softhca run can show programs /dev/infiniband and /sys/class/infiniband%s",
 		     geteuid() ? ", by a user namespace" : "");
+	else if (presence_nodes_exist(settings->devices))
+		note(findings, "namespaces", GOOD, "",
+		     "/dev/infiniband is there, so UCX sees the device; no mount namespace (%s), so programs find no files "
+		     "in /sys/class/infiniband",
+		     strerror(error));
 	else
 		note(findings, "namespaces", LESS,
-		     "Programs that look there for adapters, as UCX and NCCL do, find none. Allow user namespaces "
-		     "(kernel.unprivileged_userns_clone=1, kernel.apparmor_restrict_unprivileged_userns=0, "
-		     "user.max_user_namespaces); in a container: --cap-add SYS_ADMIN.",
+		     "Programs that look there for adapters, as UCX, MPI and NCCL do, find none. In a container: docker run "
+		     "--device /dev/null:/dev/infiniband/uverbs0 (no capability is needed). On Ubuntu 24.04: sysctl "
+		     "kernel.apparmor_restrict_unprivileged_userns=0. Elsewhere allow user namespaces: "
+		     "kernel.unprivileged_userns_clone=1, user.max_user_namespaces above 0.",
 		     "no mount namespace: %s", strerror(error));
 }
 
@@ -323,7 +329,7 @@ int command_doctor(int argc, char **argv)
 	examine_memory(&findings);
 	examine_port(&findings, &settings);
 	examine_addresses(&findings, &settings);
-	examine_namespaces(&findings);
+	examine_namespaces(&findings, &settings);
 	examine_rdma(&findings);
 	examine_cpu(&findings);
 	examine_limits(&findings);

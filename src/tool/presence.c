@@ -37,7 +37,7 @@ static bool node_is_there(uint32_t device)
 	return stat(path, &status) == 0 && S_ISCHR(status.st_mode) && access(path, R_OK | W_OK) == 0;
 }
 
-static bool all_are_there(uint32_t devices)
+bool presence_nodes_exist(uint32_t devices)
 {
 	for (uint32_t i = 0; i < devices; i++)
 		if (!node_is_there(i))
@@ -45,7 +45,7 @@ static bool all_are_there(uint32_t devices)
 	return true;
 }
 
-static int make_nodes(uint32_t devices)
+static int nodes_make(uint32_t devices)
 {
 	char path[64];
 	int error;
@@ -66,7 +66,7 @@ static int make_nodes(uint32_t devices)
 	return 0;
 }
 
-static int make_directory(uint32_t devices)
+static int presence_make_directory(uint32_t devices)
 {
 	static const char *const nothing[] = {NULL}, *const ours[] = {"infiniband", NULL};
 	int error;
@@ -78,10 +78,10 @@ static int make_directory(uint32_t devices)
 		if (!error && mkdir(DIRECTORY, 0755))
 			error = -errno;
 	}
-	return error ? error : make_nodes(devices);
+	return error ? error : nodes_make(devices);
 }
 
-/* Programs without UCX need not hear of what is missing. */
+/* Without UCX the warning about missing files is left out. */
 static bool ucx_is_installed(void)
 {
 	static const char *const patterns[] = {"/lib*/libucs.so.0", "/usr/lib*/libucs.so.0", "/usr/lib/*/libucs.so.0",
@@ -110,19 +110,19 @@ struct presence {
 	bool nodes, files; /* in /dev, in /sys */
 };
 
-static int attempt(const struct presence *presence)
+static int presence_attempt(const struct presence *presence)
 {
 	int error = mounts_begin();
 
 	if (!error && presence->nodes)
-		error = make_directory(presence->settings.devices);
+		error = presence_make_directory(presence->settings.devices);
 	if (!error && presence->files)
 		error = sysfs_tree_make(&presence->settings);
 	return error;
 }
 
-/* What fails half-way cannot be undone (a user namespace cannot be left), so a child goes first. */
-static int attempt_in_child(const struct presence *presence)
+/* Tries in a child first: what fails half-way cannot be undone, since a process cannot leave a user namespace. */
+static int presence_attempt_in_child(const struct presence *presence)
 {
 	int status;
 	pid_t child = fork();
@@ -130,42 +130,42 @@ static int attempt_in_child(const struct presence *presence)
 	if (child < 0)
 		return -errno;
 	if (child == 0)
-		_exit(-attempt(presence) & 0xff);
+		_exit(-presence_attempt(presence) & 0xff);
 	while (waitpid(child, &status, 0) < 0)
 		if (errno != EINTR)
 			return -errno;
 	return WIFEXITED(status) ? -WEXITSTATUS(status) : -EIO;
 }
 
-static int try_for(const struct presence *presence)
+static int presence_try(const struct presence *presence)
 {
-	int error = attempt_in_child(presence);
+	int error = presence_attempt_in_child(presence);
 
-	return error ? error : attempt(presence);
+	return error ? error : presence_attempt(presence);
 }
 
-/* More programs need the nodes than read the files, and few look for a PCI function: where all cannot be had, less is tried. */
+/* More programs need the nodes than the files, and few look for a PCI function. If not all of it can be made, less is tried. */
 void presence_make(const struct settings *settings)
 {
 	struct presence presence = {.settings = *settings,
-				    .nodes = !all_are_there(settings->devices),
+				    .nodes = !presence_nodes_exist(settings->devices),
 				    .files = !sysfs_tree_is_there(settings)};
 	int error;
 
 	if (!presence.nodes && !presence.files)
 		return;
-	error = try_for(&presence);
+	error = presence_try(&presence);
 	if (error && presence.files && settings->pci == PCI_ON) {
 		presence.settings.pci = PCI_OFF;
-		error = try_for(&presence);
+		error = presence_try(&presence);
 	}
 	if (error && presence.nodes && presence.files) {
 		presence.files = false;
-		error = try_for(&presence);
+		error = presence_try(&presence);
 	}
 	if (error && presence.nodes && ucx_is_installed())
 		fprintf(stderr,
 			"softhca: no " DIRECTORY "/uverbs0 for the program (%s); UCX will not see the device "
-			"(--no-presence: do not try)\n",
+			"(softhca doctor says what to do; --no-presence: do not try)\n",
 			strerror(-error));
 }

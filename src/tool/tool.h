@@ -88,6 +88,9 @@ void library_path_export(void);
  */
 void presence_make(const struct settings *settings);
 
+/** Returns true if /dev/infiniband has a character device for each of @devices. */
+bool presence_nodes_exist(uint32_t devices);
+
 /**
  * For `softhca run`. If @settings have a timeline, or a page @report is wanted (NULL: none), the call returns in a child, which is to become
  * the program @command, and the path of the timeline is absolute. This process waits for it, makes the trace and the page, and ends as the

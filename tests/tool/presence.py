@@ -1,9 +1,11 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-2-Clause
 """softhca run: what programs look for in /dev/infiniband and in /sys/class/infiniband, as root and as nobody."""
+import json
 import os
 import shutil
 import subprocess
+import sys
 import tempfile
 import unittest
 
@@ -12,6 +14,7 @@ from harness import LIBRARIES, TOOL, clean_environment, main, softhca
 # What UCX asks of each device.
 LOOKED_FOR = 'test -c {0} && test -r {0} && test -w {0} && echo >{0}'
 NOBODY = 65534
+REFUSE = os.path.abspath(sys.argv[3])
 
 
 def may(*command, **options):
@@ -160,6 +163,47 @@ class Presence(unittest.TestCase):
         for devx in 'n', 'try', 'y':
             found = self.works(f'UCX_IB_MLX5_DEVX={devx} {transports}', '--explain=off').split()
             self.assertIn('rc_mlx5', found, devx)
+
+
+@unittest.skipIf(ALREADY, 'this machine has a /dev/infiniband')
+@unittest.skipUnless(may('unshare', '--user', '--map-root-user', '--mount'), 'user namespaces are forbidden here')
+class Container(unittest.TestCase):
+    """
+    A container with Docker's default seccomp profile, which refuses mount(2) and unshare(2), and
+    `--device /dev/null:/dev/infiniband/uverbs0`.
+    """
+    SETUP = """
+        mount -t tmpfs none "$0"
+        for name in null zero urandom random; do touch "$0/$name" && mount --bind /dev/$name "$0/$name"; done
+        mkdir "$0/shm" "$0/pts" "$0/infiniband"
+        mount --rbind "$0" /dev
+        if [ "$1" = node ]; then touch /dev/infiniband/uverbs0 && mount --bind /dev/null /dev/infiniband/uverbs0; fi
+        shift
+        exec "$@"
+    """
+
+    def run_in_container(self, node, *command):
+        with tempfile.TemporaryDirectory() as directory:
+            return subprocess.run(['unshare', '--user', '--map-root-user', '--mount', 'sh', '-c', self.SETUP, directory, node, REFUSE,
+                                   'unshare,mount', *command], env=clean_environment(), text=True, timeout=60, check=False,
+                                  stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+
+    @unittest.skipIf(SANITIZED, 'programs that are not built here do not run under a sanitizer')
+    @unittest.skipUnless(shutil.which('ucx_info'), 'no ucx-utils')
+    def test_ucx_sees_the_device(self):
+        done = self.run_in_container('node', TOOL, 'run', '--', 'ucx_info', '-d')
+        self.assertEqual((done.returncode, done.stderr), (0, ''))
+        self.assertIn('Memory domain: mlx5_0', done.stdout)
+        done = self.run_in_container('none', TOOL, 'run', '--', 'ucx_info', '-d')
+        self.assertNotIn('Memory domain: mlx5_0', done.stdout)
+        self.assertRegex(done.stderr, r'^softhca: no /dev/infiniband/uverbs0 for the program \(.*softhca doctor.*\n')
+
+    def test_doctor(self):
+        for node, verdict, advice in (('node', 'ok', ''), ('none', 'less', '--device /dev/null:/dev/infiniband/uverbs0')):
+            done = self.run_in_container(node, TOOL, 'doctor', '--json')
+            [finding] = [finding for finding in json.loads(done.stdout) if finding['name'] == 'namespaces']
+            self.assertEqual(finding['verdict'], verdict, finding)
+            self.assertIn(advice, finding['advice'])
 
 
 def nobody_can():
