@@ -76,7 +76,7 @@ static int fill_part(struct stream *stream, uint32_t key, uint64_t address, uint
 }
 
 /*
- * Returns the memory of the part after the last one, if key @number would be plain without guards (observe/guard.h), and nothing is
+ * Returns the memory of the part after the last one, if key @number would be plain without guards (observe/page_guard.h), and nothing is
  * to be done there.
  */
 static uint8_t *guarded_memory(const struct stream *stream, uint32_t number)
@@ -84,7 +84,7 @@ static uint8_t *guarded_memory(const struct stream *stream, uint32_t number)
 	const struct mkey *key = mkey_find(stream->access->hca, number);
 	const struct mapping *map = key ? mkey_mapping(key) : NULL;
 	/* Such a WRITE needs copied_last_first(). */
-	bool is_write = guard_last_first && stream->rights == RIGHT_REMOTE_WRITE;
+	bool is_write = page_guard_last_first && stream->rights == RIGHT_REMOTE_WRITE;
 
 	return map && map->kind == KEY_MEMORY && map->qpn == KEY_QPN_ANY && !is_write
 		       ? stream->part[stream->count].address
@@ -520,7 +520,7 @@ static uint8_t *unused_memory(const struct stream *stream, uint64_t length)
 }
 
 /*
- * Copies the end of a WRITE with its last bytes first and the rest later, an order that adapters may use: see observe/guard.h.
+ * Copies the end of a WRITE with its last bytes first and the rest later, an order that adapters may use: see observe/page_guard.h.
  * Returns false if @sink is not the end of a WRITE, or one of the streams is not one piece of memory.
  */
 static bool copied_last_first(struct stream *sink, struct stream *source, uint64_t length)
