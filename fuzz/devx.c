@@ -71,6 +71,7 @@ static const uint16_t opcodes[] = {
 #define UNSERVED(opcode, name, call, kind) opcode,
 #define STEERING(opcode, name) opcode,
 #include "devx/commands.def"
+#include "transport/control/qp.h"
 };
 
 static void put(uint8_t *command, size_t byte, uint32_t value)

@@ -11,7 +11,7 @@
 
 #include "core/epoch.h"
 #include "link/shm/peer.h"
-#include "transport/run.h"
+#include "transport/run/run.h"
 #include "world.h"
 
 enum {

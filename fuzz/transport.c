@@ -13,13 +13,14 @@
 
 #include "../tests/unit/support/frame_bytes.h"
 #include "../tests/unit/support/wire_link.h"
-#include "transport/commands.h"
+#include "transport/control/commands.h"
 #include "core/epoch.h"
 #include "wire/link.h"
 #include "wire/roce.h"
-#include "transport/atomic.h"
-#include "transport/dct.h"
-#include "transport/transport.h"
+#include "transport/responder/atomic.h"
+#include "transport/responder/dct.h"
+#include "transport/qp/transport.h"
+#include "transport/run/run.h"
 #include "world.h"
 
 enum { STEPS = 64, MOST_DELIVERED = 512, LONGEST = 0x1800, LONGEST_READ = 1 << 20 };
@@ -247,7 +248,7 @@ static void run_out(struct hca_qp *qp)
 		return;
 	timer_disarm(&qp->hca->timers, &qp->requester.timer);
 	qp->requester.timer.deadline_ns = clock_now_ns();
-	requester_timer(&qp->requester.timer);
+	run_requester_timer(&qp->requester.timer);
 }
 
 static void resume(void)

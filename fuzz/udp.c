@@ -13,8 +13,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "transport/gsi.h"
-#include "transport/run.h"
+#include "transport/gsi/gsi.h"
+#include "transport/run/run.h"
 #include "core/epoch.h"
 #include "core/tunables.h"
 #include "progress/progress.h"

@@ -9,7 +9,7 @@
 #ifndef SOFTHCA_FUZZ_WORLD_H
 #define SOFTHCA_FUZZ_WORLD_H
 
-#include "transport/qp.h"
+#include "transport/qp/qp.h"
 #include "mkey/key.h"
 
 #define WORLD_BASE UINT64_C(0x10000000)

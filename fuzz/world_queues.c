@@ -7,9 +7,9 @@
 
 #include "process/commands.h"
 #include "hca/hca.h"
-#include "transport/dci.h"
-#include "transport/dct.h"
-#include "transport/transport.h"
+#include "transport/qp/dci.h"
+#include "transport/responder/dct.h"
+#include "transport/qp/transport.h"
 #include "world.h"
 
 static const enum ibv_qp_type types[WORLD_PAIRS][2] = {

@@ -10,10 +10,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "transport/commands.h"
+#include "transport/control/commands.h"
 #include "core/epoch.h"
-#include "transport/dct.h"
-#include "transport/transport.h"
+#include "transport/responder/dct.h"
+#include "transport/qp/transport.h"
+#include "transport/run/run.h"
 #include "wqe_input.h"
 #include "wqe_link.h"
 
@@ -276,7 +277,7 @@ static void run_out(struct hca_qp *qp)
 		return;
 	timer_disarm(&qp->hca->timers, &qp->requester.timer);
 	qp->requester.timer.deadline_ns = 0;
-	requester_timer(&qp->requester.timer);
+	run_requester_timer(&qp->requester.timer);
 }
 
 static void change_state(struct world_qp *end, uint8_t argument)

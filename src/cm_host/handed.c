@@ -9,7 +9,7 @@
 #include "core/limits.h"
 #include "hca/hca.h"
 #include "format/cm_message.h"
-#include "transport/gsi.h"
+#include "transport/gsi/gsi.h"
 #include "wire/link.h"
 #include "wire/mad.h"
 

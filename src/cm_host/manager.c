@@ -13,7 +13,7 @@
 #include "cm_host/handed.h"
 #include "link/host/host.h"
 #include "cm_host/services.h"
-#include "transport/gsi.h"
+#include "transport/gsi/gsi.h"
 #include "wire/mad.h"
 #include "wire/routes.h"
 

@@ -4,7 +4,7 @@
  * space (enum rdma_port_space); those of all processes of a host are in one table, which is the kernel's
  * (link/host/host.h). Ports of the connecting side, which only one process needs to know, are not in it.
  *
- * Datagrams are sent with gsi_send() (transport/gsi.h) and arrive by struct management (wire/mad.h).
+ * Datagrams are sent with gsi_send() (transport/gsi/gsi.h) and arrive by struct management (wire/mad.h).
  *
  * Any thread may call. Each call makes some system calls, none of which blocks; no lock that struct management takes
  * may be held. Claims are not counted: a process with several ids at one port claims it once. A forked child has no

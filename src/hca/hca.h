@@ -76,7 +76,7 @@ struct registry {
 	struct explain_sink *sink;              /* of all devices; explain/sink.h */
 	struct counter_file *counters;          /* of all devices; observe/counter_file.h; or NULL */
 	struct id_table qps;                    /* host-unique numbers, shared by all devices */
-	const struct multicast_list *multicast; /* atomic; or NULL; transport/multicast.h */
+	const struct multicast_list *multicast; /* atomic; or NULL; transport/qp/multicast.h */
 	bool has_barrier;                       /* barrier_on_all_cpus() works */
 	bool filters;                           /* a device has filters */
 };

@@ -20,7 +20,7 @@
 #include "mkey/commands.h"
 #include "progress/commands.h"
 #include "queue/commands.h"
-#include "transport/commands.h"
+#include "transport/control/commands.h"
 
 /**
  * Returns the number of devices of this process (SOFTHCA_DEVICES). The first call reads the settings and makes the

@@ -25,7 +25,8 @@
 #include "progress/watch.h"
 #include "observe/timeline.h"
 #include "draw/book.h"
-#include "transport/qp.h"
+#include "transport/control/qp.h"
+#include "transport/qp/qp.h"
 #include "observe/counter_file.h"
 #include "observe/counters.h"
 #include "filter/filter.h"
@@ -34,7 +35,7 @@
 #include "link/shm/shm.h"
 #include "mkey/ended.h"
 #include "mkey/refused.h"
-#include "transport/run.h"
+#include "transport/run/run.h"
 #include "wire/link.h"
 #include "link/udp/udp.h"
 #include "process/report.h"
@@ -180,6 +181,7 @@ static bool make_registry(void)
 	char errors[1024] = "", error[512] = "";
 
 	delivery = &transport_delivery;
+	qp_halves = &transport_halves;
 	routes = &device_routes;
 	management = &process_management;
 	host_carrier = &shm_carrier;

@@ -2,7 +2,7 @@
 /*
  * fork(2) for the device: the parent holds the locks of core/locks.def across it, so that the child finds them free and
  * the data that they cover consistent. The child may create objects and destroy inherited ones. Queue pairs stay the
- * parent's: the child's copies refuse requests (transport/inherited.h, docs/inside/decisions.md).
+ * parent's: the child's copies refuse requests (transport/qp/inherited.h, docs/inside/decisions.md).
  */
 #include "process/fork.h"
 
@@ -22,9 +22,9 @@
 #include "cm_host/handed.h"
 #include "cm_host/manager.h"
 #include "link/host/host.h"
-#include "transport/gsi.h"
-#include "transport/host_window.h"
-#include "transport/inherited.h"
+#include "transport/gsi/gsi.h"
+#include "transport/qp/host_window.h"
+#include "transport/qp/inherited.h"
 #include "wire/link.h"
 #include "link/udp/udp.h"
 #include "link/udp/groups.h"

@@ -8,9 +8,9 @@
 #include "explain/explain.h"
 #include "format/wqe.h"
 #include "mkey/key.h"
-#include "transport/qp.h"
-#include "transport/requester.h"
-#include "transport/wqe_parse.h"
+#include "transport/qp/qp.h"
+#include "transport/requester/requester.h"
+#include "transport/requester/wqe_parse.h"
 
 /* Stack needed to make and write an explanation, with a reserve. */
 #define STACK_BYTES (24u << 10)

@@ -25,7 +25,7 @@ struct xrc_domain {
 	dev_t device;
 	ino_t inode;
 	uint32_t opened;
-	struct hca_qp *qps; /* of the transport, as is what follows; transport/xrc_qps.h */
+	struct hca_qp *qps; /* of the transport, as is what follows; transport/control/xrc_qps.h */
 	/* Takes back the receives of @srq that messages under way hold, and forgets its CQ. NULL: there never was a QP. */
 	void (*forget_srq)(struct xrc_domain *domain, const struct hca_srq *srq);
 };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Send WQEs (mlx5-formats 1), keys and BSFs: what follows what, as transport/wqe_parse.c, mkey/umr.c and mkey/bsf.c take it. */
+/* Send WQEs (mlx5-formats 1), keys and BSFs: what follows what, as transport/requester/wqe_parse.c, mkey/umr.c and mkey/bsf.c take it. */
 #include "format/wqe.h"
 #include "tool/decoder.h"
 

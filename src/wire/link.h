@@ -69,7 +69,7 @@ struct link {
 	uint32_t most;   /* most payload bytes of a run, a multiple of the largest MTU; 0: unlimited */
 	uint32_t window; /* atomic; most unacknowledged payload bytes of a QP; 0: unlimited */
 	/*
-	 * All QPs together have a limit for each host, too (transport/host_window.h): the buffer of a socket there, which is
+	 * All QPs together have a limit for each host, too (transport/qp/host_window.h): the buffer of a socket there, which is
 	 * assumed to be as large as `host_buffer`, the one here, in bytes as the kernel counts them. Atomic; 0: not known yet.
 	 */
 	bool shares;

@@ -3,7 +3,7 @@
  * Management datagrams of the connection manager (IBTA 13.4 and 12.6), as far as the layers that carry them need: format and
  * addressee. The connection manager is in an upper layer and registers struct management to receive them. Its functions are
  * called on any thread that runs the transport, without a lock of the device, possibly in the middle of a call of the device. A
- * lock that they take must therefore not be held during calls of the device, except sending (transport/gsi.h), which only
+ * lock that they take must therefore not be held during calls of the device, except sending (transport/gsi/gsi.h), which only
  * queues.
  *
  * A communication id identifies its process, as a QP number does: its upper bits are a slot (link/host/host.h).

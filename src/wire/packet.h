@@ -68,7 +68,7 @@ struct packet {
 	uint32_t qkey;
 	/* XRCETH */
 	uint32_t xrc_srqn;
-	/* DCETH, and source_qpn (transport/dct.h) */
+	/* DCETH, and source_qpn (transport/responder/dct.h) */
 	uint64_t dc_key;
 	uint64_t dc_connection; /* number chosen by the initiator, larger than those of its earlier connections */
 	uint32_t dc_first_psn;  /* first PSN of the connection */

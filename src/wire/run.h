@@ -2,7 +2,7 @@
 /*
  * The packets that a thread is handling, and the interface by which links and filters hand packets to the transport: they build
  * a packet in run_slot(), queue it with run_commit(), and call deliver_queued(). The transport fills in struct delivery
- * (transport/run.h has the loop), so this layer does not include it.
+ * (transport/run/run.h has the loop), so this layer does not include it.
  *
  * A struct run belongs to the outermost call (doorbell, timer, poll) and lives inside one epoch section.
  */

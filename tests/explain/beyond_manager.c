@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The rules of datagrams of the connection manager (transport/gsi.h), for which the test stands in. */
+/* The rules of datagrams of the connection manager (transport/gsi/gsi.h), for which the test stands in. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -23,7 +23,7 @@
 #include "link/host/host.h"
 #include "link/shm/shm.h"
 #include "link/udp/udp.h"
-#include "transport/gsi.h"
+#include "transport/gsi/gsi.h"
 #include "wire/mad.h"
 
 enum { SPACE = 0x0106, PORT = 7471, QPN = 0x5022 };

@@ -18,7 +18,7 @@
 #include "devx/devx.h"
 #include "process/memory_fault.h"
 #include "link/host/table.h"
-#include "transport/answer.h"
+#include "transport/responder/answer.h"
 #include "verbs/object/objects.h"
 #include "verbs/object/ops.h"
 #include "beyond.h"

@@ -9,7 +9,7 @@
 #include <arpa/inet.h>
 #include <stdlib.h>
 
-#include "transport/answer.h"
+#include "transport/responder/answer.h"
 #include "link/shm/shm.h"
 #include "link/udp/udp.h"
 #include "verbs/object/objects.h"

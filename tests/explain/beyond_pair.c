@@ -8,9 +8,9 @@
 
 #include "abi/entry_points.h"
 #include "core/epoch.h"
-#include "transport/answer.h"
+#include "transport/responder/answer.h"
 #include "softhca.h"
-#include "transport/run.h"
+#include "transport/run/run.h"
 #include "verbs/object/ops.h"
 #include "beyond.h"
 

@@ -16,7 +16,7 @@
 #include "process/commands.h"
 #include "link/shm/peer.h"
 #include "wire/link.h"
-#include "transport/run.h"
+#include "transport/run/run.h"
 
 static struct hostile hostile;
 static uint32_t own;

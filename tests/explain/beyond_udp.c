@@ -30,7 +30,7 @@
 #include "wire/roce.h"
 #include "link/udp/udp.h"
 #include "link/udp/groups.h"
-#include "transport/run.h"
+#include "transport/run/run.h"
 
 enum { UNABLE = 77, PORT = 4791, QPN = 0x4011, PEER = 0x5022, OTHER_USER = 65533 };
 

@@ -8,7 +8,7 @@
 
 #include <infiniband/mlx5dv.h>
 
-#include "transport/qp.h"
+#include "transport/qp/qp.h"
 #include "mkey/key.h"
 #include "plan.h"
 

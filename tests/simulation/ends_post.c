@@ -4,7 +4,7 @@
 
 #include "ends.h"
 
-#include "transport/commands.h"
+#include "transport/control/commands.h"
 
 enum { SEGMENT = 16, BLOCK_BYTES = 64, QKEY = 0x11111111, DC_KEY = 0x5eed };
 

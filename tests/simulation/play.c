@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "../unit/support/wire_clock.h"
-#include "transport/transport.h"
+#include "transport/qp/transport.h"
 #include "weather.h"
 
 enum { MOST_EVENTS = 2000000 };

@@ -10,7 +10,7 @@
 #include "core/epoch.h"
 #include "judge.h"
 #include "wire/link.h"
-#include "transport/run.h"
+#include "transport/run/run.h"
 
 struct flight {
 	struct flight *next;

@@ -15,7 +15,7 @@
 
 #include "../unit/support/device_fixture.h"
 #include "wire/waiting.h"
-#include "transport/run.h"
+#include "transport/run/run.h"
 
 enum { WAITERS = 8, CHILDREN = 2000, SECONDS = 8, ALARM_SECONDS = 20 };
 

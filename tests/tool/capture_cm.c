@@ -14,7 +14,7 @@
 #include "format/cm_message.h"
 #include "process/commands.h"
 #include "cm_host/services.h"
-#include "transport/gsi.h"
+#include "transport/gsi/gsi.h"
 #include "wire/mad.h"
 #include "wire/packet.h"
 

@@ -17,14 +17,14 @@ COMPILER = sys.argv[3:]
 
 # (what is broken, file, text that is added at its end, what the check says)
 CASES = [
-    ('an include that leads upwards', 'src/wire/link.h', '#include "transport/qp.h"\n',
-     'wire may not include transport/qp.h'),
+    ('an include that leads upwards', 'src/wire/link.h', '#include "transport/qp/qp.h"\n',
+     'wire may not include transport/qp/qp.h'),
     ('an include that leads aside', 'src/link/shm/send.c', '\n#  include "link/udp/udp.h"\n',
      'link/shm may not include link/udp/udp.h'),
     ('core that includes the public header', 'src/core/epoch.c', '#include "softhca.h"\n',
      'core may not include softhca.h'),
-    ('a header next door that is a layer of its own', 'src/transport/run.c', '#include "../process/commands.h"\n',
-     'transport may not include ../process/commands.h'),
+    ('a header next door that is a layer of its own', 'src/transport/run/run.c', '#include "../process/commands.h"\n',
+     'transport/run may not include ../process/commands.h'),
     ('a circle in the list', 'scripts/layers', 'fly: tool\nflue: fly chimney\nchimney: flue\n',
      'flue may include chimney, which is not below it'),
     ('a directory that is not in the list', 'src/chimney/smoke.c', '', 'src/chimney is not in the list'),

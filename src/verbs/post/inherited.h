@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Queue pairs of the driver in a forked child: they belong to the parent (transport/inherited.h). Calls that post to
+ * Queue pairs of the driver in a forked child: they belong to the parent (transport/qp/inherited.h). Calls that post to
  * them or change them fail with EBADF and rule 236. The data path has no test for this: an inherited QP has the
  * limits of a QP that may not post yet, and the functions that explain the refusal find the reason.
  */

@@ -19,7 +19,7 @@
 #include "mkey/umr.h"
 #include "mkey/signature_report.h"
 #include "queue/cq_write.h"
-#include "transport/wqe_parse.h"
+#include "transport/requester/wqe_parse.h"
 #include "wire/roce.h"
 
 enum { ROUNDS = 2000 };

@@ -14,7 +14,7 @@
 
 #include "hca/hca.h"
 #include "queue/cq_write.h"
-#include "transport/record.h"
+#include "transport/qp/record.h"
 
 enum {
 	QPN = 0x4711,

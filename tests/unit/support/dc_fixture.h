@@ -8,9 +8,9 @@
 #define SOFTHCA_TESTS_DC_FIXTURE_H
 
 #include "device_fixture.h"
-#include "transport/commands.h"
-#include "transport/dci.h"
-#include "transport/dct.h"
+#include "transport/control/commands.h"
+#include "transport/qp/dci.h"
+#include "transport/responder/dct.h"
 #include "wire_clock.h"
 #include "wire_link.h"
 #include "wire_rest.h"

@@ -12,10 +12,10 @@
 
 #include "core/epoch.h"
 #include "process/commands.h"
-#include "transport/qp.h"
+#include "transport/qp/qp.h"
 #include "wire/link.h"
 #include "mkey/key.h"
-#include "transport/transport.h"
+#include "transport/qp/transport.h"
 
 enum {
 	RQ_ENTRIES = 8,

@@ -30,7 +30,7 @@
 #include "process/commands.h"
 #include "cm_host/manager.h"
 #include "cm_host/services.h"
-#include "transport/gsi.h"
+#include "transport/gsi/gsi.h"
 #include "wire/mad.h"
 #include "wire/packet.h"
 

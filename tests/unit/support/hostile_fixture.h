@@ -11,6 +11,7 @@
 
 #include "frame_bytes.h"
 #include "wire/roce.h"
+#include "transport/run/run.h"
 #include "wire_fixture.h"
 
 enum {

@@ -13,9 +13,10 @@
 
 #include "device_fixture.h"
 #include "frame_bytes.h"
-#include "transport/commands.h"
+#include "transport/control/commands.h"
 #include "wire/roce.h"
-#include "transport/dct.h"
+#include "transport/responder/dct.h"
+#include "transport/run/run.h"
 #include "wire_link.h"
 
 enum {

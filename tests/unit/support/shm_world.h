@@ -9,7 +9,7 @@
 
 #include "device_fixture.h"
 #include "observe/counters.h"
-#include "transport/commands.h"
+#include "transport/control/commands.h"
 #include "shm_hostile.h"
 
 enum {

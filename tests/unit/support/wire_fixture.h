@@ -11,7 +11,7 @@
 #include "wire_link.h"
 #include "wire_rest.h"
 
-#include "transport/commands.h"
+#include "transport/control/commands.h"
 
 enum { HALF = 1 << 15, BLOCKS = 64, CQES = 256 };
 

@@ -7,11 +7,11 @@
 #include <string.h>
 
 #include "core/epoch.h"
-#include "transport/qp.h"
+#include "transport/qp/qp.h"
 #include "wire/link.h"
-#include "transport/atomic.h"
+#include "transport/responder/atomic.h"
 #include "format/opcode.h"
-#include "transport/run.h"
+#include "transport/run/run.h"
 
 static struct {
 	pthread_mutex_t lock;

@@ -12,7 +12,7 @@
 
 #include "block/cipher.h"
 #include "mkey/commands.h"
-#include "transport/commands.h"
+#include "transport/control/commands.h"
 #include "../support/device_fixture.h"
 #include "../support/xts_model.h"
 

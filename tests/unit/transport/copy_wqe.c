@@ -13,7 +13,7 @@
 
 #include "../support/device_fixture.h"
 
-#include "transport/commands.h"
+#include "transport/control/commands.h"
 
 enum { MMO = 0x2f, DMA = 1, FROM = 4096, TO = 32768, SHARED = 512, BLOCKS = 64 };
 

@@ -11,7 +11,7 @@
 
 #include "../support/device_fixture.h"
 
-#include "transport/commands.h"
+#include "transport/control/commands.h"
 
 static struct device device;
 static const struct ibv_qp_attr defaults = {.rnr_retry = 7, .retry_cnt = 7, .min_rnr_timer = 1};

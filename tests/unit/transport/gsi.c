@@ -15,7 +15,7 @@
 #include "../support/gsi_agents.h"
 #include "core/epoch.h"
 #include "link/host/host.h"
-#include "transport/run.h"
+#include "transport/run/run.h"
 #include "wire/link.h"
 
 #define HOME "127.0.0.1"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What all queue pairs together have under way to a host (transport/host_window.h): a bound for small packets as for large ones,
+ * What all queue pairs together have under way to a host (transport/qp/host_window.h): a bound for small packets as for large ones,
  * turns for those that wait, nothing that is lost for ever, and which losses count no retry.
  */
 #include <setjmp.h>
@@ -17,8 +17,8 @@
 #include <unistd.h>
 
 #include "../support/device_fixture.h"
-#include "transport/host_window.h"
-#include "transport/run.h"
+#include "transport/qp/host_window.h"
+#include "transport/run/run.h"
 
 enum {
 	QPS = 8,

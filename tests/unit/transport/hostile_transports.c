@@ -13,7 +13,7 @@
 
 #include "../support/hostile_victims.h"
 
-#include "transport/commands.h"
+#include "transport/control/commands.h"
 
 enum { FILL = 0xd1, SHORT = 99, READ_BYTES = 100 };
 

@@ -12,7 +12,10 @@
 
 #include "../support/device_fixture.h"
 
-#include "transport/commands.h"
+#include "transport/control/commands.h"
+#include "transport/requester/requester.h"
+#include "transport/responder/responder.h"
+#include "transport/run/run.h"
 
 enum { MTU = 256, PEER = 0xfffff0 };
 
@@ -368,12 +371,12 @@ static void timer_set_again_while_it_runs_out(void **state)
 	put_rdma(&device, &end, MLX5_OPCODE_RDMA_WRITE, 0, 4096, 8);
 	ring(&end);
 	assert_int_equal(sent, 1);
-	requester_timer(&end.qp->requester.timer);
+	run_requester_timer(&end.qp->requester.timer);
 	assert_int_equal(sent, 1);
 	assert_int_equal(hca_qp_state(end.qp), IBV_QPS_RTS);
 	/* As time goes by. */
 	end.qp->requester.timer.deadline_ns = clock_now_ns();
-	requester_timer(&end.qp->requester.timer);
+	run_requester_timer(&end.qp->requester.timer);
 	expect_cqe(&cq, 0, MLX5_CQE_SYNDROME_TRANSPORT_RETRY_EXC_ERR);
 }
 

@@ -13,7 +13,7 @@
 #include <cmocka.h>
 
 #include "abi/entry_points.h"
-#include "transport/qp.h"
+#include "transport/qp/qp.h"
 #include "verbs/object/objects.h"
 
 /* The first half is not counted: tables that grow by steps (numbers, indices of the driver) are there then. */

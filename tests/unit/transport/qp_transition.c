@@ -11,7 +11,7 @@
 #include <cmocka.h>
 
 #include "process/commands.h"
-#include "transport/qp_state.h"
+#include "transport/control/state.h"
 
 enum { TYPES = 5, STATES = IBV_QPS_ERR + 1, LAST_ATTRIBUTE = 20 /* IBV_QP_DEST_QPN */ };
 
@@ -193,7 +193,7 @@ static const struct dc_row {
 	{QP_TYPE_DCI, IBV_QPS_INIT, IBV_QPS_RTR, MTU, PKEY | AV},
 	{QP_TYPE_DCI, IBV_QPS_RTR, IBV_QPS_RTS, TIMEOUT | RETRY | RNR | RD | SQ_PSN, MIN_RNR},
 	{QP_TYPE_DCI, IBV_QPS_RTS, IBV_QPS_RTS, 0, MIN_RNR},
-	/* Not the kernel's; see qp_states.def. */
+	/* Not the kernel's; see states.def. */
 	{QP_TYPE_DCI, IBV_QPS_SQD, IBV_QPS_RTS, 0, CUR | MIN_RNR},
 	/* A DCT has no other: it is created, and serves until it is destroyed. */
 	{QP_TYPE_DCT, IBV_QPS_RESET, IBV_QPS_INIT, PKEY | PORT | ACCESS, 0},

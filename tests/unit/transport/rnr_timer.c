@@ -6,7 +6,8 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "transport/transport.h"
+#include "transport/qp/transport.h"
+#include "transport/requester/requester.h"
 
 static const double milliseconds[32] = {
 	655.36, 0.01,  0.02,  0.03,  0.04,  0.06,   0.08,   0.12,   0.16,   0.24,   0.32,

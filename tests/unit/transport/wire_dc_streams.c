@@ -12,7 +12,7 @@
 
 #include "../support/dc_fixture.h"
 
-#include "transport/commands.h"
+#include "transport/control/commands.h"
 
 enum {
 	OK = 0,

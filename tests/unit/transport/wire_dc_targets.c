@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What a DCT makes of its initiators (transport/dct.h): keys that are wrong, ghosts of connections that are over, messages
+ * What a DCT makes of its initiators (transport/responder/dct.h): keys that are wrong, ghosts of connections that are over, messages
  * that are given up, refusals whose answer is lost. And how a DCI names it.
  */
 #include <setjmp.h>

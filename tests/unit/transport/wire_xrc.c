@@ -13,7 +13,7 @@
 
 #include "../support/wire_fixture.h"
 
-#include "transport/commands.h"
+#include "transport/control/commands.h"
 
 enum {
 	IMMEDIATE = 0x1a2b3c4d,

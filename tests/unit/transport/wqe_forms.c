@@ -12,7 +12,7 @@
 
 #include "../support/device_fixture.h"
 
-#include "transport/commands.h"
+#include "transport/control/commands.h"
 
 enum { BLOCKS = 16, CQES = 256, FROM = 1024, TO = 32768, MMO_DMA = 1 << 24 | 0x2f, UNITS = 32 };
 

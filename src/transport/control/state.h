@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* State transitions of a QP and what ibv_modify_qp(3) may set with them; states.def is the table. */
+#ifndef SOFTHCA_TRANSPORT_CONTROL_STATE_H
+#define SOFTHCA_TRANSPORT_CONTROL_STATE_H
+
+#include <infiniband/verbs.h>
+
+#include "mkey/walk.h"
+
+/**
+ * Checks transition and attribute mask. Returns 0, or -EINVAL with @why filled. @mask without IBV_QP_STATE keeps the
+ * state: @to is then @from.
+ */
+int qp_transition_check(enum ibv_qp_type type, enum ibv_qp_state from, enum ibv_qp_state to, int mask,
+			struct refusal *why);
+
+#endif

@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The end of both parts of the fast path: fast_path.h and keys.c. */
+#ifndef SOFTHCA_TRANSPORT_FAST_PATH_FINISH_H
+#define SOFTHCA_TRANSPORT_FAST_PATH_FINISH_H
+
+#include "transport/requester/acknowledge.h"
+
+/** Completes @wqe, whose message of @packets with @bytes has arrived, as if it had been in flight at the front of the FIFO. */
+SPECIALISED void fast_path_finish(struct hca_qp *qp, const struct wqe *wqe, uint32_t packets, uint32_t bytes)
+{
+	struct requester *requester = &qp->requester;
+
+	requester->next = (uint16_t)(wqe->index + wqe->blocks);
+	requester->acknowledged = psn_add(requester->psn, packets - 1);
+	requester->psn = requester->newest = psn_add(requester->psn, packets);
+	if (WQE_COMPLETION(wqe->fm_ce_se) >= WQE_CQE_ALWAYS)
+		requester_complete_send(qp, MLX5_CQE_REQ, wqe->opcode, wqe->fm_ce_se, wqe->index, bytes, 0, RULE_NONE);
+}
+
+#endif

@@ -1,0 +1,489 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Queue pair 1, see gsi.h. */
+#include "transport/gsi/gsi.h"
+
+#include <endian.h>
+#include <errno.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/epoch.h"
+#include "core/limits.h"
+#include "core/thread_memory.h"
+#include "core/tunables.h"
+#include "explain/limit.h"
+#include "hca/hca.h"
+#include "observe/counters.h"
+#include "progress/progress.h"
+#include "transport/qp/drop.h"
+#include "wire/link.h"
+#include "wire/routes.h"
+#include "wire/run.h"
+
+/* Of a call that sends what it has queued: the rest is the device thread's. */
+#define MOST_PUSHES 1000
+
+struct entry {
+	struct entry *next;
+	struct hca *hca;
+	struct packet_path path;
+	bool arrived; /* from another host; waits for its listener */
+	uint64_t due_ns;
+	uint64_t grace_ns; /* until then somebody may begin to listen */
+	uint8_t mad[MAD_BYTES];
+};
+
+struct list {
+	struct entry *first, **last;
+};
+
+static struct {
+	pthread_mutex_t lock;
+	struct list ready;   /* in the order in which they were sent */
+	struct list waiting; /* for due_ns; few, so in no order */
+	uint32_t count;      /* of both */
+	uint32_t arrivals;   /* of these, such as have arrived */
+	uint32_t due;        /* atomic; of `ready` */
+	uint32_t sending;    /* atomic; a thread is: one at a time, so that none overtakes another */
+	uint32_t generation; /* of progress_generation() when the poller was added */
+	uint32_t psn;
+	struct timer timer; /* for the next that waits */
+	uint64_t timer_ns;  /* armed for; 0: not */
+	struct poller poller;
+} gsi = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+/* ---- the queue: the lock is held ------------------------------------------------------------------------------- */
+
+static void append(struct list *list, struct entry *entry)
+{
+	if (!list->first)
+		list->last = &list->first;
+	entry->next = NULL;
+	*list->last = entry;
+	list->last = &entry->next;
+}
+
+static struct entry *take_first(struct list *list)
+{
+	struct entry *entry = list->first;
+
+	if (!entry)
+		return NULL;
+	list->first = entry->next;
+	if (!list->first)
+		list->last = &list->first;
+	return entry;
+}
+
+static void make_ready(struct entry *entry)
+{
+	append(&gsi.ready, entry);
+	__atomic_store_n(&gsi.due, gsi.due + 1, __ATOMIC_RELEASE);
+}
+
+static void arm(uint64_t due_ns)
+{
+	if (gsi.timer_ns && gsi.timer_ns <= due_ns)
+		return;
+	gsi.timer_ns = timer_arm(&first_device()->timers, &gsi.timer, due_ns) ? 0 : due_ns;
+}
+
+static void make_wait(struct entry *entry, uint64_t due_ns)
+{
+	entry->due_ns = due_ns;
+	append(&gsi.waiting, entry);
+	arm(due_ns);
+}
+
+/* Those that are due by @now_ns become ready. */
+static void make_due(uint64_t now_ns)
+{
+	struct list waiting = gsi.waiting;
+	struct entry *entry;
+
+	gsi.waiting = (struct list){0};
+	while ((entry = take_first(&waiting))) {
+		if (entry->due_ns <= now_ns)
+			make_ready(entry);
+		else
+			make_wait(entry, entry->due_ns);
+	}
+}
+
+static void timer_due(struct timer *timer)
+{
+	(void)timer;
+	pthread_mutex_lock(&gsi.lock);
+	gsi.timer_ns = 0;
+	make_due(clock_now_ns());
+	pthread_mutex_unlock(&gsi.lock);
+	progress_wake();
+}
+
+static void finish(struct entry *entry)
+{
+	pthread_mutex_lock(&gsi.lock);
+	gsi.count--;
+	gsi.arrivals -= entry->arrived;
+	pthread_mutex_unlock(&gsi.lock);
+	free(entry);
+}
+
+static void again(struct entry *entry, uint64_t due_ns)
+{
+	pthread_mutex_lock(&gsi.lock);
+	make_wait(entry, due_ns);
+	pthread_mutex_unlock(&gsi.lock);
+}
+
+/* ---- sending: the poller ---------------------------------------------------------------------------------------- */
+
+static void build(struct packet *packet, struct entry *entry, const struct link *link)
+{
+	memset(packet, 0, offsetof(struct packet, own_path));
+	packet->transport = IBV_QPT_UD;
+	packet->message = MESSAGE_SEND;
+	packet->place = PLACE_ONLY;
+	packet->destination_qpn = packet->source_qpn = GSI_QPN;
+	packet->qkey = GSI_QKEY;
+	packet->psn = __atomic_fetch_add(&gsi.psn, 1, __ATOMIC_RELAXED) & PSN_MASK;
+	packet->count = 1;
+	packet->mtu = MAD_BYTES;
+	packet->link = link;
+	packet->own_path = entry->path;
+	packet->path = &packet->own_path;
+	stream_begin(&packet->payload, NULL, 0);
+	stream_add_memory(&packet->payload, entry->mad, MAD_BYTES);
+}
+
+/* Returns false if the link has no room. */
+static bool send_over(struct entry *entry, const struct link *link, struct run *run)
+{
+	build(run_slot(run), entry, link);
+	if (link_send(entry->hca, run) == LINK_BUSY)
+		return false;
+	counter_add(entry->hca, COUNTER_CM_MADS_SENT, 1);
+	deliver_queued(run);
+	return true;
+}
+
+static void lose(struct entry *entry, enum mad_loss why)
+{
+	if (management)
+		management->lost(entry->hca, &entry->path, entry->mad, why);
+	finish(entry);
+}
+
+static bool is_request(const struct entry *entry)
+{
+	return mad_address(entry->mad).addressee == MAD_FOR_SERVICE;
+}
+
+static void send_entry(struct entry *entry, struct run *run)
+{
+	const struct link *links[ROUTES_OF_MAD];
+	uint64_t now_ns = clock_now_ns();
+	int count;
+
+	/* Whoever sends is answered, by way of other processes too. */
+	routes->accept();
+	count = routes->to_manager(entry->hca, &entry->path.destination, entry->mad, links);
+	if (count == -ENOENT && is_request(entry) && now_ns < entry->grace_ns) {
+		again(entry, now_ns + TUNABLE_GSI_LOOK_NS);
+	} else if (count == -ENOENT || count == -ENETUNREACH) {
+		lose(entry, count == -ENOENT ? MAD_NO_RECIPIENT : MAD_UNREACHABLE);
+	} else if (count > 0 && !send_over(entry, links[0], run)) {
+		again(entry, now_ns + TUNABLE_GSI_ROOM_NS);
+	} else {
+		for (int i = 1; i < count; i++)
+			send_over(entry, links[i], run);
+		finish(entry);
+	}
+}
+
+static void give(struct hca *hca, const struct packet_path *path, const uint8_t mad[MAD_BYTES], bool waited)
+{
+	counter_add(hca, COUNTER_CM_MADS_RECEIVED, 1);
+	management->receive(hca, path, mad, waited);
+}
+
+/* A request from another host, whose listener was not there yet. When its time is over, it is refused here. */
+static void look_for_listener(struct entry *entry)
+{
+	uint64_t now_ns = clock_now_ns();
+	bool own = routes->listens(mad_address(entry->mad).service);
+
+	if (!own && routes->hand_on(&entry->path, entry->mad)) {
+		finish(entry);
+	} else if (own || now_ns >= entry->grace_ns) {
+		give(entry->hca, &entry->path, entry->mad, true);
+		finish(entry);
+	} else {
+		again(entry, now_ns + TUNABLE_GSI_LOOK_NS);
+	}
+}
+
+static struct entry *take_ready(void)
+{
+	struct entry *entry;
+
+	pthread_mutex_lock(&gsi.lock);
+	entry = take_first(&gsi.ready);
+	if (entry)
+		__atomic_store_n(&gsi.due, gsi.due - 1, __ATOMIC_RELEASE);
+	pthread_mutex_unlock(&gsi.lock);
+	return entry;
+}
+
+static bool poll(struct poller *poller, struct run *run)
+{
+	struct entry *entry;
+	int i;
+
+	(void)poller;
+	if (!__atomic_load_n(&gsi.due, __ATOMIC_ACQUIRE) || __atomic_exchange_n(&gsi.sending, 1, __ATOMIC_ACQUIRE))
+		return false;
+	for (i = 0; i < TUNABLE_GSI_AT_ONCE && (entry = take_ready()); i++) {
+		if (entry->arrived)
+			look_for_listener(entry);
+		else
+			send_entry(entry, run);
+	}
+	__atomic_store_n(&gsi.sending, 0, __ATOMIC_RELEASE);
+	return i > 0;
+}
+
+static bool is_idle(struct poller *poller)
+{
+	(void)poller;
+	return !__atomic_load_n(&gsi.due, __ATOMIC_ACQUIRE);
+}
+
+/* Whoever queues wakes the thread. */
+static void arm_poller(struct poller *poller, bool armed)
+{
+	(void)poller;
+	(void)armed;
+}
+
+/* ---- queueing --------------------------------------------------------------------------------------------------- */
+
+/* Once in a process. The lock is held. False: there is no device thread. */
+static bool begin(void)
+{
+	uint32_t generation = progress_generation();
+
+	if (gsi.generation == generation)
+		return true;
+	gsi.poller = (struct poller){.poll = poll, .idle = is_idle, .arm = arm_poller};
+	timer_init(&gsi.timer, timer_due);
+	gsi.timer_ns = 0;
+	gsi.psn = (uint32_t)hca_random(first_device()) & PSN_MASK;
+	if (progress_add(&gsi.poller))
+		return false;
+	gsi.generation = generation;
+	return true;
+}
+
+static struct entry *make_entry(struct hca *hca, const struct packet_path *path, const uint8_t mad[MAD_BYTES])
+{
+	struct entry *entry = malloc(sizeof(*entry));
+
+	if (!entry)
+		return NULL;
+	*entry = (struct entry){
+		.hca = hca, .path = *path, .grace_ns = clock_now_ns() + hca->settings.cm_grace_ms * UINT64_C(1000000)};
+	memcpy(entry->mad, mad, MAD_BYTES);
+	return entry;
+}
+
+/* Takes @entry in, or frees it. */
+static bool queue(struct entry *entry)
+{
+	bool room;
+
+	pthread_mutex_lock(&gsi.lock);
+	room = gsi.count < LIMIT_CM_QUEUE && (!entry->arrived || gsi.arrivals < TUNABLE_GSI_ARRIVALS) && begin();
+	if (room) {
+		gsi.count++;
+		gsi.arrivals += entry->arrived;
+		if (entry->arrived)
+			make_wait(entry, clock_now_ns() + TUNABLE_GSI_LOOK_NS);
+		else
+			make_ready(entry);
+	}
+	pthread_mutex_unlock(&gsi.lock);
+	if (!room)
+		free(entry);
+	return room;
+}
+
+void gsi_send(struct hca *hca, const struct packet_path *path, const uint8_t mad[MAD_BYTES])
+{
+	struct entry *entry = make_entry(hca, path, mad);
+
+	if (entry && queue(entry)) {
+		progress_wake();
+		return;
+	}
+	counter_add(hca, COUNTER_CM_MADS_DROPPED, 1);
+	EXPLAIN_LIMITED(hca, (&(const struct explain_subject){0}), LIMIT_EXPLAINED_DROPS, RULE_MAD_QUEUE_FULL,
+			__atomic_load_n(&gsi.count, __ATOMIC_RELAXED), LIMIT_CM_QUEUE);
+}
+
+void gsi_push(void)
+{
+	THREAD_VARIABLE(struct run, run);
+
+	for (int i = 0; i < MOST_PUSHES && __atomic_load_n(&gsi.due, __ATOMIC_ACQUIRE); i++) {
+		epoch_enter();
+		run_begin(run);
+		if (!poll(&gsi.poller, run))
+			sched_yield();
+		deliver_rest(run);
+		epoch_leave();
+	}
+	/* Another thread may have taken some of them. */
+	progress_wait_for_poll();
+}
+
+void gsi_flush(void)
+{
+	struct entry *entry;
+	THREAD_VARIABLE(struct run, run);
+
+	pthread_mutex_lock(&gsi.lock);
+	make_due(UINT64_MAX);
+	pthread_mutex_unlock(&gsi.lock);
+	epoch_enter();
+	run_begin(run);
+	while ((entry = take_ready())) {
+		entry->grace_ns = 0;
+		if (entry->arrived)
+			finish(entry);
+		else
+			send_entry(entry, run);
+	}
+	deliver_rest(run);
+	epoch_leave();
+	/* Another thread may have taken some of them. */
+	progress_wait_for_poll();
+}
+
+/* ---- receiving -------------------------------------------------------------------------------------------------- */
+
+#define DROP_MAD(hca, packet, rule_number, ...)                                                                        \
+	do {                                                                                                           \
+		counter_add(hca, COUNTER_CM_MADS_DROPPED, 1);                                                          \
+		packet_explain_drop(hca, packet, &(const struct explain_subject){.qpn = GSI_QPN},                      \
+				    &(const struct refusal){rule_number, {__VA_ARGS__}});                              \
+	} while (0)
+
+/* IBTA 10.2.5, C10-15: the Q_Key first. The P_Key was looked at with the headers. Returns false if it was dropped. */
+static bool is_datagram(struct hca *hca, const struct packet *packet)
+{
+	if (packet->transport != IBV_QPT_UD || packet->qkey != GSI_QKEY) {
+		DROP_MAD(hca, packet, RULE_MAD_QKEY, packet->source_qpn, packet->qkey, GSI_QKEY);
+		return false;
+	}
+	if (packet->message != MESSAGE_SEND || packet->payload.length != MAD_BYTES) {
+		DROP_MAD(hca, packet, RULE_MAD_LENGTH, packet->source_qpn, packet->payload.length, MAD_BYTES);
+		return false;
+	}
+	return true;
+}
+
+/* Anybody on this host can send to the port; addresses of this host are for those who can be told from each other. */
+static bool is_stranger(struct hca *hca, const struct packet *packet)
+{
+	const union ibv_gid *source = &packet->path->source;
+
+	if (packet->link != routes->udp() || hca->settings.link == LINK_UDP || hca->link ||
+	    !routes->is_near(hca, source))
+		return false;
+	DROP_MAD(hca, packet, RULE_MAD_STRANGER, be64toh(source->global.subnet_prefix),
+		 be64toh(source->global.interface_id));
+	return true;
+}
+
+/* Of other hosts, and not to be given to the connection manager now. */
+static bool goes_elsewhere(struct hca *hca, const struct packet *packet, const uint8_t mad[MAD_BYTES],
+			   const struct mad_address *address)
+{
+	struct entry *entry;
+
+	if (packet->link != routes->udp() || packet->handed_on)
+		return false;
+	if (routes->hand_on(packet->path, mad)) {
+		counter_add(hca, COUNTER_CM_MADS_HANDED_ON, 1);
+		return true;
+	}
+	if (address->addressee != MAD_FOR_SERVICE || routes->listens(address->service))
+		return false;
+	entry = make_entry(hca, packet->path, mad);
+	if (!entry)
+		return true;
+	entry->arrived = true;
+	return queue(entry);
+}
+
+/*
+ * Nobody has to guess at the ids of another process: what came from within the host and names one was sent to the wrong process.
+ * From other hosts it is for nobody of this one; the connection manager owes an answer to some of these (IBTA 12.9.8.3.1).
+ */
+static bool is_of_another(struct hca *hca, const struct packet *packet, const struct mad_address *address)
+{
+	if (packet->link != routes->shm() || address->addressee != MAD_FOR_ID || routes->owns(address->qpn))
+		return false;
+	DROP_MAD(hca, packet, RULE_MAD_ELSEWHERE, address->qpn >> HOST_SLOT_BITS);
+	return true;
+}
+
+void gsi_receive(struct packet *packet)
+{
+	struct hca *hca = first_device();
+	struct mad_address address;
+	uint8_t mad[MAD_BYTES];
+	uint32_t word;
+
+	if (!is_datagram(hca, packet))
+		return;
+	stream_read(&packet->payload, mad, MAD_BYTES);
+	word = mad_word(mad);
+	if (word != MAD_CM_WORD) {
+		DROP_MAD(hca, packet, RULE_MAD_CLASS, packet->source_qpn, word, MAD_CM_WORD);
+		return;
+	}
+	if (is_stranger(hca, packet))
+		return;
+	address = mad_address(mad);
+	if (goes_elsewhere(hca, packet, mad, &address) || is_of_another(hca, packet, &address))
+		return;
+	give(hca, packet->path, mad, false);
+}
+
+/* ---- fork ------------------------------------------------------------------------------------------------------- */
+
+void gsi_before_fork(void)
+{
+	pthread_mutex_lock(&gsi.lock);
+}
+
+void gsi_after_fork(bool child)
+{
+	struct entry *entry;
+
+	while (child && (entry = take_first(&gsi.ready)))
+		free(entry);
+	while (child && (entry = take_first(&gsi.waiting)))
+		free(entry);
+	if (child) {
+		gsi.count = gsi.arrivals = gsi.due = gsi.sending = 0;
+		gsi.timer_ns = 0;
+		gsi.generation = 0;
+	}
+	pthread_mutex_unlock(&gsi.lock);
+}

@@ -1,0 +1,431 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The windows of hosts, see host_window.h. */
+#include "transport/qp/host_window.h"
+
+#include <string.h>
+
+#include "core/epoch.h"
+#include "core/thread_memory.h"
+#include "core/tunables.h"
+#include "observe/counters.h"
+#include "transport/qp/qp.h"
+#include "wire/link.h"
+#include "wire/routes.h"
+#include "wire/run.h"
+#include "wire/waiting.h"
+
+/* Some packets of any length. */
+#define LEAST_ROOM (8u * (TUNABLE_WINDOW_PACKET_ROOM + LIMIT_MAX_MTU))
+#define MS UINT64_C(1000000)
+
+struct host_window {
+	uint32_t used; /* atomic; enum window_use */
+	union ibv_gid host;
+	uint64_t under_way; /* atomic; bytes in the lower half, the generation in the upper */
+	uint32_t size;      /* atomic; bytes */
+	uint64_t cut_ns;    /* atomic; when it was made smaller */
+	uint32_t returns;   /* atomic; counts what came back */
+	struct link_queue queue;
+	bool waiting;         /* atomic; somebody may be in it */
+	pthread_mutex_t lock; /* of the timer */
+	struct timer timer;
+	bool timer_armed;
+	uint32_t returns_seen; /* by the timer */
+};
+
+/* What is known of the process that has a QP: of its host, by the upper bits of its number. Those that meet here share. */
+struct peer_process {
+	uint32_t heard; /* atomic; packets of it */
+	uint32_t lost;  /* atomic; times that requesters lost packets to it */
+};
+
+uint32_t host_windows_due;
+
+static struct host_window windows[TUNABLE_WINDOW_HOSTS];
+static struct peer_process processes[TUNABLE_WINDOW_PROCESSES];
+static uint32_t most_room = TUNABLE_WINDOW_MOST_ROOM; /* atomic */
+
+static uint32_t hash(const union ibv_gid *gid, uint32_t number)
+{
+	uint64_t words[2], mixed;
+
+	memcpy(words, gid->raw, sizeof(words));
+	mixed = (words[0] ^ (words[1] << 7 | words[1] >> 57) ^ number) * UINT64_C(0x9e3779b97f4a7c15);
+	return (uint32_t)(mixed >> 40);
+}
+
+/* ---- the table ------------------------------------------------------------------------------------------------- */
+
+enum window_use {
+	WINDOW_FREE,
+	WINDOW_TAKEN, /* a thread is about to make it */
+	WINDOW_READY,
+};
+
+static void out_of_patience(struct timer *timer);
+
+static void prepare(struct host_window *window)
+{
+	pthread_mutex_init(&window->lock, NULL);
+	window->size = __atomic_load_n(&most_room, __ATOMIC_RELAXED);
+	timer_init(&window->timer, out_of_patience);
+}
+
+/* Makes @window that of @host, unless it is another's. */
+static bool claim(struct host_window *window, const union ibv_gid *host)
+{
+	uint32_t used = WINDOW_FREE;
+
+	if (__atomic_compare_exchange_n(&window->used, &used, WINDOW_TAKEN, false, __ATOMIC_ACQUIRE,
+					__ATOMIC_ACQUIRE)) {
+		if (host)
+			window->host = *host;
+		prepare(window);
+		__atomic_store_n(&window->used, WINDOW_READY, __ATOMIC_RELEASE);
+		return true;
+	}
+	while (used == WINDOW_TAKEN)
+		used = __atomic_load_n(&window->used, __ATOMIC_ACQUIRE);
+	return !host || !memcmp(&window->host, host, sizeof(*host));
+}
+
+static struct host_window *window_of(const union ibv_gid *host)
+{
+	uint32_t at = hash(host, 0);
+
+	for (uint32_t i = 0; i < TUNABLE_WINDOW_HOSTS - 1; i++) {
+		struct host_window *window = &windows[(at + i) % (TUNABLE_WINDOW_HOSTS - 1)];
+
+		if (claim(window, host))
+			return window;
+	}
+	claim(&windows[TUNABLE_WINDOW_HOSTS - 1], NULL);
+	return &windows[TUNABLE_WINDOW_HOSTS - 1];
+}
+
+/* ---- room ------------------------------------------------------------------------------------------------------ */
+
+static uint32_t bytes_of(uint64_t under_way)
+{
+	return (uint32_t)under_way;
+}
+
+static uint32_t generation_of(uint64_t under_way)
+{
+	return (uint32_t)(under_way >> 32);
+}
+
+static uint32_t size_of(const struct host_window *window)
+{
+	uint32_t size = __atomic_load_n(&window->size, __ATOMIC_RELAXED);
+	uint32_t most = __atomic_load_n(&most_room, __ATOMIC_RELAXED);
+
+	return size < most ? size : most;
+}
+
+static bool is_full(const struct host_window *window)
+{
+	return bytes_of(__atomic_load_n(&window->under_way, __ATOMIC_SEQ_CST)) >= size_of(window);
+}
+
+static void note_room(struct host_window *window)
+{
+	if (__atomic_load_n(&window->waiting, __ATOMIC_SEQ_CST) && !is_full(window))
+		__atomic_store_n(&host_windows_due, 1, __ATOMIC_RELEASE);
+}
+
+/* What has arrived makes the window larger. */
+static void grow(struct host_window *window, uint32_t bytes)
+{
+	uint32_t size = size_of(window), most = __atomic_load_n(&most_room, __ATOMIC_RELAXED);
+	uint64_t more = (uint64_t)size + (uint64_t)bytes * TUNABLE_WINDOW_GROWTH / size;
+
+	if (size != most)
+		__atomic_store_n(&window->size, (uint32_t)(more < most ? more : most), __ATOMIC_RELAXED);
+}
+
+static void give_back(struct host_window *window, uint32_t bytes, uint32_t generation)
+{
+	uint64_t before = __atomic_load_n(&window->under_way, __ATOMIC_RELAXED);
+
+	do {
+		/* It was forgotten meanwhile. */
+		if (generation_of(before) != generation || bytes_of(before) < bytes)
+			return;
+	} while (!__atomic_compare_exchange_n(&window->under_way, &before, before - bytes, true, __ATOMIC_SEQ_CST,
+					      __ATOMIC_RELAXED));
+	__atomic_add_fetch(&window->returns, 1, __ATOMIC_RELAXED);
+	note_room(window);
+}
+
+/* While others wait a QP needs its turn, too: those that get acknowledgements would else have all the room. */
+static bool take(struct host_window *window, struct window_share *share, uint32_t packets, uint32_t bytes)
+{
+	uint64_t before = __atomic_load_n(&window->under_way, __ATOMIC_SEQ_CST);
+
+	if (!share->turn && __atomic_load_n(&window->waiting, __ATOMIC_SEQ_CST) && link_has_waiters(&window->queue))
+		return false;
+	do {
+		if (bytes_of(before) >= size_of(window))
+			return false;
+	} while (!__atomic_compare_exchange_n(&window->under_way, &before, before + bytes, true, __ATOMIC_SEQ_CST,
+					      __ATOMIC_SEQ_CST));
+	if (share->generation != generation_of(before))
+		share->packets = share->bytes = 0;
+	share->generation = generation_of(before);
+	share->turn -= share->turn < packets ? share->turn : packets;
+	share->packets += packets;
+	share->bytes += bytes;
+	return true;
+}
+
+/* ---- those who wait -------------------------------------------------------------------------------------------- */
+
+/* The lock is held. */
+static void arm(struct host_window *window)
+{
+	if (window->timer_armed)
+		return;
+	window->returns_seen = __atomic_load_n(&window->returns, __ATOMIC_RELAXED);
+	window->timer_armed =
+		!timer_arm(&first_device()->timers, &window->timer, clock_now_ns() + LIMIT_HOST_WINDOW_MS * MS);
+}
+
+static void wait_for_room(struct host_window *window, struct hca_qp *qp)
+{
+	link_enqueue(&window->queue, &qp->requester.waiter, &qp->sender, true);
+	qp->requester.share.waited = true;
+	__atomic_store_n(&window->waiting, true, __ATOMIC_SEQ_CST);
+	pthread_mutex_lock(&window->lock);
+	arm(window);
+	pthread_mutex_unlock(&window->lock);
+}
+
+/*
+ * As many as there may be room for; all if nothing is under way, whose return would let the others go on. Not those that come
+ * back meanwhile.
+ */
+static void resume_window(struct host_window *window, struct run *run)
+{
+	uint32_t under_way = bytes_of(__atomic_load_n(&window->under_way, __ATOMIC_SEQ_CST));
+	uint32_t size = size_of(window);
+
+	if (under_way >= size)
+		return;
+	__atomic_store_n(&window->waiting, false, __ATOMIC_SEQ_CST);
+	link_resume(&window->queue, under_way ? (size - under_way) / TUNABLE_WINDOW_PACKET_ROOM + 1 : UINT32_MAX, run);
+	if (link_has_waiters(&window->queue))
+		__atomic_store_n(&window->waiting, true, __ATOMIC_SEQ_CST);
+}
+
+void host_window_resume(struct run *run)
+{
+	if (!__atomic_exchange_n(&host_windows_due, 0, __ATOMIC_SEQ_CST))
+		return;
+	for (struct host_window *window = windows; window < windows + TUNABLE_WINDOW_HOSTS; window++)
+		if (__atomic_load_n(&window->waiting, __ATOMIC_RELAXED))
+			resume_window(window, run);
+}
+
+/* Nothing has come back for long: nothing will. */
+static void presume_lost(struct host_window *window)
+{
+	uint64_t before = __atomic_load_n(&window->under_way, __ATOMIC_RELAXED);
+
+	while (!__atomic_compare_exchange_n(&window->under_way, &before, (uint64_t)(generation_of(before) + 1) << 32,
+					    true, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED))
+		;
+}
+
+static void out_of_patience(struct timer *timer)
+{
+	struct host_window *window = (struct host_window *)((char *)timer - offsetof(struct host_window, timer));
+	bool waits = link_has_waiters(&window->queue);
+	THREAD_VARIABLE(struct run, run);
+
+	pthread_mutex_lock(&window->lock);
+	window->timer_armed = false;
+	if (waits && __atomic_load_n(&window->returns, __ATOMIC_RELAXED) == window->returns_seen)
+		presume_lost(window);
+	if (waits)
+		arm(window);
+	pthread_mutex_unlock(&window->lock);
+	epoch_enter();
+	run_begin(run);
+	note_room(window);
+	host_window_resume(run);
+	deliver_rest(run);
+	epoch_leave();
+}
+
+/* ---- what requesters call -------------------------------------------------------------------------------------- */
+
+static struct window_share *share_of(struct hca_qp *qp)
+{
+	return &qp->requester.share;
+}
+
+/* Of the QP that is about to send @packet. Only a DCI changes the host, and then nothing of it is under way. */
+static void find_window(struct window_share *share, const struct packet *packet)
+{
+	const union ibv_gid *host = &packet->path->destination;
+	struct host_window *window = share->window;
+
+	share->process = &processes[hash(host, packet->destination_qpn >> HOST_SLOT_BITS) % TUNABLE_WINDOW_PROCESSES];
+	if (window && !memcmp(&window->host, host, sizeof(*host)))
+		return;
+	share->window = window_of(host);
+	if (window == share->window)
+		return;
+	if (window)
+		give_back(window, share->bytes, share->generation);
+	share->packets = share->bytes = 0;
+}
+
+static uint32_t cost(const struct packet *packet)
+{
+	uint64_t bytes = packet->message == MESSAGE_READ_REQUEST ? packet->dma_length : packet->payload.length;
+
+	bytes += (uint64_t)packet->count * TUNABLE_WINDOW_PACKET_ROOM;
+	return bytes < UINT32_MAX / 4 ? (uint32_t)bytes : UINT32_MAX / 4;
+}
+
+/* What the link knows of the buffers. */
+static void see_buffer(const struct link *link)
+{
+	static uint32_t seen; /* atomic */
+	uint32_t bytes = link ? __atomic_load_n(&link->host_buffer, __ATOMIC_RELAXED) : 0;
+
+	if (__builtin_expect(!bytes || bytes == __atomic_load_n(&seen, __ATOMIC_RELAXED), 1))
+		return;
+	__atomic_store_n(&seen, bytes, __ATOMIC_RELAXED);
+	host_window_set_most(bytes);
+}
+
+bool host_window_take(struct hca_qp *qp, const struct packet *packet)
+{
+	struct window_share *share = share_of(qp);
+
+	if (packet->message == MESSAGE_DISCONNECT)
+		return true;
+	see_buffer(packet->link);
+	find_window(share, packet);
+	if (share->waited && !link_waits(&qp->requester.waiter)) {
+		share->waited = false;
+		share->turn = TUNABLE_WINDOW_TURN;
+	}
+	if (take(share->window, share, packet->count, cost(packet)))
+		return true;
+	counter_add(qp->hca, COUNTER_UDP_WINDOW_FULL, 1);
+	wait_for_room(share->window, qp);
+	/* Room that was made before it waited would else be missed; also what it leaves to others. */
+	note_room(share->window);
+	return false;
+}
+
+void host_window_settle(struct hca_qp *qp, uint32_t packets)
+{
+	struct window_share *share = share_of(qp);
+	uint32_t bytes;
+
+	if (packets >= share->packets)
+		return;
+	/* Packets of one QP are as a rule of one length. */
+	bytes = (uint32_t)((uint64_t)share->bytes * (share->packets - packets) / share->packets);
+	share->packets = packets;
+	share->bytes -= bytes;
+	grow(share->window, bytes);
+	give_back(share->window, bytes, share->generation);
+}
+
+uint64_t host_window_payload(const struct hca_qp *qp, uint32_t mtu)
+{
+	const struct host_window *window = qp->requester.share.window;
+	uint32_t room = window ? size_of(window) : __atomic_load_n(&most_room, __ATOMIC_RELAXED);
+
+	return (uint64_t)(room / (TUNABLE_WINDOW_PACKET_ROOM + mtu)) * mtu;
+}
+
+void host_window_lost(struct hca_qp *qp)
+{
+	struct host_window *window = share_of(qp)->window;
+	uint64_t now_ns = clock_now_ns(), before;
+	uint32_t size;
+
+	if (!window)
+		return;
+	before = __atomic_load_n(&window->cut_ns, __ATOMIC_RELAXED);
+	if (now_ns - before < TUNABLE_WINDOW_ONE_LOSS_NS ||
+	    !__atomic_compare_exchange_n(&window->cut_ns, &before, now_ns, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+		return;
+	size = size_of(window) / 2;
+	__atomic_store_n(&window->size, size > LEAST_ROOM ? size : LEAST_ROOM, __ATOMIC_RELAXED);
+}
+
+/* ---- whose fault it is ----------------------------------------------------------------------------------------- */
+
+void host_window_heard(struct hca_qp *qp)
+{
+	struct peer_process *process = share_of(qp)->process;
+
+	/* Two at the same time may count once: that it moves is all that counts. */
+	if (process)
+		__atomic_store_n(&process->heard, process->heard + 1, __ATOMIC_RELAXED);
+}
+
+void host_window_watch(struct hca_qp *qp)
+{
+	struct window_share *share = share_of(qp);
+
+	if (!share->process)
+		return;
+	share->heard = __atomic_load_n(&share->process->heard, __ATOMIC_RELAXED);
+	share->lost = __atomic_load_n(&share->process->lost, __ATOMIC_RELAXED);
+}
+
+bool host_window_excuses(struct hca_qp *qp)
+{
+	struct window_share *share = share_of(qp);
+	uint32_t heard = share->heard, lost = share->lost;
+	uint64_t now_ns;
+
+	if (!share->process)
+		return false;
+	host_window_watch(qp);
+	__atomic_add_fetch(&share->process->lost, 1, __ATOMIC_RELAXED);
+	lost = share->lost - lost;
+	heard = share->heard - heard;
+	/* Its own loss is no excuse. */
+	share->lost++;
+	if (!heard || !lost)
+		return false;
+	now_ns = clock_now_ns();
+	if (!share->excused_ns)
+		share->excused_ns = now_ns;
+	return now_ns - share->excused_ns < qp->hca->settings.peer_silence * 1000 * MS;
+}
+
+/* ---- size and fork --------------------------------------------------------------------------------------------- */
+
+void host_window_set_most(uint32_t bytes)
+{
+	bytes /= 2;
+	if (bytes < LEAST_ROOM)
+		bytes = LEAST_ROOM;
+	__atomic_store_n(&most_room, bytes < TUNABLE_WINDOW_MOST_ROOM ? bytes : TUNABLE_WINDOW_MOST_ROOM,
+			 __ATOMIC_RELAXED);
+}
+
+void host_window_after_fork(void)
+{
+	for (struct host_window *window = windows; window < windows + TUNABLE_WINDOW_HOSTS; window++)
+		if (window->used) {
+			window->used = WINDOW_READY;
+			link_abandon(&window->queue);
+			window->under_way = 0;
+			window->waiting = false;
+			window->timer_armed = false;
+			prepare(window);
+		}
+	host_windows_due = 0;
+}

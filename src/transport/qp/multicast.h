@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Multicast groups (IBTA 10.5): which UD QPs get a datagram for a group. One list for all devices of the process, as for
+ * the numbers of QPs. A list never changes once it is published; whoever attaches or detaches publishes another one, under
+ * the lock of the first device. Readers are in an epoch section.
+ */
+#ifndef SOFTHCA_TRANSPORT_QP_MULTICAST_H
+#define SOFTHCA_TRANSPORT_QP_MULTICAST_H
+
+#include <string.h>
+
+#include "hca/hca.h"
+
+struct multicast_member {
+	union ibv_gid group;
+	uint32_t qpn;
+};
+
+struct multicast_list {
+	uint32_t count;
+	struct multicast_member member[];
+};
+
+/** Returns the next member of @group in @list at or behind @i; list->count if there is none. */
+static inline uint32_t multicast_next(const struct multicast_list *list, const union ibv_gid *group, uint32_t i)
+{
+	while (i < list->count && memcmp(&list->member[i].group, group, sizeof(*group)))
+		i++;
+	return i;
+}
+
+#endif

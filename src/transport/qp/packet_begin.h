@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Packets of a QP begin here. A slot of a run is used again and again, so what is not said here of a packet, or behind it, is
+ * left from another one. The lock of the QP is held.
+ */
+#ifndef SOFTHCA_TRANSPORT_QP_PACKET_BEGIN_H
+#define SOFTHCA_TRANSPORT_QP_PACKET_BEGIN_H
+
+#include "core/compiler.h"
+#include "transport/qp/qp.h"
+#include "wire/packet.h"
+
+/**
+ * A packet of @qp to its peer, without payload; the next to say are its sequence number, if it has one, and what the headers of
+ * @message hold besides. @transport: as in struct packet_opcode.
+ */
+SPECIALISED void packet_begin(struct packet *packet, const struct hca_qp *qp, const uint8_t transport,
+			      const uint8_t message)
+{
+	packet->transport = transport;
+	packet->message = message;
+	packet->place = PLACE_ONLY;
+	packet->solicited = false;
+	packet->acknowledge = false;
+	packet->source_qpn = qp->number;
+	packet->destination_qpn = qp->attr.dest_qp_num;
+	packet->count = 1;
+	packet->mtu = (uint16_t)(1u << qp->mtu_shift);
+	packet->link = qp->link;
+	packet->path = &qp->path;
+	packet->why.rule = RULE_NONE;
+	packet->payload.length = 0;
+}
+
+#endif

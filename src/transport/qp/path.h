@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The paths of a message through requester and responder, which are compiled for each of them; see core/compiler.h. */
+#ifndef SOFTHCA_TRANSPORT_QP_PATH_H
+#define SOFTHCA_TRANSPORT_QP_PATH_H
+
+#include <stdbool.h>
+
+#include "core/compiler.h"
+
+/*
+ * The general path serves every message. A message that another path cannot handle falls back to a path above it in this list.
+ */
+enum path {
+	PATH_GENERAL, /* any transport, link and filter */
+	/*
+	 * Messages of RC from the connected peer, through no filter. A link that can carry them in one record does (link.whole). The receiver
+	 * of such a record owes the acknowledgement (answer.h).
+	 */
+	PATH_RC,
+	/*
+	 * The fast path, of messages of RC to a QP of this process, or received in one record. A check that fails, and a case that is rare,
+	 * ends it before anything has changed that a second attempt would change again.
+	 */
+	PATH_KEYS, /* through streams in memory of the thread, whatever the keys and the segments; fast_path/keys.h */
+	PATH_FAST, /* between contiguous regions; fast_path/fast_path.h */
+};
+
+/* True for the paths that fall back where a check fails. */
+SPECIALISED bool path_is_fast(const enum path path)
+{
+	return path >= PATH_KEYS;
+}
+
+#endif

@@ -1,0 +1,287 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Queue pairs, the device's side: what requester and responder share, and what each has.
+ *
+ * Lock: hca_qp.lock covers all of it. A thread that holds a QP's lock waits for no other QP's (queue_try_lock() may
+ * get it a second one), and takes CQ, SRQ and key locks under it as leaves. The requester is run by one thread at a time
+ * (requester.running); a thread that finds it running leaves its WQEs to that one. A QP found by number is valid until the
+ * epoch section ends; hca_qp_destroy waits for that.
+ */
+#ifndef SOFTHCA_TRANSPORT_QP_QP_H
+#define SOFTHCA_TRANSPORT_QP_QP_H
+
+#include "hca/hca.h"
+#include "mkey/block_progress.h"
+#include "mkey/signature_report.h"
+#include "queue/cq_write.h"
+#include "queue/receive.h"
+#include "transport/qp/early.h"
+#include "transport/qp/host_window.h"
+#include "wire/packet.h"
+#include "wire/waiting.h"
+
+struct link;
+struct transport;
+struct xrc_domain;
+struct dci;
+struct dct;
+
+/* Why the requester does or does not start WQEs. */
+enum requester_state {
+#define REQUESTER_STATE(NAME, ...) REQUESTER_##NAME,
+#include "format/requester_states.def"
+};
+
+/* A WQE that was started and has not completed. */
+struct inflight {
+	uint32_t psn;     /* first */
+	uint32_t packets; /* sequence numbers it takes; 0: local operation */
+	uint32_t bytes;   /* of the message, or of a copy: fewer than 2^31 (LIMIT_MAX_MSG_SIZE, LIMIT_MAX_MEMCPY) */
+	uint32_t arrived; /* bytes of a READ response placed so far */
+	uint32_t asked;   /* and asked for: a READ that is longer than the window is asked for in pieces */
+	uint16_t index;   /* of the first block of the WQE */
+	uint16_t stream;  /* of a DCI with streams, else 0 */
+	uint8_t opcode;   /* MLX5_OPCODE_* */
+	uint8_t fm_ce_se;
+	uint8_t blocks;
+	bool done;     /* completes as soon as all before it have */
+	bool responds; /* READ, atomic: completes by its response, not by an acknowledgement */
+};
+
+struct requester {
+	enum requester_state state;
+	bool running;    /* a thread is in run_requester() */
+	bool delivering; /* and has let go of the lock: what is in flight is not to be completed by others */
+	bool timer_armed;
+	bool rnr_wait; /* after an RNR NAK, until its timer has run out: nothing is sent */
+	const uint8_t *ring;
+	const uint32_t *dbrec;
+	struct inflight *inflight; /* block_count entries */
+	uint32_t block_count;      /* power of two, or 0 */
+	uint16_t next;             /* block of the next WQE to start, 16-bit running count */
+	uint8_t retries_left, rnr_retries_left;
+	uint32_t psn;           /* of the next packet */
+	uint32_t acknowledged;  /* newest packet that is known to have arrived */
+	uint32_t newest;        /* behind the newest packet that was ever sent */
+	uint32_t first, last;   /* FIFO of inflight, free running */
+	uint32_t send_entry;    /* that is sent next, in the FIFO; == last: there is none */
+	uint32_t send_offset;   /* packets of it that need not be sent (again) */
+	uint32_t responses_due; /* READs and atomics among the in-flight */
+	uint32_t window;        /* bytes that may be under way; see link.window */
+	uint32_t strokes;       /* counts what shows that the peer lives, from RESET on */
+	/* Of the timer, and of what is not answered at once. */
+	uint32_t strokes_seen;          /* by the timer */
+	bool sees_peer;                 /* the peer was seen on this host, where its end can be seen, too */
+	bool asked_again;               /* for a response that was lost */
+	bool signature_error;           /* atomic; one was found by a WQE of this queue since it last began to run */
+	bool through_keys;              /* the latest message of the fast path was not contiguous (fast_path.h) */
+	uint64_t silent_since_ns;       /* of the timer: nothing was heard since; 0: nothing is waited for */
+	uint64_t mark;                  /* of the link, behind what was sent when the timer was armed (link.mark) */
+	uint64_t peer_progress;         /* what the link said of the peer when the timer last ran out (link.pending) */
+	struct window_share share;      /* of what all QPs have under way to the host; transport/qp/host_window.h */
+	struct timer timer;             /* acknowledgement timeout, or RNR wait */
+	struct block_progress progress; /* of the READ response that is arriving */
+	struct block_progress copied;   /* of copies; belongs to the thread that runs the requester */
+	struct link_waiter waiter;      /* for room */
+};
+
+/* A READ or atomic that was executed: duplicates get the same answer (IBTA C9-150). */
+struct responder_resource {
+	uint32_t psn : 24, message : 8; /* MESSAGE_NONE: empty */
+	uint32_t count : 31;            /* sequence numbers: packets of a READ's response */
+	uint32_t answered : 1;          /* a READ: the last packet of its response was sent */
+	union {
+		uint64_t original; /* of an atomic */
+		uint64_t offset;   /* of a READ request in the READ that it is a piece of */
+	};
+};
+
+/* Where the latest READ request ended; rkey 0: there was none. */
+struct read_end {
+	uint32_t rkey;
+	uint64_t address;
+	uint64_t offset;
+};
+
+struct answers;
+
+struct responder {
+	uint32_t expected_psn;
+	uint32_t msn;
+	bool in_message; /* between the first and the last packet */
+	uint8_t message; /* of the message under way */
+	bool has_receive;
+	bool nak_sent : 1;    /* of a sequence error, or RNR: silent until the expected packet comes (IBTA C9-114) */
+	bool established : 1; /* COMM_EST was raised */
+	uint32_t rkey;
+	uint64_t offset; /* payload bytes of the message so far */
+	uint64_t remote_address;
+	uint32_t dma_length;
+	uint32_t xrc_srqn;       /* that the message under way names */
+	struct hca_srq *srq;     /* which the receive was taken from, or NULL */
+	struct answers *answers; /* that wait to be sent (transport/responder/answer.h), or NULL: there never was one */
+	struct block_progress progress; /* of the message under way */
+	/*
+	 * As many as the QP grants its peer (max_dest_rd_atomic), rounded up to a power of two: those of a QP are made when it is
+	 * told, those of an initiator of a DCT with it. NULL and 0: no READ or atomic is answered.
+	 */
+	struct responder_resource *resource;
+	uint32_t resources, next_resource;
+	struct read_end read_end;
+	struct receive_wqe receive; /* last: with as many segments as its queue's entries can have */
+};
+
+enum qp_event {
+	QP_EVENT_FATAL,
+	QP_EVENT_REQUEST_ERROR,
+	QP_EVENT_ACCESS_ERROR,
+	QP_EVENT_COMM_EST,
+	QP_EVENT_SQ_DRAINED,
+	QP_EVENT_LAST_WQE,
+	QP_EVENT_COUNT,
+};
+
+/* An owner of the QP, which gets its events. XRC_RECV QPs have many openers, which the lock of the device covers as well. */
+struct qp_opener {
+	struct qp_opener *next;
+	struct hca_context *context;
+	struct hca_xrcd *xrcd; /* of XRC_RECV */
+	struct event_source event[QP_EVENT_COUNT];
+};
+
+struct qp_watch {
+	struct watch watch;
+	struct hca_qp *qp;
+	const uint32_t *send_record; /* the program's; NULL without a send queue */
+	bool starting; /* from the move to RTS until restart_watch() has compared the record; under the QP's lock */
+};
+
+/* As ibv_modify_qp(3) has them, but for the state, the capabilities, both PSNs, and an alternate path, which there is none of. */
+struct qp_attributes {
+	enum ibv_mtu path_mtu;
+	enum ibv_mig_state path_mig_state;
+	uint32_t qkey;
+	uint32_t dest_qp_num;
+	unsigned int qp_access_flags;
+	struct ibv_ah_attr ah_attr;
+	uint16_t pkey_index;
+	uint8_t en_sqd_async_notify, sq_draining;
+	uint8_t max_rd_atomic, max_dest_rd_atomic;
+	uint8_t min_rnr_timer, port_num, timeout, retry_cnt, rnr_retry;
+};
+
+/* The requester and the responder, which are layers above this one, in error states of a QP. */
+struct qp_halves {
+	void (*flush_requester)(struct hca_qp *qp); /* requester_flush() */
+	void (*flush_responder)(struct hca_qp *qp); /* responder_flush() */
+};
+
+/* Set before there is a QP (process/devices.c). */
+extern const struct qp_halves *qp_halves;
+
+struct hca_qp {
+	struct queue_lock lock;
+	struct hca *hca;
+	uint32_t number;
+	enum ibv_qp_state state;
+	enum ibv_qp_type type;
+	uint32_t flushes;                  /* atomic copy of "ERR": receive doorbells must look */
+	const struct transport *transport; /* of the type */
+	const struct link *link;           /* that leads to the peer; NULL: none does */
+	uint32_t connection;               /* to the peer's process, if the link is paired; 0: not known yet */
+	uint32_t whole;                    /* of RC link->whole, else 0 */
+	bool in_process;                   /* of RC, and link->in_process */
+	/* Set at creation, and in a forked child that has one thread. */
+	bool scatter_to_cqe : 1;          /* MLX5DV_QP_CREATE_ALLOW_SCATTER_TO_CQE; requester/response.c */
+	bool stop_at_signature_error : 1; /* MLX5DV_QP_CREATE_SIG_PIPELINING */
+	bool block_self_multicast : 1;    /* IBV_QP_CREATE_BLOCK_SELF_MCAST_LB */
+	bool inherited : 1; /* this process is a forked child, and the QP is a copy of its parent's; transport/qp/inherited.h */
+	uint8_t mtu_shift;
+	bool granted; /* its peer may reach memory without asking (hca/grants.h) */
+	uint32_t user_index;
+	struct dci *dci;           /* of a DCI, else NULL; transport/qp/dci.h */
+	struct dct *dct;           /* of a DCT, else NULL; transport/responder/dct.h */
+	struct xrc_domain *domain; /* of XRC_RECV, else NULL */
+	struct hca_cq *send_cq, *recv_cq;
+	struct hca_srq *srq;
+	struct answers *owing; /* of its responders, those that have something to send */
+	bool scheduled;
+	bool requester_due; /* scheduled for its requester, too */
+	bool ended; /* in error because the program, or its connection manager, ended it: flushed receives are expected */
+	uint32_t timeline_row; /* observe/timeline.h */
+	struct hca_qp *next_scheduled;
+	struct walk_access access;      /* as what it reaches keys for others: received messages, remote requests */
+	struct walk_access send_access; /* and for its own send queue */
+	struct qp_attributes attr;      /* as set by modify */
+	struct hca_rq rq;
+	struct requester requester;
+	struct packet_path path;
+	uint32_t recv_barrier; /* where barrier_on_all_cpus() does not work */
+	uint32_t groups;       /* multicast groups that it is attached to; under the lock of transport/qp/multicast.h */
+	struct hca_pd *pd;     /* NULL of XRC_RECV */
+	struct hca_qp *next_in_domain;
+	struct signature_observer received_error, sent_error; /* of the accesses */
+	/* atomic; of received_error: the receive CQ; of XRC that of the SRQ which a request named last, NULL when that has gone */
+	struct hca_cq *signature_cq;
+	uint64_t notified_ns;    /* when the peer was last told of congestion (transport/requester/congestion.h) */
+	struct link_sender sender; /* what waits for room */
+	void *cookie;
+	uint64_t (*wr_id_of)(const void *cookie, uint16_t index);
+	const char *(*umr_name_of)(const void *cookie, uint16_t index);
+	struct early *early;   /* atomic; requests dropped before it was ready, or NULL (transport/qp/early.h) */
+	uint64_t error_record; /* serial of the explanation of why the QP is in error */
+	struct ibv_qp_cap cap;
+	struct qp_opener *openers; /* &own, but for XRC_RECV */
+	struct qp_opener own;
+	struct qp_watch *watch;     /* of a QP whose program rings by hand, else NULL */
+	struct shadow *send_shadow; /* of rings in memory that may be unmapped, else NULL; that of receives is in rq */
+	struct responder responder; /* last, see there; of a DCT only what belongs to no initiator: nothing */
+};
+
+/* So many numbers of QPs rest before the first is used again. */
+#define QP_NUMBERS_REST 512
+
+/** The QP of @number, or NULL. Inside an epoch section. */
+static inline struct hca_qp *qp_find(uint32_t number)
+{
+	return id_table_find(&the_registry.qps, number);
+}
+
+/** Sets the state, and what receive doorbells look at. The lock is held. */
+static inline void qp_set_state(struct hca_qp *qp, enum ibv_qp_state state)
+{
+	__atomic_store_n(&qp->state, state, __ATOMIC_RELEASE);
+	__atomic_store_n(&qp->flushes, state == IBV_QPS_ERR, __ATOMIC_SEQ_CST);
+}
+
+/** Raises an asynchronous event. The lock is held. */
+static inline void qp_raise(struct hca_qp *qp, enum qp_event event)
+{
+	for (struct qp_opener *opener = qp->openers; opener; opener = opener->next)
+		hca_raise(opener->context, &opener->event[event]);
+}
+
+/** Chooses the link that leads to the peer of @qp, by its attributes. The lock is held. */
+void qp_route(struct hca_qp *qp);
+/** Chooses again, if the peer's number was nobody's when that was done. True if it is somebody's now. The lock is held. */
+bool qp_route_again(struct hca_qp *qp);
+
+/** A CQE of @qp did not fit into @cq: puts the QP into the error state. The lock is held. */
+RARE void qp_lost_completion(struct hca_qp *qp, const struct hca_cq *cq);
+
+/** Writes a CQE of this QP; a full CQ puts the QP into the error state. The lock is held. */
+SPECIALISED void qp_complete(struct hca_qp *qp, struct hca_cq *cq, const struct completion completion)
+{
+	if (unlikely(!cq_write(cq, completion)))
+		qp_lost_completion(qp, cq);
+}
+
+/** Takes signature errors of the two accesses: a CQE in the CQ of the half that found it (mlx5-formats 6, point 1). */
+void qp_observe_signatures(struct hca_qp *qp);
+
+/** To ERR: flushes both queues, raises LAST_WQE_REACHED where it applies. @record: explanation. The lock is held. */
+void qp_enter_error(struct hca_qp *qp, uint64_t record);
+/** To SQE (UC, UD): flushes the send queue. The lock is held. */
+void qp_enter_send_error(struct hca_qp *qp, uint64_t record);
+
+#endif

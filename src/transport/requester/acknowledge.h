@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What an acknowledgement completes. A part of the requester that is compiled for any link, and for those by which messages leave
+ * whole (link.whole); see core/compiler.h. The lock of the QP is held.
+ */
+#ifndef SOFTHCA_TRANSPORT_REQUESTER_ACKNOWLEDGE_H
+#define SOFTHCA_TRANSPORT_REQUESTER_ACKNOWLEDGE_H
+
+#include "core/compiler.h"
+#include "transport/requester/requester.h"
+#include "transport/requester/wqe_parse.h"
+
+/** Acknowledgements have come over a link with a window, or while something was about to be sent again. */
+void requester_window_moved(struct hca_qp *qp);
+
+SPECIALISED struct completion requester_completion(const struct hca_qp *qp, uint8_t cqe_opcode, uint8_t send_opcode,
+						   uint8_t fm_ce_se, uint16_t index, uint32_t bytes, uint8_t syndrome,
+						   enum explain_rule rule)
+{
+	return (struct completion){
+		.opcode = cqe_opcode,
+		.send_opcode = send_opcode,
+		.syndrome = syndrome,
+		.vendor_syndrome = (uint8_t)rule,
+		.wqe_counter = index,
+		.user_index = qp->user_index,
+		.qpn = qp->number,
+		.byte_count = bytes,
+		.event = WQE_COMPLETION(fm_ce_se) == WQE_CQE_AND_EVENT,
+	};
+}
+
+SPECIALISED void requester_complete_send(struct hca_qp *qp, uint8_t cqe_opcode, uint8_t send_opcode, uint8_t fm_ce_se,
+					 uint16_t index, uint32_t bytes, uint8_t syndrome, enum explain_rule rule)
+{
+	qp_complete(qp, qp->send_cq,
+		    requester_completion(qp, cqe_opcode, send_opcode, fm_ce_se, index, bytes, syndrome, rule));
+}
+
+SPECIALISED void requester_complete_done(struct hca_qp *qp, const struct inflight *entry)
+{
+	if (WQE_COMPLETION(entry->fm_ce_se) >= WQE_CQE_ALWAYS)
+		requester_complete_send(qp, MLX5_CQE_REQ, entry->opcode, entry->fm_ce_se, entry->index, entry->bytes, 0,
+					RULE_NONE);
+}
+
+/** requester_timer_is_lazy(); @whole: qp->whole is not 0, and no filter comes between. */
+SPECIALISED bool requester_keeps_timer(const struct hca_qp *qp, const bool whole)
+{
+	return whole ? !qp->requester.rnr_wait : requester_timer_is_lazy(qp);
+}
+
+/** requester_complete_front(); @whole as in requester_keeps_timer(). */
+SPECIALISED void requester_complete_first(struct hca_qp *qp, const bool whole)
+{
+	struct requester *requester = &qp->requester;
+	struct hca_cq *cq = qp->send_cq;
+	bool locked = false;
+
+	while (requester->first != requester->last) {
+		struct inflight *entry = inflight_at(requester, requester->first);
+
+		if (!entry->done)
+			break;
+		if (requester->send_entry == requester->first) {
+			requester->send_entry++;
+			requester->send_offset = 0;
+		}
+		requester->first++;
+		if (WQE_COMPLETION(entry->fm_ce_se) < WQE_CQE_ALWAYS)
+			continue;
+		/* One acknowledgement may complete many. */
+		if (!locked)
+			queue_lock(&cq->lock);
+		locked = likely(
+			cq_write_locked(cq, requester_completion(qp, MLX5_CQE_REQ, entry->opcode, entry->fm_ce_se,
+								 entry->index, entry->bytes, 0, RULE_NONE)));
+		if (unlikely(!locked)) {
+			queue_unlock(&cq->lock);
+			qp_lost_completion(qp, cq);
+		}
+	}
+	if (locked)
+		queue_unlock(&cq->lock);
+	if (requester->first == requester->last && !requester_keeps_timer(qp, whole))
+		requester_stop_timer(qp);
+	if (unlikely(requester->state == REQUESTER_DRAINED))
+		requester_check_drained(qp);
+}
+
+/** The peer has answered: what could not be sent before may be now. */
+static inline void requester_go_on(struct hca_qp *qp, struct run *run)
+{
+	const struct requester *requester = &qp->requester;
+	bool nothing_to_send;
+
+	/* The thread that runs it looks again. */
+	if (requester->running)
+		return;
+	/* What is posted after this look has a doorbell of its own. */
+	nothing_to_send = requester->state == REQUESTER_READY && requester->send_entry == requester->last &&
+			  !wqe_posted(requester, requester->next);
+	if (nothing_to_send && (requester->first == requester->last || requester->timer_armed))
+		return;
+	run_schedule_requester(run, qp);
+}
+
+/** The peer has acknowledged something. @whole as in requester_keeps_timer(). */
+SPECIALISED void requester_progressed(struct hca_qp *qp, const bool whole)
+{
+	qp->requester.retries_left = qp->attr.retry_cnt;
+	qp->requester.rnr_retries_left = qp->attr.rnr_retry;
+	qp->requester.strokes++;
+	qp->requester.asked_again = false;
+	host_window_got_on(&qp->requester.share);
+	/* The timer watches the oldest packet: the next one has its own time. */
+	if (!requester_keeps_timer(qp, whole))
+		requester_stop_timer(qp);
+}
+
+/** Everything up to and including @psn has arrived. @whole as in requester_keeps_timer(). */
+SPECIALISED void requester_acknowledge(struct hca_qp *qp, const bool whole, uint32_t psn, struct run *run)
+{
+	struct requester *requester = &qp->requester;
+	uint32_t position, before = requester->first;
+	bool newer;
+
+	for (position = requester->first; position != requester->last; position++) {
+		struct inflight *entry = inflight_at(requester, position);
+
+		if (!entry->packets)
+			continue;
+		if (psn_distance(psn_add(entry->psn, entry->packets - 1), psn) > 0)
+			break;
+		if (!entry->responds)
+			entry->done = true;
+		else if (!entry->done)
+			break;
+	}
+	requester_complete_first(qp, whole);
+	/* A part of a message counts, too: one of many packets would else run out of retries (IBTA 9.7.6.1.3). */
+	newer = psn_distance(psn, requester->acknowledged) > 0;
+	if (newer) {
+		requester->acknowledged = psn;
+		/* Such a link has no window to be widened. */
+		if (!whole || unlikely(requester->send_entry != requester->last))
+			requester_window_moved(qp);
+	}
+	if (requester->first == before && !newer)
+		return;
+	requester_progressed(qp, whole);
+	requester_go_on(qp, run);
+}
+
+#endif

@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * From a WQE to a packet with all of its message. A part of the requester that is compiled for several kinds of WQEs; see
+ * struct send_kind. The lock of the QP is held.
+ */
+#ifndef SOFTHCA_TRANSPORT_REQUESTER_BUILD_H
+#define SOFTHCA_TRANSPORT_REQUESTER_BUILD_H
+
+#include "core/compiler.h"
+#include "transport/qp/packet_begin.h"
+#include "transport/requester/requester.h"
+#include "transport/requester/wqe_parse.h"
+
+/**
+ * The address in @packet from the address vector of @wqe (mlx5-formats 1.6). Returns 0, or a CQE syndrome with @why for a
+ * source GID that does not exist.
+ */
+int requester_address(const struct hca_qp *qp, const struct wqe *wqe, struct packet *packet, struct refusal *why);
+
+/** The address of the datagram @packet, from @wqe's. Returns 0, or a CQE syndrome with @why. */
+int requester_fill_datagram(const struct hca_qp *qp, const struct wqe *wqe, struct packet *packet, struct refusal *why);
+/**
+ * The address of @packet, from @wqe's. Returns 0, or a CQE syndrome with @why filled: no such source GID, or an address
+ * vector without a GID.
+ */
+int requester_dci_address(const struct hca_qp *qp, const struct wqe *wqe, struct packet *packet, struct refusal *why);
+/** The operands of an atomic. Returns 0, or a CQE syndrome with @why. */
+int requester_build_atomic(const struct wqe *wqe, struct packet *packet, struct refusal *why);
+/** An ATOMIC WRITE with its payload. Returns 0, or a CQE syndrome with @why. */
+int requester_build_atomic_write(const struct hca_qp *qp, const struct wqe *wqe, struct packet *packet,
+				 struct refusal *why);
+/** Refuses a message of @bytes, which is longer than @limit. Returns a CQE syndrome with @why filled. */
+RARE int requester_refuse_length(const struct hca_qp *qp, uint64_t bytes, uint64_t limit, struct refusal *why);
+
+/** What every packet of the message of @wqe has in its header. */
+SPECIALISED void requester_fill_header(const struct hca_qp *qp, const struct wqe *wqe, struct packet *packet,
+				       const struct transport transport)
+{
+	packet_begin(packet, qp, transport.packets, wqe_opcodes[wqe->opcode].message);
+	packet->solicited = wqe->fm_ce_se & MLX5_WQE_CTRL_SOLICITED;
+	packet->acknowledge = transport.reliable;
+	/* A SEND has none, and nobody looks at that of its packets. */
+	/* NOLINTNEXTLINE(clang-analyzer-core.uninitialized.Assign) */
+	packet->remote_address = wqe->remote_address;
+	packet->rkey = wqe->rkey;
+	packet->xrc_srqn = wqe->xrc_srqn;
+	packet->immediate = wqe->imm;
+	packet->invalidate_rkey = be32toh(wqe->imm);
+}
+
+/* IBTA C9-25 and ibv_query_port(3), max_msg_sz; a datagram is one packet (C9-92). */
+SPECIALISED int requester_check_length(const struct hca_qp *qp, uint64_t bytes, const struct send_kind kind,
+				       struct refusal *why)
+{
+	uint64_t limit = kind.transport.datagram ? UINT64_C(1) << qp->mtu_shift : LIMIT_MAX_MSG_SIZE;
+
+	return likely(bytes <= limit) ? 0 : requester_refuse_length(qp, bytes, limit, why);
+}
+
+SPECIALISED int requester_build_request(const struct hca_qp *qp, const struct wqe *wqe, struct packet *packet,
+					const struct send_kind kind, struct refusal *why)
+{
+	struct wqe spilled;
+	int syndrome;
+
+	/* The fast path has nearly always found that it is not one contiguous piece of a plain region. */
+	if (kind.path == PATH_KEYS)
+		syndrome = wqe_gather_segments(SPILL(&spilled, wqe), &qp->send_access, &packet->payload, why);
+	else
+		syndrome = wqe_gather(wqe, &qp->send_access, &packet->payload, why);
+	if (!syndrome)
+		syndrome = requester_check_length(qp, packet->payload.length, kind, why);
+	packet->dma_length = (uint32_t)packet->payload.length;
+	packet->count = packets_of(packet->payload.length, qp->mtu_shift);
+	return syndrome;
+}
+
+/* A READ takes as many sequence numbers as its response will have packets (IBTA C9-148). */
+SPECIALISED int requester_build_read(const struct hca_qp *qp, const struct wqe *wqe, struct packet *packet,
+				     const struct send_kind kind, struct refusal *why)
+{
+	uint64_t bytes;
+	int syndrome;
+
+	if (wqe_sink_length(wqe, &bytes, why))
+		return MLX5_CQE_SYNDROME_LOCAL_QP_OP_ERR;
+	syndrome = requester_check_length(qp, bytes, kind, why);
+	packet->payload.length = 0;
+	packet->dma_length = (uint32_t)bytes;
+	packet->count = packets_of(bytes, qp->mtu_shift);
+	return syndrome;
+}
+
+/** The run of all of @wqe, but for its sequence number. Returns 0, or a CQE syndrome with @why. */
+SPECIALISED int requester_build(const struct hca_qp *qp, const struct wqe *wqe, struct packet *packet,
+				const struct send_kind kind, struct refusal *why)
+{
+	struct wqe spilled;
+	int syndrome = 0;
+
+	requester_fill_header(qp, wqe, packet, kind.transport);
+	if (kind.transport.datagram)
+		syndrome = requester_fill_datagram(qp, SPILL(&spilled, wqe), packet, why);
+	if (kind.path == PATH_GENERAL && qp->dci)
+		syndrome = requester_dci_address(qp, SPILL(&spilled, wqe), packet, why);
+	if (syndrome)
+		return syndrome;
+	switch (kind.class) {
+	case WQE_CLASS_READ:
+		return requester_build_read(qp, wqe, packet, kind, why);
+	case WQE_CLASS_ATOMIC:
+		return requester_build_atomic(SPILL(&spilled, wqe), packet, why);
+	case WQE_CLASS_ATOMIC_WRITE:
+		return requester_build_atomic_write(qp, SPILL(&spilled, wqe), packet, why);
+	default:
+		return requester_build_request(qp, wqe, packet, kind, why);
+	}
+}
+
+#endif

@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* READ and WRITE without the peer, see direct.h. */
+#include "transport/requester/direct.h"
+
+#include <string.h>
+
+#include "core/thread_memory.h"
+#include "core/tunables.h"
+#include "observe/timeline.h"
+#include "transport/qp/transport.h"
+#include "transport/requester/acknowledge.h"
+#include "transport/requester/wqe_parse.h"
+#include "wire/link.h"
+
+/*
+ * True if the peer is known to be in step: it has acknowledged something of this life of the QP. What it granted was to its own
+ * last life. A timeline shows packets, of which there would be none.
+ */
+static bool may_access(const struct hca_qp *qp, const struct packet *packet)
+{
+	const struct requester *requester = &qp->requester;
+
+	return requester->first == requester->last && requester->strokes &&
+	       (packet->message == MESSAGE_WRITE || packet->message == MESSAGE_READ_REQUEST) && packet->dma_length &&
+	       packet->dma_length <= TUNABLE_SHM_DIRECT_BYTES && packet->link->access && !timeline_is_on();
+}
+
+static bool place(struct hca_qp *qp, const struct wqe *wqe, uint8_t *bytes, uint32_t length)
+{
+	THREAD_VARIABLE(struct stream, source);
+	THREAD_VARIABLE(struct stream, sink);
+	struct refusal ignored;
+
+	qp->requester.progress.valid = false;
+	if (wqe_scatter(wqe, &qp->send_access, 0, length, sink, &ignored) || sink->length != length)
+		return false;
+	stream_begin(source, NULL, 0);
+	stream_add_memory(source, bytes, length);
+	stream_copy(sink, source, length);
+	return true;
+}
+
+struct direct_bytes {
+	uint8_t bytes[TUNABLE_SHM_DIRECT_BYTES];
+};
+
+bool direct_execute(struct hca_qp *qp, const struct wqe *wqe, struct packet *packet)
+{
+	/* Of the thread, so that neither a key of this process nor a missing page can be in the way of the access. */
+	THREAD_VARIABLE(struct direct_bytes, buffer);
+	uint8_t *bytes = buffer->bytes;
+	const struct link_access access = {
+		.hca = qp->hca,
+		.source_qpn = qp->number,
+		.destination_qpn = packet->destination_qpn,
+		.rkey = packet->rkey,
+		.reads = packet->message == MESSAGE_READ_REQUEST,
+		.address = packet->remote_address,
+		.bytes = bytes,
+		.length = packet->dma_length,
+	};
+
+	if (!may_access(qp, packet))
+		return false;
+	if (access.reads) {
+		/* What may go into the CQE takes the way of a response. */
+		if (qp->scatter_to_cqe || !packet->link->access(&access) || !place(qp, wqe, bytes, access.length))
+			return false;
+	} else {
+		if (!packet->payload.whole)
+			return false;
+		memcpy(bytes, packet->payload.whole, access.length);
+		if (!packet->link->access(&access))
+			return false;
+	}
+	qp->requester.next = (uint16_t)(wqe->index + wqe->blocks);
+	if (WQE_COMPLETION(wqe->fm_ce_se) >= WQE_CQE_ALWAYS)
+		requester_complete_send(qp, MLX5_CQE_REQ, wqe->opcode, wqe->fm_ce_se, wqe->index, access.length, 0,
+					RULE_NONE);
+	return true;
+}

@@ -1,0 +1,307 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The requester: starts WQEs in ring order, turns each into a message or executes it on the spot, and completes them in
+ * order. What was started and has not completed is in the in-flight FIFO; sending again means walking that FIFO again:
+ * the WQE and the memory it refers to are read anew, nothing is kept.
+ */
+#include <string.h>
+
+#include "observe/counters.h"
+#include "transport/qp/dci.h"
+#include "transport/qp/inherited.h"
+#include "transport/qp/record.h"
+#include "transport/requester/acknowledge.h"
+#include "transport/requester/build.h"
+#include "transport/requester/direct.h"
+#include "transport/requester/send.h"
+#include "transport/requester/wqe_parse.h"
+#include "wire/link.h"
+
+/*
+ * mlx5-formats 1.3: a fence waits for READs and atomics. And no more of them may be out than the peer has resources for
+ * (IBTA C10-79); a program that set max_rd_atomic to 0 gets one, as on a ConnectX.
+ */
+SPECIALISED bool must_wait(const struct hca_qp *qp, const struct wqe *wqe, uint8_t class)
+{
+	uint32_t most = qp->attr.max_rd_atomic ? qp->attr.max_rd_atomic : 1;
+
+	if (likely(!qp->requester.responses_due))
+		return false;
+	if (WQE_FENCE_WAITS(WQE_FENCE(wqe->fm_ce_se)))
+		return true;
+	return wqe_class_is_answered(class) && qp->requester.responses_due >= most;
+}
+
+/* mlx5dv_dci_stream_id_reset(3): what a stream in error has posted is flushed in the order of the send queue. */
+static enum progress flush_start(struct hca_qp *qp, const struct wqe *wqe)
+{
+	struct requester *requester = &qp->requester;
+
+	if (requester->first != requester->last)
+		return PROGRESS_NONE;
+	requester->next = (uint16_t)(wqe->index + wqe->blocks);
+	requester_flush_one(qp, &(struct inflight){.index = wqe->index,
+						   .stream = wqe->stream,
+						   .opcode = wqe->opcode,
+						   .fm_ce_se = wqe->fm_ce_se});
+	return PROGRESS_MADE;
+}
+
+/* @packet, of the entry that is sent next, has left: the next one follows it. */
+SPECIALISED void has_left(struct hca *hca, struct requester *requester, const struct packet *packet)
+{
+	struct inflight *entry;
+	uint32_t behind;
+
+	entry = inflight_at(requester, requester->send_entry);
+	behind = psn_add(packet->psn, packet->count);
+	if (likely(psn_distance(behind, requester->newest) > 0))
+		requester->newest = behind;
+	else
+		counter_add(hca, COUNTER_PACKETS_RESENT, packet->count);
+	requester->send_offset += packet->count;
+	if (requester->send_offset < entry->packets)
+		return;
+	requester->send_entry++;
+	requester->send_offset = 0;
+}
+
+/* @wqe, whose message is @packet, is in flight from now on. */
+SPECIALISED struct inflight *enter(struct hca_qp *qp, const struct wqe *wqe, const struct packet *packet, uint8_t class)
+{
+	struct requester *requester = &qp->requester;
+	struct inflight *entry;
+
+	/* Nothing is under way, whatever became of what came before. */
+	if (requester->first == requester->last)
+		requester->acknowledged = psn_add(requester->psn, PSN_MASK);
+	entry = requester_push(requester, wqe);
+	entry->psn = requester->psn;
+	entry->packets = packet->count;
+	entry->bytes = packet->dma_length;
+	entry->responds = wqe_class_is_answered(class);
+	requester->responses_due += entry->responds;
+	requester->psn = psn_add(requester->psn, packet->count);
+	return entry;
+}
+
+/* Sends the packet that was built, all of the message of @wqe, by a link by which it leaves whole. */
+SPECIALISED enum progress send_whole(struct hca_qp *qp, const struct wqe *wqe, struct packet *packet, struct run *run,
+				     const struct send_kind kind)
+{
+	struct requester *requester = &qp->requester;
+	struct inflight *entry = enter(qp, wqe, packet, kind.class);
+
+	entry->asked = entry->bytes;
+	if (timeline_is_on())
+		record_sent(qp, TIMELINE_SEND, wqe->index, packet);
+	/* What another link holds back is not overtaken: link_send() sees to that, and to waiting where there is no room. */
+	if (unlikely(__atomic_load_n(&link_holding, __ATOMIC_ACQUIRE) ||
+		     packet->link->send(qp->hca, run) == LINK_BUSY)) {
+		if (timeline_is_on())
+			record_no_room(qp);
+		return PROGRESS_PACKET;
+	}
+	/* As has_left() of one that was never sent before. */
+	requester->newest = requester->psn;
+	requester->send_entry = requester->last;
+	return PROGRESS_MADE;
+}
+
+SPECIALISED enum progress start_message(struct hca_qp *qp, const struct wqe *wqe, struct packet *packet,
+					struct run *run, const struct send_kind kind)
+{
+	struct inflight *entry;
+	struct refusal why;
+	struct wqe spilled;
+	int syndrome = requester_build(qp, wqe, packet, kind, &why);
+
+	if (unlikely(syndrome))
+		return requester_fail_start(qp, SPILL(&spilled, wqe), (uint8_t)syndrome, &why);
+	packet->psn = qp->requester.psn;
+	if (kind.path == PATH_RC && (kind.class == WQE_CLASS_WRITE || kind.class == WQE_CLASS_READ) &&
+	    unlikely(__atomic_load_n(&link_has_access, __ATOMIC_RELAXED)) &&
+	    direct_execute(qp, SPILL(&spilled, wqe), packet))
+		return PROGRESS_MADE;
+	if (kind.path == PATH_RC && qp->whole && likely(packet->dma_length <= qp->whole))
+		return send_whole(qp, wqe, packet, run, kind);
+	if (kind.path == PATH_GENERAL && qp->dci) {
+		switch (dci_connect(qp, wqe->stream, packet)) {
+		case DCI_WAIT:
+			return PROGRESS_NONE;
+		case DCI_LEAVE:
+			return PROGRESS_PACKET;
+		case DCI_CONNECTED:
+			break;
+		}
+	}
+	packet->psn = qp->requester.psn;
+	entry = enter(qp, wqe, packet, kind.class);
+	if (!requester_fits(qp, entry, packet))
+		return PROGRESS_MADE;
+	entry->asked = entry->bytes;
+	return PROGRESS_PACKET;
+}
+
+/* A message whose control segment is good. */
+SPECIALISED enum progress start_kind(struct hca_qp *qp, struct wqe *wqe, struct packet *packet, struct run *run,
+				     const struct send_kind kind)
+{
+	struct refusal why;
+	struct wqe spilled;
+
+	if (unlikely(wqe_take_segments(qp, wqe, kind, &why)))
+		return requester_fail_start(qp, SPILL(&spilled, wqe), MLX5_CQE_SYNDROME_LOCAL_QP_OP_ERR, &why);
+	if (must_wait(qp, wqe, kind.class))
+		return PROGRESS_NONE;
+	return start_message(qp, wqe, packet, run, kind);
+}
+
+static __attribute__((noinline)) enum progress start_other(struct hca_qp *qp, struct wqe *wqe, struct run *run)
+{
+	const struct send_kind kind = {.transport = *qp->transport, .class = wqe_opcodes[wqe->opcode].class};
+
+	if (kind.class == WQE_CLASS_SEND || kind.class == WQE_CLASS_WRITE || kind.class == WQE_CLASS_READ ||
+	    kind.class == WQE_CLASS_ATOMIC || kind.class == WQE_CLASS_ATOMIC_WRITE)
+		return start_kind(qp, wqe, run_slot(run), run, kind);
+	if (must_wait(qp, wqe, kind.class))
+		return PROGRESS_NONE;
+	return requester_start_local(qp, wqe);
+}
+
+/* @posted: blocks that the doorbell record announces. */
+SPECIALISED enum progress start_next(struct hca_qp *qp, uint32_t posted, struct packet *packet, struct run *run,
+				     const enum path path)
+{
+	struct requester *requester = &qp->requester;
+	const struct transport rc = TRANSPORT_RC;
+	struct send_kind kind = {.transport = path == PATH_GENERAL ? *qp->transport : rc, .path = path};
+	struct refusal why;
+	struct wqe wqe, spilled;
+	int error;
+
+	/* A ring can be written over WQEs that have not completed; the FIFO holds no more of them than the ring did. */
+	if (!posted || unlikely(requester->last - requester->first == requester->block_count))
+		return PROGRESS_NONE;
+	error = wqe_take_control(qp, requester->next, posted, &wqe, kind, &why);
+	if (path == PATH_GENERAL && qp->dci && dci_stream_error(qp->dci, wqe.stream))
+		return flush_start(qp, SPILL(&spilled, &wqe));
+	if (unlikely(error))
+		return requester_fail_start(qp, SPILL(&spilled, &wqe), MLX5_CQE_SYNDROME_LOCAL_QP_OP_ERR, &why);
+	if (path == PATH_GENERAL)
+		return start_other(qp, SPILL(&spilled, &wqe), run);
+	kind.class = wqe_opcodes[wqe.opcode].class;
+	switch (kind.class) {
+	case WQE_CLASS_WRITE:
+	case WQE_CLASS_SEND:
+	case WQE_CLASS_READ:
+	case WQE_CLASS_ATOMIC:
+		return start_kind(qp, &wqe, packet, run, kind);
+	default:
+		return start_other(qp, SPILL(&spilled, &wqe), run);
+	}
+}
+
+static __attribute__((noinline)) enum progress start_next_other(struct hca_qp *qp, struct run *run)
+{
+	return start_next(qp, wqe_posted(&qp->requester, qp->requester.next), run_slot(run), run, PATH_GENERAL);
+}
+
+/* Goes on with the FIFO: the rest of a message, or what is sent again; local operations were done once and stay done. */
+static enum progress send_next(struct hca_qp *qp, struct packet *packet)
+{
+	struct requester *requester = &qp->requester;
+	struct inflight *entry = inflight_at(requester, requester->send_entry);
+	enum progress progress = PROGRESS_PACKET;
+	struct refusal why;
+	struct wqe wqe;
+	int syndrome = MLX5_CQE_SYNDROME_LOCAL_QP_OP_ERR;
+
+	if (entry->done || requester->send_offset >= entry->packets) {
+		requester->send_entry++;
+		requester->send_offset = 0;
+		return PROGRESS_MADE;
+	}
+	if (!wqe_parse(qp, entry->index, entry->blocks, &wqe, &why))
+		progress = requester_build_piece(qp, &wqe, entry, packet, &syndrome, &why);
+	if (syndrome) {
+		if (requester->send_entry != requester->first)
+			return PROGRESS_NONE;
+		requester_fail_front(qp, (uint8_t)syndrome, &why);
+		return requester_after_failure(qp);
+	}
+	packet->psn = psn_add(entry->psn, requester->send_offset);
+	return progress;
+}
+
+bool requester_next_other(struct hca_qp *qp, struct run *run)
+{
+	struct requester *requester = &qp->requester;
+	enum progress progress = PROGRESS_NONE;
+
+	if (requester->rnr_wait)
+		return false;
+	do {
+		if (qp->dci && qp->dci->flushing)
+			requester_flush_stream(qp);
+		switch (requester->state) {
+		case REQUESTER_IDLE:
+			if (qp->inherited)
+				inherited_qp_explain(qp);
+			return false;
+		case REQUESTER_FLUSH:
+			requester_flush(qp);
+			return false;
+		case REQUESTER_DRAINED:
+			if (requester->send_entry == requester->last)
+				return false;
+			progress = send_next(qp, run_slot(run));
+			break;
+		case REQUESTER_READY:
+			if (requester->send_entry == requester->last && requester_stops_at_signature_error(qp))
+				return false;
+			progress = requester->send_entry != requester->last ? send_next(qp, run_slot(run))
+									    : start_next_other(qp, run);
+			break;
+		}
+	} while (progress == PROGRESS_MADE);
+	return progress == PROGRESS_PACKET;
+}
+
+enum progress requester_start_rc(struct hca_qp *qp, uint32_t posted, struct packet *packet, struct run *run)
+{
+	return start_next(qp, posted, packet, run, PATH_RC);
+}
+
+/* The packet is of the entry that is sent next, and a part of it may have been sent before. */
+static RARE void record_piece(const struct hca_qp *qp, const struct packet *packet)
+{
+	struct requester *requester = (struct requester *)&qp->requester;
+	/* The analyzer takes a copy of the device, which makes no packet, for one that was built. */
+	/* NOLINTNEXTLINE(clang-analyzer-core.CallAndMessage) */
+	bool again = psn_distance(psn_add(packet->psn, packet->count), requester->newest) <= 0;
+
+	record_sent(qp, again ? TIMELINE_SEND_AGAIN : TIMELINE_SEND,
+		    inflight_at(requester, requester->send_entry)->index, packet);
+}
+
+bool requester_send_packet(struct hca_qp *qp, struct run *run)
+{
+	struct packet *packet = run_slot(run);
+	/* Of no entry. What a link makes of the packet is no matter of the requester's. The analyzer: as in record_piece(). */
+	/* NOLINTNEXTLINE(clang-analyzer-core.UndefinedBinaryOperatorResult) */
+	const bool disconnects = packet->message == MESSAGE_DISCONNECT;
+
+	if (packet->link && packet->link->shares && qp->transport->reliable && !host_window_take(qp, packet))
+		return false;
+	if (timeline_is_on())
+		record_piece(qp, packet);
+	if (packet->link && link_send_or_wait(qp->hca, run, &qp->requester.waiter, &qp->sender, true) == LINK_BUSY) {
+		if (timeline_is_on())
+			record_no_room(qp);
+		return false;
+	}
+	if (likely(!disconnects))
+		has_left(qp->hca, &qp->requester, packet);
+	return true;
+}

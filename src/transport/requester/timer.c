@@ -1,0 +1,243 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The requester and time: what is not acknowledged, who cannot be sent to, and waiting for a receiver. See requester.h.
+ *
+ * A retry is for a packet that was lost, and on a busy machine silence is no sign of that: the peer's thread has no processor,
+ * or that of this process has none. So before a retry is counted, all that has arrived here is handled; a link that can tell
+ * is asked what became of the packets; and a timer that ran out late counts for nothing. All this up to the setting
+ * PEER_SILENCE. A peer on this host that has ended, whichever link leads to it, is given up when the timer first runs out.
+ */
+#include "core/tunables.h"
+#include "observe/counters.h"
+#include "progress/progress.h"
+#include "transport/qp/record.h"
+#include "transport/requester/requester.h"
+#include "wire/routes.h"
+
+#define SECOND_NS UINT64_C(1000000000)
+
+static uint64_t interval_ns(const struct hca_qp *qp)
+{
+	uint32_t used = (uint32_t)qp->attr.retry_cnt - qp->requester.retries_left;
+
+	return UINT64_C(4096) << qp->attr.timeout << (used < TUNABLE_RETRY_DOUBLINGS ? used : TUNABLE_RETRY_DOUBLINGS);
+}
+
+/* Fails where no thread can be made. */
+static void arm(struct hca_qp *qp, uint64_t deadline_ns)
+{
+	qp->requester.timer_armed = !timer_arm(&qp->hca->timers, &qp->requester.timer, deadline_ns);
+}
+
+void requester_watch(struct hca_qp *qp)
+{
+	struct requester *requester = &qp->requester;
+	const struct link *link;
+	uint32_t number;
+	uint64_t now_ns;
+
+	if (requester->timer_armed || requester->first == requester->last || requester->state == REQUESTER_FLUSH)
+		return;
+	if (!qp->transport->reliable) {
+		if (link_waits(&requester->waiter))
+			arm(qp, clock_now_ns() + LIMIT_UNRELIABLE_WAIT_MS * UINT64_C(1000000));
+		return;
+	}
+	if (!qp->attr.timeout)
+		return;
+	now_ns = clock_now_ns();
+	if (requester->strokes != requester->strokes_seen || !requester->silent_since_ns)
+		requester->silent_since_ns = now_ns;
+	requester->strokes_seen = requester->strokes;
+	host_window_watch(qp);
+	link = requester_peer(qp, &number);
+	if (link && link->mark)
+		requester->mark = link->mark(number);
+	arm(qp, now_ns + interval_ns(qp));
+	/* Nobody would notice if no acknowledgement came. */
+	if (!requester->timer_armed) {
+		struct refusal why = {RULE_TIMER_NO_THREAD, {qp->attr.timeout}};
+
+		requester_fail_front(qp, MLX5_CQE_SYNDROME_TRANSPORT_RETRY_EXC_ERR, &why);
+	}
+}
+
+/* Packets of the oldest entry that are known to have arrived. */
+static uint32_t unacknowledged_offset(const struct hca_qp *qp)
+{
+	struct requester *requester = (struct requester *)&qp->requester;
+	const struct inflight *entry = inflight_at(requester, requester->first);
+	int32_t offset = psn_distance(psn_add(requester->acknowledged, 1), entry->psn);
+
+	return offset > 0 && (uint32_t)offset < entry->packets ? (uint32_t)offset : 0;
+}
+
+/* True if the timer ran out over requests of which nothing was heard since it was armed. */
+static bool is_silent(const struct hca_qp *qp)
+{
+	const struct requester *requester = &qp->requester;
+
+	return qp->transport->reliable && requester->first != requester->last && requester->state != REQUESTER_FLUSH &&
+	       requester->state != REQUESTER_IDLE && !(qp->dci && qp->dci->flushing) &&
+	       requester->strokes == requester->strokes_seen;
+}
+
+/*
+ * True if nothing was lost as far as the link knows: what was sent lies where the peer, which lives, has not looked yet, or
+ * there was no room for it. A peer that gets on, be it slowly, is not silent.
+ */
+static bool is_pending(struct hca_qp *qp, uint64_t now_ns)
+{
+	struct requester *requester = &qp->requester;
+	const struct link *link;
+	uint64_t progress;
+	uint32_t number;
+	bool pending;
+
+	link = requester_peer(qp, &number);
+	/* A QP that waits for room of a host may have lost what takes the room. */
+	if (!link || !link->pending)
+		return link_waits(&requester->waiter) && !(link && link->shares);
+	pending = link->pending(number, requester->mark, &progress);
+	if (pending && progress != requester->peer_progress)
+		requester->silent_since_ns = now_ns;
+	requester->peer_progress = progress;
+	return pending;
+}
+
+static bool patience_is_over(const struct hca_qp *qp, uint64_t now_ns)
+{
+	return now_ns - qp->requester.silent_since_ns >= qp->hca->settings.peer_silence * SECOND_NS;
+}
+
+/* Whoever asked for more patience by timeout and retry_cnt has it. */
+static bool retries_would_be_over(const struct hca_qp *qp, uint64_t now_ns)
+{
+	return now_ns - qp->requester.silent_since_ns >=
+	       (UINT64_C(4096) << qp->attr.timeout) * (1 + (uint64_t)qp->attr.retry_cnt);
+}
+
+static void give_up_on_silent(struct hca_qp *qp, uint64_t now_ns)
+{
+	struct refusal why;
+	uint32_t number;
+
+	requester_peer(qp, &number);
+	why = (struct refusal){RULE_PEER_SILENT,
+			       {number, (now_ns - qp->requester.silent_since_ns) / SECOND_NS,
+				(uint64_t)routes->process_of(number)}};
+	counter_add(qp->hca, COUNTER_RETRIES_EXHAUSTED, 1);
+	requester_fail_front(qp, MLX5_CQE_SYNDROME_TRANSPORT_RETRY_EXC_ERR, &why);
+}
+
+static void try_again(struct hca_qp *qp, bool counts)
+{
+	struct requester *requester = &qp->requester;
+
+	counter_add(qp->hca, counts ? COUNTER_ACK_TIMEOUTS : COUNTER_ACK_TIMEOUTS_EXCUSED, 1);
+	if (timeline_is_on())
+		record_timeout(qp, psn_add(requester->acknowledged, 1));
+	if (!qp->dci)
+		qp_route_again(qp);
+	requester_go_back(qp, requester->first, unacknowledged_offset(qp));
+	requester_narrow_window(qp);
+	requester_settle(qp);
+	if (counts && !requester_may_retry(qp))
+		requester_give_up(qp);
+}
+
+/*
+ * This process did not run when it should have: others of the machine, such as the peer, perhaps did not either. Or the
+ * requester waits for its turn, and has sent nothing yet. Only where the link cannot tell.
+ */
+static bool is_excused(const struct hca_qp *qp, uint64_t now_ns)
+{
+	uint64_t late_ns = now_ns - qp->requester.timer.deadline_ns;
+	uint32_t number;
+	const struct link *link = requester_peer(qp, &number);
+
+	if (!link || link->pending || link_is_immediate(qp->hca, link))
+		return false;
+	if (link_waits(&qp->requester.waiter) && !qp->requester.share.packets)
+		return true;
+	if (late_ns > TUNABLE_RETRY_LATE_NS && late_ns > interval_ns(qp) / 2)
+		return true;
+	return link->has_backlog && link->has_backlog();
+}
+
+/* Packets to it may go over a wire, but its process was on this host, and is no more: nobody is going to answer. */
+static bool peer_has_ended(const struct hca_qp *qp)
+{
+	return qp->requester.sees_peer && routes->is_vacant(qp->attr.dest_qp_num);
+}
+
+/*
+ * Still nothing was heard. @looked: although all was handled that had arrived. The timer is armed again when the requester has
+ * been run.
+ */
+static void timed_out(struct hca_qp *qp, bool pending, bool looked, uint64_t now_ns)
+{
+	bool patient = !patience_is_over(qp, now_ns);
+
+	if (peer_has_ended(qp))
+		requester_give_up(qp);
+	else if (patient && (pending || !looked))
+		counter_add(qp->hca, COUNTER_ACK_TIMEOUTS_EXCUSED, 1);
+	else if (!pending || !qp->hca->settings.peer_silence)
+		try_again(qp, !patient || !is_excused(qp, now_ns));
+	else if (retries_would_be_over(qp, now_ns))
+		give_up_on_silent(qp, now_ns);
+}
+
+/* Disarmed, or armed anew, since it ran out: then this is not its time. The lock is held. */
+static bool is_due(const struct hca_qp *qp, uint64_t now_ns)
+{
+	return qp->requester.timer_armed && now_ns >= qp->requester.timer.deadline_ns;
+}
+
+/*
+ * The timer ran out over silence. What the link knows is asked before what has arrived is handled: an answer to what the peer
+ * has dealt with is then among that.
+ */
+static void examine_silence(struct hca_qp *qp, uint64_t now_ns)
+{
+	bool pending, looked;
+
+	queue_lock(&qp->lock);
+	pending = is_pending(qp, now_ns);
+	queue_unlock(&qp->lock);
+	looked = progress_look();
+	queue_lock(&qp->lock);
+	if (is_due(qp, now_ns)) {
+		qp->requester.timer_armed = false;
+		if (is_silent(qp))
+			timed_out(qp, pending, looked, now_ns);
+	}
+	queue_unlock(&qp->lock);
+}
+
+/* True if it ran out over silence, and is still armed; else whatever it was armed for has been done. */
+static bool run_out(struct hca_qp *qp, uint64_t now_ns)
+{
+	struct requester *requester = &qp->requester;
+	bool silent = false;
+
+	queue_lock(&qp->lock);
+	if (is_due(qp, now_ns)) {
+		silent = !requester->rnr_wait && is_silent(qp);
+		requester->timer_armed = silent;
+		requester->rnr_wait = false;
+		if (requester->first == requester->last)
+			requester->silent_since_ns = 0;
+	}
+	queue_unlock(&qp->lock);
+	return silent;
+}
+
+void requester_timer_expired(struct hca_qp *qp)
+{
+	uint64_t now_ns = clock_now_ns();
+
+	if (run_out(qp, now_ns))
+		examine_silence(qp, now_ns);
+}

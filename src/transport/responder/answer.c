@@ -1,0 +1,314 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* What responders owe, see answer.h. */
+#include "transport/responder/answer.h"
+
+#include <assert.h>
+#include <stddef.h>
+#include <stdlib.h>
+
+#include "core/compiler.h"
+#include "observe/counters.h"
+#include "transport/qp/packet_begin.h"
+#include "transport/qp/record.h"
+#include "transport/qp/schedule.h"
+#include "transport/qp/transport.h"
+#include "transport/responder/dct.h"
+#include "wire/link.h"
+
+static_assert(LIMIT_MAX_RD_ATOMIC <= 16, "answers.pending, turned by any number of places, fits into 32 bits");
+
+static struct answers *answers_of(struct responder *responder)
+{
+	if (!responder->answers)
+		responder->answers = calloc(1, sizeof(*responder->answers));
+	return responder->answers;
+}
+
+static void enlist(struct hca_qp *qp, struct answers *answers, struct run *run)
+{
+	if (!answers->owing) {
+		answers->owing = true;
+		answers->next = qp->owing;
+		qp->owing = answers;
+	}
+	/* Whoever lets go of it sees to that. */
+	if (run->held != qp)
+		run_schedule(run, qp);
+}
+
+/* True if @psn belongs to the request that @resource remembers. */
+static bool is_of(const struct responder_resource *resource, uint32_t psn)
+{
+	int32_t offset = psn_distance(psn, resource->psn);
+
+	return resource->message != MESSAGE_NONE && offset >= 0 && (uint32_t)offset < resource->count;
+}
+
+/* The place of the request that has @psn: nearly always the newest; an earlier one if this is a repetition. */
+static uint32_t place_of(const struct responder *responder, uint32_t psn)
+{
+	uint32_t newest = responder->next_resource - 1, mask = responder->resources - 1;
+
+	for (uint32_t i = 0; i < responder->resources; i++)
+		if (is_of(&responder->resource[(newest - i) & mask], psn))
+			return (newest - i) & mask;
+	return newest & mask;
+}
+
+/* The answer to a repetition replaces one that is pending, of which a part may have left: the requester has all before its beginning. */
+static void owe_response(struct answers *answers, const struct walk_access *access, const struct packet *request,
+			 const struct packet *reply)
+{
+	uint32_t place = place_of(answers->responder, reply->psn);
+
+	answers->entry[place] = (struct answer){
+		.message = reply->message,
+		.psn = reply->psn,
+		.count = reply->count,
+		.pd = reply->payload.length ? reply->payload.access->pd : access->pd,
+		.rkey = request->rkey,
+		.length = request->message == MESSAGE_READ_REQUEST ? request->dma_length : 0,
+		.address = request->remote_address,
+		.offset = reply->payload.length ? reply->payload.offset : 0,
+		.original = reply->original,
+	};
+	answers->pending |= 1u << place;
+}
+
+void answer_requests_moved(struct responder *responder, uint32_t from, uint32_t by)
+{
+	struct answers *answers = responder->answers;
+	uint32_t stay = (1u << from) - 1;
+
+	if (!answers)
+		return;
+	for (uint32_t place = LIMIT_MAX_RD_ATOMIC - by; place-- > from;)
+		answers->entry[place + by] = answers->entry[place];
+	answers->pending = (answers->pending & stay) | (answers->pending & ~stay) << by;
+}
+
+bool answer_is_full(const struct responder *responder, uint32_t most)
+{
+	const struct answers *answers = responder->answers;
+	uint32_t place = (responder->next_resource - most) & (responder->resources - 1);
+
+	/* Answers leave in the order of requests: if the first of those was never sent, neither were the others. */
+	return answers && unlikely(answers->pending >> place & 1) && !responder->resource[place].answered;
+}
+
+void answer_owe(struct hca_qp *qp, struct responder *responder, const struct walk_access *access,
+		const struct packet *request, const struct packet *reply, struct run *run)
+{
+	struct answers *answers = answers_of(responder);
+
+	if (!answers)
+		return;
+	answers->link = reply->link;
+	answers->destination_qpn = reply->destination_qpn;
+	answers->responder = responder;
+	answers->access = access;
+	if (qp->dct)
+		answers->path = *reply->path;
+	if (reply->message == MESSAGE_ACKNOWLEDGE) {
+		if (answers->acknowledges)
+			counter_add(qp->hca, COUNTER_ACKS_COALESCED, 1);
+		/* A repetition is acknowledged up to the packet before the one that a pending NAK asks for or refuses. */
+		if (!answers->acknowledges || psn_distance(reply->psn, answers->psn) >= 0) {
+			answers->acknowledges = true;
+			answers->syndrome = reply->syndrome;
+			answers->psn = reply->psn;
+			answers->why = reply->why;
+		}
+	} else {
+		owe_response(answers, access, request, reply);
+	}
+	enlist(qp, answers, run);
+}
+
+void answer_owe_acknowledgement(struct hca_qp *qp, uint32_t psn, struct run *run)
+{
+	struct answers *answers = answers_of(&qp->responder);
+
+	if (unlikely(!answers))
+		return;
+	answers->link = qp->link;
+	answers->destination_qpn = qp->attr.dest_qp_num;
+	answers->responder = &qp->responder;
+	answers->access = &qp->access;
+	if (answers->acknowledges)
+		counter_add(qp->hca, COUNTER_ACKS_COALESCED, 1);
+	answers->acknowledges = true;
+	answers->syndrome = AETH_ACK | AETH_NO_CREDITS;
+	answers->psn = psn;
+	answers->why.rule = RULE_NONE;
+	enlist(qp, answers, run);
+}
+
+const struct walk_access *answer_access(const struct responder *responder)
+{
+	return &((const struct dct_initiator *)((const char *)responder - offsetof(struct dct_initiator, responder)))
+			->access;
+}
+
+static void begin_answer(const struct hca_qp *qp, const struct answers *answers, enum message message, uint32_t psn,
+			 struct packet *packet)
+{
+	packet_begin(packet, qp, qp->transport->packets, (uint8_t)message);
+	packet->destination_qpn = answers->destination_qpn;
+	packet->link = answers->link;
+	packet->path = qp->dct ? &answers->path : &qp->path;
+	packet->psn = psn;
+	packet->syndrome = AETH_ACK | AETH_NO_CREDITS;
+	packet->msn = answers->responder->msn;
+}
+
+/*
+ * The rights may have gone since the request was checked: then the rest is refused (IBTA 9.7.4.1.5). The requester of an answer
+ * that has left before may have it, and its key may be gone for that reason: a repetition is dropped.
+ */
+static void refuse_rest(const struct hca_qp *qp, struct answers *answers, uint32_t place, uint32_t psn,
+			const struct refusal *why)
+{
+	if (answers->responder->resource[place].answered) {
+		answers->pending &= ~(1u << place);
+		return;
+	}
+	explain_make(qp->hca, &(struct explain_subject){.qpn = qp->number, .receive = true}, why->rule, why->args,
+		     EXPLAIN_ARGS);
+	answers->pending = 0;
+	answers->acknowledges = true;
+	answers->syndrome = AETH_NAK | NAK_REMOTE_ACCESS;
+	answers->psn = psn;
+	answers->why = *why;
+}
+
+/* Builds the next piece of the READ response at @place. False: it was refused. */
+static bool build_piece(const struct hca_qp *qp, struct answers *answers, uint32_t place, struct packet *packet)
+{
+	const struct answer *answer = &answers->entry[place];
+	uint64_t offset = (uint64_t)answer->sent << qp->mtu_shift;
+	uint64_t bytes = answer->length - offset;
+	uint32_t most = answers->link->most ? answers->link->most : UINT32_MAX;
+	struct refusal why;
+	int error;
+
+	begin_answer(qp, answers, MESSAGE_READ_RESPONSE, psn_add(answer->psn, answer->sent), packet);
+	if (bytes > most)
+		bytes = most >> qp->mtu_shift << qp->mtu_shift;
+	packet->place = (uint8_t)((offset ? 0 : PLACE_FIRST) | (offset + bytes == answer->length ? PLACE_LAST : 0));
+	packet->count = packets_of(bytes, qp->mtu_shift);
+	if (!bytes)
+		return true;
+	packet->own_access = *answers->access;
+	packet->own_access.pd = answer->pd;
+	packet->own_access.repeated = answers->responder->resource[place].answered;
+	packet->own_access.unfinished = packet->own_access.more = !(packet->place & PLACE_LAST);
+	stream_begin(&packet->payload, &packet->own_access, RIGHT_REMOTE_READ);
+	packet->payload.offset = answer->offset + offset;
+	error = stream_add_key(&packet->payload, answer->rkey, answer->address + offset, bytes, &why);
+	if (error)
+		refuse_rest(qp, answers, place, packet->psn, &why);
+	return !error;
+}
+
+/* False: there is no room. */
+static bool send_packet(struct hca_qp *qp, struct answers *answers, struct run *run)
+{
+	if (timeline_is_on())
+		record_answer(qp, run_slot(run));
+	return link_send_or_wait(qp->hca, run, &answers->waiter, &qp->sender, false) == LINK_SENT;
+}
+
+/* The place of the oldest request whose answer is pending; at least one is. */
+static uint32_t first_pending(const struct answers *answers)
+{
+	uint32_t places = answers->responder->resources, oldest = answers->responder->next_resource & (places - 1);
+	uint32_t from_oldest = answers->pending >> oldest | answers->pending << (places - oldest);
+
+	return (oldest + (uint32_t)__builtin_ctz(from_oldest)) & (places - 1);
+}
+
+/* Sends one packet of the first answer. False: there is no room. */
+static bool send_response(struct hca_qp *qp, struct answers *answers, struct run *run)
+{
+	uint32_t place = first_pending(answers);
+	struct responder_resource *request = &answers->responder->resource[place];
+	struct answer *answer = &answers->entry[place];
+	struct packet *packet = run_slot(run);
+
+	/* Another request has the place, which was not to be answered. */
+	if (unlikely(!is_of(request, answer->psn))) {
+		answers->pending &= ~(1u << place);
+		return true;
+	}
+	if (answer->message == MESSAGE_ATOMIC_ACKNOWLEDGE) {
+		begin_answer(qp, answers, MESSAGE_ATOMIC_ACKNOWLEDGE, answer->psn, packet);
+		packet->original = answer->original;
+	} else if (!build_piece(qp, answers, place, packet)) {
+		return true;
+	}
+	if (!send_packet(qp, answers, run))
+		return false;
+	answer->sent += packet->count;
+	if (answer->sent < answer->count)
+		return true;
+	/* From now on the requester may have all of it: a repetition does not count any more. */
+	request->answered = true;
+	answers->pending &= ~(1u << place);
+	return true;
+}
+
+static bool send_all(struct hca_qp *qp, struct answers *answers, struct run *run)
+{
+	while (answers->pending)
+		if (!send_response(qp, answers, run))
+			return false;
+	if (!answers->acknowledges)
+		return true;
+	begin_answer(qp, answers, MESSAGE_ACKNOWLEDGE, answers->psn, run_slot(run));
+	run_slot(run)->syndrome = answers->syndrome;
+	run_slot(run)->why = answers->why;
+	if (!send_packet(qp, answers, run))
+		return false;
+	answers->acknowledges = false;
+	return true;
+}
+
+/* Those that wait for room are tried again when there is some; whoever else is owed something goes on. */
+void answer_send(struct hca_qp *qp, struct run *run)
+{
+	struct answers **place = &qp->owing, *answers;
+
+	while ((answers = *place)) {
+		if (link_waits(&answers->waiter) || !send_all(qp, answers, run)) {
+			place = &answers->next;
+			continue;
+		}
+		*place = answers->next;
+		answers->owing = false;
+	}
+}
+
+static void delist(struct hca_qp *qp, struct answers *answers)
+{
+	struct answers **place = &qp->owing;
+
+	if (!answers->owing)
+		return;
+	while (*place != answers)
+		place = &(*place)->next;
+	*place = answers->next;
+	answers->owing = false;
+}
+
+void answer_forget(struct hca_qp *qp, struct responder *responder)
+{
+	struct answers *answers = responder->answers;
+
+	if (!answers)
+		return;
+	link_dequeue(&answers->waiter);
+	delist(qp, answers);
+	answers->pending = 0;
+	answers->acknowledges = false;
+}

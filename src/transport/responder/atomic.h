@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Atomic operations, plain and masked (mlx5-formats 1.5): their arithmetic, and how they get at memory. */
+#ifndef SOFTHCA_TRANSPORT_RESPONDER_ATOMIC_H
+#define SOFTHCA_TRANSPORT_RESPONDER_ATOMIC_H
+
+#include "core/compiler.h"
+#include "wire/packet.h"
+
+/* The highest bits of fields are added without the carry that would leave them. */
+static inline uint64_t atomic_add_in_fields(uint64_t a, uint64_t b, uint64_t boundary)
+{
+	return ((a & ~boundary) + (b & ~boundary)) ^ ((a ^ b) & boundary);
+}
+
+static inline uint64_t atomic_replace(uint64_t before, uint64_t swap, uint64_t mask)
+{
+	return (before & ~mask) | (swap & mask);
+}
+
+/** What @before becomes by the atomic of @packet, whose operands are those of the packet. Pure. */
+SPECIALISED uint64_t atomic_result(const struct packet *packet, uint64_t before)
+{
+	uint64_t different = before ^ packet->compare;
+
+	switch (packet->message) {
+	case MESSAGE_FETCH_ADD:
+		return before + packet->swap_add;
+	case MESSAGE_MASKED_FETCH_ADD:
+		return atomic_add_in_fields(before, packet->swap_add, packet->swap_mask);
+	case MESSAGE_COMPARE_SWAP:
+		return different ? before : packet->swap_add;
+	default:
+		return different & packet->compare_mask ? before
+							: atomic_replace(before, packet->swap_add, packet->swap_mask);
+	}
+}
+
+/** Executes the atomic of @packet, of 8 bytes, on the word @target; atomic towards the CPUs as well. Returns what was there before. */
+SPECIALISED uint64_t atomic_execute_word(const struct packet *packet, uint64_t *target)
+{
+	uint64_t before;
+
+	if (packet->message == MESSAGE_FETCH_ADD)
+		return __atomic_fetch_add(target, packet->swap_add, __ATOMIC_SEQ_CST);
+	before = __atomic_load_n(target, __ATOMIC_RELAXED);
+	while (!__atomic_compare_exchange_n(target, &before, atomic_result(packet, before), true, __ATOMIC_SEQ_CST,
+					    __ATOMIC_RELAXED))
+		;
+	return before;
+}
+
+/**
+ * Executes the atomic of @packet on @sink, which holds the target with the right for it, and was not used yet. Returns
+ * what was there before. Inside an epoch section; takes the device's lock of atomics where memory is not one aligned
+ * word.
+ */
+uint64_t atomic_execute(const struct walk_access *access, const struct packet *packet, struct stream *sink);
+
+#endif

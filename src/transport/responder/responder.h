@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What the files of the responder share: the machine (responder.c), replies (reply.c), the connections of a DCT
+ * (connection.c), flushing (flush.c). The lock of the QP covers all of it.
+ */
+#ifndef SOFTHCA_TRANSPORT_RESPONDER_RESPONDER_H
+#define SOFTHCA_TRANSPORT_RESPONDER_RESPONDER_H
+
+#include "transport/qp/path.h"
+#include "transport/qp/transport.h"
+
+struct dct_initiator;
+
+/* Of the machine that handles one request. */
+enum responder_state {
+#define RESPONDER_STATE(NAME, ...) RESPONDER_##NAME,
+#include "format/responder_states.def"
+};
+
+/*
+ * Properties of a request that are known before it is examined. The machine is compiled for the general path, and for RC requests that
+ * arrive whole. The fast path uses the steps of the machine alone.
+ */
+struct request_kind {
+	struct transport transport; /* of the QP */
+	uint8_t message;
+	enum path path;
+};
+
+/* One request being handled. */
+struct request {
+	struct hca_qp *qp;
+	struct responder *responder;     /* the QP's, or that of the initiator which asks a DCT */
+	struct dct_initiator *initiator; /* of a DCT, once it is known; else NULL */
+	struct packet *packet;           /* what of it has arrived before is left out */
+	struct run *run;                 /* in whose slot the reply is built */
+	struct packet *reply;
+	bool replied;
+	bool acknowledged;          /* the acknowledgement has left already */
+	struct walk_access *access; /* as what it reaches keys: the QP's; of DC, of XRC the request's own */
+	struct hca_srq *srq;        /* where receives come from, or NULL */
+	/* set before RESPONDER_REFUSE */
+	struct refusal why;
+	uint8_t nak;         /* enum nak_code */
+	uint8_t syndrome;    /* of the receive's error completion, if a receive was taken; also of the explanation */
+	enum qp_event event; /* QP_EVENT_COUNT: none */
+	struct stream *sink; /* of the request's data; for a READ the payload of the reply */
+};
+
+/* Fills what RESPONDER_REFUSE needs, and is that. */
+#define RESPONDER_REFUSAL(request, nak_code, cqe_syndrome, qp_event, rule_number, ...)                                 \
+	((request)->why = (struct refusal){rule_number, {__VA_ARGS__}}, (request)->nak = (nak_code),                   \
+	 (request)->syndrome = (cqe_syndrome), (request)->event = (qp_event), RESPONDER_REFUSE)
+
+/* The state that @next, which is not compiled into its caller, returns; the fast path falls back instead. */
+#define RESPONDER_RARELY(kind, next) (path_is_fast((kind).path) ? RESPONDER_REFUSE : (next))
+
+/**
+ * A request arrived: executes it. If there is an answer, builds it in run_slot(@run), and returns the responder whose it is,
+ * else NULL: the QP's, or of a DCT that of the initiator, if it is known. Lock held.
+ */
+struct responder *responder_receive(struct hca_qp *qp, struct packet *packet, struct run *run);
+
+/**
+ * The same of a @packet that is all of its message, for a @qp of RC whose `whole` is not 0, and whose device has no filters. The
+ * answer is owed (transport/responder/answer.h); while the lock is held for the packets that follow, nobody schedules @qp for it.
+ */
+void responder_receive_whole(struct hca_qp *qp, struct packet *packet, struct run *run);
+
+/** Flushes the receive queue (not an SRQ). The lock is held. */
+void responder_flush(struct hca_qp *qp);
+void responder_reset(struct hca_qp *qp);
+
+/** Begins the reply to @request, with @message and @syndrome, for packet @psn, in request->reply. */
+void responder_begin_reply(struct request *request, enum message message, uint32_t psn, uint8_t syndrome);
+
+/** Builds the refusal of packet @psn as reply: @kind of enum aeth_kind, @code its low bits. Returns RESPONDER_DONE. */
+enum responder_state responder_nak(struct request *request, uint8_t kind, uint8_t code, uint32_t psn);
+
+/** Writes @completion of the receive that request->responder holds, which it holds no longer. */
+void responder_complete_receive(struct request *request, struct completion *completion);
+
+/**
+ * The first check of a DCT: the access key; then the initiator of the request, with the connection that the request belongs
+ * to. On success request->responder is that of the initiator.
+ */
+enum responder_state responder_check_connection(struct request *request);
+
+#define RESPONDER_GRH_BYTES 40 /* in front of a datagram */
+
+/** What RESPONDER_REFUSE needs where request->why is filled already. */
+static inline enum responder_state responder_refuse_with(struct request *request, uint8_t nak_code, uint8_t syndrome,
+							 enum qp_event event)
+{
+	request->nak = nak_code;
+	request->syndrome = syndrome;
+	request->event = event;
+	return RESPONDER_REFUSE;
+}
+
+#endif

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Requests whose data has no place to go to, or to come from; see target.h. */
+#include "transport/responder/target.h"
+
+#include "observe/counters.h"
+#include "queue/xrc.h"
+#include "transport/qp/drop.h"
+#include "transport/responder/atomic.h"
+
+/* A key that the requester named. */
+enum responder_state responder_refuse_key(struct request *request)
+{
+	return responder_refuse_with(request, NAK_REMOTE_ACCESS, MLX5_CQE_SYNDROME_LOCAL_ACCESS_ERR,
+				     QP_EVENT_ACCESS_ERROR);
+}
+
+/*
+ * A message longer than its receive. IBTA 9.9.3: of a connection that is reliable, the end. An unreliable one is dropped, and
+ * the receive waits for the next message (class D); that of an SRQ, which somebody else may wait for, ends in error (class
+ * E). The queue pair goes on in both cases: else any datagram could stop it.
+ */
+enum responder_state responder_refuse_long(struct request *request, uint64_t header)
+{
+	struct hca_qp *qp = request->qp;
+	struct responder *responder = request->responder;
+	const struct packet *packet = request->packet;
+	struct explain_subject subject = {.qpn = qp->number, .receive = true, .qp_state = (uint8_t)qp->state};
+	struct completion completion = {
+		.opcode = MLX5_CQE_RESP_ERR,
+		.syndrome = MLX5_CQE_SYNDROME_LOCAL_LENGTH_ERR,
+		.vendor_syndrome = RULE_RECEIVE_TOO_SHORT,
+	};
+	enum responder_state next =
+		RESPONDER_REFUSAL(request, NAK_INVALID_REQUEST, MLX5_CQE_SYNDROME_LOCAL_LENGTH_ERR, QP_EVENT_COUNT,
+				  RULE_RECEIVE_TOO_SHORT, responder->offset + header + packet->payload.length,
+				  responder->receive.bytes, header);
+
+	if (qp->transport->reliable)
+		return next;
+	counter_add(qp->hca, COUNTER_DROPPED_UNRELIABLE, 1);
+	responder->in_message = false;
+	responder->expected_psn = psn_add(packet->psn, packet->count);
+	if (!responder->srq) {
+		packet_explain_drop(qp->hca, packet, &subject, &request->why);
+		return RESPONDER_DONE;
+	}
+	subject.syndrome = completion.syndrome;
+	explain_make(qp->hca, &subject, request->why.rule, request->why.args, EXPLAIN_ARGS);
+	responder_complete_receive(request, &completion);
+	return RESPONDER_DONE;
+}

@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Where the data of a request goes, or comes from: all of it is checked before a byte moves. A part of the responder
+ * (responder.c), which is compiled for several kinds of requests; see struct request_kind. The lock of the QP is held.
+ */
+#ifndef SOFTHCA_TRANSPORT_RESPONDER_TARGET_H
+#define SOFTHCA_TRANSPORT_RESPONDER_TARGET_H
+
+#include "core/compiler.h"
+#include "queue/receive.h"
+#include "transport/responder/atomic.h"
+#include "transport/responder/responder.h"
+
+/** A key that the requester named is refused with request->why. */
+RARE enum responder_state responder_refuse_key(struct request *request);
+/** A message is longer than its receive, with the @header bytes in front of it. */
+RARE enum responder_state responder_refuse_long(struct request *request, uint64_t header);
+
+/* IBTA 10.2.3: what a receive of an SRQ names is in the SRQ's domain, which need not be that of the queue pair. */
+SPECIALISED bool is_receive_of_own_domain(const struct request *request)
+{
+	const struct hca_srq *srq = request->responder->srq;
+
+	return likely(!srq || srq->pd->number == request->access->pd);
+}
+
+SPECIALISED struct walk_access *access_of_receive(struct request *request)
+{
+	const struct hca_srq *srq = request->responder->srq;
+	struct walk_access *access;
+
+	if (is_receive_of_own_domain(request))
+		return request->access;
+	/* The fast path, which has no reply, does not come here. */
+	access = &request->reply->own_access;
+	*access = *request->access;
+	access->pd = srq->pd->number;
+	return access;
+}
+
+SPECIALISED enum responder_state target_receive(struct request *request, const struct request_kind kind)
+{
+	struct responder *responder = request->responder;
+	const struct packet *packet = request->packet;
+	uint64_t header = kind.transport.datagram ? RESPONDER_GRH_BYTES : 0;
+	uint64_t bytes = header + packet->payload.length;
+	struct walk_access *access;
+
+	if (path_is_fast(kind.path) && !is_receive_of_own_domain(request))
+		return RESPONDER_REFUSE;
+	access = access_of_receive(request);
+	access->unfinished = access->more = !(packet->place & PLACE_LAST);
+	if (unlikely(bytes > responder->receive.bytes - responder->offset))
+		return RESPONDER_RARELY(kind, responder_refuse_long(request, header));
+	stream_begin(request->sink, access, RIGHT_LOCAL_WRITE);
+	request->sink->offset = responder->offset - header;
+	if (kind.path == PATH_FAST)
+		return stream_add_plain_segment(request->sink, responder->receive.segment, responder->receive.count,
+						responder->offset, bytes)
+			       ? RESPONDER_EXECUTE
+			       : RESPONDER_REFUSE;
+	if (stream_add_segments(request->sink, responder->receive.segment, responder->receive.count, responder->offset,
+				bytes, &request->why))
+		return responder_refuse_with(request, NAK_REMOTE_OPERATION, MLX5_CQE_SYNDROME_LOCAL_PROT_ERR,
+					     QP_EVENT_COUNT);
+	return RESPONDER_EXECUTE;
+}
+
+/* [@address, +@bytes) of @rkey, for what is at @offset of the message. */
+SPECIALISED enum responder_state target_key(struct request *request, const struct request_kind kind, uint8_t right,
+					    uint32_t rkey, uint64_t address, uint64_t offset, uint64_t bytes)
+{
+	stream_begin(request->sink, request->access, right);
+	request->sink->offset = offset;
+	if (kind.path == PATH_FAST)
+		return stream_add_plain(request->sink, rkey, address, bytes, request->access->more) ? RESPONDER_EXECUTE
+												    : RESPONDER_REFUSE;
+	if (unlikely(stream_add_key(request->sink, rkey, address, bytes, &request->why)))
+		return responder_refuse_key(request);
+	return RESPONDER_EXECUTE;
+}
+
+SPECIALISED enum responder_state target_packet(struct request *request, const struct request_kind kind, uint8_t right,
+					       uint64_t offset, uint64_t bytes)
+{
+	return target_key(request, kind, right, request->packet->rkey, request->packet->remote_address, offset, bytes);
+}
+
+/*
+ * Where a READ request begins in its READ. Our requester asks for a long one in pieces (docs/inside/wire.md), and does not ask for an
+ * acknowledgement with those that go on where the one before ended.
+ */
+static inline uint64_t read_offset(const struct responder *responder, const struct packet *packet)
+{
+	const struct read_end *end = &responder->read_end;
+
+	return !packet->acknowledge && packet->rkey == end->rkey && packet->remote_address == end->address ? end->offset
+													   : 0;
+}
+
+/* The first packet of a WRITE names the whole range: all of it is checked then (IBTA C9-88). */
+SPECIALISED enum responder_state target_write(struct request *request, const struct request_kind kind)
+{
+	struct responder *responder = request->responder;
+	const struct packet *packet = request->packet;
+	uint64_t bytes = packet->payload.length, left = responder->dma_length - responder->offset;
+	enum responder_state next;
+
+	if (unlikely(bytes != left && (bytes > left || packet->place & PLACE_LAST)))
+		return RESPONDER_REFUSAL(request, NAK_INVALID_REQUEST, MLX5_CQE_SYNDROME_LOCAL_LENGTH_ERR,
+					 QP_EVENT_REQUEST_ERROR, RULE_WRITE_LENGTH, responder->dma_length,
+					 responder->offset + bytes);
+	if (!responder->dma_length)
+		return RESPONDER_EXECUTE;
+	if (packet->place == PLACE_FIRST) {
+		request->access->more = false;
+		next = target_key(request, kind, RIGHT_REMOTE_WRITE, responder->rkey, responder->remote_address, 0,
+				  responder->dma_length);
+		if (next != RESPONDER_EXECUTE)
+			return next;
+	}
+	request->access->unfinished = request->access->more = !(packet->place & PLACE_LAST);
+	/* The sum cannot wrap: with the first packet the whole range was found to be in a key. */
+	return target_key(request, kind, RIGHT_REMOTE_WRITE, responder->rkey,
+			  responder->remote_address + responder->offset, responder->offset, bytes);
+}
+
+SPECIALISED enum responder_state target_atomic(struct request *request, const struct request_kind kind)
+{
+	const struct packet *packet = request->packet;
+	uint32_t bytes = atomic_bytes(packet);
+
+	if (packet->remote_address % bytes)
+		return RESPONDER_REFUSAL(request, NAK_INVALID_REQUEST, MLX5_CQE_SYNDROME_LOCAL_QP_OP_ERR,
+					 QP_EVENT_REQUEST_ERROR, RULE_ATOMIC_ALIGNMENT, packet->remote_address, bytes);
+	return target_packet(request, kind, RIGHT_ATOMIC, 0, bytes);
+}
+
+/* IBTA annex A19: 8 bytes, which are the whole payload, to an aligned address. */
+SPECIALISED enum responder_state target_atomic_write(struct request *request, const struct request_kind kind)
+{
+	const struct packet *packet = request->packet;
+	uint64_t address = packet->remote_address;
+
+	if (packet->dma_length != ATOMIC_WRITE_PAYLOAD || packet->payload.length != ATOMIC_WRITE_PAYLOAD)
+		return RESPONDER_REFUSAL(request, NAK_INVALID_REQUEST, MLX5_CQE_SYNDROME_LOCAL_LENGTH_ERR,
+					 QP_EVENT_REQUEST_ERROR, RULE_ATOMIC_WRITE_PACKET, packet->psn,
+					 packet->dma_length, packet->payload.length);
+	if (address % ATOMIC_WRITE_PAYLOAD)
+		return RESPONDER_REFUSAL(request, NAK_INVALID_REQUEST, MLX5_CQE_SYNDROME_LOCAL_QP_OP_ERR,
+					 QP_EVENT_REQUEST_ERROR, RULE_ATOMIC_ALIGNMENT, address, ATOMIC_WRITE_PAYLOAD);
+	return target_packet(request, kind, RIGHT_REMOTE_WRITE, 0, ATOMIC_WRITE_PAYLOAD);
+}
+
+/* Finds the place of the data of the request in hand, in request->sink, and checks it. */
+SPECIALISED enum responder_state check_target(struct request *request, const struct request_kind kind)
+{
+	const struct packet *packet = request->packet;
+
+	if (message_has(kind.message, MESSAGE_TAKES_RECEIVE))
+		return target_receive(request, kind);
+	if (message_is_write(kind.message))
+		return target_write(request, kind);
+	if (message_is_atomic(kind.message))
+		return target_atomic(request, kind);
+	if (kind.message == MESSAGE_ATOMIC_WRITE)
+		return target_atomic_write(request, kind);
+	if (!packet->dma_length)
+		return RESPONDER_EXECUTE;
+	return target_packet(request, kind, RIGHT_REMOTE_READ, read_offset(request->responder, packet),
+			     packet->dma_length);
+}
+
+#endif

@@ -1,0 +1,453 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The run loop, see run.h; and delivery of a packet to the half of a QP that it is for. */
+#include "transport/run/run.h"
+
+#include <endian.h>
+#include <stddef.h>
+
+#include "core/compiler.h"
+#include "core/thread_memory.h"
+#include "observe/counters.h"
+#include "transport/gsi/gsi.h"
+#include "transport/qp/drop.h"
+#include "transport/qp/early.h"
+#include "transport/qp/multicast.h"
+#include "transport/qp/origin.h"
+#include "transport/qp/qp.h"
+#include "transport/qp/record.h"
+#include "transport/qp/schedule.h"
+#include "transport/qp/transport.h"
+#include "transport/requester/congestion.h"
+#include "transport/requester/requester.h"
+#include "transport/responder/answer.h"
+#include "transport/responder/dct.h"
+#include "transport/responder/responder.h"
+#include "wire/link.h"
+#include "wire/routes.h"
+
+static bool is_response(const struct packet *packet)
+{
+	return message_has(packet->message, MESSAGE_IS_RESPONSE);
+}
+
+/* The half of @qp that the packet is for; a congestion notification is for what either sends. */
+static bool has_half(const struct hca_qp *qp, const struct packet *packet)
+{
+	if (packet->message == MESSAGE_CONGESTION)
+		return true;
+	return qp->transport->packets == packet->transport &&
+	       (is_response(packet) ? qp->transport->requests : qp->transport->responds);
+}
+
+/* @expected: the drop follows from no mistake. */
+static void dropped(const struct packet *packet, struct hca *hca, bool expected, const struct refusal *why)
+{
+	packet_explain_drop(hca, packet,
+			    &(struct explain_subject){.qpn = packet->destination_qpn, .expected = expected}, why);
+}
+
+static void drop_from(const struct packet *packet, struct hca *hca, bool expected, struct refusal *why)
+{
+	origin_of_packet(packet, why->args + 3);
+	dropped(packet, hca, expected, why);
+}
+
+/* @sender: number of the queue pair that sent @packet, 0 if it is not known. Figures 3 to 5 name its process or host. */
+#define DROP(packet, sender, hca, expected, rule_number, ...)                                                          \
+	drop_from(packet, hca, expected,                                                                               \
+		  &(struct refusal){rule_number,                                                                       \
+				    {(packet)->message, sender, (packet)->destination_qpn, 0, 0, 0, ##__VA_ARGS__}})
+
+/*
+ * Drops @packet, because @qp does not receive in its state. Three cases are not mistakes: a queue pair in ERR, whose own record has the
+ * reason; a response without a request; a request that RC repeats.
+ */
+static void drop_by_state(const struct packet *packet, struct hca_qp *qp)
+{
+	struct refusal why = {RULE_PACKET_STATE,
+			      {packet->message, origin_number(qp, packet), packet->destination_qpn, 0, 0, 0,
+			       qp->state}};
+	bool expected = qp->state == IBV_QPS_ERR || is_response(packet);
+
+	origin_of_packet(packet, why.args + 3);
+	if (early_is_repaired(qp, packet))
+		expected = !early_has_lasted(qp, &why);
+	dropped(packet, qp->hca, expected, &why);
+}
+
+/* The packets of a run that came over a link which did not count them; of a READ request, those of its response. */
+static void set_count(struct packet *packet, const struct hca_qp *qp)
+{
+	uint64_t bytes = packet->message == MESSAGE_READ_REQUEST ? packet->dma_length : packet->payload.length;
+
+	packet->count = message_is_atomic(packet->message) ? 1 : packets_of(bytes, qp->mtu_shift);
+}
+
+/* The lock of @qp is held. */
+static void deliver(struct run *run, struct packet *packet, struct hca_qp *qp)
+{
+	struct packet *reply = run_slot(run);
+	struct responder *responder;
+
+	if (!qp_receives(qp)) {
+		counter_add(qp->hca, COUNTER_DROPPED_STATE, 1);
+		drop_by_state(packet, qp);
+		return;
+	}
+	if (!has_half(qp, packet)) {
+		counter_add(qp->hca, COUNTER_DROPPED_STATE, 1);
+		DROP(packet, origin_number(qp, packet), qp->hca, false, RULE_PACKET_TRANSPORT, qp->type);
+		return;
+	}
+	if (!origin_is_peer(qp, packet))
+		return;
+	if (packet->message == MESSAGE_CONGESTION) {
+		congestion_notified(qp);
+		return;
+	}
+	if (__builtin_expect(congestion_marked(packet), 0))
+		congestion_notify(qp, packet, run);
+	if (!packet->count)
+		set_count(packet, qp);
+	if (timeline_is_on())
+		record_arrived(qp, packet, packet->count);
+	epoch_note(is_response(packet) ? qp->number : qp->number | EPOCH_RECEIVES);
+	if (is_response(packet)) {
+		requester_receive(qp, packet, run);
+		return;
+	}
+	responder = responder_receive(qp, packet, run);
+	if (!responder)
+		return;
+	/* To an initiator that a DCT knows nothing of, nothing is owed. */
+	if (timeline_is_on() && link_is_immediate(qp->hca, reply->link))
+		record_answer(qp, reply);
+	if (link_is_immediate(qp->hca, reply->link) || (qp->dct && responder == &qp->responder))
+		link_send(qp->hca, run);
+	else
+		answer_owe(qp, responder, qp->dct ? answer_access(responder) : &qp->access, packet, reply, run);
+}
+
+static void handle(struct run *run, struct packet *packet, struct hca_qp *qp)
+{
+	queue_lock(&qp->lock);
+	deliver(run, packet, qp);
+	queue_unlock(&qp->lock);
+}
+
+/* The device that keeps the record of a packet for nobody: its sender's, if that is of this process, else the first one. */
+static struct hca *device_of_sender(const struct packet *packet)
+{
+	const struct hca_qp *sender = packet->link && packet->link->immediate ? qp_find(packet->source_qpn) : NULL;
+
+	return sender ? sender->hca : first_device();
+}
+
+static bool is_multicast(const struct packet *packet)
+{
+	return packet->transport == IBV_QPT_UD && gid_is_multicast(&packet->path->destination);
+}
+
+/* True if @qp has sent @packet; a QP of another host may have the same number. */
+static bool is_from(const struct packet *packet, const struct hca_qp *qp)
+{
+	return packet->link->immediate && packet->source_qpn == qp->number;
+}
+
+/*
+ * IBTA 10.5.2: each member gets a copy, also the sender. Reading a payload consumes it, so each has a copy of the packet,
+ * too, in the slot of the answer, as there is none to a datagram.
+ */
+static void handle_multicast(struct run *run, const struct packet *packet)
+{
+	const union ibv_gid *group = &packet->path->destination;
+	const struct multicast_list *list = __atomic_load_n(&the_registry.multicast, __ATOMIC_ACQUIRE);
+	uint32_t i = list ? multicast_next(list, group, 0) : 0;
+
+	if (packet->destination_qpn != MULTICAST_QPN) {
+		DROP(packet, packet->source_qpn, device_of_sender(packet), false, RULE_MULTICAST_QP);
+		return;
+	}
+	if (packet->link == routes->local() && (!list || i == list->count))
+		dropped(packet, device_of_sender(packet), false,
+			&(struct refusal){RULE_MULTICAST_NOBODY,
+					  {packet->message, packet->source_qpn, be64toh(group->global.subnet_prefix),
+					   be64toh(group->global.interface_id)}});
+	for (; list && i < list->count; i = multicast_next(list, group, i + 1)) {
+		struct hca_qp *qp = qp_find(list->member[i].qpn);
+
+		if (!qp || (qp->block_self_multicast && is_from(packet, qp)))
+			continue;
+		*run_slot(run) = *packet;
+		handle(run, run_slot(run), qp);
+	}
+}
+
+/* Queue pair 1 is in no table. */
+static void handle_without_qp(struct packet *packet)
+{
+	struct hca *hca;
+	bool ended;
+
+	if (packet->destination_qpn == GSI_QPN && management) {
+		gsi_receive(packet);
+		return;
+	}
+	hca = device_of_sender(packet);
+	/* Packets that were under way when the program destroyed the queue pair, and answers, are no mistake. */
+	ended = is_response(packet) || packet->message == MESSAGE_DISCONNECT ||
+		id_table_was_used(&the_registry.qps, packet->destination_qpn);
+	counter_add(hca, COUNTER_DROPPED_NO_QP, 1);
+	DROP(packet, packet->source_qpn, hca, ended, RULE_PACKET_NO_QP);
+}
+
+static bool drain_packets(struct run *run, const struct hca_qp *self)
+{
+	while (run->first != run->last) {
+		struct packet *packet = &run->packet[run->first % RUN_PACKETS];
+		bool multicast = is_multicast(packet);
+		struct hca_qp *qp = multicast ? NULL : qp_find(packet->destination_qpn);
+
+		if (qp && qp == self)
+			return false;
+		if (multicast)
+			handle_multicast(run, packet);
+		else if (qp)
+			handle(run, packet, qp);
+		else
+			handle_without_qp(packet);
+		run->first++;
+	}
+	return true;
+}
+
+/* Puts the next frame that the filters of a device let go into the run. */
+static bool take_frame(struct run *run)
+{
+	for (size_t i = 0; i < the_registry.count; i++) {
+		struct hca *hca = &the_registry.devices[i];
+
+		if (hca->filters && link_filters(hca)->drain(hca, run))
+			return true;
+	}
+	return false;
+}
+
+void run_drain(struct run *run, const struct hca_qp *self)
+{
+	do {
+		if (!drain_packets(run, self))
+			return;
+	} while (__builtin_expect(the_registry.filters, 0) && take_frame(run));
+}
+
+/*
+ * The lock of @self is held, so that of another QP is only tried: two threads that deliver to each other would else wait for
+ * each other.
+ */
+static bool take_at_once(struct run *run, struct packet *packet, struct hca_qp *self)
+{
+	struct hca_qp *qp;
+
+	if (packet->destination_qpn == self->number) {
+		deliver(run, packet, self);
+		return true;
+	}
+	if (packet->payload.length > LIMIT_DELIVERED_AT_ONCE || is_multicast(packet))
+		return false;
+	qp = qp_find(packet->destination_qpn);
+	if (!qp || !queue_try_lock(&qp->lock))
+		return false;
+	deliver(run, packet, qp);
+	queue_unlock(&qp->lock);
+	return true;
+}
+
+bool run_drain_at_once(struct run *run, struct hca_qp *self)
+{
+	if (__builtin_expect(the_registry.filters, 0))
+		return false;
+	for (; run->first != run->last; run->first++)
+		if (!take_at_once(run, &run->packet[run->first % RUN_PACKETS], self))
+			return false;
+	return true;
+}
+
+bool run_take(struct run *run, struct hca_qp *self)
+{
+	if (run->first == run->last)
+		return false;
+	deliver(run, &run->packet[run->first % RUN_PACKETS], self);
+	run->first++;
+	return true;
+}
+
+void run_finish(struct run *run)
+{
+	struct hca_qp *qp;
+	bool due;
+
+	if (__builtin_expect(host_window_has_room(), 0))
+		host_window_resume(run);
+	while ((qp = run->scheduled)) {
+		run->scheduled = qp->next_scheduled;
+		queue_lock(&qp->lock);
+		qp->scheduled = false;
+		due = qp->requester_due;
+		qp->requester_due = false;
+		epoch_note(qp->owing ? qp->number | EPOCH_RECEIVES : qp->number);
+		if (qp->owing)
+			answer_send(qp, run);
+		queue_unlock(&qp->lock);
+		if (run_has_packets(run, qp->hca))
+			run_drain(run, NULL);
+		if (due) {
+			epoch_note(qp->number);
+			run_requester(qp, run);
+		}
+		if (__builtin_expect(!run->scheduled && host_window_has_room(), 0))
+			host_window_resume(run);
+	}
+}
+
+void qp_resume(struct link_sender *sender, bool requester, struct run *run)
+{
+	struct hca_qp *qp = (struct hca_qp *)((char *)sender - offsetof(struct hca_qp, sender));
+
+	queue_lock(&qp->lock);
+	if (requester)
+		run_schedule_requester(run, qp);
+	else
+		run_schedule(run, qp);
+	queue_unlock(&qp->lock);
+}
+
+bool run_around(bool (*poll)(struct run *run))
+{
+	THREAD_VARIABLE(struct run, run);
+	bool found;
+
+	run_begin(run);
+	found = poll(run);
+	run_finish(run);
+	return found;
+}
+
+/* ---- packets that are all of their message ---------------------------------------------------------------------- */
+
+/*
+ * An acknowledgement stands for all before it, so of those that came together the newest is enough: it is noted, and seen to before
+ * anything else of its QP. A timeline tells of each, with what it completes. The lock of @qp is held.
+ */
+static inline void take_acknowledgement(struct run *run, const struct packet *packet, struct hca_qp *qp)
+{
+	if (timeline_is_on()) {
+		record_acknowledged(qp, packet);
+		requester_receive_acknowledgement(qp, packet->psn, run);
+		timeline_end_call();
+		return;
+	}
+	/* One of what was not sent yet is none (requester_receive()), and must not stand for others. */
+	if (unlikely(psn_distance(packet->psn, qp->requester.newest) >= 0))
+		return;
+	if (run->acknowledges && unlikely(psn_distance(packet->psn, run->acknowledged) <= 0))
+		return;
+	run->acknowledges = true;
+	run->acknowledged = packet->psn;
+}
+
+static inline void see_to_acknowledgement(struct run *run, struct hca_qp *qp)
+{
+	if (!run->acknowledges)
+		return;
+	run->acknowledges = false;
+	requester_receive_acknowledgement(qp, run->acknowledged, run);
+}
+
+/* Lets go of the QP whose packet was taken last; what it owes it sends when it is its turn. */
+static void let_go_for_another(struct run *run)
+{
+	struct hca_qp *qp = run->held;
+
+	if (!qp)
+		return;
+	see_to_acknowledgement(run, qp);
+	run->held = NULL;
+	if (qp->owing)
+		run_schedule(run, qp);
+	queue_unlock(&qp->lock);
+}
+
+void run_let_go(struct run *run)
+{
+	struct hca_qp *qp = run->held;
+
+	if (!qp)
+		return;
+	see_to_acknowledgement(run, qp);
+	run->held = NULL;
+	if (qp->owing)
+		answer_send(qp, run);
+	queue_unlock(&qp->lock);
+}
+
+/* True if nothing that run_drain() looks for can be found: @qp may hear @packet, and its answer is owed. Its lock is held. */
+static inline bool takes_whole(const struct hca_qp *qp, const struct packet *packet)
+{
+	return qp->whole && packet->link == qp->link && packet->connection == qp->connection && qp_receives(qp) &&
+	       !qp->hca->filters;
+}
+
+static inline void deliver_whole(struct run *run, struct packet *packet, struct hca_qp *qp)
+{
+	if (packet->message == MESSAGE_ACKNOWLEDGE) {
+		take_acknowledgement(run, packet, qp);
+		return;
+	}
+	see_to_acknowledgement(run, qp);
+	if (timeline_is_on())
+		record_arrived(qp, packet, packets_of(packet->payload.length, qp->mtu_shift));
+	epoch_note(packet->message == MESSAGE_READ_RESPONSE ? qp->number : qp->number | EPOCH_RECEIVES);
+	switch (packet->message) {
+	case MESSAGE_READ_RESPONSE:
+		packet->count = packets_of(packet->payload.length, qp->mtu_shift);
+		requester_receive(qp, packet, run);
+		break;
+	case MESSAGE_READ_REQUEST:
+		packet->count = packets_of(packet->dma_length, qp->mtu_shift);
+		responder_receive_whole(qp, packet, run);
+		break;
+	default:
+		packet->count = packets_of(packet->payload.length, qp->mtu_shift);
+		responder_receive_whole(qp, packet, run);
+	}
+}
+
+void run_take_whole(struct run *run)
+{
+	struct packet *packet = run_slot(run);
+	struct hca_qp *qp = run->held;
+
+	if (!qp || __builtin_expect(qp->number != packet->destination_qpn, 0)) {
+		let_go_for_another(run);
+		qp = qp_find(packet->destination_qpn);
+		if (__builtin_expect(!qp, 0)) {
+			handle_without_qp(packet);
+			return;
+		}
+		queue_lock(&qp->lock);
+		run->held = qp;
+	}
+	/* The reply is built in the slot behind it. */
+	run_commit(run);
+	if (__builtin_expect(!takes_whole(qp, packet), 0)) {
+		/* run_drain() counts the packets of a message, since it may accept this one (origin.h). */
+		if (packet->payload.length)
+			packet->count = 0;
+		let_go_for_another(run);
+		run_drain(run, NULL);
+		return;
+	}
+	deliver_whole(run, packet, qp);
+	run->first = run->last;
+}

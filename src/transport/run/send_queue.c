@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Runs send queues: builds and sends packets, and delivers those for QPs of this process between two of them. Called by
+ * doorbells, by timers, and by the run loop for QPs that are scheduled.
+ */
+#include <stddef.h>
+
+#include "core/epoch.h"
+#include "core/thread_memory.h"
+#include "transport/fast_path/fast_path.h"
+#include "transport/requester/send.h"
+#include "transport/responder/responder.h"
+#include "transport/run/doorbell.h"
+#include "transport/run/run.h"
+
+/* As run_requester(), for a QP whose lock is held; releases the lock. */
+static __attribute__((noinline)) void run_locked(struct hca_qp *qp, struct run *run)
+{
+	struct requester *requester = &qp->requester;
+	enum progress progress;
+	enum path path;
+
+	/* The thread that runs it looks once more, under the lock, before it stops: what is posted now is seen then. */
+	if (unlikely(requester->running)) {
+		queue_unlock(&qp->lock);
+		return;
+	}
+	requester->running = true;
+	path = requester_path(qp);
+	while ((progress = requester_next_packet(qp, run, path)) != PROGRESS_NONE) {
+		if (progress == PROGRESS_MADE) {
+			queue_unlock(&qp->lock);
+			queue_lock(&qp->lock);
+			path = requester_path(qp);
+			continue;
+		}
+		if (!requester_send_packet(qp, run))
+			break;
+		while (run_has_packets(run, qp->hca) && !run_drain_at_once(run, qp)) {
+			requester->delivering = true;
+			queue_unlock(&qp->lock);
+			run_drain(run, qp);
+			queue_lock(&qp->lock);
+			requester->delivering = false;
+			path = requester_path(qp);
+			if (!run_take(run, qp))
+				break;
+		}
+		if (!qp->transport->reliable)
+			requester_complete_unreliable(qp);
+	}
+	requester->running = false;
+	if (unlikely(requester->first != requester->last))
+		requester_watch(qp);
+	queue_unlock(&qp->lock);
+}
+
+void run_requester(struct hca_qp *qp, struct run *run)
+{
+	queue_lock(&qp->lock);
+	run_locked(qp, run);
+}
+
+/* Starts what the fast path has left of a doorbell. The lock is held, inside an epoch section; releases the lock. */
+static __attribute__((noinline)) void doorbell_fall_back(struct hca_qp *qp)
+{
+	THREAD_VARIABLE(struct run, run);
+
+	run_begin(run);
+	run_locked(qp, run);
+	if (unlikely(run_has_more(run)))
+		run_finish(run);
+}
+
+static RARE enum fast_path fast_path_recorded(struct hca_qp *qp)
+{
+	return fast_path(qp, true);
+}
+
+void hca_qp_send_doorbell(struct hca_qp *qp)
+{
+	enum fast_path outcome;
+
+	epoch_enter_with_lock(&qp->lock);
+	epoch_note(qp->number);
+	while (unlikely((outcome = timeline_is_on() ? fast_path_recorded(qp) : fast_path(qp, false)) ==
+			FAST_PATH_YIELD)) {
+		queue_unlock(&qp->lock);
+		queue_lock(&qp->lock);
+	}
+	if (likely(outcome == FAST_PATH_DONE))
+		queue_unlock(&qp->lock);
+	else
+		doorbell_fall_back(qp);
+	epoch_leave();
+}
+
+void hca_qp_recv_doorbell(struct hca_qp *qp)
+{
+	/*
+	 * Pairs with qp_enter_error: either the flush sees the new entry, or this sees the state. That is rare, so the
+	 * barrier is there; here it is enough that the compiler keeps the order.
+	 */
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+	if (__builtin_expect(!the_registry.has_barrier, 0) && !__libc_single_threaded)
+		__atomic_exchange_n(&qp->recv_barrier, 1, __ATOMIC_SEQ_CST);
+	if (!__atomic_load_n(&qp->flushes, __ATOMIC_RELAXED))
+		return;
+	queue_lock(&qp->lock);
+	if (qp->state == IBV_QPS_ERR)
+		responder_flush(qp);
+	queue_unlock(&qp->lock);
+}
+
+void run_requester_timer(struct timer *timer)
+{
+	struct hca_qp *qp = (struct hca_qp *)((char *)timer - offsetof(struct hca_qp, requester.timer));
+	THREAD_VARIABLE(struct run, run);
+
+	epoch_enter();
+	run_begin(run);
+	requester_timer_expired(qp);
+	run_requester(qp, run);
+	run_finish(run);
+	epoch_leave();
+}
