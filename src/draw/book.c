@@ -23,8 +23,8 @@
 #define BUCKETS 256
 
 /* The record of a key in its current configuration. Owned by the book, which has one per key index. */
-struct story {
-	struct story *next;
+struct key_record {
+	struct key_record *next;
 	uint32_t index;
 	uint64_t serial, version; /* those of the mapping */
 	bool drawn;               /* counted among the keys that are drawn */
@@ -35,54 +35,54 @@ struct story {
 struct key_book {
 	pthread_mutex_t lock;
 	char directory[PATH_MAX];
-	struct story *bucket[BUCKETS];
+	struct key_record *bucket[BUCKETS];
 	uint32_t drawings, refused; /* keys drawn within LIMIT_DRAWINGS, and within LIMIT_DRAWINGS_REFUSED */
 	uint64_t left_out;
 	int error; /* error of the last file that could not be written; 0: none */
 };
 
-static bool story_matches(const struct story *story, const struct mapping *map)
+static bool key_record_matches(const struct key_record *record, const struct mapping *map)
 {
-	return story->serial == map->serial && story->version == map->version;
+	return record->serial == map->serial && record->version == map->version;
 }
 
 /* Returns the record of the key with @index, or NULL. The lock is held. */
-static struct story *story_find(const struct key_book *book, uint32_t index)
+static struct key_record *key_record_find(const struct key_book *book, uint32_t index)
 {
-	struct story *story = book->bucket[index % BUCKETS];
+	struct key_record *record = book->bucket[index % BUCKETS];
 
-	while (story && story->index != index)
-		story = story->next;
-	return story;
+	while (record && record->index != index)
+		record = record->next;
+	return record;
 }
 
 /* Returns the record of the current configuration of @key, creating it if needed; NULL without memory. The lock is held. */
-static struct story *story_of(struct key_book *book, const struct mkey *key)
+static struct key_record *key_record_of(struct key_book *book, const struct mkey *key)
 {
 	const struct mapping *map = mkey_mapping(key);
-	struct story *story = story_find(book, key->index);
+	struct key_record *record = key_record_find(book, key->index);
 
-	if (!story) {
-		story = calloc(1, sizeof(*story));
-		if (!story)
+	if (!record) {
+		record = calloc(1, sizeof(*record));
+		if (!record)
 			return NULL;
-		story->index = key->index;
-		story->next = book->bucket[key->index % BUCKETS];
-		book->bucket[key->index % BUCKETS] = story;
-	} else if (story_matches(story, map)) {
-		return story;
+		record->index = key->index;
+		record->next = book->bucket[key->index % BUCKETS];
+		book->bucket[key->index % BUCKETS] = record;
+	} else if (key_record_matches(record, map)) {
+		return record;
 	}
-	story->serial = map->serial;
-	story->version = map->version;
-	story->drawn = story->changed = false;
-	story->uses = (struct key_uses){0};
-	return story;
+	record->serial = map->serial;
+	record->version = map->version;
+	record->drawn = record->changed = false;
+	record->uses = (struct key_uses){0};
+	return record;
 }
 
 /* Counts the key among those that are drawn. Returns false if the limit was reached. The lock is held. */
-static bool story_reserve_place(struct key_book *book, struct story *story, bool refused)
+static bool key_record_reserve_place(struct key_book *book, struct key_record *record, bool refused)
 {
-	if (story->drawn)
+	if (record->drawn)
 		return true;
 	if (book->drawings < LIMIT_DRAWINGS)
 		book->drawings++;
@@ -90,7 +90,7 @@ static bool story_reserve_place(struct key_book *book, struct story *story, bool
 		book->refused++;
 	else
 		return false;
-	return story->drawn = true;
+	return record->drawn = true;
 }
 
 /* ---- files ---------------------------------------------------------------------------------------------------- */
@@ -144,15 +144,15 @@ static void draw_if_place(struct mkey *key, bool refused)
 {
 	struct key_book *book = key->hca->key_book;
 	struct key_uses uses = {0};
-	struct story *story;
+	struct key_record *record;
 	bool placed = false;
 
 	pthread_mutex_lock(&book->lock);
-	story = story_of(book, key);
-	if (story && story_reserve_place(book, story, refused)) {
+	record = key_record_of(book, key);
+	if (record && key_record_reserve_place(book, record, refused)) {
 		placed = true;
-		uses = story->uses;
-		story->changed = false;
+		uses = record->uses;
+		record->changed = false;
 	} else {
 		book->left_out++;
 	}
@@ -174,15 +174,15 @@ static void key_ends(struct mkey *key)
 {
 	struct key_book *book = key->hca->key_book;
 	struct key_uses uses;
-	struct story *story;
+	struct key_record *record;
 	bool due;
 
 	pthread_mutex_lock(&book->lock);
-	story = story_find(book, key->index);
-	due = story && story->drawn && story->changed && story_matches(story, mkey_mapping(key));
+	record = key_record_find(book, key->index);
+	due = record && record->drawn && record->changed && key_record_matches(record, mkey_mapping(key));
 	if (due) {
-		uses = story->uses;
-		story->changed = false;
+		uses = record->uses;
+		record->changed = false;
 	}
 	pthread_mutex_unlock(&book->lock);
 	if (!due)
@@ -218,15 +218,15 @@ static void key_used(struct hca *hca, uint32_t number, uint32_t qpn, uint8_t rig
 {
 	const struct mkey *key = mkey_find(hca, number);
 	struct key_book *book = hca->key_book;
-	struct story *story;
+	struct key_record *record;
 
 	if (!key || mapping_is_direct(mkey_mapping(key)))
 		return;
 	pthread_mutex_lock(&book->lock);
-	story = story_of(book, key);
-	if (story) {
-		uses_count(&story->uses, qpn, rights, address, length);
-		story->changed = true;
+	record = key_record_of(book, key);
+	if (record) {
+		uses_count(&record->uses, qpn, rights, address, length);
+		record->changed = true;
 	}
 	pthread_mutex_unlock(&book->lock);
 }
@@ -249,7 +249,7 @@ static void key_explained(struct hca *hca, const struct explain_record *record)
 	struct mkey *key;
 
 	epoch_enter();
-	if (picture_tells(record->rule)) {
+	if (rule_concerns_key(record->rule)) {
 		key = mkey_find(hca, (uint32_t)record->args[0]);
 		if (key)
 			draw_if_place(key, true);
@@ -286,13 +286,13 @@ int key_book_init(struct hca *hca, char *error, size_t size)
 	return 0;
 }
 
-static void draw_rest(struct hca *hca, struct story *story)
+static void draw_rest(struct hca *hca, struct key_record *record)
 {
 	struct mkey *key;
 
 	epoch_enter();
-	key = mkey_find(hca, story->index << 8);
-	if (key && story_matches(story, mkey_mapping(key)))
+	key = mkey_find(hca, record->index << 8);
+	if (key && key_record_matches(record, mkey_mapping(key)))
 		key_ends(key);
 	epoch_leave();
 }
@@ -306,8 +306,8 @@ void key_book_finish(struct hca *hca, void (*put)(void *argument, const char *li
 	if (!book)
 		return;
 	for (size_t i = 0; i < BUCKETS; i++)
-		for (struct story *story = book->bucket[i]; story; story = story->next)
-			draw_rest(hca, story);
+		for (struct key_record *record = book->bucket[i]; record; record = record->next)
+			draw_rest(hca, record);
 	drawn = book->drawings + book->refused;
 	snprintf(line, sizeof(line), "%u drawing%s of keys in %s", drawn, drawn == 1 ? "" : "s", book->directory);
 	if (book->left_out)
@@ -321,15 +321,15 @@ void key_book_finish(struct hca *hca, void (*put)(void *argument, const char *li
 void key_book_uses(const struct mkey *key, struct key_uses *uses)
 {
 	struct key_book *book = key->hca->key_book;
-	const struct story *story;
+	const struct key_record *record;
 
 	*uses = (struct key_uses){0};
 	if (!book)
 		return;
 	pthread_mutex_lock(&book->lock);
-	story = story_find(book, key->index);
-	if (story && story_matches(story, mkey_mapping(key)))
-		*uses = story->uses;
+	record = key_record_find(book, key->index);
+	if (record && key_record_matches(record, mkey_mapping(key)))
+		*uses = record->uses;
 	pthread_mutex_unlock(&book->lock);
 }
 
@@ -352,9 +352,9 @@ void key_book_forget(struct hca *hca)
 	if (!book)
 		return;
 	for (size_t i = 0; i < BUCKETS; i++) {
-		for (struct story *story = book->bucket[i]; story; story = story->next) {
-			story->drawn = story->changed = false;
-			story->uses = (struct key_uses){0};
+		for (struct key_record *record = book->bucket[i]; record; record = record->next) {
+			record->drawn = record->changed = false;
+			record->uses = (struct key_uses){0};
 		}
 	}
 	book->drawings = book->refused = 0;

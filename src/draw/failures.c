@@ -116,7 +116,7 @@ bool bad_block_previous(const struct picture_subject *subject, uint64_t before, 
 	return record_previous(subject, rule_is_of_block, before, out);
 }
 
-bool picture_tells(enum explain_rule rule)
+bool rule_concerns_key(enum explain_rule rule)
 {
 	return rule_names_key(rule) && !rule_is_of_access(rule);
 }
@@ -127,7 +127,7 @@ void picture_failures(struct picture *picture, struct picture_subject *subject)
 	uint64_t before = 0;
 
 	picture_add_accesses(picture, subject);
-	while (record_previous(subject, picture_tells, before, &record)) {
+	while (record_previous(subject, rule_concerns_key, before, &record)) {
 		picture_add_failure(picture, subject->key->hca, &record);
 		before = record.serial;
 	}

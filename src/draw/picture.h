@@ -133,7 +133,7 @@ struct key_uses {
 };
 
 /** Returns true if @rule concerns a key, its first figure, but not an access through the key. */
-bool picture_tells(enum explain_rule rule);
+bool rule_concerns_key(enum explain_rule rule);
 
 /**
  * Fills @picture from the current mapping of @key. @uses may be NULL. Call inside an epoch section; another thread may change

@@ -46,7 +46,7 @@ uint32_t psv_begin(struct psv *psv, uint64_t serial, uint64_t version)
 	return (uint32_t)(start >> 32);
 }
 
-void psv_reach(struct psv *psv, uint32_t running)
+void psv_store(struct psv *psv, uint32_t running)
 {
 	pthread_mutex_t *lock = lock_of(psv);
 

@@ -29,6 +29,6 @@ void psv_set(struct psv *psv, uint64_t transient);
 uint32_t psv_begin(struct psv *psv, uint64_t serial, uint64_t version);
 
 /** Stores the running CRC after all data of a key was processed. */
-void psv_reach(struct psv *psv, uint32_t running);
+void psv_store(struct psv *psv, uint32_t running);
 
 #endif

@@ -90,7 +90,7 @@ static void transaction_store(const struct block_stage *stage, const struct sign
 	struct psv *psv = domain->transaction ? psv_of(stage, domain) : NULL;
 
 	if (psv)
-		psv_reach(psv, (uint32_t)guard);
+		psv_store(psv, (uint32_t)guard);
 }
 
 /* When all of the data has been processed from its beginning, stores the guards in the PSVs, where the next key continues. */
