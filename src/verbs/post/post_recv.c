@@ -20,7 +20,7 @@
 		 rule, __VA_ARGS__),                                                                                   \
 	 (errno_value))
 
-static __attribute__((cold, noinline)) int receive_refuse_full(struct user_qp *qp, const struct ibv_recv_wr *wr)
+static RARE int receive_refuse_full(struct user_qp *qp, const struct ibv_recv_wr *wr)
 {
 	if (qp->base.srq)
 		return REFUSE_RECEIVE(qp, wr, ENOMEM, RULE_RECV_ON_SRQ,
@@ -30,7 +30,7 @@ static __attribute__((cold, noinline)) int receive_refuse_full(struct user_qp *q
 	return REFUSE_RECEIVE(qp, wr, ENOMEM, RULE_RQ_FULL, qp->rq.count);
 }
 
-static __attribute__((cold, noinline)) int receive_refuse_sge_count(struct user_qp *qp, const struct ibv_recv_wr *wr)
+static RARE int receive_refuse_sge_count(struct user_qp *qp, const struct ibv_recv_wr *wr)
 {
 	if (qp->rq.max_gs < 0)
 		return REFUSE_RECEIVE(qp, wr, EINVAL, RULE_RECV_IN_RESET, hca_qp_state(qp->device));
