@@ -71,11 +71,11 @@ bool host_open_memory(struct host_peer *peer)
 
 static void host_peer_free(struct host_peer *peer)
 {
-	struct host_asked *asked;
+	struct host_requested *requested;
 
-	while ((asked = peer->asked)) {
-		peer->asked = asked->next;
-		free(asked);
+	while ((requested = peer->requested)) {
+		peer->requested = requested->next;
+		free(requested);
 	}
 	munmap(peer->memory, host_carrier->memory_size());
 	descriptor_close(peer->process_memory);
@@ -102,8 +102,8 @@ static void peer_report_end(const struct host_peer *peer)
 	if (!management)
 		return;
 	management->process_ended(peer->serial);
-	for (const struct host_asked *asked = peer->asked; asked; asked = asked->next)
-		management->service_ended(asked->service);
+	for (const struct host_requested *requested = peer->requested; requested; requested = requested->next)
+		management->service_ended(requested->service);
 }
 
 static void peer_hang_up(struct host_peer *peer)

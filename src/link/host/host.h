@@ -40,9 +40,9 @@ struct host_peer {
 	uint8_t *memory;    /* host_carrier->memory_size() bytes, shared; a file that cannot shrink */
 	int process_memory; /* /proc/PID/mem of the other side, or -1; host_open_memory() */
 	struct watched_fd socket;
-	struct shm_peer *shm;     /* the link's state of the connection */
-	struct host_peer *next;   /* atomic; host_next() */
-	struct host_asked *asked; /* services requested there; under the lock of the table */
+	struct shm_peer *shm;             /* the link's state of the connection */
+	struct host_peer *next;           /* atomic; host_next() */
+	struct host_requested *requested; /* services requested there; under the lock of the table */
 };
 
 struct packet_path;

@@ -261,20 +261,20 @@ bool host_service_is_vacant(uint64_t service)
  * Records that @service was requested from @peer, whose end is then reported for it: its slot is unknown until it
  * replies. The caller holds the lock.
  */
-static void peer_note_asked(struct host_peer *peer, uint64_t service)
+static void peer_note_request(struct host_peer *peer, uint64_t service)
 {
-	struct host_asked *asked = peer->asked;
+	struct host_requested *requested = peer->requested;
 
-	while (asked && asked->service != service)
-		asked = asked->next;
-	if (asked)
+	while (requested && requested->service != service)
+		requested = requested->next;
+	if (requested)
 		return;
-	asked = malloc(sizeof(*asked));
+	requested = malloc(sizeof(*requested));
 	/* Without this record, timeouts detect the end of the peer. */
-	if (!asked)
+	if (!requested)
 		return;
-	*asked = (struct host_asked){.next = peer->asked, .service = service};
-	peer->asked = asked;
+	*requested = (struct host_requested){.next = peer->requested, .service = service};
+	peer->requested = requested;
 }
 
 static struct host_peer *service_explain_failure(uint64_t service, pid_t pid, int error)
@@ -314,7 +314,7 @@ struct host_peer *host_peer_of_service(uint64_t service)
 		error = errno;
 	}
 	if (peer)
-		peer_note_asked(peer, service);
+		peer_note_request(peer, service);
 	pthread_mutex_unlock(&host_table.lock);
 	if (!peer && error != ENOENT)
 		return service_explain_failure(service, pid, error);

@@ -62,8 +62,8 @@ struct host_table {
 extern struct host_table host_table;
 
 /* A service that this process requested from a peer before it knew a slot of it. */
-struct host_asked {
-	struct host_asked *next;
+struct host_requested {
+	struct host_requested *next;
 	uint64_t service;
 };
 
