@@ -33,7 +33,7 @@ static struct {
 	bool by_right;             /* atomic; this process owns the port, and takes its turn from any other */
 	bool careful;              /* atomic; datagrams stay in the socket while they are handled */
 	bool leaving;              /* atomic */
-	struct hca *hca;           /* records what does not belong to a device */
+	struct hca *hca;           /* the device that counts and explains packets without a QP */
 	/* for the poller only: */
 	struct run *run;
 	const struct packet_path *path;
