@@ -190,7 +190,10 @@ _Noreturn static void command_receive(int socket, int received)
 
 bool hosts_serve(int listener, struct hosts_command *command)
 {
-	int received[2];
+	/* A requester that stops in the middle of its request must not stop the host. */
+	const struct timeval patience = {.tv_sec = 5};
+	int streams[STREAMS] = {-1, -1, -1};
+	struct request request = {0};
 
 	command->socket = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
 	if (command->socket < 0)
