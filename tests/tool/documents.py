@@ -70,7 +70,7 @@ def identifiers():
 
 def missing_functions(text, known):
     """Functions that the text names in code, `function()`, but that no source has."""
-    for name in re.findall(r'`(\w+)\(\)`', CODE.sub('', text)):
+    for name in re.findall(r'`([a-z_0-9]+)\(\)`', CODE.sub('', text)):
         if name not in known:
             yield f'{name}()'
 
