@@ -53,7 +53,7 @@ def sources():
 
 def missing_files(text, known):
     """Source files that the text names in code, `file.c`, but that do not exist."""
-    for name in re.findall(r'`([\w./-]+\.(?:c|h|def))`', CODE.sub('', text)):
+    for name in re.findall(r'`([\w./-]+\.(?:c|h|def|md))`', CODE.sub('', text)):
         if name not in known and not name.startswith('/'):
             yield name
 
