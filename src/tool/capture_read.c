@@ -56,7 +56,8 @@ static bool read_bytes(const struct capture *capture, uint8_t *to, size_t bytes)
 /* ---- pcapng ----------------------------------------------------------------------------------------------------- */
 
 /* The options in [@at, @end) of the block: finds the first with @code. Returns its value and @length, or NULL. */
-static const uint8_t *find_option(const struct capture *capture, size_t at, size_t end, uint16_t code, uint16_t *length)
+static const uint8_t *block_option(const struct capture *capture, size_t at, size_t end, uint16_t code,
+				   uint16_t *length)
 {
 	while (end - at >= 4) {
 		uint16_t this = short_at(capture, capture->block + at);
@@ -85,7 +86,7 @@ static bool take_interface(struct capture *capture, size_t bytes)
 		return false;
 	capture->interfaces++;
 	interface->link_type = short_at(capture, capture->block);
-	resolution = find_option(capture, 8, bytes, OPTION_RESOLUTION, &length);
+	resolution = block_option(capture, 8, bytes, OPTION_RESOLUTION, &length);
 	interface->resolution = resolution && length ? *resolution : 6;
 	return true;
 }
@@ -105,14 +106,14 @@ static uint64_t ns_of(const struct interface *interface, uint64_t ticks)
 	return (uint64_t)ns;
 }
 
-static void take_options(const struct capture *capture, size_t at, size_t end, struct capture_packet *packet)
+static void packet_options_read(const struct capture *capture, size_t at, size_t end, struct capture_packet *packet)
 {
 	uint16_t length;
-	const uint8_t *option = find_option(capture, at, end, OPTION_COMMENT, &length);
+	const uint8_t *option = block_option(capture, at, end, OPTION_COMMENT, &length);
 
 	if (option)
 		snprintf(packet->comment, sizeof(packet->comment), "%.*s", (int)length, (const char *)option);
-	option = find_option(capture, at, end, OPTION_FLAGS, &length);
+	option = block_option(capture, at, end, OPTION_FLAGS, &length);
 	if (option && length == 4)
 		packet->direction = (enum capture_way)(number_at(capture, option) & 3);
 }
@@ -148,7 +149,7 @@ static enum capture_result take_packet(const struct capture *capture, uint32_t t
 	packet->length = length;
 	length = (length + 3) & ~(size_t)3;
 	if (type == BLOCK_PACKET && length <= bytes - header)
-		take_options(capture, header + length, bytes, packet);
+		packet_options_read(capture, header + length, bytes, packet);
 	return CAPTURE_PACKET;
 }
 

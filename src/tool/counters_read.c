@@ -69,7 +69,7 @@ static bool read_rows(int fd, const struct counter_file_head *head, const uint32
 	return good;
 }
 
-static bool read_file(int fd, struct process_counters *process)
+static bool counter_file_read(int fd, struct process_counters *process)
 {
 	uint32_t places[KNOWN_COUNT];
 	struct counter_file_head head;
@@ -115,7 +115,7 @@ static int open_pinned(int directory, const char *name)
 	return fd;
 }
 
-static void read_name(struct process_counters *process)
+static void counter_name_read(struct process_counters *process)
 {
 	char path[64];
 	ssize_t length = -1;
@@ -135,7 +135,7 @@ static void read_name(struct process_counters *process)
 }
 
 /* A forked child of a kind that the library does not hear of has the file of its parent. */
-static bool is_known(const struct process_counters *processes, size_t count, const struct stat *status)
+static bool counter_is_known(const struct process_counters *processes, size_t count, const struct stat *status)
 {
 	for (size_t i = 0; i < count; i++)
 		if (processes[i].device == status->st_dev && processes[i].inode == status->st_ino)
@@ -162,17 +162,17 @@ static bool read_process(pid_t pid, struct process_counters *processes, size_t c
 
 		if (fd < 0)
 			continue;
-		if (!fstat(fd, &status) && S_ISREG(status.st_mode) && !is_known(processes, count, &status)) {
+		if (!fstat(fd, &status) && S_ISREG(status.st_mode) && !counter_is_known(processes, count, &status)) {
 			*process =
 				(struct process_counters){.pid = pid, .device = status.st_dev, .inode = status.st_ino};
-			found = read_file(fd, process);
+			found = counter_file_read(fd, process);
 		}
 		close(fd);
 	}
 	if (directory)
 		closedir(directory);
 	if (found)
-		read_name(process);
+		counter_name_read(process);
 	return found;
 }
 

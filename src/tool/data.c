@@ -178,7 +178,7 @@ static void print_timeline(void)
 enum { MOST_PACKETS = 300 };
 
 /* The fields of @packet, as `softhca decode packet` shows them; the caller's. */
-static char *decoded(const struct capture_packet *packet)
+static char *packet_fields_text(const struct capture_packet *packet)
 {
 	struct decoder decoder;
 	size_t length;
@@ -198,7 +198,7 @@ static char *decoded(const struct capture_packet *packet)
 static void print_packet(const struct capture_packet *packet)
 {
 	static const char *const ways[] = {"", "in", "out", ""};
-	char *fields = decoded(packet);
+	char *fields = packet_fields_text(packet);
 
 	printf("{\"ns\":%" PRIu64 ",\"direction\":\"%s\",\"bytes\":%zu", packet->ns, ways[packet->direction & 3],
 	       packet->length);

@@ -6,7 +6,7 @@
 
 #define INLINE_32 1 /* mlx5-formats 3.2; with 64 bytes the data is in front */
 
-static enum part part_of(const uint8_t *cqe)
+static enum part cqe_part(const uint8_t *cqe)
 {
 	switch (part_get(cqe, PART_CQE, "opcode")) {
 	case MLX5_CQE_REQ_ERR:
@@ -29,7 +29,7 @@ void decode_cqes(struct decoder *decoder, uint32_t cqe_size)
 		decoder_note(decoder, "CQE at byte %zu", decoder->at);
 		if (cqe_size > bytes && !decoder_take(decoder, PART_CQE_FRONT, 0))
 			return;
-		decoder_take(decoder, decoder_left(decoder) < bytes ? PART_CQE : part_of(decoder->bytes + decoder->at),
+		decoder_take(decoder, decoder_left(decoder) < bytes ? PART_CQE : cqe_part(decoder->bytes + decoder->at),
 			     0);
 	}
 }

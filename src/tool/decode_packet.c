@@ -15,7 +15,7 @@ enum { ICRC_BYTES = 4, UDP_BYTES = 8, BTH_BYTES = 12, ROCE_PORT = 4791 };
 /* ---- ICRC (IBTA 7.8.1, annex A17.3.3) ---------------------------------------------------------------------------- */
 
 /* That of zlib and Ethernet: reflected, 0x04c11db7. Bit by bit: it is for one packet. */
-static uint32_t crc32(uint32_t crc, const uint8_t *bytes, size_t length)
+static uint32_t crc32_update(uint32_t crc, const uint8_t *bytes, size_t length)
 {
 	while (length--) {
 		crc ^= *bytes++;
@@ -43,7 +43,7 @@ static void icrc_of(const uint8_t *ip, size_t length, size_t udp, uint8_t icrc[I
 	}
 	masked[udp + 6] = masked[udp + 7] = 0xff;
 	masked[udp + UDP_BYTES + 4] = 0xff;
-	crc = ~crc32(crc32(UINT32_MAX, ones, sizeof(ones)), masked, length);
+	crc = ~crc32_update(crc32_update(UINT32_MAX, ones, sizeof(ones)), masked, length);
 	free(masked);
 	for (int i = 0; i < ICRC_BYTES; i++)
 		icrc[i] = (uint8_t)(crc >> (8 * i));

@@ -34,7 +34,7 @@ void decode_bsf(struct decoder *decoder)
 
 /* ---- segments --------------------------------------------------------------------------------------------------- */
 
-static uint32_t be32_at(const uint8_t *bytes)
+static uint32_t wqe_be32(const uint8_t *bytes)
 {
 	return (uint32_t)bytes[0] << 24 | (uint32_t)bytes[1] << 16 | (uint32_t)bytes[2] << 8 | bytes[3];
 }
@@ -42,7 +42,7 @@ static uint32_t be32_at(const uint8_t *bytes)
 /* Inline data with what fills its last 16 bytes; the flag is there. */
 static bool take_inline(struct decoder *decoder)
 {
-	uint32_t bytes = be32_at(decoder->bytes + decoder->at) & ~MLX5_INLINE_SEG;
+	uint32_t bytes = wqe_be32(decoder->bytes + decoder->at) & ~MLX5_INLINE_SEG;
 	size_t left, padding;
 
 	if (!decoder_take(decoder, PART_INLINE, bytes))
@@ -58,14 +58,14 @@ static void take_data(struct decoder *decoder)
 {
 	while (decoder_left(decoder)) {
 		bool is_inline = decoder_left(decoder) >= sizeof(uint32_t) &&
-				 be32_at(decoder->bytes + decoder->at) & MLX5_INLINE_SEG;
+				 wqe_be32(decoder->bytes + decoder->at) & MLX5_INLINE_SEG;
 
 		if (is_inline ? !take_inline(decoder) : !decoder_take(decoder, PART_DATA, 0))
 			return;
 	}
 }
 
-static void take_address(struct decoder *decoder, enum part part)
+static void address_decode(struct decoder *decoder, enum part part)
 {
 	const uint8_t *address = decoder_take(decoder, part, 0);
 
@@ -83,15 +83,15 @@ static enum part masked_atomic(uint8_t opcode, uint8_t opmod)
 	return opmod && adds ? PART_MASKED_ADD_8 : PART_MASKED_ATOMIC;
 }
 
-static void take_request(struct decoder *decoder, const uint8_t *ctrl, enum decode_transport transport)
+static void request_decode(struct decoder *decoder, const uint8_t *ctrl, enum decode_transport transport)
 {
 	uint8_t opcode = (uint8_t)part_get(ctrl, PART_CTRL, "opcode"), class = wqe_opcodes[opcode].class;
 	bool atomic = class == WQE_CLASS_ATOMIC;
 
 	if (transport == DECODE_UD)
-		take_address(decoder, PART_ADDRESS_UD);
+		address_decode(decoder, PART_ADDRESS_UD);
 	else if (transport == DECODE_DC)
-		take_address(decoder, PART_ADDRESS_DC);
+		address_decode(decoder, PART_ADDRESS_DC);
 	else if (transport == DECODE_XRC)
 		decoder_take(decoder, PART_XRC, 0);
 	if (class == WQE_CLASS_WRITE || wqe_class_is_answered(class))
@@ -124,7 +124,7 @@ static void take_translations(struct decoder *decoder, uint64_t octowords)
 		const uint8_t *entry = decoder->bytes + decoder->at;
 		uint64_t entries = 0;
 
-		if (be32_at(entry + 4) != REPEAT_OP) {
+		if (wqe_be32(entry + 4) != REPEAT_OP) {
 			decoder_take(decoder, PART_KLM, 0);
 			continue;
 		}
@@ -175,7 +175,7 @@ static void take_body(struct decoder *decoder, const uint8_t *ctrl, enum decode_
 	case WQE_CLASS_READ:
 	case WQE_CLASS_ATOMIC:
 	case WQE_CLASS_ATOMIC_WRITE:
-		take_request(decoder, ctrl, transport);
+		request_decode(decoder, ctrl, transport);
 		break;
 	case WQE_CLASS_UMR:
 		take_umr(decoder);

@@ -288,7 +288,7 @@ static void examine_limits(struct findings *findings)
 
 /* ---- output ----------------------------------------------------------------------------------------------------- */
 
-static void print_json(const struct findings *findings)
+static void findings_print_json(const struct findings *findings)
 {
 	puts("[");
 	for (size_t i = 0; i < findings->count; i++) {
@@ -304,7 +304,7 @@ static void print_json(const struct findings *findings)
 	puts("]");
 }
 
-static void print_text(const struct findings *findings)
+static void findings_print(const struct findings *findings)
 {
 	for (size_t i = 0; i < findings->count; i++) {
 		const struct finding *finding = &findings->list[i];
@@ -334,9 +334,9 @@ int command_doctor(int argc, char **argv)
 	examine_cpu(&findings);
 	examine_limits(&findings);
 	if (own[OPTION_DOCTOR_JSON])
-		print_json(&findings);
+		findings_print_json(&findings);
 	else
-		print_text(&findings);
+		findings_print(&findings);
 	for (size_t i = 0; i < findings.count; i++)
 		if (findings.list[i].verdict == BAD)
 			status = EXIT_FAILURE;

@@ -9,7 +9,7 @@
 
 #define BYTES_OF_A_LINE 32
 
-static void print_hex(const uint8_t *bytes, size_t length)
+static void hex_print(const uint8_t *bytes, size_t length)
 {
 	for (size_t i = 0; i < length; i++)
 		printf("%02x%s", bytes[i], i + 1 == length || i % BYTES_OF_A_LINE == BYTES_OF_A_LINE - 1 ? "\n" : "");
@@ -34,6 +34,6 @@ int command_encode(int argc, char **argv)
 	if (own[OPTION_ENCODE_BINARY])
 		fwrite(bytes, 1, (size_t)length, stdout);
 	else
-		print_hex(bytes, (size_t)length);
+		hex_print(bytes, (size_t)length);
 	return EXIT_SUCCESS;
 }

@@ -44,7 +44,7 @@ struct shown {
 	char text[48];
 };
 
-static struct shown show(const char *text, size_t length)
+static struct shown word_show(const char *text, size_t length)
 {
 	struct shown shown = {""};
 
@@ -56,7 +56,7 @@ static struct shown show(const char *text, size_t length)
 /* ---- parts ------------------------------------------------------------------------------------------------------ */
 
 /* Field number @index of @part, or NULL. */
-static const struct field *field_of(enum part part, unsigned int index)
+static const struct field *part_field(enum part part, unsigned int index)
 {
 	for (const struct field *field = fields; field->name; field++)
 		if (field->part == part && !index--)
@@ -68,7 +68,7 @@ static const struct field *find_field(enum part part, const char *name, size_t l
 {
 	const struct field *field;
 
-	for (*index = 0; (field = field_of(part, *index)); (*index)++)
+	for (*index = 0; (field = part_field(part, *index)); (*index)++)
 		if (strlen(field->name) == length && !memcmp(field->name, name, length))
 			return field;
 	return NULL;
@@ -116,7 +116,7 @@ static void end_part(struct encoder *encoder)
 		part_field_put(encoder->bytes + encoder->part_at, field, 1);
 }
 
-static uint8_t *grow(struct encoder *encoder, size_t bytes)
+static uint8_t *bytes_grow(struct encoder *encoder, size_t bytes)
 {
 	uint8_t *at = encoder->bytes + encoder->length;
 
@@ -135,7 +135,7 @@ static void begin_part(struct encoder *encoder, const char *name, size_t length)
 		if (strlen(part_infos[part].name) == length && !memcmp(part_infos[part].name, name, length))
 			break;
 	if (part == PART_COUNT)
-		fail(encoder, "\"%s\" is no part", show(name, length).text);
+		fail(encoder, "\"%s\" is no part", word_show(name, length).text);
 	end_part(encoder);
 	if (part == PART_CTRL)
 		count_ds(encoder);
@@ -143,12 +143,12 @@ static void begin_part(struct encoder *encoder, const char *name, size_t length)
 	encoder->part_at = encoder->length;
 	memset(encoder->given, 0, sizeof(encoder->given));
 	encoder->reserved_given = false;
-	grow(encoder, part_infos[part].bytes);
+	bytes_grow(encoder, part_infos[part].bytes);
 }
 
 /* ---- values ----------------------------------------------------------------------------------------------------- */
 
-static int digit(char c)
+static int hex_digit_value(char c)
 {
 	return c >= '0' && c <= '9'   ? c - '0'
 	       : c >= 'a' && c <= 'f' ? c - 'a' + 10
@@ -162,16 +162,16 @@ static void take_hex(struct encoder *encoder, const char *value, size_t length, 
 	if (length != 2 * count)
 		fail(encoder, "%zu hexadecimal digits where %zu belong", length, 2 * count);
 	for (size_t i = 0; i < length; i++) {
-		int four = digit(value[i]);
+		int four = hex_digit_value(value[i]);
 
 		if (four < 0)
-			fail(encoder, "\"%s\" is not hexadecimal", show(value, length).text);
+			fail(encoder, "\"%s\" is not hexadecimal", word_show(value, length).text);
 		bytes[i / 2] |= (uint8_t)(i % 2 ? four : four << 4);
 	}
 }
 
 /* A number, or the name of one. */
-static uint64_t take_word(struct encoder *encoder, const struct field *field, const char *value, size_t length)
+static uint64_t token_take(struct encoder *encoder, const struct field *field, const char *value, size_t length)
 {
 	char word[48], *end;
 	uint64_t number;
@@ -187,7 +187,7 @@ static uint64_t take_word(struct encoder *encoder, const struct field *field, co
 		if (isdigit((unsigned char)word[0]) && !*end && !errno)
 			return number;
 	}
-	fail(encoder, "%s: \"%s\" is no number, and no name of one", field->name, show(value, length).text);
+	fail(encoder, "%s: \"%s\" is no number, and no name of one", field->name, word_show(value, length).text);
 }
 
 static uint64_t take_number(struct encoder *encoder, const struct field *field, const char *value, size_t length)
@@ -199,7 +199,7 @@ static uint64_t take_number(struct encoder *encoder, const struct field *field, 
 
 		while (at + word < length && value[at + word] != '|')
 			word++;
-		number |= take_word(encoder, field, value + at, word);
+		number |= token_take(encoder, field, value + at, word);
 		at += word;
 		if (at == length)
 			break;
@@ -223,14 +223,15 @@ static void take_field(struct encoder *encoder, const char *name, size_t name_le
 	unsigned int index;
 
 	if (encoder->part == PART_COUNT)
-		fail(encoder, "\"%s\" is not in a part", show(name, name_length).text);
+		fail(encoder, "\"%s\" is not in a part", word_show(name, name_length).text);
 	field = find_field(encoder->part, name, name_length, &index);
 	if (!field && name_length == 8 && !memcmp(name, "reserved", 8)) {
 		take_reserved(encoder, value, length);
 	} else if (!field && part_infos[encoder->part].tail && name_length == 4 && !memcmp(name, "data", 4)) {
-		take_hex(encoder, value, length, grow(encoder, length / 2), length / 2);
+		take_hex(encoder, value, length, bytes_grow(encoder, length / 2), length / 2);
 	} else if (!field) {
-		fail(encoder, "%s has no field \"%s\"", part_infos[encoder->part].name, show(name, name_length).text);
+		fail(encoder, "%s has no field \"%s\"", part_infos[encoder->part].name,
+		     word_show(name, name_length).text);
 	} else {
 		if (encoder->given[index])
 			fail(encoder, "%s is given twice", field->name);
@@ -251,7 +252,7 @@ static bool is_blank(char c)
 	return c == ' ' || c == '\t' || c == '\r';
 }
 
-static void trim(const char **text, size_t *length)
+static void line_trim(const char **text, size_t *length)
 {
 	while (*length && is_blank(**text)) {
 		(*text)++;
@@ -268,7 +269,7 @@ static void take_line(struct encoder *encoder, const char *line, size_t length)
 
 	if (comment)
 		length = (size_t)(comment - line);
-	trim(&line, &length);
+	line_trim(&line, &length);
 	if (!length)
 		return;
 	equals = memchr(line, '=', length);
@@ -279,8 +280,8 @@ static void take_line(struct encoder *encoder, const char *line, size_t length)
 	name_length = (size_t)(equals - line);
 	value = equals + 1;
 	value_length = length - name_length - 1;
-	trim(&line, &name_length);
-	trim(&value, &value_length);
+	line_trim(&line, &name_length);
+	line_trim(&value, &value_length);
 	take_field(encoder, line, name_length, value, value_length);
 }
 

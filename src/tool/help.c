@@ -4,7 +4,7 @@
 
 #include "tool/tool.h"
 
-static void print_summary(const struct command_info *info)
+static void command_summary_print(const struct command_info *info)
 {
 	printf("  %-11s %s\n", info->name, info->doc);
 }
@@ -13,14 +13,14 @@ void help_print_short(void)
 {
 	puts("softhca: an RDMA adapter in software; programs keep their libibverbs.so.1 and libmlx5.so.1\n");
 	for (int i = 0; i < COMMAND_COUNT; i++)
-		print_summary(&command_infos[i]);
+		command_summary_print(&command_infos[i]);
 	puts("\n  softhca run -- ./program     the usual way\n"
 	     "  softhca COMMAND --help       options and an example of a command\n"
 	     "  softhca --help               everything, with all settings\n"
 	     "  softhca --version");
 }
 
-static void print_setting(enum setting setting)
+static void setting_help_print(enum setting setting)
 {
 	const struct setting_info *info = setting_info(setting);
 	char option[64], range[128];
@@ -31,7 +31,7 @@ static void print_setting(enum setting setting)
 	       info->fallback, info->doc);
 }
 
-static void print_settings_heading(void)
+static void settings_heading_print(void)
 {
 	const char *separator = "Options of ";
 
@@ -44,11 +44,11 @@ static void print_settings_heading(void)
 	puts(", each also an environment variable (SOFTHCA_ and the name):");
 }
 
-static void print_settings(void)
+static void settings_help_print(void)
 {
-	print_settings_heading();
+	settings_heading_print();
 	for (int i = 0; i < SETTING_COUNT; i++)
-		print_setting(i);
+		setting_help_print(i);
 }
 
 void help_print(void)
@@ -58,7 +58,7 @@ void help_print(void)
 		printf("  softhca %s %s\n      %s\n", command_infos[i].name, command_infos[i].arguments,
 		       command_infos[i].doc);
 	puts("  softhca help [COMMAND] | -h | --help | --version\n");
-	print_settings();
+	settings_help_print();
 	puts("\nOptions of one command:");
 	for (int i = 0; i < OWN_OPTION_COUNT; i++) {
 		const struct own_option_info *info = &own_option_infos[i];
@@ -84,5 +84,5 @@ void help_print_command(enum command command)
 	if (!info->settings)
 		return;
 	putchar('\n');
-	print_settings();
+	settings_help_print();
 }

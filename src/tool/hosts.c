@@ -48,7 +48,7 @@ static bool output_is_closed;
 
 /* ---- arguments ----------------------------------------------------------------------------------------------------- */
 
-static uint32_t parse_number(const char *text, const char *name, uint32_t least, uint32_t most)
+static uint32_t count_parse(const char *text, const char *name, uint32_t least, uint32_t most)
 {
 	char *end;
 	unsigned long number = strtoul(text, &end, 10);
@@ -58,7 +58,7 @@ static uint32_t parse_number(const char *text, const char *name, uint32_t least,
 	return (uint32_t)number;
 }
 
-static void parse(int argc, char **argv, struct hosts_run *run, struct settings *settings)
+static void hosts_options_parse(int argc, char **argv, struct hosts_run *run, struct settings *settings)
 {
 	static char default_shell[] = "/bin/sh";
 	static char *shell[2];
@@ -70,7 +70,7 @@ static void parse(int argc, char **argv, struct hosts_run *run, struct settings 
 	if (argc < 2)
 		tool_fail(EXIT_WRONG_USE, "hosts: how many? (try softhca --help)");
 	if (*argv[1] != '-') {
-		run->count = parse_number(argv[1], "the number of hosts", 1, HOSTS_MOST);
+		run->count = count_parse(argv[1], "the number of hosts", 1, HOSTS_MOST);
 		argc--;
 		argv++;
 	}
@@ -79,7 +79,7 @@ static void parse(int argc, char **argv, struct hosts_run *run, struct settings 
 		tool_fail(EXIT_WRONG_USE, "hosts: the number of hosts comes first (try softhca --help)");
 	run->settings = settings;
 	run->mtu = own[OPTION_HOSTS_INTERFACE_MTU]
-			   ? parse_number(own[OPTION_HOSTS_INTERFACE_MTU], "--interface-mtu", LEAST_MTU, MOST_MTU)
+			   ? count_parse(own[OPTION_HOSTS_INTERFACE_MTU], "--interface-mtu", LEAST_MTU, MOST_MTU)
 			   : DEFAULT_MTU;
 	run->shell = own[OPTION_HOSTS_SHELL];
 	run->presence = !own[OPTION_HOSTS_NO_PRESENCE];
@@ -95,7 +95,7 @@ static void parse(int argc, char **argv, struct hosts_run *run, struct settings 
 
 /* ---- the directory of the run -------------------------------------------------------------------------------------- */
 
-static void remove_directory(void)
+static void run_directory_remove(void)
 {
 	const struct hosts_run *run = run_to_remove;
 	char name[HOSTS_NAME_BYTES], path[PATH_MAX];
@@ -113,7 +113,7 @@ static void remove_directory(void)
 	rmdir(run->directory);
 }
 
-static void make_directory(struct hosts_run *run)
+static void run_directory_make(struct hosts_run *run)
 {
 	const char *parent = getenv("TMPDIR") ? getenv("TMPDIR") : "/tmp";
 	char count[16], path[108];
@@ -125,7 +125,7 @@ static void make_directory(struct hosts_run *run)
 	if (!mkdtemp(run->directory))
 		tool_fail(EXIT_CANNOT_RUN, "hosts: cannot make %s: %m", run->directory);
 	run_to_remove = run;
-	atexit(remove_directory);
+	atexit(run_directory_remove);
 	setenv(HOSTS_VARIABLE, run->directory, 1);
 	snprintf(count, sizeof(count), "%u", run->count);
 	setenv(HOSTS_COUNT_VARIABLE, count, 1);
@@ -182,7 +182,7 @@ static void start_host(const struct hosts_run *run, uint32_t number)
 }
 
 /* Hosts start once all of them are on the network, so that a program can reach any of them at once. */
-static void start_hosts(const struct hosts_run *run)
+static void hosts_start(const struct hosts_run *run)
 {
 	for (uint32_t number = 1; number <= run->count; number++)
 		start_host(run, number);
@@ -195,7 +195,7 @@ static void start_hosts(const struct hosts_run *run)
 
 /* ---- output -------------------------------------------------------------------------------------------------------- */
 
-static void stream_write(struct stream *stream, uint32_t number, size_t length)
+static void output_write_lines(struct stream *stream, uint32_t number, size_t length)
 {
 	if (dprintf(stream->to, "h%u: %.*s\n", number, (int)length, stream->line) < 0)
 		output_is_closed = true;
@@ -208,27 +208,27 @@ static void stream_print_lines(struct stream *stream, uint32_t number)
 	while ((newline = memchr(stream->line, '\n', stream->length))) {
 		size_t length = (size_t)(newline - begin);
 
-		stream_write(stream, number, length);
+		output_write_lines(stream, number, length);
 		stream->length -= length + 1;
 		memmove(stream->line, newline + 1, stream->length);
 	}
 	/* A line that does not fit is printed in pieces. */
 	if (stream->length == sizeof(stream->line)) {
-		stream_write(stream, number, stream->length);
+		output_write_lines(stream, number, stream->length);
 		stream->length = 0;
 	}
 }
 
-static void stream_close(struct stream *stream, uint32_t number)
+static void output_close(struct stream *stream, uint32_t number)
 {
 	if (stream->length)
-		stream_write(stream, number, stream->length);
+		output_write_lines(stream, number, stream->length);
 	stream->length = 0;
 	close(stream->from);
 	stream->from = -1;
 }
 
-static void stream_read(struct stream *stream, uint32_t number)
+static void output_read(struct stream *stream, uint32_t number)
 {
 	ssize_t length = read(stream->from, stream->line + stream->length, sizeof(stream->line) - stream->length);
 
@@ -236,12 +236,12 @@ static void stream_read(struct stream *stream, uint32_t number)
 		stream->length += (size_t)length;
 		stream_print_lines(stream, number);
 	} else if (length == 0 || errno != EINTR) {
-		stream_close(stream, number);
+		output_close(stream, number);
 	}
 }
 
 /* Reads what the programs have written up to now: their background processes may keep a pipe open. */
-static void drain_streams(uint32_t count)
+static void hosts_drain_output(uint32_t count)
 {
 	for (uint32_t i = 0; i < count; i++)
 		for (int j = 0; j < 2; j++) {
@@ -249,15 +249,15 @@ static void drain_streams(uint32_t count)
 			struct pollfd fd = {stream->from, POLLIN, 0};
 
 			while (stream->from >= 0 && poll(&fd, 1, 0) > 0)
-				stream_read(stream, i + 1);
+				output_read(stream, i + 1);
 			if (stream->from >= 0)
-				stream_close(stream, i + 1);
+				output_close(stream, i + 1);
 		}
 }
 
 /* ---- waiting ------------------------------------------------------------------------------------------------------- */
 
-static int open_signals(void)
+static int signals_open(void)
 {
 	sigset_t set;
 
@@ -269,7 +269,7 @@ static int open_signals(void)
 	return signalfd(-1, &set, SFD_CLOEXEC);
 }
 
-static int take_signal(int signals, uint32_t count)
+static int signal_pass_on(int signals, uint32_t count)
 {
 	struct signalfd_siginfo info;
 	int number;
@@ -282,7 +282,7 @@ static int take_signal(int signals, uint32_t count)
 	return number;
 }
 
-static void take_status(struct host *host)
+static void host_take_status(struct host *host)
 {
 	/* An init process that ends without a status has said why. */
 	if (read(host->status, &host->wait_status, sizeof(host->wait_status)) != sizeof(host->wait_status))
@@ -290,13 +290,13 @@ static void take_status(struct host *host)
 	host->ended = true;
 }
 
-static bool program_runs_on(const struct hosts_run *run, uint32_t index)
+static bool host_runs_program(const struct hosts_run *run, uint32_t index)
 {
 	return !hosts[index].ended && (!run->shell || index == 0);
 }
 
 /* Waits for all programs, and prints what they write. Returns the signal that ended the run, or 0. */
-static int wait_for_programs(const struct hosts_run *run, int signals)
+static int hosts_wait(const struct hosts_run *run, int signals)
 {
 	enum { FDS_PER_HOST = 3 };
 	struct pollfd fds[1 + FDS_PER_HOST * HOSTS_MOST];
@@ -308,7 +308,7 @@ static int wait_for_programs(const struct hosts_run *run, int signals)
 		fds[0] = (struct pollfd){signals, POLLIN, 0};
 		for (uint32_t i = 0; i < run->count; i++) {
 			struct pollfd *of_host = &fds[1 + FDS_PER_HOST * i];
-			bool runs = program_runs_on(run, i);
+			bool runs = host_runs_program(run, i);
 
 			running += runs;
 			of_host[0] = (struct pollfd){runs ? hosts[i].status : -1, POLLIN, 0};
@@ -322,21 +322,21 @@ static int wait_for_programs(const struct hosts_run *run, int signals)
 		if (poll(fds, 1 + FDS_PER_HOST * run->count, signal_number ? END_MS : -1) == 0)
 			return signal_number;
 		if (fds[0].revents)
-			signal_number = take_signal(signals, run->count);
+			signal_number = signal_pass_on(signals, run->count);
 		for (uint32_t i = 0; i < run->count; i++) {
 			struct pollfd *of_host = &fds[1 + FDS_PER_HOST * i];
 
 			for (int j = 0; j < 2; j++)
 				if (of_host[1 + j].revents)
-					stream_read(&hosts[i].stream[j], i + 1);
+					output_read(&hosts[i].stream[j], i + 1);
 			if (of_host[0].revents)
-				take_status(&hosts[i]);
+				host_take_status(&hosts[i]);
 		}
 	}
 }
 
 /* Ends all processes of the hosts. */
-static void end_hosts(uint32_t count)
+static void hosts_end(uint32_t count)
 {
 	for (uint32_t i = 0; i < count; i++)
 		close(hosts[i].orders);
@@ -345,7 +345,7 @@ static void end_hosts(uint32_t count)
 }
 
 /* The exit status of the first program that failed, as a shell has it. */
-static int exit_status(const struct hosts_run *run, int signal_number)
+static int hosts_exit_status(const struct hosts_run *run, int signal_number)
 {
 	if (signal_number)
 		return 128 + signal_number;
@@ -360,17 +360,17 @@ static int exit_status(const struct hosts_run *run, int signal_number)
 
 int command_hosts(int argc, char **argv)
 {
-	/* remove_directory() uses it after the return. */
+	/* run_directory_remove() uses it after the return. */
 	static struct hosts_run run;
 	struct settings settings;
 	int signals, signal_number;
 
-	parse(argc, argv, &run, &settings);
+	hosts_options_parse(argc, argv, &run, &settings);
 	outputs_check(&settings);
 	options_export(&settings);
 	library_path_export();
-	signals = open_signals();
-	make_directory(&run);
+	signals = signals_open();
+	run_directory_make(&run);
 	hosts_enter_namespaces();
 	run.pid_namespaces = hosts_can_mount_proc();
 	hosts_write_names(&run);
@@ -381,10 +381,10 @@ int command_hosts(int argc, char **argv)
 		signal(SIGQUIT, SIG_IGN);
 	}
 	fflush(stdout);
-	start_hosts(&run);
+	hosts_start(&run);
 	signal(SIGPIPE, SIG_IGN);
-	signal_number = wait_for_programs(&run, signals);
-	end_hosts(run.count);
-	drain_streams(run.count);
-	return exit_status(&run, signal_number);
+	signal_number = hosts_wait(&run, signals);
+	hosts_end(run.count);
+	hosts_drain_output(run.count);
+	return hosts_exit_status(&run, signal_number);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The network of `softhca hosts`, see hosts.h. The program ip(8) of iproute2 does the work. */
+/* The network of `softhca hosts`, see hosts.h. The program ip_command(8) of iproute2 does the work. */
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/capability.h>
@@ -80,7 +80,7 @@ bool hosts_can_mount_proc(void)
 	return waitpid(child, &status, 0) == child && WIFEXITED(status) && WEXITSTATUS(status) == 0;
 }
 
-/* ---- ip(8) --------------------------------------------------------------------------------------------------------- */
+/* ---- ip_command(8) --------------------------------------------------------------------------------------------------------- */
 
 /* capabilities(7): a program keeps an ambient capability across execve(2), also if it is not run by root. */
 static void keep_net_admin(void)
@@ -109,7 +109,7 @@ _Noreturn static void become_ip(int commands, bool quiet)
 	_exit(EXIT_NOT_FOUND);
 }
 
-/* Passes @commands, lines, to ip(8). Returns its exit status. */
+/* Passes @commands, lines, to ip_command(8). Returns its exit status. */
 static int run_ip(const char *commands, bool quiet)
 {
 	int ends[2], status;
@@ -129,7 +129,7 @@ static int run_ip(const char *commands, bool quiet)
 	return WEXITSTATUS(status);
 }
 
-static void __attribute__((format(printf, 1, 2))) ip(const char *format, ...)
+static void __attribute__((format(printf, 1, 2))) ip_command(const char *format, ...)
 {
 	char commands[1024];
 	va_list args;
@@ -142,24 +142,24 @@ static void __attribute__((format(printf, 1, 2))) ip(const char *format, ...)
 	if (status == EXIT_NOT_FOUND)
 		tool_fail(EXIT_CANNOT_RUN, "hosts: ip is not installed (package iproute2)");
 	if (status)
-		tool_fail(EXIT_CANNOT_RUN, "hosts: ip(8) could not make the network");
+		tool_fail(EXIT_CANNOT_RUN, "hosts: ip_command(8) could not make the network");
 }
 
 /* ---- the network --------------------------------------------------------------------------------------------------- */
 
 void hosts_make_bridge(const struct hosts_run *run)
 {
-	ip("link set dev lo up\n"
-	   "link add name switch type bridge\n"
-	   "link set dev switch mtu %u up\n",
-	   run->mtu);
+	ip_command("link set dev lo up\n"
+		   "link add name switch type bridge\n"
+		   "link set dev switch mtu %u up\n",
+		   run->mtu);
 }
 
 void hosts_add_interface(const struct hosts_run *run, uint32_t number, pid_t pid)
 {
-	ip("link add name to-h%u mtu %u type veth peer name eth0 mtu %u netns %d\n"
-	   "link set dev to-h%u master switch up\n",
-	   number, run->mtu, run->mtu, pid, number);
+	ip_command("link add name to-h%u mtu %u type veth peer name eth0 mtu %u netns %d\n"
+		   "link set dev to-h%u master switch up\n",
+		   number, run->mtu, run->mtu, pid, number);
 }
 
 /* Without it, an IPv6 address serves only a second or two after the interface is up. */
@@ -195,10 +195,10 @@ void hosts_set_addresses(uint32_t number)
 	char ipv6[128];
 
 	disable_duplicate_address_detection();
-	ip("link set dev lo up\n"
-	   "addr add " NETWORK_IPV4 ".%u/24 dev eth0\n"
-	   "link set dev eth0 up\n",
-	   number);
+	ip_command("link set dev lo up\n"
+		   "addr add " NETWORK_IPV4 ".%u/24 dev eth0\n"
+		   "link set dev eth0 up\n",
+		   number);
 	/* Some machines have no IPv6. */
 	snprintf(ipv6, sizeof(ipv6), "addr add " NETWORK_IPV6 ":%x/64 dev eth0 nodad\n", number);
 	run_ip(ipv6, true);

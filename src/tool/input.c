@@ -58,7 +58,7 @@ bool input_is_text(const struct input *text)
 	return digits;
 }
 
-static unsigned int value_of(uint8_t digit)
+static unsigned int hex_value(uint8_t digit)
 {
 	return digit <= '9' ? digit - (unsigned int)'0' : (digit | 0x20u) - 'a' + 10;
 }
@@ -89,7 +89,7 @@ static size_t offset_digits(const uint8_t *text, size_t length, size_t bytes, bo
 	uint64_t value = 0;
 
 	while (digits < length && digits <= 16 && isxdigit(text[digits]))
-		value = value << 4 | value_of(text[digits++]);
+		value = value << 4 | hex_value(text[digits++]);
 	if (digits < 4 || digits > 16 || value != bytes)
 		return 0;
 	for (next = digits; next < length && (text[next] == ' ' || text[next] == '\t'); next++)
@@ -111,7 +111,7 @@ static size_t passed_over(const uint8_t *text, size_t length, size_t bytes, bool
 }
 
 /* The word at @text up to what is between words; with its bytes behind those of @bytes. */
-static const char *take_word(const uint8_t *text, size_t length, struct input *bytes)
+static const char *hex_word_take(const uint8_t *text, size_t length, struct input *bytes)
 {
 	bool prefixed = length > 2 && text[0] == '0' && (text[1] | 0x20) == 'x';
 
@@ -124,7 +124,7 @@ static const char *take_word(const uint8_t *text, size_t length, struct input *b
 	if (prefixed && length != 4)
 		return "is a number of several bytes: whether the first comes first is not said; give bytes";
 	for (size_t i = prefixed ? 2 : 0; i < length; i += 2)
-		bytes->bytes[bytes->length++] = (uint8_t)(value_of(text[i]) << 4 | value_of(text[i + 1]));
+		bytes->bytes[bytes->length++] = (uint8_t)(hex_value(text[i]) << 4 | hex_value(text[i + 1]));
 	return NULL;
 }
 
@@ -168,7 +168,7 @@ bool input_from_hex(const struct input *text, struct input *bytes, char *error, 
 		}
 		while (at + length < text->length && !is_between(text->bytes[at + length]))
 			length++;
-		wrong = take_word(text->bytes + at, length, bytes);
+		wrong = hex_word_take(text->bytes + at, length, bytes);
 		if (wrong) {
 			put_error(text->bytes + at, length, wrong, error, error_size);
 			free(bytes->bytes);

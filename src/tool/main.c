@@ -22,19 +22,19 @@ void tool_fail(int status, const char *format, ...)
 	exit(status);
 }
 
-static bool is_word(const char *argument, const char *word)
+static bool argument_is(const char *argument, const char *word)
 {
 	return strcmp(argument, word) == 0;
 }
 
 /* Exits with a suggestion if @name is not a command. */
-static enum command find_command(const char *name)
+static enum command command_find(const char *name)
 {
 	struct suggestion suggestion = {.wanted = name};
 	const char *best = NULL;
 
 	for (int i = 0; i < COMMAND_COUNT; i++) {
-		if (is_word(name, command_infos[i].name))
+		if (argument_is(name, command_infos[i].name))
 			return i;
 		if (suggestion_is_better(&suggestion, command_infos[i].name))
 			best = command_infos[i].name;
@@ -44,17 +44,17 @@ static enum command find_command(const char *name)
 	tool_fail(EXIT_WRONG_USE, "unknown %s \"%s\" (try softhca --help)", *name == '-' ? "option" : "command", name);
 }
 
-static void help(int argc, char **argv)
+static void help_command(int argc, char **argv)
 {
 	if (argc > 2)
 		tool_fail(EXIT_WRONG_USE, "help: unexpected argument \"%s\"", argv[2]);
 	if (argc == 2)
-		help_print_command(find_command(argv[1]));
+		help_print_command(command_find(argv[1]));
 	else
 		help_print();
 }
 
-static int command(int argc, char **argv)
+static int command_choose(int argc, char **argv)
 {
 	static int (*const run[COMMAND_COUNT])(int argc, char **argv) = {
 		[COMMAND_RUN] = command_run,
@@ -75,22 +75,22 @@ static int command(int argc, char **argv)
 
 	if (argc < 2)
 		tool_fail(EXIT_WRONG_USE, "no command (try softhca --help)");
-	if (is_word(argv[1], "-h"))
+	if (argument_is(argv[1], "-h"))
 		help_print_short();
-	else if (is_word(argv[1], "--help"))
+	else if (argument_is(argv[1], "--help"))
 		help_print();
-	else if (is_word(argv[1], "help"))
-		help(argc - 1, argv + 1);
-	else if (is_word(argv[1], "--version") || is_word(argv[1], "-V") || is_word(argv[1], "version"))
+	else if (argument_is(argv[1], "help"))
+		help_command(argc - 1, argv + 1);
+	else if (argument_is(argv[1], "--version") || argument_is(argv[1], "-V") || argument_is(argv[1], "version"))
 		printf(*SOFTHCA_COMMIT ? "softhca %s (%s)\n" : "softhca %s\n", softhca_version(), SOFTHCA_COMMIT);
 	else
-		return run[find_command(argv[1])](argc - 1, argv + 1);
+		return run[command_find(argv[1])](argc - 1, argv + 1);
 	return EXIT_SUCCESS;
 }
 
 int main(int argc, char **argv)
 {
-	int status = command(argc, argv);
+	int status = command_choose(argc, argv);
 
 	/* A full disk or a closed pipe must not look like success. */
 	if (fflush(stdout) || ferror(stdout))

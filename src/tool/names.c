@@ -36,7 +36,7 @@ static struct name_holder *holder_of(struct table *table, uid_t user)
 	return &table->holders[table->count++];
 }
 
-static bool begins_with(const char *name, size_t length, const char *prefix)
+static bool name_begins_with(const char *name, size_t length, const char *prefix)
 {
 	return length >= strlen(prefix) && !memcmp(name, prefix, strlen(prefix));
 }
@@ -65,14 +65,14 @@ static void count_socket(struct table *table, const struct nlmsghdr *message)
 		}
 	}
 	/* An abstract name begins with a NUL. */
-	if (!length || *name || !begins_with(name + 1, length - 1, ANY))
+	if (!length || *name || !name_begins_with(name + 1, length - 1, ANY))
 		return;
 	holder = holder_of(table, user);
 	if (holder)
-		++*(begins_with(name + 1, length - 1, SLOT) ? &holder->slots : &holder->ports);
+		++*(name_begins_with(name + 1, length - 1, SLOT) ? &holder->slots : &holder->ports);
 }
 
-static int ask(int fd)
+static int dump_request(int fd)
 {
 	const struct {
 		struct nlmsghdr header;
@@ -90,7 +90,7 @@ static int ask(int fd)
 }
 
 /* Returns 1 until the list has ended: then 0, or a negative errno. */
-static int take(int fd, struct table *table)
+static int dump_receive(int fd, struct table *table)
 {
 	union {
 		struct nlmsghdr header;
@@ -127,9 +127,9 @@ int names_holders(struct name_holder *holders, size_t most)
 
 	if (fd < 0)
 		return -errno;
-	result = ask(fd);
+	result = dump_request(fd);
 	if (!result)
-		while ((result = take(fd, &table)) == 1)
+		while ((result = dump_receive(fd, &table)) == 1)
 			;
 	close(fd);
 	qsort(holders, table.count, sizeof(*holders), by_slots);

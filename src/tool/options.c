@@ -26,7 +26,7 @@ void option_name(enum setting setting, char *out, size_t size)
 }
 
 /* The setting whose option is @text up to @length, or SETTING_COUNT. */
-static enum setting find_option(const char *text, size_t length)
+static enum setting setting_of_option(const char *text, size_t length)
 {
 	char name[64];
 
@@ -123,7 +123,7 @@ static char *take_value(int argc, char **argv, int *index, const char *name)
 static bool take_setting(int argc, char **argv, int *index, struct settings *settings)
 {
 	const char *option = argv[*index] + 2, *value;
-	enum setting setting = find_option(option, strcspn(option, "="));
+	enum setting setting = setting_of_option(option, strcspn(option, "="));
 	char error[512], name[64];
 
 	if (setting == SETTING_COUNT)

@@ -12,7 +12,7 @@
 #define NAME_COLUMNS 24
 #define BYTES_OF_A_LINE 32
 
-static void print_hex(FILE *out, const uint8_t *bytes, size_t count)
+static void bytes_put(FILE *out, const uint8_t *bytes, size_t count)
 {
 	for (size_t i = 0; i < count; i++)
 		fprintf(out, "%02x", bytes[i]);
@@ -90,7 +90,7 @@ static void print_field(FILE *out, const struct field *field, const uint8_t *byt
 	if (field->width) {
 		print_number(out, field, part_field_get(bytes, field));
 	} else {
-		print_hex(out, bytes + field->byte, field->length);
+		bytes_put(out, bytes + field->byte, field->length);
 		print_address(out, field, bytes + field->byte);
 	}
 	fputc('\n', out);
@@ -115,7 +115,7 @@ static void print_reserved(FILE *out, enum part part, const uint8_t *bytes)
 	if (!any)
 		return;
 	print_name(out, "reserved");
-	print_hex(out, left, part_infos[part].bytes);
+	bytes_put(out, left, part_infos[part].bytes);
 	fputc('\n', out);
 }
 
@@ -130,7 +130,7 @@ void part_print(FILE *out, enum part part, const uint8_t *bytes, size_t tail)
 	print_reserved(out, part, bytes);
 	for (size_t at = 0; at < tail; at += BYTES_OF_A_LINE) {
 		print_name(out, "data");
-		print_hex(out, behind + at, tail - at < BYTES_OF_A_LINE ? tail - at : BYTES_OF_A_LINE);
+		bytes_put(out, behind + at, tail - at < BYTES_OF_A_LINE ? tail - at : BYTES_OF_A_LINE);
 		fputc('\n', out);
 	}
 }

@@ -27,7 +27,7 @@ static const struct {
 	{SETTING_CAPTURE, "wire.%p.pcapng"}, {SETTING_TIMELINE, "trace.json"},
 };
 
-static void make_directory(struct run_report *report)
+static void report_directory_make(struct run_report *report)
 {
 	const char *place = getenv("TMPDIR");
 
@@ -38,7 +38,8 @@ static void make_directory(struct run_report *report)
 }
 
 /* Has the output @setting written below the directory, unless the user chose a file, which then is shown too. */
-static void place_output(struct run_report *report, struct settings *settings, enum setting setting, const char *name)
+static void report_output_place(struct run_report *report, struct settings *settings, enum setting setting,
+				const char *name)
 {
 	char path[PATH_MAX + 32], error[512];
 	const char *all = "";
@@ -79,9 +80,9 @@ void run_report_begin(struct run_report *report, struct settings *settings, cons
 		tool_fail(EXIT_FAILURE, "--report: %s: %m", report->path);
 	/* cppcheck-suppress nullPointerRedundantCheck */
 	fclose(page);
-	make_directory(report);
+	report_directory_make(report);
 	for (int i = 0; i < RUN_REPORT_OUTPUTS; i++)
-		place_output(report, settings, outputs[i].setting, outputs[i].name);
+		report_output_place(report, settings, outputs[i].setting, outputs[i].name);
 	snprintf(path, sizeof(path), "%s/" EXPLANATIONS, report->directory);
 	report->explanations = fopen(path, "a+e");
 	if (!report->explanations)
@@ -101,8 +102,8 @@ void run_report_tell(struct run_report *report)
 	free(line);
 }
 
-static void write_run(const struct run_report *report, char *const command[], uint64_t began, uint64_t ended,
-		      int status)
+static void report_run_write(const struct run_report *report, char *const command[], uint64_t began, uint64_t ended,
+			     int status)
 {
 	char path[PATH_MAX + 32];
 	FILE *out;
@@ -129,7 +130,7 @@ void run_report_end(struct run_report *report, char *const command[], uint64_t b
 	char *arguments[RUN_REPORT_OUTPUTS + 3] = {(char *)report->output, SOFTHCA_VERSION, report->directory};
 
 	run_report_tell(report);
-	write_run(report, command, began, ended, status);
+	report_run_write(report, command, began, ended, status);
 	for (int i = 0; i < report->more_count; i++)
 		arguments[3 + i] = report->more[i];
 	if (!python_wait("run-report", 3 + report->more_count, arguments, STDOUT_FILENO))

@@ -18,17 +18,17 @@
 
 static volatile pid_t program;
 
-static void forward(int number)
+static void signal_forward(int number)
 {
 	if (program > 0)
 		kill(program, number);
 }
 
 /* A terminal sends its signals to the program as well; what is sent to us is meant for it. */
-static void handle_signals(void)
+static void signals_handle(void)
 {
 	static const int forwarded[] = {SIGTERM, SIGHUP, SIGUSR1, SIGUSR2, SIGCONT};
-	struct sigaction action = {.sa_handler = forward, .sa_flags = SA_RESTART};
+	struct sigaction action = {.sa_handler = signal_forward, .sa_flags = SA_RESTART};
 
 	for (size_t i = 0; i < sizeof(forwarded) / sizeof(forwarded[0]); i++)
 		sigaction(forwarded[i], &action, NULL);
@@ -67,7 +67,7 @@ _Noreturn static void end_as(int status)
 	exit(WIFEXITED(status) ? WEXITSTATUS(status) : EXIT_FAILURE);
 }
 
-static uint64_t realtime_ns(void)
+static uint64_t wall_clock_ns(void)
 {
 	struct timespec now;
 
@@ -76,7 +76,7 @@ static uint64_t realtime_ns(void)
 }
 
 /* The program of a `softhca run` that waits for it may be another one: the first makes the trace. */
-static bool another_waits(const struct settings *settings)
+static bool outer_run_waits(const struct settings *settings)
 {
 	const char *variable = getenv(setting_info(SETTING_TIMELINE)->variable);
 
@@ -85,7 +85,7 @@ static bool another_waits(const struct settings *settings)
 }
 
 /* Has Python make the trace of the records beside @path since @started; its output is @out. */
-static void collect(const char *path, FILE *out, uint64_t started)
+static void trace_collect(const char *path, FILE *out, uint64_t started)
 {
 	char since[32], *arguments[] = {(char *)path, since};
 
@@ -97,7 +97,7 @@ static void collect(const char *path, FILE *out, uint64_t started)
 }
 
 /* Waits for the program. Returns its status, as wait(2) has it. */
-static int wait_for_program(struct run_report *report)
+static int program_wait(struct run_report *report)
 {
 	const struct timespec often = {.tv_nsec = 20000000};
 	int status = 0;
@@ -115,11 +115,11 @@ static int wait_for_program(struct run_report *report)
 }
 
 /* Begins the trace of @settings. Returns the file that it will be in, or NULL if none is to be made here. */
-static FILE *begin_trace(struct settings *settings)
+static FILE *trace_begin(struct settings *settings)
 {
 	FILE *out;
 
-	if (strcmp(settings->timeline, "off") == 0 || another_waits(settings))
+	if (strcmp(settings->timeline, "off") == 0 || outer_run_waits(settings))
 		return NULL;
 	python_require("--timeline");
 	timeline_resolve(settings);
@@ -140,10 +140,10 @@ void run_and_collect(struct settings *settings, char *const command[], const cha
 
 	if (page)
 		run_report_begin(&report, settings, page);
-	out = begin_trace(settings);
+	out = trace_begin(settings);
 	if (!out && !page)
 		return;
-	began = realtime_ns();
+	began = wall_clock_ns();
 	/* None is lost between the two. */
 	sigfillset(&all);
 	sigprocmask(SIG_SETMASK, &all, &before);
@@ -151,15 +151,15 @@ void run_and_collect(struct settings *settings, char *const command[], const cha
 	if (program < 0)
 		tool_fail(EXIT_FAILURE, "fork: %m");
 	if (program)
-		handle_signals();
+		signals_handle();
 	sigprocmask(SIG_SETMASK, &before, NULL);
 	if (!program)
 		return;
-	status = wait_for_program(&report);
-	ended = realtime_ns();
+	status = program_wait(&report);
+	ended = wall_clock_ns();
 	program = 0;
 	if (out)
-		collect(settings->timeline, out, began);
+		trace_collect(settings->timeline, out, began);
 	if (page)
 		run_report_end(&report, command, began, ended, status);
 	end_as(status);

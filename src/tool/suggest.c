@@ -9,7 +9,7 @@ enum {
 	MOST_MISTAKES = 2,
 };
 
-static uint32_t least(uint32_t a, uint32_t b, uint32_t c)
+static uint32_t least_of_three(uint32_t a, uint32_t b, uint32_t c)
 {
 	uint32_t smaller = a < b ? a : b;
 
@@ -17,7 +17,7 @@ static uint32_t least(uint32_t a, uint32_t b, uint32_t c)
 }
 
 /* Returns how many letters have to be inserted, removed or replaced to make @a from @b, each of at most MOST_LETTERS. */
-static uint32_t distance(const char *a, const char *b)
+static uint32_t word_distance(const char *a, const char *b)
 {
 	size_t columns = strlen(b);
 	uint32_t row[MOST_LETTERS + 1];
@@ -31,7 +31,7 @@ static uint32_t distance(const char *a, const char *b)
 		for (size_t j = 1; j <= columns; j++) {
 			uint32_t above = row[j];
 
-			row[j] = least(row[j - 1] + 1, above + 1, diagonal + (a[i - 1] != b[j - 1]));
+			row[j] = least_of_three(row[j - 1] + 1, above + 1, diagonal + (a[i - 1] != b[j - 1]));
 			diagonal = above;
 		}
 	}
@@ -45,7 +45,7 @@ bool suggestion_is_better(struct suggestion *suggestion, const char *word)
 
 	if (letters > MOST_LETTERS || strlen(word) > MOST_LETTERS)
 		return false;
-	mistakes = distance(suggestion->wanted, word);
+	mistakes = word_distance(suggestion->wanted, word);
 	/* In a word of two letters, two wrong ones leave nothing; two swapped letters are two mistakes. */
 	if (mistakes > MOST_MISTAKES || mistakes * 2 > letters + 1)
 		return false;

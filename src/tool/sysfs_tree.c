@@ -67,7 +67,7 @@ static int write_file(const char *path, const char *text)
 	return error;
 }
 
-static void make_file(void *argument, const char *name, const char *text)
+static void tree_file_make(void *argument, const char *name, const char *text)
 {
 	struct tree *tree = argument;
 	char path[PATH_MAX];
@@ -160,7 +160,7 @@ int sysfs_tree_make(const struct settings *settings)
 			tree.error = make_function(&tree);
 		if (tree.error)
 			break;
-		sysfs_each(&tree.device, make_file, &tree);
+		sysfs_each(&tree.device, tree_file_make, &tree);
 		link_interfaces(&tree);
 	}
 	return tree.error;
