@@ -33,7 +33,7 @@ static void way_add_number(struct udp_way *way, int level, int type, int value, 
 /*
  * Returns the socket's hop limit, which differs for groups: 1 (ip(7), IP_MULTICAST_TTL; ipv6(7), IPV6_MULTICAST_HOPS).
  */
-static int socket_hop_limit(const union ibv_gid *destination)
+static int udp_default_hop_limit(const union ibv_gid *destination)
 {
 	return gid_is_multicast(destination) ? -1 : DEFAULT_HOP_LIMIT;
 }
@@ -55,7 +55,8 @@ static void way_fill_ipv4(struct udp_way *way, uint16_t port)
 	way->to_length = sizeof(way->to.v4);
 	way_add_control(way, IPPROTO_IP, IP_PKTINFO, &source, sizeof(source));
 	way_add_number(way, IPPROTO_IP, IP_TOS, way->path.traffic_class, 0);
-	way_add_number(way, IPPROTO_IP, IP_TTL, path_hop_limit(&way->path), socket_hop_limit(&way->path.destination));
+	way_add_number(way, IPPROTO_IP, IP_TTL, path_hop_limit(&way->path),
+		       udp_default_hop_limit(&way->path.destination));
 }
 
 static void way_fill_ipv6(struct udp_way *way, const struct hca *hca, uint16_t port)
@@ -76,7 +77,7 @@ static void way_fill_ipv6(struct udp_way *way, const struct hca *hca, uint16_t p
 	way_add_control(way, IPPROTO_IPV6, IPV6_PKTINFO, &source, sizeof(source));
 	way_add_number(way, IPPROTO_IPV6, IPV6_TCLASS, way->path.traffic_class, 0);
 	way_add_number(way, IPPROTO_IPV6, IPV6_HOPLIMIT, path_hop_limit(&way->path),
-		       socket_hop_limit(&way->path.destination));
+		       udp_default_hop_limit(&way->path.destination));
 	way->unlabelled = way->control_length;
 	/* Without a label the kernel derives one from the flow. */
 	if (way->path.flow_label & FLOW_LABEL_MASK) {
