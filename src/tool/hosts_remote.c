@@ -169,7 +169,7 @@ _Noreturn static void command_receive(int socket, int received)
 {
 	int streams[STREAMS] = {-1, -1, -1};
 	char **arguments, **environment, *bytes, *at, *directory[2], number[64];
-	struct request request;
+	struct request request = {0};
 
 	if (!request_receive(socket, &request, streams))
 		_exit(EXIT_CANNOT_RUN);
@@ -190,10 +190,7 @@ _Noreturn static void command_receive(int socket, int received)
 
 bool hosts_serve(int listener, struct hosts_command *command)
 {
-	/* A requester that stops in the middle of its request must not stop the host. */
-	const struct timeval patience = {.tv_sec = 5};
-	int streams[STREAMS] = {-1, -1, -1};
-	struct request request = {0};
+	int received[2];
 
 	command->socket = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
 	if (command->socket < 0)
@@ -310,7 +307,7 @@ static size_t strings_join(char *out, const char *directory, char **arguments, s
 static void requester_send(int connection, char **arguments)
 {
 	char directory[PATH_MAX];
-	struct request request;
+	struct request request = {0};
 	size_t bytes;
 	char *strings;
 
