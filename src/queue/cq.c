@@ -274,7 +274,8 @@ static inline void record_completed(const struct hca_cq *cq, const struct mlx5_c
 
 static void record_error(const struct hca_cq *cq, const struct completion *completion)
 {
-	timeline_put(timeline_time(), TIMELINE_WHAT(TIMELINE_COMPLETE, completion->opcode, completion->wqe_counter),
+	/* Not the time of the post: a request that fails at its start was looked at in between. */
+	timeline_put(timeline_now(), TIMELINE_WHAT(TIMELINE_COMPLETE, completion->opcode, completion->wqe_counter),
 		     cq->number, cq->producer_index, completion->byte_count,
 		     TIMELINE_COMPLETION(completion->qpn, completion->send_opcode, completion->syndrome,
 					 completion->vendor_syndrome, cq->context->hca->index));

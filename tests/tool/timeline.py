@@ -253,6 +253,14 @@ class Timeline(unittest.TestCase):
                         for slice_ in f'post: {name}', f'execute: {name}', f'completion: {name}':
                             self.assertEqual(len(trace.of('X', slice_)), 1, slice_)
 
+    def test_request_that_fails_at_its_start(self):
+        """It completes when that was found, and not at its post."""
+        with open(f'{self.directory}/records', 'wb') as file:
+            file.write(b'x' * 6400)
+        trace = self.run_example('scattered_records', '--explain', 'off', arguments=('--out-of-range', file.name))
+        [failed] = [request for request in trace.requests() if request['args']['status'] == 'local protection error']
+        self.assertGreater(failed['args']['complete_ns'], 1)
+
     @staticmethod
     def slices_of(trace, flow):
         """Returns the names of the slices that the arrows of @flow touch."""
