@@ -107,7 +107,7 @@ class Lanes:
         power = 10 ** max(len(str(int(span))) - 2, 0)
         step = next(step for step in (power * step for step in (*STEPS, 20, 50, 100)) if span / step < LABELS)
         labels = ''.join(f'<u style="left:{100 * at * step / span:.3f}%">{duration(at * step) if at else "0"}</u>'
-                         for at in range(int(span // step) + 1) if at * step < 0.93 * span)
+                         for at in range(int(span // step) + 1) if at * step < 0.85 * span)
         return f'<figure style="--step:{100 * step / span:.3f}%">\n<div class="lane axis"><b></b><span>{labels}</span></div>\n'
 
     @staticmethod
