@@ -18,7 +18,7 @@ STRING = r'"(?:[^"\\]|\\.)*"'
 STRINGS = rf'(?:{STRING}\s*)+'
 RULE = re.compile(rf'RULE\((\d+),\s*(\w+),\s*({STRINGS}),\s*({STRINGS}),\s*({STRINGS})\)|/\*(.*?)\*/', re.S)
 # Macros that make an explanation, with the figures that they add by themselves.
-MAKERS = {'EXPLAIN': 0, 'REFUSE': 0, 'REFUSE_QP': 0, 'REFUSE_CREATION': 0, 'REFUSE_SEND': 0, 'REFUSE_RECEIVE': 0,
+MAKERS = {'EXPLAIN': 0, 'REFUSE': 0, 'REFUSE_QP': 0, 'REFUSE_IGNORABLE': 0, 'REFUSE_CREATION': 0, 'REFUSE_SEND': 0, 'REFUSE_RECEIVE': 0,
           'COMMAND_REFUSE': 0,
           'REFUSE_OVER': 0, 'REFUSE_DOMAIN': 1, 'REFUSE_HELLO': 1, 'WR_REFUSE': 0, 'REFUSAL': 0, 'RESPONDER_REFUSAL': 0,
           'DROP_FRAME': 0, 'EXPLAIN_LIMITED': 0, 'EXPLAIN_DROP': 0, 'UDP_EXPLAIN': 0, 'EXPLAIN_ONCE': 0, 'DROP': 6,
@@ -27,8 +27,8 @@ MAKERS = {'EXPLAIN': 0, 'REFUSE': 0, 'REFUSE_QP': 0, 'REFUSE_CREATION': 0, 'REFU
 # Places that name a rule without making an explanation of it.
 MENTION = re.compile(r'(?:[!=<>]=|misuse_bit\(|vendor_syndrome =|\.rule =|\{MLX5_CQE_SYNDROME_\w+,|LINT\(profile_differs, [^;]*,)\s*RULE_(\w+)')
 MAX_FIGURES = 8
-# EXPLAIN_ORIGIN of src/explain/explain.h.
-ORIGIN_FIGURES = 3
+# Formats of more than one figure: EXPLAIN_ORIGIN and EXPLAIN_USERS of src/explain/explain.h, and a range with an address.
+WIDE = {'origin': 3, 'users': 3, 'hint': 3}
 
 Rule = collections.namedtuple('Rule', 'number name text source advice')
 faults = []
@@ -82,7 +82,7 @@ def figures_of(rule, formats):
         if not number.isdigit() or form not in formats:
             fault('rule %d: {%s} is no figure', rule.number, placeholder)
         else:
-            numbers.update(range(int(number), int(number) + (ORIGIN_FIGURES if form == 'origin' else 1)))
+            numbers.update(range(int(number), int(number) + WIDE.get(form, 1)))
     if numbers != set(range(len(numbers))) or len(numbers) > MAX_FIGURES:
         fault('rule %d: its figures are %s', rule.number, sorted(numbers))
     return len(numbers)

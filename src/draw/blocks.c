@@ -216,8 +216,9 @@ static void say_error(struct picture_block *block, const struct explain_record *
 								: "reference tag";
 
 	block->mark = MARK_REFUSED;
-	SAY(block->problem, "%s %s: expected 0x%" PRIx64 ", found 0x%" PRIx64, what,
-	    record->args[2] ? "in memory" : "on the wire", record->args[3], record->args[4]);
+	SAY(block->problem, "%s %s: %s 0x%" PRIx64 ", found 0x%" PRIx64, what,
+	    record->args[2] ? "in memory" : "on the wire", record->rule == RULE_BLOCK_GUARD ? "computed" : "expected",
+	    record->args[3], record->args[4]);
 }
 
 /* Marks step @number if an explanation or the refused access concerns it. */

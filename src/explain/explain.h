@@ -39,6 +39,42 @@ enum explain_rule {
 #define ORIGIN_OTHER_PROCESS UINT64_MAX
 #define ORIGIN_HOST (UINT64_MAX - 1)
 
+/* Start and length of a key's range, and an address outside of it, as three figures. */
+#define EXPLAIN_HINT 3
+
+/*
+ * Objects that use a protection domain, as three figures of three counts each, in the order of this list: 21 bits per count, the
+ * first one lowest.
+ */
+#define EXPLAIN_USERS 3
+#define EXPLAIN_USER_KINDS(KIND)                                                                                       \
+	KIND(MR, "MR")                                                                                                 \
+	KIND(MW, "MW")                                                                                                 \
+	KIND(MKEY, "mkey")                                                                                             \
+	KIND(AH, "AH")                                                                                                 \
+	KIND(QP, "QP")                                                                                                 \
+	KIND(SRQ, "SRQ")                                                                                               \
+	KIND(CQ, "CQ")                                                                                                 \
+	KIND(DEK, "DEK")                                                                                               \
+	KIND(PD, "parent domain")
+
+#define EXPLAIN_USER_NAME_(NAME, name) EXPLAIN_USER_##NAME,
+enum explain_user { EXPLAIN_USER_KINDS(EXPLAIN_USER_NAME_) EXPLAIN_USER_COUNT };
+#undef EXPLAIN_USER_NAME_
+
+#define EXPLAIN_USER_BITS 21
+
+/** Packs @counts, one for each kind, into @figures. A count that does not fit is the largest that does. */
+static inline void explain_users_pack(const uint32_t counts[EXPLAIN_USER_COUNT], uint64_t figures[EXPLAIN_USERS])
+{
+	const uint64_t most = (UINT64_C(1) << EXPLAIN_USER_BITS) - 1;
+
+	for (int i = 0; i < EXPLAIN_USERS; i++)
+		figures[i] = 0;
+	for (int i = 0; i < EXPLAIN_USER_COUNT; i++)
+		figures[i / 3] |= (counts[i] < most ? counts[i] : most) << i % 3 * EXPLAIN_USER_BITS;
+}
+
 /* What a record is about. Fields that do not apply are 0. */
 struct explain_subject {
 	const char *call;    /* refused call by name ("ibv_reg_mr"), static string; NULL for a work request */
@@ -50,6 +86,8 @@ struct explain_subject {
 	uint8_t syndrome;    /* CQE syndrome (MLX5_CQE_SYNDROME_*), 0 if no completion came of it */
 	uint8_t qp_state;    /* enum ibv_qp_state when the check was made */
 	int error;           /* errno value of a refused call, 0 if none */
+	/* The call did not do what was asked, and many programs ignore that: the line waits for a sign that this one does not. */
+	bool ignorable;
 	bool expected; /* no mistake, see docs/inside/decisions.md, Quiet runs: there is a record, and no line unless all are asked for */
 };
 
@@ -90,6 +128,12 @@ void explain_found(struct hca *hca);
 #define REFUSE(hca, call_name, errno_value, rule, ...)                                                                 \
 	(EXPLAIN(hca, (&(const struct explain_subject){.call = (call_name), .error = (errno_value)}), rule,            \
 		 __VA_ARGS__),                                                                                         \
+	 (errno_value))
+/* REFUSE() of a call whose failure many programs ignore (docs/decisions.md, Quiet runs). */
+#define REFUSE_IGNORABLE(hca, call_name, errno_value, rule, ...)                                                       \
+	(EXPLAIN(hca,                                                                                                  \
+		 (&(const struct explain_subject){.call = (call_name), .error = (errno_value), .ignorable = true}),    \
+		 rule, __VA_ARGS__),                                                                                   \
 	 (errno_value))
 /* The same for calls on a QP. */
 #define REFUSE_QP(hca, call_name, qp_number, errno_value, rule, ...)                                                   \

@@ -121,6 +121,56 @@ static void add_cause(struct text *out, uint64_t number)
 		add(out, " %s", rule->name);
 }
 
+/* The figures of EXPLAIN_USERS: "2 MRs, 1 AH and 1 QP". */
+static void add_users(struct text *out, const uint64_t *figures)
+{
+#define NAME(NAME, name) name,
+	static const char *const names[] = {EXPLAIN_USER_KINDS(NAME)};
+#undef NAME
+	uint64_t count[EXPLAIN_USER_COUNT];
+	int left = 0;
+
+	for (int i = 0; i < EXPLAIN_USER_COUNT; i++) {
+		count[i] = figures[i / 3] >> i % 3 * EXPLAIN_USER_BITS & ((UINT64_C(1) << EXPLAIN_USER_BITS) - 1);
+		left += count[i] != 0;
+	}
+	if (!left)
+		add(out, "objects");
+	for (int i = 0; left && i < EXPLAIN_USER_COUNT; i++) {
+		if (!count[i])
+			continue;
+		left--;
+		add(out, "%" PRIu64 " %s%s%s", count[i], names[i], count[i] == 1 ? "" : "s",
+		    left > 1    ? ", "
+		    : left == 1 ? " and "
+				: "");
+	}
+}
+
+/* True if @address is within the @length bytes from @start on. */
+static bool is_within(uint64_t address, uint64_t start, uint64_t length)
+{
+	return address >= start && address - start < length;
+}
+
+/*
+ * The commonest mistakes that put an address outside of the range of a key: sent as 32 bits, or without conversion between byte
+ * orders. @figures: start and length of the key, start and length of the request.
+ */
+static void add_hint(struct text *out, const uint64_t *figures)
+{
+	uint64_t start = figures[0], length = figures[1], address = figures[2];
+	uint64_t whole = (start & ~(uint64_t)UINT32_MAX) | address;
+
+	if (whole < start)
+		whole += UINT64_C(1) << 32;
+	if (address <= UINT32_MAX && start > UINT32_MAX && is_within(whole, start, length))
+		add(out, "; its address lost its upper 32 bits: 0x%" PRIx64 " would be inside", whole);
+	else if (is_within(__builtin_bswap64(address), start, length))
+		add(out, "; its address is in the other byte order: 0x%" PRIx64 " would be inside",
+		    __builtin_bswap64(address));
+}
+
 /* Adds the first figure of @args in @format; some formats have more than one. */
 static void add_figure(struct text *out, const char *format, size_t length, const uint64_t *args)
 {
@@ -139,6 +189,12 @@ static void add_figure(struct text *out, const char *format, size_t length, cons
 		add_known(out, "process %" PRIu64, value, "a process that is not known");
 	else if (IS("origin"))
 		add_origin(out, args);
+	else if (IS("users"))
+		add_users(out, args);
+	else if (IS("hint"))
+		add_hint(out, args);
+	else if (IS("swapped"))
+		add_known(out, " (0x%" PRIx64 ", the same bytes in the other order, does)", value, "");
 	else if (IS("cause"))
 		add_cause(out, value);
 	else if (IS("access"))

@@ -36,6 +36,16 @@ const char *rule_placeholder(const char *text, uint32_t *figure, const char **fo
 	return end + 1;
 }
 
+/* The number of figures that a placeholder with @format takes. */
+static uint32_t figures_of(const char *format)
+{
+	if (!strncmp(format, "origin}", 7))
+		return EXPLAIN_ORIGIN;
+	if (!strncmp(format, "users}", 6))
+		return EXPLAIN_USERS;
+	return strncmp(format, "hint}", 5) ? 1 : EXPLAIN_HINT;
+}
+
 uint32_t rule_figures(enum explain_rule rule)
 {
 	uint32_t figure, count = 0;
@@ -43,7 +53,7 @@ uint32_t rule_figures(enum explain_rule rule)
 	size_t length;
 
 	for (const char *text = rule_text(rule)->text; *text; text++)
-		if (rule_placeholder(text, &figure, &format, &length) && figure >= count)
-			count = figure + (strncmp(format, "origin}", 7) ? 1 : EXPLAIN_ORIGIN);
+		if (rule_placeholder(text, &figure, &format, &length) && figure + figures_of(format) > count)
+			count = figure + figures_of(format);
 	return count;
 }

@@ -6,6 +6,7 @@
 #include "core/tunables.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <limits.h>
 #include <pthread.h>
@@ -33,6 +34,9 @@
 
 static const char all[] = "all";
 
+/* More refusals that a program may have ignored than these are written at once. */
+enum { IGNORED_RECORDS = 8 };
+
 struct explain_sink {
 	pthread_mutex_t lock;
 	int fd;                   /* or -1 */
@@ -43,7 +47,15 @@ struct explain_sink {
 	uint32_t lines;
 	struct folds folds;
 	struct search search;
-	bool searches; /* atomic; a refusal may be kept back, or a search goes on */
+	/* Refusals that the program may have ignored: written when something else goes wrong. */
+	struct ignored {
+		const char *device; /* name, static */
+		struct explain_record record;
+	} ignored[IGNORED_RECORDS];
+	uint32_t ignored_count;
+	bool lint;         /* warnings about misuse are on: what the program ignores is one */
+	const char *marks; /* a file that gets a byte if something goes wrong; NULL: none, or done */
+	bool searches;     /* atomic; a refusal may be kept back, or a search goes on */
 	/* Left out and not said yet: the sink took nothing; writing failed, with `failure`; the second had its lines. */
 	uint64_t unread, failed, too_many;
 	int failure;
@@ -116,6 +128,11 @@ struct explain_sink *explain_sink_new(const struct settings *settings)
 	timer_init(&sink->timer, fire);
 	sink->all = is_all(settings->explain);
 	sink->fd = open_sink(sink->all ? after_all(settings->explain) : settings->explain);
+	sink->lint = strcmp(settings->lint, "off");
+	sink->marks = secure_getenv(EXPLAIN_MARKS);
+	/* Marks need the decisions of a sink, not its lines. */
+	if (sink->fd < 0 && sink->marks)
+		sink->fd = open_sink("/dev/null");
 	sink->color = color_setting(settings->color);
 	return sink;
 }
@@ -180,6 +197,21 @@ static void leave_out(struct explain_sink *sink, uint64_t count)
 	}
 	sink->failed += count;
 	sink->failure = sink->error;
+}
+
+/* Tells `softhca run --error-exitcode`, which made the file, that something went wrong. Once for each process. */
+static void mark(struct explain_sink *sink)
+{
+	int fd;
+
+	if (likely(!sink->marks))
+		return;
+	fd = open(sink->marks, O_WRONLY | O_APPEND | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+	sink->marks = NULL;
+	if (fd < 0)
+		return;
+	output_write(fd, "x", 1);
+	close(fd);
 }
 
 static bool may_write(struct explain_sink *sink, uint64_t now_ns)
@@ -271,6 +303,8 @@ static void say_record(struct explain_sink *sink, const char *device, const stru
 {
 	struct fold *place;
 
+	if (!record->subject.expected)
+		mark(sink);
 	if (!may_write(sink, record->time_ns)) {
 		sink->too_many++;
 		return;
@@ -286,6 +320,26 @@ static void say_record(struct explain_sink *sink, const char *device, const stru
 	}
 	if (!sink->ended)
 		folds_enter(place, device, record);
+}
+
+/* Writes the refusals that the program has not ignored, after all. */
+static void say_ignored(struct explain_sink *sink)
+{
+	for (uint32_t i = 0; i < sink->ignored_count; i++)
+		if (!folds_repeats(&sink->folds, sink->ignored[i].device, &sink->ignored[i].record))
+			say_record(sink, sink->ignored[i].device, &sink->ignored[i].record);
+	sink->ignored_count = 0;
+}
+
+/* Returns true if @record may be one that the program ignores, which is kept back. */
+static bool ignored_takes(struct explain_sink *sink, const char *device, const struct explain_record *record)
+{
+	if (!record->subject.ignorable || sink->all || sink->lint || sink->ended)
+		return false;
+	if (sink->ignored_count == IGNORED_RECORDS)
+		say_ignored(sink);
+	sink->ignored[sink->ignored_count++] = (struct ignored){device, *record};
+	return true;
 }
 
 /* Writes the refusal that was kept back before @before_ns: no queue pair came of it. */
@@ -313,8 +367,10 @@ static struct explain_sink *aborting;
 /* assert(3) of a queue pair that was refused ends the program before the line is due. */
 static void on_abort(int signal)
 {
-	if (!pthread_mutex_trylock(&aborting->lock))
+	if (!pthread_mutex_trylock(&aborting->lock)) {
+		say_ignored(aborting);
 		say_search(aborting, UINT64_MAX);
+	}
 	sigaction(signal, &(const struct sigaction){.sa_handler = SIG_DFL}, NULL);
 	raise(signal);
 }
@@ -374,11 +430,17 @@ void explain_sink_record(struct explain_sink *sink, const char *device, const st
 		return;
 	pthread_mutex_lock(&sink->lock);
 	say_due(sink, record->time_ns);
-	if (!sink->ended && !sink->all && search_takes(&sink->search, device, record)) {
+	if (ignored_takes(sink, device, record)) {
+		watch_abort(sink, true);
+	} else if (!sink->ended && !sink->all && search_takes(&sink->search, device, record)) {
 		__atomic_store_n(&sink->searches, true, __ATOMIC_RELAXED);
-		watch_abort(sink, sink->search.device);
-	} else if (sink->ended || !folds_repeats(&sink->folds, device, record))
-		say_record(sink, device, record);
+		watch_abort(sink, sink->search.device || sink->ignored_count);
+	} else {
+		if (!record->subject.expected)
+			say_ignored(sink);
+		if (sink->ended || !folds_repeats(&sink->folds, device, record))
+			say_record(sink, device, record);
+	}
 	unlock_and_arm(sink, record->time_ns);
 	errno = error;
 }
@@ -389,7 +451,7 @@ void explain_sink_found(struct explain_sink *sink)
 		return;
 	pthread_mutex_lock(&sink->lock);
 	search_found(&sink->search, clock_now_ns());
-	watch_abort(sink, false);
+	watch_abort(sink, sink->ignored_count);
 	pthread_mutex_unlock(&sink->lock);
 }
 
@@ -406,7 +468,7 @@ void explain_sink_note(struct explain_sink *sink, const char *text)
 	pthread_mutex_unlock(&sink->lock);
 }
 
-void explain_sink_finish(struct explain_sink *sink)
+void explain_sink_finish(struct explain_sink *sink, int status)
 {
 	if (sink->fd < 0)
 		return;
@@ -414,6 +476,8 @@ void explain_sink_finish(struct explain_sink *sink)
 	sink->ended = true;
 	/* Whatever its lines were: the last ones say how it ended. */
 	sink->lines = 0;
+	if (status)
+		say_ignored(sink);
 	say_search(sink, UINT64_MAX);
 	say_counts_before(sink, UINT64_MAX, clock_now_ns());
 	ready(sink);
@@ -430,6 +494,7 @@ void explain_sink_after_fork(struct explain_sink *sink, bool child)
 	if (child) {
 		sink->folds = (struct folds){0};
 		sink->search = (struct search){0};
+		sink->ignored_count = 0;
 		sink->unread = sink->failed = sink->too_many = 0;
 		sink->rest_bytes = 0;
 		sink->timer_armed = false;

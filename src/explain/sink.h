@@ -7,7 +7,8 @@
  * whatever is explained then, by the device thread if there is one, and else when the program ends. In a second no more than
  * LIMIT_EXPLAIN_LINES are written, whatever happens. What is left out, for that reason or because the sink takes nothing, is
  * counted, and said as soon as something can be written again, or at the end. A refusal that may be a step of a search for
- * a limit is kept back (explain/search.h).
+ * a limit is kept back (explain/search.h), and so is one that programs commonly ignore (`ignorable`), until something else is explained,
+ * the program aborts, or it ends with a status other than 0.
  *
  * Any thread may call. The lock of a sink is a leaf; a timer is armed without it.
  */
@@ -18,6 +19,12 @@
 
 struct explain_sink;
 struct settings;
+
+/*
+ * The variable with the path of a file to which each process appends a byte with its first line that is not expected. `softhca run
+ * --error-exitcode` makes the file and looks at it.
+ */
+#define EXPLAIN_MARKS "SOFTHCA_EXPLAIN_MARKS"
 
 /**
  * Makes the sink of @settings.explain: "off", "stderr" or a path to append to, or "all" in front of these; a path that cannot be opened is reported once
@@ -40,8 +47,11 @@ void explain_sink_found(struct explain_sink *sink);
 /** Writes a remark that is no record: a bad setting, a summary. It counts as no line of its second. */
 void explain_sink_note(struct explain_sink *sink, const char *text);
 
-/** The program ends: writes what was counted and not said yet. What comes later is not folded. */
-void explain_sink_finish(struct explain_sink *sink);
+/**
+ * The program ends with exit status @status: writes what was counted and not written yet, and if @status is not 0 the refusals that
+ * it might have ignored. Later records are not folded.
+ */
+void explain_sink_finish(struct explain_sink *sink, int status);
 
 /** Around fork(2): the child begins with nothing to say, since the parent will say it. */
 void explain_sink_before_fork(struct explain_sink *sink);

@@ -65,3 +65,29 @@ void lint_fence_look(struct lint_qp *state, struct lint_send *send, uint32_t num
 				     piece->lkey, earlier->opcode, earlier->wr_id);
 	}
 }
+
+static bool remote_overlaps(const struct lint_send *one, const struct lint_send *other)
+{
+	return one->rkey == other->rkey && (one->remote_address - other->remote_address < other->remote_length ||
+					    other->remote_address - one->remote_address < one->remote_length);
+}
+
+/*
+ * IBTA 10.8.3.3, table of ordering rules: a WRITE or an atomic behind a READ may be executed before it unless it has a fence. Here
+ * requests are executed one after the other.
+ */
+void lint_overtaking_look(struct lint_qp *state, const struct lint_send *send, uint32_t number, const char *call)
+{
+	if (!send->remote_length || send->opcode == MLX5_OPCODE_RDMA_READ || !state->writers)
+		return;
+	for (uint32_t before = state->first; before != number; before++) {
+		const struct lint_send *earlier = &state->send[before & state->mask];
+
+		if (earlier->opcode != MLX5_OPCODE_RDMA_READ || (int32_t)(before - state->fence) < 0 ||
+		    !lint_send_is_new(state, earlier) || !remote_overlaps(send, earlier))
+			continue;
+		WARN_OF_SEND(state, send, call, RULE_READ_OVERTAKEN, send->opcode, send->remote_address,
+			     send->remote_length, send->rkey, earlier->wr_id);
+		return;
+	}
+}

@@ -3,7 +3,9 @@
 #include <endian.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
+#include "hca/hca.h"
 #include "lint/state.h"
 
 void lint_context_closing(struct ibv_context *context)
@@ -22,7 +24,14 @@ void lint_events_wait(struct ibv_context *context, const char *call, const char 
 	uint64_t name = 0;
 
 	memcpy(&name, kind, strnlen(kind, sizeof(name)));
-	WARN(hca_of_context(context), call, RULE_EVENTS_UNACKNOWLEDGED, name, events);
+	/* An id of rdma_cm(7) may have no device yet. */
+	WARN(context ? hca_of_context(context) : first_device(), call, RULE_EVENTS_UNACKNOWLEDGED, name, events);
+}
+
+void lint_events_overacknowledged(struct user_cq *cq, uint32_t excess)
+{
+	WARN(hca_of_context(cq->base.context), "ibv_ack_cq_events", RULE_EVENTS_OVERACKNOWLEDGED, excess,
+	     cq->base.handle);
 }
 
 void lint_ah_created(struct ibv_context *context, const struct ibv_ah_attr *attr)
@@ -77,6 +86,15 @@ static bool sends_go_on(const struct lint_qp *state)
 	return now == IBV_QPS_RTS || now == IBV_QPS_SQD;
 }
 
+/* Warns if this thread is between ibv_start_poll() and ibv_end_poll() on @base. The lock is held. */
+static void check_polling(struct lint_qp *state, struct ibv_cq *base)
+{
+	const struct user_cq *cq = base ? to_user_cq(base) : NULL;
+
+	if (cq && cq->polling && cq->lint_poller == gettid())
+		WARN_OF_QP(state, "ibv_destroy_qp", RULE_DESTROYED_IN_POLL, base->handle);
+}
+
 void lint_qp_destroying(struct user_qp *qp)
 {
 	struct lint_qp *state = qp->lint;
@@ -87,6 +105,8 @@ void lint_qp_destroying(struct user_qp *qp)
 	queue_lock(&lint.lock);
 	lint_reads_tell();
 	lint_receives_complete(state);
+	check_polling(state, qp->base.send_cq);
+	check_polling(state, qp->base.recv_cq);
 	if (!sends_go_on(state)) {
 		queue_unlock(&lint.lock);
 		return;

@@ -56,6 +56,7 @@ static void read_inline(struct wqe wqe, uint32_t at, uint32_t length, struct lin
 {
 	uint32_t words = length / sizeof(uint32_t);
 
+	send->inline_length = length;
 	send->inlined = words < LINT_INLINE_WORDS ? words : LINT_INLINE_WORDS;
 	for (uint32_t i = 0; i < send->inlined; i++) {
 		uint32_t place = at + sizeof(uint32_t) * (i + 1);
@@ -76,20 +77,29 @@ static uint32_t bound_rkey(const struct user_qp *qp, struct wqe wqe, uint32_t in
 	return (be32toh(ctrl->imm) & ~0xffu) | (be32toh(mkey->qpn_mkey) & 0xff);
 }
 
-void lint_send_read(const struct user_qp *qp, uint32_t index, struct lint_send *send)
+/* Fills in the remote range of @send, whose pieces are known, if its opcode has one. Atomics have operands of 8 bytes. */
+static void read_remote(const struct user_qp *qp, struct wqe wqe, struct lint_send *send)
 {
-	struct wqe wqe = wqe_at(&qp->sq, index);
-	const struct mlx5_wqe_ctrl_seg *ctrl = wqe_unit(wqe, 0);
-	uint32_t end = (be32toh(ctrl->qpn_ds) & 0x3f) * WQE_UNIT;
+	const struct mlx5_wqe_raddr_seg *remote;
+	bool atomic = send->opcode == MLX5_OPCODE_ATOMIC_CS || send->opcode == MLX5_OPCODE_ATOMIC_FA;
+
+	send->remote_length = 0;
+	if (!atomic && send->opcode != MLX5_OPCODE_RDMA_WRITE && send->opcode != MLX5_OPCODE_RDMA_WRITE_IMM &&
+	    send->opcode != MLX5_OPCODE_RDMA_READ)
+		return;
+	remote = wqe_unit(wqe, WQE_UNIT + qp->sq.address_bytes);
+	send->rkey = be32toh(remote->rkey);
+	send->remote_address = be64toh(remote->raddr);
+	send->remote_length = atomic ? sizeof(uint64_t) : send->inline_length;
+	for (uint32_t i = 0; !atomic && i < send->pieces; i++)
+		send->remote_length += send->piece[i].length;
+}
+
+/* Fills in the data segments before byte @end of the WQE: those in memory as pieces, data within the WQE as words. */
+static void read_pieces(const struct user_qp *qp, struct wqe wqe, uint32_t end, struct lint_send *send)
+{
 	uint32_t at;
 
-	send->opcode = be32toh(ctrl->opmod_idx_opcode) & 0xff;
-	send->signalled = ctrl->fm_ce_se & MLX5_WQE_CTRL_CQ_UPDATE;
-	send->fenced = ctrl->fm_ce_se >> FENCE_MODE_SHIFT >= FENCE_MODE_READS;
-	send->pieces = 0;
-	send->inlined = 0;
-	send->wr_id = qp->sq.wr_id[index & (qp->sq.wqebb_count - 1)];
-	send->bound_rkey = bound_rkey(qp, wqe, index);
 	at = data_offset(qp, send->opcode);
 	for (; at && at < end && send->pieces < LINT_PIECES; at += WQE_UNIT) {
 		const struct mlx5_wqe_data_seg *data = wqe_unit(wqe, at);
@@ -106,4 +116,21 @@ void lint_send_read(const struct user_qp *qp, uint32_t index, struct lint_send *
 								.written = is_written(send->opcode, send->pieces)};
 		send->pieces++;
 	}
+}
+
+void lint_send_read(const struct user_qp *qp, uint32_t index, struct lint_send *send)
+{
+	struct wqe wqe = wqe_at(&qp->sq, index);
+	const struct mlx5_wqe_ctrl_seg *ctrl = wqe_unit(wqe, 0);
+	uint32_t end = (be32toh(ctrl->qpn_ds) & 0x3f) * WQE_UNIT;
+
+	send->opcode = be32toh(ctrl->opmod_idx_opcode) & 0xff;
+	send->signalled = ctrl->fm_ce_se & MLX5_WQE_CTRL_CQ_UPDATE;
+	send->fenced = ctrl->fm_ce_se >> FENCE_MODE_SHIFT >= FENCE_MODE_READS;
+	send->pieces = 0;
+	send->inlined = send->inline_length = 0;
+	send->wr_id = qp->sq.wr_id[index & (qp->sq.wqebb_count - 1)];
+	send->bound_rkey = bound_rkey(qp, wqe, index);
+	read_pieces(qp, wqe, end, send);
+	read_remote(qp, wqe, send);
 }

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Send requests from posting to the poll of their completion. */
+#include <unistd.h>
+
 #include "lint/state.h"
 
 static void forget(struct lint_qp *state, const struct lint_send *send)
@@ -53,6 +55,8 @@ static void note(struct lint_qp *state, uint32_t number, const char *call)
 		lint_window_look(state, send, call);
 	lint_fence_look(state, send, number, call);
 	lint_depth_look(state, send, number, call);
+	lint_overtaking_look(state, send, number, call);
+	lint_on_demand_look(state, send, call);
 	state->end = number + 1;
 	state->writers += lint_send_writes(send);
 	state->signalled += send->signalled;
@@ -94,7 +98,9 @@ void lint_polled(struct user_cq *cq, uint32_t qp_num, bool last)
 		lint_sends_complete(state);
 		lint_due_count(state);
 	}
-	if (last)
+	if (last) {
 		cq->lint_moment = ++lint.moment;
+		cq->lint_poller = gettid();
+	}
 	queue_unlock(&lint.lock);
 }

@@ -31,11 +31,15 @@ struct lint_send {
 	bool signalled, fenced;
 	uint64_t moment; /* of lint.moment, when it was posted */
 	uint64_t wr_id;
+	/* The remote range of a READ, WRITE or atomic; length 0: there is none. */
+	uint64_t remote_address, remote_length;
+	uint32_t rkey;
 	uint32_t bound_rkey; /* that a bind gives its window; 0: it is none */
 	uint8_t pieces;      /* of `piece`; what a request names beyond them is not watched */
 	struct lint_piece piece[LINT_PIECES];
 	/* The beginning of what it carries in the WQE: so many words. */
 	uint32_t inlined;
+	uint32_t inline_length; /* bytes of all of it */
 	uint32_t inline_words[LINT_INLINE_WORDS];
 };
 
@@ -61,6 +65,18 @@ struct lint_receives {
 	uint64_t warned; /* of an SRQ: as in struct lint_qp */
 };
 
+/* What ibv_modify_qp(3) set at one end of a connection. */
+struct lint_end {
+	uint32_t peer;           /* dest_qp_num */
+	uint8_t asks, grants;    /* max_rd_atomic, max_dest_rd_atomic */
+	uint32_t sq_psn, rq_psn; /* 24 bits, and LINT_SET */
+	uint32_t sgid_index;     /* LINT_SET */
+	bool rnr_retry_zero;     /* rnr_retry was set to 0 */
+};
+
+/* Marks attributes of struct lint_end that were set. */
+#define LINT_SET UINT32_C(0x80000000)
+
 struct lint_qp {
 	struct user_qp *qp;
 	struct lint_qp *next; /* of those with the same hash */
@@ -77,9 +93,7 @@ struct lint_qp {
 	struct user_mkey *set[LINT_KEYS], *suspect;
 	uint32_t set_count;
 	struct lint_receives receives; /* without entries as long as none was posted */
-	/* As ibv_modify_qp(3) was told: dest_qp_num, max_rd_atomic, max_dest_rd_atomic. 0 in RESET. */
-	uint32_t peer;
-	uint8_t asks, grants;
+	struct lint_end end_attr;      /* all 0 in RESET */
 	/* Completions that can come of what is posted, as its CQs have them in lint_due. */
 	uint32_t sends_due, receives_due;
 };
@@ -149,6 +163,12 @@ bool lint_send_writes(const struct lint_send *send);
  * either of the two writes. The lock is held.
  */
 void lint_fence_look(struct lint_qp *state, struct lint_send *send, uint32_t number, const char *call);
+/** The queue pair of this process that is connected to that of @state; NULL: there is none. The lock is held. (ends.c) */
+struct lint_qp *lint_peer_of(const struct lint_qp *state);
+/** Warns if the range of @send overlaps that of a READ before it, without a fence between them. The lock is held. */
+void lint_overtaking_look(struct lint_qp *state, const struct lint_send *send, uint32_t number, const char *call);
+/** Warns if @send reaches on-demand memory of this process, and the queue pair does not repeat after an RNR NAK. The lock is held. */
+void lint_on_demand_look(struct lint_qp *state, const struct lint_send *send, const char *call);
 /** Looks whether @send is one READ or atomic more than the peer grants, if that is in this process. The lock is held. */
 void lint_depth_look(struct lint_qp *state, const struct lint_send *send, uint32_t number, const char *call);
 /** The chain of @state is posted. The lock is held. */

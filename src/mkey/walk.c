@@ -19,6 +19,16 @@ static uint8_t inner_rights(uint8_t rights)
 	return (rights & READING ? RIGHT_LOCAL_READ : 0) | (rights & WRITING ? RIGHT_LOCAL_WRITE : 0);
 }
 
+/* Returns @number with its bytes in the other order if a key that is in use has that number, otherwise 0. */
+static RARE uint32_t swapped_key(struct hca *hca, uint32_t number)
+{
+	uint32_t swapped = __builtin_bswap32(number);
+	const struct mkey *key = mkey_find(hca, swapped);
+	const struct mapping *map = key ? mkey_mapping(key) : NULL;
+
+	return map && !map->free && map->number == swapped ? swapped : 0;
+}
+
 /* Fills *@why for a number that no key has. @map: mapping of another key with the same index, or NULL. */
 static RARE void explain_no_key(struct hca *hca, uint32_t number, const struct mapping *map, uint64_t address,
 				uint64_t length, struct refusal *why)
@@ -28,9 +38,10 @@ static RARE void explain_no_key(struct hca *hca, uint32_t number, const struct m
 	if (ended_find(hca, number, &key))
 		*why = (struct refusal){RULE_KEY_ENDED, {number, key.kind, ended_ms(&key), address, length}};
 	else if (map)
-		*why = (struct refusal){RULE_KEY_STALE, {number, map->kind, map->number, address, length}};
+		*why = (struct refusal){RULE_KEY_STALE,
+					{number, map->kind, map->number, address, length, swapped_key(hca, number)}};
 	else
-		*why = (struct refusal){RULE_KEY_UNKNOWN, {number, address, length}};
+		*why = (struct refusal){RULE_KEY_UNKNOWN, {number, address, length, swapped_key(hca, number)}};
 }
 
 /* Finds the mapping of key @number and checks it by IBTA C10-56 and C10-57: state, tag, domain, queue pair, rights, range. */

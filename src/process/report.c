@@ -62,8 +62,9 @@ static void put_counters(const struct hca *hca, int fd)
 /* Process that made the devices; a forked child reports only its own work. */
 static pid_t owner;
 
-static void report_devices(void)
+static void report_devices(int status, void *unused)
 {
+	(void)unused;
 	for (size_t i = 0; i < the_registry.count; i++) {
 		struct hca *hca = &the_registry.devices[i];
 		const char *sink = hca->settings.counters;
@@ -79,13 +80,13 @@ static void report_devices(void)
 		if (fd != STDERR_FILENO)
 			close(fd);
 	}
-	explain_sink_finish(the_registry.sink);
+	explain_sink_finish(the_registry.sink, status);
 }
 
 static void register_report(void)
 {
 	owner = getpid();
-	atexit(report_devices);
+	on_exit(report_devices, NULL);
 }
 
 void report_at_exit(void)

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <sys/eventfd.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "core/cancellation.h"
@@ -12,6 +13,9 @@
 #include "core/event_queue.h"
 #include "progress/progress.h"
 #include "rdmacm/devices.h"
+#include "verbs/object/lint.h"
+
+#define ACKNOWLEDGEMENT_PATIENCE_NS 100000000
 
 /*
  * All channels of the process, so that a channel in which a thread is blocked stays reachable after the program has
@@ -258,11 +262,38 @@ static struct user_cm_event *channel_take_events(struct user_cm_channel *channel
 	return taken;
 }
 
+/*
+ * Waits until no event that @handed counts is outstanding. The lock is held; it is released while the program is warned, once for
+ * each call, that the wait takes long. Another thread may be about to acknowledge.
+ */
+static void wait_acknowledged(const char *call, const struct user_cm_id *id, const uint32_t *handed, bool *warned)
+{
+	struct timespec until;
+	uint32_t left;
+
+	if (*warned || !lint_is_on()) {
+		pthread_cond_wait(&events.acknowledged, &events.lock);
+		return;
+	}
+	clock_gettime(CLOCK_REALTIME, &until);
+	until.tv_nsec += ACKNOWLEDGEMENT_PATIENCE_NS;
+	until.tv_sec += until.tv_nsec / 1000000000;
+	until.tv_nsec %= 1000000000;
+	if (pthread_cond_timedwait(&events.acknowledged, &events.lock, &until) != ETIMEDOUT || !*handed)
+		return;
+	*warned = true;
+	left = *handed;
+	events_unlock();
+	LINT(events_wait, id->base.verbs, call, "rdma id", left);
+	events_lock();
+}
+
 void events_drain(struct user_cm_id *owner, struct user_cm_group *group)
 {
 	WITHOUT_CANCELLATION;
 	struct user_cm_event *dropped = NULL, *event;
 	const uint32_t *handed = group ? &group->handed : &owner->handed;
+	bool warned = false;
 
 	events_lock();
 	do {
@@ -277,7 +308,7 @@ void events_drain(struct user_cm_id *owner, struct user_cm_group *group)
 			}
 		}
 		if (*handed)
-			pthread_cond_wait(&events.acknowledged, &events.lock);
+			wait_acknowledged(group ? "rdma_leave_multicast" : "rdma_destroy_id", owner, handed, &warned);
 	} while (*handed);
 	for (event = dropped; event; event = event->next)
 		if (event->child)
@@ -291,10 +322,11 @@ void events_migrate(struct user_cm_id *id, struct user_cm_channel *to)
 	WITHOUT_CANCELLATION;
 	struct user_cm_event *moved = NULL, *event;
 	struct user_cm_channel *from;
+	bool warned = false;
 
 	events_lock();
 	while (id->handed)
-		pthread_cond_wait(&events.acknowledged, &events.lock);
+		wait_acknowledged("rdma_migrate_id", id, &id->handed, &warned);
 	from = id->channel;
 	if (!from->destroyed)
 		moved = channel_take_events(from, id, NULL);

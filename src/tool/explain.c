@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * softhca explain: a rule of src/explain/rules.def, by the number or the name that an explanation has, by the vendor_err of a
- * completion, which is the same number, or by the whole line.
+ * completion, which is the same number, or by the whole line; or the rules that lead to a status or an errno value.
  */
 #include <ctype.h>
 #include <stdio.h>
@@ -25,53 +25,45 @@ static const enum explain_rule all[] = {
 #include "explain/rules.def"
 #undef RULE
 
-/* ---- an example ------------------------------------------------------------------------------------------------- */
+/* ---- samples ---------------------------------------------------------------------------------------------------- */
 
-/* Values of each form that a figure can have (explain/rules.def): for figures 0, 2, … and 1, 3, …, which may be compared. */
-static uint64_t sample(const char *format, size_t length, uint32_t figure)
+/* Figures that a rule had in a test, and the statuses of completions and errno values that it led to, with spaces between them. */
+static const struct sample {
+	enum explain_rule rule;
+	const char *outcomes;
+	uint64_t figures[EXPLAIN_ARGS];
+} samples[] = {
+#define SAMPLE(name, outcomes, ...) {RULE_##name, outcomes, {__VA_ARGS__}},
+#include "tool/samples.def"
+#undef SAMPLE
+};
+
+/* Returns the sample of @rule, or NULL. */
+static const struct sample *sample_of(enum explain_rule rule)
 {
-	static const struct {
-		const char *format;
-		uint64_t values[2];
-	} samples[] = {
-		{"access", {0x1, 0x2}},
-		{"rights", {0x8, 0x20}},
-		{"attr", {0x1, 0x100}},
-		{"state", {1, 3}},
-		{"type", {2, 4}},
-		{"kind", {0, 5}},
-		{"guard", {1, 2}},
-		{"opcode", {0x08, 0x10}},
-		{"error", {12, 22}},
-		{"transport", {1, 4}},
-		{"domain", {0, 1}},
-		{"yes", {1, 0}},
-		{"chars", {0x30687465, 0x5051}},
-		{"cm", {1, 4}},
-		{"cm_state", {2, 10}},
-		{"cm_reject", {8, 28}},
-		{"cm_sidr", {1, 2}},
-	};
-
 	for (size_t i = 0; i < sizeof(samples) / sizeof(samples[0]); i++)
-		if (strlen(samples[i].format) == length && !memcmp(samples[i].format, format, length))
-			return samples[i].values[figure & 1];
-	return length == 1 && *format == 'x' ? 0x1000 * (figure + 1) : 10 * (figure + 1);
+		if (samples[i].rule == rule)
+			return &samples[i];
+	return NULL;
 }
 
-static void print_example(enum explain_rule number)
+/* True if @word is one of those in @text, between spaces. */
+static bool has_word(const char *text, const char *word)
 {
-	struct explain_record record = {.rule = number};
+	size_t length = strlen(word);
+
+	for (const char *at = strstr(text, word); at; at = strstr(at + 1, word))
+		if ((at == text || at[-1] == ' ') && (!at[length] || at[length] == ' '))
+			return true;
+	return false;
+}
+
+static void print_example(const struct sample *sample)
+{
+	struct explain_record record = {.rule = sample->rule};
 	char line[2048], *end;
 
-	for (const char *text = rule_text(number)->text; *text; text++) {
-		uint32_t figure;
-		const char *format;
-		size_t length;
-
-		if (rule_placeholder(text, &figure, &format, &length))
-			record.args[figure] = sample(format, length, figure);
-	}
+	memcpy(record.args, sample->figures, sizeof(record.args));
 	explain_render("", &record, line, sizeof(line));
 	end = strstr(line, ". [");
 	if (end)
@@ -104,28 +96,38 @@ static void print_sentence(const char *text)
 static void print_rule(enum explain_rule number)
 {
 	const struct rule_text *rule = rule_text(number);
+	const struct sample *sample = sample_of(number);
 
 	printf("%d %s\n", (int)number, rule->name);
 	printf("  says         ");
 	print_sentence(rule->text);
 	printf("\n  source       %s\n  what to do   %s\n", rule->source, rule->advice);
-	if (rule_figures(number))
-		print_example(number);
+	if (sample && rule_figures(number))
+		print_example(sample);
+	if (sample && *sample->outcomes)
+		printf("  seen with    %s\n", sample->outcomes);
 	if (number <= UINT8_MAX)
 		printf("  vendor_err   %d (0x%02x), where a completion failed by it\n", (int)number,
 		       (unsigned int)number);
 }
 
-static int print_list(void)
+/* Prints a line for each rule that led to @outcome, or for each rule if it is NULL. Returns how many there are. */
+static int print_list(const char *outcome)
 {
+	int count = 0;
+
 	for (size_t i = 0; i < RULES; i++) {
 		const struct rule_text *rule = rule_text(all[i]);
+		const struct sample *sample = sample_of(all[i]);
 
+		if (outcome && !(sample && has_word(sample->outcomes, outcome)))
+			continue;
 		printf("%-4d %-26s ", (int)all[i], rule->name);
 		print_sentence(rule->text);
 		putchar('\n');
+		count++;
 	}
-	return EXIT_SUCCESS;
+	return count;
 }
 
 /* ---- which rule ------------------------------------------------------------------------------------------------- */
@@ -236,24 +238,48 @@ static void suggest(const char *text)
 	fputs(given ? "\n" : " (softhca explain lists all)\n", stderr);
 }
 
-/* Returns true if @text names a rule, which is printed after @separator; otherwise suggests others. */
-static bool explain_print(const char *text, const char *separator, void (*print)(enum explain_rule number))
+/*
+ * Prints, each after @separator or ",\n", the rules that lead to the status or errno value @text, "IBV_WC_REM_ACCESS_ERR" or "enomem".
+ * Returns false if there is none.
+ */
+static bool outcome_print(const char *text, const char *separator, bool json)
+{
+	char name[LONGEST_NAME + 1];
+	bool any = false;
+
+	name_of(strncasecmp(text, "IBV_WC_", 7) ? text : text + 7, name);
+	if (*name && !json)
+		return print_list(name);
+	for (size_t i = 0; *name && i < RULES; i++) {
+		const struct sample *sample = sample_of(all[i]);
+
+		if (!sample || !has_word(sample->outcomes, name))
+			continue;
+		fputs(any ? ",\n" : separator, stdout);
+		rule_print_json((int)all[i]);
+		any = true;
+	}
+	return any;
+}
+
+/* Returns true if @text names a rule, which is printed after @separator, or leads to rules; otherwise suggests others. */
+static bool explain_print(const char *text, const char *separator, bool json)
 {
 	enum explain_rule number = find(text);
 
+	if (!number && outcome_print(text, separator, json))
+		return true;
 	if (number) {
 		fputs(separator, stdout);
-		print(number);
+		if (json)
+			rule_print_json((int)number);
+		else
+			print_rule(number);
 		return true;
 	}
 	fflush(stdout);
 	suggest(text);
 	return false;
-}
-
-static void explain_print_json(enum explain_rule number)
-{
-	rule_print_json((int)number);
 }
 
 int command_explain(int argc, char **argv)
@@ -265,10 +291,12 @@ int command_explain(int argc, char **argv)
 
 	if (!count && json)
 		rules_print_json();
+	if (!count && !json)
+		print_list(NULL);
 	if (!count)
-		return json ? EXIT_SUCCESS : print_list();
+		return EXIT_SUCCESS;
 	for (int i = 1; i <= count; i++) {
-		if (explain_print(argv[i], separator, json ? explain_print_json : print_rule))
+		if (explain_print(argv[i], separator, json))
 			separator = json ? ",\n" : "\n";
 		else
 			status = EXIT_FAILURE;

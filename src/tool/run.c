@@ -22,7 +22,7 @@ int command_run(int argc, char **argv)
 		setting_parse(&settings, SETTING_PCI, "on", ORIGIN_OPTION, error, sizeof(error));
 	outputs_check(&settings);
 	fflush(stdout);
-	run_and_collect(&settings, argv + program, own[OPTION_RUN_REPORT]);
+	run_and_collect(&settings, argv + program, own[OPTION_RUN_REPORT], own[OPTION_RUN_ERROR_EXITCODE]);
 	options_export(&settings);
 	library_path_export();
 	if (!own[OPTION_RUN_NO_PRESENCE])

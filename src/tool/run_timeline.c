@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* softhca run --timeline, --report: waits for the program, and then makes the trace of what its processes have recorded, and the page. */
+/*
+ * softhca run --timeline, --report, --error-exitcode: waits for the program, and then makes the trace of what its processes have
+ * recorded, and the page, and looks whether anything was explained.
+ */
 #include <errno.h>
 #include <inttypes.h>
 #include <limits.h>
@@ -13,6 +16,7 @@
 #include <unistd.h>
 
 #include "observe/timeline_file.h"
+#include "tool/run_errors.h"
 #include "tool/run_report.h"
 #include "tool/tool.h"
 
@@ -130,9 +134,10 @@ static FILE *trace_begin(struct settings *settings)
 	return out;
 }
 
-void run_and_collect(struct settings *settings, char *const command[], const char *page)
+void run_and_collect(struct settings *settings, char *const command[], const char *page, const char *error_status)
 {
 	struct run_report report = {.output = NULL};
+	struct run_errors errors;
 	uint64_t began, ended;
 	sigset_t all, before;
 	int status;
@@ -140,8 +145,9 @@ void run_and_collect(struct settings *settings, char *const command[], const cha
 
 	if (page)
 		run_report_begin(&report, settings, page);
-	out = trace_begin(settings);
-	if (!out && !page)
+	out = begin_trace(settings);
+	run_errors_begin(&errors, error_status);
+	if (!out && !page && !error_status)
 		return;
 	began = wall_clock_ns();
 	/* None is lost between the two. */
@@ -162,5 +168,5 @@ void run_and_collect(struct settings *settings, char *const command[], const cha
 		trace_collect(settings->timeline, out, began);
 	if (page)
 		run_report_end(&report, command, began, ended, status);
-	end_as(status);
+	end_as(run_errors_status(&errors, status));
 }

@@ -92,11 +92,11 @@ void presence_make(const struct settings *settings);
 bool presence_nodes_exist(uint32_t devices);
 
 /**
- * For `softhca run`. If @settings have a timeline, or a page @report is wanted (NULL: none), the call returns in a child, which is to become
- * the program @command, and the path of the timeline is absolute. This process waits for it, makes the trace and the page, and ends as the
- * program has ended.
+ * For `softhca run`. If @settings have a timeline, a page @report is wanted or @error_status is given (NULL: not), the call returns in a
+ * child, which is to become the program @command, and the path of the timeline is absolute. This process waits for it, makes the trace and
+ * the page, and ends as the program has ended, or with @error_status if anything was explained.
  */
-void run_and_collect(struct settings *settings, char *const command[], const char *report);
+void run_and_collect(struct settings *settings, char *const command[], const char *report, const char *error_status);
 
 /** Exits with one line if an output that @settings name cannot be opened. Leaves nothing behind. */
 void outputs_check(const struct settings *settings);

@@ -66,7 +66,7 @@ void case_CM_MALFORMED(void **state)
 	path = path_from(A);
 	cm_receive(world.hosts[B].cm, &path, mad, false);
 	expect(RULE_CM_MALFORMED,
-	       "a MAD from " GID_A " is no message of the communication manager (base version 1, class 0x7, class "
+	       "a MAD from " GID_A " is not a message of the connection manager (base version 1, class 0x7, class "
 	       "version 2, method 0x3, attribute 0x19): dropped. [710 CM_MALFORMED; ");
 	world_close(state);
 }
@@ -94,7 +94,7 @@ void case_CM_SOURCE(void **state)
 	sent.path.source.raw[15] = 99;
 	world_deliver(&sent);
 	expect(RULE_CM_SOURCE,
-	       "REJ for communication id 0x%x came from 0x0:0xffffc0000263, and its peer is at " GID_B
+	       "REJ for communication id 0x%x came from 0x0:0xffffc0000263, but its peer is at " GID_B
 	       ": dropped. [712 ",
 	       known(c.client).local_comm_id);
 	end(&c, state);
@@ -113,7 +113,7 @@ void case_CM_DREQ_QPN(void **state)
 	cm_pack(&sent.message, sent.mad);
 	world_deliver(&sent);
 	expect(RULE_CM_DREQ_QPN,
-	       "DREQ for communication id 0x%x is about queue pair 0x77, and the id has 0x1a1b1c: dropped. [713 ",
+	       "DREQ for communication id 0x%x names queue pair 0x77, but the id has 0x1a1b1c: dropped. [713 ",
 	       known(c.server).local_comm_id);
 	end(&c, state);
 }
@@ -128,7 +128,8 @@ void case_CM_NO_LISTENER(void **state)
 	c.listener = NULL;
 	pass(CM_REQ);
 	expect(RULE_CM_NO_LISTENER,
-	       "REQ from " GID_A " is for service id 0x1061c06, port 7174, and nobody listens on it: rejected. [720 ");
+	       "REQ from " GID_A
+	       " is for service id 0x1061c06, port 7174, on which no program listens: rejected. [720 ");
 	end(&c, state);
 }
 
@@ -141,7 +142,7 @@ void case_CM_NOT_FOR_LISTENER(void **state)
 	world.hosts[B].not_mine = listener;
 	pass(CM_REQ);
 	expect(RULE_CM_NOT_FOR_LISTENER, "REQ from " GID_A " is for service id 0x1061c06, port 7174, on which programs "
-					 "listen, but none of them at the address that it names: rejected. [721 ");
+					 "listen, but not at the address that it names: rejected. [721 ");
 	end(&c, state);
 }
 
@@ -159,8 +160,8 @@ void case_CM_STALE(void **state)
 	cm_pack(&sent.message, sent.mad);
 	world_deliver(&sent);
 	expect(RULE_CM_STALE,
-	       "REQ from " GID_A " names queue pair 0xa0b0c there, with which communication id 0x%x has a connection "
-	       "already, in state MRA_REQ_SENT: rejected as stale. [722 ",
+	       "REQ from " GID_A " names queue pair 0xa0b0c there, with which communication id 0x%x already has a "
+	       "connection, in state MRA_REQ_SENT: rejected as stale. [722 ",
 	       known(c.server).local_comm_id);
 	end(&c, state);
 }
@@ -179,7 +180,7 @@ void case_CM_REQ_OVER(void **state)
 	assert_int_equal(cm_send_rej(c.server, 28, nothing, nothing), 0);
 	world_deliver(&sent);
 	expect(RULE_CM_REQ_OVER,
-	       "a REQ from " GID_A " with communication id 0x%x is that of a connection that is over, 0x%x: rejected. "
+	       "a REQ from " GID_A " with communication id 0x%x belongs to connection 0x%x, which has ended: rejected. "
 	       "[723 ",
 	       known(c.client).local_comm_id, known(c.server).local_comm_id);
 	end(&c, state);
@@ -226,14 +227,14 @@ void case_CM_REQUEST_TRANSPORT(void **state)
 {
 	deliver_changed(other_transport, state);
 	expect(RULE_CM_REQUEST_TRANSPORT,
-	       "a REQ from " GID_A " asks for transport service 2 (extended: 0): rejected. [725 ");
+	       "a REQ from " GID_A " requests transport service 2 (extended: 0): rejected. [725 ");
 }
 
 void case_CM_REQUEST_MTU(void **state)
 {
 	deliver_changed(other_mtu, state);
 	expect(RULE_CM_REQUEST_MTU,
-	       "a REQ from " GID_A " asks for path MTU 6; 1 (256 bytes) to 5 (4096) exist: rejected. [726 ");
+	       "a REQ from " GID_A " requests path MTU 6; 1 (256 bytes) to 5 (4096) exist: rejected. [726 ");
 }
 
 void case_CM_REQUEST_MEMORY(void **state)
@@ -276,7 +277,7 @@ void case_CM_GIVEN_UP(void **state)
 	pass_ms(100000);
 	expect(RULE_CM_GIVEN_UP,
 	       "the REQ of communication id 0x%x was sent 16 times to " GID_B
-	       ", with 4608 ms between, and nobody answered: given up. [731 ",
+	       ", 4608 ms apart, without an answer: abandoned. [731 ",
 	       known(c.client).local_comm_id);
 	end(&c, state);
 }
@@ -305,8 +306,7 @@ void case_CM_STATE(void **state)
 	c = received();
 	assert_int_equal(cm_send_rep(c.client, &(const struct cm_reply){.qpn = 1}), -EINVAL);
 	expect(RULE_CM_STATE,
-	       "rdma_accept → EINVAL: the communication id is in state REQ_SENT, which this call does not take (id 0x%x). "
-	       "[740 ",
+	       "rdma_accept → EINVAL: the communication id is in state REQ_SENT, in which this call is not possible (id 0x%x). [740 ",
 	       known(c.client).local_comm_id);
 	end(&c, state);
 }

@@ -85,8 +85,7 @@ void case_DCT_FULL(void **state)
 		deliver_dc(INITIATOR + i, 1, read_request);
 	expect_line(
 		qp[SERVER], RULE_DCT_FULL,
-		"mlx5_0 qp 0x%x: RDMA READ request of queue pair 0x%x has to wait: DCT 0x%x serves %u initiators, and not one "
-		"of them has left. [132 DCT_FULL; ",
+		"mlx5_0 qp 0x%x: RDMA READ request of queue pair 0x%x has to wait: DCT 0x%x serves %u initiators, and none of them has disconnected. [132 DCT_FULL; ",
 		qp[SERVER]->qp_num, INITIATOR + LIMIT_DCT_INITIATORS, qp[SERVER]->qp_num, LIMIT_DCT_INITIATORS);
 	end_dct();
 }
@@ -104,8 +103,7 @@ void case_DC_ABORTED(void **state)
 	expect_completion(IBV_WC_REM_ABORT_ERR, RULE_DC_ABORTED);
 	expect_line(
 		qp[SERVER], RULE_DC_ABORTED,
-		"mlx5_0 qp 0x%x receive → REM_ABORT_ERR: queue pair 0x%x gave up its message to DCT 0x%x after 1024 "
-		"bytes. [153 DC_ABORTED; ",
+		"mlx5_0 qp 0x%x receive → REM_ABORT_ERR: queue pair 0x%x abandoned its message to DCT 0x%x after 1024 bytes. [153 DC_ABORTED; ",
 		qp[SERVER]->qp_num, INITIATOR, qp[SERVER]->qp_num);
 	end_dct();
 }
@@ -118,8 +116,7 @@ void case_DC_CONNECTION_OVER(void **state)
 	deliver_dc(INITIATOR, 1, read_request);
 	expect_line(
 		qp[SERVER], RULE_DC_CONNECTION_OVER,
-		"mlx5_0 qp 0x%x: RDMA READ request 0x100 of queue pair 0x%x for DCT 0x%x belongs to a connection that is over: "
-		"dropped. [135 DC_CONNECTION_OVER; ",
+		"mlx5_0 qp 0x%x: RDMA READ request 0x100 of queue pair 0x%x for DCT 0x%x belongs to a connection that has ended: dropped. [135 DC_CONNECTION_OVER; ",
 		qp[SERVER]->qp_num, INITIATOR, qp[SERVER]->qp_num);
 	end_dct();
 }

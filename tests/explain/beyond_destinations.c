@@ -44,6 +44,5 @@ void case_DESTINATION_SILENT(void **state)
 	expect_no_address_handle(ETIMEDOUT);
 	expect_line(
 		NULL, RULE_DESTINATION_SILENT,
-		"mlx5_0 ibv_create_ah → ETIMEDOUT: no neighbour answers for the destination GID 0x0:0xffffc000024d: the "
-		"link address of 0x0:0xffffc0000201 is not known. [389 ");
+		"mlx5_0 ibv_create_ah → ETIMEDOUT: no neighbour answers for destination GID 0x0:0xffffc000024d: the link address of 0x0:0xffffc0000201 is not known. [389 ");
 }

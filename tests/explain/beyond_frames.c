@@ -30,7 +30,7 @@ void case_FRAME_SHORT(void **state)
 {
 	(void)state;
 	expect_frame(19, 0, 0x0c, RULE_FRAME_SHORT,
-		     "a frame of 19 bytes from BTH on, where the headers alone take 28: dropped. [183 ");
+		     "a frame has 19 bytes from BTH on, but the headers alone take 28: dropped. [183 ");
 }
 
 void case_FRAME_VERSION(void **state)
@@ -67,8 +67,7 @@ void case_FRAME_SYNDROME(void **state)
 	explain_make(hca_device(0), &(struct explain_subject){.qpn = 0x4711}, why.rule, why.args, EXPLAIN_ARGS);
 	expect_line(
 		NULL, RULE_FRAME_SYNDROME,
-		"mlx5_0 qp 0x4711: acknowledgement for queue pair 0x4711 has the syndrome 0x41, which is reserved, or "
-		"not for a response with data: dropped. [187 ");
+		"mlx5_0 qp 0x4711: acknowledgement for queue pair 0x4711 has syndrome 0x41, which is reserved or invalid for a response with data: dropped. [187 ");
 }
 
 void case_FRAME_PAD(void **state)
@@ -76,24 +75,23 @@ void case_FRAME_PAD(void **state)
 	(void)state;
 	expect_frame(
 		18, 1, 0x60, RULE_FRAME_PAD,
-		"SEND for queue pair 0x4711 brings 6 bytes behind its headers and says that 2 of them are padding: "
-		"dropped. [188 ");
+		"SEND for queue pair 0x4711 carries 6 bytes after its headers and declares 2 of them as padding: dropped. [188 ");
 }
 
 void case_FRAME_LENGTH(void **state)
 {
 	(void)state;
-	expect_frame(32, 0, 0x0c, RULE_FRAME_LENGTH,
-		     "RDMA READ request for queue pair 0x4711 brings 4 bytes behind its headers, and has no payload: "
-		     "dropped. [189 ");
+	expect_frame(
+		32, 0, 0x0c, RULE_FRAME_LENGTH,
+		"RDMA READ request for queue pair 0x4711 carries 4 bytes after its headers, but has no payload: dropped. [189 ");
 }
 
 void case_FRAME_MASKS(void **state)
 {
 	(void)state;
-	expect_frame(52, 0, 0xd3, RULE_FRAME_MASKS,
-		     "masked compare-and-swap for queue pair 0x4711 brings 12 bytes of masks; 8 or 16 would be two: "
-		     "dropped. [190 ");
+	expect_frame(
+		52, 0, 0xd3, RULE_FRAME_MASKS,
+		"masked compare-and-swap for queue pair 0x4711 carries 12 bytes of masks; two masks have 8 or 16: dropped. [190 ");
 }
 
 /* A fault spoils the frame of a SEND, behind its headers. */
@@ -111,7 +109,6 @@ void case_FRAME_ICRC(void **state)
 	assert_int_equal(filters_set_faults(hca_device(0), NULL), 0);
 	expect_line(
 		qp[SERVER], RULE_FRAME_ICRC,
-		"mlx5_0 qp 0x%x: a frame for queue pair 0x%x of 32 bytes from BTH on does not have the ICRC of its bytes: "
-		"dropped. [191 ",
+		"mlx5_0 qp 0x%x: a frame for queue pair 0x%x of 32 bytes from BTH on has a wrong ICRC: dropped. [191 ",
 		qp[SERVER]->qp_num, qp[SERVER]->qp_num);
 }

@@ -93,8 +93,7 @@ static void names_taken(void)
 	}
 	claim();
 	expect(RULE_HOST_NAMES_TAKEN,
-	       "256 names of slots in a row are taken: queue pairs 0x%x to 0x%x got a reserve name, which takes other "
-	       "processes longer to find. [102 HOST_NAMES_TAKEN; ",
+	       "256 names of slots in a row are taken: queue pairs 0x%x to 0x%x got a fallback name, which other processes need longer to find. [102 HOST_NAMES_TAKEN; ",
 	       own, own + (1u << HOST_SLOT_BITS) - 1);
 }
 
@@ -151,8 +150,7 @@ static void no_socket(void)
 	no_more_descriptors();
 	claim();
 	expect(RULE_HOST_NO_SOCKET,
-	       "queue pairs 0x%x to 0x%x have no name on this host: no abstract UNIX socket could be had (EMFILE); "
-	       "they reach, and are reached by, queue pairs of this process only. [200 HOST_NO_SOCKET; ",
+	       "queue pairs 0x%x to 0x%x have no name on this host, because no abstract UNIX socket could be created (EMFILE): only this process can reach them. [200 HOST_NO_SOCKET; ",
 	       own, own + 1023);
 }
 
@@ -176,8 +174,7 @@ static void become_other_user(void)
 		give_up("connected");
 	epoch_leave();
 	expect(RULE_HOST_OTHER_USER,
-	       "process %d is of user 0, this one of user %u: they are not connected. [202 "
-	       "HOST_OTHER_USER; ",
+	       "process %d belongs to user 0, this one to user %u: they are not connected. [202 HOST_OTHER_USER; ",
 	       getppid(), (unsigned int)OTHER_USER);
 }
 
@@ -207,8 +204,7 @@ static void hello_shape(void)
 
 	connect_and_say(&right, sizeof(right) - 1, host_memory_create());
 	expect(RULE_HOST_HELLO_SHAPE,
-	       "process %d asks for a connection with 23 bytes and 1 descriptors, where 24 bytes and one descriptor "
-	       "belong: refused. [204 HOST_HELLO_SHAPE; ",
+	       "process %d requests a connection with 23 bytes and 1 descriptors instead of 24 bytes and one descriptor: refused. [204 HOST_HELLO_SHAPE; ",
 	       getpid());
 }
 
@@ -219,8 +215,7 @@ static void hello_version(void)
 	wrong.version = 99;
 	connect_and_say(&wrong, sizeof(wrong), host_memory_create());
 	expect(RULE_HOST_HELLO_VERSION,
-	       "process %d asks for a connection of version 99 over %zu bytes of memory; this one knows version %u and "
-	       "%zu bytes: refused. [205 HOST_HELLO_VERSION; ",
+	       "process %d requests a connection of version 99 over %zu bytes of memory; this process has version %u and %zu bytes: refused. [205 HOST_HELLO_VERSION; ",
 	       getpid(), shm_carrier.memory_size(), HOST_VERSION, shm_carrier.memory_size());
 }
 
@@ -243,8 +238,7 @@ static void hello_memory(void)
 	fcntl(memory, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL);
 	connect_and_say(&right, sizeof(right), memory);
 	expect(RULE_HOST_HELLO_MEMORY,
-	       "the memory that process %d offers for a connection has 0 bytes, or is not plain memory; it must have "
-	       "%zu: refused. [207 HOST_HELLO_MEMORY; ",
+	       "the memory that process %d offers for a connection has 0 bytes, or is not ordinary memory; it must have %zu: refused. [207 HOST_HELLO_MEMORY; ",
 	       getpid(), shm_carrier.memory_size());
 }
 
@@ -268,8 +262,7 @@ static void not_accepted(void)
 	snprintf(name, sizeof(name), "/proc/self/fd/%d", host_memory_create());
 	connect_and_say(&right, sizeof(right), open(name, O_RDONLY));
 	expect(RULE_HOST_NOT_ACCEPTED,
-	       "a connection that process %d made to this one could not be taken: EACCES. [209 HOST_NOT_ACCEPTED; ",
-	       getpid());
+	       "a connection from process %d could not be accepted: EACCES. [209 HOST_NOT_ACCEPTED; ", getpid());
 }
 
 /* Another process, which waits for its end afterwards. */

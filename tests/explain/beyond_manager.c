@@ -115,10 +115,9 @@ void case_MAD_CLASS(void **state)
 
 	(void)state;
 	give(packet_of(routes->local(), other, MAD_BYTES));
-	expect_line(NULL, RULE_MAD_CLASS,
-		    "mlx5_0 qp 0x1: a datagram of queue pair 0x5022 for queue pair 1 begins with 0x1040101; those of "
-		    "the connection manager, of which alone there is one, with 0x1070203 (base version, class, class "
-		    "version, method): dropped. [216 MAD_CLASS; ");
+	expect_line(
+		NULL, RULE_MAD_CLASS,
+		"mlx5_0 qp 0x1: a datagram of queue pair 0x5022 for queue pair 1 begins with 0x1040101; datagrams of the connection manager begin with 0x1070203 (base version, class, class version, method): dropped. [216 MAD_CLASS; ");
 }
 
 void case_MAD_ELSEWHERE(void **state)
@@ -128,9 +127,9 @@ void case_MAD_ELSEWHERE(void **state)
 
 	(void)state;
 	give(packet_of(link_shm(), reply, MAD_BYTES));
-	expect_line(NULL, RULE_MAD_ELSEWHERE,
-		    "mlx5_0 qp 0x1: a datagram of the connection manager names a communication id of process slot 0, "
-		    "which is not of this process: dropped. [217 MAD_ELSEWHERE; ");
+	expect_line(
+		NULL, RULE_MAD_ELSEWHERE,
+		"mlx5_0 qp 0x1: a datagram of the connection manager names a communication id of process slot 0, which does not belong to this process: dropped. [217 MAD_ELSEWHERE; ");
 }
 
 void case_MAD_STRANGER(void **state)
@@ -142,7 +141,7 @@ void case_MAD_STRANGER(void **state)
 		skip();
 	give(packet_of(link_udp(), request, MAD_BYTES));
 	expect_line(NULL, RULE_MAD_STRANGER,
-		    "mlx5_0 qp 0x1: a datagram for the connection manager came from the network and says that it is "
+		    "mlx5_0 qp 0x1: a datagram for the connection manager came from the network and claims to come "
 		    "from 0x");
 }
 
@@ -185,9 +184,9 @@ static int fill_queue(void)
 	/* Nobody listens, so each waits for a while. */
 	for (int i = 0; i < 2 * LIMIT_CM_QUEUE; i++)
 		gsi_send(hca, &path, request);
-	return !is_explained(RULE_MAD_QUEUE_FULL,
-			     "mlx5_0: a datagram of the connection manager was lost: 4096 wait, of "
-			     "4096 that may, or there is no memory or thread for more. [232 ");
+	return !is_explained(
+		RULE_MAD_QUEUE_FULL,
+		"mlx5_0: a datagram of the connection manager was lost: 4096 of at most 4096 are waiting, or there is no memory or thread for more. [232 ");
 }
 
 void case_MAD_QUEUE_FULL(void **state)

@@ -68,9 +68,7 @@ static void see_explanation(int signal)
 {
 	expect_line(
 		qp[SERVER], RULE_MEMORY_FAULT,
-		"mlx5_0 qp 0x%x receive: key 0x%x is a memory region, and its memory at 0x%lx, byte 24 of it, is not "
-		"mapped, not with the access needed, or beyond the end of its file: signal %d ends the process unless "
-		"the program handles it. [123 MEMORY_FAULT; ",
+		"mlx5_0 qp 0x%x receive: key 0x%x is a memory region, and its memory at 0x%lx, byte 24, is not mapped, does not permit the access, or is beyond the end of its file: signal %d ends the process unless the program handles it. [123 MEMORY_FAULT; ",
 		qp[SERVER]->qp_num, gone->rkey, (unsigned long)(uintptr_t)gone->addr + 24, signal);
 	_exit(0);
 }
@@ -140,7 +138,7 @@ void case_UMR_NO_MEMORY(void **state)
 	expect_completion(IBV_WC_MW_BIND_ERR, RULE_UMR_NO_MEMORY);
 	expect_line(
 		qp[CLIENT], RULE_UMR_NO_MEMORY,
-		"mlx5_0 qp 0x%x LOCAL_INV wr_id 7 → MW_BIND_ERR: no memory to configure key 0x%x. [49 UMR_NO_MEMORY; ",
+		"mlx5_0 qp 0x%x LOCAL_INV wr_id 7 → MW_BIND_ERR: there is no memory to configure key 0x%x. [49 UMR_NO_MEMORY; ",
 		qp[CLIENT]->qp_num, mw->rkey);
 	assert_int_equal(softhca_ibv_dealloc_mw(mw), 0);
 }
@@ -174,8 +172,7 @@ void case_CIPHER_FAILED(void **state)
 	assert_memory_equal(wire, zeros, sizeof(wire));
 	expect_line(
 		qp[CLIENT], RULE_CIPHER_FAILED,
-		"mlx5_0 qp 0x%x: the cipher of key 0x1200 failed at data unit 0, 512 bytes; zeros took their place. "
-		"[179 CIPHER_FAILED; ",
+		"mlx5_0 qp 0x%x: the cipher of key 0x1200 failed at data unit 0, 512 bytes; zeros were written instead. [179 CIPHER_FAILED; ",
 		qp[CLIENT]->qp_num);
 	free(map);
 }
@@ -222,8 +219,7 @@ void case_MODIFY_NO_MEMORY(void **state)
 	assert_int_equal(made->state, IBV_QPS_INIT);
 	expect_line(
 		made, RULE_MODIFY_NO_MEMORY,
-		"mlx5_0 qp 0x%x ibv_modify_qp → ENOMEM: there is no memory for the answers of 5 READs and atomics, which "
-		"duplicates would get again. [136 MODIFY_NO_MEMORY; ",
+		"mlx5_0 qp 0x%x ibv_modify_qp → ENOMEM: there is no memory to keep the answers of 5 READs and atomics for repeated requests. [136 MODIFY_NO_MEMORY; ",
 		made->qp_num);
 	assert_int_equal(softhca_ibv_modify_qp(made, &attr, mask), 0);
 	assert_int_equal(softhca_ibv_destroy_qp(made), 0);
@@ -301,6 +297,6 @@ void case_DEVX_NO_ROOM(void **state)
 	assert_int_equal(out[0], 0x0f);
 	expect_line(
 		NULL, RULE_DEVX_NO_ROOM,
-		"mlx5_0 mlx5dv_devx_obj_create → EREMOTEIO: no memory for what command 0x800 makes. [957 DEVX_NO_ROOM; ");
+		"mlx5_0 mlx5dv_devx_obj_create → EREMOTEIO: there is no memory for the object of command 0x800. [957 DEVX_NO_ROOM; ");
 	devx_close(devx);
 }

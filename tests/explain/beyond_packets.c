@@ -49,10 +49,10 @@ void case_PACKET_LINK(void **state)
 	(void)state;
 	to_rts(SERVER);
 	deliver_from(link_udp(), "::ffff:192.0.2.9", "::ffff:192.0.2.1");
-	expect_line(qp[SERVER], RULE_PACKET_LINK,
-		    "mlx5_0 qp 0x%x: RDMA WRITE for queue pair 0x%x came over udp, and its peer is reached over local: "
-		    "dropped. [67 PACKET_LINK; ",
-		    qp[SERVER]->qp_num, qp[SERVER]->qp_num);
+	expect_line(
+		qp[SERVER], RULE_PACKET_LINK,
+		"mlx5_0 qp 0x%x: RDMA WRITE for queue pair 0x%x came over udp, but its peer is reached over local: dropped. [67 PACKET_LINK; ",
+		qp[SERVER]->qp_num, qp[SERVER]->qp_num);
 }
 
 /* A connection that has ended, to another process than the peer's. */
@@ -79,10 +79,10 @@ void case_PACKET_SOURCE(void **state)
 	(void)state;
 	far_server();
 	deliver_from(link_udp(), "::ffff:192.0.2.8", "::ffff:192.0.2.1");
-	expect_line(qp[SERVER], RULE_PACKET_SOURCE,
-		    "mlx5_0 qp 0x%x: RDMA WRITE for queue pair 0x%x came from 0x0:0xffffc0000208, and its peer is at "
-		    "0x0:0xffffc0000209: dropped. [68 PACKET_SOURCE; ",
-		    qp[SERVER]->qp_num, qp[SERVER]->qp_num);
+	expect_line(
+		qp[SERVER], RULE_PACKET_SOURCE,
+		"mlx5_0 qp 0x%x: RDMA WRITE for queue pair 0x%x came from 0x0:0xffffc0000208, but its peer is at 0x0:0xffffc0000209: dropped. [68 PACKET_SOURCE; ",
+		qp[SERVER]->qp_num, qp[SERVER]->qp_num);
 }
 
 void case_PACKET_TARGET(void **state)
@@ -90,10 +90,10 @@ void case_PACKET_TARGET(void **state)
 	(void)state;
 	far_server();
 	deliver_from(link_udp(), "::ffff:192.0.2.9", "::ffff:192.0.2.2");
-	expect_line(qp[SERVER], RULE_PACKET_TARGET,
-		    "mlx5_0 qp 0x%x: RDMA WRITE for queue pair 0x%x came to 0x0:0xffffc0000202, and its own address is "
-		    "0x0:0xffffc0000201: dropped. [69 PACKET_TARGET; ",
-		    qp[SERVER]->qp_num, qp[SERVER]->qp_num);
+	expect_line(
+		qp[SERVER], RULE_PACKET_TARGET,
+		"mlx5_0 qp 0x%x: RDMA WRITE for queue pair 0x%x was sent to 0x0:0xffffc0000202, but the queue pair has address 0x0:0xffffc0000201: dropped. [69 PACKET_TARGET; ",
+		qp[SERVER]->qp_num, qp[SERVER]->qp_num);
 }
 
 void case_PACKET_ORDER(void **state)
@@ -103,8 +103,7 @@ void case_PACKET_ORDER(void **state)
 	deliver(SERVER, (struct packet){.message = MESSAGE_WRITE, .place = PLACE_LAST, .psn = FIRST_PSN});
 	expect_line(
 		qp[SERVER], RULE_PACKET_ORDER,
-		"mlx5_0 qp 0x%x: RDMA WRITE with sequence number 0x100 does not continue what came before (message under "
-		"way: 0). [83 PACKET_ORDER; ",
+		"mlx5_0 qp 0x%x: RDMA WRITE with sequence number 0x100 does not continue the packets before it (message in progress: 0). [83 PACKET_ORDER; ",
 		qp[SERVER]->qp_num);
 	assert_int_equal(hca_qp_state(to_user_qp(qp[SERVER])->device), IBV_QPS_ERR);
 }
@@ -121,8 +120,7 @@ void case_PACKET_LENGTH(void **state)
 	deliver(SERVER, first);
 	expect_line(
 		qp[SERVER], RULE_PACKET_LENGTH,
-		"mlx5_0 qp 0x%x: RDMA WRITE with 16 bytes in 1 packets of at most 1024; sequence number 0x100. [241 "
-		"PACKET_LENGTH; ",
+		"mlx5_0 qp 0x%x: RDMA WRITE with sequence number 0x100 has 16 bytes in 1 packets of at most 1024. [241 PACKET_LENGTH; ",
 		qp[SERVER]->qp_num);
 	assert_int_equal(hca_qp_state(to_user_qp(qp[SERVER])->device), IBV_QPS_ERR);
 }
@@ -138,7 +136,7 @@ void case_WRITE_LENGTH(void **state)
 					.rkey = mr->rkey,
 					.dma_length = 100});
 	expect_line(qp[SERVER], RULE_WRITE_LENGTH,
-		    "mlx5_0 qp 0x%x: an RDMA WRITE announced 100 bytes and brought 0. [88 WRITE_LENGTH; ",
+		    "mlx5_0 qp 0x%x: an RDMA WRITE announced 100 bytes and carried 0. [88 WRITE_LENGTH; ",
 		    qp[SERVER]->qp_num);
 }
 
@@ -231,8 +229,7 @@ void case_RNR_NO_THREAD(void **state)
 	expect_completion(IBV_WC_RNR_RETRY_EXC_ERR, RULE_RNR_NO_THREAD);
 	expect_line(
 		qp[CLIENT], RULE_RNR_NO_THREAD,
-		"mlx5_0 qp 0x%x SEND wr_id 7 → RNR_RETRY_EXC_ERR: no thread could be started that would wait 10240 us until "
-		"queue pair 0x%x has a receive. [143 RNR_NO_THREAD; ",
+		"mlx5_0 qp 0x%x SEND wr_id 7 → RNR_RETRY_EXC_ERR: no thread could be started to wait 10240 us until queue pair 0x%x has a receive. [143 RNR_NO_THREAD; ",
 		qp[CLIENT]->qp_num, qp[SERVER]->qp_num);
 }
 
@@ -245,10 +242,10 @@ void case_TIMER_NO_THREAD(void **state)
 	post(IBV_WR_SEND, 0);
 	no_threads = false;
 	expect_completion(IBV_WC_RETRY_EXC_ERR, RULE_TIMER_NO_THREAD);
-	expect_line(qp[CLIENT], RULE_TIMER_NO_THREAD,
-		    "mlx5_0 qp 0x%x SEND wr_id 7 → RETRY_EXC_ERR: no thread could be started that would wait for the "
-		    "acknowledgement (timeout 14). [242 TIMER_NO_THREAD; ",
-		    qp[CLIENT]->qp_num);
+	expect_line(
+		qp[CLIENT], RULE_TIMER_NO_THREAD,
+		"mlx5_0 qp 0x%x SEND wr_id 7 → RETRY_EXC_ERR: no thread could be started to wait for the acknowledgement (timeout 14). [242 TIMER_NO_THREAD; ",
+		qp[CLIENT]->qp_num);
 }
 
 /* A SEND is acknowledged, not answered with data. */
@@ -260,8 +257,7 @@ void case_BAD_RESPONSE(void **state)
 	expect_completion(IBV_WC_BAD_RESP_ERR, RULE_BAD_RESPONSE);
 	expect_line(
 		qp[CLIENT], RULE_BAD_RESPONSE,
-		"mlx5_0 qp 0x%x SEND wr_id 7 → BAD_RESP_ERR: RDMA READ response 0x100 brought 0 bytes after 0 of 16. [96 "
-		"BAD_RESPONSE; ",
+		"mlx5_0 qp 0x%x SEND wr_id 7 → BAD_RESP_ERR: RDMA READ response 0x100 carried 0 bytes after 0 of 16. [96 BAD_RESPONSE; ",
 		qp[CLIENT]->qp_num);
 }
 
@@ -326,8 +322,7 @@ void case_RESPONSES_DUE(void **state)
 	deliver(SERVER, (struct packet){.message = MESSAGE_READ_REQUEST, .place = PLACE_ONLY, .psn = FIRST_PSN});
 	expect_line(
 		qp[SERVER], RULE_RESPONSES_DUE,
-		"mlx5_0 qp 0x%x: RDMA READ request 0x100 for queue pair 0x%x comes while %u READs and atomics before it wait to "
-		"be answered, which is its max_dest_rd_atomic. [98 RESPONSES_DUE; ",
+		"mlx5_0 qp 0x%x: RDMA READ request 0x100 for queue pair 0x%x arrived while %u READs and atomics before it were unanswered, as many as its max_dest_rd_atomic allows. [98 RESPONSES_DUE; ",
 		qp[SERVER]->qp_num, qp[SERVER]->qp_num, device->attr.max_dest_rd_atomic);
 	assert_int_equal(hca_qp_state(device), IBV_QPS_ERR);
 }
@@ -348,8 +343,7 @@ void case_REPETITION_DROPPED(void **state)
 					.rkey = 0x77777777});
 	expect_line(
 		qp[SERVER], RULE_REPETITION_DROPPED,
-		"mlx5_0 qp 0x%x: RDMA READ request 0xff for queue pair 0x%x repeats a request that was carried out, and "
-		"its memory is out of reach by now, by rule %u: dropped. [74 REPETITION_DROPPED; ",
+		"mlx5_0 qp 0x%x: RDMA READ request 0xff for queue pair 0x%x repeats a request that was executed, but its memory cannot be reached any more, by rule %u: dropped. [74 REPETITION_DROPPED; ",
 		qp[SERVER]->qp_num, qp[SERVER]->qp_num, RULE_KEY_UNKNOWN);
 	assert_int_equal(hca_qp_state(device), IBV_QPS_RTS);
 }
@@ -370,7 +364,6 @@ void case_SEGMENT_WRAPS(void **state)
 	explain_make(device->hca, &(struct explain_subject){.qpn = device->number}, why.rule, why.args, EXPLAIN_ARGS);
 	expect_line(
 		qp[CLIENT], RULE_SEGMENT_WRAPS,
-		"mlx5_0 qp 0x%x: the part of a message that a packet brings goes to byte 1024 of a range of key 0x%x at "
-		"0xffffffffffffff9c, which is beyond the address space. [13 SEGMENT_WRAPS; ",
+		"mlx5_0 qp 0x%x: a packet carries a part of a message for byte 1024 of the range of key 0x%x at 0xffffffffffffff9c, which is beyond the address space. [13 SEGMENT_WRAPS; ",
 		qp[CLIENT]->qp_num, mr->lkey);
 }

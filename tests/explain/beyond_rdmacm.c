@@ -71,6 +71,5 @@ void case_RDMACM_EVENT_NO_MEMORY(void **state)
 	no_memory = false;
 	expect_line(
 		NULL, RULE_RDMACM_EVENT_NO_MEMORY,
-		"mlx5_0 rdma_get_cm_event: there is no memory for an event of the connection between ports 7471 and "
-		"40000: the program will not hear of it. [877 ");
+		"mlx5_0 rdma_get_cm_event: there is no memory for an event of the connection between ports 7471 and 40000: the program does not get it. [877 ");
 }

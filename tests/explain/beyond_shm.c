@@ -75,8 +75,7 @@ static void record(void)
 	slot.headers = 8;
 	hostile_send(&hostile, &slot, NULL, 0);
 	expect(RULE_SHM_RECORD,
-	       "field 3 of a record that process %d wrote into the shared ring is 0x8, which breaks the format: its "
-	       "connection is closed. [210 SHM_RECORD; ",
+	       "field 3 of a record that process %d wrote into the shared ring is 0x8, which violates the format: its connection is closed. [210 SHM_RECORD; ",
 	       getpid());
 }
 
@@ -113,8 +112,7 @@ static void head(void)
 		link_send(hca_device(0), &run);
 	epoch_leave();
 	expect(RULE_SHM_HEAD,
-	       "process %d claims to have taken records from the shared ring that were not there: its connection is "
-	       "closed. [211 SHM_HEAD; ",
+	       "process %d claims to have taken records from the shared ring that did not exist: its connection is closed. [211 SHM_HEAD; ",
 	       getpid());
 }
 
@@ -130,8 +128,8 @@ static void dropped(void)
 	link_send(hca_device(0), &run);
 	epoch_leave();
 	expect(RULE_SHM_DROPPED,
-	       "SEND of queue pair 0x4712 for queue pair 0x%x: process %d takes nothing out of the shared "
-	       "ring, which is full, since ",
+	       "SEND of queue pair 0x4712 for queue pair 0x%x was dropped: process %d has taken nothing from the "
+	       "shared ring, which is full, for ",
 	       own, getpid());
 }
 
@@ -144,8 +142,7 @@ static void packet(void)
 	slot.length = 4;
 	hostile_send(&hostile, &slot, "abcd", 4);
 	expect(RULE_SHM_PACKET,
-	       "a record that process %d wrote into the shared ring, for queue pair 0x4711, with 4 bytes of payload, "
-	       "does not have the headers for that: dropped. [212 SHM_PACKET; ",
+	       "a record that process %d wrote into the shared ring, for queue pair 0x4711 with 4 bytes of payload, does not have the headers for it: dropped. [212 SHM_PACKET; ",
 	       getpid());
 }
 
@@ -161,8 +158,7 @@ static void handed_on(void)
 	memcpy(hostile.out.ring->data + (size_t)shm_step(&to, shm_record_lines(&slot)) * SHM_LINE, &path, sizeof(path));
 	hostile_send(&hostile, &slot, "abcd", 4);
 	expect(RULE_FRAME_HANDED_ON,
-	       "a frame from 0x20010db800000000:0x9 for queue pair 0x4711, with 4 bytes of payload, does not have the "
-	       "headers for that: dropped; process %d received it and handed it on. [122 FRAME_HANDED_ON; ",
+	       "a frame from 0x20010db800000000:0x9 for queue pair 0x4711, with 4 bytes of payload, does not have the headers for it: dropped; process %d received it and passed it on. [122 FRAME_HANDED_ON; ",
 	       getpid());
 }
 
@@ -179,8 +175,7 @@ static void access_for_ever(void)
 	hostile.out.ring->access.ticket = 1;
 	grants_revoke_and_drain();
 	expect(RULE_SHM_ACCESS,
-	       "process %d has said for 10000 ms that its thread 0 reads or writes memory of this process: its "
-	       "connection is closed, so that keys can end. [235 SHM_ACCESS; ",
+	       "process %d has reported for 10000 ms that its thread 0 accesses memory of this process: its connection is closed, so that keys can end. [235 SHM_ACCESS; ",
 	       getpid());
 }
 

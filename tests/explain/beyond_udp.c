@@ -194,8 +194,7 @@ static void port_of_another_user(void)
 		give_up("no other process");
 	udp_begin(hca);
 	expect(RULE_UDP_PORT_OTHER_USER,
-	       "UDP port 4791 of this host belongs to process %d of user 0, which hands nothing on to user %d: "
-	       "nothing arrives from other hosts",
+	       "UDP port 4791 of this host belongs to process %d of user 0, which passes nothing on to user %d: no packets arrive from other hosts",
 	       (int)owner, OTHER_USER);
 }
 
@@ -218,8 +217,7 @@ static void port_kept(void)
 	take_name();
 	udp_begin(hca);
 	expect(RULE_UDP_PORT_KEPT,
-	       "process %d receives for this host, and has not handed UDP port 4791 over to this process",
-	       (int)getpid());
+	       "process %d receives for this host, and has not shared UDP port 4791 with this process", (int)getpid());
 }
 
 static void port_not_given(void)
@@ -231,7 +229,7 @@ static void port_not_given(void)
 	if (write(connection, "something", 9) != 9)
 		give_up("nobody listens");
 	expect(RULE_UDP_PORT_NOT_GIVEN,
-	       "process %d hands over something that is not the socket of UDP port 4791: refused", (int)getpid());
+	       "process %d passes a descriptor that is not the socket of UDP port 4791: refused", (int)getpid());
 }
 
 /* True if this process has a socket that is bound to the port. */
@@ -277,8 +275,7 @@ static void port_silent(void)
 	if (sendto(stranger, "", 1, 0, (const struct sockaddr *)&to, sizeof(to)) != 1)
 		give_up("nothing can be sent");
 	expect(RULE_UDP_PORT_SILENT,
-	       "no process took packets of other hosts out of UDP port 4791 for 250 ms, though process %d "
-	       "receives for this host: this process receives in its place until that one continues",
+	       "no process took packets of other hosts from UDP port 4791 for 250 ms, although process %d receives for this host: this process receives in its place until that one continues",
 	       (int)owner);
 }
 
@@ -331,8 +328,7 @@ static void too_long(void)
 	set_interface(SIOCSIFMTU, 1500);
 	send_write("127.0.0.1", "127.0.0.1", 4096);
 	expect(RULE_UDP_TOO_LONG,
-	       "mlx5_0 qp 0x4011: packets for queue pair 0x5022 have 4128 bytes with their headers, which is more "
-	       "than the interface takes: they are sent in fragments");
+	       "mlx5_0 qp 0x4011: packets for queue pair 0x5022 have 4128 bytes with their headers, more than the interface takes: they are sent in fragments");
 }
 
 static void no_room(void)
@@ -340,7 +336,7 @@ static void no_room(void)
 	refuse_all = EAGAIN;
 	send_write("127.0.0.1", "127.0.0.1", 4096);
 	expect(RULE_UDP_NO_ROOM,
-	       "mlx5_0 qp 0x4011: packets for queue pair 0x5022 were given up: the socket had no room for 20 ms");
+	       "mlx5_0 qp 0x4011: packets for queue pair 0x5022 were discarded: the socket had no room for 20 ms");
 }
 
 static void families(void)
@@ -355,7 +351,7 @@ static void no_trains(void)
 	refuse_trains = EIO;
 	send_write("127.0.0.1", "127.0.0.1", 16384);
 	expect(RULE_UDP_NO_TRAINS,
-	       "mlx5_0 qp 0x4011: the kernel does not cut datagrams into packets (EIO): each is sent");
+	       "mlx5_0 qp 0x4011: the kernel does not split datagrams into packets (EIO): each packet is sent");
 }
 
 /* ---- receiving ----------------------------------------------------------------------------------------------------- */
@@ -393,7 +389,7 @@ static int open_stranger(void)
 static void frame_of_group(void)
 {
 	send_frame(open_stranger(), 0xffffff);
-	expect(RULE_FRAME_GROUP, "mlx5_0 qp 0xffffff: a frame for queue pair 0xffffff came to the address of");
+	expect(RULE_FRAME_GROUP, "mlx5_0 qp 0xffffff: a frame for queue pair 0xffffff came to a multicast address");
 }
 
 /* A program has the port, and consents to nobody beside it. */

@@ -145,10 +145,10 @@ static void bsf_block(void)
 
 	raw_put8(&raw, BSF_MEMORY_BLOCK, 7);
 	raw_run(&raw);
-	expect_failure(&pair.server, CONFIGURE_WR_ID, MW_BIND_ERR, BSF_BLOCK, "UMR",
-		       "the block setup of key 0x%x has block sizes 7 (memory) and 0 (wire); these codes are not known "
-		       "together",
-		       mkey->lkey);
+	expect_failure(
+		&pair.server, CONFIGURE_WR_ID, MW_BIND_ERR, BSF_BLOCK, "UMR",
+		"the block setup of key 0x%x has the codes of block sizes 7 (memory) and 0 (wire), an unknown combination",
+		mkey->lkey);
 }
 
 static void bsf_format(void)
@@ -159,7 +159,7 @@ static void bsf_format(void)
 	raw_put8(&raw, BSF_MEMORY_FORMAT, 0x7f);
 	raw_run(&raw);
 	expect_failure(&pair.server, CONFIGURE_WR_ID, MW_BIND_ERR, BSF_FORMAT, "UMR",
-		       "the block setup of key 0x%x asks for block format 0x7f, which is not known", mkey->lkey);
+		       "the block setup of key 0x%x selects the unknown block format 0x7f", mkey->lkey);
 }
 
 static void bsf_inline(void)
@@ -203,10 +203,10 @@ static void bsf_transaction(void)
 
 	raw_put32(&raw, BSF_TRANSACTION, 1 << 24);
 	raw_run(&raw);
-	expect_failure(&pair.server, CONFIGURE_WR_ID, MW_BIND_ERR, BSF_TRANSACTION, "UMR",
-		       "the block setup of key 0x%x asks for a transaction signature with flags 0x1000000, format 0x0, "
-		       "over 4294967295 bytes: not known together",
-		       mkey->lkey);
+	expect_failure(
+		&pair.server, CONFIGURE_WR_ID, MW_BIND_ERR, BSF_TRANSACTION, "UMR",
+		"the block setup of key 0x%x selects a transaction signature with flags 0x1000000 and format 0x0 over 4294967295 bytes, an unknown combination",
+		mkey->lkey);
 }
 
 static void bsf_same(void)
@@ -216,10 +216,10 @@ static void bsf_same(void)
 
 	raw_put8(&raw, BSF_WIRE_FORMAT, 0x53);
 	raw_run(&raw);
-	expect_failure(&pair.server, CONFIGURE_WR_ID, MW_BIND_ERR, BSF_SAME, "UMR",
-		       "the block setup of key 0x%x says that both domains have the same structure; their formats are "
-		       "CRC32 and CRC64",
-		       mkey->lkey);
+	expect_failure(
+		&pair.server, CONFIGURE_WR_ID, MW_BIND_ERR, BSF_SAME, "UMR",
+		"the block setup of key 0x%x says that both domains have the same structure, but their formats are CRC32 and CRC64",
+		mkey->lkey);
 }
 
 static void psv_unknown(void)
@@ -243,7 +243,7 @@ static void bsf_cipher(void)
 	raw_put8(&raw, CIPHER_ORDER, 9);
 	raw_run(&raw);
 	expect_failure(&pair.server, CONFIGURE_WR_ID, MW_BIND_ERR, BSF_CIPHER, "UMR",
-		       "the cipher of key 0x%x has standard 0, order 9, data unit code 1: not known together",
+		       "the cipher of key 0x%x has standard 0, order 9 and data unit code 1, an unknown combination",
 		       mkey->lkey);
 	expect_error(mlx5dv_dek_destroy(dek), 0);
 }
@@ -293,7 +293,7 @@ static void bsf_keytag(void)
 	id = raw_get32(&raw, CIPHER_DEK) & 0xffffff;
 	raw_run(&raw);
 	expect_failure(&pair.server, CONFIGURE_WR_ID, MW_BIND_ERR, BSF_KEYTAG, "UMR",
-		       "the key tag given for the cipher of key 0x%x is not the one of DEK 0x%x", mkey->lkey, id);
+		       "the key tag for the cipher of key 0x%x differs from that of DEK 0x%x", mkey->lkey, id);
 	expect_error(mlx5dv_dek_destroy(dek), 0);
 }
 
@@ -306,8 +306,8 @@ static void stage_range(void)
 	write_bytes(mkey->rkey, 0, 2 * BLOCK);
 	expect_failure(
 		&pair.client, WR_ID, REM_ACCESS_ERR, STAGE_RANGE, "RDMA_WRITE",
-		"the request covers [0x0, +1024) on the wire of key 0x%x; for that, bytes 0 to 1032 of its memory "
-		"are needed, and it has 516",
+		"the request covers [0x0, +1024) on the wire of key 0x%x, which needs bytes 0 to 1032 of its memory, "
+		"and the memory has 516 bytes",
 		mkey->rkey);
 }
 
@@ -321,7 +321,7 @@ static void stage_nested(void)
 	expect_completion(&pair.server, CONFIGURE_WR_ID, MLX5DV_WC_UMR);
 	write_bytes(outer->rkey, 0, BLOCK + FIELD);
 	expect_failure(&pair.client, WR_ID, REM_ACCESS_ERR, STAGE_NESTED, "RDMA_WRITE",
-		       "key 0x%x, which has a signature or a cipher, is part of the layout of another one that has",
+		       "key 0x%x, which has a signature or a cipher, is part of the layout of another key that has one",
 		       inner->lkey);
 }
 
@@ -334,7 +334,7 @@ static void stage_atomic(void)
 	wr.wr.atomic.compare_add = 1;
 	post_send(&pair.client, &wr);
 	expect_failure(&pair.client, WR_ID, REM_ACCESS_ERR, STAGE_ATOMIC, "ATOMIC_FA",
-		       "an atomic on key 0x%x, which has a signature or a cipher", mkey->rkey);
+		       "an atomic was posted for key 0x%x, which has a signature or a cipher", mkey->rkey);
 }
 
 static void stage_limit(void)
@@ -381,20 +381,20 @@ static void cipher_cut(void)
 {
 	struct mlx5dv_mkey *mkey = write_ciphered(2 * BLOCK, 256, BLOCK);
 
-	expect_failure(&pair.client, WR_ID, REM_ACCESS_ERR, CIPHER_CUT, "RDMA_WRITE",
-		       "what arrives through key 0x%x covers bytes 256 to 768 of what its cipher works on; data units "
-		       "have 512 bytes, the key 1024",
-		       mkey->rkey);
+	expect_failure(
+		&pair.client, WR_ID, REM_ACCESS_ERR, CIPHER_CUT, "RDMA_WRITE",
+		"the data that arrives through key 0x%x covers bytes 256 to 768 of its cipher's input; data units have 512 bytes, the key 1024",
+		mkey->rkey);
 }
 
 static void cipher_short_unit(void)
 {
 	struct mlx5dv_mkey *mkey = write_ciphered(BLOCK + 8, 0, BLOCK + 8);
 
-	expect_failure(&pair.client, WR_ID, REM_ACCESS_ERR, CIPHER_SHORT_UNIT, "RDMA_WRITE",
-		       "key 0x%x ends after 520 bytes; with data units of 512 the last one has 8, and AES-XTS has none "
-		       "below 16",
-		       mkey->rkey);
+	expect_failure(
+		&pair.client, WR_ID, REM_ACCESS_ERR, CIPHER_SHORT_UNIT, "RDMA_WRITE",
+		"key 0x%x ends after 520 bytes; with data units of 512 the last one has 8, and AES-XTS needs at least 16",
+		mkey->rkey);
 }
 
 /* ---- signature errors ------------------------------------------------------------------------------------------- */
@@ -422,8 +422,8 @@ static void block_guard(void)
 	struct mlx5dv_mkey *mkey = write_tuple(0xbad0, 0x1234, 7);
 
 	expect_about_qp(BLOCK_GUARD, pair.server.qp->qp_num,
-			": block 0 of key 0x%x (wire): its guard is not the one of its data; expected 0x0, "
-			"found 0xbad0, the block ends at byte 519",
+			": block 0 of key 0x%x (wire) has a wrong guard: 0x0 was computed from the data, 0xbad0 "
+			"was found in the signature field; the block ends at byte 519",
 			mkey->rkey);
 }
 
@@ -431,10 +431,11 @@ static void block_app_tag(void)
 {
 	struct mlx5dv_mkey *mkey = write_tuple(0, 0x5678, 7);
 
-	expect_about_qp(BLOCK_APP_TAG, pair.server.qp->qp_num,
-			": block 0 of key 0x%x (wire): wrong application tag; expected 0x1234, found "
-			"0x5678, the block ends at byte 519",
-			mkey->rkey);
+	expect_about_qp(
+		BLOCK_APP_TAG, pair.server.qp->qp_num,
+		": block 0 of key 0x%x (wire) has a wrong application tag: 0x1234 was expected, 0x5678 was found in "
+		"the signature field; the block ends at byte 519",
+		mkey->rkey);
 }
 
 static void block_ref_tag(void)
@@ -442,8 +443,8 @@ static void block_ref_tag(void)
 	struct mlx5dv_mkey *mkey = write_tuple(0, 0x1234, 8);
 
 	expect_about_qp(BLOCK_REF_TAG, pair.server.qp->qp_num,
-			": block 0 of key 0x%x (wire): wrong reference tag; expected 0x7, found "
-			"0x8, the block ends at byte 519",
+			": block 0 of key 0x%x (wire) has a wrong reference tag: 0x7 was expected, 0x8 was found in "
+			"the signature field; the block ends at byte 519",
 			mkey->rkey);
 }
 

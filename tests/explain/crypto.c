@@ -51,21 +51,22 @@ static void dek_attributes(void)
 static void dek_plaintext_device(void)
 {
 	dek_refused(wrapped_dek_attr(), EINVAL);
-	expect_refusal(DEK_PLAINTEXT_DEVICE, "%s → EINVAL: a wrapped DEK, and the device takes plaintext ones",
+	expect_refusal(DEK_PLAINTEXT_DEVICE, "%s → EINVAL: the DEK is wrapped, but the device takes plaintext DEKs",
 		       dek_create);
 }
 
 static void dek_wrapped_device(void)
 {
 	dek_refused(dek_attr(), EINVAL);
-	expect_refusal(DEK_WRAPPED_DEVICE, "%s → EINVAL: a plaintext DEK, and the device takes wrapped ones",
+	expect_refusal(DEK_WRAPPED_DEVICE, "%s → EINVAL: the DEK is plaintext, but the device takes wrapped DEKs",
 		       dek_create);
 }
 
 static void dek_no_login(void)
 {
 	dek_refused(wrapped_dek_attr(), EINVAL);
-	expect_refusal(DEK_NO_LOGIN, "%s → EINVAL: a wrapped DEK, and its context has no crypto login", dek_create);
+	expect_refusal(DEK_NO_LOGIN, "%s → EINVAL: the DEK is wrapped, but its context has no crypto login",
+		       dek_create);
 }
 
 static struct mlx5dv_crypto_login_attr login_attr(void)
@@ -90,8 +91,7 @@ static void dek_unwrap(void)
 	login();
 	attr.has_keytag = true;
 	dek_refused(attr, EINVAL);
-	expect_refusal(DEK_UNWRAP, "%s → EINVAL: the first 48 bytes of key were not wrapped by import KEK 0",
-		       dek_create);
+	expect_refusal(DEK_UNWRAP, "%s → EINVAL: import KEK 0 did not wrap the first 48 bytes of key", dek_create);
 }
 
 /* ---- logins ----------------------------------------------------------------------------------------------------- */
@@ -112,7 +112,7 @@ static void login_exists(void)
 
 	login();
 	expect_error(mlx5dv_crypto_login(client.context, &attr), EEXIST);
-	expect_refusal(LOGIN_EXISTS, "mlx5dv_crypto_login → EEXIST: the context is logged in already");
+	expect_refusal(LOGIN_EXISTS, "mlx5dv_crypto_login → EEXIST: the context is already logged in");
 }
 
 static void login_not_operational(void)
@@ -120,9 +120,9 @@ static void login_not_operational(void)
 	struct mlx5dv_crypto_login_attr attr = login_attr();
 
 	expect_error(mlx5dv_crypto_login(client.context, &attr), EOPNOTSUPP);
-	expect_refusal(LOGIN_NOT_OPERATIONAL,
-		       "mlx5dv_crypto_login → EOPNOTSUPP: no crypto login on this device: it takes "
-		       "plaintext DEKs, or has no import KEKs");
+	expect_refusal(
+		LOGIN_NOT_OPERATIONAL,
+		"mlx5dv_crypto_login → EOPNOTSUPP: this device has no crypto login: it takes plaintext DEKs, or has no import KEKs");
 }
 
 static void login_id(void)
@@ -131,8 +131,9 @@ static void login_id(void)
 
 	attr.credential_id = 0x12;
 	expect_error(mlx5dv_crypto_login(client.context, &attr), EINVAL);
-	expect_refusal(LOGIN_ID, "mlx5dv_crypto_login → EINVAL: credential_id is 0x12, import_kek_id 0x0; the device "
-				 "has not both");
+	expect_refusal(
+		LOGIN_ID,
+		"mlx5dv_crypto_login → EINVAL: credential_id is 0x12 and import_kek_id 0x0, but the device does not have both");
 }
 
 static void login_credential(void)
@@ -141,8 +142,9 @@ static void login_credential(void)
 
 	attr.credential[9] ^= 1;
 	expect_error(mlx5dv_crypto_login(client.context, &attr), EINVAL);
-	expect_refusal(LOGIN_CREDENTIAL, "mlx5dv_crypto_login → EINVAL: the credential was not wrapped by import "
-					 "KEK 0, or is not credential 0 of the device");
+	expect_refusal(
+		LOGIN_CREDENTIAL,
+		"mlx5dv_crypto_login → EINVAL: the credential was not wrapped with import KEK 0, or is not credential 0 of the device");
 }
 
 static void login_credential_length(void)
@@ -170,8 +172,9 @@ static void mkey_no_crypto(void)
 	struct mlx5dv_mkey_init_attr attr = {.pd = client.pd, .create_flags = CRYPTO_KEY, .max_entries = 4};
 
 	expect_null(mlx5dv_create_mkey(&attr), EOPNOTSUPP);
-	expect_refusal(MKEY_NO_CRYPTO, "mlx5dv_create_mkey → EOPNOTSUPP: create_flags 0x5 asks for encryption, which "
-				       "the device does not have");
+	expect_refusal(
+		MKEY_NO_CRYPTO,
+		"mlx5dv_create_mkey → EOPNOTSUPP: create_flags 0x5 request encryption, which the device does not have");
 }
 
 /* Calls the setter @times on a key of @create_flags; the call of them all fails. */
@@ -208,7 +211,7 @@ static void mkey_crypto_twice(void)
 	assert_non_null(crypto.dek);
 	setter_refused(CRYPTO_KEY, 2, &crypto);
 	expect_error(mlx5dv_dek_destroy(crypto.dek), 0);
-	EXPECT_SETTER_REFUSED(MKEY_CRYPTO_TWICE, "mlx5dv_wr_set_mkey_crypto() was called before in this work request");
+	EXPECT_SETTER_REFUSED(MKEY_CRYPTO_TWICE, "mlx5dv_wr_set_mkey_crypto() was already called in this work request");
 }
 
 static void mkey_crypto_attr(void)

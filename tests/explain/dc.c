@@ -37,7 +37,7 @@ static void address_missing(void)
 	ibv_wr_set_sge(dci.end.ex, client.mr->lkey, side_address(&client, 0), 8);
 	expect_error(ibv_wr_complete(dci.end.ex), EINVAL);
 	expect_about_qp(WR_DC_ADDRESS_MISSING, dci.end.qp->qp_num,
-			" ibv_wr_complete → EINVAL: the work request with wr_id 0x52 of a DCI got no address");
+			" ibv_wr_complete → EINVAL: the work request with wr_id 0x52 of a DCI has no address");
 	close_all();
 }
 
@@ -67,14 +67,12 @@ static void wrong_key(void)
 	guess = dct;
 	guess.key = 0xbad;
 	dci_send(&dci, &guess, 0, 3, side_sge(&client, 0, BYTES));
-	expect_about_qp(
-		DC_KEY, dct.end.qp->qp_num,
-		": SEND of queue pair 0x%x for DCT 0x%x carries the access key 0xbad, which is not that of the DCT",
-		dci.end.qp->qp_num, dct.end.qp->qp_num);
-	expect_failure(
-		&dci.end, 3, REM_ACCESS_ERR, DC_KEY, "SEND",
-		"SEND of queue pair 0x%x for DCT 0x%x carries the access key 0xbad, which is not that of the DCT",
-		dci.end.qp->qp_num, dct.end.qp->qp_num);
+	expect_about_qp(DC_KEY, dct.end.qp->qp_num,
+			": SEND of queue pair 0x%x for DCT 0x%x carries access key 0xbad, but the DCT has another one",
+			dci.end.qp->qp_num, dct.end.qp->qp_num);
+	expect_failure(&dci.end, 3, REM_ACCESS_ERR, DC_KEY, "SEND",
+		       "SEND of queue pair 0x%x for DCT 0x%x carries access key 0xbad, but the DCT has another one",
+		       dci.end.qp->qp_num, dct.end.qp->qp_num);
 	close_all();
 }
 
@@ -98,8 +96,7 @@ static void compact_address(void)
 	expect_error(ibv_wr_complete(dci.end.ex), 0);
 	expect_failure(
 		&dci.end, 4, LOC_QP_OP_ERR, DC_COMPACT_ADDRESS, "SEND",
-		"the address vector has 16 bytes, and with them no GID: on Ethernet that reaches the own port only, "
-		"by its force-loopback bit");
+		"the address vector has 16 bytes and no GID: on Ethernet it reaches only the device's own port, with the force-loopback bit");
 	close_all();
 }
 
@@ -114,8 +111,7 @@ static void query(void)
 	expect_error(ibv_query_qp(dct.end.qp, &attr, IBV_QP_STATE | IBV_QP_CAP, &init), EINVAL);
 	expect_about_qp(
 		QP_QUERY_DCT, dct.end.qp->qp_num,
-		" ibv_query_qp → EINVAL: a DCT in state RTR is queried for STATE|CAP; it answers in RTR, and for "
-		"STATE|ACCESS_FLAGS|PKEY_INDEX|PORT|AV|PATH_MTU|MIN_RNR_TIMER only");
+		" ibv_query_qp → EINVAL: a DCT in state RTR was queried for STATE|CAP; a DCT answers in RTR, and for STATE|ACCESS_FLAGS|PKEY_INDEX|PORT|AV|PATH_MTU|MIN_RNR_TIMER only");
 	close_all();
 }
 
@@ -154,14 +150,13 @@ static void dct_attr(void)
 	fails(attr, MLX5DV_DCTYPE_DCT, MLX5DV_QP_INIT_ATTR_MASK_SEND_OPS_FLAGS);
 	expect_refusal(
 		QP_DCT_ATTR,
-		"mlx5dv_create_qp → EINVAL: a DCT was asked for with comp_mask 0x5 of struct ibv_qp_init_attr_ex "
-		"and 0x6 of struct mlx5dv_qp_init_attr; it takes 0x1 and 0x3");
+		"mlx5dv_create_qp → EINVAL: a DCT was requested with comp_mask 0x5 of struct ibv_qp_init_attr_ex and 0x6 of struct mlx5dv_qp_init_attr; it takes 0x1 and 0x3");
 }
 
 static void dct_srq(void)
 {
 	fails(attributes(), MLX5DV_DCTYPE_DCT, 0);
-	expect_refusal(QP_DCT_SRQ, "mlx5dv_create_qp → EINVAL: a QP of type DCT was asked for without an SRQ");
+	expect_refusal(QP_DCT_SRQ, "mlx5dv_create_qp → EINVAL: a QP of type DCT was requested without an SRQ");
 }
 
 static void dci_receives(void)
@@ -173,8 +168,7 @@ static void dci_receives(void)
 	fails(attr, MLX5DV_DCTYPE_DCI, 0);
 	expect_refusal(
 		QP_DCI_RECEIVES,
-		"mlx5dv_create_qp → EINVAL: a DCI was asked for with max_recv_wr 3 and max_recv_sge 2; it receives "
-		"nothing");
+		"mlx5dv_create_qp → EINVAL: a DCI was requested with max_recv_wr 3 and max_recv_sge 2, but a DCI does not receive");
 }
 
 static void dci_streams(void)
@@ -182,8 +176,7 @@ static void dci_streams(void)
 	fails(attributes(), MLX5DV_DCTYPE_DCI, MLX5DV_QP_INIT_ATTR_MASK_DCI_STREAMS);
 	expect_refusal(
 		QP_DCI_STREAMS,
-		"mlx5dv_create_qp → EINVAL: a DCI was asked for with 2^9 streams, 2^3 of which may fail; the device "
-		"has 2^6 and 2^6");
+		"mlx5dv_create_qp → EINVAL: a DCI was requested with 2^9 streams, 2^3 of which may fail; the device has 2^6 and 2^6");
 }
 
 static void send_on_dci(void)
@@ -207,8 +200,7 @@ static void stream_state(void)
 	expect_error(mlx5dv_dci_stream_id_reset(dct.end.qp, 1), EOPNOTSUPP);
 	expect_about_qp(
 		DV_STREAM_STATE, dct.end.qp->qp_num,
-		" mlx5dv_dci_stream_id_reset → EOPNOTSUPP: the QP, of type DRIVER, is in state RTR: streams are "
-		"reset in RTS");
+		" mlx5dv_dci_stream_id_reset → EOPNOTSUPP: the QP, of type DRIVER, is in state RTR, but streams are reset in RTS");
 	close_all();
 }
 

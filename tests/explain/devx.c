@@ -31,7 +31,7 @@ static void devx_opcode(void)
 	struct command command = command_of(0x502);
 
 	general_command(&command, 272, 16, EINVAL);
-	expect_refusal(DEVX_OPCODE, "%s → EINVAL: command 0x502 is none that this call carries", general);
+	expect_refusal(DEVX_OPCODE, "%s → EINVAL: this call does not carry command 0x502", general);
 }
 
 static void devx_unserved(void)
@@ -52,8 +52,7 @@ static void devx_other_object(void)
 	expect_error(mlx5dv_devx_obj_modify(own.qp, command.in, 16, command.out, 16), EINVAL);
 	expect_refusal(
 		DEVX_OTHER_OBJECT,
-		"mlx5dv_devx_obj_modify → EINVAL: command 0x50a names number 0x1 and the object given is a QP of number "
-		"0x%x",
+		"mlx5dv_devx_obj_modify → EINVAL: command 0x50a names number 0x1, but the given object is a QP with number 0x%x",
 		own.qpn);
 	own_close(&own);
 }
@@ -126,8 +125,7 @@ static void devx_rmp_state(void)
 	expect_error(mlx5dv_devx_obj_modify(shared.rmp, command.in, 272, command.out, 16), EREMOTEIO);
 	expect_refusal(
 		DEVX_RMP_STATE,
-		"mlx5dv_devx_obj_modify → EREMOTEIO: RMP 0x%x is said to be in state 3, and is in 1, ready, for as "
-		"long as it is there",
+		"mlx5dv_devx_obj_modify → EREMOTEIO: RMP 0x%x is declared to be in state 3, but it is in 1, ready, as long as it exists",
 		shared.number);
 	shared_close(&shared);
 }
@@ -139,18 +137,16 @@ static void devx_umem_attr(void)
 	expect_null(mlx5dv_devx_umem_reg(client.context, client.memory, 4096, 0x80), EINVAL);
 	expect_refusal(
 		DEVX_UMEM_ATTR,
-		"%s → EINVAL: access 0x80, page sizes 0xffffffffffffffff, comp_mask 0x0: access is made of LOCAL_WRITE, "
-		"REMOTE_WRITE and REMOTE_READ, and 4096 must be among the page sizes",
+		"%s → EINVAL: access is 0x80, page sizes 0xffffffffffffffff, comp_mask 0x0: access may have LOCAL_WRITE, REMOTE_WRITE and REMOTE_READ, and the page sizes must include 4096",
 		umem_call);
 }
 
 static void devx_umem_memory(void)
 {
 	expect_null(mlx5dv_devx_umem_reg(client.context, (void *)4096, 4096, 1), EFAULT);
-	expect_refusal(
-		DEVX_UMEM_MEMORY,
-		"%s → EFAULT: the memory [0x1000, +0x1000) is not mapped, or not in the way that access 0x1 needs",
-		umem_call);
+	expect_refusal(DEVX_UMEM_MEMORY,
+		       "%s → EFAULT: the memory [0x1000, +0x1000) is not mapped, or does not permit access 0x1",
+		       umem_call);
 }
 
 static void devx_umem_dmabuf(void)
@@ -160,8 +156,7 @@ static void devx_umem_dmabuf(void)
 	expect_null(mlx5dv_devx_umem_reg_ex(client.context, &in), EBADF);
 	expect_refusal(
 		DEVX_UMEM_DMABUF,
-		"mlx5dv_devx_umem_reg_ex → EBADF: a umem over dma-buf descriptor -1 is asked for, and the device has its "
-		"memory in processes only");
+		"mlx5dv_devx_umem_reg_ex → EBADF: a umem over dma-buf descriptor -1 is requested, but the device reaches only memory of processes");
 }
 
 static void devx_uar_type(void)
@@ -169,7 +164,7 @@ static void devx_uar_type(void)
 	expect_null(mlx5dv_devx_alloc_uar(client.context, 7), EOPNOTSUPP);
 	expect_refusal(
 		DEVX_UAR_TYPE,
-		"mlx5dv_devx_alloc_uar → EOPNOTSUPP: UAR of type 0x7, which is neither MLX5DV_UAR_ALLOC_TYPE_BF nor _NC");
+		"mlx5dv_devx_alloc_uar → EOPNOTSUPP: the UAR type is 0x7, which is neither MLX5DV_UAR_ALLOC_TYPE_BF nor _NC");
 }
 
 static void devx_vector(void)
@@ -177,7 +172,7 @@ static void devx_vector(void)
 	uint32_t number;
 
 	expect_error(mlx5dv_devx_query_eqn(client.context, 8, &number), EINVAL);
-	expect_refusal(DEVX_VECTOR, "mlx5dv_devx_query_eqn → EINVAL: vector 8 is not one of the 8 of this device");
+	expect_refusal(DEVX_VECTOR, "mlx5dv_devx_query_eqn → EINVAL: vector 8 does not exist; the device has 8");
 }
 
 static void devx_cap_group(void)
@@ -215,7 +210,7 @@ static void umem_qp_gone(void)
 	own_ring(&one, 1);
 	wait_for_error(&one);
 	expect_about_qp(UMEM_QP_GONE, one.qpn,
-			": its send ring at 0x%" PRIxPTR ", or the doorbell record at 0x%" PRIxPTR
+			": the send ring at 0x%" PRIxPTR ", or the doorbell record at 0x%" PRIxPTR
 			", is not mapped any more",
 			(uintptr_t)one.memory + OWN_REQUESTS, (uintptr_t)one.memory + OWN_QP_RECORD + 4);
 	own_close(&other);
@@ -245,7 +240,7 @@ static void umem_cq_gone(void)
 		if (all[i].rule == RULE_UMEM_CQ_GONE) {
 			expect_explanation(&all[i], UMEM_CQ_GONE,
 					   ": the ring of CQ 0x%x at 0x%" PRIxPTR
-					   " is not mapped, or not writable: nothing can complete there any more",
+					   " is not mapped, or not writable: it cannot take completions",
 					   one.cqn, (uintptr_t)one.memory);
 			found = true;
 		}
@@ -260,9 +255,9 @@ static void devx_channel_flags(void)
 {
 	expect_null(mlx5dv_devx_create_event_channel(client.context, (enum mlx5dv_devx_create_event_channel_flags)6),
 		    EINVAL);
-	expect_refusal(DEVX_CHANNEL_FLAGS,
-		       "mlx5dv_devx_create_event_channel → EINVAL: flags 0x6 of an event channel: there is none but "
-		       "MLX5DV_DEVX_CREATE_EVENT_CHANNEL_FLAGS_OMIT_EV_DATA");
+	expect_refusal(
+		DEVX_CHANNEL_FLAGS,
+		"mlx5dv_devx_create_event_channel → EINVAL: an event channel cannot have flags 0x6; only MLX5DV_DEVX_CREATE_EVENT_CHANNEL_FLAGS_OMIT_EV_DATA exists");
 }
 
 static void devx_event_list(void)
@@ -274,16 +269,16 @@ static void devx_event_list(void)
 	own_open_cq(&own, &client);
 	expect_error(mlx5dv_devx_subscribe_devx_event(channel, own.cq, 3, types, 0), EINVAL);
 	expect_refusal(DEVX_EVENT_COUNT,
-		       "%s → EINVAL: a list of 3 bytes: it has one to 16 event numbers of two bytes each",
+		       "%s → EINVAL: the list has 3 bytes; it must have one to 16 event numbers of two bytes each",
 		       subscribe_call);
 	expect_error(mlx5dv_devx_subscribe_devx_event(channel, own.cq, 4, types, 0), EINVAL);
-	expect_refusal(DEVX_EVENT_TYPE, "%s → EINVAL: event 0x1 is none that this device tells of CQ objects",
+	expect_refusal(DEVX_EVENT_TYPE, "%s → EINVAL: this device does not report event 0x1 for CQ objects",
 		       subscribe_call);
 	expect_error(mlx5dv_devx_subscribe_devx_event(channel, NULL, 4, types, 0), EINVAL);
-	expect_refusal(DEVX_EVENT_TYPE, "%s → EINVAL: event 0x1 is none that this device tells of no objects",
+	expect_refusal(DEVX_EVENT_TYPE, "%s → EINVAL: this device does not report event 0x1 for no objects",
 		       subscribe_call);
 	expect_error(mlx5dv_devx_subscribe_devx_event_fd(channel, -1, own.cq, 4), EBADF);
-	expect_refusal(DEVX_EVENT_FD, "%s_fd → EBADF: descriptor -1 is not one of eventfd(2)", subscribe_call);
+	expect_refusal(DEVX_EVENT_FD, "%s_fd → EBADF: descriptor -1 is not an eventfd", subscribe_call);
 	own_close(&own);
 	mlx5dv_devx_destroy_event_channel(channel);
 }
@@ -317,7 +312,7 @@ static void devx_event_room(void)
 			 -1);
 	assert_int_equal(errno, EINVAL);
 	expect_refusal(DEVX_EVENT_ROOM,
-		       "mlx5dv_devx_get_event → EINVAL: an event waits, and 8 bytes have no room for its 72");
+		       "mlx5dv_devx_get_event → EINVAL: the next event has 72 bytes, but the buffer has 8");
 	own_close(&own);
 	assert_int_equal(ibv_destroy_srq(srq), 0);
 	mlx5dv_devx_destroy_event_channel(channel);
@@ -337,13 +332,11 @@ static void devx_responses(void)
 	expect_error(mlx5dv_devx_obj_query_async(own.qp, query.in, 16, 272, 1, completion), EAGAIN);
 	expect_refusal(
 		DEVX_RESPONSES_FULL,
-		"mlx5dv_devx_obj_query_async → EAGAIN: a response of 272 bytes is asked for, and 1048576 bytes of "
-		"others wait; there is room for 1048576");
+		"mlx5dv_devx_obj_query_async → EAGAIN: a response of 272 bytes is requested, but others take 1048576 of the 1048576 bytes");
 	expect_error(mlx5dv_devx_get_async_cmd_comp(completion, NULL, 8), ENOSPC);
 	expect_refusal(
 		DEVX_RESPONSE_ROOM,
-		"mlx5dv_devx_get_async_cmd_comp → ENOSPC: a response of 65544 bytes waits, its wr_id included, and "
-		"there is room for 8");
+		"mlx5dv_devx_get_async_cmd_comp → ENOSPC: the next response has 65544 bytes including its wr_id, but the buffer has 8");
 	own_close(&own);
 	mlx5dv_devx_destroy_cmd_comp(completion);
 }

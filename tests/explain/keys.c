@@ -38,6 +38,15 @@ static void key_unknown(void)
 	expect_about_qp(KEY_UNKNOWN, pair.server.qp->qp_num,
 			": key 0xabcdef00 does not exist; the request covers [0x1000, +16)");
 	expect_state(&pair.server, IBV_QPS_ERR);
+
+	/* The rkey went through the network without a conversion of byte order. */
+	pair_renew(&pair);
+	write_to(__builtin_bswap32(server.mr->rkey), 0x1000);
+	expect_failure(
+		&pair.client, WR_ID, REM_ACCESS_ERR, KEY_UNKNOWN, "RDMA_WRITE",
+		"key 0x%x does not exist (0x%x, the same bytes in the other order, does); the request covers [0x1000, "
+		"+16)",
+		__builtin_bswap32(server.mr->rkey), server.mr->rkey);
 }
 
 /* SPDK keeps the lkey of a region that it deregisters and registers again. */
@@ -70,7 +79,7 @@ static void key_free(void)
 	write_to(mkey->rkey, 32);
 	expect_failure(
 		&pair.client, WR_ID, REM_ACCESS_ERR, KEY_FREE, "RDMA_WRITE",
-		"key 0x%x is a layout key that is not configured, not bound, or was invalidated; the request covers [0x20, +16)",
+		"key 0x%x, a layout key, was never configured or bound, or was invalidated; the request covers [0x20, +16)",
 		mkey->rkey);
 }
 
@@ -80,7 +89,7 @@ static void key_stale(void)
 
 	write_to(other_tag, side_address(&server, 0));
 	expect_failure(&pair.client, WR_ID, REM_ACCESS_ERR, KEY_STALE, "RDMA_WRITE",
-		       "no key has the number 0x%x: the memory region of that index has 0x%x; the request "
+		       "key 0x%x does not exist: the memory region with that index is 0x%x; the request "
 		       "covers [0x%" PRIx64 ", +16)",
 		       other_tag, server.mr->rkey, side_address(&server, 0));
 }
@@ -136,6 +145,22 @@ static void key_range(void)
 	expect_failure(&pair.client, WR_ID, REM_ACCESS_ERR, KEY_RANGE, "RDMA_WRITE",
 		       "key 0x%x is a memory region of [0x%" PRIx64 ", +100); the request covers [0x%" PRIx64 ", +16)",
 		       mr->rkey, side_address(&server, 0), side_address(&server, 90));
+
+	/* The address went through 32 bits, and through the network without a conversion of byte order. */
+	pair_renew(&pair);
+	write_to(mr->rkey, side_address(&server, 0) & UINT32_MAX);
+	expect_failure(&pair.client, WR_ID, REM_ACCESS_ERR, KEY_RANGE, "RDMA_WRITE",
+		       "key 0x%x is a memory region of [0x%" PRIx64 ", +100); the request covers [0x%" PRIx64
+		       ", +16); its address lost its upper 32 bits: 0x%" PRIx64 " would be inside",
+		       mr->rkey, side_address(&server, 0), side_address(&server, 0) & UINT32_MAX,
+		       side_address(&server, 0));
+	pair_renew(&pair);
+	write_to(mr->rkey, __builtin_bswap64(side_address(&server, 0)));
+	expect_failure(&pair.client, WR_ID, REM_ACCESS_ERR, KEY_RANGE, "RDMA_WRITE",
+		       "key 0x%x is a memory region of [0x%" PRIx64 ", +100); the request covers [0x%" PRIx64
+		       ", +16); its address is in the other byte order: 0x%" PRIx64 " would be inside",
+		       mr->rkey, side_address(&server, 0), __builtin_bswap64(side_address(&server, 0)),
+		       side_address(&server, 0));
 }
 
 static void key_not_mapped(void)
@@ -148,8 +173,8 @@ static void key_not_mapped(void)
 	expect_error(mprotect(memory + PAGE, PAGE, PROT_NONE), 0);
 	write_to(mr->rkey, (uintptr_t)memory + PAGE + 4);
 	expect_failure(&pair.client, WR_ID, REM_ACCESS_ERR, KEY_NOT_MAPPED, "RDMA_WRITE",
-		       "key 0x%x is a memory region on demand, and the memory at [0x%" PRIxPTR
-		       ", +16) is not mapped, or not with the access needed",
+		       "key 0x%x is a memory region on demand, and its memory at [0x%" PRIxPTR
+		       ", +16) is not mapped, or does not permit the access",
 		       mr->rkey, (uintptr_t)memory + PAGE + 4);
 	expect_error(ibv_dereg_mr(mr), 0);
 	munmap(memory, 2 * PAGE);
@@ -170,7 +195,7 @@ static void key_depth(void)
 	}
 	write_to(mkey->rkey, 0);
 	expect_failure(&pair.client, WR_ID, REM_ACCESS_ERR, KEY_DEPTH, "RDMA_WRITE",
-		       "key 0x%x lies below 4 other keys; that many levels is all a walk passes through",
+		       "key 0x%x lies below 4 other keys, the most levels that a request passes through",
 		       innermost->rkey);
 }
 
@@ -195,8 +220,7 @@ static void layout_wraps(void)
 	write_to(mkey->rkey, BYTES);
 	expect_failure(
 		&pair.client, WR_ID, REM_ACCESS_ERR, LAYOUT_WRAPS, "RDMA_WRITE",
-		"an entry of the layout begins at 0xffffffffffffff00 of key 0x%x; its repetition 0x100 further on, "
-		"byte 0x0 of it, is beyond the address space (needed: 16 bytes)",
+		"an entry of the layout begins at 0xffffffffffffff00 of key 0x%x; byte 0x0 of its repetition 0x100 bytes further on is beyond the address space (16 bytes are needed)",
 		server.mr->lkey);
 }
 
@@ -209,10 +233,11 @@ static void window_region_gone(void)
 	lend(mw, mr, PAGE, IBV_ACCESS_REMOTE_WRITE);
 	side_deregister(&server, mr);
 	write_to(mw->rkey, side_address(&server, 64));
-	expect_failure(&pair.client, WR_ID, REM_ACCESS_ERR, WINDOW_REGION_GONE, "RDMA_WRITE",
-		       "the window was bound to memory region 0x%x, which was deregistered since; the request covers "
-		       "[0x%" PRIx64 ", +16)",
-		       region, side_address(&server, 64));
+	expect_failure(
+		&pair.client, WR_ID, REM_ACCESS_ERR, WINDOW_REGION_GONE, "RDMA_WRITE",
+		"the window was bound to memory region 0x%x, which has been deregistered since; the request covers [0x%" PRIx64
+		", +16)",
+		region, side_address(&server, 64));
 }
 
 static void region_has_windows(void)

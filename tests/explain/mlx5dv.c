@@ -51,8 +51,9 @@ static void dv_device_memory_attr(void)
 static void dv_device_memory_type(void)
 {
 	dm_fails((struct mlx5dv_alloc_dm_attr){.type = MLX5DV_DM_TYPE_STEERING_SW_ICM}, EOPNOTSUPP);
-	expect_refusal(DV_DEVICE_MEMORY_TYPE, "mlx5dv_alloc_dm → EOPNOTSUPP: device memory of type 1 serves packet "
-					      "steering, which this device does not have");
+	expect_refusal(
+		DV_DEVICE_MEMORY_TYPE,
+		"mlx5dv_alloc_dm → EOPNOTSUPP: device memory of type 1 is for packet steering, which this device does not have");
 }
 
 static void dv_qpn_not_reserved(void)
@@ -78,7 +79,7 @@ static void dv_init_obj_none(void)
 	struct mlx5dv_obj object = {0};
 
 	expect_error(mlx5dv_init_obj(&object, 0x100), EINVAL);
-	expect_refusal(DV_INIT_OBJ_NONE, "mlx5dv_init_obj → EINVAL: obj_type is 0x100: no object is asked for");
+	expect_refusal(DV_INIT_OBJ_NONE, "mlx5dv_init_obj → EINVAL: obj_type is 0x100, which selects no object");
 }
 
 static void dv_init_obj_rwq(void)
@@ -88,8 +89,7 @@ static void dv_init_obj_rwq(void)
 
 	expect_error(mlx5dv_init_obj(&object, MLX5DV_OBJ_RWQ), EOPNOTSUPP);
 	expect_refusal(DV_INIT_OBJ_RWQ,
-		       "mlx5dv_init_obj → EOPNOTSUPP: receive work queues (ibv_create_wq) do not exist on "
-		       "this device");
+		       "mlx5dv_init_obj → EOPNOTSUPP: this device has no receive work queues (ibv_create_wq)");
 }
 
 static void create_fails(uint32_t flags, uint16_t entries, int error)
@@ -151,8 +151,7 @@ static void mkey_configure_inline(void)
 	end(EOPNOTSUPP);
 	expect_about_qp(
 		MKEY_CONFIGURE_INLINE, pair.client.qp->qp_num,
-		" %s → EOPNOTSUPP: wr_flags is 0x2, without IBV_SEND_INLINE: the layout of a key travels inside its "
-		"work request",
+		" %s → EOPNOTSUPP: wr_flags is 0x2, without IBV_SEND_INLINE, but the layout of a key travels inside its work request",
 		configure);
 }
 
@@ -193,8 +192,7 @@ static void mkey_setter_not_open(void)
 	end(EINVAL);
 	expect_about_qp(
 		MKEY_SETTER_NOT_OPEN, pair.client.qp->qp_num,
-		" %s → EINVAL: no configuration of a key is open on this QP: mlx5dv_wr_mkey_configure() did not come "
-		"just before, or as many setters were called as it announced",
+		" %s → EINVAL: no configuration of a key is open on this QP: mlx5dv_wr_mkey_configure() was not the call before, or all announced setters were called",
 		set_access);
 }
 
@@ -203,11 +201,10 @@ static void mkey_access_flags(void)
 	begin(1);
 	mlx5dv_wr_set_mkey_access_flags(pair.client.dv, IBV_ACCESS_REMOTE_READ | 0x100);
 	end(EINVAL);
-	expect_about_qp(MKEY_ACCESS_FLAGS, pair.client.qp->qp_num,
-			" %s → EINVAL: access_flags is REMOTE_READ|0x100; those that a key may have are "
-			"LOCAL_WRITE|REMOTE_WRITE|REMOTE_READ|REMOTE_ATOMIC|MW_BIND|ZERO_BASED|ON_DEMAND|HUGETLB|"
-			"RELAXED_ORDERING",
-			set_access);
+	expect_about_qp(
+		MKEY_ACCESS_FLAGS, pair.client.qp->qp_num,
+		" %s → EINVAL: access_flags is REMOTE_READ|0x100; a key may have LOCAL_WRITE|REMOTE_WRITE|REMOTE_READ|REMOTE_ATOMIC|MW_BIND|ZERO_BASED|ON_DEMAND|HUGETLB|RELAXED_ORDERING",
+		set_access);
 }
 
 static void mkey_access_twice(void)
@@ -217,7 +214,7 @@ static void mkey_access_twice(void)
 	mlx5dv_wr_set_mkey_access_flags(pair.client.dv, 0);
 	end(EINVAL);
 	expect_about_qp(MKEY_ACCESS_TWICE, pair.client.qp->qp_num,
-			" %s → EINVAL: mlx5dv_wr_set_mkey_access_flags() was called before in this work request",
+			" %s → EINVAL: mlx5dv_wr_set_mkey_access_flags() was already called in this work request",
 			set_access);
 }
 
@@ -230,7 +227,7 @@ static void mkey_layout_twice(void)
 	mlx5dv_wr_set_mkey_layout_list(pair.client.dv, 1, &sge);
 	end(EINVAL);
 	expect_about_qp(MKEY_LAYOUT_TWICE, pair.client.qp->qp_num,
-			" %s → EINVAL: a layout was set before in this work request", set_list);
+			" %s → EINVAL: a layout was already set in this work request", set_list);
 }
 
 /* A WQE of default size holds four list entries (mlx5-formats 4.1). */
@@ -276,8 +273,7 @@ static void mkey_interleaved_length(void)
 	mlx5dv_wr_set_mkey_layout_interleaved(pair.client.dv, 1u << 31, 3, entries);
 	end(EINVAL);
 	expect_about_qp(MKEY_INTERLEAVED_LENGTH, pair.client.qp->qp_num,
-			" %s → EINVAL: 12884901885 bytes repeated 2147483648 times are more than 2^64 bytes",
-			set_interleaved);
+			" %s → EINVAL: 12884901885 bytes repeated 2147483648 times exceed 2^64 bytes", set_interleaved);
 }
 
 /* 70000 and 70100 modulo 65536. */
@@ -308,8 +304,7 @@ static void dv_builder_not_enabled(void)
 	end(EOPNOTSUPP);
 	expect_about_qp(
 		DV_BUILDER_NOT_ENABLED, pair.client.qp->qp_num,
-		" %s → EOPNOTSUPP: this QP was created without the builder: its mlx5dv send_ops_flags are 0x0, the "
-		"call needs 0x%x",
+		" %s → EOPNOTSUPP: this QP was created without the builder: its mlx5dv send_ops_flags are 0x0, but the call needs 0x%x",
 		configure, MLX5DV_QP_EX_WITH_MKEY_CONFIGURE);
 }
 
@@ -331,8 +326,7 @@ static void dv_send_ops(void)
 	expect_error(errno, EOPNOTSUPP);
 	expect_refusal(
 		DV_SEND_OPS,
-		"mlx5dv_create_qp → EOPNOTSUPP: mlx5dv send_ops_flags 0x2 on a QP of type UC; this device offers "
-		"0x8 there");
+		"mlx5dv_create_qp → EOPNOTSUPP: mlx5dv send_ops_flags are 0x2 for a QP of type UC, for which this device offers 0x8");
 }
 
 /* ---- the rest --------------------------------------------------------------------------------------------------- */

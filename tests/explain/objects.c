@@ -90,12 +90,20 @@ static void pd_in_use(void)
 {
 	struct ibv_pd *pd = ibv_alloc_pd(client.context);
 	struct ibv_mr *mr = ibv_reg_mr(pd, client.memory, 64, 0), *other = ibv_reg_mr(pd, client.memory, 64, 0);
+	struct ibv_parent_domain_init_attr attr = {.pd = pd};
+	struct ibv_srq_init_attr srq_attr = {.attr = {.max_wr = 1, .max_sge = 1}};
+	struct ibv_srq *srq = ibv_create_srq(pd, &srq_attr);
+	struct ibv_pd *parent = ibv_alloc_parent_domain(client.context, &attr);
 
 	expect_error(ibv_dealloc_pd(pd), EBUSY);
-	expect_refusal(PD_IN_USE, "ibv_dealloc_pd → EBUSY: 2 keys, address handles, queues or parent domains were made "
-				  "over it");
-	expect_error(ibv_dereg_mr(mr), 0);
+	expect_refusal(PD_IN_USE,
+		       "ibv_dealloc_pd → EBUSY: the protection domain still has 2 MRs, 1 SRQ and 1 parent domain");
+	expect_error(ibv_dealloc_pd(parent), 0);
+	expect_error(ibv_destroy_srq(srq), 0);
 	expect_error(ibv_dereg_mr(other), 0);
+	expect_error(ibv_dealloc_pd(pd), EBUSY);
+	expect_refusal(PD_IN_USE, "ibv_dealloc_pd → EBUSY: the protection domain still has 1 MR");
+	expect_error(ibv_dereg_mr(mr), 0);
 	expect_error(ibv_dealloc_pd(pd), 0);
 }
 
@@ -108,9 +116,10 @@ static void pd_in_use_elsewhere(void)
 
 	expect_error(mlx5dv_init_obj(&object, MLX5DV_OBJ_PD), 0);
 	expect_error(ibv_dealloc_pd(pd), EBUSY);
-	expect_refusal(PD_IN_USE_ELSEWHERE,
-		       "ibv_dealloc_pd → EBUSY: keys or queues in domain 0x%x remain, made over another import of it",
-		       out.pdn);
+	expect_refusal(
+		PD_IN_USE_ELSEWHERE,
+		"ibv_dealloc_pd → EBUSY: domain 0x%x still has keys or queues that were created over another import of it",
+		out.pdn);
 	expect_error(ibv_dereg_mr(mr), 0);
 	ibv_unimport_pd(again);
 	expect_error(ibv_dealloc_pd(pd), 0);
@@ -133,7 +142,7 @@ static void td_in_use(void)
 	struct ibv_pd *parent = ibv_alloc_parent_domain(client.context, &domain);
 
 	expect_error(ibv_dealloc_td(td), EBUSY);
-	expect_refusal(TD_IN_USE, "ibv_dealloc_td → EBUSY: 1 parent domains use it");
+	expect_refusal(TD_IN_USE, "ibv_dealloc_td → EBUSY: 1 parent domains use the thread domain");
 	expect_error(ibv_dealloc_pd(parent), 0);
 	expect_error(ibv_dealloc_td(td), 0);
 }
@@ -168,8 +177,9 @@ static void allocator_failed(void)
 		&both[1], ALLOCATOR_FAILED,
 		" ibv_parent_domain_init_attr.alloc → ENOMEM: the allocator of the parent domain returned NULL "
 		"for 4096 bytes");
-	expect_explanation(&both[0], QUEUE_MEMORY,
-			   " ibv_create_cq_ex → ENOMEM: no memory for a ring of 4096 bytes and its doorbell record");
+	expect_explanation(
+		&both[0], QUEUE_MEMORY,
+		" ibv_create_cq_ex → ENOMEM: there is no memory for a ring of 4096 bytes and its doorbell record");
 	expect_error(ibv_dealloc_pd(parent), 0);
 }
 
@@ -184,7 +194,7 @@ static void dm_length(void)
 {
 	assert_null(take_dm(DEVICE_MEMORY + 1));
 	expect_error(errno, EINVAL);
-	expect_refusal(DM_LENGTH, "ibv_alloc_dm → EINVAL: 131073 bytes are asked for, the device has 131072");
+	expect_refusal(DM_LENGTH, "ibv_alloc_dm → EINVAL: 131073 bytes are requested, but the device has 131072");
 }
 
 static void dm_log_align(void)
@@ -193,8 +203,7 @@ static void dm_log_align(void)
 
 	assert_null(ibv_alloc_dm(client.context, &attr));
 	expect_error(errno, EINVAL);
-	expect_refusal(DM_LOG_ALIGN,
-		       "ibv_alloc_dm → EINVAL: an alignment of 2^40 is more than the device's 131072 bytes");
+	expect_refusal(DM_LOG_ALIGN, "ibv_alloc_dm → EINVAL: an alignment of 2^40 exceeds the device's 131072 bytes");
 }
 
 static void dm_full(void)
@@ -204,7 +213,7 @@ static void dm_full(void)
 	assert_non_null(dm);
 	assert_null(take_dm(64));
 	expect_error(errno, ENOMEM);
-	expect_refusal(DM_FULL, "ibv_alloc_dm → ENOMEM: no 64 bytes in one piece are free of the device's 131072");
+	expect_refusal(DM_FULL, "ibv_alloc_dm → ENOMEM: the device's 131072 bytes have no 64 contiguous free bytes");
 	expect_error(ibv_free_dm(dm), 0);
 }
 
@@ -215,7 +224,7 @@ static void dm_in_use(void)
 
 	assert_non_null(mr);
 	expect_error(ibv_free_dm(dm), EBUSY);
-	expect_refusal(DM_IN_USE, "ibv_free_dm → EBUSY: 1 regions were registered over it");
+	expect_refusal(DM_IN_USE, "ibv_free_dm → EBUSY: 1 regions use the device memory");
 	expect_error(ibv_dereg_mr(mr), 0);
 	expect_error(ibv_free_dm(dm), 0);
 }
@@ -226,7 +235,7 @@ static void dm_range(void)
 	uint8_t bytes[64] = {0};
 
 	expect_error(ibv_memcpy_to_dm(dm, 60, bytes, 8), EFAULT);
-	expect_refusal(DM_RANGE, "ibv_memcpy_to_dm → EFAULT: [60, +8) leaves the 64 bytes of the device memory");
+	expect_refusal(DM_RANGE, "ibv_memcpy_to_dm → EFAULT: [60, +8) is outside of the 64 bytes of device memory");
 	expect_error(ibv_free_dm(dm), 0);
 }
 
@@ -246,10 +255,10 @@ static void dm_mr_access(void)
 
 	assert_null(ibv_reg_dm_mr(client.pd, dm, 0, 64, IBV_ACCESS_ZERO_BASED | IBV_ACCESS_MW_BIND));
 	expect_error(errno, EINVAL);
-	expect_refusal(DM_MR_ACCESS,
-		       "ibv_reg_dm_mr → EINVAL: access is MW_BIND|ZERO_BASED, device memory allows "
-		       "LOCAL_WRITE|REMOTE_WRITE|REMOTE_READ|REMOTE_ATOMIC|ZERO_BASED|RELAXED_ORDERING|0x%x",
-		       IBV_ACCESS_OPTIONAL_RANGE & ~IBV_ACCESS_RELAXED_ORDERING);
+	expect_refusal(
+		DM_MR_ACCESS,
+		"ibv_reg_dm_mr → EINVAL: access is MW_BIND|ZERO_BASED, but device memory allows LOCAL_WRITE|REMOTE_WRITE|REMOTE_READ|REMOTE_ATOMIC|ZERO_BASED|RELAXED_ORDERING|0x%x",
+		IBV_ACCESS_OPTIONAL_RANGE & ~IBV_ACCESS_RELAXED_ORDERING);
 	expect_error(ibv_free_dm(dm), 0);
 }
 
@@ -274,12 +283,13 @@ static void no_descriptor(void)
 	assert_null(ibv_open_device(client.context->device));
 	expect_error(errno, EMFILE);
 	expect_refusal(NO_DESCRIPTOR,
-		       "ibv_open_device → EMFILE: the descriptor that it needs could not be had: EMFILE");
+		       "ibv_open_device → EMFILE: the call needs a descriptor, which could not be created: EMFILE");
 	assert_null(ibv_create_comp_channel(client.context));
 	expect_error(errno, EMFILE);
 	setrlimit(RLIMIT_NOFILE, &before);
-	expect_refusal(NO_DESCRIPTOR,
-		       "ibv_create_comp_channel → EMFILE: the descriptor that it needs could not be had: EMFILE");
+	expect_refusal(
+		NO_DESCRIPTOR,
+		"ibv_create_comp_channel → EMFILE: the call needs a descriptor, which could not be created: EMFILE");
 }
 
 static void channel_in_use(void)
@@ -307,8 +317,7 @@ static void mcast_gid(void)
 	const union ibv_gid gid = {.raw = {0xfe, 0x80, [15] = 9}};
 
 	expect_error(ibv_attach_mcast(pair.client.qp, &gid, 0), EINVAL);
-	expect_refusal(MCAST_GID,
-		       "ibv_attach_mcast → EINVAL: GID 0xfe80000000000000:0x9 is that of no multicast group");
+	expect_refusal(MCAST_GID, "ibv_attach_mcast → EINVAL: GID 0xfe80000000000000:0x9 is not a multicast GID");
 }
 
 static void mcast_qp(void)
@@ -316,7 +325,8 @@ static void mcast_qp(void)
 	const union ibv_gid gid = {.raw = {0xff, 0x0e, [15] = 9}};
 
 	expect_error(ibv_detach_mcast(pair.client.qp, &gid, 0), EINVAL);
-	expect_refusal(MCAST_QP, "ibv_detach_mcast → EINVAL: queue pair 0x%x is of type RC; UD ones are attached",
+	expect_refusal(MCAST_QP,
+		       "ibv_detach_mcast → EINVAL: queue pair 0x%x is of type RC, but only UD queue pairs join groups",
 		       pair.client.qp->qp_num);
 }
 
@@ -334,10 +344,10 @@ static void mcast_full(void)
 	}
 	gid.raw[15] = 1;
 	expect_error(ibv_attach_mcast(qp, &gid, 0), ENOMEM);
-	expect_refusal(MCAST_FULL,
-		       "ibv_attach_mcast → ENOMEM: the group has %d queue pairs, or all groups together %d, as many as "
-		       "are possible",
-		       device.max_mcast_qp_attach, device.max_total_mcast_qp_attach);
+	expect_refusal(
+		MCAST_FULL,
+		"ibv_attach_mcast → ENOMEM: the group has %d queue pairs, or all groups together have %d: no more are possible",
+		device.max_mcast_qp_attach, device.max_total_mcast_qp_attach);
 	gid.raw[15] = 0;
 	while (groups--) {
 		memcpy(gid.raw + 4, &groups, sizeof(groups));
@@ -409,8 +419,7 @@ static void descriptor_lost(void)
 	assert_int_equal(softhca_explanations(client.context, 0, &newest, 1), 1);
 	expect_explanation(
 		&newest, DESCRIPTOR_LOST,
-		": descriptor %d, which softhca opened, was closed by the program: nothing is written to it, and what "
-		"needs it stops working",
+		": descriptor %d, which softhca opened, was closed by the program: nothing is written to it, and the features that need it stop",
 		own);
 	expect_error(ibv_destroy_qp(qp), 0);
 	expect_error(ibv_destroy_cq(attr.recv_cq), 0);

@@ -44,10 +44,9 @@ static void to_rts(void)
 static void send_opcode(void)
 {
 	send_fails((struct ibv_send_wr){.wr_id = 3, .opcode = IBV_WR_TSO}, EINVAL);
-	expect_about_qp(
-		SEND_OPCODE, pair.client.qp->qp_num,
-		" ibv_post_send wr_id 3 → EINVAL: opcode %d of the WR is no operation that a QP of type RC has a WQE for",
-		IBV_WR_TSO);
+	expect_about_qp(SEND_OPCODE, pair.client.qp->qp_num,
+			" ibv_post_send wr_id 3 → EINVAL: a QP of type RC has no operation for opcode %d of the WR",
+			IBV_WR_TSO);
 }
 
 /* mlx5-formats 4.1: 2 WRs of 32 + 16 bytes are a ring of 2 blocks. */
@@ -96,8 +95,7 @@ static void sge_length(void)
 	send_fails(request(IBV_WR_SEND, 0x80000001), EINVAL);
 	expect_about_qp(
 		SGE_LENGTH, pair.client.qp->qp_num,
-		" ibv_post_send wr_id %d → EINVAL: an SGE of 2147483649 bytes exceeds %d, the most a data segment "
-		"can say",
+		" ibv_post_send wr_id %d → EINVAL: an SGE of 2147483649 bytes exceeds %d, the maximum of a data segment",
 		WR_ID, MAX_LENGTH);
 }
 
@@ -182,7 +180,7 @@ static void wr_setters_missing(void)
 	expect_error(ibv_wr_complete(pair.client.ex), EINVAL);
 	expect_about_qp(
 		WR_SETTERS_MISSING, pair.client.qp->qp_num,
-		" ibv_wr_complete → EINVAL: the mkey configuration with wr_id 0x51 announced 2 setters and got 1");
+		" ibv_wr_complete → EINVAL: the mkey configuration with wr_id 0x51 announced 2 setters, but 1 were called");
 }
 
 static void wr_data_missing(void)
@@ -191,7 +189,7 @@ static void wr_data_missing(void)
 	ibv_wr_send(pair.client.ex);
 	expect_error(ibv_wr_complete(pair.client.ex), EINVAL);
 	expect_about_qp(WR_DATA_MISSING, pair.client.qp->qp_num,
-			" ibv_wr_complete → EINVAL: the work request with wr_id 0x52 got no data");
+			" ibv_wr_complete → EINVAL: the work request with wr_id 0x52 has no data");
 }
 
 static void wr_address_missing(void)
@@ -205,7 +203,7 @@ static void wr_address_missing(void)
 	expect_error(ibv_wr_complete(pair.client.ex), EINVAL);
 	expect_about_qp(
 		WR_ADDRESS_MISSING, pair.client.qp->qp_num,
-		" ibv_wr_complete → EINVAL: the work request with wr_id 0x52 of a QP of type UD got no address");
+		" ibv_wr_complete → EINVAL: the work request with wr_id 0x52 of a QP of type UD has no address");
 }
 
 /* Dropped without an error, as by the real library (mlx5-formats 4.2). */
@@ -216,8 +214,7 @@ static void wr_dropped(void)
 	expect_error(ibv_wr_complete(pair.client.ex), 0);
 	expect_about_qp(
 		WR_DROPPED, pair.client.qp->qp_num,
-		" ibv_wr_complete wr_id 82: the work request with wr_id 0x52 was dropped, as setters 0x1 were not "
-		"called (1 data, 2 address, 4 mkey)");
+		" ibv_wr_complete wr_id 82: the work request with wr_id 0x52 was dropped, because setters 0x1 were not called (1 data, 2 address, 4 mkey)");
 }
 
 static void wr_setter_unexpected(void)
@@ -277,8 +274,7 @@ static void bind_zero_based(void)
 	expect_error(bind(client.mr, 64, IBV_ACCESS_REMOTE_READ | IBV_ACCESS_ZERO_BASED), EINVAL);
 	expect_about_qp(
 		BIND_ZERO_BASED, pair.client.qp->qp_num,
-		" ibv_bind_mw → EINVAL: mw_access_flags REMOTE_READ|ZERO_BASED ask for a zero-based window, which a "
-		"ConnectX adapter refuses");
+		" ibv_bind_mw → EINVAL: mw_access_flags REMOTE_READ|ZERO_BASED request a zero-based window, which a ConnectX adapter refuses");
 }
 
 static void bind_null_mr(void)
@@ -317,7 +313,7 @@ static void bind_qp_type(void)
 	pair_replace(&pair, &options);
 	expect_error(bind(client.mr, 64, IBV_ACCESS_REMOTE_READ), EINVAL);
 	expect_about_qp(BIND_QP_TYPE, pair.client.qp->qp_num,
-			" ibv_bind_mw → EINVAL: a queue pair of type UD cannot bind: RC, UC and XRC_SEND can");
+			" ibv_bind_mw → EINVAL: a queue pair of type UD cannot bind windows; RC, UC and XRC_SEND can");
 }
 
 static void bind_send_flags(void)
@@ -333,10 +329,9 @@ static void bind_send_flags(void)
 static void bind_access(void)
 {
 	expect_error(bind(client.mr, 64, IBV_ACCESS_REMOTE_READ | 0x4000), EINVAL);
-	expect_about_qp(BIND_ACCESS, pair.client.qp->qp_num,
-			" ibv_bind_mw → EINVAL: mw_access_flags is REMOTE_READ|0x4000; the flags there are "
-			"LOCAL_WRITE|REMOTE_WRITE|REMOTE_READ|REMOTE_ATOMIC|MW_BIND|ZERO_BASED|ON_DEMAND|HUGETLB|"
-			"RELAXED_ORDERING");
+	expect_about_qp(
+		BIND_ACCESS, pair.client.qp->qp_num,
+		" ibv_bind_mw → EINVAL: mw_access_flags is REMOTE_READ|0x4000; the existing flags are LOCAL_WRITE|REMOTE_WRITE|REMOTE_READ|REMOTE_ATOMIC|MW_BIND|ZERO_BASED|ON_DEMAND|HUGETLB|RELAXED_ORDERING");
 }
 
 /* ---- receives --------------------------------------------------------------------------------------------------- */
@@ -347,7 +342,7 @@ static void rq_full(void)
 		post_receive(&pair.client, 0, NULL, 0);
 	receive_fails((struct ibv_recv_wr){.wr_id = 9}, ENOMEM);
 	expect_about_qp(RQ_FULL, pair.client.qp->qp_num,
-			" ibv_post_recv wr_id 9 → ENOMEM: the receive queue holds 64 WRs already");
+			" ibv_post_recv wr_id 9 → ENOMEM: the receive queue is full with 64 WRs");
 }
 
 static void recv_on_srq(void)
@@ -398,7 +393,7 @@ static void memcpy_length(void)
 			 side_address(&client, 64), (1u << 28) + 1);
 	expect_error(ibv_wr_complete(pair.client.ex), EINVAL);
 	expect_about_qp(MEMCPY_LENGTH, pair.client.qp->qp_num,
-			" mlx5dv_wr_memcpy → EINVAL: a copy of 268435457 bytes; it has at least 1, at most 268435456");
+			" mlx5dv_wr_memcpy → EINVAL: the copy has 268435457 bytes; it must have 1 to 268435456");
 }
 
 static const struct rule_case cases[] = {

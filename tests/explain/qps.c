@@ -67,9 +67,9 @@ static void qp_no_send_queue(void)
 
 	attr.comp_mask |= IBV_QP_INIT_ATTR_SEND_OPS_FLAGS | IBV_QP_INIT_ATTR_RX_HASH;
 	fails(attr, EINVAL);
-	expect_refusal(QP_NO_SEND_QUEUE,
-		       "ibv_create_qp_ex → EINVAL: send_ops_flags are given for a QP of type RAW_PACKET "
-		       "that has no send queue");
+	expect_refusal(
+		QP_NO_SEND_QUEUE,
+		"ibv_create_qp_ex → EINVAL: send_ops_flags are set for a QP of type RAW_PACKET, which has no send queue");
 }
 
 static void qp_source_qpn(void)
@@ -79,8 +79,7 @@ static void qp_source_qpn(void)
 	attr.comp_mask |= IBV_QP_INIT_ATTR_CREATE_FLAGS;
 	attr.create_flags = IBV_QP_CREATE_SOURCE_QPN;
 	fails(attr, EINVAL);
-	expect_refusal(QP_SOURCE_QPN,
-		       "ibv_create_qp_ex → EINVAL: IBV_QP_CREATE_SOURCE_QPN is given for a QP of type UC");
+	expect_refusal(QP_SOURCE_QPN, "ibv_create_qp_ex → EINVAL: IBV_QP_CREATE_SOURCE_QPN is set for a QP of type UC");
 }
 
 static void qp_create_flags(void)
@@ -153,13 +152,13 @@ static void qp_type_unknown(void)
 	errno = 0;
 	assert_null(ibv_create_qp(client.pd, &attr));
 	expect_error(errno, EINVAL);
-	expect_refusal(QP_TYPE_UNKNOWN, "ibv_create_qp → EINVAL: qp_type 99 is no type of QP");
+	expect_refusal(QP_TYPE_UNKNOWN, "ibv_create_qp → EINVAL: qp_type 99 does not exist");
 }
 
 static void qp_type(void)
 {
 	fails(attributes(IBV_QPT_RAW_PACKET), EOPNOTSUPP);
-	expect_refusal(QP_TYPE, "ibv_create_qp → EOPNOTSUPP: QPs of type RAW_PACKET are not offered by this device");
+	expect_refusal(QP_TYPE, "ibv_create_qp → EOPNOTSUPP: this device does not offer QPs of type RAW_PACKET");
 }
 
 static void qp_rss(void)
@@ -169,7 +168,7 @@ static void qp_rss(void)
 	attr.comp_mask |= IBV_QP_INIT_ATTR_RX_HASH | IBV_QP_INIT_ATTR_IND_TABLE;
 	fails(attr, EOPNOTSUPP);
 	expect_refusal(QP_RSS,
-		       "ibv_create_qp_ex → EOPNOTSUPP: a QP over an indirection table is not offered by this device");
+		       "ibv_create_qp_ex → EOPNOTSUPP: this device does not offer QPs over an indirection table");
 }
 
 static void qp_pd(void)
@@ -180,7 +179,7 @@ static void qp_pd(void)
 	attr.comp_mask |= IBV_QP_INIT_ATTR_CREATE_FLAGS;
 	fails(attr, EINVAL);
 	expect_refusal(QP_PD,
-		       "ibv_create_qp_ex → EINVAL: a QP of type RC was asked for without a PD of the same context");
+		       "ibv_create_qp_ex → EINVAL: a QP of type RC was requested without a PD of the same context");
 }
 
 static void qp_cq(void)
@@ -189,9 +188,9 @@ static void qp_cq(void)
 
 	attr.recv_cq = NULL;
 	fails(attr, EINVAL);
-	expect_refusal(QP_CQ,
-		       "ibv_create_qp → EINVAL: a QP of type UD was asked for without send_cq and recv_cq of the same "
-		       "context");
+	expect_refusal(
+		QP_CQ,
+		"ibv_create_qp → EINVAL: a QP of type UD was requested without send_cq and recv_cq of the same context");
 }
 
 static struct ibv_srq *create_srq(struct ibv_pd *pd)
@@ -232,9 +231,9 @@ static void qp_srq_kind(void)
 	attr.srq = ibv_create_srq_ex(client.context, &srq);
 	assert_non_null(attr.srq);
 	fails(attr, EINVAL);
-	expect_refusal(QP_SRQ_KIND,
-		       "ibv_create_qp → EINVAL: the SRQ given for a QP of type RC belongs to another context or is not "
-		       "of the kind of the QP");
+	expect_refusal(
+		QP_SRQ_KIND,
+		"ibv_create_qp → EINVAL: the SRQ for a QP of type RC belongs to another context or is not of the kind that the QP needs");
 	expect_error(ibv_destroy_srq(attr.srq), 0);
 	expect_error(ibv_close_xrcd(xrcd), 0);
 }
@@ -257,10 +256,9 @@ static void qp_max_send_sge(void)
 
 	attr.cap.max_send_sge = 53;
 	fails(attr, EINVAL);
-	expect_refusal(
-		QP_MAX_SEND_SGE,
-		"ibv_create_qp → EINVAL: max_send_sge 53 exceeds %d: %d bytes of the WQE are taken by other segments",
-		(DESC_MAX - UMR_OVERHEAD) / 16, UMR_OVERHEAD);
+	expect_refusal(QP_MAX_SEND_SGE,
+		       "ibv_create_qp → EINVAL: max_send_sge 53 exceeds %d: other segments take %d bytes of the WQE",
+		       (DESC_MAX - UMR_OVERHEAD) / 16, UMR_OVERHEAD);
 }
 
 static void qp_max_inline(void)
@@ -271,8 +269,7 @@ static void qp_max_inline(void)
 	fails(attr, EINVAL);
 	expect_refusal(
 		QP_MAX_INLINE,
-		"ibv_create_qp → EINVAL: max_inline_data 2000 exceeds %d: %d bytes of the WQE are taken by other "
-		"segments",
+		"ibv_create_qp → EINVAL: max_inline_data 2000 exceeds %d: other segments take %d bytes of the WQE",
 		DESC_MAX - UMR_OVERHEAD - 4, UMR_OVERHEAD);
 }
 
@@ -327,7 +324,7 @@ static void qp_rate_limit(void)
 
 	expect_error(ibv_modify_qp_rate_limit(pair.client.qp, &attr), EOPNOTSUPP);
 	expect_about_qp(QP_RATE_LIMIT, pair.client.qp->qp_num,
-			" ibv_modify_qp_rate_limit → EOPNOTSUPP: pacing to 4321 kbit/s is not offered by this device");
+			" ibv_modify_qp_rate_limit → EOPNOTSUPP: this device does not offer pacing to 4321 kbit/s");
 }
 
 static void ece_vendor(void)
@@ -337,7 +334,7 @@ static void ece_vendor(void)
 	expect_error(ibv_set_ece(pair.client.qp, &ece), EINVAL);
 	expect_about_qp(
 		ECE_VENDOR, pair.client.qp->qp_num,
-		" ibv_set_ece → EINVAL: ECE options of vendor 0x1234 are not for this device, whose vendor is 0x15b3");
+		" ibv_set_ece → EINVAL: ECE options of vendor 0x1234 do not fit this device, whose vendor is 0x15b3");
 }
 
 static void ece_comp_mask(void)

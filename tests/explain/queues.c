@@ -32,7 +32,7 @@ static void cq_cqe(void)
 	errno = 0;
 	assert_null(ibv_create_cq(client.context, -4, NULL, NULL, 0));
 	expect_error(errno, EINVAL);
-	expect_refusal(CQ_CQE, "ibv_create_cq → EINVAL: -4 CQEs are asked for; a CQ has 1 to %d", MAX_CQE);
+	expect_refusal(CQ_CQE, "ibv_create_cq → EINVAL: -4 CQEs are requested; a CQ has 1 to %d", MAX_CQE);
 }
 
 static void cq_comp_vector(void)
@@ -42,33 +42,34 @@ static void cq_comp_vector(void)
 	expect_error(errno, EINVAL);
 	expect_refusal(
 		CQ_COMP_VECTOR,
-		"ibv_create_cq → EINVAL: completion vector -1 does not exist; the device has vectors 0 to below %d",
+		"ibv_create_cq → EINVAL: completion vector -1 does not exist; the device has %d vectors, from 0 on",
 		client.context->num_comp_vectors);
 }
 
 static void cq_comp_mask(void)
 {
 	cq_ex_fails((struct ibv_cq_init_attr_ex){.cqe = 4, .comp_mask = 0x80}, EINVAL);
-	expect_refusal(CQ_COMP_MASK,
-		       "ibv_create_cq_ex → EINVAL: comp_mask of struct ibv_cq_init_attr_ex is 0x80; known "
-		       "are 0x3");
+	expect_refusal(
+		CQ_COMP_MASK,
+		"ibv_create_cq_ex → EINVAL: comp_mask of struct ibv_cq_init_attr_ex is 0x80; the known bits are 0x3");
 }
 
 static void cq_flags(void)
 {
 	cq_ex_fails((struct ibv_cq_init_attr_ex){.cqe = 4, .comp_mask = IBV_CQ_INIT_ATTR_MASK_FLAGS, .flags = 0x10},
 		    EINVAL);
-	expect_refusal(CQ_FLAGS,
-		       "ibv_create_cq_ex → EINVAL: flags of struct ibv_cq_init_attr_ex are 0x10; known are 0x3");
+	expect_refusal(
+		CQ_FLAGS,
+		"ibv_create_cq_ex → EINVAL: flags of struct ibv_cq_init_attr_ex are 0x10; the known flags are 0x3");
 }
 
 static void cq_wc_flags(void)
 {
 	cq_ex_fails((struct ibv_cq_init_attr_ex){.cqe = 4, .wc_flags = UINT64_C(1) << 40}, EOPNOTSUPP);
-	expect_refusal(CQ_WC_FLAGS,
-		       "ibv_create_cq_ex → EOPNOTSUPP: wc_flags 0x10000000000 ask for fields that no "
-		       "completion has; known are 0x%x",
-		       IBV_CREATE_CQ_SUP_WC_FLAGS);
+	expect_refusal(
+		CQ_WC_FLAGS,
+		"ibv_create_cq_ex → EOPNOTSUPP: wc_flags 0x10000000000 select fields that do not exist; the known flags are 0x%x",
+		IBV_CREATE_CQ_SUP_WC_FLAGS);
 }
 
 static void cq_channel(void)
@@ -88,37 +89,40 @@ static void cq_parent_domain(void)
 						 .comp_mask = IBV_CQ_INIT_ATTR_MASK_PD,
 						 .parent_domain = client.pd},
 		    EINVAL);
-	expect_refusal(CQ_PARENT_DOMAIN,
-		       "ibv_create_cq_ex → EINVAL: IBV_CQ_INIT_ATTR_MASK_PD is set and parent_domain is "
-		       "not a parent domain");
+	expect_refusal(
+		CQ_PARENT_DOMAIN,
+		"ibv_create_cq_ex → EINVAL: IBV_CQ_INIT_ATTR_MASK_PD is set, but parent_domain is not a parent domain");
 }
 
 static void cq_cqe_size(void)
 {
 	dv_cq_fails((struct mlx5dv_cq_init_attr){.comp_mask = MLX5DV_CQ_INIT_ATTR_MASK_CQE_SIZE, .cqe_size = 96});
-	expect_refusal(CQ_CQE_SIZE, "mlx5dv_create_cq → EINVAL: a CQE of 96 bytes is asked for; it has 64 or 128");
+	expect_refusal(CQ_CQE_SIZE, "mlx5dv_create_cq → EINVAL: CQEs of 96 bytes are requested; they have 64 or 128");
 }
 
 static void cq_dv_comp_mask(void)
 {
 	dv_cq_fails((struct mlx5dv_cq_init_attr){.comp_mask = 0x100});
-	expect_refusal(CQ_DV_COMP_MASK,
-		       "mlx5dv_create_cq → EINVAL: comp_mask of struct mlx5dv_cq_init_attr is 0x100; known are 0x7");
+	expect_refusal(
+		CQ_DV_COMP_MASK,
+		"mlx5dv_create_cq → EINVAL: comp_mask of struct mlx5dv_cq_init_attr is 0x100; the known bits are 0x7");
 }
 
 static void cq_dv_flags(void)
 {
 	dv_cq_fails((struct mlx5dv_cq_init_attr){.comp_mask = MLX5DV_CQ_INIT_ATTR_MASK_FLAGS, .flags = 8});
-	expect_refusal(CQ_DV_FLAGS,
-		       "mlx5dv_create_cq → EINVAL: flags of struct mlx5dv_cq_init_attr are 0x8; known are 0x1");
+	expect_refusal(
+		CQ_DV_FLAGS,
+		"mlx5dv_create_cq → EINVAL: flags of struct mlx5dv_cq_init_attr are 0x8; the known flags are 0x1");
 }
 
 static void cq_padding(void)
 {
 	dv_cq_fails((struct mlx5dv_cq_init_attr){.comp_mask = MLX5DV_CQ_INIT_ATTR_MASK_FLAGS,
 						 .flags = MLX5DV_CQ_INIT_ATTR_FLAGS_CQE_PAD});
-	expect_refusal(CQ_PADDING, "mlx5dv_create_cq → EINVAL: padding is asked for a CQE of 64 bytes; only one of 128 "
-				   "bytes can be padded");
+	expect_refusal(
+		CQ_PADDING,
+		"mlx5dv_create_cq → EINVAL: padding is requested for CQEs of 64 bytes, but only those of 128 bytes can be padded");
 }
 
 static void poll_comp_mask(void)
@@ -154,8 +158,7 @@ static void cqe_of_no_qp(void)
 	assert_int_equal(ibv_poll_cq(cq, 1, &wc), -2);
 	expect_about_qp(
 		CQE_OF_NO_QP, 0x123456,
-		" ibv_poll_cq: CQE with opcode 0 for QP 0x123456, user index 0xfedcb, counter 77 belongs to no queue "
-		"of this context");
+		" ibv_poll_cq: the CQE with opcode 0 for QP 0x123456, user index 0xfedcb, counter 77 does not belong to a queue of this context");
 	expect_error(ibv_destroy_cq(cq), 0);
 }
 
@@ -174,9 +177,9 @@ static void cq_period(void)
 	struct ibv_modify_cq_attr attr = {.attr_mask = IBV_CQ_ATTR_MODERATE, .moderate = {.cq_period = 0x1000}};
 
 	expect_error(ibv_modify_cq(pair.client.cq, &attr), EINVAL);
-	expect_refusal(CQ_PERIOD,
-		       "ibv_modify_cq → EINVAL: a moderation period of 4096 microseconds is asked for; at most "
-		       "4095 are possible");
+	expect_refusal(
+		CQ_PERIOD,
+		"ibv_modify_cq → EINVAL: a moderation period of 4096 microseconds is requested; at most 4095 are possible");
 }
 
 static void cq_in_use(void)
@@ -192,9 +195,9 @@ static void cq_unpolled(void)
 		write_to(server.mr->rkey, side_address(&server, 0));
 	memcpy(server.expected, client.memory, BYTES);
 	expect_error(ibv_resize_cq(pair.client.cq, 1), EINVAL);
-	expect_refusal(CQ_UNPOLLED,
-		       "ibv_resize_cq → EINVAL: completions that wait to be polled leave no room to go on in "
-		       "a ring of 1 CQEs");
+	expect_refusal(
+		CQ_UNPOLLED,
+		"ibv_resize_cq → EINVAL: completions that wait to be polled leave no room for new ones in a ring of 1 CQEs");
 }
 
 /* ---- shared receive queues -------------------------------------------------------------------------------------- */
@@ -232,7 +235,7 @@ static void srq_max_wr(void)
 	assert_null(create_srq(MAX_SRQ_WR + 1, 1));
 	expect_error(errno, EINVAL);
 	expect_refusal(SRQ_MAX_WR,
-		       "ibv_create_srq → EINVAL: an SRQ for 32768 WRs is asked for; at most 32767 are possible");
+		       "ibv_create_srq → EINVAL: an SRQ for 32768 WRs is requested; at most 32767 are possible");
 }
 
 static void srq_max_sge(void)
@@ -240,7 +243,7 @@ static void srq_max_sge(void)
 	assert_null(create_srq(4, MAX_SRQ_SGE + 1));
 	expect_error(errno, EINVAL);
 	expect_refusal(SRQ_MAX_SGE,
-		       "ibv_create_srq → EINVAL: an SRQ for 32 SGEs per WR is asked for; at most 31 are possible");
+		       "ibv_create_srq → EINVAL: an SRQ with 32 SGEs per WR is requested; at most 31 are possible");
 }
 
 static void srq_comp_mask(void)
@@ -248,7 +251,7 @@ static void srq_comp_mask(void)
 	srq_ex_fails((struct ibv_srq_init_attr_ex){.comp_mask = 0x100, .pd = client.pd}, EOPNOTSUPP);
 	expect_refusal(
 		SRQ_COMP_MASK,
-		"ibv_create_srq_ex → EOPNOTSUPP: comp_mask of struct ibv_srq_init_attr_ex is 0x100; known are 0x%x",
+		"ibv_create_srq_ex → EOPNOTSUPP: comp_mask of struct ibv_srq_init_attr_ex is 0x100; the known bits are 0x%x",
 		IBV_SRQ_INIT_ATTR_RESERVED - 1);
 }
 
@@ -266,7 +269,7 @@ static void srq_pd(void)
 {
 	srq_ex_fails((struct ibv_srq_init_attr_ex){.comp_mask = IBV_SRQ_INIT_ATTR_TYPE, .srq_type = IBV_SRQT_BASIC},
 		     EINVAL);
-	expect_refusal(SRQ_PD, "ibv_create_srq_ex → EINVAL: comp_mask 0x1 gives the SRQ no PD of its context");
+	expect_refusal(SRQ_PD, "ibv_create_srq_ex → EINVAL: comp_mask 0x1 does not give the SRQ a PD of its context");
 }
 
 static void srq_sges(void)
@@ -274,7 +277,7 @@ static void srq_sges(void)
 	create_srq(4, 1);
 	expect_error(post_to_srq(0x99, -1), EINVAL);
 	expect_refusal(SRQ_SGES,
-		       "ibv_post_srq_recv → EINVAL: receive WR with -1 SGEs; the SRQ takes 0 to 1 (wr_id 0x99)");
+		       "ibv_post_srq_recv → EINVAL: the receive WR has -1 SGEs; the SRQ takes 0 to 1 (wr_id 0x99)");
 	destroy_srq();
 }
 
@@ -302,7 +305,7 @@ static void srq_modify_mask(void)
 	srq_modify_fails((struct ibv_srq_attr){0}, 0xc);
 	expect_refusal(
 		SRQ_MODIFY_MASK,
-		"ibv_modify_srq → EINVAL: srq_attr_mask is 0xc; it may hold IBV_SRQ_MAX_WR (1) and IBV_SRQ_LIMIT (2)");
+		"ibv_modify_srq → EINVAL: srq_attr_mask is 0xc; its only bits are IBV_SRQ_MAX_WR (1) and IBV_SRQ_LIMIT (2)");
 	destroy_srq();
 }
 
@@ -313,7 +316,7 @@ static void srq_shrink(void)
 		expect_error(post_to_srq(i, 0), 0);
 	srq_modify_fails((struct ibv_srq_attr){.max_wr = 1}, IBV_SRQ_MAX_WR);
 	expect_refusal(SRQ_SHRINK,
-		       "ibv_modify_srq → EINVAL: max_wr is to become 1 while 2 receives are posted or not yet polled");
+		       "ibv_modify_srq → EINVAL: max_wr is to become 1, but 2 receives are posted or not yet polled");
 	destroy_srq();
 }
 

@@ -51,8 +51,9 @@ static void ipoib(void)
 {
 	open_id(RDMA_PS_IPOIB);
 	assert_errno(rdma_bind_addr(id, loopback(0)), EINVAL);
-	expect_refusal(RDMACM_IPOIB, "rdma_bind_addr → EINVAL: port space RDMA_PS_IPOIB is of InfiniBand, and this "
-				     "device is on Ethernet");
+	expect_refusal(
+		RDMACM_IPOIB,
+		"rdma_bind_addr → EINVAL: port space RDMA_PS_IPOIB is for InfiniBand, but this device is on Ethernet");
 	close_id();
 }
 
@@ -61,8 +62,7 @@ static void no_scope(void)
 	open_id(RDMA_PS_TCP);
 	assert_errno(rdma_bind_addr(id, address_of(AF_INET6, "fe80::5")), EINVAL);
 	expect_refusal(RDMACM_NO_SCOPE,
-		       "rdma_bind_addr → EINVAL: address 0xfe80000000000000:0x5 is link-local, and has "
-		       "no scope");
+		       "rdma_bind_addr → EINVAL: address 0xfe80000000000000:0x5 is link-local, but has no scope");
 	close_id();
 }
 
@@ -75,7 +75,7 @@ static void no_device(void)
 	open_id(RDMA_PS_IB);
 	assert_errno(rdma_bind_addr(id, (struct sockaddr *)&address), ENODEV);
 	expect_refusal(RDMACM_NO_DEVICE,
-		       "rdma_bind_addr → ENODEV: address 0x0:0x5 of this host is in the GID table of no device");
+		       "rdma_bind_addr → ENODEV: address 0x0:0x5 of this host is not in the GID table of a device");
 	close_id();
 }
 
@@ -84,7 +84,7 @@ static void not_of_host(void)
 	open_id(RDMA_PS_TCP);
 	assert_errno(rdma_bind_addr(id, address_of(AF_INET, "198.51.100.7")), EADDRNOTAVAIL);
 	expect_refusal(RDMACM_NOT_OF_HOST,
-		       "rdma_bind_addr → EADDRNOTAVAIL: address 0x0:0xffffc6336407 is not one of this host");
+		       "rdma_bind_addr → EADDRNOTAVAIL: address 0x0:0xffffc6336407 is not an address of this host");
 	close_id();
 }
 
@@ -99,9 +99,9 @@ static void port_privileged(void)
 	assert_errno(rdma_bind_addr(id, loopback(80)), EACCES);
 	if (!user)
 		assert_int_equal(seteuid(user), 0);
-	expect_refusal(RDMACM_PORT_PRIVILEGED,
-		       "rdma_bind_addr → EACCES: port 80 is below 1024, and the process has not "
-		       "the capability CAP_NET_BIND_SERVICE");
+	expect_refusal(
+		RDMACM_PORT_PRIVILEGED,
+		"rdma_bind_addr → EACCES: port 80 is below 1024, and the process does not have the capability CAP_NET_BIND_SERVICE");
 	close_id();
 }
 
@@ -115,10 +115,9 @@ static void port_in_use(void)
 	assert_errno(rdma_bind_addr(id, any_address(port)), EADDRNOTAVAIL);
 	expect_refusal(
 		RDMACM_PORT_IN_USE,
-		"rdma_bind_addr → EADDRNOTAVAIL: port %u of port space 0x106 is taken at this address, by process %d: "
-		"EADDRINUSE says at the same one, EADDRNOTAVAIL that either of both is "
-		"any address",
-		port, getpid());
+		"rdma_bind_addr → EADDRNOTAVAIL: process %d is bound to port %u of port space 0x106 at the same address "
+		"(EADDRINUSE), or one of the two addresses is the wildcard address (EADDRNOTAVAIL)",
+		getpid(), port);
 	close_id();
 	assert_success(rdma_destroy_id(other));
 	rdma_destroy_event_channel(other_channel);
@@ -159,9 +158,9 @@ static void loopback_of_an_adapter(void)
 	open_id(RDMA_PS_TCP);
 	resolve_address(id, 7471);
 	assert_errno(rdma_resolve_route(id, TIMEOUT_MS), ENODEV);
-	expect_refusal(RDMACM_LOOPBACK,
-		       "rdma_resolve_route → ENODEV: the destination is a loopback address, or none, which is on "
-		       "no interface of an adapter");
+	expect_refusal(
+		RDMACM_LOOPBACK,
+		"rdma_resolve_route → ENODEV: the destination is a loopback or unspecified address, which no interface of an adapter has");
 	close_id();
 	/* No address means the host as well (rdma-cm 2.4). */
 	open_id(RDMA_PS_TCP);
@@ -178,7 +177,7 @@ static void nothing_asked(void)
 	struct rdma_addrinfo *found;
 
 	assert_errno(rdma_getaddrinfo(NULL, NULL, NULL, &found), EINVAL);
-	expect_refusal(RDMACM_NOTHING_ASKED, "rdma_getaddrinfo → EINVAL: there is no node, no service and no hint");
+	expect_refusal(RDMACM_NOTHING_ASKED, "rdma_getaddrinfo → EINVAL: node, service and hints are all NULL");
 }
 
 static void addrinfo_pending(void)
@@ -187,7 +186,7 @@ static void addrinfo_pending(void)
 	assert_success(rdma_resolve_addrinfo(id, "127.0.0.1", "7471", NULL));
 	assert_errno(rdma_resolve_addrinfo(id, "127.0.0.1", "7471", NULL), EBUSY);
 	expect_refusal(RDMACM_ADDRINFO_PENDING,
-		       "rdma_resolve_addrinfo → EBUSY: what was resolved before was not asked for yet");
+		       "rdma_resolve_addrinfo → EBUSY: the previous result has not been fetched");
 	close_id();
 }
 
@@ -197,8 +196,9 @@ static void subnet_administration(void)
 
 	open_id(RDMA_PS_TCP);
 	assert_errno(rdma_resolve_addrinfo(id, "127.0.0.1", "7471", &hints), ENOENT);
-	expect_refusal(RDMACM_RAI_SA, "rdma_resolve_addrinfo → ENOENT: flags 0x10 ask the subnet administration for "
-				      "addresses, which Ethernet has not, or, with RAI_DNS, for two sources at once");
+	expect_refusal(
+		RDMACM_RAI_SA,
+		"rdma_resolve_addrinfo → ENOENT: flags 0x10 request addresses from the subnet administration, which Ethernet does not have, or, with RAI_DNS, from two sources at once");
 	hints.ai_flags = 0x30;
 	assert_errno(rdma_resolve_addrinfo(id, "127.0.0.1", "7471", &hints), EINVAL);
 	close_id();
@@ -210,8 +210,7 @@ static void no_addrinfo(void)
 
 	open_id(RDMA_PS_TCP);
 	assert_errno(rdma_query_addrinfo(id, &found), ENOENT);
-	expect_refusal(RDMACM_NO_ADDRINFO,
-		       "rdma_query_addrinfo → ENOENT: nothing was resolved that was not handed over already");
+	expect_refusal(RDMACM_NO_ADDRINFO, "rdma_query_addrinfo → ENOENT: there is no result to fetch");
 	close_id();
 }
 

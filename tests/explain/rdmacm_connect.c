@@ -38,8 +38,7 @@ static void no_qp_number(void)
 	begin(&ends, RDMA_PS_TCP);
 	rdma_destroy_qp(ends.client);
 	assert_errno(rdma_connect(ends.client, NULL), EINVAL);
-	expect_refusal(RDMACM_NO_QP_NUMBER,
-		       "rdma_connect → EINVAL: the id has no QP, and there is no parameter that names one");
+	expect_refusal(RDMACM_NO_QP_NUMBER, "rdma_connect → EINVAL: the id has no QP, and no parameter names one");
 	end(&ends);
 }
 
@@ -55,7 +54,7 @@ static void private_data(void)
 	param.private_data_len = sizeof(bytes);
 	assert_errno(rdma_connect(ends.client, &param), EINVAL);
 	expect_refusal(RDMACM_PRIVATE_DATA,
-		       "rdma_connect → EINVAL: private data has 57 bytes, and the message takes 56");
+		       "rdma_connect → EINVAL: private data has 57 bytes, but the message carries at most 56");
 	end(&ends);
 }
 
@@ -69,9 +68,10 @@ static void resources(void)
 	assert_int_equal(ibv_query_device(ends.client->verbs, &attr), 0);
 	param.responder_resources = 254;
 	assert_errno(rdma_connect(ends.client, &param), EINVAL);
-	expect_refusal(RDMACM_RESOURCES,
-		       "rdma_connect → EINVAL: responder_resources is 254, initiator_depth 1: the device has %d and %d",
-		       attr.max_qp_rd_atom, attr.max_qp_init_rd_atom);
+	expect_refusal(
+		RDMACM_RESOURCES,
+		"rdma_connect → EINVAL: responder_resources is 254 and initiator_depth 1, but the device has %d and %d",
+		attr.max_qp_rd_atom, attr.max_qp_init_rd_atom);
 	end(&ends);
 }
 
@@ -107,7 +107,7 @@ static void disconnected(void)
 	establish(&ends);
 	number = ends.server->qp->qp_num;
 	assert_success(rdma_disconnect(ends.server));
-	expect_about_qp(RDMACM_DISCONNECTED, number, ": the connection is over, and its queue pair in ERR");
+	expect_about_qp(RDMACM_DISCONNECTED, number, ": the connection has ended, and its queue pair is in ERR");
 	end(&ends);
 }
 
@@ -118,7 +118,7 @@ static void notify(void)
 	begin(&ends, RDMA_PS_TCP);
 	establish(&ends);
 	assert_errno(rdma_notify(ends.client, IBV_EVENT_PATH_MIG), EINVAL);
-	expect_refusal(RDMACM_NOTIFY, "rdma_notify → EINVAL: asynchronous event %u means nothing to a connection",
+	expect_refusal(RDMACM_NOTIFY, "rdma_notify → EINVAL: asynchronous event %u has no meaning for a connection",
 		       IBV_EVENT_PATH_MIG);
 	end(&ends);
 }
@@ -165,9 +165,9 @@ static void ece_reply(void)
 	expect_event(ends.client_channel, RDMA_CM_EVENT_CONNECT_ERROR);
 	/* The QP in ERR is explained after it. */
 	found = explanation_of(RULE_RDMACM_ECE_REPLY);
-	expect_explanation(&found, RDMACM_ECE_REPLY,
-			   " rdma_get_cm_event → EINVAL: the reply names vendor 0xabcdef for enhanced connection "
-			   "establishment, and the queue pair of the active side is of vendor 0x15b3");
+	expect_explanation(
+		&found, RDMACM_ECE_REPLY,
+		" rdma_get_cm_event → EINVAL: the reply names vendor 0xabcdef for enhanced connection establishment, but the queue pair of the active side has vendor 0x15b3");
 	end(&ends);
 }
 
@@ -201,8 +201,7 @@ static void backlog(void)
 	found = explanation_of(RULE_RDMACM_BACKLOG);
 	expect_explanation(
 		&found, RDMACM_BACKLOG,
-		" rdma_listen: 1 requests for port %u wait to be taken, which is the backlog: one more was dropped, and "
-		"its sender repeats it",
+		" rdma_listen: 1 requests for port %u are waiting, as many as the backlog: another one was dropped, and its sender repeats it",
 		port_of(listener));
 	for (int i = 0; i < 2; i++)
 		destroy_client(id[i]);
@@ -278,8 +277,7 @@ static void hello_version(void)
 
 	found = explanation_of_header(header, RULE_RDMACM_HELLO_VERSION, &port);
 	expect_explanation(&found, RDMACM_HELLO_VERSION,
-			   " rdma_listen: a request for port %u has a header of another version than 0.0: rejected",
-			   port);
+			   " rdma_listen: a request for port %u does not have header version 0.0: rejected", port);
 }
 
 static void request_without_header(void)
@@ -300,9 +298,9 @@ static void request_source(void)
 	uint16_t port;
 
 	found = explanation_of_header(header, RULE_RDMACM_REQUEST_SOURCE, &port);
-	expect_explanation(&found, RDMACM_REQUEST_SOURCE,
-			   " rdma_listen: a request for port %u says that it comes from no host's address: rejected",
-			   port);
+	expect_explanation(
+		&found, RDMACM_REQUEST_SOURCE,
+		" rdma_listen: a request for port %u claims to come from an address that no host has: rejected", port);
 }
 
 static void request_address(void)

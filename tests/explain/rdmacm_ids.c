@@ -63,10 +63,10 @@ static void of_parent(void)
 		      softhca_explanations(client.context, 0, newest, 1) != 1);
 	assert_int_equal(waitpid(child, &status, 0), child);
 	assert_int_equal(status, 0);
-	expect_explanation(newest, RDMACM_OF_PARENT,
-			   " rdma_bind_addr → EBADF: the object at 0x%lx was made before fork(2), by the parent "
-			   "process: it reaches nobody here",
-			   (unsigned long)(uintptr_t)id);
+	expect_explanation(
+		newest, RDMACM_OF_PARENT,
+		" rdma_bind_addr → EBADF: the object at 0x%lx was created before fork(2), by the parent process, and cannot be used here",
+		(unsigned long)(uintptr_t)id);
 	munmap(newest, sizeof(*newest));
 	close_id();
 }
@@ -77,7 +77,7 @@ static void port_space(void)
 
 	channel = new_channel();
 	assert_errno(rdma_create_id(channel, &none, NULL, (enum rdma_port_space)0x77), EINVAL);
-	expect_refusal(RDMACM_PORT_SPACE, "rdma_create_id → EINVAL: 0x77 is no port space");
+	expect_refusal(RDMACM_PORT_SPACE, "rdma_create_id → EINVAL: 0x77 is not a port space");
 	rdma_destroy_event_channel(channel);
 }
 
@@ -85,7 +85,7 @@ static void synchronous_already(void)
 {
 	assert_success(rdma_create_id(NULL, &id, NULL, RDMA_PS_TCP));
 	assert_errno(rdma_migrate_id(id, NULL), EINVAL);
-	expect_refusal(RDMACM_MIGRATE_SYNCHRONOUS, "rdma_migrate_id → EINVAL: the id is synchronous already");
+	expect_refusal(RDMACM_MIGRATE_SYNCHRONOUS, "rdma_migrate_id → EINVAL: the id is already synchronous");
 	assert_success(rdma_destroy_id(id));
 }
 
@@ -97,7 +97,7 @@ static void not_synchronous(void)
 	id = new_listener(channel, RDMA_PS_TCP);
 	assert_errno(rdma_get_request(id, &child), EINVAL);
 	expect_refusal(RDMACM_NOT_SYNCHRONOUS,
-		       "rdma_get_request → EINVAL: the listener has an event channel of the program's");
+		       "rdma_get_request → EINVAL: the listener has an event channel of the program");
 	close_id();
 }
 
@@ -116,17 +116,18 @@ static void unbound(void)
 static void no_event(void)
 {
 	assert_errno(rdma_ack_cm_event(NULL), EINVAL);
-	expect_refusal(RDMACM_NO_EVENT, "rdma_ack_cm_event → EINVAL: there is no event at address 0");
+	expect_refusal(RDMACM_NO_EVENT, "rdma_ack_cm_event → EINVAL: the event is NULL");
 }
 
 static void null(void)
 {
 	channel = new_channel();
 	assert_errno(rdma_get_cm_event(channel, NULL), EINVAL);
-	expect_refusal(RDMACM_NULL, "rdma_get_cm_event → EINVAL: arguments at 0x%lx and 0x0: none of them may be NULL",
+	expect_refusal(RDMACM_NULL,
+		       "rdma_get_cm_event → EINVAL: the arguments are 0x%lx and 0x0, but neither may be NULL",
 		       (unsigned long)(uintptr_t)channel);
 	assert_errno(rdma_create_ep(&id, NULL, NULL, NULL), EINVAL);
-	expect_refusal(RDMACM_NULL, "rdma_create_ep → EINVAL: arguments at 0x%lx and 0x0: none of them may be NULL",
+	expect_refusal(RDMACM_NULL, "rdma_create_ep → EINVAL: the arguments are 0x%lx and 0x0, but neither may be NULL",
 		       (unsigned long)(uintptr_t)&id);
 	rdma_destroy_event_channel(channel);
 }
@@ -142,7 +143,7 @@ static void other_event(void)
 	assert_success(rdma_write_cm_event(id, (enum rdma_cm_event_type)RDMA_CM_EVENT_USER_, -5, 0));
 	assert_errno(rdma_get_request(id, &child), 5);
 	expect_refusal(RDMACM_OTHER_EVENT,
-		       "rdma_get_request → EIO: event %u with status -5 came to the listener, and no request",
+		       "rdma_get_request → EIO: event %u with status -5 arrived at the listener instead of a request",
 		       RDMA_CM_EVENT_USER_);
 	assert_success(rdma_destroy_id(id));
 }
@@ -151,7 +152,7 @@ static void event_type(void)
 {
 	open_id(RDMA_PS_TCP);
 	assert_errno(rdma_write_cm_event(id, RDMA_CM_EVENT_ESTABLISHED, 0, 0), EINVAL);
-	expect_refusal(RDMACM_EVENT_TYPE, "rdma_write_cm_event → EINVAL: event %u is none that a program may write",
+	expect_refusal(RDMACM_EVENT_TYPE, "rdma_write_cm_event → EINVAL: a program may not write event %u",
 		       RDMA_CM_EVENT_ESTABLISHED);
 	close_id();
 }
@@ -186,8 +187,9 @@ static void reuse_address(void)
 	channel = new_channel();
 	id = new_listener(channel, RDMA_PS_TCP);
 	assert_errno(rdma_set_option(id, RDMA_OPTION_ID, RDMA_OPTION_ID_REUSEADDR, &value, sizeof(value)), EINVAL);
-	expect_refusal(RDMACM_REUSE_ADDRESS,
-		       "rdma_set_option → EINVAL: the id is in state LISTEN: its address cannot be shared any more");
+	expect_refusal(
+		RDMACM_REUSE_ADDRESS,
+		"rdma_set_option → EINVAL: the id is in state LISTEN, in which its address cannot become shared");
 	close_id();
 }
 
@@ -197,8 +199,7 @@ static void ack_timeout(void)
 
 	open_id(RDMA_PS_UDP);
 	assert_errno(rdma_set_option(id, RDMA_OPTION_ID, RDMA_OPTION_ID_ACK_TIMEOUT, &value, sizeof(value)), EINVAL);
-	expect_refusal(RDMACM_ACK_TIMEOUT,
-		       "rdma_set_option → EINVAL: an id of type UD has no timeout of acknowledgements");
+	expect_refusal(RDMACM_ACK_TIMEOUT, "rdma_set_option → EINVAL: an id of type UD has no acknowledgement timeout");
 	close_id();
 }
 
@@ -209,7 +210,7 @@ static void no_path(void)
 	open_id(RDMA_PS_TCP);
 	resolve_address(id, 7471);
 	assert_errno(rdma_set_option(id, RDMA_OPTION_IB, RDMA_OPTION_IB_PATH, &path, sizeof(path)), EINVAL);
-	expect_refusal(RDMACM_NO_PATH, "rdma_set_option → EINVAL: of 1 paths none has all flags 0x%x",
+	expect_refusal(RDMACM_NO_PATH, "rdma_set_option → EINVAL: none of the 1 paths has all flags 0x%x",
 		       IBV_PATH_FLAG_GMP | IBV_PATH_FLAG_PRIMARY | IBV_PATH_FLAG_BIDIRECTIONAL);
 	close_id();
 }
@@ -220,9 +221,9 @@ static void ece(void)
 
 	open_id(RDMA_PS_TCP);
 	assert_errno(rdma_set_local_ece(id, &none), EINVAL);
-	expect_refusal(RDMACM_ECE,
-		       "rdma_set_local_ece → EINVAL: the id has a QP: no; vendor 0x0, comp_mask 0x0: ECE is "
-		       "set for, or got of, an id without a QP, from a vendor, with comp_mask 0");
+	expect_refusal(
+		RDMACM_ECE,
+		"rdma_set_local_ece → EINVAL: ECE is set and queried for an id without a QP, from a vendor, with comp_mask 0; this id has a QP: no, vendor 0x0, comp_mask 0x0");
 	close_id();
 }
 

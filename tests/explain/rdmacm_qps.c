@@ -35,7 +35,7 @@ static void has_qp(void)
 	open_id(RDMA_PS_TCP);
 	new_qp(id);
 	assert_errno(rdma_create_qp(id, NULL, &attr), EINVAL);
-	expect_refusal(RDMACM_HAS_QP, "rdma_create_qp → EINVAL: the id has QP 0x%x already", id->qp->qp_num);
+	expect_refusal(RDMACM_HAS_QP, "rdma_create_qp → EINVAL: the id already has QP 0x%x", id->qp->qp_num);
 	close_id();
 }
 
@@ -48,7 +48,7 @@ static void qp_destroyed(void)
 	assert_int_equal(ibv_destroy_qp(id->qp), 0);
 	assert_errno(rdma_create_qp(id, NULL, &attr), EINVAL);
 	expect_refusal(RDMACM_QP_DESTROYED,
-		       "rdma_create_qp → EINVAL: id->qp points to 0x%lx, where there is no QP any more",
+		       "rdma_create_qp → EINVAL: id->qp points to 0x%lx, where no QP exists any more",
 		       (unsigned long)(uintptr_t)id->qp);
 	close_id();
 }
@@ -60,7 +60,7 @@ static void foreign_pd(void)
 	open_id(RDMA_PS_TCP);
 	assert_errno(rdma_create_qp(id, client.pd, &attr), EINVAL);
 	expect_refusal(RDMACM_FOREIGN_PD,
-		       "rdma_create_qp → EINVAL: the protection domain at 0x%lx is of another context than the id",
+		       "rdma_create_qp → EINVAL: the protection domain at 0x%lx belongs to another context than the id",
 		       (unsigned long)(uintptr_t)client.pd);
 	close_id();
 }
@@ -72,7 +72,7 @@ static void has_srq(void)
 	open_id(RDMA_PS_TCP);
 	assert_success(rdma_create_srq(id, NULL, &attr));
 	assert_errno(rdma_create_srq(id, NULL, &attr), EINVAL);
-	expect_refusal(RDMACM_HAS_SRQ, "rdma_create_srq → EINVAL: the id has an SRQ already");
+	expect_refusal(RDMACM_HAS_SRQ, "rdma_create_srq → EINVAL: the id already has an SRQ");
 	close_id();
 }
 
@@ -83,8 +83,9 @@ static void qp_attr(void)
 
 	open_id(RDMA_PS_TCP);
 	assert_errno(rdma_init_qp_attr(id, &attr, &mask), EINVAL);
-	expect_refusal(RDMACM_QP_ATTR, "rdma_init_qp_attr → EINVAL: there are no attributes for state RTR: the "
-				       "connection is in state IDLE");
+	expect_refusal(
+		RDMACM_QP_ATTR,
+		"rdma_init_qp_attr → EINVAL: there are no attributes for state RTR while the connection is in state IDLE");
 	close_id();
 }
 
@@ -100,7 +101,7 @@ static void two_cqs(void)
 	attr.send_cq = attr.recv_cq = other;
 	assert_errno(rdma_create_qp(id, NULL, &attr), EINVAL);
 	expect_refusal(RDMACM_TWO_CQS,
-		       "rdma_create_qp → EINVAL: the id has a CQ already, and the attributes name another one");
+		       "rdma_create_qp → EINVAL: the id already has a CQ, but the attributes name another one");
 	id->send_cq = NULL;
 	expect_error(ibv_destroy_cq(own), 0);
 	expect_error(ibv_destroy_cq(other), 0);
@@ -111,8 +112,9 @@ static void not_datagram(void)
 {
 	open_id(RDMA_PS_TCP);
 	assert_errno(rdma_join_multicast(id, loopback(0), NULL), EINVAL);
-	expect_refusal(RDMACM_NOT_DATAGRAM, "rdma_join_multicast → EINVAL: the id is of type RC, and has a device: "
-					    "yes; it must be UD and have one");
+	expect_refusal(
+		RDMACM_NOT_DATAGRAM,
+		"rdma_join_multicast → EINVAL: the id is of type RC, and has a device: yes; it must be UD and have a device");
 	close_id();
 }
 
@@ -120,8 +122,8 @@ static void no_group(void)
 {
 	open_id(RDMA_PS_UDP);
 	assert_errno(rdma_join_multicast(id, loopback(0), NULL), EINVAL);
-	expect_refusal(RDMACM_NO_GROUP, "rdma_join_multicast → EINVAL: address 0x0:0xffff7f000001 is no IPv4 "
-					"multicast address");
+	expect_refusal(RDMACM_NO_GROUP,
+		       "rdma_join_multicast → EINVAL: address 0x0:0xffff7f000001 is not an IPv4 multicast address");
 	close_id();
 }
 
@@ -131,8 +133,9 @@ static void join_flags(void)
 
 	open_id(RDMA_PS_UDP);
 	assert_errno(rdma_join_multicast_ex(id, &attr, NULL), EINVAL);
-	expect_refusal(RDMACM_JOIN_FLAGS, "rdma_join_multicast_ex → EINVAL: comp_mask 0x1 and join_flags 0: an "
-					  "address and one of two flags belong there");
+	expect_refusal(
+		RDMACM_JOIN_FLAGS,
+		"rdma_join_multicast_ex → EINVAL: comp_mask is 0x1 and join_flags 0; the call needs an address and one of two flags");
 	close_id();
 }
 

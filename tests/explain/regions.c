@@ -67,23 +67,23 @@ static void mr_implicit_iova(void)
 	errno = 0;
 	assert_null(ibv_reg_mr_iova(client.pd, NULL, SIZE_MAX, 0x5000, IBV_ACCESS_ON_DEMAND));
 	expect_error(errno, EINVAL);
-	expect_refusal(MR_IMPLICIT_IOVA,
-		       "ibv_reg_mr_iova → EINVAL: an implicit on-demand region has no other address for "
-		       "its bytes, asked was 0x5000");
+	expect_refusal(
+		MR_IMPLICIT_IOVA,
+		"ibv_reg_mr_iova → EINVAL: an implicit on-demand region cannot have another address: iova is 0x5000");
 }
 
 static void mr_implicit_hugetlb(void)
 {
 	registration_fails(NULL, SIZE_MAX, IBV_ACCESS_ON_DEMAND | IBV_ACCESS_HUGETLB, EINVAL);
 	expect_refusal(MR_IMPLICIT_HUGETLB,
-		       "ibv_reg_mr → EINVAL: IBV_ACCESS_HUGETLB goes with explicit on-demand regions only");
+		       "ibv_reg_mr → EINVAL: IBV_ACCESS_HUGETLB is for explicit on-demand regions only");
 }
 
 static void mr_not_huge(void)
 {
 	registration_fails(client.memory, 64, IBV_ACCESS_ON_DEMAND | IBV_ACCESS_HUGETLB, EINVAL);
 	expect_refusal(MR_NOT_HUGE,
-		       "ibv_reg_mr → EINVAL: IBV_ACCESS_HUGETLB promises huge pages, and the pages at 0x%" PRIxPTR
+		       "ibv_reg_mr → EINVAL: IBV_ACCESS_HUGETLB promises huge pages, but the pages at 0x%" PRIxPTR
 		       " have 4096 bytes",
 		       (uintptr_t)client.memory);
 }
@@ -95,7 +95,7 @@ static void mr_page_offset(void)
 	expect_error(errno, EINVAL);
 	expect_refusal(MR_PAGE_OFFSET,
 		       "ibv_reg_mr_iova → EINVAL: iova 0x10008 and address 0x%" PRIxPTR
-		       " are at different places in their pages of 4096 bytes",
+		       " have different offsets in their pages of 4096 bytes",
 		       (uintptr_t)client.memory);
 }
 
@@ -104,9 +104,9 @@ static void mr_iova_wraps(void)
 	errno = 0;
 	assert_null(ibv_reg_mr_iova(client.pd, client.memory, 2 * PAGE, 0xfffffffffffff000, 0));
 	expect_error(errno, EINVAL);
-	expect_refusal(MR_IOVA_WRAPS,
-		       "ibv_reg_mr_iova → EINVAL: [0xfffffffffffff000, +0x2000) as the region's addresses "
-		       "leaves the 64-bit space");
+	expect_refusal(
+		MR_IOVA_WRAPS,
+		"ibv_reg_mr_iova → EINVAL: [0xfffffffffffff000, +0x2000) as the region's addresses is beyond the 64-bit address space");
 }
 
 static void mr_not_mapped(void)
@@ -115,8 +115,8 @@ static void mr_not_mapped(void)
 
 	registration_fails(memory, PAGE, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_READ, EFAULT);
 	expect_refusal(MR_NOT_MAPPED,
-		       "ibv_reg_mr → EFAULT: [0x%" PRIxPTR ", +0x1000) is not mapped throughout, or not for "
-		       "LOCAL_WRITE|REMOTE_READ",
+		       "ibv_reg_mr → EFAULT: [0x%" PRIxPTR
+		       ", +0x1000) is not mapped as a whole, or does not permit LOCAL_WRITE|REMOTE_READ",
 		       (uintptr_t)memory);
 	munmap(memory, PAGE);
 }
@@ -136,7 +136,8 @@ static void rereg_kind(void)
 	struct ibv_mr *mr = ibv_alloc_null_mr(client.pd);
 
 	rereg_fails(mr, IBV_REREG_MR_CHANGE_ACCESS, NULL, 0, IBV_ACCESS_LOCAL_WRITE, IBV_REREG_MR_ERR_INPUT);
-	expect_refusal(REREG_KIND, "ibv_rereg_mr → EINVAL: key 0x%x is of device memory or a null region", mr->lkey);
+	expect_refusal(REREG_KIND, "ibv_rereg_mr → EINVAL: key 0x%x belongs to device memory or to a null region",
+		       mr->lkey);
 	expect_error(ibv_dereg_mr(mr), 0);
 }
 
@@ -154,7 +155,7 @@ static void rereg_translation(void)
 
 	rereg_fails(mr, IBV_REREG_MR_CHANGE_TRANSLATION, NULL, 64, 0, IBV_REREG_MR_ERR_INPUT);
 	expect_refusal(REREG_TRANSLATION,
-		       "ibv_rereg_mr → EINVAL: a change of the translation to [0x0, +64) names no memory");
+		       "ibv_rereg_mr → EINVAL: the translation is to change to [0x0, +64), which names no memory");
 }
 
 static void rereg_access(void)
@@ -163,7 +164,7 @@ static void rereg_access(void)
 
 	rereg_fails(mr, IBV_REREG_MR_CHANGE_PD, NULL, 0, IBV_ACCESS_LOCAL_WRITE, IBV_REREG_MR_ERR_INPUT);
 	expect_refusal(REREG_ACCESS,
-		       "ibv_rereg_mr → EINVAL: access LOCAL_WRITE is passed and no change of access asked for");
+		       "ibv_rereg_mr → EINVAL: access LOCAL_WRITE is passed without IBV_REREG_MR_CHANGE_ACCESS");
 }
 
 static void rereg_nothing(void)
@@ -171,7 +172,7 @@ static void rereg_nothing(void)
 	struct ibv_mr *mr = side_register(&client, 0, 64, 0);
 
 	rereg_fails(mr, 0, NULL, 0, 0, IBV_REREG_MR_ERR_CMD);
-	expect_refusal(REREG_NOTHING, "ibv_rereg_mr → EINVAL: flags is 0: nothing is to change");
+	expect_refusal(REREG_NOTHING, "ibv_rereg_mr → EINVAL: flags is 0: no change is requested");
 }
 
 static int advise(enum ibv_advise_mr_advice advice, uint32_t flags, struct ibv_sge sge)
@@ -200,7 +201,7 @@ static void advise_empty(void)
 static void advise_no_key(void)
 {
 	expect_error(advise(IBV_ADVISE_MR_ADVICE_PREFETCH, 0, side_sge(&client, 0, 64)), ENOENT);
-	expect_refusal(ADVISE_NO_KEY, "ibv_advise_mr → ENOENT: lkey 0x%x is not of an on-demand region",
+	expect_refusal(ADVISE_NO_KEY, "ibv_advise_mr → ENOENT: lkey 0x%x does not belong to an on-demand region",
 		       client.mr->lkey);
 }
 
@@ -210,7 +211,8 @@ static void advise_not_mr(void)
 	struct ibv_sge sge = {.lkey = mw->rkey, .length = 64};
 
 	expect_error(advise(IBV_ADVISE_MR_ADVICE_PREFETCH, 0, sge), EINVAL);
-	expect_refusal(ADVISE_NOT_MR, "ibv_advise_mr → EINVAL: lkey 0x%x is a window or an indirect key", mw->rkey);
+	expect_refusal(ADVISE_NOT_MR, "ibv_advise_mr → EINVAL: lkey 0x%x belongs to a window or an indirect key",
+		       mw->rkey);
 }
 
 static void advise_permission(void)
@@ -222,10 +224,10 @@ static void advise_permission(void)
 
 	expect_error(mlx5dv_init_obj(&object, MLX5DV_OBJ_PD), 0);
 	expect_error(advise(IBV_ADVISE_MR_ADVICE_PREFETCH_WRITE, 0, sge), EPERM);
-	expect_refusal(ADVISE_PERMISSION,
-		       "ibv_advise_mr → EPERM: the region of lkey 0x%x is not in domain 0x%x, or not writable as the "
-		       "advice asks",
-		       mr->lkey, out.pdn);
+	expect_refusal(
+		ADVISE_PERMISSION,
+		"ibv_advise_mr → EPERM: the region of lkey 0x%x is not in domain 0x%x, or does not permit writing, which the advice requires",
+		mr->lkey, out.pdn);
 }
 
 static void advise_range(void)

@@ -19,7 +19,7 @@ static int new_stream(void)
 static void none(void)
 {
 	assert_errno(rclose(0), EBADF);
-	expect_refusal(RSOCKET_NONE, "rclose → EBADF: descriptor 0 is no rsocket, or was closed");
+	expect_refusal(RSOCKET_NONE, "rclose → EBADF: descriptor 0 is not an rsocket, or was closed");
 }
 
 static void kind(void)
@@ -35,7 +35,7 @@ static void not_stream(void)
 
 	assert_true(socket >= 0);
 	assert_errno(rlisten(socket, 1), EOPNOTSUPP);
-	expect_refusal(RSOCKET_NOT_STREAM, "rlisten → EOPNOTSUPP: rsocket %d is one of datagrams", socket);
+	expect_refusal(RSOCKET_NOT_STREAM, "rlisten → EOPNOTSUPP: rsocket %d is a datagram socket", socket);
 	assert_success(rclose(socket));
 }
 
@@ -44,10 +44,10 @@ static void state(void)
 	int socket = new_rlistener(1);
 
 	assert_errno(rbind(socket, loopback(0), sizeof(struct sockaddr_in)), EINVAL);
-	expect_refusal(RSOCKET_STATE,
-		       "rbind → EINVAL: rsocket %d is listening, connected or bound already, or has been, in a way "
-		       "that the call does not follow upon",
-		       socket);
+	expect_refusal(
+		RSOCKET_STATE,
+		"rbind → EINVAL: rsocket %d is listening, connected or bound, or has been, and the call is not possible in that state",
+		socket);
 	assert_success(rclose(socket));
 }
 
@@ -65,7 +65,7 @@ static void address(void)
 	int socket = new_stream();
 
 	assert_errno(rconnect(socket, loopback(0), 3), EINVAL);
-	expect_refusal(RSOCKET_ADDRESS, "rconnect → EINVAL: 3 bytes of address family 2 are no IP address");
+	expect_refusal(RSOCKET_ADDRESS, "rconnect → EINVAL: 3 bytes of address family 2 are not an IP address");
 	assert_success(rclose(socket));
 }
 
@@ -86,7 +86,7 @@ static void option_state(void)
 	rbegin(&pair, -1);
 	assert_errno(rsetsockopt(pair.client, SOL_RDMA, RDMA_SQSIZE, &value, sizeof(value)), EINVAL);
 	expect_refusal(RSOCKET_OPTION_STATE,
-		       "rsetsockopt → EINVAL: rsocket %d has its queues and buffers already, whose sizes do not change",
+		       "rsetsockopt → EINVAL: rsocket %d already has its queues and buffers, whose sizes cannot change",
 		       pair.client);
 	rend(&pair);
 }
@@ -96,7 +96,7 @@ static void command(void)
 	int socket = new_stream();
 
 	assert_errno(rfcntl(socket, F_GETOWN), ENOTSUP);
-	expect_refusal(RSOCKET_COMMAND, "rfcntl → EOPNOTSUPP: command %d is none of rfcntl()", F_GETOWN);
+	expect_refusal(RSOCKET_COMMAND, "rfcntl → EOPNOTSUPP: rfcntl() does not have command %d", F_GETOWN);
 	assert_success(rclose(socket));
 }
 
@@ -105,7 +105,7 @@ static void flags(void)
 	int socket = new_stream();
 
 	assert_bytes_errno(rsend(socket, "x", 1, MSG_OOB), EOPNOTSUPP);
-	expect_refusal(RSOCKET_FLAGS, "rsend → EOPNOTSUPP: flags 0x1 ask for urgent data, which there is none of");
+	expect_refusal(RSOCKET_FLAGS, "rsend → EOPNOTSUPP: flags 0x1 request urgent data, which rsockets do not have");
 	assert_success(rclose(socket));
 }
 
@@ -126,7 +126,7 @@ static void how(void)
 	int socket = new_stream();
 
 	assert_errno(rshutdown(socket, 7), EINVAL);
-	expect_refusal(RSOCKET_HOW, "rshutdown → EINVAL: 7 is no way of shutting down");
+	expect_refusal(RSOCKET_HOW, "rshutdown → EINVAL: 7 is not a direction to shut down");
 	assert_success(rclose(socket));
 }
 
@@ -159,7 +159,7 @@ static void not_mapped(void)
 	rbegin(&pair, -1);
 	assert_bytes_errno((ssize_t)riowrite(pair.client, "x", 1, 0x55, 0), EINVAL);
 	expect_refusal(RSOCKET_NOT_MAPPED,
-		       "riowrite → EINVAL: the peer has mapped nothing at offset 0x55, or has not told so yet");
+		       "riowrite → EINVAL: the peer has mapped nothing at offset 0x55, or has not reported it yet");
 	rend(&pair);
 }
 
@@ -200,9 +200,9 @@ static void description(void)
 	assert_errno(raccept(listener, NULL, NULL), EAGAIN);
 	/* 92 bytes of a REQ, of which 36 are the header's. */
 	found = newest_of(RULE_RSOCKET_DESCRIPTION);
-	expect_explanation(&found, RSOCKET_DESCRIPTION,
-			   " raccept → EPROTO: the other end is no rsocket: its private data, 56 bytes, do not "
-			   "describe one of version 1");
+	expect_explanation(
+		&found, RSOCKET_DESCRIPTION,
+		" raccept → EPROTO: the other end is not an rsocket: its private data of 56 bytes does not describe version 1");
 	peer_end(peer);
 	free(peer);
 }
@@ -224,10 +224,10 @@ static void protocol(void)
 	for (index = 0; index < count && found[index].rule != RULE_RSOCKET_PROTOCOL; index++)
 		;
 	assert_true(index < count);
-	expect_explanation(&found[index], RSOCKET_PROTOCOL,
-			   " qp 0x%x rrecv → EPROTO: the peer broke the protocol of streams: operation 5 with data 77 "
-			   "and 0 bytes, when it had room for 131072",
-			   found[index].qp_num);
+	expect_explanation(
+		&found[index], RSOCKET_PROTOCOL,
+		" qp 0x%x rrecv → EPROTO: the peer violated the stream protocol: operation 5 with data 77 and 0 bytes, when it had room for 131072",
+		found[index].qp_num);
 	peer_end(peer);
 	free(peer);
 }

@@ -30,6 +30,8 @@ static const struct rule_cases *const tables[] = {
 	&rdmacm_connect_cases,
 	&rsocket_cases,
 	&misuse_cases,
+	&misuse_event_cases,
+	&misuse_end_cases,
 };
 
 static const struct {

@@ -68,7 +68,7 @@ static void sig_twice(void)
 	set(&attr);
 	set(&attr);
 	end(EINVAL);
-	expect_setter(SIG_TWICE, " %s → EINVAL: %s() was called before in this work request", set_signature,
+	expect_setter(SIG_TWICE, " %s → EINVAL: %s() was already called in this work request", set_signature,
 		      set_signature);
 }
 
@@ -82,7 +82,7 @@ static void sig_no_domain(void)
 static void sig_flags(void)
 {
 	refused(&(struct mlx5dv_sig_block_attr){.mem = &crc32, .flags = 6});
-	expect_setter(SIG_FLAGS, " %s → EINVAL: flags of struct mlx5dv_sig_block_attr are 0x6; known are 0x1",
+	expect_setter(SIG_FLAGS, " %s → EINVAL: flags of struct mlx5dv_sig_block_attr are 0x6; the known flags are 0x1",
 		      set_signature);
 }
 
@@ -100,7 +100,7 @@ static void sig_block_size(void)
 
 	domain.block_size = 512;
 	refused(&(struct mlx5dv_sig_block_attr){.mem = &domain});
-	expect_setter(SIG_BLOCK_SIZE, " %s → EINVAL: block_size of the memory domain is 512, which is no block size",
+	expect_setter(SIG_BLOCK_SIZE, " %s → EINVAL: block_size of the memory domain is 512, which is not a block size",
 		      set_signature);
 }
 
@@ -120,7 +120,7 @@ static void sig_type(void)
 
 	domain.sig_type = 2;
 	refused(&(struct mlx5dv_sig_block_attr){.wire = &domain});
-	expect_setter(SIG_TYPE, " %s → EINVAL: sig_type of the wire domain is 2, which is no type of signature",
+	expect_setter(SIG_TYPE, " %s → EINVAL: sig_type of the wire domain is 2, which is not a type of signature",
 		      set_signature);
 }
 
@@ -144,7 +144,7 @@ static void sig_t10dif_guard(void)
 {
 	t10dif_refused((struct mlx5dv_sig_t10dif){.bg_type = 2});
 	expect_setter(SIG_T10DIF_GUARD,
-		      " %s → EINVAL: bg_type of the T10-DIF of the memory domain is 2, which is no type of guard",
+		      " %s → EINVAL: bg_type of the T10-DIF of the memory domain is 2, which is not a type of guard",
 		      set_signature);
 }
 
@@ -152,7 +152,7 @@ static void sig_t10dif_flags(void)
 {
 	t10dif_refused((struct mlx5dv_sig_t10dif){.flags = 0x18});
 	expect_setter(SIG_T10DIF_FLAGS,
-		      " %s → EINVAL: flags of the T10-DIF of the memory domain are 0x18, with bits that no flag has",
+		      " %s → EINVAL: flags of the T10-DIF of the memory domain are 0x18, which has undefined bits",
 		      set_signature);
 }
 
@@ -166,7 +166,7 @@ static void crc_refused(struct mlx5dv_sig_crc crc)
 static void sig_crc_type(void)
 {
 	crc_refused((struct mlx5dv_sig_crc){.type = 3});
-	expect_setter(SIG_CRC_TYPE, " %s → EINVAL: type of the CRC of the wire domain is 3, which is no type of CRC",
+	expect_setter(SIG_CRC_TYPE, " %s → EINVAL: type of the CRC of the wire domain is 3, which is not a type of CRC",
 		      set_signature);
 }
 
@@ -174,9 +174,10 @@ static void sig_crc_type(void)
 static void sig_crc_seed(void)
 {
 	crc_refused((struct mlx5dv_sig_crc){.seed = UINT64_MAX});
-	expect_setter(SIG_CRC_SEED,
-		      " %s → EINVAL: seed of the CRC of the wire domain is 0xffffffffffffffff; it is 0 or all ones",
-		      set_signature);
+	expect_setter(
+		SIG_CRC_SEED,
+		" %s → EINVAL: seed of the CRC of the wire domain is 0xffffffffffffffff; it must be 0 or all ones",
+		set_signature);
 }
 
 /* ---- closing the work request ----------------------------------------------------------------------------------- */
@@ -187,10 +188,10 @@ static void sig_copy_mask(void)
 	set(&(struct mlx5dv_sig_block_attr){
 		.mem = &crc32, .wire = &crc32c, .flags = MLX5DV_SIG_BLOCK_ATTR_FLAG_COPY_MASK, .copy_mask = 0x30});
 	end(EINVAL);
-	expect_setter(SIG_COPY_MASK,
-		      " %s → EINVAL: copy_mask 0x30 is given, but memory and wire have not the same block size and "
-		      "type of signature: nothing can be copied",
-		      configure);
+	expect_setter(
+		SIG_COPY_MASK,
+		" %s → EINVAL: copy_mask 0x30 is set, but memory and wire differ in block size or type of signature: nothing can be copied",
+		configure);
 }
 
 static void mkey_bsf_room(void)
@@ -249,10 +250,10 @@ static void mkey_crypto_two_signatures(void)
 	mlx5dv_wr_set_mkey_crypto(pair.client.dv, &crypto);
 	set(&(struct mlx5dv_sig_block_attr){.mem = &crc32, .wire = &crc32c});
 	end(EINVAL);
-	expect_setter(MKEY_CRYPTO_TWO_SIGNATURES,
-		      " %s → EINVAL: encryption on TX: yes, signature_crypto_order %d: that order does not go with "
-		      "signatures in both domains",
-		      configure, MLX5DV_SIGNATURE_CRYPTO_ORDER_SIGNATURE_AFTER_CRYPTO_ON_TX);
+	expect_setter(
+		MKEY_CRYPTO_TWO_SIGNATURES,
+		" %s → EINVAL: encryption on TX is yes and signature_crypto_order is %d, which does not work with signatures in both domains",
+		configure, MLX5DV_SIGNATURE_CRYPTO_ORDER_SIGNATURE_AFTER_CRYPTO_ON_TX);
 	expect_error(mlx5dv_destroy_mkey(mkey), 0);
 	expect_error(mlx5dv_dek_destroy(crypto.dek), 0);
 }
@@ -293,10 +294,10 @@ static void signature_error_of_no_key(void)
 	struct mlx5dv_mkey *plain = side_create_mkey(&client, 4, NULL);
 
 	assert_int_equal(poll_error(plain->lkey >> 8, 0x2000), -2);
-	expect_about_qp(SIGNATURE_ERROR_OF_NO_KEY, 0x120000,
-			" ibv_poll_cq: CQE with a signature error of key index 0x%x, of which this context has no key "
-			"that carries signatures",
-			plain->lkey >> 8);
+	expect_about_qp(
+		SIGNATURE_ERROR_OF_NO_KEY, 0x120000,
+		" ibv_poll_cq: a CQE has a signature error of key index 0x%x, but this context has no key with signatures there",
+		plain->lkey >> 8);
 }
 
 static void mkey_check_no_signature(void)
@@ -320,8 +321,7 @@ static void mkey_check_unknown_error(void)
 	expect_error(mlx5dv_mkey_check(mkey, &err), EINVAL);
 	expect_refusal(
 		MKEY_CHECK_UNKNOWN_ERROR,
-		"mlx5dv_mkey_check → EINVAL: the error recorded for key 0x%x has syndrome 0x4000, type 0, domain "
-		"1: no error of block signatures",
+		"mlx5dv_mkey_check → EINVAL: the error recorded for key 0x%x has syndrome 0x4000, type 0, domain 1, which is not an error of block signatures",
 		mkey->lkey);
 }
 
@@ -332,10 +332,10 @@ static void mkey_check_no_domain(void)
 	mkey = side_create_signed_mkey(&client, 4);
 	assert_int_equal(poll_error(mkey->lkey >> 8, 0x2000), 0);
 	expect_error(mlx5dv_mkey_check(mkey, &err), EINVAL);
-	expect_refusal(MKEY_CHECK_NO_DOMAIN,
-		       "mlx5dv_mkey_check → EINVAL: the error recorded for key 0x%x was found in its memory domain, "
-		       "which has no signature any more",
-		       mkey->lkey);
+	expect_refusal(
+		MKEY_CHECK_NO_DOMAIN,
+		"mlx5dv_mkey_check → EINVAL: the error recorded for key 0x%x was found in its memory domain, which does not have a signature any more",
+		mkey->lkey);
 }
 
 /* ---- pipelining ------------------------------------------------------------------------------------------------- */
@@ -343,9 +343,9 @@ static void mkey_check_no_domain(void)
 static void cancel_not_drained(void)
 {
 	assert_int_equal(mlx5dv_qp_cancel_posted_send_wrs(pair.client.dv, 1), -EINVAL);
-	expect_setter(CANCEL_NOT_DRAINED,
-		      " mlx5dv_qp_cancel_posted_send_wrs → EINVAL: the send queue is in state RTS, and requests may be "
-		      "on their way: it must be drained (SQD)");
+	expect_setter(
+		CANCEL_NOT_DRAINED,
+		" mlx5dv_qp_cancel_posted_send_wrs → EINVAL: the send queue is in state RTS and may still execute requests: it must be drained (SQD)");
 }
 
 static void cancel_opcode(void)

@@ -66,8 +66,9 @@ static void modify_value(void)
 	attr = to_rtr();
 	attr.min_rnr_timer = 32;
 	refused(&pair.client, attr, RTR_MASK);
-	expect_about_qp(MODIFY_VALUE, pair.client.qp->qp_num,
-			" ibv_modify_qp → EINVAL: MIN_RNR_TIMER is 32; at most 31 (a port number at least 1)");
+	expect_about_qp(
+		MODIFY_VALUE, pair.client.qp->qp_num,
+		" ibv_modify_qp → EINVAL: MIN_RNR_TIMER is 32; the largest value is 31 (and a port number is at least 1)");
 }
 
 static void modify_cur_state(void)
@@ -89,8 +90,7 @@ static void modify_mtu(void)
 	refused(&pair.client, attr, RTR_MASK);
 	expect_about_qp(
 		MODIFY_MTU, pair.client.qp->qp_num,
-		" ibv_modify_qp → EINVAL: path_mtu is 6 of enum ibv_mtu; it must be 1 to 5, and not above the 4096 "
-		"bytes that the port is set to");
+		" ibv_modify_qp → EINVAL: path_mtu is 6 of enum ibv_mtu; it must be 1 to 5, and at most the 4096 bytes to which the port is set");
 }
 
 static void modify_no_grh(void)
@@ -102,8 +102,9 @@ static void modify_no_grh(void)
 	attr = to_rtr();
 	attr.ah_attr = (struct ibv_ah_attr){.dlid = 7, .port_num = 1};
 	refused(&pair.client, attr, RTR_MASK);
-	expect_about_qp(MODIFY_NO_GRH, pair.client.qp->qp_num,
-			" ibv_modify_qp → EINVAL: ah_attr has is_global 0 (dlid 7): on Ethernet an address is a GID");
+	expect_about_qp(
+		MODIFY_NO_GRH, pair.client.qp->qp_num,
+		" ibv_modify_qp → EINVAL: ah_attr has is_global 0 (dlid 7), but addresses on Ethernet are GIDs");
 }
 
 static void modify_sgid(void)
@@ -131,8 +132,9 @@ static void modify_alt_path(void)
 	attr.alt_ah_attr = attr.ah_attr;
 	attr.alt_port_num = 1;
 	refused(&pair.client, attr, RTR_MASK | IBV_QP_ALT_PATH);
-	expect_about_qp(MODIFY_ALT_PATH, pair.client.qp->qp_num,
-			" ibv_modify_qp → EINVAL: an alternate path by port 1: this device does not migrate paths");
+	expect_about_qp(
+		MODIFY_ALT_PATH, pair.client.qp->qp_num,
+		" ibv_modify_qp → EINVAL: an alternate path on port 1 was set, but this device does not migrate paths");
 }
 
 static void modified_to_error(void)

@@ -183,7 +183,7 @@ static void multicast_nobody(void)
 	send_to_group(ah_to_group(), 0xffffff);
 	expect_about_qp(
 		MULTICAST_NOBODY, 0xffffff,
-		": SEND of queue pair 0x%x went to multicast group 0xff0e000000000000:0x7, to which nobody is attached",
+		": SEND of queue pair 0x%x went to multicast group 0xff0e000000000000:0x7, to which no queue pair is attached",
 		pair.client.qp->qp_num);
 }
 
@@ -204,9 +204,10 @@ static void rnr_exhausted(void)
 	impatient((struct ibv_qp_attr){.timeout = 14, .retry_cnt = 7, .rnr_retry = 2});
 	endpoint_to_rtr(&pair.server);
 	post_send(&pair.client, &wr);
-	expect_failure(&pair.client, WR_ID, RNR_RETRY_EXC_ERR, RNR_EXHAUSTED, "SEND",
-		       "queue pair 0x%x of this process had no receive posted, 2 times again after 10 us each",
-		       pair.server.qp->qp_num);
+	expect_failure(
+		&pair.client, WR_ID, RNR_RETRY_EXC_ERR, RNR_EXHAUSTED, "SEND",
+		"queue pair 0x%x of this process had no receive posted for the request and 2 repetitions, 10 us apart",
+		pair.server.qp->qp_num);
 }
 
 static void retry_exhausted(void)
@@ -215,9 +216,10 @@ static void retry_exhausted(void)
 
 	impatient((struct ibv_qp_attr){.timeout = 3, .retry_cnt = 2, .rnr_retry = 7});
 	post_send(&pair.client, &wr);
-	expect_failure(&pair.client, WR_ID, RETRY_EXC_ERR, RETRY_EXHAUSTED, "SEND",
-		       "queue pair 0x%x of this process did not answer, 2 times again (timeout 3; link: local)",
-		       pair.server.qp->qp_num);
+	expect_failure(
+		&pair.client, WR_ID, RETRY_EXC_ERR, RETRY_EXHAUSTED, "SEND",
+		"queue pair 0x%x of this process did not answer the request and 2 repetitions (timeout 3; link: local)",
+		pair.server.qp->qp_num);
 	/* What it might have been is told of the other QP. */
 	expect_about_qp(
 		PACKET_STATE, pair.server.qp->qp_num,
@@ -253,9 +255,10 @@ static void cq_too_small(void)
 	/* First the CQ has no room, then its QP cannot go on. */
 	assert_int_equal(softhca_explanations(client.context, 0, all, 2), 2);
 	expect_explanation(&all[1], CQ_OVERRUN, ": CQ 0x%x of 2 entries is full: completions are lost", cq_number);
-	expect_explanation(&all[0], CQ_FULL,
-			   " qp 0x%x: CQ 0x%x of 2 entries took no completion: the queue pair goes to the error state",
-			   pair.client.qp->qp_num, cq_number);
+	expect_explanation(
+		&all[0], CQ_FULL,
+		" qp 0x%x: CQ 0x%x with 2 entries accepted no completion: the queue pair goes to the error state",
+		pair.client.qp->qp_num, cq_number);
 	expect_state(&pair.client, IBV_QPS_ERR);
 }
 

@@ -77,7 +77,7 @@ static void umr_short(void)
 	raw_put32(&raw, QPN_DS, pair.server.qp->qp_num << 8 | 4);
 	raw_run(&raw);
 	expect_failure(&pair.server, WR_ID, MW_BIND_ERR, UMR_SHORT, "LOCAL_INV",
-		       "the UMR WQE has 64 bytes; what it announces takes 128");
+		       "the UMR WQE has 64 bytes; the parts that it announces take 128");
 }
 
 static void umr_not_inline(void)
@@ -90,8 +90,7 @@ static void umr_not_inline(void)
 	raw_run(&raw);
 	expect_failure(
 		&pair.server, CONFIGURE_WR_ID, MW_BIND_ERR, UMR_NOT_INLINE, "UMR",
-		"the 64 bytes of entries and block setup for key 0x%x are not in the WQE, and the memory that it "
-		"names has 63",
+		"the 64 bytes of entries and block setup for key 0x%x are not in the WQE, and the memory that it names has 63 bytes",
 		mkey->lkey);
 }
 
@@ -113,7 +112,7 @@ static void umr_not_enabled(void)
 {
 	invalidate(server.mr->rkey);
 	expect_failure(&pair.server, WR_ID, MW_BIND_ERR, UMR_NOT_ENABLED, "LOCAL_INV",
-		       "key 0x%x is a memory region: it is registered, not configured by work requests",
+		       "key 0x%x is a memory region, which is registered and cannot be configured by work requests",
 		       server.mr->rkey);
 }
 
@@ -164,7 +163,7 @@ static void umr_capacity(void)
 		entries[i] = side_interleaved(&server, 64 * i, 16, 16);
 	expect_error(configure_interleaved(&pair.server, BY_MR_CALL, mkey, KEY_ACCESS, 2, 4, entries), 0);
 	expect_failure(&pair.server, CONFIGURE_WR_ID, MW_BIND_ERR, UMR_CAPACITY, "UMR",
-		       "8 translation entries for key 0x%x, which was created for 4", mkey->lkey);
+		       "key 0x%x gets 8 translation entries, but was created for 4", mkey->lkey);
 }
 
 static void umr_bsf_capacity(void)
@@ -176,7 +175,7 @@ static void umr_bsf_capacity(void)
 	raw_put16(&raw, BSF_OCTOWORDS, 4);
 	raw_run(&raw);
 	expect_failure(&pair.server, CONFIGURE_WR_ID, MW_BIND_ERR, UMR_BSF_CAPACITY, "UMR",
-		       "4 units of block setup for key 0x%x, which was created for 0", mkey->lkey);
+		       "key 0x%x gets 4 units of block setup, but was created for 0", mkey->lkey);
 }
 
 /* mlx5-formats 1.8, (6): entries from an offset on, where libmlx5 puts the size of the block setup. */
@@ -194,9 +193,10 @@ static void umr_offset(void)
 	raw_put8(&raw, UMR_FLAGS, 0x80 | 0x10);
 	raw_put16(&raw, BSF_OCTOWORDS, 4);
 	raw_run(&raw);
-	expect_failure(&pair.server, CONFIGURE_WR_ID, MW_BIND_ERR, UMR_OFFSET, "UMR",
-		       "entries for key 0x%x are to replace those from number 4 on, which only a list without gaps has",
-		       mkey->lkey);
+	expect_failure(
+		&pair.server, CONFIGURE_WR_ID, MW_BIND_ERR, UMR_OFFSET, "UMR",
+		"the entries for key 0x%x are to replace those from number 4 on, which is possible only in a list without gaps",
+		mkey->lkey);
 }
 
 static void umr_repeat_entries(void)
@@ -330,8 +330,8 @@ static void bind_other_qp(void)
 static void invalidate_not_allowed(void)
 {
 	send_invalidate(server.mr->rkey);
-	expect_invalidation_fails(INVALIDATE_NOT_ALLOWED,
-				  "key 0x%x is a memory region that cannot be invalidated from afar", server.mr->rkey);
+	expect_invalidation_fails(INVALIDATE_NOT_ALLOWED, "key 0x%x is a memory region that a peer cannot invalidate",
+				  server.mr->rkey);
 }
 
 static void umr_unknown(void)
@@ -348,11 +348,10 @@ static void expect_ended(uint32_t key, enum ibv_wc_status status, const char *re
 
 	assert_int_equal(expect_status(&pair.server, WR_ID, status).vendor_err, RULE_KEY_ENDED_BEFORE);
 	assert_int_equal(softhca_explanations(client.context, pair.server.qp->qp_num, &newest, 1), 1);
-	expect_about_qp(
-		KEY_ENDED_BEFORE, pair.server.qp->qp_num,
-		" %s: key 0x%x, a memory region, which the request is to configure, invalidate or bind, or bind a "
-		"window to, was deregistered or destroyed %" PRIu64 " ms ago",
-		request, key, newest.figure[2]);
+	expect_about_qp(KEY_ENDED_BEFORE, pair.server.qp->qp_num,
+			" %s: key 0x%x, a memory region, was deregistered or destroyed %" PRIu64
+			" ms ago, before this request to configure, invalidate or bind it, or to bind a window to it",
+			request, key, newest.figure[2]);
 }
 
 static void key_ended_before(void)

@@ -43,7 +43,8 @@ static void wqe_qpn(void)
 	raw_put32(&raw, QPN_DS, 0x123456 << 8 | 2);
 	raw_run(&raw);
 	expect_failure(&pair.client, WR_ID, LOC_QP_OP_ERR, WQE_QPN, "SEND",
-		       "the WQE names queue pair 0x123456; it is in the ring of 0x%x", pair.client.qp->qp_num);
+		       "the WQE names queue pair 0x123456, but it is in the ring of queue pair 0x%x",
+		       pair.client.qp->qp_num);
 }
 
 static void wqe_opcode_unknown(void)
@@ -63,7 +64,7 @@ static void wqe_opcode_unsupported(void)
 	raw_put8(&raw, OPCODE, 0x2d);
 	raw_run(&raw);
 	expect_failure(&pair.client, WR_ID, LOC_QP_OP_ERR, WQE_OPCODE_UNSUPPORTED, "ACCESS_ASO",
-		       "opcode ACCESS_ASO is not executed by this device (block 0)");
+		       "this device does not execute opcode ACCESS_ASO (block 0)");
 }
 
 static void wqe_opcode_transport(void)
@@ -109,7 +110,7 @@ static void wqe_inline_sink(void)
 	wr.wr.rdma.remote_addr = side_address(&server, 0);
 	post_send(&pair.client, &wr);
 	expect_failure(&pair.client, WR_ID, LOC_QP_OP_ERR, WQE_INLINE_SINK, "RDMA_READ",
-		       "the RDMA_READ WQE has inline data where its response should go");
+		       "the RDMA_READ WQE has inline data in place of the memory for its response");
 }
 
 /* The peer is not ready: the READ is repeated when its time is over, and has become a shorter one meanwhile. */
@@ -133,7 +134,7 @@ static void wqe_changed(void)
 	assert_int_equal(raw_get32(&raw, READ_LENGTH), BYTES);
 	raw_put32(&raw, READ_LENGTH, BYTES / 2);
 	expect_failure(&pair.client, WR_ID, LOC_QP_OP_ERR, WQE_CHANGED, "RDMA_READ",
-		       "the WQE is RDMA_READ with 8 bytes now; when it was first sent it was RDMA_READ with 16");
+		       "the WQE is RDMA_READ with 8 bytes; when it was first sent it was RDMA_READ with 16 bytes");
 }
 
 /* The active MTU is 4096 unless the setting MTU says otherwise. */
@@ -145,7 +146,7 @@ static void message_too_long(void)
 	pair_replace(&pair, &options);
 	post_send(&pair.client, &wr);
 	expect_failure(&pair.client, WR_ID, LOC_LEN_ERR, MESSAGE_TOO_LONG, "SEND",
-		       "a message of 4097 bytes; a queue pair of type UD sends 4096 at most");
+		       "the message has 4097 bytes; a queue pair of type UD sends at most 4096");
 }
 
 /* The library makes each SGE of an atomic one of 8 bytes (mlx5-formats 1.5). */
@@ -160,7 +161,7 @@ static void atomic_length(void)
 	wr.wr.atomic.remote_addr = side_address(&server, 0);
 	post_send(&pair.client, &wr);
 	expect_failure(&pair.client, WR_ID, LOC_LEN_ERR, ATOMIC_LENGTH, "ATOMIC_FA",
-		       "the result of an atomic takes 8 bytes; the WQE has room for 16");
+		       "the result of the atomic has 8 bytes, and the data segments of the WQE have 16");
 }
 
 /* Opcode 0x13 in a WQE that a program wrote itself: ibv_post_send(3) and ibv_wr_atomic_write(3) look at the length. */
@@ -195,8 +196,7 @@ static void atomic_operands(void)
 	raw_put8(&raw, OPCODE, 0x15);
 	raw_run(&raw);
 	expect_failure(&pair.client, WR_ID, LOC_QP_OP_ERR, ATOMIC_OPERANDS, "ATOMIC_MASKED_FA",
-		       "the ATOMIC_MASKED_FA WQE has opmod 0xb, which stands for no width of operands that this "
-		       "device has");
+		       "the ATOMIC_MASKED_FA WQE has opmod 0xb, which selects no operand width of this device");
 }
 
 static struct raw copy_waits(uint8_t opmod, uint32_t source, uint32_t target)
@@ -215,9 +215,8 @@ static void mmo_operation(void)
 	struct raw raw = copy_waits(2, 8, 8);
 
 	raw_run(&raw);
-	expect_failure(
-		&pair.client, WR_ID, LOC_QP_OP_ERR, MMO_OPERATION, "MMO",
-		"the MMO WQE has opmod 0x2: this device copies (opmod 1), and does none of the other operations");
+	expect_failure(&pair.client, WR_ID, LOC_QP_OP_ERR, MMO_OPERATION, "MMO",
+		       "the MMO WQE has opmod 0x2: this device only copies (opmod 1)");
 }
 
 static void mmo_inline(void)
@@ -268,7 +267,7 @@ static void flushed(void)
 	raw_run(&raw);
 	expect_status(&pair.client, WR_ID, IBV_WC_LOC_QP_OP_ERR);
 	expect_failure(&pair.client, 5, WR_FLUSH_ERR, FLUSHED, "SEND",
-		       "flushed: the send queue has stopped at the failure of record %" PRIu64,
+		       "flushed: the send queue stopped at the failure in record %" PRIu64,
 		       serial_of(pair.client.qp->qp_num, RULE_WQE_OPCODE_UNKNOWN));
 }
 
@@ -279,7 +278,7 @@ static void flushed_receive(void)
 	post_receive(&pair.client, 6, NULL, 0);
 	expect_error(ibv_modify_qp(pair.client.qp, &attr, IBV_QP_STATE), 0);
 	expect_receive_failure(&pair.client, 6, WR_FLUSH_ERR, FLUSHED_RECEIVE,
-			       "receive flushed: the queue pair is in the error state since record %" PRIu64,
+			       "receive flushed: the queue pair has been in the error state since record %" PRIu64,
 			       serial_of(pair.client.qp->qp_num, RULE_MODIFIED_TO_ERROR));
 }
 

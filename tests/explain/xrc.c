@@ -94,8 +94,7 @@ static void none(void)
 	int fd = xrc_file();
 
 	expect_null(xrc_open(client.context, fd, 0), EAGAIN);
-	expect_refusal(XRCD_NONE,
-		       "ibv_open_xrcd → EAGAIN: nobody has an XRC domain open for the file behind descriptor %d", fd);
+	expect_refusal(XRCD_NONE, "ibv_open_xrcd → EAGAIN: no XRC domain is open for the file of descriptor %d", fd);
 	close(fd);
 }
 
@@ -105,8 +104,7 @@ static void exists(void)
 	struct ibv_xrcd *first = expect_xrcd(client.context, fd, O_CREAT);
 
 	expect_null(xrc_open(server.context, fd, O_CREAT | O_EXCL), EINVAL);
-	expect_refusal(XRCD_EXISTS, "ibv_open_xrcd → EINVAL: an XRC domain is open for the file behind descriptor %d",
-		       fd);
+	expect_refusal(XRCD_EXISTS, "ibv_open_xrcd → EINVAL: an XRC domain is open for the file of descriptor %d", fd);
 	expect_error(ibv_close_xrcd(first), 0);
 	close(fd);
 }
@@ -117,8 +115,9 @@ static void in_use(void)
 	struct ibv_qp *qp = xrc_create_recv(domain);
 
 	expect_error(ibv_close_xrcd(domain), EBUSY);
-	expect_refusal(XRCD_IN_USE,
-		       "ibv_close_xrcd → EBUSY: SRQs or queue pairs that were created or opened through it are left");
+	expect_refusal(
+		XRCD_IN_USE,
+		"ibv_close_xrcd → EBUSY: the XRC domain still has SRQs or queue pairs that were created or opened in it");
 	expect_error(ibv_destroy_qp(qp), 0);
 	expect_error(ibv_close_xrcd(domain), 0);
 }
@@ -143,8 +142,9 @@ static void srq_xrcd(void)
 	struct ibv_srq_init_attr_ex attr = srq_attr(NULL, pair.client.cq);
 
 	expect_null(ibv_create_srq_ex(client.context, &attr), EINVAL);
-	expect_refusal(SRQ_XRCD,
-		       "ibv_create_srq_ex → EINVAL: comp_mask 0xf gives the XRC SRQ no XRC domain of its context");
+	expect_refusal(
+		SRQ_XRCD,
+		"ibv_create_srq_ex → EINVAL: comp_mask 0xf does not give the XRC SRQ an XRC domain of its context");
 }
 
 static void srq_cq(void)
@@ -153,7 +153,8 @@ static void srq_cq(void)
 	struct ibv_srq_init_attr_ex attr = srq_attr(domain, NULL);
 
 	expect_null(ibv_create_srq_ex(client.context, &attr), EINVAL);
-	expect_refusal(SRQ_CQ, "ibv_create_srq_ex → EINVAL: comp_mask 0xf gives the XRC SRQ no CQ of its context");
+	expect_refusal(SRQ_CQ,
+		       "ibv_create_srq_ex → EINVAL: comp_mask 0xf does not give the XRC SRQ a CQ of its context");
 	expect_error(ibv_close_xrcd(domain), 0);
 }
 
@@ -164,7 +165,7 @@ static void qp_xrcd(void)
 	expect_null(ibv_create_qp_ex(client.context, &attr), EINVAL);
 	expect_refusal(
 		QP_XRCD,
-		"ibv_create_qp_ex → EINVAL: comp_mask 0x0 gives the XRC_RECV queue pair no XRC domain of its context");
+		"ibv_create_qp_ex → EINVAL: comp_mask 0x0 does not give the XRC_RECV queue pair an XRC domain of its context");
 }
 
 static void no_queue(void)
@@ -174,11 +175,15 @@ static void no_queue(void)
 
 	open_all();
 	expect_error(ibv_post_send(receiver, &send, &bad_send), ENOMEM);
-	expect_about_qp(QP_NO_QUEUE, receiver->qp_num,
-			" ibv_post_send wr_id %d → ENOMEM: a queue pair of type XRC_RECV has no queue for this", WR_ID);
+	expect_about_qp(
+		QP_NO_QUEUE, receiver->qp_num,
+		" ibv_post_send wr_id %d → ENOMEM: a queue pair of type XRC_RECV does not have the queue that this call needs",
+		WR_ID);
 	expect_error(ibv_post_recv(sender.qp, &receive, &bad_receive), ENOMEM);
-	expect_about_qp(QP_NO_QUEUE, sender.qp->qp_num,
-			" ibv_post_recv wr_id %d → ENOMEM: a queue pair of type XRC_SEND has no queue for this", WR_ID);
+	expect_about_qp(
+		QP_NO_QUEUE, sender.qp->qp_num,
+		" ibv_post_recv wr_id %d → ENOMEM: a queue pair of type XRC_SEND does not have the queue that this call needs",
+		WR_ID);
 	close_all();
 }
 
@@ -196,9 +201,8 @@ static void open_nowhere(void)
 	struct ibv_qp_open_attr attr = {.comp_mask = 0xb, .qp_num = 9, .qp_type = IBV_QPT_XRC_RECV};
 
 	expect_null(ibv_open_qp(client.context, &attr), EINVAL);
-	expect_refusal(
-		QP_OPEN_XRCD,
-		"ibv_open_qp → EINVAL: no XRC domain of the context is given in which queue pair 0x9 is to be opened");
+	expect_refusal(QP_OPEN_XRCD,
+		       "ibv_open_qp → EINVAL: queue pair 0x9 is to be opened without an XRC domain of the context");
 }
 
 static void open_none(void)
@@ -206,10 +210,10 @@ static void open_none(void)
 	struct ibv_xrcd *domain = expect_xrcd(client.context, -1, O_CREAT);
 
 	expect_null(xrc_open_qp(domain, pair.client.qp->qp_num), EINVAL);
-	expect_refusal(QP_OPEN_NONE,
-		       "ibv_open_qp → EINVAL: there is no queue pair 0x%x of type XRC_RECV in the XRC domain; XRC_RECV "
-		       "is what can be shared",
-		       pair.client.qp->qp_num);
+	expect_refusal(
+		QP_OPEN_NONE,
+		"ibv_open_qp → EINVAL: there is no queue pair 0x%x of type XRC_RECV in the XRC domain; only XRC_RECV queue pairs are shared",
+		pair.client.qp->qp_num);
 	expect_error(ibv_close_xrcd(domain), 0);
 }
 

@@ -53,6 +53,48 @@ class Folding(unittest.TestCase):
                 self.expect_three_lines(file.read())
 
 
+class ErrorExitcode(unittest.TestCase):
+    """softhca run --error-exitcode=N."""
+
+    def expect(self, status, *arguments, **env):
+        done = softhca('run', '--error-exitcode=77', *arguments, env=env)
+        self.assertEqual(done.returncode, status, done)
+        return done
+
+    def test_explained(self):
+        self.expect(77, '--', PROGRAM)
+
+    def test_nothing(self):
+        self.expect(0, '--', 'true')
+        self.expect(3, '--', 'sh', '-c', 'exit 3')
+
+    def test_wherever_lines_go(self):
+        self.expect(77, '--explain=off', '--', PROGRAM)
+        with tempfile.TemporaryDirectory() as directory:
+            path = os.path.join(directory, 'why')
+            self.expect(77, f'--explain={path}', '--', PROGRAM)
+            self.assertTrue(os.path.getsize(path))
+
+    def test_children_and_other_programs(self):
+        self.expect(77, '--', 'sh', '-c', f'{PROGRAM}; exec true')
+        self.expect(77, '--', 'sh', '-c', f'(exec {PROGRAM}); exit 3')
+
+    def test_signal(self):
+        self.expect(-15, '--', 'sh', '-c', f'{PROGRAM}; kill $$')
+
+    def test_with_a_page(self):
+        with tempfile.TemporaryDirectory() as directory:
+            page = os.path.join(directory, 'page.html')
+            self.expect(77, '--report', page, '--', PROGRAM)
+            self.assertTrue(os.path.getsize(page))
+
+    def test_wrong(self):
+        for value in ('0', '256', '-1', 'x', '', '1x', ' 1'):
+            done = softhca('run', f'--error-exitcode={value}', '--', 'true')
+            self.assertEqual(done.returncode, 2, value)
+            self.assertEqual(done.stderr, f'softhca: --error-exitcode is a number from 1 to 255, not "{value}"\n')
+
+
 class NobodyReads(unittest.TestCase):
     def test_pipe(self):
         reader, writer = os.pipe()

@@ -17,7 +17,7 @@ from harness import TOOL, clean_environment, main
 
 PROGRAM = os.path.abspath(sys.argv[3])
 EARLY = os.path.abspath(sys.argv[4])
-WARNING = re.compile(r'(?m)^mlx5_0 ibv_close_device: not destroyed before their context is closed: (\d) of the kind (\w+)\. '
+WARNING = re.compile(r'(?m)^mlx5_0 ibv_close_device: (\d) objects of kind (\w+) still exist when their context is closed\. '
                      r'\[900 LEAKED_OBJECTS; ')
 
 
@@ -42,6 +42,12 @@ class Choice(unittest.TestCase):
         for options in (['--lint'], ['--lint=on'], ['--lint=leaked-objects'], ['--lint=LEAKED_OBJECTS'],
                         ['--lint=-leaked-objects,leaked-objects'], ['--lint=-queue-unsignaled']):
             self.expect_warned(run(*options))
+
+    def test_error_exitcode(self):
+        for options, status in ((['--lint'], 9), ([], 0), (['--lint=queue-unsignaled'], 0)):
+            done = subprocess.run([TOOL, 'run', '--error-exitcode=9', *options, '--', PROGRAM], env=clean_environment(), timeout=60,
+                                  check=False, capture_output=True, text=True)
+            self.assertEqual(done.returncode, status, done)
 
     def test_variable(self):
         self.expect_warned(run(SOFTHCA_LINT='on'))

@@ -69,10 +69,21 @@ class Rules(unittest.TestCase):
         listed = [line.split()[:2] for line in done.stdout.splitlines()]
         self.assertEqual({int(number): name for number, name in listed}, {n: row[0] for n, row in RULES.items()})
 
+    def test_each_sentence_has_an_example(self):
+        """src/tool/samples.def has figures of each rule that has any; docs/inside/adding.md."""
+        printed = blocks(softhca('explain', *map(str, RULES)).stdout)
+        self.assertEqual([number for number, got in printed.items() if '<' in got['says'] and 'for example' not in got], [])
+
+    def test_real_figures(self):
+        """Rule 95 with the figures of a queue pair, not with 10, 20, 30."""
+        got = blocks(softhca('explain', '95').stdout)[95]['for example']
+        self.assertRegex(got, r'^queue pair 0x\w+ of .* did not answer the request and [0-7] repetitions \(timeout [12]?\d; '
+                              r'link: (local|shm|udp)\)$')
+
     def test_example(self):
         """The sentence as tests/explain has it, with figures of its kinds."""
         got = blocks(softhca('explain', '6').stdout)[6]['for example']
-        self.assertRegex(got, r'^key 0x\w+ is a (?:memory region|layout key) that allows local write; the request needs remote write '
+        self.assertRegex(got, r'^key 0x\w+ is a (?:memory region|layout key) that allows [a-z |]+; the request needs remote write '
                               r'for \[0x\w+, \+\d+\)$')
 
 
@@ -84,6 +95,16 @@ class Forms(unittest.TestCase):
             done = softhca('explain', text)
             self.assertEqual((done.returncode, done.stderr), (0, ''), text)
             self.assertIn('7 KEY_RANGE\n', done.stdout)
+
+    def test_rules_of_a_status(self):
+        for text in ('REM_ACCESS_ERR', 'IBV_WC_REM_ACCESS_ERR', 'rem_access_err'):
+            done = softhca('explain', text)
+            self.assertEqual((done.returncode, done.stderr), (0, ''), text)
+            listed = [line.split()[1] for line in done.stdout.splitlines()]
+            self.assertIn('KEY_RANGE', listed)
+            self.assertNotIn('RETRY_EXHAUSTED', listed)
+        for text, rule in (('ENOMEM', 'SQ_FULL'), ('EBUSY', 'PD_IN_USE'), ('WR_FLUSH_ERR', 'FLUSHED'), ('RETRY_EXC_ERR', 'RETRY_EXHAUSTED')):
+            self.assertIn(rule, [line.split()[1] for line in softhca('explain', text).stdout.splitlines()], text)
 
     def test_near_names(self):
         for text, near in (('KEY_RAGNE', 'KEY_RANGE'), ('flushd', 'FLUSHED'), ('window', 'WINDOW_REGION_GONE')):

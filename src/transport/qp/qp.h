@@ -111,8 +111,11 @@ struct responder {
 	bool in_message; /* between the first and the last packet */
 	uint8_t message; /* of the message under way */
 	bool has_receive;
-	bool nak_sent : 1;    /* of a sequence error, or RNR: silent until the expected packet comes (IBTA C9-114) */
-	bool established : 1; /* COMM_EST was raised */
+	bool nak_sent : 1;      /* of a sequence error, or RNR: silent until the expected packet comes (IBTA C9-114) */
+	bool established : 1;   /* COMM_EST was raised */
+	bool psn_explained : 1; /* rule 73 was explained; until RESET */
+	bool early : 1;         /* early_psn was dropped, and nothing has been accepted yet */
+	uint32_t early_psn;
 	uint32_t rkey;
 	uint64_t offset; /* payload bytes of the message so far */
 	uint64_t remote_address;

@@ -49,7 +49,7 @@ void responder_reset(struct hca_qp *qp)
 	responder->in_message = false;
 	responder->has_receive = false;
 	responder->srq = NULL;
-	responder->nak_sent = false;
+	responder->nak_sent = responder->early = responder->psn_explained = false;
 	answer_forget(qp, responder);
 	for (struct dct_initiator *each = qp->dct ? qp->dct->all : NULL; each; each = each->next)
 		answer_forget(qp, &each->responder);

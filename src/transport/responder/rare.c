@@ -1,10 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What the steps of the responder (steps.h) leave to functions: what is rare, or of datagrams. */
+/* What the steps of the responder (responder_steps.h) leave to functions: what is rare, or of datagrams. */
+#include "explain/limit.h"
+#include "observe/counters.h"
 #include "hca/gid.h"
 #include "observe/counters.h"
 #include "transport/qp/drop.h"
 #include "transport/qp/origin.h"
 #include "transport/responder/steps.h"
+
+/* Explanations of rule 73 in a second: a peer can cause them. */
+enum { PSN_STARTS_A_SECOND = 8 };
 
 /*
  * Packets that arrived as one run may be a repetition in front, and new behind: the requester goes back to what it knows to
@@ -25,6 +30,39 @@ bool responder_goes_on(const struct request *request, uint32_t known)
 	       packet->payload.length > (uint64_t)known << request->qp->mtu_shift;
 }
 
+/*
+ * True if the sequence number of @packet shows that the peer's sq_psn is not our rq_psn: nothing has been accepted yet, and @packet
+ * is either before the first request or comes for the second time. The requester repeats what it must, so a loss of the first
+ * request makes no later one come twice.
+ */
+static bool starts_elsewhere(struct responder *responder, const struct packet *packet, int32_t distance)
+{
+	bool again = responder->early && responder->early_psn == packet->psn;
+
+	if (responder->msn || responder->in_message || responder->psn_explained)
+		return false;
+	if (!responder->early) {
+		responder->early = true;
+		responder->early_psn = packet->psn;
+	}
+	return distance < 0 || again;
+}
+
+/* Explains, once for each connection, that the two ends begin with different sequence numbers. */
+static void explain_start(struct request *request, int32_t distance)
+{
+	const struct hca_qp *qp = request->qp;
+	struct responder *responder = request->responder;
+	const struct packet *packet = request->packet;
+
+	if (qp->dct || !starts_elsewhere(responder, packet, distance))
+		return;
+	responder->psn_explained = true;
+	EXPLAIN_LIMITED(qp->hca, (&(const struct explain_subject){.qpn = qp->number, .receive = true}),
+			PSN_STARTS_A_SECOND, RULE_PSN_START, packet->message, packet->psn, qp->number,
+			responder->expected_psn);
+}
+
 enum responder_state responder_out_of_order(struct request *request, int32_t distance)
 {
 	struct responder *responder = request->responder;
@@ -37,6 +75,7 @@ enum responder_state responder_out_of_order(struct request *request, int32_t dis
 		responder->expected_psn = packet->psn;
 		return packet->place & PLACE_FIRST ? RESPONDER_CHECK_ORDER : RESPONDER_DONE;
 	}
+	explain_start(request, distance);
 	if (distance < 0) {
 		counter_add(request->qp->hca, COUNTER_DUPLICATE_REQUESTS, 1);
 		return RESPONDER_DUPLICATE;

@@ -8,17 +8,57 @@
 #include "core/compiler.h"
 #include "core/thread_memory.h"
 #include "mkey/umr.h"
-#include "observe/counters.h"
-#include "queue/xrc.h"
-#include "transport/qp/drop.h"
-#include "transport/qp/packet_begin.h"
-#include "transport/qp/record.h"
+#include "hca/gid.h"
 #include "transport/responder/answer.h"
 #include "transport/responder/atomic.h"
 #include "transport/responder/dct.h"
-#include "transport/responder/grh.h"
+#include "transport/qp/packet_begin.h"
+#include "transport/qp/drop.h"
+#include "transport/qp/record.h"
 #include "transport/responder/steps.h"
-#include "wire/link.h"
+
+/* ---- replies -------------------------------------------------------------------------------------------------- */
+
+/* A DCT answers to where the request came from, in its own manner (ibv_modify_qp(3), ah_attr). */
+static void return_to_sender(struct request *request)
+{
+	const struct packet *packet = request->packet;
+	struct packet *reply = request->reply;
+
+	reply->destination_qpn = packet->source_qpn;
+	reply->own_path = request->qp->path;
+	reply->own_path.source = packet->path->destination;
+	reply->own_path.destination = packet->path->source;
+	reply->own_path.type = packet->path->type;
+	reply->path = &reply->own_path;
+	reply->link = packet->link;
+	request->replied = reply->link != NULL;
+}
+
+static void begin_reply(struct request *request, enum message message, uint32_t psn, uint8_t syndrome)
+{
+	const struct hca_qp *qp = request->qp;
+	struct packet *reply = request->reply;
+
+	packet_begin(reply, qp, qp->transport->packets, (uint8_t)message);
+	request->replied = qp->link != NULL;
+	if (qp->dct)
+		return_to_sender(request);
+	reply->psn = psn;
+	reply->syndrome = syndrome;
+	reply->msn = request->responder->msn;
+}
+
+enum responder_state responder_nak(struct request *request, uint8_t kind, uint8_t code, uint32_t psn)
+{
+	counter_add(request->qp->hca,
+		    kind == AETH_RNR_NAK   ? COUNTER_RNR_NAKS_SENT
+		    : code == NAK_SEQUENCE ? COUNTER_SEQUENCE_NAKS_SENT
+					   : COUNTER_ERROR_NAKS_SENT,
+		    1);
+	begin_reply(request, MESSAGE_ACKNOWLEDGE, psn, kind | code);
+	return RESPONDER_DONE;
+}
 
 /* ---- refusals ------------------------------------------------------------------------------------------------- */
 
@@ -63,6 +103,14 @@ static void await_own_nak(struct responder *responder, const struct packet *pack
 {
 	responder->expected_psn = psn_add(packet->psn, -(PSN_MASK / 4) & PSN_MASK);
 	responder->nak_sent = true;
+	/* No peer began with another number. */
+	responder->psn_explained = true;
+}
+
+/* Returns true if @packet is a multicast datagram of the queue pair itself: it is a member of the group that it sends to. */
+static bool is_own_datagram(const struct hca_qp *qp, const struct packet *packet)
+{
+	return packet->source_qpn == qp->number && gid_is_multicast(&packet->path->destination);
 }
 
 /*
@@ -80,7 +128,12 @@ static enum responder_state refuse(struct request *request)
 							     : request->syndrome == MLX5_CQE_SYNDROME_LOCAL_PROT_ERR);
 	/* Whatever ends for it, a receive or the QP, bounds how often this can happen. */
 	bool dropped = !fails_receive && (!reliable || qp->dct);
-	struct explain_subject subject = {.qpn = qp->number, .receive = true, .qp_state = (uint8_t)qp->state};
+	struct explain_subject subject = {
+		.qpn = qp->number,
+		.receive = true,
+		.qp_state = (uint8_t)qp->state,
+		.expected = request->why.rule == RULE_NO_RECEIVE && is_own_datagram(qp, request->packet),
+	};
 	uint64_t record;
 
 	/* The peer's completion tells it if the peer is here; what nobody else will see is told now. */

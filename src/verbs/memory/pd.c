@@ -72,22 +72,38 @@ static int pd_dealloc_in_device(struct user_pd *pd)
 	memcpy_buffer_free(pd);
 	error = -hca_pd_dealloc(pd->device);
 	if (error)
-		return REFUSE(hca, "ibv_dealloc_pd", error, RULE_PD_IN_USE_ELSEWHERE, hca_pd_number(pd->device));
+		return REFUSE_IGNORABLE(hca, "ibv_dealloc_pd", error, RULE_PD_IN_USE_ELSEWHERE,
+					hca_pd_number(pd->device));
 	handle_remove(handles, HANDLE_PD, pd->base.handle, NULL);
 	return 0;
+}
+
+/* Returns EBUSY and explains which objects keep @base. */
+static int pd_in_use(struct ibv_pd *base)
+{
+#define KIND(NAME, name) OBJECT_##NAME,
+	static const enum object_kind kinds[EXPLAIN_USER_COUNT] = {EXPLAIN_USER_KINDS(KIND)};
+#undef KIND
+	uint32_t counts[OBJECT_KIND_COUNT], users[EXPLAIN_USER_COUNT];
+	uint64_t figures[EXPLAIN_USERS];
+
+	objects_of_pd_count(base, counts);
+	for (int i = 0; i < EXPLAIN_USER_COUNT; i++)
+		users[i] = counts[kinds[i]];
+	explain_users_pack(users, figures);
+	return REFUSE_IGNORABLE(hca_of_context(base->context), "ibv_dealloc_pd", EBUSY, RULE_PD_IN_USE, figures[0],
+				figures[1], figures[2]);
 }
 
 int softhca_ibv_dealloc_pd(struct ibv_pd *base)
 {
 	struct user_pd *pd = to_user_pd(base);
-	uint32_t users;
 	int error = 0;
 
 	if (object_refused("ibv_dealloc_pd", NULL, base))
 		return errno;
-	users = __atomic_load_n(&pd->references, __ATOMIC_ACQUIRE) - 1;
-	if (users)
-		return REFUSE(hca_of_context(base->context), "ibv_dealloc_pd", EBUSY, RULE_PD_IN_USE, users);
+	if (__atomic_load_n(&pd->references, __ATOMIC_ACQUIRE) != 1)
+		return pd_in_use(base);
 	if (pd->parent)
 		parent_domain_leave(pd);
 	else

@@ -324,6 +324,61 @@ void objects_count(const struct ibv_context *context, uint32_t counts[OBJECT_KIN
 	visit_all(count_entry, &count);
 }
 
+/* The protection domain over which the object of @entry was created, or NULL. */
+static const struct ibv_pd *pd_of(const struct alive *entry)
+{
+	const struct user_pd *owner = NULL;
+
+	switch (entry->kind) {
+	case OBJECT_MR:
+		return ((const struct ibv_mr *)entry->object)->pd;
+	case OBJECT_MW:
+		return ((const struct ibv_mw *)entry->object)->pd;
+	case OBJECT_AH:
+		return ((const struct ibv_ah *)entry->object)->pd;
+	case OBJECT_QP:
+		return ((const struct ibv_qp *)entry->object)->pd;
+	case OBJECT_SRQ:
+		return ((const struct ibv_srq *)entry->object)->pd;
+	case OBJECT_CQ:
+		owner = ((const struct user_cq *)entry->object)->pd;
+		break;
+	case OBJECT_PD:
+		owner = ((const struct user_pd *)entry->object)->parent;
+		break;
+	case OBJECT_MKEY:
+		owner = ((const struct user_mkey *)entry->object)->pd;
+		break;
+	case OBJECT_DEK:
+		owner = ((const struct user_dek *)entry->object)->pd;
+		break;
+	default:
+		break;
+	}
+	return owner ? &owner->base : NULL;
+}
+
+struct pd_count {
+	const struct ibv_pd *pd;
+	uint32_t *of_kind;
+};
+
+static void count_entry_of_pd(const struct alive *entry, void *argument)
+{
+	const struct pd_count *count = argument;
+
+	if (pd_of(entry) == count->pd)
+		count->of_kind[entry->kind]++;
+}
+
+void objects_of_pd_count(const struct ibv_pd *pd, uint32_t counts[OBJECT_KIND_COUNT])
+{
+	struct pd_count count = {pd, counts};
+
+	memset(counts, 0, OBJECT_KIND_COUNT * sizeof(counts[0]));
+	visit_all(count_entry_of_pd, &count);
+}
+
 struct visitor {
 	enum object_kind kind;
 	void (*visit)(const void *object);

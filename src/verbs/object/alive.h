@@ -83,6 +83,8 @@ void object_enter_(enum object_kind kind, const void *object, struct alive *entr
 
 /** Counts the live objects of @context by kind, including the context itself. */
 void objects_count(const struct ibv_context *context, uint32_t counts[OBJECT_KIND_COUNT]);
+/** Counts by kind the objects that were created over @pd, queues and parent domains among them. */
+void objects_of_pd_count(const struct ibv_pd *pd, uint32_t counts[OBJECT_KIND_COUNT]);
 /**
  * Calls @visit with each live object of @kind, in no particular order. @visit must neither enter nor leave the table,
  * and must not take its locks, which are held. For a forked child, which has one thread.

@@ -16,6 +16,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 #include <infiniband/mlx5dv.h>
 #include <infiniband/verbs.h>
 
@@ -191,6 +192,7 @@ struct user_cq {
 	uint64_t lint_moment;
 	uint32_t lint_due;
 	bool lint_warned;
+	pid_t lint_poller; /* thread that polled last */
 	struct alive alive;
 };
 

@@ -8,6 +8,7 @@
 #include "explain/explain.h"
 #include "verbs/queue/cq.h"
 #include "verbs/object/events.h"
+#include "verbs/object/lint.h"
 
 /* Callback event_queue.taken of a channel. A CQ cannot be destroyed until the program acknowledges the event. */
 static void comp_event_count(int type, void *object)
@@ -47,8 +48,8 @@ int softhca_ibv_destroy_comp_channel(struct ibv_comp_channel *base)
 		return errno;
 	users = __atomic_load_n(&base->refcnt, __ATOMIC_ACQUIRE);
 	if (users)
-		return REFUSE(hca_of_context(base->context), "ibv_destroy_comp_channel", EBUSY, RULE_CHANNEL_IN_USE,
-			      users);
+		return REFUSE_IGNORABLE(hca_of_context(base->context), "ibv_destroy_comp_channel", EBUSY,
+					RULE_CHANNEL_IN_USE, users);
 	object_leave(&channel->alive);
 	substitute_poller_forget(&channel->events);
 	event_queue_destroy(&channel->events);
@@ -76,5 +77,10 @@ int softhca_ibv_get_cq_event(struct ibv_comp_channel *channel, struct ibv_cq **c
 
 void softhca_ibv_ack_cq_events(struct ibv_cq *cq, unsigned int nevents)
 {
+	uint32_t taken = __atomic_load_n(&((struct user_cq *)cq)->comp_events_taken, __ATOMIC_ACQUIRE);
+
+	/* Before the count, which may let another thread destroy the CQ. */
+	if (lint_is_on() && events_outstanding(cq->comp_events_completed + nevents, taken))
+		lint_hooks->events_overacknowledged((struct user_cq *)cq, cq->comp_events_completed + nevents - taken);
 	events_count(&cq->comp_events_completed, nevents);
 }

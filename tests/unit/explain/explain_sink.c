@@ -141,7 +141,7 @@ static void one_failure(void **state)
 	COUNT(text, "\n", 2);
 	COUNT(text, "wr_id 7 ", 1);
 	COUNT(text, "wr_id 8 ", 1);
-	explain_sink_finish(fixture->sink);
+	explain_sink_finish(fixture->sink, 0);
 	assert_string_equal(written(fixture), "mlx5_0 qp 0x40: … and 126 more [95 RETRY_EXHAUSTED]\n");
 }
 
@@ -183,7 +183,7 @@ static void endless(void **state)
 		flush(fixture, 0x40, (uint64_t)i);
 		fixture->now_ns += MS;
 	}
-	explain_sink_finish(fixture->sink);
+	explain_sink_finish(fixture->sink, 0);
 	line = written(fixture);
 	assert_in_range(count_of(line, "\n"), 10, 12);
 	COUNT(line, "wr_id", 1);
@@ -210,7 +210,7 @@ static void without_queue_pair(void **state)
 	explain_sink_record(fixture->sink, device, &record);
 	explain_sink_record(fixture->sink, device, &record);
 	COUNT(written(fixture), "\n", 2);
-	explain_sink_finish(fixture->sink);
+	explain_sink_finish(fixture->sink, 0);
 	COUNT(written(fixture), "mlx5_0 ibv_two: … and 1 more [700 CALL_NOT_IMPLEMENTED]\n", 1);
 }
 
@@ -226,7 +226,7 @@ static void many_kinds(void **state)
 		first += count_of(written(fixture), "wr_id 0 ");
 		more += count_of(fixture->text, "… and 2 more");
 	}
-	explain_sink_finish(fixture->sink);
+	explain_sink_finish(fixture->sink, 0);
 	assert_int_equal(first, 300);
 	assert_int_equal(more + count_of(written(fixture), "… and 2 more"), 300);
 }
@@ -264,7 +264,7 @@ static void left_out_at_the_end(void **state)
 		explain(fixture, 0x1000 + i, RULE_KEY_RANGE, 0, i);
 	lines = count_of(written(fixture), "\n");
 	assert_in_range(lines, 100, 899);
-	explain_sink_finish(fixture->sink);
+	explain_sink_finish(fixture->sink, 0);
 	snprintf(expected, sizeof(expected), "softhca: … %zu explanations left out: nobody reads the sink\n",
 		 900 - lines);
 	assert_string_equal(written(fixture), expected);
@@ -331,12 +331,12 @@ static void forked_child(void **state)
 	pid = fork();
 	explain_sink_after_fork(fixture->sink, !pid);
 	if (!pid) {
-		explain_sink_finish(fixture->sink);
+		explain_sink_finish(fixture->sink, 0);
 		_exit(written(fixture)[0] != '\0');
 	}
 	assert_int_equal(waitpid(pid, &status, 0), pid);
 	assert_int_equal(status, 0);
-	explain_sink_finish(fixture->sink);
+	explain_sink_finish(fixture->sink, 0);
 	COUNT(written(fixture), "… and 2 more", 1);
 }
 
@@ -361,7 +361,7 @@ static void threads(void **state)
 		assert_int_equal(pthread_create(&thread[i], NULL, explain_much, fixture), 0);
 	for (size_t i = 0; i < 4; i++)
 		pthread_join(thread[i], NULL);
-	explain_sink_finish(fixture->sink);
+	explain_sink_finish(fixture->sink, 0);
 	for (line = written(fixture); *line; line = strchr(line, '\n') + 1) {
 		const char *more = strstr(line, "… and ");
 
@@ -410,7 +410,7 @@ static void color(void **state)
 	explain(fixture, 0x40, RULE_KEY_RANGE, MLX5_CQE_SYNDROME_LOCAL_PROT_ERR, 7);
 	flush(fixture, 0x40, 8);
 	flush(fixture, 0x40, 9);
-	explain_sink_finish(fixture->sink);
+	explain_sink_finish(fixture->sink, 0);
 	dup2(stderr_before, STDERR_FILENO);
 	close(stderr_before);
 	text = written(fixture);
@@ -436,8 +436,62 @@ static void expected_ones(void **state)
 	struct fixture *fixture = *state;
 
 	explain_expected(fixture, 1);
-	explain_sink_finish(fixture->sink);
+	explain_sink_finish(fixture->sink, 0);
 	assert_string_equal(written(fixture), "");
+}
+
+/* Another sink with the same reader. */
+static void renew_sink(struct fixture *fixture)
+{
+	snprintf(fixture->settings.explain, sizeof(fixture->settings.explain), "/proc/self/fd/%d", fixture->reader);
+	fixture->sink = new_sink(&fixture->settings);
+}
+
+static void refuse_ignorable(struct fixture *fixture, enum explain_rule rule)
+{
+	const struct explain_record record = {.time_ns = fixture->now_ns,
+					      .rule = rule,
+					      .subject = {.call = "ibv_destroy_cq", .error = EBUSY, .ignorable = true}};
+
+	explain_sink_record(fixture->sink, device, &record);
+}
+
+/* A program that ignores a refused destruction and succeeds prints nothing. */
+static void ignored_refusal(void **state)
+{
+	struct fixture *fixture = *state;
+
+	refuse_ignorable(fixture, RULE_CQ_IN_USE);
+	explain_sink_finish(fixture->sink, 0);
+	assert_string_equal(written(fixture), "");
+}
+
+/* One that fails then has the lines, as has one that makes another mistake, or is asked for warnings. */
+static void refusal_that_matters(void **state)
+{
+	struct fixture *fixture = *state;
+	const char *text;
+
+	refuse_ignorable(fixture, RULE_CQ_IN_USE);
+	refuse_ignorable(fixture, RULE_PD_IN_USE);
+	explain_sink_finish(fixture->sink, 1);
+	text = written(fixture);
+	COUNT(text, "\n", 2);
+	COUNT(text, "[424 CQ_IN_USE; ", 1);
+	COUNT(text, "[320 PD_IN_USE; ", 1);
+
+	renew_sink(fixture);
+	refuse_ignorable(fixture, RULE_CQ_IN_USE);
+	assert_string_equal(written(fixture), "");
+	explain(fixture, 0x40, RULE_KEY_RANGE, MLX5_CQE_SYNDROME_LOCAL_PROT_ERR, 0);
+	text = written(fixture);
+	COUNT(text, "[424 CQ_IN_USE; ", 1);
+	COUNT(text, "[7 KEY_RANGE; ", 1);
+
+	strcpy(fixture->settings.lint, "on");
+	renew_sink(fixture);
+	refuse_ignorable(fixture, RULE_CQ_IN_USE);
+	COUNT(written(fixture), "[424 CQ_IN_USE; ", 1);
 }
 
 /* Unless everything is asked for: "all:FILE". */
@@ -469,7 +523,7 @@ static void search(void **state)
 		explain(fixture, 0, RULE_QP_MAX_INLINE, 0, i);
 	explain_sink_found(fixture->sink);
 	explain(fixture, 0, RULE_QP_MAX_INLINE, 0, 6);
-	explain_sink_finish(fixture->sink);
+	explain_sink_finish(fixture->sink, 0);
 	assert_string_equal(written(fixture), "");
 }
 
@@ -484,7 +538,7 @@ static void search_in_vain(void **state)
 		assert_string_equal(written(fixture), "");
 		fixture->now_ns += 2 * SECOND;
 		if (end)
-			explain_sink_finish(fixture->sink);
+			explain_sink_finish(fixture->sink, 0);
 		else
 			explain(fixture, 0x41, RULE_KEY_RANGE, 0, 0);
 		COUNT(written(fixture), "[518 QP_MAX_INLINE; ", 1);
@@ -497,22 +551,12 @@ int main(void)
 {
 #define TEST(function) cmocka_unit_test_setup_teardown(function, setup, teardown)
 	const struct CMUnitTest tests[] = {
-		TEST(expected_ones),
-		TEST(all_of_them),
-		TEST(search),
-		TEST(search_in_vain),
-		TEST(one_failure),
-		TEST(mixed),
-		TEST(endless),
-		TEST(without_queue_pair),
-		TEST(many_kinds),
-		TEST(nobody_reads),
-		TEST(left_out_at_the_end),
-		TEST(full_disk),
-		TEST(lines_per_second),
-		TEST(forked_child),
-		TEST(threads),
-		TEST(color),
+		TEST(expected_ones),       TEST(ignored_refusal), TEST(refusal_that_matters),
+		TEST(all_of_them),         TEST(search),          TEST(search_in_vain),
+		TEST(one_failure),         TEST(mixed),           TEST(endless),
+		TEST(without_queue_pair),  TEST(many_kinds),      TEST(nobody_reads),
+		TEST(left_out_at_the_end), TEST(full_disk),       TEST(lines_per_second),
+		TEST(forked_child),        TEST(threads),         TEST(color),
 		TEST(device_thread),
 	};
 

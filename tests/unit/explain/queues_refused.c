@@ -71,7 +71,7 @@ static void plain_cqs(void **state)
 	assert_int_equal(softhca_ibv_close_device(other), 0);
 	assert_null(softhca_ibv_create_cq(context, -3, NULL, NULL, 0));
 	assert_int_equal(errno, EINVAL);
-	expect("ibv_create_cq", EINVAL, RULE_CQ_CQE, "-3 CQEs are asked for; a CQ has 1 to 4194303");
+	expect("ibv_create_cq", EINVAL, RULE_CQ_CQE, "-3 CQEs are requested; a CQ has 1 to 4194303");
 	assert_null(softhca_ibv_create_cq(context, 1, NULL, NULL, -1));
 	assert_int_equal(errno, EINVAL);
 	expect("ibv_create_cq", EINVAL, RULE_CQ_COMP_VECTOR, "vector -1 does not exist");
@@ -105,9 +105,9 @@ static void extended_cqs(void **state)
 
 	(void)state;
 	refuse_ex((struct ibv_cq_init_attr_ex){.cqe = 1, .comp_mask = 0x14}, EINVAL, RULE_CQ_COMP_MASK,
-		  "is 0x14; known are 0x3");
+		  "is 0x14; the known bits are 0x3");
 	refuse_ex((struct ibv_cq_init_attr_ex){.cqe = 1, .comp_mask = 1, .flags = 9}, EINVAL, RULE_CQ_FLAGS,
-		  "are 0x9; known are 0x3");
+		  "are 0x9; the known flags are 0x3");
 	refuse_ex((struct ibv_cq_init_attr_ex){.cqe = 1, .wc_flags = 0x1001}, EOPNOTSUPP, RULE_CQ_WC_FLAGS,
 		  "wc_flags 0x1001");
 	refuse_ex((struct ibv_cq_init_attr_ex){.cqe = 1, .comp_mask = 2, .parent_domain = pd}, EINVAL,
@@ -129,11 +129,11 @@ static void refuse_dv(struct mlx5dv_cq_init_attr dv, enum explain_rule rule, con
 static void dv_cqs(void **state)
 {
 	(void)state;
-	refuse_dv((struct mlx5dv_cq_init_attr){.comp_mask = 4, .cqe_size = 100}, RULE_CQ_CQE_SIZE,
-		  "a CQE of 100 bytes");
-	refuse_dv((struct mlx5dv_cq_init_attr){.comp_mask = 9}, RULE_CQ_DV_COMP_MASK, "is 0x9; known are 0x7");
-	refuse_dv((struct mlx5dv_cq_init_attr){.comp_mask = 2, .flags = 6}, RULE_CQ_DV_FLAGS, "are 0x6; known are 0x1");
-	refuse_dv((struct mlx5dv_cq_init_attr){.comp_mask = 2, .flags = 1}, RULE_CQ_PADDING, "a CQE of 64 bytes");
+	refuse_dv((struct mlx5dv_cq_init_attr){.comp_mask = 4, .cqe_size = 100}, RULE_CQ_CQE_SIZE, "CQEs of 100 bytes");
+	refuse_dv((struct mlx5dv_cq_init_attr){.comp_mask = 9}, RULE_CQ_DV_COMP_MASK, "is 0x9; the known bits are 0x7");
+	refuse_dv((struct mlx5dv_cq_init_attr){.comp_mask = 2, .flags = 6}, RULE_CQ_DV_FLAGS,
+		  "are 0x6; the known flags are 0x1");
+	refuse_dv((struct mlx5dv_cq_init_attr){.comp_mask = 2, .flags = 1}, RULE_CQ_PADDING, "CQEs of 64 bytes");
 	refuse_dv((struct mlx5dv_cq_init_attr){.comp_mask = 1, .cqe_comp_res_format = 9}, RULE_CQ_COMPRESSION,
 		  "cqe_comp_res_format is 0x9");
 }
@@ -156,7 +156,7 @@ static void use_of_cqs(void **state)
 	expect("ibv_modify_cq", EINVAL, RULE_CQ_MODIFY_MASK, "is 0x6;");
 	modify = (struct ibv_modify_cq_attr){.attr_mask = 1, .moderate.cq_period = 5000};
 	assert_int_equal(softhca_ibv_modify_cq(cq, &modify), EINVAL);
-	expect("ibv_modify_cq", EINVAL, RULE_CQ_PERIOD, "of 5000 microseconds is asked for; at most 4095");
+	expect("ibv_modify_cq", EINVAL, RULE_CQ_PERIOD, "of 5000 microseconds is requested; at most 4095");
 
 	cqe->sop_drop_qpn = htobe32(0xabc);
 	cqe->srqn_uidx = htobe32(0xdef);
@@ -198,11 +198,11 @@ static void refuse_srq_ex(uint32_t comp_mask, enum ibv_srq_type type, int error,
 static void creation_of_srqs(void **state)
 {
 	(void)state;
-	refuse_srq(40000, 1, RULE_SRQ_MAX_WR, "for 40000 WRs is asked for; at most 32767");
-	refuse_srq(1, 32, RULE_SRQ_MAX_SGE, "for 32 SGEs per WR is asked for; at most 31");
-	refuse_srq_ex(0x42, 0, EOPNOTSUPP, RULE_SRQ_COMP_MASK, "is 0x42; known are 0x1f");
+	refuse_srq(40000, 1, RULE_SRQ_MAX_WR, "for 40000 WRs is requested; at most 32767");
+	refuse_srq(1, 32, RULE_SRQ_MAX_SGE, "with 32 SGEs per WR is requested; at most 31");
+	refuse_srq_ex(0x42, 0, EOPNOTSUPP, RULE_SRQ_COMP_MASK, "is 0x42; the known bits are 0x1f");
 	refuse_srq_ex(3, IBV_SRQT_TM, EOPNOTSUPP, RULE_SRQ_TYPE, "srq_type 2 is");
-	refuse_srq_ex(1, 0, EINVAL, RULE_SRQ_PD, "comp_mask 0x1 gives");
+	refuse_srq_ex(1, 0, EINVAL, RULE_SRQ_PD, "comp_mask 0x1 does not give");
 }
 
 static void xrc_srqs(void **state)
@@ -220,10 +220,10 @@ static void xrc_srqs(void **state)
 		enum explain_rule rule;
 		const char *figures;
 	} rows[] = {
-		{0xb, xrcd, cq, RULE_SRQ_XRCD, "comp_mask 0xb gives"},
+		{0xb, xrcd, cq, RULE_SRQ_XRCD, "comp_mask 0xb does not give"},
 		{0xf, NULL, cq, RULE_SRQ_XRCD, "XRC domain"},
 		{0xf, foreign, cq, RULE_OBJECT_FOREIGN, "the XRCD at"},
-		{0x7, xrcd, cq, RULE_SRQ_CQ, "comp_mask 0x7 gives"},
+		{0x7, xrcd, cq, RULE_SRQ_CQ, "comp_mask 0x7 does not give"},
 		{0xf, xrcd, NULL, RULE_SRQ_CQ, "CQ of its context"},
 		{0xf, xrcd, foreign_cq, RULE_OBJECT_FOREIGN, "the CQ at"},
 	};
@@ -267,7 +267,7 @@ static void xrc_qps(void **state)
 	errno = 0;
 	assert_null(softhca_ibv_create_qp_ex(context, &attr));
 	assert_int_equal(errno, EINVAL);
-	expect("ibv_create_qp_ex", EINVAL, RULE_QP_XRCD, "comp_mask 0x0 gives");
+	expect("ibv_create_qp_ex", EINVAL, RULE_QP_XRCD, "comp_mask 0x0 does not give");
 	attr.comp_mask = IBV_QP_INIT_ATTR_XRCD;
 	attr.xrcd = foreign;
 	errno = 0;
@@ -278,15 +278,15 @@ static void xrc_qps(void **state)
 	errno = 0;
 	assert_null(softhca_ibv_create_qp_ex(context, &attr));
 	assert_int_equal(errno, EINVAL);
-	expect("ibv_create_qp_ex", EINVAL, RULE_QP_XRCD, "comp_mask 0x2 gives");
+	expect("ibv_create_qp_ex", EINVAL, RULE_QP_XRCD, "comp_mask 0x2 does not give");
 
 	attr.xrcd = xrcd;
 	qp = softhca_ibv_create_qp_ex(context, &attr);
 	assert_non_null(qp);
 	assert_int_equal(qp->context->ops.post_send(qp, &send, &bad_send), ENOMEM);
-	expect("ibv_post_send", ENOMEM, RULE_QP_NO_QUEUE, "type XRC_RECV has no queue");
+	expect("ibv_post_send", ENOMEM, RULE_QP_NO_QUEUE, "type XRC_RECV does not have the queue");
 	assert_int_equal(qp->context->ops.post_recv(qp, &receive, &bad_receive), ENOMEM);
-	expect("ibv_post_recv", ENOMEM, RULE_QP_NO_QUEUE, "type XRC_RECV has no queue");
+	expect("ibv_post_recv", ENOMEM, RULE_QP_NO_QUEUE, "type XRC_RECV does not have the queue");
 	assert_int_equal(softhca_ibv_destroy_qp(qp), 0);
 
 	refuse_open((struct ibv_qp_open_attr){0x1b, 0, xrcd, NULL, 9}, EOPNOTSUPP, RULE_QP_OPEN_MASK,
@@ -332,7 +332,7 @@ static void use_of_srqs(void **state)
 
 	(void)state;
 	assert_int_equal(softhca_ibv_post_srq_recv(srq, &wr, &bad), EINVAL);
-	expect("ibv_post_srq_recv", EINVAL, RULE_SRQ_SGES, "with -1 SGEs; the SRQ takes 0 to 1 (wr_id 0x99)");
+	expect("ibv_post_srq_recv", EINVAL, RULE_SRQ_SGES, "has -1 SGEs; the SRQ takes 0 to 1 (wr_id 0x99)");
 	wr.num_sge = 0;
 	for (int i = 0; i < 3; i++)
 		assert_int_equal(softhca_ibv_post_srq_recv(srq, &wr, &bad), 0);
@@ -340,7 +340,7 @@ static void use_of_srqs(void **state)
 	expect("ibv_post_srq_recv", ENOMEM, RULE_SRQ_FULL, "3 receives are posted and not yet polled");
 	refuse_modify(srq, (struct ibv_srq_attr){0}, 12, RULE_SRQ_MODIFY_MASK, "is 0xc;");
 	refuse_modify(srq, (struct ibv_srq_attr){.max_wr = 2}, IBV_SRQ_MAX_WR, RULE_SRQ_SHRINK,
-		      "to become 2 while 3 receives");
+		      "to become 2, but 3 receives");
 	refuse_modify(srq, (struct ibv_srq_attr){.srq_limit = 4}, IBV_SRQ_LIMIT, RULE_SRQ_LIMIT,
 		      "srq_limit 4 exceeds max_wr 3");
 	assert_int_equal(softhca_ibv_destroy_srq(srq), 0);
@@ -432,7 +432,7 @@ static void query_of_a_dct(void **state)
 	(void)state;
 	assert_non_null(dct);
 	assert_int_equal(softhca_ibv_query_qp(dct, &got, IBV_QP_STATE, &created), EINVAL);
-	expect("ibv_query_qp", EINVAL, RULE_QP_QUERY_DCT, "a DCT in state RESET is queried for STATE");
+	expect("ibv_query_qp", EINVAL, RULE_QP_QUERY_DCT, "a DCT in state RESET was queried for STATE");
 	assert_int_equal(softhca_ibv_destroy_qp(dct), 0);
 	assert_int_equal(softhca_ibv_destroy_srq(srq), 0);
 	assert_int_equal(softhca_ibv_destroy_cq(cq), 0);

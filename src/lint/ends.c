@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The two ends of a connection, compared when both queue pairs are in this process: GIDs of different RoCE versions and sequence
+ * numbers that do not match leave an adapter without an answer. Here GIDs of either version lead to the same queue pair.
+ */
+#include "hca/gid.h"
+#include "hca/hca.h"
+#include "lint/state.h"
+
+struct lint_qp *lint_peer_of(const struct lint_qp *state)
+{
+	struct lint_qp *peer = state->end_attr.peer ? lint_qp_find(state->end_attr.peer) : NULL;
+
+	return peer && peer->end_attr.peer == state->qp->base.handle ? peer : NULL;
+}
+
+/* The RoCE version of GID @index of @hca. */
+static uint32_t roce_version(const struct hca *hca, uint32_t index)
+{
+	return hca->gids[index].type == IBV_GID_TYPE_ROCE_V1 ? 1 : 2;
+}
+
+static void compare_gids(struct lint_qp *state, const struct lint_qp *peer)
+{
+	const struct hca *own = hca_of_context(state->qp->base.context);
+	const struct hca *other = hca_of_context(peer->qp->base.context);
+	uint32_t own_index = state->end_attr.sgid_index & ~LINT_SET;
+	uint32_t other_index = peer->end_attr.sgid_index & ~LINT_SET;
+
+	if (!(state->end_attr.sgid_index & peer->end_attr.sgid_index & LINT_SET) || own_index >= own->gid_count ||
+	    other_index >= other->gid_count)
+		return;
+	if (roce_version(own, own_index) != roce_version(other, other_index))
+		WARN_OF_QP(state, "ibv_modify_qp", RULE_GID_TYPES_DIFFER, own_index, roce_version(own, own_index),
+			   peer->qp->base.qp_num, other_index, roce_version(other, other_index));
+}
+
+/* Compares sq_psn of @sender with rq_psn of @receiver; the warning is about @state, one of the two. */
+static void compare_psns(struct lint_qp *state, const struct lint_qp *sender, const struct lint_qp *receiver)
+{
+	uint32_t sends = sender->end_attr.sq_psn, expects = receiver->end_attr.rq_psn;
+
+	if (sends & expects & LINT_SET && sends != expects)
+		WARN_OF_QP(state, "ibv_modify_qp", RULE_PSN_DIFFERS, sender->qp->base.qp_num, sends & ~LINT_SET,
+			   receiver->qp->base.qp_num, expects & ~LINT_SET);
+}
+
+/* IBTA 9.7.1: sequence numbers matter to RC and UC; a datagram's are not checked. */
+static void compare_ends(struct lint_qp *state)
+{
+	const struct lint_qp *peer = lint_peer_of(state);
+
+	if (!peer || peer == state)
+		return;
+	compare_gids(state, peer);
+	compare_psns(state, state, peer);
+	compare_psns(state, peer, state);
+}
+
+static uint32_t set_psn(uint32_t psn)
+{
+	return (psn & 0xffffff) | LINT_SET;
+}
+
+static void note_attributes(struct lint_end *end, const struct ibv_qp_attr *attr, int mask)
+{
+	if (mask & IBV_QP_STATE && attr->qp_state == IBV_QPS_RESET)
+		*end = (struct lint_end){0};
+	if (mask & IBV_QP_DEST_QPN)
+		end->peer = attr->dest_qp_num;
+	if (mask & IBV_QP_MAX_QP_RD_ATOMIC)
+		end->asks = attr->max_rd_atomic;
+	if (mask & IBV_QP_MAX_DEST_RD_ATOMIC)
+		end->grants = attr->max_dest_rd_atomic;
+	if (mask & IBV_QP_RQ_PSN)
+		end->rq_psn = set_psn(attr->rq_psn);
+	if (mask & IBV_QP_SQ_PSN)
+		end->sq_psn = set_psn(attr->sq_psn);
+	if (mask & IBV_QP_AV)
+		end->sgid_index = attr->ah_attr.grh.sgid_index | LINT_SET;
+	if (mask & IBV_QP_RNR_RETRY)
+		end->rnr_retry_zero = !attr->rnr_retry;
+}
+
+void lint_qp_modified(struct user_qp *qp, const struct ibv_qp_attr *attr, int mask)
+{
+	struct lint_qp *state = qp->lint;
+
+	if (!state)
+		return;
+	queue_lock(&lint.lock);
+	note_attributes(&state->end_attr, attr, mask);
+	if (mask & (IBV_QP_AV | IBV_QP_DEST_QPN | IBV_QP_SQ_PSN | IBV_QP_RQ_PSN) &&
+	    (qp->type == IBV_QPT_RC || qp->type == IBV_QPT_UC))
+		compare_ends(state);
+	queue_unlock(&lint.lock);
+}
+
+void lint_on_demand_look(struct lint_qp *state, const struct lint_send *send, const char *call)
+{
+	const struct user_mr *mr;
+
+	if (!state->end_attr.rnr_retry_zero || !send->remote_length || !lint_peer_of(state))
+		return;
+	mr = lint_mr_find(send->rkey);
+	if (mr && mr->access & IBV_ACCESS_ON_DEMAND)
+		WARN_OF_QP(state, call, RULE_RNR_RETRY_ZERO, send->rkey);
+}
