@@ -65,8 +65,8 @@ void explain_log_note(struct explain_log *log, const char *text)
 	explain_sink_note(log->sink, text);
 }
 
-static uint64_t make(struct hca *hca, const struct explain_subject *subject, enum explain_rule rule,
-		     const uint64_t *args, size_t count, struct ring *ring)
+static uint64_t record_make(struct hca *hca, const struct explain_subject *subject, enum explain_rule rule,
+			    const uint64_t *args, size_t count, struct ring *ring)
 {
 	struct explain_log *log = hca->explain_log;
 	struct explain_record record = {.time_ns = clock_now_ns(), .rule = rule, .subject = *subject};
@@ -86,7 +86,7 @@ static uint64_t make(struct hca *hca, const struct explain_subject *subject, enu
 uint64_t explain_make(struct hca *hca, const struct explain_subject *subject, enum explain_rule rule,
 		      const uint64_t *args, size_t count)
 {
-	return make(hca, subject, rule, args, count, &hca->explain_log->own);
+	return record_make(hca, subject, rule, args, count, &hca->explain_log->own);
 }
 
 void explain_tell(struct hca *hca, const struct explain_subject *subject, enum explain_rule rule, const uint64_t *args)
@@ -105,7 +105,7 @@ void explain_found(struct hca *hca)
 uint64_t explain_make_of_others(struct hca *hca, const struct explain_subject *subject, enum explain_rule rule,
 				const uint64_t *args, size_t count)
 {
-	return make(hca, subject, rule, args, count, &hca->explain_log->others);
+	return record_make(hca, subject, rule, args, count, &hca->explain_log->others);
 }
 
 uint64_t explain_latest(const struct hca *hca)
@@ -114,7 +114,7 @@ uint64_t explain_latest(const struct hca *hca)
 }
 
 /* The newest record of @ring that is older than @before and about @qpn, or NULL. The lock is held. */
-static const struct explain_record *newest(const struct ring *ring, uint32_t qpn, uint64_t before)
+static const struct explain_record *ring_newest(const struct ring *ring, uint32_t qpn, uint64_t before)
 {
 	uint64_t oldest = ring->made > ring->size ? ring->made - ring->size : 0;
 
@@ -135,8 +135,8 @@ bool explain_previous(struct hca *hca, uint32_t qpn, uint64_t before, struct exp
 	pthread_mutex_lock(&log->lock);
 	if (!before)
 		before = log->next;
-	own = newest(&log->own, qpn, before);
-	others = newest(&log->others, qpn, before);
+	own = ring_newest(&log->own, qpn, before);
+	others = ring_newest(&log->others, qpn, before);
 	if (!own || (others && others->serial > own->serial))
 		own = others;
 	if (own)

@@ -9,7 +9,7 @@ static bool same_call(const char *a, const char *b)
 	return a && b ? !strcmp(a, b) : a == b;
 }
 
-static bool same(const struct fold *fold, const char *device, const struct explain_record *record)
+static bool fold_matches(const struct fold *fold, const char *device, const struct explain_record *record)
 {
 	const struct explain_subject *a = &fold->record.subject, *b = &record->subject;
 
@@ -21,7 +21,7 @@ static bool same(const struct fold *fold, const char *device, const struct expla
 bool folds_repeats(struct folds *folds, const char *device, const struct explain_record *record)
 {
 	for (size_t i = 0; i < LIMIT_EXPLAIN_FOLDS; i++)
-		if (same(&folds->table[i], device, record)) {
+		if (fold_matches(&folds->table[i], device, record)) {
 			folds->table[i].more++;
 			return true;
 		}

@@ -24,15 +24,15 @@ static const struct {
 #include "explain/rules_misuse.def"
 #undef RULE
 
-static char folded(char letter)
+static char letter_fold(char letter)
 {
 	return letter == '-' ? '_' : (char)toupper((unsigned char)letter);
 }
 
-static bool is_word(const char *word, size_t length, const char *name)
+static bool word_is(const char *word, size_t length, const char *name)
 {
 	for (size_t i = 0; i < length; i++)
-		if (!name[i] || folded(word[i]) != folded(name[i]))
+		if (!name[i] || letter_fold(word[i]) != letter_fold(name[i]))
 			return false;
 	return !name[length];
 }
@@ -51,13 +51,13 @@ static uint64_t all_bits(void)
 static uint64_t bit_named(const char *word, size_t length)
 {
 	for (size_t i = 0; i < RULES; i++)
-		if (is_word(word, length, rules[i].name))
+		if (word_is(word, length, rules[i].name))
 			return misuse_bit(rules[i].number);
 	return 0;
 }
 
 /* The environment may hold anything: a message stays one line of printable ASCII. */
-static int refuse(const char *word, size_t length, char *error, size_t size)
+static int word_refuse(const char *word, size_t length, char *error, size_t size)
 {
 	char printable[48];
 	size_t i;
@@ -78,12 +78,12 @@ int misuse_parse(const char *text, uint64_t *wanted, char *error, size_t size)
 		bool without = *text == '-';
 		uint64_t bit = bit_named(text + without, length - without);
 
-		if (is_word(text, length, "on"))
+		if (word_is(text, length, "on"))
 			bits = all_bits();
-		else if (is_word(text, length, "off"))
+		else if (word_is(text, length, "off"))
 			bits = 0;
 		else if (!bit)
-			return refuse(text, length, error, size);
+			return word_refuse(text, length, error, size);
 		else if (without)
 			bits &= ~bit;
 		else

@@ -42,7 +42,7 @@ struct guard {
 	int error;
 };
 
-static void begin(struct guard *guard)
+static void signals_block(struct guard *guard)
 {
 	sigset_t blocked;
 
@@ -56,7 +56,7 @@ static void begin(struct guard *guard)
 }
 
 /* Takes back the signal that the write made, unless the program had one pending: that one is its own. */
-static void take_signal(const struct guard *guard, int signal)
+static void signal_consume(const struct guard *guard, int signal)
 {
 	const struct timespec now = {0};
 	sigset_t set;
@@ -69,12 +69,12 @@ static void take_signal(const struct guard *guard, int signal)
 		;
 }
 
-static void end(const struct guard *guard, ssize_t result)
+static void signals_restore(const struct guard *guard, ssize_t result)
 {
 	if (result == -EPIPE)
-		take_signal(guard, SIGPIPE);
+		signal_consume(guard, SIGPIPE);
 	if (result == -EFBIG)
-		take_signal(guard, SIGXFSZ);
+		signal_consume(guard, SIGXFSZ);
 	pthread_sigmask(SIG_SETMASK, &guard->mask, NULL);
 	errno = guard->error;
 }
@@ -141,8 +141,8 @@ int output_write(int fd, const char *text, size_t length)
 	struct guard guard;
 	ssize_t done;
 
-	begin(&guard);
+	signals_block(&guard);
 	done = write_by_kind(fd, text, length);
-	end(&guard, done);
+	signals_restore(&guard, done);
 	return (int)done;
 }

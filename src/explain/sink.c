@@ -69,7 +69,7 @@ struct explain_sink {
 
 /* ---- making ---------------------------------------------------------------------------------------------------- */
 
-static int open_sink(const char *name)
+static int sink_open(const char *name)
 {
 	char line[LINE_BYTES], path[PATH_MAX];
 	int fd;
@@ -116,7 +116,7 @@ static enum setting_COLOR color_setting(enum setting_COLOR setting)
 	return setting;
 }
 
-static void fire(struct timer *timer);
+static void sink_fire(struct timer *timer);
 
 struct explain_sink *explain_sink_new(const struct settings *settings)
 {
@@ -125,14 +125,14 @@ struct explain_sink *explain_sink_new(const struct settings *settings)
 	if (!sink)
 		return NULL;
 	pthread_mutex_init(&sink->lock, NULL);
-	timer_init(&sink->timer, fire);
+	timer_init(&sink->timer, sink_fire);
 	sink->all = is_all(settings->explain);
-	sink->fd = open_sink(sink->all ? after_all(settings->explain) : settings->explain);
+	sink->fd = sink_open(sink->all ? after_all(settings->explain) : settings->explain);
 	sink->lint = strcmp(settings->lint, "off");
 	sink->marks = secure_getenv(EXPLAIN_MARKS);
 	/* Marks need the decisions of a sink, not its lines. */
 	if (sink->fd < 0 && sink->marks)
-		sink->fd = open_sink("/dev/null");
+		sink->fd = sink_open("/dev/null");
 	sink->color = color_setting(settings->color);
 	return sink;
 }
@@ -145,7 +145,7 @@ bool explain_sink_is_on(const struct explain_sink *sink)
 /* ---- writing; the lock is held --------------------------------------------------------------------------------- */
 
 /* Writes a line, or the beginning of it and keeps the rest. */
-static bool put(struct explain_sink *sink, const char *line, size_t bytes)
+static bool line_put(struct explain_sink *sink, const char *line, size_t bytes)
 {
 	/* What the program has put in the place of our file is not written to; its standard error may be any file. */
 	int done = sink->fd != STDERR_FILENO && !descriptor_is_ours(sink->fd) ? -EBADF
@@ -161,7 +161,7 @@ static bool put(struct explain_sink *sink, const char *line, size_t bytes)
 
 static bool put_rest(struct explain_sink *sink)
 {
-	return !sink->rest_bytes || (put(sink, sink->rest, sink->rest_bytes) && !sink->rest_bytes);
+	return !sink->rest_bytes || (line_put(sink, sink->rest, sink->rest_bytes) && !sink->rest_bytes);
 }
 
 static bool put_left_out(struct explain_sink *sink, uint64_t *count, const char *why)
@@ -171,14 +171,14 @@ static bool put_left_out(struct explain_sink *sink, uint64_t *count, const char 
 	if (!*count)
 		return true;
 	snprintf(line, sizeof(sink->line), "softhca: … %" PRIu64 " explanations left out: %s\n", *count, why);
-	if (!put_rest(sink) || !put(sink, line, strlen(line)))
+	if (!put_rest(sink) || !line_put(sink, line, strlen(line)))
 		return false;
 	*count = 0;
 	return true;
 }
 
 /* Says first what there is to be said of earlier lines. Returns false if the sink takes nothing. */
-static bool ready(struct explain_sink *sink)
+static bool sink_ready(struct explain_sink *sink)
 {
 	char limit[64], failure[64];
 
@@ -200,7 +200,7 @@ static void leave_out(struct explain_sink *sink, uint64_t count)
 }
 
 /* Tells `softhca run --error-exitcode`, which made the file, that something went wrong. Once for each process. */
-static void mark(struct explain_sink *sink)
+static void sink_mark(struct explain_sink *sink)
 {
 	int fd;
 
@@ -262,7 +262,7 @@ static bool put_record(struct explain_sink *sink, const char *device, const stru
 		put_color(line, sizeof(sink->line), text, record);
 	else
 		snprintf(line, sizeof(sink->line), "%s\n", text);
-	return put(sink, line, strlen(line));
+	return line_put(sink, line, strlen(line));
 }
 
 /* "mlx5_0 qp 0x40: … and 126 more [28 FLUSHED]" */
@@ -277,13 +277,13 @@ static bool put_count(struct explain_sink *sink, const struct fold *fold)
 	snprintf(line, sizeof(sink->line), "%s%s%s%s%s: … and %" PRIu64 " more [%d %s]%s\n", color ? FAINT : "",
 		 fold->device, qp, subject->call ? " " : "", subject->call ? subject->call : "", fold->more,
 		 (int)fold->record.rule, rule_text(fold->record.rule)->name, color ? PLAIN : "");
-	return put(sink, line, strlen(line));
+	return line_put(sink, line, strlen(line));
 }
 
 /* A count goes on counting if the sink takes nothing. */
 static bool say_count(struct explain_sink *sink, struct fold *fold, uint64_t now_ns)
 {
-	if (!ready(sink) || !put_count(sink, fold))
+	if (!sink_ready(sink) || !put_count(sink, fold))
 		return false;
 	fold->more = 0;
 	fold->since_ns = now_ns;
@@ -304,7 +304,7 @@ static void say_record(struct explain_sink *sink, const char *device, const stru
 	struct fold *place;
 
 	if (!record->subject.expected)
-		mark(sink);
+		sink_mark(sink);
 	if (!may_write(sink, record->time_ns)) {
 		sink->too_many++;
 		return;
@@ -314,7 +314,7 @@ static void say_record(struct explain_sink *sink, const char *device, const stru
 		leave_out(sink, place->more);
 		place->more = 0;
 	}
-	if (!ready(sink) || !put_record(sink, device, record)) {
+	if (!sink_ready(sink) || !put_record(sink, device, record)) {
 		leave_out(sink, 1);
 		return;
 	}
@@ -408,7 +408,7 @@ static void unlock_and_arm(struct explain_sink *sink, uint64_t now_ns)
 		timer_arm(&the_registry.devices[0].timers, &sink->timer, now_ns + FOLD_NS);
 }
 
-static void fire(struct timer *timer)
+static void sink_fire(struct timer *timer)
 {
 	struct explain_sink *sink = (struct explain_sink *)((char *)timer - offsetof(struct explain_sink, timer));
 	uint64_t now_ns = clock_now_ns();
@@ -416,7 +416,7 @@ static void fire(struct timer *timer)
 	pthread_mutex_lock(&sink->lock);
 	sink->timer_armed = false;
 	say_due(sink, now_ns);
-	ready(sink);
+	sink_ready(sink);
 	unlock_and_arm(sink, now_ns);
 }
 
@@ -463,7 +463,7 @@ void explain_sink_note(struct explain_sink *sink, const char *text)
 		return;
 	snprintf(line, sizeof(line), "softhca: %.*s\n", LINE_BYTES - 32, text);
 	pthread_mutex_lock(&sink->lock);
-	if (!ready(sink) || !put(sink, line, strlen(line)))
+	if (!sink_ready(sink) || !line_put(sink, line, strlen(line)))
 		leave_out(sink, 1);
 	pthread_mutex_unlock(&sink->lock);
 }
@@ -480,7 +480,7 @@ void explain_sink_finish(struct explain_sink *sink, int status)
 		say_ignored(sink);
 	say_search(sink, UINT64_MAX);
 	say_counts_before(sink, UINT64_MAX, clock_now_ns());
-	ready(sink);
+	sink_ready(sink);
 	pthread_mutex_unlock(&sink->lock);
 }
 

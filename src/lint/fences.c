@@ -11,7 +11,7 @@ bool lint_send_writes(const struct lint_send *send)
 	return send->pieces && send->piece[send->pieces - 1].written;
 }
 
-static bool overlaps(const struct lint_piece *one, const struct lint_piece *other)
+static bool pieces_overlap(const struct lint_piece *one, const struct lint_piece *other)
 {
 	return one->lkey == other->lkey && one->address < other->address + other->length &&
 	       other->address < one->address + one->length;
@@ -22,18 +22,18 @@ static const struct lint_piece *piece_read(const struct lint_send *send, const s
 	for (uint32_t i = 0; i < send->pieces; i++)
 		for (uint32_t j = 0; j < writer->pieces; j++)
 			if (!send->piece[i].written && writer->piece[j].written &&
-			    overlaps(&send->piece[i], &writer->piece[j]))
+			    pieces_overlap(&send->piece[i], &writer->piece[j]))
 				return &send->piece[i];
 	return NULL;
 }
 
 /* Stops watching the pieces of @reader to which @writer writes (lint/memory.c). */
-static void unwatch(struct lint_send *reader, const struct lint_send *writer)
+static void pieces_unwatch(struct lint_send *reader, const struct lint_send *writer)
 {
 	for (uint32_t i = 0; i < reader->pieces; i++)
 		for (uint32_t j = 0; j < writer->pieces; j++)
 			if (!reader->piece[i].written && writer->piece[j].written &&
-			    overlaps(&reader->piece[i], &writer->piece[j]))
+			    pieces_overlap(&reader->piece[i], &writer->piece[j]))
 				reader->piece[i].sum = 0;
 }
 
@@ -57,9 +57,9 @@ void lint_fence_look(struct lint_qp *state, struct lint_send *send, uint32_t num
 		const struct lint_piece *piece = piece_read(send, earlier);
 
 		if (piece)
-			unwatch(send, earlier);
+			pieces_unwatch(send, earlier);
 		if (writes_last(send))
-			unwatch(earlier, send);
+			pieces_unwatch(earlier, send);
 		if (piece && (int32_t)(before - state->fence) >= 0)
 			WARN_OF_SEND(state, send, call, RULE_TARGET_UNFENCED, piece->address, piece->length,
 				     piece->lkey, earlier->opcode, earlier->wr_id);

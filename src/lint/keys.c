@@ -2,7 +2,7 @@
 /* Signatures of mkeys: left in an unknown state by a chain that was not posted, never checked. */
 #include "lint/state.h"
 
-static void settle(struct lint_qp *state)
+static void suspect_report(struct lint_qp *state)
 {
 	if (state->suspect)
 		WARN_OF_QP(state, "mlx5dv_wr_mkey_configure", RULE_KEY_AFTER_ABORT, state->suspect->base.lkey);
@@ -16,7 +16,7 @@ void lint_key_configuring(struct user_qp *qp, struct user_mkey *mkey, uint32_t c
 	if (!state)
 		return;
 	queue_lock(&lint.lock);
-	settle(state);
+	suspect_report(state);
 	if (conf_flags & MLX5DV_MKEY_CONF_FLAG_RESET_SIG_ATTR)
 		mkey->lint.unknown = false;
 	else if (mkey->lint.unknown)
@@ -55,7 +55,7 @@ void lint_chain_dropped(struct user_qp *qp)
 
 void lint_keys_posted(struct lint_qp *state)
 {
-	settle(state);
+	suspect_report(state);
 	for (; state->set_count; state->set_count--) {
 		struct user_mkey *mkey = state->set[state->set_count - 1];
 
@@ -71,7 +71,7 @@ void lint_key_checked(struct user_mkey *mkey)
 }
 
 /* It may be named in a chain that is open: of that nothing is said any more. */
-static void forget(struct lint_qp *state, const struct user_mkey *mkey)
+static void chain_forget_key(struct lint_qp *state, const struct user_mkey *mkey)
 {
 	uint32_t kept = 0;
 
@@ -88,7 +88,7 @@ void lint_key_destroying(struct user_mkey *mkey)
 	queue_lock(&lint.lock);
 	for (int i = 0; i < LINT_BUCKETS; i++)
 		for (struct lint_qp *state = lint.qps[i]; state; state = state->next)
-			forget(state, mkey);
+			chain_forget_key(state, mkey);
 	if (mkey->lint.checking && !mkey->lint.checked)
 		WARN(hca_of_context(mkey->pd->base.context), "mlx5dv_destroy_mkey", RULE_SIGNATURE_UNCHECKED,
 		     mkey->base.lkey);

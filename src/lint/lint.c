@@ -9,7 +9,7 @@
 #include "lint/state.h"
 
 /* Writes the sum before the report of the device, which ends the sink. */
-static void summarise(void)
+static void summary_write(void)
 {
 	char line[LINT_SUMMARY_BYTES];
 
@@ -45,7 +45,7 @@ static bool has_regions(void)
  * Warns unless the program has prepared for fork: ibv_fork_init(3), or a variable that libibverbs reads. Runs before the handler
  * that takes the locks of the library.
  */
-static void before_fork(void)
+static void fork_check(void)
 {
 	if (!__atomic_load_n(&fork_prepared, __ATOMIC_RELAXED) && !getenv("RDMAV_FORK_SAFE") &&
 	    !getenv("IBV_FORK_SAFE") && has_regions())
@@ -62,7 +62,7 @@ static const struct lint_hooks hooks = {
 
 /* ---- beginning -------------------------------------------------------------------------------------------------- */
 
-static void start(void)
+static void hooks_start(void)
 {
 	char error[256], note[320];
 	uint64_t wanted = 0;
@@ -75,8 +75,8 @@ static void start(void)
 		return;
 	queue_lock_init(&lint.lock, LOCK_LEVEL_LINT, false);
 	/* A child reports its own warnings only. */
-	pthread_atfork(before_fork, NULL, lint_warn_reset);
-	atexit(summarise);
+	pthread_atfork(fork_check, NULL, lint_warn_reset);
+	atexit(summary_write);
 	if (wanted & (misuse_bit(RULE_RECEIVE_READ_EARLY) | misuse_bit(RULE_WRITE_READ_EARLY)) && page_guard_start()) {
 		page_guard_write_was_read = lint_write_was_read;
 		page_guard_last_first = wanted & misuse_bit(RULE_WRITE_READ_EARLY);
@@ -85,16 +85,16 @@ static void start(void)
 	lint_hooks = &hooks;
 }
 
-static void start_once(void)
+static void hooks_start_once(void)
 {
 	static pthread_once_t once = PTHREAD_ONCE_INIT;
 
-	pthread_once(&once, start);
+	pthread_once(&once, hooks_start);
 }
 
 static void __attribute__((constructor)) register_driver(void)
 {
-	static const struct lint_driver driver = {.start = start_once, .fork_prepared = note_fork_prepared};
+	static const struct lint_driver driver = {.start = hooks_start_once, .fork_prepared = note_fork_prepared};
 
 	lint_driver = &driver;
 }

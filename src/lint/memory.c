@@ -24,7 +24,7 @@ bool lint_memory_read(uint64_t address, void *out, size_t size)
 	return syscall(SYS_process_vm_readv, getpid(), &local, 1UL, &remote, 1UL, 0UL) == (long)size;
 }
 
-static uint64_t mix(uint64_t sum, uint64_t value)
+static uint64_t sum_mix(uint64_t sum, uint64_t value)
 {
 	sum = (sum ^ value) * UINT64_C(0x9e3779b97f4a7c15);
 	return sum ^ sum >> 29;
@@ -42,7 +42,7 @@ static uint64_t sum_range(uint64_t sum, uint64_t address, uint32_t length)
 		if (!lint_memory_read(address, chunk, size))
 			return 0;
 		for (uint32_t i = 0; i < (size + 7) / sizeof(uint64_t); i++)
-			sum = mix(sum, chunk[i]);
+			sum = sum_mix(sum, chunk[i]);
 		address += size;
 		length -= size;
 		sum += !sum;
@@ -61,7 +61,7 @@ static uint64_t sum_of(uint64_t address, uint32_t length)
 }
 
 /* Where a piece is in memory of the process; 0: its key is another than that of a region, or does not cover it. */
-static uint64_t memory_of(const struct lint_piece *piece)
+static uint64_t piece_memory(const struct lint_piece *piece)
 {
 	const struct user_mr *mr = lint_mr_find(piece->lkey);
 	uint64_t offset;
@@ -111,7 +111,7 @@ void lint_memory_note(struct lint_send *send)
 	for (uint32_t i = 0; i < send->pieces; i++) {
 		struct lint_piece *piece = &send->piece[i];
 
-		piece->memory = reads_memory(send->opcode) && piece->length ? memory_of(piece) : 0;
+		piece->memory = reads_memory(send->opcode) && piece->length ? piece_memory(piece) : 0;
 		piece->sum = piece->memory ? sum_of(piece->memory, piece->length) : 0;
 	}
 }

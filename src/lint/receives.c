@@ -116,7 +116,7 @@ static bool count_pages(struct user_mr *mr, const struct lint_buffer *buffer)
 	return alone;
 }
 
-static void watch(struct lint_receives *receives, uint32_t number, uint16_t counter, const struct ibv_sge *sge)
+static void buffer_watch(struct lint_receives *receives, uint32_t number, uint16_t counter, const struct ibv_sge *sge)
 {
 	struct lint_receive *receive = &receives->entry[number];
 	struct lint_buffer *buffer = &receive->buffer[receive->buffers];
@@ -134,7 +134,7 @@ static void watch(struct lint_receives *receives, uint32_t number, uint16_t coun
 }
 
 /* Of more than are watched one by one nothing is known when they are over: their pages are never closed again. */
-static void spoil(const struct ibv_sge *sge)
+static void region_stop_watching(const struct ibv_sge *sge)
 {
 	struct user_mr *mr = lint_mr_find(sge->lkey);
 
@@ -144,16 +144,17 @@ static void spoil(const struct ibv_sge *sge)
 	page_guard_open_memory((uintptr_t)mr->base.addr, mr->base.length);
 }
 
-static void note(struct lint_receives *receives, uint32_t number, uint16_t counter, const struct ibv_recv_wr *wr)
+static void receive_note(struct lint_receives *receives, uint32_t number, uint16_t counter,
+			 const struct ibv_recv_wr *wr)
 {
 	struct lint_receive *receive = &receives->entry[number];
 
 	receive->wr_id = wr->wr_id;
 	for (int i = 0; i < wr->num_sge; i++)
 		if (receive->buffers < LINT_PIECES)
-			watch(receives, number, counter, &wr->sg_list[i]);
+			buffer_watch(receives, number, counter, &wr->sg_list[i]);
 		else
-			spoil(&wr->sg_list[i]);
+			region_stop_watching(&wr->sg_list[i]);
 }
 
 /* A queue pair that does not receive has nothing to be read too early. */
@@ -167,7 +168,7 @@ static bool receives_go_on(const struct lint_receives *receives)
 	return state == IBV_QPS_RTR || state == IBV_QPS_RTS || state == IBV_QPS_SQD || state == IBV_QPS_SQE;
 }
 
-static void warn(struct lint_receives *receives, uint64_t wr_id, uint64_t address)
+static void receive_warn(struct lint_receives *receives, uint64_t wr_id, uint64_t address)
 {
 	struct ibv_context *context = receives->qp ? receives->qp->base.context : receives->srq->base.context;
 	const struct explain_subject subject = {
@@ -182,7 +183,7 @@ static void warn(struct lint_receives *receives, uint64_t wr_id, uint64_t addres
 }
 
 /* @number is over; @polled: as its completion says, which the program gets now. */
-static void forget(struct lint_receives *receives, uint32_t number, bool polled)
+static void receive_forget(struct lint_receives *receives, uint32_t number, bool polled)
 {
 	struct lint_receive *receive = &receives->entry[number];
 
@@ -192,7 +193,7 @@ static void forget(struct lint_receives *receives, uint32_t number, bool polled)
 		uint64_t read_at = buffer->range < 0 ? 0 : page_guard_open(buffer->range);
 
 		if (read_at && polled)
-			warn(receives, receive->wr_id, read_at);
+			receive_warn(receives, receive->wr_id, read_at);
 		for (uint64_t page = buffer->first; mr && mr->lint_receives && page < buffer->end; page++)
 			mr->lint_receives[page] -= mr->lint_receives[page] && mr->lint_receives[page] < MOST_POSTED;
 	}
@@ -206,7 +207,7 @@ void lint_reads_tell(void)
 	while (__atomic_load_n(&page_guard_reads, __ATOMIC_ACQUIRE) && page_guard_take_read(&read)) {
 		struct lint_receives *receives = read.owner;
 
-		warn(receives, receives->entry[read.number].wr_id, read.address);
+		receive_warn(receives, receives->entry[read.number].wr_id, read.address);
 	}
 }
 
@@ -219,15 +220,15 @@ void lint_receives_complete(struct lint_qp *state)
 	uint32_t tail = __atomic_load_n(&rq->tail, __ATOMIC_ACQUIRE);
 
 	while (receives->first != receives->end && (int32_t)(tail - receives->first) > 0)
-		forget(receives, receives->first++ & (rq->count - 1), true);
+		receive_forget(receives, receives->first++ & (rq->count - 1), true);
 }
 
-static void forget_all(struct lint_qp *state)
+static void receives_forget_all(struct lint_qp *state)
 {
 	struct lint_receives *receives = &state->receives;
 
 	while (receives->first != receives->end)
-		forget(receives, receives->first++ & (state->qp->rq.count - 1), false);
+		receive_forget(receives, receives->first++ & (state->qp->rq.count - 1), false);
 }
 
 void lint_receive_posting(struct user_qp *qp, uint32_t number, const struct ibv_recv_wr *wr)
@@ -245,16 +246,16 @@ void lint_receive_posting(struct user_qp *qp, uint32_t number, const struct ibv_
 			(struct lint_receives){.entry = calloc(qp->rq.count, sizeof(struct lint_receive)), .qp = qp};
 	if (!state || !state->receives.entry) {
 		for (int i = 0; i < wr->num_sge; i++)
-			spoil(&wr->sg_list[i]);
+			region_stop_watching(&wr->sg_list[i]);
 	} else {
 		lint_receives_complete(state);
 		/* It was reset: what was posted is no more. */
 		if (number != state->receives.end)
-			forget_all(state);
+			receives_forget_all(state);
 		if (state->receives.first == state->receives.end)
 			state->receives.first = number;
 		state->receives.end = number + 1;
-		note(&state->receives, number & (qp->rq.count - 1), (uint16_t)number, wr);
+		receive_note(&state->receives, number & (qp->rq.count - 1), (uint16_t)number, wr);
 	}
 	queue_unlock(&lint.lock);
 }
@@ -264,19 +265,19 @@ void lint_qp_entered(struct user_qp *qp, enum ibv_qp_state state)
 	if (!qp->lint || (state != IBV_QPS_RESET && state != IBV_QPS_ERR))
 		return;
 	queue_lock(&lint.lock);
-	forget_all(qp->lint);
+	receives_forget_all(qp->lint);
 	queue_unlock(&lint.lock);
 }
 
 void lint_receives_end(struct lint_qp *state)
 {
-	forget_all(state);
+	receives_forget_all(state);
 	free(state->receives.entry);
 }
 
 /* ---- of a shared receive queue ---------------------------------------------------------------------------------- */
 
-static bool make_room(struct user_srq *srq, uint32_t entries)
+static bool srq_receives_grow(struct user_srq *srq, uint32_t entries)
 {
 	struct lint_receives *receives = srq->lint.receives;
 	struct lint_receive *more;
@@ -303,12 +304,12 @@ void lint_srq_receive_posting(struct user_srq *srq, uint32_t index, const struct
 		queue_unlock(&lint.lock);
 		return;
 	}
-	if (make_room(srq, srq->entry_count)) {
-		forget(srq->lint.receives, index, false);
-		note(srq->lint.receives, index, (uint16_t)index, wr);
+	if (srq_receives_grow(srq, srq->entry_count)) {
+		receive_forget(srq->lint.receives, index, false);
+		receive_note(srq->lint.receives, index, (uint16_t)index, wr);
 	} else {
 		for (int i = 0; i < wr->num_sge; i++)
-			spoil(&wr->sg_list[i]);
+			region_stop_watching(&wr->sg_list[i]);
 	}
 	queue_unlock(&lint.lock);
 }
@@ -317,7 +318,7 @@ void lint_srq_receive_completed(struct user_srq *srq, uint32_t index)
 {
 	queue_lock(&lint.lock);
 	if (srq->lint.receives && index < srq->lint.receives->end)
-		forget(srq->lint.receives, index, true);
+		receive_forget(srq->lint.receives, index, true);
 	queue_unlock(&lint.lock);
 }
 
@@ -329,7 +330,7 @@ void lint_srq_destroyed(struct user_srq *srq)
 		return;
 	queue_lock(&lint.lock);
 	for (uint32_t i = 0; i < receives->end; i++)
-		forget(receives, i, false);
+		receive_forget(receives, i, false);
 	queue_unlock(&lint.lock);
 	free(receives->entry);
 	free(receives);

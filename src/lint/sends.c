@@ -4,7 +4,7 @@
 
 #include "lint/state.h"
 
-static void forget(struct lint_qp *state, const struct lint_send *send)
+static void send_forget(struct lint_qp *state, const struct lint_send *send)
 {
 	state->signalled -= send->signalled;
 	state->writers -= lint_send_writes(send);
@@ -23,15 +23,15 @@ void lint_sends_complete(struct lint_qp *state)
 
 		if (lint_send_is_new(state, send))
 			lint_memory_check(state, send);
-		forget(state, send);
+		send_forget(state, send);
 	}
 }
 
 /* The queue pair was reset: what was posted is no more. */
-static void begin_anew(struct lint_qp *state, uint32_t number)
+static void sends_restart(struct lint_qp *state, uint32_t number)
 {
 	while (state->first != state->end)
-		forget(state, &state->send[state->first++ & state->mask]);
+		send_forget(state, &state->send[state->first++ & state->mask]);
 	state->first = state->end = state->fence = number;
 	state->unsignalled = 0;
 }
@@ -43,7 +43,7 @@ static void note_signal(struct lint_qp *state, bool signalled, const char *call)
 		WARN_OF_QP(state, call, RULE_QUEUE_UNSIGNALED, state->unsignalled);
 }
 
-static void note(struct lint_qp *state, uint32_t number, const char *call)
+static void send_note(struct lint_qp *state, uint32_t number, const char *call)
 {
 	struct lint_send *send = &state->send[number & state->mask];
 	const struct send_queue *sq = &state->qp->sq;
@@ -78,9 +78,9 @@ void lint_sends_posted(struct user_qp *qp, uint32_t count, const char *call)
 	if (number == state->end)
 		lint_sends_complete(state);
 	else
-		begin_anew(state, number);
+		sends_restart(state, number);
 	for (; number != sq->head; number++)
-		note(state, number, call);
+		send_note(state, number, call);
 	lint_room_check(state, call);
 	lint_keys_posted(state);
 	queue_unlock(&lint.lock);

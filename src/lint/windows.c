@@ -28,8 +28,8 @@ static void look_for_binds(struct lint_qp *state, const struct lint_send *send, 
 	}
 }
 
-static void look(struct lint_qp *state, const struct lint_send *send, const uint32_t *data, size_t words,
-		 const char *call)
+static void binds_look(struct lint_qp *state, const struct lint_send *send, const uint32_t *data, size_t words,
+		       const char *call)
 {
 	for (int i = 0; i < LINT_BUCKETS; i++)
 		for (const struct lint_qp *other = lint.qps[i]; other; other = other->next)
@@ -47,8 +47,8 @@ void lint_window_look(struct lint_qp *state, const struct lint_send *send, const
 		size_t size = piece->length < LOOKED_AT ? piece->length & ~3u : LOOKED_AT;
 
 		if (piece->sum && lint_memory_read(piece->memory, data, size))
-			look(state, send, data, size / sizeof(uint32_t), call);
+			binds_look(state, send, data, size / sizeof(uint32_t), call);
 	}
 	if (send->inlined)
-		look(state, send, send->inline_words, send->inlined, call);
+		binds_look(state, send, send->inline_words, send->inlined, call);
 }
