@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Explanation records: making, keeping, finding, see explain.h. Rendering is in render.c. */
+/* Makes, keeps and finds explanation records, see explain.h. render.c turns them into text. */
 #include "explain/explain.h"
 
 #include <pthread.h>
@@ -16,7 +16,7 @@
 #define OWN_RECORDS 1024
 #define OTHERS_RECORDS 256
 
-/* The last `size` records of one kind, of all that were made. */
+/* The last `size` of the `made` records of one kind. */
 struct ring {
 	struct explain_record *record;
 	uint64_t size, made;
@@ -113,7 +113,7 @@ uint64_t explain_latest(const struct hca *hca)
 	return __atomic_load_n(&hca->explain_log->next, __ATOMIC_RELAXED) - 1;
 }
 
-/* The newest record of @ring that is older than @before and about @qpn, or NULL. The lock is held. */
+/* Returns the newest record of @ring that is older than @before and about @qpn, or NULL. The lock is held. */
 static const struct explain_record *ring_newest(const struct ring *ring, uint32_t qpn, uint64_t before)
 {
 	uint64_t oldest = ring->made > ring->size ? ring->made - ring->size : 0;

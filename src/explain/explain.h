@@ -4,11 +4,11 @@
  * record, made at the place of the check. rules.def is the one table: a stable number per rule, the sentence with
  * its figures, the source of the rule, what to do about it. docs/reference/explanations.md is generated from it.
  *
- * A record holds figures, not text: making one costs no formatting and no allocation. Text is rendered when somebody
- * asks (softhca.h) or when SOFTHCA_EXPLAIN names a sink. Numbers 1..255 double as the vendor syndrome of an error CQE.
+ * A record holds figures, not text: making one needs no formatting and no allocation. Text is rendered on request (softhca.h) or when
+ * SOFTHCA_EXPLAIN names a sink. Numbers 1..255 are also the vendor syndrome of an error CQE.
  *
- * Records live in the rings of struct explain_log, owned by struct hca; its lock is a leaf. Any thread may call. What others can
- * cause (explain/limit.h) has a ring of its own: it takes the place of nothing else.
+ * Records live in the rings of struct explain_log, owned by struct hca; its lock is a leaf. Any thread may call. Records that other
+ * processes and hosts can cause (explain/limit.h) have a separate ring, so that they do not displace the program's own.
  */
 #ifndef SOFTHCA_EXPLAIN_EXPLAIN_H
 #define SOFTHCA_EXPLAIN_EXPLAIN_H
@@ -75,15 +75,15 @@ static inline void explain_users_pack(const uint32_t counts[EXPLAIN_USER_COUNT],
 		figures[i / 3] |= (counts[i] < most ? counts[i] : most) << i % 3 * EXPLAIN_USER_BITS;
 }
 
-/* What a record is about. Fields that do not apply are 0. */
+/* The subject of a record. Fields that do not apply are 0. */
 struct explain_subject {
 	const char *call;    /* refused call by name ("ibv_reg_mr"), static string; NULL for a work request */
 	uint32_t qpn;        /* QP number, 0 if none */
-	bool receive;        /* of the receive side of the QP: a request that arrived, or a receive */
+	bool receive;        /* about the receive side of the QP: a request that arrived, or a receive */
 	uint64_t wr_id;      /* of the work request, if known; not known of receives */
 	uint8_t opcode;      /* WQE opcode (MLX5_OPCODE_*), meaningful for a send request */
 	const char *request; /* the send request as the program calls it, static; NULL: by its opcode */
-	uint8_t syndrome;    /* CQE syndrome (MLX5_CQE_SYNDROME_*), 0 if no completion came of it */
+	uint8_t syndrome;    /* CQE syndrome (MLX5_CQE_SYNDROME_*), 0 if there is no completion */
 	uint8_t qp_state;    /* enum ibv_qp_state when the check was made */
 	int error;           /* errno value of a refused call, 0 if none */
 	/* The call did not do what was asked, and many programs ignore that: the line waits for a sign that this one does not. */
@@ -106,11 +106,11 @@ struct explain_record {
 uint64_t explain_make(struct hca *hca, const struct explain_subject *subject, enum explain_rule rule,
 		      const uint64_t *args, size_t count);
 
-/** The same, of what others can cause: through explain/limit.h only. */
+/** Makes a record that another process or host can cause. Use through explain/limit.h only. */
 uint64_t explain_make_of_others(struct hca *hca, const struct explain_subject *subject, enum explain_rule rule,
 				const uint64_t *args, size_t count);
 
-/** Writes the line, without a further record, of a record that was made as an expected one. Any thread. */
+/** Writes the line of a record that was made as an expected one. Makes no new record. Any thread. */
 void explain_tell(struct hca *hca, const struct explain_subject *subject, enum explain_rule rule, const uint64_t *args);
 
 /** A queue pair of @hca was created: refusals by a limit before it were steps of a search (explain/search.h). Any thread. */
@@ -135,19 +135,19 @@ void explain_found(struct hca *hca);
 		 (&(const struct explain_subject){.call = (call_name), .error = (errno_value), .ignorable = true}),    \
 		 rule, __VA_ARGS__),                                                                                   \
 	 (errno_value))
-/* The same for calls on a QP. */
+/* REFUSE() for calls on a QP. */
 #define REFUSE_QP(hca, call_name, qp_number, errno_value, rule, ...)                                                   \
 	(EXPLAIN(hca,                                                                                                  \
 		 (&(const struct explain_subject){.call = (call_name), .qpn = (qp_number), .error = (errno_value)}),   \
 		 rule, __VA_ARGS__),                                                                                   \
 	 (errno_value))
 
-/** The number of the latest record, 0 if there is none. Any thread; no lock. */
+/** Returns the serial number of the latest record, or 0. Any thread; no lock. */
 uint64_t explain_latest(const struct hca *hca);
 
 /**
- * The newest record that is older than number @before (0: the newest of all) and about QP @qpn (0: about anything).
- * Returns false when there is none, or none any more. Any thread.
+ * Finds the newest record that is older than number @before (0: the newest of all) and about QP @qpn (0: any subject).
+ * Returns false if there is none, or it was overwritten. Any thread.
  */
 bool explain_previous(struct hca *hca, uint32_t qpn, uint64_t before, struct explain_record *out);
 

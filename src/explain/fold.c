@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What repeats, see fold.h. */
+/* Repeated lines, see fold.h. */
 #include "explain/fold.h"
 
 #include <string.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What repeats is written once and then counted: explanations by the same rule about the same queue pair; where there is no
- * queue pair, those that also have the same figures. A short table has the last that were written, since those of several
- * queue pairs come mixed. Only what is written is folded: the records of a device (softhca.h) stay whole.
+ * Folds repeated lines: an explanation by the same rule about the same queue pair is written once and then counted. Explanations without
+ * a queue pair must also have the same figures. A short table holds the last lines, since those of several queue pairs alternate. Records
+ * (softhca.h) are not folded.
  *
  * Owned by struct explain_sink, whose lock covers it.
  */
@@ -12,36 +12,36 @@
 #include "core/limits.h"
 #include "explain/explain.h"
 
-/* For that long repetitions are counted, and then written as one line. */
+/* Time for which repetitions are counted before their count is written. */
 #define FOLD_NS UINT64_C(1000000000)
 
 struct fold {
 	const char *device; /* name, static; NULL: the place is empty */
 	struct explain_record record;
-	uint64_t since_ns; /* when a line was written of it */
-	uint64_t more;     /* that came since then */
+	uint64_t since_ns; /* time of its last line */
+	uint64_t more;     /* repetitions since then */
 };
 
 struct folds {
 	struct fold table[LIMIT_EXPLAIN_FOLDS];
 };
 
-/** Counts @record of @device if it repeats one of the table. Returns whether it does: then it is not to be written. */
+/** Counts @record of @device if it repeats one of the table. Returns true if so: then it is not written. */
 bool folds_repeats(struct folds *folds, const char *device, const struct explain_record *record);
 
 /**
- * The place for something that is to be written now: empty, or else the one of which a line was written the longest ago, and
- * whose count, if there is one, is to be written first. Never NULL.
+ * Returns the place for a new line: an empty one, otherwise the one whose last line is the oldest. Its count, if there is one, must be
+ * written first. Never NULL.
  */
 struct fold *folds_place(struct folds *folds);
 
-/** Notes at @place that @record of @device was written. */
+/** Records at @place that @record of @device was written. */
 void folds_enter(struct fold *place, const char *device, const struct explain_record *record);
 
-/** True if one has counted. */
+/** Returns true if an entry has counted repetitions. */
 bool folds_counting(const struct folds *folds);
 
-/** One that has counted and was last written of before @before_ns; NULL: there is none. Forgets those that did not repeat. */
+/** Returns an entry with a count whose last line is older than @before_ns, or NULL. Removes entries that did not repeat. */
 struct fold *folds_due(struct folds *folds, uint64_t before_ns);
 
 #endif

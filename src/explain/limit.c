@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* How often others can make the device explain, see limit.h. */
+/* Rate limit for explanations that others cause, see limit.h. */
 #include "explain/limit.h"
 
 #include "observe/counters.h"

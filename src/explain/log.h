@@ -10,20 +10,20 @@
 struct explain_log;
 struct explain_sink;
 
-/** Makes a log, whose records are written to @sink as well (explain/sink.h; stays the caller's). NULL without memory. */
+/** Creates a log that also writes its records to @sink (explain/sink.h), which the caller keeps. Returns NULL without memory. */
 struct explain_log *explain_log_new(struct explain_sink *sink);
 
-/** Around fork(2): a child inherits the log with its lock free and no record half written. */
+/** Lock the log around fork(2), so that a child inherits a free lock and whole records. */
 void explain_log_lock(struct explain_log *log);
 void explain_log_unlock(struct explain_log *log);
 
 /**
- * Of explain/limit.c, by rule, atomic: the second in which it was told last in the upper half, and how many times in it in the
- * lower. @rule is below EXPLAIN_LIMITED_RULES.
+ * Returns the counter of explain/limit.c for @rule (< EXPLAIN_LIMITED_RULES), atomic: upper half the second of the last record, lower half
+ * the number of records in that second.
  */
 uint64_t *explain_log_told(struct explain_log *log, enum explain_rule rule);
 
-/** Writes a remark that is no record (a bad setting) to the sink. */
+/** Writes a remark, for example about a bad setting, to the sink. It is not a record. */
 void explain_log_note(struct explain_log *log, const char *text);
 
 #endif

@@ -37,7 +37,7 @@ static bool word_is(const char *word, size_t length, const char *name)
 	return !name[length];
 }
 
-/* What `on` means: all but what looks for programs that do what is common and not promised. */
+/* Returns the bits of `on`: all except WRITE_READ_EARLY, which warns of a common practice that no rule permits. */
 static uint64_t all_bits(void)
 {
 	uint64_t bits = 0;
@@ -47,7 +47,7 @@ static uint64_t all_bits(void)
 	return bits & ~misuse_bit(RULE_WRITE_READ_EARLY);
 }
 
-/* The bit of the rule that @word names, or 0. */
+/* Returns the bit of the rule that @word names, or 0. */
 static uint64_t bit_named(const char *word, size_t length)
 {
 	for (size_t i = 0; i < RULES; i++)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Which warnings about misuse (rules 900 to 949, explain/rules_misuse.def) SOFTHCA_LINT asks for. Pure functions over the table
- * of rules; any thread. What makes the warnings is src/lint/.
+ * Selection of warnings about misuse (rules 900 to 949, explain/rules_misuse.def) by SOFTHCA_LINT. Pure functions over the table of rules;
+ * any thread. src/lint/ makes the warnings.
  */
 #ifndef SOFTHCA_EXPLAIN_MISUSE_H
 #define SOFTHCA_EXPLAIN_MISUSE_H
@@ -15,7 +15,7 @@
 #define MISUSE_FIRST 900
 #define MISUSE_RULES 50
 
-/** The bit of @rule, one of MISUSE_FIRST and the MISUSE_RULES from there on. */
+/** Returns the bit of @rule, one of the MISUSE_RULES from MISUSE_FIRST on. */
 static inline uint64_t misuse_bit(enum explain_rule rule)
 {
 	return UINT64_C(1) << ((uint32_t)rule - MISUSE_FIRST);

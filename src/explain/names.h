@@ -26,9 +26,9 @@ const char *key_kind_name(unsigned int kind);
 const char *guard_name(unsigned int type);
 /** "REM_ACCESS_ERR", … of a CQE syndrome (mlx5-formats 3.4). */
 const char *syndrome_name(uint8_t syndrome);
-/** The status of a completion with @syndrome; IBV_WC_SUCCESS for 0. */
+/** Returns the completion status for @syndrome; IBV_WC_SUCCESS for 0. */
 enum ibv_wc_status syndrome_status(uint8_t syndrome);
-/** The other way; 0 for IBV_WC_SUCCESS and what no syndrome stands for. */
+/** Returns the syndrome for @status; 0 for IBV_WC_SUCCESS and statuses without a syndrome. */
 uint8_t syndrome_of_status(uint32_t status);
 
 #endif

@@ -23,7 +23,7 @@ int output_open(const char *path)
 	const int flags = O_APPEND | O_CLOEXEC | O_NOCTTY | O_NONBLOCK;
 	int fd = open(path, O_WRONLY | O_CREAT | flags, 0644);
 
-	/* A FIFO without a reader (fifo(7)): what is written stays in it for one that comes. */
+	/* A FIFO without a reader (fifo(7)) keeps the data for a later one. */
 	if (fd < 0 && errno == ENXIO)
 		fd = open(path, O_RDWR | flags);
 	return fd < 0 ? -errno : fd;
@@ -50,12 +50,12 @@ static void signals_block(struct guard *guard)
 	if (sigpending(&guard->pending))
 		sigemptyset(&guard->pending);
 	failure_signals(&blocked);
-	/* A terminal takes what a thread writes that blocks it (termios(3), TOSTOP). */
+	/* A terminal accepts the output of a thread that blocks this signal (termios(3), TOSTOP). */
 	sigaddset(&blocked, SIGTTOU);
 	pthread_sigmask(SIG_BLOCK, &blocked, &guard->mask);
 }
 
-/* Takes back the signal that the write made, unless the program had one pending: that one is its own. */
+/* Consumes the signal that the write raised, unless one was pending before, which belongs to the program. */
 static void signal_consume(const struct guard *guard, int signal)
 {
 	const struct timespec now = {0};
@@ -94,10 +94,10 @@ static ssize_t send_to(int fd, const char *text, size_t length)
 }
 
 /*
- * Pipes and terminals. An open file description of our own may have O_NONBLOCK. It is closed again at once, since a pipe
- * ends for its reader when nobody has it open for writing, and since the program may put another file in the descriptor's
- * place. Where /proc is missing, or the terminal belongs to another user, poll(2) says whether there is room now for one
- * write of at most PIPE_BUF bytes; that somebody else fills it in between cannot be excluded there.
+ * Writes to pipes and terminals through a separate open file description, which may have O_NONBLOCK. It is closed at once: the reader of
+ * a pipe sees its end when no writer has it open, and the program may replace the file behind the descriptor. Without /proc, or if the
+ * terminal belongs to another user, poll(2) shows whether there is room for a write of at most PIPE_BUF bytes; another writer may still
+ * fill the room in between.
  */
 static ssize_t write_reopened(int fd, const char *text, size_t length)
 {

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Writing to a descriptor that may be the program's own, without ever holding the program up: explanations are made under
- * locks and on the path of requests, and nobody may read what they are written to.
+ * Writes to a descriptor that may be the program's own, without ever blocking the program: explanations are made under locks and on the
+ * path of requests, and the sink may have no reader.
  *
- * A pipe that is full, a terminal that was stopped (Ctrl-S) and a socket without room take nothing. Setting O_NONBLOCK on
- * the program's stderr is no way out: the flag belongs to the open file description, which the program, its parent and its
- * children share, and whose own writes would begin to fail. So each kind is written to in its own way (output_write()).
+ * A full pipe, a stopped terminal (Ctrl-S) and a socket without room accept nothing. Setting O_NONBLOCK on the program's stderr is not
+ * possible: the flag belongs to the open file description, which the program shares with its parent and its children, and their own writes
+ * would fail. So output_write() uses a different method for each kind of file.
  *
- * No signal comes of it: SIGPIPE (nobody will read), SIGXFSZ (RLIMIT_FSIZE) and SIGTTOU (a terminal whose foreground is
- * somebody else's) would end or stop the program for something that it has not done. Any thread may call; no state, no lock.
+ * Writing raises no signal: SIGPIPE (no reader), SIGXFSZ (RLIMIT_FSIZE) and SIGTTOU (a background process writes to its terminal) would end
+ * or stop the program for something that it has not done. Any thread may call; no state, no lock.
  */
 #ifndef SOFTHCA_EXPLAIN_OUTPUT_H
 #define SOFTHCA_EXPLAIN_OUTPUT_H

@@ -35,7 +35,7 @@ static void __attribute__((format(printf, 2, 3))) add(struct text *out, const ch
 		out->length += (size_t)length;
 }
 
-/* A mask as its names, "A|B|0x40" for bits without one. */
+/* Adds the names of the bits of @mask: "A|B|0x40", a number for bits without a name. */
 static void add_mask(struct text *out, uint64_t mask, const struct bit_name *names)
 {
 	const char *separator = "";
@@ -72,7 +72,7 @@ static void add_error(struct text *out, uint64_t error)
 	add(out, "%s", name ? name : "unknown error");
 }
 
-/* Up to eight characters, as they lie in memory: of a name that is not ours to trust. */
+/* Adds up to eight characters, as they lie in memory. The name comes from outside, so unprintable ones become "?". */
 static void add_chars(struct text *out, uint64_t value)
 {
 	char text[sizeof(value)];
@@ -110,7 +110,7 @@ static void add_origin(struct text *out, const uint64_t *figures)
 		add(out, "host %s", address);
 }
 
-/* A rule of another process, whose library may have rules that this one does not have. */
+/* Adds a rule of another process, whose library may have rules that this one lacks. */
 static void add_cause(struct text *out, uint64_t number)
 {
 	const struct rule_text *rule = rule_text((enum explain_rule)number);

@@ -21,13 +21,13 @@ struct search {
 	uint64_t until_ns; /* refusals before this time are steps of a search */
 };
 
-/** Returns true if @record of @device may be a step of a search: then its line is not to be written now. */
+/** Returns true if @record of @device may be a step of a search: then its line is not written now. */
 bool search_takes(struct search *search, const char *device, const struct explain_record *record);
 
-/** A queue pair was created at @now_ns: the refusal that was kept back was a step. */
+/** Records that a queue pair was created at @now_ns: the refusal that was kept back was a step. */
 void search_found(struct search *search, uint64_t now_ns);
 
-/** Takes the refusal that was kept back before @before_ns: returns its device and copies it to *@record; NULL: there is none. */
+/** Takes the refusal that was kept back before @before_ns: copies it to *@record and returns its device, or NULL if there is none. */
 const char *search_due(struct search *search, uint64_t before_ns, struct explain_record *record);
 
 #endif

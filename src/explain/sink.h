@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Where SOFTHCA_EXPLAIN has explanations written: one sink per process, which all devices share. It belongs to the registry
- * and lives until the process ends.
+ * The destination of explanations that SOFTHCA_EXPLAIN names: one sink per process, shared by all devices. The registry owns it until the
+ * process ends.
  *
- * Writing never waits (explain/output.h). What repeats is counted (explain/fold.h); its count is written after a second, by
- * whatever is explained then, by the device thread if there is one, and else when the program ends. In a second no more than
- * LIMIT_EXPLAIN_LINES are written, whatever happens. What is left out, for that reason or because the sink takes nothing, is
- * counted, and said as soon as something can be written again, or at the end. A refusal that may be a step of a search for
+ * Writing never blocks (explain/output.h). Repetitions are counted (explain/fold.h); their count is written after a second, with the next
+ * explanation or by the device thread, otherwise when the program ends. At most LIMIT_EXPLAIN_LINES are written in a second. Lines left out
+ * for that reason, or because the sink accepts nothing, are counted, and the count is written later. A refusal that may be a step of a search for
  * a limit is kept back (explain/search.h), and so is one that programs commonly ignore (`ignorable`), until something else is explained,
  * the program aborts, or it ends with a status other than 0.
  *

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Requests that read memory to which another request of their queue pair writes. If the writer comes first, an adapter may start the
- * reader before the data is there unless there is a fence between them (mlx5-formats 1.3); here requests are executed one after the
- * other. Either way the device changes that memory, and the program does not.
+ * Requests that read memory to which another request of their queue pair writes. An adapter may start the later request before the
+ * earlier one has written unless there is a fence between them (mlx5-formats 1.3); softhca executes them in order. In both cases the device
+ * changes the memory, not the program.
  */
 #include "lint/state.h"
 
@@ -38,8 +38,8 @@ static void pieces_unwatch(struct lint_send *reader, const struct lint_send *wri
 }
 
 /*
- * True if @send writes only after the requests before it have been acknowledged: a response of READ or an atomic acknowledges
- * them (IBTA 9.7.5.1.2), and they are not sent again. A copy waits for nothing.
+ * Returns true if @send writes only after the requests before it have been acknowledged: the response of a READ or an atomic acknowledges
+ * them (IBTA 9.7.5.1.2), and they are not sent again. A copy does not wait.
  */
 static bool writes_last(const struct lint_send *send)
 {
@@ -73,8 +73,8 @@ static bool remote_overlaps(const struct lint_send *one, const struct lint_send 
 }
 
 /*
- * IBTA 10.8.3.3, table of ordering rules: a WRITE or an atomic behind a READ may be executed before it unless it has a fence. Here
- * requests are executed one after the other.
+ * IBTA 10.8.3.3, table of ordering rules: a WRITE or an atomic after a READ may be executed before it unless it has a fence. softhca
+ * executes requests in order.
  */
 void lint_overtaking_look(struct lint_qp *state, const struct lint_send *send, uint32_t number, const char *call)
 {

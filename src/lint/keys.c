@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Signatures of mkeys: left in an unknown state by a chain that was not posted, never checked. */
+/* Signatures of mkeys that a dropped chain left in an unknown state, or that were never checked. */
 #include "lint/state.h"
 
 static void suspect_report(struct lint_qp *state)
@@ -70,7 +70,7 @@ void lint_key_checked(struct user_mkey *mkey)
 	queue_unlock(&lint.lock);
 }
 
-/* It may be named in a chain that is open: of that nothing is said any more. */
+/* Removes @mkey, which is destroyed, from the open chain of @state. */
 static void chain_forget_key(struct lint_qp *state, const struct user_mkey *mkey)
 {
 	uint32_t kept = 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Warnings about misuse: starts them if the setting asks for them, and writes their sum when the process ends. See state.h. */
+/* Starts the warnings about misuse if the setting enables them, and writes their summary when the process ends. See state.h. */
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,7 +8,7 @@
 #include "explain/log.h"
 #include "lint/state.h"
 
-/* Writes the sum before the report of the device, which ends the sink. */
+/* Runs before the report of the device, which ends the sink. */
 static void summary_write(void)
 {
 	char line[LINT_SUMMARY_BYTES];

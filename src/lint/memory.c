@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Memory that requests read: a sum of it when they are posted and another one when their completion is polled. What is not there
- * is no fault: the kernel reads it (process_vm_readv(2)), and where that is forbidden no memory is watched.
+ * Checksums of the memory that requests read, taken when they are posted and when their completion is polled. The kernel reads the memory
+ * (process_vm_readv(2)), so unmapped memory causes no fault. Where that call is forbidden, no memory is watched.
  */
 #include <string.h>
 #include <sys/syscall.h>
@@ -10,7 +10,7 @@
 
 #include "lint/state.h"
 
-/* Of a longer piece the beginning and the end are watched. */
+/* Bytes watched at the beginning and at the end of a longer piece. */
 enum { WATCHED_BYTES = 8192, CHUNK = 4096 };
 
 bool lint_memory_read(uint64_t address, void *out, size_t size)
@@ -20,7 +20,7 @@ bool lint_memory_read(uint64_t address, void *out, size_t size)
 	/* It may be the buffer of a receive that is posted. */
 	if (page_guard_is_on())
 		page_guard_open_memory(address, size);
-	/* Not by the library's function, which sanitizers take for an access. */
+	/* Sanitizers intercept the library's function and treat it as an access. */
 	return syscall(SYS_process_vm_readv, getpid(), &local, 1UL, &remote, 1UL, 0UL) == (long)size;
 }
 
@@ -30,7 +30,7 @@ static uint64_t sum_mix(uint64_t sum, uint64_t value)
 	return sum ^ sum >> 29;
 }
 
-/* Adds @length bytes at @address to @sum; 0: they cannot be read. */
+/* Adds @length bytes at @address to @sum. Returns 0 if they cannot be read. */
 static uint64_t sum_range(uint64_t sum, uint64_t address, uint32_t length)
 {
 	uint64_t chunk[CHUNK / sizeof(uint64_t)];
@@ -60,7 +60,7 @@ static uint64_t sum_of(uint64_t address, uint32_t length)
 	return sum_range(sum, address + length - WATCHED_BYTES, WATCHED_BYTES);
 }
 
-/* Where a piece is in memory of the process; 0: its key is another than that of a region, or does not cover it. */
+/* Returns the address of @piece in the process, or 0 if its key is not a region that covers it. */
 static uint64_t piece_memory(const struct lint_piece *piece)
 {
 	const struct user_mr *mr = lint_mr_find(piece->lkey);
@@ -71,7 +71,7 @@ static uint64_t piece_memory(const struct lint_piece *piece)
 	offset = piece->address - mr->start;
 	if (offset > mr->base.length || piece->length > mr->base.length - offset)
 		return 0;
-	/* What the device writes itself changes without the program's doing. */
+	/* The device itself changes this memory. */
 	if (piece->address < mr->lint_to && piece->address + piece->length > mr->lint_from)
 		return 0;
 	return (uintptr_t)mr->base.addr + offset;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Objects that leak, that are destroyed while they are in use, that wait for acknowledgements. */
+/* Objects that leak, are destroyed while in use, or wait for acknowledgements. */
 #include <endian.h>
 #include <stdlib.h>
 #include <string.h>
@@ -45,7 +45,7 @@ void lint_ah_created(struct ibv_context *context, const struct ibv_ah_attr *attr
 
 /* ---- queue pairs ------------------------------------------------------------------------------------------------ */
 
-/* A queue pair without a send queue is not watched, nor one for whose state there is no memory. */
+/* A queue pair without a send queue, or without memory for its state, is not watched. */
 void lint_qp_created(struct user_qp *qp)
 {
 	uint32_t count = qp->sq.wqebb_count;
@@ -78,7 +78,7 @@ static uint32_t open_sends(const struct lint_qp *state)
 	return count;
 }
 
-/* In any other state an adapter has ended all requests with an error, or forgotten them. */
+/* In other states an adapter has ended all requests with an error, or discarded them. */
 static bool sends_go_on(const struct lint_qp *state)
 {
 	enum ibv_qp_state now = hca_qp_state(state->qp->device);
@@ -126,7 +126,7 @@ void lint_qp_destroyed(struct user_qp *qp)
 		return;
 	queue_lock(&lint.lock);
 	lint_qp_remove(state);
-	/* Its open requests will not complete. */
+	/* Its pending requests will not complete. */
 	state->first = state->end;
 	lint.binds -= state->binds;
 	state->binds = 0;
@@ -148,7 +148,7 @@ static bool send_names(const struct lint_send *send, uint32_t lkey)
 	return false;
 }
 
-/* The sends of @state that name @lkey. */
+/* Returns the number of pending send requests of @state that name @lkey. */
 static uint32_t sends_naming(struct lint_qp *state, uint32_t lkey)
 {
 	uint32_t count = 0;

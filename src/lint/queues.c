@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* CQs without room for what can complete, SRQs that are not armed again. */
+/* CQs without room for all completions, and SRQs that are not armed again. */
 #include "lint/state.h"
 
 /* ---- what can complete ------------------------------------------------------------------------------------------ */
@@ -26,7 +26,7 @@ void lint_due_forget(struct lint_qp *state)
 	add_due(state->qp->base.recv_cq, &state->receives_due, 0);
 }
 
-/* Of all that is posted; receives of an SRQ may complete on any CQ of its queue pairs. */
+/* Counts all posted requests; receives of an SRQ may complete on any CQ of its queue pairs. */
 static void check_room(struct ibv_cq *base, const struct ibv_srq *srq, const char *call)
 {
 	struct user_cq *cq = base ? to_user_cq(base) : NULL;
@@ -77,7 +77,7 @@ void lint_srq_armed(struct user_srq *srq, uint32_t limit)
 	queue_unlock(&lint.lock);
 }
 
-/* From now on nobody is told when receives run short. */
+/* No event is raised from now on when receives run short. */
 void lint_srq_limit_reached(struct user_srq *srq)
 {
 	queue_lock(&lint.lock);

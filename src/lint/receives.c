@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Receives whose buffer is read before their completion is polled. The pages that lie in it as a whole are closed (observe/page_guard.h) from
- * the posting to the poll; who reads them is noted there, and told of here by the next call.
+ * Receives whose buffer is read before their completion is polled. Pages that are entirely inside the buffer are protected
+ * (observe/page_guard.h) from posting until the poll. The guard records reads, and the next call reports them.
  *
- * A page that two receives name at a time, or that two regions have, stays open: reading what one of them has brought is right.
+ * A page that two receives name at the same time, or that belongs to two regions, is not protected: the program may read what one of the
+ * receives has delivered.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -39,7 +40,7 @@ static uint64_t end_page_of(const struct user_mr *mr)
 	return ((uintptr_t)mr->base.addr + mr->base.length + page_bytes() - 1) / page_bytes();
 }
 
-/* Another one with some of these pages: then what is posted on either counts for both, which nobody counts. */
+/* Marks regions that share pages with @mr, which are not watched: a receive posted to one would count for the other. */
 static void look_for_others(struct user_mr *mr)
 {
 	for (int i = 0; i < LINT_BUCKETS; i++)
@@ -70,7 +71,7 @@ void lint_receive_region_gone(struct user_mr *mr)
 void lint_mr_changed(struct user_mr *mr)
 {
 	queue_lock(&lint.lock);
-	/* Where it was is not known any more. */
+	/* Its previous range is not known any more. */
 	if (mr->lint_receives)
 		page_guard_stop();
 	free(mr->lint_receives);
@@ -82,12 +83,12 @@ void lint_mr_changed(struct user_mr *mr)
 
 /* ---- one receive ------------------------------------------------------------------------------------------------ */
 
-/* The pages of @mr that @sge touches, beginning with the first of the region: false if it is no region that is watched. */
+/* Finds the pages of @mr that @sge touches, counted from the first page of the region. Returns false if @mr is not watched. */
 static bool find_pages(struct user_mr *mr, const struct ibv_sge *sge, struct lint_buffer *buffer)
 {
 	uint64_t offset = sge->addr - (mr ? mr->start : 0), start;
 
-	/* What the device may not write stays as it is: opened again, the program could write there. */
+	/* A page that the device may not write stays as it is: unprotecting it would permit the program to write there. */
 	if (!mr || mr->lint_shared || !(mr->access & IBV_ACCESS_LOCAL_WRITE) || offset > mr->base.length ||
 	    sge->length > mr->base.length - offset)
 		return false;
@@ -103,7 +104,7 @@ static bool find_pages(struct user_mr *mr, const struct ibv_sge *sge, struct lin
 	return mr->lint_receives;
 }
 
-/* Counts the receive, and returns whether it is the only one that has one of these pages. */
+/* Counts the receive. Returns true if no other receive has any of these pages. */
 static bool count_pages(struct user_mr *mr, const struct lint_buffer *buffer)
 {
 	bool alone = true;
@@ -133,7 +134,7 @@ static void buffer_watch(struct lint_receives *receives, uint32_t number, uint16
 	receive->buffers++;
 }
 
-/* Of more than are watched one by one nothing is known when they are over: their pages are never closed again. */
+/* Stops watching the region of @sge: the end of this receive will not be known. */
 static void region_stop_watching(const struct ibv_sge *sge)
 {
 	struct user_mr *mr = lint_mr_find(sge->lkey);
@@ -157,7 +158,7 @@ static void receive_note(struct lint_receives *receives, uint32_t number, uint16
 			region_stop_watching(&wr->sg_list[i]);
 }
 
-/* A queue pair that does not receive has nothing to be read too early. */
+/* Returns false if the queue pair cannot receive: then reading its buffers is not too early. */
 static bool receives_go_on(const struct lint_receives *receives)
 {
 	enum ibv_qp_state state;
@@ -182,7 +183,7 @@ static void receive_warn(struct lint_receives *receives, uint64_t wr_id, uint64_
 		WARN_ABOUT(&subject, warned, hca_of_context(context), RULE_RECEIVE_READ_EARLY, address);
 }
 
-/* @number is over; @polled: as its completion says, which the program gets now. */
+/* Ends receive @number. @polled: the program gets its completion now. */
 static void receive_forget(struct lint_receives *receives, uint32_t number, bool polled)
 {
 	struct lint_receive *receive = &receives->entry[number];
@@ -211,7 +212,7 @@ void lint_reads_tell(void)
 	}
 }
 
-/* ---- of a queue pair -------------------------------------------------------------------------------------------- */
+/* ---- queue pairs ------------------------------------------------------------------------------------------------ */
 
 void lint_receives_complete(struct lint_qp *state)
 {
@@ -249,7 +250,7 @@ void lint_receive_posting(struct user_qp *qp, uint32_t number, const struct ibv_
 			region_stop_watching(&wr->sg_list[i]);
 	} else {
 		lint_receives_complete(state);
-		/* It was reset: what was posted is no more. */
+		/* The queue pair was reset, which discarded its receives. */
 		if (number != state->receives.end)
 			receives_forget_all(state);
 		if (state->receives.first == state->receives.end)
@@ -275,7 +276,7 @@ void lint_receives_end(struct lint_qp *state)
 	free(state->receives.entry);
 }
 
-/* ---- of a shared receive queue ---------------------------------------------------------------------------------- */
+/* ---- shared receive queues --------------------------------------------------------------------------------------- */
 
 static bool srq_receives_grow(struct user_srq *srq, uint32_t entries)
 {
@@ -337,7 +338,7 @@ void lint_srq_destroyed(struct user_srq *srq)
 	srq->lint.receives = NULL;
 }
 
-/* What it posts or polls by hand is not seen. */
+/* Requests that the program posts or polls in its rings are not seen. */
 void lint_ring_exported(void)
 {
 	page_guard_stop();

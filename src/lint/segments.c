@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What a WQE of the driver's own builders names: mlx5-formats 1.2 to 1.5. */
+/* Reads the WQEs that the driver's own builders write: mlx5-formats 1.2 to 1.5. */
 #include <string.h>
 
 #include "lint/state.h"
@@ -11,7 +11,7 @@
 /* mlx5-formats 1.3: the modes from "fence" on wait for READs and atomics. */
 enum { FENCE_MODE_SHIFT = 5, FENCE_MODE_READS = 2 };
 
-/* Where the data segments of @opcode begin; 0: it has none that are watched. */
+/* Returns the offset of the data segments of @opcode, or 0 if it has none that are watched. */
 static uint32_t data_offset(const struct user_qp *qp, uint8_t opcode)
 {
 	uint32_t address = WQE_UNIT + qp->sq.address_bytes;
@@ -30,13 +30,13 @@ static uint32_t data_offset(const struct user_qp *qp, uint8_t opcode)
 	case MLX5_OPCODE_ATOMIC_FA:
 		return address + 2 * WQE_UNIT;
 	case MLX5_OPCODE_MMO:
-		return 2 * WQE_UNIT; /* behind the word for the device's own use */
+		return 2 * WQE_UNIT; /* after the word for the device's own use */
 	default:
 		return 0;
 	}
 }
 
-/* Whether the device writes to piece @number. */
+/* Returns true if the device writes to piece @number. */
 static bool is_written(uint8_t opcode, uint32_t number)
 {
 	switch (opcode) {
@@ -51,7 +51,7 @@ static bool is_written(uint8_t opcode, uint32_t number)
 	}
 }
 
-/* The data stands behind its length. */
+/* Reads the inline data of @length bytes after its length word at @at. */
 static void read_inline(struct wqe wqe, uint32_t at, uint32_t length, struct lint_send *send)
 {
 	uint32_t words = length / sizeof(uint32_t);
@@ -65,7 +65,7 @@ static void read_inline(struct wqe wqe, uint32_t at, uint32_t length, struct lin
 	}
 }
 
-/* The rkey that the window of a bind gets, or 0: the WQE is another one, or makes a key free. */
+/* Returns the rkey that a bind gives its window, or 0 if the WQE is not a bind or frees the key. */
 static uint32_t bound_rkey(const struct user_qp *qp, struct wqe wqe, uint32_t index)
 {
 	const struct mlx5_wqe_ctrl_seg *ctrl = wqe_unit(wqe, 0);
@@ -105,7 +105,7 @@ static void read_pieces(const struct user_qp *qp, struct wqe wqe, uint32_t end, 
 		const struct mlx5_wqe_data_seg *data = wqe_unit(wqe, at);
 		uint32_t length = be32toh(data->byte_count);
 
-		/* What is in the WQE was copied: its buffer is the program's again. */
+		/* Inline data was copied: the program may use its buffer again. */
 		if (length & INLINE_DATA) {
 			read_inline(wqe, at, length & ~INLINE_DATA, send);
 			return;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Send requests from posting to the poll of their completion. */
+/* Send requests, from posting until their completion is polled. */
 #include <unistd.h>
 
 #include "lint/state.h"
@@ -27,7 +27,7 @@ void lint_sends_complete(struct lint_qp *state)
 	}
 }
 
-/* The queue pair was reset: what was posted is no more. */
+/* Forgets all requests: the queue pair was reset. */
 static void sends_restart(struct lint_qp *state, uint32_t number)
 {
 	while (state->first != state->end)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The state of the warnings: the tables of queue pairs and regions, and which sends are open. See state.h. */
+/* Tables of queue pairs and regions, and which send requests are pending. See state.h. */
 #include "lint/state.h"
 
 struct lint lint;
@@ -39,7 +39,7 @@ void lint_qp_remove(struct lint_qp *state)
 
 /* ---- sends ------------------------------------------------------------------------------------------------------ */
 
-/* The moment of the last poll of @cq that returned a completion. @cq may be NULL. */
+/* Returns the moment of the last poll of @cq (may be NULL) that returned a completion. */
 static uint64_t moment_of(struct ibv_cq *cq)
 {
 	return cq ? to_user_cq(cq)->lint_moment : 0;

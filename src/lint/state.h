@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What the warnings about misuse need to know of a process, and how they are made. docs/use/lint.md tells what each sees.
+ * State of the warnings about misuse, and how they are made. docs/use/lint.md lists what each warning detects.
  *
- * All of it is covered by one lock: warnings are asked for to find faults, not for speed. The lock is taken under those of queues
- * (core/locks.def), and under it nothing but the locks of explanations. State of an object belongs to that object, and goes
- * with it.
+ * One lock covers all state: the warnings serve to find faults, not to be fast. It is taken under the locks of queues
+ * (core/locks.def); under it only the locks of explanations are taken. The state of an object is freed with the object.
  */
 #ifndef SOFTHCA_LINT_STATE_H
 #define SOFTHCA_LINT_STATE_H
@@ -14,36 +13,34 @@
 #include "explain/misuse.h"
 #include "verbs/object/lint.h"
 
-/* A range of memory that a send request names. */
+/* A memory range that a send request names. */
 struct lint_piece {
 	uint64_t address; /* as the key translates it */
 	uint32_t length, lkey;
-	bool written; /* by the device: a READ, an atomic, a copy */
-	/* If it is read from memory of the process: where that is, and what was there. 0: that is not known. */
-	uint64_t memory, sum;
+	bool written;         /* by the device: a READ, an atomic, a copy */
+	uint64_t memory, sum; /* address in the process and checksum of what the device reads there; 0: not known */
 };
 
 enum { LINT_PIECES = 4, LINT_INLINE_WORDS = 16, LINT_KEYS = 16 };
 
-/* A send request that was posted, and whose completion, or that of one behind it, has not been polled. */
+/* A posted send request. Neither its completion nor that of a later request has been polled. */
 struct lint_send {
 	uint8_t opcode; /* MLX5_OPCODE_* */
 	bool signalled, fenced;
-	uint64_t moment; /* of lint.moment, when it was posted */
+	uint64_t moment; /* lint.moment at the time of posting */
 	uint64_t wr_id;
 	/* The remote range of a READ, WRITE or atomic; length 0: there is none. */
 	uint64_t remote_address, remote_length;
 	uint32_t rkey;
-	uint32_t bound_rkey; /* that a bind gives its window; 0: it is none */
-	uint8_t pieces;      /* of `piece`; what a request names beyond them is not watched */
+	uint32_t bound_rkey; /* rkey that a bind gives its window; 0: the request is not a bind */
+	uint8_t pieces;      /* entries of `piece`; further ranges of the request are not watched */
 	struct lint_piece piece[LINT_PIECES];
-	/* The beginning of what it carries in the WQE: so many words. */
-	uint32_t inlined;
-	uint32_t inline_length; /* bytes of all of it */
+	uint32_t inlined;       /* words of inline data in `inline_words` */
+	uint32_t inline_length; /* bytes of inline data */
 	uint32_t inline_words[LINT_INLINE_WORDS];
 };
 
-/* Memory of a receive: pages [first, end) of its region, of which `range` is closed, or -1. */
+/* Memory of a receive: pages [first, end) of its region. `range` is the protected range (observe/page_guard.h), or -1. */
 struct lint_buffer {
 	uint32_t lkey;
 	int range;
@@ -52,17 +49,20 @@ struct lint_buffer {
 
 struct lint_receive {
 	uint64_t wr_id;
-	uint32_t buffers; /* 0: it is not posted, or nothing of it is watched */
+	uint32_t buffers; /* 0: not posted, or not watched */
 	struct lint_buffer buffer[LINT_PIECES];
 };
 
-/* The receives of a queue pair, by the place in its ring, [first, end) of receive_queue.head; or of an SRQ, by entry, of which there are `end`. */
+/*
+ * Receives of a queue pair, by their place in its ring, for receive_queue.head in [first, end); or receives of an SRQ, by entry, `end` of
+ * them.
+ */
 struct lint_receives {
 	struct lint_receive *entry;
 	uint32_t first, end;
 	struct user_qp *qp; /* or NULL */
 	struct user_srq *srq;
-	uint64_t warned; /* of an SRQ: as in struct lint_qp */
+	uint64_t warned; /* as in struct lint_qp, for an SRQ */
 };
 
 /* What ibv_modify_qp(3) set at one end of a connection. */
@@ -79,22 +79,22 @@ struct lint_end {
 
 struct lint_qp {
 	struct user_qp *qp;
-	struct lint_qp *next; /* of those with the same hash */
-	uint64_t warned;      /* misuse_bit() of what was said of it */
-	/* Sends by number, as send_queue.head counts them: [first, end) are posted and not completed. */
+	struct lint_qp *next; /* in the same bucket */
+	uint64_t warned;      /* misuse_bit() of each warning about it */
+	/* Send requests by number, as send_queue.head counts them: [first, end) are posted and not completed. */
 	struct lint_send *send;
-	uint32_t mask; /* of a number: its place in `send` */
+	uint32_t mask; /* maps a number to its place in `send` */
 	uint32_t first, end;
-	uint32_t unsignalled;      /* posted last, one behind the other */
-	uint32_t binds, signalled; /* of [first, end) */
-	uint32_t writers;          /* of [first, end): those with a piece that is written */
-	uint32_t fence;            /* the last one that had a fence, and all before it, are waited for */
-	/* Keys whose signature was set since ibv_wr_start(3); the one that is configured without it although it should not be. */
+	uint32_t unsignalled;      /* unsignalled requests since the last signalled one */
+	uint32_t binds, signalled; /* requests in [first, end) */
+	uint32_t writers;          /* requests in [first, end) that write to memory here */
+	uint32_t fence;            /* number of the last request with a fence, which waits for all requests before it */
+	/* Keys whose signature was set since ibv_wr_start(3); the key that is being configured without the signature that it needs. */
 	struct user_mkey *set[LINT_KEYS], *suspect;
 	uint32_t set_count;
-	struct lint_receives receives; /* without entries as long as none was posted */
+	struct lint_receives receives; /* without entries until one is posted */
 	struct lint_end end_attr;      /* all 0 in RESET */
-	/* Completions that can come of what is posted, as its CQs have them in lint_due. */
+	/* Completions that posted requests can generate, as counted in lint_due of the CQs. */
 	uint32_t sends_due, receives_due;
 };
 
@@ -103,14 +103,14 @@ enum { LINT_BUCKETS = 1024 };
 struct lint {
 	struct queue_lock lock;
 	struct lint_qp *qps[LINT_BUCKETS]; /* by number */
-	uint64_t moment;                   /* counts what is posted and polled */
-	uint32_t binds;                    /* of all QPs that have not completed */
+	uint64_t moment;                   /* counts posts and polls */
+	uint32_t binds;                    /* uncompleted binds of all QPs */
 	struct user_mr *mrs[LINT_BUCKETS]; /* by index of the key */
 };
 
 extern struct lint lint;
 
-/* The warnings that are asked for (explain/misuse.h); 0: none. Constant after the first start of the driver's hooks. */
+/* Enabled warnings (explain/misuse.h); 0: none. Constant after the first start of the driver's hooks. */
 extern uint64_t lint_wanted;
 
 /* The functions that lint.c registers with the driver; verbs/object/lint_hooks.def describes them. */
@@ -118,49 +118,49 @@ extern uint64_t lint_wanted;
 #include "verbs/object/lint_hooks.def"
 #undef LINT_HOOK
 
-/** The state of the QP with that number; NULL: there is none. The lock is held. (state.c) */
+/** Returns the state of QP @qp_num, or NULL. The lock is held. (state.c) */
 struct lint_qp *lint_qp_find(uint32_t qp_num);
-/** Adds @state to the table of queue pairs; removes it. The lock is held. */
+/** Adds @state to the table of queue pairs, or removes it. The lock is held. */
 void lint_qp_add(struct lint_qp *state);
 void lint_qp_remove(struct lint_qp *state);
 
 /**
- * True if no completion was polled from the CQs of its queue pair since @send was posted, but those that this is about. The peer's
- * answer, perhaps on another queue pair, may tell a program without its completion that a send is done.
+ * Returns true if no other completion was polled from the CQs of the queue pair since @send was posted. A program may learn from the
+ * peer's answer, perhaps on another queue pair, that a request is done, without polling its completion.
  */
 bool lint_send_is_new(const struct lint_qp *state, const struct lint_send *send);
-/** True of one that is signalled, too. */
+/** Returns true if send request @number is signalled and lint_send_is_new(). */
 bool lint_send_is_open(const struct lint_qp *state, uint32_t number);
 
-/** The region of @lkey, NULL if it is none that was registered here. The lock is held. */
+/** Returns the region with @lkey that this process registered, or NULL. The lock is held. */
 struct user_mr *lint_mr_find(uint32_t lkey);
-/** Adds @mr to the table of regions; removes it if it is there. The lock is held. */
+/** Adds @mr to the table of regions, or removes it if it is there. The lock is held. */
 void lint_mr_add(struct user_mr *mr);
 void lint_mr_remove(struct user_mr *mr);
 
-/** Takes what is completed out of @state. The lock is held. */
+/** Removes completed send requests from @state. The lock is held. */
 void lint_sends_complete(struct lint_qp *state);
 
-/** Receives of these @count SGEs are posted: the device will write there. The lock is held. */
+/** Records that a receive with these @count SGEs is posted: the device will write there. The lock is held. */
 void lint_memory_written(const struct ibv_sge *sge, int count);
 
-/** Fills @send with what the WQE at block @index of the ring of @qp says. */
+/** Fills in @send from the WQE at block @index of the ring of @qp. */
 void lint_send_read(const struct user_qp *qp, uint32_t index, struct lint_send *send);
 
-/** Notes where the pieces of @send are that it reads from memory of the process, and what is there. The lock is held. */
+/** Records addresses and checksums of the memory of the process that @send reads. The lock is held. */
 void lint_memory_note(struct lint_send *send);
-/** @send is complete: looks whether that is there still. The lock is held. */
+/** Warns if the memory that the completed @send has read is changed or gone. The lock is held. */
 void lint_memory_check(struct lint_qp *state, const struct lint_send *send);
-/** Copies @size bytes of the process at @address. Returns false if they are not there, or that cannot be known. */
+/** Copies @size bytes at @address in the process. Returns false if they are not mapped or cannot be read. */
 bool lint_memory_read(uint64_t address, void *out, size_t size);
-/** Looks into what @send of @state carries for rkeys of windows whose binds have not completed. The lock is held. */
+/** Warns if @send of @state carries the rkey of a window whose bind has not completed. The lock is held. */
 void lint_window_look(struct lint_qp *state, const struct lint_send *send, const char *call);
 
-/** True if a piece of @send is written. */
+/** Returns true if the device writes to memory of @send. */
 bool lint_send_writes(const struct lint_send *send);
 /**
- * Warns if @send reads memory to which a request before it writes, without a fence between them; and stops watching memory to which
- * either of the two writes. The lock is held.
+ * Warns if @send reads memory to which an earlier request writes, without a fence between them, and stops watching memory to which either
+ * of them writes. The lock is held.
  */
 void lint_fence_look(struct lint_qp *state, struct lint_send *send, uint32_t number, const char *call);
 /** The queue pair of this process that is connected to that of @state; NULL: there is none. The lock is held. (ends.c) */
@@ -169,33 +169,33 @@ struct lint_qp *lint_peer_of(const struct lint_qp *state);
 void lint_overtaking_look(struct lint_qp *state, const struct lint_send *send, uint32_t number, const char *call);
 /** Warns if @send reaches on-demand memory of this process, and the queue pair does not repeat after an RNR NAK. The lock is held. */
 void lint_on_demand_look(struct lint_qp *state, const struct lint_send *send, const char *call);
-/** Looks whether @send is one READ or atomic more than the peer grants, if that is in this process. The lock is held. */
+/** Warns if @send is a READ or atomic beyond those that a peer in this process grants. The lock is held. */
 void lint_depth_look(struct lint_qp *state, const struct lint_send *send, uint32_t number, const char *call);
-/** The chain of @state is posted. The lock is held. */
+/** Records that the chain of work requests of @state was posted. The lock is held. */
 void lint_keys_posted(struct lint_qp *state);
 
-/** Counts again how many completions can come of what is posted on @state. The lock is held. */
+/** Updates the number of completions that posted requests of @state can generate. The lock is held. */
 void lint_due_count(struct lint_qp *state);
-/** The same, and warns where a CQ has no room for that; @call has posted. */
+/** Calls lint_due_count() and warns if a CQ has no room for so many; @call has posted. The lock is held. */
 void lint_room_check(struct lint_qp *state, const char *call);
-/** Nothing can come of it any more. */
+/** Records that @state generates no more completions. The lock is held. */
 void lint_due_forget(struct lint_qp *state);
 
-/** Warns of buffers of receives that were read since the last time. The lock is held. */
+/** Warns of receive buffers that were read since the last call. The lock is held. */
 void lint_reads_tell(void);
-/** Takes the receives of @state whose completions were polled out of it. The lock is held. */
+/** Removes the receives of @state whose completions were polled. The lock is held. */
 void lint_receives_complete(struct lint_qp *state);
-/** @state goes, and its queue pair is no more in the device. The lock is held. */
+/** Frees the receives of @state, whose queue pair the device has destroyed. The lock is held. */
 void lint_receives_end(struct lint_qp *state);
-/** @mr is registered, or about to go. The lock is held. */
+/** Called when @mr was registered, or is about to be deregistered. The lock is held. */
 void lint_receive_region_registered(struct user_mr *mr);
 void lint_receive_region_gone(struct user_mr *mr);
-/** page_guard_write_was_read. */
+/** Implements page_guard_write_was_read (observe/page_guard.h). */
 void lint_write_was_read(struct hca *hca, uint32_t qp_num, uint64_t address, uint64_t start, uint64_t length);
 
 /**
- * Makes a warning, if it was asked for, and counts it. @warned: misuse_bit() of what was said already of the object that it
- * is about, which is said once; NULL: it is said each time. Any thread; the lock may be held.
+ * Makes a warning if it is enabled, and counts it. @warned: misuse_bit() of the warnings already made about the object, each of which is
+ * made once; NULL: the warning is made each time. Any thread; the lock may be held.
  */
 void lint_warn(struct hca *hca, const struct explain_subject *subject, uint64_t *warned, enum explain_rule rule,
 	       const uint64_t *figures, size_t count);

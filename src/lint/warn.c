@@ -10,7 +10,7 @@ uint64_t lint_wanted;
 
 /* Atomic. */
 static uint64_t counts[MISUSE_RULES];
-/* Atomic; a bit for each rule of the other profile that was reported. */
+/* Atomic; one bit for each rule of the other profile that was reported. */
 static uint64_t differences[16];
 
 void lint_warn_reset(void)

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Rkeys of windows that travel before their bind is known to have succeeded: ibv_bind_mw(3), NOTES. */
+/* Rkeys of windows that are sent before the completion of their bind was polled: ibv_bind_mw(3), NOTES. */
 #include <string.h>
 
 #include "lint/state.h"
 
-/* Of each piece; an rkey stands in the beginning of a message. */
+/* Bytes searched in each piece: an rkey is at the beginning of a message. */
 enum { LOOKED_AT = 4096 };
 
-/* True if one of the aligned words of @data is @rkey, in either order of bytes. */
+/* Returns true if an aligned word of @data is @rkey, in either byte order. */
 static bool has_rkey(const uint32_t *data, size_t words, uint32_t rkey)
 {
 	for (size_t i = 0; i < words; i++)
@@ -16,7 +16,7 @@ static bool has_rkey(const uint32_t *data, size_t words, uint32_t rkey)
 	return false;
 }
 
-/* Warns of each bind of @other whose rkey is in @data, that a request of @state carries. */
+/* Warns of each bind of @other whose rkey is in @data, which a request of @state carries. */
 static void look_for_binds(struct lint_qp *state, const struct lint_send *send, const struct lint_qp *other,
 			   const uint32_t *data, size_t words, const char *call)
 {
@@ -33,7 +33,7 @@ static void binds_look(struct lint_qp *state, const struct lint_send *send, cons
 {
 	for (int i = 0; i < LINT_BUCKETS; i++)
 		for (const struct lint_qp *other = lint.qps[i]; other; other = other->next)
-			/* On the same queue pair a request is executed behind the bind. */
+			/* On the same queue pair the request is executed after the bind. */
 			if (other != state && other->binds)
 				look_for_binds(state, send, other, data, words, call);
 }
