@@ -129,7 +129,7 @@ void explain_found(struct hca *hca);
 	(EXPLAIN(hca, (&(const struct explain_subject){.call = (call_name), .error = (errno_value)}), rule,            \
 		 __VA_ARGS__),                                                                                         \
 	 (errno_value))
-/* REFUSE() of a call whose failure many programs ignore (docs/decisions.md, Quiet runs). */
+/* REFUSE() of a call whose failure many programs ignore (docs/inside/decisions.md, Quiet runs). */
 #define REFUSE_IGNORABLE(hca, call_name, errno_value, rule, ...)                                                       \
 	(EXPLAIN(hca,                                                                                                  \
 		 (&(const struct explain_subject){.call = (call_name), .error = (errno_value), .ignorable = true}),    \
