@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The two ends of a connection, compared when both queue pairs are in this process: GIDs of different RoCE versions and sequence
- * numbers that do not match leave an adapter without an answer. Here GIDs of either version lead to the same queue pair.
+ * numbers that do not match leave an adapter without an answer. Here GIDs of either version lead to the same queue pair. They are
+ * compared when a request is posted: before that, one end may still have the attributes of an earlier connection.
  */
 #include "hca/gid.h"
 #include "hca/hca.h"
@@ -20,7 +21,7 @@ static uint32_t roce_version(const struct hca *hca, uint32_t index)
 	return hca->gids[index].type == IBV_GID_TYPE_ROCE_V1 ? 1 : 2;
 }
 
-static void compare_gids(struct lint_qp *state, const struct lint_qp *peer)
+static void compare_gids(struct lint_qp *state, const struct lint_qp *peer, const char *call)
 {
 	const struct hca *own = hca_of_context(state->qp->base.context);
 	const struct hca *other = hca_of_context(peer->qp->base.context);
@@ -31,30 +32,28 @@ static void compare_gids(struct lint_qp *state, const struct lint_qp *peer)
 	    other_index >= other->gid_count)
 		return;
 	if (roce_version(own, own_index) != roce_version(other, other_index))
-		WARN_OF_QP(state, "ibv_modify_qp", RULE_GID_TYPES_DIFFER, own_index, roce_version(own, own_index),
+		WARN_OF_QP(state, call, RULE_GID_TYPES_DIFFER, own_index, roce_version(own, own_index),
 			   peer->qp->base.qp_num, other_index, roce_version(other, other_index));
 }
 
-/* Compares sq_psn of @sender with rq_psn of @receiver; the warning is about @state, one of the two. */
-static void compare_psns(struct lint_qp *state, const struct lint_qp *sender, const struct lint_qp *receiver)
+static void compare_psns(struct lint_qp *state, const struct lint_qp *peer, const char *call)
 {
-	uint32_t sends = sender->end_attr.sq_psn, expects = receiver->end_attr.rq_psn;
+	uint32_t sends = state->end_attr.sq_psn, expects = peer->end_attr.rq_psn;
 
 	if (sends & expects & LINT_SET && sends != expects)
-		WARN_OF_QP(state, "ibv_modify_qp", RULE_PSN_DIFFERS, sender->qp->base.qp_num, sends & ~LINT_SET,
-			   receiver->qp->base.qp_num, expects & ~LINT_SET);
+		WARN_OF_QP(state, call, RULE_PSN_DIFFERS, sends & ~LINT_SET, peer->qp->base.qp_num,
+			   expects & ~LINT_SET);
 }
 
 /* IBTA 9.7.1: sequence numbers matter to RC and UC; a datagram's are not checked. */
-static void compare_ends(struct lint_qp *state)
+void lint_ends_look(struct lint_qp *state, const char *call)
 {
 	const struct lint_qp *peer = lint_peer_of(state);
 
-	if (!peer || peer == state)
+	if (!peer || peer == state || (state->qp->type != IBV_QPT_RC && state->qp->type != IBV_QPT_UC))
 		return;
-	compare_gids(state, peer);
-	compare_psns(state, state, peer);
-	compare_psns(state, peer, state);
+	compare_gids(state, peer, call);
+	compare_psns(state, peer, call);
 }
 
 static uint32_t set_psn(uint32_t psn)
@@ -90,9 +89,6 @@ void lint_qp_modified(struct user_qp *qp, const struct ibv_qp_attr *attr, int ma
 		return;
 	queue_lock(&lint.lock);
 	note_attributes(&state->end_attr, attr, mask);
-	if (mask & (IBV_QP_AV | IBV_QP_DEST_QPN | IBV_QP_SQ_PSN | IBV_QP_RQ_PSN) &&
-	    (qp->type == IBV_QPT_RC || qp->type == IBV_QPT_UC))
-		compare_ends(state);
 	queue_unlock(&lint.lock);
 }
 

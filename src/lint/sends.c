@@ -81,6 +81,7 @@ void lint_sends_posted(struct user_qp *qp, uint32_t count, const char *call)
 		sends_restart(state, number);
 	for (; number != sq->head; number++)
 		send_note(state, number, call);
+	lint_ends_look(state, call);
 	lint_room_check(state, call);
 	lint_keys_posted(state);
 	queue_unlock(&lint.lock);

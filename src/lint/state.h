@@ -165,6 +165,8 @@ bool lint_send_writes(const struct lint_send *send);
 void lint_fence_look(struct lint_qp *state, struct lint_send *send, uint32_t number, const char *call);
 /** The queue pair of this process that is connected to that of @state; NULL: there is none. The lock is held. (ends.c) */
 struct lint_qp *lint_peer_of(const struct lint_qp *state);
+/** Warns if the two ends of the connection of @state do not fit; @call posts. The lock is held. */
+void lint_ends_look(struct lint_qp *state, const char *call);
 /** Warns if the range of @send overlaps that of a READ before it, without a fence between them. The lock is held. */
 void lint_overtaking_look(struct lint_qp *state, const struct lint_send *send, uint32_t number, const char *call);
 /** Warns if @send reaches on-demand memory of this process, and the queue pair does not repeat after an RNR NAK. The lock is held. */

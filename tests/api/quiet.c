@@ -286,6 +286,22 @@ static void closing_with_objects_left(void **state)
 	expect_quiet();
 }
 
+/* fio destroys its CQ before its QP and ignores the refusal. A mistake after that shows the refusal, too. */
+static void ignoring_a_refused_destruction(void **state)
+{
+	struct ibv_port_attr port;
+	const char *text;
+
+	(void)state;
+	lines();
+	expect_error(ibv_destroy_cq(pair.client.cq), EBUSY);
+	expect_quiet();
+	expect_error(ibv_query_port(client.context, 9, &port), EINVAL);
+	text = lines();
+	assert_non_null(strstr(text, "[424 CQ_IN_USE; "));
+	assert_non_null(strstr(text, "[300 PORT_NUMBER; "));
+}
+
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
@@ -299,6 +315,7 @@ int main(int argc, char **argv)
 		API_CASE(a_limit_that_was_missed),
 		API_CASE(questions),
 		API_CASE(closing_with_objects_left),
+		API_CASE(ignoring_a_refused_destruction),
 	};
 	int failed;
 

@@ -54,38 +54,57 @@ static struct pair *other_pair(uint8_t client_gid, uint32_t rq_psn)
 	return &other;
 }
 
+/* Posts a WRITE of the client of @other. */
+static void write_by(struct pair *other)
+{
+	struct ibv_send_wr wr = request(IBV_WR_RDMA_WRITE, BYTES);
+
+	endpoint_to_rts(&other->client);
+	wr.wr.rdma.rkey = server.mr->rkey;
+	wr.wr.rdma.remote_addr = side_address(&server, 0);
+	post_send(&other->client, &wr);
+}
+
 static void gid_types_differ(void)
 {
 	uint8_t index = v1_index(&client);
-	struct pair *other;
+	struct pair *other = other_pair(client.gid_index, FIRST_PSN);
 
+	write_by(other);
+	expect_completion(&other->client, WR_ID, IBV_WC_RDMA_WRITE);
+	pair_close(other);
 	expect_no_misuse(GID_TYPES_DIFFER);
+
 	other = other_pair(index, FIRST_PSN);
+	write_by(other);
+	expect_completion(&other->client, WR_ID, IBV_WC_RDMA_WRITE);
 	expect_misuse(
 		GID_TYPES_DIFFER,
-		"qp 0x%x ibv_modify_qp: the queue pair uses GID index %u, RoCE v2, and its peer, queue pair 0x%x, uses GID "
-		"index %u, RoCE v1",
-		other->server.qp->qp_num, server.gid_index, other->client.qp->qp_num, index);
+		"qp 0x%x ibv_post_send: the queue pair uses GID index %u, RoCE v1, and its peer, queue pair 0x%x, uses GID "
+		"index %u, RoCE v2",
+		other->client.qp->qp_num, index, other->server.qp->qp_num, server.gid_index);
 	pair_close(other);
+	side_accept(&server);
 }
 
 static void psn_differs(void)
 {
 	struct pair *other = other_pair(client.gid_index, FIRST_PSN);
 
-	endpoint_to_rts(&other->client);
-	endpoint_to_rts(&other->server);
+	write_by(other);
+	expect_completion(&other->client, WR_ID, IBV_WC_RDMA_WRITE);
 	pair_close(other);
 	expect_no_misuse(PSN_DIFFERS);
 
 	other = other_pair(client.gid_index, FIRST_PSN + 5);
-	endpoint_to_rts(&other->client);
+	write_by(other);
 	expect_misuse(
 		PSN_DIFFERS,
-		"qp 0x%x ibv_modify_qp: sq_psn of queue pair 0x%x is 0x%x, and rq_psn of its peer, queue pair 0x%x, is "
-		"0x%x",
-		other->client.qp->qp_num, other->client.qp->qp_num, FIRST_PSN, other->server.qp->qp_num, FIRST_PSN + 5);
+		"qp 0x%x ibv_post_send: sq_psn of the queue pair is 0x%x, and rq_psn of its peer, queue pair 0x%x, is 0x%x",
+		other->client.qp->qp_num, FIRST_PSN, other->server.qp->qp_num, FIRST_PSN + 5);
+	expect_status(&other->client, WR_ID, IBV_WC_RETRY_EXC_ERR);
 	pair_close(other);
+	side_accept(&server);
 }
 
 /* What the client sends begins behind what the server expects, and before it. */
@@ -95,12 +114,8 @@ static void psn_start(void)
 
 	for (size_t i = 0; i < ARRAY_SIZE(expected); i++) {
 		struct pair *other = other_pair(client.gid_index, expected[i]);
-		struct ibv_send_wr wr = request(IBV_WR_RDMA_WRITE, BYTES);
 
-		endpoint_to_rts(&other->client);
-		wr.wr.rdma.rkey = server.mr->rkey;
-		wr.wr.rdma.remote_addr = side_address(&server, 0);
-		post_send(&other->client, &wr);
+		write_by(other);
 		expect_status(&other->client, WR_ID, IBV_WC_RETRY_EXC_ERR);
 		expect_about_qp(
 			PSN_START, other->server.qp->qp_num,
