@@ -266,7 +266,7 @@ void world_connect(struct world_pair_of_qps *pair, const struct world_connection
 /* A DCT cannot be brought back, and another one would have another number. */
 static void renew_target(struct hca_qp *qp)
 {
-	qp->owing = NULL;
+	qp->unsent_answers = NULL;
 	dct_free(qp->dct);
 	qp->dct = dct_new(WORLD_DC_KEY);
 	WORLD_CHECK(qp->dct);

@@ -25,7 +25,7 @@ static void set_armed(struct hca_cq *cq, bool armed)
 	cq->attentive = armed || cq->umem;
 }
 
-static void fire(struct hca_cq *cq)
+static void cq_fire(struct hca_cq *cq)
 {
 	set_armed(cq, false);
 	cq->fired = true;
@@ -38,13 +38,13 @@ static void fire(struct hca_cq *cq)
 		event_queue_raise(cq->channel, &cq->completion);
 }
 
-static void moderated(struct timer *timer)
+static void cq_moderate_expired(struct timer *timer)
 {
 	struct hca_cq *cq = (struct hca_cq *)((char *)timer - offsetof(struct hca_cq, moderate_timer));
 
 	queue_lock(&cq->lock);
 	if (cq->armed && cq->waiting)
-		fire(cq);
+		cq_fire(cq);
 	queue_unlock(&cq->lock);
 }
 
@@ -55,15 +55,15 @@ static void event_due(struct hca_cq *cq)
 
 	cq->waiting++;
 	if (cq->waiting >= cq->moderate_count || !cq->moderate_period_us) {
-		fire(cq);
+		cq_fire(cq);
 		return;
 	}
 	if (cq->waiting == 1 &&
 	    timer_arm(timers, &cq->moderate_timer, clock_now_ns() + cq->moderate_period_us * UINT64_C(1000)))
-		fire(cq);
+		cq_fire(cq);
 }
 
-static bool wakes(const struct hca_cq *cq, uint8_t op_own)
+static bool cqe_wakes(const struct hca_cq *cq, uint8_t op_own)
 {
 	uint8_t opcode = op_own >> 4;
 
@@ -95,7 +95,7 @@ static int umem_init(struct hca_cq *cq, const struct hca_cq_attr *attr)
 	cq->dbrec = cq->umem->copied_dbrec;
 	cq->attentive = true;
 	/* A program that reads a ring by itself is told of signature errors there. */
-	cq->given_away = true;
+	cq->ring_exported = true;
 	return 0;
 }
 
@@ -121,7 +121,7 @@ static void umem_lost(struct hca_cq *cq)
 /* The newest CQE goes to the program: all of it but op_own, which gives it away, then that. */
 static void umem_copy_out(struct hca_cq *cq)
 {
-	const struct mlx5_cqe64 *cqe = cq_entry(cq, cq->producer_index - 1);
+	const struct mlx5_cqe64 *cqe = cq_cqe(cq, cq->producer_index - 1);
 	bool wide = (cqe->op_own & 0xc) == MLX5_INLINE_SCATTER_64;
 	const uint8_t *from = (const uint8_t *)(wide ? cqe - 1 : cqe), *end = &cqe->op_own;
 	size_t at = (size_t)(from - cq->buffer);
@@ -156,7 +156,7 @@ void hca_cq_query(struct hca_cq *cq, struct hca_cq_state *state)
 	queue_unlock(&cq->lock);
 }
 
-static void fill_error(struct mlx5_cqe64 *cqe, const struct completion *completion)
+static void cqe_fill_error(struct mlx5_cqe64 *cqe, const struct completion *completion)
 {
 	struct mlx5_err_cqe *error = (struct mlx5_err_cqe *)cqe;
 
@@ -182,7 +182,7 @@ struct signature_cqe {
 };
 
 /* All but op_own, with which the entry becomes the consumer's. */
-static void fill_signature(struct mlx5_cqe64 *cqe, const struct completion *completion)
+static void cqe_fill_signature(struct mlx5_cqe64 *cqe, const struct completion *completion)
 {
 	const struct signature_error *error = completion->signature;
 	const struct signature_cqe filled = {
@@ -214,7 +214,7 @@ static bool was_nearly_full(const struct hca_cq *cq, uint32_t consumer)
  * size the other two are alike, but for a ring that is full: it had one entry left a CQE ago, beside the same record. Any other
  * record has moved back, which that of a full ring does not.
  */
-static uint32_t unread(const struct hca_cq *cq)
+static uint32_t cq_unread(const struct hca_cq *cq)
 {
 	uint32_t last = cq->cqe_count - 1, outstanding = cq_outstanding(cq);
 	uint32_t consumer = (cq->producer_index - outstanding) & CQ_INDEX_MASK;
@@ -229,7 +229,7 @@ static uint32_t unread(const struct hca_cq *cq)
 
 static bool has_room(struct hca_cq *cq)
 {
-	uint32_t outstanding = unread(cq);
+	uint32_t outstanding = cq_unread(cq);
 
 	if (outstanding == cq->cqe_count - 1) {
 		cq->one_left_at = cq->producer_index;
@@ -286,9 +286,9 @@ void cq_fill_error(const struct hca_cq *cq, struct mlx5_cqe64 *cqe, const struct
 	if (cq->notes & CQ_TIMELINE)
 		record_error(cq, completion);
 	if (completion->opcode == MLX5_CQE_SIG_ERR)
-		fill_signature(cqe, completion);
+		cqe_fill_signature(cqe, completion);
 	else
-		fill_error(cqe, completion);
+		cqe_fill_error(cqe, completion);
 }
 
 uint8_t cq_scatter(const struct hca_cq *cq, struct mlx5_cqe64 *cqe, const struct completion *completion)
@@ -319,7 +319,7 @@ void cq_raise_if_due(struct hca_cq *cq, uint8_t op_own, bool event)
 		cq->forced = true;
 		cq->forced_index = cq->producer_index;
 	}
-	if (cq->armed && (wakes(cq, op_own) || event))
+	if (cq->armed && (cqe_wakes(cq, op_own) || event))
 		event_due(cq);
 }
 
@@ -347,12 +347,12 @@ static bool already_due(const struct hca_cq *cq, uint32_t consumer)
 	if (cq->forced && cq->producer_index - cq->forced_index < count)
 		return true;
 	for (uint32_t index = cq->producer_index - count; index != cq->producer_index; index++)
-		if (wakes(cq, cq_entry(cq, index)->op_own))
+		if (cqe_wakes(cq, cq_cqe(cq, index)->op_own))
 			return true;
 	return false;
 }
 
-static void request(struct hca_cq *cq, uint32_t word, uint32_t consumer)
+static void cq_request(struct hca_cq *cq, uint32_t word, uint32_t consumer)
 {
 	queue_lock(&cq->lock);
 	if (!cq->fired || cq->fired_sn != ARM_SN(word)) {
@@ -369,7 +369,7 @@ static void request(struct hca_cq *cq, uint32_t word, uint32_t consumer)
 
 void hca_cq_request(struct hca_cq *cq, uint32_t word)
 {
-	request(cq, word, word & CQ_INDEX_MASK);
+	cq_request(cq, word, word & CQ_INDEX_MASK);
 }
 
 /*
@@ -385,20 +385,20 @@ void cq_rung(struct hca_cq *cq, uint32_t word)
 		return hca_cq_request(cq, word);
 	if (program_read(&consumer, &cq->umem->dbrec[0], sizeof(consumer)))
 		return;
-	request(cq, word, be32toh(consumer));
+	cq_request(cq, word, be32toh(consumer));
 }
 
-static void rung(struct watch *watch)
+static void cq_watch_rung(struct watch *watch)
 {
 	cq_rung((struct hca_cq *)((char *)watch - offsetof(struct hca_cq, watch)), be32toh(watch->seen[0]));
 }
 
 int hca_cq_watch(struct hca_cq *cq)
 {
-	__atomic_store_n(&cq->given_away, true, __ATOMIC_RELAXED);
+	__atomic_store_n(&cq->ring_exported, true, __ATOMIC_RELAXED);
 	/* Not the consumer index before it, which moves with every poll. */
 	return watch_start(cq->context->hca->watcher, &cq->watch, cq->umem ? &cq->umem->dbrec[1] : &cq->dbrec[1], 1,
-			   rung);
+			   cq_watch_rung);
 }
 
 int hca_cq_create(struct hca_context *context, const struct hca_cq_attr *attr, struct hca_cq **out)
@@ -434,7 +434,7 @@ int hca_cq_create(struct hca_context *context, const struct hca_cq_attr *attr, s
 	cq->completion.object = attr->cookie;
 	cq->error.object = attr->cookie;
 	cq->error.type = IBV_EVENT_CQ_ERR;
-	timer_init(&cq->moderate_timer, moderated);
+	timer_init(&cq->moderate_timer, cq_moderate_expired);
 	reference_get(&context->references);
 	id_table_publish(&context->hca->cqs, cq->number, cq);
 	*out = cq;
@@ -502,7 +502,7 @@ int hca_cq_resize(struct hca_cq *cq, void *buffer, uint32_t cqe_count, void (*co
 		error = -EINVAL;
 	} else {
 		/* A ring that is full has no place for the marker, and needs none: what comes next is of the lap before. */
-		mark = cq_outstanding(cq) < cq->cqe_count ? cq_entry(cq, cq->producer_index) : NULL;
+		mark = cq_outstanding(cq) < cq->cqe_count ? cq_cqe(cq, cq->producer_index) : NULL;
 		if (mark)
 			__atomic_store_n(&mark->op_own,
 					 (uint8_t)(MLX5_CQE_RESIZE_CQ << 4 | !!(cq->producer_index & cq->cqe_count)),
@@ -522,7 +522,7 @@ int hca_cq_moderate(struct hca_cq *cq, uint16_t count, uint16_t period_us)
 	cq->moderate_count = count;
 	cq->moderate_period_us = period_us;
 	if (cq->armed && cq->waiting)
-		fire(cq);
+		cq_fire(cq);
 	queue_unlock(&cq->lock);
 	return 0;
 }

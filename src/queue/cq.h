@@ -41,7 +41,7 @@ struct hca_cq {
 	bool ignore_overrun, overrun;
 	/* The CQE before which one entry was left, and the record then: cq_find_room(). */
 	uint32_t one_left_at, one_left_consumer;
-	bool given_away; /* atomic; its program reads the ring itself (mlx5dv_init_obj(3)) */
+	bool ring_exported; /* atomic; its program reads the ring itself (mlx5dv_init_obj(3)) */
 	uint32_t number;
 	struct hca_context *context;
 	struct event_queue *channel;

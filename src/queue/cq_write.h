@@ -15,7 +15,7 @@
 #define CQ_INDEX_MASK 0xffffffu
 
 /** The entry of @index (free running); the 64 bytes described are the upper half of a 128-byte one (mlx5-formats 3.1). */
-static inline struct mlx5_cqe64 *cq_entry(const struct hca_cq *cq, uint32_t index)
+static inline struct mlx5_cqe64 *cq_cqe(const struct hca_cq *cq, uint32_t index)
 {
 	size_t slot = index & (cq->cqe_count - 1);
 
@@ -72,7 +72,7 @@ SPECIALISED bool cq_write_locked(struct hca_cq *cq, const struct completion comp
 
 	if (unlikely(cq_outstanding(cq) >= cq->cqe_count - 1 && !cq->ignore_overrun) && !cq_find_room(cq))
 		return false;
-	cqe = cq_entry(cq, cq->producer_index);
+	cqe = cq_cqe(cq, cq->producer_index);
 	/* The layout of a signature error is its own. */
 	if (likely(completion.opcode != MLX5_CQE_SIG_ERR))
 		cq_fill(cqe, &completion);

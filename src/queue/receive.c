@@ -10,7 +10,7 @@
 #include "queue/cq.h"
 #include "queue/xrc.h"
 
-static uint16_t counter_of(const uint32_t *dbrec)
+static uint16_t receive_counter(const uint32_t *dbrec)
 {
 	return (uint16_t)be32toh(__atomic_load_n(dbrec, __ATOMIC_ACQUIRE));
 }
@@ -38,9 +38,9 @@ uint32_t rq_posted(const struct hca_rq *rq)
 
 	if (!rq->count)
 		return 0;
-	posted = (uint16_t)(counter_of(rq->dbrec) - rq->consumed);
+	posted = (uint16_t)(receive_counter(rq->dbrec) - rq->consumed);
 	if (!posted && rq->shadow && shadow_fetch(rq->shadow))
-		posted = (uint16_t)(counter_of(rq->dbrec) - rq->consumed);
+		posted = (uint16_t)(receive_counter(rq->dbrec) - rq->consumed);
 	return posted > rq->count ? rq->count : posted;
 }
 
@@ -57,7 +57,7 @@ bool rq_take(struct hca_rq *rq, struct receive_wqe *wqe)
 
 static uint32_t srq_posted(const struct hca_srq *srq)
 {
-	return (uint16_t)(counter_of(srq->dbrec) - srq->consumed);
+	return (uint16_t)(receive_counter(srq->dbrec) - srq->consumed);
 }
 
 /* What has been posted since the copy of the ring was made counts as well. */
@@ -77,7 +77,7 @@ static void check_limit(struct hca_srq *srq)
 	}
 }
 
-static const uint8_t *srq_entry(const struct hca_srq *srq, uint32_t index)
+static const uint8_t *srq_ring_entry(const struct hca_srq *srq, uint32_t index)
 {
 	return srq->buffer + ((size_t)index << srq->entry_shift);
 }
@@ -93,9 +93,9 @@ bool srq_take(struct hca_srq *srq, struct receive_wqe *wqe)
 		return false;
 	}
 	wqe->counter = (uint16_t)srq->next;
-	memcpy(&link, srq_entry(srq, srq->next), sizeof(link));
+	memcpy(&link, srq_ring_entry(srq, srq->next), sizeof(link));
 	header = srq->basic ? 0 : sizeof(link);
-	copy_segments(wqe, srq_entry(srq, srq->next) + header,
+	copy_segments(wqe, srq_ring_entry(srq, srq->next) + header,
 		      ((1u << srq->entry_shift) - header) / sizeof(struct mlx5_wqe_data_seg));
 	/* The link is the program's memory: an index outside of the ring would lead the device out of it. */
 	srq->next = (srq->cyclic ? srq->next + 1 : be16toh(link.next_wqe_index)) & (srq->entry_count - 1);
@@ -259,7 +259,7 @@ int hca_srq_resize(struct hca_srq *srq, void *buffer, uint32_t entry_count,
 		srq->buffer = buffer;
 		srq->entry_count = entry_count;
 		srq->next = first;
-		srq->consumed = (uint16_t)(counter_of(srq->dbrec) - posted);
+		srq->consumed = (uint16_t)(receive_counter(srq->dbrec) - posted);
 	}
 	queue_unlock(&srq->lock);
 	return error;

@@ -32,7 +32,7 @@ static int check_value(int mask, int bit, uint64_t value, uint64_t most, struct 
 }
 
 /* RoCE has no LIDs: an address is a GID (IBTA annex A16.4.1), and its source must be in the table. */
-static int check_address(const struct hca_qp *qp, const struct ibv_ah_attr *address, struct refusal *why)
+static int modify_check_address(const struct hca_qp *qp, const struct ibv_ah_attr *address, struct refusal *why)
 {
 	if (!address->is_global)
 		return REFUSAL(why, EINVAL, RULE_MODIFY_NO_GRH, address->dlid);
@@ -58,7 +58,7 @@ static int check_values(const struct hca_qp *qp, const struct ibv_qp_attr *attr,
 	if (mask & IBV_QP_ALT_PATH)
 		return REFUSAL(why, EINVAL, RULE_MODIFY_ALT_PATH, attr->alt_port_num);
 	if (mask & IBV_QP_AV)
-		error = check_address(qp, &attr->ah_attr, why);
+		error = modify_check_address(qp, &attr->ah_attr, why);
 	error = error ? error : check_value(mask, IBV_QP_PORT, attr->port_num, LIMIT_PORTS, why);
 	error = error ? error : check_value(mask, IBV_QP_PKEY_INDEX, attr->pkey_index, LIMIT_PKEY_TABLE - 1, why);
 	error = error ? error : check_value(mask, IBV_QP_DEST_QPN, attr->dest_qp_num, 0xffffff, why);
@@ -74,7 +74,7 @@ static int check_values(const struct hca_qp *qp, const struct ibv_qp_attr *attr,
 	return error;
 }
 
-static void set_address(struct hca_qp *qp, const struct ibv_ah_attr *address)
+static void modify_set_address(struct hca_qp *qp, const struct ibv_ah_attr *address)
 {
 	const struct hca_gid *source = &qp->hca->gids[address->grh.sgid_index];
 
@@ -142,7 +142,7 @@ static void set_values(struct hca_qp *qp, const struct ibv_qp_attr *attr, int ma
 	if (mask & IBV_QP_QKEY)
 		own->qkey = attr->qkey;
 	if (mask & IBV_QP_AV)
-		set_address(qp, &attr->ah_attr);
+		modify_set_address(qp, &attr->ah_attr);
 	if (mask & IBV_QP_PATH_MTU) {
 		own->path_mtu = attr->path_mtu;
 		qp->mtu_shift = (uint8_t)(7 + attr->path_mtu);

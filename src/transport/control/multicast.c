@@ -12,7 +12,7 @@
 #include "wire/routes.h"
 
 /* The place of @qpn in @group; *@size is how many members the group has. The list's count if it is none of them. */
-static uint32_t find(const struct multicast_list *list, const union ibv_gid *group, uint32_t qpn, uint32_t *size)
+static uint32_t member_find(const struct multicast_list *list, const union ibv_gid *group, uint32_t qpn, uint32_t *size)
 {
 	uint32_t found = list->count;
 
@@ -26,7 +26,7 @@ static uint32_t find(const struct multicast_list *list, const union ibv_gid *gro
 }
 
 /* A copy of @list with room for @count members; NULL without memory. */
-static struct multicast_list *copy_of(const struct multicast_list *list, uint32_t count)
+static struct multicast_list *list_copy(const struct multicast_list *list, uint32_t count)
 {
 	struct multicast_list *copy = malloc(sizeof(*copy) + count * sizeof(copy->member[0]));
 
@@ -39,7 +39,7 @@ static struct multicast_list *copy_of(const struct multicast_list *list, uint32_
 
 static const struct multicast_list none;
 
-static const struct multicast_list *current(void)
+static const struct multicast_list *list_current(void)
 {
 	const struct multicast_list *list = the_registry.multicast;
 
@@ -47,7 +47,7 @@ static const struct multicast_list *current(void)
 }
 
 /* Returns what is to be freed when nobody reads it any more. */
-static const struct multicast_list *publish(const struct multicast_list *list)
+static const struct multicast_list *list_publish(const struct multicast_list *list)
 {
 	const struct multicast_list *before = the_registry.multicast;
 
@@ -61,53 +61,53 @@ struct change {
 	bool made;
 };
 
-static int attach(struct hca_qp *qp, const union ibv_gid *group, struct change *change)
+static int member_attach(struct hca_qp *qp, const union ibv_gid *group, struct change *change)
 {
-	const struct multicast_list *list = current();
+	const struct multicast_list *list = list_current();
 	struct multicast_list *changed;
 	uint32_t size;
 
-	if (find(list, group, qp->number, &size) < list->count)
+	if (member_find(list, group, qp->number, &size) < list->count)
 		return 0;
 	if (size == LIMIT_MAX_MCAST_QP_ATTACH || list->count == LIMIT_MAX_TOTAL_MCAST_QP_ATTACH)
 		return -ENOSPC;
-	changed = copy_of(list, list->count + 1);
+	changed = list_copy(list, list->count + 1);
 	if (!changed)
 		return -ENOMEM;
 	changed->member[list->count] = (struct multicast_member){*group, qp->number};
 	qp->groups++;
-	*change = (struct change){publish(changed), true};
+	*change = (struct change){list_publish(changed), true};
 	return 0;
 }
 
-static int detach(struct hca_qp *qp, const union ibv_gid *group, struct change *change)
+static int member_detach(struct hca_qp *qp, const union ibv_gid *group, struct change *change)
 {
-	const struct multicast_list *list = current();
+	const struct multicast_list *list = list_current();
 	struct multicast_list *changed = NULL;
-	uint32_t size, place = find(list, group, qp->number, &size);
+	uint32_t size, place = member_find(list, group, qp->number, &size);
 
 	if (place == list->count)
 		return -EINVAL;
 	if (list->count > 1) {
-		changed = copy_of(list, list->count - 1);
+		changed = list_copy(list, list->count - 1);
 		if (!changed)
 			return -ENOMEM;
 		if (place < changed->count)
 			changed->member[place] = list->member[list->count - 1];
 	}
 	qp->groups--;
-	*change = (struct change){publish(changed), true};
+	*change = (struct change){list_publish(changed), true};
 	return 0;
 }
 
-static int under_lock(struct hca_qp *qp, const union ibv_gid *group, bool attaches, bool *changed)
+static int member_change(struct hca_qp *qp, const union ibv_gid *group, bool attaches, bool *changed)
 {
 	pthread_mutex_t *lock = &the_registry.devices[0].lock;
 	struct change change = {.old = NULL};
 	int error;
 
 	pthread_mutex_lock(lock);
-	error = attaches ? attach(qp, group, &change) : detach(qp, group, &change);
+	error = attaches ? member_attach(qp, group, &change) : member_detach(qp, group, &change);
 	pthread_mutex_unlock(lock);
 	*changed = change.made;
 	if (!change.old)
@@ -120,7 +120,7 @@ static int under_lock(struct hca_qp *qp, const union ibv_gid *group, bool attach
 int hca_qp_attach(struct hca_qp *qp, const union ibv_gid *group)
 {
 	bool changed;
-	int error = under_lock(qp, group, true, &changed);
+	int error = member_change(qp, group, true, &changed);
 
 	if (changed)
 		routes->join(qp->hca, group);
@@ -130,7 +130,7 @@ int hca_qp_attach(struct hca_qp *qp, const union ibv_gid *group)
 int hca_qp_detach(struct hca_qp *qp, const union ibv_gid *group)
 {
 	bool changed;
-	int error = under_lock(qp, group, false, &changed);
+	int error = member_change(qp, group, false, &changed);
 
 	if (changed)
 		routes->leave(qp->hca, group);

@@ -64,7 +64,7 @@ static void drop_references(struct hca_qp *qp)
 		reference_put(&qp->srq->references);
 }
 
-static void free_qp(struct hca_qp *qp)
+static void qp_free(struct hca_qp *qp)
 {
 	queue_lock_destroy(&qp->lock);
 	free(qp->requester.inflight);
@@ -122,7 +122,7 @@ static size_t receive_segments(const struct hca_qp_attr *attr)
 	return attr->srq || attr->xrcd ? RECEIVE_SEGMENTS : attr->rq_count ? rq_segments(attr->rq_shift) : 0;
 }
 
-static struct hca_qp *new_qp(const struct hca_qp_attr *attr)
+static struct hca_qp *qp_new(const struct hca_qp_attr *attr)
 {
 	struct hca_qp *qp = calloc(1, sizeof(*qp) + receive_segments(attr) * sizeof(struct mlx5_wqe_data_seg));
 
@@ -131,11 +131,11 @@ static struct hca_qp *new_qp(const struct hca_qp_attr *attr)
 	queue_lock_init(&qp->lock, LOCK_LEVEL_QP, false);
 	if (!alloc_requester(&qp->requester, attr->sq_wqebb_count) && !alloc_dc(qp, attr))
 		return qp;
-	free_qp(qp);
+	qp_free(qp);
 	return NULL;
 }
 
-static void init_qp(struct hca_qp *qp, struct hca_context *context, const struct hca_qp_attr *attr)
+static void qp_init(struct hca_qp *qp, struct hca_context *context, const struct hca_qp_attr *attr)
 {
 	qp->hca = context->hca;
 	qp->pd = attr->pd;
@@ -180,24 +180,24 @@ static void init_qp(struct hca_qp *qp, struct hca_context *context, const struct
 
 int hca_qp_create(struct hca_context *context, const struct hca_qp_attr *attr, struct hca_qp **out)
 {
-	struct hca_qp *qp = new_qp(attr);
+	struct hca_qp *qp = qp_new(attr);
 	int error;
 
 	if (!qp)
 		return -ENOMEM;
 	if (id_table_alloc(&the_registry.qps, &qp->number)) {
-		free_qp(qp);
+		qp_free(qp);
 		return -ENOMEM;
 	}
-	init_qp(qp, context, attr);
+	qp_init(qp, context, attr);
 	if (attr->in_umem && qp_copy_rings(qp, attr)) {
 		id_table_release(&the_registry.qps, qp->number);
-		free_qp(qp);
+		qp_free(qp);
 		return -ENOMEM;
 	}
 	if (attr->xrcd && xrc_qp_join(qp, attr->xrcd, attr->cookie)) {
 		id_table_release(&the_registry.qps, qp->number);
-		free_qp(qp);
+		qp_free(qp);
 		return -ENOMEM;
 	}
 	hold_references(qp);
@@ -218,7 +218,7 @@ static void leave_queues(struct hca_qp *qp)
 {
 	link_leave(&qp->sender);
 	link_dequeue(&qp->requester.waiter);
-	for (struct answers *answers = qp->owing; answers; answers = answers->next)
+	for (struct answers *answers = qp->unsent_answers; answers; answers = answers->next)
 		link_dequeue(&answers->waiter);
 }
 
@@ -252,7 +252,7 @@ void qp_destroy(struct hca_qp *qp)
 	id_table_release(qps, qp->number);
 	counter_add(qp->hca, COUNTER_QPS_DESTROYED, 1);
 	drop_references(qp);
-	free_qp(qp);
+	qp_free(qp);
 }
 
 int hca_qp_destroy(struct hca_qp *qp)

@@ -95,7 +95,7 @@ void qp_free_rings(struct hca_qp *qp)
 	free_shadow(qp->rq.shadow);
 }
 
-static void rung(struct watch *watch)
+static void qp_rung(struct watch *watch)
 {
 	struct hca_qp *qp = ((struct qp_watch *)((char *)watch - offsetof(struct qp_watch, watch)))->qp;
 
@@ -133,7 +133,7 @@ int qp_start_watch(struct hca_qp *qp, const uint32_t *records, bool in_umem)
 {
 	struct qp_watch *watch = watch_of(qp, in_umem);
 
-	return watch ? watch_start(qp->hca->watcher, &watch->watch, records, 2, rung) : -ENOMEM;
+	return watch ? watch_start(qp->hca->watcher, &watch->watch, records, 2, qp_rung) : -ENOMEM;
 }
 
 int hca_qp_watch(struct hca_qp *qp)

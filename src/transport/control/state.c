@@ -49,7 +49,7 @@ static const struct transition transitions[] = {
 #undef QP_TRANSITION
 };
 
-static const struct transition *find(enum ibv_qp_type type, enum ibv_qp_state from, enum ibv_qp_state to)
+static const struct transition *transition_find(enum ibv_qp_type type, enum ibv_qp_state from, enum ibv_qp_state to)
 {
 	static const struct transition away = {.required = 0, .optional = IBV_QP_CUR_STATE};
 
@@ -64,7 +64,7 @@ static const struct transition *find(enum ibv_qp_type type, enum ibv_qp_state fr
 int qp_transition_check(enum ibv_qp_type type, enum ibv_qp_state from, enum ibv_qp_state to, int mask,
 			struct refusal *why)
 {
-	const struct transition *transition = find(type, from, to);
+	const struct transition *transition = transition_find(type, from, to);
 
 	if (!transition)
 		return REFUSAL(why, EINVAL, RULE_MODIFY_TRANSITION, type, from, to);

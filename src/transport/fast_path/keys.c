@@ -49,7 +49,7 @@ static bool build_message(struct hca_qp *qp, struct keyed_message *message, cons
 }
 
 /* Executes an atomic and puts its result, in the byte order of the host (mlx5-formats 1.5), into its place. */
-static void execute_atomic(struct request *request, struct keyed_message *message)
+static void message_execute_atomic(struct request *request, struct keyed_message *message)
 {
 	struct packet *packet = request->packet;
 	uint64_t original = atomic_execute(request->access, packet, request->sink);
@@ -73,7 +73,7 @@ static void execute_message(struct request *request, struct keyed_message *messa
 		if (packet->dma_length)
 			stream_copy(&message->place, request->sink, packet->dma_length);
 	} else if (message_is_atomic(kind.message)) {
-		execute_atomic(request, message);
+		message_execute_atomic(request, message);
 	} else {
 		if (packet->payload.length)
 			stream_copy(request->sink, &packet->payload, packet->payload.length);

@@ -57,7 +57,7 @@ static struct {
 
 /* ---- the queue: the lock is held ------------------------------------------------------------------------------- */
 
-static void append(struct list *list, struct entry *entry)
+static void entries_append(struct list *list, struct entry *entry)
 {
 	if (!list->first)
 		list->last = &list->first;
@@ -66,7 +66,7 @@ static void append(struct list *list, struct entry *entry)
 	list->last = &entry->next;
 }
 
-static struct entry *take_first(struct list *list)
+static struct entry *entries_take(struct list *list)
 {
 	struct entry *entry = list->first;
 
@@ -78,24 +78,24 @@ static struct entry *take_first(struct list *list)
 	return entry;
 }
 
-static void make_ready(struct entry *entry)
+static void entry_make_ready(struct entry *entry)
 {
-	append(&gsi.ready, entry);
+	entries_append(&gsi.ready, entry);
 	__atomic_store_n(&gsi.due, gsi.due + 1, __ATOMIC_RELEASE);
 }
 
-static void arm(uint64_t due_ns)
+static void gsi_arm(uint64_t due_ns)
 {
 	if (gsi.timer_ns && gsi.timer_ns <= due_ns)
 		return;
 	gsi.timer_ns = timer_arm(&first_device()->timers, &gsi.timer, due_ns) ? 0 : due_ns;
 }
 
-static void make_wait(struct entry *entry, uint64_t due_ns)
+static void entry_make_wait(struct entry *entry, uint64_t due_ns)
 {
 	entry->due_ns = due_ns;
-	append(&gsi.waiting, entry);
-	arm(due_ns);
+	entries_append(&gsi.waiting, entry);
+	gsi_arm(due_ns);
 }
 
 /* Those that are due by @now_ns become ready. */
@@ -105,11 +105,11 @@ static void make_due(uint64_t now_ns)
 	struct entry *entry;
 
 	gsi.waiting = (struct list){0};
-	while ((entry = take_first(&waiting))) {
+	while ((entry = entries_take(&waiting))) {
 		if (entry->due_ns <= now_ns)
-			make_ready(entry);
+			entry_make_ready(entry);
 		else
-			make_wait(entry, entry->due_ns);
+			entry_make_wait(entry, entry->due_ns);
 	}
 }
 
@@ -123,7 +123,7 @@ static void timer_due(struct timer *timer)
 	progress_wake();
 }
 
-static void finish(struct entry *entry)
+static void entry_finish(struct entry *entry)
 {
 	pthread_mutex_lock(&gsi.lock);
 	gsi.count--;
@@ -132,16 +132,16 @@ static void finish(struct entry *entry)
 	free(entry);
 }
 
-static void again(struct entry *entry, uint64_t due_ns)
+static void entry_retry(struct entry *entry, uint64_t due_ns)
 {
 	pthread_mutex_lock(&gsi.lock);
-	make_wait(entry, due_ns);
+	entry_make_wait(entry, due_ns);
 	pthread_mutex_unlock(&gsi.lock);
 }
 
 /* ---- sending: the poller ---------------------------------------------------------------------------------------- */
 
-static void build(struct packet *packet, struct entry *entry, const struct link *link)
+static void gsi_build(struct packet *packet, struct entry *entry, const struct link *link)
 {
 	memset(packet, 0, offsetof(struct packet, own_path));
 	packet->transport = IBV_QPT_UD;
@@ -162,7 +162,7 @@ static void build(struct packet *packet, struct entry *entry, const struct link 
 /* Returns false if the link has no room. */
 static bool send_over(struct entry *entry, const struct link *link, struct run *run)
 {
-	build(run_slot(run), entry, link);
+	gsi_build(run_slot(run), entry, link);
 	if (link_send(entry->hca, run) == LINK_BUSY)
 		return false;
 	counter_add(entry->hca, COUNTER_CM_MADS_SENT, 1);
@@ -170,11 +170,11 @@ static bool send_over(struct entry *entry, const struct link *link, struct run *
 	return true;
 }
 
-static void lose(struct entry *entry, enum mad_loss why)
+static void entry_lose(struct entry *entry, enum mad_loss why)
 {
 	if (management)
 		management->lost(entry->hca, &entry->path, entry->mad, why);
-	finish(entry);
+	entry_finish(entry);
 }
 
 static bool is_request(const struct entry *entry)
@@ -192,19 +192,19 @@ static void send_entry(struct entry *entry, struct run *run)
 	routes->accept();
 	count = routes->to_manager(entry->hca, &entry->path.destination, entry->mad, links);
 	if (count == -ENOENT && is_request(entry) && now_ns < entry->grace_ns) {
-		again(entry, now_ns + TUNABLE_GSI_LOOK_NS);
+		entry_retry(entry, now_ns + TUNABLE_GSI_LOOK_NS);
 	} else if (count == -ENOENT || count == -ENETUNREACH) {
-		lose(entry, count == -ENOENT ? MAD_NO_RECIPIENT : MAD_UNREACHABLE);
+		entry_lose(entry, count == -ENOENT ? MAD_NOBODY : MAD_UNREACHABLE);
 	} else if (count > 0 && !send_over(entry, links[0], run)) {
-		again(entry, now_ns + TUNABLE_GSI_ROOM_NS);
+		entry_retry(entry, now_ns + TUNABLE_GSI_ROOM_NS);
 	} else {
 		for (int i = 1; i < count; i++)
 			send_over(entry, links[i], run);
-		finish(entry);
+		entry_finish(entry);
 	}
 }
 
-static void give(struct hca *hca, const struct packet_path *path, const uint8_t mad[MAD_BYTES], bool waited)
+static void gsi_give(struct hca *hca, const struct packet_path *path, const uint8_t mad[MAD_BYTES], bool waited)
 {
 	counter_add(hca, COUNTER_CM_MADS_RECEIVED, 1);
 	management->receive(hca, path, mad, waited);
@@ -217,28 +217,28 @@ static void look_for_listener(struct entry *entry)
 	bool own = routes->listens(mad_address(entry->mad).service);
 
 	if (!own && routes->hand_on(&entry->path, entry->mad)) {
-		finish(entry);
+		entry_finish(entry);
 	} else if (own || now_ns >= entry->grace_ns) {
-		give(entry->hca, &entry->path, entry->mad, true);
-		finish(entry);
+		gsi_give(entry->hca, &entry->path, entry->mad, true);
+		entry_finish(entry);
 	} else {
-		again(entry, now_ns + TUNABLE_GSI_LOOK_NS);
+		entry_retry(entry, now_ns + TUNABLE_GSI_LOOK_NS);
 	}
 }
 
-static struct entry *take_ready(void)
+static struct entry *entry_take_ready(void)
 {
 	struct entry *entry;
 
 	pthread_mutex_lock(&gsi.lock);
-	entry = take_first(&gsi.ready);
+	entry = entries_take(&gsi.ready);
 	if (entry)
 		__atomic_store_n(&gsi.due, gsi.due - 1, __ATOMIC_RELEASE);
 	pthread_mutex_unlock(&gsi.lock);
 	return entry;
 }
 
-static bool poll(struct poller *poller, struct run *run)
+static bool gsi_poll(struct poller *poller, struct run *run)
 {
 	struct entry *entry;
 	int i;
@@ -246,7 +246,7 @@ static bool poll(struct poller *poller, struct run *run)
 	(void)poller;
 	if (!__atomic_load_n(&gsi.due, __ATOMIC_ACQUIRE) || __atomic_exchange_n(&gsi.sending, 1, __ATOMIC_ACQUIRE))
 		return false;
-	for (i = 0; i < TUNABLE_GSI_AT_ONCE && (entry = take_ready()); i++) {
+	for (i = 0; i < TUNABLE_GSI_AT_ONCE && (entry = entry_take_ready()); i++) {
 		if (entry->arrived)
 			look_for_listener(entry);
 		else
@@ -256,7 +256,7 @@ static bool poll(struct poller *poller, struct run *run)
 	return i > 0;
 }
 
-static bool is_idle(struct poller *poller)
+static bool gsi_is_idle(struct poller *poller)
 {
 	(void)poller;
 	return !__atomic_load_n(&gsi.due, __ATOMIC_ACQUIRE);
@@ -272,13 +272,13 @@ static void arm_poller(struct poller *poller, bool armed)
 /* ---- queueing --------------------------------------------------------------------------------------------------- */
 
 /* Once in a process. The lock is held. False: there is no device thread. */
-static bool begin(void)
+static bool gsi_begin(void)
 {
 	uint32_t generation = progress_generation();
 
 	if (gsi.generation == generation)
 		return true;
-	gsi.poller = (struct poller){.poll = poll, .idle = is_idle, .arm = arm_poller};
+	gsi.poller = (struct poller){.poll = gsi_poll, .idle = gsi_is_idle, .arm = arm_poller};
 	timer_init(&gsi.timer, timer_due);
 	gsi.timer_ns = 0;
 	gsi.psn = (uint32_t)hca_random(first_device()) & PSN_MASK;
@@ -288,7 +288,7 @@ static bool begin(void)
 	return true;
 }
 
-static struct entry *make_entry(struct hca *hca, const struct packet_path *path, const uint8_t mad[MAD_BYTES])
+static struct entry *entry_new(struct hca *hca, const struct packet_path *path, const uint8_t mad[MAD_BYTES])
 {
 	struct entry *entry = malloc(sizeof(*entry));
 
@@ -301,19 +301,19 @@ static struct entry *make_entry(struct hca *hca, const struct packet_path *path,
 }
 
 /* Takes @entry in, or frees it. */
-static bool queue(struct entry *entry)
+static bool entry_queue(struct entry *entry)
 {
 	bool room;
 
 	pthread_mutex_lock(&gsi.lock);
-	room = gsi.count < LIMIT_CM_QUEUE && (!entry->arrived || gsi.arrivals < TUNABLE_GSI_ARRIVALS) && begin();
+	room = gsi.count < LIMIT_CM_QUEUE && (!entry->arrived || gsi.arrivals < TUNABLE_GSI_ARRIVALS) && gsi_begin();
 	if (room) {
 		gsi.count++;
 		gsi.arrivals += entry->arrived;
 		if (entry->arrived)
-			make_wait(entry, clock_now_ns() + TUNABLE_GSI_LOOK_NS);
+			entry_make_wait(entry, clock_now_ns() + TUNABLE_GSI_LOOK_NS);
 		else
-			make_ready(entry);
+			entry_make_ready(entry);
 	}
 	pthread_mutex_unlock(&gsi.lock);
 	if (!room)
@@ -323,9 +323,9 @@ static bool queue(struct entry *entry)
 
 void gsi_send(struct hca *hca, const struct packet_path *path, const uint8_t mad[MAD_BYTES])
 {
-	struct entry *entry = make_entry(hca, path, mad);
+	struct entry *entry = entry_new(hca, path, mad);
 
-	if (entry && queue(entry)) {
+	if (entry && entry_queue(entry)) {
 		progress_wake();
 		return;
 	}
@@ -341,7 +341,7 @@ void gsi_push(void)
 	for (int i = 0; i < MOST_PUSHES && __atomic_load_n(&gsi.due, __ATOMIC_ACQUIRE); i++) {
 		epoch_enter();
 		run_begin(run);
-		if (!poll(&gsi.poller, run))
+		if (!gsi_poll(&gsi.poller, run))
 			sched_yield();
 		deliver_rest(run);
 		epoch_leave();
@@ -360,10 +360,10 @@ void gsi_flush(void)
 	pthread_mutex_unlock(&gsi.lock);
 	epoch_enter();
 	run_begin(run);
-	while ((entry = take_ready())) {
+	while ((entry = entry_take_ready())) {
 		entry->grace_ns = 0;
 		if (entry->arrived)
-			finish(entry);
+			entry_finish(entry);
 		else
 			send_entry(entry, run);
 	}
@@ -423,11 +423,11 @@ static bool goes_elsewhere(struct hca *hca, const struct packet *packet, const u
 	}
 	if (address->addressee != MAD_FOR_SERVICE || routes->listens(address->service))
 		return false;
-	entry = make_entry(hca, packet->path, mad);
+	entry = entry_new(hca, packet->path, mad);
 	if (!entry)
 		return true;
 	entry->arrived = true;
-	return queue(entry);
+	return entry_queue(entry);
 }
 
 /*
@@ -462,7 +462,7 @@ void gsi_receive(struct packet *packet)
 	address = mad_address(mad);
 	if (goes_elsewhere(hca, packet, mad, &address) || is_of_another(hca, packet, &address))
 		return;
-	give(hca, packet->path, mad, false);
+	gsi_give(hca, packet->path, mad, false);
 }
 
 /* ---- fork ------------------------------------------------------------------------------------------------------- */
@@ -476,9 +476,9 @@ void gsi_after_fork(bool child)
 {
 	struct entry *entry;
 
-	while (child && (entry = take_first(&gsi.ready)))
+	while (child && (entry = entries_take(&gsi.ready)))
 		free(entry);
-	while (child && (entry = take_first(&gsi.waiting)))
+	while (child && (entry = entries_take(&gsi.waiting)))
 		free(entry);
 	if (child) {
 		gsi.count = gsi.arrivals = gsi.due = gsi.sending = 0;

@@ -58,7 +58,7 @@ static bool same_target(const struct dc_target *target, uint16_t stream, const s
 
 /* ---- connections ---------------------------------------------------------------------------------------------- */
 
-static void stamp(const struct dci *dci, struct packet *packet)
+static void dci_stamp(const struct dci *dci, struct packet *packet)
 {
 	packet->dc_connection = dci->connection;
 	packet->dc_first_psn = dci->first_psn;
@@ -70,7 +70,7 @@ bool dci_continue(struct dci *dci, uint16_t stream, struct packet *packet)
 		return false;
 	/* Its number may have been nobody's when the connection began: answers come the way that requests go. */
 	dci->target.link = packet->link;
-	stamp(dci, packet);
+	dci_stamp(dci, packet);
 	return true;
 }
 
@@ -85,10 +85,10 @@ void dci_build_disconnect(const struct hca_qp *qp, struct packet *packet)
 	packet->own_path = dci->target.path;
 	packet->psn = qp->requester.psn;
 	packet->dc_key = dci->target.key;
-	stamp(dci, packet);
+	dci_stamp(dci, packet);
 }
 
-static void take_target(struct dci *dci, uint16_t stream, const struct packet *packet)
+static void dci_set_target(struct dci *dci, uint16_t stream, const struct packet *packet)
 {
 	dci->target = (struct dc_target){
 		.number = packet->destination_qpn,
@@ -112,13 +112,13 @@ enum dci_step dci_connect(struct hca_qp *qp, uint16_t stream, struct packet *pac
 		dci_build_disconnect(qp, packet);
 		return DCI_LEAVE;
 	}
-	take_target(dci, stream, packet);
+	dci_set_target(dci, stream, packet);
 	qp->requester.window = packet->link ? link_first_window(qp->hca, packet->link) : 0;
 	dci->connected = true;
 	dci->broken = false;
 	dci->connection++;
 	dci->first_psn = qp->requester.psn;
-	stamp(dci, packet);
+	dci_stamp(dci, packet);
 	return DCI_CONNECTED;
 }
 

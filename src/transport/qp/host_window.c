@@ -35,8 +35,8 @@ struct host_window {
 
 /* What is known of the process that has a QP: of its host, by the upper bits of its number. Those that meet here share. */
 struct peer_process {
-	uint32_t heard; /* atomic; packets of it */
-	uint32_t lost;  /* atomic; times that requesters lost packets to it */
+	uint32_t received; /* atomic; packets of it */
+	uint32_t lost;     /* atomic; times that requesters lost packets to it */
 };
 
 uint32_t host_windows_due;
@@ -45,7 +45,7 @@ static struct host_window windows[TUNABLE_WINDOW_HOSTS];
 static struct peer_process processes[TUNABLE_WINDOW_PROCESSES];
 static uint32_t most_room = TUNABLE_WINDOW_MOST_ROOM; /* atomic */
 
-static uint32_t hash(const union ibv_gid *gid, uint32_t number)
+static uint32_t window_hash(const union ibv_gid *gid, uint32_t number)
 {
 	uint64_t words[2], mixed;
 
@@ -62,17 +62,17 @@ enum window_use {
 	WINDOW_READY,
 };
 
-static void out_of_patience(struct timer *timer);
+static void window_timed_out(struct timer *timer);
 
-static void prepare(struct host_window *window)
+static void window_prepare(struct host_window *window)
 {
 	pthread_mutex_init(&window->lock, NULL);
 	window->size = __atomic_load_n(&most_room, __ATOMIC_RELAXED);
-	timer_init(&window->timer, out_of_patience);
+	timer_init(&window->timer, window_timed_out);
 }
 
 /* Makes @window that of @host, unless it is another's. */
-static bool claim(struct host_window *window, const union ibv_gid *host)
+static bool window_claim(struct host_window *window, const union ibv_gid *host)
 {
 	uint32_t used = WINDOW_FREE;
 
@@ -80,7 +80,7 @@ static bool claim(struct host_window *window, const union ibv_gid *host)
 					__ATOMIC_ACQUIRE)) {
 		if (host)
 			window->host = *host;
-		prepare(window);
+		window_prepare(window);
 		__atomic_store_n(&window->used, WINDOW_READY, __ATOMIC_RELEASE);
 		return true;
 	}
@@ -91,31 +91,31 @@ static bool claim(struct host_window *window, const union ibv_gid *host)
 
 static struct host_window *window_of(const union ibv_gid *host)
 {
-	uint32_t at = hash(host, 0);
+	uint32_t at = window_hash(host, 0);
 
 	for (uint32_t i = 0; i < TUNABLE_WINDOW_HOSTS - 1; i++) {
 		struct host_window *window = &windows[(at + i) % (TUNABLE_WINDOW_HOSTS - 1)];
 
-		if (claim(window, host))
+		if (window_claim(window, host))
 			return window;
 	}
-	claim(&windows[TUNABLE_WINDOW_HOSTS - 1], NULL);
+	window_claim(&windows[TUNABLE_WINDOW_HOSTS - 1], NULL);
 	return &windows[TUNABLE_WINDOW_HOSTS - 1];
 }
 
 /* ---- room ------------------------------------------------------------------------------------------------------ */
 
-static uint32_t bytes_of(uint64_t under_way)
+static uint32_t window_bytes(uint64_t under_way)
 {
 	return (uint32_t)under_way;
 }
 
-static uint32_t generation_of(uint64_t under_way)
+static uint32_t window_generation(uint64_t under_way)
 {
 	return (uint32_t)(under_way >> 32);
 }
 
-static uint32_t size_of(const struct host_window *window)
+static uint32_t window_size(const struct host_window *window)
 {
 	uint32_t size = __atomic_load_n(&window->size, __ATOMIC_RELAXED);
 	uint32_t most = __atomic_load_n(&most_room, __ATOMIC_RELAXED);
@@ -123,56 +123,56 @@ static uint32_t size_of(const struct host_window *window)
 	return size < most ? size : most;
 }
 
-static bool is_full(const struct host_window *window)
+static bool window_is_full(const struct host_window *window)
 {
-	return bytes_of(__atomic_load_n(&window->under_way, __ATOMIC_SEQ_CST)) >= size_of(window);
+	return window_bytes(__atomic_load_n(&window->under_way, __ATOMIC_SEQ_CST)) >= window_size(window);
 }
 
-static void note_room(struct host_window *window)
+static void window_note_room(struct host_window *window)
 {
-	if (__atomic_load_n(&window->waiting, __ATOMIC_SEQ_CST) && !is_full(window))
+	if (__atomic_load_n(&window->waiting, __ATOMIC_SEQ_CST) && !window_is_full(window))
 		__atomic_store_n(&host_windows_due, 1, __ATOMIC_RELEASE);
 }
 
 /* What has arrived makes the window larger. */
-static void grow(struct host_window *window, uint32_t bytes)
+static void window_grow(struct host_window *window, uint32_t bytes)
 {
-	uint32_t size = size_of(window), most = __atomic_load_n(&most_room, __ATOMIC_RELAXED);
+	uint32_t size = window_size(window), most = __atomic_load_n(&most_room, __ATOMIC_RELAXED);
 	uint64_t more = (uint64_t)size + (uint64_t)bytes * TUNABLE_WINDOW_GROWTH / size;
 
 	if (size != most)
 		__atomic_store_n(&window->size, (uint32_t)(more < most ? more : most), __ATOMIC_RELAXED);
 }
 
-static void give_back(struct host_window *window, uint32_t bytes, uint32_t generation)
+static void window_give_back(struct host_window *window, uint32_t bytes, uint32_t generation)
 {
 	uint64_t before = __atomic_load_n(&window->under_way, __ATOMIC_RELAXED);
 
 	do {
 		/* It was forgotten meanwhile. */
-		if (generation_of(before) != generation || bytes_of(before) < bytes)
+		if (window_generation(before) != generation || window_bytes(before) < bytes)
 			return;
 	} while (!__atomic_compare_exchange_n(&window->under_way, &before, before - bytes, true, __ATOMIC_SEQ_CST,
 					      __ATOMIC_RELAXED));
 	__atomic_add_fetch(&window->returns, 1, __ATOMIC_RELAXED);
-	note_room(window);
+	window_note_room(window);
 }
 
 /* While others wait a QP needs its turn, too: those that get acknowledgements would else have all the room. */
-static bool take(struct host_window *window, struct window_share *share, uint32_t packets, uint32_t bytes)
+static bool window_take(struct host_window *window, struct window_share *share, uint32_t packets, uint32_t bytes)
 {
 	uint64_t before = __atomic_load_n(&window->under_way, __ATOMIC_SEQ_CST);
 
 	if (!share->turn && __atomic_load_n(&window->waiting, __ATOMIC_SEQ_CST) && link_has_waiters(&window->queue))
 		return false;
 	do {
-		if (bytes_of(before) >= size_of(window))
+		if (window_bytes(before) >= window_size(window))
 			return false;
 	} while (!__atomic_compare_exchange_n(&window->under_way, &before, before + bytes, true, __ATOMIC_SEQ_CST,
 					      __ATOMIC_SEQ_CST));
-	if (share->generation != generation_of(before))
+	if (share->generation != window_generation(before))
 		share->packets = share->bytes = 0;
-	share->generation = generation_of(before);
+	share->generation = window_generation(before);
 	share->turn -= share->turn < packets ? share->turn : packets;
 	share->packets += packets;
 	share->bytes += bytes;
@@ -182,7 +182,7 @@ static bool take(struct host_window *window, struct window_share *share, uint32_
 /* ---- those who wait -------------------------------------------------------------------------------------------- */
 
 /* The lock is held. */
-static void arm(struct host_window *window)
+static void window_arm(struct host_window *window)
 {
 	if (window->timer_armed)
 		return;
@@ -197,7 +197,7 @@ static void wait_for_room(struct host_window *window, struct hca_qp *qp)
 	qp->requester.share.waited = true;
 	__atomic_store_n(&window->waiting, true, __ATOMIC_SEQ_CST);
 	pthread_mutex_lock(&window->lock);
-	arm(window);
+	window_arm(window);
 	pthread_mutex_unlock(&window->lock);
 }
 
@@ -207,8 +207,8 @@ static void wait_for_room(struct host_window *window, struct hca_qp *qp)
  */
 static void resume_window(struct host_window *window, struct run *run)
 {
-	uint32_t under_way = bytes_of(__atomic_load_n(&window->under_way, __ATOMIC_SEQ_CST));
-	uint32_t size = size_of(window);
+	uint32_t under_way = window_bytes(__atomic_load_n(&window->under_way, __ATOMIC_SEQ_CST));
+	uint32_t size = window_size(window);
 
 	if (under_way >= size)
 		return;
@@ -228,16 +228,17 @@ void host_window_resume(struct run *run)
 }
 
 /* Nothing has come back for long: nothing will. */
-static void presume_lost(struct host_window *window)
+static void window_presume_lost(struct host_window *window)
 {
 	uint64_t before = __atomic_load_n(&window->under_way, __ATOMIC_RELAXED);
 
-	while (!__atomic_compare_exchange_n(&window->under_way, &before, (uint64_t)(generation_of(before) + 1) << 32,
-					    true, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED))
+	while (!__atomic_compare_exchange_n(&window->under_way, &before,
+					    (uint64_t)(window_generation(before) + 1) << 32, true, __ATOMIC_SEQ_CST,
+					    __ATOMIC_RELAXED))
 		;
 }
 
-static void out_of_patience(struct timer *timer)
+static void window_timed_out(struct timer *timer)
 {
 	struct host_window *window = (struct host_window *)((char *)timer - offsetof(struct host_window, timer));
 	bool waits = link_has_waiters(&window->queue);
@@ -246,13 +247,13 @@ static void out_of_patience(struct timer *timer)
 	pthread_mutex_lock(&window->lock);
 	window->timer_armed = false;
 	if (waits && __atomic_load_n(&window->returns, __ATOMIC_RELAXED) == window->returns_seen)
-		presume_lost(window);
+		window_presume_lost(window);
 	if (waits)
-		arm(window);
+		window_arm(window);
 	pthread_mutex_unlock(&window->lock);
 	epoch_enter();
 	run_begin(run);
-	note_room(window);
+	window_note_room(window);
 	host_window_resume(run);
 	deliver_rest(run);
 	epoch_leave();
@@ -266,23 +267,24 @@ static struct window_share *share_of(struct hca_qp *qp)
 }
 
 /* Of the QP that is about to send @packet. Only a DCI changes the host, and then nothing of it is under way. */
-static void find_window(struct window_share *share, const struct packet *packet)
+static void share_find_window(struct window_share *share, const struct packet *packet)
 {
 	const union ibv_gid *host = &packet->path->destination;
 	struct host_window *window = share->window;
 
-	share->process = &processes[hash(host, packet->destination_qpn >> HOST_SLOT_BITS) % TUNABLE_WINDOW_PROCESSES];
+	share->process =
+		&processes[window_hash(host, packet->destination_qpn >> HOST_SLOT_BITS) % TUNABLE_WINDOW_PROCESSES];
 	if (window && !memcmp(&window->host, host, sizeof(*host)))
 		return;
 	share->window = window_of(host);
 	if (window == share->window)
 		return;
 	if (window)
-		give_back(window, share->bytes, share->generation);
+		window_give_back(window, share->bytes, share->generation);
 	share->packets = share->bytes = 0;
 }
 
-static uint32_t cost(const struct packet *packet)
+static uint32_t packet_cost(const struct packet *packet)
 {
 	uint64_t bytes = packet->message == MESSAGE_READ_REQUEST ? packet->dma_length : packet->payload.length;
 
@@ -309,17 +311,17 @@ bool host_window_take(struct hca_qp *qp, const struct packet *packet)
 	if (packet->message == MESSAGE_DISCONNECT)
 		return true;
 	see_buffer(packet->link);
-	find_window(share, packet);
+	share_find_window(share, packet);
 	if (share->waited && !link_waits(&qp->requester.waiter)) {
 		share->waited = false;
 		share->turn = TUNABLE_WINDOW_TURN;
 	}
-	if (take(share->window, share, packet->count, cost(packet)))
+	if (window_take(share->window, share, packet->count, packet_cost(packet)))
 		return true;
 	counter_add(qp->hca, COUNTER_UDP_WINDOW_FULL, 1);
 	wait_for_room(share->window, qp);
 	/* Room that was made before it waited would else be missed; also what it leaves to others. */
-	note_room(share->window);
+	window_note_room(share->window);
 	return false;
 }
 
@@ -334,14 +336,14 @@ void host_window_settle(struct hca_qp *qp, uint32_t packets)
 	bytes = (uint32_t)((uint64_t)share->bytes * (share->packets - packets) / share->packets);
 	share->packets = packets;
 	share->bytes -= bytes;
-	grow(share->window, bytes);
-	give_back(share->window, bytes, share->generation);
+	window_grow(share->window, bytes);
+	window_give_back(share->window, bytes, share->generation);
 }
 
 uint64_t host_window_payload(const struct hca_qp *qp, uint32_t mtu)
 {
 	const struct host_window *window = qp->requester.share.window;
-	uint32_t room = window ? size_of(window) : __atomic_load_n(&most_room, __ATOMIC_RELAXED);
+	uint32_t room = window ? window_size(window) : __atomic_load_n(&most_room, __ATOMIC_RELAXED);
 
 	return (uint64_t)(room / (TUNABLE_WINDOW_PACKET_ROOM + mtu)) * mtu;
 }
@@ -358,19 +360,19 @@ void host_window_lost(struct hca_qp *qp)
 	if (now_ns - before < TUNABLE_WINDOW_ONE_LOSS_NS ||
 	    !__atomic_compare_exchange_n(&window->cut_ns, &before, now_ns, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
 		return;
-	size = size_of(window) / 2;
+	size = window_size(window) / 2;
 	__atomic_store_n(&window->size, size > LEAST_ROOM ? size : LEAST_ROOM, __ATOMIC_RELAXED);
 }
 
 /* ---- whose fault it is ----------------------------------------------------------------------------------------- */
 
-void host_window_heard(struct hca_qp *qp)
+void host_window_received(struct hca_qp *qp)
 {
 	struct peer_process *process = share_of(qp)->process;
 
 	/* Two at the same time may count once: that it moves is all that counts. */
 	if (process)
-		__atomic_store_n(&process->heard, process->heard + 1, __ATOMIC_RELAXED);
+		__atomic_store_n(&process->received, process->received + 1, __ATOMIC_RELAXED);
 }
 
 void host_window_watch(struct hca_qp *qp)
@@ -379,14 +381,14 @@ void host_window_watch(struct hca_qp *qp)
 
 	if (!share->process)
 		return;
-	share->heard = __atomic_load_n(&share->process->heard, __ATOMIC_RELAXED);
+	share->received = __atomic_load_n(&share->process->received, __ATOMIC_RELAXED);
 	share->lost = __atomic_load_n(&share->process->lost, __ATOMIC_RELAXED);
 }
 
 bool host_window_excuses(struct hca_qp *qp)
 {
 	struct window_share *share = share_of(qp);
-	uint32_t heard = share->heard, lost = share->lost;
+	uint32_t received = share->received, lost = share->lost;
 	uint64_t now_ns;
 
 	if (!share->process)
@@ -394,10 +396,10 @@ bool host_window_excuses(struct hca_qp *qp)
 	host_window_watch(qp);
 	__atomic_add_fetch(&share->process->lost, 1, __ATOMIC_RELAXED);
 	lost = share->lost - lost;
-	heard = share->heard - heard;
+	received = share->received - received;
 	/* Its own loss is no excuse. */
 	share->lost++;
-	if (!heard || !lost)
+	if (!received || !lost)
 		return false;
 	now_ns = clock_now_ns();
 	if (!share->excused_ns)
@@ -425,7 +427,7 @@ void host_window_after_fork(void)
 			window->under_way = 0;
 			window->waiting = false;
 			window->timer_armed = false;
-			prepare(window);
+			window_prepare(window);
 		}
 	host_windows_due = 0;
 }

@@ -38,7 +38,7 @@ struct window_share {
 	bool waited;   /* it was told to wait: when it waits no more it has its turn */
 	/* What its process was known to do when the QP sent last; see host_window_excuses(). */
 	struct peer_process *process;
-	uint32_t heard, lost;
+	uint32_t received, lost;
 	uint64_t excused_ns; /* when it was excused first since it got on; 0: not yet */
 };
 
@@ -58,17 +58,17 @@ uint64_t host_window_payload(const struct hca_qp *qp, uint32_t mtu);
 void host_window_lost(struct hca_qp *qp);
 
 /** A packet came for @qp from its peer. Its lock is held. */
-void host_window_heard(struct hca_qp *qp);
+void host_window_received(struct hca_qp *qp);
 /** From now on host_window_excuses() counts. The lock of @qp is held. */
 void host_window_watch(struct hca_qp *qp);
 /**
  * True if what @qp has just lost since host_window_watch() was lost with packets of other QPs to the same process, while
  * packets of that process came: the fault of what is sent at once, and no sign that the peer is gone. For as long as
- * the setting PEER_SILENCE says at most, since host_window_got_on(). Begins anew. The lock of @qp is held.
+ * the setting PEER_SILENCE says at most, since host_window_progressed(). Begins anew. The lock of @qp is held.
  */
 bool host_window_excuses(struct hca_qp *qp);
 /** The peer of @qp has acknowledged something. Its lock is held. */
-static inline void host_window_got_on(struct window_share *share)
+static inline void host_window_progressed(struct window_share *share)
 {
 	share->excused_ns = 0;
 }

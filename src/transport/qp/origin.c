@@ -9,7 +9,7 @@
 #include "wire/routes.h"
 
 /* As explanations take it: up to eight characters. */
-static uint64_t name_of(const struct link *link)
+static uint64_t link_chars(const struct link *link)
 {
 	uint64_t chars = 0;
 	const char *name = link ? link->name : "no link";
@@ -100,7 +100,8 @@ static struct refusal what_differs(const struct hca_qp *qp, const struct expecte
 
 	if (!peer->link || packet->link != peer->link)
 		return (struct refusal){RULE_PACKET_LINK,
-					{packet->message, qp->number, name_of(packet->link), name_of(peer->link)}};
+					{packet->message, qp->number, link_chars(packet->link),
+					 link_chars(peer->link)}};
 	if (peer->link->paired)
 		return (struct refusal){RULE_PACKET_PROCESS,
 					{packet->message, qp->number, (uint64_t)process, peer->number}};

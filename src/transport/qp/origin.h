@@ -50,7 +50,7 @@ bool origin_look_again(struct hca_qp *qp, const struct packet *packet);
 /** Returns true if @qp may accept @packet. If not, the caller drops it; that was counted and explained. */
 static inline bool origin_is_peer(struct hca_qp *qp, const struct packet *packet)
 {
-	if (qp->transport->hears_all)
+	if (qp->transport->any_peer)
 		return true;
 	if (__builtin_expect(qp->dci ? origin_is(qp->dci->target.link, &qp->dci->target.path,
 						 qp->dci->target.connection, packet)

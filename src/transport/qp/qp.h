@@ -34,14 +34,14 @@ enum requester_state {
 
 /* A WQE that was started and has not completed. */
 struct inflight {
-	uint32_t psn;     /* first */
-	uint32_t packets; /* sequence numbers it takes; 0: local operation */
-	uint32_t bytes;   /* of the message, or of a copy: fewer than 2^31 (LIMIT_MAX_MSG_SIZE, LIMIT_MAX_MEMCPY) */
-	uint32_t arrived; /* bytes of a READ response placed so far */
-	uint32_t asked;   /* and asked for: a READ that is longer than the window is asked for in pieces */
-	uint16_t index;   /* of the first block of the WQE */
-	uint16_t stream;  /* of a DCI with streams, else 0 */
-	uint8_t opcode;   /* MLX5_OPCODE_* */
+	uint32_t psn;       /* first */
+	uint32_t packets;   /* sequence numbers it takes; 0: local operation */
+	uint32_t bytes;     /* of the message, or of a copy: fewer than 2^31 (LIMIT_MAX_MSG_SIZE, LIMIT_MAX_MEMCPY) */
+	uint32_t arrived;   /* bytes of a READ response placed so far */
+	uint32_t requested; /* and asked for: a READ that is longer than the window is asked for in pieces */
+	uint16_t index;     /* of the first block of the WQE */
+	uint16_t stream;    /* of a DCI with streams, else 0 */
+	uint8_t opcode;     /* MLX5_OPCODE_* */
 	uint8_t fm_ce_se;
 	uint8_t blocks;
 	bool done;     /* completes as soon as all before it have */
@@ -68,11 +68,11 @@ struct requester {
 	uint32_t send_offset;   /* packets of it that need not be sent (again) */
 	uint32_t responses_due; /* READs and atomics among the in-flight */
 	uint32_t window;        /* bytes that may be under way; see link.window */
-	uint32_t strokes;       /* counts what shows that the peer lives, from RESET on */
+	uint32_t peer_signs;    /* counts what shows that the peer lives, from RESET on */
 	/* Of the timer, and of what is not answered at once. */
-	uint32_t strokes_seen;          /* by the timer */
+	uint32_t peer_signs_seen;       /* by the timer */
 	bool sees_peer;                 /* the peer was seen on this host, where its end can be seen, too */
-	bool asked_again;               /* for a response that was lost */
+	bool requested_again;           /* for a response that was lost */
 	bool signature_error;           /* atomic; one was found by a WQE of this queue since it last began to run */
 	bool through_keys;              /* the latest message of the fast path was not contiguous (fast_path.h) */
 	uint64_t silent_since_ns;       /* of the timer: nothing was heard since; 0: nothing is waited for */
@@ -207,7 +207,7 @@ struct hca_qp {
 	struct xrc_domain *domain; /* of XRC_RECV, else NULL */
 	struct hca_cq *send_cq, *recv_cq;
 	struct hca_srq *srq;
-	struct answers *owing; /* of its responders, those that have something to send */
+	struct answers *unsent_answers; /* those of its responders that have something to send */
 	bool scheduled;
 	bool requester_due; /* scheduled for its requester, too */
 	bool ended; /* in error because the program, or its connection manager, ended it: flushed receives are expected */

@@ -17,20 +17,21 @@ static uint32_t sender_of(const struct hca_qp *qp, const struct packet *packet)
 	return peer;
 }
 
-static uint32_t clipped(uint64_t length)
+static uint32_t clip_length(uint64_t length)
 {
 	return length < UINT32_MAX ? (uint32_t)length : UINT32_MAX;
 }
 
-static uint32_t bytes_of(const struct packet *packet)
+static uint32_t packet_bytes(const struct packet *packet)
 {
-	return packet->message == MESSAGE_READ_REQUEST ? packet->dma_length : clipped(packet->payload.length);
+	return packet->message == MESSAGE_READ_REQUEST ? packet->dma_length : clip_length(packet->payload.length);
 }
 
-static inline void put_packet(uint64_t time, uint32_t number, uint32_t what, const struct packet *packet, uint32_t peer,
-			      uint32_t count)
+static inline void record_put_packet(uint64_t time, uint32_t number, uint32_t what, const struct packet *packet,
+				     uint32_t peer, uint32_t count)
 {
-	timeline_put(time, what, number, packet->psn, bytes_of(packet), TIMELINE_PACKETS(peer, count, packet->place));
+	timeline_put(time, what, number, packet->psn, packet_bytes(packet),
+		     TIMELINE_PACKETS(peer, count, packet->place));
 }
 
 /* What is no POST_SEND. Far from the way of the others, which saves registers there. */
@@ -40,7 +41,8 @@ static __attribute__((noinline)) void put_sent(uint64_t time, const struct hca_q
 	/* A DCI takes leave of a target for no WQE. */
 	if (packet->message == MESSAGE_DISCONNECT)
 		return;
-	put_packet(time ? time : timeline_now(), qp->number, what, packet, packet->destination_qpn, packet->count);
+	record_put_packet(time ? time : timeline_now(), qp->number, what, packet, packet->destination_qpn,
+			  packet->count);
 }
 
 /* True if a POST_SEND says all of @packet. */
@@ -87,8 +89,8 @@ void record_local(const struct hca_qp *qp, uint16_t index, uint8_t opcode)
 
 void record_arrived(const struct hca_qp *qp, const struct packet *packet, uint32_t count)
 {
-	put_packet(timeline_now(), qp->number, TIMELINE_WHAT(TIMELINE_ARRIVE, packet->message, packet->syndrome),
-		   packet, sender_of(qp, packet), count);
+	record_put_packet(timeline_now(), qp->number, TIMELINE_WHAT(TIMELINE_ARRIVE, packet->message, packet->syndrome),
+			  packet, sender_of(qp, packet), count);
 }
 
 void record_acknowledged(const struct hca_qp *qp, const struct packet *packet)
@@ -100,8 +102,8 @@ void record_acknowledged(const struct hca_qp *qp, const struct packet *packet)
 
 void record_answer(const struct hca_qp *qp, const struct packet *packet)
 {
-	put_packet(timeline_now(), qp->number, TIMELINE_WHAT(TIMELINE_ANSWER, packet->message, packet->syndrome),
-		   packet, packet->destination_qpn, packet->count);
+	record_put_packet(timeline_now(), qp->number, TIMELINE_WHAT(TIMELINE_ANSWER, packet->message, packet->syndrome),
+			  packet, packet->destination_qpn, packet->count);
 }
 
 void record_stopped(const struct hca_qp *qp, const struct packet *packet, uint8_t from, uint8_t to, uint32_t expected,
@@ -125,7 +127,7 @@ void record_qp(struct hca_qp *qp)
 {
 	struct timeline_qp entry = {
 		.number = qp->number,
-		.peer = qp->transport->connected && !qp->transport->hears_all ? qp->attr.dest_qp_num : 0,
+		.peer = qp->transport->connected && !qp->transport->any_peer ? qp->attr.dest_qp_num : 0,
 		.send_cq = qp->send_cq ? qp->send_cq->number : 0,
 		.recv_cq = qp->recv_cq ? qp->recv_cq->number : 0,
 		.device = (uint32_t)qp->hca->index,

@@ -11,13 +11,13 @@
  * mlx5dv_mkey_check(3) asks the device, only one whose ring its program reads by itself. There each is told until the key is
  * armed.
  */
-static bool is_told(const struct hca_cq *cq, const struct signature_error *error)
+static bool cq_reports_errors(const struct hca_cq *cq, const struct signature_error *error)
 {
 	if (!cq)
 		return false;
 	if (cq->context->hca->settings.profile == PROFILE_CONNECTX)
 		return true;
-	return __atomic_load_n(&cq->given_away, __ATOMIC_RELAXED) && mkey_claim_error_report(error->holder);
+	return __atomic_load_n(&cq->ring_exported, __ATOMIC_RELAXED) && mkey_tells_error(error->holder);
 }
 
 /*
@@ -29,7 +29,7 @@ static void write_error(const struct hca_qp *qp, struct hca_cq *cq, const struct
 {
 	struct completion completion = {.opcode = MLX5_CQE_SIG_ERR, .qpn = qp->number, .signature = error};
 
-	if (is_told(cq, error))
+	if (cq_reports_errors(cq, error))
 		hca_cq_write(cq, &completion);
 }
 

@@ -17,7 +17,7 @@ struct transport {
 	bool requests, responds; /* which halves it has */
 	bool reliable;  /* acknowledges, retries; errors of the send queue put the QP into ERR, else into SQE */
 	bool connected; /* has a peer; messages of many packets */
-	bool hears_all; /* has no one peer whom it hears alone (transport/qp/origin.h) */
+	bool any_peer;  /* has no one peer whom it hears alone (transport/qp/origin.h) */
 	bool datagram;  /* DETH, Q_Key, 40 bytes of GRH in front of what is received */
 };
 

@@ -110,9 +110,9 @@ SPECIALISED void requester_progressed(struct hca_qp *qp, const bool whole)
 {
 	qp->requester.retries_left = qp->attr.retry_cnt;
 	qp->requester.rnr_retries_left = qp->attr.rnr_retry;
-	qp->requester.strokes++;
-	qp->requester.asked_again = false;
-	host_window_got_on(&qp->requester.share);
+	qp->requester.peer_signs++;
+	qp->requester.requested_again = false;
+	host_window_progressed(&qp->requester.share);
 	/* The timer watches the oldest packet: the next one has its own time. */
 	if (!requester_keeps_timer(qp, whole))
 		requester_stop_timer(qp);

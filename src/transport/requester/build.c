@@ -113,7 +113,7 @@ int requester_refuse_length(const struct hca_qp *qp, uint64_t bytes, uint64_t li
 /* ---- pieces ---------------------------------------------------------------------------------------------------- */
 
 /* No more of @bytes than one part in @parts of what the host's window holds, so that others have room beside it. */
-static uint64_t shared(const struct hca_qp *qp, const struct link *link, uint64_t bytes, uint32_t parts)
+static uint64_t piece_limit(const struct hca_qp *qp, const struct link *link, uint64_t bytes, uint32_t parts)
 {
 	uint32_t mtu = 1u << qp->mtu_shift;
 	uint64_t part = link->shares ? host_window_payload(qp, mtu) / parts / mtu * mtu : bytes;
@@ -130,7 +130,7 @@ static uint64_t sendable_bytes(const struct hca_qp *qp, const struct link *link,
 	uint64_t under_way = packets > 0 ? (uint64_t)packets << qp->mtu_shift : 0;
 	uint32_t window = link_window(qp->hca, link);
 
-	most = shared(qp, link, most, 4);
+	most = piece_limit(qp, link, most, 4);
 	/* Without acknowledgements nobody knows what is under way. */
 	if (!window || !qp->transport->reliable)
 		return most;
@@ -150,8 +150,8 @@ bool requester_fits(const struct hca_qp *qp, const struct inflight *entry, const
 }
 
 /* The address of @packet and what the opcode needs, for an entry of the FIFO, from its WQE. */
-static int rebuild(struct hca_qp *qp, const struct wqe *wqe, const struct inflight *entry, struct packet *packet,
-		   struct refusal *why)
+static int piece_begin(struct hca_qp *qp, const struct wqe *wqe, const struct inflight *entry, struct packet *packet,
+		       struct refusal *why)
 {
 	int syndrome = 0;
 
@@ -174,7 +174,7 @@ changed:
 }
 
 /* A WQE that was changed since it was started. */
-static int check_sink(const struct wqe *wqe, const struct inflight *entry, struct refusal *why)
+static int piece_check_sink(const struct wqe *wqe, const struct inflight *entry, struct refusal *why)
 {
 	uint64_t bytes;
 
@@ -191,20 +191,20 @@ static int check_sink(const struct wqe *wqe, const struct inflight *entry, struc
  * next that nobody asked for. What is repeated ends where it did before: to the responder a request is a repetition or a
  * new one, none is partly both.
  */
-static bool cut_read(const struct hca_qp *qp, struct inflight *entry, uint64_t offset, struct packet *packet)
+static bool piece_cut_read(const struct hca_qp *qp, struct inflight *entry, uint64_t offset, struct packet *packet)
 {
 	uint64_t window = packet->link ? link_window(qp->hca, packet->link) : 0;
 	uint64_t left = entry->bytes - offset;
 
 	if (packet->link)
-		window = shared(qp, packet->link, window, 2);
+		window = piece_limit(qp, packet->link, window, 2);
 	if (offset != entry->arrived)
 		return false;
-	if (offset < entry->asked)
-		left = entry->asked - offset;
+	if (offset < entry->requested)
+		left = entry->requested - offset;
 	else if (window && left > window)
 		left = window;
-	entry->asked = (uint32_t)(offset + left);
+	entry->requested = (uint32_t)(offset + left);
 	/* By this the responder knows that it is not another READ, which can begin there, too (docs/inside/wire.md). */
 	packet->acknowledge = !offset;
 	packet->remote_address += offset;
@@ -214,8 +214,8 @@ static bool cut_read(const struct hca_qp *qp, struct inflight *entry, uint64_t o
 }
 
 /* The piece of a SEND or WRITE from @offset on that can be sent now. */
-static enum progress cut_request(struct hca_qp *qp, const struct wqe *wqe, const struct inflight *entry,
-				 uint64_t offset, struct packet *packet, struct refusal *why, int *syndrome)
+static enum progress piece_cut_request(struct hca_qp *qp, const struct wqe *wqe, const struct inflight *entry,
+				       uint64_t offset, struct packet *packet, struct refusal *why, int *syndrome)
 {
 	uint64_t bytes = entry->bytes - offset;
 	uint64_t most =
@@ -247,25 +247,25 @@ static enum progress cut_request(struct hca_qp *qp, const struct wqe *wqe, const
 }
 
 /* What is left to send of the entry, or as much as can be sent now. */
-static enum progress cut(struct hca_qp *qp, const struct wqe *wqe, struct inflight *entry, struct packet *packet,
-			 struct refusal *why, int *syndrome)
+static enum progress piece_cut(struct hca_qp *qp, const struct wqe *wqe, struct inflight *entry, struct packet *packet,
+			       struct refusal *why, int *syndrome)
 {
 	uint64_t offset = (uint64_t)qp->requester.send_offset << qp->mtu_shift;
 
 	switch (wqe_opcodes[wqe->opcode].class) {
 	case WQE_CLASS_READ:
-		*syndrome = check_sink(wqe, entry, why);
-		return !*syndrome && cut_read(qp, entry, offset, packet) ? PROGRESS_PACKET : PROGRESS_NONE;
+		*syndrome = piece_check_sink(wqe, entry, why);
+		return !*syndrome && piece_cut_read(qp, entry, offset, packet) ? PROGRESS_PACKET : PROGRESS_NONE;
 	case WQE_CLASS_ATOMIC:
 		return PROGRESS_PACKET;
 	default:
-		return cut_request(qp, wqe, entry, offset, packet, why, syndrome);
+		return piece_cut_request(qp, wqe, entry, offset, packet, why, syndrome);
 	}
 }
 
 enum progress requester_build_piece(struct hca_qp *qp, const struct wqe *wqe, struct inflight *entry,
 				    struct packet *packet, int *syndrome, struct refusal *why)
 {
-	*syndrome = rebuild(qp, wqe, entry, packet, why);
-	return *syndrome ? PROGRESS_NONE : cut(qp, wqe, entry, packet, why, syndrome);
+	*syndrome = piece_begin(qp, wqe, entry, packet, why);
+	return *syndrome ? PROGRESS_NONE : piece_cut(qp, wqe, entry, packet, why, syndrome);
 }

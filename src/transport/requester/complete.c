@@ -32,7 +32,7 @@ void requester_complete_front(struct hca_qp *qp)
 	requester_complete_first(qp, false);
 }
 
-static uint64_t wr_id_of(const struct hca_qp *qp, uint16_t index)
+static uint64_t requester_wr_id(const struct hca_qp *qp, uint16_t index)
 {
 	return qp->wr_id_of ? qp->wr_id_of(qp->cookie, index) : 0;
 }
@@ -47,7 +47,7 @@ static uint64_t explain_wqe(struct hca_qp *qp, uint16_t index, uint8_t opcode, u
 {
 	struct explain_subject subject = {
 		.qpn = qp->number,
-		.wr_id = wr_id_of(qp, index),
+		.wr_id = requester_wr_id(qp, index),
 		.opcode = opcode,
 		.request = request_of(qp, index, opcode),
 		.syndrome = syndrome,
@@ -167,8 +167,8 @@ void requester_reset(struct hca_qp *qp)
 	requester_enter(qp, REQUESTER_IDLE);
 	requester->next = 0;
 	requester->psn = requester->newest = 0;
-	requester->asked_again = false;
-	requester->strokes = requester->strokes_seen = 0;
+	requester->requested_again = false;
+	requester->peer_signs = requester->peer_signs_seen = 0;
 	requester->acknowledged = PSN_MASK;
 	requester->first = requester->last = 0;
 	requester_nothing_to_send(requester);

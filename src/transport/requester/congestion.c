@@ -10,7 +10,7 @@
 /* DSCP 48 (network control) and ECT(0), as adapters send them: what tells of congestion shall not wait in it. */
 #define TRAFFIC_CLASS 0xc2
 
-static void build(const struct hca_qp *qp, struct packet *packet)
+static void cnp_build(const struct hca_qp *qp, struct packet *packet)
 {
 	static const uint8_t reserved[RESERVED_BYTES];
 
@@ -33,7 +33,7 @@ void congestion_notify(struct hca_qp *qp, const struct packet *packet, struct ru
 	now_ns = clock_now_ns();
 	if (qp->notified_ns && now_ns - qp->notified_ns < LIMIT_CNP_INTERVAL_US * UINT64_C(1000))
 		return;
-	build(qp, run_slot(run));
+	cnp_build(qp, run_slot(run));
 	/* Where there is no room, the next marked packet makes one. */
 	if (link_send(qp->hca, run) != LINK_SENT)
 		return;

@@ -20,12 +20,12 @@ static bool may_access(const struct hca_qp *qp, const struct packet *packet)
 {
 	const struct requester *requester = &qp->requester;
 
-	return requester->first == requester->last && requester->strokes &&
+	return requester->first == requester->last && requester->peer_signs &&
 	       (packet->message == MESSAGE_WRITE || packet->message == MESSAGE_READ_REQUEST) && packet->dma_length &&
 	       packet->dma_length <= TUNABLE_SHM_DIRECT_BYTES && packet->link->access && !timeline_is_on();
 }
 
-static bool place(struct hca_qp *qp, const struct wqe *wqe, uint8_t *bytes, uint32_t length)
+static bool direct_scatter(struct hca_qp *qp, const struct wqe *wqe, uint8_t *bytes, uint32_t length)
 {
 	THREAD_VARIABLE(struct stream, source);
 	THREAD_VARIABLE(struct stream, sink);
@@ -64,7 +64,8 @@ bool direct_execute(struct hca_qp *qp, const struct wqe *wqe, struct packet *pac
 		return false;
 	if (access.reads) {
 		/* What may go into the CQE takes the way of a response. */
-		if (qp->scatter_to_cqe || !packet->link->access(&access) || !place(qp, wqe, bytes, access.length))
+		if (qp->scatter_to_cqe || !packet->link->access(&access) ||
+		    !direct_scatter(qp, wqe, bytes, access.length))
 			return false;
 	} else {
 		if (!packet->payload.whole)

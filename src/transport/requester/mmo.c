@@ -15,7 +15,7 @@ struct mmo_dma {
 	struct mlx5_wqe_data_seg opaque, source, destination;
 };
 
-static uint64_t length_of(const struct mlx5_wqe_data_seg *segment)
+static uint64_t dma_length(const struct mlx5_wqe_data_seg *segment)
 {
 	return segment->byte_count ? be32toh(segment->byte_count) : LONGEST;
 }
@@ -25,14 +25,14 @@ static bool is_inline(const struct mlx5_wqe_data_seg *segment)
 	return be32toh(segment->byte_count) & MLX5_INLINE_SEG;
 }
 
-static int add(struct stream *stream, const struct walk_access *access, uint8_t right,
-	       const struct mlx5_wqe_data_seg *segment, struct refusal *why)
+static int dma_add(struct stream *stream, const struct walk_access *access, uint8_t right,
+		   const struct mlx5_wqe_data_seg *segment, struct refusal *why)
 {
 	stream_begin(stream, access, right);
-	return stream_add_key(stream, be32toh(segment->lkey), be64toh(segment->addr), length_of(segment), why);
+	return stream_add_key(stream, be32toh(segment->lkey), be64toh(segment->addr), dma_length(segment), why);
 }
 
-static int check(const struct wqe *wqe, struct mmo_dma *dma, struct refusal *why)
+static int dma_check(const struct wqe *wqe, struct mmo_dma *dma, struct refusal *why)
 {
 	if (wqe->opmod != OPMOD_DMA) {
 		*why = (struct refusal){RULE_MMO_OPERATION, {wqe->opmod}};
@@ -49,7 +49,7 @@ static int check(const struct wqe *wqe, struct mmo_dma *dma, struct refusal *why
 		return MLX5_CQE_SYNDROME_LOCAL_QP_OP_ERR;
 	}
 	if (dma->source.byte_count != dma->destination.byte_count) {
-		*why = (struct refusal){RULE_MMO_LENGTHS, {length_of(&dma->source), length_of(&dma->destination)}};
+		*why = (struct refusal){RULE_MMO_LENGTHS, {dma_length(&dma->source), dma_length(&dma->destination)}};
 		return MLX5_CQE_SYNDROME_LOCAL_LENGTH_ERR;
 	}
 	return 0;
@@ -59,12 +59,12 @@ int mmo_prepare(const struct wqe *wqe, const struct walk_access *access, struct 
 		struct refusal *why)
 {
 	struct mmo_dma dma;
-	int syndrome = check(wqe, &dma, why);
+	int syndrome = dma_check(wqe, &dma, why);
 
 	if (syndrome)
 		return syndrome;
-	if (add(source, access, RIGHT_LOCAL_READ, &dma.source, why) ||
-	    add(sink, access, RIGHT_LOCAL_WRITE, &dma.destination, why))
+	if (dma_add(source, access, RIGHT_LOCAL_READ, &dma.source, why) ||
+	    dma_add(sink, access, RIGHT_LOCAL_WRITE, &dma.destination, why))
 		return MLX5_CQE_SYNDROME_LOCAL_PROT_ERR;
 	return 0;
 }

@@ -21,7 +21,7 @@
  * mlx5-formats 1.3: a fence waits for READs and atomics. And no more of them may be out than the peer has resources for
  * (IBTA C10-79); a program that set max_rd_atomic to 0 gets one, as on a ConnectX.
  */
-SPECIALISED bool must_wait(const struct hca_qp *qp, const struct wqe *wqe, uint8_t class)
+SPECIALISED bool requester_must_wait(const struct hca_qp *qp, const struct wqe *wqe, uint8_t class)
 {
 	uint32_t most = qp->attr.max_rd_atomic ? qp->attr.max_rd_atomic : 1;
 
@@ -67,7 +67,8 @@ SPECIALISED void has_left(struct hca *hca, struct requester *requester, const st
 }
 
 /* @wqe, whose message is @packet, is in flight from now on. */
-SPECIALISED struct inflight *enter(struct hca_qp *qp, const struct wqe *wqe, const struct packet *packet, uint8_t class)
+SPECIALISED struct inflight *requester_enter_flight(struct hca_qp *qp, const struct wqe *wqe,
+						    const struct packet *packet, uint8_t class)
 {
 	struct requester *requester = &qp->requester;
 	struct inflight *entry;
@@ -86,13 +87,13 @@ SPECIALISED struct inflight *enter(struct hca_qp *qp, const struct wqe *wqe, con
 }
 
 /* Sends the packet that was built, all of the message of @wqe, by a link by which it leaves whole. */
-SPECIALISED enum progress send_whole(struct hca_qp *qp, const struct wqe *wqe, struct packet *packet, struct run *run,
-				     const struct send_kind kind)
+SPECIALISED enum progress requester_send_whole(struct hca_qp *qp, const struct wqe *wqe, struct packet *packet,
+					       struct run *run, const struct send_kind kind)
 {
 	struct requester *requester = &qp->requester;
-	struct inflight *entry = enter(qp, wqe, packet, kind.class);
+	struct inflight *entry = requester_enter_flight(qp, wqe, packet, kind.class);
 
-	entry->asked = entry->bytes;
+	entry->requested = entry->bytes;
 	if (timeline_is_on())
 		record_sent(qp, TIMELINE_SEND, wqe->index, packet);
 	/* What another link holds back is not overtaken: link_send() sees to that, and to waiting where there is no room. */
@@ -124,7 +125,7 @@ SPECIALISED enum progress start_message(struct hca_qp *qp, const struct wqe *wqe
 	    direct_execute(qp, SPILL(&spilled, wqe), packet))
 		return PROGRESS_MADE;
 	if (kind.path == PATH_RC && qp->whole && likely(packet->dma_length <= qp->whole))
-		return send_whole(qp, wqe, packet, run, kind);
+		return requester_send_whole(qp, wqe, packet, run, kind);
 	if (kind.path == PATH_GENERAL && qp->dci) {
 		switch (dci_connect(qp, wqe->stream, packet)) {
 		case DCI_WAIT:
@@ -136,10 +137,10 @@ SPECIALISED enum progress start_message(struct hca_qp *qp, const struct wqe *wqe
 		}
 	}
 	packet->psn = qp->requester.psn;
-	entry = enter(qp, wqe, packet, kind.class);
+	entry = requester_enter_flight(qp, wqe, packet, kind.class);
 	if (!requester_fits(qp, entry, packet))
 		return PROGRESS_MADE;
-	entry->asked = entry->bytes;
+	entry->requested = entry->bytes;
 	return PROGRESS_PACKET;
 }
 
@@ -152,7 +153,7 @@ SPECIALISED enum progress start_kind(struct hca_qp *qp, struct wqe *wqe, struct 
 
 	if (unlikely(wqe_take_segments(qp, wqe, kind, &why)))
 		return requester_fail_start(qp, SPILL(&spilled, wqe), MLX5_CQE_SYNDROME_LOCAL_QP_OP_ERR, &why);
-	if (must_wait(qp, wqe, kind.class))
+	if (requester_must_wait(qp, wqe, kind.class))
 		return PROGRESS_NONE;
 	return start_message(qp, wqe, packet, run, kind);
 }
@@ -164,7 +165,7 @@ static __attribute__((noinline)) enum progress start_other(struct hca_qp *qp, st
 	if (kind.class == WQE_CLASS_SEND || kind.class == WQE_CLASS_WRITE || kind.class == WQE_CLASS_READ ||
 	    kind.class == WQE_CLASS_ATOMIC || kind.class == WQE_CLASS_ATOMIC_WRITE)
 		return start_kind(qp, wqe, run_slot(run), run, kind);
-	if (must_wait(qp, wqe, kind.class))
+	if (requester_must_wait(qp, wqe, kind.class))
 		return PROGRESS_NONE;
 	return requester_start_local(qp, wqe);
 }

@@ -47,7 +47,7 @@ void requester_window_moved(struct hca_qp *qp)
 }
 
 /* The entry that @psn belongs to, in FIFO position, or false. */
-static bool find_entry(struct requester *requester, uint32_t psn, uint32_t *position)
+static bool inflight_find(struct requester *requester, uint32_t psn, uint32_t *position)
 {
 	for (uint32_t i = requester->first; i != requester->last; i++) {
 		struct inflight *entry = inflight_at(requester, i);
@@ -95,14 +95,14 @@ static void fail_refused(struct hca_qp *qp, const struct packet *packet)
 }
 
 /* A NAK acknowledges what came before its packet (IBTA C9-116) and refuses from there on. */
-static void refused(struct hca_qp *qp, const struct packet *packet, struct run *run)
+static void requester_handle_nak(struct hca_qp *qp, const struct packet *packet, struct run *run)
 {
 	struct requester *requester = &qp->requester;
 	uint32_t position;
 	bool sequence;
 
 	requester_acknowledge(qp, false, psn_add(packet->psn, PSN_MASK), run);
-	if (!find_entry(requester, packet->psn, &position) || position != requester->first)
+	if (!inflight_find(requester, packet->psn, &position) || position != requester->first)
 		return;
 	requester_go_back(qp, position, (uint32_t)psn_distance(packet->psn, inflight_at(requester, position)->psn));
 	if ((packet->syndrome & AETH_KIND_MASK) == AETH_RNR_NAK) {
@@ -149,8 +149,8 @@ struct scattered {
 /*
  * Places a piece of a response, or all of it into @scattered; returns false if that failed: see requester_fail_front().
  */
-static bool place(struct hca_qp *qp, struct inflight *entry, uint64_t offset, struct stream *payload,
-		  struct scattered *scattered)
+static bool response_scatter(struct hca_qp *qp, struct inflight *entry, uint64_t offset, struct stream *payload,
+			     struct scattered *scattered)
 {
 	THREAD_VARIABLE(struct stream, sink);
 	struct refusal why;
@@ -194,7 +194,8 @@ static void complete_scattered(struct hca_qp *qp, const struct inflight *entry, 
 	qp_complete(qp, qp->send_cq, completion);
 }
 
-static void answered(struct hca_qp *qp, struct inflight *entry, const struct scattered *scattered, struct run *run)
+static void response_complete(struct hca_qp *qp, struct inflight *entry, const struct scattered *scattered,
+			      struct run *run)
 {
 	entry->done = true;
 	qp->requester.responses_due--;
@@ -217,13 +218,13 @@ static void bad_response(struct hca_qp *qp, const struct packet *packet, const s
  * IBTA 9.7.5.2.3: a response that is not the next one says that those before it were lost, as a NAK would. Once for each gap:
  * what is under way may come before what is asked for again.
  */
-static void ask_again(struct hca_qp *qp, struct run *run)
+static void response_ask_again(struct hca_qp *qp, struct run *run)
 {
 	struct requester *requester = &qp->requester;
 
-	if (requester->asked_again)
+	if (requester->requested_again)
 		return;
-	requester->asked_again = true;
+	requester->requested_again = true;
 	counter_add(qp->hca, COUNTER_IMPLIED_NAKS, 1);
 	requester_narrow_window(qp);
 	requester_go_back(qp, requester->first, 0);
@@ -236,7 +237,7 @@ static void ask_again(struct hca_qp *qp, struct run *run)
 static void read_response(struct hca_qp *qp, struct packet *packet, struct inflight *entry, struct run *run)
 {
 	uint64_t offset = (uint64_t)psn_distance(packet->psn, entry->psn) << qp->mtu_shift;
-	uint64_t bytes, room, left = entry->asked - entry->arrived;
+	uint64_t bytes, room, left = entry->requested - entry->arrived;
 	bool last = packet->place & PLACE_LAST;
 	struct scattered scattered;
 
@@ -253,7 +254,7 @@ static void read_response(struct hca_qp *qp, struct packet *packet, struct infli
 	room = (uint64_t)packet->count << qp->mtu_shift;
 	if (offset != entry->arrived) {
 		if (offset > entry->arrived)
-			ask_again(qp, run);
+			response_ask_again(qp, run);
 		return;
 	}
 	/* All packets but the last are full, and the last, and it alone, brings the last byte that was asked for. */
@@ -261,13 +262,13 @@ static void read_response(struct hca_qp *qp, struct packet *packet, struct infli
 		bad_response(qp, packet, entry);
 		return;
 	}
-	if (!place(qp, entry, offset, &packet->payload, &scattered))
+	if (!response_scatter(qp, entry, offset, &packet->payload, &scattered))
 		return;
 	entry->arrived += (uint32_t)bytes;
 	/* A response tells what an acknowledgement would (IBTA C9-117). */
 	qp->requester.acknowledged = psn_add(packet->psn, packets_of(bytes, qp->mtu_shift) - 1);
 	if (entry->arrived == entry->bytes) {
-		answered(qp, entry, &scattered, run);
+		response_complete(qp, entry, &scattered, run);
 		return;
 	}
 	/* The rest has its own time, and its own retries. */
@@ -292,12 +293,12 @@ static void atomic_response(struct hca_qp *qp, struct packet *packet, struct inf
 	stream_begin(&packet->payload, NULL, 0);
 	stream_add_memory(&packet->payload, is_narrow ? (const uint8_t *)&narrow : (const uint8_t *)&packet->original,
 			  entry->bytes);
-	if (!place(qp, entry, 0, &packet->payload, &scattered))
+	if (!response_scatter(qp, entry, 0, &packet->payload, &scattered))
 		return;
 	if (scattered.used)
 		put_network_order(scattered.bytes, packet->original, entry->bytes);
 	qp->requester.acknowledged = packet->psn;
-	answered(qp, entry, &scattered, run);
+	response_complete(qp, entry, &scattered, run);
 }
 
 /* IBTA annex A19: the response has no payload. */
@@ -309,10 +310,10 @@ static void atomic_write_response(struct hca_qp *qp, const struct packet *packet
 		return;
 	}
 	qp->requester.acknowledged = packet->psn;
-	answered(qp, entry, &(const struct scattered){.used = false}, run);
+	response_complete(qp, entry, &(const struct scattered){.used = false}, run);
 }
 
-static void response(struct hca_qp *qp, struct packet *packet, struct run *run)
+static void requester_handle_response(struct hca_qp *qp, struct packet *packet, struct run *run)
 {
 	struct requester *requester = &qp->requester;
 	struct inflight *entry;
@@ -320,7 +321,7 @@ static void response(struct hca_qp *qp, struct packet *packet, struct run *run)
 	bool atomic = packet->message == MESSAGE_ATOMIC_ACKNOWLEDGE;
 	uint8_t class;
 
-	if (!find_entry(requester, packet->psn, &position))
+	if (!inflight_find(requester, packet->psn, &position))
 		return;
 	entry = inflight_at(requester, position);
 	/* A response acknowledges all requests before its own (IBTA C9-117). */
@@ -348,15 +349,15 @@ void requester_receive(struct hca_qp *qp, struct packet *packet, struct run *run
 	/* IBTA 9.7.5.1.2: an answer to what was not sent yet is a ghost. */
 	if (psn_distance(packet->psn, qp->requester.newest) >= 0)
 		return;
-	host_window_heard(qp);
+	host_window_received(qp);
 	switch (packet->message) {
 	case MESSAGE_READ_RESPONSE:
 	case MESSAGE_ATOMIC_ACKNOWLEDGE:
-		response(qp, packet, run);
+		requester_handle_response(qp, packet, run);
 		break;
 	default:
 		if ((packet->syndrome & AETH_KIND_MASK) != AETH_ACK) {
-			refused(qp, packet, run);
+			requester_handle_nak(qp, packet, run);
 			break;
 		}
 		requester_acknowledge(qp, false, packet->psn, run);
@@ -375,7 +376,7 @@ void requester_receive_acknowledgement(struct hca_qp *qp, uint32_t psn, struct r
 	if (unlikely(requester->state == REQUESTER_IDLE || psn_distance(psn, requester->newest) >= 0))
 		return;
 	if (unlikely(requester->share.process != NULL))
-		host_window_heard(qp);
+		host_window_received(qp);
 	requester_acknowledge(qp, true, psn, run);
 	if (unlikely(requester->share.packets))
 		requester_settle(qp);

@@ -24,7 +24,7 @@ static uint64_t interval_ns(const struct hca_qp *qp)
 }
 
 /* Fails where no thread can be made. */
-static void arm(struct hca_qp *qp, uint64_t deadline_ns)
+static void requester_arm(struct hca_qp *qp, uint64_t deadline_ns)
 {
 	qp->requester.timer_armed = !timer_arm(&qp->hca->timers, &qp->requester.timer, deadline_ns);
 }
@@ -40,20 +40,20 @@ void requester_watch(struct hca_qp *qp)
 		return;
 	if (!qp->transport->reliable) {
 		if (link_waits(&requester->waiter))
-			arm(qp, clock_now_ns() + LIMIT_UNRELIABLE_WAIT_MS * UINT64_C(1000000));
+			requester_arm(qp, clock_now_ns() + LIMIT_UNRELIABLE_WAIT_MS * UINT64_C(1000000));
 		return;
 	}
 	if (!qp->attr.timeout)
 		return;
 	now_ns = clock_now_ns();
-	if (requester->strokes != requester->strokes_seen || !requester->silent_since_ns)
+	if (requester->peer_signs != requester->peer_signs_seen || !requester->silent_since_ns)
 		requester->silent_since_ns = now_ns;
-	requester->strokes_seen = requester->strokes;
+	requester->peer_signs_seen = requester->peer_signs;
 	host_window_watch(qp);
 	link = requester_peer(qp, &number);
 	if (link && link->mark)
 		requester->mark = link->mark(number);
-	arm(qp, now_ns + interval_ns(qp));
+	requester_arm(qp, now_ns + interval_ns(qp));
 	/* Nobody would notice if no acknowledgement came. */
 	if (!requester->timer_armed) {
 		struct refusal why = {RULE_TIMER_NO_THREAD, {qp->attr.timeout}};
@@ -73,13 +73,13 @@ static uint32_t unacknowledged_offset(const struct hca_qp *qp)
 }
 
 /* True if the timer ran out over requests of which nothing was heard since it was armed. */
-static bool is_silent(const struct hca_qp *qp)
+static bool requester_is_silent(const struct hca_qp *qp)
 {
 	const struct requester *requester = &qp->requester;
 
 	return qp->transport->reliable && requester->first != requester->last && requester->state != REQUESTER_FLUSH &&
 	       requester->state != REQUESTER_IDLE && !(qp->dci && qp->dci->flushing) &&
-	       requester->strokes == requester->strokes_seen;
+	       requester->peer_signs == requester->peer_signs_seen;
 }
 
 /*
@@ -105,13 +105,13 @@ static bool is_pending(struct hca_qp *qp, uint64_t now_ns)
 	return pending;
 }
 
-static bool patience_is_over(const struct hca_qp *qp, uint64_t now_ns)
+static bool silence_is_too_long(const struct hca_qp *qp, uint64_t now_ns)
 {
 	return now_ns - qp->requester.silent_since_ns >= qp->hca->settings.peer_silence * SECOND_NS;
 }
 
 /* Whoever asked for more patience by timeout and retry_cnt has it. */
-static bool retries_would_be_over(const struct hca_qp *qp, uint64_t now_ns)
+static bool retries_would_be_used_up(const struct hca_qp *qp, uint64_t now_ns)
 {
 	return now_ns - qp->requester.silent_since_ns >=
 	       (UINT64_C(4096) << qp->attr.timeout) * (1 + (uint64_t)qp->attr.retry_cnt);
@@ -130,7 +130,7 @@ static void give_up_on_silent(struct hca_qp *qp, uint64_t now_ns)
 	requester_fail_front(qp, MLX5_CQE_SYNDROME_TRANSPORT_RETRY_EXC_ERR, &why);
 }
 
-static void try_again(struct hca_qp *qp, bool counts)
+static void requester_retransmit(struct hca_qp *qp, bool counts)
 {
 	struct requester *requester = &qp->requester;
 
@@ -166,7 +166,7 @@ static bool is_excused(const struct hca_qp *qp, uint64_t now_ns)
 }
 
 /* Packets to it may go over a wire, but its process was on this host, and is no more: nobody is going to answer. */
-static bool peer_has_ended(const struct hca_qp *qp)
+static bool requester_peer_has_ended(const struct hca_qp *qp)
 {
 	return qp->requester.sees_peer && routes->is_vacant(qp->attr.dest_qp_num);
 }
@@ -177,20 +177,20 @@ static bool peer_has_ended(const struct hca_qp *qp)
  */
 static void timed_out(struct hca_qp *qp, bool pending, bool looked, uint64_t now_ns)
 {
-	bool patient = !patience_is_over(qp, now_ns);
+	bool patient = !silence_is_too_long(qp, now_ns);
 
-	if (peer_has_ended(qp))
+	if (requester_peer_has_ended(qp))
 		requester_give_up(qp);
 	else if (patient && (pending || !looked))
 		counter_add(qp->hca, COUNTER_ACK_TIMEOUTS_EXCUSED, 1);
 	else if (!pending || !qp->hca->settings.peer_silence)
-		try_again(qp, !patient || !is_excused(qp, now_ns));
-	else if (retries_would_be_over(qp, now_ns))
+		requester_retransmit(qp, !patient || !is_excused(qp, now_ns));
+	else if (retries_would_be_used_up(qp, now_ns))
 		give_up_on_silent(qp, now_ns);
 }
 
 /* Disarmed, or armed anew, since it ran out: then this is not its time. The lock is held. */
-static bool is_due(const struct hca_qp *qp, uint64_t now_ns)
+static bool timer_is_due(const struct hca_qp *qp, uint64_t now_ns)
 {
 	return qp->requester.timer_armed && now_ns >= qp->requester.timer.deadline_ns;
 }
@@ -208,9 +208,9 @@ static void examine_silence(struct hca_qp *qp, uint64_t now_ns)
 	queue_unlock(&qp->lock);
 	looked = progress_look();
 	queue_lock(&qp->lock);
-	if (is_due(qp, now_ns)) {
+	if (timer_is_due(qp, now_ns)) {
 		qp->requester.timer_armed = false;
-		if (is_silent(qp))
+		if (requester_is_silent(qp))
 			timed_out(qp, pending, looked, now_ns);
 	}
 	queue_unlock(&qp->lock);
@@ -223,8 +223,8 @@ static bool run_out(struct hca_qp *qp, uint64_t now_ns)
 	bool silent = false;
 
 	queue_lock(&qp->lock);
-	if (is_due(qp, now_ns)) {
-		silent = !requester->rnr_wait && is_silent(qp);
+	if (timer_is_due(qp, now_ns)) {
+		silent = !requester->rnr_wait && requester_is_silent(qp);
 		requester->timer_armed = silent;
 		requester->rnr_wait = false;
 		if (requester->first == requester->last)

@@ -17,7 +17,7 @@ uint32_t wqe_skim(const struct requester *requester, uint16_t index, uint8_t *op
 	struct mlx5_wqe_ctrl_seg ctrl;
 	uint32_t ds;
 
-	memcpy(&ctrl, wqe_block(requester, index), sizeof(ctrl));
+	memcpy(&ctrl, requester_block(requester, index), sizeof(ctrl));
 	*opcode = (uint8_t)be32toh(ctrl.opmod_idx_opcode);
 	*fm_ce_se = ctrl.fm_ce_se;
 	ds = be32toh(ctrl.qpn_ds) & 0x3f;
@@ -62,7 +62,7 @@ int wqe_refuse_short(const struct wqe *wqe, uint32_t bytes, struct refusal *why)
 }
 
 /* mlx5-formats 1.6: 16 bytes, or 48 if the top bit of the destination says so. */
-static int take_address(struct wqe *wqe, struct refusal *why)
+static int wqe_take_address(struct wqe *wqe, struct refusal *why)
 {
 	const uint32_t base = 16;
 	int error;
@@ -75,7 +75,7 @@ static int take_address(struct wqe *wqe, struct refusal *why)
 }
 
 /* mlx5-formats 1.7. A number has 24 bits on the wire, too. */
-static int take_xrc(struct wqe *wqe, struct refusal *why)
+static int wqe_take_xrc(struct wqe *wqe, struct refusal *why)
 {
 	__be32 segment[4];
 	int error = wqe_take(wqe, segment, sizeof(segment), why);
@@ -86,7 +86,7 @@ static int take_xrc(struct wqe *wqe, struct refusal *why)
 	return 0;
 }
 
-static uint64_t operand(const uint8_t *bytes, uint32_t size)
+static uint64_t wqe_operand(const uint8_t *bytes, uint32_t size)
 {
 	uint64_t value = 0;
 
@@ -99,7 +99,7 @@ static uint64_t operand(const uint8_t *bytes, uint32_t size)
  * mlx5-formats 1.5: four operands of 8 bytes each; or, by opmod 8 and 9, of 4 and 8 bytes, of which a fetch-and-add has
  * two, padded to 16 bytes. Value, compared value, and their masks; for a fetch-and-add value and boundary.
  */
-static int take_masked_atomic(struct wqe *wqe, struct refusal *why)
+static int wqe_take_masked_atomic(struct wqe *wqe, struct refusal *why)
 {
 	bool adds = wqe->opcode == MLX5_OPCODE_ATOMIC_MASKED_FA, extended = wqe->opmod;
 	uint32_t size = wqe->opmod == 8 ? sizeof(uint32_t) : sizeof(uint64_t);
@@ -113,10 +113,10 @@ static int take_masked_atomic(struct wqe *wqe, struct refusal *why)
 	if (error)
 		return error;
 	wqe->operand_bytes = (uint8_t)size;
-	wqe->swap_add = operand(segment, size);
-	wqe->compare = operand(segment + size, size);
-	wqe->swap_mask = count == 2 ? wqe->compare : operand(segment + 2 * size, size);
-	wqe->compare_mask = count == 2 ? 0 : operand(segment + 3 * size, size);
+	wqe->swap_add = wqe_operand(segment, size);
+	wqe->compare = wqe_operand(segment + size, size);
+	wqe->swap_mask = count == 2 ? wqe->compare : wqe_operand(segment + 2 * size, size);
+	wqe->compare_mask = count == 2 ? 0 : wqe_operand(segment + 3 * size, size);
 	return 0;
 }
 
@@ -129,13 +129,13 @@ int wqe_take_all_segments(const struct hca_qp *qp, struct wqe *wqe, struct refus
 	    class == WQE_CLASS_DUMP)
 		return 0;
 	if (qp->type == IBV_QPT_UD || qp->type == QP_TYPE_DCI)
-		error = take_address(wqe, why);
+		error = wqe_take_address(wqe, why);
 	else if (qp->type == IBV_QPT_XRC_SEND)
-		error = take_xrc(wqe, why);
+		error = wqe_take_xrc(wqe, why);
 	if (!error && (class == WQE_CLASS_WRITE || wqe_class_is_answered(class)))
 		error = wqe_take_remote(wqe, why);
 	if (!error && class == WQE_CLASS_ATOMIC)
-		error = wqe_is_masked_atomic(wqe) ? take_masked_atomic(wqe, why) : wqe_take_atomic(wqe, why);
+		error = wqe_is_masked_atomic(wqe) ? wqe_take_masked_atomic(wqe, why) : wqe_take_atomic(wqe, why);
 	return error;
 }
 
@@ -163,7 +163,7 @@ static uint32_t inline_units(uint32_t bytes)
 }
 
 /* Bytes of the message directly before the segment at @end in the same key. */
-static RARE uint64_t bytes_before(const struct wqe *wqe, uint32_t end)
+static RARE uint64_t wqe_bytes_before(const struct wqe *wqe, uint32_t end)
 {
 	struct mlx5_wqe_data_seg previous = {0}, segment;
 	uint64_t bytes = 0;
@@ -208,7 +208,7 @@ int wqe_gather_segments(const struct wqe *wqe, const struct walk_access *access,
 		}
 		if (!stream_add_plain(stream, be32toh(segment.lkey), be64toh(segment.addr), bytes, access->more) &&
 		    stream_add_other(stream, be32toh(segment.lkey), be64toh(segment.addr), bytes,
-				     at == wqe->data ? 0 : bytes_before(wqe, at), access->more, why))
+				     at == wqe->data ? 0 : wqe_bytes_before(wqe, at), access->more, why))
 			return MLX5_CQE_SYNDROME_LOCAL_PROT_ERR;
 		at += SEGMENT;
 	}
@@ -224,7 +224,7 @@ static int add_key_part(const struct wqe *wqe, uint32_t at, uint64_t offset, uin
 	memcpy(&segment, wqe->bytes + at, sizeof(segment));
 	if (stream_add_plain_segment(stream, &segment, 1, offset, length))
 		return 0;
-	return stream_add_any_segments(stream, &segment, 1, offset, length, bytes_before(wqe, at), why)
+	return stream_add_any_segments(stream, &segment, 1, offset, length, wqe_bytes_before(wqe, at), why)
 		       ? MLX5_CQE_SYNDROME_LOCAL_PROT_ERR
 		       : 0;
 }

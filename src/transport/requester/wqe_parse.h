@@ -23,7 +23,7 @@ struct send_kind {
 };
 
 /** The block of the ring at @index. */
-static inline const uint8_t *wqe_block(const struct requester *requester, uint16_t index)
+static inline const uint8_t *requester_block(const struct requester *requester, uint16_t index)
 {
 	return requester->ring + (size_t)(index & (requester->block_count - 1)) * MLX5_SEND_WQE_BB;
 }
@@ -31,7 +31,7 @@ static inline const uint8_t *wqe_block(const struct requester *requester, uint16
 /** The opcode of the WQE at @index, for a first look: what is taken apart later may have another. */
 static inline uint8_t wqe_opcode_at(const struct requester *requester, uint16_t index)
 {
-	return wqe_block(requester, index)[offsetof(struct mlx5_wqe_ctrl_seg, opmod_idx_opcode) + 3];
+	return requester_block(requester, index)[offsetof(struct mlx5_wqe_ctrl_seg, opmod_idx_opcode) + 3];
 }
 
 /** Blocks that @ds units of 16 bytes take; at least 1. */
@@ -69,7 +69,7 @@ SPECIALISED int wqe_take_control(const struct hca_qp *qp, uint16_t index, uint32
 	uint32_t qpn_ds, blocks;
 	struct wqe spilled;
 
-	memcpy(&ctrl, wqe_block(requester, index), sizeof(ctrl));
+	memcpy(&ctrl, requester_block(requester, index), sizeof(ctrl));
 	qpn_ds = be32toh(ctrl.qpn_ds);
 	wqe->index = index;
 	wqe->opcode = (uint8_t)be32toh(ctrl.opmod_idx_opcode);
@@ -89,7 +89,7 @@ SPECIALISED int wqe_take_control(const struct hca_qp *qp, uint16_t index, uint32
 		     !(opcode->transports & kind.transport.opcodes)))
 		return path_is_fast(kind.path) ? -EINVAL
 					       : wqe_refuse_control(qp, SPILL(&spilled, wqe), posted, qpn_ds, why);
-	wqe->bytes = wqe_block(requester, index);
+	wqe->bytes = requester_block(requester, index);
 	if (unlikely((index & (requester->block_count - 1)) + blocks > requester->block_count))
 		wqe->bytes = wqe_unwrap(requester, index, wqe->size);
 	return 0;

@@ -24,12 +24,12 @@ static struct answers *answers_of(struct responder *responder)
 	return responder->answers;
 }
 
-static void enlist(struct hca_qp *qp, struct answers *answers, struct run *run)
+static void answers_enlist(struct hca_qp *qp, struct answers *answers, struct run *run)
 {
-	if (!answers->owing) {
-		answers->owing = true;
-		answers->next = qp->owing;
-		qp->owing = answers;
+	if (!answers->listed) {
+		answers->listed = true;
+		answers->next = qp->unsent_answers;
+		qp->unsent_answers = answers;
 	}
 	/* Whoever lets go of it sees to that. */
 	if (run->held != qp)
@@ -37,7 +37,7 @@ static void enlist(struct hca_qp *qp, struct answers *answers, struct run *run)
 }
 
 /* True if @psn belongs to the request that @resource remembers. */
-static bool is_of(const struct responder_resource *resource, uint32_t psn)
+static bool resource_covers(const struct responder_resource *resource, uint32_t psn)
 {
 	int32_t offset = psn_distance(psn, resource->psn);
 
@@ -45,21 +45,21 @@ static bool is_of(const struct responder_resource *resource, uint32_t psn)
 }
 
 /* The place of the request that has @psn: nearly always the newest; an earlier one if this is a repetition. */
-static uint32_t place_of(const struct responder *responder, uint32_t psn)
+static uint32_t resource_place(const struct responder *responder, uint32_t psn)
 {
 	uint32_t newest = responder->next_resource - 1, mask = responder->resources - 1;
 
 	for (uint32_t i = 0; i < responder->resources; i++)
-		if (is_of(&responder->resource[(newest - i) & mask], psn))
+		if (resource_covers(&responder->resource[(newest - i) & mask], psn))
 			return (newest - i) & mask;
 	return newest & mask;
 }
 
 /* The answer to a repetition replaces one that is pending, of which a part may have left: the requester has all before its beginning. */
-static void owe_response(struct answers *answers, const struct walk_access *access, const struct packet *request,
-			 const struct packet *reply)
+static void answers_add_response(struct answers *answers, const struct walk_access *access,
+				 const struct packet *request, const struct packet *reply)
 {
-	uint32_t place = place_of(answers->responder, reply->psn);
+	uint32_t place = resource_place(answers->responder, reply->psn);
 
 	answers->entry[place] = (struct answer){
 		.message = reply->message,
@@ -96,7 +96,7 @@ bool answer_is_full(const struct responder *responder, uint32_t most)
 	return answers && unlikely(answers->pending >> place & 1) && !responder->resource[place].answered;
 }
 
-void answer_owe(struct hca_qp *qp, struct responder *responder, const struct walk_access *access,
+void answer_add(struct hca_qp *qp, struct responder *responder, const struct walk_access *access,
 		const struct packet *request, const struct packet *reply, struct run *run)
 {
 	struct answers *answers = answers_of(responder);
@@ -110,22 +110,22 @@ void answer_owe(struct hca_qp *qp, struct responder *responder, const struct wal
 	if (qp->dct)
 		answers->path = *reply->path;
 	if (reply->message == MESSAGE_ACKNOWLEDGE) {
-		if (answers->acknowledges)
+		if (answers->ack_pending)
 			counter_add(qp->hca, COUNTER_ACKS_COALESCED, 1);
 		/* A repetition is acknowledged up to the packet before the one that a pending NAK asks for or refuses. */
-		if (!answers->acknowledges || psn_distance(reply->psn, answers->psn) >= 0) {
-			answers->acknowledges = true;
+		if (!answers->ack_pending || psn_distance(reply->psn, answers->psn) >= 0) {
+			answers->ack_pending = true;
 			answers->syndrome = reply->syndrome;
 			answers->psn = reply->psn;
 			answers->why = reply->why;
 		}
 	} else {
-		owe_response(answers, access, request, reply);
+		answers_add_response(answers, access, request, reply);
 	}
-	enlist(qp, answers, run);
+	answers_enlist(qp, answers, run);
 }
 
-void answer_owe_acknowledgement(struct hca_qp *qp, uint32_t psn, struct run *run)
+void answer_add_acknowledgement(struct hca_qp *qp, uint32_t psn, struct run *run)
 {
 	struct answers *answers = answers_of(&qp->responder);
 
@@ -135,13 +135,13 @@ void answer_owe_acknowledgement(struct hca_qp *qp, uint32_t psn, struct run *run
 	answers->destination_qpn = qp->attr.dest_qp_num;
 	answers->responder = &qp->responder;
 	answers->access = &qp->access;
-	if (answers->acknowledges)
+	if (answers->ack_pending)
 		counter_add(qp->hca, COUNTER_ACKS_COALESCED, 1);
-	answers->acknowledges = true;
+	answers->ack_pending = true;
 	answers->syndrome = AETH_ACK | AETH_NO_CREDITS;
 	answers->psn = psn;
 	answers->why.rule = RULE_NONE;
-	enlist(qp, answers, run);
+	answers_enlist(qp, answers, run);
 }
 
 const struct walk_access *answer_access(const struct responder *responder)
@@ -176,7 +176,7 @@ static void refuse_rest(const struct hca_qp *qp, struct answers *answers, uint32
 	explain_make(qp->hca, &(struct explain_subject){.qpn = qp->number, .receive = true}, why->rule, why->args,
 		     EXPLAIN_ARGS);
 	answers->pending = 0;
-	answers->acknowledges = true;
+	answers->ack_pending = true;
 	answers->syndrome = AETH_NAK | NAK_REMOTE_ACCESS;
 	answers->psn = psn;
 	answers->why = *why;
@@ -212,7 +212,7 @@ static bool build_piece(const struct hca_qp *qp, struct answers *answers, uint32
 }
 
 /* False: there is no room. */
-static bool send_packet(struct hca_qp *qp, struct answers *answers, struct run *run)
+static bool answers_send_packet(struct hca_qp *qp, struct answers *answers, struct run *run)
 {
 	if (timeline_is_on())
 		record_answer(qp, run_slot(run));
@@ -220,7 +220,7 @@ static bool send_packet(struct hca_qp *qp, struct answers *answers, struct run *
 }
 
 /* The place of the oldest request whose answer is pending; at least one is. */
-static uint32_t first_pending(const struct answers *answers)
+static uint32_t answers_first_pending(const struct answers *answers)
 {
 	uint32_t places = answers->responder->resources, oldest = answers->responder->next_resource & (places - 1);
 	uint32_t from_oldest = answers->pending >> oldest | answers->pending << (places - oldest);
@@ -231,13 +231,13 @@ static uint32_t first_pending(const struct answers *answers)
 /* Sends one packet of the first answer. False: there is no room. */
 static bool send_response(struct hca_qp *qp, struct answers *answers, struct run *run)
 {
-	uint32_t place = first_pending(answers);
+	uint32_t place = answers_first_pending(answers);
 	struct responder_resource *request = &answers->responder->resource[place];
 	struct answer *answer = &answers->entry[place];
 	struct packet *packet = run_slot(run);
 
 	/* Another request has the place, which was not to be answered. */
-	if (unlikely(!is_of(request, answer->psn))) {
+	if (unlikely(!resource_covers(request, answer->psn))) {
 		answers->pending &= ~(1u << place);
 		return true;
 	}
@@ -247,7 +247,7 @@ static bool send_response(struct hca_qp *qp, struct answers *answers, struct run
 	} else if (!build_piece(qp, answers, place, packet)) {
 		return true;
 	}
-	if (!send_packet(qp, answers, run))
+	if (!answers_send_packet(qp, answers, run))
 		return false;
 	answer->sent += packet->count;
 	if (answer->sent < answer->count)
@@ -263,21 +263,21 @@ static bool send_all(struct hca_qp *qp, struct answers *answers, struct run *run
 	while (answers->pending)
 		if (!send_response(qp, answers, run))
 			return false;
-	if (!answers->acknowledges)
+	if (!answers->ack_pending)
 		return true;
 	begin_answer(qp, answers, MESSAGE_ACKNOWLEDGE, answers->psn, run_slot(run));
 	run_slot(run)->syndrome = answers->syndrome;
 	run_slot(run)->why = answers->why;
-	if (!send_packet(qp, answers, run))
+	if (!answers_send_packet(qp, answers, run))
 		return false;
-	answers->acknowledges = false;
+	answers->ack_pending = false;
 	return true;
 }
 
 /* Those that wait for room are tried again when there is some; whoever else is owed something goes on. */
 void answer_send(struct hca_qp *qp, struct run *run)
 {
-	struct answers **place = &qp->owing, *answers;
+	struct answers **place = &qp->unsent_answers, *answers;
 
 	while ((answers = *place)) {
 		if (link_waits(&answers->waiter) || !send_all(qp, answers, run)) {
@@ -285,20 +285,20 @@ void answer_send(struct hca_qp *qp, struct run *run)
 			continue;
 		}
 		*place = answers->next;
-		answers->owing = false;
+		answers->listed = false;
 	}
 }
 
-static void delist(struct hca_qp *qp, struct answers *answers)
+static void answers_delist(struct hca_qp *qp, struct answers *answers)
 {
-	struct answers **place = &qp->owing;
+	struct answers **place = &qp->unsent_answers;
 
-	if (!answers->owing)
+	if (!answers->listed)
 		return;
 	while (*place != answers)
 		place = &(*place)->next;
 	*place = answers->next;
-	answers->owing = false;
+	answers->listed = false;
 }
 
 void answer_forget(struct hca_qp *qp, struct responder *responder)
@@ -308,7 +308,7 @@ void answer_forget(struct hca_qp *qp, struct responder *responder)
 	if (!answers)
 		return;
 	link_dequeue(&answers->waiter);
-	delist(qp, answers);
+	answers_delist(qp, answers);
 	answers->pending = 0;
-	answers->acknowledges = false;
+	answers->ack_pending = false;
 }

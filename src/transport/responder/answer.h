@@ -36,8 +36,8 @@ struct answer {
 };
 
 struct answers {
-	struct answers *next;      /* in qp->owing */
-	bool owing;                /* is in it */
+	struct answers *next;      /* in qp->unsent_answers */
+	bool listed;               /* is in it */
 	struct link_waiter waiter; /* for room */
 	/* To whom: of a DCT, whose initiators each have their own. */
 	const struct link *link;
@@ -46,7 +46,7 @@ struct answers {
 	struct responder *responder;
 	const struct walk_access *access; /* as what it reaches keys, but for the PD */
 	uint32_t pending;                 /* bit P: entry[P], the answer to responder.resource[P], is to be sent */
-	bool acknowledges;                /* the following is owed */
+	bool ack_pending;                 /* the following is to be sent */
 	uint8_t syndrome;
 	struct refusal why; /* of a refusal: for captures, and for a peer that is in this process after all */
 	uint32_t psn;
@@ -57,13 +57,13 @@ struct answers {
  * Notes @reply, the answer of @responder of @qp to @request, and schedules @qp in @run. Without memory it is lost, as on a
  * wire. The lock of @qp is held; if that is for @run (run->held), @qp is not scheduled.
  */
-void answer_owe(struct hca_qp *qp, struct responder *responder, const struct walk_access *access,
+void answer_add(struct hca_qp *qp, struct responder *responder, const struct walk_access *access,
 		const struct packet *request, const struct packet *reply, struct run *run);
 
 /**
- * answer_owe() of an acknowledgement of all up to and including @psn, of @qp of RC with a link, whose `whole` is not 0.
+ * answer_add() of an acknowledgement of all up to and including @psn, of @qp of RC with a link, whose `whole` is not 0.
  */
-void answer_owe_acknowledgement(struct hca_qp *qp, uint32_t psn, struct run *run);
+void answer_add_acknowledgement(struct hca_qp *qp, uint32_t psn, struct run *run);
 
 /**
  * True if @responder has never sent the answers to the latest @most READs and atomics, where @most is what its QP grants the

@@ -17,7 +17,8 @@ static uint32_t execute_short(const struct packet *packet, uint32_t *target)
 	return before;
 }
 
-static void begin(const struct walk_access *access, const struct packet *packet, struct stream *sink, uint32_t bytes)
+static void sink_begin(const struct walk_access *access, const struct packet *packet, struct stream *sink,
+		       uint32_t bytes)
 {
 	struct refusal why;
 
@@ -40,7 +41,7 @@ static uint64_t execute_pieces(const struct walk_access *access, const struct pa
 	} before = {0}, after;
 
 	pthread_mutex_lock(&hca->atomic_lock);
-	begin(access, packet, sink, bytes);
+	sink_begin(access, packet, sink, bytes);
 	stream_read(sink, &before, bytes);
 	if (bytes == sizeof(before.half))
 		after.half = (uint32_t)atomic_result(packet, before.half);
@@ -48,7 +49,7 @@ static uint64_t execute_pieces(const struct walk_access *access, const struct pa
 		after.value = atomic_result(packet, before.value);
 	stream_begin(result, NULL, 0);
 	stream_add_memory(result, (const uint8_t *)&after, bytes);
-	begin(access, packet, sink, bytes);
+	sink_begin(access, packet, sink, bytes);
 	stream_copy(sink, result, bytes);
 	pthread_mutex_unlock(&hca->atomic_lock);
 	return bytes == sizeof(before.half) ? before.half : before.value;

@@ -94,7 +94,7 @@ static enum responder_state connection_over(struct request *request)
 }
 
 /* The initiator goes to another target. */
-static enum responder_state disconnect(struct request *request, struct dct_initiator *initiator)
+static enum responder_state initiator_disconnect(struct request *request, struct dct_initiator *initiator)
 {
 	if (!initiator || initiator->connection != request->packet->dc_connection)
 		return RESPONDER_DONE;
@@ -115,7 +115,7 @@ enum responder_state responder_check_connection(struct request *request)
 		return wrong_key(request);
 	initiator = dct_find(dct, packet);
 	if (packet->message == MESSAGE_DISCONNECT)
-		return disconnect(request, initiator);
+		return initiator_disconnect(request, initiator);
 	newer = initiator ? (int64_t)(packet->dc_connection - initiator->connection) : 1;
 	if (newer < 0 || (!newer && initiator->left))
 		return connection_over(request);

@@ -38,7 +38,7 @@ void dct_free(struct dct *dct)
 }
 
 /* Numbers of one host are near each other, those of many hosts alike: the GID has its say, too. */
-static uint32_t bucket_of(const union ibv_gid *gid, uint32_t qpn)
+static uint32_t dct_bucket(const union ibv_gid *gid, uint32_t qpn)
 {
 	uint64_t low;
 
@@ -46,7 +46,7 @@ static uint32_t bucket_of(const union ibv_gid *gid, uint32_t qpn)
 	return (uint32_t)(((low ^ qpn) * UINT64_C(0x9e3779b97f4a7c15)) >> 56) % DCT_BUCKETS;
 }
 
-static bool is_of(const struct dct_initiator *initiator, const struct packet *packet)
+static bool initiator_sent(const struct dct_initiator *initiator, const struct packet *packet)
 {
 	return initiator->qpn == packet->source_qpn && initiator->link == packet->link &&
 	       same_gid(&initiator->gid, &packet->path->source);
@@ -54,9 +54,9 @@ static bool is_of(const struct dct_initiator *initiator, const struct packet *pa
 
 struct dct_initiator *dct_find(const struct dct *dct, const struct packet *packet)
 {
-	struct dct_initiator *initiator = dct->bucket[bucket_of(&packet->path->source, packet->source_qpn)];
+	struct dct_initiator *initiator = dct->bucket[dct_bucket(&packet->path->source, packet->source_qpn)];
 
-	while (initiator && !is_of(initiator, packet))
+	while (initiator && !initiator_sent(initiator, packet))
 		initiator = initiator->next_in_bucket;
 	return initiator;
 }
@@ -106,7 +106,7 @@ struct dct_initiator *dct_place(struct dct *dct)
 
 void dct_assign(struct dct *dct, struct dct_initiator *place, const struct packet *packet)
 {
-	struct dct_initiator **link = &dct->bucket[bucket_of(&place->gid, place->qpn)];
+	struct dct_initiator **link = &dct->bucket[dct_bucket(&place->gid, place->qpn)];
 
 	/* A new one is in no bucket yet. */
 	while (*link && *link != place)
@@ -116,7 +116,7 @@ void dct_assign(struct dct *dct, struct dct_initiator *place, const struct packe
 	place->link = packet->link;
 	place->gid = packet->path->source;
 	place->qpn = packet->source_qpn;
-	link = &dct->bucket[bucket_of(&place->gid, place->qpn)];
+	link = &dct->bucket[dct_bucket(&place->gid, place->qpn)];
 	place->next_in_bucket = *link;
 	*link = place;
 }

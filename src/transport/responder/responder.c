@@ -118,7 +118,7 @@ static bool is_own_datagram(const struct hca_qp *qp, const struct packet *packet
  * cannot be written ends in error, and with it the QP. A reliable one is refused with a NAK, and the QP goes to ERR; a DCT
  * serves its other initiators on.
  */
-static enum responder_state refuse(struct request *request)
+static enum responder_state responder_refuse(struct request *request)
 {
 	struct hca_qp *qp = request->qp;
 	bool reliable = qp->transport->reliable;
@@ -176,7 +176,7 @@ static enum responder_state refuse(struct request *request)
  * IBTA annex A14: every request of XRC names an SRQ of the QP's domain; the receive, its CQ and the protection domain are
  * that SRQ's. Returns RESPONDER_REFUSE for one that is not there.
  */
-static enum responder_state find_srq(struct request *request)
+static enum responder_state responder_find_srq(struct request *request)
 {
 	struct hca_qp *qp = request->qp;
 	uint32_t number = request->packet->xrc_srqn;
@@ -199,7 +199,7 @@ static enum responder_state find_srq(struct request *request)
 	return RESPONDER_CHECK_ORDER;
 }
 
-static enum responder_state check_xrc(struct request *request)
+static enum responder_state responder_check_xrc(struct request *request)
 {
 	const struct packet *packet = request->packet;
 
@@ -207,12 +207,12 @@ static enum responder_state check_xrc(struct request *request)
 		return RESPONDER_REFUSAL(request, NAK_INVALID_REQUEST, MLX5_CQE_SYNDROME_LOCAL_QP_OP_ERR,
 					 QP_EVENT_REQUEST_ERROR, RULE_XRC_SRQ_CHANGED, packet->message, packet->psn,
 					 packet->xrc_srqn, request->responder->xrc_srqn);
-	return find_srq(request);
+	return responder_find_srq(request);
 }
 
 /* ---- execution ------------------------------------------------------------------------------------------------ */
 
-static void execute_atomic(struct request *request)
+static void responder_execute_atomic(struct request *request)
 {
 	uint64_t original = atomic_execute(request->access, request->packet, request->sink);
 
@@ -221,7 +221,7 @@ static void execute_atomic(struct request *request)
 	request->reply->original = original;
 }
 
-static void execute_read(struct request *request)
+static void responder_execute_read(struct request *request)
 {
 	const struct packet *packet = request->packet;
 	struct packet *reply = request->reply;
@@ -253,7 +253,7 @@ static __attribute__((noinline)) void answer_reads_first(struct request *request
 	answer_send(request->qp, request->run);
 }
 
-SPECIALISED enum responder_state execute(struct request *request, const struct request_kind kind)
+SPECIALISED enum responder_state responder_execute(struct request *request, const struct request_kind kind)
 {
 	struct responder *responder = request->responder;
 	struct packet *packet = request->packet;
@@ -262,12 +262,12 @@ SPECIALISED enum responder_state execute(struct request *request, const struct r
 	    unlikely(responder->answers->pending))
 		answer_reads_first(request);
 	if (kind.message == MESSAGE_READ_REQUEST) {
-		execute_read(request);
+		responder_execute_read(request);
 		responder_remember_read(request);
 		return RESPONDER_COMPLETE;
 	}
 	if (message_is_atomic(kind.message)) {
-		execute_atomic(request);
+		responder_execute_atomic(request);
 		return RESPONDER_COMPLETE;
 	}
 	if (kind.transport.datagram) {
@@ -306,7 +306,7 @@ static void acknowledge_first(struct request *request)
 	request->replied = false;
 	request->acknowledged = true;
 	if (answers)
-		answers->acknowledges = false;
+		answers->ack_pending = false;
 }
 
 /*
@@ -346,7 +346,7 @@ static enum responder_state fail_invalidation(struct request *request)
 	return RESPONDER_DONE;
 }
 
-SPECIALISED enum responder_state complete(struct request *request, const struct request_kind kind)
+SPECIALISED enum responder_state responder_complete(struct request *request, const struct request_kind kind)
 {
 	if (responder_expect_next(request))
 		return RESPONDER_ACKNOWLEDGE;
@@ -361,7 +361,7 @@ SPECIALISED enum responder_state complete(struct request *request, const struct 
 	return RESPONDER_ACKNOWLEDGE;
 }
 
-SPECIALISED enum responder_state acknowledge(struct request *request, const struct request_kind kind)
+SPECIALISED enum responder_state responder_acknowledge(struct request *request, const struct request_kind kind)
 {
 	const struct packet *packet = request->packet;
 
@@ -370,7 +370,7 @@ SPECIALISED enum responder_state acknowledge(struct request *request, const stru
 	if (message_has(kind.message, MESSAGE_IS_ANSWERED))
 		request->reply->msn = request->responder->msn;
 	else if (kind.path == PATH_RC && packet->acknowledge)
-		answer_owe_acknowledgement(request->qp, psn_add(packet->psn, packet->count - 1), request->run);
+		answer_add_acknowledgement(request->qp, psn_add(packet->psn, packet->count - 1), request->run);
 	else if (packet->acknowledge && kind.transport.reliable)
 		responder_begin_reply(request, MESSAGE_ACKNOWLEDGE, psn_add(packet->psn, packet->count - 1),
 				      AETH_ACK | AETH_NO_CREDITS);
@@ -415,12 +415,12 @@ static enum responder_state repeat_read(struct request *request, const struct re
 	uint64_t offset = resource->offset +
 			  ((uint64_t)(uint32_t)psn_distance(packet->psn, resource->psn) << request->qp->mtu_shift);
 
-	if (request->qp->domain && find_srq(request) == RESPONDER_REFUSE)
+	if (request->qp->domain && responder_find_srq(request) == RESPONDER_REFUSE)
 		return drop_repetition(request);
 	if (packet->dma_length && target_packet(request, (const struct request_kind){0}, RIGHT_REMOTE_READ, offset,
 						packet->dma_length) != RESPONDER_EXECUTE)
 		return drop_repetition(request);
-	execute_read(request);
+	responder_execute_read(request);
 	return RESPONDER_DONE;
 }
 
@@ -430,7 +430,7 @@ static enum responder_state repeat_read(struct request *request, const struct re
  * network may have kept it while the connection went on. A READ, atomic or ATOMIC WRITE that is not remembered is dropped: an answer
  * would tell the requester that all requests before it had arrived. Requests with an unsupported opcode are dropped, too.
  */
-static enum responder_state duplicate(struct request *request)
+static enum responder_state responder_answer_duplicate(struct request *request)
 {
 	struct responder *responder = request->responder;
 	const struct packet *packet = request->packet;
@@ -468,8 +468,8 @@ static RARE void record_stop(const struct request *request, enum responder_state
 		       to == RESPONDER_REFUSE ? request->why.rule : RULE_NONE);
 }
 
-SPECIALISED struct responder *receive(struct hca_qp *qp, struct packet *packet, struct packet *reply, struct run *run,
-				      const struct request_kind kind)
+SPECIALISED struct responder *responder_handle(struct hca_qp *qp, struct packet *packet, struct packet *reply,
+					       struct run *run, const struct request_kind kind)
 {
 	enum responder_state state =
 		kind.path == PATH_GENERAL && qp->dct ? RESPONDER_CHECK_CONNECTION : RESPONDER_CHECK_PSN;
@@ -499,7 +499,7 @@ SPECIALISED struct responder *receive(struct hca_qp *qp, struct packet *packet, 
 	while (state != RESPONDER_DONE) {
 		switch (state) {
 		case RESPONDER_CHECK_XRC:
-			state = check_xrc(&request);
+			state = responder_check_xrc(&request);
 			if (state != RESPONDER_CHECK_ORDER && timeline_is_on())
 				record_stop(&request, RESPONDER_CHECK_XRC, state);
 			break;
@@ -522,21 +522,21 @@ SPECIALISED struct responder *receive(struct hca_qp *qp, struct packet *packet, 
 			state = check_target(&request, kind);
 			THEN(CHECK_TARGET, EXECUTE);
 		case RESPONDER_EXECUTE:
-			state = execute(&request, kind);
+			state = responder_execute(&request, kind);
 			THEN(EXECUTE, COMPLETE);
 		case RESPONDER_COMPLETE:
-			state = complete(&request, kind);
+			state = responder_complete(&request, kind);
 			THEN(COMPLETE, ACKNOWLEDGE);
 		case RESPONDER_ACKNOWLEDGE:
-			state = acknowledge(&request, kind);
+			state = responder_acknowledge(&request, kind);
 			break;
 		case RESPONDER_DUPLICATE:
-			state = duplicate(&request);
+			state = responder_answer_duplicate(&request);
 			if (!request.replied && timeline_is_on())
 				record_stop(&request, RESPONDER_DUPLICATE, state);
 			break;
 		case RESPONDER_REFUSE:
-			state = refuse(&request);
+			state = responder_refuse(&request);
 			break;
 		case RESPONDER_DONE:
 			break;
@@ -548,8 +548,8 @@ SPECIALISED struct responder *receive(struct hca_qp *qp, struct packet *packet, 
 
 struct responder *responder_receive(struct hca_qp *qp, struct packet *packet, struct run *run)
 {
-	return receive(qp, packet, run_slot(run), run,
-		       (const struct request_kind){.transport = *qp->transport, .message = packet->message});
+	return responder_handle(qp, packet, run_slot(run), run,
+				(const struct request_kind){.transport = *qp->transport, .message = packet->message});
 }
 
 /* Executes @packet with @message on the fast path. Returns false to fall back; then nothing was done. */
@@ -565,7 +565,7 @@ SPECIALISED bool receive_whole_fast(struct hca_qp *qp, struct packet *packet, st
 	if (unlikely(!responder_execute_fast(qp, packet, NULL, kind)))
 		return false;
 	if (packet->acknowledge)
-		answer_owe_acknowledgement(qp, psn_add(packet->psn, packet->count - 1), run);
+		answer_add_acknowledgement(qp, psn_add(packet->psn, packet->count - 1), run);
 	return true;
 }
 
@@ -578,6 +578,6 @@ void responder_receive_whole(struct hca_qp *qp, struct packet *packet, struct ru
 		return;
 	if (packet->message == MESSAGE_SEND && likely(receive_whole_fast(qp, packet, run, MESSAGE_SEND)))
 		return;
-	if (unlikely(receive(qp, packet, reply, run, kind)))
-		answer_owe(qp, &qp->responder, &qp->access, packet, reply, run);
+	if (unlikely(responder_handle(qp, packet, reply, run, kind)))
+		answer_add(qp, &qp->responder, &qp->access, packet, reply, run);
 }

@@ -136,7 +136,7 @@ SPECIALISED enum responder_state check_operation(struct request *request, const 
 	return RESPONDER_CHECK_RECEIVE;
 }
 
-SPECIALISED bool take_receive(struct request *request, const struct request_kind kind)
+SPECIALISED bool responder_take_receive(struct request *request, const struct request_kind kind)
 {
 	struct responder *responder = request->responder;
 	struct hca_srq *srq = request->srq;
@@ -159,7 +159,7 @@ SPECIALISED enum responder_state check_receive(struct request *request, const st
 	bool needed = (message_has(kind.message, MESSAGE_TAKES_RECEIVE) && packet->place & PLACE_FIRST) ||
 		      (message_has(kind.message, MESSAGE_TAKES_RECEIVE_LAST) && packet->place & PLACE_LAST);
 
-	if (needed && unlikely(!take_receive(request, kind)))
+	if (needed && unlikely(!responder_take_receive(request, kind)))
 		return RESPONDER_RARELY(kind, responder_no_receive(request));
 	return RESPONDER_CHECK_TARGET;
 }

@@ -7,12 +7,12 @@
 #include "transport/run/run.h"
 #include "wire/mad.h"
 
-static void drain(struct run *run)
+static void delivery_drain(struct run *run)
 {
 	run_drain(run, NULL);
 }
 
-static struct hca *device_of(uint32_t qpn)
+static struct hca *delivery_device(uint32_t qpn)
 {
 	const struct hca_qp *qp = qp_find(qpn);
 
@@ -21,7 +21,7 @@ static struct hca *device_of(uint32_t qpn)
 	return qp ? qp->hca : NULL;
 }
 
-static bool view(uint32_t qpn, struct receiver_view *view)
+static bool delivery_view(uint32_t qpn, struct receiver_view *view)
 {
 	struct hca_qp *qp = qp_find(qpn);
 
@@ -50,11 +50,11 @@ static void give_up_lost_requesters(void)
 	epoch_leave();
 }
 
-const struct delivery transport_delivery = {.drain = drain,
+const struct delivery transport_delivery = {.drain = delivery_drain,
 					    .finish = run_finish,
 					    .take_whole = run_take_whole,
 					    .let_go = run_let_go,
 					    .reach = transport_reach,
 					    .peer_ended = give_up_lost_requesters,
-					    .device_of = device_of,
-					    .view = view};
+					    .device_of = delivery_device,
+					    .view = delivery_view};

@@ -40,29 +40,30 @@ static bool has_half(const struct hca_qp *qp, const struct packet *packet)
 }
 
 /* @expected: the drop follows from no mistake. */
-static void dropped(const struct packet *packet, struct hca *hca, bool expected, const struct refusal *why)
+static void packet_drop(const struct packet *packet, struct hca *hca, bool expected, const struct refusal *why)
 {
 	packet_explain_drop(hca, packet,
 			    &(struct explain_subject){.qpn = packet->destination_qpn, .expected = expected}, why);
 }
 
-static void drop_from(const struct packet *packet, struct hca *hca, bool expected, struct refusal *why)
+static void packet_drop_from(const struct packet *packet, struct hca *hca, bool expected, struct refusal *why)
 {
 	origin_of_packet(packet, why->args + 3);
-	dropped(packet, hca, expected, why);
+	packet_drop(packet, hca, expected, why);
 }
 
 /* @sender: number of the queue pair that sent @packet, 0 if it is not known. Figures 3 to 5 name its process or host. */
 #define DROP(packet, sender, hca, expected, rule_number, ...)                                                          \
-	drop_from(packet, hca, expected,                                                                               \
-		  &(struct refusal){rule_number,                                                                       \
-				    {(packet)->message, sender, (packet)->destination_qpn, 0, 0, 0, ##__VA_ARGS__}})
+	packet_drop_from(                                                                                              \
+		packet, hca, expected,                                                                                 \
+		&(struct refusal){rule_number,                                                                         \
+				  {(packet)->message, sender, (packet)->destination_qpn, 0, 0, 0, ##__VA_ARGS__}})
 
 /*
  * Drops @packet, because @qp does not receive in its state. Three cases are not mistakes: a queue pair in ERR, whose own record has the
  * reason; a response without a request; a request that RC repeats.
  */
-static void drop_by_state(const struct packet *packet, struct hca_qp *qp)
+static void packet_drop_by_state(const struct packet *packet, struct hca_qp *qp)
 {
 	struct refusal why = {RULE_PACKET_STATE,
 			      {packet->message, origin_number(qp, packet), packet->destination_qpn, 0, 0, 0,
@@ -72,7 +73,7 @@ static void drop_by_state(const struct packet *packet, struct hca_qp *qp)
 	origin_of_packet(packet, why.args + 3);
 	if (early_is_repaired(qp, packet))
 		expected = !early_has_lasted(qp, &why);
-	dropped(packet, qp->hca, expected, &why);
+	packet_drop(packet, qp->hca, expected, &why);
 }
 
 /* The packets of a run that came over a link which did not count them; of a READ request, those of its response. */
@@ -84,14 +85,14 @@ static void set_count(struct packet *packet, const struct hca_qp *qp)
 }
 
 /* The lock of @qp is held. */
-static void deliver(struct run *run, struct packet *packet, struct hca_qp *qp)
+static void packet_deliver(struct run *run, struct packet *packet, struct hca_qp *qp)
 {
 	struct packet *reply = run_slot(run);
 	struct responder *responder;
 
 	if (!qp_receives(qp)) {
 		counter_add(qp->hca, COUNTER_DROPPED_STATE, 1);
-		drop_by_state(packet, qp);
+		packet_drop_by_state(packet, qp);
 		return;
 	}
 	if (!has_half(qp, packet)) {
@@ -125,13 +126,13 @@ static void deliver(struct run *run, struct packet *packet, struct hca_qp *qp)
 	if (link_is_immediate(qp->hca, reply->link) || (qp->dct && responder == &qp->responder))
 		link_send(qp->hca, run);
 	else
-		answer_owe(qp, responder, qp->dct ? answer_access(responder) : &qp->access, packet, reply, run);
+		answer_add(qp, responder, qp->dct ? answer_access(responder) : &qp->access, packet, reply, run);
 }
 
-static void handle(struct run *run, struct packet *packet, struct hca_qp *qp)
+static void packet_handle(struct run *run, struct packet *packet, struct hca_qp *qp)
 {
 	queue_lock(&qp->lock);
-	deliver(run, packet, qp);
+	packet_deliver(run, packet, qp);
 	queue_unlock(&qp->lock);
 }
 
@@ -169,17 +170,18 @@ static void handle_multicast(struct run *run, const struct packet *packet)
 		return;
 	}
 	if (packet->link == routes->local() && (!list || i == list->count))
-		dropped(packet, device_of_sender(packet), false,
-			&(struct refusal){RULE_MULTICAST_NOBODY,
-					  {packet->message, packet->source_qpn, be64toh(group->global.subnet_prefix),
-					   be64toh(group->global.interface_id)}});
+		packet_drop(packet, device_of_sender(packet), false,
+			    &(struct refusal){RULE_MULTICAST_NOBODY,
+					      {packet->message, packet->source_qpn,
+					       be64toh(group->global.subnet_prefix),
+					       be64toh(group->global.interface_id)}});
 	for (; list && i < list->count; i = multicast_next(list, group, i + 1)) {
 		struct hca_qp *qp = qp_find(list->member[i].qpn);
 
 		if (!qp || (qp->block_self_multicast && is_from(packet, qp)))
 			continue;
 		*run_slot(run) = *packet;
-		handle(run, run_slot(run), qp);
+		packet_handle(run, run_slot(run), qp);
 	}
 }
 
@@ -213,7 +215,7 @@ static bool drain_packets(struct run *run, const struct hca_qp *self)
 		if (multicast)
 			handle_multicast(run, packet);
 		else if (qp)
-			handle(run, packet, qp);
+			packet_handle(run, packet, qp);
 		else
 			handle_without_qp(packet);
 		run->first++;
@@ -250,7 +252,7 @@ static bool take_at_once(struct run *run, struct packet *packet, struct hca_qp *
 	struct hca_qp *qp;
 
 	if (packet->destination_qpn == self->number) {
-		deliver(run, packet, self);
+		packet_deliver(run, packet, self);
 		return true;
 	}
 	if (packet->payload.length > LIMIT_DELIVERED_AT_ONCE || is_multicast(packet))
@@ -258,7 +260,7 @@ static bool take_at_once(struct run *run, struct packet *packet, struct hca_qp *
 	qp = qp_find(packet->destination_qpn);
 	if (!qp || !queue_try_lock(&qp->lock))
 		return false;
-	deliver(run, packet, qp);
+	packet_deliver(run, packet, qp);
 	queue_unlock(&qp->lock);
 	return true;
 }
@@ -277,7 +279,7 @@ bool run_take(struct run *run, struct hca_qp *self)
 {
 	if (run->first == run->last)
 		return false;
-	deliver(run, &run->packet[run->first % RUN_PACKETS], self);
+	packet_deliver(run, &run->packet[run->first % RUN_PACKETS], self);
 	run->first++;
 	return true;
 }
@@ -295,8 +297,8 @@ void run_finish(struct run *run)
 		qp->scheduled = false;
 		due = qp->requester_due;
 		qp->requester_due = false;
-		epoch_note(qp->owing ? qp->number | EPOCH_RECEIVES : qp->number);
-		if (qp->owing)
+		epoch_note(qp->unsent_answers ? qp->number | EPOCH_RECEIVES : qp->number);
+		if (qp->unsent_answers)
 			answer_send(qp, run);
 		queue_unlock(&qp->lock);
 		if (run_has_packets(run, qp->hca))
@@ -339,7 +341,7 @@ bool run_around(bool (*poll)(struct run *run))
  * An acknowledgement stands for all before it, so of those that came together the newest is enough: it is noted, and seen to before
  * anything else of its QP. A timeline tells of each, with what it completes. The lock of @qp is held.
  */
-static inline void take_acknowledgement(struct run *run, const struct packet *packet, struct hca_qp *qp)
+static inline void run_note_acknowledgement(struct run *run, const struct packet *packet, struct hca_qp *qp)
 {
 	if (timeline_is_on()) {
 		record_acknowledged(qp, packet);
@@ -356,7 +358,7 @@ static inline void take_acknowledgement(struct run *run, const struct packet *pa
 	run->acknowledged = packet->psn;
 }
 
-static inline void see_to_acknowledgement(struct run *run, struct hca_qp *qp)
+static inline void run_complete_acknowledged(struct run *run, struct hca_qp *qp)
 {
 	if (!run->acknowledges)
 		return;
@@ -365,15 +367,15 @@ static inline void see_to_acknowledgement(struct run *run, struct hca_qp *qp)
 }
 
 /* Lets go of the QP whose packet was taken last; what it owes it sends when it is its turn. */
-static void let_go_for_another(struct run *run)
+static void run_switch_qp(struct run *run)
 {
 	struct hca_qp *qp = run->held;
 
 	if (!qp)
 		return;
-	see_to_acknowledgement(run, qp);
+	run_complete_acknowledged(run, qp);
 	run->held = NULL;
-	if (qp->owing)
+	if (qp->unsent_answers)
 		run_schedule(run, qp);
 	queue_unlock(&qp->lock);
 }
@@ -384,27 +386,27 @@ void run_let_go(struct run *run)
 
 	if (!qp)
 		return;
-	see_to_acknowledgement(run, qp);
+	run_complete_acknowledged(run, qp);
 	run->held = NULL;
-	if (qp->owing)
+	if (qp->unsent_answers)
 		answer_send(qp, run);
 	queue_unlock(&qp->lock);
 }
 
 /* True if nothing that run_drain() looks for can be found: @qp may hear @packet, and its answer is owed. Its lock is held. */
-static inline bool takes_whole(const struct hca_qp *qp, const struct packet *packet)
+static inline bool qp_accepts_whole(const struct hca_qp *qp, const struct packet *packet)
 {
 	return qp->whole && packet->link == qp->link && packet->connection == qp->connection && qp_receives(qp) &&
 	       !qp->hca->filters;
 }
 
-static inline void deliver_whole(struct run *run, struct packet *packet, struct hca_qp *qp)
+static inline void packet_deliver_whole(struct run *run, struct packet *packet, struct hca_qp *qp)
 {
 	if (packet->message == MESSAGE_ACKNOWLEDGE) {
-		take_acknowledgement(run, packet, qp);
+		run_note_acknowledgement(run, packet, qp);
 		return;
 	}
-	see_to_acknowledgement(run, qp);
+	run_complete_acknowledged(run, qp);
 	if (timeline_is_on())
 		record_arrived(qp, packet, packets_of(packet->payload.length, qp->mtu_shift));
 	epoch_note(packet->message == MESSAGE_READ_RESPONSE ? qp->number : qp->number | EPOCH_RECEIVES);
@@ -429,7 +431,7 @@ void run_take_whole(struct run *run)
 	struct hca_qp *qp = run->held;
 
 	if (!qp || __builtin_expect(qp->number != packet->destination_qpn, 0)) {
-		let_go_for_another(run);
+		run_switch_qp(run);
 		qp = qp_find(packet->destination_qpn);
 		if (__builtin_expect(!qp, 0)) {
 			handle_without_qp(packet);
@@ -440,14 +442,14 @@ void run_take_whole(struct run *run)
 	}
 	/* The reply is built in the slot behind it. */
 	run_commit(run);
-	if (__builtin_expect(!takes_whole(qp, packet), 0)) {
+	if (__builtin_expect(!qp_accepts_whole(qp, packet), 0)) {
 		/* run_drain() counts the packets of a message, since it may accept this one (origin.h). */
 		if (packet->payload.length)
 			packet->count = 0;
-		let_go_for_another(run);
+		run_switch_qp(run);
 		run_drain(run, NULL);
 		return;
 	}
-	deliver_whole(run, packet, qp);
+	packet_deliver_whole(run, packet, qp);
 	run->first = run->last;
 }

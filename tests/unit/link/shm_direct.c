@@ -446,7 +446,7 @@ static void acknowledge(uint32_t psn)
 	memcpy(slot.bytes + 12, aeth, sizeof(aeth));
 	slot.headers = 16;
 	hostile_send(&other, &slot, NULL, 0);
-	WAIT_FOR(__atomic_load_n(&end.qp->requester.strokes, __ATOMIC_RELAXED));
+	WAIT_FOR(__atomic_load_n(&end.qp->requester.peer_signs, __ATOMIC_RELAXED));
 	expect_cqe(&cq, (uint16_t)(posted - 1), 0);
 }
 

@@ -277,19 +277,19 @@ static void excuses(void **state)
 		host_window_watch(&qps[i]);
 	}
 	/* Nobody else lost anything. */
-	host_window_heard(&qps[1]);
+	host_window_received(&qps[1]);
 	assert_false(host_window_excuses(&qps[0]));
-	host_window_heard(&qps[1]);
+	host_window_received(&qps[1]);
 	assert_false(host_window_excuses(&qps[0]));
 	/* That QP has lost packets with the first one, and the process is heard of. */
 	assert_true(host_window_excuses(&qps[1]));
-	host_window_heard(&qps[1]);
+	host_window_received(&qps[1]);
 	assert_true(host_window_excuses(&qps[0]));
 	/* Since then nothing was heard. */
 	host_window_excuses(&qps[1]);
 	assert_false(host_window_excuses(&qps[0]));
 	/* The other process lost nothing and says nothing, whatever this one does. */
-	host_window_heard(&qps[0]);
+	host_window_received(&qps[0]);
 	assert_false(host_window_excuses(&qps[2]));
 	leave();
 }
