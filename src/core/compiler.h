@@ -7,10 +7,10 @@
 #define unlikely(condition) __builtin_expect(!!(condition), 0)
 
 /*
- * A function that is compiled into each of its callers. If a caller passes constants, such as the properties of a
- * transport, tests of them are removed at compile time, so one source serves the fast path and the general path.
+ * An attribute of a `static inline` function that is compiled into each of its callers. Where a caller passes constants, such as the
+ * properties of a transport, tests of these disappear, so one source serves the common case and all others.
  */
-#define SPECIALISED static inline __attribute__((always_inline))
+#define SPECIALISED __attribute__((always_inline))
 
 /* A function for refusals and other rare cases, which is never inlined into its callers. */
 #define RARE __attribute__((cold, noinline))

@@ -81,12 +81,9 @@ static inline void stream_add_memory(struct stream *stream, const uint8_t *addre
 /** Skips the first @bytes, at most the length, of an unused stream of plain memory. */
 void stream_skip(struct stream *stream, uint64_t bytes);
 
-/*
- * Returns the memory if the key is a plain region and the access passes all checks, the usual case; otherwise NULL: check in
- * detail.
- */
-SPECIALISED uint8_t *stream_plain_memory(const struct stream *stream, uint32_t number, uint64_t address,
-					 uint64_t length)
+/* Memory of a plain region if nothing speaks against the access, which is nearly always; NULL: look closer. */
+static inline SPECIALISED uint8_t *stream_plain_memory(const struct stream *stream, uint32_t number, uint64_t address,
+						       uint64_t length)
 {
 	const struct mkey *key = mkey_find(stream->access->hca, number);
 	const struct mapping *map = key ? mkey_mapping(key) : NULL;
@@ -101,7 +98,8 @@ SPECIALISED uint8_t *stream_plain_memory(const struct stream *stream, uint32_t n
  * Adds [@address, +@length) of @key if that is contiguous memory of a plain region, directly or through a list, and the access is
  * allowed. Otherwise returns false and adds nothing. @more: the message continues directly after it in the same key.
  */
-SPECIALISED bool stream_add_plain(struct stream *stream, uint32_t key, uint64_t address, uint64_t length, bool more)
+static inline SPECIALISED bool stream_add_plain(struct stream *stream, uint32_t key, uint64_t address, uint64_t length,
+						bool more)
 {
 	struct stream_part *part = &stream->part[stream->count];
 	uint8_t *memory;
@@ -136,8 +134,8 @@ int stream_add_other(struct stream *stream, uint32_t key, uint64_t address, uint
  * Checks and adds [@address, +@length) of @key, for a message that lies in that key from its beginning. Returns 0 or -EACCES
  * with @why. Length 0 adds nothing.
  */
-SPECIALISED int stream_add_key(struct stream *stream, uint32_t key, uint64_t address, uint64_t length,
-			       struct refusal *why)
+static inline SPECIALISED int stream_add_key(struct stream *stream, uint32_t key, uint64_t address, uint64_t length,
+					     struct refusal *why)
 {
 	if (likely(stream_add_plain(stream, key, address, length, stream->access->more)))
 		return 0;
@@ -145,9 +143,9 @@ SPECIALISED int stream_add_key(struct stream *stream, uint32_t key, uint64_t add
 				why);
 }
 
-/** Adds the first @length bytes of the first segment if they lie in a plain region. Otherwise returns false and adds nothing. */
-SPECIALISED bool stream_add_plain_segment(struct stream *stream, const struct mlx5_wqe_data_seg *segments,
-					  uint32_t count, uint64_t offset, uint64_t length)
+/** stream_add_segments() of the beginning of one segment, in a plain region; false: it is not that, and nothing was added. */
+static inline SPECIALISED bool stream_add_plain_segment(struct stream *stream, const struct mlx5_wqe_data_seg *segments,
+							uint32_t count, uint64_t offset, uint64_t length)
 {
 	uint64_t bytes = count ? be32toh(segments[0].byte_count) : 0;
 
@@ -175,8 +173,8 @@ static inline bool segment_continues(const struct mlx5_wqe_data_seg *segment, co
  * Adds the bytes [@offset, +@length) of a scatter or gather list. If the list is shorter, only the bytes that it has are added:
  * compare stream->length. Returns 0 or -EACCES with @why.
  */
-SPECIALISED int stream_add_segments(struct stream *stream, const struct mlx5_wqe_data_seg *segments, uint32_t count,
-				    uint64_t offset, uint64_t length, struct refusal *why)
+static inline SPECIALISED int stream_add_segments(struct stream *stream, const struct mlx5_wqe_data_seg *segments,
+						  uint32_t count, uint64_t offset, uint64_t length, struct refusal *why)
 {
 	if (likely(stream_add_plain_segment(stream, segments, count, offset, length)))
 		return 0;
@@ -186,16 +184,16 @@ SPECIALISED int stream_add_segments(struct stream *stream, const struct mlx5_wqe
 /** Does the same as stream_copy() for any streams. */
 void stream_copy_parts(struct stream *sink, struct stream *source, uint64_t length);
 
-/** Does the same as stream_copy() for two unused streams that are each one piece of memory (`whole`), to their end. */
-SPECIALISED void stream_copy_whole(struct stream *sink, struct stream *source, uint64_t length)
+/** stream_copy() of all of both, which are memory in one piece. */
+static inline SPECIALISED void stream_copy_whole(struct stream *sink, struct stream *source, uint64_t length)
 {
 	copy_bytes_last(sink->whole, source->whole, length);
 	source->whole = sink->whole = NULL;
 	source->current = sink->current = 1;
 }
 
-/** Copies the next @length bytes of @source to @sink. The last bytes become visible last, as programs spin on them. */
-SPECIALISED void stream_copy(struct stream *sink, struct stream *source, uint64_t length)
+/** Copies @length bytes of @source to @sink and moves both on. The last bytes become visible last: programs spin on them. */
+static inline SPECIALISED void stream_copy(struct stream *sink, struct stream *source, uint64_t length)
 {
 	if (unlikely(!source->whole || !sink->whole || source->length != length || sink->length != length)) {
 		stream_copy_parts(sink, source, length);

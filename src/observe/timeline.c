@@ -129,7 +129,8 @@ static uint64_t timeline_realtime_ns(void)
  * Reads two clocks at the same time: @other between two reads of @clock. The thread may lose its processor between them, so of several
  * attempts it takes the one whose two reads are closest.
  */
-SPECIALISED void read_together(uint64_t (*clock)(void), uint64_t (*other)(void), uint64_t *time, uint64_t *other_time)
+static inline SPECIALISED void read_together(uint64_t (*clock)(void), uint64_t (*other)(void), uint64_t *time,
+					     uint64_t *other_time)
 {
 	uint64_t least = UINT64_MAX;
 

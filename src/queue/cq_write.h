@@ -51,7 +51,7 @@ void cq_note(const struct hca_cq *cq, struct mlx5_cqe64 *cqe, uint8_t opcode);
 /** Handles a new CQE with @op_own of an attentive @cq, or one that raises the event even if it is not solicited (@event). The lock is held. */
 void cq_raise_if_due(struct hca_cq *cq, uint8_t op_own, bool event);
 
-SPECIALISED void cq_fill(struct mlx5_cqe64 *cqe, const struct completion *completion)
+static inline SPECIALISED void cq_fill(struct mlx5_cqe64 *cqe, const struct completion *completion)
 {
 	cqe->flags_rqpn =
 		htobe32((uint32_t)completion->grh << 28 | (uint32_t)completion->sl << 24 | completion->remote_qpn);
@@ -64,7 +64,7 @@ SPECIALISED void cq_fill(struct mlx5_cqe64 *cqe, const struct completion *comple
 }
 
 /** hca_cq_write() while the lock is held, for those that write several. */
-SPECIALISED bool cq_write_locked(struct hca_cq *cq, const struct completion completion)
+static inline SPECIALISED bool cq_write_locked(struct hca_cq *cq, const struct completion completion)
 {
 	struct completion spilled;
 	struct mlx5_cqe64 *cqe;
@@ -93,7 +93,7 @@ SPECIALISED bool cq_write_locked(struct hca_cq *cq, const struct completion comp
 }
 
 /** hca_cq_write(). */
-SPECIALISED bool cq_write(struct hca_cq *cq, const struct completion completion)
+static inline SPECIALISED bool cq_write(struct hca_cq *cq, const struct completion completion)
 {
 	bool written;
 

@@ -20,8 +20,8 @@ enum roce_whole {
 	ROCE_WHOLE_ACKNOWLEDGE = 0x11,
 };
 
-/** Returns the length of the headers of @opcode. */
-SPECIALISED uint32_t roce_whole_bytes(const enum roce_whole opcode)
+/** Bytes of its headers. */
+static inline SPECIALISED uint32_t roce_whole_bytes(const enum roce_whole opcode)
 {
 	switch (opcode) {
 	case ROCE_WHOLE_WRITE:
@@ -35,13 +35,13 @@ SPECIALISED uint32_t roce_whole_bytes(const enum roce_whole opcode)
 	}
 }
 
-/** Returns true if @opcode may have payload. */
-SPECIALISED bool roce_whole_has_payload(const enum roce_whole opcode)
+/** True if it may have payload. */
+static inline SPECIALISED bool roce_whole_has_payload(const enum roce_whole opcode)
 {
 	return opcode != ROCE_WHOLE_READ_REQUEST && opcode != ROCE_WHOLE_ACKNOWLEDGE;
 }
 
-SPECIALISED enum message roce_whole_message(const enum roce_whole opcode)
+static inline SPECIALISED enum message roce_whole_message(const enum roce_whole opcode)
 {
 	switch (opcode) {
 	case ROCE_WHOLE_WRITE:
@@ -57,17 +57,17 @@ SPECIALISED enum message roce_whole_message(const enum roce_whole opcode)
 	}
 }
 
-/* Returns the first word of the BTH, without the solicited event bit, for a packet with @payload bytes. */
-SPECIALISED uint32_t roce_whole_word(const enum roce_whole opcode, uint32_t payload)
+/* The first word of BTH, but for the solicited event, of a packet with @payload bytes. */
+static inline SPECIALISED uint32_t roce_whole_word(const enum roce_whole opcode, uint32_t payload)
 {
 	uint32_t pad = roce_whole_has_payload(opcode) ? roce_pad(payload) : 0;
 
 	return (uint32_t)opcode << 24 | ROCE_BTH_MIGRATED << 16 | pad << (16 + ROCE_BTH_PAD_SHIFT) | ROCE_P_KEY;
 }
 
-/** Writes the headers of @packet: RC, the message of @opcode, PLACE_ONLY, with @payload bytes. */
-SPECIALISED void roce_whole_write(uint8_t *to, const struct packet *packet, const enum roce_whole opcode,
-				  uint32_t payload)
+/** Writes the headers of @packet, which is of RC, the message that @opcode stands for, PLACE_ONLY, with @payload bytes. */
+static inline SPECIALISED void roce_whole_write(uint8_t *to, const struct packet *packet, const enum roce_whole opcode,
+						uint32_t payload)
 {
 	to = roce_put32(to, roce_whole_word(opcode, payload) |
 				    (packet->solicited ? (uint32_t)ROCE_BTH_SOLICITED << 16 : 0));
@@ -92,8 +92,8 @@ SPECIALISED void roce_whole_write(uint8_t *to, const struct packet *packet, cons
  * Fills @packet from roce_whole_bytes() of headers at @bytes, which no other process can change, for a packet with @payload
  * bytes. Returns false, with @packet undefined, if the headers need roce_headers_parse(), which finds out why.
  */
-SPECIALISED bool roce_whole_parse(struct packet *packet, const uint8_t *bytes, const enum roce_whole opcode,
-				  uint32_t payload)
+static inline SPECIALISED bool roce_whole_parse(struct packet *packet, const uint8_t *bytes,
+						const enum roce_whole opcode, uint32_t payload)
 {
 	uint32_t first = roce_get32(bytes);
 

@@ -15,7 +15,8 @@
 #include "transport/responder/steps.h"
 
 /* Finds the contiguous @place of all bytes that the READ or atomic @wqe fetches. Returns false to fall back. */
-SPECIALISED bool fast_path_place(struct hca_qp *qp, const struct wqe *wqe, struct stream *place, uint32_t *bytes)
+static inline SPECIALISED bool fast_path_place(struct hca_qp *qp, const struct wqe *wqe, struct stream *place,
+					       uint32_t *bytes)
 {
 	struct mlx5_wqe_data_seg segment;
 
@@ -32,8 +33,8 @@ SPECIALISED bool fast_path_place(struct hca_qp *qp, const struct wqe *wqe, struc
 }
 
 /* Builds the packet with all of the message of @wqe, and the @place of the data that a READ or atomic returns. False: fall back. */
-SPECIALISED bool fast_path_build(struct hca_qp *qp, const struct wqe *wqe, struct packet *packet, struct stream *place,
-				 const struct send_kind kind)
+static inline SPECIALISED bool fast_path_build(struct hca_qp *qp, const struct wqe *wqe, struct packet *packet,
+					       struct stream *place, const struct send_kind kind)
 {
 	requester_fill_header(qp, wqe, packet, kind.transport);
 	packet->psn = qp->requester.psn;
@@ -55,7 +56,8 @@ SPECIALISED bool fast_path_build(struct hca_qp *qp, const struct wqe *wqe, struc
 }
 
 /* Parses the segments between the control and the data segments of @wqe. Returns false if one is missing. */
-SPECIALISED bool fast_path_take_segments(struct wqe *wqe, const struct send_kind kind, struct refusal *why)
+static inline SPECIALISED bool fast_path_take_segments(struct wqe *wqe, const struct send_kind kind,
+						       struct refusal *why)
 {
 	const uint32_t remote = kind.class == WQE_CLASS_SEND ? 0 : sizeof(struct mlx5_wqe_raddr_seg);
 	const uint32_t atomic = kind.class == WQE_CLASS_ATOMIC ? sizeof(struct mlx5_wqe_atomic_seg) : 0;
@@ -69,8 +71,8 @@ SPECIALISED bool fast_path_take_segments(struct wqe *wqe, const struct send_kind
  * Executes @wqe, whose control segment is valid, and adds the bytes copied to *@bytes. The lock of the peer is only tried, since that of
  * @qp is held: two threads that send to each other would deadlock. Returns false to fall back.
  */
-SPECIALISED bool fast_path_execute(struct hca_qp *qp, struct wqe *wqe, uint32_t *bytes, const struct send_kind kind,
-				   const uint8_t message)
+static inline SPECIALISED bool fast_path_execute(struct hca_qp *qp, struct wqe *wqe, uint32_t *bytes,
+						 const struct send_kind kind, const uint8_t message)
 {
 	const struct request_kind request = {.transport = TRANSPORT_RC, .message = message, .path = PATH_FAST};
 	struct packet packet;
@@ -97,7 +99,7 @@ SPECIALISED bool fast_path_execute(struct hca_qp *qp, struct wqe *wqe, uint32_t 
 }
 
 /* Returns true if the fast path handles WQEs with @opcode. */
-SPECIALISED bool fast_path_handles(uint8_t opcode)
+static inline SPECIALISED bool fast_path_handles(uint8_t opcode)
 {
 	const uint32_t opcodes = 1u << MLX5_OPCODE_RDMA_WRITE | 1u << MLX5_OPCODE_SEND | 1u << MLX5_OPCODE_RDMA_READ |
 				 1u << MLX5_OPCODE_ATOMIC_CS | 1u << MLX5_OPCODE_ATOMIC_FA;
@@ -109,7 +111,7 @@ SPECIALISED bool fast_path_handles(uint8_t opcode)
  * Executes the next WQE, of which @posted blocks may be read, and adds the bytes copied to *@bytes. Returns false if its opcode or its
  * memory is not as the fast path expects, or to fall back.
  */
-SPECIALISED bool fast_path_contiguous(struct hca_qp *qp, uint32_t posted, uint32_t *bytes)
+static inline SPECIALISED bool fast_path_contiguous(struct hca_qp *qp, uint32_t posted, uint32_t *bytes)
 {
 	struct send_kind kind = {.transport = TRANSPORT_RC, .path = PATH_FAST};
 	struct refusal why;
@@ -150,7 +152,7 @@ enum fast_path {
  * Executes WQEs posted to @qp, whose lock is held. A queue whose latest message went through keys tries these first. @recorded: a
  * timeline is recorded, which needs the packets that only fast_path_through_keys() has.
  */
-SPECIALISED enum fast_path fast_path(struct hca_qp *qp, const bool recorded)
+static inline SPECIALISED enum fast_path fast_path(struct hca_qp *qp, const bool recorded)
 {
 	struct requester *requester = &qp->requester;
 	uint32_t bytes = 0;

@@ -6,7 +6,8 @@
 #include "transport/requester/acknowledge.h"
 
 /** Completes @wqe, whose message of @packets with @bytes has arrived, as if it had been in flight at the front of the FIFO. */
-SPECIALISED void fast_path_finish(struct hca_qp *qp, const struct wqe *wqe, uint32_t packets, uint32_t bytes)
+static inline SPECIALISED void fast_path_finish(struct hca_qp *qp, const struct wqe *wqe, uint32_t packets,
+						uint32_t bytes)
 {
 	struct requester *requester = &qp->requester;
 

@@ -14,8 +14,8 @@
  * A packet of @qp to its peer, without payload; the next to say are its sequence number, if it has one, and what the headers of
  * @message hold besides. @transport: as in struct packet_opcode.
  */
-SPECIALISED void packet_begin(struct packet *packet, const struct hca_qp *qp, const uint8_t transport,
-			      const uint8_t message)
+static inline SPECIALISED void packet_begin(struct packet *packet, const struct hca_qp *qp, const uint8_t transport,
+					    const uint8_t message)
 {
 	packet->transport = transport;
 	packet->message = message;

@@ -26,7 +26,7 @@ enum path {
 };
 
 /* True for the paths that fall back where a check fails. */
-SPECIALISED bool path_is_fast(const enum path path)
+static inline SPECIALISED bool path_is_fast(const enum path path)
 {
 	return path >= PATH_KEYS;
 }

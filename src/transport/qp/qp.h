@@ -273,7 +273,7 @@ bool qp_route_again(struct hca_qp *qp);
 RARE void qp_lost_completion(struct hca_qp *qp, const struct hca_cq *cq);
 
 /** Writes a CQE of this QP; a full CQ puts the QP into the error state. The lock is held. */
-SPECIALISED void qp_complete(struct hca_qp *qp, struct hca_cq *cq, const struct completion completion)
+static inline SPECIALISED void qp_complete(struct hca_qp *qp, struct hca_cq *cq, const struct completion completion)
 {
 	if (unlikely(!cq_write(cq, completion)))
 		qp_lost_completion(qp, cq);

@@ -13,9 +13,10 @@
 /** Acknowledgements have come over a link with a window, or while something was about to be sent again. */
 void requester_window_moved(struct hca_qp *qp);
 
-SPECIALISED struct completion requester_completion(const struct hca_qp *qp, uint8_t cqe_opcode, uint8_t send_opcode,
-						   uint8_t fm_ce_se, uint16_t index, uint32_t bytes, uint8_t syndrome,
-						   enum explain_rule rule)
+static inline SPECIALISED struct completion requester_completion(const struct hca_qp *qp, uint8_t cqe_opcode,
+								 uint8_t send_opcode, uint8_t fm_ce_se, uint16_t index,
+								 uint32_t bytes, uint8_t syndrome,
+								 enum explain_rule rule)
 {
 	return (struct completion){
 		.opcode = cqe_opcode,
@@ -30,14 +31,15 @@ SPECIALISED struct completion requester_completion(const struct hca_qp *qp, uint
 	};
 }
 
-SPECIALISED void requester_complete_send(struct hca_qp *qp, uint8_t cqe_opcode, uint8_t send_opcode, uint8_t fm_ce_se,
-					 uint16_t index, uint32_t bytes, uint8_t syndrome, enum explain_rule rule)
+static inline SPECIALISED void requester_complete_send(struct hca_qp *qp, uint8_t cqe_opcode, uint8_t send_opcode,
+						       uint8_t fm_ce_se, uint16_t index, uint32_t bytes,
+						       uint8_t syndrome, enum explain_rule rule)
 {
 	qp_complete(qp, qp->send_cq,
 		    requester_completion(qp, cqe_opcode, send_opcode, fm_ce_se, index, bytes, syndrome, rule));
 }
 
-SPECIALISED void requester_complete_done(struct hca_qp *qp, const struct inflight *entry)
+static inline SPECIALISED void requester_complete_done(struct hca_qp *qp, const struct inflight *entry)
 {
 	if (WQE_COMPLETION(entry->fm_ce_se) >= WQE_CQE_ALWAYS)
 		requester_complete_send(qp, MLX5_CQE_REQ, entry->opcode, entry->fm_ce_se, entry->index, entry->bytes, 0,
@@ -45,13 +47,13 @@ SPECIALISED void requester_complete_done(struct hca_qp *qp, const struct infligh
 }
 
 /** requester_timer_is_lazy(); @whole: qp->whole is not 0, and no filter comes between. */
-SPECIALISED bool requester_keeps_timer(const struct hca_qp *qp, const bool whole)
+static inline SPECIALISED bool requester_keeps_timer(const struct hca_qp *qp, const bool whole)
 {
 	return whole ? !qp->requester.rnr_wait : requester_timer_is_lazy(qp);
 }
 
 /** requester_complete_front(); @whole as in requester_keeps_timer(). */
-SPECIALISED void requester_complete_first(struct hca_qp *qp, const bool whole)
+static inline SPECIALISED void requester_complete_first(struct hca_qp *qp, const bool whole)
 {
 	struct requester *requester = &qp->requester;
 	struct hca_cq *cq = qp->send_cq;
@@ -106,7 +108,7 @@ static inline void requester_go_on(struct hca_qp *qp, struct run *run)
 }
 
 /** The peer has acknowledged something. @whole as in requester_keeps_timer(). */
-SPECIALISED void requester_progressed(struct hca_qp *qp, const bool whole)
+static inline SPECIALISED void requester_progressed(struct hca_qp *qp, const bool whole)
 {
 	qp->requester.retries_left = qp->attr.retry_cnt;
 	qp->requester.rnr_retries_left = qp->attr.rnr_retry;
@@ -119,7 +121,7 @@ SPECIALISED void requester_progressed(struct hca_qp *qp, const bool whole)
 }
 
 /** Everything up to and including @psn has arrived. @whole as in requester_keeps_timer(). */
-SPECIALISED void requester_acknowledge(struct hca_qp *qp, const bool whole, uint32_t psn, struct run *run)
+static inline SPECIALISED void requester_acknowledge(struct hca_qp *qp, const bool whole, uint32_t psn, struct run *run)
 {
 	struct requester *requester = &qp->requester;
 	uint32_t position, before = requester->first;

@@ -33,8 +33,8 @@ int requester_build_atomic_write(const struct hca_qp *qp, const struct wqe *wqe,
 RARE int requester_refuse_length(const struct hca_qp *qp, uint64_t bytes, uint64_t limit, struct refusal *why);
 
 /** What every packet of the message of @wqe has in its header. */
-SPECIALISED void requester_fill_header(const struct hca_qp *qp, const struct wqe *wqe, struct packet *packet,
-				       const struct transport transport)
+static inline SPECIALISED void requester_fill_header(const struct hca_qp *qp, const struct wqe *wqe,
+						     struct packet *packet, const struct transport transport)
 {
 	packet_begin(packet, qp, transport.packets, wqe_opcodes[wqe->opcode].message);
 	packet->solicited = wqe->fm_ce_se & MLX5_WQE_CTRL_SOLICITED;
@@ -49,16 +49,17 @@ SPECIALISED void requester_fill_header(const struct hca_qp *qp, const struct wqe
 }
 
 /* IBTA C9-25 and ibv_query_port(3), max_msg_sz; a datagram is one packet (C9-92). */
-SPECIALISED int requester_check_length(const struct hca_qp *qp, uint64_t bytes, const struct send_kind kind,
-				       struct refusal *why)
+static inline SPECIALISED int requester_check_length(const struct hca_qp *qp, uint64_t bytes,
+						     const struct send_kind kind, struct refusal *why)
 {
 	uint64_t limit = kind.transport.datagram ? UINT64_C(1) << qp->mtu_shift : LIMIT_MAX_MSG_SIZE;
 
 	return likely(bytes <= limit) ? 0 : requester_refuse_length(qp, bytes, limit, why);
 }
 
-SPECIALISED int requester_build_request(const struct hca_qp *qp, const struct wqe *wqe, struct packet *packet,
-					const struct send_kind kind, struct refusal *why)
+static inline SPECIALISED int requester_build_request(const struct hca_qp *qp, const struct wqe *wqe,
+						      struct packet *packet, const struct send_kind kind,
+						      struct refusal *why)
 {
 	struct wqe spilled;
 	int syndrome;
@@ -76,8 +77,9 @@ SPECIALISED int requester_build_request(const struct hca_qp *qp, const struct wq
 }
 
 /* A READ takes as many sequence numbers as its response will have packets (IBTA C9-148). */
-SPECIALISED int requester_build_read(const struct hca_qp *qp, const struct wqe *wqe, struct packet *packet,
-				     const struct send_kind kind, struct refusal *why)
+static inline SPECIALISED int requester_build_read(const struct hca_qp *qp, const struct wqe *wqe,
+						   struct packet *packet, const struct send_kind kind,
+						   struct refusal *why)
 {
 	uint64_t bytes;
 	int syndrome;
@@ -92,8 +94,8 @@ SPECIALISED int requester_build_read(const struct hca_qp *qp, const struct wqe *
 }
 
 /** The run of all of @wqe, but for its sequence number. Returns 0, or a CQE syndrome with @why. */
-SPECIALISED int requester_build(const struct hca_qp *qp, const struct wqe *wqe, struct packet *packet,
-				const struct send_kind kind, struct refusal *why)
+static inline SPECIALISED int requester_build(const struct hca_qp *qp, const struct wqe *wqe, struct packet *packet,
+					      const struct send_kind kind, struct refusal *why)
 {
 	struct wqe spilled;
 	int syndrome = 0;

@@ -21,7 +21,7 @@
  * mlx5-formats 1.3: a fence waits for READs and atomics. And no more of them may be out than the peer has resources for
  * (IBTA C10-79); a program that set max_rd_atomic to 0 gets one, as on a ConnectX.
  */
-SPECIALISED bool requester_must_wait(const struct hca_qp *qp, const struct wqe *wqe, uint8_t class)
+static inline SPECIALISED bool requester_must_wait(const struct hca_qp *qp, const struct wqe *wqe, uint8_t class)
 {
 	uint32_t most = qp->attr.max_rd_atomic ? qp->attr.max_rd_atomic : 1;
 
@@ -48,7 +48,7 @@ static enum progress flush_start(struct hca_qp *qp, const struct wqe *wqe)
 }
 
 /* @packet, of the entry that is sent next, has left: the next one follows it. */
-SPECIALISED void has_left(struct hca *hca, struct requester *requester, const struct packet *packet)
+static inline SPECIALISED void has_left(struct hca *hca, struct requester *requester, const struct packet *packet)
 {
 	struct inflight *entry;
 	uint32_t behind;
@@ -67,8 +67,8 @@ SPECIALISED void has_left(struct hca *hca, struct requester *requester, const st
 }
 
 /* @wqe, whose message is @packet, is in flight from now on. */
-SPECIALISED struct inflight *requester_enter_flight(struct hca_qp *qp, const struct wqe *wqe,
-						    const struct packet *packet, uint8_t class)
+static inline SPECIALISED struct inflight *requester_enter_flight(struct hca_qp *qp, const struct wqe *wqe,
+								  const struct packet *packet, uint8_t class)
 {
 	struct requester *requester = &qp->requester;
 	struct inflight *entry;
@@ -87,8 +87,9 @@ SPECIALISED struct inflight *requester_enter_flight(struct hca_qp *qp, const str
 }
 
 /* Sends the packet that was built, all of the message of @wqe, by a link by which it leaves whole. */
-SPECIALISED enum progress requester_send_whole(struct hca_qp *qp, const struct wqe *wqe, struct packet *packet,
-					       struct run *run, const struct send_kind kind)
+static inline SPECIALISED enum progress requester_send_whole(struct hca_qp *qp, const struct wqe *wqe,
+							     struct packet *packet, struct run *run,
+							     const struct send_kind kind)
 {
 	struct requester *requester = &qp->requester;
 	struct inflight *entry = requester_enter_flight(qp, wqe, packet, kind.class);
@@ -109,8 +110,8 @@ SPECIALISED enum progress requester_send_whole(struct hca_qp *qp, const struct w
 	return PROGRESS_MADE;
 }
 
-SPECIALISED enum progress start_message(struct hca_qp *qp, const struct wqe *wqe, struct packet *packet,
-					struct run *run, const struct send_kind kind)
+static inline SPECIALISED enum progress start_message(struct hca_qp *qp, const struct wqe *wqe, struct packet *packet,
+						      struct run *run, const struct send_kind kind)
 {
 	struct inflight *entry;
 	struct refusal why;
@@ -145,8 +146,8 @@ SPECIALISED enum progress start_message(struct hca_qp *qp, const struct wqe *wqe
 }
 
 /* A message whose control segment is good. */
-SPECIALISED enum progress start_kind(struct hca_qp *qp, struct wqe *wqe, struct packet *packet, struct run *run,
-				     const struct send_kind kind)
+static inline SPECIALISED enum progress start_kind(struct hca_qp *qp, struct wqe *wqe, struct packet *packet,
+						   struct run *run, const struct send_kind kind)
 {
 	struct refusal why;
 	struct wqe spilled;
@@ -171,8 +172,8 @@ static __attribute__((noinline)) enum progress start_other(struct hca_qp *qp, st
 }
 
 /* @posted: blocks that the doorbell record announces. */
-SPECIALISED enum progress start_next(struct hca_qp *qp, uint32_t posted, struct packet *packet, struct run *run,
-				     const enum path path)
+static inline SPECIALISED enum progress start_next(struct hca_qp *qp, uint32_t posted, struct packet *packet,
+						   struct run *run, const enum path path)
 {
 	struct requester *requester = &qp->requester;
 	const struct transport rc = TRANSPORT_RC;

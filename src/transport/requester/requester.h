@@ -51,7 +51,7 @@ static inline struct inflight *inflight_at(struct requester *requester, uint32_t
 }
 
 /** Puts @wqe behind the last one of the in-flight FIFO; what its packets are is the caller's to say. */
-SPECIALISED struct inflight *requester_push(struct requester *requester, const struct wqe *wqe)
+static inline SPECIALISED struct inflight *requester_push(struct requester *requester, const struct wqe *wqe)
 {
 	struct inflight *entry = inflight_at(requester, requester->last);
 

@@ -32,7 +32,7 @@ static inline enum path requester_path(const struct hca_qp *qp)
 }
 
 /** Returns PROGRESS_PACKET if the next packet was built. Messages that were sent whole are done and need no packet. */
-SPECIALISED enum progress requester_next_packet(struct hca_qp *qp, struct run *run, enum path path)
+static inline SPECIALISED enum progress requester_next_packet(struct hca_qp *qp, struct run *run, enum path path)
 {
 	struct requester *requester = &qp->requester;
 	struct packet *packet = &run->packet[0];

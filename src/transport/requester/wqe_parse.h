@@ -60,8 +60,8 @@ RARE int wqe_refuse_short(const struct wqe *wqe, uint32_t bytes, struct refusal 
 const uint8_t *wqe_unwrap(const struct requester *requester, uint16_t index, uint32_t size);
 
 /** The control segment of the WQE at @index, of which @posted blocks may be looked at. 0, or -EINVAL with @why filled. */
-SPECIALISED int wqe_take_control(const struct hca_qp *qp, uint16_t index, uint32_t posted, struct wqe *wqe,
-				 const struct send_kind kind, struct refusal *why)
+static inline SPECIALISED int wqe_take_control(const struct hca_qp *qp, uint16_t index, uint32_t posted,
+					       struct wqe *wqe, const struct send_kind kind, struct refusal *why)
 {
 	const struct requester *requester = &qp->requester;
 	const struct wqe_opcode *opcode;
@@ -96,7 +96,7 @@ SPECIALISED int wqe_take_control(const struct hca_qp *qp, uint16_t index, uint32
 }
 
 /** Reads the next @bytes of fixed segments. Returns 0, or -EINVAL with @why filled. */
-SPECIALISED int wqe_take(struct wqe *wqe, void *to, uint32_t bytes, struct refusal *why)
+static inline SPECIALISED int wqe_take(struct wqe *wqe, void *to, uint32_t bytes, struct refusal *why)
 {
 	struct wqe spilled;
 
@@ -110,7 +110,7 @@ SPECIALISED int wqe_take(struct wqe *wqe, void *to, uint32_t bytes, struct refus
 }
 
 /** The remote address segment (mlx5-formats 1.5). */
-SPECIALISED int wqe_take_remote(struct wqe *wqe, struct refusal *why)
+static inline SPECIALISED int wqe_take_remote(struct wqe *wqe, struct refusal *why)
 {
 	struct mlx5_wqe_raddr_seg remote;
 	int error = wqe_take(wqe, &remote, sizeof(remote), why);
@@ -124,7 +124,7 @@ SPECIALISED int wqe_take_remote(struct wqe *wqe, struct refusal *why)
 }
 
 /** The segment of an atomic that is not masked. */
-SPECIALISED int wqe_take_atomic(struct wqe *wqe, struct refusal *why)
+static inline SPECIALISED int wqe_take_atomic(struct wqe *wqe, struct refusal *why)
 {
 	struct mlx5_wqe_atomic_seg atomic;
 	int error = wqe_take(wqe, &atomic, sizeof(atomic), why);
@@ -142,8 +142,8 @@ SPECIALISED int wqe_take_atomic(struct wqe *wqe, struct refusal *why)
 int wqe_take_all_segments(const struct hca_qp *qp, struct wqe *wqe, struct refusal *why);
 
 /** The same of @kind. */
-SPECIALISED int wqe_take_segments(const struct hca_qp *qp, struct wqe *wqe, const struct send_kind kind,
-				  struct refusal *why)
+static inline SPECIALISED int wqe_take_segments(const struct hca_qp *qp, struct wqe *wqe, const struct send_kind kind,
+						struct refusal *why)
 {
 	if (kind.path != PATH_GENERAL && kind.class == WQE_CLASS_SEND)
 		return 0;
@@ -172,7 +172,8 @@ int wqe_gather_segments(const struct wqe *wqe, const struct walk_access *access,
  * wqe_gather() of one segment: memory of a plain region, or inline data that fills all units of 16 bytes. False: it is not that,
  * and @stream is empty or was not begun.
  */
-SPECIALISED bool wqe_gather_plain(const struct wqe *wqe, const struct walk_access *access, struct stream *stream)
+static inline SPECIALISED bool wqe_gather_plain(const struct wqe *wqe, const struct walk_access *access,
+						struct stream *stream)
 {
 	uint32_t left = wqe->size - wqe->data, bytes;
 	struct mlx5_wqe_data_seg segment;
@@ -197,8 +198,8 @@ SPECIALISED bool wqe_gather_plain(const struct wqe *wqe, const struct walk_acces
  * The bytes to be sent: inline data and keys (local read). Returns 0, or a CQE syndrome with @why filled:
  * LOCAL_PROT_ERR for a key, LOCAL_QP_OP_ERR for a malformed segment.
  */
-SPECIALISED int wqe_gather(const struct wqe *wqe, const struct walk_access *access, struct stream *stream,
-			   struct refusal *why)
+static inline SPECIALISED int wqe_gather(const struct wqe *wqe, const struct walk_access *access, struct stream *stream,
+					 struct refusal *why)
 {
 	struct wqe spilled;
 
@@ -218,7 +219,7 @@ int wqe_gather_part(const struct wqe *wqe, const struct walk_access *access, uin
 RARE int wqe_refuse_inline_sink(const struct wqe *wqe, struct refusal *why);
 
 /** Sum of the pointer segments, for READ; or a malformed one: -EINVAL with @why. */
-SPECIALISED int wqe_sink_length(const struct wqe *wqe, uint64_t *bytes, struct refusal *why)
+static inline SPECIALISED int wqe_sink_length(const struct wqe *wqe, uint64_t *bytes, struct refusal *why)
 {
 	struct wqe spilled;
 

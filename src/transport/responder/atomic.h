@@ -18,7 +18,7 @@ static inline uint64_t atomic_replace(uint64_t before, uint64_t swap, uint64_t m
 }
 
 /** What @before becomes by the atomic of @packet, whose operands are those of the packet. Pure. */
-SPECIALISED uint64_t atomic_result(const struct packet *packet, uint64_t before)
+static inline SPECIALISED uint64_t atomic_result(const struct packet *packet, uint64_t before)
 {
 	uint64_t different = before ^ packet->compare;
 
@@ -36,7 +36,7 @@ SPECIALISED uint64_t atomic_result(const struct packet *packet, uint64_t before)
 }
 
 /** Executes the atomic of @packet, of 8 bytes, on the word @target; atomic towards the CPUs as well. Returns what was there before. */
-SPECIALISED uint64_t atomic_execute_word(const struct packet *packet, uint64_t *target)
+static inline SPECIALISED uint64_t atomic_execute_word(const struct packet *packet, uint64_t *target)
 {
 	uint64_t before;
 

@@ -253,7 +253,8 @@ static __attribute__((noinline)) void answer_reads_first(struct request *request
 	answer_send(request->qp, request->run);
 }
 
-SPECIALISED enum responder_state responder_execute(struct request *request, const struct request_kind kind)
+static inline SPECIALISED enum responder_state responder_execute(struct request *request,
+								 const struct request_kind kind)
 {
 	struct responder *responder = request->responder;
 	struct packet *packet = request->packet;
@@ -346,7 +347,8 @@ static enum responder_state fail_invalidation(struct request *request)
 	return RESPONDER_DONE;
 }
 
-SPECIALISED enum responder_state responder_complete(struct request *request, const struct request_kind kind)
+static inline SPECIALISED enum responder_state responder_complete(struct request *request,
+								  const struct request_kind kind)
 {
 	if (responder_expect_next(request))
 		return RESPONDER_ACKNOWLEDGE;
@@ -361,7 +363,8 @@ SPECIALISED enum responder_state responder_complete(struct request *request, con
 	return RESPONDER_ACKNOWLEDGE;
 }
 
-SPECIALISED enum responder_state responder_acknowledge(struct request *request, const struct request_kind kind)
+static inline SPECIALISED enum responder_state responder_acknowledge(struct request *request,
+								     const struct request_kind kind)
 {
 	const struct packet *packet = request->packet;
 
@@ -468,8 +471,9 @@ static RARE void record_stop(const struct request *request, enum responder_state
 		       to == RESPONDER_REFUSE ? request->why.rule : RULE_NONE);
 }
 
-SPECIALISED struct responder *responder_handle(struct hca_qp *qp, struct packet *packet, struct packet *reply,
-					       struct run *run, const struct request_kind kind)
+static inline SPECIALISED struct responder *responder_handle(struct hca_qp *qp, struct packet *packet,
+							     struct packet *reply, struct run *run,
+							     const struct request_kind kind)
 {
 	enum responder_state state =
 		kind.path == PATH_GENERAL && qp->dct ? RESPONDER_CHECK_CONNECTION : RESPONDER_CHECK_PSN;
@@ -553,7 +557,8 @@ struct responder *responder_receive(struct hca_qp *qp, struct packet *packet, st
 }
 
 /* Executes @packet with @message on the fast path. Returns false to fall back; then nothing was done. */
-SPECIALISED bool receive_whole_fast(struct hca_qp *qp, struct packet *packet, struct run *run, const uint8_t message)
+static inline SPECIALISED bool receive_whole_fast(struct hca_qp *qp, struct packet *packet, struct run *run,
+						  const uint8_t message)
 {
 	const struct request_kind kind = {.transport = TRANSPORT_RC, .message = message, .path = PATH_FAST};
 

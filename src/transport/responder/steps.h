@@ -31,7 +31,7 @@ void responder_fail_invalidation(struct request *request);
 /** What of the completion of a datagram is not in that of other messages. */
 void responder_fill_datagram(const struct packet *packet, struct completion *completion);
 
-SPECIALISED enum responder_state check_psn(struct request *request, const struct request_kind kind)
+static inline SPECIALISED enum responder_state check_psn(struct request *request, const struct request_kind kind)
 {
 	struct responder *responder = request->responder;
 	const struct packet *packet = request->packet;
@@ -54,7 +54,7 @@ SPECIALISED enum responder_state check_psn(struct request *request, const struct
  * IBTA 9.7.4.1.6: all packets but the last of a message are full, and that is not empty, unless it is the only one. Masks of
  * atomics are no payload of theirs.
  */
-SPECIALISED bool fits_in_packets(const struct hca_qp *qp, const struct packet *packet, uint8_t message)
+static inline SPECIALISED bool fits_in_packets(const struct hca_qp *qp, const struct packet *packet, uint8_t message)
 {
 	uint64_t bytes = packet->payload.length, room = (uint64_t)packet->count << qp->mtu_shift;
 
@@ -69,7 +69,7 @@ SPECIALISED bool fits_in_packets(const struct hca_qp *qp, const struct packet *p
 }
 
 /* IBTA 9.7.4.1.3: a message begins with a first packet, ends with a last one, and nothing comes between. */
-SPECIALISED enum responder_state check_order(struct request *request, const struct request_kind kind)
+static inline SPECIALISED enum responder_state check_order(struct request *request, const struct request_kind kind)
 {
 	struct hca_qp *qp = request->qp;
 	struct responder *responder = request->responder;
@@ -105,7 +105,7 @@ SPECIALISED enum responder_state check_order(struct request *request, const stru
 }
 
 /* What the QP permits (ibv_modify_qp(3), qp_access_flags); READ and atomics need responder resources as well. */
-SPECIALISED enum responder_state check_operation(struct request *request, const struct request_kind kind)
+static inline SPECIALISED enum responder_state check_operation(struct request *request, const struct request_kind kind)
 {
 	struct hca_qp *qp = request->qp;
 	const struct packet *packet = request->packet;
@@ -136,7 +136,7 @@ SPECIALISED enum responder_state check_operation(struct request *request, const 
 	return RESPONDER_CHECK_RECEIVE;
 }
 
-SPECIALISED bool responder_take_receive(struct request *request, const struct request_kind kind)
+static inline SPECIALISED bool responder_take_receive(struct request *request, const struct request_kind kind)
 {
 	struct responder *responder = request->responder;
 	struct hca_srq *srq = request->srq;
@@ -153,7 +153,7 @@ SPECIALISED bool responder_take_receive(struct request *request, const struct re
 }
 
 /* A SEND takes a receive with its first packet, a WRITE with immediate with its last (IBTA C9-82). */
-SPECIALISED enum responder_state check_receive(struct request *request, const struct request_kind kind)
+static inline SPECIALISED enum responder_state check_receive(struct request *request, const struct request_kind kind)
 {
 	const struct packet *packet = request->packet;
 	bool needed = (message_has(kind.message, MESSAGE_TAKES_RECEIVE) && packet->place & PLACE_FIRST) ||
@@ -165,7 +165,8 @@ SPECIALISED enum responder_state check_receive(struct request *request, const st
 }
 
 /* @value: of an atomic the original, of a READ the offset. */
-SPECIALISED void responder_remember(struct responder *responder, const struct packet *packet, uint64_t value)
+static inline SPECIALISED void responder_remember(struct responder *responder, const struct packet *packet,
+						  uint64_t value)
 {
 	responder->resource[responder->next_resource++ & (responder->resources - 1)] = (struct responder_resource){
 		.psn = packet->psn,
@@ -176,7 +177,7 @@ SPECIALISED void responder_remember(struct responder *responder, const struct pa
 }
 
 /* A READ of a requester of ours may be several requests: target.h. */
-SPECIALISED void responder_remember_read(struct request *request)
+static inline SPECIALISED void responder_remember_read(struct request *request)
 {
 	const struct packet *packet = request->packet;
 	uint64_t offset = packet->dma_length ? request->sink->offset : 0;
@@ -190,7 +191,7 @@ SPECIALISED void responder_remember_read(struct request *request)
 }
 
 /* responder_complete_receive() of a QP whose receives complete in its own CQ. */
-SPECIALISED void complete_own_receive(struct request *request, struct completion *completion)
+static inline SPECIALISED void complete_own_receive(struct request *request, struct completion *completion)
 {
 	struct hca_qp *qp = request->qp;
 
@@ -202,7 +203,7 @@ SPECIALISED void complete_own_receive(struct request *request, struct completion
 	qp_complete(qp, qp->recv_cq, *completion);
 }
 
-SPECIALISED void responder_complete_message(struct request *request, const struct request_kind kind)
+static inline SPECIALISED void responder_complete_message(struct request *request, const struct request_kind kind)
 {
 	struct responder *responder = request->responder;
 	const struct packet *packet = request->packet;
@@ -242,7 +243,7 @@ SPECIALISED void responder_complete_message(struct request *request, const struc
 }
 
 /* All of the request was executed: the next one is waited for. True if its message goes on. */
-SPECIALISED bool responder_expect_next(struct request *request)
+static inline SPECIALISED bool responder_expect_next(struct request *request)
 {
 	struct responder *responder = request->responder;
 	const struct packet *packet = request->packet;
@@ -259,8 +260,8 @@ SPECIALISED bool responder_expect_next(struct request *request)
  * Checks the request @packet on the fast path, and fills @request and @sink, the stream of its data. Returns false to fall back; then
  * nothing was done. The lock of @qp is held.
  */
-SPECIALISED bool responder_check_fast(struct request *request, struct hca_qp *qp, struct packet *packet,
-				      struct stream *sink, const struct request_kind kind)
+static inline SPECIALISED bool responder_check_fast(struct request *request, struct hca_qp *qp, struct packet *packet,
+						    struct stream *sink, const struct request_kind kind)
 {
 	request->qp = qp;
 	request->responder = &qp->responder;
@@ -280,8 +281,8 @@ SPECIALISED bool responder_check_fast(struct request *request, struct hca_qp *qp
  * Executes the request @packet on the fast path between contiguous regions. The data of a READ and the result of an atomic go to
  * @place. Returns false to fall back; then nothing was done. The lock of @qp is held.
  */
-SPECIALISED bool responder_execute_fast(struct hca_qp *qp, struct packet *packet, struct stream *place,
-					const struct request_kind kind)
+static inline SPECIALISED bool responder_execute_fast(struct hca_qp *qp, struct packet *packet, struct stream *place,
+						      const struct request_kind kind)
 {
 	struct request request;
 	struct stream sink;

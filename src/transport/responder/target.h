@@ -17,14 +17,14 @@ RARE enum responder_state responder_refuse_key(struct request *request);
 RARE enum responder_state responder_refuse_long(struct request *request, uint64_t header);
 
 /* IBTA 10.2.3: what a receive of an SRQ names is in the SRQ's domain, which need not be that of the queue pair. */
-SPECIALISED bool is_receive_of_own_domain(const struct request *request)
+static inline SPECIALISED bool is_receive_of_own_domain(const struct request *request)
 {
 	const struct hca_srq *srq = request->responder->srq;
 
 	return likely(!srq || srq->pd->number == request->access->pd);
 }
 
-SPECIALISED struct walk_access *access_of_receive(struct request *request)
+static inline SPECIALISED struct walk_access *access_of_receive(struct request *request)
 {
 	const struct hca_srq *srq = request->responder->srq;
 	struct walk_access *access;
@@ -38,7 +38,7 @@ SPECIALISED struct walk_access *access_of_receive(struct request *request)
 	return access;
 }
 
-SPECIALISED enum responder_state target_receive(struct request *request, const struct request_kind kind)
+static inline SPECIALISED enum responder_state target_receive(struct request *request, const struct request_kind kind)
 {
 	struct responder *responder = request->responder;
 	const struct packet *packet = request->packet;
@@ -67,8 +67,9 @@ SPECIALISED enum responder_state target_receive(struct request *request, const s
 }
 
 /* [@address, +@bytes) of @rkey, for what is at @offset of the message. */
-SPECIALISED enum responder_state target_key(struct request *request, const struct request_kind kind, uint8_t right,
-					    uint32_t rkey, uint64_t address, uint64_t offset, uint64_t bytes)
+static inline SPECIALISED enum responder_state target_key(struct request *request, const struct request_kind kind,
+							  uint8_t right, uint32_t rkey, uint64_t address,
+							  uint64_t offset, uint64_t bytes)
 {
 	stream_begin(request->sink, request->access, right);
 	request->sink->offset = offset;
@@ -80,8 +81,8 @@ SPECIALISED enum responder_state target_key(struct request *request, const struc
 	return RESPONDER_EXECUTE;
 }
 
-SPECIALISED enum responder_state target_packet(struct request *request, const struct request_kind kind, uint8_t right,
-					       uint64_t offset, uint64_t bytes)
+static inline SPECIALISED enum responder_state target_packet(struct request *request, const struct request_kind kind,
+							     uint8_t right, uint64_t offset, uint64_t bytes)
 {
 	return target_key(request, kind, right, request->packet->rkey, request->packet->remote_address, offset, bytes);
 }
@@ -99,7 +100,7 @@ static inline uint64_t read_offset(const struct responder *responder, const stru
 }
 
 /* The first packet of a WRITE names the whole range: all of it is checked then (IBTA C9-88). */
-SPECIALISED enum responder_state target_write(struct request *request, const struct request_kind kind)
+static inline SPECIALISED enum responder_state target_write(struct request *request, const struct request_kind kind)
 {
 	struct responder *responder = request->responder;
 	const struct packet *packet = request->packet;
@@ -125,7 +126,7 @@ SPECIALISED enum responder_state target_write(struct request *request, const str
 			  responder->remote_address + responder->offset, responder->offset, bytes);
 }
 
-SPECIALISED enum responder_state target_atomic(struct request *request, const struct request_kind kind)
+static inline SPECIALISED enum responder_state target_atomic(struct request *request, const struct request_kind kind)
 {
 	const struct packet *packet = request->packet;
 	uint32_t bytes = atomic_bytes(packet);
@@ -137,7 +138,8 @@ SPECIALISED enum responder_state target_atomic(struct request *request, const st
 }
 
 /* IBTA annex A19: 8 bytes, which are the whole payload, to an aligned address. */
-SPECIALISED enum responder_state target_atomic_write(struct request *request, const struct request_kind kind)
+static inline SPECIALISED enum responder_state target_atomic_write(struct request *request,
+								   const struct request_kind kind)
 {
 	const struct packet *packet = request->packet;
 	uint64_t address = packet->remote_address;
@@ -153,7 +155,7 @@ SPECIALISED enum responder_state target_atomic_write(struct request *request, co
 }
 
 /* Finds the place of the data of the request in hand, in request->sink, and checks it. */
-SPECIALISED enum responder_state check_target(struct request *request, const struct request_kind kind)
+static inline SPECIALISED enum responder_state check_target(struct request *request, const struct request_kind kind)
 {
 	const struct packet *packet = request->packet;
 

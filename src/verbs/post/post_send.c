@@ -239,7 +239,7 @@ static __attribute__((noinline)) int post_any(struct user_qp *qp, const struct i
  * Builds the WQE of @wr, number @number, if it is a short one (struct send_queue) that passes all checks. Returns
  * false without any change otherwise: post_any() then builds it or explains the refusal.
  */
-SPECIALISED bool post_short(struct send_queue *sq, const struct ibv_send_wr *wr, uint32_t number)
+static inline SPECIALISED bool post_short(struct send_queue *sq, const struct ibv_send_wr *wr, uint32_t number)
 {
 	const struct send_operation *operation;
 	const struct ibv_sge *sge = wr->sg_list;
@@ -288,8 +288,8 @@ static RARE void send_wake_and_ring(struct user_qp *qp)
 	hca_qp_send_doorbell(qp->device);
 }
 
-/* Publishes the WRs before @number, which are built, to the device. @observed: as below. */
-SPECIALISED void sends_publish(struct user_qp *qp, uint32_t number, const bool observed)
+/* The WRs before @number, which are built, become the device's. @watched: as below. */
+static inline SPECIALISED void hand_over(struct user_qp *qp, uint32_t number, const bool watched)
 {
 	uint32_t posted = number - qp->sq.head;
 
@@ -306,12 +306,9 @@ SPECIALISED void sends_publish(struct user_qp *qp, uint32_t number, const bool o
 		timeline_end_call();
 }
 
-/*
- * Posts the rest of a list, from @wr, number @number, which is not a short one. Called with the lock, which it
- * releases.
- */
-SPECIALISED int post_rest(struct user_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad_wr, uint32_t number,
-			  const bool observed)
+/* A list of which the WRs up to @wr are built; this one, number @number, is no short one. The lock is held, and let go. */
+static inline SPECIALISED int post_rest(struct user_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad_wr,
+					uint32_t number, const bool watched)
 {
 	int err;
 
@@ -340,12 +337,9 @@ static __attribute__((noinline)) int post_rest_unobserved(struct user_qp *qp, st
 	return post_rest(qp, wr, bad_wr, number, false);
 }
 
-/*
- * Posts a list, usually of short WQEs only. Called with the lock, which it releases. @observed: the data path has
- * observers (verbs/object/observed.h).
- */
-SPECIALISED int send_post_list(struct user_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad_wr,
-			       const bool observed)
+/* Most lists have short WQEs only. The lock is held, and let go. @watched: somebody wants to know (verbs/object/watched.h). */
+static inline SPECIALISED int post_list(struct user_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad_wr,
+					const bool watched)
 {
 	uint32_t number = qp->sq.head;
 
