@@ -70,7 +70,7 @@ static void mapping_copy(struct mapping *to, const struct mapping *from)
 /* Sets plain_rights, when @map is otherwise complete. */
 static void mapping_summarize(struct mapping *map)
 {
-	/* With page guards on (observe/guard.h), no region is plain, as each access must be reported. */
+	/* With page guards on (observe/page_guard.h), no region is plain, as each access must be reported. */
 	bool plain = map->kind == KEY_MEMORY && !map->free && map->qpn == KEY_QPN_ANY && !page_guard_is_on();
 
 	map->plain_rights = plain ? map->rights : 0;

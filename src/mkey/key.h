@@ -113,13 +113,13 @@ struct mkey {
  */
 struct queue_lock *mkey_lock(const struct mkey *key);
 
-/** The published mapping. Inside an epoch section, or with the key's changes otherwise excluded. */
+/** Returns the published mapping. Call inside an epoch section, or with changes of the key excluded by other means. */
 static inline SPECIALISED const struct mapping *mkey_mapping(const struct mkey *key)
 {
 	return __atomic_load_n(&key->mapping, __ATOMIC_ACQUIRE);
 }
 
-/** The key under @number's index, whatever its tag, or NULL. Inside an epoch section. */
+/** Returns the key with the index of @number, whatever its tag, or NULL. Call inside an epoch section. */
 static inline SPECIALISED struct mkey *mkey_find(struct hca *hca, uint32_t number)
 {
 	return id_table_find(&hca->keys, KEY_INDEX(number));
@@ -149,7 +149,7 @@ static inline uint64_t mapping_translated(const struct mapping *map)
 	}
 }
 
-/** True if [@address, +@length) lies in the range of @map. */
+/** Returns true if [@address, +@length) lies in the range of @map. */
 static inline SPECIALISED bool mapping_covers(const struct mapping *map, uint64_t address, uint64_t length)
 {
 	uint64_t offset = address - map->start;
@@ -157,7 +157,7 @@ static inline SPECIALISED bool mapping_covers(const struct mapping *map, uint64_
 	return address >= map->start && offset <= map->length && length <= map->length - offset;
 }
 
-/** Memory of @address inside a direct mapping; by integers, since an implicit region begins at address 0. */
+/** Returns the memory of @address in a direct mapping. Computes with integers, as an implicit region begins at address 0. */
 static inline SPECIALISED uint8_t *mapping_memory(const struct mapping *map, uint64_t address)
 {
 	return (uint8_t *)((uintptr_t)map->base + (address - map->start));

@@ -231,7 +231,7 @@ static bool refill_piece(struct stream *stream)
 	}
 }
 
-/* True if @stream is about to hand out a piece of a layout. */
+/* Returns true if the next piece of @stream comes from a layout. */
 static inline SPECIALISED bool at_layout(struct stream *stream)
 {
 	if (stream->piece.length || stream->current >= stream->count || !stream->part[stream->current].key)
@@ -241,13 +241,13 @@ static inline SPECIALISED bool at_layout(struct stream *stream)
 	return stream->walking;
 }
 
-/* True if the current piece of @stream, which becomes the next one if there is none, is memory. */
+/* Returns true if the current piece of @stream, or the next one if it is used up, is memory. */
 static inline SPECIALISED bool at_memory(struct stream *stream)
 {
 	return (stream->piece.length || refill_piece(stream)) && stream->piece.address;
 }
 
-/* How many repetitions go between @records and @memory at once. */
+/* Returns how many repetitions of @records can be copied to or from the current piece of @memory. */
 static inline SPECIALISED uint64_t records_at_once(struct stream *records, struct stream *memory, uint64_t length)
 {
 	uint64_t count, most;
@@ -261,7 +261,7 @@ static inline SPECIALISED uint64_t records_at_once(struct stream *records, struc
 	return count < most ? count : most;
 }
 
-/* True if the next part of @stream is a key with a layout. */
+/* Returns true if the current part of @stream is a key with a layout. */
 static inline SPECIALISED bool has_layout(const struct stream *stream)
 {
 	return stream->current < stream->count && stream->part[stream->current].key;
@@ -287,7 +287,7 @@ static uint64_t copy_records(struct stream *sink, struct stream *source, uint64_
 	return bytes;
 }
 
-/* Returns how many bytes go between @list and @memory at once. */
+/* Returns how many bytes of @list can be copied to or from the current piece of @memory. */
 static inline SPECIALISED uint64_t list_at_once(struct stream *list, struct stream *memory, uint64_t length)
 {
 	if (!at_layout(list) || !list->walk.region || !at_memory(memory))

@@ -81,7 +81,10 @@ static inline void stream_add_memory(struct stream *stream, const uint8_t *addre
 /** Skips the first @bytes, at most the length, of an unused stream of plain memory. */
 void stream_skip(struct stream *stream, uint64_t bytes);
 
-/* Memory of a plain region if nothing speaks against the access, which is nearly always; NULL: look closer. */
+/*
+ * Returns the memory if the key is a plain region and the access passes all checks, the usual case; otherwise NULL: check in
+ * detail.
+ */
 static inline SPECIALISED uint8_t *stream_plain_memory(const struct stream *stream, uint32_t number, uint64_t address,
 						       uint64_t length)
 {
@@ -143,7 +146,7 @@ static inline SPECIALISED int stream_add_key(struct stream *stream, uint32_t key
 				why);
 }
 
-/** stream_add_segments() of the beginning of one segment, in a plain region; false: it is not that, and nothing was added. */
+/** Adds the first @length bytes of the first segment if they lie in a plain region. Otherwise returns false and adds nothing. */
 static inline SPECIALISED bool stream_add_plain_segment(struct stream *stream, const struct mlx5_wqe_data_seg *segments,
 							uint32_t count, uint64_t offset, uint64_t length)
 {
@@ -184,7 +187,7 @@ static inline SPECIALISED int stream_add_segments(struct stream *stream, const s
 /** Does the same as stream_copy() for any streams. */
 void stream_copy_parts(struct stream *sink, struct stream *source, uint64_t length);
 
-/** stream_copy() of all of both, which are memory in one piece. */
+/** Does the same as stream_copy() for two unused streams that are each one piece of memory (`whole`), to their end. */
 static inline SPECIALISED void stream_copy_whole(struct stream *sink, struct stream *source, uint64_t length)
 {
 	copy_bytes_last(sink->whole, source->whole, length);
@@ -192,7 +195,7 @@ static inline SPECIALISED void stream_copy_whole(struct stream *sink, struct str
 	source->current = sink->current = 1;
 }
 
-/** Copies @length bytes of @source to @sink and moves both on. The last bytes become visible last: programs spin on them. */
+/** Copies the next @length bytes of @source to @sink. The last bytes become visible last, as programs spin on them. */
 static inline SPECIALISED void stream_copy(struct stream *sink, struct stream *source, uint64_t length)
 {
 	if (unlikely(!source->whole || !sink->whole || source->length != length || sink->length != length)) {

@@ -145,7 +145,7 @@ void run_and_collect(struct settings *settings, char *const command[], const cha
 
 	if (page)
 		run_report_begin(&report, settings, page);
-	out = begin_trace(settings);
+	out = trace_begin(settings);
 	run_errors_begin(&errors, error_status);
 	if (!out && !page && !error_status)
 		return;

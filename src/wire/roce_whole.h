@@ -20,7 +20,7 @@ enum roce_whole {
 	ROCE_WHOLE_ACKNOWLEDGE = 0x11,
 };
 
-/** Bytes of its headers. */
+/** Returns the length of the headers of @opcode. */
 static inline SPECIALISED uint32_t roce_whole_bytes(const enum roce_whole opcode)
 {
 	switch (opcode) {
@@ -35,7 +35,7 @@ static inline SPECIALISED uint32_t roce_whole_bytes(const enum roce_whole opcode
 	}
 }
 
-/** True if it may have payload. */
+/** Returns true if @opcode may have payload. */
 static inline SPECIALISED bool roce_whole_has_payload(const enum roce_whole opcode)
 {
 	return opcode != ROCE_WHOLE_READ_REQUEST && opcode != ROCE_WHOLE_ACKNOWLEDGE;
@@ -57,7 +57,7 @@ static inline SPECIALISED enum message roce_whole_message(const enum roce_whole 
 	}
 }
 
-/* The first word of BTH, but for the solicited event, of a packet with @payload bytes. */
+/* Returns the first word of the BTH, without the solicited event bit, for a packet with @payload bytes. */
 static inline SPECIALISED uint32_t roce_whole_word(const enum roce_whole opcode, uint32_t payload)
 {
 	uint32_t pad = roce_whole_has_payload(opcode) ? roce_pad(payload) : 0;
@@ -65,7 +65,7 @@ static inline SPECIALISED uint32_t roce_whole_word(const enum roce_whole opcode,
 	return (uint32_t)opcode << 24 | ROCE_BTH_MIGRATED << 16 | pad << (16 + ROCE_BTH_PAD_SHIFT) | ROCE_P_KEY;
 }
 
-/** Writes the headers of @packet, which is of RC, the message that @opcode stands for, PLACE_ONLY, with @payload bytes. */
+/** Writes the headers of @packet: RC, the message of @opcode, PLACE_ONLY, with @payload bytes. */
 static inline SPECIALISED void roce_whole_write(uint8_t *to, const struct packet *packet, const enum roce_whole opcode,
 						uint32_t payload)
 {

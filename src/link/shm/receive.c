@@ -209,9 +209,12 @@ static void record_handle(struct shm_peer *peer, const struct shm_record *record
 
 /* ---- whole messages of RC -------------------------------------------------------------------------------------- */
 
-/* As shm_take() and handle(), compiled for what most records are; false: it is for these. */
-static inline SPECIALISED bool take_as(struct shm_peer *peer, struct run *run, struct tally *tally,
-				       const struct shm_sizes *sizes, const enum roce_whole opcode)
+/*
+ * As shm_take() and record_handle(), compiled for the most frequent opcodes. Returns false if those functions must
+ * handle the record.
+ */
+static inline SPECIALISED bool record_take_as(struct shm_peer *peer, struct run *run, struct tally *tally,
+					      const struct shm_sizes *sizes, const enum roce_whole opcode)
 {
 	struct shm_consumer *in = &peer->in;
 	const struct shm_slot *slot = peer->next;

@@ -250,9 +250,9 @@ static enum link_result run_send_record(struct hca *hca, struct shm_peer *peer, 
 
 /* ---- whole messages of RC -------------------------------------------------------------------------------------- */
 
-/* As send_one(), compiled for what most messages are. */
-static inline SPECIALISED enum link_result send_whole(struct hca *hca, struct shm_peer *peer, struct run *run,
-						      const enum roce_whole opcode)
+/* As run_send_record(), compiled for the most frequent messages. */
+static inline SPECIALISED enum link_result run_send_whole(struct hca *hca, struct shm_peer *peer, struct run *run,
+							  const enum roce_whole opcode)
 {
 	const struct packet *packet = run_slot(run);
 	const uint32_t headers = roce_whole_bytes(opcode);

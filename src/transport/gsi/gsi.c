@@ -194,7 +194,7 @@ static void send_entry(struct entry *entry, struct run *run)
 	if (count == -ENOENT && is_request(entry) && now_ns < entry->grace_ns) {
 		entry_retry(entry, now_ns + TUNABLE_GSI_LOOK_NS);
 	} else if (count == -ENOENT || count == -ENETUNREACH) {
-		entry_lose(entry, count == -ENOENT ? MAD_NOBODY : MAD_UNREACHABLE);
+		entry_lose(entry, count == -ENOENT ? MAD_NO_RECIPIENT : MAD_UNREACHABLE);
 	} else if (count > 0 && !send_over(entry, links[0], run)) {
 		entry_retry(entry, now_ns + TUNABLE_GSI_ROOM_NS);
 	} else {

@@ -17,7 +17,7 @@ static bool cq_reports_errors(const struct hca_cq *cq, const struct signature_er
 		return false;
 	if (cq->context->hca->settings.profile == PROFILE_CONNECTX)
 		return true;
-	return __atomic_load_n(&cq->ring_exported, __ATOMIC_RELAXED) && mkey_tells_error(error->holder);
+	return __atomic_load_n(&cq->ring_exported, __ATOMIC_RELAXED) && mkey_claim_error_report(error->holder);
 }
 
 /*

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What the steps of the responder (responder_steps.h) leave to functions: what is rare, or of datagrams. */
+/* What the steps of the responder (steps.h) leave to functions: what is rare, or of datagrams. */
 #include "explain/limit.h"
-#include "observe/counters.h"
 #include "hca/gid.h"
 #include "observe/counters.h"
 #include "transport/qp/drop.h"

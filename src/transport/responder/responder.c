@@ -9,56 +9,17 @@
 #include "core/thread_memory.h"
 #include "mkey/umr.h"
 #include "hca/gid.h"
+#include "observe/counters.h"
+#include "queue/xrc.h"
+#include "transport/qp/drop.h"
+#include "transport/qp/packet_begin.h"
+#include "transport/qp/record.h"
 #include "transport/responder/answer.h"
 #include "transport/responder/atomic.h"
 #include "transport/responder/dct.h"
-#include "transport/qp/packet_begin.h"
-#include "transport/qp/drop.h"
-#include "transport/qp/record.h"
+#include "transport/responder/grh.h"
 #include "transport/responder/steps.h"
-
-/* ---- replies -------------------------------------------------------------------------------------------------- */
-
-/* A DCT answers to where the request came from, in its own manner (ibv_modify_qp(3), ah_attr). */
-static void return_to_sender(struct request *request)
-{
-	const struct packet *packet = request->packet;
-	struct packet *reply = request->reply;
-
-	reply->destination_qpn = packet->source_qpn;
-	reply->own_path = request->qp->path;
-	reply->own_path.source = packet->path->destination;
-	reply->own_path.destination = packet->path->source;
-	reply->own_path.type = packet->path->type;
-	reply->path = &reply->own_path;
-	reply->link = packet->link;
-	request->replied = reply->link != NULL;
-}
-
-static void begin_reply(struct request *request, enum message message, uint32_t psn, uint8_t syndrome)
-{
-	const struct hca_qp *qp = request->qp;
-	struct packet *reply = request->reply;
-
-	packet_begin(reply, qp, qp->transport->packets, (uint8_t)message);
-	request->replied = qp->link != NULL;
-	if (qp->dct)
-		return_to_sender(request);
-	reply->psn = psn;
-	reply->syndrome = syndrome;
-	reply->msn = request->responder->msn;
-}
-
-enum responder_state responder_nak(struct request *request, uint8_t kind, uint8_t code, uint32_t psn)
-{
-	counter_add(request->qp->hca,
-		    kind == AETH_RNR_NAK   ? COUNTER_RNR_NAKS_SENT
-		    : code == NAK_SEQUENCE ? COUNTER_SEQUENCE_NAKS_SENT
-					   : COUNTER_ERROR_NAKS_SENT,
-		    1);
-	begin_reply(request, MESSAGE_ACKNOWLEDGE, psn, kind | code);
-	return RESPONDER_DONE;
-}
+#include "wire/link.h"
 
 /* ---- refusals ------------------------------------------------------------------------------------------------- */
 

@@ -41,7 +41,7 @@ static RARE int receive_refuse_sge_count(struct user_qp *qp, const struct ibv_re
  * Writes the entry of @wr, number @number: its segments except empty ones, and a terminator if there is room for one.
  * Returns false if it may not be posted; receive_refuse() explains why.
  */
-static inline SPECIALISED bool post_one(struct receive_queue *rq, const struct ibv_recv_wr *wr, uint32_t number)
+static inline SPECIALISED bool receive_post_one(struct receive_queue *rq, const struct ibv_recv_wr *wr, uint32_t number)
 {
 	uint32_t slot = number & (rq->count - 1);
 	int left = wr->num_sge, room = rq->max_gs;
@@ -91,8 +91,8 @@ static RARE void receive_wake_and_ring(struct user_qp *qp)
 	hca_qp_recv_doorbell(qp->device);
 }
 
-/* The WRs before @number, which are written, become the device's. The lock is held, and let go. */
-static inline SPECIALISED void hand_over(struct user_qp *qp, uint32_t number)
+/* Publishes the WRs before @number, which are written, to the device. Called with the lock, which it releases. */
+static inline SPECIALISED void receives_publish(struct user_qp *qp, uint32_t number)
 {
 	qp->rq.head = number;
 	__atomic_store_n(&qp->dbrec[MLX5_RCV_DBR], htobe32(number & 0xffff), __ATOMIC_RELEASE);
@@ -125,9 +125,9 @@ static uint32_t receive_length(const struct ibv_recv_wr *wr)
 	return length;
 }
 
-/* The lock is held, and let go. @watched: somebody wants to know what is posted (verbs/object/watched.h). */
-static inline SPECIALISED int post_list(struct user_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr,
-					const bool watched)
+/* Called with the lock, which it releases. @observed: the data path has observers (verbs/object/observed.h). */
+static inline SPECIALISED int receive_post_list(struct user_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr,
+						const bool observed)
 {
 	uint32_t number = qp->rq.head;
 

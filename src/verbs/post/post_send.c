@@ -288,8 +288,8 @@ static RARE void send_wake_and_ring(struct user_qp *qp)
 	hca_qp_send_doorbell(qp->device);
 }
 
-/* The WRs before @number, which are built, become the device's. @watched: as below. */
-static inline SPECIALISED void hand_over(struct user_qp *qp, uint32_t number, const bool watched)
+/* Publishes the WRs before @number, which are built, to the device. @observed: as below. */
+static inline SPECIALISED void sends_publish(struct user_qp *qp, uint32_t number, const bool observed)
 {
 	uint32_t posted = number - qp->sq.head;
 
@@ -306,9 +306,12 @@ static inline SPECIALISED void hand_over(struct user_qp *qp, uint32_t number, co
 		timeline_end_call();
 }
 
-/* A list of which the WRs up to @wr are built; this one, number @number, is no short one. The lock is held, and let go. */
+/*
+ * Posts the rest of a list, from @wr, number @number, which is not a short one. Called with the lock, which it
+ * releases.
+ */
 static inline SPECIALISED int post_rest(struct user_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad_wr,
-					uint32_t number, const bool watched)
+					uint32_t number, const bool observed)
 {
 	int err;
 
@@ -337,9 +340,12 @@ static __attribute__((noinline)) int post_rest_unobserved(struct user_qp *qp, st
 	return post_rest(qp, wr, bad_wr, number, false);
 }
 
-/* Most lists have short WQEs only. The lock is held, and let go. @watched: somebody wants to know (verbs/object/watched.h). */
-static inline SPECIALISED int post_list(struct user_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad_wr,
-					const bool watched)
+/*
+ * Posts a list, usually of short WQEs only. Called with the lock, which it releases. @observed: the data path has
+ * observers (verbs/object/observed.h).
+ */
+static inline SPECIALISED int send_post_list(struct user_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad_wr,
+					     const bool observed)
 {
 	uint32_t number = qp->sq.head;
 

@@ -121,8 +121,8 @@ void sends_posted(struct user_qp *qp, uint32_t count, const char *call)
 	}
 }
 
-/* @watched: as in ibv_post_send(). */
-static inline SPECIALISED int complete(struct ibv_qp_ex *ex, const bool watched)
+/* @observed: the data path has observers (verbs/object/observed.h). */
+static inline SPECIALISED int session_complete(struct ibv_qp_ex *ex, const bool observed)
 {
 	struct user_qp *qp = to_user_qp_ex(ex);
 	struct wr_builder *builder = &qp->builder;

@@ -31,8 +31,8 @@ const struct request_completion request_completions[256] = {
 	[MLX5_OPCODE_SET_PSV] = {IBV_WC_DRIVER1, FILLS_NOTHING},
 };
 
-/* A request that succeeded, but for its wr_id. */
-static inline SPECIALISED void fill_request(struct ibv_wc *wc, const struct mlx5_cqe64 *cqe)
+/* Fills @wc, except wr_id, for a request that succeeded. */
+static inline SPECIALISED void wc_fill_request(struct ibv_wc *wc, const struct mlx5_cqe64 *cqe)
 {
 	uint32_t word = be32toh(cqe->sop_drop_qpn);
 	const struct request_completion *completion = &request_completions[word >> 24];
@@ -59,8 +59,8 @@ static inline SPECIALISED void fill_request(struct ibv_wc *wc, const struct mlx5
 	}
 }
 
-/* The same of a receive; @opcode: what the CQE says, a constant where possible. */
-static inline SPECIALISED void fill_receive(struct ibv_wc *wc, const struct mlx5_cqe64 *cqe, uint8_t opcode)
+/* Fills @wc, except wr_id, for a receive that succeeded. @opcode: that of the CQE, a constant where possible. */
+static inline SPECIALISED void wc_fill_receive(struct ibv_wc *wc, const struct mlx5_cqe64 *cqe, uint8_t opcode)
 {
 	uint32_t word = be32toh(cqe->flags_rqpn), pkey_word = be32toh(cqe->imm_inval_pkey);
 	unsigned int flags = word >> 28 & 3 ? IBV_WC_GRH : 0;
@@ -96,8 +96,9 @@ enum take {
 	TAKE_DONE,
 };
 
-/* A request. */
-static inline SPECIALISED enum take take_request(struct send_queue *sq, const struct mlx5_cqe64 *cqe, struct ibv_wc *wc)
+/* Completes a request. */
+static inline SPECIALISED enum take cqe_take_request(struct send_queue *sq, const struct mlx5_cqe64 *cqe,
+						     struct ibv_wc *wc)
 {
 	uint32_t slot = cqe_slot(sq, cqe);
 	uint8_t remembered = sq->wc_opcode[slot];
@@ -110,8 +111,9 @@ static inline SPECIALISED enum take take_request(struct send_queue *sq, const st
 	return TAKE_DONE;
 }
 
-/* A receive of a SEND without immediate into a queue pair's own receive queue. */
-static inline SPECIALISED enum take take_receive(struct user_qp *qp, const struct mlx5_cqe64 *cqe, struct ibv_wc *wc)
+/* Completes a receive of a SEND without immediate into a queue pair's own receive queue. */
+static inline SPECIALISED enum take cqe_take_receive(struct user_qp *qp, const struct mlx5_cqe64 *cqe,
+						     struct ibv_wc *wc)
 {
 	if (unlikely(qp->base.srq != NULL))
 		return TAKE_OTHER;
@@ -120,8 +122,11 @@ static inline SPECIALISED enum take take_receive(struct user_qp *qp, const struc
 	return TAKE_DONE;
 }
 
-/* What most CQEs are: the above, which succeeded and have no data in their CQE. Nothing is done about others. */
-static inline SPECIALISED enum take take_simple(struct user_cq *cq, uint32_t index, struct ibv_wc *wc)
+/*
+ * Takes the CQE at @index if it is a simple one, the common case: one of the two above that succeeded and has no data
+ * in the CQE. Others are left unchanged.
+ */
+static inline SPECIALISED enum take cqe_take_simple(struct user_cq *cq, uint32_t index, struct ibv_wc *wc)
 {
 	const struct mlx5_cqe64 *cqe = user_cq_entry(cq, index);
 	uint8_t op_own = __atomic_load_n(&cqe->op_own, __ATOMIC_ACQUIRE);
@@ -172,9 +177,12 @@ static inline void polled_record(const struct user_cq *cq, uint32_t behind, cons
 	hca_cq_polled(cq->device, timeline_now(), cq->consumer_index - behind - (uint32_t)count, wc, (uint32_t)count);
 }
 
-/* All CQEs that are there, behind @polled that were taken. @recorded: into the timeline. The lock is held, and let go. */
-static inline SPECIALISED int take_all(struct user_cq *cq, int polled, int num_entries, struct ibv_wc *wc,
-				       const bool recorded)
+/*
+ * Takes all CQEs after the first @polled, which were taken before. @recorded: records them in the timeline. Called
+ * with the lock, which it releases.
+ */
+static inline SPECIALISED int cq_take_all(struct user_cq *cq, int polled, int num_entries, struct ibv_wc *wc,
+					  const bool recorded)
 {
 	uint32_t index = cq->consumer_index, first = index - (uint32_t)polled;
 	int recorded_count = 0, result = 0;
@@ -225,8 +233,8 @@ static __attribute__((noinline)) int poll_again(struct user_cq *cq, int result, 
 	return progress_poll() ? poll_once(cq, num_entries, wc) : 0;
 }
 
-/* The end of a poll of @result, after the lock was let go. */
-static inline SPECIALISED int end_poll(struct user_cq *cq, int result, int num_entries, struct ibv_wc *wc)
+/* Ends a poll that returned @result, after the lock was released. */
+static inline SPECIALISED int poll_end(struct user_cq *cq, int result, int num_entries, struct ibv_wc *wc)
 {
 	return likely(!progress_has_pollers()) ? result : poll_again(cq, result, num_entries, wc);
 }

@@ -50,9 +50,9 @@ static int srq_post_check(const struct user_srq *srq, const struct ibv_recv_wr *
 	return 0;
 }
 
-/* @watched: as in ibv_post_recv(). */
-static inline SPECIALISED int post(struct ibv_srq *base, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr,
-				   const bool watched)
+/* @observed: the data path has observers (verbs/object/observed.h). */
+static inline SPECIALISED int srq_post_list(struct ibv_srq *base, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr,
+					    const bool observed)
 {
 	struct user_srq *srq = to_user_srq(base);
 	uint16_t first;
