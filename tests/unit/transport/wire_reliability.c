@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "format/opcode.h"
+#include "transport/run/run.h"
 #include "../support/wire_fixture.h"
 
 enum { HERE = 0, THERE = HALF, PIECE = 4096, WINDOW = 8192, MOST_KEPT = 256 };

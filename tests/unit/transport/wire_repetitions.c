@@ -12,6 +12,7 @@
 
 #include "observe/counters.h"
 #include "format/opcode.h"
+#include "transport/run/run.h"
 #include "../support/wire_fixture.h"
 
 enum { HERE = 0, THERE = HALF, MOST_KEPT = 256, PIECE = 4096, WINDOW = 1 << 20, DEPTH = LIMIT_MAX_RD_ATOMIC };

@@ -10,6 +10,7 @@
 #include <cmocka.h>
 
 #include "format/opcode.h"
+#include "transport/requester/requester.h"
 #include "../support/wire_fixture.h"
 
 enum { HERE = 0, THERE = HALF, NOTES = 1000 };
