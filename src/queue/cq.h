@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Completion queues, the device's side: writing CQEs (mlx5-formats 3.1 to 3.4), arming, events, overrun.
+ * Completion queues of the device: writing CQEs (mlx5-formats 3.1 to 3.4), arming, events, overrun.
  *
- * Lock: hca_cq.lock covers the producer's position and the arm state; it is a leaf below any QP's lock (only the event
- * queue's is taken under it). The consumer's side is the driver's alone.
+ * hca_cq.lock covers the position of the producer and the arm state. It is a leaf below the lock of any QP; only that
+ * of the event queue is taken under it. The side of the consumer belongs to the driver.
  */
 #ifndef SOFTHCA_QUEUE_CQ_H
 #define SOFTHCA_QUEUE_CQ_H
@@ -29,33 +29,33 @@ struct hca_cq {
 	uint32_t *dbrec;
 	uint32_t producer_index; /* free running */
 	bool armed, armed_solicited;
-	bool attentive;   /* each CQE has consequences: the CQ is armed, or in a umem */
+	bool attentive;   /* each CQE needs more than writing it: the CQ is armed, or in a umem */
 	bool fired;       /* fired_sn is valid */
 	uint8_t fired_sn; /* arm_sn of the last arming that fired */
 	uint8_t armed_sn;
-	uint32_t notified; /* producer_index when it last fired: that event reported all CQEs before it */
+	uint32_t notified; /* producer_index when it last fired: that event reported all CQEs before */
 	/* The newest CQE that raises the event even if it is not solicited, and the producer_index after it. */
 	bool forced;
 	uint32_t forced_index;
-	uint8_t notes; /* enum cq_note: what is done with each CQE beside writing it */
+	uint8_t notes; /* enum cq_note: what is done with each CQE besides writing it */
 	bool ignore_overrun, overrun;
 	/* The CQE before which one entry was left, and the record then: cq_find_room(). */
 	uint32_t one_left_at, one_left_consumer;
-	bool ring_exported; /* atomic; its program reads the ring itself (mlx5dv_init_obj(3)) */
+	bool ring_exported; /* atomic; the program reads the ring itself (mlx5dv_init_obj(3)) */
 	uint32_t number;
 	struct hca_context *context;
 	struct event_queue *channel;
 	struct event_source completion;
 	struct event_source error; /* IBV_EVENT_CQ_ERR */
 	uint32_t references;       /* atomic: QPs, SRQs */
-	/* moderation: an event waits for more CQEs or for time */
+	/* Moderation: an event waits for more CQEs or for time. */
 	uint16_t moderate_count, moderate_period_us;
 	uint16_t waiting; /* CQEs since arming that would have raised the event */
 	struct timer moderate_timer;
 	struct watch watch; /* of a CQ that its program arms by hand */
 	/*
-	 * For a CQ in memory that may be unmapped: buffer and dbrec are the device's own. Each CQE is copied to the program's ring, and
-	 * the consumer index is read when the ring seems to be full.
+	 * For a CQ in memory that may be unmapped: buffer and dbrec belong to the device. Each CQE is copied to the
+	 * ring of the program, and the consumer index is read when the ring seems to be full.
 	 */
 	struct umem_cq *umem;
 };
@@ -78,7 +78,7 @@ struct completion {
 	__be32 immediate; /* or invalidated rkey, or pkey index */
 	bool event;       /* raise the event even if not armed for it (CE 3, mlx5-formats 6 point 45) */
 	const struct signature_error *signature; /* MLX5_CQE_SIG_ERR */
-	const uint8_t *scattered; /* byte_count bytes that go into the CQE itself, at most cq_scatter_room(); or NULL */
+	const uint8_t *scattered; /* data of byte_count bytes for the CQE itself, at most cq_scatter_room(); or NULL */
 };
 
 /**
@@ -87,7 +87,7 @@ struct completion {
  */
 bool hca_cq_write(struct hca_cq *cq, const struct completion *completion);
 
-/** Handles @word, which the watcher found in dbrec[1] of a CQ that its program arms by hand. The lock is not held. */
+/** Handles the arm word @word in dbrec[1] of a watched CQ. The lock is not held. */
 void cq_rung(struct hca_cq *cq, uint32_t word);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Writing one CQE (mlx5-formats 3.1 to 3.4), compiled into those who write many: see cq.h for what it does. cq.c has the rare
+ * Writing one CQE (mlx5-formats 3.1 to 3.4), compiled into functions that write many; see cq.h. cq.c has the rare
  * parts.
  */
 #ifndef SOFTHCA_QUEUE_CQ_WRITE_H
@@ -14,7 +14,10 @@
 
 #define CQ_INDEX_MASK 0xffffffu
 
-/** The entry of @index (free running); the 64 bytes described are the upper half of a 128-byte one (mlx5-formats 3.1). */
+/**
+ * Returns the entry of @index (free running); of a 128-byte entry the upper half, which has the fields (mlx5-formats
+ * 3.1).
+ */
 static inline struct mlx5_cqe64 *cq_cqe(const struct hca_cq *cq, uint32_t index)
 {
 	size_t slot = index & (cq->cqe_count - 1);
@@ -22,7 +25,7 @@ static inline struct mlx5_cqe64 *cq_cqe(const struct hca_cq *cq, uint32_t index)
 	return (struct mlx5_cqe64 *)(cq->buffer + (slot + 1) * cq->cqe_size - sizeof(struct mlx5_cqe64));
 }
 
-/** CQEs that the program has not consumed. The lock is held. */
+/** Returns the number of CQEs that the program has not consumed. The lock is held. */
 static inline uint32_t cq_outstanding(const struct hca_cq *cq)
 {
 	uint32_t consumer = be32toh(__atomic_load_n(&cq->dbrec[0], __ATOMIC_ACQUIRE));
@@ -30,23 +33,29 @@ static inline uint32_t cq_outstanding(const struct hca_cq *cq)
 	return (cq->producer_index - consumer) & CQ_INDEX_MASK;
 }
 
-/** The ring seems to be full but for one entry, or full: true if it is not. Else raises IBV_EVENT_CQ_ERR, once. The lock is held. */
+/**
+ * Checks a ring that seems to be full, or to have one entry left. Returns true if it has room; otherwise raises
+ * IBV_EVENT_CQ_ERR, once. The lock is held.
+ */
 RARE bool cq_find_room(struct hca_cq *cq);
-/** What the CQE of an error has beside what all have, or of a signature error alone. The lock is held. */
+/** Fills in the fields that only CQEs of errors have, or the CQE of a signature error. The lock is held. */
 void cq_fill_error(const struct hca_cq *cq, struct mlx5_cqe64 *cqe, const struct completion *completion);
 /**
- * Data in the CQE (mlx5-formats 3.2): of 64 bytes the first half of it, of 128 the half that is in front. Returns what op_own
- * says of it. The lock is held.
+ * Puts data into the CQE (mlx5-formats 3.2): into the first half of one of 64 bytes, into the lower half of one of
+ * 128. Returns the bits of op_own for it. The lock is held.
  */
 uint8_t cq_scatter(const struct hca_cq *cq, struct mlx5_cqe64 *cqe, const struct completion *completion);
 
-/** So many bytes of data fit into a CQE. */
+/** Returns the bytes of data that fit into a CQE. */
 static inline uint32_t cq_scatter_room(const struct hca_cq *cq)
 {
 	return cq->cqe_size / 2;
 }
 
-/** What cq->notes says of @cqe, which is filled but for op_own, of @opcode, and tells of no error, before it is the consumer's. The lock is held. */
+/**
+ * Does what cq->notes says with @cqe, which is not an error and is filled except for op_own, before it belongs to the
+ * consumer. The lock is held.
+ */
 void cq_note(const struct hca_cq *cq, struct mlx5_cqe64 *cqe, uint8_t opcode);
 /** Handles a new CQE with @op_own of an attentive @cq, or one that raises the event even if it is not solicited (@event). The lock is held. */
 void cq_raise_if_due(struct hca_cq *cq, uint8_t op_own, bool event);
@@ -63,7 +72,7 @@ static inline SPECIALISED void cq_fill(struct mlx5_cqe64 *cqe, const struct comp
 	cqe->signature = 0;
 }
 
-/** hca_cq_write() while the lock is held, for those that write several. */
+/** As hca_cq_write(), with the lock held, for callers that write several. */
 static inline SPECIALISED bool cq_write_locked(struct hca_cq *cq, const struct completion completion)
 {
 	struct completion spilled;
@@ -73,7 +82,7 @@ static inline SPECIALISED bool cq_write_locked(struct hca_cq *cq, const struct c
 	if (unlikely(cq_outstanding(cq) >= cq->cqe_count - 1 && !cq->ignore_overrun) && !cq_find_room(cq))
 		return false;
 	cqe = cq_cqe(cq, cq->producer_index);
-	/* The layout of a signature error is its own. */
+	/* A signature error has another layout. */
 	if (likely(completion.opcode != MLX5_CQE_SIG_ERR))
 		cq_fill(cqe, &completion);
 	if (unlikely(completion.opcode == MLX5_CQE_REQ_ERR || completion.opcode == MLX5_CQE_RESP_ERR ||
@@ -92,7 +101,7 @@ static inline SPECIALISED bool cq_write_locked(struct hca_cq *cq, const struct c
 	return true;
 }
 
-/** hca_cq_write(). */
+/** As hca_cq_write(), compiled into the caller. */
 static inline SPECIALISED bool cq_write(struct hca_cq *cq, const struct completion completion)
 {
 	bool written;

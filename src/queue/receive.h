@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Receive WQEs, the device's side of receive queues and shared receive queues (mlx5-formats 2).
+ * Receive WQEs: receive queues and shared receive queues of the device (mlx5-formats 2).
  *
- * The RQ of a QP is covered by the QP's lock, an SRQ by its own, a leaf below that. Entries are copied out at once:
- * what the program writes into the ring later does not matter any more.
+ * The RQ of a QP is covered by the lock of the QP; an SRQ by its own, a leaf below that. Entries are copied out at
+ * once, so later changes of the ring have no effect.
  */
 #ifndef SOFTHCA_QUEUE_RECEIVE_H
 #define SOFTHCA_QUEUE_RECEIVE_H
@@ -21,7 +21,7 @@
 struct xrc_domain;
 
 struct receive_wqe {
-	uint16_t counter; /* as its CQE names it: running count of an RQ, entry index of an SRQ */
+	uint16_t counter; /* number in its CQE: running count of an RQ, entry index of an SRQ */
 	uint32_t count;
 	uint64_t bytes; /* of all segments */
 	struct mlx5_wqe_data_seg
@@ -34,8 +34,10 @@ struct hca_rq {
 	uint32_t shift;
 	const uint32_t *dbrec;
 	uint16_t consumed; /* 16-bit running count */
-	/* Of a ring in memory that may be unmapped, else NULL: buffer and dbrec are of its copy, into which more is fetched when it
-	 * has been used up. */
+	/*
+	 * For a ring in memory that may be unmapped, otherwise NULL: buffer and dbrec are those of its copy, into
+	 * which more is fetched when it is used up.
+	 */
 	struct shadow *shadow;
 };
 
@@ -54,14 +56,14 @@ struct hca_srq {
 	struct hca_context *context; /* as in struct hca_srq_attr */
 	struct event_source limit_reached;
 	uint32_t references; /* atomic: QPs */
-	/* Of an XRC SRQ, else NULL and unused. */
+	/* For an XRC SRQ, otherwise NULL and unused. */
 	struct hca_xrcd *xrcd;
 	struct xrc_domain *domain;
 	struct hca_cq *cq;
 	uint32_t user_index;
 };
 
-/** Segments that an entry of an RQ with strides of 2^@shift bytes can have. */
+/** Returns the segments that an entry of an RQ with strides of 2^@shift bytes can have. */
 static inline uint32_t rq_segments(uint32_t shift)
 {
 	uint32_t segments = (1u << shift) / (uint32_t)sizeof(struct mlx5_wqe_data_seg);
@@ -69,11 +71,11 @@ static inline uint32_t rq_segments(uint32_t shift)
 	return segments < RECEIVE_SEGMENTS ? segments : RECEIVE_SEGMENTS;
 }
 
-/** Entries posted and not yet consumed. */
+/** Returns the number of entries posted and not yet consumed. */
 uint32_t rq_posted(const struct hca_rq *rq);
-/** Takes the next entry; false if none is posted. The QP's lock is held. */
+/** Takes the next entry. Returns false if none is posted. The lock of the QP is held. */
 bool rq_take(struct hca_rq *rq, struct receive_wqe *wqe);
-/** The same for an SRQ; takes its lock and raises its limit event. */
+/** As rq_take(), for an SRQ: takes its lock and raises its limit event. */
 bool srq_take(struct hca_srq *srq, struct receive_wqe *wqe);
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * XRC domains (IBTA annex A14): the SRQs that a packet may name on an XRC_RECV QP are those of the QP's domain. A domain
- * belongs to an inode, so that programs meet in it, and lives as long as somebody has it open. Its QPs belong to it, and
- * to all who opened them, and to no single context.
+ * XRC domains (IBTA annex A14): a packet for an XRC_RECV QP may name the SRQs in the domain of the QP. A domain
+ * belongs to an inode, by which programs share it, and lives while it is open anywhere. Its QPs belong to the domain
+ * and to all their openers, not to one context.
  *
  * The lock of the device covers domains, openings and the openers of QPs; the lock of a QP is taken under it.
  */
@@ -21,12 +21,14 @@ struct hca_qp;
 struct xrc_domain {
 	struct xrc_domain *next; /* of the device */
 	struct hca *hca;
-	int fd; /* holds the inode, whose number is free for another file otherwise; -1: of no inode */
+	int fd; /* keeps the inode, whose number could be reused otherwise; -1: no inode */
 	dev_t device;
 	ino_t inode;
 	uint32_t opened;
-	struct hca_qp *qps; /* of the transport, as is what follows; transport/control/xrc_qps.h */
-	/* Takes back the receives of @srq that messages under way hold, and forgets its CQ. NULL: there never was a QP. */
+	struct hca_qp *qps; /* of the transport, like the next field; transport/control/xrc_qps.h */
+	/*
+	 * Returns the receives of @srq that unfinished messages hold, and drops its CQ. NULL: there never was a QP.
+	 */
 	void (*forget_srq)(struct xrc_domain *domain, const struct hca_srq *srq);
 };
 
@@ -37,7 +39,7 @@ struct hca_xrcd {
 	uint32_t references; /* atomic: SRQs, and openers of QPs */
 };
 
-/** Has the QPs of @domain forget @srq, which can be found no more. */
+/** Makes the QPs of @domain drop @srq, which cannot be found any more. */
 void xrc_forget_srq(struct xrc_domain *domain, const struct hca_srq *srq);
 
 #endif

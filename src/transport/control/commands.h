@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The commands of queue pairs, and their doorbells; see process/commands.h. */
+/* Commands of queue pairs; see process/commands.h. */
 #ifndef SOFTHCA_TRANSPORT_CONTROL_COMMANDS_H
 #define SOFTHCA_TRANSPORT_CONTROL_COMMANDS_H
 
@@ -22,15 +22,15 @@ struct refusal;
 
 struct hca_qp_attr {
 	enum ibv_qp_type type;            /* RC, UC, UD, XRC, QP_TYPE_DCI, QP_TYPE_DCT */
-	struct hca_pd *pd;                /* NULL of XRC_RECV: packets name an SRQ, whose domain counts */
-	struct hca_xrcd *xrcd;            /* of XRC_RECV, else NULL */
-	struct hca_cq *send_cq, *recv_cq; /* NULL where the type has none */
+	struct hca_pd *pd;                /* NULL for XRC_RECV: packets name an SRQ, whose domain is used */
+	struct hca_xrcd *xrcd;            /* for XRC_RECV, otherwise NULL */
+	struct hca_cq *send_cq, *recv_cq; /* NULL if the type has none */
 	struct hca_srq *srq;              /* or NULL */
 	void *sq_buffer;                  /* sq_wqebb_count * 64 bytes */
 	uint32_t sq_wqebb_count;          /* power of two, or 0 */
 	/*
-	 * sq_buffer, rq_buffer and dbrec are the program's memory, which it may unmap (progress/program_memory.h). The QP is watched as
-	 * after hca_qp_watch().
+	 * sq_buffer, rq_buffer and dbrec are memory of the program, which it may unmap (progress/program_memory.h).
+	 * The QP is watched, as after hca_qp_watch().
 	 */
 	bool in_umem;
 	void *rq_buffer;
@@ -38,52 +38,57 @@ struct hca_qp_attr {
 	uint32_t rq_shift;   /* log2 of the stride */
 	uint32_t *dbrec;     /* two be32: [0] receive, [1] send (MLX5_RCV_DBR, MLX5_SND_DBR); NULL without queues */
 	uint32_t user_index; /* appears in the low 24 bits of srqn_uidx of every CQE of this QP (CQE version 1) */
-	void *cookie;        /* the driver's QP: object of its asynchronous events */
-	/* For explanations only: the wr_id of the send WQE whose first block has the 16-bit @index. May be NULL. */
+	void *cookie;        /* QP of the driver: object of its asynchronous events */
+	/*
+	 * For explanations only: returns the wr_id of the send WQE whose first block has the 16-bit @index. May be
+	 * NULL.
+	 */
 	uint64_t (*wr_id_of)(const void *cookie, uint16_t index);
 	/*
-	 * Likewise: what the program calls the UMR WQE at @index, a static string; NULL: no more is known than its opcode. A
-	 * memory window is bound, and a key invalidated, by a UMR (mlx5-formats 1.4, 3.8). May be NULL.
+	 * Likewise: returns the name that the program uses for the UMR WQE at @index, a static string, or NULL if
+	 * only its opcode is known. Binding a memory window and invalidating a key are UMRs (mlx5-formats 1.4, 3.8).
+	 * May be NULL.
 	 */
 	const char *(*umr_name_of)(const void *cookie, uint16_t index);
 	struct ibv_qp_cap cap; /* as returned to the program, for ibv_query_qp */
-	/* MLX5DV_QP_CREATE_SIG_PIPELINING: a signature error that a send WQE of this QP finds drains the send queue. */
+	/* MLX5DV_QP_CREATE_SIG_PIPELINING: a signature error found by a send WQE of this QP drains the send queue. */
 	bool stop_at_signature_error;
 	bool block_self_multicast; /* IBV_QP_CREATE_BLOCK_SELF_MCAST_LB */
 	/*
-	 * MLX5DV_QP_CREATE_ALLOW_SCATTER_TO_CQE: what a READ or atomic brings may be in its CQE, and nowhere else (mlx5-formats
-	 * 3.2); the driver, or the program that reads the ring, copies it.
+	 * MLX5DV_QP_CREATE_ALLOW_SCATTER_TO_CQE: data of a READ or atomic may be in its CQE only (mlx5-formats 3.2);
+	 * the driver, or the program that reads the ring, copies it.
 	 */
 	bool scatter_to_cqe;
-	/* QP_TYPE_DCT: the key that requests must bring (mlx5dv_create_qp(3), dct_access_key). */
+	/* QP_TYPE_DCT: the key that requests must carry (mlx5dv_create_qp(3), dct_access_key). */
 	uint64_t dc_access_key;
-	/* QP_TYPE_DCI: so many streams in error put the QP into ERR; 0: it has no streams, any error does. */
+	/* QP_TYPE_DCI: number of streams in error that moves the QP to ERR; 0: it has no streams, any error does. */
 	uint32_t dci_errored_streams;
 };
 
 int hca_qp_create(struct hca_context *context, const struct hca_qp_attr *attr, struct hca_qp **qp);
 /**
- * Destroys; returns after running transfers of the QP ended. Bound type 2 windows become unusable. Not of XRC_RECV. Returns
- * 0, or -EBUSY while it is attached to a multicast group.
+ * Destroys a QP, not of XRC_RECV; returns after running transfers of the QP ended. Bound type 2 windows become
+ * unusable. Returns 0, or -EBUSY while it is attached to a multicast group.
  */
 int hca_qp_destroy(struct hca_qp *qp);
 
 /**
- * ibv_attach_mcast(3): from now on the UD QP gets the datagrams for @group. 0, also if it is attached already; -ENOMEM;
- * -ENOSPC: a group or the device has no room for another. hca_qp_detach(): 0, -EINVAL if it is not attached, -ENOMEM.
+ * ibv_attach_mcast(3): the UD QP gets the datagrams for @group from now on. Returns 0, also if it is attached
+ * already; -ENOMEM; -ENOSPC if the group or the device has no room. hca_qp_detach(): 0, -EINVAL if it is not
+ * attached, -ENOMEM.
  */
 int hca_qp_attach(struct hca_qp *qp, const union ibv_gid *group);
 int hca_qp_detach(struct hca_qp *qp, const union ibv_gid *group);
 
 /**
- * XRC_RECV QPs belong to their domain and may have many openers; each gets the events of the QP. hca_qp_create() makes
- * the first. hca_qp_open() finds the QP of @number in the domain, -EINVAL if there is none, or -ENOMEM. hca_qp_close()
- * ends what was opened with @cookie; the last one destroys the QP.
+ * XRC_RECV QPs belong to their domain and may have many openers, each of which gets the events of the QP.
+ * hca_qp_create() makes the first. hca_qp_open() finds the QP of @number in the domain; -EINVAL if there is none, or
+ * -ENOMEM. hca_qp_close() ends the opening with @cookie; the last one destroys the QP.
  */
 int hca_qp_open(struct hca_xrcd *xrcd, uint32_t number, void *cookie, struct hca_qp **qp);
 void hca_qp_close(struct hca_qp *qp, const void *cookie);
 uint32_t hca_qp_number(const struct hca_qp *qp);
-/** As hca_pd_find(). A QP whose creator is @context; not of XRC_RECV, which belong to a domain. */
+/** As hca_pd_find(), for a QP whose creator is @context; not for XRC_RECV, whose QPs belong to a domain. */
 struct hca_qp *hca_qp_find(const struct hca_context *context, uint32_t number);
 enum ibv_qp_type hca_qp_type(const struct hca_qp *qp);
 
@@ -95,42 +100,51 @@ enum ibv_qp_type hca_qp_type(const struct hca_qp *qp);
  */
 int hca_qp_modify(struct hca_qp *qp, const struct ibv_qp_attr *attr, int attr_mask);
 /**
- * To ERR, as the connection of @qp is over, in order (rdma_disconnect(3)) or refused. The receives that this flushes are what
- * the program expects and make records without lines (explain.h); send requests that it flushes make lines.
+ * Moves @qp to ERR, because its connection has ended regularly (rdma_disconnect(3)) or was refused. Flushed receives
+ * are expected by the program and make records without lines (explain.h); flushed send requests make lines.
  */
 void hca_qp_disconnect(struct hca_qp *qp);
-/** As hca_qp_modify(), without an explanation: of a refusal @why says the rule and its figures, for who has a name for the call. */
+/**
+ * As hca_qp_modify(), without an explanation: @why has rule and figures of a refusal, for a caller that knows the
+ * name of the call.
+ */
 int hca_qp_try_modify(struct hca_qp *qp, const struct ibv_qp_attr *attr, int attr_mask, struct refusal *why);
-/** Fills all of @attr as ibv_query_qp(3) does for any mask, cap included. */
+/** Fills in all of @attr as ibv_query_qp(3) does for any mask, cap included. */
 int hca_qp_query(struct hca_qp *qp, struct ibv_qp_attr *attr);
-/** Fills @attr with the objects and sizes that @qp was created with; buffers, records, cookie and functions are NULL. */
+/**
+ * Fills in @attr with the objects and sizes that @qp was created with; buffers, records, cookie and functions are
+ * NULL.
+ */
 void hca_qp_creation(const struct hca_qp *qp, struct hca_qp_attr *attr);
-/** Whether there is a QP of @number, of any device of this process. */
+/** Returns true if there is a QP of @number, of any device of this process. */
 bool hca_qp_exists(uint32_t number);
-/** Current state; cheap, may be stale by the time it returns. */
+/** Returns the current state; cheap, may be stale on return. */
 enum ibv_qp_state hca_qp_state(const struct hca_qp *qp);
 
 /**
- * For mlx5dv_qp_cancel_posted_send_wrs(3): the running index of the first send WQE that was not started, in @next, if
- * the send queue is drained (SQD and nothing under way); else -EINVAL. No WQE starts until SQD is left, so the driver
- * may write over those from there on.
+ * For mlx5dv_qp_cancel_posted_send_wrs(3): fills in @next with the running index of the first send WQE that was not
+ * started, if the send queue is drained (SQD and nothing in flight); otherwise returns -EINVAL. No WQE starts until
+ * SQD is left, so the driver may overwrite WQEs from there on.
  */
 int hca_qp_drained(struct hca_qp *qp, uint16_t *next);
 
 /**
- * mlx5dv_dci_stream_id_reset(3): requests of @stream are executed again. Returns 0, or -EINVAL if it is not in error, and
- * in @errored how many are. @qp is a DCI.
+ * mlx5dv_dci_stream_id_reset(3): executes requests of @stream again. Returns 0, or -EINVAL if it is not in error;
+ * @errored is the number of streams in error. @qp is a DCI.
  */
 int hca_dci_reset_stream(struct hca_qp *qp, uint16_t stream, uint32_t *errored);
 
-/** As hca_cq_watch(), of both doorbell records of the QP; -ENOMEM without memory. */
+/** As hca_cq_watch(), for both doorbell records of the QP; -ENOMEM without memory. */
 int hca_qp_watch(struct hca_qp *qp);
-/** UDP source port of the QP's RoCE v2 packets (mlx5dv_modify_qp_udp_sport(3)); the driver has checked type and state. */
+/**
+ * Sets the UDP source port of RoCE v2 packets of the QP (mlx5dv_modify_qp_udp_sport(3)); the driver has checked type
+ * and state.
+ */
 void hca_qp_set_udp_source_port(struct hca_qp *qp, uint16_t port);
 
-/** Takes a QP number that no QP gets (mlx5dv_reserved_qpn_alloc(3)). Returns 0, -ENOMEM. */
+/** Reserves a QP number that no QP gets (mlx5dv_reserved_qpn_alloc(3)). Returns 0, -ENOMEM. */
 int hca_qpn_reserve(struct hca *hca, uint32_t *qpn);
-/** Gives it back; -EINVAL if it was not reserved. */
+/** Releases a reserved number; -EINVAL if it was not reserved. */
 int hca_qpn_release(struct hca *hca, uint32_t qpn);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What the files of the commands share (commands.h). Locks as in transport/qp/qp.h. */
+/* Functions that the commands share (commands.h). Locks as in transport/qp/qp.h. */
 #ifndef SOFTHCA_TRANSPORT_CONTROL_QP_H
 #define SOFTHCA_TRANSPORT_CONTROL_QP_H
 
@@ -11,17 +11,19 @@ extern const struct qp_halves transport_halves;
 
 /** Prepares @opener, whose events name @object. */
 void qp_opener_init(struct qp_opener *opener, struct hca_context *context, void *object);
-/** Drops the events of @opener that nobody has taken yet. */
+/** Drops the events of @opener that were not read yet. */
 void qp_opener_purge(struct qp_opener *opener);
-/** hca_qp_destroy() of a QP that nobody has any more. */
+/** Destroys a QP that has no owner any more. */
 void qp_destroy(struct hca_qp *qp);
 
 /**
- * Before RESET or the end: a receive of an SRQ that a message in the middle had taken gets a completion, so that the
- * driver, which purges it, gives the entry back. The lock is held.
+ * Completes a receive of an SRQ that an unfinished message has taken, before RESET or the end, so that the driver,
+ * which purges the completion, returns the entry. The lock is held.
  */
 void qp_return_receive(struct hca_qp *qp);
-/** Tells the target of a connection that the DCI @qp has left (after dci_reset(), or for good) so. No lock is held. */
+/**
+ * Tells the target of the DCI @qp that their connection is over (after dci_reset(), or at the end). No lock is held.
+ */
 void qp_leave_target(struct hca_qp *qp);
 
 /* ---- rings in memory that may be unmapped, and watched doorbell records (rings.c) ---- */
@@ -32,9 +34,12 @@ int qp_copy_rings(struct hca_qp *qp, const struct hca_qp_attr *attr);
 void qp_free_rings(struct hca_qp *qp);
 /** Begins to watch the doorbell @records of @qp, which are in a umem or not. Returns 0, -ENOMEM or -EAGAIN. */
 int qp_start_watch(struct hca_qp *qp, const uint32_t *records, bool in_umem);
-/** Of a QP whose rings are in memory that may be unmapped: fetches the requests that its doorbell record announces. No lock held. */
+/**
+ * Fetches the requests that the doorbell record announces, if the rings are in memory that may be unmapped. No lock
+ * held.
+ */
 void qp_fetch_requests(struct hca_qp *qp);
-/** And begins anew, in RESET. The lock is held. */
+/** Empties the copies of the rings, in RESET. The lock is held. */
 void qp_reset_shadows(struct hca_qp *qp);
 /**
  * Makes the send queue of a watched QP ignore its doorbell record: from RESET on, until qp_obey_record(). Does nothing with other QPs.

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The QPs of XRC domains (queue/xrc.h), which all who open them share. Locks as there. */
+/* QPs of XRC domains (queue/xrc.h), which all their openers share. Locks as there. */
 #ifndef SOFTHCA_TRANSPORT_CONTROL_XRC_QPS_H
 #define SOFTHCA_TRANSPORT_CONTROL_XRC_QPS_H
 
@@ -7,7 +7,7 @@
 
 /** Makes the creator of @qp, a new XRC_RECV QP, its first opener. Returns 0 or -ENOMEM. */
 int xrc_qp_join(struct hca_qp *qp, struct hca_xrcd *xrcd, void *cookie);
-/** Takes @qp, which receives nothing any more and holds no receive, out of its domain. */
+/** Removes @qp, which receives nothing any more and holds no receive, from its domain. */
 void xrc_qp_leave(struct hca_qp *qp);
 
 #endif

@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The general services interface: queue pair 1 (IBTA 3.9.2), over which connection managers talk. Not an object: what it sends
- * are UD packets as those of any other queue pair, through filters and links, and what arrives for it goes to the connection
- * manager (struct management, wire/mad.h).
+ * The general services interface: queue pair 1 (IBTA 3.9.2), over which connection managers exchange datagrams. It is
+ * not an object: its datagrams are UD packets like those of any other queue pair and pass filters and links, and
+ * arriving ones go to the connection manager (struct management, wire/mad.h).
  *
- * Sending only queues. A poller (progress/progress.h) takes the datagrams out, so one for this process is never delivered within
- * the call that sends it, and none makes its sender wait. A request for a connection that nobody listens to yet stays for
- * SOFTHCA_CM_GRACE_MS: programs agree on a port over another channel and come a moment too early. So does one from another host.
+ * Sending only queues. A poller (progress/progress.h) sends the datagrams, so one for this process is never delivered
+ * within the call that sends it, and no sender waits. A request for a service without a listener is kept for
+ * SOFTHCA_CM_GRACE_MS, since programs agree on a port over another channel and may connect a moment too early. So is
+ * one from another host.
  *
- * Lock: that of gsi.c covers the queue; timers.lock and those of progress.c come after it. It is not held while anything is
- * called.
+ * The lock of gsi.c covers the queue; timers.lock and the locks of progress.c are taken under it. It is not held
+ * during calls out of gsi.c.
  */
 #ifndef SOFTHCA_TRANSPORT_GSI_GSI_H
 #define SOFTHCA_TRANSPORT_GSI_GSI_H
@@ -24,27 +25,27 @@ struct packet;
 struct packet_path;
 
 /**
- * Queues the datagram @mad, which is copied, from @hca along @path (source, destination, flow label, traffic class, hop
- * limit), to queue pair 1 there. What cannot arrive management->lost() is told of, as far as that can be known, later and from
- * another call; the rest is lost as on a wire. Any thread, any locks but those that struct management takes.
+ * Queues the datagram @mad, which is copied, from @hca along @path (source, destination, flow label, traffic class,
+ * hop limit) to queue pair 1 there. A datagram that cannot be delivered, as far as that is detected, is reported to
+ * management->lost() later, from another call; others are lost as on a wire. Any thread; no lock that struct
+ * management takes is held.
  */
 void gsi_send(struct hca *hca, const struct packet_path *path, const uint8_t mad[MAD_BYTES]);
 
 /**
- * Sends what is queued and may go now, on this thread, or waits until another one that is at it has: it is on its way on return,
- * however the process ends after that. Not in a call of the device, nor of the connection manager; no lock held.
+ * Sends the queued datagrams that may be sent now, on this thread, or waits until another thread has sent them: they
+ * are on their way on return, even if the process then ends. Not called from a call of the device or of the
+ * connection manager; no lock held.
  */
 void gsi_push(void);
 
-/**
- * The process ends: sends what is queued, without the grace, on this thread. No lock held.
- */
+/** Sends queued datagrams at the end of the process, without the grace, on this thread. No lock held. */
 void gsi_flush(void);
 
-/** The packet @packet is for queue pair 1. Of the run loop; no QP's lock held. */
+/** Handles @packet, which is for queue pair 1. Called by the run loop; no lock of a QP held. */
 void gsi_receive(struct packet *packet);
 
-/** Around fork(): the child has sent nothing. */
+/** Handlers around fork(): the child starts with an empty queue. */
 void gsi_before_fork(void);
 void gsi_after_fork(bool child);
 

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What the requester of a DCI has beside that of RC: a target that changes, and streams.
+ * The requester of a DCI, as far as it differs from that of RC: a target that changes, and streams.
  *
- * A DCI has one connection at a time: with the target of the WQE that is started, on that WQE's stream. Requests to the
- * same target on the same stream are pipelined as on RC. Before a WQE that goes elsewhere is started, all that is in
- * flight is waited for; then the old target is told that the connection is over, and the next packet begins a new one.
- * Sequence numbers run on from connection to connection, so a late answer of an old one is a ghost as on RC. What the
- * target makes of it: transport/responder/dct.h.
+ * A DCI has one connection at a time, with the target of the WQE that is started, on the stream of that WQE. Requests
+ * to the same target on the same stream are pipelined as on RC. A WQE for another target or stream waits until
+ * everything in flight is complete. Then the old target is told that the connection is over, and the next packet
+ * begins a new one. Sequence numbers continue from one connection to the next, so a late answer of an old connection
+ * is ignored, as on RC. The side of the target: transport/responder/dct.h.
  *
- * So what is in flight is of one stream. A stream that fails takes what is in flight with it; what is posted on it is
- * flushed when its turn comes, until the program resets the stream (mlx5dv_dci_stream_id_reset(3)). The connection in
- * which it failed is not used again: its target may be out of step.
+ * All requests in flight therefore belong to one stream. When a stream fails, they are flushed with it. Requests
+ * posted on it later are flushed in their turn, until the program resets the stream (mlx5dv_dci_stream_id_reset(3)).
+ * The connection in which it failed is not used again: its target may be out of step.
  *
  * A struct dci belongs to its QP, whose lock covers it.
  */
@@ -28,18 +28,21 @@ struct dc_target {
 	uint16_t stream;
 	uint64_t key;
 	const struct link *link;
-	uint32_t connection; /* as that of a connected QP (transport/qp/qp.h) */
+	uint32_t connection; /* as in struct hca_qp */
 	struct packet_path path;
 };
 
 struct dci {
-	struct dc_target target; /* of the present or the last connection */
+	struct dc_target target; /* of the current or the last connection */
 	uint64_t connection;     /* its number */
 	uint32_t first_psn;
-	bool connected; /* the target has been told of no end */
-	bool broken;    /* and must not be used any more */
-	bool flushing;  /* what is in flight is to be flushed by the thread that delivers it */
-	/* Streams in error. limit: so many put the QP into ERR; 0: any error does, and `stream` of a WQE means nothing. */
+	bool connected; /* the target has not been told that the connection is over */
+	bool broken;    /* the connection must not be used any more */
+	bool flushing;  /* the thread that delivers what is in flight flushes it */
+	/*
+	 * Streams in error. limit: the number of them that moves the QP to ERR; 0: any error does, and `stream` of a
+	 * WQE means nothing.
+	 */
 	uint32_t limit, errored;
 	struct {
 		uint16_t stream;
@@ -47,29 +50,32 @@ struct dci {
 	} error[1 << LIMIT_LOG_DCI_ERRORED];
 };
 
-/** A new one, or NULL without memory. @limit: as above. To be freed with free(). */
+/** Returns a new one, or NULL without memory. @limit: as above. The caller frees it with free(). */
 struct dci *dci_new(uint32_t limit);
 
-/** The record of the failure of @stream, 0 if it is not in error. */
+/** Returns the record of the failure of @stream, 0 if it is not in error. */
 uint64_t dci_stream_error(const struct dci *dci, uint16_t stream);
-/** Notes that @stream failed by @record; returns false if the QP goes to ERR for it. */
+/** Records that @stream failed, explained by @record. Returns false if that moves the QP to ERR. */
 bool dci_stream_failed(struct dci *dci, uint16_t stream, uint64_t record);
 
 enum dci_step {
 	DCI_CONNECTED, /* the packet can be sent */
-	DCI_WAIT,      /* for what is in flight */
-	DCI_LEAVE,     /* the packet is now the old target's, to be sent first; then ask again */
+	DCI_WAIT,      /* until everything in flight is complete */
+	DCI_LEAVE,     /* the packet now ends the old connection; send it first, then call again */
 };
 
-/** Makes the target of @packet, which has its address and is the next new one of @stream, that of the connection. */
+/** Makes the target of @packet that of the connection. @packet has its address and is the next new one of @stream. */
 enum dci_step dci_connect(struct hca_qp *qp, uint16_t stream, struct packet *packet);
-/** True if @packet, which has its address, goes where the connection leads; then it gets what the connection adds. */
+/**
+ * Returns true if @packet, which has its address, belongs to the current connection, and adds the fields of the
+ * connection to it.
+ */
 bool dci_continue(struct dci *dci, uint16_t stream, struct packet *packet);
 
 /** Builds the packet that ends the connection of the DCI @qp with its present target. Nobody answers it. */
 void dci_build_disconnect(const struct hca_qp *qp, struct packet *packet);
-/** The next request begins a new connection. */
+/** Makes the next request begin a new connection. */
 void dci_break(struct dci *dci);
-/** No stream is in error, none of it has a connection (RESET). */
+/** Clears the errors of all streams and ends the connection (RESET). */
 void dci_reset(struct dci *dci);
 #endif

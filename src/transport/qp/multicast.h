@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Multicast groups (IBTA 10.5): which UD QPs get a datagram for a group. One list for all devices of the process, as for
- * the numbers of QPs. A list never changes once it is published; whoever attaches or detaches publishes another one, under
- * the lock of the first device. Readers are in an epoch section.
+ * Multicast groups (IBTA 10.5): the UD QPs that get a datagram for a group. There is one list for all devices of the
+ * process. A published list never changes; attaching and detaching publish another one, under the lock of the first
+ * device. Readers are in an epoch section.
  */
 #ifndef SOFTHCA_TRANSPORT_QP_MULTICAST_H
 #define SOFTHCA_TRANSPORT_QP_MULTICAST_H

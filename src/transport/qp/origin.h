@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Where packets for a QP may come from. A connected QP, and a DCI while it has a target, accepts packets of its peer alone (IBTA 9.6):
- * over the link that leads there; over a link that others can write to, from the peer's address to its own; over shared memory,
- * from the process that has the peer's number. Datagrams of other users of the host thus reach no QP whose peer is in this
- * process or behind shared memory, and other processes of the same user reach only QPs that are connected to them. A
- * datagram QP hears everybody who has its Q_Key; a DCT, whoever has its access key, and each initiator where it began.
+ * Packets that a QP may accept. A connected QP, and a DCI while it has a target, accepts packets of its peer alone
+ * (IBTA 9.6): over the link to the peer; over a link that others can write to, from the address of the peer to its
+ * own; over shared memory, from the process that has the number of the peer. Thus datagrams of other users of the
+ * host reach no QP whose peer is in this process or behind shared memory, and other processes of the same user reach
+ * only QPs that are connected to them. A datagram QP accepts packets with its Q_Key from any sender; a DCT, those
+ * with its access key, from each initiator over the link on which that one began.
  *
- * Of the run loop; the QP's lock is held.
+ * Called by the run loop. The lock of the QP is held.
  */
 #ifndef SOFTHCA_TRANSPORT_QP_ORIGIN_H
 #define SOFTHCA_TRANSPORT_QP_ORIGIN_H
@@ -37,14 +38,17 @@ static inline bool origin_is(const struct link *link, const struct packet_path *
 	return !link->paired || packet->connection == connection;
 }
 
-/** Figures for explanations (EXPLAIN_ORIGIN): the process or the host that sent @packet. Inside an epoch section. */
+/**
+ * Fills in @figures for explanations (EXPLAIN_ORIGIN): the process or host that sent @packet. Inside an epoch
+ * section.
+ */
 void origin_of_packet(const struct packet *packet, uint64_t *figures);
-/** The same for the peer of @qp, whose lock is held: that of a DCI is its present target. */
+/** As origin_of_packet(), for the peer of @qp, whose lock is held; for a DCI, its current target. */
 void origin_of_peer(const struct hca_qp *qp, uint64_t *figures);
 /** Returns the number of the queue pair that sent @packet to @qp, 0 if it is not known. */
 uint32_t origin_number(const struct hca_qp *qp, const struct packet *packet);
 
-/** Completes origin_is_peer(). Returns false when it was counted and explained that @packet is not the peer's. */
+/** Second part of origin_is_peer(). Returns false if @packet is not from the peer; that was counted and explained. */
 bool origin_look_again(struct hca_qp *qp, const struct packet *packet);
 
 /** Returns true if @qp may accept @packet. If not, the caller drops it; that was counted and explained. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Packets of a QP begin here. A slot of a run is used again and again, so what is not said here of a packet, or behind it, is
- * left from another one. The lock of the QP is held.
+ * Starts packets of a QP. A slot of a run is reused, so every field that is not set here, or afterwards, is left from
+ * another packet. The lock of the QP is held.
  */
 #ifndef SOFTHCA_TRANSPORT_QP_PACKET_BEGIN_H
 #define SOFTHCA_TRANSPORT_QP_PACKET_BEGIN_H
@@ -11,8 +11,8 @@
 #include "wire/packet.h"
 
 /**
- * A packet of @qp to its peer, without payload; the next to say are its sequence number, if it has one, and what the headers of
- * @message hold besides. @transport: as in struct packet_opcode.
+ * Starts a packet of @qp to its peer, without payload. The caller sets its sequence number, if it has one, and what
+ * the headers of @message hold besides. @transport: as in struct packet_opcode.
  */
 static inline SPECIALISED void packet_begin(struct packet *packet, const struct hca_qp *qp, const uint8_t transport,
 					    const uint8_t message)

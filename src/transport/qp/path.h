@@ -8,24 +8,25 @@
 #include "core/compiler.h"
 
 /*
- * The general path serves every message. A message that another path cannot handle falls back to a path above it in this list.
+ * The general path serves every message. A message that another path cannot handle falls back to a path earlier in
+ * this list.
  */
 enum path {
 	PATH_GENERAL, /* any transport, link and filter */
 	/*
-	 * Messages of RC from the connected peer, through no filter. A link that can carry them in one record does (link.whole). The receiver
-	 * of such a record owes the acknowledgement (answer.h).
+	 * Messages of RC from the connected peer, without filters. A link that can carry them in one record does
+	 * (link.whole). The receiver of such a record queues the acknowledgement (answer.h).
 	 */
 	PATH_RC,
 	/*
-	 * The fast path, of messages of RC to a QP of this process, or received in one record. A check that fails, and a case that is rare,
-	 * ends it before anything has changed that a second attempt would change again.
+	 * The fast path, for messages of RC to a QP of this process, or received in one record. A check that fails,
+	 * and a rare case, ends it before anything has changed that a second attempt would change again.
 	 */
-	PATH_KEYS, /* through streams in memory of the thread, whatever the keys and the segments; fast_path/keys.h */
+	PATH_KEYS, /* any keys and segments, through streams in memory of the thread; fast_path/keys.h */
 	PATH_FAST, /* between contiguous regions; fast_path/fast_path.h */
 };
 
-/* True for the paths that fall back where a check fails. */
+/* Returns true for the paths that fall back where a check fails. */
 static inline SPECIALISED bool path_is_fast(const enum path path)
 {
 	return path >= PATH_KEYS;

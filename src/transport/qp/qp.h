@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Queue pairs, the device's side: what requester and responder share, and what each has.
+ * Queue pairs of the device: what requester and responder share, and the state of each.
  *
- * Lock: hca_qp.lock covers all of it. A thread that holds a QP's lock waits for no other QP's (queue_try_lock() may
- * get it a second one), and takes CQ, SRQ and key locks under it as leaves. The requester is run by one thread at a time
- * (requester.running); a thread that finds it running leaves its WQEs to that one. A QP found by number is valid until the
- * epoch section ends; hca_qp_destroy waits for that.
+ * hca_qp.lock covers all of it. A thread that holds the lock of a QP does not wait for that of another one
+ * (queue_try_lock() may get it a second one). The locks of CQs, SRQs and keys are taken under it, as leaves. One
+ * thread at a time runs the requester (requester.running); a thread that finds it running leaves its WQEs to that
+ * thread. A QP found by number is valid until the epoch section ends; hca_qp_destroy() waits for that.
  */
 #ifndef SOFTHCA_TRANSPORT_QP_QP_H
 #define SOFTHCA_TRANSPORT_QP_QP_H
@@ -36,24 +36,24 @@ enum requester_state {
 struct inflight {
 	uint32_t psn;       /* first */
 	uint32_t packets;   /* sequence numbers it takes; 0: local operation */
-	uint32_t bytes;     /* of the message, or of a copy: fewer than 2^31 (LIMIT_MAX_MSG_SIZE, LIMIT_MAX_MEMCPY) */
+	uint32_t bytes;     /* of the message or copy: fewer than 2^31 (LIMIT_MAX_MSG_SIZE, LIMIT_MAX_MEMCPY) */
 	uint32_t arrived;   /* bytes of a READ response placed so far */
-	uint32_t requested; /* and asked for: a READ that is longer than the window is asked for in pieces */
+	uint32_t requested; /* bytes of a READ requested so far: a READ longer than the window is requested in pieces */
 	uint16_t index;     /* of the first block of the WQE */
 	uint16_t stream;    /* of a DCI with streams, else 0 */
 	uint8_t opcode;     /* MLX5_OPCODE_* */
 	uint8_t fm_ce_se;
 	uint8_t blocks;
-	bool done;     /* completes as soon as all before it have */
-	bool responds; /* READ, atomic: completes by its response, not by an acknowledgement */
+	bool done;     /* executed: completes when all entries before it have */
+	bool responds; /* READ or atomic: completed by its response, not by an acknowledgement */
 };
 
 struct requester {
 	enum requester_state state;
 	bool running;    /* a thread is in run_requester() */
-	bool delivering; /* and has let go of the lock: what is in flight is not to be completed by others */
+	bool delivering; /* that thread has released the lock; other threads must not complete what is in flight */
 	bool timer_armed;
-	bool rnr_wait; /* after an RNR NAK, until its timer has run out: nothing is sent */
+	bool rnr_wait; /* set by an RNR NAK until the timer has run out; nothing is sent */
 	const uint8_t *ring;
 	const uint32_t *dbrec;
 	struct inflight *inflight; /* block_count entries */
@@ -61,42 +61,42 @@ struct requester {
 	uint16_t next;             /* block of the next WQE to start, 16-bit running count */
 	uint8_t retries_left, rnr_retries_left;
 	uint32_t psn;           /* of the next packet */
-	uint32_t acknowledged;  /* newest packet that is known to have arrived */
-	uint32_t newest;        /* behind the newest packet that was ever sent */
+	uint32_t acknowledged;  /* PSN of the newest packet known to have arrived */
+	uint32_t newest;        /* PSN after the newest packet ever sent */
 	uint32_t first, last;   /* FIFO of inflight, free running */
-	uint32_t send_entry;    /* that is sent next, in the FIFO; == last: there is none */
-	uint32_t send_offset;   /* packets of it that need not be sent (again) */
+	uint32_t send_entry;    /* entry of the FIFO that is sent next; == last: none */
+	uint32_t send_offset;   /* leading packets of it that are not sent (again) */
 	uint32_t responses_due; /* READs and atomics among the in-flight */
-	uint32_t window;        /* bytes that may be under way; see link.window */
-	uint32_t peer_signs;    /* counts what shows that the peer lives, from RESET on */
-	/* Of the timer, and of what is not answered at once. */
-	uint32_t peer_signs_seen;       /* by the timer */
-	bool sees_peer;                 /* the peer was seen on this host, where its end can be seen, too */
-	bool requested_again;           /* for a response that was lost */
-	bool signature_error;           /* atomic; one was found by a WQE of this queue since it last began to run */
-	bool through_keys;              /* the latest message of the fast path was not contiguous (fast_path.h) */
-	uint64_t silent_since_ns;       /* of the timer: nothing was heard since; 0: nothing is waited for */
-	uint64_t mark;                  /* of the link, behind what was sent when the timer was armed (link.mark) */
-	uint64_t peer_progress;         /* what the link said of the peer when the timer last ran out (link.pending) */
-	struct window_share share;      /* of what all QPs have under way to the host; transport/qp/host_window.h */
-	struct timer timer;             /* acknowledgement timeout, or RNR wait */
+	uint32_t window;        /* bytes that may be in flight; see link.window */
+	uint32_t peer_signs;    /* number of signs that the peer is alive, since RESET */
+	/* For the timer, and for requests that are not answered at once. */
+	uint32_t peer_signs_seen;  /* value of peer_signs when the timer was armed */
+	bool sees_peer;            /* the peer is a process of this host whose end can be detected */
+	bool requested_again;      /* a lost response was requested again */
+	bool signature_error;      /* atomic; a WQE of this queue found one since the queue last began to run */
+	bool through_keys;         /* the latest message of the fast path was not contiguous (fast_path.h) */
+	uint64_t silent_since_ns;  /* for the timer: time of the last sign of the peer; 0: nothing is in flight */
+	uint64_t mark;             /* position of the link after what was sent when the timer was armed (link.mark) */
+	uint64_t peer_progress;    /* progress of the peer when the timer last ran out (link.pending) */
+	struct window_share share; /* part of what all QPs have in flight to the host; transport/qp/host_window.h */
+	struct timer timer;        /* acknowledgement timeout, or RNR wait */
 	struct block_progress progress; /* of the READ response that is arriving */
-	struct block_progress copied;   /* of copies; belongs to the thread that runs the requester */
+	struct block_progress copied;   /* of copies; owned by the thread that runs the requester */
 	struct link_waiter waiter;      /* for room */
 };
 
-/* A READ or atomic that was executed: duplicates get the same answer (IBTA C9-150). */
+/* A READ or atomic that was executed. Duplicates get the same answer (IBTA C9-150). */
 struct responder_resource {
 	uint32_t psn : 24, message : 8; /* MESSAGE_NONE: empty */
-	uint32_t count : 31;            /* sequence numbers: packets of a READ's response */
+	uint32_t count : 31;            /* sequence numbers: packets of the response of a READ */
 	uint32_t answered : 1;          /* a READ: the last packet of its response was sent */
 	union {
 		uint64_t original; /* of an atomic */
-		uint64_t offset;   /* of a READ request in the READ that it is a piece of */
+		uint64_t offset;   /* of a READ request in its READ, of which it may be a piece */
 	};
 };
 
-/* Where the latest READ request ended; rkey 0: there was none. */
+/* End of the latest READ request; rkey 0: there was none. */
 struct read_end {
 	uint32_t rkey;
 	uint64_t address;
@@ -111,22 +111,20 @@ struct responder {
 	bool in_message; /* between the first and the last packet */
 	uint8_t message; /* of the message under way */
 	bool has_receive;
-	bool nak_sent : 1;      /* of a sequence error, or RNR: silent until the expected packet comes (IBTA C9-114) */
-	bool established : 1;   /* COMM_EST was raised */
-	bool psn_explained : 1; /* rule 73 was explained; until RESET */
-	bool early : 1;         /* early_psn was dropped, and nothing has been accepted yet */
-	uint32_t early_psn;
+	bool nak_sent : 1; /* a sequence error or RNR NAK was sent: no other one until the expected packet arrives (IBTA C9-114) */
+	bool established : 1; /* COMM_EST was raised */
 	uint32_t rkey;
 	uint64_t offset; /* payload bytes of the message so far */
 	uint64_t remote_address;
 	uint32_t dma_length;
-	uint32_t xrc_srqn;       /* that the message under way names */
-	struct hca_srq *srq;     /* which the receive was taken from, or NULL */
-	struct answers *answers; /* that wait to be sent (transport/responder/answer.h), or NULL: there never was one */
+	uint32_t xrc_srqn;       /* SRQ number in the current message */
+	struct hca_srq *srq;     /* SRQ that the receive was taken from, or NULL */
+	struct answers *answers; /* answers to be sent (transport/responder/answer.h); NULL until the first one */
 	struct block_progress progress; /* of the message under way */
 	/*
-	 * As many as the QP grants its peer (max_dest_rd_atomic), rounded up to a power of two: those of a QP are made when it is
-	 * told, those of an initiator of a DCT with it. NULL and 0: no READ or atomic is answered.
+	 * As many as the QP grants its peer (max_dest_rd_atomic), rounded up to a power of two. Allocated when
+	 * max_dest_rd_atomic is set; for an initiator of a DCT, with the initiator. NULL and 0: no READ or atomic is
+	 * answered.
 	 */
 	struct responder_resource *resource;
 	uint32_t resources, next_resource;
@@ -144,7 +142,10 @@ enum qp_event {
 	QP_EVENT_COUNT,
 };
 
-/* An owner of the QP, which gets its events. XRC_RECV QPs have many openers, which the lock of the device covers as well. */
+/*
+ * An owner of the QP, to which its events are raised. XRC_RECV QPs have many openers, which the lock of the device
+ * covers as well.
+ */
 struct qp_opener {
 	struct qp_opener *next;
 	struct hca_context *context;
@@ -159,7 +160,7 @@ struct qp_watch {
 	bool starting; /* from the move to RTS until restart_watch() has compared the record; under the QP's lock */
 };
 
-/* As ibv_modify_qp(3) has them, but for the state, the capabilities, both PSNs, and an alternate path, which there is none of. */
+/* Attributes of ibv_modify_qp(3), without the state, the capabilities and both PSNs. There is no alternate path. */
 struct qp_attributes {
 	enum ibv_mtu path_mtu;
 	enum ibv_mig_state path_mig_state;
@@ -190,17 +191,17 @@ struct hca_qp {
 	enum ibv_qp_type type;
 	uint32_t flushes;                  /* atomic copy of "ERR": receive doorbells must look */
 	const struct transport *transport; /* of the type */
-	const struct link *link;           /* that leads to the peer; NULL: none does */
-	uint32_t connection;               /* to the peer's process, if the link is paired; 0: not known yet */
-	uint32_t whole;                    /* of RC link->whole, else 0 */
-	bool in_process;                   /* of RC, and link->in_process */
-	/* Set at creation, and in a forked child that has one thread. */
+	const struct link *link;           /* link to the peer, or NULL */
+	uint32_t connection; /* connection to the process of the peer, if the link is paired; 0: not known yet */
+	uint32_t whole;      /* link->whole for RC, else 0 */
+	bool in_process;     /* RC with link->in_process */
+	/* Set at creation; `inherited` in a forked child that has one thread. */
 	bool scatter_to_cqe : 1;          /* MLX5DV_QP_CREATE_ALLOW_SCATTER_TO_CQE; requester/response.c */
 	bool stop_at_signature_error : 1; /* MLX5DV_QP_CREATE_SIG_PIPELINING */
 	bool block_self_multicast : 1;    /* IBV_QP_CREATE_BLOCK_SELF_MCAST_LB */
-	bool inherited : 1; /* this process is a forked child, and the QP is a copy of its parent's; transport/qp/inherited.h */
+	bool inherited : 1;               /* copy of a QP of the parent in a forked child; transport/qp/inherited.h */
 	uint8_t mtu_shift;
-	bool granted; /* its peer may reach memory without asking (hca/grants.h) */
+	bool granted; /* its peer may access memory directly (hca/grants.h) */
 	uint32_t user_index;
 	struct dci *dci;           /* of a DCI, else NULL; transport/qp/dci.h */
 	struct dct *dct;           /* of a DCT, else NULL; transport/responder/dct.h */
@@ -210,24 +211,25 @@ struct hca_qp {
 	struct answers *unsent_answers; /* those of its responders that have something to send */
 	bool scheduled;
 	bool requester_due; /* scheduled for its requester, too */
-	bool ended; /* in error because the program, or its connection manager, ended it: flushed receives are expected */
+	bool ended;         /* the program or its connection manager moved it to ERR: flushed receives are expected */
 	uint32_t timeline_row; /* observe/timeline.h */
 	struct hca_qp *next_scheduled;
-	struct walk_access access;      /* as what it reaches keys for others: received messages, remote requests */
-	struct walk_access send_access; /* and for its own send queue */
+	struct walk_access access;      /* access to keys for its peer: received messages, remote requests */
+	struct walk_access send_access; /* access to keys for its own send queue */
 	struct qp_attributes attr;      /* as set by modify */
 	struct hca_rq rq;
 	struct requester requester;
 	struct packet_path path;
 	uint32_t recv_barrier; /* where barrier_on_all_cpus() does not work */
-	uint32_t groups;       /* multicast groups that it is attached to; under the lock of transport/qp/multicast.h */
+	uint32_t groups;       /* number of multicast groups it is attached to; under the lock of the first device */
 	struct hca_pd *pd;     /* NULL of XRC_RECV */
 	struct hca_qp *next_in_domain;
-	struct signature_observer received_error, sent_error; /* of the accesses */
-	/* atomic; of received_error: the receive CQ; of XRC that of the SRQ which a request named last, NULL when that has gone */
+	struct signature_observer received_error, sent_error; /* signature observers of the two accesses */
+	/* atomic; CQ for received_error: the receive CQ; for XRC, that of the SRQ named last, NULL after its end */
 	struct hca_cq *signature_cq;
-	uint64_t notified_ns;    /* when the peer was last told of congestion (transport/requester/congestion.h) */
-	struct link_sender sender; /* what waits for room */
+	uint64_t
+		notified_ns; /* time of the last congestion notification to the peer (transport/requester/congestion.h) */
+	struct link_party party; /* the QP as a waiter for room */
 	void *cookie;
 	uint64_t (*wr_id_of)(const void *cookie, uint16_t index);
 	const char *(*umr_name_of)(const void *cookie, uint16_t index);
@@ -236,15 +238,17 @@ struct hca_qp {
 	struct ibv_qp_cap cap;
 	struct qp_opener *openers; /* &own, but for XRC_RECV */
 	struct qp_opener own;
-	struct qp_watch *watch;     /* of a QP whose program rings by hand, else NULL */
-	struct shadow *send_shadow; /* of rings in memory that may be unmapped, else NULL; that of receives is in rq */
-	struct responder responder; /* last, see there; of a DCT only what belongs to no initiator: nothing */
+	struct qp_watch *watch; /* watched doorbell records, or NULL */
+	struct shadow *
+		send_shadow; /* copy of a send ring in memory that may be unmapped, or NULL; that of the receive ring is in rq */
+	struct responder
+		responder; /* last, since it ends with an array; unused by a DCT, apart from fields of no initiator */
 };
 
-/* So many numbers of QPs rest before the first is used again. */
+/* Number of freed QP numbers that are kept back before the first is used again. */
 #define QP_NUMBERS_REST 512
 
-/** The QP of @number, or NULL. Inside an epoch section. */
+/** Returns the QP of @number, or NULL. Inside an epoch section. */
 static inline struct hca_qp *qp_find(uint32_t number)
 {
 	return id_table_find(&the_registry.qps, number);
@@ -266,10 +270,13 @@ static inline void qp_raise(struct hca_qp *qp, enum qp_event event)
 
 /** Chooses the link that leads to the peer of @qp, by its attributes. The lock is held. */
 void qp_route(struct hca_qp *qp);
-/** Chooses again, if the peer's number was nobody's when that was done. True if it is somebody's now. The lock is held. */
+/**
+ * As qp_route(), if the number of the peer had no owner when the route was chosen. Returns true if it has one now.
+ * The lock is held.
+ */
 bool qp_route_again(struct hca_qp *qp);
 
-/** A CQE of @qp did not fit into @cq: puts the QP into the error state. The lock is held. */
+/** Moves @qp to ERR because a CQE did not fit into @cq. The lock is held. */
 RARE void qp_lost_completion(struct hca_qp *qp, const struct hca_cq *cq);
 
 /** Writes a CQE of this QP; a full CQ puts the QP into the error state. The lock is held. */
@@ -279,12 +286,18 @@ static inline SPECIALISED void qp_complete(struct hca_qp *qp, struct hca_cq *cq,
 		qp_lost_completion(qp, cq);
 }
 
-/** Takes signature errors of the two accesses: a CQE in the CQ of the half that found it (mlx5-formats 6, point 1). */
+/**
+ * Makes the two accesses report signature errors: a CQE in the CQ of the half that found it (mlx5-formats 6, point
+ * 1).
+ */
 void qp_observe_signatures(struct hca_qp *qp);
 
-/** To ERR: flushes both queues, raises LAST_WQE_REACHED where it applies. @record: explanation. The lock is held. */
+/**
+ * Moves to ERR: flushes both queues and raises LAST_WQE_REACHED where it applies. @record: serial of the explanation.
+ * The lock is held.
+ */
 void qp_enter_error(struct hca_qp *qp, uint64_t record);
-/** To SQE (UC, UD): flushes the send queue. The lock is held. */
+/** Moves to SQE (UC, UD): flushes the send queue. The lock is held. */
 void qp_enter_send_error(struct hca_qp *qp, uint64_t record);
 
 #endif

@@ -6,9 +6,11 @@
 #include "transport/qp/qp.h"
 #include "wire/run.h"
 
-/** Notes that the responder of @qp owes something, or has room to send it. Under @qp's lock. */
+/**
+ * Schedules @qp in @run because its responder has something to send, or has room to send it. The lock of @qp is held.
+ */
 void run_schedule(struct run *run, struct hca_qp *qp);
-/** The same, and that the requester may go on. */
+/** As run_schedule(), for the requester as well. */
 void run_schedule_requester(struct run *run, struct hca_qp *qp);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Requester and responder: the two halves of a QP's transport, above all links. RC, UC, UD, XRC and DC are one machine
- * with a table of differences (transport_of), not five. What DC has beside it is in dci.h and dct.h.
+ * Types of transports. RC, UC, UD, XRC and DC are one machine with a table of differences (transport_of()). What DC
+ * has besides is in transport/qp/dci.h and transport/responder/dct.h.
  */
 #ifndef SOFTHCA_TRANSPORT_QP_TRANSPORT_H
 #define SOFTHCA_TRANSPORT_QP_TRANSPORT_H
@@ -14,31 +14,33 @@
 struct transport {
 	uint8_t packets;         /* struct packet_opcode.transport */
 	uint8_t opcodes;         /* enum wqe_transport: its column of wqe_opcodes */
-	bool requests, responds; /* which halves it has */
-	bool reliable;  /* acknowledges, retries; errors of the send queue put the QP into ERR, else into SQE */
+	bool requests, responds; /* the halves that it has */
+	bool reliable;  /* acknowledges and retries; errors of the send queue move the QP to ERR, otherwise to SQE */
 	bool connected; /* has a peer; messages of many packets */
-	bool any_peer;  /* has no one peer whom it hears alone (transport/qp/origin.h) */
+	bool any_peer;  /* accepts packets from any peer (transport/qp/origin.h) */
 	bool datagram;  /* DETH, Q_Key, 40 bytes of GRH in front of what is received */
 };
 
-/* Those of RC, for code that is compiled for it alone. */
+/* The properties of RC, for code compiled for RC alone. */
 #define TRANSPORT_RC                                                                                                   \
 	{                                                                                                              \
 		.packets = IBV_QPT_RC, .opcodes = WQE_RC, .requests = true, .responds = true, .reliable = true,        \
 		.connected = true                                                                                      \
 	}
 
-/** The properties of @type. */
+/** Returns the properties of @type. */
 const struct transport *transport_of(enum ibv_qp_type type);
 
-/** The link and the number of the QP that a reliable QP sends to; of a DCI those of its present target. */
+/**
+ * Returns the link to the peer of a reliable QP, and its number in @number; for a DCI those of its current target.
+ */
 static inline const struct link *requester_peer(const struct hca_qp *qp, uint32_t *number)
 {
 	*number = qp->dci ? qp->dci->target.number : qp->attr.dest_qp_num;
 	return qp->dci ? qp->dci->target.link : qp->link;
 }
 
-/** True if @qp is in a state that receives. Its lock is held. */
+/** Returns true if @qp is in a state that receives. Its lock is held. */
 static inline bool qp_receives(const struct hca_qp *qp)
 {
 	const unsigned int receiving = 1u << IBV_QPS_RTR | 1u << IBV_QPS_RTS | 1u << IBV_QPS_SQD | 1u << IBV_QPS_SQE;
@@ -47,8 +49,8 @@ static inline bool qp_receives(const struct hca_qp *qp)
 }
 
 /**
- * True if @qp, the destination of @self in this process, is connected to @self and can handle its requests under the lock of @self.
- * Both are RC queue pairs whose locks are held.
+ * Returns true if @qp, the destination of @self in this process, is connected to @self and can handle its requests
+ * under the lock of @self. Both are RC queue pairs whose locks are held.
  */
 static inline bool qp_is_peer_of(const struct hca_qp *qp, const struct hca_qp *self)
 {

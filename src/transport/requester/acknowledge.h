@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What an acknowledgement completes. A part of the requester that is compiled for any link, and for those by which messages leave
+ * Completes requests that an acknowledgement covers. Compiled for any link, and for links by which messages leave
  * whole (link.whole); see core/compiler.h. The lock of the QP is held.
  */
 #ifndef SOFTHCA_TRANSPORT_REQUESTER_ACKNOWLEDGE_H
@@ -10,7 +10,7 @@
 #include "transport/requester/requester.h"
 #include "transport/requester/wqe_parse.h"
 
-/** Acknowledgements have come over a link with a window, or while something was about to be sent again. */
+/** Widens the window, and skips acknowledged packets that were to be retransmitted. */
 void requester_window_moved(struct hca_qp *qp);
 
 static inline SPECIALISED struct completion requester_completion(const struct hca_qp *qp, uint8_t cqe_opcode,
@@ -71,7 +71,7 @@ static inline SPECIALISED void requester_complete_first(struct hca_qp *qp, const
 		requester->first++;
 		if (WQE_COMPLETION(entry->fm_ce_se) < WQE_CQE_ALWAYS)
 			continue;
-		/* One acknowledgement may complete many. */
+		/* One acknowledgement may complete many requests. */
 		if (!locked)
 			queue_lock(&cq->lock);
 		locked = likely(
@@ -90,16 +90,16 @@ static inline SPECIALISED void requester_complete_first(struct hca_qp *qp, const
 		requester_check_drained(qp);
 }
 
-/** The peer has answered: what could not be sent before may be now. */
+/** Schedules the requester if it can send more after an answer of the peer. */
 static inline void requester_go_on(struct hca_qp *qp, struct run *run)
 {
 	const struct requester *requester = &qp->requester;
 	bool nothing_to_send;
 
-	/* The thread that runs it looks again. */
+	/* The thread that runs it checks again. */
 	if (requester->running)
 		return;
-	/* What is posted after this look has a doorbell of its own. */
+	/* Requests posted after this check have a doorbell of their own. */
 	nothing_to_send = requester->state == REQUESTER_READY && requester->send_entry == requester->last &&
 			  !wqe_posted(requester, requester->next);
 	if (nothing_to_send && (requester->first == requester->last || requester->timer_armed))
@@ -107,7 +107,7 @@ static inline void requester_go_on(struct hca_qp *qp, struct run *run)
 	run_schedule_requester(run, qp);
 }
 
-/** The peer has acknowledged something. @whole as in requester_keeps_timer(). */
+/** Resets retries and timer, since the peer has acknowledged something. @whole as in requester_keeps_timer(). */
 static inline SPECIALISED void requester_progressed(struct hca_qp *qp, const bool whole)
 {
 	qp->requester.retries_left = qp->attr.retry_cnt;
@@ -115,12 +115,12 @@ static inline SPECIALISED void requester_progressed(struct hca_qp *qp, const boo
 	qp->requester.peer_signs++;
 	qp->requester.requested_again = false;
 	host_window_progressed(&qp->requester.share);
-	/* The timer watches the oldest packet: the next one has its own time. */
+	/* The timer is for the oldest packet: the next one has its own time. */
 	if (!requester_keeps_timer(qp, whole))
 		requester_stop_timer(qp);
 }
 
-/** Everything up to and including @psn has arrived. @whole as in requester_keeps_timer(). */
+/** Handles the arrival of all packets up to and including @psn. @whole as in requester_keeps_timer(). */
 static inline SPECIALISED void requester_acknowledge(struct hca_qp *qp, const bool whole, uint32_t psn, struct run *run)
 {
 	struct requester *requester = &qp->requester;
@@ -140,11 +140,14 @@ static inline SPECIALISED void requester_acknowledge(struct hca_qp *qp, const bo
 			break;
 	}
 	requester_complete_first(qp, whole);
-	/* A part of a message counts, too: one of many packets would else run out of retries (IBTA 9.7.6.1.3). */
+	/*
+	 * A part of a message counts as progress: a message of many packets would otherwise run out of retries (IBTA
+	 * 9.7.6.1.3).
+	 */
 	newer = psn_distance(psn, requester->acknowledged) > 0;
 	if (newer) {
 		requester->acknowledged = psn;
-		/* Such a link has no window to be widened. */
+		/* A link by which messages leave whole has no window. */
 		if (!whole || unlikely(requester->send_entry != requester->last))
 			requester_window_moved(qp);
 	}

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * From a WQE to a packet with all of its message. A part of the requester that is compiled for several kinds of WQEs; see
- * struct send_kind. The lock of the QP is held.
+ * Builds a packet with all of the message of a WQE. Compiled for several kinds of WQEs; see struct send_kind. The
+ * lock of the QP is held.
  */
 #ifndef SOFTHCA_TRANSPORT_REQUESTER_BUILD_H
 #define SOFTHCA_TRANSPORT_REQUESTER_BUILD_H
@@ -12,34 +12,34 @@
 #include "transport/requester/wqe_parse.h"
 
 /**
- * The address in @packet from the address vector of @wqe (mlx5-formats 1.6). Returns 0, or a CQE syndrome with @why for a
- * source GID that does not exist.
+ * Fills in the address of @packet from the address vector of @wqe (mlx5-formats 1.6). Returns 0, or a CQE syndrome
+ * with @why for a source GID that does not exist.
  */
 int requester_address(const struct hca_qp *qp, const struct wqe *wqe, struct packet *packet, struct refusal *why);
 
-/** The address of the datagram @packet, from @wqe's. Returns 0, or a CQE syndrome with @why. */
+/** Fills in the address of the datagram @packet from @wqe. Returns 0, or a CQE syndrome with @why. */
 int requester_fill_datagram(const struct hca_qp *qp, const struct wqe *wqe, struct packet *packet, struct refusal *why);
 /**
- * The address of @packet, from @wqe's. Returns 0, or a CQE syndrome with @why filled: no such source GID, or an address
- * vector without a GID.
+ * Fills in address and access key of the DC packet @packet from @wqe. Returns 0, or a CQE syndrome with @why filled:
+ * no such source GID, or an address vector without a GID.
  */
 int requester_dci_address(const struct hca_qp *qp, const struct wqe *wqe, struct packet *packet, struct refusal *why);
-/** The operands of an atomic. Returns 0, or a CQE syndrome with @why. */
+/** Fills in the operands of an atomic. Returns 0, or a CQE syndrome with @why. */
 int requester_build_atomic(const struct wqe *wqe, struct packet *packet, struct refusal *why);
-/** An ATOMIC WRITE with its payload. Returns 0, or a CQE syndrome with @why. */
+/** Fills in an ATOMIC WRITE with its payload. Returns 0, or a CQE syndrome with @why. */
 int requester_build_atomic_write(const struct hca_qp *qp, const struct wqe *wqe, struct packet *packet,
 				 struct refusal *why);
 /** Refuses a message of @bytes, which is longer than @limit. Returns a CQE syndrome with @why filled. */
 RARE int requester_refuse_length(const struct hca_qp *qp, uint64_t bytes, uint64_t limit, struct refusal *why);
 
-/** What every packet of the message of @wqe has in its header. */
+/** Fills in the header fields that all packets of the message of @wqe have. */
 static inline SPECIALISED void requester_fill_header(const struct hca_qp *qp, const struct wqe *wqe,
 						     struct packet *packet, const struct transport transport)
 {
 	packet_begin(packet, qp, transport.packets, wqe_opcodes[wqe->opcode].message);
 	packet->solicited = wqe->fm_ce_se & MLX5_WQE_CTRL_SOLICITED;
 	packet->acknowledge = transport.reliable;
-	/* A SEND has none, and nobody looks at that of its packets. */
+	/* A SEND has none; that field of its packets is not used. */
 	/* NOLINTNEXTLINE(clang-analyzer-core.uninitialized.Assign) */
 	packet->remote_address = wqe->remote_address;
 	packet->rkey = wqe->rkey;
@@ -64,7 +64,7 @@ static inline SPECIALISED int requester_build_request(const struct hca_qp *qp, c
 	struct wqe spilled;
 	int syndrome;
 
-	/* The fast path has nearly always found that it is not one contiguous piece of a plain region. */
+	/* The fast path has nearly always found that it is not one contiguous part of a plain region. */
 	if (kind.path == PATH_KEYS)
 		syndrome = wqe_gather_segments(SPILL(&spilled, wqe), &qp->send_access, &packet->payload, why);
 	else
@@ -93,7 +93,7 @@ static inline SPECIALISED int requester_build_read(const struct hca_qp *qp, cons
 	return syndrome;
 }
 
-/** The run of all of @wqe, but for its sequence number. Returns 0, or a CQE syndrome with @why. */
+/** Builds the packet with all of @wqe, without its sequence number. Returns 0, or a CQE syndrome with @why. */
 static inline SPECIALISED int requester_build(const struct hca_qp *qp, const struct wqe *wqe, struct packet *packet,
 					      const struct send_kind kind, struct refusal *why)
 {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Congestion notification (IBTA annex A17.9): a packet that a router marked "congestion experienced" makes a notification
- * (CNP) to the peer that sent it, and one that arrives makes the requester send less at once.
+ * Congestion notification (IBTA annex A17.9): a packet that a router marked "congestion experienced" causes a
+ * notification (CNP) to the peer that sent it. An arriving notification makes the requester send less at once.
  *
- * All of it under the lock of the QP.
+ * The lock of the QP covers all of it.
  */
 #ifndef SOFTHCA_TRANSPORT_REQUESTER_CONGESTION_H
 #define SOFTHCA_TRANSPORT_REQUESTER_CONGESTION_H
@@ -13,19 +13,19 @@
 
 struct hca_qp;
 
-/** True if @packet, which arrived, was marked on its way. */
+/** Returns true if @packet, which arrived, was marked on its way. */
 static inline bool congestion_marked(const struct packet *packet)
 {
 	return packet->link && packet->link->routed && (packet->path->traffic_class & 3) == 3;
 }
 
 /**
- * The marked @packet arrived at @qp: tells its peer, once in LIMIT_CNP_INTERVAL_US. Of queue pairs without a peer (UD, DC)
- * nobody is told. Uses run_slot(@run), which is free again when it returns.
+ * Notifies the peer of @qp that @packet arrived with a mark, once in LIMIT_CNP_INTERVAL_US. QPs without a peer (UD,
+ * DC) notify none. Uses run_slot(@run), which is free again on return.
  */
 void congestion_notify(struct hca_qp *qp, const struct packet *packet, struct run *run);
 
-/** A notification arrived at @qp. */
+/** Handles a notification that arrived at @qp. */
 void congestion_notified(struct hca_qp *qp);
 
 #endif

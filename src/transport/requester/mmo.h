@@ -7,7 +7,7 @@
 #include "mkey/stream.h"
 
 /**
- * Checks all of a DMA request: afterwards copying source->length bytes from @source to @sink cannot fail. @access: of
+ * Checks a DMA request; afterwards, copying source->length bytes from @source to @sink cannot fail. @access: that of
  * the send queue. Returns 0, or a CQE syndrome with @why filled: LOCAL_QP_OP_ERR for a malformed request,
  * LOCAL_LENGTH_ERR, LOCAL_PROT_ERR for keys and ranges (mlx5-formats 6, point 50). Inside an epoch section.
  */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The next packet of a send queue. A part of the requester that is compiled into the loop that sends and delivers
+ * Builds and sends the next packet of a send queue. Compiled into the loop that sends and delivers
  * (transport/run/send_queue.c). The lock of the QP is held.
  */
 #ifndef SOFTHCA_TRANSPORT_REQUESTER_SEND_H
@@ -21,8 +21,8 @@ bool requester_send_packet(struct hca_qp *qp, struct run *run);
 void requester_complete_unreliable(struct hca_qp *qp);
 
 /**
- * The path of requests that the fast path does not take. It is valid as long as the lock is held. A filter that is installed
- * meanwhile takes effect with the next doorbell.
+ * Returns the path of requests that the fast path does not take. It is valid while the lock is held. A filter that is
+ * installed meanwhile takes effect with the next doorbell.
  */
 static inline enum path requester_path(const struct hca_qp *qp)
 {
@@ -43,7 +43,7 @@ static inline SPECIALISED enum progress requester_next_packet(struct hca_qp *qp,
 		path = PATH_GENERAL;
 	else
 		run->first = run->last = 0;
-	/* Until the packet says otherwise it leads nowhere. */
+	/* The packet has no destination until it is built. */
 	run_slot(run)->link = NULL;
 	for (unsigned int i = 0; i < TUNABLE_REQUESTER_ENDED_AT_ONCE; i++) {
 		if (unlikely(path == PATH_GENERAL || requester->state != REQUESTER_READY || requester->rnr_wait ||

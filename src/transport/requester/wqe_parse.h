@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* From ring bytes to a WQE, and from its data segments to streams. The QP's lock is held. */
+/* Parses WQEs in a ring, and turns their data segments into streams. The lock of the QP is held. */
 #ifndef SOFTHCA_TRANSPORT_REQUESTER_WQE_PARSE_H
 #define SOFTHCA_TRANSPORT_REQUESTER_WQE_PARSE_H
 
@@ -13,8 +13,8 @@
 #include "transport/qp/transport.h"
 
 /*
- * What is known of a WQE and its QP before it is started: the requester is compiled for any, and for the common kinds, where
- * these are constants (core/compiler.h).
+ * Properties of a WQE and its QP that are known before it is started. The requester is compiled for any of them, and
+ * for the common ones as constants (core/compiler.h).
  */
 struct send_kind {
 	struct transport transport; /* of the QP */
@@ -22,25 +22,25 @@ struct send_kind {
 	enum path path;
 };
 
-/** The block of the ring at @index. */
+/** Returns the block of the ring at @index. */
 static inline const uint8_t *requester_block(const struct requester *requester, uint16_t index)
 {
 	return requester->ring + (size_t)(index & (requester->block_count - 1)) * MLX5_SEND_WQE_BB;
 }
 
-/** The opcode of the WQE at @index, for a first look: what is taken apart later may have another. */
+/** Returns the opcode of the WQE at @index, for a first check: the program may change it before the WQE is parsed. */
 static inline uint8_t wqe_opcode_at(const struct requester *requester, uint16_t index)
 {
 	return requester_block(requester, index)[offsetof(struct mlx5_wqe_ctrl_seg, opmod_idx_opcode) + 3];
 }
 
-/** Blocks that @ds units of 16 bytes take; at least 1. */
+/** Returns the blocks that @ds units of 16 bytes take, at least 1. */
 static inline uint32_t wqe_blocks_of(uint32_t ds)
 {
 	return ds ? (ds + 3) / 4 : 1;
 }
 
-/** Blocks that the doorbell record announces beyond @index. */
+/** Returns the blocks that the doorbell record announces beyond @index. */
 static inline uint32_t wqe_posted(const struct requester *requester, uint16_t index)
 {
 	if (unlikely(!requester->block_count))
@@ -48,18 +48,27 @@ static inline uint32_t wqe_posted(const struct requester *requester, uint16_t in
 	return (uint16_t)((uint16_t)be32toh(__atomic_load_n(requester->dbrec, __ATOMIC_ACQUIRE)) - index);
 }
 
-/** Blocks of the WQE at @index, at least 1, whatever the ring holds; its opcode and completion mode: for flushing. */
+/**
+ * For flushing: returns the blocks of the WQE at @index, at least 1, whatever the ring holds, and its opcode and
+ * completion mode.
+ */
 uint32_t wqe_skim(const struct requester *requester, uint16_t index, uint8_t *opcode, uint8_t *fm_ce_se);
 
-/** Refuses the control segment of @wqe, of which one rule or another is broken. Returns -EINVAL with @why filled. */
+/** Refuses the control segment of @wqe, which breaks a rule. Returns -EINVAL with @why filled. */
 RARE int wqe_refuse_control(const struct hca_qp *qp, const struct wqe *wqe, uint32_t posted, uint32_t qpn_ds,
 			    struct refusal *why);
 /** Refuses the next segment, of @bytes, of @wqe, which ends before it. */
 RARE int wqe_refuse_short(const struct wqe *wqe, uint32_t bytes, struct refusal *why);
-/** A copy of the WQE at @index, which wraps the ring end, in one piece; valid until the next call on this thread. */
+/**
+ * Returns a copy of the WQE at @index, which wraps the ring end, in one piece; valid until the next call on this
+ * thread.
+ */
 const uint8_t *wqe_unwrap(const struct requester *requester, uint16_t index, uint32_t size);
 
-/** The control segment of the WQE at @index, of which @posted blocks may be looked at. 0, or -EINVAL with @why filled. */
+/**
+ * Parses the control segment of the WQE at @index, of which @posted blocks may be read. Returns 0, or -EINVAL with
+ * @why filled.
+ */
 static inline SPECIALISED int wqe_take_control(const struct hca_qp *qp, uint16_t index, uint32_t posted,
 					       struct wqe *wqe, const struct send_kind kind, struct refusal *why)
 {
@@ -75,11 +84,11 @@ static inline SPECIALISED int wqe_take_control(const struct hca_qp *qp, uint16_t
 	wqe->opcode = (uint8_t)be32toh(ctrl.opmod_idx_opcode);
 	wqe->opmod = (uint8_t)(be32toh(ctrl.opmod_idx_opcode) >> 24);
 	wqe->fm_ce_se = ctrl.fm_ce_se;
-	/* Without streams there is but one, whatever the WQE says. */
+	/* Without streams the field of the WQE means nothing. */
 	wqe->stream = kind.path == PATH_GENERAL && qp->dci && qp->dci->limit ? be16toh(ctrl.dci_stream_channel_id) : 0;
 	wqe->imm = ctrl.imm;
 	blocks = wqe_blocks_of(qpn_ds & 0x3f);
-	/* Blocks that were not announced are not passed over with a bad WQE: they will be. */
+	/* Skips only announced blocks of a bad WQE: the others are announced later. */
 	wqe->blocks = blocks < posted ? blocks : posted;
 	wqe->size = (qpn_ds & 0x3f) * 16;
 	wqe->data = sizeof(ctrl);
@@ -102,14 +111,14 @@ static inline SPECIALISED int wqe_take(struct wqe *wqe, void *to, uint32_t bytes
 
 	if (unlikely(bytes > wqe->size - wqe->data))
 		return wqe_refuse_short(SPILL(&spilled, wqe), bytes, why);
-	/* What was taken before is filled; the analyzer gives up on the way there. */
+	/* The bytes taken before are initialized; the analyzer loses track of that. */
 	/* NOLINTNEXTLINE(clang-analyzer-core.UndefinedBinaryOperatorResult) */
 	memcpy(to, wqe->bytes + wqe->data, bytes);
 	wqe->data += bytes;
 	return 0;
 }
 
-/** The remote address segment (mlx5-formats 1.5). */
+/** Parses the remote address segment (mlx5-formats 1.5). */
 static inline SPECIALISED int wqe_take_remote(struct wqe *wqe, struct refusal *why)
 {
 	struct mlx5_wqe_raddr_seg remote;
@@ -123,7 +132,7 @@ static inline SPECIALISED int wqe_take_remote(struct wqe *wqe, struct refusal *w
 	return 0;
 }
 
-/** The segment of an atomic that is not masked. */
+/** Parses the segment of an atomic that is not masked. */
 static inline SPECIALISED int wqe_take_atomic(struct wqe *wqe, struct refusal *why)
 {
 	struct mlx5_wqe_atomic_seg atomic;
@@ -138,10 +147,10 @@ static inline SPECIALISED int wqe_take_atomic(struct wqe *wqe, struct refusal *w
 	return 0;
 }
 
-/** What comes between control and data of any WQE. Returns 0, or -EINVAL with @why filled. */
+/** Parses the segments between control and data of any WQE. Returns 0, or -EINVAL with @why filled. */
 int wqe_take_all_segments(const struct hca_qp *qp, struct wqe *wqe, struct refusal *why);
 
-/** The same of @kind. */
+/** As wqe_take_all_segments(), for a WQE of @kind. */
 static inline SPECIALISED int wqe_take_segments(const struct hca_qp *qp, struct wqe *wqe, const struct send_kind kind,
 						struct refusal *why)
 {
@@ -153,24 +162,24 @@ static inline SPECIALISED int wqe_take_segments(const struct hca_qp *qp, struct 
 }
 
 /**
- * Takes the WQE at @index apart; @posted blocks may be looked at. Returns 0, or -EINVAL with @why filled (the request
+ * Parses the WQE at @index, of which @posted blocks may be read. Returns 0, or -EINVAL with @why filled (the request
  * completes with LOC_QP_OP_ERR).
  */
 int wqe_parse(const struct hca_qp *qp, uint16_t index, uint32_t posted, struct wqe *wqe, struct refusal *why);
 
-/** Bytes of a segment with @bytes, less than 2^31, of inline data. */
+/** Returns the bytes of a segment with @bytes, less than 2^31, of inline data. */
 static inline uint32_t wqe_inline_bytes(uint32_t bytes)
 {
 	return (uint32_t)((sizeof(uint32_t) + bytes + 15) & ~UINT32_C(15));
 }
 
-/** wqe_gather() of anything else, and every refusal. */
+/** As wqe_gather(), for segments that wqe_gather_plain() does not handle, and for all refusals. */
 int wqe_gather_segments(const struct wqe *wqe, const struct walk_access *access, struct stream *stream,
 			struct refusal *why);
 
 /**
- * wqe_gather() of one segment: memory of a plain region, or inline data that fills all units of 16 bytes. False: it is not that,
- * and @stream is empty or was not begun.
+ * As wqe_gather(), for one segment: memory of a plain region, or inline data that fills all units of 16 bytes.
+ * Returns false for other segments; @stream is then empty or was not begun.
  */
 static inline SPECIALISED bool wqe_gather_plain(const struct wqe *wqe, const struct walk_access *access,
 						struct stream *stream)
@@ -195,8 +204,8 @@ static inline SPECIALISED bool wqe_gather_plain(const struct wqe *wqe, const str
 }
 
 /**
- * The bytes to be sent: inline data and keys (local read). Returns 0, or a CQE syndrome with @why filled:
- * LOCAL_PROT_ERR for a key, LOCAL_QP_OP_ERR for a malformed segment.
+ * Builds the stream of the bytes to be sent: inline data and keys (local read). Returns 0, or a CQE syndrome with
+ * @why filled: LOCAL_PROT_ERR for a key, LOCAL_QP_OP_ERR for a malformed segment.
  */
 static inline SPECIALISED int wqe_gather(const struct wqe *wqe, const struct walk_access *access, struct stream *stream,
 					 struct refusal *why)
@@ -209,8 +218,8 @@ static inline SPECIALISED int wqe_gather(const struct wqe *wqe, const struct wal
 }
 
 /**
- * The same of bytes [@offset, +@length) of the message; what the WQE lacks of them is not added: compare stream->length. If
- * the message goes on behind them, access->more says so.
+ * As wqe_gather(), for bytes [@offset, +@length) of the message. Bytes that the WQE does not have are not added:
+ * compare stream->length. access->more says whether the message continues after them.
  */
 int wqe_gather_part(const struct wqe *wqe, const struct walk_access *access, uint64_t offset, uint64_t length,
 		    struct stream *stream, struct refusal *why);
@@ -218,7 +227,7 @@ int wqe_gather_part(const struct wqe *wqe, const struct walk_access *access, uin
 /** Refuses inline data as a sink: -EINVAL with @why. */
 RARE int wqe_refuse_inline_sink(const struct wqe *wqe, struct refusal *why);
 
-/** Sum of the pointer segments, for READ; or a malformed one: -EINVAL with @why. */
+/** Adds up the lengths of the pointer segments, for READ. Returns -EINVAL with @why for a malformed one. */
 static inline SPECIALISED int wqe_sink_length(const struct wqe *wqe, uint64_t *bytes, struct refusal *why)
 {
 	struct wqe spilled;
@@ -235,7 +244,10 @@ static inline SPECIALISED int wqe_sink_length(const struct wqe *wqe, uint64_t *b
 	return 0;
 }
 
-/** The place of bytes [@offset, +@length) of a response. 0, or a CQE syndrome with @why. */
+/**
+ * Builds the stream of the memory for bytes [@offset, +@length) of a response. Returns 0, or a CQE syndrome with
+ * @why.
+ */
 int wqe_scatter(const struct wqe *wqe, const struct walk_access *access, uint64_t offset, uint64_t length,
 		struct stream *stream, struct refusal *why);
 

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Answers that a responder has not sent yet to a requester behind a link that does not deliver at once: responses of READs, which
- * leave in pieces as the link has room, and results of atomics, in the order of the requests; then the newest acknowledgement or
- * refusal, which stands for all before it (IBTA 9.7.5.1.2: acknowledgements may be coalesced).
+ * Answers that a responder has not sent yet to a requester behind a link that does not deliver at once: responses of
+ * READs, which leave in pieces as the link has room, and results of atomics, in the order of the requests; then the
+ * newest acknowledgement or refusal, which covers all before it (IBTA 9.7.5.1.2: acknowledgements may be coalesced).
  *
- * The responder only notes its answers. They are sent when the thread that received the requests has handled the rest of the
- * arrived packets (run_finish, run_let_go), or when the link has room again.
+ * The responder only records its answers. They are sent when the thread that received the requests has handled the
+ * rest of the arrived packets (run_finish, run_let_go), or when the link has room again.
  *
- * Each remembered READ or atomic (struct responder_resource) has room for one answer, in the same place. The answer to a repetition
- * replaces the one that is pending, or is pending again. Repetitions therefore need no room of their own, and never take that of a
- * new request.
+ * Each remembered READ or atomic (struct responder_resource) has room for one answer, at the same index. The answer
+ * to a repetition replaces the pending one, or becomes pending again. So repetitions need no room of their own, and
+ * never take that of a new request.
  *
- * No byte of a response is kept: each piece reads the memory when it leaves, and is checked anew. Belongs to a struct responder;
- * the lock of its QP covers it.
+ * No byte of a response is stored: each piece reads the memory when it leaves, and is checked again. Belongs to a
+ * struct responder; the lock of its QP covers it.
  */
 #ifndef SOFTHCA_TRANSPORT_RESPONDER_ANSWER_H
 #define SOFTHCA_TRANSPORT_RESPONDER_ANSWER_H
@@ -28,10 +28,10 @@ struct answer {
 	uint32_t count; /* packets */
 	uint32_t sent;  /* packets that have left */
 	/* of a READ */
-	uint32_t pd; /* whose keys it reaches: of XRC that of the SRQ */
+	uint32_t pd; /* domain of its keys; for XRC that of the SRQ */
 	uint32_t rkey, length;
 	uint64_t address;
-	uint64_t offset;   /* in the READ that the request is a piece of */
+	uint64_t offset;   /* of the request in its READ */
 	uint64_t original; /* of an atomic */
 };
 
@@ -39,49 +39,50 @@ struct answers {
 	struct answers *next;      /* in qp->unsent_answers */
 	bool listed;               /* is in it */
 	struct link_waiter waiter; /* for room */
-	/* To whom: of a DCT, whose initiators each have their own. */
+	/* The requester; the initiators of a DCT each have their own. */
 	const struct link *link;
 	uint32_t destination_qpn;
 	struct packet_path path;
 	struct responder *responder;
-	const struct walk_access *access; /* as what it reaches keys, but for the PD */
+	const struct walk_access *access; /* access to keys, without the PD */
 	uint32_t pending;                 /* bit P: entry[P], the answer to responder.resource[P], is to be sent */
-	bool ack_pending;                 /* the following is to be sent */
+	bool ack_pending;                 /* the following acknowledgement is to be sent */
 	uint8_t syndrome;
-	struct refusal why; /* of a refusal: for captures, and for a peer that is in this process after all */
+	struct refusal why; /* for a refusal: reported in captures, and to a peer in this process */
 	uint32_t psn;
 	struct answer entry[LIMIT_MAX_RD_ATOMIC];
 };
 
 /**
- * Notes @reply, the answer of @responder of @qp to @request, and schedules @qp in @run. Without memory it is lost, as on a
- * wire. The lock of @qp is held; if that is for @run (run->held), @qp is not scheduled.
+ * Queues @reply, the answer of @responder of @qp to @request, and schedules @qp in @run. Without memory the answer is
+ * lost, as on a wire. The lock of @qp is held; if it is held for @run (run->held), @qp is not scheduled.
  */
 void answer_add(struct hca_qp *qp, struct responder *responder, const struct walk_access *access,
 		const struct packet *request, const struct packet *reply, struct run *run);
 
 /**
- * answer_add() of an acknowledgement of all up to and including @psn, of @qp of RC with a link, whose `whole` is not 0.
+ * As answer_add(), for an acknowledgement of all packets up to and including @psn, for an RC @qp with a link whose
+ * `whole` is not 0.
  */
 void answer_add_acknowledgement(struct hca_qp *qp, uint32_t psn, struct run *run);
 
 /**
- * True if @responder has never sent the answers to the latest @most READs and atomics, where @most is what its QP grants the
- * requester: one more is refused (IBTA 9.7.4.1.5). Answers that are sent again do not count: the requester that sends a new
- * request beyond them has them.
+ * Returns true if @responder has not sent any answer to the latest @most READs and atomics, where @most is what its
+ * QP grants the requester: one more is refused (IBTA 9.7.4.1.5). Answers that are sent again do not count: a
+ * requester that sends a new request has received them.
  */
 bool answer_is_full(const struct responder *responder, uint32_t most);
 
-/** The requests of @responder that were remembered at places from @from on have moved @by places on. The lock is held. */
+/** Moves the answers of @responder for requests remembered at index @from and later by @by. The lock is held. */
 void answer_requests_moved(struct responder *responder, uint32_t from, uint32_t by);
 
-/** The access of the initiator of a DCT whose @responder it is. */
+/** Returns the access of the initiator of a DCT with @responder. */
 const struct walk_access *answer_access(const struct responder *responder);
 
-/** Sends what @qp owes, as far as there is room. The lock is held. */
+/** Sends the pending answers of @qp, as far as there is room. The lock is held. */
 void answer_send(struct hca_qp *qp, struct run *run);
 
-/** Forgets what @responder owes (RESET, a new connection). The lock is held. */
+/** Drops the pending answers of @responder (RESET, a new connection). The lock is held. */
 void answer_forget(struct hca_qp *qp, struct responder *responder);
 
 #endif

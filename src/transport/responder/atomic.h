@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Atomic operations, plain and masked (mlx5-formats 1.5): their arithmetic, and how they get at memory. */
+/* Atomic operations, plain and masked (mlx5-formats 1.5): their arithmetic and their access to memory. */
 #ifndef SOFTHCA_TRANSPORT_RESPONDER_ATOMIC_H
 #define SOFTHCA_TRANSPORT_RESPONDER_ATOMIC_H
 
 #include "core/compiler.h"
 #include "wire/packet.h"
 
-/* The highest bits of fields are added without the carry that would leave them. */
+/* Adds fields without the carry out of the highest bit of each. */
 static inline uint64_t atomic_add_in_fields(uint64_t a, uint64_t b, uint64_t boundary)
 {
 	return ((a & ~boundary) + (b & ~boundary)) ^ ((a ^ b) & boundary);
@@ -17,7 +17,7 @@ static inline uint64_t atomic_replace(uint64_t before, uint64_t swap, uint64_t m
 	return (before & ~mask) | (swap & mask);
 }
 
-/** What @before becomes by the atomic of @packet, whose operands are those of the packet. Pure. */
+/** Returns the value that the atomic of @packet makes of @before. Pure. */
 static inline SPECIALISED uint64_t atomic_result(const struct packet *packet, uint64_t before)
 {
 	uint64_t different = before ^ packet->compare;
@@ -50,9 +50,8 @@ static inline SPECIALISED uint64_t atomic_execute_word(const struct packet *pack
 }
 
 /**
- * Executes the atomic of @packet on @sink, which holds the target with the right for it, and was not used yet. Returns
- * what was there before. Inside an epoch section; takes the device's lock of atomics where memory is not one aligned
- * word.
+ * Executes the atomic of @packet on @sink, which holds the target with the right for it and was not used yet. Returns
+ * the value before. Takes the device lock of atomics where memory is not one aligned word. Inside an epoch section.
  */
 uint64_t atomic_execute(const struct walk_access *access, const struct packet *packet, struct stream *sink);
 

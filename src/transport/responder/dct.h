@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What the responder of a DCT has beside that of RC: many initiators, each with a connection of its own.
+ * The responder of a DCT, as far as it differs from that of RC: many initiators, each with a connection of its own.
  *
- * Every packet of a request says by whom it is sent (source GID and QP number; the same ones behind another link are somebody
- * else's), in which of the sender's connections,
- * and with which sequence number that connection began; and it brings the access key. From the first packet of an
- * initiator on, which need not be the first that was sent, the DCT keeps for it what the responder of an RC QP keeps: the
- * sequence number expected, the message under way, the receive that it took, answers for duplicates. Nothing is kept of
- * packets with another key.
+ * Every packet of a request names its sender (source GID and QP number; the same ones behind another link are another
+ * sender), the connection of the sender, the first sequence number of that connection, and the access key. From the
+ * first packet of an initiator that arrives, which need not be the first that was sent, the DCT keeps the state that
+ * the responder of an RC QP keeps: the expected sequence number, the current message, its receive, answers for
+ * duplicates. Packets with another key leave no state.
  *
- * Numbers of connections only grow, over all QPs that ever have one number on one host. So a packet of a later connection
- * begins anew, and one of an earlier is a ghost. A connection whose request was refused stays refused, and answers its
- * repetition alike, until the initiator begins another; the DCT itself serves on.
+ * Connection numbers only grow, over all QPs that ever have one number on one host. So a packet of a later connection
+ * begins anew, and one of an earlier connection is dropped. A connection whose request was refused stays refused, and
+ * answers repetitions alike, until the initiator begins another one. The DCT itself continues to serve.
  *
- * The table is bounded. An initiator that goes to another target says so, and its place can be had; otherwise that of one
- * that has been silent for long (LIMIT_DCT_INITIATOR_SECONDS). If there is none, a new initiator is told to come later.
+ * The table is bounded. An initiator that goes to another target says so, and its place can be reused; otherwise the
+ * place of an initiator that has been silent for LIMIT_DCT_INITIATOR_SECONDS. If there is none, a new initiator gets
+ * an RNR NAK.
  *
  * A struct dct belongs to its QP, whose lock covers it.
  */
@@ -25,17 +25,17 @@
 
 struct dct_initiator {
 	struct dct_initiator *next_in_bucket, *next;
-	const struct link *link; /* over which it is heard, and answered */
+	const struct link *link; /* link of its packets, and of the answers */
 	union ibv_gid gid;
 	uint32_t qpn;
 	uint64_t connection;
-	uint32_t era; /* of the table when it was last heard */
+	uint32_t era; /* era of the table when it last sent */
 	bool left;    /* its connection is over */
 	bool refused; /* its connection has ended with a NAK: of refusal_psn, `nak` and why */
 	uint8_t nak;  /* enum nak_code */
 	uint32_t refusal_psn;
 	struct refusal why;
-	struct walk_access access; /* the DCT's, with the progress of this responder */
+	struct walk_access access; /* access of the DCT, with the progress of this responder */
 	struct responder_resource resource[LIMIT_MAX_RD_ATOMIC];
 	struct responder responder; /* last: its receive has RECEIVE_SEGMENTS segments */
 };
@@ -47,23 +47,25 @@ struct dct {
 	struct dct_initiator *bucket[DCT_BUCKETS];
 	struct dct_initiator *all;
 	uint32_t count;
-	/* Time in steps: whoever was not heard in the present era nor in the one before has been silent for a whole one. */
+	/*
+	 * Coarse time: an initiator that has sent nothing in this era and the one before was silent for a whole era.
+	 */
 	uint32_t era;
 	uint64_t era_began_ns;
 };
 
-/** A new one, or NULL without memory. */
+/** Returns a new one, or NULL without memory. */
 struct dct *dct_new(uint64_t access_key);
 void dct_free(struct dct *dct);
 
-/** The initiator that sent @packet, over the link that it came by, or NULL. */
+/** Returns the initiator that sent @packet over the link of @packet, or NULL. */
 struct dct_initiator *dct_find(const struct dct *dct, const struct packet *packet);
 /**
- * A place for a new initiator: a new one, or that of one that left or fell silent, as it left it (the caller ends what it
- * had under way). NULL: none can be had, or no memory.
+ * Returns a place for a new initiator: a new one, or that of one that left or fell silent, with its old state (the
+ * caller ends its connection). NULL: no place is free, or no memory.
  */
 struct dct_initiator *dct_place(struct dct *dct);
-/** Gives @place, of dct_place(), to the initiator that sent @packet. Its connection is to begin. */
+/** Assigns @place, from dct_place(), to the initiator that sent @packet. The caller begins its connection. */
 void dct_assign(struct dct *dct, struct dct_initiator *place, const struct packet *packet);
 
 #endif

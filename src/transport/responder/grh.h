@@ -6,8 +6,8 @@
 #include "wire/packet.h"
 
 /**
- * The 40 bytes in front of a received datagram (IBTA 8.3; for RoCE v2 over IPv4 the IPv4 header in the last 20), which
- * brought @payload bytes and perhaps an @immediate.
+ * Writes the 40 bytes before a received datagram (IBTA 8.3; for RoCE v2 over IPv4 the IPv4 header is in the last 20).
+ * The datagram has @payload bytes and, if @immediate, immediate data.
  */
 void grh_build(uint8_t grh[40], const struct packet_path *path, uint64_t payload, bool immediate);
 

@@ -11,7 +11,7 @@
 
 struct dct_initiator;
 
-/* Of the machine that handles one request. */
+/* States of the machine that handles one request. */
 enum responder_state {
 #define RESPONDER_STATE(NAME, ...) RESPONDER_##NAME,
 #include "format/responder_states.def"
@@ -30,15 +30,15 @@ struct request_kind {
 /* One request being handled. */
 struct request {
 	struct hca_qp *qp;
-	struct responder *responder;     /* the QP's, or that of the initiator which asks a DCT */
-	struct dct_initiator *initiator; /* of a DCT, once it is known; else NULL */
-	struct packet *packet;           /* what of it has arrived before is left out */
-	struct run *run;                 /* in whose slot the reply is built */
+	struct responder *responder;     /* of the QP; for a DCT, of the initiator of the request */
+	struct dct_initiator *initiator; /* of a DCT, once it is known; otherwise NULL */
+	struct packet *packet;           /* without packets that have arrived before */
+	struct run *run;                 /* its slot holds the reply */
 	struct packet *reply;
 	bool replied;
-	bool acknowledged;          /* the acknowledgement has left already */
-	struct walk_access *access; /* as what it reaches keys: the QP's; of DC, of XRC the request's own */
-	struct hca_srq *srq;        /* where receives come from, or NULL */
+	bool acknowledged;          /* the acknowledgement was sent already */
+	struct walk_access *access; /* access to keys: of the QP; for DC, of the initiator; for XRC, of the request */
+	struct hca_srq *srq;        /* source of receives, or NULL */
 	/* set before RESPONDER_REFUSE */
 	struct refusal why;
 	uint8_t nak;         /* enum nak_code */
@@ -47,23 +47,24 @@ struct request {
 	struct stream *sink; /* of the request's data; for a READ the payload of the reply */
 };
 
-/* Fills what RESPONDER_REFUSE needs, and is that. */
+/* Fills in the refusal, and evaluates to RESPONDER_REFUSE. */
 #define RESPONDER_REFUSAL(request, nak_code, cqe_syndrome, qp_event, rule_number, ...)                                 \
 	((request)->why = (struct refusal){rule_number, {__VA_ARGS__}}, (request)->nak = (nak_code),                   \
 	 (request)->syndrome = (cqe_syndrome), (request)->event = (qp_event), RESPONDER_REFUSE)
 
-/* The state that @next, which is not compiled into its caller, returns; the fast path falls back instead. */
+/* The state that @next returns, which is not compiled into its caller; the fast path falls back instead. */
 #define RESPONDER_RARELY(kind, next) (path_is_fast((kind).path) ? RESPONDER_REFUSE : (next))
 
 /**
- * A request arrived: executes it. If there is an answer, builds it in run_slot(@run), and returns the responder whose it is,
- * else NULL: the QP's, or of a DCT that of the initiator, if it is known. Lock held.
+ * Executes a request that arrived. If there is a reply, builds it in run_slot(@run) and returns its responder: that
+ * of the QP or, for a DCT, of the initiator, if it is known. Otherwise returns NULL. The lock is held.
  */
 struct responder *responder_receive(struct hca_qp *qp, struct packet *packet, struct run *run);
 
 /**
- * The same of a @packet that is all of its message, for a @qp of RC whose `whole` is not 0, and whose device has no filters. The
- * answer is owed (transport/responder/answer.h); while the lock is held for the packets that follow, nobody schedules @qp for it.
+ * As responder_receive(), for a @packet with all of its message, for an RC @qp whose `whole` is not 0 and whose
+ * device has no filters. The answer is queued (transport/responder/answer.h). While the lock is held for the packets
+ * that follow, @qp is not scheduled for it.
  */
 void responder_receive_whole(struct hca_qp *qp, struct packet *packet, struct run *run);
 
@@ -74,21 +75,23 @@ void responder_reset(struct hca_qp *qp);
 /** Begins the reply to @request, with @message and @syndrome, for packet @psn, in request->reply. */
 void responder_begin_reply(struct request *request, enum message message, uint32_t psn, uint8_t syndrome);
 
-/** Builds the refusal of packet @psn as reply: @kind of enum aeth_kind, @code its low bits. Returns RESPONDER_DONE. */
+/**
+ * Builds the refusal of packet @psn as reply: @kind of enum aeth_kind, @code its low bits. Returns RESPONDER_DONE.
+ */
 enum responder_state responder_nak(struct request *request, uint8_t kind, uint8_t code, uint32_t psn);
 
-/** Writes @completion of the receive that request->responder holds, which it holds no longer. */
+/** Writes @completion for the receive of request->responder, which then holds none. */
 void responder_complete_receive(struct request *request, struct completion *completion);
 
 /**
- * The first check of a DCT: the access key; then the initiator of the request, with the connection that the request belongs
- * to. On success request->responder is that of the initiator.
+ * First check of a DCT: the access key, then the initiator of the request, with the connection that the request
+ * belongs to. On success request->responder is that of the initiator.
  */
 enum responder_state responder_check_connection(struct request *request);
 
 #define RESPONDER_GRH_BYTES 40 /* in front of a datagram */
 
-/** What RESPONDER_REFUSE needs where request->why is filled already. */
+/** As RESPONDER_REFUSAL, if request->why is filled already. */
 static inline enum responder_state responder_refuse_with(struct request *request, uint8_t nak_code, uint8_t syndrome,
 							 enum qp_event event)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The steps of the responder (responder.c) that are compiled for several kinds of requests; see struct request_kind. Each returns
- * the state that comes next. The lock of the QP is held.
+ * Steps of the responder (responder.c) that are compiled for several kinds of requests; see struct request_kind. Each
+ * returns the next state. The lock of the QP is held.
  */
 #ifndef SOFTHCA_TRANSPORT_RESPONDER_STEPS_H
 #define SOFTHCA_TRANSPORT_RESPONDER_STEPS_H
@@ -10,25 +10,34 @@
 #include "transport/responder/answer.h"
 #include "transport/responder/target.h"
 
-/** The packet is not the next one: it is @distance behind it, or before, and then all of it has arrived before. */
+/**
+ * Handles a packet that is not the expected one, but @distance after it, or before it: then all of it has arrived
+ * before.
+ */
 enum responder_state responder_out_of_order(struct request *request, int32_t distance);
-/** Of the run in @request, whose first @known packets have arrived before, the rest goes on with the message under way, or does not: false. */
+/**
+ * Returns true if the packets of @request after the first @known (already received) ones continue the current
+ * message.
+ */
 bool responder_goes_on(const struct request *request, uint32_t known);
-/** Leaves those out. */
+/** Skips the first @known packets, which were already received. */
 void responder_leave_out(struct request *request, uint32_t known);
-/** The packet, or the last one of the run, has not as many bytes as it must have. */
+/** Refuses a packet, or the last one of a run, whose length breaks a rule. */
 enum responder_state responder_refuse_length(struct request *request);
 /** Refuses a request whose opcode this device does not support. */
 enum responder_state responder_refuse_opcode(struct request *request);
 /** Refuses a datagram whose Q_Key is not the queue pair's. */
 enum responder_state responder_refuse_qkey(struct request *request);
-/** There is no receive for the message. */
+/** Refuses a message for which there is no receive. */
 enum responder_state responder_no_receive(struct request *request);
-/** The first packet of the connection, in RTR. */
+/** Raises COMM_EST with the first packet of the connection in RTR. */
 void responder_establish(struct hca_qp *qp);
-/** Ends the receive of a SEND with invalidate, whose key could not be invalidated because of request->why, in error, and the QP with it. */
+/**
+ * Completes the receive of a SEND with invalidate in error, because its key could not be invalidated (request->why),
+ * and moves the QP to ERR.
+ */
 void responder_fail_invalidation(struct request *request);
-/** What of the completion of a datagram is not in that of other messages. */
+/** Fills in the fields of @completion that only datagrams have. */
 void responder_fill_datagram(const struct packet *packet, struct completion *completion);
 
 static inline SPECIALISED enum responder_state check_psn(struct request *request, const struct request_kind kind)
@@ -62,7 +71,7 @@ static inline SPECIALISED bool fits_in_packets(const struct hca_qp *qp, const st
 		return true;
 	if (!(packet->place & PLACE_LAST))
 		return bytes == room;
-	/* Of a run, too, so that it hides no packet that is not full. */
+	/* For runs as well, so that none hides a packet that is not full. */
 	if (packet->count > 1)
 		return bytes <= room && bytes + (1u << qp->mtu_shift) > room;
 	return bytes <= room && (bytes || packet->place & PLACE_FIRST);
@@ -98,7 +107,10 @@ static inline SPECIALISED enum responder_state check_order(struct request *reque
 		responder->dma_length = packet->dma_length;
 		if (kind.path == PATH_GENERAL)
 			responder->xrc_srqn = packet->xrc_srqn;
-		/* Where a message broke off, no other goes on (mlx5dv_wr_set_mkey_crypto(3), NOTES: job_size). */
+		/*
+		 * A message that broke off is not continued by another one (mlx5dv_wr_set_mkey_crypto(3), NOTES:
+		 * job_size).
+		 */
 		responder->progress.valid = false;
 	}
 	return RESPONDER_CHECK_OPERATION;
@@ -164,7 +176,7 @@ static inline SPECIALISED enum responder_state check_receive(struct request *req
 	return RESPONDER_CHECK_TARGET;
 }
 
-/* @value: of an atomic the original, of a READ the offset. */
+/* @value: the original for an atomic, the offset for a READ. */
 static inline SPECIALISED void responder_remember(struct responder *responder, const struct packet *packet,
 						  uint64_t value)
 {
@@ -176,7 +188,7 @@ static inline SPECIALISED void responder_remember(struct responder *responder, c
 	};
 }
 
-/* A READ of a requester of ours may be several requests: target.h. */
+/* A READ of our requester may consist of several requests: target.h. */
 static inline SPECIALISED void responder_remember_read(struct request *request)
 {
 	const struct packet *packet = request->packet;
@@ -190,7 +202,7 @@ static inline SPECIALISED void responder_remember_read(struct request *request)
 	};
 }
 
-/* responder_complete_receive() of a QP whose receives complete in its own CQ. */
+/* As responder_complete_receive(), for a QP whose receives complete in its own CQ. */
 static inline SPECIALISED void complete_own_receive(struct request *request, struct completion *completion)
 {
 	struct hca_qp *qp = request->qp;
@@ -230,19 +242,19 @@ static inline SPECIALISED void responder_complete_message(struct request *reques
 		completion.opcode = MLX5_CQE_RESP_SEND;
 		completion.immediate = 0; /* partition key index 0 */
 	}
-	/* Of a DCT, as of a datagram, the sender can be anybody. */
+	/* A DCT, like a datagram QP, receives from any sender. */
 	if (kind.path == PATH_GENERAL && request->qp->dct)
 		completion.remote_qpn = packet->source_qpn;
 	if (kind.transport.datagram)
 		responder_fill_datagram(packet, &completion);
-	/* An SRQ of XRC is no QP's of RC. */
+	/* RC queue pairs never use an XRC SRQ. */
 	if (kind.path != PATH_GENERAL)
 		complete_own_receive(request, &completion);
 	else
 		responder_complete_receive(request, SPILL(&spilled, &completion));
 }
 
-/* All of the request was executed: the next one is waited for. True if its message goes on. */
+/* Expects the next request, as all of this one was executed. Returns true if its message continues. */
 static inline SPECIALISED bool responder_expect_next(struct request *request)
 {
 	struct responder *responder = request->responder;
@@ -300,7 +312,7 @@ static inline SPECIALISED bool responder_execute_fast(struct hca_qp *qp, struct 
 	} else if (message_is_atomic(kind.message)) {
 		original = atomic_execute_word(packet, (uint64_t *)sink.whole);
 		responder_remember(&qp->responder, packet, original);
-		/* The analyzer does not see that this is for those that have a place. */
+		/* The analyzer does not see that atomics always have a place. */
 		/* NOLINTNEXTLINE(clang-analyzer-core.NullDereference) */
 		copy_bytes_last(place->whole, (const uint8_t *)&original, sizeof(original));
 	} else if (packet->payload.length) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Where the data of a request goes, or comes from: all of it is checked before a byte moves. A part of the responder
- * (responder.c), which is compiled for several kinds of requests; see struct request_kind. The lock of the QP is held.
+ * Finds the memory for the data of a request. All of it is checked before a byte moves. A part of the responder
+ * (responder.c) that is compiled for several kinds of requests; see struct request_kind. The lock of the QP is held.
  */
 #ifndef SOFTHCA_TRANSPORT_RESPONDER_TARGET_H
 #define SOFTHCA_TRANSPORT_RESPONDER_TARGET_H
@@ -11,12 +11,12 @@
 #include "transport/responder/atomic.h"
 #include "transport/responder/responder.h"
 
-/** A key that the requester named is refused with request->why. */
+/** Refuses a key that the requester named, with request->why. */
 RARE enum responder_state responder_refuse_key(struct request *request);
-/** A message is longer than its receive, with the @header bytes in front of it. */
+/** Refuses a message that is longer than its receive, with the @header bytes before it. */
 RARE enum responder_state responder_refuse_long(struct request *request, uint64_t header);
 
-/* IBTA 10.2.3: what a receive of an SRQ names is in the SRQ's domain, which need not be that of the queue pair. */
+/* IBTA 10.2.3: the keys of a receive of an SRQ are in the domain of the SRQ, which may differ from that of the QP. */
 static inline SPECIALISED bool is_receive_of_own_domain(const struct request *request)
 {
 	const struct hca_srq *srq = request->responder->srq;
@@ -66,7 +66,7 @@ static inline SPECIALISED enum responder_state target_receive(struct request *re
 	return RESPONDER_EXECUTE;
 }
 
-/* [@address, +@bytes) of @rkey, for what is at @offset of the message. */
+/* Targets [@address, +@bytes) of @rkey, for the data at @offset of the message. */
 static inline SPECIALISED enum responder_state target_key(struct request *request, const struct request_kind kind,
 							  uint8_t right, uint32_t rkey, uint64_t address,
 							  uint64_t offset, uint64_t bytes)
@@ -88,8 +88,8 @@ static inline SPECIALISED enum responder_state target_packet(struct request *req
 }
 
 /*
- * Where a READ request begins in its READ. Our requester asks for a long one in pieces (docs/inside/wire.md), and does not ask for an
- * acknowledgement with those that go on where the one before ended.
+ * Returns the offset of a READ request in its READ. Our requester divides a long READ into requests (docs/inside/wire.md),
+ * and asks for no acknowledgement with those that continue where the previous one ended.
  */
 static inline uint64_t read_offset(const struct responder *responder, const struct packet *packet)
 {
@@ -154,7 +154,7 @@ static inline SPECIALISED enum responder_state target_atomic_write(struct reques
 	return target_packet(request, kind, RIGHT_REMOTE_WRITE, 0, ATOMIC_WRITE_PAYLOAD);
 }
 
-/* Finds the place of the data of the request in hand, in request->sink, and checks it. */
+/* Builds request->sink, the stream of the memory for the data of the request, and checks it. */
 static inline SPECIALISED enum responder_state check_target(struct request *request, const struct request_kind kind)
 {
 	const struct packet *packet = request->packet;

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Doorbells of a QP: its program has moved an index of the doorbell record. No driver lock is needed. */
+/* Doorbells of a QP, called after an index of the doorbell record has moved. No driver lock is needed. */
 #ifndef SOFTHCA_TRANSPORT_RUN_DOORBELL_H
 #define SOFTHCA_TRANSPORT_RUN_DOORBELL_H
 
 struct hca_qp;
 
-/** Send doorbell: dbrec[MLX5_SND_DBR] moved. Executes what is executable on this thread. */
+/** Send doorbell, after moving dbrec[MLX5_SND_DBR]. Executes WQEs on this thread, as many as possible. */
 void hca_qp_send_doorbell(struct hca_qp *qp);
 
-/** Receive doorbell: call after moving dbrec[MLX5_RCV_DBR]. Costs a load unless the QP is in the error state. */
+/** Receive doorbell, after moving dbrec[MLX5_RCV_DBR]. Costs a load unless the QP is in the error state. */
 void hca_qp_recv_doorbell(struct hca_qp *qp);
 
 #endif

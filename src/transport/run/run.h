@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The run loop of a thread: the packets it is handling and the QPs it still has to look after. Delivery is a loop and
- * not recursion: links that hand over by a call queue the packet here, and the outermost call of the thread (doorbell,
- * timer, later a poll or a socket) drains the queue with no QP's lock held. Small messages are delivered under the lock of
- * their sender, if that of the receiver is free: no thread that holds the lock of a QP waits for that of another.
+ * The run loop of a thread: the packets it is handling, and the QPs that it has to look after. Delivery is a loop and
+ * not recursion: links that hand packets over by a call queue them here, and the outermost call of the thread
+ * (doorbell, timer, poll) drains the queue with no lock of a QP held. Small messages are delivered under the lock of
+ * their sender, if that of the receiver is free: a thread that holds the lock of a QP does not wait for that of
+ * another one.
  *
- * A struct run belongs to that outermost call, inside one epoch section. It is memory of the thread (core/thread_memory.h).
+ * A struct run belongs to that outermost call, inside one epoch section. It is memory of the thread
+ * (core/thread_memory.h).
  */
 #ifndef SOFTHCA_TRANSPORT_RUN_RUN_H
 #define SOFTHCA_TRANSPORT_RUN_RUN_H
@@ -17,15 +19,15 @@
 struct hca_qp;
 struct link_sender;
 
-/** True if run_drain() has anything to do; frames that filters hold back count, too. */
+/** Returns true if run_drain() has anything to do, including frames that filters hold back. */
 static inline bool run_has_packets(const struct run *run, const struct hca *hca)
 {
 	return run->first != run->last || hca->filters;
 }
 
 /**
- * Handles queued packets and replies until none is left, or until the next is for @self: that one the caller handles
- * itself with run_take, under the lock that it takes again anyway. @self may be NULL. No QP's lock may be held.
+ * Handles queued packets and replies until none is left, or until the next one is for @self: the caller handles that
+ * one with run_take(), under the lock that it takes again anyway. @self may be NULL. No lock of a QP is held.
  */
 void run_drain(struct run *run, const struct hca_qp *self);
 
@@ -33,22 +35,23 @@ void run_drain(struct run *run, const struct hca_qp *self);
 bool run_take(struct run *run, struct hca_qp *self);
 
 /**
- * Handles the queued packets under the lock of @self, as far as that keeps nobody waiting for long: small messages, to QPs
+ * Handles queued packets under the lock of @self, as far as no thread waits long for that: small messages to QPs
  * whose locks are free. Returns false if some are left for run_drain().
  */
 bool run_drain_at_once(struct run *run, struct hca_qp *self);
 
-/** True if run_finish() has anything to do. */
+/** Returns true if run_finish() has anything to do. */
 static inline bool run_has_more(const struct run *run)
 {
 	return run->scheduled || host_window_has_room();
 }
 
-/** Runs what was scheduled, until nothing is left. No lock held. */
+/** Runs the scheduled QPs until none is left. No lock held. */
 void run_finish(struct run *run);
 
-/** Starts what can be started of the send queue and delivers it, on this thread. No QP lock held; inside an epoch section.
- * If another thread runs this requester already, it is told to look again.
+/**
+ * Starts WQEs of the send queue, as many as possible, and delivers them on this thread. No lock of a QP held; inside
+ * an epoch section. If another thread runs this requester already, that thread checks again.
  */
 void run_requester(struct hca_qp *qp, struct run *run);
 
@@ -62,7 +65,7 @@ void run_let_go(struct run *run);
 /** See struct link_sender. */
 void qp_resume(struct link_sender *sender, bool requester, struct run *run);
 
-/** What the transport does for links (wire/run.h), and with the run of a poll (progress_in_run). */
+/** The functions of the transport for links (wire/run.h), and the run around a poll (progress_in_run). */
 extern const struct delivery transport_delivery;
 bool run_around(bool (*poll)(struct run *run));
 
