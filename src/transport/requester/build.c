@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * From a WQE to a packet: all of its message, or, on links that do not deliver at once, the piece that can be sent now. See
- * requester.h.
+ * Builds packets from WQEs: with all of the message, or, on links that do not deliver at once, with the piece that
+ * can be sent now. See build.h and requester.h.
  */
 #include "transport/requester/build.h"
 
@@ -40,7 +40,10 @@ int requester_address(const struct hca_qp *qp, const struct wqe *wqe, struct pac
 		.hop_limit = wqe->av.hop_limit,
 		.flow_label = grh & 0xfffff,
 	};
-	/* To the own port, wherever else it leads. The rest of a short vector is zero, and its source the first GID of the port. */
+	/*
+	 * A loopback address leads to the own port. The rest of a short vector is zero, and its source the first GID
+	 * of the port.
+	 */
 	if (loopback)
 		packet->own_path.destination = packet->own_path.source;
 	else
@@ -112,7 +115,7 @@ int requester_refuse_length(const struct hca_qp *qp, uint64_t bytes, uint64_t li
 
 /* ---- pieces ---------------------------------------------------------------------------------------------------- */
 
-/* No more of @bytes than one part in @parts of what the host's window holds, so that others have room beside it. */
+/* Limits @bytes to one part in @parts of the window of the host, so that other QPs have room as well. */
 static uint64_t piece_limit(const struct hca_qp *qp, const struct link *link, uint64_t bytes, uint32_t parts)
 {
 	uint32_t mtu = 1u << qp->mtu_shift;
@@ -121,7 +124,7 @@ static uint64_t piece_limit(const struct hca_qp *qp, const struct link *link, ui
 	return part < bytes ? part : bytes;
 }
 
-/* Bytes that may be sent now on a link that does not deliver at once; 0: the window is full. */
+/* Returns the bytes that may be sent now on a link that does not deliver at once; 0: the window is full. */
 static uint64_t sendable_bytes(const struct hca_qp *qp, const struct link *link, uint32_t psn)
 {
 	const struct requester *requester = &qp->requester;
@@ -131,10 +134,10 @@ static uint64_t sendable_bytes(const struct hca_qp *qp, const struct link *link,
 	uint32_t window = link_window(qp->hca, link);
 
 	most = piece_limit(qp, link, most, 4);
-	/* Without acknowledgements nobody knows what is under way. */
+	/* Without acknowledgements the bytes in flight are not known. */
 	if (!window || !qp->transport->reliable)
 		return most;
-	/* The QP's own has a least, and was the one of another link if a DCI has changed its target. */
+	/* The window of the QP has a minimum, and is that of another link if a DCI has changed its target. */
 	if (window > requester->window)
 		window = requester->window;
 	if (under_way >= window)
@@ -149,7 +152,7 @@ bool requester_fits(const struct hca_qp *qp, const struct inflight *entry, const
 	return (uint64_t)entry->packets << qp->mtu_shift <= sendable_bytes(qp, packet->link, packet->psn);
 }
 
-/* The address of @packet and what the opcode needs, for an entry of the FIFO, from its WQE. */
+/* Fills in the address of @packet and the operands of the opcode, for an entry of the FIFO, from its WQE. */
 static int piece_begin(struct hca_qp *qp, const struct wqe *wqe, const struct inflight *entry, struct packet *packet,
 		       struct refusal *why)
 {
@@ -173,7 +176,7 @@ changed:
 	return MLX5_CQE_SYNDROME_LOCAL_QP_OP_ERR;
 }
 
-/* A WQE that was changed since it was started. */
+/* Refuses a WQE that was changed since it was started. */
 static int piece_check_sink(const struct wqe *wqe, const struct inflight *entry, struct refusal *why)
 {
 	uint64_t bytes;
@@ -187,9 +190,9 @@ static int piece_check_sink(const struct wqe *wqe, const struct inflight *entry,
 }
 
 /*
- * A piece of a READ, one at a time, so that it is known where its response ends: what was asked for and has not come, or the
- * next that nobody asked for. What is repeated ends where it did before: to the responder a request is a repetition or a
- * new one, none is partly both.
+ * Requests one piece of a READ at a time, so that the end of its response is known: the bytes that were requested and
+ * have not arrived, or the next ones. A repeated request ends where it did before: to the responder a request is
+ * either a repetition or new, never partly both.
  */
 static bool piece_cut_read(const struct hca_qp *qp, struct inflight *entry, uint64_t offset, struct packet *packet)
 {
@@ -205,7 +208,7 @@ static bool piece_cut_read(const struct hca_qp *qp, struct inflight *entry, uint
 	else if (window && left > window)
 		left = window;
 	entry->requested = (uint32_t)(offset + left);
-	/* By this the responder knows that it is not another READ, which can begin there, too (docs/inside/wire.md). */
+	/* Tells the responder that this is not another READ, which can begin at the same address (docs/inside/wire.md). */
 	packet->acknowledge = !offset;
 	packet->remote_address += offset;
 	packet->dma_length = (uint32_t)left;
@@ -213,7 +216,7 @@ static bool piece_cut_read(const struct hca_qp *qp, struct inflight *entry, uint
 	return true;
 }
 
-/* The piece of a SEND or WRITE from @offset on that can be sent now. */
+/* Builds the piece of a SEND or WRITE from @offset on that can be sent now. */
 static enum progress piece_cut_request(struct hca_qp *qp, const struct wqe *wqe, const struct inflight *entry,
 				       uint64_t offset, struct packet *packet, struct refusal *why, int *syndrome)
 {
@@ -246,7 +249,7 @@ static enum progress piece_cut_request(struct hca_qp *qp, const struct wqe *wqe,
 	return PROGRESS_PACKET;
 }
 
-/* What is left to send of the entry, or as much as can be sent now. */
+/* Builds the rest of the entry, or as much as can be sent now. */
 static enum progress piece_cut(struct hca_qp *qp, const struct wqe *wqe, struct inflight *entry, struct packet *packet,
 			       struct refusal *why, int *syndrome)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The requester completes: in the order of the ring, in error, and by flushing; see requester.h. */
+/* Completes requests: in the order of the ring, in error, and by flushing; see requester.h. */
 #include "transport/qp/dci.h"
 #include "transport/qp/record.h"
 #include "transport/requester/acknowledge.h"
@@ -64,7 +64,7 @@ void requester_fail(struct hca_qp *qp, const struct inflight *entry, uint8_t syn
 
 	requester_complete_send(qp, MLX5_CQE_REQ_ERR, entry->opcode, entry->fm_ce_se, entry->index, 0, syndrome,
 				why->rule);
-	/* A full CQ has ended the QP meanwhile. */
+	/* A full CQ may have moved the QP to ERR meanwhile. */
 	if (qp->dci && qp->state != IBV_QPS_ERR && dci_stream_failed(qp->dci, entry->stream, record))
 		requester_flush_stream(qp);
 	else if (qp->transport->reliable)
@@ -144,7 +144,7 @@ void requester_flush(struct hca_qp *qp)
 	requester->responses_due = 0;
 	if (qp->dci)
 		qp->dci->flushing = false;
-	/* A CQ that fills on the way leads here again (qp_complete): what is posted is looked at each time. */
+	/* A CQ that fills up leads to this function again (qp_complete()), so posted blocks are counted each time. */
 	while (left && (posted = wqe_posted(requester, requester->next))) {
 		struct inflight entry = {.index = requester->next};
 		uint32_t blocks = wqe_skim(requester, entry.index, &entry.opcode, &entry.fm_ce_se);
@@ -183,7 +183,7 @@ enum progress requester_fail_start(struct hca_qp *qp, const struct wqe *wqe, uin
 {
 	struct requester *requester = &qp->requester;
 
-	/* What came before completes first: this WQE is looked at again when the FIFO is empty. */
+	/* Requests before it complete first: this WQE is parsed again when the FIFO is empty. */
 	if (requester->first != requester->last)
 		return PROGRESS_NONE;
 	requester->next = (uint16_t)(wqe->index + wqe->blocks);
@@ -196,7 +196,7 @@ enum progress requester_fail_start(struct hca_qp *qp, const struct wqe *wqe, uin
 	return requester_after_failure(qp);
 }
 
-/* UC and UD complete once their last packet has left (IBTA C9-161): all references to the source have been used. */
+/* UC and UD complete once their last packet has left (IBTA C9-161): the source is not used any more. */
 void requester_complete_unreliable(struct hca_qp *qp)
 {
 	struct requester *requester = &qp->requester;

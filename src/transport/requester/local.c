@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What the requester executes itself: copies, looks at memory, changes of keys. Of these there is nothing to send, and nothing
- * to send again.
+ * Local operations, which the requester executes itself: copies, checks of memory, changes of keys. They send
+ * nothing, and are not repeated.
  */
 #include "core/epoch.h"
 #include "core/thread_memory.h"
@@ -11,7 +11,7 @@
 #include "transport/requester/requester.h"
 #include "transport/requester/wqe_parse.h"
 
-/* requester_push() of what is not sent. */
+/* As requester_push(), for an operation that sends nothing. */
 static struct inflight *push_local(struct requester *requester, const struct wqe *wqe)
 {
 	struct inflight *entry = requester_push(requester, wqe);
@@ -20,7 +20,10 @@ static struct inflight *push_local(struct requester *requester, const struct wqe
 	return entry;
 }
 
-/* IBTA 10.6.5: an invalidation completes when nobody uses what it took back, such as a READ that is being answered. */
+/*
+ * IBTA 10.6.5: an invalidation completes when the revoked key is not in use any more, such as by a READ that is being
+ * answered.
+ */
 static void let_transfers_end(struct hca_qp *qp, uint64_t stamp)
 {
 	if (epoch_passed(stamp))
@@ -32,10 +35,10 @@ static void let_transfers_end(struct hca_qp *qp, uint64_t stamp)
 	qp->requester.delivering = false;
 }
 
-/* @entry was executed; the lock may have been let go meanwhile. */
+/* Completes @entry, which was executed. The lock may have been released meanwhile. */
 static enum progress end_local(struct hca_qp *qp, struct inflight *entry)
 {
-	/* Reset: there is no entry any more. */
+	/* After a reset there is no entry any more. */
 	if (qp->requester.state == REQUESTER_IDLE)
 		return PROGRESS_NONE;
 	entry->done = true;
@@ -45,7 +48,7 @@ static enum progress end_local(struct hca_qp *qp, struct inflight *entry)
 	return PROGRESS_MADE;
 }
 
-/* The lock is not held while data moves, which may take long; whoever flushes meanwhile leaves it to this thread. */
+/* Copies without the lock, since that may take long. A thread that flushes meanwhile leaves the rest to this one. */
 static void copy_unlocked(struct hca_qp *qp, struct stream *sink, struct stream *source)
 {
 	qp->requester.delivering = true;
@@ -64,7 +67,7 @@ static enum progress start_copy(struct hca_qp *qp, const struct wqe *wqe)
 	struct refusal why;
 	int syndrome;
 
-	/* Not that of READ responses, which come under the lock. */
+	/* The progress of READ responses, which arrive under the lock, is another one. */
 	access.progress = &qp->requester.copied;
 	syndrome = mmo_prepare(wqe, &access, sink, source, &why);
 	if (syndrome)
@@ -75,7 +78,7 @@ static enum progress start_copy(struct hca_qp *qp, const struct wqe *wqe)
 	return end_local(qp, entry);
 }
 
-/* mlx5-formats 1.4: what its segments name would be read and dropped, so all there is to it is whether it may be read. */
+/* mlx5-formats 1.4: a DUMP reads and discards its segments, so only the right to read them is checked. */
 static enum progress start_dump(struct hca_qp *qp, const struct wqe *wqe)
 {
 	THREAD_VARIABLE(struct stream, source);
@@ -87,7 +90,7 @@ static enum progress start_dump(struct hca_qp *qp, const struct wqe *wqe)
 	return end_local(qp, push_local(&qp->requester, wqe));
 }
 
-/* What a local operation does to keys; for NOP nothing. */
+/* Changes keys as the local operation says; a NOP changes none. */
 static int change_keys(const struct hca_qp *qp, const struct wqe *wqe, uint64_t *revoked, struct refusal *why)
 {
 	switch (wqe_opcodes[wqe->opcode].class) {

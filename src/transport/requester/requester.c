@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The requester: starts WQEs in ring order, turns each into a message or executes it on the spot, and completes them in
- * order. What was started and has not completed is in the in-flight FIFO; sending again means walking that FIFO again:
- * the WQE and the memory it refers to are read anew, nothing is kept.
+ * The requester: starts WQEs in ring order, turns each into a message or executes it at once, and completes them in
+ * order. WQEs that were started and have not completed are in the in-flight FIFO. Retransmission walks that FIFO
+ * again: the WQE and its memory are read anew, no copy is kept.
  */
 #include <string.h>
 
@@ -18,8 +18,9 @@
 #include "wire/link.h"
 
 /*
- * mlx5-formats 1.3: a fence waits for READs and atomics. And no more of them may be out than the peer has resources for
- * (IBTA C10-79); a program that set max_rd_atomic to 0 gets one, as on a ConnectX.
+ * Returns true if @wqe has to wait: a fence waits for READs and atomics (mlx5-formats 1.3), and no more of these may
+ * be in flight than the peer has resources for (IBTA C10-79). A program that set max_rd_atomic to 0 gets one, as on a
+ * ConnectX.
  */
 static inline SPECIALISED bool requester_must_wait(const struct hca_qp *qp, const struct wqe *wqe, uint8_t class)
 {
@@ -32,7 +33,7 @@ static inline SPECIALISED bool requester_must_wait(const struct hca_qp *qp, cons
 	return wqe_class_is_answered(class) && qp->requester.responses_due >= most;
 }
 
-/* mlx5dv_dci_stream_id_reset(3): what a stream in error has posted is flushed in the order of the send queue. */
+/* mlx5dv_dci_stream_id_reset(3): requests posted on a stream in error are flushed in the order of the send queue. */
 static enum progress flush_start(struct hca_qp *qp, const struct wqe *wqe)
 {
 	struct requester *requester = &qp->requester;
@@ -47,7 +48,7 @@ static enum progress flush_start(struct hca_qp *qp, const struct wqe *wqe)
 	return PROGRESS_MADE;
 }
 
-/* @packet, of the entry that is sent next, has left: the next one follows it. */
+/* Advances to the next packet after @packet, of the entry that is sent next, has left. */
 static inline SPECIALISED void has_left(struct hca *hca, struct requester *requester, const struct packet *packet)
 {
 	struct inflight *entry;
@@ -66,14 +67,14 @@ static inline SPECIALISED void has_left(struct hca *hca, struct requester *reque
 	requester->send_offset = 0;
 }
 
-/* @wqe, whose message is @packet, is in flight from now on. */
+/* Puts @wqe, whose message is @packet, in flight. */
 static inline SPECIALISED struct inflight *requester_enter_flight(struct hca_qp *qp, const struct wqe *wqe,
 								  const struct packet *packet, uint8_t class)
 {
 	struct requester *requester = &qp->requester;
 	struct inflight *entry;
 
-	/* Nothing is under way, whatever became of what came before. */
+	/* Nothing is in flight, however earlier requests ended. */
 	if (requester->first == requester->last)
 		requester->acknowledged = psn_add(requester->psn, PSN_MASK);
 	entry = requester_push(requester, wqe);
@@ -86,7 +87,7 @@ static inline SPECIALISED struct inflight *requester_enter_flight(struct hca_qp 
 	return entry;
 }
 
-/* Sends the packet that was built, all of the message of @wqe, by a link by which it leaves whole. */
+/* Sends the packet with all of the message of @wqe over a link by which messages leave whole. */
 static inline SPECIALISED enum progress requester_send_whole(struct hca_qp *qp, const struct wqe *wqe,
 							     struct packet *packet, struct run *run,
 							     const struct send_kind kind)
@@ -97,14 +98,17 @@ static inline SPECIALISED enum progress requester_send_whole(struct hca_qp *qp, 
 	entry->requested = entry->bytes;
 	if (timeline_is_on())
 		record_sent(qp, TIMELINE_SEND, wqe->index, packet);
-	/* What another link holds back is not overtaken: link_send() sees to that, and to waiting where there is no room. */
+	/*
+	 * Packets that another link holds back are not overtaken: link_send() checks that, and waits where there is
+	 * no room.
+	 */
 	if (unlikely(__atomic_load_n(&link_holding, __ATOMIC_ACQUIRE) ||
 		     packet->link->send(qp->hca, run) == LINK_BUSY)) {
 		if (timeline_is_on())
 			record_no_room(qp);
 		return PROGRESS_PACKET;
 	}
-	/* As has_left() of one that was never sent before. */
+	/* As has_left(), for a packet that was never sent before. */
 	requester->newest = requester->psn;
 	requester->send_entry = requester->last;
 	return PROGRESS_MADE;
@@ -145,7 +149,7 @@ static inline SPECIALISED enum progress start_message(struct hca_qp *qp, const s
 	return PROGRESS_PACKET;
 }
 
-/* A message whose control segment is good. */
+/* Starts a message whose control segment is valid. */
 static inline SPECIALISED enum progress start_kind(struct hca_qp *qp, struct wqe *wqe, struct packet *packet,
 						   struct run *run, const struct send_kind kind)
 {
@@ -182,7 +186,7 @@ static inline SPECIALISED enum progress start_next(struct hca_qp *qp, uint32_t p
 	struct wqe wqe, spilled;
 	int error;
 
-	/* A ring can be written over WQEs that have not completed; the FIFO holds no more of them than the ring did. */
+	/* A program can overwrite WQEs that have not completed; the FIFO holds no more of them than the ring. */
 	if (!posted || unlikely(requester->last - requester->first == requester->block_count))
 		return PROGRESS_NONE;
 	error = wqe_take_control(qp, requester->next, posted, &wqe, kind, &why);
@@ -209,7 +213,10 @@ static __attribute__((noinline)) enum progress start_next_other(struct hca_qp *q
 	return start_next(qp, wqe_posted(&qp->requester, qp->requester.next), run_slot(run), run, PATH_GENERAL);
 }
 
-/* Goes on with the FIFO: the rest of a message, or what is sent again; local operations were done once and stay done. */
+/*
+ * Continues with the FIFO: the rest of a message, or retransmission. Local operations are executed once and are
+ * skipped.
+ */
 static enum progress send_next(struct hca_qp *qp, struct packet *packet)
 {
 	struct requester *requester = &qp->requester;
@@ -275,11 +282,11 @@ enum progress requester_start_rc(struct hca_qp *qp, uint32_t posted, struct pack
 	return start_next(qp, posted, packet, run, PATH_RC);
 }
 
-/* The packet is of the entry that is sent next, and a part of it may have been sent before. */
+/* Records a packet of the entry that is sent next, of which a part may have been sent before. */
 static RARE void record_piece(const struct hca_qp *qp, const struct packet *packet)
 {
 	struct requester *requester = (struct requester *)&qp->requester;
-	/* The analyzer takes a copy of the device, which makes no packet, for one that was built. */
+	/* The analyzer takes a local copy, which makes no packet, for one that was built. */
 	/* NOLINTNEXTLINE(clang-analyzer-core.CallAndMessage) */
 	bool again = psn_distance(psn_add(packet->psn, packet->count), requester->newest) <= 0;
 
@@ -290,7 +297,10 @@ static RARE void record_piece(const struct hca_qp *qp, const struct packet *pack
 bool requester_send_packet(struct hca_qp *qp, struct run *run)
 {
 	struct packet *packet = run_slot(run);
-	/* Of no entry. What a link makes of the packet is no matter of the requester's. The analyzer: as in record_piece(). */
+	/*
+	 * A disconnect belongs to no entry. Read before sending, since a link may change the packet. The analyzer: as
+	 * in record_piece().
+	 */
 	/* NOLINTNEXTLINE(clang-analyzer-core.UndefinedBinaryOperatorResult) */
 	const bool disconnects = packet->message == MESSAGE_DISCONNECT;
 

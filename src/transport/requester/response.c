@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What the requester makes of acknowledgements, refusals and responses; see requester.h. */
+/* Handles acknowledgements, refusals and responses; see requester.h. */
 #include <string.h>
 
 #include "core/thread_memory.h"
@@ -24,7 +24,7 @@ static void widen_window(struct hca_qp *qp)
 		qp->requester.window = most;
 }
 
-/* What was acknowledged while it was about to be sent again needs not be. */
+/* Skips packets that were acknowledged before they were retransmitted. */
 static void skip_acknowledged(struct hca_qp *qp)
 {
 	struct requester *requester = &qp->requester;
@@ -46,7 +46,7 @@ void requester_window_moved(struct hca_qp *qp)
 	widen_window(qp);
 }
 
-/* The entry that @psn belongs to, in FIFO position, or false. */
+/* Finds the entry that @psn belongs to, as FIFO @position. Returns false if there is none. */
 static bool inflight_find(struct requester *requester, uint32_t psn, uint32_t *position)
 {
 	for (uint32_t i = requester->first; i != requester->last; i++) {
@@ -61,7 +61,7 @@ static bool inflight_find(struct requester *requester, uint32_t psn, uint32_t *p
 	return false;
 }
 
-/* The figures of the rules about NAKs. */
+/* Returns rule and figures for a NAK. */
 static struct refusal nak_refusal(const struct hca_qp *qp, enum explain_rule rule, const struct packet *packet)
 {
 	struct refusal why = {rule, {packet->psn}};
@@ -107,7 +107,7 @@ static void requester_handle_nak(struct hca_qp *qp, const struct packet *packet,
 	requester_go_back(qp, position, (uint32_t)psn_distance(packet->psn, inflight_at(requester, position)->psn));
 	if ((packet->syndrome & AETH_KIND_MASK) == AETH_RNR_NAK) {
 		counter_add(qp->hca, COUNTER_RNR_NAKS_RECEIVED, 1);
-		/* Nothing was sent since the last one, so this is a copy of it. */
+		/* Nothing was sent since the last RNR NAK, so this is a copy of it. */
 		if (!requester->rnr_wait)
 			requester_retry_later(qp, packet);
 		return;
@@ -125,8 +125,9 @@ static void requester_handle_nak(struct hca_qp *qp, const struct packet *packet,
 }
 
 /*
- * True if the response of @entry, of @wqe, belongs into its CQE (mlx5-formats 3.2): all of it fits, the request has one, and
- * @sink is memory at the address that the WQE names. The reader of the CQE copies there, and knows no keys.
+ * Returns true if the response of @entry, of @wqe, goes into its CQE (mlx5-formats 3.2): all of it fits, the request
+ * has a CQE, and @sink is memory at the address that the WQE names, since the reader of the CQE copies there and uses
+ * no keys.
  */
 static bool belongs_into_cqe(const struct hca_qp *qp, const struct inflight *entry, const struct wqe *wqe,
 			     const struct stream *sink, uint64_t length)
@@ -140,14 +141,15 @@ static bool belongs_into_cqe(const struct hca_qp *qp, const struct inflight *ent
 	return sink->whole && (uintptr_t)sink->whole == be64toh(segment.addr);
 }
 
-/* What goes into a CQE instead of memory. */
+/* Data that goes into a CQE instead of memory. */
 struct scattered {
 	uint8_t bytes[MOST_SCATTERED];
 	bool used;
 };
 
 /*
- * Places a piece of a response, or all of it into @scattered; returns false if that failed: see requester_fail_front().
+ * Copies a piece of a response to memory, or all of it into @scattered. Returns false if that failed: see
+ * requester_fail_front().
  */
 static bool response_scatter(struct hca_qp *qp, struct inflight *entry, uint64_t offset, struct stream *payload,
 			     struct scattered *scattered)
@@ -178,7 +180,7 @@ static bool response_scatter(struct hca_qp *qp, struct inflight *entry, uint64_t
 	return !syndrome;
 }
 
-/* The front of the FIFO, whose CQE has what it brought. */
+/* Completes the front of the FIFO with its data in the CQE. */
 static void complete_scattered(struct hca_qp *qp, const struct inflight *entry, const struct scattered *scattered)
 {
 	struct requester *requester = &qp->requester;
@@ -215,8 +217,8 @@ static void bad_response(struct hca_qp *qp, const struct packet *packet, const s
 }
 
 /*
- * IBTA 9.7.5.2.3: a response that is not the next one says that those before it were lost, as a NAK would. Once for each gap:
- * what is under way may come before what is asked for again.
+ * IBTA 9.7.5.2.3: a response that is not the next one implies a NAK: those before it were lost. Handled once for each
+ * gap, since packets in flight may arrive before those that are requested again.
  */
 static void response_ask_again(struct hca_qp *qp, struct run *run)
 {
@@ -241,7 +243,7 @@ static void read_response(struct hca_qp *qp, struct packet *packet, struct infli
 	bool last = packet->place & PLACE_LAST;
 	struct scattered scattered;
 
-	/* In front of what is new the run has packets that came before. */
+	/* The run begins with packets that have arrived before. */
 	if (offset < entry->arrived && offset + packet->payload.length > entry->arrived) {
 		uint64_t known = (entry->arrived - offset) >> qp->mtu_shift;
 
@@ -257,7 +259,7 @@ static void read_response(struct hca_qp *qp, struct packet *packet, struct infli
 			response_ask_again(qp, run);
 		return;
 	}
-	/* All packets but the last are full, and the last, and it alone, brings the last byte that was asked for. */
+	/* All packets except the last are full, and only the last has the last byte requested. */
 	if (bytes > left || last != (bytes == left) || bytes > room || (!last && bytes < room)) {
 		bad_response(qp, packet, entry);
 		return;
@@ -265,7 +267,7 @@ static void read_response(struct hca_qp *qp, struct packet *packet, struct infli
 	if (!response_scatter(qp, entry, offset, &packet->payload, &scattered))
 		return;
 	entry->arrived += (uint32_t)bytes;
-	/* A response tells what an acknowledgement would (IBTA C9-117). */
+	/* A response acknowledges as well (IBTA C9-117). */
 	qp->requester.acknowledged = psn_add(packet->psn, packets_of(bytes, qp->mtu_shift) - 1);
 	if (entry->arrived == entry->bytes) {
 		response_complete(qp, entry, &scattered, run);
@@ -343,10 +345,10 @@ void requester_receive(struct hca_qp *qp, struct packet *packet, struct run *run
 {
 	if (!qp->transport->reliable || qp->requester.state == REQUESTER_IDLE)
 		return;
-	/* The stream has failed that the answer would be for. */
+	/* The answer would be for a stream that has failed. */
 	if (qp->dci && qp->dci->flushing)
 		return;
-	/* IBTA 9.7.5.1.2: an answer to what was not sent yet is a ghost. */
+	/* IBTA 9.7.5.1.2: an answer to a packet that was not sent yet is ignored. */
 	if (psn_distance(packet->psn, qp->requester.newest) >= 0)
 		return;
 	host_window_received(qp);
@@ -363,7 +365,7 @@ void requester_receive(struct hca_qp *qp, struct packet *packet, struct run *run
 		requester_acknowledge(qp, false, packet->psn, run);
 	}
 	requester_settle(qp);
-	/* If the answer ended a stream, the others go on. */
+	/* If the answer ended a stream, the others continue. */
 	if (qp->dci)
 		requester_go_on(qp, run);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What the requester does about packets that were lost, or that the peer cannot take yet; see requester.h. */
+/* Retransmission: packets that were lost, or that the peer cannot take yet; see requester.h. */
 #include <string.h>
 
 #include "observe/counters.h"
@@ -76,7 +76,7 @@ void requester_retry_later(struct hca_qp *qp, const struct packet *packet)
 	requester->timer_armed = true;
 }
 
-/* Why queue pair @number, if it is one of this process, did not answer. */
+/* Explains why queue pair @number, if it is in this process, did not answer. */
 static void explain_peer(uint32_t number)
 {
 	struct hca_qp *peer = qp_find(number);
@@ -102,7 +102,7 @@ void requester_give_up(struct hca_qp *qp)
 	requester_fail_front(qp, MLX5_CQE_SYNDROME_TRANSPORT_RETRY_EXC_ERR, &why);
 }
 
-/* True if what is in flight goes to a process of this host that is no more. */
+/* Returns true if requests are in flight to a process of this host that has ended. */
 static bool requester_is_lost(const struct hca_qp *qp)
 {
 	uint32_t peer;
@@ -116,7 +116,7 @@ static bool requester_is_lost(const struct hca_qp *qp)
 void requester_give_up_if_lost(struct hca_qp *qp)
 {
 	queue_lock(&qp->lock);
-	/* Another thread may be delivering; it runs into the timer. */
+	/* If another thread is delivering, its timer will end the requests. */
 	if (requester_is_lost(qp) && !qp->requester.delivering && !(qp->dci && qp->dci->flushing))
 		requester_give_up(qp);
 	queue_unlock(&qp->lock);

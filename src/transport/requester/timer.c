@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The requester and time: what is not acknowledged, who cannot be sent to, and waiting for a receiver. See requester.h.
+ * The timer of the requester: packets that are not acknowledged, peers that cannot be reached, and RNR waits. See
+ * requester.h.
  *
- * A retry is for a packet that was lost, and on a busy machine silence is no sign of that: the peer's thread has no processor,
- * or that of this process has none. So before a retry is counted, all that has arrived here is handled; a link that can tell
- * is asked what became of the packets; and a timer that ran out late counts for nothing. All this up to the setting
- * PEER_SILENCE. A peer on this host that has ended, whichever link leads to it, is given up when the timer first runs out.
+ * A retry is for a packet that was lost. On a busy machine silence does not mean that: the thread of the peer, or of
+ * this process, may have had no processor. So before a retry is counted, everything that has arrived here is handled,
+ * a link that can tell is queried about the packets, and a timer that ran out late does not count. The setting
+ * PEER_SILENCE limits all this. A peer on this host that has ended, whichever link leads to it, is given up when the
+ * timer first runs out.
  */
 #include "core/tunables.h"
 #include "observe/counters.h"
@@ -23,7 +25,7 @@ static uint64_t interval_ns(const struct hca_qp *qp)
 	return UINT64_C(4096) << qp->attr.timeout << (used < TUNABLE_RETRY_DOUBLINGS ? used : TUNABLE_RETRY_DOUBLINGS);
 }
 
-/* Fails where no thread can be made. */
+/* Leaves the timer unarmed if no thread can be created. */
 static void requester_arm(struct hca_qp *qp, uint64_t deadline_ns)
 {
 	qp->requester.timer_armed = !timer_arm(&qp->hca->timers, &qp->requester.timer, deadline_ns);
@@ -54,7 +56,7 @@ void requester_watch(struct hca_qp *qp)
 	if (link && link->mark)
 		requester->mark = link->mark(number);
 	requester_arm(qp, now_ns + interval_ns(qp));
-	/* Nobody would notice if no acknowledgement came. */
+	/* Without the timer a missing acknowledgement would go unnoticed. */
 	if (!requester->timer_armed) {
 		struct refusal why = {RULE_TIMER_NO_THREAD, {qp->attr.timeout}};
 
@@ -62,7 +64,7 @@ void requester_watch(struct hca_qp *qp)
 	}
 }
 
-/* Packets of the oldest entry that are known to have arrived. */
+/* Returns the number of packets of the oldest entry that have arrived. */
 static uint32_t unacknowledged_offset(const struct hca_qp *qp)
 {
 	struct requester *requester = (struct requester *)&qp->requester;
@@ -72,7 +74,7 @@ static uint32_t unacknowledged_offset(const struct hca_qp *qp)
 	return offset > 0 && (uint32_t)offset < entry->packets ? (uint32_t)offset : 0;
 }
 
-/* True if the timer ran out over requests of which nothing was heard since it was armed. */
+/* Returns true if the timer ran out over requests without a sign of the peer since it was armed. */
 static bool requester_is_silent(const struct hca_qp *qp)
 {
 	const struct requester *requester = &qp->requester;
@@ -83,8 +85,8 @@ static bool requester_is_silent(const struct hca_qp *qp)
 }
 
 /*
- * True if nothing was lost as far as the link knows: what was sent lies where the peer, which lives, has not looked yet, or
- * there was no room for it. A peer that gets on, be it slowly, is not silent.
+ * Returns true if nothing was lost as far as the link can tell: the packets wait for the peer, which is alive, to
+ * read them, or there was no room for them. A peer that makes progress, even slowly, is not silent.
  */
 static bool is_pending(struct hca_qp *qp, uint64_t now_ns)
 {
@@ -95,7 +97,7 @@ static bool is_pending(struct hca_qp *qp, uint64_t now_ns)
 	bool pending;
 
 	link = requester_peer(qp, &number);
-	/* A QP that waits for room of a host may have lost what takes the room. */
+	/* A QP that waits for room of a host may have lost the packets that take the room. */
 	if (!link || !link->pending)
 		return link_waits(&requester->waiter) && !(link && link->shares);
 	pending = link->pending(number, requester->mark, &progress);
@@ -110,7 +112,7 @@ static bool silence_is_too_long(const struct hca_qp *qp, uint64_t now_ns)
 	return now_ns - qp->requester.silent_since_ns >= qp->hca->settings.peer_silence * SECOND_NS;
 }
 
-/* Whoever asked for more patience by timeout and retry_cnt has it. */
+/* Returns true if all retries by timeout and retry_cnt would be used up: a program may ask for more time by these. */
 static bool retries_would_be_used_up(const struct hca_qp *qp, uint64_t now_ns)
 {
 	return now_ns - qp->requester.silent_since_ns >=
@@ -147,8 +149,9 @@ static void requester_retransmit(struct hca_qp *qp, bool counts)
 }
 
 /*
- * This process did not run when it should have: others of the machine, such as the peer, perhaps did not either. Or the
- * requester waits for its turn, and has sent nothing yet. Only where the link cannot tell.
+ * Returns true if the timeout has a local cause: this process did not run in time, and other processes of the
+ * machine, such as the peer, perhaps did not either; or the requester waits for its turn and has sent nothing. Only
+ * for links that cannot tell.
  */
 static bool is_excused(const struct hca_qp *qp, uint64_t now_ns)
 {
@@ -165,15 +168,15 @@ static bool is_excused(const struct hca_qp *qp, uint64_t now_ns)
 	return link->has_backlog && link->has_backlog();
 }
 
-/* Packets to it may go over a wire, but its process was on this host, and is no more: nobody is going to answer. */
+/* Returns true if the process of the peer was on this host and has ended, even if packets to it go over a wire. */
 static bool requester_peer_has_ended(const struct hca_qp *qp)
 {
 	return qp->requester.sees_peer && routes->is_vacant(qp->attr.dest_qp_num);
 }
 
 /*
- * Still nothing was heard. @looked: although all was handled that had arrived. The timer is armed again when the requester has
- * been run.
+ * Handles a timeout without any sign of the peer. @looked: everything that had arrived was handled. The timer is
+ * armed again when the requester has run.
  */
 static void timed_out(struct hca_qp *qp, bool pending, bool looked, uint64_t now_ns)
 {
@@ -189,15 +192,15 @@ static void timed_out(struct hca_qp *qp, bool pending, bool looked, uint64_t now
 		give_up_on_silent(qp, now_ns);
 }
 
-/* Disarmed, or armed anew, since it ran out: then this is not its time. The lock is held. */
+/* Returns false if the timer was disarmed, or armed again, since it ran out. The lock is held. */
 static bool timer_is_due(const struct hca_qp *qp, uint64_t now_ns)
 {
 	return qp->requester.timer_armed && now_ns >= qp->requester.timer.deadline_ns;
 }
 
 /*
- * The timer ran out over silence. What the link knows is asked before what has arrived is handled: an answer to what the peer
- * has dealt with is then among that.
+ * Handles a timer that ran out over silence. The link is queried before arrived packets are handled, so that an
+ * answer to packets that the peer has read is among these.
  */
 static void examine_silence(struct hca_qp *qp, uint64_t now_ns)
 {
@@ -216,7 +219,7 @@ static void examine_silence(struct hca_qp *qp, uint64_t now_ns)
 	queue_unlock(&qp->lock);
 }
 
-/* True if it ran out over silence, and is still armed; else whatever it was armed for has been done. */
+/* Returns true if the timer ran out over silence, and is still armed; otherwise the purpose of the timer is done. */
 static bool run_out(struct hca_qp *qp, uint64_t now_ns)
 {
 	struct requester *requester = &qp->requester;

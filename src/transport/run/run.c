@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The run loop, see run.h; and delivery of a packet to the half of a QP that it is for. */
+/* The run loop, see run.h, and delivery of a packet to a half of a QP. */
 #include "transport/run/run.h"
 
 #include <endian.h>
@@ -30,7 +30,7 @@ static bool is_response(const struct packet *packet)
 	return message_has(packet->message, MESSAGE_IS_RESPONSE);
 }
 
-/* The half of @qp that the packet is for; a congestion notification is for what either sends. */
+/* Returns true if @qp has the half that the packet is for. A congestion notification is for either half. */
 static bool has_half(const struct hca_qp *qp, const struct packet *packet)
 {
 	if (packet->message == MESSAGE_CONGESTION)
@@ -39,7 +39,7 @@ static bool has_half(const struct hca_qp *qp, const struct packet *packet)
 	       (is_response(packet) ? qp->transport->requests : qp->transport->responds);
 }
 
-/* @expected: the drop follows from no mistake. */
+/* Counts as expected if no mistake of a program causes the drop: @expected. */
 static void packet_drop(const struct packet *packet, struct hca *hca, bool expected, const struct refusal *why)
 {
 	packet_explain_drop(hca, packet,
@@ -52,7 +52,10 @@ static void packet_drop_from(const struct packet *packet, struct hca *hca, bool 
 	packet_drop(packet, hca, expected, why);
 }
 
-/* @sender: number of the queue pair that sent @packet, 0 if it is not known. Figures 3 to 5 name its process or host. */
+/*
+ * Drops @packet. @sender: number of the queue pair that sent it, 0 if it is not known. Figures 3 to 5 name its
+ * process or host.
+ */
 #define DROP(packet, sender, hca, expected, rule_number, ...)                                                          \
 	packet_drop_from(                                                                                              \
 		packet, hca, expected,                                                                                 \
@@ -76,7 +79,7 @@ static void packet_drop_by_state(const struct packet *packet, struct hca_qp *qp)
 	packet_drop(packet, qp->hca, expected, &why);
 }
 
-/* The packets of a run that came over a link which did not count them; of a READ request, those of its response. */
+/* Counts the packets of a run whose link did not count them; for a READ request, those of its response. */
 static void set_count(struct packet *packet, const struct hca_qp *qp)
 {
 	uint64_t bytes = packet->message == MESSAGE_READ_REQUEST ? packet->dma_length : packet->payload.length;
@@ -120,7 +123,7 @@ static void packet_deliver(struct run *run, struct packet *packet, struct hca_qp
 	responder = responder_receive(qp, packet, run);
 	if (!responder)
 		return;
-	/* To an initiator that a DCT knows nothing of, nothing is owed. */
+	/* An initiator without state at the DCT has no queue of answers. */
 	if (timeline_is_on() && link_is_immediate(qp->hca, reply->link))
 		record_answer(qp, reply);
 	if (link_is_immediate(qp->hca, reply->link) || (qp->dct && responder == &qp->responder))
@@ -136,7 +139,10 @@ static void packet_handle(struct run *run, struct packet *packet, struct hca_qp 
 	queue_unlock(&qp->lock);
 }
 
-/* The device that keeps the record of a packet for nobody: its sender's, if that is of this process, else the first one. */
+/*
+ * Returns the device that records a packet without a QP: that of its sender, if it is in this process, otherwise the
+ * first one.
+ */
 static struct hca *device_of_sender(const struct packet *packet)
 {
 	const struct hca_qp *sender = packet->link && packet->link->immediate ? qp_find(packet->source_qpn) : NULL;
@@ -149,15 +155,15 @@ static bool is_multicast(const struct packet *packet)
 	return packet->transport == IBV_QPT_UD && gid_is_multicast(&packet->path->destination);
 }
 
-/* True if @qp has sent @packet; a QP of another host may have the same number. */
+/* Returns true if @qp has sent @packet. A QP of another host may have the same number. */
 static bool is_from(const struct packet *packet, const struct hca_qp *qp)
 {
 	return packet->link->immediate && packet->source_qpn == qp->number;
 }
 
 /*
- * IBTA 10.5.2: each member gets a copy, also the sender. Reading a payload consumes it, so each has a copy of the packet,
- * too, in the slot of the answer, as there is none to a datagram.
+ * IBTA 10.5.2: each member gets a copy, including the sender. Reading a payload consumes it, so each member gets a
+ * copy of the packet as well, in the slot of the reply, since datagrams have none.
  */
 static void handle_multicast(struct run *run, const struct packet *packet)
 {
@@ -196,7 +202,7 @@ static void handle_without_qp(struct packet *packet)
 		return;
 	}
 	hca = device_of_sender(packet);
-	/* Packets that were under way when the program destroyed the queue pair, and answers, are no mistake. */
+	/* Packets in flight when the program destroyed the queue pair, and answers, are not mistakes. */
 	ended = is_response(packet) || packet->message == MESSAGE_DISCONNECT ||
 		id_table_was_used(&the_registry.qps, packet->destination_qpn);
 	counter_add(hca, COUNTER_DROPPED_NO_QP, 1);
@@ -223,7 +229,7 @@ static bool drain_packets(struct run *run, const struct hca_qp *self)
 	return true;
 }
 
-/* Puts the next frame that the filters of a device let go into the run. */
+/* Puts the next frame that the filters of a device release into the run. */
 static bool take_frame(struct run *run)
 {
 	for (size_t i = 0; i < the_registry.count; i++) {
@@ -244,8 +250,8 @@ void run_drain(struct run *run, const struct hca_qp *self)
 }
 
 /*
- * The lock of @self is held, so that of another QP is only tried: two threads that deliver to each other would else wait for
- * each other.
+ * Handles @packet at once, if possible. The lock of @self is held, so that of another QP is only tried: two threads
+ * that deliver to each other would deadlock.
  */
 static bool take_at_once(struct run *run, struct packet *packet, struct hca_qp *self)
 {
@@ -338,8 +344,9 @@ bool run_around(bool (*poll)(struct run *run))
 /* ---- packets that are all of their message ---------------------------------------------------------------------- */
 
 /*
- * An acknowledgement stands for all before it, so of those that came together the newest is enough: it is noted, and seen to before
- * anything else of its QP. A timeline tells of each, with what it completes. The lock of @qp is held.
+ * Records an acknowledgement. It covers all before it, so the newest of those that arrived together is enough; it is
+ * handled before anything else for its QP. A timeline records each, with the requests that it completes. The lock of
+ * @qp is held.
  */
 static inline void run_note_acknowledgement(struct run *run, const struct packet *packet, struct hca_qp *qp)
 {
@@ -349,7 +356,10 @@ static inline void run_note_acknowledgement(struct run *run, const struct packet
 		timeline_end_call();
 		return;
 	}
-	/* One of what was not sent yet is none (requester_receive()), and must not stand for others. */
+	/*
+	 * An acknowledgement of packets that were not sent yet is invalid (requester_receive()), and must not cover
+	 * others.
+	 */
 	if (unlikely(psn_distance(packet->psn, qp->requester.newest) >= 0))
 		return;
 	if (run->acknowledges && unlikely(psn_distance(packet->psn, run->acknowledged) <= 0))
@@ -366,7 +376,7 @@ static inline void run_complete_acknowledged(struct run *run, struct hca_qp *qp)
 	requester_receive_acknowledgement(qp, run->acknowledged, run);
 }
 
-/* Lets go of the QP whose packet was taken last; what it owes it sends when it is its turn. */
+/* Releases the QP whose packet was taken last, and schedules it if it has answers to send. */
 static void run_switch_qp(struct run *run)
 {
 	struct hca_qp *qp = run->held;
@@ -393,7 +403,10 @@ void run_let_go(struct run *run)
 	queue_unlock(&qp->lock);
 }
 
-/* True if nothing that run_drain() looks for can be found: @qp may hear @packet, and its answer is owed. Its lock is held. */
+/*
+ * Returns true if no check of run_drain() can fail: @qp accepts @packet, and its answer is queued. The lock of @qp is
+ * held.
+ */
 static inline bool qp_accepts_whole(const struct hca_qp *qp, const struct packet *packet)
 {
 	return qp->whole && packet->link == qp->link && packet->connection == qp->connection && qp_receives(qp) &&
@@ -440,10 +453,10 @@ void run_take_whole(struct run *run)
 		queue_lock(&qp->lock);
 		run->held = qp;
 	}
-	/* The reply is built in the slot behind it. */
+	/* The reply is built in the next slot. */
 	run_commit(run);
 	if (__builtin_expect(!qp_accepts_whole(qp, packet), 0)) {
-		/* run_drain() counts the packets of a message, since it may accept this one (origin.h). */
+		/* run_drain() counts the packets of a message, since it may accept this one (qp/origin.h). */
 		if (packet->payload.length)
 			packet->count = 0;
 		run_switch_qp(run);

@@ -13,14 +13,14 @@
 #include "transport/run/doorbell.h"
 #include "transport/run/run.h"
 
-/* As run_requester(), for a QP whose lock is held; releases the lock. */
+/* As run_requester(), for a QP whose lock is held. Releases the lock. */
 static __attribute__((noinline)) void run_locked(struct hca_qp *qp, struct run *run)
 {
 	struct requester *requester = &qp->requester;
 	enum progress progress;
 	enum path path;
 
-	/* The thread that runs it looks once more, under the lock, before it stops: what is posted now is seen then. */
+	/* The thread that runs it checks once more, under the lock, before it stops, and sees requests posted now. */
 	if (unlikely(requester->running)) {
 		queue_unlock(&qp->lock);
 		return;
@@ -61,7 +61,10 @@ void run_requester(struct hca_qp *qp, struct run *run)
 	run_locked(qp, run);
 }
 
-/* Starts what the fast path has left of a doorbell. The lock is held, inside an epoch section; releases the lock. */
+/*
+ * Starts the requests of a doorbell that the fast path has left. The lock is held, inside an epoch section; releases
+ * the lock.
+ */
 static __attribute__((noinline)) void doorbell_fall_back(struct hca_qp *qp)
 {
 	THREAD_VARIABLE(struct run, run);
@@ -98,8 +101,8 @@ void hca_qp_send_doorbell(struct hca_qp *qp)
 void hca_qp_recv_doorbell(struct hca_qp *qp)
 {
 	/*
-	 * Pairs with qp_enter_error: either the flush sees the new entry, or this sees the state. That is rare, so the
-	 * barrier is there; here it is enough that the compiler keeps the order.
+	 * Pairs with qp_enter_error(): either the flush sees the new entry, or this sees the state. Errors are rare,
+	 * so the barrier is there; here it is enough that the compiler keeps the order.
 	 */
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
 	if (__builtin_expect(!the_registry.has_barrier, 0) && !__libc_single_threaded)
