@@ -19,7 +19,9 @@ struct dci *dci_new(uint32_t limit)
 	if (!dci)
 		return NULL;
 	dci->limit = limit;
-	/* Larger than what an earlier QP of the same number got to: no QP begins a connection per nanosecond. */
+	/*
+	 * Larger than the last number of an earlier QP of the same number: no QP begins a connection per nanosecond.
+	 */
 	clock_gettime(CLOCK_REALTIME, &now);
 	dci->connection = (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
 	return dci;
@@ -68,7 +70,10 @@ bool dci_continue(struct dci *dci, uint16_t stream, struct packet *packet)
 {
 	if (!same_target(&dci->target, stream, packet))
 		return false;
-	/* Its number may have been nobody's when the connection began: answers come the way that requests go. */
+	/*
+	 * The number of the target may have had no owner when the connection began: answers arrive over the link of
+	 * the requests.
+	 */
 	dci->target.link = packet->link;
 	dci_stamp(dci, packet);
 	return true;

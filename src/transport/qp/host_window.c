@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The windows of hosts, see host_window.h. */
+/* Windows of hosts, see host_window.h. */
 #include "transport/qp/host_window.h"
 
 #include <string.h>
@@ -14,7 +14,7 @@
 #include "wire/run.h"
 #include "wire/waiting.h"
 
-/* Some packets of any length. */
+/* Room for eight packets of any length. */
 #define LEAST_ROOM (8u * (TUNABLE_WINDOW_PACKET_ROOM + LIMIT_MAX_MTU))
 #define MS UINT64_C(1000000)
 
@@ -33,7 +33,7 @@ struct host_window {
 	uint32_t returns_seen; /* by the timer */
 };
 
-/* What is known of the process that has a QP: of its host, by the upper bits of its number. Those that meet here share. */
+/* Counters of a process, found by host and the upper bits of a QP number. Processes with the same hash share them. */
 struct peer_process {
 	uint32_t received; /* atomic; packets of it */
 	uint32_t lost;     /* atomic; times that requesters lost packets to it */
@@ -71,7 +71,7 @@ static void window_prepare(struct host_window *window)
 	timer_init(&window->timer, window_timed_out);
 }
 
-/* Makes @window that of @host, unless it is another's. */
+/* Makes @window that of @host. Returns false if it belongs to another host. */
 static bool window_claim(struct host_window *window, const union ibv_gid *host)
 {
 	uint32_t used = WINDOW_FREE;
@@ -134,7 +134,7 @@ static void window_note_room(struct host_window *window)
 		__atomic_store_n(&host_windows_due, 1, __ATOMIC_RELEASE);
 }
 
-/* What has arrived makes the window larger. */
+/* Makes the window larger after arrivals. */
 static void window_grow(struct host_window *window, uint32_t bytes)
 {
 	uint32_t size = window_size(window), most = __atomic_load_n(&most_room, __ATOMIC_RELAXED);
@@ -149,7 +149,7 @@ static void window_give_back(struct host_window *window, uint32_t bytes, uint32_
 	uint64_t before = __atomic_load_n(&window->under_way, __ATOMIC_RELAXED);
 
 	do {
-		/* It was forgotten meanwhile. */
+		/* The share was dropped meanwhile. */
 		if (window_generation(before) != generation || window_bytes(before) < bytes)
 			return;
 	} while (!__atomic_compare_exchange_n(&window->under_way, &before, before - bytes, true, __ATOMIC_SEQ_CST,
@@ -158,7 +158,10 @@ static void window_give_back(struct host_window *window, uint32_t bytes, uint32_
 	window_note_room(window);
 }
 
-/* While others wait a QP needs its turn, too: those that get acknowledgements would else have all the room. */
+/*
+ * Takes room. While others wait, a QP needs its turn: otherwise those that get acknowledgements would take all the
+ * room.
+ */
 static bool window_take(struct host_window *window, struct window_share *share, uint32_t packets, uint32_t bytes)
 {
 	uint64_t before = __atomic_load_n(&window->under_way, __ATOMIC_SEQ_CST);
@@ -202,8 +205,8 @@ static void wait_for_room(struct host_window *window, struct hca_qp *qp)
 }
 
 /*
- * As many as there may be room for; all if nothing is under way, whose return would let the others go on. Not those that come
- * back meanwhile.
+ * Resumes as many waiting QPs as there may be room for; all if nothing is in flight whose return would resume the
+ * others. QPs that begin to wait meanwhile are not resumed.
  */
 static void resume_window(struct host_window *window, struct run *run)
 {
@@ -227,7 +230,7 @@ void host_window_resume(struct run *run)
 			resume_window(window, run);
 }
 
-/* Nothing has come back for long: nothing will. */
+/* Drops all shares, since none was returned for long. */
 static void window_presume_lost(struct host_window *window)
 {
 	uint64_t before = __atomic_load_n(&window->under_way, __ATOMIC_RELAXED);
@@ -266,7 +269,10 @@ static struct window_share *share_of(struct hca_qp *qp)
 	return &qp->requester.share;
 }
 
-/* Of the QP that is about to send @packet. Only a DCI changes the host, and then nothing of it is under way. */
+/*
+ * Finds the window for @packet, which the QP is about to send. Only a DCI changes the host, and then it has nothing
+ * in flight.
+ */
 static void share_find_window(struct window_share *share, const struct packet *packet)
 {
 	const union ibv_gid *host = &packet->path->destination;
@@ -292,7 +298,7 @@ static uint32_t packet_cost(const struct packet *packet)
 	return bytes < UINT32_MAX / 4 ? (uint32_t)bytes : UINT32_MAX / 4;
 }
 
-/* What the link knows of the buffers. */
+/* Takes over the buffer size that the link knows. */
 static void see_buffer(const struct link *link)
 {
 	static uint32_t seen; /* atomic */
@@ -320,7 +326,7 @@ bool host_window_take(struct hca_qp *qp, const struct packet *packet)
 		return true;
 	counter_add(qp->hca, COUNTER_UDP_WINDOW_FULL, 1);
 	wait_for_room(share->window, qp);
-	/* Room that was made before it waited would else be missed; also what it leaves to others. */
+	/* Room that was made before it waited would otherwise be missed; so would room that it leaves to others. */
 	window_note_room(share->window);
 	return false;
 }
@@ -332,7 +338,7 @@ void host_window_settle(struct hca_qp *qp, uint32_t packets)
 
 	if (packets >= share->packets)
 		return;
-	/* Packets of one QP are as a rule of one length. */
+	/* Packets of one QP usually have one length. */
 	bytes = (uint32_t)((uint64_t)share->bytes * (share->packets - packets) / share->packets);
 	share->packets = packets;
 	share->bytes -= bytes;
@@ -370,7 +376,7 @@ void host_window_received(struct hca_qp *qp)
 {
 	struct peer_process *process = share_of(qp)->process;
 
-	/* Two at the same time may count once: that it moves is all that counts. */
+	/* Two concurrent increments may count once: only a change matters. */
 	if (process)
 		__atomic_store_n(&process->received, process->received + 1, __ATOMIC_RELAXED);
 }
@@ -397,7 +403,7 @@ bool host_window_excuses(struct hca_qp *qp)
 	__atomic_add_fetch(&share->process->lost, 1, __ATOMIC_RELAXED);
 	lost = share->lost - lost;
 	received = share->received - received;
-	/* Its own loss is no excuse. */
+	/* Its own loss does not count. */
 	share->lost++;
 	if (!received || !lost)
 		return false;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Packets that are not of the peer, see origin.h. */
+/* Packets that are not from the peer, see origin.h. */
 #include "transport/qp/origin.h"
 
 #include <endian.h>
@@ -8,7 +8,7 @@
 #include "transport/qp/drop.h"
 #include "wire/routes.h"
 
-/* As explanations take it: up to eight characters. */
+/* Returns the name of @link for explanations: up to eight characters. */
 static uint64_t link_chars(const struct link *link)
 {
 	uint64_t chars = 0;
@@ -21,7 +21,7 @@ static uint64_t link_chars(const struct link *link)
 #define PREFIX(gid) be64toh((gid)->global.subnet_prefix)
 #define INTERFACE(gid) be64toh((gid)->global.interface_id)
 
-/* Which peer a QP accepts packets from: of a DCI, its target. */
+/* The peer whose packets a QP accepts: for a DCI, its target. */
 struct expected {
 	const struct link *link;
 	const struct packet_path *path;
@@ -120,7 +120,10 @@ bool origin_look_again(struct hca_qp *qp, const struct packet *packet)
 	struct refusal why;
 	pid_t process = 0;
 
-	/* The peer's number was nobody's when the route was chosen. Only processes of the same user make this look again. */
+	/*
+	 * The number of the peer may have had no owner when the route was chosen. Only processes of the same user
+	 * cause this second check.
+	 */
 	if (packet->link == routes->shm() && !qp->dci)
 		qp_route_again(qp);
 	peer = expected_by(qp);

@@ -6,7 +6,10 @@
 
 #include "transport/qp/transport.h"
 
-/* Headers of connected transports do not name the sender's queue pair: it is the peer, if @qp has one. */
+/*
+ * Returns the queue pair that sent @packet. Headers of connected transports do not name it: it is the peer, if @qp
+ * has one.
+ */
 static uint32_t sender_of(const struct hca_qp *qp, const struct packet *packet)
 {
 	uint32_t peer;
@@ -34,18 +37,18 @@ static inline void record_put_packet(uint64_t time, uint32_t number, uint32_t wh
 		     TIMELINE_PACKETS(peer, count, packet->place));
 }
 
-/* What is no POST_SEND. Far from the way of the others, which saves registers there. */
+/* Records a packet that is not a POST_SEND; out of line, which saves registers in the common case. */
 static __attribute__((noinline)) void put_sent(uint64_t time, const struct hca_qp *qp, uint32_t what,
 					       const struct packet *packet)
 {
-	/* A DCI takes leave of a target for no WQE. */
+	/* A disconnect of a DCI belongs to no WQE. */
 	if (packet->message == MESSAGE_DISCONNECT)
 		return;
 	record_put_packet(time ? time : timeline_now(), qp->number, what, packet, packet->destination_qpn,
 			  packet->count);
 }
 
-/* True if a POST_SEND says all of @packet. */
+/* Returns true if a POST_SEND has all figures of @packet. */
 static inline bool is_small(const struct packet *packet, uint8_t opcode)
 {
 	return packet->count == 1 && packet->place == PLACE_ONLY && packet->message == wqe_opcodes[opcode].message &&
@@ -54,7 +57,7 @@ static inline bool is_small(const struct packet *packet, uint8_t opcode)
 
 void record_sent(const struct hca_qp *qp, enum timeline_kind kind, uint16_t index, const struct packet *packet)
 {
-	/* Of the first of what was posted; what is behind it leaves later. */
+	/* The time of the first request of the call; later ones leave later. */
 	uint64_t time = timeline_time_of_call;
 	struct timeline_record *posted = timeline_latest(time, TIMELINE_POST, qp->number);
 
@@ -134,7 +137,7 @@ void record_qp(struct hca_qp *qp)
 		.type = (uint32_t)qp->type,
 	};
 
-	/* A datagram's QP has no path of its own. */
+	/* A datagram QP has no path of its own. */
 	memcpy(entry.source, qp->path.source.raw, sizeof(entry.source));
 	memcpy(entry.destination, qp->path.destination.raw, sizeof(entry.destination));
 	timeline_put_qp(&qp->timeline_row, &entry);

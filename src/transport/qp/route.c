@@ -10,11 +10,11 @@ void qp_route(struct hca_qp *qp)
 	qp->link = routes->route(qp->hca, &qp->path.destination, qp->attr.dest_qp_num);
 	qp->in_process = qp->type == IBV_QPT_RC && qp->link && qp->link->in_process;
 	qp->whole = qp->type == IBV_QPT_RC && qp->link ? qp->link->whole : 0;
-	/* Now, since the peer may have ended when its first packet is handled. */
+	/* Looked up now, since the peer may have ended when its first packet is handled. */
 	qp->connection = qp->link && qp->link->paired ? routes->connection_to(qp->attr.dest_qp_num) : 0;
 	if (qp->link)
 		qp->requester.window = link_first_window(qp->hca, qp->link);
-	/* The shm link has a connection that tells. */
+	/* The shm link detects the end of a peer by its connection. */
 	qp->requester.sees_peer = qp->transport->reliable && qp->link == routes->udp() &&
 				  routes->sees_process(qp->hca, &qp->path.destination, qp->attr.dest_qp_num);
 }

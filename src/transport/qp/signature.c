@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Signature errors that a QP finds, and the send queue that stops at them (MLX5DV_QP_CREATE_SIG_PIPELINING). */
+/* Reports signature errors that a QP finds. */
 #include <errno.h>
 #include <stddef.h>
 
@@ -7,9 +7,9 @@
 #include "transport/qp/qp.h"
 
 /*
- * True if @cq gets a CQE for @error: of profile connectx every CQ, as an adapter's does; of profile man, where
- * mlx5dv_mkey_check(3) asks the device, only one whose ring its program reads by itself. There each is told until the key is
- * armed.
+ * Returns true if @cq gets a CQE for @error: in profile connectx every CQ, as on an adapter; in profile man, where
+ * mlx5dv_mkey_check(3) queries the device, only a CQ whose program reads the ring itself. There every error is
+ * reported until the key is armed.
  */
 static bool cq_reports_errors(const struct hca_cq *cq, const struct signature_error *error)
 {
@@ -21,9 +21,9 @@ static bool cq_reports_errors(const struct hca_cq *cq, const struct signature_er
 }
 
 /*
- * Written at once, before the completion of the request that found it (mlx5-formats 3.5). The lock of the QP may be free:
- * its memory may be read by a transfer that another QP's thread carries out; the CQ's lock is a leaf. What does not fit
- * into a full CQ is lost, as its next completion will be, with which the QP ends.
+ * Writes the CQE at once, before the completion of the request that found the error (mlx5-formats 3.5). The lock of
+ * the QP may be free: a transfer on the thread of another QP may read its memory; the lock of the CQ is a leaf. A CQE
+ * that does not fit into a full CQ is lost, as the next completion will be, which ends the QP.
  */
 static void write_error(const struct hca_qp *qp, struct hca_cq *cq, const struct signature_error *error)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What responders owe, see answer.h. */
+/* Pending answers of responders, see answer.h. */
 #include "transport/responder/answer.h"
 
 #include <assert.h>
@@ -31,12 +31,12 @@ static void answers_enlist(struct hca_qp *qp, struct answers *answers, struct ru
 		answers->next = qp->unsent_answers;
 		qp->unsent_answers = answers;
 	}
-	/* Whoever lets go of it sees to that. */
+	/* Otherwise the QP is scheduled when it is released. */
 	if (run->held != qp)
 		run_schedule(run, qp);
 }
 
-/* True if @psn belongs to the request that @resource remembers. */
+/* Returns true if @psn belongs to the request that @resource remembers. */
 static bool resource_covers(const struct responder_resource *resource, uint32_t psn)
 {
 	int32_t offset = psn_distance(psn, resource->psn);
@@ -44,7 +44,7 @@ static bool resource_covers(const struct responder_resource *resource, uint32_t 
 	return resource->message != MESSAGE_NONE && offset >= 0 && (uint32_t)offset < resource->count;
 }
 
-/* The place of the request that has @psn: nearly always the newest; an earlier one if this is a repetition. */
+/* Returns the index of the request that has @psn: nearly always the newest; an earlier one for a repetition. */
 static uint32_t resource_place(const struct responder *responder, uint32_t psn)
 {
 	uint32_t newest = responder->next_resource - 1, mask = responder->resources - 1;
@@ -55,7 +55,10 @@ static uint32_t resource_place(const struct responder *responder, uint32_t psn)
 	return newest & mask;
 }
 
-/* The answer to a repetition replaces one that is pending, of which a part may have left: the requester has all before its beginning. */
+/*
+ * Adds a response. The answer to a repetition replaces a pending one, of which a part may have left: the requester
+ * has everything before its beginning.
+ */
 static void answers_add_response(struct answers *answers, const struct walk_access *access,
 				 const struct packet *request, const struct packet *reply)
 {
@@ -92,7 +95,9 @@ bool answer_is_full(const struct responder *responder, uint32_t most)
 	const struct answers *answers = responder->answers;
 	uint32_t place = (responder->next_resource - most) & (responder->resources - 1);
 
-	/* Answers leave in the order of requests: if the first of those was never sent, neither were the others. */
+	/*
+	 * Answers leave in the order of requests: if the first of these was never sent, the others were not either.
+	 */
 	return answers && unlikely(answers->pending >> place & 1) && !responder->resource[place].answered;
 }
 
@@ -163,8 +168,9 @@ static void begin_answer(const struct hca_qp *qp, const struct answers *answers,
 }
 
 /*
- * The rights may have gone since the request was checked: then the rest is refused (IBTA 9.7.4.1.5). The requester of an answer
- * that has left before may have it, and its key may be gone for that reason: a repetition is dropped.
+ * Refuses the rest of a response, since the rights may have ended after the request was checked (IBTA 9.7.4.1.5). The
+ * requester of an answer that was sent before may have received it and ended its key for that reason: then the
+ * repetition is dropped.
  */
 static void refuse_rest(const struct hca_qp *qp, struct answers *answers, uint32_t place, uint32_t psn,
 			const struct refusal *why)
@@ -182,7 +188,7 @@ static void refuse_rest(const struct hca_qp *qp, struct answers *answers, uint32
 	answers->why = *why;
 }
 
-/* Builds the next piece of the READ response at @place. False: it was refused. */
+/* Builds the next piece of the READ response at @place. Returns false if it was refused. */
 static bool build_piece(const struct hca_qp *qp, struct answers *answers, uint32_t place, struct packet *packet)
 {
 	const struct answer *answer = &answers->entry[place];
@@ -219,7 +225,7 @@ static bool answers_send_packet(struct hca_qp *qp, struct answers *answers, stru
 	return link_send_or_wait(qp->hca, run, &answers->waiter, &qp->sender, false) == LINK_SENT;
 }
 
-/* The place of the oldest request whose answer is pending; at least one is. */
+/* Returns the index of the oldest request whose answer is pending; at least one is. */
 static uint32_t answers_first_pending(const struct answers *answers)
 {
 	uint32_t places = answers->responder->resources, oldest = answers->responder->next_resource & (places - 1);
@@ -228,7 +234,7 @@ static uint32_t answers_first_pending(const struct answers *answers)
 	return (oldest + (uint32_t)__builtin_ctz(from_oldest)) & (places - 1);
 }
 
-/* Sends one packet of the first answer. False: there is no room. */
+/* Sends one packet of the first answer. Returns false if there is no room. */
 static bool send_response(struct hca_qp *qp, struct answers *answers, struct run *run)
 {
 	uint32_t place = answers_first_pending(answers);
@@ -236,7 +242,7 @@ static bool send_response(struct hca_qp *qp, struct answers *answers, struct run
 	struct answer *answer = &answers->entry[place];
 	struct packet *packet = run_slot(run);
 
-	/* Another request has the place, which was not to be answered. */
+	/* The index belongs to another request, which has no answer. */
 	if (unlikely(!resource_covers(request, answer->psn))) {
 		answers->pending &= ~(1u << place);
 		return true;
@@ -252,7 +258,7 @@ static bool send_response(struct hca_qp *qp, struct answers *answers, struct run
 	answer->sent += packet->count;
 	if (answer->sent < answer->count)
 		return true;
-	/* From now on the requester may have all of it: a repetition does not count any more. */
+	/* The requester may have all of it now: a repetition does not count any more. */
 	request->answered = true;
 	answers->pending &= ~(1u << place);
 	return true;
@@ -274,7 +280,7 @@ static bool send_all(struct hca_qp *qp, struct answers *answers, struct run *run
 	return true;
 }
 
-/* Those that wait for room are tried again when there is some; whoever else is owed something goes on. */
+/* Answers that wait for room are tried again when there is some; those for other requesters continue. */
 void answer_send(struct hca_qp *qp, struct run *run)
 {
 	struct answers **place = &qp->unsent_answers, *answers;

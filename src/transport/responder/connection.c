@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The responder of a DCT finds out whose request it is, and of which connection; see dct.h. */
+/* The responder of a DCT finds the initiator and the connection of a request; see dct.h. */
 #include <string.h>
 
 #include "transport/qp/drop.h"
@@ -12,7 +12,7 @@
 			    &(struct explain_subject){.qpn = (request)->qp->number, .receive = true},                  \
 			    &(struct refusal){rule_number, {__VA_ARGS__}})
 
-/* A message of which the rest will not come: IBTA 11.6.2, Remote Aborted Error, tells the receiver. */
+/* Completes the receive of a message whose rest will not arrive: IBTA 11.6.2, Remote Aborted Error. */
 static void abort_message(struct request *request, const struct dct_initiator *initiator)
 {
 	struct hca_qp *qp = request->qp;
@@ -34,7 +34,7 @@ static void abort_message(struct request *request, const struct dct_initiator *i
 	responder_complete_receive(request, &completion);
 }
 
-/* What came before is over, for this initiator or for the one whose place it has. */
+/* Begins a connection; that of the previous owner of the place is over. */
 static void begin_connection(struct request *request, struct dct_initiator *initiator)
 {
 	struct responder *responder = &initiator->responder;
@@ -55,8 +55,8 @@ static void begin_connection(struct request *request, struct dct_initiator *init
 }
 
 /*
- * Before the connection of @request is known only its first packet is answered: a NAK of a later one would tell the
- * requester that all before it had arrived.
+ * Returns true for the first packet of a connection. Of a connection without state only that is answered: a NAK of a
+ * later packet would tell the requester that all before it had arrived.
  */
 static bool begins_connection(const struct packet *packet)
 {
@@ -93,7 +93,7 @@ static enum responder_state connection_over(struct request *request)
 	return RESPONDER_DONE;
 }
 
-/* The initiator goes to another target. */
+/* Handles an initiator that goes to another target. */
 static enum responder_state initiator_disconnect(struct request *request, struct dct_initiator *initiator)
 {
 	if (!initiator || initiator->connection != request->packet->dc_connection)
@@ -127,7 +127,7 @@ enum responder_state responder_check_connection(struct request *request)
 		dct_assign(dct, initiator, packet);
 		begin_connection(request, initiator);
 	}
-	/* The CQ was full that took the end of what came before. */
+	/* The CQ for the end of the previous message was full. */
 	if (request->qp->state == IBV_QPS_ERR)
 		return RESPONDER_DONE;
 	initiator->era = dct->era;
@@ -135,7 +135,7 @@ enum responder_state responder_check_connection(struct request *request)
 	request->access = &initiator->access;
 	if (!initiator->refused)
 		return RESPONDER_CHECK_PSN;
-	/* Refused again, for the same reason: the NAK may have been lost. */
+	/* Refuses it again for the same reason, since the NAK may have been lost. */
 	if (packet->psn == initiator->refusal_psn) {
 		responder_nak(request, AETH_NAK, initiator->nak, packet->psn);
 		request->reply->why = initiator->why;

@@ -37,7 +37,7 @@ void dct_free(struct dct *dct)
 	free(dct);
 }
 
-/* Numbers of one host are near each other, those of many hosts alike: the GID has its say, too. */
+/* QP numbers of one host are close, and those of many hosts alike, so the GID is hashed as well. */
 static uint32_t dct_bucket(const union ibv_gid *gid, uint32_t qpn)
 {
 	uint64_t low;
@@ -71,7 +71,7 @@ static void pass_time(struct dct *dct)
 	dct->era_began_ns = now;
 }
 
-/* The initiator whose place can be had: after a silence, or, if there are too many, as soon as it has left. */
+/* Returns an initiator whose place can be reused: after a silence, or, if there are too many, one that has left. */
 static struct dct_initiator *find_vacant(const struct dct *dct)
 {
 	struct dct_initiator *left = NULL;

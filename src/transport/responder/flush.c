@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The responder's receive queue is flushed, and all of it forgotten; see responder.h. */
+/* Flushes the receive queue of the responder, and resets it; see responder.h. */
 #include <string.h>
 
 #include "transport/responder/answer.h"
 #include "transport/responder/dct.h"
 #include "transport/responder/responder.h"
 
-/* The receive that @responder holds. */
+/* Flushes the receive of @responder. */
 static void flush_receive(struct hca_qp *qp, struct responder *responder)
 {
 	struct request request = {.qp = qp, .responder = responder};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What a datagram's receiver finds in the first 40 bytes of its buffer, see grh.h. */
+/* The first 40 bytes in the buffer of a received datagram, see grh.h. */
 #include "transport/responder/grh.h"
 
 #include <arpa/inet.h>
@@ -63,7 +63,7 @@ void grh_build(uint8_t grh[40], const struct packet_path *path, uint64_t payload
 {
 	uint16_t length = (uint16_t)(payload + (-payload & 3) + TRANSPORT_BYTES + (immediate ? IMMEDIATE_BYTES : 0));
 
-	/* The source tells: the destination of a datagram over IPv4 may be a multicast group, which says nothing of that. */
+	/* The source decides: the destination may be a multicast group, which does not tell IPv4 from IPv6. */
 	if (path->type != IBV_GID_TYPE_ROCE_V2)
 		build_ipv6(grh, path, length, NEXT_HEADER_IBA);
 	else if (gid_is_ipv4(&path->source))

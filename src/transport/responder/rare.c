@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What the steps of the responder (steps.h) leave to functions: what is rare, or of datagrams. */
-#include "explain/limit.h"
+/* Rare parts of the steps of the responder (steps.h), and those of datagrams. */
 #include "hca/gid.h"
 #include "observe/counters.h"
 #include "transport/qp/drop.h"
@@ -11,8 +10,8 @@
 enum { PSN_STARTS_A_SECOND = 8 };
 
 /*
- * Packets that arrived as one run may be a repetition in front, and new behind: the requester goes back to what it knows to
- * have arrived, not to what has. Each packet counts by itself (IBTA 9.7.5.1), so the first @known are left out.
+ * A run may begin with repeated packets and end with new ones: the requester retransmits from the packet that it
+ * knows to have arrived. Each packet counts separately (IBTA 9.7.5.1), so the first @known are skipped.
  */
 void responder_leave_out(struct request *request, uint32_t known)
 {
@@ -69,7 +68,7 @@ enum responder_state responder_out_of_order(struct request *request, int32_t dis
 
 	if (!request->qp->transport->reliable) {
 		counter_add(request->qp->hca, COUNTER_DROPPED_UNRELIABLE, 1);
-		/* UC: a gap loses the message under way; the next one begins where it begins (IBTA 9.8.2.2.2). */
+		/* UC: a gap loses the current message; the next one begins with its own packet (IBTA 9.8.2.2.2). */
 		responder->in_message = false;
 		responder->expected_psn = packet->psn;
 		return packet->place & PLACE_FIRST ? RESPONDER_CHECK_ORDER : RESPONDER_DONE;
@@ -97,7 +96,7 @@ enum responder_state responder_refuse_length(struct request *request)
 
 	if (qp->transport->reliable)
 		return next;
-	/* The receive that its message had taken waits for another (IBTA 9.8.2.2). */
+	/* The receive of the message is kept for another one (IBTA 9.8.2.2). */
 	request->responder->in_message = false;
 	packet_explain_drop(qp->hca, packet, &(struct explain_subject){.qpn = qp->number, .receive = true},
 			    &request->why);
@@ -142,8 +141,8 @@ enum responder_state responder_no_receive(struct request *request)
 }
 
 /*
- * What adapters put in the place of the service level when a datagram came by RoCE, and programs look for there (UCX, for the
- * GRH): bit 3, UDP; below it the L3 header, 0 GRH, 1 IPv6, 2 IPv4.
+ * Returns the value that adapters put in the place of the service level of a datagram over RoCE, where programs look
+ * for it (UCX, for the GRH): bit 3, UDP; below it the L3 header, 0 GRH, 1 IPv6, 2 IPv4.
  */
 static uint8_t roce_packet_type(const struct packet_path *path)
 {

@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What the peer of a QP may do without being asked about each time (wire/run.h, struct run_reach). */
+/* Direct access that the peer of a QP is granted (wire/run.h, struct run_reach). */
 #include "transport/responder/reach.h"
 
 #include "mkey/key.h"
 #include "observe/timeline.h"
 #include "transport/qp/transport.h"
 
-/* Keys that a request can change are left out: changing them would have to wait for those that use the grant. */
+/*
+ * Returns the mapping of a key that no request can change. Changing a granted key would have to wait for the accesses
+ * that use the grant.
+ */
 static const struct mapping *lasting_key(struct hca_qp *qp, uint32_t rkey, struct mkey **found)
 {
 	struct mkey *key = mkey_find(qp->hca, rkey);

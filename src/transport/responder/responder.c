@@ -23,7 +23,7 @@
 
 /* ---- refusals ------------------------------------------------------------------------------------------------- */
 
-/* The connection of an initiator has ended with a refusal, which a repetition meets again. */
+/* Ends the connection of an initiator with a refusal, which repetitions get again. */
 static void end_connection(struct request *request)
 {
 	struct dct_initiator *initiator = request->initiator;
@@ -35,8 +35,8 @@ static void end_connection(struct request *request)
 }
 
 /*
- * True if what is refused is the first of several packets that came as one: the last, which would have taken the receive (IBTA
- * C9-82), is not looked at any more.
+ * Returns true if the refused packet is the first of several that came as one. The last one, which would have taken
+ * the receive (IBTA C9-82), is not examined any more.
  */
 static bool refused_before_receive(const struct packet *packet)
 {
@@ -56,9 +56,10 @@ static bool is_own_peer(const struct hca_qp *qp)
 }
 
 /*
- * The NAK of @packet goes to the queue pair of @responder itself. Its requester completes the refused request with the status of the
- * NAK, and then enters ERR. Until then the responder executes and answers nothing, neither later requests nor the refused one if it is
- * sent again: the packet that it expects never comes, and it has sent its NAK.
+ * Waits for the NAK of @packet, which goes to the queue pair of @responder itself. Its requester completes the
+ * refused request with the status of the NAK, and then enters ERR. Until then the responder executes and answers
+ * nothing, neither later requests nor the refused one if it is sent again: the packet that it expects never comes,
+ * and it has sent its NAK.
  */
 static void await_own_nak(struct responder *responder, const struct packet *packet)
 {
@@ -75,9 +76,9 @@ static bool is_own_datagram(const struct hca_qp *qp, const struct packet *packet
 }
 
 /*
- * A datagram or an unreliable message that breaks a rule is dropped (IBTA 9.8.2.2, 9.8.3.2); only a receive whose memory
- * cannot be written ends in error, and with it the QP. A reliable one is refused with a NAK, and the QP goes to ERR; a DCT
- * serves its other initiators on.
+ * Refuses a request. A datagram or an unreliable message that breaks a rule is dropped (IBTA 9.8.2.2, 9.8.3.2); only
+ * a receive whose memory cannot be written ends in error, and with it the QP. A reliable request gets a NAK, and the
+ * QP goes to ERR; a DCT continues to serve its other initiators.
  */
 static enum responder_state responder_refuse(struct request *request)
 {
@@ -87,7 +88,7 @@ static enum responder_state responder_refuse(struct request *request)
 	bool fails_receive =
 		request->responder->has_receive && (reliable ? qp->dct || !refused_before_receive(request->packet)
 							     : request->syndrome == MLX5_CQE_SYNDROME_LOCAL_PROT_ERR);
-	/* Whatever ends for it, a receive or the QP, bounds how often this can happen. */
+	/* The receive or the QP that ends bounds how often this can happen. */
 	bool dropped = !fails_receive && (!reliable || qp->dct);
 	struct explain_subject subject = {
 		.qpn = qp->number,
@@ -97,7 +98,7 @@ static enum responder_state responder_refuse(struct request *request)
 	};
 	uint64_t record;
 
-	/* The peer's completion tells it if the peer is here; what nobody else will see is told now. */
+	/* The completion of a peer in this process reports it; otherwise it is reported here. */
 	subject.syndrome = fails_receive ? request->syndrome : 0;
 	record = dropped ? packet_explain_drop(qp->hca, request->packet, &subject, &request->why)
 			 : explain_make(qp->hca, &subject, request->why.rule, request->why.args, EXPLAIN_ARGS);
@@ -134,8 +135,8 @@ static enum responder_state responder_refuse(struct request *request)
 /* ---- checks --------------------------------------------------------------------------------------------------- */
 
 /*
- * IBTA annex A14: every request of XRC names an SRQ of the QP's domain; the receive, its CQ and the protection domain are
- * that SRQ's. Returns RESPONDER_REFUSE for one that is not there.
+ * Finds the SRQ of an XRC request. IBTA annex A14: every request of XRC names an SRQ of the domain of the QP; the
+ * receive, its CQ and the protection domain are those of the SRQ. Returns RESPONDER_REFUSE for one that is not there.
  */
 static enum responder_state responder_find_srq(struct request *request)
 {
@@ -152,7 +153,10 @@ static enum responder_state responder_find_srq(struct request *request)
 					 QP_EVENT_REQUEST_ERROR, RULE_XRC_SRQ_DOMAIN, request->packet->message, number,
 					 qp->number);
 	request->srq = srq;
-	/* Of this request alone: the payload of a READ is read when the lock is free, and the next names another SRQ. */
+	/*
+	 * An access for this request alone: the payload of a READ is read without the lock, and the next request may
+	 * name another SRQ.
+	 */
 	request->access = &request->reply->own_access;
 	*request->access = qp->access;
 	request->access->pd = srq->pd->number;
@@ -205,9 +209,9 @@ static void place_datagram_header(struct request *request)
 }
 
 /*
- * Sends the READ responses that are pending before an atomic or ATOMIC WRITE changes memory: a READ is executed before an atomic that
- * follows it (IBTA 10.8.3.3, operation ordering), and its bytes are read when its response leaves. Best effort: responses for which the
- * link has no room leave after the atomic.
+ * Sends the pending READ responses before an atomic or ATOMIC WRITE changes memory: a READ is executed before an
+ * atomic that follows it (IBTA 10.8.3.3, operation ordering), and its bytes are read when its response leaves. Best
+ * effort: responses for which the link has no room leave after the atomic (docs/fidelity.md).
  */
 static __attribute__((noinline)) void answer_reads_first(struct request *request)
 {
@@ -247,8 +251,9 @@ static inline SPECIALISED enum responder_state responder_execute(struct request 
 }
 
 /*
- * An adapter acknowledges before a program that it wakes can answer; so who is answered may take it that what it had sent is
- * complete (ib_send_lat -e, with a send queue of one request). Behind READs that are still being answered it has to wait.
+ * Acknowledges a message before its receive completes. An adapter does so before the program that it wakes can
+ * answer, so a program that gets an answer may assume that its own message is complete (ib_send_lat -e, with a send
+ * queue of one request). Pending READ responses have to leave first.
  */
 static void acknowledge_first(struct request *request)
 {
@@ -272,8 +277,9 @@ static void acknowledge_first(struct request *request)
 }
 
 /*
- * The message has arrived, but its key could not be invalidated. IBTA 9.9.6.3, class J: the receive ends in error, and with it
- * the queue pair; there is no NAK, since packets of the message may have been acknowledged already.
+ * Fails a receive whose message has arrived, but whose key could not be invalidated. IBTA 9.9.6.3, class J: the
+ * receive ends in error, and with it the queue pair. There is no NAK, since packets of the message may have been
+ * acknowledged already.
  */
 void responder_fail_invalidation(struct request *request)
 {
@@ -316,7 +322,7 @@ static inline SPECIALISED enum responder_state responder_complete(struct request
 	if (kind.message == MESSAGE_SEND_INVALIDATE &&
 	    invalidate_execute(request->access, request->packet->invalidate_rkey, &request->why))
 		return fail_invalidation(request);
-	/* A UC QP may hold a receive that a lost message had taken: it waits for one that needs it. */
+	/* A UC QP may hold a receive that a lost message had taken: it waits for a message that needs it. */
 	if (message_has(kind.message, MESSAGE_TAKES_RECEIVE | MESSAGE_TAKES_RECEIVE_LAST)) {
 		acknowledge_first(request);
 		responder_complete_message(request, kind);
@@ -343,7 +349,7 @@ static inline SPECIALISED enum responder_state responder_acknowledge(struct requ
 
 /* ---- duplicates ----------------------------------------------------------------------------------------------- */
 
-/* The request of which @packet is a repetition, or of a READ the rest of one; NULL if there was none. */
+/* Returns the request of which @packet is a repetition, or a READ of which it is the rest; NULL if there was none. */
 static const struct responder_resource *find_resource(const struct responder *responder, const struct packet *packet)
 {
 	for (uint32_t i = 0; i < responder->resources; i++) {
@@ -358,8 +364,9 @@ static const struct responder_resource *find_resource(const struct responder *re
 }
 
 /*
- * Drops the repetition of a READ whose memory is out of reach by now. Its requester may have the answer already, and only a copy of
- * its request is late: then the program had every right to end the key. If the answer was lost, the requester runs out of retries.
+ * Drops the repetition of a READ whose memory is out of reach by now. Its requester may have the answer already, and
+ * only a copy of its request is late: then the program may have ended the key. If the answer was lost, the requester
+ * runs out of retries.
  */
 static enum responder_state drop_repetition(struct request *request)
 {
@@ -423,7 +430,7 @@ static enum responder_state responder_answer_duplicate(struct request *request)
 	}
 }
 
-/* The timeline shows where a request did not go straight on. */
+/* Records in the timeline where a request left the usual path. */
 static RARE void record_stop(const struct request *request, enum responder_state from, enum responder_state to)
 {
 	if (to == RESPONDER_CHECK_XRC)
@@ -453,7 +460,7 @@ static inline SPECIALISED struct responder *responder_handle(struct hca_qp *qp, 
 	request.initiator = NULL;
 	request.access = &qp->access;
 	request.srq = qp->srq;
-	/* A check that nothing speaks against goes straight on to the next. */
+	/* A check that passes falls through to the next state. */
 #define THEN(from, next)                                                                                               \
 	if (unlikely(state != RESPONDER_##next)) {                                                                     \
 		if (timeline_is_on())                                                                                  \

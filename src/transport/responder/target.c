@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Requests whose data has no place to go to, or to come from; see target.h. */
+/* Requests whose data has no valid source or target; see target.h. */
 #include "transport/responder/target.h"
 
 #include "observe/counters.h"
@@ -7,7 +7,6 @@
 #include "transport/qp/drop.h"
 #include "transport/responder/atomic.h"
 
-/* A key that the requester named. */
 enum responder_state responder_refuse_key(struct request *request)
 {
 	return responder_refuse_with(request, NAK_REMOTE_ACCESS, MLX5_CQE_SYNDROME_LOCAL_ACCESS_ERR,
@@ -15,9 +14,9 @@ enum responder_state responder_refuse_key(struct request *request)
 }
 
 /*
- * A message longer than its receive. IBTA 9.9.3: of a connection that is reliable, the end. An unreliable one is dropped, and
- * the receive waits for the next message (class D); that of an SRQ, which somebody else may wait for, ends in error (class
- * E). The queue pair goes on in both cases: else any datagram could stop it.
+ * A message longer than its receive ends a reliable connection (IBTA 9.9.3). An unreliable one is dropped, and the
+ * receive is kept for the next message (class D); that of an SRQ, for which other QPs may wait, ends in error (class
+ * E). The queue pair continues in both cases: otherwise any datagram could stop it.
  */
 enum responder_state responder_refuse_long(struct request *request, uint64_t header)
 {
