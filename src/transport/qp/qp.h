@@ -112,7 +112,10 @@ struct responder {
 	uint8_t message; /* of the message under way */
 	bool has_receive;
 	bool nak_sent : 1; /* a sequence error or RNR NAK was sent: no other one until the expected packet arrives (IBTA C9-114) */
-	bool established : 1; /* COMM_EST was raised */
+	bool established : 1;   /* COMM_EST was raised */
+	bool psn_explained : 1; /* rule 73 was explained; until RESET */
+	bool early : 1;         /* early_psn was dropped, and no packet has been accepted yet */
+	uint32_t early_psn;     /* PSN of the first packet, if it was dropped for its sequence number */
 	uint32_t rkey;
 	uint64_t offset; /* payload bytes of the message so far */
 	uint64_t remote_address;
@@ -229,7 +232,7 @@ struct hca_qp {
 	struct hca_cq *signature_cq;
 	uint64_t
 		notified_ns; /* time of the last congestion notification to the peer (transport/requester/congestion.h) */
-	struct link_party party; /* the QP as a waiter for room */
+	struct link_sender sender; /* the QP as a waiter for room */
 	void *cookie;
 	uint64_t (*wr_id_of)(const void *cookie, uint16_t index);
 	const char *(*umr_name_of)(const void *cookie, uint16_t index);

@@ -13,7 +13,7 @@
 void record_sent(const struct hca_qp *qp, enum timeline_kind kind, uint16_t index, const struct packet *packet);
 /** Records that there was no room for it. */
 RARE void record_no_room(const struct hca_qp *qp);
-/** Records that the WQE at @index, with @opcode, was executed; it sends no message. */
+/** Records that the WQE at @index, with @opcode, was executed; it sends no message. Ends the call's time (timeline_end_call()). */
 void record_local(const struct hca_qp *qp, uint16_t index, uint8_t opcode);
 /** Records that @packet has arrived for @qp. @count: as packet.count, if that is known. */
 void record_arrived(const struct hca_qp *qp, const struct packet *packet, uint32_t count);

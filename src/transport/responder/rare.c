@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Rare parts of the steps of the responder (steps.h), and those of datagrams. */
+#include "explain/limit.h"
 #include "hca/gid.h"
 #include "observe/counters.h"
 #include "transport/qp/drop.h"

@@ -211,7 +211,7 @@ static void place_datagram_header(struct request *request)
 /*
  * Sends the pending READ responses before an atomic or ATOMIC WRITE changes memory: a READ is executed before an
  * atomic that follows it (IBTA 10.8.3.3, operation ordering), and its bytes are read when its response leaves. Best
- * effort: responses for which the link has no room leave after the atomic (docs/fidelity.md).
+ * effort: responses for which the link has no room leave after the atomic (docs/inside/fidelity.md).
  */
 static __attribute__((noinline)) void answer_reads_first(struct request *request)
 {
