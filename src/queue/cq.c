@@ -106,7 +106,7 @@ static void umem_free(struct hca_cq *cq)
 	free(cq->umem);
 }
 
-/* Nothing can be completed any more. */
+/* Ends a CQ whose ring the program has unmapped: nothing can be completed any more. */
 static void umem_lost(struct hca_cq *cq)
 {
 	if (cq->umem->gone)
@@ -118,7 +118,7 @@ static void umem_lost(struct hca_cq *cq)
 		(uintptr_t)cq->umem->buffer);
 }
 
-/* The newest CQE goes to the program: all of it but op_own, which gives it away, then that. */
+/* Copies the newest CQE to the program: all of it except op_own, which hands it over, then that. */
 static void umem_copy_out(struct hca_cq *cq)
 {
 	const struct mlx5_cqe64 *cqe = cq_cqe(cq, cq->producer_index - 1);
@@ -129,7 +129,7 @@ static void umem_copy_out(struct hca_cq *cq)
 
 	if (program_write(to, from, (size_t)(end - from)))
 		return umem_lost(cq);
-	/* Two calls of the kernel, or stores that this processor keeps in order. */
+	/* Two system calls, or stores that this processor keeps in order. */
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
 	if (program_write(to + (end - from), end, 1))
 		umem_lost(cq);
@@ -165,7 +165,7 @@ static void cqe_fill_error(struct mlx5_cqe64 *cqe, const struct completion *comp
 	error->vendor_err_synd = completion->vendor_syndrome;
 }
 
-/* mlx5-formats 3.5: the layout of this CQE is its own. */
+/* mlx5-formats 3.5: this CQE has another layout. */
 struct signature_cqe {
 	uint8_t reserved0[16];
 	__be32 expected_upper, found_upper;
@@ -181,7 +181,7 @@ struct signature_cqe {
 	uint8_t op_own;
 };
 
-/* All but op_own, with which the entry becomes the consumer's. */
+/* Fills in all but op_own, which hands the entry to the consumer. */
 static void cqe_fill_signature(struct mlx5_cqe64 *cqe, const struct completion *completion)
 {
 	const struct signature_error *error = completion->signature;
@@ -201,7 +201,7 @@ static void cqe_fill_signature(struct mlx5_cqe64 *cqe, const struct completion *
 	memcpy(cqe, &filled, offsetof(struct signature_cqe, op_own));
 }
 
-/* The ring had one entry left a CQE ago, beside the record of @consumer. */
+/* Returns true if the ring had one entry left one CQE ago, with @consumer in the record. */
 static bool was_nearly_full(const struct hca_cq *cq, uint32_t consumer)
 {
 	return cq->one_left_at == cq->producer_index - 1 && cq->one_left_consumer == consumer;
@@ -252,7 +252,7 @@ bool cq_find_room(struct hca_cq *cq)
 	return false;
 }
 
-/* @cqe, which is filled but for op_own, and tells of no error. */
+/* Records @cqe, which is not an error and is filled except for op_own. */
 static inline void record_completed(const struct hca_cq *cq, const struct mlx5_cqe64 *cqe, uint8_t opcode)
 {
 	uint32_t qpn_and_opcode = be32toh(cqe->sop_drop_qpn), bytes = be32toh(cqe->byte_cnt);
@@ -261,7 +261,7 @@ static inline void record_completed(const struct hca_cq *cq, const struct mlx5_c
 	uint64_t time = timeline_time_of_call;
 	struct timeline_record *arrived = time ? timeline_latest(time, TIMELINE_ARRIVE, qpn_and_opcode) : NULL;
 
-	/* What an acknowledgement completes first: one record of both. */
+	/* The first completion of an acknowledgement: one record of both. */
 	if (arrived && opcode == MLX5_CQE_REQ && bytes <= UINT16_MAX)
 		timeline_change(
 			arrived, TIMELINE_WHAT(TIMELINE_ACKNOWLEDGED, bytes >> 8, index),
@@ -396,7 +396,7 @@ static void cq_watch_rung(struct watch *watch)
 int hca_cq_watch(struct hca_cq *cq)
 {
 	__atomic_store_n(&cq->ring_exported, true, __ATOMIC_RELAXED);
-	/* Not the consumer index before it, which moves with every poll. */
+	/* The consumer index before the arm word is not watched: it moves with every poll. */
 	return watch_start(cq->context->hca->watcher, &cq->watch, cq->umem ? &cq->umem->dbrec[1] : &cq->dbrec[1], 1,
 			   cq_watch_rung);
 }
@@ -497,11 +497,11 @@ int hca_cq_resize(struct hca_cq *cq, void *buffer, uint32_t cqe_count, void (*co
 	int error = 0;
 
 	queue_lock(&cq->lock);
-	/* What waits needs room in the new ring. */
+	/* CQEs that wait need room in the new ring. */
 	if (cq_outstanding(cq) >= cqe_count) {
 		error = -EINVAL;
 	} else {
-		/* A ring that is full has no place for the marker, and needs none: what comes next is of the lap before. */
+		/* A full ring has no place for the marker, and needs none: the next entry is of the lap before. */
 		mark = cq_outstanding(cq) < cq->cqe_count ? cq_cqe(cq, cq->producer_index) : NULL;
 		if (mark)
 			__atomic_store_n(&mark->op_own,
@@ -527,7 +527,10 @@ int hca_cq_moderate(struct hca_cq *cq, uint16_t count, uint16_t period_us)
 	return 0;
 }
 
-/* So many of the completions from @wc on, at most @count, are one record: without an error, and each wr_id as much larger as the next. */
+/*
+ * Returns how many of the completions from @wc on, at most @count, fit into one record: without an error, and with a
+ * constant step of wr_id.
+ */
 static uint32_t polled_alike(const struct ibv_wc *wc, uint32_t count)
 {
 	uint64_t step = count > 1 ? wc[1].wr_id - wc[0].wr_id : 0;

@@ -31,7 +31,7 @@ static void copy_segments(struct receive_wqe *wqe, const uint8_t *from, uint32_t
 	}
 }
 
-/* More than the ring holds is what only a program that writes doorbell records itself can claim: it gets its ring. */
+/* Only a program that writes doorbell records itself can announce more than the ring holds: it gets its ring. */
 uint32_t rq_posted(const struct hca_rq *rq)
 {
 	uint32_t posted;
@@ -60,7 +60,7 @@ static uint32_t srq_posted(const struct hca_srq *srq)
 	return (uint16_t)(receive_counter(srq->dbrec) - srq->consumed);
 }
 
-/* What has been posted since the copy of the ring was made counts as well. */
+/* Entries posted since the ring was copied count as well. */
 static bool is_below_limit(struct hca_srq *srq)
 {
 	if (srq_posted(srq) >= srq->limit)
@@ -97,7 +97,7 @@ bool srq_take(struct hca_srq *srq, struct receive_wqe *wqe)
 	header = srq->basic ? 0 : sizeof(link);
 	copy_segments(wqe, srq_ring_entry(srq, srq->next) + header,
 		      ((1u << srq->entry_shift) - header) / sizeof(struct mlx5_wqe_data_seg));
-	/* The link is the program's memory: an index outside of the ring would lead the device out of it. */
+	/* The link is memory of the program: an index outside the ring would lead the device out of it. */
 	srq->next = (srq->cyclic ? srq->next + 1 : be16toh(link.next_wqe_index)) & (srq->entry_count - 1);
 	srq->consumed++;
 	check_limit(srq);
@@ -118,8 +118,8 @@ static void init_xrc(struct hca_srq *srq, const struct hca_srq_attr *attr)
 }
 
 /*
- * Nothing names the SRQ any more: what did before has ended, and messages in the middle give their receives up. Answers that
- * are still owed find no CQ for the signature errors that are found when they are read.
+ * Ends the use of an XRC SRQ that packets cannot name any more: earlier requests end, and unfinished messages return
+ * their receives. Pending answers find no CQ for signature errors that are found when they are read.
  */
 static void end_xrc(struct hca_srq *srq)
 {

@@ -65,7 +65,10 @@ static void leave_domain(struct xrc_domain *domain)
 	free_domain(domain);
 }
 
-/* Without an inode there is nothing to find: the kernel makes a domain whether O_CREAT is there or not. */
+/*
+ * Finds or makes the domain. Without an inode there is none to find: the kernel makes a domain with or without
+ * O_CREAT.
+ */
 static int find_or_make(struct hca *hca, int fd, int oflags, struct xrc_domain **domain)
 {
 	struct stat status;

@@ -23,7 +23,7 @@
 #define MAX_TIMER 31
 #define MAX_RETRY 7
 
-/* One attribute at a time: bit, value, and the largest value it may have. */
+/* Checks one attribute: bit, value, and its largest value. */
 static int check_value(int mask, int bit, uint64_t value, uint64_t most, struct refusal *why)
 {
 	if (!(mask & bit) || value <= most)
@@ -98,8 +98,8 @@ void hca_qp_set_udp_source_port(struct hca_qp *qp, uint16_t port)
 }
 
 /*
- * Room for the answers of @most READs and atomics, of which those from before are kept: the newest in their places, behind them the new
- * room, and the oldest at the end, so that they are the first to be overwritten.
+ * Makes room for the answers of @most READs and atomics, and keeps the old ones: the newest in their places, then the
+ * new room, and the oldest at the end, so that they are overwritten first.
  */
 static int make_resources(struct responder *responder, uint32_t most, struct refusal *why)
 {
@@ -170,12 +170,15 @@ static void set_values(struct hca_qp *qp, const struct ibv_qp_attr *attr, int ma
 		own->dest_qp_num = attr->dest_qp_num;
 	if (mask & IBV_QP_PATH_MIG_STATE)
 		own->path_mig_state = attr->path_mig_state;
-	/* Of a DCT neither is known before a request comes. */
+	/* A DCT has neither before a request arrives. */
 	if (mask & (IBV_QP_AV | IBV_QP_DEST_QPN))
 		qp_route(qp);
 }
 
-/* All but a QP that has its peer in this process, which would cost the process a thread. Tests bring their own link. */
+/*
+ * Returns true for all QPs except those with a peer in this process, for which a thread would be wasted. Tests use
+ * their own link.
+ */
 static bool hears_others(const struct hca_qp *qp)
 {
 	return !qp->hca->link && (qp->link != routes->local() || !routes->owns(qp->attr.dest_qp_num));
@@ -249,7 +252,7 @@ static uint8_t port_mtu_shift(const struct hca_qp *qp)
 	return (uint8_t)__builtin_ctz(port_active_mtu(qp->hca));
 }
 
-/* What a half that a QP lacks would need: taken and not looked at, as the kernel does. */
+/* Returns the attributes of a half that a QP lacks: accepted and ignored, as by the kernel. */
 static int ignored_attributes(const struct hca_qp *qp)
 {
 	switch (qp->type) {
@@ -349,7 +352,7 @@ int hca_qp_try_modify(struct hca_qp *qp, const struct ibv_qp_attr *attr, int mas
 	/* Another thread may still be executing what is over now; the program is about to reuse rings and memory. */
 	if (mask & IBV_QP_STATE && (attr->qp_state == IBV_QPS_RESET || attr->qp_state == IBV_QPS_ERR))
 		epoch_synchronize();
-	/* What it allowed its peer may be another thing now. */
+	/* The access granted to the peer may have changed. */
 	if (unlikely(granted))
 		grants_revoke_and_drain();
 	if (qp->dci && mask & IBV_QP_STATE && attr->qp_state == IBV_QPS_RESET)

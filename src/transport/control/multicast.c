@@ -11,7 +11,10 @@
 #include "transport/qp/qp.h"
 #include "wire/routes.h"
 
-/* The place of @qpn in @group; *@size is how many members the group has. The list's count if it is none of them. */
+/*
+ * Returns the index of @qpn in @group, or the count of the list if it is not a member; *@size is the number of
+ * members of the group.
+ */
 static uint32_t member_find(const struct multicast_list *list, const union ibv_gid *group, uint32_t qpn, uint32_t *size)
 {
 	uint32_t found = list->count;
@@ -25,7 +28,7 @@ static uint32_t member_find(const struct multicast_list *list, const union ibv_g
 	return found;
 }
 
-/* A copy of @list with room for @count members; NULL without memory. */
+/* Returns a copy of @list with room for @count members; NULL without memory. */
 static struct multicast_list *list_copy(const struct multicast_list *list, uint32_t count)
 {
 	struct multicast_list *copy = malloc(sizeof(*copy) + count * sizeof(copy->member[0]));
@@ -46,7 +49,7 @@ static const struct multicast_list *list_current(void)
 	return list ? list : &none;
 }
 
-/* Returns what is to be freed when nobody reads it any more. */
+/* Publishes @list. Returns the old list, which is freed when it has no readers any more. */
 static const struct multicast_list *list_publish(const struct multicast_list *list)
 {
 	const struct multicast_list *before = the_registry.multicast;
@@ -55,7 +58,7 @@ static const struct multicast_list *list_publish(const struct multicast_list *li
 	return before;
 }
 
-/* What a change has done: the list that nobody is to read any more, and whether there was one at all. */
+/* Result of a change: the old list, and whether there was a change at all. */
 struct change {
 	const struct multicast_list *old;
 	bool made;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What the device tells of a QP, see commands.h. */
+/* Queries of a QP, see commands.h. */
 #include <errno.h>
 
 #include "core/epoch.h"
