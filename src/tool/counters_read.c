@@ -15,7 +15,7 @@
 #include "observe/counter_file.h"
 
 #define TARGET "/memfd:" COUNTER_FILE_NAME " (deleted)"
-/* More than there will be, and few enough that all rows of somebody who lies are read in a moment. */
+/* More rows than occur, and few enough that those of a malformed file are read in a moment. */
 #define MOST_COUNTERS 512u
 #define MOST_DEVICES 32u
 

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Bytes as text, for `softhca decode`: a decoder goes through them and prints the parts (format/fields.h) that they are made of.
- * The bytes may be anything: what is no whole part is printed as bytes, and the first thing that is wrong is kept. So what was
- * printed always has all bytes, in order, and `softhca encode` makes the same of it (tool/encoder.h).
+ * Bytes as text, for `softhca decode`: a decoder prints the parts (format/fields.h) that the bytes consist of. The bytes may be
+ * anything: an incomplete part is printed as bytes, and the first fault is kept. The text therefore contains all bytes, in order, and
+ * `softhca encode` turns it back into the same bytes (tool/encoder.h).
  *
- * A part is its name in a line, and its fields in lines behind it:
+ * A part is a line with its name, followed by a line for each field:
  *
  *     data
  *       byte_count               = 4096
  *       lkey                     = 0x1000
  *
- * Behind # is what the number means. A struct decoder is the caller's; one thread.
+ * The text after # is the meaning of the number. A struct decoder belongs to the caller; one thread.
  */
 #ifndef SOFTHCA_TOOL_DECODER_H
 #define SOFTHCA_TOOL_DECODER_H
@@ -25,61 +25,61 @@
 struct decoder {
 	const uint8_t *bytes;
 	size_t length;
-	size_t at;  /* what is printed so far */
-	size_t end; /* where the parts that are taken have to end; at most length */
+	size_t at;  /* bytes printed so far */
+	size_t end; /* limit for the parts that are taken; at most length */
 	FILE *out;
-	char fault[160]; /* the first thing that is wrong, empty: nothing */
+	char fault[160]; /* description of the first fault; empty: there is none */
 };
 
-/** Begins with all of @length bytes at @bytes, which stay. */
+/** Begins to decode the @length bytes at @bytes, which the caller keeps until the end. */
 void decoder_begin(struct decoder *decoder, const uint8_t *bytes, size_t length, FILE *out);
 
-/** Keeps what is wrong, unless there is something already. */
+/** Records a fault, unless there is one already. */
 void decoder_fault(struct decoder *decoder, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/** Prints a line that says something about what follows, and that encoding passes over. */
+/** Prints a note about what follows; encoding skips it. */
 void decoder_note(struct decoder *decoder, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/** Bytes up to the end. */
+/** Returns the number of bytes up to the end. */
 static inline size_t decoder_left(const struct decoder *decoder)
 {
 	return decoder->end - decoder->at;
 }
 
 /**
- * Prints @part with @tail bytes behind it and passes over it; returns where it is. NULL: it is not there as a whole; then what
- * is there is printed as bytes, up to the end, and that is a fault.
+ * Prints @part and the @tail bytes after it, and moves past them. Returns the address of the part. NULL: it is incomplete; then the
+ * rest is printed as bytes, up to the end, and a fault is recorded.
  */
 const uint8_t *decoder_take(struct decoder *decoder, enum part part, size_t tail);
 
-/** Prints all up to @end as bytes. */
+/** Prints everything up to @end as bytes. */
 void decoder_rest(struct decoder *decoder, size_t end);
 
-/** A number of @part, at @bytes. @name: one of its fields. */
+/** Returns the number in field @name of @part, which is at @bytes. */
 uint64_t part_get(const uint8_t *bytes, enum part part, const char *name);
 
-/** Prints @part, with @tail bytes behind it. */
+/** Prints @part and the @tail bytes after it. */
 void part_print(FILE *out, enum part part, const uint8_t *bytes, size_t tail);
 
 /** Writes the decoded @text, which it overwrites, and @fault, if that is not empty, to @out as an object. */
 void decoded_print_json(FILE *out, char *text, const char *fault);
 
-/* What a WQE does not tell: what comes behind the control segment depends on it. */
+/* The transport of the queue pair, which a WQE does not contain: the segments after the control segment depend on it. */
 enum decode_transport { DECODE_RC, DECODE_UC, DECODE_UD, DECODE_XRC, DECODE_DC };
 
-/* What a packet begins with. ANY: Ethernet, IP, or the base transport header, told apart by what is in it. */
+/* The first header of a packet. ANY: Ethernet, IP or the base transport header, distinguished by their contents. */
 enum packet_begin { BEGIN_ANY, BEGIN_ETHERNET, BEGIN_IP, BEGIN_COOKED, BEGIN_COOKED_2 };
 
-/** What packets of a capture with @link_type (enum link_type) begin with; BEGIN_ANY: it is none that is known. */
+/** Returns the first header of packets in a capture with @link_type (enum link_type); BEGIN_ANY: the type is unknown. */
 enum packet_begin packet_begin_of(uint32_t link_type);
 
-/* What to decode. Each takes all up to the end. */
+/* Each decodes everything up to the end. */
 void decode_wqes(struct decoder *decoder, enum decode_transport transport);
 void decode_cqes(struct decoder *decoder, uint32_t cqe_size);
 void decode_mkey(struct decoder *decoder);
-/** One BSF, or a signature BSF and the crypto BSF behind it. */
+/** Decodes one BSF, or a signature BSF and the crypto BSF after it. */
 void decode_bsf(struct decoder *decoder);
-/** From the header @begin on. */
+/** Decodes a packet whose first header is @begin. */
 void decode_packet(struct decoder *decoder, enum packet_begin begin);
 
 #endif

@@ -148,7 +148,7 @@ static void examine_port(struct findings *findings, const struct settings *setti
 		note(findings, "udp_port", BAD,
 		     "It is of another user, or of the kernel (rdma_rxe): end it, or choose another port on all hosts: "
 		     "SOFTHCA_ROCE_PORT.",
-		     "port %u is taken by somebody whom this process cannot see", port);
+		     "port %u is taken by a process that this one cannot see", port);
 	close(fd);
 }
 

@@ -1,8 +1,36 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The help of softhca, made of the tables of commands and settings. */
 #include <stdio.h>
+#include <string.h>
 
 #include "tool/tool.h"
+
+enum { HELP_COLUMNS = 80 };
+
+/* Prints the words of @text in lines of HELP_COLUMNS, which begin with @indent blanks; the first goes on at @column. */
+static void text_wrap(const char *text, int indent, int column)
+{
+	while (*text) {
+		int length = (int)strcspn(text, " ");
+
+		if (column > indent && column + 1 + length > HELP_COLUMNS) {
+			printf("\n%*s", indent, "");
+			column = indent;
+		} else if (column > indent) {
+			column += printf(" ");
+		}
+		column += printf("%.*s", length, text);
+		text += length;
+		text += *text == ' ';
+	}
+	putchar('\n');
+}
+
+static void paragraph_print(int indent, const char *text)
+{
+	printf("%*s", indent, "");
+	text_wrap(text, indent, indent);
+}
 
 static void command_summary_print(const struct command_info *info)
 {
@@ -11,7 +39,7 @@ static void command_summary_print(const struct command_info *info)
 
 void help_print_short(void)
 {
-	puts("softhca: an RDMA adapter in software; programs keep their libibverbs.so.1 and libmlx5.so.1\n");
+	puts("softhca: an RDMA adapter in software, for programs that use libibverbs\n");
 	for (int i = 0; i < COMMAND_COUNT; i++)
 		command_summary_print(&command_infos[i]);
 	puts("\n  softhca run -- ./program     the usual way\n"
@@ -23,25 +51,33 @@ void help_print_short(void)
 static void setting_help_print(enum setting setting)
 {
 	const struct setting_info *info = setting_info(setting);
-	char option[64], range[128];
+	char option[64], range[128], line[512];
 
 	option_name(setting, option, sizeof(option));
 	setting_range(setting, range, sizeof(range));
-	printf("\n  --%s%s   %s; default %s\n      %s\n", option, setting_alone(setting) ? "[=VALUE]" : " VALUE", range,
-	       info->fallback, info->doc);
+	snprintf(line, sizeof(line), "--%s%s   %s; default %s", option, setting_alone(setting) ? "[=VALUE]" : " VALUE",
+		 range, info->fallback);
+	putchar('\n');
+	printf("  ");
+	text_wrap(line, 6, 2);
+	paragraph_print(6, info->doc);
 }
 
 static void settings_heading_print(void)
 {
 	const char *separator = "Options of ";
+	char line[256] = "";
 
 	for (int i = 0; i < COMMAND_COUNT; i++) {
+		size_t length = strlen(line);
+
 		if (!command_infos[i].settings)
 			continue;
-		printf("%s%s", separator, command_infos[i].name);
+		snprintf(line + length, sizeof(line) - length, "%s%s", separator, command_infos[i].name);
 		separator = ", ";
 	}
-	puts(", each also an environment variable (SOFTHCA_ and the name):");
+	strncat(line, ", each also an environment variable (SOFTHCA_ and the name):", sizeof(line) - strlen(line) - 1);
+	paragraph_print(0, line);
 }
 
 static void settings_help_print(void)
@@ -53,33 +89,41 @@ static void settings_help_print(void)
 
 void help_print(void)
 {
-	puts("softhca: an RDMA adapter in software; programs keep their libibverbs.so.1 and libmlx5.so.1\n");
-	for (int i = 0; i < COMMAND_COUNT; i++)
-		printf("  softhca %s %s\n      %s\n", command_infos[i].name, command_infos[i].arguments,
-		       command_infos[i].doc);
+	puts("softhca: an RDMA adapter in software, for programs that use libibverbs\n");
+	for (int i = 0; i < COMMAND_COUNT; i++) {
+		printf("  softhca %s %s\n", command_infos[i].name, command_infos[i].arguments);
+		paragraph_print(6, command_infos[i].doc);
+	}
 	puts("  softhca help [COMMAND] | -h | --help | --version\n");
 	settings_help_print();
 	puts("\nOptions of one command:");
 	for (int i = 0; i < OWN_OPTION_COUNT; i++) {
 		const struct own_option_info *info = &own_option_infos[i];
 
-		printf("\n  %s --%s%s%s\n      %s\n", command_infos[info->command].name, info->name,
-		       *info->value ? " " : "", info->value, info->doc);
+		printf("\n  %s --%s%s%s\n", command_infos[info->command].name, info->name, *info->value ? " " : "",
+		       info->value);
+		paragraph_print(6, info->doc);
 	}
-	puts("\nsofthca run sets --explain stderr and --pci on unless told otherwise; its exit status is the program's.");
+	putchar('\n');
+	paragraph_print(
+		0,
+		"softhca run sets --explain stderr and --pci on unless told otherwise; its exit status is the program's.");
 }
 
 void help_print_command(enum command command)
 {
 	const struct command_info *info = &command_infos[command];
 
-	printf("softhca %s %s\n    %s\n\n    For example: %s\n", info->name, info->arguments, info->doc, info->example);
+	printf("softhca %s %s\n", info->name, info->arguments);
+	paragraph_print(4, info->doc);
+	printf("\n    For example: %s\n", info->example);
 	for (int i = 0; i < OWN_OPTION_COUNT; i++) {
 		const struct own_option_info *option = &own_option_infos[i];
 
-		if (option->command == command)
-			printf("\n  --%s%s%s\n      %s\n", option->name, *option->value ? " " : "", option->value,
-			       option->doc);
+		if (option->command != command)
+			continue;
+		printf("\n  --%s%s%s\n", option->name, *option->value ? " " : "", option->value);
+		paragraph_print(6, option->doc);
 	}
 	if (!info->settings)
 		return;

@@ -51,7 +51,7 @@ static void owner_describe(FILE *out, uint16_t port)
 	if (udp_find_receiver(port, &owner))
 		fprintf(out, "process %d (%s) receives for this host", (int)owner.pid, owner.name);
 	else if (!udp_find_owner(port, &owner))
-		fprintf(out, "taken by a program that this one cannot see");
+		fprintf(out, "taken by a process that this one cannot see");
 	else
 		fprintf(out, "taken by process %d (%s): nothing arrives from other hosts", (int)owner.pid, owner.name);
 }

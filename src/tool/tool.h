@@ -23,21 +23,21 @@ _Noreturn void tool_fail(int status, const char *format, ...) __attribute__((for
 /**
  * Fills @settings from the environment and then from the options in @argv (from index 1): --name value, --name=value
  * for each setting, and the own options of @command into @own (by enum own_option; value, or "" of those that have none). Stops
- * behind "--" or at the first argument that is no option and returns its index. Exits with EXIT_WRONG_USE on an unknown option
+ * after "--" or at the first argument that is not an option and returns its index. Exits with EXIT_WRONG_USE on an unknown option
  * or a bad value, also one in the environment; on --help prints the help. @own may be NULL if the command has no own options.
  */
 int options_parse(enum command command, int argc, char **argv, struct settings *settings, const char *own[]);
 
-/** options_parse() of a command that takes nothing but options: exits with EXIT_WRONG_USE if there is anything else. */
+/** Parses as options_parse() for a command that takes only options: exits with EXIT_WRONG_USE if there is an argument. */
 void options_parse_all(enum command command, int argc, char **argv, struct settings *settings, const char *own[]);
 
 /**
- * The other one, for a command without settings: its own options, wherever they are. The arguments move to @argv[1] and following;
- * returns how many they are.
+ * Parses the own options of a command without settings, which may stand anywhere. Moves the arguments to @argv[1] and following and
+ * returns their number.
  */
 int own_options_parse(enum command command, int argc, char **argv, const char *own[]);
 
-/** Writes @name, of a table, to @out as command lines have it: DEVICE_NAME becomes device-name. Cut off at @size, which is > 0. */
+/** Writes the @name of a table to @out as it is written on command lines: DEVICE_NAME becomes device-name. Cut off at @size, which is > 0. */
 void option_word(const char *name, char *out, size_t size);
 /** Writes the option of @setting, without its dashes, to @out. */
 void option_name(enum setting setting, char *out, size_t size);
@@ -60,13 +60,13 @@ struct suggestion {
 /** Returns true if @word is similar to the wanted word, and more so than the words of earlier calls. */
 bool suggestion_is_better(struct suggestion *suggestion, const char *word);
 
-/** Absolute path of the directory with our libraries, in the build tree or installed; exits if there is none. */
+/** Returns the absolute path of the directory with our libraries, in the build tree or installed; exits if there is none. */
 const char *library_directory(void);
 
-/** Absolute path of the directory with the parts of the command that are written in Python, likewise. */
+/** Returns the absolute path of the directory with the Python parts of the command, likewise. */
 const char *script_directory(void);
 
-/** Exits with one line unless there is a python3 in PATH. @what needs it. */
+/** Exits with one line unless PATH has a python3, which @what needs. */
 void python_require(const char *what);
 
 /**
@@ -78,13 +78,13 @@ _Noreturn void python_run(const char *name, int count, char **arguments);
 /** As python_run(), in a child that writes to descriptor @out, and waits for it. Returns true if it has worked. */
 bool python_wait(const char *name, int count, char **arguments, int out);
 
-/** Puts our libraries before whatever else LD_LIBRARY_PATH has, for programs started from here. */
+/** Puts our libraries first in LD_LIBRARY_PATH, for programs that this process starts. */
 void library_path_export(void);
 
 /**
  * Makes this process, and so the program that will take its place, see a character device in /dev/infiniband and files in
- * /sys/class/infiniband for each device by @settings, as far as the kernel allows. Where it does not, and there are programs
- * that care, a line on stderr says so. Called by a process of one thread.
+ * /sys/class/infiniband for each device by @settings, as far as the kernel allows. Where it does not and UCX is
+ * installed, a line on stderr says so. Called by a process of one thread.
  */
 void presence_make(const struct settings *settings);
 

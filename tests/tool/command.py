@@ -144,6 +144,8 @@ class Help(unittest.TestCase):
                 self.assertEqual(softhca(command, '--help').stdout, done.stdout)
                 self.assertEqual(softhca(command, '-h').stdout, done.stdout)
         self.assertEqual(softhca('help').stdout, softhca('--help').stdout)
+        for command in ('', *re.findall(r'(?m)^  softhca ([a-z]+)', softhca('--help').stdout)[:-1]):
+            self.assertEqual([line for line in softhca('help', *([command] if command else [])).stdout.splitlines() if len(line) > 80], [])
 
     def test_full_disk_is_an_error(self):
         with open('/dev/full', 'w', encoding='ascii') as full:

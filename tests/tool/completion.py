@@ -199,7 +199,7 @@ class Other(unittest.TestCase):
         return found[-1] if found else said
 
     def until(self, terminal, text):
-        said, end = b'', time.monotonic() + 20
+        said, end = b'', time.monotonic() + 60
         while text not in said and time.monotonic() < end:
             if select.select([terminal], [], [], 0.2)[0]:
                 said += os.read(terminal, 65536)
