@@ -16,6 +16,7 @@
 #include "devx/context.h"
 #include "verbs/object/devx.h"
 #include "world.h"
+#include "transport/control/qp.h"
 
 enum { OBJECTS = 12, UMEMS = 2, UMEM_BYTES = 16384, COMMAND_WORDS = 116, CHANNELS = 2, EVENT_BYTES = 72 };
 
@@ -71,7 +72,6 @@ static const uint16_t opcodes[] = {
 #define UNSERVED(opcode, name, call, kind) opcode,
 #define STEERING(opcode, name) opcode,
 #include "devx/commands.def"
-#include "transport/control/qp.h"
 };
 
 static void put(uint8_t *command, size_t byte, uint32_t value)
