@@ -208,10 +208,10 @@ class Hosts(unittest.TestCase):
                   ' s = socket.socket(socket.AF_UNIX); s.connect(os.environ["SOFTHCA_HOSTS"] + "/h2")\n'
                   ' socket.send_fds(s, [struct.pack("3I", 1, 0, len(strings))], [0, 1, 2, other][:count])\n'
                   ' os.close(other)\n'
-                  ' try: s.sendall(strings); answer = len(s.recv(4))\n'
-                  ' except ConnectionError: answer = 0\n'
-                  ' print(count, answer, len(select.select([end], [], [], 10)[0]), flush=True)')
-        self.assertEqual(self.on_first(f"python3 -c '{script}'"), ['3 4 1', '4 0 1', 'h2'])
+                  ' try: s.sendall(strings); status = struct.unpack("i", s.recv(4))[0]\n'
+                  ' except ConnectionError: status = 126\n'
+                  ' print(count, status, len(select.select([end], [], [], 10)[0]), flush=True)')
+        self.assertEqual(self.on_first(f"python3 -c '{script}'"), ['3 0 1', '4 126 1', 'h2'])
 
     # ---- RDMA
 

@@ -115,8 +115,10 @@ struct responder {
 	bool established : 1;   /* COMM_EST was raised */
 	bool psn_explained : 1; /* rule 73 was explained; until RESET */
 	bool early : 1;         /* early_psn was dropped, and no packet has been accepted yet */
-	uint32_t early_psn;     /* PSN of the first packet, if it was dropped for its sequence number */
-	uint32_t rkey;
+	union {
+		uint32_t rkey;      /* in the current message */
+		uint32_t early_psn; /* before the first message: PSN of the first packet that was dropped */
+	};
 	uint64_t offset; /* payload bytes of the message so far */
 	uint64_t remote_address;
 	uint32_t dma_length;
