@@ -9,7 +9,7 @@ BUSY_ROUNDS ?= 100
 CLIENT_SECONDS ?= 1200
 SUITE ?= trixie
 
-.PHONY: all build demo deb release release-deb check test sanitize test-all bench bench-count fuzz soak busy clients interop mutate \
+.PHONY: all build demo deb dist distro distro-deb check test sanitize test-all bench bench-count fuzz soak busy clients interop mutate \
 	install uninstall format lint docs docs-html clean help
 
 all: build
@@ -29,7 +29,8 @@ help:
 	@echo 'make clients              programs of Debian packages over shm and udp, as a table; ONLY=rping selects'
 	@echo 'make interop              against soft-RoCE of Linux kernels in virtual machines; needs root; RECORD=1 records'
 	@echo 'make mutate               break the source on purpose; see whether the tests notice'
-	@echo 'make release              build and test in another release, SUITE=$(SUITE); needs root'
+	@echo 'make distro               build and test in another release of Debian or Ubuntu, SUITE=$(SUITE); needs root'
+	@echo 'make dist                 make a source archive of the commit'
 	@echo 'make deb                  Debian packages, into $(BUILD)-deb/'
 	@echo 'make install PREFIX=…     install below PREFIX=$(PREFIX); DESTDIR is honoured'
 	@echo 'make uninstall PREFIX=…   remove what was installed there'
@@ -122,18 +123,22 @@ uninstall:
 	@scripts/build --target build.ninja $(BUILD)-release $(RELEASE_OPTIONS)
 	@$(INSTALL) remove $(BUILD)-release '$(abspath $(PREFIX))'
 
+# A source archive of HEAD.
+dist:
+	@scripts/dist .
+
 # Debian packages of this release.
 deb:
 	@scripts/deps deb
 	@scripts/deb $(BUILD)-deb
 
-# Another release in a directory, by debootstrap; release-deb makes and tries the packages there.
-release:
-	@scripts/release $(SUITE) $(BUILD)-releases
+# Another release of Debian or Ubuntu in a directory, by debootstrap; distro-deb makes and tries the packages there.
+distro:
+	@scripts/distro $(SUITE) $(BUILD)-distros
 
-release-deb:
-	@scripts/release $(SUITE) $(BUILD)-releases scripts/deb-test
-	@scripts/release $(SUITE) $(BUILD)-releases sh -c 'command -v python3 >/dev/null || \
+distro-deb:
+	@scripts/distro $(SUITE) $(BUILD)-distros scripts/deb-test
+	@scripts/distro $(SUITE) $(BUILD)-distros sh -c 'command -v python3 >/dev/null || \
 		{ apt-get update && apt-get install -y --no-install-recommends python3; } >/dev/null; exec scripts/try-ci-examples'
 
 format:
@@ -153,4 +158,4 @@ docs-html:
 	@scripts/docs-html $(BUILD)-docs
 
 clean:
-	rm -rf $(BUILD) $(BUILD)-docs $(BUILD)-asan $(BUILD)-tsan $(BUILD)-fuzz $(BUILD)-clang $(BUILD)-release $(BUILD)-deb $(BUILD)-releases
+	rm -rf $(BUILD) $(BUILD)-docs $(BUILD)-asan $(BUILD)-tsan $(BUILD)-fuzz $(BUILD)-clang $(BUILD)-release $(BUILD)-deb $(BUILD)-distros
