@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Many tasks of SPDK's accel module in flight: random tasks of all kinds until the ring is full, with one doorbell for each batch; CQEs
- * in the order of the tasks, though the consumer index is never stored; two queues on one CQ; and channels in several threads that share
- * a PD and its region. Each result is compared with the model when its CQE has come.
+ * Tests SPDK's accel module with many tasks in flight: random tasks of all kinds until the ring is full, with one doorbell per
+ * batch; CQEs in task order although the consumer index is never stored; two queues on one CQ; and channels in several threads
+ * that share a PD and its region. Each result is compared with the model when its CQE arrives.
  */
 #include <pthread.h>
 #include <sched.h>
@@ -32,7 +32,7 @@ struct task {
 	uint64_t lba;
 };
 
-/* What a thread of SPDK has for a device; the slots of its tasks are its own part of the memory. */
+/* A channel: the per-thread state of a device in SPDK. The slots of its tasks are a separate part of the memory. */
 struct channel {
 	struct accel_cq *cq;
 	struct accel_queue queue;
@@ -132,7 +132,7 @@ static void submit(struct channel *channel)
 	}
 }
 
-/* Compares the bytes at @sges with @expected, and enters them in the copy of the memory. */
+/* Compares the bytes at @sges with @expected, and copies @expected into the model of the memory. */
 static void take_result(const struct ibv_sge *sges, size_t count, const uint8_t *expected)
 {
 	model_scatter(&client, sges, count, expected);
@@ -164,13 +164,13 @@ static void finish(struct channel *channel, uint64_t number)
 	take_result(task->to, task->to_count, after);
 }
 
-/* A UMR and a READ of the largest size, which any task fits in. */
+/* Returns true if the ring has room for a UMR and a READ of the largest size. Any task fits in that. */
 static bool has_room(const struct channel *channel)
 {
 	return channel->next - channel->first < SLOTS && channel->queue.available >= 2 * 7 + 5;
 }
 
-/* The poller of SPDK: up to 64 CQEs, then what has room, then one doorbell. */
+/* Runs @tasks tasks as SPDK's poller does: polls up to 64 CQEs, submits as many tasks as fit, rings one doorbell. */
 static void run(struct channel *channel, uint64_t tasks)
 {
 	double end = seconds_now() + 20;
@@ -198,7 +198,7 @@ static void open_program(void)
 	dek = accel_create_dek(client.pd, secret, sizeof(secret), NULL);
 }
 
-/* ---- cases ------------------------------------------------------------------------------------------------------------------- */
+/* ---- cases ------------------------------------------------------------------------------------------------------ */
 
 static void random_tasks(void **state)
 {
@@ -217,7 +217,7 @@ static void random_tasks(void **state)
 	accel_destroy(&dek);
 }
 
-/* SPDK admits 256 WRs. So many with one doorbell, and a full ring; in the end the 16 bits of a WQE's index have lapped. */
+/* SPDK allows 256 WRs. Posts that many with one doorbell, and fills the ring, until the 16-bit WQE index has wrapped. */
 static void one_doorbell_for_all(void **state)
 {
 	static struct channel channel;
@@ -231,7 +231,7 @@ static void one_doorbell_for_all(void **state)
 		struct ibv_sge from = side_sge(&client, round, 64);
 		uint64_t wqes = round % 2 ? ACCEL_WRS : channel.queue.ring.sq.wqe_cnt, signalled = 0;
 
-		/* Every eighth has a CQE, and the last. */
+		/* Every eighth WQE and the last one have a CQE. */
 		for (uint64_t i = 1; i <= wqes; i++) {
 			struct ibv_sge to = side_sge(&client, slot_of(&channel, i % SLOTS) + i / SLOTS * 64, 64);
 			bool has_cqe = i % 8 == 0 || i == wqes;
@@ -300,7 +300,10 @@ static void *run_thread(void *argument)
 	return NULL;
 }
 
-/* A thread has its own CQ and queue pair; PD, region and DEK are shared. cmocka's assertions end the program in another thread. */
+/*
+ * Each thread has its own CQ and queue pair; PD, region and DEK are shared. A cmocka assertion that fails in another thread ends
+ * the program.
+ */
 static void a_channel_per_thread(void **state)
 {
 	static struct channel channels[THREADS];

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * AES-XTS as SPDK's accel module has it done: a UMR that gives a free key a crypto BSF, and a READ through the key. Requests of one
- * block and of several, in pieces that do not end with a block, in place and not, sequences with a CRC, and a key that another queue
- * pair uses for NVMe-oF data. OpenSSL computes the expected bytes. meson runs this program with both byte orders of the tweak.
+ * Tests AES-XTS as SPDK's accel module uses it: a UMR that gives a free key a crypto BSF, and a READ through the key. Covers
+ * requests of one and of several blocks, pieces that do not end at a block boundary, in place and not, sequences with a CRC, and
+ * a key that another queue pair uses for NVMe-oF data. OpenSSL computes the expected bytes. meson runs this program with both
+ * byte orders of the tweak.
  */
 #include "support/accel_model.h"
 #include "support/accel_tasks.h"
@@ -19,7 +20,7 @@ static struct accel_caps caps;
 static struct accel_key keys[KEYS], sign_key;
 static struct accel_object psv;
 
-/* The key of a DEK, and the DEK. */
+/* A DEK and its key bytes. */
 struct secret {
 	uint8_t bytes[64];
 	unsigned int length;
@@ -72,7 +73,7 @@ static struct accel_cipher cipher_of(const struct secret *secret, enum accel_dir
 	};
 }
 
-/* What @cipher makes of the @bytes of @from. */
+/* Applies @cipher to the @bytes of @from. */
 static void expected_bytes(const struct secret *secret, const struct accel_cipher *cipher, const uint8_t *from,
 			   uint8_t *to, uint32_t bytes)
 {
@@ -88,7 +89,7 @@ static struct accel_list list_of(const struct ibv_sge *sges, size_t count)
 	return (struct accel_list){.sges = sges, .count = count};
 }
 
-/* Runs a task in requests of @each bytes, and compares. */
+/* Runs a task in requests of @each bytes, and compares the memory with the model. */
 static void run(uint64_t task, const struct secret *secret, const struct accel_cipher *cipher,
 		const struct ibv_sge *from, size_t from_count, const struct ibv_sge *to, size_t to_count, uint32_t each)
 {
@@ -102,11 +103,11 @@ static void run(uint64_t task, const struct secret *secret, const struct accel_c
 	side_compare(&client);
 }
 
-/* ---- blocks ------------------------------------------------------------------------------------------------------------------ */
+/* ---- blocks ----------------------------------------------------------------------------------------------------- */
 
 /*
- * Three blocks of each size, with DEKs of both sizes, tagged and not: encrypted into other memory by requests of one block or of all,
- * and decrypted in place. The tweak carries into its upper half.
+ * Encrypts three blocks of each size into other memory, by requests of one block or of all, and decrypts them in place. DEKs have
+ * both sizes, with and without a tag. The tweak carries into its upper half.
  */
 static void blocks_of_each_size(void **state)
 {
@@ -134,7 +135,7 @@ static void blocks_of_each_size(void **state)
 	close_accel();
 }
 
-/* Sixteen pieces to sixteen of other sizes, in requests of eight blocks, of which the last has fewer. */
+/* Copies sixteen pieces to sixteen pieces of other sizes, in requests of eight blocks; the last request is shorter. */
 static void pieces_across_blocks(void **state)
 {
 	struct ibv_sge from[ACCEL_SGES], to[ACCEL_SGES];
@@ -159,9 +160,12 @@ static void pieces_across_blocks(void **state)
 	close_accel();
 }
 
-/* ---- sequences --------------------------------------------------------------------------------------------------------------- */
+/* ---- sequences -------------------------------------------------------------------------------------------------- */
 
-/* Encryption, then the CRC of the ciphertext, with one doorbell: the second UMR describes memory that the first READ writes. */
+/*
+ * Encrypts, then computes the CRC of the ciphertext, with one doorbell: the second UMR describes memory that the first READ
+ * writes.
+ */
 static void encrypt_then_crc(void **state)
 {
 	struct ibv_sge to = side_sge(&client, TO, 4096), crc = side_sge(&client, CRC_AT, 4);
@@ -187,7 +191,7 @@ static void encrypt_then_crc(void **state)
 	close_accel();
 }
 
-/* CRC of the ciphertext with a copy, then decryption of the copy in place, the second when the first has completed. */
+/* Computes the CRC of the ciphertext with a copy. Decrypts the copy in place after that has completed. */
 static void crc_then_decrypt(void **state)
 {
 	struct ibv_sge from = side_sge(&client, FROM, 4096), to = side_sge(&client, TO, 4096);
@@ -207,9 +211,9 @@ static void crc_then_decrypt(void **state)
 	close_accel();
 }
 
-/* ---- keys for another queue pair --------------------------------------------------------------------------------------------- */
+/* ---- keys for another queue pair -------------------------------------------------------------------------------- */
 
-/* RDMA of the peer, as an NVMe-oF target does it: the key begins at address 0. */
+/* Performs the peer's RDMA as an NVMe-oF target does: the key begins at address 0. */
 static void peer_rdma(enum ibv_wr_opcode opcode, uint32_t rkey, uint64_t address, size_t offset, uint32_t bytes)
 {
 	struct ibv_sge sge = side_sge(&server, offset, bytes);
@@ -225,8 +229,8 @@ static void peer_rdma(enum ibv_wr_opcode opcode, uint32_t rkey, uint64_t address
 }
 
 /*
- * The initiator encrypts what it writes and decrypts what it reads: its accel queue configures a key, the UMR completes, and the
- * target on the other side of another queue pair reads from the key or writes to it.
+ * The initiator encrypts the data that it writes and decrypts the data that it reads. Its accel queue configures a key and waits
+ * for the UMR; then the target, connected to another queue pair, reads from the key or writes to it.
  */
 static void key_for_nvme_over_fabrics(void **state)
 {
@@ -248,7 +252,7 @@ static void key_for_nvme_over_fabrics(void **state)
 		expected_bytes(&secret, &cipher, plain, wire, sizeof(plain));
 		memcpy(server.expected + TO, wire, sizeof(wire));
 		side_compare(&server);
-		/* The target writes ciphertext through a key that was configured in the same way. */
+		/* The target writes ciphertext through a key configured in the same way. */
 		cipher = cipher_of(&secret, ACCEL_ENCRYPT, 1, 1000 * task);
 		assert_true(accel_put_cipher(&queue, task, &keys[0], sges, 3, &cipher));
 		accel_expect(&queue, task);
@@ -304,7 +308,7 @@ static void parts_of_a_key(void **state)
 	close_accel();
 }
 
-/* Data within a capsule: a SEND whose second piece is the key. */
+/* Tests data within a capsule: the second piece of a SEND is the key. */
 static void key_in_a_capsule(void **state)
 {
 	struct ibv_sge pieces[3], capsule[2] = {side_sge(&client, 40000, 64), {.length = 4096}};
@@ -337,7 +341,7 @@ static void key_in_a_capsule(void **state)
 	close_accel();
 }
 
-/* Without encryption: one key over pieces, from a pool of its own. */
+/* Tests unencrypted data: one key over several pieces, from a separate pool. */
 static void plain_key_for_nvme_over_fabrics(void **state)
 {
 	struct ibv_sge sges[ACCEL_SGES];

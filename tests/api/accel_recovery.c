@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Errors as SPDK's accel module meets them and recovers: a bad key, length or DEK in a task among others. Tasks before it succeed, its
- * first error is reported although its WQE is quiet, later tasks are flushed, and nothing else has a CQE. SPDK then destroys the queue
- * pair, creates another one on the same CQ, whose consumer index is never stored, and goes on with the same keys, PSVs and DEKs.
+ * Tests errors and recovery as SPDK's accel module handles them: one task among others has a bad key, length or DEK. Tasks before
+ * it succeed, the first error is reported although its WQE is unsignalled, later tasks are flushed, and there are no other CQEs.
+ * SPDK then destroys the queue pair, creates another one on the same CQ, whose consumer index is never stored, and continues with
+ * the same keys, PSVs and DEKs.
  */
 #include "support/accel_model.h"
 #include "support/accel_tasks.h"
@@ -82,7 +83,7 @@ static void expect_copied(uint64_t task)
 	memcpy(client.expected + TO + task % TASKS * BYTES, client.expected + FROM + task * 8, BYTES);
 }
 
-/* One task of each kind, with its result: the keys are as usable as before. */
+/* Runs one task of each kind and checks its result, to show that the keys are still usable. */
 static void expect_all_works(void)
 {
 	struct ibv_sge from = source(1), to = target(2), crc = side_sge(&client, CRC_AT, 4);
@@ -104,7 +105,7 @@ static void expect_all_works(void)
 	side_compare(&client);
 }
 
-/* ---- tasks that fail --------------------------------------------------------------------------------------------------------- */
+/* ---- tasks that fail -------------------------------------------------------------------------------------------- */
 
 static void bad_source(uint64_t task)
 {
@@ -122,7 +123,7 @@ static void bad_target(uint64_t task)
 	accel_copy(&queue, task, &from, 1, &to, 1);
 }
 
-/* The first of two WRITEs of a task, which is quiet. */
+/* Posts a task of two WRITEs whose first one, unsignalled, has a bad target. */
 static void bad_quiet_target(uint64_t task)
 {
 	struct ibv_sge from[2] = {source(task), source(task + 1)}, to[2] = {target(task), target(task)};
@@ -138,7 +139,7 @@ static void target_too_long(uint64_t task)
 	assert_true(accel_put_rdma(&queue, ACCEL_WRITE, 0, task, to.lkey, to.addr, &from, 1));
 }
 
-/* A UMR of a key that does not exist. */
+/* Posts a UMR of a key that does not exist. */
 static void bad_key_of_umr(uint64_t task)
 {
 	struct accel_key none = {.kind = ACCEL_KEY_SIGNATURE, .number = UNKNOWN_KEY};
@@ -147,7 +148,7 @@ static void bad_key_of_umr(uint64_t task)
 	accel_crc(&queue, task, &none, psv.number, true, &from, 1, &from, 1, side_sge(&client, CRC_AT, 4));
 }
 
-/* An entry of the key names a region that does not exist: the READ through the key fails at the responder. */
+/* Posts a CRC task whose key has an entry in a region that does not exist: the READ through the key fails at the responder. */
 static void bad_entry_of_crc(uint64_t task)
 {
 	struct ibv_sge from = source(task), to = target(task);
@@ -164,7 +165,7 @@ static void bad_target_of_crc(uint64_t task)
 	accel_crc(&queue, task, &sign_key, psv.number, true, &from, 1, &to, 1, side_sge(&client, CRC_AT, 4));
 }
 
-/* The place of the CRC, with data that has a good one. */
+/* Posts a CRC task with good data and a bad key for the place of the CRC. */
 static void bad_place_of_crc(uint64_t task)
 {
 	struct ibv_sge from = source(task), crc = side_sge(&client, CRC_AT, 4);
@@ -193,7 +194,7 @@ static void bad_target_of_cipher(uint64_t task)
 		    (struct accel_list){.sges = &to, .count = 1}, BYTES, BYTES);
 }
 
-/* A READ of more than the key has. */
+/* Posts a READ of more bytes than the key covers. */
 static void key_too_short(uint64_t task)
 {
 	struct ibv_sge from = source(task), to = target(task);
@@ -203,7 +204,9 @@ static void key_too_short(uint64_t task)
 	assert_true(accel_put_rdma(&queue, ACCEL_READ, ACCEL_SMALL_FENCE, task, plain_key.number, 0, &to, 1));
 }
 
-/* A key tag that the DEK does not have, a code of a block size that is not offered, a DEK that does not exist. */
+/*
+ * Posts a task with a bad cipher: a key tag that the DEK does not have, a block size code that is not offered, or a missing DEK.
+ */
 static void put_bad_cipher(uint64_t task, const struct accel_cipher *bad)
 {
 	struct ibv_sge from = source(task), to = target(task);
@@ -238,7 +241,7 @@ static void bad_dek(uint64_t task)
 	put_bad_cipher(task, &bad);
 }
 
-/* @quiet: the WQE that fails has no CQE of its own task, which is flushed then. */
+/* @quiet: the failing WQE is unsignalled, so the task's own CQE is a flush. */
 static const struct failure {
 	const char *name;
 	void (*put)(uint64_t task);
@@ -261,7 +264,7 @@ static const struct failure {
 	{"number of a DEK", bad_dek, MLX5_CQE_SYNDROME_MW_BIND_ERR, true},
 };
 
-/* Tasks 1 to TASKS are in flight, and BAD_TASK of them is @failure. */
+/* Posts tasks 1 to TASKS, BAD_TASK of which is @failure, and checks their CQEs. */
 static void expect_failure(const struct failure *failure)
 {
 	struct accel_completion completion;
@@ -286,8 +289,8 @@ static void expect_failure(const struct failure *failure)
 }
 
 /*
- * What the failed task left in its target is not defined. A task that is flushed did all or nothing: its WRITE may have been sent before
- * the response of an earlier READ failed.
+ * Checks the targets after a failure. That of the failed task is undefined and accepted as it is. A flushed task did all or
+ * nothing: its WRITE may have been sent before the response of an earlier READ failed.
  */
 static void take_uncertain_targets(void)
 {
@@ -304,7 +307,7 @@ static void take_uncertain_targets(void)
 	side_compare(&client);
 }
 
-/* Each four times, with the same CQ, which laps meanwhile. */
+/* Runs each failure four times on the same CQ, which wraps meanwhile. */
 static void bad_tasks_are_recovered_from(void **state)
 {
 	(void)state;
@@ -329,7 +332,7 @@ static void bad_tasks_are_recovered_from(void **state)
 	close_accel();
 }
 
-/* Tasks that are rung when the queue pair is already in the error state are flushed, the signalled ones with a CQE. */
+/* Tasks rung after the queue pair has entered the error state are flushed; the signalled ones have a CQE. */
 static void tasks_in_the_error_state(void **state)
 {
 	struct accel_completion completion;
@@ -356,11 +359,11 @@ static void tasks_in_the_error_state(void **state)
 	close_accel();
 }
 
-/* ---- errors under way -------------------------------------------------------------------------------------------------------- */
+/* ---- errors under way ------------------------------------------------------------------------------------------- */
 
 /*
- * Takes the CQEs of tasks @first to @last: successes, then one error unless all succeeded, then flushes. Returns how many succeeded.
- * A task that did not fail first may have an error of a quiet WQE before its flush.
+ * Polls the CQEs of tasks @first to @last: successes, then one error unless all succeeded, then flushes. Returns the number of
+ * successes. The error of an unsignalled WQE of a task may precede the flush of that task.
  */
 static uint64_t expect_success_then_flush(uint64_t first, uint64_t last, bool error)
 {
@@ -388,7 +391,7 @@ static uint64_t expect_success_then_flush(uint64_t first, uint64_t last, bool er
 	return succeeded;
 }
 
-/* SPDK's test of recovery: spdk_mlx5_qp_set_error_state() while tasks are in flight. */
+/* Tests recovery as SPDK's own test does: spdk_mlx5_qp_set_error_state() while tasks are in flight. */
 static void error_state_under_way(void **state)
 {
 	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_ERR};
@@ -416,8 +419,8 @@ static void error_state_under_way(void **state)
 }
 
 /*
- * The application frees memory while tasks use it: its region ends after the doorbell. Every task completes, those that had not begun
- * with an error, and no byte of a source is lost.
+ * The application frees memory that tasks use: its region is deregistered after the doorbell. Every task completes, tasks not yet
+ * begun with an error, and no byte of a source is lost.
  */
 static void region_ends_under_way(void **state)
 {
@@ -452,7 +455,7 @@ static void region_ends_under_way(void **state)
 		if (done < 2 * TASKS)
 			recover();
 		expect_all_works();
-		/* The key that has ended is refused, as any other that does not exist. */
+		/* The destroyed key is refused like any other key that does not exist. */
 		bad_source(1);
 		accel_ring(&queue);
 		assert_int_equal(accel_next(&cq).syndrome, MLX5_CQE_SYNDROME_LOCAL_PROT_ERR);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Copies and CRC-32C as SPDK's accel module has them done: a copy is a WRITE; a CRC is a UMR that gives a free key a transaction
- * signature and a READ through the key, which appends the CRC to the data. The UMR has no BSF_EN in its mask. Expected CRCs are those of
- * a loop over single bits and the examples of RFC 3720.
+ * Tests copies and CRC-32C as SPDK's accel module uses them. A copy is a WRITE. A CRC is a UMR that gives a free key a
+ * transaction signature, and a READ through the key that appends the CRC to the data. The UMR does not have BSF_EN in its mask.
+ * Expected CRCs come from a bitwise loop and the examples of RFC 3720.
  */
 #include "support/accel_model.h"
 #include "support/accel_tasks.h"
@@ -41,8 +41,8 @@ static struct ibv_sge crc_place(void)
 }
 
 /*
- * Runs one CRC task over @count pieces and expects its results: with a copy to @to_count pieces at TO, or in place if @to_count
- * is 0.
+ * Runs one CRC task over @count pieces and checks its results: with a copy to @to_count pieces at TO, or in place if @to_count is
+ * 0.
  */
 static void run_crc(uint64_t task, bool ones, const struct ibv_sge *from, size_t count, size_t to_count)
 {
@@ -59,9 +59,9 @@ static void run_crc(uint64_t task, bool ones, const struct ibv_sge *from, size_t
 	side_compare(&client);
 }
 
-/* ---- copies ------------------------------------------------------------------------------------------------------------------ */
+/* ---- copies ----------------------------------------------------------------------------------------------------- */
 
-/* Up to 16 pieces to up to 5, all WRITEs of a task with one doorbell. */
+/* Copies up to 16 pieces to up to 5, all WRITEs of a task with one doorbell. */
 static void copies(void **state)
 {
 	struct ibv_sge from[ACCEL_SGES], to[5];
@@ -87,9 +87,9 @@ static void copies(void **state)
 	close_accel();
 }
 
-/* ---- CRC-32C ----------------------------------------------------------------------------------------------------------------- */
+/* ---- CRC-32C ---------------------------------------------------------------------------------------------------- */
 
-/* RFC 3720, B.4: data, and the CRC as it lies in memory. */
+/* Checks the examples of RFC 3720, B.4: data, and the CRC as stored in memory. */
 static void crc_of_known_data(void **state)
 {
 	static const struct {
@@ -131,7 +131,10 @@ static void crc_of_known_data(void **state)
 	close_accel();
 }
 
-/* One request, its key configured anew each time, several times around the ring: both seeds, in place, and to other pieces. */
+/*
+ * Runs tasks of one request whose key is configured anew each time, several times around the ring: both seeds, in place and to
+ * other pieces.
+ */
 static void crc_of_one_request(void **state)
 {
 	struct ibv_sge from[ACCEL_SGES];
@@ -149,7 +152,10 @@ static void crc_of_one_request(void **state)
 	close_accel();
 }
 
-/* More pieces than a WQE holds: one PSV goes on over several keys. With a multiple of 16 the CRC is read for itself. */
+/*
+ * Runs tasks of more pieces than a WQE holds: one PSV continues over several keys. With a multiple of 16 pieces a separate READ
+ * fetches the CRC.
+ */
 static void crc_of_several_requests(void **state)
 {
 	static const size_t counts[] = {16, 17, 20, 31, 32, 33, 48, 64};
@@ -168,7 +174,10 @@ static void crc_of_several_requests(void **state)
 	close_accel();
 }
 
-/* SPDK writes a PSV anew after an error of it: the signature goes on from the value that SET_PSV gives, unless it begins. */
+/*
+ * SPDK resets a PSV after a signature error. The signature continues from the value of SET_PSV unless the request begins a
+ * signature.
+ */
 static void crc_from_a_value(void **state)
 {
 	struct accel_signature signature = {.psv = psv.number, .ends = true, .ones = true};
@@ -190,7 +199,7 @@ static void crc_from_a_value(void **state)
 	close_accel();
 }
 
-/* The CRC lies in memory behind the data and is checked: a CQE reports a wrong one, and the READ completes. */
+/* The CRC follows the data in memory and is checked: a CQE reports a wrong CRC, and the READ completes. */
 static void crc_is_checked(void **state)
 {
 	struct ibv_sge with_crc[2], to = side_sge(&client, TO, 3000);
@@ -216,7 +225,10 @@ static void crc_is_checked(void **state)
 		assert_true(accel_put_rdma(&queue, ACCEL_READ, ACCEL_STRONG_ORDER, task, key->number, 0, &to, 1));
 		accel_ring(&queue);
 		if (wrong) {
-			/* mlx5-formats 3.5: a guard, of a transaction, in memory; up to the last byte of the field. */
+			/*
+			 * mlx5-formats 3.5: a guard error of a transaction signature in memory; the offset is that of the last
+			 * byte of the field.
+			 */
 			completion = accel_next(&cq);
 			assert_int_equal(completion.opcode, SIGNATURE_ERROR_CQE);
 			assert_memory_equal(bytes + 16, right, 4);

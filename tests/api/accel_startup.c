@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The start-up of SPDK's accel module and of its lib/mlx5, call by call and in its order: devices by rdma_get_devices(3), the
- * capabilities that choose a device, a PD, three pools of keys and one of PSVs, a CQ and a queue pair with its states, a region, DEKs of
- * all four sizes; then the release of all of them. Expected values are those that SPDK needs in order to go on, and those that it set.
+ * Tests the start-up of SPDK's accel module and of its lib/mlx5, call by call in their order: devices by rdma_get_devices(3), the
+ * capabilities that select a device, a PD, three pools of keys and one of PSVs, a CQ, a queue pair with its states, a region,
+ * DEKs of all four sizes; then the release of all of them. Expected values are those that SPDK requires and those that it set.
  */
 #include <rdma/rdma_cma.h>
 
@@ -14,7 +14,7 @@ static struct accel_caps caps;
 static struct accel_cq cq;
 static struct accel_queue queue;
 
-/* ---- choice of a device ------------------------------------------------------------------------------------------------------ */
+/* ---- choice of a device ----------------------------------------------------------------------------------------- */
 
 static struct ibv_context *first_device(void)
 {
@@ -31,7 +31,7 @@ static struct ibv_context *first_device(void)
 	return first;
 }
 
-/* The module asks on Ethernet whether RoCE is on, and skips the device if it is not. */
+/* Checks that RoCE is enabled. The module queries this on Ethernet and skips the device otherwise. */
 static void expect_roce_on(void)
 {
 	struct command command = command_of(0x754);
@@ -43,7 +43,7 @@ static void expect_roce_on(void)
 	assert_int_equal(get32(command.out, 16) & 1, 1);
 }
 
-/* The context and its PD stay when the list of devices is queried again, as SPDK does each time that it needs a PD. */
+/* Opens the device. The context and its PD survive another query of the device list, which SPDK makes each time it needs a PD. */
 static void open_device_as_the_module(void)
 {
 	context = first_device();
@@ -54,7 +54,7 @@ static void open_device_as_the_module(void)
 	assert_non_null(pd);
 }
 
-/* All offloads of the module are there. */
+/* Checks that the device has all offloads of the module. */
 static void device_is_chosen(void **state)
 {
 	const char *order = getenv("SOFTHCA_CRYPTO_TWEAK");
@@ -65,13 +65,13 @@ static void device_is_chosen(void **state)
 	assert_true(caps.crc32c);
 	assert_true(caps.crypto);
 	assert_false(caps.wrapped_only);
-	/* Without the big-endian tweak, SPDK sends one block in a request. */
+	/* Without the big-endian tweak, SPDK puts one block into each request. */
 	assert_int_equal(caps.multi_block_be, big_endian);
 	assert_int_equal(caps.single_block_le, !big_endian);
 	expect_error(ibv_dealloc_pd(pd), 0);
 }
 
-/* ---- pools ------------------------------------------------------------------------------------------------------------------- */
+/* ---- pools ------------------------------------------------------------------------------------------------------ */
 
 static void pools_are_created(void **state)
 {
@@ -95,7 +95,7 @@ static void pools_are_created(void **state)
 	expect_error(ibv_dealloc_pd(pd), 0);
 }
 
-/* ---- queue pair -------------------------------------------------------------------------------------------------------------- */
+/* ---- queue pair ------------------------------------------------------------------------------------------------- */
 
 static void open_queue(void)
 {
@@ -139,8 +139,8 @@ static void queue_pair_has_its_attributes(void **state)
 }
 
 /*
- * SPDK admits ACCEL_WRS requests at a time and fails a task whose WQEs do not fit: the ring holds as many, half of them UMRs with a
- * BSF and half of them READs, all with ACCEL_SGES pieces.
+ * SPDK allows ACCEL_WRS requests at a time and fails a task whose WQEs do not fit. The ring holds that many: half of them UMRs
+ * with a BSF and half of them READs, all with ACCEL_SGES pieces.
  */
 static void ring_holds_all_requests(void **state)
 {
@@ -152,7 +152,7 @@ static void ring_holds_all_requests(void **state)
 	close_queue();
 }
 
-/* spdk_mlx5_qp_set_error_state(), and a queue pair that was never used. */
+/* Runs spdk_mlx5_qp_set_error_state() on a queue pair that was never used. */
 static void error_state_is_set(void **state)
 {
 	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_ERR};
@@ -164,9 +164,9 @@ static void error_state_is_set(void **state)
 	close_queue();
 }
 
-/* ---- regions and DEKs -------------------------------------------------------------------------------------------------------- */
+/* ---- regions and DEKs ------------------------------------------------------------------------------------------- */
 
-/* The memory map registers with relaxed ordering, and the module uses the lkey as an rkey, too. */
+/* The memory map registers with relaxed ordering, and the module also uses the lkey as an rkey. */
 static void regions_have_one_key(void **state)
 {
 	static uint8_t memory[4 << 20];

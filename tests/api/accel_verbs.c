@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * SPDK's accel module of 24.01 and 24.05, which calls verbs and mlx5dv only. It takes the attributes of its connection from a query of
- * the fresh queue pair. A task is, for each block, a configured key with crypto attributes and a WRITE into it; wr_start() and
- * wr_complete() enclose all requests of a poll. A WRITE enters the key from the wire: with encrypt_on_tx the memory gets the decrypted
- * data, and without it the encrypted data (mlx5dv_wr_post(3)).
+ * Tests SPDK's accel module of 24.01 and 24.05, which calls only verbs and mlx5dv. It takes the attributes of its connection from
+ * a query of the fresh queue pair. For each block, a task configures a key with crypto attributes and WRITEs into it; wr_start()
+ * and wr_complete() enclose all requests of a poll. The WRITE enters the key from the wire: with encrypt_on_tx the memory
+ * receives the decrypted data, and without it the encrypted data (mlx5dv_wr_post(3)).
  */
 #include "support/accel_model.h"
 #include "support/accel_tasks.h"
@@ -28,7 +28,7 @@ static struct mlx5dv_qp_ex *dv;
 static struct mlx5dv_mkey *keys[KEYS];
 static struct mlx5dv_dek *dek;
 
-/* ---- start-up ---------------------------------------------------------------------------------------------------------------- */
+/* ---- start-up --------------------------------------------------------------------------------------------------- */
 
 static void expect_crypto_device(void)
 {
@@ -43,7 +43,7 @@ static void expect_crypto_device(void)
 	assert_false(attr.crypto_caps.wrapped_import_method & MLX5DV_CRYPTO_WRAPPED_IMPORT_METHOD_CAP_AES_XTS);
 }
 
-/* Each step of the connection passes on what the query of the fresh queue pair said. */
+/* Connects the queue pair; each step uses the attributes that the query of the fresh queue pair returned. */
 static void connect_by_query(void)
 {
 	const int asked = IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS | IBV_QP_PATH_MTU | IBV_QP_AV |
@@ -151,7 +151,7 @@ static void close_accel(void)
 	expect_error(mlx5dv_dek_destroy(dek), 0);
 }
 
-/* ---- tasks ------------------------------------------------------------------------------------------------------------------- */
+/* ---- tasks ------------------------------------------------------------------------------------------------------ */
 
 struct task {
 	struct accel_list from, to;
@@ -159,7 +159,7 @@ struct task {
 	uint64_t lba;
 };
 
-/* One request: @count pieces of one block. */
+/* Builds one request for the pieces of one block. */
 static void put_block(struct task *task, size_t number)
 {
 	struct mlx5dv_mkey *key = keys[number % KEYS];
@@ -202,7 +202,7 @@ static void expect_writes(size_t first, size_t count)
 	}
 }
 
-/* Tasks of eight blocks: up to 15 pieces, in place and not, both directions, eight requests per wr_complete(). */
+/* Runs tasks of eight blocks: up to 15 pieces, in place and not, both directions, eight requests per wr_complete(). */
 static void run_tasks(bool tagged)
 {
 	struct ibv_sge from[ACCEL_SGES], to[ACCEL_SGES];
@@ -248,7 +248,7 @@ static void tasks_with_a_key_tag(void **state)
 	run_tasks(true);
 }
 
-/* A task that cannot be described after all: what was begun since wr_start() has no effect. */
+/* Aborts a task that turns out to be impossible to describe: requests built since wr_start() have no effect. */
 static void requests_are_aborted(void **state)
 {
 	struct ibv_sge from = side_sge(&client, FROM, BYTES), to = side_sge(&client, TO, BYTES);

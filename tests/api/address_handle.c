@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * ibv_create_ah(3), ibv_create_ah_from_wc(3), and the address vector that a program gets by
- * mlx5dv_init_obj(3), read byte by byte at the offsets of mlx5-formats 1.6. The GID table is that of
- * SOFTHCA_GIDS=loopback: 0 and 1 are fe80::200:ff:fe00:0, 2 and 3 ::ffff:127.0.0.1, each as RoCE v1 and v2.
+ * Tests ibv_create_ah(3), ibv_create_ah_from_wc(3), and the address vector that mlx5dv_init_obj(3) returns, read byte by byte at
+ * the offsets of mlx5-formats 1.6. The GID table is that of SOFTHCA_GIDS=loopback: 0 and 1 are fe80::200:ff:fe00:0, 2 and 3
+ * ::ffff:127.0.0.1, each as RoCE v1 and v2.
  */
 #include "support/objects.h"
 
@@ -17,7 +17,7 @@ static struct ibv_ah_attr attributes_to(const char *gid, uint8_t sgid_index)
 	return attr;
 }
 
-/* Copies the address vector of an address handle made of @attr. */
+/* Creates an address handle from @attr and copies its address vector. */
 static void vector_of(struct ibv_ah_attr *attr, uint8_t out[48])
 {
 	struct mlx5dv_obj object = {0};
@@ -69,7 +69,7 @@ static void address_vector(void **state)
 	assert_memory_equal(av + 32, attr.grh.dgid.raw, 16);
 }
 
-/* Codes as libmlx5 writes them; a rate without one of its own gets that of the next higher rate, or no limit. */
+/* Rates have the codes of libmlx5. A rate without a code gets that of the next higher rate, or no limit. */
 static void static_rates(void **state)
 {
 	static const struct {
@@ -110,14 +110,14 @@ static void udp_source_port(void **state)
 	(void)state;
 	attr.grh.flow_label = 1;
 	vector_of(&attr, av);
-	assert_int_equal(be16_at(av + 14), 0); /* RoCE v1 has none */
+	assert_int_equal(be16_at(av + 14), 0); /* RoCE v1 has no UDP port */
 	attr.grh.sgid_index = 3;
 	attr.grh.flow_label = 0;
 	vector_of(&attr, av);
 	assert_true(be16_at(av + 14) >= 0xc000);
 	vector_of(&attr, again);
 	assert_memory_equal(av, again, 48);
-	/* Bits beyond the 20 of a flow label do not count. */
+	/* Bits above the 20 of a flow label are ignored. */
 	attr.grh.flow_label = 0xfff00000;
 	vector_of(&attr, again);
 	assert_memory_equal(av, again, 48);
@@ -185,7 +185,7 @@ static void attributes_that_are_refused(void **state)
 	expect_null(ibv_create_ah(pd, &attr), EINVAL);
 	attr.port_num = 2;
 	expect_null(ibv_create_ah(pd, &attr), EINVAL);
-	/* The kernel: rdma_resolve_ip() refuses source and destination of different families. */
+	/* The kernel's rdma_resolve_ip() refuses a source and a destination of different families. */
 	attr = attributes_to("::", 3);
 	expect_null(ibv_create_ah(pd, &attr), EINVAL);
 	attr = attributes_to("::", 1);
@@ -211,11 +211,11 @@ static void an_address_handle_keeps_its_pd(void **state)
 
 /* ---- from a completion --------------------------------------------------------------------------------- */
 
-/* 40 bytes in front of a datagram, at an odd address as in a program's buffer. */
+/* Header of 40 bytes before a datagram, at an odd address as in a program's buffer. */
 static uint8_t buffer[48];
 static uint8_t *const header = buffer + 1;
 
-/* An IPv4 header in the last 20 bytes, anything in the first 20 (IBTA annex A17). */
+/* Stores an IPv4 header in the last 20 bytes and arbitrary bytes in the first 20 (IBTA annex A17). */
 static void put_ipv4(const char *from, const char *to)
 {
 	uint8_t *ip = header + 20;
@@ -283,7 +283,7 @@ static void answer_over_ipv4(void **state)
 	assert_int_equal(attr.grh.hop_limit, 61);
 	assert_int_equal(attr.grh.traffic_class, 0x1c);
 	assert_int_equal(attr.grh.flow_label, 0);
-	/* The first 20 bytes look like IPv6 by chance: the checksum decides. */
+	/* The first 20 bytes happen to look like IPv6: the checksum decides. */
 	header[0] = 0x60;
 	assert_int_equal(init_from(&attr), 0);
 	expect_answer_to(&attr, "::ffff:10.1.2.3", 3);
@@ -335,7 +335,7 @@ static void headers_that_lead_nowhere(void **state)
 	assert_int_equal(errno, EPROTONOSUPPORT);
 }
 
-/* ibv_init_ah_from_wc(3): the GRH is ignored unless the completion says that there is one. */
+/* ibv_init_ah_from_wc(3): the GRH is ignored unless the completion has its flag. */
 static void completion_without_grh(void **state)
 {
 	struct ibv_wc wc = {.sl = 3, .slid = 7};
@@ -379,7 +379,7 @@ int main(void)
 	};
 
 	setenv("SOFTHCA_GIDS", "loopback", 1);
-	/* Routes and neighbours of the machine do not matter: destinations.c is about them. */
+	/* Routes and neighbours of the machine do not matter here: destinations.c tests them. */
 	setenv("SOFTHCA_LINK", "local", 1);
 	return cmocka_run_group_tests(tests, objects_open, objects_close);
 }

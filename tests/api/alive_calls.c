@@ -13,7 +13,7 @@ void *ibv_alloc_buf(struct ibv_pd *pd, size_t size, struct ibv_buf **buf);
 struct ibv_mr *ibv_reg_buf_mr(struct ibv_pd *pd, struct ibv_buf *buf, void *addr, size_t length, int access);
 struct ibv_mr *ibv_reg_mr_ex(struct ibv_pd *pd, struct ibv_mr_init_attr *mr_init_attr);
 
-/* What a call says that returns NULL, or something negative, and has the error in errno. */
+/* Returns the errno value of a call that reports failure by NULL or a negative value. */
 static int error_of(bool success)
 {
 	return success ? 0 : errno;
@@ -382,7 +382,7 @@ static int dv_create_qp(const struct alive_world *world, struct ibv_qp_init_attr
 	return error_of(mlx5dv_create_qp(world->context, &attr, &dv));
 }
 
-/* The three of them with one member of the attributes bad. */
+/* Defines the three creating calls, with @member of the attributes bad. */
 #define CREATE_CALLS(member)                                                                                           \
 	CALL(create_qp_of_##member)                                                                                    \
 	{                                                                                                              \
@@ -494,7 +494,9 @@ CALL(dci_stream_id_reset)
 	return mlx5dv_dci_stream_id_reset(object, 0);
 }
 
-/* The pointer within the QP; of what is none, one at the same place: this test's libraries are those of one build. */
+/*
+ * Passes the pointer within the QP, or the same offset of a bad object: this test runs with the libraries that it was built with.
+ */
 CALL(cancel_posted)
 {
 	struct mlx5dv_qp_ex *good = mlx5dv_qp_ex_from_ibv_qp_ex(ibv_qp_to_qp_ex(world->qp));
@@ -618,7 +620,7 @@ CALL(login_destroy)
 
 /* ---- commands ----------------------------------------------------------------------------------------------------- */
 
-/* One that names no object's number: EINVAL, when the object is good. */
+/* Returns the result of a command whose object number is invalid: EINVAL means that the object passed the check. */
 static int command_result(int error)
 {
 	return error == EINVAL ? 0 : error;
@@ -684,7 +686,7 @@ CALL(devx_subscribe)
 	return mlx5dv_devx_subscribe_devx_event(object, NULL, sizeof(type), &type, 0);
 }
 
-/* The object; the channel is in order. */
+/* Checks the object; the channel is valid. */
 CALL(devx_subscribe_to)
 {
 	struct mlx5dv_devx_event_channel *channel = mlx5dv_devx_create_event_channel(world->context, 0);
@@ -738,7 +740,7 @@ CALL(devx_query_async)
 	return error;
 }
 
-/* The completion; the object is in order. */
+/* Checks the completion; the object is valid. */
 CALL(devx_query_async_by)
 {
 	uint32_t in[4] = {htobe32(0x800u << 16)}, out[4];
@@ -798,7 +800,7 @@ const struct alive_call alive_calls[] = {
 	ROW(ibv_free_dm, DM, free_dm, false),
 	ROW(ibv_alloc_mw, PD, alloc_mw, false),
 	ROW(ibv_dealloc_mw, MW, dealloc_mw, false),
-	/* It posts a request, which names the window by its key: what is of another context the device judges. */
+	/* Posts a request that names the window by its key: the device checks for a window of another context. */
 	ROW(ibv_bind_mw, QP, bind_mw_on_qp, false),
 	ROW(ibv_bind_mw, MW, bind_mw_of_mw, false),
 	ROW(ibv_destroy_comp_channel, CHANNEL, destroy_comp_channel, false),

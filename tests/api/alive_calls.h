@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Each call that takes an object, with each object that it takes, as a row of a table, for objects_alive.c. Functions that
- * verbs.h calls inline stand in the table by the name of their body in src/verbs/object/ops.h, and are called by the context's
- * tables: the inline functions themselves look into an object before the library can.
+ * Table for objects_alive.c of each call that takes an object, with one row for each object that it takes. Functions that verbs.h
+ * calls inline are listed by the name of their body in src/verbs/object/ops.h and called through the context's tables, because
+ * the inline functions read the object before the library can check it.
  */
 #ifndef SOFTHCA_TESTS_API_ALIVE_CALLS_H
 #define SOFTHCA_TESTS_API_ALIVE_CALLS_H
@@ -12,7 +12,7 @@
 #include <infiniband/mlx5dv.h>
 #include <infiniband/verbs.h>
 
-/* The kinds of verbs/object/alive.h, written down again: KIND(NAME, structure, has a handle, has a context, errno value). */
+/* A copy of the kinds of verbs/object/alive.h: KIND(NAME, structure, has a handle, has a context, errno value). */
 #define ALIVE_KINDS(KIND)                                                                                              \
 	KIND(CONTEXT, ibv_context, 0, 0, EBADF)                                                                        \
 	KIND(PD, ibv_pd, 1, 1, ENOENT)                                                                                 \
@@ -39,7 +39,7 @@
 enum alive_kind { ALIVE_KINDS(ALIVE_KIND) ALIVE_KIND_COUNT };
 #undef ALIVE_KIND
 
-/* A context and an object of each kind that calls want beside the one that is bad. */
+/* A valid context and valid objects of each kind that calls need besides the bad one. */
 struct alive_world {
 	struct ibv_context *context;
 	struct ibv_pd *pd;
@@ -52,18 +52,18 @@ struct alive_world {
 };
 
 struct alive_call {
-	const char *symbol; /* of src/abi/ or src/verbs/object/ops.h, there with softhca_ in front */
-	const char *name;   /* as explanations call it */
+	const char *symbol; /* of src/abi/, or of src/verbs/object/ops.h without its prefix softhca_ */
+	const char *name;   /* name used in explanations */
 	enum alive_kind kind;
-	/* Calls it with @object, in @world; everything else is in order. Returns the errno value, 0 for success. */
+	/* Calls the function with @object; all other arguments are valid. Returns the errno value, 0 for success. */
 	int (*call)(const struct alive_world *world, void *object);
-	bool beside; /* the call takes another object, or a context, that @object must be of one context with */
+	bool beside; /* the call takes another object or a context, which must share the context of @object */
 };
 
 extern const struct alive_call alive_calls[];
 extern const size_t alive_calls_count;
 
-/* Calls that take an object and are not in the table, and why. */
+/* Calls that take an object and are not in the table, with the reason. */
 struct alive_exception {
 	const char *symbol, *why;
 };

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Asynchronous events of QPs and CQs (ibv_get_async_event(3); IBTA 11.6.3): communication established, the last WQE of a
- * QP on an SRQ, a CQ that overruns. Others are tested where they come from: errors of requests in responder_errors.c,
- * draining in drain.c, the limit of an SRQ in srq.c.
+ * Tests asynchronous events of QPs and CQs (ibv_get_async_event(3); IBTA 11.6.3): communication established, the last WQE of a QP
+ * on an SRQ, a CQ that overruns. Other tests cover the remaining events: responder_errors.c errors of requests, drain.c draining,
+ * srq.c the limit of an SRQ.
  */
 #include "support/event.h"
 #include "support/program.h"
@@ -36,7 +36,7 @@ static void expect_sent(uint64_t wr_id)
 
 /* ---- COMM_EST ----------------------------------------------------------------------------------------------- */
 
-/* The server in RTR, the client in RTS. */
+/* Moves the server to RTR and the client to RTS. */
 static void connect_half_way(void)
 {
 	endpoint_to_init(&pair.client);
@@ -54,7 +54,7 @@ static void create(enum ibv_qp_type type)
 	pair_create(&pair, &client, &server, &options);
 }
 
-/* The first message in RTR, of whatever kind, tells it; once in a life of the QP. */
+/* The first message in RTR, of any kind, raises the event, once until the QP is reset. */
 static void communication_established(void **state)
 {
 	static const enum ibv_wr_opcode opcodes[] = {IBV_WR_SEND, IBV_WR_RDMA_WRITE, IBV_WR_RDMA_READ};
@@ -83,7 +83,7 @@ static void communication_established(void **state)
 		}
 }
 
-/* A QP that is in RTS before anything arrives knows it already; datagrams establish nothing. */
+/* A QP that is in RTS before the first message raises no event; neither do datagrams. */
 static void nothing_to_establish(void **state)
 {
 	struct ibv_sge header = side_sge(&server, 0, 40);
@@ -137,7 +137,7 @@ static void close_srq(void)
 	expect_error(ibv_destroy_srq(srq), 0);
 }
 
-/* However it comes to ERR, it says that it takes no more receives; once. */
+/* A QP that enters ERR reports once that it consumes no more receives, whatever moved it there. */
 static void last_wqe_after_modify(void **state)
 {
 	static const enum ibv_qp_type types[] = {IBV_QPT_RC, IBV_QPT_UD};
@@ -157,7 +157,7 @@ static void last_wqe_after_modify(void **state)
 	}
 }
 
-/* One that was never connected says so as well, as a program that gives it up may wait for that. */
+/* A QP that was never connected raises the event, too: a program that destroys it may wait for it. */
 static void last_wqe_of_the_unconnected(void **state)
 {
 	static const enum ibv_qp_state states[] = {IBV_QPS_RESET, IBV_QPS_INIT};
@@ -222,7 +222,7 @@ static void last_wqe_after_errors(void **state)
 	close_srq();
 }
 
-/* The end of a QP is no error. */
+/* Destroying a QP is not an error. */
 static void no_last_wqe_without_error(void **state)
 {
 	(void)state;
@@ -236,7 +236,7 @@ static void no_last_wqe_without_error(void **state)
 
 /* ---- CQ_ERR, QP_FATAL --------------------------------------------------------------------------------------- */
 
-/* Both events, in whichever order, and no more. */
+/* Expects both events, in either order, and no others. */
 static void expect_overrun(const struct endpoint *endpoint)
 {
 	int cq_errors = 0, qp_errors = 0;
@@ -266,8 +266,8 @@ static uint32_t open_with_small_cqs(void)
 }
 
 /*
- * A CQ takes as many completions as it has entries (ibv_create_cq(3)). One that finds no room puts the CQ into error,
- * and the QP whose completion is lost (IBTA C11-39). The ring may have room for one more than it promises.
+ * A CQ holds as many completions as it has entries (ibv_create_cq(3)). A completion that does not fit puts the CQ and its own QP
+ * into error (IBTA C11-39). The ring may hold one entry more than promised.
  */
 static void overrun_of_the_send_queue(void **state)
 {
@@ -282,7 +282,7 @@ static void overrun_of_the_send_queue(void **state)
 		post(&pair.client, IBV_WR_RDMA_WRITE, SENDS + entries + i);
 	expect_overrun(&pair.client);
 	expect_state(&pair.client, IBV_QPS_ERR);
-	/* It is told once, and nobody else is told. */
+	/* The error is reported once, and only to this side. */
 	for (uint32_t i = 0; i < 3; i++)
 		post(&pair.client, IBV_WR_RDMA_WRITE, SENDS);
 	expect_no_event(&client);
@@ -295,7 +295,7 @@ static void overrun_of_the_receive_queue(void **state)
 	uint32_t entries = open_with_small_cqs();
 
 	(void)state;
-	/* Two receives that succeed after the CQ is full, without a chance to see the first of them fail. */
+	/* Two receives succeed after the CQ is full; the first failure is not visible before the second. */
 	for (uint32_t i = 0; i < entries + 2; i++)
 		post_receive(&pair.server, RECEIVES, NULL, 0);
 	for (uint32_t i = 0; i < entries; i++) {
@@ -311,7 +311,7 @@ static void overrun_of_the_receive_queue(void **state)
 	expect_no_event(&client);
 }
 
-/* Another QP on the same CQ meets its end when a completion of its own is lost. */
+/* Another QP on the same CQ fails when one of its own completions is lost. */
 static void overrun_of_a_shared_cq(void **state)
 {
 	struct ibv_qp_init_attr init = {
@@ -340,7 +340,7 @@ static void overrun_of_a_shared_cq(void **state)
 	assert_int_equal(ibv_destroy_qp(loop.qp), 0);
 }
 
-/* Polling in time is all it takes. */
+/* A program that polls in time sees no overrun. */
 static void no_overrun_if_polled(void **state)
 {
 	uint32_t entries = open_with_small_cqs();

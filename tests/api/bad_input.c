@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What a program may get wrong between calls: lists of requests with a bad one among them, objects of another context,
- * sizes beyond every limit, and objects taken down in the wrong order. Each is refused with the errno of its man page or
- * of mlx5-formats 4.1 and 4.2, nothing of it is done, and all that was there goes on working.
+ * Tests mistakes between calls: lists of requests with a bad one among them, objects of another context, sizes beyond every
+ * limit, and objects destroyed in the wrong order. Each is refused with the errno of its man page or of mlx5-formats 4.1 and 4.2,
+ * has no effect, and all existing objects keep working.
  *
- * Attributes of ibv_modify_qp(3) are in qp_attributes.c, posting in each state in posting_limits.c.
+ * Attributes of ibv_modify_qp(3) are tested in qp_attributes.c, posting in each state in posting_limits.c.
  */
 #include "support/event.h"
 #include "support/program.h"
@@ -25,7 +25,7 @@ static void expect_all_works(struct place place)
 
 /* ---- lists with a bad request ------------------------------------------------------------------------------- */
 
-/* Good requests: WRITEs of 8 bytes to different places. */
+/* Fills @list with valid requests: WRITEs of 8 bytes to different places. */
 static void make_sends(struct ibv_send_wr *list, struct ibv_sge *sges)
 {
 	for (size_t i = 0; i < LIST; i++) {
@@ -42,7 +42,7 @@ static void make_sends(struct ibv_send_wr *list, struct ibv_sge *sges)
 	}
 }
 
-/* The list is posted up to its request @bad: what comes before it is done, it and the rest are not. */
+/* Posts @list and checks that requests before number @bad are executed, and that it and the rest are not. */
 static void expect_posted_up_to(struct ibv_send_wr *list, size_t bad, int error)
 {
 	struct ibv_send_wr *bad_wr = NULL;
@@ -86,7 +86,7 @@ static void lists_of_sends(void **state)
 		list[bad].send_flags |= IBV_SEND_INLINE;
 		expect_posted_up_to(list, bad, ENOMEM);
 	}
-	/* The inline limit is for the sum of the pieces, which is taken in more than 32 bits. */
+	/* The inline limit applies to the sum of the pieces, computed in more than 32 bits. */
 	make_sends(list, sges);
 	many[0].length = pair.client.cap.max_inline_data;
 	many[1].length = UINT32_MAX;
@@ -97,7 +97,7 @@ static void lists_of_sends(void **state)
 	expect_all_works(HERE);
 }
 
-/* The builders: a batch with one bad request is not posted at all (ibv_wr_post(3)). */
+/* Builders: a batch with one bad request is not posted at all (ibv_wr_post(3)). */
 static void batches(void **state)
 {
 	struct ibv_sge many[PAIR_SGES + 1];
@@ -141,7 +141,7 @@ static void make_receives(struct ibv_recv_wr *list, struct ibv_sge *sges)
 	}
 }
 
-/* @posted receives are there, and no more: so many messages are taken, the next one finds none. */
+/* Checks that exactly @posted receives are posted: that many messages are received, and the next finds no receive. */
 static void expect_receives(size_t posted)
 {
 	struct ibv_sge source = side_sge(&client, 0, 8);
@@ -215,7 +215,7 @@ static void lists_of_shared_receives(void **state)
 		assert_ptr_equal(bad_wr, &list[bad]);
 		expect_receives(bad);
 	}
-	/* A QP on an SRQ has no receive queue of its own. */
+	/* A QP on an SRQ does not have a receive queue. */
 	make_receives(list, sges);
 	expect_error(ibv_post_recv(pair.server.qp, list, &bad_wr), ENOMEM);
 	assert_ptr_equal(bad_wr, list);
@@ -250,9 +250,9 @@ static void queue_pairs_beyond_the_limits(void **state)
 			*fields[field] = (uint32_t)(value > UINT32_MAX ? UINT32_MAX : value);
 			before = init;
 			expect_null(ibv_create_qp(client.pd, &init), EINVAL);
-			assert_memory_equal(&init, &before, sizeof(init)); /* a refusal tells no sizes */
+			assert_memory_equal(&init, &before, sizeof(init)); /* a refused call returns no sizes */
 		}
-	/* All at once: each within its limit, together beyond a ring. */
+	/* Each capability is within its limit, but together they exceed the ring. */
 	init.cap = (struct ibv_qp_cap){(uint32_t)device.max_qp_wr, (uint32_t)device.max_qp_wr, (uint32_t)device.max_sge,
 				       (uint32_t)device.max_sge, 512};
 	expect_null(ibv_create_qp(client.pd, &init), EINVAL);
@@ -281,7 +281,7 @@ static void other_objects_beyond_the_limits(void **state)
 		expect_null(ibv_create_srq(client.pd, &srq), EINVAL);
 		assert_memory_equal(&srq, &before, sizeof(srq));
 	}
-	/* Memory that wraps, that is not there, that may not be written. */
+	/* Memory that wraps around, is unmapped, or is not writable. */
 	expect_null(ibv_reg_mr(client.pd, client.memory, SIZE_MAX, 0), EINVAL);
 	expect_null(ibv_reg_mr(client.pd, (void *)(UINTPTR_MAX - 100), 200, 0), EINVAL);
 	expect_null(ibv_reg_mr(client.pd, (void *)4096, 4096, 0), EFAULT);
@@ -307,7 +307,7 @@ static void foreign_objects(void **state)
 		.recv_cq = pair.client.cq,
 		.cap = {.max_send_wr = 1, .max_recv_wr = 1, .max_send_sge = 1, .max_recv_sge = 1},
 		.qp_type = IBV_QPT_RC,
-		/* With IBV_QP_INIT_ATTR_PD alone verbs.h calls ibv_create_qp(), which asks the PD for its context. */
+		/* With IBV_QP_INIT_ATTR_PD alone verbs.h calls ibv_create_qp(), which takes the context from the PD. */
 		.comp_mask = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_CREATE_FLAGS,
 		.pd = client.pd,
 	};
@@ -351,7 +351,7 @@ static void foreign_objects(void **state)
 	bad.srq = foreign_srq;
 	expect_null(ibv_create_qp_ex(client.context, &bad), EINVAL);
 	expect_null(ibv_create_srq_ex(client.context, &srq_ex), EINVAL);
-	/* The kernel knows the descriptors of the context only. */
+	/* The kernel looks up only descriptors of the context. */
 	expect_null(ibv_create_cq(client.context, 1, NULL, foreign_channel, 0), EBADF);
 	expect_null(ibv_alloc_parent_domain(client.context, &domain), EINVAL);
 	expect_null(ibv_reg_dm_mr(client.pd, foreign_dm, 0, 64, IBV_ACCESS_ZERO_BASED), ENOENT);
@@ -361,7 +361,7 @@ static void foreign_objects(void **state)
 	expect_error(ibv_bind_mw(pair.client.qp, mw, &bind), EPERM);
 	bind.bind_info.mr = NULL;
 	expect_error(ibv_bind_mw(pair.client.qp, mw, &bind), EINVAL);
-	/* What all of them were compared with works. */
+	/* The good attributes, from which the bad ones were derived, work. */
 	qp = ibv_create_qp_ex(client.context, &good);
 	assert_non_null(qp);
 	expect_error(ibv_destroy_qp(qp), 0);
@@ -373,7 +373,7 @@ static void foreign_objects(void **state)
 
 /* ---- the wrong order ---------------------------------------------------------------------------------------- */
 
-/* Everything that keeps something else alive, all at once; what is in use stays, and stays usable. */
+/* Creates every dependency between objects at once; objects in use cannot be destroyed and remain usable. */
 static void wrong_order(void **state)
 {
 	struct ibv_td_init_attr td_attr = {0};
@@ -415,7 +415,7 @@ static void wrong_order(void **state)
 		expect_error(ibv_destroy_comp_channel(pair.server.channel), EBUSY);
 		expect_error(ibv_free_dm(dm), EBUSY);
 		expect_error(ibv_dereg_mr(server.mr), EBUSY); /* ibv_dereg_mr(3): a window is bound to it */
-		/* All of it works. */
+		/* All objects still work. */
 		expect_error(ibv_post_srq_recv(srq, &wr, &bad), 0);
 		post_send(&pair.client, &send);
 		expect_completion(&pair.client, SENDS, IBV_WC_SEND);
@@ -424,7 +424,7 @@ static void wrong_order(void **state)
 			     IBV_WC_SUCCESS);
 		expect_read(&pair, view_memory(&client, 0, 100), view_memory(&server, 0, 100), IBV_WC_SUCCESS);
 	}
-	/* From the top down nothing is refused. */
+	/* In top-down order every call succeeds. */
 	options.srq = NULL;
 	pair_replace(&pair, &options);
 	expect_error(ibv_destroy_srq(srq), 0);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Programs that close descriptors which they did not open, as daemons do, and then open files: the kernel gives the files the
- * numbers of what was closed. No byte of the library goes to such a file, none is taken out of it, and no call closes it.
- * Descriptors that the program does not know are out of the way of such a program, and are closed by execve(2).
+ * Tests programs that close descriptors which they did not open, as daemons do, and then open files: the kernel reuses the
+ * numbers for the files. The library neither writes to such a file, nor reads from it, nor closes it. Descriptors that the
+ * program does not know have high numbers, out of reach of such a program, and are closed by execve(2).
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -90,7 +90,7 @@ static enum ibv_wc_status write_once(void)
 	return wc.status;
 }
 
-/* A session that has all descriptors which a link needs: a channel, two connected QPs, a message. */
+/* Opens a session that uses all descriptors that a link needs: a channel, two connected QPs, a message. */
 static void open_session(void)
 {
 	struct ibv_device **list = ibv_get_device_list(NULL);
@@ -167,7 +167,7 @@ static int check_numbers(int lowest)
 	return unknown;
 }
 
-/* Descriptors that were inherited from the program that started the test are not of the library. */
+/* Closes descriptors inherited from the program that started the test; they do not belong to the library. */
 static void close_inherited(void)
 {
 	CHECK(!syscall(SYS_close_range, FIRST, ~0U, 0));
@@ -211,7 +211,7 @@ static void open_files(int count)
 	}
 }
 
-/* The files are open and empty, and nothing was written to the sockets. */
+/* Checks that the files are open and empty, and that nothing was written to the sockets. */
 static void check_files(int count)
 {
 	char byte;
@@ -224,7 +224,7 @@ static void check_files(int count)
 }
 
 /*
- * Writes a message and closes the session. @all: a link has no descriptor left, so a message that needs one fails; every other
+ * Posts a WRITE and closes the session. @all: the link has no descriptor left, so a message that needs one fails; any other
  * message arrives.
  */
 static void use_after_closing(int count, bool all)
@@ -237,7 +237,7 @@ static void use_after_closing(int count, bool all)
 	open_files(count);
 	status = write_once();
 	CHECK(status == IBV_WC_SUCCESS || (all && needs_link && status == IBV_WC_RETRY_EXC_ERR));
-	/* Threads of the library do their part. */
+	/* Lets the library's threads run. */
 	nanosleep(&moment, NULL);
 	check_files(count);
 	close_session();
@@ -269,7 +269,7 @@ static void all_closed_by_close_range(void)
 	use_after_closing(FILES, true);
 }
 
-/* Every number that the library had belongs to a file of the program. */
+/* A file of the program has taken each number that the library had. */
 static void all_closed_and_used_up(void)
 {
 	close_inherited();
@@ -277,7 +277,7 @@ static void all_closed_and_used_up(void)
 	open_session();
 	CHECK(!syscall(SYS_close_range, FIRST, ~0U, 0));
 	open_files(FILES);
-	/* Up to the limit. */
+	/* Fills the descriptor table up to its limit. */
 	while (dup(end_of_socket[0][0]) >= 0)
 		;
 	write_once();
@@ -286,7 +286,7 @@ static void all_closed_and_used_up(void)
 	check_files(FILES);
 }
 
-/* In a process that has not opened the device before. */
+/* Runs @run in a child process that has not opened the device before. */
 static void in_child(void (*run)(void))
 {
 	pid_t child = fork();

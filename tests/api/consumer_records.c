@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * How far a program says that it has read a CQ: in 24 bits, as drivers do, or modulo the size of the ring, as NVSHMEM does
- * (docs/inside/decisions.md, Completion queues and shared receive queues). The same of a CQ by command and of one of verbs.
+ * Tests the consumer index that a program stores for a CQ: in 24 bits, as drivers do, or modulo the size of the ring, as NVSHMEM
+ * does (docs/inside/decisions.md, Completion queues and shared receive queues). Covers a CQ made by command and one made by
+ * verbs.
  */
 #include "support/devx.h"
 
@@ -13,7 +14,7 @@ static void write_own(struct own *own)
 		    BYTES, 0);
 }
 
-/* Half a ring at a time, then one by one: the record goes through 0 with CQEs that wait, and with none. */
+/* Consumes half a ring at a time, then one by one: the record passes 0 with CQEs pending, and with none. */
 static void by_command(void **state)
 {
 	struct own own;
@@ -61,7 +62,7 @@ static void of_verbs(void **state)
 	}
 	memcpy(server.expected, client.memory, BYTES);
 	side_compare(&server);
-	/* Others of this program count in 24 bits. */
+	/* Other code of this program stores 24 bits. */
 	((volatile uint32_t *)out.dbrec)[0] = htobe32(consumed & 0xffffff);
 }
 
@@ -99,7 +100,7 @@ static void cq_by_number(void **state)
 		((volatile uint32_t *)out.dbrec)[0] = htobe32((i + 1) & 0xffffff);
 	}
 	memcpy(client.expected + 1024, client.memory, BYTES);
-	/* It is in use. */
+	/* The CQ is in use. */
 	expect_error(ibv_destroy_cq(cq), EBUSY);
 	own_close(&own);
 	expect_error(ibv_destroy_cq(cq), 0);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Devices and contexts through the ABI: ibv_get_device_list(3), ibv_open_device(3), ibv_import_device(3) and
- * what is imported into it, the function tables, the descriptors.
+ * Tests devices and contexts through the ABI: ibv_get_device_list(3), ibv_open_device(3), ibv_import_device(3) and imported
+ * objects, the function tables, the descriptors.
  */
 #include "support/check.h"
 #include "support/descriptors.h"
@@ -46,10 +46,10 @@ static void list_ends_with_null_and_counts(void **state)
 		assert_string_equal(list[i]->dev_name, dev_name);
 		assert_int_equal(list[i]->node_type, IBV_NODE_CA);
 		assert_int_equal(list[i]->transport_type, IBV_TRANSPORT_IB);
-		/* ibv_get_device_index(3): an index of the kernel's, which has none for a device in software. */
+		/* ibv_get_device_index(3) returns an index of the kernel, which a software device does not have. */
 		assert_int_equal(ibv_get_device_index(list[i]), -1);
 		assert_int_not_equal(ibv_get_device_guid(list[i]), 0);
-		/* A program that finds PCI identifiers behind it drives registers that are not there. */
+		/* A program that finds PCI identifiers under this path would access registers that do not exist. */
 		assert_null(realpath(list[i]->ibdev_path, resolved));
 		assert_null(realpath(list[i]->dev_path, resolved));
 		for (int k = 0; k < i; k++)
@@ -62,7 +62,7 @@ static void list_ends_with_null_and_counts(void **state)
 	ibv_free_device_list(list);
 }
 
-/* pyverbs opens a device of a list that it has freed. */
+/* pyverbs opens a device after freeing its list. */
 static void devices_outlive_their_list(void **state)
 {
 	struct ibv_device **list = ibv_get_device_list(NULL), *device;
@@ -80,7 +80,7 @@ static void devices_outlive_their_list(void **state)
 	ibv_free_device_list(list);
 }
 
-/* verbs.h calls these without a look. */
+/* verbs.h calls these without checking for NULL. */
 static void tables_have_what_inline_calls_need(void **state)
 {
 	struct ibv_context *context = open_first();
@@ -138,7 +138,7 @@ static void descriptors_are_real(void **state)
 	assert_true(descriptors_come_back_to(before));
 }
 
-/* ibv_open_device(3): closing "does not release all the resources". The PD must survive, and work. */
+/* ibv_open_device(3): closing "does not release all the resources". The PD must survive and stay usable. */
 static void closing_with_objects_left_harms_nobody(void **state)
 {
 	struct ibv_context *context = open_first();
@@ -172,13 +172,13 @@ static void import_needs_a_command_descriptor(void **state)
 	errno = 0;
 	assert_null(ibv_import_device(context->async_fd));
 	assert_int_equal(errno, ENODEV);
-	/* Refused descriptors stay the program's. */
+	/* The library does not close descriptors that it refuses. */
 	assert_int_equal(close(pipes[0]), 0);
 	assert_int_equal(close(pipes[1]), 0);
 	assert_int_equal(ibv_close_device(context), 0);
 }
 
-/* Two contexts of which the second was made of a duplicate of the first one's descriptor. */
+/* Two contexts; the second is imported through a duplicate of the descriptor of the first. */
 struct imported {
 	struct ibv_context *first, *second;
 };
@@ -238,14 +238,14 @@ static void handles_lead_to_the_same_objects(void **state)
 	assert_int_equal(ibv_memcpy_to_dm(dm, 60, &word, 4), 0);
 	assert_int_equal(ibv_memcpy_from_dm(&read, dm2, 60, 4), 0);
 	assert_int_equal(read, word);
-	/* A channel serves all contexts of one descriptor, as the kernel sees them. */
+	/* A channel serves all contexts of one descriptor, since the kernel identifies them by it. */
 	channel = ibv_create_comp_channel(both->first);
 	assert_non_null(channel);
 	cq = ibv_create_cq(both->second, 1, NULL, channel, 0);
 	assert_non_null(cq);
 	assert_int_equal(ibv_destroy_cq(cq), 0);
 	assert_int_equal(ibv_destroy_comp_channel(channel), 0);
-	/* What nobody has the address of cannot be moved. */
+	/* An imported region has no known address, so it cannot be reregistered. */
 	errno = 0;
 	assert_int_equal(ibv_rereg_mr(mr2, IBV_REREG_MR_CHANGE_ACCESS, NULL, NULL, 0, 0), IBV_REREG_MR_ERR_INPUT);
 	assert_int_equal(errno, EINVAL);
@@ -275,7 +275,7 @@ static void wrong_handles_are_refused(void **state)
 	assert_int_equal(ibv_dealloc_pd(pd), 0);
 }
 
-/* ibv_import_pd(3): destroyed once, by anyone; the others unimport. */
+/* ibv_import_pd(3): the object is destroyed once, through any of its handles; the others unimport. */
 static void destroyed_through_the_import(void **state)
 {
 	struct imported *both = *state;
@@ -292,7 +292,7 @@ static void destroyed_through_the_import(void **state)
 	ibv_unimport_pd(pd);
 }
 
-/* The device object is in use though this driver object of it is not. */
+/* The device object is in use although this handle of it is not. */
 static void in_use_through_the_import(void **state)
 {
 	struct imported *both = *state;
@@ -304,7 +304,7 @@ static void in_use_through_the_import(void **state)
 	assert_non_null(mr);
 	assert_int_equal(ibv_dealloc_pd(pd), EBUSY);
 	assert_int_equal(ibv_free_dm(dm), EBUSY);
-	/* An import may go before what was made over it. */
+	/* An import may be dropped before the objects made through it. */
 	ibv_unimport_dm(dm2);
 	ibv_unimport_pd(pd2);
 	assert_int_equal(ibv_free_dm(dm), EBUSY);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Several contexts of one device in a process, as several programs on an adapter: they talk to each other by QP number
- * and rkey, and share nothing else: keys, events and errors are each one's own, and one that ends leaves the others alone.
+ * Tests several contexts of one device in a process, as several programs on an adapter: they address each other by QP number and
+ * rkey, and share nothing else. Keys, events and errors are separate, and a context that is closed does not affect the others.
  */
 #include "support/descriptors.h"
 #include "support/event.h"
@@ -10,7 +10,7 @@
 enum { RING = 5, SENDS = 100, RECEIVES = 200 };
 
 static struct side ring[RING];
-static struct pair links[RING]; /* from each to the next */
+static struct pair links[RING]; /* from each side to the next */
 
 static struct side *next_side(int i)
 {
@@ -43,7 +43,7 @@ static int ring_close(void **state)
 
 #define RING_CASE(function) cmocka_unit_test_setup_teardown(function, ring_open, ring_close)
 
-/* All operations between two neighbours, in both directions. */
+/* Runs all operations between two neighbours, in both directions. */
 static void talk(int i)
 {
 	struct view here = view_memory(&ring[i], 64, 5000), there = view_memory(next_side(i), 8192, 5000);
@@ -64,7 +64,7 @@ static void all_talk_to_their_neighbours(void **state)
 			talk(i);
 }
 
-/* A message goes round through all of them. */
+/* Passes a message around the ring. */
 static void around_the_ring(void **state)
 {
 	(void)state;
@@ -98,7 +98,7 @@ static void numbers_are_unique(void **state)
 		}
 }
 
-/* A key serves the QPs of its own domain only, although another context had the same memory in its hands. */
+/* A key serves only the QPs of its own domain, even if another context registered the same memory. */
 static void keys_are_each_ones_own(void **state)
 {
 	(void)state;
@@ -127,7 +127,7 @@ static void keys_are_each_ones_own(void **state)
 	}
 }
 
-/* An event goes to the context of the QP that it is about. */
+/* An event is delivered to the context of its QP. */
 static void events_are_each_ones_own(void **state)
 {
 	struct ibv_send_wr wr = {.opcode = IBV_WR_RDMA_WRITE};
@@ -147,13 +147,13 @@ static void events_are_each_ones_own(void **state)
 				expect_event(&ring[k], IBV_EVENT_QP_ACCESS_ERR, links[i].server.qp);
 			expect_no_event(&ring[k]);
 		}
-		/* Only this link is broken. */
+		/* Only this link fails. */
 		for (int k = i + 1; k < RING; k++)
 			talk(k);
 	}
 }
 
-/* One side ends with all it has: the others go on, and open again what led to it. */
+/* One side closes all its objects: the others keep working, and the links to it are opened again. */
 static void one_ends_the_others_go_on(void **state)
 {
 	struct pair_options options = pair_defaults(IBV_QPT_RC);
@@ -177,7 +177,7 @@ static void one_ends_the_others_go_on(void **state)
 	}
 }
 
-/* Contexts come and go, each used, and leave no descriptor behind. */
+/* Opens, uses and closes contexts repeatedly, without leaking descriptors. */
 static void many_lives(void **state)
 {
 	struct pair_options options = pair_defaults(IBV_QPT_RC);
@@ -200,11 +200,11 @@ static void many_lives(void **state)
 	}
 }
 
-/* Datagrams from each to each; the sender is known by its QP. */
+/* Sends datagrams from each side to each; the QP number identifies the sender. */
 static void datagrams_between_all(void **state)
 {
 	struct pair_options options = pair_defaults(IBV_QPT_UD);
-	static struct pair ends[RING]; /* only the clients are used */
+	static struct pair ends[RING]; /* only their clients are used */
 
 	(void)state;
 	for (int i = 0; i < RING; i++)

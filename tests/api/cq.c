@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Completion queues through the ABI: what is refused and how, sizes, resize, purge, overrun, moderation, timestamps. */
+/*
+ * Tests completion queues through the ABI: invalid arguments and their errno values, sizes, resize, purge, overrun, moderation,
+ * timestamps.
+ */
 #include "support/words.h"
 
 #include <time.h>
@@ -33,7 +36,7 @@ static struct ibv_cq *make_cq(int cqe)
 	return cq;
 }
 
-/* The QPs, over CQs of the test. */
+/* Connects the QPs, on CQs of the test. */
 static void connect(struct ibv_cq *client_cq, struct ibv_cq *server_cq)
 {
 	struct pair_options options = pair_defaults(IBV_QPT_RC);
@@ -98,7 +101,7 @@ static void extended_refusals(void **state)
 		EINVAL);
 	expect_ex_refused((struct ibv_cq_init_attr_ex){.cqe = 1, .wc_flags = 1 << 12}, EOPNOTSUPP);
 	expect_ex_refused((struct ibv_cq_init_attr_ex){.cqe = 1, .wc_flags = UINT64_C(1) << 63}, EOPNOTSUPP);
-	/* What can be asked of a completion is looked at last. */
+	/* wc_flags are checked last. */
 	expect_ex_refused((struct ibv_cq_init_attr_ex){.cqe = 0, .wc_flags = 1 << 12}, EINVAL);
 	expect_ex_refused((struct ibv_cq_init_attr_ex){.cqe = 1, .wc_flags = 1 << 12, .comp_mask = 1 << 2}, EINVAL);
 	expect_ex_refused(
@@ -127,14 +130,16 @@ static void dv_attributes(void **state)
 		{{.comp_mask = 6, .cqe_size = 64, .flags = 1}, NULL, 0},
 		{{.comp_mask = 2, .flags = 1}, "128", 128},
 		{{.comp_mask = 2, .flags = 2}, NULL, 0},
-		{{.flags = 2}, NULL, 64}, /* not in comp_mask: not looked at */
+		{{.flags = 2}, NULL, 64}, /* not in comp_mask: ignored */
 		{{.comp_mask = 1, .cqe_comp_res_format = 1}, NULL, 64},
 		{{.comp_mask = 1, .cqe_comp_res_format = 2}, NULL, 64},
 		{{.comp_mask = 5, .cqe_comp_res_format = 4, .cqe_size = 128}, NULL, 128},
 		{{.comp_mask = 1, .cqe_comp_res_format = 0}, NULL, 0},
 		{{.comp_mask = 1, .cqe_comp_res_format = 8}, NULL, 0},
 		{{.comp_mask = 1, .cqe_comp_res_format = 9}, NULL, 0},
-		{{.comp_mask = 1, .cqe_comp_res_format = 3}, NULL, 0}, /* two: rdma-core's own suite wants EINVAL */
+		{{.comp_mask = 1, .cqe_comp_res_format = 3},
+		 NULL,
+		 0}, /* two formats: rdma-core's own suite expects EINVAL */
 		{{.comp_mask = 8}, NULL, 0},
 	};
 
@@ -225,7 +230,7 @@ static void resize_keeps_unpolled_completions(void **state)
 		assert_true(cq->cqe >= cqe);
 		while (sent - polled < 5)
 			write_word(&pair.client, sent++);
-		/* One stays behind now and then, so that the consumer stands everywhere. */
+		/* Every second round leaves one completion, to vary the consumer index. */
 		while (sent - polled > (uint64_t)(round & 1))
 			expect_written(polled++);
 	}
@@ -236,7 +241,7 @@ static void resize_keeps_unpolled_completions(void **state)
 	assert_int_equal(ibv_destroy_cq(cq), 0);
 }
 
-/* Every place is taken; the rest goes on behind what was there. */
+/* Resizes a full CQ; later completions follow the existing ones. */
 static void resize_when_full(void **state)
 {
 	static const int larger[] = {7, 30, 255};
@@ -248,7 +253,7 @@ static void resize_when_full(void **state)
 			uint64_t sent = 0, polled = 0;
 
 			connect(cq, cq);
-			/* The ring is full at each place, in laps of both kinds. */
+			/* Fill the ring at each consumer index, in laps of both parities. */
 			while (polled < before) {
 				write_word(&pair.client, sent++);
 				expect_written(polled++);
@@ -278,7 +283,7 @@ static void resize_refusals(void **state)
 	assert_int_equal(ibv_resize_cq(cq, max_cqe() + 1), EINVAL);
 	for (int i = 0; i < 6; i++)
 		write_word(&pair.client, i);
-	assert_int_equal(ibv_resize_cq(cq, 1), EINVAL); /* six wait */
+	assert_int_equal(ibv_resize_cq(cq, 1), EINVAL); /* six completions are pending */
 	assert_int_equal(cq->cqe, 7);
 	assert_int_equal(ibv_resize_cq(cq, 6), 0);
 	assert_int_equal(ibv_resize_cq(cq, max_cqe()), 0);
@@ -293,7 +298,7 @@ static void resize_refusals(void **state)
 
 /* ---- purge ---------------------------------------------------------------------------------------------------- */
 
-/* Completions of a QP go with it, those of others on the same CQ stay (ibv_modify_qp(3) to RESET, ibv_destroy_qp(3)). */
+/* Completions of a QP are removed with it; those of others on the same CQ stay (ibv_modify_qp(3) to RESET, ibv_destroy_qp(3)). */
 static void reset_and_destroy_purge(void **state)
 {
 	struct ibv_qp_attr reset = {.qp_state = IBV_QPS_RESET};
@@ -399,7 +404,7 @@ static void timestamps(void **state)
 		assert_int_equal(ibv_wc_read_opcode(cq), IBV_WC_RDMA_WRITE);
 		assert_true(ibv_wc_read_completion_ts(cq) >= last);
 		last = ibv_wc_read_completion_ts(cq);
-		/* The two clocks are read one after the other: 50 ms for what comes in between. */
+		/* The two clocks are read one after the other: allow 50 ms between the reads. */
 		assert_true((int64_t)ibv_wc_read_completion_wallclock_ns(cq) > before - 50000000);
 		assert_true((int64_t)ibv_wc_read_completion_wallclock_ns(cq) < after + 50000000);
 		assert_int_equal(ibv_next_poll(cq), ENOENT);
@@ -409,7 +414,7 @@ static void timestamps(void **state)
 	assert_int_equal(ibv_destroy_cq(ibv_cq_ex_to_cq(cq)), 0);
 }
 
-/* CQEs of 128 bytes, a CQ of one thread, a parent domain with allocators: each with several laps of traffic. */
+/* Tests CQEs of 128 bytes, a single-threaded CQ, and a parent domain with allocators, each with several laps of traffic. */
 static int allocated;
 
 static void *counting_alloc(struct ibv_pd *pd, void *pd_context, size_t size, size_t alignment, uint64_t type)

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Two programs that drive their own rings send messages to each other and sleep on events in between, as UCX does. No event is lost, and
- * no event comes without a CQE. The CQs are made by command or by verbs, the consumer index is in the record or not, and the programs
- * are two threads or two processes.
+ * Two programs that drive their own rings exchange messages and sleep on events in between, as UCX does. No event is lost, and no
+ * event arrives without a CQE. The CQs are made by command or by verbs, the consumer index is stored in the record or not, and
+ * the programs are two threads or two processes.
  *
  * Usage: api-cq_arming [--rounds N] [--rings commands|verbs] [--peers threads|processes] [--record written|left] [--seed N]
  *
- * Each option restricts the run to some of the combinations; N rounds are made with each of them.
+ * Each option restricts the run to some of the combinations; each combination runs N rounds.
  */
 #include "support/armed.h"
 
@@ -23,7 +23,7 @@ enum { ENDS = 2, SILENCE_MS = 30, ROUNDS_OF_A_REPORT = 100000 };
 /* Addresses and results of the ends, in memory that the processes share. */
 struct board {
 	struct armed_address address[ENDS];
-	uint32_t arrived[4];  /* atomic; at each barrier */
+	uint32_t arrived[4];  /* atomic; arrivals at each barrier */
 	uint64_t waits[ENDS]; /* results */
 	uint64_t events[ENDS], empty[ENDS], lost[ENDS];
 	double longest[ENDS];
@@ -50,7 +50,7 @@ static void barrier(struct board *board, int number)
 		nanosleep(&nap, NULL);
 }
 
-/* In a few rounds all is silent for so long that the device stops looking at the records. */
+/* Pauses in a few rounds, long enough for the device to stop polling the records. */
 static void be_silent(uint64_t round)
 {
 	const struct timespec silence = {.tv_nsec = SILENCE_MS * 1000000L};
@@ -67,7 +67,7 @@ static void report_progress(uint64_t round)
 	}
 }
 
-/* A burst of one to three messages is answered by another; both ends draw the same lengths. */
+/* Answers a burst of one to three messages with another; both ends draw the same lengths. */
 static void play(struct armed_end *end, int self, const struct run *run)
 {
 	uint64_t lengths = run->options.seed;
@@ -145,7 +145,7 @@ static pid_t start(const struct run *run, int self)
 
 	if (child)
 		return child;
-	/* An end without a peer would wait for ever. */
+	/* An end without a peer would wait forever. */
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	if (run->processes)
 		be_end(&job);
@@ -154,7 +154,7 @@ static pid_t start(const struct run *run, int self)
 	exit(0);
 }
 
-/* Waits for all of @count children, and ends the others if one fails. */
+/* Waits for all @count children, and kills the others if one fails. Returns true if all succeeded. */
 static bool ended_well(pid_t *child, int count)
 {
 	bool right = true;
@@ -174,7 +174,7 @@ static bool ended_well(pid_t *child, int count)
 	return right;
 }
 
-/* Children open the device, so that each run has a fresh one. */
+/* Runs one combination in children that open the device, so that each run has a fresh one. */
 static bool run_one(struct run *run)
 {
 	double begun = seconds_now();
@@ -199,7 +199,7 @@ static bool run_one(struct run *run)
 	return right;
 }
 
-/* The index of @text in @names, which end with NULL. */
+/* Returns the index of @text in @names, which ends with NULL. */
 static int choice(const char *text, const char *const *names)
 {
 	for (int i = 0; names[i]; i++)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Completion events through the ABI: ibv_req_notify_cq(3), ibv_get_cq_event(3), acknowledgement, moderation. */
+/* Tests completion events through the ABI: ibv_req_notify_cq(3), ibv_get_cq_event(3), acknowledgement, moderation. */
 #include "support/clock.h"
 #include "support/words.h"
 
@@ -34,7 +34,7 @@ static int set_up(void **state)
 	return 0;
 }
 
-/* What a case destroyed itself is NULL. */
+/* Destroys the objects; those that a case has already destroyed are NULL. */
 static int tear_down(void **state)
 {
 	(void)state;
@@ -57,7 +57,7 @@ static void close_pair(void)
 
 #define EVENT_CASE(function) cmocka_unit_test_setup_teardown(function, set_up, tear_down)
 
-/* Requests of the client, whose CQ is send_cq. */
+/* Posts a WRITE of the client, which completes in send_cq. */
 static void write_message(uint64_t wr_id)
 {
 	write_word(&pair.client, wr_id);
@@ -75,7 +75,7 @@ static bool event_waits(int timeout_ms)
 	return poll(&fd, 1, timeout_ms) == 1;
 }
 
-/* Takes the event that must be there, of @expected. */
+/* Takes the pending event and checks that it belongs to @expected. */
 static void take(struct ibv_cq *expected)
 {
 	struct ibv_cq *cq;
@@ -105,7 +105,7 @@ static void one_event_per_request(void **state)
 		expect_written(2);
 		expect_written(3);
 	}
-	/* Asked for twice before anything completes: one event. */
+	/* Armed twice before a completion: one event. */
 	assert_int_equal(ibv_req_notify_cq(send_cq, 0), 0);
 	assert_int_equal(ibv_req_notify_cq(send_cq, 0), 0);
 	write_message(4);
@@ -113,7 +113,7 @@ static void one_event_per_request(void **state)
 	assert_false(event_waits(0));
 }
 
-/* The request closes the race of the man page's example: a completion that came between poll and request counts. */
+/* Arming closes the race of the man page's example: a completion between poll and arming raises an event. */
 static void completions_that_wait_raise_the_event(void **state)
 {
 	(void)state;
@@ -170,7 +170,7 @@ static void moderated_events(void **state)
 
 	(void)state;
 	assert_int_equal(ibv_modify_cq(send_cq, &attr), 0);
-	/* By number … */
+	/* Moderation by number … */
 	assert_int_equal(ibv_req_notify_cq(send_cq, 0), 0);
 	for (int i = 0; i < 3; i++)
 		write_message(i);
@@ -191,7 +191,7 @@ static void moderated_events(void **state)
 	take(send_cq);
 }
 
-/* Events not taken go with their CQ; the channel then has only those of others. */
+/* Destroying a CQ drops its pending events; the channel keeps only those of other CQs. */
 static void destroy_drops_events(void **state)
 {
 	(void)state;
@@ -243,7 +243,9 @@ static void destroy_waits_for_acknowledgement(void **state)
 	send_cq = NULL;
 }
 
-/* Completes a receive in recv_cq by the flush of a new QP: those of the parent cannot be modified. Returns false on failure. */
+/*
+ * Completes a receive in recv_cq by the flush of a new QP, as the child cannot modify the parent's QPs. Returns false on failure.
+ */
 static bool flush_receive(void)
 {
 	struct ibv_qp_init_attr attr = {
@@ -257,7 +259,7 @@ static bool flush_receive(void)
 	       !ibv_destroy_qp(qp);
 }
 
-/* Uses and destroys the child's copies. Returns 0, or the number of the step that fails. */
+/* Uses and destroys the child's copies. Returns 0, or the number of the step that failed. */
 static int child_of_fork(void)
 {
 	struct ibv_cq *cq;
@@ -277,7 +279,7 @@ static int child_of_fork(void)
 	return ibv_destroy_comp_channel(channel) ? 5 : 0;
 }
 
-/* fork(2): the copies of the child are its own, and so are events. */
+/* fork(2): the child has its own copies of the objects and its own events. */
 static void forked_child(void **state)
 {
 	struct ibv_sge sink = word_sink(&side, 10);

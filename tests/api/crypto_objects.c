@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * DEKs and crypto logins: mlx5dv_dek_create(3), mlx5dv_crypto_login(3), mlx5dv_crypto_login_create(3), and the
- * capabilities that go with them, for each value of SOFTHCA_CRYPTO.
+ * Tests DEKs and crypto logins: mlx5dv_dek_create(3), mlx5dv_crypto_login(3), mlx5dv_crypto_login_create(3), and their
+ * capabilities, for each value of SOFTHCA_CRYPTO.
  */
 #include "support/crypto_keys.h"
 #include "support/program.h"
@@ -53,7 +53,7 @@ enum {
 	ENGINES = MLX5DV_CRYPTO_ENGINES_CAP_AES_XTS_SINGLE_BLOCK | MLX5DV_CRYPTO_ENGINES_CAP_AES_XTS_MULTI_BLOCK,
 };
 
-/* A plaintext key of @size: valid in a device that takes such. */
+/* Returns the attributes of a plaintext DEK of @size, valid on a device that accepts plaintext keys. */
 static struct mlx5dv_dek_init_attr plaintext_attr(enum mlx5dv_crypto_key_size size, bool tag)
 {
 	struct mlx5dv_dek_init_attr attr = {
@@ -192,11 +192,11 @@ static void bad_attributes(void **state)
 	BAD(key_size, (enum mlx5dv_crypto_key_size) - 1);
 	BAD(comp_mask, MLX5DV_DEK_INIT_ATTR_CRYPTO_LOGIN | 2);
 	BAD(comp_mask, MLX5DV_DEK_INIT_ATTR_CRYPTO_LOGIN | UINT64_C(1) << 63);
-	/* Wrapped, for the session or for an object, on a device that takes plaintext keys. */
+	/* Wrapped keys, for the session or for a login object, on a device that takes plaintext keys. */
 	BAD(comp_mask, 0);
 	BAD(crypto_login, (void *)&good);
 #undef BAD
-	/* Equal keys, at each size, are none: adapters take them. */
+	/* Adapters accept a DEK whose two keys are equal, at each size. */
 	for (int size = 0; size < 2; size++) {
 		struct mlx5dv_dek *dek;
 
@@ -206,7 +206,7 @@ static void bad_attributes(void **state)
 		assert_non_null(dek);
 		expect_error(mlx5dv_dek_destroy(dek), 0);
 	}
-	/* A domain of another context. */
+	/* A PD of another context. */
 	other = open_device();
 	foreign = ibv_alloc_pd(other);
 	attr = good;
@@ -218,7 +218,7 @@ static void bad_attributes(void **state)
 	close_own();
 }
 
-/* There is nothing to log in to. */
+/* Checks that the device refuses every login. */
 static void expect_no_login(void)
 {
 	struct mlx5dv_crypto_login_attr session = session_attr();
@@ -311,7 +311,7 @@ static void session_from_login_to_logout(void **state)
 			deks[i] = make_dek(&attr);
 			expect_ready(deks[i], &attr);
 		}
-		/* Their use needs no login any more, but a query does. */
+		/* Using the DEKs needs no login any more, but a query does. */
 		expect_error(mlx5dv_crypto_logout(context), 0);
 		expect_session(MLX5DV_CRYPTO_LOGIN_STATE_NO_LOGIN);
 		expect_error(mlx5dv_crypto_logout(context), ENOENT);
@@ -342,13 +342,13 @@ static void login_object(void **state)
 	assert_int_equal(queried.state, MLX5DV_CRYPTO_LOGIN_STATE_VALID);
 	queried.comp_mask = 1;
 	expect_error(mlx5dv_crypto_login_query(login, &queried), EINVAL);
-	/* One per context; the object is not the session. */
+	/* A context has one login, whether a session or an object; the object does not serve as the session. */
 	expect_null(mlx5dv_crypto_login_create(context, &object), EEXIST);
 	expect_error(mlx5dv_crypto_login(context, &session), EEXIST);
 	expect_session(MLX5DV_CRYPTO_LOGIN_STATE_NO_LOGIN);
 	for (size_t i = 0; i < ARRAY_SIZE(wrapped_keys); i++) {
 		attr = wrapped_attr(wrapped_keys[i].size, wrapped_keys[i].tag, wrapped_keys[i].hex);
-		/* For the session, which is not there. */
+		/* The key refers to the session, which does not exist. */
 		expect_null(mlx5dv_dek_create(context, &attr), EINVAL);
 		attr.crypto_login = login;
 		expect_null(mlx5dv_dek_create(context, &attr), EINVAL);
@@ -358,7 +358,7 @@ static void login_object(void **state)
 		expect_error(mlx5dv_dek_destroy(dek), 0);
 	}
 	expect_error(mlx5dv_crypto_login_destroy(login), 0);
-	/* Now it is possible again, either way. */
+	/* A login is possible again, of either kind. */
 	expect_error(mlx5dv_crypto_login(context, &session), 0);
 	expect_null(mlx5dv_crypto_login_create(context, &object), EEXIST);
 	expect_error(mlx5dv_crypto_logout(context), 0);
@@ -396,7 +396,7 @@ static void logins_belong_to_contexts(void **state)
 	expect_error(mlx5dv_crypto_login_destroy(login), 0);
 	expect_session(MLX5DV_CRYPTO_LOGIN_STATE_VALID);
 	expect_error(ibv_close_device(other), 0);
-	/* A context takes its session with it. */
+	/* Closing a context ends its session. */
 	close_own();
 	open_own();
 	expect_session(MLX5DV_CRYPTO_LOGIN_STATE_NO_LOGIN);
@@ -430,7 +430,7 @@ static void wrong_credentials(void **state)
 	BAD(import_kek_id = 0x1000000);
 	for (size_t i = 0; i < sizeof(good.credential); i++)
 		BAD(credential[i] ^= 1);
-	/* The 40 bytes themselves, not wrapped. */
+	/* The plain 40 bytes of the credential, not wrapped. */
 	BAD(credential[0] = 0);
 #undef BAD
 	object = object_attr(&good);
@@ -462,7 +462,7 @@ static void keys_that_do_not_unwrap(void **state)
 			attr.key[byte] ^= 0x40;
 			expect_null(mlx5dv_dek_create(context, &attr), EINVAL);
 		}
-		/* Another size or another tag than was wrapped. */
+		/* A size or tag that differs from the wrapped one. */
 		for (size_t other = 0; other < ARRAY_SIZE(wrapped_keys); other++) {
 			attr = wrapped_attr(wrapped_keys[other].size, wrapped_keys[other].tag, wrapped_keys[i].hex);
 			if (other != i)
@@ -473,10 +473,10 @@ static void keys_that_do_not_unwrap(void **state)
 	equal = mlx5dv_dek_create(context, &attr);
 	assert_non_null(equal);
 	expect_error(mlx5dv_dek_destroy(equal), 0);
-	/* By the KEK of another device. */
+	/* Wrapped by the KEK of another device. */
 	attr = wrapped_attr(MLX5DV_CRYPTO_KEY_SIZE_128, false, file_wrapped_128);
 	expect_null(mlx5dv_dek_create(context, &attr), EINVAL);
-	/* Not wrapped at all. */
+	/* Not wrapped. */
 	attr = plaintext_attr(MLX5DV_CRYPTO_KEY_SIZE_128, false);
 	expect_null(mlx5dv_dek_create(context, &attr), EINVAL);
 	attr.comp_mask = 0;
@@ -486,7 +486,9 @@ static void keys_that_do_not_unwrap(void **state)
 
 /* ---- SOFTHCA_CRYPTO_FILE -------------------------------------------------------------------------------------- */
 
-/* As in_setting() for a file that this function writes. True in the process that has it. */
+/*
+ * Runs @test_case as in_setting() does, with SOFTHCA_CRYPTO_FILE naming a file of @text. Returns true in the process that has it.
+ */
 static bool with_file(const char *text, const char *test_case)
 {
 	char path[] = "/tmp/softhca-crypto-XXXXXX";
@@ -529,7 +531,7 @@ static void keys_of_a_file(void **state)
 	close_own();
 }
 
-/* A device that no crypto officer has prepared: wrapped keys are its method, and there is no login. */
+/* Expects a device that no crypto officer has initialized: its import method is wrapped keys, and logins fail. */
 static void expect_not_operational(void)
 {
 	struct mlx5dv_dek_init_attr attr;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Ciphers through rings that the program fills by itself: queue pairs and CQs by command in a umem, and those whose rings
- * mlx5dv_init_obj(3) gives out. Keys and DEKs are made by command, and configured by UMRs in the ring. Both sizes of keys, all data units,
- * ciphertext on the wire or in memory, and every operation through the key at either end. Expected bytes are those of the AES-XTS of
- * tests/unit/support/xts_model.h.
+ * Tests ciphers through rings that the program fills itself: queue pairs and CQs made by command in a umem, and verbs objects
+ * whose rings mlx5dv_init_obj(3) returns. Keys and DEKs are made by command, and UMRs in the ring configure them. Covers both key
+ * sizes, all data units, ciphertext on the wire or in memory, and every operation through the key at either end. Expected bytes
+ * come from the AES-XTS of tests/unit/support/xts_model.h.
  */
 #include <stdlib.h>
 
@@ -23,7 +23,7 @@ static const struct {
 	uint16_t bytes;
 } units[] = {{1, 512}, {2, 520}, {6, 4048}, {3, 4096}, {4, 4160}};
 
-/* Data leave the key ("out") or enter it. The server has the key; the peer has plain memory. */
+/* Operations that send data from the key ("out") or into it. The server has the key; the peer has plain memory. */
 static const struct {
 	uint8_t opcode;
 	bool out, of_server;
@@ -62,7 +62,7 @@ static void receive(struct line *line, uint64_t address, uint32_t length, uint32
 {
 	if (line->own) {
 		own_receive(line->own, address, length);
-		/* Of the side's own memory, unless the key is to receive. */
+		/* The lkey of the side's own memory, unless the key receives. */
 		put32(line->own->memory + OWN_QUEUES + (line->own->receives - 1) % OWN_RECEIVES * 16, 4, lkey);
 		return;
 	}
@@ -88,7 +88,7 @@ static void make_dek(uint32_t key_bytes)
 	test.key_bytes = key_bytes;
 	for (size_t i = 0; i < sizeof(test.key); i++)
 		test.key[i] = (uint8_t)(0x31 + 7 * i);
-	/* Carries from unit to unit. */
+	/* The tweak carries from unit to unit. */
 	memcpy(test.tweak, "\xfe\xff\xff\xff\xff\xff\xff\xff\x12\x34", 10);
 	put32(command.in, 4, 0xc);
 	put32(command.in, 24, (key_bytes == 64) << 8 | 3);
@@ -99,7 +99,7 @@ static void make_dek(uint32_t key_bytes)
 	test.dek_number = get32(command.out, 8);
 }
 
-/* Free, for four entries and one BSF. */
+/* Creates a free key for four entries and one BSF. */
 static void make_key(void)
 {
 	struct command command = command_of(0x200);
@@ -115,7 +115,7 @@ static void make_key(void)
 	test.number = created_number(&command) << 8 | 0x42;
 }
 
-/* The byte order of the tweak in a BSF, which the program chooses by the capabilities of the device. */
+/* Returns the byte order of the tweak in a BSF, which the program selects by the capabilities of the device. */
 static bool big_endian(void)
 {
 	const char *order = getenv("SOFTHCA_CRYPTO_TWEAK");
@@ -183,7 +183,10 @@ static void transfer(size_t operation, uint32_t bytes)
 static void check(uint8_t order, uint32_t unit, uint32_t bytes)
 {
 	for (size_t i = 0; i < sizeof(operations) / sizeof(operations[0]); i++) {
-		/* Out of the key the memory becomes ciphertext, or was; the other way round into it. */
+		/*
+		 * With WIRE_ENCRYPTED, data are encrypted on the way out of the key and decrypted on the way in; otherwise vice
+		 * versa.
+		 */
 		bool out = operations[i].out, encrypt = (order == WIRE_ENCRYPTED) == out;
 		const uint8_t *from = out ? server.expected + KEY_AT : client.expected + PLAIN_AT;
 		uint8_t *to = out ? client.expected + PLAIN_AT : server.expected + KEY_AT;
@@ -204,7 +207,7 @@ static void every_cipher(void)
 		make_dek(key_bytes);
 		for (size_t i = 0; i < sizeof(units) / sizeof(units[0]); i++)
 			for (uint8_t order = WIRE_ENCRYPTED; order <= MEMORY_ENCRYPTED; order++) {
-				/* The last unit is shorter, and ends inside a block of the cipher. */
+				/* The last unit is shorter, and ends within a cipher block. */
 				uint32_t bytes = units[i].bytes * UNITS + LAST;
 
 				make_key();

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Keys with a cipher, with and without signatures: mlx5dv_wr_set_mkey_crypto(3), the crypto setter of
- * mlx5dv_wr_mkey_configure(3). The key is the server's; the client has plain memory, where the bytes of the wire are seen
- * as they are. Expected bytes are those of the AES-XTS of tests/unit/support/xts_model.h.
+ * Tests keys with a cipher, with and without signatures: mlx5dv_wr_set_mkey_crypto(3), the crypto setter of
+ * mlx5dv_wr_mkey_configure(3). The server has the key; the client has plain memory, which shows the bytes of the wire. Expected
+ * bytes come from the AES-XTS of tests/unit/support/xts_model.h.
  */
 #include "support/crypto_keys.h"
 #include "support/signed_key.h"
@@ -54,7 +54,7 @@ static struct mlx5dv_crypto_attr crypto_attr(struct mlx5dv_dek *dek, bool encryp
 	return attr;
 }
 
-/* For three entries. Belongs to the caller. */
+/* Creates a key for three entries. The caller owns it. */
 static struct mlx5dv_mkey *make_key(uint32_t more_flags)
 {
 	struct mlx5dv_mkey_init_attr attr = {
@@ -68,7 +68,7 @@ static struct mlx5dv_mkey *make_key(uint32_t more_flags)
 	return mkey;
 }
 
-/* Room for a layout and two BSFs in one work request. */
+/* Replaces the pair by one with room for a layout and two BSFs in one work request. */
 static void renew_pair(void)
 {
 	struct pair_options options = signed_options();
@@ -77,7 +77,7 @@ static void renew_pair(void)
 	pair_replace(&pair, &options);
 }
 
-/* Rights, a cut layout of @bytes, the cipher, and the signature if there is one: one work request. */
+/* Configures access rights, a split layout of @bytes, the cipher, and the signature if there is one, in one work request. */
 static int configure(struct mlx5dv_mkey *mkey, size_t bytes, const struct mlx5dv_crypto_attr *crypto,
 		     const struct mlx5dv_sig_block_attr *signature)
 {
@@ -104,7 +104,7 @@ static void lay_(struct place place, struct mlx5dv_mkey *mkey, size_t bytes, con
 
 /* ---- the model -------------------------------------------------------------------------------------------------- */
 
-/* @bytes of data units from number @first on. */
+/* Encrypts or decrypts @bytes of data units, numbered from @first. */
 static void xts(enum mlx5dv_crypto_key_size size, const struct mlx5dv_crypto_attr *crypto, bool encrypt, uint8_t *to,
 		const uint8_t *from, size_t bytes)
 {
@@ -118,9 +118,9 @@ static void xts(enum mlx5dv_crypto_key_size size, const struct mlx5dv_crypto_att
 }
 
 /*
- * The table of mlx5dv_wr_set_mkey_crypto(3): with SIGNATURE_BEFORE on encryption, and AFTER on decryption, the signature is
- * that of the plaintext, else that of the ciphertext. So one of the two streams is that of a signature as it is, and the
- * other one goes through the cipher: @data is what blocks are made of where the signature is.
+ * The data in memory and on the wire. The table of mlx5dv_wr_set_mkey_crypto(3) says: with SIGNATURE_BEFORE on encryption and
+ * AFTER on decryption the signature covers the plaintext, otherwise the ciphertext. So one stream is the signed stream as it is,
+ * and the other one is its result after the cipher. @data holds the blocks as they are at the signature.
  */
 struct streams {
 	uint8_t memory[SIGNED_LARGEST], wire[SIGNED_LARGEST];
@@ -132,7 +132,7 @@ static void make_streams(struct streams *streams, enum mlx5dv_crypto_key_size si
 			 const struct mlx5dv_sig_block_domain *wire, const uint8_t *data, size_t raw)
 {
 	static uint8_t plain[SIGNED_LARGEST];
-	/* On TX the cipher comes behind the signature: it has the wire. */
+	/* On TX the cipher follows the signature, so that the wire has its output. */
 	bool on_wire = crypto->signature_crypto_order == BEFORE;
 
 	streams->memory_bytes = domain_make_stream(mem, data, raw, streams->memory);
@@ -156,7 +156,7 @@ static void make_data(uint8_t *data, size_t bytes)
 		data[i] = server.memory[i] ^ (uint8_t)(i / 7);
 }
 
-/* Moves a whole key's worth each way, by @operation. */
+/* Transfers the whole key each way, by @operation. */
 static void expect_transfer(enum key_operation operation, struct mlx5dv_mkey *mkey, const struct streams *streams)
 {
 	note("operation %d, %zu bytes of memory, %zu of wire", operation, streams->memory_bytes, streams->wire_bytes);
@@ -189,7 +189,7 @@ static void every_unit_and_key_size(void **state)
 			for (int kind = 0; kind < 4; kind++) {
 				struct mlx5dv_crypto_attr crypto =
 					crypto_attr(dek, kind & 1, kind & 2 ? AFTER : BEFORE, unit);
-				/* Whole units, and with a shorter last one. */
+				/* Whole units only, or a shorter last one. */
 				size_t bytes = unit_bytes[unit] * 3 + (kind & 2 ? 96 + 17 * (kind & 1) : 0);
 				struct mlx5dv_mkey *mkey = make_key(0);
 
@@ -197,7 +197,7 @@ static void every_unit_and_key_size(void **state)
 				for (enum key_operation operation = 0; operation < KEY_OPERATIONS; operation++) {
 					make_data(data, bytes);
 					make_streams(&streams, size, &crypto, NULL, NULL, data, bytes);
-					/* The order does not matter without a signature: nothing but the cipher is. */
+					/* The order has no effect without a signature. */
 					expect_transfer(operation, mkey, &streams);
 				}
 				expect_error(mlx5dv_destroy_mkey(mkey), 0);
@@ -231,7 +231,7 @@ static const struct row {
 	{'I', &crc32c_512, &crc32c_512, false, AFTER},
 	{'J', &t10dif_512, NULL, false, BEFORE},
 	{'J', &crc64_4096, NULL, false, BEFORE},
-	/* Not in the table: what it would be by its own rules. */
+	/* Not in the table: expected values follow from its rules. */
 	{'b', &t10dif_512, NULL, true, AFTER},
 	{'j', NULL, &t10dif_512, false, BEFORE},
 };
@@ -263,7 +263,7 @@ static void every_row_of_the_table(void **state)
 			size_t rest = (rows[i].order == BEFORE ? wire_bytes : memory_bytes) % unit_bytes[unit];
 			struct mlx5dv_mkey *mkey;
 
-			/* AES-XTS has no such unit. */
+			/* AES-XTS does not allow such a unit. */
 			if (rest && rest < 16)
 				continue;
 			mkey = signed_crypto_key();
@@ -282,7 +282,7 @@ static void every_row_of_the_table(void **state)
 	expect_error(mlx5dv_dek_destroy(dek), 0);
 }
 
-/* Data that is broken is found by the signature, on whichever side of the cipher. */
+/* The signature detects corrupt data, on either side of the cipher. */
 static void broken_data_is_found(void **state)
 {
 	struct mlx5dv_dek *dek = make_dek(MLX5DV_CRYPTO_KEY_SIZE_256, false);
@@ -300,12 +300,12 @@ static void broken_data_is_found(void **state)
 
 		row = &rows[i];
 		note("row %c (%zu)", row->name, i);
-		/* In whole units on both sides, so that one bit breaks one unit. */
+		/* Both sides consist of whole units, so that one bit breaks one unit. */
 		make_data(data, 4096 * 4);
 		make_streams(&streams, MLX5DV_CRYPTO_KEY_SIZE_256, &crypto, row->mem, row->wire, data, 4096 * 4);
 		mkey = signed_crypto_key();
 		lay(mkey, streams.memory_bytes, &crypto, &signature);
-		/* The side that has a signature to be checked sends. */
+		/* The side whose signature is checked sends. */
 		out = row->mem;
 		if (out) {
 			streams.memory[5000] ^= 0x10;
@@ -318,7 +318,7 @@ static void broken_data_is_found(void **state)
 		memset(&err, 0, sizeof(err));
 		expect_error(mlx5dv_mkey_check(mkey, &err), 0);
 		assert_int_equal(err.err_type, MLX5DV_MKEY_SIG_BLOCK_BAD_GUARD);
-		/* The rest of the memory is as the data was: taken over, not compared. */
+		/* The rest of the memory depends on the corrupt data: copied, not compared. */
 		memcpy(client.expected, client.memory, client.bytes);
 		memcpy(server.expected, server.memory, server.bytes);
 		expect_error(mlx5dv_destroy_mkey(mkey), 0);
@@ -388,8 +388,8 @@ static void examples_2(void **state)
 /* ---- the amount of data ----------------------------------------------------------------------------------------- */
 
 /*
- * NOTES: "1. job_size % data_unit_size == 0, 2. (job_size % 16 == 0) && (job_size % data_unit_size <= data_unit_size - 16)".
- * The key is longer than the job.
+ * NOTES: "1. job_size % data_unit_size == 0, 2. (job_size % 16 == 0) && (job_size % data_unit_size <= data_unit_size - 16)". The
+ * key is longer than the job.
  */
 static void job_sizes(void **state)
 {
@@ -424,7 +424,7 @@ static void job_sizes(void **state)
 				make_data(data, jobs[i].bytes);
 				make_streams(&streams, MLX5DV_CRYPTO_KEY_SIZE_256, &crypto, NULL, NULL, data,
 					     jobs[i].bytes);
-				/* What is behind the job in the unit belongs to the key, and stays. */
+				/* The rest of the unit after the job belongs to the key, and is unchanged. */
 				expect_transfer(operation, mkey, &streams);
 			}
 			expect_error(mlx5dv_destroy_mkey(mkey), 0);
@@ -433,7 +433,7 @@ static void job_sizes(void **state)
 	expect_error(mlx5dv_dek_destroy(dek), 0);
 }
 
-/* The same where a signature stands before or behind the cipher: the job is counted on the cipher's side. */
+/* Tests job sizes with a signature before or after the cipher: the job is counted on the cipher's side. */
 static void job_sizes_with_a_signature(void **state)
 {
 	struct mlx5dv_dek *dek = make_dek(MLX5DV_CRYPTO_KEY_SIZE_128, false);
@@ -450,7 +450,7 @@ static void job_sizes_with_a_signature(void **state)
 
 			for (size_t raw = 512; raw <= 4096; raw += 512) {
 				size_t job = domain_stream_bytes(on_wire ? rows[i].wire : rows[i].mem, raw);
-				/* Of the last unit, not of the job: they differ where a unit is no multiple of 16. */
+				/* Bytes of the last unit, not of the job: they differ if a unit is not a multiple of 16. */
 				size_t inside = job % unit_bytes[unit];
 				struct mlx5dv_mkey *mkey;
 
@@ -476,7 +476,7 @@ static void job_sizes_with_a_signature(void **state)
 
 /* ---- attributes of a key ---------------------------------------------------------------------------------------- */
 
-/* "Must be configured with crypto attributes before the MKey can be used": until then it carries nothing. */
+/* "Must be configured with crypto attributes before the MKey can be used": until then every access fails. */
 static void unusable_before_the_setter(void **state)
 {
 	struct mlx5dv_mkey *mkey = make_key(0);
@@ -493,7 +493,7 @@ static void unusable_before_the_setter(void **state)
 	expect_read(&pair, view_memory(&client, 0, 512), view_part(key, 0, 512), IBV_WC_REM_ACCESS_ERR);
 	expect_write(&pair, view_part(key, 0, 512), view_memory(&client, 0, 512), IBV_WC_LOC_PROT_ERR);
 	renew_pair();
-	/* The setter alone: the layout is there. */
+	/* The setter alone: the layout is already configured. */
 	configure_start(&pair.server, mkey, 1);
 	mlx5dv_wr_set_mkey_crypto(pair.server.dv, &crypto);
 	configure_complete(&pair.server);
@@ -537,7 +537,7 @@ static void the_setter_overrides(void **state)
 	expect_error(mlx5dv_destroy_mkey(mkey), 0);
 }
 
-/* Another layout leaves the cipher as it is; so does taking the signature off. */
+/* The cipher survives another layout and the removal of the signature. */
 static void the_cipher_stays(void **state)
 {
 	struct mlx5dv_dek *dek = make_dek(MLX5DV_CRYPTO_KEY_SIZE_128, false);
@@ -571,7 +571,10 @@ static void the_cipher_stays(void **state)
 	expect_error(mlx5dv_destroy_mkey(mkey), 0);
 }
 
-/* mlx5dv_wr_mkey_configure(3): IBV_WR_LOCAL_INV clears. What the key is configured with next is all it has of the two. */
+/*
+ * mlx5dv_wr_mkey_configure(3): IBV_WR_LOCAL_INV clears cipher and signature. Afterwards the key has only those of the next
+ * configuration.
+ */
 static void cleared_by_local_inv(void **state)
 {
 	const size_t bytes = 8 * 512;
@@ -621,7 +624,7 @@ static void key_tags(void **state)
 
 	(void)state;
 	renew_pair();
-	/* None, and one that differs in its last bit. */
+	/* No tag, and a tag that differs in its last bit. */
 	for (int i = 0; i < 2; i++) {
 		if (i) {
 			memcpy(crypto.keytag, PLAIN_TAG, 8);
@@ -636,7 +639,7 @@ static void key_tags(void **state)
 	make_data(data, 1024);
 	make_streams(&streams, MLX5DV_CRYPTO_KEY_SIZE_128, &crypto, NULL, NULL, data, 1024);
 	expect_transfer(OUT_SEND, mkey, &streams);
-	/* A DEK without a tag takes any. */
+	/* A DEK without a tag accepts any. */
 	crypto.dek = plain;
 	lay(mkey, 1024, &crypto, NULL);
 	make_data(data, 1024);
@@ -647,7 +650,7 @@ static void key_tags(void **state)
 	expect_error(mlx5dv_destroy_mkey(mkey), 0);
 }
 
-/* A key goes on with a DEK that was destroyed, until it is configured anew. */
+/* A key keeps using a destroyed DEK until it is configured anew. */
 static void destroyed_dek(void **state)
 {
 	struct mlx5dv_dek *dek = make_dek(MLX5DV_CRYPTO_KEY_SIZE_128, false);
@@ -666,7 +669,7 @@ static void destroyed_dek(void **state)
 	expect_error(mlx5dv_destroy_mkey(mkey), 0);
 }
 
-/* A DEK of another protection domain. */
+/* A DEK of another protection domain fails. */
 static void foreign_dek(void **state)
 {
 	struct ibv_pd *foreign = ibv_alloc_pd(server.context);
@@ -687,7 +690,7 @@ static void foreign_dek(void **state)
 	expect_error(mlx5dv_destroy_mkey(mkey), 0);
 }
 
-/* Rows that the table does not have: the library refuses them. */
+/* The library refuses rows that the table does not have. */
 static void two_signatures_in_raw_orders(void **state)
 {
 	struct mlx5dv_dek *dek = make_dek(MLX5DV_CRYPTO_KEY_SIZE_128, false);
@@ -708,7 +711,7 @@ static void two_signatures_in_raw_orders(void **state)
 
 /* ---- wrapped keys ----------------------------------------------------------------------------------------------- */
 
-/* What was unwrapped is the key: the same ciphertext as with the plain one. */
+/* An unwrapped key yields the same ciphertext as the plain one. */
 static void wrapped_keys_are_unwrapped(void **state)
 {
 	static const struct {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Byte order of the AES-XTS tweak in a crypto BSF that the program writes itself. SOFTHCA_CRYPTO_TWEAK, `le` or `be`, chooses it;
- * meson runs this program with each value. The server configures a key with an LBA as the tweak, laid out as SPDK and DPDK do for the
- * capability that the device reports. The client then writes several blocks through the key in one request, and the memory of the
- * server has to hold the ciphertext that OpenSSL computes for them.
+ * Tests the byte order of the AES-XTS tweak in a crypto BSF that the program writes itself. SOFTHCA_CRYPTO_TWEAK, `le` or `be`,
+ * selects it; meson runs this program with each value. The server configures a key with an LBA as the tweak, laid out as SPDK and
+ * DPDK do for the capability that the device reports. The client then writes several blocks through the key in one request, and
+ * the server's memory must hold the ciphertext that OpenSSL computes.
  */
 #include <stdlib.h>
 #include <openssl/evp.h>
@@ -63,7 +63,7 @@ static struct mlx5dv_devx_obj *create_dek(uint32_t *number)
 	return dek;
 }
 
-/* A free key for four entries and one BSF of 64 bytes, with all rights. */
+/* Creates a free key for four entries and one BSF of 64 bytes, with all rights. */
 static struct mlx5dv_devx_obj *create_key(uint32_t *number)
 {
 	struct command command = command_of(0x200);
@@ -81,7 +81,7 @@ static struct mlx5dv_devx_obj *create_key(uint32_t *number)
 	return key;
 }
 
-/* Little-endian in bytes 0 to 7, or big-endian in bytes 8 to 15. */
+/* Stores the LBA: little-endian in bytes 0 to 7, or big-endian in bytes 8 to 15. */
 static void put_lba(uint8_t tweak[16])
 {
 	if (big_endian()) {
@@ -125,7 +125,7 @@ static void configure(uint32_t key, uint32_t dek)
 	expect_completion(&pair.server, 1, MLX5DV_WC_RAW_WQE);
 }
 
-/* The block number is the tweak: IEEE 1619, 5.1, the number as a little-endian array. */
+/* Encrypts the blocks with OpenSSL. The tweak is the block number as a little-endian array (IEEE 1619, 5.1). */
 static void openssl_encrypt(uint8_t *to, const uint8_t *from)
 {
 	EVP_CIPHER_CTX *evp = EVP_CIPHER_CTX_new();
@@ -172,7 +172,7 @@ static void blocks_of_a_peer(void **state)
 	transfer(IBV_WR_RDMA_WRITE, key_number, PLAIN_AT);
 	openssl_encrypt(server.expected + CIPHER_AT, client.expected + PLAIN_AT);
 	side_compare(&server);
-	/* And back: the READ decrypts. */
+	/* The READ decrypts. */
 	transfer(IBV_WR_RDMA_READ, key_number, PLAIN_AT + BYTES);
 	memcpy(client.expected + PLAIN_AT + BYTES, client.expected + PLAIN_AT, BYTES);
 	side_compare(&client);

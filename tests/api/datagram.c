@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Datagrams: the 40 bytes in front of each of them for every kind of GID, the way back to the sender, Q_Keys, and what
- * is dropped or fails.
+ * Tests datagrams: the 40 bytes before each of them for every kind of GID, answers to the sender, Q_Keys, and datagrams that are
+ * dropped or fail.
  *
- * The header: ibv_post_recv(3); IBTA 8.3 (GRH of RoCE v1), A17.3.1 (IPv6 and IPv4 of RoCE v2), A17.4.5.1 (IPv4 in the
- * last 20 bytes); RFC 791, 8200. The GID table is that of SOFTHCA_GIDS=loopback: 0 and 1 are fe80::200:ff:fe00:0 as RoCE
- * v1 and v2, 2 and 3 ::ffff:127.0.0.1.
+ * The header: ibv_post_recv(3); IBTA 8.3 (GRH of RoCE v1), A17.3.1 (IPv6 and IPv4 of RoCE v2), A17.4.5.1 (IPv4 in the last 20
+ * bytes); RFC 791, 8200. The GID table is that of SOFTHCA_GIDS=loopback: 0 and 1 are fe80::200:ff:fe00:0 as RoCE v1 and v2, 2 and
+ * 3 ::ffff:127.0.0.1.
  */
 #include "support/event.h"
 #include "support/program.h"
@@ -50,7 +50,7 @@ static union ibv_gid gid_at(uint8_t index)
 	return gid;
 }
 
-/* An address handle of @side to the GID of @index, which both sides have. */
+/* Creates an address handle of @side to the GID of @index, which both sides have. */
 static struct ibv_ah *create_ah(const struct side *side, uint8_t index, uint32_t flow_label, uint8_t traffic_class,
 				uint8_t hop_limit)
 {
@@ -69,7 +69,7 @@ static struct ibv_ah *create_ah(const struct side *side, uint8_t index, uint32_t
 	return ah;
 }
 
-/* @length bytes of the client's memory to @qpn. */
+/* Returns a request to send @length bytes of the client's memory to @qpn. */
 static struct ibv_send_wr datagram(struct ibv_sge *sge, uint32_t length, struct ibv_ah *ah, uint32_t qpn, uint32_t qkey)
 {
 	*sge = side_sge(&client, 0, length);
@@ -141,7 +141,7 @@ static void expect_ipv4(const uint8_t *ip, uint16_t length)
 	assert_memory_equal(ip + 16, loopback, 4);
 }
 
-/* Length fields count what follows, padded to four bytes. */
+/* Checks the header. Its length fields count the bytes that follow, padded to a multiple of four. */
 static void expect_header(const uint8_t *header, uint8_t index, uint32_t payload, bool immediate)
 {
 	uint16_t length = (uint16_t)((payload + 3) / 4 * 4 + TRANSPORT_BYTES + (immediate ? IMMEDIATE_BYTES : 0));
@@ -198,7 +198,7 @@ static void header_of_every_kind(void **state)
 	}
 }
 
-/* The header is scattered like all that follows it. */
+/* The header is scattered over the pieces like the payload. */
 static void header_over_several_pieces(void **state)
 {
 	struct ibv_ah *ah = create_ah(&client, V2_IPV4, 0x54321, 0xa5, 77);
@@ -229,7 +229,7 @@ static void header_over_several_pieces(void **state)
 
 /* ---- the way back ------------------------------------------------------------------------------------------- */
 
-/* An address handle from the completion and the header leads to the sender, over the same kind of GID. */
+/* An address handle from the completion and the header reaches the sender, over the same kind of GID. */
 static void answer_to_the_sender(void **state)
 {
 	(void)state;
@@ -266,7 +266,7 @@ static void answer_to_the_sender(void **state)
 		memcpy(client.expected + 1000 + GRH, server.expected + 5000, 64);
 		side_compare(&client);
 		side_compare(&server);
-		/* The same kind of header, and the same path. */
+		/* The answer has the same kind of header, and takes the same path. */
 		if (index == V2_IPV4)
 			assert_int_equal(client.memory[1000 + 20], 0x45);
 		else
@@ -276,7 +276,7 @@ static void answer_to_the_sender(void **state)
 	}
 }
 
-/* One receiver tells its senders apart; a QP may be its own. */
+/* The completions of one receiver identify each sender; a QP may send to itself. */
 static void several_senders(void **state)
 {
 	struct pair_options options = pair_defaults(IBV_QPT_UD);
@@ -299,7 +299,7 @@ static void several_senders(void **state)
 					 senders[i]->qp->qp_num);
 			continue;
 		}
-		/* Both completions are in one CQ, in whichever order. */
+		/* Both completions are in one CQ, in either order. */
 		for (int k = 0; k < 2; k++) {
 			struct ibv_wc wc = next_completion(&pair.client);
 
@@ -325,7 +325,7 @@ static void set_qkey(struct endpoint *endpoint, uint32_t qkey)
 	expect_error(ibv_modify_qp(endpoint->qp, &attr, IBV_QP_STATE | IBV_QP_QKEY), 0);
 }
 
-/* The receive that waits at the server, of GRH bytes and none more, is taken, or it stays. */
+/* Sends an empty datagram and checks whether it consumes the server's receive, which has exactly GRH bytes. */
 static void expect_arrives(uint32_t qkey, bool arrives)
 {
 	note("Q_Key %#x", qkey);
@@ -358,7 +358,7 @@ static void qkeys(void **state)
 	expect_arrives(INT32_MAX, true);
 }
 
-/* IBTA 10.2.5: a Q_Key whose top bit is set in a work request stands for that of the sending QP. */
+/* IBTA 10.2.5: a Q_Key whose top bit is set in a work request selects that of the sending QP. */
 static void privileged_qkeys(void **state)
 {
 	(void)state;
@@ -370,7 +370,7 @@ static void privileged_qkeys(void **state)
 	expect_arrives((uint32_t)PRIVILEGED, false);
 	expect_arrives((uint32_t)PRIVILEGED | PAIR_QKEY, false);
 	expect_arrives(PAIR_QKEY, true);
-	/* A privileged one cannot be had by naming it. */
+	/* Naming a privileged Q_Key in a request has no effect. */
 	set_qkey(&pair.server, (uint32_t)PRIVILEGED | 7);
 	expect_arrives((uint32_t)PRIVILEGED | 7, false);
 	set_qkey(&pair.client, (uint32_t)PRIVILEGED | 7);
@@ -416,7 +416,7 @@ static void datagrams_that_are_lost(void **state)
 	assert_non_null(ah);
 	expect_lost("no such GID", ah, pair.server.qp->qp_num);
 	assert_int_equal(ibv_destroy_ah(ah), 0);
-	/* The receive is still there. */
+	/* The receive is still posted. */
 	send_to(pair.client.ah, pair.server.qp->qp_num, PAIR_QKEY, 8);
 	expect_completion(&pair.server, RECEIVES, IBV_WC_RECV);
 	memcpy(server.expected, server.memory, GRH);
@@ -435,7 +435,7 @@ static void a_peer_that_does_not_receive(void **state)
 	send_to(pair.client.ah, pair.server.qp->qp_num, PAIR_QKEY, 8);
 	expect_idle(&pair.server);
 	side_compare(&server);
-	endpoint_to_rtr(&pair.server); /* from here on it does */
+	endpoint_to_rtr(&pair.server); /* from here on it receives */
 	send_to(pair.client.ah, pair.server.qp->qp_num, PAIR_QKEY, 8);
 	expect_completion(&pair.server, RECEIVES, IBV_WC_RECV);
 	memcpy(server.expected, server.memory, GRH);
@@ -443,8 +443,8 @@ static void a_peer_that_does_not_receive(void **state)
 }
 
 /*
- * IBTA 9.9.3, class D: a datagram too long for its receive is dropped. Nothing is written or consumed, the receiver goes on,
- * and its receive takes the next one.
+ * IBTA 9.9.3, class D: a datagram too long for its receive is dropped. It writes nothing and consumes no receive; the QP keeps
+ * working, and the next datagram gets the receive.
  */
 static void datagrams_too_long(void **state)
 {
@@ -469,7 +469,7 @@ static void datagrams_too_long(void **state)
 		expect_state(&pair.server, IBV_QPS_RTS);
 		side_compare(&server);
 		if (bad[i].room >= GRH + 8) {
-			/* Both receives, in their order. */
+			/* Both receives complete, in order. */
 			for (int n = 0; n < 2; n++) {
 				send_to(pair.client.ah, pair.server.qp->qp_num, PAIR_QKEY, 8);
 				expect_completion(&pair.server, RECEIVES + (uint64_t)n, IBV_WC_RECV);
@@ -481,7 +481,7 @@ static void datagrams_too_long(void **state)
 	}
 }
 
-/* Class E: that of an SRQ ends in error; the receiver goes on all the same. */
+/* Class E: a datagram too long for a receive of an SRQ completes it with an error; the QP keeps working. */
 static void datagrams_too_long_for_an_srq(void **state)
 {
 	struct ibv_srq_init_attr attr = {.attr = {.max_wr = 7, .max_sge = 2}};
@@ -513,7 +513,7 @@ static void datagrams_too_long_for_an_srq(void **state)
 	pair_open(&pair, &client, &server, &options);
 }
 
-/* IBTA 10.2.3: a receive of an SRQ is in the SRQ's domain, whatever that of the queue pair. */
+/* IBTA 10.2.3: a receive of an SRQ uses the SRQ's domain, not that of the queue pair. */
 static void srq_of_another_domain(void **state)
 {
 	struct ibv_srq_init_attr attr = {.attr = {.max_wr = 7, .max_sge = 2}};
@@ -559,7 +559,7 @@ static void srq_of_another_domain(void **state)
 	expect_error(ibv_dealloc_pd(domain), 0);
 }
 
-/* A receive whose memory cannot be written ends in error, and the QP with it; nothing is written. */
+/* A receive without access to its memory completes with an error and puts the QP into error; nothing is written. */
 static void receive_with_a_bad_key(void **state)
 {
 	struct ibv_sge sge = {side_address(&server, 0), GRH + 64, 0xdeadbeef};

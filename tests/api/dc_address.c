@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * DCIs and DCTs as objects: the states that they go through and the attributes that take them there, queries, numbers,
- * keys that are wrong and targets that are not there; mlx5dv_map_ah_to_qp(3).
+ * Tests DCIs and DCTs as objects: their states and the attributes of each transition, queries, numbers, wrong keys and missing
+ * targets; mlx5dv_map_ah_to_qp(3).
  */
 #include "support/dc.h"
 #include "support/program.h"
@@ -32,7 +32,7 @@ static int modify(struct ibv_qp *qp, enum ibv_qp_state state, int mask)
 	return ibv_modify_qp(qp, &attr, mask);
 }
 
-/* @mask is what the transition takes: less is not enough, and each of @others is too much. */
+/* Checks that the transition requires all of @mask, and refuses each attribute that is in neither @mask nor @optional. */
 static void expect_attributes(struct ibv_qp *qp, enum ibv_qp_state state, int mask, int optional)
 {
 	for (int bit = 1; bit < IBV_QP_RATE_LIMIT; bit <<= 1) {
@@ -81,13 +81,13 @@ static void initiator_states(void **state)
 	expect_error(modify(dci.end.qp, IBV_QPS_SQD, STATE), EINVAL);
 	expect_error(modify(dci.end.qp, IBV_QPS_ERR, STATE), 0);
 	expect_error(modify(dci.end.qp, IBV_QPS_RESET, STATE), 0);
-	/* As UCX does: with an address that means nothing. */
+	/* As UCX does: with a meaningless address. */
 	expect_error(modify(dci.end.qp, IBV_QPS_INIT, DCI_INIT), 0);
 	expect_error(modify(dci.end.qp, IBV_QPS_RTR, DCI_RTR | IBV_QP_AV), 0);
 	dci_close(&dci);
 }
 
-/* ibv_query_qp(3): a DCT answers in RTR, and about what it has. */
+/* ibv_query_qp(3): a DCT can be queried in RTR, for the attributes that it has. */
 static void queries(void **state)
 {
 	const int known = IBV_QP_STATE | IBV_QP_ACCESS_FLAGS | IBV_QP_PORT | IBV_QP_MIN_RNR_TIMER | IBV_QP_AV |
@@ -125,7 +125,7 @@ static void queries(void **state)
 	dci_close(&dci);
 }
 
-/* mlx5dv_create_qp(3) for a DCI: all builders of RC (mlx5dv_wr_post(3)), and no other. */
+/* mlx5dv_create_qp(3) for a DCI: all builders of RC (mlx5dv_wr_post(3)), and no others. */
 static void dv_operations(void **state)
 {
 	struct ibv_qp_init_attr_ex init = {
@@ -160,7 +160,9 @@ static void dv_operations(void **state)
 
 /* ---- where requests go ----------------------------------------------------------------------------------------- */
 
-/* A wrong access key: refused, without a receive; the DCT serves others, and the same one when it knows better. */
+/*
+ * A wrong access key is refused without consuming a receive; the DCT keeps serving other DCIs, and this one with the right key.
+ */
 static void wrong_key(void **state)
 {
 	struct dci_options options = dci_defaults();
@@ -199,7 +201,7 @@ static void wrong_key(void **state)
 	dct_close(&dct);
 }
 
-/* Nobody answers: a DCT that was destroyed, one that is not ready, a QP of another type, an address of nobody. */
+/* No target responds: a destroyed DCT, one that is not ready, a QP of another type, an address without an owner. */
 static void no_target(void **state)
 {
 	struct dci_options options = dci_defaults();
@@ -245,7 +247,7 @@ static void no_target(void **state)
 		expect_status(&dci.end, 4, IBV_WC_RETRY_EXC_ERR);
 		expect_error(ibv_destroy_ah(dci.ah), 0);
 	} else {
-		/* The address is one of a link, where no neighbour has it. */
+		/* The address is on a link where no neighbour has it. */
 		assert_int_equal(errno, ETIMEDOUT);
 	}
 	dci.ah = ah;
@@ -296,7 +298,7 @@ static void map_address(void **state)
 	dci_open(&dci, &client, &server, &options);
 	expect_error(mlx5dv_map_ah_to_qp(dci.ah, 0xffffff), EINVAL);
 	expect_error(mlx5dv_map_ah_to_qp(dci.ah, dci.end.qp->qp_num), 0);
-	/* "A duplicate mapping to the same address handle is ignored": it succeeds, whatever it says. */
+	/* "A duplicate mapping to the same address handle is ignored": it succeeds with any number. */
 	expect_error(mlx5dv_map_ah_to_qp(dci.ah, 0xffffff), 0);
 	dci_write(&dci, &dct, 0, 1, side_sge(&client, HERE_AT, BYTES), server.mr->rkey,
 		  side_address(&server, THERE_AT));

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * mlx5dv_wr_post(3), DCI QPs: "The available builders and setters for DCI QP are the same as RC QP". Each case runs on an RC QP
- * and on a DCI and expects the same completions and the same bytes. Local operations carry no DC address: ibv_wr_post(3)
- * lists no setter for them. tests/api/dc_operations.c covers the operations that are sent.
+ * and on a DCI and expects the same completions and the same bytes. Local operations carry no DC address: ibv_wr_post(3) lists no
+ * setter for them. tests/api/dc_operations.c covers the operations that are sent.
  */
 #include "support/crypto_keys.h"
 #include "support/dc.h"
@@ -97,7 +97,7 @@ static void build_write(const struct initiator *by, uint64_t wr_id, struct ibv_s
 		dci_address(by->dci, &target, 0);
 }
 
-/* WRITEs @bytes of @mkey to the server's memory, where @wire must arrive. */
+/* WRITEs @bytes of @mkey to the server's memory, and expects @wire there. */
 static void write_key(const struct initiator *by, const struct mlx5dv_mkey *mkey, const uint8_t *wire, size_t bytes)
 {
 	ibv_wr_start(by->end->ex);
@@ -122,7 +122,7 @@ static void store(const uint8_t *bytes, size_t count)
 struct combination {
 	const struct mlx5dv_sig_block_domain *mem, *wire;
 	bool interleaved, encrypted;
-	bool split; /* a configuration for each setter */
+	bool split; /* one configuration per setter */
 };
 
 static struct mlx5dv_dek *make_dek(void)
@@ -136,7 +136,7 @@ static struct mlx5dv_dek *make_dek(void)
 	return dek;
 }
 
-/* Lays @bytes of the client's memory out; the first @setters of a configuration are announced by the caller. */
+/* Sets a layout of @bytes of the client's memory. The caller begins the configuration. */
 static void set_layout(const struct initiator *by, bool interleaved, uint32_t bytes)
 {
 	enum { REPEAT = 16 };
@@ -161,7 +161,7 @@ static void set_layout(const struct initiator *by, bool interleaved, uint32_t by
 	assert_int_equal(layout.length, bytes);
 }
 
-/* Ends the present configuration and begins the next one, where each setter has its own. */
+/* If each setter has its own configuration, ends the present one and begins the next. */
 static void next_setter(const struct initiator *by, const struct combination *set, struct mlx5dv_mkey *mkey)
 {
 	if (!set->split)
@@ -254,7 +254,7 @@ static void setters_of_a_configuration(void **state)
 
 /* ---- signature errors ------------------------------------------------------------------------------------------- */
 
-/* Gives the key a memory whose block @bad does not match, WRITEs it, and expects the error. */
+/* Stores data whose block @bad does not match its signature, WRITEs the key, and expects the error. */
 static void expect_error_of_block(const struct initiator *by, struct mlx5dv_mkey *mkey, int bad)
 {
 	uint8_t memory[STREAM];
@@ -270,7 +270,10 @@ static void expect_error_of_block(const struct initiator *by, struct mlx5dv_mkey
 	expect_key_bad(mkey, MLX5DV_MKEY_SIG_BLOCK_BAD_GUARD, &crc32c, bad, bad * 512, field, field ^ 0x80000000);
 }
 
-/* mlx5dv_mkey_check(3): an error is found, a configuration makes the key report the next one, and RESET_SIG_ATTR ends it. */
+/*
+ * mlx5dv_mkey_check(3): an error is reported, a configuration lets the key report the next one, and RESET_SIG_ATTR ends the
+ * checks.
+ */
 static void errors_are_found(void **state)
 {
 	struct mlx5dv_mkey_conf_attr reset = {.conf_flags = MLX5DV_MKEY_CONF_FLAG_RESET_SIG_ATTR};
@@ -301,7 +304,7 @@ static void errors_are_found(void **state)
 	}
 }
 
-/* mlx5dv_create_qp(3), SIG_PIPELINING: the requests after the one with the error wait, and can be cancelled. */
+/* mlx5dv_create_qp(3), SIG_PIPELINING: the requests after the failed one wait, and can be cancelled. */
 static void pipelining(void **state)
 {
 	const struct combination set = {.mem = &crc32c};
@@ -438,7 +441,7 @@ static void make_local_objects(void)
 	window = side_alloc_mw(&client, IBV_MW_TYPE_2);
 }
 
-/* The first request of a QP each, then all in one batch, then after a request that was sent. */
+/* Posts each operation as the first request of a QP, then all in one batch, then after a request that was sent. */
 static void local_operations(void **state)
 {
 	(void)state;
@@ -482,7 +485,7 @@ static void local_operations(void **state)
 	}
 }
 
-/* A key that was invalidated gives nothing away; a WRITE from it ends the QP. */
+/* An invalidated key yields no data; a WRITE from it puts the QP into error. */
 static void invalidated_key(void **state)
 {
 	(void)state;
@@ -505,7 +508,7 @@ static void invalidated_key(void **state)
 	}
 }
 
-/* A key is set up, used and invalidated in one batch. */
+/* Configures, uses and invalidates a key in one batch. */
 static void whole_batch(void **state)
 {
 	const struct combination set = {.mem = &crc32c, .wire = &t10dif};
@@ -555,7 +558,7 @@ static void address_of_a_local_operation(void **state)
 			expect_idle(&dci.end);
 		}
 	side_stir(&client);
-	/* The data setter has no place there either, on either QP. */
+	/* The data setter is invalid there, too, on either QP. */
 	for (size_t i = 0; i < ARRAY_SIZE(initiators); i++) {
 		batch_start(initiators[i].end, LAST_ID, IBV_SEND_SIGNALED);
 		build_invalidate(initiators[i].end);
@@ -591,7 +594,7 @@ static void address_at_the_wrong_time(void **state)
 	expect_error(ibv_wr_complete(dci.end.ex), EINVAL);
 	expect_idle(&dci.end);
 
-	/* The DCI is as good as before. */
+	/* The DCI is still usable. */
 	begin_note(&initiators[1], "in time");
 	ibv_wr_start(dci.end.ex);
 	build_write(&initiators[1], LAST_ID, side_sge(&client, HERE_AT, 8));

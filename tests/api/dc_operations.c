@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Requests of a DCI through the ABI (mlx5dv_wr_post(3), QP SPECIFIC SETTERS): every operation of RC, its setters in either
- * order, in both directions, to several targets, from several initiators, with data compared; the example of the page.
+ * Tests requests of a DCI through the ABI (mlx5dv_wr_post(3), QP SPECIFIC SETTERS): every operation of RC, its setters in either
+ * order, in both directions, to several targets, from several initiators, with data compared; and the example of the man page.
  */
 #include "support/dc.h"
 #include "support/mkey.h"
@@ -102,7 +102,7 @@ static void build(const struct transfer *transfer, uint32_t rkey, uint64_t there
 	}
 }
 
-/* What the copies must hold afterwards, by a plain loop. */
+/* Updates the expected memory by a plain loop. */
 static void model(const struct transfer *transfer)
 {
 	uint8_t *here = transfer->from->end.side->expected + HERE_AT,
@@ -203,7 +203,7 @@ static void every_operation(void **state)
 					.operation = (enum operation)operation,
 					.inlined = form & 2,
 					.address_first = form & 4,
-					.stream = form & 8 ? 3 : 0, /* without streams it means nothing */
+					.stream = form & 8 ? 3 : 0, /* ignored without streams */
 					.bytes = has_data_of_8((enum operation)operation) ? 8 : lengths[i],
 				};
 				bool can_be_inlined = operation != READ && operation != SWAP && operation != ADD;
@@ -217,7 +217,7 @@ static void every_operation(void **state)
 	}
 }
 
-/* The key that the SEND names can be used no longer afterwards; one that forbids it stays as it is. */
+/* SEND with invalidate makes the key that it names unusable; a key that forbids this stays valid. */
 static void send_with_invalidate(void **state)
 {
 	static struct layout layout;
@@ -296,7 +296,7 @@ static void example(void **state)
 	expect_error(ibv_destroy_qp(qp), 0);
 }
 
-/* A batch of a WRITE with an address and one without, in either order. */
+/* Posts a batch of two WRITEs, one with an address and one without; @first: the one without is first. */
 static int without_an_address(bool first)
 {
 	struct ibv_sge source = side_sge(&client, HERE_AT, 8);
@@ -326,7 +326,7 @@ static void address_is_needed(void **state)
 		side_compare(&server);
 	}
 
-	/* Other QPs have no such setter. */
+	/* Other QPs do not have this setter. */
 	ibv_wr_start(pair.client.ex);
 	ibv_wr_send(pair.client.ex);
 	mlx5dv_wr_set_dc_addr(pair.client.dv, from_client.ah, at_server.end.qp->qp_num, KEY);
@@ -337,7 +337,7 @@ static void address_is_needed(void **state)
 	expect_error(ibv_wr_complete(pair.client.ex), EOPNOTSUPP);
 }
 
-/* mlx5-formats 4.2: the library of an adapter leaves that request out, and posts the other. */
+/* mlx5-formats 4.2: libmlx5 of an adapter omits that request, and posts the other. */
 static void left_out_in_connectx(void **state)
 {
 	(void)state;
@@ -352,7 +352,7 @@ static void left_out_in_connectx(void **state)
 	}
 }
 
-/* Each request of a batch goes where its own address says. */
+/* Each request of a batch is sent to its own address. */
 static void many_targets(void **state)
 {
 	enum { TARGETS = 5, REQUESTS = 30 };
@@ -394,7 +394,7 @@ static void many_targets(void **state)
 
 /* ---- keys, raw requests, copies -------------------------------------------------------------------------------- */
 
-/* A DCI has ibv_wr_local_inv(3) and ibv_wr_bind_mw(3) as RC has. */
+/* A DCI supports ibv_wr_local_inv(3) and ibv_wr_bind_mw(3), like RC. */
 static void keys(void **state)
 {
 	static struct layout layout;
@@ -427,7 +427,7 @@ static void keys(void **state)
 	expect_completion(&from_client.end, 2, IBV_WC_LOCAL_INV);
 	expect_completion(&from_client.end, 3, IBV_WC_BIND_MW);
 	mw->rkey = rkey;
-	/* A type 2 window is for the QP that bound it, which receives nothing. */
+	/* A type 2 window serves only the QP that bound it, and a DCI receives nothing. */
 	dci_write(&from_server, &at_client, 0, 4, side_sge(&server, 0, 8), rkey, side_address(&client, HERE_AT));
 	expect_status(&from_server.end, 4, IBV_WC_REM_ACCESS_ERR);
 	dci_write(&from_client, &at_server, 0, 5, (struct ibv_sge){.addr = 0, .length = 64, .lkey = mkey->lkey},
@@ -435,7 +435,7 @@ static void keys(void **state)
 	expect_status(&from_client.end, 5, IBV_WC_LOC_PROT_ERR);
 }
 
-/* What a key of the client's is, seen by a WRITE of all of it by its DCI. */
+/* Checks the data of a client's key by a WRITE of all of it by the DCI. */
 static void expect_key_writes(struct dci *dci, uint64_t wr_id, struct view key)
 {
 	note("key of %zu bytes", key.length);
@@ -450,8 +450,8 @@ static void expect_key_writes(struct dci *dci, uint64_t wr_id, struct view key)
 }
 
 /*
- * mlx5dv_wr_post(3): "the available builders and setters for DCI QP are the same as RC QP". Four pieces, or three and a
- * header, fit by default, as there; none of these requests goes anywhere, so none has an address.
+ * mlx5dv_wr_post(3): "the available builders and setters for DCI QP are the same as RC QP". By default there is room for four
+ * pieces, or three and a header, as with RC. These requests are local, so they have no address.
  */
 static void builders_of_keys(void **state)
 {
@@ -477,7 +477,7 @@ static void builders_of_keys(void **state)
 		expect_error(configure_list(&dci.end, way, mkey, 0, 5, list), ENOMEM);
 		expect_idle(&dci.end);
 	}
-	/* One batch, with the request that uses the key behind it. */
+	/* One batch of the layout and the request that uses the key. */
 	layout_of_list(&layout, &client, 2, list);
 	batch_start(&dci.end, 12, IBV_SEND_INLINE);
 	mlx5dv_wr_mr_list(dci.end.dv, mkey, 0, 2, list);
@@ -494,7 +494,7 @@ static void builders_of_keys(void **state)
 	dci_close(&dci);
 }
 
-/* Each of the five flags alone gives a DCI its builder, as with RC; without it there is none. */
+/* Each of the five flags alone enables its builder on a DCI, as with RC; without the flag the builder is missing. */
 static void builders_by_flag(void **state)
 {
 	struct dci_options options = dci_defaults();
@@ -518,7 +518,7 @@ static void builders_by_flag(void **state)
 	dci_close(&dci);
 }
 
-/* mlx5dv_wr_raw_wqe() with the DC address in it, as the format has it. */
+/* Posts a WQE by mlx5dv_wr_raw_wqe(), with the DC address in the adapter's format. */
 static void raw_request(void **state)
 {
 	struct {
@@ -565,7 +565,7 @@ static void copy(void **state)
 
 /* ---- receives -------------------------------------------------------------------------------------------------- */
 
-/* ibv_modify_srq(3), srq_limit, and a sender that waits for a receive. */
+/* Tests srq_limit of ibv_modify_srq(3), and a sender that waits for a receive. */
 static void shared_receives(void **state)
 {
 	struct ibv_srq_attr limit = {.srq_limit = 1};
@@ -592,7 +592,7 @@ static void shared_receives(void **state)
 	side_compare(&server);
 }
 
-/* One message too long ends the receive, and its sender; the DCT takes the next. */
+/* A message that is too long fails the receive and its sender; the DCT receives the next one. */
 static void too_long(void **state)
 {
 	struct ibv_sge sink = side_sge(&server, THERE_AT, 100);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Streams of a DCI through the ABI: mlx5dv_create_qp(3), dci_streams; mlx5dv_wr_set_dc_addr_stream(3);
+ * Tests streams of a DCI through the ABI: mlx5dv_create_qp(3), dci_streams; mlx5dv_wr_set_dc_addr_stream(3);
  * mlx5dv_dci_stream_id_reset(3); dci_streams_caps of mlx5dv_query_device(3).
  */
 #include "support/dc.h"
@@ -25,7 +25,7 @@ static int dc_close(void **state)
 
 #define DC_CASE(function) cmocka_unit_test_setup_teardown(function, dc_open, dc_close)
 
-/* Errors that a DCI takes: 2^@log_errored. */
+/* Opens a DCI with streams that fails after 2^@log_errored of them are in error. */
 static void open_streams(struct dci *dci, uint8_t log_errored)
 {
 	struct dci_options options = dci_defaults();
@@ -46,7 +46,7 @@ static void write_on(struct dci *dci, uint16_t stream, uint64_t wr_id, uint32_t 
 	dci_write(dci, &target, stream, wr_id, source, rkey, side_address(&server, THERE_AT));
 }
 
-/* Which must arrive. */
+/* Posts a WRITE that must arrive. */
 static void good(struct dci *dci, uint16_t stream, uint64_t wr_id)
 {
 	side_stir(&client);
@@ -57,7 +57,7 @@ static void good(struct dci *dci, uint16_t stream, uint64_t wr_id)
 	side_compare(&server);
 }
 
-/* Which must be flushed. */
+/* Posts a WRITE that must be flushed. */
 static void flushed(struct dci *dci, uint16_t stream, uint64_t wr_id)
 {
 	side_stir(&client);
@@ -66,7 +66,7 @@ static void flushed(struct dci *dci, uint16_t stream, uint64_t wr_id)
 	side_compare(&server);
 }
 
-/* An error of this side, or of the other one. */
+/* Posts a WRITE that fails at the responder if @remote, otherwise at the requester. */
 static void fails(struct dci *dci, uint16_t stream, uint64_t wr_id, bool remote)
 {
 	write_on(dci, stream, wr_id, remote ? client.mr->lkey : 0xfffff00, remote ? 0xfffff00 : server.mr->rkey);
@@ -115,7 +115,7 @@ static void plain_address_is_stream_0(void **state)
 	dci_close(&dci);
 }
 
-/* One batch: the requests complete in the order of the queue, whatever becomes of them. */
+/* One batch: requests complete in the order of the queue, whatever their status. */
 static void one_batch(void **state)
 {
 	static const struct {
@@ -152,7 +152,7 @@ static void one_batch(void **state)
 	dci_close(&dci);
 }
 
-/* "once the number of unique stream_id in error reaches the DCI QP's log_num_errored streams"; RESET makes all well. */
+/* "once the number of unique stream_id in error reaches the DCI QP's log_num_errored streams"; RESET clears all errors. */
 static void too_many_streams_fail(void **state)
 {
 	struct dci dci;
@@ -172,7 +172,7 @@ static void too_many_streams_fail(void **state)
 	}
 }
 
-/* Without MLX5DV_QP_INIT_ATTR_MASK_DCI_STREAMS the QP fails, as one of RC does. */
+/* Without MLX5DV_QP_INIT_ATTR_MASK_DCI_STREAMS the QP fails as an RC QP does. */
 static void no_streams(void **state)
 {
 	struct dci_options options = dci_defaults();
@@ -229,7 +229,7 @@ static void capabilities(void **state)
 		.pd = server.pd,
 	};
 	struct mlx5dv_dci_streams *streams = &attr.dc_init_attr.dci_streams;
-	/* As headers of rdma-core 47 and later have it, behind the last member of 44: MLX5DV_CONTEXT_MASK_MAX_DC_RD_ATOM. */
+	/* The structure of rdma-core 47 and later, longer than that of 44: MLX5DV_CONTEXT_MASK_MAX_DC_RD_ATOM. */
 	union {
 		struct mlx5dv_context context;
 		struct {

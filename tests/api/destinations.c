@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Destinations of address handles and connected queue pairs, in a network namespace of the test's own: route, neighbour,
- * hop limit. Expected values are those of Linux: ib_resolve_unicast_gid_dmac() for connected types and address handles,
- * fib_rules and `ip route` for errors, 1000 ms and ETIMEDOUT of rdma_addr_find_l2_eth_by_grh(). The time to live is read from the
- * frames at the other end of a veth pair.
+ * Tests destinations of address handles and connected queue pairs, in a network namespace of the test: route, neighbour, hop
+ * limit. Expected values are those of Linux: ib_resolve_unicast_gid_dmac() for connected types and address handles, fib_rules and
+ * `ip route` for errors, 1000 ms and ETIMEDOUT of rdma_addr_find_l2_eth_by_grh(). The time to live is read from the frames at the
+ * other end of a veth pair.
  */
 #include <sched.h>
 
@@ -25,7 +25,7 @@ enum { TTL_IPV4 = 8, PROTOCOL_IPV4 = 9, HOPS_IPV6 = 7, UDP = 17, MANY = 40 };
 static struct ibv_cq *cq;
 static struct ibv_xrcd *xrcd;
 
-/* v1 has no address, so nobody answers behind v0 but the neighbours that are entered. */
+/* v1 has no address, so v0 has only the neighbours that are entered here. */
 static const char network[] =
 	"exec 2>/dev/null; set -e; ip link set lo up; ip link add v0 type veth peer name v1;"
 	"ip addr add 10.99.0.1/24 dev v0; ip addr add fd99::1/64 dev v0 nodad; ip link set v0 up; ip link set v1 up;"
@@ -48,7 +48,7 @@ static uint64_t now_ms(void)
 	return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
 }
 
-/* The index of the RoCE v2 GID with @address. */
+/* Returns the index of the RoCE v2 GID with @address. */
 static uint8_t index_of(const char *address)
 {
 	union ibv_gid wanted;
@@ -102,7 +102,7 @@ static int to_rtr(struct ibv_qp *qp, const char *gid)
 	return ibv_modify_qp(qp, &attr, mask);
 }
 
-/* What ibv_modify_qp(3) of each connected type and ibv_create_ah(3) make of @gid. */
+/* Checks the result of ibv_modify_qp(3) of each connected type and of ibv_create_ah(3) for @gid. */
 static void expect_destination(const char *gid, int error)
 {
 	static const enum ibv_qp_type types[] = {IBV_QPT_RC, IBV_QPT_UC, IBV_QPT_XRC_SEND, IBV_QPT_XRC_RECV};
@@ -130,7 +130,7 @@ static void routes_decide(void **state)
 	expect_destination("2001:db8::1", ENETUNREACH);
 	expect_destination("::ffff:203.0.113.1", EHOSTUNREACH);
 	expect_destination("::ffff:203.0.113.129", EACCES);
-	/* Of this host, of a neighbour, behind a router. */
+	/* Addresses of this host, of a neighbour, and beyond a router. */
 	expect_destination("::ffff:10.99.0.1", 0);
 	expect_destination("fd99::1", 0);
 	expect_destination("::ffff:10.99.0.5", 0);
@@ -138,7 +138,7 @@ static void routes_decide(void **state)
 	expect_destination("::ffff:198.51.100.1", 0);
 }
 
-/* 1000 ms, ETIMEDOUT; others to the same neighbour do not wait as long each. */
+/* Expects ETIMEDOUT after 1000 ms; further calls for the same neighbour do not each wait that long. */
 static void expect_silence(const char *gid)
 {
 	struct ibv_qp *qp = new_qp(IBV_QPT_RC);
@@ -150,7 +150,7 @@ static void expect_silence(const char *gid)
 	for (int i = 0; i < MANY; i++)
 		assert_int_equal(to_rtr(qp, gid), ETIMEDOUT);
 	assert_true(now_ms() - before < MANY * 1000 / 4);
-	/* A QP that was refused is as it was. */
+	/* A refused call leaves the QP unchanged. */
 	assert_int_equal(to_rtr(qp, "::ffff:10.99.0.5"), 0);
 	assert_int_equal(ibv_destroy_qp(qp), 0);
 }
@@ -160,7 +160,7 @@ static void silent_neighbours(void **state)
 	(void)state;
 	expect_silence("::ffff:10.99.0.77");
 	expect_silence("fd99::77");
-	/* The router before the destination is silent. */
+	/* The router to the destination does not respond. */
 	expect_silence("::ffff:198.51.102.1");
 	expect_destination("::ffff:10.99.0.77", ETIMEDOUT);
 }
@@ -177,7 +177,7 @@ static void a_neighbour_that_comes_late(void **state)
 	assert_int_equal(to_rtr(qp, "::ffff:10.99.0.79"), 0);
 	assert_int_equal(ibv_destroy_qp(qp), 0);
 
-	/* While the call waits. */
+	/* The neighbour is entered during the call. */
 	child = fork();
 	if (!child) {
 		usleep(100000);
@@ -229,7 +229,7 @@ static int open_tap(void)
 	return fd;
 }
 
-/* True, and *@ttl: @bytes are a datagram over IPv4 or IPv6. */
+/* Returns true and sets *@ttl if @bytes are a datagram over IPv4 or IPv6. */
 static bool is_datagram(const uint8_t *bytes, ssize_t length, uint8_t *ttl)
 {
 	if (length < 44)
@@ -279,7 +279,7 @@ static void expect_ttl_of_connection(enum ibv_qp_type type, const char *gid, uin
 	assert_int_equal(ibv_destroy_qp(qp), 0);
 }
 
-/* UD has the value of its address handle, as libmlx5 writes it into the address vector. */
+/* UD uses the value of its address handle, as libmlx5 writes it into the address vector. */
 static void expect_ttl_of_datagram(const char *gid, uint8_t hop_limit, uint8_t expected)
 {
 	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_RTR};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* ibv_alloc_dm(3), ibv_memcpy_to_dm(3), ibv_reg_dm_mr(3): sizes, ranges, alignment, who keeps whom. */
+/* Tests ibv_alloc_dm(3), ibv_memcpy_to_dm(3), ibv_reg_dm_mr(3): sizes, ranges, alignment, and which object keeps which. */
 #include "support/objects.h"
 
 #include <sys/wait.h>
@@ -76,7 +76,7 @@ static void copies_there_and_back(void **state)
 	assert_memory_equal(in, out, 256);
 	assert_int_equal(ibv_memcpy_from_dm(in, dm, 252, 4), 0);
 	assert_memory_equal(in, out + 252, 4);
-	/* Neighbours do not meet. */
+	/* Neighbours do not overlap. */
 	assert_int_equal(ibv_memcpy_from_dm(in, other, 0, 256), 0);
 	for (size_t i = 0; i < sizeof(in); i++)
 		assert_int_equal(in[i], 0);
@@ -102,7 +102,7 @@ static void copies_that_are_refused(void **state)
 		{UINT64_MAX - 3, 8, EFAULT},
 		{101, 0, EFAULT},
 	};
-	struct ibv_dm *dm = take(100); /* what lies behind, up to the next block, is not part of it */
+	struct ibv_dm *dm = take(100); /* bytes after it, up to the next block, are not accessible */
 	char buffer[128] = "untouched";
 
 	(void)state;
@@ -159,7 +159,7 @@ static void regions_that_are_refused(void **state)
 	assert_int_equal(ibv_free_dm(dm), 0);
 }
 
-/* Five children of one process take device memory through their parent's context, at the same time. */
+/* Five children of one process allocate device memory through their parent's context at the same time. */
 static void children_take_memory(void **state)
 {
 	struct ibv_alloc_dm_attr attr = {.length = memory_size() / 10};

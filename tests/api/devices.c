@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Two devices of one process (SOFTHCA_DEVICES=2): what happens on the second one is counted and recorded there, and the first
- * knows nothing of it.
+ * Tests two devices of one process (SOFTHCA_DEVICES=2): activity of the second one is counted and recorded there, and not on the
+ * first.
  */
 #include <softhca.h>
 
@@ -41,7 +41,7 @@ static size_t records_of(struct ibv_context *context, uint32_t qpn, uint32_t rul
 	return found;
 }
 
-/* The number of a QP that is no more: it stays with this process, and is not given again soon. */
+/* Returns the number of a destroyed QP: it still belongs to this process, and is not reused soon. */
 static uint32_t number_of_nobody(void)
 {
 	struct ibv_qp_init_attr attr = {
@@ -68,7 +68,7 @@ static void datagram_to_nobody(void **state)
 	uint32_t nobody;
 
 	(void)state;
-	/* Over the other links it comes back to the process, whose first device keeps what is for nobody. */
+	/* Over the other links the datagram returns to the process, whose first device records datagrams for unknown QPs. */
 	if (link && strcmp(link, "local") && strcmp(link, "auto"))
 		return;
 	pair_replace(&pair, &options);

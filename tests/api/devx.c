@@ -333,7 +333,7 @@ static void states(void **state)
 	own_close(&own);
 }
 
-/* ---- traffic --------------------------------------------------------------------------------------------------------- */
+/* ---- traffic ---------------------------------------------------------------------------------------------------- */
 
 static void expect_cqe(struct own *own, uint8_t opcode, uint16_t counter)
 {
@@ -627,7 +627,7 @@ static void verbs_qp_by_command(void **state)
 	expect_error(ibv_destroy_qp(qp), 0);
 }
 
-/* ---- memory that goes ------------------------------------------------------------------------------------------------ */
+/* ---- memory that goes ------------------------------------------------------------------------------------------- */
 
 /* The ring of requests is unmapped, its record is not: the next ring ends the QP, and nobody faults. */
 static void unmapped_ring(void **state)

@@ -12,7 +12,7 @@
 
 enum { BYTES = 64 };
 
-/* ---- a QP with an SRQ, which says when it takes no more of it --------------------------------------------------------- */
+/* ---- a QP with an SRQ, which says when it takes no more of it --------------------------------------------------- */
 
 static struct ibv_srq *srq;
 
@@ -66,7 +66,7 @@ static void raise_last_wqe(const struct own *own)
 	enter_error(own);
 }
 
-/* ---- cases ------------------------------------------------------------------------------------------------------------ */
+/* ---- cases ------------------------------------------------------------------------------------------------------ */
 
 static void channels(void **state)
 {

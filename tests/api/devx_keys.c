@@ -45,7 +45,7 @@ static void close_both(void)
 	own_close(&requester);
 }
 
-/* ---- commands -------------------------------------------------------------------------------------------------------- */
+/* ---- commands --------------------------------------------------------------------------------------------------- */
 
 static struct command key_command(uint32_t mode, uint32_t bits, uint64_t start, uint64_t length)
 {
@@ -87,7 +87,7 @@ static void destroy_key(const struct key *key)
 	expect_error(mlx5dv_devx_obj_destroy(key->object), 0);
 }
 
-/* ---- requests --------------------------------------------------------------------------------------------------------- */
+/* ---- requests --------------------------------------------------------------------------------------------------- */
 
 static void expect_done(struct own *own)
 {
@@ -145,7 +145,7 @@ static void post_umr(uint32_t number, uint8_t flags, uint64_t mask, const struct
 	own_post(&responder, 0x25, &wqe, count ? sizeof(wqe) : offsetof(__typeof__(wqe), entries));
 }
 
-/* ---- what a key is from the begin on ----------------------------------------------------------------------------------- */
+/* ---- what a key is from the begin on ---------------------------------------------------------------------------- */
 
 static void list(void **state)
 {
@@ -359,7 +359,7 @@ static void of_one_qp(void **state)
 	destroy_key(&key);
 }
 
-/* ---- memory of a umem ---------------------------------------------------------------------------------------------------- */
+/* ---- memory of a umem ------------------------------------------------------------------------------------------- */
 
 static void memory(void **state)
 {
@@ -431,7 +431,7 @@ static void memory_that_is_not_there(void **state)
 	expect_error(mlx5dv_devx_umem_dereg(umem), 0);
 }
 
-/* ---- UMRs ------------------------------------------------------------------------------------------------------------------ */
+/* ---- UMRs ------------------------------------------------------------------------------------------------------- */
 
 #define SET_LIVE (MLX5_WQE_UMR_CTRL_MKEY_MASK_LEN | MLX5_WQE_UMR_CTRL_MKEY_MASK_FREE)
 
@@ -609,7 +609,7 @@ static void invalidated_from_afar(void **state)
 	destroy_key(&key);
 }
 
-/* ---- refused commands --------------------------------------------------------------------------------------------------------- */
+/* ---- refused commands ------------------------------------------------------------------------------------------- */
 
 static void wrong_keys(void **state)
 {

@@ -69,7 +69,7 @@ static void psvs(void **state)
 	}
 }
 
-/* ---- general objects ------------------------------------------------------------------------------------------------ */
+/* ---- general objects -------------------------------------------------------------------------------------------- */
 
 static struct command object_command(uint16_t opcode, uint32_t type, uint32_t number)
 {
@@ -176,7 +176,7 @@ static void wrong_objects(void **state)
 	expect_device_refusal(errno, &command, 3, 662);
 }
 
-/* ---- capabilities, and the other settings ----------------------------------------------------------------------------- */
+/* ---- capabilities, and the other settings ----------------------------------------------------------------------- */
 
 static int query_group(uint32_t group, uint8_t out[4112])
 {
@@ -293,7 +293,7 @@ static void wrapped_keys(void **state)
 	/* It goes with its context, which is closed behind this. */
 }
 
-/* ---- where keys are left ------------------------------------------------------------------------------------------------ */
+/* ---- where keys are left ---------------------------------------------------------------------------------------- */
 
 enum { STACK_BYTES = 512 * 1024 };
 
