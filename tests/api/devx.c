@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * mlx5dv_devx_*(3): capabilities, umems, UARs, objects made by command (mlx5dv_devx_obj_create()), and traffic through rings that nobody but this program
- * fills. Rules by their numbers in docs/reference/explanations.md.
+ * Tests mlx5dv_devx_*(3): capabilities, umems, UARs, objects made by command (mlx5dv_devx_obj_create()), and traffic through
+ * rings that only this program fills. Rule numbers are those of docs/reference/explanations.md.
  */
 #include "support/devx.h"
 
@@ -19,7 +19,7 @@ static int query_capabilities(uint32_t op_mod, uint8_t out[4112])
 	return mlx5dv_devx_general_cmd(client.context, command.in, 16, out, 4112);
 }
 
-/* Byte and bits of the capability itself, which begins at byte 16. */
+/* Reads bits @low to @high of the word at @byte of the capability, which begins at byte 16 of the output. */
 static uint32_t capability(const uint8_t *out, size_t byte, int high, int low)
 {
 	return get32(out + 16, byte & ~(size_t)3) >> low & (uint32_t)((UINT64_C(1) << (high - low + 1)) - 1);
@@ -30,7 +30,7 @@ static void capabilities(void **state)
 	uint8_t out[4112];
 
 	(void)state;
-	/* What is, and what is possible. */
+	/* Current and maximum values. */
 	for (uint32_t op_mod = 0; op_mod < 2; op_mod++) {
 		memset(out, 0xa5, sizeof(out));
 		assert_int_equal(query_capabilities(op_mod, out), 0);
@@ -38,18 +38,18 @@ static void capabilities(void **state)
 		assert_int_equal(get32(out, 4), 0);
 		assert_int_equal(capability(out, 54, 9, 8), 1);    /* port_type: Ethernet */
 		assert_int_equal(capability(out, 55, 7, 0), 1);    /* num_ports */
-		assert_int_equal(capability(out, 56, 28, 24), 30); /* log_max_msg, without which UCX takes no DEVX */
+		assert_int_equal(capability(out, 56, 28, 24), 30); /* log_max_msg, required by UCX to use DEVX */
 		assert_int_equal(capability(out, 63, 3, 0), 1);    /* cqe_version */
 		assert_int_equal(capability(out, 67, 5, 5), 1);    /* dct */
 		assert_int_equal(capability(out, 67, 1, 1), 1);    /* atomic */
 		assert_int_equal(capability(out, 78, 20, 16), 9);  /* log_bf_reg_size */
 		assert_int_equal(capability(out, 33, 23, 23), 1);  /* fixed_buffer_size, */
-		assert_int_equal(capability(out, 35, 7, 7), 1);    /* umr_extended_translation_offset: UCX's keys */
-		assert_int_equal(capability(out, 65, 23, 22), 0);  /* which have atomics, and are changed by UMRs */
+		assert_int_equal(capability(out, 35, 7, 7), 1);    /* umr_extended_translation_offset: UCX's keys, */
+		assert_int_equal(capability(out, 65, 23, 22), 0);  /* which have atomics, and which UMRs change */
 		assert_int_equal(capability(out, 40, 24, 23), 3);  /* sig_crc64_xp10, sig_crc32c */
 		assert_int_equal(capability(out, 66, 8, 8), 1);    /* sho */
 		assert_true(1 << capability(out, 37, 21, 16) < 255);
-		/* What no command makes: compressed CQEs, more than the general group has. */
+		/* Features that no command provides: compressed CQEs, more than the general group has. */
 		assert_int_equal(capability(out, 183, 1, 0), 0);
 		assert_int_equal(capability(out, 4, 31, 31), 0);
 	}
@@ -62,8 +62,8 @@ static void capabilities(void **state)
 }
 
 /*
- * Groups that clients ask for without looking at the general capabilities first, such as SPDK for general 2 (0x20) and DPDK
- * for flow tables (0x7), and take an error for the end: all of their fields are 0.
+ * Groups that clients query without checking the general capabilities first, and whose absence they treat as a fatal error, such
+ * as general 2 (0x20) for SPDK and flow tables (0x7) for DPDK: all of their fields are 0.
  */
 static void groups_of_which_nothing_is_offered(void **state)
 {
@@ -91,7 +91,7 @@ static void general_commands(void **state)
 	assert_int_equal(get32(out, 16) & 1, 1); /* roce_en */
 	command = command_of(0x842);
 	expect_error(mlx5dv_devx_general_cmd(client.context, command.in, 16, command.out, 16), 0);
-	/* Known, but not there; of another call; of no call; too short. */
+	/* A known command that is not implemented; one of another call; an unknown one; one that is too short. */
 	command = command_of(0x101);
 	errno = 0;
 	expect_device_refusal(mlx5dv_devx_general_cmd(client.context, command.in, 16, command.out, 16), &command, 2,
@@ -103,7 +103,7 @@ static void general_commands(void **state)
 	command = command_of(0x842);
 	expect_error(mlx5dv_devx_general_cmd(client.context, command.in, 15, command.out, 16), EINVAL);
 	expect_error(mlx5dv_devx_general_cmd(client.context, command.in, 16, command.out, 8), EINVAL);
-	/* A program takes as much of the output as it has room for. */
+	/* The output is truncated to the room that the program has. */
 	command = command_of(0x100);
 	memset(command.out, 0xa5, sizeof(command.out));
 	expect_error(mlx5dv_devx_general_cmd(client.context, command.in, 16, command.out, 80), 0);
@@ -125,12 +125,12 @@ static void uars(void **state)
 	assert_ptr_equal(bf->reg_addr, (char *)bf->base_addr + 0x800);
 	assert_int_equal((uintptr_t)bf->base_addr % 4096, 0);
 	assert_true(bf->page_id && nc->page_id && bf->page_id != nc->page_id);
-	/* The uncached one is one of the context. */
+	/* The uncached UAR is one of the context, and shared. */
 	assert_int_equal(nc->page_id, again->page_id);
-	/* How a program tells them. */
+	/* Programs tell the two types apart by this. */
 	assert_int_equal(nc->mmap_off / 4096 >> 8 & 0xff, 3);
 	assert_int_not_equal(bf->mmap_off / 4096 >> 8 & 0xff, 3);
-	/* Two registers of 256 bytes, and that of the CQ. */
+	/* Writes two registers of 256 bytes, and that of the CQ. */
 	memset((char *)bf->base_addr + 0x800, 0xff, 512);
 	*(volatile uint64_t *)((char *)nc->base_addr + 0x20) = 1;
 	mlx5dv_devx_free_uar(nc);
@@ -196,7 +196,7 @@ static void domains(void **state)
 	own_open_cq(&own, &client);
 	own.pdn = created_number(&command);
 	assert_int_not_equal(own.pdn, pd_number(client.pd));
-	/* A QP in it; it cannot go before that. */
+	/* The PD cannot be destroyed while it has a QP. */
 	command = qp_command(&own, 0);
 	own.qp = create(client.context, &command, 272);
 	assert_non_null(own.qp);
@@ -211,7 +211,7 @@ static void domains(void **state)
 	expect_error(mlx5dv_devx_obj_destroy(td), 0);
 }
 
-/* What holds what, until it goes. */
+/* Objects in use cannot be destroyed. */
 static void in_use(void **state)
 {
 	struct own own;
@@ -251,7 +251,7 @@ static void wrong_cqs(void **state)
 	errno = 0;
 	assert_null(create(client.context, &short_command, 271));
 	expect_device_refusal(errno, &short_command, 0x50, 950);
-	/* What was refused keeps no umem. */
+	/* A refused command leaves no reference to the umem. */
 	own_close(&own);
 }
 
@@ -293,7 +293,7 @@ static void states(void **state)
 	(void)state;
 	own_open(&own, &client, 0);
 	own_open(&other, &server, 0);
-	/* INIT2RTR of a QP in RESET; a number that is another QP's; a command that is no modification, and one of a CQ. */
+	/* INIT2RTR of a QP in RESET; the number of another QP; a command that is not a modification, and one of a CQ. */
 	errno = 0;
 	expect_device_refusal(own_modify(&own, &command, 272), &command, 0x10, 110);
 	put32(command.in, 8, other.qpn);
@@ -314,7 +314,7 @@ static void states(void **state)
 	assert_int_equal(get32(out, 144), 0x123);
 	assert_int_equal(get32(out, 172) & 0xffffff, 0x123);
 	assert_int_equal(get32(out, 168) >> 13 & 7, 7); /* rre, rwe, rae */
-	/* Rights change one by one. */
+	/* Access rights can be changed one by one. */
 	command = command_of(0x505);
 	put32(command.in, 16, 1u << 3);
 	assert_int_equal(own_modify(&own, &command, 272), 0);
@@ -350,7 +350,7 @@ static void set_expected(const struct side *from, size_t at, struct side *to, si
 	memcpy(to->expected + there, from->memory + at, BYTES);
 }
 
-/* More messages than each ring has room for. */
+/* Sends more messages than each ring has room for. */
 static void rc_traffic(void **state)
 {
 	struct own one, other;
@@ -385,7 +385,7 @@ static void rc_traffic(void **state)
 	own_close(&one);
 }
 
-/* What stands in the queues when a QP goes to ERR comes back, and after RESET it begins anew. */
+/* Requests pending when a QP enters ERR are flushed, and after RESET the queues start anew. */
 static void flush_and_reset(void **state)
 {
 	struct command command = command_of(0x507), query = command_of(0x402);
@@ -423,8 +423,8 @@ static void flush_and_reset(void **state)
 }
 
 /*
- * As NVSHMEM's GPU code has its CQs: entry 0 alone is written, with the newest CQE, and nobody tells how far it was read. More
- * requests than the ring has entries.
+ * Uses CQs as NVSHMEM's GPU code does: only entry 0 is written, with the newest CQE, and no consumer index is stored. There are
+ * more requests than the ring has entries.
  */
 static void collapsed_cq(void **state)
 {
@@ -466,7 +466,7 @@ static void collapsed_cq(void **state)
 	own_close(&one);
 }
 
-/* A QP that is its own peer, by number alone: no address. */
+/* Connects a QP to itself by its number alone, without an address. */
 static void loopback(void **state)
 {
 	struct command command = command_of(0x503);
@@ -528,7 +528,7 @@ static void send_datagram(struct own *own, struct ibv_ah *ah, const struct own *
 	own_ring(own, 2);
 }
 
-/* Requests of two blocks, more than the ring has room for. */
+/* Sends requests of two blocks, more than the ring has room for. */
 static void ud_traffic(void **state)
 {
 	struct ibv_ah_attr attr = {
@@ -565,7 +565,7 @@ static void ud_traffic(void **state)
 	assert_int_equal(ibv_destroy_ah(ah), 0);
 }
 
-/* The same device, whoever made a QP: one of verbs moved by commands sends to one by command. */
+/* Objects of verbs and of commands share the device: a verbs QP moved by commands sends to a QP made by command. */
 static void verbs_qp_by_command(void **state)
 {
 	struct ibv_qp_init_attr init = {
@@ -629,7 +629,9 @@ static void verbs_qp_by_command(void **state)
 
 /* ---- memory that goes ------------------------------------------------------------------------------------------- */
 
-/* The ring of requests is unmapped, its record is not: the next ring ends the QP, and nobody faults. */
+/*
+ * The ring of requests is unmapped, its record is not: the next doorbell puts the QP into error, without a fault in the process.
+ */
 static void unmapped_ring(void **state)
 {
 	struct command query = command_of(0x50b);
@@ -652,7 +654,7 @@ static void unmapped_ring(void **state)
 	own_close(&one);
 }
 
-/* @word: the CQ's, with `oi` or without. */
+/* Unmaps the memory of a receiver whose CQ has @word, with or without `oi`. */
 static void unmap_receiver(uint32_t word)
 {
 	struct own one, other;
@@ -670,7 +672,7 @@ static void unmap_receiver(uint32_t word)
 	own_open_qp(&other, 0);
 	own_connect(&one, &other);
 	own_connect(&other, &one);
-	/* Two that are fetched with the first message, which completes before the memory goes. */
+	/* Two receives are fetched with the first message, which completes before the memory is unmapped. */
 	own_receive(&other, side_address(&server, 0), BYTES);
 	own_receive(&other, side_address(&server, 0), BYTES);
 	own_receive(&other, side_address(&server, 0), BYTES);
@@ -679,7 +681,7 @@ static void unmap_receiver(uint32_t word)
 	expect_cqe(&other, MLX5_CQE_RESP_SEND, 0);
 	set_expected(&client, 0, &server, 0);
 	own_unmap(&other, 0);
-	/* The first that cannot complete is not told; with the next one the peer is gone. */
+	/* The first SEND that the receiver cannot complete still succeeds; a later one fails. */
 	own_request(&one, MLX5_OPCODE_SEND, 0, 0, side_address(&client, 0), BYTES, 0);
 	own_request(&one, MLX5_OPCODE_SEND, 0, 0, side_address(&client, 0), BYTES, 0);
 	own_request(&one, MLX5_OPCODE_SEND, 0, 0, side_address(&client, 0), BYTES, 0);
@@ -692,8 +694,8 @@ static void unmap_receiver(uint32_t word)
 }
 
 /*
- * All of it at once, CQ and records too, while a peer sends: it gets an error, and everything can be destroyed. That nobody looks how far
- * a CQ was read does not mean that its completions may be lost.
+ * Unmaps everything at once, including CQ and records, while a peer sends: the peer gets an error, and everything can be
+ * destroyed. Completions must not be lost silently even if overruns are ignored (`oi`).
  */
 static void unmapped_receiver(void **state)
 {
@@ -702,7 +704,7 @@ static void unmapped_receiver(void **state)
 	unmap_receiver(1u << 17);
 }
 
-/* A context that is closed takes along what was made in it. */
+/* Closing a context destroys the objects made in it. */
 static void left_behind(void **state)
 {
 	struct side other = client;
@@ -712,7 +714,7 @@ static void left_behind(void **state)
 	other.context = open_device();
 	other.pd = ibv_alloc_pd(other.context);
 	assert_non_null(other.pd);
-	/* A PD of verbs would keep the context: the QP is in one that a command made. */
+	/* A PD of verbs would keep the context open, so the QP is in a PD made by command. */
 	own_open_cq(&own, &other);
 	{
 		struct command command = command_of(0x800);

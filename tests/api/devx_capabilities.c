@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * QUERY_HCA_CAP and the queries of verbs describe one device. Each row of the table names a field of the adapter's capabilities and
- * computes its value from the verbs attributes, by the rules with which the kernel's mlx5 driver derives those attributes from the field
- * (mlx5_ib_query_device(), get_atomic_caps(), mlx5_ib_internal_fill_odp_caps()).
+ * Checks that QUERY_HCA_CAP and the verbs queries describe the same device. Each row of the table names a field of the adapter's
+ * capabilities and computes its value from the verbs attributes, by the rules with which the kernel's mlx5 driver derives those
+ * attributes from the field (mlx5_ib_query_device(), get_atomic_caps(), mlx5_ib_internal_fill_odp_caps()).
  */
 #include "support/devx.h"
 
@@ -15,7 +15,7 @@ struct verbs_view {
 	bool ece; /* ibv_query_ece(3) names a vendor */
 };
 
-/* The exponent n of the smallest 2^n that is at least @value. */
+/* Returns the smallest n such that 2^n is at least @value. */
 static uint32_t log2_up(uint64_t value)
 {
 	uint32_t n = 0;
@@ -25,7 +25,7 @@ static uint32_t log2_up(uint64_t value)
 	return n;
 }
 
-/* Order of the bits in the ODP capability: send, receive, write, read, atomic, SRQ receive. */
+/* Converts to the bit order of the ODP capability: send, receive, write, read, atomic, SRQ receive. */
 static uint32_t odp_bits(uint32_t caps)
 {
 	return (caps & IBV_ODP_SUPPORT_SEND ? 32u : 0) | (caps & IBV_ODP_SUPPORT_RECV ? 16u : 0) |

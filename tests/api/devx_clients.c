@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Runs through devx_clients.def: all groups of capabilities and all commands that clients issue are answered, or refused in the way
- * that these clients take for "not there".
+ * Runs through devx_clients.def: all groups of capabilities and all commands that clients issue are answered, or refused in the
+ * way that these clients treat as "not supported".
  */
 #include "support/devx.h"
 
@@ -9,7 +9,7 @@ enum call { GENERAL, CREATE, MODIFY, QUERY };
 enum kind { NONE, CQ, QP, DCT, RMP, MKEY, DEK, KINDS };
 enum { STATUSES = 256, ANSWERED = 256, ZEROS, UNSUPPORTED, INVALID };
 
-/* An answer that is a status of the device. */
+/* Answer: a status of the device. */
 #define BY_STATUS(status) (status)
 
 struct probe {
@@ -29,7 +29,7 @@ static const struct probe probes[] = {
 #include "devx_clients.def"
 };
 
-/* The errno that libmlx5 makes of a status: mlx5_cmd_status_to_err() of rdma-core. */
+/* Returns the errno value that libmlx5 derives from a status: mlx5_cmd_status_to_err() of rdma-core. */
 static int error_of_status(uint8_t status)
 {
 	switch (status) {
@@ -117,7 +117,7 @@ static void destroy_all(struct objects *objects)
 	own_close(&objects->own);
 }
 
-/* Issues the command, with nothing but its header, on the object of @kind. Returns the errno. */
+/* Issues the command, with only its header, on the object of @kind. Returns the errno value. */
 static int issue(const struct probe *probe, const struct objects *objects, enum kind kind, uint8_t *out, size_t bytes)
 {
 	struct command command = command_of(probe->opcode);
@@ -129,7 +129,7 @@ static int issue(const struct probe *probe, const struct objects *objects, enum 
 	case GENERAL:
 		return mlx5dv_devx_general_cmd(client.context, command.in, 16, out, bytes);
 	case CREATE:
-		/* The kernel wants one PSV. */
+		/* The kernel requires a count of one PSV. */
 		if (probe->opcode == 0x600)
 			put32(command.in, 8, 1u << 28);
 		made = mlx5dv_devx_obj_create(client.context, command.in, 272, out, 272);
@@ -154,7 +154,7 @@ static bool is_zero(const uint8_t *bytes, size_t count)
 	return true;
 }
 
-/* True if the call with @answer may have returned @error, and written @out. */
+/* Returns true if a call with @answer may return @error and write @out. */
 static bool is_answer(const struct probe *probe, int error, const uint8_t *out, size_t bytes)
 {
 	bool made = probe->call == CREATE || probe->call == MODIFY;
@@ -171,7 +171,7 @@ static bool is_answer(const struct probe *probe, int error, const uint8_t *out, 
 	case INVALID:
 		return error == EINVAL;
 	default:
-		/* libmlx5 returns what it makes of the status: "not there" for those of its callers that look. */
+		/* libmlx5 converts the status to EINVAL, which callers treat as "not supported". */
 		return error == EREMOTEIO && out[0] == probe->answer && get32(out, 4) &&
 		       error_of_status(out[0]) == EINVAL;
 	}
@@ -206,7 +206,7 @@ static void commands(void **state)
 			check(&probes[i], NULL, NONE);
 }
 
-/* A MODIFY or QUERY command is served on objects of its kind, and refused by the kernel on all others. */
+/* A MODIFY or QUERY command succeeds on objects of its kind, and the kernel refuses it on all others. */
 static void commands_on_objects(void **state)
 {
 	struct objects objects = {0};
@@ -226,7 +226,7 @@ static void commands_on_objects(void **state)
 	destroy_all(&objects);
 }
 
-/* vhca_tunnel_id is not 0: an object of another function, which the kernel refuses. */
+/* A vhca_tunnel_id other than 0 names an object of another function, which the kernel refuses. */
 static void objects_of_another_function(void **state)
 {
 	struct command command = command_of(0x800);

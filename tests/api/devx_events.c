@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Events of objects made by command: mlx5dv_devx_create_event_channel(3), mlx5dv_devx_subscribe_devx_event(3),
- * mlx5dv_devx_get_event(3). What the pages leave open is as the kernel's mlx5 driver has it.
+ * Tests events of objects made by command: mlx5dv_devx_create_event_channel(3), mlx5dv_devx_subscribe_devx_event(3),
+ * mlx5dv_devx_get_event(3). Behaviour that the man pages leave open follows the kernel's mlx5 driver.
  */
 #include "support/devx_event.h"
 
@@ -43,7 +43,7 @@ static void sharing_close(void)
 	srq = NULL;
 }
 
-/* Through RESET, if it was in the error state before. */
+/* Moves the queue pair to RTR, through RESET if it was in the error state. */
 static void prepare_last_wqe(const struct own *own)
 {
 	struct command command = command_of(0x50a);
@@ -78,7 +78,7 @@ static void channels(void **state)
 	assert_true(fcntl(one->fd, F_GETFD) & FD_CLOEXEC);
 	mlx5dv_devx_destroy_event_channel(one);
 	mlx5dv_devx_destroy_event_channel(other);
-	/* It is none any more. */
+	/* The channel no longer exists. */
 	expect_error(subscribe(one, NULL, PORT_CHANGE, 0), EBADF);
 	expect_null(mlx5dv_devx_create_event_channel(client.context, (enum mlx5dv_devx_create_event_channel_flags)2),
 		    EINVAL);
@@ -95,21 +95,24 @@ static void wrong_subscriptions(void **state)
 		types[i] = LAST_WQE;
 	own_open(&own, &client, 0);
 	own_open_cq(&foreign, &server);
-	/* events_sz: bytes of an array of one to sixteen numbers of two bytes. */
+	/* events_sz: bytes of an array of one to sixteen two-byte numbers. */
 	expect_error(mlx5dv_devx_subscribe_devx_event(channel, own.qp, 0, types, 1), EINVAL);
 	expect_error(mlx5dv_devx_subscribe_devx_event(channel, own.qp, 3, types, 1), EINVAL);
 	expect_error(mlx5dv_devx_subscribe_devx_event(channel, own.qp, 34, types, 1), EINVAL);
 	expect_error(mlx5dv_devx_subscribe_devx_event(channel, own.qp, 32, types, 1), 0);
-	/* Events that are no object's, and those that are some object's; that this device does not raise; that do not exist. */
+	/*
+	 * Events without an object on an object, and vice versa; events that this device does not raise; events that do not
+	 * exist.
+	 */
 	expect_error(subscribe(channel, own.qp, PORT_CHANGE, 1), EINVAL);
 	expect_error(subscribe(channel, NULL, LAST_WQE, 1), EINVAL);
 	expect_error(subscribe(channel, NULL, PORT_CHANGE, 1), 0);
 	expect_error(subscribe(channel, own.qp, 0x01, 1), EINVAL);
 	expect_error(subscribe(channel, own.qp, 0x13 + 0x100, 1), EINVAL);
 	expect_error(subscribe(channel, own.qp, 0xffff, 1), EINVAL);
-	/* Of another context. */
+	/* An object of another context. */
 	expect_error(subscribe(channel, foreign.cq, CQ_ERROR, 1), ENOENT);
-	/* One that is wrong spoils the list. */
+	/* One invalid event makes the whole list fail. */
 	types[1] = 0x01;
 	expect_error(mlx5dv_devx_subscribe_devx_event(channel, own.cq, 4, types, 1), EINVAL);
 	expect_none(channel);
@@ -118,7 +121,7 @@ static void wrong_subscriptions(void **state)
 	mlx5dv_devx_destroy_event_channel(channel);
 }
 
-/* The masks of group 0x14 are those of what can be subscribed to. */
+/* The masks of group 0x14 match the events that can be subscribed to. */
 static void promised(void **state)
 {
 	struct mlx5dv_devx_event_channel *channel = open_channel(0);
@@ -132,7 +135,7 @@ static void promised(void **state)
 	put32(command.in, 4, 0x14 << 1);
 	assert_int_equal(mlx5dv_devx_general_cmd(client.context, command.in, 16, out, sizeof(out)), 0);
 	own_open(&own, &client, 0);
-	/* Four words of 64 bits, the first of events 0 to 63. A kernel asks no mask for completions. */
+	/* Four 64-bit words, the first one for events 0 to 63. A kernel checks no mask for completions. */
 	for (uint32_t type = 1; type < 256; type++) {
 		size_t at = type / 64 * 8 + (type % 64 < 32 ? 4 : 0);
 		bool of_objects = get32(out, 16 + at) >> type % 32 & 1, of_none = get32(out, 48 + at) >> type % 32 & 1;
@@ -144,7 +147,7 @@ static void promised(void **state)
 	mlx5dv_devx_destroy_event_channel(channel);
 }
 
-/* In the order in which they happened, each with its data, to whom subscribed. */
+/* Subscribers receive events in the order in which they occurred, each with its data. */
 static void order(void **state)
 {
 	struct mlx5dv_devx_event_channel *channel = open_channel(0), *other = open_channel(0);
@@ -170,13 +173,13 @@ static void order(void **state)
 	expect_none(channel);
 	expect_queue_event(other, 3, LAST_WQE, two.qpn);
 	expect_none(other);
-	/* They are nobody else's: not of ibv_get_async_event(3). */
+	/* ibv_get_async_event(3) does not return them. */
 	{
 		struct pollfd fd = {.fd = client.context->async_fd, .events = POLLIN};
 
 		assert_int_equal(poll(&fd, 1, 0), 0);
 	}
-	/* Twice is twice. */
+	/* Subscribing twice yields two events. */
 	assert_int_equal(subscribe(other, two.qp, LAST_WQE, 5), 0);
 	raise_last_wqe(&two);
 	take(other, 5, LAST_WQE);
@@ -189,7 +192,7 @@ static void order(void **state)
 	mlx5dv_devx_destroy_event_channel(channel);
 }
 
-/* mlx5dv_devx_get_event(3): large enough a buffer. A kernel looks at it when an event is there, and leaves that where it is. */
+/* mlx5dv_devx_get_event(3): buffer size. A kernel checks it once an event is pending, and then keeps the event. */
 static void small_buffers(void **state)
 {
 	struct mlx5dv_devx_event_channel *channel = open_channel(0);
@@ -209,7 +212,7 @@ static void small_buffers(void **state)
 		assert_int_equal(errno, EINVAL);
 	}
 	expect_queue_event(channel, 7, LAST_WQE, own.qpn);
-	/* Nowhere to write to: the event is lost. */
+	/* An invalid buffer: the event is lost. */
 	raise_last_wqe(&own);
 	errno = 0;
 	assert_int_equal(mlx5dv_devx_get_event(channel, NULL, EVENT_BYTES), -1);
@@ -220,7 +223,7 @@ static void small_buffers(void **state)
 	mlx5dv_devx_destroy_event_channel(channel);
 }
 
-/* A CQ that overruns, and the queue pair that loses its completions so. */
+/* Tests a CQ that overruns, and the queue pair whose completions are lost. */
 static void overrun(void **state)
 {
 	struct mlx5dv_devx_event_channel *channel = open_channel(0);
@@ -237,7 +240,7 @@ static void overrun(void **state)
 
 		own_request(&own, MLX5_OPCODE_RDMA_WRITE, side_address(&client, 1024), client.mr->rkey,
 			    side_address(&client, 0), BYTES, 0);
-		/* The ring of requests has no more room than that of CQEs, which are left where they are. */
+		/* The ring of requests has no more room than that of CQEs, which are not consumed. */
 		while (i < OWN_CQES && *(volatile uint8_t *)&own.memory[OWN_RING + i * 64 + 63] >> 4 == 0xf)
 			assert_true(seconds_now() < deadline);
 	}
@@ -257,7 +260,7 @@ static void loop(struct own *own)
 		    BYTES, 0);
 }
 
-/* Record, then register: sequence number and consumer index. */
+/* Writes the record, then the register: sequence number and consumer index. */
 static void arm(struct own *own, uint32_t sequence)
 {
 	uint32_t word = (sequence & 3) << 28 | (own->consumed & 0xffffff);
@@ -274,7 +277,7 @@ static void expect_completion_event(struct mlx5dv_devx_event_channel *channel, c
 	assert_int_equal(get32(event.header.out_data, 56), own->cqn);
 }
 
-/* A CQ that is armed by its record and the register: an event each time, and none but that. */
+/* A CQ armed by its record and the register raises one event each time, and no others. */
 static void completions(void **state)
 {
 	struct mlx5dv_devx_event_channel *channel = open_channel(0);
@@ -283,13 +286,13 @@ static void completions(void **state)
 	(void)state;
 	own_open(&own, &client, 0);
 	own_connect(&own, &own);
-	/* Nobody wants them. */
+	/* There is no subscriber yet. */
 	arm(&own, 0);
 	loop(&own);
 	own_next_cqe(&own);
 	expect_error(subscribe(channel, own.cq, COMPLETION, 31), 0);
 	expect_none(channel);
-	/* What arms the first time may be all zeros, as if nothing had: that counts. */
+	/* The first arm value may be all zeros, like an unarmed CQ; it counts as armed. */
 	loop(&own);
 	expect_completion_event(channel, &own);
 	own_next_cqe(&own);
@@ -306,13 +309,13 @@ static void completions(void **state)
 		own_next_cqe(&own);
 		expect_none(channel);
 	}
-	/* What waits when it is armed counts. */
+	/* A completion pending when the CQ is armed raises an event. */
 	loop(&own);
 	while (!own_has_cqe(&own))
 		;
 	arm(&own, 10);
 	expect_completion_event(channel, &own);
-	/* The record goes while it is looked at: nobody faults. */
+	/* The record is unmapped while the device polls it: no fault. */
 	own_unmap(&own, 4096);
 	own_close(&own);
 	memcpy(client.expected + 1024, client.memory, BYTES);
@@ -330,7 +333,7 @@ static void expect_cookie(struct mlx5dv_devx_event_channel *channel, uint64_t co
 	assert_int_equal(event.header.out_data[0], 0xa5);
 }
 
-/* mlx5dv_devx_get_event(3), NOTES: without data, events of a subscription are combined until they are taken. */
+/* mlx5dv_devx_get_event(3), NOTES: without data, events of a subscription are combined until they are read. */
 static void omitted_data(void **state)
 {
 	struct mlx5dv_devx_event_channel *channel = open_channel(MLX5DV_DEVX_CREATE_EVENT_CHANNEL_FLAGS_OMIT_EV_DATA);
@@ -354,7 +357,7 @@ static void omitted_data(void **state)
 	expect_cookie(channel, 2);
 	raise_last_wqe(&two);
 	expect_cookie(channel, 1);
-	/* What waits of an object that is gone is told, and then no more. */
+	/* Pending events of a destroyed object are delivered, and no further ones. */
 	own_close(&two);
 	expect_cookie(channel, 3);
 	expect_none(channel);
@@ -365,7 +368,7 @@ static void omitted_data(void **state)
 	sharing_close();
 }
 
-/* Neither end of a subscription needs the other to go. */
+/* Either end of a subscription can be destroyed first. */
 static void ends(void **state)
 {
 	struct mlx5dv_devx_event_channel *channel = open_channel(0), *other = open_channel(0);
@@ -380,10 +383,10 @@ static void ends(void **state)
 	assert_int_equal(subscribe(other, two.qp, LAST_WQE, 4), 0);
 	raise_last_wqe(&one);
 	raise_last_wqe(&two);
-	/* What waits of an object that is gone is still told. */
+	/* Pending events of a destroyed object are delivered. */
 	own_close(&one);
 	expect_queue_event(channel, 1, LAST_WQE, one.qpn);
-	/* A channel goes with what waits in it; the object tells the others. */
+	/* Destroying a channel drops its pending events; the object notifies the others. */
 	mlx5dv_devx_destroy_event_channel(other);
 	raise_last_wqe(&two);
 	expect_queue_event(channel, 3, LAST_WQE, two.qpn);
@@ -396,7 +399,7 @@ static void ends(void **state)
 	sharing_close();
 }
 
-/* The number that the next descriptor will have. */
+/* Returns the number that the next descriptor will have. */
 static int next_descriptor(void)
 {
 	int fd = dup(STDOUT_FILENO);
@@ -406,7 +409,7 @@ static int next_descriptor(void)
 	return fd;
 }
 
-/* mlx5dv_devx_subscribe_devx_event_fd(3): the descriptor is signalled, and the channel has nothing of it. */
+/* mlx5dv_devx_subscribe_devx_event_fd(3): the descriptor is signalled, and the channel receives no event. */
 static void event_descriptors(void **state)
 {
 	int before = next_descriptor();
@@ -422,14 +425,14 @@ static void event_descriptors(void **state)
 	expect_error(mlx5dv_devx_subscribe_devx_event_fd(channel, pipes[1], own.qp, LAST_WQE), EINVAL);
 	expect_error(mlx5dv_devx_subscribe_devx_event_fd(channel, fd, own.qp, PORT_CHANGE), EINVAL);
 	expect_error(mlx5dv_devx_subscribe_devx_event_fd(channel, fd, own.qp, LAST_WQE), 0);
-	/* The subscription goes on when the program closes its descriptor. */
+	/* The subscription survives when the program closes its descriptor. */
 	close(fd);
 	raise_last_wqe(&own);
 	raise_last_wqe(&own);
 	expect_none(channel);
 	assert_int_equal(read(twin, &count, sizeof(count)), sizeof(count));
 	assert_int_equal(count, 2);
-	/* One that counts no further does not hold the device up. */
+	/* An eventfd at its maximum does not block the device. */
 	count = UINT64_MAX - 1;
 	assert_int_equal(write(twin, &count, sizeof(count)), sizeof(count));
 	assert_int_equal(fcntl(twin, F_SETFL, 0), 0);
@@ -445,11 +448,11 @@ static void event_descriptors(void **state)
 	close(twin);
 	close(pipes[0]);
 	close(pipes[1]);
-	/* The copies of it, and of what was none, are closed. */
+	/* The library's copies of the descriptor, and of those refused, are closed. */
 	assert_int_equal(next_descriptor(), before);
 }
 
-/* mlx5dv_devx_get_event(3), NOTES: events may be lost for lack of memory, which is told. */
+/* mlx5dv_devx_get_event(3), NOTES: events may be lost for lack of memory, which is reported. */
 static void no_memory(void **state)
 {
 	struct mlx5dv_devx_event_channel *channel = open_channel(0);
@@ -480,7 +483,7 @@ static void no_memory(void **state)
 	mlx5dv_devx_destroy_event_channel(channel);
 }
 
-/* A child has the objects, and may end them; the parent's go on. */
+/* A child has the objects, and may destroy its copies; those of the parent keep working. */
 static void fork_child(void **state)
 {
 	struct mlx5dv_devx_event_channel *channel = open_channel(0);
@@ -509,7 +512,7 @@ static void fork_child(void **state)
 	mlx5dv_devx_destroy_event_channel(channel);
 }
 
-/* A context that is closed takes its channels along. */
+/* Closing a context destroys its channels. */
 static void left_behind(void **state)
 {
 	struct ibv_context *context = open_device();
@@ -532,7 +535,7 @@ static void left_behind(void **state)
 	assert_int_equal(errno, EBADF);
 }
 
-/* Without the thread that looks whether a CQ is armed nothing is subscribed to, and later everything is as at first. */
+/* If the thread that polls armed CQs cannot start, subscribing fails without an effect, and works later. */
 static void no_thread(void **state)
 {
 	struct mlx5dv_devx_event_channel *channel = open_channel(0);
@@ -545,7 +548,7 @@ static void no_thread(void **state)
 	for (int i = 0; i < 2; i++) {
 		watched = true;
 		books.armed = true;
-		books.left = 2; /* behind the subscription: the descriptor that wakes the thread */
+		books.left = 2; /* after the subscription: the descriptor that wakes the thread */
 		if (i)
 			expect_error(mlx5dv_devx_subscribe_devx_event_fd(channel, fd, own.cq, COMPLETION), EAGAIN);
 		else
@@ -556,7 +559,7 @@ static void no_thread(void **state)
 	expect_error(subscribe(channel, own.cq, COMPLETION, 31), 0);
 	own_open_qp(&own, 0);
 	own_connect(&own, &own);
-	/* It counts as armed since the subscription. */
+	/* The CQ counts as armed from the subscription on. */
 	loop(&own);
 	expect_completion_event(channel, &own);
 	expect_none(channel);
@@ -570,7 +573,7 @@ static void no_thread(void **state)
 
 int main(void)
 {
-	/* The first is the first to need the thread. */
+	/* no_thread must run first: any other case may start the thread. */
 	const struct CMUnitTest cases[] = {
 		API_CASE(no_thread),
 		API_CASE(channels),

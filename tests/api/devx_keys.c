@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Keys by command, CREATE_MKEY: lists of other keys (KLM), entries of a fixed size (KSM), memory of a umem (MTT); what they are
- * from the begin on, and what UMRs in rings of commands change of them. A key of the server's context, requests of the client.
+ * Tests keys made by command, CREATE_MKEY: lists of other keys (KLM), entries of a fixed size (KSM), memory of a umem (MTT);
+ * their initial state, and changes by UMRs in rings made by command. The keys belong to the server's context, the client issues
+ * the requests.
  */
 #include "support/devx.h"
 
 enum { LIST = 2, FIXED_ENTRIES = 3, MEMORY = 1 };
 
-/* Rights as the context has them, bits of the word at byte 16; and others of it. */
+/* Access rights and other bits of the word at byte 16 of the context. */
 enum {
 	LOCAL_READ = 1 << 10,
 	LOCAL_WRITE = 1 << 11,
@@ -96,7 +97,7 @@ static void expect_done(struct own *own)
 	assert_int_equal(cqe.op_own >> 4, MLX5_CQE_REQ);
 }
 
-/* The QP is in the error state behind it: the case ends, or makes another. */
+/* Expects an error CQE. The QP is then in the error state: the case ends, or makes another one. */
 static void expect_refused(struct own *own, uint8_t syndrome)
 {
 	struct mlx5_cqe64 cqe = own_next_cqe(own);
@@ -110,7 +111,7 @@ static void write_to(uint64_t remote, uint32_t key, size_t from, uint32_t bytes)
 	own_request(&requester, MLX5_OPCODE_RDMA_WRITE, remote, key, side_address(&client, from), bytes, 0);
 }
 
-/* A request that the key does not allow, on queue pairs of its own. */
+/* Expects the key to refuse a request, on separate queue pairs. */
 static void expect_access_refused(uint8_t opcode, uint64_t remote, uint32_t key, uint32_t bytes)
 {
 	connect_both();
@@ -125,7 +126,7 @@ static void expect_written(size_t from, size_t to, size_t bytes)
 	assert_memory_equal(server.memory + to, client.memory + from, bytes);
 }
 
-/* A UMR of the responder: @mask as the WQE has it, @context what it brings. */
+/* Posts a UMR of the responder with @mask and @context in the WQE. */
 static void post_umr(uint32_t number, uint8_t flags, uint64_t mask, const struct mlx5_wqe_mkey_context_seg *context,
 		     const struct mlx5_wqe_umr_klm_seg *entries, uint32_t count)
 {
@@ -162,7 +163,7 @@ static void list(void **state)
 	expect_done(&requester);
 	expect_written(0, PAGE + 3, 2 * BYTES);
 	expect_written(2 * (size_t)BYTES, 0, BYTES);
-	/* The other way, across the border. */
+	/* A READ, across the boundary of two entries. */
 	own_request(&requester, MLX5_OPCODE_RDMA_READ, start + BYTES, key.number, side_address(&client, PAGE),
 		    2 * BYTES, 0);
 	expect_done(&requester);
@@ -170,7 +171,7 @@ static void list(void **state)
 	memcpy(client.expected + PAGE + BYTES, server.memory, BYTES);
 	side_compare(&client);
 	close_both();
-	/* Its range is what it says, its tag and its state are what they are. */
+	/* Accesses outside its range, with another tag, or after its destruction fail. */
 	expect_access_refused(MLX5_OPCODE_RDMA_WRITE, start - 1, key.number, BYTES);
 	expect_access_refused(MLX5_OPCODE_RDMA_WRITE, start + 1, key.number, 3 * BYTES);
 	expect_access_refused(MLX5_OPCODE_RDMA_WRITE, start, key.number ^ 1, BYTES);
@@ -178,7 +179,7 @@ static void list(void **state)
 	expect_access_refused(MLX5_OPCODE_RDMA_WRITE, start, key.number, BYTES);
 }
 
-/* Its length promises more than its entries translate; or less. */
+/* Tests lengths above and below the sum of the entries. */
 static void lengths(void **state)
 {
 	struct command command = key_command(LIST, ALL_RIGHTS, 0, 2 * BYTES);
@@ -193,7 +194,7 @@ static void lengths(void **state)
 	key = create_key(&command);
 	expect_access_refused(MLX5_OPCODE_RDMA_WRITE, 0, key.number, BYTES / 2 + 1);
 	destroy_key(&key);
-	/* No entries, or none that lead anywhere. */
+	/* No entries, or only invalid ones. */
 	put32(command.in, 96, 0);
 	key = create_key(&command);
 	expect_access_refused(MLX5_OPCODE_RDMA_WRITE, 0, key.number, 1);
@@ -203,7 +204,7 @@ static void lengths(void **state)
 	key = create_key(&command);
 	expect_access_refused(MLX5_OPCODE_RDMA_WRITE, 0, key.number, 1);
 	destroy_key(&key);
-	/* Entries outside of the region that they name, and of a key that is not there. */
+	/* Entries beyond the region that they name, and of a key that does not exist. */
 	put_entry(&command, 0, BYTES, server.mr->lkey, side_address(&server, SIDE_BYTES - BYTES / 2));
 	put32(command.in, 44, BYTES);
 	key = create_key(&command);
@@ -215,7 +216,10 @@ static void lengths(void **state)
 	destroy_key(&key);
 }
 
-/* Pages in another order, each entry by its place; byte counts are not looked at. The first byte of the key is inside a page. */
+/*
+ * Maps pages in another order; an entry's index determines its address, and byte counts are ignored. The first byte of the key is
+ * inside a page.
+ */
 static void fixed_entries(void **state)
 {
 	static const uint32_t pages[] = {2, 0, 3, 1};
@@ -233,7 +237,7 @@ static void fixed_entries(void **state)
 	expect_done(&requester);
 	for (size_t i = 0; i < 4; i++)
 		expect_written(i * PAGE, (size_t)pages[i] * PAGE, PAGE);
-	/* From the middle of one to the middle of the next. */
+	/* From the middle of one page to the middle of the next. */
 	write_to(start + PAGE / 2, key.number, 5 * PAGE, PAGE);
 	expect_done(&requester);
 	expect_written(5 * PAGE, 2 * PAGE + PAGE / 2, PAGE / 2);
@@ -241,7 +245,7 @@ static void fixed_entries(void **state)
 	side_compare(&server);
 	close_both();
 	destroy_key(&key);
-	/* A hole is where an entry names no key, and costs others nothing. */
+	/* An entry that names no key is a hole; the other entries stay usable. */
 	put32(command.in, ENTRIES_AT + ENTRY_BYTES + 4, 0);
 	key = create_key(&command);
 	connect_both();
@@ -256,8 +260,8 @@ static void fixed_entries(void **state)
 }
 
 /*
- * As UCX makes keys of atomics: all of a region by one entry of 2 GiB, a few bytes further on, so that the same counter has
- * another address there.
+ * Makes keys as UCX does for atomics: one entry of 2 GiB covers a region at an address shifted by a few bytes, so that the same
+ * counter has a second address.
  */
 static void atomics(void **state)
 {
@@ -284,7 +288,7 @@ static void atomics(void **state)
 	assert_memory_equal(server.memory + 128, &counter, sizeof(counter));
 	memcpy(server.expected + 128, &counter, sizeof(counter));
 	memcpy(client.expected, client.memory, 16);
-	/* The last eight bytes of the region, and not one more. */
+	/* The last eight bytes of the region, and the eight after it. */
 	own_atomic(&requester, MLX5_OPCODE_ATOMIC_FA, shifted + SIDE_BYTES - 8, key.number, side_address(&client, 0), 0,
 		   0);
 	expect_done(&requester);
@@ -295,7 +299,7 @@ static void atomics(void **state)
 	destroy_key(&key);
 }
 
-/* Each right by its own bit, and what the entries lead to has its own. */
+/* Each access right has its own bit; the memory of the entries has its own rights, too. */
 static void rights(void **state)
 {
 	static const struct {
@@ -324,7 +328,7 @@ static void rights(void **state)
 	expect_refused(&requester, REMOTE_ACCESS_ERROR);
 	close_both();
 	destroy_key(&key);
-	/* Local ones: of a key that the poster gathers from. */
+	/* Local rights: the poster gathers from the key. */
 	command = key_command(LIST, ALL_RIGHTS & ~LOCAL_READ, 0, BYTES);
 	put_entry(&command, 0, BYTES, server.mr->lkey, side_address(&server, 0));
 	key = create_key(&command);
@@ -336,7 +340,7 @@ static void rights(void **state)
 	destroy_key(&key);
 }
 
-/* A key of one queue pair; and of no other. */
+/* A key restricted to one queue pair. */
 static void of_one_qp(void **state)
 {
 	struct command command = key_command(LIST, ALL_RIGHTS, 0, BYTES);
@@ -393,7 +397,7 @@ static void memory(void **state)
 		    (const struct wrong[]){
 			    {16, ALL_RIGHTS | UMR | MEMORY << 8, 3, 954},
 			    {28, 1u << 30 | pd_number(server.pd), 3, 954}, /* bsf_en */
-			    {36, (uint32_t)start + 8, 3, 954},             /* another place in its page */
+			    {36, (uint32_t)start + 8, 3, 954},             /* other offset in its page */
 			    {44, SIDE_BYTES, 3, 956},
 			    {40, 0xffffffff, 3, 956},
 			    {104, 0xffffffff, 3, 956},
@@ -403,7 +407,7 @@ static void memory(void **state)
 	expect_error(mlx5dv_devx_umem_dereg(umem), 0);
 }
 
-/* Memory that the program may not write is nothing to write to. */
+/* Writes to read-only memory fail. */
 static void memory_that_is_not_there(void **state)
 {
 	uint8_t *page = mmap(NULL, PAGE, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -435,7 +439,9 @@ static void memory_that_is_not_there(void **state)
 
 #define SET_LIVE (MLX5_WQE_UMR_CTRL_MKEY_MASK_LEN | MLX5_WQE_UMR_CTRL_MKEY_MASK_FREE)
 
-/* As SPDK has it: free, with its rights; a UMR with length and entries alone makes it live, another one free again. */
+/*
+ * Uses keys as SPDK does: created free, with rights; a UMR of only length and entries makes the key live, another one frees it.
+ */
 static void configured(void **state)
 {
 	struct command command = key_command(LIST, ALL_RIGHTS | UMR | FREE, 0, 0);
@@ -459,14 +465,14 @@ static void configured(void **state)
 		expect_done(&requester);
 		expect_written(round * PAGE, PAGE, BYTES);
 		expect_written(round * PAGE + BYTES, 0, BYTES);
-		/* Its rights are those of the command, however often. */
+		/* The rights remain those of the command, however often it is freed. */
 		post_umr(key.number, 0, MLX5_WQE_UMR_CTRL_MKEY_MASK_FREE, &freed, NULL, 0);
 		expect_done(&responder);
 	}
 	write_to(0, key.number, 0, 1);
 	expect_refused(&requester, REMOTE_ACCESS_ERROR);
 	close_both();
-	/* A live key is to be named by its tag. */
+	/* The UMR of a live key must have its tag. */
 	connect_both();
 	post_umr(key.number, 0, SET_LIVE, &live, entries, 2);
 	expect_done(&responder);
@@ -476,7 +482,7 @@ static void configured(void **state)
 	destroy_key(&key);
 }
 
-/* Entries of a fixed size, by a UMR: the size is that of the key. */
+/* Configures entries of a fixed size by a UMR: the size is that of the key. */
 static void fixed_entries_configured(void **state)
 {
 	struct command command = key_command(FIXED_ENTRIES, ALL_RIGHTS | UMR | FREE, 0, 0);
@@ -502,9 +508,8 @@ static void fixed_entries_configured(void **state)
 	destroy_key(&key);
 }
 
-/* Without umr_en; more entries than there is room for; another domain. */
 /*
- * klm_octowords of a UMR is a multiple of 4 (mlx5-formats 1.8), and adapters take such a UMR for a key that was created with fewer
+ * klm_octowords of a UMR is a multiple of 4 (mlx5-formats 1.8). Adapters accept such a UMR for a key created with fewer
  * translation octowords.
  */
 static void few_octowords(void **state)
@@ -531,6 +536,7 @@ static void few_octowords(void **state)
 	close_both();
 }
 
+/* A UMR fails on a key without umr_en, with more entries than there is room for, or of another domain. */
 static void not_configured(void **state)
 {
 	struct mlx5_wqe_mkey_context_seg live = {.len = htobe64(BYTES)};
@@ -573,7 +579,7 @@ static void not_configured(void **state)
 	}
 }
 
-/* How the responder completes a SEND that invalidates @key. The sender learns nothing of it (IBTA 9.9.6.3, class J). */
+/* Returns the responder's CQE of a SEND that invalidates @key. The sender always succeeds (IBTA 9.9.6.3, class J). */
 static struct mlx5_cqe64 send_with_invalidate(const struct key *key)
 {
 	connect_both();
@@ -583,7 +589,7 @@ static struct mlx5_cqe64 send_with_invalidate(const struct key *key)
 	return own_next_cqe(&responder);
 }
 
-/* SEND with invalidate of a key that says so, and of none else. */
+/* SEND with invalidate works only on a key that permits it. */
 static void invalidated_from_afar(void **state)
 {
 	struct command command = key_command(LIST, ALL_RIGHTS, 0, BYTES);
@@ -620,19 +626,19 @@ static void wrong_keys(void **state)
 	put_entry(&command, 0, BYTES, server.mr->lkey, side_address(&server, 0));
 	refuse_each(server.context, &command, ENTRIES_AT + ENTRY_BYTES,
 		    (const struct wrong[]){
-			    {16, bits, 3, 954}, /* access modes: physical memory, and what has no number here */
+			    {16, bits, 3, 954}, /* access modes: physical memory, and others unsupported here */
 			    {16, bits | 1u << 26 | MEMORY << 8, 3, 954},
 			    {16, bits | 7u << 26 | LIST << 8, 3, 954},
 			    {28, 1u << 31 | pdn, 3, 954}, /* length64 */
 			    {28, 0xfffff0, 5, 955},
-			    {68, 0x8001, 3, 954}, /* entries: more than a key has; more than this has room for */
+			    {68, 0x8001, 3, 954}, /* entries: more than a key may have; more than fit here */
 			    {68, 0xffffffff, 3, 954},
 			    {68, 0, 3, 954},
 			    {96, 9, 3, 954},
 			    {96, 0xffffffff, 3, 954},
 			    {96, 2, 0x50, 950}, /* and more than the command has */
 			    {96, 8, 0x50, 950},
-			    {76, 1u << 27, 3, 954}, /* encryption without room for its setup; and of no kind */
+			    {76, 1u << 27, 3, 954}, /* encryption without room for its setup; unknown encryption */
 			    {76, 2u << 27, 3, 954},
 		    },
 		    14);
@@ -653,7 +659,7 @@ static void wrong_keys(void **state)
 	refuse_each(server.context, &fixed, ENTRIES_AT, (const struct wrong[]){{72, 0, 3, 954}}, 1);
 }
 
-/* As many entries as there may be, in memory that ends with them; or one byte before. */
+/* Creates a key of the maximum number of entries from memory that ends with them, or one byte earlier. */
 static void entries_to_the_last_byte(void **state)
 {
 	enum { COUNT = 1 << 15, BEFORE = 2 * PAGE };
@@ -692,7 +698,7 @@ static void entries_to_the_last_byte(void **state)
 	side_compare(&server);
 	close_both();
 	destroy_key(&key);
-	/* The last entry is where nothing is. */
+	/* The end of the last entry is unmapped. */
 	memmove(in + 1, in, bytes - 1);
 	expect_null(mlx5dv_devx_obj_create(server.context, in + 1, bytes, out, 16), EFAULT);
 	munmap(map, pages + PAGE);

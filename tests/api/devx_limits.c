@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The limit of receives that queue pairs share, made and armed by command (MODIFY_RMP, lwm), and the event that tells of it, which
- * is that of ibv_modify_srq(3): once, when fewer than the limit are left.
+ * Tests the limit of shared receives, made and armed by command (MODIFY_RMP, lwm), and its event, which is that of
+ * ibv_modify_srq(3): it is raised once, when fewer receives than the limit are left.
  */
 #include "support/devx_event.h"
 #include "support/rmp.h"
@@ -18,7 +18,7 @@ struct world {
 	uint32_t sent;
 };
 
-/* Both ends are the client's: its channel is where events come. */
+/* Opens both ends at the client, whose channel receives the events. */
 static void world_open(struct world *world, uint32_t type)
 {
 	*world = (struct world){0};
@@ -37,7 +37,7 @@ static void world_close(struct world *world)
 	struct pollfd verbs = {.fd = client.context->async_fd, .events = POLLIN};
 
 	expect_none(world->channel);
-	/* Nobody else is told. */
+	/* No event arrives anywhere else. */
 	assert_int_equal(poll(&verbs, 1, 0), 0);
 	own_close(&world->other);
 	own_close(&world->one);
@@ -99,30 +99,30 @@ static void falls_below(uint32_t type)
 	post(&world, 8);
 	arm(&world, 4);
 	send(&world, 4);
-	/* As many as the limit are not fewer. */
+	/* As many receives as the limit: no event. */
 	expect_none(world.channel);
 	send(&world, 1);
 	expect_limit(&world);
-	/* It is disarmed. */
+	/* The limit is disarmed. */
 	send(&world, 1);
 	post(&world, 4);
 	send(&world, 3);
 	expect_none(world.channel);
-	/* Three are left; those that nobody has taken yet count. */
+	/* Three are left; new receives count at once. */
 	post(&world, 9);
 	arm(&world, 12);
 	expect_none(world.channel);
 	send(&world, 1);
 	expect_limit(&world);
-	/* Too few already. */
+	/* There are already too few receives. */
 	arm(&world, 12);
 	expect_limit(&world);
-	/* Armed, and disarmed. */
+	/* The limit is armed, and disarmed. */
 	arm(&world, 11);
 	arm(&world, 0);
 	send(&world, 2);
 	expect_none(world.channel);
-	/* Posted while it was armed. */
+	/* Receives are posted while the limit is armed. */
 	arm(&world, 8);
 	post(&world, 2);
 	send(&world, 3);
@@ -165,14 +165,14 @@ static void by_descriptor(void **state)
 	close(fd);
 }
 
-/* What is refused arms nothing. */
+/* A refused command arms nothing. */
 static void refused(void **state)
 {
 	const struct wrong wrong[] = {
 		{8, 0u << 28, 9, 968},                   /* rmp_state: in reset */
 		{8, 3u << 28, 9, 968},                   /* in error */
 		{32, 3u << 20, 3, 954},                  /* into error */
-		{32, 0, 3, 954},        {20, 3, 3, 954}, /* something else is to change */
+		{32, 0, 3, 954},        {20, 3, 3, 954}, /* changes of other fields */
 		{16, 1, 3, 954},        {84, ENTRIES + 1, 3, 954},
 	};
 	struct command command;
@@ -188,11 +188,11 @@ static void refused(void **state)
 	}
 	command = limit_command(&world, 4);
 	expect_device_refusal(modify(&world, &command, 271), &command, 0x50, 950);
-	/* Nothing is to change. */
+	/* The mask selects no field. */
 	command = limit_command(&world, 4);
 	put32(command.in, 20, 0);
 	assert_int_equal(modify(&world, &command, 272), 0);
-	/* Another number, another kind of object. */
+	/* Another object number, another kind of object. */
 	command = limit_command(&world, 4);
 	put32(command.in, 8, 1u << 28 | (world.shared.number + 1));
 	assert_int_equal(modify(&world, &command, 272), EINVAL);

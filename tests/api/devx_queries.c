@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * QUERY_QP, QUERY_CQ, QUERY_RMP, QUERY_DCT and QUERY_MKEY return the whole context of the object: for objects by command, the words
- * that CREATE wrote; for those of verbs, the attributes of ibv_create_qp(3) (rdma-core's test_devx_async_query checks log_rq_size).
- * Bytes and bits are those of the mlx5_ifc structures of Linux and rdma-core.
+ * QUERY_QP, QUERY_CQ, QUERY_RMP, QUERY_DCT and QUERY_MKEY return the whole context of the object: for objects by command, the
+ * words that CREATE wrote; for those of verbs, the attributes of ibv_create_qp(3) (rdma-core's test_devx_async_query checks
+ * log_rq_size). Bytes and bits are those of the mlx5_ifc structures of Linux and rdma-core.
  */
 #include "support/devx.h"
 
@@ -80,7 +80,7 @@ static void qp_by_command(void **state)
 	own_close(&own);
 }
 
-/* Attributes of the path that no attribute of ibv_query_qp(3) holds. */
+/* Checks path attributes that ibv_query_qp(3) does not return. */
 static void qp_after_its_path(void **state)
 {
 	static const struct word words[] = {
@@ -158,7 +158,7 @@ static void qp_of_verbs(void **state)
 	assert_int_equal(get32(out, 28) & 0xffffff, pd_number(client.pd));
 	assert_int_equal(get32(out, 148) & 0xffffff, cq_number(send_cq));
 	assert_int_equal(get32(out, 180) & 0xffffff, cq_number(recv_cq));
-	assert_int_equal(get32(out, 196) >> 24 & 7, 0); /* rq_type: a queue of its own */
+	assert_int_equal(get32(out, 196) >> 24 & 7, 0); /* rq_type: private queue */
 	expect_error(ibv_destroy_qp(qp), 0);
 	expect_error(ibv_destroy_cq(recv_cq), 0);
 	expect_error(ibv_destroy_cq(send_cq), 0);
@@ -217,13 +217,13 @@ static void cq_by_command(void **state)
 	EXPECT_WORDS(out, command.in, words);
 	assert_true(get32(out, 16) >> 25 & 1);          /* dbr_umem_valid */
 	assert_int_equal(get32(out, 16) >> 28, 0);      /* status: OK */
-	assert_int_equal(get32(out, 16) >> 8 & 15, 10); /* st: FIRED, as nothing has armed it */
-	assert_int_equal(get32(out, 80), 0);            /* behind the context, where CREATE has the umem of the ring */
+	assert_int_equal(get32(out, 16) >> 8 & 15, 10); /* st: FIRED, as it was never armed */
+	assert_int_equal(get32(out, 80), 0);            /* after the context, where CREATE has the umem of the ring */
 	assert_int_equal(mlx5dv_devx_obj_destroy(cq), 0);
 	own_close(&own);
 }
 
-/* status of a CQ that is full when a completion comes: CQ_OVERFLOW. The completion is lost, so 64 were written. */
+/* Checks the status of a CQ that is full when a completion arrives: CQ_OVERFLOW. The completion is lost, so 64 were written. */
 static void cq_that_overran(void **state)
 {
 	double deadline = seconds_now() + 20;
@@ -251,7 +251,7 @@ static void cq_that_overran(void **state)
 	own_close(&own);
 }
 
-/* st of a CQ that a program arms for a channel: armed for the next completion. */
+/* Checks st of a CQ that a program arms for a channel: armed for the next completion. */
 static void cq_that_is_armed(void **state)
 {
 	struct mlx5dv_devx_event_channel *channel = mlx5dv_devx_create_event_channel(client.context, 0);
@@ -267,7 +267,7 @@ static void cq_that_is_armed(void **state)
 	put32(own.memory + OWN_CQ_RECORD, 4, 1u << 28); /* arm_sn 1, index 0 */
 	assert_int_equal(
 		mlx5dv_devx_subscribe_devx_event(channel, own.cq, sizeof(completion), (uint16_t *)&completion, 1), 0);
-	/* COMPLETION_REQUEST_ARMED, once the device has looked at the arm word. */
+	/* COMPLETION_REQUEST_ARMED, once the device has read the arm word. */
 	do {
 		assert_true(seconds_now() < deadline);
 		query(own.cq, 0x402, own.cqn, out, sizeof(out));
@@ -276,7 +276,7 @@ static void cq_that_is_armed(void **state)
 	mlx5dv_devx_destroy_event_channel(channel);
 }
 
-/* An RMP of 16 entries, cyclic, with its record behind that of the QP. */
+/* Returns a command for an RMP of 16 entries, cyclic, whose record follows that of the QP. */
 static struct command rmp_command(const struct own *own)
 {
 	struct command command = command_of(0x90c);
@@ -312,7 +312,7 @@ static void rmp(void **state)
 	(void)state;
 	own_open_cq(&own, &client);
 	command = rmp_command(&own);
-	put32(command.in, 104, 0x11111111); /* hw_counter and sw_counter, which the device counts */
+	put32(command.in, 104, 0x11111111); /* hw_counter and sw_counter, maintained by the device */
 	put32(command.in, 108, 0x22222222);
 	rmp = create(client.context, &command, CONTEXT_BYTES);
 	assert_non_null(rmp);
@@ -324,7 +324,7 @@ static void rmp(void **state)
 	assert_int_equal(get32(out, 104), 0);
 	assert_int_equal(get32(out, 108), 0);
 	assert_int_equal(get32(out, 116) >> 30, 3); /* dbr_umem_valid, wq_umem_valid */
-	/* 8 receives, and a limit of 5, which stays armed. */
+	/* 8 receives, and a limit of 5 that stays armed. */
 	put32(own.memory + OWN_QP_RECORD + 64, 0, 8);
 	put32(change.in, 8, 1u << 28 | rmpn);
 	put32(change.in, 20, 1);
@@ -383,7 +383,7 @@ static void dct_by_command(void **state)
 	own_close(&own);
 }
 
-/* libmlx5 queries a DCT of mlx5dv_create_qp(3) by QUERY_DCT; the kernel refuses QUERY_QP, the command of another kind of object. */
+/* libmlx5 queries a DCT of mlx5dv_create_qp(3) by QUERY_DCT; the kernel refuses QUERY_QP, which is for other objects. */
 static void dct_of_verbs(void **state)
 {
 	struct ibv_srq_init_attr shared = {.attr = {.max_wr = 16, .max_sge = 1}};
@@ -468,7 +468,7 @@ static void mkey(void **state)
 	assert_non_null(key);
 	query(key, 0x201, created_number(&command), out, sizeof(out));
 	EXPECT_WORDS(out, command.in, words);
-	/* pg_access asks for the entries, which this device does not tell. */
+	/* pg_access requests the entries, which this device does not return. */
 	put32(query_key.in, 8, created_number(&command));
 	put32(query_key.in, 12, 1u << 31);
 	errno = 0;
@@ -476,7 +476,7 @@ static void mkey(void **state)
 	assert_int_equal(mlx5dv_devx_obj_destroy(key), 0);
 }
 
-/* A UMR that makes a free key live, with another range: the query returns the key as it is now. */
+/* After a UMR makes a free key live, with another range, the query returns the new state. */
 static void mkey_after_a_umr(void **state)
 {
 	struct command command = command_of(0x200);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Queries whose response is taken later: mlx5dv_devx_create_cmd_comp(3), mlx5dv_devx_obj_query_async(3),
- * mlx5dv_devx_get_async_cmd_comp(3). What the pages leave open is as the kernel's mlx5 driver has it.
+ * Tests asynchronous queries: mlx5dv_devx_create_cmd_comp(3), mlx5dv_devx_obj_query_async(3), mlx5dv_devx_get_async_cmd_comp(3).
+ * Behaviour that the man pages leave open follows the kernel's mlx5 driver.
  */
 #include "support/devx.h"
 
@@ -11,7 +11,7 @@
 
 enum { QUERY_QP = 0x50b, QUERY_BYTES = 272, GUARD = 0xa5 };
 
-/* What mlx5dv_devx_get_async_cmd_comp() writes. */
+/* Output of mlx5dv_devx_get_async_cmd_comp(). */
 union response {
 	struct mlx5dv_devx_async_cmd_hdr header;
 	uint8_t bytes[8 + QUERY_BYTES + 8];
@@ -60,7 +60,7 @@ static int ask(const struct own *own, struct command *command, size_t out_bytes,
 	return mlx5dv_devx_obj_query_async(own->qp, command->in, 16, out_bytes, wr_id, completion);
 }
 
-/* The response is what mlx5dv_devx_obj_query(3) writes, as it was when the query was made. */
+/* The response equals the output of mlx5dv_devx_obj_query(3) at the time of the query. */
 static void same_as_query(void **state)
 {
 	struct mlx5dv_devx_cmd_comp *completion = open_completion();
@@ -91,7 +91,7 @@ static void same_as_query(void **state)
 	mlx5dv_devx_destroy_cmd_comp(completion);
 }
 
-/* Less output than the command has is cut, more is zero behind it. */
+/* Output shorter than the command's is truncated, longer output is filled with zeros. */
 static void lengths(void **state)
 {
 	struct mlx5dv_devx_cmd_comp *completion = open_completion();
@@ -116,7 +116,7 @@ static void lengths(void **state)
 	for (size_t i = 8 + QUERY_BYTES; i < 8 + 4096; i++)
 		assert_int_equal(large[i], 0);
 	free(large);
-	/* A buffer without room: the response waits on. */
+	/* The buffer is too small: the response stays pending. */
 	expect_error(ask(&own, &query, QUERY_BYTES, 7, completion), 0);
 	expect_error(take(completion, &response, 8 + QUERY_BYTES - 1), ENOSPC);
 	assert_int_equal(errno, ENOSPC);
@@ -125,7 +125,7 @@ static void lengths(void **state)
 	assert_true(waits(completion));
 	expect_error(take(completion, &response, 8 + QUERY_BYTES), 0);
 	assert_int_equal(response.header.wr_id, 7);
-	/* A buffer that is none: it is gone. */
+	/* The buffer is invalid: the response is lost. */
 	expect_error(ask(&own, &query, QUERY_BYTES, 8, completion), 0);
 	expect_error(mlx5dv_devx_get_async_cmd_comp(completion, (struct mlx5dv_devx_async_cmd_hdr *)8, 4096), EFAULT);
 	expect_none(completion);
@@ -133,8 +133,7 @@ static void lengths(void **state)
 	mlx5dv_devx_destroy_cmd_comp(completion);
 }
 
-/* What a kernel refuses is refused by the call; what the device refuses is its response. */
-/* QUERY_MKEY with pg_access, which this device does not have. */
+/* Queries by QUERY_MKEY with pg_access, which this device does not support: the refusal is in the response. */
 static void expect_refused_response(struct mlx5dv_devx_cmd_comp *completion)
 {
 	struct command command = command_of(0x200), query = command_of(0x201);
@@ -158,6 +157,7 @@ static void expect_refused_response(struct mlx5dv_devx_cmd_comp *completion)
 	assert_int_equal(mlx5dv_devx_obj_destroy(key), 0);
 }
 
+/* The call fails where a kernel refuses; a refusal by the device is in the response. */
 static void refusals(void **state)
 {
 	struct mlx5dv_devx_cmd_comp *completion = open_completion();
@@ -185,7 +185,7 @@ static void refusals(void **state)
 	mlx5dv_devx_destroy_cmd_comp(completion);
 }
 
-/* A megabyte of output waits at most. What is taken makes room. */
+/* At most a megabyte of output can be pending. Reading responses makes room. */
 static void room(void **state)
 {
 	struct mlx5dv_devx_cmd_comp *completion = open_completion();
@@ -209,7 +209,7 @@ static void room(void **state)
 	expect_none(completion);
 	expect_error(ask(&own, &query, 1 << 20, 16, completion), 0);
 	expect_error(ask(&own, &query, 16, 17, completion), EAGAIN);
-	/* It goes with what waits in it. */
+	/* Destroying a completion drops its pending responses. */
 	own_close(&own);
 	mlx5dv_devx_destroy_cmd_comp(completion);
 	free(large);
@@ -243,7 +243,7 @@ static void blocking(void **state)
 	mlx5dv_devx_destroy_cmd_comp(completion);
 }
 
-/* An object that is destroyed leaves what was asked of it; a context that is closed takes its completions along. */
+/* Responses survive their object; closing a context destroys its completions. */
 static void ends(void **state)
 {
 	struct mlx5dv_devx_cmd_comp *completion = open_completion(), *left;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Queue pairs that are reset and used again at once. A driver may clear the doorbell record at RESET, whose value then repeats, or leave
- * the old value there until it posts again (UCX, for a DCI). An adapter reads the record when a doorbell is rung.
+ * Tests queue pairs that are reset and reused at once. A driver may clear the doorbell record at RESET, so that its value
+ * repeats, or leave the old value there until it posts again (UCX, for a DCI). An adapter reads the record when a doorbell is
+ * rung.
  */
 #include "support/devx.h"
 
@@ -38,7 +39,7 @@ static void reset(struct own *own)
 	struct command command = command_of(0x50a);
 
 	assert_int_equal(own_modify(own, &command, 16), 0);
-	/* The requests of the former life are no longer there. */
+	/* Clear the requests of before the reset. */
 	memset(own->memory + OWN_REQUESTS, 0, OWN_BLOCKS * 64);
 	own->requests = 0;
 	own_connect(own, own);
@@ -46,7 +47,7 @@ static void reset(struct own *own)
 
 static void expect_silence(const struct own *own)
 {
-	/* Longer than a program that rings nothing waits for the next look at its records (docs/inside/decisions.md). */
+	/* Longer than the interval at which the device polls records that no doorbell announces (docs/inside/decisions.md). */
 	const struct timespec time = {.tv_nsec = 60000000};
 
 	nanosleep(&time, NULL);
@@ -64,14 +65,14 @@ static void record_left_as_it_was(void **state)
 	nothing(&own);
 	reset(&own);
 	expect_silence(&own);
-	/* The first request announces 1, where the record has 2. */
+	/* The first request announces 1, while the record has 2. */
 	nothing(&own);
 	nothing(&own);
 	expect_silence(&own);
 	own_close(&own);
 }
 
-/* The first request of the new life brings the record to the value that it still has. */
+/* After RESET, the first request sets the record to the value that it still has. */
 static void record_repeated(void **state)
 {
 	struct own own;
@@ -89,7 +90,7 @@ static void record_repeated(void **state)
 	own_close(&own);
 }
 
-/* Stores the doorbell of request 0 of @own to a register of @uar, @at bytes from the begin of its page. */
+/* Stores the doorbell of request 0 of @own to a register of @uar, @at bytes from the start of its page. */
 static void ring_through(const struct own *own, const struct mlx5dv_devx_uar *uar, size_t at)
 {
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
@@ -97,8 +98,8 @@ static void ring_through(const struct own *own, const struct mlx5dv_devx_uar *ua
 }
 
 /*
- * A program with two UARs rings through either, in both of their registers, while a UAR of another context holds the doorbell of another
- * queue pair. Each life repeats the value of the record, so only the register says that a request was posted.
+ * A program with two UARs uses both registers of either one, while a UAR of another context has the doorbell of another queue
+ * pair. The record repeats its value after each reset, so only the register shows that a request was posted.
  */
 static void record_repeated_with_two_uars(void **state)
 {
@@ -131,7 +132,7 @@ static void record_repeated_with_two_uars(void **state)
 		own.requests = 1;
 		ring_through(&own, uar, life < 2 ? 0x800 : 0x900);
 		assert_int_equal(own_next_cqe(&own).op_own >> 4, MLX5_CQE_REQ);
-		/* The doorbell of one queue pair does not ring the other, whose record is stale, too. */
+		/* The doorbell of one queue pair does not start the other one, whose record is also stale. */
 		assert_false(own_has_cqe(&unrung));
 	}
 	own_close(&unrung);
@@ -141,7 +142,7 @@ static void record_repeated_with_two_uars(void **state)
 	expect_error(ibv_close_device(other_context), 0);
 }
 
-/* Receives are posted in INIT, before the send queue may be used: their record does not make the other one count. */
+/* Receives are posted in INIT, before the send queue may be used: their record does not validate that of the send queue. */
 static void receives_do_not_ring(void **state)
 {
 	struct own own;
@@ -157,7 +158,7 @@ static void receives_do_not_ring(void **state)
 	own_close(&own);
 }
 
-/* The record has a value before the queue pair exists. */
+/* The record has a value before the queue pair is created. */
 static void record_before_creation(void **state)
 {
 	struct own own;
@@ -172,7 +173,7 @@ static void record_before_creation(void **state)
 	own_close(&own);
 }
 
-/* The rings of a queue pair of verbs, whose record the program writes between RESET and RTS. */
+/* Writes the record of a verbs queue pair between RESET and RTS. */
 static void record_of_verbs(void **state)
 {
 	struct ibv_qp *qp = pair.client.qp;
@@ -200,8 +201,8 @@ static void record_of_verbs(void **state)
 }
 
 /*
- * The thread that looks at records sees the value at any moment of the move to RTS. A second queue pair rings all the time, so that the
- * thread does not sleep.
+ * The thread that polls records may read the value at any moment of the transition to RTS. A second queue pair rings doorbells
+ * continuously to keep the thread awake.
  */
 static void record_written_before_rts(void **state)
 {

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What a READ or an atomic brings, in the CQE itself (mlx5-formats 3.2), for queues made by command: cs_req of CREATE_QP allows
- * it, for CQEs of the size that it names. The requests are those that UCX writes; values are worked out by hand.
+ * Tests READ and atomic results stored in the CQE itself (mlx5-formats 3.2), for queues made by command: cs_req of CREATE_QP
+ * permits this, for CQEs of the size that it names. The requests are those of UCX; expected values were computed by hand.
  */
 #include "support/devx.h"
 
 enum {
 	LOG_CQES = 4,
 	ENTRIES = 1 << LOG_CQES,
-	TARGET = 4096, /* in the client's memory, as */
+	TARGET = 4096, /* offset in the client's memory, as */
 	RESULT = 8192,
 	COPY = 12288,
 	UNTOUCHED = 0xee,
@@ -21,7 +21,7 @@ struct ring {
 	uint32_t cqe_size;
 };
 
-/* A queue pair connected to itself. */
+/* Opens a queue pair connected to itself. */
 static void ring_open(struct ring *ring, uint32_t cqe_size, uint32_t cs_req)
 {
 	struct own *own = &ring->own;
@@ -46,7 +46,7 @@ static void ring_open(struct ring *ring, uint32_t cqe_size, uint32_t cs_req)
 	memset(client.memory + RESULT, UNTOUCHED, 128);
 }
 
-/* The next CQE: the data that it has, or NULL. */
+/* Polls the next CQE. Returns the data in it, or NULL. */
 static const uint8_t *take(struct ring *ring)
 {
 	struct own *own = &ring->own;
@@ -82,7 +82,7 @@ static const uint8_t *read_of(struct ring *ring, uint32_t bytes)
 	return take(ring);
 }
 
-/* cs_req, the size of CQEs, and how many bytes come in one. */
+/* cs_req, the CQE size, and the maximum number of bytes in a CQE. */
 static const struct permission {
 	uint32_t cs_req, cqe_size, most;
 } permissions[] = {
@@ -114,7 +114,7 @@ static void reads(void **state)
 	}
 }
 
-/* As UCX writes them: 64-bit add, fetch and add, compare and swap; fetch and xor of 64 and of 32 bits. */
+/* Forms that UCX uses: 64-bit add, fetch and add, compare and swap; fetch and xor of 64 and of 32 bits. */
 static const struct form {
 	const char *name;
 	uint8_t opcode, opmod, size;
@@ -134,7 +134,7 @@ static const struct form {
 	{"add of 4", MLX5_OPCODE_ATOMIC_MASKED_FA, 8, 4, 0xffffffff, {2, 0}, 1},
 };
 
-/* Numbers in memory are of the host's byte order. */
+/* Sets the target, a number in the host's byte order. */
 static void set_target(const struct form *form)
 {
 	memset(client.memory + TARGET, UNTOUCHED, 16);
@@ -176,7 +176,7 @@ static void atomics(void **state)
 			put_form(&ring, form, SIGNALLED);
 			data = take(&ring);
 			assert_int_equal(data != NULL, permissions[i].most > 0);
-			/* In a CQE it is big-endian. */
+			/* The number is big-endian in a CQE. */
 			for (uint32_t at = 0; data && at < form->size; at++)
 				assert_int_equal(data[at], (uint8_t)(form->before >> 8 * (form->size - 1 - at)));
 			if (data)
@@ -193,7 +193,7 @@ static void atomics(void **state)
 	}
 }
 
-/* Behind a fence: a WRITE of what the atomic before it brought, both rung at once. */
+/* After an atomic, a fenced WRITE sends its result; one doorbell covers both. */
 static void fences(void **state)
 {
 	struct ring ring;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What keys refer to, made by command: PSVs, data encryption keys and logins; and the capabilities that promise them, for each
- * value of SOFTHCA_CRYPTO. Rules by their numbers in docs/reference/explanations.md.
+ * Tests objects that keys refer to, made by command: PSVs, data encryption keys and logins; and their capabilities, for each
+ * value of SOFTHCA_CRYPTO. Rule numbers are those of docs/reference/explanations.md.
  */
 #include "support/crypto_keys.h"
 #include "support/devx.h"
@@ -41,14 +41,14 @@ static void psvs(void **state)
 	assert_non_null(one);
 	first = get32(command.out, 16);
 	assert_true(first && first <= 0xffffff);
-	/* The others of four are not there. */
+	/* The other three of four PSVs are not created. */
 	assert_int_equal(get32(command.out, 20), 0);
 	pd = create_pd(&own_pdn);
 	command = psv_command(own_pdn);
 	other = mlx5dv_devx_obj_create(client.context, command.in, 16, command.out, 32);
 	assert_non_null(other);
 	assert_int_not_equal(get32(command.out, 16), first);
-	/* A PSV keeps its domain. */
+	/* A PSV keeps its PD in use. */
 	expect_error(mlx5dv_devx_obj_destroy(pd), EREMOTEIO);
 	expect_error(mlx5dv_devx_obj_destroy(other), 0);
 	expect_error(mlx5dv_devx_obj_destroy(pd), 0);
@@ -59,7 +59,7 @@ static void psvs(void **state)
 			    {8, 1u << 28 | 0xfffff0, 5, 955},
 		    },
 		    1);
-	/* The kernel makes one at a time: not none, not two. */
+	/* The kernel creates exactly one PSV per command. */
 	for (uint32_t count = 0; count <= 2; count += 2) {
 		command = right;
 		put32(command.in, 8, count << 28 | pdn);
@@ -80,7 +80,7 @@ static struct command object_command(uint16_t opcode, uint32_t type, uint32_t nu
 	return command;
 }
 
-/* As DPDK and SPDK write it: a key of 128 bits, with a key tag of zeros. */
+/* Returns a command as DPDK and SPDK write it: a 128-bit key, with a key tag of zeros. */
 static struct command dek_command(uint32_t pdn)
 {
 	struct command command = object_command(0xa00, DEK, 0);
@@ -108,12 +108,12 @@ static void deks(void **state)
 	query = object_command(0xa02, DEK, number);
 	memset(out, 0xa5, sizeof(out));
 	expect_error(mlx5dv_devx_obj_query(dek, query.in, 16, out, sizeof(out)), 0);
-	assert_int_equal(get32(out, 24), 0x83); /* ready; what it was made of */
+	assert_int_equal(get32(out, 24), 0x83); /* ready; attributes as created */
 	assert_int_equal(get32(out, 28), pdn);
 	assert_memory_equal(out + 64, "tenant 1", 8);
 	for (size_t i = AT_KEY; i < sizeof(out); i++)
 		assert_int_equal(out[i], 0);
-	/* Numbers of general objects have 32 bits. Of another type; of none; a change, which there is not. */
+	/* Numbers of general objects have 32 bits. A wrong type; an unknown number; a modification, which does not exist. */
 	query = object_command(0xa02, DEK, number | 1u << 24);
 	expect_error(mlx5dv_devx_obj_query(dek, query.in, 16, out, sizeof(out)), EINVAL);
 	query = object_command(0xa02, LOGIN, number);
@@ -129,7 +129,7 @@ static void deks(void **state)
 	expect_error(mlx5dv_devx_obj_destroy(pd), 0);
 }
 
-/* All sizes; lengths of the command to the byte. */
+/* Tests all key sizes, and the exact lengths of the command. */
 static void sizes_of_deks(void **state)
 {
 	uint32_t pdn = pd_number(client.pd);
@@ -157,19 +157,19 @@ static void wrong_objects(void **state)
 	(void)state;
 	refuse_each(client.context, &command, DEK_BYTES,
 		    (const struct wrong[]){
-			    {4, 0x1d, 3, 954}, /* types: a KEK, none, and one of 32 bits */
+			    {4, 0x1d, 3, 954}, /* types: a KEK, an unknown one, and one of 32 bits */
 			    {4, 0, 3, 954},
 			    {4, 0xffff, 3, 954},
-			    {12, 1u << 24, 3, 954}, /* several at once */
+			    {12, 1u << 24, 3, 954}, /* several objects at once */
 			    {24, 0x283, 3, 954},    /* key_size */
-			    {24, 0x81, 3, 954},     /* purposes but AES-XTS */
+			    {24, 0x81, 3, 954},     /* purposes other than AES-XTS */
 			    {24, 0x80, 3, 954},
 			    {28, 0xfffff0, 5, 955},
 		    },
 		    8);
-	/* The header of a command is there, and no more. */
+	/* Only the header of the command is readable. */
 	expect_short(client.context, &short_command, 16);
-	/* What does not log in here. */
+	/* This device does not accept logins. */
 	command = object_command(0xa00, LOGIN, 0);
 	errno = 0;
 	assert_null(create(client.context, &command, LOGIN_BYTES));
@@ -187,7 +187,7 @@ static int query_group(uint32_t group, uint8_t out[4112])
 	return mlx5dv_devx_general_cmd(client.context, command.in, 16, out, 4112);
 }
 
-/* Bits of the general capability; of group 0x1a its first word, or no such group. */
+/* Checks bits of the general capability, and the first word of group 0x1a, or its absence. */
 static void expect_capabilities(bool encrypts, bool logins, uint32_t first_word)
 {
 	uint8_t out[4112];
@@ -246,7 +246,7 @@ static void wrapped_keys(void **state)
 	if (!in_setting("SOFTHCA_CRYPTO", "wrapped", "plaintext", __func__))
 		return;
 	expect_capabilities(true, true, 1u << 31 | 4);
-	/* No login, no DEK. */
+	/* A DEK requires a login. */
 	command = dek_command(pd_number(client.pd));
 	put32(command.in, 24, 3);
 	bytes_of_hex(command.in + AT_KEY, wrapped_128);
@@ -257,7 +257,7 @@ static void wrapped_keys(void **state)
 	command = login_command();
 	refuse_each(client.context, &command, LOGIN_BYTES,
 		    (const struct wrong[]){
-			    {32, 0xffffff, 3, 663}, /* ids of no credential, of no KEK; another credential */
+			    {32, 0xffffff, 3, 663}, /* unknown credential id, unknown KEK id; another credential */
 			    {36, 0xffffff, 3, 663},
 			    {AT_KEY, 0, 3, 664},
 		    },
@@ -272,7 +272,7 @@ static void wrapped_keys(void **state)
 	assert_int_equal(get32(out, 36), 0);
 	for (size_t i = AT_KEY; i < sizeof(out); i++)
 		assert_int_equal(out[i], 0);
-	/* One at a time. */
+	/* A second login fails. */
 	command = login_command();
 	errno = 0;
 	assert_null(create(client.context, &command, LOGIN_BYTES));
@@ -280,7 +280,7 @@ static void wrapped_keys(void **state)
 	expect_short(client.context, &right, AT_KEY + 39);
 	dek = create(client.context, &right, AT_KEY + 40);
 	assert_non_null(dek);
-	/* What is not a key that was wrapped. */
+	/* The key was not wrapped. */
 	put32(right.in, AT_KEY, 0);
 	errno = 0;
 	assert_null(create(client.context, &right, DEK_BYTES));
@@ -290,14 +290,14 @@ static void wrapped_keys(void **state)
 	command = login_command();
 	login = create(client.context, &command, LOGIN_BYTES);
 	assert_non_null(login);
-	/* It goes with its context, which is closed behind this. */
+	/* The login ends with its context, which the caller closes. */
 }
 
 /* ---- where keys are left ---------------------------------------------------------------------------------------- */
 
 enum { STACK_BYTES = 512 * 1024 };
 
-static struct command of_thread; /* not on its stack */
+static struct command of_thread; /* not on the thread's stack */
 
 static void *create_in_thread(void *made)
 {
@@ -305,7 +305,7 @@ static void *create_in_thread(void *made)
 	return NULL;
 }
 
-/* Makes a DEK in a thread whose stack is looked through behind it. */
+/* Makes a DEK in a thread and then searches its stack. */
 static struct mlx5dv_devx_obj *create_and_look(void)
 {
 	uint8_t *stack = mmap(NULL, STACK_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -324,7 +324,7 @@ static struct mlx5dv_devx_obj *create_and_look(void)
 	return made;
 }
 
-/* A key is nowhere but in its DEK, and nowhere at all if there is none. */
+/* A key's bytes exist only in its DEK, and nowhere if none was created. */
 static void copies_of_keys(void **state)
 {
 	static const struct {
@@ -335,7 +335,7 @@ static void copies_of_keys(void **state)
 
 	(void)state;
 #ifdef __SANITIZE_ADDRESS__
-	/* Instrumented code has temporaries of its own on the stack. */
+	/* Instrumented code leaves its own temporaries on the stack. */
 	skip();
 #endif
 	of_thread = dek_command(pd_number(client.pd));

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Receives that queue pairs share, made by command: CREATE_RMP, as a linked list and cyclic, behind an RC queue pair by command and
- * behind a target of DC by command. And an initiator of DC by command.
+ * Tests shared receives made by command: CREATE_RMP, as a linked list and cyclic, used by an RC queue pair and by a DC target
+ * made by command. Also tests a DC initiator made by command.
  */
 #include "support/dc.h"
 #include "support/rmp.h"
@@ -41,7 +41,7 @@ static void receive_by(uint32_t type)
 		memcpy(server.expected + at, client.memory + at, BYTES);
 	}
 	side_compare(&server);
-	/* It is in use. */
+	/* The RMP is in use. */
 	assert_int_not_equal(mlx5dv_devx_obj_destroy(shared.rmp), 0);
 	own_close(&other);
 	own_close(&one);
@@ -80,7 +80,7 @@ static struct mlx5dv_devx_obj *create_dct(struct own *own, const struct shared *
 	return dct;
 }
 
-/* An initiator of verbs writes and sends to it; a wrong key reaches nothing. */
+/* A verbs DCI writes and sends to the target; a wrong access key is refused. */
 static void target_of_dc(void **state)
 {
 	const struct dci_options options = dci_defaults();
@@ -119,7 +119,7 @@ static void target_of_dc(void **state)
 	shared_close(&shared);
 }
 
-/* Into the ring of @own, which has no receives in front of it: a WRITE to @target, an address vector with it. */
+/* Posts a WRITE to @target, with an address vector, into the send ring of @own, which has no receive ring before it. */
 static void write_to_target(struct own *own, struct ibv_ah *ah, const struct dct *target, size_t at)
 {
 	uint8_t *wqe = own->memory + OWN_QUEUES + own->requests % OWN_BLOCKS * 64;
@@ -164,7 +164,7 @@ static void initiator_of_dc(void **state)
 	own_to_init(&own);
 	own_to_rtr(&own, &server, 0);
 	own_to_rts(&own);
-	/* Around the ring of requests. */
+	/* Posts until the ring of requests has wrapped. */
 	for (uint32_t i = 0; i < OWN_BLOCKS; i++) {
 		size_t at = (size_t)i * BYTES;
 

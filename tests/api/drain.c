@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Draining a send queue: SQD (IBTA 10.3.1.5; ibv_modify_qp(3); ibv_get_async_event(3), IBV_EVENT_SQ_DRAINED). What is
- * on its way ends, nothing new begins, receiving goes on; back in RTS the queue goes on where it stopped.
+ * Tests draining a send queue: SQD (IBTA 10.3.1.5; ibv_modify_qp(3); ibv_get_async_event(3), IBV_EVENT_SQ_DRAINED). Requests in
+ * flight complete, no new ones start, receiving continues; after the return to RTS the queue resumes where it stopped.
  */
 #include "support/clock.h"
 #include "support/event.h"
@@ -25,7 +25,7 @@ static void post(uint64_t wr_id)
 	post_send(&pair.client, &wr);
 }
 
-/* Datagrams have a header. */
+/* Posts a receive, with room for the header of a datagram. */
 static void receive(struct endpoint *endpoint, uint64_t wr_id)
 {
 	struct ibv_sge header = side_sge(endpoint->side, 0, 40);
@@ -81,7 +81,7 @@ static void an_idle_queue_is_drained_at_once(void **state)
 			bool notify = round % 2 == 0;
 
 			drain(notify);
-			/* Asked for each time anew: a drain without the attribute is silent. */
+			/* Each drain must request the event: without the attribute there is none. */
 			if (notify)
 				expect_event(&client, IBV_EVENT_SQ_DRAINED, pair.client.qp);
 			expect_no_event(&client);
@@ -106,7 +106,7 @@ static void notification_switched_off(void **state)
 	expect_no_event(&client);
 }
 
-/* What is posted while it drains waits, and comes in order when it goes on, for many rounds of the ring. */
+/* Requests posted during a drain wait, and are executed in order after it, for many laps of the ring. */
 static void posting_while_drained(void **state)
 {
 	(void)state;
@@ -130,7 +130,7 @@ static void posting_while_drained(void **state)
 	}
 }
 
-/* A list that waits is as full a queue as any. */
+/* A drained queue fills up like any other. */
 static void a_drained_queue_fills(void **state)
 {
 	struct ibv_send_wr wr = {.opcode = IBV_WR_RDMA_WRITE, .send_flags = IBV_SEND_SIGNALED}, *bad;
@@ -192,7 +192,7 @@ static void from_drained_to_error(void **state)
 
 /* ---- with requests on their way ----------------------------------------------------------------------------- */
 
-/* One SEND waits for a receive, one was posted behind it, one comes later: only the first belongs to the drain. */
+/* One SEND waits for a receive, one is posted after it, one comes later: only the first is part of the drain. */
 static void requests_on_their_way_end(bool notify)
 {
 	open_pair(IBV_QPT_RC, 7, MS_10);
@@ -233,7 +233,7 @@ static void drain_without_notification(void **state)
 	requests_on_their_way_end(false);
 }
 
-/* Back to RTS before it was drained: it goes on, and nothing was drained. */
+/* Returning to RTS before the drain has finished resumes the queue without an event. */
 static void resumed_before_it_was_drained(void **state)
 {
 	struct ibv_qp_init_attr init;
@@ -256,7 +256,7 @@ static void resumed_before_it_was_drained(void **state)
 	expect_no_event(&client);
 }
 
-/* The rules for retries are the same while it drains: two waits of 164 ms, then it fails. */
+/* The retry rules also apply during a drain: two waits of 164 ms, then it fails. */
 static void retries_while_draining(void **state)
 {
 	const double wait = 163.84;
@@ -274,11 +274,11 @@ static void retries_while_draining(void **state)
 		fail_at(HERE, "failed after %f ms", took);
 	expect_status(&pair.client, SENDS + 1, IBV_WC_WR_FLUSH_ERR);
 	expect_state(&pair.client, IBV_QPS_ERR);
-	/* It was not drained, it broke. */
+	/* The queue failed, so there is no event. */
 	expect_no_event(&client);
 }
 
-/* A peer that answers late: the unanswered requests are repeated while the queue drains. */
+/* A peer responds late: unanswered requests are retransmitted while the queue drains. */
 static void a_late_peer_while_draining(void **state)
 {
 	struct pair_options options = pair_defaults(IBV_QPT_RC);
@@ -327,10 +327,10 @@ static void attributes_change_while_drained(void **state)
 	assert_int_equal(attr.retry_cnt, 3);
 	assert_int_equal(attr.timeout, 9);
 	expect_draining(false);
-	expect_no_event(&client); /* it was drained before */
+	expect_no_event(&client); /* no second event after the drain */
 	resume();
 	post(SENDS);
-	expect_status(&pair.client, SENDS, IBV_WC_RNR_RETRY_EXC_ERR); /* not for ever any more */
+	expect_status(&pair.client, SENDS, IBV_WC_RNR_RETRY_EXC_ERR); /* now limited */
 }
 
 int main(void)

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Allocations that are counted and fail on demand: definitions of the malloc family, mmap, eventfd, socket and
- * memfd_create that stand in front of the C library's for the whole process. Include in one program, once, as its only
- * source file.
+ * Counts allocations and lets them fail on demand: definitions of the malloc family, mmap, eventfd, socket and memfd_create that
+ * override the C library's for the whole process. Include in one program, once, as its only source file.
  *
- * Counted are the allocations of all threads; those that fail are of the thread that sets `watched` only.
+ * Allocations of all threads are counted; only those of the thread that sets `watched` fail.
  */
 #ifndef SOFTHCA_TESTS_API_FAILING_ALLOCATIONS_H
 #define SOFTHCA_TESTS_API_FAILING_ALLOCATIONS_H
@@ -26,11 +25,11 @@ static struct {
 	bool armed; /* the allocation that `left` counts down to fails */
 	unsigned int left;
 	int fired;     /* errno value of the failure that happened, or 0 */
-	long blocks;   /* alive: malloc family */
-	long mappings; /* alive: mmap, without those over an existing one */
+	long blocks;   /* live blocks of the malloc family */
+	long mappings; /* live mappings of mmap, without those over an existing one */
 } books;
 
-static __thread bool watched; /* this thread's allocations fail; others are counted only */
+static __thread bool watched; /* this thread's allocations can fail; others are only counted */
 
 EARLY static bool fails(int error)
 {
@@ -42,10 +41,10 @@ EARLY static bool fails(int error)
 	return true;
 }
 
-/* The next function of that name behind this program. dlsym() itself may allocate: from a small store, never freed. */
+/* Storage for allocations of dlsym() while it looks up the next function of that name after this program; never freed. */
 static _Alignas(64) uint8_t store[4096];
 static size_t store_used;
-static volatile bool looking_up; /* dlsym() is declared to call nothing here, and it does */
+static volatile bool looking_up; /* volatile: dlsym() is declared to call nothing here, but does */
 
 EARLY static void *from_store(size_t size)
 {
@@ -127,7 +126,7 @@ EXPORT int posix_memalign(void **memory, size_t alignment, size_t size)
 
 EXPORT void free(void *memory)
 {
-	/* What dlsym() frees meanwhile is an old error text. */
+	/* dlsym() frees only an old error text during a lookup. */
 	if (!memory || looking_up || is_of_store(memory))
 		return;
 	__atomic_sub_fetch(&books.blocks, 1, __ATOMIC_RELAXED);

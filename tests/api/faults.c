@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Faults within one process (softhca.h, docs/use/faults.md): reliable queue pairs bring every byte and every completion once,
- * unreliable ones lose, what is spoilt on its way is found by a signature; scripts that are wrong are refused, and what was
- * done is counted.
+ * Tests faults within one process (softhca.h, docs/use/faults.md): reliable queue pairs deliver every byte and every completion
+ * once, unreliable ones lose messages, signatures detect corruption in transit; invalid scripts are refused, and injected faults
+ * are counted.
  */
 #include "softhca.h"
 #include "support/clock.h"
@@ -25,7 +25,7 @@ static void open_pair(enum ibv_qp_type type)
 {
 	struct pair_options options = pair_defaults(type);
 
-	options.timeout = 13; /* 34 ms: a busy machine is no lost packet */
+	options.timeout = 13; /* 34 ms: a busy machine does not cause a timeout */
 	options.retry_cnt = 7;
 	options.rnr_retry = 7;
 	options.min_rnr_timer = 1;
@@ -53,7 +53,7 @@ static void traffic(int rounds)
 	}
 }
 
-/* "drop 1%: 3 of 250": the first number behind the rule. */
+/* Returns the first number after @rule in the summary, as in "drop 1%: 3 of 250". */
 static unsigned long applied(const char *rule)
 {
 	char summary[4096];
@@ -66,7 +66,7 @@ static unsigned long applied(const char *rule)
 	return strtoul(found + strlen(rule) + 2, NULL, 10);
 }
 
-/* First of all cases: nothing but the environment has said anything yet. */
+/* Runs as the first case: only the environment has set faults so far. */
 static void the_environment_asks(void **state)
 {
 	char summary[512], *line;
@@ -95,7 +95,7 @@ static void reliable_in_spite_of_all(void **state)
 	assert_in_range(applied("rnr 20%"), 1, 200);
 }
 
-/* All requests are under way at once; each completes once, in order. */
+/* All requests are in flight at once; each completes once, in order. */
 static void many_at_once(void **state)
 {
 	enum { COUNT = 50, BYTES = 600 };
@@ -146,7 +146,7 @@ enum { BLOCKS = 8, RAW = BLOCKS * 512, STREAM = BLOCKS * 516 };
 
 DOMAIN_CRC(crc32c, CRC32C, 512, 0xffffffff);
 
-/* What is spoilt before the ICRC is made arrives, and the guard does not fit any more, whichever bit it was. */
+/* Corruption before the ICRC is computed arrives, and the guard does not match, whichever bit it was. */
 static void signatures_find_what_was_spoilt(void **state)
 {
 	static const enum key_operation ways[] = {IN_RECV, IN_READ, IN_REMOTE_WRITE};
@@ -196,8 +196,8 @@ static uint32_t count_arrivals(void)
 }
 
 /*
- * Sends @count messages of 64 bytes, each when it is known what became of the one before: over links other than the local one
- * that takes a while, and one that found no receive would be lost, too. Every one completes here. Returns how many arrived.
+ * Sends @count messages of 64 bytes, each after the fate of the previous one is known: over links other than the local one that
+ * takes a while, and a message without a receive would be lost, too. Every one completes here. Returns the number that arrived.
  */
 static uint32_t lossy_sends(uint32_t count)
 {
@@ -239,7 +239,7 @@ static void unreliable_ones_lose(void **state)
 	for (size_t i = 0; i < ARRAY_SIZE(types); i++) {
 		set_faults("drop 50%; seed 2");
 		open_pair(types[i]);
-		/* Four standard deviations. */
+		/* Expected value, plus or minus four standard deviations. */
 		assert_in_range(lossy_sends(400), 160, 240);
 		set_faults("of send drop 3");
 		open_pair(types[i]);
@@ -270,10 +270,10 @@ static void wrong_scripts(void **state)
 	assert_int_equal(softhca_check_faults("drip", error, 8), EINVAL);
 	assert_string_equal(error, "line 1,");
 	assert_int_equal(softhca_check_faults("drop", NULL, 0), 0);
-	/* The faults are those of before. */
+	/* The faults are unchanged. */
 	softhca_fault_summary(client.context, summary, sizeof(summary));
 	assert_string_equal(summary, before);
-	/* The length of all, however little of it was wanted. */
+	/* Returns the length of the whole text, however small the buffer. */
 	assert_int_equal(softhca_fault_summary(client.context, NULL, 0), strlen(before));
 	assert_int_equal(softhca_fault_summary(client.context, summary, 5), strlen(before));
 	assert_string_equal(summary, "faul");
@@ -303,7 +303,7 @@ static void counters(void **state)
 	assert_true(softhca_counter(client.context, "fault_dropped") > 0);
 	assert_true(softhca_counter(client.context, "no_such") == UINT64_MAX);
 	assert_int_equal(softhca_counters(client.context, all, 3), 3);
-	/* Of a header of another version. */
+	/* Structures of a header of another version. */
 	memset(longer, 0xff, sizeof(longer));
 	assert_int_equal(softhca_read_counters(client.context, &longer[0].known, 128, sizeof(longer[0])), count);
 	assert_string_equal(longer[1].known.name, all[1].name);

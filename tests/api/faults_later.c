@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Faults that a program asks for when its queue pairs are connected already (softhca_set_faults()). */
+/* Tests faults that a program sets after its queue pairs are connected (softhca_set_faults()). */
 #include "softhca.h"
 #include "support/program.h"
 
@@ -11,7 +11,7 @@ static void set_faults(const char *text)
 		fail_at(HERE, "%s: %s", text, error);
 }
 
-/* Connected while there were no faults, with a message under way that is longer than what may be on its way at once. */
+/* The pair connects without faults; each message is longer than what may be in flight at once. */
 static void faults_come_later(void **state)
 {
 	static const char *const scripts[] = {"drop 1%; duplicate 1%; seed 1",
@@ -33,7 +33,7 @@ static void faults_come_later(void **state)
 				 .wr.rdma = {(uintptr_t)memory + bytes, target->rkey}};
 
 	(void)state;
-	options.timeout = 13; /* 34 ms: a busy machine is no lost packet */
+	options.timeout = 13; /* 34 ms: a busy machine does not cause a timeout */
 	options.retry_cnt = 7;
 	pair_replace(&pair, &options);
 	for (size_t i = 0; i < ARRAY_SIZE(scripts); i++) {

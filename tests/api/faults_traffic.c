@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Traffic of one reliable pair, all of it checked, for tests/tool/faults.py: faults and counters come from outside. */
+/* Runs checked traffic of one reliable pair, for tests/tool/faults.py, which sets the faults and reads the counters. */
 #include "support/program.h"
 #include "support/transfer.h"
 
@@ -8,7 +8,7 @@ static void traffic(void **state)
 	struct pair_options options = pair_defaults(IBV_QPT_RC);
 
 	(void)state;
-	options.timeout = 13; /* 34 ms: a busy machine is no lost packet */
+	options.timeout = 13; /* 34 ms: a busy machine does not cause a timeout */
 	options.retry_cnt = 7;
 	pair_replace(&pair, &options);
 	for (size_t i = 0; i < 40; i++) {

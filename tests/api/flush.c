@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What an error leaves behind: every request that is left completes with WR_FLUSH_ERR, in order, unsignalled ones too
- * (IBTA 10.3.1; mlx5-formats 6, point 47), and the ways back: SQE to RTS, RESET and everything anew.
+ * Tests the effects of an error: every remaining request completes with WR_FLUSH_ERR, in order, unsignalled ones too (IBTA
+ * 10.3.1; mlx5-formats 6, point 47). Also tests recovery: SQE to RTS, and RESET followed by a new connection.
  */
 #include "support/event.h"
 #include "support/program.h"
@@ -34,7 +34,7 @@ static void expect_flushed(struct endpoint *endpoint, uint64_t first, uint64_t c
 		assert_int_not_equal(expect_status(endpoint, first + i, IBV_WC_WR_FLUSH_ERR).vendor_err, 0);
 }
 
-/* Both queues of the endpoint have been flushed; within a queue the order counts. */
+/* Checks that both queues of the endpoint have been flushed, each in order. */
 static void expect_both_flushed(struct endpoint *endpoint, uint64_t sends, uint64_t receives)
 {
 	uint64_t sent = 0, received = 0;
@@ -51,7 +51,7 @@ static void expect_both_flushed(struct endpoint *endpoint, uint64_t sends, uint6
 	expect_idle(endpoint);
 }
 
-/* A pair whose peer says "not ready" for long, so that requests stay. */
+/* Opens a pair whose peer responds "not ready" for long, so that requests stay queued. */
 static void open_waiting(enum ibv_qp_type type)
 {
 	struct pair_options options = pair_defaults(type);
@@ -62,7 +62,7 @@ static void open_waiting(enum ibv_qp_type type)
 
 /* ---- ERR ---------------------------------------------------------------------------------------------------- */
 
-/* The first send has been on its way, the others wait behind it; every second one is unsignalled. */
+/* The first send is in flight, the others wait after it; every second one is unsignalled. */
 static void all_is_flushed_in_order(void **state)
 {
 	const uint64_t sends = 40, receives = 30;
@@ -80,12 +80,12 @@ static void all_is_flushed_in_order(void **state)
 	expect_both_flushed(&pair.client, sends, receives);
 	expect_state(&pair.server, IBV_QPS_RTS);
 	expect_idle(&pair.server);
-	/* Asked for by the program: no event tells it. */
+	/* The program requested the state: no event. */
 	expect_no_event(&client);
 	expect_no_event(&server);
 }
 
-/* Rings that are full to the last request, and begin anywhere. */
+/* Flushes full rings, from varying start positions. */
 static void full_queues_are_flushed(void **state)
 {
 	(void)state;
@@ -109,7 +109,7 @@ static void full_queues_are_flushed(void **state)
 	}
 }
 
-/* Requests that were sent and never answered. */
+/* Flushes requests that were sent and never acknowledged. */
 static void unanswered_requests_are_flushed(void **state)
 {
 	static const enum ibv_wr_opcode opcodes[] = {IBV_WR_RDMA_READ, IBV_WR_RDMA_WRITE, IBV_WR_SEND, IBV_WR_RDMA_READ,
@@ -134,7 +134,7 @@ static void build(struct endpoint *endpoint, uint64_t wr_id, unsigned int flags)
 	expect_error(ibv_wr_complete(endpoint->ex), 0);
 }
 
-/* What is posted in ERR is flushed at once, however it is posted, and for as long as the QP is there. */
+/* Requests posted in ERR are flushed at once, by any way of posting, as long as the QP exists. */
 static void posted_in_error(void **state)
 {
 	static const enum ibv_qp_type types[] = {IBV_QPT_RC, IBV_QPT_UC, IBV_QPT_UD};
@@ -162,7 +162,7 @@ static void posted_in_error(void **state)
 	}
 }
 
-/* An error of the receive queue ends the send queue, too. */
+/* An error of the receive queue also ends the send queue. */
 static void an_error_ends_both_queues(void **state)
 {
 	struct ibv_sge source = side_sge(&client, 0, 64), receive = side_sge(&server, 0, 63);
@@ -181,7 +181,7 @@ static void an_error_ends_both_queues(void **state)
 	expect_both_flushed(&pair.server, 5, 5);
 }
 
-/* A local operation that waits in the queue is not executed any more. */
+/* A local operation still queued is not executed. */
 static void flushed_operations_have_no_effect(void **state)
 {
 	static struct layout layout;
@@ -202,7 +202,7 @@ static void flushed_operations_have_no_effect(void **state)
 	expect_send(&pair, key, view_memory(&server, 0, 100), IBV_WC_SUCCESS, IBV_WC_SUCCESS);
 }
 
-/* Receives of an SRQ are not the QP's: they stay for others. */
+/* Receives of an SRQ do not belong to the QP: they stay for others. */
 static void receives_of_an_srq_stay(void **state)
 {
 	struct ibv_srq_init_attr attr = {.attr = {.max_wr = 15, .max_sge = 1}};
@@ -233,7 +233,7 @@ static void receives_of_an_srq_stay(void **state)
 
 /* ---- RESET -------------------------------------------------------------------------------------------------- */
 
-/* Both QPs through RESET to RTS. */
+/* Moves both QPs through RESET to RTS. */
 static void start_anew(void)
 {
 	to_state(&pair.client, IBV_QPS_RESET);
@@ -241,7 +241,7 @@ static void start_anew(void)
 	pair_connect(&pair);
 }
 
-/* Again and again an RC pair breaks and is brought back; nothing of a former life shows up in the next. */
+/* An RC pair fails and recovers repeatedly; no completion from before a reset appears after it. */
 static void recovery(void **state)
 {
 	struct ibv_sge receive = side_sge(&server, 0, 8);
@@ -260,9 +260,9 @@ static void recovery(void **state)
 			post_send(&pair.client, &wr);
 		}
 		expect_status(&pair.client, SENDS + 2, IBV_WC_REM_INV_REQ_ERR);
-		memcpy(server.expected, client.expected, 8); /* by the first two */
+		memcpy(server.expected, client.expected, 8); /* written by the first two */
 		if (round % 3 == 0)
-			expect_flushed(&pair.client, SENDS + 3, 2); /* else RESET forgets it */
+			expect_flushed(&pair.client, SENDS + 3, 2); /* otherwise RESET drops it */
 		if (round % 3 == 1)
 			expect_completion(&pair.server, RECEIVES, IBV_WC_RECV);
 		start_anew();
@@ -277,7 +277,7 @@ static void recovery(void **state)
 	}
 }
 
-/* An RC QP that is its own peer. */
+/* Creates an RC QP connected to itself. */
 static struct ibv_qp *create_loop(struct endpoint *endpoint)
 {
 	struct ibv_qp_init_attr init = {
@@ -315,7 +315,7 @@ static void expect_from(struct ibv_qp *qp, uint64_t wr_id)
 	assert_int_equal(wc.status, IBV_WC_SUCCESS);
 }
 
-/* Completions of three QPs lie in one CQ in turn; RESET takes those of one of them away, flushed ones included. */
+/* Completions of three QPs alternate in one CQ; RESET removes those of one QP, flushed ones included. */
 static void reset_purges_its_own_completions(void **state)
 {
 	struct ibv_qp_attr reset = {.qp_state = IBV_QPS_RESET}, error = {.qp_state = IBV_QPS_ERR};
@@ -336,7 +336,7 @@ static void reset_purges_its_own_completions(void **state)
 		for (uint64_t i = 0; i < 6; i++) {
 			if ((int)(i % 3) == victim)
 				continue;
-			/* Which end completes first is the device's own affair. */
+			/* The device may complete either end first. */
 			assert_int_equal(ibv_poll_cq(pair.client.cq, 1, &wc), 1);
 			assert_true(wc.wr_id == i || wc.wr_id == i + RECEIVES);
 			expect_from(qp[i % 3], wc.wr_id == i ? i + RECEIVES : i);
@@ -357,7 +357,7 @@ static void post_bad(struct endpoint *endpoint, uint64_t wr_id)
 	post_send(endpoint, &wr);
 }
 
-/* Datagrams have a header. */
+/* Posts a receive for the header of a datagram. */
 static void post_header(struct endpoint *endpoint, uint64_t wr_id)
 {
 	struct ibv_sge header = side_sge(endpoint->side, 0, 40);
@@ -385,7 +385,7 @@ static void send_queue_error(enum ibv_qp_type type)
 		post_bad(&pair.client, SENDS);
 		expect_status(&pair.client, SENDS, IBV_WC_LOC_PROT_ERR);
 		expect_state(&pair.client, IBV_QPS_SQE);
-		/* Only the send queue is in error: what is posted to it is flushed … */
+		/* Only the send queue is in error: requests posted to it are flushed … */
 		for (uint64_t i = 0; i < 5; i++) {
 			post(&pair.client, IBV_WR_SEND, SENDS + i, 0);
 			expect_status(&pair.client, SENDS + i, IBV_WC_WR_FLUSH_ERR);

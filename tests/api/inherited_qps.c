@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Queue pairs that a forked child inherits: docs/inside/decisions.md says that they stay the parent's. The child tries every way to
- * use or change them, each fails with EBADF and rule 236, and the connection of the parent is as good as before: what the
- * parent writes next arrives at the peer, a third process, and what the peer writes arrives at the parent.
+ * Tests queue pairs that a forked child inherits: by docs/inside/decisions.md they remain the parent's. The child tries every way
+ * to use or change them; each fails with EBADF and rule 236, and the parent's connection is unaffected: its next WRITE arrives at
+ * the peer, a third process, and the peer's next WRITE arrives at the parent.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -29,9 +29,9 @@
 enum { PARENT, PEER, SIDES };
 enum { RULE_QP_OF_PARENT = 236, BYTES = 64, DEADLINE_SECONDS = 20, WQE_BYTES = 64 };
 
-/* Shared by all processes. The memory that the QPs write to is part of it, so that each process sees what has arrived. */
+/* Shared by all processes. The QPs write to memory that is part of it, so that each process sees the data. */
 static struct board {
-	uint32_t step[SIDES]; /* atomic; how far each side is */
+	uint32_t step[SIDES]; /* atomic; progress of each side */
 	struct {
 		uint32_t qpn, rkey;
 		uint64_t address;
@@ -153,7 +153,7 @@ static void complete(void)
 	CHECK(wc.status == IBV_WC_SUCCESS);
 }
 
-/* Writes @text to the other side, which has it when the request completes. */
+/* Writes @text to the other side, where it has arrived when the request completes. */
 static void write_across(const char *text)
 {
 	CHECK(!post_write(qp, !self, text, 0));
@@ -213,7 +213,7 @@ static void modify(void)
 	CHECK(attr.qp_state == IBV_QPS_RTS);
 }
 
-/* Repeats the parent's first WRITE by hand, with the number of the next request. No call refuses it; rule 236 names it. */
+/* Repeats the parent's first WRITE manually, with the number of the next request. No call refuses it; rule 236 reports it. */
 static void post_into_ring(void)
 {
 	struct mlx5dv_qp rings = {0};
@@ -269,7 +269,7 @@ static void be_child(void)
 	CHECK(!ibv_destroy_cq(cq));
 	CHECK(!ibv_dealloc_pd(pd));
 	CHECK(!ibv_close_device(context));
-	/* With the handlers of atexit(3), which find the device of the parent. */
+	/* Runs the handlers of atexit(3), which find the parent's device. */
 	exit(0);
 }
 
@@ -337,7 +337,7 @@ int main(void)
 	};
 	const char *link = getenv("SOFTHCA_LINK");
 
-	/* The local link leads to no other process. */
+	/* The local link does not reach other processes. */
 	if (link && !strcmp(link, "local"))
 		return 77;
 	return cmocka_run_group_tests_name("inherited_qps", tests, NULL, NULL);
