@@ -359,7 +359,7 @@ static void tasks_in_the_error_state(void **state)
 	close_accel();
 }
 
-/* ---- errors under way ------------------------------------------------------------------------------------------- */
+/* ---- errors in flight ------------------------------------------------------------------------------------------- */
 
 /*
  * Polls the CQEs of tasks @first to @last: successes, then one error unless all succeeded, then flushes. Returns the number of

@@ -541,7 +541,7 @@ CALL(destroy_ah)
 	return ibv_destroy_ah(object);
 }
 
-/* ---- what mlx5dv.h has ------------------------------------------------------------------------------------------ */
+/* ---- calls of mlx5dv.h ------------------------------------------------------------------------------------------ */
 
 #define INIT_CALL(member, kind)                                                                                        \
 	CALL(init_obj_##member)                                                                                        \

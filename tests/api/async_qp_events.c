@@ -295,7 +295,7 @@ static void overrun_of_the_receive_queue(void **state)
 	uint32_t entries = open_with_small_cqs();
 
 	(void)state;
-	/* Two receives succeed after the CQ is full; the first failure is not visible before the second. */
+	/* Two receives complete after the CQ is full, before either overrun can be observed. */
 	for (uint32_t i = 0; i < entries + 2; i++)
 		post_receive(&pair.server, RECEIVES, NULL, 0);
 	for (uint32_t i = 0; i < entries; i++) {

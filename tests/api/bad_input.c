@@ -371,7 +371,7 @@ static void foreign_objects(void **state)
 	expect_all_works(HERE);
 }
 
-/* ---- the wrong order ---------------------------------------------------------------------------------------- */
+/* ---- objects destroyed in the wrong order ------------------------------------------------------------------- */
 
 /* Creates every dependency between objects at once; objects in use cannot be destroyed and remain usable. */
 static void wrong_order(void **state)

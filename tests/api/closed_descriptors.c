@@ -139,7 +139,7 @@ static void limit_descriptors(rlim_t most)
 	CHECK(!setrlimit(RLIMIT_NOFILE, &limit));
 }
 
-/* ---- where descriptors are --------------------------------------------------------------------------------------- */
+/* ---- numbers of descriptors -------------------------------------------------------------------------------------- */
 
 static bool is_known(int fd)
 {

@@ -326,7 +326,7 @@ static void broken_data_is_found(void **state)
 	expect_error(mlx5dv_dek_destroy(dek), 0);
 }
 
-/* ---- examples of the page --------------------------------------------------------------------------------------- */
+/* ---- examples of the man page ----------------------------------------------------------------------------------- */
 
 /*
  * Example 1: "memory data is encrypted … wire data is in plaintext. encrypt_on_tx is set to false, and because signature is

@@ -227,7 +227,7 @@ static void header_over_several_pieces(void **state)
 	assert_int_equal(ibv_destroy_ah(ah), 0);
 }
 
-/* ---- the way back ------------------------------------------------------------------------------------------- */
+/* ---- answers to the sender ---------------------------------------------------------------------------------- */
 
 /* An address handle from the completion and the header reaches the sender, over the same kind of GID. */
 static void answer_to_the_sender(void **state)
@@ -370,7 +370,7 @@ static void privileged_qkeys(void **state)
 	expect_arrives((uint32_t)PRIVILEGED, false);
 	expect_arrives((uint32_t)PRIVILEGED | PAIR_QKEY, false);
 	expect_arrives(PAIR_QKEY, true);
-	/* Naming a privileged Q_Key in a request has no effect. */
+	/* Naming a privileged Q_Key in a request does not select it. */
 	set_qkey(&pair.server, (uint32_t)PRIVILEGED | 7);
 	expect_arrives((uint32_t)PRIVILEGED | 7, false);
 	set_qkey(&pair.client, (uint32_t)PRIVILEGED | 7);
@@ -378,7 +378,7 @@ static void privileged_qkeys(void **state)
 	expect_arrives((uint32_t)PRIVILEGED, true);
 }
 
-/* ---- what does not arrive ----------------------------------------------------------------------------------- */
+/* ---- datagrams that do not arrive --------------------------------------------------------------------------- */
 
 static void expect_lost(const char *why, struct ibv_ah *ah, uint32_t qpn)
 {

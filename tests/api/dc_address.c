@@ -158,7 +158,7 @@ static void dv_operations(void **state)
 	}
 }
 
-/* ---- where requests go ----------------------------------------------------------------------------------------- */
+/* ---- destinations of requests ---------------------------------------------------------------------------------- */
 
 /*
  * A wrong access key is refused without consuming a receive; the DCT keeps serving other DCIs, and this one with the right key.

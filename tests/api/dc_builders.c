@@ -541,7 +541,7 @@ static void whole_batch(void **state)
 	}
 }
 
-/* ---- where the address may be set ------------------------------------------------------------------------------- */
+/* ---- requests that accept an address ---------------------------------------------------------------------------- */
 
 /* mlx5dv_wr_set_dc_addr attaches a target to the last request; ibv_wr_post(3) lists no setter for local ones. */
 static void address_of_a_local_operation(void **state)

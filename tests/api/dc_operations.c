@@ -240,7 +240,7 @@ static void send_with_invalidate(void **state)
 	expect_error(mlx5dv_destroy_mkey(mkey), 0);
 }
 
-/* ---- the page -------------------------------------------------------------------------------------------------- */
+/* ---- the example of the man page ------------------------------------------------------------------------------- */
 
 /* mlx5dv_wr_post(3), EXAMPLE, with the QP brought to RTS in between. */
 static void example(void **state)

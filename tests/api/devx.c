@@ -8,7 +8,7 @@
 /* Bytes of a message. */
 enum { BYTES = 64, GRH_BYTES = 40 };
 
-/* ---- what is no object -------------------------------------------------------------------------------------------- */
+/* ---- calls without an object ------------------------------------------------------------------------------------- */
 
 static int query_capabilities(uint32_t op_mod, uint8_t out[4112])
 {
@@ -62,8 +62,8 @@ static void capabilities(void **state)
 }
 
 /*
- * Groups that clients query without checking the general capabilities first, and whose absence they treat as a fatal error, such
- * as general 2 (0x20) for SPDK and flow tables (0x7) for DPDK: all of their fields are 0.
+ * Groups that clients query without checking the general capabilities first, treating an error as fatal, such as general 2 (0x20)
+ * for SPDK and flow tables (0x7) for DPDK: all of their fields are 0.
  */
 static void groups_of_which_nothing_is_offered(void **state)
 {
@@ -627,7 +627,7 @@ static void verbs_qp_by_command(void **state)
 	expect_error(ibv_destroy_qp(qp), 0);
 }
 
-/* ---- memory that goes ------------------------------------------------------------------------------------------- */
+/* ---- unmapped memory -------------------------------------------------------------------------------------------- */
 
 /*
  * The ring of requests is unmapped, its record is not: the next doorbell puts the QP into error, without a fault in the process.

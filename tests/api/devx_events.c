@@ -12,7 +12,7 @@
 
 enum { BYTES = 64 };
 
-/* ---- a QP with an SRQ, which says when it takes no more of it --------------------------------------------------- */
+/* ---- a QP with an SRQ, which raises LAST_WQE_REACHED ------------------------------------------------------------ */
 
 static struct ibv_srq *srq;
 

@@ -146,7 +146,7 @@ static void post_umr(uint32_t number, uint8_t flags, uint64_t mask, const struct
 	own_post(&responder, 0x25, &wqe, count ? sizeof(wqe) : offsetof(__typeof__(wqe), entries));
 }
 
-/* ---- what a key is from the begin on ---------------------------------------------------------------------------- */
+/* ---- keys as created -------------------------------------------------------------------------------------------- */
 
 static void list(void **state)
 {
@@ -472,7 +472,7 @@ static void configured(void **state)
 	write_to(0, key.number, 0, 1);
 	expect_refused(&requester, REMOTE_ACCESS_ERROR);
 	close_both();
-	/* The UMR of a live key must have its tag. */
+	/* A UMR must name a live key with its tag. */
 	connect_both();
 	post_umr(key.number, 0, SET_LIVE, &live, entries, 2);
 	expect_done(&responder);

@@ -293,7 +293,7 @@ static void wrapped_keys(void **state)
 	/* The login ends with its context, which the caller closes. */
 }
 
-/* ---- where keys are left ---------------------------------------------------------------------------------------- */
+/* ---- copies of key bytes in memory ------------------------------------------------------------------------------ */
 
 enum { STACK_BYTES = 512 * 1024 };
 

@@ -67,7 +67,7 @@ static void expect_sent(uint64_t wr_id)
 	memcpy(server.expected, server.memory, 40); /* headers of datagrams */
 }
 
-/* ---- a queue with nothing on its way ------------------------------------------------------------------------ */
+/* ---- an idle queue ------------------------------------------------------------------------------------------ */
 
 static const enum ibv_qp_type types[] = {IBV_QPT_RC, IBV_QPT_UC, IBV_QPT_UD};
 
@@ -190,7 +190,7 @@ static void from_drained_to_error(void **state)
 	}
 }
 
-/* ---- with requests on their way ----------------------------------------------------------------------------- */
+/* ---- requests in flight ------------------------------------------------------------------------------------- */
 
 /* One SEND waits for a receive, one is posted after it, one comes later: only the first is part of the drain. */
 static void requests_on_their_way_end(bool notify)

@@ -181,7 +181,7 @@ static void signatures_find_what_was_spoilt(void **state)
 	}
 }
 
-/* ---- unreliable -------------------------------------------------------------------------------------------------- */
+/* ---- unreliable queue pairs -------------------------------------------------------------------------------------- */
 
 static uint32_t count_arrivals(void)
 {
