@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Block stages by themselves (mkey/stage.h): what arrives in packets, whatever their ends, is in memory as if it had come
- * at once. Each case was a fault once.
+ * Block stages in isolation (mkey/stage.h): data arriving in packets, wherever they end, is stored in memory as if it
+ * had arrived at once. Each case covers a past bug.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -51,7 +51,7 @@ static struct walk_access access_of(struct block_progress *progress)
 	return (struct walk_access){.hca = device.hca, .pd = hca_pd_number(device.pd), .progress = progress};
 }
 
-/* A key over the first @bytes of the device's memory, with @bsf of @octowords. */
+/* Configures a key over the first @bytes of the device's memory with @bsf of @octowords. */
 static void configure(const uint8_t *bsf, uint32_t octowords, uint64_t bytes)
 {
 	const struct walk_access access = access_of(NULL);
@@ -73,7 +73,7 @@ static void configure(const uint8_t *bsf, uint32_t octowords, uint64_t bytes)
 	mkey_publish(key, next);
 }
 
-/* Receives the first bytes of the message, in packets that end at @ends; the last one is the end of it. */
+/* Receives the first bytes of the message, in packets that end at @ends; the last packet ends the message. */
 static void receive(const uint64_t *ends, int packets)
 {
 	struct block_progress progress = {0};
@@ -120,8 +120,8 @@ static void configure_cipher_over_memory(uint8_t order, uint64_t bytes)
 }
 
 /*
- * A message that ends inside a field on the wire, its last data in the packet before: the data unit that the cipher holds
- * is complete with what brings nothing for memory.
+ * A message that ends inside a field on the wire, with its last data in the packet before: the last packet completes the
+ * data unit that the cipher holds, and adds no data to memory.
  */
 static void last_packet_brings_no_data(void **state)
 {
@@ -134,7 +134,7 @@ static void last_packet_brings_no_data(void **state)
 				configure_cipher_over_memory(order, KEY_BYTES);
 				receive(&ends[2], 1);
 				memcpy(at_once, device.memory, KEY_BYTES);
-				/* All of it was written, and nothing else. */
+				/* All data was written, and nothing else. */
 				for (int i = 512; i < KEY_BYTES; i++)
 					assert_int_equal(at_once[i], 0xc5);
 				receive(ends, 3);
@@ -144,7 +144,7 @@ static void last_packet_brings_no_data(void **state)
 			}
 }
 
-/* The same where the key ends with the data: its last unit, which is short, was complete in the packet before. */
+/* As above, where the key ends with the data: its last unit, which is short, was complete in the packet before. */
 static void last_unit_without_its_field(void **state)
 {
 	(void)state;

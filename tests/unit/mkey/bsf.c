@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * BSFs to setups (mkey/bsf.h): where each field of mlx5-formats 1.11 and 1.12 lands, what no field of them changes, and
- * every refusal, which leaves setup and references as they were. BSFs are written here byte by byte.
+ * Parses BSFs into setups (mkey/bsf.h): the destination of each field of mlx5-formats 1.11 and 1.12, fields without
+ * effect, and every refusal, which leaves setup and references unchanged. BSFs are written here byte by byte.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -79,7 +79,7 @@ static int tear_down(void **state)
 	return 0;
 }
 
-/* References of a DEK, its own included. */
+/* Returns the references of a DEK, including its own. */
 static uint32_t references(uint32_t id)
 {
 	struct dek *found = dek_get(device.hca, id);
@@ -97,7 +97,7 @@ static void put(uint8_t *bsf, int at, uint64_t value, int bytes)
 		bsf[at + i] = (uint8_t)(value >> 8 * (bytes - 1 - i));
 }
 
-/* Of 32 bytes: in the wire domain, by PSV 0, over 512 bytes. */
+/* Fills in the 32 bytes of a transaction BSF: wire domain, PSV 0, 512 bytes. */
 static void transaction(uint8_t *bsf, uint8_t format)
 {
 	memset(bsf, 0, 32);
@@ -107,7 +107,7 @@ static void transaction(uint8_t *bsf, uint8_t format)
 	put(bsf, 24, (uint32_t)format << 24 | psv[0], 4);
 }
 
-/* A good one: CRC32 of 512 bytes in memory, CRC64 of 4096 on the wire. */
+/* Writes a valid BSF: CRC32 of 512 bytes in memory, CRC64 of 4096 on the wire. */
 static void put_crcs(uint8_t *bsf)
 {
 	memset(bsf, 0, 2 * BSF);
@@ -130,7 +130,7 @@ static void put_section(uint8_t *section)
 	put(section, 14, 0xffff, 2);
 }
 
-/* T10-DIF of 512 bytes in both domains, of the same structure. */
+/* Writes T10-DIF of 512 bytes in both domains, with the same structure. */
 static void put_difs(uint8_t *bsf)
 {
 	put_crcs(bsf);
@@ -151,7 +151,7 @@ static void put_cipher(uint8_t *bsf, uint8_t first)
 	put(bsf, 32, dek, 4);
 }
 
-/* The first @octowords of it, with nothing behind them; AddressSanitizer would see. */
+/* Parses the first @octowords, with no memory after them: AddressSanitizer would report an overrun. */
 static int parse(const uint8_t *bsf, uint32_t octowords, struct block_setup *setup, struct refusal *why)
 {
 	const struct walk_access access = {.hca = device.hca, .pd = hca_pd_number(device.pd)};
@@ -166,7 +166,7 @@ static int parse(const uint8_t *bsf, uint32_t octowords, struct block_setup *set
 	return error;
 }
 
-/* The setup of a good BSF; block_setup_clear() is the caller's. */
+/* Returns the setup of a valid BSF; the caller calls block_setup_clear(). */
 static struct block_setup good(const uint8_t *bsf, uint32_t octowords)
 {
 	struct block_setup setup = {0};
@@ -219,7 +219,7 @@ static void crcs(void **state)
 	assert_null(setup.cipher.dek);
 }
 
-/* "1 512, 2 520, 3 4096, 4 4160, 6 4048"; 0: no signature, and the block is that of the other domain. */
+/* "1 512, 2 520, 3 4096, 4 4160, 6 4048"; 0: no signature, and the block size is that of the other domain. */
 static void block_sizes(void **state)
 {
 	static const struct {
@@ -249,7 +249,7 @@ static void block_sizes(void **state)
 			assert_true(signature.enabled);
 			expect_domain(&signature.wire, GUARD_NONE, 0, false, sizes[m].bytes, 0);
 		}
-	/* As the driver says that there is no signature now. */
+	/* As the driver writes "no signature". */
 	bsf[MEMORY_BLOCK] = 0;
 	assert_false(good_signature(bsf, 1).enabled);
 }
@@ -297,7 +297,7 @@ static void masks(void **state)
 		assert_int_equal(signature.checked, byte);
 		assert_int_equal(signature.copied, ~byte);
 	}
-	/* Of different structures nothing can be copied: the same byte says the size of a block. */
+	/* Different structures: nothing can be copied, and the same byte holds the size of a block. */
 	put_crcs(bsf);
 	assert_int_equal(good_signature(bsf, 1).copied, 0);
 }
@@ -327,7 +327,7 @@ static void expect_tags(const struct signature_domain *domain, uint16_t app, uin
 	assert_int_equal(domain->escape_both, escape_both);
 }
 
-/* The sections are those of their own domain, also where the other one has none or a CRC. */
+/* Each section belongs to its own domain, also where the other domain has no signature or a CRC. */
 static void sections(void **state)
 {
 	struct signature_setup signature;
@@ -355,7 +355,7 @@ static void sections(void **state)
 	signature = good_signature(bsf, 4);
 	expect_tags(&signature.memory, 0x1234, 0x56789abc, false, true, false);
 	expect_tags(&signature.wire, 0xfedc, 0x13579bdf, false, false, true);
-	/* A CRC in memory: its section means nothing. */
+	/* A CRC in memory: its section has no meaning. */
 	put(bsf, MEMORY, 0x42000000 | psv[0], 4);
 	bsf[0] = WITH_SECTIONS;
 	bsf[WIRE_BLOCK] = 4;
@@ -366,7 +366,7 @@ static void sections(void **state)
 	expect_domain(&signature.wire, GUARD_IP_CHECKSUM, 8, true, 4160, psv[1]);
 }
 
-/* Bits that say nothing, or what is so anyway. */
+/* Bits without a meaning, or that select the default. */
 static void meaningless_bits(void **state)
 {
 	static const struct {
@@ -396,7 +396,7 @@ static void meaningless_bits(void **state)
 		assert_memory_equal(&before.signature.wire, &after.signature.wire, sizeof(before.signature.wire));
 		assert_memory_equal(&before.signature.memory, &after.signature.memory, sizeof(before.signature.memory));
 	}
-	/* More octowords than the size code says. */
+	/* More octowords than the size code states. */
 	put_crcs(bsf);
 	memset(bsf + 16, 0xa5, sizeof(bsf) - 16);
 	assert_true(good_signature(bsf, 8).enabled);
@@ -484,11 +484,11 @@ static void deks(void **state)
 
 	(void)state;
 	put_cipher(bsf, CIPHER_ALONE);
-	bsf[32] = 0xa5; /* not of the number */
+	bsf[32] = 0xa5; /* not part of the number */
 	assert_int_equal(parse(bsf, 4, &setup, &why), 0);
 	assert_int_equal(setup.cipher.dek->id, dek);
 	assert_int_equal(references(dek), 2);
-	/* With a tag of its own: it must be given; without: any may be. */
+	/* A DEK with a tag requires that tag; one without accepts any. */
 	put(bsf, 32, tagged_dek, 4);
 	memcpy(bsf + 40, keytag, sizeof(keytag));
 	assert_int_equal(parse(bsf, 4, &setup, &why), 0);
@@ -499,7 +499,7 @@ static void deks(void **state)
 	assert_int_equal(parse(bsf, 4, &setup, &why), 0);
 	assert_int_equal(references(tagged_dek), 1);
 	assert_int_equal(references(dek), 2);
-	/* What a BSF says nothing of is switched off. */
+	/* Features that a BSF does not mention are switched off. */
 	put_crcs(bsf);
 	assert_int_equal(parse(bsf, 1, &setup, &why), 0);
 	assert_false(setup.cipher.enabled);
@@ -515,7 +515,7 @@ static void deks(void **state)
 
 /* ---- refusals ------------------------------------------------------------------------------------------------- */
 
-/* In the place of a good setup with both halves. */
+/* Expects a refusal in place of a valid setup with both halves. */
 static void expect_refused(const uint8_t *bsf, uint32_t octowords, enum explain_rule rule, int line)
 {
 	static struct block_setup setup, before;
@@ -538,7 +538,7 @@ static void expect_refused(const uint8_t *bsf, uint32_t octowords, enum explain_
 	block_setup_clear(&setup);
 }
 
-/* A good BSF, then @change, is refused by @rule. */
+/* Applies @change to a valid BSF and expects a refusal by @rule. */
 #define REFUSED_CRCS(rule, change)                                                                                     \
 	do {                                                                                                           \
 		put_crcs(bsf);                                                                                         \
@@ -569,7 +569,7 @@ static void refused_sizes(void **state)
 {
 	static const struct {
 		uint8_t first;
-		uint32_t octowords; /* one less than it takes */
+		uint32_t octowords; /* one less than required */
 	} sizes[] = {{EXTENDED, 1}, {WITH_SECTIONS, 3}, {WITH_CIPHER, 7}, {CIPHER_ALONE, 3}};
 	uint8_t bsf[2 * BSF];
 
@@ -614,7 +614,7 @@ static void refused_signatures(void **state)
 	REFUSED_DIFS(BSF_TRANSACTION, put(bsf, 16, 1, 4));
 	REFUSED_DIFS(BSF_TRANSACTION, put(bsf, 16, 0x80000000, 4));
 	REFUSED_DIFS(BSF_TRANSACTION, (bsf[0] = EXTENDED, put(bsf, 16, 1, 4)));
-	/* With block signatures; over nothing, or too much; of another format; with a PSV that there is not. */
+	/* With block signatures; over zero or too many bytes; of another format; with a PSV that does not exist. */
 	REFUSED_DIFS(BSF_TRANSACTION, (bsf[0] = EXTENDED, put(bsf, 4, 512, 4), put(bsf, 16, 1 << 28, 4),
 				       put(bsf, 24, 0x40 << 24 | psv[0], 4)));
 	REFUSED_DIFS(BSF_TRANSACTION, (transaction(bsf, 0x40), put(bsf, 4, 0, 4)));
@@ -635,12 +635,12 @@ static void refused_sections(void **state)
 		for (int guard = 3; guard < 256; guard++)
 			REFUSED_DIFS(BSF_INLINE, bsf[at + 8] = (uint8_t)guard);
 	}
-	/* Without them there is no T10-DIF. */
+	/* Without block signatures there is no T10-DIF. */
 	REFUSED_DIFS(BSF_INLINE, bsf[0] = BASIC | SAME);
 	REFUSED_DIFS(BSF_INLINE, bsf[0] = EXTENDED | SAME);
 }
 
-/* Bytes are copied between fields that mean the same, or not at all. */
+/* Bytes are copied only between fields with the same meaning. */
 static void refused_structures(void **state)
 {
 	uint8_t bsf[2 * BSF];
@@ -650,7 +650,7 @@ static void refused_structures(void **state)
 	REFUSED_DIFS(BSF_SAME, bsf[MEMORY] = 0x52);
 	REFUSED_CRCS(BSF_SAME, bsf[0] |= SAME);
 	REFUSED_CRCS(BSF_SAME, (bsf[0] |= SAME, bsf[WIRE] = 0x42));
-	/* These do: different seeds, different guards of T10-DIF. */
+	/* These are accepted: different seeds, different guards of T10-DIF. */
 	put_crcs(bsf);
 	bsf[0] |= SAME;
 	bsf[WIRE] = 0x23;

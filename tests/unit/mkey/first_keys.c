@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The first keys of a process: nobody can tell them from those of another process, unless both have the same seed
- * (SOFTHCA_SEED). Each case is a process of its own, since a process makes its devices once.
+ * The first keys of a process do not resemble those of another process, unless both have the same seed (SOFTHCA_SEED).
+ * Each case runs in its own process, since a process makes its devices once.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -15,7 +15,7 @@
 
 enum { KEYS = 4, FIRST_INDEX = 16 };
 
-/* Index and tag of the first regions of a new process. @seed: NULL: none is set. */
+/* Reads index and tag of the first regions of a new process. @seed: NULL: none is set. */
 static void first_keys(const char *seed, uint32_t keys[KEYS])
 {
 	static struct device device;
@@ -60,7 +60,7 @@ static void the_same_seed(void **state)
 	assert_memory_equal(first, second, sizeof(first));
 }
 
-/* Eight processes: that two indices, or all tags of two, are equal has a chance of a millionth. */
+/* Eight processes: the chance that two indices, or all tags of two, are equal is one in a million. */
 static void other_processes(void **state)
 {
 	uint32_t keys[8][KEYS];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * mkey/layout: translation entries as a WQE has them (mlx5-formats 1.9 and 1.10), good ones and any others. The mapping has
- * room for as many entries as there are 16-byte units, and not a byte more.
+ * mkey/layout: parses translation entries of a WQE (mlx5-formats 1.9 and 1.10), valid and arbitrary ones. The mapping
+ * has room for exactly as many entries as there are 16-byte units.
  */
 #include <errno.h>
 #include <setjmp.h>
@@ -59,7 +59,7 @@ static void put_repeat_entry(uint32_t unit, uint32_t stride, uint32_t bytes, uin
 	put(unit, 8, 8, address);
 }
 
-/* Parses @units into a mapping that has just that room. */
+/* Parses @units into a mapping that has exactly that room. */
 static int parse(uint32_t units)
 {
 	free(map);
@@ -77,7 +77,7 @@ static void expect_entry(uint32_t i, uint64_t bytes, uint64_t before, uint32_t s
 		assert_int_equal(map->entries[i].stride, stride);
 	assert_int_equal(map->entries[i].key, key);
 	assert_int_equal(map->entries[i].address, address);
-	/* Of no region in particular: that is for windows. */
+	/* No particular region: serials are for windows. */
 	assert_int_equal(map->entries[i].serial, 0);
 }
 
@@ -110,7 +110,7 @@ static void lists(void **state)
 	expect_entry(1, 0xffffffff, 100, 0, 0x2001, 0);
 	expect_entry(2, 1, UINT64_C(0x100000063), 0, 0x3002, 7);
 	expect_entry(3, 2, UINT64_C(0x100000064), 0, 0xffffffff, 9);
-	/* The sum is wider than a count. */
+	/* The sum exceeds the width of a count. */
 	assert_int_equal(mapping_translated(map), UINT64_C(0x100000066));
 }
 
@@ -139,7 +139,7 @@ static void repeat_block(void **state)
 	put_repeat_header(520, 2, 2);
 	put_repeat_entry(1, 516, 512, 0x1000, 0x7000);
 	put_repeat_entry(2, 8, 8, 0x2000, 0x9000);
-	/* What follows is padding, whatever it holds. */
+	/* The rest is padding, whatever its content. */
 	memset(wire + 3 * UNIT, 0xff, UNIT);
 	assert_int_equal(parse(4), 0);
 	assert_int_equal(map->form, LAYOUT_REPEAT);
@@ -150,7 +150,7 @@ static void repeat_block(void **state)
 	assert_int_equal(mapping_translated(map), 1040);
 }
 
-/* The sum in the header is the library's; what counts is what the entries have, 16 bits each (mlx5-formats 6 no. 42). */
+/* The sum in the header is written by the library; only the entries count, 16 bits each (mlx5-formats 6 no. 42). */
 static void sum_that_does_not_agree(void **state)
 {
 	(void)state;
@@ -192,7 +192,7 @@ static void nothing_repeated(void **state)
 	put_repeat_header(100, 0xffffffff, 0);
 	assert_int_equal(parse(4), 0);
 	assert_int_equal(mapping_translated(map), 0);
-	/* As much as can be said: 63 entries of 65535 bytes, 2^32 - 1 times. */
+	/* The largest layout: 63 entries of 65535 bytes, 2^32 - 1 times. */
 	put_repeat_header(0, 0xffffffff, MOST_UNITS - 1);
 	for (uint32_t i = 1; i < MOST_UNITS; i++)
 		put_repeat_entry(i, 0xffff, 0xffff, 0x1000, UINT64_MAX);
@@ -200,7 +200,7 @@ static void nothing_repeated(void **state)
 	assert_int_equal(mapping_translated(map), UINT64_C(63) * 65535 * 0xffffffff);
 }
 
-/* Any bytes: what comes of them is what a reader of the format sheet would say, and never more than there is room for. */
+/* Random bytes: the result is what the format sheet says, and never exceeds the room. */
 static void any_bytes(void **state)
 {
 	uint64_t random = 42;
@@ -213,7 +213,7 @@ static void any_bytes(void **state)
 
 		for (size_t i = 0; i < sizeof(wire); i += 8) {
 			random = random * 6364136223846793005 + 1442695040888963407;
-			/* Zeros are frequent where formats are: runs of them. */
+			/* Runs of zeros, which are frequent in real layouts. */
 			memset(wire + i, 0, 8);
 			if (random >> 60 > 4)
 				memcpy(wire + i,

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * mkey/records: every way of copying records that this CPU has gives what a loop over bytes gives, for all sizes up to some
- * lines, alignments and distances, and touches nothing between them. Records that overlap others are read whole before they
- * are written.
+ * mkey/records: every implementation of copying records that this CPU supports gives the result of a loop over bytes,
+ * for all sizes up to some lines, alignments and distances, and touches nothing between records. Overlapping records are
+ * read whole before they are written.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -52,7 +52,7 @@ static void all_sizes_and_alignments(void **state)
 	}
 }
 
-/* mkey/copy.h: ranges may overlap. A record is read before it is written, and records go up. */
+/* mkey/copy.h: ranges may overlap. A record is read before it is written, in ascending order. */
 static void records_on_top_of_themselves(void **state)
 {
 	static const uint64_t sizes[] = {8, 64, 128, 200};
@@ -72,7 +72,7 @@ static void records_on_top_of_themselves(void **state)
 	}
 }
 
-/* The choice ends somewhere on every CPU. */
+/* The last implementation works on every CPU. */
 static void the_last_one_works_everywhere(void **state)
 {
 	const struct record_kernel *last = NULL;

@@ -24,7 +24,7 @@ enum {
 static struct key_world world;
 static uint8_t shadow[BLOCK_BYTES];
 
-/* A list, and the same for the reference. */
+/* A list, with a copy for the reference. */
 struct list {
 	struct mlx5_wqe_data_seg wire[SEGMENTS];
 	struct {
@@ -139,7 +139,7 @@ static void random_list(struct list *list, bool target)
 	}
 }
 
-/* Where byte @offset of the list is; false if it is refused. */
+/* Finds byte @offset of the list; returns false if it is refused. */
 static bool find(const struct list *list, uint64_t offset, struct spot *spot)
 {
 	for (uint32_t i = 0; i < list->count; i++) {
@@ -171,7 +171,7 @@ static uint8_t byte_at(const struct list *list, uint64_t offset)
 	return spot.block == NOWHERE ? 0 : shadow[spot.offset];
 }
 
-/* Makes the stream of a part of @list; it must be refused exactly when a byte of the part is. */
+/* Makes the stream of a part of @list; it must be refused exactly when a byte of the part is refused. */
 static bool begin(struct stream *stream, const struct list *list, uint64_t offset, uint64_t length)
 {
 	struct refusal why;
@@ -219,11 +219,11 @@ static void read_at_random(void)
 				 byte_at(&list, offset + i));
 }
 
-/* The bytes of @source, one after the other, to those of @sink. A byte that gets two values may end up with either. */
+/* Expects the bytes of @source, in order, at those of @sink. A byte written twice may have either value. */
 static void expect_copied(const struct list *sink, uint64_t sink_offset, const struct list *source,
 			  uint64_t source_offset, uint64_t length)
 {
-	static uint8_t written[BLOCK_BYTES]; /* how often */
+	static uint8_t written[BLOCK_BYTES]; /* number of writes */
 	struct spot spot;
 
 	memset(written, 0, sizeof(written));
@@ -233,7 +233,7 @@ static void expect_copied(const struct list *sink, uint64_t sink_offset, const s
 		assert_true(find(sink, sink_offset + i, &spot));
 		if (spot.block == NOWHERE)
 			continue;
-		/* The real one if it is one of the candidates. */
+		/* Takes the actual value if it is one of the candidates. */
 		if (!written[spot.offset] || world.memory[spot.offset] == value)
 			shadow[spot.offset] = value;
 		written[spot.offset] = 1;
@@ -285,13 +285,13 @@ static void lists_at_random(void **state)
 		}
 		epoch_leave();
 	}
-	/* The rest was refused: neither may be rare. */
+	/* The rest was refused: neither result may be rare. */
 	assert_in_range(copied, ROUNDS * COPIES / 4, ROUNDS * COPIES * 9 / 10);
 }
 
 /* ---- one by one ------------------------------------------------------------------------------------------------ */
 
-/* Two keys that are walked, and the first of them again: each part has its own walk. */
+/* Two keys that are walked, and the first of them again: each part has a separate walk. */
 static void two_walks_in_turn(void **state)
 {
 	struct key *one = &world.reference.key[FIRST_LAYOUT], *other = &world.reference.key[FIRST_LAYOUT + 1];
@@ -333,7 +333,7 @@ static void two_walks_in_turn(void **state)
 	assert_memory_equal(bytes + 8, shadow, 4);
 }
 
-/* As many parts as a WQE has segments, and inline data between keys. */
+/* As many parts as a WQE has segments, with inline data between keys. */
 static void as_many_parts_as_a_wqe(void **state)
 {
 	const uint32_t most = (LIMIT_MAX_WQE_SIZE - 16) / 16;
@@ -352,7 +352,7 @@ static void as_many_parts_as_a_wqe(void **state)
 			stream_add_memory(&stream, plain, 1 + i % 3);
 		else
 			assert_int_equal(stream_add_key(&stream, world.reference.key[1].number, i, 1 + i % 7, &why), 0);
-		/* Nothing is nothing. */
+		/* A part of zero bytes adds nothing. */
 		stream_add_memory(&stream, plain, 0);
 		assert_int_equal(stream_add_key(&stream, 0xdeadbeef, 0, 0, &why), 0);
 	}
@@ -395,7 +395,7 @@ static void segment_beyond_the_end(void **state)
 					 length == 0 || end <= 15);
 		}
 	}
-	/* What the list does not have is not added. */
+	/* A part beyond the end of the list is not added. */
 	stream_begin(&stream, &world.access, RIGHT_LOCAL_READ);
 	assert_int_equal(stream_add_segments(&stream, list, 1, 4, 100, &why), 0);
 	assert_int_equal(stream.length, 6);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * UMR WQEs as only a program that fills its ring itself can write them (mlx5-formats 1.8): each check, in its order; what a
- * mask selects, and nothing else, changes; a WQE that fails changes nothing.
+ * UMR WQEs that only a program that fills its ring itself can write (mlx5-formats 1.8): each check, in order; only
+ * selected fields change; a WQE that fails changes nothing.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -19,7 +19,7 @@ static struct raw_cq cq;
 static struct raw_qp end;
 static struct mkey *key;
 
-/* A UMR WQE, by its offsets on the format sheet. */
+/* A UMR WQE, addressed by the offsets of the format sheet. */
 struct umr {
 	uint8_t bytes[MOST];
 	uint32_t length;
@@ -151,7 +151,7 @@ static void lengths(void **state)
 
 	(void)state;
 	expect_done(&umr);
-	/* Shorter than its fixed parts, than what it announces. */
+	/* Shorter than its fixed parts, or than the length that it announces. */
 	for (umr.length = 16; umr.length < FIXED + 64; umr.length += 16)
 		expect_refused(&umr, RULE_UMR_SHORT);
 	put(&umr, KLM_OCTOWORDS, 8, 2);
@@ -159,19 +159,19 @@ static void lengths(void **state)
 	put(&umr, KLM_OCTOWORDS, 0xffff, 2);
 	umr.length = MOST;
 	expect_refused(&umr, RULE_UMR_SHORT);
-	/* Block setup behind the entries counts as well. */
+	/* Block setup after the entries counts as well. */
 	umr = configuring();
 	put(&umr, BSF_OCTOWORDS, 4, 2);
 	expect_refused(&umr, RULE_UMR_SHORT);
 	umr.length += 64;
 	expect_refused(&umr, RULE_UMR_BSF_CAPACITY);
-	/* With a translation offset the same two bytes say something else (0: none). */
+	/* With a translation offset the same two bytes have another meaning (0: none). */
 	umr = configuring();
 	put(&umr, FLAGS, 0x90, 1);
 	expect_done(&umr);
 }
 
-/* @count entries of 16 bytes each, with lengths from @first on, at @offset of the device's memory. */
+/* Writes @count entries of 16 bytes each, with lengths from @first on, at @offset of the device's memory. */
 static void entries_at(uint32_t offset, uint32_t count, uint32_t first)
 {
 	for (uint32_t i = 0; i < count; i++) {
@@ -181,7 +181,7 @@ static void entries_at(uint32_t offset, uint32_t count, uint32_t first)
 	}
 }
 
-/* Without the inline flag: one segment that names the memory they are in. */
+/* Without the inline flag: one segment that names the memory of the entries. */
 static struct umr configuring_from(uint32_t lkey, uint64_t address, uint32_t named, uint32_t octowords)
 {
 	struct umr umr = configuring();
@@ -221,13 +221,13 @@ static void entries_in_memory(void **state)
 	entries_at(1000, 8, 10);
 	expect_done(&umr);
 	expect_entries(4, 10);
-	/* What is in that memory later does not matter; more of it than is needed is not looked at. */
+	/* Later changes of that memory have no effect; memory beyond the needed part is not read. */
 	entries_at(1000, 8, 500);
 	expect_entries(4, 10);
 	umr = configuring_from(region, memory + 1000, 192, 8);
 	expect_done(&umr);
 	expect_entries(8, 500);
-	/* Less than is needed, or none, or inline after all. */
+	/* Too little memory, no segment, or inline after all. */
 	umr = configuring_from(region, memory + 1000, 127, 8);
 	expect_refused(&umr, RULE_UMR_NOT_INLINE);
 	umr = configuring_from(region, memory + 1000, 0, 4);
@@ -237,24 +237,24 @@ static void entries_in_memory(void **state)
 	umr = configuring_from(region, memory + 1000, 64, 4);
 	umr.length = FIXED;
 	expect_refused(&umr, RULE_UMR_SHORT);
-	/* Block setup comes from the same memory, behind them. */
+	/* Block setup is read from the same memory, after the entries. */
 	put(&umr, BSF_OCTOWORDS, 4, 2);
 	umr.length = FIXED + 16;
 	expect_refused(&umr, RULE_UMR_NOT_INLINE);
 	put(&umr, PAYLOAD, 128, 4);
 	expect_refused(&umr, RULE_UMR_BSF_CAPACITY);
-	/* Memory that may not be read. */
+	/* Memory without read access. */
 	umr = configuring_from(0xabcdef00, memory + 1000, 64, 4);
 	expect_refused(&umr, RULE_KEY_UNKNOWN);
 	umr = configuring_from(region, memory + sizeof(device.memory) - 63, 64, 4);
 	expect_refused(&umr, RULE_KEY_RANGE);
-	/* Without entries the flag has nothing to say. */
+	/* Without entries the flag has no effect. */
 	umr = configuring_from(0, 0, 0, 0);
 	umr.length = FIXED;
 	expect_done(&umr);
 }
 
-/* Where the entries are may itself be a key that is laid out; also the one that is being configured. */
+/* The entries may be in a key with a layout; also in the key that is being configured. */
 static void entries_through_a_key(void **state)
 {
 	struct umr umr = configuring();
@@ -277,8 +277,8 @@ static void entries_through_a_key(void **state)
 }
 
 /*
- * Entries replaced one by one: the model is the table that an adapter has, of which zeros are no entries. As soon as an
- * entry stands behind one that is not there, only the whole can be replaced.
+ * Entries replaced one by one: the model is the table of an adapter, in which zeros mean no entry. An entry after a
+ * missing one makes the table replaceable only as a whole.
  */
 static void offsets(void **state)
 {
@@ -304,7 +304,7 @@ static void offsets(void **state)
 		put(&umr, KLM_OCTOWORDS, octowords, 2);
 		put(&umr, BSF_OCTOWORDS, at, 2);
 		memcpy(next, table, sizeof(next));
-		/* From number 0 on all are replaced. */
+		/* An offset of 0 replaces all entries. */
 		if (!at)
 			memset(next, 0, sizeof(next));
 		for (uint32_t i = 0; i < octowords; i++) {
@@ -345,7 +345,7 @@ static void offsets(void **state)
 	assert_true(refused > 100 && done > 500);
 }
 
-/* 48 bits of offset, of which 32 are elsewhere. */
+/* 48 bits of offset, of which 32 are in another place. */
 static void far_offset(void **state)
 {
 	struct umr umr = configuring();
@@ -356,7 +356,7 @@ static void far_offset(void **state)
 		put(&umr, 32, UINT64_C(1) << bit, 4);
 		expect_refused(&umr, RULE_UMR_CAPACITY);
 	}
-	/* Without the flag nobody looks at them. */
+	/* Without the flag they are not read. */
 	put(&umr, FLAGS, 0x80, 1);
 	expect_done(&umr);
 }
@@ -394,7 +394,7 @@ static void keys(void **state)
 	key = mine;
 }
 
-/* mlx5-formats 6, no. 35: a live key is named by its tag, a free one by any. */
+/* mlx5-formats 6, no. 35: a WQE names a live key by its tag, a free one by any tag. */
 static void tags(void **state)
 {
 	struct umr umr = configuring();
@@ -428,10 +428,10 @@ static void free_or_live(void **state)
 	expect_refused(&umr, RULE_UMR_NOT_FREE);
 	put(&umr, FLAGS, 0x80 | 0x40, 1);
 	expect_done(&umr);
-	/* Both can never be. */
+	/* Both at once are always refused. */
 	put(&umr, FLAGS, 0x80 | 0x60, 1);
 	expect_refused(&umr, RULE_UMR_NOT_FREE);
-	/* Profile connectx: freed, with all its entries kept, it can come back as it was. Man: see clears_what_it_frees. */
+	/* Profile connectx: a freed key whose entries are kept can be restored. Man: see clears_what_it_frees. */
 	((struct settings *)hca_settings(hca_device(0)))->profile = PROFILE_CONNECTX;
 	put(&umr, FLAGS, 0x80, 1);
 	put(&umr, FREE, 0x40, 1);
@@ -475,7 +475,7 @@ static void queue_pairs(void **state)
 
 	(void)state;
 	put(&umr, MASK, BIT(LEN) | BIT(FREE) | BIT(QPN), 8);
-	/* Any QP will do. */
+	/* Any QP is accepted. */
 	put(&umr, FLAGS, 0x80 | 0x08, 1);
 	put(&umr, QPN_TAG, (uint64_t)end.qp->number << 8, 4);
 	expect_done(&umr);
@@ -483,15 +483,15 @@ static void queue_pairs(void **state)
 	expect_done(&umr);
 	put(&umr, QPN_TAG, (uint64_t)(end.qp->number + 1) << 8, 4);
 	expect_done(&umr);
-	/* It belongs to another one now. */
+	/* It belongs to another QP now. */
 	expect_refused(&umr, RULE_KEY_OTHER_QP);
-	/* NULL: the caller does not care. */
+	/* NULL: the caller does not need it. */
 	put(&umr, FLAGS, 0x80, 1);
 	put(&umr, QPN_TAG, 0xffffff00, 4);
 	expect_done(&umr);
 }
 
-/* What belongs to the kernel, and bits that mean nothing: a program that could set them would leave its domain. */
+/* Fields reserved for the kernel, and bits without a meaning: setting them would let a program leave its domain. */
 static void masks(void **state)
 {
 	static const int allowed[] = {0, 6, 9, 12, 13, 14, 17, 18, 19, 20, 21, 23, 25, 26, 29};
@@ -513,7 +513,7 @@ static void masks(void **state)
 	}
 }
 
-/* Each right by its own bit, in both directions. */
+/* Each right has its own bit, in both directions. */
 static void rights(void **state)
 {
 	static const struct {
@@ -551,7 +551,7 @@ static void range(void **state)
 	expect_done(&umr);
 	assert_int_equal(mkey_mapping(key)->start, UINT64_C(0x1122334455667788));
 	assert_int_equal(mkey_mapping(key)->length, UINT64_MAX);
-	/* Neither says anything about the entries. */
+	/* Neither affects the entries. */
 	assert_int_equal(mkey_mapping(key)->count, 1);
 	assert_int_equal(mapping_translated(mkey_mapping(key)), 100);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* mkey/walk: what an access through a key touches, byte by byte, and that all of it is checked and nothing else. */
+/* mkey/walk: the bytes that an access through a key touches; exactly these bytes are checked. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -38,8 +38,8 @@ static int enter(struct walk *walk, uint8_t rights, const struct mapping *layout
 }
 
 /*
- * One access, in the device and in the reference: both refuse it, or both find the same bytes in the same order. @most:
- * longest piece that is asked for. Returns true if it is allowed.
+ * Compares one access in the device and in the reference: both refuse it, or both find the same bytes in the same order.
+ * @most: longest piece requested. Returns true if it is allowed.
  */
 static bool compare(uint32_t key, uint64_t address, uint64_t length, unsigned int wanted, uint64_t most)
 {
@@ -54,7 +54,7 @@ static bool compare(uint32_t key, uint64_t address, uint64_t length, unsigned in
 	epoch_enter();
 	/* A direct key has no layout to walk through: streams handle those by walk_direct(). */
 	error = walk_direct(&world.access, rights_wanted(wanted), key, address, length, &piece, &layout, &why);
-	/* In one, or as streams do it. */
+	/* In one piece, or as streams do it. */
 	if (!error && layout && length % 2)
 		error = walk_begin(&walk, &world.access, rights_wanted(wanted), key, address, length, &why);
 	else if (!error && layout)
@@ -106,7 +106,7 @@ static void random_regions(void)
 	}
 }
 
-/* Any key may be in any other: layouts refer to themselves, too. */
+/* Any key may contain any other: layouts refer to themselves, too. */
 static int random_target(void)
 {
 	struct choose *c = &world.choose;
@@ -122,12 +122,12 @@ static void random_entry(struct entry *entry, const struct key *target, bool rep
 
 	entry->key = target->number;
 	entry->bytes = chance(c, 90) ? CHOOSE_OF(c, sizes) : choose_below(c, repeats ? 65536 : 5000);
-	/* Forward, in place, or back over what came before. */
+	/* Forward, in place, or back over earlier bytes. */
 	entry->stride = !repeats        ? 0
 			: chance(c, 60) ? (entry->bytes + CHOOSE_OF(c, sizes)) & 0xffff
 					: choose_below(c, 80);
 	entry->address = target->start + choose_below(c, room) - (chance(c, 5) ? choose_below(c, 3) : 0);
-	/* Not a list entry of length zero, which means something else: the driver leaves those out. */
+	/* Not a list entry of length zero, which has another meaning: the driver omits those. */
 	if (!repeats && !entry->bytes)
 		entry->bytes = 1 + choose_below(c, 50);
 }
@@ -148,7 +148,7 @@ static void random_layout(int slot)
 		random_entry(&key->entries[i], &world.reference.key[random_target()], repeats);
 		period += key->entries[i].bytes;
 	}
-	/* The length is a field of its own: a program may make it shorter or longer than what the entries translate. */
+	/* The length is a separate field: it may be shorter or longer than what the entries translate. */
 	key->length = period * key->repeat;
 	if (chance(c, 10))
 		key->length += choose_below(c, 40) - 20;
@@ -187,7 +187,7 @@ static void layouts_at_random(void **state)
 		for (int i = 0; i < ACCESSES; i++)
 			allowed += random_access_();
 	}
-	/* Neither side of the comparison may be rare. */
+	/* Neither result of the comparison may be rare. */
 	assert_in_range(allowed, ROUNDS * ACCESSES / 10, ROUNDS * ACCESSES * 9 / 10);
 }
 
@@ -217,7 +217,7 @@ static bool writes(const struct key *key, uint64_t address, uint64_t length)
 	return compare(key->number, address, length, REMOTE_WRITE, UINT64_MAX);
 }
 
-/* A part that cannot be reached refuses an access that touches it, by one byte, and no other. */
+/* An unreachable part refuses exactly the accesses that touch it, even by one byte. */
 static void only_what_is_touched_counts(void **state)
 {
 	struct key *list = layout(FIRST_LAYOUT, 1), *records;
@@ -225,7 +225,7 @@ static void only_what_is_touched_counts(void **state)
 	(void)state;
 	world_region(&world, 1, 0, 100, 0, ALL_ACCESS);
 	add(list, 1, 0, 50, 0);
-	add(list, 1, 60, 50, 0); /* its last 10 bytes are none of the region's */
+	add(list, 1, 60, 50, 0); /* its last 10 bytes are outside the region */
 	add(list, 1, 20, 30, 0);
 	world_lay_out(&world, FIRST_LAYOUT, false);
 	assert_true(writes(list, 0, 90));
@@ -235,13 +235,13 @@ static void only_what_is_touched_counts(void **state)
 	assert_false(writes(list, 99, 2));
 	assert_false(writes(list, 0, 130));
 
-	/* Repetition 9 of the second entry ends at 95, repetition 10 would at 105. */
+	/* Repetition 9 of the second entry ends at 95, repetition 10 would end at 105. */
 	records = layout(FIRST_LAYOUT + 1, 12);
 	add(records, 1, 0, 2, 2);
 	add(records, 1, 0, 5, 10);
 	world_lay_out(&world, FIRST_LAYOUT + 1, true);
 	assert_true(writes(records, 0, 7 * 10));
-	/* Bytes 100 and on belong to the eleventh: only its first entry is there. */
+	/* Bytes from 100 on belong to the eleventh repetition: only its first entry is there. */
 	assert_true(writes(records, 0, 7 * 10 + 2));
 	assert_false(writes(records, 0, 7 * 10 + 3));
 	assert_false(writes(records, 7 * 10 + 2, 1));
@@ -255,7 +255,7 @@ static void entries_of_no_bytes(void **state)
 
 	(void)state;
 	world_region(&world, 1, 0, 100, 0, ALL_ACCESS);
-	/* What they point to does not matter. */
+	/* Their targets do not matter. */
 	add(key, 1, UINT64_MAX, 0, 0);
 	add(key, 1, 0, 4, 10);
 	add(key, 1, UINT64_MAX, 0, 7);
@@ -278,7 +278,7 @@ static void layouts_without_bytes(void **state)
 	add(key, 1, 0, 10, 10);
 	world_lay_out(&world, FIRST_LAYOUT, true);
 	assert_false(writes(key, 0, 1));
-	/* The length says otherwise: still nothing is translated. */
+	/* The length differs: still nothing is translated. */
 	key->length = 10;
 	world_lay_out(&world, FIRST_LAYOUT, true);
 	assert_false(writes(key, 0, 1));
@@ -290,7 +290,7 @@ static void layouts_without_bytes(void **state)
 	assert_false(writes(key, 0, 1));
 }
 
-/* A stride below the size leads back over bytes that came before; a stride of 0 to the same ones again. */
+/* A stride below the size leads back over earlier bytes; a stride of 0 to the same bytes again. */
 static void records_that_overlap(void **state)
 {
 	(void)state;
@@ -307,8 +307,8 @@ static void records_that_overlap(void **state)
 }
 
 /*
- * Which bytes of overlapping records lie lowest and highest depends on where an access begins and ends: each start, length
- * and stride, with the region's bounds anywhere in between.
+ * The lowest and highest bytes of overlapping records depend on where an access begins and ends: each start, length and
+ * stride, with the region's bounds anywhere in between.
  */
 static void overlapping_records_at_the_bounds(void **state)
 {
@@ -340,7 +340,7 @@ static void keys_in_keys(void **state)
 
 		add(key, slot == FIRST_LAYOUT ? 1 : slot - 1, 1, 90, 0);
 		world_lay_out(&world, slot, false);
-		/* One byte further in with each level. */
+		/* Each level starts one byte further in. */
 		key->length = 90 + 5;
 		assert_int_equal(writes(key, 0, 80), slot - FIRST_LAYOUT < 4);
 	}
@@ -354,8 +354,8 @@ static void key_in_itself(void **state)
 	world_region(&world, 1, 0, 100, 0, ALL_ACCESS);
 	add(key, 1, 0, 10, 0);
 	add(key, FIRST_LAYOUT, 0, 10, 0);  /* its own first part */
-	add(key, FIRST_LAYOUT, 10, 10, 0); /* its second, hence its first */
-	add(key, FIRST_LAYOUT, 30, 10, 0); /* itself, without end */
+	add(key, FIRST_LAYOUT, 10, 10, 0); /* its second part, hence its first */
+	add(key, FIRST_LAYOUT, 30, 10, 0); /* itself, infinitely */
 	world_lay_out(&world, FIRST_LAYOUT, false);
 	assert_true(writes(key, 0, 30));
 	assert_false(writes(key, 0, 31));
@@ -373,7 +373,7 @@ static void addresses_near_the_end(void **state)
 	assert_false(compare(world.reference.key[1].number, UINT64_MAX, 2, REMOTE_WRITE, UINT64_MAX));
 	assert_false(compare(world.reference.key[1].number, UINT64_MAX - 100, 1, REMOTE_WRITE, UINT64_MAX));
 	assert_false(compare(world.reference.key[1].number, 0, 1, REMOTE_WRITE, UINT64_MAX));
-	/* The second repetition would begin beyond the end, at 0 if sums were to wrap. */
+	/* The second repetition would begin beyond the end, at 0 if sums wrapped. */
 	world_region(&world, 2, 0, 100, 0, ALL_ACCESS);
 	add(key, 1, UINT64_MAX - 9, 10, 10);
 	world_lay_out(&world, FIRST_LAYOUT, true);
@@ -383,11 +383,11 @@ static void addresses_near_the_end(void **state)
 	add(key, 2, UINT64_MAX - 9, 10, 10);
 	world_lay_out(&world, FIRST_LAYOUT + 1, true);
 	assert_false(writes(key, 10, 1));
-	/* The address of a request. */
+	/* An access at the address of a request. */
 	assert_false(writes(key, UINT64_MAX, 2));
 }
 
-/* Checking does not take longer the more a layout repeats: 2^31 records of one byte, in one call. */
+/* The time of a check does not grow with the repetitions: 2^31 records of one byte, in one call. */
 static void many_repetitions(void **state)
 {
 	struct key *key = layout(FIRST_LAYOUT, UINT64_C(1) << 31);
@@ -406,14 +406,14 @@ static void many_repetitions(void **state)
 	epoch_leave();
 }
 
-/* Rights of a request are looked for in the key that it names; those below must be readable or writable. */
+/* Rights of a request are checked in the key that it names; keys below it must be readable or writable. */
 static void rights_below(void **state)
 {
 	struct key *key = layout(FIRST_LAYOUT, 1);
 
 	(void)state;
 	world_region(&world, 1, 0, 100, 0, 0);                      /* local read only */
-	world_region(&world, 2, 0, 100, 0, IBV_ACCESS_LOCAL_WRITE); /* nothing remote */
+	world_region(&world, 2, 0, 100, 0, IBV_ACCESS_LOCAL_WRITE); /* no remote access */
 	add(key, 1, 0, 50, 0);
 	add(key, 2, 0, 50, 0);
 	world_lay_out(&world, FIRST_LAYOUT, false);
@@ -426,7 +426,7 @@ static void rights_below(void **state)
 	assert_false(compare(key->number, 0, 1, LOCAL_WRITE, UINT64_MAX));
 }
 
-/* A walk may begin anywhere, and its pieces be asked for in any size. */
+/* A walk may begin anywhere, with pieces of any size. */
 static void every_start_and_piece(void **state)
 {
 	struct key *key = layout(FIRST_LAYOUT, 7);
