@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The table of the objects that are alive (verbs/object/alive.h), against a list of them; with and without memory to grow. */
+/* Compares the table of live objects (verbs/object/alive.h) with a list of them; with and without memory to grow. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -36,7 +36,7 @@ static int make_objects(void **state)
 	(void)state;
 	alive_prepare();
 	for (size_t i = 0; i < OBJECTS; i++) {
-		/* Near each other, and far apart, as small and large objects are. */
+		/* Adjacent and far apart, like small and large objects. */
 		objects[i] = malloc(sizeof(*objects[i]) + (i % 2 ? 2048 : 0));
 		assert_non_null(objects[i]);
 		*objects[i] = (struct user_td){0};
@@ -63,7 +63,7 @@ static void look_at_all(void)
 		struct ibv_td *object = &objects[i]->base;
 
 		assert_int_equal(object_alive(object), lives[i]);
-		/* It is what it is, and where it is. */
+		/* The object is found only with its own type and address. */
 		assert_false(object_alive((struct ibv_xrcd *)object));
 		for (int offset = -8; offset <= 8; offset += 4)
 			assert_int_equal(object_alive((struct ibv_td *)((uintptr_t)object + offset)),
@@ -71,7 +71,7 @@ static void look_at_all(void)
 	}
 }
 
-/* Objects come and go in any order, more of them than there were before. */
+/* Adds and removes objects in any order, more of them than before. */
 static void come_and_go(void **state)
 {
 	(void)state;
@@ -89,14 +89,14 @@ static void come_and_go(void **state)
 	look_at_all();
 }
 
-/* None is forgotten for want of memory. */
+/* No object is lost for lack of memory. */
 static void without_memory(void **state)
 {
 	no_memory = true;
 	come_and_go(state);
 }
 
-/* Memory runs out, and comes back, with objects in both places. */
+/* Memory runs out and becomes available again, with objects in both places. */
 static void now_and_then(void **state)
 {
 	(void)state;
@@ -113,7 +113,7 @@ static void now_and_then(void **state)
 	look_at_all();
 }
 
-/* Leaving twice is in order: an import leaves when it is unimported, and when its last user goes. */
+/* Removing an object twice is allowed: an import is removed on unimport and by its last user. */
 static void leaves_twice(void **state)
 {
 	(void)state;
@@ -127,7 +127,7 @@ static void leaves_twice(void **state)
 
 int main(void)
 {
-	/* First, since a table that has grown has room. */
+	/* This test is first, since a table that has grown has room. */
 	const struct CMUnitTest tests[] = {
 		CASE(without_memory),
 		CASE(now_and_then),

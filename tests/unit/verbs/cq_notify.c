@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * ibv_req_notify_cq(3) by two threads at once: they share the doorbell record, so what the device is told must not depend
- * on what the record holds by then (mlx5-formats 3.6 has the arm word). The test stands in for the device.
+ * ibv_req_notify_cq(3) by two threads at once: they share the doorbell record, so the values passed to the device must
+ * not depend on the current content of the record (mlx5-formats 3.6 has the arm word). The test acts as the device.
  */
 #include <endian.h>
 #include <setjmp.h>
@@ -20,7 +20,7 @@ static uint32_t dbrec[2], requested[2];
 static struct user_cq cq = {.dbrec = dbrec, .consumer_index = CONSUMER, .arm_sn = 6};
 static int requests;
 
-/* No links: nothing arrives. */
+/* No links: no packet arrives. */
 uint32_t progress_pollers;
 
 void progress_before_sleep(void)

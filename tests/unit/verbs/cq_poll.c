@@ -75,7 +75,7 @@ static void each_send_opcode(void **state)
 	}
 }
 
-/* What the slot remembers decides for UMR, SET_PSV, NOP and MMO, and for raw WQEs of any opcode. */
+/* The operation saved in the slot decides for UMR, SET_PSV, NOP and MMO, and for raw WQEs of any opcode. */
 static void remembered_opcodes(void **state)
 {
 	static const struct {
@@ -201,14 +201,14 @@ static void each_syndrome(void **state)
 				assert_int_equal(wc.wr_id, requester ? 1000 + syndrome % SQ_BLOCKS
 								     : 1500 + syndrome % RQ_ENTRIES);
 				assert_int_equal(wc.wc_flags, 0);
-				assert_int_equal((unsigned int)wc.opcode, 0xeeeeeeee); /* not valid: left alone */
+				assert_int_equal((unsigned int)wc.opcode, 0xeeeeeeee); /* not valid: unchanged */
 			}
 		}
 		fixture_free(&f);
 	}
 }
 
-/* Batches of any size up to a full ring, over many laps and through the wrap of 24 and of 32 bits. */
+/* Polls batches of any size up to a full ring, over many laps and through the wrap of 24 and of 32 bits. */
 static void owner_bits_over_many_laps(void **state)
 {
 	static const uint32_t starts[] = {0, 0xffffff - 20, UINT32_MAX - 20};
@@ -277,7 +277,7 @@ static void unsignalled_accounting(void **state)
 	fixture_free(&f);
 }
 
-/* mlx5-formats 2.2: receives of an SRQ go by entry index, in any order, and give their entry back. */
+/* mlx5-formats 2.2: receives of an SRQ complete by entry index, in any order, and return their entry. */
 static void receives_from_an_srq(void **state)
 {
 	uint32_t index[3];
@@ -299,14 +299,14 @@ static void receives_from_an_srq(void **state)
 	}
 	assert_int_equal(f.qp[SRQ_QP].rq.tail, 0);
 
-	/* An entry that the SRQ does not have. */
+	/* An entry number beyond the SRQ. */
 	write_plain(&f, 2, 0, SRQ_QP, SRQ_ENTRIES);
 	assert_int_equal(poll_one(&f, &wc), -2);
 	assert_int_equal(f.srq.used, 0);
 	fixture_free(&f);
 }
 
-/* mlx5-formats 3.8: -2, and completions collected by the same call are lost; the CQ goes on after it. */
+/* mlx5-formats 3.8: -2, and completions collected by the same call are lost; the CQ continues after it. */
 static void a_cqe_of_no_qp(void **state)
 {
 	struct cq_fixture f;
@@ -330,7 +330,7 @@ static void a_cqe_of_no_qp(void **state)
 			assert_int_equal(wc[0].wr_id, 2);
 			fixture_free(&f);
 		}
-		/* Opcodes that nobody defined, of a QP that exists. */
+		/* Undefined opcodes, of a QP that exists. */
 		for (uint8_t opcode = 6; opcode < 12; opcode++) {
 			fixture_init(&f, 8, size, 0);
 			write_plain(&f, opcode, 0x0a, 0, 1);
@@ -340,7 +340,7 @@ static void a_cqe_of_no_qp(void **state)
 	}
 }
 
-/* mlx5-formats 3.5 and 3.7: CQEs for the driver are consumed and never seen. */
+/* mlx5-formats 3.5 and 3.7: CQEs for the driver are consumed and never reported. */
 static void absorbed_cqes(void **state)
 {
 	static const uint8_t opcodes[] = {12, 5};

@@ -50,7 +50,7 @@ static void readers_are_those_asked_for(void **state)
 	}
 }
 
-/* The lock is held, and the consumer index published, exactly as the man page lets the program call end_poll. */
+/* The lock is held from start_poll to end_poll, which publishes the consumer index. */
 static void iterator(void **state)
 {
 	struct ibv_poll_cq_attr bad = {.comp_mask = 1};
@@ -148,7 +148,7 @@ static void fields_of_a_receive(void **state)
 	}
 }
 
-/* The queue's slot may be used again once the CQE is taken: what it remembered must have been kept. */
+/* The slot of the queue may be reused once the CQE is consumed: its saved values must have been kept. */
 static void fields_of_a_send(void **state)
 {
 	struct cq_fixture f;
@@ -205,7 +205,7 @@ static void failed_completions(void **state)
 	fixture_free(&f);
 }
 
-/* mlx5-formats 3.5: a poll that meets only signature errors finds nothing and consumes them. */
+/* mlx5-formats 3.5: a poll that meets only signature errors consumes them and returns nothing. */
 static void absorbed_cqes(void **state)
 {
 	struct cq_fixture f;
@@ -265,7 +265,7 @@ static void wallclock(void **state)
 	assert_int_equal(ibv_start_poll(&f.cq.ex, &no_attr), 0);
 	stamp = ibv_wc_read_completion_wallclock_ns(&f.cq.ex);
 	ibv_end_poll(&f.cq.ex);
-	/* The clocks are read one after the other; time for a machine that sleeps in between. */
+	/* The clocks are read one after the other; the tolerance is for a machine that sleeps in between. */
 	assert_true(stamp > before - 50000000);
 	assert_true(stamp < before + 1000000000);
 	fixture_free(&f);

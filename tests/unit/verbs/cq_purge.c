@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Rings that change under the consumer: CQEs of a dying QP leave, all CQEs move to another ring. In both cases what is
- * left must come out complete and in order, and the device must be able to go on writing where it was.
+ * Rings that change during polling: CQEs of a destroyed QP are removed, or all CQEs move to another ring. In both cases
+ * the remaining CQEs must be complete and in order, and the device must be able to continue writing.
  */
 #include "../support/cq_fixture.h"
 
-/* A CQE of QP @qp that polls as wr_id 1000 * qp + @counter; also for the QP with the SRQ (sends do not touch it). */
+/* Writes a CQE of QP @qp that polls as wr_id 1000 * qp + @counter; also for the QP with the SRQ (sends do not touch it). */
 static void write_send(struct cq_fixture *f, uint32_t qp, uint16_t counter)
 {
 	write_plain(f, 0, 0x0a, qp, counter);
@@ -48,7 +48,7 @@ static void purge_keeps_the_others_in_order(void **state)
 					if (!(pattern >> i & 1))
 						expect(&f, i);
 				expect_empty(&f);
-				/* The device goes on where it was, for more than a lap. */
+				/* The device continues where it was, for more than a lap. */
 				for (uint32_t i = 0; i < 11; i++) {
 					write_send(&f, 0, i);
 					expect(&f, i);
@@ -68,7 +68,7 @@ static void purge_gives_srq_entries_back(void **state)
 	for (int i = 0; i < 4; i++)
 		index[i] = post_to_srq(&f, 70 + i);
 	write_plain(&f, 2, 0, SRQ_QP, index[0]);
-	write_send(&f, SRQ_QP, 1); /* a send CQE: its counter is no SRQ entry */
+	write_send(&f, SRQ_QP, 1); /* a send CQE: its counter is not an SRQ entry */
 	write_send(&f, 0, 2);
 	write_plain(&f, 14, 0, SRQ_QP, index[1]);
 	write_plain(&f, 13, 0x0a, SRQ_QP, 3);
@@ -81,7 +81,7 @@ static void purge_gives_srq_entries_back(void **state)
 	fixture_free(&f);
 }
 
-/* The fields of a signature error lie where a user index would be. */
+/* The fields of a signature error overlap the user index. */
 static void purge_leaves_signature_errors(void **state)
 {
 	struct cq_fixture f;
@@ -125,14 +125,14 @@ static void purge_of_both_queues(void **state)
 	expect(&g, 3);
 	expect_empty(&g);
 
-	/* A QP without CQs, as XRC and DC have. */
+	/* A QP without CQs, like XRC and DC. */
 	f.qp[1].base.recv_cq = f.qp[1].base.send_cq = NULL;
 	user_cq_purge_qp(&f.qp[1]);
 	fixture_free(&f);
 	fixture_free(&g);
 }
 
-/* A CQ of a single thread has no lock: the QP may die within a polled batch, the CQE being read must not. */
+/* A CQ of a single thread has no lock: the QP may be destroyed within a polled batch, but the CQE being read must stay. */
 static void purge_within_a_batch(void **state)
 {
 	struct ibv_poll_cq_attr attr = {0};
@@ -158,7 +158,7 @@ static void purge_within_a_batch(void **state)
 	fixture_free(&f);
 }
 
-/* mlx5-formats 3.7: from any place in a ring of 8 to any place in a ring of 2 to 32, with 0 to 7 CQEs on the way. */
+/* mlx5-formats 3.7: from any place in a ring of 8 to any place in a ring of 2 to 32, with 0 to 7 CQEs in flight. */
 static void continuing_in_another_ring(void **state)
 {
 	struct cq_fixture f;
@@ -175,7 +175,7 @@ static void continuing_in_another_ring(void **state)
 					for (uint32_t i = 0; i < used; i++)
 						write_send(&f, 0, i);
 					write_plain(&f, 5, 0, 0, 0);
-					/* The device may be faster than the driver. */
+					/* The device may be ahead of the driver. */
 					if (used + 1 < count)
 						write_cqe_at(ring, count, size, f.producer++,
 							     &(struct cqe_spec){.send_opcode = 0x0a, .counter = used});

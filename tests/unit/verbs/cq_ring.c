@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* A new ring reads as invalid everywhere (mlx5-formats 3.1), at a price that does not grow with it. */
+/* A new ring reads as invalid everywhere (mlx5-formats 3.1), at a cost independent of its size. */
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
@@ -8,7 +8,7 @@
 #include "core/limits.h"
 #include "../support/cq_fixture.h"
 
-/* Bytes of this process that are memory of its own or of files: second figure of statm. */
+/* Returns the resident bytes of this process, private or of files: second figure of statm. */
 static size_t resident(void)
 {
 	unsigned long size, pages;
@@ -35,7 +35,7 @@ static void every_entry_is_invalid(void **state)
 		}
 }
 
-/* Entries of a large ring are one another's copies until they are written. */
+/* Entries of a large ring share pages until they are written. */
 static void entries_are_independent(void **state)
 {
 	uint32_t count = 1 << 17;
@@ -50,7 +50,7 @@ static void entries_are_independent(void **state)
 	cq_ring_free(NULL, ring, count, 128);
 }
 
-/* A descriptor of the file whose pages a large ring has, as another process gets it through /proc; -1: it may not. */
+/* Opens the file that backs a large ring through /proc, as another process would; returns -1 if that is refused. */
 static int open_file_of_ring(void)
 {
 	FILE *maps = fopen("/proc/self/maps", "r");
@@ -70,7 +70,7 @@ static int open_file_of_ring(void)
 	return fd;
 }
 
-/* Nobody takes pages away, or changes them, that a program reads. */
+/* Another process cannot remove or change pages that a program reads. */
 static void no_other_process_changes_a_ring(void **state)
 {
 	uint32_t count = 1 << 17;
@@ -124,7 +124,7 @@ static void dirty_free(struct ibv_pd *pd, void *pd_context, void *memory, uint64
 	free(memory);
 }
 
-/* The device writes the fields that it has; what ibv_wc says of the others comes from here. */
+/* The device writes only the fields that it has; the other fields of ibv_wc are cleared here. */
 static void memory_of_the_program_is_cleared(void **state)
 {
 	struct user_pd pd = {.alloc = dirty_alloc, .free = dirty_free, .references = 1};

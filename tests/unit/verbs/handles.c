@@ -34,7 +34,7 @@ static uint32_t add(enum handle_kind kind, size_t length)
 	return handle;
 }
 
-/* Numbers begin at 0, are dense, and each leads to its own entry, also after the table has grown. */
+/* Numbers begin at 0, are dense, and each refers to its own entry, also after the table has grown. */
 static void numbers_are_dense(void **state)
 {
 	struct handle_entry entry;
@@ -92,7 +92,7 @@ static void an_update_is_found(void **state)
 	entry.length = 0;
 	assert_true(handle_find(table, HANDLE_MR, handle, &entry));
 	assert_int_equal(entry.length, 2);
-	/* One that is gone stays gone. */
+	/* A removed handle stays removed. */
 	assert_int_equal(handle_remove(table, HANDLE_MR, handle, NULL), 0);
 	handle_update(table, handle, &entry);
 	assert_false(handle_find(table, HANDLE_MR, handle, NULL));

@@ -25,8 +25,8 @@ static void recv_entries(void **state)
 	struct ibv_recv_wr *bad, wr = {.wr_id = 3, .sg_list = sge, .num_sge = 4};
 
 	(void)state;
-	assert_int_equal(p->qp.rq.max_gs, 4); /* 3 asked */
-	/* Empty SGEs are left out; a terminator where there is room for one. */
+	assert_int_equal(p->qp.rq.max_gs, 4); /* 3 requested */
+	/* Empty SGEs are omitted; a terminator follows if there is room. */
 	assert_int_equal(post_recv(p, &wr, &bad), 0);
 	check_entry(p, 0, 0, 16, 7, 0x1000);
 	check_entry(p, 0, 1, INT32_MAX, 9, 0x3000);

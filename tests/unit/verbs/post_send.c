@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What ibv_post_send(3) and ibv_bind_mw(3) refuse, with which errno and in which order, and what stays
- * posted: mlx5-formats 4.2, 4.12.
+ * Refusals of ibv_post_send(3) and ibv_bind_mw(3), with their errno and order, and the WRs that stay posted:
+ * mlx5-formats 4.2, 4.12.
  */
 #include "../support/posting_fixture.h"
 
@@ -14,7 +14,7 @@ static int post(struct posting *p, struct ibv_send_wr *wr, struct ibv_send_wr **
 	return softhca_ibv_post_send(&p->qp.base, wr, bad);
 }
 
-/* One WR is refused, with @err and the explanation @rule; nothing has moved. */
+/* Expects one WR to be refused with @err and the explanation @rule, without any change to the queue. */
 static void refused(struct posting *p, struct ibv_send_wr *wr, int err, enum explain_rule rule)
 {
 	struct send_queue before = p->qp.sq;
@@ -47,7 +47,7 @@ static void bad_opcodes(void **state)
 	refused(rc, &wr, EINVAL, RULE_SEND_OPCODE);
 	wr.opcode = (enum ibv_wr_opcode) - 1;
 	refused(rc, &wr, EINVAL, RULE_SEND_OPCODE);
-	wr.opcode = 13; /* between the known ones */
+	wr.opcode = 13; /* between the defined ones */
 	refused(rc, &wr, EINVAL, RULE_SEND_OPCODE);
 	wr.opcode = IBV_WR_TSO;
 	refused(rc, &wr, EINVAL, RULE_SEND_OPCODE);
@@ -60,7 +60,7 @@ static void bad_opcodes(void **state)
 	posting_free(ud);
 }
 
-/* Opcode before room, room before the count of SGEs. */
+/* The opcode is checked before room, room before the count of SGEs. */
 static void order_of_checks(void **state)
 {
 	struct posting *p = rc_qp(1);
@@ -114,7 +114,7 @@ static void no_send_queue(void **state)
 	posting_free(p);
 }
 
-/* What precedes the failing WR is posted, under one doorbell. */
+/* WRs before the failing one are posted, under one doorbell. */
 static void bad_wr_in_list(void **state)
 {
 	struct posting *p = rc_qp(8);
@@ -131,16 +131,13 @@ static void bad_wr_in_list(void **state)
 	assert_int_equal(p->qp.sq.cur_post, 2);
 	assert_int_equal(be32toh(p->dbrec[1]), 2);
 	assert_int_equal(device.send_doorbells, 1);
-	/* An empty list is no doorbell. */
+	/* An empty list rings no doorbell. */
 	assert_int_equal(post(p, NULL, &bad), 0);
 	assert_int_equal(device.send_doorbells, 1);
 	posting_free(p);
 }
 
-/*
- * The queue holds max_post WRs, counted over the wrap of all counters; an unsignalled one counts until a
- * later CQE.
- */
+/* The queue holds max_post WRs, counted over the wrap of all counters; an unsignalled WR counts until a later CQE. */
 static void full_queue(void **state)
 {
 	struct posting *p = rc_qp(5);
@@ -179,9 +176,8 @@ static void full_queue(void **state)
 }
 
 /*
- * A QP sized for SEND has blocks of 64 bytes; a WRITE with all SGEs and a LOCAL_INV take two, a bind three.
- * Such WQEs must never reach into one that is still outstanding: random postings and completions against a
- * count kept here.
+ * A QP sized for SEND has blocks of 64 bytes; a WRITE with all SGEs and a LOCAL_INV take two, a bind three. Such WQEs
+ * must never overwrite an outstanding one: random postings and completions are compared with a count kept here.
  */
 struct outstanding {
 	uint32_t blocks[64]; /* per WR, a FIFO */
@@ -190,7 +186,7 @@ struct outstanding {
 
 static void complete_some(struct posting *p, struct outstanding *o)
 {
-	/* A completion frees everything up to it. */
+	/* A completion frees all WRs up to its own. */
 	uint32_t done = rand() % o->count + 1;
 
 	p->qp.sq.tail += done;
@@ -252,7 +248,7 @@ static void oversized_wqes(void **state)
 	posting_free(p);
 }
 
-/* The same with WQEs of any length, as mlx5dv_wr_raw_wqe(3) makes them, where max_post is no power of two. */
+/* As above with WQEs of any length, as mlx5dv_wr_raw_wqe(3) makes them, where max_post is not a power of two. */
 static void raw_lengths(void **state)
 {
 	struct posting *p =
@@ -303,10 +299,7 @@ static void ring_too_small(void **state)
 	posting_free(p);
 }
 
-/*
- * An operation that was not announced may make a WQE longer than 63 units although the SGEs are within the
- * limit.
- */
+/* An unannounced operation may make a WQE longer than 63 units although the SGEs are within the limit. */
 static void longest_wqe(void **state)
 {
 	struct posting *p =
@@ -329,7 +322,7 @@ static void longest_wqe(void **state)
 	posting_free(p);
 }
 
-/* Inline data is summed beyond 32 bits, and nothing is read that does not fit. */
+/* Inline data is summed beyond 32 bits; data that does not fit is not read. */
 static void inline_limit(void **state)
 {
 	struct posting *p = rc_qp(4);
@@ -359,7 +352,7 @@ static void inline_limit(void **state)
 	posting_free(p);
 }
 
-/* Bit 31 of a length means inline data to the device; sums beyond 32 bits are the device's to judge. */
+/* Bit 31 of a length means inline data to the device; the device checks sums beyond 32 bits. */
 static void sge_lengths(void **state)
 {
 	struct posting *p = rc_qp(4);
@@ -432,7 +425,7 @@ static void bind_rules(void **state)
 	posting_free(p);
 }
 
-/* ibv_bind_mw(3): the next rkey, shown at once; what each profile refuses. */
+/* ibv_bind_mw(3): returns the next rkey at once; refusals of each profile. */
 static void bind_mw_call(void **state)
 {
 	struct posting *p = rc_qp(16);
@@ -474,7 +467,7 @@ static void bind_mw_call(void **state)
 	mr.imported = false;
 	bind.bind_info.length = (UINT64_C(1) << 31) + 1;
 	assert_int_equal(softhca_ibv_bind_mw(&p->qp.base, &mw.base, &bind), EOPNOTSUPP);
-	/* Nothing of that changed the key. */
+	/* None of these calls changed the key. */
 	assert_int_equal(mw.base.rkey, 0x123401);
 	/* Unbind, without an MR. */
 	bind.bind_info = (struct ibv_mw_bind_info){0};

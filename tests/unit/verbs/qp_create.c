@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Creating and destroying QPs: what is refused and why (mlx5-formats 4.1, 4.2, 4.11), what the device is told, the
- * order in which a QP goes, and that a failure half-way leaves nothing behind.
+ * Creating and destroying QPs: refusals with their reasons (mlx5-formats 4.1, 4.2, 4.11), arguments of the device, order
+ * of destruction, and no leftovers after a failure half-way.
  */
 #include "../support/qp_fixture.h"
 
@@ -60,7 +60,7 @@ static void bad_attributes(void **state)
 
 	attr = attributes(IBV_QPT_RC);
 	attr.comp_mask |= IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
-	attr.send_ops_flags = 1 << 11; /* FLUSH, of later versions */
+	attr.send_ops_flags = 1 << 11; /* FLUSH, from later versions */
 	refused(attr, EOPNOTSUPP, RULE_QP_SEND_OPS);
 	attr = attributes(IBV_QPT_RC);
 	attr.cap.max_send_wr = UINT32_MAX;
@@ -141,7 +141,7 @@ static void dv_attributes(void **state)
 		/* Signature pipelining. */
 		assert_int_equal(around.created.stop_at_signature_error, taken[i] >> 6);
 	}
-	/* The table of the mlx5 builders has its say. */
+	/* The table of the mlx5 builders applies as well. */
 	dv.comp_mask = MLX5DV_QP_INIT_ATTR_MASK_SEND_OPS_FLAGS;
 	dv.send_ops_flags = 1 << 5;
 	refused_dv(attr, &dv, EOPNOTSUPP, RULE_NONE);
@@ -260,7 +260,7 @@ static void extended(void **state)
 	destroy(qp);
 }
 
-/* Whatever fails, what was made before is undone, and errno says why. */
+/* After any failure, earlier steps are undone, and errno has the reason. */
 static void failure_half_way(void **state)
 {
 	static const struct {

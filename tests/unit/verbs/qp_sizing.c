@@ -5,7 +5,7 @@
 #include <errno.h>
 #include "core/limits.h"
 
-#define ALL_RC 0 /* send_ops of a QP that names none */
+#define ALL_RC 0 /* send_ops of a QP that sets none */
 
 struct example {
 	enum ibv_qp_type type;
@@ -17,7 +17,7 @@ struct example {
 
 /* clang-format off */
 static const struct example examples[] = {
-	/* the sheet's own */
+	/* the example of the sheet */
 	{IBV_QPT_RC, ALL_RC, 0, {.max_send_wr = 1, .max_send_sge = 1}, 256, 256,
 	 {.max_send_wr = 1, .max_send_sge = 1, .max_inline_data = 60}},
 	{IBV_QPT_RC, IBV_QP_EX_WITH_SEND, 0, {.max_send_wr = 1, .max_send_sge = 1}, 64, 64,
@@ -62,7 +62,7 @@ static const struct example examples[] = {
 	 {.max_recv_wr = 4, .max_recv_sge = 1}},
 	{IBV_QPT_RC, ALL_RC, 0, {.max_recv_wr = 1, .max_recv_sge = 32}, 0, 0,
 	 {.max_recv_wr = 1, .max_recv_sge = 32}},
-	/* no send queue: max_inline_data is not touched */
+	/* no send queue: max_inline_data is unchanged */
 	{IBV_QPT_RC, ALL_RC, 0, {.max_send_sge = 7, .max_inline_data = 9}, 0, 0,
 	 {.max_send_sge = 7, .max_inline_data = 9}},
 };
@@ -154,7 +154,7 @@ static void limits(void **state)
 	       (struct ibv_qp_cap){.max_send_wr = LIMIT_MAX_SEND_WQEBB + 1, .max_send_sge = 1}, RULE_QP_MAX_SEND_WR);
 }
 
-/* `ds` counts to 63 units: a WQE share of 1024 bytes must not promise a 64th (mlx5-formats 1.1). */
+/* `ds` counts up to 63 units: a WQE share of 1024 bytes must not promise a 64th (mlx5-formats 1.1). */
 static void sixty_three_units(void **state)
 {
 	struct qp_sizing sizing;
@@ -174,7 +174,7 @@ static void sixty_three_units(void **state)
 	refuse(IBV_QPT_UD, 0, (struct ibv_qp_cap){.max_send_wr = 1, .max_inline_data = 941}, RULE_QP_MAX_INLINE);
 }
 
-/* Whatever is granted is at least what was asked, fits, and is granted again when asked for. */
+/* Granted capabilities are at least the requested ones, fit, and are granted again when requested. */
 static void granted_caps(void **state)
 {
 	static const enum ibv_qp_type types[] = {IBV_QPT_RC, IBV_QPT_UC, IBV_QPT_UD};

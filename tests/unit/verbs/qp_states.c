@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What follows a change of state (mlx5-formats 4.2): limits of posting, RESET; queries and options of a QP. */
+/* Effects of a state change (mlx5-formats 4.2): limits of posting, RESET; queries and options of a QP. */
 #include "../support/qp_fixture.h"
 
 static int move(struct user_qp *qp, enum ibv_qp_state state)
@@ -46,7 +46,7 @@ static void limits_of_states(void **state)
 	assert_int_equal(softhca_ibv_post_recv(&qp->base, &recv, &bad_recv), 0);
 	assert_int_equal(complete(qp), 0);
 
-	/* RESET forgets everything, after the device did. */
+	/* RESET clears all state, after the device did. */
 	around.log[0] = 0;
 	sq_set_fence(&qp->sq, 0x20);
 	qp->sq.oversized = true;
@@ -61,7 +61,7 @@ static void limits_of_states(void **state)
 	destroy(qp);
 }
 
-/* A refused change leaves everything as it was. */
+/* A refused change has no effect. */
 static void refused_change(void **state)
 {
 	struct ibv_qp_init_attr_ex attr = attributes(IBV_QPT_RC);
@@ -78,7 +78,7 @@ static void refused_change(void **state)
 	assert_int_equal(softhca_ibv_modify_qp(&qp->base, &change, 1 << 26), EOPNOTSUPP);
 	assert_int_equal(device.rule, RULE_QP_ATTR_MASK);
 	assert_string_equal(around.log, "");
-	/* Without IBV_QP_STATE the state stays, whatever attr says. */
+	/* Without IBV_QP_STATE the state stays, whatever attr contains. */
 	assert_int_equal(softhca_ibv_modify_qp(&qp->base, &change, IBV_QP_QKEY), 0);
 	assert_int_equal(qp->base.state, IBV_QPS_RESET);
 	assert_int_equal(qp->sq.max_gs, -1);
@@ -95,7 +95,7 @@ static void query(void **state)
 	(void)state;
 	around.state = IBV_QPS_ERR;
 	assert_int_equal(softhca_ibv_query_qp(&qp->base, &now, IBV_QP_CAP, &init), 0);
-	assert_int_equal(qp->base.state, IBV_QPS_RESET); /* not asked for */
+	assert_int_equal(qp->base.state, IBV_QPS_RESET); /* not requested */
 	assert_int_equal(now.qkey, 0x1111);
 	assert_memory_equal(&now.cap, &attr.cap, sizeof(attr.cap));
 	assert_memory_equal(&init.cap, &attr.cap, sizeof(attr.cap));
@@ -106,7 +106,7 @@ static void query(void **state)
 	assert_int_equal(softhca_ibv_query_qp(&qp->base, &now, IBV_QP_STATE, &init), 0);
 	assert_int_equal(qp->base.state, IBV_QPS_ERR);
 	assert_int_equal(softhca_ibv_query_qp(&qp->base, &now, IBV_QP_RATE_LIMIT, &init), EOPNOTSUPP);
-	/* Older programs have a structure without the last member, and something else behind it. */
+	/* Older programs have a structure without the last member, followed by other data. */
 	memset(&now, 0xa5, sizeof(now));
 	assert_int_equal(softhca_ibv_query_qp(&qp->base, &now, IBV_QP_CAP, &init), 0);
 	for (size_t i = offsetof(struct ibv_qp_attr, rate_limit); i < sizeof(now); i++)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* verbs/memory: what rings and doorbell records are made of; whose queues take no locks. */
+/* verbs/memory: memory of rings and doorbell records; queues that take no locks. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -60,7 +60,7 @@ static unsigned long free_huge_pages(void)
 	return count;
 }
 
-/* Each kind of queue has its own variable, read at each creation; what was taken goes back. */
+/* Each kind of queue has its own variable, read at each creation; destruction frees the memory. */
 static void huge_pages_as_the_variables_say(void **state)
 {
 	unsigned long before = free_huge_pages();

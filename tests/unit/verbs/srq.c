@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The ring of an SRQ (mlx5-formats 2.2), with the test in the place of the device: it reads the doorbell record,
- * follows the links and completes what it took in any order.
+ * The ring of an SRQ (mlx5-formats 2.2). The test acts as the device: it reads the doorbell record, follows the links
+ * and completes the entries in any order.
  */
 #include <errno.h>
 
@@ -88,7 +88,7 @@ static void layout_of_an_entry(void **state)
 	fixture_free(&f);
 }
 
-/* ibv_post_srq_recv(3): what comes before the bad WR is posted, it and the rest are not. */
+/* ibv_post_srq_recv(3): WRs before the bad one are posted, the bad one and the rest are not. */
 static void refusals(void **state)
 {
 	static const int wrong[] = {2, 1000, -1, INT32_MIN};
@@ -121,8 +121,8 @@ static void refusals(void **state)
 }
 
 /*
- * Long random runs, through several wraps of the 16-bit counter: the device takes what is posted in the order of posting
- * by following links, completes in any order, and each completion yields the wr_id that was posted there.
+ * Long random runs, through several wraps of the 16-bit counter: the device follows links to take entries in the order
+ * of posting, completes them in any order, and each completion yields the wr_id of its entry.
  */
 static void random_runs(void **state)
 {

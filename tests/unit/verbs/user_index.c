@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* User indices: unique, dense, found again; a removed one is found no more. */
+/* User indices: unique, dense, and found until they are removed. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -10,7 +10,7 @@
 enum { COUNT = 5000 }; /* more than four leaves */
 
 static struct user_index_table table;
-static struct user_qp *const qps = (struct user_qp *)0x100000; /* never looked at */
+static struct user_qp *const qps = (struct user_qp *)0x100000; /* never dereferenced */
 
 static void dense_and_found(void **state)
 {
@@ -52,10 +52,10 @@ static void freed_indices_come_back_lowest_first(void **state)
 	user_index_destroy(&table);
 }
 
-/* A completion of an SRQ finds an SRQ, one of a QP a QP, never one for the other. */
+/* A completion of an SRQ finds an SRQ, one of a QP finds a QP, never the other kind. */
 static void srqs_among_qps(void **state)
 {
-	struct user_srq *const srqs = (struct user_srq *)0x900000; /* never looked at */
+	struct user_srq *const srqs = (struct user_srq *)0x900000; /* never dereferenced */
 	uint32_t index;
 
 	(void)state;

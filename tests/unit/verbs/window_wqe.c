@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * WQEs of window binds and local invalidates against the format sheet, row by row (mlx5-formats 1.15), with
- * the ring's end in each of their segments; and the fence that they leave behind (1.3).
+ * WQEs of window binds and local invalidates against the format sheet, row by row (mlx5-formats 1.15), with the ring's
+ * end in each of their segments; and the fence of the WQE that follows (1.3).
  */
 #include "../support/posting_fixture.h"
 
@@ -39,7 +39,7 @@ static const struct window_case windows[] = {
 	 MASK_BIND | MASK_QPN, TEST_QPN << 8 | 0x5c, ADDR},
 	{IBV_MW_TYPE_2, false, UINT64_C(1) << 31, IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE, 0xb0, 4, 0x30, 0,
 	 MASK_BIND | MASK_QPN, TEST_QPN << 8 | 0x5c, ADDR},
-	/* No unbinding, for the device to refuse (IBTA o10-37.2.40). */
+	/* Not unbinding, for the device to refuse (IBTA o10-37.2.40). */
 	{IBV_MW_TYPE_2, false, 0, IBV_ACCESS_REMOTE_READ, 0xb0, 4, 0x10, 0, MASK_BIND | MASK_QPN, TEST_QPN << 8 | 0x5c,
 	 ADDR},
 	{IBV_MW_TYPE_2, true, 0, 0, 0x98, 0, 0, 0x40, MASK_FREE | MASK_MKEY | MASK_QPN, 0xffffff00, 0},
@@ -123,7 +123,7 @@ static void window_wqes(void **state)
 		struct user_mw mw = {.base = {.rkey = 0xab5b, .type = w->type}};
 
 		for (uint32_t index = 0xfff8; index < 0x10008; index++) {
-			/* The builder takes any window for one of type 2. */
+			/* The builder treats any window as type 2. */
 			for (int way = 0; way <= (w->type == IBV_MW_TYPE_2); way++) {
 				uint32_t head = p->qp.sq.head;
 
@@ -142,10 +142,7 @@ static void window_wqes(void **state)
 	posting_free(p);
 }
 
-/*
- * The WQE after a bind or an invalidate carries the small fence, unless it is fenced itself (mlx5-formats
- * 1.3).
- */
+/* The WQE after a bind or an invalidate carries the small fence, unless it is fenced already (mlx5-formats 1.3). */
 static void fence_cache(void **state)
 {
 	struct ibv_sge sge = {.addr = 0x1000, .length = 8, .lkey = 1};
@@ -165,7 +162,7 @@ static void fence_cache(void **state)
 	assert_int_equal(wqe_byte(p, 4, 11), 0x20);
 	assert_int_equal(wqe_byte(p, 5, 11), 0x00);
 
-	/* Across calls, and not with a fence of its own. */
+	/* The fence applies across calls, and is not added to a fenced WQE. */
 	place_producer(p, 0);
 	wr[0].next = NULL;
 	wr[2].next = NULL;

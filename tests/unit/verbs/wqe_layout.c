@@ -26,7 +26,7 @@ static const uint32_t bases[] = {0, 0xfff0, 0x1fff0, 0xfffffff0};
 
 enum data_form { POINTERS, INLINED };
 
-/* One work request of an operation, posted both ways, and what is before its data. */
+/* One work request of an operation, posted both ways, with the header before its data. */
 struct operation {
 	const char *name;
 	enum ibv_wr_opcode opcode;
@@ -69,7 +69,7 @@ static void build_fetch_add(struct ibv_qp_ex *ex)
 	ibv_wr_atomic_fetch_add(ex, RKEY, remote_addr, compare_add);
 }
 
-/* The first two are those of UD. */
+/* The first two are for UD. */
 static const struct operation operations[] = {
 	{"SEND", IBV_WR_SEND, 0x0a, 0, false, false, build_send},
 	{"SEND_WITH_IMM", IBV_WR_SEND_WITH_IMM, 0x0b, IMM, false, false, build_send_imm},
@@ -108,7 +108,7 @@ static void expect_av(struct expected *e)
 	expect_be(e, 0x99, 8);
 }
 
-/* What stands before the data. */
+/* Expects the segments before the data. */
 static void expect_header(struct expected *e, const struct operation *op, enum ibv_qp_type type, uint32_t index)
 {
 	/* signalled, solicited, fenced: 0x08 | 0x02 | 0x80 */
@@ -175,7 +175,7 @@ static void set_address(struct posting *p)
 		ibv_wr_set_xrc_srqn(&p->qp.ex, REMOTE_SRQN);
 }
 
-/* @address_first: which of the two setters of UD and XRC comes first. */
+/* Builds a WQE. @address_first: order of the two setters of UD and XRC. */
 static void build_with(struct posting *p, const struct operation *op, enum data_form form, struct ibv_sge *sge,
 		       int sges, bool address_first)
 {
@@ -186,7 +186,7 @@ static void build_with(struct posting *p, const struct operation *op, enum data_
 	ex->wr_id = wr_id;
 	ex->wr_flags = FLAGS;
 	op->build(ex);
-	/* Both were sampled by the builder. */
+	/* The builder has already read both. */
 	ex->wr_id = 1;
 	ex->wr_flags = 0;
 	if (address_first)
@@ -234,7 +234,7 @@ static void at_all_places(struct posting *p, const struct operation *op, enum da
 
 			for (int way = 0; way <= (addressed ? 2 : 1); way++) {
 				expect_header(&e, op, p->qp.type, index);
-				/* The builders leave the length of an atomic's SGE alone. */
+				/* The builders do not change the length of an atomic's SGE. */
 				data(&e, sge, sges, op->atomic && !way);
 				one_wqe(p, op, form, sge, sges, &e, index, way);
 			}
@@ -263,7 +263,7 @@ static void expect_inlined(struct expected *e, const struct ibv_sge *sge, int sg
 		expect_inline(e, data, length);
 }
 
-/* All counts of SGEs, with an empty one at each place among them. */
+/* Posts all counts of SGEs, with an empty one at each place among them. */
 static void pointers(struct posting *p, size_t count)
 {
 	for (size_t i = 0; i < count; i++) {
@@ -279,7 +279,7 @@ static void pointers(struct posting *p, size_t count)
 	}
 }
 
-/* All lengths, in one, two and three pieces. */
+/* Posts all lengths, in one, two and three pieces. */
 static void inlined(struct posting *p, size_t count)
 {
 	uint8_t data[256];
@@ -353,7 +353,7 @@ static void ud(void **state)
 	posting_free(p);
 }
 
-/* mlx5-formats 1.4, 1.7: the SRQ's number in front of what RC has. */
+/* mlx5-formats 1.4, 1.7: the number of the SRQ precedes the segments of RC. */
 static void xrc(void **state)
 {
 	struct posting *p = ring_for(IBV_QPT_XRC_SEND, SGES, 0);
@@ -425,7 +425,7 @@ static void signal_all(void **state)
 	posting_free(p);
 }
 
-/* An operation that its transport lacks goes out without the segments it would need (mlx5-formats 3.8). */
+/* An operation that its transport does not support is sent without the segments it would need (mlx5-formats 3.8). */
 static void foreign_operations(void **state)
 {
 	struct posting *uc_qp = posting_new(IBV_QPT_UC, 0, (struct ibv_qp_cap){.max_send_wr = 4, .max_send_sge = 1});
@@ -441,7 +441,7 @@ static void foreign_operations(void **state)
 	expect_pointer(&e, 8, LKEY, local_addr);
 	check_wqe(uc_qp, 0, &e);
 
-	/* What would be the address handle is a part of another member of the union here. */
+	/* The member of the union for the address handle holds other data here. */
 	place_producer(ud_qp, 0);
 	wr.opcode = IBV_WR_RDMA_WRITE;
 	wr.wr.rdma.remote_addr = 8;

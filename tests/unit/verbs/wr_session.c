@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The region between ibv_wr_start and ibv_wr_complete (ibv_wr_post(3), mlx5-formats 4.2): roll-back, missing
- * and unexpected setters, operations that the type lacks.
+ * The region between ibv_wr_start and ibv_wr_complete (ibv_wr_post(3), mlx5-formats 4.2): roll-back, missing and
+ * unexpected setters, operations that the type does not support.
  */
 #include "../support/posting_fixture.h"
 
@@ -19,7 +19,7 @@ static void start(struct posting *p)
 	p->qp.ex.wr_flags = 0;
 }
 
-/* The QP is as it was at @before, and its lock is free. */
+/* Expects the QP as it was at @before, with its lock free. */
 static void rolled_back(struct posting *p, const struct send_queue *before)
 {
 	assert_int_equal(p->qp.sq.cur_post, before->cur_post);
@@ -37,7 +37,7 @@ static void rollback(void **state)
 	unsigned int doorbells;
 
 	(void)state;
-	/* The fence cache is part of what is restored. */
+	/* The fence cache is restored as well. */
 	assert_int_equal(softhca_ibv_post_send(&p->qp.base, &wr, &bad), 0);
 	before = p->qp.sq;
 	doorbells = device.send_doorbells;
@@ -52,7 +52,7 @@ static void rollback(void **state)
 	ibv_wr_abort(&p->qp.ex);
 	rolled_back(p, &before);
 
-	/* An error anywhere: nothing of the chain; the first error wins. */
+	/* An error anywhere drops the whole chain; the first error is reported. */
 	start(p);
 	ibv_wr_send(&p->qp.ex);
 	ibv_wr_set_sge(&p->qp.ex, 1, 0x1000, 8);
@@ -81,7 +81,7 @@ static void rollback(void **state)
 	wr_set_state(&p->qp, IBV_QPS_ERR);
 	assert_int_equal(device.send_doorbells, doorbells);
 
-	/* An empty chain is no doorbell; the next one works, and inherits the fence. */
+	/* An empty chain rings no doorbell; the next one works, and inherits the fence. */
 	start(p);
 	assert_int_equal(ibv_wr_complete(&p->qp.ex), 0);
 	assert_int_equal(device.send_doorbells, doorbells);
@@ -130,7 +130,7 @@ static void expect_refused(struct posting *p, uint16_t rule)
 	assert_int_equal(device.send_doorbells, 0);
 }
 
-/* Profile man: an operation that lacks a setter aborts the batch, in whatever place it is. */
+/* Profile man: an operation without its setter aborts the batch, at any position. */
 static void missing_setter(void **state)
 {
 	struct posting *p = rc_qp(16);
@@ -226,7 +226,7 @@ static void unexpected_setter(void **state)
 	posting_free(p);
 }
 
-/* A configuration with setters missing (mlx5dv/wr_mkey.c leaves it so): the two profiles. */
+/* A configuration with missing setters (mlx5dv/wr_mkey.c keeps it): the two profiles. */
 static void missing_mkey_setter(void **state)
 {
 	struct posting *p = rc_qp(4);
@@ -245,7 +245,7 @@ static void missing_mkey_setter(void **state)
 	posting_free(p);
 }
 
-/* Operations that a type lacks are refused, not called through NULL. */
+/* Operations that a type does not support are refused, not called through NULL. */
 static void foreign_builders(void **state)
 {
 	struct posting *uc = posting_new(IBV_QPT_UC, 0, (struct ibv_qp_cap){.max_send_wr = 4, .max_send_sge = 1});
@@ -278,7 +278,7 @@ static void foreign_builders(void **state)
 	posting_free(ud);
 }
 
-/* send_ops outside of the transport's set, FLUSH (bit 11 of later versions) for all. */
+/* send_ops outside the set of the transport; FLUSH (bit 11 of later versions) for all. */
 static void send_ops(void **state)
 {
 	struct posting *p = rc_qp(1);
