@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * WQEs as an accelerator library writes them to a queue pair that is connected to itself: a UMR with a BSF but without BSF_EN in its
- * mask, then a READ through the key. CRC-32C over the data of one key and of several (mlx5-formats 1.11, transaction signature),
- * AES-XTS and then CRC-32C, and DUMP. Expected values: the vectors of mlx5-formats 5.3, a bitwise CRC and the model of xts_model.h.
+ * WQEs as an accelerator library writes them to a queue pair connected to itself: a UMR with a BSF but without BSF_EN in
+ * its mask, then a READ through the key. CRC-32C over the data of one key and of several (mlx5-formats 1.11, transaction
+ * signature), AES-XTS and then CRC-32C, and DUMP. Expected values: the vectors of mlx5-formats 5.3, a bitwise CRC and
+ * the model of xts_model.h.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -79,7 +80,7 @@ static void put32(uint8_t *to, uint32_t value)
 	memcpy(to, &value, sizeof(value));
 }
 
-/* CRC-32C bit by bit: reflected 0x82f63b78. The register, without the final inversion. */
+/* Computes CRC-32C bit by bit: reflected 0x82f63b78. Returns the register, without the final inversion. */
 static uint32_t crc32c(uint32_t crc, const uint8_t *data, size_t bytes)
 {
 	for (size_t i = 0; i < bytes; i++) {
@@ -98,7 +99,10 @@ static uint32_t crc_at(size_t offset)
 	return le32toh(value);
 }
 
-/* A key over @bytes of memory at @from, of which @length are its own, as the library sends it: without BSF_EN in the mask. */
+/*
+ * Returns a UMR for a key over @bytes of memory at @from, with length @length, as the library sends it: without BSF_EN
+ * in the mask.
+ */
 static struct umr_wqe umr_over(int key, uint32_t from, uint32_t bytes)
 {
 	struct umr_wqe wqe = {
@@ -122,7 +126,7 @@ static void put_umr(const struct umr_wqe *wqe)
 	put_wqe(&end, wqe, sizeof(*wqe) / 16, 4);
 }
 
-/* A BSF of 32 bytes for the transaction signature of one domain. */
+/* Adds a BSF of 32 bytes for the transaction signature of one domain. */
 static void sign(struct umr_wqe *wqe, bool wire, uint8_t format, uint32_t flags, uint32_t data_bytes)
 {
 	wqe->bsf[0] = 1 << 6;
@@ -140,7 +144,7 @@ static void configure_crc(int key, uint32_t from, uint32_t bytes, uint8_t format
 	put_umr(&wqe);
 }
 
-/* READ of [@offset, +@length) of the key to TO, and behind it @crc_bytes more to CRC_AT; two blocks. */
+/* Posts a READ of [@offset, @offset + @length) of the key to TO, and of @crc_bytes after it to CRC_AT; two blocks. */
 static void put_read(int key, uint32_t offset, uint32_t length, uint32_t to, uint32_t crc_bytes)
 {
 	struct {
@@ -185,7 +189,7 @@ static void one_key(void **state)
 	assert_memory_equal(device.memory + CRC_AT, ((uint8_t[]){0x42, 0x07, 0xe6, 0xb4}), 4);
 }
 
-/* Larger than any block, and of no even length; in place, which leaves the data alone. */
+/* Larger than any block, and of odd length; in place, which leaves the data unchanged. */
 static void odd_lengths(void **state)
 {
 	static const uint32_t lengths[] = {1, 3, 255, 256, 257, 4159, 4160, 4161, 9001, 20001};
@@ -202,7 +206,7 @@ static void odd_lengths(void **state)
 	}
 }
 
-/* The first begins with the seed, the last gives the CRC of all; or a READ of its own does, behind the last. */
+/* The first key begins with the seed, the last gives the CRC of all; or a separate READ does, after the last. */
 static void several_keys(void **state)
 {
 	static const uint32_t length[KEYS] = {5000, 777, 4096};
@@ -222,7 +226,7 @@ static void several_keys(void **state)
 			put_read(i, 0, length[i], TO + at, i + 1 == KEYS && !alone ? 4 : 0);
 			expect_success();
 		}
-		/* Data that is read again changes nothing. */
+		/* Data that is read again does not change the CRC. */
 		put_read(KEYS - 1, 0, length[KEYS - 1], TO, 0);
 		expect_success();
 		if (alone) {
@@ -233,7 +237,7 @@ static void several_keys(void **state)
 	}
 }
 
-/* SET_PSV: the CRC, not finished, in the upper half of the transient signature (mlx5-formats 1.13). */
+/* SET_PSV: the unfinished CRC, in the upper half of the transient signature (mlx5-formats 1.13). */
 static void begins_with_what_was_set(void **state)
 {
 	struct {
@@ -252,7 +256,7 @@ static void begins_with_what_was_set(void **state)
 	assert_int_equal(crc_at(CRC_AT), ~crc32c(0x12345678, device.memory + FROM, 1000));
 }
 
-/* The CRC lies in memory, behind the data, and is checked and stripped. */
+/* The CRC follows the data in memory, and is checked and stripped. */
 static void checked_in_memory(void **state)
 {
 	(void)state;
@@ -310,7 +314,7 @@ static void encrypt_then_sign(void **state)
 	assert_int_equal(dek_destroy(device.hca, dek), 0);
 }
 
-/* The responder refuses it, and being its own peer takes its own request with it. */
+/* The responder refuses it; the QP is its own peer, so its own request fails too. */
 static void beyond_the_field(void **state)
 {
 	(void)state;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * MMO WQEs: the device copies local memory (mlx5-formats 1.14 and 4.9). What they move through which keys, what they are
- * refused for, and that a refused one has written nothing.
+ * MMO WQEs: the device copies local memory (mlx5-formats 1.14 and 4.9). Tests copies through all kinds of keys,
+ * refusals, and that a refused WQE has written nothing.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -42,7 +42,7 @@ static int close_device(void **state)
 	return 0;
 }
 
-/* A QP that is connected to a number that nobody has. */
+/* Makes a QP that is connected to a number without a QP. */
 static void make_end(enum ibv_qp_type type)
 {
 	raw_cq_make(&device, &cq, 256);
@@ -81,7 +81,7 @@ static struct copy_wqe copy(uint32_t from, uint32_t to, uint32_t length)
 	return wqe;
 }
 
-/* Executes it: the next completion is its own, with @syndrome and, if that is an error, @rule. */
+/* Executes the WQE: the next completion belongs to it, with @syndrome and, if that is an error, @rule. */
 static void expect_copy(const struct copy_wqe *wqe, uint8_t syndrome, enum explain_rule rule)
 {
 	uint16_t index = end.posted;
@@ -101,14 +101,14 @@ static void expect_copy(const struct copy_wqe *wqe, uint8_t syndrome, enum expla
 	assert_null(raw_cq_poll(&cq));
 }
 
-/* What was there, with @length bytes of @from at @to. */
+/* Expects the old content of memory, with @length bytes of @from at @to. */
 static void expect_moved(uint32_t from, uint32_t to, uint32_t length)
 {
 	memmove(before + to, before + from, length);
 	assert_memory_equal(device.memory, before, sizeof(before));
 }
 
-/* ---- what it does ------------------------------------------------------------------------------------------------ */
+/* ---- copies ----------------------------------------------------------------------------------------------------- */
 
 static void lengths_and_places(void **state)
 {
@@ -124,7 +124,7 @@ static void lengths_and_places(void **state)
 	assert_int_equal(hca_qp_state(end.qp), IBV_QPS_RTS);
 }
 
-/* mlx5-formats 6, point 49: nobody promises what overlapping ranges become, but nothing next to them changes. */
+/* mlx5-formats 6, point 49: the result for overlapping ranges is undefined, but adjacent bytes do not change. */
 static void overlap(void **state)
 {
 	struct copy_wqe wqe = copy(FROM, FROM + 100, 1000);
@@ -135,7 +135,7 @@ static void overlap(void **state)
 	assert_memory_equal(device.memory + FROM + 1100, before + FROM + 1100, sizeof(before) - FROM - 1100);
 }
 
-/* The third word of the control segment, the opaque buffer: nothing is read from there, nothing written. */
+/* The third word of the control segment, the opaque buffer: it is neither read nor written. */
 static void opaque_is_not_used(void **state)
 {
 	struct copy_wqe wqe = copy(FROM, TO, 64);
@@ -156,7 +156,7 @@ static struct mkey *region(struct hca_pd *pd, uint32_t offset, uint32_t length, 
 	return key;
 }
 
-/* @count records of 24 bytes, 40 apart, from @offset on. */
+/* Makes a key for @count records of 24 bytes, 40 apart, from @offset on. */
 static struct mkey *records(uint32_t offset, uint32_t count)
 {
 	struct hca_mkey_attr attr = {.max_entries = 4};
@@ -226,7 +226,7 @@ static void two_gibibytes(void **state)
 	munmap(memory, length);
 }
 
-/* In the order of the ring, and with others: a chain in which each copies what the one before it has copied. */
+/* Copies execute in the order of the ring: in a chain, each copies the result of the one before. */
 static void in_order(void **state)
 {
 	(void)state;
@@ -264,13 +264,13 @@ static void rights_and_ranges(void **state)
 	(void)state;
 	assert_int_equal(hca_pd_alloc(device.context, &other), 0);
 	foreign = region(other, SHARED, 512, IBV_ACCESS_LOCAL_WRITE);
-	/* From a key without rights for others one may copy, … */
+	/* Memory of a key without remote rights may be the source, … */
 	wqe = copy(0, TO, 512);
 	wqe.source.lkey = htobe32(mkey_number(read_only));
 	wqe.source.addr = 0;
 	expect_copy(&wqe, 0, RULE_NONE);
 	expect_moved(SHARED, TO, 512);
-	/* …to it not; nor beyond its end; nor with a key of another domain, or one that there is not. */
+	/* … but not the target; ranges beyond its end, keys of another domain and missing keys are refused. */
 	wqe = copy(FROM, 0, 512);
 	wqe.destination.lkey = htobe32(mkey_number(read_only));
 	wqe.destination.addr = 0;
@@ -338,14 +338,14 @@ static void not_on_other_types(void **state)
 	}
 }
 
-/* What was sent before and is not acknowledged yet completes before it; a fence waits for it. */
+/* Earlier requests that are not acknowledged yet complete before the copy; a fence waits for them. */
 static void completes_in_order(void **state)
 {
 	const struct ibv_qp_attr error = {.qp_state = IBV_QPS_ERR};
 	struct copy_wqe wqe;
 
 	(void)state;
-	put_rdma(&device, &end, MLX5_OPCODE_RDMA_READ, 0, 8192, 8); /* nobody answers */
+	put_rdma(&device, &end, MLX5_OPCODE_RDMA_READ, 0, 8192, 8); /* has no peer */
 	wqe = copy(FROM, TO, 64);
 	put_wqe(&end, &wqe, 4, 1);
 	wqe = copy(FROM, TO + 64, 64);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Rings that no driver would write: what the device makes of doorbell records and WQEs that do not fit together. Each
- * WQE announced ends in one CQE, in order, and nothing else does (mlx5-formats 1.1, 3.4 and 6, points 46 and 47).
+ * Rings that no driver would write: doorbell records and WQEs that do not fit together. Each announced WQE ends in
+ * exactly one CQE, in order (mlx5-formats 1.1, 3.4 and 6, points 46 and 47).
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -30,7 +30,7 @@ static int close_device(void **state)
 	return 0;
 }
 
-/* A WQE that claims 16 blocks of which one is announced: the rest of the ring was never posted. */
+/* A WQE of 16 blocks of which one is announced: the rest of the ring was never posted. */
 static void wqe_beyond_the_doorbell(void **state)
 {
 	struct mlx5_wqe_ctrl_seg ctrl;
@@ -75,7 +75,7 @@ static void completion_queue_full_while_flushing(void **state)
 	for (uint16_t i = 1; i < 4; i++)
 		expect_cqe(&cq, i, MLX5_CQE_SYNDROME_WR_FLUSH_ERR);
 	assert_null(raw_cq_poll(&cq));
-	/* The CQEs of 4 to 9 are lost; what is posted from now on has a place again. */
+	/* The CQEs of 4 to 9 are lost; later requests have room again. */
 	put_nop(&end);
 	ring(&end);
 	expect_cqe(&cq, 10, MLX5_CQE_SYNDROME_WR_FLUSH_ERR);
@@ -84,7 +84,7 @@ static void completion_queue_full_while_flushing(void **state)
 	raw_cq_destroy(&cq);
 }
 
-/* A program that posts over WQEs which have not completed: no more are started than the ring has room for. */
+/* A program that posts over WQEs which have not completed: the device starts no more than the ring has room for. */
 static void more_under_way_than_the_ring_holds(void **state)
 {
 	const struct ibv_qp_attr error = {.qp_state = IBV_QPS_ERR};
@@ -94,7 +94,7 @@ static void more_under_way_than_the_ring_holds(void **state)
 	(void)state;
 	raw_cq_make(&device, &cq, 256);
 	raw_qp_make(&device, &end, IBV_QPT_RC, &cq, 4);
-	/* Nobody has this number, and without a timeout the WRITEs wait for ever. */
+	/* No QP has this number, and without a timeout the WRITEs wait forever. */
 	raw_qp_connect(&device, &end, 0xfffff0, &defaults);
 	for (int lap = 0; lap < 2; lap++) {
 		for (int i = 0; i < 4; i++)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Datagrams of the connection manager, within a process, between processes of a host, and from strangers; and the ports that
- * processes listen on. Between hosts: gsi_hosts.c.
+ * Datagrams of the connection manager, within a process, between processes of a host, and from strangers; and the ports
+ * on which processes listen. Between hosts: gsi_hosts.c.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -22,7 +22,7 @@
 
 static const char *const links[] = {"local", "auto", "shm", "udp"};
 
-/* ---- whom a datagram is for: IBTA 12.6 ------------------------------------------------------------------------- */
+/* ---- recipient of a datagram: IBTA 12.6 ------------------------------------------------------------------------ */
 
 static void addresses(void **state)
 {
@@ -51,7 +51,7 @@ static void addresses(void **state)
 		assert_int_equal(address.addressee, MAD_FOR_ID);
 		assert_int_equal(address.qpn, 37 * 1024);
 	}
-	/* SIDR_REP: the first field is the id of who asked. */
+	/* SIDR_REP: the first field is the id of the requester. */
 	mad_answer(mad, 0x18, 38u << 18, 0x11111111);
 	assert_int_equal(mad_address(mad).qpn, 38 * 1024);
 	/* REJ: the reason is in bytes 10 and 11; 4 is "timeout". */
@@ -63,7 +63,7 @@ static void addresses(void **state)
 	assert_int_equal(mad_address(mad).addressee, MAD_FOR_ALL);
 	mad_put16(mad + 24 + 10, 28);
 	assert_int_equal(mad_address(mad).addressee, MAD_FOR_ID);
-	/* Annex A11: those of 0x0000 0000 01pp PPPP. */
+	/* Annex A11: service ids of the form 0x0000 0000 01pp PPPP. */
 	assert_true(mad_service_has_name(0x01060000));
 	assert_true(mad_service_has_name(0x013fffff));
 	assert_false(mad_service_has_name(0x02060000));
@@ -83,13 +83,13 @@ static void to_itself(const char *link)
 	assert_int_equal(tell_port(&one, CLAIM, TCP, PORT), 0);
 	assert_int_equal(tell_port(&one, LISTEN, TCP, PORT), 0);
 	mad_request(mad, 0x10, TCP, PORT);
-	/* Never within the call that sends. */
+	/* Never delivered within the call that sends. */
 	assert_int_equal(tell_send(&one, SEND_SOON, HOME, HOME, mad), 0);
 	expect_received(&one, HOME, HOME, mad);
 	mad_answer(mad, 0x13, slot << 18 | 1, slot << 18 | 2);
 	assert_int_equal(tell_send(&one, SEND_SOON, HOME, HOME, mad), 0);
 	expect_received(&one, HOME, HOME, mad);
-	/* A REJ that names nobody. */
+	/* A REJ without a recipient. */
 	mad_answer(mad, 0x12, slot << 18 | 1, 0);
 	mad_put16(mad + 24 + 10, 4);
 	tell_send(&one, SEND, HOME, HOME, mad);
@@ -105,7 +105,7 @@ static void within_a_process(void **state)
 		to_itself(links[i]);
 }
 
-/* In the order in which they were sent. */
+/* Datagrams arrive in the order of sending. */
 static void many_in_order(void **state)
 {
 	struct agent one = start_agent("local");
@@ -149,7 +149,7 @@ static void talk(const char *link)
 	mad_answer(mad, 0x18, of_active << 18 | 10, 0);
 	tell_send(&passive, SEND, HOME, HOME, mad);
 	expect_received(&active, HOME, HOME, mad);
-	/* One of those who are connected knows what it is about. */
+	/* A REJ is delivered to the connected process. */
 	mad_answer(mad, 0x12, of_active << 18 | 9, 0);
 	mad_put16(mad + 24 + 10, 4);
 	tell_send(&active, SEND, HOME, HOME, mad);
@@ -167,7 +167,7 @@ static void between_processes(void **state)
 	talk("udp");
 }
 
-/* The process that has the RoCE port is neither of the two. */
+/* A third process has the RoCE port. */
 static void through_a_third(void **state)
 {
 	struct agent owner = start_agent("udp");
@@ -177,7 +177,7 @@ static void through_a_third(void **state)
 	assert_int_equal(tell_port(&owner, LISTEN, TCP, 1), 0);
 	talk("udp");
 	assert_true(ask(&owner, COUNTER, COUNTER_CM_MADS_HANDED_ON) >= 5);
-	/* What is for all. */
+	/* A datagram for all processes. */
 	assert_int_equal(next_event(&owner, SOON_MS).kind, RECEIVED);
 	end_agent(&owner, 0);
 }
@@ -187,7 +187,7 @@ static int64_t counted_drops(const struct agent *agent)
 	return ask(agent, COUNTER, COUNTER_CM_MADS_DROPPED);
 }
 
-/* Faults know queue pair 1 by its number (docs/use/faults.md), whatever the link. */
+/* Faults identify queue pair 1 by its number (docs/use/faults.md), whatever the link. */
 static void faults(void **state)
 {
 	uint8_t mad[MAD_BYTES];
@@ -219,7 +219,7 @@ static void faults(void **state)
 	}
 }
 
-/* What a process says last. */
+/* The last datagrams of a process that ends are delivered. */
 static void said_at_the_end(void **state)
 {
 	struct order_message message = {
@@ -241,7 +241,7 @@ static void said_at_the_end(void **state)
 	}
 }
 
-/* ---- nobody there ---------------------------------------------------------------------------------------------- */
+/* ---- no recipient ---------------------------------------------------------------------------------------------- */
 
 static void nobody_listens(void **state)
 {
@@ -251,7 +251,7 @@ static void nobody_listens(void **state)
 	for (size_t i = 0; i < 3; i++) {
 		struct agent one = start_agent(links[i]), other = start_agent(links[i]);
 
-		/* A port that is claimed is not listened to yet. */
+		/* A claimed port does not listen yet. */
 		assert_int_equal(tell_port(&other, CLAIM, TCP, PORT), 0);
 		mad_request(mad, 0x10, TCP, PORT);
 		tell_send(&one, SEND, HOME, HOME, mad);
@@ -263,7 +263,7 @@ static void nobody_listens(void **state)
 		mad_put32(mad + 24 + 8, 5);
 		tell_send(&one, SEND, HOME, HOME, mad);
 		expect_lost(&one, mad, MAD_NO_RECIPIENT);
-		/* An id of nobody: 16000 is hardly anybody's slot. */
+		/* An id without an owner: slot 16000 is unlikely to be used. */
 		if (i) {
 			mad_answer(mad, 0x15, 1, 16000u << 18);
 			tell_send(&one, SEND, HOME, HOME, mad);
@@ -276,7 +276,7 @@ static void nobody_listens(void **state)
 	}
 }
 
-/* Over udp whoever has the port answers for the host: its own manager does. */
+/* Over udp, the manager of the process with the port answers for the host. */
 static void nobody_listens_over_udp(void **state)
 {
 	struct agent one = start_agent("udp");
@@ -286,7 +286,7 @@ static void nobody_listens_over_udp(void **state)
 	mad_request(mad, 0x10, TCP, PORT);
 	tell_send(&one, SEND, HOME, HOME, mad);
 	expect_received(&one, HOME, HOME, mad);
-	/* So it does to a DREQ that names nobody's id. */
+	/* A DREQ for an unknown id is answered as well. */
 	mad_answer(mad, 0x15, 1, 16000u << 18);
 	tell_send(&one, SEND, HOME, HOME, mad);
 	expect_received(&one, HOME, HOME, mad);
@@ -305,7 +305,10 @@ static void no_way(void **state)
 	end_agent(&one, 0);
 }
 
-/* The listener comes a moment later than the request: docs/reference/limits.md, CM_GRACE_MS. On a loaded machine a moment is long. */
+/*
+ * The listener appears a moment later than the request: docs/reference/limits.md, CM_GRACE_MS. The margin is for a
+ * loaded machine.
+ */
 static void a_late_listener(void **state)
 {
 	uint8_t mad[MAD_BYTES];
@@ -352,10 +355,10 @@ static void ports_of_a_host(void **state)
 	tell_port(&one, RELEASE, TCP, PORT);
 	assert_int_equal(tell_port(&other, CLAIM, TCP, PORT), 0);
 	assert_int_equal(tell_port(&other, LISTEN, TCP, PORT), 0);
-	/* However it ends. */
+	/* Any kind of exit frees the port. */
 	end_agent(&other, SIGKILL);
 	assert_int_equal(tell_port(&one, CLAIM, TCP, PORT), 0);
-	/* ip(7): the range of ports that are given to those who ask for none. */
+	/* ip(7): the range of ephemeral ports. */
 	for (int i = 0; i < 20; i++) {
 		port = tell_port(&one, CLAIM_ANY, TCP, 0);
 		assert_true(port >= 1024 && port <= 65535);
@@ -365,7 +368,7 @@ static void ports_of_a_host(void **state)
 	end_agent(&alone, 0);
 }
 
-/* A child has no port of its parent's; nor does it keep one from being free. */
+/* A child does not inherit ports of its parent, nor does it keep one in use. */
 static void ports_and_fork(void **state)
 {
 	struct agent one = start_agent("auto"), other = start_agent("auto");
@@ -379,7 +382,7 @@ static void ports_and_fork(void **state)
 	mad_request(mad, 0x10, TCP, PORT);
 	tell_send(&other, SEND, HOME, HOME, mad);
 	expect_received(&one, HOME, HOME, mad);
-	/* The child's port is not the parent's. */
+	/* The port of the child is not one of the parent. */
 	mad_request(mad, 0x10, TCP, PORT + 1);
 	tell_send(&other, SEND, HOME, HOME, mad);
 	expect_nothing(&one);
@@ -426,7 +429,7 @@ static void ends_of_processes(void **state)
 	(void)state;
 	assert_int_equal(tell_port(&passive, CLAIM, TCP, PORT), 0);
 	assert_int_equal(tell_port(&passive, LISTEN, TCP, PORT), 0);
-	/* Before it answers only the service is known of it. */
+	/* Before the answer, only the service is known. */
 	mad_request(mad, 0x10, TCP, PORT);
 	tell_send(&active, SEND, HOME, HOME, mad);
 	expect_received(&passive, HOME, HOME, mad);
@@ -450,7 +453,7 @@ static void ends_of_processes(void **state)
 	end_agent(&active, 0);
 }
 
-/* Forks an agent whose process id is @pid, which is free; a pid of 0: it cannot be had. */
+/* Forks an agent with process id @pid, which is free; a returned pid of 0: it could not be assigned. */
 static struct agent start_agent_as(pid_t pid)
 {
 	struct agent agent = {.pid = 0};
@@ -472,8 +475,8 @@ static struct agent start_agent_as(pid_t pid)
 }
 
 /*
- * A process has the slot of one that has ended, and sends before that end is heard of. It is nobody's end but that of the first,
- * and what is sent to the slot reaches the second.
+ * A process reuses the slot of one that has ended, and sends before that end is processed. The end affects only the
+ * first process, and datagrams to the slot reach the second.
  */
 static void slot_of_another(void **state)
 {
@@ -504,7 +507,7 @@ static void slot_of_another(void **state)
 	assert_int_equal(ask(&second, SLOT, 0), slot);
 	mad_answer(mad, 0x13, slot << 18, own << 18);
 	tell_send(&second, SEND, HOME, HOME, mad);
-	/* As soon as it runs again, so that as a rule it sends before it hears of the end. */
+	/* Sent at once, so that it usually arrives before the end is processed. */
 	mad_answer(mad, 0x14, own << 18, slot << 18);
 	message = send_message(SEND, HOME, HOME, mad);
 	tell_begin(&active, &message);
@@ -527,14 +530,14 @@ static void slot_of_another(void **state)
 	end_agent(&active, 0);
 }
 
-/* ---- what is no datagram of a connection manager --------------------------------------------------------------- */
+/* ---- packets that are not datagrams of a connection manager ---------------------------------------------------- */
 
 static struct {
 	struct agent agent;
 	struct hca *hca;
 } victim;
 
-/* As a queue pair of this process would send it; the test itself is the process that sends. */
+/* Sends a packet as a queue pair of this process would; the test itself is the sending process. */
 static void send_packet(struct packet *packet)
 {
 	struct run run;
@@ -651,7 +654,7 @@ static void what_is_malformed(void **state)
 	in_a_child(malformed);
 }
 
-/* Another process of the user that guesses at ids sends to the wrong one: through the ring, past its own routes. */
+/* Another process of the user that guesses ids sends to the wrong one: through the ring, bypassing its routes. */
 static void ids_of_others(void)
 {
 	uint32_t slot = (uint32_t)ask(&victim.agent, SLOT, 0);
@@ -669,7 +672,7 @@ static void ids_of_others(void)
 	epoch_enter();
 	peer = host_peer_of_service(UINT64_C(0x01060000) + PORT);
 	assert_non_null(peer);
-	/* As if the owner of the port handed it on: then it is the other manager's to say what it knows nothing of. */
+	/* Forwarded as by the owner of the port: the other manager then rejects unknown ids. */
 	host_carrier->forward_to(peer, &path, frame, sizeof(frame));
 	epoch_leave();
 	expect_nothing(&victim.agent);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Datagrams of the connection manager between hosts, which are network namespaces joined by a veth pair: A, where the test is,
- * and B.
+ * Datagrams of the connection manager between hosts, which are network namespaces joined by a veth pair: A, which runs
+ * the test, and B.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -13,7 +13,7 @@
 
 #include "../support/gsi_agents.h"
 
-/* Of documentation (RFC 5737, RFC 3849). */
+/* Addresses for documentation (RFC 5737, RFC 3849). */
 #define A4 "192.0.2.1"
 #define B4 "192.0.2.2"
 #define A6 "2001:db8::1"
@@ -38,7 +38,7 @@ static void converse(const struct agent *active, const struct agent *passive, co
 	mad_answer(mad, 0x15, of_passive << 18 | 7, of_active << 18 | 9);
 	tell_send(passive, SEND, b, a, mad);
 	expect_received(active, b, a, mad);
-	/* The peer gave up before it was told an id. */
+	/* The peer gave up before it received an id. */
 	mad_answer(mad, 0x12, of_active << 18 | 9, 0);
 	mad_put16(mad + 24 + 10, 4);
 	tell_send(active, SEND, a, b, mad);
@@ -65,7 +65,7 @@ static void of_two_hosts(void **state)
 	end_agent(&passive, 0);
 }
 
-/* On both hosts another process has the port, and knows nobody yet. */
+/* On both hosts another process has the port, and knows no peer yet. */
 static void handed_on(void **state)
 {
 	struct agent on_a = start_agent(NULL), on_b = start_agent_on(host_b, NULL);
@@ -86,7 +86,7 @@ static void handed_on(void **state)
 	end_agent(&on_b, 0);
 }
 
-/* The process that has the port waits a while for a listener, and then it is its own manager that says no. */
+/* The process with the port waits a while for a listener, then its own manager rejects the request. */
 static void nobody_listens_there(void **state)
 {
 	struct agent active = start_agent(NULL), on_b = start_agent_on(host_b, NULL), late;
@@ -105,7 +105,7 @@ static void nobody_listens_there(void **state)
 	assert_int_equal(tell_port(&late, LISTEN, TCP, PORT), 0);
 	expect_received(&late, A4, B4, mad);
 	expect_nothing(&on_b);
-	/* A DREQ for an id of nobody is answered, too (IBTA 12.9.8.3.1). */
+	/* A DREQ for an unknown id is answered, too (IBTA 12.9.8.3.1). */
 	mad_answer(mad, 0x15, 1, 16000u << 18);
 	tell_send(&active, SEND, A4, B4, mad);
 	expect_received(&on_b, A4, B4, mad);
@@ -114,7 +114,7 @@ static void nobody_listens_there(void **state)
 	end_agent(&late, 0);
 }
 
-/* The process that has the port makes no connections itself: it answers for its host all the same. */
+/* The process with the port makes no connections itself, but answers for its host. */
 static void no_manager_there(void **state)
 {
 	struct agent active = start_agent(NULL), on_b = start_agent_on(host_b, NULL);
@@ -122,7 +122,7 @@ static void no_manager_there(void **state)
 	struct event event;
 
 	(void)state;
-	/* Which takes the port. */
+	/* This process takes the port. */
 	listen_at(&on_b, 1);
 	ask(&on_b, NO_MANAGER, 0);
 	mad_request(mad, 0x10, TCP, PORT);
@@ -147,7 +147,7 @@ static uint32_t word_at(const uint8_t *mad, int at)
 	return (uint32_t)mad_get16(mad + 24 + at) << 16 | mad_get16(mad + 24 + at + 2);
 }
 
-/* Of a DREQ (IBTA 12.6.10): local and remote communication id, and the queue pair of the recipient. */
+/* Expects a DREQ (IBTA 12.6.10): local and remote communication id, and the queue pair of the recipient. */
 static void expect_dreq(const struct agent *agent, uint32_t local, uint32_t remote, uint32_t qpn)
 {
 	struct event event = next_event(agent, 5000);
@@ -161,8 +161,8 @@ static void expect_dreq(const struct agent *agent, uint32_t local, uint32_t remo
 }
 
 /*
- * The process with the port tells the peers of one that was killed, for connections that were accepted there and such as
- * were begun there, but not for one that has ended before.
+ * The process with the port notifies the peers of a killed process: for accepted and for initiated connections, but not
+ * for one that has already ended.
  */
 static void killed_there(void **state)
 {
@@ -222,11 +222,11 @@ static void nobody_has_the_port(const char *a, const char *b)
 		assert_memory_equal(&event.path.destination, &to, sizeof(to));
 	}
 	assert_int_equal(ask(&active, COUNTER, COUNTER_CM_UNREACHABLE), 2);
-	/* An answer that finds nobody says nothing. */
+	/* An answer to an unknown id is ignored. */
 	mad_answer(mad, 0x13, 1, 2u << 18);
 	tell_send(&active, SEND, a, b, mad);
 	expect_nothing(&active);
-	/* None of that is in the way of the next. */
+	/* The next process is not affected. */
 	passive = start_agent_on(host_b, NULL);
 	listen_at(&passive, PORT);
 	mad_request(mad, 0x10, TCP, PORT);

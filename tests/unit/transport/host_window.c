@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What all queue pairs together have under way to a host (transport/qp/host_window.h): a bound for small packets as for large ones,
- * turns for those that wait, nothing that is lost for ever, and which losses count no retry.
+ * The window that all queue pairs share for a host (transport/qp/host_window.h): a bound for small and large packets,
+ * turns for waiting QPs, recovery of lost packets, and losses that do not count as a retry.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -32,7 +32,7 @@ enum {
 static struct device device;
 static struct hca_qp qps[QPS];
 
-/* A host of its own for each test. */
+/* Returns a path to another host for each test. */
 static struct packet_path path_to(uint32_t host)
 {
 	struct packet_path path = {.type = IBV_GID_TYPE_ROCE_V2};
@@ -74,7 +74,7 @@ static int tear_down(void **state)
 	return 0;
 }
 
-/* It waits no more. */
+/* Removes the QP from the waiting ones. */
 static void forget(struct hca_qp *qp)
 {
 	link_dequeue(&qp->requester.waiter);
@@ -90,7 +90,7 @@ static uint32_t take_all(struct hca_qp *qp, const struct packet *packet)
 	return count;
 }
 
-/* Those whose turn it is; each is asked for once. */
+/* Returns the number of QPs whose turn it is; each is counted once. */
 static uint32_t resumed(struct hca_qp **first)
 {
 	struct run run;
@@ -116,7 +116,7 @@ static void leave(void)
 	}
 }
 
-/* Eight QPs have no more under way than one. */
+/* Eight QPs together have no more in flight than one. */
 static void the_bound_is_that_of_the_host(void **state)
 {
 	struct packet_path path = path_to(0x0a000001), other = path_to(0x0a000002);
@@ -130,13 +130,13 @@ static void the_bound_is_that_of_the_host(void **state)
 	for (int i = 0; i < QPS; i++)
 		count += take_all(&qps[i], &small);
 	assert_int_equal(count, one);
-	/* Another host has its own. */
+	/* Another host has a separate bound. */
 	forget(&qps[1]);
 	assert_true(host_window_take(&qps[1], &elsewhere));
 	leave();
 }
 
-/* The payload under way fits into half of the buffer, too. */
+/* The payload in flight fits into half of the buffer, too. */
 static void large_packets_count_their_bytes(void **state)
 {
 	struct packet_path path = path_to(0x0a000003);
@@ -161,7 +161,7 @@ static void responses_count(void **state)
 	leave();
 }
 
-/* What came back makes room for who waited longest, and who has it already does not take it first. */
+/* Returned room goes to the QP that waited longest; a QP that had its turn is not served first again. */
 static void turns(void **state)
 {
 	struct packet_path path = path_to(0x0a000005);
@@ -179,7 +179,7 @@ static void turns(void **state)
 	assert_int_equal(resumed(&first), 1);
 	assert_ptr_equal(first, &qps[1]);
 	assert_true(host_window_take(&qps[1], &small));
-	/* With nothing under way nobody would call the others later. */
+	/* With nothing in flight, no event would wake the others later. */
 	host_window_settle(&qps[1], 0);
 	host_window_settle(&qps[0], 0);
 	assert_int_equal(resumed(&first), 3);
@@ -205,7 +205,7 @@ static void who_waits_can_leave(void **state)
 	leave();
 }
 
-/* Nobody gives back what was lost: those that wait get it after a while. */
+/* Lost packets return no room: waiting QPs get it after a while. */
 static void what_was_lost_is_forgotten(void **state)
 {
 	const struct timespec tick = {.tv_nsec = 1000000};
@@ -223,14 +223,14 @@ static void what_was_lost_is_forgotten(void **state)
 		nanosleep(&tick, NULL);
 	}
 	assert_int_equal(take_all(&qps[1], &small), all);
-	/* What comes back after all does not count for what is under way now. */
+	/* A late return of lost packets does not count for packets in flight now. */
 	host_window_settle(&qps[0], 0);
 	forget(&qps[1]);
 	assert_false(host_window_take(&qps[1], &small));
 	leave();
 }
 
-/* Losses make the window smaller, once for all at the same time, and never nothing; what arrives makes it large again. */
+/* Losses make the window smaller, once for simultaneous ones, and never zero; arrivals enlarge it again. */
 static void losses_narrow_it(void **state)
 {
 	const struct timespec apart = {.tv_nsec = 11000000};
@@ -262,7 +262,7 @@ static void losses_narrow_it(void **state)
 	leave();
 }
 
-/* Only what others lose at the same time, to a process that is heard of. */
+/* A loss is excused only while other QPs lose packets, too, and the process still answers. */
 static void excuses(void **state)
 {
 	const uint32_t process = 7 << 10, other_process = 8 << 10;
@@ -270,31 +270,31 @@ static void excuses(void **state)
 	struct packet to = packet_along(&path, 64, process), away = packet_along(&path, 64, other_process);
 
 	(void)state;
-	/* It never sent. */
+	/* It has not sent. */
 	assert_false(host_window_excuses(&qps[0]));
 	for (int i = 0; i < 3; i++) {
 		assert_true(host_window_take(&qps[i], i < 2 ? &to : &away));
 		host_window_watch(&qps[i]);
 	}
-	/* Nobody else lost anything. */
+	/* No other QP lost a packet. */
 	host_window_received(&qps[1]);
 	assert_false(host_window_excuses(&qps[0]));
 	host_window_received(&qps[1]);
 	assert_false(host_window_excuses(&qps[0]));
-	/* That QP has lost packets with the first one, and the process is heard of. */
+	/* That QP has lost packets together with the first one, and the process still answers. */
 	assert_true(host_window_excuses(&qps[1]));
 	host_window_received(&qps[1]);
 	assert_true(host_window_excuses(&qps[0]));
-	/* Since then nothing was heard. */
+	/* No packet arrived since then. */
 	host_window_excuses(&qps[1]);
 	assert_false(host_window_excuses(&qps[0]));
-	/* The other process lost nothing and says nothing, whatever this one does. */
+	/* The other process lost nothing and has no excuse, whatever this one does. */
 	host_window_received(&qps[0]);
 	assert_false(host_window_excuses(&qps[2]));
 	leave();
 }
 
-/* The child has sent nothing, nobody in it waits, and it does not hang on the way there. */
+/* The child has sent nothing, has no waiting QP, and does not block on the way there. */
 static void fork_while_somebody_waits(void **state)
 {
 	struct packet_path path = path_to(0x0a00000a);

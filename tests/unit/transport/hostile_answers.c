@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Hand-made answers for a live RC QP that has requests under way (IBTA volume 1, 9.7.5 and 9.7.6): acknowledgements of each
- * number, refusals of each kind at each packet, responses of wrong kind, length and order, each cut off at each byte. What
- * is not an answer is ignored, and the true answers then find their requests; what breaks the rules ends the request as the
- * IBTA says. Only what a READ or an atomic was to bring is ever written.
+ * Hand-made answers for a live RC QP with requests in flight (IBTA volume 1, 9.7.5 and 9.7.6): acknowledgements of each
+ * number, refusals of each kind at each packet, responses of wrong kind, length and order, each truncated at each byte.
+ * Packets that are not answers are ignored, and the true answers then find their requests; rule violations end the
+ * request as the IBTA specifies. Only the targets of READs and atomics are ever written.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -15,8 +15,8 @@
 #include "../support/hostile_fixture.h"
 
 /*
- * Under way: a WRITE of three packets, a READ of three, a fetch-and-add, a SEND. In numbers from the first on:
- * 0 to 2, 3 to 5, 6, 7.
+ * In flight: a WRITE of three packets, a READ of three, a fetch-and-add, a SEND. In numbers from the first on: 0 to 2, 3
+ * to 5, 6, 7.
  */
 enum {
 	FILL = 0xd1,
@@ -68,7 +68,7 @@ static void build_acknowledge(uint32_t place, uint8_t syndrome)
 	frame_aeth(&frame, syndrome, 1);
 }
 
-/* The syndrome of answers in expect_intact(): AETH_ACK, with a count of credits. */
+/* Syndrome of answers in expect_intact(): AETH_ACK, with a count of credits. */
 static uint8_t acknowledged;
 
 static void build_response(uint8_t opcode, uint32_t place, uint32_t bytes)
@@ -86,7 +86,7 @@ static void build_result(uint32_t place)
 	frame_put(&frame, ORIGINAL, 8);
 }
 
-/* The next completions are those of @count requests from @first on. */
+/* Expects the next completions to be those of @count requests from @first on. */
 static void expect_completions(const char *what, uint16_t first, uint16_t count, uint8_t syndrome)
 {
 	for (uint16_t i = first; i < first + count; i++) {
@@ -108,7 +108,7 @@ static void expect_no_completion(const char *what)
 		fail_msg("%s: a request completes", what);
 }
 
-/* The three packets of the READ, from packet @from of it on. */
+/* Answers the three packets of the READ, from packet @from on. */
 static void answer_read(uint32_t from)
 {
 	static const uint8_t opcodes[] = {RC_READ_RESPONSE_FIRST, RC_READ_RESPONSE_MIDDLE, RC_READ_RESPONSE_LAST};
@@ -120,7 +120,7 @@ static void answer_read(uint32_t from)
 	memset(hostile_expected + SINK, FILL, BYTES);
 }
 
-/* True answers find all requests from @first on; @placed packets of the READ are there already. */
+/* Expects true answers to complete all requests from @first on; @placed packets of the READ have already arrived. */
 static void expect_intact(const char *what, uint16_t first, uint32_t placed)
 {
 	const uint64_t original = ORIGINAL;
@@ -149,7 +149,7 @@ static void expect_intact(const char *what, uint16_t first, uint32_t placed)
 
 /* ---- acknowledgements ------------------------------------------------------------------------------------------- */
 
-/* 9.7.5.1.2: one stands for all before it; of a READ or an atomic only the response does. */
+/* 9.7.5.1.2: an acknowledgement covers all requests before it; only a response completes a READ or an atomic. */
 static void each_number(void **state)
 {
 	(void)state;
@@ -164,8 +164,8 @@ static void each_number(void **state)
 }
 
 /*
- * 9.7.7.2: whatever a foreign responder says of its credits, none included, it acknowledges, and requests behind it are
- * sent: one without a receive is told by an RNR NAK.
+ * 9.7.7.2: any credit count of a foreign responder, also zero, acknowledges, and later requests are sent: a missing
+ * receive causes an RNR NAK.
  */
 static void any_credits(void **state)
 {
@@ -187,7 +187,7 @@ static void any_credits(void **state)
 	acknowledged = 0;
 }
 
-/* What was never sent, or was acknowledged long ago: ghosts. */
+/* Numbers that were never sent, or were acknowledged long ago: ghosts. */
 static void ghosts(void **state)
 {
 	static const uint8_t syndromes[] = {0x00, 0x1f, 0x20, 0x3f, 0x60, 0x61, 0x62, 0x63};
@@ -197,7 +197,10 @@ static void ghosts(void **state)
 	(void)state;
 	for (size_t p = 0; p < sizeof(places) / sizeof(places[0]); p++) {
 		for (size_t s = 0; s < sizeof(syndromes); s++) {
-			/* The one right before the first can be refused by nobody, but it is acknowledged already. */
+			/*
+			 * A NAK for the packet right before the first is invalid, but that packet is acknowledged
+			 * already.
+			 */
 			begin();
 			build_acknowledge(places[p], syndromes[s]);
 			feed();
@@ -217,7 +220,7 @@ static void ghosts(void **state)
 	}
 }
 
-/* 9.7.5.1.2, table 45: syndromes that are reserved say nothing. */
+/* 9.7.5.1.2, table 45: reserved syndromes are ignored. */
 static void reserved_syndromes(void **state)
 {
 	(void)state;
@@ -240,8 +243,8 @@ static uint16_t request_of(uint32_t place)
 }
 
 /*
- * 9.7.5.2: a refusal acknowledges what is before its packet, and refuses the request that this is of; table 60 names the
- * completion. A READ or an atomic before it that has no response yet is not answered by that: it would be asked again.
+ * 9.7.5.2: a refusal acknowledges the packets before its own, and refuses the request of its packet; table 60 names the
+ * completion. It does not complete an earlier READ or atomic without a response: that would be requested again.
  */
 static void refusals(void **state)
 {
@@ -272,13 +275,13 @@ static void refusals(void **state)
 	}
 }
 
-/* No header of RC names the sender, so an explanation takes the peer's number from the connection. */
+/* No header of RC names the sender, so an explanation takes the number of the peer from the connection. */
 static void refusals_name_the_peer(void **state)
 {
 	static const struct {
 		uint8_t syndrome;
 		enum explain_rule rule;
-		uint32_t figure; /* that is the number of the peer */
+		uint32_t figure; /* the number of the peer */
 	} answers[] = {
 		{AETH_NAK | NAK_INVALID_REQUEST, RULE_NAK_INVALID_REQUEST, 1},
 		{AETH_NAK | NAK_REMOTE_ACCESS, RULE_NAK_REMOTE_ACCESS, 1},
@@ -306,7 +309,7 @@ static void refusals_name_the_peer(void **state)
 	}
 }
 
-/* Text for figures that are not known. */
+/* Text for unknown figures. */
 static void figures_that_are_not_known(void **state)
 {
 	static const struct {
@@ -345,7 +348,7 @@ static void figures_that_are_not_known(void **state)
 	}
 }
 
-/* 9.7.5.2.8: after a sequence error all is sent again from that packet on, wherever in a message it is. */
+/* 9.7.5.2.8: after a sequence error all packets from that one on are sent again, at any point of a message. */
 static void sequence_errors(void **state)
 {
 	(void)state;
@@ -359,7 +362,7 @@ static void sequence_errors(void **state)
 			expect_completions("before the gap", 0, 1, 0);
 		packet = wire_take();
 		assert_non_null(packet);
-		/* Of a READ what has come is known better here: nothing has. */
+		/* The requester knows which READ responses have arrived: none. */
 		assert_int_equal(packet->psn, number(place < READ_PSN ? place : READ_PSN));
 		if (place < READ_PSN)
 			assert_int_equal(packet->opcode, RC_WRITE_FIRST + place);
@@ -373,7 +376,7 @@ static void sequence_errors(void **state)
 
 /* ---- responses -------------------------------------------------------------------------------------------------- */
 
-/* 9.7.6.2.4 (bad response): not the kind that was asked for. The request fails; nothing was written. */
+/* 9.7.6.2.4 (bad response): not the requested kind. The request fails; nothing was written. */
 static void responses_of_another_kind(void **state)
 {
 	(void)state;
@@ -398,7 +401,7 @@ static void responses_of_another_kind(void **state)
 	}
 }
 
-/* First and middle responses are full, the last one brings the rest, and not a byte more. */
+/* First and middle responses are full, the last one has exactly the rest. */
 static void responses_of_another_length(void **state)
 {
 	static const uint32_t lengths[] = {0, 1, 4, 87, 88, 89, 252, 255, 257, 260, 512, BYTES, 4096};
@@ -417,7 +420,7 @@ static void responses_of_another_length(void **state)
 	}
 }
 
-/* A gap in a response, or a part of it again: ignored; what is missing is asked for again later (9.7.6.1). */
+/* A gap in a response, or a repeated part: ignored; the missing part is requested again later (9.7.6.1). */
 static void responses_in_another_order(void **state)
 {
 	(void)state;
@@ -442,7 +445,7 @@ static void responses_in_another_order(void **state)
 
 /* ---- cut off ---------------------------------------------------------------------------------------------------- */
 
-/* At each byte; with whole words of payload missing it is a response of another length. */
+/* Truncates at each byte; without whole words of payload it is a response of another length. */
 static void truncated(void **state)
 {
 	(void)state;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * ATOMIC WRITE (IBTA annex A19) between a live RC QP and a foreign one: requests that Linux rxe has sent (tests/data/rxe) and
- * hand-made ones for the responder, hand-made answers for the requester. And requests with an opcode that this device does not
- * support, FLUSH of the same annex among them.
+ * ATOMIC WRITE (IBTA annex A19) between a live RC QP and a foreign one: requests that Linux rxe has sent
+ * (tests/data/rxe) and hand-made ones for the responder, hand-made answers for the requester. Also requests with an
+ * unsupported opcode, among them FLUSH of the same annex.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -27,7 +27,7 @@ static const uint8_t captured_flush[] = {0x1c, 0x00, 0xff, 0xff, 0x00, 0xcb, 0x2
 					 0x67, 0x00, 0x00, 0x00, 0x01, 0x00, 0x00, 0x7f, 0x2d, 0xfe, 0x33,
 					 0xd0, 0x00, 0xc0, 0x6e, 0x05, 0xeb, 0x00, 0x00, 0x10, 0x00};
 
-/* Codes of RC that are reserved (table 38), and FLUSH. */
+/* Reserved codes of RC (table 38), and FLUSH. */
 static const uint8_t unsupported[] = {0x15, 0x18, 0x19, 0x1a, 0x1b, RC_FLUSH, 0x1e, 0x1f};
 
 /* ---- requests --------------------------------------------------------------------------------------------------- */
@@ -40,7 +40,7 @@ static void put_at(uint32_t at, uint64_t value, uint32_t bytes)
 	memcpy(frame.byte + at, field.byte, bytes);
 }
 
-/* A captured packet with the numbers of this connection. */
+/* Builds a captured packet with the numbers of this connection. */
 static void build_captured(const uint8_t *bytes, uint32_t length, uint32_t psn)
 {
 	memcpy(frame.byte, bytes, length);
@@ -56,7 +56,7 @@ static void build_captured_write(uint32_t psn, uint64_t address)
 	put_at(FRAME_BTH + 8, mkey_number(window), 4);
 }
 
-/* The next ATOMIC WRITE: RETH with @length, and @payload bytes. */
+/* Builds the next ATOMIC WRITE: RETH with @length, and @payload bytes. */
 static void build(uint64_t address, uint32_t rkey, uint32_t length, uint32_t payload)
 {
 	begin_next(RC_ATOMIC_WRITE);
@@ -69,7 +69,7 @@ static void build_good(void)
 	build(window_address() + AT, mkey_number(window), PAYLOAD, PAYLOAD);
 }
 
-/* The response of an ATOMIC WRITE: RDMA READ response only, without payload. */
+/* Expects the response of an ATOMIC WRITE: RDMA READ response only, without payload. */
 static void expect_response(const char *what, uint32_t psn)
 {
 	struct wire_packet *answer = wire_take();
@@ -95,7 +95,7 @@ static void expect_written(const char *what, uint32_t psn)
 
 /* ---- the responder ---------------------------------------------------------------------------------------------- */
 
-/* Executes the request of rxe once, and answers its repetitions, in which rxe sends address 0, as it answered the request. */
+/* Executes the request of rxe once, and answers its repetitions, in which rxe sends address 0, like the request. */
 static void a_captured_request(void **state)
 {
 	uint32_t psn;
@@ -108,7 +108,7 @@ static void a_captured_request(void **state)
 	memcpy(hostile_expected + WINDOW + AT, captured[0] + 28, PAYLOAD);
 	memory_is_right("captured");
 	expect_response("captured", psn);
-	/* Another write in between would be undone by a second execution. */
+	/* A second execution would undo another write in between. */
 	memset(device.memory + WINDOW + AT, 0xee, PAYLOAD);
 	memset(hostile_expected + WINDOW + AT, 0xee, PAYLOAD);
 	for (int i = 0; i < 3; i++) {
@@ -121,7 +121,7 @@ static void a_captured_request(void **state)
 	expect_ignored("after the repetitions");
 }
 
-/* The response is sent whether an acknowledgement is asked for or not, and counts a message. */
+/* The response is sent whether an acknowledgement is requested or not, and counts as a message. */
 static void without_request_for_acknowledgement(void **state)
 {
 	uint32_t msn;
@@ -136,7 +136,7 @@ static void without_request_for_acknowledgement(void **state)
 	assert_int_equal(server.qp->responder.msn, msn + 1);
 }
 
-/* 8 bytes are announced and come; else the request is invalid. */
+/* 8 bytes are announced and sent; otherwise the request is invalid. */
 static void lengths(void **state)
 {
 	static const struct {
@@ -175,7 +175,7 @@ static void addresses(void **state)
 	expect_refused("key", NAK_REMOTE_ACCESS, expected_psn());
 }
 
-/* The right of a WRITE is needed, and a responder resource. */
+/* An ATOMIC WRITE needs the right of a WRITE, and a responder resource. */
 static void rights(void **state)
 {
 	(void)state;
@@ -201,7 +201,7 @@ static void order(void **state)
 	uint32_t first;
 
 	(void)state;
-	/* Ahead of a gap: the NAK names the gap, nothing is written, and the request in its place is executed. */
+	/* Ahead of a gap: the NAK names the gap, nothing is written, and the missing request is executed. */
 	hostile_begin();
 	build_good();
 	put_at(FRAME_PSN, psn_add(expected_psn(), 1), 3);
@@ -211,7 +211,7 @@ static void order(void **state)
 	build_good();
 	assert_true(feed());
 	expect_written("in order", psn_add(expected_psn(), PSN_MASK));
-	/* A repetition that is not remembered any more is dropped (9.7.5.1.5). */
+	/* A repetition that is no longer stored is dropped (9.7.5.1.5). */
 	hostile_begin();
 	first = expected_psn();
 	for (uint32_t i = 0; i <= server.qp->responder.resources; i++) {
@@ -232,7 +232,7 @@ static void order(void **state)
 	expect_ignored("repetition of a WRITE");
 }
 
-/* ---- opcodes that are not supported ----------------------------------------------------------------------------- */
+/* ---- unsupported opcodes ---------------------------------------------------------------------------------------- */
 
 /* In sequence: NAK for an invalid request (9.7.4.1, 9.7.5.2.4), with any bytes after BTH. */
 static void unsupported_opcodes(void **state)
@@ -331,7 +331,7 @@ static void expect_end(const char *what, uint16_t index, uint8_t syndrome)
 	memory_is_right(what);
 }
 
-/* It is sent as opcode 0x1d and ends with the response that rxe sends; an acknowledgement alone does not end it. */
+/* It is sent as opcode 0x1d and ends with the response of rxe; an acknowledgement alone does not end it. */
 static void a_response(void **state)
 {
 	(void)state;
@@ -344,12 +344,12 @@ static void a_response(void **state)
 	answer(RC_READ_RESPONSE_ONLY, SQ_START_PSN, ACKNOWLEDGED, 0);
 	expect_end("answered", 0, 0);
 	expect_state("answered", IBV_QPS_RTS);
-	/* And again: a ghost. */
+	/* A repeated response is a ghost. */
 	answer(RC_READ_RESPONSE_ONLY, SQ_START_PSN, ACKNOWLEDGED, 0);
 	expect_ignored("a second response");
 }
 
-/* A response with payload, or that of another kind of request, is a bad one (9.7.6.2.4). */
+/* A response with payload, or for another kind of request, is bad (9.7.6.2.4). */
 static void bad_responses(void **state)
 {
 	(void)state;
@@ -390,7 +390,7 @@ static void refusals(void **state)
 	}
 }
 
-/* After a NAK for a gap the requester sends the ATOMIC WRITE and the request after it again. */
+/* After a NAK for a gap the requester resends the ATOMIC WRITE and the request after it. */
 static void sent_again(void **state)
 {
 	(void)state;
@@ -410,7 +410,10 @@ static void sent_again(void **state)
 	expect_end("READ", 1, 0);
 }
 
-/* As many are out as the peer has resources for (max_rd_atomic, 4), READs and atomics included; a fence waits for them. */
+/*
+ * As many are in flight as the peer has resources for (max_rd_atomic, 4), including READs and atomics; a fence waits for
+ * them.
+ */
 static void outstanding(void **state)
 {
 	(void)state;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Packets that are not as they should be, for a live RC QP: each header field wrong, each length, each sequence number, and
- * what each should be answered with by IBTA volume 1, 9.6 and 9.7: a NAK, or silence. Whatever comes, no byte outside of
- * what was offered changes, and after silence the connection is as good as before.
+ * Malformed packets for a live RC QP: each header field wrong, each length, each sequence number, with the answer that
+ * IBTA volume 1, 9.6 and 9.7, requires: a NAK, or silence. No byte outside the offered memory ever changes, and after
+ * silence the connection still works.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -14,9 +14,9 @@
 
 enum { FILL = 0xd1, SHORT = 99, READ_BYTES = 600, IMM = 0x01020304 };
 
-/* ---- good packets ----------------------------------------------------------------------------------------------- */
+/* ---- valid packets ---------------------------------------------------------------------------------------------- */
 
-/* What there is of requests, and what a good one of each must do. */
+/* The kinds of requests, with the effect of a valid one of each. */
 static const struct shape {
 	uint8_t opcode;
 	const char *name;
@@ -60,7 +60,7 @@ static bool ends_message(const struct shape *shape)
 	return shape->payload != HOSTILE_MTU;
 }
 
-/* What the RETH of a message says that begins with @shape: a first packet is followed by a last one. */
+/* Returns the RETH length of a message that begins with @shape: a first packet is followed by a last one. */
 static uint32_t length_of(const struct shape *shape)
 {
 	return shape->opcode == RC_WRITE_FIRST    ? HOSTILE_MTU + SHORT
@@ -97,7 +97,10 @@ static void change_memory(const struct shape *shape, uint32_t bytes)
 		memset(hostile_expected + RECEIVES + at, FILL, bytes);
 }
 
-/* The packet that must come before, with its answer. For a middle packet the whole WRITE is two packets and a short one. */
+/*
+ * Sends the packet that must come before, and takes its answer. For a middle packet the whole WRITE is two packets and a
+ * short one.
+ */
 static void prepare(const struct shape *shape)
 {
 	uint32_t length = HOSTILE_MTU + (ends_message(shape) ? SHORT : HOSTILE_MTU + SHORT);
@@ -145,7 +148,7 @@ static void expect_atomic_response(const struct shape *shape, uint32_t psn, uint
 	expect_silence(shape->name);
 }
 
-/* The packet in `frame`, whose payload is @payload bytes, is a good one. */
+/* Expects the packet in `frame`, with @payload bytes of payload, to be valid. */
 static void expect_good(const struct shape *shape, uint32_t payload)
 {
 	uint32_t psn = expected_psn();
@@ -186,11 +189,12 @@ static void good_packets(void **state)
 	}
 }
 
-/* ---- cut off ---------------------------------------------------------------------------------------------------- */
+/* ---- truncated -------------------------------------------------------------------------------------------------- */
 
 /*
- * At each byte. Without its headers, or with a pad that is not there, it is no packet (9.6.1: silence). Where only payload is
- * missing, its ICRC would have told; as a packet it is a shorter SEND, or a WRITE, or first, of a wrong length (9.7.4.1.6).
+ * Truncates at each byte. Without its headers, or with a missing pad, it is not a packet (9.6.1: silence). If only
+ * payload is missing, the ICRC would detect it; as a packet it is a shorter SEND, or a WRITE, or first packet, of a
+ * wrong length (9.7.4.1.6).
  */
 static void truncated(void **state)
 {
@@ -215,7 +219,7 @@ static void truncated(void **state)
 				memory_is_right(shape->name);
 				expect_good(shape, shape->payload);
 			} else if (cut == headers && pad) {
-				/* A pad of what is not there. */
+				/* A pad longer than the packet. */
 				assert_false(feed_bytes(frame.byte, cut));
 				expect_silence(shape->name);
 				expect_good(shape, shape->payload);
@@ -232,7 +236,7 @@ static void truncated(void **state)
 
 /* ---- headers ---------------------------------------------------------------------------------------------------- */
 
-/* 9.6.1.1: transport version, partition, opcode, destination: silence; what is reserved, and congestion marks: no matter. */
+/* 9.6.1.1: transport version, partition, opcode, destination: silence; reserved fields and congestion marks: ignored. */
 static void spoilt_headers(void **state)
 {
 	(void)state;
@@ -269,7 +273,7 @@ static void spoilt_headers(void **state)
 	}
 }
 
-/* A limited member of the partition may speak to a full one (10.9.1.1). */
+/* A limited member of the partition may send to a full one (10.9.1.1). */
 static void limited_member(void **state)
 {
 	(void)state;
@@ -279,13 +283,13 @@ static void limited_member(void **state)
 	expect_good(&shapes[4], SHORT);
 }
 
-/* True for a code of RC that is reserved, or of an operation that this device does not have: NAK, see hostile_atomic_write.c. */
+/* Returns true for a reserved code of RC, or one of an unsupported operation: NAK, see hostile_atomic_write.c. */
 static bool is_unsupported(uint32_t opcode)
 {
 	return opcode == 0x15 || (opcode >= 0x18 && opcode <= 0x1f && opcode != 0x1d);
 }
 
-/* Opcodes of other transports, and reserved ones of none: silence (9.6.1.1.1). */
+/* Opcodes of other transports, and reserved ones outside them: silence (9.6.1.1.1). */
 static void other_opcodes(void **state)
 {
 	(void)state;
@@ -293,7 +297,7 @@ static void other_opcodes(void **state)
 		for (uint32_t payload = 0; payload <= 64; payload += 4) {
 			if (opcode <= 0x17 || opcode == 0x1d || is_unsupported(opcode))
 				continue;
-			/* Those of the device itself, atomics with masks of RC, behind the range of the IBTA. */
+			/* Opcodes of the device, masked atomics of RC, after the range of the IBTA. */
 			if (opcode == 0xd3 || opcode == 0xd4)
 				continue;
 			hostile_begin();
@@ -312,7 +316,7 @@ static void other_destinations(void **state)
 		hostile_begin();
 		build(&shapes[10]);
 		frame.byte[FRAME_DESTINATION + 2 - bit / 8] ^= (uint8_t)(1u << bit % 8);
-		/* Its peer is in a state to receive, too: it gets a packet of its own sequence. */
+		/* The peer can receive, too: it gets a packet of its own sequence. */
 		if (qp_find(roce_destination(frame.byte)))
 			continue;
 		assert_true(feed());
@@ -320,7 +324,7 @@ static void other_destinations(void **state)
 	}
 }
 
-/* 9.7.4.1.6: no pad in first and middle packets; none that is longer than the payload. */
+/* 9.7.4.1.6: no pad in first and middle packets, and none longer than the payload. */
 static void pads(void **state)
 {
 	(void)state;
@@ -351,7 +355,10 @@ static void pads(void **state)
 
 /* ---- lengths ---------------------------------------------------------------------------------------------------- */
 
-/* 9.7.4.1.6: first and middle packets have the MTU, a last one has 1 to that, an only one no more; WRITEs what RETH says. */
+/*
+ * 9.7.4.1.6: first and middle packets have the MTU, a last one 1 byte to the MTU, an only one at most the MTU; WRITEs
+ * the length in RETH.
+ */
 static void wrong_lengths(void **state)
 {
 	static const uint32_t lengths[] = {0, 1, 4, 252, 255, 257, 260, 512, 4096, 8192};
@@ -380,7 +387,7 @@ static void wrong_lengths(void **state)
 	}
 }
 
-/* A message longer than its receive is an invalid request (9.7.4.1.7 table 60), and nothing of the packet is placed. */
+/* A message longer than its receive is an invalid request (9.7.4.1.7 table 60), and no part of the packet is placed. */
 static void longer_than_the_receive(void **state)
 {
 	(void)state;
@@ -402,7 +409,7 @@ static void longer_than_the_receive(void **state)
 
 /* ---- order ------------------------------------------------------------------------------------------------------ */
 
-/* 9.7.4.1.3: after each packet each other. */
+/* 9.7.4.1.3: every packet after every other. */
 static void order_of_packets(void **state)
 {
 	(void)state;
@@ -436,7 +443,7 @@ static void order_of_packets(void **state)
 
 /* ---- sequence numbers ------------------------------------------------------------------------------------------- */
 
-/* 9.7.5.1.5: what is older than expected, up to half of the numbers, is a repetition: acknowledged, not carried out. */
+/* 9.7.5.1.5: a number older than expected, by up to half of the numbers, is a repetition: acknowledged, not executed. */
 static void repetitions(void **state)
 {
 	static const uint32_t before[] = {1, 2, 3, 100, 1000, 0xffff, 0x10000, 1u << 22, (1u << 23) - 1, 1u << 23};
@@ -454,7 +461,7 @@ static void repetitions(void **state)
 			frame.byte[FRAME_PSN + 1] = (uint8_t)(psn >> 8);
 			frame.byte[FRAME_PSN + 2] = (uint8_t)psn;
 			assert_true(feed());
-			/* Of READs and atomics that never were there is nothing to answer. */
+			/* READs and atomics that were never sent get no answer. */
 			if (!shape->payload)
 				expect_silence(shape->name);
 			else
@@ -464,7 +471,7 @@ static void repetitions(void **state)
 	}
 }
 
-/* 9.7.5.2.8: what is ahead gets one NAK that names the expected packet, and no second one until that has come. */
+/* 9.7.5.2.8: a packet ahead gets one NAK that names the expected packet, and no second one until that packet has arrived. */
 static void gaps(void **state)
 {
 	static const uint32_t ahead[] = {1, 2, 3, 100, 0xffff, 1u << 22, (1u << 23) - 1};

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Hand-made packets for a live RC QP that name memory: any key, address, length; and answers to what it never asked. IBTA
- * volume 1, 9.7.4.1.5 and table 60: a remote access error, and not a byte outside of the key changes.
+ * Hand-made packets for a live RC QP that name memory: any key, address, length; and unsolicited answers. IBTA volume 1,
+ * 9.7.4.1.5 and table 60: a remote access error, and no byte outside the key changes.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -16,7 +16,7 @@ enum { FILL = 0xd1, SHORT = 99 };
 
 /* ---- keys ------------------------------------------------------------------------------------------------------- */
 
-/* 9.7.4.1.5, table 60: a key, range or right that is not: remote access error. */
+/* 9.7.4.1.5, table 60: a missing key, range or right: remote access error. */
 static void ranges(void **state)
 {
 	const struct {
@@ -50,7 +50,7 @@ static void ranges(void **state)
 	}
 }
 
-/* The first packet of a WRITE that goes too far brings nothing, though itself it would fit (C9-88). */
+/* The first packet of a WRITE that exceeds the range writes nothing, though the packet itself would fit (C9-88). */
 static void whole_range_of_a_write(void **state)
 {
 	static const uint32_t lengths[] = {WINDOW_BYTES + 1, 1u << 20, 1u << 30, UINT32_MAX};
@@ -66,7 +66,7 @@ static void whole_range_of_a_write(void **state)
 		assert_true(feed());
 		answer = wire_take();
 		assert_non_null(answer);
-		/* More than 2^31 bytes is no length (9.7.4.1.6); an invalid request then. */
+		/* More than 2^31 bytes is not a valid length (9.7.4.1.6); then the request is invalid. */
 		assert_true(answer->syndrome == (AETH_NAK | NAK_REMOTE_ACCESS) ||
 			    (lengths[i] > 1u << 31 && answer->syndrome == (AETH_NAK | NAK_INVALID_REQUEST)));
 		free(answer);
@@ -75,7 +75,7 @@ static void whole_range_of_a_write(void **state)
 	}
 }
 
-/* Any address, any key, any length, often nearly right: what is in the window is allowed, and nothing else is. */
+/* Any address, key and length, often nearly right: only accesses within the window are allowed. */
 static void any_range(void **state)
 {
 	struct choose c = choose_for(11, 0);
@@ -104,7 +104,7 @@ static void any_range(void **state)
 		assert_true(feed());
 		answer = wire_take();
 		assert_non_null(answer);
-		/* No bytes touch no key (C9-88). */
+		/* A request of zero bytes touches no key (C9-88). */
 		if (inside || !bytes) {
 			allowed++;
 			assert_int_equal(answer->opcode, reads ? RC_READ_RESPONSE_ONLY : RC_ACKNOWLEDGE);
@@ -124,7 +124,7 @@ static void any_range(void **state)
 	assert_true(allowed > 5000);
 }
 
-/* 9.7.4.1.6 and table 60: an atomic that is not aligned is an invalid request; outside of the key, an access error. */
+/* 9.7.4.1.6 and table 60: an unaligned atomic is an invalid request; outside the key, an access error. */
 static void atomics(void **state)
 {
 	(void)state;
@@ -152,7 +152,10 @@ static void atomics(void **state)
 	}
 }
 
-/* Invalidation of keys that are not there, or not for others (mlx5-formats 6, point 51): nothing of the SEND is placed. */
+/*
+ * Invalidation of missing keys, or of keys without that right for the peer (mlx5-formats 6, point 51): no part of the
+ * SEND is placed.
+ */
 static void invalidations(void **state)
 {
 	uint32_t keys[] = {mkey_number(invalidated) ^ 1, mkey_number(window), 0, UINT32_MAX,
@@ -168,16 +171,16 @@ static void invalidations(void **state)
 		frame_put(&frame, keys[i], 4);
 		frame_payload(&frame, FILL, SHORT);
 		assert_true(feed());
-		/* IBTA 9.9.6.3, class J: the receiver's error, and no NAK. */
+		/* IBTA 9.9.6.3, class J: an error of the receiver, without a NAK. */
 		expect_acknowledge("invalidation", ACKNOWLEDGED, psn);
 		expect_state("invalidation", IBV_QPS_ERR);
 		assert_false(mkey_mapping(invalidated)->free);
 	}
 }
 
-/* ---- answers to nothing ----------------------------------------------------------------------------------------- */
+/* ---- unsolicited answers ---------------------------------------------------------------------------------------- */
 
-/* 9.7.5.1.2: a responder that asked for nothing ignores whatever would answer it. */
+/* 9.7.5.1.2: a responder without requests of its own ignores all answers. */
 static void answers_to_nothing(void **state)
 {
 	(void)state;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Packets that are not as they should be, for live responders of UC, UD, XRC and DC, as hostile_packets.c has them for RC:
- * headers, lengths, order, sequence numbers, keys. IBTA volume 1, 9.6 to 9.8, says what comes of each: an unreliable
- * transport drops it in silence and lives on; XRC refuses it as RC does; a DCT refuses it, which ends the connection and
- * nothing else. Whatever comes, no byte outside of what was offered changes.
+ * Malformed packets for live responders of UC, UD, XRC and DC, as in hostile_packets.c for RC: headers, lengths, order,
+ * sequence numbers, keys. IBTA volume 1, 9.6 to 9.8, defines the reaction: an unreliable transport drops the packet
+ * silently and continues; XRC refuses it as RC does; a DCT refuses it, which ends only the connection. No byte outside
+ * the offered memory ever changes.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -17,9 +17,9 @@
 
 enum { FILL = 0xd1, SHORT = 99, READ_BYTES = 100 };
 
-/* ---- good packets ----------------------------------------------------------------------------------------------- */
+/* ---- valid packets ---------------------------------------------------------------------------------------------- */
 
-/* Opcodes as RC has them. */
+/* Opcodes as for RC. */
 static const struct shape {
 	uint8_t opcode;
 	const char *name;
@@ -78,7 +78,7 @@ static const struct shape *first_of(const struct shape *shape)
 	return shape->first == 0x00 ? &shapes[0] : &shapes[6];
 }
 
-/* Of the whole message that @shape begins. A message with a middle packet has a short one behind it. */
+/* Returns the length of the whole message that @shape begins. A message with a middle packet ends with a short one. */
 static uint32_t length_of(const struct shape *shape, bool with_middle)
 {
 	if (shape->opcode == 0x0c)
@@ -91,7 +91,7 @@ static void fail_here(const struct shape *shape, const char *what)
 	fail_msg("%s, %s: %s", victim->name, shape->name, what);
 }
 
-/* Returns the bytes of its headers. */
+/* Returns the bytes of the headers. */
 static uint32_t build(const struct shape *shape, bool with_middle)
 {
 	uint32_t headers;
@@ -108,7 +108,7 @@ static uint32_t build(const struct shape *shape, bool with_middle)
 	return headers;
 }
 
-/* ---- what came of it -------------------------------------------------------------------------------------------- */
+/* ---- results ---------------------------------------------------------------------------------------------------- */
 
 static void memory_is_right(const struct shape *shape)
 {
@@ -118,7 +118,7 @@ static void memory_is_right(const struct shape *shape)
 				 expected[i]);
 }
 
-/* The syndrome of the one answer, or -1: silence. */
+/* Returns the syndrome of the one answer, or -1: silence. */
 static int answer(const struct shape *shape)
 {
 	struct wire_packet *packet = wire_take(), *more;
@@ -157,7 +157,7 @@ static void expect_received(const struct shape *shape, uint32_t bytes)
 		fail_here(shape, "no good completion");
 }
 
-/* Which receive is next: each message that was received had one. */
+/* Index of the next receive: each received message used one. */
 static uint32_t receive_at;
 
 static void change_memory(const struct shape *shape, uint32_t bytes)
@@ -168,13 +168,13 @@ static void change_memory(const struct shape *shape, uint32_t bytes)
 		memset(expected + WINDOW + at, FILL, bytes);
 	if (!sends(shape))
 		return;
-	/* What a GRH looks like is not asked here. */
+	/* The GRH is not checked here. */
 	if (is_datagram())
 		memcpy(expected + receive_at, device.memory + receive_at, GRH);
 	memset(expected + receive_at + at, FILL, bytes);
 }
 
-/* The packet in `frame` brings @bytes, and is a good one. */
+/* Expects the packet in `frame`, with @bytes of payload, to be valid. */
 static void expect_good(const struct shape *shape, uint32_t bytes)
 {
 	uint64_t original;
@@ -198,7 +198,7 @@ static void expect_good(const struct shape *shape, uint32_t bytes)
 	receive_at += RECEIVE_BYTES;
 }
 
-/* A fresh victim, with the packet in front of @shape, if it needs one, behind it. */
+/* Makes a new victim, and sends the packet before @shape, if it needs one. */
 static void begin(const struct shape *shape)
 {
 	bool with_middle = !ends_message(shape);
@@ -211,7 +211,7 @@ static void begin(const struct shape *shape)
 	expect_good(first_of(shape), MTU);
 }
 
-/* Another message finds the victim as it should be. */
+/* Expects another message to be received. */
 static void expect_next(void)
 {
 	const struct shape *next = is_datagram() ? SEND_ONLY : WRITE_ONLY;
@@ -222,8 +222,8 @@ static void expect_next(void)
 }
 
 /*
- * `frame` is fed, is no packet or none for this one, and gets no answer; then @good, for which it stands, goes on as if
- * nothing had been.
+ * Feeds `frame`, which is ignored without an answer; then the valid packet @good, in whose place it came, is accepted as
+ * usual.
  */
 static void expect_ignored(const struct shape *shape, const char *what)
 {
@@ -236,7 +236,10 @@ static void expect_ignored(const struct shape *shape, const char *what)
 	expect_good(shape, shape->payload);
 }
 
-/* `frame` is fed and refused: dropped by an unreliable responder, which takes the next message; else a NAK of @code. */
+/*
+ * Feeds `frame`, which is refused: an unreliable responder drops it and accepts the next message; otherwise a NAK of
+ * @code.
+ */
 static void expect_refused(const struct shape *shape, enum nak_code code, const char *what)
 {
 	int syndrome;
@@ -251,7 +254,7 @@ static void expect_refused(const struct shape *shape, enum nak_code code, const 
 		return;
 	}
 	expect_alive(shape);
-	/* A receive that a refused message of DC had taken ends in error; others wait for the next. */
+	/* A receive that a refused message of DC had used ends in error; others wait for the next message. */
 	if (victim->reliable)
 		raw_cq_poll(&cq);
 	assert_null(raw_cq_poll(&cq));
@@ -277,7 +280,7 @@ static void good_packets(void **state)
 /* ---- headers and lengths ---------------------------------------------------------------------------------------- */
 
 /*
- * Cut off at each byte. Without its headers, or with a pad that is not there, it is no packet (9.6.1). Where only payload is
+ * Truncates at each byte. Without its headers, or with a missing pad, it is not a packet (9.6.1). If only payload is
  * missing, it is a shorter SEND, or of a wrong length (9.7.4.1.6, 9.8.2.2).
  */
 static void truncated(void **state)
@@ -304,7 +307,7 @@ static void truncated(void **state)
 	}
 }
 
-/* 9.6.1.1: transport version, partition: silence; what is reserved, and congestion marks: no matter. */
+/* 9.6.1.1: transport version, partition: silence; reserved fields and congestion marks: ignored. */
 static void spoilt_headers(void **state)
 {
 	(void)state;
@@ -331,7 +334,7 @@ static void spoilt_headers(void **state)
 	}
 }
 
-/* Opcodes that are none, of other transports, and answers to what was never asked: silence. */
+/* Undefined opcodes, those of other transports, and unsolicited answers: silence. */
 static void other_opcodes(void **state)
 {
 	(void)state;
@@ -358,7 +361,7 @@ static void other_opcodes(void **state)
 	}
 }
 
-/* The codes of XRC that are reserved, and FLUSH (annex A19): NAK for an invalid request (9.7.4.1), with any bytes after BTH. */
+/* The reserved codes of XRC, and FLUSH (annex A19): NAK for an invalid request (9.7.4.1), with any bytes after BTH. */
 static void unsupported_opcodes(void **state)
 {
 	static const uint8_t opcodes[] = {0xb5, 0xb8, 0xb9, 0xba, 0xbb, 0xbc, 0xbe, 0xbf};
@@ -378,7 +381,7 @@ static void unsupported_opcodes(void **state)
 	}
 }
 
-/* 9.7.4.1.6: a pad in a packet that is full is one of a wrong length. */
+/* 9.7.4.1.6: a full packet with a pad has a wrong length. */
 static void wrong_lengths(void **state)
 {
 	static const uint32_t lengths[] = {0, 1, 4, 252, 255, 257, 260, 512, 8192};
@@ -389,7 +392,7 @@ static void wrong_lengths(void **state)
 		for (size_t l = 0; shape->payload && l < sizeof(lengths) / sizeof(lengths[0]); l++) {
 			uint32_t bytes = lengths[l];
 
-			/* A datagram of any length that its receive holds is good; longer ones are in the way of nobody. */
+			/* A datagram of any length that fits its receive is valid; longer ones are dropped. */
 			if (is_datagram() && bytes < 8192)
 				continue;
 			begin(shape);
@@ -412,7 +415,7 @@ static void set_psn(uint32_t psn)
 	frame.byte[FRAME_PSN + 2] = (uint8_t)psn;
 }
 
-/* A packet that continues a message, where none is under way, or of the other kind. */
+/* A packet that continues a message, where none is in progress, or one of the other kind. */
 static void out_of_order(void **state)
 {
 	(void)state;
@@ -436,8 +439,8 @@ static void out_of_order(void **state)
 }
 
 /*
- * 9.7.5.1.5: what was there before is acknowledged, not carried out; what is ahead gets one NAK. UC loses the message, and
- * takes the first packet of another (9.8.2.2.2).
+ * 9.7.5.1.5: an old number is acknowledged, not executed; one ahead gets one NAK. UC loses the message, and accepts the
+ * first packet of another (9.8.2.2.2).
  */
 static void other_numbers(void **state)
 {
@@ -451,7 +454,7 @@ static void other_numbers(void **state)
 
 			begin(shape);
 			build(shape, !ends_message(shape));
-			/* Nothing is known of a connection before its first packet. */
+			/* A connection is unknown before its first packet. */
 			if (victim->type == QP_TYPE_DCT && shape->first < 0)
 				expect_good(shape, shape->payload), build(shape, !ends_message(shape));
 			set_psn((expected_psn() + (uint32_t)away[i]) & PSN_MASK);
@@ -480,7 +483,7 @@ static void other_numbers(void **state)
 
 /* ---- keys ------------------------------------------------------------------------------------------------------- */
 
-/* Each bit of the key, and ranges that leave the window: remote access errors (9.7.4.1.5), and nothing moves. */
+/* Each bit of the key, and ranges that leave the window: remote access errors (9.7.4.1.5), and nothing is transferred. */
 static void keys_and_ranges(void **state)
 {
 	static const struct {
@@ -516,7 +519,7 @@ static void keys_and_ranges(void **state)
 	}
 }
 
-/* What stands for a peer: the Q_Key of a datagram (9.6.1.4), the SRQ of XRC (annex A14), the access key of a DCT. */
+/* Fields that identify a peer: the Q_Key of a datagram (9.6.1.4), the SRQ of XRC (annex A14), the access key of a DCT. */
 static void transport_headers(void **state)
 {
 	(void)state;
@@ -526,7 +529,7 @@ static void transport_headers(void **state)
 		for (uint32_t bit = 0; bit < bits; bit++) {
 			begin(SEND_ONLY);
 			build(SEND_ONLY, false);
-			/* They are the first of their header, which is the first behind BTH; of XRCETH 8 bits are reserved. */
+			/* They are first in their header, which is the first after BTH; 8 bits of XRCETH are reserved. */
 			frame.byte[FRAME_BTH + (bits == 24) + bits / 8 - 1 - bit / 8] ^= (uint8_t)(1u << bit % 8);
 			expect_refused(SEND_ONLY, victim->type == QP_TYPE_DCT ? NAK_REMOTE_ACCESS : NAK_INVALID_REQUEST,
 				       "another's header");

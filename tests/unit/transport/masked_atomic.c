@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Masked and extended atomics (mlx5-formats 1.5): WQEs of every form against a model that works bit by bit, on memory in
- * one word and in pieces; and what is none. On a wire: that they are executed once, however often they are sent.
+ * one word and in pieces; and malformed WQEs. On a wire: each is executed once, however often it is sent.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -24,7 +24,7 @@ static uint64_t random64(void)
 	return random_state * UINT64_C(0x2545f4914f6cdd1d);
 }
 
-/* Few bits, many bits, all, none, or any. */
+/* Returns a mask with few bits, many bits, all, none, or any. */
 static uint64_t random_mask(void)
 {
 	switch (random64() % 6) {
@@ -51,7 +51,7 @@ struct operation {
 	uint64_t value, compare, value_mask, compare_mask;
 };
 
-/* From the lowest bit up: a carry ends at a bit that is set in the boundary. */
+/* Adds from the lowest bit up: a carry ends at a bit that is set in the boundary. */
 static uint64_t model_add(uint64_t before, uint64_t value, uint64_t boundary, uint32_t bits)
 {
 	uint64_t sum = 0;
@@ -96,7 +96,7 @@ static uint8_t *put_operand(uint8_t *at, uint64_t value, uint32_t bytes)
 	return at;
 }
 
-/* The operand segments of @operation at @at; returns how many units of 16 bytes they are. */
+/* Writes the operand segments of @operation at @at; returns their units of 16 bytes. */
 static uint32_t put_operands(uint8_t *at, const struct operation *operation)
 {
 	uint8_t *start = at;
@@ -110,7 +110,7 @@ static uint32_t put_operands(uint8_t *at, const struct operation *operation)
 	} else if (operation->opmod) {
 		at = put_operand(at, operation->value_mask, bytes);
 	} else {
-		/* What stands in the places of the comparison must not matter. */
+		/* The comparison fields are ignored. */
 		at = put_operand(at, random64(), bytes);
 		at = put_operand(at, operation->value_mask, bytes);
 		at = put_operand(at, random64(), bytes);
@@ -181,9 +181,9 @@ static void patient(void)
 	wire_connect(&options, NULL, NULL);
 }
 
-/* ---- what they do ------------------------------------------------------------------------------------------------ */
+/* ---- execution -------------------------------------------------------------------------------------------------- */
 
-/* Compares that succeed come about by making the compared bits those of the memory, half of the time. */
+/* Runs one operation. Half of the time the compared bits are taken from memory, so that the compare succeeds. */
 static void run_one(uint32_t rkey, uint64_t address, uint32_t offset)
 {
 	struct operation operation = draw();
@@ -202,7 +202,7 @@ static void run_one(uint32_t rkey, uint64_t address, uint32_t offset)
 	expect_cqe(&client_cq, index, 0);
 	assert_int_equal(load(offset, operation.bytes), expected);
 	assert_int_equal(load(RESULT, operation.bytes), before);
-	/* Nothing next to the result or the target has changed. */
+	/* No byte next to the result or the target has changed. */
 	for (uint32_t i = operation.bytes; i < 12; i++)
 		assert_int_equal(device.memory[RESULT + i], 0x5c);
 	assert_int_equal(load(RESULT - 4, 4), 0x5c5c5c5c);
@@ -220,7 +220,7 @@ static void random_operands(void **state)
 	expect_no_more();
 }
 
-/* The WQEs before moved the producer to any place: these straddle the ring's end. */
+/* Earlier WQEs moved the producer to any place: these straddle the end of the ring. */
 static void over_the_end_of_the_ring(void **state)
 {
 	(void)state;
@@ -236,7 +236,7 @@ static void over_the_end_of_the_ring(void **state)
 	}
 }
 
-/* Four bytes need an address that four divides, eight one that eight divides. */
+/* Four bytes need an address divisible by four, eight bytes one divisible by eight. */
 static void alignment(void **state)
 {
 	(void)state;
@@ -257,7 +257,7 @@ static void alignment(void **state)
 	}
 }
 
-/* A key whose layout cuts the word in two: no instruction can do it, the device can. */
+/* A key whose layout splits the word in two: no instruction can do it, the device can. */
 static void in_pieces(void **state)
 {
 	struct hca_mkey_attr attr = {.max_entries = 4};
@@ -337,7 +337,7 @@ static void length_of_the_result(void **state)
 	}
 }
 
-/* Over a wire the requester learns the kind of refusal only. */
+/* Over a wire the requester learns only the kind of refusal. */
 static void rights(void **state)
 {
 	const struct operation add = {MASKED_FA, 8, 4, 1, 0, 0, 0};
@@ -360,7 +360,7 @@ static void rights(void **state)
 	expect_refused(&add, region_key(), 4, MLX5_CQE_SYNDROME_REMOTE_INVAL_REQ_ERR, RULE_NAK_INVALID_REQUEST);
 }
 
-/* Cut off after any unit. */
+/* Truncated after any unit. */
 static void too_short(void **state)
 {
 	(void)state;
@@ -374,7 +374,7 @@ static void too_short(void **state)
 		client.sq[index % BLOCKS * 64 + 7] = (uint8_t)units;
 		client.posted = (uint16_t)(index + (units + 3) / 4);
 		ring(&client);
-		/* With all operands, but without a place for the result, it has the wrong length. */
+		/* With all operands, but without room for the result, its length is wrong. */
 		expect_cqe(&client_cq, index,
 			   units < 4 ? MLX5_CQE_SYNDROME_LOCAL_QP_OP_ERR : MLX5_CQE_SYNDROME_LOCAL_LENGTH_ERR);
 	}
@@ -382,7 +382,7 @@ static void too_short(void **state)
 
 /* ---- on a wire --------------------------------------------------------------------------------------------------- */
 
-/* Loses requests and answers as the bits of the argument say; they are sent again until one gets through. */
+/* Loses the requests and answers selected by the bits of the argument; they are resent until one gets through. */
 static enum wire_verdict lose_some(void *argument, uint64_t number, const struct wire_packet *packet)
 {
 	const uint32_t *lost = argument;
@@ -410,7 +410,7 @@ static void executed_once(void **state)
 			expect_cqe(&client_cq, i, 0);
 		before[1] = add.bytes == 4 ? (uint32_t)before[0] + 9u : before[0] + 9;
 		assert_int_equal(load(TARGET, add.bytes), before[1]);
-		/* All three gave their answer to the same place. */
+		/* All three wrote their answer to the same place. */
 		assert_int_equal(load(RESULT, add.bytes), add.bytes == 4 ? (uint32_t)before[0] + 6u : before[0] + 6);
 	}
 }

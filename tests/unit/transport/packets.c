@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Requester and responder by packets that a wire between them could bring: lost, late, twice, in pieces. The test is
- * the link and the peer (IBTA chapter 9).
+ * Requester and responder with packets as a wire could deliver them: lost, late, twice, in pieces. The test is the link
+ * and the peer (IBTA chapter 9).
  */
 #include <errno.h>
 #include <setjmp.h>
@@ -25,7 +25,7 @@ static struct raw_qp end;
 static uint32_t sent; /* packets that the link took */
 static struct packet last_sent, reply;
 
-/* Nothing arrives; the test answers. */
+/* Records the packets; none arrives, the test answers. */
 static enum link_result note(struct hca *hca, struct run *run)
 {
 	(void)hca;
@@ -56,7 +56,7 @@ static int close_device(void **state)
 	return 0;
 }
 
-/* No timeout unless @options has one. */
+/* Connects without a timeout unless @options has one. */
 static void connect_to_peer(const struct ibv_qp_attr *options)
 {
 	raw_qp_connect(&device, &end, PEER, options);
@@ -65,7 +65,7 @@ static void connect_to_peer(const struct ibv_qp_attr *options)
 		device.memory[i] = (uint8_t)(i * 7 + i / 251);
 }
 
-/* A packet from the peer; PSNs count from the first one. */
+/* Returns a packet from the peer; PSNs count from the first one. */
 static struct packet from_peer(enum message message, enum packet_place place, uint32_t psn)
 {
 	struct packet packet = {
@@ -85,7 +85,7 @@ static struct packet from_peer(enum message message, enum packet_place place, ui
 	return packet;
 }
 
-/* A request arrives; true if it was answered, by `reply`. */
+/* Delivers a request; returns true if it was answered, in `reply`. */
 static bool request(struct packet packet)
 {
 	bool replied;
@@ -101,7 +101,7 @@ static bool request(struct packet packet)
 	return replied;
 }
 
-/* An acknowledgement arrives. */
+/* Delivers an acknowledgement. */
 static void answer(uint8_t syndrome, uint32_t psn)
 {
 	struct packet packet = from_peer(MESSAGE_ACKNOWLEDGE, PLACE_ONLY, psn);
@@ -124,7 +124,7 @@ static void expect_acknowledgement(uint8_t syndrome, uint32_t psn)
 	assert_int_equal(reply.psn, psn_add(SQ_START_PSN, psn));
 }
 
-/* A piece of a WRITE: @length bytes from @from, of a message of @whole bytes to @to. */
+/* Returns a piece of a WRITE: @length bytes from @from, of a message of @whole bytes to @to. */
 static struct packet write_packet(enum packet_place place, uint32_t psn, uint32_t from, uint32_t length, uint32_t to,
 				  uint32_t whole)
 {
@@ -145,7 +145,7 @@ static struct packet read_packet(uint32_t psn, uint32_t from, uint32_t length)
 	return packet;
 }
 
-/* IBTA C9-110: a duplicate is answered, and changes nothing of the message that is under way. */
+/* IBTA C9-110: a duplicate is answered, and does not affect the message in progress. */
 static void late_read_between_the_packets_of_a_write(void **state)
 {
 	(void)state;
@@ -160,14 +160,17 @@ static void late_read_between_the_packets_of_a_write(void **state)
 	assert_memory_equal(device.memory + 4096, device.memory, 2 * MTU);
 }
 
-/* ---- what is kept for duplicates (IBTA 9.7.5.1.5: as many as the responder has resources) --------------------------------- */
+/*
+ * ---- answers kept for duplicates (IBTA 9.7.5.1.5: as many as the responder has resources)
+ * ---------------------------------
+ */
 
 static uint64_t *counter(void)
 {
 	return (uint64_t *)(device.memory + 2048);
 }
 
-/* A fetch-and-add of 1. */
+/* Executes a fetch-and-add of 1. */
 static bool add_one(uint32_t psn)
 {
 	struct packet packet = from_peer(MESSAGE_FETCH_ADD, PLACE_ONLY, psn);
@@ -177,7 +180,7 @@ static bool add_one(uint32_t psn)
 	return request(packet);
 }
 
-/* All from @first to the last before @end come again, and get what they got: the n-th got n. Nothing is added. */
+/* Repeats all from @first to the last before @end_psn, and expects the same answers: n for the n-th. Nothing is added. */
 static void expect_kept(uint32_t first, uint32_t end_psn)
 {
 	for (uint32_t psn = first; psn < end_psn; psn++) {
@@ -209,7 +212,7 @@ static void grow_to(uint8_t resources)
 	assert_int_equal(hca_qp_modify(end.qp, &more, IBV_QP_STATE | IBV_QP_MAX_DEST_RD_ATOMIC), 0);
 }
 
-/* However many there are, and wherever the newest is when there is to be room for more (ibv_modify_qp(3), SQD). */
+/* Any number of answers, with the newest at any place when room for more is made (ibv_modify_qp(3), SQD). */
 static void duplicates_when_resources_grow(void **state)
 {
 	(void)state;
@@ -232,7 +235,7 @@ static void duplicates_when_resources_grow(void **state)
 		}
 }
 
-/* A number of resources that is no power of two, and one. */
+/* A number of resources that is not a power of two, and one. */
 static void duplicates_of_few(void **state)
 {
 	(void)state;
@@ -245,7 +248,7 @@ static void duplicates_of_few(void **state)
 	}
 }
 
-/* What comes again of a connection that is over is not answered as if it were of this one. */
+/* Duplicates from an earlier connection are not answered as if they belonged to this one. */
 static void duplicates_of_another_connection(void **state)
 {
 	(void)state;
@@ -259,7 +262,7 @@ static void duplicates_of_another_connection(void **state)
 	assert_int_equal(*counter(), 0);
 }
 
-/* IBTA 9.7.5.2.8: after an RNR NAK nothing else is refused until the packet that met it comes again. */
+/* IBTA 9.7.5.2.8: after an RNR NAK no other packet is refused until the refused packet is repeated. */
 static void silence_after_rnr_nak(void **state)
 {
 	(void)state;
@@ -279,7 +282,7 @@ static void silence_after_rnr_nak(void **state)
 	assert_false(request(from_peer(MESSAGE_SEND, PLACE_ONLY, 3)));
 }
 
-/* IBTA 9.7.6.1.3: whatever acknowledges a request, the next one has all its retries. */
+/* IBTA 9.7.6.1.3: after any acknowledgement of a request, the next request has all its retries. */
 static void nak_of_the_next_request_is_progress(void **state)
 {
 	(void)state;
@@ -298,7 +301,7 @@ static void nak_of_the_next_request_is_progress(void **state)
 	expect_cqe(&cq, 3, 0);
 }
 
-/* A READ response arrives: @length bytes of the device's memory from @from on. */
+/* Delivers a READ response: @length bytes of the device's memory from @from on. */
 static void answer_read(enum packet_place place, uint32_t psn, uint32_t from, uint32_t length)
 {
 	struct packet packet = from_peer(MESSAGE_READ_RESPONSE, place, psn);
@@ -314,7 +317,7 @@ static void answer_read(enum packet_place place, uint32_t psn, uint32_t from, ui
 	epoch_leave();
 }
 
-/* IBTA 9.7.5.1: all packets of a response but the last are full, and the last, and it alone, ends the READ. */
+/* IBTA 9.7.5.1: all packets of a response except the last are full, and only the last ends the READ. */
 static void responses_of_the_wrong_length(void **state)
 {
 	static const struct {
@@ -343,7 +346,7 @@ static void responses_of_the_wrong_length(void **state)
 	assert_memory_equal(device.memory + 4096, device.memory + 8192, 2 * MTU);
 }
 
-/* IBTA 9.8.2.2: the receive of a SEND that broke off is the next SEND's; a WRITE in between has nothing to do with it. */
+/* IBTA 9.8.2.2: the receive of an aborted SEND is used by the next SEND; a WRITE in between does not affect it. */
 static void unreliable_write_after_a_broken_send(void **state)
 {
 	struct raw_qp reliable = end;
@@ -363,7 +366,7 @@ static void unreliable_write_after_a_broken_send(void **state)
 	end = reliable;
 }
 
-/* The function of a timer that ran out may come to its lock after the timer was set again: nothing is due then. */
+/* The function of an expired timer may take its lock after the timer was set again: then nothing is due. */
 static void timer_set_again_while_it_runs_out(void **state)
 {
 	(void)state;
@@ -374,13 +377,13 @@ static void timer_set_again_while_it_runs_out(void **state)
 	run_requester_timer(&end.qp->requester.timer);
 	assert_int_equal(sent, 1);
 	assert_int_equal(hca_qp_state(end.qp), IBV_QPS_RTS);
-	/* As time goes by. */
+	/* Simulates the passing of time. */
 	end.qp->requester.timer.deadline_ns = clock_now_ns();
 	run_requester_timer(&end.qp->requester.timer);
 	expect_cqe(&cq, 0, MLX5_CQE_SYNDROME_TRANSPORT_RETRY_EXC_ERR);
 }
 
-/* ibv_modify_qp(3), path_mtu: 37 would be 4096 again to a processor that shifts by the low five bits. */
+/* ibv_modify_qp(3), path_mtu: a processor that shifts by the low five bits would take 37 as 4096. */
 static void path_mtu_beyond_the_enum(void **state)
 {
 	static const enum ibv_mtu none[] = {0, 6, 31, 32, 33, 37, 0x80000005};

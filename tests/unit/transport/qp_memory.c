@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What an idle RC QP takes of the heap: all but its rings, which have pages of their own. A program may have 10^5 of them. The
- * bounds are those of docs/inside/benchmarks.md; whoever needs more in a QP makes it when it is first used, or at ibv_modify_qp(3).
+ * Heap memory of an idle RC QP: all except its rings, which have separate pages. A program may have 10^5 QPs. The bounds
+ * are those of docs/inside/benchmarks.md; additional memory of a QP is allocated on first use, or in ibv_modify_qp(3).
  */
 #include <malloc.h>
 #include <setjmp.h>
@@ -16,7 +16,7 @@
 #include "transport/qp/qp.h"
 #include "verbs/object/objects.h"
 
-/* The first half is not counted: tables that grow by steps (numbers, indices of the driver) are there then. */
+/* The first half is not counted: it includes tables that grow in steps (numbers, indices of the driver). */
 enum { QPS = 256, COUNTED = QPS / 2 };
 
 struct world {
@@ -69,7 +69,7 @@ static void make(struct world *world, int from, int to, uint8_t reads)
 		world->qp[i] = idle_qp(world, reads);
 }
 
-/* Bytes of the heap that doorbell records take, which belong to the rings. */
+/* Returns the heap bytes of doorbell records, which belong to the rings. */
 static size_t doorbell_bytes(void)
 {
 	size_t before = mallinfo2().uordblks, bytes;
@@ -83,7 +83,7 @@ static size_t doorbell_bytes(void)
 	return bytes;
 }
 
-/* Bytes of the heap for each of the second half of the QPs, without their doorbell records. */
+/* Returns the heap bytes for each QP of the second half, without doorbell records. */
 static size_t bytes_each(uint8_t reads)
 {
 	struct ibv_device **list = softhca_ibv_get_device_list(NULL);
@@ -117,7 +117,7 @@ static void with_one_read(void **state)
 	assert_in_range(bytes_each(1), 1, 2048);
 }
 
-/* Each answer that is kept for duplicates has 16 bytes. */
+/* Each answer kept for duplicates takes 16 bytes. */
 static void with_all_reads(void **state)
 {
 	(void)state;

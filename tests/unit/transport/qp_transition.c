@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The table of state transitions: required attributes as the tables in NOTES of ibv_modify_qp(3) have them, the others as
- * the tables of IBTA 11.2.5.2, which the kernel enforces on a real adapter; those of DC as the kernel's mlx5 driver.
+ * The table of state transitions: required attributes from the tables in NOTES of ibv_modify_qp(3), the others from the
+ * tables of IBTA 11.2.5.2, which the kernel enforces on a real adapter; those of DC from the kernel's mlx5 driver.
  */
 #include <errno.h>
 #include <setjmp.h>
@@ -17,7 +17,7 @@ enum { TYPES = 5, STATES = IBV_QPS_ERR + 1, LAST_ATTRIBUTE = 20 /* IBV_QP_DEST_Q
 
 static const enum ibv_qp_type types[TYPES] = {IBV_QPT_RC, IBV_QPT_UC, IBV_QPT_UD, IBV_QPT_XRC_SEND, IBV_QPT_XRC_RECV};
 
-/* Required, then optional attributes, of RC, UC, UD, XRC_SEND, XRC_RECV. */
+/* Required, then optional attributes, for RC, UC, UD, XRC_SEND, XRC_RECV. */
 struct row {
 	enum ibv_qp_state from, to;
 	int required[TYPES], optional[TYPES];
@@ -47,7 +47,10 @@ enum {
 };
 
 static const struct row rows[] = {
-	/* ibv_modify_qp(3): Reset --> Init --> RTR --> RTS; of XRC the kernel's table: each end what its half needs. */
+	/*
+	 * ibv_modify_qp(3): Reset --> Init --> RTR --> RTS; for XRC the table of the kernel: each end requires the
+	 * attributes of its half.
+	 */
 	{IBV_QPS_RESET,
 	 IBV_QPS_INIT,
 	 {PKEY | PORT | ACCESS, PKEY | PORT | ACCESS, PKEY | PORT | QKEY, PKEY | PORT | ACCESS, PKEY | PORT | ACCESS},
@@ -62,7 +65,7 @@ static const struct row rows[] = {
 	 {SQ_PSN | RD | RETRY | RNR | TIMEOUT, SQ_PSN, SQ_PSN, SQ_PSN | RD | RETRY | RNR | TIMEOUT, SQ_PSN | TIMEOUT},
 	 {CUR | ALT | ACCESS | MIN_RNR | MIG, CUR | ALT | ACCESS | MIG, CUR | QKEY, CUR | ALT | ACCESS | MIG,
 	  CUR | ALT | ACCESS | MIN_RNR | MIG}},
-	/* IBTA 11.2.5.2: nothing is required of the others. */
+	/* IBTA 11.2.5.2: the others require nothing. */
 	{IBV_QPS_INIT,
 	 IBV_QPS_INIT,
 	 {0, 0, 0, 0, 0},
@@ -104,7 +107,7 @@ static int check(int type, enum ibv_qp_state from, enum ibv_qp_state to, int mas
 	return qp_transition_check(type, from, to, mask | IBV_QP_STATE, why);
 }
 
-/* Every attribute that is missing or too much is found, and named. */
+/* Expects every missing or extra attribute to be found and named. */
 static void check_lists(int type, enum ibv_qp_state from, enum ibv_qp_state to, int required, int optional)
 {
 	struct refusal why;
@@ -174,7 +177,7 @@ static void check_reset_and_error(int type)
 	}
 }
 
-/* IBTA 10.3.1: RESET from anywhere, ERR from anywhere but there; neither takes attributes. */
+/* IBTA 10.3.1: RESET from any state, ERR from any state except RESET; neither takes attributes. */
 static void reset_and_error(void **state)
 {
 	(void)state;
@@ -193,9 +196,9 @@ static const struct dc_row {
 	{QP_TYPE_DCI, IBV_QPS_INIT, IBV_QPS_RTR, MTU, PKEY | AV},
 	{QP_TYPE_DCI, IBV_QPS_RTR, IBV_QPS_RTS, TIMEOUT | RETRY | RNR | RD | SQ_PSN, MIN_RNR},
 	{QP_TYPE_DCI, IBV_QPS_RTS, IBV_QPS_RTS, 0, MIN_RNR},
-	/* Not the kernel's; see states.def. */
+	/* The kernel differs; see states.def. */
 	{QP_TYPE_DCI, IBV_QPS_SQD, IBV_QPS_RTS, 0, CUR | MIN_RNR},
-	/* A DCT has no other: it is created, and serves until it is destroyed. */
+	/* A DCT has no other transition: it is created, and serves until it is destroyed. */
 	{QP_TYPE_DCT, IBV_QPS_RESET, IBV_QPS_INIT, PKEY | PORT | ACCESS, 0},
 	{QP_TYPE_DCT, IBV_QPS_INIT, IBV_QPS_RTR, AV | MTU | MIN_RNR, 0},
 };

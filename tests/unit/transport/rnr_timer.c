@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The 32 values of min_rnr_timer, in milliseconds as Wireshark's InfiniBand decoder prints them (IBTA table 45). */
+/* The 32 values of min_rnr_timer, in milliseconds as in Wireshark's InfiniBand decoder (IBTA table 45). */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

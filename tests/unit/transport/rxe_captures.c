@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Packets of Linux rxe (tests/data/rxe) byte by byte: their ICRC is accepted, they are parsed, a responder executes the requests, and
- * a requester takes the answers. Only the numbers of this connection are put into them: queue pair, key and address.
+ * Packets of Linux rxe (tests/data/rxe) byte by byte: their ICRC is accepted, they are parsed, a responder executes the
+ * requests, and a requester accepts the answers. Only the numbers of this connection are inserted: queue pair, key and
+ * address.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -32,7 +33,7 @@ enum {
 	RC_ATOMIC_WRITE = 0x1d,
 	UD_SEND = 0x64,
 	MTU = 1024,
-	TARGETS = HALF, /* 16 KiB: addresses of requests, whose lower 14 bits stay */
+	TARGETS = HALF, /* 16 KiB: addresses of requests keep their lower 14 bits */
 	TARGET_MASK = 0x3fff,
 	PLACES = HALF + 0x4000, /* memory of receives */
 	PLACE_BYTES = 2048,
@@ -42,7 +43,10 @@ static struct captured captured;
 
 /* ---- frames ------------------------------------------------------------------------------------------------------ */
 
-/* A train of softhca (UDP GSO), captured before the kernel cuts it: longer than a packet with the path MTU can be. */
+/*
+ * Returns true for a train of softhca (UDP GSO), captured before the kernel splits it: longer than a packet with the
+ * path MTU can be.
+ */
 static bool is_train(const struct captured_frame *frame)
 {
 	return !frame->from_rxe && frame->length > FRAME_BTH + 16 + MTU;
@@ -76,7 +80,7 @@ static void check_icrc(const struct captured_frame *frame)
 	assert_false(roce_icrc_fits(&path, frame->source_port, 4791, &unseen, spoiled, frame->length));
 }
 
-/* ICRCs of every frame, by a model that divides bit by bit, and by the receiver, which does not see the identification. */
+/* Checks ICRCs of every frame with a bitwise model, and with the receiver, which does not see the identification. */
 static void icrcs(void **state)
 {
 	unsigned int solved = 0;
@@ -93,7 +97,7 @@ static void icrcs(void **state)
 	assert_int_equal(solved, 65);
 }
 
-/* Headers, parsed and written again, are the bytes of the frame, but for MigReq, which rxe leaves clear. */
+/* Headers, parsed and written again, equal the bytes of the frame, except for MigReq, which rxe leaves clear. */
 static void headers(void **state)
 {
 	(void)state;
@@ -137,7 +141,7 @@ static void put_at(uint32_t at, uint64_t value, uint32_t bytes)
 	memcpy(frame.byte + at, field.byte, bytes);
 }
 
-/* A connection with the path MTU of the captures, whose responder expects @psn. */
+/* Starts a connection with the path MTU of the captures, whose responder expects @psn. */
 static void begin_at(uint32_t psn)
 {
 	const struct wire_manner manner = {.immediate = false, .most = 4096};
@@ -154,10 +158,10 @@ static void begin_at(uint32_t psn)
 	memcpy(hostile_expected, device.memory, sizeof(hostile_expected));
 }
 
-/* The message under way. */
+/* The message in progress. */
 static struct {
 	uint64_t at;    /* offset in the memory of the next bytes */
-	uint32_t place; /* the receive that the next SEND takes */
+	uint32_t place; /* the receive of the next SEND */
 	uint32_t sent;  /* bytes of this SEND */
 } message;
 
@@ -217,7 +221,7 @@ static void expect_read(const char *what, uint32_t psn, uint32_t length)
 	expect_silence(what);
 }
 
-/* Fetch-and-add of 1; where it is not aligned the request is invalid (IBTA C9-94). */
+/* Expects a fetch-and-add of 1; an unaligned one is invalid (IBTA C9-94). */
 static void expect_atomic(const char *what, uint32_t psn)
 {
 	struct wire_packet *answer;
@@ -280,7 +284,7 @@ static void expect_executed(const struct captured_frame *from)
 	memory_is_right(what);
 }
 
-/* True if @from, a request of rxe, is the first of its queue pair in the file. */
+/* Returns true if @from, a request of rxe, is the first of its queue pair in the file. */
 static bool begins(const struct captured_frame *from)
 {
 	for (const struct captured_frame *before = captured.frame; before < from; before++)
@@ -298,7 +302,7 @@ static bool is_request(const struct captured_frame *from)
 				  opcode == RC_WRITE_MIDDLE || opcode == RC_WRITE_LAST);
 }
 
-/* Executes the requests of each connection in their order. */
+/* Executes the requests of each connection in order. */
 static void requests(void **state)
 {
 	unsigned int executed = 0;
@@ -346,7 +350,7 @@ static void post_like(const struct captured_frame *request, uint32_t psn)
 		free(sent);
 }
 
-/* The request of softhca that rxe answers, the last one of its flow. */
+/* Returns the request of softhca that rxe answers, the last one of its flow. */
 static const struct captured_frame *request_of(const struct captured_frame *answer)
 {
 	const struct captured_frame *found = NULL;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Keys with a cipher over a wire that cuts messages into packets: data units that begin in one packet and end in another,
- * messages that end inside of a unit, each packet in turn lost, doubled or overtaken. Expected bytes are those of
+ * Keys with a cipher over a wire that splits messages into packets: data units that begin in one packet and end in
+ * another, messages that end inside a unit, each packet in turn lost, duplicated or overtaken. Expected bytes come from
  * xts_model.h.
  */
 #include <setjmp.h>
@@ -18,7 +18,7 @@ enum {
 	KEY_BYTES = 32,
 	PIECES = 3,
 	UMR_BLOCKS = 4,
-	PLAIN = 64, /* where the client has the bytes of the wire */
+	PLAIN = 64, /* memory of the client for the bytes of the wire */
 };
 
 static struct mkey *key;
@@ -46,7 +46,7 @@ static uint32_t piece_bytes(const struct setup *setup, int piece)
 	return piece == 0 ? first : piece == 1 ? second : setup->length - first - second;
 }
 
-/* Where byte @at of the key is in the device's memory. */
+/* Returns the offset of byte @at of the key in the device's memory. */
 static uint32_t place_in_memory(const struct setup *setup, uint32_t at)
 {
 	for (int i = 0; i < PIECES - 1; i++) {
@@ -85,7 +85,7 @@ static void put_bytes(uint8_t *wqe, uint32_t offset, uint64_t value, int bytes)
 
 static const uint8_t initial_tweak[16] = {0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x21, 0x43};
 
-/* The UMR of mlx5-formats 1.8 with a list and a crypto BSF, on the server; completes without a packet. */
+/* Posts the UMR of mlx5-formats 1.8 with a list and a crypto BSF, on the server; completes without a packet. */
 static void configure(const struct setup *setup)
 {
 	struct mlx5_wqe_ctrl_seg ctrl = ctrl_segment(&server, MLX5_OPCODE_UMR, 16);
@@ -171,10 +171,10 @@ static void put_message(const struct operation *operation, uint32_t bytes)
 	ring(poster);
 }
 
-/* What the memory must be. */
+/* Expected content of the memory. */
 static uint8_t expected[sizeof(device.memory)];
 
-/* The wire's @bytes of what the key's are, or the other way round; the direction of the data. */
+/* Computes the @bytes of the wire from those of the key, or the reverse, depending on the direction of the data. */
 static void expect_message(const struct setup *setup, const struct operation *operation, uint32_t bytes)
 {
 	bool encrypts_on_tx = setup->order == 0 || setup->order == 2;
@@ -191,7 +191,7 @@ static void expect_message(const struct setup *setup, const struct operation *op
 		expected[operation->out ? PLAIN + i : place_in_memory(setup, i)] = to[i];
 }
 
-/* The whole of it, with what @filter does to the packets. */
+/* Transfers a message, with @filter applied to the packets. */
 static void message(const struct setup *setup, const struct operation *operation, uint32_t bytes, enum ibv_mtu mtu,
 		    wire_filter *filter, void *argument)
 {
@@ -223,7 +223,7 @@ static void message(const struct setup *setup, const struct operation *operation
 				setup->unit, i, device.memory[i], expected[i]);
 }
 
-/* ---- cutting ---------------------------------------------------------------------------------------------------- */
+/* ---- splitting -------------------------------------------------------------------------------------------------- */
 
 static void every_unit_cut_by_every_mtu(void **state)
 {
@@ -233,7 +233,10 @@ static void every_unit_cut_by_every_mtu(void **state)
 	(void)state;
 	for (size_t u = 0; u < sizeof(units) / sizeof(units[0]); u++) {
 		uint32_t unit = units[u].unit;
-		/* Of the key: whole units, and a shorter last one. Of messages: all of it, or whole blocks of AES. */
+		/*
+		 * Lengths of the key: whole units, and a shorter last one. Lengths of messages: all of it, or whole
+		 * blocks of AES.
+		 */
 		const uint32_t lengths[][2] = {{2 * unit, 2 * unit},
 					       {unit + 100, unit + 100},
 					       {2 * unit, unit},

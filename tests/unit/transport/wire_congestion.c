@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Congestion notification (IBTA annex A17.9): which packets make a CNP, what it says, how many there are, and what one that
- * arrives does. Over a link that routers are on.
+ * Congestion notification (IBTA annex A17.9): the packets that cause a CNP, its content, the number of CNPs, and the
+ * effect of a received one. Over a link with routers.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -14,7 +14,7 @@
 
 enum { HERE = 0, THERE = HALF, WINDOW = 1 << 14, MTU = 256, MARKED = 3, CNP = 0x81, INTERVAL_NS = 50000 };
 
-/* Of the type of the QPs. */
+/* The type of the QPs. */
 static enum ibv_qp_type type = IBV_QPT_RC;
 
 static bool full;
@@ -34,11 +34,11 @@ static void start(bool routed)
 	wire_behave(&manner);
 	wire_connect(&options, NULL, NULL);
 	wire_behave(&manner);
-	/* What came before is over. */
+	/* Starts a new interval. */
 	wire_clock_pass(INTERVAL_NS);
 }
 
-/* The client sends a packet, which arrives marked, or not, by @bits. Returns what the server sent first, or NULL. */
+/* Sends a packet from the client, marked according to @bits. Returns the first packet that the server sent, or NULL. */
 static struct wire_packet *answer_to_write(uint8_t bits)
 {
 	struct wire_packet *packet;
@@ -65,7 +65,7 @@ static void expect_cnp(struct wire_packet *packet)
 	assert_false(packet->solicited);
 	assert_int_equal(packet->length, sizeof(zeros));
 	assert_memory_equal(packet->payload, zeros, sizeof(zeros));
-	/* As adapters have it. */
+	/* As adapters set it. */
 	assert_int_equal(packet->path.traffic_class, 0xc2);
 	free(packet);
 }
@@ -82,7 +82,7 @@ static void expect_no_cnp(struct wire_packet *packet)
 	free(packet);
 }
 
-/* From the server's address. */
+/* Returns a CNP from the address of the server. */
 static struct wire_packet cnp_for(uint32_t qpn)
 {
 	return (struct wire_packet){.opcode = CNP, .length = 16, .destination_qpn = qpn, .path = server.qp->path};
@@ -100,7 +100,7 @@ static uint64_t received(void)
 
 /* ---- tests ---------------------------------------------------------------------------------------------------- */
 
-/* "Congestion experienced" is 3 (RFC 3168); 1 and 2 say that a sender would like to know. */
+/* "Congestion experienced" is 3 (RFC 3168); 1 and 2 only say that the sender supports notification. */
 static void marked_packets_only(void **state)
 {
 	uint64_t before = sent();
@@ -112,7 +112,7 @@ static void marked_packets_only(void **state)
 	assert_int_equal(sent(), before);
 	expect_cnp(answer_to_write(MARKED));
 	assert_int_equal(sent(), before + 1);
-	/* The acknowledgement comes behind it. */
+	/* The acknowledgement comes after it. */
 	expect_no_cnp(wire_take());
 	start(false);
 	expect_no_cnp(answer_to_write(MARKED));
@@ -136,7 +136,7 @@ static void one_in_an_interval(void **state)
 	assert_int_equal(sent(), before + 2);
 }
 
-/* What was not sent is no CNP. */
+/* A CNP that could not be sent does not count. */
 static void no_room(void **state)
 {
 	struct wire_packet *packet;
@@ -157,7 +157,7 @@ static void no_room(void **state)
 	expect_cnp(answer_to_write(MARKED));
 }
 
-/* A READ response, or an acknowledgement, comes from a peer as well. */
+/* A READ response or an acknowledgement can be marked as well. */
 static void responses(void **state)
 {
 	struct wire_packet *packet;
@@ -175,7 +175,7 @@ static void responses(void **state)
 	packet = wire_take();
 	assert_int_equal(packet->opcode, CNP);
 	assert_int_equal(packet->destination_qpn, server.qp->number);
-	/* Nothing is said about a CNP. */
+	/* A marked CNP causes no CNP. */
 	packet->path.traffic_class |= MARKED;
 	wire_receive(packet);
 	free(packet);
@@ -194,7 +194,7 @@ static void unreliable(void **state)
 	wire_change_type(type);
 }
 
-/* Each CNP halves what is under way at once, but for eight packets; acknowledgements take it back. */
+/* Each CNP at once halves the data in flight, to no less than eight packets; acknowledgements restore it. */
 static void less_under_way(void **state)
 {
 	uint64_t before = received();
@@ -216,7 +216,7 @@ static void less_under_way(void **state)
 		assert_int_equal(packets, (expected < 8 * MTU ? 8 * MTU : expected) / MTU);
 	}
 	assert_int_equal(received() - before, 1 + 2 + 3 + 4 + 5);
-	/* They were lost: sent again, and all is well. */
+	/* They were lost; they are sent again and complete. */
 	wire_settle();
 	assert_memory_equal(device.memory + HERE, device.memory + THERE, WINDOW);
 	assert_true(client.qp->requester.window > 8 * MTU);
@@ -224,7 +224,7 @@ static void less_under_way(void **state)
 	expect_no_more();
 }
 
-/* One that is for nobody, or not of the peer, changes nothing; one for a QP without a window is counted. */
+/* A CNP for an unknown QP, or from another peer, has no effect; one for a QP without a window is counted. */
 static void for_others(void **state)
 {
 	uint64_t before = received();

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * DC over a wire: messages of several DCIs to several DCTs, cut at the path MTU, each of their packets in turn lost,
- * doubled or overtaken, then many at random. All arrive, once, in the order of their DCI; a DCT keeps its initiators
- * apart.
+ * DC over a wire: messages of several DCIs to several DCTs, split at the path MTU, each of their packets in turn lost,
+ * duplicated or overtaken, then many at random. Each arrives once, in the order of its DCI; a DCT keeps its initiators
+ * separate.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -22,7 +22,7 @@ static const uint8_t opcodes[] = {MLX5_OPCODE_SEND,           MLX5_OPCODE_SEND_I
 
 #define OPCODES (sizeof(opcodes) / sizeof(opcodes[0]))
 
-/* What the memory must be after all messages of a test. */
+/* Expected memory after all messages of a test. */
 static uint8_t expected[sizeof(device.memory)];
 
 static void start(const struct ibv_qp_attr *options, uint32_t errored_streams, wire_filter *filter, void *argument)
@@ -45,7 +45,7 @@ static void expect_message(const struct dc_request *request)
 
 	if (opcode_is_atomic(request->opcode)) {
 		memcpy(&before, there, 8);
-		/* The compare value is 0, which memory does not hold there. */
+		/* The compare value is 0, which differs from memory. */
 		after = request->opcode == MLX5_OPCODE_ATOMIC_FA ? before + ATOMIC_OPERAND : before;
 		memcpy(there, &after, 8);
 		memcpy(here, &before, 8);
@@ -56,7 +56,7 @@ static void expect_message(const struct dc_request *request)
 	}
 }
 
-/* Message of slot @slot from DCI @from to DCT @to, with the receive that it takes. Returns the index of its WQE. */
+/* Posts the message of slot @slot from DCI @from to DCT @to, with its receive. Returns the index of its WQE. */
 static uint16_t put_message(int from, int to, uint8_t opcode, uint32_t slot, uint32_t length)
 {
 	struct dc_request request =
@@ -69,7 +69,7 @@ static uint16_t put_message(int from, int to, uint8_t opcode, uint32_t slot, uin
 	return dc_put(&dci[from], &request);
 }
 
-/* ---- cutting --------------------------------------------------------------------------------------------------- */
+/* ---- splitting ------------------------------------------------------------------------------------------------- */
 
 static uint32_t packets(uint8_t opcode, uint32_t length, uint32_t mtu)
 {
@@ -99,7 +99,7 @@ static void every_length(void **state)
 				expect_quiet();
 				compare_memory();
 				assert_int_equal(wire_sent(), packets(opcodes[o], lengths[l], bytes));
-				/* Nothing is waited for any more. */
+				/* Nothing is pending any more. */
 				assert_true(wire_rests());
 				dc_end();
 			}
@@ -109,7 +109,7 @@ static void every_length(void **state)
 
 /* ---- one connection at a time ---------------------------------------------------------------------------------- */
 
-/* What was sent, and to whom. */
+/* The packets sent, with their targets. */
 struct notes {
 	uint8_t message[64];
 	uint32_t to[64];
@@ -129,7 +129,10 @@ static enum wire_verdict note(void *argument, uint64_t number, const struct wire
 	return WIRE_PASS;
 }
 
-/* To the same target requests follow each other; to another one only after all have been answered and it was left. */
+/*
+ * Requests to the same target follow each other; a request to another target waits until all have been answered and the
+ * target has been left.
+ */
 static void targets_one_by_one(void **state)
 {
 	static const uint8_t to_of_five[] = {0, 0, 1, 1, 0};
@@ -154,7 +157,7 @@ static void targets_one_by_one(void **state)
 		assert_int_equal(letter, sequence[2 * i]);
 		assert_int_equal(notes.to[i], to);
 	}
-	/* Each connection has a number of its own, larger than the one before; its end has the same. */
+	/* Each connection has a new number, larger than the one before; its end has the same number. */
 	assert_int_equal(notes.connection[1], notes.connection[0]);
 	assert_int_equal(notes.connection[4], notes.connection[0]);
 	assert_int_equal(notes.connection[5], notes.connection[0] + 1);
@@ -195,7 +198,7 @@ static void streams_one_by_one(void **state)
 /* ---- mishaps --------------------------------------------------------------------------------------------------- */
 
 struct mishap {
-	uint64_t number; /* of the packet that it happens to */
+	uint64_t number; /* of the affected packet */
 	enum wire_verdict verdict;
 	bool happened;
 };
@@ -214,8 +217,8 @@ static enum wire_verdict once(void *argument, uint64_t number, const struct wire
 enum { BATCH = 6 };
 
 /*
- * Two DCIs at once. The first sends every kind of message, and changes its target after two of them; the second keeps to
- * the first target, and takes no receives from it.
+ * Two DCIs at once. The first sends every kind of message, and changes its target after two of them; the second keeps
+ * the first target, and uses no receives of it.
  */
 static void batch(size_t first, uint32_t length, const struct mishap *mishap)
 {
@@ -273,7 +276,7 @@ enum { ROUNDS = 200, MESSAGES = 24, BURST = 4, SIZES = 600 };
 
 static struct choose c;
 
-/* Message @number of DCI @from: who sends it, its number, and a pattern. */
+/* Writes message @number of DCI @from: sender, number, and a pattern. */
 static void write_message(uint8_t *at, int from, uint32_t number, uint32_t bytes)
 {
 	at[0] = (uint8_t)from;
@@ -286,7 +289,7 @@ struct sent {
 	uint32_t bytes, to;
 };
 
-/* Where the entries of each SRQ are. */
+/* Places of the entries of each SRQ. */
 static uint32_t place_of[DCTS][SRQ_ENTRIES];
 
 static void post_one(uint32_t t)
@@ -297,7 +300,7 @@ static void post_one(uint32_t t)
 	dct_post(&dct[t], place, SLOT);
 }
 
-/* SENDs of all DCIs meet in the SRQs: each receive of @t holds the next message of one of them to @t, whole. */
+/* SENDs of all DCIs share the SRQs: each receive of @t holds the next complete message of one of them to @t. */
 static void check_received(uint32_t t, struct sent sent[DCIS][MESSAGES], uint32_t next[DCIS])
 {
 	const struct mlx5_cqe64 *cqe = (const struct mlx5_cqe64 *)raw_cq_poll(&dct[t].cq);
@@ -321,7 +324,7 @@ static void check_received(uint32_t t, struct sent sent[DCIS][MESSAGES], uint32_
 	assert_memory_equal(at, pattern, sent[from][number].bytes);
 }
 
-/* Some messages of each DCI to any target on any stream; the receives for the second half of them come late. */
+/* Sends some messages of each DCI to any target on any stream; the receives for the second half are posted late. */
 static void burst(uint32_t first, struct sent sent[DCIS][MESSAGES], uint32_t next[DCTS][DCIS])
 {
 	uint32_t count[DCTS] = {0, 0}, posted[DCTS];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What a DCT makes of packets that the test writes itself: of initiators on other hosts, of more of them than it has places
- * for, and of any content.
+ * Packets to a DCT that the test writes itself: from initiators on other hosts, from more of them than it has places
+ * for, and with any content.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -20,7 +20,7 @@ enum { READ_REQUEST = 0xcc, WRITE_ONLY = 0xca, DISCONNECT = 0xdc, STRANGERS = 0x
 
 static uint32_t answered_msn;
 
-/* An empty request of an initiator that no QP is. Returns the syndrome of what the DCT answers to it. */
+/* Sends an empty request of an initiator without a QP. Returns the syndrome of the answer of the DCT. */
 static uint8_t foreign(uint16_t host, uint32_t qpn, uint64_t connection, uint32_t first_psn, uint32_t psn,
 		       uint8_t opcode)
 {
@@ -83,8 +83,8 @@ static void of_many_hosts(void **state)
 }
 
 /*
- * A sender that says behind another link what an initiator says, number, address, and connection, is another one, and is answered
- * where he is: the connection that he knows of goes on as it was.
+ * A sender on another link with the number, address, and connection of a known initiator is a separate initiator, and is
+ * answered on its link: the connection of the known one is not affected.
  */
 static void behind_another_link(void **state)
 {
@@ -120,18 +120,18 @@ static void behind_another_link(void **state)
 	dc_end();
 }
 
-/* What was asked for, and answered, in a connection is of no account in the next. */
+/* Requests and answers of one connection do not count in the next. */
 static void begins_afresh(void **state)
 {
 	struct ibv_qp_attr options = dc_options();
 
 	(void)state;
 	dc_begin(&options, 0, NULL, NULL);
-	/* A gap is told of once, in each of them. */
+	/* A gap is reported once, in each of them. */
 	assert_int_equal(foreign(0, STRANGERS, 7, 100, 102, WRITE_ONLY), AETH_NAK | NAK_SEQUENCE);
 	assert_int_equal(foreign(0, STRANGERS, 7, 100, 103, WRITE_ONLY), NO_ANSWER);
 	assert_int_equal(foreign(0, STRANGERS, 8, 200, 201, WRITE_ONLY), AETH_NAK | NAK_SEQUENCE);
-	/* A READ asked for again is answered again; that of the connection before is not. */
+	/* A repeated READ is answered again; one of the connection before is not. */
 	assert_int_equal(foreign(0, STRANGERS, 9, 300, 300, READ_REQUEST), ACKNOWLEDGED);
 	assert_int_equal(foreign(0, STRANGERS, 9, 300, 300, READ_REQUEST), ACKNOWLEDGED);
 	assert_int_equal(foreign(0, STRANGERS, 10, 301, 301, WRITE_ONLY), ACKNOWLEDGED);
@@ -140,7 +140,7 @@ static void begins_afresh(void **state)
 	dc_end();
 }
 
-/* As long as there is room, whoever left is remembered, and with it what a network may still bring. */
+/* While there is room, departed initiators are remembered, so that late packets of them are recognized. */
 static void remembers(void **state)
 {
 	struct ibv_qp_attr options = dc_options();
@@ -166,7 +166,7 @@ static void full(void **state)
 	for (uint32_t i = 0; i < LIMIT_DCT_INITIATORS; i++)
 		assert_int_equal(foreign_write(STRANGERS + i, 7, 0, WRITE_ONLY), ACKNOWLEDGED);
 	assert_int_equal(table->count, LIMIT_DCT_INITIATORS);
-	/* One more is told to come later, and waits. */
+	/* One more gets an RNR NAK, and waits. */
 	assert_int_equal(foreign_write(STRANGERS - 1, 7, 0, WRITE_ONLY), AETH_RNR_NAK | options.min_rnr_timer);
 	expect_rule(dct[0].qp, RULE_DCT_FULL);
 	options.rnr_retry = 2;
@@ -174,10 +174,10 @@ static void full(void **state)
 	dc_write(0, &dct[0], 8);
 	dc_settle();
 	expect_cqe(&dci_cq[0], 0, MLX5_CQE_SYNDROME_RNR_RETRY_EXC_ERR);
-	/* Those who have a place are served. */
+	/* Initiators with a place are served. */
 	assert_int_equal(foreign_write(STRANGERS + 5, 7, 1, WRITE_ONLY), ACKNOWLEDGED);
 
-	/* A place of one who left can be had at once. */
+	/* The place of a departed initiator can be reused at once. */
 	assert_int_equal(foreign_write(STRANGERS + 9, 7, 1, DISCONNECT), NO_ANSWER);
 	dci_start(&dci[0], &options);
 	while (raw_cq_poll(&dci_cq[0]))
@@ -187,7 +187,7 @@ static void full(void **state)
 	expect_cqe(&dci_cq[0], 0, 0);
 	assert_int_equal(foreign_write(STRANGERS - 1, 7, 0, WRITE_ONLY), AETH_RNR_NAK | options.min_rnr_timer);
 
-	/* So can one of those who were silent for long; not of others. */
+	/* So can that of a long silent one; other places cannot. */
 	wire_clock_pass(LIMIT_DCT_INITIATOR_SECONDS * UINT64_C(1000000000));
 	assert_int_equal(foreign_write(STRANGERS - 1, 7, 0, WRITE_ONLY), AETH_RNR_NAK | options.min_rnr_timer);
 	for (uint32_t i = 0; i < LIMIT_DCT_INITIATORS; i++)
@@ -205,7 +205,7 @@ static void full(void **state)
 	dc_end();
 }
 
-/* A READ comes again when its key has ended: the connection of its initiator goes on. */
+/* A READ is repeated after its key has ended: the connection of its initiator continues. */
 static void repetition_after_the_key(void **state)
 {
 	struct ibv_qp_attr options = dc_options();
@@ -242,7 +242,7 @@ static void repetition_after_the_key(void **state)
 	dc_end();
 }
 
-/* ---- anything -------------------------------------------------------------------------------------------------- */
+/* ---- random packets -------------------------------------------------------------------------------------------- */
 
 enum { ROUNDS = 150, PACKETS = 80, READABLE = HALF + 16384 };
 
@@ -280,7 +280,7 @@ static void attack(struct mkey *readable)
 		.invalidate_rkey = (uint32_t)choose_bits(&c),
 		.length = some(lengths, sizeof(lengths) / sizeof(lengths[0])),
 	};
-	/* No such opcode: no link would hand it on. */
+	/* No such opcode: a link would drop it. */
 	if (!packet_opcodes[packet.opcode].name)
 		return;
 	memset(packet.payload, 0x5a, packet.length);
@@ -288,8 +288,8 @@ static void attack(struct mkey *readable)
 }
 
 /*
- * Packets as an attacker who has the key would send them: memory changes only where receives are, each receive completes
- * once at most, and the DCT serves a true initiator afterwards.
+ * Packets of an attacker who has the key: memory changes only where receives are, each receive completes once at most,
+ * and the DCT serves a true initiator afterwards.
  */
 static void anything(void **state)
 {

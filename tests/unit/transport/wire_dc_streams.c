@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Streams of a DCI (mlx5dv_dci_stream_id_reset(3)): a failure is that of its stream, until too many have failed; what the
- * stream has in flight and posted is flushed in the order of the queue, everybody else's requests are executed, over a
- * wire that loses packets, too.
+ * Streams of a DCI (mlx5dv_dci_stream_id_reset(3)): a failure affects only its stream, until too many have failed;
+ * in-flight and posted requests of the stream are flushed in the order of the queue, requests of other streams are
+ * executed, also over a wire that loses packets.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -37,7 +37,7 @@ static void simple_start(uint32_t limit)
 	start(limit, &options, NULL, NULL);
 }
 
-/* Request number @posted writes BYTES to a place of its own. */
+/* Request number @posted writes BYTES to a separate place. */
 static struct dc_request write_request(uint16_t stream, int to)
 {
 	struct dc_request request = dc_to(&dct[to], MLX5_OPCODE_RDMA_WRITE, posted * 1024, HALF + posted * 1024, BYTES);
@@ -58,7 +58,7 @@ static void good(uint16_t stream, int to)
 	put(&request);
 }
 
-/* The gathering of this one fails. */
+/* Posts a request whose gathering fails. */
 static void bad_here(uint16_t stream, int to)
 {
 	struct dc_request request = write_request(stream, to);
@@ -67,7 +67,7 @@ static void bad_here(uint16_t stream, int to)
 	put(&request);
 }
 
-/* Which the DCT refuses. */
+/* Posts a request that the DCT refuses. */
 static void bad_there(uint16_t stream, int to)
 {
 	struct dc_request request = write_request(stream, to);
@@ -82,7 +82,7 @@ static void run(void)
 	dc_settle();
 }
 
-/* Completion of the next request; a good one has written its bytes, another one none. */
+/* Expects the completion of the next request; a good one has written its bytes, another one none. */
 static void expect(uint8_t syndrome)
 {
 	const uint8_t *here = device.memory + seen * 1024, *there = device.memory + HALF + seen * 1024;
@@ -137,7 +137,7 @@ static void fails_here(void **state)
 	assert_int_equal(first.serial, record.args[1]);
 	assert_int_equal(first.rule, RULE_KEY_UNKNOWN);
 
-	/* Later requests of it, too, until it is reset; once. */
+	/* Later requests of the stream are flushed, too, until it is reset. */
 	good(1, 0);
 	run();
 	expect(FLUSH);
@@ -151,7 +151,7 @@ static void fails_here(void **state)
 	expect_end(IBV_QPS_RTS);
 }
 
-/* What follows on the stream has left already when the refusal comes; the DCT has dropped it. */
+/* Later requests of the stream are already sent when the refusal arrives; the DCT has dropped them. */
 static void fails_there(void **state)
 {
 	(void)state;
@@ -183,7 +183,7 @@ static void takes_what_is_in_flight(void **state)
 	good(1, 0);
 	good(2, 0);
 	ring(&dci[0]);
-	/* All of stream 1 are on their way. */
+	/* All requests of stream 1 are in flight. */
 	assert_int_equal(wire_sent(), 4 * 3);
 	dc_settle();
 	expect(OK);
@@ -198,7 +198,7 @@ static void takes_what_is_in_flight(void **state)
 	expect_end(IBV_QPS_RTS);
 }
 
-/* The DCT answers no more on the connection of which it refused a request: the stream goes on with another. */
+/* The DCT does not answer on a connection after it refused a request there: the stream continues with another. */
 static void same_target_again(void **state)
 {
 	struct dc_request request;
@@ -228,7 +228,7 @@ static void too_many(void **state)
 	for (uint32_t limit = 1; limit <= 1u << LIMIT_LOG_DCI_ERRORED; limit *= 2) {
 		simple_start(limit);
 		for (uint32_t i = 0; i < limit; i++) {
-			/* A stream counts once, whatever it is called, and not when it was reset. */
+			/* A stream counts once, whatever its number, and not after a reset. */
 			uint16_t stream = (uint16_t)(65535 - i * 1000);
 
 			posted = seen = 0;
@@ -251,7 +251,7 @@ static void too_many(void **state)
 		expect_rule(dci[0].qp, RULE_FLUSHED);
 		assert_int_equal(hca_qp_state(dci[0].qp), IBV_QPS_ERR);
 		assert_int_equal(reset_stream(65535), -EINVAL);
-		/* All of them are well again after RESET. */
+		/* All streams work again after RESET. */
 		dci_start(&dci[0], &options);
 		posted = seen = 0;
 		good(65535, 0);
@@ -261,7 +261,7 @@ static void too_many(void **state)
 	}
 }
 
-/* Without streams there is one, whatever WQEs say. */
+/* Without streams there is one, whatever the WQEs contain. */
 static void without(void **state)
 {
 	(void)state;
@@ -300,7 +300,7 @@ static enum wire_verdict count_tries(void *argument, uint64_t number, const stru
 	return WIRE_PASS;
 }
 
-/* ibv_modify_qp(3), retry_cnt and rnr_retry: each stream has them all, whatever became of the one before. */
+/* ibv_modify_qp(3), retry_cnt and rnr_retry: each stream has all retries, independent of the one before. */
 static void patience(void **state)
 {
 	struct ibv_qp_attr options = dc_options();
@@ -334,13 +334,13 @@ static void patience(void **state)
 	for (int i = 0; i < 2; i++)
 		expect(MLX5_CQE_SYNDROME_RNR_RETRY_EXC_ERR);
 	expect(OK);
-	/* Behind the first WRITE there is one that is sent and lost with it. */
+	/* After the first WRITE, another one is sent and lost with it. */
 	assert_int_equal(tries.of_packets, 3 * 3 * 3);
 	assert_int_equal(tries.of_receives, 2 * 2);
 	expect_end(IBV_QPS_RTS);
 }
 
-/* What is flushed is waited for no more. */
+/* Flushed requests are not waited for any more. */
 static void responses_of_another_stream(void **state)
 {
 	struct ibv_qp_attr options = dc_options();
@@ -366,7 +366,7 @@ static void responses_of_another_stream(void **state)
 	expect_end(IBV_QPS_RTS);
 }
 
-/* A program that writes another target into a WQE which is to be sent again. */
+/* A program that writes another target into a WQE that will be sent again. */
 static void changed_meanwhile(void **state)
 {
 	const struct ibv_qp_attr options = dc_options();
@@ -390,7 +390,7 @@ static void changed_meanwhile(void **state)
 	expect_end(IBV_QPS_RTS);
 }
 
-/* A response for which there is no room here. */
+/* A response without room here. */
 static void sink_fails(void **state)
 {
 	struct dc_request request;
@@ -412,7 +412,7 @@ static void sink_fails(void **state)
 	expect_end(IBV_QPS_RTS);
 }
 
-/* Local operations of other streams, which are executed at once, complete in their turn; those of the stream are flushed. */
+/* Local operations of other streams, which are executed at once, complete in order; those of the stream are flushed. */
 static void local_operations(void **state)
 {
 	struct mlx5_wqe_ctrl_seg nop;
@@ -437,7 +437,7 @@ static void local_operations(void **state)
 	expect_end(IBV_QPS_RTS);
 }
 
-/* A WQE that no request can be. */
+/* A WQE that is not a valid request. */
 static void malformed(void **state)
 {
 	struct mlx5_wqe_ctrl_seg ctrl;
@@ -449,7 +449,7 @@ static void malformed(void **state)
 	indices[posted++] = dci[0].posted;
 	put_wqe(&dci[0], &ctrl, 1, 1);
 	good(2, 0);
-	/* Not looked at any more. */
+	/* It is not read any more. */
 	ctrl = ctrl_segment(&dci[0], 0x77, 1);
 	ctrl.dci_stream_channel_id = htobe16(1);
 	indices[posted++] = dci[0].posted;
@@ -503,7 +503,7 @@ static enum wire_verdict once(void *argument, uint64_t number, const struct wire
 	return mishap->verdict;
 }
 
-/* Whatever happens to one of the packets, the outcome is the same. */
+/* The outcome is the same whichever packet is affected. */
 static void one_mishap(void **state)
 {
 	const struct ibv_qp_attr options = dc_options();

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What a DCT makes of its initiators (transport/responder/dct.h): keys that are wrong, ghosts of connections that are over, messages
- * that are given up, refusals whose answer is lost. And how a DCI names it.
+ * How a DCT handles its initiators (transport/responder/dct.h): wrong keys, ghosts of old connections, aborted messages,
+ * refusals whose answer is lost. And how a DCI addresses it.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -19,7 +19,7 @@ static void start(const struct ibv_qp_attr *options, wire_filter *filter, void *
 	dc_begin(options, 0, filter, argument);
 }
 
-/* Takes packets off the wire until one of @message comes, which it returns; delivers those before it. */
+/* Takes packets off the wire until one of type @message, which it returns; delivers those before it. */
 static struct wire_packet *take(uint8_t message)
 {
 	struct wire_packet *packet;
@@ -50,8 +50,8 @@ static void send_to(int from, struct target *target, uint32_t length)
 /* ---- keys ------------------------------------------------------------------------------------------------------ */
 
 /*
- * mlx5-formats 6 no. 52. Of many packets the first alone is answered: the refusal of a later one would say that those
- * before it had arrived.
+ * mlx5-formats 6 no. 52. Only the first of many packets is answered: the refusal of a later one would acknowledge those
+ * before it.
  */
 static void wrong_key(void **state)
 {
@@ -76,9 +76,9 @@ static void wrong_key(void **state)
 		assert_int_equal(hca_qp_state(dci[0].qp), IBV_QPS_ERR);
 		assert_memory_equal(device.memory + REMOTE, before, sizeof(before));
 		expect_rule(dct[0].qp, RULE_DC_KEY);
-		/* A link tells the requester no more than the refusal. */
+		/* A link passes only the refusal to the requester. */
 		expect_rule(dci[0].qp, RULE_NAK_REMOTE_ACCESS);
-		/* Nothing is kept of it, no receive was taken, and others are served. */
+		/* No state is kept for it, no receive was used, and others are served. */
 		assert_int_equal(dct[0].qp->dct->count, 0);
 		send_to(1, &dct[0], 10);
 		dc_settle();
@@ -89,7 +89,7 @@ static void wrong_key(void **state)
 	}
 }
 
-/* ibv_modify_qp(3), retry_cnt: nobody answers for a DCT that does not exist, or is not in RTR. */
+/* ibv_modify_qp(3), retry_cnt: a DCT that does not exist, or is not in RTR, does not answer. */
 static void no_target(void **state)
 {
 	struct ibv_qp_attr options = dc_options();
@@ -148,7 +148,7 @@ static void short_addresses(void **state)
 	write_by(&none, 1, MLX5_CQE_SYNDROME_LOCAL_QP_OP_ERR, RULE_DC_COMPACT_ADDRESS);
 }
 
-/* A source GID that the table does not have. */
+/* A source GID that is not in the table. */
 static void no_source(void **state)
 {
 	const struct mlx5_wqe_av av = {.dqp_dct = htobe32(MLX5_EXTENDED_UD_AV), .grh_gid_fl = htobe32(200 << 20)};
@@ -159,7 +159,7 @@ static void no_source(void **state)
 
 /* ---- connections ----------------------------------------------------------------------------------------------- */
 
-/* A packet that a network kept for long: of a connection before the present one, or of one that was ended. */
+/* A packet delayed in the network: from a connection before the present one, or from one that has ended. */
 static void ghosts(void **state)
 {
 	struct ibv_qp_attr options = dc_options();
@@ -179,7 +179,7 @@ static void ghosts(void **state)
 	expect_cqe(&dci_cq[0], 0, 0);
 	expect_received(&dct[0], 0, 600);
 
-	/* Away, and again here: the connection is another one. */
+	/* The DCI leaves and returns: the connection is a new one. */
 	dc_write(0, &dct[1], 8);
 	dc_settle();
 	wire_receive(&copy);
@@ -192,7 +192,7 @@ static void ghosts(void **state)
 	expect_cqe(&dci_cq[0], 1 * 2, 0);
 	expect_cqe(&dci_cq[0], 2 * 2, 0);
 
-	/* Of the present one it is a duplicate: answered, not received again. */
+	/* In the present connection it is a duplicate: answered, not received again. */
 	send_to(0, &dct[0], 600);
 	free(first);
 	first = take(MESSAGE_SEND);
@@ -209,7 +209,7 @@ static void ghosts(void **state)
 	dc_end();
 }
 
-/* The first packet of a connection comes second: it is asked for. */
+/* The first packet of a connection arrives second: it is requested. */
 static void begins_in_the_middle(void **state)
 {
 	struct ibv_qp_attr options = dc_options();
@@ -235,7 +235,7 @@ static void begins_in_the_middle(void **state)
 	dc_end();
 }
 
-/* IBTA 11.6.2, Remote Aborted Error: @begins_anew: the DCI comes back without having said that it left. */
+/* IBTA 11.6.2, Remote Aborted Error. @begins_anew: the DCI returns without having left. */
 static void give_up(bool begins_anew)
 {
 	struct ibv_qp_attr options = dc_options();
@@ -279,7 +279,7 @@ static void given_up(void **state)
 	give_up(true);
 }
 
-/* The target hears of a DCI that is destroyed, once, and of one that had left before, nothing. */
+/* The target is notified once when a DCI is destroyed, and not of one that had left before. */
 static void leaves_for_good(void **state)
 {
 	struct ibv_qp_attr options = dc_options();
@@ -304,7 +304,7 @@ static void leaves_for_good(void **state)
 	dc_end();
 }
 
-/* A receive that a message in the middle has taken goes back to the program with the DCT. */
+/* A receive used by an unfinished message is returned to the program with the DCT. */
 static void destroyed_in_the_middle(void **state)
 {
 	struct ibv_qp_attr options = dc_options();
@@ -323,7 +323,7 @@ static void destroyed_in_the_middle(void **state)
 	dc_end();
 }
 
-/* A refusal is the same when it is asked for again, and costs no second receive. */
+/* A repeated request gets the same refusal, and uses no second receive. */
 static void lost_refusal(void **state)
 {
 	struct ibv_qp_attr options = dc_options();
@@ -340,7 +340,7 @@ static void lost_refusal(void **state)
 	expect_cqe(&dci_cq[0], 0, MLX5_CQE_SYNDROME_REMOTE_INVAL_REQ_ERR);
 	assert_null(raw_cq_poll(&dct[0].cq));
 	assert_int_equal(hca_qp_state(dct[0].qp), IBV_QPS_RTR);
-	/* The others go on, and so does it, with another connection. */
+	/* The others continue, and so does it, with another connection. */
 	send_to(1, &dct[0], 200);
 	dc_settle();
 	expect_cqe(&dci_cq[1], 0, 0);
@@ -355,7 +355,7 @@ static void lost_refusal(void **state)
 	dc_end();
 }
 
-/* A DCI that waits for a receive does not keep the others from theirs. */
+/* A DCI that waits for a receive does not block the receives of others. */
 static void one_waits(void **state)
 {
 	struct ibv_qp_attr options = dc_options();
@@ -376,7 +376,7 @@ static void one_waits(void **state)
 	dc_end();
 }
 
-/* A number is that of a QP on one host. */
+/* A QP number is valid on one host only. */
 static void by_another_address(void **state)
 {
 	struct ibv_qp_attr options = dc_options();

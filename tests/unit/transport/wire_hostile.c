@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Packets as an attacker would send them: every header field anything at all, often nearly right. Whatever comes, only
- * memory changes that was offered (receives, the sinks of READs and atomics), every request completes at most once, and what
- * the device sends in return is well formed (wire_link.c sees to that). Meant for AddressSanitizer, too.
+ * Packets of an attacker: every header field random, often nearly right. Only offered memory changes (receives, the
+ * sinks of READs and atomics), every request completes at most once, and the device's own packets are well formed
+ * (checked by wire_link.c). Meant for AddressSanitizer, too.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -74,7 +74,7 @@ static void attack(const struct raw_qp *end)
 	static const uint32_t syndromes[] = {0x00, 0x1f, 0x20, 0x21, 0x3f, 0x40, 0x60,
 					     0x61, 0x62, 0x63, 0x64, 0x7f, 0xff};
 	static struct wire_packet packet;
-	/* The number that is expected by one half or the other. */
+	/* The expected number of one half or the other. */
 	uint32_t number = chance(&c, 60) ? end->qp->responder.expected_psn : end->qp->requester.psn - 1;
 
 	packet = (struct wire_packet){
@@ -97,14 +97,14 @@ static void attack(const struct raw_qp *end)
 		.invalidate_rkey = chance(&c, 50) ? mkey_number(readable) : (uint32_t)choose_bits(&c),
 		.length = some_length(),
 	};
-	/* No such opcode: no link would hand it on. */
+	/* No such opcode: a link would drop it. */
 	if (!packet_opcodes[packet.opcode].name)
 		return;
 	memset(packet.payload, 0x5a, packet.length);
 	wire_receive(&packet);
 }
 
-/* Requests whose answers the attacker may forge, and receives for what he sends. */
+/* Posts requests whose answers the attacker may forge, and receives for its packets. */
 static void offer(struct raw_qp *end)
 {
 	static const uint8_t opcodes[] = {MLX5_OPCODE_RDMA_READ, MLX5_OPCODE_ATOMIC_FA, MLX5_OPCODE_RDMA_WRITE,
@@ -122,7 +122,7 @@ static void offer(struct raw_qp *end)
 	ring(end);
 }
 
-/* Atomics are executed at the READABLE region never: it grants none. */
+/* Atomics are never executed at the READABLE region, which does not grant them. */
 static void expect_untouched(const uint8_t *before)
 {
 	for (uint32_t i = 0; i < sizeof(device.memory); i++) {
@@ -157,7 +157,7 @@ static void anything(enum ibv_qp_type type)
 		memcpy(before, device.memory, sizeof(before));
 		for (int i = 0; i < PACKETS && hca_qp_state(client.qp) == IBV_QPS_RTS; i++, alive++) {
 			attack(&client);
-			/* The true peer hears nothing. */
+			/* The true peer receives nothing. */
 			while ((lost = wire_take()))
 				free(lost);
 			if (chance(&c, 5))
@@ -167,7 +167,7 @@ static void anything(enum ibv_qp_type type)
 		assert_true(completions(&client_cq) <= 6 + 4);
 		assert_int_equal(completions(&server_cq), 0);
 	}
-	/* Most are survived for a while, or the test would see little. */
+	/* Most packets must be survived for a while, or the test would cover little. */
 	assert_true(alive > ROUNDS * 3);
 }
 

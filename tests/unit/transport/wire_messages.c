@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Messages over a wire: cut into packets of every path MTU, at every length that matters; then with each of their packets
- * in turn lost, doubled, or overtaken, until there is none left to do it to. RC makes up for it, UC loses whole messages.
+ * Messages over a wire: split into packets of every path MTU, at every relevant length; then with each of their packets
+ * in turn lost, duplicated, or overtaken. RC recovers, UC loses whole messages.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -29,10 +29,10 @@ static bool takes_receive(uint8_t opcode)
 	return opcode == MLX5_OPCODE_SEND || opcode == MLX5_OPCODE_SEND_IMM || opcode == MLX5_OPCODE_RDMA_WRITE_IMM;
 }
 
-/* What the memory must be, after each message of a test. */
+/* Expected memory after each message of a test. */
 static uint8_t expected[sizeof(device.memory)];
 
-/* Where message @i of @length bytes is, at both ends. */
+/* Returns the place of message @i of @length bytes, at both ends. */
 static uint32_t client_place(uint32_t i)
 {
 	return i * 2048;
@@ -50,7 +50,7 @@ static void expect_message(uint8_t opcode, uint32_t i, uint32_t length)
 
 	if (is_atomic(opcode)) {
 		memcpy(&before, there, 8);
-		/* The compare value is 0, which memory does not hold there. */
+		/* The compare value is 0, which differs from memory. */
 		after = opcode == MLX5_OPCODE_ATOMIC_FA ? before + operand : before;
 		memcpy(there, &after, 8);
 		memcpy(here, &before, 8);
@@ -101,9 +101,9 @@ static void compare_memory(void)
 			fail_msg("byte %#zx is %02x, not %02x", i, device.memory[i], expected[i]);
 }
 
-/* ---- cutting --------------------------------------------------------------------------------------------------- */
+/* ---- splitting ------------------------------------------------------------------------------------------------- */
 
-/* Packets that a message takes, with its answer. */
+/* Returns the number of packets of a message, including its answer. */
 static uint32_t packets(uint8_t opcode, uint32_t length)
 {
 	uint32_t cut = length ? (length + wire_mtu - 1) / wire_mtu : 1;
@@ -130,7 +130,7 @@ static void every_length(void **state)
 				expect_no_more();
 				compare_memory();
 				assert_int_equal(wire_sent(), packets(opcodes[o], lengths[l]));
-				/* Nothing is waited for any more. */
+				/* Nothing is pending any more. */
 				assert_true(wire_rests());
 			}
 		}
@@ -140,7 +140,7 @@ static void every_length(void **state)
 /* ---- mishaps --------------------------------------------------------------------------------------------------- */
 
 struct mishap {
-	uint64_t number; /* of the packet that it happens to */
+	uint64_t number; /* of the affected packet */
 	enum wire_verdict verdict;
 	bool happened;
 };
@@ -158,7 +158,7 @@ static enum wire_verdict once(void *argument, uint64_t number, const struct wire
 
 enum { BATCH = 5 };
 
-/* Five messages at once, each of another opcode: all arrive, once, in order. */
+/* Sends five messages at once, each with another opcode: each arrives once, in order. */
 static void batch(size_t first, uint32_t length, const struct mishap *mishap)
 {
 	uint16_t receive = 0;
@@ -180,7 +180,7 @@ static void batch(size_t first, uint32_t length, const struct mishap *mishap)
 	compare_memory();
 }
 
-/* As lesson 12 of our kind has it: the n-th packet, then the next, until there is none. */
+/* Affects the n-th packet, then the next, until none is left. */
 static void one_mishap(void **state)
 {
 	static const uint32_t lengths[] = {0, 100, 700};
@@ -205,7 +205,7 @@ static void one_mishap(void **state)
 	}
 }
 
-/* Two packets: the second of the two mishaps often meets what makes up for the first. */
+/* Two packets: the second mishap often affects the recovery from the first. */
 struct two_mishaps {
 	struct mishap first, second;
 };
@@ -243,7 +243,7 @@ static void two_mishaps(void **state)
 	}
 }
 
-/* Everything is lost now and then, in a reproducible way. */
+/* Any packet is lost now and then, reproducibly. */
 static void bad_weather(void **state)
 {
 	struct ibv_qp_attr options = wire_options();
@@ -263,8 +263,8 @@ static void bad_weather(void **state)
 /* ---- UC -------------------------------------------------------------------------------------------------------- */
 
 /*
- * IBTA 9.8.2.2: a message that lost a packet is lost as a whole, the others are not touched. The receive that it had taken
- * is the next one's.
+ * IBTA 9.8.2.2: a message that lost a packet is lost as a whole, the others are not affected. The next message uses its
+ * receive.
  */
 static void unreliable_messages(void **state)
 {
@@ -292,7 +292,7 @@ static void unreliable_messages(void **state)
 		for (uint32_t i = 0; i < COUNT; i++) {
 			const uint8_t *there = device.memory + server_place(i);
 
-			/* The sender never knows. */
+			/* The sender is not notified. */
 			expect_cqe(&client_cq, (uint16_t)i, 0);
 			if (takes_receive(sequence[i]) && i != lost) {
 				if (sequence[i] != MLX5_OPCODE_RDMA_WRITE_IMM)

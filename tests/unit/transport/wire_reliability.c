@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What makes a connection reliable, over a link that takes pieces and a window of them, or has no room (IBTA volume 1, 9.7;
- * ibv_modify_qp(3)): waiting for a receiver, one acknowledgement for many packets, repeated atomics, packets of an earlier
- * connection, draining, the window itself.
+ * Reliability of a connection, over a link that limits pieces and window, or has no room (IBTA volume 1, 9.7;
+ * ibv_modify_qp(3)): waiting for a receiver, one acknowledgement for many packets, repeated atomics, packets of an
+ * earlier connection, draining, the window itself.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -20,12 +20,12 @@
 
 enum { HERE = 0, THERE = HALF, PIECE = 4096, WINDOW = 8192, MOST_KEPT = 256 };
 
-/* All that was sent since start(). */
+/* All packets sent since start(). */
 static struct {
 	struct wire_packet packet[MOST_KEPT];
 	uint64_t time_ns[MOST_KEPT];
 	uint32_t count;
-	/* Of the transport's messages: a bit for each that is lost. */
+	/* Messages of the transport: a bit for each that is lost. */
 	uint32_t lost;
 	bool full;
 } kept;
@@ -52,7 +52,7 @@ static void start(const struct ibv_qp_attr *options)
 	static const struct wire_manner manner = {.most = PIECE, .window = WINDOW, .busy = is_full};
 
 	memset(&kept, 0, sizeof(kept));
-	/* A connection begins with the window of its link. */
+	/* A connection starts with the window of its link. */
 	wire_behave(&manner);
 	wire_connect(options, keep, NULL);
 	wire_behave(&manner);
@@ -82,7 +82,7 @@ static uint32_t kept_of(uint8_t message)
 
 /* ---- receivers -------------------------------------------------------------------------------------------------- */
 
-/* Table 45, in milliseconds, as Wireshark's InfiniBand decoder prints it. */
+/* Table 45, in milliseconds, as in Wireshark's InfiniBand decoder. */
 static void each_rnr_timer(void **state)
 {
 	static const double milliseconds[32] = {
@@ -104,7 +104,7 @@ static void each_rnr_timer(void **state)
 			uint32_t before = kept.count;
 
 			wire_deliver_all();
-			/* The refusal; and then, when its time has passed, and not before, all of the message. */
+			/* The refusal; after its time, and not before, all of the message. */
 			assert_int_equal(kept.packet[kept.count - 1].syndrome, AETH_RNR_NAK | code);
 			before = kept.count;
 			wire_clock_pass((uint64_t)(milliseconds[code] * 1e6 + 0.5) - 1);
@@ -122,7 +122,7 @@ static void each_rnr_timer(void **state)
 	}
 }
 
-/* rnr_retry 7 has no end, also on a link that delivers later. */
+/* rnr_retry 7 is unlimited, also on a link that delivers later. */
 static void endless_patience(void **state)
 {
 	struct ibv_qp_attr options = wire_options();
@@ -147,7 +147,7 @@ static void endless_patience(void **state)
 
 /* ---- acknowledgements ------------------------------------------------------------------------------------------- */
 
-/* 9.7.5.1.2: what arrives together is acknowledged once. */
+/* 9.7.5.1.2: packets that arrive together are acknowledged once. */
 static void one_for_many(void **state)
 {
 	struct ibv_qp_attr options = wire_options();
@@ -172,7 +172,7 @@ static void one_for_many(void **state)
 	expect_no_more();
 }
 
-/* All acknowledgements but the last of several requests are lost: that one does. */
+/* Only the last of several acknowledgements arrives: it completes all requests. */
 static void the_last_one_tells_all(void **state)
 {
 	struct ibv_qp_attr options = wire_options();
@@ -193,7 +193,10 @@ static void the_last_one_tells_all(void **state)
 	expect_no_more();
 }
 
-/* 9.7.6.1.3: when nothing comes, once more (retry_cnt + 1 times in all) each time-out, then the end; in its time. */
+/*
+ * 9.7.6.1.3: without an answer, one more try per time-out (retry_cnt + 1 tries in all), then failure, within the time
+ * limit.
+ */
 static void exhaustion(void **state)
 {
 	(void)state;
@@ -216,7 +219,7 @@ static void exhaustion(void **state)
 			}
 			expect_cqe(&client_cq, 0, MLX5_CQE_SYNDROME_TRANSPORT_RETRY_EXC_ERR);
 			assert_int_equal(hca_qp_state(client.qp), IBV_QPS_ERR);
-			/* C9-142: a time-out takes one to four times what the attribute says. */
+			/* C9-142: a time-out takes one to four times the value of the attribute. */
 			assert_in_range(clock_now_ns() - begin, (retries + 1) * unit, 4 * (retries + 1) * unit);
 		}
 	}
@@ -224,7 +227,7 @@ static void exhaustion(void **state)
 
 /* ---- repetitions ------------------------------------------------------------------------------------------------ */
 
-/* 9.7.5.1.5: as many atomics as may be outstanding, each repeated in any order: carried out once, answered alike. */
+/* 9.7.5.1.5: as many atomics as may be outstanding, each repeated in any order: executed once, answered alike. */
 static void atomics_once(void **state)
 {
 	enum { DEPTH = 16 };
@@ -281,7 +284,7 @@ static void connect_at(const struct ibv_qp_attr *options, uint32_t psn)
 	}
 }
 
-/* Packets of a connection that was reset, old or ahead for the one after it: neither changes anything. */
+/* Packets of a connection before a reset, older or newer than the expected numbers: neither has an effect. */
 static void stale_packets(void **state)
 {
 	static const uint32_t distances[] = {1000, 1u << 20, PSN_MASK + 1 - 1000, PSN_MASK + 1 - (1u << 20)};
@@ -339,7 +342,7 @@ static bool takes_event(int type)
 	return found;
 }
 
-/* ibv_modify_qp(3), SQD: what was started ends, repetitions included; what was not, waits; then the event. */
+/* ibv_modify_qp(3), SQD: started requests end, including repetitions; others wait; then the event is reported. */
 static void drained_when_acknowledged(void **state)
 {
 	struct ibv_qp_attr options = wire_options(), drain = {.en_sqd_async_notify = 1}, resume = {0};
@@ -348,7 +351,7 @@ static void drained_when_acknowledged(void **state)
 	assert_int_equal(fcntl(device.async.fd, F_SETFL, O_NONBLOCK), 0);
 	start(&options);
 	takes_event(IBV_EVENT_SQ_DRAINED);
-	/* More than the window: a part of it has not been sent when the draining begins. */
+	/* More than the window: part of it is unsent when draining begins. */
 	put_request(&client, MLX5_OPCODE_RDMA_WRITE, HERE, THERE, 2 * WINDOW, 0, 0);
 	ring(&client);
 	kept.lost = 1u << MESSAGE_ACKNOWLEDGE;
@@ -374,7 +377,7 @@ static void drained_when_acknowledged(void **state)
 
 /* ---- window and room -------------------------------------------------------------------------------------------- */
 
-/* Never more than a window is under way; with each acknowledgement more follows. */
+/* At most a window is in flight; each acknowledgement lets more follow. */
 static void window(void **state)
 {
 	struct ibv_qp_attr options = wire_options();
@@ -398,7 +401,7 @@ static void window(void **state)
 			    behind > acknowledged)
 				acknowledged = behind;
 		}
-		/* An acknowledgement that was sent may not have arrived. */
+		/* An acknowledgement may have been sent but not have arrived. */
 		assert_true(newest <= acknowledged + WINDOW / 256);
 		kept.count = 0;
 	} while (wire_deliver());
@@ -407,7 +410,7 @@ static void window(void **state)
 	expect_no_more();
 }
 
-/* A READ that is longer than the window is asked for in pieces, each when the one before has come. */
+/* A READ longer than the window is requested in pieces, each after the one before has arrived. */
 static void long_read(void **state)
 {
 	struct ibv_qp_attr options = wire_options();
@@ -434,7 +437,7 @@ static void long_read(void **state)
 	expect_no_more();
 }
 
-/* Without room nothing is lost: all goes on when there is some, requests as well as answers. */
+/* Without room nothing is lost: requests and answers continue when there is room. */
 static void no_room(void **state)
 {
 	struct ibv_qp_attr options = wire_options();
@@ -463,7 +466,7 @@ static void no_room(void **state)
 	expect_no_more();
 }
 
-/* A QP that waits for room may be reset, or go. */
+/* A QP that waits for room may be reset or destroyed. */
 static void gone_while_waiting(void **state)
 {
 	struct ibv_qp_attr options = wire_options();
@@ -496,8 +499,8 @@ static void *destroy_server(void *argument)
 }
 
 /*
- * A thread has found room for a QP that owes the response of a READ, and has yet to send it, when another thread destroys the
- * QP; then there is no room after all. The QP must not wait again, since nobody would take it out any more.
+ * A thread has found room for a QP with an unsent READ response, and another thread destroys the QP before it is sent;
+ * then there is no room after all. The QP must not wait again, since no thread would remove it any more.
  */
 static void destroyed_while_it_goes_on(void **state)
 {
@@ -518,7 +521,7 @@ static void destroyed_while_it_goes_on(void **state)
 	run_begin(&run);
 	link_resume(&link_common_queue, UINT32_MAX, &run);
 	assert_int_equal(pthread_create(&thread, NULL, destroy_server, NULL), 0);
-	/* Until it waits for this thread's section to end, which is the last that it does but for freeing. */
+	/* Until it waits for the section of this thread to end, its last step before freeing. */
 	while (qp_find(number))
 		sched_yield();
 	usleep(10000);
@@ -530,7 +533,7 @@ static void destroyed_while_it_goes_on(void **state)
 	raw_qp_make(&device, &server, IBV_QPT_RC, &server_cq, BLOCKS);
 }
 
-/* In ERR nothing is sent any more, whoever waits for room. */
+/* In ERR nothing is sent any more, even if the QP waits for room. */
 static void flushed_while_waiting(void **state)
 {
 	struct ibv_qp_attr options = wire_options();

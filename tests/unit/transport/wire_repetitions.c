@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Requests that arrive again, because the requester sent them again or the network kept a copy (IBTA volume 1, 9.7.5.1), and the
- * number of READs and atomics that a responder grants (9.7.4.1.5; ibv_modify_qp(3), max_dest_rd_atomic). A repetition never changes
- * memory, never fails the connection, and never takes the turn of a new request.
+ * Requests that arrive again, because the requester resent them or the network kept a copy (IBTA volume 1, 9.7.5.1), and
+ * the number of READs and atomics that a responder grants (9.7.4.1.5; ibv_modify_qp(3), max_dest_rd_atomic). A
+ * repetition never changes memory, never fails the connection, and never takes the turn of a new request.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -17,7 +17,7 @@
 
 enum { HERE = 0, THERE = HALF, MOST_KEPT = 256, PIECE = 4096, WINDOW = 1 << 20, DEPTH = LIMIT_MAX_RD_ATOMIC };
 
-/* All that was sent since start(). */
+/* All packets sent since start(). */
 static struct {
 	struct wire_packet packet[MOST_KEPT];
 	uint32_t count;
@@ -55,7 +55,7 @@ static void start(const struct ibv_qp_attr *options)
 	wire_behave(&manner);
 }
 
-/* Those that wait for room try again. @runs: how many find some; UINT32_MAX: all. */
+/* Lets QPs that wait for room try again. @runs: number of them that find room; UINT32_MAX: all. */
 static void make_room(uint32_t runs)
 {
 	struct run run;
@@ -74,7 +74,7 @@ static bool is_message(const struct wire_packet *packet, uint8_t message)
 	return packet_opcodes[packet->opcode].message == message;
 }
 
-/* The first packet with @message that was sent. */
+/* Returns the first sent packet of type @message. */
 static const struct wire_packet *first_of(uint8_t message)
 {
 	for (uint32_t i = 0; i < kept.count; i++)
@@ -110,7 +110,7 @@ static struct mkey *register_memory(void)
 	return region;
 }
 
-/* put_request() that names memory by @key. */
+/* put_request() with @key for the memory. */
 static void put_by_key(struct mkey *key, uint8_t opcode, uint32_t local, uint32_t remote, uint32_t length)
 {
 	struct mkey *region = device.region;
@@ -120,11 +120,12 @@ static void put_by_key(struct mkey *key, uint8_t opcode, uint32_t local, uint32_
 	device.region = region;
 }
 
-/* ---- the number that is granted --------------------------------------------------------------------------------- */
+/* ---- the granted number ----------------------------------------------------------------------------------------- */
 
 /*
- * Some of the answers have left when the requester, which has none yet, sends all of its requests again. Then it has the first, and
- * sends one request more, as it may: its new request says that it has the answer which the responder is about to send again.
+ * Some answers have left when the requester, which has received none yet, resends all of its requests. Then it receives
+ * the first, and sends one more request, as it may: the new request implies that it has the answer which the responder
+ * is about to resend.
  */
 static void repetitions_take_no_turn(void **state)
 {
@@ -159,7 +160,7 @@ static void repetitions_take_no_turn(void **state)
 	}
 }
 
-/* One READ or atomic more than was granted, while none is answered, is refused; all before it are answered (9.7.4.1.5). */
+/* One READ or atomic more than granted, while none is answered, is refused; all before it are answered (9.7.4.1.5). */
 static void as_many_as_granted(void **state)
 {
 	(void)state;
@@ -185,7 +186,7 @@ static void as_many_as_granted(void **state)
 	}
 }
 
-/* A network that doubles one request while answers wait makes no requester wait for a time-out. */
+/* A network that duplicates one request while answers wait causes no time-out of the requester. */
 static void doubled_request_costs_no_retry(void **state)
 {
 	enum { BYTES = 3 * PIECE, READS = 3 };
@@ -216,9 +217,9 @@ static void doubled_request_costs_no_retry(void **state)
 	}
 }
 
-/* ---- what a repetition finds ------------------------------------------------------------------------------------ */
+/* ---- effects of repetitions ------------------------------------------------------------------------------------- */
 
-/* Every kind of request is carried out by a key that ends when it has completed. Then each packet comes again. */
+/* Executes every kind of request with a key that ends when it has completed. Then each packet is repeated. */
 static void key_has_ended(void **state)
 {
 	enum { WORD = 8192, BYTES = 600 };
@@ -243,7 +244,7 @@ static void key_has_ended(void **state)
 		if (opcodes[o] == MLX5_OPCODE_SEND)
 			expect_receive(0, BYTES);
 		assert_int_equal(hca_mr_deregister(key), 0);
-		/* The program goes on with its memory. */
+		/* The program reuses its memory. */
 		for (uint32_t i = 0; i < HALF; i++)
 			device.memory[THERE + i] ^= 0x5a;
 		memcpy(before, device.memory, sizeof(before));
@@ -251,7 +252,7 @@ static void key_has_ended(void **state)
 		for (uint32_t i = 0; i < count; i++)
 			if (!message_has(packet_opcodes[kept.packet[i].opcode].message, MESSAGE_IS_RESPONSE))
 				wire_receive(&kept.packet[i]);
-		/* IBTA 9.7.5.1: requests without data in their answer are acknowledged, atomics answered as they were. */
+		/* IBTA 9.7.5.1: requests without data in their answer are acknowledged, atomics answered as before. */
 		assert_int_equal(kept.count > count, opcodes[o] != MLX5_OPCODE_RDMA_READ);
 		for (uint32_t i = count; i < kept.count; i++)
 			assert_int_equal(kept.packet[i].syndrome, ACKNOWLEDGED);
@@ -268,7 +269,7 @@ static void key_has_ended(void **state)
 	}
 }
 
-/* The key ends when the answer to a repetition waits for room: a READ that follows is answered all the same. */
+/* The key ends while the answer to a repetition waits for room: a READ that follows is still answered. */
 static void key_ends_while_the_answer_waits(void **state)
 {
 	struct ibv_qp_attr options = options_of(2, 2);
@@ -293,7 +294,10 @@ static void key_ends_while_the_answer_waits(void **state)
 	expect_no_more();
 }
 
-/* The answer has not left for the first time when its key ends: the requester cannot have it, and hears of it (9.7.4.1.5). */
+/*
+ * The key ends before the answer has left for the first time: the requester cannot have it, and gets an error
+ * (9.7.4.1.5).
+ */
 static void key_ends_before_the_answer_leaves(void **state)
 {
 	struct ibv_qp_attr options = options_of(1, 1);
@@ -313,7 +317,7 @@ static void key_ends_before_the_answer_leaves(void **state)
 	expect_cqe(&client_cq, 0, MLX5_CQE_SYNDROME_REMOTE_ACCESS_ERR);
 }
 
-/* Repetitions that are none, or name what the request did not name: no byte changes, and the connection lives. */
+/* False repetitions, or ones that name other memory than the request: no byte changes, and the connection survives. */
 static void repetitions_of_a_stranger(void **state)
 {
 	static const uint8_t opcodes[] = {MLX5_OPCODE_RDMA_READ, MLX5_OPCODE_ATOMIC_FA};
@@ -342,7 +346,10 @@ static void repetitions_of_a_stranger(void **state)
 		wrong.remote_address = (uintptr_t)device.memory + THERE + 1;
 		wrong.swap_add = wrong.compare = 17;
 		wire_receive(&wrong);
-		/* With the number of the WRITE, and of a packet before the connection: neither was a READ or an atomic. */
+		/*
+		 * With the number of the WRITE, and of a packet before the connection: neither belonged to a READ or an
+		 * atomic.
+		 */
 		for (uint32_t back = 1; back < 3; back++) {
 			uint32_t count = kept.count;
 
@@ -357,7 +364,7 @@ static void repetitions_of_a_stranger(void **state)
 	}
 }
 
-/* A NAK that waits for room says more than the acknowledgement of a repetition that arrives after it (9.7.5.2.2). */
+/* A NAK that waits for room takes precedence over the acknowledgement of a repetition that arrives after it (9.7.5.2.2). */
 static void refusal_is_kept(void **state)
 {
 	struct ibv_qp_attr options = options_of(1, 1);
@@ -384,7 +391,7 @@ static void refusal_is_kept(void **state)
 	expect_no_more();
 }
 
-/* The network doubles an RNR NAK: that is one refusal, and rnr_retry allows one (9.7.5.2.8; ibv_modify_qp(3)). */
+/* The network duplicates an RNR NAK: that counts as one refusal, and rnr_retry allows one (9.7.5.2.8; ibv_modify_qp(3)). */
 static void doubled_refusal_counts_once(void **state)
 {
 	struct ibv_qp_attr options = options_of(1, 1);

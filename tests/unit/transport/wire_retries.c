@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * When a requester tries again, how often, and what it asks for then: acknowledgement timeout, RNR, rests of READs, limits
- * of what may be under way (ibv_modify_qp(3); IBTA 9.7.5 and 9.7.6).
+ * Retries of a requester, their number and content: acknowledgement timeout, RNR, rests of READs, limits of data in
+ * flight (ibv_modify_qp(3); IBTA 9.7.5 and 9.7.6).
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -15,7 +15,7 @@
 
 enum { HERE = 0, THERE = HALF, NOTES = 1000 };
 
-/* All that was sent: a filter that keeps notes, and loses what it is told to. */
+/* All packets sent: data of a filter that records them, and loses selected ones. */
 struct notes {
 	struct {
 		uint8_t opcode, syndrome;
@@ -34,7 +34,7 @@ static enum wire_verdict note(void *argument, uint64_t number, const struct wire
 
 	all->count = number;
 	if (number > NOTES)
-		return WIRE_DROP; /* somebody runs in circles */
+		return WIRE_DROP; /* endless loop */
 	all->packet[number - 1].opcode = packet->opcode;
 	all->packet[number - 1].syndrome = packet->syndrome;
 	all->packet[number - 1].psn = packet->psn;
@@ -70,8 +70,8 @@ static bool loses_all(const struct wire_packet *packet, uint64_t number)
 /* ---- acknowledgement timeout ----------------------------------------------------------------------------------- */
 
 /*
- * ibv_modify_qp(3), timeout: 4.096 us * 2^timeout; retry_cnt: how often again before the connection is given up. IBTA 9.7.6.1.3
- * lets the timer run up to four times as long, which the third and later ones do.
+ * ibv_modify_qp(3), timeout: 4.096 us * 2^timeout; retry_cnt: retries before the connection fails. IBTA 9.7.6.1.3 allows
+ * up to four times as long, which the third and later timeouts use.
  */
 static void nobody_answers(void **state)
 {
@@ -90,7 +90,7 @@ static void nobody_answers(void **state)
 			expect_cqe(&client_cq, 0, MLX5_CQE_SYNDROME_TRANSPORT_RETRY_EXC_ERR);
 			expect_cqe(&client_cq, 1, MLX5_CQE_SYNDROME_WR_FLUSH_ERR);
 			assert_int_equal(hca_qp_state(client.qp), IBV_QPS_ERR);
-			/* Both, each time. */
+			/* Both are sent each time. */
 			assert_int_equal(notes.count, 2 * (retries + 1));
 			for (uint64_t i = 2; i < notes.count; i += 2)
 				assert_int_equal(notes.packet[i].time_ns - notes.packet[i - 2].time_ns,
@@ -102,7 +102,7 @@ static void nobody_answers(void **state)
 	}
 }
 
-/* timeout 0: there is none. */
+/* timeout 0: no timeout. */
 static void endless_patience(void **state)
 {
 	struct ibv_qp_attr options = wire_options();
@@ -124,7 +124,7 @@ static bool loses_first_three(const struct wire_packet *packet, uint64_t number)
 	return number <= 3;
 }
 
-/* What was used up comes back with the next answer. */
+/* The next answer restores the used retries. */
 static void retries_begin_anew(void **state)
 {
 	struct ibv_qp_attr options = wire_options();
@@ -158,13 +158,13 @@ static bool loses_all_but_one_more(const struct wire_packet *packet, uint64_t nu
 	return !begins_anew;
 }
 
-/* IBTA 9.7.6.1.3: each packet that arrives for the first time is progress, though its message is not complete. */
+/* IBTA 9.7.6.1.3: each packet that arrives for the first time is progress, though its message is incomplete. */
 static void long_message_in_bad_weather(void **state)
 {
 	struct ibv_qp_attr options = wire_options();
 
 	(void)state;
-	/* That a packet arrived is known when its repetition has been answered. */
+	/* The arrival of a packet is known when its repetition has been answered. */
 	options.retry_cnt = 2;
 	start(&options, loses_all_but_one_more);
 	put_request(&client, MLX5_OPCODE_RDMA_WRITE, HERE, THERE, 20 * 256, 0, 0);
@@ -177,7 +177,7 @@ static void long_message_in_bad_weather(void **state)
 
 /* ---- receiver not ready ---------------------------------------------------------------------------------------- */
 
-/* ibv_modify_qp(3), rnr_retry: so many times again, after min_rnr_timer of the other side each. */
+/* ibv_modify_qp(3), rnr_retry: number of retries, each after min_rnr_timer of the other side. */
 static void never_ready(void **state)
 {
 	(void)state;
@@ -194,7 +194,7 @@ static void never_ready(void **state)
 			wire_settle();
 			expect_cqe(&client_cq, 0, MLX5_CQE_SYNDROME_RNR_RETRY_EXC_ERR);
 			assert_int_equal(hca_qp_state(client.qp), IBV_QPS_ERR);
-			/* The other side has done nothing wrong. */
+			/* The other side made no error. */
 			assert_int_equal(hca_qp_state(server.qp), IBV_QPS_RTS);
 			assert_int_equal(notes.count, 2 * (retries + 1));
 			for (uint64_t i = 1; i < notes.count; i += 2) {
@@ -208,7 +208,7 @@ static void never_ready(void **state)
 	}
 }
 
-/* rnr_retry 7: without end. A receive lets the sender go on; its ordinary retries are untouched. */
+/* rnr_retry 7: unlimited. A receive lets the sender continue; its ordinary retries are unchanged. */
 static void ready_at_last(void **state)
 {
 	static const uint8_t opcodes[] = {MLX5_OPCODE_SEND, MLX5_OPCODE_RDMA_WRITE_IMM};
@@ -224,7 +224,7 @@ static void ready_at_last(void **state)
 		put_request(&client, opcodes[i % 2], HERE, THERE + 4096, length, 0, 0);
 		put_request(&client, MLX5_OPCODE_RDMA_WRITE, HERE, THERE + 8192, 8, 0, 0);
 		ring(&client);
-		/* Many more times than any counter counts. */
+		/* Many more times than any counter can hold. */
 		for (int times = 0; times < 20; times++) {
 			wire_deliver_all();
 			expect_no_more();
@@ -241,7 +241,7 @@ static void ready_at_last(void **state)
 	}
 }
 
-/* Each message that gets through has all its RNR retries. */
+/* Each delivered message restores all RNR retries. */
 static void rnr_retries_begin_anew(void **state)
 {
 	struct ibv_qp_attr options = wire_options();
@@ -270,7 +270,7 @@ static bool loses_second_answer(const struct wire_packet *packet, uint64_t numbe
 	return number == 4 && packet_opcodes[packet->opcode].message == MESSAGE_ACKNOWLEDGE;
 }
 
-/* An RNR NAK is lost: the timeout takes its place, and counts as such. */
+/* An RNR NAK is lost: the timeout replaces it, and counts as a timeout. */
 static void lost_rnr_nak(void **state)
 {
 	struct ibv_qp_attr options = wire_options();
@@ -297,7 +297,7 @@ static bool loses_that_response(const struct wire_packet *packet, uint64_t numbe
 	return number == 1 + lost_response;
 }
 
-/* What has arrived is not asked for again (rule 5 of the design: a retransmission starts anywhere). */
+/* Arrived data is not requested again (a retransmission may start at any packet). */
 static void rest_of_a_read(void **state)
 {
 	const uint32_t length = 5 * 256 - 100;
@@ -324,7 +324,7 @@ static void rest_of_a_read(void **state)
 	}
 }
 
-/* Each time it is asked for, one packet more of the response arrives. */
+/* Each time it is requested, one packet more of the response arrives. */
 static bool loses_all_but_one_response(const struct wire_packet *packet, uint64_t number)
 {
 	static uint64_t responses;
@@ -337,7 +337,7 @@ static bool loses_all_but_one_response(const struct wire_packet *packet, uint64_
 	return responses++ > 0;
 }
 
-/* A long READ gets on, a packet with each attempt: none of them is the last one that it has. */
+/* A long READ progresses, a packet with each attempt: its retries are not used up. */
 static void long_read_in_bad_weather(void **state)
 {
 	struct ibv_qp_attr options = wire_options();
@@ -353,7 +353,7 @@ static void long_read_in_bad_weather(void **state)
 	expect_no_more();
 }
 
-/* ibv_modify_qp(3), max_rd_atomic: no more READs and atomics are under way; other requests go on. */
+/* ibv_modify_qp(3), max_rd_atomic: limits READs and atomics in flight; other requests continue. */
 static void reads_under_way(void **state)
 {
 	(void)state;
@@ -367,7 +367,7 @@ static void reads_under_way(void **state)
 			put_request(&client, i % 2 ? MLX5_OPCODE_RDMA_READ : MLX5_OPCODE_ATOMIC_FA,
 				    HERE + 8u * (uint32_t)i, THERE, 8, 0, 0);
 		ring(&client);
-		/* Each answer lets one more out. */
+		/* Each answer lets one more be sent. */
 		do {
 			uint64_t asked = count_of(MESSAGE_READ_REQUEST) + count_of(MESSAGE_FETCH_ADD);
 
@@ -383,7 +383,7 @@ static void reads_under_way(void **state)
 	}
 }
 
-/* mlx5-formats 1.3: a fence lets nothing out before the answers of READs and atomics; a small one does not ask for that. */
+/* mlx5-formats 1.3: a fence sends nothing before the answers of READs and atomics; a small one does not wait for them. */
 static void fences(void **state)
 {
 	static const struct {
@@ -403,7 +403,7 @@ static void fences(void **state)
 		wire_settle();
 		expect_cqe(&client_cq, 0, 0);
 		expect_cqe(&client_cq, 1, 0);
-		/* The WRITE sends what the READ brought. */
+		/* The WRITE sends the data of the READ. */
 		if (modes[i].waits)
 			assert_memory_equal(device.memory + THERE + 4096, device.memory + THERE, 600);
 	}
@@ -423,7 +423,7 @@ static enum wire_verdict keep(void *argument, uint64_t number, const struct wire
 	return WIRE_PASS;
 }
 
-/* Whatever comes long after its time changes nothing: requests are answered again, answers are ignored. */
+/* A very late packet has no effect: requests are answered again, answers are ignored. */
 static void late_packets(void **state)
 {
 	static const uint8_t opcodes[] = {MLX5_OPCODE_SEND_IMM, MLX5_OPCODE_RDMA_WRITE, MLX5_OPCODE_RDMA_READ,
@@ -438,13 +438,13 @@ static void late_packets(void **state)
 		for (int r = 0; r < 4; r++)
 			post_receive(&device, &server, THERE + 4096, 2048);
 		put_request(&client, opcodes[i], HERE, THERE, opcodes[i] == MLX5_OPCODE_ATOMIC_FA ? 8 : 600, 0, 0);
-		/* The one behind it has been acknowledged, too. */
+		/* The request after it has been acknowledged, too. */
 		put_request(&client, MLX5_OPCODE_RDMA_WRITE, HERE, THERE + 8192, 8, 0, 0);
 		ring(&client);
 		wire_settle();
 		while (raw_cq_poll(&client_cq) || raw_cq_poll(&server_cq))
 			;
-		/* What a READ brings is what is there now. */
+		/* A READ returns the present content. */
 		memcpy(before, device.memory, sizeof(before));
 		for (uint64_t k = 0; k < kept_count; k++) {
 			wire_receive(&kept[k]);
@@ -452,7 +452,7 @@ static void late_packets(void **state)
 			expect_no_more();
 			assert_memory_equal(device.memory, before, sizeof(before));
 		}
-		/* The connection is as good as before. */
+		/* The connection still works. */
 		put_request(&client, MLX5_OPCODE_RDMA_WRITE, HERE, THERE + 10000, 300, 0, 0);
 		ring(&client);
 		wire_settle();
@@ -461,7 +461,7 @@ static void late_packets(void **state)
 	}
 }
 
-/* IBTA 9.7.5.1.2: what answers a packet that was not sent yet is a ghost of an earlier connection. */
+/* IBTA 9.7.5.1.2: an answer to a packet that was not sent yet is a ghost of an earlier connection. */
 static void ghosts(void **state)
 {
 	static const uint8_t opcodes[] = {0x0d, 0x0f, 0x10, 0x11, 0x12}; /* READ responses, acknowledgements */
@@ -487,7 +487,7 @@ static void ghosts(void **state)
 				wire_receive(&ghost);
 			}
 			expect_no_more();
-			/* They changed nothing for the true answers either. */
+			/* They did not affect the true answers. */
 			notes.loses = NULL;
 			wire_settle();
 			expect_cqe(&client_cq, 0, 0);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Block stages over a wire that cuts messages (docs/inside/decisions.md, Ciphers): what the end of a packet is, and what the end of
- * a message, where a message goes through several keys, breaks off, or fails. Each case was a fault once.
+ * Block stages over a wire that splits messages (docs/inside/decisions.md, Ciphers): the end of a packet and the end of
+ * a message, where a message passes several keys, is aborted, or fails. Each case covers a past bug.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -77,7 +77,7 @@ static void add_entry(struct mapping *map, uint32_t number, uint64_t address, ui
 	map->length = map->period += bytes;
 }
 
-/* Over KEY_BYTES at TARGET. */
+/* Configures @key over KEY_BYTES at TARGET. */
 static void configure_with(struct mkey *key, const uint8_t *bsf)
 {
 	const struct walk_access access = {.hca = device.hca, .pd = hca_pd_number(device.pd)};
@@ -100,7 +100,7 @@ static void configure_signature(void)
 	configure_with(signature_key, bsf);
 }
 
-/* KEY_BYTES at TARGET, plain there and encrypted on the wire in units of 512 bytes, the tweak 0 (mlx5-formats 1.12). */
+/* KEY_BYTES at TARGET, plain there and encrypted on the wire in units of 512 bytes, with tweak 0 (mlx5-formats 1.12). */
 static void configure(void)
 {
 	const uint8_t bsf[64] = {0x81, 0, [8] = 1, [34] = (uint8_t)(dek >> 8), [35] = (uint8_t)dek};
@@ -110,7 +110,7 @@ static void configure(void)
 
 /* ---- messages ------------------------------------------------------------------------------------------------- */
 
-/* What the memory must be. */
+/* Expected content of the memory. */
 static uint8_t expected[sizeof(device.memory)];
 
 static void start(void)
@@ -129,7 +129,7 @@ static void expect_all_memory(void)
 			fail_msg("byte %#zx is %02x, not %02x", i, device.memory[i], expected[i]);
 }
 
-/* The first @bytes of the key are what @bytes of ciphertext at @from become; they end with a unit or stand alone. */
+/* Expects the first @bytes of the key to be the decrypted @bytes at @from; they end at a unit or stand alone. */
 static void expect_deciphered(uint32_t from, uint32_t bytes)
 {
 	uint8_t tweak[16] = {0};
@@ -144,7 +144,7 @@ static struct mlx5_wqe_data_seg segment(const struct mkey *key, uint64_t address
 	return (struct mlx5_wqe_data_seg){htobe32(bytes), htobe32(mkey_number(key)), htobe64(address)};
 }
 
-/* WRITE of the client's, or READ into @sink. */
+/* Posts a WRITE of memory of the client, or a READ into @sink. */
 static void put_rdma_of(struct raw_qp *end, uint8_t opcode, const struct mlx5_wqe_data_seg *local, int count,
 			const struct mkey *remote, uint64_t address)
 {
@@ -169,7 +169,7 @@ static void write_from(uint32_t bytes, const struct mkey *remote, uint64_t addre
 	put_rdma_of(&client, MLX5_OPCODE_RDMA_WRITE, &local, 1, remote, address);
 }
 
-/* A layout key of the server: @bytes of the wire of the key with the cipher, then plain memory. */
+/* Makes a layout key of the server: @bytes of the wire of the key with the cipher, then plain memory. */
 static void lay_out(uint32_t bytes)
 {
 	struct mapping *next = begin_layout(layout_key);
@@ -180,8 +180,8 @@ static void lay_out(uint32_t bytes)
 }
 
 /*
- * The part that goes through a key may end where a message may: after 256 of 512 bytes. The message goes on elsewhere, and
- * the packet with it.
+ * The part that passes a key may end where a message may: after 256 of 512 bytes. The message continues elsewhere, in
+ * the same packet.
  */
 static void message_goes_on_behind_the_key(void **state)
 {
@@ -213,7 +213,7 @@ static void message_goes_on_behind_the_key(void **state)
 		}
 }
 
-/* And where no message may end, none goes on elsewhere: nothing is lost in silence. */
+/* Where a message may not end, it cannot continue elsewhere: nothing is lost silently. */
 static void no_end_inside_a_block_of_aes(void **state)
 {
 	(void)state;
@@ -228,7 +228,7 @@ static void no_end_inside_a_block_of_aes(void **state)
 	}
 }
 
-/* After a READ of which a packet could not be placed, the next copy is not a part of anything. */
+/* After a READ with a packet that could not be placed, the next copy starts afresh. */
 static void copy_after_a_failed_read(void **state)
 {
 	const struct mlx5_wqe_data_seg sink[2] = {
@@ -265,7 +265,7 @@ static enum wire_verdict drop_the_fourth(void *argument, uint64_t number, const 
 	return number == 4 ? WIRE_DROP : WIRE_PASS;
 }
 
-/* A message of UC that loses a packet ends there; the next one does not go on inside of its data unit. */
+/* A message of UC that loses a packet ends there; the next one does not continue its data unit. */
 static void message_that_breaks_off(void **state)
 {
 	const struct ibv_qp_attr options = wire_options();
@@ -286,8 +286,8 @@ static void message_that_breaks_off(void **state)
 }
 
 /*
- * A receive has a block of the wire in two parts, and between its packets something else goes through the key: the message
- * goes on where it was, and its field, which is wrong, is checked.
+ * A receive gets a block of the wire in two parts, and between its packets another message passes the key: the first
+ * message continues, and its wrong field is detected.
  */
 static void block_in_two_parts(void **state)
 {
@@ -333,9 +333,9 @@ static void configure_signature_of_memory(void)
 }
 
 /*
- * A READ that the network doubles: the peer has its data, its message has come, the program has asked for the error. The
- * second request is answered, but what is in the memory by then concerns nobody (mlx5dv_mkey_check(3): an error of "using a
- * MKEY … in a transfer operation").
+ * The network duplicates a READ after the peer has its data and its message, and the program has queried the error. The
+ * second request is answered, but errors found in the memory by then are not reported (mlx5dv_mkey_check(3): an error of
+ * "using a MKEY … in a transfer operation").
  */
 static void a_repeated_read_finds_no_error(void **state)
 {

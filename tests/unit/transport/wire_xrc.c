@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * XRC over a wire (IBTA annex A14): an XRC_SEND QP, an XRC_RECV QP, and two SRQs of its domain, each with a CQ and a
- * protection domain of its own. Messages are cut, lost, doubled and overtaken; SRQs and QPs go while a message is on its
- * way; a foreign sender breaks the rules.
+ * XRC over a wire (IBTA annex A14): an XRC_SEND QP, an XRC_RECV QP, and two SRQs of its domain, each with a separate CQ
+ * and protection domain. Messages are split, lost, duplicated and overtaken; SRQs and QPs are destroyed while a message
+ * is in flight; a foreign sender breaks the rules.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -30,7 +30,7 @@ struct raw_srq {
 	uint8_t ring[SRQ_ENTRIES << SRQ_SHIFT];
 	uint32_t dbrec;
 	uint16_t posted;
-	uint16_t completed; /* receives come back in the order of posting here */
+	uint16_t completed; /* receives complete in the order of posting here */
 };
 
 static struct hca_xrcd *xrcd, *other_xrcd;
@@ -162,7 +162,7 @@ static void move(struct hca_qp *qp, enum ibv_qp_state state, struct ibv_qp_attr 
 	assert_int_equal(hca_qp_modify(qp, &attr, mask | IBV_QP_STATE), 0);
 }
 
-/* RESET to RTS, with what each type needs, and no more. */
+/* Changes from RESET to RTS with exactly the attributes that each type requires. */
 static void connect_qp(struct hca_qp *qp, uint32_t peer, const struct ibv_qp_attr *options)
 {
 	bool sends = qp->type == IBV_QPT_XRC_SEND;
@@ -189,7 +189,7 @@ static void connect_qp(struct hca_qp *qp, uint32_t peer, const struct ibv_qp_att
 		     (sends ? IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_MAX_QP_RD_ATOMIC : 0));
 }
 
-/* Every request names an SRQ, in each of its packets, and no response does. */
+/* Every request names an SRQ, in each of its packets; responses do not. */
 static bool names_srq(const struct wire_packet *packet)
 {
 	bool response = message_has(packet_opcodes[packet->opcode].message, MESSAGE_IS_RESPONSE);
@@ -206,7 +206,7 @@ static enum wire_verdict look(void *argument, uint64_t number, const struct wire
 	return WIRE_PASS;
 }
 
-/* A fresh connection, an empty wire, no completions, known contents of memory. */
+/* Starts with a new connection, an empty wire, no completions, and known contents of memory. */
 static void start(const struct ibv_qp_attr *options, wire_filter *filter, void *argument)
 {
 	struct wire_packet *packet;
@@ -220,7 +220,7 @@ static void start(const struct ibv_qp_attr *options, wire_filter *filter, void *
 	for (int i = 0; i < 2; i++) {
 		while (raw_cq_poll(&srqs[i].cq))
 			;
-		/* What was posted and not used is used for another purpose: the next test posts anew. */
+		/* Unused receives are reused for another purpose: the next test posts anew. */
 		assert_int_equal(srqs[i].posted, srqs[i].completed);
 	}
 	wire_detach(device.hca);
@@ -303,7 +303,7 @@ static void expect_message(uint8_t opcode, uint32_t i, uint32_t length)
 	}
 }
 
-/* Message @i through the SRQ @which, whose domain has the key that it names. */
+/* Posts message @i through the SRQ @which, whose domain has the key in the message. */
 static void put_message(uint8_t opcode, uint32_t i, int which, uint32_t length)
 {
 	struct raw_srq *srq = &srqs[which];
@@ -399,7 +399,7 @@ static enum wire_verdict once(void *argument, uint64_t number, const struct wire
 
 enum { BATCH = 5 };
 
-/* Five messages, each of another opcode, to the SRQs in turn. */
+/* Posts five messages, each with another opcode, to the SRQs in turn. */
 static void batch(size_t first, uint32_t length)
 {
 	uint16_t index = 0;
@@ -440,7 +440,7 @@ static void one_mishap(void **state)
 			}
 }
 
-/* IBTA C9-82, with the RNR timer of the XRC_RECV QP: the SRQ that is empty holds up what names it. */
+/* IBTA C9-82, with the RNR timer of the XRC_RECV QP: an empty SRQ delays the messages that name it. */
 static void waits_for_a_receive(void **state)
 {
 	struct ibv_qp_attr options = wire_options();
@@ -468,7 +468,7 @@ static void waits_for_a_receive(void **state)
 
 /* ---- refusals -------------------------------------------------------------------------------------------------- */
 
-/* The newest explanation about the XRC_RECV QP, but for packets that came when it was in ERR already. */
+/* Returns the newest explanation about the XRC_RECV QP, except for packets that arrived in ERR. */
 static enum explain_rule newest_rule(void)
 {
 	struct explain_record record = {.serial = 0};
@@ -479,7 +479,7 @@ static enum explain_rule newest_rule(void)
 	return record.rule;
 }
 
-/* The request ends with @syndrome, refused by @rule: both QPs in ERR, no byte moved, no receive used. */
+/* Expects the request to end with @syndrome, refused by @rule: both QPs in ERR, no byte transferred, no receive used. */
 static void expect_refused(uint8_t syndrome, enum explain_rule rule)
 {
 	const struct mlx5_err_cqe *cqe;
@@ -526,7 +526,7 @@ static void srq_of_another_domain(void **state)
 	expect_refused(MLX5_CQE_SYNDROME_REMOTE_INVAL_REQ_ERR, RULE_XRC_SRQ_DOMAIN);
 	assert_null(raw_cq_poll(&foreign.cq));
 
-	/* Nor is a basic SRQ one of the domain. */
+	/* A basic SRQ does not belong to the domain either. */
 	basic.buffer = foreign.ring;
 	basic.dbrec = &foreign.dbrec;
 	assert_int_equal(hca_srq_create(foreign.pd, &basic, &plain), 0);
@@ -538,7 +538,7 @@ static void srq_of_another_domain(void **state)
 	srq_unmake(&foreign);
 }
 
-/* IBTA annex A14: keys are those of the SRQ's protection domain. */
+/* IBTA annex A14: keys belong to the protection domain of the SRQ. */
 static void key_of_another_srq(void **state)
 {
 	static const uint8_t named[] = {MLX5_OPCODE_RDMA_WRITE, MLX5_OPCODE_RDMA_READ, MLX5_OPCODE_ATOMIC_FA};
@@ -553,7 +553,7 @@ static void key_of_another_srq(void **state)
 	}
 }
 
-/* A foreign sender: the second packet of a message names the other SRQ. The receive that it has taken fails. */
+/* A foreign sender: the second packet of a message names the other SRQ. The receive used by the message fails. */
 static void srq_changes_within_a_message(void **state)
 {
 	struct ibv_qp_attr options = wire_options();
@@ -578,7 +578,7 @@ static void srq_changes_within_a_message(void **state)
 	expect_refused(MLX5_CQE_SYNDROME_REMOTE_INVAL_REQ_ERR, RULE_XRC_SRQ_CHANGED);
 }
 
-/* A QP has one half: a request to the sending one, a response to the receiving one are dropped. */
+/* A QP has one half: a request to the sending QP, and a response to the receiving QP, are dropped. */
 static void wrong_half(void **state)
 {
 	struct ibv_qp_attr options = wire_options();
@@ -610,9 +610,9 @@ static void wrong_half(void **state)
 	compare_memory();
 }
 
-/* ---- objects that go ------------------------------------------------------------------------------------------- */
+/* ---- destroyed objects ----------------------------------------------------------------------------------------- */
 
-/* A message under way loses its SRQ: the rest of it has nowhere to go, and nothing is written any more. */
+/* A message in progress loses its SRQ: its rest has no target, and nothing is written any more. */
 static void srq_goes_within_a_message(void **state)
 {
 	static const uint8_t parts[] = {MLX5_OPCODE_SEND, MLX5_OPCODE_RDMA_WRITE};
@@ -634,7 +634,7 @@ static void srq_goes_within_a_message(void **state)
 	}
 }
 
-/* A signature error of a key that QP @recv_qp reads or writes for its peer: as a stage finds it. */
+/* Simulates a stage that finds a signature error of a key that QP @recv_qp reads or writes for its peer. */
 static void find_signature_error(void)
 {
 	const struct signature_error error = {.syndrome = 1};
@@ -645,8 +645,8 @@ static void find_signature_error(void)
 }
 
 /*
- * The answer to a READ is read when there is room for it. By then the SRQ may have gone, and with it the last reference to its
- * CQ: what is found in the memory then is told to nobody.
+ * The answer to a READ is read when there is room for it. By then the SRQ may be gone, and with it the last reference to
+ * its CQ: errors found in the memory then are not reported.
  */
 static void srq_goes_before_the_answer(void **state)
 {
@@ -655,7 +655,7 @@ static void srq_goes_before_the_answer(void **state)
 
 	(void)state;
 	start(&options, NULL, NULL);
-	/* Each CQ is told. */
+	/* Each CQ is notified. */
 	device.hca->settings.profile = PROFILE_CONNECTX;
 	put(MLX5_OPCODE_RDMA_READ, srqs[0].srq->number, client_place(0), server_place(0), 700,
 	    mkey_number(srqs[0].region));
@@ -672,7 +672,7 @@ static void srq_goes_before_the_answer(void **state)
 	srq_make(&srqs[0], xrcd, user_index_of[0]);
 }
 
-/* Another SRQ gets the number before the rest of a message comes: that is not for it. */
+/* Another SRQ gets the number before the rest of a message arrives: the rest does not belong to it. */
 static void number_comes_back_within_a_message(void **state)
 {
 	static const uint8_t parts[] = {MLX5_OPCODE_SEND, MLX5_OPCODE_RDMA_WRITE};
@@ -699,7 +699,7 @@ static void number_comes_back_within_a_message(void **state)
 	}
 }
 
-/* The QP goes: the receive that a message holds comes back to the SRQ, which lives on. */
+/* The QP is destroyed: the receive used by its message returns to the SRQ, which stays. */
 static void qp_goes_within_a_message(void **state)
 {
 	struct ibv_qp_attr options = wire_options(), attr = {.qp_state = IBV_QPS_RESET};
@@ -728,8 +728,8 @@ static void qp_goes_within_a_message(void **state)
 }
 
 /*
- * A READ is repeated while the message after it is under way, and names another SRQ than that: it is answered in the
- * domain that it names, and the message goes on in its own.
+ * A READ is repeated while the message after it is in progress, with another SRQ: it is answered in its own domain, and
+ * the message continues in its own.
  */
 static void repeated_read_within_a_message(void **state)
 {
@@ -759,8 +759,8 @@ static void repeated_read_within_a_message(void **state)
 }
 
 /*
- * Repetitions arrive after the SRQ of their request is gone: a SEND is acknowledged again. A READ has no protection domain any more;
- * its repetition is dropped, and the receiving QP, which other SRQs use as well, lives.
+ * Repetitions arrive after the SRQ of their request is gone: a SEND is acknowledged again. A READ has no protection
+ * domain any more; its repetition is dropped, and the receiving QP, which other SRQs use as well, survives.
  */
 static void repetition_after_the_srq(void **state)
 {
@@ -805,7 +805,7 @@ static void repetition_after_the_srq(void **state)
 	}
 }
 
-/* A full CQ of an SRQ (IBTA C11-39): the QP through which it filled ends. */
+/* A full CQ of an SRQ (IBTA C11-39): the QP that filled it ends. */
 static void cq_of_the_srq_overruns(void **state)
 {
 	struct ibv_qp_attr options = wire_options();

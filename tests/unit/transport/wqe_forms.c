@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * WQEs as any program may write them (mlx5-formats 1.1 to 1.6): completion modes, fence modes, inline data anywhere,
- * short and long address vectors; and every kind of WQE that is none, each of which ends in one error CQE with a rule,
+ * short and long address vectors; and every kind of malformed WQE, each of which ends in one error CQE with a rule,
  * moves no byte, and stops the queue.
  */
 #include <setjmp.h>
@@ -77,14 +77,14 @@ static void change_type(enum ibv_qp_type type)
 	make_ends(type);
 }
 
-/* ---- a WQE in the making ------------------------------------------------------------------------------------------ */
+/* ---- building a WQE ----------------------------------------------------------------------------------------------- */
 
 struct form {
 	uint8_t bytes[UNITS * 16];
 	uint32_t units;
 };
 
-/* @code: opcode, with the opmod in the top byte. */
+/* Begins a WQE. @code: opcode, with the opmod in the top byte. */
 static struct form form(uint32_t code, uint8_t fm_ce_se)
 {
 	struct mlx5_wqe_ctrl_seg ctrl = ctrl_segment(&client, 0, 0);
@@ -127,7 +127,7 @@ static void add_remote(struct form *form, uint32_t offset)
 	add(form, &remote, sizeof(remote));
 }
 
-/* Announces @blocks of it; its `ds` is @units. */
+/* Announces @blocks of the WQE; its `ds` is @units. */
 static void put_as(struct form *form, uint32_t units, uint32_t blocks)
 {
 	form->bytes[7] = (uint8_t)units;
@@ -153,7 +153,7 @@ static struct form copy_form(uint32_t from, uint32_t to, uint32_t length, uint8_
 
 enum { ON_ERROR = 0 << 2, ON_FIRST_ERROR = 1 << 2, ALWAYS = 2 << 2, AND_EVENT = 3 << 2 };
 
-/* mlx5-formats 1.3: two modes complete what went well. */
+/* mlx5-formats 1.3: two modes generate a CQE on success. */
 static void modes_of_success(void **state)
 {
 	(void)state;
@@ -168,7 +168,7 @@ static void modes_of_success(void **state)
 	}
 }
 
-/* And 6, no. 46: an error is always told; of what is flushed, mode 1 is not. */
+/* mlx5-formats 6, no. 46: an error always has a CQE; a flushed request in mode 1 has none. */
 static void modes_of_failure(void **state)
 {
 	(void)state;
@@ -191,7 +191,7 @@ static void modes_of_failure(void **state)
 	}
 }
 
-/* The fences that wait for READs: a copy behind one that nobody answers. */
+/* The fences that wait for READs: a copy after a READ without an answer. */
 static void fences(void **state)
 {
 	static const bool waits[8] = {false, false, true, true, true, true, true, true};
@@ -216,7 +216,7 @@ static void fences(void **state)
 
 /* ---- data ------------------------------------------------------------------------------------------------------------ */
 
-/* Any sequence of inline and other segments, empty ones among them, at any place of the ring. */
+/* Any sequence of inline and other segments, including empty ones, at any place of the ring. */
 static void segments_in_any_order(void **state)
 {
 	uint32_t random = 1;
@@ -267,7 +267,7 @@ static struct form datagram(uint32_t address_bytes, uint8_t fl_mlid, bool extend
 	return wqe;
 }
 
-/* 48 bytes of address, or 16, which have no GID: then only the own port can be meant, if it is said to be. */
+/* 48 bytes of address, or 16, which have no GID and can only mean the own port, if that is set. */
 static void address_vectors(void **state)
 {
 	struct form wqe;
@@ -277,7 +277,7 @@ static void address_vectors(void **state)
 		change_type(IBV_QPT_UD);
 		post_receive(&device, &server, TO, 140);
 		wqe = which == 1 ? datagram(16, 0x80, false) : datagram(48, which ? 0x80 : 0, true);
-		/* Forced to the own port, it does not matter where the address leads: 203.0.113.9 (RFC 5737). */
+		/* Forced to the own port, the address does not matter: 203.0.113.9 (RFC 5737). */
 		if (which == 2)
 			memcpy(wqe.bytes + 48,
 			       (uint8_t[16]){[10] = 0xff, [11] = 0xff, [12] = 203, [14] = 113, [15] = 9}, 16);
@@ -297,9 +297,12 @@ static void address_vectors(void **state)
 	assert_int_equal(hca_qp_state(client.qp), IBV_QPS_SQE);
 }
 
-/* ---- what is none -------------------------------------------------------------------------------------------------------- */
+/*
+ * ---- malformed WQEs
+ * ------------------------------------------------------------------------------------------------------
+ */
 
-/* The WQE at the producer, rung with a NOP behind it that must not be executed. */
+/* Posts the WQE at the producer, with a NOP after it that must not be executed. */
 static void expect_bad(uint8_t syndrome, enum explain_rule rule)
 {
 	bool reliable = client.qp->type == IBV_QPT_RC;
@@ -334,7 +337,7 @@ enum {
 	BIND = MLX5_CQE_SYNDROME_MW_BIND_ERR
 };
 
-/* Opcodes that are executed: those of mlx5-formats 1.4, and 0x13 (ATOMIC WRITE); and opcodes that the format only names. */
+/* Executed opcodes: those of mlx5-formats 1.4, and 0x13 (ATOMIC WRITE); and opcodes that the format only names. */
 static const uint8_t executed[] = {0x00, 0x01, 0x08, 0x09, 0x0a, 0x0b, 0x10, 0x11,
 				   0x12, 0x13, 0x14, 0x15, 0x20, 0x23, 0x25, 0x2f};
 static const uint8_t known[] = {0x0e, 0x0f, 0x17, 0x18, 0x19, 0x1b, 0x1f, 0x21,
@@ -375,8 +378,8 @@ static void opcodes_of_other_transports(void **state)
 }
 
 /*
- * mlx5-formats 4.5: SET_PSVs follow a UMR that sets a signature, so a transport has both or neither. mlx5dv_wr_post(3): the
- * builders of a DCI are those of an RC QP.
+ * mlx5-formats 4.5: SET_PSVs follow a UMR that sets a signature, so a transport has both or neither. mlx5dv_wr_post(3):
+ * a DCI has the same builders as an RC QP.
  */
 static void opcodes_that_belong_together(void **state)
 {
@@ -392,7 +395,7 @@ static void control_segments(void **state)
 	struct form wqe;
 
 	(void)state;
-	/* Longer than what is announced: it takes all of that. */
+	/* Longer than announced: it takes all announced blocks. */
 	for (uint32_t units = 9; units < 64; units++) {
 		wqe = form(MLX5_OPCODE_SEND, ALWAYS);
 		put_as(&wqe, units, 2);
@@ -416,7 +419,7 @@ static void control_segments(void **state)
 	connect_ends();
 }
 
-/* Fixed segments cut off after each unit but the last. */
+/* Fixed segments truncated after each unit except the last. */
 static void cut_off(void **state)
 {
 	static const struct {
@@ -458,7 +461,7 @@ static void cut_off(void **state)
 	}
 }
 
-/* An inline segment after @units others that says it has more bytes than the WQE. */
+/* An inline segment after @units others that claims more bytes than the WQE has. */
 static void inline_beyond_the_end(void **state)
 {
 	(void)state;
@@ -508,7 +511,7 @@ static void lengths(void **state)
 	struct form wqe;
 
 	(void)state;
-	/* A READ of more than a message can have; nothing of it is looked at. */
+	/* A READ longer than a message can be; none of it is read. */
 	wqe = form(MLX5_OPCODE_RDMA_READ, ALWAYS);
 	add_remote(&wqe, TO);
 	add_data(&wqe, FROM, 0x7fffffff);
