@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Crypto BSFs byte by byte, as mlx5dv_wr_set_mkey_crypto(3) leaves them in the ring: expected bytes are those of
- * mlx5-formats 1.8, 1.12 and 4.4, written down here by hand. What the setter refuses, and what later configurations of a
- * key say of its encryption.
+ * Crypto BSFs byte by byte, as mlx5dv_wr_set_mkey_crypto(3) writes them into the ring: expected bytes come from
+ * mlx5-formats 1.8, 1.12 and 4.4, entered by hand. Also refusals of the setter, and the encryption in later
+ * configurations of a key.
  */
 #include <errno.h>
 #include <setjmp.h>
@@ -73,7 +73,7 @@ static void configure(uint8_t setters, uint32_t flags)
 	mlx5dv_wr_mkey_configure(&fixture->qp.dv, &fixture->mkey.base, setters, &attr);
 }
 
-/* What the setter is given is overwritten as soon as it returns. */
+/* Calls the setter, and overwrites its arguments as soon as it returns. */
 static void set_crypto(const struct mlx5dv_crypto_attr *attr)
 {
 	struct mlx5dv_crypto_attr copy = *attr;
@@ -82,7 +82,7 @@ static void set_crypto(const struct mlx5dv_crypto_attr *attr)
 	memset(&copy, 0x77, sizeof(copy));
 }
 
-/* As builders leave it: whole, but not rung. */
+/* Expects the chain as builders write it: complete, but without a doorbell. */
 static void expect_built(void)
 {
 	assert_int_equal(fixture->qp.builder.error, 0);
@@ -96,7 +96,7 @@ static void expect_refused(int error)
 	assert_int_equal(fixture->qp.sq.cur_post, 0);
 }
 
-/* The UMR at block 0: @entries of translations and @bsf octowords. Returns the BSFs. */
+/* Expects the UMR at block 0: @entries of translations and @bsf octowords. Returns the BSFs. */
 static const uint8_t *expect_umr(uint32_t entries, uint32_t bsf, uint64_t mask, uint32_t flags_pd)
 {
 	static uint8_t wqe[1024];
@@ -127,7 +127,7 @@ static void expect_bytes(const uint8_t *found, const char *hex)
 	}
 }
 
-/* The 64 bytes: the first 16 as given, tweak, DEK, key tag. */
+/* Expects the 64 bytes: the first 16 as given, tweak, DEK, key tag. */
 static void expect_crypto_bsf(const uint8_t *bsf, const char *first)
 {
 	expect_bytes(bsf, first);
@@ -177,7 +177,7 @@ static void every_order_and_unit(void **state)
 			fixture_expect_untouched(fixture, 3, TEST_BLOCKS - 3);
 			expect_built();
 
-			/* A key that can have a signature has its BSF in front, even if it says nothing. */
+			/* A key that can have a signature has its BSF first, even if that is empty. */
 			fixture_sign(fixture);
 			fixture->mkey.crypto_state = BLOCK_INIT;
 			configure(1, 0);
@@ -196,7 +196,7 @@ static void every_order_and_unit(void **state)
 	}
 }
 
-/* With a signature, in either order of the setters, behind a layout; SET_PSVs follow. */
+/* With a signature, in either order of the setters, after a layout; SET_PSVs follow. */
 static void behind_a_signature(void **state)
 {
 	struct ibv_sge sge[5] = {{.addr = 4096, .length = 512, .lkey = 0x5500}};
@@ -226,7 +226,7 @@ static void behind_a_signature(void **state)
 	}
 }
 
-/* The ring ends between the two BSFs, before them, behind them, among the entries. */
+/* The ring ends between the two BSFs, before them, after them, among the entries. */
 static void at_every_place(void **state)
 {
 	struct ibv_sge sge[48];
@@ -322,7 +322,7 @@ static void twice_or_not_open(void **state)
 	expect_record(before, RULE_MKEY_SETTER_NOT_OPEN);
 	expect_refused(EINVAL);
 
-	/* An error before it stays. */
+	/* An earlier error stays. */
 	configure(2, 0);
 	mlx5dv_wr_set_mkey_access_flags(&fixture->qp.dv, 0x80000000);
 	before = fixture_last_serial();
@@ -400,7 +400,7 @@ static void kept_until_set_again(void **state)
 	configure(1, 0);
 	set_crypto(&good);
 	expect_built();
-	/* Without the setter nothing is said of it: the device keeps it. */
+	/* Without the setter, the cipher is omitted: the device keeps it. */
 	for (int i = 0; i < 2; i++) {
 		configure(0, 0);
 		expect_umr(0, 0, MASK_BASE, 0);
@@ -412,7 +412,7 @@ static void kept_until_set_again(void **state)
 	set_crypto(&other);
 	expect_crypto_bsf(expect_umr(0, 4, MASK_BASE | MASK_BSF, BSF_ON), "81030000 ffffffff 03000000 00000000");
 	expect_built();
-	/* The signature is reset or set: both BSFs are written, the cipher's as it was. */
+	/* The signature is reset or set: both BSFs are written, that of the cipher unchanged. */
 	fixture_sign(fixture);
 	configure(0, MLX5DV_MKEY_CONF_FLAG_RESET_SIG_ATTR);
 	bsf = expect_umr(0, 8, MASK_BASE | MASK_BSF | MASK_SIG_ERR, BSF_ON | 0x04000000);
@@ -427,7 +427,7 @@ static void kept_until_set_again(void **state)
 	expect_built();
 }
 
-/* A key that can be encrypted, before the setter was ever called, has no crypto BSF. */
+/* A key that can be encrypted, before the first call of the setter, has no crypto BSF. */
 static void never_set(void **state)
 {
 	(void)state;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Creating DCIs and DCTs (mlx5dv_create_qp(3)): what is refused and why (libmlx5, the kernel's mlx5 driver), what the
- * device is told, what a program gets back.
+ * Creating DCIs and DCTs (mlx5dv_create_qp(3)): refusals with their reasons (libmlx5, the kernel's mlx5 driver),
+ * arguments of the device, results for the program.
  */
 #include "../support/qp_fixture.h"
 
@@ -77,7 +77,7 @@ static void bad_targets(void **state)
 	refused(attr, dv, EINVAL, RULE_QP_PD);
 }
 
-/* Neither queue nor number, and capabilities left as they were. */
+/* Neither queue nor number, and unchanged capabilities. */
 static void target(void **state)
 {
 	struct ibv_qp_init_attr_ex attr = dct_attributes();
@@ -101,7 +101,7 @@ static void target(void **state)
 	assert_int_equal(qp->base.qp_num, 0);
 	assert_int_equal(qp->base.qp_type, IBV_QPT_DRIVER);
 	assert_null(softhca_ibv_qp_to_qp_ex(&qp->base));
-	/* ibv_post_send(3), ibv_post_recv(3): there is nothing to post to. */
+	/* ibv_post_send(3), ibv_post_recv(3): there is no queue to post to. */
 	assert_int_equal(softhca_ibv_post_send(&qp->base, &send, &bad_send), ENOMEM);
 	assert_int_not_equal(softhca_ibv_post_recv(&qp->base, &recv, &bad_recv), 0);
 
@@ -150,12 +150,12 @@ static void initiator(void **state)
 
 	(void)state;
 	attr.cap.max_send_sge = 1;
-	/* A driver looks at the key of a DCT where the streams are: without their bit they are not there. */
+	/* A driver reads the key of a DCT from the place of the streams: without their bit there are no streams. */
 	dv.dc_init_attr.dct_access_key = UINT64_MAX;
 	qp = create(&attr, &dv);
 	assert_int_equal(around.created.type, QP_TYPE_DCI);
 	assert_int_equal(around.created.dci_errored_streams, 0);
-	/* All operations: 192 and 48 before the data, 16 of it, in blocks of 64. */
+	/* All operations: 192 and 48 before the data, 16 bytes of data, in blocks of 64. */
 	assert_int_equal(attr.cap.max_inline_data, 256 - 240 - 4);
 	assert_int_equal(qp->base.qp_num, TEST_QPN);
 	assert_int_equal(qp->sq.address_bytes, 48);
@@ -166,7 +166,7 @@ static void initiator(void **state)
 
 	attr = dci_attributes();
 	attr.cap.max_send_sge = 1;
-	attr.srq = &srq.base; /* what programs do */
+	attr.srq = &srq.base; /* typical use */
 	attr.comp_mask |= IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
 	attr.send_ops_flags = IBV_QP_EX_WITH_RDMA_WRITE;
 	dv = dc(MLX5DV_DCTYPE_DCI);
@@ -180,7 +180,7 @@ static void initiator(void **state)
 	destroy(qp);
 }
 
-/* The kernel's driver: a DCT is queried in RTR, and for what it has. */
+/* The kernel's driver: a DCT can be queried in RTR, for the attributes that it has. */
 static void query(void **state)
 {
 	struct ibv_qp_init_attr_ex attr = dct_attributes();

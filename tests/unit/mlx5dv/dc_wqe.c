@@ -158,7 +158,7 @@ static void every_operation(void **state)
 	posting_free(p);
 }
 
-/* ibv_wr_post(3), ibv_wr_atomic_write(): 8 bytes of inline data; the address is all that it waits for. */
+/* ibv_wr_post(3), ibv_wr_atomic_write(): 8 bytes of inline data; only the address setter must follow. */
 static void atomic_write(void **state)
 {
 	struct posting *p = make();
@@ -178,7 +178,7 @@ static void atomic_write(void **state)
 	posting_free(p);
 }
 
-/* A setter without its operation, one that comes twice, and one that does not come at all. */
+/* A setter without its operation, a repeated one, and a missing one. */
 static void setters_out_of_place(void **state)
 {
 	struct posting *p = make();
@@ -207,7 +207,7 @@ static void setters_out_of_place(void **state)
 	assert_int_equal(p->qp.sq.head, 0);
 	assert_int_equal(p->qp.sq.cur_post, 0);
 
-	/* An adapter's library leaves the request out. */
+	/* The library of an adapter omits the request. */
 	device.settings.profile = PROFILE_CONNECTX;
 	device.rule = RULE_NONE;
 	ibv_wr_start(&p->qp.ex);
@@ -218,7 +218,7 @@ static void setters_out_of_place(void **state)
 	assert_int_equal(p->qp.sq.head, 0);
 	device.settings.profile = PROFILE_MAN;
 
-	/* Nothing of a stream is left for the next request. */
+	/* No state of a stream remains for the next request. */
 	ibv_wr_start(&p->qp.ex);
 	ibv_wr_send(&p->qp.ex);
 	set_address(p, STREAM);
@@ -228,7 +228,7 @@ static void setters_out_of_place(void **state)
 	set_address(p, 0);
 	assert_int_equal(ibv_wr_complete(&p->qp.ex), 0);
 	assert_int_equal(wqe_byte(p, 0, 9) << 8 | wqe_byte(p, 0, 10), STREAM);
-	/* 16 and 48 and 16: the second one begins two blocks on. */
+	/* 16 and 48 and 16: the second one begins two blocks later. */
 	assert_int_equal(wqe_byte(p, 2, 9) | wqe_byte(p, 2, 10), 0);
 	posting_free(p);
 }

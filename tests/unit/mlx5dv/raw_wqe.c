@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * mlx5dv_wr_raw_wqe, byte by byte: what arrives in the ring, which place it takes, and what it leaves to the WQEs after
- * it (mlx5-formats 4.8 and 1.1). The QP is made by hand and nothing is ever rung.
+ * mlx5dv_wr_raw_wqe, byte by byte: content and place in the ring, and effects on later WQEs (mlx5-formats 4.8 and 1.1).
+ * The QP is made by hand and no doorbell is rung.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -36,7 +36,10 @@ static int tear_down(void **state)
 	return 0;
 }
 
-/* A WQE of @units whose bytes all differ from what a ring is filled with; the low 6 bits of its second word tell. */
+/*
+ * Makes a WQE of @units whose bytes all differ from the fill of the ring; the low 6 bits of its second word are the
+ * units.
+ */
 static void make_wqe(uint8_t *wqe, uint32_t units, uint32_t seed)
 {
 	for (uint32_t i = 0; i < units * UNIT; i++) {
@@ -48,7 +51,7 @@ static void make_wqe(uint8_t *wqe, uint32_t units, uint32_t seed)
 	wqe[7] = (uint8_t)((wqe[7] & 0xc0) | units);
 }
 
-/* The WQE at block @index is @wqe, but for the 16 bits of the index. */
+/* Expects the WQE at block @index to be @wqe, except for the 16 bits of the index. */
 static void expect_wqe(uint32_t index, const uint8_t *wqe, uint32_t bytes)
 {
 	uint8_t found[LONGEST * UNIT], expected[LONGEST * UNIT];
@@ -89,7 +92,7 @@ static void as_it_is(void **state)
 	}
 }
 
-/* Its flags are its own: wr_flags and sq_sig_all change nothing. What is remembered of it: wr_id and opcode. */
+/* It keeps its own flags: wr_flags and sq_sig_all have no effect. Its slot saves wr_id and opcode. */
 static void flags_are_ignored(void **state)
 {
 	const unsigned int all = IBV_SEND_SIGNALED | IBV_SEND_SOLICITED | IBV_SEND_FENCE | IBV_SEND_INLINE;
@@ -110,7 +113,7 @@ static void flags_are_ignored(void **state)
 	}
 }
 
-/* Without a length there is nothing to copy but its control segment; the device will find that and say so. */
+/* Without a length only its control segment can be copied; the device will detect and report that. */
 static void without_length(void **state)
 {
 	uint8_t wqe[UNIT];
@@ -138,7 +141,7 @@ static uint8_t fence_at(uint32_t index)
 	return fixture->ring[index % TEST_BLOCKS * BLOCK + 11] & 0xe0;
 }
 
-/* mlx5-formats 1.3: what follows an UMR gets a small fence; a raw WQE takes that away, and does not get it. */
+/* mlx5-formats 1.3: the WQE after a UMR gets a small fence; a raw WQE ends that, and gets none. */
 static void fence_of_an_umr_ends_with_it(void **state)
 {
 	uint8_t wqe[UNIT];
@@ -165,7 +168,7 @@ static void fence_of_an_umr_ends_with_it(void **state)
 	assert_int_equal(fence_at(4), 0x80);
 }
 
-/* Several in a chain, between built ones. */
+/* Several in a chain, between WQEs of builders. */
 static void mixed(void **state)
 {
 	uint8_t wqe[4][7 * UNIT], found[UNIT];
@@ -207,7 +210,7 @@ static void open_queue(uint32_t index, uint32_t wqe_size)
 	fixture_start(fixture, 0);
 }
 
-/* WRs of the size that the queue was made for: as many as max_send_wr says, then ENOMEM. */
+/* WRs of the size for which the queue was made: max_send_wr of them, then ENOMEM. */
 static void as_many_as_promised(void **state)
 {
 	uint8_t wqe[4 * UNIT];
@@ -224,8 +227,8 @@ static void as_many_as_promised(void **state)
 }
 
 /*
- * WRs larger than that take the ring's blocks from the others: never one that is still in use. After a prefix of small
- * ones, of which @polled have completed, exactly those fit that the blocks allow.
+ * Larger WRs take blocks of the ring from the others, but never blocks in use. After a prefix of small ones, of which
+ * @polled have completed, exactly as many fit as the blocks allow.
  */
 static void larger_than_promised(void **state)
 {
@@ -243,7 +246,7 @@ static void larger_than_promised(void **state)
 				for (uint32_t i = 0; i < small; i++)
 					mlx5dv_wr_raw_wqe(dv, little);
 				assert_int_equal(fixture->qp.builder.error, 0);
-				/* As ibv_wr_complete(3), and polling. */
+				/* As ibv_wr_complete(3), and polling, would do. */
 				fixture->qp.sq.head += small;
 				fixture->qp.sq.tail += polled;
 				fixture_start(fixture, 0);
@@ -289,7 +292,7 @@ static void larger_than_the_ring(void **state)
 	}
 }
 
-/* An error of the chain keeps it out; and one that it makes drops the chain. */
+/* An error of the chain drops it; an error that it causes drops the chain. */
 static void errors_of_a_chain(void **state)
 {
 	uint8_t wqe[UNIT];

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What mlx5dv_wr_set_mkey_sig_block(3) refuses, in which order (mlx5-formats 4.5); what later configurations of a key say
- * of its signature; what a failed or aborted chain leaves behind. The QP is made by hand; only chains that post nothing
- * are completed.
+ * Refusals of mlx5dv_wr_set_mkey_sig_block(3) and their order (mlx5-formats 4.5); the signature in later configurations
+ * of a key; the state after a failed or aborted chain. The QP is made by hand; only chains that post nothing are
+ * completed.
  */
 #include <errno.h>
 #include <setjmp.h>
@@ -81,7 +81,7 @@ static void expect_refused(int error)
 
 /* ---- refusals --------------------------------------------------------------------------------------------------- */
 
-/* Each attribute set has one fault more than the one before: the first that is looked at is named. */
+/* Each attribute set has one more fault than the one before: the fault that is checked first is named. */
 static void attributes_in_order(void **state)
 {
 	struct mlx5dv_sig_crc bad_crc = {.type = 3, .seed = 7};
@@ -126,7 +126,7 @@ static void attributes_in_order(void **state)
 		before = fixture_last_serial();
 		mlx5dv_wr_set_mkey_sig_block(dv, &attr);
 		expect_record(before, expected[fault]);
-		/* Latched: nothing more is said. */
+		/* Latched: later errors are not reported. */
 		mlx5dv_wr_set_mkey_sig_block(dv, NULL);
 		assert_int_equal(fixture_last_serial(), before + 1);
 		expect_refused(EINVAL);
@@ -134,7 +134,7 @@ static void attributes_in_order(void **state)
 	}
 }
 
-/* The first fault of a domain in both places; the record says in which. */
+/* The first fault of a domain in both places; the record names the place. */
 static void faults_of_a_domain(void **state)
 {
 	struct mlx5dv_sig_t10dif t10 = {.bg_type = 2, .bg = 1, .flags = 8};
@@ -159,7 +159,7 @@ static void faults_of_a_domain(void **state)
 			struct explain_record record;
 			uint64_t before;
 
-			/* Mend what the step before met. */
+			/* Repairs the fault found in the step before. */
 			if (step == 1)
 				bad.block_size = 4;
 			else if (step == 2)
@@ -231,7 +231,7 @@ static void seeds_by_profile(void **state)
 	set_profile(PROFILE_MAN);
 }
 
-/* The whole ranges of what a T10-DIF may have. */
+/* The full ranges of the fields of a T10-DIF. */
 static void guards_and_flags_of_t10dif(void **state)
 {
 	(void)state;
@@ -257,7 +257,7 @@ static void guards_and_flags_of_t10dif(void **state)
 	}
 }
 
-/* Refused when the work request is closed, by whichever call closes it. */
+/* Expects a refusal when the work request is closed, by either call that closes it. */
 static void expect_copy_mask(const struct test_domain *memory, const struct test_domain *wire, bool refused)
 {
 	uint64_t before;
@@ -287,7 +287,7 @@ static void copy_mask_needs_one_structure(void **state)
 		set_profile(connectx ? PROFILE_CONNECTX : PROFILE_MAN);
 		for (size_t i = 0; i < 4; i++) {
 			expect_copy_mask(&others[i], &crc, true);
-			/* A ConnectX's library does not look where there is no wire domain (mlx5-formats 4.5). */
+			/* The library of a ConnectX does not check it without a wire domain (mlx5-formats 4.5). */
 			expect_copy_mask(&crc, &others[i], !(connectx && others[i].none));
 		}
 		expect_copy_mask(&crc, &crc, false);
@@ -295,7 +295,7 @@ static void copy_mask_needs_one_structure(void **state)
 	set_profile(PROFILE_MAN);
 }
 
-/* mlx5-formats 4.5: entries and BSF fit into max_inline_data + 4; 60 and 124 are what QPs of one SGE have. */
+/* mlx5-formats 4.5: entries and BSF fit into max_inline_data + 4; QPs of one SGE have 60 and 124. */
 static void room_for_layout_and_signature(void **state)
 {
 	static const struct {
@@ -349,7 +349,7 @@ static void a_layout_beyond_32_bits(void **state)
 	assert_int_equal(fixture->qp.builder.error, 0);
 	wr_abort(&fixture->qp.ex);
 
-	/* In one work request, and with a layout that is there already. */
+	/* In one work request, and with an earlier layout. */
 	for (int earlier = 0; earlier < 2; earlier++) {
 		start();
 		if (earlier) {
@@ -367,7 +367,7 @@ static void a_layout_beyond_32_bits(void **state)
 	}
 }
 
-/* One request for the UMR, one for each domain; what does not fit rolls all of it back. */
+/* One request for the UMR, one for each domain; a request that does not fit rolls back all of them. */
 static void requests_that_a_configuration_takes(void **state)
 {
 	(void)state;
@@ -393,7 +393,7 @@ static void requests_that_a_configuration_takes(void **state)
 
 /* ---- states ----------------------------------------------------------------------------------------------------- */
 
-/* The UMR at @index says this of the BSF, and @more requests come behind it. */
+/* Expects these fields of the BSF in the UMR at @index, and @more requests after it. */
 static void expect_umr(uint32_t index, uint64_t mask, uint32_t flags_pd, uint32_t octowords, uint32_t more)
 {
 	uint32_t blocks = 2 + octowords / 4 + more;
@@ -408,7 +408,7 @@ static void expect_umr(uint32_t index, uint64_t mask, uint32_t flags_pd, uint32_
 	assert_int_equal(fixture->qp.sq.cur_post, index + blocks);
 }
 
-/* As ibv_poll_cq(3) does with an error CQE. */
+/* Does what ibv_poll_cq(3) does with an error CQE. */
 static void meet_error(void)
 {
 	signature->error_count++;
@@ -419,7 +419,7 @@ static void never_configured(void **state)
 {
 	(void)state;
 	start();
-	/* The first one tells the count, and that there is no BSF; the next ones that there is none. */
+	/* The first one sets the count, and that there is no BSF; the next ones only that there is none. */
 	configure(0, 0);
 	expect_umr(0, MASK_BASE | MASK_BSF | MASK_SIG_ERR, COUNT_ODD, 0, 0);
 	configure(0, 0);
@@ -437,17 +437,17 @@ static void kept_until_reset(void **state)
 	expect_umr(0, MASK_BASE | MASK_BSF | MASK_SIG_ERR, BSF_ON | COUNT_ODD, 4, 2);
 	assert_int_equal(fixture->mkey.signature_state, BLOCK_UPDATED);
 
-	/* Configured without the setter: nothing is said, any number of times. */
+	/* Configured without the setter: no field is set, any number of times. */
 	for (uint32_t i = 0; i < 3; i++) {
 		configure(0, 0);
 		expect_umr(5 + 2 * i, MASK_BASE, 0, 0, 0);
 		assert_int_equal(fixture->mkey.signature_state, BLOCK_SET);
 	}
-	/* Set anew. */
+	/* Set again. */
 	configure(1, 0);
 	fixture_set_signature(fixture, &none, &crc, 0, 0, 0);
 	expect_umr(11, MASK_BASE | MASK_BSF, BSF_ON, 4, 1);
-	/* Taken away, and away it stays. */
+	/* Reset, and it stays reset. */
 	configure(0, MLX5DV_MKEY_CONF_FLAG_RESET_SIG_ATTR);
 	expect_umr(15, MASK_BASE | MASK_BSF, 0, 0, 0);
 	assert_int_equal(fixture->mkey.signature_state, BLOCK_RESET);
@@ -463,7 +463,7 @@ static void kept_until_reset(void **state)
 	wr_abort(&fixture->qp.ex);
 }
 
-/* An error that was polled is told with the next configuration, once; with SET_PSVs if there is a signature. */
+/* A polled error is acknowledged once, by the next configuration; with SET_PSVs if there is a signature. */
 static void errors_are_acknowledged(void **state)
 {
 	uint8_t wqe[128];
@@ -505,7 +505,7 @@ static void errors_are_acknowledged(void **state)
 	wr_abort(&fixture->qp.ex);
 }
 
-/* A key without signatures is configured as ever. */
+/* A key without signatures is configured as usual. */
 static void a_plain_key_says_nothing(void **state)
 {
 	(void)state;
@@ -518,7 +518,7 @@ static void a_plain_key_says_nothing(void **state)
 
 /* ---- chains that are not posted --------------------------------------------------------------------------------- */
 
-/* mlx5dv_wr_set_mkey_sig_block(3), Notes: attributes are as the setter left them, and to be set or reset anew. */
+/* mlx5dv_wr_set_mkey_sig_block(3), Notes: attributes stay as set, and must be set or reset anew. */
 static void attributes_outlive_a_dropped_chain(void **state)
 {
 	(void)state;
@@ -545,7 +545,7 @@ static void attributes_outlive_a_dropped_chain(void **state)
 	}
 }
 
-/* An error whose acknowledgement went with a dropped chain is acknowledged by the next one, or it would be the last. */
+/* An acknowledgement in a dropped chain is repeated by the next one; otherwise no further error would be reported. */
 static void acknowledgement_outlives_a_dropped_chain(void **state)
 {
 	(void)state;
@@ -573,7 +573,7 @@ static void acknowledgement_outlives_a_dropped_chain(void **state)
 	}
 }
 
-/* The walk over a dropped chain: other requests, raw WQEs that lie about their length, the ring's end. */
+/* The walk over a dropped chain: other requests, raw WQEs with a wrong length, the ring's end. */
 static void chains_of_other_requests(void **state)
 {
 	(void)state;

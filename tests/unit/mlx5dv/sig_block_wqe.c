@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Signature BSFs and SET_PSV WQEs byte by byte, as mlx5dv_wr_set_mkey_sig_block(3) leaves them in the ring: expected
- * bytes are those of mlx5-formats 1.8, 1.11, 1.13 and 4.5, written down here by hand.
+ * Signature BSFs and SET_PSV WQEs byte by byte, as mlx5dv_wr_set_mkey_sig_block(3) writes them into the ring: expected
+ * bytes come from mlx5-formats 1.8, 1.11, 1.13 and 4.5, entered by hand.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -57,7 +57,7 @@ struct row {
 	uint64_t memory_transient, wire_transient;
 };
 
-/* Of both profiles. */
+/* Rows for both profiles. */
 static const struct row rows[] = {
 	/* One domain: each CRC, both seeds, each block size. The seed bit is set for seed 0. */
 	{CRC(CRC32, 512, 0xffffffff), NONE, 0, 0xf0, 0, "80f00001 ffffffff 00000000 22000a0b", EMPTY, EMPTY,
@@ -75,7 +75,7 @@ static const struct row rows[] = {
 	{NONE, CRC(CRC64_XP10, 4048, 0xffffffffffffffff), 0, 0xff, 0, "80ff0600 ffffffff 520c0d0e 00000000", EMPTY,
 	 EMPTY, 0, 0xffffffffffffffff},
 
-	/* T10-DIF: both guards, both seeds, each flag. Format 0: the section says it all. */
+	/* T10-DIF: both guards, both seeds, each flag. Format 0: the section has all fields. */
 	{DIF(CRC, 512, 0, 0x1234, 0x56789abc, 0), NONE, 0, 0xff, 0, "80ff0001 ffffffff 00000000 00000a0b", EMPTY,
 	 "c0001234 56789abc 01800000 0000ffff", 0x0000123456789abc, 0},
 	{DIF(CSUM, 4096, 0xffff, 0xfedc, 0x00000001, REMAP), NONE, 0, 0xc0, 0, "80c00003 ffffffff 00000000 00000a0b",
@@ -88,7 +88,7 @@ static const struct row rows[] = {
 	{NONE, DIF(CRC, 4048, 0, 1, 2, APP | APP_REF), 0, 0, 0, "80000600 ffffffff 000c0d0e 00000000",
 	 "c0000001 00000002 01800000 0002ffff", EMPTY, 0, 0x0000000100000002},
 
-	/* The same structure in both: what is equal is copied. Seeds of CRCs do not count, those of guards do. */
+	/* The same structure in both: equal bytes are copied. Seeds of CRCs do not matter, those of guards do. */
 	{CRC(CRC32, 512, 0), CRC(CRC32, 512, 0xffffffff), 0, 0xf0, 0x55, "90f0f001 ffffffff 220c0d0e 23000a0b", EMPTY,
 	 EMPTY, 0, 0xffffffff00000000},
 	{CRC(CRC32C, 4096, 0), CRC(CRC32C, 4096, 0), 0, 0, 0, "9000f003 ffffffff 430c0d0e 43000a0b", EMPTY, EMPTY, 0,
@@ -107,7 +107,7 @@ static const struct row rows[] = {
 	{DIF(CRC, 512, 0, 1, 2, 0), DIF(CRC, 512, 0, 1, 3, 0), 0, 0xff, 0, "90fff001 ffffffff 000c0d0e 00000a0b",
 	 "c0000001 00000003 01800000 0000ffff", "c0000001 00000002 01800000 0000ffff", 0x0000000100000002,
 	 0x0000000100000003},
-	/* Nothing is equal: still one structure, of which nothing is copied. */
+	/* No byte is equal: still one structure, but nothing is copied. */
 	{DIF(CRC, 512, 0, 1, 2, 0), DIF(CSUM, 512, 0, 3, 4, 0), 0, 0xff, 0, "90ff0001 ffffffff 000c0d0e 00000a0b",
 	 "c0000003 00000004 02800000 0000ffff", "c0000001 00000002 01800000 0000ffff", 0x0000000100000002,
 	 0x0000000300000004},
@@ -127,7 +127,7 @@ static const struct row rows[] = {
 	{CRC(CRC64_XP10, 4048, 0), DIF(CSUM, 4048, 0, 1, 2, 0), 0, 0xff, 0, "80ff0606 ffffffff 000c0d0e 53000a0b",
 	 "c0000001 00000002 02800000 0000ffff", EMPTY, 0, 0x0000000100000002},
 
-	/* A copy mask of the program's. */
+	/* A copy mask set by the program. */
 	{CRC(CRC32, 512, 0), CRC(CRC32, 512, 0), COPY, 0xf0, 0x20, "90f02001 ffffffff 230c0d0e 23000a0b", EMPTY, EMPTY,
 	 0, 0},
 	{DIF(CRC, 512, 0, 1, 2, 0), DIF(CRC, 512, 0, 1, 2, 0), COPY, 0xff, 0, "90ff0001 ffffffff 000c0d0e 00000a0b",
@@ -145,7 +145,7 @@ static const struct row man_rows[] = {
 	 0x0000000100000002},
 };
 
-/* mlx5-formats 4.5: flags are not compared; without a wire domain COPY_MASK means nothing. */
+/* mlx5-formats 4.5: flags are not compared; without a wire domain COPY_MASK has no effect. */
 static const struct row connectx_rows[] = {
 	{DIF(CRC, 512, 0, 1, 2, 0), DIF(CRC, 512, 0, 1, 2, REMAP), 0, 0xff, 0, "90ffff01 ffffffff 000c0d0e 00000a0b",
 	 "c0000001 00000002 01800000 0040ffff", "c0000001 00000002 01800000 0000ffff", 0x0000000100000002,
@@ -153,7 +153,7 @@ static const struct row connectx_rows[] = {
 	{CRC(CRC32, 512, 0), NONE, COPY, 0xf0, 0xf0, "80f00001 ffffffff 00000000 23000a0b", EMPTY, EMPTY, 0, 0},
 };
 
-/* Appends the bytes that @hex spells. */
+/* Appends the bytes given by @hex. */
 static uint8_t *spell(uint8_t *out, const char *hex)
 {
 	for (; *hex; hex += 2) {
@@ -197,7 +197,7 @@ static void expect_psv(uint32_t index, uint8_t fm_ce_se, uint32_t psv, uint64_t 
 	assert_int_equal(fixture->wc_opcode[index % TEST_BLOCKS], IBV_WC_DRIVER1);
 }
 
-/* The UMR without entries at @index, and its BSF behind the mkey context. */
+/* Expects the UMR without entries at @index, and its BSF after the mkey context. */
 static void expect_umr(uint32_t index, uint8_t fm_ce_se, uint64_t mask, uint32_t flags_pd, const struct row *row,
 		       size_t number)
 {
@@ -257,7 +257,7 @@ static void every_permutation(void **state)
 	set_profile(PROFILE_MAN);
 }
 
-/* Bits that a type does not have are the program's own business, in both masks. */
+/* Mask bits that a type does not have are passed on, in both masks. */
 static void masks_go_in_as_they_are(void **state)
 {
 	static const struct test_domain crc = CRC(CRC32, 512, 0);
@@ -295,7 +295,7 @@ static void upper_bits_of_a_32_bit_seed(void **state)
 	expect_psv(4, 0x20, TEST_WIRE_PSV, 0);
 }
 
-/* The BSF comes behind the padded entries, wherever the ring ends. */
+/* The BSF follows the padded entries, wherever the ring ends. */
 static void behind_a_layout_at_every_place(void **state)
 {
 	static const struct row *row = &rows[18]; /* two sections */
@@ -339,8 +339,8 @@ static void behind_a_layout_at_every_place(void **state)
 }
 
 /*
- * mlx5-formats 4.5: the UMR never completes, the last SET_PSV does if it is asked for. Where all requests complete, so does, of
- * profile connectx, the first SET_PSV of two.
+ * mlx5-formats 4.5: the UMR never completes, the last SET_PSV does if that is requested. If all requests complete, so
+ * does, in profile connectx, the first SET_PSV of two.
  */
 static void expect_completion_and_fence_bits(bool connectx)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * SIG_ERR CQEs, written byte by byte (mlx5-formats 3.5), from polling to mlx5dv_mkey_check(3) (4.6), as profile connectx has
- * it. In profile man polling passes over them. CQ and keys are made by hand.
+ * SIG_ERR CQEs, written byte by byte (mlx5-formats 3.5), from polling to mlx5dv_mkey_check(3) (4.6), in profile
+ * connectx. In profile man polling skips them. CQ and keys are made by hand.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -44,7 +44,7 @@ static void keys_init(struct keys *k, uint32_t cqe_size)
 
 		k->mkey[i].pd = &k->pd;
 		k->mkey[i].signature = &k->signature[i];
-		k->mkey[i].base.lkey = index << 8 | 0x77; /* as a program may leave it */
+		k->mkey[i].base.lkey = index << 8 | 0x77; /* as a program may change it */
 		k->signature[i].index = index;
 		k->signature[i].error_count = 1;
 		k->signature[i].next = k->f.context.signatures.list[index % 256];
@@ -70,7 +70,7 @@ struct error {
 	uint32_t mkey;
 };
 
-/* What no field of the error says is a pattern. The offsets are those of the table in mlx5-formats 3.5. */
+/* Bytes outside the fields of the error have a pattern. The offsets come from the table in mlx5-formats 3.5. */
 static void write_error(struct cq_fixture *f, struct error e)
 {
 	uint32_t index = f->producer++;
@@ -103,7 +103,7 @@ static struct error plain_error(void)
 	};
 }
 
-/* The key is alive for as long as it is asked. */
+/* The key stays alive during the check. */
 static int check_of_size(struct keys *k, uint32_t key, struct mlx5dv_mkey_err *info, size_t size)
 {
 	struct user_mkey *mkey = &k->mkey[key];
@@ -136,7 +136,7 @@ static void poll_nothing(struct keys *k)
 	assert_int_equal(poll_one(&k->f, &wc), 0);
 }
 
-/* Every byte of the CQE that counts arrives, and those of the two values stay apart. */
+/* Every relevant byte of the CQE is used, and the two values are kept apart. */
 static void every_field_is_taken(void **state)
 {
 	struct keys k;
@@ -171,7 +171,7 @@ static void every_field_is_taken(void **state)
 	}
 }
 
-/* Each key has its own. The tag in the CQE does not matter, nor the lkey that the program sees. */
+/* Each key has its own error. The tag in the CQE and the lkey seen by the program do not matter. */
 static void errors_go_to_their_key(void **state)
 {
 	struct mlx5dv_mkey_err info;
@@ -198,7 +198,7 @@ static void errors_go_to_their_key(void **state)
 	}
 }
 
-/* The newest of several errors that were polled; each counts. */
+/* The newest of several polled errors is kept; each counts. */
 static void a_later_error_overwrites(void **state)
 {
 	struct error error = plain_error();
@@ -219,7 +219,7 @@ static void a_later_error_overwrites(void **state)
 	fixture_free(&k.f);
 }
 
-/* mlx5-formats 3.5: polls that meet nothing else find nothing; completions around them come as ever. */
+/* mlx5-formats 3.5: polls that meet only signature errors return nothing; completions around them are returned as usual. */
 static void polls_absorb_them(void **state)
 {
 	struct ibv_poll_cq_attr no_attr = {0};
@@ -288,7 +288,7 @@ static void values_by_type(void **state)
 	static const struct {
 		struct key_domain domain;
 		uint16_t syndrome;
-		uint64_t expected, actual, offset; /* of the CQE */
+		uint64_t expected, actual, offset; /* fields of the CQE */
 		enum mlx5dv_mkey_err_type type;
 		uint64_t computed, found;
 	} row[] = {
@@ -375,7 +375,7 @@ static void values_by_type(void **state)
 	}
 }
 
-/* Several bits: guard before application tag before reference tag. Bits that mean nothing do not disturb. */
+/* Several bits: guard before application tag before reference tag. Undefined bits are ignored. */
 static void priority(void **state)
 {
 	struct mlx5dv_mkey_err info;
@@ -397,7 +397,7 @@ static void priority(void **state)
 	}
 }
 
-/* What cannot be decoded stays recorded. */
+/* An error that cannot be decoded stays recorded. */
 static void refused_checks(void **state)
 {
 	static const struct {
@@ -431,7 +431,7 @@ static void refused_checks(void **state)
 			assert_int_equal(record.rule, row[i].rule);
 			assert_memory_equal(&info, &untouched, sizeof(info));
 		}
-		/* Once the domain has a signature again the error is decoded by that. */
+		/* Once the domain has a signature again, the error is decoded with it. */
 		k.signature[0].wire.kind = SIGNATURE_CRC;
 		assert_int_equal(check(&k, 0, &info), row[i].rule == RULE_MKEY_CHECK_NO_DOMAIN ? 0 : EINVAL);
 		fixture_free(&k.f);
@@ -445,7 +445,7 @@ static void refused_checks(void **state)
 	fixture_free(&k.f);
 }
 
-/* A program of an older header has a shorter structure; nothing behind it is written. */
+/* A program built with an older header has a shorter structure; bytes after it are not written. */
 static void shorter_structures(void **state)
 {
 	struct mlx5dv_mkey_err info, full, untouched;
@@ -468,7 +468,7 @@ static void shorter_structures(void **state)
 	}
 }
 
-/* A QP's CQEs are dropped with it; errors of keys stay. */
+/* CQEs of a QP are dropped with it; errors of keys stay. */
 static void purges_leave_them(void **state)
 {
 	struct error error = plain_error();
@@ -485,7 +485,7 @@ static void purges_leave_them(void **state)
 	fixture_free(&k.f);
 }
 
-/* Profile man: such CQEs are for programs that read the ring themselves. They change no key, whether it exists or not. */
+/* Profile man: such CQEs are for programs that read the ring themselves. They change no key, existing or not. */
 static void profile_man_passes_over_them(void **state)
 {
 	struct ibv_poll_cq_attr no_attr = {0};

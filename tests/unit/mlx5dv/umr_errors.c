@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What the key builders refuse, in which order, and what a refused chain leaves behind:
- * mlx5dv_wr_mkey_configure(3), mlx5-formats 4.2 and 4.4. The QP is made by hand; only chains that post
- * nothing are completed.
+ * Refusals of the key builders, their order, and the state after a refused chain: mlx5dv_wr_mkey_configure(3),
+ * mlx5-formats 4.2 and 4.4. The QP is made by hand; only chains that post nothing are completed.
  */
 #include <errno.h>
 #include <setjmp.h>
@@ -59,7 +58,7 @@ static void end(int error)
 	assert_int_equal(fixture->qp.sq.fence_cache, 0);
 }
 
-/* The chain is refused with @error under @rule by the one call between start() and here. */
+/* Expects the one call since start() to refuse the chain with @error under @rule. */
 static void end_refused(int error, uint64_t before, enum explain_rule rule)
 {
 	expect_record(before, rule);
@@ -95,7 +94,7 @@ static void configure_refuses_unknown_attributes(void **state)
 		before = fixture_last_serial();
 		mlx5dv_wr_mkey_configure(dv, mkey, 1, bad[i]);
 		expect_record(before, RULE_MKEY_CONFIGURE_ATTR);
-		/* The error is latched: setters find nothing to do, and say nothing. */
+		/* The error is latched: setters do nothing, and report nothing. */
 		mlx5dv_wr_set_mkey_access_flags(dv, UINT32_MAX);
 		mlx5dv_wr_set_mkey_layout_list(dv, UINT16_MAX, NULL);
 		mlx5dv_wr_set_mkey_layout_interleaved(dv, 1, UINT16_MAX, NULL);
@@ -138,15 +137,15 @@ static void configure_replaces_an_earlier_error(void **state)
 	start();
 	mlx5dv_wr_set_mkey_access_flags(dv, 0);
 	assert_int_equal(fixture->qp.builder.error, EINVAL);
-	mlx5dv_wr_mkey_configure(dv, mkey, 0, &no_attributes); /* nothing wrong with this one */
+	mlx5dv_wr_mkey_configure(dv, mkey, 0, &no_attributes); /* a valid one */
 	assert_int_equal(fixture->qp.builder.error, EINVAL);
-	mlx5dv_wr_set_mkey_layout_list(dv, UINT16_MAX, NULL); /* ENOMEM by itself */
+	mlx5dv_wr_set_mkey_layout_list(dv, UINT16_MAX, NULL); /* ENOMEM on its own */
 	assert_int_equal(fixture->qp.builder.error, EINVAL);
 	fixture->qp.ex.wr_flags = 0;
 	mlx5dv_wr_mkey_configure(dv, mkey, 0, &no_attributes);
 	end(EOPNOTSUPP);
 
-	/* The tag is looked at after the queue. */
+	/* The tag is checked after the queue. */
 	fixture->qp.sq.max_post = 0;
 	start();
 	mlx5dv_wr_mkey_configure(dv, mkey, 0, &no_attributes);
@@ -182,7 +181,7 @@ static void set_profile(enum setting_PROFILE profile)
 	((struct settings *)hca_settings(hca_device(0)))->profile = profile;
 }
 
-/* Profile man: bits outside of enum ibv_access_flags; connectx: all but the four rights. */
+/* Profile man: bits outside enum ibv_access_flags; connectx: all except the four rights. */
 static void access_flags_beyond(void **state)
 {
 	const uint32_t rights =
@@ -203,7 +202,7 @@ static void access_flags_beyond(void **state)
 		mlx5dv_wr_mkey_configure(dv, mkey, 2, &no_attributes);
 		mlx5dv_wr_set_mkey_access_flags(dv, 0);
 		before = fixture_last_serial();
-		mlx5dv_wr_set_mkey_access_flags(dv, flag | IBV_ACCESS_REMOTE_READ); /* looked at before "twice" */
+		mlx5dv_wr_set_mkey_access_flags(dv, flag | IBV_ACCESS_REMOTE_READ); /* checked before "twice" */
 		end_refused(EINVAL, before, RULE_MKEY_ACCESS_FLAGS);
 	}
 	set_profile(PROFILE_MAN);
@@ -300,7 +299,7 @@ static void one_layout_per_work_request(void **state)
 			mlx5dv_wr_mkey_configure(dv, mkey, 2, &no_attributes);
 			set_layout(kinds & 1, first_count);
 			before = fixture_last_serial();
-			set_layout(kinds & 2, 60); /* the length is looked at first */
+			set_layout(kinds & 2, 60); /* the length is checked first */
 			end_refused(ENOMEM, before, RULE_MKEY_LAYOUT_WQE);
 		}
 	}
@@ -358,7 +357,7 @@ static void fewer_setters_in_profile_man(void **state)
 	assert_int_equal(wr_complete(&fixture->qp.ex), EINVAL);
 	assert_int_equal(fixture->qp.sq.cur_post, 0); /* the whole chain, the first one too */
 
-	/* Another builder does not make up for it. */
+	/* A call of another builder does not count. */
 	start();
 	mlx5dv_wr_mkey_configure(dv, mkey, 1, &no_attributes);
 	mlx5dv_wr_mkey_configure(dv, mkey, 0, &no_attributes);
@@ -423,7 +422,7 @@ static void nothing_of_a_refused_chain_is_posted(void **state)
 	}
 }
 
-/* ---- which QP has which builder --------------------------------------------------------------------- */
+/* ---- builders of each QP ---------------------------------------------------------------------------- */
 
 static void builders_by_transport(void **state)
 {
@@ -446,7 +445,7 @@ static void builders_by_transport(void **state)
 		if (!(ops & MLX5DV_QP_EX_WITH_MEMCPY))
 			assert_int_equal(dv_wr_table_fill(&fixture->qp, ops), 0);
 	fixture->qp.dc_type = 0;
-	/* Raw WQEs on all of them; copies are for RC and DCI. */
+	/* All of them have raw WQEs; copies are for RC and DCI. */
 	fixture->qp.type = IBV_QPT_RC;
 	assert_int_equal(dv_wr_table_fill(&fixture->qp, MLX5DV_QP_EX_WITH_RAW_WQE), 0);
 	for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++) {
@@ -462,7 +461,7 @@ static void builders_by_transport(void **state)
 	}
 }
 
-/* Each flag gives its builder; in profile connectx any of the three gives all, as drivers have it. */
+/* Each flag enables its builder; in profile connectx any of the three enables all, as in drivers. */
 static void key_builders_by_flag(void **state)
 {
 	(void)state;
@@ -504,7 +503,7 @@ static void addresses_of_other_types(void **state)
 	}
 }
 
-/* The device has them, the QP was not created for them. */
+/* The device supports them, but the QP was not created for them. */
 static void operations_of_other_queues(void **state)
 {
 	uint64_t raw[8] = {0}, before;

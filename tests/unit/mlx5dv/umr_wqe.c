@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * UMR work requests byte by byte, as the builders leave them in the ring: expected offsets and values are
- * those of mlx5-formats 1.2, 1.3 and 1.8 to 1.10, written down here as numbers. The QP is made by hand,
- * without a device queue behind it: nothing is ever rung.
+ * UMR work requests byte by byte, as the builders write them into the ring: expected offsets and values come from
+ * mlx5-formats 1.2, 1.3 and 1.8 to 1.10, entered as numbers. The QP is made by hand, without a device queue: no doorbell
+ * is rung.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -30,7 +30,7 @@ static int tear_down(void **state)
 	return 0;
 }
 
-/* Bytes 0 to 127 of a UMR that nothing but @mask, @rights, @length and @octowords distinguishes. */
+/* Expects bytes 0 to 127 of a UMR that differs only in @mask, @rights, @length and @octowords. */
 static void expect_head(const uint8_t *wqe, uint32_t index, uint8_t fm_ce_se, uint32_t octowords, uint64_t mask,
 			uint8_t rights, uint64_t length)
 {
@@ -102,7 +102,7 @@ static void expect_list(uint32_t index, uint32_t count)
 	expect_head(wqe, index, 0x08, octowords, MASK_BASE | MASK_RIGHTS | MASK_LEN, 0x08 | 0x10, length);
 }
 
-/* Every number of entries at every block of the ring: the ring's end falls on each place where it can. */
+/* Every number of entries at every block of the ring: the ring's end falls on every possible place. */
 static void list_at_every_place(void **state)
 {
 	(void)state;
@@ -121,7 +121,7 @@ static void list_at_every_place(void **state)
 	}
 }
 
-/* The producer index in the WQE has 16 bits; the counter behind it goes on. */
+/* The producer index in the WQE has 16 bits; the counter is wider. */
 static void index_wraps_at_16_bits(void **state)
 {
 	(void)state;
@@ -153,7 +153,7 @@ static void list_longer_than_32_bits(void **state)
 	assert_int_equal(be64_at(wqe, 88), UINT64_C(0x3fffffffc));
 	assert_int_equal(be32_at(wqe, 128), UINT32_MAX);
 
-	/* One bit beyond 2 GiB, where a signed sum turns negative. */
+	/* One bit beyond 2 GiB, where a signed sum would turn negative. */
 	sge[0].length = UINT32_C(0x80000000);
 	fixture_place(fixture, 0);
 	fixture_start(fixture, IBV_SEND_INLINE);
@@ -259,7 +259,7 @@ static void set_profile(enum setting_PROFILE profile)
 	((struct settings *)hca_settings(hca_device(0)))->profile = profile;
 }
 
-/* Profile connectx: the two 16-bit fields are cut, header and key length are not; the record says so. */
+/* Profile connectx: the two 16-bit fields are truncated, header and key length are not; the record reports it. */
 static void interleaved_truncates_to_16_bits(void **state)
 {
 	static const struct {
@@ -378,7 +378,7 @@ static void completion_and_fence_bits(void **state)
 	}
 }
 
-/* wr_id and wr_flags count as they are at the builder, not at the setters; the completion is DRIVER1. */
+/* wr_id and wr_flags are read by the builder, not by the setters; the completion is DRIVER1. */
 static void attributes_are_sampled_at_the_builder(void **state)
 {
 	uint8_t wqe[128];
@@ -396,7 +396,7 @@ static void attributes_are_sampled_at_the_builder(void **state)
 	assert_int_equal(fixture->qp.sq.wc_opcode[0], IBV_WC_DRIVER1);
 }
 
-/* A key that may change its tag: the new tag is in imm and in the context. */
+/* A key with an updatable tag: the new tag is in imm and in the context. */
 static void tag_of_an_update_tag_key(void **state)
 {
 	uint8_t wqe[128];
@@ -412,7 +412,7 @@ static void tag_of_an_update_tag_key(void **state)
 	assert_int_equal(be32_at(wqe, 68), 0xffffff5a);
 }
 
-/* mlx5dv_wr_mr_list and mlx5dv_wr_mr_interleaved build what configure and two setters build. */
+/* mlx5dv_wr_mr_list and mlx5dv_wr_mr_interleaved build the same WQE as configure and two setters. */
 static void mr_builders_equal_two_setters(void **state)
 {
 	struct ibv_sge sge[3];
@@ -440,7 +440,7 @@ static void mr_builders_equal_two_setters(void **state)
 	assert_int_equal(be16_at(wqe, 160), 68);
 }
 
-/* Nothing of a work request shows in the next one of the chain. */
+/* No state of a work request affects the next one of the chain. */
 static void each_of_a_chain_starts_afresh(void **state)
 {
 	uint8_t wqe[128];
