@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Processes of cases, see batch.h. */
+/* Runs cases in processes, see batch.h. */
 #include "batch.h"
 
 #include <stdio.h>
@@ -17,13 +17,13 @@
 
 enum { BATCH = 100, SECONDS = 300, DIFFERENCES = 8, HISTORY = 64 };
 
-/* Shared with the processes that run cases. */
+/* Memory shared with the processes that run cases. */
 struct shared {
 	struct abilities abilities;
-	uint64_t index; /* of the case that runs */
+	uint64_t index; /* of the running case */
 	uint64_t cases, transfers, refusals, findings, message_bytes;
 	uint64_t operations[OPERATIONS], back, other, faults[FAULTS], structures[STRUCTURES], layouts[LAYOUTS];
-	uint64_t sure, found; /* flips of which it is known, and of these, found */
+	uint64_t sure, found; /* flips that must be found, and the number found */
 };
 
 static struct shared *shared;
@@ -38,7 +38,7 @@ static void open_run(struct run *run, bool connectx)
 
 static struct abilities abilities_of(const struct run *run)
 {
-	/* On a wire a message may have been written in part when it is refused; datagrams and UC have nothing against loss. */
+	/* On a wire a message may be partly written when it is refused; datagrams and UC tolerate loss. */
 	return (struct abilities){
 		.memcpy = run->world.has_memcpy,
 		.datagram_most = run->world.datagram_most,
@@ -94,7 +94,7 @@ static void draw(const struct plan *plan, uint64_t index, struct test_case *test
 		world_fail("case %lu is none: %s", index, line);
 }
 
-/* By where the bit is, against what mlx5dv_mkey_check(3) told. */
+/* Expects the error given by the place of the flipped bit, and compares it with mlx5dv_mkey_check(3). */
 static void expect_flip_found(const struct run *run, const struct test_case *test_case)
 {
 	enum fault fault, told = run->found[test_case->source.is_key ? SOURCE : TARGET].fault;
@@ -184,7 +184,7 @@ static pid_t start(bool quiet)
 	return child;
 }
 
-/* ---- telling a difference -------------------------------------------------------------------------------------- */
+/* ---- reporting a difference ------------------------------------------------------------------------------------ */
 
 static bool lines_fail(char **lines, int count, bool quiet)
 {
@@ -213,7 +213,7 @@ static void tell_alone(struct test_case *test_case)
 	lines_fail(lines, 1, false);
 }
 
-/* The lines before it that matter. */
+/* Prints the relevant earlier lines. */
 static void tell(const struct plan *plan, uint64_t first, uint64_t index)
 {
 	static char line[HISTORY][LINE];

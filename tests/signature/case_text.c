@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Cases as lines, see case.h. */
+/* Converts cases to and from lines, see case.h. */
 #include "case.h"
 
 #include <inttypes.h>
@@ -170,7 +170,7 @@ void case_print(const struct test_case *test_case, char line[LINE])
 
 /* ---- parsing --------------------------------------------------------------------------------------------------- */
 
-/* Each takes what it names off the front of *at, or returns false. */
+/* Each of these parses an item at *at and advances *at, or returns false. */
 static bool take(const char **at, const char *text)
 {
 	size_t length = strlen(text);
@@ -243,7 +243,7 @@ static bool take_domain(const char **at, struct domain *domain)
 		const char *rest = *at;
 
 		domain->guard = guard;
-		/* crc32 begins crc32c. */
+		/* crc32 is a prefix of crc32c. */
 		if (take(&rest, crcs[guard]) && *rest == ':') {
 			*at = rest;
 			return take_block(at, domain);
@@ -379,7 +379,7 @@ static bool take_step(const char **at, struct test_case *test_case)
 			break;
 		}
 	}
-	/* The other pair is for messages of RC. */
+	/* Only messages of RC use the other pair. */
 	if (step->operation == OPERATIONS || (step->other && step->operation > READ) ||
 	    !take_u32(at, STREAM_MOST, &step->start) || !take(at, "+") || !take_u32(at, STREAM_MOST, &step->length))
 		return false;
@@ -427,7 +427,7 @@ static bool take_word(const char **at, struct test_case *test_case)
 	return take_step(at, test_case);
 }
 
-/* What a piece of @end reaches in its region. Pieces of `layout` are in the stream of `under`, if there is one. */
+/* Checks the range of the pieces of @end in its region. Pieces of `layout` are in the stream of `under`, if there is one. */
 static bool within(const struct layout *layout, uint64_t most)
 {
 	for (uint32_t i = 0; i < layout->count; i++) {

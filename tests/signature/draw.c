@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Drawing cases, see draw.h. Most transfers are within the key, most input is right. */
+/* Draws cases, see draw.h. Most transfers are within the key, most input is correct. */
 #include "draw.h"
 
 #include <stdio.h>
@@ -9,9 +9,9 @@ struct drawing {
 	struct choose *c;
 	const struct abilities *abilities;
 	struct test_case *to;
-	struct end *key; /* the end whose signature decides on lengths */
+	struct end *key; /* the end whose signature determines lengths */
 	uint32_t length; /* bytes that messages can address */
-	bool careful;    /* nothing may be refused */
+	bool careful;    /* no request may be refused */
 	enum operation operation;
 	bool mixes; /* another operation for each message */
 	bool goes_back, on_two_pairs;
@@ -28,7 +28,7 @@ static const struct domain *any_domain(struct choose *c, const struct signature 
 	return &signature->wire;
 }
 
-/* Bytes of raw data: some blocks, and often a part of one. */
+/* Returns the bytes of raw data: some blocks, and often a part of one. */
 static uint32_t draw_raw(struct drawing *d, bool whole)
 {
 	struct choose *c = d->c;
@@ -43,7 +43,7 @@ static uint32_t draw_raw(struct drawing *d, bool whole)
 	return raw;
 }
 
-/* Bytes of the memory stream; sometimes more, or less than needed. */
+/* Returns the bytes of the memory stream; sometimes more or less than needed. */
 static uint32_t memory_length(struct drawing *d, uint32_t bytes)
 {
 	struct choose *c = d->c;
@@ -76,7 +76,7 @@ static bool is_datagram(enum operation operation)
 	return operation == UD_SEND || operation == UD_SEND_IMM;
 }
 
-/* Only ends that are named by SGEs can have a header. */
+/* Returns true if the end is named by SGEs; others cannot have a header. */
 static bool can_have_header(const struct drawing *d)
 {
 	const struct test_case *to = d->to;
@@ -124,7 +124,7 @@ static void add_transfer(struct drawing *d, uint32_t start, uint32_t length)
 		step->cut = draw_cut(d->c, wire, step->length);
 }
 
-/* Keys are configured in one request or in several; what a former configuration left is overridden or kept. */
+/* Configures keys in one request or in several; the result of an earlier configuration is overridden or kept. */
 static void configure_first(struct drawing *d, bool of_target)
 {
 	static const char *const with[][3] = {
@@ -159,7 +159,7 @@ static void configure_again(struct drawing *d)
 	const struct end *end = of_target ? &d->to->target : &d->to->source;
 	const char *request = CHOOSE_OF(d->c, requests);
 
-	/* Without a signature addresses are others: what was within the key need not be any more. */
+	/* Without a signature addresses change: a range within the key may be outside now. */
 	if (strchr(request, 'r') && (d->careful || end->over.count))
 		return;
 	if (strchr(request, 's') && !end->has_signature)
@@ -214,7 +214,7 @@ static void transfer_anywhere(struct drawing *d)
 	}
 }
 
-/* What goes on after a break was not brought in one piece, even if the break was somewhere else: of a whole block, say. */
+/* Data after a break does not continue a stream, even if the break was elsewhere: of a whole block, for example. */
 static void transfer_with_break(struct drawing *d)
 {
 	const struct domain *wire = &d->key->signature.wire;
@@ -250,7 +250,7 @@ static void draw_steps(struct drawing *d)
 				     d->length);
 	else
 		transfer_anywhere(d);
-	/* The same again, with or without a configuration. */
+	/* Repeats the transfer, with or without a configuration. */
 	if (chance(d->c, 10)) {
 		configure_again(d);
 		add_transfer(d, 0, d->length);
@@ -259,7 +259,7 @@ static void draw_steps(struct drawing *d)
 
 /* ---- damage ---------------------------------------------------------------------------------------------------- */
 
-/* The domain of the input stream, and where that stream begins in the source. */
+/* Returns the domain of the input stream, and where that stream begins in the source. */
 static const struct domain *input_domain(const struct test_case *test_case, uint32_t *shift)
 {
 	static const struct domain none = {.kind = KIND_NONE};
@@ -284,7 +284,7 @@ static void flip_bit(struct choose *c, struct test_case *to, uint32_t at)
 		(struct patch){.at = at, .count = 1, .flips = true, .bytes = {(uint8_t)(1u << choose_below(c, 8))}};
 }
 
-/* Tags that escape: with a right or wrong guard, with or without the reference tag. */
+/* Writes escaping tags: with a right or wrong guard, with or without the reference tag. */
 static void escape(struct choose *c, struct test_case *to, uint32_t field)
 {
 	struct patch *patch = add_patch(to);
@@ -328,7 +328,7 @@ static void draw_key(struct drawing *d, struct end *end)
 	end->key = (uint32_t)choose_below(d->c, KEYS);
 }
 
-/* Layout of the end whose wire side has @wire_bytes; returns how far its messages can go. */
+/* Makes the layout of the end whose wire side has @wire_bytes; returns the limit of its messages. */
 static uint32_t lay_out(struct drawing *d, struct end *end, uint32_t wire_bytes, bool alone)
 {
 	static const struct domain none = {.kind = KIND_NONE};
@@ -409,7 +409,7 @@ void draw_case(struct choose *c, const struct abilities *abilities, bool connect
 
 /* ---- two pairs -------------------------------------------------------------------------------------------------- */
 
-/* Blocks of both domains end together. */
+/* Returns the length after which blocks of both domains end together. */
 static uint32_t common_block(const struct signature *signature)
 {
 	if (signature->memory.kind == KIND_NONE)
@@ -491,7 +491,7 @@ void draw_flip(struct choose *c, const struct abilities *abilities, bool connect
 		d.operation = draw_operation(&d);
 	} while (is_datagram(d.operation) && d.length > abilities->datagram_most);
 	at = (uint32_t)choose_below(c, (uint32_t)stream_bytes(domain, raw));
-	/* Fields are few of the bytes. */
+	/* Fields are a small part of the bytes. */
 	if (chance(c, 50))
 		at = (uint32_t)(place_of_field(domain, choose_below(c, raw / domain->block)) +
 				choose_below(c, field_bytes(domain)));
@@ -503,7 +503,7 @@ void draw_flip(struct choose *c, const struct abilities *abilities, bool connect
 	add_transfer(&d, at, d.length - at);
 }
 
-/* Bits of check_mask that are those of the guard. */
+/* Returns the bits of check_mask for the guard. */
 static uint8_t guard_mask(const struct domain *domain)
 {
 	return (uint8_t)(0xff << (8 - guard_bytes(domain->guard)));

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Drawing layouts: lists, interleaved ones, keys over and under the key; cuts fall anywhere, also within fields. */
+/* Draws layouts: lists, interleaved ones, keys over and under the key; cuts fall anywhere, also within fields. */
 #include "draw.h"
 
 enum { LIST_MOST = 12, GAP = 70, FIELD_16_BITS = 65535 };
@@ -13,7 +13,7 @@ uint32_t draw_cut(struct choose *c, const struct domain *domain, uint32_t length
 	at = 1 + (uint32_t)choose_below(c, length - 1);
 	if (domain->kind == KIND_NONE || chance(c, 30))
 		return at;
-	/* Begin of a block, of a field, within a field; and beside these. */
+	/* The beginning of a block, of a field, within a field; and adjacent places. */
 	at = at / whole * whole;
 	if (chance(c, 60))
 		at += domain->block + (chance(c, 50) ? (uint32_t)choose_below(c, field_bytes(domain)) : 0);
@@ -27,7 +27,7 @@ static uint32_t gap(struct choose *c)
 	return chance(c, 50) ? 0 : (uint32_t)choose_below(c, GAP);
 }
 
-/* Cuts @length bytes into up to @most pieces, in order. Returns how many. */
+/* Cuts @length bytes into up to @most pieces, in order. Returns their number. */
 static uint32_t cut_up(struct choose *c, const struct domain *domain, uint32_t length, uint32_t most, uint32_t *bytes)
 {
 	uint32_t cut[LIST_MOST + 1] = {0}, count = 1, pieces = 1 + (uint32_t)choose_below(c, most);
@@ -49,7 +49,7 @@ static uint32_t cut_up(struct choose *c, const struct domain *domain, uint32_t l
 	return count;
 }
 
-/* Pieces of @length bytes together, shuffled in the stream from *@free on. */
+/* Draws pieces with a total of @length bytes, shuffled in the stream from *@free on. */
 static void draw_list(struct choose *c, const struct domain *domain, uint32_t length, uint32_t *free,
 		      struct layout *layout)
 {
@@ -84,14 +84,14 @@ static void draw_interleaved(struct choose *c, const struct domain *domain, uint
 
 		if (natural)
 			bytes = i ? (uint32_t)field_bytes(domain) : domain->block;
-		/* Long keys have no short records: the model goes through them a record at a time. */
+		/* Long keys have no short records: the model processes them a record at a time. */
 		if (!natural && length > 40000 && bytes < 1000)
 			bytes += 1000;
 		layout->piece[i] = (struct piece){.bytes = bytes, .skip = gap(c)};
 		sum += bytes;
 	}
 	layout->repeat = (length + sum - 1) / sum;
-	/* Short records with wide gaps would outgrow the region. */
+	/* Short records with wide gaps would exceed the region. */
 	skips = (uint64_t)layout->repeat * (sum + layout->count * GAP) > REGION / 2 ? 0 : 1;
 	for (uint32_t i = 0; i < layout->count; i++) {
 		layout->piece[i].skip *= skips;
@@ -115,7 +115,7 @@ void draw_layout(struct choose *c, const struct domain *domain, uint32_t length,
 		draw_list(c, &none, within, free, &end->under);
 }
 
-/* Repetitions over the key: of whole blocks, of blocks without fields, or of anything. */
+/* Draws repetitions over the key: of whole blocks, of blocks without fields, or of anything. */
 static uint32_t draw_over_interleaved(struct choose *c, const struct domain *wire, uint32_t length, uint32_t *free,
 				      struct layout *over)
 {
@@ -160,7 +160,7 @@ uint32_t draw_over(struct choose *c, uint32_t length, uint32_t *free, struct end
 			*free += plain;
 			sum += plain;
 		}
-		/* Some pieces are left out: what is behind them is entered in the middle. */
+		/* Some pieces are omitted: the data after them is entered in the middle. */
 		if (count == 1 || chance(c, 90)) {
 			over->piece[over->count++] = (struct piece){.at = at, .bytes = bytes[i]};
 			sum += bytes[i];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Drawing signatures: all combinations of domains (mlx5dv_wr_set_mkey_sig_block(3)). */
+/* Draws signatures: all combinations of domains (mlx5dv_wr_set_mkey_sig_block(3)). */
 #include "draw.h"
 
 static uint32_t draw_block(struct choose *c)
@@ -23,7 +23,7 @@ static uint16_t draw_app(struct choose *c)
 	return chance(c, 60) ? (uint16_t)choose_bits(c) : CHOOSE_OF(c, apps);
 }
 
-/* Reference tags that wrap within few blocks, often. */
+/* Draws a reference tag, often one that wraps within few blocks. */
 static uint32_t draw_reference(struct choose *c)
 {
 	static const uint32_t references[] = {0, 0xffffffff, 0xfffffffe, 0x7fffffff, 0xffff, 0xf0debc9a, 0x0000fffe};
@@ -45,7 +45,7 @@ static void draw_domain(struct choose *c, struct domain *domain)
 	draw_flags(c, domain);
 }
 
-/* The same structure as @from; what a field consists of is partly the same. */
+/* Draws a domain with the structure of @from; the parts of its field are partly the same. */
 static void draw_alike(struct choose *c, const struct domain *from, struct domain *to)
 {
 	*to = *from;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Ends, see ends.h. */
+/* Ends of a transfer, see ends.h. */
 #include "ends.h"
 
 #include <stdio.h>
@@ -80,7 +80,7 @@ static void add_span(struct model_end *end, bool plain, uint64_t at, uint64_t by
 	end->span[end->span_count++] = (struct span){plain, at, bytes};
 }
 
-/* [@start, +@length) of the key that the request names. */
+/* Adds [@start, @start + @length) of the key in the request. */
 static bool add_range(struct model_end *end, uint64_t start, uint64_t length)
 {
 	const struct layout *over = &end->end->over;
@@ -130,9 +130,9 @@ bool end_fits(const struct model_end *end, bool transmits)
 }
 
 /*
- * mlx5dv_mkey_check(3): "The offset within the transfer where the error happened. In block signature, this is guaranteed to be
- * a block boundary offset". Where the block begins in the message, of which span @i begins at @at; if the message enters the
- * key inside the block, where it enters the key: bytes before that belong to other SGEs.
+ * mlx5dv_mkey_check(3): "The offset within the transfer where the error happened. In block signature, this is guaranteed
+ * to be a block boundary offset". Stores the offset of the block in the message, whose span @i begins at @at; if the
+ * message enters the key inside the block, the offset of the entry: earlier bytes belong to other SGEs.
  */
 static void place_finding(const struct model_end *end, uint32_t i, uint64_t at, struct finding *finding)
 {

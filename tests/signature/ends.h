@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * An end of a case, in the model: its memory, its key with the keys over and under it, and the errors that the key has found.
- */
+/* An end of a case, in the model: its memory, its key with the keys over and under it, and the errors found by the key. */
 #ifndef SOFTHCA_TESTS_SIGNATURE_ENDS_H
 #define SOFTHCA_TESTS_SIGNATURE_ENDS_H
 
@@ -18,10 +16,11 @@ enum queue {
 };
 
 /*
- * What becomes of errors (mlx5dv_mkey_check(3)). The key records the first one, and checking takes the record.
+ * Handling of errors (mlx5dv_mkey_check(3)). The key records the first one, and checking takes the record.
  *
- * Profile connectx (mlx5-formats 4.6, 6 no. 7): the device tells the first one by a CQE, then none before it is armed again.
- * Polling records it; checking takes the record. A configuration arms the key if an error was polled since the one before.
+ * Profile connectx (mlx5-formats 4.6, 6 no. 7): the device reports the first error by a CQE, then none until the key is
+ * armed again. Polling records it; checking takes the record. A configuration arms the key if an error was polled since
+ * the one before.
  */
 struct errors {
 	bool silent, polled;
@@ -29,7 +28,7 @@ struct errors {
 	enum queue queue;
 };
 
-/* Lives as long as the device's key. */
+/* State that lives as long as the device's key. */
 struct pooled_key {
 	struct model_key key;
 	struct errors errors;
@@ -52,28 +51,31 @@ struct model_end {
 	struct span span[SPANS];
 };
 
-/** The layout that letter l, or k, gives the key. */
+/** Makes the layout that letter l, or k, gives the key. */
 void end_lay(struct model_end *end, bool other);
 
-/** What configuring with these letters does to key and errors. */
+/** Applies a configuration with these letters to key and errors. */
 void end_configure(struct model_end *end, const char *letters);
 
 /**
- * The spans of bytes [@start, +@length) of an end, header first; cut where SGEs and pieces of keys do. False: beyond the end
- * of the outermost key.
+ * Computes the spans of bytes [@start, @start + @length) of an end, header first; cut where SGEs and pieces of keys end.
+ * Returns false beyond the end of the outermost key.
  */
 bool end_resolve(struct model_end *end, uint32_t header, uint32_t start, uint32_t length, uint32_t cut);
 
-/** Of the spans resolved last: whether memory is there for all; bytes to a message, from a message. Return the first error. */
+/**
+ * For the spans resolved last: check that all memory exists; copy bytes to a message; copy bytes from a message. Return
+ * the first error.
+ */
 bool end_fits(const struct model_end *end, bool transmits);
 struct finding end_gather(const struct model_end *end, uint8_t *message);
 struct finding end_scatter(const struct model_end *end, const uint8_t *message);
 
-/** An error was found and, of profile connectx, told in @queue. */
+/** Records that an error was found and, in profile connectx, reported in @queue. */
 void errors_found(struct pooled_key *pooled, struct finding finding, enum queue queue);
-/** @queue was polled. */
+/** Records that @queue was polled. */
 void errors_polled(struct errors *errors, enum queue queue);
-/** What mlx5dv_mkey_check() tells. False: it fails with EINVAL, and the record stays. */
+/** Returns the expected result of mlx5dv_mkey_check(). False: it fails with EINVAL, and the record stays. */
 bool errors_check(struct pooled_key *pooled, struct finding *finding);
 
 /** The signature that letter j sets. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Far into a key: block numbers beyond 16 bits, places in memory up to the longest key with a signature (2^32 - 1 bytes,
- * mlx5-formats 4.5) and on the wire beyond that. Keys in keys lead to one region again and again, so what is expected is
+ * Offsets far into a key: block numbers beyond 16 bits, places in memory up to the longest key with a signature (2^32 -
+ * 1 bytes, mlx5-formats 4.5) and beyond that on the wire. Nested keys map one region repeatedly, so the expected data is
  * a formula.
  */
 #include <stdio.h>
@@ -25,7 +25,7 @@ static const struct domain t10 = {KIND_T10, BLOCK, GUARD_T10_CRC, true, 0x5678, 
 
 static const uint64_t numbers[] = {0, 1, 65534, 65535, 65536, 65537, 0x3ffffe, 0x3fffff, 0x400000, 0x400001, 0x7e0000};
 
-/* @count entries of the key, the last one of @last bytes. */
+/* Lays out @count entries of the key, the last one with @last bytes. */
 static void lay(struct mlx5dv_mkey *mkey, uint32_t lkey, uint64_t address, uint32_t bytes, uint32_t last,
 		uint16_t count, const struct mlx5dv_sig_block_attr *signature)
 {
@@ -49,7 +49,7 @@ static void lay(struct mlx5dv_mkey *mkey, uint32_t lkey, uint64_t address, uint3
 		world_fail("ibv_wr_complete: %s", strerror(error));
 }
 
-/* 24 x 24 MiB are 576 MiB; seven of these and 64 MiB less a byte are all that fits. */
+/* 24 x 24 MiB are 576 MiB; at most seven of these and 64 MiB less a byte fit. */
 static void lay_out(const struct domain *memory, const struct domain *wire, uint8_t check)
 {
 	struct mlx5dv_sig_t10dif tuple = {
@@ -128,7 +128,7 @@ static void expect_bytes(const uint8_t *is, const uint8_t *expected, size_t byte
 			world_fail("block %lu: byte %zu is %02x, not %02x", number, i, is[i], expected[i]);
 }
 
-/* Byte @at of the memory of the key. */
+/* Returns byte @at of the memory of the key. */
 static uint8_t *memory_at(uint64_t at)
 {
 	return &world.memory[TARGET][at % MIB];
@@ -140,7 +140,7 @@ static void stir(uint8_t *bytes, size_t count, unsigned int seed)
 		bytes[i] = (uint8_t)((i * 2654435761u + seed) >> 11);
 }
 
-/* Fields are made for the wire. */
+/* Checks the fields generated for the wire. */
 static void reads_far(uint64_t number)
 {
 	uint8_t expected[2 * EXTENDED];
@@ -157,7 +157,7 @@ static void reads_far(uint64_t number)
 	expect_bytes(world.memory[SOURCE], expected + 100, sizeof(expected) - 100, number);
 }
 
-/* Fields are checked on their way from the wire. */
+/* Checks the verification of fields that come from the wire. */
 static void writes_far(uint64_t number)
 {
 	uint8_t *block = world.memory[SOURCE], data[BLOCK];
@@ -170,14 +170,14 @@ static void writes_far(uint64_t number)
 	expect_error(MLX5DV_MKEY_NO_ERR, 0, 0, 0);
 	for (uint64_t b = 0; b < BLOCK; b++)
 		expect_bytes(memory_at(number * BLOCK + b), data + b, 1, number);
-	/* The tag that 16 bits of block number would give. */
+	/* The tag that a block number of 16 bits would give. */
 	field_make(&t10, block, (uint32_t)(number - 65536), block + BLOCK);
 	must_succeed(IBV_WR_RDMA_WRITE, number * EXTENDED, EXTENDED);
 	expect_error(MLX5DV_MKEY_SIG_BLOCK_BAD_REFTAG, right, wrong, 0);
 	lay_out(&none, &t10, 0xff);
 }
 
-/* Fields in memory are checked; whatever is there, it is not the tag of this block. */
+/* Checks the verification of fields in memory; their content is not the tag of this block. */
 static void checks_far(uint64_t number)
 {
 	uint64_t field = number * EXTENDED + BLOCK, found = 0;
@@ -189,7 +189,7 @@ static void checks_far(uint64_t number)
 	expect_error(MLX5DV_MKEY_SIG_BLOCK_BAD_REFTAG, (uint32_t)(t10.ref + number), found, 0);
 }
 
-/* Up to the last byte, and not beyond. */
+/* Accesses up to the last byte work, and not beyond. */
 static void ends_where_it_ends(void)
 {
 	uint64_t last = KEY_BYTES / BLOCK - 1, tail = (last + 1) * EXTENDED;

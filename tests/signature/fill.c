@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Contents of memory, see fill.h. */
+/* Fills memory, see fill.h. */
 #include "fill.h"
 
 #include <string.h>
@@ -8,7 +8,7 @@
 
 enum { MARGIN = 512 };
 
-/* The end of all messages, as requests name them; without header. */
+/* Returns the end of all messages, as addressed by requests; without header. */
 static uint32_t end_of_steps(const struct test_case *test_case)
 {
 	uint32_t end = 0;
@@ -22,7 +22,7 @@ static uint32_t end_of_steps(const struct test_case *test_case)
 	return end;
 }
 
-/* The end of what an end uses of its region. */
+/* Returns the end of the used part of an end's region. */
 static uint32_t extent(const struct test_case *test_case, const struct model_end *end)
 {
 	uint32_t most = PLAIN_START + OTHER_LAYOUT_BYTES;
@@ -57,10 +57,10 @@ static void scribble(uint8_t *bytes, size_t count, struct choose *choose, enum p
 		memset(bytes, pattern == PATTERN_ZEROS ? 0 : pattern == PATTERN_ONES ? 0xff : same, count);
 }
 
-/* Right fields in a stream of @length bytes that @byte leads to. */
+/* Access to a stream of @length bytes through @byte, for correct fields. */
 struct stream {
 	uint8_t *memory;
-	const uint32_t *place; /* NULL: one behind the other */
+	const uint32_t *place; /* NULL: contiguous */
 	uint64_t length;
 };
 
@@ -84,7 +84,7 @@ static void make_fields(const struct domain *domain, const struct stream *stream
 	}
 }
 
-/* The source as requests address it: byte 0 on. Not through a key over the key. */
+/* Returns the source as addressed by requests: from byte 0 on. Not through a key over the key. */
 static struct stream stream_of_source(const struct test_case *test_case, const struct model_end *source)
 {
 	if (source->pooled)
@@ -94,8 +94,8 @@ static struct stream stream_of_source(const struct test_case *test_case, const s
 }
 
 /*
- * A source without signature holds what the target's key expects on the wire, wherever the key over that key wants it. The
- * header, which comes first in each message, shifts it.
+ * A source without signature holds the fields that the target's key expects on the wire, at the places given by the key
+ * over that key. The header, which comes first in each message, shifts them.
  */
 static void make_wire_fields(const struct test_case *test_case, const struct model_end *source,
 			     struct model_end *target, struct choose *choose)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Guards, bit by bit; see guard.h. The parameters are those of mlx5-formats 5.1. */
+/* Computes guards bit by bit; see guard.h. The parameters are those of mlx5-formats 5.1. */
 #include "guard.h"
 
 struct parameters {
@@ -65,7 +65,7 @@ static uint64_t remainder_of(const struct parameters *p, bool ones, const uint8_
 	return p->inverted ? value ^ all_ones(p->bits) : value;
 }
 
-/* The Internet checksum (RFC 1071) of 16-bit words in network order. */
+/* Computes the Internet checksum (RFC 1071) of 16-bit words in network order. */
 static uint64_t checksum(bool ones, const uint8_t *data, size_t length)
 {
 	uint64_t sum = ones ? 0xffff : 0;

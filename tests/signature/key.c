@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* A key with a signature, see key.h. "Lies right behind": the field of a wire block that ends where a memory block does. */
+/* A key with a signature, see key.h. */
 #include "key.h"
 
 #include <stdlib.h>
@@ -19,14 +19,14 @@ static uint8_t *byte_at(const struct model_key *key, uint64_t place)
 	return &key->memory[key->place[place]];
 }
 
-/* @count bytes of the memory stream from @place on. */
+/* Reads @count bytes of the memory stream from @place on. */
 static void read_stream(const struct model_key *key, uint64_t place, uint64_t count, uint8_t *bytes)
 {
 	for (uint64_t i = 0; i < count; i++)
 		bytes[i] = *byte_at(key, place + i);
 }
 
-/* Raw data from memory. */
+/* Reads raw data from memory. */
 static void read_raw(const struct model_key *key, uint64_t raw, uint64_t count, uint8_t *bytes)
 {
 	for (uint64_t i = 0; i < count; i++)
@@ -34,8 +34,8 @@ static void read_raw(const struct model_key *key, uint64_t raw, uint64_t count, 
 }
 
 /*
- * Where on the wire a memory block is complete: behind its last byte of data, and if a wire field lies right behind that
- * byte, behind the field.
+ * Returns the wire place where a memory block is complete: after its last byte of data, or after a wire field that
+ * directly follows that byte.
  */
 static uint64_t end_of_memory_block(const struct signature *signature, uint64_t number)
 {
@@ -47,7 +47,7 @@ static uint64_t end_of_memory_block(const struct signature *signature, uint64_t 
 	return last;
 }
 
-/* Whether a memory block becomes complete within [@start, @end). */
+/* Returns true if a memory block becomes complete within [@start, @end). */
 static bool completes(const struct signature *signature, uint64_t number, uint64_t start, uint64_t end)
 {
 	return start < end_of_memory_block(signature, number) && end_of_memory_block(signature, number) <= end;
@@ -69,7 +69,7 @@ static void need(uint64_t *most, uint64_t end)
 		*most = end;
 }
 
-/* The end of what [@start, @end) needs of the memory stream. */
+/* Returns the end of the memory stream needed for [@start, @end). */
 static uint64_t memory_needed(const struct model_key *key, bool transmits, uint64_t start, uint64_t end)
 {
 	const struct signature *signature = &key->signature;
@@ -83,7 +83,7 @@ static uint64_t memory_needed(const struct model_key *key, bool transmits, uint6
 			need(&most, place_of_raw(memory, raw) + 1);
 			continue;
 		}
-		/* A field goes with its block. A part of it goes out with the field that memory has there. */
+		/* A field is sent with its block. A part of it is sent with the field of the memory there. */
 		need(&most, place_of_raw(memory, raw - 1) + 1);
 		if (transmits && memory->kind != KIND_NONE && raw % memory->block == 0)
 			need(&most, place_of_raw(memory, raw));
@@ -102,7 +102,7 @@ bool key_fits(const struct model_key *key, bool transmits, uint64_t start, uint6
 
 /* ---- from memory to the wire ----------------------------------------------------------------------------------- */
 
-/* The field of wire block @number. Its data and, where it is copied, its bytes are read from memory. */
+/* Makes the field of wire block @number. Its data and, where it is copied, its bytes are read from memory. */
 static void make_wire_field(const struct model_key *key, uint64_t number, uint64_t first, uint64_t end, uint8_t *field)
 {
 	const struct domain *wire = &key->signature.wire, *memory = &key->signature.memory;
@@ -161,7 +161,7 @@ struct finding key_transmit(const struct model_key *key, uint64_t start, uint64_
 
 /* ---- from the wire to memory ----------------------------------------------------------------------------------- */
 
-/* Whether all of wire place @place on was received in one run. */
+/* Returns true if the wire from @place on was received in one run. */
 static bool brought_from(const struct model_key *key, uint64_t place)
 {
 	return key->begin <= place;
@@ -200,7 +200,10 @@ static void write_memory_field(const struct model_key *key, uint64_t number)
 		uint64_t place = place_of_field(memory, number) + i;
 
 		if (in_mask(copy, i)) {
-			/* The structures are the same: the field has the same place on the wire. All of it must have come. */
+			/*
+			 * The structures are the same: the field has the same place on the wire. All of it must have
+			 * arrived.
+			 */
 			if (brought_from(key, place - i))
 				*byte_at(key, place) = key->arrived[place];
 		} else if (whole) {

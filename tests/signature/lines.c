@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Lines of cases: whether they say all of a case, and whether what is no case is refused. */
+/* Lines of cases: a line must describe all of a case, and lines that are not cases must be refused. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -13,7 +13,7 @@
 
 static const struct abilities abilities = {.memcpy = true, .datagram_most = 4096, .refusals = true, .unreliable = true};
 
-/* Only what is printed counts; the rest of the structure is as the line leaves it. */
+/* Expects the printed parts to be equal; the rest of the structure is as the line sets it. */
 static void expect_same(const struct test_case *test_case)
 {
 	char line[LINE], again[LINE];
@@ -44,7 +44,7 @@ static void drawn_cases_are_understood(void **state)
 	}
 }
 
-/* Each part of a case, as a word says it. */
+/* Each part of a case, with its word. */
 static void words_mean_what_they_say(void **state)
 {
 	static struct test_case to;

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Block signatures against a model of them (mlx5dv_wr_set_mkey_sig_block(3), mlx5dv_mkey_check(3)): random cases over all
+ * Compares block signatures with a model (mlx5dv_wr_set_mkey_sig_block(3), mlx5dv_mkey_check(3)): random cases over all
  * combinations of domains, masks, layouts, operations and ways to cut a transfer, and a campaign of flipped bits.
  *
  *	signature [--seed N] [--first N] [--cases N] [--flips N]
  *
- * SIGNATURE_RINGS=verbs|umem: through rings that the test fills and reads by itself (rings.h).
+ * SIGNATURE_RINGS=verbs|umem: through rings that the test fills and reads itself (rings.h).
  *
- * The cases of a seed are always the same. Without --seed, half of them are of seed 1, half of a fresh one, which is printed.
+ * A seed always gives the same cases. Without --seed, half of them use seed 1, half a new one, which is printed.
  */
 #include <getopt.h>
 #include <stdio.h>

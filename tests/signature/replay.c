@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* replay 'LINE'…: runs cases, as a difference prints them (case.h), one after the other on a fresh device. */
+/* replay 'LINE'…: runs cases, as a difference prints them (case.h), one after the other on a new device. */
 #include <stdio.h>
 
 #include "batch.h"

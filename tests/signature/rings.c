@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The queues with rings that the test fills, and their states: see rings.h. Bytes and bits are those of the mlx5_ifc structures. */
+/*
+ * Queues with rings that the test fills, and their states: see rings.h. Bytes and bits are those of the mlx5_ifc
+ * structures.
+ */
 #include "rings_parts.h"
 
 #include <errno.h>
@@ -245,7 +248,7 @@ static void connect_own(struct world *world, int transport, int side)
 	modify(ring, 0x504, rts);
 }
 
-/* @number: of the peer. */
+/* @number: number of the peer. */
 static void connect_verbs(struct world *world, struct ibv_qp *qp, int transport, uint32_t number)
 {
 	int access = transport == UD ? IBV_QP_QKEY : IBV_QP_ACCESS_FLAGS;
@@ -280,7 +283,7 @@ static void connect_verbs(struct world *world, struct ibv_qp *qp, int transport,
 	must("RTS", !ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_SQ_PSN | (reliable ? waits : 0)));
 }
 
-/* In SQD a queue pair takes requests and executes none. */
+/* In SQD a queue pair accepts requests and executes none. */
 void rings_begin_composing(struct world *world, int transport, int side)
 {
 	struct ring *ring = &world->rings->ring[transport][side];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Inside the rings that the test fills (rings.h): what a world has of them. One thread. */
+/* State of the rings that the test fills (rings.h). One thread. */
 #ifndef SOFTHCA_TESTS_SIGNATURE_RINGS_PARTS_H
 #define SOFTHCA_TESTS_SIGNATURE_RINGS_PARTS_H
 
@@ -13,7 +13,7 @@ enum {
 	BLOCK = 64,
 	LOG_BLOCKS = 11,
 	LOG_RECEIVES = 6,
-	RECEIVE_BYTES = 128, /* 5 segments, and one that ends them */
+	RECEIVE_BYTES = 128, /* 5 segments, and a terminator */
 	LOG_CQES = 10,
 	RECEIVE_AREA = RECEIVE_BYTES << LOG_RECEIVES,
 	QP_BYTES = RECEIVE_AREA + (BLOCK << LOG_BLOCKS),
@@ -21,7 +21,7 @@ enum {
 	RECORD_BYTES = BLOCK,
 	PAIRS = TRANSPORTS * SIDES,
 	UMEM_BYTES = PAIRS * (QP_BYTES + RECORD_BYTES) + QUEUES * (CQ_BYTES + RECORD_BYTES),
-	COMPOSED_MOST = 100, /* requests of a queue pair that composes, before it begins anew */
+	COMPOSED_MOST = 100, /* requests of a composing queue pair before it starts again */
 	INVALID_KEY = 0x100,
 };
 
@@ -35,7 +35,7 @@ struct ring {
 	uint64_t *reg;
 	uint16_t next, next_receive;
 	uint64_t request_id[1 << 16], receive_id[1 << 16]; /* by index */
-	/* The queue pair that composes. */
+	/* The composing queue pair. */
 	struct mlx5dv_qp composer;
 	uint16_t composed;
 	uint32_t count;
@@ -51,12 +51,12 @@ struct own_cq {
 	uint32_t consumer;
 };
 
-/* The state of a key in the eyes of the program. */
+/* The state of a key as the program sees it. */
 struct known {
 	bool signs, polled, has_error;
 	struct signature signature;
 	uint16_t syndrome;
-	bool memory; /* the domain of the error */
+	bool memory; /* the error is in the memory domain */
 	uint64_t expected, actual, offset;
 };
 
@@ -65,7 +65,7 @@ struct rings {
 	struct ring ring[TRANSPORTS][SIDES];
 	struct own_cq cq[QUEUES];
 	struct known known[SIDES][KEYS];
-	struct known *configures[SIDES]; /* whose configuration is composed */
+	struct known *configures[SIDES]; /* the key whose configuration is composed */
 	uint8_t *memory;
 	struct mlx5dv_devx_umem *registered;
 	struct mlx5dv_devx_uar *uar;
@@ -86,7 +86,7 @@ static inline uint32_t get32(const uint8_t *bytes, size_t at)
 	return be32toh(value);
 }
 
-/** Makes the queue pair that composes for a ring begin anew: nothing is composed. */
+/** Restarts the queue pair that composes for a ring: nothing is composed. */
 void rings_begin_composing(struct world *world, int transport, int side);
 
 #endif

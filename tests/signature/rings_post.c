@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Requests, receives, CQEs and signature errors in rings that the test fills: see rings.h. Formats by mlx5-formats. */
+/* Requests, receives, CQEs and signature errors in rings that the test fills: see rings.h. Formats follow mlx5-formats. */
 #include "rings_parts.h"
 
 #include <errno.h>
@@ -18,13 +18,16 @@ static uint8_t *block_of(const struct ring *ring, uint16_t index)
 	return ring->requests + (size_t)(index % ring->blocks) * BLOCK;
 }
 
-/* A UMR whose key context, in the second block, does not free the key: a configuration, not an invalidation. */
+/*
+ * Returns true for a UMR whose key context, in the second block, does not free the key: a configuration, not an
+ * invalidation.
+ */
 static bool is_configuration(const struct ring *ring, uint8_t opcode)
 {
 	return opcode == UMR && !(*block_of(ring, (uint16_t)(ring->next + 1)) & 0x40);
 }
 
-/* A configuration arms the key after an error: bit 9 of the mask that says which attributes of the key change (mlx5-formats 1.6). */
+/* Makes a configuration arm the key after an error: bit 9 of the mask of changed attributes (mlx5-formats 1.6). */
 static void arm(uint8_t *wqe)
 {
 	put32(wqe, UMR_MASK + 4, get32(wqe, UMR_MASK + 4) | 1u << MASK_SIG_ERR);
@@ -131,7 +134,7 @@ static int opcode_of(uint8_t request)
 	}
 }
 
-/* A SIG_ERR CQE (mlx5-formats 3.5). */
+/* Records the error of a SIG_ERR CQE (mlx5-formats 3.5). */
 static void note_error(struct world *world, const uint8_t *cqe)
 {
 	struct known *known = NULL;
@@ -211,7 +214,7 @@ void rings_configure(struct world *world, int side, const struct end *end, const
 	known->signature = strchr(letters, 's') ? end->signature : other_signature;
 }
 
-/* Of 64 bits, those that a field of the block has. */
+/* Returns those of 64 bits that a field of the block has. */
 static uint64_t part(const struct domain *domain, uint16_t syndrome, uint64_t value)
 {
 	if (domain->kind == KIND_CRC)
@@ -226,7 +229,7 @@ int rings_check(struct world *world, int side, const struct end *end, struct mlx
 	struct known *known = &world->rings->known[side][end->key];
 	const struct domain *domain = known->memory ? &known->signature.memory : &known->signature.wire;
 
-	/* In profile man the device is asked, whoever reads the CQEs. */
+	/* In profile man the device is queried, no matter where the CQEs are read. */
 	if (!world->connectx)
 		return mlx5dv_mkey_check(world->key[side][end->key], error);
 	*error = (struct mlx5dv_mkey_err){.err_type = MLX5DV_MKEY_NO_ERR};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Model and device side by side, see run.h. */
+/* Runs model and device side by side, see run.h. */
 #include "run.h"
 
 #include <errno.h>
@@ -47,7 +47,7 @@ void run_close(struct run *run)
 
 /* ---- memory ---------------------------------------------------------------------------------------------------- */
 
-/* Which byte of the memory stream is at @at of the region, in words. */
+/* Describes which byte of the memory stream is at @at of the region. */
 static const char *describe(const struct model_end *end, uint32_t at)
 {
 	static char text[160];
@@ -189,7 +189,7 @@ static void deliver(const struct run *run)
 
 	while (link_progress())
 		;
-	/* Nobody hears of a WRITE of UC. */
+	/* A WRITE of UC has no completion at the target. */
 	for (int i = 0; link_in_real_time() && !memory_is_right(run) && i < 20000; i++)
 		nanosleep(&moment, NULL);
 }
@@ -223,7 +223,8 @@ static void configure(struct run *run, const struct step *step)
 }
 
 /*
- * After a refusal it is open what errors were found before. From here on: none is recorded, and a configuration arms the key.
+ * After a refusal the errors found before are undetermined. Establishes a known state: none is recorded, and a
+ * configuration arms the key.
  */
 static void recover(struct run *run, const struct step *step)
 {
@@ -235,7 +236,7 @@ static void recover(struct run *run, const struct step *step)
 
 		if (!end->pooled)
 			continue;
-		/* A record of before is only told while there is a signature. */
+		/* An earlier record is only reported while there is a signature. */
 		if (world_check(&run->world, side, end->end, &error))
 			configure(run, side == SOURCE ? &sign_source : &sign_target);
 		if (world_check(&run->world, side, end->end, &error))
@@ -244,7 +245,7 @@ static void recover(struct run *run, const struct step *step)
 	}
 }
 
-/* What an end is asked for: its header is in an SGE of its own, if it has SGEs. */
+/* Resolves the range of an end: its header is in a separate SGE, if it has SGEs. */
 static bool resolve(struct run *run, const struct step *step, int which)
 {
 	struct model_end *end = run->end[side_of(step, which)];
@@ -292,8 +293,8 @@ static bool transfer(struct run *run, const struct step *step)
 }
 
 /*
- * After a transfer: what is expected, then, of profile connectx, errors of the passive end. Each time no more may be known
- * than the model says.
+ * Polls after a transfer: the expected completions, then, in profile connectx, errors of the passive end. Each time
+ * there must be no more errors than in the model.
  */
 static void conclude(struct run *run)
 {
@@ -333,7 +334,7 @@ static void prepare(struct run *run)
 	settle_all(run);
 }
 
-/* A record that cannot be told for want of a signature, of profile connectx, can be once there is one. */
+/* In profile connectx, a record that cannot be reported without a signature can be once there is one. */
 static void finish(struct run *run)
 {
 	settle_all(run);
@@ -375,7 +376,7 @@ void run_case(struct run *run, const struct test_case *test_case)
 {
 	run->test_case = test_case;
 	run->cases++;
-	/* What is lost on a wire is up to the case, so that its line says it. Nothing is on its way now. */
+	/* The case determines the losses on a wire, so its line includes them. Nothing is in flight now. */
 	link_open(test_case->data);
 	run->world.extended = test_case->extended;
 	count_key(run, &test_case->source);

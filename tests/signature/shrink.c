@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Simpler cases, see shrink.h. Each change is tried by itself. */
+/* Simplifies cases, see shrink.h. Each change is tried separately. */
 #include "shrink.h"
 
 #include <string.h>
 
 static bool (*still_fails)(const struct test_case *);
 
-/* A key without rights, layout or known signature fails, too, but in its own way. */
+/* Returns true if the key is configured. A key without rights, layout or known signature fails, too, but differently. */
 static bool is_configured(const struct test_case *test_case, const struct end *end, bool target)
 {
 	bool rights = false, layout = false, signature = false;
@@ -37,7 +37,7 @@ static bool keep(struct test_case *test_case, const struct test_case *changed)
 
 	case_print(test_case, before);
 	case_print(changed, after);
-	/* What cannot be written down is no case. */
+	/* A case that cannot be printed is not valid. */
 	if (!strcmp(before, after) || !is_configured(changed, &changed->source, false) ||
 	    !is_configured(changed, &changed->target, true) || !case_parse(after, &parsed) || !still_fails(changed))
 		return false;

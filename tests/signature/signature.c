@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Fields, see signature.h. */
+/* Fields of signatures, see signature.h. */
 #include "signature.h"
 
 #include <string.h>
@@ -77,7 +77,7 @@ static bool differ(const uint8_t *a, const uint8_t *b, size_t first, size_t coun
 	return false;
 }
 
-/* With both flags it takes both tags: the library lets the second override the first (mlx5-formats 4.7). */
+/* Both flags together require both tags: the library lets the second override the first (mlx5-formats 4.7). */
 static bool escapes(const struct domain *domain, const uint8_t *field)
 {
 	bool app = big_endian(field + 2, 2) == 0xffff, ref = big_endian(field + 4, 4) == 0xffffffff;
@@ -133,7 +133,10 @@ bool same_structure(const struct signature *signature)
 	return memory->kind == KIND_T10 || memory->guard == wire->guard;
 }
 
-/* copy_mask: "copied if the same signature type is configured on both domains", of T10-DIF part by part; mlx5-formats 4.5. */
+/*
+ * copy_mask: "copied if the same signature type is configured on both domains", for T10-DIF part by part; mlx5-formats
+ * 4.5.
+ */
 uint8_t copy_mask(const struct signature *signature, bool connectx)
 {
 	const struct domain *memory = &signature->memory, *wire = &signature->wire;

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * Whether the arithmetic of the model is right: the vectors of mlx5-formats 5.3, and the results of real adapters in 4.6 and 5.2.
- */
+/* Checks the arithmetic of the model: the vectors of mlx5-formats 5.3, and the results of real adapters in 4.6 and 5.2. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -16,9 +14,9 @@
 struct data {
 	const char *name;
 	size_t length;
-	uint8_t first, rest; /* all of it; or */
+	uint8_t first, rest; /* the whole content; or */
 	const char *text;
-	bool counts; /* 0 … 255, again and again */
+	bool counts; /* 0 … 255, repeated */
 };
 
 static const struct data datas[] = {
@@ -46,7 +44,7 @@ static void fill(const struct data *data, uint8_t *bytes)
 		bytes[i] = data->counts ? (uint8_t)i : i ? data->rest : data->first;
 }
 
-/* Bytes as they are in memory, read from the left. Rows as datas[]. */
+/* Bytes in memory order, read from the left. Rows as in datas[]. */
 static const struct {
 	uint64_t t10[2], csum[2], crc32[2], crc32c[2], crc64[2]; /* seed 0, all ones */
 } expected[] = {
@@ -191,7 +189,7 @@ static void expect_found(const struct domain *domain, uint8_t mask, size_t damag
 	assert_int_equal(found.actual, hardware.actual);
 	assert_int_equal(found.expected, hardware.expected);
 	assert_int_equal(found.offset, hardware.offset);
-	/* The manual page has them the other way round, and the offset in a transfer (ends.c). */
+	/* The manual page lists them in the opposite order, and the offset in a transfer (ends.c). */
 	found = field_check(domain, mask, false, block, 0, block + 512);
 	assert_int_equal(found.fault, hardware.fault);
 	assert_int_equal(found.actual, hardware.expected);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Opening, connecting, closing; see world.h. */
+/* Opens, connects and closes the device under test; see world.h. */
 #include "world.h"
 
 #include <errno.h>

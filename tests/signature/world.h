@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The device under test, through the public ABI: two sides in one process, source and target, with an RC, a UC and a UD pair of
- * queue pairs between them, memory, and keys that live through all cases of the process.
+ * The device under test, through the public ABI: two sides in one process, source and target, with an RC, a UC and a UD
+ * pair of queue pairs between them, memory, and keys that persist through all cases of the process.
  *
- * Whatever is not as expected ends the process: world_fail().
+ * Any unexpected result ends the process: world_fail().
  */
 #ifndef SOFTHCA_TESTS_SIGNATURE_WORLD_H
 #define SOFTHCA_TESTS_SIGNATURE_WORLD_H
@@ -14,7 +14,7 @@
 #include "ends.h"
 
 enum { SOURCE, TARGET, SIDES };
-enum { FROM, TO }; /* of a transfer */
+enum { FROM, TO }; /* sides of a transfer */
 enum { RC, UC, UD, OTHER_RC, TRANSPORTS };
 
 enum {
@@ -27,7 +27,7 @@ struct expectation {
 	uint64_t id;
 	uint32_t statuses; /* 1 << enum ibv_wc_status */
 	int opcode;
-	uint32_t bytes; /* 0: not looked at */
+	uint32_t bytes; /* 0: not compared */
 };
 
 struct real_qp {
@@ -66,7 +66,7 @@ struct world {
 void world_open(struct world *world);
 void world_close(struct world *world);
 
-/** Takes the pair through RESET to RTS again, after an error. Forgets what was expected. */
+/** Moves the pair through RESET to RTS again, after an error. Clears the expectations. */
 void world_reconnect(struct world *world, int transport);
 
 /** Configures a key by the letters of a step (case.h); expects the completion. */
@@ -74,27 +74,30 @@ void world_configure(struct world *world, int side, const struct end *end, const
 /** Configures the plain keys over and under the key of @end. */
 void world_surround(struct world *world, int side, const struct end *end);
 
-/** How a transfer ends. */
+/** Outcome of a transfer. */
 enum ending { ENDS_WELL, FROM_REFUSES, TO_REFUSES };
 
-/** Posts a transfer and what it needs; expects its completions. */
+/** Posts a transfer with its receives; expects its completions. */
 void world_transfer(struct world *world, const struct test_case *test_case, const struct step *step,
 		    enum ending ending);
 
-/** Polls @queue one completion at a time until all that is expected has come. */
+/** Polls @queue one completion at a time until all expected ones have arrived. */
 void world_settle(struct world *world, enum queue queue);
-/** Polls @queue: nothing is expected, whatever is there is a difference. */
+/** Polls @queue and reports any completion as a difference. */
 void world_expect_idle(struct world *world, enum queue queue);
-/** Throws away what is in all queues. */
+/** Drops the content of all queues. */
 void world_drain(struct world *world);
 
-/** mlx5dv_mkey_check(3). */
+/** Calls mlx5dv_mkey_check(3). */
 int world_check(struct world *world, int side, const struct end *end, struct mlx5dv_mkey_err *error);
 
 /** Prints the difference and ends the process. */
 __attribute__((noreturn, format(printf, 1, 2))) void world_fail(const char *format, ...);
 
-/** Of a transfer: its transport; the side that it is from or to; whether that end is named by SGEs; where its error is told. */
+/**
+ * Properties of a transfer: its transport; the side of its source or target; whether SGEs name that end; the queue that
+ * reports its error.
+ */
 int transport_of_step(const struct step *step);
 int side_of(const struct step *step, int end);
 bool is_local(enum operation operation, int end);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Posting, polling, checking keys; see world.h. */
+/* Posts, polls, and checks keys; see world.h. */
 #include "world.h"
 
 #include <errno.h>
@@ -27,7 +27,7 @@ int side_of(const struct step *step, int end)
 	return (end == FROM) == step->back ? TARGET : SOURCE;
 }
 
-/* The end that posts the request. */
+/* Returns the end that posts the request. */
 static int poster(enum operation operation)
 {
 	return operation == READ ? TO : FROM;
@@ -43,7 +43,7 @@ static enum queue send_queue(int side)
 	return side == SOURCE ? SOURCE_SEND : TARGET_SEND;
 }
 
-/* Queues of the side that a transfer is from, or to. */
+/* Return the queues of the side that a transfer comes from, or goes to. */
 static enum queue send_queue_of(const struct step *step, int end)
 {
 	return send_queue(side_of(step, end)) + (step->other ? OTHER_PAIR : 0);
@@ -54,7 +54,7 @@ static enum queue receive_queue_of(const struct step *step, int end)
 	return (side_of(step, end) == SOURCE ? SOURCE_RECEIVE : TARGET_RECEIVE) + (step->other ? OTHER_PAIR : 0);
 }
 
-/* An error is told in the send CQ of the WQE that found it; or, served for a peer, in the receive CQ. */
+/* Returns the send CQ of the WQE that found the error; or, if served for a peer, the receive CQ. */
 enum queue queue_of_error(const struct step *step, int end)
 {
 	if (step->operation == MEMCPY)
@@ -79,7 +79,7 @@ static double now(void)
 	return (double)time.tv_sec + (double)time.tv_nsec * 1e-9;
 }
 
-/* What ibv_poll_cq(3) returns for one completion, polled in either way. */
+/* Returns the result of ibv_poll_cq(3) for one completion, polled in either way. */
 static int poll_one(struct world *world, enum queue queue, struct ibv_wc *wc)
 {
 	struct ibv_cq_ex *cq = world->cq[queue];
@@ -223,7 +223,7 @@ static enum mlx5dv_block_size block_size(uint32_t bytes)
 	}
 }
 
-/* What mlx5dv_sig_block_domain points to. */
+/* Structures referenced by mlx5dv_sig_block_domain. */
 struct described {
 	struct mlx5dv_sig_block_domain domain;
 	struct mlx5dv_sig_t10dif t10;
@@ -276,7 +276,7 @@ static void set_signature(struct mlx5dv_qp_ex *dv, const struct signature *signa
 	mlx5dv_wr_set_mkey_sig_block(dv, &attr);
 }
 
-/* A request was given to verbs. */
+/* Moves the request that verbs composed to the tested ring, if there are rings. */
 static void composed(struct world *world, int transport, int side, uint64_t id)
 {
 	if (world->rings)
@@ -515,7 +515,7 @@ static const struct {
 	[UD_SEND_IMM] = {IBV_WR_SEND_WITH_IMM, IBV_WC_SEND},
 };
 
-/* The status of the request, and that of the receive or IBV_WC_SUCCESS if it does not complete. */
+/* Returns the status of the request, or that of the receive, or IBV_WC_SUCCESS if it does not complete. */
 static enum ibv_wc_status status_of(enum operation operation, enum ending ending)
 {
 	if (ending == ENDS_WELL)
@@ -545,7 +545,10 @@ static void expect_ends(const struct transfer *t, enum ending ending)
 	expect(t->world, receive_queue_of(t->step, TO), expectation);
 }
 
-/* Nobody hears of a WRITE of UC: an empty message behind it tells that it has arrived, with what it found. */
+/*
+ * A WRITE of UC has no completion at the target: an empty message after it shows that it has arrived, with the errors it
+ * found.
+ */
 static void follow(struct world *world, const struct step *step)
 {
 	uint64_t id = world->next_id++;
