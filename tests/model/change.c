@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Requests that change keys, in the model: configuring, binding, invalidating (mlx5-formats 1.8, 1.15, 4.4, 4.12, 6). */
+/* Requests that change keys, in the model: configure, bind, invalidate (mlx5-formats 1.8, 1.15, 4.4, 4.12, 6). */
 #include "transfer.h"
 
 #define TAG 0xffu
@@ -11,7 +11,7 @@ static unsigned int rights_of(unsigned int access)
 	       (access & IBV_ACCESS_REMOTE_WRITE ? REMOTE_WRITE : 0) | (access & IBV_ACCESS_REMOTE_ATOMIC ? ATOMIC : 0);
 }
 
-/* Entries that a layout takes in the key, in groups of four; the header of an interleaved one is an entry, too. */
+/* Returns the key entries of a layout, in groups of four; the header of an interleaved one is an entry, too. */
 static uint32_t entries_taken(const struct configure *configure)
 {
 	uint32_t entries = configure->interleaved ? 1 : 0;
@@ -35,7 +35,7 @@ static void set_layout(struct key *key, const struct configure *configure)
 			continue;
 		entry->key = configure->entries[i].key;
 		entry->address = configure->entries[i].address;
-		/* A ConnectX cuts to the 16 bits of the format (mlx5-formats 1.10), but not the length of the key. */
+		/* A ConnectX truncates to the 16 bits of the format (mlx5-formats 1.10), but not the length of the key. */
 		entry->bytes = configure->interleaved ? (uint16_t)bytes : bytes;
 		entry->stride = configure->interleaved ? (uint16_t)(bytes + configure->entries[i].skip) : 0;
 		key->count++;
@@ -53,7 +53,7 @@ bool key_configure(struct model *model, const struct configure *configure, struc
 	if (configure->set_layout && entries_taken(configure) > key->capacity)
 		return false;
 	key->live = true;
-	/* mlx5dv_wr_mkey_configure(3): what no setter gives keeps its value. */
+	/* mlx5dv_wr_mkey_configure(3): attributes without a setter keep their value. */
 	if (configure->set_access)
 		key->rights = LOCAL_READ | rights_of(configure->access);
 	if (configure->set_layout)
@@ -70,7 +70,7 @@ static bool may_bind(const struct model *model, const struct key *window, const 
 		return false;
 	if (region->kind != MODEL_REGION)
 		return false;
-	/* mlx5-formats 4.12: a ConnectX asks for no rights of the region. */
+	/* mlx5-formats 4.12: a ConnectX requires no rights of the region. */
 	if (!model->connectx && (!region->bindable || (bind->access & writing && !(region->rights & LOCAL_WRITE))))
 		return false;
 	if (bind->address < region->start || bind->address - region->start > region->length)
@@ -78,7 +78,7 @@ static bool may_bind(const struct model *model, const struct key *window, const 
 	return bind->length <= region->length - (bind->address - region->start);
 }
 
-/* Length 0 unbinds a type 1 window: it keeps its place and gets the new tag. */
+/* Unbinds a type 1 window (length 0): it keeps its place and gets the new tag. */
 static bool unbind(struct key *window, const struct bind *bind, struct who who)
 {
 	if (window->domain != who.domain)
@@ -99,7 +99,7 @@ bool key_bind(struct model *model, const struct bind *bind, struct who who)
 	/* IBTA o10-37.2.40 */
 	if (!bind->length)
 		return window->kind == MODEL_WINDOW_1 && unbind(window, bind, who);
-	/* mlx5-formats 1.15: a type 2 window must be free, a type 1 window is bound over. */
+	/* mlx5-formats 1.15: a type 2 window must be free, a type 1 window is rebound. */
 	if (window->kind == MODEL_WINDOW_2 && window->live)
 		return false;
 	if (!may_bind(model, window, region, bind, who))

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Comparing the device with the model after a step, see world.h. */
+/* Compares the device with the model after a step, see world.h. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,7 +8,7 @@
 #include "link.h"
 #include "world.h"
 
-/* For timers of the device; a link that brings its own time need not be waited for. */
+/* For timers of the device; a link with its own clock needs no waiting. */
 enum { PATIENCE_SECONDS = 10 };
 
 static double now(void)
@@ -57,7 +57,7 @@ static void compare(struct world *world, int qp, const struct expectation *due, 
 		compare_success(world, qp, due, wc);
 }
 
-/* Polls @cq until the completions that are due have come. */
+/* Polls @cq until all due completions have arrived. */
 static void compare_queue(struct world *world, int qp, struct ibv_cq *cq, const char *name, struct queue *due,
 			  const struct expectation *expectations, uint32_t size)
 {
@@ -103,7 +103,7 @@ static void compare_state(struct world *world, int qp)
 		world_fail(world, "qp %d is in state %d, not %d", qp, attr.qp_state, world->model.qp[qp].state);
 }
 
-/* Asynchronous events are raised at the responder that refuses a request: all that must have been, no others. */
+/* Compares asynchronous events, which are raised at the responder that refuses a request: all expected ones, no others. */
 static void compare_events(struct world *world)
 {
 	for (int c = 0; c < CONTEXTS; c++) {
@@ -117,7 +117,7 @@ static void compare_events(struct world *world)
 			ibv_ack_async_event(&event);
 			if (qp == QPS)
 				world_fail(world, "%s of no QP", ibv_event_type_str(event.event_type));
-			/* IBTA 11.6.3.2 names the error of a request; which one, of two, is not fixed. */
+			/* IBTA 11.6.3.2 names the error of a request; it leaves open which of two. */
 			if (event.event_type != IBV_EVENT_QP_REQ_ERR && event.event_type != IBV_EVENT_QP_ACCESS_ERR)
 				world_fail(world, "qp %d: %s", qp, ibv_event_type_str(event.event_type));
 			if (world->model.qp[qp].state != IBV_QPS_ERR)
@@ -132,7 +132,7 @@ static void compare_events(struct world *world)
 	}
 }
 
-/* What no completion tells of, such as datagrams for which there is no receive, arrives while CQs are polled. */
+/* Polls CQs while messages without a completion arrive, such as datagrams for which there is no receive. */
 static void let_arrive(struct world *world)
 {
 	const struct timespec moment = {.tv_nsec = 50000};
@@ -175,7 +175,7 @@ void world_check_memory(struct world *world)
 	uint8_t is, should;
 	int block;
 
-	/* A WRITE of UC is not heard of. */
+	/* A WRITE of UC has no completion at the target. */
 	while (link_in_real_time() && !memory_compare(&world->model.memory, &block, &offset, &is, &should) &&
 	       now() < end)
 		let_arrive(world);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The random numbers of tests: a generator that is a function of (seed, step), so that leaving out a step does
- * not change what the others draw.
+ * The random numbers of tests: a generator that is a function of (seed, step), so that omitting a step does not change
+ * the draws of the others.
  */
 #ifndef SOFTHCA_TESTS_MODEL_CHOOSE_H
 #define SOFTHCA_TESTS_MODEL_CHOOSE_H
@@ -14,7 +14,7 @@ struct choose {
 	uint64_t state;
 };
 
-/** splitmix64. */
+/** Returns the next number of splitmix64. */
 static inline uint64_t choose_bits(struct choose *c)
 {
 	uint64_t z = c->state += 0x9e3779b97f4a7c15;
@@ -32,7 +32,7 @@ static inline struct choose choose_for(uint64_t seed, uint64_t step)
 	return c;
 }
 
-/** 0 … @count - 1; 0 if @count is 0. */
+/** Returns a number in 0 … @count - 1; 0 if @count is 0. */
 static inline uint64_t choose_below(struct choose *c, uint64_t count)
 {
 	return count ? choose_bits(c) % count : 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Drawing requests, see draw.h. */
+/* Draws requests, see draw.h. */
 #include "draw.h"
 
 #include <errno.h>
@@ -17,7 +17,7 @@ int draw_existing(struct world *world, int first, int count)
 	return n ? found[choose_below(&world->choose, (uint64_t)n)] : -1;
 }
 
-/* Windows are for the peer: verbs gives them no lkey. */
+/* Windows are for the peer: verbs does not give them an lkey. */
 static bool suits(const struct key *key, int domain, unsigned int wanted)
 {
 	bool window = key->kind == MODEL_WINDOW_1 || key->kind == MODEL_WINDOW_2;
@@ -31,7 +31,7 @@ int draw_key(struct world *world, int domain, unsigned int wanted, bool careful)
 	const struct keys *keys = &world->model.keys;
 	int found[KEYS], n = 0, first = chance(&world->choose, 40) ? FIRST_LAYOUT : 0;
 
-	/* Often only among keys that stand for others, if there are any. */
+	/* Often restricted to keys that refer to others, if there are any. */
 	for (int i = first; i < KEYS; i++) {
 		if (suits(&keys->key[i], domain, wanted))
 			found[n++] = i;
@@ -45,7 +45,7 @@ int draw_key(struct world *world, int domain, unsigned int wanted, bool careful)
 	return n ? found[choose_below(&world->choose, (uint64_t)n)] : -1;
 }
 
-/* The number of a key, or now and then one that is nearly so. */
+/* Returns the number of a key, or now and then a nearly correct one. */
 static uint32_t draw_number(struct world *world, int slot, bool careful)
 {
 	static const uint32_t strange[] = {0, 0x100, 0xffffffff, 0x7fffff00, 1};
@@ -82,9 +82,9 @@ void draw_range(struct world *world, uint64_t start, uint64_t length, bool caref
 	else if (style < 80)
 		*address = start + (length - wanted);
 	else if (style < 86)
-		*address = start - 1; /* one too early */
+		*address = start - 1; /* one byte too early */
 	else if (style < 92)
-		*address = start + (length - wanted) + 1; /* one too late */
+		*address = start + (length - wanted) + 1; /* one byte too late */
 	else if (style < 95)
 		*address = UINT64_MAX - choose_below(c, 4);
 	else if (style < 98)
@@ -95,7 +95,7 @@ void draw_range(struct world *world, uint64_t start, uint64_t length, bool caref
 	}
 }
 
-/* Zeros without end, where nothing has to be moved byte by byte. */
+/* Draws a range of unlimited zeros, which need no copying byte by byte. */
 static bool draw_huge(struct world *world, int slot, struct span *span)
 {
 	static const uint32_t huge[] = {1u << 20, 1u << 30, (1u << 30) + 1, 0x7fffffff};
@@ -120,7 +120,10 @@ static void draw_any_span(struct world *world, struct span *span, int domain, un
 		draw_range(world, key->start, key->length, careful, &span->address, &span->length);
 }
 
-/* With care: one that is not refused, if a few attempts find one. Type 2 windows are not drawn here: any QP will do. */
+/*
+ * Draws a span; @careful: one that is not refused, if a few attempts find one. Excludes type 2 windows, which any QP may
+ * use.
+ */
 static void draw_span(struct world *world, struct span *span, int domain, unsigned int wanted, bool careful)
 {
 	struct who who = {domain, ANY_QP};
@@ -163,7 +166,7 @@ static unsigned int draw_opcode(struct world *world, enum ibv_qp_type type)
 					  IBV_WR_ATOMIC_FETCH_AND_ADD};
 	static const unsigned int uc[] = {IBV_WR_SEND,       IBV_WR_SEND_WITH_IMM, IBV_WR_SEND_WITH_INV,
 					  IBV_WR_RDMA_WRITE, IBV_WR_RDMA_WRITE,    IBV_WR_RDMA_WRITE_WITH_IMM};
-	/* No packet opcode says SEND with invalidate on UC: only the device's own link carries it. */
+	/* SEND with invalidate on UC has no packet opcode: only the device's own link carries it. */
 	static const unsigned int ud[] = {IBV_WR_SEND, IBV_WR_SEND_WITH_IMM};
 	unsigned int opcode;
 
@@ -173,7 +176,7 @@ static unsigned int draw_opcode(struct world *world, enum ibv_qp_type type)
 	return type == IBV_QPT_UC && opcode == IBV_WR_SEND_WITH_INV && link_pipelines() ? IBV_WR_SEND : opcode;
 }
 
-/* The remote side of an RDMA of @bytes: moves the range so that it fits where it can. */
+/* Draws the remote side of an RDMA of @bytes: moves the range so that it fits if possible. */
 static void draw_any_target(struct world *world, struct request *request, int domain, unsigned int wanted,
 			    uint64_t bytes, bool careful)
 {
@@ -226,7 +229,7 @@ static bool is_atomic(unsigned int opcode)
 	return opcode == IBV_WR_ATOMIC_CMP_AND_SWP || opcode == IBV_WR_ATOMIC_FETCH_AND_ADD;
 }
 
-/* Operands that sometimes meet what is in memory: then the compare is equal. */
+/* Draws operands, sometimes equal to memory, so that the compare succeeds. */
 static void draw_atomic(struct world *world, int qp, struct request *request, bool careful)
 {
 	const struct model_qp *peer = &world->model.qp[world->model.qp[qp].peer];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Drawing requests on keys; and what a posting call says to a request. See draw.h. */
+/* Draws requests on keys; and computes the result of posting a request. See draw.h. */
 #include <errno.h>
 
 #include "draw.h"
@@ -14,7 +14,7 @@ static unsigned int draw_remote_access(struct world *world)
 
 static uint32_t layout_limit(const struct world *world, int qp, bool interleaved)
 {
-	/* mlx5-formats 4.1: entries share the place of inline data; an interleaved layout has a header. */
+	/* mlx5-formats 4.1: entries use the room of inline data; an interleaved layout has a header. */
 	return (world->qp[qp].max_inline + 4) / 16 - interleaved;
 }
 
@@ -31,7 +31,7 @@ static void draw_list_entry(struct world *world, struct configure *configure, ui
 		configure->entries[i].bytes = (uint32_t)choose_bits(&world->choose);
 }
 
-/* A record of an interleaved layout; careful: all its repetitions lie in the key. */
+/* Draws a record of an interleaved layout; careful: all its repetitions lie in the key. */
 static void draw_record(struct world *world, struct configure *configure, uint16_t i, const struct key *key,
 			bool careful)
 {
@@ -41,7 +41,7 @@ static void draw_record(struct world *world, struct configure *configure, uint16
 	uint32_t bytes = CHOOSE_OF(c, sizes), skip = CHOOSE_OF(c, skips);
 	uint64_t extent;
 
-	/* The last that 16 bits can say, and the first that they cannot: EINVAL. */
+	/* The largest value of 16 bits, and the first beyond it: EINVAL. */
 	if (chance(c, 2))
 		skip = 65535 - bytes + (uint32_t)choose_below(c, 2);
 	if (!careful && chance(c, 3))
@@ -99,7 +99,7 @@ void draw_configure(struct world *world, int qp, int slot, struct configure *con
 	draw_entries(world, qp, configure, limit);
 }
 
-/* The next tag: ibv_inc_rkey(3). */
+/* Returns the number with the next tag: ibv_inc_rkey(3). */
 static uint32_t next_tag(uint32_t number)
 {
 	return (number & 0xffffff00) | ((number + 1) & 0xff);
@@ -138,7 +138,7 @@ void draw_bind(struct world *world, int qp, int slot, struct bind *bind)
 		bind->length = (UINT64_C(1) << 31) + choose_below(c, 2);
 }
 
-/* mlx5-formats 1.10: 16 bits for the bytes of an entry, and for the way to the next. */
+/* mlx5-formats 1.10: 16 bits for the bytes of an entry, and for the distance to the next. */
 static bool too_wide(const struct configure *configure)
 {
 	for (uint16_t i = 0; configure->interleaved && i < configure->count; i++)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What a single request does, in the model: the table of errors of ibv_poll_cq(3) and mlx5-formats 2.1, 3.4, 4.12, 6.
+ * Executes a single request in the model: the table of errors of ibv_poll_cq(3) and mlx5-formats 2.1, 3.4, 4.12, 6.
  *
- * A message is moved in pieces of model.packet_bytes. All that a piece covers is checked before it is moved: a refused
- * piece has written nothing, those before it have.
+ * A message is copied in pieces of model.packet_bytes. Access to all of a piece is checked before it is copied: a
+ * refused piece has written nothing, earlier ones have.
  */
 #include "execute.h"
 
@@ -29,7 +29,7 @@ static bool reliable(const struct exchange *x)
 	return x->from->type == IBV_QPT_RC;
 }
 
-/* A datagram is one packet. */
+/* Returns the bytes of a packet. A datagram is one packet. */
 static uint64_t packet_bytes(const struct exchange *x)
 {
 	return x->from->type == IBV_QPT_UD ? UINT64_MAX : x->model->packet_bytes;
@@ -59,7 +59,7 @@ static struct side own_side(const struct exchange *x, unsigned int wanted)
 	};
 }
 
-/* A request that the responder refuses: seen at both ends of a reliable connection, at none of another. */
+/* Handles a request refused by the responder: reported at both ends of a reliable connection, at neither end of others. */
 static void refuse(struct exchange *x, uint32_t statuses)
 {
 	if (!reliable(x))
@@ -68,7 +68,7 @@ static void refuse(struct exchange *x, uint32_t statuses)
 	x->outcome->peer_fails = true;
 }
 
-/* The receive that a message had taken ends in error, and its QP with it. */
+/* Ends the receive used by a message in error, and fails its QP. */
 static void fail_receive(struct exchange *x, uint32_t statuses)
 {
 	struct model_qp *to = x->to;
@@ -78,7 +78,7 @@ static void fail_receive(struct exchange *x, uint32_t statuses)
 	x->outcome->peer_fails = true;
 }
 
-/* The same, and its sender is told. */
+/* Also reports the error to the sender. */
 static void refuse_receive(struct exchange *x, uint32_t receive_statuses, uint32_t statuses)
 {
 	fail_receive(x, receive_statuses);
@@ -86,7 +86,7 @@ static void refuse_receive(struct exchange *x, uint32_t receive_statuses, uint32
 		x->outcome->statuses |= statuses;
 }
 
-/* No receive is posted: an unreliable message is lost, a reliable one waits or gives up (ibv_modify_qp(3), rnr_retry). */
+/* Handles a missing receive: an unreliable message is lost, a reliable one waits or fails (ibv_modify_qp(3), rnr_retry). */
 static bool lacks_receive(struct exchange *x)
 {
 	if (queued(&x->to->receives))
@@ -122,7 +122,7 @@ static void complete_receive(struct exchange *x, uint64_t length)
 
 /* ---- messages into receives ------------------------------------------------------------------------------------ */
 
-/* One piece of a SEND. False: it was refused. */
+/* Places one piece of a SEND; returns false if it was refused. */
 static bool place_piece(struct exchange *x, const struct side *from, const struct side *to, uint64_t offset,
 			uint64_t bytes, uint64_t header)
 {
@@ -169,7 +169,7 @@ static void send_message(struct exchange *x)
 			return;
 		offset += bytes;
 	} while (offset < x->length);
-	/* IBTA 9.9.6.3, class J: the receiver's error alone. */
+	/* IBTA 9.9.6.3, class J: an error of the receiver only. */
 	if (x->request->opcode == IBV_WR_SEND_WITH_INV &&
 	    !key_invalidate_remotely(x->model, x->request->invalidate, x->there, true)) {
 		fail_receive(x, STATUS(LOC_ACCESS_ERR));
@@ -193,15 +193,16 @@ static void refuse_operation(struct exchange *x)
 		x->to->events |= 1u << IBV_EVENT_QP_REQ_ERR;
 }
 
-/* The key of an RDMA of length zero is not looked at (IBTA C9-88). */
+/* The key of an RDMA of length zero is not checked (IBTA C9-88). */
 static bool target_allowed(const struct exchange *x, unsigned int wanted)
 {
 	return keys_allow(&x->model->keys, x->request->rkey, x->request->remote_address, x->length, wanted, x->there);
 }
 
 /*
- * A refused WRITE with immediate of one packet ends the receive that it took with a local access error (IBTA 11.6.2); of several the
- * first is refused, which takes none (IBTA C9-82). An unreliable one is dropped, and the receive waits for the next message.
+ * A refused WRITE with immediate of one packet ends its receive with a local access error (IBTA 11.6.2); with several
+ * packets the first is refused, which uses no receive (IBTA C9-82). An unreliable one is dropped, and the receive waits
+ * for the next message.
  */
 static void refuse_write(struct exchange *x)
 {
@@ -220,7 +221,7 @@ static void write_message(struct exchange *x)
 	bool immediate = with_immediate(x->request), single = x->length <= packet_bytes(x);
 	uint64_t last = 0;
 
-	/* A QP that permits no WRITE refuses the packet before it looks for a receive. */
+	/* A QP that permits no WRITE refuses the packet before it checks for a receive. */
 	if (!permits(x, IBV_ACCESS_REMOTE_WRITE)) {
 		refuse_operation(x);
 		return;
@@ -235,7 +236,7 @@ static void write_message(struct exchange *x)
 	if (!single)
 		last = (x->length - 1) / packet_bytes(x) * packet_bytes(x);
 	side_copy(x->model, &to, 0, &from, 0, last);
-	/* The receive is taken by the last piece. */
+	/* The last piece uses the receive. */
 	if (immediate && lacks_receive(x))
 		return;
 	side_copy(x->model, &to, last, &from, last, x->length - last);
@@ -318,7 +319,7 @@ static void atomic(struct exchange *x)
 
 /* ---- all ------------------------------------------------------------------------------------------------------- */
 
-/* Requests on keys concern nobody but the QP itself. True: @request was one. */
+/* Executes a request on keys, which affects only the QP itself. Returns true if @request was one. */
 static bool local_operation(struct exchange *x)
 {
 	bool done;
@@ -342,7 +343,7 @@ static bool local_operation(struct exchange *x)
 	return true;
 }
 
-/* What goes wrong before anything leaves the QP. */
+/* Returns the error that occurs before the QP sends anything. */
 static uint32_t local_fault(struct exchange *x)
 {
 	uint64_t limit = x->from->type == IBV_QPT_UD ? x->from->mtu : MAX_MESSAGE;

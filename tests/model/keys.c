@@ -13,7 +13,7 @@ int keys_find(const struct keys *keys, uint32_t number)
 	return -1;
 }
 
-/* What lies below a key is reached with local rights: entries hold lkeys. */
+/* Memory below a key is accessed with local rights: entries hold lkeys. */
 static unsigned int wanted_below(unsigned int wanted)
 {
 	unsigned int below = 0;
@@ -31,7 +31,7 @@ static void shorten(struct spot *spot, uint64_t run)
 		spot->run = run;
 }
 
-/* mlx5-formats 1.9 and 1.10: the entries one after the other, all of them as often as the layout repeats. */
+/* mlx5-formats 1.9 and 1.10: the entries in order, all of them as often as the layout repeats. */
 static bool locate_in_layout(const struct keys *keys, const struct key *key, uint64_t offset, unsigned int wanted,
 			     struct who who, int depth, struct spot *spot)
 {

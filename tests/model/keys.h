@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What a key is to the model: a rule that says, for one byte, where it is or that the access is refused. The rules are
- * those of the man pages (ibv_reg_mr, ibv_bind_mw, ibv_alloc_mw, ibv_alloc_null_mr, mlx5dv_wr_mkey_configure) and of
- * mlx5-formats 1.8 to 1.10, 1.15, 4.12 and 6; nothing here is shared with the device.
+ * A key in the model: a rule that gives the place of a byte, or refuses the access. The rules are those of the man pages
+ * (ibv_reg_mr, ibv_bind_mw, ibv_alloc_mw, ibv_alloc_null_mr, mlx5dv_wr_mkey_configure) and of mlx5-formats 1.8 to 1.10,
+ * 1.15, 4.12 and 6; no code is shared with the device.
  */
 #ifndef SOFTHCA_TESTS_MODEL_KEYS_H
 #define SOFTHCA_TESTS_MODEL_KEYS_H
@@ -12,18 +12,18 @@
 
 #include "memory.h"
 
-/* Addresses that may lie beyond 2^64. */
+/* An address that may exceed 2^64. */
 __extension__ typedef unsigned __int128 wide;
 
 enum {
-	REGIONS = 20, /* slots of memory regions, device memory and null regions included */
-	LAYOUTS = 8,  /* of mkeys */
+	REGIONS = 20, /* slots of memory regions, including device memory and null regions */
+	LAYOUTS = 8,  /* slots of mkeys */
 	WINDOWS = 8,
 	FIRST_LAYOUT = REGIONS,
 	FIRST_WINDOW = FIRST_LAYOUT + LAYOUTS,
 	KEYS = FIRST_WINDOW + WINDOWS,
 	ENTRIES = 20,
-	DEPTH = 4, /* docs/reference/limits.md, MKEY_DEPTH: keys that may lie between a request and memory */
+	DEPTH = 4, /* docs/reference/limits.md, MKEY_DEPTH: most keys between a request and memory */
 	ANY_QP = -1,
 };
 
@@ -51,12 +51,12 @@ struct key {
 	int domain;
 	unsigned int rights;    /* enum want */
 	uint64_t start, length; /* addresses as requests name them */
-	uint64_t serial;        /* no two keys have the same one */
+	uint64_t serial;        /* unique among keys */
 	/* regions */
 	int block;
 	uint64_t offset;
 	bool bindable, zero_based;
-	/* mkeys: the entries in order, and this `repeat` times */
+	/* mkeys: the entries in order, `repeat` times */
 	uint32_t capacity; /* max_entries as created */
 	bool remote_invalidate;
 	uint32_t count;
@@ -73,25 +73,25 @@ struct keys {
 	uint64_t last_serial;
 };
 
-/* The requester: domain and index of the QP that carries out the access. */
+/* The requester: domain and index of the QP that performs the access. */
 struct who {
 	int domain, qp;
 };
 
-/* Where a byte is; so many bytes from it on follow each other in memory. */
+/* Place of a byte, and the number of contiguous bytes from there on. */
 struct spot {
 	int block; /* or NOWHERE */
 	uint64_t offset, run;
 };
 
-/** The slot of the key with the index of @number, or -1. */
+/** Returns the slot of the key with the index of @number, or -1. */
 int keys_find(const struct keys *keys, uint32_t number);
 
-/** Where byte @address of key @number is; false if the access is refused. */
+/** Finds byte @address of key @number; returns false if the access is refused. */
 bool keys_locate(const struct keys *keys, uint32_t number, uint64_t address, unsigned int wanted, struct who who,
 		 struct spot *spot);
 
-/** True if none of the @length bytes from @address on is refused. */
+/** Returns true if none of the @length bytes from @address on is refused. */
 bool keys_allow(const struct keys *keys, uint32_t number, uint64_t address, uint64_t length, unsigned int wanted,
 		struct who who);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What carries the packets of the device under test: a link it comes with (link_own.c), which SOFTHCA_LINK may name, or one
- * that cuts messages into packets and loses some of them (link_wire.c, a program of its own).
+ * The link for packets of the device under test: one of its own links (link_own.c), which SOFTHCA_LINK may name, or one
+ * that splits messages into packets and loses some of them (link_wire.c, a separate program).
  */
 #ifndef SOFTHCA_TESTS_MODEL_LINK_H
 #define SOFTHCA_TESTS_MODEL_LINK_H
@@ -10,18 +10,21 @@
 #include <stdint.h>
 #include <infiniband/verbs.h>
 
-/** Called once, before devices are opened. */
+/** Opens the link; called once, before devices are opened. */
 void link_open(uint64_t seed);
-/** Moves on what is on its way. False: nothing is. */
+/** Delivers packets in flight. Returns false if there are none. */
 bool link_progress(void);
-/** The same; if nothing is on its way, lets time pass. False: nothing will ever happen, or it will by itself. */
+/**
+ * As link_progress(); without packets in flight, lets time pass. Returns false if nothing will ever happen, or only
+ * independently.
+ */
 bool link_wait(void);
-/** Bytes of a message that travel together, and the path MTU to be set for that. */
+/** Returns the bytes of a message that travel together, and the path MTU to be set for that. */
 uint64_t link_packet_bytes(void);
 enum ibv_mtu link_mtu(void);
-/** What was sent arrives by itself, some time later; link_progress() and link_wait() have no say in it. */
+/** Returns true if packets arrive independently, some time later, without link_progress() and link_wait(). */
 bool link_in_real_time(void);
-/** Messages are in flight together: a request may have been carried out by the peer before an earlier one fails. */
+/** Returns true if messages are in flight together: the peer may have executed a request before an earlier one fails. */
 bool link_pipelines(void);
 
 #endif

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The device as it is. In this process a message is handed over in one piece, by a call; over the links that SOFTHCA_LINK can
- * name instead it travels: through shared memory whole, over sockets in packets, several of which may arrive as one. So the
- * packets are as large as messages are here, or nobody could say how much of a refused one is written. See link.h.
+ * The unmodified device. Within this process a message is passed in one piece, by a call; the links that SOFTHCA_LINK
+ * can name transport it: shared memory whole, sockets in packets, several of which may arrive as one. The packets are
+ * therefore as large as messages are here; otherwise the part of a refused message that is written would be
+ * undetermined. See link.h.
  */
 #include "link.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Messages cut into packets of 256 bytes, some of which are lost, doubled or overtaken. See link.h. */
+/* Messages split into packets of 256 bytes, some of which are lost, duplicated or overtaken. See link.h. */
 #include "link.h"
 
 #include "../unit/support/wire_clock.h"
@@ -8,11 +8,11 @@
 
 void link_open(uint64_t seed)
 {
-	/* Percent that are lost, doubled, overtaken. A perfect wire: differences then are those of cutting alone. */
+	/* Percent lost, duplicated, overtaken. On a perfect wire, differences come from splitting alone. */
 	static const unsigned int weather[][3] = {{0, 0, 0}, {2, 2, 2}, {6, 3, 3}, {1, 1, 10}};
 	static struct wire_dice dice;
 
-	/* Nothing makes up for what an unreliable transport loses: there, the model would not know what to expect. */
+	/* Losses of an unreliable transport are not repaired: the model could not predict the result. */
 	dice = (struct wire_dice){
 		.state = seed,
 		.drop = weather[seed % 4][0],

@@ -3,10 +3,10 @@
  * The model test: random sequences of verbs on random keys, layouts and windows, against a simple model of memory and
  * rights. After each step completions, states, events and every byte of memory are compared.
  *
- *   model [--seed N] [--steps N] [--seconds N] [--seeds N] [--shrink] [--verbose]
+ *	model [--seed N] [--steps N] [--seconds N] [--seeds N] [--shrink] [--verbose]
  *
- * A quarter of the seeds runs under the connectx profile. Each run is a process of its own, so that a crash is told like a difference. The seed is printed; `--seed N --steps M`
- * repeats a run, `--shrink` looks for the steps of it that matter.
+ * A quarter of the seeds runs under the connectx profile. Each run is a separate process, so that a crash is reported
+ * like a difference. The seed is printed; `--seed N --steps M` repeats a run, `--shrink` finds its relevant steps.
  */
 #include <errno.h>
 #include <getopt.h>
@@ -24,7 +24,7 @@
 
 enum { MOST_STEPS = 1 << 20, STEPS_OF_A_SEED = 2000, RUN_SECONDS = 120 };
 
-/* Shared with the processes that run. */
+/* Memory shared with the running processes. */
 struct shared {
 	uint64_t step;
 	char text[TEXT_BYTES];
@@ -32,7 +32,7 @@ struct shared {
 };
 
 static struct shared *shared;
-static bool verbose; /* tell each step, not only the one that fails */
+static bool verbose; /* print each step, not only the failing one */
 
 static double now(void)
 {
@@ -62,7 +62,7 @@ static void run_steps(uint64_t seed, uint64_t steps)
 		world->text_used = 0;
 		shared->text[0] = 0;
 		shared->step = i;
-		/* A step's requests have the same wr_id whatever was left out before. */
+		/* The wr_id of a step's requests does not depend on omitted steps. */
 		world->next_id = i * 1000;
 		if (shared->skip[i % MOST_STEPS])
 			continue;
@@ -77,7 +77,7 @@ static void run_steps(uint64_t seed, uint64_t steps)
 	free(world);
 }
 
-/* Returns true if the run of @steps steps shows no difference. @quiet: its output is not wanted. */
+/* Returns true if the run of @steps steps shows no difference. @quiet: discards its output. */
 static bool run(uint64_t seed, uint64_t steps, bool quiet)
 {
 	pid_t child;
@@ -101,7 +101,7 @@ static bool run(uint64_t seed, uint64_t steps, bool quiet)
 	return WIFEXITED(status) && WEXITSTATUS(status) == 0;
 }
 
-/* Leaves out ever smaller groups of steps, as long as the run fails without them. */
+/* Omits ever smaller groups of steps, as long as the run fails without them. */
 static void shrink(uint64_t seed, uint64_t steps)
 {
 	uint64_t left = 0;
@@ -215,7 +215,7 @@ int main(int argc, char **argv)
 	if (one)
 		return test_seed(seed, steps, shrinks) ? 0 : 1;
 	end = now() + (double)seconds;
-	/* The same seeds every time, and fresh ones: one, or as many as there is time for. */
+	/* The same seeds every time, and new ones: one, or as many as there is time for. */
 	for (uint64_t i = 1; i <= seeds + 1 || now() < end; i++) {
 		if (test_seed(i <= seeds ? i : fresh_seed(), steps, shrinks))
 			passed++;

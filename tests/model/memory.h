@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The memory of the test and its shadow. Blocks of ordinary memory and one of device memory; the device changes the real
- * bytes, the model changes the shadow, memory_compare() holds one against the other, byte by byte.
+ * bytes, the model changes the shadow, memory_compare() compares them byte by byte.
  *
- * Bytes whose value no rule fixes (a target that overlaps its source, undefined bytes of a header) are marked loose by
- * the model: the next comparison takes them over from the real memory. Fresh bytes were written in this step: if requests
- * are in flight together, a later one may read them before.
+ * The model marks bytes without a defined value (a target that overlaps its source, undefined bytes of a header) as
+ * loose: the next comparison copies them from the real memory. Fresh bytes were written in this step: if requests are in
+ * flight together, a later one may read them before.
  */
 #ifndef SOFTHCA_TESTS_MODEL_MEMORY_H
 #define SOFTHCA_TESTS_MODEL_MEMORY_H
@@ -37,10 +37,10 @@ struct memory {
 void memory_open(struct memory *memory, struct choose *c);
 void memory_close(struct memory *memory);
 
-/** New contents for [@offset, +@length) of @block, in the real memory and in the shadow. */
+/** Writes new contents to [@offset, @offset + @length) of @block, in the real memory and in the shadow. */
 void memory_scribble(struct memory *memory, struct choose *c, int block, uint64_t offset, uint64_t length);
 
-/** True if all bytes agree; else @block, @offset, @is and @should of the first that does not. */
+/** Returns true if all bytes agree; otherwise sets @block, @offset, @is and @should for the first difference. */
 bool memory_compare(struct memory *memory, int *block, uint64_t *offset, uint8_t *is, uint8_t *should);
 
 #endif

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The names of the public API, for a program that has the library inside instead of linking the two front-ends: only so
- * can it replace the device's link. Made from the front-ends' own tables.
+ * The names of the public API, for a program that contains the library instead of linking the two front-ends, as
+ * required to replace the device's link. Generated from the tables of the front-ends.
  */
 #include "abi/entry_points.h"
 
 #pragma GCC diagnostic ignored "-Wmissing-prototypes"
 
-/* In parentheses: several are macros of verbs.h, too. */
+/* In parentheses, since some are also macros of verbs.h. */
 #define NAME_IMPLEMENTED(name, type, parameters, arguments)                                                            \
 	type(name) parameters                                                                                          \
 	{                                                                                                              \

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Requests of the model as work requests of the API, see world.h. */
+/* Posts requests of the model as work requests of the API, see world.h. */
 #include <errno.h>
 #include <string.h>
 
@@ -14,7 +14,7 @@ static unsigned int flags_of(const struct request *request)
 	       (request->is_inline || request->opcode == OP_CONFIGURE ? IBV_SEND_INLINE : 0);
 }
 
-/* Addresses of inline data are of this process: the model's copy is as good as any. */
+/* Addresses of inline data are in this process: the copy of the model can be used. */
 static void fill_sges(struct ibv_sge *sge, const struct request *request)
 {
 	uint64_t used = 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Queue pairs in the model: queues, states, completions; execute.c carries out single requests. See queues.h. */
+/* Queue pairs in the model: queues, states, completions; execute.c executes single requests. See queues.h. */
 #include "queues.h"
 
 #include <string.h>
@@ -67,7 +67,7 @@ static unsigned int completion_opcode(unsigned int opcode)
 	}
 }
 
-/* mlx5-formats 3.8: only what brings data has a length. */
+/* mlx5-formats 3.8: only completions with data have a length. */
 static void complete_send(struct model_qp *qp, const struct request *request)
 {
 	bool atomic = request->opcode == IBV_WR_ATOMIC_CMP_AND_SWP || request->opcode == IBV_WR_ATOMIC_FETCH_AND_ADD;
@@ -111,7 +111,7 @@ static void carry_out(struct model *model, int index, const struct request *requ
 	}
 	if (outcome.peer_fails)
 		qp->refused = request->id;
-	/* A QP that is its own peer may be in ERR, and flushed, before it knows why. */
+	/* A QP that is its own peer may be in ERR, and flushed, before the cause arrives. */
 	if (outcome.peer_fails && qp->peer == index)
 		outcome.statuses |= 1u << IBV_WC_WR_FLUSH_ERR;
 	if (outcome.statuses)
@@ -162,14 +162,14 @@ void model_answer_lost(struct model *model, int index, uint64_t id)
 
 	if (!model->loses || id < qp->first_posted || id > qp->refused)
 		return;
-	/* All that was posted behind it: the last of them was due to be flushed, or is the refused one itself. */
+	/* All requests posted after it: the last of them was to be flushed, or is the refused one itself. */
 	if (queued(&qp->send_completions))
 		last = qp->send_completion[(qp->send_completions.last - 1) % OUTSTANDING].id;
 	qp->send_completions.first = qp->send_completions.last;
 	expect_send(qp, &(struct expectation){.id = id, .statuses = 1u << IBV_WC_RETRY_EXC_ERR});
 	for (uint64_t i = id + 1; i <= last; i++)
 		expect_send(qp, &(struct expectation){.id = i, .statuses = 1u << IBV_WC_WR_FLUSH_ERR});
-	/* It was to succeed, though it ended its responder, and nothing came behind it. */
+	/* It was to succeed, although it ended its responder, and no request followed it. */
 	if (qp->state != IBV_QPS_ERR)
 		model_fail(model, index);
 }

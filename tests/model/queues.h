@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What queue pairs are to the model: a list of requests that are carried out one after the other, at once, and the
- * completions that this must produce. Statuses and states follow ibv_post_send(3), ibv_poll_cq(3), ibv_modify_qp(3) and
- * mlx5-formats 2.1, 3.4, 4.12 and 6.
+ * Queue pairs in the model: a list of requests that are executed one after the other, at once, and the completions that
+ * this must produce. Statuses and states follow ibv_post_send(3), ibv_poll_cq(3), ibv_modify_qp(3) and mlx5-formats 2.1,
+ * 3.4, 4.12 and 6.
  */
 #ifndef SOFTHCA_TESTS_MODEL_QUEUES_H
 #define SOFTHCA_TESTS_MODEL_QUEUES_H
@@ -28,7 +28,7 @@ struct span {
 };
 
 struct configure {
-	int slot; /* of the mkey */
+	int slot; /* slot of the mkey */
 	bool set_access, set_layout, interleaved;
 	bool by_mr_call;     /* mlx5dv_wr_mr_list, mlx5dv_wr_mr_interleaved */
 	unsigned int access; /* enum ibv_access_flags */
@@ -42,7 +42,7 @@ struct configure {
 };
 
 struct bind {
-	int slot;   /* of the window */
+	int slot;   /* slot of the window */
 	int region; /* slot, or -1: no region (unbinding) */
 	uint32_t new_number;
 	uint64_t address, length;
@@ -55,7 +55,7 @@ struct request {
 	bool signalled, solicited, fence, is_inline;
 	uint32_t count;
 	struct span span[SPANS];
-	uint8_t data[INLINE_BYTES]; /* is_inline: as it was when the request was posted */
+	uint8_t data[INLINE_BYTES]; /* is_inline: data at the time of posting */
 	uint64_t remote_address;
 	uint32_t rkey;
 	uint64_t compare_add, swap;
@@ -72,11 +72,11 @@ struct receive {
 	struct span span[SPANS];
 };
 
-/* A completion to come. What is 0 or false is not compared. */
+/* An expected completion. Fields that are 0 or false are not compared. */
 struct expectation {
 	uint64_t id;
 	uint32_t statuses; /* bit per enum ibv_wc_status: one of these */
-	bool success;      /* then the rest is valid */
+	bool success;      /* then the other fields are valid */
 	unsigned int opcode;
 	bool has_length, has_immediate, has_invalidated, is_datagram;
 	uint32_t length, immediate, invalidated, source_qp;
@@ -96,9 +96,9 @@ struct model_qp {
 	uint32_t qkey;
 	uint32_t mtu; /* UD: longest message */
 	enum ibv_qp_state state;
-	bool stalled;    /* the front of the send queue waits for a receive of the peer */
+	bool stalled;    /* the first request of the send queue waits for a receive of the peer */
 	uint32_t events; /* bit per enum ibv_event_type that must have been raised */
-	/* The requests of this step: the first, and the one that the peer refused (0: none). */
+	/* The requests of this step: the first, and the one refused by the peer (0: none). */
 	uint64_t first_posted, refused;
 	struct queue sends, receives, send_completions, receive_completions;
 	struct request send[OUTSTANDING];
@@ -111,12 +111,14 @@ struct model {
 	struct memory memory;
 	struct keys keys;
 	struct model_qp qp[QPS];
-	/* Bytes that travel together: all of a message, or a packet of it, so that earlier packets of a refused message
-	 * have arrived. */
+	/*
+	 * Bytes that travel together: all of a message, or a packet of it; then earlier packets of a refused message
+	 * have arrived.
+	 */
 	uint64_t packet_bytes;
 	/* Requests of a step are in flight together. */
 	bool pipelined;
-	/* Packets are lost on the way, sometimes: with them, the news that a request was carried out, or refused. */
+	/* Packets are sometimes lost: with them, the answer that a request was executed, or refused. */
 	bool loses;
 	bool connectx; /* the profile */
 };
@@ -126,20 +128,20 @@ static inline uint32_t queued(const struct queue *queue)
 	return queue->last - queue->first;
 }
 
-/** Bytes of a gather or scatter list. */
+/** Returns the bytes of a gather or scatter list. */
 uint64_t spans_length(const struct span *span, uint32_t count);
 
-/** Posts @request, which must have been accepted by the call, and carries out what can be. */
+/** Posts @request, which the call must have accepted, and executes all requests that can be executed. */
 void model_post_send(struct model *model, int qp, const struct request *request);
 void model_post_receive(struct model *model, int qp, const struct receive *receive);
 
 /**
- * The completion of @id tells RETRY_EXC_ERR. If an answer that was lost explains that, what must be expected changes:
- * this request fails, those behind it are flushed, though they were carried out up to the one that was refused.
+ * Handles a completion of @id with RETRY_EXC_ERR. If a lost answer explains it, the expectations change: this request
+ * fails, later ones are flushed, although they were executed up to the refused one.
  */
 void model_answer_lost(struct model *model, int qp, uint64_t id);
 
-/** To ERR (all is flushed), to RESET and back to RTS (all is forgotten); SQE to RTS. */
+/** Move QPs to ERR (all is flushed), to RESET and back to RTS (all is dropped); from SQE to RTS. */
 void model_fail(struct model *model, int qp);
 void model_reset(struct model *model, int qp);
 void model_resume(struct model *model, int qp);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Steps that post, see steps.h. */
+/* Steps that post requests, see steps.h. */
 #include "steps.h"
 
 #include <errno.h>
@@ -22,7 +22,7 @@ static int draw_qp(struct world *world, bool with_mkeys)
 
 /* ---- receives -------------------------------------------------------------------------------------------------- */
 
-/* The larger of two keys: short receives end connections. */
+/* Draws two keys and returns the larger: short receives end connections. */
 static int draw_large(struct world *world, int domain, bool careful)
 {
 	int one = draw_key(world, domain, LOCAL_WRITE, careful), other = draw_key(world, domain, LOCAL_WRITE, careful);
@@ -31,7 +31,7 @@ static int draw_large(struct world *world, int domain, bool careful)
 	return one < 0 || key[other < 0 ? one : other].length > key[one].length ? other : one;
 }
 
-/* More than 32 bits can count: zeros are welcome in any number. */
+/* Draws a receive longer than 32 bits can count: zeros of any length. */
 static bool draw_endless(struct world *world, int domain, struct receive *receive)
 {
 	static const uint32_t lengths[MAX_SGE] = {0, 0x7fffffff, 0x7fffffff, 2};
@@ -48,7 +48,7 @@ static bool draw_endless(struct world *world, int domain, struct receive *receiv
 	return true;
 }
 
-/* One large buffer, or a list of anything. */
+/* Draws one large buffer, or a list of anything. */
 static void draw_receive(struct world *world, int qp, struct receive *receive)
 {
 	int domain = world->model.qp[qp].domain;
@@ -113,7 +113,7 @@ static bool is_answered(const struct request *request)
 	       request->opcode == IBV_WR_ATOMIC_FETCH_AND_ADD;
 }
 
-/* An object of the QP's domain most of the time. */
+/* Draws an object, usually of the QP's domain. */
 static int draw_own(struct world *world, int qp, int first, int count)
 {
 	int slot = draw_existing(world, first, count);
@@ -136,7 +136,7 @@ static void draw_local_invalidate(struct world *world, int qp, struct request *r
 		request->invalidate ^= 1u << choose_below(&world->choose, 9);
 }
 
-/* A request on a key; false: there is nothing to do it to. */
+/* Draws a request on a key; returns false if there is no suitable object. */
 static bool draw_local(struct world *world, int qp, struct request *request)
 {
 	enum ibv_qp_type type = world->model.qp[qp].type;
@@ -165,7 +165,7 @@ static bool draw_local(struct world *world, int qp, struct request *request)
 	return true;
 }
 
-/* Requests are in flight together on a link that takes time, or if the peer does not answer. */
+/* Returns true if requests are in flight together: on a link that takes time, or without an answer of the peer. */
 static bool in_flight_together(const struct world *world, int qp)
 {
 	enum ibv_qp_state peer = world->model.qp[world->model.qp[qp].peer].state;
@@ -174,27 +174,27 @@ static bool in_flight_together(const struct world *world, int qp)
 }
 
 /*
- * What may follow what in a list. A window is bound once: the API takes its number from the window, which the program
- * sets after a bind. Where requests are in flight together, keys are changed first, and whoever needs the answer of a
- * READ or an atomic waits for it (IBV_SEND_FENCE).
+ * Returns true if @request may follow the list. A window is bound once: the API takes its number from the window, which
+ * the program sets after a bind. Where requests are in flight together, keys are changed first, and a request that needs
+ * the answer of a READ or an atomic waits for it (IBV_SEND_FENCE).
  */
 static bool fits(const struct world *world, int qp, const struct request *list, uint32_t count, struct request *request,
 		 enum ibv_mw_type type, bool builder)
 {
 	bool together = in_flight_together(world, qp);
 
-	/* Sent again, it may find its own source invalidated. */
+	/* When resent, it may find its own source invalidated. */
 	if (request->opcode == IBV_WR_SEND_WITH_INV && link_pipelines() && world->model.qp[qp].peer == qp)
 		return false;
 	if (request->opcode == IBV_WR_BIND_MW && type == IBV_MW_TYPE_1 && builder)
 		return false;
-	/* Of a refused message of several packets nobody knows how many travelled together. */
+	/* For a refused message of several packets, the number of packets that travelled together is unknown. */
 	if (link_in_real_time() && spans_length(request->span, request->count) > link_packet_bytes())
 		return false;
 	for (uint32_t i = 0; i < count; i++) {
 		if (list[i].opcode == IBV_WR_BIND_MW && request->opcode == IBV_WR_BIND_MW)
 			return false;
-		/* It may end its responder: what goes there waits for ever, and what is local is executed meanwhile. */
+		/* It may end its responder: messages to it wait forever, and local requests are executed meanwhile. */
 		if (list[i].opcode == IBV_WR_SEND_WITH_INV && is_local(request))
 			return false;
 		if (!together)
@@ -207,7 +207,10 @@ static bool fits(const struct world *world, int qp, const struct request *list, 
 	return true;
 }
 
-/* In flight with others, it would fail when some of them have been carried out by the peer and some not. */
+/*
+ * Returns true for a request that would fail locally: with others in flight, some of them may have been executed by the
+ * peer and some not.
+ */
 static bool would_fail_at_home(const struct world *world, int qp, const struct request *request)
 {
 	const struct model_qp *own = &world->model.qp[qp];
@@ -225,7 +228,7 @@ static uint32_t draw_list(struct world *world, int qp, struct request *list, enu
 	uint32_t wanted = 1 + (uint32_t)choose_below(&world->choose, chance(&world->choose, 60) ? 1 : MOST_REQUESTS);
 	uint32_t count = 0;
 
-	/* A QP that is its own peer flushes requests that succeeded, if their acknowledgements are still on the way. */
+	/* A QP that is its own peer flushes requests that succeeded, if their acknowledgements are still in flight. */
 	if (link_pipelines() && world->model.qp[qp].peer == qp)
 		wanted = 1;
 	while (count < wanted) {
@@ -261,9 +264,10 @@ static bool takes_receive(const struct request *request)
 }
 
 /*
- * Send queue entries come back with the completion of a later request: never too long without one. If the list may stop
- * in the middle for want of a receive, all of them are signalled: a timer of the device goes on with them, and nothing
- * else tells that one was carried out. Where requests are in flight together, so is one behind which the call stops.
+ * Chooses the signalled requests. Send queue entries are freed by the completion of a later request: one is never long
+ * without. If the list may stop in the middle for lack of a receive, all of them are signalled: a timer of the device
+ * continues the list, and only completions show which were executed. Where requests are in flight together, the last
+ * request before a pause is signalled, too.
  */
 static void choose_signals(struct world *world, int qp, struct request *list, uint32_t count)
 {
@@ -281,7 +285,7 @@ static void choose_signals(struct world *world, int qp, struct request *list, ui
 		real->unsignalled = list[i].signalled || world->model.qp[qp].sig_all ? 0 : real->unsignalled + 1;
 }
 
-/* The program's part: mw->rkey is the number of the last bind that was carried out. */
+/* Updates the window, as a program must: mw->rkey is the number of the last executed bind. */
 static void update_window(struct world *world, const struct request *request, uint32_t before)
 {
 	struct ibv_mw *mw = world->window[request->bind.slot - FIRST_WINDOW];
@@ -290,7 +294,7 @@ static void update_window(struct world *world, const struct request *request, ui
 	mw->rkey = (key->number & 0xff) == (request->bind.new_number & 0xff) ? key->number : before;
 }
 
-/* The peer has no receive, and the sender goes on trying: give it one, or give up. */
+/* Handles a peer without a receive while the sender retries: posts one, or fails the QP. */
 static void resolve_stall(struct world *world, int qp)
 {
 	struct model_qp *own = &world->model.qp[qp];
@@ -299,7 +303,7 @@ static void resolve_stall(struct world *world, int qp)
 		world_check_completions(world);
 		if (!link_pipelines())
 			world_check_memory(world);
-		/* What is in flight may have arrived in part: only when all has is it known what memory holds. */
+		/* Messages in flight may have arrived in part: memory is known only when all have arrived. */
 		if (chance(&world->choose, 20) && !link_pipelines()) {
 			say(world, "\n ");
 			world_fail_qp(world, qp);
@@ -355,7 +359,7 @@ static void step_requests(struct world *world)
 		post(world, qp, list, count, way);
 }
 
-/* A configuration on its own: without them, few keys would be of use. */
+/* Configures a key separately: otherwise, few keys would be usable. */
 static void step_configure(struct world *world)
 {
 	int qp = draw_qp(world, true), slot = draw_own(world, qp, FIRST_LAYOUT, LAYOUTS);
@@ -368,7 +372,7 @@ static void step_configure(struct world *world)
 	post(world, qp, &request, 1, BY_BUILDER);
 }
 
-/* ibv_bind_mw(3): what libibverbs and libmlx5 refuse (mlx5-formats 4.12). */
+/* ibv_bind_mw(3): refusals of libibverbs and libmlx5 (mlx5-formats 4.12). */
 static int bind_error(const struct world *world, const struct bind *bind)
 {
 	const struct key *region = &world->model.keys.key[bind->region < 0 ? 0 : bind->region];
@@ -418,7 +422,7 @@ static void step_bind(struct world *world)
 	update_window(world, &request, before);
 }
 
-/* ---- the rest -------------------------------------------------------------------------------------------------- */
+/* ---- other steps ----------------------------------------------------------------------------------------------- */
 
 static void step_scribble(struct world *world)
 {
@@ -435,7 +439,7 @@ static void step_fail(struct world *world)
 	world_fail_qp(world, draw_qp(world, false));
 }
 
-/* QPs in error stay so for a while: what is posted to them is flushed. */
+/* Restores QPs. They stay in error for a while, so that requests posted to them are flushed. */
 static void recover(struct world *world)
 {
 	for (int i = 0; i < QPS; i++) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Steps that make and destroy keys, see steps.h. */
+/* Steps that create and destroy keys, see steps.h. */
 #include <errno.h>
 #include <string.h>
 
@@ -18,7 +18,7 @@ static struct key *new_key(struct world *world, int slot, enum model_kind kind, 
 {
 	struct key *key = &world->model.keys.key[slot];
 
-	/* A number must lead to one key only. */
+	/* A number must refer to one key only. */
 	if (keys_find(&world->model.keys, number) >= 0)
 		world_fail(world, "number %#x is given out twice", number);
 	*key = (struct key){
@@ -70,7 +70,7 @@ static struct ibv_mr *register_plain(struct world *world, int domain, int block,
 	struct choose *c = &world->choose;
 	uint8_t *memory = world->model.memory.real[block] + offset;
 	unsigned int style = (unsigned int)choose_below(c, 100);
-	/* What does not change what a key means. */
+	/* Flags that do not change the meaning of a key. */
 	unsigned int extra =
 		(chance(c, 10) ? IBV_ACCESS_ON_DEMAND : 0) | (chance(c, 10) ? IBV_ACCESS_RELAXED_ORDERING : 0);
 
@@ -87,7 +87,7 @@ static struct ibv_mr *register_plain(struct world *world, int domain, int block,
 		*start = 0 - length; /* the last byte is the last of the address space */
 	else
 		*start = choose_bits(c) >> 1;
-	/* A ConnectX keeps the place in the page. */
+	/* A ConnectX keeps the offset in the page. */
 	if (world->model.connectx)
 		*start = (choose_bits(c) >> 1 & ~UINT64_C(4095)) | ((uintptr_t)memory & 4095);
 	say(world, " iova %#lx", *start);
@@ -169,7 +169,7 @@ static bool has_window(const struct world *world, const struct key *region)
 	return false;
 }
 
-/* ibv_dereg_mr(3): "fails if any memory window is still bound to this MR"; a ConnectX does not know of them. */
+/* ibv_dereg_mr(3): "fails if any memory window is still bound to this MR"; a ConnectX does not track them. */
 void step_deregister(struct world *world)
 {
 	int slot = draw_existing(world, 0, REGIONS), error, expected;
@@ -187,7 +187,7 @@ void step_deregister(struct world *world)
 	world->model.keys.key[slot].kind = MODEL_ABSENT;
 }
 
-/* ibv_rereg_mr(3): the key stays, what it stands for changes. Not under a window: nobody says what that does. */
+/* ibv_rereg_mr(3): the key stays, its memory changes. Not under a window: that case is undefined. */
 void step_reregister(struct world *world)
 {
 	int slot = draw_existing(world, 0, REGIONS), flags = 0, domain, error;
@@ -206,7 +206,7 @@ void step_reregister(struct world *world)
 	if (!flags)
 		return;
 	if (key->zero_based)
-		return; /* would it stay so? */
+		return; /* would that last? */
 	say(world, " reregister slot %d, key %#x, flags %d: block %d [%lu, +%lu) access %#x domain %d", slot,
 	    key->number, flags, block, offset, length, access, domain);
 	error = ibv_rereg_mr(world->region[slot], flags, flags & IBV_REREG_MR_CHANGE_PD ? world->domain[domain] : NULL,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Moving bytes in the model, see transfer.h. */
+/* Copies bytes in the model, see transfer.h. */
 #include "transfer.h"
 
 #include <string.h>
@@ -13,7 +13,7 @@ uint64_t spans_length(const struct span *span, uint32_t count)
 	return bytes;
 }
 
-/* Where byte @offset of the side is; false if it is refused, or if there is no such byte. */
+/* Finds byte @offset of the side; returns false if it is refused, or does not exist. */
 static bool find(const struct model *model, const struct side *side, uint64_t offset, struct spot *spot)
 {
 	for (uint32_t i = 0; i < side->count; i++) {
@@ -23,7 +23,7 @@ static bool find(const struct model *model, const struct side *side, uint64_t of
 			offset -= span->length;
 			continue;
 		}
-		/* An SGE may not pass the end of the address space, whatever the key. */
+		/* An SGE may not exceed the end of the address space, whatever the key. */
 		if (span->address + offset < span->address)
 			return false;
 		if (!keys_locate(&model->keys, span->key, span->address + offset, side->wanted, side->who, spot))
@@ -69,7 +69,7 @@ bool side_allows(const struct model *model, const struct side *side, uint64_t of
 	return true;
 }
 
-/* The next bytes of a side: NULL for those of the null region. */
+/* Returns the next bytes of a side: NULL for those of the null region. */
 static uint8_t *next_bytes(struct model *model, const struct side *side, uint64_t offset, uint64_t length,
 			   struct spot *spot)
 {
@@ -84,7 +84,7 @@ static uint8_t *next_bytes(struct model *model, const struct side *side, uint64_
 	return spot->block == NOWHERE ? NULL : model->memory.shadow[spot->block] + spot->offset;
 }
 
-/* True if a byte of the side was written in this step. */
+/* Returns true if a byte of the side was written in this step. */
 static bool is_fresh(struct model *model, const struct side *side, uint64_t offset, uint64_t length)
 {
 	bool found = false;
@@ -156,7 +156,7 @@ bool sides_overlap(struct model *model, const struct side *to, uint64_t to_offse
 	return found;
 }
 
-/* The target is as well known as its source. */
+/* The target is loose if its source is. */
 static void pass_on(struct memory *memory, const struct spot *there, const struct spot *here)
 {
 	if (there->block == NOWHERE)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Opening, connecting and closing the real side, see world.h. */
+/* Opens, connects and closes the real side, see world.h. */
 #include "world.h"
 
 #include <errno.h>
@@ -276,7 +276,7 @@ static void to_rts(struct world *world, int i, uint32_t psn)
 	struct ibv_qp_attr attr = {
 		.qp_state = IBV_QPS_RTS,
 		.sq_psn = psn,
-		/* 1 ms; in real time 67 ms, as other processes want the CPU, too. */
+		/* 1 ms; in real time 67 ms, as other processes use the CPU, too. */
 		.timeout = link_in_real_time() ? 14 : 8,
 		.retry_cnt = link_in_real_time() ? 3
 			     : link_pipelines()  ? 7
@@ -289,7 +289,7 @@ static void to_rts(struct world *world, int i, uint32_t psn)
 	modify(world, i, &attr, qp->type == IBV_QPT_RC ? reliable : IBV_QP_SQ_PSN);
 }
 
-/* Sequence numbers that wrap soon, often. */
+/* Draws a sequence number, often one that wraps soon. */
 static uint32_t draw_psn(struct world *world)
 {
 	uint32_t psn = (uint32_t)choose_bits(&world->choose) & 0xffffff;

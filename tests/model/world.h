@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The real side of the model test: contexts, domains, queue pairs, keys of the device under test, through the public
- * API alone; and the comparison of what it does with what the model expects.
+ * The real side of the model test: contexts, domains, queue pairs, keys of the device under test, through the public API
+ * alone; and the comparison of its results with those of the model.
  *
  * A difference ends the process (world_fail), after the step's description has been printed.
  */
@@ -25,7 +25,7 @@ struct real_qp {
 	struct ibv_qp_ex *ex;
 	struct mlx5dv_qp_ex *dv; /* RC only */
 	struct ibv_cq *send_cq, *receive_cq;
-	struct ibv_ah *ah; /* UD: of the peer */
+	struct ibv_ah *ah; /* UD: address of the peer */
 	uint32_t max_inline;
 	unsigned int unsignalled; /* requests posted since the last signalled one */
 };
@@ -43,12 +43,12 @@ struct world {
 	struct ibv_mw *window[WINDOWS];
 	struct choose choose;
 	uint64_t next_id;
-	/* Shared with the parent process, which prints it should this one crash. */
+	/* Shared with the parent process, which prints it if this one crashes. */
 	char *text;
 	size_t text_used;
 };
 
-/* How a request is posted. */
+/* Ways to post a request. */
 enum way { BY_POST_SEND, BY_BUILDER };
 
 static inline int context_of(int domain)
@@ -62,23 +62,23 @@ void world_close(struct world *world);
 
 /** Adds to the description of the step. */
 __attribute__((format(printf, 2, 3))) void say(struct world *world, const char *format, ...);
-/** The device did not do what the model says. */
+/** Reports that the device differs from the model. */
 __attribute__((noreturn, format(printf, 2, 3))) void world_fail(struct world *world, const char *format, ...);
 
-/** Connects the pair that @qp belongs to anew, from RESET; both ends. In the model, too. */
+/** Connects the pair of @qp again, from RESET; both ends. In the model, too. */
 void world_connect(struct world *world, int qp);
 /** Moves @qp to ERR, or a send queue in error from SQE back to RTS. */
 void world_fail_qp(struct world *world, int qp);
 void world_resume_qp(struct world *world, int qp);
 
-/** Waits for all completions that are due; compares them, the absence of others, states and events. */
+/** Waits for all due completions; compares them, the absence of others, states and events. */
 void world_check_completions(struct world *world);
 /** Compares every byte. */
 void world_check_memory(struct world *world);
 
 /**
- * Posts @requests to the device, in one list or one batch. Returns what the call returned; *accepted: how many requests
- * were posted.
+ * Posts @requests to the device, in one list or one batch. Returns the result of the call; *accepted: number of posted
+ * requests.
  */
 int world_post_send(struct world *world, int qp, const struct request *requests, uint32_t count, enum way way,
 		    uint32_t *accepted);

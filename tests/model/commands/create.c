@@ -1,22 +1,22 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Commands that make objects: docs/inside/devx.md, and where the adapter has their fields. */
+/* Returns the offset in its umem of the page of @object. */
 #include "world.h"
 
 #include <errno.h>
 
-/* Of the CQE in which a CQ is, of a page: as many of either size as fit. */
+/* Returns the place of a CQ in the CQE page: as many CQs of either size as fit. */
 static uint32_t at_of(const struct object *object)
 {
 	return object->page * PAGE;
 }
 
-/* Bits that a kernel sets, whatever the program did. */
+/* Draws bits that a kernel sets, whatever the program wrote. */
 static void valid_or_not(struct world *world, struct draft *draft, size_t byte, int bit)
 {
 	put(draft->in, byte, bit, bit, choose_bits(&world->choose));
 }
 
-/* An offset in two parts, the second in units of 64 bytes. */
+/* Writes an offset in two parts, the second in units of 64 bytes. */
 static void split_offset(struct world *world, struct draft *draft, size_t offset_byte, size_t units_byte)
 {
 	uint64_t offset = get(draft->in, offset_byte + 4, 31, 0), units = choose_below(&world->choose, 64);
@@ -27,7 +27,10 @@ static void split_offset(struct world *world, struct draft *draft, size_t offset
 	put(draft->in, units_byte, 11, 6, units);
 }
 
-/* ---- what has no memory ------------------------------------------------------------------------------------------------ */
+/*
+ * ---- objects without memory
+ * --------------------------------------------------------------------------------------------
+ */
 
 static bool draft_pd(struct world *world, struct draft *draft)
 {
@@ -228,7 +231,7 @@ static void draft_receives(struct world *world, struct context *context, struct 
 	draft_flaw(draft, 196, 26, 24, 4, 7);
 }
 
-/* Receives come first in the ring. */
+/* Returns the bytes of receives, which come first in the ring. */
 static uint32_t receive_bytes(const struct draft *draft)
 {
 	bool has = draft->made.qp.service != DCI && get(draft->in, 196, 26, 24) == 0;
@@ -258,7 +261,7 @@ static bool draft_qp(struct world *world, struct context *context, struct draft 
 	put(draft->in, 180, 23, 0, receive->number);
 	if (made->qp.service != DCI) {
 		draft_receives(world, context, draft);
-		/* Without receives it may be left out. */
+		/* Without receives it may be omitted. */
 		if (get(draft->in, 196, 26, 24) != 3)
 			draft_number(draft, 180, 23, 0, CQ, receive);
 	}
@@ -339,7 +342,7 @@ static bool has_room(const struct context *context)
 	return count < OBJECTS;
 }
 
-/* A program prepares its memory. */
+/* Prepares the memory of an object, as a program does. */
 static void prepare(const struct object *object)
 {
 	size_t at = (size_t)object->page * PAGE;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Drafts of commands, what can be wrong about them, and what their calls return. */
+/* Drafts of commands, their flaws, and the results of their calls. */
 #include "world.h"
 
 #include <errno.h>
@@ -7,12 +7,12 @@
 
 enum { HEADER = 16, CANARY = 0xa5, NC_PAGE = 1 };
 
-/* Beside those of objects. */
+/* In addition to the kinds of objects. */
 enum { KIND_UAR = KINDS, KIND_UMEM, KIND_EQ };
 
 /* ---- fields ----------------------------------------------------------------------------------------------------------- */
 
-/* @byte: that of the 32-bit word, or of one of its bytes. */
+/* @byte: the byte of the 32-bit word, or one of its bytes. */
 void put(uint8_t *command, size_t byte, int high, int low, uint64_t value)
 {
 	uint64_t mask = ((UINT64_C(2) << (high - low)) - 1) << low;
@@ -40,7 +40,7 @@ static void put64(uint8_t *command, size_t byte, uint64_t value)
 
 /* ---- drafts ----------------------------------------------------------------------------------------------------------- */
 
-/* A kernel writes the user's number of its own over what a program put there. */
+/* A kernel overwrites the user number that a program wrote. */
 struct draft draft_of(struct world *world, uint16_t opcode, size_t in, size_t out)
 {
 	struct draft draft = {.in_bytes = in, .out_bytes = out, .says = out, .outcomes = OUTCOME_OK};
@@ -108,13 +108,13 @@ bool draft_uar(struct world *world, struct context *context, struct draft *draft
 	return true;
 }
 
-/* ---- what is wrong ----------------------------------------------------------------------------------------------------- */
+/* ---- flaws ------------------------------------------------------------------------------------------------------------ */
 
 static bool exists(struct context *context, int kind, uint64_t number)
 {
 	if (kind < KINDS)
 		return object_find(context, (enum kind)kind, (uint32_t)number);
-	/* The uncached page is the context's, whether or not a program has asked for it. */
+	/* The uncached page belongs to the context, whether or not a program has requested it. */
 	if (kind == KIND_UAR && number == NC_PAGE)
 		return true;
 	for (size_t i = 0; i < UARS; i++)
@@ -126,7 +126,7 @@ static bool exists(struct context *context, int kind, uint64_t number)
 	return false;
 }
 
-/* Of another context, of another kind, of one that was, or of none. */
+/* Returns a number of another context, of another kind, of a destroyed object, or of none. */
 static uint64_t some_number(struct world *world, struct context *context)
 {
 	struct context *other = &world->contexts[context == &world->contexts[0]];
@@ -169,7 +169,7 @@ static void apply(struct world *world, struct context *context, struct draft *dr
 		draft->outcomes = (draft->outcomes & ~OUTCOME_OK) | OUTCOME(flaw->status);
 }
 
-/* Lengths, and buffers that end too early. What the host refuses comes before what the device does. */
+/* Draws wrong lengths, and buffers that end too early. Refusals of the host precede those of the device. */
 static void spoil_buffers(struct world *world, struct draft *draft)
 {
 	switch (choose_below(&world->choose, 6)) {
@@ -193,7 +193,7 @@ static void spoil_buffers(struct world *world, struct draft *draft)
 	case 4:
 		draft->unwritable = true;
 		return;
-	default: /* less room than there is to say, or more */
+	default: /* less room than the output needs, or more */
 		draft->out_bytes = HEADER + choose_below(&world->choose, 3 * PAGE / 2);
 	}
 }
@@ -209,7 +209,7 @@ void draft_spoil(struct world *world, struct context *context, struct draft *dra
 
 /* ---- issuing ---------------------------------------------------------------------------------------------------------- */
 
-/* Only the first bytes of what cannot be read, or written, are there. */
+/* Only the first bytes of an unreadable or unwritable buffer exist. */
 enum { BYTES_BEFORE_END = 8 };
 
 void *issue_in(struct world *world, const struct draft *draft)
@@ -233,7 +233,7 @@ static bool is_one_of(outcomes outcomes, uint8_t status)
 	return outcomes & OUTCOME(status == 0x50 ? BIT_LENGTH : status < BIT_LENGTH ? status : 63);
 }
 
-/* Nothing in front of the output is written, nor behind what there is to say. */
+/* Expects no write before the output, nor after the output that there is. */
 static void check_output(struct world *world, const struct draft *draft, size_t said)
 {
 	const uint8_t *begin = world->out_end - 2 * (size_t)PAGE, *out = world->out_end - draft->out_bytes;
@@ -246,7 +246,7 @@ static void check_output(struct world *world, const struct draft *draft, size_t 
 			DIFFERENCE(world, "command %lx wrote byte %zu of its output", get(draft->in, 0, 31, 16), i);
 }
 
-/* Byte:value, as fact sheets write commands. */
+/* Prints byte:value, the notation of fact sheets. */
 static void print_words(const struct draft *draft)
 {
 	printf("command");
@@ -260,7 +260,7 @@ bool expect_outcome(struct world *world, const struct draft *draft, int error)
 {
 	const uint8_t *out = world->out_end - draft->out_bytes;
 	unsigned long opcode = get(draft->in, 0, 31, 16);
-	/* A command that was done, but could not say so: what it made is destroyed, what it changed stays changed. */
+	/* A command that was executed but could not return its result: a created object is destroyed, a change stays. */
 	int expected = draft->unreadable               ? EFAULT
 		       : draft->refused_by_host        ? EINVAL
 		       : draft->unwritable             ? EFAULT

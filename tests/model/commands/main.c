@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The model test of commands: seeds of random steps, see world.h, in one process, which says what differs and ends; another one then
- * prints what it takes to repeat that. In the end there are as many descriptors and mappings as after the first seed.
+ * The model test of commands: runs seeds of random steps, see world.h, in one process, which reports a difference and
+ * ends; its parent then prints how to repeat the run. At the end there are as many descriptors and mappings as after the
+ * first seed.
  */
 #include "world.h"
 
@@ -11,7 +12,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* What the process does now, which another one tells if it ends. */
+/* Current activity of the process, which its parent reports if the process ends. */
 static struct {
 	uint64_t seed, step;
 } * doing;
@@ -28,7 +29,7 @@ static unsigned int count_lines(const char *path)
 	return lines;
 }
 
-/* But for sockets, over which other processes of the host come and go. */
+/* Counts descriptors except sockets, through which other processes of the host connect and disconnect. */
 static unsigned int count_descriptors(void)
 {
 	unsigned int count = 0;
@@ -60,7 +61,7 @@ static void run_steps(uint64_t seed, uint64_t steps)
 	world_close(&world);
 }
 
-/* Threads of the library open descriptors a moment after they are needed for the first time. */
+/* Waits until the threads of the library have opened their descriptors, shortly after their first use. */
 static void settle(void)
 {
 	usleep(200000);
@@ -80,7 +81,7 @@ static void run(uint64_t first, uint64_t seeds, uint64_t steps)
 	now = count_descriptors();
 	if (now > descriptors)
 		difference("the end", "%u descriptors, %u in the beginning", now, descriptors);
-	/* The allocator may have a few more or less. */
+	/* The allocator may have a few more or fewer. */
 	now = count_lines("/proc/self/maps");
 	if (now > mappings + 16)
 		difference("the end", "%u mappings, %u in the beginning", now, mappings);

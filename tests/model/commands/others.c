@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Steps that are about no command of their own: ends, events, queries of the device, opcodes, memory, and words at random. */
+/* Steps without a particular command: ends, events, queries of the device, opcodes, memory, and random words. */
 #include "world.h"
 
 #include <errno.h>
@@ -22,7 +22,7 @@ static void expect(struct world *world, const char *call, int error, int expecte
 		DIFFERENCE(world, "%s: %d, not %d", call, error, expected);
 }
 
-/* While anything uses it it lives on; a second time there is none. */
+/* Destroys an object, which fails if it is in use; a second call finds none. */
 void step_destroy(struct world *world)
 {
 	struct object *object = some_made(world, some_context(world));
@@ -57,7 +57,7 @@ void step_umem(struct world *world)
 	expect(world, "mlx5dv_devx_umem_dereg again", mlx5dv_devx_umem_dereg(handle), ENOENT);
 }
 
-/* Queues that were made with one go on. */
+/* Allocates or frees a UAR. Queues created with it continue. */
 void step_uar(struct world *world)
 {
 	struct context *context = some_context(world);
@@ -82,7 +82,7 @@ void step_subscribe(struct world *world)
 		return;
 	if (object->kind == RMP)
 		types[0] = RQ_LIMIT;
-	/* Of several events, all or none: the device has no 0x01. */
+	/* Several events are subscribed all or none: the device does not have 0x01. */
 	expect(world, "mlx5dv_devx_subscribe_devx_event",
 	       mlx5dv_devx_subscribe_devx_event(context->channel, object->handle, sizeof(types), types, 1), EINVAL);
 	expect(world, "mlx5dv_devx_subscribe_devx_event",
@@ -116,13 +116,13 @@ void step_general(struct world *world)
 			    mlx5dv_devx_general_cmd(context->verbs, issue_in(world, &draft), draft.in_bytes,
 						    issue_out(world, &draft), draft.out_bytes)))
 		return;
-	/* log_max_msg, without which UCX takes no DEVX. */
+	/* log_max_msg, without which UCX does not use DEVX. */
 	if (get(draft.in, 0, 31, 16) == 0x100 && !get(draft.in, 4, 15, 1) && !draft.unwritable &&
 	    draft.out_bytes >= 80 && get(world->out, 16 + 56, 28, 24) != 30)
 		DIFFERENCE(world, "log_max_msg is %lu", get(world->out, 16 + 56, 28, 24));
 }
 
-/* Commands that a kernel lets through and this device lacks; that another call has; that there are not. */
+/* Opcodes that a kernel passes but this device does not support, that belong to another call, or that do not exist. */
 void step_opcode(struct world *world)
 {
 	static const uint16_t lacking[][4] = {{0x101, 0x10a, 0x760, 0xb0c},
@@ -147,9 +147,9 @@ void step_opcode(struct world *world)
 
 	put(draft.in, 8, 23, 0, object->number);
 	draft.outcomes = OUTCOME(2);
-	/* Of objects that the device cannot make, no number is that of the object: the kernel refuses each change and query. */
+	/* For objects that the device cannot make, no number is valid: the kernel refuses each change and query. */
 	draft.refused_by_host = what != 0 || call >= 2;
-	/* Of general objects the number has 32 bits, and the command says of which type. */
+	/* For general objects the number has 32 bits, and the command contains the type. */
 	in = issue_in(world, &draft);
 	out = issue_out(world, &draft);
 	errno = 0;
@@ -172,7 +172,7 @@ void step_opcode(struct world *world)
 	expect_outcome(world, &draft, error);
 }
 
-/* Words at random in a command that makes something: whatever it makes goes again, and nothing is left. */
+/* Sends random words in a command that creates an object: the object is destroyed again, and nothing is left. */
 void step_nonsense(struct world *world)
 {
 	static const uint16_t opcodes[] = {0x200, 0x400, 0x500, 0x600, 0x710, 0x800, 0x816, 0x90c, 0xa00};
@@ -185,7 +185,7 @@ void step_nonsense(struct world *world)
 	for (uint64_t words = choose_below(&world->choose, 100); words; words--)
 		put(draft.in, 4 + 4 * choose_below(&world->choose, COMMAND / 4 - 1), 31, 0,
 		    choose_bits(&world->choose) >> choose_below(&world->choose, 64));
-	/* What it makes must not lie where others are: only one page may be given, the last, of which not all is there. */
+	/* A created object must not overlap others: only one page may be used, the last, which is incomplete. */
 	if (umem->handle)
 		for (uint64_t at = 0; at < COMMAND; at += 4)
 			if (get(draft.in, at, 31, 0) == umem->handle->umem_id)

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What a random program does with what there is: it changes, asks, destroys, rings, listens, and says nonsense. */
+/*
+ * Steps of a random program on its objects: modify, query, destroy, ring doorbells, subscribe to events, and send
+ * invalid commands.
+ */
 #include "world.h"
 
 #include <errno.h>
@@ -28,7 +31,7 @@ static int query(struct world *world, struct object *object, const struct draft 
 			     : mlx5dv_devx_obj_query(object->handle, in, draft->in_bytes, out, draft->out_bytes);
 }
 
-/* The number of the object, or of another: then the host refuses. */
+/* Writes the number of the object, or of another one, which the host refuses. */
 static void name(struct world *world, struct draft *draft, const struct object *object, int high)
 {
 	uint32_t number = object->number;
@@ -40,7 +43,7 @@ static void name(struct world *world, struct draft *draft, const struct object *
 	put(draft->in, 8, high, 0, number);
 }
 
-/* Whoever asked for it is told, once per asking. */
+/* Expects an event for each subscriber, once per subscription. */
 static void must_wait(const struct object *object)
 {
 	struct context *context = object->context;
@@ -59,7 +62,7 @@ static const struct transition {
 		   {0x504, false, RTR, RTS},    {0x505, false, RTS, RTS},   {0x506, false, SQER, RTS},
 		   {0x507, true, RESET, ERROR}, {0x50a, true, RESET, RESET}};
 
-/* Mostly one that goes on. */
+/* Returns a random transition, usually a possible one. */
 static const struct transition *some_transition(struct world *world, enum state state)
 {
 	const struct transition *transition = &CHOOSE_OF(&world->choose, transitions);
@@ -71,7 +74,7 @@ static const struct transition *some_transition(struct world *world, enum state 
 	return transition;
 }
 
-/* What the path leads back to is the QP itself, or another one that it says: no command looks at that. */
+/* The address of the path belongs to the QP itself, or is another one: commands do not check it. */
 static void draft_to_rtr(struct world *world, struct draft *draft, struct queue_pair *qp)
 {
 	qp->mtu = 1 + (uint32_t)choose_below(&world->choose, 5);
@@ -106,7 +109,7 @@ static void draft_to_rts(struct world *world, struct draft *draft, const struct 
 		draft_flaw(draft, 136, 23, 21, 5, 7);
 }
 
-/* Bits 1 to 3 of the mask: the right to read, of atomics, to write; of rights that no bit names nothing is taken. */
+/* Bits 1 to 3 of the mask: rights for reads, atomics, writes; rights without their mask bit are ignored. */
 static void draft_rights(struct world *world, struct draft *draft, const struct transition *transition,
 			 struct queue_pair *qp)
 {
@@ -128,7 +131,7 @@ static void draft_transition(struct world *world, struct draft *draft, const str
 			     struct queue_pair *qp)
 {
 	if (transition->opcode == 0x502) {
-		put(draft->in, 84, 23, 16, choose_below(&world->choose, 2)); /* the port; some leave it out */
+		put(draft->in, 84, 23, 16, choose_below(&world->choose, 2)); /* the port; some omit it */
 		draft_flaw(draft, 84, 23, 16, 2, 255);
 		draft_flaw(draft, 48, 15, 0, 0x8000, 0xffff); /* P_Key index */
 		put(draft->in, 192, 31, 0, choose_bits(&world->choose));
@@ -143,7 +146,7 @@ static void draft_transition(struct world *world, struct draft *draft, const str
 	qp->state = transition->to;
 }
 
-/* A QP that has been in RESET begins anew, as its program does with its record. */
+/* Resets the state of a QP that has been in RESET, as its program does with its record. */
 static void has_changed(struct object *object, const struct queue_pair *to)
 {
 	if (to->state == ERROR && object->qp.state != ERROR && object->qp.shares)
@@ -269,7 +272,7 @@ static void check_dek(struct world *world, const struct object *object)
 	    get(world->out, 24, 7, 7) != object->dek.has_keytag || get(world->out, 24, 3, 0) != 3 ||
 	    get(world->out, 28, 23, 0) != object->uses[0]->number || opaque != object->dek.opaque)
 		DIFFERENCE(world, "DEK %x is not as it was made", object->number);
-	/* Its key is nobody's but the device's. */
+	/* Its key belongs to the device. */
 	for (size_t at = 80; at < 272; at += 4)
 		if (get(world->out, at, 31, 0))
 			DIFFERENCE(world, "DEK %x tells of its key", object->number);
@@ -319,7 +322,7 @@ void step_limit(struct world *world)
 	if (!object)
 		return;
 	if (chance(&world->choose, 30)) {
-		/* Receives: nobody takes any here. */
+		/* Posts receives, which are never used here. */
 		object->rmp.posted +=
 			(uint32_t)choose_below(&world->choose, object->rmp.count - object->rmp.posted + 1);
 		page_put(object, RECORD, object->rmp.posted);
@@ -350,7 +353,7 @@ static double seconds_now(void)
 	return (double)time.tv_sec + (double)time.tv_nsec / 1e9;
 }
 
-/* Where in the page of @cq its next CQE comes. */
+/* Returns the offset of the next CQE in the page of @cq. */
 static size_t next_cqe(const struct object *cq)
 {
 	uint32_t slot = cq->cq.collapsed ? 0 : cq->cq.written % cq->cq.count;
@@ -358,7 +361,7 @@ static size_t next_cqe(const struct object *cq)
 	return (size_t)(slot + 1) * cq->cq.size - 64;
 }
 
-/* The CQE that is due, at its place and nowhere else; the program has taken away what stood there a lap ago. */
+/* Expects the due CQE at its place and nowhere else; the program has cleared the entry of the lap before. */
 static void expect_cqe(struct world *world, struct object *cq, const struct object *qp, uint32_t index)
 {
 	size_t at = (size_t)cq->page * PAGE + next_cqe(cq);
@@ -383,7 +386,7 @@ static void read_cqes(struct object *cq, uint32_t count)
 	page_put(cq, RECORD, cq->cq.modulo ? cq->cq.read % cq->cq.count : cq->cq.read & 0xffffff);
 }
 
-/* A QP whose CQEs the program reads itself. */
+/* Returns a QP whose CQEs the program reads itself. */
 static struct object *some_sender(struct world *world, struct context *context)
 {
 	uint64_t first = choose_below(&world->choose, OBJECTS);
@@ -397,7 +400,7 @@ static struct object *some_sender(struct world *world, struct context *context)
 	return NULL;
 }
 
-/* A request that does nothing, of a QP that may send; its CQE has room. */
+/* Posts a no-op request to a QP that may send; its CQE has room. */
 void step_post(struct world *world)
 {
 	struct context *context = some_context(world);
@@ -425,7 +428,7 @@ void step_post(struct world *world)
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
 	*(volatile uint64_t *)context->uars[uar]->reg_addr = 1;
 	expect_cqe(world, cq, qp, qp->qp.posted++);
-	/* Whoever counts modulo the ring never leaves it full. */
+	/* A program that counts modulo the ring never leaves it full. */
 	waiting = cq->cq.written - cq->cq.read;
 	if (waiting == cq->cq.count || chance(&world->choose, 50))
 		read_cqes(cq, waiting == 1 ? 1 : 1 + (uint32_t)choose_below(&world->choose, waiting - 1));

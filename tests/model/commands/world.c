@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Two contexts with objects of verbs, memory for queues, and what is compared at each step; see world.h. */
+/* Two contexts with objects of verbs, memory for queues, and the comparison after each step; see world.h. */
 #include "world.h"
 
 #include <errno.h>
@@ -31,7 +31,7 @@ void difference(const char *what, const char *format, ...)
 
 /* ---- memory ---------------------------------------------------------------------------------------------------------- */
 
-/* Whole pages, between two that nobody may touch. */
+/* Maps whole pages, between two inaccessible ones. */
 static uint8_t *map_between(size_t bytes)
 {
 	uint8_t *memory = mmap(NULL, bytes + 2 * (size_t)PAGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -235,7 +235,7 @@ void world_open(struct world *world)
 	world->out_end = map_between(2 * (size_t)PAGE) + 2 * (size_t)PAGE;
 }
 
-/* Newest objects use older ones: those that nobody uses go, until none is left. */
+/* Destroys all objects. Newer objects use older ones: unused ones are destroyed until none is left. */
 static void destroy_all(struct world *world, struct context *context)
 {
 	bool some = true;
@@ -273,7 +273,7 @@ static bool holds_verbs(const struct context *context)
 	return false;
 }
 
-/* What is left of commands keeps objects of verbs: these go first only if nobody uses them. */
+/* Objects left by commands keep objects of verbs: the latter are destroyed first only if they are unused. */
 static void context_close(struct world *world, struct context *context)
 {
 	bool leaves = !holds_verbs(context) && chance(&world->choose, 50);
@@ -304,7 +304,7 @@ void world_close(struct world *world)
 	unmap_between(world->out_end - 2 * (size_t)PAGE, 2 * (size_t)PAGE);
 }
 
-/* ---- what is compared ------------------------------------------------------------------------------------------------- */
+/* ---- comparison ------------------------------------------------------------------------------------------------------- */
 
 static void take_events(struct world *world, struct context *context)
 {
