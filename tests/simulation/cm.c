@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Three communication managers whose programs do random things at random times: connect, accept late or never, reject,
- * disconnect (both at once, too), destroy in whatever state it is, resolve service ids. What must hold, whatever the network does:
+ * Three communication managers whose programs act randomly at random times: connect, accept late or never, reject,
+ * disconnect (both at once, too), destroy ids in any state, resolve service ids. These must hold whatever the network
+ * does:
  *
- * - no id is told anything twice, nor anything behind its end, nor anything after it was destroyed;
- * - two ends that are connected agree: on QPs, sequence numbers, who they are;
- * - when all is quiet, an end whose peer is still there is connected if that is, or one of them was told that it failed;
- * - when all ids are destroyed, the managers have nothing left.
+ * - an id gets no event twice, none after its end, and none after it was destroyed;
+ * - two connected ends agree on QPs, sequence numbers, and their identity;
+ * - when nothing is in flight, an end whose peer still exists is connected if the peer is, or one of them got an error;
+ * - when all ids are destroyed, the managers hold nothing.
  *
- *     simulation_cm [--seconds N | --runs N] [--seed N]       a seed alone is played once
+ *	simulation_cm [--seconds N | --runs N] [--seed N]       with a seed alone: one run
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -21,16 +22,16 @@
 
 enum { MOST_ENDS = 400, CONNECTIONS = 12, SERVICES = 2, NOBODY = -1 };
 
-/* An id, as a program has it. */
+/* An id, from the view of a program. */
 struct end {
 	struct cm_id *id; /* NULL: destroyed */
 	uint32_t host;
-	int32_t peer; /* end, as its messages say; NOBODY: not known */
+	int32_t peer; /* end, according to its messages; NOBODY: unknown */
 	bool active, sidr, listens;
 	uint32_t told[CM_EVENT_SIDR_RESPONSE + 1];
-	bool over;       /* was told, or did, what nothing comes after but TIMEWAIT_EXIT */
-	bool failed;     /* gave up, or rejected: its peer may not know */
-	uint32_t qpn;    /* its own */
+	bool over;       /* got, or did, an action that only TIMEWAIT_EXIT may follow */
+	bool failed;     /* failed, or rejected: its peer may not know */
+	uint32_t qpn;    /* own number */
 	uint32_t vendor; /* of the ECE in its REQ; 0: none */
 };
 
@@ -77,7 +78,7 @@ static uint64_t service(void)
 	return net_below(4) ? 0x1060000 + net_below(services_of) : 0x1110000;
 }
 
-/* ---- what programs do ---------------------------------------------------------------------------------------------------- */
+/* ---- actions of programs -------------------------------------------------------------------------------------------------- */
 
 static void destroy(uint32_t number)
 {
@@ -140,7 +141,7 @@ static void expect_agreement(const struct end *a, const struct end *b)
 	MUST(one.remote_ca_guid == b->host + 1);
 }
 
-/* Behind the handler that heard of it, which may not ask the manager. */
+/* Runs after the handler of the event, which may not query the manager. */
 static void check_agreement(uint32_t number)
 {
 	const struct end *end = &ends[number];
@@ -158,7 +159,7 @@ static void live_on(uint32_t number)
 	case 1:
 	case 2:
 	case 3:
-		/* Soon, so that both may do it at once. */
+		/* Soon, so that both ends may do it at once. */
 		net_later(net_below(2) ? 50 : 60000, disconnect, number);
 		break;
 	default:
@@ -201,7 +202,7 @@ static void connect_it(uint32_t number)
 		net_later(20000, destroy, number);
 }
 
-/* ---- what they are told ---------------------------------------------------------------------------------------------------- */
+/* ---- events of programs --------------------------------------------------------------------------------------------------- */
 
 static enum cm_verdict hear(void *owner, struct cm_id *child, const struct cm_event *event, void **child_owner,
 			    uint16_t *reason)
@@ -252,9 +253,9 @@ static void hear_response(struct end *end, const struct cm_message *message)
 
 	MUST(end->active && !end->sidr);
 	end->peer = (int32_t)named(message->rep.private_data);
-	/* The reply is to this end, and to no other. */
+	/* The reply is for this end only. */
 	MUST(ends[end->peer].peer == (int32_t)number_of(end));
-	/* An active end of librdmacm gives up if the reply names another vendor than its request. */
+	/* An active end of librdmacm fails if the reply names another vendor than its request. */
 	MUST(vendor_of(&message->rep) == end->vendor);
 	if (answer)
 		net_later(net_below(3) ? 100 : 30000, answer, number_of(end));
@@ -301,7 +302,7 @@ static void tell(void *owner, const struct cm_event *event)
 		hear_established(end, event->message);
 		break;
 	case CM_EVENT_REJECTED:
-		/* Also of a connection that is being released: then nothing else ends it. */
+		/* Also for a connection that is being released: otherwise nothing would end it. */
 		MUST(!end->sidr && event->message);
 		end->over = end->failed = true;
 		statistics.rejected++;
@@ -329,7 +330,7 @@ static void tell(void *owner, const struct cm_event *event)
 	}
 }
 
-/* The network sees by that whether a manager sends while it has its lock. */
+/* Marks the handler, so that the network detects whether a manager sends while it holds its lock. */
 static enum cm_verdict hear_marked(void *owner, struct cm_id *child, const struct cm_event *event, void **child_owner,
 				   uint16_t *reason)
 {
@@ -344,7 +345,7 @@ static enum cm_verdict hear_marked(void *owner, struct cm_id *child, const struc
 
 static const struct cm_functions functions = {.request = hear_marked, .event = tell};
 
-/* ---- a run ------------------------------------------------------------------------------------------------------------------- */
+/* ---- a run ---------------------------------------------------------------------------------------------------------------- */
 
 static void listen_on(uint32_t number)
 {
@@ -357,7 +358,7 @@ static void listen_on(uint32_t number)
 		net_later(MS_OF_ACTIONS, destroy, number);
 }
 
-/* Nothing is under way, and no timer runs: whom does each wait for? */
+/* Expects a final state: no packet is in flight, and no timer runs. */
 static void expect_quiet(const struct end *end)
 {
 	enum cm_state state = cm_id_state(end->id);
@@ -376,7 +377,7 @@ static void expect_quiet(const struct end *end)
 		MUST(state == CM_STATE_ESTABLISHED);
 		break;
 	}
-	/* The peer may have gone, and its word been lost. */
+	/* The peer may be gone, and its message lost. */
 	cm_id_query(end->id, &known);
 	if (!peer || !peer->id || end->failed || peer->failed || net_lost_for(known.local_comm_id))
 		return;
@@ -406,7 +407,7 @@ static void play(uint64_t seed)
 	begin(seed);
 	net_run_until(net.now_ns + MS_OF_ACTIONS * MS);
 	net.weather.loss = net.weather.twice = 0;
-	/* Whoever asked for time gets 16 times 66 s. */
+	/* A requested delay is up to 16 times 66 s. */
 	MUST(net_run_until(net.now_ns + 4000000 * MS));
 	for (uint32_t i = 0; i < end_count; i++)
 		if (ends[i].id)
@@ -452,7 +453,7 @@ int main(int argc, char **argv)
 	       " disconnected, %" PRIu64 " resolved\n",
 	       count, statistics.established, statistics.rejected, statistics.unreachable, statistics.disconnected,
 	       statistics.resolved);
-	/* Else the runs have tested nothing. */
+	/* Otherwise the runs have tested nothing. */
 	return count > 100 && !(statistics.established && statistics.rejected && statistics.unreachable &&
 				statistics.disconnected && statistics.resolved);
 }

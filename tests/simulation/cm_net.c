@@ -13,7 +13,7 @@ enum { MOST_PENDING = 4096, MOST_LOST = 4096 };
 
 struct net net;
 
-/* A message under way, or something that a program is to do: a heap by time. */
+/* A message in flight, or an action of a program: a heap by time. */
 struct pending {
 	uint64_t at_ns, order;
 	bool is_mad;
@@ -99,9 +99,9 @@ void net_later(uint32_t ms, void (*action)(uint32_t end), uint32_t end)
 	pending->later = (struct later){action, end};
 }
 
-/* ---- what the managers call ---------------------------------------------------------------------------------------------- */
+/* ---- calls of the managers --------------------------------------------------------------------------------------------- */
 
-/* Is told of what is sent once, whose answer is not waited for. */
+/* Records the loss of a message that is sent once, without waiting for an answer. */
 static void note_loss(const uint8_t *mad)
 {
 	struct cm_message message;
@@ -173,7 +173,7 @@ static int claim_slot(void *context)
 	return (int)((struct host *)context - net.hosts) + 1;
 }
 
-/* ---- the network ----------------------------------------------------------------------------------------------------------- */
+/* ---- the network ------------------------------------------------------------------------------------------------------- */
 
 void net_begin(uint64_t seed, const struct cm_functions *program)
 {

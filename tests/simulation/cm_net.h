@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Communication managers in simulated time, and the network between them, which loses, doubles, delays and so reorders what
- * they send. All follows from a seed. One thread.
+ * Communication managers in simulated time, and the network between them, which loses, duplicates, delays and thus
+ * reorders messages. A seed determines everything. One thread.
  */
 #ifndef SOFTHCA_TESTS_SIMULATION_CM_NET_H
 #define SOFTHCA_TESTS_SIMULATION_CM_NET_H
@@ -17,7 +17,7 @@ struct weather {
 	uint32_t delay_ms;    /* at most */
 };
 
-/* What a program does later: @action of the end with number @end. */
+/* A later action of a program: @action of the end with number @end. */
 struct later {
 	void (*action)(uint32_t end);
 	uint32_t end;
@@ -40,24 +40,24 @@ struct net {
 
 extern struct net net;
 
-/** A new network of @seed; @functions, but for what the network does itself, are the program's. */
+/** Makes a new network of @seed; the program supplies @functions, except for those of the network. */
 void net_begin(uint64_t seed, const struct cm_functions *functions);
-/** Frees the managers. Fails if one still has something. */
+/** Frees the managers. Fails if one still holds anything. */
 void net_end(void);
 
 uint64_t net_draw(void);
-/** A number below @limit. */
+/** Returns a number below @limit. */
 uint32_t net_below(uint32_t limit);
 
-/** Has @action done after a random time of at most @ms. */
+/** Schedules @action after a random time of at most @ms. */
 void net_later(uint32_t ms, void (*action)(uint32_t end), uint32_t end);
-/** Goes on until @ns, or until nothing is under way and nothing due. Returns true in that case. */
+/** Runs until @ns, or until nothing is in flight and nothing due. Returns true in that case. */
 bool net_run_until(uint64_t ns);
 
-/** True if a message for communication id @id was lost that its sender does not repeat. */
+/** Returns true if a message for communication id @id was lost that its sender does not repeat. */
 bool net_lost_for(uint32_t comm_id);
 
-/** Ends the program with the seed, if not @condition. */
+/** Ends the program, printing the seed, unless @condition. */
 #define MUST(condition) must(condition, __FILE__, __LINE__, #condition)
 void must(bool condition, const char *file, int line, const char *text);
 

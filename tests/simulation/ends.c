@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The two ends, see ends.h: what they are made of; ends_post.c posts. */
+/* The two ends and their parts, see ends.h; ends_post.c posts. */
 #include "ends.h"
 
 #include <fcntl.h>
@@ -35,7 +35,7 @@ void must(bool condition, const char *file, int line, const char *text)
 	exit(1);
 }
 
-/* ---- what stays ------------------------------------------------------------------------------------------------- */
+/* ---- permanent parts -------------------------------------------------------------------------------------------- */
 
 static void make_keys(struct end *end)
 {
@@ -273,7 +273,7 @@ static void move(struct hca_qp *qp, enum ibv_qp_state state, struct ibv_qp_attr 
 	MUST(!hca_qp_modify(qp, &attr, mask | IBV_QP_STATE));
 }
 
-/* What ibv_modify_qp(3) wants for each type, and no more. */
+/* Connects with exactly the attributes that ibv_modify_qp(3) requires for each type. */
 static void connect_qp(struct hca_qp *qp, const struct plan *plan, int end, uint32_t peer)
 {
 	enum ibv_qp_type type = qp->type;

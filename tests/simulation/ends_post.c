@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Requests and receives of a plan as WQEs (mlx5-formats 1), and CQEs; see ends.h. */
+/* Writes requests and receives of a plan as WQEs (mlx5-formats 1), and reads CQEs; see ends.h. */
 #include <string.h>
 
 #include "ends.h"
@@ -43,7 +43,7 @@ static void append_address(struct writer *writer, const struct plan *plan, int e
 	append(writer, &av, sizeof(av));
 }
 
-/* Offset in the staged memory as the key counts, on the wire. */
+/* Returns the offset in the staged memory as addressed through the key, on the wire. */
 static uint64_t staged_address(uint32_t offset, uint8_t keys, bool remote)
 {
 	uint32_t at = offset - area_of(remote) - STAGED - (keys - 1u) * STAGED_BYTES;
@@ -75,7 +75,7 @@ static void append_remote(struct writer *writer, const struct end *peer, const s
 	append(writer, &remote, sizeof(remote));
 }
 
-/* mlx5-formats 1.5: four operands; of the extended forms of a fetch-and-add two. */
+/* mlx5-formats 1.5: four operands; two for the extended forms of a fetch-and-add. */
 static void append_operands(struct writer *writer, const struct request *request)
 {
 	bool adds = request->opcode == MLX5_OPCODE_ATOMIC_MASKED_FA;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Judging a run, see play.h: reliable transports here, the others in judge_unreliable.c. */
+/* Checks a run, see play.h: reliable transports here, the others in judge_unreliable.c. */
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,7 +21,7 @@ void wrong(const char *format, ...)
 	exit(1);
 }
 
-/* ---- completions ------------------------------------------------------------------------------------------------ */
+/* ---- completions ------------------------------------------------------------------------------------------------- */
 
 static uint32_t bytes_brought(const struct request *request)
 {
@@ -30,7 +30,7 @@ static uint32_t bytes_brought(const struct request *request)
 		       : 0;
 }
 
-/* The first @count signalled requests of @end have succeeded, in their order. Returns how many requests these are. */
+/* Expects the first @count signalled requests of @end to have succeeded, in order. Returns the number of these requests. */
 static uint32_t expect_successes(const struct plan *plan, const struct record *record, int end, uint32_t count)
 {
 	const struct direction *direction = &plan->direction[end];
@@ -69,7 +69,7 @@ static bool same_receive(const struct received *a, const struct received *b)
 	return a->opcode == b->opcode && a->bytes == b->bytes && a->number == b->number && a->syndrome == b->syndrome;
 }
 
-/* What is in the CQE of @expected beside its length. */
+/* Returns the content of the CQE of @expected besides its length. */
 static uint32_t immediate_of(const struct plan *plan, int from, int target, uint32_t number)
 {
 	const struct direction *direction = &plan->direction[from];
@@ -86,7 +86,7 @@ static uint32_t immediate_of(const struct plan *plan, int from, int target, uint
 	return 0;
 }
 
-/* The first @count receives of the messages from @from. */
+/* Expects the first @count receives of the messages from @from. */
 static void expect_receives(const struct plan *plan, const struct record *record, int from, int target, uint32_t count)
 {
 	for (uint32_t i = 0; i < count; i++) {
@@ -185,7 +185,7 @@ static void judge_success(const struct plan *plan, const struct record *record)
 	expect_keys(plan);
 }
 
-/* ---- a connection that was given up ------------------------------------------------------------------------------ */
+/* ---- a failed connection ----------------------------------------------------------------------------------------- */
 
 static bool is_prefix_of_success(const struct record *record, int end, uint32_t *successes)
 {
@@ -195,12 +195,12 @@ static bool is_prefix_of_success(const struct record *record, int end, uint32_t 
 	return *successes == record->sent[end];
 }
 
-/* Then one error, then all that was posted behind it is flushed, signalled or not. */
+/* Expects one error after the successes, then a flush of all later requests, signalled or not. */
 static void expect_failure(const struct plan *plan, const struct record *record, int end, uint32_t successes)
 {
 	const struct sent *failed = &record->send[end][successes];
 	uint32_t next = failed->request + 1;
-	/* Refused by its peer, or flushed since it has refused one of the peer. */
+	/* Refused by its peer, or flushed since it refused a request of the peer. */
 	bool refused = plan->attr.max_rd_atomic > plan->attr.max_dest_rd_atomic &&
 		       (failed->syndrome == MLX5_CQE_SYNDROME_REMOTE_INVAL_REQ_ERR ||
 			failed->syndrome == MLX5_CQE_SYNDROME_WR_FLUSH_ERR);
@@ -219,7 +219,7 @@ static void expect_failure(const struct plan *plan, const struct record *record,
 		wrong("end %d is in state %d", end, ends[end].qp->state);
 }
 
-/* Counters may be anywhere; each other byte is as it was or as it should be. */
+/* Expects each byte to have its old or its new value; counters may have any. */
 static void expect_mixture(const struct plan *plan, int end, uint32_t from, uint32_t bytes)
 {
 	for (uint32_t i = from; i < from + bytes; i++) {
@@ -231,7 +231,7 @@ static void expect_mixture(const struct plan *plan, int end, uint32_t from, uint
 	}
 }
 
-/* Of the first @count requests all is done. */
+/* Expects the effects of the first @count requests. */
 static void expect_carried_out(const struct plan *plan, int end, uint32_t count)
 {
 	for (uint32_t i = 0; i < count; i++) {
@@ -262,7 +262,7 @@ static void judge_mortal(const struct plan *plan, const struct record *record)
 		for (int target = 0; target < TARGETS; target++) {
 			uint32_t received = record->received[!end][target];
 
-			/* Those that were flushed with their QP. */
+			/* Receives that were flushed with their QP. */
 			while (received &&
 			       record->receive[!end][target][received - 1].syndrome == MLX5_CQE_SYNDROME_WR_FLUSH_ERR)
 				received--;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What the files that judge share. */
+/* Functions shared by the checks of a run. */
 #ifndef SOFTHCA_TESTS_SIMULATION_JUDGE_H
 #define SOFTHCA_TESTS_SIMULATION_JUDGE_H
 
@@ -7,20 +7,20 @@
 #include "play.h"
 
 /**
- * Judges the number of READs and atomics under way by the packets on the wire (IBTA C10-79, 9.7.4.1.5): a requester has no more than
- * max_rd_atomic, and a responder refuses none as invalid while there are no more than max_dest_rd_atomic.
+ * Checks the number of READs and atomics in flight by the packets on the wire (IBTA C10-79, 9.7.4.1.5): a requester has
+ * no more than max_rd_atomic, and a responder refuses none as invalid while there are no more than max_dest_rd_atomic.
  */
 void judge_depth_begin(const struct plan *plan);
-/** @packet was sent, or has arrived. */
+/** Records that @packet was sent, or has arrived. */
 void judge_depth_sent(const struct wire_packet *packet);
 void judge_depth_arrived(const struct wire_packet *packet);
 
-/** Nobody has anything left to do. */
+/** Checks that no queue has pending work. */
 void judge_queues(void);
 
 /**
- * UC and UD (IBTA 9.8.2.2, 9.8.3.2): the sender never knows; a message is received for each time that its packets came one
- * after the other, and no other message. Goes by what the weather let through.
+ * Checks UC and UD (IBTA 9.8.2.2, 9.8.3.2): the sender gets no error; a message is received each time that its packets
+ * arrived in sequence, and no other message. Based on the packets that the weather let through.
  */
 void judge_unreliable(const struct plan *plan, bool fair, const struct record *record);
 

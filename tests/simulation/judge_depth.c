@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* How many READs and atomics are under way, by the packets of both directions; see judge.h. */
+/* Counts READs and atomics in flight, by the packets of both directions; see judge.h. */
 #include <string.h>
 
 #include "judge.h"
 #include "format/opcode.h"
 
-/* Requests of one end that were sent and whose answer has not arrived, in the order of sending. */
+/* Requests of one end that were sent and not answered yet, in the order of sending. */
 struct ledger {
-	uint32_t most_due;  /* that the requester waited for when one of its requests arrived */
-	uint32_t responder; /* number of the QP that they are for */
+	uint32_t most_due;  /* pending at the requester when one of its requests arrived */
+	uint32_t responder; /* number of the QP that receives them */
 	uint64_t connection;
-	uint32_t next_psn; /* behind the newest of them */
+	uint32_t next_psn; /* after the newest of them */
 	bool begun;
 	uint32_t open;
 	uint32_t last_psn[MOST_REQUESTS * 64]; /* of the answer to each */
@@ -27,7 +27,7 @@ void judge_depth_begin(const struct plan *plan)
 	depth.plan = plan;
 }
 
-/* The end whose requests are for QP @number. */
+/* Returns the end that sends requests to QP @number. */
 static int requester_of(uint32_t number)
 {
 	for (int end = 0; end < ENDS; end++) {
@@ -54,7 +54,7 @@ static void request_sent(const struct wire_packet *packet)
 	int end = requester_of(packet->destination_qpn);
 	struct ledger *ledger = &depth.ledger[end];
 
-	/* Another target of a DCI, which has the answers of the one before. */
+	/* Another target of a DCI, which has received the answers of the one before. */
 	if (!ledger->begun || ledger->responder != packet->destination_qpn ||
 	    ledger->connection != packet->dc_connection)
 		*ledger = (struct ledger){.most_due = ledger->most_due,
@@ -62,7 +62,7 @@ static void request_sent(const struct wire_packet *packet)
 					  .connection = packet->dc_connection,
 					  .next_psn = packet->psn,
 					  .begun = true};
-	/* A repetition, or the repetition of a rest. */
+	/* A repetition, in whole or in part. */
 	if (psn_distance(packet->psn, ledger->next_psn) < 0)
 		return;
 	ledger->next_psn = psn_add(packet->psn, packets_asked_for(packet));
@@ -74,7 +74,7 @@ static void request_sent(const struct wire_packet *packet)
 		      depth.plan->attr.max_rd_atomic);
 }
 
-/* The answers come in order, so that to @psn is the last of those up to it. */
+/* Handles an answer. Answers arrive in order, so that to @psn is the last of those up to it. */
 static void answer_arrived(const struct wire_packet *packet)
 {
 	struct ledger *ledger = &depth.ledger[!requester_of(packet->destination_qpn)];

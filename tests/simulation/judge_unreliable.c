@@ -5,7 +5,7 @@
 #include "judge.h"
 #include "weather.h"
 
-/* The messages that came through from one end, in the order of their last packets. */
+/* The messages that arrived from one end, in the order of their last packets. */
 static struct {
 	uint32_t count;
 	uint32_t request[MOST_ARRIVALS];
@@ -20,7 +20,7 @@ static uint32_t packets_of_request(const struct plan *plan, const struct request
 	return (request->length + mtu - 1) / mtu;
 }
 
-/* The request that packet @psn is of, and its place there. */
+/* Finds the request of packet @psn, and its place there. */
 static uint32_t find(const struct plan *plan, int from, uint32_t psn, uint32_t *place)
 {
 	const struct direction *direction = &plan->direction[from];
@@ -37,7 +37,7 @@ static uint32_t find(const struct plan *plan, int from, uint32_t psn, uint32_t *
 	wrong("end %d sent packet %#x, which is of no request", from, psn);
 }
 
-/* Packets without a gap, from the first to the last; whatever else comes, the message is lost. */
+/* Assembles packets without a gap, from the first to the last; any other packet makes the message lost. */
 static void go_through(const struct plan *plan, int from)
 {
 	uint32_t place, next = 0, current = UINT32_MAX;
@@ -70,7 +70,7 @@ static uint8_t opcode_of(uint8_t opcode)
 	return opcode == MLX5_OPCODE_SEND_IMM ? MLX5_CQE_RESP_SEND_IMM : MLX5_CQE_RESP_SEND;
 }
 
-/* The bytes of @request as the sender has them are those at @offset of its peer. */
+/* Expects the bytes of @request at the sender at @offset of its peer. */
 static void expect_bytes(const struct request *request, uint32_t number, int from, uint32_t offset)
 {
 	for (uint8_t p = 0; p < request->pieces; p++) {
@@ -134,7 +134,7 @@ static void expect_all_sent(const struct plan *plan, int from, const struct reco
 	}
 }
 
-/* What no message may have touched is as it was. */
+/* Expects memory that no message may have touched to be unchanged. */
 static void expect_untouched(const struct plan *plan, int end)
 {
 	static bool touched[MEMORY];

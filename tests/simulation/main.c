@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Deterministic simulation: two ends of the device over a link with weather, in simulated time. What a seed stands for
- * (plan.h) is played three times: over a link that takes all at once, over its own link without mishaps, where nobody may
- * have to wait for a time-out, and in its weather. Each must give the memory and the completions that a model of the
- * operations gives, and all give them alike.
+ * Deterministic simulation: two ends of the device over a link with weather, in simulated time. The plan of a seed
+ * (plan.h) is played three times: over a link that accepts everything at once, over its own link without mishaps, where
+ * no request may wait for a time-out, and in its weather. Each must give the memory and the completions of a model of
+ * the operations, and all give the same.
  *
- *   simulation [--seed N] [--runs M] [--seconds S] [--immediate] [--verbose] [--trace]
+ *	simulation [--seed N] [--runs M] [--seconds S] [--immediate] [--verbose] [--trace]
  *
- * With SIMULATION_SECONDS in the environment it plays for so long, whatever --seconds says (CI).
+ * SIMULATION_SECONDS in the environment overrides --seconds (CI).
  *
- * Plays seed N, N + 1, …, M of them, or as many as S seconds allow. Nothing else decides what happens: `--seed N --runs 1`
- * replays a run, `--verbose` tells what the seed stands for; `--trace` each packet
- * of it; `--immediate` makes the link one that takes all at once.
+ * Plays seed N, N + 1, …, M of them, or as many as S seconds allow. The seed alone determines a run: `--seed N --runs 1`
+ * replays it, `--verbose` prints its plan, `--trace` each of its packets; `--immediate` makes the link accept everything
+ * at once.
  */
 #include <getopt.h>
 #include <stdio.h>
@@ -25,7 +25,7 @@
 #include "play.h"
 #include "weather.h"
 
-/* What the process that plays tells the one that waits for it. */
+/* Progress that the playing process reports to its parent. */
 struct progress {
 	uint64_t seed, runs, packets, lost, doubled, late, joined, busy, simulated_ns;
 };
@@ -81,7 +81,7 @@ static void play_one(const char *how, bool fair, struct record *record)
 	weather_end(ends_hca);
 }
 
-/* No connection ends, and no packet is lost. */
+/* Removes losses and failures of connections from the plan. */
 static void calm_down(void)
 {
 	plan.mortal = false;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What must come of a plan, see plan.h. */
+/* Expected results of a plan, see plan.h. */
 #include "plan.h"
 
 #include <stdio.h>
@@ -76,7 +76,7 @@ const uint8_t *plan_memory(int end)
 
 /* ---- atomics, bit by bit ---------------------------------------------------------------------------------------- */
 
-/* A carry ends at a bit that is set in the boundary. */
+/* Adds; a carry ends at a bit that is set in the boundary. */
 static uint64_t add(uint64_t before, const struct request *request, uint64_t boundary, uint32_t bits)
 {
 	uint64_t sum = 0;
@@ -108,7 +108,7 @@ static void change_counter(const struct request *request, uint8_t *there, uint8_
 	uint32_t bits = request->operand_bytes * 8u;
 	uint64_t before = 0, after;
 
-	/* Of this machine, little-endian, as all that runs a mlx5 driver's fast path here. */
+	/* Byte order of this machine, little-endian, as for every user of the mlx5 fast path here. */
 	memcpy(&before, there, request->operand_bytes);
 	if (request->opcode == MLX5_OPCODE_ATOMIC_FA)
 		after = add(before, request, 0, bits);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Drawing a plan, see plan.h. */
+/* Draws a plan, see plan.h. */
 #include "plan.h"
 
 #include <stdio.h>
@@ -12,7 +12,7 @@
 
 #define PSN_COUNT (1u << 24)
 
-/* What is being drawn. */
+/* State of drawing a plan. */
 struct draw {
 	struct choose c;
 	struct plan *plan;
@@ -20,10 +20,10 @@ struct draw {
 	uint32_t mtu;
 	uint64_t now_ns;
 	uint32_t invalidated;
-	/* READ sinks of this direction, which a later request may send on. */
+	/* READ sinks of this direction, which a later request may send. */
 	uint32_t sinks;
 	struct range sink[MOST_REQUESTS];
-	/* What WRITEs have filled, which a later READ may ask for: the connection keeps this order. */
+	/* Memory filled by WRITEs, which a later READ may request: the connection keeps this order. */
 	uint32_t writes;
 	struct range written[MOST_REQUESTS];
 };
@@ -35,7 +35,7 @@ static bool has_targets(const struct plan *plan)
 
 /* ---- memory ---------------------------------------------------------------------------------------------------- */
 
-/* Takes @bytes of an area, with a gap before them. */
+/* Allocates @bytes of an area, with a gap before them. */
 static uint32_t take(struct draw *d, bool remote, uint32_t bytes, uint32_t alignment)
 {
 	uint32_t *used = remote ? &d->direction->remote_used : &d->direction->local_used;
@@ -68,7 +68,7 @@ static uint32_t draw_length(struct draw *d)
 		length = choose_below(&d->c, longest + 1);
 	if (length == UINT64_MAX)
 		length = 0;
-	/* All requests must find room. */
+	/* All requests must fit. */
 	return length <= left(d) / 8 ? (uint32_t)length : (uint32_t)choose_below(&d->c, 64);
 }
 
@@ -94,7 +94,7 @@ static uint8_t draw_opcode(struct draw *d)
 	return opcode == MLX5_OPCODE_SEND_INVAL && d->invalidated == INVALIDATED ? MLX5_OPCODE_SEND : opcode;
 }
 
-/* Few bits, many bits, all, none, or any. */
+/* Returns a mask with few bits, many bits, all, none, or any. */
 static uint64_t draw_mask(struct draw *d)
 {
 	switch (choose_below(&d->c, 5)) {
@@ -123,14 +123,14 @@ static void draw_atomic(struct draw *d, struct request *request)
 	request->pieces = 1;
 	request->local[0] = (struct range){take(d, false, request->length, 8), request->length};
 	request->remote = area_of(true) + (uint32_t)choose_below(&d->c, COUNTERS) * 8;
-	/* Often what is there: counters begin with 0, and values are small. */
+	/* Often equal to memory: counters begin with 0, and values are small. */
 	request->swap_add = chance(&d->c, 50) ? choose_below(&d->c, 4) : choose_bits(&d->c);
 	request->compare = chance(&d->c, 50) ? choose_below(&d->c, 4) : choose_bits(&d->c);
 	request->swap_mask = masked ? draw_mask(d) : UINT64_MAX;
 	request->compare_mask = masked ? draw_mask(d) : UINT64_MAX;
 }
 
-/* Behind keys with a block stage: whole blocks, from the same block at both ends (the tweak counts them). */
+/* Draws a request with a block stage: whole blocks, from the same block at both ends (the tweak counts them). */
 static bool draw_staged(struct draw *d, struct request *request)
 {
 	uint8_t keys = (uint8_t)(1 + choose_below(&d->c, 2));
@@ -143,7 +143,7 @@ static bool draw_staged(struct draw *d, struct request *request)
 		return false;
 	*used += bytes;
 	request->length = bytes;
-	/* A message may end inside of a data unit, with a block of AES (docs/inside/decisions.md, Ciphers). */
+	/* A message may end inside a data unit, at a block of AES (docs/inside/decisions.md, Ciphers). */
 	if (keys == KEYS_CIPHER && chance(&d->c, 30))
 		request->length -= UNIT % 16 + 16 * (1 + (uint32_t)choose_below(&d->c, 31));
 	request->keys = keys;
@@ -161,7 +161,7 @@ static void draw_pieces(struct draw *d, struct request *request)
 	for (uint8_t i = 0; i < request->pieces; i++) {
 		uint32_t bytes = i + 1 < request->pieces ? (uint32_t)choose_below(&d->c, rest + 1) : rest;
 
-		/* A segment of no bytes stands for 2 GiB (mlx5-formats 1.4). */
+		/* A segment of zero bytes means 2 GiB (mlx5-formats 1.4). */
 		if (!bytes && i + 1 < request->pieces)
 			bytes = rest ? 1 : 0;
 		request->local[i] = (struct range){take(d, false, bytes, 1), bytes};
@@ -171,7 +171,7 @@ static void draw_pieces(struct draw *d, struct request *request)
 		request->pieces--;
 }
 
-/* What a READ brought is sent on, behind a fence. */
+/* Draws a request that sends the data of a READ, after a fence. */
 static bool draw_sent_on(struct draw *d, struct request *request)
 {
 	static const uint8_t waiting[] = {0x40, 0x60, 0x80};
@@ -242,13 +242,13 @@ static void draw_signalling(struct draw *d)
 {
 	bool all = chance(&d->c, 70);
 
-	/* The ring must not fill with requests that nobody hears of. */
+	/* The ring must not fill with requests without a completion. */
 	for (uint32_t i = 0; i < d->direction->requests; i++)
 		d->direction->request[i].signalled =
 			all || i % 4 == 3 || i + 1 == d->direction->requests || chance(&d->c, 40);
 }
 
-/* Keys that end with the completion of their request, so it has to have one. */
+/* Draws keys that end with the completion of their request, which is therefore signalled. */
 static void draw_passing(struct draw *d)
 {
 	uint8_t passing = 0;
@@ -277,7 +277,7 @@ static struct receive *add_receive(struct draw *d, uint8_t target, uint32_t byte
 	return receive;
 }
 
-/* For the requests in their order; some come too late for them. */
+/* Draws receives for the requests in order; some arrive too late for them. */
 static void draw_receives(struct draw *d)
 {
 	struct direction *direction = d->direction;
@@ -307,7 +307,7 @@ static void draw_receives(struct draw *d)
 			add_receive(d, target, (uint32_t)choose_below(&d->c, 200), d->now_ns);
 }
 
-/* Anything may be lost, or come twice: a receive must suit all. */
+/* Draws receives where any message may be lost or arrive twice: a receive must suit all. */
 static void draw_any_receives(struct draw *d)
 {
 	uint32_t count = chance(&d->c, 70) ? 3 * d->direction->requests : d->direction->requests / 2, most = 0;
@@ -319,7 +319,7 @@ static void draw_any_receives(struct draw *d)
 		add_receive(d, 0, GRH_BYTES + most, 0);
 }
 
-/* ---- the connection --------------------------------------------------------------------------------------------- */
+/* ---- the connection -------------------------------------------------------------------------------------------- */
 
 static void draw_attributes(struct draw *d)
 {
@@ -336,7 +336,7 @@ static void draw_attributes(struct draw *d)
 		.max_rd_atomic = depth,
 		.max_dest_rd_atomic = depth + (chance(&d->c, 30) && depth < 16),
 	};
-	/* A requester that does not keep to what it was granted. */
+	/* A requester that exceeds its grant. */
 	if (plan->mortal && chance(&d->c, 30))
 		plan->attr.max_dest_rd_atomic = (uint8_t)(1 + choose_below(&d->c, depth));
 	d->mtu = 128u << plan->attr.path_mtu;

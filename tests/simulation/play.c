@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Playing a plan, see play.h: a loop over what happens next: a packet arrives, a timer fires, the program posts. */
+/* Plays a plan, see play.h: a loop over the next event: a packet arrives, a timer fires, the program posts. */
 #include "play.h"
 
 #include <string.h>
@@ -15,7 +15,7 @@ static struct {
 	struct record *record;
 	bool fair;
 	uint64_t start_ns;
-	/* Of each end: requests posted, blocks of the ring that may be written again; receives posted. */
+	/* For each end: requests posted, blocks of the ring that may be overwritten; receives posted. */
 	uint32_t posted[ENDS], receives[ENDS][TARGETS];
 	uint16_t done[ENDS];
 } stage;
@@ -81,7 +81,7 @@ static void take_received(int end, int target, const struct mlx5_cqe64 *cqe)
 	};
 }
 
-/* A QP has its receives in one CQ, an XRC or DC target in its own. */
+/* Polls all CQs. A QP has its receives in one CQ, an XRC or DC target in its own. */
 static bool poll_all(void)
 {
 	const struct mlx5_cqe64 *cqe;
@@ -121,7 +121,7 @@ static bool post_requests(int end)
 	return stage.posted[end] != before;
 }
 
-/* What end @end receives from the other. */
+/* Posts the receives of @end for messages from the other end. */
 static bool post_receives(int end, int target)
 {
 	const struct direction *direction = &stage.plan->direction[!end];
@@ -156,7 +156,7 @@ static uint64_t next_action_ns(void)
 		const struct direction *own = &stage.plan->direction[end], *other = &stage.plan->direction[!end];
 		uint32_t request = stage.posted[end];
 
-		/* What is due already waits for room in the ring. */
+		/* Requests that are already due wait for room in the ring. */
 		if (request < own->requests && own->request[request].at_ns > elapsed() &&
 		    own->request[request].at_ns < next)
 			next = own->request[request].at_ns;
@@ -172,7 +172,7 @@ static uint64_t next_action_ns(void)
 
 /* ---- the run ---------------------------------------------------------------------------------------------------- */
 
-/* Before patience ends the weather becomes fair, until something has come through. */
+/* Returns true if the weather must become fair, before retries run out, until a packet has arrived. */
 static bool has_mercy(void)
 {
 	if (stage.plan->mortal)
@@ -197,7 +197,7 @@ static void note_retries(void)
 	}
 }
 
-/* False: nothing will happen any more. */
+/* Performs the next event; returns false if there is none any more. */
 static bool happen(void)
 {
 	uint64_t packet_ns, action_ns, next, timer_left;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Weather, see weather.h. */
+/* The link with weather, see weather.h. */
 #include "weather.h"
 
 #include <stdio.h>
@@ -24,8 +24,8 @@ static struct {
 	struct choose c;
 	struct weather weather;
 	struct flight *first; /* by time of arrival */
-	uint64_t newest_ns;   /* arrival of the last packet that was in time */
-	uint64_t room_ns;     /* when there is room again; UINT64_MAX: there is */
+	uint64_t newest_ns;   /* arrival of the last packet that was not late */
+	uint64_t room_ns;     /* when there is room again; UINT64_MAX: there is room */
 	bool mercy;
 } sky;
 
@@ -99,7 +99,7 @@ static struct wire_packet *copy_of(const struct wire_packet *packet)
 	return memcpy(copy, packet, sizeof(*copy));
 }
 
-/* Behind what was sent before it. */
+/* Draws an arrival after all packets sent before. */
 static uint64_t draw_arrival(void)
 {
 	uint64_t at_ns = clock_now_ns() + sky.weather.latency_ns + choose_below(&sky.c, sky.weather.jitter_ns + 1);
@@ -183,7 +183,7 @@ static struct wire_packet *take_first(void)
 	return packet;
 }
 
-/* One packet, or as many as have come by now and are parts of one message. */
+/* Delivers one packet, or all packets of a message that have arrived by now. */
 static void arrive(void)
 {
 	struct wire_packet *packets[MOST_JOINED];
