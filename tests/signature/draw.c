@@ -407,7 +407,7 @@ void draw_case(struct choose *c, const struct abilities *abilities, bool connect
 	draw_steps(&d);
 }
 
-/* ---- two pairs -------------------------------------------------------------------------------------------------- */
+/* ---- two pairs ------------------------------------------------------------------------------------------------- */
 
 /* Returns the length after which blocks of both domains end together. */
 static uint32_t common_block(const struct signature *signature)

@@ -73,7 +73,10 @@ static uint8_t draw_mask(struct choose *c)
 static void draw_masks(struct choose *c, bool connectx, struct signature *signature)
 {
 	signature->check = chance(c, 50) ? 0xff : draw_mask(c);
-	/* "may be used only if input and output domains have the same structure"; connectx: or no wire domain (mlx5-formats 4.5). */
+	/*
+	 * "may be used only if input and output domains have the same structure"; connectx: or without a wire domain
+	 * (mlx5-formats 4.5).
+	 */
 	signature->has_copy =
 		chance(c, 40) && (same_structure(signature) || (connectx && signature->wire.kind == KIND_NONE));
 	signature->copy = signature->has_copy ? draw_mask(c) : 0;

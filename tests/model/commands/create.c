@@ -27,10 +27,7 @@ static void split_offset(struct world *world, struct draft *draft, size_t offset
 	put(draft->in, units_byte, 11, 6, units);
 }
 
-/*
- * ---- objects without memory
- * --------------------------------------------------------------------------------------------
- */
+/* ---- objects without memory ---------------------------------------------------------------------------------------------- */
 
 static bool draft_pd(struct world *world, struct draft *draft)
 {
@@ -143,7 +140,7 @@ static bool draft_mkey(struct world *world, struct context *context, struct draf
 	return true;
 }
 
-/* ---- queues --------------------------------------------------------------------------------------------------------------- */
+/* ---- queues -------------------------------------------------------------------------------------------------------------- */
 
 static bool draft_cq(struct world *world, struct context *context, struct draft *draft)
 {
@@ -306,7 +303,7 @@ static bool draft_dct(struct world *world, struct context *context, struct draft
 	return true;
 }
 
-/* ---- all of them ----------------------------------------------------------------------------------------------------------- */
+/* ---- all of them --------------------------------------------------------------------------------------------------------- */
 
 static bool draft_kind(struct world *world, struct context *context, enum kind kind, struct draft *draft)
 {

@@ -52,7 +52,7 @@ static void must_wait(const struct object *object)
 		context->cookies[context->waiting++] = object->number;
 }
 
-/* ---- queue pairs ------------------------------------------------------------------------------------------------------------ */
+/* ---- queue pairs ---------------------------------------------------------------------------------------------------------- */
 
 static const struct transition {
 	uint16_t opcode;
@@ -74,7 +74,7 @@ static const struct transition *some_transition(struct world *world, enum state 
 	return transition;
 }
 
-/* The address of the path belongs to the QP itself, or is another one: commands do not check it. */
+/* Drafts a change to RTR. The remote QP number is random: commands do not check it. */
 static void draft_to_rtr(struct world *world, struct draft *draft, struct queue_pair *qp)
 {
 	qp->mtu = 1 + (uint32_t)choose_below(&world->choose, 5);
@@ -303,7 +303,7 @@ void step_query(struct world *world)
 		queries[which].check(world, object);
 }
 
-/* ---- shared receives --------------------------------------------------------------------------------------------------------- */
+/* ---- shared receives ------------------------------------------------------------------------------------------------------ */
 
 static struct object *some_rmp(struct world *world, struct context *context)
 {
@@ -343,7 +343,7 @@ void step_limit(struct world *world)
 		must_wait(object);
 }
 
-/* ---- traffic ------------------------------------------------------------------------------------------------------------------- */
+/* ---- traffic -------------------------------------------------------------------------------------------------------------- */
 
 static double seconds_now(void)
 {

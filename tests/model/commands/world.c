@@ -304,7 +304,7 @@ void world_close(struct world *world)
 	unmap_between(world->out_end - 2 * (size_t)PAGE, 2 * (size_t)PAGE);
 }
 
-/* ---- comparison ------------------------------------------------------------------------------------------------------- */
+/* ---- comparison ------------------------------------------------------------------------------------------------------ */
 
 static void take_events(struct world *world, struct context *context)
 {

@@ -176,7 +176,7 @@ bool expect_outcome(struct world *world, const struct draft *draft, int error);
 void *issue_in(struct world *world, const struct draft *draft);
 void *issue_out(struct world *world, const struct draft *draft);
 
-/* ---- steps ------------------------------------------------------------------------------------------------------------ */
+/* ---- steps ----------------------------------------------------------------------------------------------------------- */
 
 void step_create(struct world *world);
 void step_on_qp(struct world *world);

@@ -422,7 +422,7 @@ static void nothing_of_a_refused_chain_is_posted(void **state)
 	}
 }
 
-/* ---- builders of each QP ---------------------------------------------------------------------------- */
+/* ---- builders of each QP --------------------------------------------------------------------------- */
 
 static void builders_by_transport(void **state)
 {

@@ -302,7 +302,7 @@ static void interleaved_truncates_to_16_bits(void **state)
 	set_profile(PROFILE_MAN);
 }
 
-/* ---- rights, attributes of the work request -------------------------------------------------------- */
+/* ---- rights, attributes of the work request ------------------------------------------------------- */
 
 static void rights_in_the_bits_of_the_format(void **state)
 {

@@ -108,7 +108,7 @@ static void expect_moved(uint32_t from, uint32_t to, uint32_t length)
 	assert_memory_equal(device.memory, before, sizeof(before));
 }
 
-/* ---- copies ----------------------------------------------------------------------------------------------------- */
+/* ---- copies ------------------------------------------------------------------------------------------------------ */
 
 static void lengths_and_places(void **state)
 {

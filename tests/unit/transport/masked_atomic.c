@@ -283,7 +283,7 @@ static void in_pieces(void **state)
 	assert_int_equal(hca_mkey_destroy(key), 0);
 }
 
-/* ---- refused ----------------------------------------------------------------------------------------------------- */
+/* ---- refused ---------------------------------------------------------------------------------------------------- */
 
 static void expect_refused(const struct operation *operation, uint32_t rkey, uint32_t result_bytes, uint8_t syndrome,
 			   enum explain_rule rule)
@@ -380,7 +380,7 @@ static void too_short(void **state)
 	}
 }
 
-/* ---- on a wire --------------------------------------------------------------------------------------------------- */
+/* ---- on a wire -------------------------------------------------------------------------------------------------- */
 
 /* Loses the requests and answers selected by the bits of the argument; they are resent until one gets through. */
 static enum wire_verdict lose_some(void *argument, uint64_t number, const struct wire_packet *packet)

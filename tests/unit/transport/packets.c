@@ -160,10 +160,7 @@ static void late_read_between_the_packets_of_a_write(void **state)
 	assert_memory_equal(device.memory + 4096, device.memory, 2 * MTU);
 }
 
-/*
- * ---- answers kept for duplicates (IBTA 9.7.5.1.5: as many as the responder has resources)
- * ---------------------------------
- */
+/* ---- answers kept for duplicates (IBTA 9.7.5.1.5: as many as the responder has resources) ---------------------- */
 
 static uint64_t *counter(void)
 {

@@ -149,7 +149,7 @@ static struct form copy_form(uint32_t from, uint32_t to, uint32_t length, uint8_
 	return wqe;
 }
 
-/* ---- completion and fences ------------------------------------------------------------------------------------------ */
+/* ---- completion and fences ---------------------------------------------------------------------------------------- */
 
 enum { ON_ERROR = 0 << 2, ON_FIRST_ERROR = 1 << 2, ALWAYS = 2 << 2, AND_EVENT = 3 << 2 };
 
@@ -214,7 +214,7 @@ static void fences(void **state)
 	}
 }
 
-/* ---- data ------------------------------------------------------------------------------------------------------------ */
+/* ---- data --------------------------------------------------------------------------------------------------------- */
 
 /* Any sequence of inline and other segments, including empty ones, at any place of the ring. */
 static void segments_in_any_order(void **state)
@@ -250,7 +250,7 @@ static void segments_in_any_order(void **state)
 	}
 }
 
-/* ---- addresses --------------------------------------------------------------------------------------------------------- */
+/* ---- addresses ---------------------------------------------------------------------------------------------------- */
 
 static struct form datagram(uint32_t address_bytes, uint8_t fl_mlid, bool extended)
 {
@@ -297,10 +297,7 @@ static void address_vectors(void **state)
 	assert_int_equal(hca_qp_state(client.qp), IBV_QPS_SQE);
 }
 
-/*
- * ---- malformed WQEs
- * ------------------------------------------------------------------------------------------------------
- */
+/* ---- malformed WQEs ----------------------------------------------------------------------------------------------- */
 
 /* Posts the WQE at the producer, with a NOP after it that must not be executed. */
 static void expect_bad(uint8_t syndrome, enum explain_rule rule)
