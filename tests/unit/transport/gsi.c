@@ -149,7 +149,7 @@ static void talk(const char *link)
 	mad_answer(mad, 0x18, of_active << 18 | 10, 0);
 	tell_send(&passive, SEND, HOME, HOME, mad);
 	expect_received(&active, HOME, HOME, mad);
-	/* A REJ is delivered to the connected process. */
+	/* A REJ without a recipient id, which goes to all processes. */
 	mad_answer(mad, 0x12, of_active << 18 | 9, 0);
 	mad_put16(mad + 24 + 10, 4);
 	tell_send(&active, SEND, HOME, HOME, mad);
@@ -177,7 +177,7 @@ static void through_a_third(void **state)
 	assert_int_equal(tell_port(&owner, LISTEN, TCP, 1), 0);
 	talk("udp");
 	assert_true(ask(&owner, COUNTER, COUNTER_CM_MADS_HANDED_ON) >= 5);
-	/* A datagram for all processes. */
+	/* That REJ, which went to all processes. */
 	assert_int_equal(next_event(&owner, SOON_MS).kind, RECEIVED);
 	end_agent(&owner, 0);
 }

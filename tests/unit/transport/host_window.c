@@ -161,7 +161,7 @@ static void responses_count(void **state)
 	leave();
 }
 
-/* Returned room goes to the QP that waited longest; a QP that had its turn is not served first again. */
+/* Returned room goes to the QP that waited longest, before a QP that already has some. */
 static void turns(void **state)
 {
 	struct packet_path path = path_to(0x0a000005);

@@ -390,7 +390,7 @@ static void changed_meanwhile(void **state)
 	expect_end(IBV_QPS_RTS);
 }
 
-/* A response without room here. */
+/* A READ whose sink has no valid key. */
 static void sink_fails(void **state)
 {
 	struct dc_request request;

@@ -220,7 +220,7 @@ static void start(const struct ibv_qp_attr *options, wire_filter *filter, void *
 	for (int i = 0; i < 2; i++) {
 		while (raw_cq_poll(&srqs[i].cq))
 			;
-		/* Unused receives are reused for another purpose: the next test posts anew. */
+		/* No receive is left over: each test posts its own. */
 		assert_int_equal(srqs[i].posted, srqs[i].completed);
 	}
 	wire_detach(device.hca);
