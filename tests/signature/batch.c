@@ -94,7 +94,7 @@ static void draw(const struct plan *plan, uint64_t index, struct test_case *test
 		world_fail("case %lu is none: %s", index, line);
 }
 
-/* Expects the error given by the place of the flipped bit, and compares it with mlx5dv_mkey_check(3). */
+/* Compares the error reported by mlx5dv_mkey_check(3) with the one derived from the place of the flipped bit. */
 static void expect_flip_found(const struct run *run, const struct test_case *test_case)
 {
 	enum fault fault, told = run->found[test_case->source.is_key ? SOURCE : TARGET].fault;

@@ -233,7 +233,7 @@ static bool is_one_of(outcomes outcomes, uint8_t status)
 	return outcomes & OUTCOME(status == 0x50 ? BIT_LENGTH : status < BIT_LENGTH ? status : 63);
 }
 
-/* Expects no write before the output, nor after the output that there is. */
+/* Expects no write before the output, nor after the returned bytes. */
 static void check_output(struct world *world, const struct draft *draft, size_t said)
 {
 	const uint8_t *begin = world->out_end - 2 * (size_t)PAGE, *out = world->out_end - draft->out_bytes;

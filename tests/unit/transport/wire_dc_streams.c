@@ -137,7 +137,7 @@ static void fails_here(void **state)
 	assert_int_equal(first.serial, record.args[1]);
 	assert_int_equal(first.rule, RULE_KEY_UNKNOWN);
 
-	/* Later requests of the stream are flushed, too, until it is reset. */
+	/* Later requests of the stream are flushed, too, until it is reset, which works once. */
 	good(1, 0);
 	run();
 	expect(FLUSH);
