@@ -2,8 +2,8 @@
 /*
  * The model test of commands (mlx5dv_devx_*(3)): the objects that a random program has created in two contexts, kept in
  * the simplest form, and the required result of each command. It describes the device by docs/inside/devx.md and the
- * adapter's layouts, and shares nothing with the sources: bytes and bits of commands are in draw_*.c as a program writes
- * them.
+ * adapter's layouts, and shares nothing with the sources: bytes and bits of commands are in create.c, steps.c and
+ * others.c as a program writes them.
  *
  * A command is first drafted correctly, then made wrong in known places, each with its required status; with several
  * flaws any of them is accepted, as the order of checks is undefined. Objects in use are kept until their users are
