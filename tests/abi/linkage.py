@@ -8,11 +8,13 @@ without symbols: the same check must fail there, or it would prove nothing. Exit
 """
 import glob
 import os
+import platform
 import re
 import subprocess
 import sys
 
-LIB = '/usr/lib/*/'
+# Not those of other processors, which may be installed besides.
+LIB = f'/usr/lib/{platform.machine()}-linux-gnu/'
 PYVERBS = '/usr/lib/python3*/*-packages/pyverbs/'
 CLIENTS = {
     'ibverbs-utils': ['/usr/bin/ibv_*'],

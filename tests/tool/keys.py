@@ -7,12 +7,13 @@ keys.py COMMAND LIBRARIES SOURCE SCATTERED_RECORDS LENT_WINDOW KEY_TESTS...
 """
 import os
 import re
+import subprocess
 import sys
 import tempfile
 import unittest
 import xml.etree.ElementTree as ElementTree
 
-from harness import main, softhca
+from harness import LIBRARIES, clean_environment, main, softhca
 
 SOURCE, SCATTERED_RECORDS, LENT_WINDOW, *KEY_TESTS = map(os.path.abspath, sys.argv[3:])
 NAME = re.compile(r'(\d+)-mlx5_0-(0x[0-9a-f]+)-(\d+)\.(\d+)\.(txt|svg)')
@@ -173,12 +174,17 @@ class Keys(unittest.TestCase):
         self.assertGreater(int(more.replace(',', '')), 0)
 
     def test_wrong_directory(self):
-        """It cannot be made: the program runs, and is told why there are no drawings."""
-        done = run(os.path.join(self.path, 'below'), LENT_WINDOW)
+        """softhca run does not begin the program. A program that runs without it goes on, and the library says why it draws nothing."""
+        below = os.path.join(self.path, 'below')
+        done = run(below, LENT_WINDOW, status=2)
+        self.assertEqual((done.stdout, done.stderr), ('', f'softhca: --keys: {below}: No such file or directory\n'))
+        environment = clean_environment(SOFTHCA_KEYS=below, SOFTHCA_EXPLAIN='stderr', LD_LIBRARY_PATH=LIBRARIES)
+        done = subprocess.run([LENT_WINDOW], env=environment, text=True, timeout=60, check=True, stdout=subprocess.DEVNULL,
+                              stderr=subprocess.PIPE)
         self.assertRegex(done.stderr, r'(?m)^softhca: SOFTHCA_KEYS=.*/keys/below: No such file or directory$')
         with open(self.path, 'w', encoding='ascii') as file:
             file.write('mine')
-        done = run(self.path, LENT_WINDOW)
+        done = run(self.path, LENT_WINDOW, status=2)
         self.assertIn('Not a directory', done.stderr)
         self.assertEqual(read(self.path), 'mine')
 
