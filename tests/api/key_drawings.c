@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * softhca_draw_mkey(): a drawing on request, of the key as it is, whatever becomes of it. What drawings say of layouts is
- * compared in tests/tool/keys.py.
+ * softhca_draw_mkey(): draws a key on request, as it is at that moment. tests/tool/keys.py compares the layouts in
+ * drawings.
  */
 #include <fcntl.h>
 #include <string.h>
@@ -13,7 +13,7 @@
 static struct layout layout;
 static char drawing[300000];
 
-/* What the call writes, in `drawing`. */
+/* Writes a drawing of the key to `drawing`. */
 static void draw(struct ibv_context *context, uint32_t key, enum softhca_drawing format)
 {
 	char name[] = "/tmp/softhca-drawing-XXXXXX";
@@ -81,7 +81,7 @@ static void every_state(void **state)
 	expect_words("invalidated: it gives no access");
 }
 
-/* What is refused is in the drawing, by which request and how far it went, and is no longer once the key is configured anew. */
+/* A drawing shows which request was refused and how far it got, until the key is configured again. */
 static void what_was_refused(void **state)
 {
 	struct ibv_sge list[] = {side_sge(&server, 100, 200), side_sge(&server, 3, 8)};
@@ -91,7 +91,7 @@ static void what_was_refused(void **state)
 	(void)state;
 	expect_write(&pair, client_memory(16), view_part(key, 208 - 6, 16), IBV_WC_REM_ACCESS_ERR);
 	draw(server.context, mkey->rkey, SOFTHCA_DRAWING_TEXT);
-	/* 208 - 6 = 202 = 0xca: 6 of the 16 bytes are the last of entry 1, and 10 are beyond. */
+	/* 208 - 6 = 202 = 0xca: the first 6 of the 16 bytes are the last of entry 1, the other 10 are outside. */
 	expect_words(" ! +0xc8    8 bytes");
 	expect_words("!! +0xd0   10 bytes");
 	expect_words("past the end of the range");
@@ -104,7 +104,7 @@ static void what_was_refused(void **state)
 	expect_no_words("wanted");
 }
 
-/* The region below one entry goes: what is left of the layout says so before anybody trips over it. */
+/* Once the region under an entry is deregistered, the drawing of the layout shows it, before any request fails. */
 static void memory_that_is_gone(void **state)
 {
 	struct ibv_mr *mr = side_register(&server, 4096, 64, IBV_ACCESS_LOCAL_WRITE);

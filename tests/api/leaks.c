@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * No memory, no descriptor: for each call that creates something, its first allocation fails, then the second, until
- * none does. The call says ENOMEM (or what the system call said), everything that it had taken is given back, and the
- * device goes on working. Then a call that succeeds, and the end of its object, give back everything, too.
+ * Allocation failures and leaks. For each call that creates something, the first allocation fails, then the second,
+ * until none does. The call fails with ENOMEM (or the error of the system call) and frees everything it took, and the
+ * device keeps working. A call that succeeds frees everything when its object is destroyed.
  */
 #include "support/descriptors.h"
 #include "support/program.h"
@@ -37,7 +37,7 @@ static void expect_state_kept(struct place place, struct state before)
 		fail_at(place, "%d descriptors are left behind", after.descriptors - before.descriptors);
 }
 
-/* A request on a pair that has nothing to do with the calls under test. */
+/* Posts a request on a pair that is unrelated to the calls under test. */
 static void expect_device_works(struct place place)
 {
 	struct ibv_sge sge = side_sge(&client, 0, 64);
@@ -55,7 +55,7 @@ static void expect_device_works(struct place place)
 	memcpy(server.expected, client.expected, 64);
 }
 
-/* What is made, and unmade. The first sets errno if it returns NULL; the second must succeed. */
+/* An object to create and destroy. make() sets errno if it returns NULL; the second function must succeed. */
 struct kind {
 	void *(*make)(void);
 	int (*unmake)(void *object);
@@ -79,14 +79,14 @@ static void *make_failing(const struct kind *kind, unsigned int which)
 }
 
 /*
- * Returns how many allocations there are. A failure that the call can do without lets it succeed: then its object must
- * be as good as any, which unmaking it shows a little of.
+ * Returns the number of allocations. A call may succeed despite a failure; destroying the object then checks that it is
+ * valid.
  */
 static unsigned int fail_one_after_the_other_(struct place place, const struct kind *kind)
 {
 	unsigned int which, refused = 0;
 	struct state before;
-	void *object = kind->make(); /* what is made once and kept is there from now on */
+	void *object = kind->make(); /* one-time allocations, kept from now on */
 
 	if (!object)
 		fail_at(place, "the call fails: %s", strerror(errno));
@@ -146,7 +146,7 @@ static void *open_device_for_mlx5(void)
 	return mlx5dv_open_device(client.context->device, &attr);
 }
 
-/* It is left open which side closes the descriptor if it fails: a real driver does once it has begun. */
+/* Which side closes the descriptor after a failure is unspecified: a real driver does once it has started. */
 static void *import_device(void)
 {
 	int fd = dup(client.context->cmd_fd), error;
@@ -454,11 +454,11 @@ static void keys_and_addresses(void **state)
 
 /* ---- changes ------------------------------------------------------------------------------------------------ */
 
-/* Something to change; the change alone fails, and what is changed is as it was. */
+/* The object to change. Only the change fails, and the object stays as it was. */
 static struct ibv_cq *cq;
 static struct ibv_srq *srq;
 
-/* An object that stands for "changed". */
+/* The object that stands for "changed". */
 static void *changed(int error)
 {
 	static int done;
@@ -478,7 +478,7 @@ static int resize_cq_back(void *done)
 	return ibv_resize_cq(cq, 100);
 }
 
-/* The ring of an SRQ never shrinks: each time another SRQ grows. */
+/* Creates an SRQ: the ring of an SRQ never shrinks, so each attempt grows another one. */
 static struct ibv_srq *create_srq(void)
 {
 	struct ibv_srq_init_attr attr = {.attr = {.max_wr = 100, .max_sge = 1}};
@@ -502,7 +502,7 @@ static int replace_srq(void *done)
 	return error ? error : srq ? 0 : errno;
 }
 
-/* A region that cannot be changed stays what it is. */
+/* Reregisters a region; if that fails, the region is unchanged. */
 static void *reregister(void)
 {
 	struct ibv_mr *mr = client.mr;
@@ -557,7 +557,7 @@ static int use_first(unsigned int which)
 	watched = false;
 	if (!context && (!books.fired || errno != books.fired))
 		return WRONG;
-	/* The next try finds everything. */
+	/* The next attempt finds everything it needs. */
 	books.armed = false;
 	if (list)
 		ibv_free_device_list(list);
@@ -572,7 +572,7 @@ static int use_first(unsigned int which)
 	return books.fired ? FIRED : NOT_FIRED;
 }
 
-/* The registry is made then; in a child process each time, before anything else has been called. */
+/* Creates the registry, each time in a child process that has made no other call. */
 static void first_use(void **state)
 {
 	unsigned int which;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * mlx5dv_wr_memcpy of mlx5dv_wr_post(3): what it copies and through which keys, what it is refused for, when and how. The
- * QP of the server copies in the server's memory; that it has a peer does not matter.
+ * mlx5dv_wr_memcpy of mlx5dv_wr_post(3): what it copies, through which keys, and which errors it reports. The server's
+ * QP copies within the server's memory; its connection to a peer does not matter.
  */
 #include "support/signed_key.h"
 
@@ -57,7 +57,7 @@ static void lengths_and_places(void **state)
 	expect_state(&pair.server, IBV_QPS_RTS);
 }
 
-/* More than a lap of the queue, signalled now and then. */
+/* Posts more requests than the queue has room for, some of them signalled. */
 static void chains(void **state)
 {
 	(void)state;
@@ -79,7 +79,7 @@ static void chains(void **state)
 	expect_idle(&pair.server);
 }
 
-/* A request that depends on the copy has IBV_SEND_FENCE: it finds the data. */
+/* A request that depends on the copy has IBV_SEND_FENCE and sees the copied data. */
 static void fenced_write(void **state)
 {
 	(void)state;
@@ -102,8 +102,8 @@ static void fenced_write(void **state)
 }
 
 /*
- * What the fence is for: a READ is on its way, since its peer is not there yet, and a copy of what it brings stands behind
- * it. With a fence the copy waits, and so does what follows.
+ * A READ is in flight because its peer is not connected yet, and a copy of the data it reads is queued after it. With a
+ * fence the copy waits, and so does everything after it.
  */
 static void fenced_copy(void **state)
 {
@@ -141,7 +141,7 @@ static void fenced_copy(void **state)
 	endpoint_to_rts(&pair.client);
 }
 
-/* It copies for nobody else: no peer, no connection. */
+/* Copying needs no peer and no connection. */
 static void without_a_peer(void **state)
 {
 	struct pair_options options = pair.options;
@@ -183,8 +183,9 @@ static void through_layouts(void **state)
 DOMAIN_DIF(dif, CRC, 512, 0, 0x1234, 9, MLX5DV_SIG_T10DIF_FLAG_REF_REMAP);
 
 /*
- * mlx5-formats 6, no. 26: out of the memory of one key to the wire, from there into the memory of the other. One has
- * fields in memory and none on the wire: they are checked and stripped when it is the source, made when it is the target.
+ * mlx5-formats 6, no. 26: data moves from the memory of one key to the wire, and from there into the memory of the
+ * other. One key has signature fields in memory and none on the wire: they are checked and stripped if it is the
+ * source, and generated if it is the target.
  */
 static void through_signatures(void **state)
 {
@@ -201,21 +202,21 @@ static void through_signatures(void **state)
 	lay_signed(mkey, &one_layout, domain_stream_bytes(&dif, RAW), &attr);
 	side_stir(&server);
 	key = (struct view){.side = &server, .key = mkey->lkey, .length = RAW};
-	/* Into it. */
+	/* Copy into the key. */
 	bytes = domain_make_stream(&dif, server.memory + 50000, RAW, stream);
 	post_copy(plain, key);
 	expect_completion(&pair.server, WR_ID, MLX5DV_WC_MEMCPY);
 	key_expect(&one_layout, 0, stream, bytes);
 	side_compare(&server);
 	expect_key_good(mkey);
-	/* And out of it, somewhere else. */
+	/* Copy out of it to another place. */
 	plain = memory(53000, RAW);
 	post_copy(key, plain);
 	expect_completion(&pair.server, WR_ID, MLX5DV_WC_MEMCPY);
 	memcpy(server.expected + 53000, server.expected + 50000, RAW);
 	side_compare(&server);
 	expect_key_good(mkey);
-	/* A field that is wrong: the copy succeeds, the key says which block. */
+	/* A field is wrong: the copy succeeds, and the key reports the block. */
 	key_store(&one_layout, 2 * 520 + 100, (const uint8_t[]){(uint8_t)~stream[2 * 520 + 100]}, 1);
 	post_copy(key, plain);
 	expect_completion(&pair.server, WR_ID, MLX5DV_WC_MEMCPY);
@@ -250,7 +251,7 @@ static void lengths_refused(void **state)
 				 side_address(&server, 100), bad[i]);
 		expect_batch_refused(&pair.server, EINVAL);
 	}
-	/* The longest is posted, and is too long for the region. */
+	/* The maximum length is posted, and exceeds the region. */
 	batch_start(&pair.server, WR_ID, IBV_SEND_SIGNALED);
 	mlx5dv_wr_memcpy(pair.server.dv, server.mr->lkey, side_address(&server, 0), server.mr->lkey,
 			 side_address(&server, 100), LIMIT);
@@ -288,7 +289,7 @@ static void rights_and_domains(void **state)
 	expect_refused(view_with_key(&server, foreign->lkey, 0, 512), memory(9000, 512));
 	expect_refused(memory(9000, 512), view_with_key(&server, foreign->lkey, 0, 512));
 	expect_refused(memory(9000, 512), view_with_key(&server, 0x12345600, 0, 512));
-	/* A key that may be read only, by its rights. */
+	/* Creates a key without write access. */
 	mkey = side_create_mkey(&server, 4, NULL);
 	expect_error(configure_list(&pair.server, BY_MR_CALL, mkey, IBV_ACCESS_REMOTE_WRITE, 1, &sge), 0);
 	expect_completion(&pair.server, CONFIGURE_WR_ID, MLX5DV_WC_UMR);
@@ -316,7 +317,10 @@ static struct ibv_qp *create(enum ibv_qp_type type, struct ibv_pd *pd, uint32_t 
 	return mlx5dv_create_qp(server.context, &attr, &dv);
 }
 
-/* The PD holds something for all QPs that copy; it goes when the last of them and of everything else has gone. */
+/*
+ * The PD keeps resources for all QPs that copy; they are freed with the last of these QPs and of the PD's other
+ * objects.
+ */
 static void creation(void **state)
 {
 	struct ibv_pd *pd = ibv_alloc_pd(server.context);
@@ -337,7 +341,7 @@ static void creation(void **state)
 		expect_error(ibv_destroy_qp(qps[i]), 0);
 	expect_error(ibv_dealloc_pd(parent), 0);
 	expect_error(ibv_dealloc_pd(pd), 0);
-	/* A QP that was not created for it. */
+	/* This QP was created without the memcpy flag. */
 	pair_renew(&pair);
 	batch_start(&pair.server, WR_ID, IBV_SEND_SIGNALED);
 	mlx5dv_wr_memcpy(pair.server.dv, server.mr->lkey, side_address(&server, 0), server.mr->lkey,

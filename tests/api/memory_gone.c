@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Memory that the program protects, or cuts from its file, while it is registered (docs/inside/fidelity.md). Whichever path a request takes to
- * it: the explanation names key, address and signal (rule 123) before the program's handler of the signal is called. The
- * handler was installed before the first device was opened. Each case is a process of its own, which ends in the handler.
+ * Memory that the program protects, or truncates from its file, while it is registered (docs/inside/fidelity.md). On
+ * every path to that memory, the explanation gives key, address and signal (rule 123) before the program's signal
+ * handler is called. The handler was installed before the first device was opened. Each case runs in its own process,
+ * which exits in the handler.
  */
 #include "support/signed_key.h"
 
@@ -24,7 +25,7 @@ enum {
 	NO_FAULT,
 };
 
-/* Memory of both sides that goes, with the key under which the device meets it. */
+/* Memory of both sides that becomes inaccessible, and the key through which the device accesses it. */
 static uint8_t *memory;
 static struct ibv_mr *mr;
 static uint32_t expected_key;
@@ -59,7 +60,7 @@ static void handle(int signal, siginfo_t *info, void *context)
 	_exit(RIGHT);
 }
 
-/* ---- what becomes of the memory --------------------------------------------------------------------------------- */
+/* ---- making the memory inaccessible ----------------------------------------------------------------------------- */
 
 static void protect(int access)
 {
@@ -173,7 +174,7 @@ static void send_into(void)
 	post(IBV_WR_SEND, client.memory, client.mr->lkey, 64, NULL, 0);
 }
 
-/* Through a key with a signature: the fields are made, or checked, where the memory is. */
+/* A key with a signature: fields are generated or checked in that memory. */
 DOMAIN_CRC(crc32, CRC32, 512, 0xffffffff);
 
 static struct mlx5dv_mkey *signed_key;
@@ -216,7 +217,7 @@ static void in_child(void (*prepare)(void), void (*lose)(void), void (*request)(
 	assert_int_equal(ftruncate(file, BYTES), 0);
 	memory = mmap(NULL, BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
 	assert_true(memory != MAP_FAILED);
-	/* In the domain of the side where the key is used: both, as the sides have each their own. */
+	/* Each side has its own PD, so the region is registered in the PD of the side that uses the key. */
 	mr = ibv_reg_mr(request == write_from || request == write_long_from || request == read_into ||
 					request == read_long_into || request == send_from
 				? client.pd
@@ -286,7 +287,7 @@ int main(void)
 		cmocka_unit_test(test_read_only),
 	};
 
-	/* Explanations are asked for. */
+	/* Enable explanations. */
 	setenv("SOFTHCA_EXPLAIN", "/dev/null", 1);
 	return run_cases("memory_gone", cases);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * ibv_reg_mr(3) and its relatives, ibv_rereg_mr(3), ibv_advise_mr(3), ibv_alloc_null_mr(3), ibv_alloc_mw(3):
- * what is accepted, what is refused and how. What keys then allow is tested with traffic.
+ * ibv_reg_mr(3), ibv_rereg_mr(3), ibv_advise_mr(3), ibv_alloc_null_mr(3), ibv_alloc_mw(3) and related calls: what they
+ * accept and which errors they return. Other tests check with traffic what the keys allow.
  */
 #include "support/objects.h"
 
@@ -12,8 +12,8 @@
 #define LW IBV_ACCESS_LOCAL_WRITE
 
 /*
- * Four pages that can be read and written. The page behind is nobody's, and stays so: the place of an unmapped one may be given
- * to somebody else.
+ * Four readable and writable pages. The page after them is inaccessible and stays reserved: an unmapped page could be
+ * reused by another mapping.
  */
 static char *pages;
 
@@ -55,9 +55,7 @@ static void region_says_what_it_is(void **state)
 	assert_int_equal(ibv_dereg_mr(other), 0);
 }
 
-/*
- * ibv_reg_mr(3): remote write and atomics need local write; every set of the known flags otherwise is fine.
- */
+/* ibv_reg_mr(3): remote write and atomics need local write; every other set of known flags is accepted. */
 static void access_flags(void **state)
 {
 	const int known = 0x7f & ~IBV_ACCESS_ON_DEMAND;
@@ -91,7 +89,7 @@ static void memory_must_be_there(void **state)
 	expect_null(ibv_reg_mr(pd, pages, 4 * PAGE + 1, LW), EFAULT);
 	expect_null(ibv_reg_mr(pd, pages + 4 * PAGE, 1, 0), EFAULT);
 	expect_null(ibv_reg_mr(pd, NULL, 1, 0), EFAULT);
-	/* An on-demand region asks when it is accessed. */
+	/* The permissions of an on-demand region are checked on access. */
 	accept(ibv_reg_mr(pd, pages, 5 * PAGE, LW | IBV_ACCESS_ON_DEMAND));
 }
 
@@ -104,7 +102,7 @@ static void memory_must_be_writable_for_local_write(void **state)
 	assert_int_equal(mprotect(pages + PAGE, PAGE, PROT_READ | PROT_WRITE), 0);
 }
 
-/* Registering pages in, as a real adapter does: nothing of it changes. */
+/* Registration faults pages in, as with a real adapter, and does not change their contents. */
 static void registration_keeps_the_contents(void **state)
 {
 	struct ibv_mr *mr;
@@ -131,7 +129,7 @@ static void ranges_at_the_end_of_the_address_space(void **state)
 	accept(ibv_reg_mr_iova(pd, pages, PAGE, UINT64_MAX - PAGE + 1, LW));
 }
 
-/* The kernel counts pages: length 0 has one only where the address is inside of it. */
+/* The kernel counts pages: a range of length 0 covers one only if its address is not page-aligned. */
 static void length_zero(void **state)
 {
 	(void)state;
@@ -139,7 +137,7 @@ static void length_zero(void **state)
 	accept(ibv_reg_mr(pd, pages + 1, 0, LW));
 }
 
-/* ibv_reg_mr_iova(3): any address for the first byte, 0 as with IBV_ACCESS_ZERO_BASED. */
+/* ibv_reg_mr_iova(3): the first byte can have any address; 0 is as with IBV_ACCESS_ZERO_BASED. */
 static void other_addresses_for_the_first_byte(void **state)
 {
 	(void)state;
@@ -161,10 +159,7 @@ static void implicit_on_demand(void **state)
 	expect_null(ibv_reg_mr(pd, NULL, SIZE_MAX, IBV_ACCESS_ON_DEMAND | IBV_ACCESS_REMOTE_WRITE), EINVAL);
 }
 
-/*
- * ibv_reg_mr(3): IBV_ACCESS_HUGETLB goes with explicit on-demand regions of huge pages; elsewhere it means
- * nothing.
- */
+/* ibv_reg_mr(3): IBV_ACCESS_HUGETLB applies to explicit on-demand regions of huge pages; otherwise it is ignored. */
 static void huge_pages_that_are_none(void **state)
 {
 	(void)state;
@@ -199,7 +194,7 @@ static void a_region_keeps_its_pd(void **state)
 	assert_int_equal(ibv_dealloc_pd(domain), 0);
 }
 
-/* libmlx5 keeps null regions to itself, so the kernel deallocates their PD. */
+/* libmlx5 does not pass null regions to the kernel, so the kernel deallocates their PD. */
 static void a_null_region_leaves_its_pd(void **state)
 {
 	struct ibv_pd *domain = ibv_alloc_pd(context);
@@ -219,7 +214,7 @@ enum {
 	ACCESS = IBV_REREG_MR_CHANGE_ACCESS,
 };
 
-/* What must not be looked at. */
+/* A pointer that must not be dereferenced. */
 #define GARBAGE ((struct ibv_pd *)0x6d37e7)
 
 static void every_combination_of_changes(void **state)
@@ -258,7 +253,7 @@ static void changing_the_pd_frees_the_old_one(void **state)
 	assert_int_equal(ibv_dereg_mr(mr), 0);
 }
 
-/* What libibverbs refuses itself: IBV_REREG_MR_ERR_INPUT, "old MR is valid". */
+/* Errors that libibverbs itself returns: IBV_REREG_MR_ERR_INPUT, "old MR is valid". */
 static void input_errors(void **state)
 {
 	struct ibv_mr *mr = ibv_reg_mr(pd, pages, PAGE, LW);
@@ -277,7 +272,7 @@ static void input_errors(void **state)
 	assert_int_equal(ibv_dereg_mr(mr), 0);
 }
 
-/* What the kernel would refuse: IBV_REREG_MR_ERR_CMD with errno. */
+/* Errors that the kernel would return: IBV_REREG_MR_ERR_CMD with errno. */
 static void command_errors(void **state)
 {
 	struct ibv_mr *mr = ibv_reg_mr(pd, pages, PAGE, LW);
@@ -300,7 +295,7 @@ static void command_errors(void **state)
 	assert_int_equal(ibv_dereg_mr(mr), 0);
 }
 
-/* Rights gained need memory that grants them. */
+/* Additional rights need memory with matching permissions. */
 static void read_only_memory_does_not_become_writable(void **state)
 {
 	struct ibv_mr *mr;
@@ -333,7 +328,7 @@ static void prefetch_brings_pages_in(void **state)
 
 	(void)state;
 	assert_int_equal(madvise(pages, 4 * PAGE, MADV_DONTNEED), 0);
-	/* Only what is asked for: two pages. */
+	/* Only the two requested pages. */
 	assert_int_equal(advise(IBV_ADVISE_MR_ADVICE_PREFETCH_WRITE, IBV_ADVISE_MR_FLAG_FLUSH, mr->lkey,
 				pages + PAGE + 1, PAGE),
 			 0);
@@ -378,7 +373,7 @@ static void advice_that_is_refused(void **state)
 	assert_int_equal(advise(prefetch, flush, mr->lkey, pages - 1, 1), EFAULT);
 	assert_int_equal(advise(prefetch, flush, mr->lkey, (void *)UINTPTR_MAX, UINT32_MAX), EFAULT);
 	assert_int_equal(advise(prefetch, flush, whole->lkey, pages + 4 * PAGE, 1), EFAULT);
-	/* Without the flush flag pages are fetched later, if at all: nobody sees that there are none. */
+	/* Without the flush flag, pages may be fetched later or not at all, so missing ones are not reported. */
 	assert_int_equal(advise(prefetch, 0, whole->lkey, pages + 4 * PAGE, 1), 0);
 	assert_int_equal(ibv_dealloc_mw(mw), 0);
 	assert_int_equal(ibv_dereg_mr(foreign), 0);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What a key of each kind of region lets through: addresses of ibv_reg_mr_iova(3) and zero-based regions, null regions,
- * device memory, on-demand regions, regions that were changed by ibv_rereg_mr(3) or are gone. The regions are the
- * server's: the client writes to them and reads from them, the server reads into them.
+ * Access through the key of each kind of region: addresses of ibv_reg_mr_iova(3), zero-based regions, null regions,
+ * device memory, on-demand regions, regions that were changed by ibv_rereg_mr(3) or deregistered. The server owns the
+ * regions: the client writes to them and reads from them, the server reads into them.
  */
 #include "support/program.h"
 
@@ -16,10 +16,10 @@
 
 enum {
 	WR_ID = 0x7af,
-	RESULT = 3 * PAGE, /* where in the client's memory something arrives */
+	RESULT = 3 * PAGE, /* where data arrives in the client's memory */
 };
 
-static uint8_t *there; /* four pages that regions are over, and one behind that nobody may use */
+static uint8_t *there; /* four pages for the regions, and an inaccessible page after them */
 
 static int set_up(void **state)
 {
@@ -43,7 +43,7 @@ static struct ibv_mr *region(struct ibv_mr *mr)
 	return mr;
 }
 
-/* One request of @endpoint over a single SGE; its status. There is a fresh pair behind an error. */
+/* Posts one request of @endpoint over a single SGE and returns its status. Creates a new pair after an error. */
 static enum ibv_wc_status request(struct endpoint *endpoint, enum ibv_wr_opcode opcode, uint64_t addr, uint32_t length,
 				  uint32_t lkey, uint64_t remote, uint32_t rkey)
 {
@@ -66,14 +66,14 @@ static enum ibv_wc_status request(struct endpoint *endpoint, enum ibv_wr_opcode 
 	return wc.status;
 }
 
-/* The first @length bytes of the client's memory to (@remote, @rkey) of the server. */
+/* Writes the first @length bytes of the client's memory to (@remote, @rkey) of the server. */
 static enum ibv_wc_status write_to(uint64_t remote, uint32_t length, uint32_t rkey)
 {
 	return request(&pair.client, IBV_WR_RDMA_WRITE, side_address(&client, 0), length, client.mr->lkey, remote,
 		       rkey);
 }
 
-/* The first @length bytes of the region's memory to the client, by @rkey. */
+/* Reads the first @length bytes of the region's memory into the client's, by @rkey. */
 static enum ibv_wc_status read_there(uint32_t length, uint32_t rkey)
 {
 	enum ibv_wc_status status = request(&pair.client, IBV_WR_RDMA_READ, side_address(&client, RESULT), length,
@@ -84,14 +84,14 @@ static enum ibv_wc_status read_there(uint32_t length, uint32_t rkey)
 	return status;
 }
 
-/* The second page of the client's memory, or less of it, into (@addr, @lkey) of the server. */
+/* Reads the second page of the client's memory, or part of it, into (@addr, @lkey) of the server. */
 static enum ibv_wc_status read_into(uint64_t addr, uint32_t length, uint32_t lkey)
 {
 	return request(&pair.server, IBV_WR_RDMA_READ, addr, length, lkey, side_address(&client, PAGE),
 		       client.mr->rkey);
 }
 
-/* What (@addr, @lkey) of the server has, to the client. */
+/* Writes (@addr, @lkey) of the server to the client. */
 static enum ibv_wc_status write_out_of(uint64_t addr, uint32_t length, uint32_t lkey)
 {
 	return request(&pair.server, IBV_WR_RDMA_WRITE, addr, length, lkey, side_address(&client, RESULT),
@@ -117,7 +117,7 @@ static void addresses_are_those_of_the_region(void **state)
 		assert_int_equal(read_into(starts[i] + 50, 50, mr->lkey), IBV_WC_SUCCESS);
 		assert_memory_equal(there + 58, client.memory + PAGE, 50);
 		memset(there, 0, PAGE);
-		/* One byte in front, one behind, and the address in memory. */
+		/* One byte before, one byte after, and the address in memory. */
 		assert_int_equal(write_to(starts[i] - 1, 2, mr->rkey), IBV_WC_REM_ACCESS_ERR);
 		assert_int_equal(write_to(starts[i] + 99, 2, mr->rkey), IBV_WC_REM_ACCESS_ERR);
 		assert_int_equal(write_to(starts[i] + 100, 1, mr->rkey), IBV_WC_REM_ACCESS_ERR);
@@ -225,14 +225,14 @@ static void implicit_on_demand_region(void **state)
 	assert_memory_equal(on_stack, client.memory, sizeof(on_stack));
 	assert_int_equal(read_into((uintptr_t)there + 5, 5, mr->lkey), IBV_WC_SUCCESS);
 	assert_memory_equal(there + 5, client.memory + PAGE, 5);
-	/* Where nothing is mapped. */
+	/* An address where no memory is mapped. */
 	assert_int_equal(read_into((uintptr_t)there + 4 * PAGE - 1, 2, mr->lkey), IBV_WC_LOC_PROT_ERR);
 	assert_int_equal(write_to((uintptr_t)there + 4 * PAGE, 1, mr->rkey), IBV_WC_REM_ACCESS_ERR);
 	assert_int_equal(write_to(8, 1, mr->rkey), IBV_WC_REM_ACCESS_ERR);
 	assert_int_equal(ibv_dereg_mr(mr), 0);
 }
 
-/* Pages may come and go; they are looked for at each access. */
+/* Pages may be unmapped and mapped again; they are looked up at each access. */
 static void explicit_on_demand_region(void **state)
 {
 	struct ibv_mr *mr = ibv_reg_mr(server.pd, there, 5 * PAGE, ALL | IBV_ACCESS_ON_DEMAND);
@@ -258,7 +258,7 @@ static void changed_translation(void **state)
 	assert_int_equal(write_to((uintptr_t)there + 2 * PAGE, 16, mr->rkey), IBV_WC_SUCCESS);
 	assert_memory_equal(there + 2 * PAGE, client.memory, 16);
 	assert_int_equal(write_to((uintptr_t)there, 16, mr->rkey), IBV_WC_REM_ACCESS_ERR);
-	/* The memory it was over may go. Nobody else is given its place, which is unmapped with the rest. */
+	/* The memory of the region may be unmapped. Its address range stays reserved until all of it is unmapped. */
 	assert_ptr_equal(mmap(there, PAGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0), there);
 	assert_int_equal(write_to((uintptr_t)there + 2 * PAGE, 16, mr->rkey), IBV_WC_SUCCESS);
 	assert_int_equal(ibv_dereg_mr(mr), 0);
@@ -278,7 +278,7 @@ static void changed_domain_and_access(void **state)
 	assert_int_equal(read_into((uintptr_t)there, 4, mr->lkey), IBV_WC_LOC_PROT_ERR);
 	assert_int_equal(ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_PD, server.pd, NULL, 0, 0), 0);
 	assert_int_equal(write_to((uintptr_t)there, 4, mr->rkey), IBV_WC_SUCCESS);
-	/* A change that is refused leaves the region as it was. */
+	/* A change that fails leaves the region as it was. */
 	assert_int_equal(ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_TRANSLATION | IBV_REREG_MR_CHANGE_ACCESS, NULL,
 				      there + 4 * PAGE, PAGE, LW),
 			 IBV_REREG_MR_ERR_CMD);
@@ -287,7 +287,7 @@ static void changed_domain_and_access(void **state)
 	assert_int_equal(ibv_dealloc_pd(domain), 0);
 }
 
-/* A parent domain is the domain it was made over. */
+/* A parent domain is equivalent to the PD it was created from. */
 static void keys_of_a_parent_domain(void **state)
 {
 	struct ibv_parent_domain_init_attr attr = {.pd = server.pd};

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * ibv_wr_post(3): every builder without a setter that it needs, on every type of QP, alone and beside a whole request.
- * Profile man: "If a failure is detected ... then ibv_wr_complete() will return failure and the entire posting will be
- * aborted". Profile connectx: mlx5-formats 4.2, "Missing setter".
+ * ibv_wr_post(3): every builder with a required setter missing, on every type of QP, alone and next to a complete
+ * request. Profile man: "If a failure is detected ... then ibv_wr_complete() will return failure and the entire posting
+ * will be aborted". Profile connectx: mlx5-formats 4.2, "Missing setter".
  */
 #include <fcntl.h>
 
@@ -26,13 +26,13 @@ struct requester {
 	const char *name;
 	struct endpoint end;
 	unsigned int operations;
-	void (*set_address)(void); /* NULL: it has none */
+	void (*set_address)(void); /* NULL if no address is needed */
 };
 
 static struct requester requester;
 static struct mlx5dv_mkey *mkey;
 
-/* The setters that @operation needs. */
+/* Returns the setters that @operation needs. */
 static unsigned int needed(enum operation operation)
 {
 	if (operation == CONFIGURE)
@@ -95,7 +95,7 @@ static void add(enum operation operation, uint64_t wr_id, unsigned int setters)
 		requester.set_address();
 }
 
-/* A request with all its setters: a WRITE, or what UD has. */
+/* Adds a request with all its setters: a WRITE, or a SEND on UD. */
 static void add_whole(void)
 {
 	enum operation operation = requester.operations & ON(WRITE) ? WRITE : SEND;
@@ -115,7 +115,7 @@ static void expect_whole(void)
 
 static void try_without(enum operation operation, unsigned int missing, bool connectx)
 {
-	/* Alone; before a whole request; after one. */
+	/* Alone, before a complete request, and after one. */
 	for (int place = 0; place < 3; place++) {
 		note("operation %d on %s without setters %#x, place %d", operation, requester.name, missing, place);
 		side_stir(&client);
@@ -130,7 +130,7 @@ static void try_without(enum operation operation, unsigned int missing, bool con
 			expect_whole();
 		expect_idle(&requester.end);
 
-		/* Nothing is left of it. */
+		/* No part of it remains. */
 		ibv_wr_start(requester.end.ex);
 		add_whole();
 		expect_error(ibv_wr_complete(requester.end.ex), 0);
@@ -148,7 +148,7 @@ static void try_all(bool connectx)
 			if ((missing & all) == missing)
 				try_without(operation, missing, connectx);
 	}
-	/* Unreliable messages may still be on their way. */
+	/* Unreliable messages may still be in flight. */
 	if (requester.operations & ON(READ))
 		side_compare(&server);
 	memcpy(server.expected, server.memory, server.bytes);

@@ -1,11 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * mlx5dv_wr_set_mkey_access_flags(3).
- * docs/reference/promises.md names the cases. Keys are the server's.
- */
+/* mlx5dv_wr_set_mkey_access_flags(3). docs/reference/promises.md names the cases. The server owns the keys. */
 #include "support/key_checks.h"
 
-/* enum ibv_access_flags of verbs.h, all of it. */
+/* All of enum ibv_access_flags of verbs.h. */
 enum {
 	ALL_FLAGS = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |
 		    IBV_ACCESS_REMOTE_ATOMIC | IBV_ACCESS_MW_BIND | IBV_ACCESS_ZERO_BASED | IBV_ACCESS_ON_DEMAND |
@@ -27,7 +24,7 @@ static void must_set_access(struct mlx5dv_mkey *mkey, uint32_t access)
 	expect_completion(&pair.server, CONFIGURE_WR_ID, IBV_WC_DRIVER1);
 }
 
-/* What the peer may do has a right of its own; LOCAL_WRITE is about the key's own side. */
+/* Each access by the peer needs its own right; LOCAL_WRITE applies to the key's own side. */
 static enum ibv_wc_status remote_status(uint32_t access, uint32_t right)
 {
 	return access & right ? IBV_WC_SUCCESS : IBV_WC_REM_ACCESS_ERR;
@@ -49,7 +46,7 @@ static void expect_rights(struct view key, uint32_t access)
 	expect_read(&pair, memory, key, remote_status(access, IBV_ACCESS_REMOTE_READ));
 	expect_fetch_add(&pair, client_memory(8), view_part(key, 8, 8),
 			 remote_status(access, IBV_ACCESS_REMOTE_ATOMIC));
-	/* Reading by its own side needs no right. */
+	/* Local read needs no right. */
 	expect_send(&pair, key, memory, IBV_WC_SUCCESS, IBV_WC_SUCCESS);
 	expect_write(&pair, key, memory, IBV_WC_SUCCESS);
 }
@@ -114,7 +111,7 @@ static void bits_outside_of_the_enum_refused(void **state)
 	expect_rights(key, IBV_ACCESS_REMOTE_READ);
 }
 
-/* Each flag of the enum alone, with those that are rights, and all together; the others change no right. */
+/* Each flag of the enum alone, with those that are rights, and all together; the other flags change no rights. */
 static void every_flag_of_the_enum(void **state)
 {
 	static const uint32_t others[] = {IBV_ACCESS_MW_BIND,          IBV_ACCESS_ZERO_BASED,
@@ -138,7 +135,7 @@ static void every_flag_of_the_enum(void **state)
 		}
 }
 
-/* The driver of an adapter takes the rights alone (mlx5-formats 4.4). */
+/* The driver of an adapter accepts rights only (mlx5-formats 4.4). */
 static void rights_alone_in_connectx(void **state)
 {
 	static const uint32_t flags[] = {IBV_ACCESS_MW_BIND, IBV_ACCESS_ZERO_BASED, IBV_ACCESS_ON_DEMAND,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * mlx5dv_wr_mkey_configure(3): the request, what it does to a key, and the key's use.
- * docs/reference/promises.md names the cases. Keys are the server's. mkey_setters.c has what the builder and its setters refuse.
+ * mlx5dv_wr_mkey_configure(3): the request, its effect on a key, and the use of the key. docs/reference/promises.md
+ * names the cases. The server owns the keys. mkey_setters.c has the errors of the builder and its setters.
  */
 #include "support/key_checks.h"
 
@@ -73,7 +73,7 @@ static void mixes_with_ibv_wr(void **state)
 	model_copy(&last, &received);
 }
 
-/* READs of all ranges from both keys, which have the same bytes. */
+/* READs all ranges from both keys, which hold the same bytes. */
 static void expect_same(struct view one, struct view other)
 {
 	for (size_t offset = 0; offset < one.length; offset++)
@@ -101,7 +101,7 @@ static void same_as_wr_mr_calls(void **state)
 		    lay_interleaved(&pair.server, BY_CONFIGURE, other, &second_layout, 3, 2, data));
 }
 
-/* Each builder by its own flag: with every other flag the QP does not offer it. */
+/* Each builder needs its own flag: with all other flags set the QP does not offer it. */
 static void qp_needs_the_flag(void **state)
 {
 	static const uint64_t others[] = {0,
@@ -134,7 +134,7 @@ static void qp_needs_the_flag(void **state)
 	expect_key_reaches(lay_sample(mkey, &layout));
 }
 
-/* mlx5-formats 4.2: an adapter's library asks for any of the three. */
+/* mlx5-formats 4.2: an adapter's library requires any of the three. */
 static void any_key_flag_in_connectx(void **state)
 {
 	static const uint64_t flags[] = {MLX5DV_QP_EX_WITH_MR_LIST, MLX5DV_QP_EX_WITH_MR_INTERLEAVED,
@@ -194,7 +194,7 @@ static void invalidate(struct mlx5dv_mkey *mkey)
 	expect_idle(&pair.server);
 }
 
-/* A configuration with one setter, or none, brings nothing back of what the key had before. */
+/* Checks that a configuration with one setter, or none, does not restore earlier contents of the key. */
 static void expect_cleared(struct mlx5dv_mkey *mkey, struct view key)
 {
 	struct ibv_sge sge = side_sge(&server, 12000, 64);
@@ -218,7 +218,7 @@ static void expect_cleared(struct mlx5dv_mkey *mkey, struct view key)
 	expect_write(&pair, client_memory(8), view_part(part, 0, 8), IBV_WC_REM_ACCESS_ERR);
 	expect_read(&pair, client_memory(8), view_part(part, 0, 8), IBV_WC_REM_ACCESS_ERR);
 	expect_read(&pair, view_part(part, 0, 8), client_memory(8), IBV_WC_LOC_PROT_ERR);
-	/* Local read is what a new key has, too. */
+	/* A new key has local read, too. */
 	expect_write(&pair, part, client_memory(64), IBV_WC_SUCCESS);
 	expect_key_reaches(lay_sample(mkey, &layout));
 }
@@ -255,7 +255,7 @@ static void cleared_by_wr_local_inv(void **state)
 	expect_cleared(mkey, key);
 }
 
-/* An adapter has the rest of the configuration still. */
+/* An adapter keeps the rest of the configuration. */
 static void kept_by_connectx(void **state)
 {
 	struct mlx5dv_mkey *mkey;
@@ -281,11 +281,11 @@ static void user_data_is_not_inlined(void **state)
 	struct view key = lay_list(&pair.server, BY_CONFIGURE, mkey, &layout, 2, list);
 
 	(void)state;
-	/* New contents are written after the key was configured: see transfer.h. */
+	/* New contents are written after the key was configured (transfer.h). */
 	expect_write(&pair, key, view_memory(&client, 0, SIDE_BYTES), IBV_WC_SUCCESS);
 }
 
-/* @part of a key in every role that it can have. */
+/* Uses @part of a key in every role. */
 static void use_in_every_role(struct view part)
 {
 	struct view memory = client_memory(part.length);
@@ -310,7 +310,7 @@ static void usable_by_every_operation(void **state)
 				 side_sge(&server, 4090, 5003)};
 	struct mlx5dv_mkey *mkey = side_create_mkey(&server, 4, NULL);
 	struct view key = lay_list(&pair.server, BY_CONFIGURE, mkey, &layout, 3, list), counter = client_memory(8);
-	/* Inside a piece, and across the border of two; as remote address a multiple of 8. */
+	/* Inside a piece and across the border of two; the remote address is a multiple of 8. */
 	static const int64_t atomics[] = {24, 8, 72};
 
 	(void)state;
@@ -342,7 +342,7 @@ static void add_unsignalled_list(struct mlx5dv_mkey *mkey, struct ibv_sge *entry
 	mlx5dv_wr_set_mkey_layout_list(pair.server.dv, 1, entry);
 }
 
-/* Ends the batch and opens another, unless all of it is to be one. */
+/* Ends the batch and opens another, unless all requests go into one batch. */
 static void next_batch(bool one_batch)
 {
 	if (one_batch)

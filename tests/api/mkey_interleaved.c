@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * mlx5dv_wr_set_mkey_layout_interleaved(3).
- * docs/reference/promises.md names the cases. Keys are the server's.
- */
+/* mlx5dv_wr_set_mkey_layout_interleaved(3). docs/reference/promises.md names the cases. The server owns the keys. */
 #include "support/key_checks.h"
 #include "support/layout_cases.h"
 
@@ -69,7 +66,7 @@ static void num_interleaved_counts(void **state)
 
 static void skipped_bytes_stay(void **state)
 {
-	/* The last block ends where its region ends: the skip behind it reaches beyond. */
+	/* The last block ends at the end of its region, and the skip after it extends beyond. */
 	struct ibv_mr *exact = side_register(&server, 8192, 9 * 100 + 60, IBV_ACCESS_LOCAL_WRITE);
 	struct mlx5dv_mr_interleaved data[] = {
 		{side_address(&server, 8192), 60, 40, exact->lkey},
@@ -81,7 +78,7 @@ static void skipped_bytes_stay(void **state)
 	expect_key_reaches(lay_interleaved(&pair.server, BY_CONFIGURE, mkey, &layout, 10, 2, data));
 }
 
-/* Sums of bytes_count and bytes_skip up to 65535: data and gaps are where they are to be, both ways. */
+/* Sums of bytes_count and bytes_skip up to 65535: data and gaps are in the right places in both directions. */
 static void widest_entries(void **state)
 {
 	static const struct {
@@ -98,7 +95,7 @@ static void widest_entries(void **state)
 	}
 }
 
-/* The page has 32 bits for each, the work request 16 for the sum: beyond, nothing of the batch is posted. */
+/* The man page has 32 bits for each, the work request 16 for the sum: above that, the whole batch is rejected. */
 static const struct mlx5dv_mr_interleaved too_wide[] = {
 	{.bytes_count = 65535, .bytes_skip = 1},         {.bytes_count = 65536, .bytes_skip = 0},
 	{.bytes_count = 1, .bytes_skip = 65535},         {.bytes_count = 70000, .bytes_skip = 100},
@@ -139,7 +136,9 @@ static void wider_entries_refused(void **state)
 	expect_key_reaches(key);
 }
 
-/* mlx5-formats 6, no. 42: 65600 and 65608 modulo 65536 are laid; the key's length is the uncut one. */
+/*
+ * mlx5-formats 6, no. 42: 65600 and 65608 are truncated modulo 65536 in the layout; the key's length is not truncated.
+ */
 static void wider_entries_cut_by_connectx(void **state)
 {
 	struct mlx5dv_mr_interleaved data[] = {{0}}, cut[] = {{0}};
@@ -161,7 +160,7 @@ static void wider_entries_cut_by_connectx(void **state)
 	expect_write(&pair, client_memory(3 * 64 + 1), view_part(key, 0, 3 * 64 + 1), IBV_WC_REM_ACCESS_ERR);
 }
 
-/* Neither end can use the key, and the good entry before the bad one is left alone too. */
+/* Checks that neither end can use the key, and that the good entry before the bad one is not accessed either. */
 static void expect_unusable(struct mlx5dv_mkey *mkey, struct mlx5dv_mr_interleaved *data)
 {
 	struct view key = lay_interleaved(&pair.server, BY_CONFIGURE, mkey, &layout, 4, 2, data);
@@ -169,7 +168,7 @@ static void expect_unusable(struct mlx5dv_mkey *mkey, struct mlx5dv_mr_interleav
 	expect_send(&pair, key, client_memory(key.length), IBV_WC_LOC_PROT_ERR, IBV_WC_SUCCESS);
 	expect_write(&pair, client_memory(key.length), key, IBV_WC_REM_ACCESS_ERR);
 	expect_read(&pair, key, client_memory(key.length), IBV_WC_LOC_PROT_ERR);
-	/* Within the good entry there is nothing wrong. */
+	/* Access within the good entry succeeds. */
 	expect_write(&pair, client_memory(10), view_part(key, 0, 10), IBV_WC_SUCCESS);
 }
 
@@ -190,7 +189,7 @@ static void lkey_per_entry(void **state)
 	foreign = ibv_reg_mr(other_pd, server.memory + 30000, 1000, access);
 	assert_non_null(foreign);
 	expect_key_reaches(lay_interleaved(&pair.server, BY_CONFIGURE, mkey, &layout, 4, 2, data));
-	data[1].lkey = good->lkey; /* which does not have this address */
+	data[1].lkey = good->lkey; /* this region does not contain the address */
 	note("lkey of the other region");
 	expect_unusable(mkey, data);
 	data[1].lkey = foreign->lkey;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What keys can be made of beyond the pages' examples: entries in other keys, entries without bytes, a key on each end of
- * a request, tags that the program chooses.
+ * Keys beyond the man pages' examples: entries in other keys, entries without bytes, a key on each end of a request,
+ * tags chosen by the program.
  */
 #include "support/key_checks.h"
 
@@ -9,7 +9,7 @@ enum { INNER_BYTES = 100 };
 
 static struct layout layout, other_layout, outer_layout;
 
-/* A key of @side over every other byte of INNER_BYTES * 2. */
+/* Configures a key of @side over every other byte of INNER_BYTES * 2. */
 static struct view lay_every_other_byte(struct endpoint *endpoint)
 {
 	struct mlx5dv_mr_interleaved entry = side_interleaved(endpoint->side, 20000, 1, 1);
@@ -18,7 +18,7 @@ static struct view lay_every_other_byte(struct endpoint *endpoint)
 			       INNER_BYTES, 1, &entry);
 }
 
-/* Source and sink of one message are laid out: neither is copied as one piece. */
+/* The source and sink of one message both have layouts: neither is copied as one piece. */
 static void key_on_both_ends(void **state)
 {
 	struct ibv_sge list[] = {side_sge(&client, 9000, 20), side_sge(&client, 100, 12), side_sge(&client, 50000, 68)};
@@ -35,7 +35,7 @@ static void key_on_both_ends(void **state)
 	expect_fetch_add(&pair, view_part(source, 16, 8), view_part(sink, 24, 8), IBV_WC_SUCCESS);
 }
 
-/* The second half of the inner key, then the first. */
+/* Lists the second half of the inner key, then the first. */
 static void list_in_a_key(void **state)
 {
 	struct view inner = lay_every_other_byte(&pair.server);
@@ -51,7 +51,10 @@ static void list_in_a_key(void **state)
 	expect_key_reaches(view_key(&server, mkey, &outer_layout));
 }
 
-/* Two of five bytes of the inner key, from its third on, each time with a word of plain memory. */
+/*
+ * Interleaves two blocks of five bytes of the inner key, starting at its third byte, with one word of plain memory
+ * each.
+ */
 static void interleaved_in_a_key(void **state)
 {
 	struct view inner = lay_every_other_byte(&pair.server);
@@ -74,7 +77,7 @@ static void interleaved_in_a_key(void **state)
 	expect_key_reaches(view_key(&server, mkey, &outer_layout));
 }
 
-/* Pieces without bytes have no part in the layout, whatever their key. */
+/* Pieces without bytes are not part of the layout, whatever their key. */
 static void empty_pieces(void **state)
 {
 	struct ibv_sge list[] = {
@@ -85,7 +88,7 @@ static void empty_pieces(void **state)
 	expect_key_reaches(lay_list(&pair.server, BY_CONFIGURE, mkey, &layout, 4, list));
 }
 
-/* MLX5DV_MKEY_INIT_ATTR_FLAGS_UPDATE_TAG: the program chooses the low byte; the key before is stale. */
+/* MLX5DV_MKEY_INIT_ATTR_FLAGS_UPDATE_TAG: the program chooses the low byte, and the previous key becomes stale. */
 static void tag_of_a_live_key(void **state)
 {
 	struct mlx5dv_mkey_init_attr attr = {

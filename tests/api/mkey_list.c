@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * mlx5dv_wr_set_mkey_layout_list(3).
- * docs/reference/promises.md names the cases. Keys are the server's.
- */
+/* mlx5dv_wr_set_mkey_layout_list(3). docs/reference/promises.md names the cases. The server owns the keys. */
 #include "support/key_checks.h"
 #include "support/layout_cases.h"
 

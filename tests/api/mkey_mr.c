@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * mlx5dv_wr_mr_list and mlx5dv_wr_mr_interleaved of mlx5dv_wr_post(3).
- * docs/reference/promises.md names the cases.
- * Keys are the server's.
+ * mlx5dv_wr_mr_list and mlx5dv_wr_mr_interleaved of mlx5dv_wr_post(3). docs/reference/promises.md names the cases. The
+ * server owns the keys.
  */
 #include "support/layout_cases.h"
 
@@ -30,7 +29,7 @@ static int open_and_describe(void **state)
 
 #define MR_CASE(function) cmocka_unit_test_setup_teardown(function, open_and_describe, program_close)
 
-/* The two calls, so that a case can say "for both". */
+/* The two calls; a case can loop over both. */
 enum call { MR_LIST, MR_INTERLEAVED, CALLS };
 
 static void add_call(struct endpoint *endpoint, enum call call, struct mlx5dv_mkey *mkey, uint32_t access)
@@ -57,7 +56,7 @@ static int call_with(enum call call, struct mlx5dv_mkey *mkey, uint32_t access, 
 	return ibv_wr_complete(pair.server.ex);
 }
 
-/* Registers and polls; returns the key's view. */
+/* Registers and polls; returns a view of the key. */
 static struct view must_call(enum call call, struct mlx5dv_mkey *mkey, uint32_t access)
 {
 	expect_error(call_with(call, mkey, access, IBV_SEND_INLINE | IBV_SEND_SIGNALED), 0);
@@ -129,7 +128,7 @@ static void expect_write_only(struct view key)
 
 static void access_flags_are_the_rights(void **state)
 {
-	/* Of the enum, and no rights; and a bit outside of it. */
+	/* Flags of the enum that are not rights, and a bit outside of the enum. */
 	const uint32_t others = IBV_ACCESS_MW_BIND | IBV_ACCESS_ZERO_BASED | IBV_ACCESS_ON_DEMAND | IBV_ACCESS_HUGETLB |
 				IBV_ACCESS_RELAXED_ORDERING,
 		       unknown = UINT32_C(1) << 31;
@@ -258,7 +257,7 @@ static void qp_ex_of_the_qp(void **state)
 	pair_close(&other);
 }
 
-/* As many requests as the queue has room for, and not one more. */
+/* Posts exactly as many requests as the queue has room for. */
 static void expect_queue_is_empty(void)
 {
 	struct ibv_send_wr wr = {.wr_id = WRITE_ID, .opcode = IBV_WR_RDMA_WRITE}, *bad;
@@ -333,7 +332,7 @@ static void completion_opcode_is_umr(void **state)
 		expect_idle(&pair.client);
 
 		expect_error(call_with(call, mkey, 0, IBV_SEND_INLINE), 0);
-		expect_nothing_posted(&pair.server); /* nothing that completes */
+		expect_nothing_posted(&pair.server); /* no request that completes */
 	}
 }
 

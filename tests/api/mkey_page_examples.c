@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * EXAMPLES of mlx5dv_wr_mkey_configure(3): its code, with the variables filled in that it leaves open. Names in the
- * cases are those of the page. The key is the server's, the client is the peer.
+ * EXAMPLES of mlx5dv_wr_mkey_configure(3): the code of the man page, with its open variables filled in. Names in the
+ * cases are those of the page. The server owns the key, the client is the peer.
  */
 #include "support/program.h"
 
@@ -26,7 +26,7 @@ static void create_qp_of_the_page(void)
 	attr_dv.comp_mask |= MLX5DV_QP_INIT_ATTR_MASK_SEND_OPS_FLAGS;
 	attr_dv.send_ops_flags = MLX5DV_QP_EX_WITH_MKEY_CONFIGURE;
 
-	/* What the page leaves out. */
+	/* Omitted by the page. */
 	attr_ex.qp_type = IBV_QPT_RC;
 	attr_ex.send_cq = attr_ex.recv_cq = pair.server.cq;
 	attr_ex.comp_mask |= IBV_QP_INIT_ATTR_PD;
@@ -53,7 +53,7 @@ static struct mlx5dv_mkey *create_mkey_of_the_page(void)
 	return mkey;
 }
 
-/* The page asks for no completion; the peer is told of the key another way, so that none is needed here either. */
+/* The page requests no completion: the peer learns the key in another way, so none is needed here either. */
 static void expect_peer_uses(struct view key)
 {
 	expect_write(&pair, view_memory(&client, 100, key.length), key, IBV_WC_SUCCESS);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The builder of mlx5dv_wr_mkey_configure(3) and its setters: how many, in which order, with which attributes.
- * docs/reference/promises.md names the cases. Keys are the server's.
+ * The builder of mlx5dv_wr_mkey_configure(3) and its setters: number, order and attributes. docs/reference/promises.md
+ * names the cases. The server owns the keys.
  */
 #include "support/key_checks.h"
 
@@ -17,7 +17,7 @@ enum setter { SET_ACCESS, SET_LIST, SET_INTERLEAVED, SETTERS };
 static struct layout layout;
 static struct mlx5dv_mkey_conf_attr no_attributes;
 
-/* Each would change a key of lay_sample(). */
+/* Calls one setter. Each would change a key of lay_sample(). */
 static void call_setter(struct endpoint *endpoint, enum setter setter)
 {
 	struct ibv_sge list[] = {side_sge(&server, 40000, 500)};
@@ -125,7 +125,7 @@ static void too_many_setters(void **state)
 	}
 }
 
-/* A bit of @which for each setter that is called, in this order or the other way round. */
+/* Configures @mkey with up to three setters, in this order or with the list first. */
 static void configure_in_order(struct mlx5dv_mkey *mkey, bool rights, bool list, bool list_first)
 {
 	struct ibv_sge entries[] = {side_sge(&server, 9000, 100), side_sge(&server, 500, 60)};

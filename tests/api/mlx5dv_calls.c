@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The mlx5dv calls that are not builders: attributes and their refusals, members in and out, by their man
+ * The mlx5dv calls that are not builders: attributes, errors, and input and output members, according to their man
  * pages and mlx5-formats 1.16 and 4.3.
  */
 #include "support/program.h"
@@ -35,7 +35,7 @@ static void open_device_takes_known_flags(void **state)
 	ibv_free_device_list(list);
 }
 
-/* comp_mask is in and out: what was not asked for is not touched. */
+/* comp_mask is both input and output: members that were not requested are not written. */
 static void query_device_fills_what_is_asked(void **state)
 {
 	struct ibv_context *context = open_device();
@@ -49,10 +49,10 @@ static void query_device_fills_what_is_asked(void **state)
 	attr.comp_mask = 0;
 	assert_int_equal(mlx5dv_query_device(context, &attr), 0);
 	assert_int_equal(attr.version, 0);
-	/* No other: a CQ may be made for compressed CQEs of 128 bytes, of which none is ever written. */
+	/* No other flag is set. A CQ may be created for compressed CQEs of 128 bytes, but none is ever written. */
 	assert_int_equal(attr.flags, MLX5DV_CONTEXT_FLAGS_CQE_V1 | MLX5DV_CONTEXT_FLAGS_CQE_128B_COMP |
 					     MLX5DV_CONTEXT_FLAGS_CQE_128B_PAD);
-	/* QPs in that mode are refused (mlx5dv_create_qp(3)). */
+	/* QPs with that mode are rejected (mlx5dv_create_qp(3)). */
 	assert_int_equal(attr.comp_mask, 0);
 	assert_memory_equal(&attr.cqe_comp_caps, &filled.cqe_comp_caps,
 			    sizeof(attr) - offsetof(struct mlx5dv_context, cqe_comp_caps));
@@ -60,7 +60,7 @@ static void query_device_fills_what_is_asked(void **state)
 	attr.comp_mask = UINT64_MAX;
 	assert_int_equal(mlx5dv_query_device(context, &attr), 0);
 	assert_int_equal(attr.comp_mask, all & ~absent);
-	/* A CQ may be created for compressed CQEs, of whichever format. */
+	/* A CQ may be created for compressed CQEs of any format. */
 	assert_int_equal(attr.cqe_comp_caps.max_num, 64);
 	assert_int_equal(attr.cqe_comp_caps.supported_format,
 			 MLX5DV_CQE_RES_FORMAT_HASH | MLX5DV_CQE_RES_FORMAT_CSUM | MLX5DV_CQE_RES_FORMAT_CSUM_STRIDX);
@@ -89,7 +89,7 @@ static void query_device_fills_what_is_asked(void **state)
 	assert_int_equal(ibv_close_device(context), 0);
 }
 
-/* A timestamp of now is the wall clock's now. */
+/* A current timestamp converts to the current wall-clock time. */
 static void clock_info_leads_to_the_wall_clock(void **state)
 {
 	struct ibv_context *context = open_device();
@@ -128,7 +128,7 @@ static void query_port_knows_no_switch(void **state)
 	assert_int_equal(mlx5dv_query_port(context, 2, &port), EINVAL);
 	assert_int_equal(mlx5dv_query_port(context, UINT32_MAX, &port), EINVAL);
 
-	/* The structure of an older header ends earlier. */
+	/* The structure of an older header is shorter. */
 	memset(small, 0xff, sizeof(small));
 	assert_int_equal(_mlx5dv_query_port(context, 1, (struct mlx5dv_port *)(void *)small, 8), 0);
 	for (size_t i = 0; i < sizeof(small); i++)
@@ -156,7 +156,7 @@ static void reserved_qpns_are_unique(void **state)
 	assert_int_equal(ibv_close_device(context), 0);
 }
 
-/* A QP's number is nobody's to give back. */
+/* The number of an existing QP cannot be released. */
 static void reserved_qpn_of_a_living_qp(void **state)
 {
 	(void)state;
@@ -192,7 +192,7 @@ static void device_memory_by_type(void **state)
 	assert_null(mlx5dv_alloc_dm(context, &attr, &dv));
 	assert_int_equal(errno, EOPNOTSUPP);
 	dv.type = 77;
-	dv.comp_mask = 1; /* looked at after the type */
+	dv.comp_mask = 1; /* checked after the type */
 	assert_null(mlx5dv_alloc_dm(context, &attr, &dv));
 	assert_int_equal(errno, EOPNOTSUPP);
 	assert_int_equal(ibv_close_device(context), 0);
@@ -246,7 +246,7 @@ static void mkey_flags_in_order(void **state)
 		assert_int_equal(mkey->lkey, mkey->rkey);
 		assert_int_equal(mkey->lkey & 0xff, 0);
 		assert_int_not_equal(mkey->lkey, 0);
-		/* The PD has a key, so it stays. */
+		/* The PD has a key and cannot be deallocated. */
 		assert_int_equal(ibv_dealloc_pd(pd), EBUSY);
 		assert_int_equal(mlx5dv_destroy_mkey(mkey), 0);
 	}
@@ -329,11 +329,11 @@ static struct ibv_qp *create_qp_with(enum ibv_qp_type type, uint64_t dv_send_ops
 	return mlx5dv_create_qp(client.context, &attr, &dv);
 }
 
-/* mlx5dv_wr_post(3), USAGE: a QP that cannot have all the builders that were asked for is not made. */
+/* mlx5dv_wr_post(3), USAGE: creating a QP fails if its type does not support all requested builders. */
 static void qp_with_builders_of_its_type(void **state)
 {
 	(void)state;
-	/* All of them for RC; for UC and UD raw WQEs. */
+	/* RC supports all of them; UC and UD support raw WQEs. */
 	for (uint64_t ops = 1; ops < 64; ops++) {
 		static const enum ibv_qp_type types[] = {IBV_QPT_RC, IBV_QPT_UC, IBV_QPT_UD};
 
@@ -376,7 +376,7 @@ static struct rings rings_of(struct endpoint *endpoint)
 	return rings;
 }
 
-/* One completion in the CQ, not polled yet. */
+/* Expects one completion in the CQ, not polled yet. */
 static void expect_one_cqe(const struct rings *rings, uint8_t opcode, uint32_t qp_num)
 {
 	assert_int_equal(mlx5dv_get_cqe_opcode(&rings->cqe[0]), opcode);
@@ -386,7 +386,7 @@ static void expect_one_cqe(const struct rings *rings, uint8_t opcode, uint32_t q
 	assert_int_equal(be32toh(rings->cq.dbrec[0]), 0);
 }
 
-/* A QP and its CQ as mlx5dv_init_obj(3) shows them hold what ordinary calls put there. */
+/* The QP and CQ rings that mlx5dv_init_obj(3) returns contain the entries of ordinary calls. */
 static void rings_are_the_real_ones(void **state)
 {
 	struct rings client_rings = rings_of(&pair.client), server_rings = rings_of(&pair.server);
@@ -427,13 +427,13 @@ static void rings_are_the_real_ones(void **state)
 	expect_completion(&pair.server, 5, IBV_WC_RECV);
 	assert_int_equal(be32toh(cq->dbrec[0]), 1);
 
-	/* Doorbell registers: a program that rings them must live on. */
+	/* Doorbell registers: writing to them must not crash the program. */
 	*(volatile uint64_t *)qp->bf.reg = UINT64_MAX;
 	*(volatile uint64_t *)((uint8_t *)qp->bf.reg + 256) = UINT64_MAX;
 	*(volatile uint64_t *)((uint8_t *)cq->cq_uar + MLX5_CQ_DOORBELL) = UINT64_MAX;
 }
 
-/* Both sizes of a CQE, other sizes refused, and the ring has entries of that size. */
+/* Both CQE sizes work, other sizes are rejected, and the ring has entries of that size. */
 static void completion_queue_with_a_cqe_size(void **state)
 {
 	static const uint16_t sizes[] = {64, 128, 0, 32, 100, 256};
@@ -499,7 +499,7 @@ static void shared_receive_queue_and_address_by_hand(void **state)
 	assert_int_equal(ah.av->hop_limit, 9);
 	assert_memory_equal(ah.av->rgid, &server.gid, 16);
 	assert_int_equal(be32toh(ah.av->grh_gid_fl) & 0xfffff, 0x12345);
-	assert_int_equal(be32toh(ah.av->grh_gid_fl) >> 30, 0); /* reserved on Ethernet: there always is a GRH */
+	assert_int_equal(be32toh(ah.av->grh_gid_fl) >> 30, 0); /* reserved on Ethernet, where a GRH is always present */
 	assert_int_equal(ah.av->dqp_dct, 0);
 
 	assert_int_equal(ibv_destroy_ah(obj.ah.in), 0);
@@ -516,7 +516,7 @@ static void init_obj_without_objects(void **state)
 	assert_int_equal(mlx5dv_init_obj(&obj, MLX5DV_OBJ_RWQ), EOPNOTSUPP);
 }
 
-/* The version of old programs returns where the address of the doorbell page is kept, not the address. */
+/* The version of old programs returns the location of the doorbell page's address instead of the address. */
 static void init_obj_of_version_1_0(void **state)
 {
 	int (*old)(struct mlx5dv_obj *, uint64_t) = dlvsym(RTLD_DEFAULT, "mlx5dv_init_obj", "MLX5_1.0");

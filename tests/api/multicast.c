@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Multicast (ibv_attach_mcast(3); IBTA 10.5): who gets a datagram for a group, what it looks like, and what is refused.
- * The GID table is that of SOFTHCA_GIDS=loopback: 0 and 1 are link-local as RoCE v1 and v2, 2 and 3 ::ffff:127.0.0.1.
+ * Multicast (ibv_attach_mcast(3); IBTA 10.5): which QPs receive a datagram for a group, its headers, and errors. The
+ * GID table is that of SOFTHCA_GIDS=loopback: 0 and 1 are link-local as RoCE v1 and v2, 2 and 3 ::ffff:127.0.0.1.
  */
 #include <arpa/inet.h>
 #include <endian.h>
@@ -22,7 +22,7 @@ enum {
 	V2_IPV4 = 3,
 };
 
-/* UD QPs in RTS, each with a CQ of its own and one receive, into its slot of the memory of its side. */
+/* UD QPs in RTS, each with its own CQ and one receive, into its slot of its side's memory. */
 struct member {
 	struct side *side;
 	struct ibv_cq *cq;
@@ -133,7 +133,7 @@ static bool poll(int i, struct ibv_wc *wc)
 	return found;
 }
 
-/* Member @from sends the first bytes of the client's memory. The datagram is there when the call returns. */
+/* Sends the first bytes of the client's memory from member @from. The datagram has arrived when the call returns. */
 static void send_by(int from, uint8_t sgid_index, const char *group, uint32_t qpn, uint32_t qkey)
 {
 	struct ibv_ah_attr attr = {
@@ -159,7 +159,9 @@ static void send_by(int from, uint8_t sgid_index, const char *group, uint32_t qp
 	expect_error(ibv_destroy_ah(ah), 0);
 }
 
-/* Takes what everybody got: the member that sent has a completion, those of the mask @who a datagram; else there is none. */
+/*
+ * Polls all members: the sender has a completion, the members in mask @who have a datagram, and there is nothing else.
+ */
 #define expect_datagram(from, group, who) expect_datagram_(HERE, from, group, who)
 static void expect_datagram_(struct place place, int from, const char *group, unsigned int who)
 {
@@ -184,7 +186,7 @@ static void expect_datagram_(struct place place, int from, const char *group, un
 			assert_int_equal(wc.src_qp, members[from].qp->qp_num);
 			assert_int_equal(wc.wc_flags, IBV_WC_GRH | IBV_WC_WITH_IMM);
 			assert_int_equal(be32toh(wc.imm_data), 0xabcd);
-			/* The last 4 bytes are the group's in either header. */
+			/* The last 4 bytes are those of the group in either header. */
 			assert_memory_equal(side->memory + slot_of(i) + 36, gid.raw + 12, 4);
 			memcpy(side->expected + slot_of(i), side->memory + slot_of(i), GRH);
 			memcpy(side->expected + slot_of(i) + GRH, members[from].side->expected, BYTES);
@@ -197,7 +199,7 @@ static void expect_datagram_(struct place place, int from, const char *group, un
 	side_compare_(place, &server);
 }
 
-/* ---- who gets it ----------------------------------------------------------------------------------------------- */
+/* ---- which members receive it ---------------------------------------------------------------------------------- */
 
 static const char group[] = "ff0e::1234:5678", other_group[] = "ff0e::1234:5679", ipv4_group[] = "ff0e::ffff:239.1.2.3";
 
@@ -211,7 +213,7 @@ static void members_get_a_copy(void **state)
 	expect_datagram(0, group, 0x6);
 	send_by(0, V2_IPV6, other_group, MULTICAST_QPN, QKEY);
 	expect_datagram(0, other_group, 0x8);
-	/* A QP may be in many groups. */
+	/* A QP may be attached to many groups. */
 	attach(3, group);
 	send_by(0, V2_IPV6, group, MULTICAST_QPN, QKEY);
 	expect_datagram(0, group, 0xe);
@@ -229,7 +231,7 @@ static void members_get_a_copy(void **state)
 	expect_datagram(0, other_group, 0);
 }
 
-/* ibv_attach_mcast(3), NOTES: a single copy, however often it is attached. */
+/* ibv_attach_mcast(3), NOTES: a QP gets a single copy, however often it is attached. */
 static void attached_twice(void **state)
 {
 	union ibv_gid gid = gid_of(group);
@@ -267,7 +269,7 @@ static void sender_in_the_group(void **state)
 	detach(1, group);
 }
 
-/* What one member cannot take, the others get. */
+/* A datagram that one member cannot receive still reaches the others. */
 static void members_that_drop_it(void **state)
 {
 	struct ibv_qp_attr attr = {.qkey = QKEY + 1};
@@ -279,7 +281,7 @@ static void members_that_drop_it(void **state)
 	expect_error(ibv_modify_qp(members[1].qp, &attr, IBV_QP_QKEY), 0);
 	send_by(0, V2_IPV6, group, MULTICAST_QPN, QKEY);
 	expect_datagram(0, group, 0xc);
-	/* Without a receive; in ERR; in INIT. */
+	/* Without a receive, in ERR and in INIT. */
 	to_state(members[2].qp, IBV_QPS_RESET, 0);
 	to_init(members[2].qp);
 	send_by(0, V2_IPV6, group, MULTICAST_QPN, QKEY);
@@ -292,13 +294,13 @@ static void members_that_drop_it(void **state)
 	to_state(members[2].qp, IBV_QPS_RTR, 0);
 	attr.qkey = QKEY;
 	expect_error(ibv_modify_qp(members[1].qp, &attr, IBV_QP_QKEY), 0);
-	send_by(0, V2_IPV6, group, MULTICAST_QPN, QKEY); /* it has no receive now */
+	send_by(0, V2_IPV6, group, MULTICAST_QPN, QKEY); /* it has no receive posted */
 	expect_datagram(0, group, 0x2);
 	for (int i = 1; i < QPS; i++)
 		detach(i, group);
 }
 
-/* IBTA 10.5.1: multicast goes to queue pair 0xffffff. */
+/* IBTA 10.5.1: multicast is sent to queue pair 0xffffff. */
 static void queue_pair_numbers(void **state)
 {
 	char own[64];
@@ -358,7 +360,7 @@ static void refusals(void **state)
 	attach(0, group);
 	expect_error(ibv_detach_mcast(members[1].qp, &gid, 0), EINVAL);
 	expect_error(ibv_destroy_qp(members[0].qp), EBUSY);
-	/* It is as it was. */
+	/* The group is unchanged. */
 	send_by(1, V2_IPV6, group, MULTICAST_QPN, QKEY);
 	expect_datagram(1, group, 0x1);
 	detach(0, group);

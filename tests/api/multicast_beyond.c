@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Multicast between processes of a host, in a network of the test's own (IBTA 10.5, annex A17.9.1): each member gets one copy
- * of a datagram, wherever it is, as long as it is a member, and sockets of groups keep nobody from the RoCE port.
+ * Multicast between processes of a host, in the test's own network namespace (IBTA 10.5, annex A17.9.1): each member
+ * gets one copy of a datagram, in whichever process, while it is a member, and sockets of groups do not block the RoCE
+ * port.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -34,17 +35,17 @@ enum {
 	QKEY = 0x1234,
 	V2_IPV4 = 3, /* place of ::ffff:127.0.0.1 with SOFTHCA_GIDS=loopback */
 	WITHIN_S = 20,
-	QUIET_US = 50000, /* what does not come within that time does not come */
+	QUIET_US = 50000, /* a datagram that has not arrived within this time will not arrive */
 };
 
 #define GROUP "::ffff:239.83.1.2"
 #define OTHER_GROUP "::ffff:239.83.1.3"
 
-/* What they tell each other: the step that all shall do, and how many each has done. */
+/* Shared state of the processes: the step to perform, and how many steps each has done. */
 static struct board {
 	uint32_t step;           /* atomic */
 	uint32_t done[MEMBERS];  /* atomic */
-	uint32_t taken[MEMBERS]; /* datagrams, in all */
+	uint32_t taken[MEMBERS]; /* datagrams in total */
 } * board;
 
 static int self;
@@ -111,7 +112,7 @@ static union ibv_gid gid_of(const char *text)
 	return gid;
 }
 
-/* Each datagram says which it is. */
+/* Sends a datagram that contains its number. */
 static void send_to(const char *group, uint32_t number)
 {
 	uint8_t *bytes = memory + RECEIVES * (GRH + BYTES);
@@ -135,13 +136,13 @@ static void look_at(const struct ibv_wc *wc)
 
 	CHECK(wc->status == IBV_WC_SUCCESS && wc->opcode == IBV_WC_RECV);
 	CHECK(wc->byte_len == GRH + BYTES && wc->wc_flags & IBV_WC_GRH);
-	/* In the order in which they were sent, each once. */
+	/* They arrive in the order in which they were sent, once each. */
 	board->taken[self]++;
 	for (int i = 0; i < BYTES; i++)
 		CHECK(bytes[i] == board->taken[self]);
 }
 
-/* Takes what comes until @number datagrams have, in all, and some time after that. */
+/* Receives datagrams until @number have arrived in total, and then waits a little longer. */
 static void expect_datagrams(uint32_t number)
 {
 	time_t end = time(NULL) + WITHIN_S;
@@ -181,7 +182,10 @@ static void done(uint32_t step)
 	CHECK(wait_until(&board->step, step + 1));
 }
 
-/* All members have it once. One that leaves gets no more; the group goes on without it, and it may come back. */
+/*
+ * All members receive it once. A member that leaves receives no more; the group keeps working, and the member may
+ * rejoin.
+ */
 static void be_member(void)
 {
 	union ibv_gid group = gid_of(GROUP);
@@ -228,7 +232,7 @@ static void block_own(void)
 	done(1);
 }
 
-/* The processes end one after the other, each while it is a member: the next has the port then, and the group. */
+/* The processes exit one after the other while they are members: the next one takes over the port and the group. */
 static void end_in_turn(void)
 {
 	union ibv_gid group = gid_of(GROUP);
@@ -261,7 +265,7 @@ static pid_t start(int number, void (*body)(void))
 	_exit(0);
 }
 
-/* One step after the other, all together; those that have ended are waited for no more. */
+/* Runs the steps in all processes, one step at a time; processes that have exited are not waited for. */
 static void run(void (*body)(void))
 {
 	bool ended[MEMBERS] = {false};
@@ -330,7 +334,7 @@ int main(void)
 		return 77;
 	}
 	setenv("SOFTHCA_GIDS", "loopback", 1);
-	/* Of a failure they say why. */
+	/* Makes the processes explain failures. */
 	setenv("SOFTHCA_EXPLAIN", "stderr", 0);
 	board = mmap(NULL, sizeof(*board), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	if (board == MAP_FAILED)

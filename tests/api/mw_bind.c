@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * ibv_bind_mw(3) as a call that posts: what it returns, what completes, what becomes of the rkey.
- * docs/reference/promises.md names the cases. The server owns and binds the windows.
+ * ibv_bind_mw(3) as a posting call: return values, completions, and the rkey afterwards. docs/reference/promises.md
+ * names the cases. The server owns and binds the windows.
  */
 #include "support/window.h"
 
@@ -19,7 +19,7 @@ static void completion_carries_wr_id(void **state)
 	expect_idle(&pair.client);
 }
 
-/* The call returns @error, the window keeps its rkey, and nothing was posted. */
+/* Checks that the call returns @error, the window keeps its rkey, and no request was posted. */
 static void expect_refused_(struct place place, struct ibv_mw *mw, struct ibv_mw_bind bind, int error)
 {
 	uint32_t before = mw->rkey;
@@ -30,7 +30,7 @@ static void expect_refused_(struct place place, struct ibv_mw *mw, struct ibv_mw
 }
 #define expect_refused(mw, bind, error) expect_refused_(HERE, mw, bind, error)
 
-/* The window has the old binding still, and the QP goes on. */
+/* The window keeps its old binding, and the QP still works. */
 static void ud_qp_refused(void **state)
 {
 	struct pair_options options = pair_defaults(IBV_QPT_UD);
@@ -55,7 +55,7 @@ static void ud_qp_refused(void **state)
 	pair_close(&datagrams);
 }
 
-/* The library of an adapter posts it. IBTA 10.3.1: a send error of a datagram QP leads to SQE. */
+/* The library of an adapter posts the bind. IBTA 10.3.1: a send error of a datagram QP leads to SQE. */
 static void ud_qp_fails_in_connectx(void **state)
 {
 	struct pair_options options = pair_defaults(IBV_QPT_UD);
@@ -80,7 +80,10 @@ static void ud_qp_fails_in_connectx(void **state)
 	pair_close(&datagrams);
 }
 
-/* "Either 0 or the bitwise OR of" FENCE and SIGNALED; of enum ibv_access_flags, all of which programs pass. */
+/*
+ * "Either 0 or the bitwise OR of" FENCE and SIGNALED; the flags of enum ibv_access_flags that programs pass are all
+ * accepted.
+ */
 static void unknown_flags_refused(void **state)
 {
 	const unsigned int send_flags = IBV_SEND_FENCE | IBV_SEND_SIGNALED;
@@ -109,7 +112,7 @@ static void unknown_flags_refused(void **state)
 			expect_refused(mw, bind, EINVAL);
 	}
 	expect_write(&pair, client_memory(100), view_part(bound, 10, 100), IBV_WC_SUCCESS);
-	/* What is no remote right gives none. */
+	/* Flags that are not remote rights grant nothing. */
 	bound = bind_window(mw, WINDOW_START, WINDOW_LENGTH,
 			    access_flags & ~(unsigned int)(SIDE_REMOTE | IBV_ACCESS_ZERO_BASED));
 	expect_no_remote_access(bound);
@@ -123,7 +126,7 @@ static void unsignalled_bind_has_no_completion(void **state)
 	(void)state;
 	bind.send_flags = 0;
 	expect_error(ibv_bind_mw(pair.server.qp, mw, &bind), 0);
-	expect_nothing_posted(&pair.server); /* nothing that completes */
+	expect_nothing_posted(&pair.server); /* no request that completes */
 	expect_write(&pair, client_memory(100), view_part(window_view(mw, WINDOW_START, WINDOW_LENGTH), 10, 100),
 		     IBV_WC_SUCCESS);
 }
@@ -170,8 +173,8 @@ static void fence_is_in_the_wqe(void **state)
 }
 
 /*
- * The READ of a QP whose peer is not there yet stays in flight, and a bind behind it is executed at once, unless it has a
- * fence: then when the READ is done. (IBTA 10.8.3.3)
+ * The READ of a QP whose peer is not connected stays in flight. A bind after it is executed at once; with a fence, it
+ * is executed when the READ is done (IBTA 10.8.3.3).
  */
 static void fence_waits_for_reads(void **state)
 {
@@ -248,7 +251,7 @@ static void returns_zero_and_new_rkey(void **state)
 	expect_no_remote_access(first);
 }
 
-/* mlx5-formats 4.2: so long as the QP is not in RTS, and when it has no room. */
+/* mlx5-formats 4.2: the QP is not in RTS, or its queue is full. */
 static void queue_that_takes_no_bind(struct ibv_mw *mw)
 {
 	struct ibv_mw_bind bind = bind_request(WINDOW_START, WINDOW_LENGTH, IBV_ACCESS_REMOTE_WRITE);
@@ -371,7 +374,7 @@ static void failed_bind_keeps_old_binding(void **state)
 	pair_close(&other);
 }
 
-/* A bind and a SEND that carries the new rkey, posted back to back. The client looks at its own completion only. */
+/* Posts a bind and a SEND that carries the new rkey, back to back. The client polls only its own completion. */
 static uint32_t bind_and_send(struct ibv_mw *mw)
 {
 	struct ibv_mw_bind bind = bind_request(WINDOW_START, WINDOW_LENGTH, IBV_ACCESS_REMOTE_WRITE);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What a window of type 1 allows: range and rights given to ibv_bind_mw(3).
- * docs/reference/promises.md names the cases. The server owns and binds the windows; mw_bind.c has the call itself.
+ * Access through a window of type 1: the range and rights given to ibv_bind_mw(3). docs/reference/promises.md names the
+ * cases. The server owns and binds the windows; mw_bind.c tests the call itself.
  */
 #include "support/window.h"
 

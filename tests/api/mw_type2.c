@@ -8,7 +8,10 @@
 
 enum { BIND_ID = 0xb14d };
 
-/* A request of the server to bind @mw, of its next rkey, to [@address, +@length) of @mr. Valid until the next call. */
+/*
+ * Builds a request of the server to bind @mw, with its next rkey, to [@address, +@length) of @mr. Valid until the next
+ * call.
+ */
 static struct ibv_send_wr *bind_request(struct ibv_mw *mw, struct ibv_mr *mr, uint64_t address, uint64_t length)
 {
 	static struct ibv_send_wr wr;
@@ -27,7 +30,7 @@ static struct ibv_send_wr *bind_request(struct ibv_mw *mw, struct ibv_mr *mr, ui
 	return &wr;
 }
 
-/* The bind ends with MW_BIND_ERR, the QP in ERR, and @rkey gives no access afterwards. */
+/* Checks that the bind ends with MW_BIND_ERR and the QP in ERR, and that @rkey then gives no access. */
 static void expect_not_bound(uint32_t rkey, size_t start, size_t length)
 {
 	expect_status(&pair.server, BIND_ID, IBV_WC_MW_BIND_ERR);
@@ -63,7 +66,7 @@ static void bind_by_post_send(void **state)
 	expect_write(&pair, memory, view_with_key(&server, before, START, LENGTH), IBV_WC_REM_ACCESS_ERR);
 }
 
-/* IBTA o10-37.2.40. Neither a range that was bound before is touched, nor one that the address names. */
+/* IBTA o10-37.2.40. Neither a previously bound range is accessed nor the one at the address. */
 static void bind_of_no_bytes(void **state)
 {
 	enum { WR_ID = 0x2222, START = 8192, LENGTH = 4096 };
@@ -102,7 +105,7 @@ static void bind_of_no_bytes(void **state)
 }
 
 /*
- * The same over a region of 2 GiB, which is as long as an entry whose byte count is 0 (mlx5-formats 1.9): only the length of
+ * As above with a region of 2 GiB, the length of an entry whose byte count is 0 (mlx5-formats 1.9): only the length of
  * the window is wrong.
  */
 static void bind_of_no_bytes_of_a_large_region(void **state)
@@ -117,7 +120,7 @@ static void bind_of_no_bytes_of_a_large_region(void **state)
 	assert_ptr_not_equal(memory, MAP_FAILED);
 	assert_true(file >= 0);
 	expect_error(ftruncate(file, (off_t)piece), 0);
-	/* The same memory again and again: a registration touches all of its pages. */
+	/* Map the same memory repeatedly: a registration touches all of its pages. */
 	for (size_t at = 0; at < bytes; at += piece)
 		assert_ptr_equal(mmap(memory + at, piece, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, file, 0),
 				 memory + at);
@@ -131,7 +134,10 @@ static void bind_of_no_bytes_of_a_large_region(void **state)
 	expect_error(close(file), 0);
 }
 
-/* IBTA 10.6.6.2.3: window, region and QP are of one protection domain. By ibv_post_send(3), and by ibv_wr_bind_mw(3). */
+/*
+ * IBTA 10.6.6.2.3: window, region and QP must be in the same protection domain. Tested with ibv_post_send(3) and
+ * ibv_wr_bind_mw(3).
+ */
 static void region_of_another_domain(void **state)
 {
 	enum { START = 8192, LENGTH = 4096 };
@@ -160,7 +166,7 @@ static void region_of_another_domain(void **state)
 	expect_error(ibv_dealloc_pd(pd), 0);
 }
 
-/* A bind as mlx5-formats 1.15 has it, which names @qpn as the QP of the window. */
+/* Posts a bind in the format of mlx5-formats 1.15 with @qpn as the QP of the window. */
 static void post_raw_bind(struct ibv_mw *mw, uint32_t rkey, uint32_t qpn, uint64_t address, uint32_t length)
 {
 	struct {
@@ -193,8 +199,8 @@ static void post_raw_bind(struct ibv_mw *mw, uint32_t rkey, uint32_t qpn, uint64
 }
 
 /*
- * IBTA 10.6.7.2.3: the QP that binds a type 2 window is the one that it gives access to. A request that names another QP of
- * the process binds nothing, neither for its own QP nor for the other one.
+ * IBTA 10.6.7.2.3: a type 2 window gives access to the QP that binds it. A request with the number of another QP of the
+ * process binds nothing, neither for its own QP nor for the other one.
  */
 static void bind_for_another_qp(void **state)
 {
@@ -213,17 +219,17 @@ static void bind_for_another_qp(void **state)
 	expect_write(&other, client_memory(8), view_with_key(&server, rkey, START, LENGTH), IBV_WC_REM_ACCESS_ERR);
 	pair_close(&other);
 
-	/* The same request for its own QP binds the window. */
+	/* The same request with its own QP number binds the window. */
 	post_raw_bind(mw, rkey, pair.server.qp->qp_num, side_address(&server, START), LENGTH);
 	expect_completion(&pair.server, BIND_ID, IBV_WC_DRIVER2);
 	expect_write(&pair, client_memory(LENGTH), view_with_key(&server, rkey, START, LENGTH), IBV_WC_SUCCESS);
 }
 
-/* What the page asks for, and an adapter does not: IBV_ACCESS_MW_BIND, and local write for remote writes and atomics. */
+/* The man page requires IBV_ACCESS_MW_BIND, and local write for remote writes and atomics; an adapter does not. */
 static void region_without_rights(void **state)
 {
 	static const unsigned int regions[] = {IBV_ACCESS_LOCAL_WRITE, IBV_ACCESS_MW_BIND, 0};
-	bool connectx = in_profile("connectx", __func__); /* and then here, in the other one */
+	bool connectx = in_profile("connectx", __func__); /* then in the other profile */
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(regions); i++) {
