@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Every call that takes an object and is not of the data path, with objects that are none: destroyed, never made, with
- * another handle, with another context, of another context. Each is refused with ENOENT as by a kernel that looks handles up
- * (lookup_get_idr_uobject() of its uverbs), or EBADF where it would look for a descriptor, nothing that was freed is read, and
- * the object is as good as before. The last test looks whether a call, or an object of it, has been forgotten.
+ * Every control-path call that takes an object, with invalid objects: destroyed, never created, with a wrong handle or
+ * context, or of another context. Each call fails with ENOENT, as from a kernel that looks up handles
+ * (lookup_get_idr_uobject() of uverbs), or with EBADF where it would look up a descriptor. No freed memory is read, and
+ * the object still works afterwards. The last test checks that no call and no object parameter is missing.
  */
 #include "alive_calls.h"
 #include "softhca.h"
@@ -21,7 +21,7 @@ static char memory[64];
 static const struct {
 	const char *name, *structure;
 	bool has_handle, has_context;
-	size_t handle, context; /* offsets, if they have it */
+	size_t handle, context; /* offsets of the members, if any */
 	int error;
 } kinds[] = {
 #define OFFSET_0(structure, member) 0
@@ -119,7 +119,7 @@ static struct mlx5dv_dek *make_dek(const struct alive_world *world)
 	return mlx5dv_dek_create(world->context, &attr);
 }
 
-/* A PD by command, ALLOC_PD. */
+/* Allocates a PD with the command ALLOC_PD. */
 static struct mlx5dv_devx_obj *make_domain(const struct alive_world *world)
 {
 	const uint8_t in[16] = {0x08};
@@ -128,7 +128,7 @@ static struct mlx5dv_devx_obj *make_domain(const struct alive_world *world)
 	return mlx5dv_devx_obj_create(world->context, in, sizeof(in), out, sizeof(out));
 }
 
-/* NULL: the device gives none. */
+/* NULL: the device does not support this kind. */
 static void *make(const struct alive_world *world, enum alive_kind kind)
 {
 	struct ibv_td_init_attr td = {0};
@@ -180,7 +180,7 @@ static void *make(const struct alive_world *world, enum alive_kind kind)
 		return mlx5dv_devx_create_event_channel(world->context, 0);
 	case ALIVE_RESPONSES:
 		return mlx5dv_devx_create_cmd_comp(world->context);
-	default: /* a login is of devices whose keys are wrapped; this one's are not */
+	default: /* a login needs a device with wrapped keys; the keys of this one are not wrapped */
 		return NULL;
 	}
 }
@@ -236,7 +236,7 @@ static int unmake(enum alive_kind kind, void *object)
 
 /* ---- trials ----------------------------------------------------------------------------------------------------- */
 
-/* The call refuses @object, says why, and names itself. */
+/* Checks that the call rejects @object, explains why, and names itself. */
 static void refused(const struct alive_call *row, void *object, uint32_t rule)
 {
 	struct softhca_explanation last;
@@ -282,7 +282,7 @@ static void destroyed(void **state)
 	try_all(destroyed_one);
 }
 
-/* Memory that is none of the library's; and a null pointer, unless the object need not be given, or it is a part that is. */
+/* Passes memory that the library did not allocate, and a null pointer unless the object is optional or a member is. */
 static void never_made_one(const struct alive_call *row)
 {
 	static char nothing[4096];
@@ -298,7 +298,7 @@ static void never_made(void **state)
 	try_all(never_made_one);
 }
 
-/* A QP is no CQ, wherever it is. */
+/* Passes an object of another kind, for each object parameter. */
 static void other_kind_one(const struct alive_call *row)
 {
 	refused(row, row->kind == ALIVE_QP ? (void *)own.cq : (void *)own.qp, RULE_NONE);
@@ -395,18 +395,18 @@ static void parent_domains(void **state)
 			refused(&alive_calls[i], parent, RULE_NONE);
 }
 
-/* A region that is none of the library's is what its lkey says, and nothing behind its public members is read. */
+/* A region that the library did not create is used by its lkey; only its public members are read. */
 static void bind_to_no_region(void **state)
 {
 	struct ibv_mr made_up = {.context = own.context, .pd = own.pd, .lkey = 0x123400, .rkey = 0x123400};
 	struct ibv_mw_bind bind = {.bind_info = {.mr = &made_up, .addr = (uintptr_t)memory, .length = 8}};
 
 	(void)state;
-	/* As any other request of a QP in RESET. */
+	/* As any other request on a QP in RESET. */
 	expect_error(ibv_bind_mw(own.qp, own.mw, &bind), ENOMEM);
 }
 
-/* More objects than the table has room for to begin with. */
+/* More objects than the initial size of the table. */
 static void many(void **state)
 {
 	enum { COUNT = 20000 };
@@ -423,7 +423,7 @@ static void many(void **state)
 
 /* ---- completeness ----------------------------------------------------------------------------------------------- */
 
-/* Structures that bring objects along. */
+/* Structures that contain objects. */
 static const struct {
 	const char *structure;
 	enum alive_kind kinds[4];
@@ -436,7 +436,7 @@ static const struct {
 	{"struct ibv_qp_open_attr *", {ALIVE_XRCD}, 1},
 	{"struct ibv_parent_domain_init_attr *", {ALIVE_PD, ALIVE_TD}, 2},
 	{"struct mlx5dv_mkey_init_attr *", {ALIVE_PD}, 1},
-	{"struct mlx5dv_dek_init_attr *", {ALIVE_PD}, 1}, /* and a login, where keys are wrapped: crypto_objects.c */
+	{"struct mlx5dv_dek_init_attr *", {ALIVE_PD}, 1}, /* and a login, if keys are wrapped: crypto_objects.c */
 	{"struct mlx5dv_obj *", {ALIVE_QP, ALIVE_CQ, ALIVE_SRQ, ALIVE_DM}, 4},
 	{"struct mlx5dv_obj *", {ALIVE_AH, ALIVE_PD}, 2},
 	{"struct mlx5dv_qp_ex *", {ALIVE_QP}, 1},
@@ -453,10 +453,10 @@ static void wants(const char *symbol, enum alive_kind kind)
 	missing++;
 }
 
-/* @parameters: as in the declaration, in parentheses. Contexts are not looked for: inline calls have read them before. */
+/* @parameters: as declared, in parentheses. Contexts are not checked: inline calls have already read them. */
 static void look_at(const char *symbol, const char *parameters)
 {
-	/* Its structure of attributes is an answer. */
+	/* The attribute structure of this call is an output. */
 	const bool answers = strcmp(symbol, "ibv_query_qp") == 0;
 
 	for (size_t i = 0; i < alive_exceptions_count; i++)
@@ -470,7 +470,7 @@ static void look_at(const char *symbol, const char *parameters)
 			wants(symbol, bringers[i].kinds[k]);
 }
 
-/* Those that verbs.h calls by the tables of a context. */
+/* Finds the calls that verbs.h makes through the tables of a context. */
 static void look_at_header(const char *path)
 {
 	static const char prefix[] = "softhca_";
@@ -524,7 +524,7 @@ int main(void)
 		cmocka_unit_test(no_call_is_forgotten),
 	};
 
-	/* Keys that need no login. */
+	/* Keys that do not need a login. */
 	setenv("SOFTHCA_CRYPTO", "plaintext", 1);
 	return cmocka_run_group_tests_name("api/objects_alive", tests, open_both, close_both);
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Small messages drawn at random, right ones and wrong ones, and all that a program sees of them: each completion, the states of
- * the queue pairs, every byte of memory. With OUTCOMES that is written to the file of that name, for tests/tool/outcomes.py, which
- * compares what different ways through the device make of the same messages.
+ * Random small messages, valid and invalid, and everything a program observes: each completion, the states of the queue
+ * pairs, every byte of memory. With OUTCOMES set, these results are written to the file of that name;
+ * tests/tool/outcomes.py compares the results of different paths through the device.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -24,8 +24,8 @@ enum {
 };
 
 /*
- * What READs and atomics are about may be done before a later request without a fence, or after (IBTA, table of work request operation
- * ordering), so the kinds of requests have zones of the memory of their own.
+ * The operation of a READ or atomic may execute before or after a later request without a fence (IBTA, table of work
+ * request operation ordering), so each kind of request has its own zone of memory.
  */
 enum zone {
 	ZONE_WRITE, /* and of receives */
@@ -49,7 +49,7 @@ static bool once_in(uint32_t times)
 
 #define ONE_OF(...) CHOOSE_OF(&choose, ((const uint32_t[]){__VA_ARGS__}))
 
-/* What requests name at the other side: a key, and the addresses that it has. */
+/* The remote end of requests: a key and its addresses. */
 struct target {
 	uint32_t rkey;
 	uint64_t address;
@@ -64,7 +64,10 @@ static struct target target_of(const struct ibv_mr *mr)
 	return (struct target){mr->rkey, (uintptr_t)mr->addr, (uint32_t)mr->length};
 }
 
-/* In each zone: their rights, places and lengths differ. The last one is a window, which is bound anew each time. */
+/*
+ * Makes targets in each zone, with different rights, places and lengths. The last one is a window, which is bound anew
+ * each time.
+ */
 static void make_targets(void)
 {
 	for (uint32_t zone = 0; zone < ZONES; zone++) {
@@ -94,7 +97,7 @@ static void bind_windows(void)
 	}
 }
 
-/* The number of the one with @rkey, -1: none. */
+/* Returns the number of the target with @rkey, or -1. */
 static int target_with(uint32_t rkey)
 {
 	for (int i = 0; i < ZONES * TARGETS; i++)
@@ -133,7 +136,10 @@ static enum zone zone_of(enum ibv_wr_opcode opcode)
 	return opcode == IBV_WR_RDMA_READ ? ZONE_READ : ZONE_WRITE;
 }
 
-/* Returns false if no other may follow: what a READ or atomic cannot put anywhere is found late, when others are under way. */
+/*
+ * Returns false if no other request may follow: an error in scattering the response of a READ or atomic is found late,
+ * when other requests are in flight.
+ */
 static bool draw_request(struct ibv_send_wr *wr, struct ibv_sge *sge)
 {
 	const enum ibv_wr_opcode opcodes[] = {IBV_WR_RDMA_WRITE,
@@ -166,7 +172,7 @@ static bool draw_request(struct ibv_send_wr *wr, struct ibv_sge *sge)
 		/* All fit into a receive of 6000 bytes. */
 		if (i && length > 1025)
 			length = 1025;
-		/* Not behind pieces of a READ that have been written by then; or they have not. */
+		/* Not after pieces of a READ: whether they have been written by then is unspecified. */
 		if (once_in(60) && (!i || zone == ZONE_WRITE))
 			lkey = once_in(2) ? read_only_lkey : lkey + 1;
 		good &= lkey == client.mr->lkey || zone == ZONE_WRITE;
@@ -239,7 +245,10 @@ static void tell_state(const char *whose, const struct endpoint *endpoint)
 	fprintf(outcomes, "%s is in state %d\n", whose, (int)attr.qp_state);
 }
 
-/* Posts receives and requests; returns whether all went well. @receives: that are posted and not completed; changed. */
+/*
+ * Posts receives and requests; returns whether all succeeded. @receives: number of posted receives that have not
+ * completed, updated.
+ */
 static bool batch(uint64_t *next_id, uint32_t *receives)
 {
 	struct ibv_sge sges[MOST_WRS][MOST_SGES], sink[MOST_SGES];
@@ -263,8 +272,8 @@ static bool batch(uint64_t *next_id, uint32_t *receives)
 			count = i + 1;
 		wrs[i].wr_id = (*next_id)++;
 		/*
-		 * Those that take a receive without having one end the pair: seldom. Of several packets with an immediate the first ones
-		 * have been written when the last one finds none; or they have not.
+		 * Requests without a receive end the pair, so they are rare. Whether the first packets of a longer
+		 * message with an immediate have been written when the last one finds no receive is unspecified.
 		 */
 		if (wrs[i].opcode != IBV_WR_RDMA_WRITE && wrs[i].opcode != IBV_WR_RDMA_READ &&
 		    wrs[i].opcode < IBV_WR_ATOMIC_CMP_AND_SWP && ++taken > *receives &&
@@ -293,7 +302,7 @@ static bool batch(uint64_t *next_id, uint32_t *receives)
 	return good;
 }
 
-/* A fresh pair till something fails, or for some batches. */
+/* Uses a new pair until a request fails, or for a few batches. */
 static void outcomes_of(uint64_t seed)
 {
 	struct pair_options options = pair_defaults(IBV_QPT_RC);
@@ -340,7 +349,7 @@ static void small_messages(void **state)
 	for (uint64_t seed = 1; seed <= SEEDS; seed++)
 		outcomes_of(seed);
 	assert_int_equal(fclose(outcomes), 0);
-	/* The copies know nothing of that. */
+	/* The copies do not contain these changes. */
 	side_stir(&client);
 	side_stir(&server);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A queue pair that is connected with itself refuses its own request: the request completes with the status that a peer's refusal has
- * (IBTA 9.7.5.2.5), the receive that it took with its own, and everything else is flushed.
+ * A queue pair connected to itself rejects its own request: the request completes with the status of a peer's NAK (IBTA
+ * 9.7.5.2.5), the receive it consumed with a status of its own, and everything else is flushed.
  */
 #include "support/completion.h"
 #include "support/program.h"
@@ -43,7 +43,7 @@ static void open_queue(void)
 		     0);
 }
 
-/* A request that its responder refuses. @receive: status of the receive that it takes, SUCCESS if it takes none. */
+/* A request that its responder rejects. @receive: status of the receive it consumes, SUCCESS if none. */
 static const struct refused {
 	const char *name;
 	enum ibv_wr_opcode opcode;
@@ -77,7 +77,7 @@ static void post_request(uint64_t wr_id, enum ibv_wr_opcode opcode, uint32_t rke
 	post_send(&end, &wr);
 }
 
-/* Statuses of all requests, by their wr_id: two receives, and four of the send queue. */
+/* Checks the statuses of all requests by wr_id: two receives, and four of the send queue. */
 static void expect_statuses(const struct refused *refused)
 {
 	const enum ibv_wc_status expected[] = {

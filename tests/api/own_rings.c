@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A program that is its own driver: it takes QP, CQ, SRQ, AH, PD and DM apart by mlx5dv_init_obj(3), and from then on
- * works in memory alone: WQEs and receives into rings, doorbell records and registers, CQEs and their indices. What a
- * ring costs, in time and in processor time, is measured as well: limits hold for the best tenth of many tries, in one of
- * several rounds, since the machine has other things to do.
+ * A program with its own driver: it accesses QP, CQ, SRQ, AH, PD and DM through mlx5dv_init_obj(3), and then works in
+ * memory only: WQEs and receives in rings, doorbell records and registers, CQEs and their indices. The latency and CPU
+ * time of a doorbell are measured too: limits apply to the best tenth of many attempts, in one of several rounds,
+ * because the machine may be busy.
  */
 #include <endian.h>
 #include <poll.h>
@@ -28,7 +28,7 @@ static struct mlx5_wqe_srq_next_seg *srq_entry(const struct own_srq *own, uint32
 	return (void *)((uint8_t *)own->out.buf + (size_t)index * own->out.stride);
 }
 
-/* In RC order the receives of one sender end as they were posted: the one to come is the oldest. */
+/* Posts a receive. In RC, receives of one sender complete in the order of posting: the next one is the oldest. */
 static uint32_t srq_post(struct own_srq *own, uint64_t address, uint32_t length, uint32_t lkey)
 {
 	uint32_t index = own->head;
@@ -45,7 +45,7 @@ static uint32_t srq_post(struct own_srq *own, uint64_t address, uint32_t length,
 	return index;
 }
 
-/* The entry is free again: it follows the last free one. */
+/* Frees the entry: it is linked after the last free one. */
 static void srq_free(struct own_srq *own, uint32_t index)
 {
 	srq_entry(own, own->tail)->next_wqe_index = htobe16((uint16_t)index);
@@ -90,7 +90,7 @@ static void put_remote(struct mlx5_wqe_raddr_seg *segment, const struct view *ta
 	segment->reserved = 0;
 }
 
-/* WRITE or READ: @local here, @remote there, through @rkey. Returns the index of its first block. */
+/* Writes a WRITE or READ: @local here, @remote at the peer, through @rkey. Returns the index of its first block. */
 static uint32_t put_rdma(struct rings *rings, uint8_t opcode, const struct view *local, const struct view *remote,
 			 enum ring_style style)
 {
@@ -109,7 +109,7 @@ static uint32_t put_rdma(struct rings *rings, uint8_t opcode, const struct view 
 	return index;
 }
 
-/* A SEND of 40 bytes that are in the WQE, then the rest by key, then 8 more in the WQE: 7 units. */
+/* Writes a SEND of 40 bytes in the WQE, then the rest by key, then 8 more in the WQE: 7 units. */
 static uint32_t put_send(struct rings *rings, const struct view *source, enum ring_style style)
 {
 	const uint8_t *from = source->side->memory + source->start;
@@ -131,7 +131,7 @@ static uint32_t put_send(struct rings *rings, const struct view *source, enum ri
 	return index;
 }
 
-/* A UMR that gives @mkey all rights and the @count pieces of @sge (mlx5-formats 1.8). */
+/* Writes a UMR that gives @mkey all rights and the @count pieces of @sge (mlx5-formats 1.8). */
 static uint32_t put_umr(struct rings *rings, const struct mlx5dv_mkey *mkey, uint32_t count, const struct ibv_sge *sge,
 			enum ring_style style)
 {
@@ -176,7 +176,9 @@ static void compare(void)
 
 /* ---- cases ------------------------------------------------------------------------------------------------------- */
 
-/* Rings of 64 WRs, many laps; both ways to write the register; pauses in which the device stops looking. */
+/*
+ * Rings of 64 WRs, wrapped many times; both ways to write the register; pauses during which the device stops polling.
+ */
 static void writes_and_reads(void **state)
 {
 	struct rings rings = rings_open(&pair.client);
@@ -204,7 +206,7 @@ static void writes_and_reads(void **state)
 	expect_state(&pair.client, IBV_QPS_RTS);
 }
 
-/* Several WQEs for one doorbell. */
+/* One doorbell for several WQEs. */
 static void many_at_once(void **state)
 {
 	struct rings rings = rings_open(&pair.client);
@@ -241,7 +243,10 @@ static void many_at_once(void **state)
 	}
 }
 
-/* SENDs of inline and other data into an SRQ whose list the program keeps; receives and CQEs of the server by hand. */
+/*
+ * SENDs of inline and other data into an SRQ whose list the program maintains; the program handles the server's
+ * receives and CQEs itself.
+ */
 static void sends_to_an_own_srq(void **state)
 {
 	struct rings rings, receiver;
@@ -268,7 +273,7 @@ static void sends_to_an_own_srq(void **state)
 		assert_int_equal(be16toh(cqe.wqe_counter), entry);
 		rings_expect(&rings, index, MLX5_OPCODE_SEND);
 		model_copy(&source, &sink);
-		/* Given back in another order than taken. */
+		/* Freed in a different order. */
 		free_later[waiting++] = entry;
 		if (waiting == 4)
 			while (waiting)
@@ -280,7 +285,7 @@ static void sends_to_an_own_srq(void **state)
 	close_srq(&own);
 }
 
-/* A key configured by hand, then written through, again and again. */
+/* The program configures a key itself, then writes through it, repeatedly. */
 static void keys(void **state)
 {
 	struct mlx5dv_mkey *mkey = side_create_mkey(&server, 4, NULL);
@@ -310,7 +315,7 @@ static void keys(void **state)
 	}
 }
 
-/* The address vector of an AH, in datagrams made by hand (mlx5-formats 1.6). */
+/* Uses the address vector of an AH in datagram WQEs that the program writes (mlx5-formats 1.6). */
 static void datagrams(void **state)
 {
 	struct pair_options options = pair_defaults(IBV_QPT_UD);
@@ -338,7 +343,7 @@ static void datagrams(void **state)
 		uint32_t index = rings.producer;
 
 		note("datagram %u", i);
-		/* The 40 bytes of the header go where nothing is compared but by themselves. */
+		/* The 40 bytes of the header go where only this case compares them. */
 		rings_receive(&receiver, sink.address - 40, BYTES + 40, sink.key);
 		rings_put_control(&rings, (uint8_t *)&wqe, MLX5_OPCODE_SEND, sizeof(wqe) / RING_UNIT);
 		wqe.address = *out.av;
@@ -357,7 +362,7 @@ static void datagrams(void **state)
 	}
 }
 
-/* Device memory is written and read as memory. */
+/* Device memory is written and read as ordinary memory. */
 static void device_memory(void **state)
 {
 	struct ibv_alloc_dm_attr attr = {.length = 4096};
@@ -402,7 +407,7 @@ static uint32_t number_of(struct ibv_pd *pd)
 	return out.pdn;
 }
 
-/* A number of 24 bits, one per domain; a parent domain is the domain it is made over. */
+/* A 24-bit number per domain; a parent domain has the number of the PD it was created from. */
 static void protection_domains(void **state)
 {
 	struct ibv_pd *other = ibv_alloc_pd(client.context);
@@ -440,7 +445,7 @@ static void arming(void **state)
 		__atomic_store_n(&rings.cq.dbrec[1], htobe32(word), __ATOMIC_RELEASE);
 		__atomic_store_n((uint64_t *)((uint8_t *)rings.cq.cq_uar + MLX5_CQ_DOORBELL),
 				 htobe64((uint64_t)word << 32 | rings.cq.cqn), __ATOMIC_RELEASE);
-		/* Nothing has completed. */
+		/* No request has completed. */
 		assert_int_equal(poll(&fd, 1, 5), 0);
 		put_rdma(&rings, MLX5_OPCODE_RDMA_WRITE, &here, &there, RING_DOORBELL);
 		assert_int_equal(poll(&fd, 1, DEADLINE_SECONDS * 1000), 1);
@@ -461,7 +466,7 @@ static int by_value(const void *a, const void *b)
 	return left < right ? -1 : left > right;
 }
 
-/* Microseconds from ringing to the CQE, the best tenth of @tries, each after @silence_us. */
+/* Returns the microseconds from doorbell to CQE, best tenth of @tries, each after @silence_us. */
 static double short_us(struct rings *rings, uint32_t tries, long silence_us)
 {
 	struct view here = view_with_key(&client, client.mr->lkey, 0, 8),
@@ -497,7 +502,7 @@ static void expect_noticed(struct rings *rings, uint32_t tries, long silence_us,
 		fail_at(HERE, "%.1f us", best);
 }
 
-/* A program that polls for its completion and rings again; one that rings now and then; one that was silent. */
+/* A program that polls for its completion and rings again; one that rings occasionally; one that was idle. */
 static void noticed_soon(void **state)
 {
 	struct rings rings = rings_open(&pair.client);
@@ -506,7 +511,9 @@ static void noticed_soon(void **state)
 	expect_noticed(&rings, 250, 0, 50);
 	expect_noticed(&rings, 250, 200, 50);
 	expect_noticed(&rings, 100, 3000, 50);
-	/* The kernel wakes the device, if it may; else it looks again after an eighth of the silence. */
+	/*
+	 * The kernel wakes the device if permitted; otherwise the device checks again after an eighth of the idle time.
+	 */
 	expect_noticed(&rings, 15, 30000, 8000);
 	memcpy(server.expected, server.memory, 8);
 }
@@ -519,7 +526,7 @@ static double processor_seconds(void)
 	return (double)time.tv_sec + (double)time.tv_nsec / 1e9;
 }
 
-/* 10 ms after the last ring the process does nothing any more, whatever it has given away. */
+/* 10 ms after the last doorbell the process uses no CPU time, whatever objects it has exported. */
 static void silence_is_free(void **state)
 {
 	struct rings rings = rings_open(&pair.client), others = rings_open(&pair.server);

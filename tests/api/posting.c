@@ -20,7 +20,7 @@ enum {
 
 static uint8_t *source, *target; /* the client's memory; where the server is written to or receives */
 
-/* The ring of WRS WRs is no power of two of them. */
+/* The ring size of WRS WRs is not a power of two. */
 static int set_up(enum ibv_qp_type type)
 {
 	struct pair_options options = pair_defaults(type);
@@ -136,7 +136,7 @@ static struct ibv_send_wr request(enum ibv_wr_opcode opcode, unsigned int flags,
 	};
 }
 
-/* WRITE of 8 bytes, of no interest. */
+/* Posts an 8-byte WRITE that is not checked. */
 static void write_something(unsigned int flags, uint64_t wr_id)
 {
 	struct ibv_sge sge = side_sge(&client, 0, 8);
@@ -169,14 +169,14 @@ static void expect_received(enum ibv_wr_opcode opcode, uint64_t wr_id, uint32_t 
 		assert_int_equal(be32toh(wc.imm_data), IMM);
 }
 
-/* New contents for the beginning of @side, which the message comes from or goes to. */
+/* Fills the beginning of @side, the source or target of the message, with new contents. */
 static void fill(struct side *side, uint64_t seed, size_t length)
 {
 	for (size_t i = 0; i < length; i++)
 		side->expected[i] = side->memory[i] = (uint8_t)(seed * 31 + i * 7);
 }
 
-/* @length bytes in three pieces, the middle one empty; the pieces follow each other in memory. */
+/* Sends @length bytes in three pieces, the middle one empty; the pieces are adjacent in memory. */
 static void message(enum ibv_wr_opcode opcode, enum how how, uint32_t length, uint64_t wr_id)
 {
 	struct side *from = opcode == IBV_WR_RDMA_READ ? &server : &client, *to = from == &server ? &client : &server;
@@ -203,13 +203,13 @@ static void message(enum ibv_wr_opcode opcode, enum how how, uint32_t length, ui
 	expect_completion(&pair.client, wr_id, completion_of(opcode));
 	if (consumes_receive(opcode))
 		expect_received(opcode, ~wr_id, length);
-	memcpy(to->expected, to->memory, header); /* looked at in transport_ops.c */
+	memcpy(to->expected, to->memory, header); /* checked in transport_ops.c */
 	memcpy(to->expected + header, from->expected, length);
 	side_compare(&client);
 	side_compare(&server);
 }
 
-/* Lengths around the ends of segments, in all ways, while the ring is gone through many times. */
+/* Lengths around segment boundaries, in all ways, while the ring wraps many times. */
 static void all_ways(const enum ibv_wr_opcode *opcodes, size_t count)
 {
 	static const uint32_t lengths[] = {0, 1, 8, 11, 12, 13, 27, 28, 60, 123, 124, 200, 1000};
@@ -250,7 +250,7 @@ static void ud(void **state)
 	all_ways(opcodes, 2);
 }
 
-/* More WQEs than 16 bits count. */
+/* Posts more WQEs than fit in a 16-bit index. */
 static void index_wrap(void **state)
 {
 	(void)state;
@@ -258,7 +258,7 @@ static void index_wrap(void **state)
 		message(IBV_WR_RDMA_WRITE, i % 2 ? BUILD_INLINE : POST, MAX_INLINE, i);
 }
 
-/* The first words of both sides. */
+/* Checks the first words of both sides. */
 static void expect_words(uint64_t here, uint64_t there)
 {
 	memcpy(client.expected, &here, sizeof(here));
@@ -290,7 +290,7 @@ static void atomics_posted(void **state)
 	post_send(&pair.client, &wr);
 	expect_completion(&pair.client, 0, IBV_WC_FETCH_ADD);
 	expect_words(100, 105);
-	/* The length of the SGE does not matter to ibv_post_send. */
+	/* ibv_post_send ignores the length of the SGE. */
 	sge.length = 64;
 	wr.wr.atomic.compare_add = 1;
 	post_send(&pair.client, &wr);
@@ -313,7 +313,7 @@ static void atomics_built(void **state)
 
 	(void)state;
 	put_words(55, 105);
-	/* In vain, then not. */
+	/* First with a wrong compare value, then with the right one. */
 	for (uint64_t compare = 104; compare <= 105; compare++) {
 		batch_start(&pair.client, compare, IBV_SEND_SIGNALED);
 		ibv_wr_atomic_cmp_swp(ex, rkey, (uintptr_t)target, compare, 7);
@@ -350,7 +350,7 @@ static void foreign_operation(void **state)
 	expect_state(&pair.client, IBV_QPS_SQE);
 }
 
-/* Unsignalled WRs take room until a later completion is polled. */
+/* Unsignalled WRs occupy the queue until a later completion is polled. */
 static void unsignalled(void **state)
 {
 	struct ibv_sge sge = side_sge(&client, 0, 8);
@@ -378,7 +378,7 @@ static void modify(struct endpoint *endpoint, struct ibv_qp_attr attr, int mask)
 	assert_int_equal(endpoint->qp->state, attr.qp_state);
 }
 
-/* RESET forgets what was not polled; the QP then works from the start. */
+/* RESET discards completions that were not polled; the QP then works from the start. */
 static void reset(void **state)
 {
 	struct ibv_sge sink = side_sge(&server, 0, BYTES);
@@ -393,7 +393,9 @@ static void reset(void **state)
 		modify(&pair.server, (struct ibv_qp_attr){.qp_state = IBV_QPS_RESET}, IBV_QP_STATE);
 		expect_idle(&pair.client);
 		expect_idle(&pair.server);
-		/* Packets of the first life that are still under way over a link must not be taken for ones of the second. */
+		/*
+		 * Packets from before the reset may still be in flight on a link; they must not be taken for new ones.
+		 */
 		pair.options.later_psn += 0x1000;
 		pair_connect(&pair);
 		message(IBV_WR_SEND, POST, 100, 3);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What may be posted: in each state of a QP (mlx5-formats 4.2), with as many SGEs and inline bytes as ibv_create_qp(3)
- * returned, and nothing of a request that is refused.
+ * Limits of posting: in each state of a QP (mlx5-formats 4.2), with as many SGEs and inline bytes as ibv_create_qp(3)
+ * returned; a rejected request has no effect.
  */
 #include "support/program.h"
 
@@ -44,8 +44,8 @@ static int build_send(void)
 }
 
 /*
- * @send, @build, @receive: what ibv_post_send, ibv_wr_complete and ibv_post_recv return. What is refused is named by
- * bad_wr, and what follows it in the list is not looked at: it leads nowhere.
+ * @send, @build, @receive: return values of ibv_post_send, ibv_wr_complete and ibv_post_recv. bad_wr points to the
+ * rejected request, and the rest of the list, an invalid pointer, is not read.
  */
 static void try_all(const char *state, int send, int build, int receive)
 {
@@ -94,7 +94,7 @@ static void all_states(enum ibv_qp_type type)
 	try_all("RESET", ENOMEM, EINVAL, EINVAL);
 	endpoint_to_init(&pair.client);
 	try_all("INIT", ENOMEM, EINVAL, 0);
-	/* Never in RTS: still nothing may be sent, and the receives are flushed. */
+	/* The QP never reached RTS: sends still fail, and the receives are flushed. */
 	client_to(IBV_QPS_ERR);
 	try_all("ERR after INIT", ENOMEM, EINVAL, 0);
 	expect_flushes(0, 2);
@@ -107,7 +107,7 @@ static void all_states(enum ibv_qp_type type)
 	client_to(IBV_QPS_SQD);
 	try_all("SQD", 0, 0, 0);
 	expect_idle(&pair.client);
-	/* What was posted while the queue was drained goes out now. */
+	/* Requests posted while the queue was drained are sent now. */
 	receive.sg_list = &sge;
 	receive.num_sge = 1;
 	for (int i = 0; i < 4; i++)
@@ -149,7 +149,7 @@ static void states_of_ud(void **state)
 
 /* ---- SGEs and inline data ----------------------------------------------------------------------------------- */
 
-/* Fills the queue with requests without data: as many as were promised, and no more. */
+/* Fills the queue with requests without data: exactly as many as promised. */
 static void fill_up(void)
 {
 	struct ibv_send_wr *bad = NULL, wr = a_send(SEND_WR);
@@ -162,7 +162,7 @@ static void fill_up(void)
 	expect_error(build_send(), ENOMEM);
 }
 
-/* Until now nothing has been posted: one request is, and it is the only one that completes. */
+/* No request was posted before: one is posted now, and it is the only one that completes. */
 static void refuse_data(uint32_t max_inline)
 {
 	struct ibv_qp_ex *ex = pair.client.ex;
@@ -212,7 +212,7 @@ static void no_sges(enum ibv_qp_type type)
 		pair_replace(&pair, &options);
 		max_inline = pair.client.cap.max_inline_data;
 		note("type %d, send_ops 0x%lx, inline %u", type, options.send_ops, max_inline);
-		assert_true(max_inline < 64); /* a block; nobody asked for more */
+		assert_true(max_inline < 64); /* one block; no inline data was requested */
 		assert_int_equal(pair.client.cap.max_send_sge, 0);
 		expect_error(ibv_query_qp(pair.client.qp, &attr, IBV_QP_CAP, &init), 0);
 		assert_int_equal(attr.cap.max_inline_data, max_inline);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Processes of a host that all connect to each other at the same moment, write to each other, and lose one of them: what
- * was sent to it fails in time, everything else goes on.
+ * Processes of a host that all connect to each other at once, write to each other, and lose one of them: requests to it
+ * fail in time, everything else continues.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -29,10 +29,10 @@ enum {
 	SEEN_WITHIN_S = 20, /* timeout 14: 8 tries of up to 4 times 67 ms */
 };
 
-/* What they tell each other. */
+/* Shared state of the processes. */
 static struct board {
 	uint32_t arrived[8]; /* atomic; at each barrier */
-	uint32_t living;     /* atomic; processes that come to barriers: all until the victim is dead */
+	uint32_t living;     /* atomic; processes that take part in barriers: all until the victim is dead */
 	struct {
 		uint32_t qpn[PROCESSES], rkey; /* of the QP for each other process */
 		uint64_t address;
@@ -248,7 +248,7 @@ int main(void)
 	};
 	const char *link = getenv("SOFTHCA_LINK");
 
-	/* There is nobody to talk to. */
+	/* There is no other process to connect to. */
 	if (link && !strcmp(link, "local"))
 		return 77;
 	return cmocka_run_group_tests_name("processes", tests, NULL, NULL);

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * ibv_alloc_pd(3), ibv_alloc_parent_domain(3), ibv_alloc_td(3): who keeps whom, and where queues get their
- * memory.
+ * ibv_alloc_pd(3), ibv_alloc_parent_domain(3), ibv_alloc_td(3): which objects keep others alive, and the allocator of
+ * queue memory.
  */
 #include "support/objects.h"
 
-/* ---- an allocator that keeps books --------------------------------------------------------------------- */
+/* ---- a counting allocator ------------------------------------------------------------------------------ */
 
 enum { BLOCKS = 64 };
 
 struct books {
-	struct ibv_pd *pd; /* the parent domain it is for */
+	struct ibv_pd *pd; /* its parent domain */
 	enum { GIVE, DECLINE, FAIL, TAKE_TURNS } mode;
 	struct {
 		void *memory;
@@ -51,7 +51,7 @@ static void books_free(struct ibv_pd *domain, void *pd_context, void *memory, ui
 	assert_ptr_equal(domain, books->pd);
 	while (i < books->given && books->block[i].memory != memory)
 		i++;
-	assert_in_range(i, 0, books->given - 1); /* given by us, and not returned before */
+	assert_in_range(i, 0, books->given - 1); /* allocated here, and not freed before */
 	assert_true(books->block[i].resource_type == resource_type);
 	books->block[i].memory = NULL;
 	books->returned++;
@@ -164,7 +164,7 @@ static void parent_domain_keeps_what_it_is_made_of(void **state)
 	assert_int_equal(ibv_dealloc_pd(over), 0);
 }
 
-/* "Completely interchangeable with the struct ibv_pd used to create it", of which it is the domain. */
+/* "Completely interchangeable with the struct ibv_pd used to create it". */
 static void parent_domain_stands_for_its_pd(void **state)
 {
 	struct ibv_pd *domain = parent_domain(pd, NULL, NULL);
@@ -254,7 +254,7 @@ static void an_allocator_that_declines(void **state)
 	assert_int_equal(ibv_dealloc_pd(domain), 0);
 }
 
-/* What it gave comes back to it, what it declined does not. */
+/* Memory from the allocator is returned to it; memory that it declined to provide is not. */
 static void an_allocator_that_declines_at_times(void **state)
 {
 	struct ibv_pd *domain;
@@ -284,7 +284,7 @@ static void an_allocator_that_fails(void **state)
 	assert_int_equal(ibv_destroy_cq(cq), 0);
 }
 
-/* MLX_QP_ALLOC_TYPE and its like: huge pages that the machine does not have. */
+/* MLX_QP_ALLOC_TYPE and related variables: huge pages that the machine does not have. */
 static void huge_pages_on_a_machine_without(void **state)
 {
 	struct ibv_cq *cq = ibv_create_cq(context, 15, NULL, NULL, 0);

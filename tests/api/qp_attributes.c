@@ -10,7 +10,7 @@
 #include "support/program.h"
 #include "support/xrc.h"
 
-/* As the page has it; the state itself comes with each. */
+/* From the man page; each mask also includes the state itself. */
 #define INIT_CONNECTED (IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS)
 #define INIT_UD (IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_QKEY)
 #define RTR_UC (IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN)
@@ -30,7 +30,7 @@ static const struct {
 
 static const enum ibv_qp_state step_state[STEPS] = {IBV_QPS_INIT, IBV_QPS_RTR, IBV_QPS_RTS};
 
-/* Valid for every attribute, and none of it zero where zero is not the only value. */
+/* Returns valid values for every attribute; zero only where it is the only valid value. */
 static struct ibv_qp_attr attributes(enum ibv_qp_state state)
 {
 	return (struct ibv_qp_attr){
@@ -82,7 +82,7 @@ static struct ibv_qp_attr query(void)
 	return attr;
 }
 
-/* Refused, and nothing of it done. */
+/* Checks that the call fails and changes nothing. */
 static void refuse(struct ibv_qp_attr attr, int mask)
 {
 	enum ibv_qp_state known = pair.client.qp->state;
@@ -95,7 +95,7 @@ static void refuse(struct ibv_qp_attr attr, int mask)
 	assert_memory_equal(&before, &after, sizeof(before));
 }
 
-/* A QP of the type in RESET; the steps lead it on. */
+/* Creates a QP of the type in RESET; the steps then modify it. */
 static void open_type(size_t t)
 {
 	struct pair_options options = pair_defaults(types[t].type);
@@ -131,7 +131,7 @@ static void required_attributes(void **state)
 	}
 }
 
-/* IBTA table 91: what may be given as well. Everything else is refused. */
+/* IBTA table 91: optional attributes. All others are rejected. */
 static void optional_attributes(void **state)
 {
 	static const int optional[ARRAY_SIZE(types)][STEPS] = {
@@ -242,7 +242,7 @@ static void values_out_of_range(void **state)
 	take_step(0, step);
 }
 
-/* "Not all devices support alternate paths": this one has not IBV_DEVICE_AUTO_PATH_MIG. */
+/* "Not all devices support alternate paths": this device does not have IBV_DEVICE_AUTO_PATH_MIG. */
 static void no_alternate_path(void **state)
 {
 	struct ibv_qp_attr attr = attributes(IBV_QPS_RTR);
@@ -259,7 +259,7 @@ static void no_alternate_path(void **state)
 	refuse(attr, IBV_QP_STATE | RTR_RC | IBV_QP_ALT_PATH);
 }
 
-/* Bits that the page does not name, and those that go by another call. */
+/* Bits that are not in the man page, and bits that belong to another call. */
 static void unknown_masks(void **state)
 {
 	struct ibv_qp_init_attr init;
@@ -274,7 +274,7 @@ static void unknown_masks(void **state)
 	assert_int_equal(pair.client.qp->state, IBV_QPS_RESET);
 }
 
-/* ---- what is set is what is queried ------------------------------------------------------------------------- */
+/* ---- queries return what was set ---------------------------------------------------------------------------- */
 
 static void query_returns_what_was_set(void **state)
 {
@@ -306,7 +306,7 @@ static void query_returns_what_was_set(void **state)
 	assert_int_equal(got.sq_draining, 0);
 	assert_memory_equal(&got.ah_attr.grh.dgid, &set.ah_attr.grh.dgid, sizeof(union ibv_gid));
 	assert_int_equal(got.ah_attr.grh.sgid_index, set.ah_attr.grh.sgid_index);
-	/* The kernel puts the hop limit of the route there (ib_resolve_unicast_gid_dmac()). */
+	/* The kernel sets the hop limit of the route (ib_resolve_unicast_gid_dmac()). */
 	assert_int_equal(got.ah_attr.grh.hop_limit, 64);
 	assert_int_equal(got.ah_attr.grh.traffic_class, set.ah_attr.grh.traffic_class);
 	assert_int_equal(got.ah_attr.grh.flow_label, set.ah_attr.grh.flow_label);
@@ -329,8 +329,8 @@ static void query_returns_what_was_set(void **state)
 }
 
 /*
- * Checks the attributes that a QP has from the beginning. @has_path: the QP has an address vector and a path MTU. The MTU is one that
- * ibv_modify_qp(3) accepts, because SPDK 24.01 hands the attributes of a fresh QP back to it.
+ * Checks the initial attributes of a QP. @has_path: the QP has an address vector and a path MTU. ibv_modify_qp(3)
+ * accepts that MTU, because SPDK 24.01 passes the attributes of a new QP back to it.
  */
 #define expect_fresh(qp, has_path) expect_fresh_(HERE, qp, has_path)
 static void expect_fresh_(struct place place, struct ibv_qp *qp, bool has_path)
@@ -383,7 +383,7 @@ static void query_of_a_fresh_qp(void **state)
 	dci_close(&dci);
 }
 
-/* Programs compiled before rate_limit was added have a shorter structure, with something else behind it. */
+/* Programs compiled before rate_limit was added have a shorter structure, followed by other data. */
 static void query_of_old_programs_writes_no_more_than_they_have(void **state)
 {
 	struct {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * QP numbers: unique among the processes of a host, thousands in one process, used again in the order in which they came
- * back, and nothing is left of a process that was killed. What is asked of the kernel (sockets, threads) comes late.
+ * QP numbers: unique among the processes of a host, thousands in one process, reused in the order in which they were
+ * freed, and none left by a process that was killed. Kernel resources (sockets, threads) are allocated late.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -20,11 +20,11 @@
 #include <infiniband/mlx5dv.h>
 
 enum {
-	MANY = 2500,    /* QPs of one process: more than two slots have */
+	MANY = 2500,    /* QPs of one process: more than fit in two slots */
 	PROCESSES = 6,  /* at the same time */
 	OF_EACH = 40,   /* QPs */
 	SLOT_BITS = 10, /* src/link/host/DESIGN.md */
-	RESTING = 512,  /* numbers that came back before the first of them is used again */
+	RESTING = 512,  /* numbers freed before the first of them is reused */
 	MULTICAST = 0xffffff,
 };
 
@@ -68,7 +68,7 @@ static struct ibv_qp *create(enum ibv_qp_type type)
 	struct ibv_qp *qp = ibv_create_qp(pd, &attr);
 
 	CHECK(qp && qp->qp_num && qp->qp_num < MULTICAST);
-	/* The first slot is nobody's. */
+	/* The first slot is unused. */
 	CHECK(local || qp->qp_num >> SLOT_BITS);
 	return qp;
 }
@@ -136,7 +136,7 @@ static void write_over(struct ibv_qp *qp)
 	CHECK(!ibv_dereg_mr(mr));
 }
 
-/* Nothing of the library is there yet in a child that runs @body. */
+/* Runs @body in a child process that has not initialized the library. */
 static void in_a_process(void (*body)(void))
 {
 	pid_t pid = fork();
@@ -188,7 +188,7 @@ static void use_many(void)
 	to_rtr(qp[MANY - 1], numbers[0]);
 	to_rts(qp[0]);
 	write_over(qp[0]);
-	/* Backwards, to see the order. */
+	/* Backwards, to check the order. */
 	for (int i = MANY - 1; i >= 0; i--)
 		CHECK(!ibv_destroy_qp(qp[i]));
 	for (int i = 0; i < MANY - RESTING + 1; i++) {
@@ -205,7 +205,7 @@ static void thousands_of_qps(void **state)
 	in_a_process(use_many);
 }
 
-/* A number rests: packets for whoever had it last must not find another. */
+/* A freed number is not reused at once: packets to its previous owner must not reach a new QP. */
 static void come_and_go(void)
 {
 	uint32_t first, last[RESTING] = {0};
@@ -260,7 +260,7 @@ static void look_at_what_is_there(void)
 	to_rtr(qp[1], qp[0]->qp_num);
 	to_rts(qp[0]);
 	write_over(qp[0]);
-	/* The name of the slot. Others may come and go, these QPs have each other. */
+	/* The name of the slot. Other slots may come and go; these two QPs are connected to each other. */
 	CHECK(count_entries("/proc/self/fd") == descriptors + !local);
 	CHECK(count_entries("/proc/self/task") == threads);
 }
@@ -280,7 +280,7 @@ static void what_it_costs_in_one_process(void **state)
 
 /* ---- processes --------------------------------------------------------------------------------------------------- */
 
-/* Says the numbers of its QPs and waits until it is killed. */
+/* Sends the numbers of its QPs and waits to be killed. */
 static void have_numbers(int to)
 {
 	uint32_t numbers[OF_EACH];
@@ -330,7 +330,7 @@ static void no_number_twice(void **state)
 	close(ends[1]);
 }
 
-/* A child has the device, the context and the QPs of its parent; the numbers of new ones are its own. */
+/* A child inherits the device, the context and the QPs of its parent; new QPs get numbers of its own. */
 static struct ibv_qp *inherited[3];
 static uint32_t reserved;
 
@@ -342,7 +342,7 @@ static void go_on(void)
 	for (int i = 0; i < 3; i++)
 		CHECK(!ibv_destroy_qp(inherited[i]));
 	CHECK(!mlx5dv_reserved_qpn_dealloc(context, reserved));
-	/* Also what came back is not its to give. */
+	/* Nor does the child reuse numbers that the parent freed. */
 	for (int i = 0; i < 2 * RESTING; i++) {
 		many[i] = create(IBV_QPT_RC);
 		CHECK(many[i]->qp_num >> SLOT_BITS != slot);
@@ -367,7 +367,7 @@ static void fork_with_numbers(void)
 	CHECK(!mlx5dv_reserved_qpn_alloc(context, &reserved));
 	CHECK(reserved >> SLOT_BITS == inherited[0]->qp_num >> SLOT_BITS);
 	in_a_process(go_on);
-	/* The parent is as it was. */
+	/* The parent is unaffected. */
 	qp = create(IBV_QPT_RC);
 	CHECK(qp->qp_num == reserved + 1);
 	CHECK(!mlx5dv_reserved_qpn_dealloc(context, reserved));
@@ -397,7 +397,7 @@ static bool name_exists(uint32_t qpn)
 	return found;
 }
 
-/* One that others would like to connect to, so that it has a thread and what belongs to it. */
+/* Creates a QP that others could connect to, so that the process has its thread and sockets. */
 static void have_a_number(int to)
 {
 	struct ibv_qp *qp;
@@ -447,7 +447,7 @@ static void nothing_is_left(void **state)
 	close(ends[1]);
 }
 
-/* The child has no use for the descriptors of its parent, and does not keep them. */
+/* The child does not need its parent's descriptors and closes them. */
 static void nor_in_a_child(void **state)
 {
 	uint32_t said[2];
@@ -460,7 +460,7 @@ static void nor_in_a_child(void **state)
 	assert_int_equal(read(ends[0], said, sizeof(said)), sizeof(said));
 	assert_true(name_exists(said[0]));
 	kill_process(pid);
-	/* Which may be so young that it has not closed them yet. */
+	/* The child may have just started and not closed them yet. */
 	for (int i = 0; i < 2000 && name_exists(said[0]); i++)
 		usleep(1000);
 	assert_false(name_exists(said[0]));

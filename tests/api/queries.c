@@ -9,7 +9,7 @@
 #include <endian.h>
 #include <unistd.h>
 
-/* What programs of the mlx5 class gate on, and what they compute sizes from. */
+/* Attributes that programs of the mlx5 class check or compute sizes from. */
 static void device_looks_like_a_connectx_6_dx(void **state)
 {
 	struct ibv_device_attr attr;
@@ -77,7 +77,7 @@ static int query_sized(struct ibv_device_attr_ex *attr, size_t size)
 	return verbs_get_ctx_op(context, query_device_ex)->query_device_ex(context, NULL, attr, size);
 }
 
-/* Programs compiled against older headers have a shorter structure, with something else behind it. */
+/* Programs compiled against older headers have a shorter structure, followed by other data. */
 static void extended_attributes_end_where_the_program_s_do(void **state)
 {
 	static const size_t ends[] = {
@@ -100,7 +100,7 @@ static void extended_attributes_end_where_the_program_s_do(void **state)
 		for (size_t k = ends[i]; k < sizeof(buffer); k++)
 			assert_int_equal(buffer[k], 0xa5);
 	}
-	/* A newer header: what we do not know is zero. */
+	/* A newer header: unknown members are zero. */
 	memset(buffer, 0xa5, sizeof(buffer));
 	assert_int_equal(query_sized((struct ibv_device_attr_ex *)(void *)buffer, sizeof(buffer)), 0);
 	assert_memory_equal(buffer, &all, sizeof(all));
@@ -140,7 +140,7 @@ static void port_is_active_ethernet(void **state)
 }
 
 #undef ibv_query_port
-/* The exported function is the one of programs whose structure ends before port_cap_flags2. */
+/* The exported function serves programs whose structure ends before port_cap_flags2. */
 static void port_query_of_old_programs_writes_no_more_than_they_have(void **state)
 {
 	struct ibv_port_attr attr;
@@ -258,7 +258,7 @@ static void gid_table_in_one_call(void **state)
 	assert_int_equal(ibv_query_gid_table(context, entries, 64, 1), -EINVAL);
 }
 
-/* A newer header's entries are larger, an older one's would be smaller: each keeps its place. */
+/* Entries of a newer header are larger, those of an older one smaller: each is placed by its size. */
 static void gid_entries_of_other_sizes(void **state)
 {
 	unsigned char buffer[4 * 40];

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Runs without a mistake print nothing (docs/inside/decisions.md, Quiet runs), and a mistake is still told: the lines that
- * SOFTHCA_EXPLAIN has written during each case. The cases are those of programs: ucx_perftest and rping end their connections themselves,
- * Gloo sends before the peer is ready, Open MPI searches for the largest max_inline_data, UCX and DPDK ask for what is not there.
+ * Runs without a mistake print nothing (docs/inside/decisions.md, Quiet runs), and mistakes are still reported: the
+ * tests check the lines that SOFTHCA_EXPLAIN wrote during each case. The cases are taken from programs: ucx_perftest
+ * and rping end their connections themselves, Gloo sends before the peer is ready, Open MPI searches for the largest
+ * max_inline_data, UCX and DPDK request unsupported features.
  */
 #include "support/completion.h"
 #include "support/program.h"
@@ -18,7 +19,7 @@ enum { TIMEOUT_MS_4 = 10, TIMEOUT_MS_67 = 14, NEVER_USED = 0xfffffd, TOO_MUCH_IN
 static char path[] = "/tmp/softhca-quiet-XXXXXX";
 static int file;
 
-/* The lines since the last call. */
+/* Returns the lines since the last call. */
 static const char *lines(void)
 {
 	static char text[1 << 16];
@@ -34,7 +35,7 @@ static void expect_quiet(void)
 	assert_string_equal(lines(), "");
 }
 
-/* One line, by the rule with the tag "[NUMBER NAME". */
+/* Expects one line, from the rule with the tag "[NUMBER NAME". */
 static void expect_line(const char *tag)
 {
 	const char *text = lines(), *end = strchr(text, '\n');
@@ -73,7 +74,7 @@ static void post_send_of(uint64_t wr_id)
 	post_send(&pair.client, &wr);
 }
 
-/* Receives and sends are flushed, and what the other end still sends is dropped. */
+/* Receives and sends are flushed, and packets that the other end still sends are dropped. */
 static void ending_a_connection(void **state)
 {
 	(void)state;
@@ -89,7 +90,7 @@ static void ending_a_connection(void **state)
 	expect_quiet();
 }
 
-/* A request of a peer that is still connected to a queue pair in ERR, or to one that was destroyed, fails at the peer alone. */
+/* A peer still connected to a queue pair that is in ERR or destroyed sends a request: it fails at the peer only. */
 static void requests_after_the_end(void **state)
 {
 	(void)state;
@@ -107,7 +108,7 @@ static void requests_after_the_end(void **state)
 	}
 }
 
-/* RC repairs it. */
+/* RC retries succeed. */
 static void a_peer_that_is_late(void **state)
 {
 	(void)state;
@@ -122,7 +123,7 @@ static void a_peer_that_is_late(void **state)
 	expect_quiet();
 }
 
-/* Or does not, since the requester has run out of retries. */
+/* The requester runs out of retries. */
 static void a_peer_that_is_never_ready(void **state)
 {
 	const char *text;
@@ -139,7 +140,7 @@ static void a_peer_that_is_never_ready(void **state)
 	assert_null(strstr(strstr(text, "[81 PACKET_STATE") + 1, "[81 PACKET_STATE"));
 }
 
-/* The queue pair is destroyed before it was ready. */
+/* The queue pair is destroyed before it became ready. */
 static void a_peer_that_ends_unready(void **state)
 {
 	(void)state;
@@ -152,7 +153,7 @@ static void a_peer_that_ends_unready(void **state)
 	expect_line("[81 PACKET_STATE");
 }
 
-/* Nothing repeats a datagram: its loss is told at once. */
+/* Datagrams are not retransmitted: their loss is reported at once. */
 static void a_datagram_that_is_early(void **state)
 {
 	struct pair_options options = pair_defaults(IBV_QPT_UD);
@@ -189,7 +190,7 @@ static struct ibv_qp *create_with_inline(uint32_t bytes)
 	return ibv_create_qp(client.pd, &attr);
 }
 
-/* Bisection, as Open MPI does it; it ends with a size that is refused. */
+/* Bisection, as Open MPI does it, which ends with a size that is rejected. */
 static void a_search_for_a_limit(void **state)
 {
 	uint32_t least = 0, most = TOO_MUCH_INLINE, refused = 0;
@@ -209,7 +210,7 @@ static void a_search_for_a_limit(void **state)
 	expect_quiet();
 }
 
-/* A program that gives up has made a mistake: the line is there when it ends, be it by assert(3). */
+/* A program that ends after an error made a mistake: the line is written when it exits or aborts by assert(3). */
 static void a_limit_that_was_missed(void **state)
 {
 	static void (*const ends[])(void) = {abort, NULL};
@@ -268,12 +269,12 @@ static void questions(void **state)
 	assert_int_equal(mlx5dv_set_context_attr(client.context, MLX5DV_CTX_ATTR_BUF_ALLOCATORS, NULL), EOPNOTSUPP);
 	assert_int_not_equal(mlx5dv_devx_general_cmd(client.context, in, sizeof(in), out, sizeof(out)), 0);
 	expect_quiet();
-	/* No question: the program has a buffer of another device. */
+	/* Not a probe: the program passes a buffer of another device. */
 	expect_null(ibv_reg_dmabuf_mr(client.pd, 0, 4096, 0, file, IBV_ACCESS_LOCAL_WRITE), EOPNOTSUPP);
 	expect_line("[700 CALL_NOT_IMPLEMENTED");
 }
 
-/* The call succeeds, as with a kernel, which ends the objects; --lint is there for leaks. */
+/* The call succeeds, as with a kernel, which destroys the objects; --lint finds leaks. */
 static void closing_with_objects_left(void **state)
 {
 	struct ibv_context *context = ibv_open_device(client.context->device);
@@ -286,7 +287,7 @@ static void closing_with_objects_left(void **state)
 	expect_quiet();
 }
 
-/* fio destroys its CQ before its QP and ignores the refusal. A mistake after that shows the refusal, too. */
+/* fio destroys its CQ before its QP and ignores the error. A later mistake prints that error, too. */
 static void ignoring_a_refused_destruction(void **state)
 {
 	struct ibv_port_attr port;

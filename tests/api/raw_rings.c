@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A program that drives the rings itself, as drivers in user space do: WQEs, receives, arming and polling through what
- * mlx5dv_init_obj(3) shows, without a verbs call in between (mlx5-formats 1.16, 2.1, 3.1, 3.6). And what happens to WQEs
- * that are no WQEs: an error CQE, the QP in the error state, and a process that goes on.
+ * A program that drives the rings itself, as drivers in user space do: WQEs, receives, arming and polling through the
+ * members that mlx5dv_init_obj(3) returns, without a verbs call in between (mlx5-formats 1.16, 2.1, 3.1, 3.6).
+ * Malformed WQEs lead to an error CQE and a QP in ERR, and the process continues.
  */
 #include "support/clock.h"
 #include "support/program.h"
@@ -35,7 +35,7 @@ static void model_write(size_t from, size_t to)
 
 /* ---- by hand ------------------------------------------------------------------------------------------------ */
 
-/* More than a lap of both rings; with pauses, in which the device stops looking often. */
+/* More than a lap of both rings, with pauses during which the device polls less often. */
 static void requests_and_completions(void **state)
 {
 	struct rings rings = rings_open(&pair.client);
@@ -62,7 +62,7 @@ static void requests_and_completions(void **state)
 	expect_state(&pair.client, IBV_QPS_RTS);
 }
 
-/* Receives by hand take what the peer sends by ordinary calls. */
+/* Receives written to the ring take the peer's ordinary SENDs. */
 static void receives(void **state)
 {
 	struct rings rings = rings_open(&pair.server);
@@ -106,7 +106,7 @@ static void arming(void **state)
 		note("arming %u", sn);
 		write_by_hand(&rings, 0, 0);
 		rings_next_cqe(&rings);
-		assert_int_equal(poll(&fd, 1, 20), 0); /* nobody asked */
+		assert_int_equal(poll(&fd, 1, 20), 0); /* not armed */
 		word = (sn & 3) << ARM_SN_SHIFT | (rings.consumer & 0xffffff);
 		__atomic_store_n(&rings.cq.dbrec[1], htobe32(word), __ATOMIC_RELEASE);
 		__atomic_store_n((uint64_t *)((uint8_t *)rings.cq.cq_uar + MLX5_CQ_DOORBELL),
@@ -121,7 +121,7 @@ static void arming(void **state)
 	model_write(0, 0);
 }
 
-/* What was rung by hand is flushed, too, and a QP goes while it is watched. */
+/* Requests announced by a register write are flushed too, and a QP can be destroyed while it is polled. */
 static void rung_in_error(void **state)
 {
 	struct ibv_qp_attr error = {.qp_state = IBV_QPS_ERR};
@@ -141,9 +141,9 @@ static void rung_in_error(void **state)
 	pair_renew(&pair);
 }
 
-/* ---- what is no WQE ----------------------------------------------------------------------------------------- */
+/* ---- malformed WQEs ----------------------------------------------------------------------------------------- */
 
-/* @units of 16 bytes as the control segment says, @blocks rung; the rest of the WQE by @fill. */
+/* @units of 16 bytes in the control segment, @blocks announced by the doorbell; @fill sets the rest of the WQE. */
 static const struct malformed {
 	const char *what;
 	uint8_t opcode, units, blocks;
@@ -192,7 +192,7 @@ static void malformed_requests(void **state)
 		run_malformed(&malformed[i]);
 }
 
-/* Any bytes at all, in the ring and in the doorbell record. */
+/* Random bytes in the ring and in the doorbell record. */
 static void noise(void **state)
 {
 	uint32_t random = 1;
@@ -207,14 +207,14 @@ static void noise(void **state)
 			random = random * 1664525 + 1013904223;
 			ring_bytes[i] = (uint8_t)(random >> 24);
 		}
-		/* Beyond what the ring holds, sometimes. */
+		/* Sometimes more than the ring holds. */
 		rings.producer = random % (2 * rings.qp.sq.wqe_cnt) + 1;
 		__atomic_store_n(&rings.qp.dbrec[MLX5_SND_DBR], htobe32(rings.producer), __ATOMIC_RELEASE);
 		note("round %d", round);
 		assert_int_equal(rings_next_cqe(&rings).op_own >> 4, MLX5_CQE_REQ_ERR);
 		pair_renew(&pair);
 	}
-	/* Nobody said which keys the noise named: none that exist. */
+	/* The random keys do not exist, so memory is unchanged. */
 	side_compare(&client);
 	side_compare(&server);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * mlx5dv_wr_raw_wqe of mlx5dv_wr_post(3): WQEs of every kind that the formats describe, made by hand and posted among
- * others; how they complete, and what becomes of those that are none.
+ * mlx5dv_wr_raw_wqe of mlx5dv_wr_post(3): hand-written WQEs of every documented kind, posted among others; their
+ * completions, and the errors of malformed ones.
  */
 #include <endian.h>
 #include <poll.h>
@@ -10,7 +10,7 @@
 
 enum { BYTES = 200, UNITS = 32, IMMEDIATE = 0x11223344 };
 
-/* A WQE in the making: its control segment, then what add_…() appends. */
+/* A WQE under construction: its control segment, then the segments that add_…() appends. */
 struct raw {
 	union {
 		struct mlx5_wqe_ctrl_seg ctrl;
@@ -26,7 +26,7 @@ static struct raw raw_begin(const struct endpoint *endpoint, uint8_t opcode, uin
 {
 	struct raw raw = {.units = 1};
 
-	/* The index is the library's to set. */
+	/* The library sets the index. */
 	raw.ctrl = (struct mlx5_wqe_ctrl_seg){
 		.opmod_idx_opcode = htobe32((uint32_t)opmod << 24 | 0xabcd00 | opcode),
 		.qpn_ds = htobe32(endpoint->qp->qp_num << 8),
@@ -74,7 +74,7 @@ static void post_raw(struct endpoint *endpoint, struct raw *raw, uint64_t wr_id)
 	mlx5dv_wr_raw_wqe(endpoint->dv, raw->bytes);
 }
 
-/* In a batch of its own. */
+/* Posts the WQE in a batch of its own. */
 static void run(struct endpoint *endpoint, struct raw *raw, uint64_t wr_id)
 {
 	ibv_wr_start(endpoint->ex);
@@ -122,7 +122,10 @@ static uint8_t signal(void)
 
 /* ---- each kind ---------------------------------------------------------------------------------------------------- */
 
-/* Into a receive of the server; @opcode SEND, SEND_IMM or SEND_INVAL. Gathered from three places, two of them in the WQE. */
+/*
+ * Sends into a receive of the server; @opcode SEND, SEND_IMM or SEND_INVAL. Gathers from three places, two of them in
+ * the WQE.
+ */
 static void send_once(uint8_t opcode, uint32_t imm)
 {
 	struct ibv_sge sge = side_sge(&server, 5000, BYTES);
@@ -208,7 +211,7 @@ static void remote_memory(void **state)
 	compare();
 }
 
-/* @operands: as they lie in the WQE, big-endian. Returns what was there before. */
+/* @operands: as in the WQE, big-endian. Returns the previous value. */
 static uint64_t atomic(uint8_t opcode, uint8_t opmod, const uint64_t *operands, uint32_t units, uint32_t bytes)
 {
 	struct raw raw = raw_begin(&pair.client, opcode, opmod, signal(), 0);
@@ -238,7 +241,7 @@ static uint64_t be64_pair(uint32_t high, uint32_t low)
 	return htobe64((uint64_t)high << 32 | low);
 }
 
-/* mlx5-formats 1.5, with figures worked out by hand. The memory of the target is a number of the host's byte order. */
+/* mlx5-formats 1.5, with values computed by hand. The target's memory is in the host's byte order. */
 static void atomics(void **state)
 {
 	const uint64_t start = UINT64_C(0x00000000fffffff0);
@@ -312,7 +315,7 @@ static void local_operations(void **state)
 	open_pair(IBV_QPT_RC);
 	raw = raw_begin(&pair.client, MLX5_OPCODE_NOP, 0, signal(), 0);
 	expect_raw(&pair.client, &raw, 1);
-	/* Nobody looks at what a NOP has behind its control segment. */
+	/* The bytes after the control segment of a NOP are ignored. */
 	raw = raw_begin(&pair.client, MLX5_OPCODE_NOP, 0x77, signal(), 0x1234);
 	add(&raw, client.memory, 20 * 16);
 	expect_raw(&pair.client, &raw, 2);
@@ -351,7 +354,7 @@ static void local_operations(void **state)
 	compare();
 }
 
-/* The types that have a queue to put them in. */
+/* QP types with a send queue. */
 static void other_types(void **state)
 {
 	struct view source = here(100, BYTES), target = there(200, BYTES), sink = view_memory(&server, 1000, BYTES);
@@ -399,7 +402,7 @@ static struct raw raw_write(struct view source, struct view target, uint8_t fm_c
 	return raw;
 }
 
-/* Their own flags count, those of the batch do not; each completion is that of its own request. */
+/* The WQEs' own flags apply, not those of the batch; each completion belongs to its own request. */
 static void mixed_chains(void **state)
 {
 	(void)state;
@@ -429,7 +432,7 @@ static void mixed_chains(void **state)
 	}
 }
 
-/* Aborted, it was never there. */
+/* An aborted WQE leaves no trace. */
 static void aborted(void **state)
 {
 	struct raw raw;
@@ -444,7 +447,7 @@ static void aborted(void **state)
 	compare();
 }
 
-/* Opcodes as extended polling reads them. */
+/* Opcodes as returned by extended polling. */
 static void extended_polling(void **state)
 {
 	struct pair_options options = pair_defaults(IBV_QPT_RC);
@@ -462,7 +465,7 @@ static void extended_polling(void **state)
 	assert_int_equal(pair.client.cq_ex->status, IBV_WC_SUCCESS);
 	assert_int_equal(ibv_wc_read_opcode(pair.client.cq_ex), IBV_WC_DRIVER2);
 	ibv_end_poll(pair.client.cq_ex);
-	/* Programs read on when they should not any more. */
+	/* Some programs read fields that no longer apply. */
 	assert_int_equal(ibv_wc_read_opcode(pair.client.cq_ex), IBV_WC_DRIVER2);
 	expect_error(ibv_start_poll(pair.client.cq_ex, &attr), ENOENT);
 	memcpy(server.expected, client.expected, 100);
@@ -471,7 +474,7 @@ static void extended_polling(void **state)
 
 /* ---- room --------------------------------------------------------------------------------------------------------- */
 
-/* Blocks of the ring, as mlx5dv_init_obj(3) says. */
+/* Returns the blocks of the ring, from mlx5dv_init_obj(3). */
 static uint32_t ring_blocks(void)
 {
 	struct mlx5dv_qp out = {0};
@@ -481,7 +484,7 @@ static uint32_t ring_blocks(void)
 	return out.sq.wqe_cnt;
 }
 
-/* A ring of one block, in which each WQE is the first. */
+/* In a ring of one block each WQE is the first. */
 static void smallest_queue(void **state)
 {
 	struct pair_options options = pair_defaults(IBV_QPT_RC);
@@ -510,7 +513,7 @@ static void smallest_queue(void **state)
 		} else {
 			again = raw;
 			run(&pair.client, &raw, 5);
-			/* Not polled yet: there is no room. */
+			/* Not polled yet: the queue is full. */
 			ibv_wr_start(pair.client.ex);
 			post_raw(&pair.client, &again, 6);
 			expect_error(ibv_wr_complete(pair.client.ex), ENOMEM);
@@ -522,7 +525,9 @@ static void smallest_queue(void **state)
 	}
 }
 
-/* WQEs of several blocks where the queue was made for one each: as many as the ring has blocks for, none overwritten. */
+/*
+ * WQEs of several blocks in a queue created for one block each: as many as the ring has blocks for, none overwritten.
+ */
 static void larger_than_the_share(void **state)
 {
 	struct pair_options options = pair_defaults(IBV_QPT_RC);
@@ -555,7 +560,7 @@ static void larger_than_the_share(void **state)
 			run(&pair.client, &raw, i);
 			memcpy(server.expected + i * 200, client.expected + lap, 150);
 		}
-		/* One block is left over: enough for a small one, not for another of these. */
+		/* One block is left: enough for a small WQE, not for another large one. */
 		{
 			struct raw raw = raw_begin(&pair.client, MLX5_OPCODE_NOP, 0, signal(), 0);
 
@@ -573,7 +578,7 @@ static void larger_than_the_share(void **state)
 	}
 }
 
-/* ---- what is none --------------------------------------------------------------------------------------------------- */
+/* ---- invalid WQEs --------------------------------------------------------------------------------------------------- */
 
 static void expect_bad(struct raw *raw, enum ibv_wc_status status)
 {
@@ -662,7 +667,10 @@ static bool event_is_there(const struct endpoint *endpoint)
 	return poll(&pollfd, 1, 0) == 1;
 }
 
-/* @count times, with the completion @mode in fm_ce_se; true if the CQ, armed for what is solicited only, told of it. */
+/*
+ * Posts @count requests with the completion @mode in fm_ce_se; returns true if the CQ, armed for solicited completions,
+ * raised an event.
+ */
 static bool tells(uint8_t mode, int count)
 {
 	struct ibv_cq *cq;

@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What fails at the sender's own end: each cause by itself, on RC, UC and UD. The request completes with its error, what
- * came before it successfully, what comes after it is flushed; the peer notices nothing, and no byte has moved.
- *
- * Statuses: IBTA 11.6.2; the QP goes to ERR (RC) or to SQE (UC, UD): IBTA 10.3.1. What a transport does not know:
- * mlx5-formats 3.8.
+ * Errors at the sender's own end: each cause alone, on RC, UC and UD. The request completes with its error, earlier
+ * requests succeed, later ones are flushed; the peer is unaffected, and no byte is transferred. Statuses: IBTA 11.6.2;
+ * the QP goes to ERR (RC) or to SQE (UC, UD): IBTA 10.3.1. Operations that a transport lacks: mlx5-formats 3.8.
  */
 #include "support/event.h"
 #include "support/program.h"
@@ -28,7 +26,7 @@ static void address_datagram(struct ibv_send_wr *wr)
 	wr->wr.ud.remote_qkey = PAIR_QKEY;
 }
 
-/* The peer is as it was: nothing happened to its memory and its receive, and it takes the next message. */
+/* Checks that the peer is unaffected: its memory and its receive are unchanged, and it takes the next message. */
 static void expect_peer_unharmed(struct place place)
 {
 	side_compare_(place, &client);
@@ -40,7 +38,8 @@ static void expect_peer_unharmed(struct place place)
 }
 
 /*
- * Posts a good SEND, @wr, and two more, of which one is not signalled, in one list. The first one takes the only receive.
+ * Posts a good SEND, @wr, and two more, one of them not signalled, in one list. The first one consumes the only
+ * receive.
  */
 static void expect_fails_(struct place place, struct ibv_send_wr *wr, enum ibv_wc_status status)
 {
@@ -104,7 +103,7 @@ static struct ibv_send_wr request(enum ibv_wr_opcode opcode, struct ibv_sge *lis
 static const enum ibv_wr_opcode rc_opcodes[] = {IBV_WR_SEND, IBV_WR_SEND_WITH_IMM, IBV_WR_RDMA_WRITE,
 						IBV_WR_RDMA_WRITE_WITH_IMM};
 
-/* @bad as the only piece and in the middle of a list, for whatever reads local memory on @type. */
+/* Tests @bad as the only piece and in the middle of a list, for each operation of @type that reads local memory. */
 static void source_fails(enum ibv_qp_type type, const char *what, struct ibv_sge bad)
 {
 	struct ibv_sge good = side_sge(&client, 0, 50), list[] = {good, bad, good};
@@ -161,7 +160,7 @@ static void ud_sources(void **state)
 	sources_that_cannot_be_read(IBV_QPT_UD);
 }
 
-/* What a READ brings needs local write access. */
+/* The sink of a READ needs local write access. */
 static void sinks_that_cannot_be_written(void **state)
 {
 	struct ibv_mr *read_only = side_register(&client, 0, 4096, IBV_ACCESS_REMOTE_READ);
@@ -181,13 +180,13 @@ static void sinks_that_cannot_be_written(void **state)
 		note("sink %zu", i);
 		wr = request(IBV_WR_RDMA_READ, &bad[i], 1);
 		expect_fails(&wr, IBV_WC_LOC_PROT_ERR);
-		/* Not even the piece before it is written. */
+		/* The piece before it is not written either. */
 		wr = request(IBV_WR_RDMA_READ, list, 3);
 		expect_fails(&wr, IBV_WC_LOC_PROT_ERR);
 	}
 }
 
-/* The inline flag is for what is sent; the WQE of a READ cannot take what comes back. */
+/* The inline flag applies to sent data; the WQE of a READ cannot hold the response. */
 static void inline_sink(void **state)
 {
 	struct ibv_sge sge = side_sge(&client, 0, 32);
@@ -204,7 +203,7 @@ static void inline_sink(void **state)
 
 enum { PIECES = 30, REGION = 150 << 20 };
 
-/* @total bytes in pieces of @piece bytes, all over the same memory. Returns how many pieces. */
+/* Cuts @total bytes into pieces of @piece bytes, all over the same memory. Returns the number of pieces. */
 static int cut(struct ibv_sge *list, const struct ibv_mr *mr, uint64_t total, uint32_t piece)
 {
 	int count = 0;
@@ -233,7 +232,7 @@ static void message_of_length(enum ibv_qp_type type, enum ibv_wr_opcode opcode, 
 	expect_fails(&wr, IBV_WC_LOC_LEN_ERR);
 }
 
-/* ibv_query_port(3), max_msg_sz: longer messages, also when the sum of the pieces is beyond 32 bits. */
+/* ibv_query_port(3), max_msg_sz: longer messages fail, even if the sum of the pieces exceeds 32 bits. */
 static void longer_than_a_message(void **state)
 {
 	static const enum ibv_wr_opcode opcodes[] = {IBV_WR_SEND, IBV_WR_RDMA_WRITE, IBV_WR_RDMA_READ};
@@ -300,7 +299,7 @@ static void operations_of_other_transports(void **state)
 	foreign_operations(IBV_QPT_UD, not_ud, ARRAY_SIZE(not_ud));
 }
 
-/* A local operation that fails: invalidating what cannot be (mlx5-formats 6, point 37). */
+/* A local operation that fails: invalidating a region (mlx5-formats 6, point 37). */
 static void local_invalidate_of_a_region(void **state)
 {
 	struct ibv_send_wr wr = {.opcode = IBV_WR_LOCAL_INV};

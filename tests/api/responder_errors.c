@@ -1,26 +1,25 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What a responder refuses: each cause by itself, with the status of both ends, the states of both QPs, the asynchronous
- * event, and memory that is as it was.
- *
- * Statuses: IBTA 11.6.2 (completion return status), mlx5-formats 2.1 and 6, points 38 and 51. Events: IBTA 11.6.3 and
- * ibv_get_async_event(3): what no completion of the responder tells is an event.
+ * Requests that a responder rejects: each cause alone, with the status of both ends, the states of both QPs, the
+ * asynchronous event, and unchanged memory. Statuses: IBTA 11.6.2 (completion return status), mlx5-formats 2.1 and 6,
+ * points 38 and 51. Events: IBTA 11.6.3 and ibv_get_async_event(3): errors that no completion of the responder reports
+ * raise an event.
  */
 #include "support/event.h"
 #include "support/program.h"
 
 enum { REQUEST = 1, NEXT = 2, RECEIVE = 11, NEXT_RECEIVE = 12, NO_EVENT = -1, ANY_EVENT = -2 };
 
-/* How the request ends. */
+/* Result of the request. */
 struct outcome {
 	enum ibv_wc_status sender;   /* of the request */
-	enum ibv_wc_status receiver; /* of the receive that it would have taken */
+	enum ibv_wc_status receiver; /* of the receive that it would have consumed */
 	int event;                   /* enum ibv_event_type of the responder */
 };
 
 static const struct outcome access_error = {IBV_WC_REM_ACCESS_ERR, IBV_WC_WR_FLUSH_ERR, IBV_EVENT_QP_ACCESS_ERR};
 static const struct outcome invalid_request = {IBV_WC_REM_INV_REQ_ERR, IBV_WC_WR_FLUSH_ERR, IBV_EVENT_QP_REQ_ERR};
-/* A receive that tells what happened to it: whether there is an event as well is left open. */
+/* The receive reports the error: whether there is an event as well is unspecified. */
 static const struct outcome immediate_error = {IBV_WC_REM_ACCESS_ERR, IBV_WC_LOC_ACCESS_ERR, ANY_EVENT};
 static const struct outcome too_short = {IBV_WC_REM_INV_REQ_ERR, IBV_WC_LOC_LEN_ERR, NO_EVENT};
 static const struct outcome bad_receive = {IBV_WC_REM_OP_ERR, IBV_WC_LOC_PROT_ERR, NO_EVENT};
@@ -34,8 +33,8 @@ static void expect_no_more_events(int event)
 }
 
 /*
- * Posts @wr and another request behind it; the server has two receives, the first into @receive. All ends as @outcome
- * says, the rest is flushed, and a fresh pair is made.
+ * Posts @wr and another request after it; the server has two receives, the first into @receive. Checks that all end as
+ * @outcome says and the rest is flushed, and makes a new pair.
  */
 static void expect_refused_(struct place place, struct ibv_send_wr *wr, struct ibv_sge *receive, int receive_count,
 			    const struct outcome *outcome)
@@ -73,7 +72,7 @@ static void expect_refused_(struct place place, struct ibv_send_wr *wr, struct i
 
 static struct ibv_sge word;
 
-/* A request of 8 bytes (the client's first) on [@offset, +8) of the server's memory by @rkey. */
+/* Builds a request of 8 bytes (the client's first) on [@offset, +8) of the server's memory by @rkey. */
 static struct ibv_send_wr request(enum ibv_wr_opcode opcode, uint32_t rkey, uint64_t address)
 {
 	struct ibv_send_wr wr = {.sg_list = &word, .num_sge = 1, .opcode = opcode};
@@ -152,7 +151,7 @@ static void no_responder_resources(void **state)
 	expect_write(&pair, view_memory(&client, 0, 100), view_memory(&server, 0, 100), IBV_WC_SUCCESS);
 }
 
-/* A responder that cannot send yet, or drains, refuses alike. */
+/* A responder that is in RTR, or draining, rejects them as well. */
 static void in_every_state_that_receives(void **state)
 {
 	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_SQD};
@@ -174,7 +173,7 @@ static void in_every_state_that_receives(void **state)
 	expect_status(&pair.client, REQUEST, IBV_WC_REM_ACCESS_ERR);
 	expect_status(&pair.server, RECEIVE, IBV_WC_WR_FLUSH_ERR);
 	expect_state(&pair.server, IBV_QPS_ERR);
-	/* The first packet, though refused, is what establishes the communication. */
+	/* The first packet establishes communication even if it is rejected. */
 	expect_event(&server, IBV_EVENT_COMM_EST, pair.server.qp);
 	expect_event(&server, IBV_EVENT_QP_ACCESS_ERR, pair.server.qp);
 }
@@ -186,7 +185,7 @@ static const struct outcome *outcome_of(enum ibv_wr_opcode opcode)
 	return opcode == IBV_WR_RDMA_WRITE_WITH_IMM ? &immediate_error : &access_error;
 }
 
-/* All operations that need one of @rights, on @address by @rkey. */
+/* Checks all operations that need one of @rights, on @address by @rkey. */
 static void all_refused(const char *what, unsigned int rights, uint32_t rkey, uint64_t address)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(remote_operations); i++) {
@@ -328,7 +327,7 @@ static void receive_with_a_bad_key(void **state)
 		struct ibv_sge list[] = {good, {bad[i].address, 100, bad[i].lkey}, good};
 
 		send_refused(bad[i].what, 100, &list[1], 1, &bad_receive);
-		/* In the middle of a list: what comes before it is not written either. */
+		/* In the middle of a list: the pieces before it are not written either. */
 		send_refused(bad[i].what, 300, list, 3, &bad_receive);
 	}
 	assert_int_equal(ibv_dereg_mr(foreign), 0);
@@ -338,8 +337,8 @@ static void receive_with_a_bad_key(void **state)
 /* ---- RC: SEND with invalidate ------------------------------------------------------------------------------- */
 
 /*
- * IBTA 9.9.6.3, class J: the message has arrived, the receive ends in error, and with it the responder; its sender learns
- * nothing of it.
+ * IBTA 9.9.6.3, class J: the message has arrived, the receive completes in error, and the responder enters ERR; its
+ * sender is not notified.
  */
 static void invalidate_refused(const char *what, uint32_t rkey)
 {
@@ -389,7 +388,7 @@ static void invalidate_of_a_key_that_does_not_allow_it(void **state)
 	invalidate_refused("type 1 window", type_1->rkey);
 	lay_list(&pair.server, BY_CONFIGURE, mkey, &layout, 1, list);
 	invalidate_refused("mkey made without the flag", mkey->rkey);
-	/* All that was refused is as it was. */
+	/* The rejected keys are unaffected. */
 	expect_write(&pair, view_memory(&client, 0, 8), view_with_key(&server, other->rkey, 8, 8), IBV_WC_SUCCESS);
 	expect_write(&pair, view_memory(&client, 0, 8), view_with_key(&server, type_1->rkey, 8, 8), IBV_WC_SUCCESS);
 	expect_write(&pair, view_memory(&client, 0, 100), view_key(&server, mkey, &layout), IBV_WC_SUCCESS);
@@ -398,8 +397,8 @@ static void invalidate_of_a_key_that_does_not_allow_it(void **state)
 /* ---- UC ----------------------------------------------------------------------------------------------------- */
 
 /*
- * What cannot be done is dropped (IBTA 9.8.2.2): the sender succeeds, the responder goes on, and the receive waits for
- * the next message.
+ * Checks that an invalid message is dropped (IBTA 9.8.2.2): the sender succeeds, the responder continues, and the
+ * receive waits for the next message.
  */
 static void expect_dropped(struct ibv_send_wr *wr)
 {
@@ -489,7 +488,7 @@ static void uc_message_too_long(void **state)
 	side_compare(&server);
 }
 
-/* A receive whose memory cannot be written ends in error, and the QP with it; the sender never knows. */
+/* A receive whose memory cannot be written completes in error, and the QP enters ERR; the sender is not notified. */
 static void uc_bad_receive(void **state)
 {
 	struct ibv_sge source = side_sge(&client, 0, 64), receive = {side_address(&server, 0), 64, 0xdeadbeef};
