@@ -298,7 +298,7 @@ static void never_made(void **state)
 	try_all(never_made_one);
 }
 
-/* Passes an object of another kind, for each object parameter. */
+/* Passes an object of the wrong kind: a CQ where a QP is expected, otherwise a QP. */
 static void other_kind_one(const struct alive_call *row)
 {
 	refused(row, row->kind == ALIVE_QP ? (void *)own.cq : (void *)own.qp, RULE_NONE);

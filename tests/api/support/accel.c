@@ -38,7 +38,7 @@ struct accel_caps accel_query_caps(struct ibv_context *context)
 		query_group(context, 0x1a << 1 | 1, out);
 		caps.wrapped_only = capability(out, 0, 2);
 	}
-	/* The maximum values, at the places that the fields have in the general group. */
+	/* The maximum values, at the offsets that the fields have in the general group. */
 	query_group(context, 0x20 << 1, out);
 	caps.relaxed_write = capability(out, 7, 23);
 	caps.relaxed_read = capability(out, 7, 22);
@@ -142,7 +142,7 @@ static void modify(const struct accel_queue *queue, struct command *command)
 	expect_error(mlx5dv_devx_qp_modify(queue->verbs, command->in, 272, command->out, 16), 0);
 }
 
-/* INIT, RTR and RTS with a forced loopback: no address, and the port and the P_Key index in INIT only. */
+/* INIT, RTR and RTS with a forced loopback: no address; the port and the P_Key index are set in INIT only. */
 static void connect_with_itself(const struct accel_queue *queue, uint8_t port, uint16_t pkey_index)
 {
 	struct command init = command_of(0x502), rtr = command_of(0x503), rts = command_of(0x504);

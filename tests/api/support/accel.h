@@ -114,7 +114,7 @@ bool accel_put_set_psv(struct accel_queue *queue, uint32_t psv, uint32_t value);
 
 struct accel_signature {
 	uint32_t psv;
-	uint32_t field; /* bytes of the key that are behind the data */
+	uint32_t field; /* bytes of the key after the data */
 	bool begins, ends, ones, memory;
 };
 /** A UMR of @key with a transaction signature, CRC-32C, over @sges. */

@@ -93,7 +93,7 @@ void accel_crc(struct accel_queue *queue, uint64_t task, const struct accel_key 
 		assert_true(accel_put_rdma(queue, ACCEL_READ, fence, task, rkey, 0, pieces, to_count - last + 1));
 		return;
 	}
-	/* The CRC has no place in the last READ: one more READ of the same key takes it from behind the data. */
+	/* The CRC does not fit in the last READ: one more READ of the same key reads it from after the data. */
 	assert_true(accel_put_rdma(queue, ACCEL_READ, fence, 0, rkey, 0, pieces, ACCEL_SGES));
 	assert_true(accel_put_rdma(queue, ACCEL_READ, ACCEL_STRONG_ORDER, task, rkey,
 				   accel_bytes(from + last, from_count - last), &crc, 1));

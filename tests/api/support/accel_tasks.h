@@ -8,11 +8,11 @@
 
 #include "support/accel.h"
 
-/* A list of pieces that is taken from its front. */
+/* A list of pieces that is consumed from the front. */
 struct accel_list {
 	const struct ibv_sge *sges;
 	size_t count;
-	uint32_t offset; /* taken from the first piece */
+	uint32_t offset; /* bytes consumed of the first piece */
 };
 
 /** Takes @bytes from @list as at most ACCEL_SGES pieces; returns their number. */

@@ -39,7 +39,10 @@ static void open_command_cq(struct armed_end *end, struct own *own, struct armed
 {
 	struct command command;
 
-	/* The CQ of own_open_cq() reports overruns. CREATE_CQ again, with `oi` if the program does not say how far it has read. */
+	/*
+	 * The CQ of own_open_cq() reports overruns. Runs CREATE_CQ again, with `oi` if the program does not publish its
+	 * consumer index.
+	 */
 	own_open_cq(own, &end->side);
 	CHECK(!mlx5dv_devx_obj_destroy(own->cq));
 	command = cq_command(own);
@@ -57,7 +60,7 @@ static void open_command_cq(struct armed_end *end, struct own *own, struct armed
 	CHECK(!subscribe(end->events, own->cq, COMPLETION, (uint64_t)(cq - end->cq)));
 }
 
-/* The CQ of @own stays unused. */
+/* Opens a CQ with ibv_create_cq(3); the CQ of @own stays unused. */
 static void open_verbs_cq(struct armed_end *end, struct own *own, struct armed_cq *cq)
 {
 	struct mlx5dv_cq out = {0};
@@ -198,7 +201,7 @@ static void handle_receive(struct armed_end *end, const struct mlx5_cqe64 *cqe)
 	post_receive_slot(end);
 }
 
-/* Takes all CQEs that are there. */
+/* Takes all available CQEs. */
 static void take_cqes(struct armed_end *end)
 {
 	for (int i = 0; i < ARMED_CQS; i++) {
@@ -219,7 +222,7 @@ static void take_cqes(struct armed_end *end)
 
 /* ---- events ----------------------------------------------------------------------------------------------------- */
 
-/* The next event of the channel: its CQ, or NULL. */
+/* Returns the CQ of the next event of the channel, or NULL. */
 static struct armed_cq *next_event(struct armed_end *end)
 {
 	struct mlx5dv_devx_async_event_hdr event;
@@ -238,9 +241,9 @@ static struct armed_cq *next_event(struct armed_end *end)
 }
 
 /*
- * Takes the events that wait. An event is raised for a CQE at or after the index with which the CQ was armed; the program may have
- * consumed that CQE by now. The zero in the second word of a fresh record in a umem counts as an arming (docs/inside/devx.md), so the event with
- * sequence number 0 may come without a CQE.
+ * Takes the pending events. An event is raised for a CQE at or after the index with which the CQ was armed; the program
+ * may have consumed that CQE by now. The zero in the second word of a fresh record in a umem counts as an arming
+ * (docs/inside/devx.md), so the event with sequence number 0 may come without a CQE.
  */
 static bool take_events(struct armed_end *end)
 {
@@ -258,7 +261,7 @@ static bool take_events(struct armed_end *end)
 	return taken;
 }
 
-/* Record, then register. */
+/* Writes the record, then the register. */
 static void arm(struct armed_cq *cq, bool solicited)
 {
 	uint32_t word = (cq->sequence & 3) << 28 | (solicited ? ARM_SOLICITED : 0) | (cq->consumed & 0xffffff);

@@ -48,7 +48,7 @@ struct armed_end {
 	uint32_t sent, received; /* messages */
 	bool ready;              /* armed by armed_arm() */
 	uint64_t waits, lost;    /* sleeps; sleeps without an event although a CQE was there */
-	double longest;          /* sleep, in seconds */
+	double longest;          /* longest sleep, in seconds */
 };
 
 /** Address of an end, for its peer. */

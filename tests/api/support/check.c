@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Failing with a message, see check.h. */
+/* Test failures with a message, see check.h. */
 #include "support/check.h"
 
 #include <stdio.h>
@@ -7,7 +7,7 @@
 
 static char noted[160];
 
-/* Cases that tests/api/meson.build leaves out, for a link where they cannot hold: a pattern of their names. */
+/* Skips the cases that tests/api/meson.build excludes because they cannot pass on a link: a pattern of their names. */
 static void __attribute__((constructor)) leave_out(void)
 {
 	const char *pattern = getenv("SOFTHCA_TEST_SKIP");
@@ -40,7 +40,7 @@ void fail_at(struct place place, const char *format, ...)
 	va_end(arguments);
 	print_error("%s%s%s\n", message, noted[0] ? "\n    at: " : "", noted);
 	_fail(place.file, place.line);
-	abort(); /* _fail() does not return, which its declaration leaves out */
+	abort(); /* _fail() does not return, but its declaration does not say so */
 }
 
 void expect_error_(struct place place, const char *call, int value, int error)

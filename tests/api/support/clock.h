@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Time that only goes forward, for deadlines and measurements. */
+/* Monotonic time, for deadlines and measurements. */
 #ifndef SOFTHCA_TESTS_API_SUPPORT_CLOCK_H
 #define SOFTHCA_TESTS_API_SUPPORT_CLOCK_H
 

@@ -29,7 +29,7 @@ struct ibv_wc next_completion_(struct place place, struct endpoint *endpoint)
 	struct ibv_wc wc;
 	int found;
 
-	memset(&wc, 0xa5, sizeof(wc)); /* what the call does not set shows */
+	memset(&wc, 0xa5, sizeof(wc)); /* makes members visible that the call does not set */
 	do
 		found = ibv_poll_cq(endpoint->cq, 1, &wc);
 	while (!found && seconds_now() < end);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Posting one work request, waiting for completions, with a deadline. */
+/* Posting a work request and waiting for completions with a deadline. */
 #ifndef SOFTHCA_TESTS_API_SUPPORT_COMPLETION_H
 #define SOFTHCA_TESTS_API_SUPPORT_COMPLETION_H
 
@@ -15,23 +15,25 @@ void post_send_(struct place place, struct endpoint *endpoint, struct ibv_send_w
 #define post_receive(endpoint, wr_id, sge, count) post_receive_(HERE, endpoint, wr_id, sge, count)
 void post_receive_(struct place place, struct endpoint *endpoint, uint64_t wr_id, struct ibv_sge *sge, int count);
 
-/** The next completion of the endpoint's CQ. */
+/** Returns the next completion of the endpoint's CQ. */
 #define next_completion(endpoint) next_completion_(HERE, endpoint)
 struct ibv_wc next_completion_(struct place place, struct endpoint *endpoint);
 
-/** The next completion is the successful one of @wr_id of the endpoint's QP. @opcode: IBV_WC_… or MLX5DV_WC_…. */
+/** Expects the successful completion of @wr_id of the endpoint's QP next. @opcode: IBV_WC_… or MLX5DV_WC_…. */
 #define expect_completion(endpoint, wr_id, opcode) expect_completion_(HERE, endpoint, wr_id, opcode)
 struct ibv_wc expect_completion_(struct place place, struct endpoint *endpoint, uint64_t wr_id, int opcode);
 
-/** The next completion is that of @wr_id, with @status, of the endpoint's QP. */
+/** Expects the completion of @wr_id of the endpoint's QP next, with @status. */
 #define expect_status(endpoint, wr_id, status) expect_status_(HERE, endpoint, wr_id, status)
 struct ibv_wc expect_status_(struct place place, struct endpoint *endpoint, uint64_t wr_id, enum ibv_wc_status status);
 
-/** There is no completion. */
+/** Expects no completion. */
 #define expect_idle(endpoint) expect_idle_(HERE, endpoint)
 void expect_idle_(struct place place, struct endpoint *endpoint);
 
-/** Nothing was posted before: an empty signalled SEND to the peer has the only completion, here and there. */
+/**
+ * Checks that no request was posted before: an empty signalled SEND to the peer has the only completion on either end.
+ */
 #define expect_nothing_posted(endpoint) expect_nothing_posted_(HERE, endpoint)
 void expect_nothing_posted_(struct place place, struct endpoint *endpoint);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A key, and what it looks like wrapped (RFC 3394), made with the Python package `cryptography`, which wraps by single
- * AES blocks: the credential and import KEK 0 of SOFTHCA_CRYPTO_FILE=built-in, and those of FILE_TEXT.
+ * A key in plain and wrapped form (RFC 3394), made with the Python package `cryptography`, which wraps by single AES
+ * blocks: the credential and import KEK 0 of SOFTHCA_CRYPTO_FILE=built-in, and those of FILE_TEXT.
  */
 #ifndef SOFTHCA_TESTS_API_SUPPORT_CRYPTO_KEYS_H
 #define SOFTHCA_TESTS_API_SUPPORT_CRYPTO_KEYS_H
@@ -44,7 +44,7 @@ static const char file_credential[] =
 static const char file_wrapped_128[] =
 	"6f1028686f3c991938c0753df71dccdfa814766ffe1ebe849a827865ebce66523ee45b5b4a36d755";
 
-/** The bytes of @hex to @out; returns how many. */
+/** Converts @hex to bytes in @out; returns their number. */
 static inline size_t bytes_of_hex(void *out, const char *hex)
 {
 	size_t bytes = strlen(hex) / 2;
@@ -54,7 +54,7 @@ static inline size_t bytes_of_hex(void *out, const char *hex)
 	return bytes;
 }
 
-/** The plain key of @key_bytes (both keys together), and the tag behind it. */
+/** Writes the plain key of @key_bytes (both keys together), and the tag after it. */
 static inline void plain_key(void *out, size_t key_bytes)
 {
 	for (size_t i = 0; i < key_bytes; i++)

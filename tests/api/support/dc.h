@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * DCIs and DCTs on the sides of a test, each with a CQ of its own, a DCT with an SRQ. Both have an endpoint, so that the
- * helpers of completion.h work on them; a receive is posted with dct_receive().
+ * DCIs and DCTs on the sides of a test, each with its own CQ, a DCT with an SRQ. Both have an endpoint, so the helpers
+ * of completion.h work on them; dct_receive() posts receives.
  */
 #ifndef SOFTHCA_TESTS_API_SUPPORT_DC_H
 #define SOFTHCA_TESTS_API_SUPPORT_DC_H
@@ -39,20 +39,20 @@ struct dct {
 	uint64_t key;
 };
 
-/** No streams, patient. */
+/** Returns options without streams and with long timeouts. */
 struct dci_options dci_defaults(void);
 
 /** A DCI on @side in RTS, with all operations of RC and an address handle to @peer. */
 void dci_open(struct dci *dci, struct side *side, struct side *peer, const struct dci_options *options);
-/** The same in RESET. */
+/** As dci_open(), but the DCI stays in RESET. */
 void dci_create(struct dci *dci, struct side *side, struct side *peer, const struct dci_options *options);
-/** From any state to RTS. */
+/** Moves the DCI from any state to RTS. */
 void dci_connect(struct dci *dci);
 void dci_close(struct dci *dci);
 
-/** A DCT on @side in RTR, open to remote writes, reads and atomics. */
+/** Opens a DCT on @side in RTR, with remote writes, reads and atomics enabled. */
 void dct_open(struct dct *dct, struct side *side, uint64_t key);
-/** The same in RESET. */
+/** As dct_open(), but the DCT stays in RESET. */
 void dct_create(struct dct *dct, struct side *side, uint64_t key);
 int dct_to_init(struct dct *dct, unsigned int access);
 int dct_to_rtr(struct dct *dct);
@@ -61,7 +61,7 @@ void dct_close(struct dct *dct);
 /** Posts a receive into the @count entries of @sge to the SRQ of @dct. */
 void dct_receive(struct dct *dct, uint64_t wr_id, struct ibv_sge *sge, int count);
 
-/** Names the target of the open request: with its stream, or by mlx5dv_wr_set_dc_addr(3) if it is 0. */
+/** Sets the target of the open request: with its stream, or by mlx5dv_wr_set_dc_addr(3) if @stream is 0. */
 void dci_address(struct dci *dci, const struct dct *target, uint16_t stream);
 
 /** Posts a signalled WRITE, or SEND, of @source; see dci_address(). */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* How many descriptors this process has open, for tests of what leaves none behind. */
+/* The number of open descriptors of this process, for tests of descriptor leaks. */
 #ifndef SOFTHCA_TESTS_API_SUPPORT_DESCRIPTORS_H
 #define SOFTHCA_TESTS_API_SUPPORT_DESCRIPTORS_H
 
@@ -11,8 +11,9 @@
 #include <unistd.h>
 
 /*
- * Another test on this host may ask for a queue pair that it takes for one of a process that has died, and whose number is in a
- * slot of this process now (src/link/host/DESIGN.md). The connection comes and goes as that process likes.
+ * Returns true for a connection from another test on this host. That test may look up a queue pair of a process that
+ * has died and whose number is now in a slot of this process (src/link/host/DESIGN.md). It opens and closes the
+ * connection at any time.
  */
 static inline bool is_of_another_process(int fd)
 {
@@ -23,8 +24,9 @@ static inline bool is_of_another_process(int fd)
 }
 
 /*
- * The memory of the process at the other end of a connection over shm, this one's own with SOFTHCA_LINK=shm. It is opened once for a
- * connection, when that end has not come to look for a while (src/link/shm/direct.c): whether, and in which test, is up to the scheduler.
+ * Returns true for the memory of the process at the other end of a connection over shm; with SOFTHCA_LINK=shm that can
+ * be this process. It is opened once per connection, if that end has not polled for a while (src/link/shm/direct.c), so
+ * the scheduler decides whether and in which test that happens.
  */
 static inline bool is_memory_of_a_process(int fd)
 {
@@ -45,7 +47,7 @@ static inline int count_descriptors(void)
 	return count;
 }
 
-/* True if there are no more than @count, or soon: what comes with such a connection is open for a moment as well. */
+/* Returns true if at most @count descriptors are open now or soon: such a connection briefly opens others as well. */
 static inline bool descriptors_come_back_to(int count)
 {
 	const struct timespec moment = {.tv_nsec = 1000000};

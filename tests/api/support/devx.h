@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Commands of the device, word by word, as a program writes them that has the adapter's manual: byte and bit positions stand here a
- * second time, and are not those of src/devx.
+ * Commands of the device, word by word, as a program writes them from the adapter's manual: the byte and bit positions
+ * are independent of those in src/devx.
  */
 #ifndef SOFTHCA_TESTS_API_SUPPORT_DEVX_H
 #define SOFTHCA_TESTS_API_SUPPORT_DEVX_H
@@ -46,7 +46,7 @@ static inline struct command command_of(uint16_t opcode)
 	return command;
 }
 
-/** The device refused: EREMOTEIO, and the output has @status and the number of @rule. */
+/** Checks that the device rejected the command: EREMOTEIO, and the output has @status and the number of @rule. */
 static inline void expect_device_refusal(int error, const struct command *command, uint8_t status, uint32_t rule)
 {
 	assert_int_equal(error, EREMOTEIO);
@@ -65,7 +65,7 @@ static inline uint32_t created_number(const struct command *command)
 	return get32(command->out, 8) & 0xffffff;
 }
 
-/* A word of a command that makes it wrong, and how it is refused. */
+/* A word that makes a command invalid, and the expected error. */
 struct wrong {
 	size_t byte;
 	uint32_t value;
@@ -73,7 +73,7 @@ struct wrong {
 	uint32_t rule;
 };
 
-/** CREATE commands of @bytes, each wrong in one word. */
+/** Runs CREATE commands of @bytes, each with one invalid word. */
 static inline void refuse_each(struct ibv_context *context, const struct command *right, size_t bytes,
 			       const struct wrong *wrong, size_t count)
 {
@@ -87,7 +87,7 @@ static inline void refuse_each(struct ibv_context *context, const struct command
 	}
 }
 
-/** @bytes are too few for the CREATE command. */
+/** Checks that @bytes are too few for the CREATE command. */
 static inline void expect_short(struct ibv_context *context, const struct command *right, size_t bytes)
 {
 	struct command command = *right;
@@ -97,7 +97,7 @@ static inline void expect_short(struct ibv_context *context, const struct comman
 	expect_device_refusal(errno, &command, 0x50, 950);
 }
 
-/* ---- a queue pair with all it needs, in one umem --------------------------------------------------------------------- */
+/* ---- a queue pair with its CQ and rings in one umem ------------------------------------------------------------------ */
 
 enum {
 	OWN_CQES = 64,
@@ -106,7 +106,7 @@ enum {
 	OWN_RING = 0, /* of CQEs; offsets in the umem */
 	OWN_CQ_RECORD = 4096,
 	OWN_QP_RECORD = 4096 + 64,
-	OWN_QUEUES = 8192, /* receives, and requests behind them */
+	OWN_QUEUES = 8192, /* receives, then requests */
 	OWN_REQUESTS = OWN_QUEUES + OWN_RECEIVES * 16,
 	OWN_BYTES = 16384,
 };
@@ -119,7 +119,7 @@ struct own {
 	struct mlx5dv_devx_obj *cq, *qp;
 	uint32_t cqn, qpn, pdn, eqn;
 	uint32_t requests, receives, consumed;
-	size_t mapped; /* bytes of `memory` that are there */
+	size_t mapped; /* bytes of `memory` that are still mapped */
 };
 
 static inline uint32_t pd_number(struct ibv_pd *pd)
@@ -144,7 +144,7 @@ static inline struct command cq_command(const struct own *own)
 	return command;
 }
 
-/** @service: st, 0 RC, 1 UC, 2 UD, 5 DCI. No valid bits, as some programs leave them. */
+/** Builds CREATE_QP. @service: st, 0 RC, 1 UC, 2 UD, 5 DCI. No valid bits, because some programs do not set them. */
 static inline struct command qp_command(const struct own *own, uint32_t service)
 {
 	struct command command = command_of(0x500);
@@ -182,7 +182,7 @@ static inline void own_open_cq(struct own *own, struct side *side)
 	own->cqn = created_number(&command);
 }
 
-/** The queue pair of one that has its CQ. */
+/** Creates the queue pair; the CQ exists already. */
 static inline void own_open_qp(struct own *own, uint32_t service)
 {
 	struct command command = qp_command(own, service);
@@ -198,7 +198,7 @@ static inline void own_open(struct own *own, struct side *side, uint32_t service
 	own_open_qp(own, service);
 }
 
-/** Takes away what is behind the first @left bytes. Nobody else is given its place before own_close(). */
+/** Unmaps everything after the first @left bytes. The address range stays reserved until own_close(). */
 static inline void own_unmap(struct own *own, size_t left)
 {
 	if (own->mapped > left)
@@ -294,7 +294,7 @@ static inline void own_ring_register(const struct own *own, uint32_t index)
 		htobe64((uint64_t)(index & 0xffff) << 40 | (uint64_t)own->qpn << 8 | 1);
 }
 
-/** Record, then register. */
+/** Writes the record, then the register. */
 static inline void own_ring(struct own *own, uint32_t blocks)
 {
 	own->requests += blocks;
@@ -303,7 +303,7 @@ static inline void own_ring(struct own *own, uint32_t blocks)
 	own_ring_register(own, own->requests - blocks);
 }
 
-/** Posts @wqe of whole octowords, whose control segment gets index, opcode, number and length. */
+/** Posts @wqe of whole octowords; fills in index, opcode, number and length of its control segment. */
 static inline void own_post(struct own *own, uint32_t opcode, void *wqe, size_t bytes)
 {
 	uint8_t *from = wqe;
@@ -325,7 +325,7 @@ static inline void put_data(uint8_t *wqe, size_t at, uint32_t length, uint32_t l
 	put64(wqe, at + 8, address);
 }
 
-/** One block: @opcode, with @rkey at @remote unless 0, and data of @length at @address of @lkey. */
+/** Posts one block: @opcode, with @rkey at @remote unless 0, and data of @length at @address of @lkey. */
 static inline void own_request_of(struct own *own, uint32_t lkey, uint8_t opcode, uint64_t remote, uint32_t rkey,
 				  uint64_t address, uint32_t length, uint32_t immediate)
 {
@@ -343,14 +343,17 @@ static inline void own_request_of(struct own *own, uint32_t lkey, uint8_t opcode
 	own_post(own, opcode, wqe, at + 16);
 }
 
-/** The same of the side's own memory. */
+/** As own_request_of(), with the side's own memory. */
 static inline void own_request(struct own *own, uint8_t opcode, uint64_t remote, uint32_t rkey, uint64_t address,
 			       uint32_t length, uint32_t immediate)
 {
 	own_request_of(own, own->side->mr->lkey, opcode, remote, rkey, address, length, immediate);
 }
 
-/** An atomic of 8 bytes: @opcode, what it adds or swaps in, what it compares with; what was there comes to @address. */
+/**
+ * Posts an atomic of 8 bytes: @opcode, the value to add or swap in, the value to compare with; the previous value goes
+ * to @address.
+ */
 static inline void own_atomic(struct own *own, uint8_t opcode, uint64_t remote, uint32_t rkey, uint64_t address,
 			      uint64_t swap_add, uint64_t compare)
 {
@@ -373,7 +376,7 @@ static inline bool own_has_cqe(const struct own *own)
 	return op_own >> 4 != 0xf && (op_own & 1) == (own->consumed / OWN_CQES & 1);
 }
 
-/** The next CQE, which is given back. */
+/** Returns the next CQE and frees its entry. */
 static inline struct mlx5_cqe64 own_next_cqe(struct own *own)
 {
 	double deadline = seconds_now() + 20;

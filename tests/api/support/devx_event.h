@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Channels of events of objects made by command, and what comes out of them. */
+/* Event channels of objects made by command, and the events that they return. */
 #ifndef SOFTHCA_TESTS_API_SUPPORT_DEVX_EVENT_H
 #define SOFTHCA_TESTS_API_SUPPORT_DEVX_EVENT_H
 
@@ -21,7 +21,7 @@ enum {
 
 enum { EVENT_BYTES = 8 + 64 };
 
-/* What mlx5dv_devx_get_event() writes. */
+/* The output of mlx5dv_devx_get_event(). */
 union event {
 	struct mlx5dv_devx_async_event_hdr header;
 	uint8_t bytes[EVENT_BYTES + 8];
@@ -34,7 +34,7 @@ static inline bool waits(const struct mlx5dv_devx_event_channel *channel)
 	return poll(&fd, 1, 0) == 1 && fd.revents == POLLIN;
 }
 
-/* Without O_NONBLOCK a missing event would hang the test. */
+/* Opens a channel. Without O_NONBLOCK a missing event would hang the test. */
 static inline struct mlx5dv_devx_event_channel *open_channel(int flags)
 {
 	struct mlx5dv_devx_event_channel *channel =
@@ -56,7 +56,7 @@ static inline void expect_none(struct mlx5dv_devx_event_channel *channel)
 	assert_int_equal(errno, EAGAIN);
 }
 
-/* The next event of a channel with data. */
+/* Returns the next event of a channel with data. */
 static inline union event take(struct mlx5dv_devx_event_channel *channel, uint64_t cookie, uint16_t type)
 {
 	double deadline = seconds_now() + 20;

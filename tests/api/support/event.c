@@ -39,7 +39,7 @@ void expect_event_(struct place place, const struct side *side, enum ibv_event_t
 	if (event.event_type != type)
 		fail_at(place, "the %s gets the event \"%s\", not \"%s\"", side->name,
 			ibv_event_type_str(event.event_type), ibv_event_type_str(type));
-	/* The union holds a pointer for all of them. */
+	/* The union holds a pointer for each kind of object. */
 	if ((const void *)event.element.qp != object)
 		fail_at(place, "the %s's event \"%s\" is about another object", side->name, ibv_event_type_str(type));
 }

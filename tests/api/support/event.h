@@ -5,18 +5,18 @@
 
 #include "support/side.h"
 
-/** The next event is @type, about @object (a QP, CQ or SRQ); acknowledges it. */
+/** Expects @type as the next event, about @object (a QP, CQ or SRQ), and acknowledges it. */
 #define expect_event(side, type, object) expect_event_(HERE, side, type, object)
 void expect_event_(struct place place, const struct side *side, enum ibv_event_type type, const void *object);
 
-/** Whether there is an event now. */
+/** Returns true if an event is pending. */
 bool event_waits(const struct side *side);
 
-/** The next event, acknowledged. */
+/** Returns the next event after acknowledging it. */
 #define next_event(side) next_event_(HERE, side)
 struct ibv_async_event next_event_(struct place place, const struct side *side);
 
-/** There is no event. */
+/** Expects no event. */
 #define expect_no_event(side) expect_no_event_(HERE, side)
 void expect_no_event_(struct place place, const struct side *side);
 

@@ -4,7 +4,7 @@
 
 static struct layout layout;
 
-/* WRITE, READ, SEND and RECV of all of @key. */
+/* Runs WRITE, READ, SEND and RECV over all of @key. */
 static void move_both_ways(struct view key)
 {
 	struct view memory = view_memory(&client, 5, key.length);
@@ -15,7 +15,7 @@ static void move_both_ways(struct view key)
 	expect_send(&pair, memory, key, IBV_WC_SUCCESS, IBV_WC_SUCCESS);
 }
 
-/* [@offset, +@length) of @key, and its bytes on the client, must be moved, or be refused on both ends. */
+/* Checks that [@offset, +@length) of @key, and its bytes on the client, are transferred, or rejected on both ends. */
 static void reach(struct view key, uint64_t offset, size_t length, bool success)
 {
 	struct view part = view_part(key, (int64_t)offset, length), memory = view_memory(&client, 77, length);
@@ -29,7 +29,7 @@ static void reach(struct view key, uint64_t offset, size_t length, bool success)
 
 void check_list_scatters_and_gathers(enum way way)
 {
-	/* Local rights are all that a key needs of what is under it. */
+	/* A key needs only local rights of the regions under it. */
 	struct ibv_mr *low = side_register(&server, 0, 30000, IBV_ACCESS_LOCAL_WRITE);
 	struct ibv_mr *high = side_register(&server, 30000, 30000, IBV_ACCESS_LOCAL_WRITE);
 	struct ibv_sge list[] = {
@@ -79,7 +79,7 @@ void check_list_offset_is_zero_based(enum way way)
 	reach(key, list[0].addr, 1, false);
 }
 
-/* @count entries of unequal length, each elsewhere. */
+/* Makes @count entries of unequal length at different places. */
 static void make_list(struct ibv_sge *list, uint16_t count)
 {
 	for (uint16_t i = 0; i < count; i++)
@@ -127,7 +127,7 @@ void check_interleaved_scatters_and_gathers(enum way way)
 		uint32_t bytes[3], skip[3];
 	} patterns[] = {{{1, 7, 512}, {0, 4, 1000}}, {{512, 1, 7}, {4, 1000, 0}}, {{7, 512, 1}, {1000, 0, 4}}};
 	static const uint32_t repeats[] = {1, 2, 100};
-	/* Room for 100 blocks of each entry, the first entry behind the second. */
+	/* Room for 100 blocks of each entry; the first entry is placed after the second. */
 	static const size_t starts[] = {160001, 0, 330000};
 	struct ibv_mr *low = side_register(&server, 0, 320000, IBV_ACCESS_LOCAL_WRITE);
 	struct ibv_mr *high = side_register(&server, 320000, INTERLEAVED_MEMORY - 320000, IBV_ACCESS_LOCAL_WRITE);
@@ -231,7 +231,7 @@ void check_interleaved_header_takes_an_entry(enum way way)
 	move_both_ways(lay_interleaved(&pair.server, way, of_eight, &layout, 2, 7, data));
 	move_both_ways(lay_interleaved(&pair.server, way, of_four, &layout, 2, 3, data));
 
-	/* The library counts the entries, the device the header as well (mlx5-formats 4.3, 6 no. 41). */
+	/* The library counts the entries only, the device also the header (mlx5-formats 4.3, 6 no. 41). */
 	expect_error(configure_interleaved(&pair.server, way, of_four, 0, 2, 4, data), 0);
 	expect_status(&pair.server, CONFIGURE_WR_ID, IBV_WC_MW_BIND_ERR);
 	expect_state(&pair.server, IBV_QPS_ERR);

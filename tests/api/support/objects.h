@@ -5,7 +5,7 @@
 
 #include "support/check.h"
 
-/* Of the first device, by ibv_open_device(3). */
+/* from the first device, by ibv_open_device(3) */
 extern struct ibv_context *context;
 extern struct ibv_pd *pd;
 

@@ -4,7 +4,7 @@
 
 enum {
 	CQ_ENTRIES = 255,     /* both queues of a QP, all of it flushed */
-	FIRST_PSN = 0xfffff0, /* wraps soon */
+	FIRST_PSN = 0xfffff0, /* wraps after a few packets */
 	UD_OPS = IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_SEND_WITH_IMM,
 	UC_OPS = UD_OPS | IBV_QP_EX_WITH_SEND_WITH_INV | IBV_QP_EX_WITH_RDMA_WRITE |
 		 IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM | IBV_QP_EX_WITH_BIND_MW | IBV_QP_EX_WITH_LOCAL_INV,

@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Two connected QPs in one process, one on each of two sides, each with a CQ of its own. A test of queues, which does
- * not ask on whose side a QP is, may have both on one side.
- *
- * An error ends a pair: pair_renew() makes a fresh one over the same sides, that is the same contexts, PDs, regions,
- * keys and windows.
+ * Two connected QPs in one process, one on each of two sides, each with its own CQ. Tests of queues may have both QPs
+ * on one side. An error ends a pair: pair_renew() makes a new one over the same sides, with the same contexts, PDs,
+ * regions, keys and windows.
  */
 #ifndef SOFTHCA_TESTS_API_SUPPORT_PAIR_H
 #define SOFTHCA_TESTS_API_SUPPORT_PAIR_H
@@ -27,7 +25,7 @@ struct pair_options {
 	bool extended_cq; /* ibv_create_cq_ex(3): endpoint.cq_ex */
 	bool channel;     /* CQs have a completion channel: endpoint.channel; not with extended_cq */
 	int cqe;          /* of each CQ */
-	/* Belong to the test: CQs in place of new ones, which may be one; the SRQ of the server's QP. */
+	/* Owned by the test: CQs to use instead of new ones, possibly one for both; the SRQ of the server's QP. */
 	struct ibv_cq *client_cq, *server_cq;
 	struct ibv_srq *srq;
 	uint64_t send_ops;        /* enum ibv_qp_create_send_ops_flags */
@@ -37,14 +35,14 @@ struct pair_options {
 	unsigned int access;
 	uint8_t max_rd_atomic, max_dest_rd_atomic;
 	uint8_t timeout, retry_cnt, rnr_retry, min_rnr_timer;
-	uint32_t later_psn; /* so much behind the first PSN that pairs begin with */
+	uint32_t later_psn; /* added to the usual first PSN */
 };
 
 struct endpoint {
 	const struct pair_options *options;
 	struct side *side;
 	struct ibv_comp_channel *channel;
-	struct ibv_cq *cq; /* of both queues */
+	struct ibv_cq *cq; /* used by both queues */
 	bool owns_cq;
 	struct ibv_cq_ex *cq_ex;
 	struct ibv_qp *qp;
@@ -60,25 +58,28 @@ struct pair {
 	struct endpoint client, server;
 };
 
-/** All send operations of the type (for RC those of keys, too), PAIR_WRS work requests of PAIR_SGES, no inline data. */
+/**
+ * Returns options with all send operations of the type (for RC also those of keys), PAIR_WRS work requests of
+ * PAIR_SGES, no inline data.
+ */
 struct pair_options pair_defaults(enum ibv_qp_type type);
 
-/** A pair in RTS, open to remote writes, reads and atomics. */
+/** Opens a pair in RTS, with remote writes, reads and atomics enabled. */
 void pair_open(struct pair *pair, struct side *client, struct side *server, const struct pair_options *options);
 /** As pair_open(), but the QPs stay in RESET until pair_connect(). */
 void pair_create(struct pair *pair, struct side *client, struct side *server, const struct pair_options *options);
 void pair_connect(struct pair *pair);
 
-/** A fresh pair of the same options over the same sides. */
+/** Replaces the pair by a new one with the same options over the same sides. */
 void pair_renew(struct pair *pair);
-/** The same with other options. */
+/** As pair_renew(), with other options. */
 void pair_replace(struct pair *pair, const struct pair_options *options);
 void pair_close(struct pair *pair);
 
 /** Destroys the QP before pair_close() does. */
 void endpoint_destroy_qp(struct endpoint *endpoint);
 
-/** The endpoint that is on @side. */
+/** Returns the endpoint on @side. */
 struct endpoint *pair_at(struct pair *pair, const struct side *side);
 
 /** The steps of pair_connect(): ibv_modify_qp(3) to INIT, RTR, RTS. */

@@ -52,7 +52,7 @@ void program_choose_case(void)
 		cmocka_set_test_filter(only);
 }
 
-/* The environment of the child: ours, with @settings ("NAME=value") in place of what it says about these names. */
+/* Builds the child's environment: ours, with @settings ("NAME=value") replacing variables of the same names. */
 static char **environment_with(char *const *settings, size_t count)
 {
 	extern char **environ;
@@ -77,7 +77,7 @@ static char **environment_with(char *const *settings, size_t count)
 
 static int run_again(char *setting, char *case_setting)
 {
-	/* The child's result is its exit status; what it prints is for a reader, not for who counts our cases. */
+	/* The result of the child is its exit status; its output is for readers and must not be counted as cases. */
 	char *const settings[] = {setting, case_setting, "CMOCKA_MESSAGE_OUTPUT=STDOUT"};
 	char **environment = environment_with(settings, ARRAY_SIZE(settings));
 	char *const arguments[] = {"/proc/self/exe", NULL};

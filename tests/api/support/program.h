@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A test program: two sides and an RC pair between them for each case, opened before it and closed behind it.
+ * A test program: two sides and an RC pair between them for each case, opened before the case and closed after it.
  * Everything is compared and released at the end of the case.
  */
 #ifndef SOFTHCA_TESTS_API_SUPPORT_PROGRAM_H
@@ -11,16 +11,16 @@
 extern struct side client, server;
 extern struct pair pair;
 
-/** How much memory the sides have from the next case on; SIDE_BYTES unless main() says otherwise. */
+/** Sets the memory size of the sides from the next case on; the default is SIDE_BYTES. */
 void program_memory(size_t bytes);
 
-/** @length bytes in the middle of the client's memory. */
+/** Returns a view of @length bytes in the middle of the client's memory. */
 struct view client_memory(size_t length);
 
 int program_open(void **state);
 int program_close(void **state);
 
-/* A row of the table of cases. */
+/* An entry of the table of cases. */
 #define API_CASE(function) cmocka_unit_test_setup_teardown(function, program_open, program_close)
 
 /** Runs the cases of struct CMUnitTest @cases[]; returns the exit status. */
@@ -28,15 +28,15 @@ int program_close(void **state);
 void program_choose_case(void);
 
 /**
- * The profile is chosen when the first device is opened. Returns true if this process has @profile ("man" or
- * "connectx"): the caller goes on. If not, runs the case in a child process that executes the program anew with
- * SOFTHCA_PROFILE set, fails if that fails, and returns false: the caller returns.
+ * Returns true if this process runs with @profile ("man" or "connectx"), and the caller continues. If not, runs the
+ * case in a child process that executes the program anew with SOFTHCA_PROFILE set (the profile is chosen when the first
+ * device is opened), fails if the child fails, and returns false: the caller returns.
  *
  *	if (!in_profile("connectx", __func__))
  *		return;
  */
 bool in_profile(const char *profile, const char *test_case);
-/** The same for another setting: @variable has @value, or is not set and @value is its default @fallback. */
+/** As in_profile(), for another setting: @variable has @value, or is not set and @value is its default @fallback. */
 bool in_setting(const char *variable, const char *value, const char *fallback, const char *test_case);
 
 #endif

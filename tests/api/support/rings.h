@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A QP and its CQ as a driver in user space has them: what mlx5dv_init_obj(3) shows, WQEs by hand, doorbells, CQEs read
- * from memory (mlx5-formats 1.16, 3.1). After rings_open() nothing here calls the library.
+ * A QP and its CQ as a driver in user space uses them: the rings that mlx5dv_init_obj(3) returns, hand-written WQEs,
+ * doorbells, CQEs read from memory (mlx5-formats 1.16, 3.1). After rings_open() nothing here calls the library.
  */
 #ifndef SOFTHCA_TESTS_API_SUPPORT_RINGS_H
 #define SOFTHCA_TESTS_API_SUPPORT_RINGS_H
@@ -13,7 +13,7 @@ enum {
 	RING_BLOCK = 64,
 };
 
-/* How the register is written; the record comes first in any case. */
+/* How the register is written; the record is always written first. */
 enum ring_style {
 	RING_DOORBELL,  /* 8 bytes */
 	RING_BLUEFLAME, /* the whole WQE, in blocks of 64 bytes */
@@ -30,11 +30,11 @@ struct rings {
 
 struct rings rings_open(struct endpoint *endpoint);
 
-/** Where the next WQE begins; it may go on at the start of the ring. */
+/** Returns the place of the next WQE, which may wrap to the start of the ring. */
 uint8_t *rings_next_wqe(const struct rings *rings);
-/** The control segment of a signalled WQE of @units. */
+/** Writes the control segment of a signalled WQE of @units. */
 void rings_put_control(const struct rings *rings, uint8_t *wqe, uint8_t opcode, uint8_t units);
-/** Puts a whole WQE, beginning with its control segment, at the producer; across the ring's end where it is. */
+/** Copies a whole WQE, including its control segment, to the producer index; wraps at the ring's end. */
 void rings_put(const struct rings *rings, const void *wqe, uint32_t units);
 /** Announces the WQE of @blocks at the producer: record, barrier, register. */
 void rings_ring(struct rings *rings, uint32_t blocks, enum ring_style style);
@@ -42,12 +42,12 @@ void rings_ring(struct rings *rings, uint32_t blocks, enum ring_style style);
 /** Posts a receive of one segment. */
 void rings_receive(struct rings *rings, uint64_t address, uint32_t length, uint32_t lkey);
 
-/** Whether there is a CQE that was not taken yet. */
+/** Returns true if there is a CQE that was not taken yet. */
 bool rings_has_cqe(const struct rings *rings);
-/** The next CQE; it is given back at once. Spins until it is there, with a deadline. */
+/** Returns the next CQE and frees its entry. Spins until it is there, with a deadline. */
 #define rings_next_cqe(rings) rings_next_cqe_(HERE, rings)
 struct mlx5_cqe64 rings_next_cqe_(struct place place, struct rings *rings);
-/** The next CQE is a successful one of the WQE whose first block is @index, with @opcode. */
+/** Expects a successful CQE next, of the WQE whose first block is @index, with @opcode. */
 #define rings_expect(rings, index, opcode) rings_expect_(HERE, rings, index, opcode)
 void rings_expect_(struct place place, struct rings *rings, uint32_t index, uint8_t opcode);
 

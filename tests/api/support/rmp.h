@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Receives that queue pairs share, made by command (CREATE_RMP) in a umem of its own. */
+/* Receives shared by queue pairs, created by command (CREATE_RMP) in a umem of their own. */
 #ifndef SOFTHCA_TESTS_API_SUPPORT_RMP_H
 #define SOFTHCA_TESTS_API_SUPPORT_RMP_H
 
 #include "support/devx.h"
 
-/* The ring begins behind the begin of its umem. */
+/* The ring does not start at the beginning of its umem. */
 enum {
 	SHARED_BYTES = 64,
 	ENTRIES = 16,
@@ -32,7 +32,7 @@ static inline void shared_open(struct shared *shared, struct side *side, uint32_
 	*shared = (struct shared){.side = side};
 	shared->memory = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	assert_true(shared->memory != MAP_FAILED);
-	/* What a list begins with: each entry names the next. Cyclic queues do not look. */
+	/* Initial list: each entry links to the next. Cyclic queues ignore the links. */
 	for (uint32_t i = 0; i < ENTRIES; i++)
 		put32(shared->memory, RING + (size_t)i * ENTRY_BYTES, type == LIST ? (i + 1) % ENTRIES : 0xffff);
 	shared->umem = mlx5dv_devx_umem_reg(side->context, shared->memory, PAGE, IBV_ACCESS_LOCAL_WRITE);
@@ -57,7 +57,7 @@ static inline void shared_close(struct shared *shared)
 	munmap(shared->memory, PAGE);
 }
 
-/* Entries come back in the order in which they were taken, so the list stays as it is. */
+/* Entries are freed in the order in which they were taken, so the list stays unchanged. */
 static inline void shared_receive(struct shared *shared, uint64_t address)
 {
 	uint8_t *entry = shared->memory + RING + (size_t)(shared->posted % ENTRIES) * ENTRY_BYTES + 16;
@@ -71,7 +71,7 @@ static inline void shared_receive(struct shared *shared, uint64_t address)
 	put32(shared->memory, RECORD, shared->posted & 0xffff);
 }
 
-/** An RC queue pair on the CQ of @own that receives from @shared. */
+/** Creates an RC queue pair on the CQ of @own that receives from @shared. */
 static inline void shared_join(const struct shared *shared, struct own *own)
 {
 	struct command command = qp_command(own, 0);

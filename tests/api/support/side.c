@@ -40,7 +40,7 @@ static void find_gid(struct side *side)
 	fail_at(HERE, "the device has no GID of RoCE v2");
 }
 
-/* Memory or copy, guards included: returns the first byte behind the guard. */
+/* Maps memory or its copy, including guards. Returns the first byte after the first guard. */
 static uint8_t *map_memory(size_t bytes)
 {
 	uint8_t *base = mmap(NULL, bytes + 2 * SIDE_GUARD, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -120,7 +120,7 @@ uint64_t side_address(const struct side *side, size_t offset)
 	return (uintptr_t)side->memory + offset;
 }
 
-/* Enters @object among those that the side owns. */
+/* Adds @object to the side's objects. */
 static void *keep(void **objects, void *object)
 {
 	assert_non_null(object);

@@ -104,7 +104,10 @@ size_t domain_make_stream(const struct mlx5dv_sig_block_domain *domain, const ui
 
 void cut_layout(struct layout *layout, struct ibv_sge pieces[3], size_t bytes)
 {
-	/* An odd first piece, a last one of a few bytes: both ends of fields lie in other pieces than their blocks. */
+	/*
+	 * An odd first piece and a last one of a few bytes: both ends of the fields lie in other pieces than their
+	 * blocks.
+	 */
 	size_t first = bytes / 3 | 1, last = bytes < 16 ? 1 : 7;
 
 	pieces[0] = side_sge(&server, SERVER_MEMORY, (uint32_t)first);
@@ -163,7 +166,7 @@ void plain_store(size_t offset, const uint8_t *bytes, size_t count)
 struct request {
 	bool by_client;
 	enum ibv_wr_opcode opcode;
-	enum ibv_wc_opcode done, received; /* `received`: of the peer, where the message takes a receive */
+	enum ibv_wc_opcode done, received; /* `received`: opcode at the peer, if the message consumes a receive */
 	bool receives;
 };
 
@@ -212,7 +215,7 @@ void transfer_signed_(struct place place, enum key_operation operation, uint32_t
 		if (wc.byte_len != bytes)
 			fail_at(place, "received %u bytes, not %u", wc.byte_len, bytes);
 	}
-	/* Profile connectx finds errors when something is polled. */
+	/* Profile connectx finds errors on polling. */
 	expect_idle_(place, &pair.client);
 	expect_idle_(place, &pair.server);
 }

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Keys with block signatures: configuring them, the streams of their two domains, and transfers through them between the
- * server, whose the key is, and plain memory of the client, where the wire's bytes are seen as they are.
- *
- * Fields are computed by tests/signature/guard.c, bit by bit.
+ * Keys with block signatures: configuring them, the streams of their two domains, and transfers through them between
+ * the server, which owns the key, and plain memory of the client, which holds the bytes of the wire unchanged.
+ * tests/signature/guard.c computes the fields, bit by bit.
  */
 #ifndef SOFTHCA_TESTS_API_SUPPORT_SIGNED_KEY_H
 #define SOFTHCA_TESTS_API_SUPPORT_SIGNED_KEY_H
@@ -11,7 +10,7 @@
 #include "support/program.h"
 
 enum {
-	SIGNED_PLAIN = 3001,    /* where the client's plain memory begins; odd */
+	SIGNED_PLAIN = 3001,    /* offset of the client's plain memory; odd */
 	SIGNED_LARGEST = 32768, /* bytes of a stream */
 };
 
@@ -25,55 +24,55 @@ enum {
 	static const struct mlx5dv_sig_block_domain name = {                                                           \
 		.sig_type = MLX5DV_SIG_TYPE_T10DIF, .sig.dif = &name##_dif, .block_size = MLX5DV_BLOCK_SIZE_##bytes}
 
-/** Pairs whose QPs hold an interleaved layout and a signature in one work request. */
+/** Returns options of pairs whose QPs fit an interleaved layout and a signature in one work request. */
 struct pair_options signed_options(void);
 
-/** A key for @entries that may carry signatures. */
+/** Creates a key for @entries that may have signatures. */
 struct mlx5dv_mkey *side_create_signed_mkey(struct side *side, uint16_t entries);
 
 /* ---- domains ---------------------------------------------------------------------------------------------------- */
 
-/** Bytes of data in a block of @domain. */
+/** Returns the bytes of data in a block of @domain. */
 uint32_t domain_block(const struct mlx5dv_sig_block_domain *domain);
-/** Bytes of a field; 0 for NULL. */
+/** Returns the bytes of a field; 0 for NULL. */
 uint32_t domain_field(const struct mlx5dv_sig_block_domain *domain);
-/** The field behind the @data of block @number. Returns its bytes. */
+/** Makes the field that follows the @data of block @number. Returns its bytes. */
 uint32_t domain_make_field(const struct mlx5dv_sig_block_domain *domain, const uint8_t *data, uint32_t number,
 			   uint8_t field[8]);
-/** Bytes of the stream of @raw bytes of data: a field behind each whole block; NULL: none. */
+/** Returns the bytes of the stream of @raw bytes of data: a field after each whole block; none if @domain is NULL. */
 size_t domain_stream_bytes(const struct mlx5dv_sig_block_domain *domain, size_t raw);
-/** Writes that stream. Returns its bytes. */
+/** Writes the stream of domain_stream_bytes(). Returns its bytes. */
 size_t domain_make_stream(const struct mlx5dv_sig_block_domain *domain, const uint8_t *data, size_t raw,
 			  uint8_t *stream);
 
 /* ---- keys ------------------------------------------------------------------------------------------------------- */
 
-/** Lays @bytes of the server's memory in three pieces that cut blocks and fields. @layout gets the model. */
+/** Divides @bytes of the server's memory into three pieces that split blocks and fields. @layout gets the model. */
 void cut_layout(struct layout *layout, struct ibv_sge pieces[3], size_t bytes);
 
 /**
  * Configures the server's @mkey by one signalled work request of CONFIGURE_WR_ID: all rights, the list, the signature.
- * Returns what ibv_wr_complete(3) returns.
+ * Returns the result of ibv_wr_complete(3).
  */
 int configure_signed(struct mlx5dv_mkey *mkey, uint16_t count, const struct ibv_sge *sge,
 		     const struct mlx5dv_sig_block_attr *attr);
 
-/** The same over a cut_layout() of @bytes; must succeed, with one completion. */
+/** As configure_signed(), over a cut_layout() of @bytes; must succeed, with one completion. */
 #define lay_signed(mkey, layout, bytes, attr) lay_signed_(HERE, mkey, layout, bytes, attr)
 void lay_signed_(struct place place, struct mlx5dv_mkey *mkey, struct layout *layout, size_t bytes,
 		 const struct mlx5dv_sig_block_attr *attr);
 
-/** Sets byte @offset and the following of a key's memory as a program does: they are expected, too. */
+/** Sets @count bytes of a key's memory from @offset on, as a program does; the expected memory changes too. */
 void key_store(const struct layout *layout, size_t offset, const uint8_t *bytes, size_t count);
-/** Only what the memory must hold after a transfer. */
+/** Sets only the expected memory after a transfer. */
 void key_expect(const struct layout *layout, size_t offset, const uint8_t *bytes, size_t count);
-/** The same of the client's memory. */
+/** As key_store(), for the client's memory. */
 void plain_store(size_t offset, const uint8_t *bytes, size_t count);
 void plain_expect(size_t offset, const uint8_t *bytes, size_t count);
 
 /* ---- transfers -------------------------------------------------------------------------------------------------- */
 
-/* What moves data between key and wire; OUT_…: the key is the source. */
+/* Operations that move data between key and wire; OUT_…: the key is the source. */
 enum key_operation {
 	OUT_SEND,
 	OUT_SEND_IMM,
@@ -94,8 +93,8 @@ static inline bool goes_out(enum key_operation operation)
 }
 
 /**
- * Moves @bytes of the wire's stream between @offset of the key and @plain of the client's memory, and polls all completions
- * that there are, successful ones. Compares nothing.
+ * Moves @bytes of the wire's stream between @offset of the key and @plain of the client's memory, and polls all
+ * completions, which must be successful. Compares nothing.
  */
 #define transfer_signed(operation, key, offset, plain, bytes)                                                          \
 	transfer_signed_(HERE, operation, key, offset, plain, bytes)
@@ -103,8 +102,8 @@ void transfer_signed_(struct place place, enum key_operation operation, uint32_t
 		      uint32_t bytes);
 
 /**
- * A whole transfer of @raw bytes of data through @mkey, whose memory is @layout: new contents everywhere, the right stream
- * in the source, the right stream and nothing else in the sink, no error.
+ * Transfers @raw bytes of data through @mkey, whose memory is @layout: new contents everywhere, the right stream in the
+ * source, the right stream and nothing else in the sink, no error.
  */
 #define expect_signed_transfer(operation, mkey, layout, mem, wire, raw)                                                \
 	expect_signed_transfer_(HERE, operation, mkey, layout, mem, wire, raw)
@@ -114,17 +113,17 @@ void expect_signed_transfer_(struct place place, enum key_operation operation, s
 
 /* ---- errors ----------------------------------------------------------------------------------------------------- */
 
-/** The profile of this process: SOFTHCA_PROFILE. */
+/** Returns true if the profile of this process (SOFTHCA_PROFILE) is connectx. */
 bool profile_is_connectx(void);
 
-/** mlx5dv_mkey_check(3) finds no error. */
+/** Expects mlx5dv_mkey_check(3) to find no error. */
 #define expect_key_good(mkey) expect_key_good_(HERE, mkey)
 void expect_key_good_(struct place place, struct mlx5dv_mkey *mkey);
 
 /**
- * It finds @type in block @number of @domain, the field said @found and should have said @computed, in the terms of the
- * profile; and it tells so once. @offset: where the block begins in the transfer, which profile man tells; the other tells
- * where block and field end in @domain of the key.
+ * Expects mlx5dv_mkey_check(3) to report @type once, in block @number of @domain, with the field @found instead of
+ * @computed, in the terms of the profile. @offset: start of the block in the transfer, which profile man reports; the
+ * other profile reports the end of block and field in @domain of the key.
  */
 #define expect_key_bad(mkey, type, domain, number, offset, found, computed)                                            \
 	expect_key_bad_(HERE, mkey, type, domain, number, offset, found, computed)

@@ -76,7 +76,7 @@ static void model_store(const struct view *view, uint64_t value)
 
 /* ---- operations --------------------------------------------------------------------------------------------- */
 
-/* @status is what the test wants of a request on @one and @other: success takes a model. */
+/* @status is the expected status of a request on @one and @other: success needs a model. */
 static void begin(struct place place, const struct view *one, const struct view *other, enum ibv_wc_status status)
 {
 	if (status == IBV_WC_SUCCESS && (one->outside || other->outside))
@@ -99,7 +99,7 @@ static void end(struct place place, struct pair *pair, enum ibv_wc_status status
 	expect_idle_(place, &pair->server);
 }
 
-/* Completion of the request: its length is told for what comes back only (ibv_poll_cq(3)). */
+/* Polls the completion of the request. Its length is set for responses only (ibv_poll_cq(3)). */
 static void complete(struct place place, struct endpoint *endpoint, enum ibv_wc_opcode opcode,
 		     enum ibv_wc_status status, size_t read)
 {
@@ -187,7 +187,7 @@ void expect_send_(struct place place, struct pair *pair, enum ibv_wr_opcode opco
 {
 	struct endpoint *endpoint = pair_at(pair, source.side);
 	bool immediate = opcode == IBV_WR_SEND_WITH_IMM, datagram = endpoint->ah;
-	uint8_t header[GRH_BYTES]; /* of a datagram: its contents are not looked at */
+	uint8_t header[GRH_BYTES]; /* of a datagram; its contents are not checked */
 	struct ibv_mr *header_mr = ibv_reg_mr(sink.side->pd, header, sizeof(header), IBV_ACCESS_LOCAL_WRITE);
 	struct ibv_sge sge = sge_of(&source);
 	struct ibv_sge receive[2] = {{.addr = (uintptr_t)header, .length = sizeof(header), .lkey = header_mr->lkey},

@@ -7,15 +7,15 @@
 
 enum {
 	BIND_WR_ID = 0xb14d,
-	/* A range of the memory where nothing else is decisive. */
+	/* A range of the memory away from any boundary. */
 	WINDOW_START = 4096,
 	WINDOW_LENGTH = 4096,
 };
 
-/** What a signalled bind of [@start, +@length) of the server's memory to server.mr asks for. */
+/** Returns a signalled bind of [@start, +@length) of the server's memory to server.mr. */
 struct ibv_mw_bind bind_request(size_t start, size_t length, unsigned int access);
 
-/** [@start, +@length) of the server's memory through the present rkey of @mw. */
+/** Returns [@start, +@length) of the server's memory through the current rkey of @mw. */
 struct view window_view(const struct ibv_mw *mw, size_t start, size_t length);
 
 /** Binds on pair.server and polls the success. Returns the window as the client sees it. */
@@ -23,13 +23,13 @@ struct view window_view(const struct ibv_mw *mw, size_t start, size_t length);
 struct view bind_window_(struct place place, struct ibv_mw *mw, size_t start, size_t length, unsigned int access);
 
 /**
- * The bind is posted and fails: MW_BIND_ERR, the QP in ERR. Then a fresh pair, and the old rkey back in the window, as
- * NOTES of ibv_bind_mw(3) ask for.
+ * Expects the bind to be posted and to fail: MW_BIND_ERR, the QP in ERR. Makes a new pair and restores the old rkey of
+ * the window, as NOTES of ibv_bind_mw(3) require.
  */
 #define expect_bind_fails(mw, bind) expect_bind_fails_(HERE, mw, bind)
 void expect_bind_fails_(struct place place, struct ibv_mw *mw, struct ibv_mw_bind bind);
 
-/** WRITE, READ and FETCH_ADD at the beginning of @window fail with REM_ACCESS_ERR. */
+/** Expects WRITE, READ and FETCH_ADD at the beginning of @window to fail with REM_ACCESS_ERR. */
 #define expect_no_remote_access(window) expect_no_remote_access_(HERE, window)
 void expect_no_remote_access_(struct place place, struct view window);
 

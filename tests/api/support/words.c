@@ -4,7 +4,7 @@
 
 enum {
 	WORD = 8,
-	WORDS = 512, /* of each kind; then they come again */
+	WORDS = 512, /* of each kind; then they are reused */
 	SOURCES = 0,
 	SINKS = WORDS * WORD,
 	TARGETS = 2 * WORDS * WORD,
@@ -20,7 +20,7 @@ struct ibv_sge word_sink(const struct side *side, uint64_t wr_id)
 	return side_sge(side, word_at(SINKS, wr_id), WORD);
 }
 
-/* Posts @wr over the word of its wr_id, and enters where it goes into the copy. */
+/* Posts @wr over the word of its wr_id, and updates the copy at its destination. */
 static void post_word(struct place place, struct endpoint *endpoint, struct ibv_send_wr wr, size_t target)
 {
 	size_t source = word_at(SOURCES, wr.wr_id);

@@ -168,7 +168,7 @@ struct ibv_wc xrc_completion_(struct place place, struct ibv_cq *cq, uint64_t wr
 	struct ibv_wc wc;
 	int found;
 
-	memset(&wc, 0xa5, sizeof(wc)); /* what the call does not set shows */
+	memset(&wc, 0xa5, sizeof(wc)); /* makes members visible that the call does not set */
 	do
 		found = ibv_poll_cq(cq, 1, &wc);
 	while (!found && seconds_now() < end);
