@@ -182,7 +182,10 @@ static void each_combination_of_fields(void **state)
 		bool address = fields & ADDR, descriptor = fields & FD;
 
 		if (mr) {
-			/* Only addr, with iova and buf as they please: neither a dma-buf nor a DMA handle exists here. */
+			/*
+			 * Only addr is required, with iova and buf optional: neither dma-bufs nor DMA handles are
+			 * supported.
+			 */
 			assert_int_equal(fields & ~(uint64_t)(IOVA | BUF), ADDR);
 			assert_ptr_equal(mr->addr, memory);
 			assert_int_equal(ibv_dereg_mr(mr), 0);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The distribution's own libibverbs.so.1 and libmlx5.so.1, loaded beside ours to compare with: by path,
- * since both have the soname of ours. A test that uses it must not be linked with the front-ends.
+ * Loads the distribution's own libibverbs.so.1 and libmlx5.so.1 in addition to ours, for comparison: by path, since
+ * both have the soname of ours. A test that uses it must not be linked with the front-ends.
  */
 #ifndef SOFTHCA_TESTS_ABI_DISTRIBUTION_H
 #define SOFTHCA_TESTS_ABI_DISTRIBUTION_H
@@ -10,7 +10,7 @@
 #include <glob.h>
 #include <stddef.h>
 
-/* Loads the first file that a pattern finds; NULL if there is none. */
+/* Loads the first file that matches a pattern; returns NULL if none does. */
 static inline void *distribution_open(const char *const *patterns)
 {
 	void *library = NULL;
@@ -31,7 +31,7 @@ static inline void *distribution_libibverbs(void)
 	return distribution_open(patterns);
 }
 
-/* Its libibverbs.so.1 goes first: by its soname alone, a search path could lead to ours. */
+/* Loads its libibverbs.so.1 first: a search path could resolve that soname to ours. */
 static inline void *distribution_libmlx5(void)
 {
 	static const char *const patterns[] = {"/usr/lib/*/libmlx5.so.1", "/usr/lib64/libmlx5.so.1", NULL};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* A call that is not implemented says so: the explanation names it, and where to look. */
+/* A call that is not implemented is explained: the explanation has its name and refers to documentation. */
 #include <errno.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * ibv_query_gid_type, which only rdma-core's programs know: says what ibv_query_gid_ex(3) says, in sysfs's
- * words.
- */
+/* ibv_query_gid_type, used by rdma-core's programs only: returns the type of ibv_query_gid_ex(3) as sysfs has it. */
 #include <errno.h>
 #include <stdarg.h>
 #include <stddef.h>

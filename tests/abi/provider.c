@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Libraries that register providers are tolerated: one that is linked, whose constructor ran before main,
- * one that is loaded later, and the distribution's own libefa.so.1. None of them adds a device. Argument:
- * the one to load.
+ * Libraries that register providers are tolerated: a linked one, whose constructor runs before main, one loaded later,
+ * and the distribution's own libefa.so.1. None of them adds a device. Argument: the library to load.
  */
 #include <dlfcn.h>
 #include <stdarg.h>
@@ -24,7 +23,7 @@ static void test_constructor_before_main(void **state)
 {
 	(void)state;
 	assert_int_equal(provider_registrations(), 1);
-	/* One object for library and program, wherever the linker put it. */
+	/* Library and program use the same object, wherever the linker placed it. */
 	assert_true(verbs_allow_disassociate_destroy);
 }
 
@@ -54,7 +53,10 @@ static void test_libefa(void **state)
 		fail_msg("%s", error);
 }
 
-/* Providers older and newer than libefa's: the one is left alone, the other gets room for what it writes. */
+/*
+ * Providers older and newer than libefa's: the older one is not touched, the newer one gets memory for the members it
+ * writes.
+ */
 static void test_other_calls(void **state)
 {
 	static const char *const nodes[] = {"IBVERBS_PRIVATE_57", "IBVERBS_PRIVATE_59", "IBVERBS_PRIVATE_64",

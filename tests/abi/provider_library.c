@@ -7,7 +7,7 @@ struct verbs_device_ops;
 void verbs_register_driver_34(const struct verbs_device_ops *ops);
 extern bool verbs_allow_disassociate_destroy;
 
-/* How often the constructor ran: static, so that each copy of this library has a count of its own. */
+/* The number of times the constructor ran: static, so each copy of this library has its own count. */
 static int registrations;
 
 __attribute__((visibility("default"))) int provider_registrations(void);
@@ -19,7 +19,7 @@ int provider_registrations(void)
 
 __attribute__((constructor)) static void register_provider(void)
 {
-	/* The real structure is private; whoever looked into this one would read outside of it. */
+	/* The real structure is private; reading this one would be out of bounds. */
 	static const char operations[1];
 
 	verbs_register_driver_34((const struct verbs_device_ops *)operations);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Calls whose answers are a matter of taste in rdma-core (words, rates, conversions, sysfs) answer as the
- * distribution's library does. Argument: the directory of the front-ends.
+ * Calls whose results rdma-core chooses freely (strings, rates, conversions, sysfs) return the same as in the
+ * distribution's library. Argument: the directory of the front-ends.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -53,7 +53,7 @@ static void *theirs(void)
 	return library;
 }
 
-/* The same call in both libraries: pair.ours(…), pair.theirs(…). */
+/* The same function of both libraries: pair.ours(…), pair.theirs(…). */
 #define PAIR(function)                                                                                                 \
 	const struct {                                                                                                 \
 		__typeof__(&function) ours, theirs;                                                                    \
@@ -98,7 +98,7 @@ static void fill(void *memory, size_t size, unsigned int seed)
 		((unsigned char *)memory)[i] = (seed = seed * 1103515245u + 12345u) >> 16;
 }
 
-/* Sources of random bytes; the targets begin equal, so a field that only one library writes is seen. */
+/* Sources of random bytes; the targets are equal at first, so a field that only one library writes is detected. */
 #define TEST_COPY(function, target, source)                                                                            \
 	static void test_##function(void **state)                                                                      \
 	{                                                                                                              \
@@ -160,13 +160,13 @@ static void test_ibv_read_sysfs_file(void **state)
 	errno = 0;
 	assert_int_equal(pair.ours(folder, "board_id", path, sizeof(path)), -1);
 	assert_int_equal(errno, ENOENT);
-	/* A directory can be opened, not read. */
+	/* A directory can be opened but not read. */
 	assert_int_equal(pair.ours(folder, ".", path, sizeof(path)), -1);
 	assert_int_equal(errno, EISDIR);
 	rmdir(folder);
 }
 
-/* The first call settles the answer, so each value is asked in a process of its own. */
+/* The first call caches the answer, so each value is queried in its own process. */
 static int ask_sysfs_path(const char *value)
 {
 	PAIR(ibv_get_sysfs_path);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Calls with little to them: ibv_fork_init(3), ibv_is_fork_initialized(3), ibv_query_ece(3), ibv_set_ece(3),
+ * Small calls: ibv_fork_init(3), ibv_is_fork_initialized(3), ibv_query_ece(3), ibv_set_ece(3),
  * ibv_query_qp_data_in_order(3), ibv_query_port_speed(3), mlx5dv_get_export_sizes(3), mlx5dv_qp_ex_from_ibv_qp_ex.
  */
 #include <errno.h>
@@ -54,7 +54,7 @@ static int teardown(void **state)
 	return ibv_destroy_qp(qp) || ibv_destroy_cq(cq) || ibv_dealloc_pd(pd) || ibv_close_device(context);
 }
 
-/* EINVAL is for memory that is registered already and could be lost to the child: none can here. */
+/* EINVAL is for memory that is already registered and that the child could lose, which cannot happen here. */
 static void test_fork_init(void **state)
 {
 	long page = sysconf(_SC_PAGESIZE);
@@ -73,7 +73,7 @@ static void test_fork_init(void **state)
 	assert_int_equal(ibv_dontfork_range(memory + page, page), 0);
 	assert_int_equal(ibv_dofork_range(memory + page, page), 0);
 
-	/* "Unneeded" promises that a child may go on using its copy of registered memory. */
+	/* "Unneeded" promises that a child may keep using its copy of registered memory. */
 	child = fork();
 	assert_true(child >= 0);
 	if (child == 0) {
@@ -87,7 +87,7 @@ static void test_fork_init(void **state)
 	free(memory);
 }
 
-/* What a connection manager does: ask the own side, send it over, set what the peer sent. */
+/* As a connection manager does: query the local QP, send the options, set those of the peer. */
 static void test_ece(void **state)
 {
 	struct ibv_ece ece = {.vendor_id = 1, .options = 1, .comp_mask = 1};
@@ -97,7 +97,7 @@ static void test_ece(void **state)
 	assert_int_equal(ece.comp_mask, 0);
 	assert_int_not_equal(ece.vendor_id, 0);
 	assert_int_equal(ibv_set_ece(qp, &ece), 0);
-	/* Accepted options come back in the same structure. */
+	/* The accepted options are returned in the same structure. */
 	ece.options = 0xffffffff;
 	assert_int_equal(ibv_set_ece(qp, &ece), 0);
 	assert_int_equal(ece.options, 0);
@@ -120,7 +120,7 @@ static void test_wr_opcode_str(void **state)
 	assert_string_equal(ibv_wr_opcode_str((enum ibv_wr_opcode)1000), "unknown");
 }
 
-/* Only 0 and 1 are answers, and unknown flags promise nothing. */
+/* The answer is 0 or 1, and unknown flags promise nothing. */
 static void test_data_in_order(void **state)
 {
 	static const enum ibv_wr_opcode opcodes[] = {IBV_WR_RDMA_WRITE, IBV_WR_RDMA_READ, IBV_WR_SEND};
@@ -134,7 +134,10 @@ static void test_data_in_order(void **state)
 	}
 }
 
-/* The man page: "in 100Mb/s granularity". What ibv_query_port(3) says, encoded by IBTA 14.2.5.6, is 4 lanes of 25 Gb/s. */
+/*
+ * The man page: "in 100Mb/s granularity". The speed of ibv_query_port(3), encoded by IBTA 14.2.5.6, is 4 lanes of 25
+ * Gb/s.
+ */
 static void test_port_speed(void **state)
 {
 	struct ibv_port_attr attr;
@@ -150,7 +153,10 @@ static void test_port_speed(void **state)
 	assert_int_equal(ibv_query_port_speed(context, 257, &speed), EINVAL);
 }
 
-/* Nothing can be exported: a buffer of no bytes is enough, also for members of later structures, and not a byte more is written. */
+/*
+ * Exporting is not supported: a buffer of zero bytes is enough, also for members of later structures, and nothing is
+ * written.
+ */
 static void test_export_sizes(void **state)
 {
 	uint32_t sizes[5] = {7, 7, 7, 7, 7};

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Every symbol that is not implemented answers EOPNOTSUPP in the way its table says, whatever the arguments.
- * That the table says it right is for abi/stubs_reference to show. Argument: the directory of the front-
- * ends.
+ * Every symbol that is not implemented returns EOPNOTSUPP in the way its table specifies, whatever the arguments.
+ * abi/stubs_reference checks the table. Argument: the directory of the front-ends.
  */
 #include <dlfcn.h>
 #include <errno.h>
@@ -76,7 +75,7 @@ static void *symbol(void *library, const char *name, const char *version)
 #define TRY_UNSUPPORTED CALL
 #define TRY_PROBED CALL
 
-/* Once more in each private node that came later. */
+/* Once more in each later private node. */
 #define AGAIN(node, name, kind) CALL(#name, "IBVERBS_PRIVATE_" #node, kind, STUB_##kind, (void), ())
 
 #define SYMBOL(name, version, state, kind, test, type, parameters, arguments)                                          \
@@ -95,8 +94,8 @@ static void test_libibverbs(void **state)
 	called = 0;
 #include "abi/verbs.def"
 	/*
-	 * 67 names of the providers' interface in five private nodes, and 33 duplicates of version 1.0, are not going
-	 * to be implemented.
+	 * 67 names of the providers' interface in five private nodes, and 33 duplicates of version 1.0, will not be
+	 * implemented.
 	 */
 	assert_true(called >= 67 * 5 + 33);
 }
@@ -112,7 +111,7 @@ static void test_libmlx5(void **state)
 	called = 0;
 #define STUB(name, version, kind, test) CALL(#name, version, kind, STUB_##kind, (void), ())
 #include "abi/mlx5dv.def"
-	/* Steering, scheduling, VFIO and the like. */
+	/* Steering, scheduling, VFIO and similar calls. */
 	assert_true(called >= 70);
 }
 

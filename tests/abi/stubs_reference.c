@@ -1,12 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The table of libmlx5.so.1 says of each call how it tells an error. The distribution's library is asked the
- * same: given an object of a device that is not an mlx5 one, most of its calls answer EOPNOTSUPP, each in
- * its way.
- *
- * The object is a page on which every pointer leads back to the page, so whatever path a call takes from its
- * argument to the device ends at one that it cannot know. A call that takes it for more than that crashes:
- * each runs in a child.
+ * The table of libmlx5.so.1 specifies how each call reports an error. This test compares it with the distribution's
+ * library: given an object of a device that is not an mlx5 one, most of its calls return EOPNOTSUPP, each in its way.
+ * The object is a page on which every pointer leads back to the page, so every path from the argument to the device
+ * ends at an unknown device. Calls that use the object in other ways crash, so each runs in a child.
  */
 #include <errno.h>
 #include <signal.h>
@@ -61,7 +58,7 @@ static void silence(int signal)
 static void child(const struct row *row)
 {
 	void *library = distribution_libmlx5();
-	/* Registers beyond the parameters are not looked at; a number gets the page's address. */
+	/* Registers beyond the parameters are ignored; a number gets the page's address. */
 	long (*call)(uintptr_t, uintptr_t, uintptr_t, uintptr_t, uintptr_t, uintptr_t);
 	void *symbol = library ? dlvsym(library, row->name, row->version) : NULL;
 	uintptr_t page = (uintptr_t)object;
@@ -69,7 +66,7 @@ static void child(const struct row *row)
 	signal(SIGSEGV, silence);
 	signal(SIGBUS, silence);
 	signal(SIGABRT, silence);
-	/* A few walk a list that leads back to itself. */
+	/* A few calls walk a list that leads back to itself. */
 	setitimer(ITIMER_REAL, &(struct itimerval){.it_value = {.tv_usec = 300000}}, NULL);
 	if (!symbol)
 		_exit(1);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* For tests that walk the tables: an argument list of as many zeros as the table gives names, up to 10. */
+/* An argument list for tests that walk the tables: as many zeros as the table has names, up to 10. */
 #ifndef SOFTHCA_TESTS_ABI_TABLE_CALL_H
 #define SOFTHCA_TESTS_ABI_TABLE_CALL_H
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * __verbs_log(), by which providers and programs of rdma-core log: what is written, by VERBS_LOG_LEVEL and VERBS_LOG_FILE. Expected:
- * libibverbs, init.c, as distributions build it. Each case is a process, since libibverbs reads the variables once.
+ * __verbs_log(), the logging call of rdma-core's providers and programs: its output under VERBS_LOG_LEVEL and
+ * VERBS_LOG_FILE. Expected: libibverbs, init.c, as distributions build it. Each case runs in its own process, since
+ * libibverbs reads the variables once.
  */
 #include <errno.h>
 #include <setjmp.h>
@@ -42,7 +43,10 @@ static void set(const char *name, const char *value)
 		unsetenv(name);
 }
 
-/* Returns what @file has after a child with these variables has logged. The child's stderr and stdout are @file for @file_variable NULL. */
+/*
+ * Returns the contents of @file after a child with these variables has logged. If @file_variable is NULL, the child's
+ * stderr and stdout go to @file.
+ */
 static const char *logged(const char *level, const char *file_variable)
 {
 	static char text[256];
@@ -77,7 +81,7 @@ static void test_levels(void **state)
 	assert_string_equal(logged("4", NULL), "");
 	assert_string_equal(logged("4", "/nonexistent/file"), "");
 	assert_string_equal(logged("1", path), "error 7 of one\n");
-	/* Appended; hexadecimal as strtol(3) reads it. */
+	/* Output is appended; hexadecimal as strtol(3) reads it. */
 	assert_string_equal(logged("0x3", path), "error 7 of one\n"
 						 "error 7 of one\nwarning\ninformation\n");
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Two versions of one name are two functions: mlx5dv_init_obj of MLX5_1.0 gives where the address of a CQ's doorbell
- * page is kept, that of MLX5_1.2 the address. A program of libibverbs 1.0 finds no device, and why.
+ * Two versions of one name are two functions: mlx5dv_init_obj of MLX5_1.0 returns the location of the address of a CQ's
+ * doorbell page, that of MLX5_1.2 the address itself. A program of libibverbs 1.0 finds no device and is told why.
  */
 #include <dlfcn.h>
 #include <errno.h>
@@ -42,14 +42,14 @@ static void test_init_obj(void **state)
 	cq = ibv_create_cq(context, 10, NULL, NULL, 0);
 	assert_non_null(cq);
 
-	/* What a program gets that is linked today. */
+	/* A program linked today gets this version. */
 	assert_ptr_equal(dlvsym(RTLD_DEFAULT, "mlx5dv_init_obj", "MLX5_1.2"), (void *)mlx5dv_init_obj);
 	current = layout("MLX5_1.2", cq);
 	old = layout("MLX5_1.0", cq);
 	assert_non_null(current.cq_uar);
 	assert_ptr_not_equal(old.cq_uar, current.cq_uar);
 	assert_ptr_equal(*(void **)old.cq_uar, current.cq_uar);
-	/* All else is the same. */
+	/* The other members are the same. */
 	assert_ptr_equal(old.buf, current.buf);
 	assert_ptr_equal(old.dbrec, current.dbrec);
 	assert_int_equal(old.cqe_cnt, current.cqe_cnt);

@@ -247,7 +247,10 @@ static void outside_of_the_region(void **state)
 	all_refused("past 2^64", SIDE_REMOTE & ~IBV_ACCESS_REMOTE_ATOMIC, mr->rkey, UINT64_MAX - 3);
 }
 
-/* A message of many packets, whose last byte alone is outside: no byte of it is written, and the last one takes no receive (IBTA C9-82). */
+/*
+ * A message of many packets of which only the last byte is outside the region: none of it is written, and it consumes
+ * no receive (IBTA C9-82).
+ */
 static void last_byte_of_a_long_message(void **state)
 {
 	struct ibv_mr *mr = side_register(&server, 0, 20000, SIDE_ACCESS);

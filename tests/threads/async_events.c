@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * ibv_get_async_event(3): "destroying an object (CQ, SRQ or QP) will wait for all affiliated events for the
- * object to be acknowledged"; events that nobody took go with their object, and leave no trace on the
- * descriptor.
+ * ibv_get_async_event(3): "destroying an object (CQ, SRQ or QP) will wait for all affiliated events for the object to
+ * be acknowledged"; events not taken are dropped with their object, and the descriptor is then not readable.
  */
 #include <fcntl.h>
 #include <poll.h>
@@ -43,7 +42,7 @@ static struct ibv_srq *create_srq(void)
 	return srq;
 }
 
-/* Connected to itself. */
+/* Creates a QP connected to itself. */
 static struct ibv_qp *create_qp(struct ibv_srq *srq)
 {
 	struct ibv_qp *qp = make_qp(pd, IBV_QPT_RC, cq, cq, srq);
@@ -149,7 +148,7 @@ static void *reader(void *argument)
 		if (ibv_get_async_event(context, &event))
 			continue;
 		if (event.event_type != IBV_EVENT_QP_LAST_WQE_REACHED || event.element.qp->context != context)
-			abort(); /* the QP cannot have gone: its event is not acknowledged */
+			abort(); /* the QP still exists, because its event is not acknowledged */
 		__atomic_add_fetch(&events_seen, 1, __ATOMIC_RELAXED);
 		ibv_ack_async_event(&event);
 	}

@@ -7,7 +7,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-/* ---- what several of them need --------------------------------------------------------------------------------- */
+/* ---- helpers of several calls ---------------------------------------------------------------------------------- */
 
 static struct ibv_qp *loop_open(struct calls_world *world, struct ibv_cq *cq)
 {
@@ -18,7 +18,7 @@ static struct ibv_qp *loop_open(struct calls_world *world, struct ibv_cq *cq)
 	return qp;
 }
 
-/* Where a thread writes to, for itself. */
+/* Returns the place in memory that this thread writes to. */
 static uint64_t place(const struct calls_world *world)
 {
 	static uint32_t threads;
@@ -44,7 +44,7 @@ static void post_write(struct calls_world *world, struct ibv_qp *qp, uint64_t wr
 	CHECK(!ibv_post_send(qp, &wr, &bad));
 }
 
-/* These four are cancellation points by their nature, which is not for the table to try. */
+/* These four are cancellation points by design; the table does not test that. */
 static int take_completion_event(struct ibv_comp_channel *channel, struct ibv_cq **cq)
 {
 	void *cookie;
@@ -203,7 +203,7 @@ static void completion_queues(struct calls_world *world)
 	CHECK(!ibv_destroy_cq(cq) && !ibv_destroy_cq(ibv_cq_ex_to_cq(extended)));
 }
 
-/* The event is there before it is asked for, so nothing blocks. */
+/* The event is pending before the call, so it does not block. */
 static void completion_events(struct calls_world *world)
 {
 	struct ibv_comp_channel *channel = ibv_create_comp_channel(world->context);
@@ -258,7 +258,7 @@ static void shared_receive_queues(struct calls_world *world)
 	CHECK(!ibv_query_srq(srq, &queried) && !ibv_destroy_srq(srq));
 }
 
-/* The QP is in the world's CQ and SRQ, so that their locks are taken; its number is of a slot. */
+/* The QP uses the world's CQ and SRQ, so their locks are taken; its number comes from a slot. */
 static void queue_pairs(struct calls_world *world)
 {
 	struct ibv_qp_init_attr init;
@@ -428,7 +428,7 @@ static void signature_pipelines(struct calls_world *world)
 	CHECK(!ibv_destroy_qp(qp));
 }
 
-/* Of a device without wrapped keys: the logins are refused, by the same ways. */
+/* The device has no wrapped keys: logins fail, on the same code paths. */
 static void encryption(struct calls_world *world)
 {
 	struct mlx5dv_dek_init_attr attr = {
@@ -448,7 +448,7 @@ static void encryption(struct calls_world *world)
 	CHECK(!object);
 }
 
-/* Rings that are given away are watched by a thread. */
+/* A thread polls rings that mlx5dv_init_obj(3) exported. */
 static void own_rings(struct calls_world *world)
 {
 	struct ibv_cq_init_attr_ex attr = {.cqe = 4};
@@ -474,7 +474,7 @@ static void reserved_numbers(struct calls_world *world)
 	CHECK(!mlx5dv_reserved_qpn_alloc(world->context, &qpn) && !mlx5dv_reserved_qpn_dealloc(world->context, qpn));
 }
 
-/* Of a command: its words, and those of the answer. */
+/* Words of a command and of its output. */
 struct command {
 	__be32 in[68], out[68];
 };
@@ -492,7 +492,7 @@ static struct mlx5dv_devx_obj *create_by_command(struct calls_world *world, stru
 	return object;
 }
 
-/* A CQ and a QP by command, their rings and records in one umem; and a QP that verbs made. */
+/* A CQ and a QP created by command, their rings and records in one umem, and a QP created by verbs. */
 static void device_commands(struct calls_world *world)
 {
 	void *memory = aligned_alloc(4096, COMMAND_UMEM);
@@ -546,7 +546,7 @@ static void device_commands(struct calls_world *world)
 	free(memory);
 }
 
-/* Subscriptions to what raises no event, so none is there when one is asked for. */
+/* Subscribes to objects that raise no event, so none is pending when the call asks for one. */
 static void device_events(struct calls_world *world)
 {
 	struct mlx5dv_devx_event_channel *channel = mlx5dv_devx_create_event_channel(world->context, 0);
@@ -554,7 +554,7 @@ static void device_events(struct calls_world *world)
 	struct command command = {0};
 	uint16_t type = 4;
 	uint64_t event[9];
-	/* Never closed, which would be a point where a thread is cancelled. */
+	/* Never closed, because close(2) is a cancellation point. */
 	static int fd = -1;
 
 	if (fd < 0)
@@ -614,7 +614,7 @@ const struct call calls[] = {
 
 const size_t calls_count = sizeof(calls) / sizeof(calls[0]);
 
-/* ---- those that cannot meet a lock ----------------------------------------------------------------------------- */
+/* ---- calls that take no lock ----------------------------------------------------------------------------------- */
 
 static const struct {
 	const char *symbols, *why;

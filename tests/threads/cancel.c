@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * pthread_cancel(3). A call of the library is no cancellation point, but for ibv_get_cq_event(3), ibv_get_async_event(3),
- * mlx5dv_devx_get_event(3) and mlx5dv_devx_get_async_cmd_comp(3), which hold nothing while they block: so a thread that is cancelled leaves a device that works.
- *
- * First each row of the table of calls (calls.h) is made by a thread that is to be cancelled at the first point it meets;
- * then a thread that posts and polls is cancelled at random moments, and one that waits for events.
+ * pthread_cancel(3). Calls of the library are not cancellation points, except ibv_get_cq_event(3),
+ * ibv_get_async_event(3), mlx5dv_devx_get_event(3) and mlx5dv_devx_get_async_cmd_comp(3), which hold no resource while
+ * they block: the device works after a thread was cancelled. First a thread with a pending cancellation makes each call
+ * of the table (calls.h); then a thread that posts and polls, and one that waits for events, are cancelled at random
+ * moments.
  */
 #include "calls.h"
 
@@ -16,7 +16,7 @@ static struct calls_world world;
 static const struct call *current;
 static int inside; /* atomic */
 
-/* ---- a request to cancel that is pending all the time ---------------------------------------------------------- */
+/* ---- a cancellation request that is always pending ------------------------------------------------------------- */
 
 static void *make_cancelled(void *argument)
 {
@@ -110,7 +110,7 @@ static void *wait_for_response(void *completion)
 	return NULL;
 }
 
-/* It waits for an event before it says that there is no room for one. */
+/* Waits for an event before it checks for room to store one. */
 static void *wait_without_room(void *channel)
 {
 	mlx5dv_devx_get_event(channel, NULL, 0);
@@ -131,7 +131,7 @@ static void cancel_after(void *(*body)(void *), void *argument, useconds_t us)
 	CHECK(!pthread_timedjoin_np(thread, &result, &end) && result == PTHREAD_CANCELED);
 }
 
-/* The last request completes behind those of the thread that is gone. */
+/* The last request completes after those of the cancelled thread. */
 static void device_works(void)
 {
 	struct ibv_wc wc;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What requests depend on changes while they are executed, though the objects stay: a region is registered anew with other memory or
- * other rights (ibv_rereg_mr(3)), and a queue pair that receives takes and gives a right (ibv_modify_qp(3)). WRITEs of a packet by threads
- * of their own go on all the time. From the return of the call on, what it took away is not written: the memory is compared, or unmapped.
+ * Changes that take effect while requests execute, with the objects kept: a region is reregistered with other memory or
+ * rights (ibv_rereg_mr(3)), and a receiving queue pair gains and loses a right (ibv_modify_qp(3)). Threads post
+ * one-packet WRITEs all the time. After the call returns, revoked memory is not written: the test compares or unmaps
+ * it.
  */
 #include <sys/mman.h>
 
@@ -10,9 +11,9 @@
 
 enum { WRITERS = 2, ROUNDS = 100, REGION = 4096, PIECE = 1024, LOOK_NS = 50000 };
 
-/* One thread that writes its piece of the region, number after number. */
+/* A thread that writes increasing numbers to its piece of the region. */
 struct writer {
-	pthread_mutex_t lock; /* of the state of both queue pairs */
+	pthread_mutex_t lock; /* protects the state of both queue pairs */
 	struct ibv_qp *qp, *peer;
 	struct ibv_cq *cq;
 	uint64_t source[PIECE / 8];
@@ -24,7 +25,7 @@ struct writer {
 static struct ibv_context *context;
 static struct ibv_pd *pd;
 static struct ibv_mr *target;
-static uint8_t *memory;         /* of the target; of the changing thread */
+static uint8_t *memory;         /* of the target; used by the changing thread */
 static uint64_t target_address; /* atomic */
 static uint32_t target_rkey;    /* atomic */
 static int stop;                /* atomic */
@@ -72,7 +73,7 @@ static void *write_always(void *argument)
 	return NULL;
 }
 
-/* Until each has completed a request that it posted after this was called. */
+/* Waits until each writer has completed a request posted after this call. */
 static void let_all_write(void)
 {
 	for (int i = 0; i < WRITERS; i++) {
@@ -105,7 +106,10 @@ static uint8_t *new_memory(void)
 	return new;
 }
 
-/* All pieces are whole, one number again and again: a packet that was begun is written to the end before the call returns. */
+/*
+ * Checks that each piece consists of one number repeated: a packet in progress is fully written before the call
+ * returns.
+ */
 static void expect_numbers(const uint8_t *from)
 {
 	for (int i = 0; i < WRITERS; i++)
@@ -122,7 +126,7 @@ static void other_memory(void)
 	CHECK(!ibv_rereg_mr(target, IBV_REREG_MR_CHANGE_TRANSLATION, NULL, memory, REGION, 0));
 	publish();
 	expect_numbers(before);
-	/* A request that goes on there would die here. */
+	/* A request still accessing it would crash here. */
 	CHECK(!munmap(before, REGION));
 	let_all_write();
 }
@@ -151,7 +155,7 @@ static void set_rights(struct ibv_qp *qp, unsigned int flags)
 	CHECK(!ibv_modify_qp(qp, &attr, IBV_QP_ACCESS_FLAGS));
 }
 
-/* It stays as it is until the lock is given back: one that is refused waits for that. */
+/* The right is unchanged until the lock is released: a writer whose request failed waits for that. */
 static void other_rights_of_queue_pair(struct writer *writer)
 {
 	uint8_t seen[PIECE], *piece = memory + writer->index * PIECE;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Objects come and go under running transfers: one thread writes through an rkey and an mkey while another deregisters
- * and registers the region and configures and invalidates the mkey; a third creates and destroys QPs that a fourth
- * floods with datagrams. Requests succeed or are refused; what succeeded is in the memory of that time, and nothing is
- * written anywhere else.
+ * Objects created and destroyed during transfers: one thread writes through an rkey and an mkey while another
+ * deregisters and registers the region and configures and invalidates the mkey; a third creates and destroys QPs to
+ * which a fourth sends datagrams. Requests succeed or fail; the data of successful ones is in the region that was
+ * registered then, and no other memory is written.
  */
 #include <sys/mman.h>
 
@@ -68,7 +68,7 @@ static void *write_always(void *argument)
 	return NULL;
 }
 
-/* The mkey is configured from a QP of this thread. */
+/* Configures the mkey from a QP of this thread. */
 static void configure(struct ibv_qp *qp, struct ibv_cq *cq, uint32_t entries)
 {
 	struct ibv_qp_ex *ex = ibv_qp_to_qp_ex(qp);
@@ -96,7 +96,7 @@ static void invalidate(struct ibv_qp *qp, struct ibv_cq *cq)
 	CHECK(wait_completion(cq).status == IBV_WC_SUCCESS);
 }
 
-/* The target lies between guards that nothing may touch. Returns after the region was unmapped. */
+/* Registers a target between guards that must not change. Returns after the region was unmapped. */
 static void one_life(uint8_t fill)
 {
 	uint8_t *memory = mmap(NULL, 3 * REGION, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -112,7 +112,7 @@ static void one_life(uint8_t fill)
 	CHECK(!ibv_dereg_mr(mr));
 	for (int i = 0; i < REGION; i++)
 		CHECK(memory[i] == fill && memory[2 * REGION + i] == fill);
-	/* A transfer that went on after the deregistration would die here. */
+	/* A transfer that continued after the deregistration would crash here. */
 	CHECK(!munmap(memory, 3 * REGION));
 }
 

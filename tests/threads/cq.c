@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A CQ and an SRQ in the hands of many threads: two that post, two that poll, one that resizes, one that waits for
- * events. Every request completes exactly once, whatever meets what.
+ * A CQ and an SRQ shared by many threads: two post, two poll, one resizes, one waits for events. Every request
+ * completes exactly once.
  */
 #include <fcntl.h>
 #include <poll.h>
@@ -10,21 +10,21 @@
 
 enum { FLOWS = 2, REQUESTS = 20000, WINDOW = 48, WORD = 8 };
 
-/* Two QPs and their places in the memory. */
+/* Two QPs and their memory. */
 struct flow {
 	struct ibv_qp *sender, *receiver;
 	uint64_t source, target;
-	uint64_t received[64]; /* where receives go, by the low bits of their number */
+	uint64_t received[64]; /* destination of receives, by the low bits of their number */
 };
 
 static struct flow flows[FLOWS];
 static struct ibv_context *context;
 static struct ibv_pd *pd;
-static struct ibv_mr *mr; /* over flows */
+static struct ibv_mr *mr; /* covers the flows */
 static struct ibv_comp_channel *channel;
 static struct ibv_cq *cq;
 static struct ibv_srq *srq;
-static uint32_t seen[FLOWS][REQUESTS]; /* times that the request completed; atomic */
+static uint32_t seen[FLOWS][REQUESTS]; /* number of completions of each request; atomic */
 static uint32_t completed[FLOWS];      /* atomic */
 static uint32_t received;              /* atomic */
 static int stop;                       /* atomic */
@@ -82,7 +82,7 @@ static void post_word(struct flow *flow, enum ibv_wr_opcode opcode, uint64_t wr_
 	CHECK(!ibv_post_send(flow->sender, &wr, &bad));
 }
 
-/* False while the SRQ is full. */
+/* Returns false while the SRQ is full. */
 static bool post_to_srq(struct flow *flow, uint64_t wr_id)
 {
 	struct ibv_sge sge = {(uintptr_t)&flow->received[wr_id % 64], WORD, mr->lkey};
@@ -108,7 +108,7 @@ static void *write_all(void *argument)
 	return NULL;
 }
 
-/* A receive for each send, before it: at most WINDOW of both flows together are posted. */
+/* Posts a receive before each send: at most WINDOW of both flows together are posted. */
 static void *send_all(void *argument)
 {
 	uint64_t flow = (uintptr_t)argument;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Threads with a DCI each, all to the same two DCTs, which share an SRQ: every request arrives once and whole, a stream
- * that fails stops nobody else, and meanwhile other DCIs come, send and go, with requests under way and without.
+ * Threads with a DCI each, all sending to the same two DCTs, which share an SRQ: every request arrives once and
+ * complete, a failing stream does not stop the others, and meanwhile other DCIs are created, send and are destroyed,
+ * with and without requests in flight.
  */
 #include "fixture.h"
 
@@ -33,7 +34,7 @@ struct buffer {
 	struct ibv_mr *mr;
 };
 
-static struct buffer buffers[SENDERS + 2]; /* the last two: of the coming and going, and what is received */
+static struct buffer buffers[SENDERS + 2]; /* the last two: for short-lived DCIs, and for received data */
 
 static struct ibv_qp *make_dci(struct ibv_cq *cq)
 {
@@ -165,7 +166,7 @@ static void *post_to_the_end(void *argument)
 	return NULL;
 }
 
-/* DCIs that another thread stops in the middle; each request ends in one way or another. */
+/* Short-lived DCIs that another thread stops at any time; each request completes with some status. */
 static void *come_and_go(void *argument)
 {
 	struct ibv_cq *cq = ibv_create_cq(context, 64, NULL, NULL, 0);
@@ -195,7 +196,7 @@ static void post_receive(struct ibv_sge *sge)
 	CHECK(!ibv_post_srq_recv(srq, &wr, &bad));
 }
 
-/* Gives back what is taken, until all senders are done. */
+/* Reposts consumed receives until all senders are done. */
 static void *receiver(void *argument)
 {
 	const struct buffer *buffer = argument;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Events of objects that commands made (mlx5dv_devx_get_event(3)): threads that raise them, that take them from one channel, and one
- * that makes and destroys another channel meanwhile. None is lost, none comes twice.
+ * Events of objects made by command (mlx5dv_devx_get_event(3)): threads raise them, others take them from one channel,
+ * and one creates and destroys another channel meanwhile. No event is lost or duplicated.
  */
 #include "fixture.h"
 
@@ -106,7 +106,7 @@ static void subscribe(struct mlx5dv_devx_event_channel *to, struct mlx5dv_devx_o
 	CHECK(!mlx5dv_devx_subscribe_devx_event(to, object, sizeof(type), &type, cookie));
 }
 
-/* A taker ends with an event of an object that is there for that. */
+/* Ends the takers with an event of an object that exists for this purpose. */
 static void end_takers(void)
 {
 	struct raiser last;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What the thread tests share: checks that end the program, and connected QPs without any state of their own. */
+/* Helpers of the thread tests: checks that end the program, and connected QPs; no state of their own. */
 #ifndef SOFTHCA_TESTS_THREADS_FIXTURE_H
 #define SOFTHCA_TESTS_THREADS_FIXTURE_H
 
@@ -14,7 +14,7 @@
 #include <time.h>
 #include <infiniband/mlx5dv.h>
 
-/* Says it even in a thread that is to be cancelled (cancel.c): writing is a cancellation point. */
+/* Prints the message even in a thread with a pending cancellation (cancel.c): writing is a cancellation point. */
 static inline void __attribute__((noreturn)) end_program(const char *file, int line, const char *condition)
 {
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, NULL);
@@ -118,7 +118,7 @@ static inline void to_reset(struct ibv_qp *qp)
 	CHECK(!ibv_modify_qp(qp, &attr, IBV_QP_STATE));
 }
 
-/* One completion, waited for at most 20 s. */
+/* Returns one completion, after at most 20 s. */
 static inline struct ibv_wc wait_completion(struct ibv_cq *cq)
 {
 	time_t end = time(NULL) + 20;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A completion gives the buffers of its request back, also one with WR_FLUSH_ERR (ibv_poll_cq(3)): whoever moves a QP to
- * ERR or RESET while another thread's request is being executed finds the memory alone afterwards.
+ * A completion, even with WR_FLUSH_ERR, returns the buffers of its request to the program (ibv_poll_cq(3)): after a
+ * thread moves a QP to ERR or RESET while another thread's request executes, the device no longer accesses that memory.
  */
 #include "fixture.h"
 
@@ -41,13 +41,13 @@ static struct ibv_mr *make_buffer(struct ibv_pd *pd)
 	return mr;
 }
 
-/* Looks at memory that another thread is writing, which ThreadSanitizer need not hear of. */
+/* Reads memory that another thread is writing, which ThreadSanitizer must ignore. */
 __attribute__((no_sanitize_thread)) static bool has_begun(const volatile char *memory)
 {
 	return *memory;
 }
 
-/* True if the request was caught in the middle. */
+/* Returns true if the request was stopped in the middle. */
 static bool stop_in_the_middle(struct ibv_qp *end[2], const struct sender *sender, struct ibv_cq *cq,
 			       enum ibv_qp_state state)
 {
@@ -64,7 +64,7 @@ static bool stop_in_the_middle(struct ibv_qp *end[2], const struct sender *sende
 	CHECK(!ibv_modify_qp(end[0], &attr, IBV_QP_STATE));
 	if (state == IBV_QPS_ERR)
 		flushed = wait_completion(cq).status == IBV_WC_WR_FLUSH_ERR;
-	/* The request is over: what it would still read is no longer its own. */
+	/* The request is over and must not read this memory any more. */
 	memset(from, 2, BYTES);
 	CHECK(!pthread_join(thread, NULL));
 	CHECK(!memchr(to, 2, BYTES));

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * fork(2) while other threads are inside the library: the child goes on with what it inherited, and finds no lock held by
- * a thread that it does not have (ibv_fork_init(3)). For each row of the table of calls (calls.h) two threads make the call
- * over and over, while the process forks children that make it as well.
+ * fork(2) while other threads are inside the library: the child can use the inherited objects, and no lock is held by a
+ * thread that exists only in the parent (ibv_fork_init(3)). For each call of the table (calls.h) two threads repeat the
+ * call while the process forks children that make it as well.
  */
 #include "calls.h"
 
@@ -15,7 +15,7 @@ enum {
 	ALARM_SECONDS = 20,
 };
 
-/* For each call; children that are forked while threads run are slow under a sanitizer. */
+/* For each call; children forked while threads run are slow under a sanitizer. */
 static const double seconds_of_call = 0.6;
 
 static struct calls_world world;
@@ -38,7 +38,7 @@ static void *hammer(void *argument)
 	return NULL;
 }
 
-/* Returns false if a child did not end well. */
+/* Returns false if a child failed. */
 static bool fork_child(void)
 {
 	pid_t child = fork();
@@ -60,7 +60,10 @@ static void fork_beside(const struct call *call)
 	pthread_t threads[HAMMERS];
 
 	current = call;
-	/* What is done once is: ThreadSanitizer's pthread_once(3) does not know of forks, as the C library's does. */
+	/*
+	 * Do one-time work before forking: ThreadSanitizer's pthread_once(3) does not handle forks as the C library's
+	 * does.
+	 */
 	call->make(&world);
 	__atomic_store_n(&stop, 0, __ATOMIC_RELEASE);
 	for (int i = 0; i < HAMMERS; i++)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Multicast among threads: one sends to a group without end, others attach and detach QPs, which they create and destroy;
- * one member stays, and gets every datagram exactly once and in order.
+ * Multicast among threads: one sends to a group continuously, others create, attach, detach and destroy QPs; one member
+ * stays, and gets every datagram exactly once and in order.
  */
 #include "fixture.h"
 
@@ -41,7 +41,7 @@ static void post(struct ibv_qp *qp, struct datagram *datagram, const struct ibv_
 	CHECK(!ibv_post_recv(qp, &wr, &bad));
 }
 
-/* Members that come and go: what they get is a datagram of the sender, whole. */
+/* Short-lived members: each datagram that they receive is complete and from the sender. */
 static void *come_and_go(void *argument)
 {
 	struct datagram datagram;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A window that was invalidated lets nobody in any more, also not a READ that another thread has under way: what the
- * lender writes after the completion stays its own (IBTA 10.6.5, ibv_post_send(3), IBV_WR_LOCAL_INV).
+ * An invalidated window gives no access any more, not even to a READ that another thread has in flight: data that the
+ * owner writes after the completion is not read (IBTA 10.6.5, ibv_post_send(3), IBV_WR_LOCAL_INV).
  */
 #include "fixture.h"
 
@@ -71,7 +71,7 @@ static void revoke(struct ibv_qp *qp, struct ibv_cq *cq, struct ibv_mw *mw)
 	CHECK(wait_completion(cq).status == IBV_WC_SUCCESS);
 }
 
-/* Looks at memory that another thread is writing, which ThreadSanitizer need not hear of. */
+/* Reads memory that another thread is writing, which ThreadSanitizer must ignore. */
 __attribute__((no_sanitize_thread)) static bool has_begun(const volatile char *memory)
 {
 	return *memory;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Threads that ring by hand, each in rings of its own that come and go: contexts are opened and closed, QPs made and
- * destroyed, with a ring on its way that nobody waits for, while the device looks at all of them. Each WQE completes, in
- * order; pauses let the device fall asleep.
+ * Threads that ring doorbells themselves, each in short-lived rings: contexts are opened and closed, QPs created and
+ * destroyed, with a doorbell pending that no thread waits for, while the device polls all rings. Each WQE completes, in
+ * order; pauses let the device go to sleep.
  */
 #include "fixture.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * System calls that are refused (src/core/system_calls.def): for each of the table, each link, and ENOSYS and EPERM, a child
- * has a filter of seccomp(2) refuse it from before the device is made, and then registers memory, connects two QPs, sends,
- * sleeps for an event, and ends all that again. Nothing hangs, nothing crashes; it works, or is refused with an explanation.
+ * Denied system calls (src/core/system_calls.def): for each one of the table, each link, and ENOSYS and EPERM, a child
+ * installs a seccomp(2) filter before the device is created, then registers memory, connects two QPs, sends, sleeps for
+ * an event, and destroys everything. No step hangs or crashes; each works or fails with an explanation.
  */
 #include "fixture.h"
 
@@ -20,7 +20,7 @@
 
 enum { LARGE = 4 << 20, ALARM_SECONDS = 30, FEW = 8, MOST_AT_ONCE = 8, WAIT_US = 2000 };
 
-/* Exit statuses of a child, and what the table has beside them. */
+/* Exit statuses of a child, and further expectations of the table. */
 enum { WORKS = 0, REFUSED = 10, ELSE_REFUSED };
 enum { FILE_SIZE = -1 };
 
@@ -35,7 +35,7 @@ static const char *const links[] = {"local", "shm", "udp"};
 static const struct refusal refusals[] = {
 #define SYSTEM_CALL(name, local, shm, udp, use, without) {#name, SYS_##name, {local, shm, udp}},
 #include "core/system_calls.def"
-	/* Beside the calls: files may have one page (setrlimit(2)), else the kernel sends SIGXFSZ. */
+	/* Besides system calls: files are limited to one page (setrlimit(2)); otherwise the kernel sends SIGXFSZ. */
 	{"RLIMIT_FSIZE", FILE_SIZE, {WORKS, REFUSED, WORKS}},
 };
 
@@ -53,7 +53,7 @@ static void install_filter(long number, int error)
 	CHECK(!prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program));
 }
 
-/* ---- traffic, any step of which may be refused ----------------------------------------------------------------- */
+/* ---- traffic; any step may fail -------------------------------------------------------------------------------- */
 
 struct world {
 	struct ibv_context *context;
@@ -106,7 +106,7 @@ static bool connect_one(struct ibv_qp *qp, uint32_t peer)
 		.min_rnr_timer = 1,
 		.ah_attr = {.is_global = 1, .port_num = 1, .grh = {.hop_limit = 1}},
 	};
-	/* Some 0.3 s until RETRY_EXC_ERR. */
+	/* About 0.3 s until RETRY_EXC_ERR. */
 	struct ibv_qp_attr rts = {
 		.qp_state = IBV_QPS_RTS, .timeout = 13, .retry_cnt = 4, .rnr_retry = 7, .max_rd_atomic = 4};
 
@@ -143,7 +143,7 @@ static bool write_and_poll(struct world *world, uint32_t bytes)
 	return true;
 }
 
-/* Sleeps in poll(2), so that the device thread has to see to what arrives. */
+/* Sleeps in poll(2), so the device thread has to handle arriving packets. */
 static bool send_and_sleep(struct world *world)
 {
 	struct ibv_sge sge = {(uintptr_t)world->memory, 64, world->mr->lkey};
@@ -156,7 +156,7 @@ static bool send_and_sleep(struct world *world)
 	STEP(!ibv_post_recv(world->qp[1], &recv, &bad_recv));
 	STEP(!ibv_req_notify_cq(world->cq, 0));
 	STEP(!ibv_post_send(world->qp[0], &wr, &bad));
-	/* One of the two system calls may be the one that is refused. */
+	/* One of the two system calls may be the denied one. */
 	if (syscall(SYS_ppoll, &readable, 1, &(struct timespec){5, 0}, NULL, 8) != 1 &&
 	    syscall(SYS_poll, &readable, 1, 5000) != 1) {
 		errno = ETIMEDOUT;
@@ -175,11 +175,11 @@ static void *send_soon(void *argument)
 	struct ibv_send_wr *bad, wr = {.wr_id = 1, .sg_list = &sge, .num_sge = 0, .opcode = IBV_WR_SEND};
 
 	usleep(WAIT_US);
-	/* Not NULL: it failed. */
+	/* Not NULL: posting failed. */
 	return ibv_post_send(world->qp[0], &wr, &bad) ? world : NULL;
 }
 
-/* Sleeps in ibv_get_cq_event(3), where a thread stands in for the device thread. */
+/* Sleeps in ibv_get_cq_event(3), where a thread substitutes for the device thread. */
 static bool wait_for_event(struct world *world)
 {
 	struct ibv_recv_wr *bad, recv = {.wr_id = 2};
@@ -227,13 +227,13 @@ static void close_world(struct world *world)
 	CHECK(!world->context || !ibv_close_device(world->context));
 }
 
-/* ---- each in a child ------------------------------------------------------------------------------------------- */
+/* ---- each attempt in a child ----------------------------------------------------------------------------------- */
 
 struct attempt {
 	pid_t child; /* 0: none */
 	const struct refusal *refusal;
 	int link, error;
-	char sink[64]; /* where the explanations go */
+	char sink[64]; /* file for the explanations */
 };
 
 static int attempt_in_child(const struct attempt *attempt)
@@ -244,11 +244,11 @@ static int attempt_in_child(const struct attempt *attempt)
 
 	setenv("SOFTHCA_LINK", links[attempt->link], 1);
 	setenv("SOFTHCA_GIDS", "loopback", 1);
-	/* Not that of a test beside this one, which would receive for it. */
+	/* A port that differs from that of a concurrent test, which would receive for this one. */
 	snprintf(port, sizeof(port), "%d", 20000 + getppid() % 20000);
 	setenv("SOFTHCA_ROCE_PORT", port, 1);
 	setenv("SOFTHCA_EXPLAIN", attempt->sink, 1);
-	/* A peer that lives and says nothing is waited for so long. */
+	/* Time to wait for a peer that is alive but silent. */
 	setenv("SOFTHCA_PEER_SILENCE", "1", 1);
 	alarm(ALARM_SECONDS);
 	if (attempt->refusal->number == FILE_SIZE)
@@ -274,7 +274,7 @@ static void start(struct attempt *attempt, const struct refusal *refusal, int li
 		_exit(attempt_in_child(attempt));
 }
 
-/* Returns false if it did not go as the table says, or was refused in silence. */
+/* Returns false if the result differs from the table, or the failure was not explained. */
 static bool end(struct attempt *attempt)
 {
 	const struct refusal *refusal = attempt->refusal;
@@ -296,7 +296,7 @@ static bool end(struct attempt *attempt)
 	return good;
 }
 
-/* Over udp one after the other: a process receives for all of the host, and shall not do so without the call. */
+/* Tests udp sequentially: one process receives for the whole host, and no process without the filter may do so here. */
 static bool refuse_over(int link, const char *only)
 {
 	static const int errors[] = {ENOSYS, EPERM};

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Signature errors among threads: one reads from a key whose fields are wrong, two ask for the errors, of which one
- * configures the key anew, two more create and destroy keys that carry signatures. Every error is that of the one key, and is
- * told whole, to one of those who ask.
+ * Signature errors among threads: one reads from a key whose fields are wrong, two query the errors, one of which also
+ * reconfigures the key, two more create and destroy keys with signatures. Every error belongs to the one key and is
+ * reported completely, to one of the querying threads.
  */
 #include "fixture.h"
 
@@ -35,7 +35,7 @@ static struct mlx5dv_mkey *create_key(void)
 	return key;
 }
 
-/* The first time with everything; later the builder alone. */
+/* Configures everything the first time; later calls use the builder alone. */
 static void configure(bool all)
 {
 	struct mlx5dv_sig_crc crc = {MLX5DV_SIG_CRC_TYPE_CRC32C, 0};
@@ -93,7 +93,7 @@ static void *churn(void *argument)
 	return NULL;
 }
 
-/* True if the key had an error. */
+/* Returns true if the key had an error. */
 static bool take_error(void)
 {
 	struct mlx5dv_mkey_err err;
@@ -102,13 +102,13 @@ static bool take_error(void)
 	if (err.err_type == MLX5DV_MKEY_NO_ERR)
 		return false;
 	CHECK(err.err_type == MLX5DV_MKEY_SIG_BLOCK_BAD_GUARD);
-	/* The one before may be taken in the middle of a READ. */
+	/* The previous error may be taken in the middle of a READ. */
 	CHECK(err.err.sig.offset == 0 || err.err.sig.offset == BLOCK);
 	CHECK(err.err.sig.expected_value == 0x01010101 && err.err.sig.actual_value != 0x01010101);
 	return true;
 }
 
-/* The next error of the key, which must come: it is read from all the time. */
+/* Waits for the next error of the key, which must occur, because the key is read continuously. */
 static void wait_error(void)
 {
 	time_t end = time(NULL) + 20;

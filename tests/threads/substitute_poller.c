@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * ibv_get_cq_event(3) in which a thread stands in for the device thread (src/progress/substitute_poller.h): that it does, and that whatever
- * becomes of it, signals, cancellation, other threads, fork, events come and what arrives is handled. Both ends are in this
- * process, but what they send takes the link that SOFTHCA_LINK says.
+ * ibv_get_cq_event(3) in a thread that substitutes for the device thread (src/progress/substitute_poller.h). The tests
+ * check that it does, and that events and packets are handled despite signals, cancellation, other threads and fork.
+ * Both ends are in this process, but packets use the link in SOFTHCA_LINK.
  */
 #include "fixture.h"
 
@@ -29,7 +29,7 @@ enum {
 	LOOK_MS = 40
 };
 
-/* Two connected QPs: what `near` sends, `far` receives, in a CQ with a channel. */
+/* Two connected QPs: `far` receives from `near`, in a CQ with a channel. */
 struct pair {
 	struct ibv_comp_channel *channel;
 	struct ibv_cq *send_cq, *receive_cq;
@@ -80,7 +80,7 @@ static void post(struct pair *pair, enum ibv_wr_opcode opcode, unsigned int flag
 	CHECK(!ibv_post_send(pair->near, &wr, &bad));
 }
 
-/* Arms, and takes what came before: true if there was something. */
+/* Arms the CQ and takes earlier completions; returns true if there were any. */
 static bool arm(struct pair *pair)
 {
 	struct ibv_wc wc = {.status = IBV_WC_SUCCESS};
@@ -92,7 +92,10 @@ static bool arm(struct pair *pair)
 	return count == 1;
 }
 
-/* A completion; -1: what ibv_get_cq_event() returned, with errno. Events of what was taken before its event came may be among. */
+/*
+ * Waits for a completion; -1 if ibv_get_cq_event() failed, with errno set. Some events may be for completions that were
+ * already taken.
+ */
 static int wait_event(struct pair *pair)
 {
 	struct ibv_cq *cq;
@@ -112,9 +115,9 @@ static int wait_event(struct pair *pair)
 struct waiter {
 	struct pair pair;
 	pthread_t thread;
-	int events; /* atomic; so many have come */
+	int events; /* atomic; number of events received */
 	int error;  /* atomic; errno of a wait that failed, which ends it */
-	int last;   /* events after which it ends */
+	int last;   /* number of events after which it ends */
 	pid_t id;   /* atomic */
 };
 
@@ -157,7 +160,7 @@ static bool soon(const int *value, int wanted)
 	return false;
 }
 
-/* Until its thread has gone to sleep, in read(2). */
+/* Waits until the thread sleeps in read(2). */
 static void await_sleep(struct waiter *waiter)
 {
 	char path[64], text[64] = "";
@@ -186,7 +189,7 @@ static void send_one(struct waiter *waiter)
 		CHECK(wait_completion(waiter->pair.send_cq).status == IBV_WC_SUCCESS);
 }
 
-/* One at a time: each has to be waited for. No completion of a send is polled for meanwhile. */
+/* Sends one message at a time and waits for each. Send completions are not polled meanwhile. */
 static void send_and_see(struct waiter *waiter, int count)
 {
 	int before = __atomic_load_n(&waiter->events, __ATOMIC_ACQUIRE);
@@ -202,7 +205,7 @@ static void end_waiting(struct waiter *waiter)
 	CHECK(!pthread_join(waiter->thread, NULL));
 }
 
-/* Events come to a thread that begins to wait now. */
+/* Checks that events reach a thread that starts to wait now. */
 static void waiting_works(struct waiter *waiter)
 {
 	begin_waiting(waiter, 3);
@@ -221,7 +224,7 @@ static uint64_t counter(const char *name)
 
 /* ---- the tests -------------------------------------------------------------------------------------------------- */
 
-/* Nothing arrives: what is posted is executed at once. */
+/* Returns true if packets do not arrive over a link: requests are executed on posting. */
 static bool is_local(void)
 {
 	const char *link = getenv("SOFTHCA_LINK");
@@ -229,12 +232,12 @@ static bool is_local(void)
 	return !link || !strcmp(link, "local");
 }
 
-/* What arrives while one thread waits, it finds by itself, and not the device thread. */
+/* A packet that arrives while one thread waits is found by that thread, not by the device thread. */
 static void a_thread_stands_in(struct waiter *waiter)
 {
 	uint64_t found = 0;
 
-	/* On a machine that has too much to do the device thread has to help. */
+	/* On an overloaded machine the device thread has to help. */
 	for (int i = 0; i < TRIES && found < MESSAGES / 2; i++) {
 		found = counter("program_packets");
 		begin_waiting(waiter, MESSAGES);
@@ -245,7 +248,7 @@ static void a_thread_stands_in(struct waiter *waiter)
 	CHECK(found >= MESSAGES / 2);
 }
 
-/* More than the kernel keeps notices of: it has room for those of some hundred requests. */
+/* Sends more than the kernel queues notifications for: its limit is a few hundred requests. */
 static void for_long(struct waiter *waiter)
 {
 	begin_waiting(waiter, LONG);
@@ -266,7 +269,7 @@ static void cancelled(struct waiter *waiter)
 		CHECK(!pthread_cancel(waiter->thread));
 		CHECK(!pthread_join(waiter->thread, &result) && result == PTHREAD_CANCELED);
 	}
-	/* Nobody thinks that it still stands in. */
+	/* The thread is no longer recorded as the substitute. */
 	a_thread_stands_in(waiter);
 }
 
@@ -284,7 +287,7 @@ static void *take_one_event(void *argument)
 	return NULL;
 }
 
-/* An event that comes at that moment is the thread's, or the next one's. */
+/* An event that arrives at that moment goes to this thread or to the next one. */
 static void cancelled_as_it_comes(struct waiter *waiter)
 {
 	struct pollfd readable = {.fd = waiter->pair.channel->fd, .events = POLLIN};
@@ -323,7 +326,7 @@ static void handle(int number, void (*handler)(int), int flags)
 	CHECK(!sigaction(number, &action, NULL));
 }
 
-/* Both kinds of handlers are there at once: each signal does what its own says, as in a read(2) (signal(7)). */
+/* Both kinds of handlers are installed: each signal behaves according to its own, as in a read(2) (signal(7)). */
 static void interrupted(struct waiter *waiter)
 {
 	handle(SIGUSR1, count_signal, SA_RESTART);
@@ -354,14 +357,17 @@ static void *flood(void *argument)
 
 	while (__atomic_load_n(&flooding, __ATOMIC_ACQUIRE)) {
 		post(pair, IBV_WR_RDMA_WRITE, IBV_SEND_SIGNALED);
-		/* Sleeping, so that the other thread is the one that finds it. */
+		/* Sleep, so that the other thread finds it. */
 		for (int i = 0; i < 1000 && !ibv_poll_cq(pair->send_cq, 1, &wc); i++)
 			usleep(20);
 	}
 	return NULL;
 }
 
-/* As a program does that is told to end: the signal comes again until it is heard. Meanwhile much arrives that is not for the thread. */
+/*
+ * A program that is asked to terminate: the signal is sent until it is handled. Meanwhile many packets arrive for other
+ * threads.
+ */
 static void interrupted_in_a_flood(struct waiter *waiter)
 {
 	pthread_t flooder;
@@ -398,7 +404,7 @@ static void refuses_to_block(struct waiter *waiter)
 	waiting_works(waiter);
 }
 
-/* Several wait at once, each at a channel of its own, and leave and come. */
+/* Several threads wait at once, each on its own channel, and leave and return. */
 static void several(struct waiter *waiter)
 {
 	struct waiter many[WAITERS];
@@ -420,7 +426,10 @@ static void several(struct waiter *waiter)
 	}
 }
 
-/* poll(2) on the descriptor, while another thread stands in: within a look of the device thread at the latest. */
+/*
+ * poll(2) on the descriptor while another thread substitutes: it returns within one polling interval of the device
+ * thread.
+ */
 static void polled_beside(struct waiter *waiter)
 {
 	struct pollfd readable;
@@ -436,7 +445,7 @@ static void polled_beside(struct waiter *waiter)
 		post_receive(&pair);
 		CHECK(!arm(&pair));
 		post(&pair, IBV_WR_SEND, IBV_SEND_SIGNALED);
-		/* The thread that stands in leaves in the middle. */
+		/* The substituting thread leaves in the middle. */
 		send_one(waiter);
 		CHECK(poll(&readable, 1, SOON_MS) == 1);
 		CHECK(!ibv_get_cq_event(pair.channel, &cq, &cookie) && cq == pair.receive_cq);
@@ -464,7 +473,7 @@ static void *wait_for_flush(void *argument)
 	return NULL;
 }
 
-/* A thread that stands in is told of what others raise: here by flushing, and by the timer of a CQ that is moderated. */
+/* Events raised by other threads wake the substituting thread: here by flushing, and by the timer of a moderated CQ. */
 static void others_raise(struct waiter *waiter)
 {
 	struct ibv_modify_cq_attr moderate = {.attr_mask = IBV_CQ_ATTR_MODERATE, .moderate = {16, 3000}};
@@ -480,7 +489,7 @@ static void others_raise(struct waiter *waiter)
 	CHECK(!other.error);
 	moderate.moderate.cq_count = moderate.moderate.cq_period = 0;
 	CHECK(!ibv_modify_cq(other.pair.receive_cq, &moderate));
-	/* Flushed; wait_event() takes no such completion. */
+	/* Flush it; wait_event() ignores such completions. */
 	post_receive(&other.pair);
 	begin(&other, 1, wait_for_flush);
 	await_sleep(&other);
@@ -505,7 +514,7 @@ static void *wait_and_jump(void *argument)
 	return NULL;
 }
 
-/* The last test: nobody stands in after that, and all is as it was without. */
+/* The last test: no thread substitutes any more, and the device thread does all the work. */
 static void jumped_out(struct waiter *waiter)
 {
 	struct waiter other;
@@ -531,8 +540,8 @@ static void stay_long(int number)
 }
 
 /*
- * One that stands in and does not run, being in a handler for so long, keeps others waiting for a look of the device thread: less
- * than until the sender's timer runs out (67 ms at least) and has somebody look. Returns how long it took.
+ * A substituting thread that is in a long signal handler delays others until the device thread polls: less than the
+ * sender's timer (67 ms at least), which triggers a poll too. Returns the delay.
  */
 static uint64_t wait_meanwhile(struct waiter *waiter)
 {
@@ -544,7 +553,7 @@ static uint64_t wait_meanwhile(struct waiter *waiter)
 
 	open_pair(&pair);
 	readable = (struct pollfd){.fd = pair.channel->fd, .events = POLLIN};
-	/* Until one may stand in again. */
+	/* Until a thread may substitute again. */
 	usleep(SHORT_US);
 	begin_waiting(waiter, 4);
 	send_and_see(waiter, 3);
@@ -582,7 +591,7 @@ static void does_not_run(struct waiter *waiter)
 	CHECK(least_ms <= LOOK_MS);
 }
 
-/* The child has no thread that stands in, and is served by its device thread. */
+/* The child has no substituting thread; its device thread does the work. */
 static void forked(struct waiter *waiter)
 {
 	int status;
@@ -623,7 +632,7 @@ int main(void)
 	struct waiter waiter;
 	char port[16];
 
-	/* Not that of a test beside this one, which would receive for it. */
+	/* A port that differs from that of a concurrent test, which would receive for this one. */
 	snprintf(port, sizeof(port), "%d", 20000 + getpid() % 20000);
 	setenv("SOFTHCA_ROCE_PORT", port, 1);
 	context = open_first_device();

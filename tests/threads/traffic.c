@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Both ends of a connection, and of a second one, in threads of their own, all over one PD and one pair of CQs a side:
- * SENDs in both directions at once with receives posted late (RNR and its timer), WRITEs and fetch-and-adds into one
- * counter. Every message arrives once, in order and whole; the counter has every addition.
+ * Both ends of two connections, each in its own thread, all over one PD and one pair of CQs per side: SENDs in both
+ * directions at once with receives posted late (RNR and its timer), WRITEs and fetch-and-adds to one counter. Every
+ * message arrives once, in order and complete; the counter includes every addition.
  */
 #include "fixture.h"
 
@@ -65,7 +65,7 @@ static void add_one(struct end *end)
 	CHECK(earlier == UINT64_MAX || end->before > earlier);
 }
 
-/* Takes what has arrived; the receive goes back late now and then, so that the peer meets an empty queue. */
+/* Takes arrived messages; sometimes reposts the receive late, so that the peer finds an empty queue. */
 static void take(struct end *end, uint32_t *expected)
 {
 	struct ibv_wc wc;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * fork(2) while another thread takes QPs out of a queue of those who wait for room: the child leaves each queue (link_abandon),
- * and would go round in it for ever if it were caught half changed.
+ * fork(2) while another thread removes QPs from a queue of QPs that wait for room: the child leaves each queue
+ * (link_abandon), and would loop forever if a queue were forked half modified.
  */
 #include <pthread.h>
 #include <setjmp.h>
@@ -24,7 +24,7 @@ static struct link_waiter waiters[WAITERS];
 static struct link_queue queue;
 static int stop; /* atomic */
 
-/* As a sender without room, and as whoever makes some. */
+/* Acts as a sender without room, and as the code that makes room. */
 static void *wait_and_resume(void *argument)
 {
 	(void)argument;
@@ -49,7 +49,7 @@ static void children_leave_whole_queues(void **state)
 	pthread_t thread;
 
 	(void)state;
-	/* Has the locks held across forks. */
+	/* Makes fork(2) hold the locks. */
 	hca_device(0);
 	for (int i = 0; i < WAITERS; i++) {
 		qps[i].sender.resume = qp_resume;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A key whose memory region is registered anew, elsewhere and shorter, while another thread walks it: whatever the walk
- * finds, no piece lies outside of the region's old or new memory (mkey/walk.h).
+ * Reregisters the memory region of a key, elsewhere and shorter, while another thread walks the key: no piece lies
+ * outside the region's old or new memory (mkey/walk.h).
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -50,7 +50,7 @@ static void *register_anew(void *argument)
 	return NULL;
 }
 
-/* RECORDS records of the region, more than its shorter form has. */
+/* Creates a key with RECORDS records of the region, more than fit in its shorter form. */
 static struct mkey *make_key(void)
 {
 	const struct hca_mkey_attr attr = {.max_entries = 4};
@@ -70,7 +70,7 @@ static struct mkey *make_key(void)
 	return key;
 }
 
-/* Returns false if the walk was refused. */
+/* Returns false if the walk failed. */
 static bool walk_all(const struct walk_access *access, uint32_t key)
 {
 	struct refusal why;

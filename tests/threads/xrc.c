@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * XRC among threads: several connections send to two SRQs at once, each SRQ with a thread and a context of its own that
- * takes the messages. Beside them one thread opens and closes their XRC_RECV QPs and the domain, and another creates and
- * destroys an SRQ into which a further connection sends, which is made anew when the SRQ was not there.
+ * XRC among threads: several connections send to two SRQs at once; each SRQ has a thread and a context of its own that
+ * takes the messages. Meanwhile one thread opens and closes their XRC_RECV QPs and the domain, and another creates and
+ * destroys an SRQ that receives from a further connection, which is recreated when the SRQ did not exist.
  */
 #include "fixture.h"
 
@@ -16,7 +16,7 @@ enum {
 	MESSAGES = 15000, /* of each sender */
 	SLOTS = 64,
 	SLOT_BYTES = 3000,
-	SHORT_LIVED = 4, /* receives of the SRQ that comes and goes */
+	SHORT_LIVED = 4, /* receives of the short-lived SRQ */
 };
 
 struct message {
@@ -36,7 +36,7 @@ struct receiver {
 	uint32_t number;
 	struct message slot[SLOTS];
 	struct ibv_mr *mr;
-	uint32_t next[SENDERS]; /* no message of the sender that comes has a lower sequence number */
+	uint32_t next[SENDERS]; /* minimum sequence number of each sender's next message */
 	uint64_t received;
 };
 
@@ -50,7 +50,7 @@ struct sender {
 };
 
 static struct sender senders[SENDERS], prober;
-static uint32_t short_lived; /* atomic: number of the SRQ that comes and goes */
+static uint32_t short_lived; /* atomic: number of the short-lived SRQ */
 
 /* ---- objects --------------------------------------------------------------------------------------------------- */
 
@@ -192,7 +192,7 @@ static void *receive_all(void *argument)
 	return NULL;
 }
 
-/* ---- what comes and goes --------------------------------------------------------------------------------------- */
+/* ---- short-lived objects --------------------------------------------------------------------------------------- */
 
 static void *open_and_close(void *argument)
 {
