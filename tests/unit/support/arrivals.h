@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A link on which something arrives when the test says so. Its sender wakes the device thread if it is armed, as senders of all
- * links do. The test adds `arrivals_link` once and never takes it away. Any thread. Include after cmocka.h.
+ * A link on which a message arrives at the request of the test. Its sender wakes the device thread if it is armed, as
+ * the senders of all links do. The test adds `arrivals_link` once and never removes it. Any thread. Include after
+ * cmocka.h.
  */
 #ifndef SOFTHCA_TESTS_ARRIVALS_H
 #define SOFTHCA_TESTS_ARRIVALS_H
@@ -12,8 +13,8 @@
 #define ARRIVALS_PATIENCE_NS UINT64_C(10000000000)
 
 static struct {
-	bool waits;     /* atomic: something has arrived, and was not taken */
-	bool armed;     /* atomic: it has to wake the thread */
+	bool waits;     /* atomic: a message has arrived and was not received yet */
+	bool armed;     /* atomic: a sender must wake the device thread */
 	uint32_t taken; /* atomic */
 } arrivals = {.armed = true};
 
@@ -54,7 +55,7 @@ static inline void arrivals_become_armed(void)
 		assert_true(clock_now_ns() < deadline);
 }
 
-/* Something arrives, and is taken by some thread of the library. Returns whether the device thread had to be woken. */
+/* Makes a message arrive, which some thread of the library receives. Returns whether the device thread had to be woken. */
 static inline bool arrive(void)
 {
 	uint64_t deadline = clock_now_ns() + ARRIVALS_PATIENCE_NS;

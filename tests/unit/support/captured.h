@@ -14,12 +14,12 @@ enum { CAPTURED_MOST = 64, CAPTURED_FILE_BYTES = 1 << 16, CAPTURED_ETHERNET = 14
 
 struct captured_frame {
 	const char *file;
-	unsigned int number; /* in its file, from 1 */
+	unsigned int number; /* in its file, starting at 1 */
 	bool ipv4;
 	union ibv_gid source, destination;
-	uint16_t identification, source_port; /* identification: of IPv4 */
+	uint16_t identification, source_port; /* identification: IPv4 identification */
 	const uint8_t *bth;
-	uint32_t length; /* from BTH to the pad, without ICRC */
+	uint32_t length; /* from BTH to pad, without ICRC */
 	bool from_rxe;
 };
 
@@ -67,7 +67,7 @@ static inline void captured_add(struct captured *captured, const char *file, con
 	frame->source_port = (uint16_t)captured_big(udp, 2);
 	frame->bth = udp + 8;
 	frame->length = captured_big(udp + 4, 2) - 8 - 4;
-	/* The other end is 10.9.0.1 and fd09::1. */
+	/* The other host is 10.9.0.1 and fd09::1. */
 	frame->from_rxe = frame->source.raw[15] != 1;
 }
 

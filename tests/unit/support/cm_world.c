@@ -19,7 +19,7 @@ static struct host *host_of(void *context)
 	return context;
 }
 
-/* ---- what the managers call ------------------------------------------------------------------------------------------ */
+/* ---- callbacks of the managers ------------------------------------------------------------------------------------- */
 
 static void send_mad(void *context, const struct packet_path *path, const uint8_t mad[CM_MAD_BYTES])
 {

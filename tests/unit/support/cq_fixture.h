@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * A CQ without a device: the test writes the CQEs, byte by byte at the offsets of the format sheet (mlx5-formats 3.2,
- * 3.4, 3.5), and looks at what the driver makes of them. Three QPs feed it, the last of them through an SRQ.
+ * 3.4, 3.5), and checks how the driver interprets them. Three QPs use it, the last of them with an SRQ.
  */
 #ifndef TESTS_UNIT_CQ_FIXTURE_H
 #define TESTS_UNIT_CQ_FIXTURE_H
@@ -36,12 +36,12 @@ struct cq_fixture {
 	struct user_qp qp[QPS];
 	struct user_srq srq;
 	uint32_t srq_dbrec;
-	struct user_mkey mkey; /* index 0: that of the SIG_ERR CQEs of write_plain() */
+	struct user_mkey mkey; /* index 0: the key of the SIG_ERR CQEs of write_plain() */
 	struct key_signature signature;
-	uint32_t producer; /* index of the next CQE to be written */
+	uint32_t producer; /* index of the next CQE to write */
 };
 
-/* What a CQE says; all else is filled with a pattern that must not matter. */
+/* Fields of a CQE; all other bytes are filled with a pattern that must not matter. */
 struct cqe_spec {
 	uint8_t opcode;
 	uint8_t send_opcode;
@@ -60,7 +60,7 @@ static inline void put(uint8_t *at, uint64_t value, size_t bytes)
 		at[i] = value >> 8 * (bytes - 1 - i);
 }
 
-/* The device's side: writes entry @index of any ring, op_own last. */
+/* Writes entry @index of any ring as the device does, op_own last. */
 static inline void write_cqe_at(void *ring, uint32_t count, uint32_t size, uint32_t index, const struct cqe_spec *spec)
 {
 	uint8_t *entry = (uint8_t *)ring + (size_t)(index % count) * size;
@@ -90,21 +90,21 @@ static inline void write_cqe(struct cq_fixture *f, const struct cqe_spec *spec)
 	write_cqe_at(f->cq.buffer, f->cq.cqe_count, f->cq.cqe_size, f->producer++, spec);
 }
 
-/* CQE of QP @qp with a @counter, everything else plain. */
+/* Writes a CQE of QP @qp with a @counter and default values in all other fields. */
 static inline void write_plain(struct cq_fixture *f, uint8_t opcode, uint8_t send_opcode, uint32_t qp, uint16_t counter)
 {
 	struct cqe_spec spec = {
 		.opcode = opcode,
 		.send_opcode = send_opcode,
 		.counter = counter,
-		.user_index = 0xa5000000 | f->qp[qp].user_index, /* 24 bits count */
+		.user_index = 0xa5000000 | f->qp[qp].user_index, /* byte count of 24 bits */
 		.qpn = FIRST_QPN + qp,
 	};
 
 	write_cqe(f, &spec);
 }
 
-/* A ring in the state before its first lap. */
+/* Makes a ring in the state before its first lap. */
 static inline void *make_ring(uint32_t count, uint32_t size)
 {
 	uint8_t *ring = aligned_alloc(4096, ((size_t)count * size + 4095) & ~(size_t)4095);
@@ -116,8 +116,8 @@ static inline void *make_ring(uint32_t count, uint32_t size)
 }
 
 /*
- * A fresh fixture whose consumer stands at @first: with the ring in the state that the laps before left behind, that
- * is, full of CQEs of the previous lap if there was one.
+ * Initializes a fixture whose consumer index is @first. The ring is in the state that earlier laps leave, that is, full
+ * of CQEs of the previous lap if there was one.
  */
 static inline void fixture_init(struct cq_fixture *f, uint32_t count, uint32_t size, uint32_t first)
 {
@@ -203,7 +203,7 @@ static inline int poll_one(struct cq_fixture *f, struct ibv_wc *wc)
 	return softhca_ibv_poll_cq(&f->cq.base, 1, wc);
 }
 
-/* Consumer index in the doorbell record, as the device reads it. */
+/* Returns the consumer index in the doorbell record, as the device reads it. */
 static inline uint32_t published(const struct cq_fixture *f)
 {
 	const uint8_t *bytes = (const uint8_t *)&f->dbrec[0];

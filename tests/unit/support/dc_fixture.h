@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * DCIs and DCTs of the device with a wire between them (wire_link.h) and a clock that the test moves (wire_clock.h). Each
- * DCI has a CQ, each DCT a CQ and an SRQ. The DCIs share the lower half of the device's memory, the DCTs the upper one.
- * Include after cmocka.h.
+ * DCIs and DCTs of the device, connected by a wire (wire_link.h), with a clock that the test advances (wire_clock.h).
+ * Each DCI has a CQ, each DCT a CQ and an SRQ. The DCIs share the lower half of the device's memory, the DCTs the upper
+ * half. Include after cmocka.h.
  */
 #ifndef SOFTHCA_TESTS_DC_FIXTURE_H
 #define SOFTHCA_TESTS_DC_FIXTURE_H
@@ -23,7 +23,7 @@ enum {
 	DCTS = 2,
 	SRQ_ENTRIES = 64,
 	SRQ_SHIFT = 5, /* the link, and one segment */
-	KEY = 0x5eed,  /* of the first DCT; each has another */
+	KEY = 0x5eed,  /* of the first DCT; each DCT has another key */
 };
 
 struct target {
@@ -41,7 +41,7 @@ static struct raw_cq dci_cq[DCIS];
 static struct raw_qp dci[DCIS];
 static struct target dct[DCTS];
 
-/* ---- making ---------------------------------------------------------------------------------------------------- */
+/* ---- creation -------------------------------------------------------------------------------------------------- */
 
 static inline void dci_make(struct raw_qp *end, struct raw_cq *cq, uint32_t errored_streams)
 {
@@ -70,7 +70,7 @@ static inline void dc_modify(struct hca_qp *qp, enum ibv_qp_state state, struct 
 	assert_int_equal(hca_qp_modify(qp, &attr, mask | IBV_QP_STATE), 0);
 }
 
-/* What a patient initiator has. */
+/* Returns the attributes of an initiator with long timeouts. */
 static inline struct ibv_qp_attr dc_options(void)
 {
 	return (struct ibv_qp_attr){
@@ -84,7 +84,7 @@ static inline struct ibv_qp_attr dc_options(void)
 	};
 }
 
-/* From any state to RTS. */
+/* Moves a DCI from any state to RTS. */
 static inline void dci_start(struct raw_qp *end, const struct ibv_qp_attr *options)
 {
 	dc_modify(end->qp, IBV_QPS_RESET, *options, 0);
@@ -120,7 +120,7 @@ static inline void dct_make(struct target *target, uint64_t key, const struct ib
 	attr.srq = target->srq;
 	assert_int_equal(hca_qp_create(device.context, &attr, &target->qp), 0);
 	state.qp_access_flags = ALL_ACCESS & ~IBV_ACCESS_MW_BIND;
-	/* As UCX does: no destination. */
+	/* Without a destination, as in UCX. */
 	state.ah_attr = (struct ibv_ah_attr){.is_global = 1, .port_num = 1, .grh = {.hop_limit = 3}};
 	dc_modify(target->qp, IBV_QPS_INIT, state, IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS);
 	dc_modify(target->qp, IBV_QPS_RTR, state, IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_MIN_RNR_TIMER);
@@ -134,7 +134,7 @@ static inline void dct_destroy(struct target *target)
 	raw_cq_destroy(&target->cq);
 }
 
-/* A fresh set of everything, with known contents of memory. @errored_streams: of each DCI, as hca_qp_attr has it. */
+/* Makes all objects anew, with known contents of memory. @errored_streams: of each DCI, as in hca_qp_attr. */
 static inline void dc_begin(const struct ibv_qp_attr *options, uint32_t errored_streams, wire_filter *filter,
 			    void *argument)
 {
@@ -175,7 +175,7 @@ static inline int dc_close(void **state)
 	return 0;
 }
 
-/* Until nothing is on its way, and nothing will be. */
+/* Runs until no packet is in flight and no timer will send one. */
 static inline void dc_settle(void)
 {
 	while (wire_deliver() || wire_clock_next())
@@ -202,12 +202,12 @@ static inline void dct_post(struct target *target, uint32_t offset, uint32_t byt
 struct dc_request {
 	uint8_t opcode;
 	uint32_t target; /* number of the DCT */
-	uint64_t key;    /* its access key */
+	uint64_t key;    /* DC access key */
 	uint16_t stream;
 	uint32_t local, remote, length, imm; /* offsets in the device's memory */
 	uint8_t fence;
-	uint32_t lkey;     /* 0: of the device's memory */
-	uint8_t gid_index; /* of the destination, in the table of the device */
+	uint32_t lkey;     /* 0: the key of the device's memory */
+	uint8_t gid_index; /* of the destination, in the GID table of the device */
 };
 
 static inline struct dc_request dc_to(const struct target *target, uint8_t opcode, uint32_t local, uint32_t remote,
@@ -235,7 +235,7 @@ static inline bool opcode_takes_receive(uint8_t opcode)
 
 enum { ATOMIC_OPERAND = 0x01020304 };
 
-/* Returns the index of the WQE. @segments of 16 bytes of address vector: 3, or 1 for the short one. */
+/* Returns the index of the WQE. @segments: number of 16-byte segments of the address vector: 3, or 1 for the short one. */
 static inline uint16_t dc_put_with(struct raw_qp *end, const struct dc_request *request, const struct mlx5_wqe_av *av,
 				   uint32_t segments)
 {
@@ -282,7 +282,7 @@ static inline uint16_t dc_put(struct raw_qp *end, const struct dc_request *reque
 	return dc_put_with(end, request, &av, 3);
 }
 
-/* DCI @from writes @length bytes from the beginning of its half of the memory to that of the DCTs'. */
+/* Writes @length bytes from DCI @from, from the beginning of its half of the memory to that of the DCTs' half. */
 static inline void dc_write(int from, const struct target *target, uint32_t length)
 {
 	const struct dc_request request = dc_to(target, MLX5_OPCODE_RDMA_WRITE, 0, HALF, length);
@@ -293,7 +293,10 @@ static inline void dc_write(int from, const struct target *target, uint32_t leng
 
 /* ---- expectations ---------------------------------------------------------------------------------------------- */
 
-/* The next completion of @target is that of entry @index of its SRQ, successful, with @bytes; returns its opcode. */
+/*
+ * Expects the next completion of @target to be a successful one of entry @index of its SRQ, with @bytes. Returns its
+ * opcode.
+ */
 static inline uint8_t expect_received(struct target *target, uint16_t index, uint32_t bytes)
 {
 	const struct mlx5_cqe64 *cqe = (const struct mlx5_cqe64 *)raw_cq_poll(&target->cq);
@@ -305,7 +308,7 @@ static inline uint8_t expect_received(struct target *target, uint16_t index, uin
 	return cqe->op_own >> 4;
 }
 
-/* No completion is left, and everybody is well. */
+/* Expects no further completion, and no QP in error. */
 static inline void expect_quiet(void)
 {
 	for (int i = 0; i < DCIS; i++) {
@@ -318,7 +321,7 @@ static inline void expect_quiet(void)
 	}
 }
 
-/* The newest explanation about @qp is of @rule. */
+/* Expects the newest explanation about @qp to be of @rule. */
 static inline void expect_rule(const struct hca_qp *qp, enum explain_rule rule)
 {
 	struct explain_record record;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The device without its driver: queues whose rings and doorbell records the test writes itself, and a link of the
- * test's own in place of the local one. Reaches the device as a driver does (process/commands.h), and into its structures where
- * a rule can be seen nowhere else. Include after cmocka.h.
+ * The device without its driver: queues whose rings and doorbell records the test writes itself, and a link of the test
+ * instead of the local one. Uses the commands of the driver (process/commands.h), and reads structures of the device
+ * where a rule is visible nowhere else. Include after cmocka.h.
  */
 #ifndef SOFTHCA_TESTS_DEVICE_FIXTURE_H
 #define SOFTHCA_TESTS_DEVICE_FIXTURE_H
@@ -20,7 +20,7 @@
 enum {
 	RQ_ENTRIES = 8,
 	RQ_SHIFT = 4,            /* one segment */
-	SQ_START_PSN = 0xfffffe, /* wraps soon */
+	SQ_START_PSN = 0xfffffe, /* wraps around soon */
 	ALL_ACCESS = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |
 		     IBV_ACCESS_REMOTE_ATOMIC | IBV_ACCESS_MW_BIND,
 };
@@ -30,7 +30,7 @@ struct device {
 	struct hca_context *context;
 	struct event_queue async;
 	struct hca_pd *pd;
-	struct mkey *region; /* over memory[], at its address */
+	struct mkey *region; /* covers memory[], at its address */
 	_Alignas(64) uint8_t memory[1 << 16];
 };
 
@@ -85,7 +85,7 @@ static inline void raw_cq_destroy(struct raw_cq *cq)
 	free(cq->ring);
 }
 
-/* The next CQE, or NULL. It stays valid until the ring wraps. */
+/* Returns the next CQE, or NULL. It stays valid until the ring wraps around. */
 static inline const struct mlx5_err_cqe *raw_cq_poll(struct raw_cq *cq)
 {
 	const struct mlx5_err_cqe *cqe =
@@ -99,7 +99,7 @@ static inline const struct mlx5_err_cqe *raw_cq_poll(struct raw_cq *cq)
 	return cqe;
 }
 
-/* The next CQE is there and ends the WQE (the receive) at @index with @syndrome; 0: success. */
+/* Expects the next CQE to complete the WQE (or receive) at @index with @syndrome; 0: success. */
 static inline void expect_cqe(struct raw_cq *cq, uint16_t index, uint8_t syndrome)
 {
 	const struct mlx5_err_cqe *cqe = raw_cq_poll(cq);
@@ -118,10 +118,10 @@ struct raw_qp {
 	uint8_t *sq, *rq;
 	uint32_t blocks, dbrec[2];
 	struct raw_cq *cq;
-	uint16_t posted, receives; /* producer counts */
+	uint16_t posted, receives; /* producer indices */
 };
 
-/* Send and receive queue complete to @cq; @blocks: a power of two. */
+/* Makes a QP whose send and receive queue complete to @cq. @blocks: a power of two. */
 static inline void raw_qp_make(struct device *device, struct raw_qp *end, enum ibv_qp_type type, struct raw_cq *cq,
 			       uint32_t blocks)
 {
@@ -153,7 +153,10 @@ static inline void raw_qp_destroy(struct raw_qp *end)
 	free(end->rq);
 }
 
-/* RESET to RTS, towards @peer (a QP number). @attr: timeout, retry_cnt, rnr_retry, min_rnr_timer; others are set here. */
+/*
+ * Moves the QP from RESET to RTS, connected to @peer (a QP number). @attr: timeout, retry_cnt, rnr_retry,
+ * min_rnr_timer; the other fields are set here.
+ */
 static inline void raw_qp_connect(struct device *device, struct raw_qp *end, uint32_t peer,
 				  const struct ibv_qp_attr *options)
 {
@@ -196,7 +199,7 @@ static inline void raw_qp_connect(struct device *device, struct raw_qp *end, uin
 
 /* ---- WQEs ----------------------------------------------------------------------------------------------------- */
 
-/* Writes segments (16 bytes each) at the producer's place, and moves the producer by @blocks; no doorbell yet. */
+/* Writes segments (16 bytes each) at the producer index, and advances it by @blocks, without a doorbell. */
 static inline void put_wqe(struct raw_qp *end, const void *segments, uint32_t count, uint32_t blocks)
 {
 	for (uint32_t i = 0; i < count; i++)
@@ -236,7 +239,7 @@ static inline struct mlx5_wqe_data_seg data_segment(struct device *device, uint3
 	};
 }
 
-/* RDMA WRITE or READ between @local and @remote, offsets in the device's memory. One block. */
+/* Puts an RDMA WRITE or READ between @local and @remote, offsets in the device's memory. One block. */
 static inline void put_rdma(struct device *device, struct raw_qp *end, uint8_t opcode, uint32_t local, uint32_t remote,
 			    uint32_t length)
 {

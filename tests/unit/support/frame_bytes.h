@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Packets as bytes, from BTH to pad, by the layouts of IBTA volume 1, 9.2 and 9.3, written down once more: what the codec
- * (wire/roce.h) does with them is what tests ask. A header is appended by a call; fields can be spoilt afterwards.
+ * Packets as bytes, from BTH to pad. The layouts of IBTA volume 1, 9.2 and 9.3, are implemented a second time here,
+ * because tests check the codec (wire/roce.h) against them. Each call appends a header; fields can be corrupted
+ * afterwards.
  */
 #ifndef SOFTHCA_TESTS_FRAME_BYTES_H
 #define SOFTHCA_TESTS_FRAME_BYTES_H
@@ -18,7 +19,7 @@ enum {
 	FRAME_P_KEY = 2,
 	FRAME_ECN = 4, /* forward and backward congestion, 6 reserved bits */
 	FRAME_DESTINATION = 5,
-	FRAME_ACKNOWLEDGE = 8, /* and 7 reserved bits */
+	FRAME_ACKNOWLEDGE = 8, /* request for an acknowledgement, and 7 reserved bits */
 	FRAME_PSN = 9,
 	FRAME_BTH = 12,
 };
@@ -34,7 +35,7 @@ static inline void frame_put(struct frame_bytes *frame, uint64_t value, uint32_t
 		frame->byte[frame->length++] = (uint8_t)(value >> 8 * (bytes - 1 - i));
 }
 
-/* BTH, in the default partition, with the request for an acknowledgement. */
+/* Starts a frame with a BTH in the default partition that requests an acknowledgement. */
 static inline void frame_begin(struct frame_bytes *frame, uint8_t opcode, uint32_t destination, uint32_t psn)
 {
 	frame->length = 0;
@@ -72,7 +73,7 @@ static inline void frame_deth(struct frame_bytes *frame, uint32_t qkey, uint32_t
 	frame_put(frame, source & 0xffffff, 4);
 }
 
-/* @length bytes of @fill, and their pad. */
+/* Appends @length bytes of @fill, and their pad. */
 static inline void frame_payload(struct frame_bytes *frame, uint8_t fill, uint32_t length)
 {
 	uint32_t pad = -length & 3;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Processes with the whole device, each of which does what it is told: sends management datagrams, claims ports, and tells
- * what its connection manager, for which the test stands in, was told. Each may be on a host of its own, that is in a network
- * namespace. Datagrams are made by hand, from the layouts of IBTA 12.6 and 13.4. Include after cmocka.h.
+ * Processes with a complete device that execute orders of the test: they send management datagrams, claim ports, and
+ * report the events of their connection manager, which the test replaces. Each may run on its own host, that is, in its
+ * own network namespace. Datagrams are built by hand from the layouts of IBTA 12.6 and 13.4. Include after cmocka.h.
  */
 #ifndef SOFTHCA_TESTS_UNIT_GSI_AGENTS_H
 #define SOFTHCA_TESTS_UNIT_GSI_AGENTS_H
@@ -55,7 +55,10 @@ static inline void mad_put32(uint8_t *to, uint32_t value)
 	memcpy(to, &value, sizeof(value));
 }
 
-/* IBTA 13.4.3: base version, class, class version, method; the attribute. Behind it a pattern that @seed makes. */
+/*
+ * Writes the header of IBTA 13.4.3: base version, class, class version, method, attribute. A pattern derived from @seed
+ * follows it.
+ */
 static inline void mad_begin(uint8_t mad[MAD_BYTES], uint16_t attribute, uint8_t seed)
 {
 	for (int i = 0; i < MAD_BYTES; i++)
@@ -64,7 +67,7 @@ static inline void mad_begin(uint8_t mad[MAD_BYTES], uint16_t attribute, uint8_t
 	mad_put16(mad + 16, attribute);
 }
 
-/* REQ (0x10) or SIDR_REQ (0x17), IBTA 12.6.5, 12.11.1; service id as annex A11 has it. */
+/* Writes a REQ (0x10) or SIDR_REQ (0x17), IBTA 12.6.5, 12.11.1; the service id follows annex A11. */
 static inline void mad_request(uint8_t mad[MAD_BYTES], uint16_t attribute, uint16_t space, uint16_t port)
 {
 	mad_begin(mad, attribute, 0x40);
@@ -73,7 +76,7 @@ static inline void mad_request(uint8_t mad[MAD_BYTES], uint16_t attribute, uint1
 	mad_put16(mad + 24 + 14, port);
 }
 
-/* One that names ids: MRA, REJ, REP, RTU, DREQ, DREP. */
+/* Writes a message that names ids: MRA, REJ, REP, RTU, DREQ, DREP. */
 static inline void mad_answer(uint8_t mad[MAD_BYTES], uint16_t attribute, uint32_t local, uint32_t remote)
 {
 	mad_begin(mad, attribute, 0x20);
@@ -81,24 +84,24 @@ static inline void mad_answer(uint8_t mad[MAD_BYTES], uint16_t attribute, uint32
 	mad_put32(mad + 28, remote);
 }
 
-/* ---- what an agent is told and tells --------------------------------------------------------------------------- */
+/* ---- orders and answers of an agent ---------------------------------------------------------------------------- */
 
 enum order {
-	SEND,      /* to `path`, `mad` */
-	SEND_SOON, /* answers how many events there were before the call returned, with that thread at work only */
-	CLAIM,     /* `space`, `port`: answers the result, as do the next */
-	CLAIM_ANY, /* the port in `number` */
+	SEND,      /* `path`, `mad` */
+	SEND_SOON, /* answers the number of events before the call returned, while only that thread ran */
+	CLAIM,     /* `space`, `port`: answers the result, as the following orders do */
+	CLAIM_ANY, /* the port is in `number` */
 	LISTEN,    /* LISTEN, RELEASE, OWNER: `space`, `port` */
 	RELEASE,
 	OWNER,
-	SLOT,       /* answers the slot */
-	TAKE,       /* the next event, waiting `number` ms */
+	SLOT,       /* answers the slot number */
+	TAKE,       /* the next event, waits `number` ms */
 	COUNTER,    /* `number` */
-	EXPLAINED,  /* by rule `number`; waits for it: answers 1 or 0 */
-	FORK_CLAIM, /* in a forked child: claims and listens; answers what the child got, which lives on */
-	NO_MANAGER, /* from now on it is a process that makes no connections itself; answers 0 */
+	EXPLAINED,  /* waits for rule `number`: answers 1 or 0 */
+	FORK_CLAIM, /* in a forked child, which stays alive: claims and listens; answers the child's result */
+	NO_MANAGER, /* marks the process as one that makes no connections itself; answers 0 */
 	SWITCH_USER,
-	SEND_AND_LEAVE, /* ends, and answers nothing */
+	SEND_AND_LEAVE, /* ends without an answer */
 	LEAVE,
 };
 
@@ -109,7 +112,7 @@ struct event {
 	struct packet_path path;
 	uint8_t mad[MAD_BYTES];
 	enum mad_loss why;
-	uint64_t number; /* of the connection to the process, or the service */
+	uint64_t number; /* number of the connection to the process, or of the service */
 };
 
 struct order_message {
@@ -130,7 +133,7 @@ struct agent {
 	int orders;
 };
 
-/* ---- inside ---------------------------------------------------------------------------------------------------- */
+/* ---- in the agent ---------------------------------------------------------------------------------------------- */
 
 enum { MOST_EVENTS_KEPT = 64 };
 
@@ -139,9 +142,9 @@ static struct {
 	pthread_cond_t more;
 	struct event event[MOST_EVENTS_KEPT];
 	uint32_t first, last;
-	pthread_t in_send; /* the thread that is in gsi_send() */
+	pthread_t in_send; /* the thread inside gsi_send() */
 	bool sends;
-	bool within; /* an event came on it */
+	bool within; /* an event came on that thread */
 } events = {.lock = PTHREAD_MUTEX_INITIALIZER, .more = PTHREAD_COND_INITIALIZER};
 
 static inline void add_event(const struct event *event)
@@ -221,7 +224,7 @@ static inline bool was_explained(enum explain_rule rule)
 	return false;
 }
 
-/* Returns 0 if a request to an own port arrives. */
+/* Returns 0 if a request to a port of this process arrives. */
 static inline int hear_itself(struct hca *hca, uint16_t space, uint16_t port)
 {
 	const struct packet_path path = {
@@ -245,7 +248,7 @@ static inline bool is_epoll_call(long call)
 	return call == SYS_epoll_pwait || call == SYS_epoll_pwait2;
 }
 
-/* Returns true if all threads of the process but this one sleep in an epoll system call. */
+/* Returns true if all other threads of the process sleep in an epoll system call. */
 static inline bool other_threads_sleep(void)
 {
 	DIR *tasks = opendir("/proc/self/task");
@@ -272,8 +275,8 @@ static inline bool other_threads_sleep(void)
 #endif
 
 /*
- * GCC's AddressSanitizer does not release the locks of its allocator in a forked child: a child of a process in which another
- * thread allocates at the moment of the fork(2) waits for ever when it allocates itself. malloc(3) of the C library does.
+ * GCC's AddressSanitizer does not release the locks of its allocator in a forked child. If another thread allocates at
+ * the moment of the fork(2), the child hangs on its first allocation. malloc(3) of the C library releases its locks.
  */
 static inline void wait_for_other_threads(void)
 {
@@ -378,7 +381,7 @@ static inline int64_t obey(struct hca *hca, const struct order_message *message,
 	return 0;
 }
 
-/* @host: a descriptor of its network namespace; -1: that of the test. */
+/* Runs as an agent. @host: descriptor of its network namespace; -1: that of the test. */
 static inline void __attribute__((noreturn)) be_agent(int orders, const char *link, int host)
 {
 	struct order_message message;
@@ -401,9 +404,9 @@ static inline void __attribute__((noreturn)) be_agent(int orders, const char *li
 	_exit(0);
 }
 
-/* ---- outside --------------------------------------------------------------------------------------------------- */
+/* ---- in the test ----------------------------------------------------------------------------------------------- */
 
-/* Those that a test which fails would leave. */
+/* Agents that a failing test would leave running. */
 static struct agent living[8];
 
 static inline int end_all(void **state)
@@ -420,7 +423,7 @@ static inline int end_all(void **state)
 	return 0;
 }
 
-/* @link: SOFTHCA_LINK, or NULL; @host: see be_agent(). */
+/* Starts an agent. @link: SOFTHCA_LINK, or NULL; @host: see be_agent(). */
 static inline struct agent start_agent_on(int host, const char *link)
 {
 	struct agent agent;
@@ -510,7 +513,7 @@ static inline int64_t tell_send(const struct agent *agent, enum order order, con
 	return tell(agent, &message, NULL);
 }
 
-/* The next event within @ms. */
+/* Returns the next event, waiting up to @ms. */
 static inline struct event next_event(const struct agent *agent, uint64_t ms)
 {
 	struct event event;
@@ -552,7 +555,7 @@ static inline void expect_nothing(const struct agent *agent)
 	assert_int_equal(next_event(agent, SILENCE_MS).kind, NOTHING);
 }
 
-/* With @signal, or, if it is 0, by itself. */
+/* Ends the agent with @signal; 0: the agent exits normally. */
 static inline void end_agent(struct agent *agent, int signal)
 {
 	int status;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The host part (src/link/host) by itself: the test stands in for the device thread, which runs when loop() is called,
- * for the shm link, and for what keeps explanations. Other processes are children that do what they are told.
+ * The host part (src/link/host) alone: the test replaces the device thread, which runs during loop(), the shm link, and
+ * the log of explanations. Other processes are children that execute orders.
  *
- * Where it may, a test runs in a network namespace of its own: names there are nobody else's.
+ * If permitted, a test runs in its own network namespace, where no other process uses names.
  */
 #ifndef SOFTHCA_TESTS_UNIT_HOST_FIXTURE_H
 #define SOFTHCA_TESTS_UNIT_HOST_FIXTURE_H
@@ -36,30 +36,30 @@
 
 enum { MEMORY = 2 << 20 };
 
-/* Nothing is counted. */
+/* Counters are off. */
 uint64_t *counters_attach(void)
 {
 	return NULL;
 }
 
-/* ---- what stands in for the rest ------------------------------------------------------------------------------- */
+/* ---- replacements of other modules ----------------------------------------------------------------------------- */
 
 static struct {
 	int epoll;
-	int arrivals;                   /* epoll, in the other one */
-	int watch_error, begin_error;   /* that the next calls return */
-	int begun, gone, ended;         /* calls for peers */
-	int peers_at_wake;              /* that it found when it was woken last */
-	pid_t kills;                    /* a child that is killed while it is connected to; 0: none */
-	void (*while_unwatching)(void); /* what another thread does while a descriptor is given up; or NULL */
-	uint64_t now_ns;                /* what the clock shows */
-	bool enough;                    /* of explanations that others can cause, in this second */
+	int arrivals;                   /* epoll, inside the other epoll descriptor */
+	int watch_error, begin_error;   /* results of the next calls */
+	int begun, gone, ended;         /* number of calls for peers */
+	int peers_at_wake;              /* peers found at the latest wake-up */
+	pid_t kills;                    /* a child that is killed during the connection to it; 0: none */
+	void (*while_unwatching)(void); /* action of another thread while a descriptor is being removed; or NULL */
+	uint64_t now_ns;                /* time of the clock */
+	bool enough;                    /* the limit of explanations about others is used up for this second */
 	enum explain_rule rule;         /* the newest explanation */
 	uint64_t args[EXPLAIN_ARGS];
 	int explanations;
 } world = {.epoll = -1, .arrivals = -1};
 
-/* Without a device. */
+/* No device. */
 struct registry the_registry;
 
 uint64_t clock_now_ns(void)
@@ -93,7 +93,7 @@ static size_t memory_size(void)
 
 static int peer_begin(struct host_peer *peer)
 {
-	/* A creator finds it empty, and all of it is there. */
+	/* The creator finds the memory zeroed and complete. */
 	if (peer->created)
 		assert_true(!peer->memory[0] && !peer->memory[MEMORY - 1]);
 	if (world.begin_error)
@@ -164,7 +164,7 @@ void progress_unwatch(struct watched_fd *watched)
 	assert_int_equal(epoll_ctl(world.epoll, EPOLL_CTL_DEL, watched->fd, NULL), 0);
 }
 
-/* Returns 1, but 0 if the descriptor has ended, which is ready for that as well. */
+/* Returns 1, or 0 if the descriptor has ended, which makes it ready as well. */
 static int drain_one(void)
 {
 	struct epoll_event event;
@@ -179,7 +179,10 @@ static int drain_one(void)
 	return poll(&state, 1, 0) == 0;
 }
 
-/* What is ready within @ms. Returns how many descriptors were. One at a time, so none is gone when its turn comes. */
+/*
+ * Handles descriptors that become ready within @ms. Returns their number. Handles one at a time, because one may remove
+ * another.
+ */
 static int loop_for(int ms)
 {
 	struct epoll_event event;
@@ -229,7 +232,10 @@ void progress_wake(void)
 	world.peers_at_wake = count_peers();
 }
 
-/* Peers that the device thread found when it was woken last since the last call; 0: it was not. */
+/*
+ * Returns the number of peers that the device thread found at its latest wake-up since the last call; 0: it was not
+ * woken.
+ */
 static inline int woken(void)
 {
 	int peers = world.peers_at_wake;
@@ -269,7 +275,7 @@ static inline struct host_peer *peer_of(uint32_t qpn)
 	} while (0)
 #define expect_silence() assert_int_equal(world.explanations, 0)
 
-/* A fork of a program with the library in it. */
+/* Forks as a program with the library loaded does. */
 static inline pid_t fork_process(void)
 {
 	pid_t pid;
@@ -291,7 +297,7 @@ static inline pid_t fork_process(void)
 	return 0;
 }
 
-/* A socket that is connected to the slot of @qpn, past all that the library does. */
+/* Returns a socket connected to the slot of @qpn, bypassing all that the library does. */
 static inline int raw_connect(uint32_t qpn)
 {
 	struct host_name name = host_slot_name(host_slot_of(qpn));
@@ -307,30 +313,30 @@ static inline int raw_connect(uint32_t qpn)
 /* ---- other processes ------------------------------------------------------------------------------------------- */
 
 enum order {
-	CLAIM,             /* a slot: its first number */
-	ACCEPT,            /* from now on */
-	LOOP,              /* descriptors that were ready within @argument ms */
+	CLAIM,             /* claims a slot: answers its first number */
+	ACCEPT,            /* accepts from now on */
+	LOOP,              /* answers the number of descriptors ready within @argument ms */
 	PEER,              /* of QP @argument: 0 none, 1 accepted, 2 created */
-	PEERS,             /* how many */
-	WOKEN,             /* woken() */
-	PEER_PID,          /* of the newest */
-	READ,              /* the first byte of the memory of the newest */
-	WRITE,             /* @argument to the last */
-	WAKE,              /* the newest */
-	GONE,              /* times that peers had gone */
-	OWNS,              /* QP number @argument */
-	FORMER,            /* the slot of QP @argument is one of the parent's */
+	PEERS,             /* answers the number of peers */
+	WOKEN,             /* answers woken() */
+	PEER_PID,          /* of the newest peer */
+	READ,              /* the first byte of the memory of the newest peer */
+	WRITE,             /* @argument to the last byte of that memory */
+	WAKE,              /* wakes the newest peer */
+	GONE,              /* answers how often peers have gone */
+	OWNS,              /* whether it owns QP number @argument */
+	FORMER,            /* whether the slot of QP @argument belonged to the parent */
 	RULE_MADE,         /* of the newest explanation */
-	RAW_HELLO,         /* to the slot of QP @argument, whatever this process knows */
-	BECOME,            /* user @argument */
-	NO_USER,           /* a user namespace that maps nobody; 0: not permitted */
-	NEW_PIDS,          /* children are in a PID namespace of their own; 0: not permitted */
-	CHILD,             /* forks one that lives on and does nothing: its id */
-	CHILD_OF,          /* forks one that takes the next orders */
-	SQUAT,             /* takes all plain names of slots: how many */
-	RELEASE,           /* gives the plain name of slot @argument back */
-	SQUAT_RESERVE,     /* takes reserve names of slot @argument: how many */
-	SQUAT_ALL_RESERVE, /* takes a reserve name of each reserve slot: how many */
+	RAW_HELLO,         /* to the slot of QP @argument, regardless of known connections */
+	BECOME,            /* becomes user @argument */
+	NO_USER,           /* enters a user namespace without mappings; 0: not permitted */
+	NEW_PIDS,          /* children are in their own PID namespace; 0: not permitted */
+	CHILD,             /* forks an idle child that stays alive: answers its id */
+	CHILD_OF,          /* forks a child that executes the following orders */
+	SQUAT,             /* takes all plain names of slots: answers how many */
+	RELEASE,           /* releases the plain name of slot @argument */
+	SQUAT_RESERVE,     /* takes reserve names of slot @argument: answers how many */
+	SQUAT_ALL_RESERVE, /* takes a reserve name of each reserve slot: answers how many */
 	END,
 };
 
@@ -360,7 +366,7 @@ static inline uint64_t lone_child(void)
 	assert_int_equal(pipe2(ends, O_CLOEXEC), 0);
 	pid = fork_process();
 	if (pid) {
-		/* It says when it has closed what it inherited. */
+		/* It writes a byte when it has closed the inherited descriptors. */
 		assert_int_equal(read(ends[0], &word, 1), 1);
 		close(ends[0]);
 		close(ends[1]);
@@ -393,7 +399,7 @@ static inline uint64_t squat(void)
 	return count;
 }
 
-/* @each: names of a slot. Some sort before the names of others in any order. */
+/* @each: names per slot. Some sort before other names in any order. */
 static inline uint64_t squat_reserve(uint32_t first, uint32_t slots, uint32_t each)
 {
 	struct host_name name;
@@ -508,7 +514,7 @@ static inline uint64_t tell(const struct process *process, enum order order, uin
 	return answer;
 }
 
-/* With @signal, or, if it is 0, by itself. */
+/* Ends the process with @signal; 0: the process exits normally. */
 static inline void end_process(struct process *process, int signal)
 {
 	int status;
@@ -524,7 +530,7 @@ static inline void end_process(struct process *process, int signal)
 
 /* ---- a test ---------------------------------------------------------------------------------------------------- */
 
-/* As a process that was just started. */
+/* Resets the state to that of a process that has just started. */
 static inline int begin_test(void **state)
 {
 	(void)state;
@@ -542,7 +548,7 @@ static bool alone;
 
 static inline void own_names(void)
 {
-	/* Most do not need it, but other tests run at the same time. */
+	/* Most tests do not need a namespace, but other tests run at the same time. */
 	alone = !unshare(CLONE_NEWNET);
 	if (!alone)
 		print_message("# no network namespace of its own\n");

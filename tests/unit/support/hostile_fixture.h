@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A live QP and hand-made packets for it (frame_bytes.h), which take the way of those of a link: parsed, committed, drained.
- * What the QP sends in return is caught on a wire (wire_link.h) and goes nowhere. Include after cmocka.h.
+ * A live QP and hand-made packets for it (frame_bytes.h), which are parsed, committed and drained like those of a link.
+ * Replies of the QP are captured on a wire (wire_link.h) and delivered nowhere. Include after cmocka.h.
  *
- * The victim has receives, and a window of memory that others may reach, with canaries around it. After each step all of
- * the memory is compared with what it should be.
+ * The victim has receives, and a window of memory that its peer may access, with canaries around it. After each step
+ * all of the memory is compared with its expected contents.
  */
 #ifndef SOFTHCA_TESTS_HOSTILE_FIXTURE_H
 #define SOFTHCA_TESTS_HOSTILE_FIXTURE_H
@@ -15,7 +15,7 @@
 #include "wire_fixture.h"
 
 enum {
-	WINDOW = HALF + 8192, /* offset of what the key opens */
+	WINDOW = HALF + 8192, /* offset of the range of the key */
 	WINDOW_BYTES = 4096,
 	RECEIVES = HALF + 16384,
 	RECEIVE_BYTES = 1024,
@@ -43,7 +43,7 @@ enum {
 };
 
 static struct mkey *window;
-static struct mkey *invalidated; /* another key, that the peer can invalidate */
+static struct mkey *invalidated; /* another key, which the peer can invalidate */
 static uint8_t hostile_expected[sizeof(device.memory)];
 static struct frame_bytes frame;
 
@@ -89,13 +89,13 @@ static inline void renew_invalidated(void)
 	mkey_publish(invalidated, next);
 }
 
-/* A fresh connection of the victim (the server), over a link that hands on when it likes. */
+/* Makes a new connection of the victim (the server), over a link that delivers at any time. */
 static inline void hostile_begin(void)
 {
 	const struct wire_manner manner = {.immediate = false, .most = 4096};
 	struct ibv_qp_attr options = wire_options();
 
-	options.timeout = 0; /* it never asks again by itself */
+	options.timeout = 0; /* it never retransmits on its own */
 	wire_connect(&options, NULL, NULL);
 	wire_behave(&manner);
 	renew_invalidated();
@@ -104,7 +104,7 @@ static inline void hostile_begin(void)
 	memcpy(hostile_expected, device.memory, sizeof(hostile_expected));
 }
 
-/* Hands over @length bytes, in memory exactly as long. Returns false if they do not parse. */
+/* Delivers @length bytes, in memory of exactly that size. Returns false if they do not parse. */
 static inline bool feed_bytes(const uint8_t *bytes, uint32_t length)
 {
 	uint8_t *exact = malloc(length ? length : 1);
@@ -150,13 +150,13 @@ static inline uint32_t expected_psn(void)
 	return server.qp->responder.expected_psn;
 }
 
-/* BTH of the next packet that the victim expects. */
+/* Starts a frame with the BTH of the packet that the victim expects next. */
 static inline void begin_next(uint8_t opcode)
 {
 	frame_begin(&frame, opcode, server.qp->number, expected_psn());
 }
 
-/* ---- answers ---------------------------------------------------------------------------------------------------- */
+/* ---- replies ---------------------------------------------------------------------------------------------------- */
 
 static inline void expect_silence(const char *what)
 {
@@ -167,7 +167,7 @@ static inline void expect_silence(const char *what)
 			 answer->psn, answer->syndrome);
 }
 
-/* One acknowledgement, or refusal, of @psn. */
+/* Expects one acknowledgement, or NAK, of @psn. */
 static inline void expect_acknowledge(const char *what, uint8_t syndrome, uint32_t psn)
 {
 	struct wire_packet *answer = wire_take();
@@ -198,7 +198,7 @@ static inline void memory_is_right(const char *what)
 			fail_msg("%s: byte %#zx is %02x, not %02x", what, i, device.memory[i], hostile_expected[i]);
 }
 
-/* Nothing came of it, and the next good packet finds the connection as it was. */
+/* Expects no effect, and that the next valid packet still succeeds. */
 static inline void expect_ignored(const char *what)
 {
 	expect_silence(what);
@@ -214,7 +214,7 @@ static inline void expect_ignored(const char *what)
 	memory_is_right(what);
 }
 
-/* A fatal refusal: NAK of @psn, the QP in error, nothing written. */
+/* Expects a fatal refusal: NAK of @psn, the QP in error, nothing written. */
 static inline void expect_refused(const char *what, enum nak_code code, uint32_t psn)
 {
 	expect_acknowledge(what, (uint8_t)(AETH_NAK | code), psn);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Live responders of UC, UD, XRC and DC, and hand-made packets for them (frame_bytes.h), which take the way of those of a
- * link: parsed, committed, drained. What they answer is caught on a wire (wire_link.h). Include after cmocka.h.
+ * Live responders of UC, UD, XRC and DC, and hand-made packets for them (frame_bytes.h), which are parsed, committed
+ * and drained like those of a link. Replies are captured on a wire (wire_link.h). Include after cmocka.h.
  *
- * A victim has receives, and a window of memory that others may reach. After each step all of the memory is compared with
- * what it should be.
+ * A victim has receives, and a window of memory that its peer may access. After each step all of the memory is compared
+ * with its expected contents.
  */
 #ifndef SOFTHCA_TESTS_HOSTILE_VICTIMS_H
 #define SOFTHCA_TESTS_HOSTILE_VICTIMS_H
@@ -21,7 +21,7 @@
 
 enum {
 	MTU = 256,
-	WINDOW = 8192, /* offset of what the key opens */
+	WINDOW = 8192, /* offset of the range of the key */
 	WINDOW_BYTES = 4096,
 	RECEIVES = 16384,
 	RECEIVE_BYTES = 1024,
@@ -30,17 +30,18 @@ enum {
 	CQES = 64,
 	SRQ_ENTRIES = 8,
 	SRQ_SHIFT = 5, /* the link, and one segment */
-	PEER = 0x77,   /* a QP that does not exist: what it would be answered ends on the wire */
+	PEER = 0x77,   /* a QP that does not exist: replies to it end on the wire */
 	QKEY = 0x11111111,
 	DC_KEY = 0x5eed,
-	ANY_PSN = 5, /* datagrams are in no order */
+	ANY_PSN = 5, /* datagrams have no order */
 };
 
 static const struct victim {
 	const char *name;
 	enum ibv_qp_type type;
-	uint8_t opcodes; /* of its SEND first: the others follow as those of RC do (IBTA table 38, docs/inside/wire.md) */
-	uint8_t atomics; /* of its compare-and-swap; 0: it has neither atomics nor READs */
+	uint8_t opcodes; /* opcode of its SEND first; the others follow in the order of RC's (IBTA table 38,
+			  * docs/inside/wire.md) */
+	uint8_t atomics; /* opcode of its compare-and-swap; 0: neither atomics nor READs */
 	bool reliable;
 } victims[] = {
 	{"UC", IBV_QPT_UC, 0x20, 0, false},
@@ -55,20 +56,20 @@ static const struct victim *victim;
 static struct device device;
 static struct hca_qp *target;
 static struct raw_cq cq;
-static struct raw_qp end; /* of UC and UD */
+static struct raw_qp end; /* for UC and UD */
 static struct {
 	struct hca_srq *srq;
-	struct hca_xrcd *xrcd; /* of XRC */
+	struct hca_xrcd *xrcd; /* for XRC */
 	uint8_t ring[SRQ_ENTRIES << SRQ_SHIFT];
 	uint32_t dbrec, qp_dbrec[2];
-} shared; /* of XRC and DC */
+} shared; /* for XRC and DC */
 static struct mkey *window;
 static uint64_t dc_connection;
 static uint32_t dc_first_psn;
 static uint8_t expected[sizeof(device.memory)];
 static struct frame_bytes frame;
 
-/* ---- making ----------------------------------------------------------------------------------------------------- */
+/* ---- creation --------------------------------------------------------------------------------------------------- */
 
 static inline void srq_make(struct hca_xrcd *xrcd)
 {
@@ -162,7 +163,7 @@ static inline void make_plain(void)
 		post_receive(&device, &end, RECEIVES + i * RECEIVE_BYTES, RECEIVE_BYTES);
 }
 
-/* A fresh one, with known contents of memory. */
+/* Makes a new victim, with known contents of memory. */
 static inline void victim_make(void)
 {
 	const struct wire_manner manner = {.immediate = false, .most = 4096};
@@ -251,14 +252,17 @@ static inline uint32_t expected_psn(void)
 	return dc_first_psn;
 }
 
-/* The next packet of a DC initiator begins another connection; to the others this is nothing. */
+/* Makes the next packet of a DC initiator begin another connection; no-op for other transports. */
 static inline void begin_connection(void)
 {
 	dc_first_psn = expected_psn();
 	dc_connection++;
 }
 
-/* BTH of the next packet that the victim expects, of the opcode that RC calls @opcode, and what its transport adds. */
+/*
+ * Starts a frame with the BTH of the packet that the victim expects next, with the equivalent of RC's @opcode, and the
+ * headers that the transport adds.
+ */
 static inline void begin_packet(uint8_t opcode)
 {
 	bool atomic = opcode == 0x13 || opcode == 0x14;
@@ -283,7 +287,7 @@ static inline void begin_packet(uint8_t opcode)
 	}
 }
 
-/* Hands over @length bytes, in memory exactly as long. Returns false if they do not parse. */
+/* Delivers @length bytes, in memory of exactly that size. Returns false if they do not parse. */
 static inline bool feed_bytes(const uint8_t *bytes, uint32_t length)
 {
 	uint8_t *exact = malloc(length ? length : 1);

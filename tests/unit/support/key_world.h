@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Keys made at random, in the device and in the reference: the rules of tests/model/keys.h, which say for one byte where it
- * is. For tests of walks and streams. Include after cmocka.h.
+ * Random keys, in the device and in the reference, which finds the place of each single byte by the rules of
+ * tests/model/keys.h. For tests of walks and streams. Include after cmocka.h.
  */
 #ifndef SOFTHCA_TESTS_KEY_WORLD_H
 #define SOFTHCA_TESTS_KEY_WORLD_H
@@ -17,7 +17,7 @@ struct key_world {
 	struct device device;
 	struct keys reference;
 	struct mkey *key[KEYS];
-	uint8_t *memory; /* BLOCK_BYTES, the block of all regions */
+	uint8_t *memory; /* BLOCK_BYTES, the block that all regions share */
 	struct walk_access access;
 	struct who who;
 	struct choose choose;
@@ -35,7 +35,7 @@ static inline void world_open(struct key_world *world, uint64_t seed)
 
 static inline void world_close(struct key_world *world)
 {
-	/* Layouts first: a region does not know of them, but the device counts what a domain holds. */
+	/* Layouts first: the device counts the objects of a domain, and regions do not refer to layouts. */
 	for (int i = KEYS - 1; i >= 0; i--) {
 		if (world->key[i])
 			assert_int_equal(
@@ -44,7 +44,7 @@ static inline void world_close(struct key_world *world)
 	device_close(&world->device);
 }
 
-/* enum want and enum key_rights, each from the other's own definition. */
+/* enum want and enum key_rights, each from its own definition. */
 static inline uint8_t rights_wanted(unsigned int wanted)
 {
 	return (uint8_t)((wanted & LOCAL_READ ? RIGHT_LOCAL_READ : 0) | (wanted & LOCAL_WRITE ? RIGHT_LOCAL_WRITE : 0) |
@@ -66,7 +66,7 @@ static inline struct key *world_enter(struct key_world *world, int slot, enum mo
 	return reference;
 }
 
-/* A region over [@offset, +@length) of the block, whose first byte has the address @start. */
+/* Makes a region over [@offset, +@length) of the block, whose first byte has the address @start. */
 static inline void world_region(struct key_world *world, int slot, uint64_t offset, uint64_t length, uint64_t start,
 				unsigned int access)
 {
@@ -98,7 +98,7 @@ static inline void world_null_region(struct key_world *world, int slot)
 	reference->length = UINT64_MAX;
 }
 
-/* A key without a layout: world_lay_out gives it one. */
+/* Makes a key without a layout; world_lay_out() sets one. */
 static inline void world_mkey(struct key_world *world, int slot)
 {
 	struct hca_mkey_attr attr = {.max_entries = WORLD_ENTRIES + 4};
@@ -114,7 +114,10 @@ static inline void put_be(uint8_t *at, uint64_t value, int bytes)
 		at[i] = (uint8_t)(value >> 8 * (bytes - 1 - i));
 }
 
-/* The entries of @reference as the wire has them (mlx5-formats 1.9, 1.10); @repeats: as a repeat block. Returns bytes. */
+/*
+ * Writes the entries of @reference in the wire format (mlx5-formats 1.9, 1.10); @repeats: as a repeat block. Returns
+ * the number of bytes.
+ */
 static inline uint32_t wire_layout(const struct key *reference, bool repeats, uint8_t *wire)
 {
 	uint64_t period = 0;
@@ -143,7 +146,7 @@ static inline uint32_t wire_layout(const struct key *reference, bool repeats, ui
 	return (reference->count + repeats + 3) / 4 * 4 * 16;
 }
 
-/* Gives the device the layout, length and rights that the reference key in @slot has. */
+/* Sets the layout, length and rights of the device's key to those of the reference key in @slot. */
 static inline void world_lay_out(struct key_world *world, int slot, bool repeats)
 {
 	const struct key *reference = &world->reference.key[slot];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* For tests without a device: every destination is on this host. */
+/* For tests without a device: treats every destination as local to this host. */
 #include "hca/ip_route.h"
 #include "verbs/qp/destination.h"
 

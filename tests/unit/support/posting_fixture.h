@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A QP without a device: rings that the driver's posting functions fill, and stand-ins for the few functions
- * of the device that they call. Include in one file per program, which is linked with the sources under test
- * alone.
+ * A QP without a device: rings that the driver's posting functions fill, and replacements for the few device functions
+ * that they call. Include in one file per program, which is linked with only the sources under test.
  */
 #ifndef TESTS_UNIT_POSTING_FIXTURE_H
 #define TESTS_UNIT_POSTING_FIXTURE_H
@@ -24,7 +23,7 @@
 #include "verbs/post/wqe_builder.h"
 #include "verbs/post/wr.h"
 
-/* ---- what stands in for the device ---- */
+/* ---- replacements of the device ---- */
 
 static struct {
 	unsigned int send_doorbells, recv_doorbells;
@@ -46,7 +45,7 @@ void hca_qp_recv_doorbell(struct hca_qp *qp)
 	device.recv_doorbells++;
 }
 
-/* Nothing is recorded. */
+/* No timeline is recorded. */
 bool timeline_on;
 __thread uint64_t timeline_time_of_call;
 __thread struct epoch_slot *epoch_this_thread;
@@ -85,7 +84,7 @@ const struct settings *hca_settings(const struct hca *hca)
 	return &device.settings;
 }
 
-/* The sentence of a rule refers to no figure that the record lacks. */
+/* Checks that the text of a rule refers only to figures in the record. */
 static inline void check_figures(enum explain_rule rule, size_t count)
 {
 	static const struct {
@@ -120,7 +119,7 @@ uint64_t explain_make(struct hca *hca, const struct explain_subject *subject, en
 	return ++device.explanations;
 }
 
-/* Objects here are the test's own; those of a program are alive.c's to know. */
+/* Objects here belong to the test; alive.c knows only those of a program. */
 bool object_refused_(const char *call, const struct ibv_context *context, enum object_kind kind, const void *object)
 {
 	(void)call, (void)context, (void)kind;
@@ -155,7 +154,7 @@ struct posting {
 	uint32_t dbrec[2];
 };
 
-/* A QP of @type as created with @cap; IBV_QPT_DRIVER: a DCI. @send_ops 0: as ibv_create_qp(3) makes it. In RTS. */
+/* Makes a QP of @type in RTS, as created with @cap; IBV_QPT_DRIVER: a DCI. @send_ops 0: as ibv_create_qp(3) makes it. */
 static inline struct posting *posting_new(enum ibv_qp_type type, uint64_t send_ops, struct ibv_qp_cap cap)
 {
 	struct posting *p = calloc(1, sizeof(*p));
@@ -223,7 +222,7 @@ static inline void posting_free(struct posting *p)
 	free(p);
 }
 
-/* The send queue is empty and its producer at @index; the ring holds a pattern that must not matter. */
+/* Empties the send queue and sets its producer index to @index; fills the ring with a pattern that must not matter. */
 static inline void place_producer(struct posting *p, uint32_t index)
 {
 	p->qp.sq.cur_post = index;
@@ -232,7 +231,7 @@ static inline void place_producer(struct posting *p, uint32_t index)
 	memset(p->qp.sq.buffer, 0xa5, (size_t)p->qp.sq.wqebb_count * 64);
 }
 
-/* Byte @offset of the WQE at @index, found the slow way. */
+/* Returns byte @offset of the WQE at @index, computed in the simple, slow way. */
 static inline uint8_t wqe_byte(const struct posting *p, uint32_t index, uint32_t offset)
 {
 	uint64_t ring_bytes = (uint64_t)p->qp.sq.wqebb_count * 64;
@@ -240,11 +239,11 @@ static inline uint8_t wqe_byte(const struct posting *p, uint32_t index, uint32_t
 	return ((const uint8_t *)p->qp.sq.buffer)[((uint64_t)index * 64 + offset) % ring_bytes];
 }
 
-/* ---- expected WQEs: written out by hand, big-endian, field by field as the format sheet lists them ---- */
+/* ---- expected WQEs: written by hand, big-endian, field by field as the format sheet lists them ---- */
 
 struct expected {
 	uint8_t bytes[1024];
-	bool any[1024]; /* bytes whose content is free */
+	bool any[1024]; /* bytes that may have any value */
 	uint32_t length;
 };
 
@@ -272,7 +271,7 @@ static inline void expect_garbage(struct expected *e, uint32_t length)
 	e->length += length;
 }
 
-/* mlx5-formats 1.2; `ds` is entered by check_wqe(). */
+/* mlx5-formats 1.2; check_wqe() fills in `ds`. */
 static inline void expect_ctrl(struct expected *e, uint32_t index, uint8_t opcode, uint8_t fm_ce_se, uint32_t imm)
 {
 	memset(e, 0, sizeof(*e));
@@ -307,7 +306,7 @@ static inline void expect_inline(struct expected *e, const void *data, uint32_t 
 	expect_garbage(e, (16 - (4 + length) % 16) % 16);
 }
 
-/* The WQE at @index is @e, and the producer stands behind it. */
+/* Checks that the WQE at @index equals @e, and that the producer index is just after it. */
 static inline void check_wqe(const struct posting *p, uint32_t index, struct expected *e)
 {
 	assert_int_equal(e->length % 16, 0);
@@ -320,7 +319,8 @@ static inline void check_wqe(const struct posting *p, uint32_t index, struct exp
 }
 
 /*
- * The WR number @head starts at @index, is remembered with @wr_id and @wc_opcode, and has been handed over.
+ * Checks that WR number @head starts at @index, is recorded with @wr_id and @wc_opcode, and has been passed to the
+ * device.
  */
 static inline void check_tables(const struct posting *p, uint32_t index, uint32_t head, uint64_t wr_id,
 				uint8_t wc_opcode)

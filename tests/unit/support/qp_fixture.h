@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The driver's QP with everything around it played by this file: device, memory, user index, CQs. Include in one
- * file per program, as posting_fixture.h.
+ * The driver's QP. This file replaces everything around it: device, memory, user index, CQs. Include in one file per
+ * program, as posting_fixture.h.
  */
 #ifndef TESTS_UNIT_QP_FIXTURE_H
 #define TESTS_UNIT_QP_FIXTURE_H
@@ -11,12 +11,12 @@
 #include "abi/entry_points.h"
 #include "verbs/object/events.h"
 
-/* ---- the surroundings ---- */
+/* ---- replacements ---- */
 
 static struct {
-	char log[256]; /* calls, a word each */
-	int fail_at;   /* which of the calls that may fail does; 0: none */
-	int calls;     /* of those */
+	char log[256]; /* one word per call */
+	int fail_at;   /* number of the fallible call that fails; 0: none */
+	int calls;     /* number of fallible calls so far */
 	struct hca_qp_attr created;
 	int modify_result, destroy_result;
 	enum ibv_qp_state state;

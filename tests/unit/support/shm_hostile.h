@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A process that connects to this one over shared memory and writes what it likes: played by the test itself, which connects
- * to its own slot. What it writes arrives as from another process, and packets for QPs of this slot go to it. Include after
- * cmocka.h.
+ * A process that connects to this one over shared memory and may write anything: played by the test itself, which
+ * connects to its own slot. Its records arrive as from another process, and packets for QPs of this slot go to it.
+ * Include after cmocka.h.
  */
 #ifndef SOFTHCA_TESTS_SHM_HOSTILE_H
 #define SOFTHCA_TESTS_SHM_HOSTILE_H
@@ -29,7 +29,7 @@ struct hostile {
 	struct shm_consumer in;  /* from it */
 };
 
-/* As if by another process, to the slot that has QP @qpn. */
+/* Connects as another process would, to the slot of QP @qpn. */
 static inline void hostile_connect(struct hostile *hostile, uint32_t qpn)
 {
 	struct host_name name = host_slot_name(host_slot_of(qpn));
@@ -42,7 +42,7 @@ static inline void hostile_connect(struct hostile *hostile, uint32_t qpn)
 	hostile->out.ring = &hostile->rings[0];
 	hostile->in.ring = &hostile->rings[1];
 	hostile->socket = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
-	/* The device thread must not come between the two, or the connection is known only when it comes again. */
+	/* Keeps the device thread out between the two steps: it would record the connection only at its next arrival. */
 	pthread_mutex_lock(&host_table.lock);
 	assert_int_equal(connect(hostile->socket, (struct sockaddr *)&name.address, name.length), 0);
 	assert_int_equal(host_hello_send(hostile->socket, memory), 0);
@@ -57,7 +57,7 @@ static inline void hostile_leave(struct hostile *hostile)
 	munmap(hostile->rings, shm_carrier.memory_size());
 }
 
-/* The device thread looks. */
+/* Wakes the device thread. */
 static inline void hostile_wake(struct hostile *hostile)
 {
 	send(hostile->socket, "", 1, MSG_DONTWAIT | MSG_NOSIGNAL);
@@ -71,7 +71,7 @@ static inline uint64_t test_now_ms(void)
 	return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
 }
 
-/* Waits for what the device thread does; 10 s are for ever. */
+/* Waits for an action of the device thread; 10 s count as never. */
 #define WAIT_FOR(condition)                                                                                            \
 	do {                                                                                                           \
 		uint64_t end_ = test_now_ms() + 10000;                                                                 \
@@ -82,7 +82,7 @@ static inline uint64_t test_now_ms(void)
 		}                                                                                                      \
 	} while (0)
 
-/* The connection was ended by the other side. */
+/* Returns true if the other side has ended the connection. */
 static inline bool hostile_is_cut_off(struct hostile *hostile)
 {
 	char byte;
@@ -91,7 +91,7 @@ static inline bool hostile_is_cut_off(struct hostile *hostile)
 	return length == 0 || (length < 0 && errno == ECONNRESET);
 }
 
-/* A slot with the headers of an RC packet: BTH alone. */
+/* Returns a slot with the headers of an RC packet: BTH only. */
 static inline struct shm_slot hostile_bth(uint8_t opcode, uint32_t qpn, uint32_t psn, uint32_t length)
 {
 	struct shm_slot slot = {.headers = ROCE_BTH_BYTES, .length = length};
@@ -112,7 +112,7 @@ static inline struct shm_slot hostile_bth(uint8_t opcode, uint32_t qpn, uint32_t
 	return slot;
 }
 
-/* Sends a record as it is, with @length bytes in the place of the payload. No check of anything. */
+/* Sends a record unchecked, with @length bytes as its payload. */
 static inline void hostile_send(struct hostile *hostile, const struct shm_slot *slot, const void *payload,
 				uint32_t length)
 {

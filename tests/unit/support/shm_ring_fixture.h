@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Records with contents that tell what they are, for tests of link/shm/ring.h. */
+/* Records whose contents identify them, for tests of link/shm/ring.h. */
 #ifndef SOFTHCA_TESTS_SHM_RING_FIXTURE_H
 #define SOFTHCA_TESTS_SHM_RING_FIXTURE_H
 
@@ -10,15 +10,15 @@
 
 #include "link/shm/ring.h"
 
-/* Byte @i of record @number: of all its parts in a row. */
+/* Returns byte @i of record @number, counted over all its parts. */
 static inline uint8_t record_byte(uint64_t number, uint32_t i)
 {
 	return (uint8_t)((number * 0x9e3779b97f4a7c15u >> 32) + i * 7 + (i >> 8));
 }
 
 /*
- * Writes record @number with the sizes of @slot. Where its parts go is said once more here, from the description in
- * link/shm/ring.h. Returns what shm_reserve() does, but for -EAGAIN.
+ * Writes record @number with the sizes of @slot. Computes the places of its parts independently, from the description
+ * in link/shm/ring.h. Returns the result of shm_reserve(), never -EAGAIN.
  */
 static inline int record_send(struct shm_producer *producer, const struct shm_slot *shape, uint64_t number)
 {
@@ -49,7 +49,7 @@ static inline int record_send(struct shm_producer *producer, const struct shm_sl
 	return 0;
 }
 
-/* True if @record is number @number in every byte. */
+/* Returns true if every byte of @record is that of number @number. */
 static inline bool record_is(const struct shm_record *record, uint64_t number)
 {
 	uint32_t i = 0;
@@ -67,7 +67,7 @@ static inline bool record_is(const struct shm_record *record, uint64_t number)
 	return true;
 }
 
-/* Sizes of a record, good ones, of @random bits. */
+/* Returns valid sizes of a record, derived from the @random bits. */
 static inline struct shm_slot record_shape(uint64_t random)
 {
 	static const uint32_t longest[] = {40, 116, 300, 5000, SHM_MOST_PAYLOAD};

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A device whose link is shm, with an RC QP that is connected to a process that the test plays (shm_hostile.h). The group opens the
- * device (shm_world_open, shm_world_close); each test has a QP and a connection of its own (shm_world_begin, shm_world_end). The
- * test's thread alone. Include after cmocka.h.
+ * A device whose link is shm, with an RC QP connected to a process that the test plays (shm_hostile.h). The test group
+ * opens the device (shm_world_open, shm_world_close); each test has its own QP and connection (shm_world_begin,
+ * shm_world_end). Only the test's thread. Include after cmocka.h.
  */
 #ifndef SOFTHCA_TESTS_SHM_WORLD_H
 #define SOFTHCA_TESTS_SHM_WORLD_H
@@ -15,8 +15,8 @@
 enum {
 	WRITE_ONLY = 0x0a,
 	ACKNOWLEDGE = 0x11,
-	NO_CREDITS = 0x1f,     /* of an acknowledgement (IBTA 9.7.7.2) */
-	SECOND_HALF = 1 << 15, /* of the memory of the device: what requests name */
+	NO_CREDITS = 0x1f,     /* syndrome of an acknowledgement (IBTA 9.7.7.2) */
+	SECOND_HALF = 1 << 15, /* offset in the memory of the device that requests name */
 	BLOCKS = 64,
 };
 
@@ -33,7 +33,7 @@ static inline uint64_t counted(enum counter counter)
 
 static inline int shm_world_begin(void **state)
 {
-	/* No answer in all the time of a test: nothing is sent again. */
+	/* No timeout during a test: nothing is retransmitted. */
 	const struct ibv_qp_attr options = {.timeout = 0, .retry_cnt = 7, .rnr_retry = 7, .min_rnr_timer = 1};
 
 	(void)state;
@@ -42,7 +42,7 @@ static inline int shm_world_begin(void **state)
 	raw_cq_make(&device, &cq, 128);
 	raw_qp_make(&device, &end, IBV_QPT_RC, &cq, BLOCKS);
 	hostile_connect(&other, end.qp->number);
-	/* In a slot that nobody looked up: it is found to belong to the process that connected last. */
+	/* In a slot that was never looked up: it is attributed to the process that connected last. */
 	assert_int_equal(host_claim_slot(&its_qpn), 0);
 	its_qpn += 5;
 	raw_qp_connect(&device, &end, its_qpn, &options);

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The key of umr_fixture.h as one that carries signatures, made by hand; and domains by name. Include after
- * umr_fixture.h.
+ * The key of umr_fixture.h with signatures, made by hand; and signature domains by name. Include after umr_fixture.h.
  */
 #ifndef SOFTHCA_TESTS_SIGNATURE_FIXTURE_H
 #define SOFTHCA_TESTS_SIGNATURE_FIXTURE_H
@@ -10,7 +9,7 @@
 
 enum { TEST_MEMORY_PSV = 0x000a0b, TEST_WIRE_PSV = 0x0c0d0e };
 
-/* A new key with two PSVs, in the table of its context. */
+/* Makes a new key with two PSVs, in the table of its context. */
 static inline void fixture_sign(struct fixture *f)
 {
 	static struct key_signature signature;
@@ -27,7 +26,7 @@ static inline void fixture_sign(struct fixture *f)
 	f->context.signatures.list[signature.index % 256] = &f->mkey;
 }
 
-/* A domain with the structures that it points to. */
+/* A domain and the structures that it points to. */
 struct test_domain {
 	bool none;
 	enum mlx5dv_sig_type type;
@@ -51,7 +50,7 @@ struct test_domain {
 		.dif = {MLX5DV_SIG_T10DIF_##guard, seed, app, ref, set},                                               \
 	}
 
-/* Calls the setter. What it is given is overwritten as soon as it returns. */
+/* Calls the setter. Overwrites its arguments as soon as it returns. */
 static inline void fixture_set_signature(struct fixture *f, const struct test_domain *memory,
 					 const struct test_domain *wire, uint32_t flags, uint8_t check_mask,
 					 uint8_t copy_mask)

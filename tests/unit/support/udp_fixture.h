@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The udp link (src/link/udp) in a network namespace of the test's own, where it may have one, and strangers: plain
- * sockets of the test. ICRCs are made bit by bit, as IBTA 7.8.1 describes it. Include after cmocka.h.
+ * The udp link (src/link/udp), in the test's own network namespace if permitted, and strangers: plain sockets of the
+ * test. ICRCs are computed bit by bit, as IBTA 7.8.1 describes. Include after cmocka.h.
  */
 #ifndef SOFTHCA_TESTS_UNIT_UDP_FIXTURE_H
 #define SOFTHCA_TESTS_UNIT_UDP_FIXTURE_H
@@ -42,7 +42,7 @@ static inline void udp_set_interface(const char *name, int request, int value)
 	close(fd);
 }
 
-/* Only lo, and nobody else's ports. Without the right to that the test is skipped. */
+/* Enters a namespace with only lo and no ports in use. Skips the test if that is not permitted. */
 static inline void udp_enter_namespace(void)
 {
 	if (unshare(CLONE_NEWNET) && (unshare(CLONE_NEWUSER | CLONE_NEWNET))) {
@@ -56,7 +56,7 @@ static inline void udp_enter_namespace(void)
 
 /* ---- strangers ------------------------------------------------------------------------------------------------- */
 
-/* An unconnected socket of @family, bound to @port (0: any), which does not fragment. */
+/* Opens an unconnected socket of @family, bound to @port (0: any), that does not fragment. */
 static inline int stranger_open(int family, uint16_t port)
 {
 	const struct sockaddr_in v4 = {.sin_family = AF_INET, .sin_port = htons(port)};
@@ -78,7 +78,7 @@ static inline uint16_t stranger_port(int fd)
 	socklen_t length = sizeof(name);
 
 	assert_int_equal(getsockname(fd, (struct sockaddr *)&name, &length), 0);
-	return ntohs(name.sin6_port); /* in the same place as in struct sockaddr_in */
+	return ntohs(name.sin6_port); /* at the same offset as in struct sockaddr_in */
 }
 
 static inline bool stranger_waits(int fd, int ms)
@@ -116,7 +116,7 @@ static inline uint32_t crc_of(uint32_t crc, const uint8_t *bytes, size_t length)
 	return crc;
 }
 
-/* Of @length bytes from BTH on, without ICRC. The four bytes in the order of memory. */
+/* Returns the ICRC of @length bytes from BTH on, without ICRC. The four bytes are in memory order. */
 static inline uint32_t model_icrc(const union ibv_gid *source, const union ibv_gid *destination, uint16_t source_port,
 				  uint16_t port, uint16_t identification, bool may_fragment, const uint8_t *bytes,
 				  size_t length)
@@ -164,7 +164,7 @@ static inline uint32_t model_icrc(const union ibv_gid *source, const union ibv_g
 
 /* ---- explanations ---------------------------------------------------------------------------------------------- */
 
-/* Waits for an explanation by @rule; those that others make meanwhile do not count. */
+/* Waits for an explanation by @rule; ignores others. */
 static inline bool udp_explained(enum explain_rule rule, struct explain_record *record)
 {
 	for (int i = 0; i < 400; i++) {

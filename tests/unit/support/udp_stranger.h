@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A stranger that sends datagrams to the RoCE port, and a live QP that they are for: WRITEs to memory whose contents are compared
- * with a copy. Include after cmocka.h.
+ * A stranger that sends datagrams to the RoCE port, and a live QP as their destination: WRITEs to memory whose contents
+ * are compared with a copy. Include after cmocka.h.
  */
 #ifndef SOFTHCA_TESTS_UNIT_UDP_STRANGER_H
 #define SOFTHCA_TESTS_UNIT_UDP_STRANGER_H
@@ -17,7 +17,7 @@ static struct raw_qp qp;
 static uint8_t expected[sizeof(device.memory)];
 static int stranger;
 static uint32_t psn;
-static bool may_fragment; /* what the stranger sends, so its ICRCs say */
+static bool may_fragment; /* of the stranger's datagrams; their ICRCs cover it */
 static union ibv_gid loopback;
 
 static inline uint64_t counted(enum counter counter)
@@ -33,7 +33,7 @@ static inline void put32(uint8_t *to, uint32_t value)
 	memcpy(to, &value, sizeof(value));
 }
 
-/* As if from the GID @from to the GID @to. */
+/* Computes the ICRC as if sent from the GID @from to the GID @to. */
 static inline void put_icrc_of(const union ibv_gid *from, const union ibv_gid *to, uint8_t *packet, size_t length,
 			       uint16_t identification)
 {
@@ -48,11 +48,11 @@ static inline void put_icrc(uint8_t *packet, size_t length, uint16_t identificat
 	put_icrc_of(&loopback, &loopback, packet, length, identification);
 }
 
-/* A packet of a WRITE of @bytes bytes 'a' + n to TARGET + @offset. Returns its length. */
+/* Builds a packet of a WRITE of @bytes bytes 'a' + n to TARGET + @offset. Returns its length. */
 static inline size_t write_packet(uint8_t *packet, uint8_t opcode, uint32_t number, uint32_t offset, uint32_t bytes,
 				  uint32_t of_message, uint16_t identification)
 {
-	/* WRITE FIRST and WRITE ONLY of RC and UC, READ. */
+	/* WRITE FIRST and WRITE ONLY of RC and UC, and READ. */
 	bool first = (opcode & 0x1f) == 0x06 || (opcode & 0x1f) == 0x0a || opcode == 0x0c;
 	uint64_t address = htobe64((uintptr_t)device.memory + TARGET + offset);
 	size_t length = 12;
@@ -79,7 +79,7 @@ static inline void expect_written(uint32_t number, uint32_t offset, uint32_t byt
 	memset(expected + TARGET + offset, 'a' + (int)number, bytes);
 }
 
-/* @segment: 0: one packet. */
+/* @segment: 0 for one packet. */
 static inline void send_bytes(const uint8_t *bytes, size_t length, uint16_t segment)
 {
 	const struct sockaddr_in to = {
@@ -102,7 +102,10 @@ static inline uint32_t expected_psn(void)
 	return result;
 }
 
-/* Packets arrive in order: when the QP has taken the newest, all before it have been handled. */
+/*
+ * Waits for @packets packets. They arrive in order: when the QP has received the newest, all earlier ones have been
+ * handled.
+ */
 static inline void wait_for(uint32_t packets)
 {
 	for (int i = 0; i < 5000 && expected_psn() != ((psn + packets) & 0xffffff); i++)
@@ -116,7 +119,7 @@ static inline int open_receiver_of(enum ibv_qp_type type)
 
 	raw_cq_make(&device, &cq, 64);
 	raw_qp_make(&device, &qp, type, &cq, 16);
-	/* Its peer is a QP that does not exist, at the address of the stranger: answers end there. */
+	/* Its peer is a QP that does not exist, at the address of the stranger, so replies end there. */
 	raw_qp_connect(&device, &qp, 0x77, &options);
 	queue_lock(&qp.qp->lock);
 	qp.qp->path = (struct packet_path){.source = loopback, .destination = loopback, .type = IBV_GID_TYPE_ROCE_V2};
@@ -146,13 +149,13 @@ static inline int close_receiver(void **state)
 	return 0;
 }
 
-/* All of the memory is as it should be. */
+/* Expects all of the memory to have its expected contents. */
 static inline void expect_no_other_change(void)
 {
 	assert_memory_equal(device.memory, expected, sizeof(expected));
 }
 
-/* Runs @tests on a device in a network namespace of the test's own. */
+/* Runs @tests on a device in the test's own network namespace. */
 #define UDP_STRANGER_RUN(name, tests)                                                                                  \
 	(udp_enter_namespace(), loopback = gid_from("127.0.0.1"), stranger = stranger_open(AF_INET, 0),                \
 	 device_open(&device), stranger_end(cmocka_run_group_tests_name(name, tests, NULL, NULL)))

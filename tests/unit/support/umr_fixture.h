@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A QP made by hand for tests of the key builders: a ring, its side tables, one key; device 0 of the process
- * for explanations and settings. Include after cmocka.h.
+ * A hand-made QP for tests of the key builders: a ring, its side tables, one key; device 0 of the process for
+ * explanations and settings. Include after cmocka.h.
  */
 #ifndef SOFTHCA_TESTS_UMR_FIXTURE_H
 #define SOFTHCA_TESTS_UMR_FIXTURE_H
@@ -16,7 +16,7 @@ enum {
 	TEST_BLOCKS = 32,
 	TEST_QPN = 0x123456,
 	TEST_LKEY = 0x00abcd00,
-	TEST_MAX_INLINE = 828, /* of a 1024-byte WQE: 52 entries */
+	TEST_MAX_INLINE = 828, /* for a WQE of 1024 bytes: 52 entries */
 	TEST_FILLING = 0xa5,
 };
 
@@ -33,7 +33,7 @@ struct fixture {
 
 static __attribute__((unused)) struct mlx5dv_mkey_conf_attr no_attributes;
 
-/* Puts the producer to @index and fills the ring with a pattern. */
+/* Sets the producer to @index and fills the ring with a pattern. */
 static inline void fixture_place(struct fixture *f, uint32_t index)
 {
 	memset(f->ring, TEST_FILLING, TEST_BLOCKS * 64);
@@ -84,7 +84,7 @@ static inline void fixture_free(struct fixture *f)
 	free(f);
 }
 
-/* As ibv_wr_start(3) and the assignments after it. */
+/* As ibv_wr_start(3) and the assignments that follow it. */
 static inline void fixture_start(struct fixture *f, unsigned int wr_flags)
 {
 	memset(&f->qp.builder, 0, sizeof(f->qp.builder));
@@ -136,7 +136,7 @@ static inline uint64_t fixture_last_serial(void)
 	return explain_previous(hca_device(0), 0, 0, &record) ? record.serial : 0;
 }
 
-/* Exactly one record was made after serial @before, by @rule, about the QP. */
+/* Checks that exactly one record was made since serial @before, by @rule, about the QP. */
 static inline void expect_record(uint64_t before, enum explain_rule rule)
 {
 	struct explain_record record;

@@ -7,7 +7,7 @@
 #include "hca/hca.h"
 
 static uint64_t now_ns = 1000000000;
-static struct timer *first; /* of all devices, by deadline */
+static struct timer *first; /* timers of all devices, by deadline */
 
 uint64_t clock_now_ns(void)
 {
@@ -59,7 +59,7 @@ int timer_arm(struct timers *timers, struct timer *timer, uint64_t deadline_ns)
 	return 0;
 }
 
-/* The device thread fires nothing: time passes when the test says so. */
+/* The device thread fires no timers: time passes only at the request of the test. */
 uint64_t timers_fire_due(struct timers *timers)
 {
 	(void)timers;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Two QPs of the device with a wire between them (wire_link.h) and a clock that the test moves (wire_clock.h). The client
- * has the lower half of the device's memory, the server the upper one. Include after cmocka.h.
+ * Two QPs of the device, connected by a wire (wire_link.h), with a clock that the test advances (wire_clock.h). The
+ * client has the lower half of the device's memory, the server the upper half. Include after cmocka.h.
  */
 #ifndef SOFTHCA_TESTS_WIRE_FIXTURE_H
 #define SOFTHCA_TESTS_WIRE_FIXTURE_H
@@ -44,7 +44,7 @@ static inline int wire_close(void **state)
 	return 0;
 }
 
-/* Both QPs anew, of another type. */
+/* Makes both QPs anew, with another type. */
 static inline void wire_change_type(enum ibv_qp_type type)
 {
 	raw_qp_destroy(&client);
@@ -53,7 +53,7 @@ static inline void wire_change_type(enum ibv_qp_type type)
 	raw_qp_make(&device, &server, type, &server_cq, BLOCKS);
 }
 
-/* What a patient connection has. */
+/* Returns the attributes of a connection with long timeouts. */
 static inline struct ibv_qp_attr wire_options(void)
 {
 	return (struct ibv_qp_attr){
@@ -101,7 +101,7 @@ static inline void wire_connect_end(struct raw_qp *end, const struct raw_qp *pee
 							: 0));
 }
 
-/* A fresh connection, an empty wire, no completions, known contents of memory. @filter: see wire_attach. */
+/* Makes a new connection, with an empty wire, no completions, and known contents of memory. @filter: see wire_attach(). */
 static inline void wire_connect(const struct ibv_qp_attr *options, wire_filter *filter, void *argument)
 {
 	struct wire_packet *packet;
@@ -119,7 +119,7 @@ static inline void wire_connect(const struct ibv_qp_attr *options, wire_filter *
 		device.memory[i] = (uint8_t)(i * 7 + i / 251 + (i >= HALF));
 }
 
-/* Until nothing is on its way, and nothing will be. */
+/* Runs until no packet is in flight and no timer will send one. */
 static inline void wire_settle(void)
 {
 	while (wire_deliver() || wire_clock_next())
@@ -134,7 +134,10 @@ static inline void wire_deliver_all(void)
 
 /* ---- requests of one data segment ------------------------------------------------------------------------------ */
 
-/* Any opcode that moves data: [@local, +@length) here, @remote there, offsets in the device's memory. One or two blocks. */
+/*
+ * Puts a request with any opcode that moves data between [@local, +@length) here and @remote there, offsets in the
+ * device's memory. One or two blocks.
+ */
 static inline void put_request(struct raw_qp *end, uint8_t opcode, uint32_t local, uint32_t remote, uint32_t length,
 			       uint32_t imm, uint8_t fence)
 {
@@ -162,7 +165,7 @@ static inline void put_request(struct raw_qp *end, uint8_t opcode, uint32_t loca
 	put_wqe(end, &wqe, segments, 1);
 }
 
-/* The next completion of the server is that of receive @index, successful, with @bytes; returns its opcode. */
+/* Expects the next completion of the server to be a successful one of receive @index, with @bytes. Returns its opcode. */
 static inline uint8_t expect_receive(uint16_t index, uint32_t bytes)
 {
 	const struct mlx5_cqe64 *cqe = (const struct mlx5_cqe64 *)raw_cq_poll(&server_cq);

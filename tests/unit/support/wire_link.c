@@ -23,7 +23,7 @@ static struct {
 	struct wire_manner manner;
 } wire = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-/* A packet that no wire could carry is a fault of the device. */
+/* A packet that cannot be encoded on a wire is a bug of the device. */
 #define MUST(condition)                                                                                                \
 	do {                                                                                                           \
 		if (!(condition)) {                                                                                    \
@@ -41,7 +41,7 @@ static void put_last(struct wire_packet *packet)
 	wire.last = &packet->next;
 }
 
-/* Behind the packet that is sent next, or at the end if there is none. */
+/* Sent after the next packet, or at the end if there is none. */
 static struct wire_packet *delayed;
 
 static void put(struct wire_packet *packet)
@@ -72,7 +72,10 @@ static void put(struct wire_packet *packet)
 	}
 }
 
-/* The message of the packet's opcode: what distinguishes its last packet is not known before (IBTA table 38). */
+/*
+ * The opcode of the message, as for a packet that is not last: the last packet's differences are not known earlier
+ * (IBTA table 38).
+ */
 static int opcode_of(const struct packet *packet, enum packet_place place)
 {
 	enum message message = packet->message;
@@ -86,7 +89,7 @@ static int opcode_of(const struct packet *packet, enum packet_place place)
 	return packet_opcode_of(packet->transport, message, place);
 }
 
-/* The masks of an atomic travel as payload (format/opcodes.def). */
+/* Masks of an atomic are carried as payload (format/opcodes.def). */
 static void put_masks(struct wire_packet *to, const struct packet *from)
 {
 	const uint64_t masks[] = {from->swap_mask, from->compare_mask};
@@ -110,7 +113,7 @@ static void take_masks(struct packet *to, const struct wire_packet *from)
 	to->compare_mask = masks[1];
 }
 
-/* Only what the headers of the opcode have room for. */
+/* Copies only the fields that the headers of the opcode carry. */
 static void fill(struct wire_packet *to, const struct packet *from, uint32_t number, enum packet_place place)
 {
 	int opcode = opcode_of(from, place);
@@ -120,7 +123,7 @@ static void fill(struct wire_packet *to, const struct packet *from, uint32_t num
 	headers = packet_opcodes[opcode].headers;
 	to->opcode = (uint8_t)opcode;
 	to->solicited = from->solicited && place & PLACE_LAST;
-	/* The last packet of the run, wherever in its message that is. */
+	/* The last packet of the run, regardless of its place in the message. */
 	to->acknowledge = from->acknowledge && (number + 1 == from->count || place == PLACE_ONLY);
 	to->destination_qpn = from->destination_qpn;
 	MUST(from->psn <= PSN_MASK);
@@ -153,7 +156,7 @@ static void fill(struct wire_packet *to, const struct packet *from, uint32_t num
 		to->compare = from->compare;
 	}
 	if (headers & HEADER_AETH) {
-		/* A foreign requester would take any other for a count of credits, and wait for more. */
+		/* Other implementations would take any other value for a credit count, and wait for more. */
 		MUST(from->syndrome == ACKNOWLEDGED || (from->syndrome & AETH_KIND_MASK) != AETH_ACK);
 		to->syndrome = from->syndrome;
 		to->msn = from->msn;
@@ -169,19 +172,19 @@ static void fill(struct wire_packet *to, const struct packet *from, uint32_t num
 	MUST(!to->length || headers & HEADER_PAYLOAD);
 }
 
-/* What a link that takes pieces may be given: no more than it said. */
+/* Checks a piece against the limits that the link announced. */
 static void check_piece(const struct packet *packet)
 {
 	MUST(!wire.manner.most || packet->payload.length <= wire.manner.most);
 	MUST(packet->place & PLACE_LAST || packet->payload.length % packet->mtu == 0);
 }
 
-/* Cuts the run: the payload is read front to back, a packet at a time. */
+/* Cuts the run into packets; the payload is read from front to back, one packet at a time. */
 static enum link_result send_run(struct hca *hca, struct run *run)
 {
 	struct packet *packet = run_slot(run);
 	uint64_t left = packet->payload.length;
-	/* A READ request takes the sequence numbers of its response, but is one packet. */
+	/* A READ request uses the sequence numbers of its response, but is a single packet. */
 	uint32_t count = packet->message == MESSAGE_READ_REQUEST ? 1 : packet->count;
 
 	(void)hca;
@@ -253,7 +256,7 @@ static uint32_t mtu_shift_of(uint32_t qpn)
 	return qp ? qp->mtu_shift : 8;
 }
 
-/* Fields that were not on the wire are filled with what must not matter. */
+/* Fields that are not on the wire are filled with values that must not matter. */
 static void parse(struct packet *to, const struct wire_packet *from)
 {
 	const struct packet_opcode *opcode = &packet_opcodes[from->opcode];
@@ -268,7 +271,7 @@ static void parse(struct packet *to, const struct wire_packet *from)
 	to->link = from->link ? from->link : link_of_wire();
 	to->destination_qpn = from->destination_qpn;
 	to->psn = from->psn;
-	/* As roce_parse() has it: the receiver of a READ request knows how many packets it takes. */
+	/* As in roce_parse(): the receiver of a READ request computes how many packets it counts for. */
 	to->count = opcode->message != MESSAGE_READ_REQUEST;
 	to->mtu = (uint16_t)(1u << shift);
 	to->why.rule = RULE_NONE;
@@ -313,14 +316,14 @@ static void parse(struct packet *to, const struct wire_packet *from)
 		stream_add_memory(&to->payload, from->payload, from->length);
 }
 
-/* A link would not hand on a masked atomic whose masks are as wide as no operand. */
+/* A link drops a masked atomic whose masks do not have the width of an operand. */
 static bool has_good_masks(const struct wire_packet *packet)
 {
 	return !message_is_masked_atomic(packet_opcodes[packet->opcode].message) || packet->length == 8 ||
 	       packet->length == 16;
 }
 
-/* What a message's last packet says is of the run that ends with it. */
+/* The fields of a message's last packet apply to the run that ends with it. */
 static void take_end(struct packet *packet, const struct wire_packet *last)
 {
 	const struct packet_opcode *opcode = &packet_opcodes[last->opcode];

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Whether all is quiet between QPs that a wire connects. */
+/* Test for idle QPs that are connected by a wire. */
 #ifndef SOFTHCA_TESTS_WIRE_REST_H
 #define SOFTHCA_TESTS_WIRE_REST_H
 
 #include "wire_clock.h"
 #include "wire_link.h"
 
-/** True if nothing is waited for: timers that are still armed run out, and nobody sends anything. */
+/** Returns true if nothing is pending: timers that are still armed expire without sending. */
 static inline bool wire_rests(void)
 {
 	uint64_t sent = wire_sent();

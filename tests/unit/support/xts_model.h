@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * AES-XTS as IEEE Std 1619-2007 clause 5 states it, from single AES blocks: slow, with nothing of OpenSSL's XTS in it.
- * Include after cmocka.h.
+ * AES-XTS as IEEE Std 1619-2007 clause 5 states it, built from single AES blocks: slow, without OpenSSL's XTS. Include
+ * after cmocka.h.
  */
 #ifndef SOFTHCA_TESTS_XTS_MODEL_H
 #define SOFTHCA_TESTS_XTS_MODEL_H
@@ -37,7 +37,7 @@ static inline void model_block(EVP_CIPHER_CTX *aes, const uint8_t mask[BLOCK], c
 		out[i] = x[i] ^ mask[i];
 }
 
-/* 5.2: times alpha in GF(2^128), byte 0 the lowest. */
+/* Multiplies by alpha in GF(2^128) (5.2); byte 0 is the lowest. */
 static inline void model_double(uint8_t mask[BLOCK])
 {
 	int carry = 0;
@@ -52,7 +52,7 @@ static inline void model_double(uint8_t mask[BLOCK])
 		mask[0] ^= 0x87;
 }
 
-/* 5.3.2, 5.4.2: one data unit of @bytes, at least BLOCK. @key: Key1, Key2 of @key_bytes together. */
+/* Processes one data unit of @bytes, at least BLOCK (5.3.2, 5.4.2). @key: Key1 and Key2, @key_bytes together. */
 static inline void model_unit(const uint8_t *key, unsigned int key_bytes, bool encrypt, const uint8_t tweak[BLOCK],
 			      uint8_t *to, const uint8_t *from, size_t bytes)
 {
@@ -71,7 +71,7 @@ static inline void model_unit(const uint8_t *key, unsigned int key_bytes, bool e
 
 		memcpy(next, mask, BLOCK);
 		model_double(next);
-		/* Decryption takes the masks of the last two blocks the other way round. */
+		/* Decryption uses the masks of the last two blocks in reverse order. */
 		model_block(data, encrypt ? mask : next, in, stolen);
 		memcpy(last, in + BLOCK, rest);
 		memcpy(last + rest, stolen + rest, BLOCK - rest);
@@ -82,7 +82,7 @@ static inline void model_unit(const uint8_t *key, unsigned int key_bytes, bool e
 	EVP_CIPHER_CTX_free(tweaks);
 }
 
-/* The number @tweak (little-endian) one higher, modulo 2^128. */
+/* Increments the little-endian number @tweak by one, modulo 2^128. */
 static inline void model_increment(uint8_t tweak[BLOCK])
 {
 	for (int i = 0; i < BLOCK && ++tweak[i] == 0; i++)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Vectors of IEEE Std 1619-2007, Annex B, by their numbers there: 1 to 4 and 15 to 19 AES-128, 10 to 14 AES-256, 15 to 18
- * with ciphertext stealing. As GaloisInc/cryptol-specs has them (Primitive/Symmetric/Cipher/Block/Modes/Tests); those
- * that libtomcrypt has too (src/modes/xts/xts_test.c: 1, 2, 4, 15) are the same there.
+ * Vectors of IEEE Std 1619-2007, Annex B, by their numbers there: 1 to 4 and 15 to 19 use AES-128, 10 to 14 AES-256, 15
+ * to 18 ciphertext stealing. Copied from GaloisInc/cryptol-specs (Primitive/Symmetric/Cipher/Block/Modes/Tests); those
+ * that libtomcrypt also has (src/modes/xts/xts_test.c: 1, 2, 4, 15) are identical there.
  */
 #ifndef SOFTHCA_TESTS_XTS_VECTORS_H
 #define SOFTHCA_TESTS_XTS_VECTORS_H
