@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* copy_small(): exactly the bytes that were asked for, of every length around its bounds and at every alignment. */
+/* copy_small(): it copies exactly the requested bytes, for every length around its bounds and at every alignment. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

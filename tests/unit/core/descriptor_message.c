@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Descriptors in messages: as many as there is room for arrive, and nothing is left open of the others (unix(7)). */
+/* Descriptors in messages: as many as there is room for arrive, and the others are closed (unix(7)). */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -148,7 +148,7 @@ static void test_errors(void **state)
 	assert_int_equal(received.length, -EAGAIN);
 	assert_int_equal(received.count, 0);
 	close(ends[1]);
-	/* Without a signal. */
+	/* No signal is raised. */
 	assert_int_equal(descriptor_message_send(ends[0], text, sizeof(text), &descriptor, 1, 0), -EPIPE);
 	ends[1] = -1;
 }

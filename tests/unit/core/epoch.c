@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* core/epoch: who waits for whom, with two and more threads; in a forked child; and that nothing is freed too early. */
+/*
+ * core/epoch: which threads wait for which, with two and more threads; forked children; and that no memory is freed too
+ * early.
+ */
 #include <pthread.h>
 #include <sched.h>
 #include <semaphore.h>
@@ -15,7 +18,7 @@
 
 #include "core/epoch.h"
 
-/* In front of the C library's. */
+/* Replaces the function of the C library. */
 static int no_memory; /* atomic */
 
 void *aligned_alloc(size_t alignment, size_t size)
@@ -29,7 +32,7 @@ void *aligned_alloc(size_t alignment, size_t size)
 
 enum { ENTER, LEAVE, END };
 
-/* A thread that enters, leaves and ends when it is told to. */
+/* A thread that enters, leaves and ends on order. */
 struct reader {
 	pthread_t thread;
 	sem_t go, done;
@@ -85,10 +88,10 @@ static void sections_before_and_after(void **state)
 	stamp = epoch_retire();
 	order(&late, ENTER);
 	assert_false(epoch_passed(stamp));
-	/* What began after the stamp does not count. */
+	/* Sections that began after the stamp do not count. */
 	order(&early, LEAVE);
 	assert_true(epoch_passed(stamp));
-	/* For a later one it does. */
+	/* They count for a later stamp. */
 	stamp = epoch_retire();
 	assert_false(epoch_passed(stamp));
 	order(&late, LEAVE);
@@ -126,7 +129,7 @@ static void sections_nest(void **state)
 	assert_false(epoch_passed(stamp));
 	order(&reader, LEAVE);
 	assert_true(epoch_passed(stamp));
-	/* Nor did the inner ones move the outer one on. */
+	/* The inner sections did not advance the outer one either. */
 	order(&reader, ENTER);
 	stamp = epoch_retire();
 	order(&reader, ENTER);
@@ -175,18 +178,18 @@ static void synchronize_waits(void **state)
 		nanosleep(&moment, NULL);
 	nanosleep(&moment, NULL);
 	assert_int_equal(__atomic_load_n(&synchronized, __ATOMIC_SEQ_CST), 0);
-	/* A section that begins while it waits is nothing it waits for. */
+	/* It does not wait for sections that begin meanwhile. */
 	order(&reader, LEAVE);
 	order(&reader, ENTER);
 	pthread_join(waiter, NULL);
 	assert_int_equal(__atomic_load_n(&synchronized, __ATOMIC_SEQ_CST), 1);
 	order(&reader, LEAVE);
 	finish(&reader);
-	/* With nobody there it returns at once. */
+	/* Without other threads it returns at once. */
 	epoch_synchronize();
 }
 
-/* Threads come and go; their slots are used again, by a thread that is in no section. */
+/* Threads start and end; their slots are reused, without the section of the former thread. */
 static void slots_are_used_again(void **state)
 {
 	(void)state;
@@ -214,7 +217,7 @@ static void section_of_another_thread_in_a_child(void **state)
 	(void)state;
 	start(&reader);
 	order(&reader, ENTER);
-	epoch_enter(); /* this thread goes on in the child, in its section */
+	epoch_enter(); /* this thread continues in the child, inside its section */
 	stamp = epoch_retire();
 	child = fork();
 	assert_true(child >= 0);
@@ -232,14 +235,14 @@ static void section_of_another_thread_in_a_child(void **state)
 	assert_int_equal(waitpid(child, &status, 0), child);
 	assert_true(WIFEXITED(status));
 	assert_int_equal(WEXITSTATUS(status), 0);
-	/* Here it is still in its section. */
+	/* The child is still inside its section. */
 	epoch_leave();
 	assert_false(epoch_passed(stamp));
 	order(&reader, LEAVE);
 	finish(&reader);
 }
 
-/* ---- what it is for -------------------------------------------------------------------------------------------- */
+/* ---- use --------------------------------------------------------------------------------------------------------- */
 
 enum { READERS = 3, EXCHANGES = 400, ALIVE = 0x600d, DEAD = 0xdead };
 
@@ -258,7 +261,7 @@ static void *look_at_it(void *argument)
 				__atomic_store_n(&wrong, 1, __ATOMIC_RELAXED);
 		}
 		epoch_leave();
-		/* On one processor nobody else would come to run for long. */
+		/* On a single processor the other threads would not run for a long time. */
 		sched_yield();
 	}
 	return NULL;
@@ -272,7 +275,7 @@ static int *new_object(void)
 	return object;
 }
 
-/* What was taken out of reach is not freed before the last reader has let go of it. */
+/* An unpublished object is not freed before its last reader has released it. */
 static void nothing_is_freed_too_early(void **state)
 {
 	pthread_t threads[READERS];
@@ -285,7 +288,7 @@ static void nothing_is_freed_too_early(void **state)
 	for (int i = 0; i < EXCHANGES && !__atomic_load_n(&wrong, __ATOMIC_RELAXED); i++) {
 		int *old = __atomic_exchange_n(&published, new_object(), __ATOMIC_ACQ_REL);
 
-		/* Both ways of waiting. */
+		/* Both ways to wait. */
 		if (i % 2) {
 			epoch_synchronize();
 		} else {
@@ -304,7 +307,7 @@ static void nothing_is_freed_too_early(void **state)
 	assert_int_equal(wrong, 0);
 }
 
-/* More threads than there ever were slots for. */
+/* More threads than there have ever been slots. */
 static void slots_without_memory(void **state)
 {
 	enum { THREADS = 16 };
@@ -337,7 +340,7 @@ static unsigned int count_slots(void)
 	return count;
 }
 
-/* Runs @body in a child process, in which no thread has a slot yet; @body returns the exit status. */
+/* Runs @body in a child process in which no thread has a slot yet; @body returns the exit status. */
 static void in_a_child(int (*body)(void))
 {
 	pid_t child = fork();
@@ -378,11 +381,11 @@ static int use_all_keys(void)
 		finish(&reader);
 		finish(&other);
 	}
-	/* This thread's, and those that the two others hand on. */
+	/* The slot of this thread, and those that the two others reuse. */
 	return count_slots() > 3 ? 3 : 0;
 }
 
-/* First of all: the key is made with the first slot. */
+/* Runs first: the key is made with the first slot. */
 static void no_key_is_left(void **state)
 {
 	(void)state;
@@ -401,7 +404,7 @@ static int use_all_slots(void)
 		start(&readers[i]);
 		order(&readers[i], ENTER);
 	}
-	/* One more waits until one of them ends. */
+	/* One more thread waits until another ends. */
 	start(&last);
 	last.order = ENTER;
 	sem_post(&last.go);

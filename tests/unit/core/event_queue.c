@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * core/event_queue: order, the descriptor as programs see it (poll, O_NONBLOCK), purging under concurrent
- * takers.
+ * core/event_queue: order, the descriptor as programs see it (poll, O_NONBLOCK), purging during concurrent reads.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -57,7 +56,7 @@ static bool readable(const struct event_queue *queue)
 	return poll(&pollfd, 1, 0) == 1;
 }
 
-/* Takes one event and checks whose it is. */
+/* Takes one event and checks its source. */
 static void expect(struct event_queue *queue, const struct event_source *source)
 {
 	void *object;
@@ -94,7 +93,7 @@ static void takes_in_the_order_of_raising(void **state)
 	assert_int_equal(taken_count, 3);
 }
 
-/* A source that raises again and again does not keep the others waiting. */
+/* A source that raises repeatedly does not delay the others. */
 static void sources_take_turns(void **state)
 {
 	struct event_source busy = {.type = 1, .object = "busy"}, quiet = {.type = 2, .object = "quiet"};
@@ -125,13 +124,13 @@ static void purge_removes_what_was_not_taken(void **state)
 	expect(*state, &b);
 	expect_nothing(*state);
 	assert_int_equal(taken_count, 2);
-	/* The queue goes on, with purged sources too. */
+	/* The queue keeps working, for purged sources too. */
 	event_queue_raise(*state, &c);
 	expect(*state, &c);
 	expect_nothing(*state);
 }
 
-/* A purge when the last source of the list goes must leave the list's end right. */
+/* A purge of the last source in the list must leave the end of the list valid. */
 static void purge_of_the_last_keeps_the_list_whole(void **state)
 {
 	struct event_source a = {.type = 1}, b = {.type = 2}, c = {.type = 3};
@@ -149,8 +148,8 @@ static void purge_of_the_last_keeps_the_list_whole(void **state)
 }
 
 /*
- * A thread has read the descriptor and comes too late: its event was purged. It must not run off with the
- * next one and leave the descriptor readable for ever.
+ * A thread has read the descriptor, but its event is purged before it takes it. It must not take the next event
+ * instead, which would leave the descriptor readable forever.
  */
 static void event_purged_in_the_hands_of_a_taker(void **state)
 {
@@ -159,13 +158,12 @@ static void event_purged_in_the_hands_of_a_taker(void **state)
 	uint64_t token;
 
 	event_queue_raise(queue, &a);
-	assert_int_equal(read(queue->fd, &token, sizeof(token)), sizeof(token)); /* the thread, up to here */
+	assert_int_equal(read(queue->fd, &token, sizeof(token)), sizeof(token)); /* as the thread does, up to here */
 	assert_int_equal(event_source_purge(queue, &a), 1);
 	assert_int_equal(queue->stale, 1);
 	event_queue_raise(queue, &b);
 	/*
-	 * This one finds the stale event for it, and then the one of b. The thread would block in its next
-	 * read.
+	 * This call skips the stale event and then finds the one of b. The thread would block in its next read.
 	 */
 	assert_int_equal(write(queue->fd, &(uint64_t){1}, sizeof(uint64_t)), sizeof(uint64_t));
 	expect(queue, &b);
@@ -178,10 +176,10 @@ enum { TAKERS = 3, RAISED = 20000 };
 struct crowd {
 	struct event_queue queue;
 	struct event_source source[2];
-	uint32_t purged; /* of source 1 */
+	uint32_t purged; /* by source 1 */
 };
 
-/* Until an event of type 0 says to stop. */
+/* Takes events until one of type 0. */
 static void *taker(void *argument)
 {
 	struct crowd *crowd = argument;
@@ -196,8 +194,7 @@ static void *taker(void *argument)
 }
 
 /*
- * Every event is taken or purged, exactly once; no taker is left behind and none is woken for nothing at the
- * end.
+ * Every event is taken or purged exactly once; at the end no thread is left waiting and none is woken without an event.
  */
 static void takers_and_purges_at_once(void **state)
 {
@@ -220,7 +217,7 @@ static void takers_and_purges_at_once(void **state)
 		event_queue_raise(&crowd.queue, &stop);
 	for (int i = 0; i < TAKERS; i++)
 		pthread_join(threads[i], NULL);
-	/* Taken by count under the lock; what a stopped taker left is still listed. */
+	/* Counted under the lock when taken; events that a stopped thread left are still in the list. */
 	assert_int_equal(taken_count + crowd.purged + event_source_purge(&crowd.queue, &crowd.source[0]),
 			 RAISED + TAKERS);
 	assert_int_equal(crowd.queue.stale, 0);
@@ -228,7 +225,7 @@ static void takers_and_purges_at_once(void **state)
 	event_queue_destroy(&crowd.queue);
 }
 
-/* What waits already is not listed a second time, and is again once it was taken. */
+/* A pending event is not queued a second time; once taken, it can be queued again. */
 static void once(void **state)
 {
 	struct event_source a = {.type = 1, .object = "a"}, b = {.type = 2, .object = "b"};
@@ -270,7 +267,7 @@ static void relay_lists_nothing(void **state)
 
 static int refusal; /* errno value of preadv2(2), or 0; atomic */
 
-/* In front of the C library's: old kernels, and filters of system calls, refuse it. */
+/* Replaces the function of the C library: old kernels and system call filters reject it. */
 ssize_t preadv2(int fd, const struct iovec *list, int count, off_t offset, int flags)
 {
 	int error = __atomic_load_n(&refusal, __ATOMIC_RELAXED);

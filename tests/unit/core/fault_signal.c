@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * core/fault_signal: the handlers of the program, or the end of the process, follow as if there were no handler before them. And the
- * timeline, which repairs a fault: its file may be cut while the process writes to it. Each case is a process of its own.
+ * core/fault_signal: after its own handler, the handlers of the program run, or the process ends, as if it were not
+ * installed. And the timeline, which repairs a fault: its file may be truncated while the process writes to it. Each
+ * case is a process of its own.
  */
 #include <setjmp.h>
 #include <signal.h>
@@ -59,7 +60,7 @@ static int status_of(void (*body)(void))
 	assert_true(child >= 0);
 	if (child == 0) {
 		alarm(20);
-		/* cmocka has handlers. */
+		/* cmocka installs handlers. */
 		signal(SIGSEGV, SIG_DFL);
 		signal(SIGBUS, SIG_DFL);
 		page = mmap(NULL, PAGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -101,7 +102,7 @@ static void fault_with_handler(void)
 {
 	handle_by_program(SA_SIGINFO);
 	fault_signal_watch(watcher);
-	/* Once more is as good as once. */
+	/* A second call has no effect. */
 	fault_signal_watch(watcher);
 	*page = 1;
 }
@@ -152,7 +153,7 @@ static void sent_without_handler(void)
 	raise(SIGSEGV);
 }
 
-/* A handler that the program has for one time is called one time. */
+/* A one-shot handler of the program is called once. */
 static void sent_twice(void)
 {
 	handle_by_program(SA_SIGINFO | SA_RESETHAND);
@@ -211,7 +212,7 @@ static void record(uint32_t count)
 		timeline_put(timeline_now(), TIMELINE_WHAT(TIMELINE_SEND, 0, i), 0x4711, i, 8, 0);
 }
 
-/* Several chunks before, and several laps after the file has been cut. */
+/* Several chunks before the file is truncated, and several laps after. */
 static void record_into_cut_file(void)
 {
 	static struct settings settings;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * System calls that are made only while a word has a value (src/core/guarded_call.h). That a thread which loses its processor
- * between the look and the call looks again is tried by a tracer that takes it away behind each instruction.
+ * System calls that are made only while a word has a value (src/core/guarded_call.h). A tracer stops the thread after
+ * each instruction, to check that a thread preempted between the check and the call checks again.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -62,16 +62,16 @@ static void test_calls(void **state)
 	close(pipes[0]);
 	signal(SIGPIPE, SIG_IGN);
 	assert_int_equal(call(7), -EPIPE);
-	/* -EPIPE would say that it was called. */
+	/* -EPIPE would show that the call was made. */
 	assert_int_equal(call(8), -EAGAIN);
 }
 
-/* All five arguments are where the kernel looks for them. */
+/* All five arguments are in the registers that the kernel reads. */
 static void test_arguments(void **state)
 {
 	int file = memfd_create("test", MFD_CLOEXEC);
 	const long at_5[5] = {file, (long)(uintptr_t) "xyz", 3, 5, 0};
-	/* Flags that there are not: EINVAL, where without them ENOENT would be the answer. */
+	/* Invalid flags: EINVAL; with valid flags the result would be ENOENT. */
 	const long flags[5] = {AT_FDCWD, (long)(uintptr_t) "/proc/none/a", AT_FDCWD, (long)(uintptr_t) "/proc/none/b",
 			       1 << 20};
 	char bytes[9] = "";
@@ -85,7 +85,7 @@ static void test_arguments(void **state)
 	assert_int_equal(guarded_call(&word, 7, SYS_renameat2, flags), -EINVAL);
 }
 
-/* Makes the call in a child that a tracer stops behind each instruction. Returns its exit status. */
+/* Makes the call in a child that a tracer stops after each instruction. Returns its exit status. */
 static int single_step(void)
 {
 	int status;

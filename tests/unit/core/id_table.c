@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* core/id_table: which numbers are given out, when they are given out again, and what they lead to. */
+/* core/id_table: which numbers are allocated, when they are reused, and what they refer to. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -11,7 +11,7 @@
 
 #include "core/id_table.h"
 
-/* What hangs on a number: any address that is even. */
+/* Objects of the numbers: any even address. */
 static uint64_t objects[16];
 
 static struct id_table *new_table(uint32_t first, uint32_t limit)
@@ -58,7 +58,7 @@ static void numbers_in_order(void **state)
 	free_table(table);
 }
 
-/* From somewhere in the range to its end, and from its beginning to there: all of it once. */
+/* Visits every entry once: from some number to the end of the range, then from its beginning to that number. */
 static void beginning_anywhere(void **state)
 {
 	for (uint32_t begin = ID_LEAF_SIZE - 5; begin < ID_LEAF_SIZE + 5; begin++) {
@@ -97,7 +97,7 @@ static void what_a_number_leads_to(void **state)
 	assert_null(id_table_find(table, index));
 	assert_false(id_table_is_reserved(table, index));
 	assert_true(id_table_was_used(table, index));
-	/* Another one behind it makes it a link of the chain of free numbers: no pointer either. */
+	/* After another number is freed, it is a link in the list of free numbers: not a pointer either. */
 	id_table_unpublish(table, other);
 	id_table_release(table, other);
 	assert_null(id_table_find(table, index));
@@ -122,7 +122,7 @@ static void numbers_that_were_never_given(void **state)
 	free_table(table);
 }
 
-/* The last of all: 24 bits. */
+/* The last numbers: 24 bits. */
 static void last_numbers(void **state)
 {
 	struct id_table *table = new_table((1u << ID_BITS) - 3, 1u << ID_BITS);
@@ -133,7 +133,7 @@ static void last_numbers(void **state)
 	expect_full(table);
 	assert_ptr_equal(id_table_find(table, 0xffffff), &objects[2]);
 	assert_null(id_table_find(table, 0x1000000));
-	/* One comes back, one goes out. */
+	/* One number is freed, one is allocated. */
 	id_table_unpublish(table, 0xffffff);
 	id_table_release(table, 0xffffff);
 	assert_int_equal(take(table), 0xffffff);
@@ -141,7 +141,7 @@ static void last_numbers(void **state)
 	free_table(table);
 }
 
-/* A full table hands out what came back, the longest free one first. */
+/* A full table reuses freed numbers, the longest free one first. */
 static void first_back_first_out(void **state)
 {
 	static const uint32_t order[] = {7, 3, 9, 1, 8};
@@ -160,7 +160,10 @@ static void first_back_first_out(void **state)
 	free_table(table);
 }
 
-/* As long as there are fresh ones, a number rests until many others have come back: a stale one leads to nothing. */
+/*
+ * While unused numbers are left, a freed number is not reused until many others have been freed, so a stale number
+ * refers to nothing.
+ */
 static void stale_numbers_stay_stale(void **state)
 {
 	struct id_table *table = new_table(16, 1u << ID_BITS);
@@ -168,13 +171,13 @@ static void stale_numbers_stay_stale(void **state)
 
 	(void)state;
 	id_table_release(table, first);
-	/* Create and destroy, over and over. */
+	/* Create and destroy, repeatedly. */
 	for (uint32_t index = take(table); index != first; index = take(table)) {
 		id_table_release(table, index);
 		assert_true(++pause < 1u << 20);
 	}
 	assert_true(pause >= 1000);
-	/* And the table does not grow without end: what came back is used again. */
+	/* The table does not grow without bound: freed numbers are reused. */
 	for (uint32_t i = 0; i < 3 * ID_LEAF_SIZE; i++) {
 		uint32_t index = take(table);
 
@@ -184,7 +187,7 @@ static void stale_numbers_stay_stale(void **state)
 	free_table(table);
 }
 
-/* Against an array: no number is given out twice, none is lost, each leads to its own object. */
+/* Against an array: no number is allocated twice, none is lost, and each refers to its own object. */
 static void at_random(void **state)
 {
 	enum { LIMIT = 300, STEPS = 100000 };
@@ -199,7 +202,7 @@ static void at_random(void **state)
 		uint32_t index;
 
 		random = random * 6364136223846793005 + 1442695040888963407;
-		/* Sometimes full, sometimes empty. */
+		/* Nearly full at times, nearly empty at others. */
 		if (random >> 40 & (step % 4096 < 2048 ? 3 : 1)) {
 			int error = id_table_alloc(table, &index);
 
@@ -226,12 +229,12 @@ static void at_random(void **state)
 	free_table(table);
 }
 
-/* ---- ranges from elsewhere --------------------------------------------------------------------------------------- */
+/* ---- ranges from a source ---------------------------------------------------------------------------------------- */
 
-/* Ranges of 10 numbers that begin at these. */
+/* First numbers of ranges of 10 numbers each. */
 static const uint32_t ranges[] = {50, 20, 4090};
 static size_t asked;
-static uint32_t owned_from; /* index of the first range that is this process's */
+static uint32_t owned_from; /* index of the first range that belongs to this process */
 
 static int next_range(uint32_t *first, uint32_t *limit)
 {
@@ -266,7 +269,7 @@ static void one_range_after_the_other(void **state)
 	struct id_table *table = new_table_from_source(100);
 
 	(void)state;
-	/* Nothing is asked for before it is needed. */
+	/* No range is requested before it is needed. */
 	assert_int_equal(asked, 0);
 	assert_false(id_table_is_reserved(table, 50));
 	for (size_t range = 0; range < 3; range++)
@@ -279,7 +282,7 @@ static void one_range_after_the_other(void **state)
 			assert_false(i < 9 && id_table_is_reserved(table, index + 1));
 		}
 	expect_full(table);
-	/* What comes back is there still, from all of them, the longest free one first. */
+	/* Freed numbers of all ranges are still available, the longest free one first. */
 	id_table_release(table, 4095);
 	id_table_release(table, 25);
 	assert_int_equal(take(table), 4095);
@@ -288,7 +291,7 @@ static void one_range_after_the_other(void **state)
 	free_table(table);
 }
 
-/* No range is asked for as long as enough have come back. */
+/* No range is requested while enough freed numbers are left. */
 static void resting_before_more(void **state)
 {
 	struct id_table *table = new_table_from_source(4);
@@ -300,7 +303,7 @@ static void resting_before_more(void **state)
 		id_table_release(table, 53 - i);
 	assert_int_equal(take(table), 53);
 	assert_int_equal(asked, 1);
-	/* Three are left, too few. */
+	/* Three are left, which is too few. */
 	assert_int_equal(take(table), 20);
 	assert_int_equal(asked, 2);
 	id_table_release(table, 59);
@@ -318,7 +321,7 @@ static void ranges_of_the_parent(void **state)
 	id_table_release(table, free);
 	id_table_after_fork(table);
 	owned_from = 1;
-	/* What there was is still there, and can be given back. */
+	/* Old numbers are still published, and can be freed. */
 	assert_ptr_equal(id_table_find(table, published), &objects[3]);
 	assert_true(id_table_is_reserved(table, reserved));
 	assert_null(id_table_find(table, free));
@@ -328,7 +331,7 @@ static void ranges_of_the_parent(void **state)
 	id_table_release(table, reserved);
 	assert_false(id_table_is_reserved(table, reserved));
 	assert_null(id_table_find(table, published));
-	/* But not be had again. */
+	/* But they are not allocated again. */
 	for (uint32_t i = 1; i < 10; i++)
 		assert_int_equal(take(table), 20 + i);
 	id_table_release(table, 22);
@@ -339,7 +342,7 @@ static void ranges_of_the_parent(void **state)
 	free_table(table);
 }
 
-/* A table without a source goes on as it is. */
+/* A table without a source continues unchanged. */
 static void a_child_and_numbers_of_its_own(void **state)
 {
 	struct id_table *table = new_table(5, 8);

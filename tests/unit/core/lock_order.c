@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* core/lock_order, compiled with its check: which orders end the process. What is wrong is tried in a child. */
+/* core/lock_order, compiled with its check: which lock orders abort the process. Wrong orders are tried in a child. */
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -25,7 +25,7 @@ static int make(void **state)
 	return 0;
 }
 
-/* True if a child that runs @sequence with the two levels ends by abort(3). */
+/* Returns true if a child that runs @sequence with the two levels ends by abort(3). */
 static bool aborts(void (*sequence)(int, int), int one, int other)
 {
 	int status;
@@ -87,7 +87,7 @@ static void nest_in_what_the_program_holds(int outer, int inner)
 	queue_unlock(&first[outer]);
 }
 
-/* Of three the one in the middle goes first: the others are still known. */
+/* Releases the middle one of three locks first: the others are still recorded. */
 static void leave_out_of_order(int outer, int inner)
 {
 	queue_lock(&first[0]);

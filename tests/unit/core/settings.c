@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Settings: what is taken, what is refused and with which words, and where a value says that it came from. */
+/* Settings: which values are accepted, which are rejected and with what message, and the reported origin of a value. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -43,7 +43,7 @@ static void defaults(void **state)
 		assert_int_equal(settings.origin[i], ORIGIN_DEFAULT);
 }
 
-/* The text of each default is what the documents print: it must parse, and to the value that is the default. */
+/* The text of each default, which the documents print, must parse to the default value. */
 static void default_texts_are_the_defaults(void **state)
 {
 	struct settings parsed;
@@ -70,7 +70,7 @@ static void choices(void **state)
 	assert_int_equal(settings.origin[SETTING_PROFILE], ORIGIN_OPTION);
 	assert_int_equal(set(SETTING_PROFILE, "man"), 0);
 	assert_int_equal(settings.profile, PROFILE_MAN);
-	/* A word of another choice, a prefix, another case. */
+	/* A word of another setting, a prefix, different case. */
 	assert_int_equal(set(SETTING_PROFILE, "auto"), -EINVAL);
 	assert_int_equal(set(SETTING_PROFILE, "connect"), -EINVAL);
 	assert_int_equal(set(SETTING_PROFILE, "Man"), -EINVAL);
@@ -142,7 +142,7 @@ static void texts(void **state)
 	assert_string_equal(settings.explain, path);
 }
 
-/* One line that names the variable, the value and what is allowed. */
+/* One line that names the variable, the value and the allowed values. */
 static void refusals_say_what_is_allowed(void **state)
 {
 	(void)state;
@@ -155,7 +155,7 @@ static void refusals_say_what_is_allowed(void **state)
 	assert_string_equal(error, "SOFTHCA_MTU: bad value \"1500\" (expected: auto or a power of two, 256 to 4096)");
 }
 
-/* Whatever the environment holds, the line stays one line of printable text. */
+/* For any contents of the environment, the message stays one line of printable text. */
 static void refusals_stay_one_line(void **state)
 {
 	char tiny[8];
@@ -178,7 +178,7 @@ static void environment_and_origin(void **state)
 	assert_int_equal(settings.mtu, 512);
 	assert_int_equal(settings.origin[SETTING_MTU], ORIGIN_ENVIRONMENT);
 
-	/* Names are compared whole. */
+	/* Names are compared as whole words. */
 	setenv("SOFTHCA_RUN_OPTIONS", "DEVICE_NAME,MTUS,XMTU", 1);
 	assert_int_equal(setting_from_environment(&settings, SETTING_MTU, error, sizeof(error)), 0);
 	assert_int_equal(settings.origin[SETTING_MTU], ORIGIN_ENVIRONMENT);
@@ -194,7 +194,7 @@ static void environment_and_origin(void **state)
 	assert_int_equal(setting_from_environment(&settings, SETTING_DEVICES, error, sizeof(error)), 0);
 }
 
-/* Programs change the variables of the real libraries while they run. */
+/* Programs change the variables of the real libraries at run time. */
 static void variables_are_read_when_asked(void **state)
 {
 	(void)state;

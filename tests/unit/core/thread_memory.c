@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Large variables of a thread (core/thread_memory.h): apart from each other, given back in order, also beyond the room that there is. */
+/*
+ * Large variables of a thread (core/thread_memory.h): they do not overlap and are released in order, also when the
+ * space is exhausted.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -27,7 +30,7 @@ static void holds(const struct large *large, int value)
 		assert_int_equal(large->bytes[i], value);
 }
 
-/* Each level has a variable with contents that the levels below it must not touch. */
+/* Each level has a variable with contents that deeper levels must not change. */
 static void nest(int depth)
 {
 	THREAD_VARIABLE(struct odd, odd);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* core/timer_wheel: random timers and times against a model that looks at every timer; what many timers cost. */
+/* core/timer_wheel: random timers and times against a model that checks every timer; the cost of many timers. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdbool.h>
@@ -11,7 +11,7 @@
 
 #include "core/timer_wheel.h"
 
-/* What the header promises of lateness. */
+/* Maximum lateness that the header promises. */
 #define TICK_NS UINT64_C(1024)
 #define TIMERS 300
 
@@ -30,7 +30,7 @@ static uint64_t draw(struct model *model)
 	return model->random;
 }
 
-/* Of any order of magnitude up to @bits. */
+/* Returns a time of any order of magnitude, up to @bits. */
 static uint64_t draw_ns(struct model *model, unsigned int bits)
 {
 	return draw(model) >> (63 - draw(model) % bits);
@@ -61,7 +61,7 @@ static uint64_t earliest(const struct model *model)
 	return deadline;
 }
 
-/* All that is due comes, once, nothing before its time, and what is asked next is not asked too late. */
+/* All due timers fire, once, none early, and the next wake-up time is not too late. */
 static void fire(struct model *model)
 {
 	struct timer *timer;
@@ -74,7 +74,7 @@ static void fire(struct model *model)
 		assert_null(timer->link);
 		assert_true(timer->deadline_ns <= model->now_ns);
 		model->armed[i] = false;
-		/* As a function may: another one goes, and this one is armed again. */
+		/* As a timer function may: removes another timer and arms this one again. */
 		if (draw(model) % 4 == 0)
 			disarm(model, draw(model) % TIMERS);
 		if (draw(model) % 4 == 0)
@@ -97,10 +97,10 @@ static void change(struct model *model)
 	case 1:
 		disarm(model, i);
 		break;
-	case 2: /* the past */
+	case 2: /* in the past */
 		arm(model, i, model->now_ns - draw(model) % model->now_ns);
 		break;
-	case 3: /* many of one deadline */
+	case 3: /* many with one deadline */
 		arm(model, i, (model->now_ns | 0xfffff) + 1);
 		break;
 	default:
@@ -118,7 +118,7 @@ static void random_timers(void **state)
 		for (int round = 0; round < 2000; round++) {
 			for (uint64_t count = draw(model) % 8; count; count--)
 				change(model);
-			/* Time goes on by any amount, or to the next deadline as a thread sleeps. */
+			/* Advances the time by any amount, or to the next deadline, as a sleeping thread would. */
 			if (draw(model) % 2)
 				model->now_ns += draw_ns(model, 45);
 			else if (earliest(model) != UINT64_MAX && earliest(model) > model->now_ns)
@@ -133,7 +133,7 @@ static void random_timers(void **state)
 	free(model);
 }
 
-/* Without removals the next time is exact: a thread that sleeps until then is not woken for nothing. */
+/* Without removals the next time is exact: a thread that sleeps until then is not woken needlessly. */
 static void next_time(void **state)
 {
 	static const uint64_t delays_ns[] = {1, 1023, 1024, 10000, 655360000, UINT64_C(1) << 30, UINT64_C(1) << 45};

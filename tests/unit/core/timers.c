@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* core/timer with the device thread: none early, none forgotten; an earlier one wakes the thread; cancelling; fork. */
+/*
+ * core/timer with the device thread: no timer is early or forgotten; an earlier one wakes the thread; cancellation;
+ * fork.
+ */
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -14,7 +17,7 @@
 #include "process/commands.h"
 
 #define MS UINT64_C(1000000)
-/* A machine that is busy may be late; more than this is a timer that was forgotten. */
+/* A busy machine may be late; a timer later than this was forgotten. */
 #define LONG_MS 5000
 
 struct counted {
@@ -93,7 +96,7 @@ static void earlier_one_wakes(void **state)
 	usleep(20000);
 	assert_int_equal(timer_arm(timers(), &soon.timer, clock_now_ns() + 10 * MS), 0);
 	assert_true(fires_within(&soon, 1, LONG_MS));
-	/* The thread sleeps for the late one again, whose place another earlier one takes. */
+	/* The thread sleeps until the late timer again; another earlier one replaces it. */
 	timer_cancel(timers(), &late.timer);
 	assert_int_equal(timer_arm(timers(), &soon.timer, clock_now_ns() + 10 * MS), 0);
 	assert_true(fires_within(&soon, 2, LONG_MS));
@@ -151,7 +154,7 @@ static int child(struct counted *inherited)
 	timer_init(&own.timer, count);
 	if (timer_arm(timers(), &own.timer, clock_now_ns() + MS) || !fires_within(&own, 1, LONG_MS))
 		return 1;
-	/* What the parent had armed is forgotten: it does not fire, and it may be armed anew. */
+	/* Timers of the parent are forgotten: they do not fire, and may be armed again. */
 	usleep(50000);
 	if (fired(inherited))
 		return 2;
