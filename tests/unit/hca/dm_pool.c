@@ -60,7 +60,7 @@ static void whole_memory_can_be_one_allocation(void **state)
 	assert_int_equal(dm_pool_available(*state), 0);
 	assert_int_equal(dm_pool_alloc(*state, 1, 0, &addr), -ENOMEM);
 	dm_pool_free(*state, all, LIMIT_MAX_DM_SIZE);
-	/* What comes back is clean again. */
+	/* Memory that is allocated again is zeroed. */
 	all = take(*state, LIMIT_MAX_DM_SIZE, 0);
 	for (size_t i = 0; i < LIMIT_MAX_DM_SIZE; i++)
 		assert_int_equal(all[i], 0);
@@ -82,7 +82,7 @@ static void allocations_are_apart_and_aligned(void **state)
 	assert_int_equal(dm_pool_available(*state), LIMIT_MAX_DM_SIZE - 7 * 128);
 }
 
-/* Free bytes are not enough: they must be in one piece. */
+/* The number of free bytes is not enough: they must be contiguous. */
 static void fragments_are_not_joined(void **state)
 {
 	uint8_t *part[4];
@@ -106,8 +106,7 @@ static int child_allocates(struct dm_pool *pool)
 }
 
 /*
- * Five children of one parent, as the Python suite of rdma-core has them; here with the lock held while they
- * are made.
+ * Five children of one parent, as in the Python suite of rdma-core; here they are forked while the lock is held.
  */
 static void children_allocate_whatever_the_parent_does(void **state)
 {
@@ -116,7 +115,7 @@ static void children_allocate_whatever_the_parent_does(void **state)
 	int status;
 
 	take(pool, 64, 0);
-	pool->owner = getpid(); /* a thread of ours is inside dm_pool_alloc() */
+	pool->owner = getpid(); /* a thread of this process is inside dm_pool_alloc() */
 	for (int i = 0; i < 5; i++) {
 		child[i] = fork();
 		if (child[i] == 0)

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * hca/gid: the table made of given interfaces. Expected GIDs are written out by hand (RFC 4291, IBTA annex
- * A17).
+ * hca/gid: the table built from given interfaces. Expected GIDs are written by hand (RFC 4291, IBTA annex A17).
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -68,7 +67,7 @@ static void add_ipv6(struct list *list, const char *name, const char *ip)
 
 static struct hca_gid table[HCA_GID_TABLE_SIZE];
 
-/* Entries @index and @index + 1 are @gid as RoCE v1 and v2. */
+/* Checks that entries @index and @index + 1 are @gid as RoCE v1 and v2. */
 static void expect_pair(size_t index, const char *gid, const char *netdev, uint32_t ifindex)
 {
 	union ibv_gid expected;
@@ -98,7 +97,7 @@ static void one_interface(void **state)
 	add_ipv4(&list, "lo", "127.0.0.1");
 	add_ipv4(&list, "eth0", "172.17.0.2");
 	add_ipv6(&list, "lo", "::1");
-	add_ipv6(&list, "eth0", "fe80::42:acff:fe11:2"); /* the kernel's, made of the MAC: not another GID */
+	add_ipv6(&list, "eth0", "fe80::42:acff:fe11:2"); /* the kernel's, derived from the MAC: not another GID */
 	add_ipv6(&list, "eth0", "2001:db8::7");
 	assert_int_equal(fill(&list), 6);
 	expect_pair(0, "fe80::42:acff:fe11:2", "eth0", 2);
@@ -108,7 +107,7 @@ static void one_interface(void **state)
 }
 
 /*
- * By interface index, whatever the order of the list; IPv4 before IPv6; labelled addresses belong to their
+ * Sorted by interface index, not by the order of the list; IPv4 before IPv6; labelled addresses belong to their
  * interface.
  */
 static void several_interfaces(void **state)
@@ -145,7 +144,7 @@ static void interfaces_that_do_not_count(void **state)
 	add_link(&list, "tunnel", RUNNING, 5, NULL);
 	add_ipv4(&list, "tunnel", "10.0.0.5");
 	assert_int_equal(fill(&list), 4);
-	expect_pair(0, "fe80::ff:fe00:5", "tunnel", 5); /* of a made-up MAC, 02:00:00:00:00:05 */
+	expect_pair(0, "fe80::ff:fe00:5", "tunnel", 5); /* derived from an artificial MAC, 02:00:00:00:00:05 */
 	expect_pair(2, "::ffff:10.0.0.5", "tunnel", 5);
 }
 

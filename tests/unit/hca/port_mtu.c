@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The MTU of a port follows the interface: by the table of values, and when the interface changes. */
+/* The MTU of a port follows the interface: by the table of values, and after a change of the interface. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -33,11 +33,11 @@ static void it_follows_the_interface(void **state)
 	assert_int_equal(port_active_mtu(hca), 4096);
 	udp_set_interface("lo", SIOCSIFMTU, 1500);
 	assert_int_equal(port_active_mtu(hca), 1024);
-	/* More is possible, in fragments. */
+	/* More is possible with fragmentation. */
 	assert_int_equal(port_most_mtu(hca), 4096);
 	udp_set_interface("lo", SIOCSIFMTU, 2200);
 	assert_int_equal(port_active_mtu(hca), 2048);
-	/* The smallest of all that have entries in the table. */
+	/* The smallest MTU of all interfaces in the table. */
 	strcpy(hca->gids[hca->gid_count - 1].netdev, "nobody");
 	assert_int_equal(port_active_mtu(hca), 1024);
 	strcpy(hca->gids[hca->gid_count - 1].netdev, "lo");
