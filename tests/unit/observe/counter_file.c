@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The file of counters: rows of their own, what others read of it, a forked child, and that it may be refused. */
+/* The file of counters: separate rows, reading by other processes, forked children, and refusal of the file. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -20,7 +20,7 @@
 
 enum { DEVICES = 3 };
 
-/* The descriptors of such files, by number; how many there are. */
+/* Finds the descriptors of such files, in numeric order; returns their number. */
 static int find_files(int files[4])
 {
 	DIR *directory = opendir("/proc/self/fd");
@@ -79,7 +79,7 @@ static void test_no_file(void **state)
 	(void)state;
 	assert_null(counter_file_row(NULL));
 	counter_file_after_fork(NULL);
-	/* A file that may not be so long: no signal, and nothing is left. */
+	/* If the file size limit is too small: no signal, and no file is left. */
 	getrlimit(RLIMIT_FSIZE, &before);
 	assert_int_equal(setrlimit(RLIMIT_FSIZE, &small), 0);
 	assert_null(counter_file_make(DEVICES));
@@ -87,7 +87,7 @@ static void test_no_file(void **state)
 	assert_int_equal(find_files(files), 0);
 }
 
-/* In the child; the exit status says what is wrong. */
+/* Runs in the child; the exit status names the failed check. */
 static int check_child(struct counter_file *file, uint64_t *first, int parents)
 {
 	struct stat old, new;
@@ -110,7 +110,7 @@ static int check_child(struct counter_file *file, uint64_t *first, int parents)
 
 static void test_file(void **state)
 {
-	static struct counter_file *file; /* for ever, as that of the registry */
+	static struct counter_file *file; /* never freed, as that of the registry */
 	uint64_t *rows[COUNTER_FILE_ROWS];
 	int files[4], status;
 	pid_t child;
@@ -138,7 +138,7 @@ static void test_file(void **state)
 		rows[i] = counter_file_row(file);
 		assert_non_null(rows[i]);
 		assert_true((uint8_t *)rows[i] - (uint8_t *)rows[i - 1] >= (ptrdiff_t)(DEVICES * COUNTER_COUNT * 8));
-		/* No two share a line of the cache. */
+		/* No two rows share a cache line. */
 		assert_int_equal((uintptr_t)rows[i] % 128, 0);
 		rows[i][0] = i;
 	}
@@ -148,7 +148,7 @@ static void test_file(void **state)
 	assert_int_equal(read_counter(files[0], COUNTER_FILE_ROWS - 1, 0), COUNTER_FILE_ROWS - 1);
 }
 
-/* The program may close the descriptor, and open something else as that number: it stays open in a child. */
+/* The program may close the descriptor and open another file with the same number, which must stay open in a child. */
 static void test_descriptor_of_the_program(void **state)
 {
 	int files[4], status, count = find_files(files);

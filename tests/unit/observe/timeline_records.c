@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Which events of a timeline become one record (observe/timeline_file.h): those of which one record says all. What it leaves out is
- * always the same, so whatever is not that has a record of its own.
+ * Which events of a timeline are merged into one record (observe/timeline_file.h): those that one record describes
+ * completely. The fields that it omits have fixed values, so events with other values have a record of their own.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -33,14 +33,14 @@ static struct hca hca = {.index = DEVICE};
 static struct hca_context context = {.hca = &hca};
 static struct hca_cq cq = {.number = CQN, .context = &context, .notes = CQ_TIMELINE, .producer_index = 0x1000005};
 
-/* The chunk of this thread begins anew. */
+/* Restarts the chunk of this thread. */
 static int begin(void **state)
 {
 	struct epoch_slot *slot = epoch_this_thread ? epoch_this_thread : epoch_attach();
 
 	(void)state;
 	memset(records, 0, sizeof(records));
-	slot->timeline_next = records + 1; /* behind its head */
+	slot->timeline_next = records + 1; /* after its header */
 	slot->timeline_end = records + ROOM;
 	slot->timeline_clock = NOW;
 	slot->timeline_lap = 1 << 24;
@@ -55,7 +55,7 @@ static uint32_t count_records(void)
 /* ---- a post and its packet ---------------------------------------------------------------------------------------- */
 
 struct sending {
-	uint64_t time; /* of the call; 0: it is none */
+	uint64_t time; /* of the call; 0: not in a call */
 	uint8_t opcode, message, place, kind;
 	uint32_t count, bytes, qpn;
 	uint16_t index;
@@ -131,7 +131,7 @@ static void posts_and_packets_apart(void **state)
 	}
 }
 
-/* ---- an acknowledgement and what it completes --------------------------------------------------------------------- */
+/* ---- an acknowledgement and the requests that it completes -------------------------------------------------------- */
 
 /* @of: the QP of the CQE. */
 static void acknowledge(uint8_t opcode, uint32_t bytes, uint32_t of)
@@ -163,7 +163,7 @@ static void an_acknowledgement_and_a_completion(void **state)
 	assert_int_equal(record->length, PEER | 0xdcu << 24);
 	assert_int_equal(record->value, (uint64_t)CQN | (uint64_t)MLX5_OPCODE_RDMA_WRITE << 24 | UINT64_C(5) << 32 |
 						(uint64_t)DEVICE << 56);
-	/* More bytes than there is room for; another completion; one of another queue pair; one behind it. */
+	/* More bytes than the field can hold; another completion; one of another queue pair; a later one. */
 	acknowledge(MLX5_CQE_REQ, 0x10000, QPN);
 	assert_int_equal(count_records(), 2);
 	assert_int_equal(records[2].length, 0x10000);
@@ -177,7 +177,10 @@ static void an_acknowledgement_and_a_completion(void **state)
 
 /* ---- completions that are polled together -------------------------------------------------------------------------- */
 
-/* @count from wr_id @first on, each by @step more; that at @failed has an error. Returns how many records there are. */
+/*
+ * Polls @count completions with wr_ids from @first on, in steps of @step; the one at @failed has an error. Returns the
+ * number of records.
+ */
 static uint32_t polled(uint32_t count, uint64_t first, uint64_t step, uint32_t failed)
 {
 	struct ibv_wc wc[40] = {{0}};
@@ -199,7 +202,7 @@ static void several_polled(void **state)
 	assert_int_equal(records[1].psn, 0xfffffe | (uint32_t)DEVICE << 24);
 	assert_int_equal(records[1].length, (uint32_t)-2);
 	assert_int_equal(records[1].value, WR_ID);
-	/* One; no more than a record may tell of; steps of more than 32 bits; one that failed, with those around it. */
+	/* A single one; more than one record can hold; steps of more than 32 bits; a failed one and its neighbours. */
 	assert_int_equal(polled(1, WR_ID, 0, 99), 1);
 	assert_int_equal(records[1].kind, TIMELINE_POLL);
 	assert_int_equal(polled(TIMELINE_MOST_POLLS + 2, WR_ID, 1, 99), 2);
