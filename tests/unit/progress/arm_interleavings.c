@@ -20,7 +20,7 @@
 
 enum {
 	ENTRIES = 2,
-	CQES = 4, /* one less if there are three kinds of them */
+	CQES = 4, /* one less if there are three kinds of CQEs */
 	OTHER_WAKES = 1,
 	INDEX_MASK = 0xffffff,
 	SOLICITED = 1 << 24,
@@ -33,9 +33,11 @@ enum step { TAKE_EVENT, ARM, CONSUME, WRITE_INDEX, SLEEP };
 
 /* A variant of the run. */
 struct kind {
-	bool in_umem; /* the CQ is made by command, its channel merges events that wait; otherwise it is made by verbs */
-	bool record;  /* the consumer index is written to the record */
-	bool arm_first; /* take the event, arm, consume (ibv_get_cq_event(3)); else take it, consume, arm (UCX) */
+	bool in_umem;   /* the CQ is made by command and its channel merges pending events; otherwise it is made by
+		       * verbs */
+	bool record;    /* the consumer index is written to the record */
+	bool arm_first; /* true: take the event, arm, consume (ibv_get_cq_event(3)); false: take it, consume, arm
+			 * (UCX) */
 	bool solicited;
 	uint32_t first; /* index of the first CQE */
 };
@@ -55,16 +57,16 @@ struct program {
 	uint32_t took; /* events since it last consumed; 0 or 1 */
 	uint32_t consumed, sequence;
 	uint32_t armed;       /* since the last event; 0 or 1 */
-	uint32_t armed_at;    /* `consumed` when it first armed since then */
+	uint32_t armed_at;    /* value of `consumed` when it first armed since then */
 	uint32_t other_wakes; /* events of other CQs that may still come */
 };
 
-/* The test's account of the device. */
+/* The device side as the test tracks it. */
 struct history {
-	uint32_t produced, reported; /* CQEs; `reported`: by an event */
-	uint32_t waiting;            /* events */
-	uint32_t seen;               /* by the watcher */
-	uint32_t wakes[CQES];        /* whether a CQE raises the event of a solicited-only arming */
+	uint32_t produced, reported; /* number of CQEs; `reported`: number reported by an event */
+	uint32_t waiting;            /* number of events */
+	uint32_t seen;               /* number that the watcher has seen */
+	uint32_t wakes[CQES];        /* whether the CQE raises the event of a solicited-only arming */
 };
 
 static struct program program;
@@ -80,7 +82,10 @@ static bool unreported_cqe(uint32_t from)
 	return false;
 }
 
-/* event_queue.relay of the CQ. The zero in a fresh record in a umem counts as an arming, whether or not the program wrote it. */
+/*
+ * Implements event_queue.relay of the CQ. The zero in a new record in a umem counts as an arming, whether or not the
+ * program wrote it.
+ */
 static void raised(struct event_queue *queue, const struct event_source *source)
 {
 	(void)queue;
@@ -185,7 +190,7 @@ static void device_writes_solicited(void)
 	device_writes(true, false);
 }
 
-/* The request asked for CQE and event (CE 3, mlx5-formats 6 point 45). */
+/* The request asks for both CQE and event (CE 3, mlx5-formats 6 point 45). */
 static void device_writes_with_event(void)
 {
 	device_writes(false, true);
@@ -199,7 +204,7 @@ static void watcher_looks(void)
 
 /* ---- all interleavings -------------------------------------------------------------------------------------------- */
 
-/* All data that a step depends on. */
+/* All state that a step depends on. */
 struct state {
 	struct program program;
 	struct history history;
@@ -234,7 +239,7 @@ static void restore(const struct state *state)
 	memcpy(cq, &state->cq, sizeof(state->cq));
 }
 
-/* Enters @state into the set. Returns false if it was there. */
+/* Adds @state to the set. Returns false if it was already there. */
 static bool enter(const struct state *state)
 {
 	const uint8_t *bytes = (const uint8_t *)state;
@@ -281,7 +286,7 @@ static void explore(void)
 	}
 	if (be32toh(memory->record[1]) != history.seen)
 		steps[count++] = watcher_looks;
-	/* Without a step, the program sleeps for ever. */
+	/* No step is possible: the program sleeps forever. */
 	if (!count)
 		expect_nothing_lost();
 	while (count) {

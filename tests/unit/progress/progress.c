@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Which programs the device thread takes for ones that look after their queues: arrivals need not wake the thread then. Something
- * arrives, on a link of the test's own, when the test says so.
+ * Which programs the device thread treats as polling their queues, so that arrivals need not wake it. Messages arrive
+ * on a link of the test, at the request of the test.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -15,10 +15,10 @@
 #include "core/epoch.h"
 #include "process/commands.h"
 
-/* Long enough that the thread looks several times, and that a busy machine lets it. */
+/* Long enough for the thread to check several times, even on a busy machine. */
 #define WHILE_NS UINT64_C(200000000)
 
-/* Something arrives; the program does @works, and looks for nothing. */
+/* Makes a message arrive while the program does @works, without polling. */
 static void arrive_while_it_works(uint32_t works)
 {
 	progress_worked(works);
@@ -28,14 +28,14 @@ static void arrive_while_it_works(uint32_t works)
 static int make(void **state)
 {
 	(void)state;
-	/* The thread counts what others have done. */
+	/* The thread counts the work of other threads. */
 	epoch_enter();
 	epoch_leave();
 	arrivals_link.repeats = true;
 	return !hca_device(0) || progress_add(&arrivals_link);
 }
 
-/* A program that makes no call is woken for, each time. */
+/* For a program that makes no calls, the thread is woken each time. */
 static void one_that_makes_no_call(void **state)
 {
 	uint64_t end = clock_now_ns() + WHILE_NS;
@@ -48,7 +48,10 @@ static void one_that_makes_no_call(void **state)
 	}
 }
 
-/* One that takes completions now and then, although its polls never find nothing, is not, until it stops. */
+/*
+ * For a program that takes completions now and then, it is not woken until the program stops, although its polls never
+ * come back empty.
+ */
 static void one_that_takes_what_it_finds(void **state)
 {
 	uint64_t deadline = clock_now_ns() + ARRIVALS_PATIENCE_NS;
@@ -64,7 +67,7 @@ static void one_that_takes_what_it_finds(void **state)
 	assert_true(arrivals_armed());
 }
 
-/* One that sleeps until its CQ has an event does both: it is woken for each time. */
+/* For a program that sleeps until its CQ has an event, it is woken each time. */
 static void one_that_sleeps(void **state)
 {
 	(void)state;

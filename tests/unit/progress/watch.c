@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Doorbell records that a program stores to behind the device's back: each change is noticed, soon, and looking for it
- * costs nothing while there is none. Limits of time hold for the best tenth of many tries, in one round of several:
- * what else the machine does must not decide.
+ * Doorbell records that a program writes without a call: each change is noticed soon, and watching costs nothing while
+ * there are no changes. Time limits apply to the best tenth of many tries, in one round of several, so that other load
+ * on the machine does not decide.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -29,13 +29,13 @@
 
 enum { PAGE = 4096, ROUNDS = 8, MANY = 4000 };
 
-/* A queue: one record, one that stays, and who rings. */
+/* A queue: one record that changes, one that does not, and the ringing thread. */
 struct queue {
 	struct watch watch;
 	uint32_t records[2];
-	uint32_t begun, count; /* atomic: times rung */
+	uint32_t begun, count; /* atomic: number of rings */
 	uint64_t when;
-	uint32_t hold_us; /* that ringing takes */
+	uint32_t hold_us; /* duration of a ring */
 };
 
 static struct watcher watchers[24], *watcher;
@@ -73,7 +73,7 @@ static void *new_page(void)
 	return memory;
 }
 
-/* There is no way to end a watcher, as there is none to end a device: each test leaves one behind, asleep. */
+/* A watcher cannot be ended, just as a device cannot: each test leaves one asleep. */
 static void new_watcher(void)
 {
 	static size_t used;
@@ -112,14 +112,14 @@ static int end(void **state)
 	return 0;
 }
 
-/* Record, then register. */
+/* Writes the record, then the register. */
 static void store(struct queue *of)
 {
 	__atomic_store_n(&of->records[1], of->records[1] + 1, __ATOMIC_RELEASE);
 	__atomic_store_n(page, of->records[1], __ATOMIC_RELEASE);
 }
 
-/* Waits as a program does that polls its CQ. */
+/* Waits as a program that polls its CQ does. */
 static bool wait_for(const struct queue *of, uint32_t count)
 {
 	uint64_t deadline = clock_now_ns() + UINT64_C(10000000000);
@@ -137,7 +137,10 @@ static int by_value(const void *a, const void *b)
 	return left < right ? -1 : left > right;
 }
 
-/* Nanoseconds from store to call, the best tenth of @tries, before each of which all is silent for @silence_us. */
+/*
+ * Returns the nanoseconds from store to call, the best tenth of @tries, each of which follows @silence_us without
+ * stores.
+ */
 static uint64_t short_delay(uint32_t tries, uint64_t silence_us)
 {
 	uint64_t delay[256];
@@ -179,7 +182,7 @@ static uint64_t process_time_ns(void)
 	return (uint64_t)time.tv_sec * 1000000000u + (uint64_t)time.tv_nsec;
 }
 
-/* Nanoseconds of processor time that a silence of @us costs. */
+/* Returns the nanoseconds of processor time used during @us without stores. */
 static uint64_t cost_of_silence(uint64_t us)
 {
 	uint64_t best = UINT64_MAX;
@@ -187,7 +190,7 @@ static uint64_t cost_of_silence(uint64_t us)
 	for (int round = 0; round < 3; round++) {
 		uint64_t before;
 
-		sleep_us(30000); /* until it is one */
+		sleep_us(30000); /* until it counts as silence */
 		before = process_time_ns();
 		sleep_us(us);
 		before = process_time_ns() - before;
@@ -208,7 +211,7 @@ static bool traps(void)
 	return result;
 }
 
-/* ---- noticed ---------------------------------------------------------------------------------------------------- */
+/* ---- detection ------------------------------------------------------------------------------------------------- */
 
 static void every_change(void **state)
 {
@@ -227,7 +230,7 @@ static void either_record(void **state)
 	__atomic_store_n(&queue.records[0], 7, __ATOMIC_RELEASE);
 	assert_true(wait_for(&queue, 1));
 	sleep_us(30000);
-	/* No register: nothing is trapped, but it is looked. */
+	/* No register: not trapped, but polled. */
 	__atomic_store_n(&queue.records[0], 8, __ATOMIC_RELEASE);
 	assert_true(wait_for(&queue, 2));
 	sleep_us(30000);
@@ -235,7 +238,7 @@ static void either_record(void **state)
 	assert_true(wait_for(&queue, 3));
 }
 
-/* The records as they are at the start count as a change, if the queue wants that, in its own memory and in a umem. */
+/* The initial values of the records count as a change if the queue requests that, in its own memory and in a umem. */
 static void rung_at_once(void **state)
 {
 	(void)state;
@@ -263,7 +266,7 @@ static void soon_while_it_rings(void **state)
 	assert_true(best_delay(100, 5000, 50000) < 50000);
 }
 
-/* The kernel wakes the thread, which takes a fault and a context switch; without the trap it looks every 20 ms. */
+/* The kernel wakes the thread, which costs a fault and a context switch; without the trap it polls every 20 ms. */
 static void soon_after_silence(void **state)
 {
 	(void)state;
@@ -272,7 +275,7 @@ static void soon_after_silence(void **state)
 	assert_true(best_delay(5, 200000, 200000) < 1000000);
 }
 
-/* An eighth of the silence, but no longer than 20 ms. */
+/* After an eighth of the silence, but at most 20 ms. */
 static void in_time_without_trap(void **state)
 {
 	(void)state;
@@ -281,14 +284,14 @@ static void in_time_without_trap(void **state)
 	assert_true(best_delay(5, 300000, 20000000) < 40000000);
 }
 
-/* A page that must stay where it is cannot be trapped, and no store to it may wait. */
+/* A page that is locked in place cannot be trapped, and no store to it may be delayed. */
 static void locked_page(void **state)
 {
 	(void)state;
 	if (mlock(page, PAGE))
 		skip();
 	assert_true(best_delay(15, 40000, 6000000) < 10000000);
-	/* Not only it: the others are released again. */
+	/* The other records are released as well. */
 	for (uint32_t i = 0; i < 3; i++) {
 		uint64_t *other = new_page();
 
@@ -300,7 +303,7 @@ static void locked_page(void **state)
 	}
 }
 
-/* ---- at no cost ------------------------------------------------------------------------------------------------- */
+/* ---- cost ------------------------------------------------------------------------------------------------------ */
 
 static void silence_is_free(void **state)
 {
@@ -319,7 +322,7 @@ static void nothing_watched_is_free(void **state)
 	assert_true(wait_for(&queue, 1));
 }
 
-/* ---- many ------------------------------------------------------------------------------------------------------- */
+/* ---- many queues ----------------------------------------------------------------------------------------------- */
 
 static void thousands(void **state)
 {
@@ -333,7 +336,7 @@ static void thousands(void **state)
 			store(&many[i]);
 		for (int i = 0; i < MANY; i++)
 			assert_true(wait_for(&many[i], 1));
-		/* How often is a matter of time: two stores between two looks are one. */
+		/* The number of calls depends on timing: two stores between two checks count as one. */
 		for (int i = 0; i < MANY; i++)
 			assert_true(times_rung(&many[i]) <= (uint32_t)lap);
 	}
@@ -348,13 +351,13 @@ static void thousands(void **state)
 	free(many);
 }
 
-/* The page goes, and nobody else is given its place. The kernel copies from it as little as from a page that is not mapped. */
+/* Unmaps the page and keeps its address reserved. The kernel fails to copy from it, as from an unmapped page. */
 static void take_away(void *page)
 {
 	assert_ptr_equal(mmap(page, PAGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0), page);
 }
 
-/* More records in memory that may be unmapped than are read at once, and some of them are. The others are noticed as before. */
+/* More records in unmappable memory than are read at once, some of which are unmapped. The others are still noticed. */
 static void records_that_go(void **state)
 {
 	enum { PAGES = 3, EACH = 50 };
@@ -364,7 +367,7 @@ static void records_that_go(void **state)
 
 	(void)state;
 	assert_ptr_not_equal(pages, MAP_FAILED);
-	/* What is in them when they go is not what is at an address that nobody has. */
+	/* Their last contents differ from what a read of an unmapped address yields. */
 	for (uint32_t i = 0; i < PAGES * words; i++)
 		pages[i] = 5;
 	for (int i = 0; i < PAGES * EACH; i++) {
@@ -387,7 +390,7 @@ static void records_that_go(void **state)
 	free(many);
 }
 
-/* Of two records one is in a page that goes: the other says nothing any more. */
+/* One of two records is in a page that is unmapped: the other is no longer reported. */
 static void records_that_go_in_part(void **state)
 {
 	uint32_t *pages = mmap(NULL, (size_t)2 * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -409,7 +412,7 @@ static void records_that_go_in_part(void **state)
 	munmap(pages, (size_t)2 * PAGE);
 }
 
-/* In front of the C library's: a filter of system calls refuses it. */
+/* Replaces the function of the C library: a system call filter rejects it. */
 static bool refused; /* atomic */
 
 ssize_t process_vm_readv(pid_t pid, const struct iovec *local, unsigned long local_count, const struct iovec *remote,
@@ -437,7 +440,7 @@ static void refused_calls(void **state)
 	__atomic_store_n(&refused, false, __ATOMIC_RELEASE);
 }
 
-/* Stores that wait all go on, whichever page they go to. */
+/* All blocked stores continue, to any page. */
 static void *store_often(void *argument)
 {
 	volatile uint64_t *to = argument;
@@ -475,8 +478,8 @@ static void several_pages(void **state)
 /* ---- arrivals --------------------------------------------------------------------------------------------------- */
 
 /*
- * A program that rings by hand makes no call: the watcher takes what arrives, and nobody is woken for it. It takes some arrivals
- * until that is known. When all is silent, the device thread is woken again.
+ * A program that writes doorbells by hand makes no calls: the watcher polls for arrivals, and no thread is woken for
+ * them. The first few arrivals establish this. After a silence, arrivals wake the device thread again.
  */
 static void takes_arrivals(void **state)
 {
@@ -496,7 +499,7 @@ static void takes_arrivals(void **state)
 	assert_true(arrive());
 }
 
-/* ---- ends ------------------------------------------------------------------------------------------------------- */
+/* ---- end of a watch -------------------------------------------------------------------------------------------- */
 
 static void stopping_waits(void **state)
 {
@@ -522,7 +525,7 @@ static void in_a_child(void)
 	struct queue other = {0};
 
 	watcher_after_fork(watcher);
-	store(&queue); /* must not wait for anybody */
+	store(&queue); /* must not block */
 	sleep_us(5000);
 	if (times_rung(&queue))
 		_exit(1);
@@ -544,7 +547,7 @@ static void fork_while_armed(void **state)
 
 	(void)state;
 #ifdef __SANITIZE_THREAD__
-	skip(); /* no threads in a child of threads there */
+	skip(); /* children of a multi-threaded process cannot have threads there */
 #endif
 	sleep_us(30000);
 	child = fork();
@@ -559,7 +562,7 @@ static void fork_while_armed(void **state)
 
 enum { NUMBER = 0x40c, OTHER_NUMBER = 0x40d };
 
-/* A store of the first 8 bytes of a control segment (mlx5-formats 1.16). */
+/* Stores the first 8 bytes of a control segment (mlx5-formats 1.16). */
 static void store_doorbell_to(uint64_t *registers, size_t offset, uint32_t number)
 {
 	__atomic_store_n(registers + offset / sizeof(*registers), htobe64((uint64_t)number << 8 | 1), __ATOMIC_RELEASE);
@@ -576,7 +579,7 @@ static void expect_silence(uint32_t times)
 	assert_int_equal(times_rung(&queue), times);
 }
 
-/* Makes the queue stale: its record holds a value of its former life. */
+/* Makes the queue stale: its record holds a value from its previous use. */
 static void restart(void)
 {
 	store(&queue);
@@ -598,7 +601,7 @@ static void stale_record_is_ignored(void **state)
 	expect_silence(2);
 }
 
-/* The first value of the new life equals the last one of the former life, so only the register tells. */
+/* The first value of the new use equals the last one of the previous use, so only the register shows the change. */
 static void stale_record_with_doorbell(void **state)
 {
 	static const size_t registers[] = {0x800, 0x900, 0xa00, 0xb00};
@@ -606,7 +609,7 @@ static void stale_record_with_doorbell(void **state)
 	(void)state;
 	restart();
 	for (uint32_t i = 0; i < 4; i++) {
-		/* Soon, and while the watcher sleeps. */
+		/* Shortly after, and while the watcher sleeps. */
 		if (i % 2)
 			expect_silence(i + 1);
 		store_doorbell(registers[i], NUMBER);
@@ -617,7 +620,7 @@ static void stale_record_with_doorbell(void **state)
 	expect_silence(5);
 }
 
-/* Each page of registers is looked at, the oldest and the newest, while the others hold doorbells of other queues. */
+/* Each page of registers is checked, the oldest and the newest, while the others hold doorbells of other queues. */
 static void stale_record_with_doorbell_of_two_pages(void **state)
 {
 	uint64_t *pages[] = {page, new_page()};
