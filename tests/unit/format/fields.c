@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The table of fields (format/fields.def) against what the executor reads: the structures of mlx5dv.h, the parsers of WQEs, BSFs
- * and packets; over random bytes, so that a bit that is not where it belongs shows.
+ * The table of fields (format/fields.def) against the executor's own decoding: the structures of mlx5dv.h, and the
+ * parsers of WQEs, BSFs and packets. Tested with random bytes, to reveal misplaced bits.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -76,7 +76,7 @@ static void test_fields_lie_apart(void **state)
 				continue;
 			assert_true(++count <= PART_MOST_FIELDS);
 			assert_true(bits && from + bits <= part_infos[part].bytes * 8u);
-			/* What text has of its own. */
+			/* Names that the text output generates itself. */
 			assert_string_not_equal(field->name, "reserved");
 			if (part_infos[part].tail)
 				assert_string_not_equal(field->name, "data");
@@ -129,7 +129,7 @@ static void test_put_changes_its_bits_only(void **state)
 
 /* ---- structures ------------------------------------------------------------------------------------------------- */
 
-/* What mlx5dv.h has for the parts of WQEs and CQEs. */
+/* Structures of mlx5dv.h for the parts of WQEs and CQEs. */
 union structures {
 	uint8_t bytes[PART_MOST_BYTES];
 	struct mlx5_wqe_ctrl_seg ctrl;
@@ -199,7 +199,7 @@ static void compare_address(union structures u)
 	SAME(ADDRESS_DC, service_level, u.av.stat_rate_sl & 0xf);
 	SAME(ADDRESS_DC, path_bits, u.av.fl_mlid);
 	SAME(ADDRESS_DC, lid_or_udp_port, be16toh(u.av.rlid));
-	/* Behind the first 16 bytes. */
+	/* After the first 16 bytes. */
 	assert_int_equal(find(PART_ADDRESS_GRH, "mac")->byte + 16u, offsetof(struct mlx5_wqe_av, rmac));
 	assert_int_equal(find(PART_ADDRESS_GRH, "gid")->byte + 16u, offsetof(struct mlx5_wqe_av, rgid));
 	assert_int_equal(get(u.bytes + 16, PART_ADDRESS_GRH, "traffic_class"), u.av.tclass);
@@ -258,7 +258,7 @@ static void compare_umr(union structures u)
 	SAME(REPEAT_ENTRY, address, be64toh(u.entry.va));
 }
 
-/* What every CQE has, in each of its three forms. */
+/* Fields of every CQE, in each of its three forms. */
 #define SAME_END(PART)                                                                                                 \
 	do {                                                                                                           \
 		SAME(PART, qpn, be32toh(u.cqe.sop_drop_qpn) & 0xffffff);                                               \
@@ -325,7 +325,7 @@ static void test_structures_of_mlx5dv(void **state)
 
 /* ---- the executor ----------------------------------------------------------------------------------------------- */
 
-/* A WQE of @opcode with random segments, taken apart for a QP of @type. */
+/* Parses a WQE of @opcode with random segments, for a QP of @type. */
 static struct wqe take(int type, uint8_t opcode, uint8_t opmod, uint8_t bytes[16 * 12])
 {
 	struct hca_qp *qp = calloc(1, sizeof(*qp));
@@ -377,7 +377,7 @@ static void test_segments_of_the_executor(void **state)
 	}
 }
 
-/* What the device writes: all fields of random completions. */
+/* CQEs that the device writes: all fields of random completions. */
 static void test_cqes_of_the_executor(void **state)
 {
 	const struct hca_cq cq = {.notes = 0};
@@ -587,7 +587,7 @@ static void test_signature_bsf(void **state)
 	assert_true(setup.signature.memory.escape_app && !setup.signature.memory.escape_both);
 	block_setup_clear(&setup);
 
-	/* The other way round, and the other escape. */
+	/* The reverse, with the other escape. */
 	put(bsf, PART_BSF, "wire_format", 0);
 	put(bsf, PART_BSF, "memory_format", 0x52);
 	put(wire, PART_BSF_T10, "valid", 1);
@@ -600,7 +600,7 @@ static void test_signature_bsf(void **state)
 	assert_true(setup.signature.memory.ones);
 	block_setup_clear(&setup);
 
-	/* The same structure: the block size of the wire gives its place to the bytes to copy. */
+	/* Same structure: the block size field of the wire is reused for the bytes to copy. */
 	put(bsf, PART_BSF, "same_structure", 1);
 	put(bsf, PART_BSF, "wire_format", 0x52);
 	put(bsf, PART_BSF, "wire_block_or_copy_mask", 0xff);
@@ -634,7 +634,7 @@ static void test_crypto_bsf(void **state)
 	for (uint8_t i = 0; i < tweak->length; i++)
 		bsf[tweak->byte + i] = (uint8_t)(i + 1);
 	parse(bsf, &setup);
-	/* Of the four orders those with bit 0 encrypt what is received. */
+	/* Of the four orders, those with bit 0 set encrypt on receive. */
 	assert_true(setup.cipher.enabled && !setup.cipher.encrypts_on_tx);
 	assert_int_equal(setup.cipher.unit, 4048);
 	for (uint8_t i = 0; i < tweak->length; i++)

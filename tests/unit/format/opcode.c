@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The table of packet opcodes against the list by which Wireshark 4.0 names them (infiniband.bth.opcode), for the
- * transports that the device has. What an opcode says follows from its name: message, place, extension headers (IBTA
- * table 38; annex A14: every request of XRC names its SRQ). Behind them our own.
+ * The table of packet opcodes against the names in Wireshark 4.0 (infiniband.bth.opcode), for the transports of the
+ * device. The name of an opcode determines its message, place and extension headers (IBTA table 38; annex A14: every
+ * request of XRC names its SRQ). Our own opcodes follow.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -82,7 +82,7 @@ static const struct {
 	{182, "XRC SEND Last with Invalidate"},
 	{183, "XRC SEND Only with Invalidate"},
 	{189, "XRC ATOMIC WRITE"}, /* annex A19 */
-	/* From here on in the range for manufacturers: our own, named likewise. */
+	/* From here on in the manufacturer range: our own, named in the same way. */
 	{192, "DC SEND First"},
 	{193, "DC SEND Middle"},
 	{194, "DC SEND Last"},
@@ -193,7 +193,7 @@ static uint16_t headers_of_name(const char *name)
 		headers |= HEADER_RETH;
 	if (says(name, "CmpSwap") || says(name, "FetchAdd"))
 		headers |= HEADER_ATOMICETH;
-	/* The middle of a READ response has none. */
+	/* The middle packet of a READ response has no AETH. */
 	if (says(name, "Acknowledge") || (response && place_of_name(name) != PLACE_MIDDLE))
 		headers |= HEADER_AETH;
 	if (says(name, "ATOMIC Acknowledge"))
@@ -240,7 +240,7 @@ static void table(void **state)
 	}
 }
 
-/* The way back: each opcode is found by what it says, and nothing else is. */
+/* The reverse: each opcode is found by its properties, and no other. */
 static void look_up(void **state)
 {
 	unsigned int found = 0;
@@ -265,7 +265,7 @@ static void look_up(void **state)
 	assert_int_equal(found, COUNT);
 }
 
-/* What can begin can end: a link that cuts a message finds an opcode for each of its packets. */
+/* Every message that has a first packet has the others: a link that cuts a message finds an opcode for each packet. */
 static void every_message_can_be_cut(void **state)
 {
 	static const struct {
