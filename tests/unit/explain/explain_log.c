@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* explain/explain, explain/limit: which records a device keeps, and what strangers can do about it. */
+/* explain/explain, explain/limit: which records a device keeps, and how far strangers can influence them. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -10,7 +10,7 @@
 #include "hca/hca.h"
 #include "process/commands.h"
 
-/* What softhca.h promises. */
+/* Limits that softhca.h promises. */
 enum { KEPT = 1024, KEPT_OF_OTHERS = 256 };
 enum { QPN = 0x4242, FLOOD = 10000 };
 
@@ -26,7 +26,7 @@ static uint64_t explain_strangers(uint32_t most)
 	return EXPLAIN_LIMITED(hca_device(0), &subject, most, RULE_FRAME_ICRC, 8);
 }
 
-/* A program finds why its request failed, whatever strangers send to the numbers of its queue pairs meanwhile. */
+/* A program finds the cause of its failed request, no matter what strangers send to its queue pairs meanwhile. */
 static void strangers_push_out_nothing(void **state)
 {
 	struct explain_record record = {.serial = 0};
@@ -36,7 +36,7 @@ static void strangers_push_out_nothing(void **state)
 	for (int i = 0; i < FLOOD; i++)
 		last = explain_strangers(UINT32_MAX);
 	assert_int_equal(last, own + FLOOD);
-	/* The newest first, of both kinds. */
+	/* Newest first, both kinds. */
 	while (explain_previous(hca_device(0), QPN, record.serial, &record) && record.rule == RULE_FRAME_ICRC)
 		assert_int_equal(record.serial, last - count++);
 	assert_int_equal(count, KEPT_OF_OTHERS);
@@ -45,7 +45,7 @@ static void strangers_push_out_nothing(void **state)
 	assert_int_equal(record.args[0], 7);
 }
 
-/* Nor the other way round; the two kinds come in the order in which they were made. */
+/* Nor can own records displace those of strangers; both kinds are returned in the order in which they were made. */
 static void order_of_both(void **state)
 {
 	struct explain_record record = {.serial = 0};
@@ -63,7 +63,7 @@ static void order_of_both(void **state)
 				 serial == strangers || serial == between ? RULE_FRAME_ICRC : RULE_KEY_RANGE);
 	}
 	assert_int_equal(count, KEPT + 2);
-	/* One more, and the first of its kind is gone. */
+	/* One more record displaces the first of its kind. */
 	explain_own();
 	assert_true(explain_previous(hca_device(0), 0, first + 1, &record));
 	assert_int_equal(record.serial, strangers);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * explain/output: what takes nothing is not waited for, whatever it is, and the flags that others share stay as they are; no
- * signal comes of a failure. A test that would wait is ended by alarm(2).
+ * explain/output: writes to a blocked descriptor of any type do not wait, the flags that other processes share do not
+ * change, and failures raise no signal. alarm(2) ends a test that would wait.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -27,7 +27,7 @@
 #define LINE "mlx5_0 qp 0x40: a line\n"
 #define LINE_LENGTH ((int)sizeof(LINE) - 1)
 
-/* Fills @fd until it takes no more; returns how many lines it took. */
+/* Fills @fd until it accepts no more; returns the number of lines written. */
 static int fill(int fd)
 {
 	int flags = fcntl(fd, F_GETFL), lines = 0, done;
@@ -35,7 +35,7 @@ static int fill(int fd)
 	alarm(20);
 	while ((done = output_write(fd, LINE, LINE_LENGTH)) == LINE_LENGTH)
 		assert_in_range(++lines, 1, 1000000);
-	/* A terminal or a stream may take a part of the last one. */
+	/* A terminal or a stream may accept part of the last line. */
 	if (done >= 0)
 		done = output_write(fd, LINE, LINE_LENGTH);
 	assert_int_equal(done, -EAGAIN);
@@ -53,10 +53,10 @@ static void full_pipe(void **state)
 	(void)state;
 	assert_int_equal(pipe(ends), 0);
 	assert_in_range(fill(ends[1]), 1000, 100000);
-	/* A reader makes room for whole pages. */
+	/* Reading frees whole pages. */
 	assert_int_equal(read(ends[0], many, PIPE_BUF), PIPE_BUF);
 	assert_int_equal(output_write(ends[1], LINE, LINE_LENGTH), LINE_LENGTH);
-	/* Nobody else holds the pipe open: it ends with the program's descriptor. */
+	/* No other descriptor keeps the pipe open: it ends with the program's. */
 	close(ends[1]);
 	while (read(ends[0], line, sizeof(line)) > 0)
 		;
@@ -86,7 +86,7 @@ static void stopped_terminal(void **state)
 	assert_int_equal(output_write(program, LINE, LINE_LENGTH), LINE_LENGTH);
 	assert_int_equal(read(terminal, line, sizeof(line)), LINE_LENGTH);
 	assert_memory_equal(line, LINE, LINE_LENGTH);
-	/* Nobody reads the screen either. */
+	/* No process reads the terminal either. */
 	fill(program);
 	close(terminal);
 	close(program);
@@ -139,7 +139,7 @@ static void reader_has_gone(void **state)
 	close(ends[0]);
 	/* SIGPIPE would end this program. */
 	assert_int_equal(output_write(ends[1], LINE, LINE_LENGTH), -EPIPE);
-	/* One that the program has pending stays its own. */
+	/* A SIGPIPE that is pending in the program stays pending. */
 	sigemptyset(&pipe_signal);
 	sigaddset(&pipe_signal, SIGPIPE);
 	pthread_sigmask(SIG_BLOCK, &pipe_signal, NULL);
@@ -164,7 +164,7 @@ static void files(void **state)
 
 	(void)state;
 	assert_true(fd >= 0 && full >= 0);
-	/* Behind what the program has written, and before what it writes next. */
+	/* After earlier output of the program, and before its later output. */
 	assert_int_equal(write(fd, "first\n", 6), 6);
 	assert_int_equal(output_write(fd, LINE, LINE_LENGTH), LINE_LENGTH);
 	assert_int_equal(write(fd, "last\n", 5), 5);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * explain/sink: what repeats is counted, what is left out is said, nothing waits; fork, threads, colour. The time of an
- * explanation is that of its record, so the tests say what time it is.
+ * explain/sink: repetitions are counted, omissions are reported, nothing blocks; fork, threads, colour. The time of an
+ * explanation is that of its record, so the tests set the time.
  */
 #include <fcntl.h>
 #include <pthread.h>
@@ -28,7 +28,7 @@
 
 #define MS UINT64_C(1000000)
 #define SECOND (1000 * MS)
-/* What the documents promise. */
+/* Limits that the documents promise. */
 #define LINES_PER_SECOND 1000
 
 static const char device[] = "mlx5_0";
@@ -41,7 +41,7 @@ struct fixture {
 	uint64_t now_ns;
 };
 
-/* A sink is for the rest of the process: these are no leaks. */
+/* Makes a sink for the rest of the process: these are not leaks. */
 static struct explain_sink *new_sink(const struct settings *settings)
 {
 	static struct explain_sink *all[32];
@@ -52,7 +52,7 @@ static struct explain_sink *new_sink(const struct settings *settings)
 	return all[count++];
 }
 
-/* The sink is a pipe that is a named one for it. */
+/* Opens a pipe as the sink, which the sink uses like a named pipe. */
 static void open_sink(struct fixture *fixture)
 {
 	char directory[] = "/tmp/softhca-sink-XXXXXX";
@@ -88,7 +88,7 @@ static int teardown(void **state)
 	return 0;
 }
 
-/* What was written since the last time. */
+/* Returns the text written since the last call. */
 static const char *written(struct fixture *fixture)
 {
 	size_t length = 0;
@@ -128,7 +128,7 @@ static void flush(struct fixture *fixture, uint32_t qpn, uint64_t wr_id)
 	explain(fixture, qpn, RULE_RETRY_EXHAUSTED, MLX5_CQE_SYNDROME_WR_FLUSH_ERR, wr_id);
 }
 
-/* One failure and its flushes: a line each, and a count at the end. */
+/* One failure and its flushes: one line each, and a count at the end. */
 static void one_failure(void **state)
 {
 	struct fixture *fixture = *state;
@@ -145,7 +145,7 @@ static void one_failure(void **state)
 	assert_string_equal(written(fixture), "mlx5_0 qp 0x40: … and 126 more [95 RETRY_EXHAUSTED]\n");
 }
 
-/* Queue pairs and rules that come mixed are counted each; the next explanation after a second says so. */
+/* Interleaved queue pairs and rules are counted separately; the next explanation after a second reports the counts. */
 static void mixed(void **state)
 {
 	struct fixture *fixture = *state;
@@ -166,13 +166,13 @@ static void mixed(void **state)
 	COUNT(text, "… and 9 more", 31);
 	COUNT(text, "mlx5_0 qp 0x41: … and 10 more [95 ", 1);
 	COUNT(text, "\n", 33);
-	/* It had ended: after another second it is news again. */
+	/* The failure had ended: after another second it gets a line again. */
 	fixture->now_ns += 2 * SECOND;
 	flush(fixture, 0x41, 3);
 	COUNT(written(fixture), "wr_id 3 ", 1);
 }
 
-/* What goes on and on is a line per second. */
+/* An endless repetition gets one line per second. */
 static void endless(void **state)
 {
 	struct fixture *fixture = *state;
@@ -195,7 +195,7 @@ static void endless(void **state)
 	assert_int_equal(said, 9999);
 }
 
-/* Without a queue pair only what is the same in all is a repetition; a call is one of its name. */
+/* Without a queue pair, only identical explanations are repetitions; calls are distinguished by name. */
 static void without_queue_pair(void **state)
 {
 	struct fixture *fixture = *state;
@@ -214,7 +214,7 @@ static void without_queue_pair(void **state)
 	COUNT(written(fixture), "mlx5_0 ibv_two: … and 1 more [700 CALL_NOT_IMPLEMENTED]\n", 1);
 }
 
-/* More kinds than the table has: no count is lost. */
+/* More kinds than table entries: no count is lost. */
 static void many_kinds(void **state)
 {
 	struct fixture *fixture = *state;
@@ -231,7 +231,7 @@ static void many_kinds(void **state)
 	assert_int_equal(more + count_of(written(fixture), "… and 2 more"), 300);
 }
 
-/* Nobody reads: everything returns, and what was left out is said when somebody does. */
+/* Without a reader all calls return; the omission is reported once there is a reader. */
 static void nobody_reads(void **state)
 {
 	struct fixture *fixture = *state;
@@ -270,7 +270,7 @@ static void left_out_at_the_end(void **state)
 	assert_string_equal(written(fixture), expected);
 }
 
-/* A file that cannot grow, and then can. */
+/* A file that first cannot grow, and then can. */
 static void full_disk(void **state)
 {
 	struct fixture *fixture = *state;
@@ -283,7 +283,7 @@ static void full_disk(void **state)
 	fixture->sink = new_sink(&fixture->settings);
 	assert_int_equal(getrlimit(RLIMIT_FSIZE, &before), 0);
 	limit = before;
-	/* The first line is cut; none of the others begins. */
+	/* The first line is truncated; none of the others is started. */
 	limit.rlim_cur = 100;
 	assert_int_equal(setrlimit(RLIMIT_FSIZE, &limit), 0);
 	for (uint32_t i = 0; i < 5; i++)
@@ -296,7 +296,7 @@ static void full_disk(void **state)
 	unlink(path);
 }
 
-/* A second has so many lines; those that repeat are none. */
+/* The lines per second are limited; repetitions do not count. */
 static void lines_per_second(void **state)
 {
 	struct fixture *fixture = *state;
@@ -317,7 +317,7 @@ static void lines_per_second(void **state)
 			 0);
 }
 
-/* The parent says what it has counted, the child does not. */
+/* The parent reports its counts, the child does not. */
 static void forked_child(void **state)
 {
 	struct fixture *fixture = *state;
@@ -349,7 +349,7 @@ static void *explain_much(void *argument)
 	return NULL;
 }
 
-/* No line is torn, and no explanation is lost between the counts. */
+/* No line is torn, and the counts include every explanation. */
 static void threads(void **state)
 {
 	struct fixture *fixture = *state;
@@ -371,7 +371,7 @@ static void threads(void **state)
 	assert_int_equal(said, 80000);
 }
 
-/* Where there is a device thread, it says what nothing else says. */
+/* The device thread, if there is one, reports counts that no later explanation reports. */
 static void device_thread(void **state)
 {
 	struct fixture *fixture = *state;
@@ -394,10 +394,10 @@ static void color(void **state)
 	int ends[2], stderr_before;
 	const char *text;
 
-	/* A FIFO is no terminal. */
+	/* A FIFO is not a terminal. */
 	explain(fixture, 0x40, RULE_KEY_RANGE, MLX5_CQE_SYNDROME_LOCAL_PROT_ERR, 0);
 	assert_null(strchr(written(fixture), '\033'));
-	/* The program's stderr, whatever it is by now; it has none of ours to hold it open. */
+	/* The program's current stderr, whatever it refers to; no duplicate of ours keeps it open. */
 	fixture->settings.color = COLOR_ALWAYS;
 	strcpy(fixture->settings.explain, "stderr");
 	fixture->sink = new_sink(&fixture->settings);
@@ -414,7 +414,7 @@ static void color(void **state)
 	dup2(stderr_before, STDERR_FILENO);
 	close(stderr_before);
 	text = written(fixture);
-	/* What failed stands out, what follows from it is faint. */
+	/* Failures are highlighted, their consequences are dimmed. */
 	assert_int_equal(strncmp(text, "\033[1;31mmlx5_0 qp 0x40 ", 22), 0);
 	COUNT(text, "LOC_PROT_ERR\033[0m: ", 1);
 	COUNT(text, "\n\033[2mmlx5_0 qp 0x40 ", 1);
@@ -430,7 +430,7 @@ static void explain_expected(struct fixture *fixture, uint64_t wr_id)
 	explain_sink_record(fixture->sink, device, &record);
 }
 
-/* A record that follows from no mistake has no line, and counts as no repetition. */
+/* A record that results from no mistake gets no line, and does not count as a repetition. */
 static void expected_ones(void **state)
 {
 	struct fixture *fixture = *state;
@@ -440,7 +440,7 @@ static void expected_ones(void **state)
 	assert_string_equal(written(fixture), "");
 }
 
-/* Another sink with the same reader. */
+/* Makes another sink with the same reader. */
 static void renew_sink(struct fixture *fixture)
 {
 	snprintf(fixture->settings.explain, sizeof(fixture->settings.explain), "/proc/self/fd/%d", fixture->reader);
@@ -466,7 +466,7 @@ static void ignored_refusal(void **state)
 	assert_string_equal(written(fixture), "");
 }
 
-/* One that fails then has the lines, as has one that makes another mistake, or is asked for warnings. */
+/* A program that fails afterwards gets the lines, as does one that makes another mistake or requests warnings. */
 static void refusal_that_matters(void **state)
 {
 	struct fixture *fixture = *state;
@@ -494,7 +494,7 @@ static void refusal_that_matters(void **state)
 	COUNT(written(fixture), "[424 CQ_IN_USE; ", 1);
 }
 
-/* Unless everything is asked for: "all:FILE". */
+/* Unless everything is requested: "all:FILE". */
 static void all_of_them(void **state)
 {
 	struct fixture *fixture = *state;
@@ -513,7 +513,7 @@ static void all_of_them(void **state)
 	close(file);
 }
 
-/* Refusals by a limit are steps of a search if a queue pair is created after them, and those that follow soon as well. */
+/* Refusals by a limit are steps of a search if a queue pair is created after them; so are refusals soon after it. */
 static void search(void **state)
 {
 	struct fixture *fixture = *state;
@@ -527,7 +527,7 @@ static void search(void **state)
 	assert_string_equal(written(fixture), "");
 }
 
-/* One line for a search that finds nothing: after a second, or at the end. */
+/* One line for a search without success: after a second, or at exit. */
 static void search_in_vain(void **state)
 {
 	struct fixture *fixture = *state;

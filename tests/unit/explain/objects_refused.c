@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Each rule of explain/rules_objects.def is broken once: the record names the call, the errno value, the rule
- * and the figures. The last test looks whether a rule has been forgotten.
+ * Each rule of explain/rules_objects.def is broken once: the record contains the call, the errno value, the rule and
+ * the figures. The last test checks that every rule is covered.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -56,7 +56,7 @@ static int teardown(void **state)
 	return softhca_ibv_dealloc_pd(pd) || softhca_ibv_close_device(context);
 }
 
-/* The last record is of @call that failed with @error by @rule, and its text has @figures in it. */
+/* Checks that the last record is of @call, which failed with @error by @rule, and that its text contains @figures. */
 static void expect(const char *call, int error, enum explain_rule rule, const char *figures, ...)
 {
 	char wanted[200], text[1000];
@@ -75,7 +75,7 @@ static void expect(const char *call, int error, enum explain_rule rule, const ch
 	seen[rule] = true;
 }
 
-/* A call that returns NULL; and one that returns an errno value. */
+/* For calls that return NULL, and for calls that return an errno value. */
 #define NULL_BY(rule, call, name, error, ...)                                                                          \
 	do {                                                                                                           \
 		errno = 0;                                                                                             \
@@ -198,7 +198,7 @@ static void regions(void **state)
 	hca->settings.profile = PROFILE_MAN;
 }
 
-/* With the table of keys made so small that it is full soon. */
+/* The table of keys is made so small that it fills up soon. */
 static void too_many_regions(void **state)
 {
 	uint32_t limit = hca->keys.limit, wrap_limit = hca->keys.wrap_limit, count = 0;
@@ -239,7 +239,7 @@ static void too_many_domains(void **state)
 		assert_int_equal(softhca_ibv_dealloc_pd(domain[--count]), 0);
 }
 
-/* ibv_rereg_mr(3) returns negative codes; errno tells more. */
+/* ibv_rereg_mr(3) returns negative codes; errno is more specific. */
 static void expect_rereg(struct ibv_mr *mr, int code, enum explain_rule rule, int flags, void *addr, size_t length,
 			 int access)
 {
@@ -380,7 +380,7 @@ static void address_handles(void **state)
 	expect(call, EINVAL, RULE_WC_MULTICAST, "multicast");
 }
 
-/* Each kind, in each call, is in api/objects_alive.c. */
+/* api/objects_alive.c covers each kind of object in each call. */
 static void objects(void **state)
 {
 	struct ibv_context *second = softhca_ibv_import_device(dup(context->cmd_fd));
@@ -491,7 +491,7 @@ static void multicast_groups(void **state)
 static void buffers(void **state)
 {
 	struct ibv_pd *other = softhca_ibv_alloc_pd(context);
-	/* length, access, comp_mask, and members that nothing selects */
+	/* length, access, comp_mask, and members that comp_mask does not select */
 	const uint64_t attr[9] = {PAGE, LW, 0};
 	struct ibv_buf *buf;
 	char *memory = softhca_ibv_alloc_buf(pd, PAGE, &buf);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Each rule of explain/rules_queues.def is broken once: the record names the call, the errno value, the rule and the
- * figures. The last test looks whether a rule has been forgotten.
+ * Each rule of explain/rules_queues.def is broken once: the record contains the call, the errno value, the rule and the
+ * figures. The last test checks that every rule is covered.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -40,7 +40,7 @@ static int teardown(void **state)
 	return softhca_ibv_dealloc_pd(pd) || softhca_ibv_close_device(context);
 }
 
-/* The last record is of @call that failed with @error by @rule, and its text has @figures in it. */
+/* Checks that the last record is of @call, which failed with @error by @rule, and that its text contains @figures. */
 static void expect(const char *call, int error, enum explain_rule rule, const char *figures)
 {
 	struct explain_record record;
@@ -301,7 +301,7 @@ static void xrc_qps(void **state)
 	assert_int_equal(softhca_ibv_close_device(other), 0);
 }
 
-/* A QP that uses both queues; there is no traffic. */
+/* Makes a QP that uses both queues; there is no traffic. */
 static struct ibv_qp *make_qp(struct ibv_cq *cq, struct ibv_srq *srq)
 {
 	struct ibv_qp_init_attr attr = {
@@ -363,7 +363,7 @@ static void queues_in_use(void **state)
 	assert_int_equal(softhca_ibv_destroy_cq(cq), 0);
 }
 
-/* Receives that are flushed as soon as they are posted: completions without a peer. */
+/* Receives that are flushed when posted: completions without a peer. */
 static void qp_in_a_group(void **state)
 {
 	struct ibv_cq *cq = softhca_ibv_create_cq(context, 1, NULL, NULL, 0);
@@ -407,7 +407,7 @@ static void resize_below_what_waits(void **state)
 	assert_int_equal(softhca_ibv_destroy_cq(cq), 0);
 }
 
-/* A DCT has its number, and answers, from RTR on (mlx5dv_create_qp(3)). */
+/* A DCT has its number, and responds, from RTR on (mlx5dv_create_qp(3)). */
 static void query_of_a_dct(void **state)
 {
 	struct ibv_srq_init_attr srq_attr = {.attr = {.max_wr = 1, .max_sge = 1}};
