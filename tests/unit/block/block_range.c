@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Which bytes of memory a transfer through a key with a signature or a cipher needs (block/range.h; docs/inside/decisions.md, Block
- * signatures and Ciphers), against a model that walks the wire byte by byte and notes what each byte touches: for all pairs
- * of domains, both directions, all starts and ends near a boundary of either domain.
+ * Which bytes of memory a transfer through a key with a signature or a cipher needs (block/range.h;
+ * docs/inside/decisions.md, Block signatures and Ciphers). The model walks the wire byte by byte and records the bytes
+ * of memory that each one touches: for all pairs of domains, both directions, all starts and ends near a boundary of
+ * either domain.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -14,7 +15,7 @@
 #include "block/range.h"
 
 enum {
-	WALKED = 10000, /* bytes of the wire: two of the largest blocks, and more */
+	WALKED = 10000, /* bytes of the wire: more than two of the largest blocks */
 	NOTHING = -1,
 	MOST_PLACES = 600,
 };
@@ -29,17 +30,18 @@ static const uint8_t fields[] = {0, 4, 8};
 
 /* A byte of the wire. */
 struct place {
-	int raw;                   /* data bytes in front of it */
-	int field;                 /* NOTHING: data, else its place in a field */
-	int memory;                /* where a data byte is, and for a byte of a field the data byte before it */
-	int sent_low, sent_high;   /* bytes of memory that its sending touches, the first and the last; or NOTHING */
-	int taken_low, taken_high; /* the same for its arrival */
-	int memory_block; /* where the block of memory that it is in, or the field of, begins: its data byte… */
-	int wire_block;   /* …and the same for the block of the wire; as raw positions */
+	int raw;                   /* data bytes before it */
+	int field;                 /* NOTHING for data, otherwise its index in a field */
+	int memory;                /* the place of a data byte; for a byte of a field that of the data byte before it */
+	int sent_low, sent_high;   /* first and last byte of memory touched by sending it; or NOTHING */
+	int taken_low, taken_high; /* likewise for receiving it */
+	int memory_block;          /* raw position of the first data byte of the block of memory that contains it or its
+			   * field … */
+	int wire_block;            /* … and of the block of the wire */
 };
 
 static struct place wire[WALKED];
-static int memory_of[WALKED]; /* of data byte n */
+static int memory_of[WALKED]; /* place of data byte n */
 
 static void touch(int *low, int *high, int first, int last)
 {
@@ -48,7 +50,7 @@ static void touch(int *low, int *high, int first, int last)
 	*high = last;
 }
 
-/* A data byte at @memory, the last one of a block of memory if @ends and then followed by @field bytes there. */
+/* Adds a data byte at @memory. @ends: it is the last one of a block of memory, followed there by @field bytes. */
 static void walk_data(struct place *at, bool ends, int field)
 {
 	at->field = NOTHING;
@@ -57,14 +59,20 @@ static void walk_data(struct place *at, bool ends, int field)
 		at->sent_high = at->taken_high = at->memory + field;
 }
 
-/* Byte @number of a field of @bytes behind the data byte at @memory; @field: bytes of the one there in memory, or 0. */
+/*
+ * Adds byte @number of a field of @bytes after the data byte at @memory. @field: bytes of the field there in memory, or
+ * 0.
+ */
 static void walk_field(struct place *at, int number, int bytes, int field)
 {
 	at->field = number;
 	at->sent_low = at->sent_high = at->taken_low = at->taken_high = NOTHING;
 	if (!field)
 		return;
-	/* Sent, any byte may be copied from memory, or ends the check. Taken, memory gets it when it is complete. */
+	/*
+	 * Any byte that is sent may be copied from memory, or ends the check. A received field is written to memory
+	 * when it is complete.
+	 */
 	touch(&at->sent_low, &at->sent_high, at->memory + 1, at->memory + field);
 	if (number == bytes - 1)
 		touch(&at->taken_low, &at->taken_high, at->memory + 1, at->memory + field);
@@ -77,7 +85,10 @@ static void walk(const struct signature_domain *from, const struct signature_dom
 	while (at < WALKED) {
 		bool ends_memory = in_memory == (int)from->block - 1, ends_wire = in_wire == (int)to->block - 1;
 		int memory_block = raw - in_memory, wire_block = raw - in_wire;
-		/* The field of a block of memory that ends where a field on the wire follows belongs to that one. */
+		/*
+		 * The field of a block of memory that ends where a field on the wire follows belongs to the field on
+		 * the wire.
+		 */
 		bool joined = ends_memory && ends_wire && to->field;
 
 		wire[at] = (struct place){
@@ -100,7 +111,10 @@ struct expected {
 	int first, end;
 };
 
-/* [@first, @end) of the wire, at least a byte. @checks, @makes: a guard of the input, of the output is computed. */
+/*
+ * Returns the expectation for [@first, @end) of the wire, at least a byte. @checks, @makes: a guard of the input or of
+ * the output is computed.
+ */
 static struct expected expect(bool sends, bool checks, bool makes, int first, int end)
 {
 	const struct place *begin = &wire[first];
@@ -111,7 +125,7 @@ static struct expected expect(bool sends, bool checks, bool makes, int first, in
 		expected.start = begin->memory_block;
 	if (sends && makes && begin->wire_block < expected.start)
 		expected.start = begin->wire_block;
-	/* What was in front of the transfer is read again. */
+	/* Data before the transfer is read again. */
 	if (expected.start < begin->raw)
 		touch(&low, &high, memory_of[expected.start], memory_of[begin->raw - 1]);
 	for (int at = first; at < end; at++) {
@@ -120,11 +134,11 @@ static struct expected expect(bool sends, bool checks, bool makes, int first, in
 		if (from == NOTHING)
 			continue;
 		touch(&low, &high, from, sends ? wire[at].sent_high : wire[at].taken_high);
-		/* Only the first and the last such byte matter; the last is no further from the end than a field. */
+		/* Only the first and the last such byte matter; the last is at most a field away from the end. */
 		if (at < end - FIELD_LARGEST - 2)
 			at = end - FIELD_LARGEST - 2;
 	}
-	/* Bytes of a field alone touch nothing, but the data of its block must be there. */
+	/* Bytes of a field alone touch nothing, but the data of its block must be present. */
 	if (low == NOTHING)
 		return (struct expected){expected.start, begin->memory + 1, begin->memory + 1};
 	expected.first = low;
@@ -151,7 +165,7 @@ static struct block_setup setup_of(uint8_t memory_field, uint32_t memory_block, 
 				    }};
 }
 
-/* Calls @function with every pair of domains of which one has a field. */
+/* Calls @function with every pair of domains of which at least one has a field. */
 static void for_all_domains(void (*function)(struct block_setup *setup))
 {
 	for (size_t i = 0; i < COUNT(fields); i++)
@@ -167,7 +181,7 @@ static void for_all_domains(void (*function)(struct block_setup *setup))
 				}
 }
 
-/* True if @at is within two bytes of the end of a block of either domain, or in a field or just behind it. */
+/* Returns true if @at is within two bytes of the end of a block of either domain, or in a field or just after it. */
 static bool is_near_boundary(int at)
 {
 	for (int i = at < 2 ? 0 : at - 2; i <= at + 2; i++)
@@ -211,7 +225,7 @@ static void positions(void **state)
 	for_all_domains(positions_of);
 }
 
-/* The bytes of the wire in front of the first data byte that is not in @memory bytes. */
+/* Checks the number of wire bytes before the first data byte that is not within the first @memory bytes. */
 static void lengths_of(struct block_setup *setup)
 {
 	int at = 0;
@@ -249,7 +263,7 @@ static void compare(const struct block_setup *setup, bool sends, int first, int 
 		expected->first, expected->end);
 }
 
-/* With the guards of the input checked or not, those of the output made or copied. */
+/* With the guards of the input checked or not, and those of the output made or copied. */
 static void ranges_of(struct block_setup *setup)
 {
 	struct signature_setup *signature = &setup->signature;
@@ -276,7 +290,7 @@ static void ranges(void **state)
 	for_all_domains(ranges_of);
 }
 
-/* Bytes of an application or reference tag alone are no guard: nothing is read again for them. */
+/* Bytes of an application or reference tag alone do not require a guard: nothing is read again for them. */
 static void tags_need_no_guard(void **state)
 {
 	struct block_setup setup = setup_of(8, 512, 8, 512);
@@ -299,7 +313,7 @@ static void tags_need_no_guard(void **state)
 	assert_int_equal(transfer_range(&setup, true, 100, 10, HUGE_KEY).needed.first, 0);
 }
 
-/* The same so many whole blocks of both domains further on. */
+/* The same, a number of whole blocks of both domains further on. */
 static void far_of(struct block_setup *setup)
 {
 	const struct signature_domain *from = &setup->signature.memory, *to = &setup->signature.wire;
@@ -335,8 +349,9 @@ static void far_away(void **state)
 /* ---- ciphers -------------------------------------------------------------------------------------------------- */
 
 /*
- * Out of a key all data units are read that the transfer touches; into a key those are written that it completes. But a
- * message may end behind a block of AES that at least another one follows in the unit (docs/inside/decisions.md, Ciphers).
+ * Data sent from a key: all units that the transfer touches are read. Data received into a key: the units that the
+ * transfer completes are written. But a message may end after an AES block that at least one more block follows in the
+ * unit (docs/inside/decisions.md, Ciphers).
  */
 static struct byte_range expect_units(uint32_t unit, bool sends, struct byte_range range, uint64_t all)
 {
@@ -364,7 +379,7 @@ static void expect_range(struct byte_range range, uint64_t first, uint64_t end, 
 			 (unsigned long long)range.end, (unsigned long long)first, (unsigned long long)end);
 }
 
-/* Around all ends of data units, of blocks of AES in them, and of the key. */
+/* Returns a place near the ends of data units, of AES blocks in them, and of the key. */
 static uint64_t cipher_place(uint32_t unit, uint64_t all, int number)
 {
 	static const int offsets[] = {-33, -32, -31, -17, -16, -15, -1, 0, 1, 15, 16, 17, 32, 100};
@@ -401,7 +416,7 @@ static void ciphers_alone(void **state)
 			}
 }
 
-/* What leaves a key and goes beyond it must be seen to, so that it is refused. */
+/* Data sent from beyond the end of a key must be reported as needed, so that it is refused. */
 static void beyond_the_key(void **state)
 {
 	(void)state;
@@ -417,7 +432,10 @@ static void beyond_the_key(void **state)
 				}
 }
 
-/* On the wire side the units decide what the signature passes, on the memory side the signature decides which units. */
+/*
+ * On the wire side the units determine the data that the signature processes; on the memory side the signature
+ * determines the units.
+ */
 static void ciphers_of(struct block_setup *setup)
 {
 	int places[MOST_PLACES], count = find_places(places);
@@ -449,7 +467,10 @@ static void ciphers_of(struct block_setup *setup)
 						units = expect_units(blocks[u], sends, range.needed, all_memory);
 					else
 						units = range.needed;
-					/* A unit that the message does not complete waits: its bytes must be there. */
+					/*
+					 * A unit that the message does not complete is pending: its bytes must be
+					 * present.
+					 */
 					if (units.end < range.needed.end)
 						units.end = range.needed.end;
 					expect_range(range.memory, units.first, units.end, "memory");

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * block/cipher and block/dek: AES-XTS against the vectors of IEEE Std 1619-2007 and against a model, threads that share
- * a DEK, numbers and references of DEKs. Once by OpenSSL; and what can differ once more by the CPU, if it has the instructions.
+ * a DEK, numbers and references of DEKs. Run with OpenSSL; the parts that may differ are run again with the
+ * instructions of the CPU, if it has them.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -33,7 +34,7 @@ static struct hca *hca;
 static uint64_t openssl_allocations; /* atomic */
 static bool openssl_fails;           /* atomic */
 
-/* OpenSSL's allocations, counted and made to fail. */
+/* Counts OpenSSL's allocations, and can make them fail. */
 static void *count_malloc(size_t bytes, const char *file, int line)
 {
 	(void)file, (void)line;
@@ -54,7 +55,7 @@ static void plain_free(void *memory, const char *file, int line)
 	free(memory);
 }
 
-/* A generator of its own: the same bytes in every run. */
+/* Has its own generator: the same bytes in every run. */
 static void fill(uint8_t *out, size_t bytes, uint64_t seed)
 {
 	for (size_t i = 0; i < bytes; i++) {
@@ -121,7 +122,7 @@ static void expect_vector(const struct xts_vector *vector, struct dek *dek, cons
 	struct cipher_units units = {.unit = bytes, .encrypt = true};
 	uint8_t out[512];
 
-	/* The number of the unit as a tweak, and as a distance from tweak 0. */
+	/* The number of the unit, as a tweak and as an offset from tweak 0. */
 	number_of_unit(units.tweak, vector->unit);
 	assert_int_equal(cipher_transform(dek, &units, out, plain, bytes), 0);
 	assert_memory_equal(out, cipher, bytes);
@@ -143,7 +144,7 @@ static void vectors_of_the_standard(void **state)
 		size_t bytes = load_vector(vector, &attr, plain, cipher);
 		struct dek *dek;
 
-		/* The model, by which the rest is judged. */
+		/* The model, which is the reference for the other tests. */
 		number_of_unit(tweak, vector->unit);
 		model_unit(attr.key, attr.key_bytes, true, tweak, out, plain, bytes);
 		assert_memory_equal(out, cipher, bytes);
@@ -168,7 +169,7 @@ static void model_job(const struct job *job, uint8_t *to, const uint8_t *from)
 	uint8_t tweak[16];
 	uint64_t low;
 
-	/* tweak + first, by bytes: the carry is the model's own. */
+	/* tweak + first, byte by byte: the model has its own carry. */
 	memcpy(tweak, job->units.tweak, 16);
 	low = job->units.first;
 	for (int i = 0, carry = 0; i < 16; i++) {
@@ -202,7 +203,7 @@ static void expect_model(struct dek *dek, const struct job *job, size_t offset)
 	assert_memory_equal(to, expected, job->bytes);
 }
 
-/* Vector 1 of the standard is one; with shorter last units, and units that steal. */
+/* Keys with equal halves, as in vector 1 of the standard; also with shorter last units, and ciphertext stealing. */
 static void equal_halves(void **state)
 {
 	static const size_t units[] = {16, 17, 512, 520, 4160};
@@ -231,7 +232,7 @@ static void equal_halves(void **state)
 static void all_units_against_the_model(void **state)
 {
 	static const size_t units[] = {16, 17, 512, 520, 4048, 4096, 4160};
-	/* Bytes beyond three whole units; the last unit has 16 bytes at least. */
+	/* Bytes after three whole units; the last unit has at least 16 bytes. */
 	static const size_t rests[] = {0, 16, 17, 31, 32, 496, 505, 511};
 	/* Initial tweaks whose sums with `first` stay low, carry into the upper half, and wrap around. */
 	static const uint64_t tweaks[][3] = {
@@ -274,7 +275,7 @@ static void all_units_against_the_model(void **state)
 	assert_in_range(jobs, 100, 400);
 }
 
-/* One unit of @bytes by @dek, with both sides at the end of memory, or at its beginning. */
+/* Processes one unit of @bytes by @dek, with both buffers at the end of memory, or at its beginning. */
 static void expect_at_edge(struct dek *dek, const struct job *job, uint8_t *source, uint8_t *target, size_t room,
 			   bool end)
 {
@@ -291,7 +292,7 @@ static void expect_at_edge(struct dek *dek, const struct job *job, uint8_t *sour
 			assert_int_equal(target[i], 0xa5);
 }
 
-/* Every length up to some more than the widest step, and nothing beyond either end is read or written. */
+/* Every length up to slightly more than the widest step; nothing beyond either end is read or written. */
 static void every_length_at_the_edge_of_memory(void **state)
 {
 	const size_t page = (size_t)sysconf(_SC_PAGESIZE);
@@ -316,7 +317,7 @@ static void every_length_at_the_edge_of_memory(void **state)
 	munmap(map, 5 * page);
 }
 
-/* Less than one unit, nothing, and what cannot be divided into units. */
+/* Less than one unit, no bytes, and lengths that cannot be divided into units. */
 static void lengths_at_the_edge(void **state)
 {
 	struct job job = {.attr = some_key(32, 3), .units = {.unit = 512, .encrypt = true}};
@@ -337,7 +338,7 @@ static void lengths_at_the_edge(void **state)
 	assert_int_equal(cipher_transform(dek, &job.units, data, data, 15), -EIO);
 	job.units.unit = SIZE_MAX;
 	assert_int_equal(cipher_transform(dek, &job.units, data, data, 512), -EIO);
-	/* What is refused stays off the program's error queue. */
+	/* Refusals leave no entry in the program's error queue. */
 	assert_int_equal(ERR_peek_error(), 0);
 	dek_put(dek);
 }
@@ -426,7 +427,7 @@ static void nothing_is_allocated_in_the_end(void **state)
 	dek_put(dek);
 }
 
-/* Threads that come when there is no memory for a context of their own share the first one. */
+/* Threads that start when there is no memory for their own context share the first one. */
 static void *work_without_memory(void *argument)
 {
 	struct worker *worker = argument;
@@ -512,7 +513,7 @@ static void numbers_and_references(void **state)
 	assert_int_equal(dek_destroy(hca, id), 0);
 	assert_null(dek_get(hca, id));
 	assert_int_equal(dek_destroy(hca, id), -ENOENT);
-	/* What holds it goes on. */
+	/* Its holder can still use it. */
 	assert_int_equal(cipher_transform(held, &units, after, after, 512), 0);
 	assert_memory_equal(before, after, 512);
 	dek_put(held);

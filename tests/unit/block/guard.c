@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * block/guard: the values, against the vectors of mlx5-formats 5.3 (made by a bitwise script, some of them seen on
- * hardware), by every kernel that this CPU has; and which kernel was picked.
+ * hardware), for every kernel that this CPU supports; and the selection of the kernel.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -81,7 +81,7 @@ static void make_data(const struct vector *vector, uint8_t *data)
 		data[0] = 0x5a;
 }
 
-/* By each of the functions that the part offers. */
+/* Checks the vector with each function of the module. */
 static void check_vector(const struct vector *vector, unsigned int index, bool ones)
 {
 	enum guard_type type = types[index];
@@ -147,7 +147,7 @@ static void vectors_by_each_kernel(void **state)
 	guard_force(NULL);
 }
 
-/* zlib's CRC-32 is none of these (mlx5-formats 5.3). */
+/* zlib's CRC-32 differs from all of these (mlx5-formats 5.3). */
 static void crc32_is_not_that_of_zlib(void **state)
 {
 	uint64_t crc =
@@ -192,7 +192,7 @@ static void no_guard_is_a_plain_copy(void **state)
 	assert_string_equal(guard_kernel_name(GUARD_NONE), "none");
 }
 
-/* The flags of the first CPU, with a space before and after each; the kernel leaves out what it does not support. */
+/* Reads the flags of the first CPU, with a space before and after each; the kernel lists only those that it supports. */
 static bool read_flags(char *flags, size_t size)
 {
 	FILE *file = fopen("/proc/cpuinfo", "re");

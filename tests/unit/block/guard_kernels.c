@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * block/guard_kernels: every kernel that this CPU has gives what the bitwise reference gives (which unit/guard.c holds
- * to the vectors), for all lengths, alignments and cuts, and touches nothing outside of its ranges.
+ * block/guard_kernels: every kernel that this CPU supports yields the result of the bitwise reference (which
+ * unit/guard.c checks against the vectors), for all lengths, alignments and cuts, and accesses nothing outside of its
+ * ranges.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -22,7 +23,7 @@ enum {
 	LONGEST = 4168,
 	ALIGNMENTS = 64,
 	MOST_BLOCKS = 20,
-	EDGE = 64, /* bytes around a target that must stay as they are */
+	EDGE = 64, /* bytes around a target that must not change */
 	FILL = 0xee,
 };
 
@@ -44,7 +45,7 @@ static uint64_t reference(enum guard_type type, uint64_t running, const uint8_t 
 	return guard_kernel_bitwise.copy(type, running, NULL, from, bytes);
 }
 
-/* A value that could be the running one after some data. */
+/* Returns a value that could be the running value after some data. */
 static uint64_t random_running(enum guard_type type)
 {
 	uint64_t bytes = next_random();
@@ -52,7 +53,7 @@ static uint64_t random_running(enum guard_type type)
 	return reference(type, guard_begin(type, bytes & 1), (const uint8_t *)&bytes, sizeof(bytes));
 }
 
-/* The next pair of a supported kernel and a type it serves, beginning after (*kernel, *type). */
+/* Finds the next pair of a supported kernel and a type it supports, after (*kernel, *type). */
 static bool next_pair(unsigned int *kernel, unsigned int *type)
 {
 	for (; guard_kernels[*kernel]; ++*kernel, *type = 0) {
@@ -87,7 +88,7 @@ static void check_length(unsigned int kernel, unsigned int type, uint64_t begin,
 			 uint64_t expected)
 {
 	const uint8_t *from = data + alignment;
-	/* All pairs of alignments come about as the length goes on. */
+	/* As the length increases, all pairs of alignments occur. */
 	uint8_t *to = target + EDGE + (5 * alignment + length) % ALIGNMENTS;
 
 	assert_same(kernel, type, length, guard_update(type, begin, from, length), expected);
@@ -116,7 +117,7 @@ static void all_lengths_and_alignments(void **state)
 	}
 }
 
-/* Long pieces too, which kernels take in parts. */
+/* Also long pieces, which kernels process in parts. */
 static void cuts_anywhere(void **state)
 {
 	unsigned int kernel = 0, type = 0;
@@ -146,7 +147,7 @@ static void cuts_anywhere(void **state)
 	}
 }
 
-/* The running value of one kernel goes on in another one. */
+/* One kernel can continue with the running value of another. */
 static void kernels_share_running_values(void **state)
 {
 	(void)state;
@@ -201,7 +202,7 @@ static void all_strides_and_counts(void **state)
 	(void)state;
 	while (next_pair(&kernel, &type)) {
 		for (size_t count = 1; count <= MOST_BLOCKS; count++) {
-			/* A count with each of the usual sizes, and one of the odd ones. */
+			/* A count with each of the usual sizes and one of the unusual ones. */
 			for (size_t s = 0; s < 6; s++, round++) {
 				size_t block = sizes[s < 5 ? s : 5 + round % 8];
 				size_t gaps[] = {0, 8, next_random() % 64, 4};
@@ -220,7 +221,7 @@ static void all_strides_and_counts(void **state)
 	}
 }
 
-/* A mapping with nothing before and behind it. */
+/* Makes a mapping with inaccessible pages before and after it. */
 static uint8_t *map_pages(size_t pages)
 {
 	size_t page = (size_t)sysconf(_SC_PAGESIZE);
@@ -238,7 +239,7 @@ static void unmap_pages(uint8_t *area, size_t pages)
 	assert_int_equal(munmap(area - page, (pages + 2) * page), 0);
 }
 
-/* @from and @to are at either end of their mappings, @count blocks long. */
+/* Checks @count blocks with @from and @to at either end of their mappings. */
 static void check_edge(unsigned int kernel, unsigned int type, uint8_t *to, const uint8_t *from, size_t block,
 		       size_t count)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* block/import_keys: key unwrap against the vectors of RFC 3394, and the file of a crypto officer. */
+/* block/import_keys: key unwrapping against the vectors of RFC 3394, and the credential file of a crypto officer. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -28,7 +28,7 @@ static size_t from_hex(uint8_t *out, const char *hex)
 	return bytes;
 }
 
-/* RFC 3394 section 4: those with KEKs of 128 and of 256 bits. */
+/* RFC 3394 section 4: the vectors with KEKs of 128 and of 256 bits. */
 static const struct wrap_vector {
 	const char *section, *kek, *data, *wrapped;
 } vectors[] = {
@@ -60,7 +60,7 @@ static void vectors_of_rfc_3394(void **state)
 		assert_false(import_unwrap(&kek, out, wrapped, bytes - 8));
 		kek.value[15] ^= 1;
 		assert_false(import_unwrap(&kek, out, wrapped, bytes));
-		/* What fails stays off the program's error queue. */
+		/* Failures leave no entry in the program's error queue. */
 		assert_int_equal(ERR_peek_error(), 0);
 	}
 }
