@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The ICRC against a model that divides bit by bit as IBTA 7.8.1 describes it, and against packets that others have made:
- * one of a ConnectX-4 Lx and one of a Linux host, as published with scapy's RoCE layer.
+ * The ICRC against a model that divides bit by bit as IBTA 7.8.1 describes, and against packets of other
+ * implementations: one of a ConnectX-4 Lx and one of a Linux host, as published with scapy's RoCE layer.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -27,7 +27,10 @@ static uint64_t random64(void)
 
 /* ---- the model ------------------------------------------------------------------------------------------------ */
 
-/* The remainder, the most significant coefficient in bit 31; of each byte the least significant bit comes first. */
+/*
+ * Returns the remainder, with the most significant coefficient in bit 31. The least significant bit of each byte comes
+ * first.
+ */
 static uint32_t divide(uint32_t remainder, const uint8_t *bytes, size_t length)
 {
 	for (size_t i = 0; i < length * 8; i++) {
@@ -47,7 +50,7 @@ static uint32_t reversed(uint32_t value)
 	return result;
 }
 
-/* @frame, from the IP header on, has @length bytes without ICRC. The four bytes on the wire. */
+/* Computes the four bytes on the wire. @frame: from the IP header on, @length bytes without ICRC. */
 static void model(const uint8_t *frame, size_t length, uint8_t icrc[4])
 {
 	uint8_t bytes[ONES + MOST];
@@ -121,7 +124,7 @@ static void put_ipv6(struct frame *frame)
 	frame->headers = 48;
 }
 
-/* Fields that routers may change have other values in the path than in the frame. */
+/* Makes a frame. Fields that routers may change have other values in the path than in the frame. */
 static void make(struct frame *frame, bool ipv4, size_t length)
 {
 	uint8_t *udp;
@@ -151,7 +154,7 @@ static uint32_t icrc_of(const struct frame *frame)
 			 frame->bytes + frame->headers, frame->length);
 }
 
-/* What was solved for, where @identification is expected; false: nothing fits. */
+/* Solves for the header, expecting @identification; returns false if no header matches. */
 static bool fits(const struct frame *frame, uint16_t identification, struct ipv4_unseen *unseen)
 {
 	*unseen = (struct ipv4_unseen){.identification = identification};
@@ -169,7 +172,7 @@ static void expect_unseen(const struct frame *frame, uint16_t expected, uint16_t
 	assert_int_equal(unseen.solved, may_fragment || identification != expected);
 }
 
-/* The frame as it is with other bytes in its IPv4 header. */
+/* Changes bytes in the IPv4 header of the frame. */
 static void change_ipv4(struct frame *frame, uint16_t identification, uint16_t flags)
 {
 	put16(frame->bytes + 4, identification);
@@ -179,7 +182,7 @@ static void change_ipv4(struct frame *frame, uint16_t identification, uint16_t f
 
 /* ---- tests ---------------------------------------------------------------------------------------------------- */
 
-/* What others have sent. */
+/* Packets of other implementations. */
 static void published(void **state)
 {
 	static const uint8_t connectx[] = {
@@ -243,7 +246,7 @@ static void each_length(void **state)
 	}
 }
 
-/* An identification is found whatever the length, and whatever was expected. */
+/* An identification is found for any length and any expectation. */
 static void each_length_solved(void **state)
 {
 	static struct frame frame;
@@ -276,7 +279,7 @@ static void every_identification(void **state)
 			memcpy(frame.bytes + frame.headers + frame.length, &icrc, sizeof(icrc));
 			expect_unseen(&frame, 0, (uint16_t)identification, false);
 		}
-		/* Without the flag there is no writer but the model, which is slow: the bits one by one, and some more. */
+		/* Without the flag the only generator is the slow model: each bit alone, and some more values. */
 		for (int i = 0; i < 400; i++) {
 			uint16_t identification = i < 17 ? (uint16_t)(1 << i) : (uint16_t)random64();
 
@@ -286,7 +289,7 @@ static void every_identification(void **state)
 	}
 }
 
-/* What no datagram that was received whole has: fragments, and the bit that is reserved. */
+/* Values that no completely received datagram has: fragments, and the reserved bit. */
 static void other_flags(void **state)
 {
 	static struct frame frame;
@@ -305,7 +308,7 @@ static void other_flags(void **state)
 	}
 }
 
-/* 15 bits are left: of 2^20 wrong ICRCs about 2^5 fit some header. Twice as many would be a bit less. */
+/* 15 bits are left: of 2^20 wrong ICRCs about 2^5 match some header. The upper limit is just below twice that. */
 static void wrong_ones(void **state)
 {
 	static struct frame frame;
@@ -321,7 +324,7 @@ static void wrong_ones(void **state)
 	assert_in_range(fitting, 12, 63);
 }
 
-/* No bit of a frame, but those that routers change, can turn over. */
+/* Flipping any bit of a frame is detected, except for those that routers change. */
 static void spoiled(void **state)
 {
 	static struct frame frame;
@@ -341,7 +344,7 @@ static void spoiled(void **state)
 	}
 }
 
-/* IPv6 has no identification; nor does what is no packet get one. */
+/* IPv6 has no identification; nor is one found for data that is not a packet. */
 static void no_identification(void **state)
 {
 	static struct frame frame;
@@ -365,7 +368,7 @@ static void no_identification(void **state)
 	assert_false(fits(&frame, 0, &unseen));
 }
 
-/* A length beyond the table of powers is no reason to read beyond it. */
+/* A length beyond the table of powers does not cause a read beyond it. */
 static void too_long(void **state)
 {
 	struct packet_path path = {.source.raw = {[10] = 0xff, [11] = 0xff}};
@@ -380,7 +383,7 @@ static void too_long(void **state)
 	free(bytes);
 }
 
-/* x^n of the table times x^-n is 1: stepped by the model's own division. */
+/* x^n of the table times x^-n is 1: computed by the model's own division. */
 static void powers(void **state)
 {
 	static const uint8_t zeros[256];
@@ -393,7 +396,7 @@ static void powers(void **state)
 			fine = divide(fine, zeros, 4);
 		for (int words = 0; words < i; words++)
 			coarse = divide(coarse, zeros, 256);
-		/* What is left is x^-1; times x it is 1. */
+		/* The remaining factor is x^-1; times x it is 1. */
 		assert_int_equal(fine << 1 ^ (fine >> 31 ? 0x04c11db7 : 0), 1);
 		assert_int_equal(coarse << 1 ^ (coarse >> 31 ? 0x04c11db7 : 0), 1);
 	}

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Packet sequence numbers: 24 bits that wrap, half of them behind and half of them ahead (IBTA 9.7.2). */
+/* Packet sequence numbers: 24 bits that wrap around, half of them older and half of them newer (IBTA 9.7.2). */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -10,7 +10,7 @@
 
 enum { SPACE = 1 << 24, HALF = SPACE / 2 };
 
-/* Steps from @b to @a on the circle, the short way; straight ahead if both ways are as long. */
+/* Steps from @b to @a on the circle, the shorter way; forward if both ways are equally long. */
 static int distance(uint32_t a, uint32_t b)
 {
 	int ahead = ((int)a - (int)b + SPACE) % SPACE;
@@ -33,7 +33,7 @@ static void distances(void **state)
 	assert_int_equal(psn_distance(0xffffff, 0), -1);
 	assert_int_equal(psn_distance(HALF - 1, 0), HALF - 1);
 	assert_int_equal(psn_distance(0, HALF - 1), 1 - HALF);
-	/* Exactly opposite: neither newer nor older, but always the same. */
+	/* Exactly opposite: neither newer nor older, but always the same result. */
 	assert_int_equal(psn_distance(HALF, 0), -HALF);
 	assert_int_equal(psn_distance(0, HALF), -HALF);
 }
@@ -49,12 +49,12 @@ static void sums(void **state)
 			if (numbers[b] < HALF)
 				assert_int_equal(psn_distance(sum, numbers[a]), numbers[b]);
 		}
-		/* One back: how the last packet before another one is named. */
+		/* One back, as for the packet before another one. */
 		assert_int_equal(psn_add(numbers[a], PSN_MASK), (numbers[a] + SPACE - 1) % SPACE);
 	}
 }
 
-/* A message without payload is a packet, too (IBTA C9-148 for READ, 9.4.3 for the rest). */
+/* A message without payload is one packet (IBTA C9-148 for READ, 9.4.3 for the rest). */
 static void packets(void **state)
 {
 	(void)state;
@@ -66,7 +66,7 @@ static void packets(void **state)
 			assert_int_equal(packets_of(bytes, shift), bytes / mtu + (bytes % mtu != 0));
 		assert_int_equal(packets_of(LIMIT_MAX_MSG_SIZE, shift), LIMIT_MAX_MSG_SIZE / mtu);
 		assert_int_equal(packets_of(LIMIT_MAX_MSG_SIZE - 1, shift), LIMIT_MAX_MSG_SIZE / mtu);
-		/* The longest message must not reach half of the sequence numbers. */
+		/* The longest message must be shorter than half of the sequence numbers. */
 		assert_true(packets_of(LIMIT_MAX_MSG_SIZE, shift) < HALF);
 	}
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * RoCE headers: every opcode and field against bytes that are put together here, after IBTA 9.2 and 9.3, annex A14 and
- * docs/inside/wire.md; and everything that is no packet. Frames are in memory of exactly their length, so that a sanitizer sees
- * what is read beyond.
+ * RoCE headers: every opcode and field against bytes that are assembled here, following IBTA 9.2 and 9.3, annex A14 and
+ * docs/inside/wire.md; and invalid packets. Frames are in memory of exactly their length, so that a sanitizer detects
+ * reads beyond the end.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -147,7 +147,7 @@ static uint64_t random64(void)
 	return random_state ^= random_state << 17;
 }
 
-/* ---- a frame, put together field by field ------------------------------------------------------------------------ */
+/* ---- a frame, assembled field by field --------------------------------------------------------------------------- */
 
 struct frame {
 	uint8_t code;
@@ -236,7 +236,7 @@ static void assemble(struct frame *frame)
 
 	frame->length = 0;
 	put(frame, frame->code, 1);
-	/* MigReq is set but in a CNP, which has BECN instead (docs/inside/wire.md); the version is 0. */
+	/* MigReq is set except in a CNP, which has BECN instead (docs/inside/wire.md); the version is 0. */
 	put(frame, (frame->solicited ? 0x80u : 0) | (frame->code == 0x81 ? 0 : 0x40) | pad << 4, 1);
 	put(frame, 0xffff, 2);
 	put(frame, (frame->code == 0x81 ? 0x40000000 : 0) | frame->destination, 4);
@@ -249,7 +249,7 @@ static void assemble(struct frame *frame)
 	put_body(frame);
 }
 
-/* A frame of @code with fields at random. */
+/* Makes a frame of @code with random fields. */
 static void draw(struct frame *frame, uint8_t code, uint32_t payload)
 {
 	bool narrow = random64() & 1, adds = code == 0xd4 || code == 0xdb || code == 0xf4;
@@ -273,7 +273,7 @@ static void draw(struct frame *frame, uint8_t code, uint32_t payload)
 	frame->connection = random64();
 	frame->address = random64();
 	frame->swap = random64();
-	/* A plain fetch-and-add compares nothing, one with masks has a boundary only. */
+	/* A plain fetch-and-add has no compare value, one with masks has only a boundary. */
 	frame->compare = code == 0x14 || code == 0xb4 || code == 0xd9 ? 0 : random64();
 	frame->original = random64();
 	frame->operand_bytes = narrow ? 4 : 8;
@@ -293,7 +293,7 @@ static void draw(struct frame *frame, uint8_t code, uint32_t payload)
 static struct packet packet;
 static struct refusal why;
 
-/* Parses @length bytes in memory of that length, which stays until the next call. */
+/* Parses @length bytes in memory of exactly that length, which is valid until the next call. */
 static int parse(const uint8_t *bytes, size_t length)
 {
 	static uint8_t *copy;
@@ -386,7 +386,7 @@ static const uint32_t sizes[] = {0, 1, 2, 3, 4, 5, 8, 63, 64, 255, 256, 1023, 10
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
-/* What is written is what was put together, what is parsed is what was put in. */
+/* The written bytes equal the assembled ones, and the parsed fields equal the original ones. */
 static void round_trip(void **state)
 {
 	static struct frame frame;
@@ -414,7 +414,7 @@ static void round_trip(void **state)
 	}
 }
 
-/* The caller's fields stay, also of what is refused. */
+/* The caller's fields do not change, even if the packet is refused. */
 static void fields_of_the_caller(void **state)
 {
 	static struct frame frame;
@@ -437,8 +437,8 @@ static void fields_of_the_caller(void **state)
 }
 
 /*
- * Cut anywhere: in the headers it is too short; behind them it is a shorter payload, if there may be one and its length is
- * a multiple of 4.
+ * Truncated anywhere: within the headers the packet is too short; after them it has a shorter payload, which is valid
+ * if the opcode has payload and the length is a multiple of 4.
  */
 static void truncated(void **state)
 {
@@ -466,7 +466,7 @@ static void truncated(void **state)
 	}
 }
 
-/* A pad count says how much of the last four bytes is payload; there must be as many. */
+/* A pad count is the number of padding bytes; the packet must contain at least that many. */
 static void wrong_pad(void **state)
 {
 	static struct frame frame;
@@ -544,7 +544,7 @@ static void version(void **state)
 	}
 }
 
-/* IBTA 10.9.1.1: the same partition, and one of both a full member; the port is. */
+/* IBTA 10.9.1.1: the same partition, and at least one of both is a full member; the port is. */
 static void p_key(void **state)
 {
 	static struct frame frame;
@@ -601,7 +601,7 @@ static void syndromes(void **state)
 	}
 }
 
-/* IBTA 9.2: reserved fields are not looked at. */
+/* IBTA 9.2: reserved fields are ignored. */
 static void reserved(void **state)
 {
 	static struct frame frame;
@@ -609,12 +609,12 @@ static void reserved(void **state)
 		uint8_t code, byte, bits;
 	} fields[] = {
 		{0x04, 1, 0x40},  /* MigReq */
-		{0x04, 4, 0xff},  /* FECN, BECN, six more */
-		{0x04, 8, 0x7f},  /* behind the acknowledge request */
+		{0x04, 4, 0xff},  /* FECN, BECN, six reserved bits */
+		{0x04, 8, 0x7f},  /* after the acknowledge request */
 		{0x64, 16, 0xff}, /* DETH */
 		{0xa4, 12, 0xff}, /* XRCETH */
-		{0xc4, 28, 0xff}, /* DCETH: in front of the first PSN… */
-		{0xc4, 32, 0xff}, /* …and of the source */
+		{0xc4, 28, 0xff}, /* DCETH: before the first PSN… */
+		{0xc4, 32, 0xff}, /* …and before the source */
 	};
 
 	(void)state;
@@ -627,7 +627,10 @@ static void reserved(void **state)
 	}
 }
 
-/* A run: sequence numbers go on, the last packet alone asks for an acknowledgement, rings, and has the immediate. */
+/*
+ * A run: sequence numbers increase; only the last packet requests an acknowledgement, has the solicited event bit, and
+ * carries the immediate.
+ */
 static void runs(void **state)
 {
 	static const struct {
@@ -669,7 +672,7 @@ static void runs(void **state)
 	}
 }
 
-/* A READ request is one packet, whatever the packets of its response. */
+/* A READ request is one packet, regardless of the number of packets of its response. */
 static void read_request(void **state)
 {
 	struct packet read = {
@@ -683,7 +686,7 @@ static void read_request(void **state)
 	assert_int_equal(bytes[11], 5);
 }
 
-/* What a transport does not have is not sent. */
+/* Messages that a transport does not have are not sent. */
 static void no_opcode(void **state)
 {
 	static const uint8_t transports[] = {IBV_QPT_RC,
@@ -724,7 +727,7 @@ static void no_opcode(void **state)
 			}
 }
 
-/* A CNP as an adapter sent it, published as an example (docs/inside/interop.md), without its ICRC. */
+/* A CNP as sent by an adapter, published as an example (docs/inside/interop.md), without its ICRC. */
 static void published_cnp(void **state)
 {
 	static const uint8_t published[28] = {0x81, 0x00, 0xff, 0xff, 0x40, 0x00, 0x00, 0xd2};
@@ -741,7 +744,7 @@ static void published_cnp(void **state)
 	assert_int_equal(packet.payload.length, 16);
 }
 
-/* The half that takes no payload. */
+/* The half that handles no payload. */
 static void headers_alone(void **state)
 {
 	static struct frame frame;
@@ -758,7 +761,7 @@ static void headers_alone(void **state)
 	}
 }
 
-/* rdma_flow_label_to_udp_sport() and rdma_calc_flow_label() of Linux, worked out by hand. */
+/* rdma_flow_label_to_udp_sport() and rdma_calc_flow_label() of Linux, computed by hand. */
 static void source_port(void **state)
 {
 	struct packet_path path = {0};
@@ -775,7 +778,7 @@ static void source_port(void **state)
 	assert_int_equal(roce_source_port(&path, 1, 2), 0xc001);
 	path.flow_label = 0;
 	assert_int_equal(roce_source_port(&path, 0x11, 0x12), 0xc132);
-	/* The product is 0xc379a59ba4a; with its upper parts 0xac3e3 in the lowest 20 bits; 0x03e3 ^ 0x2b. */
+	/* The product is 0xc379a59ba4a; folded into the lowest 20 bits 0xac3e3; 0x03e3 ^ 0x2b. */
 	assert_int_equal(roce_source_port(&path, 0xabcdef, 0x123456), 0xc3c8);
 	assert_int_equal(roce_source_port(&path, 7, 9), roce_source_port(&path, 9, 7));
 }

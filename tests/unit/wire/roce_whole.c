@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Headers of whole messages (wire/roce_whole.h) against those of any packet (wire/roce.h, which unit/roce.c compares with the
- * sources): the same bytes are written, and what is accepted is parsed to the same fields.
+ * Headers of whole messages (wire/roce_whole.h) against those of any packet (wire/roce.h, which unit/roce.c compares
+ * with the sources): the written bytes are the same, and accepted bytes are parsed to the same fields.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -28,7 +28,7 @@ static const uint8_t opcodes[] = {ROCE_WHOLE_SEND, ROCE_WHOLE_WRITE, ROCE_WHOLE_
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
-/* The compiled ones, by a variable. */
+/* Calls the compiled variant for a variable opcode. */
 #define BY_OPCODE(opcode, call)                                                                                        \
 	((opcode) == ROCE_WHOLE_SEND            ? call(ROCE_WHOLE_SEND)                                                \
 	 : (opcode) == ROCE_WHOLE_WRITE         ? call(ROCE_WHOLE_WRITE)                                               \
@@ -116,7 +116,10 @@ static void assert_same(void)
 	assert_int_equal(whole.payload.length, parsed.payload.length);
 }
 
-/* What roce_whole_parse() makes of @bytes; if it accepts them, so does the general one, to the same effect. */
+/*
+ * Returns the result of roce_whole_parse() for @bytes. If it accepts them, the general function must accept them with
+ * the same fields.
+ */
 static bool accepted(const uint8_t *bytes, uint8_t opcode, uint32_t payload)
 {
 	struct refusal why;
@@ -136,13 +139,13 @@ static bool accepted(const uint8_t *bytes, uint8_t opcode, uint32_t payload)
 	return true;
 }
 
-/* The bits of the first word that have to be what they are: all but the solicited event and MigReq (IBTA 9.2). */
+/* Returns true for bits of the first word with fixed values: all but the solicited event and MigReq (IBTA 9.2). */
 static bool is_fixed(size_t bit)
 {
 	return bit < 32 && bit != 8 && bit != 9;
 }
 
-/* Bits from the first, the highest of byte 0, on. */
+/* Bits are numbered from the highest of byte 0. */
 static void test_parsing(void **state)
 {
 	uint8_t bytes[ROCE_MOST_HEADERS] = {0};
@@ -156,7 +159,7 @@ static void test_parsing(void **state)
 
 		assert_true(accepted(bytes, opcode, payload));
 		for (size_t bit = 0; bit < bits; bit++) {
-			/* An acknowledgement that refuses, or one that is reserved, is left to the general one. */
+			/* A NAK, or a reserved acknowledgement, is left to the general function. */
 			bool refuses = has_syndrome && bit >= 96 && bit < 99;
 
 			bytes[bit / 8] ^= (uint8_t)(0x80 >> bit % 8);
