@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Connections between processes: one per pair, usable at once, and seen to end when one of the two does. */
+/* Connections between processes: one per pair, usable at once, and ended on both sides when one process ends. */
 #include "../support/host_fixture.h"
 
 #include <fcntl.h>
@@ -40,7 +40,7 @@ static void usable_at_once(void **state)
 	assert_ptr_equal(peer, host_peer_known(its));
 	assert_ptr_equal(peer, host_peer_known(its + 1023));
 	assert_null(host_peer_known(its + 1024));
-	/* The other side knows of nothing, not even that it is to accept. */
+	/* The other side has recorded nothing yet, and does not accept yet. */
 	peer->memory[0] = 77;
 	assert_int_equal(tell(&other, PEERS, 0), 0);
 	tell(&other, ACCEPT, 0);
@@ -54,14 +54,14 @@ static void usable_at_once(void **state)
 	expect_silence();
 }
 
-/* What the other side sent before this process could find it has woken the device thread in vain, or not at all. */
+/* Messages sent before this process could find the connection woke the device thread without effect, or not at all. */
 static void looked_at_once_it_is_found(void **state)
 {
 	struct process third = start_process();
 	uint32_t number = (uint32_t)tell(&third, CLAIM, 0);
 
 	(void)state;
-	/* Made here, and taken there by a thread that was about to make one. */
+	/* Made here, and accepted there by a thread that was about to make one. */
 	assert_non_null(peer_of(its));
 	assert_int_equal(woken(), 1);
 	tell(&other, ACCEPT, 0);
@@ -70,7 +70,7 @@ static void looked_at_once_it_is_found(void **state)
 	/* Found, not made. */
 	assert_non_null(peer_of(its + 1));
 	assert_int_equal(woken(), 0);
-	/* The device thread itself may stand aside for another, which has looked before. */
+	/* The device thread itself may find the connection recorded by another thread, which has already checked it. */
 	assert_int_equal(tell(&third, PEER, own), 2);
 	assert_int_equal(loop_for(1000), 1);
 	assert_int_equal(count_peers(), 2);
@@ -90,13 +90,13 @@ static void one_connection_for_all_slots_and_both_ways(void **state)
 	assert_ptr_equal(peer_of(its_second), peer);
 	assert_ptr_equal(host_peer_known(its_second + 3), peer);
 	assert_ptr_equal(peer_of(its + 9), peer);
-	/* It has accepted nothing when it wants to connect: then it looks who has come. */
+	/* It has accepted nothing when it wants to connect, so it first checks for incoming connections. */
 	assert_int_equal(tell(&other, PEER, own), 1);
 	assert_int_equal(tell(&other, PEER, own_second), 1);
 	assert_int_equal(tell(&other, PEERS, 0), 1);
 	tell(&other, LOOP, 0);
 	assert_int_equal(tell(&other, PEERS, 0), 1);
-	/* The other came to find out who has our slots, and left. */
+	/* The other process connected to find the owner of our slots, and closed. */
 	loop();
 	assert_int_equal(count_peers(), 1);
 	assert_int_equal(count_descriptors(), before);
@@ -104,7 +104,7 @@ static void one_connection_for_all_slots_and_both_ways(void **state)
 	expect_silence();
 }
 
-/* Both connect at the same time: each goes on with what it had first, and keeps the other. */
+/* Both connect at the same time: each keeps using its first connection, and keeps the other one. */
 static void two_connections(void **state)
 {
 	struct host_peer *first = peer_of(its), *second;
@@ -121,7 +121,7 @@ static void two_connections(void **state)
 	assert_ptr_equal(second->next, first);
 }
 
-/* A process needs no third connection: it would cost this one memory and descriptors, as many as the process likes. */
+/* A process needs no third connection: otherwise it could make this one use any amount of memory and descriptors. */
 static void no_third_connection(void **state)
 {
 	struct host_peer *first = peer_of(its);
@@ -152,7 +152,7 @@ static void a_slot_that_was_claimed_later(void **state)
 	assert_int_equal(count_peers(), 1);
 }
 
-/* The id of a process that has ended is given to another, and the end was not looked at yet. */
+/* The id of an ended process is reused by another before the end is noticed. */
 static void an_id_for_the_second_time(void **state)
 {
 	struct process third = start_process();
@@ -174,8 +174,8 @@ static void an_id_for_the_second_time(void **state)
 }
 
 /*
- * A process that cannot see the id of this one cannot tell whether two slots are of one process: each has a connection.
- * This one can.
+ * A process that cannot see the id of this one cannot tell whether two slots belong to one process, so it makes a
+ * connection for each. This process can tell.
  */
 static void ids_that_cannot_be_seen(void **state)
 {
@@ -197,7 +197,7 @@ static void ids_that_cannot_be_seen(void **state)
 	assert_false(peer->created);
 	assert_int_equal(count_peers(), 2);
 	assert_true(peer->pid && peer->pid != other.pid && host_peers()->pid == host_peers()->next->pid);
-	/* Both end with it. */
+	/* Both connections end with it. */
 	kill(peer->pid, SIGKILL);
 	while (loop_for(1000))
 		;
@@ -233,13 +233,13 @@ static void waking(void **state)
 	loop();
 	host_wake(peer);
 	host_wake(peer);
-	/* Its socket, and that of the slot, which was asked before. */
+	/* Its socket, and that of the slot, which was queried before. */
 	assert_true(tell(&other, LOOP, 1000) >= 1);
 	assert_int_equal(tell(&other, LOOP, 0), 0);
 	tell(&other, WAKE, 0);
 	assert_int_equal(loop_for(1000), 1);
 	assert_int_equal(loop(), 0);
-	/* More than anybody takes: nobody blocks. */
+	/* More than the peer accepts, without blocking. */
 	for (int i = 0; i < 100000; i++)
 		host_wake(peer);
 	assert_true(tell(&other, LOOP, 1000) >= 1);
@@ -259,14 +259,14 @@ static void the_end_is_seen(int signal)
 	tell(&third, PEER, own);
 	loop();
 	end_process(&third, signal);
-	/* A wake for somebody who is gone: no signal, no failure. */
+	/* A wake-up for a peer that is gone: no signal, no failure. */
 	host_wake(host_peer_known(number));
 	assert_int_equal(loop_for(1000), 1);
 	assert_int_equal(world.gone, 1);
 	assert_int_equal(world.ended, 1);
 	assert_null(host_peer_known(number));
 	assert_null(peer_of(number));
-	/* The other connection lives on. */
+	/* The other connection continues. */
 	assert_int_equal(count_peers(), 1);
 	assert_non_null(host_peer_known(its));
 	assert_int_equal(count_descriptors(), before + 1);
@@ -285,7 +285,7 @@ static void a_process_is_killed(void **state)
 	the_end_is_seen(SIGKILL);
 }
 
-/* Between connect(2) and the first message: nobody has the slot, and that is known at once. */
+/* Between connect(2) and the first message: the slot has no owner any more, which is detected at once. */
 static void a_process_is_killed_when_connected_to(void **state)
 {
 	int before = count_descriptors();
@@ -304,7 +304,7 @@ static void a_process_is_killed_when_connected_to(void **state)
 	other = start_process();
 }
 
-/* A child that was forked has a copy of each descriptor for a moment only. */
+/* A forked child holds copies of the descriptors only for a moment. */
 static void the_parent_of_a_living_child_is_killed(void **state)
 {
 	pid_t child;
@@ -339,13 +339,13 @@ static void a_child_knows_nobody(void **state)
 	}
 	assert_int_equal(waitpid(pid, &status, 0), pid);
 	assert_int_equal(status, 0);
-	/* The parent's is as it was. */
+	/* The parent's connection has not changed. */
 	assert_int_equal(tell(&other, PEER, own), 1);
 	assert_int_equal(world.gone, 0);
 	assert_int_equal(count_peers(), 1);
 }
 
-/* Somebody else looks at the peer while it goes. */
+/* Another thread uses the peer while it ends. */
 static int section; /* atomic; 1 inside, 2 has left */
 
 static void *look(void *argument)
@@ -383,7 +383,7 @@ static void nobody_loses_what_he_looks_at(void **state)
 	begin_pair(state);
 }
 
-/* ---- where it cannot be ------------------------------------------------------------------------------------------ */
+/* ---- failures ---------------------------------------------------------------------------------------------------- */
 
 static void no_connection(int error)
 {
@@ -421,7 +421,7 @@ static void what_fails(void **state)
 		setrlimit(RLIMIT_NOFILE, &limit);
 		if (peer)
 			break;
-		/* Not ENOENT, which would send the QP's packets where nobody is, for ever. */
+		/* Not ENOENT: then the packets of the QP would be sent to no process, forever. */
 		assert_int_equal(errno, EMFILE);
 		expect_rule(HOST_NO_CONNECTION);
 		assert_int_equal(world.args[2], EMFILE);
@@ -438,7 +438,7 @@ static void nobody_to_accept(void **state)
 
 	(void)state;
 	assert_int_equal(bind(fd, (struct sockaddr *)&name.address, name.length), 0);
-	/* A name without a socket that listens. */
+	/* A name with a socket that does not listen. */
 	assert_null(peer_of(slot << HOST_SLOT_BITS));
 	assert_int_equal(errno, ENOENT);
 	expect_silence();
@@ -449,7 +449,7 @@ static void nobody_to_accept(void **state)
 	assert_null(peer_of(slot << HOST_SLOT_BITS));
 	expect_rule(HOST_NO_CONNECTION);
 	assert_int_equal(world.args[2], EAGAIN);
-	/* Any packet of another host to one of its numbers has this tried again: not each is a line. */
+	/* Any packet of another host to one of its numbers repeats the attempt: not each one gets a line. */
 	world.enough = true;
 	assert_null(peer_of(slot << HOST_SLOT_BITS));
 	assert_int_equal(errno, EAGAIN);
@@ -487,7 +487,7 @@ static void another_user(void **state)
 	if (getuid())
 		skip();
 	assert_int_equal(tell(&other, BECOME, 65533), 1);
-	/* The name was made by who it was then; the rest is done as who it is now. */
+	/* The name shows the user at its creation; the other checks use the current user. */
 	assert_int_equal(tell(&other, PEER, own), 0);
 	assert_int_equal(tell(&other, RULE_MADE, 0), RULE_HOST_OTHER_USER);
 	loop();
@@ -498,7 +498,7 @@ static void another_user(void **state)
 	assert_int_equal(world.args[0], other.pid);
 	assert_int_equal(world.args[1], 65533);
 	assert_int_equal(world.args[2], 0);
-	/* A side that does not look itself is refused by the other. */
+	/* A side that does not check for itself is refused by the other. */
 	assert_int_equal(tell(&other, RAW_HELLO, own), 1);
 	loop();
 	expect_rule(HOST_OTHER_USER);
@@ -519,7 +519,7 @@ static uid_t user_at(int socket)
 	return maker.uid;
 }
 
-/* Two daemons begin as root, claim their names, and change to the same user. */
+/* Two daemons start as root, claim their names, and change to the same user. */
 static void two_that_have_become_the_same_user(void **state)
 {
 	struct process third;
@@ -530,7 +530,7 @@ static void two_that_have_become_the_same_user(void **state)
 	tell(&third, CLAIM, 0);
 	tell(&other, ACCEPT, 0);
 	assert_int_equal(tell(&other, BECOME, LATER_USER), 1);
-	/* A process of root and one that was root are different users, whichever connects. */
+	/* A process of root and one that used to be root have different users, whichever of them connects. */
 	assert_int_equal(tell(&third, PEER, its), 0);
 	assert_int_equal(tell(&third, RULE_MADE, 0), RULE_HOST_OTHER_USER);
 	assert_int_equal(tell(&other, PEER, own), 0);
@@ -544,7 +544,7 @@ static void two_that_have_become_the_same_user(void **state)
 	begin_pair(state);
 }
 
-/* A process that was root is not connected to root, although its name was made by root. */
+/* A process that used to be root is not connected to root, although root created its name. */
 static void one_that_was_of_the_same_user(void **state)
 {
 	if (getuid())
@@ -560,7 +560,10 @@ static void one_that_was_of_the_same_user(void **state)
 	begin_pair(state);
 }
 
-/* A socket of another user is refused although its maker is of the right user by now, as after a set-user-ID program was executed. */
+/*
+ * A socket created by another user is refused although its creator has the right user now, as after executing a
+ * set-user-ID program.
+ */
 static void a_socket_of_another_user(void **state)
 {
 	uint32_t slot = host_slot_of(own) == 5 ? 6 : 5;
@@ -593,7 +596,7 @@ static void a_socket_of_another_user(void **state)
 	close(ready[1]);
 }
 
-/* Processes that cannot look into /proc see the present user by SO_PEERCRED. */
+/* Processes that cannot read /proc get the current user from SO_PEERCRED. */
 static void names_follow_the_user(void **state)
 {
 	int fd;
@@ -605,7 +608,7 @@ static void names_follow_the_user(void **state)
 	assert_int_equal(user_at(fd), 0);
 	close(fd);
 	assert_int_equal(tell(&other, BECOME, LATER_USER), 1);
-	/* It sees a connection, and that its user has changed. */
+	/* It sees a connection, and its own change of user. */
 	tell(&other, LOOP, 0);
 	fd = raw_connect(its);
 	assert_int_equal(user_at(fd), LATER_USER);
@@ -614,8 +617,10 @@ static void names_follow_the_user(void **state)
 	begin_pair(state);
 }
 
-/* In a user namespace that maps nobody, all look like nobody: this process, which is of the same user, is one that the
- * kernel lets it signal (SO_PEERPIDFD, Linux 6.5)… */
+/*
+ * In a user namespace without mappings, all users appear as nobody. A process of the same user is accepted, because the
+ * kernel permits signals to it (SO_PEERPIDFD, Linux 6.5)…
+ */
 static void unknown_but_the_same_user(void **state)
 {
 	int process;
@@ -650,7 +655,7 @@ static void unknown_users(void **state)
 	assert_int_equal(tell(&other, RULE_MADE, 0), RULE_HOST_OTHER_USER);
 }
 
-/* Asking whether a process has a slot makes no connection between the two processes. */
+/* Querying whether a process has a slot does not connect the two processes. */
 static void a_vacant_slot(void **state)
 {
 	struct process third = start_process();
@@ -681,7 +686,7 @@ static int count_questions(int listening)
 	return count;
 }
 
-/* However many queue pairs ask, and whatever the answer is, a slot gets one question per interval. */
+/* Regardless of the number of queue pairs that query a slot, and of the answer, a slot is queried once per interval. */
 static void one_question_per_slot_and_interval(void **state)
 {
 	uint32_t slot = host_slot_of(own) == 5 ? 6 : 5;
@@ -698,7 +703,7 @@ static void one_question_per_slot_and_interval(void **state)
 	for (int i = 0; i < 500; i++)
 		assert_false(host_slot_is_vacant((slot << HOST_SLOT_BITS) + (uint32_t)i));
 	assert_int_equal(count_questions(listening), 1);
-	/* Another slot has its own question. */
+	/* Another slot is queried independently. */
 	assert_true(host_slot_is_vacant((slot + 2) << HOST_SLOT_BITS));
 	world.now_ns += TUNABLE_HOST_QUESTION_NS;
 	for (int i = 0; i < 500; i++)
@@ -717,7 +722,7 @@ enum { SERVICE = 0x0106 << 16 | 7471 };
 
 static int asked;
 
-/* A request that is sent again. */
+/* Looks up the service, as each repetition of a request does. */
 static void ask_for_service(void)
 {
 	epoch_enter();
@@ -728,7 +733,10 @@ static void ask_for_service(void)
 	asked++;
 }
 
-/* From when on nobody in the process finds it, nobody at all does: not even this process, which would connect to itself. */
+/*
+ * Once the service is not found in the process any more, no process finds it: not even this one, which would connect to
+ * itself.
+ */
 static void a_service_that_is_given_up(void **state)
 {
 	(void)state;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What connects to a process may be anything: only a right hello makes it a peer, and nothing is left of any other. */
+/* Any process may connect: only a valid hello makes it a peer, and all others leave nothing behind. */
 #include "../support/host_fixture.h"
 
 #include <fcntl.h>
@@ -64,7 +64,10 @@ static bool is_closed(int fd)
 	return poll(&state, 1, 0) == 1 && state.revents & POLLHUP;
 }
 
-/* Sends it, and takes it away again if it was refused. Both times: before it is accepted, and after. */
+/*
+ * Sends the hello, and checks that it is refused and leaves nothing behind. Done twice: before the connection is
+ * accepted, and after.
+ */
 static void expect_refusal(enum explain_rule rule, const void *bytes, size_t length, const int *descriptors,
 			   size_t count)
 {
@@ -91,7 +94,7 @@ static void expect_refusal(enum explain_rule rule, const void *bytes, size_t len
 	}
 }
 
-/* It is judged by nothing but what is wrong with it in the cases below. */
+/* The base message is valid: the cases below are refused only for their own error. */
 static void right(void **state)
 {
 	struct host_hello hello = right_hello();
@@ -113,7 +116,7 @@ static void right(void **state)
 		assert_int_equal(peer->pid, getpid());
 		assert_int_equal(pwrite(memory, "m", 1, 9), 1);
 		assert_int_equal(peer->memory[9], 'm');
-		/* Of the three descriptors that a connection takes here one remains: its socket. */
+		/* Of the three descriptors that a connection uses here one remains: its socket. */
 		assert_int_equal(count_descriptors(), before + 1);
 		close(fd);
 		close(memory);
@@ -140,7 +143,7 @@ static void wrong_shape(void **state)
 	expect_refusal(RULE_HOST_HELLO_SHAPE, &bytes, sizeof(bytes.hello), NULL, 0);
 	for (size_t count = 2; count <= 8; count++)
 		expect_refusal(RULE_HOST_HELLO_SHAPE, &bytes, sizeof(bytes.hello), many, count);
-	/* An empty message is as good as an end. */
+	/* An empty message is treated as the end. */
 	expect_refusal(RULE_NONE, &bytes, 0, NULL, 0);
 	expect_refusal(RULE_NONE, &bytes, 0, many, 1);
 	close(memory);
@@ -189,7 +192,7 @@ static void wrong_memory(void **state)
 	int ends[2], fd;
 
 	(void)state;
-	/* A process that can cut a file can raise SIGBUS in others. */
+	/* A process that can truncate a file can raise SIGBUS in others. */
 	for (int missing = 1; missing <= SEALS; missing <<= 1)
 		if (SEALS & missing)
 			refuse_memory(RULE_HOST_HELLO_SEALS, memory_of(MEMORY, SEALS & ~missing, 0));
@@ -199,7 +202,7 @@ static void wrong_memory(void **state)
 	fd = memory_of(MEMORY, SEALS, MFD_HUGETLB);
 	if (fd >= 0)
 		refuse_memory(RULE_HOST_HELLO_MEMORY, fd);
-	/* What is no memory. */
+	/* A descriptor that is not memory. */
 	assert_int_equal(pipe(ends), 0);
 	refuse_memory(RULE_HOST_HELLO_SEALS, ends[0]);
 	refuse_memory(RULE_HOST_HELLO_SEALS, ends[1]);
@@ -211,11 +214,11 @@ static void wrong_memory(void **state)
 	assert_int_equal(unlink(path), 0);
 	assert_int_equal(ftruncate(fd, MEMORY), 0);
 	refuse_memory(RULE_HOST_HELLO_SEALS, fd);
-	/* Sealed so that it cannot be mapped for writing: no harm, and no use. */
+	/* Sealed against writable mappings: harmless, but useless. */
 	fd = memory_of(MEMORY, SEALS | F_SEAL_WRITE, 0);
 	refuse_memory(RULE_HOST_NOT_ACCEPTED, fd);
 	assert_int_equal(world.args[1], EPERM);
-	/* Another process's right to read it only. */
+	/* Opened for reading only by another process. */
 	fd = memory_of(MEMORY, SEALS, 0);
 	{
 		char name[40];
@@ -227,7 +230,7 @@ static void wrong_memory(void **state)
 	close(fd);
 }
 
-/* Peers that come and go without a word, and peers that go on talking when all is said. */
+/* Peers that connect and close without a message, and peers that keep sending after the hello. */
 static void before_and_after(void **state)
 {
 	struct host_hello hello = right_hello();
@@ -242,7 +245,7 @@ static void before_and_after(void **state)
 	close(fd);
 	assert_int_equal(loop(), 1);
 	assert_int_equal(count_descriptors(), before);
-	/* Descriptors that nobody asked for. */
+	/* Unexpected descriptors. */
 	fd = raw_connect(own);
 	say(fd, &hello, sizeof(hello), &memory, 1);
 	loop();
@@ -305,7 +308,7 @@ static void many_that_say_nothing(void **state)
 		loop();
 	}
 	assert_true(count_descriptors() <= before + MANY + 16);
-	/* One that knows what it wants is served all the same. */
+	/* A valid peer is still accepted. */
 	last = raw_connect(own);
 	say(last, &hello, sizeof(hello), &memory, 1);
 	loop();
@@ -321,7 +324,7 @@ static void many_that_say_nothing(void **state)
 	close(memory);
 }
 
-/* A peer that waits to be accepted must not keep the thread awake for ever. */
+/* A peer waiting to be accepted must not keep the thread awake forever. */
 static void no_descriptor_left(void **state)
 {
 	int fd = raw_connect(own), again = raw_connect(own), taken[FEW_DESCRIPTORS], count = 0;
@@ -329,7 +332,7 @@ static void no_descriptor_left(void **state)
 	(void)state;
 	while ((taken[count] = dup(0)) >= 0)
 		count++;
-	/* Twice: the descriptor in reserve is opened again. */
+	/* Twice: the spare descriptor is opened again. */
 	assert_in_range(loop(), 1, 2);
 	assert_true(is_closed(fd));
 	assert_true(is_closed(again));
@@ -340,7 +343,7 @@ static void no_descriptor_left(void **state)
 	close(again);
 }
 
-/* The descriptor of the memory has no room here. */
+/* There is no room here for the descriptor of the memory. */
 static void no_descriptor_for_the_memory(void **state)
 {
 	struct host_hello hello = right_hello();
@@ -377,7 +380,7 @@ int main(void)
 		cmocka_unit_test_setup(no_descriptor_for_the_memory, begin),
 	};
 
-	/* All of them can be used up. */
+	/* All descriptors can be used up. */
 	setrlimit(RLIMIT_NOFILE, &(struct rlimit){FEW_DESCRIPTORS, FEW_DESCRIPTORS});
 	own_names();
 	return cmocka_run_group_tests(tests, NULL, begin_test);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Slots of QP numbers: each belongs to one process of the host, and to nobody when that has ended. */
+/* Slots of QP numbers: each belongs to one process of the host, and has no owner after that process has ended. */
 #include "../support/host_fixture.h"
 
 #include <sys/resource.h>
@@ -9,7 +9,7 @@
 
 enum { SLOT = 1 << HOST_SLOT_BITS };
 
-/* Numbers that programs and the architecture have taken. */
+/* Checks that the slot avoids the numbers reserved by programs and the architecture. */
 static void is_a_slot(uint32_t first)
 {
 	assert_int_equal(first % SLOT, 0);
@@ -44,7 +44,7 @@ static void slots_differ(void **state)
 	expect_silence();
 }
 
-/* Two that would like the same slot best. */
+/* Two processes that prefer the same slot. */
 static void two_that_want_the_same(void **state)
 {
 	uint32_t first = claim();
@@ -106,7 +106,7 @@ static void a_process_has_as_many_as_the_limit_says(void **state)
 	expect_silence();
 }
 
-/* A name is no file: another network namespace is another host. */
+/* A name is not a file: another network namespace is another host. */
 static void hosts_are_apart(void **state)
 {
 	struct process other;
@@ -129,13 +129,13 @@ static void hosts_are_apart(void **state)
 	}
 }
 
-/* ---- names that another user takes ------------------------------------------------------------------------------- */
+/* ---- names taken by another user ------------------------------------------------------------------------------- */
 
 enum { SQUATTER = 65532, USER = 65531 };
 
 static struct process squatter;
 
-/* A process of another user, if that is possible, that has taken all plain names of slots. */
+/* Starts a process of another user, if possible, that takes all plain names of slots. */
 static bool begin_squatter(void)
 {
 	/* Plain names, and one reserve name for each slot of the reserve. */
@@ -164,7 +164,7 @@ static void expect_reserve(uint32_t first)
 	assert_int_equal(world.args[2], first + SLOT - 1);
 }
 
-/* No process is kept from making queue pairs, and processes of a user still find each other. */
+/* Every process can still make queue pairs, and processes of one user still find each other. */
 static void all_plain_names_are_taken(void **state)
 {
 	struct process processes[8];
@@ -193,14 +193,14 @@ static void all_plain_names_are_taken(void **state)
 	for (int i = 0; i < 8; i++)
 		end_process(&processes[i], SIGKILL);
 	world.now_ns += TUNABLE_HOST_QUESTION_NS;
-	/* If the squatter does not have the plain name. */
+	/* If the squatter does not hold the plain name. */
 	assert_int_equal(tell(&squatter, RELEASE, host_slot_of(its[0])), 1);
 	assert_true(host_slot_is_vacant(its[0]));
 	end_process(&squatter, SIGKILL);
 	expect_silence();
 }
 
-/* Names of the same form that another user has taken do not hide a process. */
+/* Names of the same form held by another user do not hide a process. */
 static void reserve_names_of_another_user(void **state)
 {
 	struct process other;
@@ -219,7 +219,10 @@ static void reserve_names_of_another_user(void **state)
 	end_process(&squatter, SIGKILL);
 }
 
-/* All slots of the reserve have a name of another user: they are chosen nevertheless, and numbers of one user stay different. */
+/*
+ * Another user holds a name of every reserve slot: they are chosen nevertheless, and the numbers of one user remain
+ * distinct.
+ */
 static void all_reserve_slots_of_another_user(void **state)
 {
 	struct process other;
@@ -254,13 +257,13 @@ static void without_descriptors(void **state)
 	assert_int_equal(world.args[0], first);
 	assert_int_equal(world.args[1], first + SLOT - 1);
 	assert_int_equal(world.args[2], EMFILE);
-	/* It is this process's, and nobody finds it. */
+	/* It belongs to this process, but other processes cannot find it. */
 	is_a_slot(first);
 	assert_true(host_owns(first));
 	assert_int_equal(raw_connect(first), -1);
 	host_accept();
 	assert_null(peer_of(first));
-	/* The next one may be better. */
+	/* The next slot may be better. */
 	first = claim();
 	assert_true(host_owns(first));
 	assert_non_null(peer_of(first));
@@ -278,7 +281,7 @@ static void a_child_has_no_slot(void **state)
 	assert_true(tell(&child, FORMER, of_parent));
 	of_child = (uint32_t)tell(&child, CLAIM, 0);
 	assert_int_not_equal(of_child, of_parent);
-	/* A grandchild remembers both. */
+	/* A grandchild records both slots. */
 	grandchild = child;
 	grandchild.pid = (pid_t)tell(&child, CHILD_OF, 0);
 	assert_int_not_equal(grandchild.pid, child.pid);
@@ -286,7 +289,7 @@ static void a_child_has_no_slot(void **state)
 	assert_true(tell(&grandchild, FORMER, of_child));
 	assert_true(tell(&grandchild, FORMER, of_parent));
 	assert_true(host_owns(of_parent));
-	/* Its parent ends, it lives, and the name is free. */
+	/* Its parent ends, it stays alive, and the name is free. */
 	kill(child.pid, SIGKILL);
 	assert_int_equal(waitpid(child.pid, NULL, 0), child.pid);
 	assert_int_equal(tell(&grandchild, OWNS, of_child), 0);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* device/memory_kind: memory whose pages come from memory, and memory whose pages a file system brings. */
+/* device/memory_kind: memory whose pages are anonymous or in-memory, and memory whose pages come from a file system. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -39,7 +39,7 @@ static void expect_local(uint8_t *memory)
 	assert_false(is_local(memory, BYTES, true));
 }
 
-/* A file without a name in the working directory, or -1 if that is in memory. */
+/* Returns an unnamed file in the working directory, or -1 if that directory is in memory. */
 static int file_on_disk(void)
 {
 	char name[] = "memory_kind.XXXXXX";
@@ -95,14 +95,14 @@ static void test_file_on_disk(void **state)
 	assert_false(is_local(memory, BYTES, false));
 	assert_false(is_local(memory, 1, true));
 	munmap(memory, BYTES);
-	/* Pages that were made present to be written to are the process's own. */
+	/* Private pages that were faulted in for writing belong to the process. */
 	memory = map(fd, MAP_PRIVATE);
 	assert_false(is_local(memory, BYTES, false));
 	assert_true(is_local(memory, BYTES, true));
 	munmap(memory, BYTES);
 }
 
-/* One page of a file, or one that is missing, among others. */
+/* One page of a file, or an unmapped one, among others. */
 static void test_mixture(void **state)
 {
 	uint8_t *memory = map(-1, MAP_PRIVATE | MAP_ANONYMOUS);

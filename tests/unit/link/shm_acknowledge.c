@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Acknowledgements that arrive together, at a requester of ours. IBTA 9.7.5.1.2: one stands for all before it; completions come in the
- * order of the send queue (IBTA 10.8.3.1), and of what was acknowledged before a message was sent before that message's.
+ * Acknowledgements that arrive together at our requester. IBTA 9.7.5.1.2: one covers all earlier requests. Completions
+ * are in the order of the send queue (IBTA 10.8.3.1), and requests acknowledged before a message was sent complete
+ * before that message.
  */
 #include <stdarg.h>
 #include <stddef.h>
@@ -13,7 +14,7 @@
 
 enum { SEND_ONLY = 0x04, BYTES = 8 };
 
-/* Nobody looks at what arrives until poll(). */
+/* Defers arrivals until poll(). */
 static void hold(void)
 {
 	WAIT_FOR(progress_begin_polling());
@@ -30,7 +31,7 @@ static uint32_t psn_of(uint32_t request)
 	return (SQ_START_PSN + request) & 0xffffff;
 }
 
-/* The other side acknowledges all of @from up to @request, which counts from 0. */
+/* Acknowledges, as the other side, all requests of @from up to @request, which counts from 0. */
 static void acknowledge_to(const struct raw_qp *from, uint32_t request)
 {
 	struct shm_slot slot = hostile_bth(ACKNOWLEDGE, from->qp->number, psn_of(request), 0);
@@ -92,7 +93,7 @@ static void test_together(void **state)
 	expect_completion(MLX5_CQE_REQ, 3);
 }
 
-/* One that is older than what was acknowledged says nothing. */
+/* An older acknowledgement after a newer one has no effect. */
 static void test_older_behind_newer(void **state)
 {
 	(void)state;
@@ -106,7 +107,10 @@ static void test_older_behind_newer(void **state)
 	assert_null(raw_cq_poll(&cq));
 }
 
-/* One of what was never sent is ignored (IBTA 9.7.5.1.2), and does not stand for those that came with it. */
+/*
+ * An acknowledgement of a request that was never sent is ignored (IBTA 9.7.5.1.2), and does not affect those that
+ * arrive with it.
+ */
 static void test_ghosts(void **state)
 {
 	(void)state;
@@ -120,7 +124,7 @@ static void test_ghosts(void **state)
 	assert_null(raw_cq_poll(&cq));
 }
 
-/* What is acknowledged before a message completes before it, and what is behind it, behind it. */
+/* Requests acknowledged before a message complete before it; requests acknowledged after it complete after it. */
 static void test_around_a_message(void **state)
 {
 	(void)state;
@@ -138,7 +142,7 @@ static void test_around_a_message(void **state)
 	expect_completion(MLX5_CQE_REQ, 2);
 }
 
-/* Those of two queue pairs that take turns; and one that is followed by what breaks the ring. */
+/* Acknowledgements of two alternating queue pairs; and one followed by a record that breaks the ring. */
 static void test_two_queue_pairs(void **state)
 {
 	const struct ibv_qp_attr options = {.timeout = 0, .retry_cnt = 7, .rnr_retry = 7, .min_rnr_timer = 1};

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * READ and WRITE without the other side (src/link/shm/direct.c), with a process at the other end that grants, claims and takes
- * what the test wants. That process is the test itself, so the memory that it grants is of this process, too.
+ * READ and WRITE without the other side (src/link/shm/direct.c), with a process at the other end that grants, claims
+ * and receives as the test requires. That process is the test itself, so the memory that it grants also belongs to this
+ * process.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -24,7 +25,7 @@
 
 enum { FAR_BYTES = 1 << 15 };
 
-/* What the second half of the device's memory is on the other side. */
+/* The peer's counterpart of the second half of the device's memory. */
 static _Alignas(64) uint8_t far[FAR_BYTES];
 static uint64_t word = 0x1122334455667788;
 static uint16_t posted;
@@ -73,7 +74,7 @@ static void take_acknowledge(void)
 	shm_release(&other.in);
 }
 
-/* The one that counts, or NULL. Wherever it is. */
+/* Returns the valid grant, or NULL, in any place. */
 static const struct shm_grant *the_grant(void)
 {
 	const struct shm_ring *ring = other.in.ring;
@@ -87,7 +88,10 @@ static const struct shm_grant *the_grant(void)
 	return found;
 }
 
-/* What the device thread has handled is granted as the responder allows it, and to the QP that it is connected to. */
+/*
+ * After the device thread has handled a WRITE, its memory is granted with the rights of the responder, to the connected
+ * QP.
+ */
 static void test_grants(void **state)
 {
 	const struct ibv_qp_attr rights = {.qp_access_flags = IBV_ACCESS_REMOTE_READ};
@@ -108,11 +112,11 @@ static void test_grants(void **state)
 	assert_true(grant->reads && grant->writes);
 	assert_false(grant->sequence & 1);
 	assert_int_equal(other.in.ring->state.granted, 1);
-	/* It stays the same one. */
+	/* The grant stays the same. */
 	send_write(psn_add(SQ_START_PSN, 1));
 	take_acknowledge();
 	assert_int_equal(other.in.ring->state.granted, 1);
-	/* Another right of the QP, another state of it: no more. */
+	/* After a change of the QP's rights or state there is no grant any more. */
 	assert_int_equal(hca_qp_modify(end.qp, &rights, IBV_QP_ACCESS_FLAGS), 0);
 	assert_null(the_grant());
 	assert_int_equal(hca_qp_modify(end.qp,
@@ -126,7 +130,7 @@ static void test_grants(void **state)
 	assert_null(the_grant());
 }
 
-/* Ids of processes that mean others on the other side: nobody could be waited for. */
+/* If process ids have another meaning on the other side, it is impossible to wait for its processes. */
 static void test_no_grant_to_strangers(void **state)
 {
 	(void)state;
@@ -136,7 +140,7 @@ static void test_no_grant_to_strangers(void **state)
 	assert_null(the_grant());
 }
 
-/* Memory of a file in the working directory, without a name; NULL: that is in memory. */
+/* Maps an unnamed file in the working directory; returns NULL if that directory is in memory. */
 static uint8_t *map_file(void)
 {
 	char name[] = "shm_direct.XXXXXX";
@@ -157,7 +161,7 @@ static uint8_t *map_file(void)
 	return NULL;
 }
 
-/* Pages of a file come from a file system, which the peer would have to wait for. */
+/* Pages of a file come from a file system, for which the peer would have to wait. */
 static void test_no_grant_of_a_file(void **state)
 {
 	uint8_t *memory = map_file();
@@ -169,7 +173,7 @@ static void test_no_grant_of_a_file(void **state)
 	if (!memory)
 		skip();
 	assert_int_equal(hca_mr_register(device.pd, &attr, &region), 0);
-	/* Refused, and still refused. */
+	/* Refused, and refused again. */
 	for (uint32_t i = 0; i < 2; i++) {
 		send_write_to(psn_add(SQ_START_PSN, i), region, memory);
 		take_acknowledge();
@@ -183,7 +187,7 @@ static void test_no_grant_of_a_file(void **state)
 	munmap(memory, FAR_BYTES);
 }
 
-/* A key that is taken back: ibv_dereg_mr(3), ibv_rereg_mr(3). */
+/* Revoking a key: ibv_dereg_mr(3), ibv_rereg_mr(3). */
 static void test_keys_are_taken_back(void **state)
 {
 	struct hca_mr_attr attr = {.addr = device.memory,
@@ -205,7 +209,7 @@ static void test_keys_are_taken_back(void **state)
 	assert_int_equal(hca_mr_register(device.pd, &attr, &device.region), 0);
 }
 
-/* A connection that ends on this side is not found by those that take grants back later: none outlives it. */
+/* Later revocations do not find a connection that ends on this side, so no grant may outlive it. */
 static void test_ends_with_the_connection(void **state)
 {
 	uint64_t generation;
@@ -215,7 +219,7 @@ static void test_ends_with_the_connection(void **state)
 	take_acknowledge();
 	assert_non_null(the_grant());
 	generation = other.in.ring->generation;
-	/* One that makes no sense. */
+	/* An invalid record. */
 	hostile_send(&other, &(struct shm_slot){.headers = UINT8_MAX}, NULL, 0);
 	WAIT_FOR(hostile_is_cut_off(&other));
 	assert_true(__atomic_load_n(&other.in.ring->generation, __ATOMIC_ACQUIRE) > generation);
@@ -237,7 +241,7 @@ static bool reach_and_break(struct run *run, const struct packet *packet, struct
 	return reached;
 }
 
-/* Another thread breaks the connection off while a grant is made: that is worth nothing. */
+/* If another thread ends the connection while a grant is made, the grant is void. */
 static void test_ends_while_it_grants(void **state)
 {
 	struct delivery breaking = *delivery;
@@ -257,7 +261,7 @@ static void test_ends_while_it_grants(void **state)
 		assert_true(other.in.ring->grant[i].generation <= broken_at);
 }
 
-/* ---- accesses of others that are waited for --------------------------------------------------------------------- */
+/* ---- waiting for accesses of the peer ---------------------------------------------------------------------------- */
 
 static uint32_t running_thread; /* atomic */
 static uint32_t running_state;  /* atomic; 0: sleeps, 1: runs, 2: ends */
@@ -298,7 +302,7 @@ static uint64_t ms_to_settle(void)
 	return test_now_ms() - begin_ms;
 }
 
-/* As long as the other side says that it is at it, and the kernel does not say that it cannot be. */
+/* Waits as long as the other side reports an access, unless the kernel shows that none can be in progress. */
 static void test_waits_for_who_is_at_it(void **state)
 {
 	uint64_t *ticket = &other.out.ring->access.ticket;
@@ -317,7 +321,7 @@ static void test_waits_for_who_is_at_it(void **state)
 	pthread_join(runs, NULL);
 }
 
-/* Stopped, or in a handler of a signal: it is not in the system call, and would look again before. */
+/* Stopped, or in a signal handler: the thread is not in the system call, and would check again before one. */
 static void test_waits_for_no_sleeper(void **state)
 {
 	pthread_t sleeps = thread_start(0);
@@ -328,7 +332,7 @@ static void test_waits_for_no_sleeper(void **state)
 	assert_in_range(ms_to_settle(), 0, 700);
 	running_state = 2;
 	pthread_join(sleeps, NULL);
-	/* And now it has ended. */
+	/* Now the access has ended. */
 	other.out.ring->access.ticket = 2;
 	assert_in_range(ms_to_settle(), 0, 700);
 }
@@ -348,7 +352,10 @@ static void test_waits_for_nobody_who_left(void **state)
 
 enum { PAGE = 4096 };
 
-/* The page at @page is missing until the descriptor is closed: who needs it waits. -1: the kernel allows no such thing. */
+/*
+ * Makes the page at @page missing until the descriptor is closed: accesses to it block. Returns -1 if the kernel does
+ * not permit that.
+ */
 static int make_missing(uint8_t *page)
 {
 	struct uffdio_register range = {.range = {(uintptr_t)page, PAGE}, .mode = UFFDIO_REGISTER_MODE_MISSING};
@@ -373,7 +380,7 @@ static void *read_into(void *page)
 	return NULL;
 }
 
-/* A thread that stays in a system call as those of accesses, in one with a file and memory of its own. */
+/* A thread that stays in a system call as accesses do, but in one with its own file and memory. */
 static void test_waits_not_for_ever(void **state)
 {
 	uint8_t *page = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -402,7 +409,7 @@ static void test_waits_not_for_ever(void **state)
 
 /* ---- accesses of the device ------------------------------------------------------------------------------------ */
 
-/* In all places: where the device looks is its own business. */
+/* Writes the grant in all places, since the test does not depend on where the device looks. */
 static void grant(const struct shm_grant *wanted)
 {
 	for (uint32_t i = 0; i < SHM_GRANTS; i++)
@@ -426,7 +433,7 @@ static struct shm_grant good_grant(void)
 	};
 }
 
-/* Posts a WRITE or READ; true if it was done without a record. */
+/* Posts a WRITE or READ; returns true if it was executed without a record. */
 static bool is_direct(uint8_t opcode, uint32_t remote, uint32_t length)
 {
 	uint64_t before = counted(COUNTER_SHM_DIRECT_WRITES) + counted(COUNTER_SHM_DIRECT_READS);
@@ -437,7 +444,7 @@ static bool is_direct(uint8_t opcode, uint32_t remote, uint32_t length)
 	return counted(COUNTER_SHM_DIRECT_WRITES) + counted(COUNTER_SHM_DIRECT_READS) != before;
 }
 
-/* Of all packets so far, the last of which has @psn. */
+/* Acknowledges all packets so far, the last of which has @psn. */
 static void acknowledge(uint32_t psn)
 {
 	struct shm_slot slot = hostile_bth(ACKNOWLEDGE, end.qp->number, psn, 0);
@@ -450,7 +457,7 @@ static void acknowledge(uint32_t psn)
 	expect_cqe(&cq, (uint16_t)(posted - 1), 0);
 }
 
-/* The other side has acknowledged a WRITE, sleeps, and has granted what it granted. */
+/* Makes the other side acknowledge a WRITE, sleep, and grant @wanted. */
 static void be_granted(const struct shm_grant *wanted)
 {
 	if (!guarded_call_works())
@@ -481,14 +488,14 @@ static void test_accesses(void **state)
 	assert_true(is_direct(MLX5_OPCODE_RDMA_READ, FAR_BYTES - 20, 20));
 	expect_cqe(&cq, (uint16_t)(posted - 1), 0);
 	assert_memory_equal(far + FAR_BYTES - 20, device.memory, 20);
-	/* Nothing of it left a trace in the ring, and no sequence number was used. */
+	/* It left no trace in the ring, and used no sequence number. */
 	assert_int_equal(end.qp->requester.psn, psn_add(SQ_START_PSN, 1));
 	assert_false(is_direct(MLX5_OPCODE_RDMA_WRITE, 0, 4097));
-	/* While something is under way, what comes behind it goes the same way. */
+	/* While a request is in flight, the ones after it also use the ring. */
 	assert_false(is_direct(MLX5_OPCODE_RDMA_WRITE, 0, 8));
 }
 
-/* The kernel refuses an access to a page that userfaultfd(2) would have to bring: the WRITE takes the ring. */
+/* The kernel refuses an access to a page that userfaultfd(2) would have to provide: the WRITE uses the ring. */
 static void test_missing_page(void **state)
 {
 	const struct shm_grant wanted = good_grant();
@@ -542,7 +549,7 @@ NO_ACCESS(test_attends, other.out.ring->state.attends = 1, MLX5_OPCODE_RDMA_WRIT
 NO_ACCESS(test_other_process, other.out.ring->state.process++, MLX5_OPCODE_RDMA_WRITE, 0, 8)
 NO_ACCESS(test_other_probe, other.out.ring->state.probe_value++, MLX5_OPCODE_RDMA_WRITE, 0, 8)
 
-/* In a new life of the QP the other side may still have its old one. */
+/* After a reset of the QP the other side may still have its previous connection. */
 static void test_needs_an_acknowledgement(void **state)
 {
 	const struct ibv_qp_attr options = {.timeout = 0, .retry_cnt = 7, .rnr_retry = 7, .min_rnr_timer = 1};
@@ -558,8 +565,8 @@ static void test_needs_an_acknowledgement(void **state)
 }
 
 /*
- * softhca_set_faults(3): packets that the device sends are lost. There have to be some: what was granted is taken back, and what
- * others have granted is not made use of. The last test, since the device keeps its filters.
+ * softhca_set_faults(3) drops packets that the device sends. Data must therefore be sent as packets: our grants are
+ * revoked, and grants of others are not used. Runs last, since the device keeps its filters.
  */
 static void test_not_with_faults(void **state)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The shm link of a device, with a process at the other end that writes and takes what the test wants: what arrives, what
- * is refused and how, waiting for room, waking, and payload that stays in the memory of its sender.
+ * The shm link of a device, with a process at the other end that writes and receives as the test requires: arrival,
+ * refusals, waiting for room, wake-ups, and payload that stays in the memory of its sender.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -21,9 +21,9 @@ enum {
 	NAK_SEQUENCE_SYNDROME = 0x60,
 };
 
-/* ---- what the other side sends --------------------------------------------------------------------------------- */
+/* ---- records of the other side --------------------------------------------------------------------------------- */
 
-/* The slot of a WRITE of @length bytes to the second half of the memory. */
+/* Returns the slot of a WRITE of @length bytes to the second half of the memory. */
 static struct shm_slot write_slot(uint32_t psn, uint32_t length)
 {
 	struct shm_slot slot = hostile_bth(WRITE_ONLY, end.qp->number, psn, length);
@@ -44,7 +44,7 @@ static void send_write(uint32_t psn, const uint8_t *payload, uint32_t length)
 	hostile_send(&other, &slot, payload, length);
 }
 
-/* The next record for the other side, which stays in the ring. */
+/* Receives the next record as the other side; it stays in the ring. */
 static void take(struct shm_record *record)
 {
 	uint32_t field, value;
@@ -65,7 +65,7 @@ static void expect_acknowledge(uint32_t psn, uint8_t syndrome)
 	shm_release(&other.in);
 }
 
-/* An explanation by @rule comes that is newer than @before. */
+/* Waits for an explanation by @rule that is newer than @before. */
 static bool explained(enum explain_rule rule, uint64_t before)
 {
 	struct explain_record record = {.serial = 0};
@@ -88,7 +88,7 @@ static uint8_t *target(void)
 	return device.memory + SECOND_HALF;
 }
 
-/* ---- arriving -------------------------------------------------------------------------------------------------- */
+/* ---- arrival --------------------------------------------------------------------------------------------------- */
 
 static void test_write_arrives(void **state)
 {
@@ -99,13 +99,13 @@ static void test_write_arrives(void **state)
 	send_write(SQ_START_PSN, bytes, 8);
 	expect_acknowledge(SQ_START_PSN, NO_CREDITS);
 	assert_memory_equal(target(), bytes, 8);
-	/* 12 packets of 256 bytes in one record: the PSN wraps. */
+	/* 12 packets of 256 bytes in one record: the PSN wraps around. */
 	send_write(0xffffff, bytes, sizeof(bytes));
 	expect_acknowledge(10, NO_CREDITS);
 	assert_memory_equal(target(), bytes, sizeof(bytes));
 }
 
-/* A peer that leaves has sent before. */
+/* Records that a peer sent before it left still arrive. */
 static void test_rest_arrives(void **state)
 {
 	uint8_t bytes[64];
@@ -134,7 +134,7 @@ static void test_frames(void **state)
 	uint8_t frame[36];
 
 	(void)state;
-	/* From the process that has the port to that of the QP. */
+	/* Forwarded by the process that has the port to the process of the QP. */
 	memcpy(frame, slot.bytes, 28);
 	memcpy(frame + 28, "hello\0\0\0", 8);
 	shm_carrier.forward(its_qpn, &path, frame, sizeof(frame));
@@ -153,7 +153,10 @@ static void test_frames(void **state)
 	shm_release(&other.in);
 }
 
-/* What a process does not take is lost, as on a wire, and counted; so is what is for nobody, or no packet. */
+/*
+ * Frames that a process does not accept are lost, as on a wire, and counted; so are frames without a destination, and
+ * invalid ones.
+ */
 static void test_frames_are_lost(void **state)
 {
 	struct shm_slot slot = write_slot(SQ_START_PSN, 8);
@@ -180,7 +183,7 @@ static void test_frames_are_lost(void **state)
 	}
 }
 
-/* Where the next record has its path. */
+/* Writes the path to the place of the next record. */
 static void put_path(const struct shm_slot *slot, const struct packet_path *path)
 {
 	struct shm_path line = {.type = IBV_GID_TYPE_ROCE_V2};
@@ -191,7 +194,10 @@ static void put_path(const struct shm_slot *slot, const struct packet_path *path
 	memcpy(other.out.ring->data + (size_t)shm_step(&to, shm_record_lines(slot)) * SHM_LINE, &line, sizeof(line));
 }
 
-/* A frame came by UDP, and such a QP hears it if its peer is there. To one whose peer is behind the ring it is a stranger's. */
+/*
+ * The frame came over UDP. A QP whose peer is reached over UDP accepts it; for a QP whose peer is at the other end of
+ * the ring it comes from a stranger.
+ */
 static void test_frames_are_of_another_link(void **state)
 {
 	struct shm_slot slot = write_slot(SQ_START_PSN, 5);
@@ -200,7 +206,7 @@ static void test_frames_are_of_another_link(void **state)
 
 	(void)state;
 	slot.flags = SHM_FLAG_PATH | SHM_FLAG_FRAME;
-	slot.bytes[8] = 0; /* no acknowledgement, which would go by UDP */
+	slot.bytes[8] = 0; /* no acknowledgement, which would be sent over UDP */
 	memset(target(), 0, 5);
 	put_path(&slot, &path);
 	hostile_send(&other, &slot, "HELLO", 5);
@@ -210,7 +216,7 @@ static void test_frames_are_of_another_link(void **state)
 	queue_lock(&end.qp->lock);
 	end.qp->link = link_udp();
 	queue_unlock(&end.qp->lock);
-	/* And the other way round: what did not come by UDP. */
+	/* The reverse: a record that did not come over UDP. */
 	before = newest_explanation();
 	send_write(SQ_START_PSN, (const uint8_t *)"HELLO", 5);
 	WAIT_FOR(explained(RULE_PACKET_LINK, before));
@@ -233,7 +239,7 @@ static void test_frames_are_of_another_link(void **state)
 	WAIT_FOR(!memcmp(target(), "hello", 5));
 }
 
-/* Each drop is counted, and few are explained: a flood costs a line now and then. */
+/* Each drop is counted, but few are explained: a flood causes a line only now and then. */
 static void test_flood_of_strangers(void **state)
 {
 	enum { FLOOD = 20 * LIMIT_EXPLAINED_DROPS };
@@ -254,7 +260,7 @@ static void test_flood_of_strangers(void **state)
 
 /* ---- refused --------------------------------------------------------------------------------------------------- */
 
-/* A record that breaks the format ends the connection; what comes behind it is not looked at. */
+/* A record that breaks the format ends the connection; later records are ignored. */
 static void test_bad_record_ends_the_connection(void **state)
 {
 	uint64_t before = newest_explanation();
@@ -270,7 +276,7 @@ static void test_bad_record_ends_the_connection(void **state)
 	assert_int_equal(target()[0], 0);
 }
 
-/* Headers that make no sense lose their packet only. */
+/* For invalid headers only their packet is dropped. */
 static void test_bad_packets_are_dropped(void **state)
 {
 	struct shm_slot slot = write_slot(SQ_START_PSN, 8);
@@ -285,7 +291,7 @@ static void test_bad_packets_are_dropped(void **state)
 		bad++;                                                                                                 \
 		assert_int_equal(counted(COUNTER_SHM_MALFORMED), bad);                                                 \
 	} while (0)
-	/* A BTH alone, of an opcode that has more. */
+	/* A BTH alone, of an opcode with more headers. */
 	slot = write_slot(SQ_START_PSN, 0);
 	slot.headers = 12;
 	DROPPED(FRAME_SHORT, hostile_send(&other, &slot, NULL, 0));
@@ -300,7 +306,7 @@ static void test_bad_packets_are_dropped(void **state)
 	slot = hostile_bth(0xd3, end.qp->number, SQ_START_PSN, 5000);
 	slot.headers = 40;
 	DROPPED(SHM_PACKET, hostile_send(&other, &slot, NULL, 0));
-	/* A frame that the process of the port handed on: an error of the host that sent it. */
+	/* A frame that the process with the port forwarded: an error of the host that sent it. */
 	slot = write_slot(SQ_START_PSN, 7);
 	slot.bytes[1] = 0x40;
 	slot.flags = SHM_FLAG_PATH | SHM_FLAG_FRAME;
@@ -312,7 +318,7 @@ static void test_bad_packets_are_dropped(void **state)
 	assert_memory_equal(target(), "12345678", 8);
 }
 
-/* ---- repeated in part ------------------------------------------------------------------------------------------- */
+/* ---- partial repetitions ---------------------------------------------------------------------------------------- */
 
 static uint8_t distant[20000];
 
@@ -322,7 +328,7 @@ static void fill_distant(void)
 		distant[i] = (uint8_t)(i * 7 + i / 251);
 }
 
-/* The first @packets of a WRITE of @distant, and then all of it in one run: what is new in that counts. */
+/* Sends the first @packets of a WRITE of @distant, and then all of it in one run, of which only the new packets count. */
 static void repeat_some(uint32_t psn, uint32_t packets)
 {
 	const struct shm_slot whole = write_slot(psn, sizeof(distant));
@@ -364,7 +370,7 @@ static void expect_send(uint32_t length)
 	assert_memory_equal(record.payload, device.memory, length);
 }
 
-/* What finds no room waits until there is some, and everything comes in its order. */
+/* Requests without room wait until there is some, and all arrive in order. */
 static void test_waits_for_room(void **state)
 {
 	enum { COUNT = 40, BYTES = 32 << 10 };
@@ -381,7 +387,7 @@ static void test_waits_for_room(void **state)
 		expect_send(BYTES);
 	assert_false(shm_ready(&other.in));
 	for (uint32_t i = first; i < COUNT; i++) {
-		/* As the link does: whoever sleeps and waits for room is woken. */
+		/* As the link does: wakes a side that sleeps and waits for room. */
 		shm_release(&other.in);
 		if (__atomic_load_n(&other.in.ring->state.starved, __ATOMIC_SEQ_CST))
 			hostile_wake(&other);
@@ -390,7 +396,7 @@ static void test_waits_for_room(void **state)
 	assert_false(shm_ready(&other.in));
 }
 
-/* A QP that waits for room in a ring whose other side leaves, waits no more. */
+/* A QP that waits for room in a ring stops waiting when the other side leaves. */
 static void test_room_of_one_who_leaves(void **state)
 {
 	(void)state;
@@ -421,20 +427,20 @@ static void wait_ms(uint64_t ms)
 		sched_yield();
 }
 
-/* The other side has answered all that was sent so far, as far as it means to. */
+/* Marks all that was sent so far as handled by the other side, with or without a reply. */
 static void say_handled(void)
 {
 	__atomic_store_n(&other.in.ring->handled, other.in.at.slot, __ATOMIC_RELEASE);
 }
 
-/* Once the device thread has let go of the queue pair it has written the CQEs, too. */
+/* Once the device thread has unlocked the queue pair it has also written the CQEs. */
 static void let_it_finish(void)
 {
 	queue_lock(&end.qp->lock);
 	queue_unlock(&end.qp->lock);
 }
 
-/* What lies in the ring of a process that lives is not lost. */
+/* Records in the ring of a living process are not lost. */
 static void test_patience(void **state)
 {
 	uint64_t resent = counted(COUNTER_PACKETS_RESENT), excused = counted(COUNTER_ACK_TIMEOUTS_EXCUSED);
@@ -446,13 +452,13 @@ static void test_patience(void **state)
 	ring(&end);
 	wait_ms(300);
 	assert_int_equal(hca_qp_state(end.qp), IBV_QPS_RTS);
-	/* Taken, but whatever it answers is yet to be sent. */
+	/* Received, but the reply may still follow. */
 	expect_send(8);
 	shm_release(&other.in);
 	wait_ms(100);
 	assert_int_equal(hca_qp_state(end.qp), IBV_QPS_RTS);
 	assert_true(counted(COUNTER_ACK_TIMEOUTS_EXCUSED) - excused >= 2);
-	/* It has an answer, and no room for it. */
+	/* It has a reply, but no room for it. */
 	__atomic_store_n(&other.out.ring->state.starved, 1, __ATOMIC_RELEASE);
 	say_handled();
 	wait_ms(100);
@@ -467,8 +473,8 @@ static void test_patience(void **state)
 }
 
 /*
- * Two processes that connect to each other at the same time have two connections, and each sends over its own. An answer that waits
- * for room in the other one is not silence.
+ * Two processes that connect to each other at the same time have two connections, and each sends over its own. A reply
+ * that waits for room in the other connection does not count as silence.
  */
 static void test_answers_over_another_connection(void **state)
 {
@@ -509,7 +515,7 @@ static void test_answers_over_another_connection(void **state)
 	hostile_leave(&second);
 }
 
-/* What it has dealt with and not answered counts: a QP that does not exist there, for instance. */
+/* Records that were handled without a reply count as timeouts: for instance, if the QP does not exist there. */
 static void test_no_answer(void **state)
 {
 	uint64_t timeouts = counted(COUNTER_ACK_TIMEOUTS), begin_ms = test_now_ms();
@@ -535,7 +541,7 @@ static void test_no_answer(void **state)
 	assert_true(explained(RULE_RETRY_EXHAUSTED, 0));
 }
 
-/* It lives and is silent for longer than was set: with a record in its ring, or with a ring that is full. */
+/* The peer is alive but silent for longer than the setting: with a record in its ring, or with a full ring. */
 static void test_silence(void **state)
 {
 	enum { MOST = 40 };
@@ -560,7 +566,7 @@ static void test_silence(void **state)
 	}
 }
 
-/* A program that asked for more by timeout and retry_cnt gets it; one that asked for no timer has none. */
+/* A larger timeout and retry_cnt of a program are respected; with timeout 0 there is no timer. */
 static void test_longer_patience(void **state)
 {
 	struct ibv_qp_attr options = {.timeout = 18, .retry_cnt = 1, .rnr_retry = 7, .min_rnr_timer = 1};
@@ -584,7 +590,7 @@ static void test_longer_patience(void **state)
 	assert_int_equal(hca_qp_state(end.qp), IBV_QPS_RTS);
 }
 
-/* UC completes and drops: first after the time that docs/reference/limits.md names, then at once. */
+/* UC completes and drops: at first after the time in docs/reference/limits.md, then at once. */
 static void test_unreliable_drops(void **state)
 {
 	const struct ibv_qp_attr options = {.timeout = 0};
@@ -600,7 +606,7 @@ static void test_unreliable_drops(void **state)
 	ring(&uc);
 	assert_true(test_now_ms() - begin_ms < 100);
 	assert_true(link_waits(&uc.qp->requester.waiter));
-	/* The FIFO is empty after each of them for a moment. */
+	/* The FIFO is empty for a moment after each of them. */
 	WAIT_FOR(counted(COUNTER_SHM_DROPPED) - dropped == 4);
 	assert_true(test_now_ms() - begin_ms >= LIMIT_UNRELIABLE_WAIT_MS);
 	WAIT_FOR(uc.qp->requester.first == uc.qp->requester.last);
@@ -629,13 +635,13 @@ static void test_wakes_sleepers(void **state)
 	ring(&end);
 	assert_int_equal(recv(other.socket, &byte, 1, MSG_DONTWAIT), 1);
 	assert_int_equal(other.out.ring->state.sleeps, 0);
-	/* Once is enough. */
+	/* One wake-up is enough. */
 	assert_int_equal(recv(other.socket, &byte, 1, MSG_DONTWAIT), -1);
 	expect_send(8);
 	expect_send(8);
 }
 
-/* @count polls of the program, none of which finds anything but what the other side sends before them. */
+/* Polls @count times as the program, without finding anything except what the other side sends before. */
 static void poll_often(uint32_t count)
 {
 	while (count--)
@@ -643,8 +649,8 @@ static void poll_often(uint32_t count)
 }
 
 /*
- * A peer that takes nothing although it is said to poll is woken after a while, once and later again; but not as long as it sends: it is busy
- * then, and waking takes its processor from it.
+ * A peer that receives nothing although it is marked as polling is woken after a while, and again later. It is not
+ * woken while it sends: it is busy then, and a wake-up would take its processor away.
  */
 static void test_wakes_one_who_stops_polling(void **state)
 {
@@ -668,7 +674,7 @@ static void test_wakes_one_who_stops_polling(void **state)
 	assert_int_equal(recv(other.socket, &byte, 1, MSG_DONTWAIT), 1);
 }
 
-/* One that says that it polls, and has not looked when the timer runs out. */
+/* A peer that is marked as polling but has not polled when the timer expires. */
 static void test_wakes_one_who_has_not_looked(void **state)
 {
 	uint64_t excused = counted(COUNTER_ACK_TIMEOUTS_EXCUSED), woken = counted(COUNTER_SHM_WAKEUPS_SENT);
@@ -689,7 +695,7 @@ static void test_wakes_one_who_has_not_looked(void **state)
 	WAIT_FOR(end.qp->requester.first == end.qp->requester.last);
 	let_it_finish();
 	expect_cqe(&cq, 0, 0);
-	/* With each time that ran out, and not only after many polls. */
+	/* Woken at each timeout, not only after many polls. */
 	assert_true(counted(COUNTER_ACK_TIMEOUTS_EXCUSED) > excused);
 	assert_true(2 * (counted(COUNTER_SHM_WAKEUPS_SENT) - woken) > counted(COUNTER_ACK_TIMEOUTS_EXCUSED) - excused);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The ring of the shm link: order, wrap, full, and whatever a hostile producer or consumer can write. */
+/* The ring of the shm link: order, wrap-around, full rings, and anything that a hostile producer or consumer can write. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -78,7 +78,7 @@ static void test_shapes(void **state)
 		assert_int_equal(record.slot.flags, shapes[i].flags);
 		assert_int_equal(record.path != NULL, shapes[i].flags & SHM_FLAG_PATH ? 1 : 0);
 		assert_true(record_is(&record, i));
-		/* Payload that is not in the slot begins a line. */
+		/* Payload outside of the slot begins on a line. */
 		if (record.payload >= world.ring->data && record.payload < world.ring->data + SHM_DATA_BYTES)
 			assert_int_equal((record.payload - world.ring->data) % 64, 0);
 	}
@@ -86,7 +86,7 @@ static void test_shapes(void **state)
 	world_end(&world);
 }
 
-/* Many laps of records of all sizes, taken in bursts. Whether there is room is reckoned here with counts of what is in. */
+/* Many laps of records of all sizes, received in bursts. The room is computed here from the records in the ring. */
 static void run_laps(struct shm_cursor at, uint64_t seed)
 {
 	struct world world;
@@ -102,7 +102,7 @@ static void run_laps(struct shm_cursor at, uint64_t seed)
 
 			if (error) {
 				assert_int_equal(error, -ENOBUFS);
-				/* With nothing in it, there is room for everything. */
+				/* An empty ring has room for everything. */
 				assert_true(sent > taken);
 				full++;
 				break;
@@ -132,7 +132,7 @@ static void test_laps(void **state)
 	run_laps((struct shm_cursor){0}, 1);
 }
 
-/* Counts that run freely pass 2^32. */
+/* Counts wrap around at 2^32. */
 static void test_count_wraps(void **state)
 {
 	(void)state;
@@ -152,7 +152,7 @@ static void test_slots_run_out(void **state)
 		assert_int_equal(record_send(&world.producer, &small, i), 0);
 	assert_int_equal(record_send(&world.producer, &small, SHM_SLOTS), -ENOBUFS);
 	assert_false(shm_has_room(&world.producer));
-	/* Taking is not giving back. */
+	/* Receiving is not releasing. */
 	take(&world, &record);
 	assert_int_equal(record_send(&world.producer, &small, SHM_SLOTS), -ENOBUFS);
 	shm_release(&world.consumer);
@@ -188,7 +188,10 @@ static void test_lines_run_out(void **state)
 	world_end(&world);
 }
 
-/* What does not fit before the end of the data area begins at its beginning; the rest is lost until it is given back. */
+/*
+ * A record that does not fit before the end of the data area starts at its beginning; the rest is unused until it is
+ * released.
+ */
 static void test_end_is_skipped(void **state)
 {
 	const struct shm_slot large = {.headers = 12, .length = SHM_MOST_PAYLOAD};
@@ -226,7 +229,7 @@ static void test_tail_has_moved(void **state)
 	shm_step(&to, 3);
 	assert_int_equal(record_send(&world.producer, &(struct shm_slot){.headers = 12}, 0), 0);
 	assert_int_equal(shm_reserve(&world.producer, from, to), -EAGAIN);
-	/* Also if the head has passed what this thread took for the tail. */
+	/* Also if the head has passed the tail that this thread read. */
 	take(&world, &record);
 	shm_release(&world.consumer);
 	world.producer.head = world.ring->head;
@@ -234,7 +237,7 @@ static void test_tail_has_moved(void **state)
 	world_end(&world);
 }
 
-/* A published slot is not ready in the lap before its own, nor after. */
+/* A published slot is not ready in the previous lap, nor in the next. */
 static void test_sequence(void **state)
 {
 	struct world world;
@@ -264,7 +267,7 @@ static int reserve_with_head(uint32_t slot, uint32_t line)
 	for (uint32_t i = 0; i < 100; i++)
 		assert_int_equal(record_send(&world.producer, &small, i), 0);
 	world.ring->head = shm_pack((struct shm_cursor){slot, line});
-	/* It looks once what it knows does not do: after 512 records. */
+	/* The producer reads the head when all slots that it knows of are in use: after 512 records. */
 	for (uint32_t i = 100; i < SHM_SLOTS; i++)
 		assert_int_equal(record_send(&world.producer, &small, 0), 0);
 	error = record_send(&world.producer, &small, 0);
@@ -275,7 +278,7 @@ static int reserve_with_head(uint32_t slot, uint32_t line)
 static void test_hostile_head(void **state)
 {
 	(void)state;
-	/* After 512 records, of which each has two lines. */
+	/* After 512 records of two lines each. */
 	assert_int_equal(reserve_with_head(100, 200), 0);
 	assert_int_equal(reserve_with_head(512, 1024), 0);
 	assert_int_equal(reserve_with_head(513, 1024), -EPROTO);
@@ -283,7 +286,7 @@ static void test_hostile_head(void **state)
 	assert_int_equal(reserve_with_head(0xffffffff, 0), -EPROTO);
 	assert_int_equal(reserve_with_head(0, 0xffffffff - SHM_DATA_LINES), -EPROTO);
 	assert_int_equal(reserve_with_head(0x80000000, 0x80000000), -EPROTO);
-	/* It has not moved: no room, for ever. */
+	/* The head has not moved: there is never room. */
 	assert_int_equal(reserve_with_head(0, 0), -ENOBUFS);
 }
 
@@ -300,7 +303,7 @@ static uint32_t field_refused(const struct shm_slot *slot)
 	shm_publish(world.ring, 0, slot);
 	error = shm_take(&world.consumer, &record, &field, &value);
 	assert_int_equal(error, field ? -EPROTO : 0);
-	/* A ring that makes no sense is not gone on with. */
+	/* An invalid ring is not used any further. */
 	if (field)
 		assert_int_equal(world.consumer.at.slot, 0);
 	world_end(&world);
@@ -341,7 +344,7 @@ static bool is_inside(const void *at, size_t length, const void *base, size_t si
 	       length <= size - (size_t)((const uint8_t *)at - (const uint8_t *)base);
 }
 
-/* Whatever stands in the slots: what is handed out lies in the data area, or in the slot itself. */
+/* For any contents of the slots, returned payload lies in the data area, or in the slot itself. */
 static void test_hostile_slots(void **state)
 {
 	uint64_t seed = 99;
@@ -359,7 +362,7 @@ static void test_hostile_slots(void **state)
 
 		if (random & 3)
 			slot = record_shape(next_random(&seed));
-		/* One field becomes anything. */
+		/* One field gets a random value. */
 		memcpy((uint8_t *)&slot + 4 + random / 4 % 8, &random, random >> 60 & 3);
 		shm_publish(world.ring, world.consumer.at.slot, &slot);
 		in_ring = shm_next(&world.consumer);
@@ -376,7 +379,7 @@ static void test_hostile_slots(void **state)
 	world_end(&world);
 }
 
-/* Sizes that change after they were looked at change nothing. */
+/* Changing the sizes after they were checked has no effect. */
 static void test_sizes_are_copied(void **state)
 {
 	struct world world;
@@ -392,7 +395,7 @@ static void test_sizes_are_copied(void **state)
 	world_end(&world);
 }
 
-/* Lines that are written past the caches are what others are, and nothing beside them is. */
+/* Lines written with non-temporal stores have the same contents as others, and their neighbours do not change. */
 static void test_lines_are_written(void **state)
 {
 	enum { MOST = 3000, MARGIN = 64 };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Sleeping and waking of the shm link (link/shm/wake.c): when a process that sleeps interrupts others by a barrier, and that none
- * sleeps over a record, whichever side has the barrier.
+ * Sleeping and waking of the shm link (link/shm/wake.c): when a process that goes to sleep interrupts others with a
+ * barrier, and that no process sleeps while a record is pending, whichever side has the barrier.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -20,7 +20,7 @@
 
 enum { RECORDS = 10000, SLEEPS = 100, SOON_S = 20 };
 
-/* The two ends of a connection; the poller of this process is that of `sleeper`. */
+/* The two ends of a connection; the poller of this process belongs to `sleeper`. */
 static struct shm_state sleepers_state, senders_state;
 static struct host_peer sleepers_host, senders_host;
 static struct shm_peer sleeper, sender;
@@ -76,7 +76,7 @@ static void arm(bool armed)
 	shm_arm(&shm_poller.poller, armed);
 }
 
-/* The kernel may lack membarrier(2) in truth. */
+/* The kernel may really lack membarrier(2). */
 static bool has_barrier(void)
 {
 	make_ends(false);
@@ -109,10 +109,10 @@ static void one_that_polls_again_spares_the_other_side(void **state)
 	assert_int_equal(sleepers_state.sleeps, 0);
 	assert_int_equal(sleepers_state.barrier, 1);
 	assert_int_equal(barriers, 1);
-	/* The other side looks without a barrier again. */
+	/* The other side checks without a barrier again. */
 	arm(true);
 	assert_int_equal(barriers, 2);
-	/* One that was woken does not sleep, and may begin to poll then. */
+	/* A process that was woken does not sleep, and may then begin to poll. */
 	shm_wake(&sender, false);
 	assert_int_equal(sem_trywait(&woken), 0);
 	arm(false);
@@ -131,7 +131,7 @@ static void without_membarrier_the_other_side_pays_always(void **state)
 	assert_int_equal(barriers, 0);
 }
 
-/* ---- nobody sleeps over a record -------------------------------------------------------------------------------- */
+/* ---- no sleep while a record is pending ------------------------------------------------------------------------- */
 
 static uint32_t published __attribute__((aligned(64))); /* atomic */
 static uint32_t taken __attribute__((aligned(64)));     /* atomic */
@@ -148,7 +148,7 @@ static void *send_records(void *argument)
 	return NULL;
 }
 
-/* @polls: after so many records it polls for a moment; 0: never. */
+/* @polls: number of records after which it polls for a moment; 0: never. */
 static void take_records(unsigned int polls)
 {
 	struct timespec until;
@@ -179,7 +179,7 @@ static void no_record_is_missed(void **state)
 	take_records(7);
 	make_ends(true);
 	take_records(0);
-	/* Of two, one may have no membarrier(2). */
+	/* One of the two may lack membarrier(2). */
 	make_ends(false);
 	senders_state.barrier = 0;
 	take_records(7);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* IPv4 identifications that foreign senders use: the receiver accepts each packet whose ICRC fits one of them. */
+/* IPv4 identifications of other implementations: the receiver accepts each packet whose ICRC matches one of them. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -25,7 +25,7 @@ static void every_identification_of_a_train(void **state)
 	expect_no_other_change();
 }
 
-/* One that the receiver does not know yet. @discover: IP_PMTUDISC_DO or _DONT. */
+/* Makes a stranger that is new to the receiver. @discover: IP_PMTUDISC_DO or _DONT. */
 static void change_stranger(int discover)
 {
 	close(stranger);
@@ -34,7 +34,7 @@ static void change_stranger(int discover)
 	may_fragment = discover == IP_PMTUDISC_DONT;
 }
 
-/* A sender that counts on, begins anywhere, and lets routers fragment: all of its packets are taken. */
+/* A sender that increments from any start and permits fragmentation: all of its packets are accepted. */
 static void a_foreign_count(void **state)
 {
 	uint8_t packet[MOST_PACKET];
@@ -53,14 +53,15 @@ static void a_foreign_count(void **state)
 }
 
 /*
- * Identifications as Linux draws them (ip_idents_reserve in net/ipv4/route.c): one counter for a pair of addresses, which all
- * sockets share. After @silence ticks without a packet the counter also skips a random number of identifications, less than
- * @silence.
+ * Identifications as Linux generates them (ip_idents_reserve in net/ipv4/route.c): one counter for a pair of addresses,
+ * shared by all sockets. After @silence ticks without a packet the counter also skips a random number of
+ * identifications, less than @silence.
  */
 struct linux_counter {
 	uint32_t next;
 	struct choose choose;
-	uint32_t not_expected; /* packets sent with another identification than 0, that of a single packet of softhca */
+	uint32_t not_expected; /* packets sent with another identification than 0, which a single packet of softhca
+			        * has */
 };
 
 static uint16_t next_identification(struct linux_counter *counter, uint32_t silence)
@@ -70,7 +71,7 @@ static uint16_t next_identification(struct linux_counter *counter, uint32_t sile
 	return (uint16_t)counter->next++;
 }
 
-/* 100 ticks a second up to 1000, as CONFIG_HZ allows; silences of 1 s and of 60 s. */
+/* 100 to 1000 ticks a second, as CONFIG_HZ permits; silences of 1 s and of 60 s. */
 static const uint32_t silences[] = {100, 250, 1000, 6000, 15000, 60000};
 
 /* Sends @packets WRITEs of one packet each with identifications of @counter, and expects all of them to be executed. */
@@ -108,7 +109,7 @@ static void send_as_linux(uint8_t opcode)
 			send_counted(&counter, opcode, 1 + (uint32_t)choose_below(&counter.choose, MOST_BURST));
 		}
 	}
-	/* One socket, whose identifications were near each other for long. */
+	/* One socket whose identifications were close together for a long time. */
 	stranger = sockets[0];
 	for (size_t i = 0; i < sizeof(silences) / sizeof(silences[0]); i++) {
 		for (int burst = 0; burst < 10; burst++)
@@ -120,7 +121,7 @@ static void send_as_linux(uint8_t opcode)
 	stranger = first;
 	assert_int_equal(counted(COUNTER_UDP_BAD_ICRC), bad);
 	assert_int_equal(counted(COUNTER_UDP_ICRC_15_BITS) - solved, counter.not_expected);
-	/* The identification that softhca uses lets all 32 bits be checked. */
+	/* With the identification that softhca uses, all 32 bits can be checked. */
 	send_bytes(packet, write_packet(packet, opcode, 0, 0, 8, 8, 0), 0);
 	expect_written(0, 0, 8);
 	wait_for(1);

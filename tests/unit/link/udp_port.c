@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Which of several processes has the RoCE port: children begin to receive and are killed, stopped or end, and the test looks
- * from outside who has the port now. A stranger sends datagrams that are too short, which the process that takes one counts:
- * so they tell which one receives, and whether any was lost.
+ * Which of several processes has the RoCE port: children start to receive and are killed, stopped or end, and the test
+ * checks from outside which one has the port. A stranger sends datagrams that are too short, which the receiving
+ * process counts: the counts show which one receives, and whether any datagram was lost.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -25,21 +25,22 @@
 
 enum { CHILDREN = 5, OTHER_USER = 65533, SOME = 100 };
 
-/* The children tell this while they run. */
+/* State that the children report while they run. */
 static struct board {
-	uint64_t taken[CHILDREN]; /* atomic; datagrams */
-	uint32_t end[CHILDREN];   /* atomic; 1: shall exit */
-	int fate[CHILDREN];       /* atomic; signal that comes when it has the next datagram in hand; 0: none; or… */
+	uint64_t taken[CHILDREN]; /* atomic; number of datagrams */
+	uint32_t end[CHILDREN];   /* atomic; 1: exit */
+	int fate[CHILDREN];       /* atomic; signal to raise when the next datagram has been received but not
+				   * handled; 0: none; or… */
 } * board;
-#define THEFT (-1)        /* …another process takes the datagram out of the socket then */
-static uint32_t children; /* begun in this test, which has not begun with all of them at once */
+#define THEFT (-1)        /* …another process then receives the datagram from the socket */
+static uint32_t children; /* started in this test, which need not start all of them at once */
 
 /* ---- processes --------------------------------------------------------------------------------------------------- */
 
 struct process {
 	pid_t pid;
-	uint32_t number; /* on the board */
-	int told;        /* pipe: what the child has to say */
+	uint32_t number; /* index on the board */
+	int told;        /* pipe with reports of the child */
 };
 
 static uint32_t own_number = CHILDREN;
@@ -57,11 +58,11 @@ ssize_t __wrap_recvmsg(int fd, struct msghdr *message, int flags)
 	ssize_t length = __real_recvmsg(fd, message, flags);
 	int fate;
 
-	/* Only datagrams have a sender. */
+	/* Only datagrams have a sender address. */
 	if (length < 0 || !message->msg_name || own_number >= CHILDREN)
 		return length;
 	fate = __atomic_exchange_n(&board->fate[own_number], 0, __ATOMIC_SEQ_CST);
-	/* This very thread gets the signal, before it does anything else. */
+	/* This thread gets the signal before it does anything else. */
 	if (fate != THEFT)
 		raise(fate);
 	else if (flags & MSG_PEEK)
@@ -69,14 +70,14 @@ ssize_t __wrap_recvmsg(int fd, struct msghdr *message, int flags)
 	return length;
 }
 
-/* After those of the library, which has handled all that it took. */
+/* Runs after the destructors of the library, which has handled everything it received. */
 static void __attribute__((destructor(101))) report_last(void)
 {
 	if (own_number < CHILDREN)
 		report();
 }
 
-/* Receives until it is killed, or shall end; tells the explanations it gets, by rule. */
+/* Receives until it is killed or ordered to exit; reports its explanations by rule. */
 static void __attribute__((noreturn)) child(int tell, uid_t user)
 {
 	struct explain_record record;
@@ -84,7 +85,7 @@ static void __attribute__((noreturn)) child(int tell, uid_t user)
 	uint8_t begun = 0;
 
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	/* Sockets of the test that the child kept open would not go when the test closes them. */
+	/* Sockets of the test that the child inherits would stay open when the test closes them. */
 	tell = dup2(tell, STDERR_FILENO + 1);
 	close_range(STDERR_FILENO + 2, ~0u, 0);
 	if (user && setuid(user))
@@ -171,7 +172,7 @@ static uint64_t ms_now(void)
 	return clock_now_ns() / 1000000;
 }
 
-/* Waits until another process than @before has the port. */
+/* Waits until a process other than @before has the port. */
 static pid_t wait_for_owner(pid_t before)
 {
 	uint64_t end = ms_now() + 10000;
@@ -210,14 +211,14 @@ static void others_take_over(void **state)
 			fastest = ms_now() - begin;
 		pid = next;
 	}
-	/* How long it takes at most says more of the machine than of the library. */
+	/* The longest time depends more on the machine than on the library. */
 	assert_in_range(fastest, 0, 100);
 	for (int i = 0; i < CHILDREN; i++)
 		if (processes[i].pid)
 			end_process(&processes[i]);
 }
 
-/* Several at once, of which all but one lose the race, and then all but one of the others. */
+/* Several processes at once, of which all but one lose the race, and then all but one of the rest. */
 static void many_end_at_once(void **state)
 {
 	struct process processes[CHILDREN];
@@ -241,7 +242,7 @@ static void a_program_has_the_port(void **state)
 	first = begin_process(0);
 	second = begin_process(0);
 	assert_true(tells(&first, RULE_UDP_PORT_TAKEN, 5000));
-	/* It has the name, and tries again alone. */
+	/* It has the name, and retries on its own. */
 	assert_false(tells(&second, RULE_UDP_PORT_TAKEN, 300));
 	close(program);
 	begin = ms_now();
@@ -263,14 +264,14 @@ static void another_user_has_the_port(void **state)
 	assert_int_equal(wait_for_owner(0), first.pid);
 	second = begin_process(OTHER_USER);
 	assert_true(tells(&second, RULE_UDP_PORT_OTHER_USER, 5000));
-	/* Said once, however often it tries. */
+	/* Reported once, however often it retries. */
 	assert_false(tells(&second, RULE_UDP_PORT_OTHER_USER, 1500));
 	end_process(&first);
 	assert_int_equal(wait_for_owner(first.pid), second.pid);
 	end_process(&second);
 }
 
-/* A process of another user that has the plain name of the port, and listens if @listens. */
+/* Starts a process of another user that takes the plain name of the port, and listens if @listens. */
 static pid_t squat(bool listens)
 {
 	const struct host_name name = host_name("softhca/1/port/%d", UDP_TEST_PORT);
@@ -297,7 +298,7 @@ static pid_t squat(bool listens)
 	return pid;
 }
 
-/* It keeps no process from receiving, and processes of a user still follow each other. */
+/* It prevents no process from receiving, and processes of one user still succeed each other. */
 static void another_user_has_the_name(bool listens)
 {
 	struct process first, second;
@@ -333,7 +334,10 @@ static void a_name_at_which_another_user_does_not_listen(void **state)
 	another_user_has_the_name(false);
 }
 
-/* The owner of the name takes connections and ends them, or takes none: nobody spins, and all are there when it goes. */
+/*
+ * The owner of the name accepts and closes connections, or accepts none: no process spins, and all succeed when it
+ * ends.
+ */
 static void a_name_of_no_use(void **state)
 {
 	struct sockaddr_un name = {.sun_family = AF_UNIX};
@@ -361,7 +365,10 @@ static void a_name_of_no_use(void **state)
 	end_process(&process);
 }
 
-/* ---- what waits in the socket, and who takes it ------------------------------------------------------------------- */
+/*
+ * ---- datagrams waiting in the socket
+ * ---------------------------------------------------------------------------------
+ */
 
 static uint64_t taken(const struct process *process)
 {
@@ -389,7 +396,7 @@ static bool waits_for_taken(const struct process *process, uint64_t least)
 	return taken(process) >= least;
 }
 
-/* Sends until @process takes some, as it does once it receives. */
+/* Sends until @process receives some, as it does once it owns the port. */
 static bool receives(int stranger, const struct process *process)
 {
 	uint64_t end = ms_now() + 10000, before = taken(process);
@@ -399,7 +406,7 @@ static bool receives(int stranger, const struct process *process)
 	return taken(process) != before;
 }
 
-/* The inode of the socket that is bound to the port (proc(5)); 0: none. */
+/* Returns the inode of the socket that is bound to the port (proc(5)); 0: none. */
 static unsigned long port_inode(void)
 {
 	FILE *file = fopen("/proc/net/udp6", "re");
@@ -471,7 +478,7 @@ static void what_waits_survives_its_reader(void **state)
 	close(stranger);
 }
 
-/* The owner is killed, or stopped, between taking a datagram out of the socket and handling it. */
+/* The owner is killed or stopped between receiving a datagram from the socket and handling it. */
 static void what_is_in_hand_survives_too(void **state)
 {
 	struct process processes[2];
@@ -484,7 +491,7 @@ static void what_is_in_hand_survives_too(void **state)
 	assert_int_equal(waitpid(processes[0].pid, &status, WUNTRACED), processes[0].pid);
 	assert_true(WIFSTOPPED(status));
 	assert_true(waits_for_taken(&processes[1], 1));
-	/* More wait when it goes on with that in hand: of these it discards none. */
+	/* More are waiting when it continues with that one: it discards none of them. */
 	stop_process(&processes[1]);
 	send_datagrams(stranger, SOME, 0);
 	kill(processes[0].pid, SIGCONT);
@@ -501,7 +508,10 @@ static void what_is_in_hand_survives_too(void **state)
 	close(stranger);
 }
 
-/* Another process, that thought the owner stopped, was at work at the same time: what it left is handled, not discarded. */
+/*
+ * Another process, which considered the owner stopped, received at the same time: the datagrams it left are handled,
+ * not discarded.
+ */
 static void what_another_took_is_not_discarded(void **state)
 {
 	const struct sockaddr_in to = {
@@ -512,7 +522,7 @@ static void what_another_took_is_not_discarded(void **state)
 	(void)state;
 	begin_processes(processes, 2);
 	for (uint64_t round = 1; round <= SOME; round++) {
-		/* Both wait when it looks. */
+		/* Both are waiting when it checks. */
 		stop_process(&processes[0]);
 		__atomic_store_n(&board->fate[processes[0].number], THEFT, __ATOMIC_SEQ_CST);
 		assert_int_equal(sendto(stranger, "short", 5, 0, (const struct sockaddr *)&to, sizeof(to)), 5);
@@ -524,7 +534,7 @@ static void what_another_took_is_not_discarded(void **state)
 	close(stranger);
 }
 
-/* A process that ends while datagrams come in leaves none half done. */
+/* A process that ends while datagrams arrive leaves none half-handled. */
 static void who_ends_loses_nothing(void **state)
 {
 	struct process processes[CHILDREN];
@@ -559,7 +569,7 @@ static void who_ends_loses_nothing(void **state)
 	close(stranger);
 }
 
-/* The owner, and then who receives in its place; when the owner goes on, it receives. */
+/* If the owner is stopped, another process receives in its place; when the owner continues, it receives again. */
 static void who_is_stopped_is_replaced(void **state)
 {
 	struct process processes[3];
@@ -584,7 +594,7 @@ static void who_is_stopped_is_replaced(void **state)
 	kill(processes[second].pid, SIGCONT);
 	kill(processes[0].pid, SIGCONT);
 	assert_true(receives(stranger, &processes[0]));
-	/* Until both have seen that. */
+	/* Until both have noticed. */
 	send_datagrams(stranger, SOME, 2000);
 	before = taken(&processes[second]) + taken(&processes[third]);
 	send_datagrams(stranger, SOME, 200);
@@ -595,7 +605,10 @@ static void who_is_stopped_is_replaced(void **state)
 	close(stranger);
 }
 
-/* ---- who gives something wrong ------------------------------------------------------------------------------------- */
+/*
+ * ---- invalid replies from the owner
+ * -----------------------------------------------------------------------------------
+ */
 
 static struct sockaddr_un port_name(socklen_t *size)
 {
@@ -606,7 +619,7 @@ static struct sockaddr_un port_name(socklen_t *size)
 	return name;
 }
 
-/* In the place of the owner. */
+/* Takes the place of the owner. */
 static int take_name(void)
 {
 	socklen_t size;
@@ -627,7 +640,7 @@ static int memory_file(off_t bytes, unsigned int seals)
 	return fd;
 }
 
-/* The others live without all that the owner gives and is not the port; the owner may give it right before it ends. */
+/* The others survive any reply of the owner that is not the port; the owner may send the right one before it ends. */
 static void what_is_not_the_port_is_refused(void **state)
 {
 	struct udp_share wrong[] = {
@@ -663,7 +676,7 @@ static void what_is_not_the_port_is_refused(void **state)
 	close(stranger);
 }
 
-/* Takes the socket and the page from the owner, as any program of the user can. */
+/* Gets the socket and the page from the owner, as any program of the user can. */
 static struct udp_share get_share(void)
 {
 	int connection = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0), own = socket(AF_INET, SOCK_DGRAM, 0);
@@ -679,7 +692,7 @@ static struct udp_share get_share(void)
 	return share;
 }
 
-/* The socket blocks, and the page says all sorts of things: packets are taken all the same. */
+/* The socket blocks, and the page has random contents: packets are still received. */
 static void who_shares_may_spoil_nothing(void **state)
 {
 	struct process processes[2];
@@ -702,7 +715,7 @@ static void who_shares_may_spoil_nothing(void **state)
 	}
 	for (uint64_t end = ms_now() + 10000; taken(&processes[0]) + taken(&processes[1]) < 400 && ms_now() < end;)
 		usleep(1000);
-	/* One may be handled twice, as on a wire. */
+	/* A datagram may be handled twice, as on a wire. */
 	assert_in_range(taken(&processes[0]) + taken(&processes[1]), 400, 800);
 	end_process(&processes[0]);
 	assert_true(receives(stranger, &processes[1]));
@@ -713,8 +726,8 @@ static void who_shares_may_spoil_nothing(void **state)
 }
 
 /*
- * The owner ends before one of the others has the socket, which nobody can bind as long as another has it: whichever of them
- * gets the name, both go on.
+ * The owner ends before one of the others has the socket, which no process can bind while another holds it. Both
+ * succeed, whichever of them gets the name.
  */
 static void who_has_the_name_gets_the_socket(void **state)
 {
@@ -750,7 +763,7 @@ static void who_has_the_name_gets_the_socket(void **state)
 	close(stranger);
 }
 
-/* An owner that hands nothing over: the others say so. */
+/* An owner that does not share the socket: the others report it. */
 static void an_owner_that_keeps_the_port(void **state)
 {
 	int name = take_name();

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What arrives at the RoCE port: a stranger sends datagrams to a live QP. Good packets, alone or as trains, change the
+ * Arrivals at the RoCE port: a stranger sends datagrams to a live QP. Valid packets, alone or as trains, change the
  * memory they name, each one once; all others change nothing, end nothing, and are counted.
  */
 #include <setjmp.h>
@@ -28,7 +28,7 @@ static void a_write_arrives(void **state)
 	expect_no_other_change();
 }
 
-/* READs that are in the socket together wait to be answered together: one more than was granted is refused (IBTA 9.7.4.1.5). */
+/* READs that are in the socket together are answered together: one more than permitted is refused (IBTA 9.7.4.1.5). */
 static void more_reads_than_granted(void **state)
 {
 	const uint32_t granted = qp.qp->attr.max_dest_rd_atomic;
@@ -45,7 +45,7 @@ static void more_reads_than_granted(void **state)
 	expect_no_other_change();
 }
 
-/* The whole message in one datagram: FIRST is longer, so it is a datagram of its own. */
+/* Sends the whole message as one datagram; FIRST is longer, so it is a datagram of its own. */
 static void send_train(uint32_t packets, uint32_t last)
 {
 	static uint8_t train[64 * MOST_PACKET];
@@ -84,7 +84,10 @@ static uint8_t next_opcode(void)
 	return cqe->op_own >> 4;
 }
 
-/* What a program answers brings the acknowledgement of the message that it answers behind it, which is to be seen first. */
+/*
+ * A program's reply is followed by the acknowledgement of the message that it answers; the acknowledgement must be
+ * handled first.
+ */
 static void an_answer_with_its_acknowledgement(void **state)
 {
 	uint8_t train[2 * MOST_PACKET];
@@ -107,7 +110,7 @@ static void an_answer_with_its_acknowledgement(void **state)
 	expect_no_other_change();
 }
 
-/* In a train one packet may be bad: those in front of it count, those behind it wait until it is sent again. */
+/* One packet of a train may be invalid: those before it count, those after it are dropped until they are sent again. */
 static void a_bad_packet_in_a_train(void **state)
 {
 	static uint8_t train[8 * MOST_PACKET];
@@ -119,7 +122,7 @@ static void a_bad_packet_in_a_train(void **state)
 	length = 0;
 	for (uint32_t i = 1; i < 8; i++)
 		length += write_packet(train + length, i == 7 ? 0x08 : 0x07, i, 0, MTU, 0, (uint16_t)(i - 1));
-	train[4 * segment + 100] ^= 1; /* of packet 5 */
+	train[4 * segment + 100] ^= 1; /* in packet 5 */
 	send_bytes(train, length, (uint16_t)segment);
 	for (uint32_t i = 0; i < 5; i++)
 		expect_written(i, i * MTU, MTU);
@@ -134,7 +137,7 @@ static void a_bad_packet_in_a_train(void **state)
 	expect_no_other_change();
 }
 
-/* A middle packet that is not full is refused, also between others that are. */
+/* A middle packet that is not full is refused, also between full ones. */
 static void a_short_packet_in_a_train(void **state)
 {
 	static const uint32_t lengths[] = {MTU - 4, MTU / 2};
@@ -160,7 +163,7 @@ static void a_short_packet_in_a_train(void **state)
 	}
 }
 
-/* What a router marked makes a notification, as do those behind it only after a while; the WRITEs are executed. */
+/* A packet marked by a router causes a notification, later ones do so only after a while; the WRITEs are executed. */
 static void marked_by_a_router(void **state)
 {
 	uint64_t marks = counted(COUNTER_UDP_CONGESTION_MARKS), sent = counted(COUNTER_UDP_CNPS_SENT);
@@ -180,7 +183,7 @@ static void marked_by_a_router(void **state)
 	assert_int_equal(setsockopt(stranger, IPPROTO_IP, IP_TOS, &nothing, sizeof(int)), 0);
 }
 
-/* A notification is counted, and changes nothing else. */
+/* A notification is counted, and has no other effect. */
 static void a_notification(void **state)
 {
 	uint64_t received = counted(COUNTER_UDP_CNPS_RECEIVED), malformed = counted(COUNTER_UDP_MALFORMED);
@@ -203,7 +206,7 @@ static void a_bad_icrc_is_dropped(void **state)
 	size_t length;
 
 	for (uint32_t bit = 0; bit < 8 * (28 + 20 + 4); bit += 7) {
-		/* FECN, BECN and the reserved bits beside them are not covered, nor need they be. */
+		/* FECN, BECN and the reserved bits next to them are not covered by the ICRC, and need not be. */
 		if (bit / 8 == 4)
 			continue;
 		length = write_packet(packet, 0x0a, 0, 0, 20, 20, 0);
@@ -216,7 +219,7 @@ static void a_bad_icrc_is_dropped(void **state)
 	assert_true(udp_explained(RULE_FRAME_ICRC, &record));
 }
 
-/* Sends the good packet @packet from one address of this host to another. */
+/* Sends the valid packet @packet from one address of this host to another. */
 static void send_between(const char *from, const char *to, uint8_t *packet, size_t length)
 {
 	const union ibv_gid source = gid_from(from), destination = gid_from(to);
@@ -247,8 +250,8 @@ static void send_between(const char *from, const char *to, uint8_t *packet, size
 }
 
 /*
- * IBTA 9.6: a connected QP hears the address of its peer, at its own: no request, no answer of anybody else's, however well
- * he knows its number, its key and its sequence number.
+ * IBTA 9.6: a connected QP accepts packets only from the address of its peer to its own: no request or reply from any
+ * other address, even with the right QP number, key and sequence number.
  */
 static void strangers_are_not_heard(void **state)
 {
@@ -265,7 +268,7 @@ static void strangers_are_not_heard(void **state)
 		for (size_t k = 0; k < sizeof(opcodes); k++) {
 			size_t length = write_packet(packet, opcodes[k], 0, 0, 8, 8, 0);
 
-			/* Of a READ the headers alone; of answers what looks like AETH. */
+			/* For a READ only the headers; for replies bytes that resemble an AETH. */
 			if (opcodes[k] == 0x0c) {
 				length = write_packet(packet, 0x0a, 0, 0, 8, 8, 0) - 8;
 				packet[0] = 0x0c;
@@ -285,7 +288,7 @@ static void strangers_are_not_heard(void **state)
 	assert_null(raw_cq_poll(&cq));
 }
 
-/* Cut at every byte, with an ICRC that fits what is left: nothing that the QP takes. */
+/* Truncated at every byte, with a matching ICRC: nothing that the QP accepts. */
 static void cut_at_every_byte(void **state)
 {
 	uint8_t packet[MOST_PACKET];
@@ -294,7 +297,10 @@ static void cut_at_every_byte(void **state)
 		write_packet(packet, 0x0a, 0, 0, 20, 20, 0);
 		if (length >= 16)
 			put_icrc(packet, length, 0);
-		/* A multiple of four: a WRITE whose payload is shorter than it says, refused by the responder. */
+		/*
+		 * A multiple of four: a WRITE whose payload is shorter than its length field, which the responder
+		 * refuses.
+		 */
 		if (length >= 32 && length % 4 == 0)
 			continue;
 		send_bytes(packet, length, 0);
@@ -302,7 +308,7 @@ static void cut_at_every_byte(void **state)
 	a_write_arrives(state);
 }
 
-/* Datagrams of noise of every length, alone and as trains of any segment length. */
+/* Random datagrams of every length, alone and as trains of any segment length. */
 static void noise(void **state)
 {
 	static uint8_t bytes[8000];
@@ -315,7 +321,7 @@ static void noise(void **state)
 			bytes[k] = (uint8_t)((seed = seed * 6364136223846793005 + 1) >> 56);
 		length = 1 + (seed >> 33) % (i % 2 ? 2000 : 60);
 		segment = 1 + (seed >> 40) % length;
-		/* As if for the QP. */
+		/* Addressed to the QP. */
 		put32(bytes + 4, qp.qp->number);
 		if (length / segment >= 60)
 			segment = length;
@@ -325,14 +331,14 @@ static void noise(void **state)
 	a_write_arrives(state);
 }
 
-/* A child has none of it, and its end takes nothing away. */
+/* A child inherits none of it, and its end releases nothing. */
 static void a_forked_child(void **state)
 {
 	pid_t child = fork();
 	int status = 0;
 
 	if (!child) {
-		/* Whatever the child still has open it would keep for the time after its parent. */
+		/* Descriptors that stay open in the child would outlive its parent. */
 		for (int fd = 3; fd < 64; fd++) {
 			struct sockaddr_in6 name;
 			socklen_t length = sizeof(name);

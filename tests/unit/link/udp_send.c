@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What the udp link puts on the wire: a plain socket has the port and receives what is sent. Headers are the business of
- * roce.c; here it is how a run is cut, that every packet has the addresses that were asked for, and an ICRC that fits the
- * datagram as the receiver sees it. The kernel's refusals are the test's: it stands before sendmsg(2).
+ * Packets that the udp link sends: a plain socket has the port and receives them. roce.c tests headers; this file tests
+ * how a run is cut, and that every packet has the requested addresses and an ICRC that matches the datagram as
+ * received. The test replaces sendmsg(2) to simulate refusals of the kernel.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -14,7 +14,7 @@
 
 enum { QPN = 0x4011, PEER = 0x5022, PSN = 0xfffffe, MTU = 256, MOST = 300000 };
 
-static int v4, v6; /* on the port */
+static int v4, v6; /* on the RoCE port */
 static uint8_t payload[MOST], buffer[65536];
 
 /* ---- sendmsg ----------------------------------------------------------------------------------------------------- */
@@ -48,11 +48,11 @@ ssize_t __wrap_sendmsg(int fd, const struct msghdr *message, int flags)
 
 /* ---- time ---------------------------------------------------------------------------------------------------------- */
 
-static uint64_t frozen_ns; /* atomic; 0: it passes */
+static uint64_t frozen_ns; /* atomic; 0: time passes */
 static struct {
 	struct timers *timers;
 	struct timer *timer;
-} kept; /* that was armed meanwhile */
+} kept; /* armed meanwhile */
 
 uint64_t __real_clock_now_ns(void);
 uint64_t __wrap_clock_now_ns(void);
@@ -79,7 +79,7 @@ int __wrap_timer_arm(struct timers *timers, struct timer *timer, uint64_t deadli
 	return 0;
 }
 
-/* From now on everything happens at once, however busy the machine is. */
+/* Stops the clock, so that later events are simultaneous even on a busy machine. */
 static void freeze(void)
 {
 	if (!frozen_ns)
@@ -184,7 +184,10 @@ static uint32_t be32_at(const uint8_t *at)
 	return (uint32_t)at[0] << 24 | (uint32_t)at[1] << 16 | (uint32_t)at[2] << 8 | at[3];
 }
 
-/* Packet @number of a WRITE: as it should be, with the ICRC of @identification. Returns what came before payload. */
+/*
+ * Receives packet @number of a WRITE; checks its contents, and its ICRC with @identification. Returns its addresses and
+ * length.
+ */
 static struct datagram expect_packet(int fd, uint32_t number, uint8_t opcode, const uint8_t *bytes, uint32_t length,
 				     uint16_t identification)
 {
@@ -219,7 +222,7 @@ static void a_run_is_cut(void **state)
 
 	(void)state;
 	send_write(&path, 3 * MTU + 91, MTU);
-	/* The first packet is longer than the second, which ends its train: the last of one may be shorter. */
+	/* The first packet is longer than the second, which ends its train: the last packet of a train may be shorter. */
 	assert_int_equal(calls, 2);
 	assert_int_equal(trains, 2);
 	expect_packet(v4, 0, 0x06, payload, MTU, 0);
@@ -233,7 +236,7 @@ static void a_run_is_cut(void **state)
 	assert_false(stranger_waits(v4, 20));
 }
 
-/* Behind the first two, trains end at 64 packets and at 65000 bytes; behind each, identifications begin anew. */
+/* After the first two, trains end at 64 packets and at 65000 bytes; identifications restart after each. */
 static void long_runs(void **state)
 {
 	static const struct {
@@ -275,14 +278,14 @@ static void addresses_are_those_of_the_path(void **state)
 	assert_int_equal(datagram.traffic_class, 0xb9);
 	assert_int_equal(datagram.hop_limit, 7);
 	assert_int_equal(datagram.source_port, 0xc123);
-	/* What the path leaves open. */
+	/* Fields that the path leaves unset. */
 	path = path_between("127.0.0.9", "127.1.2.3");
 	path.flow_label = 0x12345;
 	send_write(&path, 100, MTU);
 	datagram = expect_packet(v4, 0, 0x0a, payload, 100, 0);
 	assert_int_equal(datagram.hop_limit, 64);
 	assert_int_equal(datagram.traffic_class, 0);
-	/* As the kernel's rdma_flow_label_to_udp_sport() has it. */
+	/* As the kernel's rdma_flow_label_to_udp_sport(). */
 	assert_int_equal(datagram.source_port, 0xc000 | ((0x12345 & 0x3fff) ^ (0x12345 >> 14)));
 }
 
@@ -306,7 +309,10 @@ static void over_ipv6(void **state)
 	assert_int_equal(datagram.hop_limit, 7);
 }
 
-/* IPv6 has the flow label of the path, in a train, too; the kernel may refuse it, and the packets go all the same. */
+/*
+ * IPv6 packets have the flow label of the path, also in a train; if the kernel refuses it, the packets are sent
+ * without.
+ */
 static void flow_labels(void **state)
 {
 	struct packet_path path = path_between("::1", "::1");
@@ -327,21 +333,21 @@ static void flow_labels(void **state)
 			assert_int_equal(datagram.source_port, 0xc000 | ((0x54321 & 0x3fff) ^ (0x54321 >> 14)));
 		}
 	}
-	/* It is not asked twice. */
+	/* Not requested a second time. */
 	assert_int_equal(labels, 1);
 	send_write(&path, 2 * MTU, MTU);
 	assert_int_equal(labels, 0);
 	expect_packet(v6, 0, 0x06, payload, MTU, 0);
 	expect_packet(v6, 1, 0x08, payload + MTU, MTU, 0);
 	refuse_labels = 0;
-	/* Without a label there is none to refuse. */
+	/* Without a label there is nothing to refuse. */
 	path.flow_label = 0;
 	send_write(&path, 8, MTU);
 	assert_int_equal(labels, 0);
 	expect_packet(v6, 0, 0x0a, payload, 8, 0);
 }
 
-/* GIDs that no interface has go by 127.83.0.0/16, with the number of the entry. */
+/* GIDs that no interface has use 127.83.0.0/16, with the number of the entry. */
 static void gids_that_are_no_addresses(void **state)
 {
 	size_t count;
@@ -381,7 +387,7 @@ static void frames_go_as_they_are(void **state)
 	}
 }
 
-/* By itself each packet has identification 0: the ICRCs of a train that was refused are made anew. */
+/* Single packets have identification 0, so the ICRCs of a refused train are recomputed. */
 static void trains_that_are_refused(void **state)
 {
 	struct packet_path path = path_between("127.0.0.1", "127.0.0.1");
@@ -403,7 +409,7 @@ static void trains_that_are_refused(void **state)
 	refuse_trains = 0;
 	assert_true(udp_explained(RULE_UDP_NO_TRAINS, &record));
 	assert_int_equal(record.args[0], EIO);
-	/* Another socket tries again. */
+	/* Another socket tries trains again. */
 	path.udp_source_port = 0xc556;
 	send_write(&path, 5 * MTU, MTU);
 	assert_int_equal(trains, 2);
@@ -417,7 +423,7 @@ static void what_cannot_be_sent_is_lost(void **state)
 		const char *source, *destination;
 		int error;
 		enum explain_rule rule;
-		uint64_t figure[2]; /* which, and what it is */
+		uint64_t figure[2]; /* which figure, and its value */
 	} cases[] = {
 		{"127.0.0.1", "10.11.12.13", 0, RULE_UDP_NOT_SENT, {3, ENETUNREACH}},
 		{"127.0.0.1", "::1", 0, RULE_UDP_FAMILIES, {1, 1}},
@@ -449,7 +455,10 @@ static uint32_t times_explained(enum explain_rule rule)
 	return count;
 }
 
-/* A packet that the interface does not take, the kernel's own word, comes in fragments: by IPv4 and by IPv6, alone and in trains. */
+/*
+ * A packet that is too long for the interface, according to the kernel, is sent in fragments: over IPv4 and IPv6, alone
+ * and in trains.
+ */
 static void longer_than_the_interface_takes(void **state)
 {
 	static const char *const address[2] = {"127.0.0.1", "::1"};
@@ -474,7 +483,7 @@ static void longer_than_the_interface_takes(void **state)
 	assert_int_equal(counter_read(hca_device(0), COUNTER_UDP_FRAGMENTED) - before, 6);
 	assert_int_equal(counter_read(hca_device(0), COUNTER_UDP_SEND_ERRORS), errors);
 	assert_int_equal(times_explained(RULE_UDP_TOO_LONG), 1);
-	/* With room for it nothing is fragmented any more. */
+	/* Once it fits, nothing is fragmented any more. */
 	before = counter_read(hca_device(0), COUNTER_UDP_FRAGMENTED);
 	send_write(&again, 2000, 2048);
 	expect_packet(v4, 0, 0x0a, payload, 2000, 0);
@@ -520,7 +529,7 @@ static void expect_acknowledgement(uint32_t psn, uint16_t identification)
 	assert_int_equal(icrc, expected);
 }
 
-/* As a program does that answers each message at once. */
+/* As a program that answers each message at once. */
 static struct packet_path answer_often(uint16_t port)
 {
 	struct packet_path path = path_between("127.0.0.1", "127.0.0.1");
@@ -550,7 +559,7 @@ static void an_answer_carries_the_acknowledgement(void **state)
 		expect_packet(v4, 0, 0x0a, payload, 8, 0);
 		expect_acknowledgement(i, 1);
 	}
-	/* A run of several trains: the first of them. */
+	/* A run of several trains: the acknowledgement is near its beginning. */
 	send_acknowledgement(&path, 20, AETH_NO_CREDITS);
 	send_write(&path, 64 * MTU, MTU);
 	for (uint32_t i = 0; i < 65; i++) {
@@ -561,7 +570,7 @@ static void an_answer_carries_the_acknowledgement(void **state)
 	thaw();
 }
 
-/* It never waits for long, and not for a program that no longer answers. */
+/* It never waits for long, nor for a program that no longer answers. */
 static void an_acknowledgement_without_an_answer(void **state)
 {
 	struct packet_path path = answer_often(0xc602);
@@ -578,7 +587,7 @@ static void an_acknowledgement_without_an_answer(void **state)
 	thaw();
 }
 
-/* Whatever leaves later is behind it, and refusals do not wait. */
+/* All later packets are sent after it, and NAKs do not wait. */
 static void nothing_overtakes_an_acknowledgement(void **state)
 {
 	struct packet_path path = answer_often(0xc603), other = path;
@@ -589,7 +598,7 @@ static void nothing_overtakes_an_acknowledgement(void **state)
 	send_write(&other, 8, MTU);
 	expect_acknowledgement(10, 0);
 	expect_packet(v4, 0, 0x0a, payload, 8, 0);
-	/* By the same socket to another address. */
+	/* From the same socket to another address. */
 	path = answer_often(0xc605);
 	other = path_between("127.0.0.1", "127.0.0.2");
 	other.udp_source_port = 0xc605;
@@ -640,7 +649,7 @@ static void a_port_that_a_program_has(void **state)
 	(void)state;
 	path.udp_source_port = 0xd111;
 	send_write(&path, 100, MTU);
-	/* The ICRC covers the port that it has instead. */
+	/* The ICRC covers the port that is used instead. */
 	datagram = expect_packet(v4, 0, 0x0a, payload, 100, 0);
 	assert_int_not_equal(datagram.source_port, 0xd111);
 	close(program);
@@ -673,7 +682,7 @@ static void sockets_are_few(void **state)
 		assert_int_equal(datagram.source_port, 0xe000 + i);
 	}
 	assert_in_range(count_sockets(), 2, 64);
-	/* All are busy: the 65th finds none, until one of them is given back. */
+	/* All are busy: the 65th request fails until one of them is released. */
 	struct udp_socket *busy[64];
 
 	for (uint16_t i = 0; i < 64; i++)
@@ -686,7 +695,7 @@ static void sockets_are_few(void **state)
 		udp_socket_put(busy[i]);
 }
 
-/* Flows that ask for no port by name share the sockets that there are, and keep the one they got. */
+/* Flows that do not request a specific port share the existing sockets, and each keeps the one it got. */
 static void many_flows(void **state)
 {
 	struct packet_path path = path_between("127.0.0.1", "127.0.0.1");
@@ -705,13 +714,13 @@ static void many_flows(void **state)
 			first[i] = datagram.source_port;
 		}
 	assert_in_range(count_sockets(), 2, 64);
-	/* Those that do are served all the same. */
+	/* Flows that do are still served. */
 	path.udp_source_port = 0xe123;
 	send_write(&path, 8, MTU);
 	assert_int_equal(expect_packet(v4, 0, 0x0a, payload, 8, 0).source_port, 0xe123);
 }
 
-/* The port is the test's: the device looks who has it, and says so. */
+/* The test has the port: the device finds out which process has it, and reports it. */
 static void the_port_is_taken(void **state)
 {
 	struct explain_record record;
