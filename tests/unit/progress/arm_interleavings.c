@@ -5,8 +5,8 @@
  * the CQ, so there is no finer interleaving.
  *
  * The rule is that of an adapter (mlx5-formats 3.6): an armed CQ raises one event as soon as a CQE is there that is not before the
- * consumer index of the arming and that no event has reported. The test keeps its own account of it and checks two things:
- * - No event is lost: a program that sleeps for ever has consumed all CQEs that it armed the CQ for.
+ * consumer index of the arming and that no event has reported. The test tracks this independently and checks two things:
+ * - No event is lost: a program that sleeps forever has consumed all CQEs that it armed the CQ for.
  * - No event is empty: the CQ is armed when an event is raised, and the event reports such a CQE.
  */
 #include <setjmp.h>
