@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The language of fault scripts: what each statement means, and where and how a wrong one is refused. */
+/* The language of fault scripts: the meaning of each statement, and where and how a wrong one is rejected. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -145,7 +145,7 @@ static void conditions(void **state)
 	assert_int_equal(rule("of cm dreq, cm drep drop")->kinds, 1u << FAULT_CM_DREQ | 1u << FAULT_CM_DREP);
 	assert_int_equal(rule("of cm sidr req drop")->kinds, 1u << FAULT_CM_SIDR_REQ);
 	assert_int_equal(rule("of cm sidr rep, write drop")->kinds, 1u << FAULT_CM_SIDR_REP | 1u << FAULT_WRITE);
-	/* A list ends where no comma is. */
+	/* A list ends where there is no comma. */
 	assert_int_equal(rule("of send rnr 1%")->action, FAULT_RNR);
 	assert_true(rule("of qp 66 to qp 0xffffff drop")->of_qp);
 	assert_int_equal(script.rule[0].sender, 66);
@@ -304,7 +304,7 @@ static void files(void **state)
 	assert_int_equal(fault_script_read(&script, path, &error, message, sizeof(message)), -EINVAL);
 	snprintf(want, sizeof(want), "%s: line 3, column 1: expected seed", path);
 	assert_memory_equal(message, want, strlen(want));
-	/* Not a part of a file. */
+	/* A file that is too large is rejected rather than read in part. */
 	memset(large, '\n', sizeof(large));
 	assert_int_equal(pwrite(fd, large, sizeof(large), 0), sizeof(large));
 	assert_int_equal(fault_script_read(&script, path, &error, message, sizeof(message)), -EFBIG);
@@ -314,7 +314,7 @@ static void files(void **state)
 	assert_int_equal(fault_script_read(&script, path, &error, message, sizeof(message)), -EILSEQ);
 	close(fd);
 	unlink(path);
-	/* What is no file is a script. */
+	/* An argument that is not a file is a script. */
 	assert_int_equal(fault_script_read(&script, path, &error, message, sizeof(message)), -EINVAL);
 	assert_non_null(strstr(message, "line 1, column 1: expected seed"));
 	assert_non_null(strstr(message, "(and there is no file of that name)"));

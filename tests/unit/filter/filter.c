@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Filters and faults with a wire (wire_link.h) behind them: what they let through is what would have been sent without them,
- * and what they do to it is what the script says, every time the same.
+ * Filters and faults before a wire (wire_link.h): packets that pass are the same as without them, and faults follow the
+ * script, identically in every run.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -16,7 +16,7 @@
 
 enum { HERE = 0, THERE = HALF, MOST = 4096, MTU = 256 };
 
-/* What went over the wire. */
+/* Packets that were on the wire. */
 static struct wire_packet *seen[MOST];
 static uint32_t seen_count;
 
@@ -26,7 +26,7 @@ static void forget(void)
 		free(seen[--seen_count]);
 }
 
-/* Delivers all there is, now; keeps what it was. */
+/* Delivers all queued packets, and keeps a copy of each. */
 static void deliver_and_keep(void)
 {
 	struct wire_packet *packet;
@@ -79,7 +79,7 @@ static void begin(enum ibv_qp_type type, const char *text)
 	wire_connect(&options, NULL, NULL);
 }
 
-/* @count WRITEs of @bytes each, one after the other in memory. */
+/* Posts @count WRITEs of @bytes each, consecutive in memory. */
 static void writes(uint32_t count, uint32_t bytes)
 {
 	for (uint32_t i = 0; i < count; i++) {
@@ -96,7 +96,7 @@ static uint32_t index_of(const struct wire_packet *packet)
 	return psn_add(packet->psn, -(uint32_t)SQ_START_PSN);
 }
 
-/* The packets on the wire are those of these numbers (from 0), in this order; 0xffff ends the list. */
+/* Checks that the packets on the wire are those of these numbers (from 0), in this order; 0xffff ends the list. */
 static void expect_numbers(const uint32_t *numbers)
 {
 	uint32_t count;
@@ -110,9 +110,9 @@ static void expect_numbers(const uint32_t *numbers)
 
 #define EXPECT(...) expect_numbers((const uint32_t[]){__VA_ARGS__, 0xffff})
 
-/* ---- the way through -------------------------------------------------------------------------------------------- */
+/* ---- passing through -------------------------------------------------------------------------------------------- */
 
-/* Each opcode, of no packet, one and many. */
+/* Sends each opcode, with no packet, one and many. */
 static void traffic(void)
 {
 	static const uint8_t opcodes[] = {MLX5_OPCODE_SEND,      MLX5_OPCODE_SEND_IMM,       MLX5_OPCODE_RDMA_WRITE,
@@ -147,11 +147,14 @@ static void frames_are_what_the_link_would_have_sent(void **state)
 	assert_null(device.hca->filters);
 	traffic();
 	plain_count = seen_count;
-	/* Requests of 18 packets and 6 acknowledgements four times, 6 READs and 18 responses, 12 atomics and as many answers. */
+	/*
+	 * Four times 18 request packets and 6 acknowledgements, 6 READs and 18 responses, 12 atomics and their 12
+	 * replies.
+	 */
 	assert_int_equal(plain_count, 4 * (18 + 6) + 6 + 18 + 12 + 12);
 	memcpy(plain, seen, sizeof(plain));
 	seen_count = 0;
-	/* A rule that is about nothing. */
+	/* A rule that matches nothing. */
 	begin(IBV_QPT_RC, "of qp 0xffffff drop");
 	assert_non_null(device.hca->filters);
 	traffic();
@@ -163,7 +166,7 @@ static void frames_are_what_the_link_would_have_sent(void **state)
 	}
 }
 
-/* Without faults nothing is cut any more; what was on its way arrives. */
+/* Once the faults end, runs are no longer cut; packets in flight arrive. */
 static void faults_end(void **state)
 {
 	(void)state;
@@ -184,7 +187,7 @@ static void faults_end(void **state)
 	assert_int_equal(seen_count, 9);
 }
 
-/* A link that has no room keeps frames waiting, in their order, and loses none. */
+/* A link without room keeps frames waiting, in order, and loses none. */
 static uint32_t refusals;
 
 static bool busy(void *argument)
@@ -248,12 +251,12 @@ static void reorder(void **state)
 	writes(6, MTU);
 	keep();
 	EXPECT(0, 2, 3, 4, 1, 5);
-	/* One that overtakes is itself overtaken. */
+	/* A packet that overtakes is itself overtaken. */
 	begin(IBV_QPT_UC, "at packet 1 reorder by 2; at packet 2 reorder by 1");
 	writes(4, MTU);
 	keep();
 	EXPECT(2, 1, 3, 0);
-	/* Nobody comes: it is late, not lost. */
+	/* No packet overtakes it: it is late, not lost. */
 	begin(IBV_QPT_UC, "at packet 2 reorder by 3");
 	writes(3, MTU);
 	keep();
@@ -264,7 +267,7 @@ static void reorder(void **state)
 	wire_clock_pass(1);
 	keep();
 	EXPECT(0, 2, 1);
-	/* Only its own QP's packets overtake it. */
+	/* Only packets of its own QP overtake it. */
 	begin(IBV_QPT_UC, "of qp 0xffffff drop; at packet 1 reorder by 1");
 	writes(1, MTU);
 	put_request(&server, MLX5_OPCODE_RDMA_WRITE, THERE, HERE, MTU, 0, 0);
@@ -291,7 +294,7 @@ static void delay(void **state)
 	wire_clock_pass(1);
 	keep();
 	EXPECT(0, 1);
-	/* What comes later does not overtake. */
+	/* Later packets do not overtake it. */
 	begin(IBV_QPT_UC, "at packet 2 delay 1ms");
 	writes(4, MTU);
 	keep();
@@ -345,9 +348,9 @@ static void corrupt_payload(void **state)
 	}
 	for (int j = 0; j < MTU; j++)
 		bytes_hit += hit[j];
-	/* Of 200 balls in 256 boxes: about 139 boxes. */
+	/* 200 balls in 256 boxes hit about 139 boxes. */
 	assert_in_range(bytes_hit, 110, 170);
-	/* What has no payload is not looked at. */
+	/* Packets without payload are not counted. */
 	begin(IBV_QPT_UC, "at packet 2 corrupt payload");
 	put_request(&client, MLX5_OPCODE_RDMA_WRITE, HERE, THERE, 100, 0, 0);
 	put_request(&client, MLX5_OPCODE_RDMA_WRITE, HERE, THERE, 0, 0, 0);
@@ -359,7 +362,7 @@ static void corrupt_payload(void **state)
 	assert_int_equal(differing_bits(seen[2]->payload, device.memory + HERE, 100), 1);
 }
 
-/* Whatever bit it is, the ICRC shows it: nothing arrives, and each loss is explained. */
+/* The ICRC detects a change of any bit: nothing arrives, and each loss is explained. */
 static void corrupt_frame(void **state)
 {
 	struct explain_record record;
@@ -433,11 +436,11 @@ static void conditions(void **state)
 	assert_int_equal(seen[0]->destination_qpn, server.qp->number);
 }
 
-/* ---- chance ------------------------------------------------------------------------------------------------------ */
+/* ---- probability ------------------------------------------------------------------------------------------------- */
 
 enum { DRAWS = 2000 };
 
-/* Which of DRAWS packets of the client arrive; those of the server, if @mixed, come between. */
+/* Counts which of DRAWS packets of the client arrive; @mixed: packets of the server are interleaved. */
 static uint32_t survivors(const char *text, bool mixed, uint8_t *arrived)
 {
 	uint32_t count = 0;
@@ -487,18 +490,18 @@ static void a_seed_decides(void **state)
 	survivors("drop 20%; seed 5", false, one);
 	survivors("drop 20%; seed 5", false, again);
 	assert_memory_equal(one, again, DRAWS);
-	/* What another QP sends changes nothing, nor does another rule. */
+	/* Packets of another QP do not change the result, nor does another rule. */
 	survivors("drop 20%; seed 5; duplicate 0%", true, mixed);
 	assert_memory_equal(one, mixed, DRAWS);
 	survivors("drop 20%; seed 6", false, other);
 	assert_memory_not_equal(one, other, DRAWS);
-	/* Two rules have their own luck: 0.8 * 0.8. */
+	/* Two rules draw independently: 0.8 * 0.8. */
 	assert_in_range(survivors("drop 20%; drop 20%; seed 5", false, other), 1280 - 86, 1280 + 86);
 }
 
 /* ---- reliability and reports ------------------------------------------------------------------------------------- */
 
-/* Whatever happens on the way, each request is executed once, in order. */
+/* Under any faults, each request is executed once, in order. */
 static void reliable_through_all(void **state)
 {
 	char text[256];
