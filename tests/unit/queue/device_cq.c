@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Completion queues as the device keeps them, with the test as their driver (mlx5-formats 3.1, 3.6 and 3.7). */
+/* Completion queues of the device, with the test as their driver (mlx5-formats 3.1, 3.6 and 3.7). */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -45,7 +45,7 @@ struct move {
 	uint32_t count;
 };
 
-/* As a driver does: all CQEs up to the marker go one index further on. */
+/* As a driver does: moves all CQEs up to the marker one index further. */
 static void carry_over(void *argument)
 {
 	const struct move *move = argument;
@@ -64,7 +64,7 @@ static void carry_over(void *argument)
 	cq->dbrec[0] = htobe32(++cq->consumer);
 }
 
-/* The marker takes an index, but no place from the CQEs: the new ring holds as many as it has entries at once. */
+/* The marker uses an index, but no space of the CQEs: the new ring holds as many CQEs at once as it has entries. */
 static void new_ring_is_used_to_the_last_entry(void **state)
 {
 	struct raw_cq cq;
@@ -86,13 +86,13 @@ static void new_ring_is_used_to_the_last_entry(void **state)
 	raw_cq_destroy(&cq);
 }
 
-/* ---- how far a program has read ---------------------------------------------------------------------------------- */
+/* ---- progress of a reading program ------------------------------------------------------------------------------- */
 
-/* A program, and what is true of its ring, whatever the record says. */
+/* A program and the true state of its ring, independent of the record. */
 struct reader {
 	struct raw_cq cq;
-	bool modulo;  /* its record has the index modulo the size of the ring, else 24 bits */
-	bool careful; /* it never lets the ring overrun */
+	bool modulo;  /* its record has the index modulo the size of the ring, otherwise 24 bits */
+	bool careful; /* it never lets the ring overflow */
 	uint32_t produced, consumed;
 	uint32_t at_once; /* consumed since the last CQE */
 };
@@ -127,7 +127,7 @@ static void produce(struct reader *reader)
 	reader->at_once = 0;
 }
 
-/* Bursts either way, in which the ring is empty, full, and anything between. */
+/* Bursts of writes and reads, with the ring empty, full, and in between. */
 static void read_at_random(struct reader *reader, uint32_t seed)
 {
 	for (uint32_t step = 0; step < 4000; step++) {
@@ -141,7 +141,10 @@ static void read_at_random(struct reader *reader, uint32_t seed)
 			continue;
 		}
 		burst = burst < waiting ? burst : waiting;
-		/* The whole ring at once leaves a record modulo its size as it is: nobody can tell that from nothing. */
+		/*
+		 * Reading the whole ring at once does not change a record modulo its size, so the device cannot detect
+		 * it.
+		 */
 		if (reader->modulo && reader->at_once + burst >= reader->cq.count)
 			continue;
 		consume(reader, burst);
@@ -158,7 +161,7 @@ static void either_record_tells_of_room(void **state)
 			reader_make(&reader, count, seed % 2, 0);
 			read_at_random(&reader, seed);
 			raw_cq_destroy(&reader.cq);
-			/* Around the end of the 24 bits, behind which both records are alike for a lap. */
+			/* Around the end of the 24 bits, after which both kinds of record are equal for a lap. */
 			reader_make(&reader, count, seed % 2, 0x1000000 - 3 * count);
 			reader.careful = reader.modulo;
 			read_at_random(&reader, seed);
@@ -166,7 +169,7 @@ static void either_record_tells_of_room(void **state)
 		}
 }
 
-/* A program that never reads finds the oldest CQEs as they were, one that has read all has the whole ring again. */
+/* For a program that never reads, the oldest CQEs stay unchanged; one that has read all has the whole ring again. */
 static void ring_of_one_lap_is_full(void **state)
 {
 	struct reader reader;
@@ -186,8 +189,8 @@ static void ring_of_one_lap_is_full(void **state)
 }
 
 /*
- * A consumer index of 16 bits, or of the 24 of mlx5-formats 3.1, through more CQEs than it counts; how many wait differs from lap to
- * lap. A ring that is full is noticed behind its end as well as before.
+ * A consumer index of 16 bits, or of the 24 of mlx5-formats 3.1, through more CQEs than it can count; the number of
+ * unread CQEs differs from lap to lap. A full ring is detected after its wrap-around as well as before.
  */
 static void consumer_index(uint32_t mask, bool in_umem)
 {
