@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Messages of other managers, byte by byte as they were captured: librdmacm of rdma-core 44 over rdma_rxe of Linux 6.1
- * (Debian 12), librdmacm of rdma-core 56 over Linux 7.3 (Debian 13). rping connects at 10.9.0.1 or from there. Only the
- * communication ids of this side are written into them, and the transaction of its messages.
+ * Messages of other managers, byte by byte as captured: librdmacm of rdma-core 44 over rdma_rxe of Linux 6.1 (Debian
+ * 12), librdmacm of rdma-core 56 over Linux 7.3 (Debian 13). rping connects to 10.9.0.1 or from it. Only the
+ * communication ids of this side, and the transaction ids of its messages, are replaced.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -13,7 +13,7 @@
 
 #include "../support/cm_world.h"
 
-/* MADs without the zeros at their end. */
+/* MADs without trailing zeros. */
 #define REQ_6_1                                                                                                          \
 	"01070203000000000000000208ea55cd0010000000000000cd55ea08000000000000000001061d2f505400fffe09000200000000000000" \
 	"0000008f8000000080000000a07a067aa7ffff37f0ffffffff00000000000000000000ffff0a09000200000000000000000000ffff0a09" \
@@ -27,7 +27,7 @@
 	"40e0470000000000000000000000000a0900030000000000000000000000000a090001"
 #define RTU_7_3 "010702030000000000000002318969c40014000000000000c4698931da95855d"
 #define DREP_7_3 "01070203000000005b6a78c5d1a40a4e0016000000000000c4698931da95855d"
-/* The answer to a REQ that named vendor 0x15b3, which is not the vendor of rxe. */
+/* The reply to a REQ that named vendor 0x15b3, which is not the vendor of rxe. */
 #define REP_7_3                                                                                                          \
 	"0107020300000000f1b51f28179e03c30013000000000000c8698931b591c6910000000000002e0000000015299ce7b3101078e0505400" \
 	"fffe090003"
@@ -41,7 +41,7 @@ static int nibble(char digit)
 	return digit <= '9' ? digit - '0' : digit - 'a' + 10;
 }
 
-/* This side is 10.9.0.1, the captured one 10.9.0.@last. */
+/* Sets the addresses: this side is 10.9.0.1, the captured one 10.9.0.@last. */
 static void be_in_the_capture(int own, uint8_t last)
 {
 	for (int i = 0; i < HOSTS; i++) {
@@ -58,7 +58,7 @@ static void put(uint8_t *at, uint64_t number, int bytes)
 	}
 }
 
-/* Delivers the captured message @hex to @to. @own_id: communication id of this side; 0: the message names none. */
+/* Delivers the captured message @hex to @to. @own_id: communication id of this side; 0: the message contains none. */
 static void replay(int to, const char *hex, uint32_t own_id, uint64_t transaction)
 {
 	struct sent sent = {.from = !to, .path = path_from(!to)};
@@ -168,7 +168,7 @@ static void linux_answers(void **state)
 	assert_int_equal(known.initiator_depth, 16);
 	assert_int_equal(known.responder_resources, 16);
 	assert_int_equal(known.rnr_retry_count, 7);
-	/* Life 16, and delay 15, which is that of rxe (rdma-cm 3.4). */
+	/* Lifetime 16, and delay 15, that of rxe (rdma-cm 3.4). */
 	assert_int_equal(known.ack_timeout, 17);
 	assert_int_equal(cm_send_rtu(c.client, (struct cm_private){0}), 0);
 	rtu = &take_sent(CM_RTU)->message;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Connections that nothing disturbs: what is in each message (what Linux fills in on RoCE v2), what the handlers are told, what
- * a QP has to know of its connection (rdma_init_qp_attr(3), values as Linux gives them), and who may call what.
+ * Connections without disturbances: the contents of each message (as Linux fills it in on RoCE v2), the events of the
+ * handlers, the QP attributes of a connection (rdma_init_qp_attr(3), values of Linux), and which calls are allowed in
+ * which state.
  */
 #include <errno.h>
 #include <setjmp.h>
@@ -31,7 +32,7 @@ static void req_has(void **state)
 	request.path.service_level = 3;
 	request.flow_control = 1;
 	request.srq = 1;
-	request.retry_count = 10; /* as fio has it */
+	request.retry_count = 10; /* as in fio */
 	request.ece_vendor = 0x15b3;
 	request.ece_options = 0x10000001;
 	request.private_data = (struct cm_private){"hello", 5};
@@ -68,7 +69,7 @@ static void req_has(void **state)
 	assert_int_equal(req->primary_hop_limit, 64);
 	assert_int_equal(req->primary_service_level, 3);
 	assert_int_equal(req->primary_subnet_local, 0);
-	/* Life 16, delay 16: 17 + 1. */
+	/* Lifetime 16, delay 16: 17 + 1. */
 	assert_int_equal(req->primary_ack_timeout, 18);
 	assert_int_equal(req->alternate_local_lid, 0);
 	assert_memory_equal(req->private_data, "hello\0", 6);
@@ -91,7 +92,7 @@ static void req_on_the_own_link(void **state)
 	forget(&c);
 }
 
-/* Codes of the QP's timeout for packet lifetimes 16 and 18, and delays as mlx5 and rxe have them; option ACK_TIMEOUT 10. */
+/* Codes of the QP's timeout for packet lifetimes 16 and 18, and the delays of mlx5 and rxe; option ACK_TIMEOUT 10. */
 static void ack_timeouts(void **state)
 {
 	static const struct {
@@ -157,7 +158,7 @@ static void rep_has(void **state)
 	forget(&c);
 }
 
-/* REP, MRA, REJ, RTU have the transaction of the REQ; a DREQ has one of its own, and its DREP has that. */
+/* REP, MRA, REJ, RTU have the transaction of the REQ; a DREQ has its own, which its DREP repeats. */
 static void transactions(void **state)
 {
 	struct connection c = requested();
@@ -246,7 +247,10 @@ static void owners_change(void **state)
 	forget(&c);
 }
 
-/* ---- what a QP has to know --------------------------------------------------------------------------------------------- */
+/*
+ * ---- QP attributes
+ * ---------------------------------------------------------------------------------------------------
+ */
 
 static void parameters_of_both(void **state)
 {
@@ -278,14 +282,14 @@ static void parameters_of_both(void **state)
 	assert_int_not_equal(a.rq_psn, b.rq_psn);
 	assert_int_equal(a.path_mtu, IBV_MTU_1024);
 	assert_int_equal(b.path_mtu, IBV_MTU_1024);
-	/* What the server passed to accept: 3 resources, depth 2, which for the client are the other way round. */
+	/* The server's arguments of accept: 3 resources, depth 2, which are swapped for the client. */
 	assert_int_equal(b.responder_resources, 3);
 	assert_int_equal(b.initiator_depth, 2);
 	assert_int_equal(a.responder_resources, 2);
 	assert_int_equal(a.initiator_depth, 3);
 	assert_int_equal(a.retry_count, 7);
 	assert_int_equal(b.retry_count, 7);
-	/* Of RNR retries each has what its peer said. */
+	/* Each side uses the RNR retry count that its peer sent. */
 	assert_int_equal(a.rnr_retry_count, 1);
 	assert_int_equal(b.rnr_retry_count, 6);
 	assert_int_equal(a.ack_timeout, 18);
@@ -312,8 +316,8 @@ static void parameters_at_the_request(void **state)
 }
 
 /*
- * librdmacm of the passive side returns the vendor that the REQ named, also one that it does not know, with its own
- * options. That of the active side fails the connection otherwise.
+ * librdmacm of the passive side returns the vendor of the REQ, even an unknown one, with its own options. Otherwise
+ * librdmacm of the active side fails the connection.
  */
 static void ece_of_both(uint32_t vendor)
 {
@@ -365,7 +369,7 @@ static void one_hop(struct cm_req *req)
 	req->primary_hop_limit = 1;
 }
 
-/* Linux fills the path to the peer with the hop limit of its own route, and not with that of the REQ. */
+/* Linux fills in the path to the peer with the hop limit of its own route, rather than that of the REQ. */
 static void hop_limit_of_the_way_back(void **state)
 {
 	struct connection c = received_with(one_hop);
@@ -501,7 +505,10 @@ static void comm_ids_differ(void **state)
 	}
 }
 
-/* ---- who may call what ----------------------------------------------------------------------------------------------------- */
+/*
+ * ---- calls allowed in each state
+ * --------------------------------------------------------------------------------------
+ */
 
 static void expect_only(struct cm_id *id, bool idle, bool request, bool response)
 {
@@ -509,7 +516,10 @@ static void expect_only(struct cm_id *id, bool idle, bool request, bool response
 	struct cm_reply reply = a_reply(A);
 
 	req.private_data = reply.private_data = (struct cm_private){"", 255};
-	/* Too long private data is EINVAL too, and changes nothing: so all may be tried, and the state tells which was meant. */
+	/*
+	 * Private data that is too long is EINVAL too, and has no effect. So all calls can be tried, and the state
+	 * distinguishes the two causes.
+	 */
 	assert_int_equal(cm_send_req(id, &req), -EINVAL);
 	assert_int_equal(cm_send_rep(id, &reply), -EINVAL);
 	assert_int_equal(cm_send_rtu(id, req.private_data), -EINVAL);
@@ -571,7 +581,7 @@ static void established_by_notification(void **state)
 	assert_int_equal(cm_establish(c.server), 0);
 	assert_false(take_event(server, CM_EVENT_ESTABLISHED, 0)->has_message);
 	assert_int_equal(cm_id_state(c.server), CM_STATE_ESTABLISHED);
-	/* The RTU comes later and says nothing new. */
+	/* The RTU arrives later and has no effect. */
 	assert_int_equal(cm_send_rtu(c.client, nothing), 0);
 	pass(CM_RTU);
 	nothing_told();

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Messages of the communication manager against bytes that were computed by hand from IBTA 12.6, 12.11 and 13.4.2; what is no
- * message; and for whom each is.
+ * Messages of the communication manager against bytes computed by hand from IBTA 12.6, 12.11 and 13.4.2; invalid
+ * messages; and the recipient of each.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -15,7 +15,7 @@
 
 enum { HEADER = 24 };
 
-/* Bytes that a MAD is expected to have; all others are 0. */
+/* Expected bytes of a MAD; all others are 0. */
 struct bytes {
 	uint32_t at; /* from the beginning of the MAD */
 	const char *hex;
@@ -32,7 +32,7 @@ static void lay(uint8_t *mad, const struct bytes *bytes)
 		}
 }
 
-/* The same message both ways. */
+/* Checks the same message in both directions. */
 static void expect(const struct cm_message *message, const struct bytes *bytes)
 {
 	uint8_t expected[CM_MAD_BYTES], got[CM_MAD_BYTES];
@@ -54,7 +54,7 @@ static void fill(uint8_t *field, size_t size, uint8_t first)
 		field[i] = (uint8_t)(first + i);
 }
 
-/* Zeros also where the compiler pads, since expect() compares all of it. */
+/* Zeros the padding too, since expect() compares all of it. */
 static struct cm_message *message(enum cm_message_kind kind)
 {
 	static struct cm_message message;
@@ -138,7 +138,7 @@ static void req(void **state)
 			  {HEADER + 52, "41424344"},
 			  {HEADER + 56, "808182838485868788898a8b8c8d8e8f"},
 			  {HEADER + 72, "909192939495969798999a9b9c9d9e9f"},
-			  /* 20 bits, then 6 that are reserved, then 6; 9 = 1001, 1: 10011000; 18 = 10010: 10010000 */
+			  /* 20 bits, then 6 reserved bits, then 6; 9 = 1001, 1: 10011000; 18 = 10010: 10010000 */
 			  {HEADER + 88, "1234502a51409890"},
 			  {HEADER + 96, "61626364"},
 			  {HEADER + 100, "a0a1a2a3a4a5a6a7a8a9aaabacadaeaf"},
@@ -329,7 +329,7 @@ static void sidr_rep(void **state)
 					 {0, NULL}});
 }
 
-/* What a program gives may be wider than its field; it must not reach into the next. */
+/* A value of a program may be wider than its field; it must not spill into the next. */
 static void numbers_are_cut(void **state)
 {
 	struct cm_message *m = message(CM_REQ), back;
@@ -407,7 +407,7 @@ static void addressees(void **state)
 		uint64_t key;
 
 		cm_pack(message(kind), mad);
-		/* Of all of these the recipient's id is the second. */
+		/* In all of these the recipient's id is the second one. */
 		memcpy(mad + HEADER, "\1\1\1\1\2\2\2\2", 8);
 		assert_int_equal(cm_mad_addressee(mad, &key), CM_TO_COMM_ID);
 		assert_int_equal(key, 0x02020202);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Ends of connections: DREQ and DREP, also those that cross, TIMEWAIT, REJ, destruction in every state, processes that end.
- * What is sent, and when, is what Linux does.
+ * Ends of connections: DREQ and DREP, including simultaneous ones, TIMEWAIT, REJ, destruction in every state, processes
+ * that end. Messages and their times are those of Linux.
  */
 #include <errno.h>
 #include <setjmp.h>
@@ -18,7 +18,7 @@ static const struct cm_private nothing;
 static enum cm_peer_fate its_server(void *argument, const struct cm_peer *peer)
 {
 	(void)argument;
-	/* The slot of the peer's process, if it is known; else whom the id asked for. */
+	/* The slot of the peer's process, if it is known; otherwise the service that the id requested. */
 	return (peer->comm_id ? peer->comm_id >> 18 == SLOT_B : peer->service_id == SERVICE) ? CM_PEER_ENDED
 											     : CM_PEER_LIVES;
 }
@@ -75,7 +75,7 @@ static void release(void **state)
 	assert_int_equal(take_event(server, CM_EVENT_DISCONNECTED, 0)->message.kind, CM_DREQ);
 	assert_int_equal(cm_id_state(c.server), CM_STATE_DREQ_RCVD);
 	nothing_sent();
-	/* The program is not asked, but its DREP waits for it, as long as it takes. */
+	/* The program is not asked for permission, but the DREP is delayed until it answers. */
 	assert_int_equal(cm_send_drep(c.server, (struct cm_private){"good", 4}), 0);
 	assert_int_equal(drep->local_comm_id, b.local_comm_id);
 	assert_int_equal(drep->remote_comm_id, a.local_comm_id);
@@ -98,7 +98,7 @@ static void release(void **state)
 	nothing_sent();
 }
 
-/* A delay of 15, as rxe has it: code 17, 2^9 ms. */
+/* A delay of 15, that of rxe: code 17, 2^9 ms. */
 static void timewait_goes_by_the_peers_delay(void **state)
 {
 	struct connection c;
@@ -145,7 +145,7 @@ static void drep_is_lost(void **state)
 	drep = *take_sent(CM_DREP);
 	world_deliver(&dreq);
 	assert_memory_equal(take_sent(CM_DREP)->mad, drep.mad, CM_MAD_BYTES);
-	/* TIMEWAIT is over: from then on the DREP is that of nobody. */
+	/* TIMEWAIT has ended: from then on the DREP belongs to no connection. */
 	pass_ms(1025);
 	take_event(server, CM_EVENT_TIMEWAIT_EXIT, 0);
 	world_deliver(&dreq);
@@ -220,7 +220,7 @@ static void dreqs_cross(void **state)
 	take_event(client, CM_EVENT_DISCONNECTED, 0);
 	assert_int_equal(cm_id_state(c.client), CM_STATE_DREQ_RCVD);
 	assert_int_equal(cm_id_state(c.server), CM_STATE_DREQ_RCVD);
-	/* Nobody repeats anything. */
+	/* Neither side repeats a message. */
 	pass_ms(100000);
 	nothing_sent();
 	cm_id_destroy(c.client);
@@ -234,7 +234,7 @@ static void dreqs_cross(void **state)
 	nothing_sent();
 }
 
-/* A QP may be connected anew when TIMEWAIT has begun: nobody finds that stale. */
+/* A QP may be connected again as soon as TIMEWAIT has begun, and is not considered stale. */
 static void qp_is_free_in_timewait(void **state)
 {
 	struct connection c = established();
@@ -309,7 +309,7 @@ static void server_rejects_after_its_rep(void **state)
 	forget(&c);
 }
 
-/* The REP was lost, so the client does not know the id of who rejects. */
+/* The REP was lost, so the client does not know the id of the side that rejects. */
 static void rej_overtakes_rep(void **state)
 {
 	struct connection c = replied();
@@ -362,7 +362,7 @@ static void destroyed_in_req_sent(void **state)
 	(void)state;
 	expect_rej_4(&c);
 	pass(CM_REJ);
-	/* The program has not accepted, and will see that it cannot. */
+	/* The program has not accepted, and the call will fail when it does. */
 	nothing_told();
 	assert_int_equal(cm_id_state(c.server), CM_STATE_IDLE);
 	assert_int_equal(cm_send_rep(c.server, &(const struct cm_reply){.qpn = QPN_B}), -EINVAL);
@@ -441,7 +441,7 @@ static void destroyed_when_established(void **state)
 	c.client = NULL;
 	pass(CM_DREQ);
 	take_event(server, CM_EVENT_DISCONNECTED, 0);
-	/* Nobody waits for the answer. */
+	/* No timer waits for the reply. */
 	pass_ms(100000);
 	nothing_sent();
 	cm_id_destroy(c.server);
@@ -563,7 +563,10 @@ static enum cm_peer_fate all_replaced(void *argument, const struct cm_peer *peer
 	return CM_PEER_REPLACED;
 }
 
-/* Somebody else has the port: the request goes there, if that process has it or not; what is answered is not asked again. */
+/*
+ * Another process has the port now: the request is sent to it, even if it has the request already; an answered request
+ * is not sent again.
+ */
 static void peer_is_replaced(void **state)
 {
 	struct connection c = requested();
@@ -627,7 +630,7 @@ static void host_refuses(void **state)
 	forget(&c);
 }
 
-/* Within the grace whoever takes requests there may begin: each refusal is followed by another try. */
+/* During the grace period a process that accepts requests may start: each refusal is followed by another attempt. */
 static void host_refuses_for_a_moment(void **state)
 {
 	struct connection c;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Repeats, and who asks for time (MRA): intervals and counts as Linux has them with response timeout 20, packet lifetime 16
+ * Repeats, and requests for more time (MRA): intervals and counts of Linux with response timeout 20, packet lifetime 16
  * and 15 retries, that is 2^12 ms, 2^8 ms; a code t stands for 2^(t - 8) ms.
  */
 #include <errno.h>
@@ -15,7 +15,7 @@
 
 static const struct cm_private nothing;
 
-/* The same message comes @count times more, each @ms after the one before. */
+/* Expects the same message @count more times, each @ms after the one before. */
 static void expect_repeats(const struct sent *first, uint32_t count, uint64_t ms)
 {
 	struct sent copy = *first;
@@ -28,7 +28,7 @@ static void expect_repeats(const struct sent *first, uint32_t count, uint64_t ms
 	}
 }
 
-/* And then no more. */
+/* Expects no more repeats, but the event @kind. */
 static void expect_end(void *owner, enum cm_event_kind kind, uint64_t ms)
 {
 	pass_ms(ms - 1);
@@ -57,7 +57,7 @@ static void rep_is_given_up(void **state)
 	struct sent rep = *take_sent(CM_REP);
 
 	(void)state;
-	/* The client goes, and nobody hears of it. */
+	/* The client is destroyed without any event. */
 	cm_id_destroy(c.client);
 	c.client = NULL;
 	take_sent(CM_REJ);
@@ -106,7 +106,7 @@ static void sidr_req_is_given_up(void **state)
 	forget(&c);
 }
 
-/* 2 * 2^0 + 2^2 ms, twice again. */
+/* 2 * 2^0 + 2^2 ms, with two repeats. */
 static void settings_count(void **state)
 {
 	struct connection c;
@@ -140,7 +140,7 @@ static void passive_side_goes_by_the_req(void **state)
 	forget(&c);
 }
 
-/* The option ACK_TIMEOUT makes the lifetime of a path one less than itself. */
+/* With the option ACK_TIMEOUT, the lifetime of a path is one less than its value. */
 static void lifetime_of_the_id_counts(void **state)
 {
 	struct connection c = {.client = make(A, client)};
@@ -155,7 +155,10 @@ static void lifetime_of_the_id_counts(void **state)
 
 /* ---- MRA --------------------------------------------------------------------------------------------------------------- */
 
-/* A server that takes its time: the client learns of it when it asks again, and waits 2^16 ms and what a packet takes. */
+/*
+ * A slow server: the client receives an MRA when it repeats the request, and then waits 2^16 ms plus the packet
+ * lifetime.
+ */
 static void slow_server(void **state)
 {
 	struct connection c = requested();
@@ -203,7 +206,7 @@ static void mra_does_not_add_retries(void **state)
 	forget(&c);
 }
 
-/* A client that takes its time. The server's timeout is that of the REQ, 18: 2^10 ms. */
+/* A slow client. The server's timeout is that of the REQ, 18: 2^10 ms. */
 static void slow_client(void **state)
 {
 	struct connection c = replied();
@@ -242,7 +245,10 @@ static void mra_of_another_message(void **state)
 	forget(&c);
 }
 
-/* ---- what comes twice ------------------------------------------------------------------------------------------------------ */
+/*
+ * ---- duplicates
+ * ---------------------------------------------------------------------------------------------------------
+ */
 
 static void req_twice(void **state)
 {

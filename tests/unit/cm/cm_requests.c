@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Requests as the passive side takes them: nobody listens, listeners that decline, connections that are stale, REQs that come
- * again, and what no manager sends.
+ * Requests on the passive side: no listener, listeners that decline, stale connections, repeated REQs, and invalid
+ * messages.
  */
 #include <errno.h>
 #include <setjmp.h>
@@ -15,7 +15,7 @@
 
 static const struct cm_private nothing;
 
-/* The client's REQ once more, as of another id and QP. */
+/* Returns the client's REQ again, as from another id and QP. */
 static struct sent another(const struct sent *req, uint32_t comm_id, uint32_t qpn)
 {
 	struct sent other = *req;
@@ -42,7 +42,10 @@ static void expect_refused(const struct sent *req, uint16_t reason)
 	nothing_told();
 }
 
-/* ---- nobody listens ------------------------------------------------------------------------------------------------------ */
+/*
+ * ---- no listener
+ * --------------------------------------------------------------------------------------------------------
+ */
 
 static void nobody_listens(void **state)
 {
@@ -95,13 +98,13 @@ static void listener_within_grace(void **state)
 	pass_ms(49);
 	nothing_sent();
 	c.listener = make_listener();
-	/* On the thread of the timers: who listens may hold locks that the handler wants. */
+	/* On the thread of the timers: the listening thread may hold locks that the handler needs. */
 	nothing_told();
 	pass_ms(0);
 	world.now_ns += 2000;
 	pass_ms(0);
 	c.server = take_event(listener, CM_EVENT_REQUEST, 0)->child;
-	/* The other one is the same again. */
+	/* The other REQ is a duplicate of the first. */
 	take_sent(CM_MRA);
 	nothing_told();
 	forget(&c);
@@ -127,7 +130,7 @@ static void grace_is_not_for_all(void **state)
 		nothing_sent();
 	}
 	expect_refused(&req, 8);
-	/* What waits when the manager goes is freed with it. */
+	/* Waiting requests are freed with the manager. */
 	forget(&c);
 }
 
@@ -143,7 +146,7 @@ static void listener_drops(void **state)
 	world_deliver(&req);
 	take_event(listener, CM_EVENT_REQUEST, 0);
 	nothing_sent();
-	/* When it comes again there is room. */
+	/* There is room when it arrives again. */
 	world.hosts[B].verdict = CM_TAKE;
 	world_deliver(&req);
 	c.server = take_event(listener, CM_EVENT_REQUEST, 0)->child;
@@ -189,7 +192,7 @@ static void listeners_are_asked_in_turn(void **state)
 	cm_id_destroy(third);
 }
 
-/* Somebody listens on the port, but at another address. */
+/* There is a listener on the port, but at another address. */
 static void listener_declines(void **state)
 {
 	struct connection c = requested();
@@ -205,7 +208,7 @@ static void listener_declines(void **state)
 
 /* ---- stale connections ---------------------------------------------------------------------------------------------------- */
 
-/* The client's process was killed and its QP number used again; the server did not notice. */
+/* The client's process was killed and its QP number reused; the server did not notice. */
 static void stale_by_req(void **state)
 {
 	struct connection c = requested();
@@ -224,7 +227,7 @@ static void stale_by_req(void **state)
 	take_event(server, CM_EVENT_ESTABLISHED, 0);
 	expect_refused(&again, 10);
 	assert_int_equal(cm_id_state(c.server), CM_STATE_DREQ_SENT);
-	/* The new process knows nothing of that connection, and says so. */
+	/* The new process does not know that connection, and rejects it. */
 	cm_id_destroy(c.client);
 	c.client = NULL;
 	world_deliver(&world.sent[0]);
@@ -232,7 +235,7 @@ static void stale_by_req(void **state)
 	world_deliver(&world.sent[2]);
 	take_event(server, CM_EVENT_DISCONNECTED, 0);
 	world.sent_count = 0;
-	/* The next try succeeds. */
+	/* The next attempt succeeds. */
 	world_deliver(&again);
 	cm_id_destroy(take_event(listener, CM_EVENT_REQUEST, 0)->child);
 	forget(&c);
@@ -253,7 +256,10 @@ static void other_guid_is_not_stale(void **state)
 	forget(&c);
 }
 
-/* A CA GUID is no secret: another host that names the client's is none of its connections, and does them no harm. */
+/*
+ * A CA GUID is not a secret: another host that uses the client's GUID does not match its connections, and does not
+ * disturb them.
+ */
 static void stranger_is_not_stale(void **state)
 {
 	struct connection c = requested();
@@ -270,7 +276,7 @@ static void stranger_is_not_stale(void **state)
 	pass(CM_RTU);
 	take_event(server, CM_EVENT_ESTABLISHED, 0);
 	for (uint32_t comm_id = 0; comm_id < 2; comm_id++) {
-		/* The same id, as if the REQ came again; another one, as if its QP were used again. */
+		/* The same id, as if the REQ were repeated; another one, as if its QP were reused. */
 		other = another(&req, req.message.req.local_comm_id + comm_id, QPN_A);
 		other.path.source.raw[15] = 77;
 		memcpy(other.message.req.primary_local_gid, &other.path.source, sizeof(other.path.source));
@@ -283,7 +289,7 @@ static void stranger_is_not_stale(void **state)
 	forget(&c);
 }
 
-/* The server names a QP that the client has a connection with already. */
+/* The server names a QP with which the client already has a connection. */
 static void stale_by_rep(void **state)
 {
 	struct connection c = established();
@@ -324,7 +330,7 @@ static void client_is_stale(void **state)
 	world_deliver(&req);
 	pass(CM_REJ);
 	take_event(client, CM_EVENT_REJECTED, 10);
-	/* Its QP rests. Life 16: code 17, 2^9 ms. */
+	/* Its QP is in TIMEWAIT. Lifetime 16: code 17, 2^9 ms. */
 	assert_int_equal(cm_id_state(c.client), CM_STATE_TIMEWAIT);
 	pass_ms(511);
 	nothing_told();
@@ -334,7 +340,7 @@ static void client_is_stale(void **state)
 	forget(&c);
 }
 
-/* The network kept a REQ until its connection was over. */
+/* The network delayed a REQ until its connection had ended. */
 static void req_in_timewait(void **state)
 {
 	struct connection c = requested();
@@ -378,7 +384,10 @@ static void rep_of_a_known_id(void **state)
 	forget(&c);
 }
 
-/* ---- what no manager sends ------------------------------------------------------------------------------------------------- */
+/*
+ * ---- invalid messages
+ * ---------------------------------------------------------------------------------------------------
+ */
 
 static void other_addresses(void **state)
 {
@@ -427,7 +436,7 @@ static void other_mtus(void **state)
 	forget(&c);
 }
 
-/* A sender elsewhere that guesses the ids of a connection changes nothing. */
+/* A sender at another address that guesses the ids of a connection has no effect. */
 static void others_interfere(void **state)
 {
 	static const enum cm_message_kind kinds[] = {CM_REJ, CM_DREQ, CM_DREP};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Resolution of service ids (IBTA 12.11): UD has no connections, but asks for a QP. */
+/* Resolution of service ids (IBTA 12.11): UD has no connections, but requests a QP. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -83,7 +83,7 @@ static void resolved(void **state)
 	assert_int_equal(sidr_rep->qpn, QPN_B);
 	assert_int_equal(sidr_rep->qkey, 0x01234567);
 	assert_int_equal(sidr_rep->service_id, SIDR_SERVICE);
-	/* A SIDR_REQ names no vendor, so its answer does not either. */
+	/* A SIDR_REQ names no vendor, so its reply does not either. */
 	assert_int_equal(sidr_rep->vendor_id_high, 0);
 	assert_int_equal(sidr_rep->vendor_id_low, 0);
 	assert_int_equal(sent->message.attribute_modifier, 0);
@@ -173,7 +173,7 @@ static void asked_twice(void **state)
 	world_deliver(&sent);
 	cm_id_destroy(take_event(listener, CM_EVENT_REQUEST, 0)->child);
 	take_sent(CM_SIDR_REP);
-	/* And so is the same again when the first was answered: a SIDR_REP may be lost. */
+	/* The same number is also a new request once the first was answered: a SIDR_REP may be lost. */
 	assert_int_equal(cm_send_sidr_rep(r.server, &(const struct cm_sidr_reply){.qpn = QPN_B}), 0);
 	take_sent(CM_SIDR_REP);
 	sent.path.source = world.hosts[A].gid;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What the process with the RoCE port remembers of connections that others of its host have: whose peers it tells when one of these
- * ends. The test stands before gsi_send().
+ * What the process with the RoCE port records about connections of other processes of its host, to notify the peers
+ * when one of these ends. The test replaces gsi_send().
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -60,7 +60,7 @@ static void note_ready(uint8_t peer, uint32_t peer_id, uint32_t own_id)
 	note(peer, &message);
 }
 
-/* Nothing is left of @process. Returns how many peers were told. */
+/* Ends @process. Returns the number of notified peers. */
 static unsigned int end_process(uint32_t process)
 {
 	sent = 0;
@@ -104,7 +104,7 @@ static void test_request_that_comes_twice(void **state)
 	expect_one(PEER_QPN + 1);
 }
 
-/* Requests that this host rejected, or that nobody went on with, leave room for others. */
+/* Requests that this host rejected, or that were abandoned, make room for others. */
 static void test_requests_without_end(void **state)
 {
 	(void)state;
@@ -117,7 +117,7 @@ static void test_requests_without_end(void **state)
 	expect_one(PEER_QPN);
 }
 
-/* Connections do not make room for requests. */
+/* Connections are not dropped to make room for requests. */
 static void test_connections_stay(void **state)
 {
 	(void)state;
