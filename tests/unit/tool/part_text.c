@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Bytes as text and back (tool/decoder.h, tool/encoder.h): whatever the bytes are, the text has all of them; whatever the text is,
- * the encoder says so or makes bytes. Inputs are in memory of exactly their length, so that a sanitizer sees what is read beyond.
+ * Bytes as text and back (tool/decoder.h, tool/encoder.h): for any bytes the text is complete; for any text the encoder
+ * reports an error or generates bytes. Inputs are in memory of exactly their length, so that a sanitizer detects reads
+ * beyond the end.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -37,7 +38,7 @@ static void randomize(uint8_t *bytes, size_t count)
 
 enum kind { WQES, CQES, BIG_CQES, MKEY, BSF, PACKET, KINDS };
 
-/* @bytes as text, which the caller frees; @fault: whether something is wrong with it. */
+/* Decodes @bytes into a text that the caller frees; @fault: whether it reports an error. */
 static char *decode(enum kind kind, enum decode_transport transport, const uint8_t *bytes, size_t length, bool *fault)
 {
 	uint8_t *exact = malloc(length ? length : 1);
@@ -58,7 +59,7 @@ static char *decode(enum kind kind, enum decode_transport transport, const uint8
 	else if (kind == BSF)
 		decode_bsf(&decoder);
 	else
-		decode_packet(&decoder, (enum packet_begin)transport); /* there are five of both */
+		decode_packet(&decoder, (enum packet_begin)transport); /* both enumerations have five values */
 	decoder_rest(&decoder, decoder.length);
 	assert_int_equal(decoder.end, length);
 	assert_int_equal(fclose(out), 0);
@@ -88,7 +89,7 @@ static uint8_t *room(void)
 	return bytes;
 }
 
-/* Something that looks like @kind, often enough. */
+/* Generates input that often resembles @kind. */
 static size_t draw(enum kind kind, uint8_t *bytes)
 {
 	static const uint8_t opcodes[] = {0x00, 0x01, 0x08, 0x0a, 0x0e, 0x10, 0x11, 0x14, 0x15, 0x20, 0x25, 0x28, 0x2f};
@@ -99,7 +100,7 @@ static size_t draw(enum kind kind, uint8_t *bytes)
 		bytes[3] = opcodes[random_below(sizeof(opcodes))];
 		bytes[7] = (uint8_t)random_below(64);
 		bytes[0] = random_below(2) ? 0 : (uint8_t)(8 + random_below(2));
-		/* UMR: the inline flag, entries that repeat, sizes that fit now and then. */
+		/* UMR: the inline flag, repeated entries, sizes that sometimes fit. */
 		bytes[20] = bytes[22] = 0;
 		bytes[21] = (uint8_t)random_below(12);
 		bytes[23] = (uint8_t)random_below(9);
@@ -144,13 +145,13 @@ static void test_round_trip(void **state)
 		whole[kind] += !fault;
 		free(text);
 	}
-	/* Not all of them are nothing but bytes. */
+	/* Enough inputs of each kind decode without a fault. */
 	for (int kind = 0; kind < KINDS; kind++)
 		assert_true(whole[kind] > 100);
 	free(back);
 }
 
-/* Text that somebody has damaged: the encoder answers, and what it took is read again as it is. */
+/* Damaged text: the encoder returns, and the text it accepted decodes to the same bytes. */
 static void test_hostile_text(void **state)
 {
 	uint8_t bytes[MOST], *back = room(), *again = room();
