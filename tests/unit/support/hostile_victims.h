@@ -39,8 +39,7 @@ enum {
 static const struct victim {
 	const char *name;
 	enum ibv_qp_type type;
-	uint8_t opcodes; /* opcode of its SEND first; the others follow in the order of RC's (IBTA table 38,
-			  * docs/inside/wire.md) */
+	uint8_t opcodes; /* its SEND first; the rest in RC's order (IBTA table 38, docs/inside/wire.md) */
 	uint8_t atomics; /* opcode of its compare-and-swap; 0: neither atomics nor READs */
 	bool reliable;
 } victims[] = {
