@@ -162,9 +162,7 @@ static void event_purged_in_the_hands_of_a_taker(void **state)
 	assert_int_equal(event_source_purge(queue, &a), 1);
 	assert_int_equal(queue->stale, 1);
 	event_queue_raise(queue, &b);
-	/*
-	 * This call skips the stale event and then finds the one of b. The thread would block in its next read.
-	 */
+	/* This call skips the stale event and then finds the one of b. The thread would block in its next read. */
 	assert_int_equal(write(queue->fd, &(uint64_t){1}, sizeof(uint64_t)), sizeof(uint64_t));
 	expect(queue, &b);
 	assert_int_equal(queue->stale, 0);
@@ -217,7 +215,7 @@ static void takers_and_purges_at_once(void **state)
 		event_queue_raise(&crowd.queue, &stop);
 	for (int i = 0; i < TAKERS; i++)
 		pthread_join(threads[i], NULL);
-	/* Counted under the lock when taken; events that a stopped thread left are still in the list. */
+	/* Taken events are counted under the lock; events that a stopped thread left are still in the list. */
 	assert_int_equal(taken_count + crowd.purged + event_source_purge(&crowd.queue, &crowd.source[0]),
 			 RAISED + TAKERS);
 	assert_int_equal(crowd.queue.stale, 0);
