@@ -35,9 +35,9 @@ struct place {
 	int memory;                /* the place of a data byte; for a byte of a field that of the data byte before it */
 	int sent_low, sent_high;   /* first and last byte of memory touched by sending it; or NOTHING */
 	int taken_low, taken_high; /* likewise for receiving it */
-	int memory_block;          /* raw position of the first data byte of the block of memory that contains it or its
-			   * field … */
-	int wire_block;            /* … and of the block of the wire */
+	int memory_block;          /* raw position of the first data byte of its block of memory (for fields, of the
+				    * block before)… */
+	int wire_block;            /* …and of its block of the wire */
 };
 
 static struct place wire[WALKED];
