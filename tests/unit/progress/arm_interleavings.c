@@ -4,8 +4,8 @@
  * arm word, and the program takes events, consumes CQEs, writes its consumer index and arms. Each step of the device holds the lock of
  * the CQ, so there is no finer interleaving.
  *
- * The rule is that of an adapter (mlx5-formats 3.6): an armed CQ raises one event as soon as a CQE is there that is not before the
- * consumer index of the arming and that no event has reported. The test tracks this independently and checks two things:
+ * The rule is that of an adapter (mlx5-formats 3.6): an armed CQ raises one event as soon as it has a CQE at or after the
+ * consumer index of the arming that no event has reported. The test tracks this independently and checks two things:
  * - No event is lost: a program that sleeps forever has consumed all CQEs that it armed the CQ for.
  * - No event is empty: the CQ is armed when an event is raised, and the event reports such a CQE.
  */
@@ -33,11 +33,9 @@ enum step { TAKE_EVENT, ARM, CONSUME, WRITE_INDEX, SLEEP };
 
 /* A variant of the run. */
 struct kind {
-	bool in_umem;   /* the CQ is made by command and its channel merges pending events; otherwise it is made by
-		       * verbs */
+	bool in_umem;   /* made by command, with a channel that merges pending events; otherwise made by verbs */
 	bool record;    /* the consumer index is written to the record */
-	bool arm_first; /* true: take the event, arm, consume (ibv_get_cq_event(3)); false: take it, consume, arm
-			 * (UCX) */
+	bool arm_first; /* take the event, arm, consume (ibv_get_cq_event(3)); otherwise take, consume, arm (UCX) */
 	bool solicited;
 	uint32_t first; /* index of the first CQE */
 };
