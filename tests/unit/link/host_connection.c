@@ -70,7 +70,10 @@ static void looked_at_once_it_is_found(void **state)
 	/* Found, not made. */
 	assert_non_null(peer_of(its + 1));
 	assert_int_equal(woken(), 0);
-	/* The device thread itself may find the connection recorded by another thread, which has already checked it. */
+	/*
+	 * The device thread also wakes itself when it records a connection, since a thread that substitutes for it may
+	 * have polled before.
+	 */
 	assert_int_equal(tell(&third, PEER, own), 2);
 	assert_int_equal(loop_for(1000), 1);
 	assert_int_equal(count_peers(), 2);
@@ -96,7 +99,7 @@ static void one_connection_for_all_slots_and_both_ways(void **state)
 	assert_int_equal(tell(&other, PEERS, 0), 1);
 	tell(&other, LOOP, 0);
 	assert_int_equal(tell(&other, PEERS, 0), 1);
-	/* The other process connected to find the owner of our slots, and closed. */
+	/* The other process connected to find the owner of our slots, and then closed the connection. */
 	loop();
 	assert_int_equal(count_peers(), 1);
 	assert_int_equal(count_descriptors(), before);

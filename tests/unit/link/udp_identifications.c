@@ -60,8 +60,7 @@ static void a_foreign_count(void **state)
 struct linux_counter {
 	uint32_t next;
 	struct choose choose;
-	uint32_t not_expected; /* packets sent with another identification than 0, which a single packet of softhca
-			        * has */
+	uint32_t not_expected; /* packets whose identification is not 0, as expected of softhca's single packets */
 };
 
 static uint16_t next_identification(struct linux_counter *counter, uint32_t silence)

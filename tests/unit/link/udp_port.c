@@ -29,8 +29,8 @@ enum { CHILDREN = 5, OTHER_USER = 65533, SOME = 100 };
 static struct board {
 	uint64_t taken[CHILDREN]; /* atomic; number of datagrams */
 	uint32_t end[CHILDREN];   /* atomic; 1: exit */
-	int fate[CHILDREN];       /* atomic; signal to raise when the next datagram has been received but not
-				   * handled; 0: none; or… */
+	int fate[CHILDREN];       /* atomic; signal to raise with the next datagram received but not handled; 0:
+				   * none; or… */
 } * board;
 #define THEFT (-1)        /* …another process then receives the datagram from the socket */
 static uint32_t children; /* started in this test, which need not start all of them at once */
