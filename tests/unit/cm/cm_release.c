@@ -441,7 +441,7 @@ static void destroyed_when_established(void **state)
 	c.client = NULL;
 	pass(CM_DREQ);
 	take_event(server, CM_EVENT_DISCONNECTED, 0);
-	/* No timer waits for the reply. */
+	/* The reply is not awaited. */
 	pass_ms(100000);
 	nothing_sent();
 	cm_id_destroy(c.server);

@@ -277,7 +277,7 @@ static void req_after_rep(void **state)
 	world_deliver(&req);
 	nothing_sent();
 	nothing_told();
-	/* Nor later. */
+	/* Nothing is sent until the REP is repeated. */
 	world_deliver(sent_after_ms(4096, CM_REP));
 	take_event(client, CM_EVENT_RESPONSE, 0);
 	assert_int_equal(cm_send_rtu(c.client, nothing), 0);
