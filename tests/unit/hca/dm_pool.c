@@ -105,9 +105,7 @@ static int child_allocates(struct dm_pool *pool)
 	return dm_pool_alloc(pool, LIMIT_MAX_DM_SIZE / 10, 0, &addr) ? 1 : 0;
 }
 
-/*
- * Five children of one parent, as in the Python suite of rdma-core; here they are forked while the lock is held.
- */
+/* Five children of one parent, as in the Python suite of rdma-core; here they are forked while the lock is held. */
 static void children_allocate_whatever_the_parent_does(void **state)
 {
 	struct dm_pool *pool = *state;
