@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Any process may connect: only a valid hello makes it a peer, and all others leave nothing behind. */
+/* Any process may connect: only a valid hello makes it a peer, and all others leave no state. */
 #include "../support/host_fixture.h"
 
 #include <fcntl.h>
@@ -65,8 +65,8 @@ static bool is_closed(int fd)
 }
 
 /*
- * Sends the hello, and checks that it is refused and leaves nothing behind. Done twice: before the connection is
- * accepted, and after.
+ * Sends the hello, and checks that it is refused and leaves no state. Done twice: before the connection is accepted,
+ * and after.
  */
 static void expect_refusal(enum explain_rule rule, const void *bytes, size_t length, const int *descriptors,
 			   size_t count)
@@ -116,7 +116,7 @@ static void right(void **state)
 		assert_int_equal(peer->pid, getpid());
 		assert_int_equal(pwrite(memory, "m", 1, 9), 1);
 		assert_int_equal(peer->memory[9], 'm');
-		/* Of the three descriptors that a connection uses here one remains: its socket. */
+		/* A connection here uses three descriptors, of which one remains: its socket. */
 		assert_int_equal(count_descriptors(), before + 1);
 		close(fd);
 		close(memory);
