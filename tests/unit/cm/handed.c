@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What the process with the RoCE port records about connections of other processes of its host, to notify the peers
- * when one of these ends. The test replaces gsi_send().
+ * Records that the process with the RoCE port keeps about connections of other processes of its host, to notify the
+ * peers when one of these ends. The test replaces gsi_send().
  */
 #include <setjmp.h>
 #include <stdarg.h>
