@@ -634,7 +634,7 @@ static void test_crypto_bsf(void **state)
 	for (uint8_t i = 0; i < tweak->length; i++)
 		bsf[tweak->byte + i] = (uint8_t)(i + 1);
 	parse(bsf, &setup);
-	/* Of the four orders, those with bit 0 set encrypt on receive. */
+	/* Orders (four) with bit 0 set encrypt on receive. */
 	assert_true(setup.cipher.enabled && !setup.cipher.encrypts_on_tx);
 	assert_int_equal(setup.cipher.unit, 4048);
 	for (uint8_t i = 0; i < tweak->length; i++)
