@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The rules of beyond.def, broken from inside. */
+/* Breaks the rules of beyond.def from inside the library. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What most cases of explain/beyond share: two RC QPs of one context, connected, whose packets a test makes by hand. */
+/* Shared by most cases of explain/beyond: two connected RC QPs of one context; the test builds their packets by hand. */
 #ifndef SOFTHCA_TESTS_EXPLAIN_BEYOND_H
 #define SOFTHCA_TESTS_EXPLAIN_BEYOND_H
 
@@ -12,7 +12,7 @@
 
 enum { CLIENT, SERVER, FIRST_PSN = 0x100, WR_ID = 7, BYTES = 16, MTU = 1024 };
 
-/* Of the pair that is open. */
+/* Objects of the open pair. */
 extern struct ibv_context *context;
 extern struct ibv_pd *pd;
 extern struct ibv_mr *mr; /* over memory */
@@ -20,24 +20,25 @@ extern struct ibv_cq *cq;
 extern struct ibv_qp *qp[2];
 extern uint8_t memory[4096];
 
-/* calloc(3) returns NULL; pthread_create(3) EAGAIN. */
+/* Make calloc(3) return NULL, and pthread_create(3) return EAGAIN. */
 extern bool no_memory, no_threads;
 
-/* Setup and teardown of each case. The client is in RTS, the server in INIT: nothing that the client sends is answered. */
+/* Set up and tear down each case. The client is in RTS, the server in INIT, so requests of the client are not answered. */
 int open_pair(void **state);
 int close_pair(void **state);
 void modify(int i, struct ibv_qp_attr attr, int mask);
 void to_rts(int i);
 
-/* A request of the client that nobody answers. */
+/* Posts a request of the client that is not answered. */
 void post(enum ibv_wr_opcode opcode, uint32_t rkey);
 void deliver_packet(const struct packet *packet);
-/* What a link does with a packet for one of the QPs. */
+/* Delivers @packet to one of the QPs as a link does. */
 void deliver(int to, struct packet packet);
 
-/* The next completion has @status and the number of @rule. */
+/* Expects the next completion to have @status and the number of @rule. */
 void expect_completion(enum ibv_wc_status status, enum explain_rule rule);
-/* The newest explanation about the QP (NULL: of all) is of @rule; its line begins like @format. */
+/* Expects the newest explanation about the QP (NULL: about any object) to be of @rule, with a line that begins like
+ * @format. */
 void __attribute__((format(printf, 3, 4)))
 expect_line(const struct ibv_qp *about, enum explain_rule rule, const char *format, ...);
 

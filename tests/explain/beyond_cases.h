@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The cases of explain/beyond, one for each rule of beyond.def, in the files beyond_*.c. Those of a link are processes of their own. */
+/* The cases of explain/beyond, one for each rule of beyond.def, in the files beyond_*.c. Each case of a link runs in its
+ * own process. */
 #ifndef SOFTHCA_TESTS_EXPLAIN_BEYOND_CASES_H
 #define SOFTHCA_TESTS_EXPLAIN_BEYOND_CASES_H
 

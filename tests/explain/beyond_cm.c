@@ -31,7 +31,7 @@ static void end(struct connection *c, void **state)
 	world_close(state);
 }
 
-/* The newest explanation by @rule is @format, behind the name of the device. */
+/* Expects the newest explanation by @rule to be @format, after the name of the device. */
 static void __attribute__((format(printf, 2, 3))) expect(enum explain_rule rule, const char *format, ...)
 {
 	char expected[600], line[1200] = "nothing was explained";
@@ -186,7 +186,7 @@ void case_CM_REQ_OVER(void **state)
 	end(&c, state);
 }
 
-/* A REQ that the peer would not send. */
+/* Delivers a REQ that the peer would not send. */
 static void deliver_changed(void (*change)(struct cm_req *req), void **state)
 {
 	struct connection c;

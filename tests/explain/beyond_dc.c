@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What initiators and requests of XRC can do that those of one process cannot. */
+/* DC initiators and XRC requests doing what those of one process cannot do. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -13,12 +13,12 @@
 
 /* ---- DC --------------------------------------------------------------------------------------------------------- */
 
-/* Numbers of DCIs of elsewhere: nobody here has them. */
+/* Numbers of DCIs of other hosts; none exists here. */
 enum { INITIATOR = 0x800000, DC_KEY = 0xdc };
 
 static struct ibv_srq *srq;
 
-/* A DCT with one receive takes the server's place. */
+/* Puts a DCT with one receive in the server's place. */
 static void become_dct(void)
 {
 	struct ibv_srq_init_attr srq_attr = {.attr = {.max_wr = 1, .max_sge = 1}};
@@ -49,7 +49,7 @@ static void become_dct(void)
 	modify(SERVER, rtr, IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_MIN_RNR_TIMER);
 }
 
-/* An ordinary QP again, for the end of the test. */
+/* Restores an ordinary QP for the end of the test. */
 static void end_dct(void)
 {
 	struct ibv_qp_init_attr attr = {.send_cq = cq, .recv_cq = cq, .qp_type = IBV_QPT_RC};
@@ -60,7 +60,7 @@ static void end_dct(void)
 	assert_non_null(qp[SERVER]);
 }
 
-/* What a link does with the first packet of a connection, or with a later one. */
+/* Delivers the first or a later packet of a connection, as a link does. */
 static void deliver_dc(uint32_t initiator, uint64_t connection, struct packet packet)
 {
 	const struct packet_path path = {.hop_limit = 1};
@@ -123,7 +123,7 @@ void case_DC_CONNECTION_OVER(void **state)
 
 /* ---- XRC -------------------------------------------------------------------------------------------------------- */
 
-/* An XRC_RECV QP takes the server's place. */
+/* Puts an XRC_RECV QP in the server's place. */
 void case_XRC_SRQ_CHANGED(void **state)
 {
 	struct ibv_xrcd_init_attr own = {.comp_mask = 3, .fd = -1};

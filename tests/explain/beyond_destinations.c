@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Rules about the destinations of address handles, with routes and neighbours as a test says. */
+/* Rules about the destinations of address handles, with routes and neighbours that the test defines. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

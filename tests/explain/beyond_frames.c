@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Bytes that are no packets. */
+/* Frames that are not valid packets. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -12,7 +12,7 @@
 #include "verbs/object/objects.h"
 #include "beyond.h"
 
-/* What a link does with a frame that is no packet: a SEND of 8 bytes for queue pair 0x4711, but for @byte, which is @value. */
+/* Delivers an invalid frame as a link does: a SEND of 8 bytes for queue pair 0x4711, with @byte set to @value. */
 static void expect_frame(size_t length, size_t byte, uint8_t value, enum explain_rule rule, const char *line)
 {
 	uint8_t frame[64] = {0x04, 0x40, 0xff, 0xff, 0, 0, 0x47, 0x11};
@@ -94,14 +94,14 @@ void case_FRAME_MASKS(void **state)
 		"masked compare-and-swap for queue pair 0x4711 carries 12 bytes of masks; two masks have 8 or 16: dropped. [190 ");
 }
 
-/* A fault spoils the frame of a SEND, behind its headers. */
+/* A fault damages the frame of a SEND after its headers. */
 void case_FRAME_ICRC(void **state)
 {
 	static struct fault_script script;
 	struct fault_error where;
 
 	assert_int_equal(fault_script_parse(&script, "corrupt frame 100%; seed 1", &where), 0);
-	/* Queue pairs are connected when there are faults already. */
+	/* Queue pairs are connected when faults are already set. */
 	close_pair(state);
 	assert_int_equal(filters_set_faults(hca_device(0), &script), 0);
 	open_pair(state);

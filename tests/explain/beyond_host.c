@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The rules of the host part (link/host/host.h). Each case is a process of its own, with slots of its own. */
+/* The rules of the host part (link/host/host.h). Each case runs in its own process, with its own slots. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -36,7 +36,7 @@ static void give_up(const char *what)
 	_exit(1);
 }
 
-/* The newest explanation is of @rule and begins with the rest, without the name of the device. */
+/* Expects the newest explanation to be of @rule and to begin with the format, without the name of the device. */
 static void __attribute__((format(printf, 2, 3))) expect(enum explain_rule rule, const char *format, ...)
 {
 	char expected[600], line[1200];
@@ -53,7 +53,7 @@ static void __attribute__((format(printf, 2, 3))) expect(enum explain_rule rule,
 		give_up(line);
 }
 
-/* What is done in a child, which has no slot, no connection and no thread. */
+/* Runs @body in a child, which has no slot, no connection and no thread. */
 static void in_a_child(void (*body)(void))
 {
 	pid_t pid = fork();
@@ -82,7 +82,7 @@ static void names_taken(void)
 	const struct rlimit limit = {HOST_SLOTS + 100, HOST_SLOTS + 100};
 	uint32_t number;
 
-	/* Names of a network of its own, so that other tests find theirs free. */
+	/* Uses the names of a new network namespace, so that other tests find theirs free. */
 	if ((unshare(CLONE_NEWNET) && unshare(CLONE_NEWUSER | CLONE_NEWNET)) || setrlimit(RLIMIT_NOFILE, &limit))
 		_exit(UNABLE);
 	for (number = 1; number < HOST_SLOTS; number++) {
@@ -157,7 +157,7 @@ static void no_socket(void)
 static void no_thread(void)
 {
 	claim();
-	/* The thread sleeps on one. */
+	/* The thread sleeps on one descriptor. */
 	no_more_descriptors();
 	host_accept();
 	expect(RULE_HOST_NO_THREAD,
@@ -265,7 +265,7 @@ static void not_accepted(void)
 	       "a connection from process %d could not be accepted: EACCES. [209 HOST_NOT_ACCEPTED; ", getpid());
 }
 
-/* Another process, which waits for its end afterwards. */
+/* Another process; it waits to be ended afterwards. */
 static pid_t connect_three_times(int ready)
 {
 	pid_t pid = fork();

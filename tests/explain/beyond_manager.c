@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The rules of datagrams of the connection manager (transport/gsi/gsi.h), for which the test stands in. */
+/* The rules of datagrams of the connection manager (transport/gsi/gsi.h); the test replaces the manager. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -58,7 +58,7 @@ static const struct management manager = {
 /* IBTA 13.4.3; 12.6.5; annex A11: a REQ for the port. */
 static uint8_t request[MAD_BYTES] = {1, 7, 2, 3, [17] = 0x10, [36] = SPACE >> 8, SPACE & 0xff, PORT >> 8, PORT & 0xff};
 
-/* As a link brings it, from an address of this host. */
+/* A packet as a link delivers it, from an address of this host. */
 static struct packet packet_of(const struct link *link, const uint8_t *mad, uint32_t length)
 {
 	struct packet packet = {
@@ -122,7 +122,7 @@ void case_MAD_CLASS(void **state)
 
 void case_MAD_ELSEWHERE(void **state)
 {
-	/* A REP for an id of slot 0, which is nobody's. */
+	/* A REP for an id of slot 0, which no process has. */
 	uint8_t reply[MAD_BYTES] = {1, 7, 2, 3, [17] = 0x13, [31] = 1};
 
 	(void)state;
@@ -145,7 +145,7 @@ void case_MAD_STRANGER(void **state)
 		    "from 0x");
 }
 
-/* In a process of its own: whoever listens is another, and what waits is forgotten. */
+/* Runs @body in its own process: the listener is another process, and waiting requests are lost with it. */
 static void in_a_child(int (*body)(void))
 {
 	pid_t pid = fork();
@@ -181,7 +181,7 @@ static int fill_queue(void)
 	const struct packet_path path = {.source = hca->gids[0].gid, .destination = hca->gids[0].gid};
 
 	management = &manager;
-	/* Nobody listens, so each waits for a while. */
+	/* No process listens, so each request waits for a while. */
 	for (int i = 0; i < 2 * LIMIT_CM_QUEUE; i++)
 		gsi_send(hca, &path, request);
 	return !is_explained(
@@ -208,7 +208,7 @@ static int connect_without_descriptors(void)
 		error = host_service_claim((uint64_t)SPACE << 16 | PORT, false);
 		if (!error)
 			error = host_service_listen((uint64_t)SPACE << 16 | PORT);
-		/* It lives as long as whoever asks. */
+		/* Lives as long as the process that asks. */
 		_exit(write(ends[1], &error, sizeof(error)) != sizeof(error) || pause());
 	}
 	if (read(ends[0], &error, sizeof(error)) != sizeof(error) || error)

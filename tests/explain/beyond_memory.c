@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What runs out, and a cipher that fails. */
+/* Exhausted resources, and a cipher that fails. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -106,7 +106,7 @@ void case_MEMORY_FAULT(void **state)
 
 static sem_t inside, leave;
 
-/* A transfer that takes its time: what it may look at is not written to again. */
+/* A slow transfer: memory that it may read is not written again. */
 static void *long_transfer(void *argument)
 {
 	(void)argument;
@@ -117,7 +117,7 @@ static void *long_transfer(void *argument)
 	return NULL;
 }
 
-/* The first change takes the spare mapping of the key; for the second, one more is needed. */
+/* The first change uses the spare mapping of the key; the second needs one more. */
 void case_UMR_NO_MEMORY(void **state)
 {
 	struct ibv_mw *mw = softhca_ibv_alloc_mw(pd, IBV_MW_TYPE_2);
@@ -143,7 +143,7 @@ void case_UMR_NO_MEMORY(void **state)
 	assert_int_equal(softhca_ibv_dealloc_mw(mw), 0);
 }
 
-/* A key over one data unit of the memory. What should be its bytes on the wire is zeros. */
+/* A key over one data unit of the memory. Its bytes on the wire are all zeros. */
 void case_CIPHER_FAILED(void **state)
 {
 	struct block_setup setup = {.cipher = {.enabled = true, .unit = 512}};
@@ -193,7 +193,7 @@ void case_MR_NO_ROOM(void **state)
 		    "MR_NO_ROOM; ");
 }
 
-/* The QP stays as it was, and has what it needs when there is memory again. */
+/* The QP stays as it was, and can be modified when memory is available again. */
 void case_MODIFY_NO_MEMORY(void **state)
 {
 	struct ibv_qp_init_attr init = {.send_cq = cq, .recv_cq = cq, .qp_type = IBV_QPT_RC, .cap = {.max_send_wr = 1}};
@@ -225,10 +225,10 @@ void case_MODIFY_NO_MEMORY(void **state)
 	assert_int_equal(softhca_ibv_destroy_qp(made), 0);
 }
 
-/* Each number was handed out: none is used twice while its domain exists, and one that came back is. */
+/* Numbers run out: none is used twice while its domain exists, and freed ones are used again. */
 void case_PD_NO_ROOM(void **state)
 {
-	enum { MOST = 64 }; /* domains that earlier cases gave back */
+	enum { MOST = 64 }; /* domains freed by earlier cases */
 	struct id_table *numbers = &hca_device(0)->pds;
 	uint32_t fresh = numbers->fresh, number, count = 0;
 	struct ibv_pd *domains[MOST];
@@ -252,7 +252,7 @@ void case_PD_NO_ROOM(void **state)
 	numbers->fresh = fresh;
 }
 
-/* The other processes of the host have the ranges that this one has not, and all of its own numbers are in use. */
+/* Other processes of the host hold all other ranges, and all numbers of this process are in use. */
 void case_QP_NO_ROOM(void **state)
 {
 	enum { MOST = 64 };
@@ -280,7 +280,7 @@ void case_QP_NO_ROOM(void **state)
 
 /* ---- commands ----------------------------------------------------------------------------------------------------- */
 
-/* ALLOC_PD, when there is memory for the handles and none for the PD: the calls that come before it have had theirs. */
+/* ALLOC_PD fails because memory suffices for the handles but not for the PD; the earlier calls have theirs. */
 void case_DEVX_NO_ROOM(void **state)
 {
 	uint8_t in[16] = {0x08}, out[16];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Packets that only a link could bring, handed to a QP as a link would do it. */
+/* Packets that only a link could deliver, passed to a QP as a link would. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -16,7 +16,7 @@
 #include "verbs/object/ops.h"
 #include "beyond.h"
 
-/* An empty WRITE for the server, over @link from @from to @to. */
+/* Delivers an empty WRITE to the server, over @link from @from to @to. */
 static void deliver_from(const struct link *link, const char *from, const char *to)
 {
 	struct packet_path path = {.type = IBV_GID_TYPE_ROCE_V2};
@@ -29,7 +29,7 @@ static void deliver_from(const struct link *link, const char *from, const char *
 	assert_int_equal(to_user_qp(qp[SERVER])->device->responder.expected_psn, FIRST_PSN);
 }
 
-/* The server's peer is at ::ffff:192.0.2.9 then, on another host. */
+/* Makes the server's peer ::ffff:192.0.2.9, on another host. */
 static void far_server(void)
 {
 	struct hca_qp *device = to_user_qp(qp[SERVER])->device;
@@ -55,7 +55,7 @@ void case_PACKET_LINK(void **state)
 		qp[SERVER]->qp_num, qp[SERVER]->qp_num);
 }
 
-/* A connection that has ended, to another process than the peer's. */
+/* A connection that has ended, to a process other than the peer's. */
 void case_PACKET_PROCESS(void **state)
 {
 	struct hca_qp *device = to_user_qp(qp[SERVER])->device;
@@ -108,7 +108,7 @@ void case_PACKET_ORDER(void **state)
 	assert_int_equal(hca_qp_state(to_user_qp(qp[SERVER])->device), IBV_QPS_ERR);
 }
 
-/* A packet in the middle of a message that is not full. */
+/* A packet in the middle of a message that is shorter than the MTU. */
 void case_PACKET_LENGTH(void **state)
 {
 	struct packet first = {.message = MESSAGE_WRITE, .place = PLACE_FIRST, .psn = FIRST_PSN};
@@ -169,7 +169,7 @@ void case_ATOMIC_WRITE_PACKET(void **state)
 		    qp[SERVER]->qp_num);
 }
 
-/* A refusal from where its explanation cannot come along. */
+/* Delivers a NAK from a peer whose explanation cannot be transferred. */
 static void refuse(enum nak_code code)
 {
 	post(IBV_WR_SEND, 0);
@@ -214,7 +214,7 @@ void case_NAK_REMOTE_OPERATION(void **state)
 		    qp[CLIENT]->qp_num, qp[SERVER]->qp_num);
 }
 
-/* The device's thread is there from the first wait on, so this comes before any. */
+/* The device thread starts with the first wait, so this runs before any wait. */
 void case_RNR_NO_THREAD(void **state)
 {
 	(void)state;
@@ -233,7 +233,7 @@ void case_RNR_NO_THREAD(void **state)
 		qp[CLIENT]->qp_num, qp[SERVER]->qp_num);
 }
 
-/* Nor will the acknowledgement ever be missed. This comes before any wait as well. */
+/* The missing acknowledgement is never detected either. This runs before any wait as well. */
 void case_TIMER_NO_THREAD(void **state)
 {
 	(void)state;
@@ -248,7 +248,7 @@ void case_TIMER_NO_THREAD(void **state)
 		qp[CLIENT]->qp_num);
 }
 
-/* A SEND is acknowledged, not answered with data. */
+/* A SEND is acknowledged; data is not a valid response. */
 void case_BAD_RESPONSE(void **state)
 {
 	(void)state;
@@ -308,7 +308,7 @@ void case_PEER_SILENT(void **state)
 		qp[CLIENT]->qp_num, qp[SERVER]->qp_num);
 }
 
-/* As many READs as max_dest_rd_atomic says wait to be answered for the first time. */
+/* The first responses of max_dest_rd_atomic READs are still outstanding. */
 void case_RESPONSES_DUE(void **state)
 {
 	struct hca_qp *device = to_user_qp(qp[SERVER])->device;
@@ -327,7 +327,7 @@ void case_RESPONSES_DUE(void **state)
 	assert_int_equal(hca_qp_state(device), IBV_QPS_ERR);
 }
 
-/* A READ that was answered arrives again, and its key is gone. */
+/* A READ that was answered arrives again, after its key was destroyed. */
 void case_REPETITION_DROPPED(void **state)
 {
 	struct hca_qp *device = to_user_qp(qp[SERVER])->device;
@@ -348,7 +348,7 @@ void case_REPETITION_DROPPED(void **state)
 	assert_int_equal(hca_qp_state(device), IBV_QPS_RTS);
 }
 
-/* The second packet of a response, whose place a program has meanwhile moved to the end of the address space. */
+/* The second packet of a response, after a program moved its destination to the end of the address space. */
 void case_SEGMENT_WRAPS(void **state)
 {
 	struct mlx5_wqe_data_seg segment = {

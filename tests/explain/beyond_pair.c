@@ -42,7 +42,7 @@ void to_rts(int i)
 	modify(i, attr,
 	       IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
 		       IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER);
-	/* A timeout of 0 waits for ever. */
+	/* A timeout of 0 waits forever. */
 	modify(i, (struct ibv_qp_attr){.qp_state = IBV_QPS_RTS, .sq_psn = FIRST_PSN, .retry_cnt = 7, .rnr_retry = 7},
 	       IBV_QP_STATE | IBV_QP_SQ_PSN | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
 		       IBV_QP_MAX_QP_RD_ATOMIC);
@@ -127,7 +127,7 @@ void deliver_packet(const struct packet *packet)
 
 void deliver(int to, struct packet packet)
 {
-	/* No header of RC names the sender. */
+	/* RC headers do not name the sender. */
 	packet.transport = IBV_QPT_RC;
 	packet.source_qpn = 0;
 	packet.destination_qpn = qp[to]->qp_num;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Requests and events of librdmacm for which there is no memory. */
+/* librdmacm requests and events for which memory is exhausted. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -14,7 +14,7 @@
 #include "rdmacm/manager.h"
 #include "rdmacm/objects.h"
 
-/* A listener at any address, or an id that is connected, at port 7471; the other end has 40000. */
+/* Makes a listener at any address or a connected id, at port 7471; the other end has port 40000. */
 static void make_id(struct user_cm_id *id, struct user_cm_channel *channel, enum id_state state)
 {
 	struct sockaddr_in own = {.sin_family = AF_INET, .sin_port = htons(7471)};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The rules of the shm link (link/shm/shm.h). Each case is a process of its own, to which it connects itself. */
+/* The rules of the shm link (link/shm/shm.h). Each case runs in its own process and connects to itself. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -21,7 +21,7 @@
 static struct hostile hostile;
 static uint32_t own;
 
-/* An explanation of @rule comes, and begins with the rest, without the name of the device. */
+/* Expects an explanation of @rule that begins with the format, without the name of the device. */
 static void __attribute__((format(printf, 2, 3))) expect(enum explain_rule rule, const char *format, ...)
 {
 	char expected[600], line[1200], *text;
@@ -41,7 +41,7 @@ static void __attribute__((format(printf, 2, 3))) expect(enum explain_rule rule,
 		sched_yield();
 	}
 	explain_render("mlx5_0", &record, line, sizeof(line));
-	/* Behind the name of the device, and, where there is one, the queue pair. */
+	/* Text after the name of the device and, if present, the queue pair. */
 	text = strstr(line, ": ");
 	if (strncmp(line, "mlx5_0", 6) || !text || strncmp(text + 2, expected, strlen(expected))) {
 		printf("# %s\n", line);
@@ -79,7 +79,8 @@ static void record(void)
 	       getpid());
 }
 
-/* A SEND without payload to whoever is at the own slot: the one that connected last. Inside an epoch section. */
+/* Builds a SEND without payload to the process in our own slot: the one that connected last. Called inside an epoch
+ * section. */
 static void build_send(struct run *run, enum ibv_qp_type transport)
 {
 	struct packet *packet;
@@ -107,7 +108,7 @@ static void head(void)
 	hostile.in.ring->head = 1000;
 	epoch_enter();
 	build_send(&run, IBV_QPT_RC);
-	/* A whole ring of records, until it looks at the head. */
+	/* Fills a whole ring of records until it reads the head. */
 	for (uint32_t i = 0; i <= SHM_SLOTS; i++)
 		link_send(hca_device(0), &run);
 	epoch_leave();
@@ -137,7 +138,7 @@ static void packet(void)
 {
 	struct shm_slot slot = hostile_bth(0x11, 0x4711, 0, 0);
 
-	/* An acknowledgement has an AETH, and no payload. */
+	/* An acknowledgement has an AETH and no payload. */
 	slot.headers += 4;
 	slot.length = 4;
 	hostile_send(&hostile, &slot, "abcd", 4);
@@ -168,7 +169,7 @@ void case_FRAME_HANDED_ON(void **state)
 	in_a_child(handed_on);
 }
 
-/* It says so of a thread that there is not. */
+/* Claims an access of a thread that does not exist. */
 static void access_for_ever(void)
 {
 	hostile.out.ring->access.thread = 0;

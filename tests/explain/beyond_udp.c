@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The rules of the udp link (link/udp/udp.h). Each case is a process of its own in a network of its own. */
+/* The rules of the udp link (link/udp/udp.h). Each case runs in its own process and network. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -44,7 +44,7 @@ ssize_t __real_sendmsg(int fd, const struct msghdr *message, int flags);
 ssize_t __wrap_sendmsg(int fd, const struct msghdr *message, int flags);
 ssize_t __wrap_sendmsg(int fd, const struct msghdr *message, int flags)
 {
-	/* A train is longer than any packet. */
+	/* A train is longer than any single packet. */
 	int refusal = message->msg_iov->iov_len > 4200 ? refuse_trains : 0;
 
 	if (!refuse_all && !refusal)
@@ -62,7 +62,7 @@ static void __attribute__((noreturn)) give_up(const char *what)
 	_exit(1);
 }
 
-/* Waits for the explanation by @rule, which begins with the rest, behind the name of the device. */
+/* Waits for the explanation by @rule that begins with the format, after the name of the device. */
 static void __attribute__((format(printf, 2, 3))) expect(enum explain_rule rule, const char *format, ...)
 {
 	char expected[600], line[1200] = "nothing was explained";
@@ -142,7 +142,7 @@ static void port_taken(void)
 	       (int)getpid());
 }
 
-/* On its way between two processes a descriptor belongs to none. */
+/* A descriptor in transit between two processes belongs to neither. */
 static void port_taken_unseen(void)
 {
 	_Alignas(struct cmsghdr) uint8_t control[CMSG_SPACE(sizeof(int))] = {0};
@@ -187,7 +187,7 @@ static void port_of_another_user(void)
 		udp_begin(hca);
 		if (write(ends[0][1], "", 1) != 1)
 			_exit(1);
-		/* Until this process has gone, which may not kill it then. */
+		/* Waits until this process has ended; it must not kill the child then. */
 		_exit((int)read(ends[1][0], &begun, 1));
 	}
 	if (read(ends[0][0], &begun, 1) != 1 || setuid(OTHER_USER))
@@ -198,7 +198,7 @@ static void port_of_another_user(void)
 	       (int)owner, OTHER_USER);
 }
 
-/* In the place of the process that receives. */
+/* Takes the place of the receiving process. */
 static int take_name(void)
 {
 	struct sockaddr_un name = {.sun_family = AF_UNIX};
@@ -232,7 +232,7 @@ static void port_not_given(void)
 	       "process %d passes a descriptor that is not the socket of UDP port 4791: refused", (int)getpid());
 }
 
-/* True if this process has a socket that is bound to the port. */
+/* Returns true if this process has a socket that is bound to the port. */
 static bool shares_port(void)
 {
 	for (int fd = 0; fd < 64; fd++) {
@@ -356,7 +356,7 @@ static void no_trains(void)
 
 /* ---- receiving ----------------------------------------------------------------------------------------------------- */
 
-/* A datagram for queue pair @qpn, from the test's own socket. */
+/* Sends a datagram for queue pair @qpn from the test's own socket. */
 static void send_frame(int fd, uint32_t qpn)
 {
 	const struct sockaddr_in to = {
@@ -392,7 +392,7 @@ static void frame_of_group(void)
 	expect(RULE_FRAME_GROUP, "mlx5_0 qp 0xffffff: a frame for queue pair 0xffffff came to a multicast address");
 }
 
-/* A program has the port, and consents to nobody beside it. */
+/* A program owns the port and does not allow sharing. */
 static void no_group(void)
 {
 	const union ibv_gid group = {.raw = {[10] = 0xff, [11] = 0xff, [12] = 239, [15] = 7}};

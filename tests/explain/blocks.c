@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Rules 160 to 182: signatures and ciphers of keys. The server has the keys, the client writes to them. */
+/* Rules 160 to 182: signatures and ciphers of keys. The server owns the keys, the client writes to them. */
 #include "rule_cases.h"
 
 #include "support/mkey.h"
@@ -10,7 +10,8 @@ enum {
 	INLINE_ROOM = 512,
 };
 
-/* Offsets in a UMR WQE with four entries, the BSF behind them, and the SET_PSV WQE behind it (mlx5-formats 1.8, 1.11 to 1.13). */
+/* Offsets in a UMR WQE with four entries, the BSF after them, and the SET_PSV WQE after it (mlx5-formats 1.8, 1.11 to
+ * 1.13). */
 enum {
 	BSF_OCTOWORDS = 22,
 	BSF = 192,
@@ -47,7 +48,7 @@ static struct mlx5dv_mkey *create_key(uint32_t flags)
 	return side_create_mkey_with(&server, MLX5DV_MKEY_INIT_ATTR_FLAGS_INDIRECT | flags, 4);
 }
 
-/* Posts the configuration of @mkey to @length bytes of memory of the key @lkey with a signature. */
+/* Posts the configuration of @mkey to @length bytes of memory of the key @lkey, with a signature. */
 static void configure_signature(struct mlx5dv_mkey *mkey, const struct mlx5dv_sig_block_domain *memory,
 				const struct mlx5dv_sig_block_domain *wire, struct ibv_sge sge)
 {
@@ -60,7 +61,7 @@ static void configure_signature(struct mlx5dv_mkey *mkey, const struct mlx5dv_si
 	expect_error(ibv_wr_complete(pair.server.ex), 0);
 }
 
-/* A key of the server with @memory and @wire, over @length bytes. */
+/* Makes a key of the server with @memory and @wire, over @length bytes. */
 static struct mlx5dv_mkey *signed_key(const struct mlx5dv_sig_block_domain *memory,
 				      const struct mlx5dv_sig_block_domain *wire, uint32_t length)
 {
@@ -71,7 +72,7 @@ static struct mlx5dv_mkey *signed_key(const struct mlx5dv_sig_block_domain *memo
 	return mkey;
 }
 
-/* The same, posted into a ring that waits: the case changes the WQE and runs it. */
+/* As signed_key(), but posted into a stopped ring: the case changes the WQE and runs it. */
 static struct mlx5dv_mkey *signed_in_ring(struct raw *raw, const struct mlx5dv_sig_block_domain *memory,
 					  const struct mlx5dv_sig_block_domain *wire)
 {
@@ -98,7 +99,7 @@ static struct mlx5dv_dek *create_dek(struct ibv_pd *pd, bool has_keytag)
 		.has_keytag = has_keytag,
 		.key_purpose = MLX5DV_CRYPTO_KEY_PURPOSE_AES_XTS,
 		.pd = pd,
-		.comp_mask = MLX5DV_DEK_INIT_ATTR_CRYPTO_LOGIN, /* without one: plaintext */
+		.comp_mask = MLX5DV_DEK_INIT_ATTR_CRYPTO_LOGIN, /* without a login: plaintext */
 	};
 	struct mlx5dv_dek *dek;
 
@@ -364,7 +365,7 @@ static void cipher_missing(void)
 		       "key 0x%x was created for a cipher and has not been configured with one", mkey->rkey);
 }
 
-/* A WRITE of @length bytes at @address of a key of @bytes with data units of 512, which is refused. */
+/* Posts a WRITE of @length bytes at @address of a key of @bytes with data units of 512; it is refused. */
 static struct mlx5dv_mkey *write_ciphered(uint32_t bytes, uint64_t address, uint32_t length)
 {
 	struct mlx5dv_mkey *mkey = create_key(MLX5DV_MKEY_INIT_ATTR_FLAGS_CRYPTO);
@@ -399,7 +400,7 @@ static void cipher_short_unit(void)
 
 /* ---- signature errors ------------------------------------------------------------------------------------------- */
 
-/* A block of zeros with this tuple, written to a key that expects application tag 0x1234 and reference tag 7. */
+/* Writes a block of zeros with this tuple to a key that expects application tag 0x1234 and reference tag 7. */
 static struct mlx5dv_mkey *write_tuple(uint16_t guard, uint16_t app, uint32_t ref)
 {
 	struct mlx5dv_mkey *mkey = signed_key(NULL, &t10_domain, BLOCK);

@@ -177,7 +177,7 @@ static void mkey_no_crypto(void)
 		"mlx5dv_create_mkey → EOPNOTSUPP: create_flags 0x5 request encryption, which the device does not have");
 }
 
-/* Calls the setter @times on a key of @create_flags; the call of them all fails. */
+/* Calls the setter @times on a key of @create_flags; the last call fails. */
 static void setter_refused(uint32_t create_flags, int times, const struct mlx5dv_crypto_attr *crypto)
 {
 	struct mlx5dv_mkey_init_attr attr = {.pd = client.pd, .create_flags = create_flags, .max_entries = 4};

@@ -58,7 +58,7 @@ static void stream_flushed(void)
 	close_all();
 }
 
-/* Both ends are told. */
+/* Both ends get an explanation. */
 static void wrong_key(void)
 {
 	struct dct guess;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Rules 950 to 967: commands, and memory that queues were made in; 975 to 979: events. */
+/* Rules 950 to 967: commands, and umem of queues; 975 to 979: events. */
 #include "support/rmp.h"
 #include "rule_cases.h"
 
@@ -217,7 +217,7 @@ static void umem_qp_gone(void)
 	own_close(&one);
 }
 
-/* The CQ is in the device's log before its QP is. */
+/* The device's log names the CQ before its QP. */
 static void umem_cq_gone(void)
 {
 	struct softhca_explanation all[8];
@@ -283,7 +283,7 @@ static void devx_event_list(void)
 	mlx5dv_devx_destroy_event_channel(channel);
 }
 
-/* The QP needs an SRQ, whose receives it says that it takes no more of. */
+/* The QP needs an SRQ for the last-WQE event, which does not fit into the buffer. */
 static void devx_event_room(void)
 {
 	struct mlx5dv_devx_event_channel *channel = mlx5dv_devx_create_event_channel(client.context, 0);
@@ -318,7 +318,7 @@ static void devx_event_room(void)
 	mlx5dv_devx_destroy_event_channel(channel);
 }
 
-/* Responses of 64 KiB, sixteen of which are all that may wait. */
+/* Responses of 64 KiB; at most sixteen of them may wait. */
 static void devx_responses(void)
 {
 	struct mlx5dv_devx_cmd_comp *completion = mlx5dv_devx_create_cmd_comp(client.context);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Rules 1 to 13 and 66: keys on the way of a request. The client writes to keys of the server. */
+/* Rules 1 to 13 and 66: keys along the path of a request. The client writes to keys of the server. */
 #include "rule_cases.h"
 #include "support/clock.h"
 
@@ -19,7 +19,7 @@ static uint32_t pd_number(struct ibv_pd *pd)
 	return out.pdn;
 }
 
-/* A key of the server over one interleaved entry. */
+/* Makes a key of the server over one interleaved entry. */
 static struct mlx5dv_mkey *interleave(struct mlx5dv_mr_interleaved entry, uint32_t repeat)
 {
 	struct mlx5dv_mkey *mkey = side_create_mkey(&server, 4, NULL);
@@ -34,12 +34,12 @@ static void key_unknown(void)
 	write_to(NO_KEY, 0x1000);
 	expect_failure(&pair.client, WR_ID, REM_ACCESS_ERR, KEY_UNKNOWN, "RDMA_WRITE",
 		       "key 0xabcdef00 does not exist; the request covers [0x1000, +16)");
-	/* The peer knows it too, under its own QP. */
+	/* The peer gets the explanation too, under its own QP. */
 	expect_about_qp(KEY_UNKNOWN, pair.server.qp->qp_num,
 			": key 0xabcdef00 does not exist; the request covers [0x1000, +16)");
 	expect_state(&pair.server, IBV_QPS_ERR);
 
-	/* The rkey went through the network without a conversion of byte order. */
+	/* The rkey was sent without byte order conversion. */
 	pair_renew(&pair);
 	write_to(__builtin_bswap32(server.mr->rkey), 0x1000);
 	expect_failure(
@@ -146,7 +146,7 @@ static void key_range(void)
 		       "key 0x%x is a memory region of [0x%" PRIx64 ", +100); the request covers [0x%" PRIx64 ", +16)",
 		       mr->rkey, side_address(&server, 0), side_address(&server, 90));
 
-	/* The address went through 32 bits, and through the network without a conversion of byte order. */
+	/* The address was truncated to 32 bits, and sent without byte order conversion. */
 	pair_renew(&pair);
 	write_to(mr->rkey, side_address(&server, 0) & UINT32_MAX);
 	expect_failure(&pair.client, WR_ID, REM_ACCESS_ERR, KEY_RANGE, "RDMA_WRITE",
@@ -169,7 +169,7 @@ static void key_not_mapped(void)
 	struct ibv_mr *mr = ibv_reg_mr(server.pd, memory, 2 * PAGE, SIDE_ACCESS | IBV_ACCESS_ON_DEMAND);
 
 	assert_non_null(mr);
-	/* What is unmapped may become somebody else's. */
+	/* mprotect() rather than munmap(): another thread could reuse unmapped memory. */
 	expect_error(mprotect(memory + PAGE, PAGE, PROT_NONE), 0);
 	write_to(mr->rkey, (uintptr_t)memory + PAGE + 4);
 	expect_failure(&pair.client, WR_ID, REM_ACCESS_ERR, KEY_NOT_MAPPED, "RDMA_WRITE",
@@ -180,7 +180,7 @@ static void key_not_mapped(void)
 	munmap(memory, 2 * PAGE);
 }
 
-/* docs/reference/limits.md, MKEY_DEPTH: a walk passes through 4 keys; the fifth must be memory. */
+/* docs/reference/limits.md, MKEY_DEPTH: a walk passes through 4 keys; the fifth must be plain memory. */
 static void key_depth(void)
 {
 	struct ibv_sge sge = side_sge(&server, 0, 64);
@@ -199,7 +199,7 @@ static void key_depth(void)
 		       innermost->rkey);
 }
 
-/* mlx5-formats 6, no. 42: the length of the key is 65536 + 24, its entry has the low 16 bits of that. */
+/* mlx5-formats 6, no. 42: the key is 65536 + 24 bytes long; its entry holds the low 16 bits of that. */
 static void layout_short(void)
 {
 	struct mlx5dv_mkey *mkey = interleave(side_interleaved(&server, 0, 65536 + 24, 0), 1);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Rules 900 to 949: programs that do wrong without failing. Each case does right first, of which nothing may be said. */
+/* Rules 900 to 949: programs with mistakes that do not fail. Each case first runs a correct program, which must not be
+ * warned. */
 #include "rule_cases.h"
 
 #include <endian.h>
@@ -62,7 +63,7 @@ static void region_in_use(void)
 	struct ibv_sge sink = side_sge(&server, 0, BYTES);
 	uint32_t lkey = mr->lkey;
 
-	/* Whoever waits for the completion may go. */
+	/* A thread that waits for the completion may continue. */
 	post_receive(&pair.server, 1, &sink, 1);
 	wr.sg_list->lkey = lkey;
 	post_send(&pair.client, &wr);
@@ -179,7 +180,7 @@ static void arm(void)
 	expect_error(ibv_modify_srq(srq, &attr, IBV_SRQ_LIMIT), 0);
 }
 
-/* So that SRQ_LIMIT - 1 are left. */
+/* Leaves SRQ_LIMIT - 1 receives. */
 static void use_up(void)
 {
 	struct ibv_send_wr wr = request(IBV_WR_SEND, BYTES);
@@ -277,7 +278,7 @@ static void buffer_changed(void)
 	struct ibv_send_wr answer = {
 		.wr_id = 3, .sg_list = &source, .num_sge = 1, .opcode = IBV_WR_SEND, .send_flags = IBV_SEND_SIGNALED};
 
-	/* Behind the completion of another one that was posted behind it, too. */
+	/* After the completion of a later request, too. */
 	write_from(client.mr, address, 0);
 	write_from(client.mr, address, IBV_SEND_SIGNALED);
 	expect_completion(&pair.client, WR_ID, IBV_WC_RDMA_WRITE);
@@ -285,7 +286,7 @@ static void buffer_changed(void)
 	write_from(client.mr, address, IBV_SEND_SIGNALED);
 	client.memory[5 * BYTES]++;
 	expect_completion(&pair.client, WR_ID, IBV_WC_RDMA_WRITE);
-	/* What a peer answers may come to where the request was: the device writes it, and the request was read by then. */
+	/* A response may land in the request's buffer: the device writes it after it has read the request. */
 	sink = side_sge(&client, 0, BYTES);
 	post_receive(&pair.client, 2, &sink, 1);
 	write_from(client.mr, side_address(&client, 0), IBV_SEND_SIGNALED);
@@ -364,7 +365,7 @@ static void close_buffer(void)
 	expect_error(munmap(buffer, BUFFER_PAGES * PAGE), 0);
 }
 
-/* What the client sends, whose completion and that of the receive @wr_id are polled. */
+/* Sends from the client and polls its completion and that of the receive @wr_id. */
 static void send_bytes(uint32_t length)
 {
 	struct ibv_send_wr wr = request(IBV_WR_SEND, length);
@@ -384,26 +385,26 @@ static void expect_byte(size_t offset, const uint8_t *value)
 	assert_int_equal(read_byte(offset), *value);
 }
 
-/* What a program may do with the buffers of receives, and around them. */
+/* Accesses that are allowed in and around the buffers of receives. */
 static void read_in_time(void)
 {
 	struct ibv_sge whole = in_buffer(0, 2 * PAGE), same = whole, part = in_buffer(100, PAGE);
 	struct ibv_mr *again;
 
 	post_receive(&pair.server, 1, &whole, 1);
-	/* Behind it; within, the program writes. */
+	/* After the buffer; the program writes inside it. */
 	read_byte(2 * PAGE);
 	buffer[0] = 1;
 	receive_bytes(1, 2 * PAGE);
 	expect_byte(0, client.memory);
 	expect_byte(2 * PAGE - 1, client.memory + 2 * PAGE - 1);
 
-	/* A page of which a part alone is the buffer. */
+	/* The buffer is only a part of the page. */
 	post_receive(&pair.server, 1, &part, 1);
 	read_byte(0);
 	receive_bytes(1, PAGE);
 
-	/* Several receives have the same buffer, as those of the ping-pongs. */
+	/* Several receives share a buffer, as in the ping-pong programs. */
 	for (int i = 0; i < 3; i++)
 		post_receive(&pair.server, i, &same, 1);
 	for (int i = 0; i < 3; i++) {
@@ -423,7 +424,7 @@ static void read_in_time(void)
 	receive_bytes(1, PAGE);
 }
 
-/* What the device does there, or what is over without a completion, is no read. */
+/* Writes of the device, and requests that end without a completion, are not reads. */
 static void used_otherwise(void)
 {
 	struct ibv_sge whole = in_buffer(0, 2 * PAGE);
@@ -431,7 +432,7 @@ static void used_otherwise(void)
 	struct ibv_sge source = in_buffer(PAGE, PAGE), sink = side_sge(&client, 0, PAGE);
 	struct ibv_recv_wr refused = {.num_sge = 1000}, *bad;
 
-	/* Nobody looks at a list that is refused. */
+	/* A refused list is not examined. */
 	expect_error(ibv_post_recv(pair.server.qp, &refused, &bad), EINVAL);
 	post_receive(&pair.server, 1, &whole, 1);
 	wr.wr.rdma.rkey = buffer_mr->rkey;
@@ -439,7 +440,7 @@ static void used_otherwise(void)
 	post_send(&pair.client, &wr);
 	expect_completion(&pair.client, WR_ID, IBV_WC_RDMA_WRITE);
 	expect_byte(0, client.memory);
-	/* Sent from there. */
+	/* Sent from the same buffer. */
 	post_receive(&pair.client, 2, &sink, 1);
 	*answer.sg_list = source;
 	post_send(&pair.server, &answer);
@@ -459,12 +460,12 @@ static void receive_read_early(void)
 	used_otherwise();
 	read_in_time();
 	expect_no_misuse(RECEIVE_READ_EARLY);
-	/* What is registered twice is not watched any more. */
+	/* Memory that is registered twice is no longer watched. */
 	close_buffer();
 
 	open_buffer();
 	sink = in_buffer(100, 2 * PAGE);
-	/* Before the message is there, and when it is: once for each queue pair. */
+	/* Before and after the message arrives: one warning for each queue pair. */
 	for (int there = 0; there < 2; there++) {
 		pair_renew(&pair);
 		post_receive(&pair.server, 7, &sink, 1);
@@ -506,13 +507,13 @@ static void write_read_early(void)
 	side_accept(&client);
 	wr.wr.rdma.rkey = buffer_mr->rkey;
 	wr.wr.rdma.remote_addr = (uintptr_t)buffer;
-	/* Nobody looks before the completion of what is behind it. */
+	/* The program reads before the completion of a later request. */
 	post_send(&pair.client, &wr);
 	expect_completion(&pair.client, WR_ID, IBV_WC_RDMA_WRITE);
 	assert_memory_equal(buffer, client.memory, BUFFER_PAGES * PAGE);
 	expect_no_misuse(WRITE_READ_EARLY);
 
-	/* On a machine that is busy the thread may have no processor at that time. */
+	/* On a busy machine the thread may not be scheduled during that time. */
 	for (int tries = 0; seen && tries < 100; tries++) {
 		memset(buffer, 0, BUFFER_PAGES * PAGE);
 		expect_error(pthread_create(&thread, NULL, take_last_for_all, &seen), 0);
@@ -543,7 +544,7 @@ static void post_bind(struct ibv_mw *mw)
 	expect_error(ibv_bind_mw(pair.server.qp, mw, &bind), 0);
 }
 
-/* The rkey of @mw travels from @endpoint to its peer, inline or not. */
+/* Sends the rkey of @mw from @endpoint to its peer, inline or not. */
 static void send_rkey(struct endpoint *endpoint, const struct ibv_mw *mw, unsigned int flags)
 {
 	struct side *side = endpoint->side;
@@ -566,7 +567,7 @@ static void window_key_early(void)
 
 	options.max_inline_data = 64;
 	pair_open(&other, &client, &server, &options);
-	/* On the queue pair of the bind at once, elsewhere when it is known to be bound. */
+	/* Allowed at once on the queue pair of the bind, elsewhere only after the bind completed. */
 	post_bind(mw);
 	send_rkey(&pair.server, mw, 0);
 	expect_completion(&pair.server, 1, IBV_WC_BIND_MW);
@@ -593,7 +594,7 @@ static void window_key_early(void)
 }
 
 /* A copy by the device, and a request that sends a part of it. */
-/* A copy to byte 256 of the client's memory, and a SEND of what it brings. */
+/* Posts a copy to byte 256 of the client's memory and a SEND of the copied bytes. */
 static void copy_and_send(bool fenced)
 {
 	struct ibv_sge sink = side_sge(&server, 0, BYTES);
@@ -613,7 +614,8 @@ static void copy_and_send(bool fenced)
 	expect_completion(&pair.server, 2, IBV_WC_RECV);
 }
 
-/* A READ to byte 256 of the client's memory, and a WRITE of what it brings by a WQE with this fence mode (mlx5-formats 1.3). */
+/* Posts a READ to byte 256 of the client's memory and a WRITE of its result by a WQE with this fence mode (mlx5-formats
+ * 1.3). */
 static void read_and_write_in_mode(uint32_t mode)
 {
 	struct {
@@ -670,7 +672,7 @@ static void target_unfenced(void)
 
 /* ---- READs ------------------------------------------------------------------------------------------------------ */
 
-/* As many READs as the peer grants, then one more, and then one more whose queue pair waits for the others before it sends that. */
+/* Posts as many READs as the peer grants, then one more, then another whose QP waits for the others before sending it. */
 static void reads_not_granted(void)
 {
 	enum { GRANTED = 2 };
@@ -709,7 +711,7 @@ static const struct mlx5dv_sig_crc crc = {.type = MLX5DV_SIG_CRC_TYPE_CRC32};
 static const struct mlx5dv_sig_block_domain domain = {
 	.sig_type = MLX5DV_SIG_TYPE_CRC, .sig = {.crc = &crc}, .block_size = MLX5DV_BLOCK_SIZE_512};
 
-/* Configures @mkey, by a chain that is still open; @check_mask: of a signature @in memory, unless NULL. */
+/* Configures @mkey in a chain that is still open; @check_mask: of a signature @in memory, unless NULL. */
 static void configure_by(struct mlx5dv_mkey *mkey, uint32_t access, const struct mlx5dv_sig_block_domain *in,
 			 uint8_t check_mask, uint32_t flags)
 {
@@ -795,7 +797,7 @@ static void signature_unchecked(void)
 	uint32_t lkey;
 
 	signed_pair();
-	/* Nothing to check; checked. */
+	/* First without checks, then with. */
 	mkey = own_mkey(0);
 	expect_error(mlx5dv_destroy_mkey(mkey), 0);
 	mkey = own_mkey(0xff);
@@ -827,7 +829,7 @@ static void fork_and_wait(void)
 
 static void fork_unprepared(void)
 {
-	/* As good as the call, says the manual page. */
+	/* Equivalent to the call, according to the manual page. */
 	setenv("IBV_FORK_SAFE", "1", 1);
 	fork_and_wait();
 	expect_no_misuse(FORK_UNPREPARED);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Rules 900 to 949, continued: two ends of a connection that do not fit, and requests whose order or retries an adapter would not
- * forgive; with them rule 73, which explains at the responder that sequence numbers do not fit.
+ * Rules 900 to 949, continued: mismatched ends of a connection, and requests whose order or retries an adapter would not
+ * tolerate; also rule 73, which explains mismatched sequence numbers at the responder.
  */
 #include "rule_cases.h"
 
@@ -40,7 +40,7 @@ static void to_rtr(struct endpoint *endpoint, uint8_t sgid_index, uint32_t rq_ps
 		     0);
 }
 
-/* A second pair over the same sides, whose server expects @rq_psn. Its queue pairs are in RTR. */
+/* Makes a second pair over the same sides, whose server expects @rq_psn. Its queue pairs are in RTR. */
 static struct pair *other_pair(uint8_t client_gid, uint32_t rq_psn)
 {
 	struct pair_options options = pair_defaults(IBV_QPT_RC);
@@ -54,7 +54,7 @@ static struct pair *other_pair(uint8_t client_gid, uint32_t rq_psn)
 	return &other;
 }
 
-/* Posts a WRITE of the client of @other. */
+/* Posts a WRITE by the client of @other. */
 static void write_by(struct pair *other)
 {
 	struct ibv_send_wr wr = request(IBV_WR_RDMA_WRITE, BYTES);
@@ -107,7 +107,7 @@ static void psn_differs(void)
 	side_accept(&server);
 }
 
-/* What the client sends begins behind what the server expects, and before it. */
+/* The client's first PSN is after, then before the one that the server expects. */
 static void psn_start(void)
 {
 	static const uint32_t expected[] = {FIRST_PSN - 5, FIRST_PSN + 5, (FIRST_PSN + 0x700000) & 0xffffff};

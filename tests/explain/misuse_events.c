@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Rules 900 to 949, continued: events that are not acknowledged, or too often, and a queue pair destroyed while its CQ is polled. */
+/* Rules 900 to 949, continued: events that are acknowledged not at all or too often, and a queue pair destroyed while its
+ * CQ is polled. */
 #include <pthread.h>
 
 #include "../rdmacm/support.h"
@@ -7,7 +8,7 @@
 #include "support/clock.h"
 #include "support/words.h"
 
-/* The other thread acknowledges when the warning is there: destroying waits for that, as on an adapter. */
+/* The other thread acknowledges after the warning: destroying waits for that, as on an adapter. */
 static void wait_for_warning(void)
 {
 	static uint64_t last;
@@ -36,7 +37,7 @@ static void *acknowledge_id(void *argument)
 	return NULL;
 }
 
-/* An id whose event was taken, and the event. */
+/* Makes an id whose event was taken, and returns both. */
 static struct rdma_cm_id *id_with_event(struct rdma_event_channel *channel, struct rdma_cm_event **event)
 {
 	struct rdma_cm_id *id = new_id(channel, RDMA_PS_TCP);

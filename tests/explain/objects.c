@@ -158,7 +158,7 @@ static void no_free(struct ibv_pd *pd, void *pd_context, void *memory, uint64_t 
 	(void)pd, (void)pd_context, (void)memory, (void)resource_type;
 }
 
-/* A CQ of 63 entries has a ring of 64 * 64 bytes; QUEUE_MEMORY is what the CQ makes of it. */
+/* A CQ of 63 entries has a ring of 64 * 64 bytes, allocated as QUEUE_MEMORY. */
 static void allocator_failed(void)
 {
 	struct ibv_parent_domain_init_attr domain = {.pd = client.pd,
@@ -382,14 +382,15 @@ static void qp_in_group(void)
 
 enum { NUMBERS = 8192 };
 
-/* Notes which descriptors are open. */
+/* Records which descriptors are open. */
 static void note_open(bool open[NUMBERS])
 {
 	for (int fd = 0; fd < NUMBERS; fd++)
 		open[fd] = fcntl(fd, F_GETFD) >= 0;
 }
 
-/* A completion channel has two descriptors: that of the program, and one that events are written to. The program closes the latter. */
+/* A completion channel has two descriptors: the program's, and one that events are written to. The program closes the
+ * latter. */
 static void descriptor_lost(void)
 {
 	static bool before[NUMBERS], after[NUMBERS];

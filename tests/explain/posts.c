@@ -22,7 +22,7 @@ static void receive_fails(struct ibv_recv_wr wr, int error)
 	assert_ptr_equal(bad, &wr);
 }
 
-/* A QP of the client that @attr describes, to be posted to instead of the pair's until the end of the case. */
+/* Creates a QP of the client by @attr; requests go to it instead of the pair's QP until the end of the case. */
 static void use_qp(struct ibv_qp_init_attr_ex attr)
 {
 	attr.send_cq = attr.recv_cq = pair.client.cq;
@@ -114,7 +114,7 @@ static void inline_length(void)
 		WR_ID);
 }
 
-/* Sized for SENDs of 62 SGEs, 16 + 62 * 16 = 1008 bytes; a READ has 16 bytes more in front. */
+/* Sized for SENDs of 62 SGEs, 16 + 62 * 16 = 1008 bytes; a READ has a segment of 16 more bytes. */
 static void wqe_length(void)
 {
 	struct ibv_sge sges[62];
@@ -206,7 +206,7 @@ static void wr_address_missing(void)
 		" ibv_wr_complete → EINVAL: the work request with wr_id 0x52 of a QP of type UD has no address");
 }
 
-/* Dropped without an error, as by the real library (mlx5-formats 4.2). */
+/* Dropped without an error, as by libmlx5 (mlx5-formats 4.2). */
 static void wr_dropped(void)
 {
 	batch_start(&pair.client, 0x52, 0);

@@ -11,11 +11,11 @@ enum {
 	VENDOR = 0x15b3,
 	DESC_MAX = 1024,    /* MAX_SQ_DESC_SIZE */
 	MAX_BLOCKS = 32768, /* MAX_SEND_WQEBB */
-	/* mlx5-formats 4.1: a QP that may bind and invalidate, before its data. */
+	/* mlx5-formats 4.1: a QP that may bind and invalidate; before its data */
 	UMR_OVERHEAD = 192,
 };
 
-/* What every QP has. */
+/* Returns the attributes that every QP has. */
 static struct ibv_qp_init_attr_ex attributes(enum ibv_qp_type type)
 {
 	return (struct ibv_qp_init_attr_ex){

@@ -19,7 +19,7 @@ static ssize_t gid_count(void)
 	return ibv_query_gid_table(client.context, entries, ARRAY_SIZE(entries), 0);
 }
 
-/* The address of who sent a datagram, from what lies in front of it. */
+/* Makes an address handle for the sender of a datagram, from the header before its payload. */
 static int address_from(struct ibv_grh *grh)
 {
 	struct ibv_wc wc = {.wc_flags = IBV_WC_GRH};
@@ -116,7 +116,7 @@ static void context_in_use(void)
 	struct ibv_context *context = open_device();
 	struct ibv_pd *pd = ibv_alloc_pd(context);
 
-	/* Succeeds, as with a real adapter, whose kernel takes the rest back when the process ends. */
+	/* Succeeds, as with a real adapter: the kernel frees the rest when the process ends. */
 	expect_error(ibv_close_device(context), 0);
 	expect_refusal(CONTEXT_IN_USE,
 		       "ibv_close_device: objects of the context still exist: they and the context stay until the "
@@ -183,7 +183,7 @@ static void destination_family(void)
 		       be64toh(client.gid.global.subnet_prefix), be64toh(client.gid.global.interface_id));
 }
 
-/* Exported for connection managers; no header declares it. */
+/* Exported for connection managers; not declared in a header. */
 int ibv_resolve_eth_l2_from_gid(struct ibv_context *context, struct ibv_ah_attr *attr, uint8_t mac[6], uint16_t *vid);
 
 static void gid_no_neighbour(void)
@@ -199,7 +199,7 @@ static void gid_no_neighbour(void)
 		"ibv_resolve_eth_l2_from_gid → EHOSTUNREACH: no interface and no neighbour has GID 0x20010db800000000:0x99");
 }
 
-/* Byte 20 begins an IPv4 header, byte 0 an IPv6 header: here is neither. */
+/* Byte 20 begins an IPv4 header, byte 0 an IPv6 header: neither is valid here. */
 static void wc_header_version(void)
 {
 	uint8_t bytes[40] = {[20] = 0x95};

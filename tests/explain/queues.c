@@ -139,7 +139,7 @@ static void poll_comp_mask(void)
 	expect_error(ibv_destroy_cq(ibv_cq_ex_to_cq(cq)), 0);
 }
 
-/* A completion of a request (opcode 0) that nobody posted, written into the ring: mlx5-formats 3.2. */
+/* A completion of a request (opcode 0) that was never posted, written into the ring: mlx5-formats 3.2. */
 static void cqe_of_no_qp(void)
 {
 	struct ibv_cq *cq = ibv_create_cq(client.context, 3, NULL, NULL, 0);
@@ -188,7 +188,7 @@ static void cq_in_use(void)
 	expect_refusal(CQ_IN_USE, "ibv_destroy_cq → EBUSY: QPs or SRQs still use CQ 0x%x", pair.client.cq->handle);
 }
 
-/* Two completions wait; a ring for one has two places, of which the last is taken by the mark of the resize. */
+/* Two completions wait; a ring for one has two entries, the last of which holds the mark of the resize. */
 static void cq_unpolled(void)
 {
 	for (int i = 0; i < 2; i++)
@@ -281,7 +281,7 @@ static void srq_sges(void)
 	destroy_srq();
 }
 
-/* max_wr 3 is what a list of 4 entries takes (mlx5-formats 2.2). */
+/* max_wr 3 fits a list of 4 entries (mlx5-formats 2.2). */
 static void srq_full(void)
 {
 	create_srq(3, 1);

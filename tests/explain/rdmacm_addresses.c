@@ -88,7 +88,7 @@ static void not_of_host(void)
 	close_id();
 }
 
-/* The effective user is nobody meanwhile, who has no capabilities. */
+/* The effective user is "nobody" meanwhile and has no capabilities. */
 static void port_privileged(void)
 {
 	uid_t user = geteuid();
@@ -133,7 +133,7 @@ static void families(void)
 	close_id();
 }
 
-/* No socket may send to all hosts unless it asks for that (SO_BROADCAST). */
+/* Sockets may not send to the broadcast address without SO_BROADCAST. */
 static void no_route(void)
 {
 	open_id(RDMA_PS_TCP);
@@ -162,7 +162,7 @@ static void loopback_of_an_adapter(void)
 		RDMACM_LOOPBACK,
 		"rdma_resolve_route → ENODEV: the destination is a loopback or unspecified address, which no interface of an adapter has");
 	close_id();
-	/* No address means the host as well (rdma-cm 2.4). */
+	/* No address also means this host (rdma-cm 2.4). */
 	open_id(RDMA_PS_TCP);
 	assert_success(rdma_resolve_addr(id, NULL, any_address(7471), TIMEOUT_MS));
 	expect_event(channel, RDMA_CM_EVENT_ADDR_RESOLVED);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Rules 850 to 874: connections of librdmacm, and requests that a listener does not take. */
+/* Rules 850 to 874: connections of librdmacm, and requests that a listener does not accept. */
 #include "../rdmacm/support.h"
 #include "rule_cases.h"
 
@@ -16,7 +16,7 @@ static struct rdma_conn_param few_resources(void)
 		.responder_resources = 1, .initiator_depth = 1, .retry_count = 7, .rnr_retry_count = 7};
 }
 
-/* A request that waits for its answer at @ends->server. */
+/* Sends a request that waits for its answer at @ends->server. */
 static void ask(struct ends *ends)
 {
 	struct rdma_conn_param param = few_resources();
@@ -42,7 +42,7 @@ static void no_qp_number(void)
 	end(&ends);
 }
 
-/* 92 bytes of a REQ but for the 36 of the hello header (IBTA annex A11). */
+/* 92 bytes of a REQ minus 36 of the hello header (IBTA annex A11). */
 static void private_data(void)
 {
 	struct rdma_conn_param param = few_resources();
@@ -125,7 +125,7 @@ static void notify(void)
 
 /* ---- requests --------------------------------------------------------------------------------------------------- */
 
-/* The newest explanation by @rule, which another thread makes. */
+/* Waits for the newest explanation by @rule, made by another thread. */
 static struct softhca_explanation explanation_of(uint32_t rule)
 {
 	struct softhca_explanation all[EXPLANATIONS];
@@ -142,7 +142,7 @@ static struct softhca_explanation explanation_of(uint32_t rule)
 	return all[0];
 }
 
-/* The QP of the client is made after a request that named another vendor. */
+/* The QP of the client is created after a request that named another vendor. */
 static void ece_reply(void)
 {
 	struct ibv_ece ece = {.vendor_id = 0xabcdef};
@@ -163,7 +163,7 @@ static void ece_reply(void)
 	new_qp(ends.server);
 	assert_success(rdma_accept(ends.server, &param));
 	expect_event(ends.client_channel, RDMA_CM_EVENT_CONNECT_ERROR);
-	/* The QP in ERR is explained after it. */
+	/* The explanation about the QP in ERR comes later. */
 	found = explanation_of(RULE_RDMACM_ECE_REPLY);
 	expect_explanation(
 		&found, RDMACM_ECE_REPLY,
@@ -233,8 +233,8 @@ static void request_type(void)
 }
 
 /*
- * A request with @header where the addresses of both ends stand (IBTA annex A11): of an id with native addresses, which has no
- * such header, and brings it as private data.
+ * Sends a request with @header in place of the addresses of both ends (IBTA annex A11). The id has native addresses, so it has
+ * no such header and sends these bytes as private data.
  */
 static struct softhca_explanation explanation_of_header(const uint8_t *header, uint32_t rule, uint16_t *port)
 {
@@ -246,7 +246,7 @@ static struct softhca_explanation explanation_of_header(const uint8_t *header, u
 	struct softhca_explanation found;
 	int own_family = 1;
 
-	/* So that it does not listen at addresses of IPv4. */
+	/* Prevents it from listening at IPv4 addresses. */
 	assert_success(
 		rdma_set_option(listener, RDMA_OPTION_ID, RDMA_OPTION_ID_AFONLY, &own_family, sizeof(own_family)));
 	assert_success(rdma_bind_addr(listener, (struct sockaddr *)&any));

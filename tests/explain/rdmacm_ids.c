@@ -46,7 +46,7 @@ static void two_states(void)
 	close_id();
 }
 
-/* The explanation is the child's. */
+/* The child makes the explanation. */
 static void of_parent(void)
 {
 	struct softhca_explanation *newest =
@@ -132,7 +132,7 @@ static void null(void)
 	rdma_destroy_event_channel(channel);
 }
 
-/* A listener that is told something else than that a request has come (rdma_write_cm_event() of later versions). */
+/* A listener gets an event other than a connection request (rdma_write_cm_event() of later versions). */
 static void other_event(void)
 {
 	struct rdma_cm_id *child;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Rules 840 to 844, 860 to 863 and 867: QPs, SRQs and groups of an id of librdmacm. */
+/* Rules 840 to 844, 860 to 863 and 867: QPs, SRQs and multicast groups of an id of librdmacm. */
 #include "../rdmacm/support.h"
 #include "rule_cases.h"
 

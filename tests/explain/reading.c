@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The functions of softhca.h that read explanations, as such: order, limits, sizes; and the file of SOFTHCA_EXPLAIN. */
+/* The functions of softhca.h that read explanations: order, limits, sizes; and the file of SOFTHCA_EXPLAIN. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -34,7 +34,7 @@ static int close_it(void **state)
 	return ibv_close_device(context);
 }
 
-/* Breaks rule 300 with figure @port. */
+/* Breaks rule 300 with @port as its figure. */
 static void break_rule(uint8_t port)
 {
 	struct ibv_port_attr attr;
@@ -83,7 +83,7 @@ static void last_thousand_are_kept(void **state)
 	free(read);
 }
 
-/* A program that was compiled with a shorter structure, and one with a longer. */
+/* Programs that were compiled with a shorter and a longer structure. */
 static void structures_of_other_sizes(void **state)
 {
 	const size_t shorter = offsetof(struct softhca_explanation, name);
@@ -128,7 +128,7 @@ static void text_is_cut_as_by_snprintf(void **state)
 	assert_int_equal(softhca_explanation_text(&newest, NULL, 0), length);
 }
 
-/* What SOFTHCA_EXPLAIN names gets the same lines, each at once. */
+/* The file named by SOFTHCA_EXPLAIN gets the same lines, each immediately. */
 static void file_has_the_same_lines(void **state)
 {
 	struct softhca_explanation newest;

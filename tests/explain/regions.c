@@ -278,7 +278,7 @@ static void buf_range(void)
 
 static void mr_fields(void)
 {
-	/* length, access, comp_mask, and members that nothing selects */
+	/* length, access, comp_mask, and members that no bit selects */
 	const uint64_t attr[9] = {PAGE, 0, 0};
 
 	errno = 0;

@@ -173,7 +173,7 @@ static void unmap(void)
 	rend(&pair);
 }
 
-/* The connection manager has explanations of its own around it. */
+/* Skips the explanations that the connection manager makes around it. */
 static struct softhca_explanation newest_of(uint32_t rule)
 {
 	struct softhca_explanation found[16];
@@ -198,7 +198,7 @@ static void description(void)
 	assert_int_equal(rready(listener, POLLIN, LIMIT_MS), POLLIN);
 	set_nonblocking(listener, true);
 	assert_errno(raccept(listener, NULL, NULL), EAGAIN);
-	/* 92 bytes of a REQ, of which 36 are the header's. */
+	/* 92 bytes of a REQ, 36 of which are the header. */
 	found = newest_of(RULE_RSOCKET_DESCRIPTION);
 	expect_explanation(
 		&found, RSOCKET_DESCRIPTION,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What the cases share, see rule_cases.h. */
+/* Shared functions of the cases, see rule_cases.h. */
 #include "rule_cases.h"
 
 #include <stdio.h>
@@ -98,7 +98,7 @@ void expect_about_qp_(struct place place, uint32_t rule, uint32_t qp_num, const 
 	compare(place, &newest, rule, line);
 }
 
-/* The newest explanation about @qp_num that is of @rule. */
+/* Finds the newest explanation about @qp_num that is of @rule. */
 static bool find(uint32_t qp_num, uint32_t rule, struct softhca_explanation *out)
 {
 	enum { SOME = 512 };

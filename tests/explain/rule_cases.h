@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A case per rule of src/explain/rules.def: it breaks the rule through the public API, or through a send ring that
- * mlx5dv_init_obj(3) gave away, and compares what softhca.h reads back: number, name, status and the whole line.
+ * One case for each rule of src/explain/rules.def. It breaks the rule through the public API, or through a send ring obtained
+ * by mlx5dv_init_obj(3), and compares the explanation read by softhca.h: number, name, status and the whole line.
  *
- * A case has the sides and the connected RC pair of support/program.h. It expects its own rule at least once; what else
- * it expects on the way (the other end of a refused request) is up to it.
+ * A case has the sides and the connected RC pair of support/program.h. It expects its own rule at least once, and any others
+ * that occur on the way (at the other end of a refused request).
  */
 #ifndef SOFTHCA_TESTS_EXPLAIN_RULE_CASES_H
 #define SOFTHCA_TESTS_EXPLAIN_RULE_CASES_H
@@ -25,8 +25,8 @@ struct rule_case {
 	const char *name;
 	void (*provoke)(void);
 	const char *profile;
-	const char *crypto; /* what SOFTHCA_CRYPTO is; NULL: its default */
-	const char *lint;   /* what SOFTHCA_LINT is; NULL: its default */
+	const char *crypto; /* value of SOFTHCA_CRYPTO; NULL: its default */
+	const char *lint;   /* value of SOFTHCA_LINT; NULL: its default */
 };
 
 #define CASE(rule, function)                                                                                           \
@@ -41,7 +41,7 @@ struct rule_case {
 	{                                                                                                              \
 		RULE_##rule, #rule, function, "man", NULL, "on"                                                        \
 	}
-/* Of a warning that `on` does not mean. */
+/* A case of a warning that `on` does not enable. */
 #define ASKED_CASE(rule, function, setting)                                                                            \
 	{                                                                                                              \
 		RULE_##rule, #rule, function, "man", NULL, setting                                                     \
@@ -58,7 +58,7 @@ struct rule_cases {
 
 #define RULE_CASES(name, array) const struct rule_cases name = {array, ARRAY_SIZE(array)}
 
-/* By subject, as the tables of src/explain/. */
+/* Cases by subject, as the tables of src/explain/. */
 extern const struct rule_cases key_cases, umr_cases, block_cases, wqe_cases, traffic_cases,
 	state_cases;                                                        /* rules_device.def */
 extern const struct rule_cases query_cases, object_cases, region_cases;     /* rules_objects.def */
@@ -73,8 +73,8 @@ extern const struct rule_cases misuse_cases, misuse_event_cases, misuse_end_case
 extern const struct rule_cases dc_cases, xrc_cases;                                /* of DC and XRC, from all of them */
 
 /**
- * @explanation is of @rule; its line, without the name of the device, is @format and what the table says of source and
- * advice.
+ * Expects @explanation to be of @rule; its line, without the name of the device, is @format and the source and advice of the
+ * table.
  */
 #define expect_explanation(explanation, rule, ...) expect_explanation_(HERE, explanation, RULE_##rule, __VA_ARGS__)
 __attribute__((format(printf, 4, 5))) void expect_explanation_(struct place place,
@@ -82,20 +82,20 @@ __attribute__((format(printf, 4, 5))) void expect_explanation_(struct place plac
 							       uint32_t rule, const char *format, ...);
 
 /**
- * The newest explanation of the device is of @rule and about no completion. @format: from the call on: "ibv_query_port →
- * EINVAL: port 9 does not exist: …".
+ * Expects the newest explanation of the device to be of @rule and not about a completion. @format: from the call on:
+ * "ibv_query_port → EINVAL: port 9 does not exist: …".
  */
 #define expect_refusal(rule, ...) expect_refusal_(HERE, RULE_##rule, __VA_ARGS__)
 __attribute__((format(printf, 3, 4))) void expect_refusal_(struct place place, uint32_t rule, const char *format, ...);
 
-/** The newest explanation about QP @qp_num. @format: what follows "qp 0x40". */
+/** Expects the newest explanation about QP @qp_num. @format: the text after "qp 0x40". */
 #define expect_about_qp(rule, qp_num, ...) expect_about_qp_(HERE, RULE_##rule, qp_num, __VA_ARGS__)
 __attribute__((format(printf, 4, 5))) void expect_about_qp_(struct place place, uint32_t rule, uint32_t qp_num,
 							    const char *format, ...);
 
 /**
- * The next completion of @endpoint is that of its send request @wr_id, with @status and @rule as vendor_err; the QP has an
- * explanation of that. @opcode: as its line names it. @format: the sentence.
+ * Expects the next completion of @endpoint to be that of its send request @wr_id, with @status and @rule as vendor_err, and an
+ * explanation of it about the QP. @opcode: as its line names it. @format: the sentence.
  */
 #define expect_failure(endpoint, wr_id, status, rule, opcode, ...)                                                     \
 	expect_failure_(HERE, endpoint, wr_id, IBV_WC_##status, #status, RULE_##rule, opcode, __VA_ARGS__)
@@ -104,48 +104,49 @@ __attribute__((format(printf, 8, 9))) void expect_failure_(struct place place, s
 							   const char *status_name, uint32_t rule, const char *opcode,
 							   const char *format, ...);
 
-/** The same of a receive, whose line names neither wr_id nor opcode. */
+/** As expect_failure(), for a receive, whose line names neither wr_id nor opcode. */
 #define expect_receive_failure(endpoint, wr_id, status, rule, ...)                                                     \
 	expect_failure_(HERE, endpoint, wr_id, IBV_WC_##status, #status, RULE_##rule, NULL, __VA_ARGS__)
 
-/** The newest explanation of @rule, which warns of misuse. @format: the line without the name of the device. */
+/** Expects the newest explanation of @rule, a warning of misuse. @format: the line without the name of the device. */
 #define expect_misuse(rule, ...) expect_misuse_(HERE, RULE_##rule, __VA_ARGS__)
 __attribute__((format(printf, 3, 4))) void expect_misuse_(struct place place, uint32_t rule, const char *format, ...);
-/** No explanation of @rule was made, in this case or before. */
+/** Expects no explanation of @rule, from this case or an earlier one. */
 #define expect_no_misuse(rule) expect_no_misuse_(HERE, RULE_##rule)
 void expect_no_misuse_(struct place place, uint32_t rule);
 
-/** What main() is told of each explanation that was as expected. */
+/** Reports to main() each explanation that was as expected. */
 void rule_was_expected(uint32_t rule);
 
-/** Serial number of the newest explanation about @qp_num (0: about anything) that is of @rule; fails without one. */
+/** Returns the serial number of the newest explanation about @qp_num (0: about anything) that is of @rule; fails if none
+ * exists. */
 uint64_t serial_of(uint32_t qp_num, uint32_t rule);
 
 /* ---- requests --------------------------------------------------------------------------------------------------- */
 
 enum { WR_ID = 0x7e57, BYTES = 16 };
 
-/** A signalled request of WR_ID from the client's memory (its first @length bytes). */
+/** Returns a signalled request with WR_ID from the client's memory (its first @length bytes). */
 struct ibv_send_wr request(enum ibv_wr_opcode opcode, uint32_t length);
-/** Posts a WRITE of BYTES to @address of @rkey, by the client. */
+/** Posts a WRITE of BYTES to @address of @rkey by the client. */
 void write_to(uint32_t rkey, uint64_t address);
 
-/** Binds @mw (type 2) to @length bytes at the start of the server's memory, by the server, successfully. */
+/** Binds @mw (type 2) to @length bytes at the start of the server's memory; the server posts the bind, which succeeds. */
 void lend(struct ibv_mw *mw, struct ibv_mr *mr, uint64_t length, unsigned int access);
 
 /* ---- rings ------------------------------------------------------------------------------------------------------ */
 
-/* WQEs of @endpoint as they lie in its send ring. */
+/* Access to the WQEs of @endpoint in its send ring. */
 struct raw {
 	struct endpoint *endpoint;
-	uint8_t *wqe;     /* where the next one goes */
-	__be32 *doorbell; /* record of the send queue */
-	uint32_t blocks;  /* of the ring, 64 bytes each */
+	uint8_t *wqe;     /* place of the next WQE */
+	__be32 *doorbell; /* doorbell record of the send queue */
+	uint32_t blocks;  /* size of the ring, in blocks of 64 bytes */
 };
 
-/** Stops the send queue (SQD): what is posted from now on waits, and can be changed. */
+/** Stops the send queue (SQD): requests posted from now on wait and can be changed. */
 struct raw raw_begin(struct endpoint *endpoint);
-/** Starts it again (RTS). */
+/** Starts the send queue again (RTS). */
 void raw_run(const struct raw *raw);
 
 void raw_put8(const struct raw *raw, uint32_t offset, uint8_t value);
@@ -154,7 +155,7 @@ void raw_put32(const struct raw *raw, uint32_t offset, uint32_t value);
 void raw_put64(const struct raw *raw, uint32_t offset, uint64_t value);
 uint32_t raw_get32(const struct raw *raw, uint32_t offset);
 
-/** The new contents of the memory of @side are as they should be. */
+/** Accepts the new contents of the memory of @side as correct. */
 void side_accept(struct side *side);
 
 #endif

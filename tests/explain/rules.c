@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Runs the cases of all rules, and sees that no rule is without one. */
+/* Runs the cases of all rules, and checks that each rule has one. */
 #include "rule_cases.h"
 
 #include <stdio.h>

@@ -33,7 +33,7 @@ static void end(int error)
 	expect_error(ibv_wr_complete(pair.client.ex), error);
 }
 
-/* A setter that is refused with @attr. */
+/* Expects the setter to refuse @attr. */
 static void refused(const struct mlx5dv_sig_block_attr *attr)
 {
 	begin(2);
@@ -170,7 +170,7 @@ static void sig_crc_type(void)
 		      set_signature);
 }
 
-/* In this profile the upper half of the seed of a CRC32 counts. */
+/* In this profile the upper half of the seed of a CRC32 is used. */
 static void sig_crc_seed(void)
 {
 	crc_refused((struct mlx5dv_sig_crc){.seed = UINT64_MAX});
@@ -224,7 +224,7 @@ static void mkey_bsf_length(void)
 		      configure);
 }
 
-/* Signatures of ciphertext: not with two of them. */
+/* Two signatures cannot cover ciphertext. */
 static void mkey_crypto_two_signatures(void)
 {
 	struct mlx5dv_mkey_init_attr attr = {
@@ -261,8 +261,8 @@ static void mkey_crypto_two_signatures(void)
 /* ---- errors ----------------------------------------------------------------------------------------------------- */
 
 /*
- * A signature error of key @index, written into the ring of a CQ of its own: mlx5-formats 3.5. Returns what polling does. Of
- * profile connectx: in the other one the device keeps the errors, and polling passes over such a CQE.
+ * Writes a signature error of key @index into the ring of a separate CQ (mlx5-formats 3.5) and returns the result of polling.
+ * For profile connectx; in the other profile the device keeps the errors, and polling skips such a CQE.
  */
 static int poll_error(uint32_t index, uint16_t syndrome)
 {

@@ -7,7 +7,7 @@ static void refused(struct endpoint *endpoint, struct ibv_qp_attr attr, int mask
 	expect_error(ibv_modify_qp(endpoint->qp, &attr, mask), EINVAL);
 }
 
-/* QPs in RESET, as created. */
+/* Makes new QPs, in RESET. */
 static void anew(enum ibv_qp_type type)
 {
 	struct pair_options options = pair_defaults(type);
@@ -16,7 +16,7 @@ static void anew(enum ibv_qp_type type)
 	pair_create(&pair, &client, &server, &options);
 }
 
-/* What a client in INIT needs to go to RTR. */
+/* Returns the attributes that take a client from INIT to RTR. */
 static struct ibv_qp_attr to_rtr(void)
 {
 	return (struct ibv_qp_attr){

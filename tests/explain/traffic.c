@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Rules 80 to 101: what the responder refuses or drops, what the requester gives up, and CQs that are full. */
+/* Rules 80 to 101: requests that the responder refuses or drops, requests that the requester abandons, and full CQs. */
 #include "rule_cases.h"
 
 enum { NO_QP = 0xabcdef, GRH = 40 };
@@ -11,7 +11,7 @@ static void to_ud(void)
 	pair_replace(&pair, &options);
 }
 
-/* A datagram of BYTES from the client to QP @qp_num. */
+/* Sends a datagram of BYTES from the client to QP @qp_num. */
 static void send_datagram(uint32_t qp_num, uint32_t qkey)
 {
 	struct ibv_send_wr wr = request(IBV_WR_SEND, BYTES), *bad;
@@ -20,7 +20,7 @@ static void send_datagram(uint32_t qp_num, uint32_t qkey)
 	wr.wr.ud.remote_qpn = qp_num;
 	wr.wr.ud.remote_qkey = qkey;
 	expect_error(ibv_post_send(pair.client.qp, &wr, &bad), 0);
-	/* The sender learns nothing of what becomes of it. */
+	/* The sender does not learn the outcome. */
 	expect_completion(&pair.client, WR_ID, IBV_WC_SEND);
 }
 
@@ -29,7 +29,7 @@ static void modify(struct endpoint *endpoint, struct ibv_qp_attr attr, int mask)
 	expect_error(ibv_modify_qp(endpoint->qp, &attr, mask), 0);
 }
 
-/* A client in RTS with @attr instead of the usual patience, and a server that the case takes on. */
+/* Makes a client in RTS with @attr and short timeouts, and a server that the case connects. */
 static void impatient(struct ibv_qp_attr attr)
 {
 	struct pair_options options = pair_defaults(IBV_QPT_RC);
@@ -40,7 +40,7 @@ static void impatient(struct ibv_qp_attr attr)
 	endpoint_to_rtr(&pair.client);
 	endpoint_to_init(&pair.server);
 	attr.qp_state = IBV_QPS_RTS;
-	attr.sq_psn = 0xfffff0; /* as pair.c has it */
+	attr.sq_psn = 0xfffff0; /* as in pair.c */
 	modify(&pair.client, attr,
 	       IBV_QP_STATE | IBV_QP_SQ_PSN | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
 		       IBV_QP_MAX_QP_RD_ATOMIC);
@@ -124,7 +124,7 @@ static void receive_too_short(void)
 		       "the message takes 16 bytes (0 of them header); the receive holds 15");
 	expect_receive_failure(&pair.server, 9, LOC_LEN_ERR, RECEIVE_TOO_SHORT,
 			       "the message takes 16 bytes (0 of them header); the receive holds 15");
-	/* A datagram has 40 bytes in front. */
+	/* A datagram is preceded by 40 bytes. */
 	to_ud();
 	sge = side_sge(&server, 0, GRH + BYTES - 1);
 	post_receive(&pair.server, 9, &sge, 1);
@@ -220,7 +220,7 @@ static void retry_exhausted(void)
 		&pair.client, WR_ID, RETRY_EXC_ERR, RETRY_EXHAUSTED, "SEND",
 		"queue pair 0x%x of this process did not answer the request and 2 repetitions (timeout 3; link: local)",
 		pair.server.qp->qp_num);
-	/* What it might have been is told of the other QP. */
+	/* The explanation about the other QP names the possible causes. */
 	expect_about_qp(
 		PACKET_STATE, pair.server.qp->qp_num,
 		": SEND of queue pair 0x%x from this process for queue pair 0x%x, which is in state INIT: dropped",
@@ -252,7 +252,7 @@ static void cq_too_small(void)
 	memcpy(server.expected, client.memory, BYTES);
 	cq_number = pair.client.cq->handle;
 
-	/* First the CQ has no room, then its QP cannot go on. */
+	/* First the CQ overflows, then its QP stops. */
 	assert_int_equal(softhca_explanations(client.context, 0, all, 2), 2);
 	expect_explanation(&all[1], CQ_OVERRUN, ": CQ 0x%x of 2 entries is full: completions are lost", cq_number);
 	expect_explanation(

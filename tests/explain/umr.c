@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Rules 40 to 64: configuring keys, binding windows, invalidating. The server does it, with keys of its own. */
+/* Rules 40 to 64: configuring keys, binding windows, invalidating. The server does it, with its own keys. */
 #include "rule_cases.h"
 
 #include "support/mkey.h"
@@ -28,7 +28,7 @@ static void invalidate(uint32_t rkey)
 	post_send(&pair.server, &wr);
 }
 
-/* A SEND of the client, without data, that is to invalidate @rkey of the server; the server has a receive. */
+/* The client posts a SEND without data that invalidates @rkey of the server; the server posts a receive. */
 static void send_invalidate(uint32_t rkey)
 {
 	struct ibv_send_wr wr = {.wr_id = WR_ID,
@@ -40,7 +40,7 @@ static void send_invalidate(uint32_t rkey)
 	post_send(&pair.client, &wr);
 }
 
-/* Posts the bind of a type 2 window to @length bytes at @offset of the server's memory; returns the rkey it is to have. */
+/* Posts the bind of a type 2 window to @length bytes at @offset of the server's memory; returns its future rkey. */
 static uint32_t bind(struct ibv_mw *mw, struct ibv_mr *mr, uint64_t offset, uint64_t length, unsigned int access)
 {
 	struct ibv_send_wr wr = {
@@ -94,7 +94,7 @@ static void umr_not_inline(void)
 		mkey->lkey);
 }
 
-/* The bits of mlx5-formats 1.8 but PAGE_SIZE (1), PD (7), EN_RINVAL (8). */
+/* The bits of mlx5-formats 1.8 except PAGE_SIZE (1), PD (7), EN_RINVAL (8). */
 static void umr_mask(void)
 {
 	const uint64_t allowed = 1 << 0 | 1 << 6 | 1 << 9 | 1 << 12 | 1 << 13 | 1 << 14 | 1 << 17 | 1 << 18 | 1 << 19 |
@@ -150,7 +150,7 @@ static void umr_free(void)
 		       "key 0x%x is a layout key that is not in use", mkey->lkey);
 }
 
-/* mlx5-formats 6, no. 41: the header of an interleaved layout takes an entry too, and entries come in fours. */
+/* mlx5-formats 6, no. 41: the header of an interleaved layout takes an entry too, and entries are allocated in fours. */
 static void umr_capacity(void)
 {
 	struct pair_options options = pair_defaults(IBV_QPT_RC);
@@ -178,7 +178,7 @@ static void umr_bsf_capacity(void)
 		       "key 0x%x gets 4 units of block setup, but was created for 0", mkey->lkey);
 }
 
-/* mlx5-formats 1.8, (6): entries from an offset on, where libmlx5 puts the size of the block setup. */
+/* mlx5-formats 1.8, (6): entries starting at an offset, in the field where libmlx5 puts the size of the block setup. */
 static void umr_offset(void)
 {
 	struct mlx5dv_mr_interleaved entry = side_interleaved(&server, 0, 16, 16);
@@ -285,7 +285,7 @@ static void bind_range(void)
 		       side_address(&server, 1), mr->lkey, side_address(&server, 0));
 }
 
-/* The length of the window, 64 bits, is longer than that of its one entry. */
+/* The 64-bit length of the window exceeds that of its only entry. */
 static void bind_form(void)
 {
 	struct raw raw = raw_begin(&pair.server);
@@ -320,7 +320,7 @@ static void bind_other_qp(void)
 		       pair.client.qp->qp_num, pair.server.qp->qp_num);
 }
 
-/* IBTA 9.9.6.3, class J: the receiver's error alone. */
+/* IBTA 9.9.6.3, class J: only the receiver has an error. */
 #define expect_invalidation_fails(rule, ...)                                                                           \
 	do {                                                                                                           \
 		expect_completion(&pair.client, WR_ID, IBV_WC_SEND);                                                   \
@@ -341,7 +341,7 @@ static void umr_unknown(void)
 		       "key 0xabcdef00, which the request is to configure, bind or invalidate, does not exist");
 }
 
-/* The server's request or receive fails because of @key; the line about it begins with @request. */
+/* Expects the server's request or receive to fail because of @key; the line about it begins with @request. */
 static void expect_ended(uint32_t key, enum ibv_wc_status status, const char *request)
 {
 	struct softhca_explanation newest;

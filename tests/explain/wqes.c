@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Rules 20 to 35 and 150 to 153: WQEs. What no builder makes is changed in the ring before the device looks at it. */
+/* Rules 20 to 35 and 150 to 153: WQEs. Cases that a builder cannot make are changed in the ring before the device reads it. */
 #include "rule_cases.h"
 
 /* Offsets in a WQE (mlx5-formats 1.2, 1.5). */
 enum { OPMOD = 0, OPCODE = 3, QPN_DS = 4, DATA = 16, READ_LENGTH = 32, COPY_SOURCE = 32, COPY_TARGET = 48 };
 
-/* Posts a SEND of BYTES that waits in the ring. */
+/* Posts a SEND of BYTES that waits in the stopped ring. */
 static struct raw send_waits(void)
 {
 	struct raw raw = raw_begin(&pair.client);
@@ -90,7 +90,7 @@ static void wqe_short(void)
 		       "the RDMA_WRITE WQE has 16 bytes; its segments take 32");
 }
 
-/* 12 bytes of inline data fit into a segment of 16 with its header of 4. */
+/* 12 bytes of inline data fit into a segment of 16 bytes with its header of 4. */
 static void wqe_inline(void)
 {
 	struct raw raw = send_waits();
@@ -113,7 +113,7 @@ static void wqe_inline_sink(void)
 		       "the RDMA_READ WQE has inline data in place of the memory for its response");
 }
 
-/* The peer is not ready: the READ is repeated when its time is over, and has become a shorter one meanwhile. */
+/* The peer is not ready: the READ is repeated after its timeout, and has become shorter meanwhile. */
 static void wqe_changed(void)
 {
 	struct pair_options options = pair_defaults(IBV_QPT_RC);
@@ -149,7 +149,7 @@ static void message_too_long(void)
 		       "the message has 4097 bytes; a queue pair of type UD sends at most 4096");
 }
 
-/* The library makes each SGE of an atomic one of 8 bytes (mlx5-formats 1.5). */
+/* The library makes each SGE of an atomic 8 bytes long (mlx5-formats 1.5). */
 static void atomic_length(void)
 {
 	struct ibv_send_wr wr = request(IBV_WR_ATOMIC_FETCH_AND_ADD, 8);
@@ -164,7 +164,7 @@ static void atomic_length(void)
 		       "the result of the atomic has 8 bytes, and the data segments of the WQE have 16");
 }
 
-/* Opcode 0x13 in a WQE that a program wrote itself: ibv_post_send(3) and ibv_wr_atomic_write(3) look at the length. */
+/* Opcode 0x13 in a WQE written by the program: ibv_post_send(3) and ibv_wr_atomic_write(3) check the length. */
 static void atomic_write_data(void)
 {
 	struct raw raw = raw_begin(&pair.client);
@@ -176,7 +176,7 @@ static void atomic_write_data(void)
 		       "an ATOMIC WRITE has 16 bytes of data, not 8");
 }
 
-/* A fetch-and-add that waits: control, address, operands, data, 16 bytes each. */
+/* Posts a fetch-and-add that waits: control, address, operands, data, 16 bytes each. */
 static struct raw atomic_waits(void)
 {
 	struct raw raw = raw_begin(&pair.client);

@@ -9,7 +9,7 @@
 
 /* ---- the device ------------------------------------------------------------------------------------------------- */
 
-/* The client sends to the server's SRQs; what it names is up to the case. */
+/* The client sends to the server's SRQs; the case chooses which. */
 static struct ibv_xrcd *xrcd;
 static struct endpoint sender;
 static struct ibv_qp *receiver;
@@ -42,7 +42,7 @@ static void send_to(uint32_t srq_number)
 	post_send(&sender, &wr);
 }
 
-/* Both ends are told. */
+/* Both ends get an explanation. */
 static void srq_unknown(void)
 {
 	open_all();
