@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * rdma_bind_addr(3), rdma_resolve_addr(3), rdma_resolve_route(3), rdma_listen(3): addresses, ports and their collisions, what
- * is filled in. Expected values: rdma-cm 2.4. What needs an address of an interface is skipped where there is only loopback.
+ * rdma_bind_addr(3), rdma_resolve_addr(3), rdma_resolve_route(3), rdma_listen(3): addresses, ports and their collisions, and
+ * the fields that are filled in. Expected values: rdma-cm 2.4. Cases that need the address of an interface are skipped if only
+ * loopback exists.
  */
 #include "support.h"
 
@@ -11,7 +12,7 @@
 #include <net/if.h>
 #include <string.h>
 
-static struct sockaddr_in own; /* an address of an interface; AF_UNSPEC: there is none */
+static struct sockaddr_in own; /* an address of an interface; AF_UNSPEC: none exists */
 
 static struct sockaddr *at(struct sockaddr_in *address, uint16_t port)
 {
@@ -54,7 +55,7 @@ static void test_refused_addresses(void **state)
 	assert_errno(rdma_bind_addr(infiniband, any_address(0)), EINVAL);
 	assert_errno(rdma_resolve_addr(id, (struct sockaddr *)&link_local, loopback(1), TIMEOUT_MS), EINVAL);
 	assert_errno(rdma_resolve_addr(id, NULL, &nonsense, TIMEOUT_MS), EINVAL);
-	/* All that left it as it was. */
+	/* The failed calls did not change the id. */
 	assert_success(rdma_bind_addr(id, loopback(0)));
 	assert_success(rdma_destroy_id(id));
 	assert_success(rdma_destroy_id(infiniband));
@@ -126,22 +127,22 @@ static void test_collisions(void **state)
 	(void)state;
 	assert_success(rdma_bind_addr(a, any_address(0)));
 	port = port_of(a);
-	/* Loopback addresses are any address, and of two of which one is, EADDRNOTAVAIL is the answer. */
+	/* Loopback addresses count as any address; if one of two is any address, the error is EADDRNOTAVAIL. */
 	assert_errno(rdma_bind_addr(b, any_address(port)), EADDRNOTAVAIL);
 	assert_errno(rdma_bind_addr(b, loopback(port)), EADDRNOTAVAIL);
-	/* Another port space has ports of its own. */
+	/* Each port space has its own ports. */
 	assert_success(rdma_bind_addr(udp, any_address(port)));
-	/* IPv6 only, beside an id that is IPv4 only. */
+	/* IPv6 only, next to an id that is IPv4 only. */
 	any6.sin6_port = htons(port);
 	assert_success(rdma_set_option(six, RDMA_OPTION_ID, RDMA_OPTION_ID_AFONLY, &on, sizeof(on)));
 	assert_success(rdma_bind_addr(six, (struct sockaddr *)&any6));
 	assert_success(rdma_destroy_id(six));
-	/* It is free when its owner is gone. */
+	/* The port is free after its owner is destroyed. */
 	assert_success(rdma_destroy_id(a));
 	assert_success(rdma_bind_addr(b, any_address(port)));
 	assert_success(rdma_destroy_id(b));
 
-	/* Two that share, until one listens. */
+	/* Two ids share the port until one listens. */
 	a = new_id(channel, RDMA_PS_TCP);
 	b = new_id(channel, RDMA_PS_TCP);
 	set_reuse(a);
@@ -230,7 +231,7 @@ static void test_resolved_interface(void **state)
 	expect_event(channel, RDMA_CM_EVENT_ADDR_RESOLVED);
 	assert_memory_equal(&((struct sockaddr_in *)rdma_get_local_addr(id))->sin_addr, &own.sin_addr, 4);
 	assert_success(rdma_destroy_id(id));
-	/* A group resolves as well, and a source that was bound stays. */
+	/* A group resolves as well, and a bound source stays. */
 	id = new_id(channel, RDMA_PS_UDP);
 	assert_success(rdma_bind_addr(id, at(&own, 0)));
 	assert_success(rdma_resolve_addr(id, NULL, (struct sockaddr *)&group, TIMEOUT_MS));
@@ -240,7 +241,7 @@ static void test_resolved_interface(void **state)
 	rdma_destroy_event_channel(channel);
 }
 
-/* What is wrong with the address is the status of the event; the id can be resolved again. */
+/* The status of the event reports the error of the address; the id can be resolved again. */
 static void test_unresolved(void **state)
 {
 	struct rdma_event_channel *channel = new_channel();
@@ -253,7 +254,7 @@ static void test_unresolved(void **state)
 	assert_int_equal(rdma_get_dst_port(id), 0);
 	assert_int_equal(rdma_get_local_addr(id)->sa_family, 0);
 	assert_int_equal(rdma_get_peer_addr(id)->sa_family, 0);
-	/* No device on Ethernet has native addresses. */
+	/* Devices on Ethernet have no native addresses. */
 	to.sib_addr.sib_addr32[3] = htonl(5);
 	assert_success(rdma_resolve_addr(id, NULL, (struct sockaddr *)&to, TIMEOUT_MS));
 	event = next_event(channel, RDMA_CM_EVENT_ADDR_ERROR);
@@ -267,7 +268,7 @@ static void test_unresolved(void **state)
 	expect_event(channel, RDMA_CM_EVENT_ADDR_RESOLVED);
 	assert_non_null(id->verbs);
 	assert_success(rdma_destroy_id(id));
-	/* A synchronous id tells by its result. */
+	/* A synchronous id returns the error. */
 	id = new_id(NULL, RDMA_PS_IB);
 	to.sib_addr.sib_addr32[3] = htonl(5);
 	assert_errno(rdma_resolve_addr(id, NULL, (struct sockaddr *)&to, TIMEOUT_MS), ENODEV);
@@ -275,7 +276,7 @@ static void test_unresolved(void **state)
 	rdma_destroy_event_channel(channel);
 }
 
-/* A source that is given is bound as by rdma_bind_addr(3). */
+/* A source passed to the call is bound as by rdma_bind_addr(3). */
 static void test_source(void **state)
 {
 	struct rdma_event_channel *channel = new_channel();
@@ -284,7 +285,7 @@ static void test_source(void **state)
 	uint16_t port;
 
 	(void)state;
-	/* Some port that is free. */
+	/* Any free port. */
 	assert_success(rdma_bind_addr(other, loopback(0)));
 	port = port_of(other);
 	assert_success(rdma_destroy_id(other));
@@ -292,7 +293,7 @@ static void test_source(void **state)
 	expect_event(channel, RDMA_CM_EVENT_ADDR_RESOLVED);
 	assert_int_equal(port_of(id), port);
 	assert_errno(rdma_resolve_addr(third, loopback(port), loopback(7471), TIMEOUT_MS), EADDRNOTAVAIL);
-	/* Of an id that is bound it is not looked at. */
+	/* The source is ignored if the id is already bound. */
 	assert_success(rdma_bind_addr(third, loopback(0)));
 	port = port_of(third);
 	assert_success(rdma_resolve_addr(third, loopback(port_of(id)), loopback(7471), TIMEOUT_MS));
@@ -311,7 +312,7 @@ static void test_source(void **state)
 	rdma_destroy_event_channel(channel);
 }
 
-/* An id that has asked for a connection with @to. */
+/* Returns an id that has requested a connection to @to. */
 static struct rdma_cm_id *begin_connection(struct rdma_event_channel *channel, struct sockaddr *to)
 {
 	struct rdma_conn_param param = {.retry_count = 7};
@@ -354,7 +355,7 @@ static void test_listener_at_one_address(void **state)
 	port = port_of(listener);
 	assert_int_equal(status_of_connection(clients, loopback(port)), 28);
 	assert_false(has_event(servers, 0));
-	/* What is for its own comes. */
+	/* A request for its own address arrives. */
 	id = begin_connection(clients, at(&own, port));
 	event = next_event(servers, RDMA_CM_EVENT_CONNECT_REQUEST);
 	assert_success(rdma_destroy_id(event->id));
@@ -366,7 +367,7 @@ static void test_listener_at_one_address(void **state)
 	rdma_destroy_event_channel(servers);
 }
 
-/* A listener that has a port alone takes what comes for any address of the host; the child has the device of that address. */
+/* A listener with only a port accepts requests for any address of the host; the child has the device of that address. */
 static void test_listener_at_all_addresses(void **state)
 {
 	struct rdma_event_channel *clients = new_channel(), *servers = new_channel();

@@ -71,7 +71,7 @@ static void test_hints(void **state)
 	assert_int_equal(found->ai_src_len, sizeof(source));
 	assert_memory_equal(found->ai_src_addr, &source, sizeof(source));
 	rdma_freeaddrinfo(found);
-	/* Neither node nor service: the hints themselves. */
+	/* Without node and service, the hints themselves are returned. */
 	found = find(NULL, NULL, &hints);
 	assert_int_equal(found->ai_port_space, RDMA_PS_IB);
 	assert_int_equal(found->ai_src_len, sizeof(source));
@@ -98,7 +98,7 @@ static void test_gid(void **state)
 	rdma_freeaddrinfo(found);
 }
 
-/* Two of the three alone mean what they mean to getaddrinfo(3), and so does the text of an IPv4 address. */
+/* Two of the three parts alone mean the same as for getaddrinfo(3), and so does the text of an IPv4 address. */
 static void test_no_gid(void **state)
 {
 	const struct {
@@ -134,7 +134,8 @@ static void test_errors(void **state)
 	rdma_freeaddrinfo(NULL);
 }
 
-/* No header has the EAI_QPTYPE of the manual page: what getaddrinfo(3) says of the types of sockets that these stand for. */
+/* The EAI_QPTYPE of the manual page is not declared in any header: errors are those of getaddrinfo(3) for the socket types
+ * that these stand for. */
 static void test_inconsistent(void **state)
 {
 	static const struct {
@@ -168,7 +169,7 @@ static void test_of_id(void **state)
 	rdma_freeaddrinfo(found);
 	assert_errno(rdma_query_addrinfo(id, &found), ENOENT);
 	assert_errno(rdma_resolve_addrinfo(id, NULL, NULL, NULL), EINVAL);
-	/* What was not asked for goes with the id. */
+	/* Unqueried results are freed with the id. */
 	assert_success(rdma_resolve_addrinfo(id, "127.0.0.1", "7471", NULL));
 	assert_success(rdma_destroy_id(id));
 	rdma_destroy_event_channel(channel);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Event channels (rdma_create_event_channel(3), rdma_get_cm_event(3), rdma_ack_cm_event(3)): the descriptor, blocking,
- * signals, several threads, the order of events, fork(2), and what happens to a thread under whom the channel is destroyed.
- * Expected behaviour: rdma-cm 2.2.
+ * Event channels (rdma_create_event_channel(3), rdma_get_cm_event(3), rdma_ack_cm_event(3)): the descriptor, blocking, signals,
+ * several threads, the order of events, fork(2), and threads that wait while the channel is destroyed. Expected behaviour:
+ * rdma-cm 2.2.
  */
 #include "support.h"
 
@@ -22,7 +22,7 @@ static void sleep_ms(long milliseconds)
 	nanosleep(&(struct timespec){.tv_nsec = milliseconds * 1000000}, NULL);
 }
 
-/* Events of the program's own, with a number each. */
+/* Writes an event of the program, numbered @number. */
 static void write_event(struct rdma_cm_id *id, uint64_t number)
 {
 	assert_success(rdma_write_cm_event(id, (enum rdma_cm_event_type)RDMA_CM_EVENT_USER_, 0, number));
@@ -58,7 +58,7 @@ static void test_descriptor(void **state)
 	assert_errno(rdma_write_cm_event(id, RDMA_CM_EVENT_ESTABLISHED, 0, 0), EINVAL);
 	write_event(id, 1);
 	write_event(id, 2);
-	/* Readable until the last one is taken. */
+	/* Readable until the last event is taken. */
 	assert_true(has_event(channel, 0));
 	assert_success(rdma_get_cm_event(channel, &event));
 	assert_int_equal(number_of(event), 1);
@@ -70,7 +70,7 @@ static void test_descriptor(void **state)
 	assert_int_equal(number_of(event), 2);
 	assert_success(rdma_ack_cm_event(event));
 	assert_false(has_event(channel, 0));
-	/* What was not taken goes with the id. */
+	/* Events not taken are dropped with the id. */
 	write_event(id, 3);
 	assert_success(rdma_destroy_id(id));
 	assert_false(has_event(channel, 0));
@@ -166,7 +166,7 @@ static void *read_all(void *argument)
 	return NULL;
 }
 
-/* Each event is handed out once, and no thread sees a later one before an earlier one. */
+/* Each event is returned once, and a thread never sees a later event before an earlier one. */
 static void test_threads(void **state)
 {
 	struct rdma_event_channel *channel = new_channel();
@@ -193,7 +193,7 @@ static void test_threads(void **state)
 	rdma_destroy_event_channel(channel);
 }
 
-/* Events that are dropped while threads wait leave nothing behind: neither tokens nor events. */
+/* Events dropped while threads wait leave neither tokens nor events. */
 static void test_dropped_under_readers(void **state)
 {
 	struct rdma_event_channel *channel = new_channel();
@@ -223,7 +223,7 @@ static void test_dropped_under_readers(void **state)
 	rdma_destroy_event_channel(channel);
 }
 
-/* As rping(1) ends: main destroys the channel, the thread stays where it is, and is cancelled. */
+/* Like the end of rping(1): main destroys the channel while the thread waits, then cancels the thread. */
 static void test_destroyed_under_reader(void **state)
 {
 	struct rdma_event_channel *channel = new_channel();
@@ -254,7 +254,7 @@ static void *destroy(void *argument)
 	return NULL;
 }
 
-/* rdma_destroy_id(3) waits for what was handed out. */
+/* rdma_destroy_id(3) waits until events that were returned are acknowledged. */
 static void test_acknowledgement(void **state)
 {
 	struct rdma_event_channel *channel = new_channel();
@@ -280,7 +280,7 @@ static void test_acknowledgement(void **state)
 	rdma_destroy_event_channel(channel);
 }
 
-/* Sloppy programs destroy the channel first. */
+/* Some programs destroy the channel first. */
 static void test_id_after_channel(void **state)
 {
 	struct rdma_event_channel *channel = new_channel();
@@ -289,13 +289,13 @@ static void test_id_after_channel(void **state)
 	(void)state;
 	write_event(id, 1);
 	rdma_destroy_event_channel(channel);
-	/* Nobody can fetch its events any more. */
+	/* Its events can no longer be fetched. */
 	assert_success(rdma_bind_addr(id, loopback(0)));
 	assert_success(rdma_resolve_addr(id, NULL, loopback(7471), TIMEOUT_MS));
 	assert_success(rdma_destroy_id(id));
 }
 
-/* The child of fork(2) has copies that reach nobody, and can let go of them. */
+/* The child of fork(2) has copies without connections, and can destroy them. */
 static void test_fork(void **state)
 {
 	struct rdma_event_channel *channel = new_channel();
@@ -325,7 +325,7 @@ static void test_fork(void **state)
 	assert_int_equal(waitpid(child, &status, 0), child);
 	assert_true(WIFEXITED(status));
 	assert_int_equal(WEXITSTATUS(status), 0);
-	/* The descriptor is shared, but the child has taken nothing out of it. */
+	/* The descriptor is shared, but the child has consumed nothing from it. */
 	assert_success(rdma_get_cm_event(channel, &event));
 	assert_int_equal(number_of(event), 1);
 	assert_success(rdma_ack_cm_event(event));

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * rdma_connect(3), rdma_accept(3), rdma_reject(3), rdma_establish(3), rdma_disconnect(3) with both ends in one process: which
- * events come, what they carry, and that data flows. Expected values: rdma-cm 2.5 and 2.6.
+ * rdma_connect(3), rdma_accept(3), rdma_reject(3), rdma_establish(3), rdma_disconnect(3) with both ends in one process: events,
+ * their contents, and the flow of data. Expected values: rdma-cm 2.5 and 2.6.
  */
 #include "support.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* All that ibv_query_qp(3) takes. */
+/* All attributes that ibv_query_qp(3) accepts. */
 #define EVERYTHING (IBV_QP_STATE | IBV_QP_DEST_QPN | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_MAX_QP_RD_ATOMIC)
 
 static const char hello[] = "from the client", answer[] = "from the server";
@@ -34,7 +34,7 @@ static bool is_zero(const void *data, size_t length)
 	return true;
 }
 
-/* Private data has the length of the field, with zeros behind what was sent. */
+/* Private data has the length of the field and is padded with zeros. */
 static void assert_data(const struct rdma_conn_param *param, const char *sent, size_t length, size_t field)
 {
 	assert_int_equal(param->private_data_len, field);
@@ -64,7 +64,7 @@ static void test_connection(void **state)
 	assert_ptr_equal(ends.server->channel, ends.server_channel);
 	assert_ptr_equal(ends.server->verbs, ends.client->verbs);
 	assert_data(&event->param.conn, hello, sizeof(hello), 56);
-	/* What one side has to offer is what the other may use. */
+	/* The peer may use the resources that this side offers. */
 	assert_int_equal(event->param.conn.responder_resources, 2);
 	assert_int_equal(event->param.conn.initiator_depth, 3);
 	assert_int_equal(event->param.conn.flow_control, 1);
@@ -93,7 +93,7 @@ static void test_connection(void **state)
 	assert_int_equal(attr.qp_state, IBV_QPS_RTS);
 	assert_int_equal(attr.dest_qp_num, ends.server->qp->qp_num);
 	assert_int_equal(attr.retry_cnt, 5);
-	/* What the server passed to rdma_accept(). */
+	/* The value that the server passed to rdma_accept(). */
 	assert_int_equal(attr.rnr_retry, 4);
 	assert_int_equal(attr.max_rd_atomic, 3);
 	assert_int_equal(attr.max_dest_rd_atomic, 2);
@@ -106,7 +106,7 @@ static void test_connection(void **state)
 	assert_int_equal(attr.max_rd_atomic, 2);
 	assert_int_equal(attr.max_dest_rd_atomic, 3);
 
-	/* A message, by the calls of rdma_verbs.h. */
+	/* A message, sent by the calls of rdma_verbs.h. */
 	memory = calloc(2, 64);
 	strcpy(memory, "a message");
 	mr = rdma_reg_msgs(ends.client, memory, 128);
@@ -121,7 +121,7 @@ static void test_connection(void **state)
 	assert_success(rdma_dereg_mr(mr));
 	free(memory);
 
-	/* The side that ends it hears of the answer when the other has disconnected, too. */
+	/* The side that disconnects first also gets an event when the other has disconnected. */
 	assert_success(rdma_disconnect(ends.client));
 	assert_int_equal(ibv_query_qp(ends.client->qp, &attr, IBV_QP_STATE, &init), 0);
 	assert_int_equal(attr.qp_state, IBV_QPS_ERR);
@@ -136,7 +136,7 @@ static void test_connection(void **state)
 	assert_false(has_event(ends.client_channel, 500));
 	expect_event(ends.client_channel, RDMA_CM_EVENT_TIMEWAIT_EXIT);
 	expect_event(ends.server_channel, RDMA_CM_EVENT_TIMEWAIT_EXIT);
-	/* Whatever it does by now, it is in order. */
+	/* Later calls succeed. */
 	assert_success(rdma_disconnect(ends.client));
 	end(&ends);
 }
@@ -154,7 +154,7 @@ static void test_reject(void **state)
 	assert_success(rdma_connect(ends.client, &param));
 	event = next_event(ends.server_channel, RDMA_CM_EVENT_CONNECT_REQUEST);
 	ends.server = event->id;
-	/* Nothing was sent: zeros all the same. */
+	/* Nothing was sent, so the field holds zeros. */
 	assert_int_equal(event->param.conn.private_data_len, 56);
 	assert_true(is_zero(event->param.conn.private_data, 56));
 	assert_success(rdma_ack_cm_event(event));
@@ -190,7 +190,8 @@ static void test_nobody_listens(void **state)
 	end(&ends);
 }
 
-/* The peer of a request that is destroyed unanswered, of a listener that is destroyed with one queued, and of one that asked. */
+/* A request whose id is destroyed unanswered, one queued at a listener that is destroyed, and one whose sender is
+ * destroyed: the peer gets an event. */
 static void test_destroyed_ends(void **state)
 {
 	struct rdma_conn_param param = param_with(NULL, 0);
@@ -201,7 +202,7 @@ static void test_destroyed_ends(void **state)
 	begin(&ends, RDMA_PS_TCP);
 	assert_success(rdma_connect(ends.client, &param));
 	event = next_event(ends.server_channel, RDMA_CM_EVENT_CONNECT_REQUEST);
-	/* Before its request is acknowledged: that is the listener's event. */
+	/* Destroyed before its request is acknowledged, because the event belongs to the listener. */
 	assert_success(rdma_destroy_id(event->id));
 	assert_success(rdma_ack_cm_event(event));
 	event = next_event(ends.client_channel, RDMA_CM_EVENT_REJECTED);
@@ -242,7 +243,7 @@ static void test_destroyed_ends(void **state)
 	end(&ends);
 }
 
-/* A QP of the program's own: CONNECT_RESPONSE, and rdma_establish() when it is ready. */
+/* A QP of the program: CONNECT_RESPONSE, then rdma_establish() when the QP is ready. */
 static void test_own_qp(void **state)
 {
 	struct rdma_conn_param param = param_with(hello, sizeof(hello));
@@ -300,7 +301,7 @@ static void test_limits(void **state)
 	param = param_with(NULL, 0);
 	param.responder_resources = 200;
 	assert_errno(rdma_connect(ends.client, &param), EINVAL);
-	/* "The most": 16, as ibv_query_device(3) says. Retries are cut to what the field holds. */
+	/* The maximum is 16, as ibv_query_device(3) reports. Retries are limited to the range of the field. */
 	param.responder_resources = RDMA_MAX_RESP_RES;
 	param.initiator_depth = RDMA_MAX_INIT_DEPTH;
 	param.retry_count = 10;
@@ -326,7 +327,7 @@ static void test_limits(void **state)
 	end(&ends);
 }
 
-/* Both at once: each is told once. */
+/* Both disconnect at once: each gets one event. */
 static void test_crossing_disconnects(void **state)
 {
 	struct ends ends;
@@ -368,7 +369,7 @@ static void test_datagrams(void **state)
 	assert_non_null(ah);
 	assert_int_equal(ibv_destroy_ah(ah), 0);
 	assert_success(rdma_ack_cm_event(event));
-	/* The passive side hears nothing more. */
+	/* The passive side gets no further event. */
 	assert_false(has_event(ends.server_channel, 50));
 	end(&ends);
 
@@ -414,8 +415,8 @@ static void test_ece(void **state)
 }
 
 /*
- * A request of vendor and options @asked, its answer by a server with a QP, and what the client gets of it. The server's
- * QP is of vendor 0x15b3, with option 0.
+ * Sends a request of vendor and options @asked, answers it by a server with a QP, and checks the values that the client gets.
+ * The server's QP is of vendor 0x15b3, with option 0.
  */
 static void expect_ece(struct ibv_ece asked)
 {
@@ -425,7 +426,7 @@ static void expect_ece(struct ibv_ece asked)
 	struct ends ends;
 
 	begin(&ends, RDMA_PS_TCP);
-	/* An id that never had a QP names no vendor. */
+	/* An id that never had a QP sends no vendor. */
 	rdma_destroy_qp(ends.client);
 	assert_success(rdma_destroy_id(ends.client));
 	ends.client = new_id(ends.client_channel, RDMA_PS_TCP);
@@ -447,7 +448,7 @@ static void expect_ece(struct ibv_ece asked)
 	end(&ends);
 }
 
-/* rdma-core: librdmacm's rdma_accept() returns the vendor of the request, with options of its own. */
+/* As in rdma-core, rdma_accept() returns the vendor of the request, with its own options. */
 static void test_ece_of_the_answer(void **state)
 {
 	(void)state;
@@ -456,7 +457,7 @@ static void test_ece_of_the_answer(void **state)
 	expect_ece((struct ibv_ece){.vendor_id = 0xabcdef, .options = 7});
 }
 
-/* librdmacm fails a connection whose answer names another vendor than its own QP: QP in ERR, CONNECT_ERROR. */
+/* librdmacm fails a connection if the answer names a vendor other than that of its QP: QP in ERR, CONNECT_ERROR. */
 static void test_ece_of_another_vendor(void **state)
 {
 	struct ibv_ece ece = {.vendor_id = 0xabcdef, .options = 7};

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Fault scripts tell messages of the connection manager apart (docs/use/faults.md): the first of a kind is lost, and what it was
- * part of succeeds all the same, by a repetition (IBTA 12.9.8). Timeouts are short here, see meson.build.
+ * Fault scripts distinguish messages of the connection manager (docs/use/faults.md): the first of each kind is lost, and the
+ * exchange succeeds by a retransmission (IBTA 12.9.8). Timeouts are short here, see meson.build.
  */
 #include "support.h"
 
@@ -19,7 +19,7 @@ static void lose_first(struct rdma_cm_id *id, const char *message)
 		fail_msg("%s: %s", script, error);
 }
 
-/* One was lost, and no other message was taken for one. */
+/* Checks that exactly one message was lost, of this kind. */
 static void assert_lost(struct rdma_cm_id *id, const char *message)
 {
 	char expected[128], summary[1024];
@@ -35,7 +35,7 @@ static void release(struct ends *ends)
 {
 	assert_success(rdma_disconnect(ends->client));
 	expect_event(ends->server_channel, RDMA_CM_EVENT_DISCONNECTED);
-	/* This is what answers the DREQ. */
+	/* This call answers the DREQ. */
 	assert_success(rdma_disconnect(ends->server));
 	expect_event(ends->client_channel, RDMA_CM_EVENT_DISCONNECTED);
 }
@@ -69,7 +69,7 @@ static void test_datagram_request(void **state)
 	end(&ends);
 }
 
-/* The answer ends what there was of the request: the one that is repeated is a new one to the program (rdma-cm 2.6). */
+/* The answer ends the request: a retransmitted one is a new request to the program (rdma-cm 2.6). */
 static void test_datagram_answer(void **state)
 {
 	struct rdma_conn_param param = {.qp_num = 0};
@@ -113,7 +113,7 @@ static void test_rejection(void **state)
 	assert_success(rdma_reject(request->id, "no", 3));
 	ends.server = request->id;
 	assert_success(rdma_ack_cm_event(request));
-	/* So does the rejection. */
+	/* A rejection ends it as well. */
 	request = next_event(ends.server_channel, RDMA_CM_EVENT_CONNECT_REQUEST);
 	assert_success(rdma_reject(request->id, "no", 3));
 	again = request->id;
@@ -125,7 +125,7 @@ static void test_rejection(void **state)
 	end(&ends);
 }
 
-/* All of them: rdma_connect(3) has no answer, ever. */
+/* All answers are lost: rdma_connect(3) never gets one. */
 static void test_silence(void **state)
 {
 	struct rdma_conn_param param = {.retry_count = 7};

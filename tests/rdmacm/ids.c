@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * rdma_create_id(3), rdma_destroy_id(3), rdma_migrate_id(3), rdma_set_option(3), rdma_notify(3), rdma_get_devices(3), and the
- * layout of what programs read. Expected values: rdma-cm 1.3, 2.2, 2.4, 2.7.
+ * layout of structures that programs read. Expected values: rdma-cm 1.3, 2.2, 2.4, 2.7.
  */
 #include "support.h"
 
@@ -59,7 +59,7 @@ static void test_devices(void **state)
 	assert_int_equal(count, again);
 	assert_ptr_equal(first[0], second[0]);
 	rdma_free_devices(first);
-	/* Programs go on using the contexts. */
+	/* Programs keep using the contexts. */
 	assert_string_equal(ibv_get_device_name(second[0]->device), "mlx5_0");
 	rdma_free_devices(second);
 	second = rdma_get_devices(NULL);
@@ -86,7 +86,7 @@ static void test_options(void **state)
 	assert_success(rdma_set_option(id, RDMA_OPTION_ID, RDMA_OPTION_ID_ACK_TIMEOUT, &byte, 1));
 	assert_errno(rdma_set_option(id, RDMA_OPTION_IB, RDMA_OPTION_IB_PATH, &path, 7), EINVAL);
 	assert_errno(rdma_set_option(id, RDMA_OPTION_IB, RDMA_OPTION_IB_PATH, &path, sizeof(path)), EINVAL);
-	/* A path of the program's is as good as rdma_resolve_route(3). */
+	/* A path set by the program replaces rdma_resolve_route(3). */
 	resolve_address(id, 7471);
 	path.flags = IBV_PATH_FLAG_GMP;
 	assert_errno(rdma_set_option(id, RDMA_OPTION_IB, RDMA_OPTION_IB_PATH, &path, sizeof(path)), EINVAL);
@@ -94,7 +94,7 @@ static void test_options(void **state)
 	assert_success(rdma_set_option(id, RDMA_OPTION_IB, RDMA_OPTION_IB_PATH, &path, sizeof(path)));
 	expect_event(channel, RDMA_CM_EVENT_ROUTE_RESOLVED);
 	assert_int_equal(id->route.num_paths, 1);
-	/* Only an id that listens may not change this any more. */
+	/* Only a listening id may no longer change this. */
 	assert_success(rdma_set_option(id, RDMA_OPTION_ID, RDMA_OPTION_ID_REUSEADDR, &number, sizeof(number)));
 	assert_success(rdma_destroy_id(id));
 	id = new_listener(channel, RDMA_PS_TCP);
@@ -116,12 +116,12 @@ static void test_migration(void **state)
 	assert_ptr_equal(id->channel, second);
 	assert_false(has_event(first, 0));
 	expect_event(second, RDMA_CM_EVENT_ADDR_RESOLVED);
-	/* To a channel of its own: it waits by itself from now on. */
+	/* Moved to its own channel: calls are synchronous from now on. */
 	assert_success(rdma_migrate_id(id, NULL));
 	assert_errno(rdma_migrate_id(id, NULL), EINVAL);
 	assert_success(rdma_resolve_route(id, TIMEOUT_MS));
 	assert_int_equal(id->event->event, RDMA_CM_EVENT_ROUTE_RESOLVED);
-	/* And back: what it held is acknowledged. */
+	/* Moved back: the event that it held is acknowledged. */
 	assert_success(rdma_migrate_id(id, first));
 	assert_ptr_equal(id->channel, first);
 	assert_null(id->event);
@@ -145,7 +145,7 @@ static void *migrate(void *argument)
 	return result ? migration : NULL;
 }
 
-/* As long as an event of the id is not acknowledged, it stays where it is. */
+/* Migration waits until all events of the id are acknowledged. */
 static void test_migration_waits(void **state)
 {
 	struct migration migration = {.to = new_channel()};
@@ -170,7 +170,7 @@ static void test_migration_waits(void **state)
 	rdma_destroy_event_channel(migration.to);
 }
 
-/* A connection that is up moves (ucmatose -m), and a listener's children begin on its channel. */
+/* An established connection moves (ucmatose -m), and new children of a listener start on its channel. */
 static void test_migration_of_connection(void **state)
 {
 	struct rdma_event_channel *other = new_channel();

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A network namespace whose only interface is lo, as in a container without a network: a server binds to an address of lo, gets a
- * device with which it can prepare queue pairs, and serves a client. lo has 127.0.0.1, ::1 and, as docker and SPDK's scripts give it,
- * one more address.
+ * A network namespace whose only interface is lo, as in a container without a network: a server binds to an address of lo, gets
+ * a device on which it can create queue pairs, and serves a client. lo has 127.0.0.1, ::1 and one more address, as docker and
+ * SPDK's scripts set it up.
  */
 #include "support.h"
 
@@ -35,7 +35,7 @@ static struct sockaddr *ipv6_loopback(uint16_t port)
 	return (struct sockaddr *)&address;
 }
 
-/* A server at @text, and a client that connects with it and sends a message. */
+/* Runs a server at @text, and a client that connects to it and sends a message. */
 static void serve(const char *text)
 {
 	struct ends ends = {.client_channel = new_channel(), .server_channel = new_channel()};
@@ -82,7 +82,7 @@ static void test_other_address(void **state)
 	serve(MORE);
 }
 
-/* All of 127.0.0.0/8 is of the host; no interface lists it (RFC 1122, 3.2.1.3). */
+/* All of 127.0.0.0/8 belongs to the host although interfaces do not list it (RFC 1122, 3.2.1.3). */
 static void test_unlisted_address(void **state)
 {
 	(void)state;
@@ -102,7 +102,7 @@ static void test_ipv6(void **state)
 	rdma_destroy_event_channel(channel);
 }
 
-/* An id at any address has no device, here as elsewhere. */
+/* An id at any address has no device, in this namespace as in others. */
 static void test_any_address(void **state)
 {
 	struct rdma_event_channel *channel = new_channel();

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * rdma_join_multicast(3), rdma_join_multicast_ex(3), rdma_leave_multicast(3): the event, and that the id's QP receives what is
- * sent to the group. Expected values: rdma-cm 2.6 and 2.7.
+ * rdma_join_multicast(3), rdma_join_multicast_ex(3), rdma_leave_multicast(3): the event, and reception by the id's QP of
+ * messages sent to the group. Expected values: rdma-cm 2.6 and 2.7.
  */
 #include "support.h"
 
@@ -72,7 +72,7 @@ static void test_group(void **state)
 	send_to(sender, ah, qpn, memory, mr);
 	assert_int_equal(rdma_get_recv_comp(id, &wc), 1);
 	assert_int_equal(wc.status, IBV_WC_SUCCESS);
-	/* Behind the header. */
+	/* After the header. */
 	assert_string_equal(memory + 64 + 40, "to all");
 
 	/* An id that has left receives no more. */
@@ -106,7 +106,7 @@ static void test_refused(void **state)
 	attr.comp_mask |= RDMA_CM_JOIN_MC_ATTR_JOIN_FLAGS;
 	attr.join_flags = RDMA_MC_JOIN_FLAG_RESERVED;
 	assert_errno(rdma_join_multicast_ex(id, &attr, NULL), EINVAL);
-	/* A sender alone joins without receiving, and destroying the id leaves. */
+	/* A send-only member joins without receiving, and destroying the id leaves the group. */
 	attr.join_flags = RDMA_MC_JOIN_FLAG_SENDONLY_FULLMEMBER;
 	assert_success(rdma_join_multicast_ex(id, &attr, NULL));
 	expect_event(channel, RDMA_CM_EVENT_MULTICAST_JOIN);
@@ -120,7 +120,7 @@ static void assert_silent(struct rdma_cm_id *id)
 	assert_int_equal(poll(&(struct pollfd){.fd = id->recv_cq_channel->fd, .events = POLLIN}, 1, 100), 0);
 }
 
-/* A QP that cannot be attached: RC, which the program has put there by itself. */
+/* A QP that cannot be attached: RC, set by the program itself. */
 static void test_error(void **state)
 {
 	struct rdma_event_channel *channel = new_channel();
@@ -147,7 +147,7 @@ static void test_error(void **state)
 	id->qp = NULL;
 	assert_success(rdma_destroy_id(id));
 	rdma_destroy_event_channel(channel);
-	/* A synchronous id tells by its result. */
+	/* A synchronous id returns the error. */
 	id = new_id(NULL, RDMA_PS_UDP);
 	assert_success(rdma_resolve_addr(id, NULL, loopback(7471), TIMEOUT_MS));
 	attr.send_cq = attr.recv_cq = ibv_create_cq(id->verbs, 4, NULL, NULL, 0);
@@ -161,7 +161,7 @@ static void test_error(void **state)
 	assert_success(rdma_destroy_id(id));
 }
 
-/* Nobody but the id acknowledges the event of a synchronous join: neither leaving nor the end of the id waits for it. */
+/* The id itself acknowledges the event of a synchronous join: leaving and destroying do not wait for it. */
 static void test_synchronous(void **state)
 {
 	struct rdma_cm_id *id = new_id(NULL, RDMA_PS_UDP);
@@ -179,7 +179,7 @@ static void test_synchronous(void **state)
 	alarm(0);
 }
 
-/* With its channel; the event that rdma_get_recv_comp(3) took is acknowledged there. */
+/* Destroys the CQ with its channel, after acknowledging the event that rdma_get_recv_comp(3) took. */
 static void destroy_cq(struct ibv_cq *cq)
 {
 	struct ibv_comp_channel *events = cq->channel;
@@ -188,7 +188,7 @@ static void destroy_cq(struct ibv_cq *cq)
 	assert_int_equal(ibv_destroy_comp_channel(events), 0);
 }
 
-/* Members that only send do not receive; full members do both; and who goes before the event is not a member. */
+/* Send-only members do not receive; full members do both; an id that leaves before the event is not a member. */
 static void test_members(void **state)
 {
 	struct rdma_cm_join_mc_attr_ex attr = {.comp_mask =
@@ -231,7 +231,7 @@ static void test_members(void **state)
 	assert_silent(sender);
 	assert_silent(left);
 
-	/* The destruction of an id leaves its groups: a QP that outlives it receives no more. */
+	/* Destroying an id leaves its groups: a QP that outlives it receives nothing more. */
 	assert_success(rdma_post_recv(full, NULL, memory + 192, 128, mr[1]));
 	qp = full->qp;
 	cq = full->recv_cq;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A target and an initiator of NVMe over Fabrics, as SPDK makes them with its mlx5 provider (lib/nvmf/rdma.c, lib/nvme/nvme_rdma.c,
- * lib/rdma_provider): the calls of both ends in their order. Queue pairs belong to the program: mlx5dv_create_qp(3) without send
- * operations in its attributes, states by rdma_init_qp_attr(3), connection by rdma_accept(3) and rdma_establish(3). Channels and the
- * descriptor of asynchronous events are non-blocking. Commands move data by READ and WRITE of the target.
+ * A target and an initiator of NVMe over Fabrics, as in SPDK with its mlx5 provider (lib/nvmf/rdma.c, lib/nvme/nvme_rdma.c,
+ * lib/rdma_provider): the calls of both ends in their order. Queue pairs belong to the program: mlx5dv_create_qp(3) without
+ * send operations in its attributes, states by rdma_init_qp_attr(3), connection by rdma_accept(3) and rdma_establish(3).
+ * Channels and the descriptor of asynchronous events are non-blocking. The target moves data by READ and WRITE.
  */
 #include "support.h"
 
@@ -16,7 +16,7 @@
 
 enum { SRQ_DEPTH = 4096, DEPTH = 128, CAPSULE = 64, RESPONSE = 16, DATA = 16384, COMMANDS = 200, IN_CAPSULE = 4096 };
 enum { ACK_TIMEOUT = 16, TOS = 8, RESPONSE_DELAY_MS = 10000 };
-/* Work requests of the target: receives have their index, others one of these. */
+/* Work request ids of the target: receives have their index, others one of these. */
 enum { WR_READ = 1 << 20, WR_RESPONSE };
 
 struct node {
@@ -36,7 +36,7 @@ static struct node target, initiator;
 static struct ibv_srq *srq;
 static struct rdma_cm_id *listener;
 
-/* Of the private data of NVMe over Fabrics: qid, hrqsize, hsqsize, cntlid; and of a rejection. */
+/* Private data of NVMe over Fabrics: qid, hrqsize, hsqsize, cntlid; and that of a rejection. */
 static const uint16_t request_data[16] = {0, 1, DEPTH + 1, DEPTH};
 static const uint16_t reject_data[2] = {0, 6};
 
@@ -47,7 +47,8 @@ static void set_nonblocking(int fd)
 
 /* ---- start-up ---------------------------------------------------------------------------------------------------------------- */
 
-/* What both ends have of a device. SPDK finds the PD of an id by its context, which is that of rdma_get_devices(3). */
+/* Opens the objects that each end has of a device. SPDK finds the PD of an id by its context, as returned by
+ * rdma_get_devices(3). */
 static void open_node(struct node *node, int entries, size_t bytes)
 {
 	struct ibv_context **contexts = rdma_get_devices(NULL);
@@ -89,7 +90,7 @@ static void close_node(struct node *node)
 	rdma_destroy_event_channel(node->channel);
 }
 
-/* SPDK sets SEND_OPS_FLAGS and leaves the flags 0: libmlx5 has all builders of the type then. */
+/* SPDK sets SEND_OPS_FLAGS and leaves the flags 0: libmlx5 then enables all builders of the type. */
 static void create_qp(struct node *node, struct ibv_srq *shared)
 {
 	struct ibv_qp_init_attr_ex attr = {.qp_context = node,
@@ -112,7 +113,7 @@ static void create_qp(struct node *node, struct ibv_srq *shared)
 	assert_true(attr.cap.max_send_sge >= 16);
 }
 
-/* The attributes are not initialised but for the state. */
+/* Only the state is initialised in the attributes. */
 static void to_rts(struct node *node)
 {
 	static const enum ibv_qp_state states[] = {IBV_QPS_INIT, IBV_QPS_RTR, IBV_QPS_RTS};
@@ -129,7 +130,7 @@ static void to_rts(struct node *node)
 
 /* ---- events ------------------------------------------------------------------------------------------------------------------ */
 
-/* Without blocking, as a poller does. */
+/* Polls without blocking. */
 static struct rdma_cm_event *poll_event(struct node *node, enum rdma_cm_event_type type)
 {
 	struct pollfd fd = {.fd = node->channel->fd, .events = POLLIN};
@@ -148,7 +149,7 @@ static void take_event(struct node *node, enum rdma_cm_event_type type)
 	assert_success(rdma_ack_cm_event(poll_event(node, type)));
 }
 
-/* The next completion, in interrupt mode: the event is taken, acknowledged and armed again, and then the CQ is polled. */
+/* Returns the next completion, in interrupt mode: takes and acknowledges the event, arms the CQ again, then polls it. */
 static struct ibv_wc next_completion(struct node *node)
 {
 	struct pollfd fd = {.fd = node->completions->fd, .events = POLLIN};
@@ -213,7 +214,7 @@ static void close_target(void)
 	close_node(&target);
 }
 
-/* The initiator's id up to its route, with the options that SPDK sets. */
+/* Takes the initiator's id to ROUTED, with the options that SPDK sets. */
 static void resolve_initiator(void)
 {
 	uint8_t timeout = ACK_TIMEOUT, tos = TOS;
@@ -244,7 +245,7 @@ static void request_connection(const void *data, uint8_t length)
 	assert_success(rdma_connect(initiator.id, &param));
 }
 
-/* The target's side of a request. */
+/* Accepts a request on the target. */
 static void accept_connection(void)
 {
 	static const uint16_t accept_data[2] = {0, DEPTH};
@@ -286,7 +287,7 @@ static void connect_both(void)
 	take_event(&target, RDMA_CM_EVENT_ESTABLISHED);
 }
 
-/* ERR first, then the disconnection, as spdk_rdma_provider_qp_disconnect() does. */
+/* Sets ERR first, then disconnects, as spdk_rdma_provider_qp_disconnect() does. */
 static void disconnect(struct node *node)
 {
 	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_ERR};
@@ -332,7 +333,7 @@ static void disconnect_both(void)
 	disconnect(&target);
 	expect_last_wqe();
 	take_event(&initiator, RDMA_CM_EVENT_DISCONNECTED);
-	/* The initiator's receives are flushed, those of the SRQ stay. */
+	/* The initiator's receives are flushed; those of the SRQ remain. */
 	while (ibv_poll_cq(initiator.cq, 1, &wc))
 		assert_int_equal(wc.status, IBV_WC_WR_FLUSH_ERR);
 	assert_int_equal(ibv_poll_cq(target.cq, 1, &wc), 0);
@@ -351,7 +352,7 @@ static void expect_wc(struct node *node, uint64_t wr_id, enum ibv_wc_opcode opco
 	assert_int_equal(wc.qp_num, node->qp->qp_num);
 }
 
-/* The initiator posts its receive, then sends the capsule, with @data bytes behind it. */
+/* Posts the initiator's receive, then sends the capsule, followed by @data bytes. */
 static void send_command(uint32_t data)
 {
 	uint64_t base = (uintptr_t)initiator.memory + DATA;
@@ -388,7 +389,7 @@ static void begin_wr(uint64_t wr_id, unsigned int flags)
 	target.ex->wr_flags = flags;
 }
 
-/* All of the data in sixteen pieces. */
+/* Describes all of the data in sixteen pieces. */
 static void set_data(void)
 {
 	struct ibv_sge sges[16];
@@ -425,7 +426,7 @@ static void fill(uint8_t *bytes, uint32_t seed)
 		bytes[i] = (uint8_t)((seed += 0x9e3779b9u) >> 24);
 }
 
-/* A read command: the target WRITEs the data, without a completion of its own, and SENDs the response, with one doorbell. */
+/* Runs a read command: the target WRITEs the data without a completion and SENDs the response, with one doorbell. */
 static void run_read(uint32_t seed)
 {
 	send_command(0);
@@ -442,7 +443,7 @@ static void run_read(uint32_t seed)
 	assert_memory_equal(initiator.memory, target.memory, DATA);
 }
 
-/* A write command: the target READs the data, and responds. */
+/* Runs a write command: the target READs the data, then responds. */
 static void run_write(uint32_t seed)
 {
 	fill(initiator.memory, seed);
@@ -462,7 +463,7 @@ static void run_write(uint32_t seed)
 	expect_response();
 }
 
-/* A write command whose data comes with it. */
+/* Runs a write command with its data in the capsule. */
 static void run_in_capsule(uint32_t seed)
 {
 	const uint8_t *capsule;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What rdma_connect(3), rdma_accept(3), rdma_reject(3) and rdma_establish(3) are given: limits, defaults, and the options of an
- * id that end up in its QP. Expected values: the manual pages; rdma-cm 2.4 to 2.6.
+ * Parameters of rdma_connect(3), rdma_accept(3), rdma_reject(3) and rdma_establish(3): limits, defaults, and options of an id
+ * that are applied to its QP. Expected values: the manual pages; rdma-cm 2.4 to 2.6.
  */
 #include "support.h"
 
@@ -15,7 +15,7 @@ static struct rdma_conn_param few(void)
 		.responder_resources = 3, .initiator_depth = 2, .retry_count = 5, .rnr_retry_count = 6};
 }
 
-/* A request of the client, whose child is ends->server, without a QP. */
+/* Sends a request of the client; its child, without a QP, becomes ends->server. */
 static void ask(struct ends *ends, struct rdma_conn_param param)
 {
 	struct rdma_cm_event *event;
@@ -40,7 +40,7 @@ static struct ibv_qp_attr attributes_of(struct ibv_qp *qp)
 	return attr;
 }
 
-/* rdma_accept(3): the values of the request, and for RNR NAKs the most. */
+/* rdma_accept(3) uses the values of the request, and the maximum for RNR NAKs. */
 static void test_accept_without_parameter(void **state)
 {
 	struct rdma_cm_event *event;
@@ -53,7 +53,7 @@ static void test_accept_without_parameter(void **state)
 	new_qp(ends.server);
 	assert_success(rdma_accept(ends.server, NULL));
 	event = next_event(ends.client_channel, RDMA_CM_EVENT_ESTABLISHED);
-	/* The server takes as many READs as the client may send, and sends as many as the client takes. */
+	/* The server accepts as many READs as the client may send, and sends as many as the client accepts. */
 	assert_int_equal(event->param.conn.initiator_depth, 2);
 	assert_int_equal(event->param.conn.responder_resources, 3);
 	assert_int_equal(event->param.conn.rnr_retry_count, 7);
@@ -90,7 +90,7 @@ static void test_resources_of_accept(void **state)
 	param.responder_resources = 1;
 	param.initiator_depth = (uint8_t)(device.max_qp_init_rd_atom + 1);
 	assert_errno(rdma_accept(ends.server, &param), EINVAL);
-	/* The request still waits. */
+	/* The request is still pending. */
 	param.initiator_depth = 1;
 	assert_success(rdma_accept(ends.server, &param));
 	expect_event(ends.client_channel, RDMA_CM_EVENT_ESTABLISHED);
@@ -132,7 +132,7 @@ static void test_private_data_of_datagrams(void **state)
 	end(&ends);
 }
 
-/* As far as RESOLVED and ROUTED, towards the host by a native address. */
+/* Resolves address and route to the host by a native address. */
 static void resolve_native(struct rdma_cm_id *id, uint16_t port)
 {
 	struct sockaddr_ib to = {.sib_family = AF_IB, .sib_sid_mask = UINT64_MAX};
@@ -144,7 +144,7 @@ static void resolve_native(struct rdma_cm_id *id, uint16_t port)
 	expect_event(id->channel, RDMA_CM_EVENT_ROUTE_RESOLVED);
 }
 
-/* Requests of AF_IB have no header in front of the program's data, so that all of the field is its (rdma-cm 2.6). */
+/* Requests of AF_IB have no header before the program's data, which can use the whole field (rdma-cm 2.6). */
 static void test_native_addresses(void **state)
 {
 	uint8_t data[93] = {0};
@@ -153,7 +153,7 @@ static void test_native_addresses(void **state)
 	struct ends ends = {.client_channel = new_channel(), .server_channel = new_channel()};
 
 	(void)state;
-	/* What begins with anything else would be taken for a header. */
+	/* Data that begins with anything else would be mistaken for a header. */
 	for (size_t i = 2; i < sizeof(data); i++)
 		data[i] = (uint8_t)i;
 	ends.listener = new_listener(ends.server_channel, RDMA_PS_IB);
@@ -177,7 +177,7 @@ static void test_native_addresses(void **state)
 	end(&ends);
 }
 
-/* 4.096 us * 2^14; the other end goes by the request: the timeout that the option stands for, 13 + 1 (rdma-cm 2.4, 3.4). */
+/* 4.096 us * 2^14; the other end uses the request: the timeout of the option, 13 + 1 (rdma-cm 2.4, 3.4). */
 static void test_ack_timeout(void **state)
 {
 	uint8_t timeout = 14, none = 0;
@@ -197,7 +197,7 @@ static void test_ack_timeout(void **state)
 	end(&ends);
 }
 
-/* The traffic class of the path is that of both QPs; the service level is the one of every priority on RoCE, 0. */
+/* Both QPs get the traffic class of the path; the service level is 0, which RoCE uses for every priority. */
 static void test_type_of_service(void **state)
 {
 	struct ibv_ah_attr client, server;
@@ -223,7 +223,7 @@ static void test_type_of_service(void **state)
 	end(&ends);
 }
 
-/* rdma_reject(3) is called from the listening side: the own request that is under way goes on. */
+/* rdma_reject(3) is for the listening side: the own pending request continues. */
 static void test_nothing_to_reject(void **state)
 {
 	struct ends ends;
@@ -235,13 +235,13 @@ static void test_nothing_to_reject(void **state)
 	assert_errno(rdma_reject_ece(ends.client, NULL, 0), EINVAL);
 	new_qp(ends.server);
 	assert_success(rdma_accept(ends.server, NULL));
-	/* It was answered. */
+	/* The request was answered. */
 	assert_errno(rdma_reject(ends.server, NULL, 0), EINVAL);
 	expect_event(ends.client_channel, RDMA_CM_EVENT_ESTABLISHED);
 	expect_event(ends.server_channel, RDMA_CM_EVENT_ESTABLISHED);
 	assert_errno(rdma_reject(ends.client, NULL, 0), EINVAL);
 	end(&ends);
-	/* Neither is a lookup that is under way. */
+	/* A pending lookup cannot be rejected either. */
 	begin(&ends, RDMA_PS_UDP);
 	ask(&ends, (struct rdma_conn_param){.qp_num = 0});
 	assert_errno(rdma_reject(ends.client, NULL, 0), EINVAL);
@@ -250,7 +250,7 @@ static void test_nothing_to_reject(void **state)
 	end(&ends);
 }
 
-/* The side that asked may reject the answer (IBTA 12.6.7, message rejected: REP). */
+/* The requesting side may reject the answer (IBTA 12.6.7, message rejected: REP). */
 static void test_rejected_response(void **state)
 {
 	struct rdma_conn_param param = few();
@@ -273,7 +273,7 @@ static void test_rejected_response(void **state)
 	end(&ends);
 }
 
-/* rdma_establish(3) is for QPs of the program. */
+/* rdma_establish(3) is for QPs created by the program. */
 static void test_establish_of_an_id_with_a_qp(void **state)
 {
 	struct ends ends;
@@ -285,7 +285,7 @@ static void test_establish_of_an_id_with_a_qp(void **state)
 	assert_success(rdma_accept(ends.server, NULL));
 	assert_true(has_event(ends.client_channel, 10000));
 	assert_errno(rdma_establish(ends.client), EINVAL);
-	/* The library does it. */
+	/* The library establishes it. */
 	expect_event(ends.client_channel, RDMA_CM_EVENT_ESTABLISHED);
 	expect_event(ends.server_channel, RDMA_CM_EVENT_ESTABLISHED);
 	end(&ends);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Ports that another process of the host has (rdma_bind_addr(3); rdma-cm 2.4): which error tells whether one of both is at
- * any address, and that the explanation names the process.
+ * Ports that another process of the host owns (rdma_bind_addr(3); rdma-cm 2.4): the error shows whether one of both is bound to
+ * any address, and the explanation names the process.
  */
 #include "support.h"
 
@@ -16,9 +16,9 @@
 
 #include "softhca.h"
 
-static struct sockaddr_in own; /* an address of an interface; AF_UNSPEC: there is none */
+static struct sockaddr_in own; /* an address of an interface; AF_UNSPEC: none exists */
 
-/* A process that has a port, until it is ended. */
+/* A process that owns a port until it is killed. */
 struct owner {
 	pid_t pid;
 	uint16_t port;
@@ -43,7 +43,7 @@ static void find_own(void)
 	freeifaddrs(list);
 }
 
-/* The child: never returns. */
+/* Runs in the child; never returns. */
 static void own_port(struct sockaddr *address, int ready)
 {
 	struct rdma_event_channel *channel;
@@ -61,7 +61,7 @@ static void own_port(struct sockaddr *address, int ready)
 		pause();
 }
 
-/* Before this process opens a device: what it has is not the child's. */
+/* Forks before this process opens a device, whose objects the child could not use. */
 static struct owner new_owner(struct sockaddr *address)
 {
 	struct owner owner;
@@ -85,7 +85,7 @@ static void end_owner(const struct owner *owner)
 	assert_int_equal(waitpid(owner->pid, NULL, 0), owner->pid);
 }
 
-/* The newest explanation is of rule 826, RDMACM_PORT_IN_USE, and names @owner. */
+/* Checks that the newest explanation is of rule 826, RDMACM_PORT_IN_USE, and names @owner. */
 static void assert_explained(const struct owner *owner)
 {
 	struct softhca_explanation newest;
@@ -116,7 +116,7 @@ static void test_owner_at_any_address(void **state)
 
 	(void)state;
 	try_to_bind(&owner, any_address(owner.port), EADDRNOTAVAIL);
-	/* Loopback addresses are any address. */
+	/* Loopback addresses count as any address. */
 	try_to_bind(&owner, loopback(owner.port), EADDRNOTAVAIL);
 	if (own.sin_family)
 		try_to_bind(&owner, at(&own, owner.port), EADDRNOTAVAIL);
@@ -136,7 +136,7 @@ static void test_owner_at_an_address(void **state)
 	end_owner(&owner);
 }
 
-/* What said so goes with its process. */
+/* The record of the port ends with its process. */
 static void test_port_of_a_process_that_has_ended(void **state)
 {
 	struct owner owner = new_owner(any_address(0));
@@ -149,7 +149,7 @@ static void test_port_of_a_process_that_has_ended(void **state)
 	id = new_id(channel, RDMA_PS_TCP);
 	assert_success(rdma_bind_addr(id, loopback(owner.port)));
 	assert_success(rdma_destroy_id(id));
-	/* So does a port that was given up. */
+	/* A port that was released is free too. */
 	id = new_id(channel, RDMA_PS_TCP);
 	assert_success(rdma_bind_addr(id, loopback(owner.port)));
 	assert_success(rdma_destroy_id(id));

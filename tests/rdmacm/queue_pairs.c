@@ -55,7 +55,7 @@ static void test_library_cqs(void **state)
 	assert_null(id->send_cq);
 	assert_null(id->recv_cq);
 	assert_null(id->send_cq_channel);
-	/* Nothing to receive: no CQ for it. */
+	/* No receives, so no CQ for them. */
 	attr = attributes(IBV_QPT_UD);
 	assert_success(rdma_destroy_id(id));
 	id = resolved(RDMA_PS_UDP);
@@ -83,7 +83,7 @@ static void test_own_cqs(void **state)
 	assert_null(id->send_cq);
 	assert_ptr_equal(id->qp->send_cq, cq);
 	rdma_destroy_qp(id);
-	/* The program's own are left alone. */
+	/* CQs of the program are kept. */
 	assert_int_equal(ibv_destroy_cq(cq), 0);
 	assert_int_equal(ibv_dealloc_pd(pd), 0);
 	assert_success(rdma_destroy_id(id));
@@ -102,7 +102,7 @@ static void test_refused(void **state)
 	(void)state;
 	assert_errno(rdma_create_qp(unbound, NULL, &attr), EINVAL);
 	assert_errno(rdma_init_qp_attr(unbound, &to_init, &mask), EINVAL);
-	/* The library's context is one of its own. */
+	/* The library uses a context of its own. */
 	assert_ptr_not_equal(foreign, id->verbs);
 	assert_errno(rdma_create_qp(id, pd, &attr), EINVAL);
 	/* A failure leaves no CQs behind. */
@@ -154,7 +154,7 @@ static void test_srq(void **state)
 	rdma_destroy_qp(id);
 	rdma_destroy_srq(id);
 	assert_null(id->srq);
-	/* Of XRC: with a CQ and a domain of the library. */
+	/* XRC: with a CQ and a domain of the library. */
 	id->qp_type = IBV_QPT_XRC_RECV;
 	assert_success(rdma_create_srq_ex(id, &xrc));
 	assert_non_null(id->recv_cq);
@@ -165,7 +165,7 @@ static void test_srq(void **state)
 	assert_success(rdma_destroy_id(unbound));
 }
 
-/* Some destroy it behind the id's back (fio, rping), and go on. */
+/* Some programs (fio, rping) destroy the QP without the id, and continue. */
 static void test_qp_destroyed_by_program(void **state)
 {
 	struct ends ends;
@@ -184,7 +184,7 @@ static void test_qp_destroyed_by_program(void **state)
 	end(&ends);
 }
 
-/* Whatever is called then, nothing that was freed is read: the calls refuse it, and the peer is not left waiting. */
+/* Later calls never read freed memory: they fail, and the peer is not left waiting. */
 static void test_dangling_qp(void **state)
 {
 	struct ibv_qp_init_attr attr = attributes(IBV_QPT_RC);
@@ -197,7 +197,7 @@ static void test_dangling_qp(void **state)
 	assert_int_equal(ibv_destroy_qp(ends.client->qp), 0);
 	assert_errno(rdma_connect(ends.client, &param), EINVAL);
 	assert_errno(rdma_create_qp(ends.client, NULL, &attr), EINVAL);
-	/* Its CQs are still there to be freed. */
+	/* Its CQs still have to be freed. */
 	rdma_destroy_qp(ends.client);
 	assert_null(ends.client->qp);
 	assert_null(ends.client->send_cq);
@@ -212,7 +212,7 @@ static void test_dangling_qp(void **state)
 	rdma_destroy_qp(ends.server);
 	new_qp(ends.server);
 	assert_success(rdma_accept(ends.server, &param));
-	/* Destroyed before the answer is seen. */
+	/* Destroyed before the program sees the answer. */
 	assert_true(has_event(ends.client_channel, 10000));
 	assert_int_equal(ibv_destroy_qp(ends.client->qp), 0);
 	assert_errno(rdma_establish(ends.client), EINVAL);
@@ -222,7 +222,7 @@ static void test_dangling_qp(void **state)
 	event = next_event(ends.server_channel, RDMA_CM_EVENT_REJECTED);
 	assert_int_equal(event->status, 28);
 	assert_success(rdma_ack_cm_event(event));
-	/* Whatever comes of it from now on is not the program's concern. */
+	/* The program gets no more events about it. */
 	assert_false(has_event(ends.client_channel, 50));
 	end(&ends);
 
@@ -237,7 +237,7 @@ static void test_dangling_qp(void **state)
 	end(&ends);
 }
 
-/* What the calls return is at least what was asked for, and what the object has. */
+/* Calls return at least the requested capabilities, equal to those of the object. */
 static void test_capabilities(void **state)
 {
 	struct ibv_qp_init_attr asked = attributes(IBV_QPT_RC), init;
@@ -254,7 +254,7 @@ static void test_capabilities(void **state)
 	assert_int_equal(ibv_query_qp(id->qp, &attr, IBV_QP_CAP, &init), 0);
 	assert_memory_equal(&asked.cap, &init.cap, sizeof(init.cap));
 	assert_in_range(asked.cap.max_send_wr, 5, UINT32_MAX);
-	/* Queues have a power of two entries (mlx5). */
+	/* Queue sizes are powers of two (mlx5). */
 	assert_int_equal(asked.cap.max_recv_wr, 8);
 	assert_in_range(asked.cap.max_inline_data, 1, UINT32_MAX);
 	rdma_destroy_qp(id);
@@ -264,7 +264,7 @@ static void test_capabilities(void **state)
 	assert_int_equal(srq_asked.attr.max_wr, srq.max_wr);
 	assert_int_equal(srq_asked.attr.max_sge, srq.max_sge);
 	assert_in_range(srq.max_wr, 5, UINT32_MAX);
-	/* One entry of an SRQ stays free: of 8, 7 can be posted (mlx5). */
+	/* One entry of an SRQ stays free: 7 of 8 can be posted (mlx5). */
 	assert_int_equal(srq_asked.attr.max_wr, 7);
 	rdma_destroy_srq(id);
 	assert_success(rdma_destroy_id(id));

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * pthread_cancel(3) of threads in calls on rsockets: those that stand for cancellation points of pthreads(7) are some, whether
- * they would block or not, and leave an rsocket that works; all others are none.
+ * pthread_cancel(3) of threads in calls on rsockets: calls that replace cancellation points of pthreads(7) are cancellation
+ * points, whether they would block or not, and leave a working rsocket; all other calls are not.
  */
 #include "rsocket_support.h"
 
@@ -16,10 +16,10 @@ enum { ROUNDS = 200, LARGE = 1 << 20, MAPPED = 4096, PATIENCE_SECONDS = 10 };
 
 static struct rpair pair;
 static char large[LARGE];
-static bool returned; /* atomic: the call came back */
-static int made = -1; /* by rsocket() */
+static bool returned; /* atomic: the call returned */
+static int made = -1; /* from rsocket() */
 
-/* ---- the calls, each on the descriptor that it is given ---------------------------------------------------------- */
+/* ---- the calls, each on the descriptor passed to it -------------------------------------------------------------- */
 
 static struct iovec piece = {.iov_base = large, .iov_len = LARGE};
 
@@ -99,7 +99,7 @@ static void call_rpoll(int fd)
 	rpoll(&polled, 1, -1);
 }
 
-/* More than rpoll() has room for on its stack. */
+/* More descriptors than rpoll() keeps on its stack. */
 static void call_rpoll_of_many(int fd)
 {
 	struct pollfd polled[100];
@@ -174,7 +174,7 @@ static void call_iomap(int fd)
 struct call {
 	void (*make)(int fd);
 	int fd;
-	bool pending; /* before the call is made */
+	bool pending; /* cancelled before the call */
 };
 
 static void *make_call(void *argument)
@@ -189,7 +189,7 @@ static void *make_call(void *argument)
 	return NULL;
 }
 
-/* False: the call has returned, and the thread was cancelled behind it. */
+/* Returns false if the call returned and the thread was cancelled after it. */
 static bool is_cancelled_in(void (*make)(int fd), int fd, bool pending)
 {
 	struct call call = {make, fd, pending};
@@ -212,7 +212,7 @@ static bool is_cancelled_in(void (*make)(int fd), int fd, bool pending)
 	return true;
 }
 
-/* ThreadSanitizer takes no notice of locks in a thread that was cancelled inside a call that it intercepts. */
+/* ThreadSanitizer ignores locks in a thread that was cancelled inside an intercepted call. */
 static void skip_with_threads_checked(void)
 {
 #ifdef __SANITIZE_THREAD__
@@ -220,7 +220,7 @@ static void skip_with_threads_checked(void)
 #endif
 }
 
-/* Nothing of a cancelled call refers to an rsocket: rclose() closes its descriptor at once. */
+/* Checks that a cancelled call holds no reference to the rsocket: rclose() closes its descriptor immediately. */
 static void close_now(int fd)
 {
 	assert_success(rclose(fd));
@@ -245,7 +245,7 @@ static void (*const others[])(int) = {
 	call_rsocket, call_rbind, call_rlisten, call_rshutdown, call_options, call_names, call_iomap,
 };
 
-/* A request that is pending already acts on a call that would not block, too (pthreads(7)). */
+/* A pending request also cancels a call that would not block (pthreads(7)). */
 static void test_pending(void **state)
 {
 	size_t index;
@@ -261,7 +261,7 @@ static void test_pending(void **state)
 		if (is_cancelled_in(others[index], pair.client, true))
 			fail_msg("other call %zu was cancelled", index);
 	assert_success(rclose(made));
-	/* Before it has done anything. */
+	/* Cancelled before the call has any effect. */
 	assert_true(is_cancelled_in(call_rclose, pair.client, true));
 	end_pair();
 }
@@ -302,7 +302,7 @@ static void drain(int fd)
 	set_nonblocking(fd, false);
 }
 
-/* What was sent before stays sent. */
+/* Data sent earlier stays sent. */
 static void test_writing(void **state)
 {
 	static void (*const calls[])(int) = {call_rwrite,  call_rwritev,  call_rsend,
@@ -313,7 +313,7 @@ static void test_writing(void **state)
 	skip_with_threads_checked();
 	rbegin(&pair, -1);
 	for (index = 0; index < sizeof(calls) / sizeof(*calls); index++) {
-		/* Nothing is left of the peer's room: nothing can be sent, mapped or not. */
+		/* The peer's buffer is full: neither sends nor mapped writes can continue. */
 		set_nonblocking(pair.client, true);
 		while (rsend(pair.client, large, LARGE, 0) > 0 || rready(pair.client, POLLOUT, 50))
 			;
@@ -334,7 +334,7 @@ static void test_connecting(void **state)
 	assert_true(client >= 0);
 	pair.listener = listener;
 	assert_true(is_cancelled_in(call_raccept, listener, false));
-	/* Nobody accepts. It goes on, as after a signal (connect(2)). */
+	/* The listener does not accept. The connection continues, as after a signal (connect(2)). */
 	assert_true(is_cancelled_in(call_rconnect, client, false));
 	server = raccept(listener, NULL, NULL);
 	assert_true(server >= 0);
@@ -352,7 +352,7 @@ static void *read_to_end(void *argument)
 	return rrecv(*(int *)argument, &byte, 1, 0) ? argument : NULL;
 }
 
-/* A child whose peer confirms nothing: rclose() waits, and what it has begun is done if its thread is cancelled. */
+/* A child whose peer never confirms: rclose() waits, and completes if its thread is cancelled. */
 static void test_closing(void **state)
 {
 	pthread_t reader;
@@ -363,7 +363,7 @@ static void test_closing(void **state)
 	skip_with_threads_checked();
 	pair.listener = new_rlistener(4);
 	client = begin_rconnect(rport_of(pair.listener));
-	/* The client looks for the answer in its calls alone, and makes none after this. */
+	/* The client processes the answer only in its own calls, and makes none after this. */
 	while (!rready(pair.listener, POLLIN, 10))
 		rready(client, POLLIN, 1);
 	server = raccept(pair.listener, NULL, NULL);
@@ -379,7 +379,7 @@ static void test_closing(void **state)
 	assert_success(rclose(pair.listener));
 }
 
-/* Numbers in order, of which threads that are cancelled at any moment send and take each once. */
+/* Consecutive numbers; threads that are cancelled at any moment send and take each exactly once. */
 static uint64_t sent, taken;
 
 static void *count_on(void *argument)
@@ -390,7 +390,7 @@ static void *count_on(void *argument)
 		if (rsend(pair.client, &sent, sizeof(sent), 0) != sizeof(sent))
 			return argument;
 		sent++;
-		/* Sometimes what is left from before, too, so that it also waits for nothing. */
+		/* Sometimes takes leftovers too, so that it also waits without data. */
 		while (taken < sent) {
 			if (rrecv(pair.server, &number, sizeof(number), MSG_WAITALL) != sizeof(number) ||
 			    number != taken)

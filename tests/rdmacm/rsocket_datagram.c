@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Datagrams of rsocket(7): each arrives whole, with the address of its sender, first through UDP and then through UD. The headers
- * are compared with rdma-cm 5 by a plain UDP socket. Expected values otherwise: udp(7), recv(2).
+ * Datagrams of rsocket(7): each arrives whole, with the address of its sender, first through UDP and then through UD. A plain
+ * UDP socket compares the headers with rdma-cm 5. Other expected values: udp(7), recv(2).
  */
 #include "rsocket_support.h"
 
@@ -62,7 +62,7 @@ static void test_there_and_back(void **state)
 	assert_success(rclose(b));
 }
 
-/* A socket of IPv6 that is not for it alone has peers of IPv4, whose addresses are mapped, through UDP and UD alike (ipv6(7)). */
+/* An IPv6 socket that is not IPv6-only has IPv4 peers with mapped addresses, through UDP and UD (ipv6(7)). */
 static void test_both_families(void **state)
 {
 	struct sockaddr_in6 any = {.sin6_family = AF_INET6}, from;
@@ -89,7 +89,7 @@ static void test_both_families(void **state)
 		assert_int_equal(receive(a, memory, sizeof(memory), &port), 4);
 		assert_int_equal(port, ntohs(any.sin6_port));
 	}
-	/* An address of IPv4 is good as it is; a socket of IPv4 knows none of IPv6, mapped or not. */
+	/* Plain IPv4 addresses are accepted; an IPv4 socket refuses IPv6 addresses, mapped or not. */
 	assert_int_equal(rsendto(b, "to a", 4, 0, loopback(rport_of(a)), sizeof(struct sockaddr_in)), 4);
 	assert_int_equal(receive(a, memory, sizeof(memory), &port), 4);
 	assert_bytes_errno(rsendto(a, "to b", 4, 0, (struct sockaddr *)&from, sizeof(from)), EAFNOSUPPORT);
@@ -99,7 +99,7 @@ static void test_both_families(void **state)
 	assert_success(rclose(b));
 }
 
-/* A datagram is taken as a whole, and what does not fit is lost. */
+/* A datagram is taken as a whole; bytes that do not fit are lost. */
 static void test_sizes(void **state)
 {
 	int a = new_datagrams(), b = new_datagrams();
@@ -119,7 +119,7 @@ static void test_sizes(void **state)
 	assert_success(rclose(b));
 }
 
-/* Of an rsocket that is connected, only its peer's arrive. */
+/* A connected rsocket receives only datagrams of its peer. */
 static void test_connected(void **state)
 {
 	int a = new_datagrams(), b = new_datagrams(), stranger = new_datagrams();
@@ -158,17 +158,17 @@ static void test_headers(void **state)
 	assert_int_equal(rsendto(a, "data", 4, 0, (struct sockaddr *)&own, sizeof(own)), 4);
 	assert_int_equal(recv(plain, bytes, sizeof(bytes), 0), 20);
 	assert_memory_equal(bytes, begin, sizeof(begin));
-	/* A number of a QP has 24 bits. */
+	/* A QP number has 24 bits. */
 	assert_int_equal(bytes[8], 0);
 	assert_true(bytes[9] || bytes[10] || bytes[11]);
 	assert_memory_equal(bytes + 12, to, 4);
 	assert_memory_equal(bytes + 16, "data", 4);
-	/* What it does not understand it drops. */
+	/* Unknown datagrams are dropped. */
 	for (index = 0; index < sizeof(bad) / sizeof(bad[0]); index++)
 		assert_int_equal(sendto(plain, bad[index], 16, 0, loopback(rport_of(a)), sizeof(own)), 16);
 	assert_int_equal(sendto(plain, begin, 5, 0, loopback(rport_of(a)), sizeof(own)), 5);
 	assert_int_equal(rready(a, POLLIN, 50), 0);
-	/* Data, which it answers. */
+	/* Data, which the rsocket answers. */
 	memset(bytes, 0, sizeof(bytes));
 	memcpy(bytes, begin, sizeof(begin));
 	memcpy(bytes + 12, to, 4);
@@ -184,7 +184,7 @@ static void test_headers(void **state)
 	assert_success(rclose(a));
 }
 
-/* The network is full of strangers, whose number is no reason not to send to anybody else. */
+/* Datagrams of many unknown senders do not prevent sending to others. */
 static void test_strangers(void **state)
 {
 	static const uint8_t datagram[17] = {0x55, 0x55, 0x55, 0x55, 4, 0, 16, 0, 0, 0, 0, 1, 127, 0, 0, 1, 'x'};
@@ -196,7 +196,7 @@ static void test_strangers(void **state)
 	(void)state;
 	assert_int_equal(bind(plain, loopback(0), sizeof(struct sockaddr_in)), 0);
 	assert_int_equal(getsockname(plain, (struct sockaddr *)&own, &length), 0);
-	/* Of 127.1.0.0/16, each with an address of its own. */
+	/* Senders in 127.1.0.0/16, each with its own address. */
 	for (number = 0; number < 4200; number++) {
 		int stranger = socket(AF_INET, SOCK_DGRAM, 0);
 
@@ -213,7 +213,7 @@ static void test_strangers(void **state)
 	assert_success(rclose(a));
 }
 
-/* As many pieces as sendmsg(2) takes, through UDP and through UD. */
+/* Up to the maximum number of pieces of sendmsg(2), through UDP and through UD. */
 static void test_pieces(void **state)
 {
 	int a = new_datagrams(), b = new_datagrams(), round;
@@ -284,11 +284,11 @@ static void send_by_ud(uint32_t number, const uint8_t *bytes, uint32_t count)
 	rdma_free_devices(devices);
 }
 
-/* A header of UD says who sends, and is believed only if the datagram comes from there. */
+/* A UD header names the sender, and is trusted only if the datagram comes from that address. */
 static void test_forged_sender(void **state)
 {
 	static const uint8_t forged[] = {4, 8, 0x30, 0x39, 192, 0, 2, 77, 'n'},
-			     /* An IPv6 address behind a GRH of IPv4. */
+			     /* An IPv6 address after an IPv4 GRH. */
 		forged_v6[] = {6, 24, 0x30, 0x39, 0, 0, 0, 0, 0x20, 1, 0xd, 0xb8, [23] = 77, 'n'},
 			     true_one[] = {4, 8, 0x30, 0x39, 127, 0, 0, 1, 'y'};
 	int a = new_datagrams(), plain = socket(AF_INET, SOCK_DGRAM, 0);
@@ -336,7 +336,7 @@ static void *receive_all(void *argument)
 	return NULL;
 }
 
-/* What a call that sends finds in the socket is for a thread that sleeps, which it wakes. */
+/* A datagram found in the socket by a sending call is for a sleeping thread, which the call wakes. */
 static void test_found_by_sender(void **state)
 {
 	uint8_t datagram[17] = {0x55, 0x55, 0x55, 0x55, 4, 0, 16, 0, 0, 0, 0, 0, 127, 0, 0, 1, 0};
@@ -354,7 +354,7 @@ static void test_found_by_sender(void **state)
 	assert_int_equal(sem_init(&receiver.received, 0, 0), 0);
 	assert_int_equal(pthread_create(&thread, NULL, receive_all, &receiver), 0);
 	for (round = 0; round < ROUNDS; round++) {
-		/* It lies down. */
+		/* Time for the thread to sleep. */
 		usleep(200);
 		datagram[16] = (uint8_t)round;
 		assert_int_equal(sendto(plain, datagram, sizeof(datagram), 0, (struct sockaddr *)&to, sizeof(to)),

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Connections that do not come about, and the end of a process that does not close: another process is killed, one forks. */
+/* Connections that fail, and processes that end without closing: one is killed, one forks. */
 #include "rsocket_support.h"
 
 #include <pthread.h>
@@ -26,7 +26,7 @@ static void test_refused(void **state)
 	assert_success(rclose(socket));
 }
 
-/* As many connections as the backlog has wait; each is taken once. */
+/* As many connections wait as the backlog allows; each is accepted once. */
 static void test_backlog(void **state)
 {
 	int listener = new_rlistener(8), clients[8], servers[8], index;
@@ -49,7 +49,7 @@ static void test_backlog(void **state)
 	assert_success(rclose(listener));
 }
 
-/* A closed listener rejects what waits. */
+/* A closed listener rejects waiting connections. */
 static void test_unaccepted(void **state)
 {
 	int listener = new_rlistener(8), client = begin_rconnect(rport_of(listener));
@@ -61,7 +61,7 @@ static void test_unaccepted(void **state)
 	assert_success(rclose(client));
 }
 
-/* The kernel would end the connection of a process that is killed: the stream ends, and writing is refused. */
+/* As with a kernel socket, the connection of a killed process ends: reads return end of stream, and writes fail. */
 static void test_killed(void **state)
 {
 	int ends[2], server, listener, status;
@@ -95,7 +95,7 @@ static void test_killed(void **state)
 	kill(child, SIGKILL);
 	assert_int_equal(waitpid(child, &status, 0), child);
 	assert_true(WIFSIGNALED(status));
-	/* The end of the connection, or the error of what was under way to the peer just then, once. */
+	/* Either the end of the connection, or once the error of a transfer in progress to the peer. */
 	got = rrecv(server, &byte, 1, 0);
 	assert_true(!got || (got == -1 && errno == EIO));
 	assert_int_equal(rrecv(server, &byte, 1, 0), 0);
@@ -106,7 +106,7 @@ static void test_killed(void **state)
 	close(ends[1]);
 }
 
-/* What a child of fork(2) inherits is not its own, and what it closes goes on in the parent. */
+/* A child of fork(2) does not own inherited rsockets; closing one leaves it open in the parent. */
 static void test_forked(void **state)
 {
 	struct rpair pair;
@@ -136,7 +136,7 @@ static void *receive_end(void *argument)
 	return rrecv(*(int *)argument, &byte, 1, 0) ? argument : NULL;
 }
 
-/* Also while a thread of the parent sleeps for it: the child closes the descriptor. */
+/* The same while a thread of the parent sleeps in a call: the child closes the descriptor. */
 static void test_forked_in_call(void **state)
 {
 	struct rpair pair;
@@ -161,7 +161,7 @@ static void test_forked_in_call(void **state)
 	rend(&pair);
 }
 
-/* Connects to @port, says a byte and waits for the other end to close. */
+/* Connects to @port, sends a byte and waits for the other end to close. */
 static bool talk(uint16_t port)
 {
 	int client = rsocket(AF_INET, SOCK_STREAM, 0);
@@ -171,7 +171,7 @@ static bool talk(uint16_t port)
 	       rsend(client, "z", 1, 0) == 1 && !rrecv(client, &byte, 1, 0) && !rclose(client);
 }
 
-/* A child of a process that has connections makes its own. */
+/* A child of a process with connections makes its own. */
 static void test_connects_after_fork(void **state)
 {
 	struct rpair pair;
@@ -211,7 +211,7 @@ static void *bind_and_close(void *argument)
 	return NULL;
 }
 
-/* fork(2) waits for a thread that takes the name of a port, and not for ever. */
+/* fork(2) waits for a thread that is taking the name of a port, but not forever. */
 static void test_fork_while_binding(void **state)
 {
 	pthread_t binder;

@@ -55,7 +55,7 @@ static void test_values(void **state)
 	assert_success(rclose(socket));
 }
 
-/* A child has what its listener was given; a connection does not change. */
+/* A child inherits the options of its listener; connecting does not change them. */
 static void test_inherited(void **state)
 {
 	int listener = new_rlistener(1), value = 50, before;
@@ -68,7 +68,7 @@ static void test_inherited(void **state)
 	rbegin(&pair, listener);
 	assert_int_equal(get(pair.server, SOL_RDMA, RDMA_RQSIZE), 64);
 	assert_errno(rsetsockopt(pair.server, SOL_RDMA, RDMA_RQSIZE, &value, sizeof(value)), EINVAL);
-	/* As of a socket of the kernel's, no error (setsockopt(2)); the buffers are there. */
+	/* No error, as for kernel sockets (setsockopt(2)); the buffers already exist. */
 	before = get(pair.client, SOL_SOCKET, SO_SNDBUF);
 	set(pair.client, SOL_SOCKET, SO_SNDBUF, 2 * before);
 	set(pair.client, SOL_SOCKET, SO_RCVBUF, 1);
@@ -80,7 +80,7 @@ static void test_inherited(void **state)
 	assert_success(rclose(listener));
 }
 
-/* Without inline data, with the smallest queues and rings, everything arrives as well. */
+/* Without inline data and with the smallest queues and rings, everything still arrives. */
 static void test_smallest(void **state)
 {
 	int listener = new_rlistener(1);
@@ -115,7 +115,7 @@ static void test_smallest(void **state)
 	assert_success(rclose(listener));
 }
 
-/* Buffers of the one end that the other writes to. */
+/* Buffers of one end that the other writes to. */
 static void test_iomap(void **state)
 {
 	int listener = new_rlistener(1);
@@ -132,7 +132,7 @@ static void test_iomap(void **state)
 	assert_int_equal(rsend(pair.client, "x", 1, 0), 1);
 	assert_int_equal(rrecv(pair.server, &byte, 1, 0), 1);
 	assert_int_equal(riowrite(pair.server, bytes, sizeof(bytes), 500, 0), sizeof(bytes));
-	/* What is sent behind it arrives behind it. */
+	/* Data sent after it arrives after it. */
 	assert_int_equal(rsend(pair.server, "y", 1, 0), 1);
 	assert_int_equal(rrecv(pair.client, &byte, 1, 0), 1);
 	assert_true(is_of_stream(memory, sizeof(memory), 0));

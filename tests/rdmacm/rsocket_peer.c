@@ -143,7 +143,7 @@ static bool next(struct peer *peer, int milliseconds, struct ibv_wc *wc)
 			post_receive(peer);
 			return true;
 		}
-		/* The other end works in its calls. */
+		/* The library's end makes progress only in its calls. */
 		if (peer->socket >= 0)
 			rready(peer->socket, 0, 0);
 		usleep(100);

@@ -54,8 +54,8 @@ static uint64_t own_time_ms(void)
 }
 
 /*
- * Connections wait, and it is not asked for them: it sleeps, and so does rselect(). Those that are asked for them while one sleeps
- * find all.
+ * Connections wait, but the call does not ask for them, so it sleeps, as does rselect(). Calls that do ask find all of them
+ * meanwhile.
  */
 static void test_not_asked(void **state)
 {
@@ -99,7 +99,7 @@ static void *poll_for_nothing(void *argument)
 	return rpoll(&fd, 1, 2000) ? argument : NULL;
 }
 
-/* A thread that is not asked for connections does not keep those that are. */
+/* A thread that does not ask for connections does not delay threads that do. */
 static void test_beside_not_asked(void **state)
 {
 	int listener = new_rlistener(4), clients[3], servers[3], index;
@@ -184,7 +184,7 @@ static void *send_later(void *argument)
 	return rsend(*(int *)argument, "x", 1, 0) == 1 ? NULL : argument;
 }
 
-/* It sleeps, and not longer than it must: several sleepers for one rsocket are all told. */
+/* It sleeps no longer than needed: all sleepers for one rsocket are woken. */
 static void *poll_for_data(void *argument)
 {
 	return rready(*(int *)argument, POLLIN, LIMIT_MS) == POLLIN ? NULL : argument;
@@ -236,7 +236,7 @@ static void *cancel_sleeper(int *fd)
 	return result;
 }
 
-/* poll(2) is a cancellation point (pthreads(7)); a thread that ended there holds nothing, and others go on. */
+/* poll(2) is a cancellation point (pthreads(7)); a thread that ended there holds no lock, and others continue. */
 static void test_cancelled(void **state)
 {
 	pthread_t sleeper;
@@ -247,7 +247,7 @@ static void test_cancelled(void **state)
 
 	(void)state;
 #ifdef __SANITIZE_THREAD__
-	/* It takes no notice of locks in a thread that was cancelled inside a call that it intercepts. */
+	/* ThreadSanitizer ignores locks in a thread that was cancelled inside an intercepted call. */
 	skip();
 #endif
 	assert_int_equal(pipe(ends), 0);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Streams of rsocket(7): all bytes arrive once and in order, however they are cut, blocking or not; ends of a direction and of
- * the connection. "Rsocket APIs are intended to match the behavior of corresponding socket calls, except where noted", so
- * the expected values are those of send(2), recv(2), shutdown(2), getpeername(2).
+ * Streams of rsocket(7): all bytes arrive once and in order, in pieces of any size, blocking or not; ends of a direction and of
+ * the connection. "Rsocket APIs are intended to match the behavior of corresponding socket calls, except where noted", so the
+ * expected values are those of send(2), recv(2), shutdown(2), getpeername(2).
  */
 #include "rsocket_support.h"
 
@@ -28,7 +28,7 @@ static void test_message(void **state)
 	rend(&pair);
 }
 
-/* Parts of what was sent, more than one message at once, without taking, and not before all is there. */
+/* Receives parts of a message, several messages at once, with MSG_PEEK, and with MSG_WAITALL. */
 static void test_parts(void **state)
 {
 	struct rpair pair;
@@ -185,7 +185,7 @@ static void test_nonblocking(void **state)
 		sent += (size_t)result;
 	}
 	assert_int_equal(errno, EAGAIN);
-	/* The peer's ring, of 128 KiB, and no more than the own one besides. */
+	/* The peer's ring of 128 KiB, plus at most our own. */
 	assert_in_range(sent, 128 << 10, 256 << 10);
 	assert_int_equal(rready(pair.client, POLLOUT, 0), 0);
 	while (got < sent) {
@@ -240,12 +240,12 @@ static void test_half_close(void **state)
 	assert_int_equal(rsend(pair.client, "last", 4, 0), 4);
 	assert_success(rshutdown(pair.client, SHUT_WR));
 	assert_bytes_errno(rsend(pair.client, "x", 1, 0), EPIPE);
-	/* What was sent before is read first. */
+	/* Data sent earlier is read first. */
 	assert_int_equal(rrecv(pair.server, text, sizeof(text), MSG_WAITALL), 4);
 	assert_int_equal(rrecv(pair.server, text, sizeof(text), 0), 0);
 	assert_int_equal(rrecv(pair.server, text, sizeof(text), 0), 0);
 	assert_int_equal(rready(pair.server, POLLIN, 0), POLLIN);
-	/* The other direction lives. */
+	/* The other direction still works. */
 	assert_int_equal(rsend(pair.server, "reply", 5, 0), 5);
 	assert_int_equal(rrecv(pair.client, text, 5, MSG_WAITALL), 5);
 	assert_memory_equal(text, "reply", 5);
@@ -264,7 +264,7 @@ static void test_close(void **state)
 	assert_int_equal(rsend(pair.client, "bye", 3, 0), 3);
 	assert_success(rclose(pair.client));
 	assert_errno(rclose(pair.client), EBADF);
-	/* The end is there as well, and no failure as long as something is left to read. */
+	/* End of stream is reported too, without an error while data is left to read. */
 	assert_int_equal(rready(pair.server, POLLIN, LIMIT_MS), POLLIN);
 	assert_int_equal(rrecv(pair.server, memory, sizeof(memory), MSG_WAITALL), 3);
 	assert_int_equal(rrecv(pair.server, memory, sizeof(memory), 0), 0);
@@ -281,7 +281,7 @@ static void *receive_one(void *argument)
 	return (void *)(intptr_t)rrecv(*(int *)argument, &byte, 1, 0);
 }
 
-/* A thread that sleeps in rrecv() is woken by the shutdown of its own end, as by that of a socket. */
+/* Shutting down its own end wakes a thread that sleeps in rrecv(), as for a kernel socket. */
 static void test_shutdown_wakes(void **state)
 {
 	struct rpair pair;
@@ -302,7 +302,7 @@ static void test_shutdown_wakes(void **state)
 static void test_not_connected(void **state)
 {
 	int socket = rsocket(AF_INET, SOCK_STREAM, IPPROTO_TCP);
-	/* Not even a family: nothing behind it is looked at. */
+	/* Too short even for a family: nothing after it is read. */
 	void *short_address = malloc(1);
 	char byte;
 

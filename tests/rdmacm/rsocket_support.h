@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What the tests of rsocket(7) share: two ends in one process at 127.0.0.1. All fail the test if something is wrong. */
+/* Shared by the tests of rsocket(7): two ends in one process at 127.0.0.1. All fail the test on an error. */
 #ifndef SOFTHCA_TESTS_RDMACM_RSOCKET_SUPPORT_H
 #define SOFTHCA_TESTS_RDMACM_RSOCKET_SUPPORT_H
 
@@ -9,33 +9,33 @@
 #include <poll.h>
 #include <rdma/rsocket.h>
 
-/* Nothing in these tests takes longer. */
+/* Limit of each wait in these tests. */
 #define LIMIT_MS 10000
 
-/** The call, which counts bytes, returns -1 with errno @expected. */
+/** Expects the call, which counts bytes, to return -1 with errno @expected. */
 #define assert_bytes_errno(call, expected) assert_result(#call, (errno = 0, (int)(call)), expected)
 
 struct rpair {
 	int listener, client, server;
 };
 
-/** A stream that listens at any port of 127.0.0.1; which. */
+/** Returns a stream that listens at any port of 127.0.0.1. */
 int new_rlistener(int backlog);
 uint16_t rport_of(int socket);
 
 void set_nonblocking(int socket, bool on);
 
-/** What rpoll() says of @socket within @milliseconds; 0: nothing. */
+/** Returns the result of rpoll() for @socket within @milliseconds; 0: no event. */
 short rready(int socket, short events, int milliseconds);
 
-/** A non-blocking rconnect() to @port that has begun. */
+/** Starts a non-blocking rconnect() to @port. */
 int begin_rconnect(uint16_t port);
 
-/** Two connected ends, both blocking; @listener with its options, or -1: a new one, which rend() closes. */
+/** Makes two connected ends, both blocking, from @listener with its options, or from a new one (-1), which rend() closes. */
 void rbegin(struct rpair *pair, int listener);
 void rend(struct rpair *pair);
 
-/** Fills @memory with bytes that depend on their place in the stream alone; whether it has them. */
+/** Fill @memory with bytes that depend only on their place in the stream, and check them. */
 void fill_stream(void *memory, size_t bytes, size_t place);
 bool is_of_stream(const void *memory, size_t bytes, size_t place);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What a stream sends and understands, against a peer made by hand (rsocket_peer.h): every figure is of rdma-cm 5. And peers
- * that say what they must not: their connection ends, and nothing else.
+ * Messages that a stream sends and accepts, against a peer built by hand (rsocket_peer.h); every figure is from rdma-cm 5. Also
+ * protocol violations by the peer: they end its connection and nothing else.
  */
 #include "rsocket_peer.h"
 
@@ -40,7 +40,7 @@ static void end_peer(struct peer *peer)
 	free(peer);
 }
 
-/* Takes the first message of every stream: the second half of its ring, in slot 1. */
+/* Takes the first message of every stream, which announces the second half of its ring in slot 1. */
 static void take_second_half(struct peer *peer)
 {
 	uint32_t bytes;
@@ -105,7 +105,7 @@ static void test_data(void **state)
 
 	(void)state;
 	take_second_half(peer);
-	/* To it. */
+	/* From the peer to the library. */
 	memcpy(peer->out, "by hand", 7);
 	peer_write(peer, 7, their_ring(peer), their_ring_key(peer), DATA(7));
 	assert_int_equal(rrecv(peer->socket, memory, sizeof(memory), 0), 7);
@@ -114,7 +114,7 @@ static void test_data(void **state)
 	peer_write(peer, 4, their_ring(peer) + 7, their_ring_key(peer), DATA(4));
 	assert_int_equal(rrecv(peer->socket, memory, sizeof(memory), 0), 4);
 	assert_memory_equal(memory, "more", 4);
-	/* From it, one behind the other. */
+	/* From the library, one after the other. */
 	assert_int_equal(rsend(peer->socket, "first", 5, 0), 5);
 	assert_int_equal(rsend(peer->socket, "second", 6, 0), 6);
 	assert_int_equal(peer_next(peer, &bytes), DATA(5));
@@ -124,7 +124,7 @@ static void test_data(void **state)
 	end_peer(peer);
 }
 
-/* A target is used up before the next, writes are 2 KiB at first, and without a target nothing is sent. */
+/* A target is used up before the next one, writes are 2 KiB at first, and nothing is sent without a target. */
 static void test_targets(void **state)
 {
 	struct peer *peer = begin_peer(0);
@@ -142,7 +142,7 @@ static void test_targets(void **state)
 	assert_true(is_of_stream(peer->ring, 4096, 0));
 	assert_bytes_errno(rsend(peer->socket, memory, 1, 0), EAGAIN);
 	assert_int_equal(rready(peer->socket, POLLOUT, 0), 0);
-	/* Slot 1 is the one that follows the private data. */
+	/* Slot 1 follows the slot that the private data describes. */
 	memcpy(peer->out, &address, 8);
 	memcpy(peer->out + 8, &key, 4);
 	memcpy(peer->out + 12, &length, 4);
@@ -155,7 +155,7 @@ static void test_targets(void **state)
 	end_peer(peer);
 }
 
-/* No more messages than the peer has receives, until it says so by a write of nothing. */
+/* Sends no more messages than the peer has receives, until the peer grants credits by an empty write. */
 static void test_credits(void **state)
 {
 	struct peer *peer = calloc(1, sizeof(*peer));
@@ -174,7 +174,7 @@ static void test_credits(void **state)
 	for (; sent; sent--)
 		assert_int_equal(peer_next(peer, &bytes), DATA(1));
 	assert_true(peer_hears_nothing(peer));
-	/* Sixteen bits; what is above them does not count. */
+	/* Sixteen bits; higher bits are ignored. */
 	peer_write(peer, 0, 0, 0, CREDIT(0xabcu << 16 | 5));
 	assert_int_equal(rready(peer->socket, POLLOUT, LIMIT_MS), POLLOUT);
 	for (sent = 0; rsend(peer->socket, "x", 1, 0) == 1; sent++)
@@ -183,7 +183,7 @@ static void test_credits(void **state)
 	end_peer(peer);
 }
 
-/* It renews credits when half of them are used, and gives a half of the ring back when it was read. */
+/* It renews credits when half of them are used, and returns half of the ring after it was read. */
 static void test_returns(void **state)
 {
 	struct peer *peer = begin_peer(0);
@@ -229,7 +229,7 @@ static void test_ends(void **state)
 	assert_success(rshutdown(peer->socket, SHUT_WR));
 	assert_int_equal(peer_next(peer, &bytes), CONTROL(SHUTDOWN));
 	assert_int_equal(bytes, 0);
-	peer_write(peer, 0, 0, 0, CONTROL(1)); /* alive: nothing is to be done */
+	peer_write(peer, 0, 0, 0, CONTROL(1)); /* keepalive: needs no action */
 	peer_write(peer, 0, 0, 0, CONTROL(DISCONNECT));
 	assert_int_equal(rrecv(peer->socket, &byte, 1, 0), 0);
 	assert_true(rready(peer->socket, POLLIN, 0) & POLLHUP);
@@ -240,7 +240,7 @@ static void test_ends(void **state)
 	assert_int_equal(rrecv(peer->socket, &byte, 1, 0), 0);
 	assert_int_equal(rsend(peer->socket, "x", 1, 0), 1);
 	assert_int_equal(peer_next(peer, &bytes), DATA(1));
-	/* Nothing is open any more after its own end. */
+	/* Both directions are closed after its own end. */
 	assert_success(rshutdown(peer->socket, SHUT_WR));
 	assert_int_equal(peer_next(peer, &bytes), CONTROL(DISCONNECT));
 	end_peer(peer);
@@ -253,7 +253,7 @@ static void *shut_down_and_close(void *argument)
 	return rshutdown(*socket, SHUT_WR) || rclose(*socket) ? argument : NULL;
 }
 
-/* Both ends shut down at the same time: what this one has sent arrives all the same before it closes. */
+/* Both ends shut down at the same time: sent data still arrives before the close. */
 static void test_both_shut_down(void **state)
 {
 	struct peer *peer = calloc(1, sizeof(*peer));
@@ -265,7 +265,7 @@ static void test_both_shut_down(void **state)
 
 	(void)state;
 	peer_make(peer, listener);
-	/* Credit for more than it has receives: the rest is sent again until there are some (RNR). */
+	/* Credit for more messages than it has receives: the excess is retransmitted until receives are posted (RNR). */
 	write_be(peer->own + 2, 2, PEER_RECEIVES + more);
 	peer_connect(peer, listener);
 	assert_int_equal(peer_next(peer, &bytes), CREDIT(384));
@@ -285,7 +285,7 @@ static void test_both_shut_down(void **state)
 	end_peer(peer);
 }
 
-/* One that hears of the peer's shutdown only when it shuts down itself says so all the same. */
+/* An end that detects the peer's shutdown only in its own shutdown still sends its own. */
 static void test_shut_down_after_peer(void **state)
 {
 	struct peer *peer = begin_peer(0);
@@ -309,7 +309,7 @@ static double seconds_now(void)
 	return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
 }
 
-/* A peer that never confirms does not keep rclose() for longer than SO_LINGER says. */
+/* A peer that never confirms does not delay rclose() beyond SO_LINGER. */
 static void test_unconfirmed(void **state)
 {
 	struct peer *peer = calloc(1, sizeof(*peer));
@@ -344,7 +344,7 @@ static void test_mapping(void **state)
 	take_second_half(peer);
 	assert_int_equal(riomap(peer->socket, memory, sizeof(memory), PROT_WRITE, 0, 0x1000), 0x1000);
 	assert_int_equal(rsend(peer->socket, "x", 1, 0), 1);
-	/* Entry 0, behind the targets: offset, address, key, length. */
+	/* Entry 0, after the targets: offset, address, key, length. */
 	assert_int_equal(peer_next(peer, &bytes), 6u << 29 | 0);
 	assert_int_equal(bytes, 24);
 	memcpy(&offset, peer->list + 32, 8);
@@ -354,7 +354,7 @@ static void test_mapping(void **state)
 	assert_ptr_equal((void *)(uintptr_t)address, memory);
 	assert_int_equal(length, sizeof(memory));
 	assert_int_equal(peer_next(peer, &bytes), DATA(1));
-	/* One of the peer's: a write without immediate. */
+	/* An entry of the peer: a write without immediate. */
 	memcpy(peer->out, &(uint64_t){77}, 8);
 	memcpy(peer->out + 8, &(uint64_t){(uintptr_t)peer->ring + 6000}, 8);
 	memcpy(peer->out + 16, &peer->ring_mr->rkey, 4);
@@ -362,13 +362,13 @@ static void test_mapping(void **state)
 	peer_write(peer, 24, their_list(peer) + 32 + 24, their_list_key(peer), 6u << 29 | 1);
 	peer_write(peer, 0, 0, 0, CREDIT(60));
 	assert_int_equal(rready(peer->socket, POLLOUT, LIMIT_MS), POLLOUT);
-	/* It may not have arrived at the first look. */
+	/* It may arrive later than the first call. */
 	while (riowrite(peer->socket, "mapped", 6, 80, MSG_DONTWAIT) == (size_t)-1)
 		assert_int_equal(errno, EINVAL);
 	assert_int_equal(rsend(peer->socket, "y", 1, 0), 1);
 	assert_int_equal(peer_next(peer, &bytes), DATA(1));
 	assert_memory_equal(peer->ring + 6003, "mapped", 6);
-	/* Beyond its ten bytes nothing is written. */
+	/* Writes end at its ten bytes. */
 	assert_int_equal(riowrite(peer->socket, "0123456789", 10, 80, 0), 7);
 	assert_bytes_errno((ssize_t)riowrite(peer->socket, "x", 1, 87, 0), EINVAL);
 	end_peer(peer);
@@ -379,7 +379,7 @@ static void *send_byte(void *argument)
 	return (void *)(intptr_t)rsend(*(int *)argument, "x", 1, 0);
 }
 
-/* What is unmapped while a call waits for credits to tell of it is not told any more. */
+/* A mapping that is removed while a call waits for credits to announce it is never announced. */
 static void test_unmapped_meanwhile(void **state)
 {
 	struct peer *peer = calloc(1, sizeof(*peer));
@@ -405,7 +405,7 @@ static void test_unmapped_meanwhile(void **state)
 	end_peer(peer);
 }
 
-/* ---- what a peer must not say --------------------------------------------------------------------------------------- */
+/* ---- violations by the peer ----------------------------------------------------------------------------------------- */
 
 static void expect_broken(struct peer *peer, uint32_t bytes, uint64_t address, uint32_t key, uint32_t immediate)
 {
@@ -430,7 +430,7 @@ static void test_too_much_data(void **state)
 	expect_broken(peer, 0, 0, 0, DATA(0x1fffffff));
 }
 
-/* More messages than it was given credit for, of a byte each. */
+/* More messages than it was given credit for, of one byte each. */
 static void test_too_many_messages(void **state)
 {
 	struct peer *peer = begin_peer(0);
@@ -441,11 +441,11 @@ static void test_too_many_messages(void **state)
 	take_second_half(peer);
 	for (message = 0; message < 60; message++)
 		peer_write(peer, 0, 0, 0, DATA(1));
-	/* What finds no receive is repeated after 655 ms. */
+	/* A message without a receive is repeated after 655 ms. */
 	for (message = 0; message < LIMIT_MS && !(rready(peer->socket, POLLIN, 0) & POLLERR); message++)
 		usleep(1000);
 	assert_true(rready(peer->socket, POLLIN, 0) & POLLERR);
-	/* What it was entitled to is there. */
+	/* The messages covered by credits arrived. */
 	for (message = 0; rrecv(peer->socket, &byte, 1, 0) == 1; message++)
 		;
 	assert_int_equal(errno, EPROTO);
@@ -453,7 +453,7 @@ static void test_too_many_messages(void **state)
 	end_peer(peer);
 }
 
-/* A message of nothing is not the end of the stream. */
+/* An empty message is not the end of the stream. */
 static void test_empty_message(void **state)
 {
 	struct peer *peer = begin_peer(0);
@@ -485,9 +485,9 @@ static void test_slots(void **state)
 	char byte;
 
 	(void)state;
-	/* An announcement of another size than a slot has. */
+	/* An announcement whose size is not that of a slot. */
 	expect_broken(peer, 8, their_list(peer), their_list_key(peer), CREDIT(9));
-	/* Three, where there are two and none was taken. */
+	/* Three announcements for two slots, none of which was used. */
 	peer = begin_peer(0);
 	take_second_half(peer);
 	for (count = 0; count < 3; count++)
@@ -496,7 +496,7 @@ static void test_slots(void **state)
 	end_peer(peer);
 }
 
-/* A target that is not the peer's memory: the connection breaks, and the program hears of it. */
+/* A target outside the peer's memory: the connection breaks, and the program gets the error. */
 static void test_target_elsewhere(void **state)
 {
 	struct peer *peer = calloc(1, sizeof(*peer));
@@ -518,7 +518,7 @@ static void test_target_elsewhere(void **state)
 	end_peer(peer);
 }
 
-/* A request that does not describe a stream is rejected, and the listener goes on. */
+/* A request that does not describe a stream is rejected, and the listener continues. */
 static void test_descriptions(void **state)
 {
 	static const struct {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The port space IB has any service of InfiniBand: UD, UC, RC and XRC (rdma_create_id(3), RDMA_PS_IB; rdma_create_ep(3)).
- * Expected events and attributes: rdma-cm 2.5 to 2.7.
+ * The port space IB supports every service of InfiniBand: UD, UC, RC and XRC (rdma_create_id(3), RDMA_PS_IB;
+ * rdma_create_ep(3)). Expected events and attributes: rdma-cm 2.5 to 2.7.
  */
 #include "support.h"
 
@@ -24,7 +24,7 @@ static struct rdma_cm_id *new_end(struct rdma_event_channel *channel, enum ibv_q
 	return id;
 }
 
-/* Neither end of XRC has both directions. */
+/* Each end of XRC has only one direction. */
 static void new_qp_of_type(struct rdma_cm_id *id)
 {
 	struct ibv_qp_init_attr attr = {.qp_type = id->qp_type, .cap = {.max_send_sge = 1, .max_recv_sge = 1}};

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Every call in every state of an id: which are in order says rdma-cm 2.1 and 2.6, written down here a second time; all others
- * are EINVAL.
+ * Every call in every state of an id. The allowed combinations of rdma-cm 2.1 and 2.6 are listed here a second time; all others
+ * fail with EINVAL.
  */
 #include "support.h"
 
@@ -14,7 +14,7 @@ static const char *const names[STATES] = {"idle",      "bound",     "resolved", 
 
 static struct rdma_conn_param param = {.responder_resources = 1, .initiator_depth = 1, .qp_num = 7};
 
-/* An id in a state, and what it takes to have it there. */
+/* An id in a state, and the objects needed to reach it. */
 struct subject {
 	struct ends ends;
 	struct rdma_cm_id *id;
@@ -169,8 +169,8 @@ static int to_err(struct rdma_cm_id *id)
 static const struct {
 	const char *name;
 	int (*call)(struct rdma_cm_id *id);
-	unsigned int allowed; /* in these states it returns 0 */
-	unsigned int skipped; /* here the outcome depends on more than the state */
+	unsigned int allowed; /* states in which it returns 0 */
+	unsigned int skipped; /* states in which the outcome also depends on other conditions */
 } calls[] = {
 	{"rdma_bind_addr", bind_address, IN(IDLE), 0},
 	{"rdma_listen", listen_, IN(IDLE) | IN(BOUND), 0},
@@ -178,16 +178,16 @@ static const struct {
 	{"rdma_resolve_route", resolve_route, IN(RESOLVED), 0},
 	{"rdma_connect", connect_, IN(ROUTED), 0},
 	{"rdma_accept", accept_, IN(REQUESTED), 0},
-	/* A connection can be rejected until it is established; a REP that was sent, too. */
+	/* A connection can be rejected until it is established, even after a REP was sent. */
 	{"rdma_reject", reject, IN(REQUESTED), 0},
 	{"rdma_establish", rdma_establish, 0, 0},
-	/* EISCONN where it is connected already: test_limits of connections.c. */
+	/* EISCONN if it is connected already: test_limits of connections.c. */
 	{"rdma_notify", notify, 0, IN(CONNECTED) | IN(ACCEPTED)},
 	{"rdma_disconnect", rdma_disconnect, IN(CONNECTED) | IN(ACCEPTED) | IN(REJECTED) | IN(DISCONNECTED), 0},
-	/* It is not an id of datagrams, which is EINVAL as well. */
+	/* The id is not for datagrams, which is also EINVAL. */
 	{"rdma_join_multicast", join, 0, 0},
 	{"rdma_set_option", set_own_family_only, IN(IDLE) | IN(BOUND), 0},
-	/* For ids with a device, which 127.0.0.1 gives where there is no address but that. */
+	/* For ids with a device, which 127.0.0.1 provides if it is the only address. */
 	{"rdma_init_qp_attr to INIT", to_init,
 	 IN(BOUND) | IN(RESOLVED) | IN(ROUTED) | IN(REQUESTED) | IN(CONNECTED) | IN(ACCEPTED),
 	 IN(REJECTED) | IN(DISCONNECTED)},
@@ -222,7 +222,7 @@ static void test_calls_in_states(void **state)
 			try(each, index);
 }
 
-/* Any id can be destroyed, and that is quick. */
+/* Any id can be destroyed quickly. */
 static void test_destroy(void **state)
 {
 	(void)state;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Ids without a channel (rdma_create_id(3)), rdma_create_ep(3), rdma_get_request(3), rdma_destroy_ep(3): the calls wait by
- * themselves. Two threads, as rdma_client(1) and rdma_server(1). Expected behaviour: rdma-cm 2.3.
+ * Ids without a channel (rdma_create_id(3)), rdma_create_ep(3), rdma_get_request(3), rdma_destroy_ep(3): the calls block until
+ * done. Two threads, as in rdma_client(1) and rdma_server(1). Expected behaviour: rdma-cm 2.3.
  */
 #include "support.h"
 
@@ -41,7 +41,7 @@ static bool serve(struct server *server)
 		free(memory);
 		return good;
 	}
-	/* The QP is there, made of the listener's attributes. */
+	/* The QP exists, created from the listener's attributes. */
 	mr = rdma_reg_msgs(id, memory, 64);
 	good &= mr && !rdma_post_recv(id, NULL, memory, 64, mr);
 	good &= !rdma_accept(id, NULL) && id->event->event == RDMA_CM_EVENT_ESTABLISHED;
@@ -143,7 +143,7 @@ static void test_rejected(void **state)
 	end_server(&server);
 }
 
-/* rdma_destroy_ep(3) leaves nothing in the domain of the program, which could not be freed else (ibv_dealloc_pd(3)). */
+/* rdma_destroy_ep(3) leaves no object in the program's domain, which could not be freed otherwise (ibv_dealloc_pd(3)). */
 static void test_destroyed(void **state)
 {
 	struct ibv_srq_init_attr srq = {.attr = {.max_wr = 4, .max_sge = 1}};
