@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Fuzzes BSFs and the block stage: any setup that bsf_parse() takes, any transfer through it, passed in any parts
+ * Fuzzes BSFs and the block stage: any setup that bsf_parse() accepts, and any transfer through it, in any parts
  * (block_input.h).
  *
- * Whatever they are: no byte of memory is read or written outside of what transfer_range() says; parts do not matter, be
- * they of one stage or each a packet with a stage of its own; a part of a key is sent as in the whole; what was received
- * and is sent again is received as it was, and if it begins with a block no check speaks against it.
+ * Checks that no byte of memory is accessed outside of the result of transfer_range(); that the division into parts does not
+ * matter, within one stage or as packets with a stage each; that a part of a key is sent as in the whole; and that received
+ * data is received identically when sent again, without a check error if it begins with a block.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -17,7 +17,7 @@
 #include "core/epoch.h"
 #include "mkey/stream.h"
 
-#define MOST_WIRE (2 * MOST_BYTES) /* of a transfer */
+#define MOST_WIRE (2 * MOST_BYTES) /* bytes on the wire of a transfer */
 
 enum manner { AT_ONCE, IN_PARTS, IN_PACKETS };
 
@@ -32,9 +32,9 @@ struct reports {
 static struct input input;
 static struct reports reports;
 static struct block_progress progress;
-static uint8_t background[MOST_BYTES]; /* of the key, before anything is received */
+static uint8_t background[MOST_BYTES]; /* of the key, before any receive */
 
-/* Of WORLD_FULL. */
+/* Returns the memory of WORLD_FULL. */
 static uint8_t *plain_memory(void)
 {
 	return (uint8_t *)(uintptr_t)(WORLD_BASE + 0x1040);
@@ -60,14 +60,15 @@ static void take_report(struct signature_observer *observer, const struct signat
 {
 	struct reports *to = (struct reports *)observer;
 
-	/* The key keeps the first. Of packets that end inside a data unit, two pass the rest of it, and find it twice. */
+	/* The key keeps the first error. Among packets that end inside a data unit, two process the rest of it and find its
+	 * error twice. */
 	if (to->count)
 		return;
 	to->count = 1;
 	to->first = *error;
 }
 
-/* mlx5dv_mkey_check(3), offset: where the block begins in the transfer from @first on, 0 if before it. */
+/* mlx5dv_mkey_check(3), offset: the start of the block in the transfer from @first on, 0 if it is before @first. */
 static void check_kept(const struct signature_error *error, const struct signature_domain *domain, uint64_t first)
 {
 	const struct signature_domain *wire = &key_setup()->signature.wire;
@@ -106,7 +107,7 @@ static uint64_t part_of(uint32_t number, uint64_t left)
 	return bytes && bytes < left ? bytes : left;
 }
 
-/* [@first, +@length) of the wire, to or from @wire. False: refused. */
+/* Transfers [@first, +@length) of the wire to or from @wire. Returns false if refused. */
 static bool pass(bool transmits, uint8_t *wire, uint64_t first, uint64_t length, enum manner manner, bool vanishes)
 {
 	bool remote = input.form & FORM_REMOTE;
@@ -121,7 +122,7 @@ static bool pass(bool transmits, uint8_t *wire, uint64_t first, uint64_t length,
 	uint32_t parts = 0;
 	int error;
 
-	/* What is left in it from other data must not matter. */
+	/* Leftovers of other data in the scratch memory must not matter. */
 	if (scratch)
 		memset(scratch, 1 + manner, STAGE_SCRATCH);
 	reports = (struct reports){.observer = {take_report}};
@@ -132,10 +133,10 @@ static bool pass(bool transmits, uint8_t *wire, uint64_t first, uint64_t length,
 		bytes = manner == AT_ONCE ? length : part_of(parts, length - at);
 		access.unfinished = access.more = !transmits && manner == IN_PACKETS && at + bytes < length;
 		if (!parts || manner == IN_PACKETS) {
-			/* A message is sent again from any packet on; it arrives packet by packet. */
+			/* A message may be sent again from any packet; it arrives packet by packet. */
 			error = stage_begin(&stage, &access, rights, map, key_start + first + at,
 					    access.more ? bytes : length - at, at, &why);
-			/* What is good as a whole is good in packets. */
+			/* A message that is valid as a whole is valid in packets. */
 			WORLD_CHECK(!error);
 		}
 		if (transmits)
@@ -153,8 +154,8 @@ static bool pass(bool transmits, uint8_t *wire, uint64_t first, uint64_t length,
 }
 
 /*
- * docs/inside/decisions.md: of a block of memory that was begun before, the bytes of the field that are copied are written, and no
- * others; none at all if the field on the wire did not come whole. A block of the wire that was begun before is not checked.
+ * docs/inside/decisions.md: in a block of memory that began earlier, only the copied bytes of the field are written, and none
+ * if the field on the wire is incomplete. A block of the wire that began earlier is not checked.
  */
 static void check_first_block(const uint8_t *contents, uint64_t first)
 {
@@ -182,7 +183,7 @@ static bool same_reports(const struct reports *one, const struct reports *other)
 	       a->found == b->found && a->block == b->block;
 }
 
-/* Out of a key with @contents; @wire: exactly as large. */
+/* Sends from a key with @contents to @wire, a buffer of exactly the right size. */
 static bool transmit(const uint8_t *contents, uint8_t *wire, uint64_t first, uint64_t length, enum manner manner)
 {
 	struct transfer_range range = transfer_range(key_setup(), true, first, length, key_bytes);
@@ -201,7 +202,7 @@ static bool transmit(const uint8_t *contents, uint8_t *wire, uint64_t first, uin
 	return passed;
 }
 
-/* Into a key with @contents. */
+/* Receives into a key with @contents. */
 static bool receive(uint8_t *contents, uint8_t *wire, uint64_t first, uint64_t length, enum manner manner)
 {
 	struct transfer_range range = transfer_range(key_setup(), false, first, length, key_bytes);
@@ -220,8 +221,8 @@ static bool receive(uint8_t *contents, uint8_t *wire, uint64_t first, uint64_t l
 /* ---- what must hold ------------------------------------------------------------------------------------------- */
 
 /*
- * True if the last bytes of a message that ends at @end are what they are in longer ones. The exception: a message may end
- * with a block of AES that is followed by less than another one, in the last data unit of a key, which is short. As the
+ * Returns true if the last bytes of a message that ends at @end are the same as in longer messages. The exception: a message
+ * may end with a block of AES that is followed by less than another one, in the last data unit of a key, which is short. At the
  * end of a message it is a block; with the rest of the key, ciphertext is stolen from it.
  */
 static bool ends_alike(bool transmits, uint64_t end)
@@ -259,7 +260,7 @@ static void check_transmission(uint64_t first, uint64_t length, uint64_t all)
 	free(whole);
 }
 
-/* What was received comes out as it was sent, but for what a field in the wrong would be corrected in. */
+/* Received data is sent back as it came, except where a wrong field would be corrected. */
 static void check_return(uint8_t *contents, uint8_t *wire, uint64_t first, uint64_t length)
 {
 	const struct signature_setup *signature = &key_setup()->signature;
@@ -301,8 +302,8 @@ static void check_reception(uint64_t first, uint64_t length)
 }
 
 /*
- * A message into [@first, +@length) of the key and then into plain memory, by two segments or by a key with both parts, as a
- * receive has them. False: refused.
+ * Receives a message into [@first, +@length) of the key and then into plain memory, by two segments or by a key with both
+ * parts. Returns false if refused.
  */
 static bool receive_in_two(const uint8_t *wire, const struct mlx5_wqe_data_seg *segments, uint32_t count,
 			   uint64_t length, enum manner manner)
@@ -330,10 +331,10 @@ static bool receive_in_two(const uint8_t *wire, const struct mlx5_wqe_data_seg *
 	return true;
 }
 
-/* Where a part ends in the key, the message may go on elsewhere; cutting it into packets makes no difference. */
+/* A message may continue elsewhere after a part ends in the key; division into packets makes no difference. */
 static void check_two_parts(uint64_t first, uint64_t length)
 {
-	/* Of a message that goes too far, packets may arrive that do not. */
+	/* Packets of a message that exceeds the range may still be within it. */
 	const struct byte_range whole = {0, key_bytes};
 	uint64_t rest = 1 + le16(input.cut[1]) % MOST_PLAIN;
 	struct mlx5_wqe_data_seg segments[2] = {
@@ -370,7 +371,7 @@ static void check_two_parts(uint64_t first, uint64_t length)
 	free(wire);
 }
 
-/* A key inside the key goes while the transfer is under way. */
+/* Deletes a key inside the key during the transfer. */
 static void check_vanishing(bool transmits, uint64_t first, uint64_t length)
 {
 	struct transfer_range range = transfer_range(key_setup(), transmits, first, length, key_bytes);
@@ -417,7 +418,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		fill(background, sizeof(background), 0);
 		all = wire_length(key_setup(), key_bytes);
 		WORLD_CHECK(all <= MOST_WIRE);
-		/* Some go a little beyond the end. */
+		/* Some exceed the end slightly. */
 		first = le16(input.wire_first) % (all + 8);
 		check_transfer(first, 1 + le16(input.length) % (all - (first < all ? first : all) + 8), all);
 	}

@@ -10,15 +10,15 @@
 
 #include "mkey/bsf.h"
 
-#define MEMORY_BYTES (6u * 4096)   /* that exist, … */
-#define BARRIER_BYTES (16u * 4096) /* …between as many that do not, whichever part of the key is placed there */
-#define GAP 32u                    /* between two entries, not to be touched */
+#define MEMORY_BYTES (6u * 4096)   /* of existing memory */
+#define BARRIER_BYTES (16u * 4096) /* of missing pages on both sides, enough for any part of the key */
+#define GAP 32u                    /* between two entries; must not be touched */
 #define START UINT64_C(0x123456789)
 
 struct mkey *key;
 uint64_t key_bytes, key_start;
 
-static struct input input; /* that the key is of */
+static struct input input; /* input that defines the key */
 static struct mkey *nested;
 static uint8_t *memory;     /* MEMORY_BYTES between barriers */
 static struct mkey *region; /* over them and the barriers, by address */
@@ -41,7 +41,7 @@ void key_make(void)
 	key = world.key[WORLD_MKEY_64];
 	nested = world.key[WORLD_MKEY_8];
 	WORLD_CHECK(!hca_mr_register(world.pd, &attr, &region));
-	/* Nothing but the range of a transfer keeps the device from the barriers. */
+	/* Only the range of a transfer keeps the device from the barriers. */
 	next = mkey_edit(region);
 	WORLD_CHECK(next);
 	next->base = area;
@@ -50,7 +50,7 @@ void key_make(void)
 	mkey_publish(region, next);
 }
 
-/* Where the entries of the layout begin, and the last one ends. */
+/* Sets the beginnings of the layout's entries, and the end of the last one. */
 static void cut_key(void)
 {
 	uint64_t at = 0;
@@ -77,13 +77,13 @@ static uint32_t entry_of(uint64_t offset)
 	return i;
 }
 
-/* Byte 0 of entry @i in memory. */
+/* Returns byte 0 of entry @i in memory. */
 static uint8_t *entry_memory(uint32_t i)
 {
 	return first_entry + entry_start[i] + (uint64_t)i * GAP;
 }
 
-/* Places the key so that @range lies at a barrier. */
+/* Places the key such that @range lies at a barrier. */
 static void place(struct byte_range range)
 {
 	uint32_t i = input.form & FORM_AT_END && range.end ? entry_of(range.end - 1) : entry_of(range.first);
@@ -92,7 +92,7 @@ static void place(struct byte_range range)
 	first_entry = memory + (input.form & FORM_AT_END ? MEMORY_BYTES : 0) - offset;
 }
 
-/* The part of @range that is in entry @i. */
+/* Returns the part of @range that is in entry @i. */
 static struct byte_range part_in(uint32_t i, struct byte_range range)
 {
 	if (range.first < entry_start[i])
@@ -171,7 +171,7 @@ static void put_cipher(uint8_t *bsf, bool alone)
 	put_be(bsf + 32, WORLD_DEK, 4);
 }
 
-/* Returns their octowords. */
+/* Returns the number of their octowords. */
 static uint32_t put_bsfs(uint8_t *bsf)
 {
 	bool has_signature = put_signature(bsf);
@@ -184,7 +184,7 @@ static uint32_t put_bsfs(uint8_t *bsf)
 	return octowords;
 }
 
-/* As in a WQE: what is behind @bsf is not there. */
+/* Parses as in a WQE: the memory ends after @bsf. */
 static int parse(struct mapping *next, const uint8_t *bsf, uint32_t octowords, struct refusal *why)
 {
 	struct walk_access access = {.hca = world.hca, .pd = world.pd->number};
@@ -251,7 +251,7 @@ static struct mapping *begin_layout(struct mkey *of)
 	return next;
 }
 
-/* A key over [@address, +@bytes), in two entries. */
+/* Makes a key over [@address, +@bytes), in two entries. */
 static void lay_out_nested(uint64_t address, uint64_t bytes)
 {
 	struct mapping *next = begin_layout(nested);
@@ -283,7 +283,7 @@ static void lay_out(void)
 	mkey_publish(key, next);
 }
 
-/* Gives @of the entries that @segments name. */
+/* Gives @of the entries described by @segments. */
 static void lay_out_segments(struct mkey *of, const struct mlx5_wqe_data_seg *segments, uint32_t count)
 {
 	struct mapping *next = begin_layout(of);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The key of the fuzzer of block stages, and its memory: between barriers, the key's bytes that a transfer may touch next to
- * one of them, entries of the layout apart from each other. AddressSanitizer, or the barrier, sees any other byte touched.
+ * The key of the fuzzer of block stages, and its memory between barriers: bytes that a transfer may touch lie next to a
+ * barrier, and entries of the layout are apart from each other. AddressSanitizer or the barrier detects access to any other
+ * byte.
  */
 #ifndef SOFTHCA_FUZZ_BLOCK_KEY_H
 #define SOFTHCA_FUZZ_BLOCK_KEY_H
@@ -10,22 +11,23 @@
 #include "block_input.h"
 #include "world.h"
 
-#define MOST_BYTES 20480u /* of a key: four of the largest blocks, and more */
+#define MOST_BYTES 20480u /* of a key: four of the largest blocks and more */
 
 extern struct mkey *key;
 extern uint64_t key_bytes, key_start; /* of @key: its memory, its first address */
 
 void key_make(void);
-/** Makes @key what @input says but for the layout. False: its BSFs were refused. */
+/** Configures @key by @input, except for its layout. Returns false if its BSFs were refused. */
 bool key_configure(const struct input *input);
 
-/** Lays @key out so that @range of it lies at a barrier, with that part of @contents, which is all of the key's. */
+/** Lays out @key such that its @range lies at a barrier, with that part of @contents, which covers the whole key. */
 void key_load(const uint8_t *contents, struct byte_range range);
-/** And gives that part back. */
+/** Copies that part back to @contents. */
 void key_store(uint8_t *contents, struct byte_range range);
-/** Makes of two @segments, the first of them of @key, one of a key with both. @deep: with one more between it and @key. */
+/** Merges two @segments, the first of which uses @key, into one of a key with both. @deep: with another key between it and
+ * @key. */
 void key_join(struct mlx5_wqe_data_seg segments[2], bool deep);
-/** All memory may be touched again. */
+/** Makes all memory accessible again. */
 void key_end(void);
 
 static inline const struct block_setup *key_setup(void)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Mutations that know where things happen: at the boundaries of blocks, of fields and of blocks of AES, where libFuzzer
- * would seldom be. Some mutations are libFuzzer's own.
+ * Mutations at the boundaries of blocks, of fields and of blocks of AES, which libFuzzer would seldom reach. Some mutations are
+ * libFuzzer's own.
  */
 #include <string.h>
 
@@ -18,7 +18,7 @@ static uint8_t any_byte(void)
 	return (uint8_t)random32();
 }
 
-/* Some blocks with their fields, and a little more or less. */
+/* Writes a length of some blocks with their fields, plus or minus a little. */
 static void put_near(uint8_t *at)
 {
 	static const uint16_t sizes[] = {512, 516, 520, 528, 4048, 4052, 4056, 4096, 4100, 4104, 4160, 4164, 4168};

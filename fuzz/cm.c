@@ -1,16 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Fuzzes the communication manager of a host, B. Host A has a connection with it; host C sends it messages: whole ones of all
- * kinds, with fields of the table changed, with the right ids, or those of A's connection, again, or back from where they came;
- * and B's program does what it likes with what comes of it, while time passes. An input is struct head and a list of struct
- * step; make-seeds.py has the same.
+ * Fuzzes the communication manager of host B. Host A has a connection with it. Host C sends messages: valid ones of all kinds,
+ * with fields changed, with the right ids or those of A's connection, repeated, or returned to their sender. B's program reacts
+ * at random while time passes. An input is struct head and a list of struct step; make-seeds.py writes the same.
  *
- * What must hold, whatever C does by its own address:
+ * Invariants, for anything that C sends from its own address:
  *
- * - the connection with A is not harmed: nobody hears of anything, and it ends as connections do; another one can be made;
- * - an id is told nothing twice, nothing behind its end, nothing after it was destroyed;
- * - what B sends goes to whom it talks to, and no manager sends or is called while it has its lock;
- * - nothing is left when all ids are destroyed, whatever they were at, after the process has left or forked too.
+ * - the connection with A is unharmed: neither end gets an event, it ends normally, and another one can be made;
+ * - an id gets no event twice, none after its end, and none after it was destroyed;
+ * - B sends only to its peers, and no manager sends or is called while it holds its lock;
+ * - nothing is left when all ids are destroyed, in any state, including after the process has left or forked.
  */
 #include <endian.h>
 #include <errno.h>
@@ -42,48 +41,48 @@ struct head {
 	uint8_t grace, retries, response_timeout, ending;
 };
 
-/* Of head.ending. */
+/* Values of head.ending. */
 enum { END_DESTROY, END_LEAVE, END_FORK, ENDINGS };
 
 struct step {
 	uint8_t op, kind, aid, which;
-	uint8_t field[2]; /* of the message, counted in the table; 0xff: none */
-	uint8_t byte, to; /* OP_RAW */
+	uint8_t field[2]; /* of the message, as numbered in the table; 0xff: none */
+	uint8_t byte, to; /* for OP_RAW */
 	uint8_t value[2][4];
 };
 
 enum op {
-	OP_MESSAGE, /* C sends one */
-	OP_RAW,     /* the same with a byte of the MAD overwritten */
-	OP_AGAIN,   /* what C sent last of exchange `which` */
-	OP_BACK,    /* what B sent last of it */
+	OP_MESSAGE, /* C sends a message */
+	OP_RAW,     /* as OP_MESSAGE, with a byte of the MAD overwritten */
+	OP_AGAIN,   /* C repeats its last message of exchange `which` */
+	OP_BACK,    /* C returns B's last message of exchange `which` */
 	OP_TIME,    /* value[0] milliseconds */
-	OP_PROGRAM, /* B's program does `kind` with its id `which` */
-	OP_CONNECT, /* B's program asks C for a connection, or for a service */
-	OP_ENDED,   /* B hears that C is gone, or refuses */
-	OP_VERDICT, /* what listeners say from now on */
-	OP_LISTEN,  /* to LATE_SERVICE */
+	OP_PROGRAM, /* B's program does `kind` to its id `which` */
+	OP_CONNECT, /* B's program requests a connection or a service from C */
+	OP_ENDED,   /* B is informed that C has gone, or refuses */
+	OP_VERDICT, /* answer of listeners from now on */
+	OP_LISTEN,  /* listen at LATE_SERVICE */
 	OPS,
 };
 
 enum {
-	AID_IDS = 1 << 0,     /* those of the exchange; else 0 */
-	AID_HONEST = 1 << 1,  /* those of A's connection */
-	AID_SPOOFED = 1 << 2, /* from A's address: then nothing is promised to A */
+	AID_IDS = 1 << 0,     /* use the ids of the exchange; otherwise 0 */
+	AID_HONEST = 1 << 1,  /* use those of A's connection */
+	AID_SPOOFED = 1 << 2, /* send from A's address: the invariants for A do not apply then */
 	AID_LATE = 1 << 3,    /* LATE_SERVICE */
-	AID_QPN = 1 << 4,     /* a queue pair for each exchange; else one for all */
+	AID_QPN = 1 << 4,     /* a queue pair for each exchange; otherwise one for all */
 };
 
 enum action { ACCEPT, REJECT, READY, ESTABLISH, DISCONNECT, ANSWER, DESTROY, QUERY, ACTIONS };
 
-/* An id as B's program, or A's, has it. */
+/* An id as held by the program of B or A. */
 struct end {
 	struct cm_id *id; /* NULL: destroyed */
 	bool over, honest;
 	uint32_t told[CM_EVENT_SIDR_RESPONSE + 1];
 };
 
-/* What C knows of a connection, or of what was never one. */
+/* C's state of a connection, real or invented. */
 struct exchange {
 	uint32_t comm_id, peer_id, peer_qpn;
 	uint8_t sent[CM_MAD_BYTES], came[CM_MAD_BYTES];
@@ -98,7 +97,7 @@ struct queued {
 struct host {
 	struct cm *cm;
 	uint64_t wakes_at_ns;
-	bool inside; /* a handler */
+	bool inside; /* in a handler */
 };
 
 static struct {
@@ -181,7 +180,7 @@ static enum cm_verdict decide(void *owner, struct cm_id *child, const struct cm_
 		*reason = (uint16_t)draw(NULL);
 		return run.verdict;
 	}
-	/* The last are for who ends the run. */
+	/* The last ones are reserved for the end of the run. */
 	if (run.quiet && run.end_count > MOST_ENDS - SPARE)
 		return CM_DROP;
 	end = new_end();
@@ -217,7 +216,7 @@ static void tell(void *owner, const struct cm_event *event)
 	}
 }
 
-/* Of B's manager alone: A's are not asked by anybody. */
+/* Only for B's manager: A receives no requests. */
 static enum cm_verdict request(void *owner, struct cm_id *child, const struct cm_event *event, void **child_owner,
 			       uint16_t *reason)
 {
@@ -274,7 +273,7 @@ static void learn(const uint8_t *mad)
 		exchange = exchange_of(message.sidr_rep.request_id);
 		break;
 	default:
-		/* The ids of all the others are at the same place. */
+		/* The ids of all other messages are at the same place. */
 		exchange = exchange_of(message.mra.remote_comm_id);
 		if (exchange && message.mra.local_comm_id)
 			exchange->peer_id = message.mra.local_comm_id;
@@ -286,7 +285,7 @@ static void learn(const uint8_t *mad)
 	exchange->has_come = true;
 }
 
-/* Delivers until nothing is under way. */
+/* Delivers until no message is in flight. */
 static void settle(void)
 {
 	while (run.count) {
@@ -337,7 +336,7 @@ static uint32_t number(const uint8_t value[4])
 	return le32toh(out);
 }
 
-/* The sender that a message claims. */
+/* The sender named by a message. */
 struct claim {
 	uint32_t own_id, peer_id, own_qpn, peer_qpn;
 	uint64_t guid;
@@ -421,7 +420,7 @@ static void compose(struct cm_message *message, const struct step *step)
 		message->sidr_rep = (struct cm_sidr_rep){.request_id = claim.peer_id, .qpn = claim.own_qpn};
 		break;
 	default:
-		/* MRA, RTU, DREP: the ids first. */
+		/* MRA, RTU, DREP: ids come first. */
 		message->mra.local_comm_id = claim.own_id;
 		message->mra.remote_comm_id = claim.peer_id;
 		break;
@@ -465,7 +464,7 @@ static void change_field(struct cm_message *message, uint8_t which, const uint8_
 static void deliver(const struct step *step, const uint8_t *mad)
 {
 	struct packet_path path = path_to(step->aid & AID_SPOOFED ? A : C, B);
-	/* Exactly as large: what is read behind it shows. */
+	/* Buffer of the exact size, so that reads beyond it are detected. */
 	static uint8_t *bytes;
 
 	if (!bytes)
@@ -502,7 +501,7 @@ static void attack(const struct step *step)
 	deliver(step, mad);
 }
 
-/* ---- what B's program does ------------------------------------------------------------------------------------------------ */
+/* ---- actions of B's program --------------------------------------------------------------------------------------------- */
 
 static struct cm_private words(const struct step *step)
 {
@@ -671,7 +670,7 @@ static void begin(const struct head *head)
 	}
 }
 
-/* From A to B, until both are ESTABLISHED. */
+/* Connects A to B until both are ESTABLISHED. */
 static void connect_honestly(uint32_t qpn)
 {
 	struct cm_request ask = request_to(A, B, QPN(A, qpn));
@@ -726,7 +725,7 @@ static void destroy_all(void)
 		run.ends[i].id = NULL;
 		settle();
 	}
-	/* Longer than a request waits for somebody to listen. */
+	/* Longer than a request waits for a listener. */
 	pass_ms(1000);
 }
 

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Fuzzes commands of the device: a program that opens it and says anything to mlx5dv_devx_*(3), between commands that are right, so
- * that there are objects to be wrong about; that rings queues whose memory holds anything, and unmaps that memory while they use it.
+ * Fuzzes commands of the device: a program that opens it and passes arbitrary commands to mlx5dv_devx_*(3), mixed with valid
+ * ones that create objects for the invalid ones to name; it also rings queues with arbitrary contents, and unmaps their memory
+ * while they are in use.
  *
- * An input is a list of steps. Nothing may crash or be looked at outside of a umem, and at the end everything can be destroyed,
- * newest first: what is not is left, and LeakSanitizer tells.
+ * An input is a list of steps. Nothing may crash or be accessed outside of a umem, and at the end everything can be destroyed,
+ * newest first: LeakSanitizer reports the rest.
  */
 #include <endian.h>
 #include <fcntl.h>
@@ -40,7 +41,7 @@ enum step {
 static struct ibv_context *context;
 static struct mlx5dv_devx_obj *objects[OBJECTS];
 static uint32_t numbers[OBJECTS];
-static uint32_t order[OBJECTS], count; /* objects that there are, in order of making */
+static uint32_t order[OBJECTS], count; /* existing objects, in order of creation */
 static struct mlx5dv_devx_umem *umems[UMEMS];
 static uint8_t *memory[UMEMS];
 static bool mapped[UMEMS];
@@ -80,13 +81,13 @@ static void put(uint8_t *command, size_t byte, uint32_t value)
 	memcpy(command + byte, &value, sizeof(value));
 }
 
-/* The number of an object that there is, if there is one. */
+/* Returns the number of an existing object, if any. */
 static uint32_t some_number(void)
 {
 	return numbers[next_byte() % OBJECTS];
 }
 
-/* Numbers that fit, where commands have them; rings at the begin of one umem, records behind them. */
+/* Enters valid numbers where commands have them; rings at the beginning of one umem, records after them. */
 static void fill(uint8_t *command, uint16_t opcode, uint32_t number)
 {
 	uint32_t umem = umems[0] ? umems[0]->umem_id : 1;
@@ -166,7 +167,7 @@ static void fill(uint8_t *command, uint16_t opcode, uint32_t number)
 	}
 }
 
-/* What the caller made of it: lengths of any size, and buffers that end where they say. */
+/* Buffers of the caller: lengths of any size, each ending exactly at its length. */
 struct buffers {
 	uint8_t *in, *out;
 	size_t in_bytes, out_bytes;
@@ -183,7 +184,7 @@ static struct buffers next_command(uint32_t number)
 	put(command, 8, number);
 	fill(command, opcode, number);
 	if (opcode == 0x200)
-		buffers.in_bytes = sizeof(command); /* entries stand behind the context */
+		buffers.in_bytes = sizeof(command); /* entries follow the context */
 	for (uint8_t i = 0; i < patches; i++)
 		put(command, 4u * (next_byte() % COMMAND_WORDS), next_word());
 	if (lengths & 1)
@@ -253,7 +254,7 @@ static void general(void)
 	release(&command);
 }
 
-/* Of the @place-th object made, which may be in use. */
+/* Destroys the @place-th object, which may be in use. */
 static bool destroy(uint32_t place)
 {
 	uint32_t which = order[place];
@@ -301,7 +302,7 @@ static void end_channel(uint32_t which)
 	channels[which] = NULL;
 }
 
-/* With the data of events, or without; none of them may be waited for. */
+/* With or without the data of events; never waits for one. */
 static void channel(void)
 {
 	uint32_t which = next_byte() % CHANNELS, flags = next_byte() % 4;
@@ -352,7 +353,7 @@ static void write_word(void)
 		put(memory[which], 4 * (size_t)word, value);
 }
 
-/* Both records of a queue pair, and the register. */
+/* Writes both records of a queue pair, and the register. */
 static void ring(void)
 {
 	if (mapped[0]) {

@@ -56,7 +56,7 @@ def inline(payload):
 
 
 def address(qpn, qkey=0x11111111):
-    """The 48 bytes of a datagram's address, to the own GID."""
+    """Returns the 48 bytes of a datagram's address, to the own GID."""
     return struct.pack('>IIIBBH4x6sBBI16s', qkey, 0, 1 << 31 | qpn, 0, 0, 0xc000, bytes(6), 0, 1, 1 << 30, OWN_GID)
 
 
@@ -81,7 +81,7 @@ def wqe(opcode, *segments, flags=SIGNALLED, imm=0, ds=None, qpn=OWN_QPN, opmod=0
 
 
 def through(segment, wqes, stream=0):
-    """@wqes of RC as those of a transport whose messages have @segment behind the control segment."""
+    """Returns the RC @wqes as those of a transport with @segment after the control segment."""
     for block in wqes:
         units = block[7] & 63
         if block[3] in (SEND_INVAL, WRITE, WRITE_IMM, SEND, SEND_IMM, READ, CS, FA, MASKED_CS, MASKED_FA):
@@ -114,7 +114,7 @@ def inline_domain(kind, app=0x3a3a, ref=0x3a3a3a3a, checks=0x40):
 
 def signature(memory=None, wire=None, block=512, wire_block=None, *, check=0xff, copy=None, psv=PSV, code=2, limit=0xffffffff,
               **tags):
-    """@memory and @wire: names of FORMATS, or None. @copy: bytes to copy, of the same structure in both."""
+    """@memory and @wire: names of FORMATS, or None. @copy: number of bytes copied if both have the same structure."""
     selector = BLOCKS.get(wire_block or block, 5) if wire else 0
     first = code << 6 | (0 if copy is None else 0x10)
     return (struct.pack('>BBBBI', first, check, selector if copy is None else copy,
@@ -174,7 +174,7 @@ def linked(following, *segments):
 
 def make(pair='rc', sq_a=(), rq_b=(), srq=(), sq_b=(), rq_a=(), ops=None, *, start=0, rq_start=0, flags=0, access=15,
          rnr_retry=0, retry=7, mtu=3, reads=0x44, lose=0, double=0, damage=0, field=0, value=0):
-    """@ops: (name, argument) pairs; by default all is announced, receives first."""
+    """@ops: (name, argument) pairs; by default everything is announced, receives first."""
     a, b = b''.join(sq_a), b''.join(sq_b)
     if ops is None:
         ops = [('receive_b', len(srq) if pair in WITH_SRQ else len(rq_b)), ('receive_a', len(rq_a)),
@@ -190,7 +190,7 @@ def make(pair='rc', sq_a=(), rq_b=(), srq=(), sq_b=(), rq_a=(), ops=None, *, sta
 
 
 def messages(pair):
-    """Each kind of message once, by name."""
+    """Returns each kind of message once, by name."""
     to = [address(QPN[pair] + 1)] if pair == 'ud' else []
     rq = [receive(data('full', FULL + 0x800, 512), data('local', LOCAL, 4096))] * 8
     yield 'send', dict(sq_a=[wqe(SEND, *to, data('full', FULL, 256))], rq_b=rq)
@@ -273,7 +273,7 @@ def entries_of_srq(*segments):
 
 
 def other_transports():
-    """The messages of RC on DC and XRC, and what only these can get wrong."""
+    """RC messages on DC and XRC, and errors that only these can have."""
     srq = entries_of_srq(data('full', FULL + 0x800, 512), data('local', LOCAL, 4096))
     for name, parts in messages('rc'):
         if any(len(b''.join(through(segment, parts['sq_a']))) > 1024 for segment in (dc_address(), xrc())):
@@ -392,7 +392,7 @@ def blocks():
                                  set_psv(PSV), set_psv(PSV + 1),
                                  wqe(WRITE, remote('full', FULL + 0x800), data('mkey_signature', 0, 2 * wire)),
                                  wqe(READ, remote('mkey_signature', 0), data('local', LOCAL, 2 * wire))]
-        # What is in memory is not right: an error, which later transfers do not repeat.
+        # The data in memory is wrong: an error, which later transfers do not repeat.
         yield 'check_' + kind, [list_layout('mkey_signature', big, bsf=signature(kind, None)),
                                 wqe(WRITE, remote('device', 0), data('mkey_signature', 0, 1024)),
                                 wqe(READ, remote('mkey_signature', 512), data('local', LOCAL, 512)),
@@ -468,7 +468,7 @@ def blocks():
 
 
 def block_places():
-    """Keys with setups at both ends, inside layouts, in copies, at places that are no beginning of anything."""
+    """Keys with setups at both ends, inside layouts, in copies, starting in the middle of structures."""
     big, small = ('full', FULL, 0x1f80), ('local', LOCAL, 1024)
     dif = list_layout('mkey_signature', big, bsf=signature(None, 't10'))
     both = list_layout('mkey_cipher', big, bsf=signature('crc64', 't10', 512, 520, code=3) + cipher(520, code=3))
@@ -497,7 +497,7 @@ def oddities():
     bodies = {'write': [write] * 3, 'long': [long] * 2, 'umr': [umr4] * 2,
               'inline': [wqe(WRITE, remote('full', FULL), inline(bytes(range(200))))] * 2}
     for name, body in bodies.items():
-        # Every place at which the ring end can fall, and 16-bit counters that wrap.
+        # Every position of the end of the ring, and 16-bit counters that wrap.
         for start in (13, 14, 15, 0xffff, 0xfffd):
             yield f'wrap_{name}_{start:x}', make(sq_a=body, start=start)
     yield 'receive_wraps', make(sq_a=[wqe(SEND, data('full', FULL, 8))] * 6,
@@ -563,7 +563,7 @@ def shared():
 
 
 def in_packets():
-    """Messages that are cut: placed packet by packet, some of which are lost, doubled, late, damaged."""
+    """Messages in packets: placed packet by packet, some of which are lost, duplicated, late, damaged."""
     again = [('receive_b', 8), ('send_a', 16)] + [('timer_a', 0)] * 4
     for pair in ('rc', 'uc'):
         for name, parts in messages(pair):
@@ -576,7 +576,7 @@ def in_packets():
         yield f'packets_uc_{name}', make('uc', wqes, rq_b=rq, mtu=0, flags=PACKETS, lose=0x24)
         yield f'packets_dc_{name}', make('dc', list(through(dc_address(), wqes)), srq=srq, mtu=0, flags=PACKETS)
         yield f'packets_xrc_{name}', make('xrc', list(through(xrc(), wqes)), srq=srq, mtu=0, flags=PACKETS, lose=0x40, ops=again)
-    # A message goes on behind the part that its cipher has.
+    # A message continues after the part with the cipher.
     setup = [list_layout('mkey_cipher', ('full', FULL, 1024), bsf=cipher(512)),
              list_layout('mkey_8', ('mkey_cipher', 0, 256), ('local', LOCAL + 2048, 1024))]
     yield 'packets_behind', make('rc', [*setup, wqe(WRITE, remote('mkey_8', 0), data('local', LOCAL, 956)),
@@ -685,7 +685,7 @@ def settings_seeds():
 
 
 def packet_seeds():
-    """BTH with every opcode there could be, and something behind it."""
+    """A BTH with each possible opcode, followed by data."""
     for opcode in range(256):
         bth = struct.pack('>BBHII', opcode, 0x40, 0xffff, 0x4711, 1 << 31 | 7)
         for length in (0, 4, 64):
@@ -697,7 +697,7 @@ def transport_step(kind, end=0, opcode=0, flags=0, number=0, key=0, syndrome=0, 
 
 
 def transport_seeds():
-    """Own requests of each kind with packets of a stranger between them; layout in transport.c."""
+    """Own requests of each kind with packets of a stranger in between; layout in transport.c."""
     request, receive, deliver, lose, double, timer, packet, spoil = range(8)
     for pair in range(6):
         for link in (bytes(2), bytes([1, 1]), bytes([2, 0])):
@@ -777,7 +777,7 @@ def udp_seeds():
     yield 'xrc', udp_datagram((0xaa, struct.pack('>I', XRC_SRQ) + reth(8), b'8 bytes.'), pair='xrc')
     yield 'dc', udp_datagram((0xc4, struct.pack('>QQII', DC_KEY, 1, 0, 0x99), b'8 bytes.'), pair='dc')
     yield 'acknowledge', udp_datagram((0x11, bytes([0x1f, 0, 0, 1]), b''), end=0)
-    # Of the connection manager, by the number of the message: for this process (slot 0), for the other one, for nobody.
+    # Connection manager messages by number: for this process (slot 0), for the other one, for none.
     for attribute in range(0x10, 0x1b):
         for slot in (0, 5, 9):
             mad = struct.pack('>IIQHHI', 0x01070203, 0, 1, attribute, 0, 0) + struct.pack('>IIQ', 9, slot << 18 | 1, 0x01061c06)
@@ -791,7 +791,7 @@ CM_KINDS = ['req', 'mra', 'rej', 'rep', 'rtu', 'dreq', 'drep', 'sidr_req', 'sidr
 CM_ACTIONS = ['accept', 'reject', 'ready', 'establish', 'disconnect', 'answer', 'destroy', 'query']
 CM_OPS = ['message', 'raw', 'again', 'back', 'time', 'program', 'connect', 'ended', 'verdict', 'listen']
 CM_IDS, CM_HONEST, CM_SPOOFED, CM_LATE, CM_QPN = 1, 2, 4, 8, 16
-# The first id that comes of what C does: there are two listeners and the two ends of A's connection before.
+# First id created by C's actions; the two listeners and the two ends of A's connection come before.
 CM_FIRST = 4
 
 
@@ -815,7 +815,7 @@ def cm_wait(ms):
 
 
 def cm_seeds():
-    """Connections that C makes and takes, what it says in each of their states, and what it says of A's."""
+    """Connections that C makes and accepts, its messages in each of their states, and its messages about A's."""
     head = bytes([1, 3, 20, 0])
     passive = {'request': [cm_say('req')]}
     passive['reply'] = passive['request'] + [cm_do('accept')]
@@ -844,7 +844,7 @@ def cm_seeds():
             for aid in (CM_HONEST, CM_HONEST | CM_SPOOFED):
                 yield f'honest_{kind}_{reason}_{aid}', head + b''.join(
                     cm_say(kind, aid=aid, byte=reason, to=to) for to in range(3))
-    # The ids are C's, the queue pair and the GUID A's: fields of REQ and REP by their number.
+    # C's own ids with the queue pair and GUID of A: fields of REQ and REP by number.
     yield 'others_qpn', head + b''.join(
         [cm_say('req', fields=[(5, 0x1001)]), cm_say('req', 1, aid=CM_HONEST, fields=[(0, 77)]),
          *active['asked'], cm_say('rep', aid=CM_HONEST, fields=[(1, 77)])])

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Fuzzes the parser of frames: whatever arrives, it is either refused by a rule of frames, or is a packet that, written
- * again, has the same bytes but for those that nobody looks at; and the ICRC is found with any IPv4 identification.
+ * Fuzzes the parser of frames: a frame is either refused by a rule of frames, or is a packet that is written again with the
+ * same bytes, except ignored ones; the ICRC matches with any IPv4 identification.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -31,7 +31,7 @@ static bool is_masked(const struct packet *packet)
 	return packet->message == MESSAGE_MASKED_COMPARE_SWAP || packet->message == MESSAGE_MASKED_FETCH_ADD;
 }
 
-/* The frame of @packet, whose payload is @payload. */
+/* Writes the frame of @packet with @payload. */
 static size_t write_frame(uint8_t *to, const struct packet *packet, const uint8_t *payload, uint32_t length)
 {
 	size_t size = roce_headers_write(to, packet, 0, packet->place, length);
@@ -45,7 +45,7 @@ static size_t write_frame(uint8_t *to, const struct packet *packet, const uint8_
 	return size + length + roce_pad(length);
 }
 
-/* What a parser does not look at, as a writer leaves it. */
+/* Sets bytes that a parser ignores to the values that a writer uses. */
 static void normalize(uint8_t *bytes, size_t size, const struct packet *packet)
 {
 	const uint16_t headers = packet_opcodes[bytes[0]].headers;
@@ -72,7 +72,7 @@ static void normalize(uint8_t *bytes, size_t size, const struct packet *packet)
 		memset(bytes + source + 20, 0, 8);
 	if (packet->message == MESSAGE_MASKED_FETCH_ADD)
 		memset(bytes + size - packet->operand_bytes, 0, packet->operand_bytes);
-	/* More padding than the payload needs is payload that is not there. */
+	/* More padding than the payload needs means a negative payload length. */
 	memset(bytes + size - pad, 0, pad);
 }
 
@@ -97,7 +97,7 @@ static void check_packet(struct packet *packet, uint8_t *bytes, size_t size)
 	CHECK(again.payload.length == length);
 }
 
-/* IPv4 without an identification that anybody saw. */
+/* Checks IPv4 with an unknown identification. */
 static void check_icrc(const uint8_t *data, size_t size)
 {
 	struct packet_path path = {.source.raw = {[10] = 0xff, [11] = 0xff}};
@@ -126,7 +126,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 	if (!size || size > MOST)
 		return 0;
-	/* In memory of its own, so that what is read beyond it shows. */
+	/* A separate allocation, so that reads beyond it are detected. */
 	bytes = malloc(size);
 	CHECK(bytes);
 	memcpy(bytes, data, size);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Random numbers of a mutator, which begins them with the seed that libFuzzer gives it. */
+/* Random numbers of a mutator, seeded by libFuzzer. */
 #ifndef SOFTHCA_FUZZ_RANDOM_H
 #define SOFTHCA_FUZZ_RANDOM_H
 

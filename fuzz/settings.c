@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Fuzzes the parser of settings: whatever stands in the environment, a value is either taken, and comes out again as it
- * went in, or refused, with nothing changed and one printable line.
+ * Fuzzes the parser of settings: a value from the environment is either accepted, and printed as it was given, or refused, with
+ * nothing changed and one printable line.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -20,7 +20,7 @@
 
 #define LONGEST 8192
 
-/* Entries of the environment that are changed in place: setenv(3) would keep every value for ever. */
+/* Entries of the environment, changed in place: setenv(3) would keep every value forever. */
 static char variables[SETTING_COUNT][LONGEST], options[LONGEST];
 
 static void put(char *entry, const char *name, const char *value)
@@ -35,7 +35,7 @@ static void check_refusal(const char *error, const struct setting_info *info)
 		CHECK(*error >= ' ' && *error <= '~');
 }
 
-/* What was taken, written out and taken again, is the same. */
+/* Checks that an accepted value, printed and parsed again, is the same. */
 static void check_round_trip(const struct settings *settings, enum setting setting)
 {
 	struct settings again = *settings;
@@ -63,7 +63,7 @@ static void check_others(const struct settings *settings, const struct settings 
 	}
 }
 
-/* A message must fit into whatever room there is. */
+/* Checks that a message fits into a buffer of any size. */
 static void check_room(struct settings *settings, enum setting setting, const char *text, size_t room)
 {
 	char *error = malloc(room ? room : 1);
@@ -97,7 +97,7 @@ static void check_parse(enum setting setting, const char *text)
 	check_room(&settings, setting, text, strlen(text) % 70);
 }
 
-/* The same by the environment, with the list of options that `softhca run` hands on. */
+/* Checks the same through the environment, with the list of options that `softhca run` passes on. */
 static void check_environment(enum setting setting, const char *text, const char *list)
 {
 	struct settings settings, parsed;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Fuzzes the receiving end of the shm link: the other process has written anything into the shared memory. An input is a list
- * of records, each a slot as it is and the beginning of what is in the data area for it.
+ * of records, each a slot and the beginning of its data in the data area.
  *
- * What must hold: nothing is read outside of the ring, which is exactly as large as it is, the poller comes to an end, and
- * memory that nobody offered does not change.
+ * Checks that nothing is read outside of the ring, which has exactly its size, that the poller terminates, and that memory
+ * without remote rights does not change.
  */
 #include <string.h>
 #include <unistd.h>
@@ -16,12 +16,12 @@
 
 enum {
 	RECORDS = 40,
-	/* Of struct record.aid: what a fuzzer finds hard to guess is put right. */
+	/* Bits of record.aid: fields that a fuzzer can hardly guess are corrected. */
 	AID_QPN = 1 << 0,
 	AID_PSN = 1 << 1,
-	AID_TARGET = 1 << 2, /* a RETH behind the BTH names memory that may be written */
-	AID_PAD = 1 << 3,    /* the pad count is that of the length */
-	AID_STATE = 1 << 4,  /* the state of the other side becomes what is in the data */
+	AID_TARGET = 1 << 2, /* a RETH after the BTH names writable memory */
+	AID_PAD = 1 << 3,    /* the pad count matches the length */
+	AID_STATE = 1 << 4,  /* the data becomes the state of the other side */
 };
 
 struct record {
@@ -58,7 +58,7 @@ static void put_right(struct shm_slot *slot, uint8_t aid)
 		slot->bytes[1] = (uint8_t)((slot->bytes[1] & 0xcf) | roce_pad(slot->length) << 4);
 }
 
-/* Returns the bytes of the input that are used. */
+/* Returns the number of input bytes used. */
 static size_t write_record(struct shm_cursor *cursor, const uint8_t *data, size_t size)
 {
 	uint32_t number = cursor->slot;
@@ -78,7 +78,7 @@ static size_t write_record(struct shm_cursor *cursor, const uint8_t *data, size_
 	memcpy(slot.bytes, record.slot.bytes, sizeof(slot.bytes));
 	put_right(&slot, record.aid);
 	lines = shm_record_lines(&slot);
-	/* Where it is not taken anyway, it lies anywhere. */
+	/* A slot that is refused anyway may lie anywhere. */
 	at = lines > SHM_DATA_LINES / 2 ? 0 : shm_step(cursor, lines);
 	if ((size_t)at * SHM_LINE + record.bytes <= SHM_DATA_BYTES)
 		memcpy(rings[0]->data + (size_t)at * SHM_LINE, record.data, record.bytes);
@@ -102,7 +102,7 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
 	return 0;
 }
 
-/* Only what may have been written is cleared: a ring is large. */
+/* Clears only lines that may have been written: a ring is large. */
 static void clear_rings(void)
 {
 	for (int i = 0; i < 2; i++) {
@@ -128,7 +128,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	world_reset();
 	clear_rings();
 	world_connect(&world.pair[WORLD_RC], &connection);
-	/* What they send there is lost: nobody has their numbers. */
+	/* Packets sent there are lost: no other QP uses their numbers. */
 	for (int i = 0; i < 2; i++) {
 		struct hca_qp *qp = world.pair[WORLD_RC].end[i].qp;
 
@@ -156,7 +156,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 			WORLD_CHECK(peer.in.at.slot <= cursor.slot);
 		run_finish(&run);
 		epoch_leave();
-		/* What breaks the format is the last that is read. */
+		/* A record that breaks the format is the last one read. */
 		WORLD_CHECK(peer.broken || peer.in.at.slot == cursor.slot);
 		if (peer.broken)
 			break;

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Fuzzes shared receive queues, in two ways that the first byte chooses.
+ * Fuzzes shared receive queues in two ways, chosen by the first byte.
  *
- * The device's side: a ring that holds anything, links included, and a doorbell record that claims anything. What is
- * taken comes out of the ring, and only as often as was claimed.
+ * The device's side: a ring with any contents, including links, and any doorbell record. Receives come from within the ring,
+ * and only as often as announced.
  *
- * The driver's side: receives are posted, taken by the device, completed in any order, while the SRQ grows, against a
- * model that knows nothing of rings: a queue of wr_ids. Rings come from malloc: AddressSanitizer sees their ends.
+ * The driver's side: receives are posted, taken by the device, completed in any order, while the SRQ grows, against a model
+ * without rings: a queue of wr_ids. Rings come from malloc, so that AddressSanitizer detects accesses beyond them.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -64,7 +64,7 @@ static uint8_t *random_ring(size_t size)
 	return ring;
 }
 
-/* As a QP with an SRQ has it: room for RECEIVE_SEGMENTS, and the heap's red zone behind it. */
+/* Returns room for a receive as in a QP with an SRQ: RECEIVE_SEGMENTS, followed by the heap's red zone. */
 static struct receive_wqe *receive_room(void)
 {
 	return exact(sizeof(struct receive_wqe) + RECEIVE_SEGMENTS * sizeof(struct mlx5_wqe_data_seg));
@@ -89,7 +89,7 @@ static void raw_take(struct raw *raw)
 	free(wqe);
 }
 
-/* What a driver would copy is the fuzzer's affair; the device asks and believes nothing but @first. */
+/* The fuzzer chooses what a driver would copy; the device relies only on @first. */
 static void raw_fill(void *argument, uint32_t next_index, uint32_t posted, uint32_t *first)
 {
 	struct raw *raw = argument;
@@ -144,7 +144,7 @@ static void fuzz_device(void)
 			raw.dbrec = htobe32((be32toh(raw.dbrec) + next_byte()) & 0xffff);
 			break;
 		case 1:
-			/* The upper half means nothing. */
+			/* The upper half is ignored. */
 			raw.dbrec = htobe32(next_word() | (uint32_t)next_byte() << 24);
 			break;
 		case 2:
@@ -203,7 +203,7 @@ static void post(struct ibv_srq *srq, struct model *model)
 	model->next_wr_id += good;
 }
 
-/* The device takes in the order of posting. */
+/* Takes receives in posting order, as the device does. */
 static void take(struct ibv_srq *srq, struct model *model)
 {
 	struct user_srq *user = to_user_srq(srq);

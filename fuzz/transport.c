@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Fuzzes requester and responder of live QPs with packets: an input is a list of steps, each of which posts a request or a
- * receive, delivers, loses or doubles what the device has sent, lets a timer run out, or hands over a packet of the
- * fuzzer's own making, as bytes, by the parser of the links. So answers meet questions, and strangers meet both.
+ * Fuzzes requester and responder of live QPs with packets. An input is a list of steps; each posts a request or a receive,
+ * delivers, loses or duplicates packets of the device, expires a timer, or passes a packet made by the fuzzer to the parser of
+ * the links as bytes. Both therefore get valid responses as well as foreign packets.
  *
- * What must hold: memory that nobody offered does not change, the QPs keep their books, and nothing breaks
+ * Checks that memory without remote rights does not change, that the QPs' counters are consistent, and that nothing crashes
  * (AddressSanitizer).
  */
 #include <stdlib.h>
@@ -28,21 +28,21 @@ enum { STEPS = 64, MOST_DELIVERED = 512, LONGEST = 0x1800, LONGEST_READ = 1 << 2
 enum step_kind {
 	STEP_REQUEST,
 	STEP_RECEIVE,
-	STEP_DELIVER, /* so many packets */
+	STEP_DELIVER, /* `count` packets */
 	STEP_LOSE,
 	STEP_DOUBLE,
 	STEP_TIMER,
-	STEP_PACKET, /* of the fuzzer's making */
-	STEP_SPOIL,  /* the next one of the device, changed */
-	STEP_RAW,    /* bytes as they are */
-	STEP_ROOM,   /* the link has room, or none */
+	STEP_PACKET, /* made by the fuzzer */
+	STEP_SPOIL,  /* the device's next packet, changed */
+	STEP_RAW,    /* unchanged bytes */
+	STEP_ROOM,   /* the link has room, or not */
 	STEP_STATE,
 	STEP_COUNT,
 };
 
 struct step {
 	uint8_t kind, end, opcode, flags;
-	uint8_t number; /* relative to what is expected, or from where on something is spoilt */
+	uint8_t number; /* relative to the expected number, or the first changed byte */
 	uint8_t key, syndrome, fill;
 	uint8_t offset[2], length[2]; /* little-endian */
 	uint8_t value[4];
@@ -50,7 +50,7 @@ struct step {
 
 struct input {
 	uint8_t pair, flags, retries, reads;
-	uint8_t link[2]; /* what it takes at once, and window, in units of 4096 bytes; both 0: anything */
+	uint8_t link[2]; /* burst size and window, in units of 4096 bytes; both 0: unlimited */
 	uint8_t rest[2];
 	struct step step[STEPS];
 };
@@ -90,7 +90,7 @@ static uint32_t key_number(const struct step *step)
 	return WORLD_KEY(step->key % WORLD_KEYS);
 }
 
-/* In the middle of WORLD_FULL, or near an end of it. */
+/* Returns an address in the middle of WORLD_FULL, or near an end of it. */
 static uint64_t address_of(const struct step *step)
 {
 	return WORLD_BASE + 0x1040 + word(step->offset) % 0x2000;
@@ -179,7 +179,7 @@ static void post_request(const struct step *step)
 	hca_qp_send_doorbell(qp);
 }
 
-/* The rings hold what the beginning put there. */
+/* The initial contents of the rings are used. */
 static void post_receive(const struct step *step)
 {
 	struct world_qp *end = end_of(step);
@@ -278,7 +278,7 @@ static void change_state(const struct step *step)
 
 /* ---- packets of the fuzzer -------------------------------------------------------------------------------------- */
 
-/* As a link does it (link/udp/receive.c). */
+/* Passes bytes on as a link does (link/udp/receive.c). */
 static void hand_over(const uint8_t *bytes, uint32_t length)
 {
 	uint8_t *exact = malloc(length ? length : 1);
@@ -308,7 +308,7 @@ static void hand_over(const uint8_t *bytes, uint32_t length)
 	free(exact);
 }
 
-/* What one half of @qp expects, or near it. A DCT expects another number of each initiator. */
+/* Returns the PSN that one half of @qp expects, or one near it. A DCT expects a different number from each initiator. */
 static uint32_t number_of(const struct hca_qp *qp, const struct step *step, bool response)
 {
 	uint32_t number = response ? qp->requester.psn - 1 : qp->responder.expected_psn;
@@ -352,7 +352,7 @@ static void put_headers(struct frame_bytes *frame, const struct step *step, uint
 		frame_put(frame, key_number(step), 4);
 }
 
-/* The opcode of the QP's transport that the step means; the top bits tell any other. */
+/* Returns the opcode of the QP's transport selected by the step; the top bits select any other opcode. */
 static uint8_t opcode_for(const struct hca_qp *qp, const struct step *step)
 {
 	uint8_t known[256];
@@ -397,7 +397,7 @@ static void make_packet(const struct step *step)
 	hand_over(frame->byte, frame->length);
 }
 
-/* The step itself, and those behind it, for this QP. */
+/* Passes on the step itself and those after it as a packet for this QP. */
 static void hand_over_raw(const struct step *step, uint32_t steps_left)
 {
 	struct frame_bytes *frame = &this_run.frame;
@@ -469,7 +469,7 @@ static void poll(struct world_cq *cq)
 	cq->dbrec[0] = htobe32(cq->consumer & 0xffffff);
 }
 
-/* Receives into the two regions that requests may reach. */
+/* Fills the rings with receives into the two regions that requests may reach. */
 static void fill_rings(void)
 {
 	for (int i = 0; i < 2; i++) {
@@ -530,7 +530,7 @@ static void begin(const uint8_t *data, size_t size)
 	world_connect(this_run.pair, &connection);
 }
 
-/* Takes the lock of @qp when nobody is at it: the device thread may be, for a timer that has run out. */
+/* Takes the lock of @qp when it is free: the device thread may hold it for an expired timer. */
 static void lock_quiet(struct hca_qp *qp)
 {
 	for (int i = 0; i < 1000; i++) {

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Fuzzes the receiver of the udp link whole: an input is a list of datagrams, each with what recvmsg(2) tells beside its
- * bytes, some of them trains. From there on all is the library's own: addresses, ICRC and identifications, parsing, joining,
- * handing on to another process through a ring, which is emptied as that process would, the queue pairs, and queue pair 1, whose
- * connection manager only looks (fuzz/cm.c has the rest).
+ * Fuzzes the whole receiver of the udp link: an input is a list of datagrams, each with the other results of recvmsg(2), some
+ * of them trains. The rest is the library's own code: addresses, ICRC and identifications, parsing, joining, transfer to
+ * another process through a ring, which is emptied as by that process, the queue pairs, and queue pair 1, whose connection
+ * manager only records datagrams (fuzz/cm.c covers the rest).
  *
- * What must hold: nothing is read behind a datagram's end, each poll comes to an end, memory that nobody offered does not
- * change, and the connection manager gets what are datagrams of its class.
+ * Checks that nothing is read after the end of a datagram, that each poll terminates, that memory without remote rights does
+ * not change, and that the connection manager gets only datagrams of its class.
  */
 #include <errno.h>
 #include <netinet/udp.h>
@@ -29,25 +29,25 @@
 
 enum {
 	DATAGRAMS = 128,
-	OTHER_SLOT = 5, /* of a process that what it is for is handed on to */
+	OTHER_SLOT = 5, /* slot of the process that receives packets addressed to it */
 	OTHER_QPN = OTHER_SLOT << HOST_SLOT_BITS | 7,
 	MANAGER_BYTES = ROCE_BTH_BYTES + 8 + MAD_BYTES + ROCE_ICRC_BYTES,
-	/* Of struct head.aid: what a fuzzer finds hard to guess is put right. */
+	/* Bits of head.aid: fields that a fuzzer can hardly guess are corrected. */
 	AID_QPN = 1 << 0,     /* of head.pair */
-	AID_PSN = 1 << 1,     /* what the queue pair expects, and on from there */
-	AID_TARGET = 1 << 2,  /* RETH names memory that may be written */
+	AID_PSN = 1 << 1,     /* the number that the queue pair expects, and those after it */
+	AID_TARGET = 1 << 2,  /* RETH names writable memory */
 	AID_ICRC = 1 << 3,    /* for head.identification */
-	AID_COUNT = 1 << 4,   /* identifications count up from packet to packet */
+	AID_COUNT = 1 << 4,   /* identifications increase from packet to packet */
 	AID_OTHER = 1 << 5,   /* for the other process */
-	AID_PEER = 1 << 6,    /* from where the queue pair's peer is */
-	AID_MANAGER = 1 << 7, /* for queue pair 1, as a datagram that it takes */
-	/* Of struct head.manner. */
+	AID_PEER = 1 << 6,    /* from the address of the queue pair's peer */
+	AID_MANAGER = 1 << 7, /* for queue pair 1, as a valid datagram */
+	/* Bits of head.manner. */
 	MANNER_IPV6 = 1 << 0,
 	MANNER_MAPPED = 1 << 1,  /* IPv4 as an IPv6 socket shows it */
-	MANNER_INNER = 1 << 2,   /* from this host by an inner address */
-	MANNER_NOWHERE = 1 << 3, /* its destination is missing */
+	MANNER_INNER = 1 << 2,   /* from this host through loopback */
+	MANNER_NOWHERE = 1 << 3, /* without destination address */
 	MANNER_SHORT = 1 << 4,   /* a traffic class of one byte */
-	MANNER_FILTERS = 1 << 5, /* faults and all; until the end of the input */
+	MANNER_FILTERS = 1 << 5, /* with faults; until the end of the input */
 };
 
 struct head {
@@ -71,7 +71,7 @@ static struct {
 int __wrap_progress_add(struct poller *poller);
 int __wrap_progress_add(struct poller *poller)
 {
-	/* The receiver's comes first; queue pair 1 has one when a request waits for its listener. */
+	/* The receiver's record comes first; queue pair 1 has one when a request waits for its listener. */
 	if (this_run.poller)
 		this_run.manager_poller = poller;
 	else
@@ -79,7 +79,7 @@ int __wrap_progress_add(struct poller *poller)
 	return 0;
 }
 
-/* Nobody sleeps here. */
+/* No thread sleeps here. */
 void __wrap_progress_watch(struct watched_fd *watched, uint32_t events);
 void __wrap_progress_watch(struct watched_fd *watched, uint32_t events)
 {
@@ -92,7 +92,7 @@ void __wrap_progress_wake(void)
 {
 }
 
-/* What is sent is gone. */
+/* Sent packets are discarded. */
 static enum link_result swallow(struct hca *hca, struct run *run)
 {
 	(void)hca;
@@ -125,7 +125,7 @@ static void manager_receive(struct hca *hca, const struct packet_path *path, con
 	WORLD_CHECK(path->type == IBV_GID_TYPE_ROCE_V2);
 }
 
-/* This process has sent none. */
+/* This process sent none. */
 static void manager_lost(struct hca *hca, const struct packet_path *path, const uint8_t mad[MAD_BYTES],
 			 enum mad_loss why)
 {
@@ -194,7 +194,7 @@ static struct hca_qp *qp_of(const struct head *head)
 	return world.pair[head->pair % WORLD_PAIRS].end[head->pair / WORLD_PAIRS & 1].qp;
 }
 
-/* A queue pair hears its peer alone. In one input it may move. */
+/* A queue pair accepts packets only from its peer. In one input the peer may move. */
 static void move_peer(const struct head *head)
 {
 	struct hca_qp *qp = qp_of(head);
@@ -203,7 +203,7 @@ static void move_peer(const struct head *head)
 	qp->path.destination = address_of(head, true);
 }
 
-/* Packet @number of the datagram. */
+/* Corrects packet @number of the datagram. */
 static void put_right(const struct head *head, uint32_t number, uint8_t *bytes, uint32_t length)
 {
 	const struct hca_qp *qp = qp_of(head);
@@ -232,7 +232,7 @@ static void put_right(const struct head *head, uint32_t number, uint8_t *bytes, 
 			 length - ROCE_ICRC_BYTES);
 }
 
-/* A control message behind those that are there. */
+/* Appends a control message. */
 static void put_control(struct msghdr *message, size_t *used, int level, int type, const void *data, size_t size)
 {
 	struct cmsghdr header = {.cmsg_level = level, .cmsg_type = type, .cmsg_len = CMSG_LEN(size)};
@@ -364,7 +364,7 @@ static struct shm_peer end_of(struct shm_ring *in, struct shm_ring *out)
 		.host = &this_run.host, .out.ring = out, .in.ring = in, .own = &out->state, .other = &in->state};
 }
 
-/* Only what may have been written is cleared: a ring is large. */
+/* Clears only lines that may have been written: a ring is large. */
 static void begin(const struct world_connection *connection)
 {
 	world_reset();
@@ -384,7 +384,7 @@ static void begin(const struct world_connection *connection)
 		world_connect(&world.pair[i], connection);
 }
 
-/* Returns false if nothing came. */
+/* Returns false if no datagram came. */
 static bool poll_once(void)
 {
 	struct run run;
@@ -395,7 +395,7 @@ static bool poll_once(void)
 	found = this_run.poller->poll(this_run.poller, &run);
 	if (this_run.manager_poller)
 		this_run.manager_poller->poll(this_run.manager_poller, &run);
-	/* Frames for the other process are for nobody there. */
+	/* Frames for the other process have no receiver there. */
 	while (shm_poll_peer(&(struct host_peer){.pid = getpid(), .shm = &this_run.other_end}, &run))
 		;
 	run_finish(&run);
@@ -418,7 +418,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	this_run.size = size;
 	for (int i = 0; i < DATAGRAMS && poll_once(); i++)
 		;
-	/* Requests that wait for their listener. */
+	/* Discards requests that wait for their listener. */
 	gsi_flush();
 	world_check_memory();
 	for (int i = 0; i < WORLD_PAIRS; i++)

@@ -66,7 +66,7 @@ static uint32_t mapped_length(const struct region *region)
 	return (wanted < end ? wanted : end) - region->offset;
 }
 
-/* A page that may be written lies between two that do not exist. */
+/* Places each writable page between two missing ones. */
 static void make_arena(void)
 {
 	void *arena = mmap(at(0), PAGES * PAGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
@@ -151,7 +151,7 @@ static void make_other_keys(void)
 		WORLD_CHECK(!world.key[i] || mkey_number(world.key[i]) == WORLD_KEY(i));
 }
 
-/* What block setups refer to. */
+/* PSVs and DEKs for block setups. */
 static void make_psvs_and_deks(void)
 {
 	struct dek_attr attr = {.key_bytes = 32};
@@ -185,16 +185,16 @@ void world_make(void)
 	const struct hca_gid *gids;
 	size_t count;
 
-	/* A program's environment must not change what an input does. */
+	/* The program's environment must not change the behaviour of an input. */
 	for (int i = 0; i < SETTING_COUNT; i++)
 		unsetenv(setting_info(i)->variable);
 	setenv("SOFTHCA_SEED", "1", 1);
 	setenv("SOFTHCA_GIDS", "loopback", 1);
-	/* No sockets: an input decides everything. */
+	/* No sockets: the input alone decides. */
 	setenv("SOFTHCA_LINK", "local", 1);
 	world.hca = hca_device(0);
 	WORLD_CHECK(world.hca);
-	/* Inputs name keys by their numbers, which count up from the first that there can be, without tags. */
+	/* Inputs name keys by number, without tags, counted from the first possible one. */
 	world.hca->keys.fresh = WORLD_KEY(0) >> 8;
 	world.hca->keys.limit = 1u << ID_BITS;
 	world.hca->keys.wrap_limit = 0;

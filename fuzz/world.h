@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What fuzzed WQEs find: one device, a protection domain with keys of each kind over memory at a fixed address, pairs
- * of QPs of each type. Made once; world_reset() brings all of it back to the same state, with the same numbers, so that
- * an input does the same every time, and make-seeds.py can name keys and addresses.
+ * Environment of fuzzed WQEs: one device, a protection domain with keys of each kind over memory at a fixed address, and pairs
+ * of QPs of each type. It is made once; world_reset() restores the same state with the same numbers, so that an input always
+ * behaves the same and make-seeds.py can name keys and addresses.
  *
- * It reaches the device as a driver does (process/commands.h), and into its structures where a reset or a check needs it.
+ * It uses the device as a driver does (process/commands.h), and its structures where a reset or a check needs them.
  */
 #ifndef SOFTHCA_FUZZ_WORLD_H
 #define SOFTHCA_FUZZ_WORLD_H
@@ -18,10 +18,10 @@
 enum world_key {
 	WORLD_FULL,       /* all rights, 0x1f80 bytes at WORLD_BASE + 0x1040 */
 	WORLD_ZERO_BASED, /* all rights, 0xe00 bytes, addresses from 0 */
-	WORLD_READ_ONLY,  /* a page that cannot be written, WORLD_BASE + 0x6000 */
+	WORLD_READ_ONLY,  /* a read-only page, WORLD_BASE + 0x6000 */
 	WORLD_LOCAL,      /* no remote rights, a page at WORLD_BASE + 0x8000 */
 	WORLD_FOREIGN,    /* of another domain, a page at WORLD_BASE + 0xa000 */
-	WORLD_ON_DEMAND,  /* two pages at WORLD_BASE + 0xc000, the second of which does not exist */
+	WORLD_ON_DEMAND,  /* two pages at WORLD_BASE + 0xc000, the second of which is missing */
 	WORLD_NULL,
 	WORLD_DEVICE, /* 4 KiB of device memory, addresses from 0 */
 	WORLD_GONE,   /* deregistered */
@@ -33,16 +33,16 @@ enum world_key {
 	WORLD_WINDOW_2,
 	WORLD_WINDOW_2_ALSO,
 	WORLD_MKEY_SIGNATURE, /* indirect, 8 entries, room for a block signature */
-	WORLD_MKEY_CIPHER,    /* the same for a signature and a cipher; made for a cipher */
+	WORLD_MKEY_CIPHER,    /* as WORLD_MKEY_SIGNATURE, for a signature and a cipher; made for a cipher */
 	WORLD_KEYS,
 };
 
 #define WORLD_KEY(n) ((16u + (n)) << 8)
 
-/* Each mkey with room for block setup takes two in order of making, as its driver would; the last one is foreign. */
+/* Each mkey with room for block setup takes two PSVs in order of creation, as its driver would; the last PSV is foreign. */
 #define WORLD_PSV 1u
 #define WORLD_PSVS 5
-/* No key tag; a key tag of eight times WORLD_KEYTAG; of another domain. */
+/* DEKs without a key tag, with a key tag of eight times WORLD_KEYTAG, and of another domain. */
 #define WORLD_DEK 1u
 #define WORLD_DEKS 3
 #define WORLD_KEYTAG 0x74
@@ -59,17 +59,17 @@ enum world_pair {
 	WORLD_UD,
 	/* CQs of four entries of 128 bytes; the responder has an SRQ; signature errors drain the requester's queue. */
 	WORLD_RC_SMALL,
-	/* A DCI and a DCT, which has the SRQ. Another DCT has a CQ of its own, which nobody looks into. */
+	/* A DCI and a DCT, which has the SRQ. Another DCT has its own CQ, which is never polled. */
 	WORLD_DC,
 	WORLD_XRC,
 	WORLD_PAIRS,
 };
 
-/* QPs in order of making. make-seeds.py has the same numbers. */
+/* QPs in order of creation. make-seeds.py has the same numbers. */
 #define WORLD_QPN(pair, end) (0x40u + 2 * (pair) + (end))
 #define WORLD_OTHER_TARGET WORLD_QPN(WORLD_PAIRS, 0)
 #define WORLD_DC_KEY UINT64_C(0x5eed)
-/* So many streams in error put the DCI into ERR, if it has streams. */
+/* Number of streams in error that move a DCI with streams to ERR. */
 #define WORLD_STREAMS 2
 
 /* XRC SRQs; the last one is of another XRC domain, and of another protection domain. */
@@ -87,8 +87,8 @@ struct world_cq {
 
 struct world_qp {
 	struct hca_qp *qp;
-	uint8_t *sq; /* WORLD_SQ_BLOCKS blocks, exactly as large; NULL: it does not send */
-	uint8_t *rq; /* NULL: it has none, or an SRQ */
+	uint8_t *sq; /* WORLD_SQ_BLOCKS blocks, an exact allocation; NULL: it does not send */
+	uint8_t *rq; /* NULL: it has none, or uses an SRQ */
 	uint32_t dbrec[2];
 	struct world_cq *send_cq, *recv_cq;
 	struct hca_srq *srq;
@@ -108,22 +108,22 @@ struct world {
 	struct world_cq cq[WORLD_CQS];
 	struct hca_xrcd *xrcd, *foreign_xrcd;
 	struct hca_srq *srq, *xrc_srq[WORLD_XRC_SRQS];
-	uint8_t *srq_ring; /* of all SRQs */
+	uint8_t *srq_ring; /* ring of all SRQs */
 	uint32_t srq_dbrec;
 	struct world_pair_of_qps pair[WORLD_PAIRS];
 	struct world_qp other_target;
 	union ibv_gid gid;
-	bool narrowed; /* WORLD_FULL is */
+	bool narrowed; /* WORLD_FULL is narrowed */
 };
 
 extern struct world world;
 
-/* How a pair is connected; fields as in struct ibv_qp_attr. */
+/* Connection of a pair; fields as in struct ibv_qp_attr. */
 struct world_connection {
-	bool to_itself;   /* each end to itself instead of to the other */
-	bool unreachable; /* to a GID that nobody has */
+	bool to_itself;   /* connects each end to itself instead of to the other */
+	bool unreachable; /* to a GID that does not exist */
 	bool peer_in_rtr;
-	bool streams;                /* a DCI has some */
+	bool streams;                /* a DCI has streams */
 	uint16_t sq_start, rq_start; /* 16-bit index at which the rings begin, instead of 0 */
 	unsigned int access;
 	uint8_t mtu; /* enum ibv_mtu */
@@ -131,26 +131,26 @@ struct world_connection {
 	uint8_t max_rd_atomic, max_dest_rd_atomic;
 };
 
-/** Makes the world. Aborts if it does not come out as this file says. */
+/** Makes the world. Aborts if the result differs from this file. */
 void world_make(void);
-/** Its part that world_queues.c has. */
+/** Makes the part in world_queues.c. */
 void world_make_queues(void);
-/** Memory, keys, CQs, SRQs as they were; no event waits. QPs are left to world_disconnect(). */
+/** Restores memory, keys, CQs and SRQs, and drops events. QPs are left to world_disconnect(). */
 void world_reset(void);
 void world_reset_queues(void);
-/** An indirect key or window as it was made: free, nothing in it. Others are left alone. */
+/** Restores an indirect key or window: free and empty. Other keys are not changed. */
 void world_reset_key(enum world_key key);
-/** Registers WORLD_FULL anew with half its length and no remote rights, until the next world_reset(). */
+/** Registers WORLD_FULL again with half its length and no remote rights, until the next world_reset(). */
 void world_narrow(void);
-/** Brings both QPs of @pair from RESET to RTS. Rings and doorbell records are the caller's to fill before. */
+/** Brings both QPs of @pair from RESET to RTS. The caller fills rings and doorbell records before. */
 void world_connect(struct world_pair_of_qps *pair, const struct world_connection *connection);
-/** And back. */
+/** Brings both QPs back to RESET. */
 void world_disconnect(struct world_pair_of_qps *pair);
-/** Memory exactly as large as the device is told: AddressSanitizer sees the byte behind. */
+/** Returns memory of exactly the size that the device is given: AddressSanitizer detects accesses beyond it. */
 void *world_exact(size_t size);
-/** Aborts if memory changed that no request may write. */
+/** Aborts if memory changed that requests must not write. */
 void world_check_memory(void);
-/** Takes all asynchronous events; aborts if one is not of an object of the world. */
+/** Takes all asynchronous events; aborts if one belongs to an object outside of the world. */
 void world_take_events(void);
 
 #define WORLD_CHECK(condition)                                                                                         \

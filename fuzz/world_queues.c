@@ -30,7 +30,7 @@ static void make_cq(struct world_cq *cq, uint32_t count, uint32_t size)
 	WORLD_CHECK(!hca_cq_create(world.context, &attr, &cq->cq));
 }
 
-/* All of them have one ring and one doorbell record, and each takes its entries from there. */
+/* All SRQs share one ring and one doorbell record, and each takes its entries from there. */
 static void make_srqs(void)
 {
 	struct hca_srq_attr attr = {.entry_count = WORLD_SRQ_ENTRIES,
@@ -214,7 +214,7 @@ static void to_rtr(struct hca_qp *qp, const struct world_connection *connection,
 	modify(qp, &attr, rtr_mask(qp));
 }
 
-/* The longest timeouts: those who want a timer to run out call its function. */
+/* The longest timeouts: harnesses expire a timer by calling its function. */
 static void to_rts(struct hca_qp *qp, const struct world_connection *connection)
 {
 	struct ibv_qp_attr attr = {
@@ -234,7 +234,7 @@ static void to_rts(struct hca_qp *qp, const struct world_connection *connection)
 	modify(qp, &attr, mask);
 }
 
-/* A DCT to RTR, as far as it goes. */
+/* Brings a DCT to RTR, its last state. */
 static void connect_target(struct hca_qp *qp, const struct world_connection *connection)
 {
 	to_init(qp, connection);
@@ -263,7 +263,7 @@ void world_connect(struct world_pair_of_qps *pair, const struct world_connection
 	}
 }
 
-/* A DCT cannot be brought back, and another one would have another number. */
+/* A DCT cannot be reset, and a new one would have another number. */
 static void renew_target(struct hca_qp *qp)
 {
 	qp->unsent_answers = NULL;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Fuzzes the WQE executor: rings and doorbell records that hold anything, under a link that loses, doubles and damages
- * packets, timers that run out, keys that vanish, rings rewritten while WQEs are under way (wqe_input.h).
+ * Fuzzes the WQE executor: rings and doorbell records with any contents, a link that loses, duplicates and damages packets,
+ * timers that expire, keys that vanish, rings rewritten while WQEs are in progress (wqe_input.h).
  *
- * Whatever happens: no crash, no byte written that no key allows, CQEs that a driver can read, in order, QPs in a state
- * that a QP can be in, and nothing left over of requests that have ended.
+ * Checks that nothing crashes, that only bytes allowed by a key are written, that drivers can read the CQEs, in order, that QPs
+ * are in valid states, and that requests leave nothing when they have ended.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,12 +18,12 @@
 #include "wqe_input.h"
 #include "wqe_link.h"
 
-/* Longer keys only cost time: a layout can repeat one byte a billion times. Ranges near 2^64 are what unit tests are for. */
+/* Longer keys only cost time: a layout can repeat one byte a billion times. Unit tests cover ranges near 2^64. */
 #define LONGEST_KEY 0x3fffu
 
-/* What has been seen of a QP's completions. */
+/* Completions of a QP seen so far. */
 struct seen {
-	uint16_t send, receive; /* lowest counter that the next may have */
+	uint16_t send, receive; /* lowest valid counter of the next one */
 	bool send_failed;
 };
 
@@ -32,8 +32,8 @@ struct run_of_input {
 	struct world_pair_of_qps *pair;
 	struct world_connection connection;
 	struct seen seen[2];
-	bool modified; /* states were changed on purpose */
-	bool jumped;   /* so were doorbell records */
+	bool modified; /* states were changed by operations */
+	bool jumped;   /* doorbell records were changed by operations */
 };
 
 static struct run_of_input this_run;
@@ -45,7 +45,7 @@ static uint32_t be32_at(const uint8_t *bytes)
 	return (uint32_t)bytes[0] << 24 | (uint32_t)bytes[1] << 16 | (uint32_t)bytes[2] << 8 | bytes[3];
 }
 
-/* Enters the QP's own number and GID where they are asked for, and shortens keys. */
+/* Enters the QP's own number and GID at their placeholders, and shortens keys. */
 static void adapt(uint8_t *ring, uint32_t qpn)
 {
 	static const uint8_t own_gid[16] = {[0 ... 15] = INPUT_OWN_GID};
@@ -132,10 +132,10 @@ static void check_send(struct seen *seen, const struct mlx5_cqe64 *cqe, bool fai
 {
 	uint16_t counter = be16toh(cqe->wqe_counter);
 
-	/* A DCI goes on after a failure, through as many blocks as the doorbell record claims. */
+	/* A DCI continues after a failure, through as many blocks as the doorbell record announces. */
 	WORLD_CHECK((uint16_t)(counter - seen->send) < 0x8000 || (this_run.jumped && this_run.connection.streams));
 	seen->send = counter + 1;
-	/* After an error nothing of the queue succeeds, unless somebody brought it back, or it was that of a stream. */
+	/* After an error, requests of the queue never succeed, unless the QP was reset or the error was that of a stream. */
 	WORLD_CHECK(failed || !seen->send_failed || this_run.modified || this_run.connection.streams);
 	seen->send_failed |= failed;
 }
@@ -158,7 +158,7 @@ static void check_receive(const struct world_qp *end, struct seen *seen, const s
 		WORLD_CHECK(counter < WORLD_SRQ_ENTRIES);
 		return;
 	}
-	/* In order, none left out; a small CQ loses some. */
+	/* In order and complete; a small CQ loses some. */
 	WORLD_CHECK(counter == seen->receive ||
 		    (end->recv_cq->count < 256 && (uint16_t)(counter - seen->receive) < 0x8000));
 	seen->receive = counter + 1;
@@ -185,11 +185,11 @@ static void check_error(const struct mlx5_err_cqe *error)
 	};
 
 	WORLD_CHECK(error->syndrome && memchr(known, error->syndrome, sizeof(known)));
-	/* The number of the explanation; with an aborted request, this one is a page fault to drivers (mlx5-formats 2.2). */
+	/* The number of the explanation; with an aborted request, 0x93 would be a page fault to drivers (mlx5-formats 2.2). */
 	WORLD_CHECK(error->vendor_err_synd && error->vendor_err_synd != 0x93);
 }
 
-/* mlx5-formats 3.5. The key need not be there any more. */
+/* mlx5-formats 3.5. The key may be gone by now. */
 static void check_signature_error(const struct world_cq *cq, const uint8_t *cqe)
 {
 	const struct world_qp *end = &this_run.pair->end[end_of(be32_at(cqe + 56))];
@@ -199,7 +199,7 @@ static void check_signature_error(const struct world_cq *cq, const uint8_t *cqe)
 	WORLD_CHECK(syndrome == 0x0800 || syndrome == 0x1000 || syndrome == 0x2000);
 	WORLD_CHECK(cqe[34] == 0 && cqe[35] <= 1);
 	WORLD_CHECK(be32_at(cqe + 36) >> 8 >= WORLD_KEY(0) >> 8 && be32_at(cqe + 36) >> 8 < WORLD_KEY(WORLD_KEYS) >> 8);
-	/* Expected and found differ, or nothing is wrong. */
+	/* Expected and actual values differ in an error. */
 	WORLD_CHECK(be32_at(cqe + 16) != be32_at(cqe + 20) || be32_at(cqe + 24) != be32_at(cqe + 28));
 }
 
@@ -270,7 +270,7 @@ static void receive(struct world_qp *end, uint32_t entries)
 	hca_qp_recv_doorbell(end->qp);
 }
 
-/* As the device thread would, which sleeps: the deadlines are far. */
+/* Expires the timer as the device thread would; that thread sleeps because the deadlines are far away. */
 static void run_out(struct hca_qp *qp)
 {
 	if (!qp->requester.timer_armed)
@@ -399,14 +399,14 @@ static void check_end(const struct world_qp *end)
 		WORLD_CHECK(!under_way);
 	if (qp->state != IBV_QPS_ERR)
 		return;
-	/* Taken and not completed: only in the middle of a message. */
+	/* A receive is taken and not completed only in the middle of a message. */
 	WORLD_CHECK(!qp->responder.has_receive);
 	for (const struct dct_initiator *initiator = qp->dct ? qp->dct->all : NULL; initiator;
 	     initiator = initiator->next)
 		WORLD_CHECK(!initiator->responder.has_receive);
 }
 
-/* The last explanation must come out as text. */
+/* The last explanation must be printable. */
 static void check_explanation(void)
 {
 	struct explain_record record;

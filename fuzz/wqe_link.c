@@ -13,13 +13,13 @@
 /* Longer messages only cost time: a layout can repeat one byte a billion times. */
 #define LONGEST_MESSAGE (UINT64_C(1) << 18)
 #define LONGEST_CUT_MESSAGE (UINT64_C(1) << 14)
-/* Packets that follow from one operation: some messages, and repetitions of them. */
+/* Packets that one operation causes: some messages, and their retransmissions. */
 #define MOST_PACKETS 4096
 
 static const struct input_config *config;
 static const struct world_pair_of_qps *pair;
-static const struct link *own;    /* the one below that of the fuzzer */
-static const struct link *before; /* the override of the device: none */
+static const struct link *own;    /* the link below the fuzzer's */
+static const struct link *before; /* the previous override of the device: none */
 static uint32_t packets;
 
 static uint32_t damage_value(void)
@@ -39,7 +39,7 @@ static uint32_t any_qpn(uint32_t value)
 
 /* ---- whole messages ------------------------------------------------------------------------------------------- */
 
-/* What a peer could put into a header that parses. */
+/* Damages a header such that it still parses. */
 static void damage(struct packet *packet)
 {
 	uint32_t value = damage_value();
@@ -107,7 +107,7 @@ static void damage(struct packet *packet)
 	}
 }
 
-/* No parser makes a packet of a message that its transport has no opcode for. */
+/* Parsers never produce a packet whose opcode its transport lacks. */
 static bool parses(const struct packet *packet)
 {
 	for (int i = 0; i < 256; i++)
@@ -155,7 +155,7 @@ static enum link_result send_whole(struct hca *hca, struct run *run)
 		damage_or_not(packet);
 	if (is_longer(packet, LONGEST_MESSAGE) || (number < 8 && config->lose >> number & 1))
 		return LINK_SENT;
-	/* A run has room for one that is doubled. */
+	/* A run has room for one duplicate. */
 	if (number < 8 && config->double_ >> number & 1 && run->last - run->first <= 1)
 		return deliver_twice(hca, run);
 	return own->send(hca, run);
@@ -163,7 +163,7 @@ static enum link_result send_whole(struct hca *hca, struct run *run)
 
 /* ---- packets -------------------------------------------------------------------------------------------------- */
 
-/* UC has no opcode for a SEND with invalidation (IBTA table 38), only a program asks for one (ibv_post_send(3)). */
+/* UC has no opcode for a SEND with invalidation (IBTA table 38), though a program can request it (ibv_post_send(3)). */
 static bool has_opcode(const struct packet *packet)
 {
 	return packet_opcode_of(packet->transport, packet->message, PLACE_ONLY) >= 0;
@@ -178,7 +178,7 @@ static enum link_result send_cut(struct hca *hca, struct run *run)
 	return own->send(hca, run);
 }
 
-/* What is both lost and doubled comes late. */
+/* A packet that is both lost and duplicated is delayed. */
 static enum wire_verdict judge(void *argument, uint64_t number, const struct wire_packet *packet)
 {
 	bool loses, doubles;

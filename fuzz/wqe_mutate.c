@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Mutations that know what a WQE is: libFuzzer alone would hardly ever write a key, an address inside it, and a length
- * that fits, all big-endian and in the right places. Every other mutation is libFuzzer's own.
+ * Mutations that follow the format of WQEs: libFuzzer alone would hardly ever write a key, an address inside it, and a matching
+ * length, all big-endian and in the right places. Every other mutation is libFuzzer's own.
  */
 #include <string.h>
 

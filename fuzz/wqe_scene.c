@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Whole messages of each transport, and rings that begin with keys and go on with messages through them; see wqe_write.h. */
+/* Whole messages of each transport, and rings that begin with keys and continue with messages through them; see
+ * wqe_write.h. */
 #include <string.h>
 
 #include "mkey/umr.h"
@@ -7,7 +8,7 @@
 #include "wqe_input.h"
 #include "wqe_write.h"
 
-/* mlx5-formats 1.6: to the peer mostly, in 48 bytes or 16. Returns their number. */
+/* mlx5-formats 1.6: mostly the peer's address, in 48 bytes or 16. Returns the number of bytes. */
 static uint32_t put_address(uint8_t *at, uint32_t pair)
 {
 	bool compact = !below(4);
@@ -27,7 +28,7 @@ static uint32_t put_address(uint8_t *at, uint32_t pair)
 	return 48;
 }
 
-/* mlx5-formats 1.5: of four and eight bytes. Returns the bytes of the operands. */
+/* mlx5-formats 1.5: of four and eight bytes. Returns the size of the operands. */
 static uint32_t put_operands(uint8_t *block, uint32_t at)
 {
 	bool masked = block[3] >= MLX5_OPCODE_ATOMIC_MASKED_CS, adds = block[3] == MLX5_OPCODE_ATOMIC_MASKED_FA;
@@ -44,7 +45,7 @@ static uint32_t put_operands(uint8_t *block, uint32_t at)
 	return (size * count + 15) & ~15u;
 }
 
-/* A whole message of @pair, in at most three blocks. Returns their number, 0 if there is no room. */
+/* Writes a message of @pair, in at most three blocks. Returns their number, 0 if there is no room. */
 uint32_t put_message(uint8_t *block, size_t room, uint32_t pair)
 {
 	static const uint8_t opcodes[] = {0x01, 0x08, 0x08, 0x09, 0x0a, 0x0a, 0x0b, 0x10, 0x10, 0x11, 0x12, 0x14, 0x15};
@@ -80,7 +81,7 @@ uint32_t put_message(uint8_t *block, size_t room, uint32_t pair)
 	return (at + 63) / 64;
 }
 
-/* A piece of memory that is there. */
+/* Names existing memory. */
 static void put_good_segment(uint8_t *unit, uint32_t bytes)
 {
 	static const struct {
@@ -103,7 +104,7 @@ static void put_good_segment(uint8_t *unit, uint32_t bytes)
 }
 
 /*
- * A UMR that succeeds: @number over memory, with block setup if it has room for one, or over @inner. Returns its blocks.
+ * Writes a valid UMR: @number over memory, with block setup if it has room for one, or over @inner. Returns its blocks.
  */
 static uint32_t put_good_umr(uint8_t *block, uint32_t number, uint32_t inner)
 {
@@ -138,7 +139,7 @@ static uint32_t put_good_umr(uint8_t *block, uint32_t number, uint32_t inner)
 	return (12 + octowords) / 4;
 }
 
-/* Through @number at places on its wire, as source or target. */
+/* Names a range of @number on its wire, as source or target. */
 static void aim(uint8_t *unit, uint32_t number, bool remote)
 {
 	put_be(unit + (remote ? 8 : 4), WORLD_KEY(number), 4);
@@ -165,7 +166,7 @@ void put_scene(struct input *input)
 
 		if (below(4)) {
 			blocks = put_message(block, sizeof(input->sq_a) - at * 64, pair);
-			/* The last segments of it: those that name keys. */
+			/* Its last segments, which name keys. */
 			for (uint32_t i = 1; blocks && i < (be32_of(block + 4) & 63); i++)
 				if (be32_of(block + i * 16 + 4) >= WORLD_KEY(0) &&
 				    be32_of(block + i * 16 + 4) < WORLD_KEY(32))

@@ -24,7 +24,7 @@ uint32_t any_key(void)
 	return WORLD_KEY(below(WORLD_KEYS)) | (below(4) ? 0 : below(256));
 }
 
-/* Some blocks with their fields, and a little more or less. */
+/* Returns the length of some blocks with their fields, plus or minus a little. */
 uint32_t near_a_block(void)
 {
 	static const uint16_t sizes[] = {512, 516, 520, 528, 4048, 4056, 4096, 4104, 4160};
@@ -33,7 +33,7 @@ uint32_t near_a_block(void)
 	return (below(0x2000 / block + 2) * block + below(24) - (below(2) ? 12 : 0)) & 0x3fff;
 }
 
-/* Mostly inside or at the edge of what some key covers. */
+/* Returns an address mostly inside or at the edge of a key's range. */
 uint64_t any_address(void)
 {
 	static const uint64_t starts[] = {0, WORLD_BASE + 0x1040, WORLD_BASE + 0x6000, WORLD_BASE + 0x8000,
@@ -72,7 +72,7 @@ uint32_t any_length(void)
 	}
 }
 
-/* Those that some opcode has (mlx5-formats 1.4, 1.5), and others. */
+/* Returns modifiers of existing opcodes (mlx5-formats 1.4, 1.5), and others. */
 static uint8_t any_opmod(void)
 {
 	static const uint8_t usual[] = {0, 1, 8, 9};
@@ -132,7 +132,7 @@ static uint8_t any_block_selector(void)
 	return (uint8_t)(below(16) ? below(5) : below(256));
 }
 
-/* Format and PSV of a domain. */
+/* Returns format and PSV of a domain. */
 static uint32_t any_domain(void)
 {
 	static const uint8_t formats[] = {0, 0, 0x22, 0x23, 0x42, 0x43, 0x52, 0x53};
@@ -184,7 +184,7 @@ static void put_cipher(uint8_t *bsf, uint32_t size_code)
 	memset(bsf + 40, below(4) ? WORLD_KEYTAG : 0, 8);
 }
 
-/* Block setup: a signature, a cipher, or one behind the other. */
+/* Writes a block setup: a signature, a cipher, or both. */
 void put_blocks(uint8_t *bsf, uint32_t octowords)
 {
 	if (octowords == 8) {
@@ -197,7 +197,7 @@ void put_blocks(uint8_t *bsf, uint32_t octowords)
 	}
 }
 
-/* A whole MMO WQE: a block. */
+/* Writes an MMO WQE, which takes one block. */
 void put_copy(uint8_t *block)
 {
 	uint32_t length = any_length();
@@ -212,7 +212,7 @@ void put_copy(uint8_t *block)
 	put_be(block + 48, below(8) ? length : any_length(), 4);
 }
 
-/* Few bits, all, none; or a small number, where it is a value. */
+/* Returns few bits, all, none, or a small number where it is a value. */
 uint64_t any_operand(void)
 {
 	switch (below(4)) {
@@ -227,7 +227,7 @@ uint64_t any_operand(void)
 	}
 }
 
-/* An atomic of any form: at most two blocks. */
+/* Writes an atomic of any form, in at most two blocks. */
 void put_atomic(uint8_t *block, size_t room)
 {
 	static const struct {
@@ -249,7 +249,7 @@ void put_atomic(uint8_t *block, size_t room)
 	put_be(block + 32 + units * 16, below(8) ? (forms[form].opmod == 8 ? 4 : 8) : any_length(), 4);
 }
 
-/* A whole UMR WQE: the first two blocks and what fits of the layout and of the block setup. */
+/* Writes a UMR WQE: the first two blocks and the part of layout and block setup that fits. */
 void put_umr(uint8_t *block, size_t room)
 {
 	uint32_t entries = 4 * below(5), blocks = below(2) ? 0 : 4 << !below(3);
@@ -282,7 +282,7 @@ void put_umr(uint8_t *block, size_t room)
 	}
 	if (blocks)
 		put_blocks(block + 128 + entries * 16, blocks);
-	/* From memory, where earlier requests may have put something that looks like it. */
+	/* From memory, where earlier requests may have written a similar structure. */
 	if (!below(6)) {
 		block[16] &= (uint8_t)~UMR_INLINE;
 		put_segment(block + 128);
