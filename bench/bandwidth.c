@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* WRITE, READ, SEND between two QPs of the process, one message at a time, against memcpy of the same buffers. */
+/* WRITE, READ, SEND between two QPs of the process, one message at a time, compared with memcpy of the same buffers. */
 #include "bench.h"
 
 #include <string.h>
@@ -12,7 +12,7 @@ static struct copies *same_copy(const struct device *device, uint32_t bytes)
 	return copies;
 }
 
-/* The message must arrive, else its speed means nothing. */
+/* Checks that the message arrives; otherwise its speed means nothing. */
 static void check_arrival(struct device *device, work_fn *run, struct message *message, uint32_t bytes)
 {
 	memset(device->target, 0, bytes);

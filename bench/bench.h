@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The benchmark: what the library does, timed in turn with a yardstick on the same memory, so that a figure is a ratio
- * of one run and not of two machines.
+ * The benchmark: operations of the library timed in turn with a yardstick on the same memory, so that a figure is a ratio
+ * within one run rather than between two machines.
  *
- * A case times a thing; a round times each case's yardstick, its peer if it has one, and the thing one right after the
- * other. Each file of cases
- * makes its objects, checks that they do what they shall, and adds its cases; all of it lives until the process ends.
- * One thread, pinned to one CPU.
+ * A case times one operation; a round times each case's yardstick, its peer if it has one, and the operation, one directly
+ * after the other. Each file of cases creates its objects, checks that they work, and adds its cases; all of it lives until the
+ * process ends. One thread, pinned to one CPU.
  */
 #ifndef SOFTHCA_BENCH_BENCH_H
 #define SOFTHCA_BENCH_BENCH_H
@@ -20,7 +19,7 @@
 
 #define ROUNDS_MAX 101
 
-/* Runs @count times what is measured. */
+/* Runs the measured operation @count times. */
 typedef void work_fn(void *subject, uint64_t count);
 
 enum goal {
@@ -37,21 +36,21 @@ struct bench_case {
 	char name[64];
 	work_fn *run;
 	void *subject;
-	const char *yardstick_name; /* NULL: there is none */
+	const char *yardstick_name; /* NULL: none */
 	work_fn *yardstick;
 	void *yardstick_subject;
-	const char *peer_name; /* what a user would have instead; NULL: nothing */
+	const char *peer_name; /* the alternative that a user would have; NULL: none */
 	work_fn *peer;
 	void *peer_subject;
-	void (*prepare)(void *prepare_subject); /* before each measurement, outside of it; NULL: nothing to do */
+	void (*prepare)(void *prepare_subject); /* called before each measurement, untimed; NULL: nothing to do */
 	void *prepare_subject;
-	uint64_t payload; /* bytes that one operation moves, 0 if they are not the point */
-	uint32_t batch;   /* operations of the thing per count; 0 stands for 1 */
+	uint64_t payload; /* bytes that one operation moves, 0 if not relevant */
+	uint32_t batch;   /* operations per count; 0 stands for 1 */
 	uint32_t yardstick_batch;
 	enum goal goal;
 	double limit;
-	bool threads; /* measured while the process has a second thread, which sleeps */
-	/* results, of one operation */
+	bool threads; /* measured while the process has a second, sleeping thread */
+	/* results, per operation */
 	uint64_t count, yardstick_count, peer_count;
 	double ns[ROUNDS_MAX], yardstick_ns[ROUNDS_MAX], ratio[ROUNDS_MAX];
 	double peer_ns[ROUNDS_MAX], peer_ratio[ROUNDS_MAX]; /* the peer's own ratio to the yardstick */
@@ -66,9 +65,9 @@ struct memory_row {
 struct bench {
 	bool quick;
 	unsigned int rounds;
-	double slice_ns;  /* what one measurement shall take */
+	double slice_ns;  /* duration of one measurement */
 	uint64_t keys;    /* for the look-up */
-	const char *only; /* beginning of the names of the groups to run, or NULL for all */
+	const char *only; /* prefix of the names of the groups to run, or NULL for all */
 	int cpu;
 	struct bench_case *cases;
 	size_t case_count;
@@ -82,12 +81,12 @@ struct stat3 {
 
 /* ---- measuring (measure.c) ------------------------------------------------------------------------------------ */
 
-/** Time that the thread has run, in nanoseconds. */
+/** Returns the CPU time of the thread, in nanoseconds. */
 double now_ns(void);
 /** Ends the program with a line on stderr. */
 void die(const char *format, ...) __attribute__((noreturn, format(printf, 1, 2)));
 void *allocate(size_t size);
-/** Keeps the compiler from leaving out or merging copies. */
+/** Keeps the compiler from removing or merging copies. */
 static inline void memory_barrier_of_compiler(void)
 {
 	__asm__ volatile("" ::: "memory");
@@ -96,7 +95,7 @@ static inline void memory_barrier_of_compiler(void)
 /** Adds a copy of @new_case unless another group was asked for. The name is a printf format. */
 void add_case(struct bench *bench, const struct bench_case *new_case, const char *name, ...)
 	__attribute__((format(printf, 3, 4)));
-/** @group may be the beginning that several groups have in common. */
+/** Returns true if @group, which may be the common prefix of several groups, was asked for. */
 bool group_wanted(const struct bench *bench, const char *group);
 /** Measures all cases with the given value of `threads`. */
 void measure(struct bench *bench, bool threads);
@@ -111,7 +110,7 @@ int report_json(const struct bench *bench, const char *path);
 
 /* ---- the device (fixture.c) ----------------------------------------------------------------------------------- */
 
-/* A device opened, with memory: `source` and `target` are hot, filled, registered as one MR each. */
+/* An open device with memory: `source` and `target` are hot, filled, registered as one MR each. */
 struct device {
 	struct ibv_context *context;
 	struct ibv_pd *pd;
@@ -130,16 +129,16 @@ struct pair {
 };
 
 struct pair_attr {
-	struct ibv_pd *pd; /* NULL: that of the device; a parent domain: queues of one thread */
-	struct ibv_cq *cq; /* NULL: one of their own, with room for both queues of both */
+	struct ibv_pd *pd; /* NULL: that of the device; a parent domain: queues of a single thread */
+	struct ibv_cq *cq; /* NULL: a new one, with room for both queues of both QPs */
 	uint32_t depth, max_inline;
 	bool builders; /* for ibv_wr_* and mlx5dv_wr_* */
 };
 
-/** Device @index with @size bytes of each buffer, a multiple of the page size. */
+/** Opens device @index with @size bytes in each buffer, a multiple of the page size. */
 struct device *device_open(int index, size_t size);
 struct ibv_mr *device_register(struct device *device, void *buffer, size_t bytes);
-/** Page-backed memory of which every word is different. */
+/** Returns page-backed memory in which every word is different. */
 uint8_t *buffer_new(size_t size, uint64_t seed);
 struct ibv_pd *thread_domain(struct device *device);
 void pair_create(struct device *device, const struct pair_attr *attr, struct pair *pair);
@@ -149,7 +148,7 @@ void await(struct pair *pair, uint32_t count);
 
 #define LIST_LENGTH 32
 
-/* A work request of one SGE, ready to be posted over and over; and a list of them. */
+/* A work request of one SGE, ready to be posted repeatedly; and a list of them. */
 struct message {
 	struct pair *pair;
 	struct ibv_sge sge;
@@ -160,25 +159,25 @@ struct message {
 	struct ibv_recv_wr receive_list[LIST_LENGTH];
 };
 
-/** @opcode of @bytes from `source` to `target` (READ: from there back to `target`), signalled. */
+/** Makes a signalled @opcode of @bytes from `source` to `target` (READ: from there back to `target`). */
 struct message *message_new(struct device *device, struct pair *pair, enum ibv_wr_opcode opcode, uint32_t bytes);
-/** work_fn over a struct message: post, poll the completion(s). */
+/** work_fn over a struct message: posts it and polls the completions. */
 void post_and_poll(void *message, uint64_t count);
-/** The same with a receive posted before and completed as well. */
+/** As post_and_poll(), with a receive posted before and completed as well. */
 void send_and_poll(void *message, uint64_t count);
-/** LIST_LENGTH work requests per post, as many completions as they ask for. */
+/** Posts LIST_LENGTH work requests per call and polls their completions. */
 void post_list_and_poll(void *message, uint64_t count);
 void send_list_and_poll(void *message, uint64_t count);
 
 /* ---- keys (keys.c) -------------------------------------------------------------------------------------------- */
 
-/** An indirect key; @flags: MLX5DV_MKEY_INIT_ATTR_FLAGS_* beside that. */
+/** Creates an indirect key; @flags: further MLX5DV_MKEY_INIT_ATTR_FLAGS_*. */
 struct mlx5dv_mkey *key_new(struct device *device, uint32_t flags, uint16_t entries);
-/** Begins a configuration by QP 0 of @pair, which has builders; @setters: with that of access, which is called here. */
+/** Begins a configuration by QP 0 of @pair, which has builders; @setters: including that of access, which is called here. */
 struct mlx5dv_qp_ex *configure_begin(struct pair *pair, struct mlx5dv_mkey *key, uint8_t setters);
-/** Posts it and waits. */
+/** Posts the configuration and waits. */
 void configure_end(struct pair *pair);
-/** The setter of a layout of one piece: the first @bytes of @mr. */
+/** Sets a layout of one piece: the first @bytes of @mr. */
 void set_piece(struct mlx5dv_qp_ex *dv, const struct ibv_mr *mr, uint32_t bytes);
 
 /* ---- yardsticks (yardstick.c) --------------------------------------------------------------------------------- */
@@ -190,13 +189,13 @@ struct copies {
 	uint64_t pieces;
 };
 
-/** memcpy of `pieces` times `bytes` bytes. */
+/** Copies `pieces` times `bytes` bytes with memcpy. */
 void copy_pieces(void *copies, uint64_t count);
-/** The same for 64-byte pieces, as a compiler makes it of a plain loop. */
+/** As copy_pieces() for 64-byte pieces, as a compiler translates a plain loop. */
 void copy_records(void *copies, uint64_t count);
-/** The least that post and poll can be: a WQE and a CQE in rings, two calls, two locks. 8 bytes. */
+/** The minimal post and poll: a WQE and a CQE in rings, two calls, two locks. 8 bytes. */
 void bare_model(void *unused, uint64_t count);
-/** The same without locks, LIST_LENGTH WQEs and CQEs per call. */
+/** As bare_model(), without locks, with LIST_LENGTH WQEs and CQEs per call. */
 void bare_model_list(void *unused, uint64_t count);
 
 /* ---- cases ---------------------------------------------------------------------------------------------------- */
@@ -210,7 +209,7 @@ void add_cipher_cases(struct bench *bench, struct device *device);
 /** Registers bench->keys keys on a second device. */
 void add_lookup_cases(struct bench *bench);
 void measure_memory(struct bench *bench, struct device *device);
-/** Resident bytes of the process. */
+/** Returns the resident bytes of the process. */
 uint64_t resident_bytes(void);
 void add_memory_row(struct bench *bench, uint64_t objects, uint64_t bytes, const char *name, ...)
 	__attribute__((format(printf, 4, 5)));

@@ -10,7 +10,7 @@ build=${1:?usage: bench/bench.sh BUILD [option…]}
 shift
 program=$build/bench/softhca-bench
 [ -x "$program" ] || { echo "bench: there is no $program (make builds it)" >&2; exit 1; }
-# Explanations, profiles and the like would be measured too.
+# Otherwise explanations, profiles etc. would be measured too.
 for name in $(env | sed -n 's/^\(SOFTHCA_[A-Z0-9_]*\|MLX5_[A-Z0-9_]*\)=.*/\1/p'); do
 	unset "$name"
 done

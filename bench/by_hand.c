@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What a program does without offload, see by_hand.h. */
+/* The work of a program without offload, see by_hand.h. */
 #include "by_hand.h"
 
 #include <endian.h>
@@ -22,12 +22,12 @@ uint32_t format_signature(const struct format *format)
 	return bytes[format->check];
 }
 
-/* The Internet checksum. Words of either byte order have sums of the same bytes, so they can be wide. */
+/* Computes the Internet checksum. Sums of words in either byte order have the same bytes, so wide words can be used. */
 static uint16_t checksum(const uint8_t *data, size_t bytes)
 {
 	uint64_t sum[4] = {0}, carries = 0, word, total;
 
-	/* Sums that do not wait for each other. */
+	/* Independent sums. */
 	for (size_t i = 0; i < bytes; i += sizeof(sum)) {
 		for (size_t j = 0; j < 4; j++) {
 			memcpy(&word, data + i + j * sizeof(word), sizeof(word));
@@ -66,7 +66,7 @@ static void make_crc64(const struct format *format, const uint8_t *block, uint8_
 	memcpy(signature, &crc, sizeof(crc));
 }
 
-/* Writes the signature of @block, which is the @number-th. */
+/* Writes the signature of @block, the @number-th block. */
 static void make(const struct format *format, const uint8_t *block, uint64_t number, uint8_t *signature)
 {
 	switch (format->check) {

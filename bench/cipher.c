@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * WRITEs through keys that encrypt or decrypt (AES-XTS), against a loop over OpenSSL's EVP calls: a tweak and an update
+ * WRITEs through keys that encrypt or decrypt (AES-XTS), compared with a loop over OpenSSL's EVP calls: a tweak and an update
  * for each data unit, from and to the same memory.
  */
 #include "bench.h"
@@ -32,7 +32,7 @@ struct method {
 	bool encrypt;
 };
 
-/* The same by the program. */
+/* The same work by the program. */
 struct evp {
 	EVP_CIPHER_CTX *context;
 	uint8_t *to;
@@ -40,7 +40,7 @@ struct evp {
 	uint32_t unit, bytes;
 };
 
-/* Any two halves that differ. */
+/* Makes any two different halves. */
 static void make_key(uint8_t key[64])
 {
 	for (int i = 0; i < 64; i++)
@@ -84,7 +84,7 @@ static void evp_units(void *subject, uint64_t count)
 
 static struct mlx5dv_dek *dek_new(struct device *device, enum mlx5dv_crypto_key_size size)
 {
-	/* No login: the key is given as it is. */
+	/* No login: the key is plaintext. */
 	struct mlx5dv_dek_init_attr attr = {.key_size = size,
 					    .key_purpose = MLX5DV_CRYPTO_KEY_PURPOSE_AES_XTS,
 					    .pd = device->pd,

@@ -123,7 +123,7 @@ static void put64(uint8_t *at, uint64_t value)
 	memcpy(at, &value, sizeof(value));
 }
 
-/* Both ways use the index that a ring has. */
+/* Both methods use the producer index of the ring. */
 static void by_stores(struct world *world)
 {
 	uint8_t *wqe = (uint8_t *)world->ring.sq.buf + (size_t)(world->posted % world->ring.sq.wqe_cnt) * 64;
@@ -163,7 +163,7 @@ static int by_value(const void *a, const void *b)
 	return one < other ? -1 : one > other;
 }
 
-/* Percentiles of @count samples, each after a pause. */
+/* Prints percentiles of @count samples, each taken after a pause. */
 static void measure(struct world *world, uint32_t count, uint64_t pause_ns, const char *name)
 {
 	static uint64_t samples[SAMPLES];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Devices, connected QPs and messages for the cases, see bench.h. All of it by the public ABI. */
+/* Devices, connected QPs and messages for the cases, see bench.h. Uses only the public ABI. */
 #include "bench.h"
 
 #include <errno.h>

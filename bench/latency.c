@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * One small message at a time, from the post to its polled completion; and what the parts of that cost: the rows below
- * the WRITE leave out one part each.
+ * One small message at a time, from the post to its polled completion, and the cost of its parts: the rows below the WRITE omit
+ * one part each.
  */
 #include "bench.h"
 
@@ -29,7 +29,7 @@ static void post_nothing(void *subject, uint64_t count)
 			die("an empty list was refused");
 }
 
-/* All but every 16th unsignalled. Counts by single requests, rounded up to whole sixteens. */
+/* Signals every 16th request. Counts single requests, rounded up to a multiple of sixteen. */
 static void post_unsignalled(void *subject, uint64_t count)
 {
 	struct message *message = subject;

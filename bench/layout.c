@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * WRITEs through indirect keys, on the source or on the target side, against the same copies in a plain loop: 64-byte
- * records with gaps of 64 bytes (interleaved), and pieces of equal size with gaps as long as they are (list).
+ * WRITEs through indirect keys, on the source or on the target side, compared with the same copies in a plain loop: 64-byte
+ * records with gaps of 64 bytes (interleaved), and pieces of equal size with gaps of the same size (list).
  */
 #include "bench.h"
 
@@ -29,7 +29,7 @@ static struct mlx5dv_mkey *interleaved_key(struct device *device, struct pair *p
 	return key;
 }
 
-/* Post of the UMR to its polled completion, again and again on a live key. */
+/* Times the UMR from post to polled completion, repeatedly on a live key. */
 struct configuration {
 	struct pair *pair;
 	struct mlx5dv_mkey *key;
@@ -76,7 +76,7 @@ static struct mlx5dv_mkey *list_key(struct device *device, struct pair *pair, st
 	return key;
 }
 
-/* The copies that a WRITE of @bytes in @pieces makes, with gaps on the source or on the target side. */
+/* Returns the copies that a WRITE of @bytes in @pieces makes, with gaps on the source or on the target side. */
 static struct copies *same_copies(const struct device *device, uint32_t bytes, uint32_t piece, bool gaps_in_source)
 {
 	struct copies *copies = allocate(sizeof(*copies));
@@ -92,7 +92,7 @@ static struct copies *same_copies(const struct device *device, uint32_t bytes, u
 	return copies;
 }
 
-/* The key must move what the loop moves. */
+/* Checks that the key moves the same data as the loop. */
 static void check_against(struct device *device, struct message *message, work_fn *yardstick, struct copies *copies)
 {
 	size_t bytes = copies->pieces * copies->to_stride;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Look-up of keys. Two devices, each with a key table of its own: one has a handful of keys, the other very many over
- * one and the same memory. A WRITE through one key must take as long on both. Through keys at random it takes longer by
- * cache misses: no more than the same number of dependent loads in as much memory.
+ * Lookup of keys. Two devices, each with its own key table: one has a few keys, the other very many over the same memory. A
+ * WRITE through one key must take equally long on both. Random keys cost additional cache misses: no more than the same number
+ * of dependent loads in as much memory.
  */
 #include "bench.h"
 
@@ -12,7 +12,7 @@
 
 #define SMALL 8
 #define REGION 4096
-/* A look-up reads the table's leaf, the key, and its mapping. */
+/* A lookup reads the table's leaf, the key, and its mapping. */
 #define LOADS 3
 
 struct many_keys {
@@ -33,7 +33,7 @@ static void through_any_key(void *subject, uint64_t count)
 	}
 }
 
-/* Nodes of 128 bytes in an order that no prefetcher guesses. */
+/* Nodes of 128 bytes in an order that defeats the prefetcher. */
 struct node {
 	struct node *next;
 	uint8_t unused[120];
@@ -71,7 +71,7 @@ static void shuffle(uint32_t *values, uint64_t count)
 	}
 }
 
-/* A ring through @bytes of nodes. */
+/* Makes a ring through @bytes of nodes. */
 static struct node **ring_new(uint64_t bytes)
 {
 	uint64_t count = bytes / sizeof(struct node);
@@ -88,13 +88,13 @@ static struct node **ring_new(uint64_t bytes)
 	return at;
 }
 
-/* Registers the first page of `target` again and again; reports what a key takes. */
+/* Registers the first page of `target` repeatedly; reports the cost per key. */
 static void register_many(struct bench *bench, struct device *device, struct many_keys *keys)
 {
 	uint64_t before;
 	double start;
 
-	/* The list is the benchmark's own: it must be resident before. */
+	/* The list belongs to the benchmark: make it resident before. */
 	memset(keys->rkeys, 0xff, keys->count * sizeof(*keys->rkeys));
 	before = resident_bytes();
 	start = now_ns();

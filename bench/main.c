@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The benchmark's options and order; bench.h says how it measures. `make bench` runs it by bench.sh. */
+/* The benchmark's options and order; see bench.h for the method. `make bench` runs it by bench.sh. */
 #include "bench.h"
 
 #include <errno.h>
@@ -104,7 +104,7 @@ static void stay_on(int cpu)
 		die("CPU %d: %s", cpu, strerror(errno));
 }
 
-/* Only that it exists matters: a process of one thread needs no atomic operations. */
+/* Its existence suffices: a process of one thread needs no atomic operations. */
 static void *sleep_on(void *unused)
 {
 	(void)unused;
@@ -176,7 +176,7 @@ int main(int argc, char **argv)
 	bench.slice_ns = bench.quick ? 1e6 : 1e7;
 	bench.keys = bench.quick ? 100000 : 1000000;
 	stay_on(bench.cpu);
-	/* Two key tables, for the look-up. */
+	/* Two key tables, for the lookup. */
 	setenv("SOFTHCA_DEVICES", "2", 1);
 
 	add_cases(&bench);

@@ -11,7 +11,7 @@ double now_ns(void)
 {
 	struct timespec now;
 
-	/* Of this thread: a neighbour that takes the CPU for a while is not our time. Nothing measured here blocks. */
+	/* CPU time of this thread, which excludes other programs. Nothing measured here blocks. */
 	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
 	return (double)now.tv_sec * 1e9 + (double)now.tv_nsec;
 }
@@ -73,7 +73,7 @@ static double time_of(work_fn *work, void *subject, uint64_t count)
 	return now_ns() - start;
 }
 
-/* How often @work runs in a slice. Warms it up as well. */
+/* Returns how often @work runs in a slice, and warms it up. */
 static uint64_t calibrate(work_fn *work, void *subject, double slice_ns)
 {
 	uint64_t count = 1;
@@ -111,7 +111,7 @@ static void prepare(const struct bench_case *c)
 		c->prepare(c->prepare_subject);
 }
 
-/* Which comes first alternates, so that none always profits from what another left in the caches. */
+/* The order alternates, so that none always benefits from caches that another one filled. */
 static void measure_round(struct bench_case *c, unsigned int round)
 {
 	prepare(c);

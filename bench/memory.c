@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What objects take of resident memory while they are idle. Keys are counted by lookup.c. */
+/* Resident memory of idle objects. lookup.c measures keys. */
 #include "bench.h"
 
 #include <errno.h>
@@ -36,7 +36,7 @@ void add_memory_row(struct bench *bench, uint64_t objects, uint64_t bytes, const
 	va_end(args);
 }
 
-/* Pairs in RTS, all over one CQ. */
+/* Measures pairs in RTS, all over one CQ. */
 static void measure_qps(struct bench *bench, struct device *device, uint32_t depth)
 {
 	uint32_t pairs = bench->quick ? 100 : 500;
@@ -55,7 +55,7 @@ static void measure_qps(struct bench *bench, struct device *device, uint32_t dep
 	heap = mallinfo2().uordblks - heap;
 	add_memory_row(bench, 2 * (uint64_t)pairs, resident_bytes() - before, "idle RC QP of %u + %u WRs", depth,
 		       depth);
-	/* These have pages of their own. */
+	/* These have their own pages. */
 	add_memory_row(bench, 2 * (uint64_t)pairs, heap, "of which without its rings");
 	for (uint32_t i = 0; i < pairs; i++)
 		pair_destroy(&pair[i]);

@@ -17,7 +17,7 @@ static const char *time_text(double ns, char *text, size_t size)
 	return text;
 }
 
-/* How much faster than the peer, in the same rounds. */
+/* Returns the speed relative to the peer, in the same rounds. */
 static struct stat3 against_peer(const struct bench_case *c, unsigned int rounds)
 {
 	double values[ROUNDS_MAX];
@@ -121,7 +121,7 @@ void report_memory(const struct bench *bench)
 	fflush(stdout);
 }
 
-/* Names here are our own: letters, digits, punctuation that JSON takes as it is. */
+/* Names consist of letters, digits and punctuation that need no escaping in JSON. */
 static void json_statistics(FILE *file, const char *name, const double *values, unsigned int count)
 {
 	struct stat3 s = statistics(values, count);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * WRITEs through keys with block signatures, against memcpy of the same data, and beside what a program would do itself
- * (by_hand.h): signatures inserted by the local key, checked and stripped or checked and passed through by the remote
- * one. The other side is plain memory, so that what a row costs is one key's.
+ * WRITEs through keys with block signatures, compared with memcpy of the same data and with a program's own code (by_hand.h):
+ * signatures inserted by the local key, checked and stripped or checked and passed through by the remote one. The other side is
+ * plain memory, so that a row shows the cost of one key.
  */
 #include "by_hand.h"
 
@@ -36,20 +36,20 @@ static const struct {
 	uint32_t bytes;
 } sizes[SIZES] = {{"4 KiB", 4 << 10}, {"64 KiB", 64 << 10}, {"1 MiB", 1 << 20}, {"64 MiB", 64 << 20}};
 
-/* Memory of blocks with signatures, of one format at a time: the device makes them of `source`. */
+/* Memory of blocks with signatures, of one format at a time: the device makes them from `source`. */
 struct wire {
 	struct ibv_mr *mr;
-	struct message *holds; /* what made that which it holds */
+	struct message *holds; /* message that made its contents */
 };
 
 /* ---- goals ---------------------------------------------------------------------------------------------------- */
 
-/* Shares of memcpy for blocks of 4096 bytes, by the size of the message; 0: no goal. */
+/* Goals as shares of memcpy for blocks of 4096 bytes, by the size of the message; 0: no goal. */
 struct goals {
 	double share[SIZES];
 };
 
-/* What a CPU can do; NULL: no more can be said than that long messages must not be slower than by hand. */
+/* Returns the goals that a CPU can reach; NULL: long messages must only not be slower than by hand. */
 static const struct goals *goals_of(enum check check)
 {
 	static const struct goals gfni = {{0, 0.65, 0.9, 0.9}}, multiply_crc16 = {{0, 0.4, 0.8, 0.9}},
@@ -78,7 +78,7 @@ static void set_goal(struct bench_case *c, const struct format *format, int size
 		c->limit = 1;
 	} else if (goals && goals->share[size] != 0) {
 		c->goal = GOAL_SPEED;
-		/* With short blocks more of the time is not the data's. */
+		/* With short blocks, data takes a smaller part of the time. */
 		c->limit = goals->share[size] * (format->block < 4096 ? 0.75 : 1);
 	}
 }
@@ -128,14 +128,14 @@ struct row {
 	struct message *make_wire;
 	struct format format;
 	enum way way;
-	uint32_t bytes, wire_bytes; /* of the data alone, and with signatures */
+	uint32_t bytes, wire_bytes; /* of the data only, and with signatures */
 	struct mlx5dv_mkey *key;
 	struct message *message;
 	struct by_hand by_hand;
 	struct copies copies;
 };
 
-/* Rows of one format follow each other, so this is seldom done. */
+/* Rows of one format are adjacent, so this is rarely done. */
 static void make_wire(void *subject)
 {
 	struct row *row = subject;
@@ -173,7 +173,7 @@ static void build(struct row *row)
 		(struct copies){.to = device->target, .from = row->by_hand.from, .bytes = row->bytes, .pieces = 1};
 }
 
-/* The speed of wrong data means nothing. */
+/* Checks the data: the speed of wrong data means nothing. */
 static void check_row(struct row *row)
 {
 	struct device *device = row->device;
@@ -188,7 +188,7 @@ static void check_row(struct row *row)
 	post_and_poll(row->message, 1);
 	if (mlx5dv_mkey_check(row->key, &error) || error.err_type != MLX5DV_MKEY_NO_ERR)
 		die("%s, %s: a signature is wrong", check_names[row->format.check], ways[row->way].name);
-	/* ISA-L has no CRC of this polynomial to compare with; that of data alone is compared. */
+	/* ISA-L has no CRC of this polynomial to compare with; only the data is compared. */
 	if (row->format.check == CHECK_CRC64 && row->way == INSERT)
 		for (uint64_t i = 0; i < row->by_hand.blocks; i++)
 			memcpy(expected + i * (row->format.block + 8) + row->format.block,
@@ -232,7 +232,7 @@ static void add_row(struct bench *bench, const struct row *model, const char *gr
 
 /* ---- all of them ---------------------------------------------------------------------------------------------- */
 
-/* The message that fills the wire memory with as many blocks of @row's format as there is room for. */
+/* Returns the message that fills the wire memory with as many blocks of @row's format as fit. */
 static struct message *wire_maker(const struct row *row)
 {
 	uint32_t block = row->format.block, stride = block + format_signature(&row->format);
@@ -257,7 +257,7 @@ static void add_format(struct bench *bench, struct row *row)
 		return;
 	row->make_wire = wire_maker(row);
 	for (row->way = INSERT; row->way <= PASS; row->way++) {
-		/* A CRC costs the same whether it is stored or compared: one such row is enough. */
+		/* Storing and comparing a CRC cost the same: one such row is enough. */
 		if (row->way == PASS && row->format.check != CHECK_T10_CRC)
 			continue;
 		for (int size = 0; size < SIZES; size++)
@@ -265,7 +265,7 @@ static void add_format(struct bench *bench, struct row *row)
 	}
 }
 
-/* A key that could have a signature and has none, against one that could not. */
+/* Compares a key that could have a signature and has none with a key that could not. */
 static void add_without(struct bench *bench, struct device *device, struct pair *pair, int size)
 {
 	struct bench_case c = {

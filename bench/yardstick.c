@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What the library is compared with, see bench.h. */
+/* References that the library is compared with, see bench.h. */
 #include "bench.h"
 
 #include <endian.h>
@@ -30,8 +30,8 @@ void copy_records(void *subject, uint64_t count)
 }
 
 /*
- * The bare model: an RDMA WRITE of 8 bytes as a WQE in a ring, executed and answered by a CQE in a ring, with nothing
- * checked. The two functions are called through pointers, as verbs are.
+ * The bare model: an RDMA WRITE of 8 bytes as a WQE in a ring, executed and answered by a CQE in a ring, without checks. The
+ * two functions are called through pointers, as verbs are.
  */
 #define MODEL_ENTRIES 1024u
 

@@ -10,9 +10,9 @@
 
 enum {
 	FIRST_PSN = 0,
-	READS = 16, /* RDMA READs under way at once */
-	/* A request that configures an mkey carries layout and signature inside itself, so the queue's entries must be
-	 * large: for up to four pieces of memory and a block signature this is what it takes. */
+	READS = 16, /* outstanding RDMA READs */
+	/* A request that configures an mkey contains layout and signature, so the queue's entries must be large: this value
+	 * fits up to four pieces of memory and a block signature. */
 	KEY_CONFIGURATION = 124,
 };
 
@@ -46,14 +46,14 @@ static void open_first_device(struct end *end)
 
 	if (!list || !list[0])
 		die("there is no RDMA device; run this with: softhca run -- PROGRAM");
-	/* As ibv_open_device(), for what mlx5 alone has. */
+	/* As ibv_open_device(), for features of mlx5 only. */
 	end->context = mlx5dv_open_device(list[0], &attr);
 	ibv_free_device_list(list);
 	if (!end->context)
 		die_errno("mlx5dv_open_device");
 }
 
-/* An address of RoCE v2: the GIDs of a port differ in that. */
+/* Finds an address of RoCE v2, which only some GIDs of a port are. */
 static void find_gid(struct end *end)
 {
 	struct ibv_gid_entry entry;
@@ -96,7 +96,7 @@ static void create_qp(struct end *end, int key_builders)
 
 static void create_objects(struct end *end, int key_builders)
 {
-	/* What is printed keeps its place among the explanations, also where it goes to a file. */
+	/* Keeps the output in order with the explanations, also in a file. */
 	setvbuf(stdout, NULL, _IOLBF, 0);
 	end->pd = ibv_alloc_pd(end->context);
 	if (!end->pd)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What the examples share: one end of a connection, opened, connected, polled, closed. Nothing in here is special to
- * softhca; whatever goes wrong ends the program with a line that says so.
+ * Code shared by the examples: one end of a connection, opened, connected, polled, closed. Nothing here is specific to softhca;
+ * an error ends the program with a line that describes it.
  *
  * An end belongs to one thread.
  */
@@ -20,26 +20,26 @@ struct end {
 	struct ibv_qp *qp;
 	union ibv_gid gid;
 	uint8_t gid_index;
-	int borrowed; /* the context is somebody else's */
+	int borrowed; /* the context belongs to the caller */
 };
 
-/* Prints @format and a line feed to stderr and exits with status 1; a second one adds what errno says. */
+/* Print @format and a line feed to stderr and exit with status 1; the second one appends the text of errno. */
 __attribute__((noreturn, format(printf, 1, 2))) void die(const char *format, ...);
 __attribute__((noreturn, format(printf, 1, 2))) void die_errno(const char *format, ...);
 
-/* Work requests that each queue of an end takes. */
+/* Work requests that fit into each queue of an end. */
 #define END_QUEUE_DEPTH 64
 
 /**
- * Opens the first device and creates PD, CQ and an RC QP that can do everything. @key_builders: also the builders of
- * mlx5dv_wr_post(3) that configure mkeys.
+ * Opens the first device and creates PD, CQ and an RC QP with all rights. @key_builders: also the builders of mlx5dv_wr_post(3)
+ * that configure mkeys.
  */
 void end_open(struct end *end, int key_builders);
-/** The same on a device that is open and stays so: that of an id of rdma_cm(7). */
+/** As end_open(), on a device that is open and stays open: that of an id of rdma_cm(7). */
 void end_open_on(struct end *end, struct ibv_context *context, int key_builders);
 void end_close(struct end *end);
 
-/* What a peer has to know of an end to connect to it. */
+/* Data that a peer needs to connect to an end. */
 struct end_address {
 	uint32_t qp_num;
 	union ibv_gid gid;
@@ -59,7 +59,7 @@ void end_post(struct end *end, struct ibv_send_wr *wr);
 
 /** Waits for the next completion, whatever its status. */
 struct ibv_wc end_wait(struct end *end);
-/** The same; any status but success ends the program. @what: said then. */
+/** As end_wait(); any status except success ends the program with @what in the message. */
 struct ibv_wc end_wait_success(struct end *end, const char *what);
 
 #endif

@@ -7,7 +7,7 @@ set -eu
 softhca=$1/src/tool/softhca
 examples=$1/examples
 
-# A real file of some MB that is on every machine that builds this: the Python interpreter.
+# A real file of some MB that exists on every machine that builds this: the Python interpreter.
 file=$(readlink -f /usr/bin/python3)
 
 directory=$(mktemp -d)
@@ -27,7 +27,7 @@ show() {
 	cat "$output"
 }
 
-# explained NUMBER NAME: what show() ran last left an explanation of this rule.
+# explained NUMBER NAME: checks that the last run of show() left an explanation of this rule.
 explained() {
 	grep -q "\\[$1 $2;" "$output" || {
 		echo "demo: there is no explanation of rule $1 $2" >&2
@@ -53,7 +53,7 @@ printf '\nThe numbers in brackets are listed in docs/reference/explanations.md.\
 head -c 64M /dev/urandom >"$directory/file"
 both=$(dirname "$0")/t10dif_target/both.sh
 
-# wrong_data_is_found: what show() ran last has told of each kind of damage, on both sides.
+# wrong_data_is_found: checks that the last run of show() reported each kind of damage, on both sides.
 wrong_data_is_found() {
 	cmp "$directory/file" "$directory/copy"
 	for error in GUARD APPTAG REFTAG; do

@@ -38,14 +38,15 @@ static void lend(struct owner *owner, size_t offset, size_t length)
 {
 	struct ibv_send_wr wr = {
 		.opcode = IBV_WR_BIND_MW,
-		.bind_mw = {.mw = owner->window,
-			    /* The low 8 bits of the rkey are ours to choose: another number with each bind, so that
-			     * one that was lent earlier is not good again. */
-			    .rkey = ibv_inc_rkey(owner->window->rkey),
-			    .bind_info = {.mr = owner->mr,
-					  .addr = (uintptr_t)owner->buffer + offset,
-					  .length = length,
-					  .mw_access_flags = IBV_ACCESS_REMOTE_WRITE}},
+		.bind_mw =
+			{.mw = owner->window,
+			 /* The low 8 bits of the rkey are ours to choose: each bind uses a new number, so that an rkey
+			     * lent earlier does not become valid again. */
+			 .rkey = ibv_inc_rkey(owner->window->rkey),
+			 .bind_info = {.mr = owner->mr,
+				       .addr = (uintptr_t)owner->buffer + offset,
+				       .length = length,
+				       .mw_access_flags = IBV_ACCESS_REMOTE_WRITE}},
 	};
 
 	end_post(&owner->end, &wr);
@@ -61,7 +62,7 @@ static void revoke(struct owner *owner)
 	end_wait_success(&owner->end, "invalidating the window");
 }
 
-/* Writes a letter to @address of @rkey; returns how that ended. @wr_id: any number, by which to know the request. */
+/* Writes a letter to @address of @rkey; returns the completion. @wr_id: any number that identifies the request. */
 static struct ibv_wc write_letter(struct peer *peer, uint64_t wr_id, const char *text, uint64_t address, uint32_t rkey)
 {
 	struct ibv_sge sge = {.addr = (uintptr_t)peer->letter, .length = KIB, .lkey = peer->mr->lkey};
@@ -78,8 +79,8 @@ static void open_both(struct owner *owner, struct peer *peer)
 	end_open(&owner->end, 0);
 	end_open(&peer->end, 0);
 	end_connect(&owner->end, &peer->end);
-	/* A region that windows may be bound to; for windows that are written to it must be writable itself. The region
-	 * gives no remote right: whatever the peer may do, the window says. */
+	/* A region that windows may be bound to; windows with write access require that it is writable itself. The region
+	 * grants no remote right: only the window does. */
 	owner->mr = end_register(&owner->end, owner->buffer, BUFFER, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_MW_BIND);
 	peer->mr = end_register(&peer->end, peer->letter, sizeof(peer->letter), 0);
 	owner->window = ibv_alloc_mw(owner->end.pd, IBV_MW_TYPE_2);

@@ -26,7 +26,7 @@ struct player {
 static void open_player(struct player *player)
 {
 	end_open(&player->end, 0);
-	/* One registration for both buffers; the adapter writes to `in`, hence the right of local write. */
+	/* One registration for both buffers; the adapter writes to `in`, which requires the local write right. */
 	player->mr = end_register(&player->end, player->out, sizeof(player->out) + sizeof(player->in),
 				  IBV_ACCESS_LOCAL_WRITE);
 }
@@ -59,7 +59,7 @@ static void send_out(struct player *player)
 	end_post(&player->end, &wr);
 }
 
-/* The next completion of @player must be that of @wr_id. */
+/* Expects the next completion of @player to be that of @wr_id. */
 static void expect(struct player *player, uint64_t wr_id, const char *what)
 {
 	struct ibv_wc wc = end_wait_success(&player->end, what);

@@ -1,6 +1,6 @@
-#!/bin/sh
+# !/bin/sh
 # SPDX-License-Identifier: BSD-2-Clause
-# No example is warned of misuse: right.sh COMMAND DIRECTORY, of the examples.
+# Checks that no example is warned of misuse: right.sh COMMAND DIRECTORY, of the examples.
 set -eu
 file=$(mktemp)
 said=$(mktemp)

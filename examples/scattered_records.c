@@ -65,7 +65,7 @@ static void *allocate(size_t bytes)
 	return memory;
 }
 
-/* Reads the file; zeros make up for what its last row lacks. */
+/* Reads the file and pads the last row with zeros. */
 static void read_table(struct table *table, const char *path)
 {
 	int file = open(path, O_RDONLY);
@@ -107,7 +107,7 @@ static struct mlx5dv_mkey *create_mkey(struct end *end)
 	return mkey;
 }
 
-/* Gives the key its layout, by a request in the send queue. */
+/* Sets the key's layout by a request in the send queue. */
 static void lay_out(struct end *end, struct mlx5dv_mkey *mkey, const struct table *table, struct ibv_mr *const *mr,
 		    uint32_t rows)
 {
@@ -121,7 +121,7 @@ static void lay_out(struct end *end, struct mlx5dv_mkey *mkey, const struct tabl
 		columns[c] = (struct mlx5dv_mr_interleaved){
 			.addr = (uintptr_t)table->column[c],
 			.bytes_count = width[c],
-			.bytes_skip = 0, /* the next value follows at once */
+			.bytes_skip = 0, /* the next value follows directly */
 			.lkey = mr[c]->lkey,
 		};
 	ibv_wr_start(qp);
@@ -136,7 +136,7 @@ static void lay_out(struct end *end, struct mlx5dv_mkey *mkey, const struct tabl
 	end_wait_success(end, "configuring the mkey");
 }
 
-/* One WRITE of all rows. The address of an mkey's first byte is 0. */
+/* Posts one WRITE of all rows. The address of an mkey's first byte is 0. */
 static struct ibv_wc write_rows(struct end *end, const struct mlx5dv_mkey *mkey, uint32_t rows,
 				const struct ibv_mr *target)
 {

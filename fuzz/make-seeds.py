@@ -56,7 +56,7 @@ def inline(payload):
 
 
 def address(qpn, qkey=0x11111111):
-    """Returns the 48 bytes of a datagram's address, to the own GID."""
+    """Returns the 48 bytes of the address of a datagram to the own GID."""
     return struct.pack('>IIIBBH4x6sBBI16s', qkey, 0, 1 << 31 | qpn, 0, 0, 0xc000, bytes(6), 0, 1, 1 << 30, OWN_GID)
 
 

@@ -199,7 +199,7 @@ static void check_signature_error(const struct world_cq *cq, const uint8_t *cqe)
 	WORLD_CHECK(syndrome == 0x0800 || syndrome == 0x1000 || syndrome == 0x2000);
 	WORLD_CHECK(cqe[34] == 0 && cqe[35] <= 1);
 	WORLD_CHECK(be32_at(cqe + 36) >> 8 >= WORLD_KEY(0) >> 8 && be32_at(cqe + 36) >> 8 < WORLD_KEY(WORLD_KEYS) >> 8);
-	/* Expected and actual values differ in an error. */
+	/* Some expected and actual values differ. */
 	WORLD_CHECK(be32_at(cqe + 16) != be32_at(cqe + 20) || be32_at(cqe + 24) != be32_at(cqe + 28));
 }
 

@@ -14,7 +14,7 @@ HERE = 'compiler 1, valgrind-1'
 
 
 def run(recorded, counted, *options, recorded_with=HERE):
-    """(exit status, output, the record afterwards)"""
+    """Returns (exit status, output, the record afterwards)."""
     with tempfile.TemporaryDirectory() as directory:
         for name, depends, figures in (('recorded', recorded_with, recorded), ('counted', HERE, counted)):
             with open(os.path.join(directory, name), 'w', encoding='utf-8') as file:

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What `make bench-count` counts: operations, each run a known number of times in counted(). count.py runs the program
- * under valgrind's callgrind, which counts within that function alone and dumps whenever it returns. Each round of an
- * operation makes two dumps, of few operations and of many, so that their difference is operations and nothing else.
+ * Operations counted by `make bench-count`, each run a known number of times in counted(). count.py runs the program under
+ * valgrind's callgrind, which counts only within that function and dumps whenever it returns. Each round of an operation makes
+ * two dumps, of few operations and of many; their difference consists of operations only.
  *
  * The objects are those of the benchmark (bench.h).
  */
@@ -15,7 +15,7 @@ struct operation {
 	const char *name;
 	work_fn *run;
 	void *subject;
-	uint32_t batch; /* operations that `run` makes of a count of 1 */
+	uint32_t batch; /* operations that `run` performs per count */
 };
 
 struct operations {
@@ -24,19 +24,19 @@ struct operations {
 };
 
 /**
- * run(@subject, @count). callgrind finds this function by its name, and counts from its first instruction to its last, with
- * what it calls, in the thread that is in it.
+ * Calls run(@subject, @count). callgrind finds this function by name, and counts from its first instruction to its last,
+ * including calls, in the thread that executes it.
  */
 void counted(work_fn *run, void *subject, uint64_t count);
 
-/** Appends a copy. The name is not copied. */
+/** Appends a copy. The name itself is not copied. */
 void add_operation(struct operations *operations, const struct operation *operation);
 
-/** Those that are counted over each link but the local one. */
+/** Adds operations that are counted over each link except the local one. */
 void add_link_operations(struct operations *operations, struct device *device);
-/** Small requests, one at a time and in lists. */
+/** Adds small requests, one at a time and in lists. */
 void add_small_operations(struct operations *operations, struct device *device);
-/** Datagrams, keys, windows, blocks, and 4 KiB. */
+/** Adds datagrams, keys, windows, blocks, and 4 KiB. */
 void add_further_operations(struct operations *operations, struct device *device);
 
 #endif

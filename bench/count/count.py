@@ -21,8 +21,8 @@ import sys
 import tempfile
 
 GROWTH = 0.05
-CLOCKED_GROWTH = 0.15 # of udp, where an acknowledgement may wait by the clock for something to travel with
-GOALS = {'one thread: WRITE of 8 bytes': 900} # at most; that one is missed refuses nothing
+CLOCKED_GROWTH = 0.15 # for udp, where an acknowledgement may wait for data to travel with
+GOALS = {'one thread: WRITE of 8 bytes': 900} # upper limits; exceeding one is not an error
 LINKS = ('local', 'shm', 'udp')
 NOT_COMPARED = 77
 HEAD = """\
@@ -33,7 +33,7 @@ HEAD = """\
 
 
 def dumps(directory):
-    """The totals of all dumps, in order."""
+    """Returns the totals of all dumps, in order."""
     totals = []
     while os.path.exists(f'{directory}/dump.{len(totals) + 1}'):
         with open(f'{directory}/dump.{len(totals) + 1}', encoding='utf-8') as file:
@@ -42,13 +42,14 @@ def dumps(directory):
 
 
 def undisturbed(totals):
-    """What a round takes that met no timer and no other thread. The least can be one that another thread worked for."""
+    """Returns the figure of a round without timers and other threads. The minimum could be one where another thread
+    did the work."""
     return sorted(totals)[len(totals) // 4]
 
 
 def count_link(program, link):
-    """(what the figures depend on, {operation: instructions}) over one link."""
-    # Nothing of the caller's settings; a GID table and a port that no other process has to do with.
+    """Returns (environment of the figures, {operation: instructions}) over one link."""
+    # Without the caller's settings; a GID table and a port that no other process uses.
     environment = {'PATH': os.environ.get('PATH', os.defpath), 'SOFTHCA_SEED': '1', 'SOFTHCA_GIDS': 'loopback',
                    'SOFTHCA_ROCE_PORT': str(20000 + os.getpid() % 10000)}
     with tempfile.TemporaryDirectory() as directory:
@@ -85,7 +86,7 @@ def count(program):
 
 
 def read(path):
-    """(what the figures depend on, {operation: instructions}) of a file."""
+    """Returns (environment of the figures, {operation: instructions}) of a file."""
     depends, figures = None, {}
     with open(path, encoding='utf-8') as file:
         for line in file.read().splitlines():
@@ -109,7 +110,7 @@ def goal(name, figure):
 
 
 def compare(counted, recorded):
-    """Prints all figures; returns what is wrong."""
+    """Prints all figures; returns the errors."""
     wrong = []
     print(f'{"counted":>9} {"recorded":>9} {"change":>8}  operation')
     for name, figure in counted.items():

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Runs operations for a counter of instructions, see count.h. Prints what the figures depend on, and then a line for
- * each operation, in the order of the dumps: rounds, operations by which the dumps of a round differ, name.
+ * Runs operations for a counter of instructions, see count.h. Prints the environment of the figures, and then a line for each
+ * operation, in the order of the dumps: rounds, difference in operations between the dumps of a round, name.
  */
 #include "count.h"
 
@@ -14,7 +14,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Whole rounds of all queues, which are 64 deep, so that each wraps as often as it does in the long run. */
+/* Whole rounds of all queues, which are 64 deep, so that each wraps as often as on average. */
 #define WARM_UP 256
 #define FEW 64
 #define MANY 192
@@ -30,8 +30,8 @@ void add_operation(struct operations *operations, const struct operation *operat
 }
 
 /*
- * Lets the other threads run only while the counted one has nothing to do, which polls and so always has: what the
- * device thread took off its hands would be missing, and the polls meanwhile be too many. All are on one CPU.
+ * Lowers the priority of other threads, so that the polling thread that is counted always runs first. Otherwise the work of the
+ * device thread would be missing and surplus polls be counted. All threads are on one CPU.
  */
 static void put_others_behind(void)
 {
@@ -75,7 +75,7 @@ static void run_all(const struct operations *operations, const char *group)
 	}
 }
 
-/* Only that it exists matters: a process of one thread needs no atomic operations. */
+/* Its existence suffices: a process of one thread needs no atomic operations. */
 static void *sleep_on(void *unused)
 {
 	(void)unused;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* WRITEs in one direction, some of them under way at once. */
+/* WRITEs in one direction, several of them in flight. */
 #include "pair.h"
 
 #include <stdio.h>
 #include <string.h>
 
-/* Behind the data, for the last WRITE of a measurement. */
+/* Offset after the data, for the last WRITE of a measurement. */
 static uint64_t flag_offset(const struct options *options)
 {
 	return (options->size + 4095u) & ~UINT64_C(4095);
@@ -27,7 +27,7 @@ static double write_all(struct pair *pair, uint64_t count)
 	return now() - begin;
 }
 
-/* What the server's program does meanwhile: look for completions that never come, or nothing at all. */
+/* Activity of the server's program meanwhile: polling for completions that never come, or none. */
 static void be_written_to(struct pair *pair, uint64_t number)
 {
 	const volatile uint64_t *flag = (const volatile uint64_t *)(void *)(pair->target + flag_offset(pair->options));

@@ -71,7 +71,7 @@ int main(int argc, char **argv)
 		pthread_t thread;
 		double begin, took;
 
-		line.turn = 2 * (uint64_t)TURNS; /* nobody's turn before both are there */
+		line.turn = 2 * (uint64_t)TURNS; /* no thread's turn before both have started */
 		if (pthread_create(&thread, NULL, other, NULL))
 			return 1;
 		begin = now_ns();

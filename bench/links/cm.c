@@ -81,7 +81,7 @@ static void begin_one(void)
 	MUST(!rdma_resolve_addr(id, NULL, (struct sockaddr *)&bench.peer, 2000));
 }
 
-/* Returns false when the peer goes. */
+/* Returns false when the peer disconnects. */
 static bool handle(const struct rdma_cm_event *event)
 {
 	struct rdma_conn_param param = {.retry_count = 7, .rnr_retry_count = 7};
@@ -160,7 +160,7 @@ static void tcp_serve(int listening)
 		last = accept(listening, NULL, NULL);
 		MUST(last >= 0);
 	}
-	/* Until the client goes. */
+	/* Waits until the client ends. */
 	MUST(read(last, &word, sizeof(word)) <= 0);
 }
 
@@ -214,7 +214,7 @@ int main(int argc, char **argv)
 		else
 			return 2;
 	}
-	/* May be refused; then the descriptors of TCP have to suffice. */
+	/* May fail; then the descriptors for TCP must suffice. */
 	setrlimit(RLIMIT_NOFILE, &limit);
 	before = resident();
 	begin = seconds_now();

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What connections cost before they carry anything: time, memory, CPU. */
+/* Cost of connections before they carry data: time, memory, CPU. */
 #include "pair.h"
 
 #include <stdio.h>
@@ -8,7 +8,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-/* Resident bytes of this process; what two processes share counts in both. */
+/* Returns the resident bytes of this process; memory shared by two processes counts in both. */
 static double resident(void)
 {
 	FILE *file = fopen("/proc/self/statm", "re");
@@ -22,7 +22,7 @@ static double resident(void)
 
 static void exchange(struct pair *pair, const void *own, void *peer, size_t length)
 {
-	/* One after the other: so much does not fit into the buffers of both directions for sure. */
+	/* One after the other: this much need not fit into the buffers of both directions. */
 	if (pair->is_client) {
 		tcp_send(pair, own, length);
 		tcp_receive(pair, peer, length);
@@ -32,7 +32,7 @@ static void exchange(struct pair *pair, const void *own, void *peer, size_t leng
 	}
 }
 
-/* Creates and connects @count QPs, and has a WRITE go through each. */
+/* Creates and connects @count QPs, and sends a WRITE through each. */
 static void connect_many(struct pair *pair, struct ibv_qp **qps, uint32_t count)
 {
 	struct {
@@ -77,7 +77,7 @@ void test_connect(const struct options *options)
 	if (!qps)
 		die("no memory");
 	pair_open_device(&pair, options);
-	/* The first QP finds the device's tables; what comes with the peer is the process pair's. */
+	/* The first QP initializes the device's tables; the peer's share belongs to the pair of processes. */
 	first = pair_create_qp(&pair);
 	before = resident();
 	connect_many(&pair, qps + options->count, 1);
@@ -116,7 +116,7 @@ void test_idle(const struct options *options)
 			;
 	}
 	tcp_meet(&pair);
-	/* The thread that polled for it goes to sleep. */
+	/* Lets the thread that polled for it go to sleep. */
 	usleep(300000);
 	cpu = cpu_seconds();
 	begin = now();

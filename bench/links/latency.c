@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* To and fro: half the time of a round trip, by SEND or by WRITE. */
+/* Half the time of a round trip, by SEND or by WRITE. */
 #include "pair.h"
 
 #include <errno.h>
@@ -11,13 +11,13 @@
 struct ping_pong {
 	struct pair pair;
 	uint64_t sent;
-	uint64_t unsignalled, signals; /* requests since the last signalled one; signalled and not polled */
-	uint64_t received;             /* completions, ahead of what was asked for */
+	uint64_t unsignalled, signals; /* requests since the last signalled one; signalled and not yet polled */
+	uint64_t received;             /* completions polled ahead of their use */
 };
 
 typedef void turn_fn(struct ping_pong *game, uint64_t number);
 
-/* As programs do that care for latency: a completion only now and then. */
+/* As in programs optimized for latency: only an occasional completion. */
 static bool wants_signal(struct ping_pong *game)
 {
 	game->signals -= take(game->pair.send_cq);
@@ -73,12 +73,12 @@ static void send_wait(struct ping_pong *game, uint64_t number)
 
 /* ---- WRITE ---------------------------------------------------------------------------------------------------- */
 
-/* The last 8 bytes have the number of the turn; they are stored last. */
+/* The last 8 bytes hold the number of the turn; they are stored last. */
 static void write_turn(struct ping_pong *game, uint64_t number)
 {
 	struct pair *pair = &game->pair;
 
-	/* Small ones are copied when they are posted; of the others the one before has arrived, as its answer says. */
+	/* Small ones are copied when they are posted; for others the answer proves that the previous one has arrived. */
 	memcpy(pair->source + pair->options->size - 8, &number, 8);
 	post_write(pair, pair->options->size, 0, wants_signal(game));
 }
@@ -107,7 +107,7 @@ static void play(struct ping_pong *game, uint64_t count, turn_fn *turn, turn_fn 
 	}
 }
 
-/* The client says how often, so that it takes about as long as it shall. */
+/* The client announces the count, which gives about the intended duration. */
 static void test(const struct options *options, turn_fn *turn, turn_fn *await)
 {
 	static struct ping_pong game;
@@ -117,7 +117,7 @@ static void test(const struct options *options, turn_fn *turn, turn_fn *await)
 	if (options->size < 8 || options->size % 8)
 		die("--size: a multiple of 8");
 	pair_open(&game.pair, options);
-	/* Twice to get warm and to see how fast it is, once to measure. */
+	/* Two runs to warm up and to estimate the speed, one to measure. */
 	for (int i = 0; i < 3; i++) {
 		if (game.pair.is_client)
 			tcp_send(&game.pair, &count, sizeof(count));

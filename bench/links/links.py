@@ -24,16 +24,16 @@ import place # pylint: disable=wrong-import-position
 from place import A, ADDRESS, B # pylint: disable=wrong-import-position
 
 KIB, MIB = 1 << 10, 1 << 20
-# UCX takes a number of messages and not a time: about a fifth of a second each.
+# UCX takes a number of messages instead of a time: about a fifth of a second each.
 UCX_COUNTS = {8: 300000, 4 * KIB: 150000, 64 * KIB: 15000, MIB: 1500}
 UCX_TCP_COUNTS = {8: 5000, 64 * KIB: 4000, MIB: 500}
-# By calls of libibverbs, and by rings that UCX drives itself.
+# By calls of libibverbs, and by rings that UCX drives directly.
 UCX_OVER_SOFTHCA = ('rc_v', 'rc_x', 'dc_x', 'ud_x')
 UCX_COUNTS_OVER_SOFTHCA = {8: 3000}
 
 
 class Absent(Exception):
-    """What is to be measured is not installed."""
+    """A program to be measured is not installed."""
 
 
 class Bench:
@@ -68,7 +68,7 @@ class Bench:
             time.sleep(0.002)
 
     def pair(self, link, test, name, *arguments, env=None):
-        """A figure of our own program."""
+        """Returns a figure of our own program."""
         port = self.hosts.port()
         common = [f'{self.programs}/softhca-bench-pair', test, '--port', str(port), '--seconds', str(self.options.slice),
                   *map(str, arguments)]
@@ -80,12 +80,12 @@ class Bench:
         return figure(self.wait([server, client]), name)
 
     def recorded(self, link, test, name, *arguments):
-        """The same with a timeline of both processes."""
+        """As pair(), with a timeline of both processes."""
         with tempfile.TemporaryDirectory() as directory:
             return self.pair(link, test, name, *arguments, env={'SOFTHCA_TIMELINE': f'{directory}/trace.json'})
 
     def ucx(self, link, transports, test, size, lat=False):
-        """UCX by transports of its own, or by those that need an adapter, over softhca."""
+        """Runs UCX over its own transports, or over softhca by those that need an adapter."""
         need('ucx_perftest')
         port = self.hosts.port()
         env = {'UCX_TLS': transports, 'UCX_WARN_UNUSED_ENV_VARS': 'n'}
@@ -131,7 +131,7 @@ class Bench:
         return figure(self.wait([server, client]), name)
 
     def cm(self, link, kind, name):
-        """Connections of rdma_cm, or of TCP."""
+        """Measures connections of rdma_cm or of TCP."""
         port = self.hosts.port()
         common = [f'{self.programs}/softhca-bench-cm', kind, '--port', str(port), '--count', str(self.options.connections)]
         server = self.hosts.start(A, common, {'SOFTHCA_EXPLAIN': 'off'})
@@ -167,7 +167,7 @@ def figure(output, name):
 # ---- the rows -------------------------------------------------------------------------------------------------------
 
 class Row:
-    """A thing, what it is compared with, and how it shall compare."""
+    """A measurement, its peers, and the goals of the comparison."""
 
     def __init__(self, group, name, unit, subject, peers=(), limit=None, prepare=None):
         self.group, self.name, self.unit, self.subject = group, name, unit, subject
@@ -236,7 +236,7 @@ def udp_rows(bench):
 
 
 def ucx_rows(bench):
-    """UCX over softhca, beside what it has without: half round trips, and messages one behind the other."""
+    """UCX over softhca, compared with UCX alone: half round trips, and streams of messages."""
     for link, alone in (('shm', 'posix'), ('udp', 'tcp')):
         for transports in ('rc_v', 'rc_x', 'dc_x', 'ud_x'):
             def latency(transports, link=link):
@@ -285,7 +285,7 @@ def attempt(row, name, function, values):
 
 
 def measure(row, rounds):
-    """The thing and its peers in turn."""
+    """Measures the row and its peers in turn."""
     if row.prepare:
         row.prepare()
     for _ in range(rounds):

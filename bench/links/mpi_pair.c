@@ -42,7 +42,7 @@ static void pour(long count)
 		}
 		MPI_Waitall(WINDOW, requests, MPI_STATUSES_IGNORE);
 	}
-	/* The last one has arrived. */
+	/* The last message has arrived. */
 	if (rank == 0)
 		MPI_Recv(buffer, 1, MPI_CHAR, 1, 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
 	else

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Two processes that find each other, and their queue pairs, see pair.h. */
+/* Connects two processes and their queue pairs, see pair.h. */
 #include "pair.h"
 
 #include <errno.h>
@@ -102,7 +102,7 @@ void tcp_meet(const struct pair *pair)
 
 /* ---- the device ----------------------------------------------------------------------------------------------- */
 
-/* RoCE v2 over the address that TCP took, or the first one. */
+/* Chooses RoCE v2 over the address that TCP used, or the first one. */
 static void choose_gid(struct pair *pair)
 {
 	struct sockaddr_in own;
@@ -135,7 +135,7 @@ static struct ibv_mr *buffer_new(struct pair *pair, uint8_t **buffer)
 	size_t bytes = (pair->options->size + 2 * 4096 - 1) & ~(size_t)4095;
 	struct ibv_mr *mr;
 
-	/* Ordinary memory, that nobody else has mapped. */
+	/* Ordinary memory that is not shared. */
 	*buffer = aligned_alloc(4096, bytes);
 	if (!*buffer)
 		die("no memory");
@@ -262,8 +262,9 @@ void pair_open(struct pair *pair, const struct options *options)
 /* ---- work requests -------------------------------------------------------------------------------------------- */
 
 /*
- * The requests stay, and are changed field by field. One that is made anew and copied for each message is read in wider pieces than it
- * was just stored in, so the copy waits until all that was stored before is in the cache: a quarter of the time of a small WRITE.
+ * The requests persist and are changed field by field. A request that is built and copied for each message is read in wider
+ * pieces than it was just stored in, so the copy waits until all earlier stores are in the cache: a quarter of the time of a
+ * small WRITE.
  */
 static void post(struct pair *pair, struct ibv_send_wr *request, uint32_t length, bool signalled)
 {

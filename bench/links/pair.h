@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Measurements between two processes. `softhca-bench-pair TEST` is the server, the same with --connect ADDRESS the client,
- * which prints the figures, a line "name value" each, and says by TCP how it shall go on. links.py runs them beside what
- * one would have instead.
+ * which prints the figures, a line "name value" each, and controls the server by TCP. links.py runs them in turn with
+ * alternatives.
  *
- * A process has one thread, on the CPU that it was told. Whatever goes wrong ends it with a line on stderr.
+ * A process has one thread, on the given CPU. An error ends it with a line on stderr.
  */
 #ifndef SOFTHCA_BENCH_LINKS_PAIR_H
 #define SOFTHCA_BENCH_LINKS_PAIR_H
@@ -23,10 +23,10 @@ struct options {
 	uint32_t size; /* bytes of a message */
 	uint32_t outstanding;
 	uint32_t mtu;
-	double seconds; /* of a measurement, about */
+	double seconds; /* of a measurement, approximately */
 	uint32_t count; /* of queue pairs */
 	bool events;    /* sleep for completions instead of polling */
-	bool passive;   /* the server makes no call while it is written to */
+	bool passive;   /* the server makes no call during the WRITEs */
 };
 
 struct pair {
@@ -40,13 +40,13 @@ struct pair {
 	union ibv_gid gid;
 	uint8_t gid_index;
 	struct ibv_qp *qp; /* the first */
-	/* `source` goes out, `target` is written to by the peer: each of options->size bytes and a page more. */
+	/* `source` is sent, the peer writes to `target`: options->size bytes plus a page each. */
 	uint8_t *source, *target;
 	struct ibv_mr *source_mr, *target_mr;
 	/* The peer's `target`. */
 	uint64_t remote;
 	uint32_t rkey;
-	/* What post_send() and post_write() post. */
+	/* Request used by post_send() and post_write(). */
 	struct ibv_sge sge;
 	struct ibv_send_wr send, write;
 };
@@ -58,21 +58,21 @@ double now(void);
 
 /** Finds the peer by TCP, opens the device, connects one QP. */
 void pair_open(struct pair *pair, const struct options *options);
-/** The same without QP: for who makes them himself. */
+/** As pair_open(), without a QP: the caller creates them. */
 void pair_open_device(struct pair *pair, const struct options *options);
 struct ibv_qp *pair_create_qp(struct pair *pair);
 void pair_connect_qp(struct pair *pair, struct ibv_qp *qp, const union ibv_gid *gid, uint32_t peer);
 
 void tcp_send(const struct pair *pair, const void *bytes, size_t length);
 void tcp_receive(const struct pair *pair, void *bytes, size_t length);
-/** Neither goes on before the other is here. */
+/** Waits until both processes have called it. */
 void tcp_meet(const struct pair *pair);
 
-/** Sends @length bytes at the start of `source`, inline if they are few, or writes them at @offset of the peer's target. */
+/** Post @length bytes at the start of `source`: as a SEND, inline if small, or as a WRITE to @offset of the peer's target. */
 void post_send(struct pair *pair, uint32_t length, bool signalled);
 void post_write(struct pair *pair, uint32_t length, uint64_t offset, bool signalled);
 void post_receive(struct pair *pair);
-/** Takes what has completed of @cq, at most 16; all must be successful. */
+/** Polls up to 16 completions of @cq; all must be successful. */
 uint32_t take(struct ibv_cq *cq);
 
 /* ---- tests ---------------------------------------------------------------------------------------------------- */

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What plain UDP does between two processes, the best that a link over UDP can hope for: a ping-pong, and a stream of
- * datagrams that the kernel cuts and joins (UDP_SEGMENT, UDP_GRO), with credits so that none is lost.
+ * Plain UDP between two processes, the upper bound for a link over UDP: a ping-pong, and a stream of datagrams that the kernel
+ * segments and joins (UDP_SEGMENT, UDP_GRO), with credits so that none is lost.
  *
- *	softhca-bench-raw-udp ping-pong|stream [--connect ADDRESS] [--port N] [--cpu N] [--size N] [--seconds T] [--blocking]
+ * softhca-bench-raw-udp ping-pong|stream [--connect ADDRESS] [--port N] [--cpu N] [--size N] [--seconds T] [--blocking]
  *
  * --size: bytes of a datagram. Without --connect it is the server. The client prints "name value".
  */
@@ -23,7 +23,7 @@
 
 enum {
 	TRAIN = 61440,    /* bytes per call, and at most 64 datagrams */
-	WINDOW = 24,      /* trains under way */
+	WINDOW = 24,      /* trains in flight */
 	CREDIT_EVERY = 4, /* trains */
 	SOCKET_BYTES = 16 << 20,
 };
@@ -58,7 +58,7 @@ static void set(int fd, int level, int option, int value)
 		fail("setsockopt");
 }
 
-/* As large as is allowed: root may have more than the limit. */
+/* Sets the largest size allowed: root may exceed the limit. */
 static void enlarge(int fd)
 {
 	int bytes = SOCKET_BYTES;
@@ -69,7 +69,7 @@ static void enlarge(int fd)
 		setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &bytes, sizeof(bytes));
 }
 
-/* Receives one datagram, or several that were joined; waits @seconds at most. 0: nothing came. */
+/* Receives one datagram, or several joined ones; waits at most @seconds. Returns 0 on timeout. */
 static size_t receive(int fd, double seconds)
 {
 	struct pollfd wait = {.fd = fd, .events = POLLIN};
@@ -103,7 +103,7 @@ static void transmit(int fd, size_t length)
 			fail("send");
 }
 
-/* A word from the peer, and its address. */
+/* Opens a socket; the server waits for a word from the peer to get its address. */
 static int open_socket(void)
 {
 	struct sockaddr_in address = {.sin_family = AF_INET, .sin_port = htons(options.port)};
@@ -140,7 +140,7 @@ static void ping_pong(int fd)
 	double begin, end;
 
 	if (!options.address) {
-		/* Until the client has had enough. */
+		/* Until the client stops. */
 		for (size_t got = receive(fd, 2); got; got = receive(fd, 0.5))
 			if (got == options.size)
 				transmit(fd, got);

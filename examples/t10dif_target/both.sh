@@ -11,7 +11,7 @@ case $1 in
 	shift
 	user=
 	[ "$(id -u)" -eq 0 ] || user='--user --map-root-user'
-	# All of it ends with the first process of the new PID namespace.
+	# Everything ends with the first process of the new PID namespace.
 	namespaces="$user --net --pid --mount-proc --fork --kill-child"
 	unshare $namespaces true || exit 77 # forbidden here
 	exec unshare $namespaces "$0" --inside "$@"
@@ -33,7 +33,7 @@ if [ $hosts = two ]; then
 	unshare --net sh -c 'echo && exec sleep 1000' >"$output" &
 	there="nsenter --target $! --net --"
 	until [ -s "$output" ]; do sleep 0.05; done
-	# Packets of 4096 bytes of data fit.
+	# Fits packets of 4096 bytes of data.
 	ip link add a0 mtu 4500 type veth peer name b0 mtu 4500
 	ip link set b0 netns $!
 	ip addr add $address/24 dev a0

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Commands and their answers, see initiator.h. */
+/* Commands and their responses, see initiator.h. */
 #include "initiator.h"
 
 #include <endian.h>
 #include <sched.h>
 #include <string.h>
 
-/* What a completion is of: in the upper half of its wr_id. The lower half is the number of slot or response. */
+/* Kind of a completion, in the upper half of its wr_id. The lower half is the number of slot or response. */
 enum { CONFIGURED, COMMANDED, ANSWERED };
 
 #define WR_ID(what, number) ((uint64_t)(what) << 32 | (number))
@@ -23,7 +23,7 @@ static void await_answer(struct initiator *initiator, uint32_t number)
 		die("initiator: ibv_post_recv: %s", strerror(error));
 }
 
-/* Sends @command; if @range is given, the slot's key is configured with it before. */
+/* Sends @command; if @range is given, configures the slot's key with it first. */
 static void post(struct initiator *initiator, uint32_t slot, struct command *command, const struct range *range)
 {
 	struct ibv_qp_ex *qp = ibv_qp_to_qp_ex(initiator->end.qp);
@@ -52,7 +52,7 @@ static void post_part(struct initiator *initiator, uint32_t number, const struct
 		.memory = {.addr = (uintptr_t)job->mr->addr + (size_t)first * BLOCK,
 			   .length = slot->blocks * BLOCK,
 			   .lkey = job->mr->lkey},
-		/* No more rights than the command needs, to no more memory, until the key is configured anew. */
+		/* Only the rights and the memory that the command needs, until the key is configured again. */
 		.access = job->opcode == COMMAND_WRITE ? IBV_ACCESS_REMOTE_READ
 						       : IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE,
 		.tuples = job->tuples,
@@ -65,7 +65,7 @@ static void post_part(struct initiator *initiator, uint32_t number, const struct
 	post(initiator, number, &command, &range);
 }
 
-/* Waits for an answer. */
+/* Waits for a response. */
 static struct response next_answer(struct initiator *initiator)
 {
 	struct response response;
@@ -93,8 +93,7 @@ static struct response next_answer(struct initiator *initiator)
 }
 
 /*
- * Answers need not come in the order of the commands: which command this one is of, it says itself. Returns the slot of
- * the command.
+ * Responses may come in another order than the commands: each names its command. Returns the slot of the command.
  */
 static uint32_t take_answer(struct initiator *initiator, enum status *status)
 {
@@ -119,7 +118,7 @@ static void finish_part(struct initiator *initiator, const struct job *job, stru
 		outcome->refused++;
 		outcome->status = status;
 	}
-	/* The answer says that the transfer is over, so the key can be asked. */
+	/* The response shows that the transfer is over, so the key can be checked. */
 	if (job->tuples && protection_error(slot->key, &error)) {
 		outcome->wrong_data++;
 		protection_explain("The initiator's key", &error, blocks, BLOCK, slot->lba);

@@ -8,7 +8,7 @@
 
 #include "protection.h"
 
-/* Place for a command that is under way. */
+/* A slot for an outstanding command. */
 struct initiator_slot {
 	struct mlx5dv_mkey *key;
 	uint32_t lba, blocks;
@@ -18,7 +18,7 @@ struct initiator_slot {
 struct initiator {
 	struct end end;
 	struct initiator_slot slot[DEPTH];
-	struct response response[DEPTH]; /* where answers arrive; any answer in any of them */
+	struct response response[DEPTH]; /* buffers for responses; any response may arrive in any of them */
 	struct ibv_mr *response_mr;
 	uint32_t disk_blocks;
 };
@@ -31,20 +31,20 @@ struct job {
 	uint32_t lba, blocks;
 };
 
-/* What came of it. A request that the target refuses, or whose data is wrong, does not end the job. */
+/* Results. A request that the target refuses, or whose data is wrong, does not end the job. */
 struct outcome {
 	uint32_t refused;    /* responses that are not STATUS_OK */
-	enum status status;  /* of the last one of these, else STATUS_OK */
-	uint32_t wrong_data; /* requests in which the initiator's own key has found an error */
+	enum status status;  /* of the last of these, otherwise STATUS_OK */
+	uint32_t wrong_data; /* requests in which the initiator's own key found an error */
 };
 
 /** Connects to the target of @meeting. */
 void initiator_open(struct initiator *initiator, struct meeting *meeting);
-/** Tells the target to end, and closes. */
+/** Sends the target the command to end, and closes. */
 void initiator_close(struct initiator *initiator, struct meeting *meeting);
 
 struct outcome initiator_move(struct initiator *initiator, const struct job *job);
-/** Has the target flip a bit of @byte of a sector, tuples included. */
+/** Makes the target flip a bit of @byte of a sector, tuples included. */
 void initiator_flip_bit(struct initiator *initiator, uint32_t lba, uint32_t byte);
 
 #endif

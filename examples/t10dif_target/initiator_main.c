@@ -67,7 +67,7 @@ static struct blocks blocks_new(struct end *end, size_t size)
 	blocks.bytes = mmap(NULL, room, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (blocks.bytes == MAP_FAILED)
 		die_errno("initiator: %zu bytes of memory", room);
-	/* No remote rights: the target gets at the blocks of a command only, by the key that goes with it. */
+	/* No remote rights: the target only accesses the blocks of a command, by the key sent with it. */
 	blocks.mr = end_register(end, blocks.bytes, room, IBV_ACCESS_LOCAL_WRITE);
 	return blocks;
 }
@@ -123,7 +123,7 @@ static double now(void)
 	return (double)time.tv_sec + (double)time.tv_nsec / 1e9;
 }
 
-/* Moves all blocks; nothing may be wrong. Returns how many seconds it took. */
+/* Moves all blocks; errors are not allowed. Returns the seconds that it took. */
 static double move_all(struct initiator *initiator, enum opcode opcode, int tuples, const struct blocks *blocks)
 {
 	struct job job = {.opcode = opcode, .tuples = tuples, .mr = blocks->mr, .blocks = blocks_of(blocks->size)};
@@ -157,7 +157,8 @@ static void print_rates(const char *what, size_t bytes, double *plain, double *w
 	       (double)bytes / 1e9 / seconds[1], seconds[0] / seconds[1]);
 }
 
-/* Both ways in turn, so that whatever else the machine does meets both alike; the last round leaves tuples on the disk. */
+/* Times both ways in turn, so that other load on the machine affects both equally; the last round leaves tuples on the
+ * disk. */
 static void write_and_read(struct initiator *initiator, const struct blocks *file, const struct blocks *back)
 {
 	double seconds[2][2][ROUNDS];
@@ -180,7 +181,7 @@ static void write_and_read(struct initiator *initiator, const struct blocks *fil
 
 /* ---- with damage ---------------------------------------------------------------------------------------------- */
 
-/* Flips a bit of @byte of the sector at @lba, reads the command's worth of blocks around it, and flips it back. */
+/* Flips a bit of @byte of the sector at @lba, reads a command's worth of blocks around it, and flips it back. */
 static void read_damaged(struct initiator *initiator, const struct blocks *back, uint32_t lba, uint32_t byte,
 			 enum status expected)
 {
@@ -209,14 +210,14 @@ static void find_damage(struct initiator *initiator, const struct blocks *back)
 
 	printf("\nA bit of byte 1234 of sector %u flips on the target's disk:\n", lba);
 	read_damaged(initiator, back, lba, 1234, STATUS_GUARD_ERROR);
-	/* A guard covers the data and not the tags, which are known to both sides: */
+	/* A guard covers only the data; both sides know the tags: */
 	printf("\nA bit of its application tag flips instead:\n");
 	read_damaged(initiator, back, lba, BLOCK + 3, STATUS_APPLICATION_TAG_ERROR);
 	printf("\nA bit of its reference tag flips instead:\n");
 	read_damaged(initiator, back, lba, BLOCK + 7, STATUS_REFERENCE_TAG_ERROR);
 }
 
-/* Writes the file at @path, reads it back, has sectors damaged and reads those. */
+/* Writes the file at @path, reads it back, has sectors damaged and reads them. */
 static void initiator_run(struct meeting *meeting, const char *path, const char *copy)
 {
 	static struct initiator initiator;
@@ -233,7 +234,7 @@ static void initiator_run(struct meeting *meeting, const char *path, const char 
 	if (copy)
 		store(&back, copy);
 	find_damage(&initiator, &back);
-	/* The disk is whole again. */
+	/* The disk is undamaged again. */
 	move_all(&initiator, COMMAND_READ, 1, &back);
 
 	blocks_free(&file);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * How initiator and target find each other, see protocol.h: by rdma_cm(7), as those of NVMe over Fabrics do. The queue pair is
- * our own, since rdma_create_qp(3) makes none that can configure keys; so we bring it through its states ourselves, with
- * the attributes that rdma_init_qp_attr(3) knows.
+ * Connects initiator and target, see protocol.h: by rdma_cm(7), as NVMe over Fabrics does. The queue pair is our own, since
+ * rdma_create_qp(3) makes none that can configure keys; therefore we also change its states, with the attributes that
+ * rdma_init_qp_attr(3) returns.
  */
 #include <endian.h>
 #include <stdio.h>
@@ -11,7 +11,7 @@
 
 #include "protocol.h"
 
-enum { TIMEOUT_MS = 2000, TRIES = 100, READS = 16 /* RDMA READs under way at once */ };
+enum { TIMEOUT_MS = 2000, TRIES = 100, READS = 16 /* outstanding RDMA READs */ };
 
 /* ---- events ---------------------------------------------------------------------------------------------------- */
 
@@ -137,7 +137,7 @@ void accept_initiator(struct meeting *meeting, struct end *end, uint32_t blocks)
 	rdma_ack_cm_event(await(meeting, RDMA_CM_EVENT_ESTABLISHED));
 }
 
-/* An id that was rejected cannot be used again. */
+/* A rejected id cannot be used again. */
 static void try_again(struct meeting *meeting)
 {
 	struct rdma_cm_id *rejected = meeting->id;
@@ -168,7 +168,7 @@ uint32_t connect_to_target(struct meeting *meeting, struct end *end)
 		die("the target does not say how large its disk is");
 	memcpy(&size, event->param.conn.private_data, sizeof(size));
 	rdma_ack_cm_event(event);
-	/* Once more: only now it is known which rights the peer is to have. */
+	/* Repeated: the rights of the peer are known only now. */
 	to_state(meeting, end, IBV_QPS_INIT);
 	to_state(meeting, end, IBV_QPS_RTR);
 	to_state(meeting, end, IBV_QPS_RTS);
@@ -179,7 +179,7 @@ uint32_t connect_to_target(struct meeting *meeting, struct end *end)
 
 void disconnect(struct meeting *meeting)
 {
-	/* Fails if the peer's has come first; its own answer is the event in both cases. */
+	/* Fails if the peer disconnected first; the event comes in both cases. */
 	rdma_disconnect(meeting->id);
 	rdma_ack_cm_event(await(meeting, RDMA_CM_EVENT_DISCONNECTED));
 }
@@ -199,7 +199,7 @@ void add_message(struct end *end, uint64_t wr_id, void *message, size_t length)
 	struct ibv_qp_ex *qp = ibv_qp_to_qp_ex(end->qp);
 
 	qp->wr_id = wr_id;
-	/* Signalled: what has been completed makes room in the queue. */
+	/* Signalled: completions free room in the queue. */
 	qp->wr_flags = IBV_SEND_SIGNALED;
 	ibv_wr_send(qp);
 	ibv_wr_set_inline_data(qp, message, length);

@@ -9,7 +9,7 @@ struct mlx5dv_mkey *protection_key(struct end *end)
 {
 	struct mlx5dv_mkey_init_attr attr = {
 		.pd = end->pd,
-		/* A key of no memory of its own, that can have block signatures. */
+		/* A key without its own memory that can have block signatures. */
 		.create_flags = MLX5DV_MKEY_INIT_ATTR_FLAGS_INDIRECT | MLX5DV_MKEY_INIT_ATTR_FLAGS_BLOCK_SIGNATURE,
 		.max_entries = 1,
 	};
@@ -25,7 +25,7 @@ static void set_signature(struct mlx5dv_qp_ex *builder, const struct range *rang
 {
 	const struct mlx5dv_sig_t10dif tuple = {
 		.bg_type = MLX5DV_SIG_T10DIF_CRC,
-		.bg = 0, /* what the CRC starts from */
+		.bg = 0, /* initial value of the CRC */
 		.app_tag = APPLICATION_TAG,
 		.ref_tag = range->lba,
 		.flags = MLX5DV_SIG_T10DIF_FLAG_REF_REMAP, /* one more with each block */
@@ -36,10 +36,10 @@ static void set_signature(struct mlx5dv_qp_ex *builder, const struct range *rang
 		.block_size = MLX5DV_BLOCK_SIZE_4096,
 	};
 	const struct mlx5dv_sig_block_attr attr = {
-		/* What is the same on both sides is checked and copied; what one side lacks is made or taken off. */
+		/* Fields that both sides have are checked and copied; those of one side only are generated or removed. */
 		.mem = range->tuples_in_memory ? &domain : NULL,
 		.wire = &domain,
-		/* All of a tuple is checked, wherever tuples come in. */
+		/* Checks the whole tuple wherever tuples come in. */
 		.check_mask =
 			MLX5DV_SIG_MASK_T10DIF_GUARD | MLX5DV_SIG_MASK_T10DIF_APPTAG | MLX5DV_SIG_MASK_T10DIF_REFTAG,
 	};
@@ -51,12 +51,12 @@ void add_configuration(struct end *end, uint64_t wr_id, struct mlx5dv_mkey *key,
 {
 	struct ibv_qp_ex *qp = ibv_qp_to_qp_ex(end->qp);
 	struct mlx5dv_qp_ex *builder = mlx5dv_qp_ex_from_ibv_qp_ex(qp);
-	/* A key keeps its signature until it is told otherwise. */
+	/* A key keeps its signature until it is reset. */
 	struct mlx5dv_mkey_conf_attr attr = {.conf_flags = range->tuples ? 0 : MLX5DV_MKEY_CONF_FLAG_RESET_SIG_ATTR};
 
 	qp->wr_id = wr_id;
-	/* The layout is inside the request, hence INLINE. Nobody waits for it: requests that are posted behind it find
-	 * the key configured. */
+	/* The layout is inside the request, hence INLINE. No wait is needed: requests posted after it use the configured
+	 * key. */
 	qp->wr_flags = IBV_SEND_INLINE;
 	mlx5dv_wr_mkey_configure(builder, key, range->tuples ? 3 : 2, &attr);
 	mlx5dv_wr_set_mkey_access_flags(builder, range->access);
@@ -67,7 +67,7 @@ void add_configuration(struct end *end, uint64_t wr_id, struct mlx5dv_mkey *key,
 
 int protection_error(struct mlx5dv_mkey *key, struct mlx5dv_mkey_err *error)
 {
-	/* The transfer itself has succeeded: that the data is wrong is no error of the transport. */
+	/* The transfer itself succeeded: wrong data is not a transport error. */
 	int failure = mlx5dv_mkey_check(key, error);
 
 	if (failure)
@@ -75,7 +75,7 @@ int protection_error(struct mlx5dv_mkey *key, struct mlx5dv_mkey_err *error)
 	return error->err_type != MLX5DV_MKEY_NO_ERR;
 }
 
-/* The guard as the T10 standard has it: CRC-16 of polynomial 0x8bb7. Adapters do not compute it bit by bit. */
+/* Computes the guard as in the T10 standard: CRC-16 of polynomial 0x8bb7. Adapters do not compute it bit by bit. */
 static uint16_t guard(const uint8_t *block)
 {
 	uint32_t crc = 0;
@@ -88,7 +88,7 @@ static uint16_t guard(const uint8_t *block)
 	return (uint16_t)crc;
 }
 
-/* The field in question, and the value that a good tuple has for @block at @lba. */
+/* The field in question, and the correct value for @block at @lba. */
 struct field {
 	const char *name, *enumerator;
 	int digits;
@@ -135,8 +135,8 @@ void protection_explain(const char *who, const struct mlx5dv_mkey_err *error, co
 	uint64_t actual = error->err.sig.actual_value, expected = error->err.sig.expected_value;
 	struct field field = field_of(error->err_type, blocks + block * stride, lba + block);
 
-	/* By the man page `actual` was computed from the data and `expected` found in the tuple; adapters have it the
-	 * other way round. Which is which shows when one knows what is right. */
+	/* According to the man page `actual` was computed from the data and `expected` found in the tuple; adapters swap
+	 * them. The known correct value shows which is which. */
 	if ((actual == field.right) == (expected == field.right))
 		die("%s: %s 0x%lx or 0x%lx, where 0x%lx is right", who, field.name, (unsigned long)actual,
 		    (unsigned long)expected, (unsigned long)field.right);

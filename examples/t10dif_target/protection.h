@@ -18,33 +18,33 @@
 
 enum { APPLICATION_TAG = 0x0da7 };
 
-/* What a key shall give access to. */
+/* Memory that a key gives access to. */
 struct range {
 	struct ibv_sge memory;
 	unsigned int access; /* IBV_ACCESS_* */
 	int tuples;          /* 0: the blocks as they are, no tuples anywhere */
 	int tuples_in_memory;
-	uint32_t lba; /* of the first block: its reference tag */
+	uint32_t lba; /* of the first block; its reference tag */
 };
 
 struct mlx5dv_mkey *protection_key(struct end *end);
-/** Adds the configuration of @key to a list of requests that ibv_wr_start() began. Takes up to 3 places of the queue. */
+/** Adds the configuration of @key to a list of requests that ibv_wr_start() began. Takes up to 3 entries of the queue. */
 void add_configuration(struct end *end, uint64_t wr_id, struct mlx5dv_mkey *key, const struct range *range);
 
-/** What a request of @blocks is long on the wire: the length of every request that goes through such a key. */
+/** Returns the length of @blocks on the wire: the length of every request through such a key. */
 static inline uint32_t wire_bytes(uint32_t blocks, int tuples)
 {
 	return blocks * (tuples ? SECTOR : BLOCK);
 }
 
 /**
- * Asks @key what it has found; to be called when the transfer through it is known to be over. Returns 0 if all is well,
- * else the error is in @error: the first one that was not asked for before.
+ * Returns the errors that @key found; to be called when the transfer through it is over. Returns 0 if there is none, otherwise
+ * sets @error to the first one not yet returned.
  */
 int protection_error(struct mlx5dv_mkey *key, struct mlx5dv_mkey_err *error);
 /**
- * Prints what the adapter says about it, and what that means.
- * @blocks: the data of the request as it is in memory, the n-th block at @blocks + n * @stride; @lba: of the first.
+ * Prints the error that the adapter reports, and its meaning.
+ * @blocks: the data of the request as in memory, the n-th block at @blocks + n * @stride; @lba: of the first.
  */
 void protection_explain(const char *who, const struct mlx5dv_mkey_err *error, const uint8_t *blocks, size_t stride,
 			uint32_t lba);

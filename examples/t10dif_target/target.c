@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The target, a program of its own (initiator_main.c says how to run it): a disk in memory, with sectors of 4104 bytes, a
- * block and its tuple. It believes no command: what it is asked for must lie on the disk.
+ * The target, a separate program (initiator_main.c shows how to run it): a disk in memory, with sectors of 4104 bytes, a block
+ * and its tuple. It validates every command: the requested blocks must be on the disk.
  */
 #include <endian.h>
 #include <sched.h>
@@ -12,14 +12,14 @@
 
 #include "protection.h"
 
-/* What a completion is of: in the upper half of its wr_id. The lower half is the slot. */
+/* Kind of a completion, in the upper half of its wr_id. The lower half is the slot. */
 enum { RECEIVED, CONFIGURED, TRANSFERRED, ANSWERED };
 
 #define WR_ID(what, slot) ((uint64_t)(what) << 32 | (slot))
 
-/* Place for a command that is under way. */
+/* A slot for an outstanding command. */
 struct slot {
-	struct command command; /* as it was received */
+	struct command command; /* as received */
 	struct mlx5dv_mkey *key;
 	uint32_t lba, blocks; /* of the transfer */
 	int is_read, tuples;
@@ -52,7 +52,7 @@ static void answer(struct target *target, uint32_t slot, enum status status)
 	struct ibv_qp_ex *qp = ibv_qp_to_qp_ex(target->end.qp);
 	int error;
 
-	/* First the place for the next command, which the initiator may send when it has the answer. */
+	/* Posts the receive of the next command first: the initiator may send it once it has the response. */
 	receive_into(target, slot);
 	ibv_wr_start(qp);
 	add_message(&target->end, WR_ID(ANSWERED, slot), &response, sizeof(response));
@@ -61,13 +61,13 @@ static void answer(struct target *target, uint32_t slot, enum status status)
 		die("target: answering: %s", strerror(error));
 }
 
-/* The place of a block on the disk. Blocks without tuples lie closer: they only serve to compare rates. */
+/* Returns the place of a block on the disk. Blocks without tuples are packed; they only serve to compare rates. */
 static uint8_t *place(const struct target *target, const struct slot *slot)
 {
 	return target->disk + (size_t)slot->lba * wire_bytes(1, slot->tuples);
 }
 
-/* Gives the slot's key the sectors, and moves them: one list of requests, nothing is waited for in between. */
+/* Configures the slot's key for the sectors and moves them, in one list of requests without waiting in between. */
 static void transfer(struct target *target, uint32_t number, uint32_t rkey)
 {
 	struct slot *slot = &target->slot[number];
@@ -98,7 +98,7 @@ static void transfer(struct target *target, uint32_t number, uint32_t rkey)
 		die("target: a transfer: %s", strerror(error));
 }
 
-/* A transfer has come to its end; whether what it moved was right is another question. */
+/* Handles the end of a transfer, and checks its data separately. */
 static void transferred(struct target *target, uint32_t number)
 {
 	static const enum status status[] = {
@@ -188,7 +188,7 @@ static void open_disk(struct target *target, uint32_t blocks)
 	target->disk = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (target->disk == MAP_FAILED)
 		die_errno("target: %zu bytes of memory", bytes);
-	/* No remote rights: only the target's own requests get at the disk. */
+	/* No remote rights: only the target's own requests access the disk. */
 	target->disk_mr = end_register(&target->end, target->disk, bytes, IBV_ACCESS_LOCAL_WRITE);
 }
 
