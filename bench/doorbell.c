@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * How soon a store to a doorbell is noticed, and what looking for stores costs while there are none: a WRITE of 8 bytes to the queue
- * pair itself, rung by stores and posted by calls in turn, from the ring to the CQE. The program has one processor, the thread that
- * looks another, which it gets from the program when it begins. What is more than by calls is what noticing takes.
+ * Measures the latency from a store to a doorbell until it is noticed, and the cost of polling for stores while there are none.
+ * A WRITE of 8 bytes to the queue pair itself is rung by stores and posted by calls in turn, and timed from the ring to the
+ * CQE. The program runs on one CPU, the polling thread on another, inherited from the program at its start. The excess over
+ * calls is the cost of noticing.
  *
  *     softhca-bench-doorbell [PROGRAM'S CPU [THREAD'S CPU]]
  */

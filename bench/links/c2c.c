@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * How long a cache line takes from one CPU to another: half of what two threads need to hand it to and fro. The least that
- * any message between them can take.
+ * Latency of a cache line from one CPU to another: half the time that two threads need to pass it back and forth. The lower
+ * bound for any message between them.
  *
  *	softhca-bench-c2c CPU CPU
  */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Connections of rdma_cm between two processes, each with an RC QP of its own, and those of TCP beside them: so many that are kept
- * until all are there, WINDOW at a time under way. The client prints what one takes.
+ * Connections of rdma_cm between two processes, each with its own RC QP, compared with TCP connections: all stay open until the
+ * last one is made, WINDOW of them in progress at a time. The client prints the time per connection.
  *
  *	softhca-bench-cm rdma|tcp --port N --count N [--connect ADDRESS]
  */

@@ -1,11 +1,12 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""Measures two processes, on one host (shm) and on two that are network namespaces (udp), each row in turn with what one
-would have instead, so that a figure is a ratio of one run and not of two machines.
+"""Measures two processes, on one host (shm) and on two that are network namespaces (udp), each row in turn with the
+alternatives, so that a figure is a ratio within one run rather than between two machines.
 
     links.py BUILD [--quick] [--rounds N] [--only TEXT] [--json FILE]
 
-Peers that are not installed are said to be absent. Needs two CPUs, and root or user namespaces.
+Peers that are not installed are reported as absent. Needs two CPUs, and root or user namespaces.
+
 """
 import argparse
 import json

@@ -3,7 +3,7 @@
  * Plain UDP between two processes, the upper bound for a link over UDP: a ping-pong, and a stream of datagrams that the kernel
  * segments and joins (UDP_SEGMENT, UDP_GRO), with credits so that none is lost.
  *
- * softhca-bench-raw-udp ping-pong|stream [--connect ADDRESS] [--port N] [--cpu N] [--size N] [--seconds T] [--blocking]
+ *	softhca-bench-raw-udp ping-pong|stream [--connect ADDRESS] [--port N] [--cpu N] [--size N] [--seconds T] [--blocking]
  *
  * --size: bytes of a datagram. Without --connect it is the server. The client prints "name value".
  */

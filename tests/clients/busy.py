@@ -1,12 +1,13 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""Client programs with their default options on a machine that has no time for them: beside busy loops, on two processors.
+"""Runs client programs with their default options on a loaded machine: together with busy loops, on two processors.
 
     busy.py [--rounds N] [--seconds S] [--loops N] [--link shm|udp] [--only TEXT] [--tool PATH]
 
-An adapter answers while its program does not run, so none of these programs may fail for that. Prints TAP, a line for each
-program and link; ends with the round in which the time is over. Each program has a time limit of its own, far beyond what
-sixteen loops cost it.
+An adapter answers while its program does not run, so these programs must not fail because of the load. Prints TAP, a
+line for each program and link; ends with the round in which the time is over. Each program has its own time limit, far
+beyond the slowdown by sixteen loops.
+
 """
 import argparse
 import os
@@ -26,7 +27,7 @@ PROCESSORS = 2
 
 
 def table():
-    """Default options: the numbers of iterations are the defaults, too, and there for the judges."""
+    """Default options; the numbers of iterations are the defaults as well, given for the judges."""
     def pingpong(kind):
         return cases.Case(f'ibv_{kind}_pingpong', f'ibv_{kind}_pingpong -d mlx5_0 -g 3 -p {{port}} -n 1000', cases.pingpong,
                           seconds=SECONDS)
@@ -56,7 +57,7 @@ def main():
     with Hosts() as hosts:
         runner = Runner(hosts, options)
         for _ in range(options.loops):
-            # In the PID namespace of this test: whatever happens, it ends with it.
+            # In the PID namespace of this test, so they end with it in any case.
             os.spawnvp(os.P_NOWAIT, 'sh', ['sh', '-c', 'while :; do :; done'])
         for _ in range(options.rounds):
             for number, (case, link) in enumerate(chosen):

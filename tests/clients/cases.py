@@ -8,11 +8,11 @@ import re
 from dataclasses import dataclass, field
 
 SHM, UDP = 'shm', 'udp'
-# What tells that the server is ready: it listens to TCP, or to rdma_cm at {port}; it has a socket of UDP there; it has joined a
+# Signs that the server is ready: it listens to TCP, or to rdma_cm at {port}; it has a UDP socket there; it has joined a
 # multicast group.
 TCP, CM, DATAGRAMS, GROUP = 'tcp', 'cm', 'datagrams', 'group'
 MULTICAST = '239.1.2.3'
-# Parts of names of cases whose programs make files of fixed names in /tmp.
+# Parts of names of cases whose programs create files with fixed names in /tmp.
 LITTERING = ('xsrq_pingpong', '-c XRC')
 EVERY = 1 << 23 # perftest -a goes up to 8 MiB
 
@@ -20,36 +20,36 @@ EVERY = 1 << 23 # perftest -a goes up to 8 MiB
 @dataclass
 class Case:
     name: str
-    command: str                # of the server; also the client's unless it has one
-    judge: object               # judge(case, server output, client output) -> what is wrong, or None
-    client: str = ''            # where it differs
+    command: str                # of the server, and of the client unless it has its own
+    judge: object               # judge(case, server output, client output) -> error, or None
+    client: str = ''            # the client's, if different
     links: tuple = (SHM, UDP)
     seconds: int = 40           # time limit, on a slow machine
     env: dict = field(default_factory=dict)
     presence: bool = False      # looks for /dev/infiniband
-    ranks: int = 0              # an MPI program,
-    program: str = 'mpi_program'    # of this name, with its arguments
+    ranks: int = 0              # number of ranks of an MPI program
+    program: str = 'mpi_program'    # name and arguments of the MPI program
     batch: str = ''             # of ucx_perftest
     ready: str = TCP            # TCP, CM, DATAGRAMS, GROUP
-    member: str = ''            # of a third program, on the other host: it is ready as the server is
+    member: str = ''            # command of a third program, on the other host: ready by the same sign as the server
     files: bool = False         # {directory}/sent exists, and {directory}/received is made like it
-    built: bool = False         # a program of our own
-    endless: bool = False       # the server serves until it is ended
-    port: int = 0               # of a program that has one of its own
-    alone: bool = False         # one program, which has no peer
-    preload: str = ''           # a library of our own that it is started with
-    cpus: int = 1               # of which it occupies as many
-    status: int = 0             # with which it ends
-    migration: tuple = None     # a guest of QEMU moves, with these capabilities of the migration
-    launcher: str = 'openmpi'   # of an MPI program: also what its mpirun and mpicc end with
+    built: bool = False         # our own program
+    endless: bool = False       # the server runs until it is killed
+    port: int = 0               # fixed port of the program
+    alone: bool = False         # one program without a peer
+    preload: str = ''           # our own library to preload
+    cpus: int = 1               # number of processors that it occupies
+    status: int = 0             # its exit status
+    migration: tuple = None     # capabilities of the migration of a QEMU guest
+    launcher: str = 'openmpi'   # of an MPI program: suffix of its mpirun and mpicc
     regions: bool = False       # registered memory is kept, and judged by `moved`
-    race: str = ''              # what it says if it loses one of its own: it is run again then
+    race: str = ''              # output when it loses a race of its own: it is then run again
 
 
-# ---- judges: what a program says itself -----------------------------------------------------------------------------
+# ---- judges: a program's own output ---------------------------------------------------------------------------------
 
 def pingpong(case, server, client):
-    """Both ends print how many bytes they moved and how many round trips they made."""
+    """Both ends print their bytes and round trips."""
     rounds = int(re.search(r'-n (\d+)', case.command)[1])
     if 'xsrq' in case.command:
         return None if server.endswith('success\n') and client.endswith('success\n') else 'an end reports no success'
@@ -63,13 +63,14 @@ def pingpong(case, server, client):
 
 
 def rows(output):
-    """The numbers of perftest's table: a list per size. A deviation may be -nan, where it loses digits under way."""
+    """Returns perftest's table: a list per size. A deviation may be -nan, where it loses digits."""
     return [[float(word) for word in line.split()]
             for line in output.splitlines() if re.fullmatch(r'\s*\d+\s+\d+(\s+-?([\d.]+|nan))+\s*', line)]
 
 
 def perftest(case, _, client):
-    """One row per size, or one, of all iterations, with a rate or time. The client's: a passive server prints no figures."""
+    """One row per size, or one, of all iterations, with a rate or time. From the client: a passive server prints no
+    figures."""
     table = rows(client)
     if not table:
         return 'the client prints no results'
@@ -83,25 +84,26 @@ def perftest(case, _, client):
     wanted = int(re.search(r'-n (\d+)', case.command)[1])
     if any(row[1] < wanted for row in table):
         return 'fewer iterations than were asked for'
-    # The rate in MB/s of a few bytes may be 0.00 on a busy machine; the largest size has one, and each time is one.
+    # The rate in MB/s of a few bytes may be 0.00 on a busy machine; the largest size has a rate, and all sizes have a
+    # time.
     rates = [row[3] for row in table[-1:]] if '_bw' in case.command else [row[5] for row in table]
     return None if all(rate > 0 for rate in rates) else 'a rate or time is not positive'
 
 
 def batch(case, _, client):
-    """As many results as the batch has lines."""
+    """The batch has as many results as lines."""
     results = len(re.findall(r'(?m)^Final: +\d+', client))
     return None if results == len(BATCHES[case.batch].splitlines()) else f'the client prints {results} results'
 
 
 def mpi(case, output, _):
-    """The program itself checks what it receives."""
+    """The program itself checks the data that it receives."""
     return None if re.search(rf'(?m)^{case.ranks} ranks: .* are right$', output) else \
         'the program does not say that all is right'
 
 
 def lines(count, pattern, output, end):
-    """@pattern begins @count lines of the @output of @end."""
+    """Expects @count lines of the @output of @end that begin with @pattern."""
     found = len(re.findall(f'(?m)^{pattern}', output))
     return None if found == count else f'the {end} prints {found} lines "{pattern}" instead of {count}'
 
@@ -124,7 +126,8 @@ def moved(case, server, client):
 
 
 def demo(case, _, client):
-    """io_demo -q verifies each buffer and ends at a wrong one. The client reports all iterations, and that it ends well."""
+    """io_demo -q verifies each buffer and ends at a wrong one. The client reports all iterations, and a successful
+    end."""
     wanted = int(re.search(r'-i (\d+)', case.client)[1])
     found = sum(map(int, re.findall(r'\[DEMO\] total min:\d+ max:\d+ total:(\d+) ', client)))
     if found != wanted:
@@ -138,14 +141,15 @@ def devinfo(_, output, __):
 
 
 def transports(_, output, __):
-    """All transports that UCX has for an adapter of this class."""
+    """UCX has all transports of an adapter of this class."""
     found = set(re.findall(r'(?m)^#\s+Transport: (\S+)\n#\s+Device: mlx5_0:1$', output))
     wanted = {'rc_verbs', 'ud_verbs', 'rc_mlx5', 'dc_mlx5', 'ud_mlx5'}
     return None if found == wanted else f'not the transports {sorted(wanted)}: {sorted(found)}'
 
 
 def rping(case, _, client):
-    """The client shows what came back: a line for each ping, that begins one letter later (with -V it compares, too)."""
+    """The client shows the returned data: a line for each ping, shifted by one letter each (with -V it compares,
+    too)."""
     count, size = (int(re.search(rf'-{option} (\d+)', f'{case.client} -S 64')[1]) for option in 'CS')
     letters = ''.join(map(chr, range(ord('A'), ord('z') + 1)))
     wanted = []
@@ -158,7 +162,7 @@ def rping(case, _, client):
 
 
 def messages(case, server, client):
-    """Of ucmatose and udaddy: all messages of all connections went through at both ends."""
+    """ucmatose and udaddy: all messages of all connections arrived at both ends."""
     for end, output in (('server', server), ('client', client)):
         wrong = lines(1, 'test complete$', output, end) or lines(1, 'return status 0$', output, end)
         if wrong:
@@ -167,7 +171,7 @@ def messages(case, server, client):
 
 
 def mckey(_, server, client, member):
-    """The group is the same for all, the receivers have what the sender sent."""
+    """All have the same group, and the receivers have the sender's data."""
     joined = [re.findall(r'(?m)^mckey: joined dgid: (\S+) mlid 0x[0-9a-f]+ sl \d+$', output)
               for output in (server, client, member)]
     if joined != [[f'::ffff:{MULTICAST}']] * 3:
@@ -178,7 +182,7 @@ def mckey(_, server, client, member):
 
 
 def cmtime(case, _, client):
-    """A row per step with its times; each of the connections has gone through all of them."""
+    """A row per step with its times; each connection has completed all of them."""
     steps = ('create id', 'resolve addr', 'resolve route', 'create qp', 'connect', 'disconnect', 'destroy')
     table = dict(re.findall(r'(?m)^([a-z ]+?)\s*:\s+([\d.]+)\s+[\d.]+\s+[\d.]+\s+[\d.]+$', client))
     absent = [step for step in steps if step not in table]
@@ -186,7 +190,7 @@ def cmtime(case, _, client):
 
 
 def ends(case, server, client):
-    """The examples say with which status they end."""
+    """The examples print their exit status."""
     program = case.command.split()[0].removesuffix('server')
     return lines(1, f'{program}server: end 0$', server, 'server') or lines(1, f'{program}client: end 0$', client, 'client')
 
@@ -198,7 +202,7 @@ def qperf(case, _, client):
 
 
 def streams(case, server, client):
-    """Of rstream and riostream: a row at both ends; -T v has compared the bytes."""
+    """rstream and riostream: a row at both ends; -T v has compared the bytes."""
     size, transfers, count = (int(re.search(rf'-{option} (\d+)', case.command)[1]) for option in 'SCI')
     size = f'{size >> 10}k' if size >= 1024 else size
     wanted = rf'custom +{size} +{transfers} +{count} +\S+ +[\d.]+s +[\d.]+ +[\d.]+$'
@@ -206,7 +210,7 @@ def streams(case, server, client):
 
 
 def udpong(case, _, client):
-    """A row; with echo all that were sent came back."""
+    """A row; with echo all datagrams came back."""
     count = 2 * int(re.search(r'-C (\d+)', case.command)[1]) if '-T e' in case.command else '[1-9][0-9]*'
     return lines(1, rf'custom +64 +{count} +\S+ +[\d.]+s +[\d.]+ +[\d.]+$', client, 'client')
 
@@ -216,13 +220,13 @@ def rcopy(case, _, client):
 
 
 def sockets(case, server, client):
-    """Neither end had a socket of the kernel's, each connection got back what it sent."""
+    """Neither end had a kernel socket, and each connection got its data back."""
     wanted = '4 connections, 8388608 bytes each, right; descriptors that are no sockets$'
     return lines(1, wanted, client, 'client') or lines(1, 'served 4 connections; descriptors that are no sockets$', server, 'server')
 
 
 def fio(case, server, client):
-    """All bytes, without an error; what is sent, the receiver counts as well, and compares its checksums."""
+    """All bytes, without an error; the receiver counts sent data too, and compares its checksums."""
     for end, output in (('receiver', server), ('sender', client)):
         wrong = lines(1, rf'{end}: \(groupid=0, jobs=1\): err= 0:', output, end)
         if wrong:
@@ -240,14 +244,16 @@ def fi_pingpong(case, _, client):
 
 
 def vectors(case, output, _):
-    """dpdk-test-crypto-perf ends well whatever came out; the last figure of its row counts the operations that gave something else."""
+    """dpdk-test-crypto-perf always exits successfully; the last figure of its row counts operations with wrong
+    results."""
     length, count = (re.search(rf'--{option} (\d+)', case.command)[1] for option in ('buffer-sz', 'total-ops'))
     wrong = count if 'another-tweak' in case.command else 0
     return lines(1, rf' *\d+, +{length},16,{count},{count},\d+,\d+,{wrong}$', output, 'program')
 
 
 def autotest(_, output, __):
-    """Its cases of AES-XTS by wrapped keys pass, but for four that are broken themselves: they append to a buffer that is full."""
+    """Its cases of AES-XTS by wrapped keys pass, except for four with a bug of their own: they append to a full
+    buffer."""
     results = dict(re.findall(r'(?m)^ \+ TestCase \[ *\d+\] : (.*) (succeeded|failed)$', output))
     wanted = {f'AES-256-XTS {way} ({length}-byte plaintext Dataunit {unit}){form}':
               'failed' if form and length == 4096 else 'succeeded'
@@ -268,14 +274,14 @@ def pingpongs(program, *option_lines):
 
 
 def perftests(programs, *option_lines, **more):
-    """Every program of @programs with every line of options."""
+    """Returns every program of @programs with every line of options."""
     return [Case(f'ib_{program} {options.split(" --credentials")[0]}'.strip(), f'ib_{program} -F -d mlx5_0 -x 3 -p {{port}} {options}'.strip(),
                  perftest, **more)
             for program in programs for options in option_lines]
 
 
-# Tests of ucx_perftest that run one after the other over one pair of processes: a name, then the options. Those of UCP, and
-# those of UCT, which has atomics and READs by the WQEs that it writes.
+# Tests of ucx_perftest, run one after the other over one pair of processes: a name, then the options. Those of UCP, and
+# those of UCT, whose atomics and READs use WQEs that it writes itself.
 BATCHES = {
     'ucp': """\
 tag_lat -t tag_lat -s 8 -n 40 -w 4
@@ -313,7 +319,7 @@ RCOPY_BYTES = 256 << 20
 # Without relaxed ordering UCX has no use for KSM keys.
 DEVX = {'UCX_IB_MLX5_DEVX': 'y', 'UCX_IB_PCI_RELAXED_ORDERING': 'off'}
 PCI = '/sys/devices/pci5348:00'
-# Bytes of the key, and of the data unit, which is the operation.
+# Bytes of the key, and of the data unit, one per operation.
 DPDK_VECTORS = [(key, length) for key in (32, 64) for length in (512, 4096)]
 DPDK_OPERATIONS = 64
 PRELOAD = {'LD_PRELOAD': '/usr/lib/x86_64-linux-gnu/rsocket/librspreload.so'}
@@ -352,10 +358,10 @@ def rdmacm():
                                             ('-R', ['write_lat', 'send_bw', 'read_lat', 'atomic_bw'], (UDP,)),
                                             ('-c UD -R', ['send_lat'], (SHM, UDP)), ('-z', ['read_bw'], (SHM, UDP)))
          for case in perftests(tools, f'{options} {SHORT}', ready=CM, links=links)] +
-        # Its server tells its port before it listens (docs/inside/rdma-cm.md).
+        # Its server announces its port before it listens (docs/inside/rdma-cm.md).
         pair('qperf -lp {port}', qperf, 'qperf -lp {port} -cm1 -t 1 {address} rc_bw rc_lat', '', ready=TCP, endless=True,
              race='unexpected event from RDMA CM: Event rejected') +
-        # One-sided writes, upon which the other end spins: each costs a wake-up there, so there are few.
+        # One-sided writes, for which the other end spins: each costs a wake-up there, so there are few.
         pair('riostream -p {port} {options}', streams, 'riostream -p {port} {options} -s', '-T v -S 4096 -C 10 -I 20',
              '-T b -S 64 -C 1 -I 20') +
         pair('rstream -p {port} {options}', streams, 'rstream -p {port} {options} -s', '-T v -S 65536 -C 10 -I 20',
@@ -367,16 +373,16 @@ def rdmacm():
         [Case(f'fio {verb}', f'fio --name=receiver {FIO} --rw=read {check}', fio, ready=CM, links=links,
               client=f'fio --name=sender {FIO} --rw=write --hostname={{address}} --verb={verb} {check} --do_verify=0')
          # Its receiver allows no RNR retries (rdma-cm 4.1), so all receives are posted before anything is sent.
-         # It takes its time to begin and to end.
+         # Starting and ending are slow.
          for verb, check, links in (('write', '', (SHM,)), ('read', '', (UDP,)), ('send', '--verify=crc32c', (SHM, UDP)))] +
-        # libfabric: a connected end point, and datagrams over connections that it makes itself.
+        # libfabric: a connected endpoint, and datagrams over connections that it makes itself.
         [Case(f'fi_pingpong {provider} {end}', f'fi_pingpong -B {{port}} -p "{provider}" -e {end} -I 10 -c', fi_pingpong,
               client=f'fi_pingpong -P {{port}} -p "{provider}" -e {end} -I 10 -c', presence=True)
          for provider, end in (('verbs', 'msg'), ('verbs;ofi_rxm', 'rdm'))])
 
 
 def ucx_batches(tls, links=(SHM, UDP), **env):
-    """All that UCP has, over the transports @tls."""
+    """All tests of UCP, over the transports @tls."""
     options = ' '.join(f'{name[4:]}={value}' for name, value in env.items())
     return [Case(f'ucx_perftest {tls} {options}'.strip(), 'ucx_perftest -p {port} -b {directory}/ucp', batch, presence=True, links=links,
                  batch='ucp', env={'UCX_TLS': f'{tls},self', 'UCX_NET_DEVICES': 'mlx5_0:1', 'UCX_WARN_UNUSED_ENV_VARS': 'n', **env})]
@@ -388,7 +394,7 @@ def uct_batches(transport, links):
 
 
 def dpdk():
-    """DPDK's crypto driver, which makes its objects by commands and writes its WQEs itself."""
+    """DPDK's crypto driver, which creates its objects by commands and writes its WQEs itself."""
     common = '--no-huge --no-shconf --no-telemetry -a 5348:00:00.0,class=crypto'
 
     def perf(vector, key, length, way, options='', operations=DPDK_OPERATIONS):
@@ -411,7 +417,7 @@ def dpdk():
 
 
 def io_demos(tls, options=''):
-    """UCX's example of a storage server, which connects by rdma_cm and verifies what it reads and writes."""
+    """UCX's example of a storage server, which connects by rdma_cm and verifies the data that it reads and writes."""
     return [Case(f'io_demo {tls} {options}'.strip(), f'io_demo {DEMO} {options}', demo, endless=True, presence=True,
                  client=f'io_demo {DEMO} {options} -i 200 -w 8 {{address}}:{{port}}',
                  env={'UCX_TLS': f'{tls},self', 'UCX_NET_DEVICES': 'mlx5_0:1', 'UCX_WARN_UNUSED_ENV_VARS': 'n'})]
@@ -439,14 +445,14 @@ def mpis(program, ranks, tls, links=(SHM, UDP), **env):
                  links=links, env={'UCX_TLS': f'{tls},self', 'UCX_NET_DEVICES': 'mlx5_0:1', 'UCX_WARN_UNUSED_ENV_VARS': 'n', **env})]
 
 
-# What programs are warned of, and rightly: the clients of ib_send_* and of DC destroy one of their two CQs; the SRQ ping-pong
-# ends with sends on some of its queue pairs whose completion it does not poll, and now and then its peer fails for that;
-# ucx_perftest writes a number into the buffer of each put, while the put before it may still read that.
+# Justified warnings about programs: the clients of ib_send_* and of DC destroy one of their two CQs; the SRQ ping-pong
+# ends with sends on some of its queue pairs whose completion it does not poll, and sometimes its peer fails for that;
+# ucx_perftest writes a number into the buffer of each put, while the previous put may still read it.
 EXPECTED = (('ib_', 'ibv_close_device: 1 objects of kind CQ still exist when their context is closed.'),
             ('ibv_srq_pingpong', '[901 SENDS_ABANDONED; '),
             ('ucx_perftest', ', +1048576) of lkey'))
 
-# Mistakes of programs that pass nevertheless, and whose explanations are due: names of cases begin with the first, the rules follow.
+# Mistakes of programs that pass nevertheless, with expected explanations: prefix of the names of cases, then the rules.
 OWN_MISTAKES = (
     # It asks for a path MTU that the interface does not have.
     ('ibv_rc_pingpong -c -s 65536 -m 4096', ('225 UDP_TOO_LONG',)),
@@ -454,28 +460,29 @@ OWN_MISTAKES = (
 
 
 def right():
-    """Programs that do right, as a sample of all: no warning about misuse is due (run.py --lint runs any group so)."""
+    """Correct programs, as a sample of all: they must get no warning about misuse (run.py --lint runs any group that
+    way)."""
     return (pingpongs('rc', '', '-N -e') + pingpongs('ud', '') + pingpongs('xsrq', '') +
             perftests(['write_bw', 'send_lat', 'atomic_bw'], SHORT) + perftests(['send_bw'], f'-r 20 --use-srq {SHORT}') +
             [case for case in rdmacm() if case.name in ('rping', 'ucmatose', 'rdma_server')] +
             ucx_batches('rc_v') + mpis('mpi_program', 2, 'ud_v'))
 
 
-# Debian's package of each program, by the beginning of its name. The first that fits counts.
+# Debian's package of each program, by the beginning of its name. The first match counts.
 PACKAGES = (('ibv_', 'ibverbs-utils'), ('ib_', 'perftest'), ('ucx_', 'ucx-utils'), ('io_demo', 'ucx-utils'), ('mpirun.mpich', 'mpich'),
             ('mpirun', 'openmpi-bin'), ('fi_', 'libfabric-bin'), ('fio', 'fio'), ('qperf', 'qperf'), ('dpdk-test', 'dpdk-dev'),
             ('qemu-system-x86_64', 'qemu-system-x86'), ('', 'rdmacm-utils'))
 
 
 def program_name(case):
-    """The program of the distribution that @case runs. `sockets` is ours, over librspreload of librdmacm."""
+    """Returns the program of the distribution that @case runs. `sockets` is ours, over librspreload of librdmacm."""
     if case.ranks:
         return f'mpirun.{case.launcher}'
     return 'librspreload' if case.built else case.command.split()[0]
 
 
 def package(case):
-    """Debian's package of the program of @case."""
+    """Returns Debian's package of the program of @case."""
     name = program_name(case)
     return 'librdmacm1' if case.built else next(package for start, package in PACKAGES if name.startswith(start))
 
@@ -498,26 +505,26 @@ GROUPS = {
         perftests(LATENCY, SHORT) +
         perftests(['read_lat', 'send_lat'], f'-e {SHORT}') +
         perftests(['atomic_lat'], f'-A CMP_AND_SWAP {SHORT}') +
-        # Each size takes perftest half a second, for whatever reason of its own: not every program on every link.
+        # Each size takes perftest half a second, so not every program runs on every link.
         perftests(['write_bw'], f'-a {FEW}', links=(UDP,)) +
         perftests(['send_bw'], f'-a {FEW}', links=(SHM,)) +
         perftests(['read_bw'], f'-a -b {FEW}', links=(SHM,)) +
         perftests(['write_lat', 'send_bw'], f'-s 8388608 {FEW}', links=(UDP,)) +
         perftests(['write_bw', 'send_bw'], f'-I 64 -s 64 {SHORT}', links=(SHM,)) +
         perftests(['write_bw', 'send_bw'], f'-Q 10 -m 1024 {SHORT}', f'-q 4 --mr_per_qp {SHORT}', links=(UDP,)) +
-        # More at once than a socket holds, both ways; and next to nothing, from as many queue pairs.
+        # More at once than a socket holds, both ways; and very little, from as many queue pairs.
         perftests(['write_bw', 'send_bw'], '-q 64 -s 64 -b -n 500', '-q 64 -s 64 -b -t 1 -n 50', links=(UDP,)) +
         perftests(['write_bw'], '-q 64 -s 64 -b -t 2 -n 50', links=(UDP,)) +
         perftests(['read_bw'], '-q 64 -s 65536 -b -n 10', links=(UDP,)),
     'perftest-uc-ud':
         perftests(['write_bw'], f'-c UC {SHORT}', f'-c UC -q 4 {SHORT}') +
-        # Messages that the receiver has no room for are lost, and the program waits for them: few bytes at a time.
+        # Messages for which the receiver has no room are lost, and the program waits for them: few bytes at a time.
         perftests(['send_bw'], f'-c UC -s 1024 {SHORT}', f'-c UC -s 1024 -q 4 {SHORT}') +
         perftests(['send_bw'], f'-c UC -s 8 -e {SHORT}') +
         perftests(['write_lat', 'send_lat'], f'-c UC {SHORT}') +
         perftests(['send_bw'], f'-c UD -s 1024 {SHORT}', f'-c UD -e -s 64 {SHORT}', f'-c UD -b -s 1024 {SHORT}') +
         perftests(['send_lat'], f'-c UD {SHORT}'),
-    # What depends on the interface: once more where it takes more (place.py).
+    # Programs that depend on the interface, repeated on larger ones (place.py).
     'mtu':
         perftests(['write_bw', 'read_bw', 'send_bw'], SHORT, links=(UDP,)) +
         perftests(['send_bw'], f'-c UD -s 4096 {SHORT}', links=(UDP,)) +
@@ -535,7 +542,7 @@ GROUPS = {
         perftests(['write_bw', 'read_bw', 'send_bw'], f'-s 65536 {SHORT} {AES}', env={'SOFTHCA_CRYPTO': 'wrapped'}) +
         perftests(['write_bw'], f'-s 65536 --encrypt_on_tx {SHORT} {AES}', env={'SOFTHCA_CRYPTO': 'wrapped'}),
     'ucx': ucx_batches('rc_v') + ucx_batches('ud_v'),
-    # UCX drives the queues of the device by itself.
+    # UCX drives the queues of the device directly.
     'ucx-mlx5':
         ucx_batches('rc_x') + ucx_batches('dc_x', links=(UDP,)) + ucx_batches('ud_x', links=(SHM,)) +
         ucx_batches('rc_x', links=(UDP,), UCX_IB_MLX5_DEVX='n', UCX_RC_MLX5_SRQ_TOPO='list', UCX_RC_MLX5_TM_ENABLE='y') +
@@ -545,7 +552,8 @@ GROUPS = {
         mpis('mpi_program 2', 8, 'rc_x', links=(SHM,)) +
         mpis('mpi_program 5', 2, 'dc_x', links=(SHM,), UCX_DC_MLX5_TX_POLICY='rand') +
         mpis('mpi_program 5', 2, 'ud_x', links=(UDP,)) +
-        # Objects by command, said so: a device that UCX takes for one without DEVX has no transport then.
+        # Objects by command, requested explicitly: UCX has no such transport on a device that it considers to lack
+        # DEVX.
         ucx_batches('rc_x', links=(SHM,), **DEVX) +
         mpis('mpi_program 5', 2, 'rc_x', links=(UDP,), **DEVX) + mpis('mpi_program 5', 2, 'dc_x', links=(UDP,), **DEVX) +
         mpis('mpi_program 5', 2, 'ud_x', links=(SHM,), **DEVX) + mpis('mpi_program 5', 2, 'all', links=(UDP,), UCX_TLS='all', **DEVX) +
@@ -564,9 +572,9 @@ GROUPS = {
               launcher='mpich', env={**case.env, 'MPIR_CVAR_NOLOCAL': '1'})
          for case in mpis('mpi_program', 2, 'rc_v') + mpis('mpi_program', 4, 'rc_x') + mpis('mpi_onesided', 2, 'rc_x')] +
         migrations((), ('rdma-pin-all',)),
-    # Through librdmacm, of which each program uses something that others do not (rdma-cm 1.2 of the reference).
+    # Through librdmacm; each program uses a feature that others do not (rdma-cm 1.2 of the reference).
     'rdmacm': rdmacm(),
 }
 
-# `make clients`: once the right ones are among the others, and larger packets need other interfaces.
+# `make clients`: the correct ones are among the others already, and larger packets need other interfaces.
 ALL = [name for name in GROUPS if name not in ('right', 'mtu')]

@@ -1,18 +1,17 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Kill -9 of either end of a connection of rdma_cm, in each of its states and at any moment. This process, the survivor, listens;
- * in each round a victim connects to it, or it connects to a victim, and the victim is killed when it has come so far as the
- * round's stage, or after a random time.
+ * Kills either end of an rdma_cm connection by SIGKILL, in each of its states and at random moments. This process, the
+ * survivor, listens; in each round a victim connects to it, or it connects to a victim, and the victim is killed when it has
+ * reached the round's stage, or after a random time.
  *
- *	cm_kill [--netns PATH] [--rounds N] [--seed N]        PATH: where the victims live
+ *	cm_kill [--netns PATH] [--rounds N] [--seed N]        PATH: network namespace of the victims
  *
- * From then on, within the times of rdma_cm (rdma-cm facts 3.5 and 6.5): on the same host the survivor hears of it, at once
- * and without asking: DISCONNECTED of what was connected, REJECTED of what was not, CONNECT_ERROR of what could not be confirmed
- * any more. From another host the process with the RoCE port sends DREQs for the dead; what was asked for ends when its repeats
- * are used up, or when somebody there says that nobody has it, and so does a DREQ. Over udp within a host (SOFTHCA_LINK) it is as to
- * another one. The port
- * of a victim that listened can be bound again at once. A connection with a bystander hears of nothing, and at the end the
- * survivor holds no more than after the first rounds.
+ * After that, within the times of rdma_cm (rdma-cm facts 3.5 and 6.5), the survivor on the same host immediately gets an event
+ * without a call: DISCONNECTED for an established connection, REJECTED for a pending one, CONNECT_ERROR for one that could no
+ * longer be confirmed. On another host the process with the RoCE port sends DREQs for the dead one; a request, like a DREQ,
+ * ends when its retransmissions are used up, or when that process reports that the id has no owner. Over udp within a host
+ * (SOFTHCA_LINK) the behaviour is that of another host. The port of a victim that listened can be bound again at once. A
+ * connection with a bystander gets no event, and at the end the survivor holds no more than after the first rounds.
  */
 #include <errno.h>
 #include <getopt.h>
@@ -28,18 +27,19 @@
 
 #include "peers.h"
 
-/* Of the hosts that place.py makes. */
+/* Addresses of the hosts made by place.py. */
 #define SURVIVOR_ADDRESS "10.77.0.1"
 #define OTHER_ADDRESS "10.77.0.2"
 
 enum { SURVIVOR_PORT = 7471, VICTIM_PORT = 7472, MOST_LINKS = 4096, WARM_UP = 40 };
 
-/* Until a death on the same host is heard of: it takes milliseconds; the machine may be busy. Shorter than a repeat (4.6 s). */
+/* Limit for detecting a death on the same host: it takes milliseconds, but the machine may be busy. Shorter than a repeat
+ * (4.6 s). */
 #define NEAR_SECONDS 3.0
-/* On another one: four sends, 130 ms apart, below; and as much as a busy machine needs. */
+/* Limit on another host: four sends, 130 ms apart, see below; plus a margin for a busy machine. */
 #define FAR_SECONDS 10.0
 
-/* How far a victim comes before it says so and stops. Whoever connects: CLIENT_; whoever listens: SERVER_. */
+/* Stages at which a victim reports and stops. CLIENT_: the victim connects; SERVER_: it listens. */
 #define STAGES(STAGE)                                                                                                  \
 	STAGE(CLIENT_SENT, "client: REQ sent, REP not read")                                                           \
 	STAGE(CLIENT_UNANSWERED, "client: REQ sent, accepted when it is dead")                                         \
@@ -120,7 +120,7 @@ static void make_qp(struct rdma_cm_id *id)
 		die("rdma_create_qp: %s", strerror(errno));
 }
 
-/* The private data of a request: who asks, the number of its round if it is a victim. */
+/* Private data of a request: its sender, the number of the round for a victim. */
 enum { SURVIVOR_ASKS = -1, BYSTANDER_ASKS = -2 };
 
 static void ask(struct rdma_cm_id *id, int32_t asker)
@@ -208,7 +208,7 @@ static void client_victim(enum stage stage, int32_t round)
 	if (stage == CLIENT_ESTABLISHED)
 		stop_here();
 	if (stage == CLIENT_RELEASED) {
-		/* The survivor's DREQ is there. */
+		/* The survivor's DREQ has arrived. */
 		is_readable(channel->fd, -1);
 		stop_here();
 	}
@@ -219,7 +219,7 @@ static void client_victim(enum stage stage, int32_t round)
 	forget(id);
 }
 
-/* Is asked by the survivor; what it asks for in vain, since it was slow, comes again. */
+/* The survivor connects to it; a request that failed because the victim was slow is repeated. */
 static void server_victim(enum stage stage)
 {
 	struct rdma_cm_id *id;
@@ -232,7 +232,7 @@ static void server_victim(enum stage stage)
 	if (stage == SERVER_UNACCEPTED)
 		stop_here();
 	if (stage == SERVER_REJECTS) {
-		/* What a call has said is heard, however soon the process ends. */
+		/* Messages of completed calls are delivered even if the process ends immediately. */
 		if (rdma_reject(id, FAREWELL, sizeof(FAREWELL)))
 			die("rdma_reject: %s", strerror(errno));
 		kill(getpid(), SIGKILL);
@@ -286,7 +286,7 @@ static int bystander(void)
 	id = connect_as(BYSTANDER_ASKS);
 	expect(RDMA_CM_EVENT_ESTABLISHED);
 	send_all(PROCESS_SOCKET, "!", 1);
-	/* No call of the library until it ends. */
+	/* Makes no call of the library until it ends. */
 	receive_all(PROCESS_SOCKET, &word, 1);
 	if (is_readable(channel->fd, 0))
 		die("an event has come");
@@ -299,12 +299,12 @@ static int bystander(void)
 
 /* ---- the survivor ------------------------------------------------------------------------------------------------- */
 
-/* One of its connections. */
+/* One of the survivor's connections. */
 struct link {
 	struct rdma_cm_id *id;         /* NULL: destroyed */
 	bool established, over, waits; /* waits: a request that is not accepted yet */
-	bool failed;                   /* CONNECT_ERROR has come; what the end of the peer raised comes behind it */
-	bool late;                     /* the request of a victim of an earlier round, dead since */
+	bool failed;                   /* CONNECT_ERROR has come; events caused by the peer's end follow it */
+	bool late;                     /* the request of a victim of an earlier round, already dead */
 };
 
 static struct {
@@ -328,7 +328,7 @@ static struct link *new_link(struct rdma_cm_id *id)
 	return link;
 }
 
-/* Its peer has been killed. */
+/* Returns true if its peer has been killed. */
 static bool is_killed(const struct link *link)
 {
 	return survivor.killed || link->late;
@@ -347,7 +347,7 @@ static void accept_link(struct link *link)
 	link->waits = false;
 	if (!accept_it(link->id))
 		return;
-	/* It is known already that nobody will hear of that. */
+	/* The peer's end was already detected. */
 	if (errno != EINVAL || !is_killed(link))
 		die("rdma_accept: %s", strerror(errno));
 	survivor.refused++;
@@ -374,8 +374,8 @@ static void hear_end(struct link *link, const struct rdma_cm_event *event)
 	switch (event->event) {
 	case RDMA_CM_EVENT_DISCONNECTED:
 		/*
-		 * Asked for, of somebody on another host who is not there any more: given up. Or the DREQ of the dead comes before
-		 * its RTU, which may have been lost (IBTA 12.9.8, REP sent).
+		 * A request to another host whose process is gone: abandoned. Or the DREQ of the dead process comes before its
+		 * RTU, which may have been lost (IBTA 12.9.8, REP sent).
 		 */
 		if (!link->established && !(survivor.far && is_killed(link)))
 			die("DISCONNECTED of what was not connected");
@@ -385,9 +385,9 @@ static void hear_end(struct link *link, const struct rdma_cm_event *event)
 		rdma_disconnect(link->id);
 		break;
 	case RDMA_CM_EVENT_REJECTED:
-		/* Nobody listens, or the consumer says no: the same as of one who has ended. */
+		/* Without a listener, or if the consumer rejects: the same as for a process that has ended. */
 		if (survivor.stage == SERVER_REJECTS && !link->late) {
-			/* By its own word; else the private data of a REJ that nobody has sent are zero. */
+			/* With its own private data; otherwise the private data of a REJ that no process sent is zero. */
 			if (event->status != 28 || event->param.conn.private_data_len < sizeof(FAREWELL) ||
 			    memcmp(event->param.conn.private_data, FAREWELL, sizeof(FAREWELL)) != 0)
 				die("REJECTED with status %d, and not by the victim's word", event->status);
@@ -397,7 +397,7 @@ static void hear_end(struct link *link, const struct rdma_cm_event *event)
 		survivor.rejected++;
 		break;
 	case RDMA_CM_EVENT_CONNECT_ERROR:
-		/* Its REP has come, and nobody is there to take the RTU. */
+		/* Its REP has come, and no process is left to receive the RTU. */
 		if (!gone || link->established || event->status != -1)
 			die("CONNECT_ERROR with status %d", event->status);
 		link->failed = true;
@@ -447,7 +447,7 @@ static void hear(struct rdma_cm_event *event)
 		hear_end(link, event);
 		break;
 	}
-	/* Again, until it is killed. */
+	/* Repeated until it is killed. */
 	if (survivor.stage == SERVER_ANY && event->event == RDMA_CM_EVENT_DISCONNECTED && !survivor.killed &&
 	    link != &survivor.of_bystander)
 		connect_to_victim();
@@ -466,7 +466,7 @@ static bool hear_next(int milliseconds)
 	return true;
 }
 
-/* Goes on until the victim has come to its stage; false: its time is over before. */
+/* Continues until the victim has reached its stage. Returns false on timeout. */
 static bool await_stage(const struct process *process, double until)
 {
 	char word;
@@ -501,7 +501,7 @@ static void expect_ends(void)
 {
 	double limit = survivor.far ? FAR_SECONDS : NEAR_SECONDS;
 
-	/* What was on the way when it died comes first. */
+	/* Messages in transit when it died come first. */
 	while (hear_next(0))
 		;
 	for (uint32_t i = 0; i < survivor.count; i++) {
@@ -514,7 +514,7 @@ static void expect_ends(void)
 	}
 	while (!all_over()) {
 		hear_next(20);
-		/* Established by a message that was under way. */
+		/* Established by a message in transit. */
 		for (uint32_t i = 0; survivor.far && i < survivor.count; i++)
 			if (survivor.links[i].established && !survivor.links[i].over)
 				rdma_disconnect(survivor.links[i].id);
@@ -523,7 +523,7 @@ static void expect_ends(void)
 	}
 }
 
-/* By somebody else, on its host; on another one the next victim does it. */
+/* Another process on its host binds the port; on other hosts the next victim does it. */
 static void expect_free_port(void)
 {
 	if (is_server(survivor.stage) && !survivor.far)
@@ -616,7 +616,7 @@ static int survive(const char *netns, bool far, unsigned long rounds, uint64_t s
 	struct process process = {.socket = -1};
 	struct held held = {0};
 	uint64_t random = seed;
-	/* On another host somebody may be left to answer for the dead, or nobody. */
+	/* On another host, either a process remains to answer for the dead one, or none. */
 	unsigned long from = netns ? rounds / 2 : 0;
 
 	survivor.far = far;
@@ -628,7 +628,7 @@ static int survive(const char *netns, bool far, unsigned long rounds, uint64_t s
 		die("rdma_create_event_channel: %s", strerror(errno));
 	new_listener(SURVIVOR_ADDRESS, SURVIVOR_PORT);
 	for (unsigned long i = 0; i < rounds; i++) {
-		/* Each in turn, any moment more often. */
+		/* Each stage in turn, random moments more often. */
 		enum stage stage = draw_below(&random, 4) ? (enum stage)(i % STAGE_COUNT)
 				   : i & 1                ? SERVER_ANY
 							  : CLIENT_ANY;
@@ -682,7 +682,8 @@ int main(int argc, char **argv)
 		else
 			return 2;
 	}
-	/* To another host a death shows by repeats: 2 times 1 ms and 128 ms, four times. Within a host they come too late to help. */
+	/* Another host detects a death by retransmissions: 2 times 1 ms and 128 ms, four times. Within a host they are too
+	 * late to help. */
 	far = netns || (link && !strcmp(link, "udp"));
 	if (far) {
 		setenv("SOFTHCA_CM_RESPONSE_TIMEOUT", "15", 1);

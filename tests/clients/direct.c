@@ -1,22 +1,22 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A target that makes no call, and what it may rely on although its peer stores into its memory by itself. This process is the
- * target; the sender is another one, which WRITEs one word after the other through one key until a WRITE fails.
+ * A target that makes no call while its peer stores directly into its memory, and the guarantees that it has. This process is
+ * the target; the sender is another process, which WRITEs one word after the other through one key until a WRITE fails.
  *
  *	direct [--rounds N] [--seed N]
  *
- * In each round the target registers memory, waits on it until it is written to, and at some moment deregisters it. What it
- * stores there afterwards stays, though the sender goes on until it is refused. Rounds differ in what else happens then:
+ * In each round the target registers memory, waits until it is written to, and deregisters it at some moment. Stores by the
+ * target after that stay, although the sender continues until it is refused. Rounds differ in a further event:
  *
- *	quiet    nothing
- *	stop     the sender is stopped by SIGSTOP before, and goes on after, the deregistration
- *	kill     it is killed at that moment; the next round has another one
- *	fork     the target has a child, whose copy of the memory stays what it was
- *	rights   the key loses the right to be written to, ibv_rereg_mr(3)
- *	reset    it is the queue pair that goes to RESET, and the key stays
+ *	quiet    none
+ *	stop     the sender is stopped by SIGSTOP before the deregistration, and continues after it
+ *	kill     the sender is killed at that moment; the next round has another one
+ *	fork     the target has a child, whose copy of the memory does not change
+ *	rights   the key loses remote write access, ibv_rereg_mr(3)
+ *	reset    the queue pair moves to RESET, and the key stays
  *
- * Each deregistration returns within a second. It is the status and the counters of the sender that tell that the memory was
- * written to without a call of the target, and that the end was a refusal which the target's device made.
+ * Each deregistration returns within a second. The status and the counters of the sender show that the memory was written to
+ * without a call of the target, and that the last WRITE was refused by the target's device.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -99,7 +99,7 @@ static enum ibv_wc_status execute(struct ibv_qp *qp, struct ibv_cq *cq, enum ibv
 	return wc.status;
 }
 
-/* Each WRITE has one byte in all places; a READ brings one WRITE or the next, and no byte of none. */
+/* Each WRITE stores the same byte everywhere; a READ returns the bytes of adjacent WRITEs only. */
 static void hammer(struct device *device, struct ibv_qp *qp, struct ibv_cq *cq, struct ibv_mr *mr,
 		   const struct address *target, struct report *report)
 {
@@ -118,7 +118,8 @@ static void hammer(struct device *device, struct ibv_qp *qp, struct ibv_cq *cq, 
 	report->direct = counter(device, "shm_direct_writes") + counter(device, "shm_direct_reads") - before;
 }
 
-/* docs/inside/decisions.md, Shared memory: what leads to the memory of others has no number that a file of the program's gets. */
+/* docs/inside/decisions.md, Shared memory: files of the program never get the numbers of descriptors that lead to others'
+ * memory. */
 static void look_at_descriptors(void)
 {
 	DIR *directory = opendir("/proc/self/fd");
@@ -216,7 +217,7 @@ static bool is_all(const uint8_t *bytes, uint8_t value)
 	return true;
 }
 
-/* A child with a copy of the memory as it is now, which says at its end whether it stayed so. */
+/* Forks a child with a copy of the current memory; it reports at its end whether the copy is unchanged. */
 static pid_t fork_child(const struct target *target, int *socket)
 {
 	uint8_t *before = malloc(MEMORY);
@@ -251,7 +252,7 @@ static void end_child(pid_t child, int socket)
 		die("memory of a child was written to");
 }
 
-/* Takes back what the sender makes use of. */
+/* Revokes the right that the sender uses. */
 static void take_back(struct target *target, enum kind kind, struct ibv_mr *mr, struct ibv_qp *qp)
 {
 	struct ibv_qp_attr reset = {.qp_state = IBV_QPS_RESET};
@@ -268,7 +269,7 @@ static void take_back(struct target *target, enum kind kind, struct ibv_mr *mr, 
 	default:
 		error = ibv_dereg_mr(mr);
 	}
-	/* From now on nobody writes there. */
+	/* No remote writes after this point. */
 	memset(target->memory, 0, MEMORY);
 	if (error)
 		die("%s: error %d", kind_names[kind], error);
@@ -356,7 +357,7 @@ static int run(unsigned long rounds, uint64_t seed)
 		enum kind kind = (enum kind)(i % KINDS);
 
 #ifdef __SANITIZE_THREAD__
-		/* The child reads what the other thread of its parent has written. */
+		/* The child reads memory written by the other thread of its parent. */
 		if (kind == FORK)
 			kind = QUIET;
 #endif

@@ -9,7 +9,7 @@
 enum {
 	SERIAL = 0x3f8,
 	TRANSMITTER_EMPTY = 0x20,
-	STILL = 24 << 20, /* bytes that stay */
+	STILL = 24 << 20, /* bytes that never change */
 	MOVING = 4 << 20, /* bytes that each pass rewrites */
 };
 

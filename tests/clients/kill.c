@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Kill -9 at any moment. This process, the survivor, has a connection to a bystander, which never makes a call, and in each
- * round connections to a victim that it kills: while they connect, in the middle of traffic of all operations in both
- * directions, or while the victim closes. Every other victim is the one that speaks first, so that either side has made
- * the connection between the processes.
+ * Kills peers by SIGKILL at random moments. This process, the survivor, has a connection to a bystander, which never makes a
+ * call, and in each round connections to a victim that it kills: while they connect, during traffic of all operations in both
+ * directions, or while the victim closes. Every other victim sends first, so that either side has made the connection between
+ * the processes.
  *
- *	kill [--netns PATH] [--rounds N] [--seed N] [--timeout N]        PATH: where victims and bystander live
+ *	kill [--netns PATH] [--rounds N] [--seed N] [--timeout N]        PATH: network namespace of victims and bystander
  *
- * After each kill, within the queue pairs' timers: every request that was posted completes once, in order; then every
- * receive. The bystander's connection goes on moving the right bytes, before, during and after. At the end the survivor
- * has no more descriptors and mappings than after the first rounds.
+ * After each kill, within the queue pairs' timers: every posted request completes once, in order; then every receive. The
+ * bystander's connection continues to move the right bytes, before, during and after. At the end the survivor has no more
+ * descriptors and mappings than after the first rounds.
  */
 #include <errno.h>
 #include <getopt.h>
@@ -29,14 +29,14 @@ enum {
 	WARM_UP = 60, /* rounds until which pools and tables may grow: a socket for each of 64 flows */
 };
 
-/* 1 ms to 4 ms, eight times in all: a peer that does not answer for 34 ms is dead. --timeout: another value than 8. */
+/* 1 ms to 4 ms, eight times: a peer that does not answer for 34 ms is dead. --timeout: replaces the value 8. */
 static struct patience with_victim = {.timeout = 8, .retries = 7};
-/* It is only slow, on a busy machine. */
+/* The bystander is only slow, on a busy machine. */
 static const struct patience with_bystander = {.timeout = 14, .retries = 7};
-/* A busy machine may let this process wait as well, and then a timer that runs out late counts for nothing. */
+/* A busy machine may delay this process as well, and a timer that expires late is not an error. */
 #define LIMIT_SECONDS 10.0
 
-/* What two processes tell each other of their QPs. */
+/* QP information exchanged by two processes. */
 struct address {
 	union ibv_gid gid;
 	uint32_t qpn[QPS];
@@ -44,10 +44,10 @@ struct address {
 	uint32_t rkey;
 };
 
-/* A QP and what was posted to it and has not completed. */
+/* A QP, and its requests and receives that are posted and not completed. */
 struct flow {
 	struct ibv_qp *qp;
-	uint64_t posted, completed; /* requests: wr_ids from 1 on, in order */
+	uint64_t posted, completed; /* requests: wr_ids from 1 up, in order */
 	uint64_t receives_posted, receives_completed;
 	bool failed; /* a request has completed with an error */
 };
@@ -59,7 +59,7 @@ struct end {
 	struct flow flow[QPS];
 	struct address peer;
 	uint64_t random;
-	uint64_t errors; /* completions that are no success */
+	uint64_t errors; /* completions with errors */
 };
 
 /* ---- both sides ----------------------------------------------------------------------------------------------- */
@@ -111,7 +111,7 @@ static struct address own_address(const struct end *end)
 	return address;
 }
 
-/* False: the other process has gone. */
+/* Returns false if the other process has ended. */
 static bool end_connect(struct end *end, int socket, bool first, struct patience patience)
 {
 	struct address own = own_address(end);
@@ -129,7 +129,7 @@ static bool end_connect(struct end *end, int socket, bool first, struct patience
 	return true;
 }
 
-/* A request of any kind and length that is no error. */
+/* Posts a valid request of random kind and length. */
 static void post_any(struct end *end, int index)
 {
 	static const struct {
@@ -149,7 +149,7 @@ static void post_any(struct end *end, int index)
 	/* Short and long ones: one packet, and many. */
 	uint32_t most = draw_below(&end->random, 4) ? 256 : kinds[kind].consumes ? RECEIVE_BYTES : LONGEST;
 	uint32_t length = kinds[kind].atomic ? 8 : 1 + draw_below(&end->random, most);
-	/* What is brought has a place for each queue pair, which other threads may serve; what is sent comes from none of them. */
+	/* Responses have a place for each queue pair, which other threads may serve; sent data comes from none of them. */
 	bool brings = kinds[kind].atomic || kinds[kind].opcode == IBV_WR_RDMA_READ;
 	struct ibv_sge sge = {.addr = (uintptr_t)end->mr->addr + (brings ? MEMORY / 4 * 3 + index * LONGEST : 0),
 			      .length = length,
@@ -216,7 +216,7 @@ static bool poll_once(struct end *end)
 	return found > 0;
 }
 
-/* A step of traffic: polls, and posts where there is room. */
+/* Performs a step of traffic: polls, and posts where there is room. */
 static void step(struct end *end)
 {
 	int index = (int)draw_below(&end->random, QPS);
@@ -233,7 +233,7 @@ static int victim(char **argv)
 	struct device device;
 	struct end end;
 	bool first = argv[3][0] == '1';
-	/* Seconds of traffic before it closes by itself; 0: never. */
+	/* Seconds of traffic before it closes; 0: never. */
 	double closes_after = atof(argv[4]), begin;
 	char word;
 
@@ -266,7 +266,7 @@ static int bystander(void)
 	end_open(&end, &device, 0);
 	if (!end_connect(&end, PROCESS_SOCKET, false, with_bystander) || !send_all(PROCESS_SOCKET, "!", 1))
 		die("the survivor has gone");
-	/* No call of the library until it ends. */
+	/* Makes no call of the library until it ends. */
 	receive_all(PROCESS_SOCKET, &word, 1);
 	return 0;
 }
@@ -295,7 +295,7 @@ static void transfer(struct end *end, enum ibv_wr_opcode opcode, size_t offset, 
 	}
 }
 
-/* Writes something, reads it back. */
+/* Writes a value to the bystander and reads it back. */
 static void ask_bystander(struct end *end)
 {
 	uint8_t *memory = end->mr->addr;
@@ -313,7 +313,7 @@ static void ask_bystander(struct end *end)
 /* ---- the survivor --------------------------------------------------------------------------------------------- */
 
 struct tally {
-	unsigned int connecting, traffic, closing; /* kills by what the victim was doing */
+	unsigned int connecting, traffic, closing; /* kills by the victim's activity */
 	uint64_t completions, errors;
 	double slowest; /* seconds from the kill to the last completion */
 };
@@ -329,7 +329,7 @@ static bool is_finished(const struct end *end)
 	return true;
 }
 
-/* The peer is dead: what was posted, and one request more, comes back, and nothing else. */
+/* The peer is dead: all posted requests and one more complete with errors, and no others. */
 static void expect_errors(struct end *end, struct tally *tally)
 {
 	double begin = seconds_now(), took;
@@ -361,13 +361,13 @@ static void expect_errors(struct end *end, struct tally *tally)
 	tally->errors += end->errors;
 }
 
-/* True once the victim is connected; false: its time came before. */
+/* Returns true when the victim is connected, false if its time came first. */
 static bool connect_victim(struct end *end, const struct process *process, bool first, double kill_at)
 {
 	struct pollfd wait = {.fd = process->socket, .events = POLLIN};
 	char word;
 
-	/* The side that speaks first speaks at once; the answer may never come. */
+	/* The side that sends first sends immediately; the answer may never come. */
 	if (first) {
 		struct address own = own_address(end);
 
@@ -400,7 +400,7 @@ static bool connect_victim(struct end *end, const struct process *process, bool 
 	return receive_all(process->socket, &word, 1) && send_all(process->socket, "!", 1);
 }
 
-/* What the victim shall be doing when its time comes. */
+/* The victim's activity when it is killed. */
 enum phase { CONNECTING, TRAFFIC, CLOSING };
 
 static enum phase draw_phase(uint64_t *random)
@@ -413,7 +413,7 @@ static enum phase draw_phase(uint64_t *random)
 static void round_of(struct end *bystander_end, struct device *device, const char *netns, uint64_t *random,
 		     struct tally *tally)
 {
-	/* How long it takes to start and connect, as those before did: it depends on the machine. */
+	/* Time to start and connect, as measured before: it depends on the machine. */
 	static double usual = 0.02;
 	enum phase phase = draw_phase(random);
 	bool first = draw_below(random, 2);
@@ -447,7 +447,7 @@ static void round_of(struct end *bystander_end, struct device *device, const cha
 	*(!connected ? &tally->connecting : phase == CLOSING ? &tally->closing : &tally->traffic) += 1;
 	process_kill(&process);
 	ask_bystander(bystander_end);
-	/* QPs that are not connected have nothing to complete. */
+	/* Unconnected QPs have nothing to complete. */
 	if (connected)
 		expect_errors(&end, tally);
 	ask_bystander(bystander_end);

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Live migration of a QEMU guest over `rdma:`: guest.c verifies its own memory and prints a line for each pass.
 
-The lines of both ends, one after the other, are the passes from 1 on without a gap, and all of them are right.
+The lines of both ends, one after the other, are the passes from 1 on without a gap, and all are right.
+
 """
 import json
 import os
@@ -10,7 +11,7 @@ import time
 
 from place import A, ADDRESS, B
 
-# Passes before the migration begins, and passes that the guest makes at its destination.
+# Passes before the migration begins, and passes at the destination.
 PASSES = 5
 # Seconds between two looks.
 PAUSE = 0.02
@@ -57,7 +58,7 @@ class Machine:
         self.monitor = Monitor(name + '.qmp', deadline)
 
     def text(self):
-        """What the guest printed here."""
+        """Returns the guest's output on this machine."""
         if not os.path.exists(self.serial):
             return ''
         with open(self.serial, encoding='ascii', errors='replace') as file:
@@ -65,7 +66,7 @@ class Machine:
 
 
 def await_passes(machine, count, deadline):
-    """True once the guest has ended @count lines on @machine."""
+    """Returns true when the guest has completed @count lines on @machine."""
     while machine.text().count('\n') < count:
         if time.monotonic() > deadline or machine.program.poll() is not None:
             return False
@@ -83,7 +84,7 @@ def await_migration(source, deadline):
 
 
 def judge(before, after):
-    """The problem in the text that the guest printed at its source and then at its destination, or None."""
+    """Returns the error in the guest's output at its source and then at its destination, or None."""
     lines = (before + after).splitlines(keepends=True)
     if lines and not lines[-1].endswith('\n'):
         lines.pop()
@@ -113,7 +114,8 @@ def move(source, target, uri, capabilities, deadline):
 
 
 def run(runner, case, link, kernel, deadline):
-    """The destination on host a, the source there as well or on host b. Returns the problem, or None; and the programs."""
+    """Runs the destination on host a, the source there as well or on host b. Returns the problem, or None; and the
+    programs."""
     try:
         target = Machine(runner, case, A, kernel, deadline, '-incoming', 'defer')
         source = Machine(runner, case, A if link == 'shm' else B, kernel, deadline)

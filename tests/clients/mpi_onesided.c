@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * An MPI program of one-sided operations whose results are known: tickets drawn by fetch-and-add, of which nobody may get one
- * that another has; a counter behind compare-and-swap; puts and gets of all small sizes and of some large, read back by their
- * owner. The library makes WRITEs and READs of the latter, small ones with the response in the CQE, and of the former
- * atomics where the transport has all that it wants of them, or else messages. Ends with status 1 on a wrong result.
+ * An MPI program of one-sided operations with known results: tickets drawn by fetch-and-add, each unique; a counter protected
+ * by compare-and-swap; puts and gets of all small sizes and of some large, read back by their owner. The library implements
+ * puts and gets by WRITEs and READs, small ones with the response in the CQE, and the others by atomics if the transport has
+ * all that it needs, otherwise by messages. Ends with status 1 on a wrong result.
  */
 #include <mpi.h>
 #include <stdint.h>
@@ -13,7 +13,7 @@
 
 enum { TICKETS = 30, SWAPS = 10, WORDS = 8192 };
 
-/* Bytes: around what goes into a WQE or a CQE, and what does not. */
+/* Bytes: around the sizes that fit into a WQE or a CQE. */
 static const int sizes[] = {1, 8, 31, 32, 33, 63, 64, 65, 127, 128, 129, 1024, 4096, 8 * WORDS};
 
 static int rank, ranks;
@@ -73,7 +73,7 @@ static uint8_t byte_of(int from, int size, int at)
 	return (uint8_t)(from * 31 + size * 7 + at * 13 + 1);
 }
 
-/* To the next rank; it reads what the one before it put, and the one before it reads its own back from there. */
+/* Puts to the next rank, which reads the data; the previous rank reads its own back from there. */
 static void puts_and_gets(int size)
 {
 	static uint8_t out[8 * WORDS], in[8 * WORDS];

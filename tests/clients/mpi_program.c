@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * An MPI program whose results are known: a ring that passes a growing sum on, an all-to-all in which every word says who
- * sent it to whom, and a product of matrices, made in parts by all ranks, against the formula of its elements. Sizes go
- * through all the ways in which an MPI library sends: inline, buffered, rendezvous. Ends with status 1 on a wrong word.
+ * An MPI program with known results: a ring that passes on a growing sum, an all-to-all in which every word encodes sender and
+ * receiver, and a product of matrices, computed in parts by all ranks, compared with the formula of its elements. Sizes cover
+ * all the ways in which an MPI library sends: inline, buffered, rendezvous. Ends with status 1 on a wrong word.
  *
  *     mpi_program [ROUNDS]    of the ring; 100
  */
@@ -38,7 +38,7 @@ static uint64_t *words(size_t count)
 	return memory;
 }
 
-/* Every rank adds its number plus one to each word; what comes round is the sum of all. */
+/* Every rank adds its number plus one to each word; the result is the sum of all. */
 static void ring(int size)
 {
 	uint64_t *token = words((size_t)size), sum = (uint64_t)ranks * (uint64_t)(ranks + 1) / 2;

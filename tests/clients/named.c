@@ -22,7 +22,7 @@ enum { PSN = 100, QKEY = 0x11, BYTES = 64, RECORDS = 32 };
 enum { REFUSED, UNREADY, STOPPED, DESTROYED, PAIRS };
 enum command { CHECK_STATE, CHECK_NO_QP, CHECK_QKEY };
 
-/* What each end tells the other. */
+/* Information exchanged by both ends. */
 struct card {
 	uint32_t qpn[PAIRS], datagram_qpn, rkey;
 	uint64_t address;
@@ -38,7 +38,7 @@ struct end {
 	struct card own, peer;
 	int socket;
 	bool other_host;
-	char whereabouts[INET6_ADDRSTRLEN + 16]; /* of the peer, as explanations say it */
+	char whereabouts[INET6_ADDRSTRLEN + 16]; /* of the peer, as explanations print it */
 };
 
 static struct ibv_qp *datagram_new(struct end *end)
@@ -103,7 +103,7 @@ static void open_end(struct end *end, int socket, bool other_host)
 		die("the other end has gone");
 }
 
-/* Ends the process unless an explanation of @rule has @text. It may be made a little later than its packet is sent. */
+/* Ends the process unless an explanation of @rule has @text. It may be made shortly after its packet is sent. */
 static void expect_explained(struct end *end, const char *rule, const char *text)
 {
 	struct softhca_explanation records[RECORDS];
@@ -189,7 +189,7 @@ static void expect_status(struct end *end, enum ibv_wc_status status)
 		die("%s instead of %s", ibv_wc_status_str(wc.status), ibv_wc_status_str(status));
 }
 
-/* WRITEs by pair @pair; the peer refuses or ignores it: @rule explains, names the peer, and continues with @said. */
+/* Posts WRITEs by pair @pair; the peer refuses or ignores them: @rule explains, names the peer, and continues with @said. */
 static void write_in_vain(struct end *end, int pair, uint32_t rkey, enum ibv_wc_status status, const char *rule,
 			  const char *said)
 {

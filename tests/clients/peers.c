@@ -45,7 +45,7 @@ double seconds_now(void)
 
 /* ---- processes ------------------------------------------------------------------------------------------------ */
 
-/* In the child, between fork and exec. */
+/* Runs in the child, between fork and exec. */
 static _Noreturn void become(const char *netns, int socket, char *const *argv)
 {
 	int namespace = netns ? open(netns, O_RDONLY | O_CLOEXEC) : -1;
@@ -73,7 +73,7 @@ struct process process_start(const char *netns, const char *const *arguments)
 	if (process.pid < 0)
 		die("fork: %s", strerror(errno));
 	if (process.pid == 0) {
-		/* dup2 of a descriptor onto itself would leave it to be closed by exec. */
+		/* dup2 of a descriptor onto itself would let exec close it. */
 		if (sockets[1] == PROCESS_SOCKET && fcntl(PROCESS_SOCKET, F_SETFD, 0))
 			_exit(125);
 		become(netns, sockets[1], argv);
@@ -151,7 +151,7 @@ static unsigned int shared_mappings(bool print)
 	return count;
 }
 
-/* Where it listens, or who is at its other end. */
+/* Prints the address where it listens, or that of its other end. */
 static void print_socket(int fd)
 {
 	struct sockaddr_un name = {.sun_family = AF_UNSPEC};
@@ -167,7 +167,7 @@ static void print_socket(int fd)
 		fprintf(stderr, " of process %d", (int)peer.pid);
 }
 
-/* What there is now, for whoever has to find out what is too many. */
+/* Prints the objects currently held, to help find leaks. */
 static void print_held(void)
 {
 	DIR *directory = opendir("/proc/self/fd");

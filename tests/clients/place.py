@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Two hosts that are network namespaces, and programs in them.
 
-enter() runs the test itself again in new namespaces: in the network namespace it is host "a", its process is the first of
-a PID namespace. So whatever it starts, and every interface it makes, is gone when it ends, however it ends.
+enter() runs the test again in new namespaces: in the network namespace it is host "a", its process is the first of a
+PID namespace. Therefore all processes and interfaces that it creates are gone when it ends, in any way.
+
 """
 import ctypes
 import os
@@ -18,7 +19,7 @@ import time
 
 A, B = 'a', 'b'
 ADDRESS = {A: '10.77.0.1', B: '10.77.0.2'}
-# That of Ethernet, and of a veth pair that nobody set up: packets of 1024 bytes of payload fit.
+# MTU of Ethernet, and of a veth pair by default: packets of 1024 bytes of payload fit.
 LINK_MTU = 1500
 SKIPPED = 77
 PR_SET_PDEATHSIG = 1
@@ -34,15 +35,16 @@ def skip(reason):
 
 
 def enter(forbidden=skip):
-    """Returns in new namespaces of network, processes, mounts and host name; where it cannot, calls @forbidden with why."""
+    """Returns in new namespaces of network, processes, mounts and host name; if that is not possible, calls
+    @forbidden with the reason."""
     inside = '--inside'
     if inside in sys.argv:
         sys.argv.remove(inside)
-        # The first process of a PID namespace ignores signals that it has no handler for.
+        # The first process of a PID namespace ignores signals without a handler.
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
             signal.signal(number, lambda number, _: sys.exit(128 + number))
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-        # Tests that run at the same time look there for files that their own programs left.
+        # Tests that run at the same time look there for leftovers of their own programs.
         subprocess.run(['mount', '-t', 'tmpfs', 'tmpfs', '/dev/shm'], stderr=subprocess.DEVNULL, check=False)
         return
     for program in ('unshare', 'nsenter', 'ip'):
@@ -65,7 +67,8 @@ def ip(*arguments):
 
 
 def await_link(show):
-    """The kernel says some time after both ends are up that packets can pass; until then there is no device at the interface."""
+    """Some time after both ends are up the kernel reports that packets can pass; until then the interface has no
+    device."""
     deadline = time.monotonic() + 10
     while ' state UP ' not in subprocess.run(show, stdout=subprocess.PIPE, text=True, check=True).stdout:
         if time.monotonic() > deadline:
@@ -74,7 +77,7 @@ def await_link(show):
 
 
 class Hosts:
-    """Hosts "a", which is where the test itself runs, and "b", joined by a veth pair."""
+    """Hosts "a", on which the test itself runs, and "b", joined by a veth pair."""
 
     def __init__(self, mtu=LINK_MTU):
         # Sockets of programs have paths in here: keep it short.
@@ -82,7 +85,8 @@ class Hosts:
         self.programs = []
         self.ports = iter(range(20000, 30000))
         subprocess.run(['hostname', A], check=True)
-        # What /sys shows of the network is what it was when it was mounted. UCX reads it; who may not mount goes without.
+        # /sys shows the network of the time when it was mounted. UCX reads it; if mounting is not allowed, the old one
+        # stays.
         mount_sys = 'mount -t sysfs sysfs /sys 2>/dev/null'
         subprocess.run(['sh', '-c', mount_sys], check=False)
         self.holder = subprocess.Popen(['unshare', '--net', '--uts', '--mount', 'sh', '-c',
@@ -108,15 +112,15 @@ class Hosts:
         shutil.rmtree(self.directory, ignore_errors=True)
 
     def port(self):
-        """The network is ours alone, so a port that was not used before is free."""
+        """The network is not shared, so a port that was not used before is free."""
         return next(self.ports)
 
     def enter(self, host):
-        """The command that runs a command on @host."""
+        """Returns the command that runs a command on @host."""
         return ['nsenter', '-t', str(self.holder.pid), '-n', '-u', '-m', '--'] if host == B else []
 
     def path(self, host, name):
-        """A file of /proc/net as @host sees it."""
+        """Returns the path of a file of /proc/net as seen by @host."""
         return f'/proc/{self.holder.pid if host == B else "self"}/net/{name}'
 
     def start(self, host, command, env=None):
@@ -125,7 +129,7 @@ class Hosts:
         return program
 
     def stop(self):
-        """Ends what still runs."""
+        """Ends programs that still run."""
         for program in self.programs:
             program.kill()
         self.programs = []
@@ -140,13 +144,14 @@ class Hosts:
         return False
 
     def listens_cm(self, host, port):
-        """Whether a process of @host takes requests of rdma_cm for @port, in whichever port space: the name of its socket."""
+        """Returns true if a process of @host accepts requests of rdma_cm for @port, in any port space: by the name
+        of its socket."""
         with open(self.path(host, 'unix'), encoding='utf-8', errors='replace') as table:
             return any(re.fullmatch(rf'\S+ \S+ \S+ {LISTENING} .* @softhca/1/cm/[0-9a-f]+/{port}\s*', line)
                        for line in table)
 
     def has_datagram_socket(self, host, port):
-        """Whether a process of @host has a socket of UDP at @port."""
+        """Returns true if a process of @host has a UDP socket at @port."""
         for name in ('udp', 'udp6'):
             with open(self.path(host, name), encoding='ascii') as table:
                 if any(int(line.split()[1].rsplit(':', 1)[1], 16) == port for line in table.readlines()[1:]):
@@ -154,13 +159,13 @@ class Hosts:
         return False
 
     def is_member(self, host, group):
-        """Whether @host has joined the multicast group, an IPv4 address."""
+        """Returns true if @host has joined the multicast group, an IPv4 address."""
         number = struct.pack('<I', int.from_bytes(socket.inet_aton(group), 'big')).hex()
         with open(self.path(host, 'igmp'), encoding='ascii') as table:
             return any(line.split()[0].lower() == number for line in table if line.startswith('\t'))
 
     def datagrams(self, host):
-        """(received, sent) UDP datagrams of @host so far."""
+        """Returns (received, sent) UDP datagrams of @host so far."""
         counts = [0, 0]
         with open(self.path(host, 'snmp'), encoding='ascii') as table:
             rows = [line.split() for line in table if line.startswith('Udp:')]
@@ -174,13 +179,13 @@ class Hosts:
         return tuple(counts)
 
     def names(self, host):
-        """Abstract UNIX sockets of @host that are bound."""
+        """Returns the bound abstract UNIX sockets of @host."""
         with open(self.path(host, 'unix'), encoding='utf-8', errors='replace') as table:
             return sorted(set(re.findall(r'@\S+', table.read())))
 
 
 class Program:
-    """A program on a host, with our libraries in front; its output goes to files."""
+    """A program on a host, with our libraries first in its path; its output goes to files."""
 
     def __init__(self, hosts, host, command, env):
         self.command = command
@@ -194,11 +199,11 @@ class Program:
                         'SOFTHCA_EXPLAIN': self.files['explanations'], 'KEEP_REGIONS': self.files['regions'], **env}
         environment = {name: value for name, value in environment.items() if value is not None}
         libc = ctypes.CDLL(None)
-        # ucx_perftest that was built with MPI takes itself for a rank of it, unless somebody sits before it.
+        # ucx_perftest built with MPI behaves as an MPI rank unless it has a terminal.
         self.terminal = os.openpty() if 'ucx_perftest' in command else None
         stdin = self.terminal[1] if self.terminal else subprocess.DEVNULL
         with open(self.files['out'], 'wb') as out, open(self.files['err'], 'wb') as err:
-            # A group of its own: what a program starts is ended with it.
+            # A process group, so that its children end with it.
             self.process = subprocess.Popen([*hosts.enter(host), *command], env=environment, cwd=hosts.directory,
                                             stdin=stdin, stdout=out, stderr=err, start_new_session=True,
                                             preexec_fn=lambda: libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL))
@@ -229,7 +234,7 @@ class Program:
             return ''
 
     def report(self, lines=20):
-        """What is worth reading when it failed: the end of what it printed, the beginning of the explanations."""
+        """Returns the end of its output and the first explanations, for failures."""
         text = [f'on {self.host}: {" ".join(self.command)}', f'exit status {self.process.poll()}']
         for name in ('out', 'err'):
             text += [f'{name} | {line}' for line in self.read(name).splitlines()[-lines:]]

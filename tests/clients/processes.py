@@ -1,11 +1,12 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""Runs a test whose processes find each other: on one host (shm; near: over udp nevertheless), or on two hosts (udp),
-perhaps over a bad network.
+"""Runs a test whose processes connect to each other: on one host (shm; near: over udp nevertheless), or on two hosts
+(udp), optionally over an unreliable network.
 
     processes.py --link shm|near|udp [--faults TEXT] [--seconds LIMIT] PROGRAM [ARGUMENT…]
 
-PROGRAM gets `--netns PATH` for its other processes if they shall be on another host. Prints TAP.
+PROGRAM gets `--netns PATH` for its other processes if they are to run on another host. Prints TAP.
+
 """
 import argparse
 import os
@@ -39,19 +40,20 @@ def left_behind(hosts, before):
 
 
 def watched(directory):
-    """Environment of programs under a sanitizer: what it reports of any of them, also of those that are killed, is kept."""
+    """Returns the environment of programs under a sanitizer: reports of all of them, including killed ones, are
+    kept."""
     if 'TEST_SANITIZED' not in os.environ:
         return {}
     return {name: f'{os.environ.get(name, "")}:log_path={directory}/report'
             for name in ('ASAN_OPTIONS', 'TSAN_OPTIONS', 'UBSAN_OPTIONS')}
 
 
-# What the leak checker says of a thread that ends while it stops all others, as one does in a process that exits.
+# Printed by the leak checker if a thread ends while it stops all others, as in a process that exits.
 NO_FINDING = re.compile(r'==\d+==Unable to get registers from thread \d+\.')
 
 
 def reports(directory):
-    """The lines of what sanitizers have reported."""
+    """Returns the lines reported by sanitizers."""
     lines = []
     for name in sorted(os.listdir(directory)):
         if name.startswith('report.'):

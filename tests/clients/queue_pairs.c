@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A preload for dpdk-test: takes a crypto device for one of a few queue pairs, and makes them small. Each case of
- * cryptodev_mlx5_autotest makes all that the driver offers, 128 with 4096 keys each: most of a minute, and it has 697. The driver,
- * in which these functions are not called, is as it is.
+ * A preload for dpdk-test: limits a crypto device to a few queue pairs, and makes them small. Each of the 697 cases of
+ * cryptodev_mlx5_autotest creates all that the driver offers, 128 with 4096 keys each: most of a minute. The driver, which does
+ * not call these functions, is unchanged.
  */
 #include <dlfcn.h>
 #include <errno.h>

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Reports of a run: as TAP for Meson, or as a table of clients and links for people."""
+"""Reports of a run: as TAP for Meson, or as a table of clients and links for readers."""
 import subprocess
 
 import cases
@@ -41,11 +41,11 @@ def version(package):
 
 
 class Table:
-    """Failures as they come; then a row per client, a column per link, and the sums."""
+    """Failures as they happen; then a row per client, a column per link, and the sums."""
 
     def __init__(self):
         self.rows = {}      # (program, package) -> link -> [passed, failed]
-        self.reasons = {}   # why cases were skipped -> how many
+        self.reasons = {}   # reason for skipping cases -> their number
         self.failures = self.passes = 0
 
     def place(self, case, link):
@@ -78,7 +78,7 @@ class Table:
         return f'{passed} passed' if passed else 'skipped'
 
     def finish(self):
-        """Prints the table. Returns how many cases failed."""
+        """Prints the table. Returns the number of failed cases."""
         lines = [('client', 'package', cases.SHM, cases.UDP)]
         lines += [(program, f'{package} {version(package)}'.strip(), self.cell(row, cases.SHM), self.cell(row, cases.UDP))
                   for (program, package), row in sorted(self.rows.items(), key=lambda item: item[0][::-1])]

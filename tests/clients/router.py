@@ -22,7 +22,7 @@ TIMEOUT_S = 30
 
 
 class Namespace:
-    """A network namespace with the loopback interface up, for as long as this object is open."""
+    """A network namespace with the loopback interface up, which exists as long as this object."""
 
     def __init__(self):
         self.holder = subprocess.Popen(['unshare', '--net', 'sh', '-c', 'ip link set lo up; echo; exec sleep inf'],
@@ -47,7 +47,7 @@ class Namespace:
 
 
 def join(router, host, network, name):
-    """Joins @host, 10.77.@network.1, to @router, 10.77.@network.2, which is its way to everywhere."""
+    """Joins @host, 10.77.@network.1, to @router, 10.77.@network.2, its default route."""
     ip('link', 'add', name, 'type', 'veth', 'peer', 'name', 'eth0')
     ip('link', 'set', name, 'netns', str(router.holder.pid))
     ip('link', 'set', 'eth0', 'netns', str(host.holder.pid))
@@ -68,7 +68,7 @@ def await_listener(host, port):
 
 
 def pingpong(program, client, server):
-    """True if both ends of @program go well, with data that both check."""
+    """Returns true if both ends of @program succeed, with data that both check."""
     command = [program, '-d', 'mlx5_0', '-g', GID, '-n', ROUNDS, '-c']
     there = server.start(*command)
     await_listener(server, 18515)

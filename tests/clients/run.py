@@ -28,16 +28,16 @@ import results
 import xts
 from place import A, ADDRESS, B, LIBRARIES, LINK_MTU, Hosts, enter
 
-# Keys and credentials that the device's built-in import KEK opens.
+# Keys and credentials that the device's built-in import KEK decrypts.
 CRYPTO = os.path.join(os.path.dirname(os.path.abspath(__file__)), '../pyverbs/crypto_info.json')
-# Names that are the same in each run of programs with XRC domains; they leave the files.
+# Fixed names used by each run of programs with XRC domains, which do not remove the files.
 LITTER = ['/tmp/xrc_domain_server', '/tmp/xrc_domain_client']
 LITTER_LOCK = '/tmp/softhca-clients.lock'
 
 
 @contextlib.contextmanager
 def litter_of(case):
-    """For cases with XRC domains: no other test has such files meanwhile, and those that were not there are removed."""
+    """For cases with XRC domains: no other test has such files meanwhile, and new ones are removed."""
     if not any(word in case.name for word in cases.LITTERING):
         yield
         return
@@ -64,7 +64,8 @@ class Runner:
                 file.write(lines)
 
     def write_crypto_files(self):
-        """What --aes_xts of perftest reads: a byte in hexadecimal per line, and a program that wraps a key."""
+        """Writes the files that --aes_xts of perftest reads: a byte in hexadecimal per line, and a program that
+        wraps a key."""
         with open(CRYPTO, encoding='ascii') as file:
             info = json.load(file)[0]
         for name in ('credential', 'wrapped_key'):
@@ -73,13 +74,15 @@ class Runner:
         with open(f'{self.hosts.directory}/kek', 'w', encoding='ascii') as file:
             file.write('only the program that wraps reads it\n')
         with open(f'{self.hosts.directory}/wrap', 'w', encoding='ascii') as file:
-            # Two perftests of one second use the same name in /tmp, read the file and remove it: one after the other.
+            # Two perftests of one second use the same name in /tmp, read the file and remove it: run them one after the
+            # other.
             file.write('#!/bin/sh\n# wrap KEK OUTPUT\n'
                        f'until ln {self.hosts.directory}/wrapped_key "$2"; do sleep 0.05; done 2>/dev/null\n')
         os.chmod(f'{self.hosts.directory}/wrap', 0o755)
 
     def write_dpdk_files(self):
-        """Vectors, and what the device and the driver read where keys are wrapped: the vectors of DPDK itself are by a KEK of zeroes."""
+        """Writes vectors, and the files that device and driver read for wrapped keys: DPDK's own vectors use a KEK
+        of zeroes."""
         for name, lines in {
                 **{f'xts-{key}-{length}': xts.vector(key, length) for key, length in cases.DPDK_VECTORS},
                 'another-tweak': xts.vector(32, 512).replace('cipher_iv = ', 'cipher_iv = 0, '),
@@ -89,7 +92,7 @@ class Runner:
                 file.write(lines)
 
     def prefix(self, case):
-        """`softhca run` for programs that look for /dev/infiniband; others need nothing but the library path."""
+        """Returns `softhca run` for programs that look for /dev/infiniband; others need only the library path."""
         return [self.options.tool, 'run', '--'] if case.presence else []
 
     def start(self, case, host, command):
@@ -101,7 +104,7 @@ class Runner:
         return {**case.env, **lint, **preload}
 
     def warnings(self, case, programs):
-        """The warnings of --lint, which a program that does right has none of, or None."""
+        """Returns the warnings of --lint, which a correct program never gets, or None."""
         lines = [line for program in programs for line in program.read('explanations').splitlines()]
         warned = [line for line in lines if re.search(r' \[9\d\d [A-Z_]+; ', line) and
                   not any(case.command.startswith(program) and text in line for program, text in cases.EXPECTED)]
@@ -111,7 +114,7 @@ class Runner:
         return None if looked else 'no program says that it has looked for misuse'
 
     def noise(self, case, programs):
-        """What a run that passed prints of softhca's although the program made no mistake, or None."""
+        """Returns output of softhca in a run that passed although the program made no mistake, or None."""
         own = [rule for name, rules in cases.OWN_MISTAKES if case.name.startswith(name) for rule in rules]
         lines = [line for program in programs for line in program.read('explanations').splitlines()
                  if not any(f'[{rule}' in line for rule in own)]
@@ -119,7 +122,7 @@ class Runner:
         return f'it passed, and a line of softhca\'s was printed: {lines[0]}' if lines else None
 
     def await_server(self, case, server, port, deadline):
-        """None when @server is ready."""
+        """Returns None when @server is ready."""
         ready = {cases.TCP: lambda: self.hosts.listens(server.host, port),
                  cases.CM: lambda: self.hosts.listens_cm(server.host, port),
                  cases.DATAGRAMS: lambda: self.hosts.has_datagram_socket(server.host, port),
@@ -134,7 +137,7 @@ class Runner:
         while any(program.poll() is None for program in programs):
             if time.monotonic() > deadline:
                 break
-            # A program that lost its peer need not notice: some of these programs wait in TCP for ever.
+            # A program that lost its peer may not notice: some wait in TCP forever.
             if any(program.poll() for program in programs):
                 deadline = min(deadline, time.monotonic() + 2)
             time.sleep(0.005)
@@ -150,7 +153,7 @@ class Runner:
         return max(contents, key=len, default=b'')
 
     def run_pair(self, case, link, deadline):
-        """A server on host a, its client there as well or on host b."""
+        """Runs a server on host a, and its client there as well or on host b."""
         where = A if link == cases.SHM else B
         values = {'port': case.port or self.hosts.port(), 'directory': self.hosts.directory, 'address': ADDRESS[A],
                   'client_address': ADDRESS[where], 'other_address': ADDRESS[B]}
@@ -176,7 +179,7 @@ class Runner:
         return wrong, programs
 
     def run_alone(self, case, _, deadline):
-        """A program without a peer."""
+        """Runs a program without a peer."""
         cpus = sorted(os.sched_getaffinity(0))[:case.cpus]
         values = {'directory': self.hosts.directory, 'cpus': ','.join(map(str, cpus))}
         env = {name: value.format(**values) for name, value in self.env(case).items()}
@@ -189,7 +192,7 @@ class Runner:
         return [program_of(words[0], self.options), *words[1:]] if case.built else words
 
     def run_files(self, case, link, deadline):
-        """As run_pair(), with a file that is to be copied; each MiB of it is another."""
+        """As run_pair(), with a file to be copied; each of its MiBs is different."""
         sent, received = (f'{self.hosts.directory}/{name}' for name in ('sent', 'received'))
         block = os.urandom(1 << 20)
         with open(sent, 'wb') as file:
@@ -204,7 +207,7 @@ class Runner:
         return wrong, programs
 
     def run_mpi(self, case, link, deadline):
-        """mpirun on host a, half of the ranks on host b if the link shall be udp."""
+        """Runs mpirun on host a, with half of the ranks on host b if the link is udp."""
         agent = f'{self.hosts.directory}/agent'
         with open(agent, 'w', encoding='ascii') as file:
             file.write('#!/bin/sh\n# agent HOST COMMAND...: what ssh is elsewhere\nshift\n'
@@ -220,18 +223,19 @@ class Runner:
             for name in ('LD_LIBRARY_PATH', *self.env(case), 'SOFTHCA_EXPLAIN'):
                 command += ['-x', name]
         else:
-            # It hands the environment down by itself.
+            # It passes on the environment itself.
             command += ['-launcher', 'rsh', '-launcher-exec', agent, '-iface', 'a0']
         program = self.start(case, A, [*command, program_of(rank_program(case), self.options), *case.program.split()[1:]])
         wrong = self.await_ends([program], deadline)
         return wrong or case.judge(case, program.read('out'), ''), [program]
 
     def run_migration(self, case, link, deadline):
-        """A guest of QEMU that moves from one process to another."""
+        """Runs a QEMU guest that moves from one process to another."""
         return migration.run(self, case, link, program_of('guest', self.options), deadline)
 
     def run(self, case, link):
-        """Returns what is wrong, or None; and lines to read. A program that loses a race of its own is run three times at most."""
+        """Returns the error, or None; and lines to print. A program that loses a race of its own is run at most
+        three times."""
         for _ in range(3):
             wrong, report = self.run_once(case, link)
             if not wrong or not case.race or not any(case.race in line for line in report):
@@ -249,7 +253,7 @@ class Runner:
                self.run_pair if case.migration is None else self.run_migration)
         wrong, programs = run(case, link, begin + case.seconds)
         seen = [now - then for now, then in zip(self.hosts.datagrams(A), before)]
-        # What goes to a group leaves the host, and so comes to all of its processes; rsockets of datagrams begin with UDP.
+        # Multicast packets leave the host, and so reach all of its processes; rsockets of datagrams begin with UDP.
         if not wrong and link == cases.SHM and any(seen) and case.ready not in (cases.GROUP, cases.DATAGRAMS):
             wrong = f'datagrams were seen between processes of one host: {seen}'
         if not wrong and link == cases.UDP and not any(seen):
@@ -265,7 +269,7 @@ class Runner:
 
 
 def program_of(name, options):
-    """Where the program of our own with this name was built, or None."""
+    """Returns the path of our own program with this name, or None."""
     names = {os.path.basename(path).removeprefix('clients-').removesuffix('.so'): path for path in options.program or []}
     return names.get(name)
 
@@ -293,7 +297,7 @@ def rank_program(case):
 
 
 def leftovers(hosts, before):
-    """Names, shared memory and files that outlived their programs."""
+    """Returns names, shared memory and files that outlived their programs."""
     # Sockets end with their processes; the kernel may take a moment for that.
     deadline = time.monotonic() + 2
     while time.monotonic() < deadline and (hosts.names(A) + hosts.names(B)):
@@ -318,7 +322,7 @@ def main():
     parser.add_argument('--within', type=float, default=float('inf'), metavar='SECONDS', help='cases that have not begun by then fail')
     parser.add_argument('group', nargs='+', choices=['all', *cases.GROUPS])
     options = parser.parse_args()
-    # The programs start in a directory of their own.
+    # The programs run in a separate directory.
     options.tool = os.path.abspath(options.tool)
     options.program = [os.path.abspath(path) for path in options.program]
     before = set(shared_files())

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Soak: two processes, 16 RC queue pairs, requests of all operations in both directions at random, with everything checked,
- * for as long as one likes. Meant for a link that loses, doubles and reorders packets (SOFTHCA_FAULTS).
+ * Soak test: two processes, 16 RC queue pairs, random requests of all operations in both directions, with everything checked,
+ * for any length of time. Meant for a link that loses, duplicates and reorders packets (SOFTHCA_FAULTS).
  *
- *	soak [--netns PATH] [--seconds N] [--seed N] [--qps N] [--timeout N]        PATH: where the second process lives
+ *	soak [--netns PATH] [--seconds N] [--seed N] [--qps N] [--timeout N]        PATH: namespace of the second process
  *
- * A QP's requester has a region of the peer's memory for itself, and a model of it. So it knows, word for word, what each
- * READ and each atomic must bring back: an operation that was lost, or executed twice, or out of order, shows. Messages
- * that the peer receives are numbered and carry a checksum. Completions come once each, in order. A QP that has something
- * under way and completes nothing for 20 s is stuck.
+ * A QP's requester has a region of the peer's memory of its own, and a model of it. It can therefore check each word that a
+ * READ or an atomic returns, and detect operations that were lost, executed twice or out of order. Messages that the peer
+ * receives are numbered and carry a checksum. Completions come once each, in order. A QP with outstanding requests that
+ * completes none for 20 s is stuck.
  */
 #include <errno.h>
 #include <getopt.h>
@@ -24,30 +24,30 @@
 enum {
 	MOST_QPS = 64,
 	DATA = 1 << 18, /* bytes of a region that WRITEs and READs go to */
-	WORDS = 64,     /* for atomics, behind them */
+	WORDS = 64,     /* for atomics, after the data */
 	REGION = DATA + WORDS * 8,
 	LONGEST = 1 << 16, /* bytes of a message */
-	UNDER_WAY = 8,     /* requests of a QP */
+	UNDER_WAY = 8,     /* outstanding requests of a QP */
 	RECEIVES = 32,     /* posted to a QP */
 	RECEIVE_BYTES = LONGEST + 16,
 	STUCK_SECONDS = 20,
 };
 
-/* 67 ms and more, eight times: on a busy machine a process may well have to wait for a tenth of a second. */
+/* 67 ms and more, eight times: on a busy machine a process may have to wait for a tenth of a second. */
 static struct patience patience = {.timeout = 14, .retries = 7};
 
 struct request {
 	enum ibv_wr_opcode opcode;
 	bool signalled;
 	uint32_t offset, length; /* in the peer's region; LONGEST of the source */
-	uint64_t expected;       /* of an atomic: what was there */
+	uint64_t expected;       /* of an atomic: the old value */
 };
 
-/* A QP and what this side knows of it. */
+/* A QP and this side's state of it. */
 struct flow {
 	struct ibv_qp *qp;
 	uint8_t *slots;    /* UNDER_WAY pieces of LONGEST: sources of WRITEs and SENDs, targets of READs */
-	uint8_t *model;    /* the region of the peer */
+	uint8_t *model;    /* model of the peer's region */
 	uint8_t *receives; /* RECEIVES pieces of RECEIVE_BYTES */
 	struct request request[UNDER_WAY];
 	uint64_t posted, completed, observed; /* requests: all before `observed` are known to be complete */
@@ -107,7 +107,7 @@ static uint8_t *slot_of(const struct flow *flow, uint64_t number)
 
 /* ---- requests ------------------------------------------------------------------------------------------------- */
 
-/* A READ that is sent again reads again: what it reads must not be changed before it is complete (IBTA 9.4.4). */
+/* A retransmitted READ reads again: its source must not change before it is complete (IBTA 9.4.4). */
 static bool is_being_read(const struct flow *flow, uint32_t offset, uint32_t length)
 {
 	for (uint64_t i = flow->observed; i < flow->posted; i++) {
@@ -173,7 +173,7 @@ static void draw_atomic(struct side *side, struct flow *flow, struct request *re
 	}
 }
 
-/* The first 16 bytes of what is sent: its number in the flow, and the checksum of the rest. */
+/* Writes the first 16 bytes of a message: its number in the flow, and the checksum of the rest. */
 static void write_message(struct flow *flow, uint8_t *slot, struct request *request)
 {
 	uint64_t header[2] = {flow->messages_sent};
@@ -194,7 +194,7 @@ static void draw_request(struct side *side, struct flow *flow, struct request *r
 
 	*request = (struct request){.opcode = opcodes[draw_below(&side->random, sizeof(opcodes) / sizeof(opcodes[0]))],
 				    .length = draw_length(&side->random)};
-	/* The slot of a request without a completion of its own may only be used again when a later one is complete. */
+	/* The slot of an unsignalled request can be reused only when a later one is complete. */
 	request->signalled = brings_data(request->opcode) || draw_below(&side->random, 2) ||
 			     flow->posted - flow->observed >= UNDER_WAY / 2;
 	if (is_atomic(request->opcode)) {
@@ -251,7 +251,7 @@ static void post(struct side *side, unsigned int index)
 	side->bytes += request->length;
 }
 
-/* What a READ must have brought: the model as it was when it was posted; nothing of it was written since. */
+/* Checks the data of a READ against the model at its posting; none of it was written since. */
 static void check_request(const struct flow *flow, uint64_t number)
 {
 	const struct request *request = &flow->request[number % UNDER_WAY];
@@ -314,7 +314,7 @@ static void post_receive(struct side *side, unsigned int index)
 	flow->receives_posted++;
 }
 
-/* Receives are flushed when something else has failed: which the other completions tell, or the async events. */
+/* Receives are flushed after another failure, which other completions or the async events show. */
 static __attribute__((noreturn)) void die_flushed(struct side *side, uint32_t qpn)
 {
 	double begin = seconds_now();
@@ -418,7 +418,7 @@ static bool is_idle(const struct side *side)
 	return true;
 }
 
-/* A last request of each QP, signalled: all of the region is read back, and with it all before has to be complete. */
+/* Posts a last signalled request of each QP: reads back all of the region, and proves that all earlier ones are complete. */
 static void read_everything(struct side *side, unsigned int index)
 {
 	struct flow *flow = &side->flow[index];
@@ -452,7 +452,7 @@ static void read_everything(struct side *side, unsigned int index)
 
 static void settle(struct side *side)
 {
-	/* A request without a completion of its own is known to be complete by a later one. */
+	/* A later completion proves that an unsignalled request is complete. */
 	for (unsigned int i = 0; i < side->qps; i++) {
 		while (side->flow[i].posted - side->flow[i].observed >= UNDER_WAY) {
 			poll_both(side);
@@ -508,7 +508,7 @@ static void side_connect(struct side *side, int socket)
 	}
 }
 
-/* While this side waits for the other, the other still wants its receives. */
+/* While this side waits for the other, the other still needs its receives. */
 static void meet(struct side *side, int socket)
 {
 	char word = '!';
@@ -529,7 +529,7 @@ static void compare_counts(struct side *side, int socket)
 
 		if (!send_all(socket, &sent, sizeof(sent)) || !receive_all(socket, &by_peer, sizeof(by_peer)))
 			die("the peer has gone");
-		/* What the peer knows to be complete was executed; its completion here is written before. */
+		/* Operations that the peer knows to be complete were executed; their completions here were written before. */
 		poll_both(side);
 		if (side->flow[i].messages_received != by_peer)
 			die("qp %#x: %lu messages received, %lu sent", side->flow[i].qp->qp_num,

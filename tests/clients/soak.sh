@@ -1,8 +1,8 @@
-#!/bin/sh
+# !/bin/sh
 # SPDX-License-Identifier: BSD-2-Clause
-# Two processes on two hosts, 16 queue pairs, requests of all operations in both directions, over a network that loses,
-# doubles and reorders 2 % of all packets each: no wrong byte, no lost or doubled completion, no queue pair that is stuck.
-# The seed is printed; it can be given to repeat a run.
+# Two processes on two hosts, 16 queue pairs, random requests of all operations in both directions, over a network that
+# loses, duplicates and reorders 2 % of all packets each: no wrong byte, no lost or duplicated completion, no stuck
+# queue pair. The seed is printed; pass it to repeat a run.
 #
 #   tests/clients/soak.sh BUILD [SECONDS [SEED]]
 set -eu

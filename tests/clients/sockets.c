@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A program that knows nothing of RDMA: a server that serves several connections in one loop of poll(2), and gives back what
- * comes, and its client. Under librspreload both run over rsockets, whose descriptors are no sockets of the kernel's: each end
- * says what its are.
+ * A program without RDMA: a server that serves several connections in one loop of poll(2), and returns the data that it gets,
+ * and its client. Under librspreload both run over rsockets, whose descriptors are not kernel sockets: each end reports the
+ * kind of its own.
  *
  *     sockets PORT            serves CONNECTIONS, then ends
  *     sockets PORT ADDRESS
@@ -35,7 +35,7 @@ static int check(int result, const char *what)
 	return result;
 }
 
-/* fstat(2) is not one of the calls that librspreload has. */
+/* fstat(2) is not intercepted by librspreload. */
 static bool is_socket(int fd)
 {
 	struct stat status;
@@ -52,11 +52,11 @@ static const char *kind(int sockets)
 struct connection {
 	int fd;
 	uint8_t block[BLOCK];
-	size_t first, end; /* of what is to be given back */
-	bool ended;        /* the client sends no more */
+	size_t first, end; /* of the data to be returned */
+	bool ended;        /* the client sends no more data */
 };
 
-/* One step of what poll(2) said. False: the connection is done. */
+/* Handles the events of poll(2). Returns false when the connection is done. */
 static bool serve(struct connection *connection)
 {
 	ssize_t count;
@@ -124,7 +124,7 @@ static int server(uint16_t port)
 	return 0;
 }
 
-/* What connection @number sends at @place. */
+/* Returns the byte that connection @number sends at @place. */
 static uint8_t byte_at(int number, size_t place)
 {
 	return (uint8_t)(place * 31 + place / 251 + (size_t)number);

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What strangers.py attacks: memory of 64 slots of 64 bytes that peers may write, behind queue pairs that each have one peer.
+ * Target of strangers.py: memory of 64 slots of 64 bytes that peers may write, through queue pairs that each have one peer.
  *
  *   strangers far ADDRESS   an RC and a UC queue pair whose peer is queue pair 0x11 at ADDRESS
  *   strangers near          two processes with an RC queue pair each for the other; one of them also has a datagram queue
  *                           pair, and so receives for the host
  *
- * A line "TYPE QPN RKEY ADDRESS" says what a queue pair is known by; its next sequence number is 1000. A line "slot N TEXT"
- * says that one was written to. On SIGUSR1 a process of two writes to slot 63 of the other, by its queue pair.
+ * A line "TYPE QPN RKEY ADDRESS" identifies a queue pair; its next sequence number is 1000. A line "slot N TEXT" reports that a
+ * slot was written. On SIGUSR1 one of two processes writes to slot 63 of the other, by its queue pair.
  */
 #include <arpa/inet.h>
 #include <inttypes.h>
@@ -28,7 +28,7 @@ static struct device device;
 static struct ibv_cq *cq;
 static struct ibv_mr *mr;
 
-/* For both processes of "near". */
+/* Shared by both processes of "near". */
 static struct board {
 	uint32_t qpn[2], rkey[2];
 	uint64_t address[2];
@@ -133,7 +133,7 @@ static void write_to_peer(struct ibv_qp *qp, int self)
 		die("not posted");
 }
 
-/* Until it is killed. @qp: of "near", else NULL. */
+/* Serves until killed. @qp: for "near", otherwise NULL. */
 static void __attribute__((noreturn)) serve(struct ibv_qp *qp, int self)
 {
 	struct ibv_wc wc;
@@ -201,7 +201,7 @@ static void near(void)
 	board->qpn[self] = rc->qp_num;
 	board->rkey[self] = mr->rkey;
 	board->address[self] = (uintptr_t)mr->addr;
-	/* The first of them has the port before the other one looks. */
+	/* The first of them takes the port before the other one tries. */
 	if (!self && ibv_modify_qp(create(IBV_QPT_UD), &attr, IBV_QP_STATE))
 		die("not to RTR");
 	meet(2);

@@ -5,8 +5,10 @@
     strangers.py PROGRAM      the test: PROGRAM is strangers.c; prints TAP
     strangers.py --send raw|ask|plain SOURCE DESTINATION HEX      sends one packet, given from BTH to its pad
 
-A stranger knows everything: number, sequence number, address, key. On another host he forges any source address, with a raw
-socket; on the same host he is another user, with a plain one. The peer is played as well, and is heard.
+A stranger knows all numbers: queue pair, sequence number, address, key. On another host it forges any source address,
+with a raw socket; on the same host it is another user, with a plain socket. The test also sends packets as the peer,
+which must be accepted.
+
 """
 import os
 import signal
@@ -33,13 +35,13 @@ IP_MTU_DISCOVER = 10
 # ---- packets ----
 
 def write(kind, qpn, rkey, address, text):
-    """BTH and RETH of a WRITE of one packet, with its payload."""
+    """Returns BTH and RETH of a WRITE of one packet, with its payload."""
     data = text.encode().ljust(16, b'\0')
     return struct.pack('>BBHIIQII', WRITE_ONLY[kind], 0x40, 0xffff, qpn, 0x80000000 | PSN, address, rkey, len(data)) + data
 
 
 def with_headers(source, destination, packet):
-    """The IPv4 and UDP headers, and the packet with its ICRC."""
+    """Returns the IPv4 and UDP headers, and the packet with its ICRC."""
     length = len(packet) + 4
     ipv4 = struct.pack('>BBHHHBBH4s4s', 0x45, 0, 28 + length, 0, 0x4000, 64, 17, 0, socket.inet_aton(source),
                        socket.inet_aton(destination))
@@ -88,7 +90,7 @@ class Test:
                 print('#', line)
 
     def send(self, host, how, source, destination, packet):
-        """What was answered, if that was asked for; None: it could not be sent."""
+        """Returns the answer, if one was requested; None: the packet could not be sent."""
         sender = self.hosts.start(host, [sys.executable, os.path.abspath(__file__), '--send', how, source, destination,
                                          packet.hex()])
         until(lambda: sender.poll() is not None)
@@ -112,7 +114,7 @@ def lines(program, word):
 
 
 def known_by(program, name):
-    """What the line "NAME QPN RKEY ADDRESS" says."""
+    """Returns the values of the line "NAME QPN RKEY ADDRESS"."""
     until(lambda: lines(program, name + ' '))
     return [int(word, 16) for word in lines(program, name + ' ')[0][1:]]
 
@@ -122,10 +124,10 @@ def slots(program):
 
 
 def from_elsewhere(test):
-    """The victim's peer is on host b, and so is the stranger."""
+    """Both the victim's peer and the stranger are on host b."""
     victim = test.hosts.start(A, [test.program, 'far', ADDRESS[B]])
     known = {kind: known_by(victim, kind) for kind in ('rc', 'uc')}
-    # An address that the victim has since, and none of its queue pairs.
+    # An address that the victim gained since, and that none of its queue pairs has.
     ip('addr', 'add', f'{SECOND}/24', 'dev', 'a0')
     for first, (kind, (qpn, rkey, address)) in zip((0, 8), known.items()):
         def packet(slot, text):

@@ -17,7 +17,7 @@ def main():
     with Hosts() as hosts:
         holder = hosts.start(A, [holder_program, 'far', ADDRESS[B]], {**udp, 'SOFTHCA_GIDS': 'auto'})
         has_port = until(lambda: lines(holder, 'uc ') and hosts.has_datagram_socket(A, 4791))
-        # By its link-local GID, which no interface has: so it means an entry of the table.
+        # By its link-local GID, which no interface has: so it selects an entry of the table.
         run = hosts.start(A, [program], {**udp, 'SOFTHCA_GIDS': 'loopback'})
         until(lambda: run.poll() is not None, 100)
         right = has_port and holder.poll() is None and run.poll() == 0

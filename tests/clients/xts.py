@@ -10,7 +10,7 @@ FLAG_WRAP_ALLOW = 1
 
 
 def encrypted(cipher, key, iv, data):
-    """@data encrypted by the cipher with the name of EVP_get_cipherbyname(3)."""
+    """Returns @data encrypted by the cipher with the name of EVP_get_cipherbyname(3)."""
     library = ctypes.CDLL(CRYPTO_LIBRARY)
     for name in ('EVP_CIPHER_CTX_new', 'EVP_get_cipherbyname'):
         getattr(library, name).restype = ctypes.c_void_p
@@ -27,7 +27,7 @@ def encrypted(cipher, key, iv, data):
 
 
 def xts(key, tweak, data):
-    """One data unit; @tweak is little-endian, as in IEEE 1619."""
+    """Encrypts one data unit; @tweak is little-endian, as in IEEE 1619."""
     return encrypted(f'aes-{len(key) * 4}-xts', key, tweak, data)
 
 
@@ -41,7 +41,7 @@ def some_bytes(seed, count):
 
 
 def vector(key_bytes, length):
-    """One data unit of @length bytes: its lines plaintext, cipher_key, cipher_iv, ciphertext."""
+    """Returns one data unit of @length bytes: its lines plaintext, cipher_key, cipher_iv, ciphertext."""
     values = {'plaintext': some_bytes(f'plaintext {length}', length), 'cipher_key': some_bytes('key', key_bytes),
               'cipher_iv': some_bytes('tweak', 16)}
     values['ciphertext'] = xts(values['cipher_key'], values['cipher_iv'], values['plaintext'])
