@@ -6,7 +6,6 @@ alternatives, so that a figure is a ratio within one run rather than between two
     links.py BUILD [--quick] [--rounds N] [--only TEXT] [--json FILE]
 
 Peers that are not installed are reported as absent. Needs two CPUs, and root or user namespaces.
-
 """
 import argparse
 import json

@@ -7,7 +7,6 @@
 An adapter answers while its program does not run, so these programs must not fail because of the load. Prints TAP, a
 line for each program and link; ends with the round in which the time is over. Each program has its own time limit, far
 beyond the slowdown by sixteen loops.
-
 """
 import argparse
 import os

@@ -2,7 +2,6 @@
 """Live migration of a QEMU guest over `rdma:`: guest.c verifies its own memory and prints a line for each pass.
 
 The lines of both ends, one after the other, are the passes from 1 on without a gap, and all are right.
-
 """
 import json
 import os

@@ -3,7 +3,6 @@
 
 enter() runs the test again in new namespaces: in the network namespace it is host "a", its process is the first of a
 PID namespace. Therefore all processes and interfaces that it creates are gone when it ends, in any way.
-
 """
 import ctypes
 import os

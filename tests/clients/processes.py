@@ -6,7 +6,6 @@
     processes.py --link shm|near|udp [--faults TEXT] [--seconds LIMIT] PROGRAM [ARGUMENT…]
 
 PROGRAM gets `--netns PATH` for its other processes if they are to run on another host. Prints TAP.
-
 """
 import argparse
 import os

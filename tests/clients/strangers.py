@@ -8,7 +8,6 @@
 A stranger knows all numbers: queue pair, sequence number, address, key. On another host it forges any source address,
 with a raw socket; on the same host it is another user, with a plain socket. The test also sends packets as the peer,
 which must be accepted.
-
 """
 import os
 import signal

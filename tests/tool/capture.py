@@ -1,10 +1,11 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""The wire, as others see it: a capture of every opcode (capture_all.c), and captures of tests that run on one device,
-decoded by tshark, their ICRCs computed by scapy.
+"""Packets as seen by other programs: a capture of every opcode (capture_all.c), and captures of tests that run on one
+device, decoded by tshark, their ICRCs computed by scapy.
 
-tshark 4.0 decodes what follows BTH for RC, UC and UD; of XRC it knows the opcodes, of DC and of masked atomics nothing: for
-these, what it calls unknown is held against bytes that are put together here, after docs/inside/wire.md."""
+tshark 4.0 decodes the headers after BTH for RC, UC and UD; of XRC it knows the opcodes, of DC and of masked atomics
+nothing: for these, the bytes that it reports as unknown are compared with bytes built here, after
+docs/inside/wire.md."""
 import binascii
 import importlib.util
 import ipaddress
@@ -49,7 +50,7 @@ infiniband.deth.srcqp infiniband.reth.va infiniband.reth.r_key infiniband.reth.d
 infiniband.atomiceth.cmpdt infiniband.aeth.syndrome infiniband.aeth.msn infiniband.atomicacketh.origremdt
 infiniband.immdt infiniband.ieth infiniband.payload infiniband.invariant.crc infiniband.vendor""".split()
 
-# What guesses at the payload, which is no protocol at all; and comments, which are experts' notes to tshark.
+# Heuristic dissectors of the payload, which is not a protocol; and comments, which are expert notes to tshark.
 GUESSES = ['rpcordma', 'infiniband.eoib']
 
 
@@ -62,7 +63,7 @@ def number(text):
 
 
 def decode(path):
-    """A dictionary of FIELDS for each packet."""
+    """Returns a dictionary of FIELDS for each packet."""
     command = ['tshark', '-n', '-r', path, '-T', 'fields', '-E', 'separator=/t', '-E', 'occurrence=a',
                '-o', 'udp.check_checksum:TRUE', '-o', 'ip.check_checksum:TRUE']
     for guess in GUESSES:
@@ -75,7 +76,7 @@ def decode(path):
 
 
 def body(put):
-    """What follows BTH in a packet with the fields `put`, up to the ICRC."""
+    """Returns the bytes after BTH of a packet with the fields `put`, up to the ICRC."""
     headers = put['headers']
     out = b''
     if headers & DETH:
@@ -109,7 +110,7 @@ def payload(put):
 
 
 def icrc_ipv6(ip):
-    """Of a packet from the IPv6 header on, without ICRC: scapy 2.5 has none for it."""
+    """Computes the ICRC of a packet from the IPv6 header on, without ICRC: scapy 2.5 lacks it for IPv6."""
     masked = bytearray(b'\xff' * 8 + ip)
     masked[8] = 0x6f
     masked[9:12] = b'\xff' * 3
@@ -127,15 +128,15 @@ def scapy_layers():
 
 
 def packets_of(path):
-    """The bytes of each packet of a capture."""
-    # It takes a comment without a newline for wrong.
+    """Returns the bytes of each packet of a capture."""
+    # It reports a comment without a newline as an error.
     logging.getLogger('scapy').setLevel(logging.ERROR)
     from scapy.utils import RawPcapNgReader
     return [bytes(packet) for packet, _ in RawPcapNgReader(path)]
 
 
 def icrc(data):
-    """Of a frame from the Ethernet header on, as others compute it."""
+    """Returns the ICRC of a frame from the Ethernet header on, as other programs compute it."""
     if data[12:14] != b'\x08\x00':
         return icrc_ipv6(data[14:-4])
     BTH, IP, Ether = scapy_layers()
@@ -205,7 +206,7 @@ class Capture(unittest.TestCase):
         for put, got in self.packets():
             self.assertIn(':udp:infiniband', got['frame.protocols'])
             self.assertNotIn('_ws.malformed', got['frame.protocols'], put)
-            # Comments are noted as such, and short times to live; nothing beyond.
+            # Comments are expert notes, and so are short times to live; nothing else may be noted.
             for severity in filter(None, got['_ws.expert.severity'].split(',')):
                 self.assertIn(number(severity), (0x100000, 0x400000), put)
 
@@ -213,7 +214,7 @@ class Capture(unittest.TestCase):
         for put, got in self.packets():
             self.assertEqual(number(got['infiniband.bth.opcode']), put['opcode'])
             self.assertEqual(got['infiniband.bth.se'], str(put['solicited']))
-            # A CNP (annex A17.9.3), of which tshark shows no BECN.
+            # A CNP (annex A17.9.3), for which tshark shows no BECN.
             notification = put['opcode'] == CNP
             self.assertEqual(got['infiniband.bth.m'], '0' if notification else '1')
             self.assertEqual(bytes.fromhex(got['udp.payload'])[4], 0x40 if notification else 0)
@@ -239,7 +240,7 @@ class Capture(unittest.TestCase):
             self.assertEqual(shown, '', (name, put))
 
     def test_extension_headers(self):
-        """Of the transports that tshark decodes; tshark 4.0 does not know ATOMIC WRITE."""
+        """Of the transports that tshark decodes; tshark 4.0 does not decode ATOMIC WRITE."""
         for put, got in self.packets(lambda put: put['opcode'] < 0x80 and put['opcode'] != ATOMIC_WRITE):
             field = self.field
             field(put, got, DETH, 'infiniband.deth.q_key', put['qkey'])
@@ -257,18 +258,18 @@ class Capture(unittest.TestCase):
             self.assertEqual(got['infiniband.vendor'], '', put)
 
     def test_bytes(self):
-        """What follows BTH, of every transport."""
+        """The bytes after BTH, of every transport."""
         for put, got in self.packets():
             frame = bytes.fromhex(got['udp.payload'])
             self.assertEqual(frame[12:-4], body(put), put)
             self.assertEqual(number(got['udp.length']), 8 + len(frame))
             if put['opcode'] >= 0x80:
-                # With the ICRC, and once more in part.
+                # With the ICRC, and a part of it again.
                 self.assertEqual(got['infiniband.vendor'].split(',')[-1], frame[12:].hex(), put)
 
     @unittest.skipUnless(importlib.util.find_spec('scapy'), 'python3-scapy is not installed')
     def test_icrc(self):
-        """scapy agrees on every IPv4 packet, for IPv6 zlib does."""
+        """scapy agrees on every IPv4 packet; zlib is used for IPv6."""
         packets = packets_of(self.path)
         self.assertEqual(len(packets), len(self.put))
         for put, data in zip(self.put, packets):
@@ -278,7 +279,7 @@ class Capture(unittest.TestCase):
 
 
 class Run(unittest.TestCase):
-    """Programs that talk to themselves: what no wire ever carried."""
+    """Programs that talk to themselves, whose packets never crossed a wire."""
 
     def capture(self, program, passes=True):
         with tempfile.TemporaryDirectory() as directory:
@@ -290,7 +291,7 @@ class Run(unittest.TestCase):
             self.assertTrue(names)
             for name in names:
                 self.assertRegex(name, r'^[0-9]+\.pcapng$')
-            # A program that runs itself again in the other profile has a capture of each.
+            # A program that runs itself again in the other profile makes a capture each time.
             path = max((os.path.join(directory, name) for name in names), key=os.path.getsize)
             got = decode(path)
             self.assertGreater(len(got), 100)
@@ -310,7 +311,7 @@ class Run(unittest.TestCase):
             self.assertEqual(number(packet['frame.packet_flags_direction']), 2)
 
     def check_order(self, got, begins, ends):
-        """Messages are cut at the path MTU, and their packets are numbered one by one: SENDs of RC."""
+        """Messages are cut at the path MTU, and their packets are numbered consecutively: SENDs of RC."""
         under_way = {}
         messages = 0
         for packet in got:
@@ -349,8 +350,8 @@ class Run(unittest.TestCase):
         self.assertGreaterEqual(self.opcodes(self.capture('raw_wqe')), {0xd3, 0xd4, 0x12})
 
     def test_explanations(self):
-        """A refusal, the request that met it, and what was dropped after it."""
-        # Which was written for messages in one piece.
+        """Checks a refusal, the request that it refused, and the packets dropped after it."""
+        # Written for messages in one piece.
         got = self.capture('responder_errors', passes=False)
         naks = [packet for packet in got if (number(packet['infiniband.aeth.syndrome']) or 0) > 0x60]
         self.assertGreater(len(naks), 10)
@@ -363,9 +364,9 @@ class Run(unittest.TestCase):
 
 
 class Manager(unittest.TestCase):
-    """What two managers say to each other is the interoperable part of all: tshark has to know each field of the table, with
-    the value that was put there (capture_cm.c)."""
-    # What tshark calls the fields of src/format/cm_messages.def, where it has a name for them.
+    """Messages between two managers matter most for interoperability: tshark must decode each field of the table,
+    with the value that was put there (capture_cm.c)."""
+    # tshark's names of the fields of src/format/cm_messages.def, where it has them.
     NAMES = {
         'REQ': {
             'local_comm_id': '', 'local_ca_guid': 'localcaguid', 'local_qkey': 'localqkey', 'local_qpn': 'localqpn',
@@ -396,12 +397,13 @@ class Manager(unittest.TestCase):
                  'remote_qpn': 'infiniband.cm.req.remoteqpneecn'},
         'DREP': {'local_comm_id': 'localcommid', 'remote_comm_id': 'remotecommid', 'private_data': 'private'},
     }
-    # What it shows in parts, or in one of two forms: of the REQ.
+    # Fields of the REQ that it shows in parts, or in one of two forms.
     PARTS = ['serviceid.prefix', 'serviceid.protocol', 'serviceid.dport', 'ip_cm.majv', 'ip_cm.minv', 'ip_cm.ipv',
              'ip_cm.reserved', 'ip_cm.sport', 'ip_cm.sip4', 'ip_cm.dip4', 'ip_cm.sip6', 'ip_cm.dip6', 'ip_cm.private',
              'prim_localgid_ipv4', 'prim_remotegid_ipv4']
-    # What tshark 4.0 does not know, or reads from another place (the paths' flow label and rate): the bytes, after the figures
-    # of IBTA 12.6 to 12.11; of the vendor id annex A17 (ECE). Big-endian, first bit and width; bytes as they are: width 0.
+    # Fields that tshark 4.0 does not decode, or reads from another place (the paths' flow label and rate): the bytes,
+    # according to the figures of IBTA 12.6 to 12.11; the vendor id according to annex A17 (ECE). Big-endian, first bit
+    # and width; raw bytes: width 0.
     PLACES = {
         'REQ': {'vendor_id': (5 * 8, 24), 'primary_flow_label': (88 * 8, 20), 'primary_packet_rate': (91 * 8 + 2, 6),
                 'alternate_flow_label': (132 * 8, 20), 'alternate_packet_rate': (135 * 8 + 2, 6)},
@@ -422,12 +424,12 @@ class Manager(unittest.TestCase):
 
     @staticmethod
     def shown_as(message, name):
-        """The name of a field in tshark, from the short one above."""
+        """Returns the name of a field in tshark, from the short one above."""
         prefix = 'infiniband.cm.' + {'DREP': 'drsp'}.get(message, message.lower())
         return name if name.startswith('infiniband') else f'{prefix}.{name}'.rstrip('.')
 
     def capture(self, *settings):
-        """What capture_cm put, by transaction id; and what tshark says of each."""
+        """Returns the messages of capture_cm by transaction id, and tshark's output for each."""
         names = self.FRAME + ['infiniband.mad.transactionid', 'infiniband.mad.attributeid',
                               'infiniband.mad.attributemodifier', 'infiniband.mad.data', '_ws.malformed']
         names += [self.shown_as(message, name) for message, known in self.NAMES.items() for name in known.values()]
@@ -449,7 +451,7 @@ class Manager(unittest.TestCase):
         self.assertEqual([number(row[field]) for field in self.FRAME],
                          [0x64, 1, 0xffff, 0x80010000, 1, 4791, 288, 1, 7, 2, 3, 0, 0])
         self.assertEqual(number(row['infiniband.mad.attributeid']), self.ATTRIBUTES[put['message']])
-        # Only these have options of ECE (annex A17).
+        # Only these have ECE options (annex A17).
         modifier = put['attribute_modifier'] if put['message'] in ('REQ', 'REP', 'SIDR_REP') else 0
         self.assertEqual(number(row['infiniband.mad.attributemodifier']), modifier, put['message'])
         self.assertEqual(row['_ws.malformed'], '')
@@ -472,7 +474,7 @@ class Manager(unittest.TestCase):
         return out
 
     def seen(self, message, row):
-        """The fields of @message by the names of our table, as far as tshark tells them; else from its bytes."""
+        """Returns the fields of @message by the names of our table, as decoded by tshark, otherwise from its bytes."""
         out = {}
         for field, name in self.NAMES.get(message, {}).items():
             text = row[self.shown_as(message, name)]
@@ -491,10 +493,10 @@ class Manager(unittest.TestCase):
             name, row = message['message'], got[transaction]
             self.check_frame(message, row)
             seen = self.seen(name, row)
-            # No field of the table is left out, nor is there one that it does not have.
+            # The fields are exactly those of the table.
             self.assertEqual(set(seen), set(message['fields']), name)
             for field, value in message['fields'].items():
-                # Without a width of its own, a field of bytes ends with the message, or where another begins.
+                # A field of bytes without its own width ends with the message, or where another begins.
                 shown = seen[field][:len(value)] if isinstance(value, str) else seen[field]
                 self.assertEqual(shown, value, f'{name}.{field}')
             counts[name] += 1
@@ -512,7 +514,7 @@ class Manager(unittest.TestCase):
 
 class Files(unittest.TestCase):
     def test_two_processes(self):
-        """The second one is told, and runs without."""
+        """The second one gets a message, and runs without a capture."""
         with tempfile.TemporaryDirectory() as directory:
             path = os.path.join(directory, 'one.pcapng')
             inner = f'exec {PROGRAMS["raw_wqe"]}'
@@ -520,7 +522,8 @@ class Files(unittest.TestCase):
             self.assertIn('another process writes this file', done.stderr)
 
     def test_may_not_be_that_long(self):
-        """RLIMIT_FSIZE: the program goes on without, the file ends with a whole block, and somebody is told."""
+        """RLIMIT_FSIZE: the program continues without the capture, the file ends with a whole block, and a message
+        is printed."""
         with tempfile.TemporaryDirectory() as directory:
             path = os.path.join(directory, 'short.pcapng')
             done = softhca('run', '--explain', 'stderr', '--capture', path, '--', PROGRAMS['raw_wqe'],

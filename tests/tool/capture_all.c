@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * capture_all FILE: writes a capture of every opcode, in several sizes, over IPv4 and IPv6, with fields at random, and on
- * stdout a line of JSON for each packet with what was put into it. For tests/tool/capture.py.
+ * capture_all FILE: writes a capture of every opcode, in several sizes, over IPv4 and IPv6, with random fields, and on stdout a
+ * line of JSON for each packet with the values of its fields. For tests/tool/capture.py.
  */
 #include <arpa/inet.h>
 #include <inttypes.h>
@@ -47,7 +47,7 @@ static void draw(struct packet *packet, uint8_t code)
 	packet->place = opcode->place;
 	packet->solicited = random64() & 1;
 	packet->acknowledge = random64() & 1;
-	/* 0 and 1 are for management, and whatever follows is decoded as such. */
+	/* 0 and 1 are for management; their payload is decoded as such. */
 	packet->destination_qpn = 0x100 | (random64() & 0xffffff);
 	packet->source_qpn = 0x100 | (random64() & 0xffffff);
 	packet->psn = random64() & PSN_MASK;

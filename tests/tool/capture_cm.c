@@ -54,7 +54,7 @@ static uint8_t *bytes_of(struct cm_message *message, const struct cm_field *fiel
 	return (uint8_t *)&message->req + field->offset;
 }
 
-/* Little-endian, as its host is. */
+/* Little-endian, as the host. */
 static uint64_t number_of(struct cm_message *message, const struct cm_field *field)
 {
 	uint64_t number = 0;
@@ -75,7 +75,7 @@ static void fill(struct cm_message *message, const struct cm_field *field)
 		bytes_of(message, field)[i] = (uint8_t)draw();
 }
 
-/* Over what is random: that the message comes to this process, and of which family its addresses are. */
+/* Overwrites random fields: the message must come to this process, and has addresses of one family. */
 static void address(struct cm_message *message, uint32_t slot, bool v4)
 {
 	static const uint8_t mapped[12] = {[10] = 0xff, 0xff};
@@ -86,10 +86,10 @@ static void address(struct cm_message *message, uint32_t slot, bool v4)
 	switch (message->kind) {
 	case CM_REQ:
 		req->service_id = service;
-		/* tshark takes them for what the addresses of the packet are. */
+		/* tshark takes them as the addresses of the packet. */
 		memcpy(req->primary_local_gid, mapped, sizeof(mapped));
 		memcpy(req->primary_remote_gid, mapped, sizeof(mapped));
-		/* The header of the RDMA IP CM service, of which an IPv4 address is the last four bytes. */
+		/* The header of the RDMA IP CM service, whose last four bytes are an IPv4 address. */
 		req->private_data[1] = v4 ? 0x4a : 0x65;
 		if (v4) {
 			memset(req->private_data + 4, 0, 12);
@@ -103,7 +103,7 @@ static void address(struct cm_message *message, uint32_t slot, bool v4)
 		message->sidr_rep.request_id = id;
 		break;
 	default:
-		/* The second number of all the others. */
+		/* The second number of all other messages. */
 		message->mra.remote_comm_id = id;
 		break;
 	}
@@ -156,7 +156,7 @@ int main(void)
 				if (field->message == kind)
 					fill(&message, field);
 			address(&message, slot, round & 1);
-			/* Which have options of ECE there. */
+			/* Messages with ECE options there. */
 			if (kind == CM_REQ || kind == CM_REP || kind == CM_SIDR_REP)
 				message.attribute_modifier = (uint32_t)draw();
 			cm_pack(&message, mad);

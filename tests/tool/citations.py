@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""scripts/check-citations notices what it is for: each case is a tree of both sheets and one file that cites them."""
+"""Checks that scripts/check-citations detects errors: each case is a tree of both sheets and one file that cites
+them."""
 import pathlib
 import shutil
 import subprocess
@@ -8,11 +9,11 @@ import tempfile
 
 SOURCE = pathlib.Path(sys.argv[1])
 SHEETS = ['docs/inside/mlx5-formats.md', 'docs/inside/rdma-cm.md']
-# So that the script does not take the cases for citations of this file.
+# Prevents the script from treating the cases as citations of this file.
 FORMATS, MANAGER = 'mlx5-formats', 'rdma-cm'
 GOOD = f'/* {FORMATS} 1.1; {MANAGER} 2.4 */\n'
 
-# (what is cited, text of the file, what the check says: nothing of a tree that is in order)
+# (citation, text of the file, output of the check: empty for a correct tree)
 CASES = [
     ('sections that exist', GOOD, ''),
     ('several sections', f'{GOOD}/* {MANAGER} 2.5 and 2.6; {FORMATS} 1.9 and 1.10 */\n', ''),

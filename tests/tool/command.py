@@ -17,7 +17,7 @@ OPTIONS = ['profile', 'devices', 'device-name', 'pci', 'explain', 'lint', 'color
 
 
 def environment_of(*arguments, env=None):
-    """The environment that `softhca run` gives a program."""
+    """Returns the environment that `softhca run` gives a program."""
     done = softhca('run', *arguments, '--', 'env', '-0', env=env)
     assert done.returncode == 0, done.stderr
     return dict(entry.split('=', 1) for entry in done.stdout.split('\0') if entry)
@@ -58,7 +58,7 @@ class WrongUse(unittest.TestCase):
             self.refused(command, '--colour', 'red', text='unknown option "--colour"')
             self.refused(command, '--colour=red', text='unknown option "--colour"')
             self.refused(command, '-p', 'man', text='unknown option "-p"')
-            # An option is its whole name.
+            # An option must be written in full.
             self.refused(command, '--prof', 'man', text='unknown option "--prof"')
             self.refused(command, '--profiles=man', text='unknown option "--profiles"')
 
@@ -165,7 +165,7 @@ class Env(unittest.TestCase):
         self.assertEqual(self.printed('sh'), softhca('env', '--faults', self.VALUE, '--mtu=512').stdout)
 
     def test_github(self):
-        """GitHub reads lines NAME=VALUE from $GITHUB_ENV, whose values are taken as they are."""
+        """GitHub reads lines NAME=VALUE from $GITHUB_ENV, whose values are taken literally."""
         for before, path in ((None, LIBRARIES), ('/a:/b', f'{LIBRARIES}:/a:/b')):
             lines = self.printed('github', env={'LD_LIBRARY_PATH': before} if before else None).splitlines()
             self.assertEqual(lines, [f'LD_LIBRARY_PATH={path}', f'SOFTHCA_FAULTS={self.VALUE}', 'SOFTHCA_MTU=512'] if lines[2].startswith('SOFTHCA_MTU')
@@ -218,7 +218,7 @@ class Run(unittest.TestCase):
         self.assertEqual(done.stderr, 'softhca: cannot run no-such-program: No such file or directory\n')
 
     def test_output_that_cannot_be_opened(self):
-        """One line, and the program does not start; nothing is left of outputs that can be opened."""
+        """One line, and the program does not start; outputs that can be opened leave no files."""
         with tempfile.TemporaryDirectory() as directory:
             file, started = f'{directory}/file', f'{directory}/started'
             with open(file, 'w', encoding='ascii'):
@@ -236,7 +236,7 @@ class Run(unittest.TestCase):
                         self.assertEqual((done.returncode, done.stdout), (1, ''))
                         named = re.escape(path.removeprefix('all:')).replace('%p', r'\d+')
                         self.assertRegex(done.stderr, rf'^softhca: --{option}: {named}: {error}\n$')
-                        # A variable is the user's as well.
+                        # A variable may be the user's as well.
                         if option != 'report':
                             done = softhca('run', '--no-presence', '--', 'touch', started, env={f'SOFTHCA_{option.upper()}': path})
                             self.assertEqual((done.returncode, done.stderr.count('\n')), (1, 1), done.stderr)
@@ -268,7 +268,7 @@ class Run(unittest.TestCase):
         self.assertEqual(path, LIBRARIES)
         path = environment_of(env={'LD_LIBRARY_PATH': '/a:/b'})['LD_LIBRARY_PATH']
         self.assertEqual(path, f'{LIBRARIES}:/a:/b')
-        # Once is enough; a longer name that begins alike is another directory.
+        # It is added only once; a longer name with the same beginning is another directory.
         path = environment_of(env={'LD_LIBRARY_PATH': f'{LIBRARIES}:/a'})['LD_LIBRARY_PATH']
         self.assertEqual(path, f'{LIBRARIES}:/a')
         path = environment_of(env={'LD_LIBRARY_PATH': f'{LIBRARIES}2'})['LD_LIBRARY_PATH']
@@ -325,7 +325,7 @@ class Settings(unittest.TestCase):
 
 class Env(unittest.TestCase):
     def shell(self, *arguments, env=None):
-        """LD_LIBRARY_PATH and SOFTHCA_EXPLAIN of a shell that took the line over."""
+        """Returns LD_LIBRARY_PATH and SOFTHCA_EXPLAIN of a shell that evaluated the line."""
         line = softhca('env', *arguments, env=env)
         self.assertEqual((line.returncode, line.stderr, line.stdout.count('\n')), (0, '', 1))
         done = subprocess.run(['sh', '-euc', 'eval "$1"; printf "%s|%s" "$LD_LIBRARY_PATH" "${SOFTHCA_EXPLAIN-unset}"',

@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""softhca completion: what bash, zsh and fish offer for words of a command line; options are those of softhca(1), values those of --help."""
+"""softhca completion: words that bash, zsh and fish offer for a command line; options are those of softhca(1),
+values those of --help."""
 import os
 import pty
 import re
@@ -13,7 +14,7 @@ import unittest
 
 from harness import TOOL, clean_environment, main, softhca
 
-# Words as bash splits them, which makes one of "=".
+# Words as split by bash, which makes "=" a word.
 ASK = '''
 source "$1"
 shift
@@ -87,7 +88,7 @@ class Completion(unittest.TestCase):
         self.assertEqual(offered, sorted(['off', 'on', *names, *('-' + name for name in names)]))
         self.assertEqual(self.offered('run', '--lint', '=', 'of'), ['off'])
         self.assertEqual(self.offered('run', '--lint', '=', '-cq'), ['-cq-too-small'])
-        # What stands behind it is the next option, or the program.
+        # The next word after it is an option, or the program.
         self.assertEqual(self.offered('run', '--lint', '--prof'), ['--profile'])
         self.assertIn('env', self.offered('run', '--lint', 'en'))
         self.assertEqual(self.offered('run', '--lint', '=', 'on', '--prof'), ['--profile'])
@@ -119,7 +120,7 @@ class Completion(unittest.TestCase):
         self.assertIn('env', self.offered('run', 'en'))
         self.assertIn('env', self.offered('run', '--mtu', '512', '--', 'en'))
         self.assertIn('one.pcapng', self.offered('run', '--no-presence', 'cat', 'o'))
-        # Options are the program's from there on.
+        # From there on options belong to the program.
         self.assertEqual(self.offered('run', 'cat', '--mtu', ''), ['one.pcapng', 'softhca', 'two.txt'])
         self.assertEqual(self.offered('run', 'cat', '--pro'), [])
         self.assertIn('env', self.offered('hosts', '2', '--', 'en'))
@@ -128,7 +129,7 @@ class Completion(unittest.TestCase):
 
 
 class Other(unittest.TestCase):
-    """What both other shells offer."""
+    """The completions of both other shells."""
     ASKED = (('softhca encod', 'encode'), ('softhca run --profi', '--profile'), ('softhca run --profile=conn', 'connectx'),
              ('softhca decode --cqe-size 1', '128'), ('softhca decode pac', 'packet'), ('softhca explain KEY_RAN', 'KEY_RANGE'),
              ('softhca run --report one', 'one.pcapng'), ('softhca timeline one', 'one.pcapng'), ('softhca completion fi', 'fish'),
@@ -179,7 +180,7 @@ class Other(unittest.TestCase):
                 self.assertIn(wanted, self.zsh(script, line))
 
     def zsh(self, script, line):
-        """What zsh makes of @line when the tabulator is pressed."""
+        """Returns zsh's completion of @line when the tabulator is pressed."""
         child, terminal = pty.fork()
         if not child:
             os.chdir(self.directory)

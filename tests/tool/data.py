@@ -14,7 +14,7 @@ import unittest
 
 from harness import main, softhca
 
-# When, in ns since 1970.
+# Time in ns since 1970.
 TIME = 1_700_000_000_123_456_789
 
 
@@ -95,7 +95,7 @@ class Data(unittest.TestCase):
                 self.assertEqual((found['packets'][0]['direction'], found['packets'][0]['comment']), (direction, 'a "comment"\n\x01'))
 
     def test_many(self):
-        """The first 300, and how many there are; of a damaged capture those before the damage."""
+        """The first 300 and the total; of a damaged capture those before the damage."""
         whole = pcap('<', 0xa1b23c4d, 5)
         many = whole + whole[24:] * 400
         found = self.packets(many)
@@ -112,7 +112,7 @@ class Data(unittest.TestCase):
 
 
 class Json(unittest.TestCase):
-    """The commands with --json show what they show without it."""
+    """With --json the commands output the same data as without it."""
 
     def output(self, *arguments, status=0):
         done = softhca(*arguments)
@@ -148,7 +148,7 @@ class Json(unittest.TestCase):
         self.assertEqual(json.loads(self.output('explain', 'no-such-rule', '--json', status=1)), [])
 
     def decoded(self, *arguments, status=0):
-        """What decode shows, and the same text made of the JSON."""
+        """Returns the output of decode, and the same text made from the JSON."""
         text, shown = self.output('decode', *arguments, status=status), json.loads(self.output('decode', '--json', *arguments, status=status))
         lines = []
         for part in shown['parts']:
@@ -163,7 +163,7 @@ class Json(unittest.TestCase):
         return shown
 
     def test_decode(self):
-        # An inline WRITE of 76 bytes; a WQE that is cut off.
+        # An inline WRITE of 76 bytes; a truncated WQE.
         ctrl = '00000008 00004007 00000000 00000000 0000000000001000 00000100 00000000'
         shown = self.decoded('wqe', ctrl, '8000004c', ''.join(f'{byte:02x}' for byte in range(76)))
         self.assertIsNone(shown['fault'])

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""softhca decode and encode. Expected values of WQEs and CQEs are put together here after docs/inside/mlx5-formats.md, those of packets
-are what tshark makes of the same capture."""
+"""softhca decode and encode. Expected values of WQEs and CQEs are built here after docs/inside/mlx5-formats.md;
+those of packets are tshark's output for the same capture."""
 import os
 import re
 import struct
@@ -61,10 +61,10 @@ RADDR = struct.pack('>QII', 0x1122334455667788, 0xabcd, 0)
 
 
 class Wqes(unittest.TestCase):
-    """Each opcode with what follows it; docs/inside/mlx5-formats.md by section."""
+    """Each opcode with its segments; docs/inside/mlx5-formats.md by section."""
 
     def shown(self, wqe, *options):
-        """The parts behind the control segment; the text makes the same bytes again."""
+        """Returns the parts after the control segment; encoding the text gives the same bytes again."""
         done = softhca('decode', 'wqe', *options, wqe.hex())
         self.assertEqual((done.returncode, done.stderr), (0, ''), done.stdout)
         self.assertEqual(encode(done.stdout).hex(), wqe.hex())
@@ -207,7 +207,7 @@ class Wqes(unittest.TestCase):
         self.assertEqual((number(shown[0][1]['opaque_lkey']), number(shown[0][1]['opaque_address'])), (0x55, 0x6000))
 
     def test_ring(self):
-        """1.1: each WQE begins a block of 64 bytes; what is behind the last is of nobody."""
+        """1.1: each WQE begins a block of 64 bytes; the rest after the last one is not shown."""
         ring = ctrl(0x0a, 2) + data(1, 2, 3) + b'\xaa' * 32 + ctrl(0x00, 1) + bytes(48 + 64)
         done = softhca('decode', 'wqe', ring.hex())
         self.assertEqual(done.returncode, 0)
@@ -248,7 +248,7 @@ class Cqes(unittest.TestCase):
                           number(fields['offset'])), ('cqe_signature', 0x2000, 1, 0x123400, 4096))
 
     def test_data_in_the_entry(self):
-        """3.2: what a READ brought is in the first half, which has no fields then."""
+        """3.2: data of a READ is in the first half, which then has no fields."""
         data_in = bytes(range(1, 33))
         cqe = bytearray(self.cqe(0, data_in + bytes(12) + struct.pack('>I', 20), send_opcode=0x10))
         cqe[63] |= 1 << 2
@@ -258,7 +258,7 @@ class Cqes(unittest.TestCase):
                          ('cqe_inline', data_in.hex(), 20, 0x10, 0x40))
         self.assertNotIn('slid', fields)
         self.assertEqual(encode(text), cqe)
-        # Of 128 bytes the data is in front, and an error has none.
+        # In entries of 128 bytes the data comes first; an error has none.
         cqe[63] = 2 << 2 | 1
         self.assertEqual([name for name, _ in decode('cqe', '--cqe-size=128', (bytes(64) + cqe).hex())], ['cqe_front', 'cqe'])
         cqe[63] = 13 << 4 | 1 << 2
@@ -286,7 +286,7 @@ class Input(unittest.TestCase):
             self.assertEqual((done.stdout, done.stderr), (want, ''), arguments)
 
     def test_dumps(self):
-        """As od -Ax -tx1, hexdump -C and Wireshark print bytes, with offsets that are none of them."""
+        """Bytes as printed by od -Ax -tx1, hexdump -C and Wireshark, and numbers that only look like offsets."""
         wqe = self.WQE + ctrl(0x0a, 2) + data(4, 5, 6)
         want = softhca('decode', 'wqe', wqe.hex()).stdout
         lines = [(at, wqe[at:at + 16]) for at in range(0, len(wqe), 16)]
@@ -296,7 +296,7 @@ class Input(unittest.TestCase):
                      f'{len(wqe):08x}\n'):
             done = softhca('decode', 'wqe', '-', input=text)
             self.assertEqual((done.stdout, done.stderr), (want, ''), text)
-        # Bytes that look like an offset, and are none.
+        # Bytes that look like an offset.
         self.assertEqual(decode('bsf', '0000 0000 0000 0000 0000 0000 0000 0000')[0][0], 'bsf')
         words = struct.pack('>IIII', 8, 4, 8, 12)
         self.assertEqual(decode('bsf', '\n'.join(words[at:at + 4].hex() for at in range(0, 16, 4))), decode('bsf', words.hex()))
@@ -353,7 +353,7 @@ def tshark(path, *fields):
     return [line.split('\t') for line in done.stdout.splitlines()]
 
 
-# What tshark 4.0 calls them: part, field, and whether it is bytes.
+# tshark 4.0's names: part, field, and whether it consists of bytes.
 PACKET_FIELDS = {
     'infiniband.bth.opcode': ('bth', 'opcode'), 'infiniband.bth.se': ('bth', 'solicited'), 'infiniband.bth.m': ('bth', 'migrated'),
     'infiniband.bth.padcnt': ('bth', 'pad'), 'infiniband.bth.tver': ('bth', 'version'), 'infiniband.bth.p_key': ('bth', 'p_key'),
@@ -400,7 +400,7 @@ class Packets(unittest.TestCase):
             for value, (part, field) in zip(rows[at], PACKET_FIELDS.values()):
                 if value:
                     value = {'True': '1', 'False': '0'}.get(value, value)
-                    # It calls the first two fields of AtomicETH as those of RETH.
+                    # tshark names the first two fields of AtomicETH like those of RETH.
                     part = 'atomiceth' if part == 'reth' and part not in shown else part
                     self.assertEqual(number(shown[part][field]), number(value), (at, part, field))
                     compared += 1
@@ -412,7 +412,7 @@ class Packets(unittest.TestCase):
         self.assertGreater(compared, 1500)
 
     def frame(self, at):
-        """The bytes of a packet as tshark has them."""
+        """Returns the bytes of a packet as decoded by tshark."""
         done = subprocess.run(['tshark', '-n', '-r', self.path, '-Y', f'frame.number == {at}', '-x'], text=True, check=True,
                               capture_output=True, timeout=60, env=clean_environment())
         return bytes.fromhex(''.join(line[6:53] for line in done.stdout.split('\n\n')[0].splitlines()))
@@ -462,7 +462,7 @@ class Packets(unittest.TestCase):
             self.assertEqual(parts(self.one(7, f'{directory}/big')), parts(want))
 
     def in_capture(self, link_type, frame):
-        """softhca decode of a capture of that packet, once of either format."""
+        """Runs softhca decode on a capture of that packet, in each format."""
         pcap = struct.pack('<IHHiIIIIIII', 0xa1b2c3d4, 2, 4, 0, 0, 65535, link_type, 0, 0, len(frame), len(frame)) + frame
         body = struct.pack('<IIIII', 1, 0, 0, len(frame), len(frame)) + frame + bytes(-len(frame) % 4)
         pcapng = struct.pack('<IIIHHqI', 0x0a0d0d0a, 28, 0x1a2b3c4d, 1, 0, -1, 28)
@@ -479,7 +479,7 @@ class Packets(unittest.TestCase):
         return results[0]
 
     def test_what_packets_begin_with(self):
-        """Tags of VLANs, and the link types of tcpdump -i any and of interfaces without Ethernet."""
+        """VLAN tags, and the link types of tcpdump -i any and of interfaces without Ethernet."""
         for at in (1, 5):
             frame = self.frame(at)
             ethernet, kind, packet = frame[:12], frame[12:14], frame[14:]
@@ -500,7 +500,7 @@ class Packets(unittest.TestCase):
                 self.assertEqual(shown[-len(whole) + 1:], whole[1:])
 
     def test_packets_that_are_none(self):
-        """They are not taken for a base transport header."""
+        """Other packets are not decoded as a base transport header."""
         arp = bytes(12) + bytes.fromhex('0806 0001 0800 0604 0001') + bytes(40)
         done = self.in_capture(1, arp)
         self.assertEqual((done.returncode, done.stderr), (1, 'softhca: it is no datagram of UDP\n'))
@@ -520,7 +520,7 @@ class Packets(unittest.TestCase):
                 done = softhca('decode', 'packet', '--number', '1000000', path)
                 self.assertEqual((done.returncode, done.stdout.count('icrc')), (1, 0), length)
                 self.assertEqual(done.stderr.count('\n'), 1, done.stderr)
-            # Lengths of blocks and packets that are not true.
+            # Wrong lengths of blocks and packets.
             for at in range(8, 400, 4):
                 for value in (0, 1, 4, 0x7fffffff, 0xffffffff, 0xfffffffc, 0x100000):
                     with open(path, 'wb') as file:
@@ -531,7 +531,7 @@ class Packets(unittest.TestCase):
         self.assertEqual(softhca('decode', 'wqe', self.path).returncode, 2)
 
     def test_messages_of_the_connection_manager(self):
-        """REQ and DREQ, field by field as tshark has them."""
+        """REQ and DREQ, each field as decoded by tshark."""
         fields = {'infiniband.mad.attributeid': ('mad', 'attribute_id'), 'infiniband.mad.transactionid': ('mad', 'transaction_id'),
                   'infiniband.cm.req': ('cm_req', 'local_comm_id'), 'infiniband.cm.req.localqpn': ('cm_req', 'local_qpn'),
                   'infiniband.cm.req.localqkey': ('cm_req', 'local_qkey'), 'infiniband.cm.req.startpsn': ('cm_req', 'starting_psn'),

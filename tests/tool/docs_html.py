@@ -22,7 +22,7 @@ def read(path):
 
 
 def broken(page, text):
-    """Links of a page that lead nowhere."""
+    """Returns the broken links of a page."""
     for link in re.findall(r'\b(?:href|src)="([^"]*)"', text):
         name, _, anchor = link.partition('#')
         there = os.path.normpath(os.path.join(os.path.dirname(page), name)) if name else page

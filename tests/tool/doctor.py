@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""softhca doctor: where system calls are refused, limits are low, or a network namespace has nothing, it says so and what to do."""
+"""softhca doctor: if system calls are refused, limits are low, or a network namespace is empty, it reports that and
+suggests a fix."""
 import json
 import os
 import resource
@@ -115,7 +116,7 @@ class Network(unittest.TestCase):
                 comm.write(before)
 
     def inside(self, commands):
-        """What it finds in a network namespace in which `commands` have run."""
+        """Returns its output in a network namespace in which `commands` have run."""
         done = run('unshare', '--map-root-user', '--net', 'sh', '-ec', f'{commands}\nexec "$0" doctor --json', TOOL)
         if 'unshare' in done.stderr:
             self.skipTest(done.stderr.strip())

@@ -13,7 +13,7 @@ import unittest
 from documents_text import CODE, DOCUMENTS, NOTES, SOURCE, read
 from harness import main, softhca
 
-# At the beginning of a command, also by a path.
+# At the beginning of a command, optionally with a path.
 CALL = re.compile(r'(?:^\s*(?:\$ )?|[;|&] *|[$<]\(|\w+=\S* )(?:\S*/)?softhca[ \t]+(.*)')
 
 
@@ -24,7 +24,7 @@ def code_lines(text):
 
 
 def anchors(text):
-    """What GitHub makes of the headings."""
+    """Returns GitHub's anchors of the headings."""
     headings = re.findall(r'(?m)^#+ (.+?) *$', CODE.sub('', text))
     return {re.sub(r'[^\w\- ]', '', heading.lower()).replace(' ', '-') for heading in headings}
 
@@ -41,7 +41,7 @@ def broken_links(path, text):
 
 
 def sources():
-    """The files of the source, each by all ends of its path: 'a/b/c.h', 'b/c.h' and 'c.h'."""
+    """Returns the files of the source, each by all suffixes of its path: 'a/b/c.h', 'b/c.h' and 'c.h'."""
     known = set()
     for top in ('src', 'tests', 'scripts', 'include', 'examples', 'bench', 'fuzz', 'docs', 'man', 'debian'):
         for directory, _, files in os.walk(os.path.join(SOURCE, top)):
@@ -52,14 +52,14 @@ def sources():
 
 
 def missing_files(text, known):
-    """Source files that the text names in code, `file.c`, but that do not exist."""
+    """Returns source files that the text names in code, `file.c`, but that do not exist."""
     for name in re.findall(r'`([\w./-]+\.(?:c|h|def|md))`', CODE.sub('', text)):
         if name not in known and not name.startswith('/'):
             yield name
 
 
 def identifiers():
-    """The words of the sources, which the notes may name as functions."""
+    """Returns the words of the sources, which the notes may name as functions."""
     known = set()
     for top in ('src', 'tests', 'include', 'scripts'):
         for path in glob.glob(f'{SOURCE}/{top}/**/*', recursive=True):
@@ -69,14 +69,14 @@ def identifiers():
 
 
 def missing_functions(text, known):
-    """Functions that the text names in code, `function()`, but that no source has."""
+    """Returns functions that the text names in code, `function()`, but that are missing in the sources."""
     for name in re.findall(r'`([a-z_0-9]+)\(\)`', CODE.sub('', text)):
         if name not in known:
             yield f'{name}()'
 
 
 def options(words, alone=('--lint', '--no-presence', '--shell')):
-    """The words that are the command's own: options of `run` come in front of the program, what is behind it belongs to that."""
+    """Returns the command's own words: options of `run` come before the program, later words belong to the program."""
     valued = False
     for place, word in enumerate(words):
         if word == '--':
@@ -91,7 +91,7 @@ def options(words, alone=('--lint', '--no-presence', '--shell')):
 
 
 def calls(text):
-    """What softhca is called with, in code blocks and in code within sentences."""
+    """Returns the calls of softhca in code blocks and in code within sentences."""
     spans = re.findall(r'`softhca\s([^`]+)`', CODE.sub('', text))
     for line in [*(match[1] for line in code_lines(text) for match in CALL.finditer(line)), *spans]:
         line = re.sub(r"'[^']*'|\"[^\"]*\"", 'TEXT', line)
@@ -101,7 +101,7 @@ def calls(text):
 
 
 def vocabulary():
-    """{command: options}, by --help."""
+    """Returns {command: options}, by --help."""
     said = softhca('--help').stdout
     settings, _, own = said.partition('\nOptions of one command:\n')
     commands = {name: set() for name in re.findall(r'(?m)^  softhca ([a-z]+)', said)}

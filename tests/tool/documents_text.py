@@ -13,7 +13,7 @@ SOURCE = os.path.abspath(sys.argv[3])
 DOCUMENTS = sorted([*(os.path.join(SOURCE, name) for name in ('README.md', 'CONTRIBUTING.md', 'SECURITY.md', 'CHANGELOG.md')),
                     *glob.glob(f'{SOURCE}/docs/**/*.md', recursive=True)])
 NOTES = sorted(path for top in ('src', 'tests') for path in glob.glob(f'{SOURCE}/{top}/**/*.md', recursive=True))
-# Fenced, whose inside is the group, or indented, over blank lines.
+# Fenced code, whose inside is the group, or indented code, across blank lines.
 CODE = re.compile(r'(?ms)^```[^\n]*\n(.*?)^```$|^(?: {4}|\t)[^\n]*\n(?:\n*(?: {4}|\t)[^\n]*\n)*')
 
 

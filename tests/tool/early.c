@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A queue pair that is connected to itself receives into pages, which the program reads as its argument says; docs/use/lint.md has what
- * `softhca run --lint` says of it. Exit status 0 if all was as it is without warnings.
+ * A queue pair that is connected to itself receives into pages, which the program reads as its argument selects;
+ * docs/use/lint.md shows the warnings of `softhca run --lint`. Exit status 0 if everything works as without warnings.
  */
 #include <setjmp.h>
 #include <signal.h>
@@ -89,7 +89,7 @@ static void end(void)
 	CHECK(!ibv_destroy_qp(qp));
 	CHECK(!srq || !ibv_destroy_srq(srq));
 	CHECK(!ibv_destroy_cq(cq));
-	/* What was received into is the program's again, for the kernel too. */
+	/* The received data belongs to the program again, also for system calls. */
 	CHECK(memory[PAGE] == 7 || memory[PAGE] == 0);
 	CHECK(!ibv_dereg_mr(mr) && !ibv_dealloc_pd(pd) && !ibv_close_device(context));
 }
@@ -138,7 +138,7 @@ static void jump_back(int signal)
 	siglongjmp(back, 1);
 }
 
-/* The program's own faults are its own affair. */
+/* Faults of the program itself reach its own handler. */
 static void fault_and_come_back(void)
 {
 	void *page = mmap(NULL, PAGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);

@@ -23,7 +23,7 @@ RECORDS = '128\n'
 
 
 def run(*options, env=None, stderr=subprocess.PIPE):
-    """The program must not wait for whoever reads its standard error: if it did, the time would run out."""
+    """The program must not wait for the reader of its standard error: otherwise the time would run out."""
     done = subprocess.run([TOOL, 'run', *options, '--', PROGRAM], env=clean_environment(**(env or {})), timeout=60,
                           check=False, stdout=subprocess.PIPE, stderr=stderr)
     assert (done.returncode, done.stdout.decode()) == (0, RECORDS), done
@@ -158,12 +158,12 @@ class Color(unittest.TestCase):
         for env in ({'NO_COLOR': '1'}, {'TERM': 'dumb'}, {'TERM': ''}, {'SOFTHCA_COLOR': 'never'}):
             self.assertNotIn('\033', self.on_terminal(env=env), env)
         self.assertNotIn('\033', self.on_terminal('--color', 'never'))
-        # Not everywhere, and an empty NO_COLOR says nothing.
+        # Not everywhere, and an empty NO_COLOR has no effect.
         self.assertNotIn('\033', run(env={'TERM': 'xterm'}))
         self.assertIn('\033', self.on_terminal(env={'NO_COLOR': ''}))
 
     def test_wanted(self):
-        """What is asked of softhca itself goes before NO_COLOR."""
+        """Options of softhca override NO_COLOR."""
         self.assertIn('\033', run('--color', 'always', env={'NO_COLOR': '1'}))
         self.assertEqual(re.sub('\033\\[[0-9;]*m', '', run('--color=always')).count('\n'), 3)
 

@@ -24,7 +24,7 @@ def traffic(*options, env=None):
 
 
 def summary(text):
-    """(frames, seed, {rule: (applied, possible)})"""
+    """Returns (frames, seed, {rule: (applied, possible)})."""
     head = re.search(r'(?m)^softhca: mlx5_0: faults: (\d+) frames, seed (\d+)$', text)
     rules = re.findall(r'(?m)^softhca: mlx5_0: faults: (.*): (\d+) of (\d+)$', text)
     return int(head.group(1)), int(head.group(2)), {name: (int(done), int(of)) for name, done, of in rules}
@@ -60,7 +60,7 @@ class WrongScripts(unittest.TestCase):
                 f'softhca: --faults: {directory}: Is a directory'))
 
     def test_library_alone(self):
-        """A program that was not started by the command goes on without faults, and explains why."""
+        """A program that was not started by the command continues without faults, and explains why."""
         done = softhca('run', '--explain', 'stderr', '--', 'env', 'SOFTHCA_FAULTS=drip', PROGRAM)
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
         self.assertRegex(done.stderr, r'(?m)^softhca: SOFTHCA_FAULTS: line 1, column 1: expected seed, ')
@@ -96,7 +96,7 @@ class Kill(unittest.TestCase):
     def test_kill(self):
         done = softhca('run', '--faults', 'at packet 9 kill', '--', PROGRAM)
         self.assertEqual(done.returncode, -signal.SIGKILL, done.stdout + done.stderr)
-        # It is not the number of packets that there are.
+        # A number greater than that of the packets.
         traffic('--faults', 'at packet 100000 kill')
 
 

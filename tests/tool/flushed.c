@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A request that fails and 127 behind it that are flushed, for explain.py. Prints how many explanations softhca.h has of the
- * queue pair. A child is forked off in the end, which has nothing to say of them.
+ * A request that fails and 127 after it that are flushed, for explain.py. Prints the number of softhca.h's explanations of the
+ * queue pair. At the end it forks a child, which has no explanations of them.
  */
 #include <stdbool.h>
 #include <stdint.h>
@@ -56,7 +56,7 @@ static void connect_to_itself(struct ibv_qp *qp)
 
 static void post(struct ibv_qp *qp, const struct ibv_mr *mr, uint64_t wr_id)
 {
-	/* The first goes beyond the region. */
+	/* The first exceeds the region. */
 	struct ibv_sge sge = {(uintptr_t)mr->addr, wr_id ? 8 : 8192, mr->lkey};
 	struct ibv_send_wr *bad, wr = {
 					 .wr_id = wr_id,

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""What the tests of the softhca command share: running it in a clean environment, and TAP output."""
+"""Shared by the tests of the softhca command: running it in a clean environment, and TAP output."""
 import os
 import shutil
 import subprocess
@@ -11,7 +11,7 @@ LIBRARIES = os.path.realpath(sys.argv[2])
 
 
 def clean_environment(**more):
-    """The environment without settings and library path, plus `more`."""
+    """Returns the environment without settings and library path, plus `more`."""
     environment = {name: value for name, value in os.environ.items()
                    if not name.startswith(('SOFTHCA_', 'MLX5_', 'LD_', 'CMOCKA_'))}
     environment.update(more)
@@ -25,7 +25,7 @@ def softhca(*arguments, env=None, **options):
 
 
 def alone():
-    """Runs the test again in namespaces of its own, where it may: there it finds neither names nor processes of other tests."""
+    """Runs the test again in its own namespaces, if possible: there are no names and processes of other tests."""
     inside = 'TEST_ALONE'
     unshare = ['unshare', '--net', '--pid', '--mount-proc', '--fork', '--kill-child']
     if inside in os.environ or os.geteuid() != 0 or not shutil.which('ip'):

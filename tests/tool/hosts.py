@@ -64,7 +64,7 @@ class Hosts(unittest.TestCase):
         return sorted(done.stdout.splitlines())
 
     def on_first(self, script, **more):
-        """Lines of a script on the first of two hosts, without the name of the host."""
+        """Returns the output of a script on the first of two hosts, without the name of the host."""
         return [line.removeprefix('h1: ') for line in self.hosts(2, f'[ $SOFTHCA_HOST = 2 ] || {{ {script}; }}', **more)]
 
     def test_each_host_has_its_name_number_and_address(self):
@@ -185,7 +185,7 @@ class Hosts(unittest.TestCase):
         self.assertEqual(self.on_first(f"python3 -c '{script}'; $SOFTHCA on h2 hostname"), ['h2'])
 
     def test_on_serves_others_while_a_requester_is_stopped(self):
-        """One that has sent nothing, one that stops after the descriptors, and one between the strings."""
+        """One requester that has sent nothing, one that stops after the descriptors, and one between the strings."""
         script = ('import array, os, socket, struct, subprocess, time\n'
                   'open_ = []\n'
                   'for message in (b"", struct.pack("III", 1, 0, 7), struct.pack("III", 1, 0, 7) + b"/\\0"):\n'
@@ -226,7 +226,7 @@ class Hosts(unittest.TestCase):
 
     @unittest.skipUnless(shutil.which('mpirun') and shutil.which('orted'), 'Open MPI is not installed')
     def test_mpirun_with_on_as_its_remote_shell(self):
-        # mpirun looks at SHELL where the user's login shell is not a shell, and warns if that is not set either.
+        # mpirun reads SHELL if the user's login shell is not a shell, and warns if that is not set either.
         done = self.on_first('OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 SHELL=/bin/sh mpirun --mca plm_rsh_agent '
                              '"$SOFTHCA on" --host h1:1,h2:1 -np 2 hostname')
         self.assertEqual(done, ['h1', 'h2'])

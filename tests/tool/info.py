@@ -22,12 +22,12 @@ def info(*arguments, env=None, through_run=()):
 
 
 def start(*command):
-    """Under softhca run, whose process becomes the program."""
+    """Starts a command under softhca run, whose process becomes the program."""
     return subprocess.Popen([TOOL, 'run', '--', *command], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 
 
 def settings(text):
-    """{variable: (value, origin)}"""
+    """Returns {variable: (value, origin)}."""
     rows = re.findall(r'^  (SOFTHCA_\w+) +(.*?) +(default|environment|option)$', text, re.M)
     return {name: (value, origin) for name, value, origin in rows}
 
@@ -110,7 +110,7 @@ class Links(unittest.TestCase):
         self.assertRegex(info('--roce-port', str(port)), rf'(?m)^  udp    .*port {port}: free; ')
 
     def test_listeners(self):
-        """The test is the process that listens; a name that is only bound is a port that is taken, and no more."""
+        """The listening process is the test itself; a name that is only bound is just a port in use."""
         with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as one, \
                 socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as other:
             one.bind('\0softhca/1/cm/0106/64999')
@@ -123,7 +123,7 @@ class Links(unittest.TestCase):
 
     @unittest.skipIf(SANITIZED, 'programs that are not built here do not run under a sanitizer')
     def test_connections(self):
-        """Of rping, a server that serves on and a client with an endless test: one at each end."""
+        """rping: a persistent server and a client with an endless test, one at each end."""
         with socket.socket() as probe:
             probe.bind(('127.0.0.1', 0))
             port = str(probe.getsockname()[1])

@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""An installation: what is put where, that it can be moved, and that nothing shadows the system's libraries.
+"""Checks an installation: the places of its files, that it can be moved, and that it does not shadow the system's
+libraries.
 
 install.py BUILD PREFIX VERSION
 """
@@ -43,7 +44,7 @@ class Install(unittest.TestCase):
     def setUpClass(cls):
         cls.root = tempfile.mkdtemp()
         output('meson', 'install', '-C', BUILD, '--no-rebuild', '--quiet', '--destdir', cls.root)
-        # Somewhere else than it was configured for.
+        # Not where it was configured for.
         cls.prefix = f'{cls.root}/moved'
         shutil.move(f'{cls.root}{PREFIX}', cls.prefix)
         cls.tool = f'{cls.prefix}/bin/softhca'
@@ -81,7 +82,7 @@ class Install(unittest.TestCase):
                          f'{os.path.realpath(self.libraries)}\n')
 
     def test_scripts(self):
-        """Those of the installation, which need nothing of the build tree, and stay as they are."""
+        """Scripts of the installation, which need nothing from the build tree and stay unchanged."""
         environment = harness.clean_environment()
         trace, page = f'{self.root}/trace.json', f'{self.root}/page.html'
         output(self.tool, 'run', '--timeline', trace, '--', 'true', env=environment)
@@ -101,7 +102,7 @@ class Install(unittest.TestCase):
             source.write(PROGRAM)
         output('cc', '-Wall', '-Werror', '-o', f'{self.root}/program', f'{self.root}/program.c', *flags)
         self.assertEqual(output(self.tool, 'run', f'{self.root}/program', env=environment), f'{VERSION}\n')
-        # Linking with softhca.h must not drag a program onto our libibverbs behind its user's back.
+        # Linking with softhca.h must not make a program use our libibverbs without its user's knowledge.
         self.assertNotIn('PATH', output('readelf', '-dW', f'{self.root}/program'))
 
     @unittest.skipUnless(shutil.which('cmake'), 'cmake is not installed')
@@ -117,7 +118,7 @@ class Install(unittest.TestCase):
         output('cmake', '--build', build, env=environment)
         output('ctest', '--test-dir', build, '--output-on-failure', env=environment)
         self.assertNotIn('PATH', output('readelf', '-dW', f'{build}/program'))
-        # A version that is later than this one is not there.
+        # A later version than this one is not found.
         with open(f'{project}/CMakeLists.txt', 'w', encoding='ascii') as source:
             source.write(PROJECT % '999.0')
         with self.assertRaises(subprocess.CalledProcessError):
@@ -126,7 +127,7 @@ class Install(unittest.TestCase):
 
 
 class Places(unittest.TestCase):
-    """Where make install refuses to install, and what make uninstall leaves."""
+    """Places where make install refuses to install, and files that make uninstall leaves."""
 
     def script(self, *words, **environment):
         return subprocess.run([f'{SOURCE}/scripts/install', *words], env=harness.clean_environment(**environment), text=True,
@@ -158,7 +159,7 @@ class Places(unittest.TestCase):
 
     def test_prefix_that_cannot_be_written(self):
         self.expect_line(self.script('check', BUILD, '/dev/null/softhca'), '/dev/null is not a directory')
-        # Root may write everywhere but to a file system like this.
+        # Root may write everywhere except to a file system like this one.
         self.expect_line(self.script('files', BUILD, '/proc', DESTDIR='/proc/softhca'), '/proc')
 
     def test_uninstall(self):

@@ -28,7 +28,8 @@ CAPTURES = os.path.join(os.path.dirname(os.path.abspath(__file__)), '../data/rxe
 RXE = '10.9.0.3'
 AETH = {0x0d, 0x0f, 0x10, 0x11, 0x12}
 
-# As published: captured from a ConnectX-4 Lx and from a Linux host, in the tests of scapy's RoCE layer. From the IPv4 header.
+# As published: captured from a ConnectX-4 Lx and from a Linux host, in the tests of scapy's RoCE layer. From the IPv4
+# header.
 CONNECTX_CNP = bytes.fromhex(
     '45c2003c718c4000401191610a0011010a001201000012b7002800008100ffff4000011800000000'
     '00000000000000000000000000000000' '82fd002a')
@@ -38,7 +39,7 @@ LINUX_UC_SEND = bytes.fromhex(
 
 
 def icrc(ip, bth):
-    """Of @ip, IPv4 and UDP headers, and what follows to the padding (IBTA 7.8.1, annex A17.3.3)."""
+    """Computes the ICRC of @ip, IPv4 and UDP headers, and the rest up to the padding (IBTA 7.8.1, annex A17.3.3)."""
     ip, bth = bytearray(ip), bytearray(bth)
     ip[1] = ip[8] = ip[10] = ip[11] = ip[26] = ip[27] = 0xff
     bth[4] = 0xff
@@ -46,7 +47,7 @@ def icrc(ip, bth):
 
 
 class Maker:
-    """How a maker of adapters fills the fields that the standard leaves open."""
+    """The values that a maker of adapters uses for fields that the standard leaves open."""
 
     def __init__(self, name, *, migrated, first, df=True, tos=0, port=0xc234, checksum=0, ttl=64):
         self.name, self.migrated, self.df, self.tos = name, migrated, df, tos
@@ -67,7 +68,7 @@ class Maker:
         return ip + udp + bth + icrc(ip + udp, bth)
 
 
-# Made by hand: docs/inside/interop.md says which values are published. The last one counts through the end of the identifications.
+# Made by hand: docs/inside/interop.md lists the published values. The last one wraps the identifications.
 MAKERS = [
     Maker('ConnectX', migrated=1, first=0x718b, tos=0x02, port=0xe5a1),
     Maker('Linux rxe', migrated=0, first=0x20dc, port=0xc462),
@@ -76,7 +77,7 @@ MAKERS = [
 
 
 def read_pcapng(path):
-    """The frames of a file with enhanced packet blocks, from the IP header on."""
+    """Returns the frames of a file with enhanced packet blocks, from the IP header on."""
     with open(path, 'rb') as file:
         data = file.read()
     frames, at = [], 0
@@ -114,7 +115,7 @@ class Foreign:
         self.answers = []
 
     def send(self, maker, opcode, payload=b'', *, headers=b'', psn=None, tos=None, packets=1, **more):
-        """One packet, with the next sequence number, of which it takes @packets."""
+        """Sends one packet, with the next sequence number, and advances that by @packets."""
         bth = maker.bth(opcode, self.psn if psn is None else psn, payload, headers=headers, qpn=self.qpn, **more)
         self.raw.sendto(maker.frame(bth, tos), (place.ADDRESS['b'], 0))
         if psn is None:
@@ -124,7 +125,7 @@ class Foreign:
         return struct.pack('>QII', self.address + offset, self.rkey, length)
 
     def receive(self, last_psn, opcode=None, seconds=5):
-        """Frames from host "b" until one answers @last_psn."""
+        """Returns frames from host "b" until one answers @last_psn."""
         end = time.monotonic() + seconds
         got = []
         while time.monotonic() < end:
@@ -137,7 +138,7 @@ class Foreign:
                 continue
             if frame[36:38] != struct.pack('>H', ROCE):
                 continue
-            # Behind the length of the IP packet Ethernet may pad.
+            # Ethernet may pad after the end of the IP packet.
             frame = frame[:14 + struct.unpack('>H', frame[16:18])[0]]
             got.append(frame)
             if frame[42] != 0x81 and int.from_bytes(frame[51:54], 'big') == last_psn & 0xffffff and \
@@ -151,7 +152,7 @@ class Interop(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
         cls.hosts = place.Hosts()
-        # The packet socket is to see what a wire would carry: no trains, which the kernel cuts behind it.
+        # The packet socket must see the packets of a wire: no trains, which the kernel would segment later.
         subprocess.run([*cls.hosts.enter('b'), 'ip', 'link', 'set', 'b0', 'gso_max_segs', '1'], check=True)
         for host, address in (('a', '10.0.17.1/32'), ('b', '10.0.18.1/32'), ('a', RXE + '/32'), ('b', '10.9.0.1/32')):
             subprocess.run([*cls.hosts.enter(host), 'ip', 'addr', 'add', address, 'dev', f'{host}0'], check=True)
@@ -170,7 +171,7 @@ class Interop(unittest.TestCase):
         self.hosts.stop()
 
     def decode(self):
-        """What tshark reads in all answers, and that every ICRC is right."""
+        """Returns tshark's output for all answers, and checks every ICRC."""
         frames = self.foreign.answers
         path = f'{self.hosts.directory}/answers.pcap'
         write_pcap(path, frames)
@@ -194,18 +195,18 @@ class Interop(unittest.TestCase):
                              (frame[42], 0, 0xffff, PEER_QPN, ''))
             self.assertEqual(int(psn, 0), int.from_bytes(frame[51:54], 'big'))
             if frame[42] in AETH:
-                # An ACK: neither NAK nor RNR NAK, whatever the credits are.
+                # An ACK: neither NAK nor RNR NAK, with any credits.
                 self.assertEqual(int(syndrome.split(',')[0], 0) & 0xe0, 0, frame.hex())
 
     def finish(self, maker):
-        """The last byte ends the program. Returns the bytes of its memory, and its completions."""
+        """Ends the program by the last byte. Returns the bytes of its memory, and its completions."""
         self.foreign.send(maker, 0x0a, b'\xff', headers=self.foreign.reth((1 << 16) - 1, 1))
         self.assertEqual(self.foreign.target.process.wait(20), 0, self.foreign.target.report())
         lines = self.foreign.target.read('out').splitlines()[1:]
         return bytes.fromhex(lines[-1].split()[1]), [line.split(' ') for line in lines[:-1]]
 
     def converse(self, maker):
-        """All operations of RC as @maker sends them; over 64 identifications, through their end and beginning."""
+        """Performs all operations of RC as @maker sends them; over 64 identifications, including the wrap."""
         foreign = self.foreign
         expected = bytearray(4096)
         for i in range(100):
@@ -217,14 +218,14 @@ class Interop(unittest.TestCase):
             foreign.send(maker, 0x04, text, solicited=True)
         foreign.send(maker, 0x05, b'now', headers=bytes([1, 2, 3, 4]))
         foreign.receive(foreign.psn - 1, 0x11)
-        # A WRITE of three packets, of which only the last asks for an acknowledgement.
+        # A WRITE of three packets, only the last of which requests an acknowledgement.
         body = bytes(range(256)) * 8 + b'end'
         foreign.send(maker, 0x06, body[:MTU], headers=foreign.reth(1700, len(body)), ack=False)
         foreign.send(maker, 0x07, body[MTU:2 * MTU], ack=False)
         foreign.send(maker, 0x08, body[2 * MTU:])
         expected[1700:1700 + len(body)] = body
         foreign.receive(foreign.psn - 1, 0x11)
-        # READ: first, middle, last; and the last again, as a requester asks that has lost it.
+        # READ: first, middle, last; then the last again, as a requester that lost it would.
         read = foreign.psn
         foreign.send(maker, 0x0c, headers=foreign.reth(1700, 2 * MTU + 3), packets=3)
         got = foreign.receive(read + 2)
@@ -234,7 +235,7 @@ class Interop(unittest.TestCase):
         self.assertEqual(data[:-1], body)
         foreign.send(maker, 0x0c, headers=foreign.reth(1700 + 2 * MTU, 3), psn=read + 2)
         self.assertEqual(foreign.receive(read + 2, 0x10)[-1][58:61], b'end')
-        # Atomics, and one again.
+        # Atomics, and a repeated one.
         for compare, value, opcode in ((0, 5, 0x14), (5, 9, 0x13)):
             operands = struct.pack('>QIQQ', foreign.address + 4000 // 8 * 8, foreign.rkey, value, compare)
             foreign.send(maker, opcode, headers=operands)
@@ -252,7 +253,7 @@ class Interop(unittest.TestCase):
         self.expect_heard(0)
 
     def test_congestion(self):
-        """A marked packet makes a CNP as adapters make it."""
+        """A marked packet causes the same CNP as on adapters."""
         foreign, maker = self.foreign, MAKERS[0]
         foreign.send(maker, 0x0a, b'marked', headers=foreign.reth(0, 6), tos=0x03)
         got = foreign.receive(PSN, 0x11)
@@ -266,12 +267,12 @@ class Interop(unittest.TestCase):
         self.decode()
 
     def counters(self):
-        """Of the program, which has ended."""
+        """Returns the counters of the program, which has ended."""
         lines = [line.split() for line in self.foreign.target.read('err').splitlines()]
         return {fields[0]: int(fields[1]) for fields in lines if len(fields) == 2}
 
     def expect_heard(self, others):
-        """All packets were read, and found right; @others of them were for queue pairs that are not here."""
+        """All packets were read and valid; @others of them were for queue pairs that do not exist here."""
         counters = self.counters()
         self.assertEqual(counters.get('udp_forwarded', 0), others, counters)
         for name in ('udp_bad_icrc', 'udp_malformed'):
@@ -279,7 +280,7 @@ class Interop(unittest.TestCase):
         return counters
 
     def test_published_cnp(self):
-        """A CNP byte by byte as an adapter sent it, and one for this queue pair, with another number and its ICRC."""
+        """A CNP byte by byte as an adapter sent it, and one for this queue pair, with another number and ICRC."""
         foreign, maker = self.foreign, MAKERS[0]
         foreign.raw.sendto(CONNECTX_CNP, ('10.0.18.1', 0))
         bth = bytearray(CONNECTX_CNP[28:-4])
@@ -290,14 +291,14 @@ class Interop(unittest.TestCase):
         self.assertEqual(foreign.target.read('explanations'), '')
 
     def test_captured_rxe(self):
-        """Packets of Linux rxe, byte by byte with their addresses, for queue pairs that are not here."""
+        """Packets of Linux rxe, byte by byte with their addresses, for queue pairs that do not exist here."""
         foreign = self.foreign
         sent = 0
         for name in sorted(os.listdir(CAPTURES)):
             if not name.endswith('.pcapng') or 'bad-icrc' in name:
                 continue
             for frame in read_pcapng(os.path.join(CAPTURES, name)):
-                # Those over IPv4, but datagrams for queue pair 1.
+                # IPv4 packets, except datagrams for queue pair 1.
                 if frame[0] != 0x45 or socket.inet_ntoa(frame[12:16]) != RXE or frame[28] == 0x64:
                     continue
                 foreign.raw.sendto(frame, ('10.9.0.1', 0))
@@ -305,12 +306,12 @@ class Interop(unittest.TestCase):
         self.assertEqual(sent, 58)
         self.finish(MAKERS[1])
         counters = self.expect_heard(sent)
-        # The last one is that of finish().
+        # The last one is sent by finish().
         self.assertEqual(counters['udp_packets_received'], sent + 1)
         self.assertEqual(counters['udp_icrc_15_bits'], sent + 1)
 
     def test_published_send(self):
-        """A packet of a Linux host, which had talked to itself."""
+        """A packet of a Linux host that talked to itself."""
         subprocess.run([*self.hosts.enter('b'), 'ip', 'addr', 'add', '192.168.0.7/32', 'dev', 'lo'], check=True)
         subprocess.run(['ip', 'route', 'add', '192.168.0.7', 'dev', 'a0', 'src', place.ADDRESS['a']], check=True)
         for name in ('all', 'b0'):

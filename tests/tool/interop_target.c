@@ -115,7 +115,7 @@ int main(int argc, char **argv)
 	do {
 		CHECK(time(NULL) < end);
 		ended = __atomic_load_n(&memory[BYTES - 1], __ATOMIC_ACQUIRE);
-		/* Completions may wait that were made before the last byte came. */
+		/* Completions made before the last byte came may wait. */
 		if (ibv_poll_cq(attr.recv_cq, 1, &wc) != 1)
 			continue;
 		ended = false;

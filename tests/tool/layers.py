@@ -15,7 +15,7 @@ import tempfile
 SOURCE, BUILD = (pathlib.Path(name) for name in sys.argv[1:3])
 COMPILER = sys.argv[3:]
 
-# (what is broken, file, text that is added at its end, what the check says)
+# (description, file, text appended to it, output of the check)
 CASES = [
     ('an include that leads upwards', 'src/wire/link.h', '#include "transport/qp/qp.h"\n',
      'wire may not include transport/qp/qp.h'),
@@ -43,7 +43,7 @@ def circle(count):
             for i in range(count)}
 
 
-# Layers of the trees that are compiled.
+# Layers of the compiled trees.
 LAYERS = 'include:\nlow:\nmiddle: low\nhigh: middle\naside: low\n'
 # (the fault, or None; {file: text}; the message)
 COMPILED = [
@@ -76,7 +76,7 @@ def check(tree, *options):
 
 
 def compile_tree(tree, files):
-    """Writes @files, and compiles them as a build of the library would, to tree/build."""
+    """Writes @files, and compiles them to tree/build as a build of the library would."""
     (tree / 'scripts').mkdir(parents=True)
     (tree / 'scripts/layers').write_text(LAYERS)
     build = tree / 'build'

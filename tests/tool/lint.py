@@ -67,7 +67,7 @@ class Choice(unittest.TestCase):
             self.assertRegex(done.stderr, r'^softhca: --lint: "[^"]*" is no warning \(.*\)\n$')
 
     def test_wrong_variable(self):
-        """A program that is not started by the command is told where explanations go."""
+        """A program that is not started by the command gets the message where explanations go."""
         done = subprocess.run([PROGRAM], env=clean_environment(LD_LIBRARY_PATH=os.path.realpath(sys.argv[2]), SOFTHCA_LINT='x\n',
                                                                SOFTHCA_EXPLAIN='stderr'),
                               timeout=60, check=False, capture_output=True, text=True)
@@ -76,7 +76,7 @@ class Choice(unittest.TestCase):
         self.assertNotIn('LEAKED_OBJECTS', done.stderr)
 
     def test_program_behind_the_option(self):
-        """--lint takes no argument: what follows is the program, also without --."""
+        """--lint takes no argument: the next word is the program, also without --."""
         done = subprocess.run([TOOL, 'run', '--lint', PROGRAM], env=clean_environment(), timeout=60, check=False,
                               capture_output=True, text=True)
         self.assertEqual(done.returncode, 0)
@@ -90,7 +90,7 @@ def early(how, *options):
 
 
 class ReadTooEarly(unittest.TestCase):
-    """Rule 922, and that its handler of SIGSEGV is nobody else's affair."""
+    """Rule 922; its handler of SIGSEGV does not affect the program's own."""
 
     def expect(self, how, warnings, *options):
         status, text = early(how, *options)
@@ -113,7 +113,7 @@ class ReadTooEarly(unittest.TestCase):
             self.assertEqual(self.expect(how, 1), ['ibv_post_srq_recv wr_id 1'])
 
     def test_cannot_be_seen(self):
-        """Who has the signal, or blocks it, goes on as without warnings."""
+        """Programs that handle or block the signal run as without warnings."""
         for how in ('before replaces', 'late replaces', 'before blocks', 'late blocks'):
             self.expect(how, 0)
 
@@ -125,7 +125,7 @@ class ReadTooEarly(unittest.TestCase):
             self.assertEqual(early(how)[0], -signal.SIGSEGV, how)
 
     def test_written_last_first(self):
-        """With WRITE_READ_EARLY, which `on` does not mean, all else is as it is."""
+        """With WRITE_READ_EARLY, which `on` does not enable, everything else is unchanged."""
         self.expect('', 0, '--lint=on,write-read-early')
         self.expect('late', 1, '--lint=on,write-read-early')
 

@@ -26,7 +26,7 @@ def read(name):
 
 
 def plain(text):
-    """The text without fonts, with the characters that escapes stand for."""
+    """Returns the text without fonts, with the characters that escapes stand for."""
     return re.sub(r'\\(?:f[BIPR]|-|\((?:aq|ga|ha|ti)|e)', lambda found: ROFF.get(found.group(), ''), text)
 
 
@@ -39,7 +39,7 @@ def without_comments(text):
 
 
 def squeezed(text):
-    """One blank between words and none around marks, so that only the tokens are compared."""
+    """Returns text with one blank between words and none around marks, so that only the tokens are compared."""
     return re.sub(r'\s*(\W)\s*', r'\1', re.sub(r'\s+', ' ', text)).strip()
 
 
@@ -73,7 +73,7 @@ class Faults(unittest.TestCase):
             self.assertEqual(softhca('info', '--faults', taken).returncode, 0, taken)
 
     def test_every_word_of_the_language(self):
-        """The parser says what it expects: each of these words is at the head of a paragraph, or in bold."""
+        """The parser lists the words that it expects: each of them is at the head of a paragraph, or in bold."""
         page = plain(read('man/softhca-faults.7'))
         heads = ' '.join(re.findall(r'(?m)^\.TP\n(.*)$', page)).replace(',', ' ,')
         bold = ' '.join(re.findall(r'\\fB([^\\]*)\\fP', read('man/softhca-faults.7')))
@@ -93,7 +93,7 @@ class Faults(unittest.TestCase):
                     self.assertRegex(bold, rf'(^| ){word}( |$)', script)
                 else:
                     self.assertRegex(heads, rf'(^| ){word}( |$)', script)
-        # The messages of the connection manager are optional words, of which the parser says nothing: their table does.
+        # The messages of the connection manager are optional words that the parser does not list; their table does.
         for message in re.findall(r'(?m)^CM_MESSAGE\((\w+)', read('src/format/cm_messages.def')):
             words = 'cm ' + message.lower().replace('_', ' ')
             self.assertRegex(heads, rf'(^| ){words}( |$)')

@@ -34,12 +34,12 @@ FILES, TRACES, REPORTS = 2000, 1500, 150
 # observe/timeline_file.h: bytes of the head, of a row, of a chunk.
 HEAD, ROW, CHUNK = 4096, 64, 32768
 CHUNKS_AT, ROWS_AT = 24, 28
-# Numbers that readers of counts and lengths get wrong.
+# Numbers that readers of counts and lengths often mishandle.
 EXTREMES = (0, 1, 2, 127, 128, 255, 256, 0x7fffffff, 0x80000000, 0xffffffff, 1 << 62, 1 << 63, (1 << 64) - 1)
 
 
 def mutate(randomness, content, begin, end):
-    """@content with some of the bytes in [@begin, @end) changed."""
+    """Returns @content with some of the bytes in [@begin, @end) changed."""
     damaged = bytearray(content)
     for _ in range(randomness.choice((1, 2, 8, 100))):
         at = randomness.randrange(begin, end)
@@ -66,7 +66,7 @@ class Mutated(unittest.TestCase):
         self.randomness = random.Random(SEED)
 
     def recorded(self, **settings):
-        """A small file of records: a few rows, and the first chunk that a run has filled."""
+        """Makes a small file of records: a few rows, and the first chunk that a run has filled."""
         path = f'{self.directory}/good'
         environment = clean_environment(SOFTHCA_TIMELINE=path, SOFTHCA_TIMELINE_RECORDS='2048', LD_LIBRARY_PATH=LIBRARIES, **settings)
         subprocess.run([PING_PONG, '30'], env=environment, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, timeout=60)
@@ -93,7 +93,7 @@ class Mutated(unittest.TestCase):
         return events
 
     def made(self, content):
-        """The events of the trace of a file of records, or None if it is refused."""
+        """Returns the events of the trace of a file of records, or None if it is refused."""
         path, out = self.write(content), io.StringIO()
         reader = timeline_records.Reader(self.tables)
         if reader.started(path) is None:
@@ -110,7 +110,7 @@ class Mutated(unittest.TestCase):
         return self.check_trace(out.getvalue())
 
     def damaged(self, good, places):
-        """@good with something wrong: cut, lengthened, or with bytes changed in one of @places."""
+        """Returns @good with an error: cut, lengthened, or with bytes changed in one of @places."""
         kind = self.randomness.random()
         if kind < 0.1:
             return good[:self.randomness.randrange(len(good))]
@@ -129,11 +129,11 @@ class Mutated(unittest.TestCase):
             content = self.damaged(goods[round_ % 2], places)
             with self.subTest(round=round_):
                 outcomes[self.made(content) is not None] += 1
-        # Neither all nor none of them is refused.
+        # Some but not all of them are refused.
         self.assertGreater(min(outcomes.values()), FILES // 20, outcomes)
 
     def test_huge_counts(self):
-        """Counts of which the product overflows 32 or 64 bits are refused before memory is taken."""
+        """Counts whose product overflows 32 or 64 bits are refused before memory is allocated."""
         good = self.recorded()
         for chunks in EXTREMES[4:10]:
             for rows in EXTREMES[4:10]:
@@ -159,7 +159,7 @@ class Mutated(unittest.TestCase):
         self.assertGreater(min(outcomes.values()), TRACES // 20, outcomes)
 
     def test_reports(self):
-        """Traces, explanations and counters; a page is made of each, and has no markup of theirs."""
+        """Traces, explanations and counters; a page is made of each, without markup from them."""
         done = subprocess.run([TOOL, 'timeline', self.write(self.recorded())], env=clean_environment(), capture_output=True, check=True)
         trace = b'\n'.join(line for line in done.stdout.splitlines() if b'"ph":"b"' in line or line.startswith(b'{"display'))
         why = b'mlx5_0 qp 0x40: key 0x5 [7 KEY_RANGE; IBTA C10-57] check it\n' * 20

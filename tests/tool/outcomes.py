@@ -38,7 +38,7 @@ class Outcomes(unittest.TestCase):
         self.fast = outcomes({})
 
     def test_messages_of_all_kinds(self):
-        """That the messages drawn are some of everything: else all ways agree about nothing."""
+        """The drawn messages cover all kinds: otherwise agreement of all paths would mean nothing."""
         text = ''.join(self.fast)
         for opcode in range(7):
             self.assertGreater(text.count(f': opcode {opcode}, '), 100)

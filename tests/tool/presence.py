@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""softhca run: what programs look for in /dev/infiniband and in /sys/class/infiniband, as root and as nobody."""
+"""softhca run: files in /dev/infiniband and in /sys/class/infiniband that programs look for, as root and as user
+nobody."""
 import json
 import os
 import shutil
@@ -11,14 +12,14 @@ import unittest
 
 from harness import LIBRARIES, TOOL, clean_environment, main, softhca
 
-# What UCX asks of each device.
+# UCX's checks of each device.
 LOOKED_FOR = 'test -c {0} && test -r {0} && test -w {0} && echo >{0}'
 NOBODY = 65534
 REFUSE = os.path.abspath(sys.argv[3])
 
 
 def may(*command, **options):
-    """True if the kernel lets us do this here."""
+    """Returns true if the kernel allows this here."""
     return subprocess.run([*command, 'true'], stderr=subprocess.DEVNULL, check=False, **options).returncode == 0
 
 
@@ -76,7 +77,7 @@ class Presence(unittest.TestCase):
     def test_once_is_enough(self):
         done = self.works(f'{TOOL} run -- ls /dev/infiniband')
         self.assertEqual(done, 'uverbs0\n')
-        # A program that finds all there is not given it a second time.
+        # A program that finds everything present gets nothing a second time.
         for options in ([], ['--pci=off'], ['--devices=2']):
             outer, inner = self.works(f'readlink /proc/self/ns/mnt; {TOOL} run -- readlink /proc/self/ns/mnt', *options).split()
             self.assertEqual(inner, outer, options)
@@ -93,7 +94,7 @@ class Presence(unittest.TestCase):
         self.assertEqual(self.works('cat /sys/class/infiniband/mlx5_0/ports/1/hw_counters/out_of_sequence'), '0\n')
 
     def test_function_of_each_device(self):
-        """As UCX looks for it: from the path of the device, whatever links are on the way, up to the PCI function."""
+        """Looked up as by UCX: from the path of the device, through any links, up to the PCI function."""
         for index in range(2):
             found = self.works(f"""
                 cd $(realpath /sys/class/infiniband/mlx5_{index})/../.. && pwd -P
@@ -119,7 +120,8 @@ class Presence(unittest.TestCase):
         self.works('test "$(cat /sys/devices/system/cpu/online)" && cat /sys/class/net/lo/mtu')
 
     def test_interface_of_a_gid(self):
-        """As those that look for the interface behind an address do: by its GID, type and the name beside it."""
+        """Looked up as by programs that search the interface of an address: by its GID, type and the name next to
+        it."""
         found = self.works("""
             cd /sys/class/infiniband/mlx5_0/ports/1
             for gid in gids/*; do
@@ -156,7 +158,7 @@ class Presence(unittest.TestCase):
     @unittest.skipIf(SANITIZED, 'programs that are not built here do not run under a sanitizer')
     @unittest.skipUnless(shutil.which('ucx_info'), 'no ucx-utils')
     def test_ucx_finds_the_function(self):
-        """It drives the queues of a device by itself if it finds the identifiers of one that it knows."""
+        """UCX drives the queues of a device directly if it finds the identifiers of a known one."""
         transports = 'ucx_info -d 2>&1 | grep -o "[a-z]*_mlx5$" | sort'
         self.assertEqual(self.works(transports, '--explain=off').split(), ['dc_mlx5', 'rc_mlx5', 'ud_mlx5'])
         self.assertEqual(self.works(transports, '--explain=off', '--pci=off').split(), [])
@@ -207,7 +209,7 @@ class Container(unittest.TestCase):
 
 
 def nobody_can():
-    """Root can be nobody, and nobody can make user namespaces and read what was built."""
+    """Returns true if root can become nobody, and nobody can make user namespaces and read the build."""
     if os.getuid() != 0:
         return False
     as_nobody = {'user': NOBODY, 'group': NOBODY, 'extra_groups': []}
@@ -221,7 +223,7 @@ class PresenceAsNobody(Presence):
     user = NOBODY
 
     def test_directory_of_another_user(self):
-        """As sudo(8) leaves it: the current directory is one that this user may not even enter."""
+        """As left by sudo(8): the current directory is one that this user may not even enter."""
         with tempfile.TemporaryDirectory() as directory:
             os.chmod(directory, 0o700)
             command = [TOOL, 'run', '--', 'readlink', '/proc/self/cwd']
@@ -233,7 +235,7 @@ class PresenceAsNobody(Presence):
 @unittest.skipIf(ALREADY, 'this machine has a /dev/infiniband')
 @unittest.skipUnless(may('unshare', '--user', '--map-root-user'), 'user namespaces are forbidden here')
 class Forbidden(unittest.TestCase):
-    """The limit of mount namespaces is one of a user namespace, so it can be set to none for a test."""
+    """The limit of mount namespaces belongs to a user namespace, so it can be set to zero for a test."""
 
     def run_shell(self, script, *options):
         forbid = 'echo 0 >/proc/sys/user/max_mnt_namespaces && exec "$@"'
@@ -264,8 +266,8 @@ def two_users_can():
 @unittest.skipUnless(two_users_can(), 'needs root, setpriv and ibv_rc_pingpong')
 @unittest.skipIf(SANITIZED, 'programs that are not built here do not run under a sanitizer')
 class Users(unittest.TestCase):
-    """Each `softhca run` of a user makes a user namespace of its own; the processes of one user reach each other all the
-    same, also of the user whose number stands for all that a namespace does not know, and those of two users do not."""
+    """Each `softhca run` of a user makes its own user namespace; nevertheless the processes of one user reach each
+    other, also of the user whose number stands for all unmapped ones, and those of two users do not."""
 
     SCRIPT = """
         set -m

@@ -39,12 +39,12 @@ TRACE = '''{"traceEvents":[
 
 
 class Page(HTMLParser):
-    """Rows, as text, of each section; elements; addresses that something is loaded from or leads to."""
+    """Collects the rows of each section as text; elements; addresses that are loaded or linked."""
 
     def __init__(self, html):
         super().__init__()
         self.rows, self.section, self.elements, self.addresses = {}, None, [], []
-        self.opened = []  # of each key, whether it is
+        self.opened = []  # whether each key is opened
         self.feed(html)
 
     def handle_starttag(self, tag, attrs):
@@ -93,7 +93,7 @@ class Report(unittest.TestCase):
         done = softhca('report', *files)
         self.assertEqual((done.returncode, done.stderr), (0, ''))
         self.page = page = Page(done.stdout)
-        # In this order, and none is empty.
+        # In this order, and not empty.
         self.assertEqual([name for name in SECTIONS if name in page.rows], list(page.rows))
         self.assertTrue(all(page.rows.values()), page.rows)
         self.assertEqual(page.elements.count('script'), 1)
@@ -114,16 +114,16 @@ class Report(unittest.TestCase):
             self.assertIn(f'href="#rule-{number}"', html)
             self.assertIn(f'id="rule-{number}"', html)
         self.assertTrue(any(' udp_packets_sent ' in f' {row} ' for row in rows['counters']))
-        # The window is written to twice, and the second time that is refused.
+        # The window is written to twice, and the second WRITE is refused.
         writes = [row for row in rows['packets'] if 'RC_WRITE_ONLY' in row]
         self.assertTrue(writes)
         for row in writes:
             self.assertIn('remote_address', row)
         self.assertTrue(any('[2 KEY_FREE' in row for row in rows['packets']))
-        # Opcode, bytes up to, requests, least, median, most.
+        # Opcode, maximum bytes, requests, minimum, median, maximum.
         self.assertEqual([row.split() for row in rows['latency']][-2:],
                          [['SEND', '64', '3', '120', '150', '1500'], ['RDMA_WRITE', '4096', '1', '900', '900', '900']])
-        # The keys of which a use was refused are open.
+        # Keys with a refused use are open.
         for row, opened in zip(rows['keys'], self.page.opened):
             self.assertEqual(opened, '!!' in row, row)
         self.assertEqual(set(self.page.opened), {True, False})
@@ -132,7 +132,7 @@ class Report(unittest.TestCase):
         self.assertIn('remote access error', failed)
 
     def test_timeline(self):
-        """Of the device's own: the request that configures the key, and the WRITE that is refused."""
+        """From the device's own timeline: the request that configures the key, and the WRITE that is refused."""
         self.run_examples()
         html, rows = self.report(self.path('a.json'))
         with open(self.path('a.json'), encoding='utf-8') as file:
@@ -154,7 +154,8 @@ class Report(unittest.TestCase):
             self.assertTrue(any(abs(float(bar[1]) - left) < 0.01 and abs(float(bar[2]) - width) < 0.01 for bar in bars), (bars, event))
 
     def test_many_requests(self):
-        """A line each, as softhca timeline writes them; overlapping ones are below each other, and 600 are drawn."""
+        """A line each, as softhca timeline writes them; overlapping ones are drawn below each other, and 600 are
+        drawn."""
         line = '{{"ts":{ts}.000,"pid":{pid},"ph":"b","name":"SEND","cat":"requests of QP 0x40","args":{{"wr_id":"0x1","bytes":8,' \
                '"posted":true,"complete_ns":3000,"status":"success"}}}},\n'
         trace = self.write('trace', '{"traceEvents":[\n' + ''.join(line.format(ts=i, pid=1) for i in range(700)))
@@ -190,7 +191,7 @@ class Report(unittest.TestCase):
         self.assertNotIn('<b>x', html)
         self.assertEqual([len(rows[name]) for name in SECTIONS], [0, 4, 2, 1, 1, 1, 0, 1])
         self.assertIn("default-src 'none'", html)
-        # A capture that ends in the middle, and one of nothing.
+        # A truncated capture, and an empty one.
         examples = self.run_examples()
         with open(examples[4], 'rb') as file:
             whole = file.read()
@@ -205,7 +206,7 @@ class Report(unittest.TestCase):
         self.assertNotIn('<section', html)
 
     def test_no_figures(self):
-        """Figures of a trace that are none, or beyond all places."""
+        """Invalid figures in a trace, or figures out of range."""
         lines = [f'{{"name":"WRITE","cat":"requests of QP {i}","ph":"b","pid":1,"ts":{ts},"complete_ns":{ns},"bytes":{bytes_},"poll_ns":{ns}}}'
                  for i, (ts, ns, bytes_) in enumerate([('1', '2', '3'), ('inf', '5', '1e400'), ('nan', 'nan', 'nan'), ('4', '1e400', '-1')])]
         html, rows = self.report(self.write('trace', '{\n' + '\n'.join(lines) + '\n'))
@@ -213,7 +214,7 @@ class Report(unittest.TestCase):
         self.assertNotRegex(html, r'(nan|inf)(%| )')
 
     def test_pipes(self):
-        """What is no file is not waited for, nor what stands in the place of a drawing's text."""
+        """Other types of files are not waited for, including those in place of a drawing's text."""
         os.mkdir(self.path('keys'))
         self.write('keys/x.svg', '<svg xmlns="http://www.w3.org/2000/svg"></svg>')
         os.mkfifo(self.path('keys/x.txt'))
@@ -228,7 +229,7 @@ class Report(unittest.TestCase):
         self.assertIn('… 500 more', html)
 
     def test_median(self):
-        """Exact, also of an even number of requests."""
+        """Exact, also for an even number of requests."""
         line = '{{"pid":1,"ph":"b","name":"SEND","args":{{"bytes":8,"complete_ns":{},"poll_ns":9}}}}\n'
         for took, median in ([3, 1, 2], '2'), ([1, 10], '5.5'), ([4, 4, 6, 1000000], '5'):
             _, rows = self.report(self.write('trace', '{"traceEvents":[\n' + ''.join(line.format(ns) for ns in took)))
@@ -252,7 +253,7 @@ class Report(unittest.TestCase):
         self.assertIn('remote access error', [row.get('status') for row in shown['failures']])
 
     def test_axis(self):
-        """Round times, in the places where they are."""
+        """Round times, at the right positions."""
         line = '{{"ts":{}.000,"pid":1,"ph":"b","name":"SEND","args":{{"bytes":8,"complete_ns":1000,"status":"success"}}}}\n'
         for span, labels in (9, ['0', '2 µs', '4 µs', '6 µs', '8 µs']), (999, ['0', '200 µs', '400 µs', '600 µs', '800 µs']), \
                 (2_499_999, ['0', '500 ms', '1 s', '1.5 s', '2 s']):
@@ -265,7 +266,7 @@ class Report(unittest.TestCase):
         self.assertIn('until polled', html)
 
     def test_flushed(self):
-        """What only follows from a failure is counted."""
+        """Consequences of a failure are only counted."""
         line = '{{"pid":1,"ph":"b","name":"SEND","cat":"requests of QP 0x40","args":{{"wr_id":"0x{:x}","complete_ns":5,"status":"{}"}}}}\n'
         trace = line.format(7, 'transport retry counter exceeded') + ''.join(line.format(i, 'Work Request Flushed Error') for i in range(20))
         _, rows = self.report(self.write('trace', '{"traceEvents":[\n' + trace))
@@ -274,7 +275,7 @@ class Report(unittest.TestCase):
         self.assertRegex(rows['failures'][1], '^20 requests were flushed')
 
     def test_packets(self):
-        """Each packet within a process is sent and received; times are those after the first."""
+        """Each packet within a process is sent and received; times are relative to the first."""
         _, rows = self.report(self.run_examples()[4])
         packets = [row.split() for row in rows['packets']]
         self.assertEqual([packet[0] for packet in packets], [str(number) for number in range(1, len(packets) + 1)])
@@ -287,7 +288,8 @@ class Report(unittest.TestCase):
     # ---- softhca run --report ----------------------------------------------------------------------------------------------
 
     def run_report(self, *arguments, env=None):
-        """Runs a program for a page; returns the CompletedProcess, the page and its rows. Nothing else is left in TMPDIR."""
+        """Runs a program for a page; returns the CompletedProcess, the page and its rows. Checks that TMPDIR is left
+        empty."""
         page, place = self.path('page.html'), self.path('tmp')
         os.makedirs(place, exist_ok=True)
         done = softhca('run', '--no-presence', '--report', page, *arguments, env={'TMPDIR': place, **(env or {})})
@@ -297,7 +299,8 @@ class Report(unittest.TestCase):
         return done, html, {**dict.fromkeys(SECTIONS, []), **Page(html).rows}
 
     def test_run(self):
-        """One option is all of it; explanations are on standard error as well, and the exit status is the program's."""
+        """One option does everything; explanations go to standard error as well, and the exit status is the
+        program's."""
         script = f'{LENT_WINDOW} first "a  b"; {LENT_WINDOW}; exit 3'
         before = time.time()
         done, html, rows = self.run_report('--link', 'udp', '--', 'sh', '-c', script, 'name')
@@ -332,7 +335,8 @@ class Report(unittest.TestCase):
         self.assertIn('<dd class="bad">signal 9 (Killed)</dd>', html)
 
     def test_run_with_files(self):
-        """Files that other options or variables name are written and shown; off stays off; what goes to standard error still does."""
+        """Files named by other options or variables are written and shown; off stays off; output to standard error
+        stays there."""
         wire, trace = self.path('wire.%p.pcapng'), self.path('trace.json')
         done, html, rows = self.run_report('--link', 'udp', '--capture', wire, '--timeline', trace, '--counters', 'stderr', '--keys', 'off', '--',
                                            LENT_WINDOW, env={'SOFTHCA_EXPLAIN': 'off'})

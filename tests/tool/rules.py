@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""softhca explain: what docs/reference/explanations.md, which another program makes of the same table, says of each rule."""
+"""softhca explain agrees with docs/reference/explanations.md, which another program makes of the same table, on each
+rule."""
 import os
 import re
 import sys
@@ -12,13 +13,13 @@ ROOT = sys.argv[3]
 
 
 def cell(text):
-    """A cell of the document as text: its figures as <0>, <1:kind>."""
+    """Returns a cell of the document as text: its figures as <0>, <1:kind>."""
     text = re.sub(r'\*(\d(?::\w+)?)\*', r'<\1>', text)
     return text.replace('\\|', '|').replace('\\*', '*').replace('\\<', '<')
 
 
 def rows():
-    """{number: (name, sentence, source, advice)}"""
+    """Returns {number: (name, sentence, source, advice)}."""
     with open(os.path.join(ROOT, 'docs/reference/explanations.md'), encoding='utf-8') as file:
         lines = re.findall(r'(?m)^\| (\d+) \| (\w+) \| (.*) \| (.*) \| (.*) \|$', file.read())
     return {int(number): (name, *map(cell, rest)) for number, name, *rest in lines}
@@ -28,7 +29,7 @@ RULES = rows()
 
 
 def blocks(text):
-    """{number: {title: line}} of what is printed of several rules."""
+    """Returns {number: {title: line}} of the output for several rules."""
     found = {}
     for block in text.strip().split('\n\n'):
         first, *lines = block.split('\n')
@@ -38,7 +39,7 @@ def blocks(text):
 
 
 def clean(text):
-    """Without what the document escapes or has as italics in ways that are its own."""
+    """Removes the escapes and italics that only the document has."""
     return text.replace('`', '').replace('<', '').replace('>', '')
 
 
@@ -70,18 +71,18 @@ class Rules(unittest.TestCase):
         self.assertEqual({int(number): name for number, name in listed}, {n: row[0] for n, row in RULES.items()})
 
     def test_each_sentence_has_an_example(self):
-        """src/tool/samples.def has figures of each rule that has any; docs/inside/adding.md."""
+        """src/tool/samples.def has figures for each rule with figures; docs/inside/adding.md."""
         printed = blocks(softhca('explain', *map(str, RULES)).stdout)
         self.assertEqual([number for number, got in printed.items() if '<' in got['says'] and 'for example' not in got], [])
 
     def test_real_figures(self):
-        """Rule 95 with the figures of a queue pair, not with 10, 20, 30."""
+        """Rule 95 with the figures of a queue pair instead of 10, 20, 30."""
         got = blocks(softhca('explain', '95').stdout)[95]['for example']
         self.assertRegex(got, r'^queue pair 0x\w+ of .* did not answer the request and [0-7] repetitions \(timeout [12]?\d; '
                               r'link: (local|shm|udp)\)$')
 
     def test_example(self):
-        """The sentence as tests/explain has it, with figures of its kinds."""
+        """The sentence as in tests/explain, with figures of its kinds."""
         got = blocks(softhca('explain', '6').stdout)[6]['for example']
         self.assertRegex(got, r'^key 0x\w+ is a (?:memory region|layout key) that allows [a-z |]+; the request needs remote write '
                               r'for \[0x\w+, \+\d+\)$')
@@ -115,7 +116,7 @@ class Forms(unittest.TestCase):
             self.assertIn(near, done.stderr)
 
     def test_unknown(self):
-        # 29 and 147 are no rules, and never will be.
+        # 29 and 147 are not rules and never will be.
         for text in ('29', '147', '99999999999999999999', '-0', '', '0', 'xyzzyxyzzy', 'A' * 5000, '\n\x1b[2J', '[', '[7 ', '7x'):
             done = softhca('explain', '--', text)
             self.assertEqual((done.returncode, done.stdout), (1, ''), text)

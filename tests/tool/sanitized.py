@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""A user's own program under a sanitizer, on softhca that was built without one, as docs/use/install.md has it.
+"""A user's program under a sanitizer, on softhca built without one, as in docs/use/install.md.
 
 sanitized.py TOOL SOURCE
 """
@@ -26,7 +26,7 @@ class Programs(unittest.TestCase):
         shutil.rmtree(cls.directory)
 
     def run_under(self, sanitizer, wrong, **options):
-        """(exit status, output) of the program, built under @sanitizer with the distribution's libibverbs."""
+        """Returns (exit status, output) of the program, built under @sanitizer with the distribution's libibverbs."""
         program = f'{self.directory}/{sanitizer}'
         if not os.path.exists(program):
             built = subprocess.run(['cc', '-g', f'-fsanitize={sanitizer}', '-pthread', '-o', program, SOURCE, '-libverbs'],
@@ -49,7 +49,7 @@ class Memory(Programs):
         status, output = self.run_under('address', 'freed')
         self.assertNotEqual(status, 0)
         self.assertIn('heap-use-after-free', output)
-        # Where it was freed, and from which call of the program it is written.
+        # The report names where it was freed, and the call of the program that writes it.
         self.assertRegex(output, r'(?s)WRITE of size.*sanitized_program\.c.*freed by thread.*sanitized_program\.c')
 
     def test_regions_that_are_leaked(self):
@@ -60,7 +60,7 @@ class Memory(Programs):
 
 
 class Threads(Programs):
-    # ThreadSanitizer refuses some layouts of the address space, on which it has no influence.
+    # ThreadSanitizer refuses some layouts of the address space, which the test cannot control.
     def run_threads(self, wrong):
         for _ in range(5):
             status, output = self.run_under('thread', wrong)

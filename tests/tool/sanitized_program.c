@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A program of a user, which sanitized.py builds under a sanitizer and runs on softhca: it writes from one buffer into another. Its
- * argument is what it does wrong: "freed" (the target is freed before), "leaked" (regions and buffers stay), "race" (another
- * thread changes the source meanwhile), or nothing.
+ * A user's program, which sanitized.py builds under a sanitizer and runs on softhca: it writes from one buffer into another.
+ * Its argument selects the error: "freed" (the target is freed before), "leaked" (regions and buffers stay), "race" (another
+ * thread changes the source meanwhile), or none.
  */
 #include <pthread.h>
 #include <stdio.h>

@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""Scripts behind the Makefile: scripts/deps names missing packages, scripts/build shows progress, scripts/sum adds up counts.
+"""Scripts used by the Makefile: scripts/deps names missing packages, scripts/build shows progress, scripts/sum adds up
+counts.
 
 scripts.py SOURCE
 """
@@ -21,7 +22,7 @@ def run(script, *words, **environment):
 
 
 class Deps(unittest.TestCase):
-    # The names of docs/use/install.md's distributions for ISA-L, OpenSSL, rdma-core and cmocka.
+    # Package names of docs/use/install.md's distributions for ISA-L, OpenSSL, rdma-core and cmocka.
     INSTALLERS = {
         'debian': 'apt-get install -y --no-install-recommends libibverbs-dev librdmacm-dev libisal-dev libssl-dev libcmocka-dev',
         'fedora': 'dnf install -y rdma-core-devel isa-l-devel openssl-devel libcmocka-devel',
@@ -30,7 +31,7 @@ class Deps(unittest.TestCase):
     }
 
     def lacking(self, release):
-        """What a machine is told on which pkg-config finds nothing."""
+        """Returns the output on a machine where pkg-config finds nothing."""
         with tempfile.TemporaryDirectory() as directory:
             with open(f'{directory}/os-release', 'w', encoding='ascii') as file:
                 file.write(release)
@@ -56,7 +57,7 @@ class Deps(unittest.TestCase):
 
 class Build(unittest.TestCase):
     def build(self, *commands):
-        """Runs scripts/build with a ninja that runs @commands of sh."""
+        """Runs scripts/build with a ninja that runs the shell @commands."""
         with tempfile.TemporaryDirectory() as directory:
             with open(f'{directory}/ninja', 'w', encoding='ascii') as file:
                 file.write('\n'.join(['#!/bin/sh', *commands]))

@@ -30,8 +30,8 @@ PATIENCE = 60
 
 # ---- what a reader has ---------------------------------------------------------------------------------------------------
 
-# His program, by document: one of ours of which each command makes something to see. {path: what is copied there, or what a script
-# there runs}; build/ is the build directory, and tests, examples, scripts are there as well.
+# The reader's program, by document: one of ours that triggers each command's output. {path: the file copied there, or
+# the command of a script there}; build/ is the build directory, and tests, examples, scripts are there as well.
 PLACED = {
     'README.md': {'program': 'build/examples/tutorial'},
     'docs/use/faq.md': {'program': 'build/examples/lent_window', 'program-with-asan': 'build/examples/tutorial'},
@@ -66,7 +66,8 @@ int main(void) { return !*softhca_version(); }
 
 PICTURE, OUTPUT_OF_OTHERS, SCRIPT = 'a picture', 'output, which another test compares', 'a fault script, which manual.py tries'
 C, EXPLANATION, GDB = 'C', 'an explanation', 'gdb'
-# {document: {how the block begins: what it is}}. C is compiled, an explanation compared with its rule, commands of gdb given to gdb.
+# {document: {beginning of the block: its kind}}. C is compiled, an explanation compared with its rule, commands of gdb
+# given to gdb.
 OTHER = {
     'README.md': {'mlx5_0 qp 0x40 RDMA_WRITE': EXPLANATION},
     'docs/inside/architecture.md': {' program': PICTURE, ' ibv_post_send()': PICTURE},
@@ -82,7 +83,7 @@ OTHER = {
     'docs/use/lint.md': {'mlx5_0 ibv_close_device:': EXPLANATION},
     'docs/inside/rdma-cm.md': {'IDLE --bind_addr-->': PICTURE},
 }
-# {document: {how a block begins: how the block begins whose output it is}}
+# {document: {beginning of a block: beginning of the block whose output it is}}
 LIKE = {
     'docs/use/faults.md': {'softhca: mlx5_0: faults: 5021 frames': "softhca run --faults 'drop 1%"},
     'docs/use/keys.md': {'mlx5_0 layout key 0xce90a800': 'head -c 64000'},
@@ -93,7 +94,7 @@ LIKE = {
 # ---- how commands are run ------------------------------------------------------------------------------------------------
 
 LONG, CHANGES_THE_MACHINE = 'takes minutes; CI and `make` do it', 'installs packages, with those of the distribution'
-# {document: {how the command begins: why it is not run}}
+# {document: {beginning of the command: why it is not run}}
 NOT_HERE = {
     'README.md': {'make demo': 'examples/demo.sh is a test', 'make test': LONG, 'make install': 'builds anew; install.py installs'},
     'CONTRIBUTING.md': {'make': LONG},
@@ -104,16 +105,16 @@ NOT_HERE = {
                       'softhca env --format=github': 'GitHub sets the variable'},
     'docs/use/tutorial.md': {'': 'tutorial.py does, and compares all of the output'},
 }
-# Where the exit status is not 0.
+# Commands whose exit status is not 0.
 STATUS = {('docs/use/faults.md', "softhca run --faults 'drop 1%; delay 5' true"): 2}
-# Those that go on until they are interrupted.
+# Commands that run until they are interrupted.
 ENDLESS = ('softhca top',)
-# Commands for one terminal, of which the next one is for another.
+# Commands for one terminal; the next one is for another.
 TWO_TERMINALS = ('softhca run -- ibv_rc_pingpong', 'softhca run -- ib_write_bw', 'softhca run -- rping -s')
-# What a reader need not have, and commands of the shell that are no programs.
+# Programs that a reader need not have, and shell builtins.
 CLIENTS = ('gdb', 'valgrind', 'tshark', 'mpirun', 'rping', 'ib_write_bw', 'ibv_rc_pingpong', 'ibv_devices', 'dpdk-test-crypto-perf')
 BUILT_IN = ('export', 'eval')
-# Commands in sentences that leave something open.
+# Commands in sentences with placeholders.
 OPEN = re.compile(r'[A-Z]{3,}|…|\*|^softhca (?:run|hosts|on|env|top|report|decode|encode|timeline|completion)(?: (?:--)?[a-z]+)?$')
 
 
@@ -133,7 +134,7 @@ class Block:
         return next((begin for begin in beginnings if self.lines[0].startswith(begin)), None)
 
     def commands(self):
-        """[(command, lines of output)]; without prompts all of it is commands."""
+        """Returns [(command, lines of output)]; without prompts all lines are commands."""
         found, prompted = [], any(line.startswith('$ ') for line in self.lines)
         document, joined = None, False
         for line in self.lines:
@@ -161,13 +162,13 @@ def blocks(document):
 
 
 def masked(line):
-    """The line with figures of any kind alike."""
+    """Returns the line with all figures masked."""
     line = re.sub(r'0x[0-9a-f]+|\b[0-9][0-9,.]*\b|(?<=\d)(?:ns|us|ms|s)\b', 'N', line)
     return re.sub(r'\s+', ' ', line).strip()
 
 
 def first_missing(shown, printed):
-    """The first of the lines `shown` that is not in `printed`, behind those before it; or None."""
+    """Returns the first of the lines `shown` that is not in `printed` after those before it, or None."""
     printed = [masked(line) for line in printed]
     for line in shown:
         if masked(line) in ('', '…'):
@@ -184,7 +185,7 @@ def may(*command):
     return subprocess.run([*command, 'true'], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False).returncode == 0
 
 
-# A network of its own, with an interface of 1500 bytes: no port is taken there, whatever else runs.
+# A separate network, with an interface of 1500 bytes: no port is in use there, whatever else runs.
 ALONE = ['unshare', '--user', '--map-root-user', '--net', 'sh', '-ec',
          'ip link set lo up; ip link add a0 type veth peer name b0; ip addr add 10.77.0.1/24 dev a0; '
          'ip link set a0 up; ip link set b0 up; exec "$@"', 'sh']
@@ -192,7 +193,7 @@ CAN_BE_ALONE = may(*ALONE)
 
 
 class Reader:
-    """Who sits in a directory and types."""
+    """A user who types commands in a directory."""
 
     def __init__(self, document):
         self.document = document
@@ -242,7 +243,7 @@ def not_here(document, command):
     return max((begin for begin in NOT_HERE.get(document, {}) if command.startswith(begin)), key=len, default=None)
 
 
-# What a fragment of C of the documents takes for granted.
+# Declarations that fragments of C in the documents assume.
 PROLOGUE = '''
 #include <stdio.h>
 #include <unistd.h>
@@ -263,7 +264,7 @@ class Shown(unittest.TestCase):
     maxDiff = None
 
     def one(self, reader, command, shown):
-        """Runs a command. Returns the lines that it printed."""
+        """Runs a command. Returns the lines of its output."""
         if command.startswith(ENDLESS):
             command = f'timeout -s INT 2 {command} || test $? = 124'
         done = reader.run(command)
@@ -273,7 +274,7 @@ class Shown(unittest.TestCase):
         return done.stdout.splitlines()
 
     def two(self, reader, first, second):
-        """The first one in one terminal, and then the second one, again while nobody listens yet."""
+        """Runs the first one in one terminal, then the second one, which is repeated until the first one listens."""
         script = f'({first}) >first 2>&1 & first=$!\n' \
                  f'for i in $(seq 100); do if ({second}) >second 2>&1; then wait $first; exit; fi; sleep 0.1; done; kill $first; exit 1'
         done = reader.run(script)
@@ -281,7 +282,7 @@ class Shown(unittest.TestCase):
         self.assertEqual(done.returncode, 0, f'{reader.document}: {first}; {second}\n{done.stdout}{said}')
 
     def commands(self, reader, block, used):
-        """Those of a block. Returns the lines that they printed."""
+        """Runs the commands of a block. Returns the lines of their output."""
         commands = block.commands()
         printed = []
         waiting = None
@@ -329,7 +330,7 @@ class Shown(unittest.TestCase):
             if script.startswith('define '):
                 script += '\nkey mkey->lkey'
             with open(reader.path('script'), 'w', encoding='utf-8') as file:
-                # The function of the tutorial that has a key at hand, by the name that the document gives it.
+                # The function of the tutorial that has a key, by its name in the document.
                 file.write(f'break tutorial.c:check\nrun\n{script.replace("mkey->lkey", "key->lkey")}\n')
             done = reader.run('cc -g -o tutorial examples/tutorial.c examples/common.c -lmlx5 -libverbs; '
                               'softhca run -- gdb -q -batch -x script ./tutorial').stdout

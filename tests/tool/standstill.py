@@ -34,7 +34,7 @@ print(watch.gaps)
 
 
 def gaps(stop):
-    """What a watcher says that is stopped for a while, or is not."""
+    """Checks the gaps reported by a watcher that is stopped for a while, or is not."""
     with subprocess.Popen([sys.executable, '-c', WATCHER, str(SOURCE / 'scripts')], stdin=subprocess.PIPE,
                           stdout=subprocess.PIPE, text=True) as watcher:
         assert watcher.stdout.readline() == 'ready\n'
@@ -60,7 +60,7 @@ def overlap():
 
 
 def chosen():
-    """What is run again: what failed, and ran while the machine stood still."""
+    """Checks which tests are run again: those that failed while the machine stood still."""
     watch = standstill.Watch()
     watch.gaps = [(100, 140)]
     results = [
@@ -79,7 +79,7 @@ def chosen():
 
 
 def counted_again():
-    """What was to run again and did not, or failed again, has failed."""
+    """Tests that were to run again and did not, or failed again, count as failed."""
     again = ['softhca:api / a', 'softhca:unit / d', 'softhca:unit / e']
     results = [{'name': 'softhca:api / a', 'result': 'OK', 'starttime': 0, 'duration': 1},
                {'name': 'softhca:api / a-shm', 'result': 'FAIL', 'starttime': 0, 'duration': 1},
@@ -94,7 +94,7 @@ def counted_again():
 
 
 def reasons():
-    """The summary repeats the lines that say why a test failed; of one that says nothing it has the last ones."""
+    """The summary repeats the lines with the reason of a failure, or the last lines if there are none."""
     tap = 'ok 1 - a\nnot ok 2 - b\n# 0x1 != 0\n# ../tests/x.c:383: error: Failure!\nnot ok 3 # SKIP c\n'
     assert RUNNER.reasons_of({'stdout': tap}) == ['not ok 2 - b', '# 0x1 != 0', '# ../tests/x.c:383: error: Failure!']
     assert RUNNER.reasons_of({'stdout': '# 5 cases\nDIFFERENCE: a\nb\n', 'stderr': ''}) == ['DIFFERENCE: a']

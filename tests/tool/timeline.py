@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""softhca run --timeline and softhca timeline: the traces of programs are read as the trace event format has it, and compared with
-what the programs did."""
+"""softhca run --timeline and softhca timeline: the traces of programs are parsed according to the trace event
+format, and compared with the actions of the programs."""
 import collections
 import json
 import os
@@ -27,7 +27,7 @@ PATIENCE = 30
 
 
 class Trace:
-    """A trace, as a viewer takes it."""
+    """A trace, parsed as by a viewer."""
 
     def __init__(self, path):
         with open(path, encoding='ascii') as file:
@@ -45,7 +45,7 @@ class Trace:
         return self.of('b', name)
 
     def ns(self, event):
-        """Integers, as floating point has no room for what is compared."""
+        """Integers, because floating point is too imprecise for the comparisons."""
         return round(event['ts'] * 1000)
 
     def flows(self, name):
@@ -56,7 +56,7 @@ class Trace:
         return {key: sorted(events, key=self.ns) for key, events in found.items()}
 
     def check(self, test):
-        """What holds of every trace: Trace Event Format, "Duration Events", "Complete Events", "Flow Events"."""
+        """Properties of every trace: Trace Event Format, "Duration Events", "Complete Events", "Flow Events"."""
         tracks = collections.defaultdict(list)
         for place, event in enumerate(self.events):
             test.assertIn(event['ph'], 'MXBEbestf', event)
@@ -78,7 +78,7 @@ class Trace:
         test.assertFalse([key for key, count in begun.items() if count != 1])
 
     def check_track(self, test, track):
-        """Slices of a track nest, and arrows begin and end in one."""
+        """Slices of a track nest, and each arrow begins and ends in one."""
         stack = []
         for ns, _, event in track:
             while stack and stack[-1][0] is not None and stack[-1][0] <= ns:
@@ -99,7 +99,7 @@ class Trace:
         test.assertFalse([entry for entry in stack if entry[0] is None])
 
     def check_order(self, test, requests):
-        """post <= execution <= completion <= poll; the times are behind the first."""
+        """post <= execution <= completion <= poll; all times are after the first."""
         for request in requests:
             args = request['args']
             test.assertTrue(args['posted'], request)
@@ -139,7 +139,7 @@ class Timeline(unittest.TestCase):
         return trace, done
 
     def check_ping_pong(self, trace, rounds):
-        """Each round is two messages, each with its receive; of the receives one at each end is left."""
+        """Each round is two messages, each with its receive; at each end one receive is left."""
         sends, receives = trace.requests('SEND'), trace.requests('RECEIVE')
         self.assertEqual(len(sends), 2 * rounds)
         self.assertIn(len(receives) - len(sends), (0, 1, 2))
@@ -153,11 +153,12 @@ class Timeline(unittest.TestCase):
         self.check_arrows(trace, 2 * rounds)
 
     def check_arrows(self, trace, messages):
-        """From each post to its completion; from each SEND to its arrival, and to the completion of the receive."""
+        """Arrows lead from each post to its completion; from each SEND to its arrival, and to the completion of the
+        receive."""
         paths = collections.Counter(re.sub('t+', 't', phases(flow)) for flow in trace.flows('request').values())
         self.assertEqual(paths['stf'], messages)        # of requests
         self.assertEqual(paths['sf'], messages)         # of receives
-        # What was sent again begins, and arrives, more often.
+        # Retransmitted messages begin, and arrive, more often.
         whole = [flow for flow in trace.flows('message').values() if re.match('s+t+f', phases(flow))]
         self.assertEqual(len(whole), messages)
         for flow in whole:
@@ -184,7 +185,7 @@ class Timeline(unittest.TestCase):
             self.assertTrue(trace.of('B', 'waiting for an acknowledgement'))
 
     def test_lost_packets(self):
-        """What is sent again says so, and still completes."""
+        """Retransmissions are marked, and still complete."""
         trace, done = self.run_ping_pong(200, '--link', 'udp', '--faults', 'drop 5%; seed 7', '--counters', 'stderr')
         again = trace.of('X', 'send again: SEND')
         counted = [int(line.split()[1]) for line in done.stderr.splitlines() if line.split()[:1] == ['packets_resent']]
@@ -211,14 +212,14 @@ class Timeline(unittest.TestCase):
         trace = self.run_example('tutorial', '--link', 'udp')
         self.assertEqual(self.responder_slices(trace, 'B'), {'receiving': 1, 'answering': 1})
         self.assertFalse([name for name in self.responder_slices(trace, 'X') if name.startswith('check')])
-        # IBTA 9.7.5.2.8: what comes behind a lost packet is not taken.
+        # IBTA 9.7.5.2.8: packets after a lost one are not accepted.
         trace = self.run_example('tutorial', '--link', 'udp', '--faults', 'of write drop 1')
         self.assertIn('check of the PSN: done', self.responder_slices(trace, 'X'))
         begun = self.responder_slices(trace, 'B')
         self.assertEqual((begun['waiting for a missing packet'], begun['answering']), (1, 1))
 
     def test_responder_does_not_go_straight_on(self):
-        """Each repetition, each request without a receive, and the WRITE through a window that was taken back."""
+        """Each repetition, each request without a receive, and the WRITE through a revoked window."""
         trace, done = self.run_ping_pong(100, '--link', 'udp', '--faults', 'of send duplicate 20%; seed 7', '--counters', 'stderr')
         counted = [int(line.split()[1]) for line in done.stderr.splitlines() if line.split()[:1] == ['duplicate_requests']]
         self.assertEqual(self.responder_slices(trace, 'X')['check of the PSN: duplicate'], sum(counted))
@@ -234,7 +235,8 @@ class Timeline(unittest.TestCase):
         self.assertEqual([e['args']['rule'] for e in refused], [2])
 
     def test_changes_of_keys(self):
-        """ibv_post_send(3), mlx5dv_wr_post(3): a request is executed, then complete, then polled, and has the name of its work request."""
+        """ibv_post_send(3), mlx5dv_wr_post(3): a request is executed, then complete, then polled, and has the name
+        of its work request."""
         with open(f'{self.directory}/records', 'wb') as file:
             file.write(b'x' * 4096)
         for program, names, arguments in ('lent_window', ('BIND_MW', 'LOCAL_INV'), ()), ('scattered_records', ('UMR',), (file.name,)):
@@ -254,7 +256,7 @@ class Timeline(unittest.TestCase):
                             self.assertEqual(len(trace.of('X', slice_)), 1, slice_)
 
     def test_request_that_fails_at_its_start(self):
-        """It completes when that was found, and not at its post."""
+        """It completes when the error is found rather than at its post."""
         with open(f'{self.directory}/records', 'wb') as file:
             file.write(b'x' * 6400)
         trace = self.run_example('scattered_records', '--explain', 'off', arguments=('--out-of-range', file.name))
@@ -271,7 +273,7 @@ class Timeline(unittest.TestCase):
         trace, done = self.run_ping_pong(2000, '--timeline-records', '1024')
         self.assertRegex(done.stderr, r'^softhca: timeline: the oldest \d+ records of process \d+ \(.*\) are lost')
         self.assertRegex(trace.of('M', 'process_labels')[0]['args']['labels'], r'^\d+ older records are lost$')
-        # 1023 of them at most, of which each request has five.
+        # At most 1023 records, five for each request.
         self.assertTrue(10 < len(trace.requests('SEND')) < 400)
 
     def start(self, *command):
@@ -279,7 +281,7 @@ class Timeline(unittest.TestCase):
                                 env=clean_environment(), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
 
     def child_of(self, process):
-        """Once it records."""
+        """Returns the child of the process once it records."""
         deadline = time.monotonic() + PATIENCE
         while time.monotonic() < deadline:
             with open(f'/proc/{process.pid}/task/{process.pid}/children', encoding='ascii') as file:
@@ -291,7 +293,7 @@ class Timeline(unittest.TestCase):
         self.fail('the program does not run')
 
     def test_killed(self):
-        """The program is killed, and what it did is there; then softhca run, and the records are there."""
+        """The program is killed, and its records are there; then softhca run is killed, and the records are there."""
         running = self.start(PING_PONG, '100000000')
         os.kill(self.child_of(running), signal.SIGKILL)
         running.communicate(timeout=PATIENCE)
@@ -307,7 +309,7 @@ class Timeline(unittest.TestCase):
         running.kill()
         running.wait(PATIENCE)
         running.stderr.close()
-        # What still runs is read as well.
+        # Running programs are read as well.
         for _ in range(2):
             with open(self.path, 'w', encoding='ascii') as file:
                 self.assertEqual(softhca('timeline', *self.records(), stdout=file).returncode, 0)
@@ -332,7 +334,7 @@ class Timeline(unittest.TestCase):
         self.assertEqual(running.returncode, 7)
 
     def test_processes_of_a_run(self):
-        """A script that starts two, one of which is another softhca run: one trace of both."""
+        """A script that starts two programs, one of which is another softhca run: one trace of both."""
         script = f'{PING_PONG} 10 && {TOOL} run --no-presence -- {PING_PONG} 20'
         done = softhca('run', '--no-presence', '--timeline', self.path, '--', 'sh', '-c', script)
         self.assertEqual((done.returncode, done.stderr), (0, ''))
@@ -343,7 +345,7 @@ class Timeline(unittest.TestCase):
 
     @unittest.skipUnless(PAIR, 'ibv_rc_pingpong is not installed, or this is a build with a sanitizer')
     def test_two_traces_become_one(self):
-        """Each process has a trace; together their arrows meet, whatever the processes' numbers and bases are."""
+        """Each process has a trace; merged, their arrows meet for any process numbers and time bases."""
         for link in ('auto', 'udp'):
             with self.subTest(link):
                 self.two_traces(link)
@@ -387,27 +389,28 @@ class Timeline(unittest.TestCase):
         trace.check(self)
         trace.check_order(self, trace.requests())
         self.assertEqual(len(trace.requests('SEND')), 2 * rounds)
-        # Headers do not carry the sender's number; the end that receives has it as dest_qp_num.
+        # Headers do not carry the sender's number; the receiving end has it as dest_qp_num.
         peers = [(e['pid'], e['args']['peer']) for e in trace.events if 'peer' in e.get('args', {})]
         self.assertEqual(len(set(peers)), 2)
         self.assertNotIn(0, {peer for _, peer in peers})
-        # A process that a busy machine stops for longer than the timeout has its messages sent again.
+        # Messages of a process that a busy machine stops for longer than the timeout are retransmitted.
         whole = [flow for flow in trace.flows('message').values() if re.match('s+t+f', phases(flow))]
         self.assertEqual(len(whole), 2 * rounds)
         for flow in whole:
             sent, arrived = (next(e for e in flow if e['ph'] == phase) for phase in 'st')
             self.assertNotEqual(sent['pid'], arrived['pid'])
-        # Answers lead back.
+        # Arrows of answers lead back.
         answers = [flow for flow in trace.flows('message').values() if phases(flow) == 'sf']
         self.assertTrue(answers)
         self.assertTrue(all(flow[0]['pid'] != flow[1]['pid'] for flow in answers))
-        # The same trace twice has processes of other numbers.
+        # The same trace twice gets different process numbers.
         with open(self.path, 'w', encoding='ascii') as file:
             self.assertEqual(softhca('timeline', paths[0], paths[0], stdout=file).returncode, 0)
         self.assertEqual(len({e['pid'] for e in Trace(self.path).events}), 2)
 
     def slowly(self, *files, terminal=True):
-        """What `softhca timeline` says on standard error, a terminal or a pipe, while nobody takes its output for a time."""
+        """Returns the output of `softhca timeline` on standard error, a terminal or a pipe, while its standard
+        output is not read for a time."""
         here, there = pty.openpty() if terminal else os.pipe()
         with subprocess.Popen([TOOL, 'timeline', *files], env=clean_environment(), stdout=subprocess.PIPE, stderr=there) as process:
             os.close(there)
@@ -419,12 +422,12 @@ class Timeline(unittest.TestCase):
             while part := os.read(here, 65536):
                 said += part
         except OSError:
-            pass # a terminal that nobody has any more
+            pass # a terminal that no process has open any more
         os.close(here)
         return out, said.decode('ascii')
 
     def test_progress(self):
-        """What takes longer than a second tells a terminal how far it is, and takes that back."""
+        """Operations longer than a second show their progress on a terminal, and erase it."""
         env = {'SOFTHCA_TIMELINE': self.path, 'LD_LIBRARY_PATH': os.path.realpath(sys.argv[2])}
         subprocess.run([PING_PONG, '5000'], env=clean_environment(**env), check=True, stdout=subprocess.DEVNULL, timeout=PATIENCE)
         trace, said = self.slowly(*self.records())
@@ -435,7 +438,7 @@ class Timeline(unittest.TestCase):
         with open(merged, 'wb') as file:
             file.write(trace)
         self.assertRegex(self.slowly(merged)[1], r'^\r\x1b\[Ksofthca: copying the trace: \d+ %')
-        # What is quick says nothing.
+        # Short operations print nothing.
         for path in self.records():
             os.unlink(path)
         self.run_ping_pong(5)
@@ -446,7 +449,7 @@ class Timeline(unittest.TestCase):
         os.close(there)
 
     def test_damaged_files(self):
-        """Whatever is in a file, it is a trace or a line that says what is wrong."""
+        """Any file gives a trace or a line that describes the error."""
         env = {'SOFTHCA_TIMELINE': self.path, 'SOFTHCA_TIMELINE_RECORDS': '1024', 'LD_LIBRARY_PATH': os.path.realpath(sys.argv[2])}
         subprocess.run([PING_PONG, '50'], env=clean_environment(**env), check=True, stdout=subprocess.DEVNULL, timeout=PATIENCE)
         [path] = self.records()
@@ -463,9 +466,9 @@ class Timeline(unittest.TestCase):
                 damaged[randomness.randrange(low, high)] = randomness.choice((0, 1, 127, 255, randomness.randrange(256)))
             cases.append(bytes(damaged))
         cases += [good[:table] + randomness.randbytes(len(good) - table), b'{"traceEvents":[]}', b'\0' * 70000]
-        # All records count, whatever their laps are.
+        # All records count, with any lap numbers.
         cases.append(good[:table] + (good[table:table + 32] + randomness.randbytes(31) + b'\1') * ((len(good) - table) // 64))
-        # Clocks that run away: at the time of a record, and beyond all numbers.
+        # Wrong clocks: at the time of a record, and beyond the range of numbers.
         [time_] = struct.unpack_from('<Q', good, table + 32 * 8)
         for ticks, rise in ((time_ - 1, 2**63 - 1), (1, 2**63 - 1), (time_ + 5, 2**63 - 1)):
             wild = bytearray(good)
@@ -487,7 +490,7 @@ class Timeline(unittest.TestCase):
         self.assertGreater(made, 10)
 
     def test_records_of_several(self):
-        """A record that tells of several things (observe/timeline_file.h) is those things, one after the other."""
+        """A record of several events (observe/timeline_file.h) becomes these events, one after the other."""
         env = {'SOFTHCA_TIMELINE': self.path, 'SOFTHCA_TIMELINE_RECORDS': '1024', 'LD_LIBRARY_PATH': os.path.realpath(sys.argv[2])}
         subprocess.run([PING_PONG, '50'], env=clean_environment(**env), check=True, stdout=subprocess.DEVNULL, timeout=PATIENCE)
         [path] = self.records()
@@ -533,7 +536,7 @@ class Timeline(unittest.TestCase):
             self.assertIn('"wr_id":"0x4"', plain)
             self.assertEqual(several, plain)
 
-        # The clocks of two CPUs differ a little; what is polled long before a completion is another one.
+        # The clocks of two CPUs differ a little; a poll long before a completion belongs to another one.
         for before, polled in (40, True), (10**9, False):
             text = trace((0, 7, 0, 0, 3, write, 'POST', qpn),
                          (2 * 10**9 - before, 7, 0, 20, 0, 0, 'POLL', cq),
@@ -542,7 +545,7 @@ class Timeline(unittest.TestCase):
             self.assertEqual(request.get('poll_ns'), request['complete_ns'] if polled else None)
 
     def test_without_python(self):
-        """Of these commands alone; one line says it, and a program that was to be recorded is not started."""
+        """Only for these commands: one line reports it, and a program that was to be recorded is not started."""
         place = f'{self.directory}/bin'
         os.mkdir(place)
         os.symlink(shutil.which('touch'), f'{place}/touch')
@@ -557,7 +560,8 @@ class Timeline(unittest.TestCase):
         self.assertTrue(os.path.exists(ran))
 
     def test_python_of_the_user(self):
-        """Modules and variables of the user do not change what is made, nor is anything written beside the scripts."""
+        """The user's Python modules and variables do not change the output, and no files are written next to the
+        scripts."""
         trace, _ = self.run_ping_pong(5)
         with open(f'{self.directory}/json.py', 'w', encoding='ascii') as file:
             file.write('raise SystemExit(9)\n')

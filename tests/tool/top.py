@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""softhca top: what processes count, seen from outside: those that work, those that are stopped, and those that lie."""
+"""softhca top: counters of processes, seen from outside: of running ones, stopped ones, and ones with false data."""
 import json
 import mmap
 import os
@@ -23,8 +23,8 @@ REFUSE = os.path.abspath(sys.argv[3])
 NAME = 'softhca-counters'
 PATIENCE = 20
 
-# A process with devices, that says so and waits for a line; "fork" makes a child that does the same, with "full" there is no
-# descriptor left by then.
+# A process with devices, which reports that and waits for a line; "fork" makes a child that does the same, with "full"
+# there is no free descriptor at that time.
 WAITER = '''
 import ctypes, os, sys
 verbs = ctypes.CDLL('libibverbs.so.1')
@@ -43,7 +43,7 @@ os.write(1, b'%d\\n' % os.getpid())
 sys.stdin.readline()
 '''
 
-# Closes all descriptors that it does not know, has a file of its own by their numbers, and forks.
+# Closes all unknown descriptors, opens its own file under their numbers, and forks.
 DAEMON = '''
 import ctypes, os, tempfile
 verbs = ctypes.CDLL('libibverbs.so.1')
@@ -74,7 +74,7 @@ def top(*arguments, **options):
 
 
 class Started:
-    """A program under softhca run, ended at the end."""
+    """A program under softhca run, killed at the end."""
 
     def __init__(self, *command, settings=(), prefix=()):
         self.process = subprocess.Popen([*prefix, TOOL, 'run', '--gids', 'loopback', *settings, '--', *command], text=True,
@@ -97,7 +97,7 @@ def waiter(*arguments, **options):
 
 
 def wait_for(what):
-    """Until what() is true, or what it was last."""
+    """Waits until what() is true; returns its last value."""
     end = time.monotonic() + PATIENCE
     while True:
         got = what()
@@ -138,7 +138,7 @@ class Processes(unittest.TestCase):
                     self.assertEqual((shown[pid]['qps'], shown[pid]['links']), (1, 'shm'))
                     self.assertGreater(shown[pid]['per_second']['shm_bytes_sent'], 1000)
                     self.assertGreater(shown[pid]['counters']['fault_dropped'], 0)
-                # One that is stopped is shown as it is, and does not hold anybody up.
+                # A stopped process is shown as it is, and does not delay others.
                 os.kill(client.pid, signal.SIGSTOP)
                 os.kill(server.pid, signal.SIGSTOP)
                 time.sleep(0.1)
@@ -171,7 +171,7 @@ class Processes(unittest.TestCase):
         self.assertEqual((done.returncode, done.stderr), (0, ''))
 
     def test_nobody_spoils_the_file(self):
-        """Else a process that counts would be killed by SIGBUS, or told what it did not do."""
+        """Otherwise a process that counts could be killed by SIGBUS, or show false counts."""
         with waiter() as started:
             path, = (f'/proc/{started.pid}/fd/{name}' for name in os.listdir(f'/proc/{started.pid}/fd')
                      if NAME in os.readlink(f'/proc/{started.pid}/fd/{name}'))
@@ -190,7 +190,7 @@ class Processes(unittest.TestCase):
     @unittest.skipIf(os.geteuid(), 'not root')
     def test_only_the_same_user_and_root(self):
         with waiter() as started:
-            # /proc/PID/fd of somebody else's cannot be read.
+            # /proc/PID/fd of another user's process cannot be read.
             try:
                 done = subprocess.run([TOOL, 'top', '--once', '--json', '--interval', '0.05'], user=65534, group=65534, extra_groups=[],
                                       env=clean_environment(), text=True, capture_output=True, timeout=60, check=False)
@@ -204,14 +204,14 @@ class Processes(unittest.TestCase):
 
 
 def head(names, devices=1, rows=1, row_bytes=None, first=4096, version=1, counters=None, magic=b'softhca counters'):
-    """As src/observe/counter_file.h has it."""
+    """Returns a head as defined by src/observe/counter_file.h."""
     row = devices * len(names) * 8 if row_bytes is None else row_bytes
     return struct.pack('<16sIIIIII', magic, version, len(names) if counters is None else counters, devices, row, first, rows) + \
         b''.join(name.encode().ljust(32, b'\0') for name in names)
 
 
 class Files(unittest.TestCase):
-    """This process has a file, of another version of softhca, or of nobody who means well."""
+    """This process has a file, of another version of softhca, or a malicious one."""
 
     def shown(self, content, size=None):
         fd = os.memfd_create(NAME)
@@ -249,7 +249,7 @@ class Files(unittest.TestCase):
             self.assertIsNone(self.shown(content, size), content[:48])
 
     def test_counters_that_go_back(self):
-        """They are shown, and no rate is made of them."""
+        """They are shown, and no rate is computed from them."""
         body = head(['qps_created', 'packets_resent'])
         body += bytes(4096 - len(body)) + struct.pack('<QQ', 0, (1 << 64) - 1)
         fd = os.memfd_create(NAME)
@@ -279,7 +279,7 @@ class Files(unittest.TestCase):
 
 
 class Table(unittest.TestCase):
-    """Processes of which the counters are written here."""
+    """Processes whose counters are written here."""
 
     def processes(self, rows):
         """Starts a process for each of @rows: bytes sent, QPs, errors. Returns their PIDs."""

@@ -15,7 +15,7 @@ import unittest
 from harness import TOOL, clean_environment, main
 
 SOURCE = os.path.abspath(sys.argv[3])
-# What makes softhca and puts it into the path: it is there already, and need not be installed.
+# Commands that build softhca and put it into the path: already done.
 DONE = ['make', 'export PATH=$PWD/build/src/tool:$PATH']
 
 
@@ -25,7 +25,7 @@ def read(name):
 
 
 def commands(text):
-    """[(command, what it prints)], of the indented blocks with a prompt."""
+    """Returns [(command, its output)] of the indented blocks with a prompt."""
     found = []
     for block in re.findall(r'(?m)(?:^(?: {4}[^\n]*)?\n)+', text):
         for line in block.splitlines():
@@ -37,7 +37,7 @@ def commands(text):
 
 
 def pattern(lines):
-    """Numbers in hexadecimal differ from run to run; … stands for the rest of a line, and alone for any lines."""
+    """Hexadecimal numbers differ from run to run; … stands for the rest of a line, and alone for any lines."""
     text = ''
     for line in lines:
         if line.strip() == '…':
