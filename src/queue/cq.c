@@ -73,10 +73,10 @@ static bool cqe_wakes(const struct hca_cq *cq, uint8_t op_own)
 /* ---- CQs in memory that may be unmapped ------------------------------------------------------------------------- */
 
 struct umem_cq {
-	uint8_t *buffer; /* the program's, as its record */
+	uint8_t *buffer; /* ring of the program */
 	uint32_t *dbrec;
 	uint32_t copied_dbrec[2];
-	bool collapsed; /* the program sees entry 0 alone, and in it the newest CQE */
+	bool collapsed; /* the program sees only entry 0, with the newest CQE */
 	bool gone;
 };
 
@@ -94,7 +94,7 @@ static int umem_init(struct hca_cq *cq, const struct hca_cq_attr *attr)
 	cq->umem->collapsed = attr->collapsed;
 	cq->dbrec = cq->umem->copied_dbrec;
 	cq->attentive = true;
-	/* A program that reads a ring by itself is told of signature errors there. */
+	/* Signature errors are reported in the ring, which the program reads itself. */
 	cq->ring_exported = true;
 	return 0;
 }
@@ -106,7 +106,7 @@ static void umem_free(struct hca_cq *cq)
 	free(cq->umem);
 }
 
-/* Ends a CQ whose ring the program has unmapped: nothing can be completed any more. */
+/* Ends a CQ whose ring was unmapped by the program: it can take no more CQEs. */
 static void umem_lost(struct hca_cq *cq)
 {
 	if (cq->umem->gone)
@@ -118,7 +118,7 @@ static void umem_lost(struct hca_cq *cq)
 		(uintptr_t)cq->umem->buffer);
 }
 
-/* Copies the newest CQE to the program: all of it except op_own, which hands it over, then that. */
+/* Copies the newest CQE to the program; op_own last, since it hands the CQE over. */
 static void umem_copy_out(struct hca_cq *cq)
 {
 	const struct mlx5_cqe64 *cqe = cq_cqe(cq, cq->producer_index - 1);
@@ -208,11 +208,12 @@ static bool was_nearly_full(const struct hca_cq *cq, uint32_t consumer)
 }
 
 /*
- * cq_outstanding() of any program. A driver counts the CQEs that it consumed in 24 bits (mlx5-formats 3.1); some programs write
- * that modulo the size of the ring, and some in 16 bits (docs/inside/decisions.md, Completion queues). No ring has more CQEs than entries:
- * a record that says so has not 24 bits. One that is no less than the size has 16 then. One below the size may be any; modulo the
- * size the other two are alike, but for a ring that is full: it had one entry left a CQE ago, beside the same record. Any other
- * record has moved back, which that of a full ring does not.
+ * As cq_outstanding(), for any program. A driver writes the count of CQEs consumed with 24 bits (mlx5-formats 3.1); some programs
+ * write it modulo the ring size, and some with 16 bits (docs/inside/decisions.md, Completion queues). A ring never has more CQEs
+ * than entries, so a record that implies more does not have 24 bits. Then a record that is not below the size has 16 bits. A
+ * record below the size may have any of these forms, which are equal modulo the size. Only a full ring is ambiguous: one CQE ago
+ * it had one entry left, with the same record. In all other cases the record has moved back, which the record of a full ring
+ * never does.
  */
 static uint32_t cq_unread(const struct hca_cq *cq)
 {
@@ -274,7 +275,7 @@ static inline void record_completed(const struct hca_cq *cq, const struct mlx5_c
 
 static void record_error(const struct hca_cq *cq, const struct completion *completion)
 {
-	/* Not the time of the post: a request that fails at its start was looked at in between. */
+	/* Not the time of the post: a request that fails when it starts was examined after that. */
 	timeline_put(timeline_now(), TIMELINE_WHAT(TIMELINE_COMPLETE, completion->opcode, completion->wqe_counter),
 		     cq->number, cq->producer_index, completion->byte_count,
 		     TIMELINE_COMPLETION(completion->qpn, completion->send_opcode, completion->syndrome,
@@ -329,13 +330,13 @@ bool hca_cq_write(struct hca_cq *cq, const struct completion *completion)
 }
 
 /*
- * Returns true if a CQE is there that an arming with @consumer as consumer index has to report (mlx5-formats 3.6): one that is not
- * before that index, and not before the index up to which the last event reported, as an adapter's last notified index has it. A program
- * that arms first and then polls the CQEs of its event would otherwise get another event for them, and perftest's latency tests take
- * that for the next completion.
+ * Returns true if a CQE is there that an arming with @consumer as consumer index has to report (mlx5-formats 3.6): one that is
+ * not before that index, and not before the index up to which the last event reported, as an adapter's last notified index has
+ * it. A program that arms first and then polls the CQEs of its event would otherwise get another event for them, and perftest's
+ * latency tests take that for the next completion.
  *
- * The consumer index is that of the arming. The first word of the record may have another one, which the program wrote later, or none:
- * a driver whose CQ ignores overruns has no need to write it (UCX).
+ * @consumer is the index at the time of arming. The first word of the record may have another one, which the program wrote later,
+ * or none: a driver whose CQ ignores overruns need not write it (UCX).
  */
 static bool already_due(const struct hca_cq *cq, uint32_t consumer)
 {
@@ -373,9 +374,9 @@ void hca_cq_request(struct hca_cq *cq, uint32_t word)
 }
 
 /*
- * A word of 0 may be the first arming of a program, or a record in a umem that was never armed. It counts as an arming: an event too many
- * is allowed, one too few would hang the program. The consumer index in the record excludes CQEs that the program had consumed before it
- * subscribed to events; a program that does not write it gets one event for them.
+ * A word of 0 may be the first arming of a program, or a record in a umem that was never armed. It counts as an arming: an event
+ * too many is allowed, one too few would hang the program. The consumer index in the record excludes CQEs that the program had
+ * consumed before it subscribed to events; a program that does not write it gets one event for them.
  */
 void cq_rung(struct hca_cq *cq, uint32_t word)
 {
@@ -497,11 +498,11 @@ int hca_cq_resize(struct hca_cq *cq, void *buffer, uint32_t cqe_count, void (*co
 	int error = 0;
 
 	queue_lock(&cq->lock);
-	/* CQEs that wait need room in the new ring. */
+	/* Unread CQEs need room in the new ring. */
 	if (cq_outstanding(cq) >= cqe_count) {
 		error = -EINVAL;
 	} else {
-		/* A full ring has no place for the marker, and needs none: the next entry is of the lap before. */
+		/* A full ring has no place for the marker and does not need it: the next entry is from the previous lap. */
 		mark = cq_outstanding(cq) < cq->cqe_count ? cq_cqe(cq, cq->producer_index) : NULL;
 		if (mark)
 			__atomic_store_n(&mark->op_own,

@@ -125,7 +125,7 @@ static void end_xrc(struct hca_srq *srq)
 {
 	epoch_synchronize();
 	xrc_forget_srq(srq->domain, srq);
-	/* A thread that found the CQ before may still write to it. */
+	/* A thread that has already looked up the CQ may still write to it. */
 	epoch_synchronize();
 	reference_put(&srq->cq->references);
 	reference_put(&srq->xrcd->references);

@@ -11,7 +11,7 @@
 #include "core/descriptor.h"
 #include "hca/hca.h"
 
-/* The domain of the inode of @status, or NULL. The lock of @hca is held. */
+/* Returns the domain of the inode of @status, or NULL. The lock of @hca is held. */
 static struct xrc_domain *find_domain(const struct hca *hca, const struct stat *status)
 {
 	struct xrc_domain *domain = hca->xrc_domains;

@@ -25,7 +25,7 @@ struct hca_qp_attr {
 	struct hca_pd *pd;                /* NULL for XRC_RECV: packets name an SRQ, whose domain is used */
 	struct hca_xrcd *xrcd;            /* for XRC_RECV, otherwise NULL */
 	struct hca_cq *send_cq, *recv_cq; /* NULL if the type has none */
-	struct hca_srq *srq;              /* or NULL */
+	struct hca_srq *srq;              /* NULL if the QP has its own receive queue */
 	void *sq_buffer;                  /* sq_wqebb_count * 64 bytes */
 	uint32_t sq_wqebb_count;          /* power of two, or 0 */
 	/*
@@ -38,7 +38,7 @@ struct hca_qp_attr {
 	uint32_t rq_shift;   /* log2 of the stride */
 	uint32_t *dbrec;     /* two be32: [0] receive, [1] send (MLX5_RCV_DBR, MLX5_SND_DBR); NULL without queues */
 	uint32_t user_index; /* appears in the low 24 bits of srqn_uidx of every CQE of this QP (CQE version 1) */
-	void *cookie;        /* QP of the driver: object of its asynchronous events */
+	void *cookie;        /* the driver's QP, named by asynchronous events */
 	/*
 	 * For explanations only: returns the wr_id of the send WQE whose first block has the 16-bit @index. May be
 	 * NULL.
@@ -61,70 +61,70 @@ struct hca_qp_attr {
 	bool scatter_to_cqe;
 	/* QP_TYPE_DCT: the key that requests must carry (mlx5dv_create_qp(3), dct_access_key). */
 	uint64_t dc_access_key;
-	/* QP_TYPE_DCI: number of streams in error that moves the QP to ERR; 0: it has no streams, any error does. */
+	/* QP_TYPE_DCI: number of streams in error that moves the QP to ERR; 0: no streams, any error does. */
 	uint32_t dci_errored_streams;
 };
 
 int hca_qp_create(struct hca_context *context, const struct hca_qp_attr *attr, struct hca_qp **qp);
 /**
- * Destroys a QP, not of XRC_RECV; returns after running transfers of the QP ended. Bound type 2 windows become
+ * Destroys a QP other than XRC_RECV; returns when its running transfers have ended. Bound type 2 windows become
  * unusable. Returns 0, or -EBUSY while it is attached to a multicast group.
  */
 int hca_qp_destroy(struct hca_qp *qp);
 
 /**
- * ibv_attach_mcast(3): the UD QP gets the datagrams for @group from now on. Returns 0, also if it is attached
- * already; -ENOMEM; -ENOSPC if the group or the device has no room. hca_qp_detach(): 0, -EINVAL if it is not
- * attached, -ENOMEM.
+ * ibv_attach_mcast(3): delivers datagrams for @group to the UD QP from now on. Returns 0, also if it is already
+ * attached; -ENOMEM; -ENOSPC if the group or the device is full. hca_qp_detach() returns 0, -EINVAL if it is not
+ * attached, or -ENOMEM.
  */
 int hca_qp_attach(struct hca_qp *qp, const union ibv_gid *group);
 int hca_qp_detach(struct hca_qp *qp, const union ibv_gid *group);
 
 /**
  * XRC_RECV QPs belong to their domain and may have many openers, each of which gets the events of the QP.
- * hca_qp_create() makes the first. hca_qp_open() finds the QP of @number in the domain; -EINVAL if there is none, or
- * -ENOMEM. hca_qp_close() ends the opening with @cookie; the last one destroys the QP.
+ * hca_qp_create() makes the first. hca_qp_open() finds QP @number in the domain; returns 0, -EINVAL if it is not there, or
+ * -ENOMEM. hca_qp_close() closes the handle with @cookie; closing the last one destroys the QP.
  */
 int hca_qp_open(struct hca_xrcd *xrcd, uint32_t number, void *cookie, struct hca_qp **qp);
 void hca_qp_close(struct hca_qp *qp, const void *cookie);
 uint32_t hca_qp_number(const struct hca_qp *qp);
-/** As hca_pd_find(), for a QP whose creator is @context; not for XRC_RECV, whose QPs belong to a domain. */
+/** As hca_pd_find(), for a QP created by @context; not for XRC_RECV QPs, which belong to a domain. */
 struct hca_qp *hca_qp_find(const struct hca_context *context, uint32_t number);
 enum ibv_qp_type hca_qp_type(const struct hca_qp *qp);
 
 /**
- * ibv_modify_qp(3): checks transition, attributes required and allowed (IBTA table 91 and 92; the kernel's state table),
- * and values, then acts. -EINVAL leaves everything as it was.
+ * ibv_modify_qp(3): checks the transition, required and allowed attributes (IBTA tables 91 and 92; the kernel's state table)
+ * and values, then acts. -EINVAL leaves the QP unchanged.
  * To RESET: the device forgets its ring positions; the driver resets the dbrec and its counters and purges CQEs.
- * To RTS and SQD->RTS: the send queue starts. To ERR: all is flushed before the call returns.
+ * To RTS and SQD->RTS: the send queue starts. To ERR: all requests are flushed before the call returns.
  */
 int hca_qp_modify(struct hca_qp *qp, const struct ibv_qp_attr *attr, int attr_mask);
 /**
- * Moves @qp to ERR, because its connection has ended regularly (rdma_disconnect(3)) or was refused. Flushed receives
- * are expected by the program and make records without lines (explain.h); flushed send requests make lines.
+ * Moves @qp to ERR because its connection was closed (rdma_disconnect(3)) or refused. The program expects flushed
+ * receives, so they are recorded but not printed (explain.h); flushed send requests are printed.
  */
 void hca_qp_disconnect(struct hca_qp *qp);
 /**
- * As hca_qp_modify(), without an explanation: @why has rule and figures of a refusal, for a caller that knows the
- * name of the call.
+ * As hca_qp_modify(), without an explanation: stores rule and arguments of a refusal in @why, for a caller that knows
+ * the name of the call.
  */
 int hca_qp_try_modify(struct hca_qp *qp, const struct ibv_qp_attr *attr, int attr_mask, struct refusal *why);
-/** Fills in all of @attr as ibv_query_qp(3) does for any mask, cap included. */
+/** Fills in all of @attr, including cap, as ibv_query_qp(3) does for any mask. */
 int hca_qp_query(struct hca_qp *qp, struct ibv_qp_attr *attr);
 /**
  * Fills in @attr with the objects and sizes that @qp was created with; buffers, records, cookie and functions are
  * NULL.
  */
 void hca_qp_creation(const struct hca_qp *qp, struct hca_qp_attr *attr);
-/** Returns true if there is a QP of @number, of any device of this process. */
+/** Returns true if any device of this process has a QP @number. */
 bool hca_qp_exists(uint32_t number);
 /** Returns the current state; cheap, may be stale on return. */
 enum ibv_qp_state hca_qp_state(const struct hca_qp *qp);
 
 /**
  * For mlx5dv_qp_cancel_posted_send_wrs(3): fills in @next with the running index of the first send WQE that was not
- * started, if the send queue is drained (SQD and nothing in flight); otherwise returns -EINVAL. No WQE starts until
- * SQD is left, so the driver may overwrite WQEs from there on.
+ * started, if the send queue is drained (SQD and nothing in flight); otherwise returns -EINVAL. No WQE starts before
+ * the QP leaves SQD, so the driver may overwrite WQEs from there on.
  */
 int hca_qp_drained(struct hca_qp *qp, uint16_t *next);
 
@@ -142,7 +142,7 @@ int hca_qp_watch(struct hca_qp *qp);
  */
 void hca_qp_set_udp_source_port(struct hca_qp *qp, uint16_t port);
 
-/** Reserves a QP number that no QP gets (mlx5dv_reserved_qpn_alloc(3)). Returns 0, -ENOMEM. */
+/** Reserves a QP number that no QP gets (mlx5dv_reserved_qpn_alloc(3)). Returns 0 or -ENOMEM. */
 int hca_qpn_reserve(struct hca *hca, uint32_t *qpn);
 /** Releases a reserved number; -EINVAL if it was not reserved. */
 int hca_qpn_release(struct hca *hca, uint32_t qpn);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* ibv_modify_qp(3) as the device does it: check all, then act. Transitions: transport/control/states.def. */
+/* Device side of ibv_modify_qp(3): checks everything, then acts. Transitions: transport/control/states.def. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,7 +23,7 @@
 #define MAX_TIMER 31
 #define MAX_RETRY 7
 
-/* Checks one attribute: bit, value, and its largest value. */
+/* Checks that the attribute @bit, if it is in @mask, is at most @most. */
 static int check_value(int mask, int bit, uint64_t value, uint64_t most, struct refusal *why)
 {
 	if (!(mask & bit) || value <= most)
@@ -54,7 +54,7 @@ static int check_values(const struct hca_qp *qp, const struct ibv_qp_attr *attr,
 	if (mask & IBV_QP_PATH_MTU && (attr->path_mtu < IBV_MTU_256 || attr->path_mtu > IBV_MTU_4096 ||
 				       128u << attr->path_mtu > port_most_mtu(qp->hca)))
 		return REFUSAL(why, EINVAL, RULE_MODIFY_MTU, attr->path_mtu, port_most_mtu(qp->hca));
-	/* ibv_modify_qp(3): a device without IBV_DEVICE_AUTO_PATH_MIG has no alternate paths; RoCE has none. */
+	/* ibv_modify_qp(3): a device without IBV_DEVICE_AUTO_PATH_MIG has no alternate paths, nor has RoCE. */
 	if (mask & IBV_QP_ALT_PATH)
 		return REFUSAL(why, EINVAL, RULE_MODIFY_ALT_PATH, attr->alt_port_num);
 	if (mask & IBV_QP_AV)
@@ -170,13 +170,13 @@ static void set_values(struct hca_qp *qp, const struct ibv_qp_attr *attr, int ma
 		own->dest_qp_num = attr->dest_qp_num;
 	if (mask & IBV_QP_PATH_MIG_STATE)
 		own->path_mig_state = attr->path_mig_state;
-	/* A DCT has neither before a request arrives. */
+	/* A DCT has no address and no destination before a request arrives. */
 	if (mask & (IBV_QP_AV | IBV_QP_DEST_QPN))
 		qp_route(qp);
 }
 
 /*
- * Returns true for all QPs except those with a peer in this process, for which a thread would be wasted. Tests use
+ * Returns true unless the peer of @qp is in this process, where a receiving thread would be wasted. Tests use
  * their own link.
  */
 static bool hears_others(const struct hca_qp *qp)
@@ -209,7 +209,7 @@ static void enter_state(struct hca_qp *qp, enum ibv_qp_state to)
 			routes->accept();
 		if (qp->dct || qp->type == IBV_QPT_UD)
 			routes->listen(qp->hca);
-		/* No attribute of a DCT says how many READs and atomics it answers: as many as the device can. */
+		/* A DCT has no attribute for the READs and atomics that it answers: it uses the device's limit. */
 		if (qp->dct)
 			qp->attr.max_dest_rd_atomic = LIMIT_MAX_RD_ATOMIC;
 		break;
@@ -313,15 +313,16 @@ void hca_qp_disconnect(struct hca_qp *qp)
 	}
 	granted = qp->granted;
 	queue_unlock(&qp->lock);
-	/* As below. */
+	/* As in hca_qp_try_modify(). */
 	epoch_synchronize();
 	if (unlikely(granted))
 		grants_revoke_and_drain();
 }
 
 /*
- * A program cannot post requests before RTS, so the value that the doorbell record of a watched QP has at RESET and at the move to RTS
- * announces none. The watcher may see that value first: between the move to RTS, under the lock, and this call it must not obey it.
+ * A program cannot post requests before RTS, so the value that the doorbell record of a watched QP has at RESET and at the move
+ * to RTS announces none. The watcher may see that value first: between the move to RTS, under the lock, and this call it must not
+ * obey it.
  */
 static void restart_watch(struct hca_qp *qp, bool ready)
 {
@@ -349,7 +350,7 @@ int hca_qp_try_modify(struct hca_qp *qp, const struct ibv_qp_attr *attr, int mas
 	queue_unlock(&qp->lock);
 	if (error)
 		return error;
-	/* Another thread may still be executing what is over now; the program is about to reuse rings and memory. */
+	/* Another thread may still execute requests of the old state; the program is about to reuse rings and memory. */
 	if (mask & IBV_QP_STATE && (attr->qp_state == IBV_QPS_RESET || attr->qp_state == IBV_QPS_ERR))
 		epoch_synchronize();
 	/* The access granted to the peer may have changed. */

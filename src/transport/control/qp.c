@@ -116,7 +116,7 @@ static int alloc_dc(struct hca_qp *qp, const struct hca_qp_attr *attr)
 	return 0;
 }
 
-/* Segments of the receives that a QP can take: those of its own queue, or of any entry of an SRQ. */
+/* Returns the most segments of a receive of the QP: of its own queue, or of any entry of an SRQ. */
 static size_t receive_segments(const struct hca_qp_attr *attr)
 {
 	return attr->srq || attr->xrcd ? RECEIVE_SEGMENTS : attr->rq_count ? rq_segments(attr->rq_shift) : 0;
@@ -213,7 +213,7 @@ int hca_qp_create(struct hca_context *context, const struct hca_qp_attr *attr, s
 	return error;
 }
 
-/* Neither the requester nor what is owed waits for room, now or later. The lock is held. */
+/* Removes the requester and unsent answers from all queues for room. The lock is held. */
 static void leave_queues(struct hca_qp *qp)
 {
 	link_leave(&qp->sender);
@@ -222,7 +222,7 @@ static void leave_queues(struct hca_qp *qp)
 		link_dequeue(&answers->waiter);
 }
 
-/* First out of reach, then the timer, then wait for those who reached it before. */
+/* Makes the QP unreachable, then stops its timer, then waits for threads that still use it. */
 void qp_destroy(struct hca_qp *qp)
 {
 	struct id_table *qps = &the_registry.qps;

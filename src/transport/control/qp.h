@@ -11,24 +11,24 @@ extern const struct qp_halves transport_halves;
 
 /** Prepares @opener, whose events name @object. */
 void qp_opener_init(struct qp_opener *opener, struct hca_context *context, void *object);
-/** Drops the events of @opener that were not read yet. */
+/** Drops unread events of @opener. */
 void qp_opener_purge(struct qp_opener *opener);
-/** Destroys a QP that has no owner any more. */
+/** Destroys a QP without an owner. */
 void qp_destroy(struct hca_qp *qp);
 
 /**
- * Completes a receive of an SRQ that an unfinished message has taken, before RESET or the end, so that the driver,
- * which purges the completion, returns the entry. The lock is held.
+ * Before RESET or destruction, completes an SRQ receive that an unfinished message has taken. The driver purges the
+ * completion and returns the entry. The lock is held.
  */
 void qp_return_receive(struct hca_qp *qp);
 /**
- * Tells the target of the DCI @qp that their connection is over (after dci_reset(), or at the end). No lock is held.
+ * Sends a disconnect to the target of the DCI @qp, after dci_reset() or before destruction. No lock is held.
  */
 void qp_leave_target(struct hca_qp *qp);
 
 /* ---- rings in memory that may be unmapped, and watched doorbell records (rings.c) ---- */
 
-/** Makes the device work on copies of the rings of @qp, whose fields are set from @attr. Returns 0 or -ENOMEM. */
+/** Makes the device use copies of the rings of @qp, whose fields are set from @attr. Returns 0 or -ENOMEM. */
 int qp_copy_rings(struct hca_qp *qp, const struct hca_qp_attr *attr);
 /** Frees the copies, if there are any. */
 void qp_free_rings(struct hca_qp *qp);
@@ -36,14 +36,14 @@ void qp_free_rings(struct hca_qp *qp);
 int qp_start_watch(struct hca_qp *qp, const uint32_t *records, bool in_umem);
 /**
  * Fetches the requests that the doorbell record announces, if the rings are in memory that may be unmapped. No lock
- * held.
+ * is held.
  */
 void qp_fetch_requests(struct hca_qp *qp);
 /** Empties the copies of the rings, in RESET. The lock is held. */
 void qp_reset_shadows(struct hca_qp *qp);
 /**
- * Makes the send queue of a watched QP ignore its doorbell record: from RESET on, until qp_obey_record(). Does nothing with other QPs.
- * The lock is held.
+ * Makes the send queue of a watched QP ignore its doorbell record: from RESET on, until qp_obey_record(). Does nothing with other
+ * QPs. The lock is held.
  */
 void qp_ignore_record(struct hca_qp *qp);
 /** Ends qp_ignore_record(). The lock is held. */

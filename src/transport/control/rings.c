@@ -110,7 +110,7 @@ static void qp_rung(struct watch *watch)
 	hca_qp_send_doorbell(qp);
 }
 
-/* The watch is made once, and goes with the QP. */
+/* Returns the watch of @qp; allocates it on the first call. It is freed with the QP. */
 static struct qp_watch *watch_of(struct hca_qp *qp, bool in_umem)
 {
 	struct qp_watch *watch;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* State transitions of a QP and what ibv_modify_qp(3) may set with them; states.def is the table. */
+/* State transitions of a QP and the attributes that ibv_modify_qp(3) may set with them; states.def is the table. */
 #ifndef SOFTHCA_TRANSPORT_CONTROL_STATE_H
 #define SOFTHCA_TRANSPORT_CONTROL_STATE_H
 

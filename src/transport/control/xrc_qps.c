@@ -18,7 +18,7 @@ static struct qp_opener *new_opener(struct hca_xrcd *xrcd, void *cookie)
 	return opener;
 }
 
-/* The lock of the device is held, so that no one else changes the list; that of the QP, for who raises events. */
+/* The lock of the device, which is held, protects the list against changes; threads that raise events hold the lock of the QP. */
 static void add_opener(struct hca_qp *qp, struct qp_opener *opener)
 {
 	reference_get(&opener->xrcd->references);
@@ -39,7 +39,7 @@ static void forget_srq(struct xrc_domain *domain, const struct hca_srq *srq)
 		}
 		if (qp->signature_cq == srq->cq)
 			__atomic_store_n(&qp->signature_cq, NULL, __ATOMIC_RELAXED);
-		/* What is left of a message continues nothing, even if another SRQ gets the number meanwhile. */
+		/* The rest of a message is dropped, even if another SRQ gets the number meanwhile. */
 		if (qp->responder.xrc_srqn == srq->number)
 			qp->responder.in_message = false;
 		queue_unlock(&qp->lock);
@@ -94,7 +94,7 @@ int hca_qp_open(struct hca_xrcd *xrcd, uint32_t number, void *cookie, struct hca
 	return 0;
 }
 
-/* The opener of @cookie, out of the list; the lock of the device is held. */
+/* Removes the opener with @cookie from the list and returns it. The lock of the device is held. */
 static struct qp_opener *remove_opener(struct hca_qp *qp, const void *cookie)
 {
 	struct qp_opener **place, *opener;
@@ -131,7 +131,7 @@ void hca_qp_close(struct hca_qp *qp, const void *cookie)
 	pthread_mutex_unlock(&hca->lock);
 	if (last)
 		qp_destroy(qp);
-	/* Out of the list, it gets no event any more. */
+	/* Removed from the list, it gets no more events. */
 	qp_opener_purge(opener);
 	reference_put(&opener->xrcd->references);
 	free(opener);

@@ -7,7 +7,7 @@
 
 /** Makes the creator of @qp, a new XRC_RECV QP, its first opener. Returns 0 or -ENOMEM. */
 int xrc_qp_join(struct hca_qp *qp, struct hca_xrcd *xrcd, void *cookie);
-/** Removes @qp, which receives nothing any more and holds no receive, from its domain. */
+/** Removes @qp from its domain. It must have stopped receiving and hold no receive. */
 void xrc_qp_leave(struct hca_qp *qp);
 
 #endif

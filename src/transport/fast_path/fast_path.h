@@ -32,7 +32,10 @@ static inline SPECIALISED bool fast_path_place(struct hca_qp *qp, const struct w
 	return stream_add_plain(place, be32toh(segment.lkey), be64toh(segment.addr), *bytes, false);
 }
 
-/* Builds the packet with all of the message of @wqe, and the @place of the data that a READ or atomic returns. False: fall back. */
+/*
+ * Builds a packet with the whole message of @wqe, and the @place for data that a READ or atomic returns. Returns false to fall
+ * back.
+ */
 static inline SPECIALISED bool fast_path_build(struct hca_qp *qp, const struct wqe *wqe, struct packet *packet,
 					       struct stream *place, const struct send_kind kind)
 {
@@ -68,8 +71,8 @@ static inline SPECIALISED bool fast_path_take_segments(struct wqe *wqe, const st
 }
 
 /*
- * Executes @wqe, whose control segment is valid, and adds the bytes copied to *@bytes. The lock of the peer is only tried, since that of
- * @qp is held: two threads that send to each other would deadlock. Returns false to fall back.
+ * Executes @wqe, whose control segment is valid, and adds the bytes copied to *@bytes. The lock of the peer is only tried, since
+ * the lock of @qp is held: two threads that send to each other would deadlock. Returns false to fall back.
  */
 static inline SPECIALISED bool fast_path_execute(struct hca_qp *qp, struct wqe *wqe, uint32_t *bytes,
 						 const struct send_kind kind, const uint8_t message)
@@ -84,7 +87,7 @@ static inline SPECIALISED bool fast_path_execute(struct hca_qp *qp, struct wqe *
 	if (unlikely(!fast_path_take_segments(wqe, kind, &why)) ||
 	    unlikely(!fast_path_build(qp, wqe, &packet, &place, kind)))
 		return false;
-	/* The compiler does not see that the table of opcodes says the same. */
+	/* The table of opcodes has the same value, but as a constant it lets the compiler specialise. */
 	packet.message = message;
 	peer = qp_find(packet.destination_qpn);
 	if (unlikely(!peer || peer == qp || !queue_try_lock(&peer->lock)))
@@ -108,8 +111,8 @@ static inline SPECIALISED bool fast_path_handles(uint8_t opcode)
 }
 
 /*
- * Executes the next WQE, of which @posted blocks may be read, and adds the bytes copied to *@bytes. Returns false if its opcode or its
- * memory is not as the fast path expects, or to fall back.
+ * Executes the next WQE, of which @posted blocks may be read, and adds the bytes copied to *@bytes. Returns false to fall back,
+ * for example if the fast path does not support its opcode or its memory.
  */
 static inline SPECIALISED bool fast_path_contiguous(struct hca_qp *qp, uint32_t posted, uint32_t *bytes)
 {
@@ -149,8 +152,8 @@ enum fast_path {
 };
 
 /**
- * Executes WQEs posted to @qp, whose lock is held. A queue whose latest message went through keys tries these first. @recorded: a
- * timeline is recorded, which needs the packets that only fast_path_through_keys() has.
+ * Executes WQEs posted to @qp, whose lock is held. If the latest message of the queue went through keys, they are tried first.
+ * @recorded: a timeline is recorded, which needs the packets that only fast_path_through_keys() builds.
  */
 static inline SPECIALISED enum fast_path fast_path(struct hca_qp *qp, const bool recorded)
 {

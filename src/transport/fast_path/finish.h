@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The end of both parts of the fast path: fast_path.h and keys.c. */
+/* Completion of messages, shared by both parts of the fast path: fast_path.h and keys.c. */
 #ifndef SOFTHCA_TRANSPORT_FAST_PATH_FINISH_H
 #define SOFTHCA_TRANSPORT_FAST_PATH_FINISH_H
 
 #include "transport/requester/acknowledge.h"
 
-/** Completes @wqe, whose message of @packets with @bytes has arrived, as if it had been in flight at the front of the FIFO. */
+/**
+ * Completes @wqe, whose message of @packets packets and @bytes bytes has arrived, as if it were first in the FIFO of WQEs in
+ * flight.
+ */
 static inline SPECIALISED void fast_path_finish(struct hca_qp *qp, const struct wqe *wqe, uint32_t packets,
 						uint32_t bytes)
 {

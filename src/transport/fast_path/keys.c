@@ -10,15 +10,15 @@
 #include "transport/requester/build.h"
 #include "transport/responder/steps.h"
 
-/* A message, in memory of the thread. */
+/* State of one message, in memory of the thread. */
 struct keyed_message {
 	struct packet packet;
-	struct stream place; /* of the data that a READ or atomic returns */
-	struct stream sink;  /* of the responder */
+	struct stream place; /* for data that a READ or atomic returns */
+	struct stream sink;  /* memory of the responder */
 	struct wqe wqe;
 };
 
-/* True if the first data segment alone has more bytes than are copied under the locks of both QPs. */
+/* Returns true if the first data segment alone exceeds the bytes that may be copied under the locks of both QPs. */
 static bool is_long(const struct wqe *wqe)
 {
 	struct mlx5_wqe_data_seg segment;
@@ -48,7 +48,7 @@ static bool build_message(struct hca_qp *qp, struct keyed_message *message, cons
 	       message->place.length == packet->dma_length;
 }
 
-/* Executes an atomic and puts its result, in the byte order of the host (mlx5-formats 1.5), into its place. */
+/* Executes an atomic and stores its result in the byte order of the host (mlx5-formats 1.5). */
 static void message_execute_atomic(struct request *request, struct keyed_message *message)
 {
 	struct packet *packet = request->packet;
@@ -63,7 +63,7 @@ static void message_execute_atomic(struct request *request, struct keyed_message
 	stream_copy(&message->place, &packet->payload, packet->dma_length);
 }
 
-/* The request was checked: nothing can fail any more. */
+/* Executes a checked request; only its invalidation can fail. */
 static void execute_message(struct request *request, struct keyed_message *message, const struct request_kind kind)
 {
 	struct packet *packet = request->packet;
@@ -87,7 +87,7 @@ static void execute_message(struct request *request, struct keyed_message *messa
 		responder_complete_message(request, kind);
 }
 
-/* Executes @message of @qp at its @peer. Both locks are held. Returns false to fall back; then nothing was done. */
+/* Executes @message of @qp at its @peer. Both locks are held. Returns false to fall back, with no effects. */
 static bool execute_at_peer(struct hca_qp *qp, struct hca_qp *peer, struct keyed_message *message)
 {
 	const struct request_kind kind = {
@@ -106,7 +106,7 @@ static bool execute_at_peer(struct hca_qp *qp, struct hca_qp *peer, struct keyed
 	return true;
 }
 
-/* Takes the next WQE apart and executes it. Returns false to fall back. */
+/* Parses and executes the next WQE. Returns false to fall back. */
 static bool execute_next(struct hca_qp *qp, struct keyed_message *message, const struct send_kind kind)
 {
 	struct requester *requester = &qp->requester;
@@ -144,7 +144,7 @@ int fast_path_through_keys(struct hca_qp *qp)
 {
 	uint8_t class = wqe_opcodes[wqe_opcode_at(&qp->requester, qp->requester.next)].class;
 
-	/* An observer is told of each access once. */
+	/* A fallback would report the access to an observer twice. */
 	if (qp->hca->key_observer || (class != WQE_CLASS_WRITE && class != WQE_CLASS_SEND && class != WQE_CLASS_READ &&
 				      class != WQE_CLASS_ATOMIC))
 		return -1;

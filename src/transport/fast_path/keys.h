@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The fast path of messages between two queue pairs of this process that fast_path.h does not handle: the memory of one side is not
- * contiguous (keys with layouts or signatures, several segments), or the opcode is less common. The steps of requester and responder
- * are the same ones, called one after the other, but their streams are in memory of the thread.
+ * The fast path of messages between two queue pairs of this process that fast_path.h does not handle: the memory of one side is
+ * not contiguous (keys with layouts or signatures, several segments), or the opcode is less common. It calls the same steps of
+ * requester and responder one after the other, but their streams are in memory of the thread.
  */
 #ifndef SOFTHCA_TRANSPORT_FAST_PATH_KEYS_H
 #define SOFTHCA_TRANSPORT_FAST_PATH_KEYS_H
@@ -10,8 +10,8 @@
 struct hca_qp;
 
 /**
- * Executes the next WQE of @qp, which was posted, and completes it. Returns the bytes copied, or -1 to fall back; then nothing was done.
- * The lock of @qp is held.
+ * Executes and completes the next posted WQE of @qp. Returns the bytes copied, or -1 to fall back, with no effects. The lock of
+ * @qp is held.
  */
 int fast_path_through_keys(struct hca_qp *qp);
 

@@ -23,16 +23,16 @@
 #include "wire/routes.h"
 #include "wire/run.h"
 
-/* Of a call that sends what it has queued: the rest is the device thread's. */
+/* Rounds of gsi_push(); the device thread sends the rest. */
 #define MOST_PUSHES 1000
 
 struct entry {
 	struct entry *next;
 	struct hca *hca;
 	struct packet_path path;
-	bool arrived; /* from another host; waits for its listener */
+	bool arrived; /* received from another host; waits for its listener */
 	uint64_t due_ns;
-	uint64_t grace_ns; /* until then somebody may begin to listen */
+	uint64_t grace_ns; /* end of the time in which a listener may appear */
 	uint8_t mad[MAD_BYTES];
 };
 
@@ -43,15 +43,15 @@ struct list {
 static struct {
 	pthread_mutex_t lock;
 	struct list ready;   /* in the order in which they were sent */
-	struct list waiting; /* for due_ns; few, so in no order */
-	uint32_t count;      /* of both */
-	uint32_t arrivals;   /* of these, such as have arrived */
-	uint32_t due;        /* atomic; of `ready` */
-	uint32_t sending;    /* atomic; a thread is: one at a time, so that none overtakes another */
-	uint32_t generation; /* of progress_generation() when the poller was added */
+	struct list waiting; /* until due_ns; few, hence unsorted */
+	uint32_t count;      /* entries in both lists */
+	uint32_t arrivals;   /* entries with `arrived` set */
+	uint32_t due;        /* atomic; entries in `ready` */
+	uint32_t sending;    /* atomic; set while a thread sends; one at a time keeps the order */
+	uint32_t generation; /* value of progress_generation() when the poller was added */
 	uint32_t psn;
-	struct timer timer; /* for the next that waits */
-	uint64_t timer_ns;  /* armed for; 0: not */
+	struct timer timer; /* fires when the next entry in `waiting` is due */
+	uint64_t timer_ns;  /* time that the timer is armed for; 0 if it is not */
 	struct poller poller;
 } gsi = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
@@ -98,7 +98,7 @@ static void entry_make_wait(struct entry *entry, uint64_t due_ns)
 	gsi_arm(due_ns);
 }
 
-/* Those that are due by @now_ns become ready. */
+/* Moves entries that are due by @now_ns to the ready list. */
 static void make_due(uint64_t now_ns)
 {
 	struct list waiting = gsi.waiting;
@@ -188,7 +188,7 @@ static void send_entry(struct entry *entry, struct run *run)
 	uint64_t now_ns = clock_now_ns();
 	int count;
 
-	/* Whoever sends is answered, by way of other processes too. */
+	/* Answers may come from other processes. */
 	routes->accept();
 	count = routes->to_manager(entry->hca, &entry->path.destination, entry->mad, links);
 	if (count == -ENOENT && is_request(entry) && now_ns < entry->grace_ns) {
@@ -210,7 +210,10 @@ static void gsi_give(struct hca *hca, const struct packet_path *path, const uint
 	management->receive(hca, path, mad, waited);
 }
 
-/* A request from another host, whose listener was not there yet. When its time is over, it is refused here. */
+/*
+ * Handles a request from another host that arrived before its listener: delivers it if there is a listener now, refuses it when
+ * its grace period is over, and otherwise waits on.
+ */
 static void look_for_listener(struct entry *entry)
 {
 	uint64_t now_ns = clock_now_ns();
@@ -262,7 +265,7 @@ static bool gsi_is_idle(struct poller *poller)
 	return !__atomic_load_n(&gsi.due, __ATOMIC_ACQUIRE);
 }
 
-/* Whoever queues wakes the thread. */
+/* Does nothing: queueing an entry wakes the device thread. */
 static void arm_poller(struct poller *poller, bool armed)
 {
 	(void)poller;
@@ -271,7 +274,7 @@ static void arm_poller(struct poller *poller, bool armed)
 
 /* ---- queueing --------------------------------------------------------------------------------------------------- */
 
-/* Once in a process. The lock is held. False: there is no device thread. */
+/* Adds the poller, once per process. Returns false without a device thread. The lock is held. */
 static bool gsi_begin(void)
 {
 	uint32_t generation = progress_generation();
@@ -300,7 +303,7 @@ static struct entry *entry_new(struct hca *hca, const struct packet_path *path, 
 	return entry;
 }
 
-/* Takes @entry in, or frees it. */
+/* Queues @entry. Returns false if there is no room; @entry is freed then. */
 static bool entry_queue(struct entry *entry)
 {
 	bool room;
@@ -382,7 +385,9 @@ void gsi_flush(void)
 				    &(const struct refusal){rule_number, {__VA_ARGS__}});                              \
 	} while (0)
 
-/* IBTA 10.2.5, C10-15: the Q_Key first. The P_Key was looked at with the headers. Returns false if it was dropped. */
+/*
+ * Checks the Q_Key first (IBTA 10.2.5, C10-15); the P_Key was checked with the headers. Returns false if the packet was dropped.
+ */
 static bool is_datagram(struct hca *hca, const struct packet *packet)
 {
 	if (packet->transport != IBV_QPT_UD || packet->qkey != GSI_QKEY) {
@@ -396,7 +401,10 @@ static bool is_datagram(struct hca *hca, const struct packet *packet)
 	return true;
 }
 
-/* Anybody on this host can send to the port; addresses of this host are for those who can be told from each other. */
+/*
+ * Drops packets that arrived on the UDP port with a source address of this host: any local process can send to the port, and
+ * softhca processes of this host use shared memory, which identifies the sender. Returns true if @packet was dropped.
+ */
 static bool is_stranger(struct hca *hca, const struct packet *packet)
 {
 	const union ibv_gid *source = &packet->path->source;
@@ -409,7 +417,10 @@ static bool is_stranger(struct hca *hca, const struct packet *packet)
 	return true;
 }
 
-/* Of other hosts, and not to be given to the connection manager now. */
+/*
+ * Hands a MAD from another host to the process that it is for, or queues a request without a listener. Returns true if the
+ * connection manager of this process does not get it now.
+ */
 static bool goes_elsewhere(struct hca *hca, const struct packet *packet, const uint8_t mad[MAD_BYTES],
 			   const struct mad_address *address)
 {
@@ -431,8 +442,8 @@ static bool goes_elsewhere(struct hca *hca, const struct packet *packet, const u
 }
 
 /*
- * Nobody has to guess at the ids of another process: what came from within the host and names one was sent to the wrong process.
- * From other hosts it is for nobody of this one; the connection manager owes an answer to some of these (IBTA 12.9.8.3.1).
+ * Drops MADs from this host that name an id of another process: they were sent to the wrong process. Returns true if @packet was
+ * dropped. MADs from other hosts pass, since the connection manager must answer some with unknown ids (IBTA 12.9.8.3.1).
  */
 static bool is_of_another(struct hca *hca, const struct packet *packet, const struct mad_address *address)
 {

@@ -4,8 +4,8 @@
  *
  * A DCI has one connection at a time, with the target of the WQE that is started, on the stream of that WQE. Requests
  * to the same target on the same stream are pipelined as on RC. A WQE for another target or stream waits until
- * everything in flight is complete. Then the old target is told that the connection is over, and the next packet
- * begins a new one. Sequence numbers continue from one connection to the next, so a late answer of an old connection
+ * everything in flight is complete. Then a disconnect is sent to the old target, and the next packet
+ * begins a new connection. Sequence numbers continue from one connection to the next, so a late answer of an old connection
  * is ignored, as on RC. The side of the target: transport/responder/dct.h.
  *
  * All requests in flight therefore belong to one stream. When a stream fails, they are flushed with it. Requests
@@ -36,9 +36,9 @@ struct dci {
 	struct dc_target target; /* of the current or the last connection */
 	uint64_t connection;     /* its number */
 	uint32_t first_psn;
-	bool connected; /* the target has not been told that the connection is over */
-	bool broken;    /* the connection must not be used any more */
-	bool flushing;  /* the thread that delivers what is in flight flushes it */
+	bool connected; /* no disconnect was sent to the target yet */
+	bool broken;    /* the connection must not be reused */
+	bool flushing;  /* the delivering thread flushes requests in flight */
 	/*
 	 * Streams in error. limit: the number of them that moves the QP to ERR; 0: any error does, and `stream` of a
 	 * WQE means nothing.
@@ -72,7 +72,7 @@ enum dci_step dci_connect(struct hca_qp *qp, uint16_t stream, struct packet *pac
  */
 bool dci_continue(struct dci *dci, uint16_t stream, struct packet *packet);
 
-/** Builds the packet that ends the connection of the DCI @qp with its present target. Nobody answers it. */
+/** Builds the packet that ends the connection of the DCI @qp with its current target. It gets no answer. */
 void dci_build_disconnect(const struct hca_qp *qp, struct packet *packet);
 /** Makes the next request begin a new connection. */
 void dci_break(struct dci *dci);

@@ -12,7 +12,7 @@ void qp_lost_completion(struct hca_qp *qp, const struct hca_cq *cq)
 {
 	if (qp->state == IBV_QPS_ERR)
 		return;
-	/* IBTA C11-39: completions are lost, so the QP cannot go on. */
+	/* IBTA C11-39: completions are lost, so the QP cannot continue. */
 	qp_raise(qp, QP_EVENT_FATAL);
 	qp_enter_error(qp, EXPLAIN(qp->hca, (&(const struct explain_subject){.qpn = qp->number}), RULE_CQ_FULL,
 				   cq->number, cq->cqe_count));
@@ -25,7 +25,7 @@ void qp_enter_error(struct hca_qp *qp, uint64_t record)
 	qp_set_state(qp, IBV_QPS_ERR);
 	if (unlikely(qp->granted))
 		grants_revoke();
-	/* For receive doorbells: those that did not see the state have made their entries visible. */
+	/* For receive doorbells: threads that did not see the state have made their entries visible. */
 	if (!__libc_single_threaded)
 		barrier_on_all_cpus();
 	qp->error_record = record;
@@ -33,8 +33,8 @@ void qp_enter_error(struct hca_qp *qp, uint64_t record)
 	qp_halves->flush_requester(qp);
 	qp_halves->flush_responder(qp);
 	/*
-	 * IBTA 11.5.3: a QP on an SRQ says when it takes no more receives from it. From whatever state: UCX keeps a QP that it
-	 * gives up until it hears that, one that was never connected as well.
+	 * IBTA 11.5.3: a QP on an SRQ reports when it takes no more receives from it. From any state: before it destroys a QP,
+	 * even one that was never connected, UCX waits for this event.
 	 */
 	if ((qp->srq || qp->domain) && !already)
 		qp_raise(qp, QP_EVENT_LAST_WQE);

@@ -23,19 +23,19 @@ struct host_window {
 	union ibv_gid host;
 	uint64_t under_way; /* atomic; bytes in the lower half, the generation in the upper */
 	uint32_t size;      /* atomic; bytes */
-	uint64_t cut_ns;    /* atomic; when it was made smaller */
-	uint32_t returns;   /* atomic; counts what came back */
+	uint64_t cut_ns;    /* atomic; time of the last reduction */
+	uint32_t returns;   /* atomic; count of returned shares */
 	struct link_queue queue;
-	bool waiting;         /* atomic; somebody may be in it */
-	pthread_mutex_t lock; /* of the timer */
+	bool waiting;         /* atomic; `queue` may have entries */
+	pthread_mutex_t lock; /* protects the timer */
 	struct timer timer;
 	bool timer_armed;
-	uint32_t returns_seen; /* by the timer */
+	uint32_t returns_seen; /* value of `returns` at the last timeout */
 };
 
 /* Counters of a process, found by host and the upper bits of a QP number. Processes with the same hash share them. */
 struct peer_process {
-	uint32_t received; /* atomic; packets of it */
+	uint32_t received; /* atomic; packets received from it */
 	uint32_t lost;     /* atomic; times that requesters lost packets to it */
 };
 
@@ -58,7 +58,7 @@ static uint32_t window_hash(const union ibv_gid *gid, uint32_t number)
 
 enum window_use {
 	WINDOW_FREE,
-	WINDOW_TAKEN, /* a thread is about to make it */
+	WINDOW_TAKEN, /* a thread is initialising it */
 	WINDOW_READY,
 };
 
@@ -71,7 +71,7 @@ static void window_prepare(struct host_window *window)
 	timer_init(&window->timer, window_timed_out);
 }
 
-/* Makes @window that of @host. Returns false if it belongs to another host. */
+/* Assigns @window to @host. Returns false if it belongs to another host. */
 static bool window_claim(struct host_window *window, const union ibv_gid *host)
 {
 	uint32_t used = WINDOW_FREE;
@@ -159,7 +159,7 @@ static void window_give_back(struct host_window *window, uint32_t bytes, uint32_
 }
 
 /*
- * Takes room. While others wait, a QP needs its turn: otherwise those that get acknowledgements would take all the
+ * Takes room. While others wait, a QP needs its turn: otherwise QPs that get acknowledgements would take all the
  * room.
  */
 static bool window_take(struct host_window *window, struct window_share *share, uint32_t packets, uint32_t bytes)
@@ -182,7 +182,7 @@ static bool window_take(struct host_window *window, struct window_share *share, 
 	return true;
 }
 
-/* ---- those who wait -------------------------------------------------------------------------------------------- */
+/* ---- QPs that wait --------------------------------------------------------------------------------------------- */
 
 /* The lock is held. */
 static void window_arm(struct host_window *window)
@@ -230,7 +230,7 @@ void host_window_resume(struct run *run)
 			resume_window(window, run);
 }
 
-/* Drops all shares, since none was returned for long. */
+/* Drops all shares, since none was returned for a long time. */
 static void window_presume_lost(struct host_window *window)
 {
 	uint64_t before = __atomic_load_n(&window->under_way, __ATOMIC_RELAXED);
@@ -298,7 +298,7 @@ static uint32_t packet_cost(const struct packet *packet)
 	return bytes < UINT32_MAX / 4 ? (uint32_t)bytes : UINT32_MAX / 4;
 }
 
-/* Takes over the buffer size that the link knows. */
+/* Records the buffer size of @link. */
 static void see_buffer(const struct link *link)
 {
 	static uint32_t seen; /* atomic */
@@ -326,7 +326,7 @@ bool host_window_take(struct hca_qp *qp, const struct packet *packet)
 		return true;
 	counter_add(qp->hca, COUNTER_UDP_WINDOW_FULL, 1);
 	wait_for_room(share->window, qp);
-	/* Room that was made before it waited would otherwise be missed; so would room that it leaves to others. */
+	/* Otherwise room that was freed before it waited, or that it leaves to others, would be missed. */
 	window_note_room(share->window);
 	return false;
 }
@@ -370,7 +370,7 @@ void host_window_lost(struct hca_qp *qp)
 	__atomic_store_n(&window->size, size > LEAST_ROOM ? size : LEAST_ROOM, __ATOMIC_RELAXED);
 }
 
-/* ---- whose fault it is ----------------------------------------------------------------------------------------- */
+/* ---- cause of a loss ------------------------------------------------------------------------------------------- */
 
 void host_window_received(struct hca_qp *qp)
 {

@@ -21,7 +21,7 @@ struct multicast_list {
 	struct multicast_member member[];
 };
 
-/** Returns the next member of @group in @list at or behind @i; list->count if there is none. */
+/** Returns the next member of @group in @list at or after @i; list->count if there is none. */
 static inline uint32_t multicast_next(const struct multicast_list *list, const union ibv_gid *group, uint32_t i)
 {
 	while (i < list->count && memcmp(&list->member[i].group, group, sizeof(*group)))

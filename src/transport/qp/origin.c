@@ -21,7 +21,7 @@ static uint64_t link_chars(const struct link *link)
 #define PREFIX(gid) be64toh((gid)->global.subnet_prefix)
 #define INTERFACE(gid) be64toh((gid)->global.interface_id)
 
-/* The peer whose packets a QP accepts: for a DCI, its target. */
+/* The peer from which a QP accepts packets; for a DCI, its target. */
 struct expected {
 	const struct link *link;
 	const struct packet_path *path;
@@ -87,7 +87,7 @@ uint32_t origin_number(const struct hca_qp *qp, const struct packet *packet)
 
 	if (packet->source_qpn || !link || packet->link != link)
 		return packet->source_qpn;
-	/* Before its first packet was accepted, a queue pair does not know which connection its peer uses. */
+	/* Which connection the peer uses is unknown until its first packet is accepted. */
 	is_peer = link->paired ? routes->connection_leads_to(packet->connection, number, &process)
 			       : origin_is(link, qp->dci ? &qp->dci->target.path : &qp->path, 0, packet);
 	return is_peer ? number : 0;

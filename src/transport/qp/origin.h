@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Packets that a QP may accept. A connected QP, and a DCI while it has a target, accepts packets of its peer alone
- * (IBTA 9.6): over the link to the peer; over a link that others can write to, from the address of the peer to its
- * own; over shared memory, from the process that has the number of the peer. Thus datagrams of other users of the
- * host reach no QP whose peer is in this process or behind shared memory, and other processes of the same user reach
- * only QPs that are connected to them. A datagram QP accepts packets with its Q_Key from any sender; a DCT, those
- * with its access key, from each initiator over the link on which that one began.
+ * Packets that a QP may accept. A connected QP, and a DCI while it has a target, accepts packets of its peer only
+ * (IBTA 9.6): over the link to the peer; over a link that any process can write to, from the address of the peer
+ * to its own; over shared memory, from the process that owns the number of the peer. Thus datagrams of other users of the
+ * host reach no QP whose peer is in this process or reached over shared memory, and other processes of the same user reach
+ * only QPs that are connected to them. A datagram QP accepts packets with its Q_Key from any sender; a DCT accepts
+ * packets with its access key, from each initiator over the link of its first packet.
  *
  * Called by the run loop. The lock of the QP is held.
  */
@@ -25,7 +25,7 @@ static inline bool same_gid(const union ibv_gid *a, const union ibv_gid *b)
 }
 
 /**
- * Returns true if @packet came from the peer behind @link, to which @path leads, and over @connection if the link is paired.
+ * Returns true if @packet came from the peer at the other end of @path over @link, and over @connection if the link is paired.
  */
 static inline bool origin_is(const struct link *link, const struct packet_path *path, uint32_t connection,
 			     const struct packet *packet)

@@ -241,7 +241,7 @@ struct hca_qp {
 	struct early *early;   /* atomic; requests dropped before it was ready, or NULL (transport/qp/early.h) */
 	uint64_t error_record; /* serial of the explanation of why the QP is in error */
 	struct ibv_qp_cap cap;
-	struct qp_opener *openers; /* &own, but for XRC_RECV */
+	struct qp_opener *openers; /* &own, except for XRC_RECV */
 	struct qp_opener own;
 	struct qp_watch *watch; /* watched doorbell records, or NULL */
 	struct shadow *

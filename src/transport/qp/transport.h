@@ -18,7 +18,7 @@ struct transport {
 	bool reliable;  /* acknowledges and retries; errors of the send queue move the QP to ERR, otherwise to SQE */
 	bool connected; /* has a peer; messages of many packets */
 	bool any_peer;  /* accepts packets from any peer (transport/qp/origin.h) */
-	bool datagram;  /* DETH, Q_Key, 40 bytes of GRH in front of what is received */
+	bool datagram;  /* DETH, Q_Key, 40 bytes of GRH before received data */
 };
 
 /* The properties of RC, for code compiled for RC alone. */

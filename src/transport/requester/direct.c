@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* READ and WRITE without the peer, see direct.h. */
+/* READ and WRITE without involving the peer, see direct.h. */
 #include "transport/requester/direct.h"
 
 #include <string.h>
@@ -13,8 +13,8 @@
 #include "wire/link.h"
 
 /*
- * True if the peer is known to be in step: it has acknowledged something of this life of the QP. What it granted was to its own
- * last life. A timeline shows packets, of which there would be none.
+ * Returns true if @packet may be replaced by a direct access. The peer must have acknowledged a packet since the QP was last
+ * reset, as its grants may date from before its own reset. Not while a timeline is recorded, which shows packets.
  */
 static bool may_access(const struct hca_qp *qp, const struct packet *packet)
 {
@@ -46,7 +46,7 @@ struct direct_bytes {
 
 bool direct_execute(struct hca_qp *qp, const struct wqe *wqe, struct packet *packet)
 {
-	/* Of the thread, so that neither a key of this process nor a missing page can be in the way of the access. */
+	/* Memory of the thread: no key check of this process and no missing page can interrupt the access. */
 	THREAD_VARIABLE(struct direct_bytes, buffer);
 	uint8_t *bytes = buffer->bytes;
 	const struct link_access access = {
@@ -63,7 +63,7 @@ bool direct_execute(struct hca_qp *qp, const struct wqe *wqe, struct packet *pac
 	if (!may_access(qp, packet))
 		return false;
 	if (access.reads) {
-		/* What may go into the CQE takes the way of a response. */
+		/* Data that may go into the CQE is left to the handling of responses (requester/response.c). */
 		if (qp->scatter_to_cqe || !packet->link->access(&access) ||
 		    !direct_scatter(qp, wqe, bytes, access.length))
 			return false;

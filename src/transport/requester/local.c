@@ -38,7 +38,7 @@ static void let_transfers_end(struct hca_qp *qp, uint64_t stamp)
 /* Completes @entry, which was executed. The lock may have been released meanwhile. */
 static enum progress end_local(struct hca_qp *qp, struct inflight *entry)
 {
-	/* After a reset there is no entry any more. */
+	/* After a reset the entry is gone. */
 	if (qp->requester.state == REQUESTER_IDLE)
 		return PROGRESS_NONE;
 	entry->done = true;

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * MMO WQEs, see mmo.h. The opaque buffer is what compression and the like report in: DMA, the one operation there is,
- * does not touch it, so its key is not looked at (mlx5-formats 6, point 48).
+ * MMO WQEs, see mmo.h. Operations such as compression report in the opaque buffer. DMA, the only operation implemented, does not
+ * access it, so its key is not checked (mlx5-formats 6, point 48).
  */
 #include "transport/requester/mmo.h"
 
 #include <string.h>
 
 #define OPMOD_DMA 1
-#define LONGEST (UINT64_C(1) << 31) /* what a byte count of 0 stands for */
+#define LONGEST (UINT64_C(1) << 31) /* meaning of a byte count of 0 */
 
 struct mmo_dma {
 	struct mlx5_wqe_ctrl_seg ctrl;

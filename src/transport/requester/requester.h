@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What the files of the requester share: starting and sending (requester.c), responses (response.c), retries (retry.c), the
- * timer (timer.c), completing and flushing (complete.c). The lock of the QP covers all of it.
+ * Declarations shared by the files of the requester: starting and sending (requester.c), responses (response.c), retries
+ * (retry.c), the timer (timer.c), completing and flushing (complete.c). The lock of the QP covers all of it.
  */
 #ifndef SOFTHCA_TRANSPORT_REQUESTER_REQUESTER_H
 #define SOFTHCA_TRANSPORT_REQUESTER_REQUESTER_H

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Taking WQEs apart, see wqe_parse.h. Nothing in a ring is believed before it is checked. */
+/* Parses WQEs, see wqe_parse.h. Every field of a ring is checked before use. */
 #include "transport/requester/wqe_parse.h"
 
 #include <errno.h>
@@ -24,7 +24,7 @@ uint32_t wqe_skim(const struct requester *requester, uint16_t index, uint8_t *op
 	return ds ? (ds + 3) / 4 : 1;
 }
 
-/* A WQE whose control segment is wrong: the first that speaks against it. */
+/* Reports the first error of an invalid control segment. */
 int wqe_refuse_control(const struct hca_qp *qp, const struct wqe *wqe, uint32_t posted, uint32_t qpn_ds,
 		       struct refusal *why)
 {
@@ -44,7 +44,7 @@ int wqe_refuse_control(const struct hca_qp *qp, const struct wqe *wqe, uint32_t 
 	return REFUSAL(why, EINVAL, RULE_WQE_OPCODE_TRANSPORT, wqe->opcode, qp->type);
 }
 
-/* A WQE that wraps the ring end goes on at its beginning (mlx5-formats 1.1); a copy makes it one piece. */
+/* Copies a WQE that wraps around the end of the ring (mlx5-formats 1.1), to make it contiguous. */
 const uint8_t *wqe_unwrap(const struct requester *requester, uint16_t index, uint32_t size)
 {
 	uint8_t *bounce = epoch_scratch();
@@ -61,7 +61,7 @@ int wqe_refuse_short(const struct wqe *wqe, uint32_t bytes, struct refusal *why)
 	return REFUSAL(why, EINVAL, RULE_WQE_SHORT, wqe->opcode, wqe->size, wqe->data + bytes);
 }
 
-/* mlx5-formats 1.6: 16 bytes, or 48 if the top bit of the destination says so. */
+/* mlx5-formats 1.6: 16 bytes, or 48 if the top bit of the destination is set. */
 static int wqe_take_address(struct wqe *wqe, struct refusal *why)
 {
 	const uint32_t base = 16;
@@ -147,7 +147,7 @@ int wqe_parse(const struct hca_qp *qp, uint16_t index, uint32_t posted, struct w
 	return error ? error : wqe_take_all_segments(qp, wqe, why);
 }
 
-/* The first word of the segment at @at: its byte count, and whether it is inline. */
+/* Returns the first word of the segment at @at: its byte count and the inline flag. */
 static uint32_t inline_header(const struct wqe *wqe, uint32_t at)
 {
 	uint32_t header;
@@ -156,13 +156,13 @@ static uint32_t inline_header(const struct wqe *wqe, uint32_t at)
 	return be32toh(header);
 }
 
-/* Bytes that a segment with @bytes of inline data takes. */
+/* Returns the size of a segment with @bytes of inline data. */
 static uint32_t inline_units(uint32_t bytes)
 {
 	return (uint32_t)((sizeof(uint32_t) + bytes + SEGMENT - 1) & ~(SEGMENT - 1));
 }
 
-/* Bytes of the message directly before the segment at @end in the same key. */
+/* Returns the bytes of the message directly before the segment at @end that have the same key. */
 static RARE uint64_t wqe_bytes_before(const struct wqe *wqe, uint32_t end)
 {
 	struct mlx5_wqe_data_seg previous = {0}, segment;
@@ -215,7 +215,7 @@ int wqe_gather_segments(const struct wqe *wqe, const struct walk_access *access,
 	return 0;
 }
 
-/* A segment in the middle of a part is followed by another key, or by inline data: there the key does not go on. */
+/* Adds a segment in the middle of a part. Another key or inline data follows, so the key does not continue after it. */
 static int add_key_part(const struct wqe *wqe, uint32_t at, uint64_t offset, uint64_t length, struct stream *stream,
 			struct refusal *why)
 {

@@ -217,7 +217,7 @@ static bool build_piece(const struct hca_qp *qp, struct answers *answers, uint32
 	return !error;
 }
 
-/* False: there is no room. */
+/* Returns false if there is no room. */
 static bool answers_send_packet(struct hca_qp *qp, struct answers *answers, struct run *run)
 {
 	if (timeline_is_on())

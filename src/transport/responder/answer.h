@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Answers that a responder has not sent yet to a requester behind a link that does not deliver at once: responses of
+ * Answers that a responder has not sent yet, over a link that does not deliver at once: responses of
  * READs, which leave in pieces as the link has room, and results of atomics, in the order of the requests; then the
  * newest acknowledgement or refusal, which covers all before it (IBTA 9.7.5.1.2: acknowledgements may be coalesced).
  *

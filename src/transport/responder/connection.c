@@ -55,8 +55,8 @@ static void begin_connection(struct request *request, struct dct_initiator *init
 }
 
 /*
- * Returns true for the first packet of a connection. Of a connection without state only that is answered: a NAK of a
- * later packet would tell the requester that all before it had arrived.
+ * Returns true for the first packet of a connection. Without state no other packet is answered: a NAK of a
+ * later packet would acknowledge all packets before it.
  */
 static bool begins_connection(const struct packet *packet)
 {

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The responder of a DCT, as far as it differs from that of RC: many initiators, each with a connection of its own.
+ * The responder of a DCT, as far as it differs from that of RC: many initiators, each with its own connection.
  *
- * Every packet of a request names its sender (source GID and QP number; the same ones behind another link are another
+ * Every packet of a request names its sender (source GID and QP number; with another link they denote another
  * sender), the connection of the sender, the first sequence number of that connection, and the access key. From the
  * first packet of an initiator that arrives, which need not be the first that was sent, the DCT keeps the state that
  * the responder of an RC QP keeps: the expected sequence number, the current message, its receive, answers for
  * duplicates. Packets with another key leave no state.
  *
  * Connection numbers only grow, over all QPs that ever have one number on one host. So a packet of a later connection
- * begins anew, and one of an earlier connection is dropped. A connection whose request was refused stays refused, and
+ * starts that connection, and a packet of an earlier one is dropped. A connection whose request was refused stays refused, and
  * answers repetitions alike, until the initiator begins another one. The DCT itself continues to serve.
  *
  * The table is bounded. An initiator that goes to another target says so, and its place can be reused; otherwise the

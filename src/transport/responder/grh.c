@@ -11,7 +11,7 @@
 #define IPV4_BYTES 20
 #define NEXT_HEADER_IBA 0x1b
 #define NEXT_HEADER_UDP 17
-/* BTH, DETH and ICRC; with UDP in front of them for RoCE v2. */
+/* BTH, DETH and ICRC; preceded by UDP on RoCE v2. */
 #define TRANSPORT_BYTES (12 + 8 + 4)
 #define IMMEDIATE_BYTES 4
 #define UDP_BYTES 8

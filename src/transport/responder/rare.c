@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Rare parts of the steps of the responder (steps.h), and those of datagrams. */
+/* Rare parts of the steps of the responder (steps.h), and the steps for datagrams. */
 #include "explain/limit.h"
 #include "hca/gid.h"
 #include "observe/counters.h"
@@ -7,7 +7,7 @@
 #include "transport/qp/origin.h"
 #include "transport/responder/steps.h"
 
-/* Explanations of rule 73 in a second: a peer can cause them. */
+/* Explanations of rule 73 per second; limited because a peer can cause them. */
 enum { PSN_STARTS_A_SECOND = 8 };
 
 /*
@@ -30,9 +30,9 @@ bool responder_goes_on(const struct request *request, uint32_t known)
 }
 
 /*
- * True if the sequence number of @packet shows that the peer's sq_psn is not our rq_psn: nothing has been accepted yet, and @packet
- * is either before the first request or comes for the second time. The requester repeats what it must, so a loss of the first
- * request makes no later one come twice.
+ * Returns true if the sequence number of @packet shows that the peer's sq_psn differs from our rq_psn: no request was accepted
+ * yet, and @packet is before the expected one or arrives for the second time. If only the first request was lost, the requester
+ * repeats from that one, so no later request arrives twice before it.
  */
 static bool starts_elsewhere(struct responder *responder, const struct packet *packet, int32_t distance)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What the files of the responder share: the machine (responder.c), replies (reply.c), the connections of a DCT
+ * Declarations shared by the files of the responder: the state machine (responder.c), replies (reply.c), the connections of a DCT
  * (connection.c), flushing (flush.c). The lock of the QP covers all of it.
  */
 #ifndef SOFTHCA_TRANSPORT_RESPONDER_RESPONDER_H
@@ -18,8 +18,8 @@ enum responder_state {
 };
 
 /*
- * Properties of a request that are known before it is examined. The machine is compiled for the general path, and for RC requests that
- * arrive whole. The fast path uses the steps of the machine alone.
+ * Properties of a request that are known before it is examined. The machine is compiled for the general path, and for RC requests
+ * that arrive whole. The fast path uses the steps of the machine alone.
  */
 struct request_kind {
 	struct transport transport; /* of the QP */
@@ -89,7 +89,7 @@ void responder_complete_receive(struct request *request, struct completion *comp
  */
 enum responder_state responder_check_connection(struct request *request);
 
-#define RESPONDER_GRH_BYTES 40 /* in front of a datagram */
+#define RESPONDER_GRH_BYTES 40 /* before a datagram */
 
 /** As RESPONDER_REFUSAL, if request->why is filled already. */
 static inline enum responder_state responder_refuse_with(struct request *request, uint8_t nak_code, uint8_t syndrome,

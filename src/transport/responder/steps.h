@@ -60,8 +60,8 @@ static inline SPECIALISED enum responder_state check_psn(struct request *request
 }
 
 /*
- * IBTA 9.7.4.1.6: all packets but the last of a message are full, and that is not empty, unless it is the only one. Masks of
- * atomics are no payload of theirs.
+ * IBTA 9.7.4.1.6: all packets of a message except the last are full, and the last is not empty unless it is the only one. Masks
+ * of atomics do not count as payload.
  */
 static inline SPECIALISED bool fits_in_packets(const struct hca_qp *qp, const struct packet *packet, uint8_t message)
 {
@@ -269,8 +269,8 @@ static inline SPECIALISED bool responder_expect_next(struct request *request)
 }
 
 /*
- * Checks the request @packet on the fast path, and fills @request and @sink, the stream of its data. Returns false to fall back; then
- * nothing was done. The lock of @qp is held.
+ * Checks the request @packet on the fast path, and fills @request and @sink, the stream of its data. Returns false to fall back;
+ * then nothing was done. The lock of @qp is held.
  */
 static inline SPECIALISED bool responder_check_fast(struct request *request, struct hca_qp *qp, struct packet *packet,
 						    struct stream *sink, const struct request_kind kind)

@@ -39,7 +39,7 @@ static bool has_half(const struct hca_qp *qp, const struct packet *packet)
 	       (is_response(packet) ? qp->transport->requests : qp->transport->responds);
 }
 
-/* Counts as expected if no mistake of a program causes the drop: @expected. */
+/* @expected: the drop is not caused by a mistake of the program, and is counted as expected. */
 static void packet_drop(const struct packet *packet, struct hca *hca, bool expected, const struct refusal *why)
 {
 	packet_explain_drop(hca, packet,
@@ -63,8 +63,8 @@ static void packet_drop_from(const struct packet *packet, struct hca *hca, bool 
 				  {(packet)->message, sender, (packet)->destination_qpn, 0, 0, 0, ##__VA_ARGS__}})
 
 /*
- * Drops @packet, because @qp does not receive in its state. Three cases are not mistakes: a queue pair in ERR, whose own record has the
- * reason; a response without a request; a request that RC repeats.
+ * Drops @packet, because @qp does not receive in its state. Three cases are not mistakes: a queue pair in ERR, whose own record
+ * has the reason; a response without a request; a request that RC repeats.
  */
 static void packet_drop_by_state(const struct packet *packet, struct hca_qp *qp)
 {
