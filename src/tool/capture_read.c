@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The packets of a capture: pcapng as this device writes it (filter/capture.h), and pcapng and pcap of other programs, in the
- * byte order of either kind of machine. Formats: draft-ietf-opsawg-pcapng, draft-ietf-opsawg-pcap.
+ * Reads packets of captures: pcapng as this device writes it (filter/capture.h), and pcapng and pcap of other programs,
+ * in either byte order. Formats: draft-ietf-opsawg-pcapng, draft-ietf-opsawg-pcap.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -15,20 +15,20 @@ enum { OPTION_COMMENT = 1, OPTION_FLAGS = 2, OPTION_RESOLUTION = 9 };
 #define PCAP_MICROSECONDS 0xa1b2c3d4u
 #define PCAP_NANOSECONDS 0xa1b23c4du
 
-#define MOST_INTERFACES 4096u /* of a section */
+#define MOST_INTERFACES 4096u /* per section */
 #define SECOND_NS UINT64_C(1000000000)
 
 struct capture {
 	FILE *file;
-	bool swapped; /* written on a machine of the other byte order */
+	bool swapped; /* written in the other byte order */
 	bool pcapng;
-	bool begun;      /* pcapng: the type of the first block has been read, and nothing of what follows it */
-	uint64_t second; /* pcap: units of time in a second, below the seconds */
+	bool begun;      /* pcapng: only the type of the first block was read so far */
+	uint64_t second; /* pcap: units of time per second */
 	uint8_t *block;
-	uint32_t interfaces; /* of the section, so far; a pcap has one */
+	uint32_t interfaces; /* number in the section so far; a pcap has one */
 	struct interface {
 		uint16_t link_type;
-		uint8_t resolution; /* of its times: an exponent of 10, or with bit 7 of 2 */
+		uint8_t resolution; /* resolution of times: an exponent of 10, or of 2 if bit 7 is set */
 	} interface[MOST_INTERFACES];
 };
 
@@ -55,7 +55,7 @@ static bool read_bytes(const struct capture *capture, uint8_t *to, size_t bytes)
 
 /* ---- pcapng ----------------------------------------------------------------------------------------------------- */
 
-/* The options in [@at, @end) of the block: finds the first with @code. Returns its value and @length, or NULL. */
+/* Finds the first option with @code in [@at, @end) of the block. Returns its value and @length, or NULL. */
 static const uint8_t *block_option(const struct capture *capture, size_t at, size_t end, uint16_t code,
 				   uint16_t *length)
 {
@@ -75,7 +75,7 @@ static const uint8_t *block_option(const struct capture *capture, size_t at, siz
 	return NULL;
 }
 
-/* The interface of the block, whose body has @bytes, 8 at least. */
+/* Reads the interface in the block, whose body has @bytes, at least 8. */
 static bool take_interface(struct capture *capture, size_t bytes)
 {
 	struct interface *interface = &capture->interface[capture->interfaces];
@@ -91,7 +91,7 @@ static bool take_interface(struct capture *capture, size_t bytes)
 	return true;
 }
 
-/* @ticks of @interface in ns. Returns 0 for resolutions that no clock has. */
+/* Converts @ticks of @interface to ns. Returns 0 for resolutions that no clock has. */
 static uint64_t ns_of(const struct interface *interface, uint64_t ticks)
 {
 	unsigned int exponent = interface->resolution & 0x7f;
@@ -118,7 +118,7 @@ static void packet_options_read(const struct capture *capture, size_t at, size_t
 		packet->direction = (enum capture_way)(number_at(capture, option) & 3);
 }
 
-/* The packet of the block, whose body has @bytes. */
+/* Reads the packet in the block, whose body has @bytes. */
 static enum capture_result take_packet(const struct capture *capture, uint32_t type, size_t bytes,
 				       struct capture_packet *packet)
 {
@@ -140,7 +140,7 @@ static enum capture_result take_packet(const struct capture *capture, uint32_t t
 	}
 	packet->link_type = interface->link_type;
 	length = number_at(capture, capture->block + (type == BLOCK_PACKET ? 12 : 0));
-	/* A simple block tells the length on the wire, which may be more than was kept. */
+	/* A simple block has the length on the wire, which may be more than was captured. */
 	if (type == BLOCK_SIMPLE && length > bytes - header)
 		length = bytes - header;
 	if (length > bytes - header)
@@ -159,7 +159,7 @@ static enum capture_result next_of_pcapng(struct capture *capture, struct captur
 
 	for (;;) {
 		uint32_t type, length, body;
-		/* The type of the first block is read already, and its length is not known before its byte order is. */
+		/* The type of the first block was read already; its length is unknown until its byte order is known. */
 		bool first = capture->begun;
 
 		capture->begun = false;
@@ -198,7 +198,10 @@ static enum capture_result next_of_pcap(struct capture *capture, struct capture_
 	uint32_t length;
 
 	if (!capture->begun) {
-		/* The rest of the file's header: version, snap length, link type. Its upper bits are about frame check sequences. */
+		/*
+		 * Rest of the file header: version, snap length, link type. The upper bits of the link type describe
+		 * frame check sequences.
+		 */
 		if (!read_bytes(capture, head, 20))
 			return CAPTURE_BROKEN;
 		capture->begun = true;

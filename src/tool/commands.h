@@ -12,7 +12,7 @@ enum command {
 	COMMAND_COUNT
 };
 
-/* OPTION_RUN_NO_PRESENCE, …: the options that are no settings. */
+/* OPTION_RUN_NO_PRESENCE, …: options that are not settings. */
 enum own_option {
 #define OPTION(COMMAND, NAME, ...) OPTION_##COMMAND##_##NAME,
 #include "tool/commands.def"
@@ -21,13 +21,13 @@ enum own_option {
 
 struct command_info {
 	const char *name;
-	bool settings; /* it takes all settings as options */
+	bool settings; /* accepts all settings as options */
 	const char *arguments, *doc, *example;
 };
 
 struct own_option_info {
 	enum command command;
-	const char *name, *value, *doc; /* value: "" if it is given none */
+	const char *name, *value, *doc; /* value: "" if the option takes none */
 };
 
 extern const struct command_info command_infos[COMMAND_COUNT];

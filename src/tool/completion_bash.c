@@ -27,7 +27,7 @@ static void bash_print_options(enum command command)
 	printf("--help");
 }
 
-/* Sets `options`, `words`, which the first argument may be, and `kind` of the other arguments. */
+/* Sets `options`; `words`, the allowed first arguments; and `kind`, the kind of the other arguments. */
 static void bash_print_commands_case(void)
 {
 	static const char *const kinds[] = {"", "files", "rules", "program", "hosts"};
@@ -52,7 +52,7 @@ static void bash_print_value(const struct completion_value *value)
 	       value->words);
 }
 
-/* Sets `values` of the option `option`, if it takes one, and `files`, the option of compgen that offers them. */
+/* Sets `values`, the values of `option` if it takes one, and `files`, the option of compgen that offers them. */
 static void bash_print_values_case(void)
 {
 	struct completion_value value;
@@ -77,7 +77,7 @@ static void bash_print_values_case(void)
 	puts("\tesac");
 }
 
-/* What bash does with a word: "=" is one of its own (COMP_WORDBREAKS). */
+/* Begins the script. For bash, "=" is a separate word (COMP_WORDBREAKS). */
 static const char before[] = "# bash completion for softhca; made by `softhca completion`.\n"
 			     "_softhca()\n"
 			     "{\n"
@@ -92,7 +92,7 @@ static const char first_word[] = "\tif ((COMP_CWORD == 1)); then\n"
 				 "\telif [[ $option == = ]]; then\n"
 				 "\t\toption=${COMP_WORDS[COMP_CWORD - 2]} equals=1\n"
 				 "\tfi\n";
-/* Arguments begin at the first word that is no option and no value of one. */
+/* Arguments begin at the first word that is neither an option nor the value of one. */
 static const char loop_begins[] = "\tlocal last=$option at\n"
 				  "\tfor ((at = 2; at < COMP_CWORD; at++)); do\n"
 				  "\t\toption=${COMP_WORDS[at]}\n"

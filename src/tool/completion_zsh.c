@@ -5,7 +5,7 @@
 
 #include "tool/completion.h"
 
-/* Writes @text for a place between '...'; brackets and colons, which have a meaning there, are escaped. */
+/* Writes @text for use within '...'; escapes brackets and colons, which are special there. */
 static void zsh_escape(const char *text)
 {
 	for (; *text; text++) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * softhca data: the tables of the library and the packets of a capture as JSON, for the parts of the command that are written in Python
- * (src/tool/python) and for other scripts. The tables have one source; a script asks for them instead of repeating them.
+ * softhca data: the tables of the library and the packets of a capture as JSON, for the Python parts of the command
+ * (src/tool/python) and for other scripts. Scripts query the tables instead of repeating them.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -65,7 +65,7 @@ struct named_number {
 		name, number                                                                                           \
 	}
 
-/* The numbers of timeline files (observe/timeline_file.h), and those of other formats that stand in them. */
+/* Constants of timeline files (observe/timeline_file.h), and those of other formats that they contain. */
 static const struct named_number numbers[] = {
 	NAMED("version", TIMELINE_VERSION),
 	NAMED("head_bytes", TIMELINE_HEAD_BYTES),
@@ -97,7 +97,7 @@ static const struct named_number numbers[] = {
 	NAMED("cqe_resp_err", MLX5_CQE_RESP_ERR),
 };
 
-/* Names by number, from 0 on: [NAME, "text in traces"]. */
+/* Names by number, starting at 0: [NAME, "text in traces"]. */
 struct name_row {
 	const char *table, *name, *text;
 };
@@ -131,7 +131,7 @@ static void print_name_rows(void)
 	putchar(']');
 }
 
-/* ["SEND",takes a receive,is a response,is answered] by number. */
+/* Prints ["SEND",takes a receive,is a response,is answered] for each message, by number. */
 static void print_messages(void)
 {
 	for (unsigned int i = 0; i < MESSAGE_COUNT; i++)
@@ -161,7 +161,7 @@ static void print_timeline(void)
 	printf("{\"magic\":\"" TIMELINE_MAGIC "\",\"suffix\":\"" TIMELINE_SUFFIX "\"");
 	for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++)
 		printf(",\n\"%s\":%" PRIu64, numbers[i].name, numbers[i].number);
-	/* A reader whose structures have other sizes is of another version. */
+	/* A reader with other structure sizes is of another version. */
 	printf(",\n\"struct_bytes\":[%zu,%zu,%zu,%zu]", sizeof(struct timeline_head), sizeof(struct timeline_qp),
 	       sizeof(struct timeline_chunk), sizeof(struct timeline_record));
 	print_name_rows();
@@ -174,10 +174,10 @@ static void print_timeline(void)
 
 /* ---- softhca data packets --------------------------------------------------------------------------------------- */
 
-/* A page shows so many packets; the others are counted. */
+/* Most packets shown on a page; the others are counted. */
 enum { MOST_PACKETS = 300 };
 
-/* The fields of @packet, as `softhca decode packet` shows them; the caller's. */
+/* Returns the fields of @packet as `softhca decode packet` shows them; the caller frees the text. */
 static char *packet_fields_text(const struct capture_packet *packet)
 {
 	struct decoder decoder;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* softhca decode: bytes by the names of their fields. */
+/* softhca decode: prints bytes as named fields. */
 #include <ctype.h>
 #include <errno.h>
 #include <stdlib.h>
@@ -37,7 +37,7 @@ static struct input arguments_join(int count, char **arguments)
 	return text;
 }
 
-/* Returns the bytes that the digits in @text are, and frees @text. */
+/* Converts the hexadecimal digits in @text to bytes, and frees @text. */
 static struct input input_of_hex(struct input text, int status, const char *name)
 {
 	struct input bytes;
@@ -50,7 +50,7 @@ static struct input input_of_hex(struct input text, int status, const char *name
 	return bytes;
 }
 
-/* Writes the comment of a packet as notes. It may have several lines, and bytes that a terminal obeys. */
+/* Writes the comment of a packet as notes. It may have several lines and terminal control characters. */
 static void comment_print(FILE *out, char *comment)
 {
 	for (char *line = strtok(comment, "\n"); line; line = strtok(NULL, "\n")) {
@@ -61,7 +61,10 @@ static void comment_print(FILE *out, char *comment)
 	}
 }
 
-/* Returns the bytes of @begin, which is freed, and of the rest of @file, which are hexadecimal digits or the bytes themselves. */
+/*
+ * Returns @begin, which is freed, and the rest of @file as bytes; the file holds hexadecimal digits or the bytes
+ * themselves.
+ */
 static struct input input_of_rest(FILE *file, const char *name, struct input begin)
 {
 	struct input input = input_read(file, name);
@@ -75,7 +78,9 @@ static struct input input_of_rest(FILE *file, const char *name, struct input beg
 	return input_is_text(&input) ? input_of_hex(input, EXIT_FAILURE, name) : input;
 }
 
-/* Returns packet @number of @capture, which is ended. Sets *@begin to the header that it begins with and writes its comment to @out. */
+/*
+ * Returns packet @number of @capture, which is closed. Sets *@begin to its first header and writes its comment to @out.
+ */
 static struct input input_of_packet(struct capture *capture, const char *name, unsigned long number,
 				    enum packet_begin *begin, FILE *out)
 {

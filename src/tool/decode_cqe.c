@@ -4,7 +4,7 @@
 
 #include "tool/decoder.h"
 
-#define INLINE_32 1 /* mlx5-formats 3.2; with 64 bytes the data is in front */
+#define INLINE_32 1 /* mlx5-formats 3.2; with 64 bytes the data comes first */
 
 static enum part cqe_part(const uint8_t *cqe)
 {

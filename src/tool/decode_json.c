@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What softhca decode shows, as JSON: the text, whose form is that of decoder.h, line by line. */
+/* Output of softhca decode as JSON: converts the text format of decoder.h line by line. */
 #include <string.h>
 
 #include "tool/decoder.h"
 #include "tool/json.h"
 
-/* Where the writer is: which brackets are open. */
+/* State of the writer: which brackets are open. */
 struct json_writer {
 	FILE *out;
 	bool in_part, has_fields, has_parts;
-	char *data; /* value of a field whose bytes go on in the next line, or NULL */
+	char *data; /* value of a field whose bytes continue in the next line, or NULL */
 };
 
 static void field_finish(struct json_writer *writer)
@@ -60,7 +60,7 @@ static void field_write(struct json_writer *writer, char *line)
 
 	if (!field_split(line, &name, &value, &meaning))
 		return;
-	/* Bytes are several lines of the same name. */
+	/* Bytes are printed as several lines with the same name. */
 	if (!strcmp(name, "data") && writer->data) {
 		fputs(value, writer->out);
 		return;

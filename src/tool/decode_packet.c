@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Packets of RoCEv2 (docs/inside/wire.md), from the header on that is there; datagrams of the connection manager in them. */
+/*
+ * RoCEv2 packets (docs/inside/wire.md), starting at the first header present, and datagrams of the connection manager
+ * in them.
+ */
 #include <stdlib.h>
 #include <string.h>
 
@@ -14,7 +17,7 @@ enum { ICRC_BYTES = 4, UDP_BYTES = 8, BTH_BYTES = 12, ROCE_PORT = 4791 };
 
 /* ---- ICRC (IBTA 7.8.1, annex A17.3.3) ---------------------------------------------------------------------------- */
 
-/* That of zlib and Ethernet: reflected, 0x04c11db7. Bit by bit: it is for one packet. */
+/* Updates the CRC of zlib and Ethernet: reflected, 0x04c11db7. Bit by bit, since it is for one packet. */
 static uint32_t crc32_update(uint32_t crc, const uint8_t *bytes, size_t length)
 {
 	while (length--) {
@@ -25,7 +28,7 @@ static uint32_t crc32_update(uint32_t crc, const uint8_t *bytes, size_t length)
 	return crc;
 }
 
-/* Of @length bytes from the IP header on; what routers change counts as ones. */
+/* Computes the ICRC of @length bytes starting at the IP header; fields that routers change count as ones. */
 static void icrc_of(const uint8_t *ip, size_t length, size_t udp, uint8_t icrc[ICRC_BYTES])
 {
 	static const uint8_t ones[8] = {0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff};
@@ -56,7 +59,7 @@ static void take_mad(struct decoder *decoder)
 	enum cm_message_kind kind = cm_mad_kind(decoder->bytes + decoder->at);
 
 	decoder_take(decoder, PART_MAD, 0);
-	/* In the order of cm_messages.def, both. */
+	/* Both are in the order of cm_messages.def. */
 	if (kind == CM_NO_MESSAGE)
 		decoder_take(decoder, PART_PAYLOAD, CM_MAD_BYTES - CM_MAD_HEADER_BYTES);
 	else
@@ -89,7 +92,7 @@ static bool take_extensions(struct decoder *decoder, uint16_t headers)
 	return true;
 }
 
-/* Payload and pad; the ICRC is behind them if there is anything. */
+/* Decodes payload and pad, and the ICRC, which follows if any bytes are left. */
 static void take_payload(struct decoder *decoder, const uint8_t *bth)
 {
 	size_t pad = (size_t)part_get(bth, PART_BTH, "pad"), left = decoder_left(decoder), payload;
@@ -110,7 +113,7 @@ static void take_payload(struct decoder *decoder, const uint8_t *bth)
 		decoder_take(decoder, PART_PAD, pad);
 }
 
-/* Up to the ICRC. */
+/* Decodes everything up to the ICRC. */
 static void take_transport(struct decoder *decoder)
 {
 	const uint8_t *bth = decoder_take(decoder, PART_BTH, 0);
@@ -147,7 +150,7 @@ static void take_icrc(struct decoder *decoder, const uint8_t *ip, size_t udp)
 
 /* ---- what is around it ------------------------------------------------------------------------------------------- */
 
-/* Bytes of the IP header at @ip, of @left bytes, if UDP follows it; else 0. */
+/* Returns the size of the IP header at @ip, of @left bytes, if UDP follows it; otherwise 0. */
 static size_t ip_header(const uint8_t *ip, size_t left)
 {
 	size_t bytes = left < 20 ? 0 : ip[0] >> 4 == 4 ? (size_t)(ip[0] & 0xf) * 4 : ip[0] >> 4 == 6 ? 40 : 0;
@@ -162,7 +165,7 @@ static bool is_tag(uint64_t type)
 	return type == ETHERNET_TYPE_TAG || type == ETHERNET_TYPE_OUTER_TAG;
 }
 
-/* True if there are addresses of Ethernet, tags, and an IP header. */
+/* Returns true if the bytes begin with Ethernet addresses, tags, and an IP header. */
 static bool is_ethernet(const struct decoder *decoder)
 {
 	const uint8_t *bytes = decoder->bytes + decoder->at;
@@ -177,7 +180,7 @@ static bool is_ethernet(const struct decoder *decoder)
 	return false;
 }
 
-/* The header of the link, and its tags. */
+/* Decodes the link header and its tags. */
 static void take_link(struct decoder *decoder, enum part part)
 {
 	const uint8_t *header = decoder_take(decoder, part, 0);
@@ -188,7 +191,7 @@ static void take_link(struct decoder *decoder, enum part part)
 	}
 }
 
-/* From an IP header of @bytes bytes on, which UDP follows. */
+/* Decodes everything from an IP header of @bytes on, which UDP follows. */
 static void take_datagram(struct decoder *decoder, size_t bytes)
 {
 	const uint8_t *ip = decoder->bytes + decoder->at, *udp;
@@ -213,11 +216,11 @@ static void take_datagram(struct decoder *decoder, size_t bytes)
 	take_icrc(decoder, ip, bytes);
 	decoder_rest(decoder, decoder->end);
 	decoder->end = whole;
-	/* What fills a short frame of Ethernet. */
+	/* Padding of a short Ethernet frame. */
 	decoder_rest(decoder, whole);
 }
 
-/* True if what could be an IP header is rather BTH: an opcode, flags, and the default partition. */
+/* Returns true if the bytes are BTH rather than an IP header: an opcode, flags, and the default partition. */
 static bool is_transport(const uint8_t *bytes)
 {
 	return packet_opcodes[bytes[0]].name && (bytes[2] & 0x7f) == 0x7f && bytes[3] == 0xff;

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Send WQEs (mlx5-formats 1), keys and BSFs: what follows what, as transport/requester/wqe_parse.c, mkey/umr.c and mkey/bsf.c take it. */
+/*
+ * Send WQEs (mlx5-formats 1), keys and BSFs: the order of their parts, as parsed by transport/requester/wqe_parse.c,
+ * mkey/umr.c and mkey/bsf.c.
+ */
 #include "format/wqe.h"
 #include "tool/decoder.h"
 
@@ -39,7 +42,7 @@ static uint32_t wqe_be32(const uint8_t *bytes)
 	return (uint32_t)bytes[0] << 24 | (uint32_t)bytes[1] << 16 | (uint32_t)bytes[2] << 8 | bytes[3];
 }
 
-/* Inline data with what fills its last 16 bytes; the flag is there. */
+/* Decodes inline data, whose flag is set, and the padding to 16 bytes. */
 static bool take_inline(struct decoder *decoder)
 {
 	uint32_t bytes = wqe_be32(decoder->bytes + decoder->at) & ~MLX5_INLINE_SEG;
@@ -73,7 +76,7 @@ static void address_decode(struct decoder *decoder, enum part part)
 		decoder_take(decoder, PART_ADDRESS_GRH, 0);
 }
 
-/* mlx5-formats 1.5: the form is told by opmod. */
+/* mlx5-formats 1.5: opmod selects the form. */
 static enum part masked_atomic(uint8_t opcode, uint8_t opmod)
 {
 	bool adds = opcode == MLX5_OPCODE_ATOMIC_MASKED_FA;
@@ -107,7 +110,7 @@ static void request_decode(struct decoder *decoder, const uint8_t *ctrl, enum de
 
 /* ---- UMR -------------------------------------------------------------------------------------------------------- */
 
-/* The end of @octowords from here on, or of the WQE. */
+/* Returns the end of @octowords starting here, or of the WQE. */
 static size_t end_of(const struct decoder *decoder, uint64_t octowords)
 {
 	uint64_t left = decoder_left(decoder);
@@ -145,7 +148,7 @@ static void take_umr(struct decoder *decoder)
 	if (!umr || !decoder_take(decoder, PART_MKEY, 0))
 		return;
 	translations = part_get(umr, PART_UMR, "klm_octowords");
-	/* Two meanings of the same two bytes. */
+	/* The same two bytes have two meanings. */
 	bsf = part_get(umr, PART_UMR, "translation_offset_on") ? 0 : part_get(umr, PART_UMR, "bsf_octowords");
 	if (!part_get(umr, PART_UMR, "inline")) {
 		take_data(decoder);
@@ -224,13 +227,13 @@ static void take_wqe(struct decoder *decoder, enum decode_transport transport)
 	take_body(decoder, ctrl, transport);
 	decoder_rest(decoder, begin + size);
 	decoder->end = decoder->length;
-	/* What is left of the last block is of no WQE. */
+	/* The rest of the last block belongs to no WQE. */
 	if (blocks > decoder->length - begin)
 		blocks = decoder->length - begin;
 	decoder_rest(decoder, begin + blocks);
 }
 
-/* A ring has blocks that nobody has written yet. */
+/* Returns true for zeros: a ring has blocks that were never written. */
 static bool is_clear(const struct decoder *decoder)
 {
 	for (size_t i = decoder->at; i < decoder->end; i++)

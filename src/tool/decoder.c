@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Going through bytes, see decoder.h. */
+/* Iterates over bytes, see decoder.h. */
 #include "tool/decoder.h"
 
 #include <stdarg.h>

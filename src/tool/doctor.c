@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* softhca doctor: what this machine allows, what that means for programs on the device, and what to do about it. */
+/* softhca doctor: checks what this machine supports, explains the consequences for programs, and suggests fixes. */
 #include <dirent.h>
 #include <endian.h>
 #include <errno.h>
@@ -21,7 +21,7 @@
 #include "tool/tool.h"
 #include "wire/routes.h"
 
-/* How it stands: as it should; works, but slower or with less; something does not work. */
+/* Results: as it should be; works, but slower or with less; something does not work. */
 enum verdict { GOOD, LESS, BAD };
 static const char *const verdict_names[] = {"ok", "less", "bad"};
 
@@ -75,11 +75,11 @@ static void examine_host(struct findings *findings)
 		note(findings, "abstract_sockets", GOOD, "", "processes of this host find each other");
 }
 
-/* Names of slots that one user holds without being suspected: so many have four million queue pairs. */
+/* Slot names that one user may hold without a warning: they stand for four million queue pairs. */
 #define MANY_SLOTS (HOST_SLOTS / 4)
 #define MOST_HOLDERS 64
 
-/* Any user can take the names of others; programs take reserve names then (link/host/names.h). */
+/* Checks for users that hold names of others; programs use reserve names then (link/host/names.h). */
 static void examine_names(struct findings *findings)
 {
 	static const char *const advice =
@@ -197,7 +197,7 @@ static void examine_namespaces(struct findings *findings, const struct settings 
 		     "no mount namespace: %s", strerror(error));
 }
 
-/* Names in @directory but "." and "..", up to @size characters; returns how many. */
+/* Lists names in @directory except "." and "..", up to @size characters; returns their number. */
 static size_t list_names(const char *directory, char *names, size_t size)
 {
 	DIR *entries = opendir(directory);
@@ -246,7 +246,7 @@ static void examine_cpu(struct findings *findings)
 	FILE *file = fopen("/proc/cpuinfo", "re");
 	char line[8192];
 
-	/* gcc 12's __builtin_cpu_supports() does not know it. */
+	/* gcc 12's __builtin_cpu_supports() lacks it. */
 	while (file && !vaes && fgets(line, sizeof(line), file))
 		vaes = !strncmp(line, "flags", 5) && strstr(line, " vaes ");
 	if (file)
@@ -276,7 +276,7 @@ static void examine_limits(struct findings *findings)
 	     "a process may have %" PRIu64 " descriptors", (uint64_t)limit.rlim_cur);
 	getrlimit(RLIMIT_MEMLOCK, &limit);
 	snprintf(text, sizeof(text), "%" PRIu64 " kB", (uint64_t)limit.rlim_cur / 1024);
-	/* Programs look at it because adapters pin what is registered. */
+	/* Programs check it because adapters pin registered memory. */
 	note(findings, "locked_memory", limit.rlim_cur < 64u << 20 ? LESS : GOOD,
 	     "Nothing for softhca, which pins no memory; programs that ask for it themselves may want ulimit -l unlimited.",
 	     "a process may lock %s", limit.rlim_cur == RLIM_INFINITY ? "any memory" : text);

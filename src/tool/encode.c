@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* softhca encode: bytes of what softhca decode prints. */
+/* softhca encode: converts the output of softhca decode back to bytes. */
 #include <stdio.h>
 #include <stdlib.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Text as bytes, see encoder.h. */
+/* Converts text to bytes, see encoder.h. */
 #include "tool/encoder.h"
 
 #include <ctype.h>
@@ -16,11 +16,11 @@
 
 struct encoder {
 	uint8_t *bytes;
-	size_t length;  /* made so far, with the part that is being made */
-	size_t part_at; /* where it begins */
-	enum part part; /* PART_COUNT: none yet */
+	size_t length;  /* bytes produced so far, including the current part */
+	size_t part_at; /* start of the current part */
+	enum part part; /* current part; PART_COUNT: none yet */
 	bool given[PART_MOST_FIELDS], reserved_given;
-	size_t counted_ctrl; /* the control segment whose ds is to be counted, or SIZE_MAX */
+	size_t counted_ctrl; /* offset of the control segment whose ds must be computed, or SIZE_MAX */
 	unsigned int line;
 	char *error;
 	size_t error_size;
@@ -39,7 +39,7 @@ __attribute__((format(printf, 2, 3))) _Noreturn static void fail(struct encoder 
 	longjmp(encoder->wrong, 1);
 }
 
-/* Text of somebody's, for a line on a terminal. */
+/* Untrusted text, made safe for a line on a terminal. */
 struct shown {
 	char text[48];
 };
@@ -55,7 +55,7 @@ static struct shown word_show(const char *text, size_t length)
 
 /* ---- parts ------------------------------------------------------------------------------------------------------ */
 
-/* Field number @index of @part, or NULL. */
+/* Returns field @index of @part, or NULL. */
 static const struct field *part_field(enum part part, unsigned int index)
 {
 	for (const struct field *field = fields; field->name; field++)
@@ -74,7 +74,7 @@ static const struct field *find_field(enum part part, const char *name, size_t l
 	return NULL;
 }
 
-/* The number of the field @name of the part that is being made, to be counted unless it was given. */
+/* Returns field @name of the current part if its value must be computed, or NULL if it was given. */
 static const struct field *to_be_counted(struct encoder *encoder, const char *name)
 {
 	unsigned int index;
@@ -170,7 +170,7 @@ static void take_hex(struct encoder *encoder, const char *value, size_t length, 
 	}
 }
 
-/* A number, or the name of one. */
+/* Parses a number, or the name of one. */
 static uint64_t token_take(struct encoder *encoder, const struct field *field, const char *value, size_t length)
 {
 	char word[48], *end;
@@ -179,7 +179,7 @@ static uint64_t token_take(struct encoder *encoder, const struct field *field, c
 	if (length && length < sizeof(word)) {
 		memcpy(word, value, length);
 		word[length] = '\0';
-		/* Names come first: 512_bytes is one. */
+		/* Names take precedence: 512_bytes is a name. */
 		if (field_value_number(field->form, word, &number))
 			return number;
 		errno = 0;

@@ -6,7 +6,7 @@
 
 #include "tool/tool.h"
 
-/* In single quotes a shell takes everything as it is, but the quote itself. */
+/* In single quotes a shell interprets only the quote itself. */
 static void print_quoted(const char *text)
 {
 	putchar('\'');
@@ -78,7 +78,10 @@ static void print_variable(enum format format, const char *name, const char *val
 	}
 }
 
-/* The directory of our libraries comes first. GitHub and Docker know no variables in a value, so theirs is the value of now. */
+/*
+ * The directory of our libraries comes first. GitHub and Docker do not expand variables in values, so they get the
+ * current value.
+ */
 static void print_library_path(enum format format)
 {
 	const char *directory = library_directory(), *path = getenv("LD_LIBRARY_PATH");

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * softhca explain: a rule of src/explain/rules.def, by the number or the name that an explanation has, by the vendor_err of a
- * completion, which is the same number, or by the whole line; or the rules that lead to a status or an errno value.
+ * softhca explain: explains a rule of src/explain/rules.def, given by its number or name, by the vendor_err of a
+ * completion (the same number), or by a whole line of an explanation; or lists the rules that lead to a status or an
+ * errno value.
  */
 #include <ctype.h>
 #include <stdio.h>
@@ -27,7 +28,10 @@ static const enum explain_rule all[] = {
 
 /* ---- samples ---------------------------------------------------------------------------------------------------- */
 
-/* Figures that a rule had in a test, and the statuses of completions and errno values that it led to, with spaces between them. */
+/*
+ * Arguments that a rule had in a test, and the statuses of completions and errno values that it caused, separated by
+ * spaces.
+ */
 static const struct sample {
 	enum explain_rule rule;
 	const char *outcomes;
@@ -47,7 +51,7 @@ static const struct sample *sample_of(enum explain_rule rule)
 	return NULL;
 }
 
-/* True if @word is one of those in @text, between spaces. */
+/* Returns true if @word is one of the space-separated words in @text. */
 static bool has_word(const char *text, const char *word)
 {
 	size_t length = strlen(word);
@@ -74,7 +78,9 @@ static void print_example(const struct sample *sample)
 
 /* ---- a rule ----------------------------------------------------------------------------------------------------- */
 
-/* The sentence with its figures as docs/reference/explanations.md has them: {0:x} as <0>, {1:kind} as <1:kind>. */
+/*
+ * Prints the sentence with placeholders as docs/reference/explanations.md has them: {0:x} as <0>, {1:kind} as <1:kind>.
+ */
 static void print_sentence(const char *text)
 {
 	while (*text) {
@@ -142,7 +148,7 @@ static bool is_number(const char *text, unsigned long *number)
 	return !*end;
 }
 
-/* The name that @text means: as tables, sources and programs write it. */
+/* Converts @text to a name as used in the tables; accepts the forms of tables, sources and programs. */
 static void name_of(const char *text, char name[LONGEST_NAME + 1])
 {
 	size_t length = 0;
@@ -154,7 +160,7 @@ static void name_of(const char *text, char name[LONGEST_NAME + 1])
 	name[length] = '\0';
 }
 
-/* The rule that an explanation names, "… [7 KEY_RANGE; IBTA C10-57] …", or 0. */
+/* Returns the number of the rule in a line of an explanation, "… [7 KEY_RANGE; IBTA C10-57] …", or 0. */
 static unsigned long number_in_line(const char *text)
 {
 	for (text = strchr(text, '['); text; text = strchr(text + 1, '[')) {
@@ -183,7 +189,7 @@ static enum explain_rule find(const char *text)
 
 /* ---- what it could have been ------------------------------------------------------------------------------------ */
 
-/* Letters to insert, to leave out or to change until @a is @b, both of LONGEST_NAME or fewer. */
+/* Returns the number of letters to insert, remove or change to turn @a into @b, both of at most LONGEST_NAME. */
 static unsigned int distance(const char *a, const char *b)
 {
 	unsigned int row[LONGEST_NAME + 1], width = (unsigned int)strlen(b);
@@ -205,7 +211,7 @@ static unsigned int distance(const char *a, const char *b)
 	return row[width];
 }
 
-/* How far @name is from the rule: one that contains it is near. */
+/* Returns the distance of @name from the rule; a rule name that contains @name is close. */
 static unsigned int far(const char *name, const char *rule)
 {
 	return strstr(rule, name) ? 0 : distance(name, rule);
@@ -218,7 +224,7 @@ static void suggest(const char *text)
 	unsigned int allowed, given = 0;
 
 	name_of(text, name);
-	/* Numbers have no neighbours. */
+	/* Numbers get no suggestions. */
 	if (isdigit((unsigned char)*name))
 		*name = '\0';
 	allowed = (unsigned int)strlen(name) / 3;
@@ -239,8 +245,8 @@ static void suggest(const char *text)
 }
 
 /*
- * Prints, each after @separator or ",\n", the rules that lead to the status or errno value @text, "IBV_WC_REM_ACCESS_ERR" or "enomem".
- * Returns false if there is none.
+ * Prints the rules that lead to the status or errno value @text, such as "IBV_WC_REM_ACCESS_ERR" or "enomem", each
+ * after @separator or ",\n". Returns false if there are none.
  */
 static bool outcome_print(const char *text, const char *separator, bool json)
 {
@@ -262,7 +268,10 @@ static bool outcome_print(const char *text, const char *separator, bool json)
 	return any;
 }
 
-/* Returns true if @text names a rule, which is printed after @separator, or leads to rules; otherwise suggests others. */
+/*
+ * Prints, after @separator, the rule that @text names or the rules that lead to it, and returns true; otherwise
+ * suggests others.
+ */
 static bool explain_print(const char *text, const char *separator, bool json)
 {
 	enum explain_rule number = find(text);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The help of softhca, made of the tables of commands and settings. */
+/* Help of softhca, generated from the tables of commands and settings. */
 #include <stdio.h>
 #include <string.h>
 
@@ -7,7 +7,7 @@
 
 enum { HELP_COLUMNS = 80 };
 
-/* Prints the words of @text in lines of HELP_COLUMNS, which begin with @indent blanks; the first goes on at @column. */
+/* Prints the words of @text in lines of HELP_COLUMNS, indented by @indent blanks; the first line starts at @column. */
 static void text_wrap(const char *text, int indent, int column)
 {
 	while (*text) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* softhca hosts: a program on several hosts of one machine, see hosts.h. */
+/* softhca hosts: runs a program on several hosts of one machine, see hosts.h. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -31,7 +31,7 @@ struct stream {
 };
 
 struct host {
-	pid_t pid; /* of its init process */
+	pid_t pid; /* PID of its init process */
 	int start, orders, status;
 	bool ended;
 	int wait_status;
@@ -66,7 +66,7 @@ static void hosts_options_parse(int argc, char **argv, struct hosts_run *run, st
 	char error[64];
 	int program;
 
-	/* The number stands before the options; --help may stand alone. */
+	/* The number precedes the options; --help may be alone. */
 	if (argc < 2)
 		tool_fail(EXIT_WRONG_USE, "hosts: how many? (try softhca --help)");
 	if (*argv[1] != '-') {
@@ -133,7 +133,7 @@ static void run_directory_make(struct hosts_run *run)
 
 /* ---- starting ------------------------------------------------------------------------------------------------------ */
 
-/* In a child: a host must not keep the connections of this process to others open. */
+/* In a child: a host must not keep connections of this process to other hosts open. */
 static void close_own_ends(uint32_t count)
 {
 	for (uint32_t i = 0; i < count; i++) {
@@ -154,7 +154,7 @@ static void start_host(const struct hosts_run *run, uint32_t number)
 	if (pipe2(start, O_CLOEXEC) || socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, orders) ||
 	    pipe2(status, O_CLOEXEC) || (!run->shell && (pipe2(out, O_CLOEXEC) || pipe2(error, O_CLOEXEC))))
 		tool_fail(EXIT_CANNOT_RUN, "hosts: %m");
-	/* Listens before any program runs, so that none finds another host absent. */
+	/* All hosts listen before any program runs, so that every host is reachable. */
 	ends = (struct hosts_ends){start[0], orders[1], status[1], hosts_listen(run, number), out[1], error[1]};
 	if (ends.listener < 0)
 		tool_fail(EXIT_CANNOT_RUN, "hosts: cannot listen in %s: %m", run->directory);
@@ -181,7 +181,7 @@ static void start_host(const struct hosts_run *run, uint32_t number)
 	}
 }
 
-/* Hosts start once all of them are on the network, so that a program can reach any of them at once. */
+/* Starts the hosts once all of them are on the network, so that a program can reach any of them at once. */
 static void hosts_start(const struct hosts_run *run)
 {
 	for (uint32_t number = 1; number <= run->count; number++)
@@ -240,7 +240,7 @@ static void output_read(struct stream *stream, uint32_t number)
 	}
 }
 
-/* Reads what the programs have written up to now: their background processes may keep a pipe open. */
+/* Reads the output written so far: background processes may keep a pipe open. */
 static void hosts_drain_output(uint32_t count)
 {
 	for (uint32_t i = 0; i < count; i++)
@@ -284,7 +284,7 @@ static int signal_pass_on(int signals, uint32_t count)
 
 static void host_take_status(struct host *host)
 {
-	/* An init process that ends without a status has said why. */
+	/* An init process that ends without a status has reported why. */
 	if (read(host->status, &host->wait_status, sizeof(host->wait_status)) != sizeof(host->wait_status))
 		host->wait_status = EXIT_CANNOT_RUN << 8;
 	host->ended = true;
@@ -295,7 +295,7 @@ static bool host_runs_program(const struct hosts_run *run, uint32_t index)
 	return !hosts[index].ended && (!run->shell || index == 0);
 }
 
-/* Waits for all programs, and prints what they write. Returns the signal that ended the run, or 0. */
+/* Waits for all programs and prints their output. Returns the signal that ended the run, or 0. */
 static int hosts_wait(const struct hosts_run *run, int signals)
 {
 	enum { FDS_PER_HOST = 3 };
@@ -344,7 +344,7 @@ static void hosts_end(uint32_t count)
 		waitpid(hosts[i].pid, NULL, 0);
 }
 
-/* The exit status of the first program that failed, as a shell has it. */
+/* Returns the exit status of the first program that failed, in the form of a shell. */
 static int hosts_exit_status(const struct hosts_run *run, int signal_number)
 {
 	if (signal_number)
@@ -375,7 +375,7 @@ int command_hosts(int argc, char **argv)
 	run.pid_namespaces = hosts_can_mount_proc();
 	hosts_write_names(&run);
 	hosts_make_bridge(&run);
-	/* A shell handles what its terminal sends. */
+	/* The shell handles signals of its terminal. */
 	if (run.shell) {
 		signal(SIGINT, SIG_IGN);
 		signal(SIGQUIT, SIG_IGN);

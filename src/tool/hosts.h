@@ -66,7 +66,7 @@ bool hosts_socket_path(const char *directory, const char *name, char *path, size
  */
 void hosts_enter_namespaces(void);
 
-/** Returns true if a process may mount /proc in a PID namespace of its own here. */
+/** Returns true if a process may mount /proc in its own PID namespace here. */
 bool hosts_can_mount_proc(void);
 
 /** Makes the bridge. Exits with a message if it cannot. */
@@ -75,7 +75,9 @@ void hosts_make_bridge(const struct hosts_run *run);
 /** Makes the interface eth0 of host @number, in the network namespace of process @pid, on the bridge. Exits with a message. */
 void hosts_add_interface(const struct hosts_run *run, uint32_t number, pid_t pid);
 
-/** Brings up lo and eth0 with the addresses of host @number. Called in the network namespace of the host. Exits with a message. */
+/**
+ * Brings up lo and eth0 with the addresses of host @number. Called in the network namespace of the host. Exits with a message.
+ */
 void hosts_set_addresses(uint32_t number);
 
 /** Writes the file that hosts see as /etc/hosts. Exits with a message. */
@@ -87,8 +89,8 @@ void hosts_write_names(const struct hosts_run *run);
 pid_t hosts_clone(const struct hosts_run *run);
 
 /**
- * Makes the calling process, of hosts_clone(), the init process of host @number. It exits when the other end of @ends->orders is
- * closed, and all processes of the host with it.
+ * Turns the calling process, of hosts_clone(), into the init process of host @number. It exits, with all processes of
+ * the host, when the other end of @ends->orders is closed.
  */
 _Noreturn void hosts_init_main(const struct hosts_run *run, uint32_t number, const struct hosts_ends *ends);
 
@@ -105,12 +107,12 @@ struct hosts_command {
 };
 
 /**
- * Accepts the requester that waits at the socket @listener and forks a child that receives its request and becomes the command. Returns
- * true and fills @command, or false: there was no requester, or no child.
+ * Accepts the requester that waits at the socket @listener and forks a child that receives its request and becomes the command.
+ * Returns true and fills @command, or false: there was no requester, or no child.
  */
 bool hosts_serve(int listener, struct hosts_command *command);
 
-/** Returns the descriptor of @command to poll: events there are for hosts_serve_signal(). */
+/** Returns the descriptor of @command to poll; its events are for hosts_serve_signal(). */
 int hosts_serve_descriptor(const struct hosts_command *command);
 
 /**

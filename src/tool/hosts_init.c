@@ -150,7 +150,7 @@ static void reap_children(struct init *init)
 		child_ended(init, pid, status);
 }
 
-/* Orphans become children of this process (PR_SET_CHILD_SUBREAPER), so the list runs dry. */
+/* Kills all descendants: orphans become children of this process (PR_SET_CHILD_SUBREAPER), so the list empties. */
 static void kill_descendants(void)
 {
 	char path[64];
@@ -167,7 +167,10 @@ static void kill_descendants(void)
 	} while (waitpid(-1, NULL, 0) > 0);
 }
 
-/* The connection ends with `softhca hosts`, however that ends. The kernel ends a PID namespace with its init process. */
+/*
+ * Handles an order of `softhca hosts`; its end closes the connection. The kernel ends a PID namespace with its init
+ * process.
+ */
 static void obey_order(const struct init *init)
 {
 	int number;
@@ -197,7 +200,7 @@ static void init_serve_once(struct init *init)
 		fds[FD_COMMANDS + i] = (struct pollfd){hosts_serve_descriptor(&init->command[i]), POLLIN, 0};
 	if (poll(fds, FD_COMMANDS + count, -1) < 0)
 		return;
-	/* From the end, since the last command moves to the place of one that is removed. */
+	/* Backwards, since the last command moves to the place of one that is removed. */
 	for (uint32_t i = count; i-- > 0;)
 		if (fds[FD_COMMANDS + i].revents && !hosts_serve_signal(&init->command[i])) {
 			hosts_serve_close(&init->command[i]);
@@ -219,7 +222,7 @@ void hosts_init_main(const struct hosts_run *run, uint32_t number, const struct 
 	init_set_up(&init);
 	init_watch_children(&init);
 	program_start(&init);
-	/* The program has them; the end of its output is the end of the pipe. */
+	/* Only the program keeps them, so the pipe ends with the output of the program. */
 	close(ends->out);
 	close(ends->error);
 	for (;;)

@@ -25,7 +25,7 @@
 #define NETWORK_IPV4 "10.99.0"
 #define NETWORK_IPV6 "fd00:99:"
 
-/* Of 2 ms each: two seconds. */
+/* Waits of 2 ms: two seconds. */
 enum { CARRIER_NAPS = 1000 };
 
 /* ---- namespaces ---------------------------------------------------------------------------------------------------- */
@@ -82,7 +82,7 @@ bool hosts_can_mount_proc(void)
 
 /* ---- ip_command(8) --------------------------------------------------------------------------------------------------------- */
 
-/* capabilities(7): a program keeps an ambient capability across execve(2), also if it is not run by root. */
+/* capabilities(7): a program keeps an ambient capability across execve(2), even if not run by root. */
 static void keep_net_admin(void)
 {
 	struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
@@ -109,7 +109,7 @@ _Noreturn static void become_ip(int commands, bool quiet)
 	_exit(EXIT_NOT_FOUND);
 }
 
-/* Passes @commands, lines, to ip_command(8). Returns its exit status. */
+/* Passes @commands, one per line, to ip_command(8). Returns its exit status. */
 static int run_ip(const char *commands, bool quiet)
 {
 	int ends[2], status;
@@ -162,7 +162,7 @@ void hosts_add_interface(const struct hosts_run *run, uint32_t number, pid_t pid
 		   number, run->mtu, run->mtu, pid, number);
 }
 
-/* Without it, an IPv6 address serves only a second or two after the interface is up. */
+/* Otherwise an IPv6 address works only a second or two after the interface is up. */
 static void disable_duplicate_address_detection(void)
 {
 	int file = open("/proc/sys/net/ipv6/conf/eth0/accept_dad", O_WRONLY | O_CLOEXEC);
@@ -170,7 +170,7 @@ static void disable_duplicate_address_detection(void)
 	if (file < 0)
 		return;
 	if (write(file, "0\n", 2) != 2)
-		/* /proc/sys is read-only in some containers: the address serves later. */
+		/* /proc/sys is read-only in some containers; the address then works later. */
 		errno = 0;
 	close(file);
 }

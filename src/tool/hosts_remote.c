@@ -113,8 +113,8 @@ static bool request_send(int socket, const struct request *request)
 }
 
 /*
- * Returns true if a well-formed request arrived with three descriptors. Sets @streams, also for a malformed request, to those that
- * arrived, which are the caller's to close, and to -1.
+ * Returns true if a well-formed request arrived with three descriptors. Sets @streams, even for a malformed request, to
+ * the descriptors received, which the caller closes, and the others to -1.
  */
 static bool request_receive(int socket, struct request *request, int streams[STREAMS])
 {
@@ -162,8 +162,8 @@ _Noreturn static void command_exec(const char *directory, char **arguments, char
 }
 
 /*
- * In the child: receives the request from @socket, closes @received and executes the command. Exits if the request is malformed or its
- * requester ends.
+ * In the child: receives the request from @socket, closes @received and executes the command. Exits if the request is malformed
+ * or its requester ends.
  */
 _Noreturn static void command_receive(int socket, int received)
 {
@@ -234,7 +234,7 @@ bool hosts_serve_signal(struct hosts_command *command)
 {
 	unsigned char number;
 
-	/* The pipe has ended: from now on, what arrives at the socket is for this process. */
+	/* The pipe has ended: data on the socket is now for this process. */
 	if (command->received >= 0) {
 		close(command->received);
 		command->received = -1;
@@ -381,7 +381,7 @@ int command_on(int argc, char **argv)
 	char *in_shell[] = {shell, shell_option, NULL, NULL}, **arguments;
 	int connection, status;
 
-	/* Options after the host are those of the command. */
+	/* Options after the host belong to the command. */
 	if (argc < 2 || *argv[1] == '-') {
 		own_options_parse(COMMAND_ON, argc, argv, NULL);
 		tool_fail(EXIT_WRONG_USE, "on: no host given (try softhca --help)");

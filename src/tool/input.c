@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Bytes from files and hexadecimal digits, see input.h. */
+/* Reads bytes from files and hexadecimal digits, see input.h. */
 #include "tool/input.h"
 
 #include <ctype.h>
@@ -63,7 +63,10 @@ static unsigned int hex_value(uint8_t digit)
 	return digit <= '9' ? digit - (unsigned int)'0' : (digit | 0x20u) - 'a' + 10;
 }
 
-/* Bytes of the label that @text begins with, "0x55d0:", "55d0 <ring+64>:", or 0. It ends with a colon and a blank. */
+/*
+ * Returns the size of the label at the start of @text, such as "0x55d0:" or "55d0 <ring+64>:", or 0. A label ends with
+ * a colon and a blank.
+ */
 static size_t label_bytes(const uint8_t *text, size_t length)
 {
 	bool symbol = false;
@@ -80,8 +83,9 @@ static size_t label_bytes(const uint8_t *text, size_t length)
 }
 
 /*
- * Digits of the offset that a line of a dump begins with, "0010   45 00", or 0: it is longer than the bytes behind it, and counts
- * those in front of it. Of od(1) and hexdump(1) the last line, of those that were @offsets, has nothing else.
+ * Returns the digits of the offset at the start of a line of a dump, such as "0010   45 00", or 0. An offset is longer
+ * than the bytes after it and counts the bytes before it. The last line of od(1) and hexdump(1), with @offsets, is only
+ * an offset.
  */
 static size_t offset_digits(const uint8_t *text, size_t length, size_t bytes, bool offsets)
 {
@@ -101,7 +105,10 @@ static size_t offset_digits(const uint8_t *text, size_t length, size_t bytes, bo
 	return length - next == 2 || isspace(text[next + 2]) ? digits : 0;
 }
 
-/* What a line at @text begins with that is no bytes. @offsets: whether lines of it begin with offsets. */
+/*
+ * Returns the bytes at the start of the line at @text that are not data. @offsets: lines of this text begin with
+ * offsets.
+ */
 static size_t passed_over(const uint8_t *text, size_t length, size_t bytes, bool *offsets)
 {
 	size_t label = label_bytes(text, length), digits = label ? 0 : offset_digits(text, length, bytes, *offsets);
@@ -110,7 +117,7 @@ static size_t passed_over(const uint8_t *text, size_t length, size_t bytes, bool
 	return label + digits;
 }
 
-/* The word at @text up to what is between words; with its bytes behind those of @bytes. */
+/* Appends the word at @text, up to the next separator, to @bytes. */
 static const char *hex_word_take(const uint8_t *text, size_t length, struct input *bytes)
 {
 	bool prefixed = length > 2 && text[0] == '0' && (text[1] | 0x20) == 'x';
@@ -156,7 +163,7 @@ bool input_from_hex(const struct input *text, struct input *bytes, char *error, 
 			at += passed;
 			continue;
 		}
-		/* What the bytes are as characters, of hexdump(1). */
+		/* Column of characters, as printed by hexdump(1). */
 		if (text->bytes[at] == '|') {
 			while (at < text->length && text->bytes[at] != '\n')
 				at++;

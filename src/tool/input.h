@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What `softhca decode` and `softhca encode` are given: hexadecimal digits on the command line, a file, or standard input. Files
- * have bytes, or hexadecimal digits, or packets (pcapng and pcap). What is read may be anything.
+ * Input of `softhca decode` and `softhca encode`: hexadecimal digits on the command line, a file, or standard input.
+ * Files contain bytes, hexadecimal digits, or packets (pcapng and pcap). Input is untrusted.
  */
 #ifndef SOFTHCA_TOOL_INPUT_H
 #define SOFTHCA_TOOL_INPUT_H
@@ -13,7 +13,7 @@
 
 #define INPUT_MOST_BYTES (1u << 20)
 
-/* Bytes that belong to whoever was given them: free(3). */
+/* Bytes that the receiver frees with free(3). */
 struct input {
 	uint8_t *bytes;
 	size_t length;
@@ -22,26 +22,27 @@ struct input {
 /** Opens the file @name, or standard input for "-". Exits if it cannot be read. */
 FILE *input_open(const char *name);
 
-/** All of @file. Exits if that is more than INPUT_MOST_BYTES, or an error. @name: for messages. */
+/** Reads all of @file. Exits on an error or if it exceeds INPUT_MOST_BYTES. @name: for messages. */
 struct input input_read(FILE *file, const char *name);
 
-/** True if @text is characters and no bytes; then it has to be hexadecimal digits. */
+/** Returns true if @text is text rather than bytes; it must consist of hexadecimal digits then. */
 bool input_is_text(const struct input *text);
 
 /**
- * Bytes of hexadecimal digits: two for each byte, in the order of memory; "0x" in front of them, blanks, commas, and colons between
- * them. What ends with a colon at the beginning of a line, such as an address of a debugger, is passed over, and so is the offset
- * that dumps begin their lines with, and what is behind a |. Returns false with one line in @error if that is not what it is.
+ * Converts hexadecimal digits to bytes: two digits per byte, in the order of memory, optionally preceded by "0x" and
+ * separated by blanks, commas or colons. Skips labels at the start of a line that end with a colon, such as addresses
+ * of a debugger, offsets at the start of lines of dumps, and everything after a |. Returns false with a message in
+ * @error for any other text.
  */
 bool input_from_hex(const struct input *text, struct input *bytes, char *error, size_t error_size);
 
-/* Why a packet is not read. */
+/* Result of reading a packet. */
 enum capture_result { CAPTURE_PACKET, CAPTURE_END, CAPTURE_BROKEN };
 
-/* As the flags of pcapng have it (draft-ietf-opsawg-pcapng, 4.3.1). */
+/* Directions, as in the flags of pcapng (draft-ietf-opsawg-pcapng, 4.3.1). */
 enum capture_way { CAPTURE_WAY_UNKNOWN, CAPTURE_WAY_IN, CAPTURE_WAY_OUT };
 
-/* What a packet in a capture begins with: LINKTYPE_… of draft-ietf-opsawg-pcaplinktype. */
+/* First header of packets in a capture: LINKTYPE_… of draft-ietf-opsawg-pcaplinktype. */
 enum link_type {
 	LINK_TYPE_ETHERNET = 1,
 	LINK_TYPE_RAW = 101,
@@ -54,18 +55,18 @@ enum link_type {
 struct capture_packet {
 	const uint8_t *bytes; /* valid until the next packet is read */
 	size_t length;
-	uint64_t ns;        /* since 1970; 0: it does not say */
+	uint64_t ns;        /* since 1970; 0 if not recorded */
 	uint32_t link_type; /* enum link_type, or another */
 	enum capture_way direction;
-	char comment[4096]; /* "" if none; a longer one is cut */
+	char comment[4096]; /* "" if none; longer ones are truncated */
 };
 
 struct capture;
 
 /**
- * Begins to read the capture @file, which is at its beginning. The caller ends it with capture_end() and closes the file. Returns NULL if
- * @file is not a capture; then @begin has the few bytes that were read for that, with room for INPUT_MOST_BYTES, and they are the
- * caller's. Exits without memory.
+ * Begins to read the capture @file from its start. The caller ends it with capture_end() and closes the file. Returns
+ * NULL if @file is not a capture; @begin then has the bytes read so far, with room for INPUT_MOST_BYTES, and the caller
+ * frees them. Exits without memory.
  */
 struct capture *capture_begin(FILE *file, struct input *begin);
 

@@ -5,7 +5,7 @@
 
 #include <stdio.h>
 
-/** Writes @text to @out as a string of JSON, with its quotes. Bytes above 127 stay as they are: they are UTF-8 if @text is. */
+/** Writes @text to @out as a JSON string with quotes. Bytes above 127 are unchanged: they are UTF-8 if @text is. */
 void json_put_string(FILE *out, const char *text);
 
 /** Writes @separator and the member @name with the string @text. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Where our libraries and scripts are, and how a program gets the libraries instead of the system's. */
+/* Finds our libraries and scripts, and makes a program use our libraries instead of the system's. */
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,11 +8,11 @@
 
 #include "tool/tool.h"
 
-/* Relative to the directory of the command, so that an installation may be moved: installed, and in the build tree. */
+/* Relative to the directory of the command, so that an installation can be moved: installed, then build tree. */
 #define LIBRARY_PLACES SOFTHCA_INSTALLED_LIBRARIES, "../../lib"
 #define SCRIPT_PLACES SOFTHCA_INSTALLED_SCRIPTS, "python"
 
-/* The absolute path of the one of two @places that has a file @name, in @directory. */
+/* Returns the absolute path of the first of two @places with a file @name, in @directory. */
 static const char *find_directory(const char *const places[2], const char *name, char directory[PATH_MAX])
 {
 	char command[PATH_MAX], candidate[2 * PATH_MAX];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The programs that listen for connections on this host, for `softhca info`: the names of link/host/services.c; and those that have
- * connections, by their counters.
+ * Programs that listen for connections on this host, for `softhca info`, by the names of link/host/services.c; and
+ * programs with connections, by their counters.
  */
 #include <inttypes.h>
 #include <stdio.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* A mount namespace, and directories in it that are as they were but for some entries, see mounts.h. */
+/* Mount namespaces, and directories in them with some entries replaced, see mounts.h. */
 #include "tool/mounts.h"
 
 #include <dirent.h>
@@ -69,8 +69,8 @@ int mounts_make_file(const char *path)
 }
 
 /*
- * Makes @path what @name in the directory @from is, by a bind mount: in a user namespace nobody may make device nodes, and those
- * on a file system that was mounted there cannot be opened.
+ * Makes @path show @name of the directory @from with a bind mount: in a user namespace no process may create device
+ * nodes, and those on a file system that was mounted there cannot be opened.
  */
 static int bind_entry(int from, const char *name, const char *path)
 {
@@ -89,7 +89,7 @@ static int bind_entry(int from, const char *name, const char *path)
 	}
 	if (S_ISDIR(status.st_mode) ? mkdir(path, 0755) && errno != EEXIST : mounts_make_file(path) != 0)
 		return -errno;
-	/* The current directory is left alone: it is the program's, and may be one that this user cannot come back to. */
+	/* The current directory stays: it belongs to the program, and this user may be unable to return to it. */
 	snprintf(source, sizeof(source), "/proc/self/fd/%d/%s", from, name);
 	return mount(source, path, NULL, MS_BIND | MS_REC, NULL) ? -errno : 0;
 }
@@ -121,7 +121,7 @@ int mounts_cover(const char *path)
 	return mount("tmpfs", path, "tmpfs", MS_NOSUID | MS_NOEXEC, "mode=755") ? -errno : 0;
 }
 
-/* A directory that is open leads to what is covered. */
+/* An open directory still leads to the entries that are covered. */
 int mounts_replace(const char *path, const char *const except[])
 {
 	DIR *directory = opendir(path);

@@ -1,22 +1,25 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A mount namespace for a program, made by a process of one thread that will become it: directories in it are as they were,
- * but for some entries. Nothing of it is seen outside, and it is gone with the program. Functions return 0 or a negative
- * errno value; what fails half-way cannot be undone.
+ * Mount namespace for a program, made by a single-threaded process that becomes the program. Directories in it keep all
+ * but some entries. It is invisible outside and ends with the program. Functions return 0 or a negative errno value; a
+ * partial failure cannot be undone.
  */
 #ifndef SOFTHCA_TOOL_MOUNTS_H
 #define SOFTHCA_TOOL_MOUNTS_H
 
 /**
- * Enters a mount namespace, in which what happens to mounts outside is seen, not the other way round. A process that may not
- * make one makes a user namespace around it, in which user and group stay what they are.
+ * Enters a mount namespace that follows changes of outer mounts, but not the reverse. A process without the right to do
+ * so creates a user namespace first, in which user and group stay the same.
  */
 int mounts_begin(void);
 
 /** Mounts an empty directory over @path. */
 int mounts_cover(const char *path);
 
-/** The same, and binds what was there into it, but for the entries in @except (NULL at its end), and what cannot be bound. */
+/**
+ * As mounts_cover(), and binds the old entries into it, except those in @except (NULL at its end) and those that cannot
+ * be bound.
+ */
 int mounts_replace(const char *path, const char *const except[]);
 
 /** Makes the empty file @path, for a bind mount. */

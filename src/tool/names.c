@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The holders of abstract names by sock_diag(7), which shows the user of each socket to all users (Linux 5.3); see names.h. */
+/*
+ * Finds holders of abstract names with sock_diag(7), which shows the user of each socket to all users (Linux 5.3); see
+ * names.h.
+ */
 #include "tool/names.h"
 
 #include <errno.h>
@@ -14,7 +17,7 @@
 
 #define SHOW_UID 0x40    /* UDIAG_SHOW_UID, Linux 5.3 */
 #define ATTRIBUTE_UID 7  /* UNIX_DIAG_UID */
-#define CLOSED (1u << 7) /* TCP_CLOSE: bound, perhaps */
+#define CLOSED (1u << 7) /* TCP_CLOSE: possibly bound */
 #define LISTENING (1u << 10)
 
 #define SLOT "softhca/1/slot/"
@@ -89,7 +92,7 @@ static int dump_request(int fd)
 	return send(fd, &message, sizeof(message), 0) == sizeof(message) ? 0 : -errno;
 }
 
-/* Returns 1 until the list has ended: then 0, or a negative errno. */
+/* Receives a part of the list. Returns 1 until it has ended, then 0, or a negative errno. */
 static int dump_receive(int fd, struct table *table)
 {
 	union {

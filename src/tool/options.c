@@ -25,7 +25,7 @@ void option_name(enum setting setting, char *out, size_t size)
 	option_word(setting_info(setting)->name, out, size);
 }
 
-/* The setting whose option is @text up to @length, or SETTING_COUNT. */
+/* Returns the setting whose option is @text up to @length, or SETTING_COUNT. */
 static enum setting setting_of_option(const char *text, size_t length)
 {
 	char name[64];
@@ -61,7 +61,7 @@ static bool is_variable_of_hosts(const char *name, size_t length)
 	return false;
 }
 
-/* A misspelt variable would otherwise change nothing, in silence. */
+/* Warns about misspelt variables, which would otherwise be ignored silently. */
 static void warn_of_unknown_variables(void)
 {
 	for (char **entry = environ; *entry; entry++) {
@@ -73,7 +73,7 @@ static void warn_of_unknown_variables(void)
 	}
 }
 
-/* What a program would only say when it is too late: @origin is where the text comes from. */
+/* Reports faulty values that a program would report too late. @origin: source of the text. */
 static void check_faults(const struct settings *settings, const char *origin)
 {
 	char error[512];
@@ -105,8 +105,8 @@ static void read_environment(struct settings *settings)
 }
 
 /*
- * Returns the value of the option in @argv[*index], after its "=" or from the next argument; advances *@index to the last argument
- * that it used. "--" and options are not values: `run --keys -- program` lacks one.
+ * Returns the value of the option in @argv[*index], after its "=" or from the next argument; advances *@index to the last
+ * argument that it used. "--" and options are not values: `run --keys -- program` lacks one.
  */
 static char *take_value(int argc, char **argv, int *index, const char *name)
 {
@@ -141,7 +141,7 @@ static bool take_setting(int argc, char **argv, int *index, struct settings *set
 	return true;
 }
 
-/* True if @word is one of those in @words, "a|b|c". */
+/* Returns true if @word is one of @words, "a|b|c". */
 static bool is_word_of(const char *word, const char *words)
 {
 	size_t length = strlen(word);
@@ -182,7 +182,7 @@ static bool is_help(const char *argument)
 	return !strcmp(argument, "--help") || !strcmp(argument, "-h");
 }
 
-/* The option of @command whose name is most similar to @option, without its dashes, or NULL. */
+/* Returns the option of @command with the name most similar to @option, without its dashes, or NULL. */
 static const char *suggest_option(enum command command, const char *option)
 {
 	static char best[64];

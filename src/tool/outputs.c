@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Checks the outputs of a run before the program starts. The libraries report an output that they cannot open and go on without it,
- * since they must not end a program; a user who asked for an output should not have to run the program again.
+ * Checks the outputs of a run before the program starts. The libraries report an output that they cannot open and
+ * continue without it, since they must not end a program; a user who asked for an output should not have to run the
+ * program again.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -13,7 +14,7 @@
 
 #include "tool/tool.h"
 
-/* The settings that name an output, and whether that is a directory. */
+/* Settings that name an output; a flag marks directories. */
 static const struct {
 	enum setting setting;
 	bool directory;
@@ -22,7 +23,7 @@ static const struct {
 	{SETTING_COUNTERS, false}, {SETTING_TIMELINE, false},
 };
 
-/* The words that name no file; --explain takes all: before a file. */
+/* Returns the file name in @value, or NULL for words that are not files; --explain accepts "all:" before a file. */
 static const char *output_name(const char *value)
 {
 	if (!strncmp(value, "all:", 4))

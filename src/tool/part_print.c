@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* A part as text, see decoder.h. */
+/* Prints a part as text, see decoder.h. */
 #include <arpa/inet.h>
 #include <inttypes.h>
 #include <string.h>
@@ -25,7 +25,7 @@ static void print_name(FILE *out, const char *name)
 
 /* ---- what numbers mean ------------------------------------------------------------------------------------------ */
 
-/* "LEN|LR": the bits of @number that have names. */
+/* Prints the named bits of @number, "LEN|LR". */
 static void print_mask(FILE *out, enum field_form form, uint64_t number)
 {
 	const char *separator = "  # ";
@@ -38,7 +38,7 @@ static void print_mask(FILE *out, enum field_form form, uint64_t number)
 	}
 }
 
-/* Numbers for which other tables have texts. */
+/* Returns the text that other tables have for a number. */
 static const char *text_of(const struct field *field, uint64_t number)
 {
 	if (field->form == FORM_SYNDROME)
@@ -68,7 +68,7 @@ static void print_number(FILE *out, const struct field *field, uint64_t number)
 		print_mask(out, field->form, number);
 }
 
-/* GIDs and IP addresses as they are usually written. */
+/* Prints GIDs and IP addresses in their usual form. */
 static void print_address(FILE *out, const struct field *field, const uint8_t *bytes)
 {
 	char text[INET6_ADDRSTRLEN];
@@ -96,7 +96,7 @@ static void print_field(FILE *out, const struct field *field, const uint8_t *byt
 	fputc('\n', out);
 }
 
-/* Bits that are of no field, and not 0. */
+/* Prints bits outside all fields that are not 0. */
 static void print_reserved(FILE *out, enum part part, const uint8_t *bytes)
 {
 	uint8_t left[PART_MOST_BYTES], any = 0;

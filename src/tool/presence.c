@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Presence: some programs, UCX before all, take an RDMA device for absent unless /dev/infiniband has a character device of
- * its name, and some read in /sys/class/infiniband. This gives the program both, in a mount namespace of its own: /dev as
- * it was, entry by entry, and in it a directory infiniband in which the null device stands for ours; /sys/class likewise
+ * Presence: some programs, UCX above all, find an RDMA device only if /dev/infiniband has a character device with its
+ * name, and some read /sys/class/infiniband. This provides both in a mount namespace for the program: /dev with all its
+ * entries, and in it a directory infiniband in which the null device stands for ours; /sys/class likewise
  * (tool/sysfs_tree.h).
  */
 #include <errno.h>
@@ -21,13 +21,13 @@
 
 #define DIRECTORY "/dev/infiniband"
 
-/* As ibv_device.dev_name has it. */
+/* Writes the path with the name in ibv_device.dev_name. */
 static void node_path(char *path, size_t size, uint32_t device)
 {
 	snprintf(path, size, DIRECTORY "/uverbs%u", device);
 }
 
-/* What the programs ask: is it a character device, may it be read and written. */
+/* Checks what programs check: a character device that may be read and written. */
 static bool node_is_there(uint32_t device)
 {
 	char path[64];
@@ -54,7 +54,7 @@ static int nodes_make(uint32_t devices)
 		if (node_is_there(i))
 			continue;
 		node_path(path, sizeof(path), i);
-		/* Something may be there that this user may not open: the mount hides it. */
+		/* An entry that this user may not open is hidden by the mount. */
 		if (access(path, F_OK)) {
 			error = mounts_make_file(path);
 			if (error)
@@ -81,7 +81,7 @@ static int presence_make_directory(uint32_t devices)
 	return error ? error : nodes_make(devices);
 }
 
-/* Without UCX the warning about missing files is left out. */
+/* Without UCX there is no warning about missing files. */
 static bool ucx_is_installed(void)
 {
 	static const char *const patterns[] = {"/lib*/libucs.so.0", "/usr/lib*/libucs.so.0", "/usr/lib/*/libucs.so.0",
@@ -104,7 +104,7 @@ static bool ucx_is_installed(void)
 	return found;
 }
 
-/* What a program may miss. */
+/* Parts that a program may miss. */
 struct presence {
 	struct settings settings;
 	bool nodes, files; /* in /dev, in /sys */
@@ -121,7 +121,7 @@ static int presence_attempt(const struct presence *presence)
 	return error;
 }
 
-/* Tries in a child first: what fails half-way cannot be undone, since a process cannot leave a user namespace. */
+/* Tries in a child first: a partial failure cannot be undone, since a process cannot leave a user namespace. */
 static int presence_attempt_in_child(const struct presence *presence)
 {
 	int status;
@@ -144,7 +144,10 @@ static int presence_try(const struct presence *presence)
 	return error ? error : presence_attempt(presence);
 }
 
-/* More programs need the nodes than the files, and few look for a PCI function. If not all of it can be made, less is tried. */
+/*
+ * More programs need the nodes than the files, and few need a PCI function. If not everything can be made, less is
+ * tried.
+ */
 void presence_make(const struct settings *settings)
 {
 	struct presence presence = {.settings = *settings,

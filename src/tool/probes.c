@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Trying what the machine allows, see probes.h. */
+/* Probes what the machine supports, see probes.h. */
 #include "tool/probes.h"
 
 #include <errno.h>
@@ -31,7 +31,7 @@ int system_setting(const char *path)
 	return value;
 }
 
-/* What @attempt returns in a child: 0 or an errno value. */
+/* Calls @attempt in a child. Returns its result: 0 or an errno value. */
 static int in_child(int (*attempt)(void *argument), void *argument)
 {
 	int status;
@@ -83,7 +83,7 @@ static int mount_something(void *argument)
 	int error = mounts_begin();
 
 	(void)argument;
-	/* Where `softhca run` begins. */
+	/* As `softhca run` does first. */
 	if (!error)
 		error = mounts_cover("/dev");
 	return -error;

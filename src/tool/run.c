@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* softhca run: a program with our libraries in front of the system's; it takes the place of this process. */
+/* softhca run: replaces this process by a program that loads our libraries before the system's. */
 #include <errno.h>
 #include <stdio.h>
 #include <unistd.h>
@@ -17,7 +17,7 @@ int command_run(int argc, char **argv)
 		tool_fail(EXIT_WRONG_USE, "run: no program given (try softhca --help)");
 	if (settings.origin[SETTING_EXPLAIN] == ORIGIN_DEFAULT)
 		setting_parse(&settings, SETTING_EXPLAIN, "stderr", ORIGIN_OPTION, error, sizeof(error));
-	/* Without the files there is nothing to find: --no-presence leaves the setting as it is. */
+	/* The setting has no effect without the files, so --no-presence leaves it unchanged. */
 	if (settings.origin[SETTING_PCI] == ORIGIN_DEFAULT && !own[OPTION_RUN_NO_PRESENCE])
 		setting_parse(&settings, SETTING_PCI, "on", ORIGIN_OPTION, error, sizeof(error));
 	outputs_check(&settings);

@@ -35,7 +35,7 @@ void run_errors_begin(struct run_errors *errors, const char *option)
 	fd = mkstemp(errors->marks);
 	if (fd < 0)
 		tool_fail(EXIT_FAILURE, "--error-exitcode: %s: %m", errors->marks);
-	/* A process of the program may have become another user. */
+	/* A process of the program may have changed its user. */
 	if (fchmod(fd, 0666))
 		tool_fail(EXIT_FAILURE, "--error-exitcode: %s: %m", errors->marks);
 	close(fd);
@@ -48,7 +48,7 @@ int run_errors_status(struct run_errors *errors, int status)
 
 	if (!errors->status)
 		return status;
-	/* A signal says more. */
+	/* A signal is more informative. */
 	if (WIFEXITED(status) && !stat(errors->marks, &marks) && marks.st_size)
 		status = errors->status << 8;
 	unlink(errors->marks);

@@ -1,20 +1,22 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* `softhca run --error-exitcode`. A struct run_errors is the caller's; one thread. */
+/* `softhca run --error-exitcode`. The caller owns a struct run_errors; one thread. */
 #ifndef SOFTHCA_TOOL_RUN_ERRORS_H
 #define SOFTHCA_TOOL_RUN_ERRORS_H
 
 struct run_errors {
-	int status;     /* to end with if anything was explained; 0: the option was not given */
-	char marks[64]; /* file to which each process appends that has explained something (explain/sink.h) */
+	int status;     /* exit status if anything was explained; 0: no such option */
+	char marks[64]; /* file to which each process that explains something appends (explain/sink.h) */
 };
 
 /**
- * Makes the file and names it in the environment. @option: the value of the option, NULL: it was not given. Exits with one line if the
- * value is wrong or the file cannot be made.
+ * Makes the file and puts its name into the environment. @option: the value of the option, NULL if not given. Exits
+ * with a message if the value is wrong or the file cannot be made.
  */
 void run_errors_begin(struct run_errors *errors, const char *option);
 
-/** The status of the program that ended with @status, both as wait(2) has it: another one if anything was explained. */
+/**
+ * Returns the status of the program that ended with @status, both as in wait(2): another one if anything was explained.
+ */
 int run_errors_status(struct run_errors *errors, int status);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * softhca run --report: the outputs of the run go into a directory of its own. When the program has ended, Python makes one page of them.
- * Explanations are written to standard error as well, as without a report.
+ * softhca run --report: collects the outputs of the run in a separate directory. When the program has ended, Python
+ * generates a page from them. Explanations are also written to standard error, as without a report.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -18,7 +18,7 @@
 
 #define EXPLANATIONS "explanations"
 
-/* The settings that leave files, and where: below the directory of the report. */
+/* Settings that produce files, and their places below the directory of the report. */
 static const struct {
 	enum setting setting;
 	const char *name;
@@ -37,7 +37,7 @@ static void report_directory_make(struct run_report *report)
 		tool_fail(EXIT_FAILURE, "--report: %s: %m", report->directory);
 }
 
-/* Has the output @setting written below the directory, unless the user chose a file, which then is shown too. */
+/* Redirects the output @setting to the directory, unless the user chose a file, which is then shown as well. */
 static void report_output_place(struct run_report *report, struct settings *settings, enum setting setting,
 				const char *name)
 {
@@ -96,7 +96,7 @@ void run_report_tell(struct run_report *report)
 
 	clearerr(report->explanations);
 	while (getline(&line, &size, report->explanations) > 0)
-		/* Names of files that are removed: they are on the page. */
+		/* Omits the names of removed files; their contents are on the page. */
 		if (!strstr(line, report->directory))
 			fputs(line, stderr);
 	free(line);

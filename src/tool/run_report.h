@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The page of `softhca run --report`. A struct run_report is the caller's; one thread. */
+/* The page of `softhca run --report`. The caller owns a struct run_report; one thread. */
 #ifndef SOFTHCA_TOOL_RUN_REPORT_H
 #define SOFTHCA_TOOL_RUN_REPORT_H
 
@@ -11,17 +11,17 @@
 enum { RUN_REPORT_OUTPUTS = 5 };
 
 struct run_report {
-	const char *output;             /* the page; NULL: no page is made */
-	char path[4096];                /* in which @output is */
-	char directory[4096];           /* absolute; the script that makes the page removes it */
+	const char *output;             /* file name of the page; NULL: no page is made */
+	char path[4096];                /* path of the page, made from @output */
+	char directory[4096];           /* absolute; removed by the script that makes the page */
 	FILE *explanations;             /* lines appended here are copied to standard error */
 	char *more[RUN_REPORT_OUTPUTS]; /* files and directories that the user chose by other options */
 	int more_count;
 };
 
 /**
- * Makes a directory for the outputs of the run and points those in @settings there, except those that the user chose. Exits with one line
- * if the page @output cannot be written, or without Python.
+ * Makes a directory for the outputs of the run and redirects those in @settings to it, except those that the user
+ * chose. Exits with a message if the page @output cannot be written, or without Python.
  */
 void run_report_begin(struct run_report *report, struct settings *settings, const char *output);
 
@@ -29,8 +29,8 @@ void run_report_begin(struct run_report *report, struct settings *settings, cons
 void run_report_tell(struct run_report *report);
 
 /**
- * Makes the page when @command has ended with @status, as wait(2) has it. @began, @ended: ns of CLOCK_REALTIME. A page that is not complete
- * is told on standard error.
+ * Makes the page after @command has ended with @status, as in wait(2). @began, @ended: ns of CLOCK_REALTIME. Reports an
+ * incomplete page on standard error.
  */
 void run_report_end(struct run_report *report, char *const command[], uint64_t began, uint64_t ended, int status);
 

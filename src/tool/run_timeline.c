@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * softhca run --timeline, --report, --error-exitcode: waits for the program, and then makes the trace of what its processes have
- * recorded, and the page, and looks whether anything was explained.
+ * softhca run --timeline, --report, --error-exitcode: waits for the program, then makes the trace of the records of its
+ * processes, and the page, and checks whether anything was explained.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -28,7 +28,7 @@ static void signal_forward(int number)
 		kill(program, number);
 }
 
-/* A terminal sends its signals to the program as well; what is sent to us is meant for it. */
+/* Ignores signals of the terminal, which the program also gets, and forwards signals sent to this process. */
 static void signals_handle(void)
 {
 	static const int forwarded[] = {SIGTERM, SIGHUP, SIGUSR1, SIGUSR2, SIGCONT};
@@ -40,7 +40,9 @@ static void signals_handle(void)
 	signal(SIGQUIT, SIG_IGN);
 }
 
-/* Replaces %p, which stands for this process here, and makes the path absolute: processes may change their directory. */
+/*
+ * Replaces %p, which means this process here, and makes the path absolute, since processes may change their directory.
+ */
 static void timeline_resolve(struct settings *settings)
 {
 	char directory[PATH_MAX], path[sizeof(settings->timeline) + PATH_MAX], expanded[sizeof(settings->timeline)];
@@ -58,7 +60,7 @@ static void timeline_resolve(struct settings *settings)
 	strcpy(settings->timeline, path);
 }
 
-/* As the program ended, so do we. */
+/* Ends this process in the same way as the program. */
 _Noreturn static void end_as(int status)
 {
 	if (WIFSIGNALED(status)) {
@@ -79,7 +81,7 @@ static uint64_t wall_clock_ns(void)
 	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
 }
 
-/* The program of a `softhca run` that waits for it may be another one: the first makes the trace. */
+/* Returns true if another `softhca run` waits for this process; only the outermost makes the trace. */
 static bool outer_run_waits(const struct settings *settings)
 {
 	const char *variable = getenv(setting_info(SETTING_TIMELINE)->variable);
@@ -88,7 +90,7 @@ static bool outer_run_waits(const struct settings *settings)
 	       strcmp(variable, settings->timeline) == 0;
 }
 
-/* Has Python make the trace of the records beside @path since @started; its output is @out. */
+/* Has Python make the trace of the records next to @path since @started; it is written to @out. */
 static void trace_collect(const char *path, FILE *out, uint64_t started)
 {
 	char since[32], *arguments[] = {(char *)path, since};
@@ -100,7 +102,7 @@ static void trace_collect(const char *path, FILE *out, uint64_t started)
 	fclose(out);
 }
 
-/* Waits for the program. Returns its status, as wait(2) has it. */
+/* Waits for the program. Returns its status, as in wait(2). */
 static int program_wait(struct run_report *report)
 {
 	const struct timespec often = {.tv_nsec = 20000000};
@@ -118,7 +120,7 @@ static int program_wait(struct run_report *report)
 	return status;
 }
 
-/* Begins the trace of @settings. Returns the file that it will be in, or NULL if none is to be made here. */
+/* Begins the trace of @settings. Returns its file, or NULL if none is made here. */
 static FILE *trace_begin(struct settings *settings)
 {
 	FILE *out;
@@ -150,7 +152,7 @@ void run_and_collect(struct settings *settings, char *const command[], const cha
 	if (!out && !page && !error_status)
 		return;
 	began = wall_clock_ns();
-	/* None is lost between the two. */
+	/* Blocks signals, so that none is lost in between. */
 	sigfillset(&all);
 	sigprocmask(SIG_SETMASK, &all, &before);
 	program = fork();

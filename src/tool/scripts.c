@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The parts of the command that are written in Python (src/tool/python): joining the records of processes, and pages of HTML. They
- * use nothing but Python's own modules.
+ * Runs the Python parts of the command (src/tool/python): joining records of processes, and HTML pages. They use only
+ * Python's standard library.
  */
 #include <errno.h>
 #include <limits.h>
@@ -40,7 +40,10 @@ void python_require(const char *what)
 
 _Noreturn void python_run(const char *name, int count, char **arguments)
 {
-	/* Isolated: variables and files of the user do not change its imports, and it writes no files beside the scripts. */
+	/*
+	 * Isolated: variables and files of the user do not change its imports, and it writes no files next to the
+	 * scripts.
+	 */
 	const char *const words[] = {PYTHON,           "-I", "-S", "-B", "-X", "utf8", script_directory(),
 				     "/proc/self/exe", name};
 	const size_t fixed = sizeof(words) / sizeof(words[0]);

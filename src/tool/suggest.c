@@ -16,7 +16,7 @@ static uint32_t least_of_three(uint32_t a, uint32_t b, uint32_t c)
 	return smaller < c ? smaller : c;
 }
 
-/* Returns how many letters have to be inserted, removed or replaced to make @a from @b, each of at most MOST_LETTERS. */
+/* Returns the number of letters to insert, remove or replace to turn @b into @a, each of at most MOST_LETTERS. */
 static uint32_t word_distance(const char *a, const char *b)
 {
 	size_t columns = strlen(b);
@@ -46,7 +46,7 @@ bool suggestion_is_better(struct suggestion *suggestion, const char *word)
 	if (letters > MOST_LETTERS || strlen(word) > MOST_LETTERS)
 		return false;
 	mistakes = word_distance(suggestion->wanted, word);
-	/* In a word of two letters, two wrong ones leave nothing; two swapped letters are two mistakes. */
+	/* Two wrong letters are too many for a word of two; two swapped letters count as two. */
 	if (mistakes > MOST_MISTAKES || mistakes * 2 > letters + 1)
 		return false;
 	if (suggestion->found && mistakes >= suggestion->mistakes)

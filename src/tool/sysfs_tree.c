@@ -17,13 +17,13 @@
 #define NETWORK_DEVICES CLASS "/net"
 #define DEVICES "/sys/devices"
 
-/* The devices of a host, one after the other, and what became of them. */
+/* The devices of a host, visited in turn, and the result. */
 struct tree {
 	struct hca_gid gids[HCA_GID_TABLE_SIZE];
 	char name[64]; /* as in struct hca */
 	struct sysfs_device device;
-	int error; /* the first */
-	bool same; /* all files looked at so far have the text that they should have */
+	int error; /* first error */
+	bool same; /* all files checked so far have the expected text */
 };
 
 static void set_device(struct tree *tree, const struct settings *settings, size_t index)
@@ -38,7 +38,7 @@ static void set_device(struct tree *tree, const struct settings *settings, size_
 
 /* ---- making ----------------------------------------------------------------------------------------------------- */
 
-/* Makes the directories that lead to @path, an absolute one, whose first two are there. */
+/* Makes the parent directories of the absolute @path; the first two exist. */
 static int make_parents(char *path)
 {
 	for (char *slash = strchr(path + sizeof(CLASS), '/'); slash; slash = strchr(slash + 1, '/')) {
@@ -80,7 +80,7 @@ static void tree_file_make(void *argument, const char *name, const char *text)
 		tree->error = write_file(path, text);
 }
 
-/* The interfaces of the GIDs, each once, as the PCI function of an adapter lists them. */
+/* Links the interfaces of the GIDs, each once, as the PCI function of an adapter lists them. */
 static void link_interfaces(struct tree *tree)
 {
 	char path[PATH_MAX], target[PATH_MAX];
@@ -96,7 +96,7 @@ static void link_interfaces(struct tree *tree)
 	}
 }
 
-/* Makes the directory @path of the function of a device, and its name @name in the class, as a link there. */
+/* Makes the directory @path of the function of a device, and a link @name to it in the class. */
 static int link_class(const char *path, const char *class, const char *name)
 {
 	char made[PATH_MAX], link[PATH_MAX];
@@ -108,12 +108,12 @@ static int link_class(const char *path, const char *class, const char *name)
 	snprintf(link, sizeof(link), CLASS "/%s/%s", class, name);
 	if (make_parents(link) || symlink(made, link))
 		return -errno;
-	/* Up again, as sysfs has it: programs go by the name of the function at its end. */
+	/* A link back up, as in sysfs: programs read the name of the function at its end. */
 	strcat(made, "/device");
 	return symlink(path, made) ? -errno : 0;
 }
 
-/* The driver has no directory: programs go by the name at the end. DPDK leaves out functions that have none. */
+/* Links the driver, which has no directory: programs read the name at the end. DPDK skips functions without one. */
 static int link_driver(const char *function)
 {
 	char path[PATH_MAX];
@@ -122,7 +122,7 @@ static int link_driver(const char *function)
 	return symlink("../../../bus/pci/drivers/mlx5_core", path) ? -errno : 0;
 }
 
-/* Directories and links of the PCI function of the device: its files are made through them. */
+/* Makes directories and links of the PCI function of the device; its files are made through them. */
 static int make_function(const struct tree *tree)
 {
 	char path[64], address[SYSFS_PCI_BYTES], node[32];
@@ -137,7 +137,7 @@ static int make_function(const struct tree *tree)
 	return error ? error : link_driver(path);
 }
 
-/* Classes that the kernel has are covered: their devices are none that our libraries know. */
+/* Covers classes that the kernel has: our libraries do not know their devices. */
 static int make_class_directories(void)
 {
 	static const char *const names[] = {"infiniband", "infiniband_verbs", NULL};
@@ -168,7 +168,7 @@ int sysfs_tree_make(const struct settings *settings)
 
 /* ---- looking ---------------------------------------------------------------------------------------------------- */
 
-/* Whether a PCI function is there is as the settings have it. */
+/* Returns true if a PCI function is present or absent as the settings require. */
 static bool function_is_right(const struct tree *tree)
 {
 	char path[128];
@@ -177,7 +177,7 @@ static bool function_is_right(const struct tree *tree)
 	return tree->device.pci == (access(path, F_OK) == 0);
 }
 
-/* True if the file at @path has @text, and the end of its last line. */
+/* Returns true if the file at @path is exactly @text and a newline. */
 static bool has_text(const char *path, const char *text)
 {
 	char found[SYSFS_TEXT_BYTES + 2];
@@ -196,7 +196,7 @@ static void look_at_file(void *argument, const char *name, const char *text)
 	struct tree *tree = argument;
 	char path[PATH_MAX];
 
-	/* Counters may differ, what tells who and where the device is may not. */
+	/* Counters may differ; the identity and the place of the device may not. */
 	if (!tree->same || !(strstr(name, "_guid") || strstr(name, "/device/")))
 		return;
 	snprintf(path, sizeof(path), CLASS "/%s", name);

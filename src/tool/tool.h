@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The softhca command: what its parts share. One thread; the process exits after one command, so nothing is freed.
- * Exit status: 0, 1 (it did not work), 2 (it was called wrongly: one line on stderr says how).
+ * Functions shared by the commands of softhca. One thread; the process exits after one command, so nothing is freed.
+ * Exit status: 0, 1 (failed), 2 (wrong usage: one line on stderr explains it).
  */
 #ifndef SOFTHCA_TOOL_TOOL_H
 #define SOFTHCA_TOOL_TOOL_H
@@ -32,12 +32,15 @@ int options_parse(enum command command, int argc, char **argv, struct settings *
 void options_parse_all(enum command command, int argc, char **argv, struct settings *settings, const char *own[]);
 
 /**
- * Parses the own options of a command without settings, which may stand anywhere. Moves the arguments to @argv[1] and following and
- * returns their number.
+ * Parses the own options of a command without settings, which may stand anywhere. Moves the arguments to @argv[1] and following
+ * and returns their number.
  */
 int own_options_parse(enum command command, int argc, char **argv, const char *own[]);
 
-/** Writes the @name of a table to @out as it is written on command lines: DEVICE_NAME becomes device-name. Cut off at @size, which is > 0. */
+/**
+ * Writes the @name of a table to @out as it is written on command lines: DEVICE_NAME becomes device-name. Cut off at @size, which
+ * is > 0.
+ */
 void option_word(const char *name, char *out, size_t size);
 /** Writes the option of @setting, without its dashes, to @out. */
 void option_name(enum setting setting, char *out, size_t size);
@@ -70,8 +73,8 @@ const char *script_directory(void);
 void python_require(const char *what);
 
 /**
- * Runs the part @name of the command that is written in Python (src/tool/python) in the place of this process, with @count @arguments.
- * It exits as a command does. Without python3 this exits with one line.
+ * Runs the part @name of the command that is written in Python (src/tool/python) in the place of this process, with @count
+ * @arguments. It exits as a command does. Without python3 this exits with one line.
  */
 _Noreturn void python_run(const char *name, int count, char **arguments);
 
@@ -82,9 +85,9 @@ bool python_wait(const char *name, int count, char **arguments, int out);
 void library_path_export(void);
 
 /**
- * Makes this process, and so the program that will take its place, see a character device in /dev/infiniband and files in
- * /sys/class/infiniband for each device by @settings, as far as the kernel allows. Where it does not and UCX is
- * installed, a line on stderr says so. Called by a process of one thread.
+ * Shows this process, and the program that replaces it, a character device in /dev/infiniband and files in
+ * /sys/class/infiniband for each device by @settings, as far as the kernel allows. If it does not and UCX is installed,
+ * a line on stderr reports it. Called by a single-threaded process.
  */
 void presence_make(const struct settings *settings);
 
@@ -92,9 +95,9 @@ void presence_make(const struct settings *settings);
 bool presence_nodes_exist(uint32_t devices);
 
 /**
- * For `softhca run`. If @settings have a timeline, a page @report is wanted or @error_status is given (NULL: not), the call returns in a
- * child, which is to become the program @command, and the path of the timeline is absolute. This process waits for it, makes the trace and
- * the page, and ends as the program has ended, or with @error_status if anything was explained.
+ * For `softhca run`. If @settings have a timeline, a page @report is wanted or @error_status is given (NULL: not), the call
+ * returns in a child, which is to become the program @command, and the path of the timeline is absolute. This process waits for
+ * it, makes the trace and the page, and ends as the program has ended, or with @error_status if anything was explained.
  */
 void run_and_collect(struct settings *settings, char *const command[], const char *report, const char *error_status);
 
@@ -121,7 +124,10 @@ void counters_print(void);
 void counters_print_json(void);
 /** Returns the name of a type of GIDs (enum ibv_gid_type). */
 const char *info_gid_type_name(uint32_t type);
-/** Prints all of softhca info as an object. @devices: NULL-terminated. Returns 0, or a negative errno if a device cannot be queried. */
+/**
+ * Prints all of softhca info as an object. @devices: NULL-terminated. Returns 0, or a negative errno if a device cannot be
+ * queried.
+ */
 int info_print_json(const struct settings *settings, struct ibv_device **devices);
 
 /* The commands; @argv[0] is the command's name. Each returns the exit status, or runs the program in its place. */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * softhca top: what its parts share. One thread. The samples belong to command_top(); the table and the terminal only read them.
+ * Shared by the parts of softhca top. One thread. command_top() owns the samples; the table and the terminal only read
+ * them.
  */
 #ifndef SOFTHCA_TOOL_TOP_H
 #define SOFTHCA_TOOL_TOP_H

@@ -33,7 +33,7 @@ static const struct {
 	[TOP_LINKS] = {"links", "LINKS", -7},
 };
 
-/* The numbers of a line of the table, as large as they are. */
+/* Numbers of a line of the table, at full precision. */
 struct table_row {
 	double value[TOP_COLUMNS];
 };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The keys of softhca top: a terminal that passes them on one by one. */
+/* Keys of softhca top: switches the terminal to single keys. */
 #include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -18,7 +18,7 @@ static void terminal_restore(void)
 	tcsetattr(STDIN_FILENO, TCSANOW, &terminal_before);
 }
 
-/* Restores the terminal, then has the signal do what it does without a handler. */
+/* Restores the terminal, then raises the signal with its default action. */
 static void terminal_signal(int number)
 {
 	terminal_restore();
