@@ -5,7 +5,7 @@ starts them (src/tool/scripts.c) by
 
     python3 -I DIRECTORY TOOL COMMAND [ARGUMENT...]
 
-They need no other module than those of Python itself.
+They need only Python's standard library.
 """
 import os
 import signal
@@ -17,7 +17,7 @@ from common import Failure, Tool, say
 
 
 def run(tool, command, *arguments):
-    # Bytes of a trace that is copied stay as they are.
+    # Copies the bytes of traces unchanged.
     sys.stdout.reconfigure(encoding='latin-1', errors='replace', newline='\n')
     if command == 'timeline':
         timeline.merge(tool, arguments, sys.stdout)
@@ -38,7 +38,7 @@ def run(tool, command, *arguments):
 
 
 def main():
-    # As programs in C end when their output is not read, or they are interrupted.
+    # Signals end this process as they end a C program: unread output, interrupts.
     signal.signal(signal.SIGPIPE, signal.SIG_DFL)
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, signal.SIG_DFL)
@@ -55,5 +55,5 @@ def main():
 
 status = main()
 sys.stderr.flush()
-# Ends without freeing each object, and without a second attempt to write output that could not be written.
+# Skips freeing of objects, and a second attempt to write failed output.
 os._exit(status)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""The command that these scripts are a part of: its tables, its errors, its progress line."""
+"""Access to the softhca command: its tables, its errors, its progress line."""
 import json
 import subprocess
 import sys
@@ -12,19 +12,19 @@ class Failure(Exception):
 
 def say(text):
     """Writes a line to standard error, as the command does in C."""
-    # A name of a file or of a program may have bytes that a terminal obeys.
+    # Names of files and programs may contain terminal control characters.
     line = ''.join(c if c.isprintable() else '?' for c in text)
     sys.stderr.write(f'softhca: {line}\n')
 
 
 class Tool:
-    """The program that started this one."""
+    """The softhca command, which started this process."""
 
     def __init__(self, path):
         self.path = path
 
     def data(self, *arguments):
-        """Returns the output of `softhca data`: the tables have one source, in C."""
+        """Returns the output of `softhca data`, since the tables are defined in C only."""
         done = subprocess.run([self.path, 'data', *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=False)
         if done.returncode:
             raise Failure(done.stderr.decode('utf-8', 'replace').strip().replace('softhca: ', '', 1))
@@ -33,7 +33,7 @@ class Tool:
 
 class Progress:
     """
-    A line on standard error for work that takes longer than a second, written over and over, and erased at the end; only if that is a
+    A progress line on standard error for work of more than a second, updated in place and erased at the end; only if that is a
     terminal and the result goes elsewhere.
     """
     FIRST, AGAIN = 1.0, 0.2
@@ -43,7 +43,7 @@ class Progress:
         self.what, self.next, self.shown = what, time.monotonic() + self.FIRST if wanted else float('inf'), False
 
     def tell(self, done, whole):
-        """@done of @whole are done. Cheap enough to be called for each of a few thousand."""
+        """Reports that @done of @whole are done. Cheap enough for thousands of calls."""
         if self.next == float('inf') or time.monotonic() < self.next:
             return
         self.next, self.shown = time.monotonic() + self.AGAIN, True

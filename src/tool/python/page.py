@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """
-The page of a report: one file of HTML that loads nothing. All that comes from files is escaped, drawings are images, in which nothing
+The page of a report: one HTML file that loads nothing. All data from files is escaped; drawings are images, in which nothing
 runs.
 """
 import os
 import re
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-# Rows of a section that a page shows; the others are counted.
+# Most rows shown in a section; the others are counted.
 MOST_ROWS = 1000
-# Controls, and bytes that are not UTF-8 (surrogateescape).
+# Control characters, and bytes that are not UTF-8 (surrogateescape).
 HIDDEN = re.compile('[\x00-\x08\x0b-\x1f\x7f\udc80-\udcff]')
 MARKUP = str.maketrans({'&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;'})
 HEAD = '''<!doctype html>
@@ -23,12 +23,12 @@ HEAD = '''<!doctype html>
 
 
 def escape(text):
-    """@text as HTML that shows it and obeys nothing in it."""
+    """Escapes @text for HTML."""
     return HIDDEN.sub('?', text).translate(MARKUP)
 
 
 def duration(ns):
-    """@ns with a unit that leaves three to four digits."""
+    """Formats @ns with a unit that leaves three to four digits."""
     for unit, size in ('s', 10**9), ('ms', 10**6), ('µs', 10**3):
         if ns >= size:
             return f'{ns / size:.4g} {unit}'
@@ -36,7 +36,7 @@ def duration(ns):
 
 
 class Section:
-    """A part of the page; its rows are collected until all files are read."""
+    """Section of the page; collects rows until all files are read."""
 
     def __init__(self, name, title, most=MOST_ROWS):
         self.name, self.title, self.most = name, title, most
@@ -46,7 +46,7 @@ class Section:
         self.html.append(html)
 
     def row(self):
-        """Counts one more row. False if it is not to be shown."""
+        """Counts one more row. Returns False if it is not shown."""
         if self.rows < self.most:
             self.rows += 1
             return True
@@ -54,7 +54,7 @@ class Section:
         return False
 
     def table(self, columns, rows):
-        """Puts a table of @rows, lists of cells in HTML, if there are any. The table scrolls by itself where the page is narrow."""
+        """Adds a table of @rows, lists of HTML cells, if there are any. On a narrow page the table scrolls separately."""
         shown = [f'<tr class="row"><td>{"</td><td>".join(row)}</td></tr>\n' for row in rows if self.row()]
         if shown:
             head = f'<tr><th>{"<th>".join(columns)}</tr>\n' if columns else ''
@@ -67,7 +67,7 @@ def read(name):
 
 
 def write(out, title, header, sections, sources):
-    """Writes the page with the HTML @header and those of @sections that have rows. @sources: HTML that says what it was made from."""
+    """Writes the page with the HTML @header and the non-empty @sections. @sources: HTML that names the input."""
     sections = [section for section in sections if section.rows]
     out.write(f'{HEAD}<title>{title}</title>\n<style>\n{read("page.css")}</style>\n</head>\n<body>\n<h1>softhca report</h1>\n{header}')
     out.write('<header><input id="filter" type="search" placeholder="filter" aria-label="filter">\n<nav>')

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """
-`softhca report` and `softhca run --report`: one page of HTML from the files that runs leave: drawings (--keys), explanations (--explain),
-counters (--counters), packets (--capture), requests (--timeline). The first bytes of a file tell its kind. The files may be anything.
+`softhca report` and `softhca run --report`: one HTML page from the output files of runs: drawings (--keys), explanations
+(--explain), counters (--counters), packets (--capture), requests (--timeline). File types are detected by content. Files are untrusted.
 """
 import base64
 import datetime
@@ -21,11 +21,11 @@ from page import Section, duration, escape
 MOST_BYTES = 1 << 20
 MOST_PACKETS = 300
 RULE = re.compile(r'\[0*([1-9]\d{0,3}) (?=[A-Z])')
-# Where a figure stands in the text of a rule (src/explain/rules.def).
+# Placeholder of an argument in the text of a rule (src/explain/rules.def).
 FIGURE = re.compile(r'\{\d:\w+\}')
 COUNTERS = 'softhca: counters of '
 COUNTER = re.compile(r'\s+([a-z_0-9]{1,63})\s+(\d{1,20})')
-# The file in which `softhca run --report` describes the run begins with this (src/tool/run_report.c).
+# First bytes of the file in which `softhca run --report` describes the run (src/tool/run_report.c).
 RUN = '{"softhca run":'
 # Failures come first, long tables last.
 TITLES = {'failures': 'Failed requests', 'explanations': 'Explanations', 'rules': 'Rules', 'keys': 'Keys', 'timeline': 'Timeline',
@@ -38,12 +38,12 @@ def open_text(path):
 
 
 def in_order(names):
-    """@names, numbers in them by their value."""
+    """Sorts @names; numbers in them by value."""
     return sorted(names, key=lambda name: [(int(part or 0), text) for text, part in re.findall(r'(\D*)(\d*)', name)])
 
 
 class Report:
-    """The sections of a page in the making."""
+    """Collects the sections of a page."""
 
     def __init__(self, tool):
         self.tool, self.told, self.header, self.failures = tool, set(), '', report_timeline.Failures()
@@ -54,7 +54,7 @@ class Report:
     # ---- the run ---------------------------------------------------------------------------------------------------------
 
     def add_run(self, path):
-        """Program, arguments, date, duration and exit status, at the head of the page."""
+        """Adds program, arguments, date, duration and exit status to the head of the page."""
         with open_text(path) as file:
             text = file.read(MOST_BYTES)
         try:
@@ -73,7 +73,7 @@ class Report:
 
     @staticmethod
     def text_beside(path):
-        """The text of the drawing @path, which is beside it; not of a pipe, which would be waited for."""
+        """Returns the text next to the drawing @path; opens no pipe, which would block."""
         name = path[:-4] + '.txt'
         if not os.path.isfile(name):
             return ''
@@ -81,7 +81,7 @@ class Report:
             return file.read(MOST_BYTES)
 
     def add_drawing(self, path):
-        """A drawing, folded; open if something in it was refused (docs/use/keys.md)."""
+        """Adds a drawing: folded, or open if it shows refused accesses (docs/use/keys.md)."""
         section = self.sections['keys']
         if not section.row():
             return
@@ -135,7 +135,7 @@ class Report:
 
     @staticmethod
     def bth(fields, name):
-        """The value of field @name of the base transport header, or its meaning if it has one."""
+        """Returns the meaning of field @name of the base transport header, or else its value."""
         found = re.search(rf'(?ms)^bth$.*?^  {name} .*?= ([^\n]*)', fields)
         value = found[1] if found else ''
         return (value.split('# ')[1] if '# ' in value else value)[:63]
@@ -145,7 +145,7 @@ class Report:
         self.data['packets'].append({'file': path, **capture})
         first, rows = packets[0]['ns'] if packets else 0, []
         for number, packet in enumerate(packets, 1):
-            # µs after the first; the clock of the host may have been set back.
+            # µs since the first packet; negative if the clock of the host was set back.
             time = f'{(packet["ns"] - first) / 1e3:.3f}' if packet['ns'] else ''
             rows.append([str(number), time, DIRECTIONS.get(packet['direction'], ''),
                          *(escape(self.bth(packet['fields'], name)) for name in ('opcode', 'destination_qpn', 'psn')), str(packet['bytes']),
@@ -177,7 +177,7 @@ class Report:
                 self.add_lines(path)
 
     def add(self, path):
-        """A file, or the files of a directory; the text of a drawing is shown with it."""
+        """Adds a file, or the files of a directory; texts of drawings are shown with the drawings."""
         if not os.path.isdir(path):
             self.add_file(path)
             return
@@ -202,7 +202,7 @@ def read(tool, paths):
 
 
 def make_json(tool, output, paths):
-    """Writes the data of the page of all files as JSON to the file @output, or to standard output if that is empty."""
+    """Writes the contents of the page of all files as JSON to the file @output, or to standard output if that is empty."""
     report = read(tool, paths)
     write(output, lambda out: out.write(f'{json.dumps(report.data, indent=1)}\n'))
 
@@ -224,9 +224,9 @@ def write(output, put):
 
 
 def make_of_run(tool, output, version, directory, *more):
-    """Writes the page of `softhca run --report`: of the files in @directory, which is removed then, and those that the user chose."""
+    """Writes the page of `softhca run --report` from the files in @directory, which is removed, and those that the user chose."""
     keys = os.path.join(directory, 'keys')
-    # A capture of each process (docs/inside/wire.md).
+    # One capture per process (docs/inside/wire.md).
     chosen = [path for name in more for path in (in_order(glob.glob(glob.escape(name).replace('%p', '*'))) if '%p' in name else [name])]
     paths = [path for path in (directory, keys, *chosen) if os.path.exists(path)]
     make(tool, output, version, paths, f'softhca run --report {shlex.quote(output)}')

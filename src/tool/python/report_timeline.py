@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""The requests of a trace, for a report: those that failed, bars in lanes, and how long requests of each kind took."""
+"""The requests of a trace, for a report: failed requests, bars in lanes, and latencies by kind of request."""
 import re
 import statistics
 
@@ -8,13 +8,13 @@ from page import duration, escape
 LANES, BARS, LEVELS, KINDS, BUCKETS = 40, 600, 6, 64, 40
 # Longer than any run, in ns.
 LONGEST = 1e18
-# Labels on the axis at most, and steps between them.
+# Most labels on the axis, and possible steps between them.
 LABELS, STEPS = 6, (1, 2, 5, 10)
 MEMBER = re.compile(r'"(\w+)":(?:"([^"]*)"|([^",{}\s]+))')
 
 
 def number(text):
-    """The figure of a member, or 0 if it is not there, or not one of a time."""
+    """Returns the number in a member, or 0 if it is missing or not a time."""
     try:
         value = float(text)
     except (TypeError, ValueError):
@@ -23,7 +23,7 @@ def number(text):
 
 
 class Request:
-    """A request with its times in ns: when it was posted, and how long after that it completed and was polled."""
+    """A request with its times in ns: time of the post, and the delays of completion and poll after it."""
 
     def __init__(self, members):
         text = {name: string or figure for name, string, figure in reversed(members)}
@@ -38,8 +38,8 @@ class Request:
 
 def requests_of(file):
     """
-    The requests of a trace, whose lines are one event each (docs/use/timeline.md). The file may be anything: nothing but members of the form
-    that softhca writes is looked for.
+    Yields the requests of a trace with one event per line (docs/use/timeline.md). The file is untrusted: only members in the form
+    that softhca writes are recognised.
     """
     for line in file:
         if '"ph":"b"' in line and '"complete_ns":' in line and '"posted":false' not in line:
@@ -47,7 +47,7 @@ def requests_of(file):
 
 
 class Failures:
-    """The requests that failed. Those that were flushed only follow from these and are counted."""
+    """The requests that failed. Flushed requests are consequences and are only counted."""
 
     def __init__(self):
         self.rows, self.flushed = [], 0
@@ -73,7 +73,7 @@ class Failures:
 
 
 class Lanes:
-    """A lane for each queue of each process, in it a bar for each request from its post to its completion."""
+    """One lane per queue and process, with a bar per request from post to completion."""
 
     def __init__(self):
         self.lanes, self.bars, self.left_out = {}, [], 0
@@ -101,7 +101,7 @@ class Lanes:
 
     @staticmethod
     def figure(span):
-        """Begins the picture, with an axis of round times; the lanes have its lines as their background."""
+        """Begins the picture, with an axis of round times, whose grid lines are the background of the lanes."""
         if span <= 0:
             return '<figure>\n'
         power = 10 ** max(len(str(int(span))) - 2, 0)
@@ -116,7 +116,7 @@ class Lanes:
         section.put(f'<div class="row lane"><b>{escape(name)}<small>{escape("".join(kinds))}</small></b><span>')
         busy_until = [0.0] * LEVELS
         for bar in lane:
-            # Requests of a queue that overlap are below each other, as far as there are levels.
+            # Overlapping requests of a queue are stacked, up to the number of levels.
             level = 0
             while level < LEVELS - 1 and busy_until[level] > bar.begin:
                 level += 1
@@ -133,7 +133,7 @@ class Lanes:
 
 
 class Latencies:
-    """How long requests took, by opcode and size."""
+    """Latencies of requests by opcode and size."""
 
     def __init__(self):
         self.kinds = {}
@@ -168,7 +168,7 @@ class Latencies:
 
 def add(failures, timeline, latency, file, name):
     """
-    Puts the requests of the trace @file into the sections @timeline and @latency, and those that failed into @failures. Returns the rows
+    Adds the requests of the trace @file to the sections @timeline and @latency, and failed ones to @failures. Returns the rows
     of latencies for JSON.
     """
     lanes, latencies = Lanes(), Latencies()

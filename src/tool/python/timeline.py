@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""`softhca timeline`, and the trace of a run: files of records, and traces of several hosts, become one trace."""
+"""`softhca timeline`, and the trace of a run: merges files of records and traces of several hosts into one trace."""
 import glob
 import os
 import re
@@ -9,7 +9,7 @@ from common import Failure, Progress, say
 from timeline_records import Reader
 from timeline_tracks import TRACE_BEGIN, TRACE_BEGUN, TRACE_END, Trace
 
-# Above all process numbers that Linux gives.
+# Above all PIDs that Linux assigns.
 PROCESS_STEP = 10_000_000
 LINES_OFTEN = 1024
 FIRST_LINE = re.compile(re.escape(TRACE_BEGIN) + r'(-?\d{1,19})' + re.escape(TRACE_BEGUN) + r'\n')
@@ -17,13 +17,13 @@ EVENT = re.compile(r'\{"ts":(-?)(\d{1,19})\.(\d{3}),"pid":(\d{1,19})(,.*\}),?\n?
 
 
 class Processes:
-    """Processes of several hosts, or containers, may have one number."""
+    """Assigns unique numbers: processes of several hosts or containers may have the same PID."""
 
     def __init__(self):
         self.used = set()
 
     def unique(self, process):
-        """@process if no other one has it, or else a number that is like it."""
+        """Returns @process if it is unused, otherwise a similar number."""
         process &= 0x7fffffff
         while process in self.used:
             process = process + PROCESS_STEP & 0x7fffffff
@@ -38,7 +38,7 @@ def write_records(reader, events, trace, processes):
 
 
 class Made:
-    """A trace that was made before."""
+    """An existing trace."""
 
     def __init__(self, path):
         self.path = path
@@ -115,12 +115,12 @@ def is_alive(process):
 
 def collect(tool, path, started, out):
     """
-    Writes the trace of the processes that recorded beside @path since @started, ns of CLOCK_REALTIME, and removes the records of those
-    that have ended. Returns False if a file could not be read.
+    Writes the trace of the processes that recorded next to @path since @started, ns of CLOCK_REALTIME, and removes the records of
+    those that have ended. Returns False if a file could not be read.
     """
     reader, processes, good, taken = Reader(tool.data('timeline')), Processes(), True, []
     for found in sorted(glob.glob(glob.escape(path) + '.*' + reader.tables['suffix'])):
-        # Of an earlier run of which no trace was made.
+        # Records of an earlier run, without a trace.
         began = reader.started(found)
         if began is None or began < started:
             continue
@@ -139,7 +139,7 @@ def collect(tool, path, started, out):
     trace.end()
     out.flush()
     for found, process in taken if good else ():
-        # A process that still runs goes on to record.
+        # A process that still runs continues to record.
         if not is_alive(process):
             os.unlink(found)
     return good

@@ -1,23 +1,22 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """
-Records become a trace. Each queue pair has two tracks, that of its requester and that of its responder; each CQ and SRQ has one. A
-request is a slice of its own, from post to poll; each step on its way is a short slice on the track where it happens, and arrows
-connect these.
+Converts records to a trace. Each queue pair has two tracks, requester and responder; each CQ and SRQ has one. A request is a
+separate slice, from post to poll; each of its steps is a short slice on the track where it happens, and arrows connect them.
 
-Nothing in the records can be relied on: a record that does not fit is a request without its beginning or its end.
+Records are untrusted: a record that does not match becomes a request without its beginning or its end.
 """
 from common import Progress
 from timeline_requests import Requests
 from timeline_tracks import CQ, REQUESTER, RESPONDER, SRQ, Track, mix
 
-# Events between two looks whether to show the progress.
+# Events between two checks of the progress line.
 EVENTS_OFTEN = 1024
-# Records keep so many bits of the index of a completion.
+# Bits of the index of a completion in records.
 INDEX_MASK = 0xffffff
 
 
 class Tables:
-    """The tables of the library (`softhca data timeline`), as the makers of a trace ask for them."""
+    """The tables of the library (`softhca data timeline`), prepared for lookup."""
 
     def __init__(self, data):
         self.data = data
@@ -45,7 +44,7 @@ class Tables:
         return self.opcode_names.get(opcode, 'unknown opcode')
 
     def request_name(self, request):
-        """Returns the name of a request. A UMR has that of the work request from which the driver built it."""
+        """Returns the name of a request. A UMR has the name of the work request from which the driver built it."""
         return self.umr_names.get(request.wc_opcode) or self.wqe_name(request.opcode)
 
     def status(self, number):
@@ -66,12 +65,12 @@ def psn_distance(a, b):
 
 
 def psn_end(psn, packets):
-    """The last of @packets from @psn on."""
+    """Returns the last PSN of @packets that start at @psn."""
     return psn + max(packets, 1) - 1 & 0xffffff
 
 
 class Maker:
-    """A trace in the making, of the events in the order of time."""
+    """Builds a trace from events in the order of time."""
 
     def __init__(self, tables, sources, trace):
         self.tables, self.sources, self.trace = tables, sources, trace
@@ -101,8 +100,8 @@ class Maker:
 
     def message_arrow(self, gid, sender, receiver, psn, answer):
         """
-        The arrow of packets that begin with @psn, as both ends reckon it: by the GID of the queue pair that sends, if it is connected,
-        its number, that of the other one, and the PSN.
+        Returns the arrow of packets that begin with @psn. Both ends compute it from the GID of the sending queue pair, if that is
+        connected, the numbers of both queue pairs, and the PSN.
         """
         key = gid, sender, receiver
         pair = self.pairs.get(key)
@@ -117,7 +116,7 @@ class Maker:
 
     def arrived_arrow(self, source, number, psn, value, answer):
         row = self.sources[source].rows.get(number)
-        # The packet of a connection need not say who sent it.
+        # A packet of a connection need not name its sender.
         if row and row.peer:
             return self.message_arrow(row.destination, row.peer, number, psn, answer)
         return self.message_arrow(None, value & 0xffffff, number, psn, answer)
@@ -131,7 +130,7 @@ class Maker:
         return f'"psn":{psn},"packets":{value >> 24 & 0xffffff},"bytes":{length},"peer":{value & 0xffffff},"wqe":{index}'
 
     def after_request(self, track, psn, value, message, call):
-        """The activity of a responder after a request that arrives. @call: it has answered when that is over."""
+        """Returns the activity of a responder after a request has arrived. @call: it answers before the call returns."""
         names, packets = self.tables.responder, value >> 24 & 0xffffff
         waits = track.activity in (names['WAITING_FOR_PACKET'], names['WAITING_FOR_REPETITION'])
         if waits and not 0 <= psn_distance(track.awaited_psn, psn) < max(packets, 1):
@@ -144,7 +143,7 @@ class Maker:
         return None if value & self.last or call else names['RECEIVING']
 
     def arrive(self, track, ns, index, message, psn, length, value, arrow, call=False):
-        """A request arrives at the responder of @track."""
+        """Handles the arrival of a request at the responder of @track."""
         track.set_activity(ns, self.after_request(track, psn, value, message, call))
         arrows = []
         if value & self.first:
@@ -168,7 +167,7 @@ class Maker:
         track.begin(ns, 'post: RECEIVE', f'"wr_id":"0x{value:x}","bytes":{length}', ('s', 'request', request.arrow))
 
     def on_post_srq(self, ns, source, number, index, opcode, psn, length, value):
-        """Which queue pair takes it is not known yet."""
+        """Handles a post to an SRQ; the queue pair that will take it is unknown yet."""
         self.track(SRQ, source, number).begin(ns, 'post: RECEIVE', f'"wr_id":"0x{value:x}","bytes":{length}')
 
     def on_local(self, ns, source, number, index, opcode, psn, length, value):
@@ -252,7 +251,7 @@ class Maker:
         track.begin(ns, f'answer: {self.tables.answer_name(message, index & 0xff)}', self.packets(psn, value, length, index), *arrows)
 
     def on_stop(self, ns, source, number, followed, stopped, psn, rule, value):
-        """A request did not go straight through the states of the responder."""
+        """Handles a request that left the usual order of states of the responder."""
         track, states = self.track(RESPONDER, source, number), self.tables.responder_states
         if stopped >= len(states) or followed >= len(states):
             return
@@ -275,7 +274,7 @@ class Maker:
 
     @staticmethod
     def cq_of(number, device):
-        """Devices number their CQs independently; so many devices are told apart."""
+        """Makes CQ numbers, which each device assigns independently, unique for up to 16 devices."""
         return number ^ (device & 0xf) << 20
 
     def on_complete(self, ns, source, cq, index, opcode, producer, length, value):
@@ -314,7 +313,7 @@ class Maker:
                 self.trace.named(source.process, 0, 'process_labels', f'"labels":"{source.lost} older records are lost"')
 
     def put_events(self, events):
-        """Writes all of @events. Returns the time of the last."""
+        """Writes all @events. Returns the time of the last."""
         progress = Progress('making the timeline', self.trace.out)
         end = events[-1][0] if events else 0
         # The times of one process differ, so that its slices have an order.
@@ -322,7 +321,7 @@ class Maker:
         for place, (ns, source, _, kind, *event) in enumerate(events):
             if ns <= latest[source]:
                 ns = latest[source] + 1
-            # A message that was taken by a call arrives one ns later.
+            # A message handled within a call arrives one ns later.
             latest[source] = ns + (self.kinds[kind] == 'CALL')
             if self.handlers[kind]:
                 self.handlers[kind](ns, source, *event)
@@ -334,7 +333,7 @@ class Maker:
 
 
 def base_of(events):
-    """Where the times of @events are counted from: the full second before the first."""
+    """Returns the base of the times of @events: the full second before the first."""
     return events[0][0] // 1_000_000_000 * 1_000_000_000 if events else 0
 
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """
-Reads the files in which processes record (src/observe/timeline_file.h). They may hold anything. Each record becomes one event or several,
-with times in ns of CLOCK_REALTIME.
+Reads the files in which processes record (src/observe/timeline_file.h). They are untrusted. Each record becomes one event or
+several, with times in ns of CLOCK_REALTIME.
 """
 import bisect
 import collections
@@ -17,32 +17,32 @@ CHUNK = struct.Struct('<IIQ16x')
 RECORD = struct.Struct('<QQIIHBBI')
 MOST_SOURCES = 4095
 MOST_BYTES = 1 << 32
-# Points of the clock that are nearer to each other than that would make its rate that of their noise.
+# Least distance of two clock samples; the rate between closer samples would be mostly noise.
 POINT_DISTANCE_NS = 10_000_000
 # Longer than any run, in ns.
 MOST_SINCE = 10**18
 
 Head = collections.namedtuple('Head', 'magic version clock chunks qp_rows process qps realtime_offset ticks_0 ticks_1 ns_0 ns_1 '
                                       'started taken overwritten dropped host program boot')
-# A queue pair that is connected.
+# A connected queue pair.
 Row = collections.namedtuple('Row', 'number peer send_cq recv_cq device type source destination')
 # An event is a plain tuple, as there are hundreds of thousands: ns of CLOCK_REALTIME, number of the source, order among those of one
 # time and source, kind, number (of a QP, CQ or SRQ), index, opcode, psn, length, value.
 
 
 def signed(value):
-    """@value as int64_t has it: nonsense overflows quietly."""
+    """Converts @value to int64_t; malformed values wrap around."""
     return (value + (1 << 63) & (1 << 64) - 1) - (1 << 63)
 
 
 def text_of(field):
-    """The text in a field of a head, as a trace may have it."""
+    """Returns the text in a field of a file header, safe for a trace."""
     text = field[:-1].split(b'\0')[0]
     return ''.join(chr(c) if 32 <= c < 127 and c not in b'"\\' else '?' for c in text)
 
 
 class Host:
-    """Processes of one host have one clock."""
+    """A host, whose processes share one clock."""
 
     def __init__(self, realtime_offset):
         self.realtime_offset, self.points = realtime_offset, []
@@ -52,7 +52,7 @@ class Host:
             self.points.append((ticks, ns))
 
     def thin_points(self):
-        """Keeps both ends and the points that are far enough from each other; drops points that go back."""
+        """Keeps both ends and points that are far enough apart; drops points that go back in time."""
         kept = []
         for ticks, ns in sorted(self.points, key=lambda point: point[0]):
             if kept and (ticks <= kept[-1][0] or ns <= kept[-1][1]):
@@ -63,19 +63,19 @@ class Host:
         self.points, self.ticks = kept, [ticks for ticks, _ in kept]
 
     def ns_of(self, ticks):
-        """The time of @ticks, by the pair of points around it; outside of all, by the nearest pair."""
+        """Returns the time of @ticks, interpolated between the points around it, or extrapolated from the nearest pair."""
         if len(self.points) < 2:
             return self.points[0][1] if self.points else ticks
         low = min(max(bisect.bisect_right(self.ticks, ticks) - 1, 0), len(self.points) - 2)
         (from_ticks, from_ns), (to_ticks, to_ns) = self.points[low:low + 2]
         past = signed(ticks - from_ticks)
         since = abs(past) * (to_ns - from_ns) // (to_ticks - from_ticks)
-        # No time of a clock that runs away is right.
+        # Longer spans come from a malformed clock.
         return from_ns if since > MOST_SINCE else from_ns + (since if past >= 0 else -since)
 
 
 class Source:
-    """One file."""
+    """One file of records."""
 
     def __init__(self, head, rows, host):
         self.head, self.host = head, host
@@ -83,7 +83,7 @@ class Source:
         self.program, self.host_name = text_of(head.program), text_of(head.host)
         self.rows = {row.number & 0xffffff: row for row in rows if row.number}
         self.lost = head.overwritten + head.dropped
-        self.records = []  # events whose time is that of the file
+        self.records = []  # events with times in ticks of the file
 
 
 class Reader:
@@ -97,9 +97,9 @@ class Reader:
             raise Failure('these scripts are of another version of softhca')
 
     def started(self, path):
-        """When the process of the file @path began, ns of CLOCK_REALTIME, or None if it is not a file of records."""
+        """Returns the start of the process of the file @path, ns of CLOCK_REALTIME, or None if it is not a file of records."""
         try:
-            # Not a pipe or a terminal, which would be waited for.
+            # Does not block on a pipe or a terminal.
             with open(os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK), 'rb') as file:
                 head = file.read(HEAD.size) or b''
         except OSError:
@@ -108,7 +108,7 @@ class Reader:
         return Head(*HEAD.unpack(head)).started if good else None
 
     def add(self, path):
-        """Reads the file @path. Raises Failure if it is not one of records, or cannot be read."""
+        """Reads the file @path. Raises Failure if it is not a file of records or cannot be read."""
         try:
             with open(os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK), 'rb') as file:
                 status = os.fstat(file.fileno())
@@ -152,7 +152,7 @@ class Reader:
         order = turn * self.tables['chunk_records'] << 16
         add = source.records.append
         for time, value, length, psn, index, opcode, kind, what in RECORD.iter_unpack(content[RECORD.size:]):
-            # The rest is not written yet, or is of an earlier lap.
+            # The rest is not written yet, or from an earlier lap.
             if what >> 24 != lap & 0xff:
                 return
             order += 1 << 16
@@ -163,7 +163,7 @@ class Reader:
             elif 0 < kind < len(self.kind):
                 add((time, number, order, kind, what & 0xffffff, index, opcode, psn, length, value))
 
-    # ---- records that tell of several things (the end of src/observe/timeline_file.h) -----------------------------------
+    # ---- records of several events (the end of src/observe/timeline_file.h) ----------------------------------------------
 
     def splitters(self):
         return {self.kind['POST_SEND']: self.split_post, self.kind['POST_CALL']: self.split_post,
@@ -200,7 +200,7 @@ class Reader:
     # ---- times -----------------------------------------------------------------------------------------------------------
 
     def events(self):
-        """All events, in the order of time. The records are used up."""
+        """Returns all events in the order of time and consumes the records."""
         for host in self.hosts.values():
             host.thin_points()
         found = []

@@ -2,7 +2,7 @@
 """The requests of a trace, from their posts to their polls."""
 from timeline_tracks import MASK, REQUESTER, RESPONDER, mix
 
-# The clocks of two CPUs differ by less: a poll that is earlier than a completion by more belongs to another one.
+# Clocks of two CPUs differ by less; a poll that precedes a completion by more belongs to another one.
 EARLY_NS = 1_000_000
 
 
@@ -22,7 +22,7 @@ class Request:
 
 
 class Requests:
-    """All requests, in the order in which they were seen first."""
+    """All requests, in the order of their first appearance."""
 
     def __init__(self, sources):
         self.all, self.newest = [], {}
@@ -30,19 +30,19 @@ class Requests:
         self.completions, self.early = {}, {}  # by (source, CQ, index in the CQ)
 
     def new(self, source, qpn, index, receive=False):
-        """A request of which nothing is known, in place of an earlier one with the same @index."""
+        """Adds an empty request, which replaces an earlier one with the same @index."""
         request = Request(source, qpn, index, receive, mix(self.seeds[source] + len(self.all)))
         self.all.append(request)
         self.newest[source, qpn, index, receive] = request
         return request
 
     def at(self, source, qpn, index, receive=False):
-        """The newest with that @index that is not completed, or a new one: programs fill rings without a call, too."""
+        """Returns the newest incomplete request with @index, or a new one, since programs may fill rings directly."""
         request = self.newest.get((source, qpn, index, receive))
         return request if request and request.completed is None else self.new(source, qpn, index, receive)
 
     def complete_up_to(self, track, last, ns):
-        """@last has completed, and silently all that were posted to the queue of @track before it."""
+        """Completes @last and all requests posted to the queue of @track before it."""
         last.completed = ns
         if last.posted is None:
             return
@@ -54,14 +54,14 @@ class Requests:
                 request.completed = ns
 
     def completed(self, request, key):
-        """@request has the completion @key. If its poll was seen already, it was polled at once."""
+        """Assigns the completion @key to @request. If its poll was already seen, it counts as polled at its completion."""
         self.completions[key] = request
         early = self.early.pop(key, None)
         if early and 0 <= request.completed - early[0] < EARLY_NS:
             request.set_polled(request.completed, *early[1:])
 
     def polled(self, key, ns, status, wr_id):
-        """A poll took the completion @key. One whose completion is not known, or not yet, is kept."""
+        """Handles the poll of completion @key. A poll without a known completion is kept."""
         request = self.completions.get(key)
         if request and request.polled is None:
             request.set_polled(ns, status, wr_id)
@@ -69,7 +69,7 @@ class Requests:
             self.early[key] = ns, status, wr_id
 
     def put(self, trace, sources, tables, end):
-        """Writes the slice of each request, from its first to its last step; one that has not completed is open to the @end."""
+        """Writes the slice of each request, from its first to its last step; incomplete requests last to the @end."""
         for request in self.all:
             steps = [step for step in (request.posted, request.executed, request.completed, request.polled) if step is not None]
             if not steps:

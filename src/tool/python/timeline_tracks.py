@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """
-Writing the JSON trace event format: one event in each line, which begins with its time and its process, so that traces can be joined
+Writes the JSON trace event format: one event per line, beginning with its time and its process, so that traces can be merged
 line by line. Times are microseconds after a base of whole seconds that the first line names.
 """
 import collections
@@ -8,7 +8,7 @@ import collections
 TRACE_BEGIN = '{"displayTimeUnit":"ns","otherData":{"made by":"softhca timeline","base_ns":"'
 TRACE_BEGUN = '"},"traceEvents":['
 TRACE_END = ']}'
-# An event is shown for so long, unless something else happens on its track.
+# Length of an event, unless another one begins earlier on its track.
 EVENT_NS = 100
 REQUESTER, RESPONDER, CQ, SRQ = range(4)
 TRACK_NAMES = ('QP 0x{:x}, requester', 'QP 0x{:x}, responder', 'CQ {}', 'SRQ {}')
@@ -16,7 +16,7 @@ MASK = (1 << 64) - 1
 
 
 def mix(value):
-    """splitmix64: the numbers of arrows."""
+    """Returns a number for an arrow (splitmix64)."""
     value = value + 0x9e3779b97f4a7c15 & MASK
     value = (value ^ value >> 30) * 0xbf58476d1ce4e5b9 & MASK
     value = (value ^ value >> 27) * 0x94d049bb133111eb & MASK
@@ -24,12 +24,12 @@ def mix(value):
 
 
 def us(ns):
-    """Microseconds with a fraction of three digits: a double has no room for ns since 1970."""
+    """Formats microseconds with three decimals; a double cannot hold ns since 1970."""
     return f'{ns // 1000}.{ns % 1000:03}' if ns >= 0 else f'-{-ns // 1000}.{-ns % 1000:03}'
 
 
 class Trace:
-    """A trace that is written to @out. Callers give the rest of an event's line, after its process."""
+    """Writes a trace to @out. Callers pass the rest of an event's line, after its process."""
 
     def __init__(self, out, base_ns):
         self.out, self.base_ns, self.separator = out, base_ns, ''
@@ -40,7 +40,7 @@ class Trace:
         self.separator = ',\n'
 
     def named(self, process, track, what, members):
-        """An event of metadata."""
+        """Writes a metadata event."""
         self.event(self.base_ns, process, f',"tid":{track},"ph":"M","name":"{what}","args":{{{members}}}')
 
     def end(self):
@@ -62,7 +62,7 @@ class Track:
         trace.named(process, self.id, 'thread_sort_index', f'"sort_index":{number * 4 + kind}')
 
     def put_slice(self, ns):
-        """Writes the slice that was begun last: it ends where something else happens, at @ns."""
+        """Writes the current slice, which ends at @ns, at most EVENT_NS long."""
         if not self.slice:
             return
         (begin, name, members, arrows), self.slice = self.slice, None
@@ -80,7 +80,7 @@ class Track:
         self.slice = ns, name, members, arrows
 
     def set_activity(self, ns, activity):
-        """Requester or responder does something else from @ns on; None: nothing."""
+        """Changes the activity of a requester or responder at @ns; None: idle."""
         if self.activity == activity:
             return
         self.put_slice(ns)
