@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Functions behind libibverbs.so.1 and libmlx5.so.1: softhca_NAME for each symbol NAME that is IMPLEMENTED in the
+ * Functions called by libibverbs.so.1 and libmlx5.so.1: softhca_NAME for each symbol NAME that is IMPLEMENTED in the
  * tables, with the prototype and contract of NAME's man page. They are defined in src/verbs and src/mlx5dv, whose
  * files include this header, so that the compiler checks definition and front-end against one prototype.
  */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Functions behind librdmacm.so.1: softhca_NAME for each symbol NAME that is IMPLEMENTED in abi/rdmacm.def, with the
+ * Functions called by librdmacm.so.1: softhca_NAME for each symbol NAME that is IMPLEMENTED in abi/rdmacm.def, with the
  * prototype and contract of NAME's man page. They are defined in src/rdmacm and src/rsocket, whose files include this
  * header, so that the compiler checks definition and front-end against one prototype. Separate from
  * abi/entry_points.h, because verbs do not need them.

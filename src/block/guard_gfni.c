@@ -3,7 +3,7 @@
  * CRCs by bit matrices. The CRC of a block is a linear map of its bits: each byte contributes its product with a matrix that
  * depends only on its position. GF2P8AFFINEQB multiplies 64 bytes by 8x8 matrices, one for every eight bytes. A CRC needs one
  * instruction per byte of its width ("planes"); each is four times as fast as a carry-less multiplication. For a 64-bit CRC
- * this is no gain, so guard_vpclmul.c has that.
+ * this gains nothing, so guard_vpclmul.c handles it.
  *
  * The eight bytes under one matrix differ in position; this difference is applied at the end, as the sum of a plane over these
  * eight bytes is itself a polynomial. The same holds for neighbouring vectors that share matrices ("phases"), since loading a

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The kernels behind guard.h: each supports some guard types and some CPUs. For the files of this directory and tests only.
+ * Kernels of guard.h: each supports some guard types and some CPUs. For the files of this directory and tests only.
  *
  * All kernels use the same running value, so one may continue what another began:
  *   CRCs: a register of 64 bits, whatever the width. A CRC of W bits is the CRC of 64 bits whose polynomial is

@@ -2,8 +2,8 @@
 /*
  * File descriptors of the library. The program shares the descriptor table: a daemon closes every number that it did
  * not open, and the kernel reuses the numbers for the next files. Therefore descriptors that the program does not know
- * get high numbers, and the library records the file behind each number. It never writes to, reads from or closes a
- * number behind which the program has put another file.
+ * get high numbers, and the library records the file of each number. It never writes to, reads from or closes a
+ * number that the program has assigned to another file.
  *
  * Every function of src/ that opens a descriptor and keeps it passes it to one of the functions here
  * (scripts/check-descriptors). A descriptor that is closed by the function that opened it is exempt.

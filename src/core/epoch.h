@@ -35,8 +35,9 @@ struct epoch_slot {
 	uint32_t depth;  /* of nesting; owned by the thread */
 	uint32_t owned;  /* atomic; 1: belongs to a living thread */
 	uint32_t waits;  /* atomic; 1: in epoch_wait */
-	uint32_t thread; /* atomic; id of the owning thread if there is no thread-specific key to detach it; else 0 */
-	uint32_t works;  /* atomic; work done by its threads, see progress_worked() (progress/progress.h) */
+	uint32_t
+		thread; /* atomic; id of the owning thread if there is no thread-specific key to detach it; otherwise 0 */
+	uint32_t works;     /* atomic; work done by its threads, see progress_worked() (progress/progress.h) */
 	uint64_t *counters; /* atomic; counters of its threads (observe/counters.h), or NULL */
 	/*
 	 * Position and end in the thread's timeline chunk, and the time of its latest clock record; observe/timeline.h

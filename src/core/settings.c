@@ -36,7 +36,7 @@ static bool setting_is_device_name(const char *text)
 	return true;
 }
 
-/* Of a power of two: the field is 0. */
+/* Default of settings that are powers of two; the field is 0 then. */
 #define AUTO "auto"
 
 #define ROW(NAME, row_kind, row_field, default_text, doc_text)                                                         \

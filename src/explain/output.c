@@ -94,10 +94,10 @@ static ssize_t send_to(int fd, const char *text, size_t length)
 }
 
 /*
- * Writes to pipes and terminals through a separate open file description, which may have O_NONBLOCK. It is closed at once: the reader of
- * a pipe sees its end when no writer has it open, and the program may replace the file behind the descriptor. Without /proc, or if the
- * terminal belongs to another user, poll(2) shows whether there is room for a write of at most PIPE_BUF bytes; another writer may still
- * fill the room in between.
+ * Writes to pipes and terminals through a separate open file description, which may have O_NONBLOCK. It is closed at once: the
+ * reader of a pipe sees its end when no writer has it open, and the program may replace the file of the descriptor. Without
+ * /proc, or if the terminal belongs to another user, poll(2) shows whether there is room for a write of at most PIPE_BUF bytes;
+ * another writer may still fill the room in between.
  */
 static ssize_t write_reopened(int fd, const char *text, size_t length)
 {

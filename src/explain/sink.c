@@ -53,9 +53,9 @@ struct explain_sink {
 		struct explain_record record;
 	} ignored[IGNORED_RECORDS];
 	uint32_t ignored_count;
-	bool lint;         /* warnings about misuse are on: what the program ignores is one */
+	bool lint;         /* warnings about misuse are on, including ignored errors */
 	const char *marks; /* a file that gets a byte if something goes wrong; NULL: none, or done */
-	bool searches;     /* atomic; a refusal may be kept back, or a search goes on */
+	bool searches;     /* atomic; a refusal may be held back, or a search is in progress */
 	/* Left out and not said yet: the sink took nothing; writing failed, with `failure`; the second had its lines. */
 	uint64_t unread, failed, too_many;
 	int failure;
@@ -147,7 +147,7 @@ bool explain_sink_is_on(const struct explain_sink *sink)
 /* Writes a line, or the beginning of it and keeps the rest. */
 static bool line_put(struct explain_sink *sink, const char *line, size_t bytes)
 {
-	/* What the program has put in the place of our file is not written to; its standard error may be any file. */
+	/* Does not write to a file with which the program has replaced ours; standard error may be any file. */
 	int done = sink->fd != STDERR_FILENO && !descriptor_is_ours(sink->fd) ? -EBADF
 									      : output_write(sink->fd, line, bytes);
 
@@ -280,7 +280,7 @@ static bool put_count(struct explain_sink *sink, const struct fold *fold)
 	return line_put(sink, line, strlen(line));
 }
 
-/* A count goes on counting if the sink takes nothing. */
+/* Writes the count of @fold. The count continues if the sink takes nothing. */
 static bool say_count(struct explain_sink *sink, struct fold *fold, uint64_t now_ns)
 {
 	if (!sink_ready(sink) || !put_count(sink, fold))
@@ -474,7 +474,7 @@ void explain_sink_finish(struct explain_sink *sink, int status)
 		return;
 	pthread_mutex_lock(&sink->lock);
 	sink->ended = true;
-	/* Whatever its lines were: the last ones say how it ended. */
+	/* Lifts the limit of lines per second: the last lines show how the program ended. */
 	sink->lines = 0;
 	if (status)
 		say_ignored(sink);

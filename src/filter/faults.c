@@ -132,8 +132,8 @@ static uint64_t bits_mix(uint64_t z)
 }
 
 /*
- * Returns 64 bits for frame @number of a rule. Of the QP number only the part that follows from the order of QP
- * creation is used, not the slot, which varies between runs. Requests and answers of a QP get different bits, because
+ * Returns 64 bits for frame @number of a rule. Uses only the part of the QP number that follows from the order of
+ * QP creation, not the slot, which varies between runs. Requests and answers of a QP get different bits, because
  * the two ends of a connection often have the same part.
  */
 static uint64_t rule_draw(const struct faults *faults, uint32_t rule, const struct fault_subject *subject,

@@ -59,7 +59,7 @@ static struct mlx5dv_crypto_caps crypto_caps(const struct hca *hca)
 }
 
 /*
- * mlx5dv_query_device(3): comp_mask tells which of the later members the caller's structure has. Only those are
+ * mlx5dv_query_device(3): comp_mask names the later members of the caller's structure. Only those are
  * written, and comp_mask returns the members that were filled. A capability that the device lacks is filled with
  * zeros: programs use comp_mask to distinguish "not requested" from "absent".
  */

@@ -10,7 +10,7 @@
  * IOCB_FLAG_RESFD), and to which raising an event in the channel also adds (core/event_queue.h).
  *
  * One thread substitutes at a time, and only if no other thread waits in the same way or reads its events without
- * waiting: such threads need the permanent device thread. A substitute gives up if arrivals are not for it
+ * waiting: such threads need the permanent device thread. A substitute stops if arrivals are not for it
  * (SUBSTITUTE_VAIN), since a signal does not interrupt the handling of arrivals, and if the kernel refuses a
  * system call.
  *

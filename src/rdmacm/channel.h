@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Event channels (rdma_create_event_channel(3)): queues of events behind a descriptor.
+ * Event channels (rdma_create_event_channel(3)): queues of events with a descriptor.
  *
  * The descriptor is an eventfd that counts (EFD_SEMAPHORE) one token per queued event, so it is readable while an event
  * waits. rdma_get_cm_event(3) first reads a token, then takes an event. Its read(2) blocks, obeys O_NONBLOCK, and is

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The object behind a descriptor of rsocket(7): a stream over an RC connection, or datagrams over UD
+ * The object of a descriptor of rsocket(7): a stream over an RC connection, or datagrams over UD
  * (rsocket/datagram.h).
  *
  * The descriptor is a real one: that of the event channel for a stream, a UDP socket for datagrams (rdma-cm 5).

@@ -5,7 +5,7 @@
  * SO_PEERCRED shows the user as of listen(2) or connect(2). A daemon that opens the device as root and changes its user
  * later belongs to the later user, so the present one is read from /proc. The present user alone is not sufficient: any
  * user can have a process of root at the other end, by passing the socket on and executing a program with the
- * set-user-ID bit. So the socket must have been made by the same user, or by root, who may become that user.
+ * set-user-ID bit. So the socket must have been made by the same user, or by root, which may become that user.
  */
 #include <errno.h>
 #include <fcntl.h>

@@ -61,8 +61,8 @@ static bool grant_has_same_memory(const struct shm_grant *one, const struct shm_
 }
 
 /*
- * Returns true if no access to the memory of @wanted waits for a third party. The kind of memory is looked up once per
- * key: @former is the grant previously in this place.
+ * Returns true if no access to the memory of @wanted waits for another process or a server. The kind of memory is looked up once
+ * per key: @former is the grant previously in this place.
  */
 static bool grant_is_safe(struct shm_peer *peer, const struct shm_grant *former, const struct shm_grant *wanted)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Determines which memory of this process another process may access by /proc/PID/mem without waiting for a third
- * party. A page that is not present must come from memory or swap: a page of a file may come from a server (NFS) or a
- * process (FUSE) that does not respond, and the thread that needs the page cannot be interrupted. Memory of
+ * Determines which memory of this process another process may access by /proc/PID/mem without waiting for a
+ * server or a third process. A page that is not present must come from memory or swap: a page of a file may come from a server
+ * (NFS) or a process (FUSE) that does not respond, and the thread that needs the page cannot be interrupted. Memory of
  * userfaultfd(2) is not a problem, because the kernel refuses such an access at once.
  *
  * Any thread; takes no lock. Reads files in /proc, which takes some 100 microseconds: not for the data path.

@@ -385,7 +385,7 @@ static enum link_result run_send_long(struct hca *hca, struct shm_peer *peer, st
 
 /* ---- the link -------------------------------------------------------------------------------------------------- */
 
-/* Returns the connection of @host, or NULL if @host is NULL or has ended. What is sent there is lost. */
+/* Returns the connection of @host, or NULL if @host is NULL or has ended; packets to it are lost then. */
 static struct shm_peer *peer_alive(const struct host_peer *host)
 {
 	struct shm_peer *peer = shm_of(host);
@@ -396,8 +396,8 @@ static struct shm_peer *peer_alive(const struct host_peer *host)
 }
 
 /*
- * Returns the connection to the process that has QP @qpn, or NULL if there is none at present. What is sent there is
- * lost.
+ * Returns the connection to the process that has QP @qpn, or NULL if there is none at present; packets to it are
+ * lost then.
  */
 static struct shm_peer *peer_find(uint32_t qpn)
 {

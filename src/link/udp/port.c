@@ -180,7 +180,7 @@ bool udp_port_has_backlog(void)
 	return waits;
 }
 
-/* Makes the page. Without one, no process could tell which one reads, so the socket is not shared then. */
+/* Makes the page, which shows the process that reads. Without it the socket is not shared. */
 static void port_make_page(void)
 {
 	port.share.page = descriptor_keep(host_memory_make(UDP_PAGE_BYTES));

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * ibv_alloc_buf(3), ibv_free_buf(3), ibv_reg_buf_mr(3), ibv_export_buf_dmabuf_fd(3), of rdma-core 64, and
- * ibv_reg_mr_ex(3), of rdma-core 59. Buffers are pages of the program: no memory of the device is behind a dma-buf.
+ * ibv_reg_mr_ex(3), of rdma-core 59. Buffers are pages of the program: a dma-buf contains no device memory.
  *
  * The program owns a buffer and frees it. A buffer refers to its PD without holding a reference. Any thread may call.
  */
@@ -23,8 +23,8 @@ struct buffer {
 };
 
 /*
- * struct ibv_mr_init_attr of rdma-core 65, which older headers do not declare. comp_mask tells which members the
- * program's structure has.
+ * struct ibv_mr_init_attr of rdma-core 65, which older headers do not declare. comp_mask names the members of
+ * the program's structure.
  */
 struct mr_init_attr {
 	size_t length;

@@ -24,8 +24,8 @@ static inline void events_count(uint32_t *counter, uint32_t count)
 }
 
 /**
- * Returns true while events that the program took are not acknowledged. Free-running counters. A program that
- * acknowledges too many is not waited for.
+ * Returns true while events that the program took are not acknowledged. Free-running counters. If a program has
+ * acknowledged too many, the result is false.
  */
 static inline bool events_outstanding(uint32_t taken, uint32_t acknowledged)
 {

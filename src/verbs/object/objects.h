@@ -351,7 +351,7 @@ struct user_qp {
 };
 
 /*
- * What the next UMR must contain about a key's signature or encryption (mlx5-formats 4.4, 4.5): INIT: never set;
+ * Contents that the next UMR needs for a key's signature or encryption (mlx5-formats 4.4, 4.5): INIT: never set;
  * UPDATED: set by the open work request; SET: set by an earlier one; RESET: removed by the open one.
  */
 enum block_state { BLOCK_INIT, BLOCK_UPDATED, BLOCK_SET, BLOCK_RESET };

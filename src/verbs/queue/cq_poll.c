@@ -170,7 +170,7 @@ static __attribute__((noinline)) int cqe_take_other(struct user_cq *cq, const st
 
 /*
  * Records the @count completions at @wc in the timeline, with the current time. They belong to the CQEs before the
- * @behind newest ones that were taken.
+ * newest @behind CQEs that were taken.
  */
 static inline void polled_record(const struct user_cq *cq, uint32_t behind, const struct ibv_wc *wc, int count)
 {
