@@ -11,7 +11,7 @@ Symbol = namedtuple('Symbol', 'name version versioned state kind test body elf_k
 
 
 def arguments(text, start):
-    """Top-level arguments of the macro call whose opening parenthesis is text[start], and where the call ends."""
+    """Returns the top-level arguments of the macro call whose opening parenthesis is text[start], and the end of the call."""
     parts, depth, quoted, begin = [], 0, False, start + 1
     for position in range(start, len(text)):
         character = text[position]
@@ -28,7 +28,7 @@ def arguments(text, start):
     raise ValueError('no end: ' + text[start:start + 60])
 
 
-# The private nodes of libibverbs.so.1, in their order.
+# Private version nodes of libibverbs.so.1, in order.
 PRIVATE_NODES = re.findall(r'^#define AFTER_(\d+)', open(os.path.join(DIRECTORY, 'private_nodes.h')).read(), re.M)
 
 

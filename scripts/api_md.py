@@ -2,8 +2,8 @@
 """
 Prints docs/reference/api.md: every symbol of the front-ends, its state and its test.
 
-api_md.py BUILD: BUILD is a configured build directory, whose list of tests the tables are held to. A symbol whose test
-does not exist, or does not mention it, is an error.
+api_md.py BUILD: BUILD is a configured build directory, whose list of tests is compared with the tables. A symbol whose
+test does not exist, or does not mention it, is an error.
 """
 import glob
 import json
@@ -57,7 +57,7 @@ def table(library, symbols):
 
 
 def mentions(test, symbol):
-    """Whether the test's own text names the symbol, or the inline function of the header that leads to it."""
+    """Returns True if the text of the test names the symbol, or the inline function of the header that calls it."""
     for path in glob.glob(os.path.join(ROOT, 'tests', test + '.*')):
         if re.search(r'(?<![a-z0-9])_*%s\b' % symbol.lstrip('_'), open(path).read()):
             return True
@@ -71,7 +71,7 @@ def mistakes(build, symbols):
         if s.test not in tests:
             yield '%s: there is no test %s' % (s.versioned, s.test)
         elif s.state == 'IMPLEMENTED' and not mentions(s.test, s.name):
-            # Stubs are called from the table itself.
+            # Stubs are called directly from the table.
             yield '%s: the test %s does not mention it' % (s.versioned, s.test)
 
 

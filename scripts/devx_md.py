@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""Prints docs/inside/devx.md with its tables as src/devx/commands.def, src/devx/capabilities.def and tests/api/devx_clients.def have them."""
+"""Prints docs/inside/devx.md with tables from src/devx/commands.def, src/devx/capabilities.def and tests/api/devx_clients.def."""
 import re
 from pathlib import Path
 
@@ -12,7 +12,7 @@ OFFERS = {'ENCRYPTION': 'not with `SOFTHCA_CRYPTO=off`', 'WRAPPED_KEYS': '`SOFTH
 
 
 def entries(path, macro):
-    """The arguments of each line of @macro in a table, as a list of strings."""
+    """Returns the arguments of each line of @macro in a table, as lists of strings."""
     text = re.sub(r'/\*.*?\*/', '', path.read_text(), flags=re.S)
     for found in re.finditer(rf'^{macro}\((.*)\)$', text, re.M):
         yield [word.strip().strip('"') for word in found[1].split(',')]
@@ -47,7 +47,7 @@ def clients():
     rows = [(f'group {number} ({name})', answer, who) for number, name, answer, who in entries(table, 'GROUP')]
     rows += [(f'{name} ({opcode})', answer, who) for opcode, name, _, _, answer, who in entries(table, 'PROBE')]
     for name, answer, who in rows:
-        # The kernel passes commands on whether or not a client asks for them.
+        # The kernel passes commands on, whether or not a client requests them.
         if who.strip('K') or (who and name.startswith('group')):
             marks = ' | '.join('x' if client in who else '' for client in 'KDUSNR')
             lines.append(f'| {name} | {marks} | {answers[answer]} |')
@@ -56,7 +56,7 @@ def clients():
 
 
 def check(table):
-    """Both tables have the same commands, so that a new one needs an expected answer."""
+    """Checks that both tables have the same commands, so that every command has an expected answer."""
     tested = {(int(opcode, 16), call) for opcode, _, call, *_ in entries(table, 'PROBE')}
     here = TREE / 'src/devx/commands.def'
     known = {(int(row[0], 16), row[2]) for macro in ('COMMAND', 'UNSERVED') for row in entries(here, macro)}

@@ -1,11 +1,11 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-2-Clause
 """Prints docs/reference/explanations.md from src/explain/rules*.def; `make docs`. Exit status 1 if the table, or a place in the
-sources that uses it, is not in order:
+sources that uses it, breaks one of these rules:
 
 - numbers are unique, within the range that the file names, and not retired; no rule is 147 (mlx5-formats 2.2);
 - the figures of a text are 0, 1, …, of a format that the renderer knows, and at most eight;
-- a text has no final stop, an advice is a sentence;
+- a text does not end with a full stop, an advice is a sentence;
 - every rule is used, and each use passes as many figures as the text has.
 """
 import collections
@@ -17,17 +17,17 @@ ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 STRING = r'"(?:[^"\\]|\\.)*"'
 STRINGS = rf'(?:{STRING}\s*)+'
 RULE = re.compile(rf'RULE\((\d+),\s*(\w+),\s*({STRINGS}),\s*({STRINGS}),\s*({STRINGS})\)|/\*(.*?)\*/', re.S)
-# Macros that make an explanation, with the figures that they add by themselves.
+# Macros that make an explanation, with the number of arguments that they add.
 MAKERS = {'EXPLAIN': 0, 'REFUSE': 0, 'REFUSE_QP': 0, 'REFUSE_IGNORABLE': 0, 'REFUSE_CREATION': 0, 'REFUSE_SEND': 0, 'REFUSE_RECEIVE': 0,
           'COMMAND_REFUSE': 0,
           'REFUSE_OVER': 0, 'REFUSE_DOMAIN': 1, 'REFUSE_HELLO': 1, 'WR_REFUSE': 0, 'REFUSAL': 0, 'RESPONDER_REFUSAL': 0,
           'DROP_FRAME': 0, 'EXPLAIN_LIMITED': 0, 'EXPLAIN_DROP': 0, 'UDP_EXPLAIN': 0, 'EXPLAIN_ONCE': 0, 'DROP': 6,
           'DROP_MAD': 0, 'REFUSE_OBJECT': 0, 'CM_EXPLAIN': 0, 'CM_REFUSE': 0, 'EXPLAIN_REQUEST': 0,
           'WARN': 0, 'WARN_OF_QP': 0, 'WARN_OF_SEND': 0, 'WARN_UNLESS': 0, 'WARN_ABOUT': 0}
-# Places that name a rule without making an explanation of it.
+# Macros that name a rule without making an explanation.
 MENTION = re.compile(r'(?:[!=<>]=|misuse_bit\(|vendor_syndrome =|\.rule =|\{MLX5_CQE_SYNDROME_\w+,|LINT\(profile_differs, [^;]*,)\s*RULE_(\w+)')
 MAX_FIGURES = 8
-# Formats of more than one figure: EXPLAIN_ORIGIN and EXPLAIN_USERS of src/explain/explain.h, and a range with an address.
+# Formats of more than one argument: EXPLAIN_ORIGIN and EXPLAIN_USERS of src/explain/explain.h, and a range with an address.
 WIDE = {'origin': 3, 'users': 3, 'hint': 3}
 
 Rule = collections.namedtuple('Rule', 'number name text source advice')
@@ -52,7 +52,7 @@ def rule_files():
 
 
 def parse(path):
-    """(sections, retired): sections are [title, [Rule, …]], a comment line of its own begins one."""
+    """Returns (sections, retired). Sections are [title, [Rule, …]]; each begins with a separate comment line."""
     sections, retired = [], set()
     text = read(path)
     title = text.split('\n')[1].strip('/* ').rstrip(' */')
@@ -100,14 +100,14 @@ def sources():
         for name in sorted(names):
             if name.endswith(('.c', '.h')):
                 path = os.path.relpath(os.path.join(directory, name), ROOT)
-                # Comments go, strings keep their length and lose their contents.
+                # Replaces comments, and the contents of strings, by as many blanks.
                 token = re.compile(r'/\*.*?\*/|//[^\n]*|' + STRING, re.S)
                 yield path, token.sub(lambda m: re.sub(r'[^\n]', ' ', m[0]) if m[0][0] == '/' else
                                       '"' + ' ' * (len(m[0]) - 2) + '"', read(path))
 
 
 def arguments(text, start):
-    """The arguments of the list whose first character is text[start - 1], and where it ends."""
+    """Returns the arguments of the list whose first character is text[start - 1], and the end of the list."""
     depth, last, found = 1, start, []
     for at in range(start, len(text)):
         if text[at] in '([{':
@@ -123,7 +123,7 @@ def arguments(text, start):
 
 
 def rule_argument(list_, counts):
-    """Which argument names the rule, or None: no one. Macros get its whole name, so that grep finds it."""
+    """Returns the index of the argument that names the rule, or None. Macros get the full name, so that grep finds it."""
     for at, argument in enumerate(list_):
         if argument.startswith('RULE_') and argument[5:] in counts:
             return at
@@ -170,14 +170,14 @@ def check_uses(counts):
 
 
 def cell(text):
-    """Text for a cell of a table, its figures in italics: {0:x} as 0, {1:access} as 1:access."""
+    """Returns text for a cell of a table, with placeholders in italics: {0:x} as 0, {1:access} as 1:access."""
     for mark in '|*<':
         text = text.replace(mark, '\\' + mark)
     return re.sub(r'\{(\d):(\w+)\}', lambda m: '*' + m[1] + (':' + m[2] if m[2] not in 'xud' else '') + '*', text)
 
 
 def heading(comment):
-    """A comment of the table as a heading: without the range of numbers and the final stop."""
+    """Converts a comment of the table to a heading, without the range of numbers and the full stop."""
     comment = re.sub(r'^\d+\.\.\d+: ', '', comment).rstrip('.')
     return comment if '_' in comment.split()[0] else comment[0].upper() + comment[1:]
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Prints docs/reference/limits.md from src/core/settings.def, limits.def, tunables.def, system_calls.def and src/observe/counters.def;
- * `make docs`.
+ * Prints docs/reference/limits.md from src/core/settings.def, limits.def, tunables.def, system_calls.def and
+ * src/observe/counters.def; `make docs`.
  */
 #include <ctype.h>
 #include <inttypes.h>
@@ -81,7 +81,7 @@ static void print_counters(void)
 #include "observe/counters.def"
 }
 
-/* As tests/threads/sandbox.c takes them. */
+/* Results, in the form that tests/threads/sandbox.c expects. */
 static void print_system_call(const char *name, const char *use, const char *without, const char *const *outcome)
 {
 	printf("| `%s` | %s | %s |", name, use, without);

@@ -1,12 +1,12 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-2-Clause
 """
-Prints a manual page of section 7 from the document that has its text: softhca-faults(7) from docs/use/faults.md, softhca-settings(7)
+Prints a manual page of section 7 from the document with its text: softhca-faults(7) from docs/use/faults.md, softhca-settings(7)
 from docs/reference/limits.md; `make docs`.
 
     scripts/manual_page.py softhca-faults|softhca-settings
 
-It knows the Markdown that these documents use: headings, paragraphs, tables of two columns, indented blocks, code, and links.
+It supports the Markdown that these documents use: headings, paragraphs, tables of two columns, indented blocks, code, and links.
 """
 import os
 import re
@@ -18,7 +18,7 @@ PAGES = {'docs/use/faults.md': ('softhca-faults', 7), 'softhca.h': ('softhca.h',
 
 
 class Page:
-    """What differs between the pages: source, date, description, synopsis, headings that are left out, pages named at the end."""
+    """Properties of a page: source, date, description, synopsis, omitted headings, pages named at the end."""
 
     def __init__(self, source, date, summary, synopsis, see_also, closing=''):
         self.source, self.date, self.summary, self.synopsis = source, date, summary, synopsis
@@ -40,13 +40,13 @@ SETTINGS = Page(
 
 
 def escaped(text, code=False):
-    """Text as roff has it. A hyphen within code, or before a word, is a minus of the keyboard."""
+    """Escapes text for roff. A hyphen within code, or before a word, becomes an ASCII minus."""
     text = ''.join(ESCAPES.get(letter, letter) for letter in text)
     return text.replace('-', '\\-') if code else re.sub(r'(?<!\S)-', r'\\-', text)
 
 
 def inline(text):
-    """A paragraph in one line: code in bold, links as their text, pages by name and section."""
+    """Converts a paragraph to one line: code in bold, links as their text, pages by name and section."""
     text = re.sub(r'\[([^\]]*)\]\([^)]*\)', r'\1', text).replace('\\|', '|').replace('\\*', '*')
     parts = []
     for number, part in enumerate(re.split('`', text)):
@@ -62,7 +62,7 @@ def inline(text):
 
 
 def sentences(text):
-    """A line for each sentence, as man-pages(7) has them."""
+    """Splits text into one line per sentence, as man-pages(7) requires."""
     lines = re.sub(r'(?<=[.?]) (?=[A-Z0-9`\\])', '\n', inline(text)).split('\n')
     return '\n'.join('\\&' + line if line.startswith(('.', "'")) else line for line in lines)
 
@@ -73,7 +73,7 @@ def code(lines, picture):
 
 
 def table(rows):
-    """The rows below the heading as a list: the first cell in front, words outside of its code in italics."""
+    """Converts the rows below the heading to a list: the first cell is the tag, with words outside code in italics."""
     for row in rows[2:]:
         head, *rest = [cell.strip() for cell in re.split(r'(?<!\\)\|', row.strip().strip('|'))]
         words = [f'\\fI{part.lower()}\\fP' if part.isupper() else part for part in re.split(r'\b([A-Z]{3,})\b', head)]
@@ -81,7 +81,7 @@ def table(rows):
 
 
 def heading(head):
-    """The first cell of a row: code in bold, words in capitals in italics."""
+    """Formats the first cell of a row: code in bold, words in capitals in italics."""
     parts = []
     for number, part in enumerate(re.split('`', head)):
         if number % 2:
@@ -96,7 +96,7 @@ def capital(text):
 
 
 def blocks(text):
-    """(kind, lines) of each block: heading, code, table, item or paragraph."""
+    """Yields (kind, lines) of each block: heading, code, table, item or paragraph."""
     kind, lines = None, []
     for line in text.split('\n') + ['# end']:
         if kind == 'code' and not line:
@@ -113,7 +113,7 @@ def blocks(text):
 
 
 def body(text):
-    """The blocks of a document as roff."""
+    """Converts the blocks of a document to roff."""
     for kind, lines in blocks(text):
         if kind == 'heading':
             yield '.SH ' + lines[0].lstrip('# ').upper()
@@ -126,7 +126,7 @@ def body(text):
 
 
 def setting(text):
-    """The part of one setting: a heading, its meaning, and a list of its properties, of which the last has the words of a choice."""
+    """Formats one setting: a heading, its meaning, and a list of its properties, the last with the words of a choice."""
     name, _, rest = text.partition('\n')
     meaning, _, items = rest.strip().partition('\n\n')
     properties = dict(re.findall(r'(?m)^- ([\w ]+): (.*)$', items))
@@ -188,7 +188,7 @@ def main():
 .fi
 .SH DESCRIPTION''')
     roff = '\n'.join(convert(text))
-    # A paragraph that begins a section needs no macro.
+    # The first paragraph of a section needs no macro.
     print(re.sub(r'(?m)(\A|^\.SH .*\n)\.PP\n(?!\.)', r'\1', roff))
     print('.SH SEE ALSO\n' + ',\n'.join(f'.BR {other.replace("-", chr(92) + "-")} ({section})' for other, section in page.see_also))
     if page.closing:

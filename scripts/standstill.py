@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Notices when the whole machine stood still: a virtual machine that its host stopped, a laptop that slept.
+"""Detects standstills of the whole machine: a virtual machine stopped by its host, a laptop that slept.
 
-Deadlines of tests are moments of a clock that goes on meanwhile, so a test that ran then fails whatever it tests. A
-thread sleeps for a moment again and again, and notes when it woke up much later than it should have; a busy machine, with
-a load of some dozens, makes that tenths of a second.
+The clock of test deadlines continues during a standstill, so running tests fail for no other reason. A thread sleeps for
+short times and records each wake-up that is much too late; on a busy machine, with a load of some dozens, delays are tenths
+of a second.
 """
 import threading
 import time
@@ -13,7 +13,7 @@ STILL_S = 5
 
 
 class Watch:
-    """Use with `with`; afterwards `gaps` has (begin, end) of each standstill, in seconds of time.time()."""
+    """Context manager; afterwards `gaps` has (begin, end) of each standstill, in seconds of time.time()."""
 
     def __init__(self, still=STILL_S):
         self.gaps = []
@@ -39,5 +39,5 @@ class Watch:
             before = now
 
     def during(self, begin, end):
-        """For how many seconds the machine stood still between the two times."""
+        """Returns the seconds for which the machine stood still between the two times."""
         return sum(max(0, min(end, gap_end) - max(begin, gap_begin)) for gap_begin, gap_end in self.gaps)

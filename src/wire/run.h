@@ -27,7 +27,7 @@ struct run {
 	struct hca_qp *scheduled; /* QPs whose requester can continue */
 	struct link_queue *full;  /* queue in which to wait for room, of the link that returned LINK_BUSY last */
 	struct hca_qp *held;      /* QP whose lock is still held after its last packet (delivery.take_whole), or NULL */
-	/* For the transport: an acknowledgement to the held QP that was not processed yet. */
+	/* For the transport: an acknowledgement to the held QP was noted, but not processed yet. */
 	bool acknowledges;
 	uint32_t acknowledged;
 	struct frame *frame; /* frame of filter/filter.c in which the queued packet came, or NULL */

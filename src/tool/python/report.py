@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """
 `softhca report` and `softhca run --report`: one HTML page from the output files of runs: drawings (--keys), explanations
-(--explain), counters (--counters), packets (--capture), requests (--timeline). File types are detected by content. Files are untrusted.
+(--explain), counters (--counters), packets (--capture), requests (--timeline). File types are detected by content; files are
+untrusted.
 """
 import base64
 import datetime
