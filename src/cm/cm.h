@@ -74,7 +74,7 @@ enum cm_verdict {
 	CM_TAKE,     /* the driver owns the new id */
 	CM_DROP,     /* no answer: the peer sends it again; for a full backlog */
 	CM_REJECT,   /* REJ with the reason (28, consumer, unless another is set), or SIDR_REP with status 2 */
-	CM_NOT_MINE, /* for another address of the service: the next listener is asked; after the last, as CM_REJECT */
+	CM_NOT_MINE, /* for another address of the service: tries the next listener; after the last, as CM_REJECT */
 };
 
 /* Functions that the manager calls. @context is that of struct cm_config. */
@@ -123,7 +123,7 @@ struct cm_config {
 /** Makes a manager. Returns NULL without memory. */
 struct cm *cm_create(const struct cm_config *config);
 
-/** Frees @cm, whose ids are destroyed and which no other thread calls any more. Sends nothing. */
+/** Frees @cm. Its ids must be destroyed, and no thread may use it. Sends nothing. */
 void cm_free(struct cm *cm);
 
 /* ---- input ------------------------------------------------------------------------------------------------------- */
@@ -190,7 +190,7 @@ void cm_id_set_owner(struct cm_id *id, void *owner);
 /**
  * Frees @id in any state after informing its peer: REJ 4 with the CA GUID (REQ_SENT), REJ 28 (a request or a REP that
  * was not answered, or a REP that was sent), SIDR_REP 2, DREQ (ESTABLISHED; sent once without waiting for its DREP),
- * DREP (DREQ_RCVD). A later message of the peer is answered like that of a stranger. No event comes after the return.
+ * DREP (DREQ_RCVD). A later message of the peer is answered like a message with an unknown id. No event comes after the return.
  */
 void cm_id_destroy(struct cm_id *id);
 
@@ -228,8 +228,8 @@ struct cm_private {
 };
 
 /**
- * Moves @id from IDLE to LISTEN, for @service_id (host order). If several ids listen on one, they are asked in this
- * order.
+ * Moves @id from IDLE to LISTEN, for @service_id (host order). If several ids listen on one, requests are offered to them in
+ * this order.
  */
 int cm_listen(struct cm_id *id, uint64_t service_id);
 

@@ -165,7 +165,7 @@ static void manager_mad_lost(struct hca *hca, const struct packet_path *path, co
 }
 
 /*
- * Decides about a peer that was asked for a service whose process has ended. The request may have gone to that process
+ * Decides about a peer after a request for a service whose process has ended. The request may have gone to that process
  * or to its successor. The lock of the manager keeps new ids from waiting between the check and the verdict.
  */
 static enum cm_peer_fate waits_for_service(void *argument, const struct cm_peer *peer)
@@ -264,7 +264,7 @@ void manager_after_fork(bool child)
 	pthread_mutex_unlock(&manager.lock);
 }
 
-/* Inherited ids keep their manager, which does nothing any more; the child makes its own. */
+/* Inherited ids keep their manager, which is inactive; the child makes its own. */
 void manager_forget(void)
 {
 	if (!the_manager())

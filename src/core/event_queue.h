@@ -61,7 +61,7 @@ int event_queue_init(struct event_queue *queue);
 void event_queue_init_relay(struct event_queue *queue,
 			    void (*relay)(struct event_queue *queue, const struct event_source *source));
 
-/** Closes the descriptor. No source may be listed any more. */
+/** Closes the descriptor. No source may be listed. */
 void event_queue_destroy(struct event_queue *queue);
 
 /** Raises one event of @source. Writes to the eventfd. Any thread may call, with any lock held. */

@@ -128,8 +128,8 @@ static int command_dispatch(const struct request *request, struct devx_command *
 }
 
 /*
- * Returns true if the program only asked, with a command that has no effect, whether the device has a feature: the
- * refusal is the answer.
+ * Returns true if the command has no effect and only queries whether the device has a feature; the refusal is the
+ * answer.
  */
 static bool is_question(const struct request *request, const struct devx_command *command)
 {

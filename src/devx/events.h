@@ -14,7 +14,7 @@
 
 /** Initialises the relay and the lock of a new context. */
 void devx_events_open(struct devx *devx);
-/** Destroys relay and lock. No event is raised any more, and no channel remains. */
+/** Destroys relay and lock. No more events are raised, and no channel remains. */
 void devx_events_close(struct devx *devx);
 
 /** Ends all subscriptions to @object, which raises no more events. */

@@ -4,11 +4,11 @@
  * record, made at the place of the check. rules.def is the one table: a stable number per rule, the sentence with
  * its figures, the source of the rule, what to do about it. docs/reference/explanations.md is generated from it.
  *
- * A record holds figures, not text: making one needs no formatting and no allocation. Text is rendered on request (softhca.h) or when
- * SOFTHCA_EXPLAIN names a sink. Numbers 1..255 are also the vendor syndrome of an error CQE.
+ * A record holds figures, not text: making one needs no formatting and no allocation. Text is rendered on request (softhca.h) or
+ * when SOFTHCA_EXPLAIN names a sink. Numbers 1..255 are also the vendor syndrome of an error CQE.
  *
- * Records live in the rings of struct explain_log, owned by struct hca; its lock is a leaf. Any thread may call. Records that other
- * processes and hosts can cause (explain/limit.h) have a separate ring, so that they do not displace the program's own.
+ * Records live in the rings of struct explain_log, owned by struct hca; its lock is a leaf. Any thread may call. Records that
+ * other processes and hosts can cause (explain/limit.h) have a separate ring, so that they do not displace the program's own.
  */
 #ifndef SOFTHCA_EXPLAIN_EXPLAIN_H
 #define SOFTHCA_EXPLAIN_EXPLAIN_H
@@ -86,9 +86,11 @@ struct explain_subject {
 	uint8_t syndrome;    /* CQE syndrome (MLX5_CQE_SYNDROME_*), 0 if there is no completion */
 	uint8_t qp_state;    /* enum ibv_qp_state when the check was made */
 	int error;           /* errno value of a refused call, 0 if none */
-	/* The call did not do what was asked, and many programs ignore that: the line waits for a sign that this one does not. */
+	/*
+	 * The call failed, but many programs ignore that: the line is held back until the program seems to fail (explain/sink.h).
+	 */
 	bool ignorable;
-	bool expected; /* no mistake, see docs/inside/decisions.md, Quiet runs: there is a record, and no line unless all are asked for */
+	bool expected; /* not a mistake (docs/inside/decisions.md, Quiet runs): recorded, printed only with "all" */
 };
 
 struct explain_record {

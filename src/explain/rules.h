@@ -7,15 +7,15 @@
 
 struct rule_text {
 	const char *name;   /* "KEY_RANGE" */
-	const char *text;   /* a sentence with {N:format} where figures go, see rules.def */
+	const char *text;   /* a sentence with placeholders {N:format}, see rules.def */
 	const char *source; /* man page, IBTA statement, section of the format sheet */
 	const char *advice;
 };
 
-/** The texts of @rule; never NULL, those of no rule say so. */
+/** Returns the texts of @rule; never NULL: unknown numbers have texts, too. */
 const struct rule_text *rule_text(enum explain_rule rule);
 
-/** How many figures the sentence of @rule has. */
+/** Returns the number of arguments in the sentence of @rule. */
 uint32_t rule_figures(enum explain_rule rule);
 
 /**

@@ -56,14 +56,14 @@ struct explain_sink {
 	bool lint;         /* warnings about misuse are on, including ignored errors */
 	const char *marks; /* a file that gets a byte if something goes wrong; NULL: none, or done */
 	bool searches;     /* atomic; a refusal may be held back, or a search is in progress */
-	/* Left out and not said yet: the sink took nothing; writing failed, with `failure`; the second had its lines. */
+	/* Omitted lines, not reported yet: the sink took nothing; writing failed, with `failure`; limit of lines per second. */
 	uint64_t unread, failed, too_many;
 	int failure;
 	int error;             /* of the last write; EAGAIN: there was no room for more */
 	char rest[LINE_BYTES]; /* of a line that did not go out whole */
 	size_t rest_bytes;
 	char text[1024], line[LINE_BYTES]; /* in which a line is written; stacks are small */
-	struct timer timer;                /* of the first device; says what is due where there is a device thread */
+	struct timer timer;                /* of the first device; writes due lines if there is a device thread */
 	bool timer_armed;
 };
 
@@ -106,7 +106,7 @@ static bool is_all(const char *name)
 	return !strncmp(name, all, strlen(all)) && (!name[strlen(all)] || name[strlen(all)] == ':');
 }
 
-/* NO_COLOR as no-color.org has it; what the user asked of softhca itself goes before it. */
+/* NO_COLOR as in no-color.org; an explicit setting of softhca takes precedence. */
 static enum setting_COLOR color_setting(enum setting_COLOR setting)
 {
 	const char *no_color = getenv("NO_COLOR"), *terminal = getenv("TERM");
@@ -177,7 +177,7 @@ static bool put_left_out(struct explain_sink *sink, uint64_t *count, const char 
 	return true;
 }
 
-/* Says first what there is to be said of earlier lines. Returns false if the sink takes nothing. */
+/* Reports omitted earlier lines first. Returns false if the sink takes nothing. */
 static bool sink_ready(struct explain_sink *sink)
 {
 	char limit[64], failure[64];
@@ -223,7 +223,7 @@ static bool may_write(struct explain_sink *sink, uint64_t now_ns)
 	return sink->lines++ < LIMIT_EXPLAIN_LINES;
 }
 
-/* A flush is the consequence of a failure that has a line of its own. */
+/* A flush is the consequence of a failure with its own line. */
 static bool is_consequence(const struct explain_record *record)
 {
 	return record->subject.syndrome == MLX5_CQE_SYNDROME_WR_FLUSH_ERR;
@@ -375,7 +375,7 @@ static void on_abort(int signal)
 	raise(signal);
 }
 
-/* While a refusal is kept back, and the program has no handler of its own. */
+/* Installs or removes the handler of SIGABRT, unless the program has its own. Watches while a refusal is held back. */
 static void watch_abort(struct explain_sink *sink, bool watch)
 {
 	struct sigaction action;
@@ -395,7 +395,7 @@ static bool has_something_to_say(struct explain_sink *sink)
 	       folds_counting(&sink->folds);
 }
 
-/* Lets go of the lock. No thread is started for this: what there is to say can wait for the end of the program. */
+/* Releases the lock and arms the timer. Does not start a thread for it: lines can wait for the end of the program. */
 static void unlock_and_arm(struct explain_sink *sink, uint64_t now_ns)
 {
 	bool arm = !sink->timer_armed && progress_runs() && has_something_to_say(sink);

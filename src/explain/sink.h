@@ -31,7 +31,7 @@ struct settings;
  */
 struct explain_sink *explain_sink_new(const struct settings *settings);
 
-/** True if the sink is not "off": then explain_sink_finish() is to be called at the end. */
+/** Returns true if the sink is not "off"; then explain_sink_finish() must be called at the end. */
 bool explain_sink_is_on(const struct explain_sink *sink);
 
 /**
@@ -52,7 +52,7 @@ void explain_sink_note(struct explain_sink *sink, const char *text);
  */
 void explain_sink_finish(struct explain_sink *sink, int status);
 
-/** Around fork(2): the child begins with nothing to say, since the parent will say it. */
+/** Around fork(2): the child begins without pending lines, since the parent writes them. */
 void explain_sink_before_fork(struct explain_sink *sink);
 void explain_sink_after_fork(struct explain_sink *sink, bool child);
 

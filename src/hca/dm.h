@@ -28,7 +28,7 @@ struct dm_pool {
 
 void dm_pool_init(struct dm_pool *pool);
 
-/** Frees the memory, which must not be in use any more. */
+/** Frees the memory, which must no longer be in use. */
 void dm_pool_destroy(struct dm_pool *pool);
 
 /**

@@ -54,8 +54,8 @@ struct lint_receive {
 };
 
 /*
- * Receives of a queue pair, by their place in its ring, for receive_queue.head in [first, end); or receives of an SRQ, by entry, `end` of
- * them.
+ * Receives of a queue pair, by their place in its ring, for receive_queue.head in [first, end); or receives of an SRQ, by entry,
+ * `end` of them.
  */
 struct lint_receives {
 	struct lint_receive *entry;
@@ -89,7 +89,10 @@ struct lint_qp {
 	uint32_t binds, signalled; /* requests in [first, end) */
 	uint32_t writers;          /* requests in [first, end) that write to memory here */
 	uint32_t fence;            /* number of the last request with a fence, which waits for all requests before it */
-	/* Keys whose signature was set since ibv_wr_start(3); the key that is being configured without the signature that it needs. */
+	/*
+	 * Keys whose signature was set since ibv_wr_start(3); the key that is being configured without the signature that it
+	 * needs.
+	 */
 	struct user_mkey *set[LINT_KEYS], *suspect;
 	uint32_t set_count;
 	struct lint_receives receives; /* without entries until one is posted */
@@ -125,8 +128,8 @@ void lint_qp_add(struct lint_qp *state);
 void lint_qp_remove(struct lint_qp *state);
 
 /**
- * Returns true if no other completion was polled from the CQs of the queue pair since @send was posted. A program may learn from the
- * peer's answer, perhaps on another queue pair, that a request is done, without polling its completion.
+ * Returns true if no other completion was polled from the CQs of the queue pair since @send was posted. A program may learn from
+ * the peer's answer, perhaps on another queue pair, that a request is done, without polling its completion.
  */
 bool lint_send_is_new(const struct lint_qp *state, const struct lint_send *send);
 /** Returns true if send request @number is signalled and lint_send_is_new(). */
@@ -159,8 +162,8 @@ void lint_window_look(struct lint_qp *state, const struct lint_send *send, const
 /** Returns true if the device writes to memory of @send. */
 bool lint_send_writes(const struct lint_send *send);
 /**
- * Warns if @send reads memory to which an earlier request writes, without a fence between them, and stops watching memory to which either
- * of them writes. The lock is held.
+ * Warns if @send reads memory to which an earlier request writes, without a fence between them, and stops watching memory to
+ * which either of them writes. The lock is held.
  */
 void lint_fence_look(struct lint_qp *state, struct lint_send *send, uint32_t number, const char *call);
 /** The queue pair of this process that is connected to that of @state; NULL: there is none. The lock is held. (ends.c) */
@@ -169,7 +172,9 @@ struct lint_qp *lint_peer_of(const struct lint_qp *state);
 void lint_ends_look(struct lint_qp *state, const char *call);
 /** Warns if the range of @send overlaps that of a READ before it, without a fence between them. The lock is held. */
 void lint_overtaking_look(struct lint_qp *state, const struct lint_send *send, uint32_t number, const char *call);
-/** Warns if @send reaches on-demand memory of this process, and the queue pair does not repeat after an RNR NAK. The lock is held. */
+/**
+ * Warns if @send reaches on-demand memory of this process, and the queue pair does not repeat after an RNR NAK. The lock is held.
+ */
 void lint_on_demand_look(struct lint_qp *state, const struct lint_send *send, const char *call);
 /** Warns if @send is a READ or atomic beyond those that a peer in this process grants. The lock is held. */
 void lint_depth_look(struct lint_qp *state, const struct lint_send *send, uint32_t number, const char *call);
@@ -178,7 +183,7 @@ void lint_keys_posted(struct lint_qp *state);
 
 /** Updates the number of completions that posted requests of @state can generate. The lock is held. */
 void lint_due_count(struct lint_qp *state);
-/** Calls lint_due_count() and warns if a CQ has no room for so many; @call has posted. The lock is held. */
+/** Calls lint_due_count() and warns if a CQ lacks room for them; @call has posted. The lock is held. */
 void lint_room_check(struct lint_qp *state, const char *call);
 /** Records that @state generates no more completions. The lock is held. */
 void lint_due_forget(struct lint_qp *state);
@@ -196,8 +201,8 @@ void lint_receive_region_gone(struct user_mr *mr);
 void lint_write_was_read(struct hca *hca, uint32_t qp_num, uint64_t address, uint64_t start, uint64_t length);
 
 /**
- * Makes a warning if it is enabled, and counts it. @warned: misuse_bit() of the warnings already made about the object, each of which is
- * made once; NULL: the warning is made each time. Any thread; the lock may be held.
+ * Makes a warning if it is enabled, and counts it. @warned: misuse_bit() of the warnings already made about the object, each of
+ * which is made once; NULL: the warning is made each time. Any thread; the lock may be held.
  */
 void lint_warn(struct hca *hca, const struct explain_subject *subject, uint64_t *warned, enum explain_rule rule,
 	       const uint64_t *figures, size_t count);
@@ -211,7 +216,10 @@ void lint_warn_reset(void);
 
 /* WARN(hca, "ibv_close_device", RULE_X, figures…) */
 #define WARN(hca, call_name, rule, ...) WARN_UNLESS(NULL, hca, call_name, rule, __VA_ARGS__)
-/* WARN_UNLESS(&warned, hca, "ibv_close_device", RULE_X, figures…): is only counted if @warned has the rule's bit, which it then has. */
+/*
+ * WARN_UNLESS(&warned, hca, "ibv_close_device", RULE_X, figures…): is only counted if @warned has the rule's bit, which it then
+ * has.
+ */
 #define WARN_UNLESS(warned, hca, call_name, rule, ...)                                                                 \
 	lint_warn(hca, &(const struct explain_subject){.call = (call_name)}, warned, rule,                             \
 		  (const uint64_t[]){__VA_ARGS__}, EXPLAIN_COUNT_(__VA_ARGS__))

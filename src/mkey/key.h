@@ -95,7 +95,7 @@ struct mkey {
 	uint32_t capacity; /* room for translation entries; 0 for direct keys */
 	uint8_t bsf_octowords;
 	uint8_t error_state;          /* atomic; enum key_error_state */
-	bool error_reported;          /* atomic; a CQE told of one, and the key was not armed since */
+	bool error_reported;          /* atomic; a CQE reported an error, and the key was not armed since */
 	struct mlx5dv_mkey_err error; /* owned by the thread that set error_state to KEY_ERROR_CHANGES */
 	struct block_reached reached; /* position of the latest reception */
 	bool has_reached;             /* `reached` is valid; atomic, read without the lock */

@@ -6,7 +6,7 @@
  * The file is sealed: other processes can neither write nor shrink it.
  *
  * The descriptor exists only for other processes. A program that closes all descriptors that it did not open continues
- * to count, unseen; a file of its own under that number is left alone.
+ * to count, invisibly; if it reuses the number, its file is left alone.
  *
  * The file describes its own layout, so that a program of another version can read it: a head with the names of the
  * counters, then rows. A row belongs to a thread (core/epoch.h) and has the counters of each device, uint64_t in the

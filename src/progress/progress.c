@@ -27,7 +27,7 @@
 /* Figures chosen for speed. */
 enum {
 	/*
-	 * consecutive arrivals that woke the thread while the program polled, after which links are told not to wake it
+	 * consecutive arrivals that woke the thread while the program polled, after which links must not wake it
 	 */
 	POLL_FOUND = 4,
 	/* descriptors that one wake-up of the thread handles */
@@ -465,7 +465,7 @@ int progress_arrivals(void)
 	return __atomic_load_n(&progress.started, __ATOMIC_ACQUIRE) ? progress.arrivals : -1;
 }
 
-/* Removed descriptors are not found any more, and descriptors found stay valid until the section ends. */
+/* Removed descriptors are no longer found, and descriptors found stay valid until the section ends. */
 void progress_drain(void)
 {
 	struct epoll_event events[EPOLL_EVENTS];

@@ -48,7 +48,7 @@ static struct {
 	struct event_queue *queue;
 	aio_context_t context;
 	int wake;          /* eventfd; -1: not made yet */
-	bool watched;      /* the kernel was asked to add 1 to it; other writers add EVENT_QUEUE_CALL */
+	bool watched;      /* the kernel adds 1 to it on arrivals; other writers add EVENT_QUEUE_CALL */
 	uint32_t requests; /* requests whose notices were not taken */
 	bool undrained;
 } substitute = {.wake = -1};

@@ -18,7 +18,7 @@ struct hca_xrcd;
 /* ---- completion queues ---------------------------------------------------------------------------------------- */
 
 struct hca_cq_attr {
-	void *buffer;                /* cqe_count * cqe_size bytes: zero, but for op_own, 0xf0 (invalid) */
+	void *buffer;                /* cqe_count * cqe_size bytes: zero, except op_own, 0xf0 (invalid) */
 	uint32_t cqe_count;          /* power of two */
 	uint32_t cqe_size;           /* 64 or 128 */
 	uint32_t *dbrec;             /* two be32: [0] consumer index, [1] arm word (mlx5-formats 3.6) */
@@ -108,7 +108,7 @@ struct hca_srq_attr {
 	struct hca_context *context;
 	/* buffer and dbrec are memory of the program, which it may unmap (progress/program_memory.h). */
 	bool in_umem;
-	bool cyclic; /* with in_umem: the entries are taken in order, whatever their links say */
+	bool cyclic; /* with in_umem: the entries are taken in order, regardless of their links */
 	bool basic;  /* with cyclic: the entries have no link segment */
 	/* For an XRC SRQ, otherwise NULL: its domain, and the CQ of its receives; user index as for a QP. */
 	struct hca_xrcd *xrcd;
@@ -117,7 +117,7 @@ struct hca_srq_attr {
 };
 
 int hca_srq_create(struct hca_pd *pd, const struct hca_srq_attr *attr, struct hca_srq **srq);
-/** Returns -EBUSY while QPs use it. On return, no packet reaches an XRC SRQ any more, and it completes nothing. */
+/** Returns -EBUSY while QPs use it. After the return an XRC SRQ gets no packets and completes nothing. */
 int hca_srq_destroy(struct hca_srq *srq);
 uint32_t hca_srq_number(const struct hca_srq *srq);
 struct hca_srq *hca_srq_find(const struct hca_context *context, uint32_t number);

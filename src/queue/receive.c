@@ -118,7 +118,7 @@ static void init_xrc(struct hca_srq *srq, const struct hca_srq_attr *attr)
 }
 
 /*
- * Ends the use of an XRC SRQ that packets cannot name any more: earlier requests end, and unfinished messages return
+ * Ends the use of an XRC SRQ that packets can no longer name: earlier requests end, and unfinished messages return
  * their receives. Pending answers find no CQ for signature errors that are found when they are read.
  */
 static void end_xrc(struct hca_srq *srq)

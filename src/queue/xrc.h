@@ -39,7 +39,7 @@ struct hca_xrcd {
 	uint32_t references; /* atomic: SRQs, and openers of QPs */
 };
 
-/** Makes the QPs of @domain drop @srq, which cannot be found any more. */
+/** Makes the QPs of @domain drop @srq, which is no longer found. */
 void xrc_forget_srq(struct xrc_domain *domain, const struct hca_srq *srq);
 
 #endif

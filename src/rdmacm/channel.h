@@ -20,7 +20,7 @@ void events_unlock(void);
 /** Creates a channel, for the program or for a synchronous ID. Returns NULL with errno on failure. Any thread. */
 struct user_cm_channel *channel_create(void);
 
-/** Closes the descriptor and frees the queued events. The program does not use @channel any more. */
+/** Closes the descriptor and frees the queued events. The program must no longer use @channel. */
 void channel_destroy(struct user_cm_channel *channel);
 
 /**

@@ -53,7 +53,7 @@ void help_print_short(void);
 void help_print(void);
 void help_print_command(enum command command);
 
-/** The best suggestion so far for a misspelt word; begins with all but @wanted 0. */
+/** The best suggestion so far for a misspelt word; begins with all members 0 except @wanted. */
 struct suggestion {
 	const char *wanted;
 	bool found;
@@ -101,7 +101,7 @@ bool presence_nodes_exist(uint32_t devices);
  */
 void run_and_collect(struct settings *settings, char *const command[], const char *report, const char *error_status);
 
-/** Exits with one line if an output that @settings name cannot be opened. Leaves nothing behind. */
+/** Exits with one line if an output that @settings name cannot be opened. Creates no files. */
 void outputs_check(const struct settings *settings);
 
 /** Writes @path to @out with the number of this process for each %p. Exits with one line about @option if that is too long. */

@@ -5,7 +5,7 @@
  * A host is a network namespace. A QP number is unique per user of a host, and unique per host unless a user has taken
  * the names of slots. Its upper bits are a slot that belongs to one process, which proves that by listening on an
  * abstract UNIX socket with a name of the slot (names.h). The lower HOST_SLOT_BITS are an index in the slot. A process
- * that outgrows its slot claims another. Names vanish with their process, so a crash leaves nothing behind.
+ * that outgrows its slot claims another. Names vanish with their process, so a crash leaves nothing to clean up.
  *
  * Two processes that communicate have a connection: a SOCK_SEQPACKET socket. Its end shows that the other process has
  * gone. In its first message the connecting process passes a memfd, whose memory belongs to the shm link
@@ -115,7 +115,7 @@ struct host_peer *host_peer_of(uint32_t qpn);
 /**
  * As host_peer_of(), but only if the slot is known to belong to a connected process. Cheap: for each packet that is
  * sent. NULL does not mean that there is no connection: a process has many slots, and the slots of a process that
- * connected to this one are unknown until host_peer_of() asks.
+ * connected to this one are unknown until host_peer_of() finds them.
  */
 struct host_peer *host_peer_known(uint32_t qpn);
 

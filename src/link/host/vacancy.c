@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Determines whether a process still has a slot, see host.h. Each question connects to the slot's socket, which wakes
- * the process that has it, and every queue pair asks whenever its timer expires. So all queue pairs of a process share
- * one question per slot and interval, and its answer.
+ * Determines whether a process still has a slot, see host.h. Each query connects to the slot's socket, which wakes
+ * its owner, and every queue pair queries whenever its timer expires. So all queue pairs of a process share one query
+ * per slot and interval, and its result.
  */
 #include <errno.h>
 #include <unistd.h>
@@ -17,7 +17,7 @@ enum { ANSWER_UNKNOWN, ANSWER_TAKEN, ANSWER_VACANT };
 #define ANSWER_BITS 2
 #define ANSWER_MASK ((1u << ANSWER_BITS) - 1)
 
-/* Atomic; 0: never asked. */
+/* Atomic; 0: never queried. */
 static uint32_t vacancy[HOST_SLOTS];
 
 /* Returns the number of the current interval, shifted past the answer; never 0. */
@@ -48,7 +48,7 @@ bool host_slot_is_vacant(uint32_t qpn)
 	if (slot >= HOST_SLOTS || host_owns(qpn))
 		return false;
 	known = __atomic_load_n(&vacancy[slot], __ATOMIC_RELAXED);
-	/* While another thread asks, the slot counts as taken. */
+	/* While another thread queries, the slot counts as taken. */
 	if ((known & ~ANSWER_MASK) == interval ||
 	    !__atomic_compare_exchange_n(&vacancy[slot], &known, interval, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
 		return (known & ANSWER_MASK) == ANSWER_VACANT && (known & ~ANSWER_MASK) == interval;

@@ -71,7 +71,7 @@ static int draft_reserve(struct shm_producer *out, struct draft *draft)
 	})
 
 /*
- * Returns the nanoseconds for which the other side has taken nothing since a sender first asked here. The upper half of
+ * Returns the nanoseconds for which the other side has taken nothing since a sender first called this. The upper half of
  * `stuck` is the slot. The lower half is the time in microseconds, which wraps after 71 minutes and then starts over.
  */
 static uint64_t peer_stuck_ns(struct shm_peer *peer)

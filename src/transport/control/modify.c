@@ -230,7 +230,7 @@ static void enter_state(struct hca_qp *qp, enum ibv_qp_state to)
 			qp->watch->starting = true;
 			qp_ignore_record(qp); /* see restart_watch() */
 		}
-		/* Each drain asks for its event anew (ibv_modify_qp(3): en_sqd_async_notify is valid with SQD). */
+		/* The event must be requested again for each drain (ibv_modify_qp(3): en_sqd_async_notify is valid with SQD). */
 		qp->attr.sq_draining = 0;
 		qp->attr.en_sqd_async_notify = 0;
 		break;
@@ -246,7 +246,7 @@ static void enter_state(struct hca_qp *qp, enum ibv_qp_state to)
 	}
 }
 
-/* A datagram QP has no path MTU of its own: its messages are as long as a packet of the port. */
+/* Returns the MTU of a datagram QP, which has no path MTU: its messages are as long as a packet of the port. */
 static uint8_t port_mtu_shift(const struct hca_qp *qp)
 {
 	return (uint8_t)__builtin_ctz(port_active_mtu(qp->hca));

@@ -64,7 +64,7 @@ enum dci_step {
 	DCI_LEAVE,     /* the packet now ends the old connection; send it first, then call again */
 };
 
-/** Makes the target of @packet that of the connection. @packet has its address and is the next new one of @stream. */
+/** Connects to the target of @packet, which has its address and is the next new packet of @stream. */
 enum dci_step dci_connect(struct hca_qp *qp, uint16_t stream, struct packet *packet);
 /**
  * Returns true if @packet, which has its address, belongs to the current connection, and adds the fields of the

@@ -48,7 +48,7 @@ struct window_share {
  */
 bool host_window_take(struct hca_qp *qp, const struct packet *packet);
 
-/** Returns all but @packets of what @qp has taken. Its lock is held. */
+/** Frees the room taken by @qp, except for @packets. Its lock is held. */
 void host_window_settle(struct hca_qp *qp, uint32_t packets);
 
 /** Returns the payload bytes, in packets of @mtu, that fill the window to which @qp sent last. Its lock is held. */

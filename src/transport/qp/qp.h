@@ -259,7 +259,7 @@ static inline struct hca_qp *qp_find(uint32_t number)
 	return id_table_find(&the_registry.qps, number);
 }
 
-/** Sets the state, and what receive doorbells look at. The lock is held. */
+/** Sets the state, and its copy for receive doorbells. The lock is held. */
 static inline void qp_set_state(struct hca_qp *qp, enum ibv_qp_state state)
 {
 	__atomic_store_n(&qp->state, state, __ATOMIC_RELEASE);

@@ -85,7 +85,7 @@ void record_no_room(const struct hca_qp *qp)
 
 void record_local(const struct hca_qp *qp, uint16_t index, uint8_t opcode)
 {
-	/* The WQE took time: what it completes has the time of its end and not that of the post. */
+	/* The WQE took time: its completions have the time of its end rather than of the post. */
 	timeline_end_call();
 	timeline_put(timeline_now(), TIMELINE_WHAT(TIMELINE_LOCAL, opcode, index), qp->number, 0, 0, 0);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* QPs that the run loop (transport/run/run.h) has to look after once the present packet has been handled. */
+/* QPs that the run loop (transport/run/run.h) must run after the current packet. */
 #ifndef SOFTHCA_TRANSPORT_QP_SCHEDULE_H
 #define SOFTHCA_TRANSPORT_QP_SCHEDULE_H
 

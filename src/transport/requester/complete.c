@@ -196,7 +196,7 @@ enum progress requester_fail_start(struct hca_qp *qp, const struct wqe *wqe, uin
 	return requester_after_failure(qp);
 }
 
-/* UC and UD complete once their last packet has left (IBTA C9-161): the source is not used any more. */
+/* UC and UD complete once their last packet has left (IBTA C9-161): the source is no longer used. */
 void requester_complete_unreliable(struct hca_qp *qp)
 {
 	struct requester *requester = &qp->requester;

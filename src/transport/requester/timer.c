@@ -6,8 +6,8 @@
  * A retry is for a packet that was lost. On a busy machine silence does not mean that: the thread of the peer, or of
  * this process, may have had no processor. So before a retry is counted, everything that has arrived here is handled,
  * a link that can tell is queried about the packets, and a timer that ran out late does not count. The setting
- * PEER_SILENCE limits all this. A peer on this host that has ended, whichever link leads to it, is given up when the
- * timer first runs out.
+ * PEER_SILENCE limits all this. A peer on this host that has ended, over any link, is abandoned when the timer first runs
+ * out.
  */
 #include "core/tunables.h"
 #include "observe/counters.h"

@@ -34,7 +34,7 @@ static void abort_message(struct request *request, const struct dct_initiator *i
 	responder_complete_receive(request, &completion);
 }
 
-/* Begins a connection; that of the previous owner of the place is over. */
+/* Begins a connection; the connection of the previous owner of the place is over. */
 static void begin_connection(struct request *request, struct dct_initiator *initiator)
 {
 	struct responder *responder = &initiator->responder;

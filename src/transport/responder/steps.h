@@ -116,7 +116,7 @@ static inline SPECIALISED enum responder_state check_order(struct request *reque
 	return RESPONDER_CHECK_OPERATION;
 }
 
-/* What the QP permits (ibv_modify_qp(3), qp_access_flags); READ and atomics need responder resources as well. */
+/* Checks rights of the QP (ibv_modify_qp(3), qp_access_flags); READ and atomics also need responder resources. */
 static inline SPECIALISED enum responder_state check_operation(struct request *request, const struct request_kind kind)
 {
 	struct hca_qp *qp = request->qp;

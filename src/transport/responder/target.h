@@ -89,7 +89,7 @@ static inline SPECIALISED enum responder_state target_packet(struct request *req
 
 /*
  * Returns the offset of a READ request in its READ. Our requester divides a long READ into requests (docs/inside/wire.md),
- * and asks for no acknowledgement with those that continue where the previous one ended.
+ * and requests no acknowledgement with those that continue where the previous one ended.
  */
 static inline uint64_t read_offset(const struct responder *responder, const struct packet *packet)
 {
