@@ -20,11 +20,11 @@ extern const struct bit_name attr_names[];   /* enum ibv_qp_attr_mask */
 const char *qp_state_name(unsigned int state);
 /** "RC", "UC", … */
 const char *qp_type_name(unsigned int type);
-/** "memory region", … of enum key_kind. */
+/** "memory region", … for enum key_kind. */
 const char *key_kind_name(unsigned int kind);
-/** "T10-DIF CRC", … of enum guard_type. */
+/** "T10-DIF CRC", … for enum guard_type. */
 const char *guard_name(unsigned int type);
-/** "REM_ACCESS_ERR", … of a CQE syndrome (mlx5-formats 3.4). */
+/** "REM_ACCESS_ERR", … for a CQE syndrome (mlx5-formats 3.4). */
 const char *syndrome_name(uint8_t syndrome);
 /** Returns the completion status for @syndrome; IBV_WC_SUCCESS for 0. */
 enum ibv_wc_status syndrome_status(uint8_t syndrome);

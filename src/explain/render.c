@@ -92,7 +92,10 @@ add_known(struct text *out, const char *format, uint64_t value, const char *unkn
 		add(out, "%s", unknown);
 }
 
-/* The figures of EXPLAIN_ORIGIN. An IPv4-mapped GID (RFC 4291, 2.5.5.2) appears as the IPv4 address. */
+/*
+ * Adds the origin in the arguments of EXPLAIN_ORIGIN. An IPv4-mapped GID (RFC 4291, 2.5.5.2) appears as the IPv4
+ * address.
+ */
 static void add_origin(struct text *out, const uint64_t *figures)
 {
 	uint64_t gid[2] = {htobe64(figures[1]), htobe64(figures[2])};
@@ -121,7 +124,7 @@ static void add_cause(struct text *out, uint64_t number)
 		add(out, " %s", rule->name);
 }
 
-/* The figures of EXPLAIN_USERS: "2 MRs, 1 AH and 1 QP". */
+/* Adds the objects in the arguments of EXPLAIN_USERS: "2 MRs, 1 AH and 1 QP". */
 static void add_users(struct text *out, const uint64_t *figures)
 {
 #define NAME(NAME, name) name,
@@ -147,15 +150,15 @@ static void add_users(struct text *out, const uint64_t *figures)
 	}
 }
 
-/* True if @address is within the @length bytes from @start on. */
+/* Returns true if @address is within the @length bytes at @start. */
 static bool is_within(uint64_t address, uint64_t start, uint64_t length)
 {
 	return address >= start && address - start < length;
 }
 
 /*
- * The commonest mistakes that put an address outside of the range of a key: sent as 32 bits, or without conversion between byte
- * orders. @figures: start and length of the key, start and length of the request.
+ * Adds a hint for the most common mistakes that put an address outside the range of a key: sent as 32 bits, or without
+ * conversion between byte orders. @figures: start and length of the key, start and length of the request.
  */
 static void add_hint(struct text *out, const uint64_t *figures)
 {

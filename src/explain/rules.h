@@ -19,8 +19,8 @@ const struct rule_text *rule_text(enum explain_rule rule);
 uint32_t rule_figures(enum explain_rule rule);
 
 /**
- * The placeholder that @text begins with: its figure in @figure, its format in @format, of @length bytes. Returns what
- * follows it, or NULL if @text begins with none.
+ * Parses the placeholder that @text begins with: its argument number to @figure, its format to @format, of @length
+ * bytes. Returns the text after it, or NULL if @text does not begin with one.
  */
 const char *rule_placeholder(const char *text, uint32_t *figure, const char **format, size_t *length);
 

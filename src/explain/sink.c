@@ -94,13 +94,13 @@ static int sink_open(const char *name)
 	return fd;
 }
 
-/* The sink in "all" and "all:SINK". */
+/* Returns the sink in "all" and "all:SINK". */
 static const char *after_all(const char *name)
 {
 	return name[strlen(all)] == ':' ? name + strlen(all) + 1 : "stderr";
 }
 
-/* "all" alone, or before a colon; "allow.txt" is a file. */
+/* Returns true for "all", alone or before a colon; "allow.txt" is a file. */
 static bool is_all(const char *name)
 {
 	return !strncmp(name, all, strlen(all)) && (!name[strlen(all)] || name[strlen(all)] == ':');
@@ -234,13 +234,13 @@ static bool is_failure(const struct explain_record *record)
 	return record->subject.syndrome || record->subject.error;
 }
 
-/* Asked for each line: the program may have put another file in the place of stderr. */
+/* Checked for each line, since the program may have replaced the file of stderr. */
 static bool has_color(const struct explain_sink *sink)
 {
 	return sink->color == COLOR_ALWAYS || (sink->color == COLOR_AUTO && isatty(sink->fd));
 }
 
-/* The subject, up to the colon, is marked where something failed. */
+/* Highlights the subject, up to the colon, if an operation failed. */
 static void put_color(char *line, size_t size, const char *text, const struct explain_record *record)
 {
 	const char *colon = strstr(text, ": ");
@@ -265,7 +265,7 @@ static bool put_record(struct explain_sink *sink, const char *device, const stru
 	return line_put(sink, line, strlen(line));
 }
 
-/* "mlx5_0 qp 0x40: … and 126 more [28 FLUSHED]" */
+/* Writes "mlx5_0 qp 0x40: … and 126 more [28 FLUSHED]". */
 static bool put_count(struct explain_sink *sink, const struct fold *fold)
 {
 	const struct explain_subject *subject = &fold->record.subject;
@@ -298,7 +298,7 @@ static void say_counts_before(struct explain_sink *sink, uint64_t before_ns, uin
 		;
 }
 
-/* Something new, for which the table makes room. */
+/* Writes a new record, for which the table makes room. */
 static void say_record(struct explain_sink *sink, const char *device, const struct explain_record *record)
 {
 	struct fold *place;
@@ -364,7 +364,7 @@ static void say_due(struct explain_sink *sink, uint64_t now_ns)
 
 static struct explain_sink *aborting;
 
-/* assert(3) of a queue pair that was refused ends the program before the line is due. */
+/* Writes held lines: assert(3) of a refused queue pair ends the program before they are due. */
 static void on_abort(int signal)
 {
 	if (!pthread_mutex_trylock(&aborting->lock)) {

@@ -107,7 +107,7 @@ static int write_block(int fd, const struct text *text)
 	return (size_t)written == text->length ? 0 : -ENOSPC;
 }
 
-/* A section (4.1). */
+/* Writes a section (4.1). */
 static int write_section(int fd)
 {
 	static const char application[] = "softhca " SOFTHCA_VERSION;

@@ -15,7 +15,7 @@ struct lint_qp *lint_peer_of(const struct lint_qp *state)
 	return peer && peer->end_attr.peer == state->qp->base.handle ? peer : NULL;
 }
 
-/* The RoCE version of GID @index of @hca. */
+/* Returns the RoCE version of GID @index of @hca. */
 static uint32_t roce_version(const struct hca *hca, uint32_t index)
 {
 	return hca->gids[index].type == IBV_GID_TYPE_ROCE_V1 ? 1 : 2;

@@ -166,7 +166,9 @@ bool lint_send_writes(const struct lint_send *send);
  * which either of them writes. The lock is held.
  */
 void lint_fence_look(struct lint_qp *state, struct lint_send *send, uint32_t number, const char *call);
-/** The queue pair of this process that is connected to that of @state; NULL: there is none. The lock is held. (ends.c) */
+/**
+ * Returns the queue pair of this process that is connected to the one of @state, or NULL. The lock is held. (ends.c)
+ */
 struct lint_qp *lint_peer_of(const struct lint_qp *state);
 /** Warns if the two ends of the connection of @state do not fit; @call posts. The lock is held. */
 void lint_ends_look(struct lint_qp *state, const char *call);

@@ -15,7 +15,7 @@ void memory_read(struct block_stage *stage, uint8_t *to, uint64_t bytes);
 void memory_write(struct block_stage *stage, const uint8_t *from, uint64_t bytes);
 void memory_skip(struct block_stage *stage, uint64_t bytes);
 
-/* The signature; without one, plain copying. */
+/* Functions of the signature stage; without a signature they copy. */
 void signature_begin(struct block_stage *stage);
 void signature_transmit(struct block_stage *stage, uint8_t *to, uint64_t bytes);
 void signature_receive(struct block_stage *stage, const uint8_t *from, uint64_t bytes);
@@ -28,7 +28,9 @@ uint64_t signature_pass_blocks(struct block_stage *stage, uint8_t *to, const uin
 /** Reports an error of input block @number unless its field @found matches @expected. */
 void signature_check(struct block_stage *stage, uint64_t number, uint64_t expected, uint64_t found);
 
-/* The cipher on the memory side: stage->piece is deciphered units, or room for a unit to be written. */
+/*
+ * Functions of the cipher on the memory side. Handles stage->piece: deciphered units, or room for a unit to be written.
+ */
 void cipher_memory_ready(struct block_stage *stage);
 void cipher_memory_passed(struct block_stage *stage, uint64_t bytes);
 /**
@@ -37,11 +39,11 @@ void cipher_memory_passed(struct block_stage *stage, uint64_t bytes);
  */
 void cipher_memory_resume(struct block_stage *stage);
 
-/* The cipher on the wire side. */
+/* Functions of the cipher on the wire side. */
 void cipher_transmit(struct block_stage *stage, uint8_t *to, uint64_t bytes);
 void cipher_receive(struct block_stage *stage, const uint8_t *from, uint64_t bytes);
 
-/* The memory itself, with a cipher on the memory side. */
+/* Access to memory, through the cipher on the memory side. */
 void walk_read(struct block_stage *stage, uint8_t *to, uint64_t bytes);
 void walk_write(struct block_stage *stage, const uint8_t *from, uint64_t bytes);
 

@@ -46,13 +46,13 @@ static inline SPECIALISED void requester_complete_done(struct hca_qp *qp, const 
 					RULE_NONE);
 }
 
-/** requester_timer_is_lazy(); @whole: qp->whole is not 0, and no filter comes between. */
+/** As requester_timer_is_lazy(). @whole: qp->whole is not 0, and there are no filters. */
 static inline SPECIALISED bool requester_keeps_timer(const struct hca_qp *qp, const bool whole)
 {
 	return whole ? !qp->requester.rnr_wait : requester_timer_is_lazy(qp);
 }
 
-/** requester_complete_front(); @whole as in requester_keeps_timer(). */
+/** As requester_complete_front(); @whole as in requester_keeps_timer(). */
 static inline SPECIALISED void requester_complete_first(struct hca_qp *qp, const bool whole)
 {
 	struct requester *requester = &qp->requester;

@@ -77,7 +77,7 @@ static inline SPECIALISED bool fits_in_packets(const struct hca_qp *qp, const st
 	return bytes <= room && (bytes || packet->place & PLACE_FIRST);
 }
 
-/* IBTA 9.7.4.1.3: a message begins with a first packet, ends with a last one, and nothing comes between. */
+/* IBTA 9.7.4.1.3: a message begins with a first packet and ends with a last one; no other message begins in between. */
 static inline SPECIALISED enum responder_state check_order(struct request *request, const struct request_kind kind)
 {
 	struct hca_qp *qp = request->qp;

@@ -5,10 +5,10 @@
 
 struct hca_qp;
 
-/** Send doorbell, after moving dbrec[MLX5_SND_DBR]. Executes WQEs on this thread, as many as possible. */
+/** Rings the send doorbell after dbrec[MLX5_SND_DBR] has moved. Executes WQEs on this thread, as many as possible. */
 void hca_qp_send_doorbell(struct hca_qp *qp);
 
-/** Receive doorbell, after moving dbrec[MLX5_RCV_DBR]. Costs a load unless the QP is in the error state. */
+/** Rings the receive doorbell after dbrec[MLX5_RCV_DBR] has moved. Costs a load unless the QP is in the error state. */
 void hca_qp_recv_doorbell(struct hca_qp *qp);
 
 #endif

@@ -324,7 +324,7 @@ void objects_count(const struct ibv_context *context, uint32_t counts[OBJECT_KIN
 	visit_all(count_entry, &count);
 }
 
-/* The protection domain over which the object of @entry was created, or NULL. */
+/* Returns the protection domain of the object of @entry, or NULL. */
 static const struct ibv_pd *pd_of(const struct alive *entry)
 {
 	const struct user_pd *owner = NULL;
