@@ -174,8 +174,13 @@ class Keys(unittest.TestCase):
         self.assertGreater(int(more.replace(',', '')), 0)
 
     def test_wrong_directory(self):
-        """It cannot be created: the program runs, and a message explains why there are no drawings."""
-        done = run(os.path.join(self.path, 'below'), LENT_WINDOW)
+        """softhca run does not start the program. A program that runs without it continues, and the library explains why there are no drawings."""
+        below = os.path.join(self.path, 'below')
+        done = run(below, LENT_WINDOW, status=2)
+        self.assertEqual((done.stdout, done.stderr), ('', f'softhca: --keys: {below}: No such file or directory\n'))
+        environment = clean_environment(SOFTHCA_KEYS=below, SOFTHCA_EXPLAIN='stderr', LD_LIBRARY_PATH=LIBRARIES)
+        done = subprocess.run([LENT_WINDOW], env=environment, text=True, timeout=60, check=True, stdout=subprocess.DEVNULL,
+                              stderr=subprocess.PIPE)
         self.assertRegex(done.stderr, r'(?m)^softhca: SOFTHCA_KEYS=.*/keys/below: No such file or directory$')
         with open(self.path, 'w', encoding='ascii') as file:
             file.write('mine')
