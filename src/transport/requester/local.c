@@ -21,7 +21,7 @@ static struct inflight *push_local(struct requester *requester, const struct wqe
 }
 
 /*
- * IBTA 10.6.5: an invalidation completes when the revoked key is not in use any more, such as by a READ that is being
+ * IBTA 10.6.5: an invalidation completes when the revoked key is no longer in use, such as by a READ that is being
  * answered.
  */
 static void let_transfers_end(struct hca_qp *qp, uint64_t stamp)
