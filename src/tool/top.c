@@ -178,7 +178,7 @@ static enum top_column sort_of(const char *name)
 	return column;
 }
 
-/* https://no-color.org; a dumb terminal has no colours. */
+/* Returns true unless NO_COLOR is set and not empty, or the terminal is dumb or none. */
 static bool colour_wanted(void)
 {
 	const char *none = getenv("NO_COLOR"), *terminal = getenv("TERM");
