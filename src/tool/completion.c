@@ -78,10 +78,12 @@ void completion_of_setting(enum setting setting, struct completion_value *value)
 	value->directories = strstr(range, "path of a directory");
 	value->files = strstr(range, "path of a file");
 	out = fmemopen(value->words, sizeof(value->words), "w");
-	if (!out)
+	if (out) {
+		setting_words_put(out, setting, range);
+		fclose(out);
+	} else {
 		tool_fail(EXIT_FAILURE, "out of memory");
-	setting_words_put(out, setting, range);
-	fclose(out);
+	}
 }
 
 /* Copies "a|b|c", which may be in [], as "a b c"; writes nothing without a |. */
@@ -139,7 +141,7 @@ int command_completion(int argc, char **argv)
 	if (count > 1)
 		tool_fail(EXIT_WRONG_USE, "completion: unexpected argument \"%s\"", argv[2]);
 	for (size_t i = 0; i < sizeof(shells) / sizeof(shells[0]); i++) {
-		if (strcmp(name, shells[i].name))
+		if (strcmp(name, shells[i].name) != 0)
 			continue;
 		shells[i].print();
 		return EXIT_SUCCESS;

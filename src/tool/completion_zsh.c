@@ -57,13 +57,13 @@ static void zsh_print_options(enum command command)
 
 static void zsh_print_arguments(enum command command)
 {
+	static const char on_host[] = "'1:host:{compadd h{1..${SOFTHCA_HOST_COUNT:-1}}}' "
+				      "'(-)2:command: _command_names -e' '*::argument: _normal'";
 	static const char *const arguments[] = {
 		[COMPLETION_FILES] = "'*:file:_files'",
 		[COMPLETION_RULES] =
 			"'*:rule:{compadd ${(f)\"$(softhca explain 2>/dev/null | awk \"{print \\$2}\")\"}}'",
-		[COMPLETION_HOST] =
-			"'1:host:{compadd h{1..${SOFTHCA_HOST_COUNT:-1}}}' '(-)2:command: _command_names -e' "
-			"'*::argument: _normal'",
+		[COMPLETION_HOST] = on_host,
 	};
 	const char *text = arguments[completion_arguments(command)];
 	char words[COMPLETION_BYTES];

@@ -182,7 +182,7 @@ int command_decode(int argc, char **argv)
 	struct decoder decoder;
 	struct input input;
 	size_t length;
-	char *text;
+	char *text = NULL;
 	FILE *out;
 
 	if (what == WHAT_COUNT)

@@ -87,7 +87,7 @@ static void notes_write(FILE *out, const char *text)
 
 	for (const char *line = text; *line; line = *end ? end + 1 : end) {
 		end = line + strcspn(line, "\n");
-		if (strncmp(line, "# ", 2))
+		if (strncmp(line, "# ", 2) != 0)
 			continue;
 		snprintf(note, sizeof(note), "%.*s", (int)(end - line - 2), line + 2);
 		fputs(separator, out);

@@ -44,7 +44,7 @@ static const struct top_view *sorted_view;
 bool top_column_find(const char *name, enum top_column *column)
 {
 	for (int i = 0; i < TOP_COLUMNS; i++) {
-		if (strcmp(columns[i].name, name))
+		if (strcmp(columns[i].name, name) != 0)
 			continue;
 		*column = i;
 		return true;
