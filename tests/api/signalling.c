@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Which requests complete, and who is woken: sq_sig_all, unsignalled requests and the room they take (mlx5-formats 3.3,
- * 4.2), solicited events (ibv_req_notify_cq(3)), and the fence (ibv_post_send(3)).
+ * Completions and wake-ups: sq_sig_all, unsignalled requests and the room they take (mlx5-formats 3.3, 4.2), solicited
+ * events (ibv_req_notify_cq(3)), and the fence (ibv_post_send(3)).
  */
 #include "support/program.h"
 
@@ -49,8 +49,8 @@ static void all_are_signalled(void **state)
 }
 
 /*
- * A queue is full when max_send_wr requests wait for a completion that was polled: a completion that is written but not
- * polled frees nothing. Many laps of the ring, with signalled requests at every distance.
+ * A queue is full while the completions that would free max_send_wr requests are not polled: a written but unpolled
+ * completion frees nothing. Many laps of the ring, with signalled requests at every distance.
  */
 static void unsignalled_take_room(void **state)
 {
@@ -72,20 +72,20 @@ static void unsignalled_take_room(void **state)
 		assert_ptr_equal(bad, &extra);
 		for (uint32_t i = distance; i < most; i += distance) {
 			expect_completion(&pair.client, i, IBV_WC_RDMA_WRITE);
-			/* It stands for the unsignalled ones before it, too. */
+			/* Polling it also frees the unsignalled ones before it. */
 			for (uint32_t room = 0; room < distance; room++)
 				post(IBV_WR_RDMA_WRITE, 500, 0);
 			expect_error(ibv_post_send(pair.client.qp, &extra, &bad), ENOMEM);
 		}
 		expect_completion(&pair.client, most, IBV_WC_RDMA_WRITE);
 		expect_idle(&pair.client);
-		/* What was posted between takes the room that is left: one more frees it. */
+		/* Requests posted meanwhile take the remaining room: one more signalled request frees it. */
 		post(IBV_WR_RDMA_WRITE, 600, IBV_SEND_SIGNALED);
 		expect_completion(&pair.client, 600, IBV_WC_RDMA_WRITE);
 	}
 }
 
-/* A list is posted up to the request that finds no room: the others of it are not, and bad_wr is that one. */
+/* A list is posted up to the request that does not fit, which bad_wr points to. */
 static void a_list_that_does_not_fit(void **state)
 {
 	struct ibv_send_wr list[100], *bad = NULL;
@@ -140,7 +140,7 @@ static void open_with_channels(enum ibv_qp_type type)
 	pair_replace(&pair, &options);
 }
 
-/* The receiver, armed for solicited events only, is woken by a message with the flag and by no other. */
+/* Checks that only a message with the flag wakes a receiver armed for solicited events. */
 static void solicits(enum ibv_wr_opcode opcode, enum ibv_wc_opcode sent, enum ibv_wc_opcode received)
 {
 	struct ibv_sge header = side_sge(&server, 0, 40);
@@ -161,7 +161,7 @@ static void solicits(enum ibv_wr_opcode opcode, enum ibv_wc_opcode sent, enum ib
 		expect_completion(&pair.client, i, sent);
 		expect_completion(&pair.server, FIRST_RECEIVE + i, received);
 	}
-	/* The client is still armed for what is solicited: widen it and use it up. */
+	/* The client is still armed for solicited events: arm it for all, and consume the event. */
 	assert_int_equal(ibv_req_notify_cq(pair.client.cq, 0), 0);
 	post_receive(&pair.server, FIRST_RECEIVE, &header, 1);
 	post(opcode, 3, IBV_SEND_SIGNALED);
@@ -185,7 +185,7 @@ static void solicited_events(void **state)
 	}
 }
 
-/* "If the status is not successful": a send that fails wakes who waits for solicited events only. */
+/* "If the status is not successful": a failed send also raises an event on a CQ armed for solicited events only. */
 static void errors_are_solicited(void **state)
 {
 	struct ibv_sge sge = side_sge(&client, 0, 8);
@@ -209,8 +209,8 @@ static void errors_are_solicited(void **state)
 /* ---- fence -------------------------------------------------------------------------------------------------- */
 
 /*
- * "Set the fence indicator": the request waits for READs and atomics before it, whose results it may then send. All are
- * posted at once; what the server gets must be what the READ brought, not what was there before.
+ * "Set the fence indicator": the request waits for earlier READs and atomics, whose results it may send. All are posted
+ * at once; the server must get the data that the READ fetched.
  */
 static void fenced_requests_use_what_was_read(void **state)
 {

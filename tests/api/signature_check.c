@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * mlx5dv_mkey_check(3): what was wrong, with which values and where. Values and offsets are those of the profile; every case
- * that looks at them runs in both. tests/api/signature_errors.c: when it is known, and for how long.
+ * mlx5dv_mkey_check(3): the type, values and offset of errors. Values and offsets depend on the profile; every case
+ * that checks them runs in both. tests/api/signature_errors.c: when an error is reported, and how long it is kept.
  */
 #include "support/signed_key.h"
 
@@ -27,7 +27,7 @@ static void open_pair(void)
 		data[i] = (uint8_t)(i * 5 + i / 512);
 }
 
-/* The key checks @domain in its memory, or on the wire, all of it. */
+/* Configures the key to check all of @domain, in its memory or on the wire. */
 static void lay(const struct mlx5dv_sig_block_domain *domain, bool in_memory)
 {
 	struct mlx5dv_sig_block_attr attr = {.check_mask = 0xff};
@@ -50,7 +50,7 @@ static void transfer_blocks(const struct mlx5dv_sig_block_domain *domain, enum k
 	else
 		plain_store(SIGNED_PLAIN, stream, BLOCKS * extended);
 	transfer_signed(operation, mkey->lkey, first * step, SIGNED_PLAIN + first * step, count * step);
-	/* What came, whether it was right or not, is the business of other tests. */
+	/* Other tests check the received data. */
 	memcpy(client.expected, client.memory, client.bytes);
 	memcpy(server.expected, server.memory, server.bytes);
 }
@@ -77,7 +77,7 @@ struct part {
 	enum mlx5dv_mkey_err_type type;
 };
 
-/* Breaks byte @byte of @part of the field of each block in turn, and asks. */
+/* Corrupts byte @byte of @part of the field of each block in turn, and calls mlx5dv_mkey_check(3). */
 static void expect_each_block(const struct mlx5dv_sig_block_domain *domain, enum key_operation operation,
 			      const struct part *part)
 {
@@ -98,7 +98,7 @@ static void expect_each_block(const struct mlx5dv_sig_block_domain *domain, enum
 	}
 }
 
-/* A local key finds it in what it sends, and in what it receives; a remote key for its peer. */
+/* A local key finds errors in data that it sends or receives; a remote key in data for its peer. */
 static const enum key_operation ways[] = {OUT_SEND, OUT_WRITE, OUT_REMOTE_READ, IN_RECV, IN_READ, IN_REMOTE_WRITE};
 
 static void expect_part(const struct mlx5dv_sig_block_domain *domain, struct part part)
@@ -154,7 +154,7 @@ static void bad_tags_connectx(void **state)
 		expect_tags();
 }
 
-/* The outcomes measured on adapters, mlx5-formats 4.6: 512 bytes of A5, the first of them changed; fields changed. */
+/* Results measured on adapters, mlx5-formats 4.6: 512 bytes of A5 with the first one changed; fields changed. */
 static void expect_measured(bool connectx)
 {
 	DOMAIN_DIF(measured, CRC, 512, 0xffff, 0x5678, 0xf0debc9a, 0);
@@ -201,7 +201,7 @@ static void measured_values_connectx(void **state)
 		expect_measured(true);
 }
 
-/* Data that changed shows in the guard, wherever the bit is. */
+/* The guard detects a change of any bit of the data. */
 static void a_bit_of_the_data(void **state)
 {
 	static const struct mlx5dv_sig_block_domain *const domains[] = {&crc32, &crc32c, &crc64, &dif, &dif_csum};
@@ -230,7 +230,7 @@ static void a_bit_of_the_data(void **state)
 
 /* ---- offsets ---------------------------------------------------------------------------------------------------- */
 
-/* The wire of `dif` is as its memory, or without fields. */
+/* Configures the wire of `dif` like its memory, or without fields. */
 static void lay_both(void)
 {
 	struct mlx5dv_sig_block_attr attr = {.mem = &dif, .wire = &dif, .check_mask = 0xff};
@@ -239,7 +239,7 @@ static void lay_both(void)
 	domain_make_stream(&dif, data, RAW, stream);
 }
 
-/* A profile tells the one from the beginning of the transfer, the other from that of the key. */
+/* One profile counts from the beginning of the transfer, the other from that of the key. */
 static void expect_offsets(void)
 {
 	open_pair();
@@ -273,8 +273,8 @@ static void offsets_connectx(void **state)
 }
 
 /*
- * "The offset within the transfer … guaranteed to be a block boundary": of a transfer that begins inside a block, where the
- * next block begins. Of the one it begins in, which is checked on its way out, 0.
+ * "The offset within the transfer … guaranteed to be a block boundary": for a transfer that begins inside a block, the
+ * start of the next block; 0 for the block it begins in, which is checked on its way out.
  */
 static void offsets_of_a_transfer_inside_a_block(void **state)
 {
@@ -287,7 +287,7 @@ static void offsets_of_a_transfer_inside_a_block(void **state)
 			uint32_t bytes = BLOCKS * 520 - 520 - INSIDE;
 			bool out = goes_out(ways[i]);
 
-			/* In from the wire, the block that a transfer begins in is not checked. */
+			/* In from the wire, the block in which a transfer begins is not checked. */
 			if (!out && bad == 1)
 				continue;
 			note("operation %d, block %u", ways[i], bad);
@@ -308,7 +308,7 @@ static void offsets_of_a_transfer_inside_a_block(void **state)
 	}
 }
 
-/* Posts @wr of the server with @list, whose bytes are of the server, and takes what completes. */
+/* Posts @wr of the server with @list over the server's memory, and takes the completions. */
 static void transfer_list(enum ibv_wr_opcode opcode, struct ibv_sge *list, int count, uint32_t bytes)
 {
 	struct ibv_sge plain = side_sge(&client, SIGNED_PLAIN, bytes);
@@ -323,7 +323,7 @@ static void transfer_list(enum ibv_wr_opcode opcode, struct ibv_sge *list, int c
 	memcpy(server.expected, server.memory, server.bytes);
 }
 
-/* The first byte of the transfer is that of the message, whatever SGE or layout the key stands in. */
+/* Offsets count from the first byte of the message, whatever SGE or layout contains the key. */
 static void offsets_behind_other_bytes(void **state)
 {
 	enum { HEAD = 37 };
@@ -345,7 +345,7 @@ static void offsets_behind_other_bytes(void **state)
 		list[0] = side_sge(&server, 100, HEAD);
 		list[1] = (struct ibv_sge){.addr = 520, .length = 3 * 520, .lkey = mkey->lkey};
 		if (shape / 2 == 1) {
-			/* The second SGE goes on in the middle of the bad block. */
+			/* The second SGE continues in the middle of the bad block. */
 			list[2] = (struct ibv_sge){.addr = 1300, .length = 4 * 520 - 1300, .lkey = mkey->lkey};
 			list[1].length = 1300 - 520;
 			count = 3;
@@ -362,8 +362,8 @@ static void offsets_behind_other_bytes(void **state)
 }
 
 /*
- * The block that does not match began before the message enters the key, after bytes of other SGEs: the error happened where
- * the message enters the key. A key that goes on in the next SGE is entered once.
+ * The bad block began before the message enters the key, after bytes of other SGEs: the error is reported where the
+ * message enters the key. A key that continues in the next SGE is entered once.
  */
 static void offsets_of_a_key_entered_inside_a_block(void **state)
 {
@@ -377,7 +377,10 @@ static void offsets_of_a_key_entered_inside_a_block(void **state)
 	outer = side_create_mkey(&server, 4, NULL);
 	outermost = side_create_mkey(&server, 4, NULL);
 	rest = (struct ibv_sge){.addr = ENTRY, .length = BYTES, .lkey = mkey->lkey};
-	/* One SGE; two that follow each other in the key, the second inside the bad block; one after another part of the key. */
+	/*
+	 * One SGE; two adjacent ones of the key, the second starting inside the bad block; one after another part of
+	 * the key.
+	 */
 	shapes[0][0] = shapes[1][0] = shapes[2][0] = side_sge(&server, 100, HEAD);
 	shapes[0][1] = rest;
 	shapes[1][1] = (struct ibv_sge){.addr = ENTRY, .length = 50, .lkey = mkey->lkey};
@@ -386,7 +389,7 @@ static void offsets_of_a_key_entered_inside_a_block(void **state)
 	shapes[2][1] = (struct ibv_sge){.addr = 0, .length = 520, .lkey = mkey->lkey};
 	shapes[2][2] = side_sge(&server, 100, 1);
 	shapes[2][3] = rest;
-	/* The same as the first as a layout, and as the second in a layout of a layout. */
+	/* The first as a layout, and the second in a layout of a layout. */
 	expect_error(configure_list(&pair.server, BY_CONFIGURE, outer, KEY_ACCESS, 2, shapes[0]), 0);
 	expect_completion(&pair.server, CONFIGURE_WR_ID, IBV_WC_DRIVER1);
 	shapes[3][0] = (struct ibv_sge){.addr = 0, .length = HEAD + BYTES, .lkey = outer->lkey};
@@ -408,7 +411,10 @@ static void offsets_of_a_key_entered_inside_a_block(void **state)
 	}
 }
 
-/* "If several errors are found, only a single error is reported in this priority". Of one block; of two, the first. */
+/*
+ * "If several errors are found, only a single error is reported in this priority". This applies within a block; of two
+ * blocks, the first is reported.
+ */
 static void priority(void **state)
 {
 	(void)state;
@@ -451,7 +457,7 @@ static void no_error(void **state)
 	}
 }
 
-/* "The transfer operation itself may be completed successfully": data and, where they are passed on, fields arrive. */
+/* "The transfer operation itself may be completed successfully": data and, if passed on, fields arrive. */
 static void transfers_succeed_in_spite(void **state)
 {
 	struct mlx5dv_sig_block_attr attr = {.mem = &dif, .wire = &dif, .check_mask = 0xff};

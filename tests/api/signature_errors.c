@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * mlx5dv_mkey_check(3): which of several errors is told, for how long it is kept, and who has to have polled what. In profile
- * man the key keeps the first one and no completion queue has to do with it; in profile connectx it is as adapters and their
- * library do it (mlx5-formats 3.5, 4.6 and 6, no. 7).
+ * mlx5dv_mkey_check(3): which of several errors is reported, how long it is kept, and which CQ must have been polled.
+ * In profile man the key keeps the first error, independently of completion queues; profile connectx behaves like
+ * adapters and their library (mlx5-formats 3.5, 4.6 and 6, no. 7).
  */
 #include "support/event.h"
 #include "support/rings.h"
@@ -66,9 +66,8 @@ static void configure(uint32_t flags)
 /* ---- which, and for how long ------------------------------------------------------------------------------------ */
 
 /*
- * "The first of these errors is reported to the MKEY and kept there until application software queries it": neither a later
- * block nor a later transfer replaces it. Once it is asked for, the next error is told, and nothing has to be configured for
- * that.
+ * "The first of these errors is reported to the MKEY and kept there until application software queries it": neither a
+ * later block nor a later transfer replaces it. After a query the next error is reported; no configuration is needed.
  */
 static void the_first_is_kept_man(void **state)
 {
@@ -101,7 +100,10 @@ static void invalidate(void)
 	expect_completion(&pair.server, 4, IBV_WC_LOCAL_INV);
 }
 
-/* "kept there until application software queries it": with its type, values and offset, whatever the key is made to be. */
+/*
+ * "kept there until application software queries it": with its type, values and offset, whatever the new configuration
+ * of the key.
+ */
 static void kept_through_configurations_man(void **state)
 {
 	static const struct mlx5dv_sig_block_attr others[] = {
@@ -133,7 +135,7 @@ static void kept_through_configurations_man(void **state)
 	}
 }
 
-/* The key is told of its first error after it was configured, once an error was polled. */
+/* The key reports the first error found after it was configured, once an error was polled. */
 static void the_last_polled_is_kept_connectx(void **state)
 {
 	(void)state;
@@ -145,13 +147,13 @@ static void the_last_polled_is_kept_connectx(void **state)
 	transfer(OUT_SEND, 2, 2);
 	transfer(OUT_REMOTE_READ, 2, 2);
 	expect_block_1(0);
-	/* Asked for, not armed. */
+	/* Queried, not armed. */
 	transfer(OUT_SEND, 0, BLOCKS);
 	expect_key_good(mkey);
 	configure(0);
 	transfer(OUT_SEND, 2, 2);
 	expect_block_3(2);
-	/* Armed before it was asked for: the newer error is what is left. */
+	/* Armed before the query: only the newer error is left. */
 	configure(0);
 	transfer(OUT_SEND, 0, 2);
 	configure(0);
@@ -159,7 +161,7 @@ static void the_last_polled_is_kept_connectx(void **state)
 	expect_block_3(2);
 }
 
-/* An error survives the configuration of the key; it is read as the domains are now. */
+/* An error survives the configuration of the key; it is decoded with the current domains. */
 static void read_as_configured_connectx(void **state)
 {
 	struct mlx5dv_mkey_err err;
@@ -190,7 +192,7 @@ static struct ibv_send_wr write_of(struct ibv_sge *sge, unsigned int flags)
 	return wr;
 }
 
-/* Reads block 1 of the key for the peer, which alone completes anything. */
+/* Reads block 1 of the key for the peer; only the peer has a completion. */
 static void read_by_peer(const struct mlx5dv_mkey *key)
 {
 	struct ibv_sge plain = side_sge(&client, SIGNED_PLAIN, 512);
@@ -207,9 +209,9 @@ static void read_by_peer(const struct mlx5dv_mkey *key)
 }
 
 /*
- * NOTES: "Application should wait for the respected completion (if this was a local MKEY) or wait for a received message from
- * a peer (if this was a remote MKEY)". The message may come by another QP with another CQ: nobody polls the one of the QP by
- * which the peer used the key.
+ * NOTES: "Application should wait for the respected completion (if this was a local MKEY) or wait for a received
+ * message from a peer (if this was a remote MKEY)". The message may come through another QP with another CQ; the CQ of
+ * the QP by which the peer used the key is not polled.
  */
 static void known_by_a_message_man(void **state)
 {
@@ -235,7 +237,7 @@ static void known_by_a_message_man(void **state)
 	pair_close(&other);
 }
 
-/* A local key: with the completion of a later request, or the peer's word that the data has come. */
+/* A local key: after the completion of a later request, or a message from the peer that the data arrived. */
 static void known_without_a_completion_man(void **state)
 {
 	struct ibv_send_wr wr, empty = {.wr_id = 6, .opcode = IBV_WR_SEND};
@@ -258,7 +260,7 @@ static void known_without_a_completion_man(void **state)
 	expect_idle(&pair.server);
 }
 
-/* "the respected completion" is enough, and an adapter's key knows nothing before it. */
+/* "the respected completion" is enough, and an adapter's key reports nothing before it. */
 static void known_with_the_completion_connectx(void **state)
 {
 	struct ibv_send_wr wr, message = {.wr_id = 6, .opcode = IBV_WR_SEND, .send_flags = IBV_SEND_SIGNALED};
@@ -286,7 +288,7 @@ static void known_with_the_completion_connectx(void **state)
 	}
 }
 
-/* Configuring a key that had no error polled does not let the device forget that it reported one. */
+/* Configuring a key without polling its error does not reset the device's record that it reported one. */
 static void configured_before_polling_connectx(void **state)
 {
 	struct ibv_send_wr wr;
@@ -316,7 +318,7 @@ static void configured_before_polling_connectx(void **state)
 
 /* ---- completion queues ------------------------------------------------------------------------------------------ */
 
-/* Signature errors are no completions: however many there are, a small CQ does not overrun. */
+/* Signature errors are not completions: any number of them cannot overrun a small CQ. */
 static void no_entries_in_a_completion_queue_man(void **state)
 {
 	enum { KEYS = 20 };
@@ -356,7 +358,9 @@ static void no_entries_in_a_completion_queue_man(void **state)
 	}
 }
 
-/* What a destroyed key left: nothing to poll in profile man; for an adapter's library a CQE that belongs to nothing. */
+/*
+ * The error of a destroyed key: nothing to poll in profile man; for an adapter's library, a CQE that belongs to no key.
+ */
 static void expect_left_by_a_destroyed_key(int polled)
 {
 	struct mlx5dv_mkey_init_attr init = {
@@ -392,8 +396,8 @@ static void a_destroyed_key_connectx(void **state)
 }
 
 /*
- * A program that reads the ring itself (mlx5dv_init_obj(3)) is told as by an adapter: one CQE until the key is armed, which
- * asking does, too. Others do not notice: polling passes over it, also when the key is gone.
+ * A program that reads the ring itself (mlx5dv_init_obj(3)) gets errors as from an adapter: one CQE until the key is
+ * armed, which a query does, too. Others do not notice: polling skips it, even if the key was destroyed.
  */
 static void a_ring_that_was_given_away_man(void **state)
 {
@@ -418,7 +422,7 @@ static void a_ring_that_was_given_away_man(void **state)
 		assert_int_equal(bytes[32] << 8 | bytes[33], APP_SYNDROME);
 		assert_int_equal(bytes[35], 1); /* memory */
 		assert_int_equal((uint32_t)bytes[36] << 24 | bytes[37] << 16 | bytes[38] << 8 | bytes[39], mkey->lkey);
-		/* The last byte of block 1 with its field, in the key. */
+		/* The last byte of block 1 including its field, in the key. */
 		assert_int_equal(bytes[46] << 8 | bytes[47], 2 * 520 - 1);
 		read_by_peer(mkey);
 		assert_false(rings_has_cqe(&rings));
@@ -431,7 +435,7 @@ static void a_ring_that_was_given_away_man(void **state)
 	expect_block_1(1);
 }
 
-/* Extended polling meets no errors in profile man, and absorbs those of the other. */
+/* Extended polling returns no errors in profile man, and absorbs those of profile connectx. */
 static void expect_extended_polling(bool connectx)
 {
 	struct pair_options options = signed_options();

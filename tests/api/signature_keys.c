@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Signatures as a property of a key: kept and reset by mlx5dv_wr_mkey_configure(3), beside its other features, over the
- * layouts that a key can have, as an element of another key, on a UD QP; creating and destroying such keys.
+ * Signatures as a property of a key: kept and reset by mlx5dv_wr_mkey_configure(3), combined with other features, over
+ * each layout of a key, as an element of another key, on a UD QP; creating and destroying such keys.
  */
 #include "support/signed_key.h"
 
@@ -66,7 +66,7 @@ static void kept_by_other_configurations(void **state)
 	expect_transfers(&crc32c, NULL);
 }
 
-/* RESET_SIG_ATTR: what was a field is data; layout and rights stay, and the key is not invalidated. */
+/* RESET_SIG_ATTR: fields become data; layout and rights stay, and the key is not invalidated. */
 static void reset_by_the_flag(void **state)
 {
 	uint32_t lkey;
@@ -79,11 +79,11 @@ static void reset_by_the_flag(void **state)
 	assert_int_equal(mkey->lkey, lkey);
 	for (enum key_operation o = 0; o < KEY_OPERATIONS; o++)
 		expect_signed_transfer(o, mkey, &layout, NULL, NULL, 2 * 516);
-	/* It stays off. */
+	/* It stays reset. */
 	configure_flags(0, 0);
 	configure_complete(&pair.server);
 	expect_signed_transfer(OUT_SEND, mkey, &layout, NULL, NULL, 2 * 516);
-	/* And can be set again. */
+	/* It can be set again. */
 	configure_flags(0, 1);
 	mlx5dv_wr_set_mkey_sig_block(pair.server.dv, &in_memory);
 	configure_complete(&pair.server);
@@ -124,7 +124,7 @@ static void replaced_by_the_setter(void **state)
 	}
 }
 
-/* A key that was never given a signature, or rights and layout alone, is an indirect key as any other. */
+/* A key that never had a signature, or rights and layout only, is an ordinary indirect key. */
 static void never_configured_with_one(void **state)
 {
 	struct ibv_sge list[] = {side_sge(&server, 20000, 700), side_sge(&server, 30000, 332)};
@@ -137,7 +137,7 @@ static void never_configured_with_one(void **state)
 		expect_signed_transfer(o, mkey, &layout, NULL, NULL, 1032);
 }
 
-/* Invalidated it gives no access, until it is configured with all that it is to have. */
+/* An invalidated key gives no access until it is fully configured again. */
 static void invalidated_and_configured_again(void **state)
 {
 	struct ibv_send_wr wr = {
@@ -195,7 +195,7 @@ static void set_signature(const struct mlx5dv_sig_block_attr *attr)
 	configure_complete(&pair.server);
 }
 
-/* Data in one place, tuples in another: what a block layer has. */
+/* Data in one place, tuples in another, as in a block layer. */
 static void interleaved_data_and_tuples(void **state)
 {
 	struct mlx5dv_sig_block_attr attr = {.mem = &dif, .check_mask = 0xff};
@@ -220,7 +220,7 @@ static void interleaved_data_and_tuples(void **state)
 	expect_transfers(&dif, NULL);
 }
 
-/* A repeated pattern that has nothing to do with blocks. */
+/* A repeated pattern unrelated to block boundaries. */
 static void interleaved_across_blocks(void **state)
 {
 	struct mlx5dv_sig_block_attr attr = {.mem = &dif, .wire = &crc32c, .check_mask = 0xff};
@@ -234,7 +234,7 @@ static void interleaved_across_blocks(void **state)
 	expect_transfers(&dif, &crc32c);
 }
 
-/* Its memory is another indirect key. */
+/* The key's memory is another indirect key. */
 static void over_another_key(void **state)
 {
 	struct mlx5dv_sig_block_attr attr = {.mem = &dif, .check_mask = 0xff};
@@ -256,7 +256,7 @@ static void over_another_key(void **state)
 	expect_transfers(&dif, NULL);
 }
 
-/* As an element of another key it is addressed on its wire side (mlx5-formats 6, no. 27). */
+/* As an element of another key it is addressed by its wire side (mlx5-formats 6, no. 27). */
 static void inside_another_key(void **state)
 {
 	static uint8_t data[RAW], stream[2 * 516], expected[RAW + 10];
@@ -367,7 +367,7 @@ static void datagrams(void **state)
 	side_compare(&client);
 	side_compare(&server);
 
-	/* And back: the header first, then what the key makes fields for. */
+	/* In the other direction: the header first, then the data for which the key generates fields. */
 	memset(data, 0x3d, sizeof(data));
 	domain_make_stream(&crc32c, data, RAW, stream);
 	plain_store(1000, data, RAW);
@@ -387,7 +387,7 @@ static void datagrams(void **state)
 
 /* ---- making them ------------------------------------------------------------------------------------------------ */
 
-/* PSVs and places in the table come back: far more keys than there are at a time. */
+/* PSVs and table entries are freed: creates far more keys than can exist at once. */
 static void created_and_destroyed(void **state)
 {
 	enum { KEYS = 300, ROUNDS = 20 };
@@ -412,7 +412,7 @@ static void created_and_destroyed(void **state)
 	}
 }
 
-/* A key is there for its PD alone, as any key. */
+/* A key keeps its PD alone alive, as any key does. */
 static void pd_in_use(void **state)
 {
 	struct ibv_pd *pd = ibv_alloc_pd(server.context);

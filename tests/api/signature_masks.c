@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Which bytes of a field are checked, which are copied, and when nothing is: check_mask, copy_mask and the escapes of
+ * Which bytes of a field are checked and copied, and when checks are skipped: check_mask, copy_mask and the escapes of
  * mlx5dv_wr_set_mkey_sig_block(3). One block of 512 bytes.
  */
 #include "support/signed_key.h"
@@ -41,7 +41,7 @@ static void lay(const struct mlx5dv_sig_block_attr *attr)
 	side_stir(&server);
 }
 
-/* Sends a block with @field behind it out of the key's memory, or into the key if @in. */
+/* Sends a block followed by @field out of the key's memory, or into the key if @in. */
 static void transfer_field(const struct mlx5dv_sig_block_attr *attr, bool in, const uint8_t *field)
 {
 	const struct mlx5dv_sig_block_domain *source = in ? attr->wire : attr->mem;
@@ -57,7 +57,7 @@ static void transfer_field(const struct mlx5dv_sig_block_attr *attr, bool in, co
 	transfer_signed(in ? IN_RECV : OUT_SEND, mkey->lkey, 0, SIGNED_PLAIN, wire_bytes);
 }
 
-/* The other side got the data, and @field if it has one. */
+/* Checks that the other side got the data, and @field if it has one. */
 static void expect_field(const struct mlx5dv_sig_block_attr *attr, bool in, const uint8_t *field)
 {
 	if (in) {
@@ -95,7 +95,7 @@ static void expect_checked_byte_by_byte(const struct mlx5dv_sig_block_domain *do
 			bool checked = byte < bytes && mask >> (7 - byte) & 1;
 
 			note("type %d, in %d, mask %#x, byte %u", domain->sig_type, in, mask, byte);
-			/* Again each time: it arms the key. */
+			/* Configure again each time, which arms the key. */
 			lay(&attr);
 			domain_make_field(domain, data, 0, good);
 			memcpy(bad, good, sizeof(bad));
@@ -136,7 +136,7 @@ static void check_mask_of_crc64(void **state)
 		expect_checked_byte_by_byte(&crc64, in);
 }
 
-/* "Common used masks are defined in enum mlx5dv_sig_mask": each of them sees its own part alone. */
+/* "Common used masks are defined in enum mlx5dv_sig_mask": each covers its own part only. */
 static void predefined_check_masks(void **state)
 {
 	static const struct {
@@ -169,7 +169,7 @@ static void predefined_check_masks(void **state)
 	}
 }
 
-/* The mask is of the input: the same one serves memory on the way out and the wire on the way in. */
+/* The mask applies to the input: the memory on the way out, the wire on the way in. */
 static void check_mask_applies_to_the_input(void **state)
 {
 	struct mlx5dv_sig_block_attr attr = {.mem = &dif, .wire = &crc32c, .check_mask = 0xf0};
@@ -194,7 +194,7 @@ static void check_mask_applies_to_the_input(void **state)
 
 /* ---- copy_mask -------------------------------------------------------------------------------------------------- */
 
-/* What comes out for a field of foreign bytes: those whose bit is set stay, the others are computed. */
+/* Checks the output for a field of foreign bytes: those whose bit is set are copied, the others computed. */
 static void expect_copied(const struct mlx5dv_sig_block_attr *attr, bool in, uint8_t mask)
 {
 	static const uint8_t foreign[8] = {0x3c, 0x5a, 0x69, 0x96, 0xa5, 0xc3, 0x0f, 0x81};
@@ -211,7 +211,7 @@ static void expect_copied(const struct mlx5dv_sig_block_attr *attr, bool in, uin
 	expect_key_good(mkey);
 }
 
-/* Every mask, on both ways; bits beyond the field mean nothing. */
+/* Every mask, in both directions; bits beyond the field are ignored. */
 static void copy_mask_byte_by_byte(void **state)
 {
 	static const struct {
@@ -237,8 +237,8 @@ static void copy_mask_byte_by_byte(void **state)
 }
 
 /*
- * "Otherwise, copy_mask is ignored": what is the same on both sides is copied, part by part. How a reference tag is made,
- * REF_REMAP, is a part of it that adapters' libraries do not compare (mlx5-formats 4.5). Escapes make nothing.
+ * "Otherwise, copy_mask is ignored": parts that both sides have in common are copied. Whether REF_REMAP is the same on
+ * both sides is not compared by adapters' libraries (mlx5-formats 4.5). Escapes have no effect.
  */
 static void expect_automatic(bool connectx)
 {
@@ -284,8 +284,8 @@ static void automatic_copy_mask_connectx(void **state)
 }
 
 /*
- * Reference tags that count on one side only: what leaves the key is right for its domain, block after block, and what comes
- * back through it as well.
+ * Reference tags that increment on one side only: data leaving the key is right for its domain, block after block, and
+ * so is data coming back through it.
  */
 static void reference_tags_made_two_ways(void **state)
 {
@@ -321,7 +321,7 @@ static void reference_tags_made_two_ways(void **state)
 	}
 }
 
-/* With a memory domain alone there is nothing to copy to, and to an adapter's library the flag does no harm. */
+/* With a memory domain only there is nothing to copy to; an adapter's library ignores the flag. */
 static void copy_mask_without_a_wire_domain_connectx(void **state)
 {
 	struct mlx5dv_sig_block_attr attr = {
@@ -360,7 +360,7 @@ static void unknown_bytes_are_preserved(void **state)
 		transfer_field(&attr, in, field);
 		expect_field(&attr, in, field);
 		expect_key_good(mkey);
-		/* "check_mask allows validating a part of the application tag": the other byte is looked at. */
+		/* "check_mask allows validating a part of the application tag": the other byte is checked. */
 		field[2] ^= 1;
 		transfer_field(&attr, in, field);
 		expect_field(&attr, in, field);
@@ -370,7 +370,7 @@ static void unknown_bytes_are_preserved(void **state)
 
 /* ---- escapes ---------------------------------------------------------------------------------------------------- */
 
-/* What is found in a tuple of these tags whose guard is wrong, or that is right but for the tags. */
+/* Returns the error found in a tuple of these tags whose guard is wrong, or which is right except for the tags. */
 static enum mlx5dv_mkey_err_type found_in(uint16_t flags, bool guard_wrong, uint16_t app, uint32_t ref)
 {
 	struct mlx5dv_sig_t10dif t10 = {MLX5DV_SIG_T10DIF_CRC, 0, 0x5678, 0xf0debc9a, flags};
@@ -411,7 +411,7 @@ static const struct {
 } escapes[] = {
 	{0, 0xffff, 0xffffffff, true, GUARD, GUARD},
 	{0, 0xffff, 0xffffffff, false, APP_TAG, APP_TAG},
-	/* The page: the guard is not looked at, the tags are. An adapter: nothing is. */
+	/* The man page: the guard is not checked, the tags are. An adapter checks nothing. */
 	{APP, 0xffff, 0xf0debc9a, true, APP_TAG, GOOD},
 	{APP, 0xffff, 0xf0debc9a, false, APP_TAG, GOOD},
 	{APP, 0xffff, 0, true, APP_TAG, GOOD},
@@ -470,7 +470,7 @@ static void escape_with_the_tags_unchecked(void **state)
 	assert_true(has_error());
 }
 
-/* What is generated is generated, whatever the tags: an escape is for what comes in (mlx5-formats 6, no. 20). */
+/* Fields are generated whatever the tags: an escape applies to input (mlx5-formats 6, no. 20). */
 static void escapes_do_not_generate(void **state)
 {
 	DOMAIN_DIF(escaping, CRC, 512, 0, 0xffff, 0xffffffff,

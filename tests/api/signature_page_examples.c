@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Examples 1, 1.1, 2 and 2.1 of mlx5dv_wr_set_mkey_sig_block(3), in its words; what the page leaves open is filled in.
- * The key is the server's, the client is the peer and remote node. Three blocks in each.
+ * Examples 1, 1.1, 2 and 2.1 of mlx5dv_wr_set_mkey_sig_block(3), quoted, with open details filled in. The server owns
+ * the key, the client is the peer and remote node. Three blocks in each.
  */
 #include "support/signed_key.h"
 

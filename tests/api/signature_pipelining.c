@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Signature pipelining: MLX5DV_QP_CREATE_SIG_PIPELINING of mlx5dv_create_qp(3), and mlx5dv_qp_cancel_posted_send_wrs(3).
- * The server serves: it WRITEs data out of a key that checks a CRC32C in its memory, and SENDs a response behind it.
+ * Signature pipelining: MLX5DV_QP_CREATE_SIG_PIPELINING of mlx5dv_create_qp(3), and
+ * mlx5dv_qp_cancel_posted_send_wrs(3). The server WRITEs data out of a key that checks a CRC32C in its memory, and then
+ * SENDs a response.
  */
 #include <endian.h>
 
@@ -24,7 +25,7 @@ static uint8_t data[BYTES], extended[BLOCKS * 516];
 
 DOMAIN_CRC(crc32c, CRC32C, 512, 0);
 
-/* Bytes of the field of block 0, as it should be. */
+/* Returns the expected field of block 0. */
 static uint64_t field_value(void)
 {
 	return (uint64_t)extended[512] << 24 | extended[513] << 16 | extended[514] << 8 | extended[515];
@@ -53,7 +54,7 @@ static void store_key(bool good)
 	extended[0] ^= !good;
 }
 
-/* What arrives when store_key() was called with the same. */
+/* Expects the data of store_key() called with the same argument. */
 static void expect_data(bool good)
 {
 	data[0] ^= !good;
@@ -95,7 +96,7 @@ static int cancel(uint64_t wr_id)
 	return mlx5dv_qp_cancel_posted_send_wrs(pair.server.dv, wr_id);
 }
 
-/* The computed CRC of block 0 of bad data. */
+/* Expects the computed CRC of block 0 of bad data. */
 static void expect_bad_key(void)
 {
 	uint8_t computed[8];
@@ -129,7 +130,7 @@ static void good_data_passes(void **state)
 	expect_state(&pair.server, IBV_QPS_RTS);
 }
 
-/* DESCRIPTION, steps 1 to 4. The transfer itself is good; the response never goes out, and completes. */
+/* DESCRIPTION, steps 1 to 4. The transfer itself succeeds; the response is never sent, but completes. */
 static void bad_data_stops_the_queue(void **state)
 {
 	(void)state;
@@ -154,7 +155,7 @@ static void bad_data_stops_the_queue(void **state)
 		expect_data(false);
 		side_compare(&client);
 
-		/* The queue goes on: a response that tells of the error takes the receive. */
+		/* The queue continues: a response that reports the error takes the receive. */
 		post_response(OTHER_ID, IBV_SEND_SIGNALED);
 		expect_completion(&pair.server, OTHER_ID, IBV_WC_SEND);
 		expect_completion(&pair.client, RECV_ID, IBV_WC_RECV);
@@ -163,7 +164,7 @@ static void bad_data_stops_the_queue(void **state)
 	}
 }
 
-/* Not cancelled, the response goes out with SQD→RTS. */
+/* If not cancelled, the response is sent on SQD→RTS. */
 static void resumes_without_cancelling(void **state)
 {
 	(void)state;
@@ -183,7 +184,9 @@ static void resumes_without_cancelling(void **state)
 	expect_bad_key();
 }
 
-/* "Cancel all pending send work requests with supplied WRID": all, those alone, and none that was executed. */
+/*
+ * "Cancel all pending send work requests with supplied WRID": all of these and no others, and none that was executed.
+ */
 static void cancels_all_of_a_wr_id(void **state)
 {
 	(void)state;
@@ -191,7 +194,7 @@ static void cancels_all_of_a_wr_id(void **state)
 	store_key(false);
 	for (int i = 0; i < 2; i++)
 		post_receive(&pair.client, RECV_ID + i, NULL, 0);
-	post_data(RESPONSE_ID, 0); /* the same wr_id: it is over */
+	post_data(RESPONSE_ID, 0); /* same wr_id, already executed */
 	post_response(RESPONSE_ID, IBV_SEND_SIGNALED);
 	post_response(OTHER_ID, IBV_SEND_SIGNALED);
 	post_response(RESPONSE_ID, 0);
@@ -200,11 +203,11 @@ static void cancels_all_of_a_wr_id(void **state)
 	expect_idle(&pair.server);
 	expect_data(false);
 	side_compare(&client);
-	/* Posting goes on while the queue stands still, and what is posted can be cancelled. */
+	/* Requests can be posted while the queue is stopped, and then cancelled. */
 	post_response(RESPONSE_ID, IBV_SEND_SIGNALED);
 	post_response(OTHER_ID, IBV_SEND_SIGNALED);
 	assert_int_equal(cancel(RESPONSE_ID), 4);
-	store_key(true); /* a WRITE that is not done */
+	store_key(true); /* a WRITE that is not executed */
 	resume();
 	/* "will generate good completions according to the signaling originally requested" */
 	expect_completion(&pair.server, RESPONSE_ID, IBV_WC_SEND);
@@ -227,7 +230,7 @@ static void drain(void)
 	expect_error(ibv_modify_qp(pair.server.qp, &attr, IBV_QP_STATE), 0);
 }
 
-/* Each operation completes as what it was. */
+/* Each cancelled request completes with its original opcode. */
 static void completions_of_cancelled_requests(void **state)
 {
 	static const struct {
@@ -259,7 +262,7 @@ static void completions_of_cancelled_requests(void **state)
 			.invalidate_rkey = mkey->rkey,
 		};
 
-		/* The same place in the structure for WRITE, READ and atomics. */
+		/* WRITE, READ and atomics share this place in the structure. */
 		if (row[i].opcode == IBV_WR_ATOMIC_CMP_AND_SWP || row[i].opcode == IBV_WR_ATOMIC_FETCH_AND_ADD) {
 			wr.wr.atomic.remote_addr = side_address(&client, 0) & ~UINT64_C(7);
 			wr.wr.atomic.rkey = client.mr->rkey;
@@ -312,7 +315,7 @@ static void a_nop_keeps_the_rest(void **state)
 	side_compare(&client);
 }
 
-/* More than once around the ring, and around the 16 bits of an index in a WQE. */
+/* Wraps the ring and the 16-bit index of a WQE. */
 static void cancels_at_every_place_of_the_ring(void **state)
 {
 	enum { ROUNDS = 500, REQUESTS = 7 };
@@ -376,7 +379,7 @@ static void other_states_are_refused(void **state)
 	pair_renew(&pair);
 }
 
-/* What is a NOP already cannot be cancelled (mlx5-formats 4.11). */
+/* A WQE that is already a NOP cannot be cancelled (mlx5-formats 4.11). */
 static void cancelled_twice(void **state)
 {
 	(void)state;
@@ -390,7 +393,7 @@ static void cancelled_twice(void **state)
 	expect_idle(&pair.client);
 }
 
-/* A READ into a checking key finds its error when the data is there; what is posted behind it waits. */
+/* A READ into a checking key finds its error when the data has arrived; later requests wait. */
 static void a_read_stops_the_queue(void **state)
 {
 	struct mlx5dv_sig_block_attr attr = {.wire = &crc32c, .check_mask = MLX5DV_SIG_MASK_CRC32C};
@@ -429,7 +432,7 @@ static void a_read_stops_the_queue(void **state)
 	expect_idle(&pair.client);
 }
 
-/* Errors found for the peer do not stop it, nor a QP without the flag. */
+/* Errors found for the peer do not stop the queue, nor any error on a QP without the flag. */
 static void what_does_not_stop_a_queue(void **state)
 {
 	struct pair_options options = signed_options();
@@ -472,7 +475,7 @@ static void every_error_stops_the_queue_man(void **state)
 	}
 	expect_data(false);
 	expect_bad_key();
-	/* What stopped it is over: good data passes. */
+	/* The cause of the stop is resolved: good data passes. */
 	store_key(true);
 	post_data(DATA_ID, IBV_SEND_SIGNALED);
 	expect_completion(&pair.server, DATA_ID, IBV_WC_RDMA_WRITE);
@@ -481,7 +484,10 @@ static void every_error_stops_the_queue_man(void **state)
 	expect_key_good(mkey);
 }
 
-/* Silent errors do not stop it: the first one was reported, and the key not configured since (mlx5-formats 6, no. 7). */
+/*
+ * Unreported errors do not stop it: the first one was reported, and the key not configured since (mlx5-formats 6, no.
+ * 7).
+ */
 static void silent_until_rearmed_connectx(void **state)
 {
 	(void)state;

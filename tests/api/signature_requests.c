@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What a configuration with block attributes takes: work requests of the send queue, completions, bytes of a WQE. The last are
- * a table of docs/use/mkeys.md, whose rows are tried.
+ * Cost of a configuration with block attributes: work requests of the send queue, completions, bytes of a WQE. A table
+ * of docs/use/mkeys.md lists these bytes; its rows are tested.
  */
 #include <stdio.h>
 
@@ -99,7 +99,7 @@ static void completions_of_a_configuration_connectx(void **state)
 		expect_completions(true);
 }
 
-/* Hundreds of rounds in a queue of few requests: the places of unsignalled SET_PSVs are given back. */
+/* Hundreds of rounds in a short queue: the entries of unsignalled SET_PSVs are freed. */
 static void rounds_without_completions(void **state)
 {
 	struct pair_options options = signed_options();
@@ -126,7 +126,7 @@ static void rounds_without_completions(void **state)
 
 enum { ALONE, SIGNED, ENCRYPTED, BOTH, COLUMNS };
 
-/* A row of the table: a layout of @least to @most entries, and the max_inline_data that it needs beside each setter. */
+/* A row of the table: a layout of @least to @most entries, and the max_inline_data that it needs with each setter. */
 struct room {
 	bool interleaved;
 	unsigned int least, most;
@@ -193,7 +193,7 @@ static void set_layout(const struct room *room, unsigned int entries)
 		mlx5dv_wr_set_mkey_layout_list(pair.server.dv, (uint16_t)entries, sge);
 }
 
-/* Configures @entries beside the setters of @column on a QP that was asked for @max_inline_data. */
+/* Configures @entries with the setters of @column on a QP created with @max_inline_data. */
 static int try_room(const struct room *room, unsigned int entries, int column, unsigned int max_inline_data)
 {
 	struct pair_options options = pair_defaults(IBV_QPT_RC);
@@ -233,7 +233,7 @@ static void expect_room(const struct room *room)
 
 		expect_error(try_room(room, room->most, column, needed), 0);
 		expect_error(try_room(room, room->least, column, needed), 0);
-		/* A QP has 60 whatever it is asked for, and steps of a block. */
+		/* A QP always has at least 60, and grows in steps of a block. */
 		if (needed > 60)
 			expect_error(try_room(room, room->least, column, needed - GROUP), ENOMEM);
 	}
@@ -258,7 +258,7 @@ static void room_in_a_work_request(void **state)
 	assert_true(rows >= 9);
 }
 
-/* One after the other takes less room. */
+/* Separate configurations need less room. */
 static void room_one_after_the_other(void **state)
 {
 	struct pair_options options = pair_defaults(IBV_QPT_RC);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * mlx5dv_wr_set_mkey_sig_block(3) as a call: where it may stand, what it refuses and when that is told, what an aborted chain
- * leaves. tests/api/signature_requests.c: the work requests of a configuration.
+ * mlx5dv_wr_set_mkey_sig_block(3) as a call: where it may be called, which errors it has and when they are reported,
+ * the effect of an aborted chain. tests/api/signature_requests.c: the work requests of a configuration.
  */
 #include "support/signed_key.h"
 
@@ -18,7 +18,7 @@ DOMAIN_DIF(dif, CRC, 512, 0, 0x5678, 0xf0debc9a, 0);
 
 static const struct mlx5dv_sig_block_attr good = {.mem = &crc32, .check_mask = 0xff};
 
-/* A key that works, with CRC32 in its memory. */
+/* Opens a working key, with CRC32 in its memory. */
 static void open_key(void)
 {
 	struct pair_options options = signed_options();
@@ -40,7 +40,7 @@ static void needs_an_open_configuration(void **state)
 {
 	(void)state;
 	open_key();
-	/* Without a builder. */
+	/* Without a preceding builder. */
 	batch_start(&pair.server, 1, IBV_SEND_INLINE | IBV_SEND_SIGNALED);
 	mlx5dv_wr_set_mkey_sig_block(pair.server.dv, &good);
 	expect_batch_refused(&pair.server, EINVAL);
@@ -52,7 +52,7 @@ static void needs_an_open_configuration(void **state)
 		mlx5dv_wr_set_mkey_sig_block(pair.server.dv, &good);
 		expect_batch_refused(&pair.server, EINVAL);
 	}
-	/* Behind another request. */
+	/* After another request. */
 	configure_start(&pair.server, mkey, 1);
 	batch_send(&pair.server, 2, IBV_SEND_SIGNALED, view_memory(&server, 0, 8));
 	mlx5dv_wr_set_mkey_sig_block(pair.server.dv, &good);
@@ -97,7 +97,7 @@ static void once_per_work_request(void **state)
 	expect_key_works();
 }
 
-/* One setter is announced more than is called: refused, or dropped, as with any other setter. */
+/* One setter more is announced than called: the chain fails, or drops it, as with any other setter. */
 static void expect_too_few(int error)
 {
 	struct mlx5dv_sig_block_attr attr = {.wire = &dif, .check_mask = 0xff};
@@ -138,7 +138,7 @@ static void needs_a_signature_key(void **state)
 	expect_batch_refused(&pair.server, EINVAL);
 }
 
-/* Any of the setters may close the work request. */
+/* Any of the setters may be the last of the work request. */
 static void any_order_of_setters(void **state)
 {
 	struct ibv_sge pieces[3];
@@ -186,7 +186,7 @@ static void attributes_refused(void **state)
 	expect_refused(&(struct mlx5dv_sig_block_attr){.mem = &crc32, .comp_mask = UINT64_C(1) << 63});
 }
 
-/* A bad domain is one in memory and on the wire, beside a good one or alone. */
+/* Checks that a bad domain fails in memory and on the wire, with a good one or alone. */
 static void expect_domain_refused(const struct mlx5dv_sig_block_domain *domain)
 {
 	expect_refused(&(struct mlx5dv_sig_block_attr){.mem = domain});
@@ -242,7 +242,7 @@ static int try_seed(enum mlx5dv_sig_crc_type type, uint64_t seed)
 	if (error)
 		return error;
 	expect_completion(&pair.server, CONFIGURE_WR_ID, IBV_WC_DRIVER1);
-	/* The CRC64 takes 4 bytes more. */
+	/* A CRC64 field is 4 bytes longer. */
 	if (type == MLX5DV_SIG_CRC_TYPE_CRC64_XP10)
 		return 0;
 	crc.seed = (uint32_t)seed;
@@ -292,8 +292,8 @@ static void seeds_connectx(void **state)
 }
 
 /*
- * "The MKEY configuration will fail if MLX5DV_SIG_BLOCK_ATTR_FLAG_COPY_MASK is set but the domains have different signature
- * structures": another type, another block size, none at all. What is the same passes.
+ * "The MKEY configuration will fail if MLX5DV_SIG_BLOCK_ATTR_FLAG_COPY_MASK is set but the domains have different
+ * signature structures": another type, another block size, or no signature. Equal structures pass.
  */
 static void expect_copy_masks(bool connectx)
 {
@@ -333,7 +333,7 @@ static void copy_mask_needs_equal_structures_connectx(void **state)
 		expect_copy_masks(true);
 }
 
-/* Everything that the attributes point to is the program's again when the setter returns. */
+/* The program may reuse everything that the attributes point to when the setter returns. */
 static void attributes_are_copied(void **state)
 {
 	struct mlx5dv_sig_crc crc = *crc32.sig.crc;
@@ -352,7 +352,7 @@ static void attributes_are_copied(void **state)
 	expect_key_works();
 }
 
-/* ---- requests behind it, and chains that fail --------------------------------------------------------------------- */
+/* ---- later requests, and chains that fail ------------------------------------------------------------------------- */
 
 /* Configured and used in one batch, without a completion in between. */
 static void used_without_waiting(void **state)
@@ -389,7 +389,7 @@ static void used_without_waiting(void **state)
 
 /* ---- chains that fail ------------------------------------------------------------------------------------------- */
 
-/* Sets a signature that is not wanted in the end. */
+/* Sets a signature in a chain that is then dropped. */
 static void drop_a_chain(bool abort)
 {
 	struct mlx5dv_sig_block_attr attr = {.mem = &dif, .wire = &crc32c, .check_mask = 0xff};
@@ -405,7 +405,7 @@ static void drop_a_chain(bool abort)
 	}
 }
 
-/* "The next configuration of it should not assume any previous state": set or reset it works as any key. */
+/* "The next configuration of it should not assume any previous state": whether set or reset, it works as any key. */
 static void configured_after_a_failed_chain(void **state)
 {
 	struct mlx5dv_mkey_conf_attr reset = {.conf_flags = MLX5DV_MKEY_CONF_FLAG_RESET_SIG_ATTR};
@@ -430,7 +430,7 @@ static void configured_after_a_failed_chain(void **state)
 	}
 }
 
-/* Errors are found again after one was polled and the chain that was to say so failed. */
+/* Errors are found again after one was polled and the chain that would have re-armed the key failed. */
 static void expect_errors_after_a_failed_chain(void)
 {
 	struct mlx5dv_mkey_err err;

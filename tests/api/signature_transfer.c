@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What goes where through a key with block signatures: mlx5dv_wr_set_mkey_sig_block(3), DESCRIPTION and the arguments of
- * domains. The key is the server's; the client's plain memory shows the wire. Errors are in signature_check.c, masks and
- * escapes in signature_masks.c.
+ * Data flow through a key with block signatures: mlx5dv_wr_set_mkey_sig_block(3), DESCRIPTION and the arguments of
+ * domains. The server owns the key; the client's plain memory shows the wire. Errors are in signature_check.c, masks
+ * and escapes in signature_masks.c.
  */
 #include "support/signed_key.h"
 
@@ -31,7 +31,10 @@ static uint32_t block_of(const struct mlx5dv_sig_block_domain *domain)
 	return domain ? domain_block(domain) : 0;
 }
 
-/* Generate, check and strip, pass on, re-block; each in all ways that move data. Tails are what the blocks leave. */
+/*
+ * Generate, check and strip, pass on, re-block; each with every operation that moves data. Tails are the bytes after
+ * the last whole block.
+ */
 static void every_pair_of_domains(void **state)
 {
 	struct mlx5dv_mkey *mkey;
@@ -196,7 +199,7 @@ static void reference_tags_count_blocks(void **state)
 			side_stir(&server);
 			for (int block = 0; block < 4; block++)
 				key_store(&layout, 512 * (size_t)block, zeros, 512);
-			/* All at once, and from each block of the key on. */
+			/* All at once, and starting from each block of the key. */
 			for (uint32_t first = 0; first < 4; first++) {
 				uint32_t bytes = (4 - first) * 520;
 
@@ -211,7 +214,7 @@ static void reference_tags_count_blocks(void **state)
 					plain_expect(at + 512, tuple, 8);
 				}
 				side_compare(&client);
-				/* They are expected when they come back, too. */
+				/* They are also expected on input. */
 				transfer_signed(IN_READ, mkey->lkey, first * 520, SIGNED_PLAIN, bytes);
 				side_compare(&server);
 				expect_key_good(mkey);
@@ -220,7 +223,7 @@ static void reference_tags_count_blocks(void **state)
 	}
 }
 
-/* mlx5-formats 4.7: data of an incomplete block goes through; it has no field, and none is missed. */
+/* mlx5-formats 4.7: data of an incomplete block passes; it has no field, and none is expected. */
 static void incomplete_blocks(void **state)
 {
 	static const size_t raws[] = {1, 511, 513, 1023, 1025, 1500};
@@ -243,7 +246,7 @@ static void incomplete_blocks(void **state)
 	}
 }
 
-/* A key walked by several requests, one behind the other, cut at blocks and inside of them. */
+/* Several consecutive requests walk a key, split at blocks and inside of them. */
 static void several_requests_walk_a_key(void **state)
 {
 	enum { BLOCKS = 4, RAW = BLOCKS * 520 };
@@ -285,7 +288,7 @@ static void several_requests_walk_a_key(void **state)
 	}
 }
 
-/* Memory and wire of the key have the same fields, and the bytes of three blocks. */
+/* Configures the same fields in memory and on the wire, over three blocks. */
 static struct mlx5dv_mkey *lay_three_blocks(uint8_t *stream)
 {
 	struct mlx5dv_sig_block_attr attr = {.mem = &dif_crc, .wire = &dif_crc, .check_mask = 0xff};
@@ -299,7 +302,9 @@ static struct mlx5dv_mkey *lay_three_blocks(uint8_t *stream)
 	return mkey;
 }
 
-/* A block of memory is checked when the last byte of its field on the wire has passed, in whichever transfer that is. */
+/*
+ * A block of memory is checked when the last byte of its field has passed on the wire, in whichever transfer that is.
+ */
 static void checked_with_the_field_on_the_wire(void **state)
 {
 	static const enum key_operation ways[] = {OUT_SEND, OUT_WRITE, OUT_REMOTE_READ};
@@ -328,8 +333,8 @@ static void checked_with_the_field_on_the_wire(void **state)
 }
 
 /*
- * What is received from the middle of a field on is not the field: the one in memory stays as it is, and the next block is
- * complete. A transfer that continues where the one before it ended completes the field.
+ * Data received from the middle of a field on is not a field: the one in memory is unchanged, and the next block is
+ * complete. A transfer that continues where the previous one ended completes the field.
  */
 static void torn_fields_are_not_written(void **state)
 {
@@ -362,7 +367,7 @@ static void torn_fields_are_not_written(void **state)
 		}
 }
 
-/* One transfer again and again: reference tags and errors begin anew each time. */
+/* Repeats one transfer: reference tags and errors start anew each time. */
 static void the_same_range_again(void **state)
 {
 	struct mlx5dv_sig_block_attr attr = {.mem = &dif_crc, .wire = &dif_crc, .check_mask = 0xff};
@@ -376,7 +381,7 @@ static void the_same_range_again(void **state)
 		expect_signed_transfer(i % KEY_OPERATIONS, mkey, &layout, &dif_crc, &dif_crc, 3 * 520);
 }
 
-/* Lengths and addresses are those of the wire; what lies behind the last byte of the layout is refused. */
+/* Lengths and addresses are those of the wire; access after the last byte of the layout fails. */
 static void ends_of_the_key(void **state)
 {
 	static const struct {
@@ -422,7 +427,7 @@ static void ends_of_the_key(void **state)
 	}
 }
 
-/* The rights of the key hold as ever. */
+/* The rights of the key apply as usual. */
 static void rights_of_the_key(void **state)
 {
 	struct mlx5dv_sig_block_attr attr = {.mem = &crc32};

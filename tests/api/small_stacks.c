@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The stack that calls of the data path need, as coroutines and threads with small stacks have it: docs/reference/limits.md promises
- * that 8 KiB below the call are enough. Each case runs on a stack of STACK_BYTES that ends at a closed page, filled with a
- * pattern: the page catches a call that needs more than all of it, and what is left of the pattern says how much one needs.
+ * Stack use of data-path calls, for coroutines and threads with small stacks: docs/reference/limits.md promises that 8
+ * KiB below the call are enough. Each case runs on a stack of STACK_BYTES that ends at an inaccessible page and is
+ * filled with a pattern: the page catches a call that needs more than all of it, and the rest of the pattern shows how
+ * much was used.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -23,7 +24,7 @@
 
 enum {
 	PROMISED_BYTES = 8 << 10, /* STACK_BYTES of docs/reference/limits.md */
-	STACK_BYTES = 64 << 10,   /* more, so that the figure is printed where the promise is broken */
+	STACK_BYTES = 64 << 10,   /* larger, so that the result can be printed if the promise is broken */
 	FRAME_BYTES = 1024,       /* of the case itself, above its calls */
 	PAGE = 4096,
 	PATTERN = 0xa5,
@@ -124,13 +125,13 @@ static int close_pair(void **state)
 
 static struct {
 	ucontext_t outside, inside;
-	uint8_t *stack; /* STACK_BYTES above a closed page */
+	uint8_t *stack; /* STACK_BYTES above an inaccessible page */
 	void (*run)(void);
 	bool failed;
 	int line;
 } small;
 
-/* On the small stack nothing else is called than what is measured: no assertion. */
+/* Only the measured calls run on the small stack: no assertions. */
 #define HOLDS(condition)                                                                                               \
 	do {                                                                                                           \
 		if (!(condition) && !small.failed) {                                                                   \
@@ -263,7 +264,7 @@ static void builders(void)
 	}
 }
 
-/* A request that is refused is explained where it is refused; what follows is flushed. */
+/* A failing request is explained by the call; later requests are flushed. */
 static void refusals(void)
 {
 	post(IBV_WR_RDMA_WRITE, 64, 1);
@@ -307,7 +308,7 @@ int main(void)
 		ROW(writes_and_reads), ROW(atomics), ROW(sends_and_receives), ROW(builders), ROW(refusals),
 	};
 
-	/* Sanitizers have frames of their own. */
+	/* Sanitizers use larger frames. */
 	if (getenv("TEST_SANITIZED"))
 		return 77;
 	return cmocka_run_group_tests_name("small_stacks", tests, NULL, NULL);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Shared receive queues through the ABI: what is refused, capacity, limit event, resize under load, extended creation. */
+/* Shared receive queues through the ABI: errors, capacity, limit event, resize under load, extended creation. */
 #include "support/event.h"
 #include "support/program.h"
 #include "support/words.h"
 
 static struct ibv_srq *srq; /* of the server */
 
-/* An SRQ, and the server's QP over it. */
+/* Opens an SRQ and connects the server's QP to it. */
 static void open_srq(uint32_t max_wr)
 {
 	struct ibv_srq_init_attr attr = {.srq_context = &server, .attr = {.max_wr = max_wr, .max_sge = 1}};
@@ -36,7 +36,7 @@ static int post_to_srq(uint64_t wr_id)
 	return ibv_post_srq_recv(srq, &wr, &bad);
 }
 
-/* A message that the receive of @wr_id takes. */
+/* Sends a message that consumes the receive of @wr_id. */
 static void send_and_expect(uint64_t wr_id)
 {
 	send_word(&pair.client, wr_id, wr_id, 0);
@@ -202,7 +202,7 @@ static void modify_refusals(void **state)
 	close_srq();
 }
 
-/* Receives posted, consumed and not yet polled, in every mixture, live through growing and shrinking. */
+/* Receives that are posted, consumed or not yet polled, in every mixture, survive growing and shrinking. */
 static void resize_under_load(void **state)
 {
 	static const uint32_t sizes[] = {7, 15, 127, 20, 1023, 7, 2047};
@@ -257,7 +257,7 @@ static void resize_under_load(void **state)
 	close_srq();
 }
 
-/* Receives of a QP that goes come back to the SRQ, which lives on. */
+/* Receives of a destroyed QP return to the SRQ, which stays usable. */
 static void reset_gives_entries_back(void **state)
 {
 	struct ibv_qp_attr reset = {.qp_state = IBV_QPS_RESET};

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * ibv_read_sysfs_file(), which no header declares: what it says of the device is what ibv_query_* say, and its counters are
- * those of what happened.
+ * ibv_read_sysfs_file(), which no header declares: device files match ibv_query_*, and counters match the events that
+ * occurred.
  */
 #include "support/program.h"
 
@@ -12,7 +12,7 @@
 
 int ibv_read_sysfs_file(const char *dir, const char *file, char *buf, size_t size);
 
-/* @file of the device by the path that its structure has, and by the one that programs know. */
+/* Checks @file of the device by the path in its structure and by the path that programs use. */
 static void expect_file(const char *file, const char *expected)
 {
 	char path[128], text[128];
@@ -57,7 +57,7 @@ static void device_is_that_of_the_queries(void **state)
 	expect_file("hca_type", expected);
 	snprintf(expected, sizeof(expected), "%x", attr.hw_ver);
 	expect_file("hw_rev", expected);
-	/* A PCI function would make programs drive the registers by themselves. */
+	/* A PCI function would make programs access its registers directly. */
 	expect_none("device/vendor");
 }
 
@@ -148,7 +148,7 @@ static unsigned long long counter(const char *name)
 	return value;
 }
 
-/* The mlx5 names of both sides of a receiver that is not ready. */
+/* The mlx5 counters of both sides for a receiver that is not ready. */
 static void counters_count(void **state)
 {
 	struct pair_options options = pair_defaults(IBV_QPT_RC);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A queue pair accepts packets of its peer's process only. A third process of the same user knows the number, the PSN, the key and
- * the address of a connected queue pair, and connects a queue pair of its own to it: its WRITE changes nothing and is not answered,
- * and the two connected processes continue. IBTA 9.6: a connected queue pair drops packets that are not of its peer.
+ * A queue pair accepts packets of its peer's process only. A third process of the same user knows the number, the PSN,
+ * the key and the address of a connected queue pair, and connects its own queue pair to it: its WRITE changes nothing
+ * and is not answered, and the two connected processes continue. IBTA 9.6: a connected queue pair drops packets that
+ * are not from its peer.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -30,7 +31,7 @@ static struct board {
 	uint32_t step[PROCESSES]; /* atomic */
 	uint32_t third_first;     /* 1: it sends before the peer does */
 	uint32_t qpn[PROCESSES], rkey;
-	uint64_t memory[2]; /* of the target: what the peer and what the third process writes to */
+	uint64_t memory[2]; /* of the target: words that the peer and the third process write */
 	uint64_t address;
 } * board;
 

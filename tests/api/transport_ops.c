@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Every operation of RC, UC and UD with all that its completions say on both ends, for messages that are gathered from
- * and scattered to up to four pieces of memory. Every byte of both sides is compared with a model afterwards.
- *
- * What a completion has: ibv_poll_cq(3); opcodes, flags and lengths: mlx5-formats 3.8.
+ * Every operation of RC, UC and UD with all completion members on both ends, for messages gathered from and scattered
+ * to up to four pieces of memory. Every byte of both sides is compared with a model afterwards. Members of a
+ * completion: ibv_poll_cq(3); opcodes, flags and lengths: mlx5-formats 3.8.
  */
 #include "support/program.h"
 
@@ -16,18 +15,18 @@ enum {
 	IMMEDIATE = 0x01020304,
 	GRH_BYTES = 40,
 	GRH_AT = 64, /* where the header of a datagram goes */
-	MTU = 1024,  /* of the pair's path; a datagram may have that of the port */
+	MTU = 1024,  /* of the pair's path; datagrams may use that of the port */
 	AREA = 4096, /* pieces begin here */
 	SOLICITED = IBV_SEND_SOLICITED,
 };
 
-/* What the table of operations knows. */
+/* An entry of the table of operations. */
 struct operation {
 	enum ibv_wr_opcode opcode;
 	enum ibv_wc_opcode done;
 	bool receives; /* takes a receive of the peer */
 	enum ibv_wc_opcode received;
-	unsigned int send_flags; /* wc_flags of the sender: the quirk of an own immediate */
+	unsigned int send_flags; /* wc_flags of the sender, including the quirk of its own immediate */
 	unsigned int receive_flags;
 };
 
@@ -51,8 +50,8 @@ struct pieces {
 };
 
 /*
- * @length bytes in @count pieces of uneven length, each in front of the one before it, with a gap; the second of four
- * is empty. One piece for a range that a request names by its address.
+ * Cuts @length bytes into @count pieces of uneven length, each placed before the previous one with a gap; the second of
+ * four is empty. One piece if a request addresses the range directly.
  */
 static struct pieces cut(const struct side *side, size_t length, int count)
 {
@@ -70,7 +69,7 @@ static struct pieces cut(const struct side *side, size_t length, int count)
 	return pieces;
 }
 
-/* Place of byte @i of a message in the side's memory. */
+/* Returns the place of byte @i of a message in the side's memory. */
 static size_t place_of(const struct pieces *pieces, size_t i)
 {
 	for (int p = 0; p < pieces->count; p++) {
@@ -90,7 +89,7 @@ static void model_move(const struct pieces *from, const struct pieces *to, size_
 
 /* ---- completions -------------------------------------------------------------------------------------------- */
 
-/* What nobody has on Ethernet: LIDs and path bits. */
+/* LIDs and path bits, which do not exist on Ethernet. */
 static void expect_no_lid(const struct ibv_wc *wc)
 {
 	assert_int_equal(wc->slid, 0);
@@ -125,7 +124,7 @@ static void expect_received(struct endpoint *endpoint, const struct operation *o
 
 /* ---- one message -------------------------------------------------------------------------------------------- */
 
-/* The header of a datagram is in front of it, in a place of its own; its contents are another program's. */
+/* The header of a datagram precedes it, in a piece of its own; another program tests its contents. */
 static void post_pieces(struct endpoint *endpoint, const struct pieces *pieces)
 {
 	struct ibv_sge list[PAIR_SGES + 1];
@@ -255,7 +254,7 @@ static void ud(void **state)
 
 /* ---- operations with a history ------------------------------------------------------------------------------ */
 
-/* A type 2 window of the server's QP over all of its memory. Returns its rkey. */
+/* Binds a type 2 window of the server's QP to all of its memory. Returns its rkey. */
 static uint32_t bind_window(struct ibv_mw *mw)
 {
 	struct ibv_send_wr wr = {
@@ -355,7 +354,7 @@ static void atomics(void **state)
 	expect_idle(&pair.server);
 }
 
-/* IBTA C9-88: a request for no bytes names no memory; its key and address are not looked at. */
+/* IBTA C9-88: a request of zero bytes accesses no memory; its key and address are not checked. */
 static void nothing_needs_no_key(void **state)
 {
 	static const int all[] = {WRITE, WRITE_IMM, READ};
@@ -380,7 +379,7 @@ static void nothing_needs_no_key(void **state)
 	}
 }
 
-/* The receive of a WRITE with immediate is taken, its memory is not touched. */
+/* A WRITE with immediate consumes a receive but does not touch its memory. */
 static void immediate_leaves_the_receive_alone(void **state)
 {
 	struct ibv_sge receive = side_sge(&server, 100, 5000), source = side_sge(&client, 0, 64);

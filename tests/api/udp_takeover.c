@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The process that receives for its host (SOFTHCA_LINK=udp) ends, is killed, or is stopped for a while, while two others write
- * to each other: one of them receives instead, and no request fails. Nothing is lost, so that this holds for queue pairs that
- * never send again, too.
+ * The process that receives for its host (SOFTHCA_LINK=udp) ends, is killed, or is stopped for a while, while two
+ * others write to each other: one of them takes over, and no request fails. No packet is lost, so this holds for queue
+ * pairs that never retransmit, too.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -34,19 +34,19 @@ enum {
 	PROCESSES = FIRST_PEER + PEERS,
 	WORDS = 4096,
 	ROUNDS_BEFORE = 100, /* of writing, until something happens to the owner… */
-	ROUNDS_AFTER = 100,  /* …and until the peers part */
+	ROUNDS_AFTER = 100,  /* …and until the peers stop */
 	WITHIN_S = 40,       /* each step: on a busy machine a round may take a tenth of a second */
 	TIMEOUT = 15,        /* 134 ms */
 	SHORT_TIMEOUT = 11,  /* 8.4 ms: with 7 retries 0.23 s, before another process receives */
 };
 
-/* What they tell each other. */
+/* Shared state of the processes. */
 static struct board {
 	uint32_t ready[PROCESSES];  /* atomic */
 	uint32_t rounds[PROCESSES]; /* atomic; done */
-	uint32_t stop;              /* atomic; round behind which the peers stop */
-	uint32_t end;               /* atomic; 1: the owner shall end */
-	uint8_t timeout;            /* of the queue pairs; 0: they never send again */
+	uint32_t stop;              /* atomic; round after which the peers stop */
+	uint32_t end;               /* atomic; 1: the owner must end */
+	uint8_t timeout;            /* of the queue pairs; 0: they never retransmit */
 	uint32_t qpn[PROCESSES], rkey[PROCESSES];
 	uint64_t address[PROCESSES];
 } * board;
@@ -106,7 +106,7 @@ static void open_device(enum ibv_qp_type type)
 	CHECK(qp);
 }
 
-/* A datagram QP that may receive is all it takes. */
+/* A datagram QP that can receive is enough. */
 static void own_the_port(void)
 {
 	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_INIT, .port_num = 1, .qkey = 1};
@@ -191,7 +191,7 @@ static void write_to_each_other(void)
 		write_round(peer, round);
 	set(&board->ready[self], 3);
 	CHECK(wait_until(&board->ready[peer], 3));
-	/* The last round of what the peer wrote is left. */
+	/* The data of the peer's last round remains. */
 	for (uint32_t i = 0; i < WORDS; i++)
 		CHECK(memory.inbox[i] == (board->rounds[peer] << 13 | i));
 }
@@ -354,7 +354,7 @@ int main(int argc, char **argv)
 		return 1;
 	setenv("SOFTHCA_LINK", "udp", 1);
 	setenv("SOFTHCA_GIDS", "loopback", 1);
-	/* Of a failure they say why. */
+	/* Makes the processes explain failures. */
 	setenv("SOFTHCA_EXPLAIN", "stderr", 0);
 	board = mmap(NULL, sizeof(*board), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	if (board == MAP_FAILED)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * ibv_open_xrcd(3), ibv_close_xrcd, ibv_open_qp(3): which descriptors name the same domain, who may open and create what
- * in it, and that an XRC_RECV QP belongs to all who opened it. What travels is in xrc_traffic.c.
+ * ibv_open_xrcd(3), ibv_close_xrcd, ibv_open_qp(3): which descriptors refer to the same domain, which contexts may open
+ * and create objects in it, and that an XRC_RECV QP belongs to all its openers. xrc_traffic.c tests the traffic.
  */
 #include <fcntl.h>
 #include <stdio.h>
@@ -55,7 +55,7 @@ static enum ibv_qp_state state_of(struct ibv_qp *qp)
 
 /* ---- which domain a descriptor names --------------------------------------------------------------------------- */
 
-/* Whether two openings are of one domain: a QP of one can be opened in the other. */
+/* Returns true if both belong to one domain: a QP of one can be opened in the other. */
 static bool same_domain(struct ibv_xrcd *first, struct ibv_xrcd *second)
 {
 	struct ibv_qp *qp = xrc_create_recv(first), *opened;
@@ -70,7 +70,7 @@ static bool same_domain(struct ibv_xrcd *first, struct ibv_xrcd *second)
 	return opened;
 }
 
-/* By inode: another descriptor, another path, another context; not another file. */
+/* Domains are identified by inode: another descriptor, path or context is the same, another file is not. */
 static void the_file_names_the_domain(void **state)
 {
 	int again = xrc_same_file(fd), duplicate = dup(fd), another = xrc_file();
@@ -104,7 +104,7 @@ static void the_file_names_the_domain(void **state)
 	close(another);
 }
 
-/* An inode number is one of its file system: that of the root directory is 1 in many. */
+/* Inode numbers are per file system: the root directory has 1 in many. */
 static void inodes_of_two_file_systems(void **state)
 {
 	int file[] = {open("/proc", O_RDONLY | O_CLOEXEC), open("/sys", O_RDONLY | O_CLOEXEC)};
@@ -123,7 +123,7 @@ static void inodes_of_two_file_systems(void **state)
 	}
 }
 
-/* ibv_open_xrcd(3): oflags O_CREAT makes a domain if there is none, O_EXCL does not share one that is there. */
+/* ibv_open_xrcd(3): O_CREAT creates a domain if there is none, O_EXCL fails if there is one. */
 static void flags_of_opening(void **state)
 {
 	struct ibv_xrcd *xrcd, *exclusive;
@@ -153,7 +153,7 @@ static void no_descriptor(void **state)
 	expect_null(xrc_open(one.context, INT32_MIN, O_CREAT), EBADF);
 }
 
-/* ibv_open_xrcd(3): with fd -1 the domain is its own. */
+/* ibv_open_xrcd(3): fd -1 creates a private domain. */
 static void a_domain_without_a_file(void **state)
 {
 	struct ibv_xrcd *first = expect_xrcd(one.context, -1, O_CREAT), *second = expect_xrcd(one.context, -1, O_CREAT);
@@ -169,7 +169,7 @@ static void a_domain_without_a_file(void **state)
 	expect_error(ibv_close_xrcd(named), 0);
 }
 
-/* The descriptor need not stay open, the file need not stay in its directory: no later one takes its place. */
+/* The descriptor may be closed and the file unlinked: no later file is mistaken for it. */
 static void the_file_may_go(void **state)
 {
 	char name[] = "/tmp/softhca-xrc-XXXXXX";
@@ -186,7 +186,7 @@ static void the_file_may_go(void **state)
 	expect_error(ibv_close_xrcd(second), 0);
 	close(file);
 	expect_error(unlink(name), 0);
-	/* File systems like to use an inode again at once. */
+	/* File systems often reuse an inode number at once. */
 	for (int i = 0; i < 20; i++) {
 		next = open(name, O_RDWR | O_CREAT | O_EXCL, 0600);
 		assert_true(next >= 0);
@@ -223,7 +223,7 @@ static void closing_a_domain_in_use(void **state)
 	opened = xrc_open_qp(second, qp->qp_num);
 	assert_non_null(opened);
 	expect_error(ibv_close_xrcd(second), EBUSY);
-	/* The creator of the QP need not stay. */
+	/* The creator of the QP may destroy its handle. */
 	expect_error(ibv_destroy_qp(qp), 0);
 	expect_error(ibv_close_xrcd(xrcd), 0);
 	expect_error(ibv_close_xrcd(second), EBUSY);
@@ -289,7 +289,7 @@ static void creation_of_srqs(void **state)
 	expect_error(ibv_close_xrcd(xrcd), 0);
 }
 
-/* Numbers are of the device, not of a context; a QP cannot have an XRC SRQ. */
+/* Numbers are per device, not per context; a QP cannot use an XRC SRQ. */
 static void srqs_and_queue_pairs(void **state)
 {
 	struct ibv_xrcd *xrcd = expect_xrcd(one.context, fd, O_CREAT), *shared = expect_xrcd(other.context, fd, 0);
@@ -314,7 +314,7 @@ static void srqs_and_queue_pairs(void **state)
 
 /* ---- QPs ------------------------------------------------------------------------------------------------------- */
 
-/* The domain is all that an XRC_RECV QP needs; it has no queue of its own. */
+/* An XRC_RECV QP needs a domain only; it has no queues. */
 static void creation_of_receiving_qps(void **state)
 {
 	struct ibv_xrcd *xrcd = expect_xrcd(one.context, fd, O_CREAT), *foreign = expect_xrcd(other.context, fd, 0);
@@ -343,7 +343,7 @@ static void creation_of_receiving_qps(void **state)
 	assert_int_equal(attr.cap.max_send_wr | attr.cap.max_recv_wr | attr.cap.max_send_sge | attr.cap.max_recv_sge |
 				 attr.cap.max_inline_data,
 			 0);
-	/* libmlx5: any WR is more than a queue of none takes */
+	/* libmlx5: any WR exceeds a queue of size zero */
 	expect_error(ibv_post_send(qp, &send, &bad_send), ENOMEM);
 	assert_ptr_equal(bad_send, &send);
 	expect_error(ibv_post_recv(qp, &receive, &bad_receive), ENOMEM);
@@ -373,7 +373,7 @@ static void creation_of_receiving_qps(void **state)
 	expect_error(ibv_close_xrcd(xrcd), 0);
 }
 
-/* An XRC_SEND QP needs PD and send CQ; of receives it knows nothing (ibv_create_qp_ex(3)). */
+/* An XRC_SEND QP needs a PD and a send CQ, and ignores receive attributes (ibv_create_qp_ex(3)). */
 static void creation_of_sending_qps(void **state)
 {
 	struct ibv_qp_init_attr attr = {
@@ -468,7 +468,7 @@ static void opened_qp_is_the_same(void **state)
 	assert_int_equal(state_of(qp), IBV_QPS_ERR);
 	again = xrc_open_qp(xrcd, qp->qp_num);
 	assert_non_null(again);
-	/* Everyone is told of the last WQE, each about a QP of its own. */
+	/* Every opener gets the last-WQE event, with its own handle of the QP. */
 	expect_error(ibv_destroy_qp(qp), 0);
 	assert_int_equal(state_of(opened), IBV_QPS_ERR);
 	expect_event(&other, IBV_EVENT_QP_LAST_WQE_REACHED, opened);
@@ -491,7 +491,7 @@ static void events_reach_all_openers(void **state)
 	xrc_connect(qp, &one, 5, &one, 7);
 	to_state(qp, IBV_QPS_ERR);
 	expect_event(&one, IBV_EVENT_QP_LAST_WQE_REACHED, qp);
-	/* The other one's is taken, and acknowledged later: its own destruction alone would wait. */
+	/* The event of the other handle is taken and acknowledged later: only its own destruction would wait. */
 	expect_error(ibv_get_async_event(other.context, &event), 0);
 	assert_int_equal(event.event_type, IBV_EVENT_QP_LAST_WQE_REACHED);
 	assert_ptr_equal(event.element.qp, opened);
@@ -502,7 +502,7 @@ static void events_reach_all_openers(void **state)
 	expect_error(ibv_close_xrcd(xrcd), 0);
 }
 
-/* Any opener moves it on; what the sending half needs is ignored here, and the other way round. */
+/* Any opener can modify it; attributes of the missing half are ignored. */
 static void attributes_of_the_missing_half(void **state)
 {
 	struct ibv_xrcd *xrcd = expect_xrcd(one.context, fd, O_CREAT);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What a receiver of XRC refuses, and who is told: statuses of both ends, events of the XRC_RECV QP (IBTA annex A14,
- * 11.6.2, 11.6.3), receives that stay with their SRQ, other connections that go on.
+ * Requests that an XRC receiver rejects, and where errors are reported: statuses of both ends, events of the XRC_RECV
+ * QP (IBTA annex A14, 11.6.2, 11.6.3), receives that stay with their SRQ, other connections that continue.
  */
 #include <fcntl.h>
 
@@ -32,7 +32,7 @@ static void to_state(struct ibv_qp *qp, enum ibv_qp_state state)
 	expect_error(ibv_modify_qp(qp, &attr, IBV_QP_STATE), 0);
 }
 
-/* A request of 8 bytes, signalled. Valid until the next call. */
+/* Builds a signalled request of 8 bytes. Valid until the next call. */
 static struct ibv_send_wr *request(enum ibv_wr_opcode opcode, int target)
 {
 	static struct ibv_send_wr wr;
@@ -56,7 +56,7 @@ static void compare_all(void)
 	side_compare(NEIGHBOUR);
 }
 
-/* @wr, and what is posted behind it, end the connection: @status, @event (-1: none but the last WQE). */
+/* Expects @wr to end the connection with @status and flush later requests; @event (-1: only the last-WQE event). */
 #define expect_refused(wr, status, event) expect_refused_(HERE, wr, status, event)
 static void expect_refused_(struct place place, struct ibv_send_wr *wr, enum ibv_wc_status status, int event)
 {
@@ -79,7 +79,7 @@ static void expect_refused_(struct place place, struct ibv_send_wr *wr, enum ibv
 	expect_no_event_(place, &world.client);
 }
 
-/* A connection that is made anew finds both SRQs as they were: each with one receive, of RECEIVE. */
+/* Checks with a new connection that both SRQs are unchanged: each has one receive, RECEIVE. */
 #define expect_receives_left() expect_receives_left_(HERE)
 static void expect_receives_left_(struct place place)
 {
@@ -103,7 +103,7 @@ static void post_receives(void)
 
 /* ---- which SRQ ------------------------------------------------------------------------------------------------- */
 
-/* Whatever is asked for, nothing of it happens. */
+/* Checks that no operation on SRQ @number has an effect. */
 static void expect_no_srq(uint32_t number)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(opcodes); i++) {
@@ -128,7 +128,7 @@ static void unknown_srq(void **state)
 	expect_no_srq(0xffffff);
 }
 
-/* A basic SRQ is in no domain. */
+/* A basic SRQ belongs to no domain. */
 static void basic_srq(void **state)
 {
 	struct ibv_srq_init_attr attr = {.attr = {.max_wr = 3, .max_sge = 1}};
@@ -156,7 +156,7 @@ static void srq_of_another_domain(void **state)
 	expect_error(ibv_close_xrcd(other), 0);
 }
 
-/* The SRQ decides what may be reached: its protection domain is the request's (annex A14). */
+/* Access is checked against the protection domain of the SRQ (annex A14). */
 static void key_of_the_other_target(void **state)
 {
 	(void)state;
@@ -174,7 +174,7 @@ static void key_of_the_other_target(void **state)
 		}
 }
 
-/* The receive that it took tells the error, in the CQ of the SRQ. */
+/* The consumed receive reports the error in the CQ of the SRQ. */
 static void write_with_immediate_refused(void **state)
 {
 	struct ibv_send_wr *wr = request(IBV_WR_RDMA_WRITE_WITH_IMM, XRC_SERVER);
@@ -235,7 +235,7 @@ static void receive_of_a_wrong_key(void **state)
 	expect_receives_left();
 }
 
-/* The other SRQ's receives do not help. */
+/* The receives of the other SRQ are not used. */
 static void no_receive(void **state)
 {
 	struct ibv_send_wr *wr;
@@ -247,7 +247,7 @@ static void no_receive(void **state)
 	xrc_post(world.send, request(IBV_WR_SEND, XRC_SERVER));
 	xrc_sent(REQUEST, IBV_WC_RNR_RETRY_EXC_ERR);
 	xrc_expect_state(world.recv, IBV_QPS_RTS);
-	/* 7: for ever */
+	/* 7: retry forever */
 	world.rnr_retry = 7;
 	xrc_world_connect();
 	wr = request(IBV_WR_SEND, XRC_SERVER);
@@ -261,7 +261,7 @@ static void no_receive(void **state)
 	expect_receives_left();
 }
 
-/* ibv_modify_srq(3): the creator of the SRQ is told once that it runs low. */
+/* ibv_modify_srq(3): the creator of the SRQ gets one event when it runs low. */
 static void limit_of_an_srq(void **state)
 {
 	struct ibv_srq_attr attr = {.srq_limit = 3};
@@ -287,7 +287,7 @@ static void limit_of_an_srq(void **state)
 
 /* ---- the sending half ------------------------------------------------------------------------------------------ */
 
-/* What fails before it leaves is not the receiver's business. */
+/* A local error does not affect the receiver. */
 static void local_error(void **state)
 {
 	struct ibv_send_wr *wr = request(IBV_WR_SEND, XRC_SERVER);
@@ -312,13 +312,13 @@ static void flushed_requests(void **state)
 		xrc_post(world.send, request(IBV_WR_SEND, XRC_SERVER));
 	for (int i = 0; i < 3; i++)
 		xrc_sent(REQUEST, IBV_WC_WR_FLUSH_ERR);
-	expect_no_event(&world.client); /* it has no SRQ of which it took a last WQE */
+	expect_no_event(&world.client); /* it consumed no last WQE of an SRQ */
 	expect_receives_left();
 }
 
 /* ---- lives of QPs and SRQs ------------------------------------------------------------------------------------- */
 
-/* A QP in ERR takes nothing from an SRQ; another connection of the domain goes on. */
+/* A QP in ERR consumes nothing from an SRQ; another connection of the domain continues. */
 static void one_connection_fails(void **state)
 {
 	struct ibv_qp *recv = xrc_create_recv(world.xrcd[XRC_NEIGHBOUR]);
@@ -345,7 +345,7 @@ static void one_connection_fails(void **state)
 	expect_receives_left();
 }
 
-/* An opener that stays keeps the connection when the creator goes, and is the one who hears of errors. */
+/* A remaining opener keeps the connection when the creator closes its handle, and gets the error events. */
 static void creator_goes(void **state)
 {
 	struct ibv_qp *opened = xrc_open_qp(world.xrcd[XRC_NEIGHBOUR], world.recv->qp_num);
@@ -372,7 +372,7 @@ static void creator_goes(void **state)
 	expect_receives_left();
 }
 
-/* Without an XRC_RECV QP nobody answers. */
+/* Without an XRC_RECV QP requests are not answered. */
 static void receiving_qp_goes(void **state)
 {
 	(void)state;
@@ -385,7 +385,7 @@ static void receiving_qp_goes(void **state)
 	expect_receives_left();
 }
 
-/* An SRQ goes while connections use it: requests for it are refused from then on, a new one has another number. */
+/* An SRQ is destroyed while connections use it: later requests to it fail, and a new SRQ has another number. */
 static void srq_goes(void **state)
 {
 	struct xrc_srq srq = xrc_srq_open(SERVER, world.xrcd[XRC_SERVER], 3);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What XRC carries (IBTA annex A14): every operation of RC, by ibv_post_send(3) and by ibv_wr_post(3), to SRQs of two
- * contexts through one connection; completions come to the CQ of the SRQ that was named.
+ * XRC traffic (IBTA annex A14): every operation of RC, by ibv_post_send(3) and ibv_wr_post(3), to SRQs of two contexts
+ * through one connection; completions go to the CQ of the addressed SRQ.
  */
 #include <poll.h>
 
@@ -15,7 +15,7 @@ enum {
 	REMOTE = 5000,
 	SINK = 20000,
 	SECOND_SINK = 40000,
-	FIRST_ENTRY = 77, /* bytes; the rest of a message goes to the second one */
+	FIRST_ENTRY = 77, /* bytes; the rest of a message goes to the second entry */
 	IMMEDIATE = 0x1a2b3c4d,
 	COMPARE = 1,
 	ADD = 0x0102030405060708,
@@ -46,7 +46,7 @@ static bool is_atomic(const struct operation *operation)
 
 /* ---- the model ------------------------------------------------------------------------------------------------- */
 
-/* Receives have two entries. */
+/* Posts a receive of two entries. */
 static void post_receive(int target, uint64_t wr_id)
 {
 	struct side *side = &world.target[target];
@@ -75,7 +75,7 @@ static void model_atomic(const struct operation *operation, uint8_t *local, uint
 	memcpy(remote, &after, sizeof(after));
 }
 
-/* What @operation on @length bytes does to the copies. */
+/* Updates the copies for @operation on @length bytes. */
 static void model(const struct operation *operation, int target, uint32_t length, uint64_t compare)
 {
 	uint8_t *local = world.client.expected + LOCAL, *there = world.target[target].expected;
@@ -92,7 +92,7 @@ static void model(const struct operation *operation, int target, uint32_t length
 	}
 }
 
-/* Contents of which a compare finds one equal. */
+/* Fills the memory so that the compare succeeds. */
 static uint64_t stir(int target)
 {
 	side_stir(&world.client);
@@ -144,7 +144,7 @@ static void post(const struct operation *operation, int target, struct ibv_sge *
 	xrc_post(world.send, &wr);
 }
 
-/* Of no byte, of one packet, of some packets. */
+/* Of zero bytes, of one packet, of several packets. */
 static void every_operation(void **state)
 {
 	static const uint32_t lengths[] = {0, 1, FIRST_ENTRY, 1024, 9000};
@@ -163,7 +163,7 @@ static void every_operation(void **state)
 		post(operation, target, &sge, compare);
 		expect_done(operation, target, length, compare);
 		if (operation->receives) {
-			/* The other SRQ has its receive still. */
+			/* The other SRQ still has its receive. */
 			struct ibv_send_wr wr = xrc_wr(SENT, IBV_WR_SEND, !target, NULL, 0);
 
 			xrc_post(world.send, &wr);
@@ -173,7 +173,7 @@ static void every_operation(void **state)
 	}
 }
 
-/* ibv_wr_post(3) has none on a QP of XRC. */
+/* ibv_wr_post(3) has none on XRC QPs. */
 static void atomic_write(void **state)
 {
 	static const struct operation operation = {"ATOMIC_WRITE", IBV_WR_ATOMIC_WRITE, IBV_WC_ATOMIC_WRITE, false, 0};
@@ -242,7 +242,7 @@ static bool takes(const struct operation *operation, enum data data)
 	       (!is_atomic(operation) && (data == TWO_ENTRIES || operation->opcode != IBV_WR_RDMA_READ));
 }
 
-/* The setters come in any order. */
+/* Setters may be called in any order. */
 static void every_builder(void **state)
 {
 	struct ibv_qp_ex *qp = ibv_qp_to_qp_ex(world.send);
@@ -289,7 +289,7 @@ static void inline_data(void **state)
 
 /* ---- many ------------------------------------------------------------------------------------------------------ */
 
-/* One list of requests, to and fro between the SRQs, some without completion. */
+/* One list of requests that alternates between the SRQs, some without completion. */
 static void lists(void **state)
 {
 	enum { COUNT = 31 };
@@ -323,7 +323,7 @@ static void lists(void **state)
 	}
 }
 
-/* A second connection to the same domain, of the neighbour: completions say which QP a message came through. */
+/* A second connection to the same domain, of the neighbour: completions show which QP a message came through. */
 static void two_connections_to_one_srq(void **state)
 {
 	struct ibv_qp *recv = xrc_create_recv(world.xrcd[XRC_NEIGHBOUR]);
@@ -393,7 +393,7 @@ static void send_empty(uint32_t number, enum ibv_wr_opcode opcode, unsigned int 
 	xrc_sent(SENT, IBV_WC_SUCCESS);
 }
 
-/* ibv_create_cq_ex(3): what can be read of a receive is what ibv_poll_cq(3) says. */
+/* ibv_create_cq_ex(3): extended polling of a receive matches ibv_poll_cq(3). */
 static void extended_cq(void **state)
 {
 	struct ibv_cq_init_attr_ex attr = {
@@ -429,7 +429,7 @@ static void extended_cq(void **state)
 	expect_error(ibv_destroy_cq(ibv_cq_ex_to_cq(cq)), 0);
 }
 
-/* Two SRQs complete to one CQ; whoever waits at its channel wakes up, for solicited ones only if it asked so. */
+/* Two SRQs share one CQ; its channel gets events, only for solicited completions if armed so. */
 static void shared_cq_with_channel(void **state)
 {
 	struct side *server = &world.target[XRC_SERVER];
@@ -466,7 +466,7 @@ static void shared_cq_with_channel(void **state)
 	expect_error(ibv_destroy_comp_channel(channel), 0);
 }
 
-/* Completions of an SRQ that goes are taken out of its CQ: they would name a work request of nobody. */
+/* Destroying an SRQ removes its completions from the CQ: their wr_ids would be stale. */
 static void srq_goes_with_its_completions(void **state)
 {
 	struct side *server = &world.target[XRC_SERVER];
@@ -485,7 +485,7 @@ static void srq_goes_with_its_completions(void **state)
 	for (int i = 1; i < 6; i += 2)
 		xrc_completion(cq, i, world.recv->qp_num, IBV_WC_SUCCESS);
 	xrc_idle(cq);
-	/* A new SRQ, perhaps with the number of the old one, begins empty. */
+	/* A new SRQ, possibly with the same number, starts empty. */
 	srq[0] = srq_on(XRC_SERVER, cq, server->pd, &number[0]);
 	post_empty(srq[0], 99);
 	send_empty(number[0], IBV_WR_SEND, 0);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Windows and keys in XRC: ibv_bind_mw(3) permits XRC_SEND QPs. A window of type 1 is reached through whatever QP has its
- * protection domain, which in XRC is that of the SRQ; one of type 2 through the QP only that bound it, and nothing comes
- * in through an XRC_SEND QP. An mkey that permits it is invalidated by a SEND.
+ * Windows and keys in XRC: ibv_bind_mw(3) supports XRC_SEND QPs. A window of type 1 is accessible through any QP of its
+ * protection domain, which in XRC is that of the SRQ; one of type 2 only through the QP that bound it, and requests
+ * never arrive through an XRC_SEND QP. A SEND can invalidate an mkey that permits it.
  */
 #include "support/mkey.h"
 #include "support/xrc_world.h"
@@ -20,7 +20,7 @@ enum {
 #define NEIGHBOUR (&world.target[XRC_NEIGHBOUR])
 
 static struct ibv_cq *cq;
-static struct ibv_qp *binder; /* the server's, XRC_SEND; connected to nobody */
+static struct ibv_qp *binder; /* the server's, XRC_SEND; not connected */
 
 static void binder_connect(void)
 {
@@ -46,7 +46,7 @@ static int close_world(void **state)
 	return xrc_world_close(state);
 }
 
-/* WRITE, READ and FETCH_ADD by the client to @rkey through the SRQ of @target. */
+/* Runs WRITE, READ and FETCH_ADD from the client to @rkey through the SRQ of @target. */
 #define expect_access(rkey, address, target, status) expect_access_(HERE, rkey, address, target, status)
 static void expect_access_(struct place place, uint32_t rkey, uint64_t address, int target, enum ibv_wc_status status)
 {
@@ -114,13 +114,13 @@ static void xrc_send_qp_binds(void **state)
 	expect_access(bound, address + LENGTH - 8, XRC_SERVER, IBV_WC_SUCCESS);
 	expect_access(bound, address + LENGTH, XRC_SERVER, IBV_WC_REM_ACCESS_ERR);
 	expect_access(bound, address, XRC_NEIGHBOUR, IBV_WC_REM_ACCESS_ERR);
-	/* Bound anew, elsewhere. */
+	/* Bind again, to another range. */
 	bind.bind_info = all_of(START + LENGTH, LENGTH);
 	expect_error(ibv_bind_mw(binder, mw, &bind), 0);
 	xrc_completion(cq, BIND, binder->qp_num, IBV_WC_SUCCESS);
 	expect_access(bound, address, XRC_SERVER, IBV_WC_REM_ACCESS_ERR);
 	expect_access(mw->rkey, address + LENGTH, XRC_SERVER, IBV_WC_SUCCESS);
-	/* And to nothing. */
+	/* Bind to zero bytes. */
 	bound = mw->rkey;
 	bind.bind_info = (struct ibv_mw_bind_info){0};
 	expect_error(ibv_bind_mw(binder, mw, &bind), 0);
@@ -129,7 +129,7 @@ static void xrc_send_qp_binds(void **state)
 	expect_access(mw->rkey, address + LENGTH, XRC_SERVER, IBV_WC_REM_ACCESS_ERR);
 }
 
-/* The window is refused where it is bound, and the QP that asked for it fails. */
+/* The bind fails, and the QP that posted it enters ERR. */
 static void bind_beyond_the_region(void **state)
 {
 	struct ibv_mw *mw = side_alloc_mw(SERVER, IBV_MW_TYPE_1);
@@ -238,7 +238,7 @@ static void type_2_is_reached_by_nobody(void **state)
 
 /* ---- keys ------------------------------------------------------------------------------------------------------ */
 
-/* The server lays out the key on an RC QP of its own. */
+/* The server configures the key on its own RC QP. */
 static void key_is_invalidated_by_a_send(void **state)
 {
 	struct pair_options options = pair_defaults(IBV_QPT_RC);
@@ -258,7 +258,7 @@ static void key_is_invalidated_by_a_send(void **state)
 	lay_list(&own.client, BY_CONFIGURE, other, &layout, 2, sge);
 	expect_invalidation_refused(other->rkey);
 	wr.invalidate_rkey = key->rkey;
-	/* Not by the neighbour's name, whose protection domain is another. */
+	/* Not with the neighbour's SRQ, which has another protection domain. */
 	wr.qp_type.xrc.remote_srqn = world.srq[XRC_NEIGHBOUR].number;
 	xrc_post_receive(&world.srq[XRC_NEIGHBOUR], RECEIVE, NULL, 0);
 	xrc_post(world.send, &wr);

@@ -296,7 +296,10 @@ static bool end(struct attempt *attempt)
 	return good;
 }
 
-/* Tests udp sequentially: one process receives for the whole host, and no process without the filter may do so here. */
+/*
+ * Runs attempts over udp one at a time: one process receives for the whole host, and its denied call must not affect
+ * other attempts.
+ */
 static bool refuse_over(int link, const char *only)
 {
 	static const int errors[] = {ENOSYS, EPERM};
