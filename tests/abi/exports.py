@@ -65,7 +65,7 @@ LATEST = 10 ** 6
 
 
 class Exports:
-    """A list: what rdma-core exports, release by release."""
+    """A list of the exports of rdma-core, release by release."""
 
     def __init__(self, path):
         self.symbols, self.nodes, self.private, self.private_nodes = [], [], [], []
@@ -86,7 +86,7 @@ class Exports:
                 raise ValueError('%s: %s' % (path, line))
 
     def until(self, release):
-        """The public symbols {name@@version: kind} and nodes {node: [parents]} that releases up to @release have."""
+        """Public symbols {name@@version: kind} and nodes {node: [parents]} of releases up to @release."""
         return ({name: kind for since, name, kind in self.symbols if since <= release},
                 {node: parents for since, node, parents in self.nodes if since <= release})
 
@@ -97,7 +97,7 @@ class Exports:
                 'verbs_register_driver_%d' % node: 'func'}
 
     def all(self):
-        """What ours has: every symbol of every release; a private one is current in the first node that has it."""
+        """Exports of our library: every symbol of every release; a private one is current in its first node."""
         symbols, graph = self.until(LATEST)
         current = set()
         for node in self.private_nodes:
@@ -108,7 +108,7 @@ class Exports:
         return symbols, graph
 
     def of(self, release):
-        """What the library of @release has."""
+        """Exports of the library of @release."""
         symbols, graph = self.until(release)
         for node in [number for number in self.private_nodes if number <= release][-1:]:
             graph['IBVERBS_PRIVATE_%d' % node] = []
@@ -118,7 +118,7 @@ class Exports:
 
 
 def installed_release():
-    """Release of the rdma-core that is installed, 56 for libibverbs 1.14.56.1; None if nothing tells."""
+    """Release of the installed rdma-core, 56 for libibverbs 1.14.56.1; None if unknown."""
     run = subprocess.run(['pkg-config', '--modversion', 'libibverbs'], capture_output=True, text=True, check=False)
     version = re.match(r'1\.\d+\.(\d+)\.', run.stdout + '.')
     return int(version.group(1)) if version else None
@@ -164,7 +164,7 @@ def check(directory, library, table):
 
 
 def check_bodies(directory, tables):
-    """Each body has a symbol that leads to it, each forward a body."""
+    """Checks that each body has a symbol that leads to it, and each forward a body."""
     path = os.path.join(directory, 'libsofthca.so.0')
     have = {name.split('@')[0] for name in exported(path)}
     wanted = {s.body for s in tables if s.state == 'IMPLEMENTED'}

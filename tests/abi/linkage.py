@@ -34,18 +34,18 @@ CLIENTS = {
     'openmpi': [LIB + 'openmpi/lib/openmpi3/mca_btl_openib.so', LIB + 'openmpi/lib/libmca_common_verbs.so.*'],
 }
 OURS = ('libibverbs.so.1', 'libmlx5.so.1', 'librdmacm.so.1')
-# Undefined symbols that are another library's affair (an extension module leaves Python's to its interpreter).
+# Undefined symbols that another library provides (the interpreter provides those of an extension module).
 RELEVANT = re.compile(r'\b_*(ibv_|mlx5dv_|verbs_|execute_ioctl|mult_to_ibv|mbps_to_ibv|rdma_|softhca_)|IBVERBS_|MLX5_|RDMACM_')
 
 
 def imports(path):
-    """Number of symbols that @path wants from our libraries."""
+    """Number of symbols that @path imports from our libraries."""
     text = subprocess.run(['readelf', '--wide', '--dyn-syms', path], capture_output=True, text=True).stdout
     return len(re.findall(r' UND \S+@(?:IBVERBS|MLX5|RDMACM)_', text))
 
 
 def problems(path, directory):
-    """What the dynamic linker finds wrong with @path when our libraries come from @directory."""
+    """Errors that the dynamic linker reports for @path with our libraries in @directory."""
     environment = dict(os.environ, LD_LIBRARY_PATH=directory, LC_ALL='C')
     run = subprocess.run(['ldd', '-r', path], capture_output=True, text=True, env=environment, timeout=60)
     found = []
@@ -79,7 +79,7 @@ def main():
                 failed += 1
         checked += len(paths)
         print('ok   %s: %d files, %d symbols' % (package, len(paths), symbols))
-        # The proof that a missing symbol would be seen, on the file that imports most.
+        # Check that a missing symbol is detected, on the file that imports most.
         witness = max(paths, key=imports)
         if imports(witness) and not problems(witness, empty):
             print('FAIL %s: nothing is missed when the libraries are empty' % witness)

@@ -44,7 +44,7 @@ static struct view memory(size_t start, size_t length)
 	return view_memory(&server, start, length);
 }
 
-/* ---- what it does ------------------------------------------------------------------------------------------------ */
+/* ---- copies ------------------------------------------------------------------------------------------------------ */
 
 static void lengths_and_places(void **state)
 {

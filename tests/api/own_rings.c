@@ -457,7 +457,7 @@ static void arming(void **state)
 	model_copy(&here, &there);
 }
 
-/* ---- what it costs ------------------------------------------------------------------------------------------------ */
+/* ---- latency and CPU time ----------------------------------------------------------------------------------------- */
 
 static int by_value(const void *a, const void *b)
 {

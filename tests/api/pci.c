@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Devices that are shown on PCI: what ibv_read_sysfs_file() says of the function. There are no files without `softhca run`, so
- * no path may lead to any (tests/tool/presence.py has those).
+ * Devices shown as PCI functions: attributes of the function from ibv_read_sysfs_file(). The files exist only under
+ * `softhca run`, so no path may lead to one (tests/tool/presence.py tests them).
  */
 #include "support/program.h"
 

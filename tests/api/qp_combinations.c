@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * ibv_create_qp_ex(3): SRQs and create_flags by type of QP. The table holds what the kernel's ib_uverbs answers (mlx5-formats
- * 4.2, "QP attributes that the kernel refuses").
+ * ibv_create_qp_ex(3): SRQs and create_flags by type of QP. The table has the results of the kernel's ib_uverbs
+ * (mlx5-formats 4.2, "QP attributes that the kernel refuses").
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -51,7 +51,7 @@ static int close_objects(void **state)
 	return program_close(state);
 }
 
-/* Creates a QP, destroys it, and returns 0; or returns errno. */
+/* Creates and destroys a QP; returns 0 or errno. */
 static int try_create(const struct row *row, struct ibv_srq *srq, uint32_t flags)
 {
 	bool receives = row->type != IBV_QPT_XRC_SEND && row->type != IBV_QPT_XRC_RECV && !row->dc;
@@ -90,7 +90,7 @@ static void srq_of_each_kind(void **state)
 		}
 }
 
-/* The flags of RAW_PACKET QPs are not those of UD; connected types take none. DCTs: mlx5-formats 4.11. */
+/* RAW_PACKET QPs and UD QPs accept different flags; connected types accept none. DCTs: mlx5-formats 4.11. */
 static void flags_of_each_type(void **state)
 {
 	static const uint32_t raw[] = {IBV_QP_CREATE_SCATTER_FCS, IBV_QP_CREATE_CVLAN_STRIPPING};

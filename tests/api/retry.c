@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A peer that does not answer: how often and after which time a sender tries again, when it gives up, and that nothing
- * is lost or done twice when the peer answers after all (ibv_modify_qp(3), timeout and retry_cnt; IBTA 9.7.6.1.3: the
- * timer runs for 4.096 us * 2^timeout at least and four times that at most).
- *
- * The tries are counted by the device's explanations, of which there is one for each packet that finds a QP which does
- * not receive.
+ * A peer that does not answer: how often and after which time a sender retries, when it fails, and that no message is
+ * lost or executed twice if the peer answers later (ibv_modify_qp(3), timeout and retry_cnt; IBTA 9.7.6.1.3: the timer
+ * runs for 4.096 us * 2^timeout at least and four times that at most). The device's explanations count the tries: there
+ * is one for each packet to a QP that cannot receive.
  */
 #include "support/clock.h"
 #include "support/event.h"
@@ -39,7 +37,7 @@ static void ready(struct endpoint *endpoint)
 	endpoint_to_rts(endpoint);
 }
 
-/* The client is in RTS, the server in RESET. */
+/* Opens a pair with the client in RTS and the server in RESET. */
 static void open_without_peer(uint8_t timeout, uint8_t retry_cnt)
 {
 	create_pair(timeout, retry_cnt);
@@ -77,7 +75,7 @@ static void fetch_add(uint64_t wr_id, size_t from, size_t to, uint64_t value)
 	post_send(&pair.client, &wr);
 }
 
-/* Milliseconds until the first of two requests fails; the second is flushed. */
+/* Returns the milliseconds until the first of two requests fails; the second is flushed. */
 static double time_to_fail(void)
 {
 	double start = seconds_now(), took;
@@ -94,7 +92,7 @@ static double time_to_fail(void)
 
 /* ---- how often, and when ------------------------------------------------------------------------------------ */
 
-/* Times, in milliseconds, at which the first packet of a request reached the server's QP in vain. */
+/* Times, in milliseconds, at which the first packet of a request reached the server's QP, which could not receive. */
 static size_t tries(double *at, size_t most)
 {
 	static struct softhca_explanation explanations[64];
@@ -126,7 +124,7 @@ static void number_of_tries(void **state)
 	}
 }
 
-/* @retries + 1 times the timeout it takes at least, four times as long at most. */
+/* Expects a duration from @retries + 1 times the timeout to four times as long. */
 static void expect_duration(uint8_t timeout, uint8_t retries)
 {
 	double least = (retries + 1) * timeout_ms(timeout), took = 0;
@@ -151,7 +149,7 @@ static void timeouts(void **state)
 	expect_duration(13, 7);
 }
 
-/* timeout 0: it waits for ever. The program ends it. */
+/* timeout 0: the request waits forever, until the program ends it. */
 static void without_timeout(void **state)
 {
 	struct ibv_qp_attr error = {.qp_state = IBV_QPS_ERR};
@@ -203,7 +201,7 @@ static void peers_that_are_not_there(void **state)
 	expect_gives_up("destroyed");
 }
 
-/* It waits for a receive of a peer, which then is destroyed. */
+/* A request waits for a receive of the peer, which is then destroyed. */
 static void a_peer_that_dies(void **state)
 {
 	struct pair_options options = pair_defaults(IBV_QPT_RC);
@@ -229,7 +227,7 @@ static int to_rtr(const struct ibv_qp_attr *attr)
 				     IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER);
 }
 
-/* True if no address handle can lead to @attr, either. */
+/* Returns true if no address handle for @attr can be created either. */
 static bool leads_nowhere(struct ibv_ah_attr *attr)
 {
 	struct ibv_ah *ah = ibv_create_ah(client.pd, attr);
@@ -240,7 +238,7 @@ static bool leads_nowhere(struct ibv_ah_attr *attr)
 	return false;
 }
 
-/* The client's QP to RTS with other attributes than the pair's. */
+/* Moves the client's QP to RTS with other attributes than the pair's. */
 static void connect_client(const struct ibv_qp_attr *rtr, uint32_t sq_psn)
 {
 	struct ibv_qp_attr attr;
@@ -254,7 +252,7 @@ static void connect_client(const struct ibv_qp_attr *rtr, uint32_t sq_psn)
 		     0);
 }
 
-/* What the server's endpoint_to_rtr() expects, so that only what a test changes is wrong. */
+/* The PSN that the server's endpoint_to_rtr() expects, so that tests change one attribute only. */
 enum { PEER_RQ_PSN = 0xfffff0 };
 
 static struct ibv_qp_attr right_way(void)
@@ -277,7 +275,7 @@ static void addresses_that_lead_elsewhere(void **state)
 	struct ibv_qp_attr attr;
 
 	(void)state;
-	/* The right one, to see that it is the only thing wrong below. */
+	/* First the right attributes, which work. */
 	create_pair(MS_4, 1);
 	attr = right_way();
 	connect_client(&attr, PEER_RQ_PSN);
@@ -299,7 +297,7 @@ static void addresses_that_lead_elsewhere(void **state)
 	create_pair(MS_4, 1);
 	attr = right_way();
 	attr.ah_attr.grh.dgid.raw[15] ^= 0x55;
-	/* If the address is one of a link, no neighbour answers there (ib_resolve_eth_dmac() of the kernel). */
+	/* If the address is on a link, no neighbour answers for it (ib_resolve_eth_dmac() of the kernel). */
 	if (leads_nowhere(&attr.ah_attr)) {
 		endpoint_to_init(&pair.client);
 		expect_error(to_rtr(&attr), ETIMEDOUT);
@@ -331,8 +329,8 @@ static void a_peer_of_another_type(void **state)
 }
 
 /*
- * Sequence numbers that do not fit: nothing is delivered, and nothing completes successfully. (As much less as
- * packets were sent could not be told from these packets sent again.)
+ * Sequence numbers that do not match: no message is delivered, and no request succeeds. (PSNs lower by up to the number
+ * of packets sent would look like retransmissions.)
  */
 static void sequence_numbers_that_do_not_match(void **state)
 {
@@ -354,9 +352,9 @@ static void sequence_numbers_that_do_not_match(void **state)
 	}
 }
 
-/* ---- peers that answer late, or into the void --------------------------------------------------------------- */
+/* ---- peers that answer late, or whose answers are lost ------------------------------------------------------ */
 
-/* All was sent before the peer was ready. It gets everything, in order, once. */
+/* All requests were sent before the peer was ready. It gets all of them, in order, once. */
 static void a_peer_that_comes_late(void **state)
 {
 	struct ibv_sge receive;
@@ -410,7 +408,7 @@ static void a_peer_that_comes_late(void **state)
 	}
 }
 
-/* No more READs are out than max_rd_atomic: the third one is asked for when the first has come. */
+/* At most max_rd_atomic READs are in flight: the third one is requested when the first response has arrived. */
 static void limit_of_reads_under_way(void **state)
 {
 	struct pair_options options = pair_defaults(IBV_QPT_RC);
@@ -434,8 +432,8 @@ static void limit_of_reads_under_way(void **state)
 }
 
 /*
- * The server does everything that it is asked for, but its answers go to a QP that is not there. What is sent again is
- * not done again: one receive is taken, an atomic is done once.
+ * The server executes every request, but its responses go to a QP that does not exist. Retransmitted requests are not
+ * executed again: one receive is consumed, an atomic is executed once.
  */
 static void answers_that_are_lost(void **state)
 {

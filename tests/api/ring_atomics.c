@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Atomics and READs in a ring of the program's own, as UCX writes them (mlx5-formats 1.5): every form of operands, fences
- * behind them, and what they bring in the CQE itself (mlx5-formats 3.2), for the program that reads CQEs as for the one that
- * polls. Values are worked out by hand.
+ * Atomics and READs in a ring that the program drives, as UCX writes them (mlx5-formats 1.5): every form of operands,
+ * fences after them, and results in the CQE itself (mlx5-formats 3.2), for programs that read CQEs and for programs
+ * that poll. Values are computed by hand.
  */
 #include <endian.h>
 
@@ -34,7 +34,7 @@ static const struct form forms[] = {
 	{"compare, different", MLX5_OPCODE_ATOMIC_CS, 0, 8, 5, {0x99, 6}, 2, 5},
 	{"masked compare", MLX5_OPCODE_ATOMIC_MASKED_CS, 0, 8, 0x77, {0xa0, 0x107, 0xf0, 0x0f}, 4, 0xa7},
 	{"masked add", MLX5_OPCODE_ATOMIC_MASKED_FA, 0, 8, 0xb0, {0x19, 0, 0, 0}, 4, 0xc9},
-	/* What UCX makes of its operations on 8 and 4 bytes: and, or, xor, swap, compare and swap, add. */
+	/* The WQEs of UCX for its operations on 8 and 4 bytes: and, or, xor, swap, compare and swap, add. */
 	{"and",
 	 MLX5_OPCODE_ATOMIC_MASKED_CS,
 	 9,
@@ -132,7 +132,7 @@ static void add_data(struct wqe *wqe, size_t start, uint32_t bytes)
 	add(wqe, &segment, sizeof(segment));
 }
 
-/* The number of blocks is announced with it. Returns the index of the first. */
+/* Writes a WQE, whose blocks the next doorbell announces. Returns the index of the first block. */
 static uint32_t put(struct rings *rings, struct wqe *wqe)
 {
 	uint32_t index = rings->producer;
@@ -180,7 +180,7 @@ static uint32_t put_read(struct rings *rings, uint32_t bytes, uint8_t fm_ce_se)
 
 /* ---- memory -------------------------------------------------------------------------------------------------------- */
 
-/* Numbers in memory are of the host's byte order. */
+/* Sets the target to a number in the host's byte order. */
 static void set_target(const struct form *form)
 {
 	memset(server.memory + TARGET, UNTOUCHED, 16);
@@ -203,7 +203,7 @@ static void expect_untouched(const uint8_t *memory, uint32_t bytes)
 		assert_int_equal(memory[i], UNTOUCHED);
 }
 
-/* What the cases have checked by themselves. */
+/* Updates the copies to the memory that the cases have already checked. */
 static void memory_is_as_it_is(void)
 {
 	memcpy(client.expected + RESULT, client.memory + RESULT, 256);
@@ -236,7 +236,7 @@ static void close_scattering(void)
 	expect_error(ibv_destroy_cq(cq), 0);
 }
 
-/* Takes the next CQE, of the WQE at @index. Returns the data in it, or NULL. */
+/* Takes the next CQE, of the WQE at @index. Returns its inline data, or NULL. */
 static const uint8_t *take(struct rings *rings, uint32_t index)
 {
 	struct mlx5_cqe64 cqe = rings_next_cqe(rings);
@@ -267,7 +267,7 @@ static void every_form(void **state)
 	struct rings rings = rings_open(&pair.client);
 
 	(void)state;
-	/* Several laps of the ring, so that each begins at many blocks, the last one as well. */
+	/* Several laps of the ring, so that each WQE starts at many blocks, including the last one. */
 	for (uint32_t i = 0; i < 12 * FORMS; i++) {
 		const struct form *form = &forms[i % FORMS];
 
@@ -280,7 +280,7 @@ static void every_form(void **state)
 	memory_is_as_it_is();
 }
 
-/* In the CQE the result is big-endian, and nowhere else. */
+/* The result is big-endian in the CQE only. */
 static void results_in_cqes(void **state)
 {
 	(void)state;
@@ -332,7 +332,7 @@ static void reads_into_cqes(void **state)
 	}
 }
 
-/* Without a CQE of its own, or over more than one piece of memory, the data is where the WQE says. */
+/* Without its own CQE, or with more than one piece of memory, the data goes to the addresses of the WQE. */
 static void what_no_cqe_can_have(void **state)
 {
 	struct rings rings;
@@ -357,7 +357,7 @@ static void what_no_cqe_can_have(void **state)
 	assert_null(take(&rings, put(&rings, &wqe)));
 	assert_memory_equal(client.memory + RESULT, server.memory + TARGET, 8);
 	assert_memory_equal(client.memory + RESULT + 32, server.memory + TARGET + 8, 8);
-	/* Two that lie side by side are two: whoever copies out of a CQE knows one. */
+	/* Two adjacent pieces count as two: software that copies data out of a CQE expects one. */
 	memset(client.memory + RESULT, UNTOUCHED, 128);
 	begin(&rings, &wqe, MLX5_OPCODE_RDMA_READ, 0, MLX5_WQE_CTRL_CQ_UPDATE);
 	add_remote(&wqe, TARGET);
@@ -368,7 +368,7 @@ static void what_no_cqe_can_have(void **state)
 	close_scattering();
 }
 
-/* A refusal has nothing of the response in its CQE, wherever that would have gone. */
+/* The CQE of a failed request contains no response data. */
 static void refusals_bring_nothing(void **state)
 {
 	struct rings rings;
@@ -381,7 +381,7 @@ static void refusals_bring_nothing(void **state)
 	begin(&rings, &wqe, MLX5_OPCODE_RDMA_READ, 0, MLX5_WQE_CTRL_CQ_UPDATE);
 	add_remote(&wqe, TARGET);
 	add_data(&wqe, RESULT, 8);
-	/* The key is checked although nothing would be written through it. */
+	/* The key is checked although no data would be written through it. */
 	((struct mlx5_wqe_data_seg *)(wqe.bytes + 2 * RING_UNIT))->lkey = htobe32(server.mr->lkey ^ 0x100);
 	put(&rings, &wqe);
 	cqe = rings_next_cqe(&rings);
@@ -391,7 +391,7 @@ static void refusals_bring_nothing(void **state)
 	close_scattering();
 }
 
-/* ibv_poll_cq(3) copies what it finds in a CQE, of WQEs that wrap the ring as well. */
+/* ibv_poll_cq(3) copies data out of CQEs, also for WQEs that wrap the ring. */
 static void polling_copies(void **state)
 {
 	struct ibv_sge sge = side_sge(&client, RESULT, 8);
@@ -433,7 +433,7 @@ static void polling_copies(void **state)
 	}
 }
 
-/* MLX5_SCATTER_TO_CQE=0 forbids what the flag allows. */
+/* MLX5_SCATTER_TO_CQE=0 overrides the flag. */
 static void variable_forbids_it(void **state)
 {
 	struct rings rings;
@@ -450,8 +450,8 @@ static void variable_forbids_it(void **state)
 }
 
 /*
- * mlx5-formats 1.3: a WQE with fence mode 2, 3 or 4 begins when what the atomics before it bring has arrived. So a WRITE of
- * their results has all of them, however many blocks they were announced with.
+ * mlx5-formats 1.3: a WQE with fence mode 2, 3 or 4 starts when the results of earlier atomics have arrived. A WRITE of
+ * these results sends all of them, however many blocks were announced.
  */
 static void fences_behind_atomics(void **state)
 {
@@ -481,7 +481,7 @@ static void fences_behind_atomics(void **state)
 			rings_put(&rings, wqe.bytes, wqe.units);
 			last = rings.producer++;
 		}
-		/* All five by one doorbell. */
+		/* One doorbell for all five. */
 		rings.producer--;
 		rings_ring(&rings, 1, RING_DOORBELL);
 		assert_null(take(&rings, last));
@@ -493,8 +493,8 @@ static void fences_behind_atomics(void **state)
 }
 
 /*
- * WQEs with bytes that are wrong, whatever they say, each followed by a good READ: one of the two, or the refusal of one, has
- * a CQE, of which the scatter bits fit the kind, and nothing outside the regions is touched.
+ * Corrupted WQEs, each followed by a good READ: the READ completes, or one of the two fails, the scatter bits of the
+ * CQE fit its kind, and no memory outside the regions is accessed.
  */
 static void spoilt_requests(void **state)
 {
@@ -533,7 +533,7 @@ static void spoilt_requests(void **state)
 		open_scattering(128);
 		rings = rings_open(&pair.client);
 	}
-	/* Most bits of a WQE matter. */
+	/* Most bits of a WQE are checked. */
 	assert_true(refused > 100);
 	memcpy(client.expected, client.memory, SIDE_BYTES);
 	memcpy(server.expected, server.memory, SIDE_BYTES);

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Receiver not ready: how often and after which time a sender tries again (ibv_modify_qp(3), rnr_retry and
- * min_rnr_timer; IBTA 9.7.5.2.8 and table 45), and that it goes on when a receive is posted, whoever posts it.
- *
- * Times: earlier than the timer says is an error, always. Later happens on a busy machine: a measurement that comes out
- * late is repeated, and fails if it does each time.
+ * Receiver not ready: how often and after which time a sender retries (ibv_modify_qp(3), rnr_retry and min_rnr_timer;
+ * IBTA 9.7.5.2.8 and table 45), and that it continues when any thread posts a receive. Times: a retry earlier than the
+ * timer is always an error. A late one can be due to a busy machine: such a measurement is repeated, and fails if it is
+ * late each time.
  */
 #include "support/clock.h"
 #include "support/event.h"
@@ -59,7 +58,7 @@ static void receive(uint64_t wr_id, size_t to, uint32_t length)
 
 /* ---- how often, and when ------------------------------------------------------------------------------------ */
 
-/* Milliseconds from posting a SEND that nobody receives until it fails. */
+/* Returns the milliseconds from posting a SEND without a receive until it fails. */
 static double time_to_fail(enum ibv_wr_opcode opcode)
 {
 	double start = seconds_now();
@@ -69,7 +68,7 @@ static double time_to_fail(enum ibv_wr_opcode opcode)
 	return (seconds_now() - start) * 1e3;
 }
 
-/* With @retries and timer @code it fails after @retries waits, not one more and not one less. */
+/* Checks that the request fails after exactly @retries waits with timer @code. */
 static void expect_retries(uint8_t retries, uint8_t code, enum ibv_wr_opcode opcode, double most)
 {
 	double took = 0;
@@ -100,7 +99,7 @@ static void most_retries(void **state)
 	expect_retries(6, MS_82, IBV_WR_SEND, 7 * rnr_timer[MS_82]);
 }
 
-/* All codes; the longest ones cannot be taken for the next longer one, all not for a shorter one. */
+/* All codes; measurements of the longest ones must not reach the next longer code, none the next shorter one. */
 static void timer_codes(void **state)
 {
 	(void)state;
@@ -108,7 +107,7 @@ static void timer_codes(void **state)
 		expect_retries(1, code, IBV_WR_SEND, 1.25 * rnr_timer[code] + 60);
 }
 
-/* The timer is the receiver's, and may be changed while it runs (ibv_modify_qp(3), RTS to RTS). */
+/* The receiver sets the timer, and may change it while it runs (ibv_modify_qp(3), RTS to RTS). */
 static void timer_is_the_receivers(void **state)
 {
 	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_RTS, .min_rnr_timer = MS_1};
@@ -121,11 +120,11 @@ static void timer_is_the_receivers(void **state)
 	assert_true(took < rnr_timer[MS_655]);
 }
 
-/* The sender fails, the receiver is as it was: it has seen no message. */
+/* The sender fails; the receiver is unaffected, as it has received no message. */
 static void what_is_left_when_it_fails(void **state)
 {
 	(void)state;
-	/* A timer that does not end while the rest is posted. */
+	/* A timer that does not expire while the rest is posted. */
 	open_pair(1, MS_123);
 	post_receive(&pair.client, RECEIVES, NULL, 0);
 	for (uint64_t i = 0; i < 4; i++)
@@ -141,7 +140,7 @@ static void what_is_left_when_it_fails(void **state)
 	expect_no_event(&server);
 }
 
-/* Each message that gets through gives all retries back. */
+/* Each delivered message restores all retries. */
 static void progress_gives_retries_back(void **state)
 {
 	(void)state;
@@ -156,7 +155,7 @@ static void progress_gives_retries_back(void **state)
 	memcpy(server.expected, client.expected, 64);
 }
 
-/* retry_cnt and timeout are for answers that do not come; "not ready" is an answer. */
+/* retry_cnt and timeout count missing responses; an RNR NAK is a response. */
 static void retries_of_the_other_kind_are_not_spent(void **state)
 {
 	struct pair_options options = pair_defaults(IBV_QPT_RC);
@@ -175,9 +174,9 @@ static void retries_of_the_other_kind_are_not_spent(void **state)
 	memcpy(server.expected, client.expected, 64);
 }
 
-/* ---- going on ----------------------------------------------------------------------------------------------- */
+/* ---- continuing --------------------------------------------------------------------------------------------- */
 
-/* 7: without end. The timer of the device tries again; the thread only polls. */
+/* 7: retry forever. The device's timer retries; the thread only polls. */
 static void forever_until_a_receive_is_posted(void **state)
 {
 	(void)state;
@@ -190,7 +189,7 @@ static void forever_until_a_receive_is_posted(void **state)
 	expect_completion(&pair.client, SENDS, IBV_WC_SEND);
 	assert_int_equal(expect_completion(&pair.server, RECEIVES, IBV_WC_RECV).byte_len, 5000);
 	memcpy(server.expected + 100, client.expected, 5000);
-	/* Nothing is tried again after that. */
+	/* No further retries follow. */
 	receive(RECEIVES, 100, 5000);
 	sleep_ms(20);
 	expect_idle(&pair.server);
@@ -206,7 +205,7 @@ static void *receive_later(void *unused)
 	return (void *)(intptr_t)ibv_post_recv(pair.server.qp, &wr, &bad);
 }
 
-/* Both ends sleep until there is a completion. */
+/* Sleeps at both ends until there is a completion. */
 static void sleep_until_completion(struct endpoint *endpoint)
 {
 	struct pollfd fd = {.fd = endpoint->channel->fd, .events = POLLIN};
@@ -284,7 +283,7 @@ static void a_receive_of_an_srq(void **state)
 	expect_error(ibv_destroy_srq(srq), 0);
 }
 
-/* What waits behind it waits too, and comes in order, each thing once. */
+/* Later requests wait too, and execute in order, each once. */
 static void order_is_kept(void **state)
 {
 	(void)state;
@@ -294,14 +293,14 @@ static void order_is_kept(void **state)
 	post(IBV_WR_SEND, SENDS + 1, 100, 100, 0);
 	post(IBV_WR_RDMA_WRITE, SENDS + 2, 1000, 100, 1000);
 	post(IBV_WR_RDMA_WRITE_WITH_IMM, SENDS + 3, 2000, 3000, 2000);
-	post(IBV_WR_RDMA_WRITE, SENDS + 4, 1500, 100, 1050); /* over a part of the one before */
+	post(IBV_WR_RDMA_WRITE, SENDS + 4, 1500, 100, 1050); /* overlaps the previous one */
 	post(IBV_WR_SEND, SENDS + 5, 200, 100, 0);
 	expect_completion(&pair.client, SENDS, IBV_WC_SEND);
 	expect_completion(&pair.server, RECEIVES, IBV_WC_RECV);
 	sleep_ms(20);
 	expect_idle(&pair.client);
 	memcpy(server.expected, client.expected, 100);
-	side_compare(&server); /* nothing that waits has been done */
+	side_compare(&server); /* none of the waiting requests was executed */
 
 	for (uint64_t i = 1; i < 4; i++) {
 		receive(RECEIVES + i, i * 100, 100);
@@ -325,7 +324,7 @@ static void order_is_kept(void **state)
 	memcpy(server.expected + 2000, client.expected + 2000, 3000);
 }
 
-/* One connection that waits does not keep another one from working, nor its own other direction. */
+/* A waiting connection blocks neither another connection nor its own opposite direction. */
 static void others_go_on(void **state)
 {
 	struct pair_options options = pair_defaults(IBV_QPT_RC);
@@ -351,7 +350,7 @@ static void others_go_on(void **state)
 	pair_close(&other);
 }
 
-/* RESET, or the end of the QP, ends the wait: nothing of it arrives in a later life. */
+/* RESET, or destroying the QP, ends the wait: no waiting message arrives after the QP is reused. */
 static void reset_ends_the_wait(void **state)
 {
 	struct ibv_qp_attr reset = {.qp_state = IBV_QPS_RESET};

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A process that cannot ask who has the number of its peer when it connects, as it has no descriptor left at that moment,
- * takes the number for nobody's. It asks again: when a request of its own times out, and when one of the peer comes.
+ * A process that has no free descriptor when it connects cannot look up the process with its peer's QP number, and
+ * treats the number as unused. It repeats the lookup when one of its requests times out, and when a request of the peer
+ * arrives.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -24,12 +25,12 @@
 
 enum { WITHIN_S = 20, TIMEOUT = 12 /* 17 ms */, VALUE = 0x12345678 };
 
-/* What the two tell each other: that one cannot route is process 0. */
+/* Shared state of the two processes: process 0 is the one that cannot route. */
 static struct board {
 	uint32_t step[2]; /* atomic */
 	uint32_t qpn[2], rkey[2];
 	uint64_t address[2];
-	uint32_t word[2]; /* that the other one writes; registered by both, since the memory is shared */
+	uint32_t word[2]; /* written by the other process; both register it, because the memory is shared */
 } * board;
 
 static int self;
@@ -47,7 +48,7 @@ static struct ibv_mr *mr;
 		}                                                                                                      \
 	} while (0)
 
-/* Both are at @step. */
+/* Waits until both processes are at @step. */
 static void meet(uint32_t step)
 {
 	time_t end = time(NULL) + WITHIN_S;
@@ -86,7 +87,7 @@ static void open_device(void)
 	board->address[self] = (uintptr_t)&board->word[self];
 }
 
-/* With what the device needs of the system once: its thread, and the ear for other processes. */
+/* Sets up the one-time resources of the device: its thread, and the socket for other processes. */
 static void begin_listening(void)
 {
 	struct ibv_qp_init_attr attr = {.send_cq = cq, .recv_cq = cq, .qp_type = IBV_QPT_UD};
@@ -140,7 +141,7 @@ static void to_rts(void)
 				     IBV_QP_MAX_QP_RD_ATOMIC));
 }
 
-/* The word of the other one. */
+/* Writes to the other process's word. */
 static void write_word(void)
 {
 	uint32_t value = VALUE + (uint32_t)self;
@@ -168,7 +169,7 @@ static void write_word(void)
 	ibv_dereg_mr(source);
 }
 
-/* Process @first is the first that asks something of the other. */
+/* Runs the test; process @first posts the first request. */
 static void run(int first)
 {
 	open_device();

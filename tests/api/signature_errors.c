@@ -179,7 +179,7 @@ static void read_as_configured_connectx(void **state)
 	expect_block_1(0);
 }
 
-/* ---- who polls what --------------------------------------------------------------------------------------------- */
+/* ---- which completion must be polled ---------------------------------------------------------------------------- */
 
 static struct ibv_send_wr write_of(struct ibv_sge *sge, unsigned int flags)
 {

@@ -170,7 +170,7 @@ static size_t run_on_small_stack(void (*run)(void))
 	return STACK_BYTES - untouched;
 }
 
-/* ---- what runs on it ---------------------------------------------------------------------------------------------- */
+/* ---- cases that run on the small stack ---------------------------------------------------------------------------- */
 
 static time_t end;
 static struct ibv_wc wc;

@@ -86,7 +86,7 @@ static bool wait_until(const uint32_t *word, uint32_t value)
 	return true;
 }
 
-/* ---- what the processes do --------------------------------------------------------------------------------------- */
+/* ---- the processes ----------------------------------------------------------------------------------------------- */
 
 static void open_device(enum ibv_qp_type type)
 {

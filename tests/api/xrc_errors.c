@@ -192,7 +192,7 @@ static void write_with_immediate_refused(void **state)
 	expect_receives_left();
 }
 
-/* ---- what the QP permits --------------------------------------------------------------------------------------- */
+/* ---- operations that the QP does not permit -------------------------------------------------------------------- */
 
 static void operation_not_permitted(void **state)
 {

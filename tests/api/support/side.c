@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Context, PD, memory and what is made of them, see side.h. */
+/* Context, PD, memory and the objects created from them, see side.h. */
 #include "support/side.h"
 
 #include <sys/mman.h>
