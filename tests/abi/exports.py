@@ -1,11 +1,10 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """
-The front-ends export what the libraries of all releases of rdma-core from 44 on export, symbol by symbol and version by version,
-and nothing else.
+The front-ends export the symbols and versions of the libraries of all releases of rdma-core from 44 on, and nothing else.
 
-exports.py LIBRARY_DIRECTORY: compares with the lists *.symbols beside this file and, where the
-distribution's libraries are installed, what those files say of their release with them. Also holds the tables to the lists, and libsofthca.so.0
-to the tables. Exit status 0 or 1.
+exports.py LIBRARY_DIRECTORY: compares the front-ends with the lists *.symbols in this directory and, if the distribution's
+libraries are installed, the lists of their release with those libraries. Also compares the tables with the lists, and
+libsofthca.so.0 with the tables. Exit status 0 or 1.
 """
 import glob
 import os

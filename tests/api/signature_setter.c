@@ -97,7 +97,10 @@ static void once_per_work_request(void **state)
 	expect_key_works();
 }
 
-/* One setter more is announced than called: the chain fails, or drops it, as with any other setter. */
+/*
+ * One setter more is announced than called: the chain is rejected, or the configuration dropped, as with any other
+ * setter.
+ */
 static void expect_too_few(int error)
 {
 	struct mlx5dv_sig_block_attr attr = {.wire = &dif, .check_mask = 0xff};
