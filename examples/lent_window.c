@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A memory window, lent and revoked: the owner of a buffer lets a peer write to a part of it, and takes the right back.
+ * A memory window, lent and revoked: the owner of a buffer lets a peer write to a part of it, and revokes the right.
  *
  *	softhca run -- lent_window
  *
- * Registering memory is slow, and its rkey is good for all of it, for every connection of the protection domain, until
- * it is deregistered. A type 2 window is none of that: binding it to a part of a region, and invalidating it, are
- * requests in the send queue like any other, and the window works through the one QP that bound it.
+ * Registering memory is slow, and its rkey is valid for all of it, for every connection of the protection domain, until it is
+ * deregistered. A type 2 window differs: binding it to a part of a region, and invalidating it, are ordinary requests in the
+ * send queue, and the window works only through the QP that bound it.
  *
  * The owner
  *   1. binds the window to the second KiB of its buffer, for remote writes,
- *   2. and hands its rkey to the peer, which writes through it;
+ *   2. and sends its rkey to the peer, which writes through it;
  *   3. invalidates it: the peer's next WRITE is refused, and writes nothing.
  */
 #include <stdio.h>

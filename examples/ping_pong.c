@@ -4,9 +4,9 @@
  *
  *	softhca run -- ping_pong [ROUNDS]
  *
- * Both ends are in this process, each with a context of its own, as two programs would have. What to learn from it: a
- * receive must be posted before the message comes (else the sender is told to try again later), and a buffer belongs to
- * the adapter from posting until its completion was polled.
+ * Both ends are in this process, each with its own context, as in two programs. Lessons: a receive must be posted before the
+ * message comes (otherwise the sender has to retry later), and a buffer belongs to the adapter from posting until its
+ * completion was polled.
  */
 #include <stdio.h>
 #include <stdlib.h>

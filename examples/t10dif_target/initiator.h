@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The initiator's view of the disk: blocks without tuples in its memory, commands that move many of them, up to DEPTH
- * commands of REQUEST_BLOCKS at a time.
+ * The initiator's view of the disk: blocks without tuples in its memory, and commands that move many of them, as up to DEPTH
+ * outstanding commands of REQUEST_BLOCKS each.
  */
 #ifndef T10DIF_TARGET_INITIATOR_H
 #define T10DIF_TARGET_INITIATOR_H
@@ -23,7 +23,7 @@ struct initiator {
 	uint32_t disk_blocks;
 };
 
-/* Blocks to be moved, between memory and as many from @lba on. */
+/* Blocks to be moved between memory and the disk, starting at @lba. */
 struct job {
 	enum opcode opcode; /* COMMAND_WRITE or COMMAND_READ */
 	int tuples;

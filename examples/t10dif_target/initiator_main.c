@@ -5,23 +5,23 @@
  *	softhca run -- t10dif_target ADDRESS PORT &
  *	softhca run -- t10dif_initiator ADDRESS PORT FILE [COPY]
  *
- * The initiator writes FILE to the target in blocks of 4 KiB. In its memory there are no tuples; its adapter adds them
+ * The initiator writes FILE to the target in blocks of 4 KiB. Its memory has no tuples; its adapter adds them
  * when the target reads the blocks. The target's adapter checks them and puts both, blocks and tuples, on the disk, which
  * here is memory with sectors of 4104 bytes. On the way back both adapters check, and the initiator's takes the tuples
- * off. The same is done without tuples, to compare the rates. COPY gets what was read back.
+ * off. The same is done without tuples, to compare the rates. COPY gets the data read back.
  *
- * Then bits are flipped on the disk, and what is read is found to be wrong, by mlx5dv_mkey_check(3).
+ * Then bits are flipped on the disk, and mlx5dv_mkey_check(3) finds the errors in the data read.
  *
  * The two are processes, on one host or on two. The initiator finds the target by address and port, with rdma_cm(7), as one of
  * NVMe over Fabrics does.
  *
- *	protocol.h                    what they say to each other
- *	meet.c                        how they find each other
+ *	protocol.h                    messages between both
+ *	meet.c                        connection setup
  *	protection.h, .c              keys with T10-DIF: start here
  *	initiator.h, .c               commands, and the initiator's keys
  *	target.c                      the disk, and the target's keys
- *	initiator_main.c              what the initiator does with it all
- *	both.sh                       both of them, on one host or in two network namespaces
+ *	initiator_main.c              main program of the initiator
+ *	both.sh                       runs both, on one host or in two network namespaces
  */
 #include <fcntl.h>
 #include <stdio.h>

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * T10-DIF by the adapter: an mkey whose data has a tuple behind each block on the wire, on the way between memory and
- * peer. Whether memory has tuples as well is the owner's choice:
+ * T10-DIF by the adapter: an mkey whose data has a tuple after each block on the wire, between memory and peer. The owner
+ * chooses whether memory has tuples as well:
  *
  *	the initiator's memory     block block block …                  tuples are added when the key is read,
- *	                                                             checked and taken off when it is written
+ *	                                                             checked and removed when it is written
  *	the wire                block tuple block tuple …
  *	the target's memory     block tuple block tuple …            checked and copied, in both directions
  *
  * A tuple is the guard (a CRC of the block), an application tag that the owner chooses, and a reference tag: the block's
- * address, so that a good block in the wrong place is found too.
+ * address, so that a good block in the wrong place is detected too.
  */
 #ifndef T10DIF_TARGET_PROTECTION_H
 #define T10DIF_TARGET_PROTECTION_H

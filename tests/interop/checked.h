@@ -17,13 +17,13 @@ enum {
 	WINDOWS = 4,       /* most windows of a queue pair */
 	OUTSTANDING = 64,  /* room of each queue */
 	READS = 16,        /* outstanding READs and atomics */
-	GRH = 40,          /* bytes in front of a datagram */
+	GRH = 40,          /* bytes before the payload of a datagram */
 	WAIT_SECONDS = 40, /* time limit of a completion */
 	QKEY = 0x11111111,
 	IMMEDIATE = 0x00c0ffee, /* immediate data of all requests */
 };
 
-/* Address of a queue pair and of the memory behind it. */
+/* Address of a queue pair and of its memory. */
 struct address {
 	uint32_t qpn, psn, mtu, unused;
 	uint64_t memory;

@@ -50,7 +50,7 @@ static void one_sided(struct end *end, enum ibv_wr_opcode opcode, const char *ve
 		expect(end, name, read ? TO : FROM, read ? FROM : TO, bytes, read);
 }
 
-/* Requests that use a receive. Datagrams arrive behind a GRH. */
+/* Requests that use a receive. Datagrams arrive after a GRH. */
 static void two_sided(struct end *end, const struct options *options, enum ibv_wr_opcode opcode, const char *verb,
 		      uint32_t bytes)
 {

@@ -21,9 +21,9 @@ from dataclasses import dataclass, field
 HERE = os.path.dirname(os.path.abspath(__file__))
 SOURCE = os.path.dirname(os.path.dirname(HERE))
 TABLE = os.path.join(HERE, 'mutations.txt')
-# A mutation may make a test wait for what never comes.
+# A mutation may make a test wait forever.
 SECONDS = 300
-# What `meson test` ends with then.
+# Exit status of `meson test` if the build failed.
 BUILD_FAILED = 125
 
 
@@ -41,7 +41,7 @@ class Mutation:
 
 
 def table():
-    """The mutations of mutations.txt, whose head describes its format."""
+    """Returns the mutations of mutations.txt, whose head describes its format."""
     found = []
     with open(TABLE, encoding='utf-8') as lines:
         for number, line in enumerate(lines, 1):
@@ -67,7 +67,7 @@ def table():
 
 
 class Copy:
-    """A copy of what git tracks, as it is in the work tree, with a build of its own."""
+    """A copy of the tracked files, as in the work tree, with its own build."""
 
     def __init__(self):
         self.directory = tempfile.mkdtemp(prefix='softhca-mutation-')
@@ -90,12 +90,13 @@ class Copy:
         path = os.path.join(self.directory, name)
         with open(path, 'w', encoding='utf-8') as file:
             file.write(text)
-        # Ninja compares times: one that is later than any before.
+        # Ninja compares times: use one that is later than any before.
         later = time.time() + 2
         os.utime(path, (later, later))
 
     def run(self, tests):
-        """Builds what @tests need and runs them: ('passed' or 'failed' or 'broken', a line that says more)."""
+        """Builds the dependencies of @tests and runs them. Returns ('passed' or 'failed' or 'broken', a line with
+        details)."""
         try:
             done = subprocess.run(['meson', 'test', '-C', self.build, *tests], stdout=subprocess.PIPE,
                                   stderr=subprocess.STDOUT, text=True, check=False, timeout=SECONDS)
@@ -113,7 +114,7 @@ class Copy:
 
 
 def try_one(copy, mutation):
-    """True if the mutation was noticed."""
+    """Returns true if the mutation was detected."""
     text = copy.read(mutation.file)
     old, new = '\n'.join(mutation.old), '\n'.join(mutation.new)
     if text.count(old) != 1:

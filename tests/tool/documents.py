@@ -1,7 +1,8 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-2-Clause
 """
-The documents: links resolve, files and functions that they name exist, and they call softhca with commands and options that it has.
+Checks the documents: links resolve, named files and functions exist, and calls of softhca have existing commands and
+options.
 
 documents.py COMMAND LIBRARIES SOURCE
 """

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-2-Clause
 """
-What softhca run writes of a program that fails: how it is folded and coloured, and that nobody has to read it.
+Output of softhca run for a program that fails: folding, colours, and that the program does not wait for its reader.
 
 explain.py COMMAND LIBRARIES PROGRAM: the program is flushed.c, with one failure, 127 flushes, and a child.
 """

@@ -1,9 +1,9 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-2-Clause
 """
-softhca run --faults and --counters: wrong scripts, files, and what is told when the program ends.
+softhca run --faults and --counters: wrong scripts, files, and the summary at the end of the program.
 
-faults.py COMMAND LIBRARIES PROGRAM: the program is one of the tests of the API, which has traffic within one process.
+faults.py COMMAND LIBRARIES PROGRAM: the program is one of the tests of the API, with traffic within one process.
 """
 import os
 import re

@@ -1,7 +1,8 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-2-Clause
 """
-softhca run --keys: which keys are drawn, what the drawings say, that both forms say the same, and that there is an end to them.
+softhca run --keys: which keys are drawn, the contents of the drawings, that both forms agree, and the limit on their
+number.
 
 keys.py COMMAND LIBRARIES SOURCE SCATTERED_RECORDS LENT_WINDOW KEY_TESTS...
 """

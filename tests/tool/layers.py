@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """
-scripts/check-layers reports the faults that it is made for. For includes and the list, each case breaks a copy of the tree
-at one place; for symbols, each case is a small tree that this test compiles.
+Checks that scripts/check-layers reports errors. For includes and the list, each case breaks a copy of the tree at
+one place; for symbols, each case is a small tree that this test compiles.
 
-    layers.py SOURCE BUILD COMPILER...
+layers.py SOURCE BUILD COMPILER...
 """
 import json
 import pathlib

@@ -1,10 +1,10 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-2-Clause
 """
-softhca run --lint: which warnings are asked for, where they go, how they are counted.
+softhca run --lint: selection, destination and counting of warnings.
 
-lint.py COMMAND LIBRARIES MISUSE EARLY: MISUSE is misuse.c, which leaks two PDs and a CQ, and ends; EARLY is early.c, which reads the
-buffer of a receive as its argument says.
+lint.py COMMAND LIBRARIES MISUSE EARLY: MISUSE is misuse.c, which leaks two PDs and a CQ, and ends; EARLY is early.c,
+which reads the buffer of a receive as its argument selects.
 """
 import os
 import re

@@ -1,7 +1,9 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-2-Clause
 """
-Timeline files, traces and inputs of a report that are damaged at random: each is read, or refused with one line, and nothing else happens.
+Timeline files, traces and inputs of a report with random damage: each is read, or refused with one line, without
+further effects.
+
 The readers run in this process, so that thousands of files take seconds. The seed is fixed; a failure names its round.
 
 mutated.py COMMAND LIBRARIES PING_PONG

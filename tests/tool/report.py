@@ -1,7 +1,8 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-2-Clause
 """
-softhca report: what is in the page, that nothing in its files is obeyed, and, in Chromium if there is one, that its filter works.
+softhca report: contents of the page, that markup in its files has no effect, and, in Chromium if installed, that its
+filter works.
 
 report.py COMMAND LIBRARIES SCATTERED_RECORDS LENT_WINDOW
 """

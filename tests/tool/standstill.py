@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """
-scripts/standstill.py sees that its process was stopped, and nothing else; scripts/test then runs what failed again, and says why
-it failed.
+Checks that scripts/standstill.py detects only that its process was stopped; scripts/test then repeats failed
+tests and prints the reasons of the failures.
 """
 import importlib.machinery
 import importlib.util

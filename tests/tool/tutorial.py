@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-2-Clause
 """
-docs/use/tutorial.md: its program is that of the examples, its commands do what it says they do.
+docs/use/tutorial.md: its program is that of the examples, and its commands have the effects described.
 
 tutorial.py COMMAND LIBRARIES SOURCE
 """
