@@ -4,15 +4,15 @@
  *
  *	softhca run -- scattered_records [--out-of-range] FILE
  *
- * The file is taken for a table of three columns, one behind the other: all values of the first column (40 bytes each),
+ * The file is used as a table of three columns, one after the other: all values of the first column (40 bytes each),
  * then all of the second (16), then all of the third (8). An interleaved mkey lays the three columns out as rows:
  *
  *	memory      A0 A1 A2 … An  B0 B1 B2 … Bn  C0 C1 C2 … Cn
  *	the mkey    A0 B0 C0  A1 B1 C1  A2 B2 C2  …  An Bn Cn
  *
- * A reader of the mkey from offset 0 gets rows. So does the adapter when it gathers the data of a WRITE: no byte is
- * copied by the program. Each end computes a checksum over the rows, the sender from the columns, the receiver from what
- * has arrived.
+ * Reading the mkey from offset 0 yields rows, also for the adapter when it gathers the data of a WRITE: the program
+ * copies no bytes. Each end computes a checksum over the rows, the sender from the columns, the receiver from the
+ * received data.
  *
  * --out-of-range lays out one row more than the columns have. The adapter finds that before it sends anything.
  */

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""What count.py refuses, and what it says, with figures that are made up.
+"""Checks the errors and the output of count.py with invented figures.
 
     check.py COUNT_PY
 """

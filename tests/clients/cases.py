@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """The client programs and their options, in one table.
 
-A case is a command line; the server gets it as it is, the client with the server's address behind it, or where it says
-{address}. The caller knows: {port}, {directory}. GID 3 is RoCE v2 over IPv4 in the table of a host with one interface.
+A case is a command line; the server gets it unchanged, the client with the server's address after it, or in place of
+{address}. The caller fills in {port}, {directory}. GID 3 is RoCE v2 over IPv4 in the table of a host with one interface.
 """
 import re
 from dataclasses import dataclass, field

@@ -53,7 +53,7 @@ ssize_t __wrap_sendmsg(int fd, const struct msghdr *message, int flags)
 	return -1;
 }
 
-/* ---- a process in a network of its own ----------------------------------------------------------------------------- */
+/* ---- a process in its own network ----------------------------------------------------------------------------- */
 
 static void __attribute__((noreturn)) give_up(const char *what)
 {

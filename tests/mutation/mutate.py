@@ -1,10 +1,10 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""Breaks the source on purpose, place by place, and sees whether the tests notice.
+"""Breaks the source on purpose, place by place, and checks that tests fail.
 
 mutations.txt has the places. Each is broken in a copy of the tree, and the tests that it names are run there: if all of
 them pass, the mutation has survived, and either a test is missing or the place has no purpose. The exit status is 1
-if one survived, or if a place is no longer to be found.
+if one survived, or if a place is not found.
 
     tests/mutation/mutate.py [--list] [NAME…]      (`make mutate` runs all)
 """

@@ -1,16 +1,16 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-2-Clause
 """
-What the documents show is so: each block of code in one is a list of commands, which are run here one after the other, as a reader
-would; or stands in a table below, which says what else it is.
+Checks the examples in the documents. Each block of code is a list of commands, run here one after the other as by a reader, or has
+a row in a table below that names its kind.
 
 shown.py COMMAND LIBRARIES SOURCE BUILD
 
-A command has to end with status 0. Where its output is shown, as the lines below a prompt or as a block that LIKE names, it has to
-have these lines; figures stand for any figures, and … for whatever is left out. A block that is new is run; a row of a table that
-fits no block is an error.
+A command must end with status 0. If its output is shown, as the lines below a prompt or as a block named in LIKE, it must print
+these lines; figures stand for any figures, and … for omitted text. A new block is run; a row of a table that matches no block is
+an error.
 
-A command in a sentence, `softhca …`, is run as well, if it is a whole one.
+A complete command in a sentence, `softhca …`, is run as well.
 """
 import os
 import re
@@ -62,7 +62,7 @@ int main(void) { return !*softhca_version(); }
     'docs/use/report.md': {'run/.keep': b''},
 }
 
-# ---- what is no command --------------------------------------------------------------------------------------------------
+# ---- other blocks --------------------------------------------------------------------------------------------------------
 
 PICTURE, OUTPUT_OF_OTHERS, SCRIPT = 'a picture', 'output, which another test compares', 'a fault script, which manual.py tries'
 C, EXPLANATION, GDB = 'C', 'an explanation', 'gdb'
