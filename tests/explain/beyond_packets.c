@@ -233,7 +233,7 @@ void case_RNR_NO_THREAD(void **state)
 		qp[CLIENT]->qp_num, qp[SERVER]->qp_num);
 }
 
-/* The missing acknowledgement is never detected either. This runs before any wait as well. */
+/* The timer for the missing acknowledgement never expires either. This runs before any wait as well. */
 void case_TIMER_NO_THREAD(void **state)
 {
 	(void)state;

@@ -1,14 +1,14 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-2-Clause
 """
-Checks the examples in the documents. Each block of code is a list of commands, run here one after the other as by a reader, or has
-a row in a table below that names its kind.
+Checks the examples in the documents. Each block of code is a list of commands, run here one after the other as by a reader, or
+has a row in a table below that names its kind.
 
 shown.py COMMAND LIBRARIES SOURCE BUILD
 
 A command must end with status 0. If its output is shown, as the lines below a prompt or as a block named in LIKE, it must print
-these lines; figures stand for any figures, and … for omitted text. A new block is run; a row of a table that matches no block is
-an error.
+these lines; figures stand for any figures, and … for omitted text. A new block is run; a row of a table that matches no
+block is an error.
 
 A complete command in a sentence, `softhca …`, is run as well.
 """
