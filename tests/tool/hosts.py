@@ -209,8 +209,8 @@ class Hosts(unittest.TestCase):
                   ' socket.send_fds(s, [struct.pack("3I", 1, 0, len(strings))], [0, 1, 2, other][:count])\n'
                   ' os.close(other)\n'
                   ' try: s.sendall(strings); status = struct.unpack("i", s.recv(4))[0]\n'
-                  ' except ConnectionError: status = 126\n'
-                  ' print(count, status, len(select.select([end], [], [], 10)[0]), flush=True)')
+                  ' except ConnectionError: status = 126 << 8\n'
+                  ' print(count, status >> 8, len(select.select([end], [], [], 10)[0]), flush=True)')
         self.assertEqual(self.on_first(f"python3 -c '{script}'"), ['3 0 1', '4 126 1', 'h2'])
 
     # ---- RDMA
