@@ -117,7 +117,12 @@ int main(void)
 	puts("\n## Variables of the real libraries\n\n"
 	     "These are read whenever an object is created, since programs change them while they run. They have no options.\n");
 	print_variables();
-	puts("\n## Limits\n\n"
+	puts("\n## Examples\n\n"
+	     "One device that follows real adapters, with explanations in a file:\n\n"
+	     "    softhca run --profile connectx --explain why.txt -- ibv_devinfo\n\n"
+	     "The same by variables; the line of `info` for the profile names the environment as its origin:\n\n"
+	     "    SOFTHCA_PROFILE=connectx SOFTHCA_EXPLAIN=why.txt softhca info\n\n"
+	     "## Limits\n\n"
 	     "Limits of the device. A request beyond a limit is refused and explained.");
 	print_limits();
 	puts("\n## System calls\n\n"
