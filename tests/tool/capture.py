@@ -536,7 +536,7 @@ class Files(unittest.TestCase):
     def test_cannot_be_made(self):
         """softhca run does not begin the program. A program that runs without it goes on, and the library says why there is no file."""
         done = softhca('run', '--capture', '/nowhere/x.pcapng', '--', PROGRAMS['raw_wqe'])
-        self.assertEqual((done.returncode, done.stderr), (2, 'softhca: --capture: /nowhere/x.pcapng: No such file or directory\n'))
+        self.assertEqual((done.returncode, done.stderr), (1, 'softhca: --capture: /nowhere/x.pcapng: No such file or directory\n'))
         environment = clean_environment(SOFTHCA_CAPTURE='/nowhere/x.pcapng', SOFTHCA_EXPLAIN='stderr', LD_LIBRARY_PATH=LIBRARIES)
         done = subprocess.run([PROGRAMS['raw_wqe']], env=environment, text=True, timeout=60, check=False, stdout=subprocess.DEVNULL,
                               stderr=subprocess.PIPE)

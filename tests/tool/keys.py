@@ -177,7 +177,7 @@ class Keys(unittest.TestCase):
     def test_wrong_directory(self):
         """softhca run does not start the program. A program that runs without it continues, and the library explains why there are no drawings."""
         below = os.path.join(self.path, 'below')
-        done = run(below, LENT_WINDOW, status=2)
+        done = run(below, LENT_WINDOW, status=1)
         self.assertEqual((done.stdout, done.stderr), ('', f'softhca: --keys: {below}: No such file or directory\n'))
         environment = clean_environment(SOFTHCA_KEYS=below, SOFTHCA_EXPLAIN='stderr', LD_LIBRARY_PATH=LIBRARIES)
         done = subprocess.run([LENT_WINDOW], env=environment, text=True, timeout=60, check=True, stdout=subprocess.DEVNULL,
@@ -185,7 +185,7 @@ class Keys(unittest.TestCase):
         self.assertRegex(done.stderr, r'(?m)^softhca: SOFTHCA_KEYS=.*/keys/below: No such file or directory$')
         with open(self.path, 'w', encoding='ascii') as file:
             file.write('mine')
-        done = run(self.path, LENT_WINDOW, status=2)
+        done = run(self.path, LENT_WINDOW, status=1)
         self.assertIn('Not a directory', done.stderr)
         self.assertEqual(read(self.path), 'mine')
 
