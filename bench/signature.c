@@ -54,12 +54,16 @@ static const struct goals *goals_of(enum check check)
 {
 	static const struct goals gfni = {{0, 0.65, 0.9, 0.9}}, multiply_crc16 = {{0, 0.4, 0.8, 0.9}},
 				  multiply = {{0, 0.42, 0.85, 0.9}}, add = {{0, 0.6, 0.9, 0.9}};
-	bool avx512 = __builtin_cpu_supports("avx512bw");
+#ifdef __x86_64__
+	bool avx512 = __builtin_cpu_supports("avx512bw"), gfni = __builtin_cpu_supports("gfni");
 	bool vpclmulqdq = avx512 && __builtin_cpu_supports("vpclmulqdq");
+#else
+	bool avx512 = false, gfni = false, vpclmulqdq = false;
+#endif
 
 	switch (check) {
 	case CHECK_T10_CRC:
-		if (avx512 && __builtin_cpu_supports("gfni"))
+		if (avx512 && gfni)
 			return &gfni;
 		return vpclmulqdq ? &multiply_crc16 : NULL;
 	case CHECK_T10_CHECKSUM:

@@ -113,8 +113,12 @@ int main(int argc, char **argv)
 
 	if (strcmp(link, "local") != 0 && strcmp(link, "shm") != 0 && strcmp(link, "udp") != 0)
 		die("usage: softhca-bench-count local|shm|udp");
-	printf("compiler %s, glibc %s, %s\n", __VERSION__, gnu_get_libc_version(),
-	       __builtin_cpu_supports("avx2") ? "AVX2" : "no AVX2");
+#ifdef __x86_64__
+	const char *vectors = __builtin_cpu_supports("avx2") ? "AVX2" : "no AVX2";
+#else
+	const char *vectors = "no AVX2";
+#endif
+	printf("compiler %s, glibc %s, %s\n", __VERSION__, gnu_get_libc_version(), vectors);
 	stay_on_this_cpu();
 	setenv("SOFTHCA_LINK", link, 1);
 	device = device_open(0, BUFFER_BYTES);

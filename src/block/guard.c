@@ -17,6 +17,9 @@ const struct guard_kernel *const guard_kernels[] = {
 	&guard_kernel_pclmulqdq,
 	&guard_kernel_avx2,
 #endif
+#ifdef __aarch64__
+	&guard_kernel_pmull, /* CRC64, which ISA-L 2.30 does not have */
+#endif
 	&guard_kernel_table, /* everywhere: CRCs */
 	&guard_kernel_words, /* everywhere: the checksum */
 	NULL,

@@ -73,6 +73,9 @@ extern const struct guard_kernel guard_kernel_pclmulqdq;
 extern const struct guard_kernel guard_kernel_avx512;
 extern const struct guard_kernel guard_kernel_avx2;
 #endif
+#ifdef __aarch64__
+extern const struct guard_kernel guard_kernel_pmull;
+#endif
 
 /**
  * For tests: uses @kernel, which must be supported, for all types that it implements. NULL restores the choice for the CPU. No

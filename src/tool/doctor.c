@@ -12,6 +12,10 @@
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
+#ifdef __aarch64__
+#include <asm/hwcap.h>
+#include <sys/auxv.h>
+#endif
 
 #include "hca/gid.h"
 #include "link/udp/parts.h"
@@ -256,8 +260,13 @@ static void examine_cpu(struct findings *findings)
 	     : folds      ? "signatures run by PCLMULQDQ"
 			  : "signatures run by tables",
 	     HAS(pclmul), HAS(avx2), HAS(avx512f), HAS(vpclmulqdq), HAS(gfni), vaes ? " vaes" : "");
+#elif defined(__aarch64__)
+	bool folds = getauxval(AT_HWCAP) & HWCAP_PMULL;
+
+	note(findings, "cpu", folds ? GOOD : LESS, "Nothing to do: tables compute CRC64, at less speed.",
+	     "signatures run by ISA-L%s", folds ? " and PMULL" : "");
 #else
-	note(findings, "cpu", LESS, "Nothing to do: tables and OpenSSL do the work, at less speed.",
+	note(findings, "cpu", LESS, "Nothing to do: ISA-L and OpenSSL do the work, at less speed.",
 	     "no kernels for this kind of CPU");
 #endif
 }

@@ -9,6 +9,10 @@
 
 #if defined(__x86_64__) && !defined(ICRC_PORTABLE)
 #include <immintrin.h>
+#elif defined(__aarch64__) && !defined(ICRC_PORTABLE)
+#include <arm_neon.h>
+#include <asm/hwcap.h>
+#include <sys/auxv.h>
 #endif
 
 #include "wire/icrc_powers.h"
@@ -86,6 +90,15 @@ __attribute__((target("pclmul,sse4.1"))) static uint32_t crc_multiply_clmul(uint
 	times = _mm_clmulepi64_si128(times, constants, 0x00);
 	return (uint32_t)_mm_extract_epi32(_mm_xor_si128(product, times), 1);
 }
+#elif defined(__aarch64__) && !defined(ICRC_PORTABLE)
+/* Computes the same, as on x86-64. */
+__attribute__((target("+crypto"))) static uint32_t crc_multiply_pmull(uint32_t a, uint32_t b)
+{
+	uint64_t product = (uint64_t)vmull_p64(a, b);
+	uint64_t times = (uint32_t)vmull_p64((uint32_t)product, 0xf7011641);
+
+	return (uint32_t)((product ^ (uint64_t)vmull_p64(times, 0x1db710641)) >> 32);
+}
 #endif
 
 static uint32_t crc_multiply(uint32_t a, uint32_t b)
@@ -93,6 +106,9 @@ static uint32_t crc_multiply(uint32_t a, uint32_t b)
 #if defined(__x86_64__) && !defined(ICRC_PORTABLE)
 	if (__builtin_cpu_supports("pclmul") && __builtin_cpu_supports("sse4.1"))
 		return crc_multiply_clmul(a, b);
+#elif defined(__aarch64__) && !defined(ICRC_PORTABLE)
+	if (getauxval(AT_HWCAP) & HWCAP_PMULL)
+		return crc_multiply_pmull(a, b);
 #endif
 	return crc_multiply_bitwise(a, b);
 }
