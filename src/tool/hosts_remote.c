@@ -143,6 +143,13 @@ static bool strings_split(char **at, char *end, uint32_t count, char **out)
 	return true;
 }
 
+/* Ends the child without the handlers of exit(3), which are those of the host's init process. */
+_Noreturn static void command_fail(int status, const char *problem, const char *name)
+{
+	fprintf(stderr, "softhca: %s %s: %m\n", problem, name);
+	_exit(status);
+}
+
 _Noreturn static void command_exec(const char *directory, char **arguments, char **variables,
 				   const int streams[STREAMS])
 {
@@ -155,10 +162,10 @@ _Noreturn static void command_exec(const char *directory, char **arguments, char
 	for (int i = 0; i < STREAMS; i++)
 		dup2(streams[i], i);
 	if (chdir(directory))
-		tool_fail(EXIT_CANNOT_RUN, "on: cannot enter %s: %m", directory);
+		command_fail(EXIT_CANNOT_RUN, "on: cannot enter", directory);
 	environ = variables;
 	execvp(arguments[0], arguments);
-	tool_fail(errno == ENOENT ? EXIT_NOT_FOUND : EXIT_CANNOT_RUN, "cannot run %s: %m", arguments[0]);
+	command_fail(errno == ENOENT ? EXIT_NOT_FOUND : EXIT_CANNOT_RUN, "cannot run", arguments[0]);
 }
 
 /*
