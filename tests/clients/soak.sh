@@ -1,4 +1,4 @@
-# !/bin/sh
+#!/bin/sh
 # SPDX-License-Identifier: BSD-2-Clause
 # Two processes on two hosts, 16 queue pairs, random requests of all operations in both directions, over a network that
 # loses, duplicates and reorders 2 % of all packets each: no wrong byte, no lost or duplicated completion, no stuck
