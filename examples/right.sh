@@ -1,4 +1,4 @@
-# !/bin/sh
+#!/bin/sh
 # SPDX-License-Identifier: BSD-2-Clause
 # Checks that no example is warned of misuse: right.sh COMMAND DIRECTORY, of the examples.
 set -eu
