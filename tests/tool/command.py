@@ -246,6 +246,7 @@ class Run(unittest.TestCase):
             self.assertEqual(os.listdir(directory), ['file'])
 
     @unittest.skipUnless(shutil.which('ibv_devices'), 'no ibverbs-utils')
+    @unittest.skipIf('TEST_SANITIZED' in os.environ, 'programs that are not built here do not run under a sanitizer')
     def test_process_in_the_name_of_an_output(self):
         with tempfile.TemporaryDirectory() as directory:
             for option in ('explain', 'capture', 'keys', 'counters', 'timeline', 'report'):
