@@ -113,7 +113,7 @@ struct responder {
 	bool has_receive;
 	bool nak_sent : 1; /* a sequence error or RNR NAK was sent: no other one until the expected packet arrives (IBTA C9-114) */
 	bool established : 1;   /* COMM_EST was raised */
-	bool psn_explained : 1; /* rule 73 was explained; until RESET */
+	bool psn_explained : 1; /* rule 73 was explained, or does not apply; until RESET */
 	bool early : 1;         /* early_psn was dropped, and no packet has been accepted yet */
 	union {
 		uint32_t rkey;      /* in the current message */

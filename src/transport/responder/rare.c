@@ -38,7 +38,9 @@ static bool starts_elsewhere(struct responder *responder, const struct packet *p
 {
 	bool again = responder->early && responder->early_psn == packet->psn;
 
-	if (responder->msn || responder->in_message || responder->psn_explained)
+	/* Both ends began with the same number. Remembered, since msn wraps to 0. */
+	responder->psn_explained |= responder->msn || responder->in_message;
+	if (responder->psn_explained)
 		return false;
 	if (!responder->early) {
 		responder->early = true;
