@@ -4,7 +4,7 @@
  * doorbell records and a register that is plain memory. The records contain all necessary state (mlx5-formats 1.16), so
  * a thread scans those of all such queues. While a doorbell was rung within the last 10 ms it does so at least every 50
  * us, if it has a processor. After that it sleeps until a program stores to a doorbell register (progress/trap.h) or,
- * if such stores cannot be trapped, for an eighth of the time without doorbells. docs/inside/decisions.md has the figures.
+ * if such stores cannot be trapped, for an eighth of the time without doorbells. DESIGN.md has the figures.
  *
  * A watch is embedded in its queue, which stops it before it is freed. The thread, one per device, is started when
  * something is to be watched; it blocks all signals, sleeps when nothing is watched, and holds no lock while a queue is

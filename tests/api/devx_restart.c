@@ -47,7 +47,7 @@ static void reset(struct own *own)
 
 static void expect_silence(const struct own *own)
 {
-	/* Longer than the interval at which the device polls records that no doorbell announces (docs/inside/decisions.md). */
+	/* Longer than the interval at which the device polls records that no doorbell announces (src/progress/DESIGN.md). */
 	const struct timespec time = {.tv_nsec = 60000000};
 
 	nanosleep(&time, NULL);
