@@ -20,9 +20,9 @@
 #include "link/host/hello.h"
 #include "link/host/table.h"
 
-/* Connections without a hello. Processes of softhca send one at once, so there are hardly ever any. */
+/* Limit of connections without a hello. Processes of softhca send one at once, so there are hardly ever any. */
 #define MOST_STRANGERS 16
-/* Accepted at a time, so that other processes cannot keep the thread here. */
+/* Connections accepted at a time, so that other processes cannot keep the thread here. */
 #define MOST_AT_ONCE 64
 
 struct stranger {
@@ -75,7 +75,7 @@ static void stranger_ready(struct watched_fd *socket, uint32_t events)
 	(void)events;
 	pthread_mutex_lock(&host_table.lock);
 	if (stranger->present && socket_is_ready(socket->fd)) {
-		/* A peer watches the same descriptor, so this watch must end first. */
+		/* A peer will watch the same descriptor, so this watch must end first. */
 		progress_unwatch(socket);
 		stranger->present = false;
 		if (!stranger_greet(socket->fd, stranger->pid))
@@ -110,7 +110,7 @@ static void stranger_keep(int socket, pid_t pid)
 	if (!stranger) {
 		EXPLAIN_LIMITED(first_device(), (&(const struct explain_subject){0}), LIMIT_EXPLAINED_DROPS,
 				RULE_HOST_STRANGERS, MOST_STRANGERS, (uint64_t)stranger_oldest()->pid);
-		/* The device thread sees the end and cleans up; this may be another thread. */
+		/* The device thread, which may not be this one, detects the end and cleans up. */
 		shutdown(stranger_oldest()->socket.fd, SHUT_RDWR);
 		descriptor_close(socket);
 		return;
@@ -138,8 +138,8 @@ static void socket_introduce(int socket)
 }
 
 /*
- * Opens a reserve descriptor. Not a duplicate of a listening socket, whose name would outlive that. Returns -1 on
- * failure.
+ * Opens a spare descriptor. It must not be a duplicate of a listening socket, because the name would stay in use after
+ * the socket is closed. Returns -1 on failure.
  */
 static int descriptor_open_spare(void)
 {
@@ -147,9 +147,9 @@ static int descriptor_open_spare(void)
 }
 
 /*
- * Accepts one connection. Returns a descriptor or -1. A connection that cannot be accepted because no descriptor is
- * free would stay and keep the device thread awake. A reserve descriptor is closed to accept and close such a
- * connection. If that fails too, because the program has lowered its limit below that number, it is tried again later.
+ * Accepts one connection. Returns a descriptor or -1. If no descriptor is free, the connection would stay pending and
+ * keep the device thread awake, so the reserve descriptor is closed to accept and close the connection. If even that
+ * fails, because the program has lowered its limit below that number, accepting is retried later.
  */
 static int door_accept(const struct host_door *door)
 {

@@ -26,7 +26,7 @@
 
 const struct host_carrier *host_carrier;
 
-/* Messages taken at a time: they only wake, so a few are as good as all. */
+/* Messages read at a time. They only wake the process, so it need not read all of them. */
 #define MOST_WAKES 16
 /* Retries when the process that is being connected to ends. */
 #define MOST_ENDS 4
@@ -49,7 +49,7 @@ void host_wake(struct host_peer *peer)
 {
 	WITHOUT_CANCELLATION;
 
-	/* If the socket buffer is full, the other side has enough messages to be woken by. */
+	/* If the socket buffer is full, it already has messages that wake the other side. */
 	if (descriptor_check(peer->socket.fd))
 		send(peer->socket.fd, "", 1, MSG_DONTWAIT | MSG_NOSIGNAL);
 }
@@ -96,7 +96,7 @@ static void host_peer_remove(struct host_peer *peer)
 			__atomic_store_n(&host_table.peer[slot], NULL, __ATOMIC_RELEASE);
 }
 
-/* Reports the end of @peer to the connection manager. New requests no longer find the peer. */
+/* Reports the end of @peer to the connection manager. New requests no longer find it. */
 static void peer_report_end(const struct host_peer *peer)
 {
 	if (!management)
@@ -215,15 +215,15 @@ struct host_peer *host_peer_add(int socket, pid_t pid, bool created, int memory)
 	__atomic_store_n(&host_table.peers, peer, __ATOMIC_RELEASE);
 	counter_add(first_device(), COUNTER_HOST_CONNECTIONS, 1);
 	/*
-	 * The device thread may have been woken by a message of the other side before the peer existed. Or another
-	 * thread accepted the connection before the device thread noticed it, so the first message woke no thread.
+	 * The device thread may have read the first message of the other side before the peer existed, or another
+	 * thread may have accepted the connection first. In both cases no thread was woken for it.
 	 */
 	progress_wake();
 	return peer;
 }
 
 /*
- * Explains a failed connection. Each packet of another host for a number of that process tries again (shm_forward()).
+ * Explains a failed connection. Every packet from another host for that process tries to connect again (shm_forward()).
  */
 static struct host_peer *qpn_explain_failure(uint32_t qpn, pid_t pid, int error)
 {
@@ -243,8 +243,8 @@ static bool host_peer_has_ended(const struct host_peer *peer)
 
 /*
  * Returns the existing connection to the process that listens at a slot, or NULL. There is one per pair of processes,
- * except if both connect to each other at the same time, or cannot see each other's IDs. If an ID was reused, the old
- * connection has ended already.
+ * except if both connect to each other at the same time, or cannot see each other's IDs. If the ID was reused, the
+ * connection to its former owner has already ended.
  */
 static struct host_peer *process_find_peer(pid_t pid)
 {
@@ -313,7 +313,7 @@ struct host_peer *host_connect_to(int (*connect)(uint64_t number), uint64_t numb
 	int tries = 0, fd;
 
 	/*
-	 * A process that ends meanwhile resets connections that it has not accepted. The name is then free, or another
+	 * A process that ends resets the connections that it has not accepted. Then the name is free, or another
 	 * process has it.
 	 */
 	do {
@@ -348,12 +348,12 @@ struct host_peer *host_peer_of(uint32_t qpn)
 		return peer;
 	if (slot == 0 || slot >= HOST_SLOTS)
 		return peer_none();
-	/* The peer will connect back or reply, so accept connections. */
+	/* The peer may connect back to reply, so accept connections. */
 	host_accept();
 	pthread_mutex_lock(&host_table.lock);
 	peer = host_peer_known(qpn);
 	if (!peer) {
-		/* It may just have connected to this process. */
+		/* The peer may just have connected to this process. */
 		host_take_connections();
 		peer = qpn_connect(qpn);
 		if (peer)

@@ -20,10 +20,10 @@
 #include "hca/hca.h"
 #include "link/host/host.h"
 
-/* Access beyond the end of a mapped file raises SIGBUS. These seals keep both sides from moving the end. */
+/* Access beyond the end of a mapped file raises SIGBUS. These seals prevent either side from moving the end. */
 #define SEALS (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)
 
-/* One more than a hello has, to detect a surplus. */
+/* One more than a hello carries, to detect excess descriptors. */
 #define MOST_DESCRIPTORS 2
 
 #define REFUSE_HELLO(pid, rule, ...)                                                                                   \
@@ -77,14 +77,16 @@ static int hello_receive(int socket, struct received *received)
 
 int host_memory_check(int fd, uint64_t bytes, pid_t pid)
 {
-	/* First, because this question cannot block in any file system. */
+	/* First, because this call cannot block in any file system. */
 	int seals = fcntl(fd, F_GET_SEALS);
 	struct statfs system;
 	struct stat file;
 
 	if (seals < 0 || (seals & SEALS) != SEALS || fstatfs(fd, &system) || fstat(fd, &file))
 		return REFUSE_HELLO(pid, RULE_HOST_HELLO_SEALS, seals < 0 ? 0 : (uint64_t)seals, SEALS);
-	/* Only files in memory have seals. A file of huge pages could fail when it is touched, because none is left. */
+	/*
+	 * Only files in memory have seals. A file of huge pages is refused: touching it fails if no huge page is left.
+	 */
 	if (system.f_type != TMPFS_MAGIC || (uint64_t)file.st_size != bytes)
 		return REFUSE_HELLO(pid, RULE_HOST_HELLO_MEMORY, (uint64_t)file.st_size, bytes);
 	return 0;
@@ -112,7 +114,7 @@ int host_hello_receive(int socket, pid_t pid, int *memory)
 
 	if (error)
 		return error;
-	/* An empty message counts as an end. */
+	/* An empty message counts as the end of the connection. */
 	error = received.message.length ? hello_check(&received, pid) : -ECONNRESET;
 	if (!error) {
 		*memory = received.descriptor[0];

@@ -9,7 +9,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-/* Changes with the layout of the memory, and with the meaning of any part of it. */
+/* Increase on any change to the layout of the memory or to the meaning of a field. */
 #define HOST_VERSION 7
 
 struct host_hello {
@@ -21,7 +21,7 @@ struct host_hello {
 
 #define HOST_MAGIC "softhca" /* with its NUL */
 
-/** Returns a memfd of @bytes that cannot be shrunk, or a negative errno. Any thread. */
+/** Returns a memfd of @bytes with a sealed size (it cannot shrink or grow), or a negative errno. Any thread. */
 int host_memory_make(uint64_t bytes);
 /** As host_memory_make(), with host_carrier->memory_size() bytes, for a connection. */
 int host_memory_create(void);
@@ -35,9 +35,9 @@ int host_memory_check(int fd, uint64_t bytes, pid_t pid);
 int host_hello_send(int socket, int memory);
 
 /**
- * Receives the hello of process @pid from @socket. Never blocks. Returns 0 and its @memory, which is as
- * host_memory_create() makes it and which the caller closes, -EAGAIN if nothing has arrived yet, -ECONNRESET if the
- * other side has gone, or -EPROTO, explained, if the hello is invalid. Any thread.
+ * Receives the hello of process @pid from @socket. Never blocks. Returns 0 and the checked @memory, which the caller
+ * closes; -EAGAIN if nothing has arrived yet; -ECONNRESET if the other side has gone; or -EPROTO, explained, if the
+ * hello is invalid. Any thread.
  */
 int host_hello_receive(int socket, pid_t pid, int *memory);
 

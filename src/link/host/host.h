@@ -3,20 +3,21 @@
  * Names on a host, and the connections between its processes.
  *
  * A host is a network namespace. A QP number is unique per user of a host, and unique per host unless a user has taken
- * the names of slots. Its upper bits are a slot that belongs to one process, which proves that by listening on an
- * abstract UNIX socket with a name of the slot (names.h). The lower HOST_SLOT_BITS are an index in the slot. A process
- * that outgrows its slot claims another. Names vanish with their process, so a crash leaves nothing to clean up.
+ * names of slots that are not theirs. Its upper bits are the number of a slot, which belongs to one process. The
+ * process proves this by listening on an abstract UNIX socket named after the slot (names.h). The lower HOST_SLOT_BITS
+ * are an index in the slot. A process that outgrows its slot claims another. Names vanish with their process, so a
+ * crash leaves nothing to clean up.
  *
  * Two processes that communicate have a connection: a SOCK_SEQPACKET socket. Its end shows that the other process has
  * gone. In its first message the connecting process passes a memfd, whose memory belongs to the shm link
- * (link/shm/shm.h). The connection can be used as soon as it was requested: the other process finds it when its device
- * thread accepts. Later messages have no content; they wake the other side. (An eventfd would not do: its owner could
- * make the process that writes to it block.) Both sides refuse processes of other users (SO_PEERCRED), and check
+ * (link/shm/shm.h). The connecting process can send at once; the other process receives the data when its device thread
+ * accepts the connection. Later messages have no content; they wake the other side. (An eventfd would not do: its owner
+ * could make the process that writes to it block.) Both sides refuse processes of other users (SO_PEERCRED), and check
  * everything that comes from the other end.
  *
- * Lock: that of the table, taken to change it; below it are the locks of progress.h and of the shm link's
- * host_carrier->begin(). Lookups take no lock, but are made in an epoch section. A struct host_peer lives until an
- * epoch after its removal.
+ * Lock: that of the table, for changes. While it is held, the locks of progress.h and those of the shm link's
+ * host_carrier->begin() may be taken. Lookups take no lock but must run in an epoch section. A struct host_peer lives
+ * until an epoch after its removal.
  */
 #ifndef SOFTHCA_LINK_HOST_HOST_H
 #define SOFTHCA_LINK_HOST_HOST_H
@@ -53,19 +54,22 @@ struct host_carrier {
 	/* Returns the bytes of memory of a connection. */
 	size_t (*memory_size)(void);
 	/*
-	 * Begins a connection. @peer->memory is mapped; if this side created it, it is all zero, and the other side
-	 * does not have it yet. Sets @peer->shm, and adds the poller for the first connection. Returns 0 or a negative
-	 * errno, after which the connection is abandoned. The lock of the host table is held, and perhaps a QP's lock:
-	 * must not call functions of this header.
+	 * Begins a connection. @peer->memory is mapped; if this side created it, it is all zero, and has not been
+	 * passed to the other side yet. Sets @peer->shm, and adds the poller for the first connection. Returns 0 or a
+	 * negative errno, after which the connection is abandoned. The lock of the host table is held, and perhaps a
+	 * QP's lock: begin() must not call functions of this header.
 	 */
 	int (*begin)(struct host_peer *peer);
 	/*
-	 * Ends the use of a connection whose other side has gone: fails what waits for it (see link_resume).
-	 * @peer->gone is set, and lookups do not find it any more. Its memory still exists, so what the other side sent
-	 * before it ended can be handled. On the device thread, with no lock held, in no epoch section.
+	 * Ends the use of a connection after the other side has gone: fails the QPs that wait for room (see
+	 * link_resume). @peer->gone is set, and lookups no longer find it. Its memory still exists, so messages that
+	 * the other side sent before it ended can be handled. Runs on the device thread, with no lock held, outside
+	 * epoch sections.
 	 */
 	void (*gone)(struct host_peer *peer);
-	/* Frees @peer->shm. An epoch after the removal, in a forked child, or when the connection is abandoned. */
+	/*
+	 * Frees @peer->shm. Called one epoch after the removal, in a forked child, or when the connection is abandoned.
+	 */
 	void (*end)(struct host_peer *peer);
 	/*
 	 * Forwards a frame from another host to the process of this host that has QP @qpn: @bytes from BTH to the end
@@ -89,8 +93,8 @@ extern const struct host_carrier *host_carrier;
 int host_claim_slot(uint32_t *first);
 
 /**
- * Returns the slot of all communication IDs of this process (wire/mad.h), claimed if it has none. The same until a
- * fork. Returns 0, or an error as host_claim_slot(). Any thread.
+ * Sets *@slot to the slot from which all communication IDs of this process come (wire/mad.h). Claims one if the process
+ * has none; it stays the same until a fork. Returns 0, or an error as host_claim_slot(). Any thread.
  */
 int host_process_slot(uint32_t *slot);
 
@@ -106,16 +110,16 @@ void host_accept(void);
 
 /**
  * Returns the connection to the process that has the slot of @qpn, made if there is none. Returns NULL with errno
- * ENOENT if no process has the slot, or one of another user (explained); another errno says that it could not be made,
- * which may pass (explained). For a slot of this process, returns a connection to itself. Inside an epoch section; any
- * thread; may be called under a QP's lock.
+ * ENOENT if no process has the slot, or one of another user (explained); any other errno (explained) is a failure to
+ * connect, possibly a temporary one. For a slot of this process, returns a connection to itself. Inside an epoch
+ * section; any thread; may be called under a QP's lock.
  */
 struct host_peer *host_peer_of(uint32_t qpn);
 
 /**
- * As host_peer_of(), but only if the slot is known to belong to a connected process. Cheap: for each packet that is
- * sent. NULL does not mean that there is no connection: a process has many slots, and the slots of a process that
- * connected to this one are unknown until host_peer_of() finds them.
+ * As host_peer_of(), but only if the slot is known to belong to a connected process. Cheap enough to be called for
+ * every packet sent. NULL does not mean that there is no connection: a process has many slots, and the slots of a
+ * process that connected to this one are unknown until host_peer_of() finds them.
  */
 struct host_peer *host_peer_known(uint32_t qpn);
 
@@ -127,9 +131,9 @@ struct host_peer *host_living_peer_of(uint32_t qpn);
 
 /**
  * Returns true if the connection with serial number @connection leads to the process that has the slot of @qpn: two
- * processes that connect to each other at the same time have two connections. Processes whose IDs are not visible count
- * as one. Sets *@process to the process at its other end, or 0 if that is not known. Inside an epoch section; any
- * thread; may be called under a QP's lock.
+ * processes that connect to each other at the same time have two connections. Processes without visible IDs count as
+ * one. Sets *@process to the process at its other end, or 0 if that is not known. Inside an epoch section; any thread;
+ * may be called under a QP's lock.
  */
 bool host_connection_leads_to(uint32_t connection, uint32_t qpn, pid_t *process);
 
@@ -142,9 +146,9 @@ bool host_slot_is_vacant(uint32_t qpn);
 
 /*
  * Services of the connection manager (wire/mad.h, mad_service_has_name()). The process that has a service is bound to
- * the abstract UNIX socket of its name. So no two processes of a host have the same service, and it is free when its
- * process has ended in any way. Connecting to that socket makes a connection to the process, as connecting to a slot
- * does. Services claimed with @alone have no socket: other processes cannot reach them (SOFTHCA_LINK=local).
+ * the abstract UNIX socket of its name. So no two processes of a host have the same service, and a service becomes free
+ * when its process ends, however it ends. Connecting to that socket makes a connection to the process, as connecting to
+ * a slot does. Services claimed with @alone have no socket: other processes cannot reach them (SOFTHCA_LINK=local).
  *
  * For all of these: any thread; some system calls, none of which blocks; no lock of progress.h held.
  */
@@ -152,13 +156,13 @@ bool host_slot_is_vacant(uint32_t qpn);
 /** Claims @service. Returns 0, -EADDRINUSE if a process has it, possibly this one, or another negative errno. */
 int host_service_claim(uint64_t service, bool alone);
 /**
- * Shows to other processes that @service, which this process has, is at all addresses of the host, until it is
- * released. Without a descriptor for that, it is not shown.
+ * Marks @service, which this process has, as bound to all addresses of the host, visibly for other processes, until it
+ * is released. If no descriptor is available, the mark is omitted.
  */
 void host_service_mark(uint64_t service);
 /** Returns true if the process that has @service, this one or another, has marked it. */
 bool host_service_is_marked(uint64_t service);
-/** Returns true if no process has @service, or its process does not listen. */
+/** Returns true if no process has @service, or its owner does not listen. */
 bool host_service_is_vacant(uint64_t service);
 /**
  * Makes @service visible to other processes. Returns 0, -ENOENT if this process does not have it, or another negative

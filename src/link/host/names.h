@@ -2,10 +2,10 @@
 /*
  * Abstract UNIX names of a host: binding, connecting, listing them.
  *
- * Any user can bind any abstract name, even before the process that should have it. So a name that is taken proves
- * nothing by itself. If another user has taken a plain name such as softhca/1/slot/7, a process takes a reserve name:
- * the plain name, a slash, and a random number, which another user cannot bind in advance. Processes find reserve names
- * in /proc/net/unix, and connect to each to check its user (SO_PEERCRED and link/host/user.c).
+ * Any user can bind any abstract name, even before the process that should have it. So the owner of a name is not
+ * necessarily a process of softhca. If another user has taken a plain name such as softhca/1/slot/7, a process takes a
+ * reserve name: the plain name, a slash, and a random number, which another user cannot bind in advance. Processes find
+ * reserve names in /proc/net/unix, and connect to each to check its user (SO_PEERCRED and link/host/user.c).
  *
  * No locks; any thread. Reading /proc/net/unix takes about a microsecond per socket of the host.
  */

@@ -29,7 +29,7 @@ static struct host_name service_name(uint64_t service)
 	return host_name("softhca/1/cm/%04x/%u", service_space(service), service_port(service));
 }
 
-/* Binds the second name of a service, which says that it is at all addresses. No process connects to it. */
+/* Binds the second name of a service, which marks it as bound to all addresses. No process connects to it. */
 static int service_bind_mark(uint64_t service)
 {
 	struct host_name name = host_name("softhca/1/cm/%04x/%u/any", service_space(service), service_port(service));
@@ -111,7 +111,6 @@ bool host_service_is_marked(uint64_t service)
 	return fd == -EADDRINUSE;
 }
 
-/* Makes a service listen. The caller holds the lock. */
 static int own_service_listen(struct own_service *own)
 {
 	int error;
@@ -172,8 +171,9 @@ void host_service_release(uint64_t service)
 	}
 	own->ending = true;
 	/*
-	 * No process can connect from now on: this process, which does not find the service any more, would connect to
-	 * itself. A process that has connected may have sent something already, so waiting connections are accepted.
+	 * From here on no process can connect; this process itself, no longer finding the service in its list, would
+	 * try to connect. A process that has connected may already have sent messages, so waiting connections are
+	 * accepted.
 	 */
 	if (own->listens && own->door.listening.fd >= 0) {
 		shutdown(own->door.listening.fd, SHUT_RDWR);
@@ -258,8 +258,8 @@ bool host_service_is_vacant(uint64_t service)
 }
 
 /*
- * Records that @service was requested from @peer, whose end is then reported for it: its slot is unknown until it
- * replies. The caller holds the lock.
+ * Records that @service was requested from @peer. The end of @peer is then reported for that service, because the slot
+ * of the peer is unknown until it replies. The caller holds the lock.
  */
 static void peer_note_request(struct host_peer *peer, uint64_t service)
 {
@@ -270,7 +270,7 @@ static void peer_note_request(struct host_peer *peer, uint64_t service)
 	if (requested)
 		return;
 	requested = malloc(sizeof(*requested));
-	/* Without this record, timeouts detect the end of the peer. */
+	/* If the record cannot be made, timeouts detect the end of the peer. */
 	if (!requested)
 		return;
 	*requested = (struct host_requested){.next = peer->requested, .service = service};
@@ -304,11 +304,11 @@ struct host_peer *host_peer_of_service(uint64_t service)
 		errno = ENOENT;
 		return NULL;
 	}
-	/* The requested process replies, perhaps over a connection that it makes. */
+	/* The other process replies, perhaps over a connection that it opens. */
 	host_accept();
 	pthread_mutex_lock(&host_table.lock);
 	if (!own_service_find(service)) {
-		/* It may just have connected to this process. */
+		/* The peer may just have connected to this process. */
 		host_take_connections();
 		peer = host_connect_to(service_connect, service, &pid);
 		error = errno;

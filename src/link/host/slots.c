@@ -40,8 +40,9 @@ bool host_owns(uint32_t qpn)
 
 /*
  * Returns the slot that a process tries first. It depends on the process ID: two processes that start together try
- * different slots, and one that starts after another has died does not get its numbers at once, for which packets may
- * still be on the way. (Not on the device's seed: processes with the same seed would all try the same slot.)
+ * different slots, and a process that starts after another has died does not reuse that one's numbers at once, because
+ * packets to them may still be in flight. (The device's seed would not do: processes with the same seed would all try
+ * the same slot.)
  */
 static uint32_t slot_first_choice(void)
 {
@@ -61,7 +62,7 @@ static int slot_listen(const struct host_name *name)
 	return error;
 }
 
-/* Makes slot @number this process's. The caller holds the lock. */
+/* Records slot @number as owned by this process. The caller holds the lock. */
 static void slot_own(struct own_slot *slot, uint32_t number, int listening)
 {
 	slot->number = number;
@@ -70,7 +71,7 @@ static void slot_own(struct own_slot *slot, uint32_t number, int listening)
 	host_table.own = slot;
 	host_table.own_count++;
 	__atomic_store_n(&host_table.state[number], SLOT_OWN, __ATOMIC_RELEASE);
-	/* If accepting here fails, other slots may still accept; the next host_accept() explains a failure. */
+	/* If accepting fails for this slot, others may still accept; the next host_accept() explains the failure. */
 	if (host_table.accepts && listening >= 0)
 		host_door_watch(&slot->door);
 }
@@ -81,7 +82,10 @@ static void slot_explain_no_socket(uint32_t number, int error)
 		((number + 1) << HOST_SLOT_BITS) - 1, (uint64_t)error);
 }
 
-/* Makes slot @number this process's even without a socket, which is explained. The caller holds the lock. */
+/*
+ * Records slot @number as owned by this process even if it has no socket, which is explained. The caller holds the
+ * lock.
+ */
 static void slot_own_or_explain(struct own_slot *slot, uint32_t number, int listening)
 {
 	slot_own(slot, number, listening < 0 ? -1 : listening);
@@ -89,7 +93,9 @@ static void slot_own_or_explain(struct own_slot *slot, uint32_t number, int list
 		slot_explain_no_socket(number, -listening);
 }
 
-/* Claims a plain slot. Returns -EADDRINUSE if all names that it tries are taken. The caller holds the lock. */
+/*
+ * Claims a slot with a plain name. Returns -EADDRINUSE if all names that it tries are taken. The caller holds the lock.
+ */
 static int slot_claim_plain(struct own_slot *slot)
 {
 	uint32_t choice = slot_first_choice();
@@ -153,8 +159,8 @@ static bool listed_slot_note(void *argument, const struct host_listed *listed)
 }
 
 /*
- * Returns true if a process of this user has reserve slot @number by a name other than @except. A name that cannot be
- * connected to counts as another user's; otherwise that user could make all slots look taken.
+ * Returns true if a process of this user has reserve slot @number by a name other than @except. A name that refuses
+ * connections counts as another user's; otherwise that user could make all slots look taken.
  */
 static bool reserve_is_taken(uint32_t number, const struct host_name *except)
 {
@@ -191,8 +197,8 @@ static int reserve_choose(struct listed_slots *slots)
 
 /*
  * Claims a reserve slot. Two processes of a user that choose the same slot at the same time both see the other one, and
- * both choose again. If names cannot be listed, a slot without a name serves the queue pairs of this process. The
- * caller holds the lock.
+ * both choose again. If names cannot be listed, claims a slot without a name, which is enough for traffic within this
+ * process. The caller holds the lock.
  */
 static int slot_claim_reserve(struct own_slot *slot)
 {

@@ -18,7 +18,7 @@
 enum host_slot_state {
 	SLOT_FOREIGN,
 	SLOT_OWN,
-	SLOT_FORMER, /* of the process that this one was forked from: QPs from then still have its numbers */
+	SLOT_FORMER, /* of the parent process: QPs from before the fork still have its numbers */
 };
 
 /* A socket that listens at a name of this process. */
@@ -31,7 +31,7 @@ struct own_slot {
 	struct host_door door; /* first member */
 	struct own_slot *next;
 	uint32_t number;
-	bool spare; /* no queue pair has a number of it yet */
+	bool spare; /* no queue pair uses a number of it yet */
 };
 
 /*
@@ -41,7 +41,7 @@ struct own_service {
 	struct host_door door; /* first member */
 	struct own_service *next;
 	uint64_t service;
-	int mark; /* the socket of the name that says "at all addresses"; -1: none */
+	int mark; /* socket bound to the name that means "at all addresses"; -1: none */
 	bool listens;
 	bool ending; /* being released; only a forked child still finds it, and closes it */
 };
@@ -61,15 +61,15 @@ struct host_table {
 
 extern struct host_table host_table;
 
-/* A service that this process requested from a peer before it knew a slot of it. */
+/* A service that this process requested from a peer before it knew which slot the peer has. */
 struct host_requested {
 	struct host_requested *next;
 	uint64_t service;
 };
 
 /*
- * The last slots but one have reserve names only (link/host/names.h). A process takes one of them when plain names are
- * taken, so none of their numbers is also given by a plain name.
+ * The slots before the last one have reserve names only (link/host/names.h). A process takes one of them if the plain
+ * names are taken. Numbers of these slots therefore never coincide with those of a slot with a plain name.
  */
 #define HOST_RESERVE_SLOTS 2048
 #define HOST_FIRST_RESERVE (HOST_SLOTS - 1 - HOST_RESERVE_SLOTS)
@@ -107,8 +107,8 @@ struct host_peer *host_connect_to(int (*connect)(uint64_t number), uint64_t numb
 bool host_has_all_connections(pid_t pid);
 
 /**
- * Updates the user of the listening sockets if the user of this process has changed: other processes see it through
- * SO_PEERCRED if they cannot see this process in /proc. The caller holds the lock.
+ * Updates the user recorded in the listening sockets if the user of this process has changed. Other processes that
+ * cannot see this process in /proc read it from there (SO_PEERCRED). The caller holds the lock.
  */
 void host_follow_user(void);
 
@@ -120,7 +120,7 @@ void host_leave_services(void);
  * holds the lock. Any thread.
  */
 void host_take_connections(void);
-/** Closes connections without a hello. In a forked child. */
+/** Closes connections that have not sent a hello. In a forked child. */
 void host_forget_strangers(void);
 
 /**

@@ -4,8 +4,8 @@
  *
  * SO_PEERCRED shows the user as of listen(2) or connect(2). A daemon that opens the device as root and changes its user
  * later belongs to the later user, so the present one is read from /proc. The present user alone is not sufficient: any
- * user can have a process of root at the other end, by passing the socket on and executing a program with the
- * set-user-ID bit. So the socket must have been made by the same user, or by root, which may become that user.
+ * user can make a root process the other end, by passing the socket on and executing a set-user-ID program. So the
+ * socket must have been made by the same user, or by root, which may become that user.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -38,7 +38,7 @@ static bool proc_read_line(const char *path, char *line, int size)
 	return read;
 }
 
-/* Returns the number that stands for users without a number in a user namespace. */
+/* Returns the user number that represents unmapped users in a user namespace (overflowuid). */
 static unsigned int user_overflow(void)
 {
 	static unsigned int known; /* atomic; 0: not read yet */
@@ -55,8 +55,8 @@ static unsigned int user_overflow(void)
 }
 
 /*
- * Returns true if @user may stand for any user: all users that a user namespace does not map look like "nobody" inside
- * it (user_namespaces(7)). So that number names a user only where every user is mapped.
+ * Returns true if @user is the overflow number, which represents every user that a user namespace does not map
+ * (user_namespaces(7)). It identifies one user only in a namespace that maps all users.
  */
 static bool user_may_be_anybody(uid_t user)
 {
@@ -71,9 +71,9 @@ static bool user_may_be_anybody(uid_t user)
 }
 
 /*
- * Returns true if this process may send a signal to the one at the other end of @socket. kill(2) compares users as the
- * kernel sees them, whatever a namespace shows, so the other process is then of this user, unless this one is
- * privileged. Uses a pidfd (Linux 6.5), because the process ID may be reused.
+ * Returns true if this process may send a signal to the one at the other end of @socket. kill(2) compares the kernel's
+ * user IDs, not those shown in a namespace. So success means that the other process belongs to this user, unless this
+ * process is privileged. Uses a pidfd (Linux 6.5), because the process ID may be reused.
  */
 static bool maker_may_be_signalled(int socket)
 {
@@ -88,7 +88,7 @@ static bool maker_may_be_signalled(int socket)
 	return may;
 }
 
-/* Returns true if /proc shows the process ids that this process sees. */
+/* Returns true if /proc belongs to the PID namespace of this process. */
 static bool proc_shows_own_ids(void)
 {
 	char self[16];

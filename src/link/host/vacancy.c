@@ -12,7 +12,9 @@
 #include "hca/hca.h"
 #include "link/host/table.h"
 
-/* An entry of `vacancy`: the number of the interval in the upper bits, one of these values in the lower ones. */
+/*
+ * Layout of an entry of `vacancy`: the number of the interval in the upper bits, one of these values in the lower ones.
+ */
 enum { ANSWER_UNKNOWN, ANSWER_TAKEN, ANSWER_VACANT };
 #define ANSWER_BITS 2
 #define ANSWER_MASK ((1u << ANSWER_BITS) - 1)
@@ -26,7 +28,10 @@ static uint32_t vacancy_interval(void)
 	return ((uint32_t)(clock_now_ns() / TUNABLE_HOST_QUESTION_NS) | 1u << 29) << ANSWER_BITS;
 }
 
-/* Asks whether @slot is vacant. Under the lock of the table, so that a forked child does not inherit the socket. */
+/*
+ * Connects to find out whether @slot is vacant. Under the lock of the table, so that a forked child does not inherit
+ * the socket.
+ */
 static bool slot_ask(uint32_t slot)
 {
 	int fd;

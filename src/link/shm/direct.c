@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * READ and WRITE directly in the memory of a process that does not poll. Its program computes, or spins on memory, and
- * its device thread would have to be woken for each request. So the sender performs the access with pread(2) and
+ * READ and WRITE directly in the memory of a process that does not poll. If its program computes, or spins on memory,
+ * its device thread would have to be woken for each request. Instead, the sender performs the access with pread(2) and
  * pwrite(2) on /proc/PID/mem.
  *
- * It may do what the responder of the other process has just allowed. When the device thread there, and not the
- * program, handles a valid request, it makes a grant, which the sender finds in the memory of the connection. So all
- * checks are those of the responder. A change to the key or queue pair that the checks depend on revokes all grants
- * (hca/grants.h) by changing the generation. The sender sets its "access in progress" word, then compares the
- * generation in the same restartable sequence as the system call (core/guarded_call.h). drain.c waits for senders whose
- * word is set.
+ * Only accesses that the other process's responder has just allowed are possible. When the device thread there handles
+ * a valid request, rather than the program, it makes a grant, which the sender finds in the memory of the connection.
+ * So all checks are those of the responder. A change to a key or queue pair that the checks depend on revokes all
+ * grants (hca/grants.h) by changing the generation. The sender sets its "access in progress" word, then compares the
+ * generation in the same restartable sequence as the system call (core/guarded_call.h). drain.c waits for senders that
+ * have set that word.
  *
  * Neither side gains rights that it does not have. The kernel lets a process open the memory only of a process that it
  * fully controls anyway, and a grant leads the sender only to memory of the process that wrote the grant.
@@ -58,7 +58,7 @@ static bool grant_find(struct shm_peer *peer, const struct link_access *access, 
 
 	copy->sequence = __atomic_load_n(&grant->sequence, __ATOMIC_ACQUIRE);
 	memcpy(&copy->source, &grant->source, sizeof(*copy) - offsetof(struct shm_grant, source));
-	/* The processor keeps the order of loads: guarded_call() works on x86 only. */
+	/* x86 processors keep the order of loads, and guarded_call() works on x86 only. */
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
 	if (copy->sequence & 1 || __atomic_load_n(&grant->sequence, __ATOMIC_RELAXED) != copy->sequence ||
 	    !copy->generation)
@@ -70,7 +70,7 @@ static bool grant_find(struct shm_peer *peer, const struct link_access *access, 
 	return access->address >= copy->start && offset <= copy->length && access->length <= copy->length - offset;
 }
 
-/* Returns the ID of this thread. The thread of a forked child has another one, hence the generation. */
+/* Returns the ID of this thread. It is cached per generation, because a forked child's thread has another ID. */
 static uint32_t access_thread_id(void)
 {
 	static __thread struct {
@@ -85,8 +85,8 @@ static uint32_t access_thread_id(void)
 }
 
 /*
- * Writes the last bytes as a range of their own, because programs spin on them and then read the bytes before. The
- * kernel copies one range after the other, and takes a lock for each.
+ * Writes the last bytes as a separate range: programs spin on them and then read the bytes before. The kernel copies
+ * one range after the other, and takes a lock for each.
  */
 static long access_transfer(const struct shm_peer *peer, const struct shm_grant *grant,
 			    const struct link_access *access)
@@ -119,8 +119,8 @@ static bool access_is_done(struct shm_peer *peer, const struct link_access *acce
 		return false;
 	counter_add(access->hca, COUNTER_SHM_DIRECT_REFUSED, 1);
 	/*
-	 * The process has ended, or the kernel refuses access to its memory. A page that is not present gives another
-	 * error.
+	 * The process has ended, or the kernel refuses access to its memory. Pages that are not present fail with other
+	 * errors.
 	 */
 	if (!result || result == -EPERM || result == -EACCES || result == -ENOSYS || result == -EBADF)
 		__atomic_store_n(&peer->can_direct, 0, __ATOMIC_RELAXED);
@@ -142,7 +142,7 @@ static void access_count(const struct link_access *access)
 }
 
 /*
- * Performs one access. Only one thread per connection does so at a time, so that one word can say whether an access is
+ * Performs one access. Only one thread per connection does so at a time, because one word records whether an access is
  * in progress; other threads use the ring.
  */
 static bool access_alone(struct shm_peer *peer, const struct shm_grant *grant, const struct link_access *access)
@@ -153,7 +153,10 @@ static bool access_alone(struct shm_peer *peer, const struct shm_grant *grant, c
 	if (__atomic_exchange_n(&peer->accesses, 1, __ATOMIC_ACQUIRE))
 		return false;
 	__atomic_store_n(&own->thread, access_thread_id(), __ATOMIC_RELAXED);
-	/* Before reading the generation: a process that changes the generation reads the ticket afterwards. */
+	/*
+	 * This precedes the read of the generation. A process that changes the generation reads the ticket after the
+	 * change.
+	 */
 	__atomic_exchange_n(&own->ticket, ++peer->ticket, __ATOMIC_SEQ_CST);
 	result = access_transfer(peer, grant, access);
 	__atomic_store_n(&own->ticket, 0, __ATOMIC_RELEASE);

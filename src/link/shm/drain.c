@@ -26,9 +26,10 @@
 #include "hca/hca.h"
 #include "link/shm/peer.h"
 
-/* The access of another process that is waited for. */
+/* The access of another process that is being waited for. */
 struct drain {
-	uint32_t serial; /* of its connection; older ones are yet to be checked (the list has the newest first) */
+	uint32_t serial; /* serial number of its connection; older ones are yet to be checked (the list has the
+			  * newest first) */
 	uint64_t ticket; /* 0: no access is waited for */
 	uint32_t rounds;
 	uint64_t since_ns; /* time of the first check of its thread; 0: none yet */
@@ -51,10 +52,10 @@ static bool thread_read_file(const struct shm_peer *peer, uint32_t thread, const
 }
 
 /*
- * Returns true if @thread is known not to be in the system call of an access: it will check the generation again before
- * the call, or it has ended. /proc/PID/syscall contains "running", or the number of the system call that the thread is
- * blocked in, or -1 (proc(5)). A thread that is stopped on its way back from a system call still has that number there.
- * In that case the state is 'T', a stop by a signal, which happens on the way back only. A debugger ('t') can stop
+ * Returns true if @thread is known to be outside the system call of an access: it will check the generation again
+ * before the call, or it has ended. /proc/PID/syscall contains "running", or the number of the system call that the
+ * thread is blocked in, or -1 (proc(5)). The number also remains visible when a signal stops the thread on its way out
+ * of a system call. The thread's state is then 'T', which signals cause only on the way out. A debugger ('t') can stop
  * threads elsewhere, too.
  */
 static bool thread_is_elsewhere(const struct shm_peer *peer, uint32_t thread)
@@ -75,9 +76,9 @@ static bool thread_is_elsewhere(const struct shm_peer *peer, uint32_t thread)
 }
 
 /*
- * Returns true if the access need not be waited for any longer. The wait is bounded whatever the kernel reports about
- * the thread: a malicious peer can be in such a system call on a file of its own, and a debugger can stop its thread at
- * the entry of the call.
+ * Returns true if the access need not be waited for any longer. The wait has a time limit, whatever the kernel reports
+ * about the thread: a malicious peer can be in such a system call on a file of its own, and a debugger can stop its
+ * thread at the entry of the call.
  */
 static bool access_is_over(struct shm_peer *peer, struct drain *drain)
 {

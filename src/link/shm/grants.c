@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Grants, see direct.c: permissions for the process at the other end of a connection to access memory of this one
- * directly. They are made by the poller, and only on the device thread: a request that arrives there arrived although
- * the program does not poll.
+ * directly. The poller makes them, and only on the device thread: a request that is handled there shows that the
+ * program does not poll.
  */
 #include <string.h>
 #include <unistd.h>
@@ -18,7 +18,7 @@ static uint64_t probe;
 
 static void probe_prepare(struct shm_state *own)
 {
-	/* Written once: peers have been given the value. */
+	/* Written only once, because peers already have the value. */
 	if (!__atomic_load_n(&probe, __ATOMIC_RELAXED))
 		__atomic_store_n(&probe, hca_random(first_device()) | 1, __ATOMIC_RELAXED);
 	own->probe_value = __atomic_load_n(&probe, __ATOMIC_RELAXED);
@@ -48,7 +48,7 @@ static void grant_write(struct shm_grant *grant, const struct shm_grant *wanted)
 {
 	uint32_t sequence = __atomic_load_n(&grant->sequence, __ATOMIC_RELAXED) | 1;
 
-	/* The exchange orders this before the stores that follow. */
+	/* The exchange orders the store of the sequence before the stores that follow. */
 	__atomic_exchange_n(&grant->sequence, sequence, __ATOMIC_SEQ_CST);
 	memcpy(&grant->source, &wanted->source, sizeof(*grant) - offsetof(struct shm_grant, source));
 	__atomic_store_n(&grant->sequence, sequence + 1, __ATOMIC_RELEASE);
@@ -61,8 +61,8 @@ static bool grant_has_same_memory(const struct shm_grant *one, const struct shm_
 }
 
 /*
- * Returns true if no access to the memory of @wanted waits for another process or a server. The kind of memory is looked up once
- * per key: @former is the grant previously in this place.
+ * Returns true if accesses to the memory of @wanted never wait for another process or a server. The kind of memory is
+ * determined once per key: @former is the grant previously in this place.
  */
 static bool grant_is_safe(struct shm_peer *peer, const struct shm_grant *former, const struct shm_grant *wanted)
 {
@@ -81,8 +81,8 @@ void shm_grant(struct shm_peer *peer, struct run *run, const struct packet *pack
 	struct shm_grant *grant = shm_grant_place(peer->out.ring, packet->destination_qpn, packet->rkey);
 	uint32_t attends = __atomic_load_n(&shm_poller.attends, __ATOMIC_RELAXED);
 	/*
-	 * Read before everything that the grant depends on, the end of the connection included. A thread that changes
-	 * any of these increments the generation afterwards, which invalidates the grant.
+	 * This precedes all reads of what the grant depends on, including the end of the connection. A thread that
+	 * changes any of these increments the generation afterwards, which invalidates the grant.
 	 */
 	uint64_t generation = __atomic_load_n(&peer->out.ring->generation, __ATOMIC_ACQUIRE);
 	struct run_reach reach;
@@ -91,7 +91,7 @@ void shm_grant(struct shm_peer *peer, struct run *run, const struct packet *pack
 	/* It may have changed while the connection was being made. */
 	if (__atomic_load_n(&peer->own->attends, __ATOMIC_RELAXED) != attends)
 		__atomic_store_n(&peer->own->attends, attends, __ATOMIC_RELAXED);
-	/* If process IDs differ between the namespaces, drain.c could not wait for the other process. */
+	/* If the two sides see different process IDs (PID namespaces), drain.c could not wait for the other process. */
 	if (!peer->host->pid || peer->other->process != (uint32_t)peer->host->pid ||
 	    __atomic_load_n(&peer->broken, __ATOMIC_RELAXED) || __atomic_load_n(&peer->host->gone, __ATOMIC_RELAXED) ||
 	    !delivery->reach(run, packet, &reach))

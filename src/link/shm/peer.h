@@ -2,7 +2,7 @@
 /*
  * Shared by the files of the shm link: a connection as the link sees it, and how processes wake each other.
  *
- * A file uses only files that are listed below it:
+ * A file uses only files below it in this list:
  *
  *   shm.c     the link; begins and ends connections
  *   send.c    converts runs to records
@@ -20,11 +20,11 @@
  *
  * Waking. `sleeps` in the state of a process says that it must be woken when there is a record for it, or room that it
  * waits for. After publishing a record or returning room, a process checks this flag of the other one. Each side has a
- * store followed by a load, which the processor may reorder, so one side needs a barrier. The process that goes to
- * sleep, which is rare, runs a barrier on all processors of the processes concerned (membarrier(2)). From then on,
- * until it polls continuously again, the other side executes a barrier with every record. A process that sleeps after
- * each message therefore does not interrupt other processors each time. Without membarrier(2), the senders always
- * execute the barrier.
+ * store followed by a load, which the processor may reorder, so one side needs a barrier. The sleeping side has it,
+ * because going to sleep is rare: it runs a barrier on all processors of the processes concerned (membarrier(2)). From
+ * then on, until that process polls continuously again, the other side executes a barrier with every record. So a
+ * process that sleeps after each message interrupts other processors only once. Without membarrier(2), the senders
+ * always execute the barrier.
  */
 #ifndef SOFTHCA_LINK_SHM_PEER_H
 #define SOFTHCA_LINK_SHM_PEER_H
@@ -49,20 +49,22 @@ struct shm_peer {
 	 */
 	const struct shm_slot *next;
 	uint32_t next_sequence;
-	uint32_t broken; /* atomic; 1: the other side wrote nonsense and is ignored */
-	uint32_t taken;  /* atomic; number of records that the poller has finished */
+	uint32_t broken; /* atomic; 1: the other side broke the format and is ignored */
+	uint32_t taken;  /* atomic; records that the poller has finished */
 	/*
 	 * For the poller, see shm_nudge(): polls since the last record or check, and the head and tail at that check.
 	 */
 	uint32_t polls, seen_head, seen_tail;
 	uint32_t handled; /* for the poller: the value last stored in shm_ring.handled */
-	uint64_t stuck;   /* atomic; the other side's head when a sender first found no room, and the time of that */
+	uint64_t stuck;   /* atomic; the other side's head when a sender first found no room, and the time when that
+			   * was */
 	uint64_t drop_explained_ns; /* atomic; time of the last explained drop, CLOCK_MONOTONIC */
 	/* For the poller: the other side's head when waiters last retried, and the number that have yet to retry. */
 	uint32_t tried_head, to_try;
 	struct link_queue waiting; /* QPs that wait for room in the ring that this process fills */
-	bool has_barrier; /* membarrier(2) works; while this process sleeps seldom, state.barrier says so to the other side */
-	uint32_t order; /* target of the atomic exchange that serves as barrier */
+	bool has_barrier; /* membarrier(2) works; while this process seldom sleeps, state.barrier tells the other
+			   * side so */
+	uint32_t order;   /* target of the atomic exchange that serves as barrier */
 	/* For direct.c: */
 	bool grants;              /* for the poller: make grants for the requests of this batch */
 	struct shm_grant refused; /* for the poller: the last grant not made because of the kind of its memory */
@@ -159,12 +161,12 @@ void shm_arm(struct poller *poller, bool armed);
 void shm_starve(struct shm_peer *peer);
 
 /**
- * Wakes the other side if its state says that its program polls although it neither takes the records sent to it nor
- * sends any: a program may poll now and then spin on memory. Called by the poller after each poll that finds nothing.
+ * Wakes the other side if its program counts as polling, yet neither takes records nor sends any: a program may poll
+ * once and then spin on memory. Called by the poller after each poll that finds nothing.
  */
 void shm_nudge(struct shm_peer *peer);
 /**
- * Counts a poll that finds nothing. Returns true if shm_nudge() must check, which does not count the poll again. For
+ * Counts a poll that found nothing. Returns true if it is time for shm_nudge(), which does not count polls itself. For
  * the poller only.
  */
 static inline bool shm_nudge_is_due(struct shm_peer *peer)
@@ -202,8 +204,8 @@ static inline void shm_wake(struct shm_peer *peer, bool room)
 /** Publishes what the other side must have before it sends anything. */
 void shm_grants_prepare(struct shm_peer *peer);
 /**
- * Grants the access that @packet made. delivery.take_whole() has just handled it although the program makes no call.
- * For the poller only.
+ * Grants direct access for requests like @packet, which delivery.take_whole() has just handled while the program made
+ * no call. For the poller only.
  */
 void shm_grant(struct shm_peer *peer, struct run *run, const struct packet *packet);
 /** poller.attend */
@@ -214,8 +216,8 @@ void shm_drain(void);
 /* ---- direct.c ---------------------------------------------------------------------------------------------------- */
 
 /**
- * Opens the memory of the other side if that makes grants; tries once. Any thread, also with the lock of a QP held; in
- * an epoch section.
+ * Opens the memory of the other side if that would lead to grants; tries only once. Any thread, also with the lock of a
+ * QP held; in an epoch section.
  */
 void shm_direct_try(struct shm_peer *peer);
 /** link.access of the shm link. */

@@ -14,7 +14,7 @@
 #include "wire/roce_whole.h"
 #include "wire/routes.h"
 
-/* Stands for the path of packets whose QP has it already. */
+/* Path of packets for QPs that already know their path. */
 static const struct packet_path no_path;
 
 static void record_reject(const struct refusal *why)
@@ -34,7 +34,7 @@ static void ring_reject(struct shm_peer *peer, uint64_t field, uint64_t value)
 
 /* ---- one record ------------------------------------------------------------------------------------------------ */
 
-/* Copies a path. GID type and hop limit may be arbitrary: nonsense in them goes back to its sender in the reply. */
+/* Copies a path. GID type and hop limit need no check: invalid values only go back to their sender in the reply. */
 static void path_read(struct packet_path *path, const uint8_t *from)
 {
 	struct shm_path line;
@@ -52,7 +52,9 @@ static void path_read(struct packet_path *path, const uint8_t *from)
 	memcpy(path->destination.raw, line.destination, sizeof(line.destination));
 }
 
-/* Shows @packet to the filters, which expect a path whatever the link: without one, the reversed path of the QP. */
+/*
+ * Shows @packet to the filters, which always need a path: if the packet has none, it gets the reverse of its QP's path.
+ */
 static struct hca *packet_show_to_filters(struct packet *packet)
 {
 	struct receiver_view qp;
@@ -70,8 +72,8 @@ static struct hca *packet_show_to_filters(struct packet *packet)
 }
 
 /*
- * Returns the refusal for a record whose headers do not fit its payload. That is an error of the other side or, for a
- * frame, of the host that sent it.
+ * Returns the refusal for a record with headers that do not fit its payload. The fault lies with the other side or, for
+ * a frame, with the host that sent it.
  */
 static struct refusal record_misfit(const struct shm_peer *peer, const struct shm_record *record,
 				    const struct packet *packet)
@@ -145,7 +147,7 @@ static bool record_parse(struct shm_peer *peer, const struct shm_record *record,
 	return true;
 }
 
-/* Counts for the records of a batch whose queue pairs belong to the same device. */
+/* Counts for the records of a batch, as long as their queue pairs belong to the same device. */
 struct tally {
 	struct hca *hca;
 	const struct link *link; /* routes->shm() */
@@ -173,7 +175,7 @@ static void tally_flush(const struct tally *tally)
 	}
 }
 
-/* Counts for the device of QP @qpn from now on, or for the first device if there is no such QP. */
+/* Makes @tally count for the device of QP @qpn, or for the first device if the QP does not exist. */
 static void tally_switch_to(struct tally *tally, uint32_t qpn)
 {
 	struct hca *hca = delivery->device_of(qpn);
@@ -210,8 +212,8 @@ static void record_handle(struct shm_peer *peer, const struct shm_record *record
 /* ---- whole messages of RC -------------------------------------------------------------------------------------- */
 
 /*
- * As shm_take() and record_handle(), compiled for the most frequent opcodes. Returns false if those functions must
- * handle the record.
+ * As shm_take() and record_handle(), compiled for the most frequent opcodes. Returns false if the record needs those
+ * functions.
  */
 static inline SPECIALISED bool record_take_as(struct shm_peer *peer, struct run *run, struct tally *tally,
 					      const struct shm_sizes *sizes, const enum roce_whole opcode)
@@ -290,14 +292,17 @@ static inline bool record_take_whole(struct shm_peer *peer, struct run *run, str
 
 /* ---- the poller ------------------------------------------------------------------------------------------------ */
 
-/* Returns the room of all handled records to the sender. */
+/* Frees the room of all handled records for the sender. */
 static void ring_give_room(struct shm_peer *peer)
 {
 	shm_release(&peer->in);
 	__atomic_store_n(&peer->taken, peer->in.at.slot, __ATOMIC_RELEASE);
 }
 
-/* Takes a record of any other kind, whose room may be waited for. Returns false if the ring cannot be used any more. */
+/*
+ * Takes a record of any other kind, and frees its room at once, because the sender may wait for it. Returns false if
+ * the ring cannot be used any more.
+ */
 static __attribute__((noinline)) bool record_take_any(struct shm_peer *peer, struct run *run, struct tally *tally)
 {
 	struct shm_record record;
@@ -309,7 +314,7 @@ static __attribute__((noinline)) bool record_take_any(struct shm_peer *peer, str
 		return false;
 	}
 	shm_await(peer);
-	/* Do not prefetch lines that the sender may be about to write: they would be transferred twice. */
+	/* Do not prefetch lines that the sender may be writing: they would be transferred twice. */
 	if (shm_has_come(peer))
 		shm_look_ahead(&peer->in);
 	record_handle(peer, &record, run, tally);
@@ -343,9 +348,9 @@ static void ring_take_batch(struct shm_peer *peer, struct run *run)
 
 /*
  * Lets QPs that wait for room in the ring retry if the other side has made room, a few with each poll. Returns true if
- * more of them are to retry. A QP that finds too little room waits again, which is not a reason to poll again.
+ * more of them are to retry. A QP that finds too little room waits again; that alone does not require another poll.
  *
- * `starved` stays set until all have continued, so the other side can tell that this one has more to send.
+ * `starved` stays set until all QPs have continued, because it tells the other side that this one has more to send.
  */
 static bool waiters_resume(struct shm_peer *peer, struct run *run)
 {
@@ -356,8 +361,8 @@ static bool waiters_resume(struct shm_peer *peer, struct run *run)
 	if (!waiters) {
 		__atomic_store_n(&peer->own->starved, 0, __ATOMIC_RELAXED);
 		/*
-		 * A sender that begins to wait from now on sets it again; one that began meanwhile may have found it
-		 * set.
+		 * A sender that begins to wait after this sets it again; one that began before may have relied on the
+		 * old value.
 		 */
 		if (link_has_waiters(&peer->waiting))
 			shm_starve(peer);
@@ -374,9 +379,7 @@ static bool waiters_resume(struct shm_peer *peer, struct run *run)
 	return peer->to_try;
 }
 
-/*
- * Publishes how many records have been handled. Their replies have been sent, or wait for room, which `starved` says.
- */
+/* Publishes how many records have been handled: their replies were sent, or wait for room, which `starved` shows. */
 static void peer_report_handled(struct shm_peer *peer)
 {
 	if (peer->handled == peer->in.at.slot)

@@ -22,7 +22,7 @@ static int producer_refresh_head(struct shm_producer *producer, struct shm_curso
 	uint64_t head = __atomic_load_n(&producer->ring->head, __ATOMIC_ACQUIRE);
 
 	SHM_TSAN(acquire, producer->ring);
-	/* An honest consumer's head cannot be beyond a tail that is read after it. */
+	/* A valid head cannot be beyond a tail that is read later. */
 	if (__atomic_load_n(&producer->tail, __ATOMIC_RELAXED) != shm_pack(from))
 		return -EAGAIN;
 	if (!shm_fits(from, head))
@@ -36,8 +36,8 @@ int shm_reserve(struct shm_producer *producer, struct shm_cursor from, struct sh
 	uint64_t expected = shm_pack(from);
 
 	/*
-	 * Acquire pairs with the release of the head by the consumer, through whichever thread read it: the consumer
-	 * has finished with the place.
+	 * This acquire pairs with the consumer's release of the head, whichever thread read it: the consumer has
+	 * finished with the place.
 	 */
 	if (!shm_fits(to, __atomic_load_n(&producer->head, __ATOMIC_ACQUIRE))) {
 		int error = producer_refresh_head(producer, from);

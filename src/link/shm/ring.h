@@ -13,9 +13,9 @@
  * publishes it. The consumer takes records in the order of their places. It is one thread at a time.
  *
  * Neither side trusts the other. The consumer copies the fields of a slot that it depends on, then checks the copy. The
- * pointers that it returns lie inside the ring, whose bytes the other side may change at any time. The producer accepts
- * only a head between the last one and its tail. The worst that either side can do to the other is to send nonsense, or
- * nothing.
+ * pointers that it returns lie inside the ring, and the other side may change the bytes there at any time. The producer
+ * accepts only a head between the last one and its tail. So the worst that either side can do to the other is to send
+ * invalid records, or none.
  */
 #ifndef SOFTHCA_LINK_SHM_RING_H
 #define SOFTHCA_LINK_SHM_RING_H
@@ -44,7 +44,7 @@
 #ifndef SHM_SLOTS
 #define SHM_SLOTS 512u
 #endif
-/* Measured: as large as needed to keep both processors busy, and small enough for their second-level caches. */
+/* Large enough to keep both processors busy, and small enough for their second-level caches. */
 #ifndef SHM_DATA_BYTES
 #define SHM_DATA_BYTES (512u << 10)
 #endif
@@ -117,7 +117,7 @@ struct shm_ring {
 	struct shm_state state;
 	uint64_t head __attribute__((
 		aligned(2 * SHM_LINE))); /* atomic; written by the consumer: the end of the room that may be reused */
-	uint32_t handled; /* atomic; slots, written by the consumer: the end of the records whose replies it has sent */
+	uint32_t handled; /* atomic; slots, written by the consumer: end of the records that it has replied to */
 	struct shm_access access __attribute__((aligned(2 * SHM_LINE)));
 	uint64_t generation
 		__attribute__((aligned(2 * SHM_LINE))); /* atomic; the current generation of grants, from 1 */
@@ -175,7 +175,7 @@ struct shm_sizes {
 	uint32_t length;
 };
 
-/* The data area contains the path first, then the payload. */
+/* Returns the data lines of the path, which precedes the payload. */
 static inline uint32_t shm_path_lines(const struct shm_slot *slot)
 {
 	return slot->flags & SHM_FLAG_PATH ? 1 : 0;
@@ -217,9 +217,9 @@ static inline struct shm_cursor shm_tail(const struct shm_producer *producer)
 }
 
 /**
- * Reserves the range from @from, which was the tail, to @to, which was reached by shm_step(). Returns 0, or -EAGAIN if
- * the tail has moved and the caller must start over, -ENOBUFS if there is no room, -EPROTO if the consumer claims to
- * have taken records that were not there. Any thread.
+ * Reserves the range from @from, the tail, to @to, the result of shm_step(). Returns 0, -EAGAIN if the tail has moved
+ * and the caller must start over, -ENOBUFS if the ring is full, or -EPROTO if the consumer claims to have taken records
+ * that were never sent. Any thread.
  */
 int shm_reserve(struct shm_producer *producer, struct shm_cursor from, struct shm_cursor to);
 
@@ -282,14 +282,14 @@ bool shm_has_room(struct shm_producer *producer);
  */
 void shm_write_lines(uint8_t *to, const uint8_t *from, uint32_t length);
 
-/** Publishes the record in slot @at (of the cursor before its step), whose other fields are already written. */
+/** Publishes the record in slot @at (of the cursor before its step). Its other fields are already written. */
 static inline void shm_publish_filled(struct shm_ring *ring, uint32_t at)
 {
 	SHM_TSAN(release, ring);
 	__atomic_store_n(&ring->slot[at % SHM_SLOTS].sequence, shm_sequence(at), __ATOMIC_RELEASE);
 }
 
-/** Fills slot @at from @slot, whose sequence is ignored, and publishes it. */
+/** Copies @slot, except its sequence, to slot @at and publishes it. */
 static inline void shm_publish(struct shm_ring *ring, uint32_t at, const struct shm_slot *slot)
 {
 	uint32_t used = slot->headers + (shm_payload_lines(slot) ? 0 : slot->length);
@@ -307,7 +307,10 @@ static inline const struct shm_slot *shm_next(const struct shm_consumer *consume
 	return &consumer->ring->slot[consumer->at.slot % SHM_SLOTS];
 }
 
-/* Compilers treat prefetchw as a read unless a target flag is given. Processors without it execute a no-op. */
+/*
+ * Compilers replace prefetchw by a read prefetch unless a target flag is given. On processors without it, it is a
+ * no-op.
+ */
 static inline void shm_prefetch_to_write(const void *line)
 {
 #if defined(__x86_64__)
@@ -342,7 +345,7 @@ static inline void shm_prepare_slot(const struct shm_producer *producer, uint32_
 	shm_prefetch_to_write((const uint8_t *)slot + SHM_LINE);
 }
 
-/** Prefetches what will be read when the next records are taken. */
+/** Prefetches the slot and lines of the next records. */
 static inline void shm_look_ahead(const struct shm_consumer *consumer)
 {
 	const struct shm_ring *ring = consumer->ring;
@@ -373,12 +376,12 @@ static inline bool shm_ready(const struct shm_consumer *consumer)
 
 /**
  * Takes the next record, which must be there (shm_ready). It stays in the ring until shm_release(). Returns 0, or
- * -EPROTO if a field breaks the format; *@field is then its number in struct shm_slot, counted from 1, *@value its
- * value, and the ring must not be used any more.
+ * -EPROTO if a field breaks the format; then *@field is the number of that field in struct shm_slot, counted from 1,
+ * *@value is its value, and the ring must not be used any more.
  */
 int shm_take(struct shm_consumer *consumer, struct shm_record *record, uint32_t *field, uint32_t *value);
 
-/** Returns the room of all records taken so far to the producer. */
+/** Frees the room of all records taken so far for the producer. */
 static inline void shm_release(struct shm_consumer *consumer)
 {
 	__atomic_store_n(&consumer->ring->head, shm_pack(consumer->at), __ATOMIC_RELEASE);

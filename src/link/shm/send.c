@@ -36,7 +36,7 @@ static uint8_t *draft_headers(struct draft *draft)
 
 /* ---- places ---------------------------------------------------------------------------------------------------- */
 
-/* Reports a consumer that claims to have taken records that were not there. */
+/* Reports a consumer that claims to have taken records that were never sent. */
 static void head_reject(struct shm_peer *peer)
 {
 	EXPLAIN_LIMITED(first_device(), (&(const struct explain_subject){0}), LIMIT_EXPLAINED_DROPS, RULE_SHM_HEAD,
@@ -55,7 +55,7 @@ static int draft_reserve(struct shm_producer *out, struct draft *draft)
 }
 
 /*
- * Evaluates @reserve, which returns an error as shm_reserve(). If there is no room, marks this process as starved and
+ * Evaluates @reserve, which returns an error as shm_reserve(). If the ring is full, marks this process as starved and
  * evaluates it once more.
  */
 #define RESERVE(peer, reserve)                                                                                         \
@@ -102,8 +102,8 @@ static void run_drop(struct hca *hca, struct shm_peer *peer, const struct packet
 }
 
 /*
- * Returns true if the packet may be dropped rather than wait. UC and UD are unreliable and must not wait for a process
- * that does not run, because later requests may have other destinations. The same holds for the queue of the filters,
+ * Returns true if the packet may be dropped instead of waiting. UC and UD are unreliable, and waiting for a process
+ * that does not run would hold up later requests to other destinations. The same holds for the queue of the filters,
  * which holds packets for all destinations.
  */
 static bool packet_may_drop(const struct hca *hca, const struct packet *packet)
@@ -200,7 +200,6 @@ static inline void lines_copy(uint8_t *to, const uint8_t *from, uint32_t length)
 		memcpy(to, from, length);
 }
 
-/* Writes the next @length bytes of @payload, which is not one contiguous piece of memory. */
 static __attribute__((noinline)) void payload_write_scattered(uint8_t *to, struct stream *payload, uint32_t length)
 {
 	THREAD_VARIABLE(struct stream, memory);
@@ -284,7 +283,7 @@ static inline SPECIALISED enum link_result run_send_whole(struct hca *hca, struc
 	return LINK_SENT;
 }
 
-/* Returns true if @packet is a complete RC message whose payload is contiguous and short. */
+/* Returns true if @packet is a complete RC message with a short, contiguous payload. */
 static inline bool packet_is_whole(const struct packet *packet)
 {
 	return packet->transport == IBV_QPT_RC && packet->place == PLACE_ONLY &&
@@ -326,8 +325,8 @@ static uint32_t piece_length(const struct packet *packet, uint32_t offset)
 }
 
 /*
- * Reserves places for all records of a run. Each is drafted to determine its size: the last may be short enough to fit
- * into its slot. Returns 0, -ENOBUFS or -EPROTO, or -EINVAL if the run cannot be sent.
+ * Reserves places for all records of a run. Drafts each one to determine its size, since the last may be short enough
+ * to fit into its slot. Returns 0, -ENOBUFS or -EPROTO, or -EINVAL if the run cannot be sent.
  */
 static int pieces_reserve(struct shm_producer *out, const struct packet *packet, struct shm_cursor *from)
 {
@@ -385,7 +384,7 @@ static enum link_result run_send_long(struct hca *hca, struct shm_peer *peer, st
 
 /* ---- the link -------------------------------------------------------------------------------------------------- */
 
-/* Returns the connection of @host, or NULL if @host is NULL or has ended; packets to it are lost then. */
+/* Returns the connection of @host, or NULL if @host is NULL or has ended: the caller then drops its packets. */
 static struct shm_peer *peer_alive(const struct host_peer *host)
 {
 	struct shm_peer *peer = shm_of(host);
@@ -396,8 +395,8 @@ static struct shm_peer *peer_alive(const struct host_peer *host)
 }
 
 /*
- * Returns the connection to the process that has QP @qpn, or NULL if there is none at present; packets to it are
- * lost then.
+ * Returns the connection to the process that has QP @qpn, or NULL if there is none at present: the caller then drops
+ * its packets.
  */
 static struct shm_peer *peer_find(uint32_t qpn)
 {
@@ -438,17 +437,14 @@ static enum link_result mad_send(struct hca *hca, const struct host_peer *host, 
 	return result;
 }
 
-/*
- * A message for all processes that finds no room in one of the rings is lost there: a retry would duplicate it for the
- * others.
- */
+/* A message for all processes is lost on each connection with a full ring: a retry would duplicate it on the others. */
 static enum link_result mad_send_run(struct hca *hca, struct run *run)
 {
 	const struct packet *packet = run_slot(run);
 	const uint8_t *mad = packet->payload.whole;
 	struct mad_address address;
 
-	/* A program may have sent it, through a datagram queue pair. */
+	/* A program may have sent an invalid one through a datagram queue pair. */
 	if (packet->payload.length != MAD_BYTES || !mad)
 		return LINK_SENT;
 	address = mad_address(mad);
@@ -492,8 +488,8 @@ uint64_t shm_mark(uint32_t qpn)
 /*
  * Returns true if the process at the other end of @host waits for room for its replies. It may send them over another
  * connection: two processes that connect to each other at the same time have two connections, and each sends over the
- * one that it made. Processes whose IDs are not visible, in other PID namespaces, count as one. Adds the number of
- * records that arrived over the connections to *@progress.
+ * one that it made. Processes without visible IDs, in other PID namespaces, count as one. Adds the number of records
+ * that arrived over the connections to *@progress.
  */
 static bool peer_awaits_room(const struct host_peer *host, uint64_t *progress)
 {
@@ -522,12 +518,12 @@ bool shm_pending(uint32_t qpn, uint64_t mark, uint64_t *progress)
 	/* The other side took the closed socket for the end of this process, and no longer reads the ring. */
 	if (!descriptor_check(host->socket.fd))
 		return false;
-	/* Acquire: replies to these records were already in the other ring, or wait for room. */
+	/* This acquire means that replies to these records were already in the other ring, or wait for room. */
 	handled = __atomic_load_n(&peer->out.ring->handled, __ATOMIC_ACQUIRE);
 	*progress = handled;
 	if ((int32_t)((uint32_t)mark - handled) <= 0)
 		return peer_awaits_room(host, progress);
-	/* A timer expired for this: a peer that should have seen the record by polling did not. */
+	/* This runs after a timer expired: the peer should have seen the record by polling, and did not. */
 	shm_wake_anyway(peer);
 	return true;
 }

@@ -76,12 +76,12 @@ static int shm_peer_begin(struct host_peer *host)
 		return error;
 	}
 	__atomic_store_n(&host->shm, peer, __ATOMIC_RELEASE);
-	/* `sleeps` is set last: the poller then finds the connection. */
+	/* `sleeps` is set last, when the poller can find the connection. */
 	__atomic_store_n(&peer->own->sleeps, 1, __ATOMIC_SEQ_CST);
 	return 0;
 }
 
-/* Handles the records that a process sent before it ended, for example acknowledgements. */
+/* Handles the remaining records of a process that has ended, for example acknowledgements. */
 static void ring_take_rest(const struct shm_peer *peer)
 {
 	uint32_t begin = __atomic_load_n(&peer->taken, __ATOMIC_ACQUIRE);
@@ -90,7 +90,7 @@ static void ring_take_rest(const struct shm_peer *peer)
 		struct shm_consumer in = {.ring = peer->in.ring,
 					  .at.slot = __atomic_load_n(&peer->taken, __ATOMIC_ACQUIRE)};
 
-		/* A peer that continues to write has not ended. */
+		/* A peer that continues to write has not really ended. */
 		if (!shm_ready(&in) || in.at.slot - begin > SHM_SLOTS ||
 		    __atomic_load_n(&peer->broken, __ATOMIC_RELAXED))
 			return;
@@ -108,7 +108,7 @@ static void shm_peer_gone(struct host_peer *host)
 	__atomic_store_n(&shm_poller.leaving, host, __ATOMIC_RELEASE);
 	ring_take_rest(host->shm);
 	__atomic_store_n(&shm_poller.leaving, NULL, __ATOMIC_RELEASE);
-	/* QPs that wait for room will not get any: what they send is lost from now on. */
+	/* QPs that wait for room will not get any: their packets are lost from now on. */
 	epoch_enter();
 	run_begin(run);
 	link_close(&host->shm->waiting, run);

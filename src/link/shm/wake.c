@@ -34,20 +34,20 @@ void shm_wake_slow(struct shm_peer *peer)
 {
 	struct shm_state *other = (struct shm_state *)peer->other;
 
-	/* Once is enough: a process that goes to sleep again sets the flag again. */
+	/* One wake-up is enough: a process that goes to sleep again sets the flag again. */
 	if (!__atomic_exchange_n(&other->sleeps, 0, __ATOMIC_SEQ_CST))
 		return;
 	shm_wake_anyway(peer);
-	/* It would not be asleep if its program polled. */
+	/* The other process is asleep, so its program does not poll. */
 	if (!__atomic_load_n(&peer->tried_direct, __ATOMIC_RELAXED))
 		shm_direct_try(peer);
 }
 
 /*
- * Marks this process as sleeping. Returns true if a barrier on all processors is needed, after which the other side
- * executes its own barrier with every record. A record that it published before, without one, must be visible after it.
- * The device thread may mark this process as polling at the same time. Then either it clears `sleeps` and checks the
- * rings itself, or its update of `barrier` is seen here.
+ * Marks this process as sleeping. Returns true if a barrier on all processors is needed; after it, the other side
+ * executes its own barrier with every record. Records that the other side published earlier, without a barrier, must be
+ * visible after this one. The device thread may at the same time mark this process as polling. Then either it clears
+ * `sleeps` and checks the rings itself, or its update of `barrier` is seen here.
  */
 static bool peer_mark_asleep(struct shm_peer *peer)
 {
@@ -109,7 +109,7 @@ void shm_nudge(struct shm_peer *peer)
 }
 
 /*
- * The other side checks this flag after returning room, and this side checks for room once more after this call
+ * The other side checks this flag after freeing room, and this side checks for room once more after this call
  * (shm_send()). So the store must be visible first.
  */
 void shm_starve(struct shm_peer *peer)

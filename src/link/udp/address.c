@@ -23,7 +23,7 @@ static void way_add_control(struct udp_way *way, int level, int type, const void
 	way->control_length += CMSG_SPACE(size);
 }
 
-/* Adds a control message unless @value is @usual, the default of the socket (sockets.c). */
+/* Adds a control message with @value, unless the socket has it already as its default, @usual (sockets.c). */
 static void way_add_number(struct udp_way *way, int level, int type, int value, int usual)
 {
 	if (value != usual)
@@ -68,7 +68,7 @@ static void way_fill_ipv6(struct udp_way *way, const struct hca *hca, uint16_t p
 	way->to.v6 = (struct sockaddr_in6){.sin6_family = AF_INET6, .sin6_port = htobe16(port)};
 	memcpy(&way->to.v6.sin6_addr, &way->path.destination, sizeof(way->to.v6.sin6_addr));
 	way->to_length = sizeof(way->to.v6);
-	/* These addresses are ambiguous without their interface. */
+	/* These addresses are ambiguous without an interface. */
 	if (gid_is_link_local(&way->path.destination) || gid_is_multicast(&way->path.destination)) {
 		index = gid_find(hca->gids, hca->gid_count, &way->path.source, IBV_GID_TYPE_ROCE_V2);
 		way->to.v6.sin6_scope_id = index < 0 ? 0 : hca->gids[index].ifindex;

@@ -48,7 +48,10 @@ static int group_bind(int fd, const union ibv_gid *group, uint16_t port)
 				  : udp_port_bind_group(fd, (const struct sockaddr *)&v6, sizeof(v6));
 }
 
-/* Binds the socket of a group. A new process receives the port's socket from its owner within that many naps. */
+/*
+ * Binds the socket of a group. Retries for a while, because a new process may not have received the port's socket from
+ * its owner yet.
+ */
 static int group_bind_soon(int fd, const union ibv_gid *group, uint16_t port)
 {
 	const struct timespec nap = {.tv_nsec = TUNABLE_UDP_GROUP_NAP_NS};
@@ -78,8 +81,8 @@ static int group_join_interface(int fd, const union ibv_gid *group, uint32_t ifi
 }
 
 /*
- * Joins on all interfaces that have GIDs; the table has several per interface. Failures count only if no interface
- * succeeds.
+ * Joins on all interfaces that have GIDs (the table has several entries per interface). Returns an error only if no
+ * interface succeeds.
  */
 static int group_join_interfaces(int fd, const struct hca *hca, const union ibv_gid *group)
 {
@@ -169,12 +172,12 @@ void udp_leave(const union ibv_gid *gid)
 	pthread_mutex_lock(&groups.lock);
 	place = group_find(gid);
 	group = *place;
-	/* It is missing if joining failed. */
+	/* The group is missing if joining failed. */
 	if (group && --group->members == 0) {
 		__atomic_store_n(place, group->next, __ATOMIC_RELEASE);
 		progress_unwatch(&group->socket);
 		epoch_synchronize();
-		/* Still under the lock, so that a forked child finds every descriptor recorded. */
+		/* Closed under the lock, so that a forked child finds every descriptor recorded. */
 		descriptor_close(group->socket.fd);
 		free(group);
 	}

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Multicast groups over UDP (IBTA annex A17.9.1): a datagram for a group is one UDP datagram to the group's address.
- * Every process with members receives it itself, on a socket bound to that address. The kernel makes the copies, joins
- * and leaves (igmp(7)), and removes a process that ends.
+ * Every process with members receives it on its own socket bound to that address. The kernel copies the datagram to
+ * each socket, joins and leaves the groups (igmp(7)), and drops the membership of a process that ends.
  *
  * A group exists while it has members. Lock: one for all groups, taken before that of the port. The poller reads the
  * list inside an epoch section.
@@ -34,8 +34,7 @@ bool udp_reaches_group(const struct packet_path *path);
 bool udp_groups_poll(bool (*poll)(int fd));
 
 /**
- * Returns true if @packet, which arrived for a group, was sent by this process, whose members already have it. Any
- * thread.
+ * Returns true if @packet arrived for a group and this process sent it: its own members already have it. Any thread.
  */
 bool udp_is_own_datagram(const struct hca *hca, const struct packet *packet);
 

@@ -4,8 +4,8 @@
  *
  * Half of the cost of a small message is the system call for its acknowledgement, plus another one in the peer to
  * receive it. If the program has replied to the last messages of a connection at once, its next reply is worth waiting
- * for: both leave as one train. The acknowledgement leaves before anything else that the process sends, so it is never
- * later than what the program sends after it has seen the completion.
+ * for: both leave as one train. The acknowledgement precedes everything else that the process sends, so the peer never
+ * sees a later message of the program first.
  */
 #include <string.h>
 
@@ -36,7 +36,7 @@ static void held_timer_expired(struct timer *timer)
 	__atomic_store_n(&holder.armed, false, __ATOMIC_SEQ_CST);
 	if (!udp_holding())
 		return;
-	/* Most likely a newer acknowledgement than the one for which the timer was armed. */
+	/* Usually this is a newer acknowledgement than the one for which the timer was armed. */
 	udp_held_release(TUNABLE_UDP_HELD_ANSWER_NS);
 	if (udp_holding() && !__atomic_exchange_n(&holder.armed, true, __ATOMIC_SEQ_CST))
 		timer_arm(held_timers(), &holder.timer, clock_now_ns() + TUNABLE_UDP_HELD_LATEST_NS / 2);
@@ -72,7 +72,10 @@ static bool answer_is_expected(struct udp_socket *socket, uint64_t now_ns)
 		answers->row = 0;
 	answers->due = true;
 	answers->acknowledged_ns = now_ns;
-	/* Not for a program that sleeps: its peer usually sleeps as well, and wakes while the reply is being made. */
+	/*
+	 * Do not hold for a program that sleeps: its peer usually sleeps as well, and wakes up while the reply is being
+	 * prepared.
+	 */
 	return answers->row == TUNABLE_UDP_HELD_AFTER && !socket->no_trains && !progress_on_thread();
 }
 

@@ -15,8 +15,8 @@
  *   turn.c        decides which of the processes that share the socket reads it
  *   owner.c       finds the owner of the port if it is a process of another kind
  *
- * Locks, all leaves with respect to the transport: that of a socket (its buffer) while it sends, that of the table of
- * sockets, that of the port. None is held while the transport is called.
+ * Locks: that of a socket (its buffer) while it sends, that of the table of sockets, and that of the port. They are
+ * taken under locks of the transport; none is held while the transport is called.
  */
 #ifndef SOFTHCA_LINK_UDP_PARTS_H
 #define SOFTHCA_LINK_UDP_PARTS_H
@@ -72,8 +72,8 @@ static inline int udp_set_option(int fd, int level, int option, int value)
 }
 
 /**
- * Makes a buffer of @fd as large as allowed: datagrams that do not fit are lost. @forced and @plain are the options
- * that set it.
+ * Makes a buffer of @fd as large as allowed, because datagrams that do not fit are lost. @forced and @plain are the
+ * options that set its size.
  */
 static inline void udp_set_buffer(int fd, int forced, int plain, int bytes)
 {
@@ -117,7 +117,7 @@ struct udp_held {
 
 /* How promptly the program replies to the messages of a flow. */
 struct udp_answers {
-	bool due;                 /* an acknowledgement has left, and no request since */
+	bool due;                 /* an acknowledgement has left, but no request since */
 	uint64_t acknowledged_ns; /* time at which it left */
 	uint32_t row;             /* consecutive requests that each followed an acknowledgement quickly */
 };
@@ -132,7 +132,8 @@ struct udp_socket {
 	bool no_labels;       /* under `lock`: the kernel refused IPV6_FLOWINFO */
 	uint16_t wanted;      /* requested port */
 	uint16_t port;        /* bound port; differs if a program has the requested one exclusively */
-	uint32_t users;       /* threads that send or wait to; this and all other fields: under the lock of the table */
+	uint32_t users;       /* threads that send or wait to send; this and all other fields: under the lock of the
+			       * table */
 	uint64_t used;        /* time of the last request, as a counter */
 	uint8_t *buffer;      /* UDP_BUFFER_BYTES */
 	struct udp_held held; /* under `lock` */
@@ -144,8 +145,8 @@ struct udp_socket {
 
 /**
  * Returns the socket for @port with its lock held, and opens it if needed. Returns NULL with errno if there is none.
- * Unless @exactly, a socket of another port is returned when the table is full: the first request for a port must not
- * close a socket then, or many flows would close each other's sockets.
+ * Unless @exactly, a socket of another port is returned when the table is full: a first request for a port must not
+ * close another socket, or many flows would close each other's.
  */
 struct udp_socket *udp_socket_get(bool ipv6, uint16_t port, bool exactly);
 /**
@@ -154,8 +155,8 @@ struct udp_socket *udp_socket_get(bool ipv6, uint16_t port, bool exactly);
  */
 int udp_socket_fragmenting(struct udp_socket *socket);
 /**
- * As udp_socket_get(), for datagrams of the connection manager, which have a socket of their own per family, whatever
- * its port: see unreachable.c. Clears a pending error of the socket.
+ * As udp_socket_get(), for datagrams of the connection manager. They have one socket per family, on any port: see
+ * unreachable.c. Clears a pending error of the socket.
  */
 struct udp_socket *udp_socket_of_manager(bool ipv6);
 /** Clears the error of @fd with which its next send would fail. */
@@ -165,7 +166,7 @@ void udp_unreachable_watch(int fd, bool ipv6);
 
 /** Unlocks @socket and releases it. */
 void udp_socket_put(struct udp_socket *socket);
-/** Releases a socket that was kept for an acknowledgement and whose lock is not held. */
+/** Releases an unlocked socket that was kept for an acknowledgement. */
 void udp_socket_forget(struct udp_socket *socket);
 /** Around a fork: holds the lock of the table; the child closes all sockets. */
 void udp_sockets_before_fork(void);
@@ -181,10 +182,10 @@ static inline uint32_t udp_flow_key(bool ipv6, uint16_t port)
 
 /** Initializes, once in a process. */
 void udp_held_begin(void);
-/** Records that a request is about to leave by @socket, whose lock is held. */
+/** Records that a request is about to leave by @socket. The caller holds its lock. */
 void udp_held_note_request(struct udp_socket *socket);
 /**
- * Decides about an acknowledgement that is about to leave by @socket, whose lock is held and which holds none. Returns
+ * Decides about an acknowledgement that is about to leave by @socket, which is locked and does not hold one. Returns
  * true if it must be held: the caller then fills socket->held and unlocks the socket, but does not release it.
  */
 bool udp_held_keep(struct udp_socket *socket, uint32_t key);
@@ -210,8 +211,8 @@ int udp_receiver_open(bool *ipv6);
 int udp_group_open(bool ipv6);
 /**
  * Sets whether another socket of this user may be bound to the port of @fd as well (SO_REUSEPORT, which both sockets
- * need at that moment). The sockets of groups always consent. The socket of the port consents for a moment only,
- * because there must be one of it. Returns 0 or a negative errno.
+ * need when the second one is bound). The sockets of groups always consent. The socket of the port consents only
+ * briefly, because there must be only one. Returns 0 or a negative errno.
  */
 int udp_set_consent(int fd, bool consents);
 /**
@@ -227,8 +228,8 @@ void udp_set_window(uint32_t bytes);
 
 /*
  * The processes of a user share the socket, so that datagrams waiting in it outlive the process that reads it, and a
- * page that says whose turn it is to read. Two that read at the same time receive packets out of order, which a network
- * may do as well; nothing else depends on the page. Any process of the user may write anything to it.
+ * page that says which process reads. Two processes that read at the same time receive packets out of order, as a
+ * network may deliver them; nothing else depends on the page. Any process of the user may write anything to it.
  */
 struct udp_share {
 	int socket; /* -1: none */
@@ -260,22 +261,22 @@ void udp_share_close(struct udp_share *share);
 struct udp_turn *udp_turn_map(int page);
 void udp_turn_unmap(struct udp_turn *turn);
 
-/* The last check of a process that does not read. All zero: none yet. */
+/* State of the socket when a process that does not read last checked it. All zero: not checked yet. */
 struct udp_look {
 	bool waited; /* a datagram was waiting in the socket */
 	uint32_t turn, beats;
 };
 
 /**
- * Checks whether the current reader has taken nothing out of @socket since this process's check @before, although a
- * datagram waited. If so, it becomes the turn of this process, as number *@turn. If several processes check, one gets
+ * Returns true if the current reader has taken nothing out of @socket since the last check @before, although a datagram
+ * was waiting. Then it is this process's turn, as number *@turn. If several processes check at once, only one gets
  * true.
  */
 bool udp_turn_take_over(struct udp_turn *page, int socket, struct udp_look *before, uint32_t *turn);
 
 struct udp_name {
 	int listening; /* socket listening at a name of the port; -1: none */
-	int connected; /* socket connected to the process of this user that has the name, @owner; -1: none */
+	int connected; /* socket connected to @owner, the process of this user that has the name; -1: none */
 	struct ucred owner;
 	struct ucred stranger;    /* process of another user that has the plain name; uid -1: none */
 	struct host_name reserve; /* the name of `listening`, if it is a reserve name */
@@ -296,7 +297,7 @@ bool udp_name_is_reserved(uint16_t port, const struct host_name *except);
  */
 int udp_port_bind_group(int fd, const struct sockaddr *name, socklen_t length);
 
-/** Makes port.c check at once, because the poller found that it is another process's turn. Any thread. */
+/** Makes port.c check the turn at once, because the poller found that another process has it. Any thread. */
 void udp_port_turn_lost(void);
 /** Implements link.has_backlog for the port's socket, as far as this process shares it. */
 bool udp_port_has_backlog(void);
@@ -304,23 +305,23 @@ bool udp_port_has_backlog(void);
 /** Registers the poller. Returns 0 or a negative errno. The lock of the port is held. */
 int udp_receive_begin(struct hca *hca);
 /**
- * Makes the poller receive from @fd. udp_receive_from() is for the owner of the port, which takes the turn on @page
- * (NULL: none) back from any other process. udp_receive_in_place() is for a substitute, while turn number @turn lasts.
- * The caller holds the lock of the port.
+ * Makes the poller receive from @fd. udp_receive_from() is for the owner of the port, which always reclaims its turn on
+ * @page (NULL: none). udp_receive_in_place() is for a substitute, while turn number @turn lasts. The caller holds the
+ * lock of the port.
  */
 void udp_receive_from(int fd, struct udp_turn *page);
 void udp_receive_in_place(int fd, struct udp_turn *page, uint32_t turn);
 /**
  * Sets whether datagrams stay in the socket until they have been handled, at the price of a system call. That is needed
- * while other processes have the socket: no datagram is lost with a process that is killed, and one may be handled
- * twice. Any thread.
+ * while other processes have the socket: no datagram is lost if a process is killed, though one may be handled twice.
+ * Any thread.
  */
 void udp_receive_carefully(bool careful);
 /** Returns true if this process receives, and it is its turn. Any thread. */
 bool udp_receive_has_turn(void);
 /** Stops receiving. The descriptor stays open. The caller holds the lock of the port; device thread. */
 void udp_receive_stop(void);
-/** Stops receiving at the end of the process: handles the packet in hand and takes no other. Any thread. */
+/** Stops receiving at the end of the process, after handling the packet in hand. Any thread. */
 void udp_receive_leave(void);
 /** Resets the poller in a forked child, which has no socket. */
 void udp_receive_after_fork(void);
@@ -343,12 +344,15 @@ bool udp_port_is_bound(uint16_t port);
 bool udp_find_owner(uint16_t port, struct udp_owner *owner);
 /** Finds a process that has the socket @inode open. As slow as udp_find_owner(). */
 bool udp_find_process(uint64_t inode, struct udp_owner *owner);
-/** Finds the softhca process that receives: of those that have @port open, the one that also has its name (port.c). */
+/**
+ * Finds the softhca process that receives: of the processes that have @port open, the one that listens at its name
+ * (port.c).
+ */
 bool udp_find_receiver(uint16_t port, struct udp_owner *owner);
 
 /*
- * Explains, at most once per second, what may happen to every packet that is sent, such as those of QP @number (0: no
- * QP of ours).
+ * Explains, at most once per second, a problem that may recur with every packet sent, such as those of QP @number (0:
+ * no QP of this process).
  */
 #define UDP_EXPLAIN(hca, number, rule, ...)                                                                            \
 	(explain_may(hca, rule, 1)                                                                                     \

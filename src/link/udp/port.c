@@ -3,15 +3,15 @@
  * Decides which process of the host has the RoCE port, see udp.h.
  *
  * The owner of the port listens on an abstract UNIX socket (port_name.c). All other processes of its user connect to
- * that socket, so they notice its end at once: the connection hangs up. Then they race for the name. Among them the
- * name decides, not the port, so that no process takes the port while its owner is still ending. A process that has the
+ * that socket, so they notice its end at once, by a hangup. Then they race for the name. The winner gets the port:
+ * deciding by the name ensures that no process takes the port while its owner is still ending. A process that has the
  * name but not the port, because a program of another kind or a process of another user has it, keeps trying alone.
  *
  * Processes of a user share the socket that is bound to the port. A process that has it passes it to the other end of
- * its connection (handover.c), which closes it if it has it already. So nothing that waits in the socket is lost with
- * the process that reads it, and the next owner continues where the last one stopped. The other processes periodically
- * check that the socket is read (turn.c). If it is not, because the owner is stopped, one of them receives as a
- * substitute. Only the owner has the right to read: when it continues, it takes its turn back without asking.
+ * its connection (handover.c), which closes it if it has it already. So datagrams waiting in the socket are not lost
+ * when the reading process ends, and the next owner continues where the last one stopped. The other processes
+ * periodically check that the socket is read (turn.c). If it is not, because the owner is stopped, one of them receives
+ * as a substitute. When the owner runs again, it reclaims its turn at once.
  *
  * Everything except the first attempt happens on the device thread.
  */
@@ -36,7 +36,7 @@
 #define LOOK_NS (LIMIT_UDP_SILENCE_MS * UINT64_C(1000000))
 #define ENDED (EPOLLRDHUP | EPOLLHUP | EPOLLERR)
 
-/* A process that is connected to notice the end of this one. */
+/* A process that is connected to this one to notice its end. */
 struct client {
 	struct watched_fd socket;
 	struct client *next;
@@ -64,7 +64,7 @@ static struct {
 	struct udp_look looked;
 	struct timer retry;
 	uint32_t tries;
-	enum explain_rule explained; /* rule of the last explanation, which is not repeated */
+	enum explain_rule explained; /* rule of the last explanation, so that it is not repeated */
 	struct client *clients;
 } port = {.lock = PTHREAD_MUTEX_INITIALIZER, .name.fd = -1, .owner.fd = -1, .share = {-1, -1}};
 
@@ -108,7 +108,7 @@ static void port_explain_taken(void)
 	struct udp_owner owner;
 	bool seen = udp_find_owner(port_number(), &owner);
 
-	/* A process of this user that has a reserve name has the port, and forwards what arrives. */
+	/* Another process of this user that has a reserve name owns the port, and forwards packets to this one. */
 	if (udp_name_is_reserved(port_number(), &port.reserve))
 		return;
 	if (port.stranger.uid != (uid_t)-1 && (!seen || owner.pid == port.stranger.pid)) {
@@ -118,7 +118,10 @@ static void port_explain_taken(void)
 		memcpy(name, owner.name, sizeof(name));
 		EXPLAIN_ONCE(RULE_UDP_PORT_TAKEN, port_number(), (uint64_t)owner.pid, name[0], name[1]);
 	} else if (port.tries >= TUNABLE_UDP_PORT_TRIES_SOON) {
-		/* Before that it may be a process that is ending, which has the port but no descriptors any more. */
+		/*
+		 * Earlier, the owner may be a process that is ending: it still has the port but no longer shows its
+		 * descriptors.
+		 */
 		EXPLAIN_ONCE(RULE_UDP_PORT_TAKEN_UNSEEN, port_number());
 	}
 }
@@ -207,14 +210,14 @@ static void port_take(void)
 		port.explained = RULE_NONE;
 		if (port.took_over)
 			counter_add(port.hca, COUNTER_UDP_TAKEOVERS, 1);
-		/* The other processes may not be connected yet. */
+		/* The other processes may not be connected yet, so handle datagrams carefully after a takeover. */
 		udp_receive_carefully(port.took_over || port.clients);
 		udp_receive_from(port.share.socket, port.page);
 		for (const struct client *client = port.clients; client; client = client->next)
 			port_give_share(client->socket.fd);
 		return;
 	}
-	/* The first attempt may be under a QP's lock, where reading all of /proc would take too long. */
+	/* The first attempt may run under a QP's lock, where reading all of /proc would take too long. */
 	if (error != -EADDRINUSE)
 		EXPLAIN_ONCE(RULE_UDP_PORT_REFUSED, port_number(), (uint64_t)-error);
 	else if (port.tries >= TUNABLE_UDP_PORT_TRIES_GIVEN)
@@ -308,8 +311,8 @@ static void client_gone(struct client *client)
 }
 
 /*
- * Receives one message from the process @pid at the other end, valid or not, and ignores any later one. Called before
- * its end is handled, which may have been reported as well.
+ * Handles the first message from the process @pid at the other end, valid or not, and ignores later ones. Called before
+ * the end of the connection is handled, which may have been reported at the same time.
  */
 static void share_arrived(struct watched_fd *watched, pid_t pid)
 {
@@ -330,8 +333,8 @@ static void client_ready(struct watched_fd *watched, uint32_t events)
 }
 
 /*
- * Adds a connected process. Processes of other users are refused so that they cannot fill the table of descriptors;
- * they try again now and then. The caller holds the lock.
+ * Adds a connected process. Refuses processes of other users, so that they cannot fill the table of descriptors; they
+ * retry occasionally. The caller holds the lock.
  */
 static void client_add(int fd)
 {
@@ -365,7 +368,7 @@ static void clients_arrived(struct watched_fd *watched, uint32_t events)
 	while (descriptor_check(watched->fd) &&
 	       (fd = descriptor_keep(accept4(watched->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK))) >= 0)
 		client_add(fd);
-	/* No descriptor is left: the client waits, and must not keep this thread awake. */
+	/* Without a free descriptor, the client has to wait; it must not keep this thread awake. */
 	if (errno != EAGAIN && errno != EINTR && errno != ECONNABORTED) {
 		progress_rewatch(watched, 0);
 		port_retry_in(TUNABLE_UDP_PORT_LATER_NS);
@@ -397,8 +400,8 @@ static void owner_ready(struct watched_fd *watched, uint32_t events)
 }
 
 /*
- * Follows the process of this user at the other end of @fd, which has the name. It may not have the port: then it takes
- * the socket that this process passes.
+ * Follows the process of this user at the other end of @fd, which has the name. If that process does not have the port,
+ * it takes the socket that this process passes.
  */
 static void owner_follow(int fd, const struct ucred *owner)
 {

@@ -3,8 +3,8 @@
  * The name by which processes of a user find the one that has the RoCE port, see parts.h.
  *
  * It is "softhca/1/port/NUMBER". If another user has that name, or no process listens there for a while, a reserve name
- * is used (link/host/names.h). If two processes of a user take one at the same time, each sees the other, and both try
- * again.
+ * is used (link/host/names.h). If two processes of a user take reserve names at the same time, each sees the other's,
+ * and both try again.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -74,7 +74,10 @@ struct udp_name udp_name_contend(uint16_t port, uint32_t tries)
 		result.connected = fd;
 		return result;
 	}
-	/* Without a listening socket, the owner of the name is starting or has just ended, unless this lasts. */
+	/*
+	 * The owner of the name is starting or has just ended if no socket listens there. If this lasts, the name
+	 * counts as taken.
+	 */
 	taken = fd >= 0 || tries > TUNABLE_UDP_PORT_TRIES_SOON + 1;
 	if (fd >= 0) {
 		result.stranger = result.owner;

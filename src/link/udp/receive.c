@@ -26,11 +26,11 @@
 
 static struct {
 	struct poller poller;
-	struct watched_fd watched; /* fd: -1: another process receives; atomic */
+	struct watched_fd watched; /* descriptor -1: another process receives; atomic */
 	bool armed;                /* atomic */
 	struct udp_turn *page;     /* atomic; NULL: no other process has the socket */
 	uint32_t turn;             /* atomic; this process's turn number on the page */
-	bool by_right;             /* atomic; this process owns the port, and takes its turn from any other */
+	bool by_right;             /* atomic; this process owns the port, and takes its turn from any other process */
 	bool careful;              /* atomic; datagrams stay in the socket while they are handled */
 	bool leaving;              /* atomic */
 	struct hca *hca;           /* the device that counts and explains packets without a QP */
@@ -45,7 +45,7 @@ static struct {
 
 /* ---- packets --------------------------------------------------------------------------------------------------- */
 
-/* Delivers the pending run, at the latest at the end of the datagram whose bytes it refers to. */
+/* Delivers the pending run, at the latest at the end of the datagram that contains its bytes. */
 static void pending_deliver(void)
 {
 	if (!receiver.pending)
@@ -67,7 +67,7 @@ static void frame_explain_drop(const struct refusal *why, uint32_t qpn)
 
 #define DROP_FRAME(qpn, rule_number, ...) frame_explain_drop(&(const struct refusal){rule_number, {__VA_ARGS__}}, qpn)
 
-/* Builds the packet in the slot of the run, where it waits for packets that continue it. */
+/* Builds the packet in the slot of the run, where it waits for packets that may join it. */
 static void packet_take(const uint8_t *bytes, uint32_t length)
 {
 	struct packet *packet = run_slot(receiver.run);
@@ -89,7 +89,7 @@ static void packet_take(const uint8_t *bytes, uint32_t length)
 	receiver.pending = true;
 }
 
-/* Returns true if packets of this kind may form a run. Only the last packet shows which message it is. */
+/* Returns true if packets of this kind may form a run. The opcode of the message is known only from its last packet. */
 static bool packet_may_join(const struct packet *packet)
 {
 	return message_has(packet->message, MESSAGE_IS_LONG) &&
@@ -104,8 +104,8 @@ static bool message_continues(uint8_t begun, uint8_t message)
 }
 
 /*
- * Returns true if @next continues the run @packet, and joining them hides nothing that the QP must check: all packets
- * of a message except the last are as long as some path MTU. Whether it is that of the QP follows from the length of
+ * Returns true if @next continues the run @packet and joining them hides nothing that the QP must check: all packets of
+ * a message except the last must have the length of some path MTU. The QP compares it with its own MTU by the length of
  * the run.
  */
 static bool packet_continues(const struct packet *packet, const struct packet *next)
@@ -154,7 +154,7 @@ static void packet_handle(const uint8_t *bytes, uint32_t length)
 {
 	uint32_t qpn = roce_destination(bytes);
 
-	/* A datagram for a group has this QP number (IBTA 10.5.1), and it must not reach any QP by another number. */
+	/* A datagram for a group must have this QP number (IBTA 10.5.1), and must not reach a QP by another number. */
 	if (receiver.group != (qpn == MULTICAST_QPN)) {
 		counter_add(receiver.hca, COUNTER_UDP_MALFORMED, 1);
 		DROP_FRAME(qpn, RULE_FRAME_GROUP, qpn);
@@ -178,8 +178,8 @@ static void packet_handle(const uint8_t *bytes, uint32_t length)
 /*
  * Checks the ICRC after @length bytes of packet @number of its datagram. The ICRC covers the identification of the IPv4
  * header, which a UDP socket does not deliver. softhca numbers the packets of a train from 0, so @number is tried
- * first, which checks all 32 bits. Other senders may use any identification; it is then solved for, and 15 bits remain
- * to be checked (wire/roce.h).
+ * first, which checks all 32 bits. Other senders may use any identification. It is then computed from the ICRC, which
+ * leaves 15 bits to be checked (wire/roce.h).
  */
 static bool frame_check_icrc(const struct udp_arrival *arrival, uint32_t number, const uint8_t *bytes, uint32_t length)
 {
@@ -211,8 +211,9 @@ static void frame_handle(const struct udp_arrival *arrival, uint32_t number, con
 }
 
 /*
- * Returns true if the packet @last of a train is an acknowledgement after requests only. It is then older than those:
- * only the last packet of a train may be shorter, so udp.c put it there. Responses keep their order.
+ * Returns true if the packet @last of a train is an acknowledgement after requests only. It is then older than the
+ * requests: only the last packet of a train may be shorter, so udp.c put it at the end. Trains with responses are in
+ * order.
  */
 static bool train_ends_with_older(const uint8_t *bytes, uint32_t length, uint32_t segment, uint32_t last)
 {
@@ -286,7 +287,7 @@ static bool receiver_has_turn(const struct udp_turn *page)
 
 /*
  * Takes the datagram that has been handled, the @length bytes of receiver.bytes, out of the socket. While this process
- * was stopped, another one may have taken it. The first datagram is then one that has not been handled; it is handled
+ * was stopped, another one may have taken it. Then the first datagram in the socket is a new one, which is handled
  * here. Returns false if the handled datagram was not taken.
  */
 static bool datagram_take_out(int fd, const struct udp_turn *page, ssize_t length)
@@ -306,7 +307,7 @@ static bool datagram_take_out(int fd, const struct udp_turn *page, ssize_t lengt
 
 /*
  * Returns true if the datagram of @length bytes starts with a READ, an atomic or an ATOMIC WRITE. Its response leaves
- * after the poll, so further requests in the socket are taken first: the responder then counts how many of them wait
+ * after the poll, so further requests in the socket are taken first, for the responder to count how many of them wait
  * (IBTA 9.7.4.1.5).
  */
 static bool datagram_wants_response(const uint8_t *bytes, ssize_t length)
@@ -314,7 +315,7 @@ static bool datagram_wants_response(const uint8_t *bytes, ssize_t length)
 	return length > 0 && message_has(packet_opcodes[bytes[0]].message, MESSAGE_IS_ANSWERED);
 }
 
-/* Checks the descriptor, but not each time: the sockets are not written to, and most polls find nothing. */
+/* Checks the descriptor, but not on every poll: nothing is written to the sockets, and most polls find nothing. */
 static bool descriptor_look(int fd)
 {
 	static uint32_t looks;
@@ -322,7 +323,10 @@ static bool descriptor_look(int fd)
 	return __atomic_fetch_add(&looks, 1, __ATOMIC_RELAXED) % TUNABLE_DESCRIPTOR_LOOKS || descriptor_check(fd);
 }
 
-/* With @careful, a process that is killed or stopped leaves the datagram in hand to the other processes. */
+/*
+ * Handles the next datagram of @fd. With @careful, a process that is killed or stopped leaves the datagram in the
+ * socket for the other processes.
+ */
 static bool socket_poll(int fd, const struct udp_turn *careful)
 {
 	struct udp_arrival arrival = {.segment = 0};
@@ -345,7 +349,7 @@ static bool socket_poll(int fd, const struct udp_turn *careful)
 	return i > 0;
 }
 
-/* Returns true if it is this process's turn, or has just become so. */
+/* Returns true if this process has the turn, or has just taken it. */
 static bool receiver_take_turn(struct udp_turn *page)
 {
 	uint32_t own;
@@ -374,7 +378,7 @@ static bool port_poll(void)
 		return false;
 	if (!socket_poll(fd, __atomic_load_n(&receiver.careful, __ATOMIC_RELAXED) ? page : NULL))
 		return false;
-	/* Other processes may increment it at the same time; any change is sufficient. */
+	/* Other processes may increment it at the same time; one visible change is sufficient. */
 	if (page)
 		__atomic_store_n(&page->beats, __atomic_load_n(&page->beats, __ATOMIC_RELAXED) + 1, __ATOMIC_RELAXED);
 	return true;
@@ -392,7 +396,7 @@ static bool udp_poll(struct poller *poller, struct run *run)
 
 	(void)poller;
 	if (__builtin_expect(udp_holding() != 0, 0)) {
-		/* A program looks at its send queue before it replies: avoid a system call then. */
+		/* Avoids a system call when a program checks its send queue before it replies. */
 		if (udp_held_just_now())
 			return false;
 		udp_held_release(TUNABLE_UDP_HELD_NS);

@@ -13,7 +13,7 @@
 #include "link/udp/parts.h"
 
 #define HOP_LIMIT 64
-/* Source port of the connection manager's datagrams: any of those that flows use (wire.md). */
+/* Source port of the connection manager's datagrams: any port that flows use too (wire.md). */
 #define MANAGER_PORT 0xc001
 
 static struct {
@@ -26,7 +26,7 @@ static struct {
 
 /* ---- options --------------------------------------------------------------------------------------------------- */
 
-/* Discards datagrams to the source port of a connection, which would only fill memory. */
+/* Discards datagrams sent to the source port of a connection, which would only fill memory. */
 static void sender_receive_nothing(int fd)
 {
 	struct sock_filter drop = BPF_STMT(BPF_RET | BPF_K, 0);
@@ -54,7 +54,7 @@ static int sender_set_options(int fd, bool ipv6, bool fragments)
 	if (!error && ipv6)
 		error = udp_set_option(fd, IPPROTO_IPV6, IPV6_V6ONLY, 1);
 	udp_set_buffer(fd, SO_SNDBUFFORCE, SO_SNDBUF, TUNABLE_UDP_SEND_BUFFER_BYTES);
-	/* Other processes have flows with the same port. */
+	/* Other processes may have flows with the same port. */
 	if (!error)
 		error = udp_set_option(fd, SOL_SOCKET, SO_REUSEADDR, 1);
 	return error;
@@ -96,8 +96,8 @@ static int sender_open(bool ipv6, uint16_t port, bool fragments)
 	error = sender_set_options(fd, ipv6, fragments);
 	sender_receive_nothing(fd);
 	/*
-	 * If a program has that port exclusively, any other port will do, because receivers do not check it. The socket
-	 * for fragments must have the port of the first one.
+	 * If a program has that port exclusively, use any other port, because receivers do not check it. The socket for
+	 * fragments must have the port of the first one.
 	 */
 	if (!error && sender_bind(fd, ipv6, port) && (fragments || sender_bind(fd, ipv6, 0)))
 		error = -errno;
@@ -199,7 +199,7 @@ static int sender_acquire(bool ipv6, uint16_t port, bool exactly, struct udp_soc
 		senders_init();
 	*socket = sender_find(ipv6, port);
 	if (!*socket || ((*socket)->fd >= 0 && ((*socket)->wanted != port || (*socket)->ipv6 != ipv6))) {
-		/* All sockets are open, and none has the port. */
+		/* All sockets are open, and none is bound to the port. */
 		shared = exactly ? NULL : sender_share(ipv6, port);
 		if (shared)
 			*socket = shared;

@@ -21,7 +21,10 @@ void udp_turn_unmap(struct udp_turn *turn)
 bool udp_turn_take_over(struct udp_turn *page, int socket, struct udp_look *before, uint32_t *turn)
 {
 	struct pollfd readable = {.fd = socket, .events = POLLIN};
-	/* Read before the socket: a packet that waits now and is taken later changes the beat that was read here. */
+	/*
+	 * This is read before the socket: if a packet that is waiting now is taken later, the beat will differ from
+	 * this one.
+	 */
 	struct udp_look now = {
 		.turn = __atomic_load_n(&page->turn, __ATOMIC_SEQ_CST),
 		.beats = __atomic_load_n(&page->beats, __ATOMIC_SEQ_CST),

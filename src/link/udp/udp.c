@@ -101,7 +101,7 @@ static int datagram_send_or_wait(struct transmission *sent, int fd, const uint8_
 	return udp_datagram_send(sent, fd, bytes, length, segment);
 }
 
-/* Explains fragmentation once for each QP (those that are remembered): it lasts as long as the QP. */
+/* Explains fragmentation once for each QP (as many as are remembered): every later packet of the QP would repeat it. */
 static void fragments_explain(const struct transmission *sent, uint32_t length)
 {
 	static uint32_t explained[256]; /* atomic; QP numbers by hash */
@@ -162,7 +162,7 @@ static void packet_put_icrc(const struct transmission *sent, uint8_t *bytes, uin
 }
 
 /*
- * Sends each packet of the train by itself. Returns 0 or the last error. Sets *@longest if the first packet, which is
+ * Sends each packet of the train separately. Returns 0 or the last error. Sets *@longest if the first packet, which is
  * the longest, was sent unfragmented.
  */
 static int train_send_singly(struct transmission *sent, bool *longest)
@@ -176,10 +176,10 @@ static int train_send_singly(struct transmission *sent, bool *longest)
 	while (left) {
 		uint32_t length = left < sent->segment ? left : sent->segment;
 
-		/* The first one has identification 0 already. */
+		/* The identification of the first packet is 0 already. */
 		if (at != sent->socket->buffer)
 			packet_put_icrc(sent, at, length, 0);
-		/* The last one, which is shorter, may fit. */
+		/* The last packet, which is shorter, may fit. */
 		whole |= length < sent->segment;
 		error = packet_send(sent, at, length, &whole);
 		if (error) {
@@ -353,7 +353,7 @@ static bool train_put_packet(struct transmission *sent, struct packet *packet, u
 	if (!train_has_room(sent, length)) {
 		uint8_t kept[ROCE_MOST_HEADERS];
 
-		/* The headers were written after the train that is sent now. */
+		/* The headers were written after the end of the train that is sent now. */
 		memcpy(kept, at, headers);
 		train_flush(sent);
 		memcpy(start, kept, headers);
@@ -480,8 +480,8 @@ static enum link_result udp_send_run(struct hca *hca, struct run *run)
 /* ---- frames ---------------------------------------------------------------------------------------------------- */
 
 /*
- * Updates the ICRC of a frame that was made for @path and @port, if it leaves with other addresses or another port. A
- * wrong ICRC stays wrong.
+ * Updates the ICRC of a frame built for @path and @port if it leaves with other addresses or another port. A wrong ICRC
+ * stays wrong.
  */
 static void frame_change_icrc(const struct transmission *sent, const struct packet_path *path, uint16_t port,
 			      uint8_t *bytes, uint32_t length)

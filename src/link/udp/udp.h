@@ -13,8 +13,8 @@
 
 /**
  * Makes this process receive what other hosts send to its QPs: takes the port, or finds the process that has it and
- * takes over when that ends. Starts the device thread. Cheap after the first call. Any thread; may be called under a
- * QP's lock.
+ * takes over when that process ends. Starts the device thread. Cheap after the first call. Any thread; may be called
+ * under a QP's lock.
  */
 void udp_begin(struct hca *hca);
 
@@ -30,7 +30,7 @@ static inline uint32_t udp_holding(void)
 /** Sends the held acknowledgement if it has waited for @age_ns. Any thread; may be called under a QP's lock. */
 void udp_held_release(uint64_t age_ns);
 
-/** Sends the held acknowledgement before something else that must not overtake it. As udp_held_release(). */
+/** Sends the held acknowledgement before other packets that must not overtake it. As udp_held_release(). */
 static inline void udp_let_go(void)
 {
 	if (__builtin_expect(udp_holding() != 0, 0))

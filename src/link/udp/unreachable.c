@@ -2,11 +2,12 @@
 /*
  * The sockets that send datagrams of the connection manager, one for each family, see parts.h. When another host
  * reports a closed port (ICMP "port unreachable"), the kernel queues the report in the error queue of the socket
- * (IP_RECVERR, ip(7)). A request to a host without RDMA therefore ends at once and not after all its retransmissions.
- * These sockets are separate because an error also fails the next send, whichever packet that is.
+ * (IP_RECVERR, ip(7)). A request to a host without RDMA therefore ends at once instead of after all its
+ * retransmissions. These sockets are separate because a pending error also fails the next send on the same socket,
+ * whatever packet that is.
  *
- * An ICMP message quotes the datagram that it refuses. A forger has to know the source port and the quoted contents;
- * the connection manager compares them with what it has sent.
+ * An ICMP message quotes the refused datagram. The connection manager compares the quotation with the datagrams that it
+ * has sent, so a forger would have to know the source port and the contents.
  */
 #include <errno.h>
 #include <time.h>
@@ -51,7 +52,7 @@ static void datagram_refused(const union ibv_gid *to, const uint8_t *bytes, size
 	const struct packet_path path = {.destination = *to, .type = IBV_GID_TYPE_ROCE_V2};
 	const uint8_t *mad = bytes + HEADERS;
 
-	/* Some routers quote only 8 bytes of a datagram, which do not identify it. */
+	/* Some routers quote only the first 8 bytes of a datagram, which do not identify it. */
 	if (length < HEADERS + MAD_BYTES || packet_opcodes[bytes[0]].transport != IBV_QPT_UD ||
 	    roce_destination(bytes) != GSI_QPN || mad_word(mad) != MAD_CM_WORD ||
 	    mad_address(mad).addressee != MAD_FOR_SERVICE || !management)
