@@ -22,7 +22,7 @@ struct refusal;
 
 struct hca_qp_attr {
 	enum ibv_qp_type type;            /* RC, UC, UD, XRC, QP_TYPE_DCI, QP_TYPE_DCT */
-	struct hca_pd *pd;                /* NULL for XRC_RECV: packets name an SRQ, whose domain is used */
+	struct hca_pd *pd;                /* NULL for XRC_RECV: packets name an SRQ, and its domain is used */
 	struct hca_xrcd *xrcd;            /* for XRC_RECV, otherwise NULL */
 	struct hca_cq *send_cq, *recv_cq; /* NULL if the type has none */
 	struct hca_srq *srq;              /* NULL if the QP has its own receive queue */
@@ -40,8 +40,8 @@ struct hca_qp_attr {
 	uint32_t user_index; /* appears in the low 24 bits of srqn_uidx of every CQE of this QP (CQE version 1) */
 	void *cookie;        /* the driver's QP, named by asynchronous events */
 	/*
-	 * For explanations only: returns the wr_id of the send WQE whose first block has the 16-bit @index. May be
-	 * NULL.
+	 * For explanations only: returns the wr_id of the send WQE that begins at the block with the 16-bit @index. May
+	 * be NULL.
 	 */
 	uint64_t (*wr_id_of)(const void *cookie, uint16_t index);
 	/*
@@ -67,7 +67,7 @@ struct hca_qp_attr {
 
 int hca_qp_create(struct hca_context *context, const struct hca_qp_attr *attr, struct hca_qp **qp);
 /**
- * Destroys a QP other than XRC_RECV; returns when its running transfers have ended. Bound type 2 windows become
+ * Destroys a QP other than XRC_RECV; returns when its running transfers have ended. Type 2 windows bound to it become
  * unusable. Returns 0, or -EBUSY while it is attached to a multicast group.
  */
 int hca_qp_destroy(struct hca_qp *qp);
@@ -82,8 +82,8 @@ int hca_qp_detach(struct hca_qp *qp, const union ibv_gid *group);
 
 /**
  * XRC_RECV QPs belong to their domain and may have many openers, each of which gets the events of the QP.
- * hca_qp_create() makes the first. hca_qp_open() finds QP @number in the domain; returns 0, -EINVAL if it is not there, or
- * -ENOMEM. hca_qp_close() closes the handle with @cookie; closing the last one destroys the QP.
+ * hca_qp_create() makes the first. hca_qp_open() finds QP @number in the domain; it returns 0, -EINVAL if the QP is not
+ * there, or -ENOMEM. hca_qp_close() closes the handle with @cookie; closing the last one destroys the QP.
  */
 int hca_qp_open(struct hca_xrcd *xrcd, uint32_t number, void *cookie, struct hca_qp **qp);
 void hca_qp_close(struct hca_qp *qp, const void *cookie);
@@ -118,7 +118,7 @@ int hca_qp_query(struct hca_qp *qp, struct ibv_qp_attr *attr);
 void hca_qp_creation(const struct hca_qp *qp, struct hca_qp_attr *attr);
 /** Returns true if any device of this process has a QP @number. */
 bool hca_qp_exists(uint32_t number);
-/** Returns the current state; cheap, may be stale on return. */
+/** Returns the current state, which may be stale on return. */
 enum ibv_qp_state hca_qp_state(const struct hca_qp *qp);
 
 /**
@@ -134,7 +134,7 @@ int hca_qp_drained(struct hca_qp *qp, uint16_t *next);
  */
 int hca_dci_reset_stream(struct hca_qp *qp, uint16_t stream, uint32_t *errored);
 
-/** As hca_cq_watch(), for both doorbell records of the QP; -ENOMEM without memory. */
+/** As hca_cq_watch(), for both doorbell records of the QP. Returns 0, or -ENOMEM. */
 int hca_qp_watch(struct hca_qp *qp);
 /**
  * Sets the UDP source port of RoCE v2 packets of the QP (mlx5dv_modify_qp_udp_sport(3)); the driver has checked type

@@ -54,7 +54,7 @@ static int check_values(const struct hca_qp *qp, const struct ibv_qp_attr *attr,
 	if (mask & IBV_QP_PATH_MTU && (attr->path_mtu < IBV_MTU_256 || attr->path_mtu > IBV_MTU_4096 ||
 				       128u << attr->path_mtu > port_most_mtu(qp->hca)))
 		return REFUSAL(why, EINVAL, RULE_MODIFY_MTU, attr->path_mtu, port_most_mtu(qp->hca));
-	/* ibv_modify_qp(3): a device without IBV_DEVICE_AUTO_PATH_MIG has no alternate paths, nor has RoCE. */
+	/* ibv_modify_qp(3): devices without IBV_DEVICE_AUTO_PATH_MIG have no alternate paths; RoCE has none either. */
 	if (mask & IBV_QP_ALT_PATH)
 		return REFUSAL(why, EINVAL, RULE_MODIFY_ALT_PATH, attr->alt_port_num);
 	if (mask & IBV_QP_AV)
@@ -176,8 +176,8 @@ static void set_values(struct hca_qp *qp, const struct ibv_qp_attr *attr, int ma
 }
 
 /*
- * Returns true unless the peer of @qp is in this process, where a receiving thread would be wasted. Tests use
- * their own link.
+ * Returns true if other processes may send to @qp: its peer is not in this process, where a receiving thread would be
+ * wasted. False on the links that tests provide.
  */
 static bool hears_others(const struct hca_qp *qp)
 {
@@ -230,7 +230,9 @@ static void enter_state(struct hca_qp *qp, enum ibv_qp_state to)
 			qp->watch->starting = true;
 			qp_ignore_record(qp); /* see restart_watch() */
 		}
-		/* The event must be requested again for each drain (ibv_modify_qp(3): en_sqd_async_notify is valid with SQD). */
+		/*
+		 * This attribute applies to one drain only (ibv_modify_qp(3): en_sqd_async_notify is valid with SQD).
+		 */
 		qp->attr.sq_draining = 0;
 		qp->attr.en_sqd_async_notify = 0;
 		break;
@@ -252,7 +254,7 @@ static uint8_t port_mtu_shift(const struct hca_qp *qp)
 	return (uint8_t)__builtin_ctz(port_active_mtu(qp->hca));
 }
 
-/* Returns the attributes of a half that a QP lacks: accepted and ignored, as by the kernel. */
+/* Returns the attributes of a missing half (send or receive), which are accepted and ignored, as by the kernel. */
 static int ignored_attributes(const struct hca_qp *qp)
 {
 	switch (qp->type) {
@@ -320,9 +322,9 @@ void hca_qp_disconnect(struct hca_qp *qp)
 }
 
 /*
- * A program cannot post requests before RTS, so the value that the doorbell record of a watched QP has at RESET and at the move
- * to RTS announces none. The watcher may see that value first: between the move to RTS, under the lock, and this call it must not
- * obey it.
+ * A program cannot post requests before RTS, so whatever the doorbell record of a watched QP contains at RESET and at
+ * the move to RTS, it announces no requests. The watcher must not obey it between the move to RTS, made under the lock,
+ * and this call.
  */
 static void restart_watch(struct hca_qp *qp, bool ready)
 {
@@ -353,7 +355,7 @@ int hca_qp_try_modify(struct hca_qp *qp, const struct ibv_qp_attr *attr, int mas
 	/* Another thread may still execute requests of the old state; the program is about to reuse rings and memory. */
 	if (mask & IBV_QP_STATE && (attr->qp_state == IBV_QPS_RESET || attr->qp_state == IBV_QPS_ERR))
 		epoch_synchronize();
-	/* The access granted to the peer may have changed. */
+	/* The access granted to the peer may have changed, so the grants are revoked. */
 	if (unlikely(granted))
 		grants_revoke_and_drain();
 	if (qp->dci && mask & IBV_QP_STATE && attr->qp_state == IBV_QPS_RESET)

@@ -49,7 +49,7 @@ static const struct multicast_list *list_current(void)
 	return list ? list : &none;
 }
 
-/* Publishes @list. Returns the old list, which the caller frees when its last reader has left. */
+/* Publishes @list. Returns the old list, which the caller frees after its last reader has left. */
 static const struct multicast_list *list_publish(const struct multicast_list *list)
 {
 	const struct multicast_list *before = the_registry.multicast;

@@ -116,7 +116,7 @@ static int alloc_dc(struct hca_qp *qp, const struct hca_qp_attr *attr)
 	return 0;
 }
 
-/* Returns the most segments of a receive of the QP: of its own queue, or of any entry of an SRQ. */
+/* Returns the maximum number of segments of a receive of the QP, from its own queue or an SRQ. */
 static size_t receive_segments(const struct hca_qp_attr *attr)
 {
 	return attr->srq || attr->xrcd ? RECEIVE_SEGMENTS : attr->rq_count ? rq_segments(attr->rq_shift) : 0;
@@ -213,7 +213,7 @@ int hca_qp_create(struct hca_context *context, const struct hca_qp_attr *attr, s
 	return error;
 }
 
-/* Removes the requester and unsent answers from all queues for room. The lock is held. */
+/* Removes the requester and unsent answers from all queues of waiters for room. The lock is held. */
 static void leave_queues(struct hca_qp *qp)
 {
 	link_leave(&qp->sender);

@@ -65,8 +65,8 @@ enum ibv_qp_state hca_qp_state(const struct hca_qp *qp)
 }
 
 /*
- * Fills in fields that were never set as the context of an adapter has them (mlx5-formats 4.1, "A fresh QP"). Programs query a port by
- * the number in them, and pass the other attributes back to ibv_modify_qp().
+ * Fills in fields that were never set with the values in the context of a new QP of an adapter (mlx5-formats 4.1, "A
+ * fresh QP"). Programs query a port by the number in them, and pass the other attributes back to ibv_modify_qp().
  */
 static void fill_defaults(const struct hca_qp *qp, struct ibv_qp_attr *attr)
 {

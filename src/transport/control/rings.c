@@ -55,7 +55,7 @@ void qp_reset_shadows(struct hca_qp *qp)
 		shadow_reset(qp->rq.shadow);
 }
 
-/* The doorbell record of a queue that posts nothing. */
+/* Doorbell record of queues to which nothing can be posted. */
 static const uint32_t nothing_posted;
 
 void qp_ignore_record(struct hca_qp *qp)

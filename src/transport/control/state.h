@@ -8,8 +8,8 @@
 #include "mkey/walk.h"
 
 /**
- * Checks transition and attribute mask. Returns 0, or -EINVAL with @why filled. @mask without IBV_QP_STATE keeps the
- * state: @to is then @from.
+ * Checks transition and attribute mask. Returns 0, or -EINVAL with @why filled. Without IBV_QP_STATE in @mask the state
+ * does not change: @to must then be @from.
  */
 int qp_transition_check(enum ibv_qp_type type, enum ibv_qp_state from, enum ibv_qp_state to, int mask,
 			struct refusal *why);

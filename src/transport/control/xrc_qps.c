@@ -18,7 +18,10 @@ static struct qp_opener *new_opener(struct hca_xrcd *xrcd, void *cookie)
 	return opener;
 }
 
-/* The lock of the device, which is held, protects the list against changes; threads that raise events hold the lock of the QP. */
+/*
+ * The caller holds the lock of the device, which protects the list against changes; threads that raise events hold the
+ * lock of the QP.
+ */
 static void add_opener(struct hca_qp *qp, struct qp_opener *opener)
 {
 	reference_get(&opener->xrcd->references);
@@ -28,7 +31,7 @@ static void add_opener(struct hca_qp *qp, struct qp_opener *opener)
 	queue_unlock(&qp->lock);
 }
 
-/* See struct xrc_domain; the lock of the device is held. */
+/* Ends the use of @srq by the QPs of @domain, see struct xrc_domain. The lock of the device is held. */
 static void forget_srq(struct xrc_domain *domain, const struct hca_srq *srq)
 {
 	for (struct hca_qp *qp = domain->qps; qp; qp = qp->next_in_domain) {
@@ -131,7 +134,7 @@ void hca_qp_close(struct hca_qp *qp, const void *cookie)
 	pthread_mutex_unlock(&hca->lock);
 	if (last)
 		qp_destroy(qp);
-	/* Removed from the list, it gets no more events. */
+	/* The opener is not in the list any more, so it gets no more events. */
 	qp_opener_purge(opener);
 	reference_put(&opener->xrcd->references);
 	free(opener);

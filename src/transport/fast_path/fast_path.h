@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The fast path of a message between two queue pairs of this process whose source and destination are each one contiguous region.
- * The steps of requester and responder are compiled into one function, and no packet is delivered. Other messages go through
+ * The fast path of a message between two queue pairs of this process, from one contiguous region to another. The steps
+ * of requester and responder are compiled into one function, and no packet is delivered. Other messages go through
  * keys.h, or fall back to the run loop.
  */
 #ifndef SOFTHCA_TRANSPORT_FAST_PATH_FAST_PATH_H
@@ -14,7 +14,7 @@
 #include "transport/requester/build.h"
 #include "transport/responder/steps.h"
 
-/* Finds the contiguous @place of all bytes that the READ or atomic @wqe fetches. Returns false to fall back. */
+/* Finds the contiguous @place for all bytes that the READ or atomic @wqe fetches. Returns false to fall back. */
 static inline SPECIALISED bool fast_path_place(struct hca_qp *qp, const struct wqe *wqe, struct stream *place,
 					       uint32_t *bytes)
 {
@@ -71,8 +71,8 @@ static inline SPECIALISED bool fast_path_take_segments(struct wqe *wqe, const st
 }
 
 /*
- * Executes @wqe, whose control segment is valid, and adds the bytes copied to *@bytes. The lock of the peer is only tried, since
- * the lock of @qp is held: two threads that send to each other would deadlock. Returns false to fall back.
+ * Executes @wqe, which has a valid control segment, and adds the bytes copied to *@bytes. Only tries the lock of the
+ * peer, since the lock of @qp is held: two threads that send to each other would deadlock. Returns false to fall back.
  */
 static inline SPECIALISED bool fast_path_execute(struct hca_qp *qp, struct wqe *wqe, uint32_t *bytes,
 						 const struct send_kind kind, const uint8_t message)
@@ -87,7 +87,7 @@ static inline SPECIALISED bool fast_path_execute(struct hca_qp *qp, struct wqe *
 	if (unlikely(!fast_path_take_segments(wqe, kind, &why)) ||
 	    unlikely(!fast_path_build(qp, wqe, &packet, &place, kind)))
 		return false;
-	/* The table of opcodes has the same value, but as a constant it lets the compiler specialise. */
+	/* The table of opcodes gives the same value, but a constant lets the compiler specialise. */
 	packet.message = message;
 	peer = qp_find(packet.destination_qpn);
 	if (unlikely(!peer || peer == qp || !queue_try_lock(&peer->lock)))
@@ -152,8 +152,9 @@ enum fast_path {
 };
 
 /**
- * Executes WQEs posted to @qp, whose lock is held. If the latest message of the queue went through keys, they are tried first.
- * @recorded: a timeline is recorded, which needs the packets that only fast_path_through_keys() builds.
+ * Executes WQEs posted to @qp. The caller holds its lock. If the latest message of the queue went through keys.h, tries
+ * that path first. @recorded: a timeline is recorded, which needs the packets that only fast_path_through_keys()
+ * builds.
  */
 static inline SPECIALISED enum fast_path fast_path(struct hca_qp *qp, const bool recorded)
 {

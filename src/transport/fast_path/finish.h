@@ -6,8 +6,8 @@
 #include "transport/requester/acknowledge.h"
 
 /**
- * Completes @wqe, whose message of @packets packets and @bytes bytes has arrived, as if it were first in the FIFO of WQEs in
- * flight.
+ * Completes @wqe after its message of @packets packets and @bytes bytes has arrived, as if it were first in the FIFO of
+ * WQEs in flight.
  */
 static inline SPECIALISED void fast_path_finish(struct hca_qp *qp, const struct wqe *wqe, uint32_t packets,
 						uint32_t bytes)

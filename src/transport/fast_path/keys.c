@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The fast path of messages whose memory is not contiguous, and of the less common opcodes; see keys.h. */
+/* The fast path of messages from or to memory that is not contiguous, and of the less common opcodes; see keys.h. */
 #include "transport/fast_path/keys.h"
 
 #include "core/thread_memory.h"
@@ -87,7 +87,7 @@ static void execute_message(struct request *request, struct keyed_message *messa
 		responder_complete_message(request, kind);
 }
 
-/* Executes @message of @qp at its @peer. Both locks are held. Returns false to fall back, with no effects. */
+/* Executes @message of @qp at its @peer. Both locks are held. Returns false to fall back, with nothing changed. */
 static bool execute_at_peer(struct hca_qp *qp, struct hca_qp *peer, struct keyed_message *message)
 {
 	const struct request_kind kind = {

@@ -10,8 +10,8 @@
 struct hca_qp;
 
 /**
- * Executes and completes the next posted WQE of @qp. Returns the bytes copied, or -1 to fall back, with no effects. The lock of
- * @qp is held.
+ * Executes and completes the next posted WQE of @qp. Returns the bytes copied, or -1 to fall back, in which case
+ * nothing has changed. The lock of @qp is held.
  */
 int fast_path_through_keys(struct hca_qp *qp);
 

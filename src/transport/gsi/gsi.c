@@ -23,7 +23,7 @@
 #include "wire/routes.h"
 #include "wire/run.h"
 
-/* Rounds of gsi_push(); the device thread sends the rest. */
+/* Limit of rounds in gsi_push(); the device thread sends the rest. */
 #define MOST_PUSHES 1000
 
 struct entry {
@@ -47,11 +47,11 @@ static struct {
 	uint32_t count;      /* entries in both lists */
 	uint32_t arrivals;   /* entries with `arrived` set */
 	uint32_t due;        /* atomic; entries in `ready` */
-	uint32_t sending;    /* atomic; set while a thread sends; one at a time keeps the order */
+	uint32_t sending;    /* atomic; set while a thread sends; only one at a time, which keeps the order */
 	uint32_t generation; /* value of progress_generation() when the poller was added */
 	uint32_t psn;
 	struct timer timer; /* fires when the next entry in `waiting` is due */
-	uint64_t timer_ns;  /* time that the timer is armed for; 0 if it is not */
+	uint64_t timer_ns;  /* time for which the timer is armed, or 0 */
 	struct poller poller;
 } gsi = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
@@ -211,8 +211,8 @@ static void gsi_give(struct hca *hca, const struct packet_path *path, const uint
 }
 
 /*
- * Handles a request from another host that arrived before its listener: delivers it if there is a listener now, refuses it when
- * its grace period is over, and otherwise waits on.
+ * Handles a request from another host that arrived before its listener: delivers it if there is a listener now, refuses
+ * it if its grace period is over, and otherwise keeps waiting.
  */
 static void look_for_listener(struct entry *entry)
 {
@@ -265,7 +265,7 @@ static bool gsi_is_idle(struct poller *poller)
 	return !__atomic_load_n(&gsi.due, __ATOMIC_ACQUIRE);
 }
 
-/* Does nothing: queueing an entry wakes the device thread. */
+/* Implements poller.arm. A no-op, because queueing an entry wakes the device thread. */
 static void arm_poller(struct poller *poller, bool armed)
 {
 	(void)poller;
@@ -303,7 +303,7 @@ static struct entry *entry_new(struct hca *hca, const struct packet_path *path, 
 	return entry;
 }
 
-/* Queues @entry. Returns false if there is no room; @entry is freed then. */
+/* Queues @entry. If the queue is full, frees @entry and returns false. */
 static bool entry_queue(struct entry *entry)
 {
 	bool room;
@@ -349,7 +349,7 @@ void gsi_push(void)
 		deliver_rest(run);
 		epoch_leave();
 	}
-	/* Another thread may have taken some of them. */
+	/* Another thread may have taken some of the entries. */
 	progress_wait_for_poll();
 }
 
@@ -372,7 +372,7 @@ void gsi_flush(void)
 	}
 	deliver_rest(run);
 	epoch_leave();
-	/* Another thread may have taken some of them. */
+	/* Another thread may have taken some of the entries. */
 	progress_wait_for_poll();
 }
 

@@ -4,13 +4,13 @@
  * not an object: its datagrams are UD packets like those of any other queue pair and pass filters and links, and
  * arriving ones go to the connection manager (struct management, wire/mad.h).
  *
- * Sending only queues. A poller (progress/progress.h) sends the datagrams, so one for this process is never delivered
- * within the call that sends it, and no sender waits. A request for a service without a listener is kept for
- * SOFTHCA_CM_GRACE_MS, since programs agree on a port over another channel and may connect a moment too early. So is
- * one from another host.
+ * gsi_send() only queues a datagram; a poller (progress/progress.h) sends it. So a datagram for this process is never
+ * delivered within the call that sends it, and no sender waits. A request for a service without a listener, from this
+ * host or another one, is kept for SOFTHCA_CM_GRACE_MS, since programs agree on a port over another channel and may
+ * connect a moment too early.
  *
- * The lock of gsi.c covers the queue; timers.lock and the locks of progress.c are taken under it. It is not held
- * during calls out of gsi.c.
+ * The lock of gsi.c covers the queue; timers.lock and the locks of progress.c are taken under it. It is not held during
+ * calls to management.
  */
 #ifndef SOFTHCA_TRANSPORT_GSI_GSI_H
 #define SOFTHCA_TRANSPORT_GSI_GSI_H
@@ -25,21 +25,24 @@ struct packet;
 struct packet_path;
 
 /**
- * Queues the datagram @mad, which is copied, from @hca along @path (source, destination, flow label, traffic class,
- * hop limit) to queue pair 1 there. A datagram that cannot be delivered, as far as that is detected, is reported to
- * management->lost() later, from another call; others are lost as on a wire. Any thread; no lock that struct
- * management takes is held.
+ * Queues the datagram @mad, which is copied, from @hca along @path (source, destination, flow label, traffic class, hop
+ * limit) to queue pair 1 there. If it is found that the datagram cannot be delivered, management->lost() is called
+ * later, from another call; otherwise it is lost silently, as on a wire. Any thread; no lock that struct management
+ * takes is held.
  */
 void gsi_send(struct hca *hca, const struct packet_path *path, const uint8_t mad[MAD_BYTES]);
 
 /**
- * Sends the queued datagrams that may be sent now, on this thread, or waits until another thread has sent them: they
- * are on their way on return, even if the process then ends. Not called from a call of the device or of the
- * connection manager; no lock held.
+ * Sends the queued datagrams that may be sent now, or waits until another thread has sent them. On return they have
+ * left, even if the process ends then. Must not be called from within a call of the device or of the connection
+ * manager; no lock held.
  */
 void gsi_push(void);
 
-/** Sends queued datagrams at the end of the process, without the grace, on this thread. No lock held. */
+/**
+ * Sends the queued datagrams at the end of the process on this thread, without waiting for the grace time. No lock
+ * held.
+ */
 void gsi_flush(void);
 
 /** Handles @packet, which is for queue pair 1. Called by the run loop; no lock of a QP held. */

@@ -20,7 +20,8 @@ struct dci *dci_new(uint32_t limit)
 		return NULL;
 	dci->limit = limit;
 	/*
-	 * Larger than the last number of an earlier QP of the same number: no QP begins a connection per nanosecond.
+	 * This exceeds the last number of an earlier QP with the same QP number: no QP begins a connection per
+	 * nanosecond.
 	 */
 	clock_gettime(CLOCK_REALTIME, &now);
 	dci->connection = (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
@@ -71,8 +72,8 @@ bool dci_continue(struct dci *dci, uint16_t stream, struct packet *packet)
 	if (!same_target(&dci->target, stream, packet))
 		return false;
 	/*
-	 * The number of the target may have had no owner when the connection began: answers arrive over the link of
-	 * the requests.
+	 * The target's number may have had no owner when the connection began. Answers arrive over the link of the
+	 * requests.
 	 */
 	dci->target.link = packet->link;
 	dci_stamp(dci, packet);

@@ -25,7 +25,10 @@ void qp_enter_error(struct hca_qp *qp, uint64_t record)
 	qp_set_state(qp, IBV_QPS_ERR);
 	if (unlikely(qp->granted))
 		grants_revoke();
-	/* For receive doorbells: threads that did not see the state have made their entries visible. */
+	/*
+	 * This fence pairs with receive doorbells: entries of threads that did not see the new state are visible after
+	 * it.
+	 */
 	if (!__libc_single_threaded)
 		barrier_on_all_cpus();
 	qp->error_record = record;
@@ -33,8 +36,8 @@ void qp_enter_error(struct hca_qp *qp, uint64_t record)
 	qp_halves->flush_requester(qp);
 	qp_halves->flush_responder(qp);
 	/*
-	 * IBTA 11.5.3: a QP on an SRQ reports when it takes no more receives from it. From any state: before it destroys a QP,
-	 * even one that was never connected, UCX waits for this event.
+	 * IBTA 11.5.3: a QP on an SRQ reports when it takes no more receives from it. Raised from any state: before
+	 * destroying a QP, even one that was never connected, UCX waits for this event.
 	 */
 	if ((qp->srq || qp->domain) && !already)
 		qp_raise(qp, QP_EVENT_LAST_WQE);

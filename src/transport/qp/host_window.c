@@ -33,10 +33,13 @@ struct host_window {
 	uint32_t returns_seen; /* value of `returns` at the last timeout */
 };
 
-/* Counters of a process, found by host and the upper bits of a QP number. Processes with the same hash share them. */
+/*
+ * Counters of a process, found by a hash of the host and the upper bits of a QP number. Processes with equal hashes
+ * share them.
+ */
 struct peer_process {
 	uint32_t received; /* atomic; packets received from it */
-	uint32_t lost;     /* atomic; times that requesters lost packets to it */
+	uint32_t lost;     /* atomic; number of times that requesters lost packets to the process */
 };
 
 uint32_t host_windows_due;
@@ -159,8 +162,8 @@ static void window_give_back(struct host_window *window, uint32_t bytes, uint32_
 }
 
 /*
- * Takes room. While others wait, a QP needs its turn: otherwise QPs that get acknowledgements would take all the
- * room.
+ * Takes room. While other QPs wait, a QP may send only in its turn: otherwise QPs that get acknowledgements would take
+ * all the room.
  */
 static bool window_take(struct host_window *window, struct window_share *share, uint32_t packets, uint32_t bytes)
 {
@@ -184,7 +187,7 @@ static bool window_take(struct host_window *window, struct window_share *share, 
 
 /* ---- QPs that wait --------------------------------------------------------------------------------------------- */
 
-/* The lock is held. */
+/* Arms the timer of @window. The lock is held. */
 static void window_arm(struct host_window *window)
 {
 	if (window->timer_armed)
@@ -205,8 +208,8 @@ static void wait_for_room(struct host_window *window, struct hca_qp *qp)
 }
 
 /*
- * Resumes as many waiting QPs as there may be room for; all if nothing is in flight whose return would resume the
- * others. QPs that begin to wait meanwhile are not resumed.
+ * Resumes as many waiting QPs as there may be room for, or all of them if nothing is in flight that would resume the
+ * others when it returns. QPs that begin to wait meanwhile are not resumed.
  */
 static void resume_window(struct host_window *window, struct run *run)
 {
@@ -230,7 +233,7 @@ void host_window_resume(struct run *run)
 			resume_window(window, run);
 }
 
-/* Drops all shares, since none was returned for a long time. */
+/* Drops all shares because none was returned for a long time. */
 static void window_presume_lost(struct host_window *window)
 {
 	uint64_t before = __atomic_load_n(&window->under_way, __ATOMIC_RELAXED);
@@ -326,7 +329,7 @@ bool host_window_take(struct hca_qp *qp, const struct packet *packet)
 		return true;
 	counter_add(qp->hca, COUNTER_UDP_WINDOW_FULL, 1);
 	wait_for_room(share->window, qp);
-	/* Otherwise room that was freed before it waited, or that it leaves to others, would be missed. */
+	/* Announces room that was freed before the QP began to wait, or that it leaves to others. */
 	window_note_room(share->window);
 	return false;
 }
@@ -338,7 +341,7 @@ void host_window_settle(struct hca_qp *qp, uint32_t packets)
 
 	if (packets >= share->packets)
 		return;
-	/* Packets of one QP usually have one length. */
+	/* This assumes that the packets of a QP have equal lengths, as they usually do. */
 	bytes = (uint32_t)((uint64_t)share->bytes * (share->packets - packets) / share->packets);
 	share->packets = packets;
 	share->bytes -= bytes;
@@ -376,7 +379,7 @@ void host_window_received(struct hca_qp *qp)
 {
 	struct peer_process *process = share_of(qp)->process;
 
-	/* Two concurrent increments may count once: only a change matters. */
+	/* Two concurrent increments may count as one, because only a change matters. */
 	if (process)
 		__atomic_store_n(&process->received, process->received + 1, __ATOMIC_RELAXED);
 }
@@ -403,7 +406,7 @@ bool host_window_excuses(struct hca_qp *qp)
 	__atomic_add_fetch(&share->process->lost, 1, __ATOMIC_RELAXED);
 	lost = share->lost - lost;
 	received = share->received - received;
-	/* Its own loss does not count. */
+	/* The loss of the QP itself does not count. */
 	share->lost++;
 	if (!received || !lost)
 		return false;

@@ -12,7 +12,7 @@ void qps_after_fork(void)
 
 	for (uint32_t number = 0; (qp = id_table_next(qps, &number)); number++) {
 		qp->inherited = true;
-		/* The state that the data path tests before it looks at a ring. */
+		/* In this state the data path does not access the rings. */
 		qp->requester.state = REQUESTER_IDLE;
 		id_table_unpublish(qps, number);
 	}

@@ -17,7 +17,7 @@ struct hca_qp;
  */
 void qps_after_fork(void);
 
-/** Explains that a request was posted to the inherited QP @qp without a call that can fail, and is ignored. */
+/** Explains that a request to the inherited QP @qp is ignored. It was posted by a call that cannot return an error. */
 void inherited_qp_explain(const struct hca_qp *qp);
 
 #endif

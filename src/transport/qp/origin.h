@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Packets that a QP may accept. A connected QP, and a DCI while it has a target, accepts packets of its peer only
- * (IBTA 9.6): over the link to the peer; over a link that any process can write to, from the address of the peer
- * to its own; over shared memory, from the process that owns the number of the peer. Thus datagrams of other users of the
- * host reach no QP whose peer is in this process or reached over shared memory, and other processes of the same user reach
- * only QPs that are connected to them. A datagram QP accepts packets with its Q_Key from any sender; a DCT accepts
- * packets with its access key, from each initiator over the link of its first packet.
+ * Decides which packets a QP may accept. A connected QP, and a DCI while it has a target, accepts packets of its peer
+ * only (IBTA 9.6). They must come over the link to the peer; over a link that any process can write to, from the peer's
+ * address to its own; over shared memory, from the process that owns the peer's number. Thus datagrams of other users
+ * of the host do not reach QPs with a peer in this process or over shared memory, and other processes of the same user
+ * reach only QPs that are connected to them. A datagram QP accepts packets with its Q_Key from any sender; a DCT
+ * accepts packets with its access key, from each initiator over the link of its first packet.
  *
  * Called by the run loop. The lock of the QP is held.
  */
@@ -43,15 +43,19 @@ static inline bool origin_is(const struct link *link, const struct packet_path *
  * section.
  */
 void origin_of_packet(const struct packet *packet, uint64_t *figures);
-/** As origin_of_packet(), for the peer of @qp, whose lock is held; for a DCI, its current target. */
+/** As origin_of_packet(), for the peer of @qp (for a DCI, its current target). The lock of @qp is held. */
 void origin_of_peer(const struct hca_qp *qp, uint64_t *figures);
 /** Returns the number of the queue pair that sent @packet to @qp, 0 if it is not known. */
 uint32_t origin_number(const struct hca_qp *qp, const struct packet *packet);
 
-/** Second part of origin_is_peer(). Returns false if @packet is not from the peer; that was counted and explained. */
+/**
+ * Second part of origin_is_peer(). Returns false if @packet is not from the peer, after counting and explaining that.
+ */
 bool origin_look_again(struct hca_qp *qp, const struct packet *packet);
 
-/** Returns true if @qp may accept @packet. If not, the caller drops it; that was counted and explained. */
+/**
+ * Returns true if @qp may accept @packet. Otherwise the packet has been counted and explained, and the caller drops it.
+ */
 static inline bool origin_is_peer(struct hca_qp *qp, const struct packet *packet)
 {
 	if (qp->transport->any_peer)

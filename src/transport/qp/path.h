@@ -14,13 +14,13 @@
 enum path {
 	PATH_GENERAL, /* any transport, link and filter */
 	/*
-	 * Messages of RC from the connected peer, without filters. A link that can carry them in one record does
-	 * (link.whole). The receiver of such a record queues the acknowledgement (answer.h).
+	 * RC messages from the connected peer, without filters. Includes messages that a link carries in one record
+	 * (link.whole); their receiver queues the acknowledgement (answer.h).
 	 */
 	PATH_RC,
 	/*
-	 * The fast path, for messages of RC to a QP of this process, or received in one record. A check that fails,
-	 * and a rare case, ends it before anything has changed that a second attempt would change again.
+	 * The fast path, for RC messages to a QP of this process, or received in one record. A failed check or a rare
+	 * case ends it before it has changed anything that the second attempt would change again.
 	 */
 	PATH_KEYS, /* any keys and segments, through streams in memory of the thread; fast_path/keys.h */
 	PATH_FAST, /* between contiguous regions; fast_path/fast_path.h */

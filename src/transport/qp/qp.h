@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Queue pairs of the device: what requester and responder share, and the state of each.
+ * Queue pairs of the device: the state that requester and responder share, and the state of each.
  *
- * hca_qp.lock covers all of it. A thread that holds the lock of a QP does not wait for that of another one
- * (queue_try_lock() may get it a second one). The locks of CQs, SRQs and keys are taken under it, as leaves. One
- * thread at a time runs the requester (requester.running); a thread that finds it running leaves its WQEs to that
- * thread. A QP found by number is valid until the epoch section ends; hca_qp_destroy() waits for that.
+ * hca_qp.lock covers all of it. A thread that holds the lock of a QP must not wait for that of another one, but may try
+ * it (queue_try_lock()). The locks of CQs, SRQs and keys are taken under it, as leaves. One thread at a time runs the
+ * requester (requester.running); a thread that finds it running leaves its WQEs to that thread. A QP found by number is
+ * valid until the epoch section ends; hca_qp_destroy() waits for that.
  */
 #ifndef SOFTHCA_TRANSPORT_QP_QP_H
 #define SOFTHCA_TRANSPORT_QP_QP_H
@@ -26,7 +26,7 @@ struct xrc_domain;
 struct dci;
 struct dct;
 
-/* Why the requester does or does not start WQEs. */
+/* States of the requester: whether and why it starts WQEs. */
 enum requester_state {
 #define REQUESTER_STATE(NAME, ...) REQUESTER_##NAME,
 #include "format/requester_states.def"
@@ -35,12 +35,12 @@ enum requester_state {
 /* A WQE that was started and has not completed. */
 struct inflight {
 	uint32_t psn;       /* first */
-	uint32_t packets;   /* sequence numbers it takes; 0: local operation */
-	uint32_t bytes;     /* of the message or copy: fewer than 2^31 (LIMIT_MAX_MSG_SIZE, LIMIT_MAX_MEMCPY) */
+	uint32_t packets;   /* sequence numbers that it takes; 0: local operation */
+	uint32_t bytes;     /* length of the message or copy: less than 2^31 (LIMIT_MAX_MSG_SIZE, LIMIT_MAX_MEMCPY) */
 	uint32_t arrived;   /* bytes of a READ response placed so far */
 	uint32_t requested; /* bytes of a READ requested so far: a READ longer than the window is requested in pieces */
-	uint16_t index;     /* of the first block of the WQE */
-	uint16_t stream;    /* of a DCI with streams, else 0 */
+	uint16_t index;     /* index of the first block of the WQE */
+	uint16_t stream;    /* stream of a DCI with streams, otherwise 0 */
 	uint8_t opcode;     /* MLX5_OPCODE_* */
 	uint8_t fm_ce_se;
 	uint8_t blocks;
@@ -51,9 +51,9 @@ struct inflight {
 struct requester {
 	enum requester_state state;
 	bool running;    /* a thread is in run_requester() */
-	bool delivering; /* that thread has released the lock; other threads must not complete what is in flight */
+	bool delivering; /* the running thread has released the lock; other threads must not complete WQEs in flight */
 	bool timer_armed;
-	bool rnr_wait; /* set by an RNR NAK until the timer has run out; nothing is sent */
+	bool rnr_wait; /* set from an RNR NAK until the timer expires; nothing is sent meanwhile */
 	const uint8_t *ring;
 	const uint32_t *dbrec;
 	struct inflight *inflight; /* block_count entries */
@@ -65,23 +65,24 @@ struct requester {
 	uint32_t newest;        /* PSN after the newest packet ever sent */
 	uint32_t first, last;   /* FIFO of inflight, free running */
 	uint32_t send_entry;    /* entry of the FIFO that is sent next; == last: none */
-	uint32_t send_offset;   /* leading packets of it that are not sent (again) */
-	uint32_t responses_due; /* READs and atomics among the in-flight */
+	uint32_t send_offset;   /* its leading packets that are not sent (again) */
+	uint32_t responses_due; /* number of READs and atomics in flight */
 	uint32_t window;        /* bytes that may be in flight; see link.window */
 	uint32_t peer_signs;    /* number of signs that the peer is alive, since RESET */
-	/* For the timer, and for requests that are not answered at once. */
+	/* For the timer, and for requests that are not answered immediately. */
 	uint32_t peer_signs_seen;  /* value of peer_signs when the timer was armed */
-	bool sees_peer;            /* the peer is a process of this host whose end can be detected */
+	bool sees_peer;            /* the peer is a process of this host, and its end can be detected */
 	bool requested_again;      /* a lost response was requested again */
-	bool signature_error;      /* atomic; a WQE of this queue found one since the queue last began to run */
+	bool signature_error;      /* atomic; a WQE of this queue found a signature error since the queue last began
+				    * to run */
 	bool through_keys;         /* the latest message of the fast path was not contiguous (fast_path.h) */
 	uint64_t silent_since_ns;  /* for the timer: time of the last sign of the peer; 0: nothing is in flight */
-	uint64_t mark;             /* position of the link after what was sent when the timer was armed (link.mark) */
-	uint64_t peer_progress;    /* progress of the peer when the timer last ran out (link.pending) */
+	uint64_t mark;             /* the link's position after the packets sent when the timer was armed (link.mark) */
+	uint64_t peer_progress;    /* progress of the peer when the timer last expired (link.pending) */
 	struct window_share share; /* part of what all QPs have in flight to the host; transport/qp/host_window.h */
 	struct timer timer;        /* acknowledgement timeout, or RNR wait */
-	struct block_progress progress; /* of the READ response that is arriving */
-	struct block_progress copied;   /* of copies; owned by the thread that runs the requester */
+	struct block_progress progress; /* progress in the READ response that is arriving */
+	struct block_progress copied;   /* progress of copies; owned by the thread that runs the requester */
 	struct link_waiter waiter;      /* for room */
 };
 
@@ -92,7 +93,8 @@ struct responder_resource {
 	uint32_t answered : 1;          /* a READ: the last packet of its response was sent */
 	union {
 		uint64_t original; /* of an atomic */
-		uint64_t offset;   /* of a READ request in its READ, of which it may be a piece */
+		uint64_t offset;   /* offset of a READ request in its READ, which may be divided into several
+				    * requests */
 	};
 };
 
@@ -111,10 +113,11 @@ struct responder {
 	bool in_message; /* between the first and the last packet */
 	uint8_t message; /* of the message under way */
 	bool has_receive;
-	bool nak_sent : 1; /* a sequence error or RNR NAK was sent: no other one until the expected packet arrives (IBTA C9-114) */
+	bool nak_sent : 1;      /* a NAK for a sequence error or RNR was sent: no other one until the expected packet
+			    * arrives (IBTA C9-114) */
 	bool established : 1;   /* COMM_EST was raised */
 	bool psn_explained : 1; /* rule 73 was explained, or does not apply; until RESET */
-	bool early : 1;         /* early_psn was dropped, and no packet has been accepted yet */
+	bool early : 1;         /* the packet early_psn was dropped, and no packet has been accepted yet */
 	union {
 		uint32_t rkey;      /* in the current message */
 		uint32_t early_psn; /* before the first message: PSN of the first packet that was dropped */
@@ -127,14 +130,14 @@ struct responder {
 	struct answers *answers; /* answers to be sent (transport/responder/answer.h); NULL until the first one */
 	struct block_progress progress; /* of the message under way */
 	/*
-	 * As many as the QP grants its peer (max_dest_rd_atomic), rounded up to a power of two. Allocated when
-	 * max_dest_rd_atomic is set; for an initiator of a DCT, with the initiator. NULL and 0: no READ or atomic is
-	 * answered.
+	 * Remembered requests: as many as the QP grants its peer (max_dest_rd_atomic), rounded up to a power of two.
+	 * Allocated when max_dest_rd_atomic is set; for an initiator of a DCT, with the initiator. NULL and 0: no READ
+	 * or atomic is answered.
 	 */
 	struct responder_resource *resource;
 	uint32_t resources, next_resource;
 	struct read_end read_end;
-	struct receive_wqe receive; /* last: with as many segments as its queue's entries can have */
+	struct receive_wqe receive; /* last: with as many segments as an entry of its queue can have */
 };
 
 enum qp_event {
@@ -148,8 +151,8 @@ enum qp_event {
 };
 
 /*
- * An owner of the QP, to which its events are raised. XRC_RECV QPs have many openers, which the lock of the device
- * covers as well.
+ * An owner of the QP, which receives its events. XRC_RECV QPs have many openers; the lock of the device covers those as
+ * well.
  */
 struct qp_opener {
 	struct qp_opener *next;
@@ -161,11 +164,13 @@ struct qp_opener {
 struct qp_watch {
 	struct watch watch;
 	struct hca_qp *qp;
-	const uint32_t *send_record; /* the program's; NULL without a send queue */
+	const uint32_t *send_record; /* the program's doorbell record; NULL without a send queue */
 	bool starting; /* from the move to RTS until restart_watch() has compared the record; under the QP's lock */
 };
 
-/* Attributes of ibv_modify_qp(3), without the state, the capabilities and both PSNs. There is no alternate path. */
+/*
+ * Attributes of ibv_modify_qp(3), without the state, the capabilities and both PSNs. Alternate paths are not supported.
+ */
 struct qp_attributes {
 	enum ibv_mtu path_mtu;
 	enum ibv_mig_state path_mig_state;
@@ -179,13 +184,13 @@ struct qp_attributes {
 	uint8_t min_rnr_timer, port_num, timeout, retry_cnt, rnr_retry;
 };
 
-/* The requester and the responder, which are layers above this one, in error states of a QP. */
+/* Functions of requester and responder, which are layers above this one, for the error states of a QP. */
 struct qp_halves {
 	void (*flush_requester)(struct hca_qp *qp); /* requester_flush() */
 	void (*flush_responder)(struct hca_qp *qp); /* responder_flush() */
 };
 
-/* Set before there is a QP (process/devices.c). */
+/* Set before the first QP is created (process/devices.c). */
 extern const struct qp_halves *qp_halves;
 
 struct hca_qp {
@@ -194,7 +199,7 @@ struct hca_qp {
 	uint32_t number;
 	enum ibv_qp_state state;
 	enum ibv_qp_type type;
-	uint32_t flushes;                  /* atomic copy of "ERR": receive doorbells must look */
+	uint32_t flushes;                  /* atomic copy of "state is ERR", which receive doorbells check */
 	const struct transport *transport; /* of the type */
 	const struct link *link;           /* link to the peer, or NULL */
 	uint32_t connection; /* connection to the process of the peer, if the link is paired; 0: not known yet */
@@ -208,18 +213,18 @@ struct hca_qp {
 	uint8_t mtu_shift;
 	bool granted; /* its peer may access memory directly (hca/grants.h) */
 	uint32_t user_index;
-	struct dci *dci;           /* of a DCI, else NULL; transport/qp/dci.h */
-	struct dct *dct;           /* of a DCT, else NULL; transport/responder/dct.h */
+	struct dci *dci;           /* state of a DCI, otherwise NULL; transport/qp/dci.h */
+	struct dct *dct;           /* state of a DCT, otherwise NULL; transport/responder/dct.h */
 	struct xrc_domain *domain; /* of XRC_RECV, else NULL */
 	struct hca_cq *send_cq, *recv_cq;
 	struct hca_srq *srq;
-	struct answers *unsent_answers; /* those of its responders that have something to send */
+	struct answers *unsent_answers; /* list of the responders that have something to send */
 	bool scheduled;
 	bool requester_due; /* scheduled for its requester, too */
 	bool ended;         /* the program or its connection manager moved it to ERR: flushed receives are expected */
 	uint32_t timeline_row; /* observe/timeline.h */
 	struct hca_qp *next_scheduled;
-	struct walk_access access;      /* access to keys for its peer: received messages, remote requests */
+	struct walk_access access;      /* access to keys for requests and messages of its peer */
 	struct walk_access send_access; /* access to keys for its own send queue */
 	struct qp_attributes attr;      /* as set by modify */
 	struct hca_rq rq;
@@ -230,11 +235,11 @@ struct hca_qp {
 	struct hca_pd *pd;     /* NULL of XRC_RECV */
 	struct hca_qp *next_in_domain;
 	struct signature_observer received_error, sent_error; /* signature observers of the two accesses */
-	/* atomic; CQ for received_error: the receive CQ; for XRC, that of the SRQ named last, NULL after its end */
+	/* atomic; CQ for received_error: the receive CQ; for XRC, that of the SRQ named last, or NULL after its end */
 	struct hca_cq *signature_cq;
 	uint64_t
 		notified_ns; /* time of the last congestion notification to the peer (transport/requester/congestion.h) */
-	struct link_sender sender; /* the QP as a waiter for room */
+	struct link_sender sender; /* entry of the QP in a queue of waiters for room */
 	void *cookie;
 	uint64_t (*wr_id_of)(const void *cookie, uint16_t index);
 	const char *(*umr_name_of)(const void *cookie, uint16_t index);
@@ -244,13 +249,15 @@ struct hca_qp {
 	struct qp_opener *openers; /* &own, except for XRC_RECV */
 	struct qp_opener own;
 	struct qp_watch *watch; /* watched doorbell records, or NULL */
-	struct shadow *
-		send_shadow; /* copy of a send ring in memory that may be unmapped, or NULL; that of the receive ring is in rq */
+	struct shadow
+		*send_shadow; /* copy of a send ring in memory that may be unmapped, or NULL; the copy of the receive
+			      * ring is in rq */
 	struct responder
-		responder; /* last, since it ends with an array; unused by a DCT, apart from fields of no initiator */
+		responder; /* last, since it ends with an array; a DCT uses only the fields that do not belong to an
+			    * initiator */
 };
 
-/* Number of freed QP numbers that are kept back before the first is used again. */
+/* Number of freed QP numbers that are kept back before the oldest is used again. */
 #define QP_NUMBERS_REST 512
 
 /** Returns the QP of @number, or NULL. Inside an epoch section. */
@@ -273,11 +280,11 @@ static inline void qp_raise(struct hca_qp *qp, enum qp_event event)
 		hca_raise(opener->context, &opener->event[event]);
 }
 
-/** Chooses the link that leads to the peer of @qp, by its attributes. The lock is held. */
+/** Chooses the link to the peer of @qp, by its attributes. The lock is held. */
 void qp_route(struct hca_qp *qp);
 /**
- * As qp_route(), if the number of the peer had no owner when the route was chosen. Returns true if it has one now.
- * The lock is held.
+ * As qp_route(), if the number of the peer had no owner when the link was chosen. Returns true if it has one now. The
+ * lock is held.
  */
 bool qp_route_again(struct hca_qp *qp);
 
@@ -292,7 +299,7 @@ static inline SPECIALISED void qp_complete(struct hca_qp *qp, struct hca_cq *cq,
 }
 
 /**
- * Makes the two accesses report signature errors: a CQE in the CQ of the half that found it (mlx5-formats 6, point
+ * Makes the two accesses report signature errors as a CQE in the CQ of the half that found it (mlx5-formats 6, point
  * 1).
  */
 void qp_observe_signatures(struct hca_qp *qp);

@@ -57,13 +57,13 @@ static inline bool is_small(const struct packet *packet, uint8_t opcode)
 
 void record_sent(const struct hca_qp *qp, enum timeline_kind kind, uint16_t index, const struct packet *packet)
 {
-	/* The time of the first request of the call; later ones leave later. */
+	/* The first request of a call has the time of the call; later ones leave later. */
 	uint64_t time = timeline_time_of_call;
 	struct timeline_record *posted = timeline_latest(time, TIMELINE_POST, qp->number);
 
 	if (packet->message != MESSAGE_DISCONNECT)
 		timeline_end_call();
-	/* The packet is all of the request that was posted at this time: one record of both. */
+	/* The packet is the whole request that was posted at this time: one record describes both. */
 	if (likely(posted && posted->index == index && kind != TIMELINE_SEND_AGAIN &&
 		   is_small(packet, posted->opcode))) {
 		uint32_t bytes = (uint32_t)packet->payload.length;
@@ -85,7 +85,7 @@ void record_no_room(const struct hca_qp *qp)
 
 void record_local(const struct hca_qp *qp, uint16_t index, uint8_t opcode)
 {
-	/* The WQE took time: its completions have the time of its end rather than of the post. */
+	/* The WQE took time, so its completions get the time of its end rather than that of the post. */
 	timeline_end_call();
 	timeline_put(timeline_now(), TIMELINE_WHAT(TIMELINE_LOCAL, opcode, index), qp->number, 0, 0, 0);
 }

@@ -7,7 +7,8 @@
 #include "wire/run.h"
 
 /**
- * Schedules @qp in @run because its responder has something to send, or has room to send it. The lock of @qp is held.
+ * Schedules @qp in @run because its responder has something to send, or now has room to send it. The lock of @qp is
+ * held.
  */
 void run_schedule(struct run *run, struct hca_qp *qp);
 /** As run_schedule(), for the requester as well. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Types of transports. RC, UC, UD, XRC and DC are one machine with a table of differences (transport_of()). What DC
- * has besides is in transport/qp/dci.h and transport/responder/dct.h.
+ * Types of transports. RC, UC, UD, XRC and DC are one machine with a table of differences (transport_of()). The
+ * additional parts of DC are in transport/qp/dci.h and transport/responder/dct.h.
  */
 #ifndef SOFTHCA_TRANSPORT_QP_TRANSPORT_H
 #define SOFTHCA_TRANSPORT_QP_TRANSPORT_H
@@ -16,7 +16,7 @@ struct transport {
 	uint8_t opcodes;         /* enum wqe_transport: its column of wqe_opcodes */
 	bool requests, responds; /* the halves that it has */
 	bool reliable;  /* acknowledges and retries; errors of the send queue move the QP to ERR, otherwise to SQE */
-	bool connected; /* has a peer; messages of many packets */
+	bool connected; /* has a peer; a message may have many packets */
 	bool any_peer;  /* accepts packets from any peer (transport/qp/origin.h) */
 	bool datagram;  /* DETH, Q_Key, 40 bytes of GRH before received data */
 };
@@ -32,7 +32,8 @@ struct transport {
 const struct transport *transport_of(enum ibv_qp_type type);
 
 /**
- * Returns the link to the peer of a reliable QP, and its number in @number; for a DCI those of its current target.
+ * Returns the link to the peer of a reliable QP and stores the number of the peer in @number; for a DCI, those of its
+ * current target.
  */
 static inline const struct link *requester_peer(const struct hca_qp *qp, uint32_t *number)
 {
@@ -50,7 +51,7 @@ static inline bool qp_receives(const struct hca_qp *qp)
 
 /**
  * Returns true if @qp, the destination of @self in this process, is connected to @self and can handle its requests
- * under the lock of @self. Both are RC queue pairs whose locks are held.
+ * under the lock of @self. Both are RC queue pairs and locked.
  */
 static inline bool qp_is_peer_of(const struct hca_qp *qp, const struct hca_qp *self)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Completes requests that an acknowledgement covers. Compiled for any link, and for links by which messages leave
- * whole (link.whole); see core/compiler.h. The lock of the QP is held.
+ * Completes requests that an acknowledgement covers. Compiled for any link, and for links that send messages whole
+ * (link.whole); see core/compiler.h. The lock of the QP is held.
  */
 #ifndef SOFTHCA_TRANSPORT_REQUESTER_ACKNOWLEDGE_H
 #define SOFTHCA_TRANSPORT_REQUESTER_ACKNOWLEDGE_H
@@ -46,7 +46,7 @@ static inline SPECIALISED void requester_complete_done(struct hca_qp *qp, const 
 					RULE_NONE);
 }
 
-/** As requester_timer_is_lazy(). @whole: qp->whole is not 0, and there are no filters. */
+/** As requester_timer_is_lazy(). @whole: qp->whole is not 0, and no filter is installed. */
 static inline SPECIALISED bool requester_keeps_timer(const struct hca_qp *qp, const bool whole)
 {
 	return whole ? !qp->requester.rnr_wait : requester_timer_is_lazy(qp);
@@ -90,13 +90,13 @@ static inline SPECIALISED void requester_complete_first(struct hca_qp *qp, const
 		requester_check_drained(qp);
 }
 
-/** Schedules the requester if it can send more after an answer of the peer. */
+/** Schedules the requester if it can send more after an answer from the peer. */
 static inline void requester_go_on(struct hca_qp *qp, struct run *run)
 {
 	const struct requester *requester = &qp->requester;
 	bool nothing_to_send;
 
-	/* The thread that runs it checks again. */
+	/* The thread that runs the requester checks again. */
 	if (requester->running)
 		return;
 	/* Requests posted after this check have a doorbell of their own. */
@@ -115,7 +115,7 @@ static inline SPECIALISED void requester_progressed(struct hca_qp *qp, const boo
 	qp->requester.peer_signs++;
 	qp->requester.requested_again = false;
 	host_window_progressed(&qp->requester.share);
-	/* The timer is for the oldest packet: the next one has its own time. */
+	/* The timer is for the oldest packet, so it starts again for the next one. */
 	if (!requester_keeps_timer(qp, whole))
 		requester_stop_timer(qp);
 }
@@ -141,13 +141,13 @@ static inline SPECIALISED void requester_acknowledge(struct hca_qp *qp, const bo
 	}
 	requester_complete_first(qp, whole);
 	/*
-	 * A part of a message counts as progress: a message of many packets would otherwise run out of retries (IBTA
+	 * Part of a message counts as progress too: a message of many packets would otherwise run out of retries (IBTA
 	 * 9.7.6.1.3).
 	 */
 	newer = psn_distance(psn, requester->acknowledged) > 0;
 	if (newer) {
 		requester->acknowledged = psn;
-		/* A link by which messages leave whole has no window. */
+		/* A link that sends messages whole has no window. */
 		if (!whole || unlikely(requester->send_entry != requester->last))
 			requester_window_moved(qp);
 	}

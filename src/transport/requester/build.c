@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Builds packets from WQEs: with all of the message, or, on links that do not deliver at once, with the piece that
- * can be sent now. See build.h and requester.h.
+ * Builds packets from WQEs: with the whole message, or, on links that do not deliver at once, with the piece that can
+ * be sent now. See build.h and requester.h.
  */
 #include "transport/requester/build.h"
 
@@ -41,8 +41,8 @@ int requester_address(const struct hca_qp *qp, const struct wqe *wqe, struct pac
 		.flow_label = grh & 0xfffff,
 	};
 	/*
-	 * A loopback address leads to the own port. The rest of a short vector is zero, and its source the first GID
-	 * of the port.
+	 * A loopback address leads to this port. The rest of a short vector is zero, and the source is the first GID of
+	 * the port.
 	 */
 	if (loopback)
 		packet->own_path.destination = packet->own_path.source;
@@ -62,7 +62,7 @@ int requester_fill_datagram(const struct hca_qp *qp, const struct wqe *wqe, stru
 {
 	uint32_t qkey = be32toh(wqe->av.key.qkey.qkey);
 
-	/* IBTA 10.2.5: a Q_Key whose top bit is set stands for the QP's own. */
+	/* IBTA 10.2.5: a Q_Key with the top bit set stands for the QP's own. */
 	int syndrome = requester_address(qp, wqe, packet, why);
 
 	packet->qkey = qkey & 0x80000000 ? qp->attr.qkey : qkey;
@@ -106,7 +106,6 @@ int requester_build_atomic_write(const struct hca_qp *qp, const struct wqe *wqe,
 	return syndrome;
 }
 
-/* IBTA C9-25 and ibv_query_port(3), max_msg_sz; a datagram is one packet (C9-92). */
 int requester_refuse_length(const struct hca_qp *qp, uint64_t bytes, uint64_t limit, struct refusal *why)
 {
 	*why = (struct refusal){RULE_MESSAGE_TOO_LONG, {bytes, limit, qp->type}};
@@ -137,7 +136,7 @@ static uint64_t sendable_bytes(const struct hca_qp *qp, const struct link *link,
 	/* Without acknowledgements the bytes in flight are not known. */
 	if (!window || !qp->transport->reliable)
 		return most;
-	/* The window of the QP has a minimum, and is that of another link if a DCI has changed its target. */
+	/* The window of the QP may have its minimum size, or belong to another link if a DCI has changed its target. */
 	if (window > requester->window)
 		window = requester->window;
 	if (under_way >= window)
@@ -152,7 +151,7 @@ bool requester_fits(const struct hca_qp *qp, const struct inflight *entry, const
 	return (uint64_t)entry->packets << qp->mtu_shift <= sendable_bytes(qp, packet->link, packet->psn);
 }
 
-/* Fills in the address of @packet and the operands of the opcode, for an entry of the FIFO, from its WQE. */
+/* Fills in the address of @packet and the operands of the opcode from the WQE of a FIFO entry. */
 static int piece_begin(struct hca_qp *qp, const struct wqe *wqe, const struct inflight *entry, struct packet *packet,
 		       struct refusal *why)
 {
@@ -190,9 +189,9 @@ static int piece_check_sink(const struct wqe *wqe, const struct inflight *entry,
 }
 
 /*
- * Requests one piece of a READ at a time, so that the end of its response is known: the bytes that were requested and
- * have not arrived, or the next ones. A repeated request ends where it did before: to the responder a request is
- * either a repetition or new, never partly both.
+ * Cuts off one piece of a READ, the only one to be requested at a time, so that the end of its response is known: the
+ * bytes that were requested and have not arrived, or the next ones. A repeated request ends where it did before: to the
+ * responder a request is either a repetition or new, never partly both.
  */
 static bool piece_cut_read(const struct hca_qp *qp, struct inflight *entry, uint64_t offset, struct packet *packet)
 {
@@ -208,7 +207,9 @@ static bool piece_cut_read(const struct hca_qp *qp, struct inflight *entry, uint
 	else if (window && left > window)
 		left = window;
 	entry->requested = (uint32_t)(offset + left);
-	/* Tells the responder that this is not another READ, which can begin at the same address (docs/inside/wire.md). */
+	/*
+	 * Tells the responder whether this is another READ, which may begin at the same address (docs/inside/wire.md).
+	 */
 	packet->acknowledge = !offset;
 	packet->remote_address += offset;
 	packet->dma_length = (uint32_t)left;
@@ -216,7 +217,7 @@ static bool piece_cut_read(const struct hca_qp *qp, struct inflight *entry, uint
 	return true;
 }
 
-/* Builds the piece of a SEND or WRITE from @offset on that can be sent now. */
+/* Builds the piece of a SEND or WRITE from @offset on, as long as can be sent now. */
 static enum progress piece_cut_request(struct hca_qp *qp, const struct wqe *wqe, const struct inflight *entry,
 				       uint64_t offset, struct packet *packet, struct refusal *why, int *syndrome)
 {

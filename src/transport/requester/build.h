@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Builds a packet with all of the message of a WQE. Compiled for several kinds of WQEs; see struct send_kind. The
- * lock of the QP is held.
+ * Builds a packet with the whole message of a WQE. Compiled for several kinds of WQEs; see struct send_kind. The lock
+ * of the QP is held.
  */
 #ifndef SOFTHCA_TRANSPORT_REQUESTER_BUILD_H
 #define SOFTHCA_TRANSPORT_REQUESTER_BUILD_H
@@ -20,8 +20,8 @@ int requester_address(const struct hca_qp *qp, const struct wqe *wqe, struct pac
 /** Fills in the address of the datagram @packet from @wqe. Returns 0, or a CQE syndrome with @why. */
 int requester_fill_datagram(const struct hca_qp *qp, const struct wqe *wqe, struct packet *packet, struct refusal *why);
 /**
- * Fills in address and access key of the DC packet @packet from @wqe. Returns 0, or a CQE syndrome with @why filled:
- * no such source GID, or an address vector without a GID.
+ * Fills in address and access key of the DC packet @packet from @wqe. Returns 0, or a CQE syndrome with @why filled if
+ * the source GID does not exist or the address vector has no GID.
  */
 int requester_dci_address(const struct hca_qp *qp, const struct wqe *wqe, struct packet *packet, struct refusal *why);
 /** Fills in the operands of an atomic. Returns 0, or a CQE syndrome with @why. */
@@ -32,14 +32,14 @@ int requester_build_atomic_write(const struct hca_qp *qp, const struct wqe *wqe,
 /** Refuses a message of @bytes, which is longer than @limit. Returns a CQE syndrome with @why filled. */
 RARE int requester_refuse_length(const struct hca_qp *qp, uint64_t bytes, uint64_t limit, struct refusal *why);
 
-/** Fills in the header fields that all packets of the message of @wqe have. */
+/** Fills in the header fields that are common to all packets of the message of @wqe. */
 static inline SPECIALISED void requester_fill_header(const struct hca_qp *qp, const struct wqe *wqe,
 						     struct packet *packet, const struct transport transport)
 {
 	packet_begin(packet, qp, transport.packets, wqe_opcodes[wqe->opcode].message);
 	packet->solicited = wqe->fm_ce_se & MLX5_WQE_CTRL_SOLICITED;
 	packet->acknowledge = transport.reliable;
-	/* A SEND has none; that field of its packets is not used. */
+	/* A SEND has no remote address; that field of its packets is not used. */
 	/* NOLINTNEXTLINE(clang-analyzer-core.uninitialized.Assign) */
 	packet->remote_address = wqe->remote_address;
 	packet->rkey = wqe->rkey;
@@ -64,7 +64,7 @@ static inline SPECIALISED int requester_build_request(const struct hca_qp *qp, c
 	struct wqe spilled;
 	int syndrome;
 
-	/* The fast path has nearly always found that it is not one contiguous part of a plain region. */
+	/* The fast path for contiguous regions has nearly always rejected this payload already. */
 	if (kind.path == PATH_KEYS)
 		syndrome = wqe_gather_segments(SPILL(&spilled, wqe), &qp->send_access, &packet->payload, why);
 	else
@@ -93,7 +93,9 @@ static inline SPECIALISED int requester_build_read(const struct hca_qp *qp, cons
 	return syndrome;
 }
 
-/** Builds the packet with all of @wqe, without its sequence number. Returns 0, or a CQE syndrome with @why. */
+/**
+ * Builds a packet with the whole message of @wqe, without its sequence number. Returns 0, or a CQE syndrome with @why.
+ */
 static inline SPECIALISED int requester_build(const struct hca_qp *qp, const struct wqe *wqe, struct packet *packet,
 					      const struct send_kind kind, struct refusal *why)
 {

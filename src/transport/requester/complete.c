@@ -111,7 +111,7 @@ void requester_flush_stream(struct hca_qp *qp)
 	while (requester->first != requester->last) {
 		struct inflight entry = *inflight_at(requester, requester->first++);
 
-		/* A local operation of another stream was only waiting for its turn. */
+		/* A local operation of another stream was only waiting to complete in order. */
 		if (entry.done && !dci_stream_error(qp->dci, entry.stream))
 			requester_complete_done(qp, &entry);
 		else
@@ -131,7 +131,10 @@ void requester_flush(struct hca_qp *qp)
 	uint32_t posted, left = requester->block_count;
 
 	requester_stop_timer(qp);
-	/* A completion gives the memory back (ibv_poll_cq(3)): the thread that is using it flushes when it is done. */
+	/*
+	 * A completion returns the memory to the program (ibv_poll_cq(3)), so the thread that is using it flushes when
+	 * it is done.
+	 */
 	if (requester->delivering)
 		return;
 	while (requester->first != requester->last) {
@@ -144,7 +147,10 @@ void requester_flush(struct hca_qp *qp)
 	requester->responses_due = 0;
 	if (qp->dci)
 		qp->dci->flushing = false;
-	/* A CQ that fills up leads to this function again (qp_complete()), so posted blocks are counted each time. */
+	/*
+	 * If the CQ fills up, this function is called again (qp_complete()), so posted blocks are counted anew each
+	 * time.
+	 */
 	while (left && (posted = wqe_posted(requester, requester->next))) {
 		struct inflight entry = {.index = requester->next};
 		uint32_t blocks = wqe_skim(requester, entry.index, &entry.opcode, &entry.fm_ce_se);
@@ -183,7 +189,7 @@ enum progress requester_fail_start(struct hca_qp *qp, const struct wqe *wqe, uin
 {
 	struct requester *requester = &qp->requester;
 
-	/* Requests before it complete first: this WQE is parsed again when the FIFO is empty. */
+	/* Requests before this WQE complete first; it is parsed again when the FIFO is empty. */
 	if (requester->first != requester->last)
 		return PROGRESS_NONE;
 	requester->next = (uint16_t)(wqe->index + wqe->blocks);
@@ -196,7 +202,7 @@ enum progress requester_fail_start(struct hca_qp *qp, const struct wqe *wqe, uin
 	return requester_after_failure(qp);
 }
 
-/* UC and UD complete once their last packet has left (IBTA C9-161): the source is no longer used. */
+/* UC and UD requests complete once their last packet has left (IBTA C9-161), since their source is not read again. */
 void requester_complete_unreliable(struct hca_qp *qp)
 {
 	struct requester *requester = &qp->requester;

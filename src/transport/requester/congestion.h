@@ -20,8 +20,8 @@ static inline bool congestion_marked(const struct packet *packet)
 }
 
 /**
- * Notifies the peer of @qp that @packet arrived with a mark, once in LIMIT_CNP_INTERVAL_US. QPs without a peer (UD,
- * DC) notify none. Uses run_slot(@run), which is free again on return.
+ * Notifies the peer of @qp that @packet arrived with a mark, at most once in LIMIT_CNP_INTERVAL_US. A no-op for QPs
+ * without a peer (UD, DC). Uses run_slot(@run), which is free again on return.
  */
 void congestion_notify(struct hca_qp *qp, const struct packet *packet, struct run *run);
 

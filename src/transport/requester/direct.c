@@ -13,8 +13,9 @@
 #include "wire/link.h"
 
 /*
- * Returns true if @packet may be replaced by a direct access. The peer must have acknowledged a packet since the QP was last
- * reset, as its grants may date from before its own reset. Not while a timeline is recorded, which shows packets.
+ * Returns true if @packet may be replaced by a direct access. The peer must have acknowledged a packet since the QP was
+ * last reset, as its grants may date from before its own reset. Returns false while a timeline is recorded, because it
+ * must show packets.
  */
 static bool may_access(const struct hca_qp *qp, const struct packet *packet)
 {
@@ -46,7 +47,7 @@ struct direct_bytes {
 
 bool direct_execute(struct hca_qp *qp, const struct wqe *wqe, struct packet *packet)
 {
-	/* Memory of the thread: no key check of this process and no missing page can interrupt the access. */
+	/* Thread-local, so that neither a key check of this process nor a missing page can interrupt the access. */
 	THREAD_VARIABLE(struct direct_bytes, buffer);
 	uint8_t *bytes = buffer->bytes;
 	const struct link_access access = {

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * READ and WRITE of RC by direct access to the memory of the peer (wire/link.h, link.access): the part of the
- * requester.
+ * The requester's part of RC READs and WRITEs by direct access to the memory of the peer (wire/link.h, link.access).
  *
- * No packet is sent, so no sequence number is used up. The order of the send queue is kept, since nothing is in
- * flight: everything before has arrived, and later requests begin when this one is done.
+ * No packet is sent, so no sequence number is used. The order of the send queue is kept: nothing is in flight when an
+ * access begins, and later requests begin after it is done.
  */
 #ifndef SOFTHCA_TRANSPORT_REQUESTER_DIRECT_H
 #define SOFTHCA_TRANSPORT_REQUESTER_DIRECT_H
@@ -16,8 +15,8 @@ struct packet;
 struct wqe;
 
 /**
- * Executes @wqe, a READ or WRITE whose packet is @packet, in the memory of the peer, and completes it, if the link
- * can. Returns false if it has to be sent; then @packet is unchanged. The lock of @qp, which sends over a link of
+ * Executes @wqe, a READ or WRITE with the packet @packet, in the memory of the peer and completes it, if the link can
+ * do that. Returns false if it has to be sent; then @packet is unchanged. The lock of @qp, which sends over a link of
  * whole messages, is held.
  */
 bool direct_execute(struct hca_qp *qp, const struct wqe *wqe, struct packet *packet);

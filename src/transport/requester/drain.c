@@ -19,7 +19,7 @@ bool requester_stops_at_signature_error(struct hca_qp *qp)
 {
 	if (!qp->stop_at_signature_error || !__atomic_load_n(&qp->requester.signature_error, __ATOMIC_ACQUIRE))
 		return false;
-	/* The WQE with the error ends; no later one begins (mlx5-formats 4.11 and 6, points 28 to 30). */
+	/* The WQE with the error completes; no later one begins (mlx5-formats 4.11 and 6, points 28 to 30). */
 	__atomic_store_n(&qp->state, IBV_QPS_SQD, __ATOMIC_RELEASE);
 	requester_enter(qp, REQUESTER_DRAINED);
 	qp->attr.sq_draining = 1;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Local operations, which the requester executes itself: copies, checks of memory, changes of keys. They send
- * nothing, and are not repeated.
+ * Local operations: copies, checks of memory, changes of keys. The requester executes them itself; they send no packets
+ * and are not repeated.
  */
 #include "core/epoch.h"
 #include "core/thread_memory.h"
@@ -21,8 +21,8 @@ static struct inflight *push_local(struct requester *requester, const struct wqe
 }
 
 /*
- * IBTA 10.6.5: an invalidation completes when the revoked key is no longer in use, such as by a READ that is being
- * answered.
+ * IBTA 10.6.5: waits to complete an invalidation until the revoked key is not in use any more, for example by a READ
+ * that is being answered.
  */
 static void let_transfers_end(struct hca_qp *qp, uint64_t stamp)
 {
@@ -38,7 +38,7 @@ static void let_transfers_end(struct hca_qp *qp, uint64_t stamp)
 /* Completes @entry, which was executed. The lock may have been released meanwhile. */
 static enum progress end_local(struct hca_qp *qp, struct inflight *entry)
 {
-	/* After a reset the entry is gone. */
+	/* After a reset the entry does not exist any more. */
 	if (qp->requester.state == REQUESTER_IDLE)
 		return PROGRESS_NONE;
 	entry->done = true;
@@ -48,7 +48,10 @@ static enum progress end_local(struct hca_qp *qp, struct inflight *entry)
 	return PROGRESS_MADE;
 }
 
-/* Copies without the lock, since that may take long. A thread that flushes meanwhile leaves the rest to this one. */
+/*
+ * Copies without holding the lock, since that may take long. A thread that flushes meanwhile leaves the rest to this
+ * one.
+ */
 static void copy_unlocked(struct hca_qp *qp, struct stream *sink, struct stream *source)
 {
 	qp->requester.delivering = true;
@@ -67,7 +70,7 @@ static enum progress start_copy(struct hca_qp *qp, const struct wqe *wqe)
 	struct refusal why;
 	int syndrome;
 
-	/* The progress of READ responses, which arrive under the lock, is another one. */
+	/* Separate from the progress of READ responses, which may arrive meanwhile under the lock. */
 	access.progress = &qp->requester.copied;
 	syndrome = mmo_prepare(wqe, &access, sink, source, &why);
 	if (syndrome)
@@ -90,7 +93,7 @@ static enum progress start_dump(struct hca_qp *qp, const struct wqe *wqe)
 	return end_local(qp, push_local(&qp->requester, wqe));
 }
 
-/* Changes keys as the local operation says; a NOP changes none. */
+/* Changes keys as the local operation requires; a NOP changes none. */
 static int change_keys(const struct hca_qp *qp, const struct wqe *wqe, uint64_t *revoked, struct refusal *why)
 {
 	switch (wqe_opcodes[wqe->opcode].class) {

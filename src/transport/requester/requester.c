@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The requester: starts WQEs in ring order, turns each into a message or executes it at once, and completes them in
- * order. WQEs that were started and have not completed are in the in-flight FIFO. Retransmission walks that FIFO
- * again: the WQE and its memory are read anew, no copy is kept.
+ * order. WQEs that were started and have not completed are in the in-flight FIFO. Retransmission walks that FIFO again
+ * and reads the WQE and its memory anew; no copy is kept.
  */
 #include <string.h>
 
@@ -18,9 +18,9 @@
 #include "wire/link.h"
 
 /*
- * Returns true if @wqe has to wait: a fence waits for READs and atomics (mlx5-formats 1.3), and no more of these may
- * be in flight than the peer has resources for (IBTA C10-79). A program that set max_rd_atomic to 0 gets one, as on a
- * ConnectX.
+ * Returns true if @wqe has to wait: a fence waits for READs and atomics (mlx5-formats 1.3), and no more of these may be
+ * in flight than the peer has resources for (IBTA C10-79). A program that sets max_rd_atomic to 0 may have one in
+ * flight, as on a ConnectX.
  */
 static inline SPECIALISED bool requester_must_wait(const struct hca_qp *qp, const struct wqe *wqe, uint8_t class)
 {
@@ -48,7 +48,7 @@ static enum progress flush_start(struct hca_qp *qp, const struct wqe *wqe)
 	return PROGRESS_MADE;
 }
 
-/* Advances to the next packet after @packet, of the entry that is sent next, has left. */
+/* Advances past @packet, which has left, to the next packet of the entry or to the next entry. */
 static inline SPECIALISED void has_left(struct hca *hca, struct requester *requester, const struct packet *packet)
 {
 	struct inflight *entry;
@@ -67,7 +67,7 @@ static inline SPECIALISED void has_left(struct hca *hca, struct requester *reque
 	requester->send_offset = 0;
 }
 
-/* Puts @wqe, whose message is @packet, in flight. */
+/* Puts @wqe with its message @packet in flight. */
 static inline SPECIALISED struct inflight *requester_enter_flight(struct hca_qp *qp, const struct wqe *wqe,
 								  const struct packet *packet, uint8_t class)
 {
@@ -87,7 +87,7 @@ static inline SPECIALISED struct inflight *requester_enter_flight(struct hca_qp 
 	return entry;
 }
 
-/* Sends the packet with all of the message of @wqe over a link by which messages leave whole. */
+/* Sends the packet with the whole message of @wqe over a link that sends messages whole. */
 static inline SPECIALISED enum progress requester_send_whole(struct hca_qp *qp, const struct wqe *wqe,
 							     struct packet *packet, struct run *run,
 							     const struct send_kind kind)
@@ -99,8 +99,8 @@ static inline SPECIALISED enum progress requester_send_whole(struct hca_qp *qp, 
 	if (timeline_is_on())
 		record_sent(qp, TIMELINE_SEND, wqe->index, packet);
 	/*
-	 * Packets that another link holds back are not overtaken: link_send() checks that, and waits where there is
-	 * no room.
+	 * Packets held back by another link must not be overtaken: link_send() checks that, and waits if the link is
+	 * full.
 	 */
 	if (unlikely(__atomic_load_n(&link_holding, __ATOMIC_ACQUIRE) ||
 		     packet->link->send(qp->hca, run) == LINK_BUSY)) {
@@ -149,7 +149,7 @@ static inline SPECIALISED enum progress start_message(struct hca_qp *qp, const s
 	return PROGRESS_PACKET;
 }
 
-/* Starts a message whose control segment is valid. */
+/* Starts a message. Its control segment is valid. */
 static inline SPECIALISED enum progress start_kind(struct hca_qp *qp, struct wqe *wqe, struct packet *packet,
 						   struct run *run, const struct send_kind kind)
 {
@@ -282,11 +282,11 @@ enum progress requester_start_rc(struct hca_qp *qp, uint32_t posted, struct pack
 	return start_next(qp, posted, packet, run, PATH_RC);
 }
 
-/* Records a packet of the entry that is sent next, of which a part may have been sent before. */
+/* Records a packet of the entry that is sent next; part of the entry may have been sent before. */
 static RARE void record_piece(const struct hca_qp *qp, const struct packet *packet)
 {
 	struct requester *requester = (struct requester *)&qp->requester;
-	/* The analyzer takes a local copy, which makes no packet, for one that was built. */
+	/* The analyzer mistakes a local copy, which has no packet, for one that was built. */
 	/* NOLINTNEXTLINE(clang-analyzer-core.CallAndMessage) */
 	bool again = psn_distance(psn_add(packet->psn, packet->count), requester->newest) <= 0;
 
@@ -298,8 +298,8 @@ bool requester_send_packet(struct hca_qp *qp, struct run *run)
 {
 	struct packet *packet = run_slot(run);
 	/*
-	 * A disconnect belongs to no entry. Read before sending, since a link may change the packet. The analyzer: as
-	 * in record_piece().
+	 * Read before sending, since a link may change the packet. A disconnect belongs to no entry. For the analyzer,
+	 * see record_piece().
 	 */
 	/* NOLINTNEXTLINE(clang-analyzer-core.UndefinedBinaryOperatorResult) */
 	const bool disconnects = packet->message == MESSAGE_DISCONNECT;

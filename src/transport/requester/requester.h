@@ -16,14 +16,14 @@
 void requester_receive(struct hca_qp *qp, struct packet *packet, struct run *run);
 
 /**
- * Handles an acknowledgement of all packets up to and including @psn that refuses nothing, for an RC @qp whose
- * `whole` is not 0 and whose device has no filters.
+ * Handles a positive acknowledgement of all packets up to and including @psn, for an RC @qp with a nonzero `whole` on a
+ * device without filters.
  */
 void requester_receive_acknowledgement(struct hca_qp *qp, uint32_t psn, struct run *run);
 
 /**
- * Flushes requests in flight and posted ones, each with a WR_FLUSH_ERR completion. While a thread delivers one of
- * them, that thread flushes them later: the state tells it to (transport/run/send_queue.c). The lock is held.
+ * Flushes requests in flight and posted ones, each with a WR_FLUSH_ERR completion. While a thread is delivering one of
+ * them, that thread flushes them later, because it checks the state (transport/run/send_queue.c). The lock is held.
  */
 void requester_flush(struct hca_qp *qp);
 
@@ -39,12 +39,12 @@ void requester_check_drained(struct hca_qp *qp);
 bool requester_stops_at_signature_error(struct hca_qp *qp);
 
 /**
- * Handles the end of the timer: silence of the peer, or the end of an RNR wait. The caller runs the requester next.
- * No lock held; inside an epoch section.
+ * Handles an expired timer: the peer was silent, or an RNR wait has ended. The caller runs the requester next. No lock
+ * held; inside an epoch section.
  */
 void requester_timer_expired(struct hca_qp *qp);
 
-/** Fails what is in flight to a process of this host that has ended, as if all retries had been made. No lock held. */
+/** Fails requests in flight to a process of this host that has ended, as if all retries had been made. No lock held. */
 void requester_give_up_if_lost(struct hca_qp *qp);
 
 /** Returns the WQE at @position (free running, from requester.first to before last) of the in-flight FIFO. */
@@ -74,9 +74,9 @@ static inline SPECIALISED struct inflight *requester_push(struct requester *requ
 void requester_complete_front(struct hca_qp *qp);
 
 /**
- * Completes a failed WQE in error, and moves the QP to ERR (reliable) or SQE (IBTA 10.3.1), which flushes the rest.
- * On a DCI with streams, only the stream fails, with the requests in flight, which belong to it. Nothing is in flight
- * before the WQE. Uses index, stream, opcode and fm_ce_se of @entry.
+ * Completes a failed WQE in error, and moves the QP to ERR (reliable) or SQE (IBTA 10.3.1), which flushes the rest. On
+ * a DCI with streams, only the stream fails, together with the requests in flight, all of which belong to it. The WQE
+ * must be the oldest in flight. Uses index, stream, opcode and fm_ce_se of @entry.
  */
 void requester_fail(struct hca_qp *qp, const struct inflight *entry, uint8_t syndrome, const struct refusal *why);
 
@@ -88,10 +88,13 @@ void requester_fail_front(struct hca_qp *qp, uint8_t syndrome, const struct refu
  * requester_fail().
  */
 void requester_flush_one(struct hca_qp *qp, const struct inflight *entry);
-/** Flushes what is in flight on a failed stream of a DCI. If a thread is delivering it, that thread does. */
+/**
+ * Flushes the requests in flight on a failed stream of a DCI. If a thread is delivering one of them, that thread
+ * flushes them.
+ */
 void requester_flush_stream(struct hca_qp *qp);
 
-/** Makes the next WQE the next to be sent: nothing in flight is retransmitted. */
+/** Marks everything in flight as sent, so that nothing is retransmitted and the next WQE is sent next. */
 static inline void requester_nothing_to_send(struct requester *requester)
 {
 	requester->send_entry = requester->last;
@@ -118,30 +121,33 @@ enum progress {
 	PROGRESS_PACKET, /* a packet was built */
 };
 
-/** Returns PROGRESS_MADE if the QP continues after a failure, which was that of one of its streams. */
+/** Returns PROGRESS_MADE if the QP continues after a failure because only one of its streams failed. */
 static inline enum progress requester_after_failure(const struct hca_qp *qp)
 {
 	return qp->requester.state == REQUESTER_READY ? PROGRESS_MADE : PROGRESS_NONE;
 }
 
 /**
- * Fails @wqe, which cannot be started because of @why, once everything before it has completed. Until then the WQE is
- * parsed again each time.
+ * Fails @wqe, which cannot be started because of @why, once everything before it has completed. Until then every call
+ * parses the WQE again.
  */
 RARE enum progress requester_fail_start(struct hca_qp *qp, const struct wqe *wqe, uint8_t syndrome,
 					const struct refusal *why);
 
 /**
- * Executes the local operation @wqe: a copy, a check of memory, or a change of keys. May release the lock meanwhile.
+ * Executes the local operation @wqe: a copy, a check of memory, or a change of keys. May release the lock and take it
+ * again.
  */
 enum progress requester_start_local(struct hca_qp *qp, const struct wqe *wqe);
 
-/** Returns true if @packet, with all of the message of @entry, can be sent now; otherwise it is sent in pieces. */
+/**
+ * Returns true if @packet, with the whole message of @entry, can be sent now; otherwise the message is sent in pieces.
+ */
 bool requester_fits(const struct hca_qp *qp, const struct inflight *entry, const struct packet *packet);
 /**
- * Builds the packet with what can be sent now of @entry, from requester.send_offset on, without its sequence number.
- * Used for the rest of a message and for retransmission. @wqe is read anew; if it has changed since, or fails
- * otherwise, @syndrome is not 0 and @why is filled.
+ * Builds a packet with as much of @entry as can be sent now, from requester.send_offset on, without its sequence
+ * number. Used for the rest of a message and for retransmission. Reads @wqe again; if it has changed meanwhile, or
+ * fails otherwise, @syndrome is not 0 and @why is filled.
  */
 enum progress requester_build_piece(struct hca_qp *qp, const struct wqe *wqe, struct inflight *entry,
 				    struct packet *packet, int *syndrome, struct refusal *why);
@@ -153,29 +159,29 @@ enum progress requester_build_piece(struct hca_qp *qp, const struct wqe *wqe, st
 void requester_go_back(struct hca_qp *qp, uint32_t position, uint32_t offset);
 /** Makes the window smaller after a loss. Each acknowledgement widens it again. */
 void requester_narrow_window(struct hca_qp *qp);
-/** Fails the front of the FIFO, whose retries are used up. */
+/** Fails the front of the FIFO because its retries are used up. */
 void requester_give_up(struct hca_qp *qp);
-/** Waits as long as the RNR NAK @packet says before retransmitting, since the peer has no receive. */
+/** Delays the retransmission by the time given in the RNR NAK @packet, since the peer has no receive. */
 void requester_retry_later(struct hca_qp *qp, const struct packet *packet);
 /** Returns the RNR timer value of @code in nanoseconds (IBTA table 45). */
 uint64_t rnr_timer_ns(uint8_t code);
 
 /**
- * Arms the timer, if it is not armed: on a reliable QP for packets that are not acknowledged (IBTA 9.7.6.1.3), on
- * others while they wait for room, so that the wait ends.
+ * Arms the timer unless it is armed: on a reliable QP for unacknowledged packets (IBTA 9.7.6.1.3), on others to limit
+ * the wait for room.
  */
 void requester_watch(struct hca_qp *qp);
 /**
  * Uses up one retry. Returns false if none was left. Losses from congestion use up none (transport/qp/host_window.h).
  */
 bool requester_may_retry(struct hca_qp *qp);
-/** Returns the share in the window of the host for packets that are no longer in flight. */
+/** Returns the share of packets that are no longer in flight to the window of the host. */
 void requester_settle(struct hca_qp *qp);
 
 /** Disarms the timer, which is armed. */
 void requester_disarm(struct hca_qp *qp);
 
-/** Stops the timer: neither an acknowledgement nor a receive of the peer is waited for. */
+/** Stops the timer, because the QP waits neither for an acknowledgement nor for a receive of the peer. */
 static inline void requester_stop_timer(struct hca_qp *qp)
 {
 	qp->requester.rnr_wait = false;

@@ -94,7 +94,7 @@ static void fail_refused(struct hca_qp *qp, const struct packet *packet)
 	requester_fail_front(qp, codes[code].syndrome, &why);
 }
 
-/* A NAK acknowledges what came before its packet (IBTA C9-116) and refuses from there on. */
+/* A NAK acknowledges all packets before its own (IBTA C9-116) and refuses the others. */
 static void requester_handle_nak(struct hca_qp *qp, const struct packet *packet, struct run *run)
 {
 	struct requester *requester = &qp->requester;
@@ -107,7 +107,7 @@ static void requester_handle_nak(struct hca_qp *qp, const struct packet *packet,
 	requester_go_back(qp, position, (uint32_t)psn_distance(packet->psn, inflight_at(requester, position)->psn));
 	if ((packet->syndrome & AETH_KIND_MASK) == AETH_RNR_NAK) {
 		counter_add(qp->hca, COUNTER_RNR_NAKS_RECEIVED, 1);
-		/* Nothing was sent since the last RNR NAK, so this is a copy of it. */
+		/* Nothing was sent since the last RNR NAK, so this one is a copy of it. */
 		if (!requester->rnr_wait)
 			requester_retry_later(qp, packet);
 		return;
@@ -126,8 +126,8 @@ static void requester_handle_nak(struct hca_qp *qp, const struct packet *packet,
 
 /*
  * Returns true if the response of @entry, of @wqe, goes into its CQE (mlx5-formats 3.2): all of it fits, the request
- * has a CQE, and @sink is memory at the address that the WQE names, since the reader of the CQE copies there and uses
- * no keys.
+ * has a CQE, and @sink is at the address in the WQE, because the reader of the CQE copies to that address without using
+ * keys.
  */
 static bool belongs_into_cqe(const struct hca_qp *qp, const struct inflight *entry, const struct wqe *wqe,
 			     const struct stream *sink, uint64_t length)
@@ -148,8 +148,8 @@ struct scattered {
 };
 
 /*
- * Copies a piece of a response to memory, or all of it into @scattered. Returns false if that failed: see
- * requester_fail_front().
+ * Copies a piece of a response to memory, or all of it into @scattered. If that fails, calls requester_fail_front() and
+ * returns false.
  */
 static bool response_scatter(struct hca_qp *qp, struct inflight *entry, uint64_t offset, struct stream *payload,
 			     struct scattered *scattered)
@@ -217,8 +217,8 @@ static void bad_response(struct hca_qp *qp, const struct packet *packet, const s
 }
 
 /*
- * IBTA 9.7.5.2.3: a response that is not the next one implies a NAK: those before it were lost. Handled once for each
- * gap, since packets in flight may arrive before those that are requested again.
+ * IBTA 9.7.5.2.3: a response that is not the expected one implies a NAK, because those before it were lost. Requests
+ * them again, once for each gap, since more packets in flight may arrive before the repeated ones.
  */
 static void response_ask_again(struct hca_qp *qp, struct run *run)
 {
@@ -243,7 +243,7 @@ static void read_response(struct hca_qp *qp, struct packet *packet, struct infli
 	bool last = packet->place & PLACE_LAST;
 	struct scattered scattered;
 
-	/* The run begins with packets that have arrived before. */
+	/* The run begins with packets that were already received. */
 	if (offset < entry->arrived && offset + packet->payload.length > entry->arrived) {
 		uint64_t known = (entry->arrived - offset) >> qp->mtu_shift;
 
@@ -259,7 +259,7 @@ static void read_response(struct hca_qp *qp, struct packet *packet, struct infli
 			response_ask_again(qp, run);
 		return;
 	}
-	/* All packets except the last are full, and only the last has the last byte requested. */
+	/* All packets except the last must be full, and only the last one contains the last requested byte. */
 	if (bytes > left || last != (bytes == left) || bytes > room || (!last && bytes < room)) {
 		bad_response(qp, packet, entry);
 		return;
@@ -273,7 +273,7 @@ static void read_response(struct hca_qp *qp, struct packet *packet, struct infli
 		response_complete(qp, entry, &scattered, run);
 		return;
 	}
-	/* The rest has its own time, and its own retries. */
+	/* The rest has its own timeout and its own retries. */
 	requester_progressed(qp, false);
 	requester_go_on(qp, run);
 }
@@ -345,7 +345,7 @@ void requester_receive(struct hca_qp *qp, struct packet *packet, struct run *run
 {
 	if (!qp->transport->reliable || qp->requester.state == REQUESTER_IDLE)
 		return;
-	/* The answer would be for a stream that has failed. */
+	/* The answer may be for a stream that has failed. */
 	if (qp->dci && qp->dci->flushing)
 		return;
 	/* IBTA 9.7.5.1.2: an answer to a packet that was not sent yet is ignored. */
@@ -365,7 +365,7 @@ void requester_receive(struct hca_qp *qp, struct packet *packet, struct run *run
 		requester_acknowledge(qp, false, packet->psn, run);
 	}
 	requester_settle(qp);
-	/* If the answer ended a stream, the others continue. */
+	/* If the answer ended a stream, other streams continue. */
 	if (qp->dci)
 		requester_go_on(qp, run);
 }

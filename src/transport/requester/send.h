@@ -15,9 +15,9 @@
 bool requester_next_other(struct hca_qp *qp, struct run *run);
 /** Starts the next of @posted blocks of WQEs on the RC path, in @packet. */
 enum progress requester_start_rc(struct hca_qp *qp, uint32_t posted, struct packet *packet, struct run *run);
-/** Sends the packet that was built. Returns false if there is no room; link_resume() schedules the QP then. */
+/** Sends the packet that was built. Returns false if the link has no room; link_resume() then schedules the QP. */
 bool requester_send_packet(struct hca_qp *qp, struct run *run);
-/** Completes the requests of UC and UD that have left. */
+/** Completes the UC and UD requests that have left. */
 void requester_complete_unreliable(struct hca_qp *qp);
 
 /**
@@ -31,7 +31,9 @@ static inline enum path requester_path(const struct hca_qp *qp)
 	return qp->in_process || qp->whole ? PATH_RC : PATH_GENERAL;
 }
 
-/** Returns PROGRESS_PACKET if the next packet was built. Messages that were sent whole are done and need no packet. */
+/**
+ * Returns PROGRESS_PACKET if the next packet was built. Messages that were sent whole are complete and need no packet.
+ */
 static inline SPECIALISED enum progress requester_next_packet(struct hca_qp *qp, struct run *run, enum path path)
 {
 	struct requester *requester = &qp->requester;

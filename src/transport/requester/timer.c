@@ -3,11 +3,11 @@
  * The timer of the requester: packets that are not acknowledged, peers that cannot be reached, and RNR waits. See
  * requester.h.
  *
- * A retry is for a packet that was lost. On a busy machine silence does not mean that: the thread of the peer, or of
- * this process, may have had no processor. So before a retry is counted, everything that has arrived here is handled,
- * a link that can tell is queried about the packets, and a timer that ran out late does not count. The setting
- * PEER_SILENCE limits all this. A peer on this host that has ended, over any link, is abandoned when the timer first runs
- * out.
+ * A retry assumes that a packet was lost. On a busy machine silence may have another cause: the thread of the peer, or
+ * of this process, may have had no processor. So before a retry is counted, everything that has arrived here is
+ * handled, the link is queried about the packets if it can tell, and a timer that expired late does not count. The
+ * setting PEER_SILENCE limits all this. A peer on this host that has ended, over any link, is abandoned when the timer
+ * first expires.
  */
 #include "core/tunables.h"
 #include "observe/counters.h"
@@ -56,7 +56,7 @@ void requester_watch(struct hca_qp *qp)
 	if (link && link->mark)
 		requester->mark = link->mark(number);
 	requester_arm(qp, now_ns + interval_ns(qp));
-	/* Without the timer a missing acknowledgement would go unnoticed. */
+	/* Without the timer a lost acknowledgement would go unnoticed. */
 	if (!requester->timer_armed) {
 		struct refusal why = {RULE_TIMER_NO_THREAD, {qp->attr.timeout}};
 
@@ -74,7 +74,7 @@ static uint32_t unacknowledged_offset(const struct hca_qp *qp)
 	return offset > 0 && (uint32_t)offset < entry->packets ? (uint32_t)offset : 0;
 }
 
-/* Returns true if the timer ran out over requests without a sign of the peer since it was armed. */
+/* Returns true if the timer expired with requests in flight and without a sign of the peer since it was armed. */
 static bool requester_is_silent(const struct hca_qp *qp)
 {
 	const struct requester *requester = &qp->requester;
@@ -85,8 +85,8 @@ static bool requester_is_silent(const struct hca_qp *qp)
 }
 
 /*
- * Returns true if nothing was lost as far as the link can tell: the packets wait for the peer, which is alive, to
- * read them, or there was no room for them. A peer that makes progress, even slowly, is not silent.
+ * Returns true if the link can tell that nothing was lost: the packets wait until the peer, which is alive, reads them,
+ * or for room. A peer that makes progress, even slowly, is not silent.
  */
 static bool is_pending(struct hca_qp *qp, uint64_t now_ns)
 {
@@ -97,7 +97,7 @@ static bool is_pending(struct hca_qp *qp, uint64_t now_ns)
 	bool pending;
 
 	link = requester_peer(qp, &number);
-	/* A QP that waits for room of a host may have lost the packets that take the room. */
+	/* A QP that waits for room in a host's window may wait for the share of lost packets. */
 	if (!link || !link->pending)
 		return link_waits(&requester->waiter) && !(link && link->shares);
 	pending = link->pending(number, requester->mark, &progress);
@@ -112,7 +112,10 @@ static bool silence_is_too_long(const struct hca_qp *qp, uint64_t now_ns)
 	return now_ns - qp->requester.silent_since_ns >= qp->hca->settings.peer_silence * SECOND_NS;
 }
 
-/* Returns true if all retries by timeout and retry_cnt would be used up: a program may ask for more time by these. */
+/*
+ * Returns true if all retries that timeout and retry_cnt allow would be used up by now: programs use these to allow
+ * more time.
+ */
 static bool retries_would_be_used_up(const struct hca_qp *qp, uint64_t now_ns)
 {
 	return now_ns - qp->requester.silent_since_ns >=
@@ -149,8 +152,8 @@ static void requester_retransmit(struct hca_qp *qp, bool counts)
 }
 
 /*
- * Returns true if the timeout has a local cause: this process did not run in time, and other processes of the
- * machine, such as the peer, perhaps did not either; or the requester waits for its turn and has sent nothing. Only
+ * Returns true if the timeout has a local cause. Either this process did not run in time, which may hold for other
+ * processes of the machine as well, such as the peer; or the requester waits for its turn and has sent nothing. Only
  * for links that cannot tell.
  */
 static bool is_excused(const struct hca_qp *qp, uint64_t now_ns)
@@ -175,8 +178,8 @@ static bool requester_peer_has_ended(const struct hca_qp *qp)
 }
 
 /*
- * Handles a timeout without any sign of the peer. @looked: everything that had arrived was handled. The timer is
- * armed again when the requester has run.
+ * Handles a timeout without any sign of the peer. @looked: everything that had arrived was handled. The timer is armed
+ * again after the requester has run.
  */
 static void timed_out(struct hca_qp *qp, bool pending, bool looked, uint64_t now_ns)
 {
@@ -192,15 +195,15 @@ static void timed_out(struct hca_qp *qp, bool pending, bool looked, uint64_t now
 		give_up_on_silent(qp, now_ns);
 }
 
-/* Returns false if the timer was disarmed, or armed again, since it ran out. The lock is held. */
+/* Returns true if the timer was neither disarmed nor armed again since it expired. The lock is held. */
 static bool timer_is_due(const struct hca_qp *qp, uint64_t now_ns)
 {
 	return qp->requester.timer_armed && now_ns >= qp->requester.timer.deadline_ns;
 }
 
 /*
- * Handles a timer that ran out over silence. The link is queried before arrived packets are handled, so that an
- * answer to packets that the peer has read is among these.
+ * Handles a timer that expired because of silence. The link is queried before arrived packets are handled, so that if
+ * the peer has read the packets, its answer is among those handled.
  */
 static void examine_silence(struct hca_qp *qp, uint64_t now_ns)
 {
@@ -219,7 +222,7 @@ static void examine_silence(struct hca_qp *qp, uint64_t now_ns)
 	queue_unlock(&qp->lock);
 }
 
-/* Returns true if the timer ran out over silence, and is still armed; otherwise the purpose of the timer is done. */
+/* Returns true if the timer expired because of silence and is still armed; otherwise nothing is left to do. */
 static bool run_out(struct hca_qp *qp, uint64_t now_ns)
 {
 	struct requester *requester = &qp->requester;

@@ -74,7 +74,7 @@ static int wqe_take_address(struct wqe *wqe, struct refusal *why)
 	return wqe_take(wqe, (uint8_t *)&wqe->av + base, sizeof(wqe->av) - base, why);
 }
 
-/* mlx5-formats 1.7. A number has 24 bits on the wire, too. */
+/* Parses the XRC segment (mlx5-formats 1.7). The number has 24 bits, as on the wire. */
 static int wqe_take_xrc(struct wqe *wqe, struct refusal *why)
 {
 	__be32 segment[4];
@@ -96,8 +96,8 @@ static uint64_t wqe_operand(const uint8_t *bytes, uint32_t size)
 }
 
 /*
- * mlx5-formats 1.5: four operands of 8 bytes each; or, by opmod 8 and 9, of 4 and 8 bytes, of which a fetch-and-add has
- * two, padded to 16 bytes. Value, compared value, and their masks; for a fetch-and-add value and boundary.
+ * mlx5-formats 1.5: four operands of 8 bytes each: value, compared value, and their masks; for a fetch-and-add only
+ * value and boundary. Opmod 8 and 9 select operands of 4 and 8 bytes; a fetch-and-add then has two, padded to 16 bytes.
  */
 static int wqe_take_masked_atomic(struct wqe *wqe, struct refusal *why)
 {
@@ -215,7 +215,10 @@ int wqe_gather_segments(const struct wqe *wqe, const struct walk_access *access,
 	return 0;
 }
 
-/* Adds a segment in the middle of a part. Another key or inline data follows, so the key does not continue after it. */
+/*
+ * Adds a segment in the middle of a part. Another key or inline data follows it, so the message does not continue in
+ * the same key.
+ */
 static int add_key_part(const struct wqe *wqe, uint32_t at, uint64_t offset, uint64_t length, struct stream *stream,
 			struct refusal *why)
 {

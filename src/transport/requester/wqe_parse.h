@@ -57,11 +57,11 @@ uint32_t wqe_skim(const struct requester *requester, uint16_t index, uint8_t *op
 /** Refuses the control segment of @wqe, which breaks a rule. Returns -EINVAL with @why filled. */
 RARE int wqe_refuse_control(const struct hca_qp *qp, const struct wqe *wqe, uint32_t posted, uint32_t qpn_ds,
 			    struct refusal *why);
-/** Refuses the next segment, of @bytes, of @wqe, which ends before it. */
+/** Refuses @wqe because it ends before its next segment, of @bytes. Returns -EINVAL with @why filled. */
 RARE int wqe_refuse_short(const struct wqe *wqe, uint32_t bytes, struct refusal *why);
 /**
- * Returns a copy of the WQE at @index, which wraps the ring end, in one piece; valid until the next call on this
- * thread.
+ * Returns a contiguous copy of the WQE at @index, which wraps around the end of the ring; valid until the next call on
+ * this thread.
  */
 const uint8_t *wqe_unwrap(const struct requester *requester, uint16_t index, uint32_t size);
 
@@ -84,16 +84,16 @@ static inline SPECIALISED int wqe_take_control(const struct hca_qp *qp, uint16_t
 	wqe->opcode = (uint8_t)be32toh(ctrl.opmod_idx_opcode);
 	wqe->opmod = (uint8_t)(be32toh(ctrl.opmod_idx_opcode) >> 24);
 	wqe->fm_ce_se = ctrl.fm_ce_se;
-	/* Without streams the field of the WQE means nothing. */
+	/* Without streams, this field of the WQE is ignored. */
 	wqe->stream = kind.path == PATH_GENERAL && qp->dci && qp->dci->limit ? be16toh(ctrl.dci_stream_channel_id) : 0;
 	wqe->imm = ctrl.imm;
 	blocks = wqe_blocks_of(qpn_ds & 0x3f);
-	/* Skips only announced blocks of a bad WQE: the others are announced later. */
+	/* Skips only announced blocks of an invalid WQE: the rest will be announced later. */
 	wqe->blocks = blocks < posted ? blocks : posted;
 	wqe->size = (qpn_ds & 0x3f) * 16;
 	wqe->data = sizeof(ctrl);
 	opcode = &wqe_opcodes[wqe->opcode];
-	/* A class that is not executed is allowed on no transport. */
+	/* Opcodes of classes that are not executed are not allowed on any transport. */
 	if (unlikely(posted > requester->block_count || !wqe->size || blocks > posted || qpn_ds >> 8 != qp->number ||
 		     !(opcode->transports & kind.transport.opcodes)))
 		return path_is_fast(kind.path) ? -EINVAL
@@ -104,7 +104,7 @@ static inline SPECIALISED int wqe_take_control(const struct hca_qp *qp, uint16_t
 	return 0;
 }
 
-/** Reads the next @bytes of fixed segments. Returns 0, or -EINVAL with @why filled. */
+/** Reads the next segment, of fixed size @bytes. Returns 0, or -EINVAL with @why filled. */
 static inline SPECIALISED int wqe_take(struct wqe *wqe, void *to, uint32_t bytes, struct refusal *why)
 {
 	struct wqe spilled;
@@ -178,8 +178,8 @@ int wqe_gather_segments(const struct wqe *wqe, const struct walk_access *access,
 			struct refusal *why);
 
 /**
- * As wqe_gather(), for one segment: memory of a plain region, or inline data that fills all units of 16 bytes.
- * Returns false for other segments; @stream is then empty or was not begun.
+ * As wqe_gather(), for one segment: memory of a plain region, or inline data that fills all units of 16 bytes. Returns
+ * false for other segments, possibly before @stream was initialized; otherwise it is empty.
  */
 static inline SPECIALISED bool wqe_gather_plain(const struct wqe *wqe, const struct walk_access *access,
 						struct stream *stream)
@@ -218,8 +218,8 @@ static inline SPECIALISED int wqe_gather(const struct wqe *wqe, const struct wal
 }
 
 /**
- * As wqe_gather(), for bytes [@offset, +@length) of the message. Bytes that the WQE does not have are not added:
- * compare stream->length. access->more says whether the message continues after them.
+ * As wqe_gather(), for bytes [@offset, +@length) of the message. Bytes beyond the end of the WQE's data are not added,
+ * so check stream->length. access->more says whether the message continues after them.
  */
 int wqe_gather_part(const struct wqe *wqe, const struct walk_access *access, uint64_t offset, uint64_t length,
 		    struct stream *stream, struct refusal *why);

@@ -31,7 +31,7 @@ static void answers_enlist(struct hca_qp *qp, struct answers *answers, struct ru
 		answers->next = qp->unsent_answers;
 		qp->unsent_answers = answers;
 	}
-	/* Otherwise the QP is scheduled when it is released. */
+	/* If the lock is held for the run, the QP is scheduled when it is released. */
 	if (run->held != qp)
 		run_schedule(run, qp);
 }
@@ -44,7 +44,9 @@ static bool resource_covers(const struct responder_resource *resource, uint32_t 
 	return resource->message != MESSAGE_NONE && offset >= 0 && (uint32_t)offset < resource->count;
 }
 
-/* Returns the index of the request that has @psn: nearly always the newest; an earlier one for a repetition. */
+/*
+ * Returns the index of the request to which @psn belongs: nearly always the newest, or an earlier one for a repetition.
+ */
 static uint32_t resource_place(const struct responder *responder, uint32_t psn)
 {
 	uint32_t newest = responder->next_resource - 1, mask = responder->resources - 1;
@@ -56,8 +58,8 @@ static uint32_t resource_place(const struct responder *responder, uint32_t psn)
 }
 
 /*
- * Adds a response. The answer to a repetition replaces a pending one, of which a part may have left: the requester
- * has everything before its beginning.
+ * Adds a response. The answer to a repetition replaces a pending one that may have been sent in part; the requester has
+ * received everything before its beginning.
  */
 static void answers_add_response(struct answers *answers, const struct walk_access *access,
 				 const struct packet *request, const struct packet *reply)
@@ -96,7 +98,7 @@ bool answer_is_full(const struct responder *responder, uint32_t most)
 	uint32_t place = (responder->next_resource - most) & (responder->resources - 1);
 
 	/*
-	 * Answers leave in the order of requests: if the first of these was never sent, the others were not either.
+	 * Answers leave in the order of the requests, so if the first of these was never sent, neither were the others.
 	 */
 	return answers && unlikely(answers->pending >> place & 1) && !responder->resource[place].answered;
 }
@@ -117,7 +119,10 @@ void answer_add(struct hca_qp *qp, struct responder *responder, const struct wal
 	if (reply->message == MESSAGE_ACKNOWLEDGE) {
 		if (answers->ack_pending)
 			counter_add(qp->hca, COUNTER_ACKS_COALESCED, 1);
-		/* A repetition is acknowledged up to the packet before the one that a pending NAK asks for or refuses. */
+		/*
+		 * A repetition is acknowledged only up to the packet before the one that a pending NAK requests or
+		 * refuses.
+		 */
 		if (!answers->ack_pending || psn_distance(reply->psn, answers->psn) >= 0) {
 			answers->ack_pending = true;
 			answers->syndrome = reply->syndrome;
@@ -168,9 +173,9 @@ static void begin_answer(const struct hca_qp *qp, const struct answers *answers,
 }
 
 /*
- * Refuses the rest of a response, since the rights may have ended after the request was checked (IBTA 9.7.4.1.5). The
- * requester of an answer that was sent before may have received it and ended its key for that reason: then the
- * repetition is dropped.
+ * Refuses the rest of a response, since the rights may have ended after the request was checked (IBTA 9.7.4.1.5). If
+ * the answer was sent before, its requester may have received it and then invalidated the key, so its repetition is
+ * dropped instead.
  */
 static void refuse_rest(const struct hca_qp *qp, struct answers *answers, uint32_t place, uint32_t psn,
 			const struct refusal *why)
@@ -188,7 +193,7 @@ static void refuse_rest(const struct hca_qp *qp, struct answers *answers, uint32
 	answers->why = *why;
 }
 
-/* Builds the next piece of the READ response at @place. Returns false if it was refused. */
+/* Builds the next piece of the READ response at @place. Returns false if the piece was refused. */
 static bool build_piece(const struct hca_qp *qp, struct answers *answers, uint32_t place, struct packet *packet)
 {
 	const struct answer *answer = &answers->entry[place];
@@ -217,7 +222,7 @@ static bool build_piece(const struct hca_qp *qp, struct answers *answers, uint32
 	return !error;
 }
 
-/* Returns false if there is no room. */
+/* Sends the packet that was built. Returns false if the link is full. */
 static bool answers_send_packet(struct hca_qp *qp, struct answers *answers, struct run *run)
 {
 	if (timeline_is_on())
@@ -225,7 +230,7 @@ static bool answers_send_packet(struct hca_qp *qp, struct answers *answers, stru
 	return link_send_or_wait(qp->hca, run, &answers->waiter, &qp->sender, false) == LINK_SENT;
 }
 
-/* Returns the index of the oldest request whose answer is pending; at least one is. */
+/* Returns the index of the oldest request with a pending answer; there is at least one. */
 static uint32_t answers_first_pending(const struct answers *answers)
 {
 	uint32_t places = answers->responder->resources, oldest = answers->responder->next_resource & (places - 1);
@@ -234,7 +239,7 @@ static uint32_t answers_first_pending(const struct answers *answers)
 	return (oldest + (uint32_t)__builtin_ctz(from_oldest)) & (places - 1);
 }
 
-/* Sends one packet of the first answer. Returns false if there is no room. */
+/* Sends one packet of the first answer. Returns false if the link is full. */
 static bool send_response(struct hca_qp *qp, struct answers *answers, struct run *run)
 {
 	uint32_t place = answers_first_pending(answers);
@@ -242,7 +247,7 @@ static bool send_response(struct hca_qp *qp, struct answers *answers, struct run
 	struct answer *answer = &answers->entry[place];
 	struct packet *packet = run_slot(run);
 
-	/* The index belongs to another request, which has no answer. */
+	/* By now the index belongs to another request, which has no answer. */
 	if (unlikely(!resource_covers(request, answer->psn))) {
 		answers->pending &= ~(1u << place);
 		return true;
@@ -258,7 +263,7 @@ static bool send_response(struct hca_qp *qp, struct answers *answers, struct run
 	answer->sent += packet->count;
 	if (answer->sent < answer->count)
 		return true;
-	/* The requester may have all of it now: a repetition does not count any more. */
+	/* The requester may now have all of the response, so a repetition does not count any more. */
 	request->answered = true;
 	answers->pending &= ~(1u << place);
 	return true;
@@ -280,7 +285,7 @@ static bool send_all(struct hca_qp *qp, struct answers *answers, struct run *run
 	return true;
 }
 
-/* Answers that wait for room are tried again when there is some; those for other requesters continue. */
+/* Answers for a full link are retried when it has room again; answers for other requesters continue. */
 void answer_send(struct hca_qp *qp, struct run *run)
 {
 	struct answers **place = &qp->unsent_answers, *answers;

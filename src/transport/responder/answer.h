@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Answers that a responder has not sent yet, over a link that does not deliver at once: responses of
- * READs, which leave in pieces as the link has room, and results of atomics, in the order of the requests; then the
+ * Answers that a responder has not sent yet over a link that does not deliver at once. Responses of READs, which leave
+ * in pieces as the link has room, and results of atomics come first, in the order of the requests. Then comes the
  * newest acknowledgement or refusal, which covers all before it (IBTA 9.7.5.1.2: acknowledgements may be coalesced).
  *
- * The responder only records its answers. They are sent when the thread that received the requests has handled the
- * rest of the arrived packets (run_finish, run_let_go), or when the link has room again.
+ * The responder only records its answers. They are sent when the thread that received the requests has handled the rest
+ * of the arrived packets (run_finish, run_let_go), or when the link has room again.
  *
- * Each remembered READ or atomic (struct responder_resource) has room for one answer, at the same index. The answer
- * to a repetition replaces the pending one, or becomes pending again. So repetitions need no room of their own, and
- * never take that of a new request.
+ * Each remembered READ or atomic (struct responder_resource) has room for one answer, at the same index. The answer to
+ * a repetition replaces the pending one, or becomes pending again. So repetitions need no room of their own, and never
+ * take the room of a new request.
  *
- * No byte of a response is stored: each piece reads the memory when it leaves, and is checked again. Belongs to a
- * struct responder; the lock of its QP covers it.
+ * The data of responses is not stored: each piece reads the memory when it leaves, and is checked again. A struct
+ * answers belongs to a struct responder; the lock of its QP covers it.
  */
 #ifndef SOFTHCA_TRANSPORT_RESPONDER_ANSWER_H
 #define SOFTHCA_TRANSPORT_RESPONDER_ANSWER_H
@@ -28,10 +28,10 @@ struct answer {
 	uint32_t count; /* packets */
 	uint32_t sent;  /* packets that have left */
 	/* of a READ */
-	uint32_t pd; /* domain of its keys; for XRC that of the SRQ */
+	uint32_t pd; /* domain of the requester's keys; for XRC, the domain of the SRQ */
 	uint32_t rkey, length;
 	uint64_t address;
-	uint64_t offset;   /* of the request in its READ */
+	uint64_t offset;   /* offset of the request in its READ */
 	uint64_t original; /* of an atomic */
 };
 
@@ -39,7 +39,7 @@ struct answers {
 	struct answers *next;      /* in qp->unsent_answers */
 	bool listed;               /* is in it */
 	struct link_waiter waiter; /* for room */
-	/* The requester; the initiators of a DCT each have their own. */
+	/* Link and path of the requester; each initiator of a DCT has its own. */
 	const struct link *link;
 	uint32_t destination_qpn;
 	struct packet_path path;
@@ -61,15 +61,15 @@ void answer_add(struct hca_qp *qp, struct responder *responder, const struct wal
 		const struct packet *request, const struct packet *reply, struct run *run);
 
 /**
- * As answer_add(), for an acknowledgement of all packets up to and including @psn, for an RC @qp with a link whose
- * `whole` is not 0.
+ * As answer_add(), for an acknowledgement of all packets up to and including @psn, for an RC @qp over a link with a
+ * nonzero `whole`.
  */
 void answer_add_acknowledgement(struct hca_qp *qp, uint32_t psn, struct run *run);
 
 /**
- * Returns true if @responder has not sent any answer to the latest @most READs and atomics, where @most is what its
- * QP grants the requester: one more is refused (IBTA 9.7.4.1.5). Answers that are sent again do not count: a
- * requester that sends a new request has received them.
+ * Returns true if @responder has not sent any answer to the latest @most READs and atomics, where @most is the number
+ * that its QP grants the requester. One more request is refused then (IBTA 9.7.4.1.5). Answers that are sent again do
+ * not count: a requester that sends a new request has received them.
  */
 bool answer_is_full(const struct responder *responder, uint32_t most);
 

@@ -27,8 +27,9 @@ static void sink_begin(const struct walk_access *access, const struct packet *pa
 }
 
 /*
- * Executes an atomic on memory that a layout divides or shifts: atomic among the operations of this device
- * (IBV_ATOMIC_HCA) by its lock. The sink was checked when it was built and is built again for each of the two passes.
+ * Executes an atomic on memory that a layout divides or shifts. The device's lock makes it atomic among the operations
+ * of this device (IBV_ATOMIC_HCA). The sink was checked when it was built, and is built again for each of the two
+ * passes.
  */
 static uint64_t execute_pieces(const struct walk_access *access, const struct packet *packet, struct stream *sink,
 			       uint32_t bytes)

@@ -6,7 +6,7 @@
 #include "core/compiler.h"
 #include "wire/packet.h"
 
-/* Adds fields without the carry out of the highest bit of each. */
+/* Adds each field separately: drops the carry out of the highest bit of a field. */
 static inline uint64_t atomic_add_in_fields(uint64_t a, uint64_t b, uint64_t boundary)
 {
 	return ((a & ~boundary) + (b & ~boundary)) ^ ((a ^ b) & boundary);
@@ -17,7 +17,7 @@ static inline uint64_t atomic_replace(uint64_t before, uint64_t swap, uint64_t m
 	return (before & ~mask) | (swap & mask);
 }
 
-/** Returns the value that the atomic of @packet makes of @before. Pure. */
+/** Returns the value that the atomic of @packet stores in place of @before. Pure. */
 static inline SPECIALISED uint64_t atomic_result(const struct packet *packet, uint64_t before)
 {
 	uint64_t different = before ^ packet->compare;
@@ -50,8 +50,8 @@ static inline SPECIALISED uint64_t atomic_execute_word(const struct packet *pack
 }
 
 /**
- * Executes the atomic of @packet on @sink, which holds the target with the right for it and was not used yet. Returns
- * the value before. Takes the device lock of atomics where memory is not one aligned word. Inside an epoch section.
+ * Executes the atomic of @packet on @sink, a checked and unread stream of the target. Returns the value before. Takes
+ * the device lock of atomics if the memory is not one aligned word. Inside an epoch section.
  */
 uint64_t atomic_execute(const struct walk_access *access, const struct packet *packet, struct stream *sink);
 

@@ -12,7 +12,7 @@
 			    &(struct explain_subject){.qpn = (request)->qp->number, .receive = true},                  \
 			    &(struct refusal){rule_number, {__VA_ARGS__}})
 
-/* Completes the receive of a message whose rest will not arrive: IBTA 11.6.2, Remote Aborted Error. */
+/* Completes the receive of a message that will not be continued: IBTA 11.6.2, Remote Aborted Error. */
 static void abort_message(struct request *request, const struct dct_initiator *initiator)
 {
 	struct hca_qp *qp = request->qp;
@@ -34,7 +34,7 @@ static void abort_message(struct request *request, const struct dct_initiator *i
 	responder_complete_receive(request, &completion);
 }
 
-/* Begins a connection; the connection of the previous owner of the place is over. */
+/* Begins a connection; the connection of the previous owner of the place has ended. */
 static void begin_connection(struct request *request, struct dct_initiator *initiator)
 {
 	struct responder *responder = &initiator->responder;
@@ -55,7 +55,7 @@ static void begin_connection(struct request *request, struct dct_initiator *init
 }
 
 /*
- * Returns true for the first packet of a connection. Without state no other packet is answered: a NAK of a
+ * Returns true for the first packet of a connection. Only that packet is answered while there is no state: a NAK of a
  * later packet would acknowledge all packets before it.
  */
 static bool begins_connection(const struct packet *packet)
@@ -93,7 +93,7 @@ static enum responder_state connection_over(struct request *request)
 	return RESPONDER_DONE;
 }
 
-/* Handles an initiator that goes to another target. */
+/* Ends the connection of an initiator that goes to another target. */
 static enum responder_state initiator_disconnect(struct request *request, struct dct_initiator *initiator)
 {
 	if (!initiator || initiator->connection != request->packet->dc_connection)
@@ -127,7 +127,7 @@ enum responder_state responder_check_connection(struct request *request)
 		dct_assign(dct, initiator, packet);
 		begin_connection(request, initiator);
 	}
-	/* The CQ for the end of the previous message was full. */
+	/* The CQ was full when the previous message was completed. */
 	if (request->qp->state == IBV_QPS_ERR)
 		return RESPONDER_DONE;
 	initiator->era = dct->era;
@@ -135,7 +135,7 @@ enum responder_state responder_check_connection(struct request *request)
 	request->access = &initiator->access;
 	if (!initiator->refused)
 		return RESPONDER_CHECK_PSN;
-	/* Refuses it again for the same reason, since the NAK may have been lost. */
+	/* Refused again for the same reason, since the NAK may have been lost. */
 	if (packet->psn == initiator->refusal_psn) {
 		responder_nak(request, AETH_NAK, initiator->nak, packet->psn);
 		request->reply->why = initiator->why;

@@ -37,7 +37,10 @@ void dct_free(struct dct *dct)
 	free(dct);
 }
 
-/* QP numbers of one host are close, and those of many hosts alike, so the GID is hashed as well. */
+/*
+ * QP numbers of one host are close to each other, and different hosts use the same numbers, so the GID is hashed as
+ * well.
+ */
 static uint32_t dct_bucket(const union ibv_gid *gid, uint32_t qpn)
 {
 	uint64_t low;
@@ -71,7 +74,7 @@ static void pass_time(struct dct *dct)
 	dct->era_began_ns = now;
 }
 
-/* Returns an initiator whose place can be reused: after a silence, or, if there are too many, one that has left. */
+/* Returns an initiator to replace: one that has been silent or, if there are too many, one that has left. */
 static struct dct_initiator *find_vacant(const struct dct *dct)
 {
 	struct dct_initiator *left = NULL;
@@ -108,7 +111,7 @@ void dct_assign(struct dct *dct, struct dct_initiator *place, const struct packe
 {
 	struct dct_initiator **link = &dct->bucket[dct_bucket(&place->gid, place->qpn)];
 
-	/* A new one is in no bucket yet. */
+	/* An initiator in a new place is in no bucket yet. */
 	while (*link && *link != place)
 		link = &(*link)->next_in_bucket;
 	if (*link)

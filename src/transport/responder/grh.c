@@ -63,7 +63,10 @@ void grh_build(uint8_t grh[40], const struct packet_path *path, uint64_t payload
 {
 	uint16_t length = (uint16_t)(payload + (-payload & 3) + TRANSPORT_BYTES + (immediate ? IMMEDIATE_BYTES : 0));
 
-	/* The source decides: the destination may be a multicast group, which does not tell IPv4 from IPv6. */
+	/*
+	 * The source shows the family: the destination may be a multicast group, and such GIDs look alike for IPv4 and
+	 * IPv6.
+	 */
 	if (path->type != IBV_GID_TYPE_ROCE_V2)
 		build_ipv6(grh, path, length, NEXT_HEADER_IBA);
 	else if (gid_is_ipv4(&path->source))

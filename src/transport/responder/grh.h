@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The header that a datagram's receiver finds in the first 40 bytes of its buffer. */
+/* The header that a receiver of datagrams finds in the first 40 bytes of its buffer. */
 #ifndef SOFTHCA_TRANSPORT_RESPONDER_GRH_H
 #define SOFTHCA_TRANSPORT_RESPONDER_GRH_H
 

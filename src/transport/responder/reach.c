@@ -7,8 +7,8 @@
 #include "transport/qp/transport.h"
 
 /*
- * Returns the mapping of a key that no request can change. Changing a granted key would have to wait for the accesses
- * that use the grant.
+ * Returns the mapping of a key that no request can change. Other keys are not granted, because changing one would have
+ * to wait for the accesses that use the grant.
  */
 static const struct mapping *lasting_key(struct hca_qp *qp, uint32_t rkey, struct mkey **found)
 {

@@ -4,7 +4,7 @@
 #include "transport/qp/packet_begin.h"
 #include "transport/responder/responder.h"
 
-/* A DCT answers to where the request came from, in its own manner (ibv_modify_qp(3), ah_attr). */
+/* A DCT replies along the path of the request, with its own traffic class and hop limit (ibv_modify_qp(3), ah_attr). */
 static void return_to_sender(struct request *request)
 {
 	const struct packet *packet = request->packet;

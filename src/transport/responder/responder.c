@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The responder: an enum of states, one switch. Each state is one function that returns the next. Everything a run
- * covers is checked before a byte of it moves; a refused run has written nothing (IBTA 9.7.4, 9.8.2, 9.8.3).
+ * The responder: an enum of states, one switch. Each state is one function that returns the next. Everything that a run
+ * covers is checked before a byte of it moves, so a refused run has written nothing (IBTA 9.7.4, 9.8.2, 9.8.3).
  */
 #include <string.h>
 
@@ -23,7 +23,7 @@
 
 /* ---- refusals ------------------------------------------------------------------------------------------------- */
 
-/* Ends the connection of an initiator with a refusal, which repetitions get again. */
+/* Ends the connection of an initiator with a refusal. Repetitions get the same refusal. */
 static void end_connection(struct request *request)
 {
 	struct dct_initiator *initiator = request->initiator;
@@ -35,8 +35,8 @@ static void end_connection(struct request *request)
 }
 
 /*
- * Returns true if the refused packet is the first of several that came as one. The last one, which would have taken
- * the receive (IBTA C9-82), is not examined any more.
+ * Returns true if @packet stands for several packets and the first of them is refused. The last one, which would have
+ * taken the receive (IBTA C9-82), is not examined then.
  */
 static bool refused_before_receive(const struct packet *packet)
 {
@@ -56,16 +56,16 @@ static bool is_own_peer(const struct hca_qp *qp)
 }
 
 /*
- * Waits for the NAK of @packet, which goes to the queue pair of @responder itself. Its requester completes the
- * refused request with the status of the NAK, and then enters ERR. Until then the responder executes and answers
- * nothing, neither later requests nor the refused one if it is sent again: the packet that it expects never comes,
- * and it has sent its NAK.
+ * Waits for the NAK of @packet, which goes to the queue pair of @responder itself. Its requester completes the refused
+ * request with the status of the NAK, and then enters ERR. Until then the responder executes and answers nothing,
+ * neither later requests nor a repetition of the refused one: it expects a packet that never comes, and has already
+ * sent its NAK.
  */
 static void await_own_nak(struct responder *responder, const struct packet *packet)
 {
 	responder->expected_psn = psn_add(packet->psn, -(PSN_MASK / 4) & PSN_MASK);
 	responder->nak_sent = true;
-	/* No peer began with another number. */
+	/* No other peer began with a different number. */
 	responder->psn_explained = true;
 }
 
@@ -76,19 +76,22 @@ static bool is_own_datagram(const struct hca_qp *qp, const struct packet *packet
 }
 
 /*
- * Refuses a request. A datagram or an unreliable message that breaks a rule is dropped (IBTA 9.8.2.2, 9.8.3.2); only
- * a receive whose memory cannot be written ends in error, and with it the QP. A reliable request gets a NAK, and the
- * QP goes to ERR; a DCT continues to serve its other initiators.
+ * Refuses a request. A datagram or an unreliable message that breaks a rule is dropped (IBTA 9.8.2.2, 9.8.3.2); only if
+ * the memory of a receive cannot be written does the receive end in error, and the QP with it. A reliable request gets
+ * a NAK, and the QP goes to ERR; a DCT continues to serve its other initiators.
  */
 static enum responder_state responder_refuse(struct request *request)
 {
 	struct hca_qp *qp = request->qp;
 	bool reliable = qp->transport->reliable;
-	/* An unreliable message fails the receive that is held only if that names memory which cannot be written. */
+	/*
+	 * An unreliable message fails the receive that it holds only if that receive names memory that cannot be
+	 * written.
+	 */
 	bool fails_receive =
 		request->responder->has_receive && (reliable ? qp->dct || !refused_before_receive(request->packet)
 							     : request->syndrome == MLX5_CQE_SYNDROME_LOCAL_PROT_ERR);
-	/* The receive or the QP that ends bounds how often this can happen. */
+	/* Where a receive or the QP ends, that bounds how often this can happen. */
 	bool dropped = !fails_receive && (!reliable || qp->dct);
 	struct explain_subject subject = {
 		.qpn = qp->number,
@@ -98,7 +101,7 @@ static enum responder_state responder_refuse(struct request *request)
 	};
 	uint64_t record;
 
-	/* The completion of a peer in this process reports it; otherwise it is reported here. */
+	/* The completion of a peer in this process reports it; for other peers it is reported here. */
 	subject.syndrome = fails_receive ? request->syndrome : 0;
 	record = dropped ? packet_explain_drop(qp->hca, request->packet, &subject, &request->why)
 			 : explain_make(qp->hca, &subject, request->why.rule, request->why.args, EXPLAIN_ARGS);
@@ -120,7 +123,7 @@ static enum responder_state responder_refuse(struct request *request)
 	} else if (!reliable) {
 		return RESPONDER_DONE;
 	}
-	/* One of its initiators is at fault. */
+	/* Only one of the DCT's initiators is at fault. */
 	if (qp->dct)
 		return RESPONDER_DONE;
 	if (request->event != QP_EVENT_COUNT)
@@ -136,7 +139,7 @@ static enum responder_state responder_refuse(struct request *request)
 
 /*
  * Finds the SRQ of an XRC request. IBTA annex A14: every request of XRC names an SRQ of the domain of the QP; the
- * receive, its CQ and the protection domain are those of the SRQ. Returns RESPONDER_REFUSE for one that is not there.
+ * receive, its CQ and the protection domain are those of the SRQ. Returns RESPONDER_REFUSE if there is no such SRQ.
  */
 static enum responder_state responder_find_srq(struct request *request)
 {
@@ -154,7 +157,7 @@ static enum responder_state responder_find_srq(struct request *request)
 					 qp->number);
 	request->srq = srq;
 	/*
-	 * An access for this request alone: the payload of a READ is read without the lock, and the next request may
+	 * Gives this request its own access: the payload of a READ is read without the lock, and the next request may
 	 * name another SRQ.
 	 */
 	request->access = &request->reply->own_access;
@@ -209,9 +212,9 @@ static void place_datagram_header(struct request *request)
 }
 
 /*
- * Sends the pending READ responses before an atomic or ATOMIC WRITE changes memory: a READ is executed before an
- * atomic that follows it (IBTA 10.8.3.3, operation ordering), and its bytes are read when its response leaves. Best
- * effort: responses for which the link has no room leave after the atomic (docs/inside/fidelity.md).
+ * Sends the pending READ responses before an atomic or ATOMIC WRITE changes memory: a READ is executed before an atomic
+ * that follows it (IBTA 10.8.3.3, operation ordering), and its bytes are read when its response leaves. This is best
+ * effort: responses that do not fit into the link leave after the atomic (docs/inside/fidelity.md).
  */
 static __attribute__((noinline)) void answer_reads_first(struct request *request)
 {
@@ -251,9 +254,9 @@ static inline SPECIALISED enum responder_state responder_execute(struct request 
 }
 
 /*
- * Acknowledges a message before its receive completes. An adapter does so before the program that it wakes can
- * answer, so a program that gets an answer may assume that its own message is complete (ib_send_lat -e, with a send
- * queue of one request). Pending READ responses have to leave first.
+ * Acknowledges a message before its receive completes. An adapter does so before the program that it wakes can answer,
+ * so a program that gets an answer may assume that its own message is complete (ib_send_lat -e, with a send queue of
+ * one request). Pending READ responses must be sent first.
  */
 static void acknowledge_first(struct request *request)
 {
@@ -277,9 +280,9 @@ static void acknowledge_first(struct request *request)
 }
 
 /*
- * Fails a receive whose message has arrived, but whose key could not be invalidated. IBTA 9.9.6.3, class J: the
- * receive ends in error, and with it the queue pair. There is no NAK, since packets of the message may have been
- * acknowledged already.
+ * Fails a receive after its message has arrived, because the key named by the message could not be invalidated. IBTA
+ * 9.9.6.3, class J: the receive ends in error, and with it the queue pair. No NAK is sent, since packets of the message
+ * may have been acknowledged already.
  */
 void responder_fail_invalidation(struct request *request)
 {
@@ -298,7 +301,7 @@ void responder_fail_invalidation(struct request *request)
 	uint64_t record = explain_make(qp->hca, &subject, request->why.rule, request->why.args, EXPLAIN_ARGS);
 
 	responder_complete_receive(request, &completion);
-	/* One of its initiators is at fault. */
+	/* Only one of the DCT's initiators is at fault. */
 	if (!qp->dct)
 		qp_enter_error(qp, record);
 }
@@ -322,7 +325,9 @@ static inline SPECIALISED enum responder_state responder_complete(struct request
 	if (kind.message == MESSAGE_SEND_INVALIDATE &&
 	    invalidate_execute(request->access, request->packet->invalidate_rkey, &request->why))
 		return fail_invalidation(request);
-	/* A UC QP may hold a receive that a lost message had taken: it waits for a message that needs it. */
+	/*
+	 * A UC QP may still hold the receive of a message that was lost: the next message that needs a receive uses it.
+	 */
 	if (message_has(kind.message, MESSAGE_TAKES_RECEIVE | MESSAGE_TAKES_RECEIVE_LAST)) {
 		acknowledge_first(request);
 		responder_complete_message(request, kind);
@@ -349,7 +354,7 @@ static inline SPECIALISED enum responder_state responder_acknowledge(struct requ
 
 /* ---- duplicates ----------------------------------------------------------------------------------------------- */
 
-/* Returns the request of which @packet is a repetition, or a READ of which it is the rest; NULL if there was none. */
+/* Returns the request that @packet repeats, or the READ of which it requests the rest; NULL if there is none. */
 static const struct responder_resource *find_resource(const struct responder *responder, const struct packet *packet)
 {
 	for (uint32_t i = 0; i < responder->resources; i++) {
@@ -364,9 +369,9 @@ static const struct responder_resource *find_resource(const struct responder *re
 }
 
 /*
- * Drops the repetition of a READ whose memory is out of reach by now. Its requester may have the answer already, and
- * only a copy of its request is late: then the program may have ended the key. If the answer was lost, the requester
- * runs out of retries.
+ * Drops the repetition of a READ because its memory is not accessible any more. Its requester may already have the
+ * answer, so that the program has ended the key and only a copy of the request arrives late. If the answer was lost,
+ * the requester runs out of retries.
  */
 static enum responder_state drop_repetition(struct request *request)
 {
@@ -379,7 +384,7 @@ static enum responder_state drop_repetition(struct request *request)
 	return RESPONDER_DONE;
 }
 
-/* Executes the READ of @resource, or the rest of it, again: its requester names the rest by address and length. */
+/* Executes the READ of @resource again, or the rest of it, which the request names by address and length. */
 static enum responder_state repeat_read(struct request *request, const struct responder_resource *resource)
 {
 	const struct packet *packet = request->packet;
@@ -396,10 +401,11 @@ static enum responder_state repeat_read(struct request *request, const struct re
 }
 
 /*
- * Answers a repeated request (IBTA 9.7.5.1, annex A19): executes a READ again, repeats the response of an atomic or of an ATOMIC
- * WRITE without executing it, and acknowledges others again. Only READs are checked again. No repetition is refused, since the
- * network may have kept it while the connection went on. A READ, atomic or ATOMIC WRITE that is not remembered is dropped: an answer
- * would tell the requester that all requests before it had arrived. Requests with an unsupported opcode are dropped, too.
+ * Answers a repeated request (IBTA 9.7.5.1, annex A19): executes a READ again, repeats the response of an atomic or of
+ * an ATOMIC WRITE without executing it, and acknowledges others again. Only READs are checked again. Repetitions are
+ * never refused, since the network may have delivered an old one late. A READ, atomic or ATOMIC WRITE that is not
+ * remembered is dropped: an answer would tell the requester that all requests before it had arrived. Requests with an
+ * unsupported opcode are dropped, too.
  */
 static enum responder_state responder_answer_duplicate(struct request *request)
 {
@@ -524,7 +530,7 @@ struct responder *responder_receive(struct hca_qp *qp, struct packet *packet, st
 				(const struct request_kind){.transport = *qp->transport, .message = packet->message});
 }
 
-/* Executes @packet with @message on the fast path. Returns false to fall back; then nothing was done. */
+/* Executes @packet with @message on the fast path. Returns false to fall back, with nothing changed. */
 static inline SPECIALISED bool receive_whole_fast(struct hca_qp *qp, struct packet *packet, struct run *run,
 						  const uint8_t message)
 {

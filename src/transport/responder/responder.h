@@ -18,8 +18,8 @@ enum responder_state {
 };
 
 /*
- * Properties of a request that are known before it is examined. The machine is compiled for the general path, and for RC requests
- * that arrive whole. The fast path uses the steps of the machine alone.
+ * Properties of a request that are known before it is examined. The machine is compiled for the general path, and for
+ * RC requests that arrive whole. The fast path uses only the steps of the machine.
  */
 struct request_kind {
 	struct transport transport; /* of the QP */
@@ -30,29 +30,33 @@ struct request_kind {
 /* One request being handled. */
 struct request {
 	struct hca_qp *qp;
-	struct responder *responder;     /* of the QP; for a DCT, of the initiator of the request */
-	struct dct_initiator *initiator; /* of a DCT, once it is known; otherwise NULL */
-	struct packet *packet;           /* without packets that have arrived before */
+	struct responder *responder;     /* that of the QP; for a DCT, that of the initiator of the request */
+	struct dct_initiator *initiator; /* initiator at a DCT, once it is known; otherwise NULL */
+	struct packet *packet;           /* without packets that were already received */
 	struct run *run;                 /* its slot holds the reply */
 	struct packet *reply;
 	bool replied;
 	bool acknowledged;          /* the acknowledgement was sent already */
-	struct walk_access *access; /* access to keys: of the QP; for DC, of the initiator; for XRC, of the request */
+	struct walk_access *access; /* access to keys: that of the QP; for DC, of the initiator; for XRC, of the
+				     * request */
 	struct hca_srq *srq;        /* source of receives, or NULL */
 	/* set before RESPONDER_REFUSE */
 	struct refusal why;
 	uint8_t nak;         /* enum nak_code */
-	uint8_t syndrome;    /* of the receive's error completion, if a receive was taken; also of the explanation */
+	uint8_t syndrome;    /* syndrome of the receive's error completion, if a receive was taken, and of the
+			      * explanation */
 	enum qp_event event; /* QP_EVENT_COUNT: none */
-	struct stream *sink; /* of the request's data; for a READ the payload of the reply */
+	struct stream *sink; /* stream for the request's data; for a READ, the payload of the reply */
 };
 
-/* Fills in the refusal, and evaluates to RESPONDER_REFUSE. */
+/* Fills in the refusal of @request, and evaluates to RESPONDER_REFUSE. */
 #define RESPONDER_REFUSAL(request, nak_code, cqe_syndrome, qp_event, rule_number, ...)                                 \
 	((request)->why = (struct refusal){rule_number, {__VA_ARGS__}}, (request)->nak = (nak_code),                   \
 	 (request)->syndrome = (cqe_syndrome), (request)->event = (qp_event), RESPONDER_REFUSE)
 
-/* The state that @next returns, which is not compiled into its caller; the fast path falls back instead. */
+/*
+ * Evaluates to the state that @next returns; @next is a function that is not inlined. The fast path falls back instead.
+ */
 #define RESPONDER_RARELY(kind, next) (path_is_fast((kind).path) ? RESPONDER_REFUSE : (next))
 
 /**
@@ -62,9 +66,9 @@ struct request {
 struct responder *responder_receive(struct hca_qp *qp, struct packet *packet, struct run *run);
 
 /**
- * As responder_receive(), for a @packet with all of its message, for an RC @qp whose `whole` is not 0 and whose
- * device has no filters. The answer is queued (transport/responder/answer.h). While the lock is held for the packets
- * that follow, @qp is not scheduled for it.
+ * As responder_receive(), for a @packet with its whole message, for an RC @qp with a nonzero `whole` on a device
+ * without filters. The answer is queued (transport/responder/answer.h). If the lock is kept for the packets that
+ * follow, @qp is not scheduled for it.
  */
 void responder_receive_whole(struct hca_qp *qp, struct packet *packet, struct run *run);
 
@@ -72,26 +76,27 @@ void responder_receive_whole(struct hca_qp *qp, struct packet *packet, struct ru
 void responder_flush(struct hca_qp *qp);
 void responder_reset(struct hca_qp *qp);
 
-/** Begins the reply to @request, with @message and @syndrome, for packet @psn, in request->reply. */
+/** Begins the reply to @request in request->reply: packet @psn, with @message and @syndrome. */
 void responder_begin_reply(struct request *request, enum message message, uint32_t psn, uint8_t syndrome);
 
 /**
- * Builds the refusal of packet @psn as reply: @kind of enum aeth_kind, @code its low bits. Returns RESPONDER_DONE.
+ * Builds the refusal of packet @psn as reply. @kind: enum aeth_kind; @code: the low bits of the syndrome. Returns
+ * RESPONDER_DONE.
  */
 enum responder_state responder_nak(struct request *request, uint8_t kind, uint8_t code, uint32_t psn);
 
-/** Writes @completion for the receive of request->responder, which then holds none. */
+/** Writes @completion for the receive that request->responder holds, and releases that receive. */
 void responder_complete_receive(struct request *request, struct completion *completion);
 
 /**
- * First check of a DCT: the access key, then the initiator of the request, with the connection that the request
- * belongs to. On success request->responder is that of the initiator.
+ * First check of a DCT: checks the access key, then finds the initiator and its connection. On success
+ * request->responder is that of the initiator.
  */
 enum responder_state responder_check_connection(struct request *request);
 
 #define RESPONDER_GRH_BYTES 40 /* before a datagram */
 
-/** As RESPONDER_REFUSAL, if request->why is filled already. */
+/** As RESPONDER_REFUSAL, with request->why already filled. */
 static inline enum responder_state responder_refuse_with(struct request *request, uint8_t nak_code, uint8_t syndrome,
 							 enum qp_event event)
 {

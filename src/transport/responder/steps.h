@@ -11,8 +11,8 @@
 #include "transport/responder/target.h"
 
 /**
- * Handles a packet that is not the expected one, but @distance after it, or before it: then all of it has arrived
- * before.
+ * Handles a packet that is @distance away from the expected one. Before it (negative), all of the packet was received
+ * earlier.
  */
 enum responder_state responder_out_of_order(struct request *request, int32_t distance);
 /**
@@ -22,13 +22,13 @@ enum responder_state responder_out_of_order(struct request *request, int32_t dis
 bool responder_goes_on(const struct request *request, uint32_t known);
 /** Skips the first @known packets, which were already received. */
 void responder_leave_out(struct request *request, uint32_t known);
-/** Refuses a packet, or the last one of a run, whose length breaks a rule. */
+/** Refuses a packet, or the last one of a run, because its length breaks a rule. */
 enum responder_state responder_refuse_length(struct request *request);
-/** Refuses a request whose opcode this device does not support. */
+/** Refuses a request because this device does not support its opcode. */
 enum responder_state responder_refuse_opcode(struct request *request);
-/** Refuses a datagram whose Q_Key is not the queue pair's. */
+/** Refuses a datagram because its Q_Key differs from the queue pair's. */
 enum responder_state responder_refuse_qkey(struct request *request);
-/** Refuses a message for which there is no receive. */
+/** Refuses a message because no receive is posted for it. */
 enum responder_state responder_no_receive(struct request *request);
 /** Raises COMM_EST with the first packet of the connection in RTR. */
 void responder_establish(struct hca_qp *qp);
@@ -71,13 +71,16 @@ static inline SPECIALISED bool fits_in_packets(const struct hca_qp *qp, const st
 		return true;
 	if (!(packet->place & PLACE_LAST))
 		return bytes == room;
-	/* For runs as well, so that none hides a packet that is not full. */
+	/* Checked for runs as well, because they must not hide a packet that is not full. */
 	if (packet->count > 1)
 		return bytes <= room && bytes + (1u << qp->mtu_shift) > room;
 	return bytes <= room && (bytes || packet->place & PLACE_FIRST);
 }
 
-/* IBTA 9.7.4.1.3: a message begins with a first packet and ends with a last one; no other message begins in between. */
+/*
+ * IBTA 9.7.4.1.3: a message begins with a first packet and ends with a last one; no other message begins in between the
+ * two.
+ */
 static inline SPECIALISED enum responder_state check_order(struct request *request, const struct request_kind kind)
 {
 	struct hca_qp *qp = request->qp;
@@ -108,8 +111,8 @@ static inline SPECIALISED enum responder_state check_order(struct request *reque
 		if (kind.path == PATH_GENERAL)
 			responder->xrc_srqn = packet->xrc_srqn;
 		/*
-		 * A message that broke off is not continued by another one (mlx5dv_wr_set_mkey_crypto(3), NOTES:
-		 * job_size).
+		 * Another message does not continue the block of a message that was cut off
+		 * (mlx5dv_wr_set_mkey_crypto(3), NOTES: job_size).
 		 */
 		responder->progress.valid = false;
 	}
@@ -164,7 +167,7 @@ static inline SPECIALISED bool responder_take_receive(struct request *request, c
 	return responder->has_receive;
 }
 
-/* A SEND takes a receive with its first packet, a WRITE with immediate with its last (IBTA C9-82). */
+/* A SEND takes a receive at its first packet, a WRITE with immediate at its last (IBTA C9-82). */
 static inline SPECIALISED enum responder_state check_receive(struct request *request, const struct request_kind kind)
 {
 	const struct packet *packet = request->packet;
@@ -188,7 +191,7 @@ static inline SPECIALISED void responder_remember(struct responder *responder, c
 	};
 }
 
-/* A READ of our requester may consist of several requests: target.h. */
+/* A softhca requester may divide a READ into several requests: target.h. */
 static inline SPECIALISED void responder_remember_read(struct request *request)
 {
 	const struct packet *packet = request->packet;
@@ -202,7 +205,7 @@ static inline SPECIALISED void responder_remember_read(struct request *request)
 	};
 }
 
-/* As responder_complete_receive(), for a QP whose receives complete in its own CQ. */
+/* As responder_complete_receive(), for a QP with a CQ of its own for receives. */
 static inline SPECIALISED void complete_own_receive(struct request *request, struct completion *completion)
 {
 	struct hca_qp *qp = request->qp;
@@ -254,7 +257,7 @@ static inline SPECIALISED void responder_complete_message(struct request *reques
 		responder_complete_receive(request, SPILL(&spilled, &completion));
 }
 
-/* Expects the next request, as all of this one was executed. Returns true if its message continues. */
+/* Expects the next request after all of this one was executed. Returns true if its message continues. */
 static inline SPECIALISED bool responder_expect_next(struct request *request)
 {
 	struct responder *responder = request->responder;
@@ -269,8 +272,8 @@ static inline SPECIALISED bool responder_expect_next(struct request *request)
 }
 
 /*
- * Checks the request @packet on the fast path, and fills @request and @sink, the stream of its data. Returns false to fall back;
- * then nothing was done. The lock of @qp is held.
+ * Checks the request @packet on the fast path, and fills @request and @sink, the stream of its data. Returns false to
+ * fall back, with nothing changed. The lock of @qp is held.
  */
 static inline SPECIALISED bool responder_check_fast(struct request *request, struct hca_qp *qp, struct packet *packet,
 						    struct stream *sink, const struct request_kind kind)
@@ -290,8 +293,8 @@ static inline SPECIALISED bool responder_check_fast(struct request *request, str
 }
 
 /*
- * Executes the request @packet on the fast path between contiguous regions. The data of a READ and the result of an atomic go to
- * @place. Returns false to fall back; then nothing was done. The lock of @qp is held.
+ * Executes the request @packet on the fast path between contiguous regions. The data of a READ and the result of an
+ * atomic go to @place. Returns false to fall back, with nothing changed. The lock of @qp is held.
  */
 static inline SPECIALISED bool responder_execute_fast(struct hca_qp *qp, struct packet *packet, struct stream *place,
 						      const struct request_kind kind)
@@ -312,7 +315,7 @@ static inline SPECIALISED bool responder_execute_fast(struct hca_qp *qp, struct 
 	} else if (message_is_atomic(kind.message)) {
 		original = atomic_execute_word(packet, (uint64_t *)sink.whole);
 		responder_remember(&qp->responder, packet, original);
-		/* The analyzer does not see that atomics always have a place. */
+		/* The analyzer does not detect that atomics always have a place. */
 		/* NOLINTNEXTLINE(clang-analyzer-core.NullDereference) */
 		copy_bytes_last(place->whole, (const uint8_t *)&original, sizeof(original));
 	} else if (packet->payload.length) {

@@ -11,9 +11,9 @@
 #include "transport/responder/atomic.h"
 #include "transport/responder/responder.h"
 
-/** Refuses a key that the requester named, with request->why. */
+/** Refuses a key that the requester named, with the rule in request->why. */
 RARE enum responder_state responder_refuse_key(struct request *request);
-/** Refuses a message that is longer than its receive, with the @header bytes before it. */
+/** Refuses a message because it is longer than its receive, including the @header bytes before it. */
 RARE enum responder_state responder_refuse_long(struct request *request, uint64_t header);
 
 /* IBTA 10.2.3: the keys of a receive of an SRQ are in the domain of the SRQ, which may differ from that of the QP. */
@@ -31,7 +31,7 @@ static inline SPECIALISED struct walk_access *access_of_receive(struct request *
 
 	if (is_receive_of_own_domain(request))
 		return request->access;
-	/* The fast path, which has no reply, does not come here. */
+	/* Only reached outside the fast path, which has no reply. */
 	access = &request->reply->own_access;
 	*access = *request->access;
 	access->pd = srq->pd->number;
@@ -88,8 +88,8 @@ static inline SPECIALISED enum responder_state target_packet(struct request *req
 }
 
 /*
- * Returns the offset of a READ request in its READ. Our requester divides a long READ into requests (docs/inside/wire.md),
- * and requests no acknowledgement with those that continue where the previous one ended.
+ * Returns the offset of a READ request in its READ. A softhca requester divides a long READ into requests
+ * (docs/inside/wire.md), and requests no acknowledgement with those that continue where the previous one ended.
  */
 static inline uint64_t read_offset(const struct responder *responder, const struct packet *packet)
 {
@@ -99,7 +99,7 @@ static inline uint64_t read_offset(const struct responder *responder, const stru
 													   : 0;
 }
 
-/* The first packet of a WRITE names the whole range: all of it is checked then (IBTA C9-88). */
+/* The first packet of a WRITE names the whole range, so all of it is checked at once (IBTA C9-88). */
 static inline SPECIALISED enum responder_state target_write(struct request *request, const struct request_kind kind)
 {
 	struct responder *responder = request->responder;
@@ -121,7 +121,7 @@ static inline SPECIALISED enum responder_state target_write(struct request *requ
 			return next;
 	}
 	request->access->unfinished = request->access->more = !(packet->place & PLACE_LAST);
-	/* The sum cannot wrap: with the first packet the whole range was found to be in a key. */
+	/* The sum cannot wrap: the whole range was found within a key at the first packet. */
 	return target_key(request, kind, RIGHT_REMOTE_WRITE, responder->rkey,
 			  responder->remote_address + responder->offset, responder->offset, bytes);
 }
@@ -137,7 +137,7 @@ static inline SPECIALISED enum responder_state target_atomic(struct request *req
 	return target_packet(request, kind, RIGHT_ATOMIC, 0, bytes);
 }
 
-/* IBTA annex A19: 8 bytes, which are the whole payload, to an aligned address. */
+/* IBTA annex A19: an ATOMIC WRITE carries exactly 8 bytes, for an aligned address. */
 static inline SPECIALISED enum responder_state target_atomic_write(struct request *request,
 								   const struct request_kind kind)
 {

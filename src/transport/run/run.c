@@ -39,7 +39,7 @@ static bool has_half(const struct hca_qp *qp, const struct packet *packet)
 	       (is_response(packet) ? qp->transport->requests : qp->transport->responds);
 }
 
-/* @expected: the drop is not caused by a mistake of the program, and is counted as expected. */
+/* Drops and explains @packet. @expected: the program has made no mistake, and the drop is counted as expected. */
 static void packet_drop(const struct packet *packet, struct hca *hca, bool expected, const struct refusal *why)
 {
 	packet_explain_drop(hca, packet,
@@ -53,7 +53,7 @@ static void packet_drop_from(const struct packet *packet, struct hca *hca, bool 
 }
 
 /*
- * Drops @packet. @sender: number of the queue pair that sent it, 0 if it is not known. Figures 3 to 5 name its
+ * Drops @packet. @sender: number of the queue pair that sent it, or 0 if unknown. Figures 3 to 5 name the sender's
  * process or host.
  */
 #define DROP(packet, sender, hca, expected, rule_number, ...)                                                          \
@@ -63,8 +63,8 @@ static void packet_drop_from(const struct packet *packet, struct hca *hca, bool 
 				  {(packet)->message, sender, (packet)->destination_qpn, 0, 0, 0, ##__VA_ARGS__}})
 
 /*
- * Drops @packet, because @qp does not receive in its state. Three cases are not mistakes: a queue pair in ERR, whose own record
- * has the reason; a response without a request; a request that RC repeats.
+ * Drops @packet, because @qp does not receive in its state. Three cases are not mistakes: a queue pair in ERR, because
+ * its own record has the reason; a response without a request; a request that RC repeats.
  */
 static void packet_drop_by_state(const struct packet *packet, struct hca_qp *qp)
 {
@@ -79,7 +79,7 @@ static void packet_drop_by_state(const struct packet *packet, struct hca_qp *qp)
 	packet_drop(packet, qp->hca, expected, &why);
 }
 
-/* Counts the packets of a run whose link did not count them; for a READ request, those of its response. */
+/* Counts the packets of a run if its link did not; for a READ request, those of its response. */
 static void set_count(struct packet *packet, const struct hca_qp *qp)
 {
 	uint64_t bytes = packet->message == MESSAGE_READ_REQUEST ? packet->dma_length : packet->payload.length;
@@ -87,7 +87,7 @@ static void set_count(struct packet *packet, const struct hca_qp *qp)
 	packet->count = message_is_atomic(packet->message) ? 1 : packets_of(bytes, qp->mtu_shift);
 }
 
-/* The lock of @qp is held. */
+/* Delivers @packet to the requester or the responder of @qp. The lock of @qp is held. */
 static void packet_deliver(struct run *run, struct packet *packet, struct hca_qp *qp)
 {
 	struct packet *reply = run_slot(run);
@@ -191,7 +191,6 @@ static void handle_multicast(struct run *run, const struct packet *packet)
 	}
 }
 
-/* Queue pair 1 is in no table. */
 static void handle_without_qp(struct packet *packet)
 {
 	struct hca *hca;
@@ -202,7 +201,7 @@ static void handle_without_qp(struct packet *packet)
 		return;
 	}
 	hca = device_of_sender(packet);
-	/* Packets in flight when the program destroyed the queue pair, and answers, are not mistakes. */
+	/* Answers, and packets in flight when the program destroyed the queue pair, are not mistakes. */
 	ended = is_response(packet) || packet->message == MESSAGE_DISCONNECT ||
 		id_table_was_used(&the_registry.qps, packet->destination_qpn);
 	counter_add(hca, COUNTER_DROPPED_NO_QP, 1);
@@ -251,7 +250,7 @@ void run_drain(struct run *run, const struct hca_qp *self)
 
 /*
  * Handles @packet at once, if possible. The lock of @self is held, so that of another QP is only tried: two threads
- * that deliver to each other would deadlock.
+ * that deliver to each other would otherwise deadlock.
  */
 static bool take_at_once(struct run *run, struct packet *packet, struct hca_qp *self)
 {
@@ -344,9 +343,9 @@ bool run_around(bool (*poll)(struct run *run))
 /* ---- packets that are all of their message ---------------------------------------------------------------------- */
 
 /*
- * Records an acknowledgement. It covers all before it, so the newest of those that arrived together is enough; it is
- * handled before anything else for its QP. A timeline records each, with the requests that it completes. The lock of
- * @qp is held.
+ * Notes an acknowledgement for later. It covers all before it, so only the newest of those that arrive together is
+ * kept; it is handled before anything else for its QP. If a timeline is recorded, each is handled, to record the
+ * requests that it completes. The lock of @qp is held.
  */
 static inline void run_note_acknowledgement(struct run *run, const struct packet *packet, struct hca_qp *qp)
 {
@@ -357,8 +356,8 @@ static inline void run_note_acknowledgement(struct run *run, const struct packet
 		return;
 	}
 	/*
-	 * An acknowledgement of packets that were not sent yet is invalid (requester_receive()), and must not cover
-	 * others.
+	 * An acknowledgement of packets not sent yet is invalid (requester_receive()), and must not replace a valid
+	 * one.
 	 */
 	if (unlikely(psn_distance(packet->psn, qp->requester.newest) >= 0))
 		return;
@@ -376,7 +375,7 @@ static inline void run_complete_acknowledged(struct run *run, struct hca_qp *qp)
 	requester_receive_acknowledgement(qp, run->acknowledged, run);
 }
 
-/* Releases the QP whose packet was taken last, and schedules it if it has answers to send. */
+/* Releases the QP of the last packet, and schedules it if it has answers to send. */
 static void run_switch_qp(struct run *run)
 {
 	struct hca_qp *qp = run->held;
@@ -404,8 +403,8 @@ void run_let_go(struct run *run)
 }
 
 /*
- * Returns true if no check of run_drain() can fail: @qp accepts @packet, and its answer is queued. The lock of @qp is
- * held.
+ * Returns true if @qp accepts @packet without further checks by run_drain(), and its answer will be queued. The lock of
+ * @qp is held.
  */
 static inline bool qp_accepts_whole(const struct hca_qp *qp, const struct packet *packet)
 {

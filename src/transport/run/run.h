@@ -1,13 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The run loop of a thread: the packets it is handling, and the QPs that it has to look after. Delivery is a loop and
- * not recursion: links that hand packets over by a call queue them here, and the outermost call of the thread
- * (doorbell, timer, poll) drains the queue with no lock of a QP held. Small messages are delivered under the lock of
- * their sender, if that of the receiver is free: a thread that holds the lock of a QP does not wait for that of
- * another one.
+ * The run loop of a thread: the packets that it is handling, and the QPs that it must run. Delivery is a loop and not
+ * recursion: links that hand packets over by a call queue them here, and the outermost call of the thread (doorbell,
+ * timer, poll) drains the queue with no lock of a QP held. Small messages are delivered under the lock of their sender
+ * if that of the receiver is free: a thread that holds the lock of a QP must not wait for that of another one.
  *
- * A struct run belongs to that outermost call, inside one epoch section. It is memory of the thread
- * (core/thread_memory.h).
+ * A struct run belongs to that outermost call, inside one epoch section. It is thread-local (core/thread_memory.h).
  */
 #ifndef SOFTHCA_TRANSPORT_RUN_RUN_H
 #define SOFTHCA_TRANSPORT_RUN_RUN_H
@@ -26,17 +24,17 @@ static inline bool run_has_packets(const struct run *run, const struct hca *hca)
 }
 
 /**
- * Handles queued packets and replies until none is left, or until the next one is for @self: the caller handles that
- * one with run_take(), under the lock that it takes again anyway. @self may be NULL. No lock of a QP is held.
+ * Handles queued packets and replies until none is left, or until the next one is for @self: the caller then handles
+ * that one with run_take(), under the lock that it takes again anyway. @self may be NULL. No lock of a QP is held.
  */
 void run_drain(struct run *run, const struct hca_qp *self);
 
-/** Handles the next packet, which must be for @self, whose lock is held. Returns false if there is none. */
+/** Handles the next packet, which must be for @self. Returns false if there is none. The lock of @self is held. */
 bool run_take(struct run *run, struct hca_qp *self);
 
 /**
- * Handles queued packets under the lock of @self, as far as no thread waits long for that: small messages to QPs
- * whose locks are free. Returns false if some are left for run_drain().
+ * Handles queued packets under the lock of @self, as long as that delays no other thread much: small messages to
+ * unlocked QPs. Returns false if some are left for run_drain().
  */
 bool run_drain_at_once(struct run *run, struct hca_qp *self);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Runs send queues: builds and sends packets, and delivers those for QPs of this process between two of them. Called by
- * doorbells, by timers, and by the run loop for QPs that are scheduled.
+ * Runs send queues: builds and sends packets, and delivers those for QPs of this process in between. Called by
+ * doorbells, by timers, and by the run loop for scheduled QPs.
  */
 #include <stddef.h>
 
@@ -13,14 +13,17 @@
 #include "transport/run/doorbell.h"
 #include "transport/run/run.h"
 
-/* As run_requester(), for a QP whose lock is held. Releases the lock. */
+/* As run_requester(), but the caller holds the lock of the QP, and this function releases it. */
 static __attribute__((noinline)) void run_locked(struct hca_qp *qp, struct run *run)
 {
 	struct requester *requester = &qp->requester;
 	enum progress progress;
 	enum path path;
 
-	/* The thread that runs it checks once more, under the lock, before it stops, and sees requests posted now. */
+	/*
+	 * The thread that is running it checks once more, under the lock, before it stops, and then finds requests
+	 * posted now.
+	 */
 	if (unlikely(requester->running)) {
 		queue_unlock(&qp->lock);
 		return;
@@ -62,7 +65,7 @@ void run_requester(struct hca_qp *qp, struct run *run)
 }
 
 /*
- * Starts the requests of a doorbell that the fast path has left. The lock is held, inside an epoch section; releases
+ * Starts the requests of a doorbell that the fast path left over. The lock is held, inside an epoch section; releases
  * the lock.
  */
 static __attribute__((noinline)) void doorbell_fall_back(struct hca_qp *qp)
@@ -101,8 +104,8 @@ void hca_qp_send_doorbell(struct hca_qp *qp)
 void hca_qp_recv_doorbell(struct hca_qp *qp)
 {
 	/*
-	 * Pairs with qp_enter_error(): either the flush sees the new entry, or this sees the state. Errors are rare,
-	 * so the barrier is there; here it is enough that the compiler keeps the order.
+	 * Pairs with qp_enter_error(): either the flush finds the new entry, or this call reads the new state. Errors
+	 * are rare, so the processor barrier is there; here only the compiler must keep the order.
 	 */
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
 	if (__builtin_expect(!the_registry.has_barrier, 0) && !__libc_single_threaded)
