@@ -20,7 +20,7 @@
 #include "verbs/post/inherited.h"
 #include "verbs/object/lint.h"
 
-/* The open contexts of the process. A global, as the ABI requires: ibv_import_device(3) gets no context. */
+/* The open contexts of the process. Global because ibv_import_device(3) gets no context. */
 static struct {
 	pthread_mutex_t lock;
 	struct user_context *first;
@@ -43,8 +43,8 @@ static bool owns_table(const struct user_context *context)
 }
 
 /*
- * A forked child continues to use contexts (clients allocate device memory there), so it must find them consistent
- * and unlocked. These are the locks that core/locks.def assigns to the driver.
+ * Locks the driver before a fork. A forked child continues to use contexts (clients allocate device memory there), so
+ * it must find them consistent and unlocked. These are the locks that core/locks.def assigns to the driver.
  */
 static void contexts_before_fork(void)
 {
@@ -115,7 +115,6 @@ static void unlist_context(struct user_context *context)
 	pthread_mutex_unlock(&contexts.lock);
 }
 
-/* Initialises the public part. */
 static void context_init(struct user_context *context, struct ibv_device *device, int cmd_fd)
 {
 	struct ibv_context *base = &context->verbs.context;
@@ -173,8 +172,8 @@ free_context:
 }
 
 /*
- * The command descriptor is a socket: it has an identity that its duplicates share (fstat(2)), it can be polled, and
- * it does nothing else.
+ * The command descriptor is a socket: its duplicates share its identity (fstat(2)), and it can be polled. It has no
+ * other use.
  */
 struct ibv_context *softhca_ibv_open_device(struct ibv_device *device)
 {

@@ -18,9 +18,8 @@
 struct ibv_context *user_context_new(struct ibv_device *device, int cmd_fd, struct handle_table *handles);
 
 /**
- * Finds the open context whose command descriptor is @fd or a duplicate of it (dup(2), SCM_RIGHTS within the
- * process). Fills @device, and returns a reference to its handle table through @handles. Returns 0, -EBADF or
- * -ENODEV.
+ * Finds the open context with command descriptor @fd, or one of which @fd is a duplicate (dup(2), SCM_RIGHTS within the
+ * process). Fills @device, and returns a reference to its handle table through @handles. Returns 0, -EBADF or -ENODEV.
  */
 int user_context_find(int fd, struct ibv_device **device, struct handle_table **handles);
 

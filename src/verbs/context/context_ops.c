@@ -11,7 +11,7 @@
 #include "verbs/object/ops.h"
 #include "verbs/object/observed.h"
 
-/* Members from before libibverbs 1.1, which headers no longer use. */
+/* Stands for the members from before libibverbs 1.1, which headers no longer use. */
 static void *compat_refuse(void)
 {
 	errno = softhca_not_supported("ibv_context_ops, compatibility member");
@@ -53,7 +53,7 @@ static const struct ibv_context_ops data_path = {
 	._compat_async_event = compat_refuse,
 };
 
-/* Not set: flows, counters, WQs and indirection tables, tag matching. */
+/* Leaves the members for flows, counters, WQs, indirection tables and tag matching unset. */
 void context_ops_fill(struct verbs_context *context)
 {
 	context->context.ops = data_path;

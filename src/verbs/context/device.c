@@ -18,16 +18,13 @@
 #include "verbs/object/log.h"
 #include "verbs/object/objects.h"
 
-/*
- * The driver's half of the registry. A global, as the ABI requires (no earlier call has a context). Created once,
- * under the lock.
- */
+/* The driver's half of the registry. Global because the first calls have no context. Created once, under the lock. */
 static struct user_device *devices;
 static size_t device_count;
 static pthread_mutex_t devices_lock = PTHREAD_MUTEX_INITIALIZER;
 
 /*
- * Returns true if @path leads to the PCI function of our device. /sys/class contains our devices if `softhca run`
+ * Returns true if @path leads to the PCI function of @hca. /sys/class contains the devices of softhca if `softhca run`
  * made them (tool/sysfs_tree.h); otherwise it may contain a device of another driver by the same name. UCX follows
  * ibdev_path, by realpath(3), up to the PCI function.
  */
@@ -122,7 +119,10 @@ const char *softhca_ibv_get_device_name(struct ibv_device *device)
 	return device->name;
 }
 
-/* Returns -1: the kernel has assigned no index. If there is one, UCX queries the kernel about it and reports errors. */
+/*
+ * Returns -1, because the kernel has assigned no index. UCX would query the kernel about any other index and report
+ * errors.
+ */
 int softhca_ibv_get_device_index(struct ibv_device *device)
 {
 	(void)device;

@@ -17,10 +17,10 @@ enum {
 	DOORBELL_SEND_OFFSET = 0x800, /* send doorbell register; the CQ doorbell is at MLX5_CQ_DOORBELL */
 };
 
-/** Returns the page of @context, allocated if necessary. NULL with errno set on failure. */
+/** Returns the page of @context and allocates it if necessary. Returns NULL with errno set on failure. */
 void *doorbell_page(struct user_context *context);
 
-/** Frees the page, if any. For closing a context that no thread uses any more. */
+/** Frees the page, if any. Called when the context is closed and no thread uses it any more. */
 void doorbell_page_free(struct user_context *context);
 
 #endif

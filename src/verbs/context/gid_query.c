@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * ibv_query_gid(3), ibv_query_gid_ex(3), ibv_query_gid_table(3). Entries are written up to the size of the program's
- * structure (entry_size), which may be older or newer than ours.
+ * structure (entry_size), which may be older or newer than this library's.
  */
 #include <errno.h>
 #include <string.h>

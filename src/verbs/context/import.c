@@ -22,7 +22,8 @@ struct ibv_context *softhca_ibv_import_device(int cmd_fd)
 	int error;
 
 	/*
-	 * A real descriptor is a character device. EINVAL if @cmd_fd is not open, ENODEV if it belongs to no context.
+	 * An adapter's command descriptor is a character device. Fails with EINVAL if @cmd_fd is not open, and with
+	 * ENODEV if it belongs to no context.
 	 */
 	error = user_context_find(cmd_fd, &device, &handles);
 	if (error) {
@@ -40,7 +41,10 @@ struct ibv_context *softhca_ibv_import_device(int cmd_fd)
 static bool import_find(struct ibv_context *context, const char *call, enum handle_kind kind, uint32_t handle,
 			struct handle_entry *entry)
 {
-	/* Before the lookup: another thread may destroy the device object while this one creates the driver object. */
+	/*
+	 * This precedes the lookup, because another thread may destroy the device object while this one creates the
+	 * driver object.
+	 */
 	handle_imported();
 	if (handle_find(to_user_context(context)->handles, kind, handle, entry))
 		return true;

@@ -8,7 +8,7 @@
 
 #include "abi/entry_points.h"
 
-/* May run in a constructor before ours, so it accesses nothing. */
+/* Does nothing, because it may run in a constructor before those of this library. */
 void softhca_verbs_register_driver_34(const struct verbs_device_ops *ops)
 {
 	(void)ops;
@@ -34,21 +34,27 @@ void softhca_verbs_register_driver_65(const struct verbs_device_ops *ops)
 	(void)ops;
 }
 
-/* Predecessor of the above; the usnic provider of old libfabric versions calls it and ignores the result. */
+/*
+ * Implements the predecessor of the function above; the usnic provider of old libfabric versions calls it and ignores
+ * the result.
+ */
 void softhca_ibv_register_driver_1_1(const char *name, void *init_function)
 {
 	(void)name;
 	(void)init_function;
 }
 
-/* The caller allocates that many attributes and fills them before it learns that commands are not supported. */
+/*
+ * Returns @num_attrs. The caller allocates that many attributes and fills them before it learns that commands are not
+ * supported.
+ */
 unsigned int softhca___ioctl_final_num_attrs(unsigned int num_attrs, struct ibv_command_buffer *link)
 {
 	(void)link;
 	return num_attrs;
 }
 
-/* For ibv_devinfo and pyverbs; ibv_query_gid_ex(3) is the public form. */
+/* Implements a private call of ibv_devinfo and pyverbs; ibv_query_gid_ex(3) is the public form. */
 int softhca_ibv_query_gid_type(struct ibv_context *context, uint8_t port_num, unsigned int index,
 			       enum ibv_gid_type_sysfs *type)
 {

@@ -32,7 +32,7 @@ static enum ibv_mtu mtu_code(uint32_t bytes)
 	return code;
 }
 
-/* RoCE has no LIDs, no subnet manager and no virtual lanes: zero. */
+/* Leaves LIDs, subnet manager and virtual lanes zero, because RoCE has none. */
 static void fill_port(const struct hca *hca, struct ibv_port_attr *attr)
 {
 	memset(attr, 0, sizeof(*attr));
@@ -79,7 +79,7 @@ int softhca_ibv_query_port_speed(struct ibv_context *context, uint32_t port_num,
 	return 0;
 }
 
-/* RoCE has only the default partition. */
+/* Returns the default partition, the only one of RoCE. */
 int softhca_ibv_query_pkey(struct ibv_context *context, uint8_t port_num, int index, __be16 *pkey)
 {
 	struct hca *hca = hca_of_context(context);

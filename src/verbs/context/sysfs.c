@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Reads sysfs for programs that do so through the library (librdmacm, ibv_devinfo, Open MPI). The contents of our
- * devices' files come from the table observe/sysfs.def; other files are real.
+ * Reads sysfs for programs that do so through the library (librdmacm, ibv_devinfo, Open MPI). The contents of the files
+ * of softhca's devices come from the table observe/sysfs.def; other files are real.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -16,7 +16,7 @@
 #include "observe/sysfs.h"
 #include "verbs/object/objects.h"
 
-/* Static storage: the symbol takes no context, and its result must stay valid. Set once, by sysfs_path_init(). */
+/* Static because the symbol takes no context and its result must stay valid. Set once, by sysfs_path_init(). */
 static char sysfs_path[257] = "/sys";
 static pthread_once_t path_once = PTHREAD_ONCE_INIT;
 
@@ -59,7 +59,7 @@ static const char *path_in_class(const char *path)
 	return NULL;
 }
 
-/* Fills @text and returns true if @path is a file of one of our devices. */
+/* Fills @text and returns true if @path is a file of a device of softhca. */
 static bool sysfs_read_own(const char *path, char text[SYSFS_TEXT_BYTES])
 {
 	const char *below = path_in_class(path);

@@ -82,7 +82,7 @@ void softhca_ibv_free_buf(struct ibv_buf *base)
 int softhca_ibv_export_buf_dmabuf_fd(struct ibv_buf *buf)
 {
 	(void)buf;
-	errno = ENODATA; /* ibv_alloc_buf(3): "If buf is not backed by a DMA-buf" */
+	errno = ENODATA; /* ibv_alloc_buf(3): ENODATA "If buf is not backed by a DMA-buf" */
 	return -1;
 }
 
@@ -119,7 +119,7 @@ struct ibv_mr *softhca_ibv_reg_mr_ex(struct ibv_pd *pd, struct ibv_mr_init_attr 
 	if (object_refused("ibv_reg_mr_ex", NULL, pd))
 		return NULL;
 	error = mr_ex_check_fields(pd, fields);
-	/* The device has neither dma-bufs nor handles of ibv_alloc_dmah(3). */
+	/* The device supports neither dma-bufs nor handles of ibv_alloc_dmah(3). */
 	if (!error && fields & (FIELDS_OF_DMABUF | FIELD_DMAH))
 		error = softhca_not_supported("ibv_reg_mr_ex");
 	if (!error && fields & FIELD_BUFFER)

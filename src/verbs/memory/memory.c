@@ -81,7 +81,7 @@ static bool custom_free(struct user_pd *pd, void *memory, uint64_t resource_type
 
 /* ---- memory of the driver ------------------------------------------------------------------------------------- */
 
-/* Returns the value of MLX_QP_ALLOC_TYPE or its counterpart, read at each creation. NULL: unset. */
+/* Returns the value of MLX_QP_ALLOC_TYPE or its counterpart, read at each creation. NULL if unset. */
 static const char *alloc_type(uint64_t resource_type)
 {
 	switch (resource_type) {
@@ -108,7 +108,7 @@ static void *pages_map(size_t size, int flags)
 	return memory == MAP_FAILED ? NULL : memory;
 }
 
-/* Any memory counts as contiguous, since nothing reads it by physical address. */
+/* Allocates pages of @type. All memory counts as contiguous, since no physical addresses are used. */
 static void *pages_alloc(size_t size, const char *type)
 {
 	void *memory = NULL;

@@ -128,7 +128,7 @@ struct ibv_mr *softhca_ibv_reg_mr_iova2(struct ibv_pd *pd, void *addr, size_t le
 				     access);
 }
 
-/* Local write makes writes possible: they are local and discarded. */
+/* Allows local write, so that writes succeed; their data is discarded. */
 struct ibv_mr *softhca_ibv_alloc_null_mr(struct ibv_pd *pd)
 {
 	const struct hca_mr_attr attr = {.kind = MR_NULL, .length = SIZE_MAX, .access = IBV_ACCESS_LOCAL_WRITE};

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Checks of a region of plain memory: those of ibv_reg_mr(3), and those of the kernel where the page is silent. */
+/*
+ * Checks of a region of plain memory: those of ibv_reg_mr(3), and those of the kernel about which the page says
+ * nothing.
+ */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>

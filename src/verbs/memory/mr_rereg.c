@@ -25,7 +25,10 @@ static int rereg_refuse_command(int error)
 	return IBV_REREG_MR_ERR_CMD;
 }
 
-/* ibv_alloc_null_mr(3): re-registration "with this MR is invalid". Device memory cannot move. */
+/*
+ * Returns false for regions that cannot be re-registered. ibv_alloc_null_mr(3): re-registration "with this MR is
+ * invalid". Device memory cannot move.
+ */
 static bool rereg_allowed(const struct user_mr *mr)
 {
 	return mr->kind != MR_NULL && mr->kind != MR_DEVICE_MEMORY;
@@ -35,7 +38,10 @@ static bool rereg_allowed(const struct user_mr *mr)
 static int rereg_check_input(struct hca *hca, const struct user_mr *mr, int flags, const void *addr, size_t length,
 			     int access)
 {
-	/* Its address is unknown here, and the process that registered it would not learn of the change. */
+	/*
+	 * The address of an imported region is unknown here, and the process that registered it would not learn of the
+	 * change.
+	 */
 	if (mr->imported)
 		return REFUSE(hca, call, EINVAL, RULE_REREG_IMPORTED, mr->base.lkey);
 	if (!rereg_allowed(mr))
@@ -69,8 +75,8 @@ static int rereg_describe(struct hca *hca, const struct user_mr *mr, int flags, 
 }
 
 /*
- * Updates the driver object after the device has changed the region. Reads @pd only if @flags change it: otherwise
- * programs pass anything.
+ * Updates the driver object after the device has changed the region. Uses @pd only if @flags change it, because
+ * programs may otherwise pass anything.
  */
 static void update_object(struct user_mr *mr, int flags, struct ibv_pd *pd, const struct hca_mr_attr *attr)
 {

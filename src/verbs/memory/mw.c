@@ -40,7 +40,7 @@ struct ibv_mw *softhca_ibv_alloc_mw(struct ibv_pd *pd, enum ibv_mw_type type)
 	return &mw->base;
 }
 
-/* Bound or not: its grant ends (mlx5-formats 4.12). */
+/* Deallocates a window. If it is bound, its grant ends (mlx5-formats 4.12). */
 int softhca_ibv_dealloc_mw(struct ibv_mw *base)
 {
 	struct user_mw *mw = to_user_mw(base);

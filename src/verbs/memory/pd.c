@@ -23,7 +23,10 @@ void user_pd_get(struct user_pd *pd)
 		__atomic_add_fetch(&pd->references, 1, __ATOMIC_RELAXED);
 }
 
-/* The count reaches zero only after ibv_unimport_pd(3): deallocation requires its own reference to be the last. */
+/*
+ * Drops a reference. The count reaches zero here only after ibv_unimport_pd(3): deallocation requires that its own
+ * reference is the last.
+ */
 void user_pd_put(struct user_pd *pd)
 {
 	if (pd && !__atomic_sub_fetch(&pd->references, 1, __ATOMIC_ACQ_REL))

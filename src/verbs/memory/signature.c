@@ -86,7 +86,7 @@ int key_signature_create(struct user_mkey *mkey)
 	/* mlx5-formats 4.3: the first configuration sends the device a count of 1. */
 	signature->error_count = 1;
 	signature->rearm = true;
-	/* Index of the device's key: the program may change the tag in lkey. */
+	/* Taken from the device's key, because the program may change the tag in lkey. */
 	signature->index = mkey_number(mkey->key) >> MKEY_TAG_BITS;
 	mkey->signature = signature;
 	signature_enter(mkey);
@@ -100,7 +100,7 @@ free_signature:
 }
 
 /*
- * Leaves the table first, so that polls that find an error see a complete key or none. The PSVs are destroyed before
+ * Leaves the table first, so that a poll that finds an error gets a complete key or none. The PSVs are destroyed before
  * the key (mlx5-formats 4.3).
  */
 int key_signature_destroy(struct user_mkey *mkey)
@@ -142,9 +142,9 @@ bool signature_record_error(struct user_context *context, uint32_t index, const 
 }
 
 /*
- * Without this, keys that have both signature and encryption would write attributes that no setter of the open
- * configuration set. If the chain is dropped they stay forgotten: the state of the key is unknown then
- * (mlx5dv_wr_set_mkey_sig_block(3), Notes).
+ * Forgets the attributes of a key before its invalidation. Otherwise keys with both signature and encryption would
+ * later write attributes that no setter of the open configuration set. If the chain is dropped, the attributes stay
+ * forgotten: the state of the key is then unknown (mlx5dv_wr_set_mkey_sig_block(3), Notes).
  */
 void block_state_forget(struct user_qp *qp, uint32_t rkey)
 {

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Block signatures of keys, on the driver's side: the attributes of mlx5dv_wr_set_mkey_sig_block(3), the two PSVs
- * and, in profile connectx, the error that mlx5dv_mkey_check(3) reports. In profile man the device keeps the error
+ * Block signatures of keys, on the driver's side: the attributes of mlx5dv_wr_set_mkey_sig_block(3), the two PSVs and,
+ * in profile connectx, the error that mlx5dv_mkey_check(3) reports. In profile man the device keeps the error
  * (hca_mkey_take_error()).
  *
- * A struct key_signature belongs to its user_mkey, with which it is created and freed. Its attributes have the lock
- * of the key's attributes (verbs/object/objects.h). The recorded error has the lock of the context's table, since any
- * thread may poll. error_count and rearm are atomic.
+ * A struct key_signature belongs to its user_mkey, and is created and freed with it. Its attributes are under the lock
+ * of the key's attributes (verbs/object/objects.h). The recorded error is under the lock of the context's table, since
+ * any thread may poll. error_count and rearm are atomic.
  */
 #ifndef SOFTHCA_VERBS_MEMORY_SIGNATURE_H
 #define SOFTHCA_VERBS_MEMORY_SIGNATURE_H
@@ -62,8 +62,8 @@ void signature_table_init(struct signature_table *table);
 void signature_table_destroy(struct signature_table *table);
 
 /**
- * Creates the signature of @mkey, whose key exists: two PSVs, memory first, and its place in the table of the
- * context. Returns 0 or -ENOMEM.
+ * Creates the signature of @mkey after its key: two PSVs, memory first, and its place in the table of the context.
+ * Returns 0 or -ENOMEM.
  */
 int key_signature_create(struct user_mkey *mkey);
 /** Destroys the signature of @mkey. Returns 0, or -errno with the key unchanged. */
@@ -81,7 +81,7 @@ struct user_mkey *signature_find(struct user_context *context, uint32_t index);
 bool signature_record_error(struct user_context *context, uint32_t index, const struct key_error *error);
 
 /**
- * Forgets the attributes of the key @rkey, for which @qp posts a local invalidation: the device will clear them, and
+ * Forgets the attributes of the key @rkey, for which @qp posts a local invalidation. The device will clear them, and
  * the next configuration must not write them again (profile man).
  */
 void block_state_forget(struct user_qp *qp, uint32_t rkey);

@@ -61,9 +61,9 @@ static struct ibv_context *context_of(enum object_kind kind, const void *object,
 /* ---- the table ------------------------------------------------------------------------------------------------ */
 
 /*
- * A slot covers 1 KiB of memory: one bit per multiple of 16 at which an entry begins. Objects are usually allocated
- * and freed one after the other, so the slots of neighbouring blocks share a cache line, whose position is
- * pseudo-random. 10^6 objects therefore cost little more than a few, and a lookup that finds nothing reads only
+ * A slot covers 1 KiB of memory, with one bit per multiple of 16 at which an entry begins. Objects are usually
+ * allocated and freed one after the other, so the slots of neighbouring blocks share a cache line at a pseudo-random
+ * position. So lookups cost little more with 10^6 objects than with a few, and a lookup that finds nothing reads only
  * slots.
  */
 struct alive_slot {
@@ -73,13 +73,16 @@ struct alive_slot {
 
 enum { PART_BITS = 4, PARTS = 1 << PART_BITS, BLOCK_BITS = 10, GRANULE_BITS = 4, GROUP_BITS = 2, FEW = 64 };
 
-/* A block is in the first slot from its home that no other block occupies; the last slot is followed by the first. */
+/*
+ * A hash table of slots. A block is in the first slot from its home that no other block occupies; after the last slot
+ * the search continues at the first.
+ */
 struct alive_part {
 	struct queue_lock lock;
 	struct alive_slot *slots; /* NULL: use `few` */
 	size_t mask;              /* number of slots - 1 */
 	size_t used;              /* occupied slots, including those without entries; at most three quarters */
-	struct alive *rest;       /* list of entries for which memory was short */
+	struct alive *rest;       /* list of entries for which there was not enough memory */
 	struct alive_slot few[FEW];
 } __attribute__((aligned(64)));
 
@@ -110,7 +113,10 @@ static struct alive_slot *slot_in(struct alive_slot *slots, size_t mask, uintptr
 	return &slots[index];
 }
 
-/* The lock is held, from here to the public functions. */
+/*
+ * Returns the slot of @entry's block, or the free slot where it belongs. As for all functions up to the public ones,
+ * the lock is held.
+ */
 static struct alive_slot *entry_slot(struct alive_part *part, uintptr_t entry)
 {
 	uintptr_t block = entry >> BLOCK_BITS;
@@ -218,8 +224,8 @@ void object_leave(struct alive *entry)
 }
 
 /*
- * No two entries are within 16 bytes. An address whose bit is set lies within an object, but not necessarily at its
- * entry.
+ * Finds the entry of @object and copies it to @found. Entries are at least 16 bytes apart. If the bit of an address is
+ * set, it lies within an object, but not necessarily at its entry.
  */
 static bool entry_find(enum object_kind kind, const void *object, struct alive *found)
 {
@@ -252,8 +258,8 @@ bool object_alive_(enum object_kind kind, const void *object)
 }
 
 /*
- * Returns true if @address is an entry: an entry points to its object, whose kind gives the address of the entry.
- * Other memory of the object does not.
+ * Returns true if an entry begins at @address. An entry points to its object, and the object's kind gives the address
+ * of its entry; other memory of the object does not match.
  */
 static bool is_entry(uintptr_t address)
 {
@@ -264,7 +270,7 @@ static bool is_entry(uintptr_t address)
 }
 
 /*
- * Returns the entry in granule @number of @slot. The bit does not tell in which half of the granule's 16 bytes the
+ * Returns the entry in granule @number of @slot. The bit does not show in which half of the granule's 16 bytes the
  * entry begins.
  */
 static const struct alive *entry_in(const struct alive_slot *slot, int number)
@@ -276,7 +282,7 @@ static const struct alive *entry_in(const struct alive_slot *slot, int number)
 	return is_entry(address) ? (const struct alive *)address : NULL;
 }
 
-/* Calls @visit with each entry of @part, whose lock is held. */
+/* Calls @visit with each entry of @part. The lock of @part is held. */
 static void visit_part(const struct alive_part *part, void (*visit)(const struct alive *entry, void *argument),
 		       void *argument)
 {
@@ -404,8 +410,8 @@ void objects_visit(enum object_kind kind, void (*visit)(const void *object))
  */
 
 /*
- * Returns the device that records the refusal: that of @context if it is open, otherwise the first one. NULL: no
- * device.
+ * Returns the device that records the refusal: that of @context if it is open, otherwise the first one. Returns NULL if
+ * there is no device.
  */
 static struct hca *refusal_device(struct ibv_context *context)
 {

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Live objects of the driver: checks a program's pointer before it is dereferenced. For a real adapter the kernel
- * does this: a command names its objects by handle, and the kernel looks each handle up in the file of the command.
- * Here every call outside the data path looks the pointer up in this table. An object that was destroyed, whose
- * members were overwritten, or that belongs to another context, is refused with ENOENT and rule 309, 314, 315 or 316,
- * and freed memory is not read.
+ * Live objects of the driver: checks a program's pointer before it is dereferenced. For a real adapter the kernel does
+ * this: a command names its objects by handle, and the kernel looks each handle up in the file of the command. Here
+ * every call outside the data path looks the pointer up in this table. The call is refused with ENOENT and rule 309,
+ * 314, 315 or 316 if the object was destroyed, has overwritten members, or belongs to another context. Freed memory is
+ * not read.
  *
- * The process has one table, since the value of a stale pointer is all that is known about it. The entries are
- * members of the objects, and the table is a set of their addresses: entering an object cannot fail, and a lookup
- * reads no other object.
+ * The process has one table, since a stale pointer does not reveal the context of its object. The entries are members
+ * of the objects, and the table is a set of their addresses: entering an object cannot fail, and a lookup reads no
+ * other object.
  *
- * An object owns its entry and leaves the table before it is freed. Any thread may call, without holding a queue
- * lock. A thread that destroys an object that another thread is using is not detected.
+ * An object owns its entry and leaves the table before it is freed. Any thread may call, without holding a queue lock.
+ * A thread that destroys an object that another thread is using is not detected.
  */
 #ifndef SOFTHCA_VERBS_OBJECT_ALIVE_H
 #define SOFTHCA_VERBS_OBJECT_ALIVE_H
@@ -77,7 +77,7 @@ struct alive {
 /** Initialises the table's locks, which fork(2) holds. Idempotent; the caller holds no lock. */
 void alive_prepare(void);
 
-/** Enters @object of @context, whose public members are filled in, into the table. @entry is a member of the object. */
+/** Enters @object of @context into the table. Its public members must be filled in; @entry is a member of it. */
 #define object_enter(object, entry, context) object_enter_(OBJECT_KIND_OF(object), object, entry, context)
 void object_enter_(enum object_kind kind, const void *object, struct alive *entry, struct ibv_context *context);
 
@@ -101,14 +101,14 @@ void object_leave(struct alive *entry);
 bool object_alive_(enum object_kind kind, const void *object);
 
 /**
- * Returns false if @object is alive and its members handle and context are those that the program received. Otherwise
- * explains the refusal of @call, sets errno and returns true; so for NULL.
+ * Returns false if @object is alive and its members handle and context are those that the program received. Otherwise,
+ * also for NULL, explains the refusal of @call, sets errno and returns true.
  */
 #define object_unknown(call, object) object_unknown_(call, OBJECT_KIND_OF(object), object)
 bool object_unknown_(const char *call, enum object_kind kind, const void *object);
 
 /**
- * Checks as object_unknown(), and also refuses an object whose device object was destroyed through another import
+ * Checks as object_unknown(), and also refuses an object if its device object was destroyed through another import
  * (verbs/object/handles.h). @context: context of the call, to which the object must belong; NULL: any, for calls that
  * get the context from the object. Contexts imported from each other (ibv_import_device(3)) count as one.
  */

@@ -50,7 +50,7 @@ void events_wait(struct ibv_context *context, const char *call, const char *kind
 		done = __atomic_load_n(acknowledged, __ATOMIC_ACQUIRE);
 		if (!events_outstanding(got, done))
 			return;
-		/* Another thread may be about to acknowledge. */
+		/* Waits first, because another thread may be about to acknowledge. */
 		if (looks++ == EVENTS_PATIENCE_NS / TUNABLE_EVENT_LOOK_NS)
 			LINT(events_wait, context, call, kind, got - done);
 		nanosleep(&pause, NULL);

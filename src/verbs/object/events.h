@@ -15,8 +15,8 @@
 #include "verbs/object/objects.h"
 
 /**
- * Adds @count to a counter of events taken or acknowledged. The caller must not touch the object after the last one.
- * Any thread.
+ * Adds @count to a counter of events taken or acknowledged. After counting the last event the caller must not touch the
+ * object. Any thread.
  */
 static inline void events_count(uint32_t *counter, uint32_t count)
 {
@@ -24,8 +24,8 @@ static inline void events_count(uint32_t *counter, uint32_t count)
 }
 
 /**
- * Returns true while events that the program took are not acknowledged. Free-running counters. If a program has
- * acknowledged too many, the result is false.
+ * Returns true if the program has taken events that it has not acknowledged. The counters are free-running; if a
+ * program has acknowledged too many events, the result is false.
  */
 static inline bool events_outstanding(uint32_t taken, uint32_t acknowledged)
 {
@@ -39,7 +39,7 @@ static inline bool events_outstanding(uint32_t taken, uint32_t acknowledged)
 void events_wait(struct ibv_context *context, const char *call, const char *kind, const uint32_t *taken,
 		 const uint32_t *acknowledged);
 
-/** Counts an asynchronous event as taken by the program; the callback user_context.async.taken. */
+/** Counts an asynchronous event as taken by the program. Implements the callback user_context.async.taken. */
 void count_async_event(int type, void *object);
 
 #endif

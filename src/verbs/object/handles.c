@@ -92,7 +92,7 @@ int handle_add(struct handle_table *table, const struct handle_entry *entry, uin
 	return error;
 }
 
-/* The lock is held. */
+/* Returns the entry of @handle if it has @kind, or NULL. The lock is held. */
 static struct handle_entry *handle_lookup(struct handle_table *table, enum handle_kind kind, uint32_t handle)
 {
 	return handle < table->size && table->entries[handle].kind == kind ? &table->entries[handle] : NULL;

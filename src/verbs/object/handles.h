@@ -40,7 +40,9 @@ struct handle_table;
 /** Creates an empty table with one reference. Returns NULL without memory. */
 struct handle_table *handle_table_new(void);
 void handle_table_get(struct handle_table *table);
-/** Blocks all changes around fork(2), so that the child never sees a table that a missing thread left half changed. */
+/**
+ * Blocks all changes around fork(2), so that the child never gets a table in the middle of a change by another thread.
+ */
 void handle_table_freeze(struct handle_table *table);
 void handle_table_thaw(struct handle_table *table);
 /** Drops a reference. The last one frees the table, but not the objects that it lists. */
@@ -56,8 +58,8 @@ bool handle_find(struct handle_table *table, enum handle_kind kind, uint32_t han
 bool handle_names(struct handle_table *table, enum handle_kind kind, uint32_t handle, const void *object);
 
 /**
- * Returns true once handle_imported() was called. Until then each handle has one driver object, and no other can have
- * removed its entry.
+ * Returns true once handle_imported() was called. Until then each handle has only one driver object, so no other object
+ * can have removed the entry.
  */
 bool handle_imports_exist(void);
 void handle_imported(void);

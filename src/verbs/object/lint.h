@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Warnings about misuse (SOFTHCA_LINT, docs/use/lint.md), seen from the driver: a table of hooks that src/lint/ registers
- * when the library is loaded.
+ * The driver's interface to warnings about misuse (SOFTHCA_LINT, docs/use/lint.md): a table of hooks that src/lint/
+ * registers when the library is loaded.
  *
- * Without warnings a call that creates or destroys an object tests one pointer, and the data path tests nothing: the
- * functions that post and poll and call hooks are separate ones, selected when a context is opened or a queue pair or
- * CQ is created.
+ * Without warnings a call that creates or destroys an object tests one pointer, and the data path tests nothing:
+ * posting and polling with hooks are separate functions, selected when a context is opened or a queue pair or CQ is
+ * created.
  */
 #ifndef SOFTHCA_VERBS_OBJECT_LINT_H
 #define SOFTHCA_VERBS_OBJECT_LINT_H
@@ -23,10 +23,10 @@ struct lint_hooks {
 #undef LINT_HOOK
 };
 
-/* What src/lint/ registers. Both functions are set. */
+/* Functions that src/lint/ registers. Both are set. */
 struct lint_driver {
 	/*
-	 * Reads the setting, the first time, and sets lint_hooks if it requests warnings. The caller holds no lock.
+	 * Reads the setting on the first call, and sets lint_hooks if it requests warnings. The caller holds no lock.
 	 * Any thread, several at once.
 	 */
 	void (*start)(void);

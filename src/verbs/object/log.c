@@ -12,7 +12,7 @@
 #include "abi/entry_points.h"
 #include "verbs/object/log.h"
 
-/* NULL: no log. Both are set before any device exists, and never changed. */
+/* NULL if there is no log. Both variables are set before the first device exists, and never change later. */
 static FILE *file;
 static uint32_t most;
 

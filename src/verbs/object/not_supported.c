@@ -6,7 +6,7 @@
 #include "explain/explain.h"
 #include "process/commands.h"
 
-/* The arguments are not read, so no object identifies the device: the first one keeps the record. */
+/* Refuses @call. The arguments are not read, so no object identifies the device; the first one keeps the record. */
 static int call_refuse(const char *call, bool expected)
 {
 	const struct explain_subject subject = {.call = call, .error = EOPNOTSUPP, .expected = expected};

@@ -29,9 +29,10 @@
 #define user_container_of(pointer, type, member) ((type *)((char *)(pointer)-offsetof(type, member)))
 
 /*
- * Root of ibdev_path and dev_path. It does not exist, except for devices that are shown on PCI and whose files
- * `softhca run` made: a program that finds PCI identifiers at the end of ibdev_path drives the adapter's queues by
- * itself, and no file can be created in /proc. ibv_read_sysfs_file() knows these paths (verbs/context/sysfs.c).
+ * Root of ibdev_path and dev_path. It does not exist unless devices are shown on PCI and `softhca run` made their
+ * files. A program that finds PCI identifiers at the end of ibdev_path would drive the adapter's queues itself, and a
+ * path in /proc prevents that: no file can be created there. ibv_read_sysfs_file() knows these paths
+ * (verbs/context/sysfs.c).
  */
 #define USER_DEVICE_ROOT "/proc/softhca"
 
@@ -63,7 +64,7 @@ struct user_index_table {
 
 /* Keys that may carry signatures, by index, for signature errors found while polling (verbs/memory/signature.h). */
 struct signature_table {
-	/* of the lists and of the errors recorded in keys; taken under user_cq.lock; innermost */
+	/* lock of the lists and of the errors recorded in keys; taken under user_cq.lock; innermost */
 	struct queue_lock lock;
 	struct user_mkey *list[256];
 	uint32_t count; /* number of keys in the lists; atomic */
@@ -179,9 +180,9 @@ struct user_cq {
 	bool extended;
 	/* extended polling: true between start_poll and end_poll */
 	bool polling;
-	/* the CQE being read; after end_poll still the last one, which programs continue to read */
+	/* the CQE being read; after end_poll, the last one read, because programs continue to read it */
 	const struct mlx5_cqe64 *current;
-	uint8_t current_wc_opcode; /* opcode that the send queue remembered for its WQE */
+	uint8_t current_wc_opcode; /* opcode that the send queue stored for the WQE of the CQE */
 	int64_t wallclock_offset;  /* CLOCK_REALTIME minus the device's clock at start_poll, nanoseconds */
 	/* Events delivered to the program; atomic, as are the completed counters of base (verbs/object/events.h). */
 	uint32_t comp_events_taken, async_events_taken;
@@ -210,13 +211,13 @@ struct user_srq {
 	uint32_t used;       /* entries posted and not yet returned to the list; at most max_wr */
 	uint16_t counter;    /* number of posted receives, as in the doorbell record */
 	enum ibv_srq_type type;
-	/* for an XRC SRQ: the CQ of its receives, and the index that CQEs name it by */
+	/* for an XRC SRQ: the CQ of its receives, and the index by which CQEs name it */
 	struct user_cq *cq;
 	uint32_t user_index;
 	uint32_t async_events_taken; /* as in user_cq */
 	/*
-	 * Used by src/lint/ only: the armed limit, whether its event was taken, and whether as many receives were
-	 * posted since then.
+	 * Used by src/lint/ only: the armed limit, whether its event was taken, and whether that many receives were
+	 * posted since.
 	 */
 	struct {
 		uint32_t limit;
@@ -243,14 +244,15 @@ struct send_queue {
 	uint32_t head;        /* WRs posted, free running */
 	uint32_t tail;        /* WRs completed, free running; atomic: stored (release) by pollers under the CQ lock */
 	uint32_t cur_post;    /* WQEBBs posted, free running: the producer index */
-	/* size of the segment after the control segment that names the destination; 0: none */
+	/* size of the segment that names the destination, after the control segment; 0: none */
 	uint8_t address_bytes;
 	uint8_t fence_cache; /* fence bits that the next WQE inherits (mlx5-formats 1.3); sq_set_fence() */
 	bool oversized;      /* a WQE larger than wqe_size was built; see sq_has_room() */
 	/*
 	 * Whether the fast path for short WQEs may be used. A short WQE, the common case, is one block: control
-	 * segment, remote address and operands if any, one data pointer. They are excluded before RTS, on a queue
-	 * without SGEs, while the next WQE inherits a fence, and while blocks have to be counted. sq_update_short()
+	 * segment, remote address and operands if any, one data pointer. It is not allowed before RTS, on a queue
+	 * without SGEs, while the next WQE inherits a fence, and while blocks have to be counted. Set by
+	 * sq_update_short().
 	 */
 	bool short_allowed;
 	uint64_t *wr_id;    /* one per WQEBB slot */
@@ -268,7 +270,7 @@ struct send_queue {
 	uint8_t flags[WQE_FLAGS];
 };
 
-/* Value of wc_opcode for a slot whose completion opcode is derived from the CQE's send opcode (mlx5-formats 3.8). */
+/* Value of wc_opcode for a slot if the completion opcode is derived from the CQE's send opcode (mlx5-formats 3.8). */
 #define WC_OPCODE_FROM_CQE 0xff
 
 struct receive_queue {
@@ -301,7 +303,7 @@ struct wr_builder {
 	uint32_t count; /* WRs built since start */
 	uint32_t rollback_cur_post;
 	uint8_t rollback_fence_cache;
-	/* WR_SETTER_* bits that the open WQE still waits for; 0: none open (verbs/post/wqe_builder.h) */
+	/* WR_SETTER_* bits that the open WQE still needs; 0: no WQE is open (verbs/post/wqe_builder.h) */
 	uint8_t setters_left;
 	uint32_t offset; /* bytes of the current WQE built so far, control segment included */
 	uint8_t fence;   /* fence bits for the WQE after this one */
@@ -351,8 +353,8 @@ struct user_qp {
 };
 
 /*
- * Contents that the next UMR needs for a key's signature or encryption (mlx5-formats 4.4, 4.5): INIT: never set;
- * UPDATED: set by the open work request; SET: set by an earlier one; RESET: removed by the open one.
+ * What the next UMR must contain for a key's signature or encryption (mlx5-formats 4.4, 4.5). INIT: never set; UPDATED:
+ * set by the open work request; SET: set by an earlier one; RESET: removed by the open one.
  */
 enum block_state { BLOCK_INIT, BLOCK_UPDATED, BLOCK_SET, BLOCK_RESET };
 
@@ -369,7 +371,7 @@ struct user_mkey {
 	struct key_crypto *crypto; /* for a key with CRYPTO, otherwise NULL; mlx5dv/wr_crypto.h */
 	enum block_state signature_state, crypto_state;
 	/*
-	 * Used by src/lint/ only: the open chain set a signature that must be checked; a posted chain did; the key
+	 * Used by src/lint/ only: the open chain set a signature that must be checked; a posted chain set one; the key
 	 * was checked; a chain that set a signature was dropped.
 	 */
 	struct {
@@ -520,8 +522,8 @@ struct dv_builders {
 	/* Fills qp->dv.wr_*. Returns 0, -EOPNOTSUPP for an operation that the type lacks, or -ENOMEM. */
 	int (*table_fill)(struct user_qp *qp, uint64_t dv_send_ops);
 	/*
-	 * The WQEs from the rollback position of the builder to the producer will not be posted: marks the keys whose
-	 * error settings they carried, so that later WQEs send them. The caller holds sq.lock.
+	 * The WQEs from the rollback position of the builder to the producer will not be posted: marks the keys that
+	 * they configured with new error settings, so that later WQEs send these again. The caller holds sq.lock.
 	 */
 	void (*chain_dropped)(struct user_qp *qp);
 };

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Data path with observers: warnings about misuse (verbs/object/lint.h) and timelines (observe/timeline.h). If
- * neither is on, the tables of contexts, queue pairs and CQs hold other functions for posting and polling, which test
- * nothing.
+ * Data path with observers: warnings about misuse (verbs/object/lint.h) and timelines (observe/timeline.h). While
+ * neither is on, the tables of contexts, queue pairs and CQs contain posting and polling functions without any test for
+ * observers.
  */
 #ifndef SOFTHCA_VERBS_OBJECT_OBSERVED_H
 #define SOFTHCA_VERBS_OBJECT_OBSERVED_H

@@ -16,8 +16,8 @@ int softhca_ibv_poll_cq(struct ibv_cq *cq, int num_entries, struct ibv_wc *wc);
 int softhca_ibv_req_notify_cq(struct ibv_cq *cq, int solicited_only);
 int softhca_ibv_post_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad_wr);
 /**
- * The data path that lint or timelines observe (verbs/object/observed.h): as the functions above and below, and each
- * request and completion is recorded.
+ * Data path with lint or timelines (verbs/object/observed.h): as the functions above and below, but each request and
+ * completion is recorded.
  */
 int post_send_observed(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad_wr);
 int post_recv_observed(struct ibv_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr);
@@ -56,7 +56,7 @@ int softhca_ibv_close_xrcd(struct ibv_xrcd *xrcd);
 struct ibv_qp *softhca_ibv_open_qp(struct ibv_context *context, struct ibv_qp_open_attr *attr);
 struct ibv_srq *softhca_ibv_create_srq_ex(struct ibv_context *context, struct ibv_srq_init_attr_ex *attr);
 
-/** Moves @qp to ERR, as its connection is over (hca_qp_disconnect()). (verbs/qp/qp_modify.c) */
+/** Moves @qp to ERR because its connection has ended (hca_qp_disconnect()). (verbs/qp/qp_modify.c) */
 void user_qp_disconnect(struct ibv_qp *qp);
 /** Updates the driver's side of @qp after the device has moved it to @state. (verbs/qp/qp_modify.c) */
 void user_qp_entered(struct user_qp *qp, enum ibv_qp_state state);

@@ -33,7 +33,7 @@ static const struct qp_type_info uc = {
 	.name = "UC",
 	.implemented = true,
 	.send_ops = OPS_UC,
-	/* All operations, as for RC: the rings of real QPs are sized for them. */
+	/* All operations, as for RC, because real drivers size the rings of these QPs for them. */
 	.assumed_ops = OPS_RELIABLE,
 	.dv_send_ops = MLX5DV_QP_EX_WITH_RAW_WQE,
 };
@@ -76,7 +76,7 @@ static const struct qp_type_info dci = {
 	.name = "DCI",
 	.implemented = true,
 	/*
-	 * Accepted and never used: the kernel's driver refuses capacities of a receive queue, and programs name an
+	 * Accepted but never used: the kernel's driver refuses receive capacities for this type, and programs name an
 	 * SRQ.
 	 */
 	.srq = true,

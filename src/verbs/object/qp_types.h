@@ -15,8 +15,8 @@ struct qp_type_info {
 	const char *name;
 	bool implemented;
 	bool srq;       /* may have an SRQ, ibv_create_qp(3) */
-	bool send_only; /* has no receive queue: its attributes are neither checked nor used */
-	/* bytes of the segments between the control segment and those of the operation: AV, XRC */
+	bool send_only; /* has no receive queue: attributes of receiving are neither checked nor used */
+	/* bytes of the address segments (AV, XRC) between the control segment and the operation's segments */
 	uint16_t address_bytes;
 	uint64_t send_ops;    /* IBV_QP_EX_WITH_* of the transport (mlx5-formats 4.2) */
 	uint64_t assumed_ops; /* operations that a QP is sized for if it names none (mlx5-formats 4.1) */

@@ -11,7 +11,7 @@
 enum {
 	LEAF_SHIFT = 10,
 	LEAF_ENTRIES = 1 << LEAF_SHIFT,
-	INDEX_COUNT = 1 << 20, /* of the 2^24 that a CQE can encode; more than LIMIT_MAX_QP */
+	INDEX_COUNT = 1 << 20, /* part of the 2^24 indices that a CQE can encode; more than LIMIT_MAX_QP */
 };
 
 /* Content of an unused leaf. Never written, although the table's type is not const. */

@@ -12,7 +12,7 @@
 #include "verbs/object/ops.h"
 #include "verbs/object/observed.h"
 
-/* Checks the QP types that can bind, and the flags, by ibv_bind_mw(3). */
+/* Checks the QP type and the flags, by ibv_bind_mw(3). */
 static int bind_check_man(struct ibv_qp *qp, unsigned int send_flags, unsigned int access)
 {
 	const unsigned int send_known = IBV_SEND_FENCE | IBV_SEND_SIGNALED;
@@ -36,7 +36,9 @@ static int bind_check_man(struct ibv_qp *qp, unsigned int send_flags, unsigned i
 	return 0;
 }
 
-/* Checks as libmlx5 does (mlx5-formats 4.12): it leaves the type to the device, and ignores unknown flags. */
+/*
+ * Checks a bind as libmlx5 does (mlx5-formats 4.12), which leaves the QP type to the device and ignores unknown flags.
+ */
 static int bind_check_connectx(struct ibv_qp *qp, unsigned int access)
 {
 	struct hca *hca = hca_of_context(qp->context);
@@ -51,7 +53,7 @@ static int bind_check_region(struct ibv_qp *qp, struct ibv_mr *base)
 	const struct user_mr *mr = to_user_mr(base);
 	struct hca *hca = hca_of_context(qp->context);
 
-	/* Any other pointer is known by its lkey only, which the device checks. */
+	/* Of any other pointer only the lkey is known, which the device checks. */
 	if (!mr || !object_alive(base))
 		return 0;
 	if (mr->kind == MR_NULL)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Queue pairs of the driver in a forked child: they belong to the parent (transport/qp/inherited.h). Calls that post to
- * them or change them fail with EBADF and rule 236. The data path has no test for this: an inherited QP has the
- * limits of a QP that may not post yet, and the functions that explain the refusal find the reason.
+ * them or change them fail with EBADF and rule 236. The data path does not test for this: an inherited QP has the
+ * limits of a QP that may not post yet, and the functions that explain a refusal determine the reason.
  */
 #ifndef SOFTHCA_VERBS_POST_INHERITED_H
 #define SOFTHCA_VERBS_POST_INHERITED_H

@@ -50,7 +50,7 @@ static inline SPECIALISED bool receive_post_one(struct receive_queue *rq, const 
 
 	if (unlikely(number - __atomic_load_n(&rq->tail, __ATOMIC_ACQUIRE) >= rq->room || left > room))
 		return false;
-	/* Ignored until the entry is posted. */
+	/* Not used until the entry is posted. */
 	rq->wr_id[slot] = wr->wr_id;
 	sge = wr->sg_list;
 	seg = (void *)((char *)rq->buffer + ((size_t)slot << rq->shift));
@@ -91,7 +91,7 @@ static RARE void receive_wake_and_ring(struct user_qp *qp)
 	hca_qp_recv_doorbell(qp->device);
 }
 
-/* Publishes the WRs before @number, which are written, to the device. Called with the lock, which it releases. */
+/* Publishes the WRs before @number to the device. Called with the lock, which it releases. */
 static inline SPECIALISED void receives_publish(struct user_qp *qp, uint32_t number)
 {
 	qp->rq.head = number;
@@ -125,7 +125,10 @@ static uint32_t receive_length(const struct ibv_recv_wr *wr)
 	return length;
 }
 
-/* Called with the lock, which it releases. @observed: the data path has observers (verbs/object/observed.h). */
+/*
+ * Posts the list @wr. Called with the lock, which it releases. @observed: the data path has observers
+ * (verbs/object/observed.h).
+ */
 static inline SPECIALISED int receive_post_list(struct user_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr,
 						const bool observed)
 {
@@ -146,14 +149,14 @@ static inline SPECIALISED int receive_post_list(struct user_qp *qp, struct ibv_r
 	return 0;
 }
 
-/* Waits for the lock, which another thread holds. */
+/* Posts the list @wr after waiting for the lock, which another thread holds. */
 static RARE int receive_post_contended(struct user_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr)
 {
 	queue_lock(&qp->rq.lock);
 	return receive_post_list(qp, wr, bad_wr, false);
 }
 
-/* Like ibv_post_send(), saves no registers: rare cases are in separate functions. */
+/* Rare cases are in separate functions, so that this one saves no registers. */
 int softhca_ibv_post_recv(struct ibv_qp *base, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr)
 {
 	struct user_qp *qp = OPAQUE(to_user_qp(base));

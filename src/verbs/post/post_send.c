@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * ibv_post_send(3): converts a list of WRs to WQEs (mlx5-formats 1.4, 1.5), with one doorbell for all. Errno values
- * and order of the checks: mlx5-formats 4.2. The operation is not checked against the transport: as with a real
- * driver, a WQE omits segments for which its transport has no form, and the device answers with an error completion.
+ * ibv_post_send(3): converts a list of WRs to WQEs (mlx5-formats 1.4, 1.5), with one doorbell for all. Errno values and
+ * order of the checks: mlx5-formats 4.2. Whether the transport supports the operation is not checked. As with a real
+ * driver, the WQE then lacks segments that the transport cannot encode, and the device completes it with an error.
  */
 #include "core/compiler.h"
 #include "verbs/post/inherited.h"
@@ -25,7 +25,7 @@
 
 static RARE int send_refuse_operation(struct user_qp *qp, const struct ibv_send_wr *wr)
 {
-	/* The only opcode reserved for drivers; those of this class do not define it. */
+	/* This opcode is the only one reserved for drivers; mlx5 drivers do not define it. */
 	int err = wr->opcode == IBV_WR_DRIVER1 ? EOPNOTSUPP : EINVAL;
 
 	if (qp->dc_type == MLX5DV_DCTYPE_DCI)
@@ -130,7 +130,7 @@ static inline int send_put_pointers(struct user_qp *qp, const struct ibv_send_wr
 	return 0;
 }
 
-/* IBTA A19: an ATOMIC WRITE writes 8 bytes to an aligned address. */
+/* Checks an ATOMIC WRITE, which writes 8 bytes to an aligned address (IBTA A19). */
 static int check_atomic_write(struct user_qp *qp, const struct ibv_send_wr *wr)
 {
 	uint64_t length = 0;
@@ -145,8 +145,8 @@ static int check_atomic_write(struct user_qp *qp, const struct ibv_send_wr *wr)
 }
 
 /*
- * Writes everything after the control segment. @bytes: in the length of the header, out that of the WQE. Returns 0 or
- * an errno value.
+ * Writes everything after the control segment. @bytes: on entry the length of the header, on return that of the WQE.
+ * Returns 0 or an errno value.
  */
 static inline int send_put_segments(struct user_qp *qp, const struct ibv_send_wr *wr, enum send_form form,
 				    struct wqe wqe, uint32_t *bytes)
@@ -197,7 +197,7 @@ static inline int send_put_segments(struct user_qp *qp, const struct ibv_send_wr
 	return send_put_pointers(qp, wr, wqe, bytes, forced_length);
 }
 
-/* Builds a WQE of any form, number @number. Returns 0, or an errno value without having moved the producer. */
+/* Builds a WQE of any form, number @number. Returns 0, or an errno value with the producer unmoved. */
 static __attribute__((noinline)) int post_any(struct user_qp *qp, const struct ibv_send_wr *wr, uint32_t number)
 {
 	struct send_queue *sq = &qp->sq;
@@ -288,7 +288,7 @@ static RARE void send_wake_and_ring(struct user_qp *qp)
 	hca_qp_send_doorbell(qp->device);
 }
 
-/* Publishes the WRs before @number, which are built, to the device. @observed: as below. */
+/* Publishes the WRs before @number to the device. @observed: as below. */
 static inline SPECIALISED void sends_publish(struct user_qp *qp, uint32_t number, const bool observed)
 {
 	uint32_t posted = number - qp->sq.head;
@@ -360,7 +360,7 @@ static inline SPECIALISED int send_post_list(struct user_qp *qp, struct ibv_send
 	return 0;
 }
 
-/* Waits for the lock, which another thread holds. */
+/* Posts the list @wr after waiting for the lock, which another thread holds. */
 static RARE int send_post_contended(struct user_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad_wr)
 {
 	queue_lock(&qp->sq.lock);

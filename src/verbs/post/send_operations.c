@@ -54,7 +54,7 @@ static const struct send_operation rc_operations[SEND_OPERATIONS] = {
 	[IBV_WR_LOCAL_INV] = {INVALIDATE},
 };
 
-/* mlx5-formats 1.4: as RC, with the SRQ before the rest. Local operations name no SRQ. */
+/* mlx5-formats 1.4: as RC, with the SRQ segment before the others. Local operations name no SRQ. */
 static const struct send_operation xrc_operations[SEND_OPERATIONS] = {
 	[IBV_WR_SEND] = {XRC_PLAIN(SEND)},
 	[IBV_WR_SEND_WITH_IMM] = {XRC_PLAIN(SEND_IMM), WITH_IMM},
@@ -83,8 +83,8 @@ static const struct send_operation uc_operations[SEND_OPERATIONS] = {
 };
 
 /*
- * Operations that a datagram cannot have contain no address: for these, the union wr of struct ibv_send_wr holds
- * another member than ud, or none, so ud.ah is not an address handle.
+ * Operations that a datagram cannot have contain no address: for these, the union wr of struct ibv_send_wr does not
+ * contain the member ud, so ud.ah is not an address handle.
  */
 static const struct send_operation ud_operations[SEND_OPERATIONS] = {
 	[IBV_WR_SEND] = {DATAGRAM(SEND)},

@@ -33,8 +33,8 @@ struct send_operation {
 	uint8_t wc_opcode;
 	uint8_t fence; /* fence bits that the next WQE inherits */
 	/*
-	 * -1: imm_data of the WR is `imm` of the control segment; 0: the control segment has no immediate, or another
-	 * member is it
+	 * -1: the immediate of the control segment is imm_data of the WR; 0: there is none, or it comes from another
+	 * member
 	 */
 	int8_t immediate;
 	/* in the byte order of the control segment */

@@ -77,15 +77,15 @@ uint32_t umr_bind(struct wqe wqe, enum ibv_mw_type type, uint32_t qpn, uint32_t 
 	bool type_2 = type == IBV_MW_TYPE_2;
 
 	/*
-	 * Length 0 unbinds a type 1 window. For a type 2 window it is an error (IBTA o10-37.2.40), which the device
-	 * detects.
+	 * Length 0 unbinds a type 1 window. For a type 2 window it is an error that the device detects (IBTA
+	 * o10-37.2.40).
 	 */
 	return umr_put_bind(wqe, type_2, qpn, rkey, info->length || type_2 ? info : NULL);
 }
 
 uint32_t umr_invalidate(struct wqe wqe)
 {
-	/* For every kind of key: free, tag 0, any QP (mlx5-formats 1.15). */
+	/* This is the same for every kind of key: free, tag 0, any QP (mlx5-formats 1.15). */
 	return umr_put_bind(wqe, true, 0, 0, NULL);
 }
 

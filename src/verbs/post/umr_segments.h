@@ -41,7 +41,7 @@ uint32_t umr_bind(struct wqe wqe, enum ibv_mw_type type, uint32_t qpn, uint32_t 
 uint32_t umr_invalidate(struct wqe wqe);
 
 /**
- * Returns the bytes that translation entries and BSFs of a UMR may take: as many as inline data (hence 4 entries by
+ * Returns the bytes that translation entries and BSFs of a UMR may take: the limit of inline data (hence 4 entries by
  * default, mlx5-formats 4.1), plus the address segment that requests of a DCI have and a UMR does not.
  */
 static inline uint32_t umr_payload_room(const struct user_qp *qp)
@@ -50,8 +50,8 @@ static inline uint32_t umr_payload_room(const struct user_qp *qp)
 }
 
 /**
- * Checks what the driver itself refuses of a bind: EOPNOTSUPP for more than 2 GiB, which one translation entry cannot
- * encode; EINVAL for a length without an MR. Returns 0 or an errno value, explained for @call.
+ * Checks a bind for errors that the driver itself refuses: EOPNOTSUPP for more than 2 GiB, which one translation entry
+ * cannot encode; EINVAL for a length without an MR. Returns 0 or an errno value, explained for @call.
  */
 int umr_bind_check(struct user_qp *qp, const char *call, const struct ibv_mw_bind_info *info);
 

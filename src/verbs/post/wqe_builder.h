@@ -1,17 +1,16 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Building send WQEs (mlx5-formats 1.1 to 1.5), for ibv_post_send, the ibv_wr_* builders and the mlx5dv_wr_*
- * builders.
+ * Building send WQEs (mlx5-formats 1.1 to 1.5), for ibv_post_send, the ibv_wr_* builders and the mlx5dv_wr_* builders.
  *
- * First part: struct wqe, a place in the ring. A WQE may wrap around the ring end at any 16-byte position, so no
- * pointer is advanced: wqe_unit() returns the 16 bytes at an offset; wqe_copy() and wqe_zero() accept any length. The
- * cost is one AND per segment.
+ * The first part is struct wqe, a place in the ring. A WQE may wrap around the ring end at any 16-byte position, so it
+ * is addressed by offset: wqe_unit() returns the 16 bytes at an offset; wqe_copy() and wqe_zero() accept any length.
+ * The cost is one AND per segment.
  *
- * Second part: the send queue: room, control segment, fence cache, side tables, doorbell record.
+ * The second part is the send queue: room, control segment, fence cache, side tables, doorbell record.
  *
- * Third part: the builder between ibv_wr_start(3) and ibv_wr_complete(3). wr_begin() opens a WQE, the caller writes
- * its segments, wr_finish() advances the producer. wr_latch() stores the first error; after that wr_begin() returns
- * false and setters find no open WQE, so that the rest of the chain has no cost and no effect.
+ * The third part is the builder between ibv_wr_start(3) and ibv_wr_complete(3). wr_begin() opens a WQE, the caller
+ * writes its segments, wr_finish() advances the producer. wr_latch() stores the first error; after that wr_begin()
+ * returns false and setters find no open WQE, so the rest of the chain has no effect.
  *
  * sq.lock covers all of it; the caller holds it. Nothing here allocates, calls the device, or fails except as
  * documented.
@@ -46,7 +45,7 @@ struct wqe {
 	uint32_t start; /* byte offset of the WQE in the ring, not reduced modulo its size */
 };
 
-/** Returns the WQE whose first block is @index (free running) in the ring of @sq, which must have one. */
+/** Returns the WQE that begins at block @index (free running) in the ring of @sq. @sq must have a ring. */
 static inline struct wqe wqe_at(const struct send_queue *sq, uint32_t index)
 {
 	return (struct wqe){
@@ -115,7 +114,7 @@ static inline uint32_t wqe_blocks(uint32_t bytes)
 }
 
 /**
- * Returns the first word of the control segment of the WQE whose first block is @index, without its opcode
+ * Returns the first word of the control segment of the WQE that begins at block @index, without its opcode
  * (mlx5-formats 1.2).
  */
 static inline __be32 wqe_index(uint32_t index)
@@ -164,7 +163,7 @@ static inline void wqe_set_atomic(struct wqe wqe, uint32_t offset, uint64_t swap
 }
 
 /**
- * Returns length (upper half) and lkey (lower half) of @sge in one load: in this order a data pointer contains them.
+ * Returns length (upper half) and lkey (lower half) of @sge in one load. A data pointer contains them in this order.
  */
 static inline uint64_t sge_length_lkey(const struct ibv_sge *sge)
 {
@@ -186,7 +185,7 @@ static inline void segment_set_part(void *place, const struct ibv_sge *sge, uint
 	half[1] = htobe64(sge->addr);
 }
 
-/** Writes the data pointer of @sge, whose length is below 2 GiB, to the 16 bytes at @place. */
+/** Writes the data pointer of @sge, with a length below 2 GiB, to the 16 bytes at @place. */
 static inline void segment_set_data(void *place, const struct ibv_sge *sge)
 {
 	segment_set_part(place, sge, sge_length_lkey(sge));
@@ -278,9 +277,7 @@ static inline bool sq_has_room(struct send_queue *sq, uint32_t number, uint32_t 
 	return true;
 }
 
-/**
- * Records the WQE whose first block is @index, number @number, in the side tables. @wc_opcode: or WC_OPCODE_FROM_CQE.
- */
+/** Records WQE number @number, which begins at block @index, in the side tables. @wc_opcode: or WC_OPCODE_FROM_CQE. */
 static inline void sq_enter(struct send_queue *sq, uint32_t index, uint32_t number, uint64_t wr_id, uint8_t wc_opcode)
 {
 	uint32_t slots = sq->slots, slot = index & slots;
@@ -288,7 +285,7 @@ static inline void sq_enter(struct send_queue *sq, uint32_t index, uint32_t numb
 	sq->wr_id[slot] = wr_id;
 	sq->wqe_head[slot] = number;
 	sq->wc_opcode[slot] = wc_opcode;
-	/* By number of the WR: at most wqebb_count are outstanding, so their entries are distinct. */
+	/* Indexed by the number of the WR: at most wqebb_count are outstanding, so their entries are distinct. */
 	sq->wqe_post[number & slots] = index;
 }
 
@@ -305,7 +302,7 @@ static inline void sq_set_fence(struct send_queue *sq, uint8_t fence)
 }
 
 /**
- * Returns the third word of a control segment, whose last byte is fm_ce_se (mlx5-formats 1.3). @send_flags: enum
+ * Returns the third word of a control segment. Its last byte is fm_ce_se (mlx5-formats 1.3). @send_flags: enum
  * ibv_send_flags; @fence: bits that apply without FENCE.
  */
 static inline __be32 sq_flags(const struct send_queue *sq, unsigned int send_flags, uint8_t fence)
@@ -323,7 +320,7 @@ static inline void sq_publish(struct send_queue *sq, uint32_t *dbrec)
 
 /* ---- the builder --------------------------------------------------------------------------------------- */
 
-/* Bits of wr_builder.setters_left: setters that the open WQE still waits for. 0: no WQE is open. */
+/* Bits of wr_builder.setters_left: setters that the open WQE still needs. 0: no WQE is open. */
 enum {
 	WR_SETTER_DATA = 1 << 0,
 	WR_SETTER_ADDRESS = 1 << 1, /* UD address, XRC SRQ number, DC address */
@@ -352,7 +349,7 @@ static inline void wr_latch(struct user_qp *qp, int error)
 	qp->builder.mkey = NULL;
 }
 
-/* WR_REFUSE(qp, "ibv_wr_set_sge_list", ENOMEM, RULE_X, figures…): explains and latches. */
+/* Explains and latches an error: WR_REFUSE(qp, "ibv_wr_set_sge_list", ENOMEM, RULE_X, figures…). */
 #define WR_REFUSE(qp, call_name, errno_value, rule, ...)                                                               \
 	wr_latch(qp, REFUSE_QP(hca_of_context((qp)->base.context), call_name, (qp)->base.qp_num, errno_value, rule,    \
 			       __VA_ARGS__))
@@ -361,8 +358,8 @@ static inline void wr_latch(struct user_qp *qp, int error)
 void wr_refuse_full(struct user_qp *qp, const char *call, uint32_t bytes);
 
 /**
- * Drops the open WQE, which lacks a setter, and explains it. Profile man latches EINVAL; in profile connectx the next
- * builder overwrites the WQE (mlx5-formats 4.2). (verbs/post/wr_session.c)
+ * Drops the open WQE because a setter is missing, and explains it. Profile man latches EINVAL; in profile connectx the
+ * next builder overwrites the WQE (mlx5-formats 4.2). (verbs/post/wr_session.c)
  */
 void wr_drop_unfinished(struct user_qp *qp);
 
@@ -441,8 +438,8 @@ static inline void wr_finish(struct user_qp *qp, uint32_t bytes)
 }
 
 /**
- * Returns true if the open WQE waits for @setter (WR_SETTER_*). Otherwise latches EINVAL with
- * an explanation, unless an error is latched already. @call: name of the setter, for explanations.
+ * Returns true if the open WQE still needs @setter (WR_SETTER_*). Otherwise latches EINVAL with an explanation, unless
+ * an error is latched already. @call: name of the setter, for explanations.
  */
 static inline bool wr_waits_for(struct user_qp *qp, const char *call, uint8_t setter)
 {
@@ -453,7 +450,7 @@ static inline bool wr_waits_for(struct user_qp *qp, const char *call, uint8_t se
 	return false;
 }
 
-/** Records the call of @setter. The last setter that the WQE waits for finishes it, with builder.offset bytes. */
+/** Records the call of @setter. The last setter that the WQE needs finishes it, with builder.offset bytes. */
 static inline void wr_was_set(struct user_qp *qp, uint8_t setter)
 {
 	uint8_t left = qp->builder.setters_left & ~setter;

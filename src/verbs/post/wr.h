@@ -14,7 +14,7 @@
 /* wr_session.c */
 void wr_start(struct ibv_qp_ex *ex);
 int wr_complete(struct ibv_qp_ex *ex);
-/** wr_complete of a QP that has not been in RTS since RESET: rolls back and returns EINVAL. */
+/** Implements wr_complete for a QP that has not been in RTS since RESET: rolls back and returns EINVAL. */
 int wr_complete_refused(struct ibv_qp_ex *ex);
 void wr_abort(struct ibv_qp_ex *ex);
 /** Selects wr_complete for @state, which the QP has just entered. Only RESET and RTS change it. */
@@ -34,7 +34,7 @@ void wr_bind_mw(struct ibv_qp_ex *ex, struct ibv_mw *mw, uint32_t rkey, const st
 void wr_local_inv(struct ibv_qp_ex *ex, uint32_t invalidate_rkey);
 void wr_send_ud(struct ibv_qp_ex *ex);
 void wr_send_imm_ud(struct ibv_qp_ex *ex, __be32 imm_data);
-/* For QPs whose requests contain an address of send_queue.address_bytes: XRC, DC. */
+/* For QPs with requests that contain an address of send_queue.address_bytes: XRC, DC. */
 void wr_send_to(struct ibv_qp_ex *ex);
 void wr_send_imm_to(struct ibv_qp_ex *ex, __be32 imm_data);
 void wr_send_inv_to(struct ibv_qp_ex *ex, uint32_t invalidate_rkey);

@@ -20,7 +20,7 @@ enum {
  * Returns the setters that must be called.
  *
  * @address: bytes after the control segment, reserved for the address setter, which may be called before or after the
- *   data setter. 0: the operation has none. (mlx5-formats 1.4: control, address, remote address, atomic, data)
+ *   data setter. 0: the operation has no address. (mlx5-formats 1.4: control, address, remote address, atomic, data)
  */
 static inline uint8_t setters_needed(uint32_t address)
 {
@@ -108,7 +108,10 @@ void wr_atomic_fetch_add(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t remote_ad
 	open_atomic(to_user_qp_ex(ex), "ibv_wr_atomic_fetch_add", MLX5_OPCODE_ATOMIC_FA, rkey, remote_addr, add, 0, 0);
 }
 
-/* mlx5 has no opcode for ATOMIC WRITE (IBTA A19: 8 bytes, aligned, stored at once); this device defines one. */
+/*
+ * Builds an ATOMIC WRITE (IBTA A19: 8 bytes, aligned, stored at once). mlx5 has no opcode for it; this device defines
+ * one.
+ */
 static inline void atomic_write(struct user_qp *qp, uint32_t rkey, uint64_t remote_addr, const void *atomic_wr,
 				uint32_t address)
 {
@@ -232,7 +235,7 @@ void wr_bind_mw(struct ibv_qp_ex *ex, struct ibv_mw *mw, uint32_t rkey, const st
 		return;
 	}
 	qp->builder.fence = MLX5_WQE_CTRL_INITIATOR_SMALL_FENCE;
-	/* As type 2 whatever the window's type (mlx5-formats 4.12): the call is for type 2 windows only. */
+	/* Encoded as type 2 for any window (mlx5-formats 4.12): the call is for type 2 windows only. */
 	wr_finish(qp, umr_bind(wqe, IBV_MW_TYPE_2, qp->base.qp_num, rkey, bind_info));
 }
 

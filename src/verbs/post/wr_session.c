@@ -35,7 +35,7 @@ static void session_refuse_unfinished(struct user_qp *qp, uint64_t wr_id)
 	if (builder->setters_left & WR_SETTER_MKEY)
 		WR_REFUSE(qp, "ibv_wr_complete", EINVAL, RULE_WR_SETTERS_MISSING, wr_id,
 			  builder->mkey_setters_announced, builder->mkey_setters_called);
-	/* ibv_wr_post(3), DATA transfer setters: one "should be called once after the WR builder". */
+	/* ibv_wr_post(3), DATA transfer setters: one of them "should be called once after the WR builder". */
 	else if (builder->setters_left & WR_SETTER_DATA)
 		WR_REFUSE(qp, "ibv_wr_complete", EINVAL, RULE_WR_DATA_MISSING, wr_id);
 	/* mlx5dv_wr_post(3), QP Specific setters: "mlx5dv_wr_set_dc_addr() must be called". */
@@ -77,7 +77,10 @@ void wr_start(struct ibv_qp_ex *ex)
 	qp->builder.rollback_fence_cache = qp->sq.fence_cache;
 }
 
-/* The side tables of dropped WRs stay as they are: their slots are overwritten before a completion can name them. */
+/*
+ * Drops the WRs built since the start. Their entries in the side tables remain: they are overwritten before a
+ * completion can name them.
+ */
 static void session_roll_back(struct user_qp *qp)
 {
 	if (qp->dv_send_ops && dv_builders && qp->sq.cur_post != qp->builder.rollback_cur_post)
@@ -109,7 +112,7 @@ static __attribute__((noinline)) void timeline_record_posts(const struct user_qp
 void sends_posted(struct user_qp *qp, uint32_t count, const char *call)
 {
 	LINT(sends_posted, qp, count, call);
-	/* Last: the device's records must follow it in the timeline. */
+	/* This comes last, because the device's records must follow it in the timeline. */
 	if (timeline_is_on()) {
 		uint64_t now = timeline_now();
 
@@ -121,7 +124,10 @@ void sends_posted(struct user_qp *qp, uint32_t count, const char *call)
 	}
 }
 
-/* @observed: the data path has observers (verbs/object/observed.h). */
+/*
+ * Posts the chain, or drops it if an error is latched. @observed: the data path has observers
+ * (verbs/object/observed.h).
+ */
 static inline SPECIALISED int session_complete(struct ibv_qp_ex *ex, const bool observed)
 {
 	struct user_qp *qp = to_user_qp_ex(ex);

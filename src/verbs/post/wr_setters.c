@@ -11,7 +11,7 @@ static void setter_refuse_sge_count(struct user_qp *qp, const char *call, uint64
 	WR_REFUSE(qp, call, ENOMEM, RULE_SEND_SGE_COUNT, count, qp->cap.max_send_sge);
 }
 
-/* Bit 31 of a byte count would turn the segment into inline data (mlx5-formats 1.5). */
+/* Refuses a length with bit 31 set, which would turn the segment into inline data (mlx5-formats 1.5). */
 static void setter_refuse_length(struct user_qp *qp, const char *call, uint32_t length)
 {
 	WR_REFUSE(qp, call, EINVAL, RULE_SGE_LENGTH, length, INT32_MAX);
@@ -70,10 +70,7 @@ static inline void setter_refuse_inline(struct user_qp *qp, const char *call, ui
 	WR_REFUSE(qp, call, ENOMEM, RULE_INLINE_LENGTH, length, qp->sq.max_inline);
 }
 
-/*
- * Closes inline data of @length bytes whose header is at builder.offset. Empty data has no segment (mlx5-formats
- * 1.5).
- */
+/* Ends inline data of @length bytes with the header at builder.offset. Empty data has no segment (mlx5-formats 1.5). */
 static inline void inline_was_set(struct user_qp *qp, uint32_t length)
 {
 	if (length) {
@@ -132,7 +129,7 @@ void wr_set_ud_addr(struct ibv_qp_ex *ex, struct ibv_ah *ah, uint32_t remote_qpn
 	wr_was_set(qp, WR_SETTER_ADDRESS);
 }
 
-/* mlx5-formats 1.7: the number, followed by 12 reserved bytes. */
+/* Writes the XRC segment: the number, followed by 12 reserved bytes (mlx5-formats 1.7). */
 void wr_set_xrc_srqn(struct ibv_qp_ex *ex, uint32_t remote_srqn)
 {
 	struct user_qp *qp = to_user_qp_ex(ex);

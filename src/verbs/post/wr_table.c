@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The ibv_wr_* functions of a QP by its type (mlx5-formats 4.2). All operations of the transport are set, whatever
- * send_ops named: programs rely on it. An operation that the transport lacks is not NULL but latches EOPNOTSUPP.
+ * The ibv_wr_* functions of a QP by its type (mlx5-formats 4.2). All operations of the transport are set, even those
+ * that send_ops does not name, because programs rely on it. An operation that the transport lacks is not NULL but
+ * latches EOPNOTSUPP.
  */
 #include "verbs/object/qp_types.h"
 #include "verbs/post/wqe_builder.h"
@@ -185,7 +186,7 @@ int wr_table_fill(struct user_qp *qp, uint64_t send_ops)
 		fill_addressed(&qp->ex);
 		qp->ex.wr_set_xrc_srqn = wr_set_xrc_srqn;
 		return 0;
-	default: /* XRC_RECV has no send queue, RAW_PACKET has no builders: both are refused before */
+	default: /* XRC_RECV has no send queue and RAW_PACKET has no builders: both were refused earlier */
 		return -EOPNOTSUPP;
 	}
 }

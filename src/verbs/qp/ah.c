@@ -16,7 +16,7 @@
 /* Checks @attr. Returns an errno value. */
 static int ah_check(struct hca *hca, const struct ibv_ah_attr *attr)
 {
-	/* unused: packets have that of @attr, which libmlx5 writes into the address vector */
+	/* unused: packets have the hop limit of @attr, which libmlx5 writes into the address vector */
 	uint8_t hop_limit;
 	size_t count;
 
@@ -31,8 +31,8 @@ static int ah_check(struct hca *hca, const struct ibv_ah_attr *attr)
 }
 
 /*
- * Returns the UDP source port of RoCE v2 (IBTA annex A17.9.2: entropy for routers): from the flow label or, without
- * one, from the destination, so that runs are reproducible.
+ * Returns the UDP source port of RoCE v2 (IBTA annex A17.9.2: entropy for routers). It is derived from the flow label
+ * or, if that is 0, from the destination, so that runs are reproducible.
  */
 static uint16_t udp_source_port(const struct ibv_global_route *grh)
 {
@@ -68,8 +68,8 @@ static uint8_t rate_code(uint8_t static_rate)
 }
 
 /*
- * The GRH bit stays clear: on Ethernet every packet has a GRH. The static rate is encoded, but the device does not
- * enforce it. An unknown MAC address stays 0: the link that carries the packet resolves it.
+ * Fills the address vector. The GRH bit stays clear: on Ethernet every packet has a GRH. The static rate is encoded,
+ * but the device does not enforce it. An unknown MAC address stays 0: the link that carries the packet resolves it.
  */
 static void ah_fill_av(const struct hca *hca, const struct ibv_ah_attr *attr, struct mlx5_wqe_av *av)
 {

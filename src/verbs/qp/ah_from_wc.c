@@ -18,7 +18,7 @@ enum { NEXT_HEADER_IBA = 0x1b, IPV4_WORDS = 5 };
 
 #define IPV4_OFFSET (sizeof(struct ibv_grh) - sizeof(struct iphdr))
 
-/* Copy of the received headers: programs place them at any address. */
+/* Copy of the received headers, because programs place them at any address. */
 struct headers {
 	struct ibv_grh grh;
 	struct iphdr ip;
@@ -32,7 +32,10 @@ static int ah_fail(int error)
 	return -1;
 }
 
-/* The 16-bit words of a valid header, including its checksum, add up to all ones (RFC 1071). */
+/*
+ * Returns true if the checksum is right: the 16-bit words of a valid header, including the checksum, add up to all ones
+ * (RFC 1071).
+ */
 static bool ipv4_checksum_holds(const struct iphdr *ip)
 {
 	uint16_t halves[sizeof(*ip) / 2];
@@ -48,8 +51,8 @@ static bool ipv4_checksum_holds(const struct iphdr *ip)
 }
 
 /*
- * Returns 4, 6, or 0 for neither. The first 20 bytes may look like an IPv6 header by chance; an IPv4 header with a
- * valid checksum does not occur by chance.
+ * Returns 4, 6, or 0 for neither. The first 20 bytes may look like an IPv6 header by chance, so an IPv4 header with a
+ * valid checksum takes precedence.
  */
 static int ip_version(const struct headers *headers)
 {

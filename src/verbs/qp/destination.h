@@ -9,10 +9,10 @@
 #include "process/commands.h"
 
 /**
- * Resolves @attr->grh.dgid for @call; @qp_num is 0 for an address handle. Returns 0 and sets *@hop_limit to that of
- * the route, or explains and returns an errno value: EINVAL (zero GID, or source and destination of different
- * families), ENETUNREACH, EHOSTUNREACH or EACCES (route), ETIMEDOUT (neighbour). Also returns 0 for an @attr that the
- * device itself will refuse. Waits at most LIMIT_NEIGHBOUR_WAIT_MS, without holding locks. Any thread.
+ * Resolves @attr->grh.dgid for @call; @qp_num is 0 for an address handle. Returns 0 and sets *@hop_limit to that of the
+ * route, or explains and returns an errno value: EINVAL (zero GID, or source and destination of different families),
+ * ENETUNREACH, EHOSTUNREACH or EACCES (route), ETIMEDOUT (neighbour). Also returns 0 for an invalid @attr that the
+ * device will refuse. Waits at most LIMIT_NEIGHBOUR_WAIT_MS, without holding locks. Any thread.
  */
 int destination_resolve(struct hca *hca, const char *call, uint32_t qp_num, const struct ibv_ah_attr *attr,
 			uint8_t *hop_limit);

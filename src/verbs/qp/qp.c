@@ -25,7 +25,7 @@ struct user_qp *user_qp_alloc(bool builders)
 	return calloc(1, builders ? sizeof(struct user_qp) : offsetof(struct user_qp, base) + sizeof(struct ibv_qp));
 }
 
-/* Allocates the side tables of a send queue at once, the widest first. */
+/* Allocates the side tables of a send queue as one block, the widest first. */
 static int qp_alloc_send_tables(struct send_queue *sq)
 {
 	size_t count = sq->wqebb_count;
@@ -165,7 +165,7 @@ static void qp_set_attributes(struct user_qp *qp, struct ibv_context *context, c
 	queue_lock_init(&qp->rq.lock, LOCK_LEVEL_RECEIVE_QUEUE, single_threaded);
 }
 
-/* For explanations: the device identifies WQEs by index. */
+/* Implements wr_id_of, for explanations: the device identifies WQEs by index. */
 static uint64_t qp_wr_id_of(const void *cookie, uint16_t index)
 {
 	const struct send_queue *sq = &((const struct user_qp *)cookie)->sq;
@@ -252,13 +252,13 @@ static int qp_set_operations(struct user_qp *qp, const struct qp_type_info *type
 
 	qp->sq.max_gs = -1;
 	rq_set_limit(&qp->rq, -1);
-	/* A DCT has no queue of its own, whatever the capabilities say. */
+	/* A DCT does not have a queue of its own, even if the capabilities request one. */
 	if (qp->dc_type == MLX5DV_DCTYPE_DCT)
 		return 0;
 	qp->sq.address_bytes = type->address_bytes;
 	if (user_qp_has_builders(qp)) {
 		err = wr_table_fill(qp, qp->send_ops);
-		/* Also without flags: builders that the QP lacks refuse and explain it. */
+		/* Filled even if no flags are given: builders that the QP lacks refuse and explain the call. */
 		if (!err && dv_builders)
 			err = dv_builders->table_fill(qp, qp->dv_send_ops);
 	}
@@ -321,7 +321,7 @@ struct ibv_qp *user_qp_create(struct ibv_context *context, struct ibv_qp_init_at
 	LINT(qp_created, qp);
 	explain_found(hca_of_context(context));
 	object_enter(&qp->base, &qp->alive, context);
-	/* As a real driver does not return the capabilities of a DCT. */
+	/* Real drivers do not return the capabilities of a DCT. */
 	if (qp->dc_type != MLX5DV_DCTYPE_DCT)
 		attr->cap = qp->cap;
 	return &qp->base;
@@ -384,9 +384,12 @@ int softhca_ibv_destroy_qp(struct ibv_qp *base)
 		return REFUSE(hca_of_context(base->context), "ibv_destroy_qp", err, RULE_QP_IN_GROUP, base->qp_num);
 	object_leave(&qp->alive);
 	LINT(qp_destroyed, qp);
-	/* Order of verbs/object/events.h: no further event can be taken; those taken must be acknowledged first. */
+	/*
+	 * In the order of verbs/object/events.h: no further event can be taken, and those taken must be acknowledged
+	 * first.
+	 */
 	events_wait(base->context, "ibv_destroy_qp", "QP", &qp->async_events_taken, &qp->base.events_completed);
-	/* Before the user index can refer to another QP. */
+	/* Purged before the user index can refer to another QP. */
 	user_cq_purge_qp(qp);
 	user_index_remove(&to_user_context(base->context)->qps, qp->user_index);
 	user_pd_put(qp->pd);

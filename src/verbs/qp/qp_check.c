@@ -26,10 +26,13 @@ enum {
 			 MLX5DV_QP_CREATE_TIR_ALLOW_SELF_LOOPBACK_MC | MLX5DV_QP_CREATE_DISABLE_SCATTER_TO_CQE |
 			 MLX5DV_QP_CREATE_ALLOW_SCATTER_TO_CQE | MLX5DV_QP_CREATE_PACKET_BASED_CREDIT_MODE |
 			 MLX5DV_QP_CREATE_SIG_PIPELINING,
-	/* received data is never scattered to a CQE, which the first two permit; data returned to a requester is */
+	/*
+	 * received data is never scattered to a CQE, which the first two flags permit; data returned to a requester may
+	 * be
+	 */
 	DV_SUPPORTED_FLAGS = MLX5DV_QP_CREATE_DISABLE_SCATTER_TO_CQE | MLX5DV_QP_CREATE_ALLOW_SCATTER_TO_CQE |
 			     MLX5DV_QP_CREATE_SIG_PIPELINING,
-	/* mlx5dv_create_qp(3) in libmlx5: for a DCT, attributes that request nothing */
+	/* mlx5dv_create_qp(3) in libmlx5: for a DCT, attributes that have no effect */
 	DCT_MASK = IBV_QP_INIT_ATTR_PD,
 	DCT_DV_MASK = MLX5DV_QP_INIT_ATTR_MASK_DC | MLX5DV_QP_INIT_ATTR_MASK_QP_CREATE_FLAGS,
 	DCT_DV_FLAGS = MLX5DV_QP_CREATE_DISABLE_SCATTER_TO_CQE | MLX5DV_QP_CREATE_SIG_PIPELINING,
@@ -234,7 +237,7 @@ static int check_xrc_recv(const struct request *request)
 		if (err)
 			return err;
 	}
-	/* As libmlx5: without a send queue there are no operations. */
+	/* Like libmlx5, allows no operations without a send queue. */
 	if (request_has(request, IBV_QP_INIT_ATTR_SEND_OPS_FLAGS))
 		return REFUSE_CREATION(request, EOPNOTSUPP, RULE_QP_SEND_OPS, attr->send_ops_flags, attr->qp_type);
 	if (request_has_dv(request, MLX5DV_QP_INIT_ATTR_MASK_SEND_OPS_FLAGS))

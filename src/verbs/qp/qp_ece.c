@@ -19,7 +19,7 @@ int softhca_ibv_set_ece(struct ibv_qp *qp, struct ibv_ece *ece)
 	if (object_refused("ibv_set_ece", NULL, qp))
 		return errno;
 	hca = hca_of_context(qp->context);
-	/* Sent by a peer without ECE. */
+	/* A peer without ECE sends this. */
 	if (!ece->vendor_id)
 		return errno = REFUSE_QP(hca, "ibv_set_ece", qp->qp_num, EOPNOTSUPP, RULE_ECE_VENDOR, 0, ECE_VENDOR);
 	if (ece->comp_mask)

@@ -50,7 +50,9 @@ static void queues_follow_state(struct user_qp *qp, enum ibv_qp_state state)
 {
 	switch (state) {
 	case IBV_QPS_RESET:
-		/* The device writes no more CQEs of this QP; those not polled would name WRs that are forgotten. */
+		/*
+		 * The device writes no more CQEs of this QP. Those not polled yet would name WRs that no longer exist.
+		 */
 		user_cq_purge_qp(qp);
 		reset_send_queue(qp);
 		reset_receive_queue(qp);
@@ -90,17 +92,17 @@ void user_qp_disconnect(struct ibv_qp *base)
 	user_qp_entered(to_user_qp(base), IBV_QPS_ERR);
 }
 
-/* Programs built before rate_limit have a shorter structure. */
+/* Size of the structure in programs built before rate_limit existed. */
 #define ATTR_BYTES offsetof(struct ibv_qp_attr, rate_limit)
 
-/* Returns true for the types whose destination the kernel resolves: not a DCT, not UD. */
+/* Returns true for the types with a destination that the kernel resolves: not for a DCT or UD. */
 static bool qp_is_connected(const struct ibv_qp *qp)
 {
 	return qp->qp_type == IBV_QPT_RC || qp->qp_type == IBV_QPT_UC || qp->qp_type == IBV_QPT_XRC_SEND ||
 	       qp->qp_type == IBV_QPT_XRC_RECV;
 }
 
-/* Modifies @qp. The hop limit is that of the route, whatever @attr says, as in the kernel. Returns an errno value. */
+/* Modifies @qp. As in the kernel, the hop limit is that of the route and not that of @attr. Returns an errno value. */
 static int qp_modify_resolved(struct user_qp *qp, const struct ibv_qp_attr *attr, int attr_mask)
 {
 	struct hca *hca = hca_of_context(qp->base.context);
@@ -122,7 +124,10 @@ int softhca_ibv_modify_qp(struct ibv_qp *base, struct ibv_qp_attr *attr, int att
 
 	if (object_refused("ibv_modify_qp", NULL, base))
 		return errno;
-	/* Bits of later versions. The device refuses known bits that are wrong for the transition with EINVAL. */
+	/*
+	 * These are bits of later versions. Known bits that are wrong for the transition are refused by the device with
+	 * EINVAL.
+	 */
 	if (attr_mask & ~(2 * IBV_QP_RATE_LIMIT - 1))
 		return REFUSE_QP(hca_of_context(base->context), "ibv_modify_qp", base->qp_num, EOPNOTSUPP,
 				 RULE_QP_ATTR_MASK, (uint32_t)attr_mask & ~(2 * IBV_QP_RATE_LIMIT - 1));

@@ -54,8 +54,8 @@ int softhca_ibv_query_qp(struct ibv_qp *base, struct ibv_qp_attr *attr, int attr
 }
 
 /*
- * No order is promised: only the last bytes of a message are known to become visible after the others, which are
- * copied in the order of memcpy(3).
+ * Promises no order for whole messages. Only the last bytes of a message are known to become visible after the others,
+ * which are copied in the order of memcpy(3).
  */
 int softhca_ibv_query_qp_data_in_order(struct ibv_qp *qp, enum ibv_wr_opcode op, uint32_t flags)
 {

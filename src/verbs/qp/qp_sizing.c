@@ -47,8 +47,8 @@ static int size_send_queue(const struct qp_sizing_request *request, struct qp_si
 	bool umr = request->send_ops & OPS_UMR || request->dv_send_ops & DV_OPS_UMR;
 	uint32_t overhead = umr ? UMR_BYTES + (uint32_t)request->type->address_bytes : header;
 	/*
-	 * Two limits: a WQE's share of the ring, and the 63 units that `ds` can encode. The second does not apply to
-	 * the overhead of UMR, which no operation with data has.
+	 * Two limits apply: a WQE's share of the ring, and the 63 units that `ds` can encode. The second does not
+	 * include the overhead of UMR, because operations with data do not have it.
 	 */
 	uint32_t room = LIMIT_MAX_SQ_DESC_SIZE - overhead;
 	uint64_t bytes, count;

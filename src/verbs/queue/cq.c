@@ -62,7 +62,7 @@ static int cq_check_attributes(struct request *request)
 	if (attr->comp_vector >= LIMIT_COMP_VECTORS)
 		return REFUSE(request->hca, request->call, EINVAL, RULE_CQ_COMP_VECTOR, (int32_t)attr->comp_vector,
 			      LIMIT_COMP_VECTORS);
-	/* The kernel looks a channel's descriptor up in the file of the context. */
+	/* The kernel of a real adapter looks up the channel's descriptor in the file of the context. */
 	if (attr->channel && object_unknown(request->call, attr->channel))
 		return errno;
 	if (attr->channel &&
@@ -98,8 +98,8 @@ static int cq_check_dv_attributes(struct request *request)
 		return REFUSE(request->hca, request->call, EINVAL, RULE_CQ_DV_COMP_MASK, dv->comp_mask,
 			      KNOWN_DV_COMP_MASK);
 	/*
-	 * mlx5dv_create_cq(3) says "A bitwise OR", but the kernel accepts one bit, which programs expect. A device
-	 * may compress CQEs; this one never does.
+	 * mlx5dv_create_cq(3) says "A bitwise OR", but the kernel accepts one bit, which programs expect. Compressing
+	 * CQEs is optional, and this device never does it.
 	 */
 	if (dv->comp_mask & MLX5DV_CQ_INIT_ATTR_MASK_COMPRESSED_CQE &&
 	    (dv->cqe_comp_res_format & ~CQE_FORMATS || __builtin_popcount(dv->cqe_comp_res_format) != 1))
@@ -138,7 +138,7 @@ static int cq_alloc(struct user_cq *cq, const struct request *request)
 	if (!cq->buffer || !cq->dbrec)
 		return REFUSE(request->hca, request->call, errno ? errno : ENOMEM, RULE_QUEUE_MEMORY,
 			      (uint64_t)cq->cqe_count * cq->cqe_size);
-	/* Bits that an arm word never has: the first arm word may be 0 and must differ (progress/watch.h). */
+	/* Bits that an arm word never has, so that even a first arm word of 0 is a change (progress/watch.h). */
 	cq->dbrec[1] = htobe32(UINT32_C(0xc0000000));
 	return 0;
 }

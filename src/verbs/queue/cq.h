@@ -6,9 +6,9 @@
 #include "verbs/object/objects.h"
 
 /**
- * Allocates a ring of @count entries (power of two) of @size bytes (64 or 128), all invalid: op_own 0xf0
- * (mlx5-formats 3.1). A large ring uses memory only for the entries that were written. @pd: parent domain whose
- * allocator is called, or NULL. Returns NULL with errno set on failure. (verbs/queue/cq_ring.c)
+ * Allocates a ring of @count entries (power of two) of @size bytes (64 or 128), all invalid: op_own 0xf0 (mlx5-formats
+ * 3.1). A large ring uses memory only for the entries that were written. @pd: parent domain with an allocator, or NULL.
+ * Returns NULL with errno set on failure. (verbs/queue/cq_ring.c)
  */
 void *cq_ring_alloc(struct user_pd *pd, uint32_t count, uint32_t size);
 void cq_ring_free(struct user_pd *pd, void *ring, uint32_t count, uint32_t size);

@@ -169,8 +169,8 @@ static __attribute__((noinline)) int cqe_take_other(struct user_cq *cq, const st
 }
 
 /*
- * Records the @count completions at @wc in the timeline, with the current time. They belong to the CQEs before the
- * newest @behind CQEs that were taken.
+ * Records the @count completions at @wc in the timeline, with the current time. Their CQEs precede the newest @behind
+ * CQEs that were taken.
  */
 static inline void polled_record(const struct user_cq *cq, uint32_t behind, const struct ibv_wc *wc, int count)
 {
@@ -178,8 +178,8 @@ static inline void polled_record(const struct user_cq *cq, uint32_t behind, cons
 }
 
 /*
- * Takes all CQEs after the first @polled, which were taken before. @recorded: records them in the timeline. Called
- * with the lock, which it releases.
+ * Takes all CQEs after the first @polled ones, which were taken earlier. @recorded: records them in the timeline.
+ * Called with the lock, which it releases.
  */
 static inline SPECIALISED int cq_take_all(struct user_cq *cq, int polled, int num_entries, struct ibv_wc *wc,
 					  const bool recorded)
@@ -239,7 +239,7 @@ static inline SPECIALISED int poll_end(struct user_cq *cq, int result, int num_e
 	return likely(!progress_has_pollers()) ? result : poll_again(cq, result, num_entries, wc);
 }
 
-/* Waits for the lock, which another thread holds, and polls. */
+/* Polls after waiting for the lock, which another thread holds. */
 static RARE int poll_locked(struct user_cq *cq, int num_entries, struct ibv_wc *wc)
 {
 	return poll_end(cq, poll_once(cq, num_entries, wc), num_entries, wc);

@@ -52,7 +52,7 @@ static int poll_start(struct user_cq *cq)
 	first = cq->consumer_index;
 	result = poll_advance(cq);
 	if (result) {
-		/* No end_poll will follow, and CQEs for the driver only may have been taken. */
+		/* end_poll will not follow, and CQEs that are for the driver only may have been taken. */
 		if (cq->consumer_index != first)
 			cq_publish_consumer(cq);
 		queue_unlock(&cq->lock);
@@ -137,7 +137,7 @@ static void ex_end_poll(struct ibv_cq_ex *ex)
 	queue_unlock(&cq->lock);
 }
 
-/* Not valid for a failed completion; then 0, as in the real library. */
+/* Returns the opcode, or 0 for a failed completion, where it is not valid, as in the real library. */
 static enum ibv_wc_opcode read_opcode(struct ibv_cq_ex *ex)
 {
 	const struct user_cq *cq = to_user_cq_ex(ex);

@@ -14,7 +14,10 @@ static struct mlx5_cqe64 *purge_entry(struct user_cq *cq, uint32_t index)
 	return cqe_at(cq->buffer, cq->cqe_count, cq->cqe_size, index);
 }
 
-/* Returns the first index that the device had not written when the purge began. One lap later the owner bits differ. */
+/*
+ * Returns the first index that the device had not written when the purge began. Entries one lap later have the other
+ * owner bit.
+ */
 static uint32_t written_end(struct user_cq *cq)
 {
 	uint32_t index = cq->consumer_index;
@@ -44,7 +47,7 @@ static void cqe_move(struct user_cq *cq, uint32_t to, uint32_t from)
 }
 
 /*
- * Walks from the newest entry to the oldest and closes the gaps, so that the free entries end up on the oldest side.
+ * Walks from the newest entry to the oldest and closes the gaps, so that the free entries end up at the oldest end.
  * @srq: receives its entries, or NULL.
  */
 static void cq_purge(struct user_cq *cq, uint32_t user_index, struct ibv_srq *srq)
@@ -67,14 +70,14 @@ static void cq_purge(struct user_cq *cq, uint32_t user_index, struct ibv_srq *sr
 	if (!dropped)
 		return;
 	__atomic_store_n(&cq->consumer_index, cq->consumer_index + dropped, __ATOMIC_RELAXED);
-	/* During a polled batch (of a CQ without lock) the current CQE must stay; end_poll publishes. */
+	/* While a batch is polled (from a CQ without lock) the current CQE must stay valid; end_poll publishes. */
 	if (!cq->polling)
 		cq_publish_consumer(cq);
 }
 
 static void cq_purge_locked(struct user_cq *cq, uint32_t user_index, struct ibv_srq *srq)
 {
-	/* mlx5-formats 1.16: a program that got the ring by mlx5dv_init_obj(3) counts its entries. */
+	/* mlx5-formats 1.16: a program that got the ring from mlx5dv_init_obj(3) counts its entries itself. */
 	if (!cq || cq->exported)
 		return;
 	queue_lock(&cq->lock);

@@ -13,7 +13,7 @@
 #include "verbs/queue/cq.h"
 #include "verbs/queue/cqe.h"
 
-/* The marker has its own index, so the CQEs before it and the consumer index move up by one. */
+/* Moves the unread CQEs and the consumer index up by one, because the marker has an index of its own. */
 void cq_continue_in(struct user_cq *cq, void *ring, uint32_t count)
 {
 	size_t before = cq->cqe_size - sizeof(struct mlx5_cqe64);
@@ -39,7 +39,7 @@ struct move {
 	uint32_t count;
 };
 
-/* Called by the device, which accesses neither ring meanwhile. */
+/* Callback of the device, which accesses neither ring meanwhile. */
 static void cq_carry_over(void *argument)
 {
 	const struct move *move = argument;

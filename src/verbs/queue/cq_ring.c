@@ -16,24 +16,24 @@
 
 enum {
 	TEMPLATE_BYTES = 1 << 20,
-	LARGE_RING_BYTES = 4 << 20, /* a smaller ring is written in less than a millisecond */
+	LARGE_RING_BYTES = 4 << 20, /* smaller rings are written in less than a millisecond */
 };
 
 /* Initialises 64-byte entries, or both halves of 128-byte entries; the contents of the first half do not matter. */
 static void entries_invalidate(char *entries, size_t bytes)
 {
 	/*
-	 * All fields: a program's allocator may return memory with any contents, and the device does not write fields
-	 * that RoCE lacks.
+	 * Sets all fields: a program's allocator may return memory with any contents, and the device does not write
+	 * fields that RoCE lacks.
 	 */
 	for (size_t offset = 0; offset < bytes; offset += sizeof(struct mlx5_cqe64))
 		*(struct mlx5_cqe64 *)(entries + offset) = (struct mlx5_cqe64){.op_own = MLX5_CQE_INVALID << 4};
 }
 
 /*
- * Makes the file constant. Pages that were not written yet are those of the file: a process that opens it through
- * /proc could change them, or truncate the file, which would raise SIGBUS in a program that polls. Best effort, for
- * sandboxes without seals.
+ * Makes the file constant. Unwritten pages of the ring are pages of the file. A process that opens it through /proc
+ * could change them, or truncate the file, and polling would raise SIGBUS. Best effort, because sandboxes may not
+ * support seals.
  */
 static void template_seal(int fd)
 {

@@ -19,7 +19,7 @@
 
 /* Return value of polling functions for a CQE that belongs to no QP (mlx5-formats 3.8). */
 #define CQ_POLL_ERROR (-2)
-/* Return value of cqe_complete(): the CQE was for the driver only; the caller takes the next one. */
+/* Return value of cqe_complete(): the CQE was for the driver only, and the caller takes the next one. */
 #define CQE_ABSORBED 1
 
 /* ---- the ring ------------------------------------------------------------------------------------------------- */
@@ -187,8 +187,8 @@ struct request_completion {
 };
 
 /*
- * Other members of struct ibv_wc that are filled (mlx5-formats 3.8). The flag for the request's own immediate is a
- * quirk that programs can see.
+ * Other members of struct ibv_wc that are filled (mlx5-formats 3.8). That a request reports the flag for its own
+ * immediate is a quirk of the real driver that programs can see.
  */
 enum {
 	FILLS_DRIVER, /* not an opcode of libibverbs: IBV_WC_DRIVER2 */
@@ -203,7 +203,7 @@ extern const struct request_completion request_completions[256] SOFTHCA_OWN;
 
 /**
  * Returns the opcode of a successful completion (mlx5-formats 3.8). @remembered: value that the send queue stored for
- * the WQE's slot. It decides for raw WQEs, and for WQEs whose mlx5 opcode serves several verbs.
+ * the WQE's slot. It determines the opcode of raw WQEs, and of WQEs with an mlx5 opcode that serves several verbs.
  */
 static inline enum ibv_wc_opcode cqe_wc_opcode(const struct mlx5_cqe64 *cqe, uint8_t remembered)
 {
@@ -273,11 +273,11 @@ static inline uint8_t cqe_dlid_path_bits(const struct mlx5_cqe64 *cqe)
 
 /* ---- work request that a CQE completes --------------------------------------------------------------------------- */
 
-/* Properties of the completed work request that the queues know and the CQE does not contain. */
+/* Properties of the completed work request that are stored in its queue and not in the CQE. */
 struct work_completion {
 	uint64_t wr_id;
 	enum ibv_wc_status status;
-	uint8_t wc_opcode; /* as remembered for the slot; WC_OPCODE_FROM_CQE for receives */
+	uint8_t wc_opcode; /* value stored for the slot; WC_OPCODE_FROM_CQE for receives */
 };
 
 /** Explains a CQE that names no QP of the context. Returns CQ_POLL_ERROR. (verbs/queue/cq_poll.c) */
@@ -314,7 +314,7 @@ static inline void completion_of_send(struct send_queue *sq, const struct mlx5_c
 }
 
 /*
- * Completes the oldest receive and returns its wr_id: a receive queue completes strictly in order (mlx5-formats 2.1).
+ * Completes the oldest receive and returns its wr_id. A receive queue completes strictly in order (mlx5-formats 2.1).
  */
 static inline uint64_t receive_completed(struct receive_queue *rq)
 {

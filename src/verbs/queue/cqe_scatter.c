@@ -7,8 +7,8 @@
 #define UNIT 16
 
 /*
- * Copies the last segment of the WQE, which names the target: the device scatters to no other. The segment may be
- * beyond the end of the ring.
+ * Copies the last segment of the WQE, which names the target: the device scatters to that segment only. The segment may
+ * wrap around the end of the ring.
  */
 static void last_segment(const struct send_queue *sq, const struct mlx5_cqe64 *cqe, struct mlx5_wqe_data_seg *segment)
 {
@@ -43,7 +43,10 @@ void cqe_scatter(const struct send_queue *sq, const struct mlx5_cqe64 *cqe)
 		memcpy(target, data, bytes);
 		return;
 	}
-	/* The result of an atomic is in network order here, and in host order in memory (mlx5-formats 1.5). */
+	/*
+	 * Converts the result of an atomic, which the CQE contains in network order and memory in host order
+	 * (mlx5-formats 1.5).
+	 */
 	for (uint32_t i = 0; i < bytes; i++)
 		target[i] = data[__BYTE_ORDER == __LITTLE_ENDIAN ? bytes - 1 - i : i];
 }

@@ -54,7 +54,7 @@ static void srq_free(struct user_srq *srq)
 	free(srq);
 }
 
-/* Returns an errno value. @xrcd: NULL for a basic SRQ. */
+/* Creates the SRQ in the device. @xrcd: NULL for a basic SRQ. Returns an errno value. */
 static int srq_create_in_device(struct user_srq *srq, struct user_xrcd *xrcd)
 {
 	/* ibv_create_srq(3): srq_limit is irrelevant; ibv_modify_srq(3) arms it. */

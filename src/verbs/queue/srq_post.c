@@ -9,7 +9,7 @@
 #include "verbs/object/ops.h"
 #include "verbs/queue/srq.h"
 
-/* mlx5-formats 2.2: SGEs of length 0 are kept, unlike in a receive queue. */
+/* Writes an entry. Unlike in a receive queue, SGEs of length 0 are kept (mlx5-formats 2.2). */
 static void srq_write_entry(const struct user_srq *srq, const struct ibv_recv_wr *wr)
 {
 	struct mlx5_wqe_data_seg *seg = (struct mlx5_wqe_data_seg *)(user_srq_entry(srq, srq->head) + 1);
@@ -50,7 +50,7 @@ static int srq_post_check(const struct user_srq *srq, const struct ibv_recv_wr *
 	return 0;
 }
 
-/* @observed: the data path has observers (verbs/object/observed.h). */
+/* Posts the list @wr. @observed: the data path has observers (verbs/object/observed.h). */
 static inline SPECIALISED int srq_post_list(struct ibv_srq *base, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr,
 					    const bool observed)
 {

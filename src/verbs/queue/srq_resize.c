@@ -17,7 +17,7 @@ struct move {
 	uint32_t entry_count;
 };
 
-/* Called by the device, which accesses no entry meanwhile: the counter of posted entries restarts. */
+/* Callback of the device, which accesses no entry meanwhile. The counter of posted entries restarts. */
 static void srq_move_entries(void *argument, uint32_t next_index, uint32_t posted, uint32_t *first)
 {
 	const struct move *move = argument;
