@@ -6,8 +6,8 @@
  *
  * Threads and locks: all functions may be called from any thread, but not while a lock of the transport (a QP's, a
  * CQ's, …) is held, since they send. A manager has one lock (LOCK_LEVEL_CM), under which it calls `request`, `event`,
- * `wake_at`, `now_ns`, `random` and `claim_slot`: hence the events of an id come in the order in which they happened,
- * and none comes after cm_id_destroy(). These functions must not call the manager; they queue, and take no lock under
+ * `wake_at`, `now_ns`, `random` and `claim_slot`: So an id gets its events in the order in which they happened, and
+ * none after cm_id_destroy(). These functions only queue work: they must not call the manager, nor take a lock under
  * which the manager is called. `send` is called without the lock, so a link may deliver within it.
  *
  * Ownership: the driver owns an id from cm_id_create(), or from the verdict CM_TAKE on a request, until
@@ -36,15 +36,15 @@ struct hca;
 /* ---- events ------------------------------------------------------------------------------------------------------ */
 
 enum cm_event_kind {
-	/* To a listener: a REQ or SIDR_REQ came (see message->kind). */
+	/* To a listener: a REQ or SIDR_REQ arrived (see message->kind). */
 	CM_EVENT_REQUEST,
-	/* Active side: a REP came. The id waits for cm_send_rtu() or cm_send_rej(). */
+	/* Active side: a REP arrived. The id waits for cm_send_rtu() or cm_send_rej(). */
 	CM_EVENT_RESPONSE,
-	/* Passive side: an RTU came, or cm_establish() was called (then without a message). */
+	/* Passive side: an RTU arrived, or cm_establish() was called (then without a message). */
 	CM_EVENT_ESTABLISHED,
 	/*
-	 * A REJ came, in any state that a REJ ends; status: its reason. There is always a message, all zero if none was
-	 * received. Not raised for a request that was not accepted yet: cm_send_rep() then returns -EINVAL.
+	 * A REJ arrived, in any state that a REJ ends; status: its reason. There is always a message, all zero if none
+	 * was received. Not raised for a request that was not accepted yet: cm_send_rep() then returns -EINVAL.
 	 */
 	CM_EVENT_REJECTED,
 	/*
@@ -52,13 +52,13 @@ enum cm_event_kind {
 	 */
 	CM_EVENT_UNREACHABLE,
 	/*
-	 * A DREQ or DREP came, or the peer's process has ended; or, with status -ETIMEDOUT, the own DREQ was not
-	 * answered. Raised once per id, for the first of these. Has the message, if one came.
+	 * A DREQ or DREP arrived, or the peer's process has ended; or, with status -ETIMEDOUT, the id's own DREQ was
+	 * not answered. Raised once per id, for the first of these. Contains the message, if one arrived.
 	 */
 	CM_EVENT_DISCONNECTED,
-	/* TIMEWAIT has ended, the id is IDLE. No message. */
+	/* TIMEWAIT has ended, and the id is IDLE. No message. */
 	CM_EVENT_TIMEWAIT_EXIT,
-	/* A SIDR_REP came; status: its status, an enum cm_sidr_status. */
+	/* A SIDR_REP arrived; status: its status, an enum cm_sidr_status. */
 	CM_EVENT_SIDR_RESPONSE,
 };
 
@@ -72,9 +72,10 @@ struct cm_event {
 /* A listener's decision on a request. */
 enum cm_verdict {
 	CM_TAKE,     /* the driver owns the new id */
-	CM_DROP,     /* no answer: the peer sends it again; for a full backlog */
+	CM_DROP,     /* no answer, so the peer repeats the request; for a full backlog */
 	CM_REJECT,   /* REJ with the reason (28, consumer, unless another is set), or SIDR_REP with status 2 */
-	CM_NOT_MINE, /* for another address of the service: tries the next listener; after the last, as CM_REJECT */
+	CM_NOT_MINE, /* the request is for another address of the service: tries the next listener; after the last
+		      * one, as CM_REJECT */
 };
 
 /* Functions that the manager calls. @context is that of struct cm_config. */
@@ -97,9 +98,9 @@ struct cm_functions {
 	 */
 	int (*claim_slot)(void *context);
 	/**
-	 * Decides on a REQ or SIDR_REQ for @listener, the owner of an id that listens on its service id. @child is the
-	 * new id: with CM_TAKE it becomes the driver's, with the owner stored in *@owner (NULL unless set;
-	 * cm_id_set_owner() sets one later); otherwise the manager destroys it. *@reason: for CM_REJECT. Under the
+	 * Decides on a REQ or SIDR_REQ for @listener, the owner of an id that listens on the requested service id.
+	 * @child is the new id. With CM_TAKE it becomes the driver's, and *@owner is its owner (NULL unless set;
+	 * cm_id_set_owner() may set it later); otherwise the manager destroys it. *@reason: for CM_REJECT. Under the
 	 * lock.
 	 */
 	enum cm_verdict (*request)(void *listener, struct cm_id *child, const struct cm_event *event, void **owner,
@@ -129,20 +130,21 @@ void cm_free(struct cm *cm);
 /* ---- input ------------------------------------------------------------------------------------------------------- */
 
 /**
- * Handles a MAD that came to QP 1 with the Q_Key CM_QKEY, along @path: its source is the sender, its destination one of
- * the own GIDs. Both arguments may be hostile. @waited: the grace time of a request has already passed elsewhere, so it
- * is refused at once if there is no listener. Sends answers, calls handlers.
+ * Handles a MAD that came to QP 1 with the Q_Key CM_QKEY, along @path: its source is the sender, its destination a GID
+ * of this host. Both arguments may be hostile. @waited: the grace time of a request has already passed elsewhere, so it
+ * is refused at once if no id listens. Sends answers, calls handlers.
  */
 void cm_receive(struct cm *cm, const struct packet_path *path, const uint8_t mad[CM_MAD_BYTES], bool waited);
 
 /** Does due work: repeats messages, abandons them, ends TIMEWAIT. Then requests the next wake-up. */
 void cm_run_timers(struct cm *cm);
 
-/* Peer of an id, for the callback of cm_peer_ended() to recognize. */
+/* Peer of an id, by which the callback of cm_peer_ended() recognizes it. */
 struct cm_peer {
 	const struct packet_path *path; /* leads to it */
 	uint64_t service_id;            /* service that the active side requested; 0 on the passive side */
-	uint32_t comm_id; /* of the peer; its slot is in the upper 14 bits. 0: not known (REQ_SENT, SIDR_REQ_SENT) */
+	uint32_t comm_id; /* communication id of the peer; its slot is in the upper 14 bits. 0: not known (REQ_SENT,
+			   * SIDR_REQ_SENT) */
 };
 
 enum cm_peer_fate {
@@ -152,24 +154,25 @@ enum cm_peer_fate {
 };
 
 /**
- * Handles the end of a process, possibly without a message. Ids whose peer has @fate CM_PEER_ENDED proceed as if a DREQ
- * had come and a DREP had been sent (an established connection: CM_EVENT_DISCONNECTED, then TIMEWAIT), or as if the
- * peer had rejected (28). Ids that wait for a replaced peer send their request again at once: a repeated request does
- * no harm (IBTA 12.9). @fate is called under the lock and must not call the manager.
+ * Handles the end of a process, which may have ended without sending a message. @fate returns CM_PEER_ENDED for the
+ * peers that were in that process: their ids proceed as if a DREQ had arrived and a DREP had been sent (an established
+ * connection: CM_EVENT_DISCONNECTED, then TIMEWAIT), or as if the peer had rejected (28). Ids that wait for a replaced
+ * peer repeat their request at once, which does no harm (IBTA 12.9). @fate is called under the lock and must not call
+ * the manager.
  */
 void cm_peer_ended(struct cm *cm, enum cm_peer_fate (*fate)(void *argument, const struct cm_peer *peer),
 		   void *argument);
 
 /**
- * Handles a report that the host with @gid does not accept CM messages (ICMP, port unreachable): every REQ and SIDR_REQ
- * that waits for its answer is sent again soon, and ends, after its grace time, as if there were no listener, with
- * reason 8 or status 1.
+ * Handles a report that the host with @gid does not accept CM messages (ICMP, port unreachable). Every REQ and SIDR_REQ
+ * that waits for an answer from it is soon sent again. After the grace time it ends as if no id listened, with reason 8
+ * or status 1.
  */
 void cm_host_refuses(struct cm *cm, const union ibv_gid *gid);
 
 /**
- * Ends the manager at process exit: sends for each id what cm_id_destroy() would send, without waiting. The ids are
- * IDLE and still to be destroyed; no more events come, and every call that would leave IDLE returns -EINVAL.
+ * Ends the manager at process exit: sends for each id what cm_id_destroy() would send, without waiting. The ids become
+ * IDLE and must still be destroyed. No more events come, and every call that would leave IDLE returns -EINVAL.
  */
 void cm_leave(struct cm *cm);
 
@@ -188,9 +191,10 @@ int cm_id_create(struct cm *cm, void *owner, struct cm_id **id);
 void cm_id_set_owner(struct cm_id *id, void *owner);
 
 /**
- * Frees @id in any state after informing its peer: REJ 4 with the CA GUID (REQ_SENT), REJ 28 (a request or a REP that
- * was not answered, or a REP that was sent), SIDR_REP 2, DREQ (ESTABLISHED; sent once without waiting for its DREP),
- * DREP (DREQ_RCVD). A later message of the peer is answered like a message with an unknown id. No event comes after the return.
+ * Frees @id in any state after informing its peer, depending on the state: REJ 4 with the CA GUID (REQ_SENT), REJ 28 (a
+ * request or a REP that was not answered, or a REP that was sent), SIDR_REP 2, DREQ (ESTABLISHED; sent once without
+ * waiting for its DREP), DREP (DREQ_RCVD). A later message of the peer is answered like a message with an unknown id.
+ * No event comes after the return.
  */
 void cm_id_destroy(struct cm_id *id);
 
@@ -204,7 +208,8 @@ struct cm_parameters {
 	uint32_t local_comm_id, remote_comm_id; /* for SIDR, local_comm_id is the request id of the requesting side */
 	struct packet_path path;  /* to the peer; flow label, traffic class, … of the REQ at both ends */
 	uint8_t path_mtu;         /* enum ibv_mtu, as in the REQ */
-	enum ibv_qp_type qp_type; /* RC, UC; XRC: IBV_QPT_XRC_SEND on the active side, _RECV on the passive */
+	enum ibv_qp_type qp_type; /* RC, UC; for XRC: IBV_QPT_XRC_SEND on the active side, IBV_QPT_XRC_RECV on the
+				   * passive side */
 	uint32_t local_qpn, remote_qpn;
 	uint32_t rq_psn;                              /* starting PSN that was sent */
 	uint32_t sq_psn;                              /* starting PSN that was received */
@@ -220,7 +225,8 @@ void cm_id_query(struct cm_id *id, struct cm_parameters *parameters);
 /* ---- messages of connections ------------------------------------------------------------------------------------- */
 
 /*
- * Private data to send; at most as long as that field of the message (else -EINVAL, not explained: the driver checks).
+ * Private data to send. If it exceeds that field of the message, the call returns -EINVAL without explanation, because
+ * the driver checks the length.
  */
 struct cm_private {
 	const void *data; /* may be NULL if length is 0 */
@@ -228,8 +234,8 @@ struct cm_private {
 };
 
 /**
- * Moves @id from IDLE to LISTEN, for @service_id (host order). If several ids listen on one, requests are offered to them in
- * this order.
+ * Moves @id from IDLE to LISTEN, for @service_id (host order). Ids that listen on the same one are offered requests in
+ * the order of these calls.
  */
 int cm_listen(struct cm_id *id, uint64_t service_id);
 
@@ -266,8 +272,8 @@ int cm_send_rep(struct cm_id *id, const struct cm_reply *reply);
 int cm_send_rtu(struct cm_id *id, struct cm_private private_data);
 
 /**
- * Moves @id from REP_SENT or MRA_REP_RCVD to ESTABLISHED as if the RTU had come, because a packet that reached the QP
- * first implies it. Returns -EISCONN in ESTABLISHED.
+ * Moves @id from REP_SENT or MRA_REP_RCVD to ESTABLISHED as if the RTU had arrived, because a packet that reached the
+ * QP first implies it. Returns -EISCONN in ESTABLISHED.
  */
 int cm_establish(struct cm_id *id);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The hello header of the RDMA IP CM service (IBTA annex A11): source and destination IP addresses and ports of a REQ
- * or SIDR_REQ. It precedes the program's private data; replies have none. Pure functions; any thread may call.
+ * or SIDR_REQ. It precedes the program's private data; replies do not have it. Pure functions; any thread may call.
  */
 #ifndef SOFTHCA_CM_HELLO_H
 #define SOFTHCA_CM_HELLO_H

@@ -84,7 +84,7 @@ void cm_part(struct cm_id *id)
 	case CM_STATE_REQ_SENT:
 	case CM_STATE_MRA_REQ_RCVD:
 		/*
-		 * The peer may not have answered yet, so the CA GUID tells it whose id this is (IBTA 12.6.7, reason 4).
+		 * The peer may not have answered yet, so the CA GUID identifies this id for it (IBTA 12.6.7, reason 4).
 		 */
 		cm_post_rej(id, CM_REJECT_TIMEOUT, (struct cm_private){&ca_guid, sizeof(ca_guid)}, nothing);
 		break;
@@ -143,7 +143,7 @@ int cm_id_name(struct cm_id *id)
 		uint32_t number = (uint32_t)slot << COUNTER_BITS | (cm->counter++ & (COUNTERS - 1));
 		struct cm_key key = {.kind = CM_KEY_LOCAL, .number = number};
 
-		/* 0 represents an unknown id. */
+		/* Skip 0, which means an unknown id. */
 		if (!number || cm_table_find(&cm->table, &key))
 			continue;
 		cm_table_remove(&cm->table, &id->local);
@@ -164,8 +164,8 @@ struct cm_id *cm_find_local(struct cm *cm, uint32_t local, uint32_t remote)
 }
 
 /*
- * A CA GUID is claimed by the sender. Including the address keeps one host from referring to another host's
- * connections.
+ * Returns the key of a peer. Any sender can claim any CA GUID; including the address prevents one host from referring
+ * to another host's connections.
  */
 static struct cm_key remote_key(enum cm_key_kind kind, uint32_t number, uint64_t guid, const union ibv_gid *gid)
 {
@@ -264,7 +264,7 @@ void cm_to_idle(struct cm_id *id)
 void cm_to_timewait(struct cm_id *id)
 {
 	cm_set_state(id, CM_STATE_TIMEWAIT);
-	/* A new connection of the same QP is not stale, but a late REQ of the old one still is. */
+	/* Then a new connection of the same QP is not stale, but a late REQ of the old one still is. */
 	cm_table_remove(&id->cm->table, &id->remote_qpn);
 	cm_arm(id->cm, &id->timer, cm_code_ms(id->known.ack_timeout) * CM_MS);
 }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Internals of the communication manager: the manager, its ids, and functions shared by its files. The manager's lock
- * covers everything, from cm_begin() to cm_end(): connections are made rarely and a step takes a microsecond, and code
- * that accesses two ids (a stale connection) or all of them needs no lock order. Messages to send in between are
- * collected and sent after cm_end(), so no lock of the manager is held while a link works.
+ * covers everything, from cm_begin() to cm_end(). One lock is enough: connections are made rarely and a step takes a
+ * microsecond. And code that accesses two ids (a stale connection), or all of them, needs no lock order. Messages are
+ * collected meanwhile and sent after cm_end(), so no lock of the manager is held while a link works.
  */
 #ifndef SOFTHCA_CM_MANAGER_H
 #define SOFTHCA_CM_MANAGER_H
@@ -67,7 +67,7 @@ struct cm_id {
 	bool disconnected;     /* CM_EVENT_DISCONNECTED was raised */
 	bool offers_alternate; /* the REQ names an alternate path */
 	uint64_t transaction_id;
-	/* Message sent until it is answered; later the RTU or DREP, in case that was lost. */
+	/* Message that is sent until it is answered; later the RTU or DREP, to be repeated if it was lost. */
 	struct cm_message sent;
 	uint32_t sends, retries;
 	uint64_t wait_ns;
@@ -117,10 +117,10 @@ void cm_to_timewait(struct cm_id *id);
 
 /** Enters the peer's identity, to detect a repeated REQ and reuse of the peer's QP. */
 void cm_enter_remote(struct cm_id *id);
-/** Returns the id under @kind, @number, @guid of the peer at @gid; NULL: none. */
+/** Returns the id under @kind, @number, @guid of the peer at @gid, or NULL. */
 struct cm_id *cm_find_remote(struct cm *cm, enum cm_key_kind kind, uint32_t number, uint64_t guid,
 			     const union ibv_gid *gid);
-/** Returns the id with communication id @local whose peer has @remote (0 if not known yet); NULL: none. */
+/** Returns the id with communication id @local if its peer's is @remote (0 if not known yet), or NULL. */
 struct cm_id *cm_find_local(struct cm *cm, uint32_t local, uint32_t remote);
 struct cm_key cm_sidr_key(uint32_t request_id, const union ibv_gid *gid);
 
@@ -139,7 +139,7 @@ struct cm_message cm_answer(const struct cm_id *id, enum cm_message_kind kind);
 /** Sends a message that is not repeated. */
 void cm_send_once(struct cm_id *id, const struct cm_message *message);
 void cm_send_mra(struct cm_id *id);
-/** Rejects the message whose answer @id's state waits for. */
+/** Rejects the message that @id has received and not answered yet. */
 void cm_post_rej(struct cm_id *id, uint16_t reason, struct cm_private info, struct cm_private private_data);
 /** Rejects @request with @reason, without an id. */
 void cm_refuse(struct cm *cm, const struct packet_path *path, const struct cm_message *request, uint16_t reason);
@@ -158,12 +158,13 @@ void cm_step(struct cm_id *id, const struct packet_path *path, const struct cm_m
 /** Handles a REQ or SIDR_REQ. @grace: it may wait for a listener. */
 void cm_take_request(struct cm *cm, const struct packet_path *path, const struct cm_message *message, bool grace);
 /**
- * Returns true if there is another connection with the QP @qpn of the CA @guid at the address from which @message, a
- * REQ or REP, came (IBTA 12.9). Then the message was rejected, and that connection is released if it is established.
+ * Returns true if another connection exists with the QP @qpn of the CA @guid at the address from which @message, a REQ
+ * or REP, came (IBTA 12.9). In that case the message was rejected, and the other connection is released if it is
+ * established.
  */
 bool cm_is_stale(struct cm *cm, const struct packet_path *path, const struct cm_message *message, uint32_t qpn,
 		 uint64_t guid);
-/** Processes the requests that wait for @service_id again, at once. */
+/** Retries the requests that wait for @service_id at once. */
 void cm_look_again(struct cm *cm, uint64_t service_id);
 void cm_held_free(struct cm_held *held);
 
@@ -180,7 +181,7 @@ enum { CM_EXPLAINED = LIMIT_EXPLAINED_DROPS };
 #define CM_EXPLAIN(cm, rule, ...)                                                                                      \
 	((void)((cm)->config.hca && EXPLAIN_LIMITED((cm)->config.hca, (&(const struct explain_subject){.call = NULL}), \
 						    CM_EXPLAINED, rule, __VA_ARGS__)))
-/* Explains why a call of the program is refused; yields the errno value. */
+/* Explains why a call of the program is refused. Evaluates to the errno value. */
 #define CM_REFUSE(cm, call_name, errno_value, rule, ...)                                                               \
 	((cm)->config.hca ? REFUSE((cm)->config.hca, call_name, errno_value, rule, __VA_ARGS__) : (errno_value))
 /* The two halves of a GID, for explanations. */

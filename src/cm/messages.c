@@ -86,7 +86,7 @@ void cm_post_rej(struct cm_id *id, uint16_t reason, struct cm_private info, stru
 	cm_put_private(rej.rej.private_data, sizeof(rej.rej.private_data), private_data);
 	switch (id->state) {
 	case CM_STATE_REQ_RCVD:
-		/* The peer never learned this id. */
+		/* The peer has never received this id. */
 		rej.rej.local_comm_id = 0;
 		rej.rej.message_rejected = CM_NAMED_REQ;
 		break;

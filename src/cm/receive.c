@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Incoming messages: lookup of the id, and the switch over states and messages (IBTA 12.9). A message without a case is
- * late or repeated and is ignored.
+ * late or repeated, and ignored.
  */
 #include "cm/manager.h"
 
@@ -13,7 +13,7 @@
  * ---- lookup ---------------------------------------------------------------------------------------------------------
  */
 
-/* A REJ may come from a peer that has not sent its id, or has not received one. */
+/* Finds the id of a REJ. The peer may not have sent its id, or not have received one. */
 static struct cm_id *find_rejected(struct cm *cm, const struct packet_path *path, const struct cm_rej *rej)
 {
 	struct cm_id *id;
@@ -58,7 +58,10 @@ static struct cm_id *id_of_message(struct cm *cm, const struct packet_path *path
  * ---- effects of messages --------------------------------------------------------------------------------------------
  */
 
-/* The peer has the message and needs time; every later repetition allows for it (IBTA 12.6.6). */
+/*
+ * Extends the timeout: the peer has the message and needs time. Every later repetition allows for it, too (IBTA
+ * 12.6.6).
+ */
 static void wait_longer(struct cm_id *id, enum cm_state state, uint8_t service_timeout)
 {
 	cm_set_state(id, state);
@@ -114,7 +117,7 @@ static void take_reply(struct cm_id *id, const struct packet_path *path, const s
 
 static void take_rej(struct cm_id *id, const struct packet_path *path, const struct cm_message *message, bool rest)
 {
-	/* A request that the program has not accepted: cm_send_rep() will detect it. */
+	/* The program has not accepted the request yet; cm_send_rep() will detect the REJ. */
 	bool unanswered = id->state == CM_STATE_REQ_RCVD || id->state == CM_STATE_MRA_REQ_SENT;
 
 	CM_EXPLAIN(id->cm, RULE_CM_REJECTED, id->known.local_comm_id, CM_GID_HIGH(path->source),
@@ -144,7 +147,10 @@ static void take_dreq(struct cm_id *id, const struct packet_path *path, const st
 	cm_raise_disconnected(id, 0, message, path);
 }
 
-/* The peer did not receive the DREP. Its DREQ may be its own, which crossed ours, so its transaction id is used. */
+/*
+ * Sends the DREP again, because the peer did not receive it. Its DREQ may have crossed the DREQ of this side, so the
+ * DREQ's transaction id is used.
+ */
 static void release_again(struct cm_id *id, const struct cm_message *message)
 {
 	if (!names_own_qp(id, &message->dreq))
@@ -242,7 +248,7 @@ void cm_step(struct cm_id *id, const struct packet_path *path, const struct cm_m
  * ---- source check ---------------------------------------------------------------------------------------------------
  */
 
-/* Keeps other hosts that know or guess the ids from ending a connection. */
+/* Returns true if @message comes from the peer. Otherwise other hosts that guess the ids could end a connection. */
 static bool id_is_peer_of(const struct cm_id *id, const struct packet_path *path, const struct cm_message *message)
 {
 	if (!memcmp(&id->known.path.destination, &path->source, sizeof(path->source)))

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Incoming requests (IBTA 12.9): repeated ones, those of a QP that is already connected, those without a listener, and
- * all others, which create an id and go to the listener. See manager.h.
+ * Incoming requests (IBTA 12.9): repetitions, requests of a QP that is already connected, requests without a listener,
+ * and all others, which create an id and go to the listener. See manager.h.
  */
 #include "cm/manager.h"
 
@@ -86,7 +86,7 @@ static struct cm_id *next_listener(struct cm_id *from, uint64_t service_id)
 	return from;
 }
 
-/* Asks the listeners in turn; the first answer other than CM_NOT_MINE decides. */
+/* Passes the request to the listeners in turn, until one answers other than CM_NOT_MINE. */
 static enum cm_verdict listeners_ask(struct cm_id *child, const struct packet_path *path,
 				     const struct cm_message *message, uint16_t *reason)
 {
@@ -106,7 +106,9 @@ static enum cm_verdict listeners_ask(struct cm_id *child, const struct packet_pa
 
 /* ---- REQ --------------------------------------------------------------------------------------------------------- */
 
-/* The hop limit is not taken from the REQ, because the way back is this host's route. */
+/*
+ * Stores the path of a connection. The hop limit is not that of the REQ, because the route of this host determines it.
+ */
 static void know_path(struct packet_path *known, const struct packet_path *path, const struct cm_req *req)
 {
 	*known = cm_way_back(path);
@@ -146,13 +148,13 @@ static void know_req(struct cm_id *child, const struct packet_path *path, const 
 	know_qp_type(known, req);
 	known->remote_qpn = req->local_qpn;
 	known->sq_psn = req->starting_psn;
-	/* Drawn now rather than at accept: the QP is ready to receive before the REP is sent. */
+	/* Drawn now rather than at accept, because the QP becomes ready to receive before the REP is sent. */
 	known->rq_psn = cm_draw_psn(child);
 	known->responder_resources = req->initiator_depth;
 	known->initiator_depth = req->responder_resources;
 	known->retry_count = req->retry_count;
 	known->rnr_retry_count = req->rnr_retry_count;
-	/* 0 would disable the timer of the QP. Linux uses the shortest one. */
+	/* 0 would disable the QP's timer. Like Linux, use the shortest timeout instead. */
 	known->ack_timeout = req->primary_ack_timeout ? req->primary_ack_timeout : 1;
 	known->remote_srq = req->srq;
 	known->remote_flow_control = req->flow_control;
@@ -165,7 +167,7 @@ static void know_req(struct cm_id *child, const struct packet_path *path, const 
 	child->wait_ns = cm_code_ms(req->local_response_timeout) * CM_MS;
 }
 
-/* Checks for errors that no listener could accept. Returns the reason of the REJ; 0: none. */
+/* Checks for errors for which no listener could accept. Returns the reason of the REJ, or 0. */
 static uint16_t check_req(struct cm *cm, const struct packet_path *path, const struct cm_req *req)
 {
 	struct cm_parameters ignored;
@@ -304,7 +306,9 @@ static void take_sidr_req(struct cm *cm, const struct packet_path *path, const s
  * ---- REQ and SIDR_REQ -----------------------------------------------------------------------------------------------
  */
 
-/* Returns true if @message is repeated, or cannot be accepted by any listener; the answer, if any, was sent. */
+/*
+ * Returns true if @message is a repetition, or cannot be accepted by any listener. The answer, if any, has been sent.
+ */
 static bool request_is_done(struct cm *cm, const struct packet_path *path, const struct cm_message *message)
 {
 	const struct cm_req *req = &message->req;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Table that leads from a message to its id: a hash of keys of several kinds. Peers choose parts of the keys, so the
- * hash has a secret. The lock of the manager covers it; it owns its buckets, not the entries.
+ * Table that leads from a message to its id: a hash table of keys of several kinds. Peers choose parts of the keys, so
+ * the hash is secret. The lock of the manager covers it; it owns its buckets, not the entries.
  */
 #ifndef SOFTHCA_CM_TABLE_H
 #define SOFTHCA_CM_TABLE_H

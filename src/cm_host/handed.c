@@ -19,7 +19,7 @@ struct connection {
 	struct connection *next;
 	struct packet_path path; /* path of the peer's datagrams */
 	uint32_t peer_id, peer_qpn;
-	uint32_t own_id;  /* 0: only the peer's request was seen */
+	uint32_t own_id;  /* 0: only the peer's request has been forwarded */
 	uint32_t process; /* process that the latest message was forwarded to */
 };
 
@@ -51,8 +51,8 @@ static void connection_remove(struct connection **at)
 }
 
 /*
- * Makes room by removing the request in @bucket that has waited longest for an answer. Answers of this host are not
- * seen here, so requests that were rejected or abandoned without a message stay unanswered forever.
+ * Makes room by removing the request in @bucket that has waited longest for an answer. Answers of this host do not pass
+ * here, so requests that were rejected, or abandoned without a message, stay unanswered forever.
  */
 static bool connection_remove_unanswered(struct connection **bucket)
 {
@@ -65,7 +65,7 @@ static bool connection_remove_unanswered(struct connection **bucket)
 	return false;
 }
 
-/* Returns NULL without memory or room. */
+/* Returns the connection and creates it if necessary, or NULL without memory or room. */
 static struct connection *connection_get(const struct packet_path *path, uint32_t peer_id)
 {
 	struct connection **at = connection_place(path, peer_id), *connection = *at;

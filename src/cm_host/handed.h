@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Connections between other processes of this host and other hosts, as far as this process knows them: it has the RoCE
- * port and forwards the messages of remote connection managers. If such a process ends abruptly (SIGKILL), this one
- * sends its peers a DREQ on its behalf, as a kernel does for a program that has ended.
+ * Connections between other processes of this host and other hosts, if this process has the RoCE port and forwards the
+ * messages of remote connection managers. If such a process ends abruptly (SIGKILL), this one sends its peers a DREQ on
+ * its behalf, as a kernel does for a program that has ended.
  *
  * The records come from the network, so their number is bounded (LIMIT_CM_HANDED); a forged message only causes a DREQ
  * to its own sender. If the process with the port ends, its records are lost, and the peers notice when their requests
@@ -24,10 +24,10 @@ struct packet_path;
  */
 void handed_note(const struct packet_path *path, const uint8_t *mad, uint32_t process);
 
-/** Ends the connections of @process, which has ended. Not under a lock of the device. */
+/** Ends the connections of @process, which has ended. The caller holds no lock of the device. */
 void handed_process_ended(uint32_t process);
 
-/** Around fork(): the child has forwarded nothing. */
+/** Handlers around fork(): the child starts without records. */
 void handed_before_fork(void);
 void handed_after_fork(bool child);
 

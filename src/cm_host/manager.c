@@ -17,11 +17,14 @@
 #include "wire/mad.h"
 #include "wire/routes.h"
 
-/* One per process, like its ports and communication ids: the ABI has no object that it could belong to. */
+/*
+ * The manager of the process. One per process, like its ports and communication ids; the ABI has no object that could
+ * own it.
+ */
 static struct {
 	pthread_mutex_t lock; /* for creating it */
 	struct cm *cm;        /* atomic */
-	struct cm *inherited; /* that of a forked process's parent, to which inherited ids refer */
+	struct cm *inherited; /* manager of the parent of a forked process, to which inherited ids refer */
 	struct cm_functions functions;
 	struct timer timer; /* of the first device */
 	bool leaves;        /* manager_leave() is registered with exit(3), also in children of fork(2) */
@@ -34,7 +37,7 @@ static struct cm *the_manager(void)
 
 /* ---- functions that the manager calls --------------------------------------------------------------------------- */
 
-/* Returns the device that has the source of @path; any of them, if several do, since their packets look the same. */
+/* Returns the device that has the source of @path; any of them, if several do, because their packets do not differ. */
 static struct hca *device_of_path(const struct packet_path *path)
 {
 	size_t index;
@@ -141,8 +144,9 @@ static void manager_process_ended(uint32_t process)
 }
 
 /*
- * Answers an undeliverable datagram as the manager at its destination would. A datagram without an answer is for an id
- * whose process has ended, possibly before it was sent anything: then only its ids reveal which slot it had.
+ * Answers an undeliverable datagram as the manager at its destination would. If the datagram needs no answer, it is for
+ * an id of a process that has ended. That process may not have received any message before, so only the id shows which
+ * slot it had.
  */
 static void manager_mad_lost(struct hca *hca, const struct packet_path *path, const uint8_t mad[MAD_BYTES],
 			     enum mad_loss why)
@@ -165,8 +169,9 @@ static void manager_mad_lost(struct hca *hca, const struct packet_path *path, co
 }
 
 /*
- * Decides about a peer after a request for a service whose process has ended. The request may have gone to that process
- * or to its successor. The lock of the manager keeps new ids from waiting between the check and the verdict.
+ * Decides about a peer after a request for a service, because the process that had the service has ended. The request
+ * may have gone to that process or to its successor. The lock of the manager prevents that new ids begin to wait
+ * between the check and the verdict.
  */
 static enum cm_peer_fate waits_for_service(void *argument, const struct cm_peer *peer)
 {
@@ -264,7 +269,7 @@ void manager_after_fork(bool child)
 	pthread_mutex_unlock(&manager.lock);
 }
 
-/* Inherited ids keep their manager, which is inactive; the child makes its own. */
+/* Replaces the manager. Inherited ids keep the old one, which is inactive; the child makes its own. */
 void manager_forget(void)
 {
 	if (!the_manager())

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The process's communication manager (cm/cm.h) on its devices: provides it with clock, random numbers, timers and
- * transport of its datagrams. The driver supplies the handlers of requests and events.
+ * The process's communication manager (cm/cm.h) on its devices: supplies clock, random numbers, timers and transport of
+ * datagrams. The driver supplies the handlers of requests and events.
  */
 #ifndef SOFTHCA_CM_HOST_MANAGER_H
 #define SOFTHCA_CM_HOST_MANAGER_H
@@ -13,15 +13,15 @@
 struct management;
 
 struct manager_handlers {
-	/* As in struct cm_functions. */
+	/* Handlers as in struct cm_functions. */
 	enum cm_verdict (*request)(void *listener, struct cm_id *child, const struct cm_event *event, void **owner,
 				   uint16_t *reason);
 	void (*event)(void *owner, const struct cm_event *event);
 };
 
 /**
- * Returns the manager, which the first call makes, with @handlers, the same for all callers. It lives until the process
- * ends. A device exists. Returns NULL without memory. Any thread may call, with no lock of the device held.
+ * Returns the manager. The first call creates it with @handlers, which are the same for all callers; it lives until the
+ * process ends. A device must exist. Returns NULL without memory. Any thread may call, with no lock of the device held.
  */
 struct cm *hca_manager(const struct manager_handlers *handlers);
 
@@ -37,7 +37,7 @@ extern const struct management process_management;
 /** Around fork(). */
 void manager_before_fork(void);
 void manager_after_fork(bool child);
-/** Abandons the manager in a forked child, when all locks are free: the connections are the parent's. */
+/** Replaces the manager in a forked child, when all locks are free: the connections are the parent's. */
 void manager_forget(void);
 
 #endif

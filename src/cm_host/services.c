@@ -12,7 +12,7 @@
 /* Linux's default, if the file cannot be read. */
 #define FIRST_PORT 32768
 #define LAST_PORT 60999
-/* A process without peers has all communication ids. */
+/* Slot of a process without peers, which may use all communication ids. */
 #define ONLY_SLOT 1
 
 static uint64_t port_service(uint16_t space, uint16_t port)
@@ -67,7 +67,9 @@ int hca_port_claim_any(struct hca *hca, uint16_t space, uint16_t *port)
 
 	port_read_range(&first, &last);
 	count = last - first + 1;
-	/* In random order: a released port is not reused at once, as packets for it may still be in flight. */
+	/*
+	 * Start at a random port, so that a released port is not reused at once: packets for it may still be in flight.
+	 */
 	begin = (uint32_t)(hca_random(hca) % count);
 	for (uint32_t i = 0; i < count && error == -EADDRINUSE; i++) {
 		*port = (uint16_t)(first + (begin + i) % count);

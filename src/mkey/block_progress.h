@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * State of a reception that stopped inside a block: what the next packet, or the next transfer, needs to continue that block. A
- * queue pair keeps the state of its current message; a key keeps that of its latest reception, as its PSVs do in an adapter
- * (mlx5-formats 6, point 11).
+ * State of a reception that stopped inside a block, from which the next packet or transfer continues that block. A
+ * queue pair keeps the state of its current message; a key keeps that of its latest reception, as its PSVs do in an
+ * adapter (mlx5-formats 6, point 11).
  *
  * Locks: the queue pair's lock covers its state, the key's lock that of the key.
  */

@@ -67,7 +67,7 @@ enum {
 	TRANSACTION_FLAGS = MEMORY_CHECK_OR_MAKE | MEMORY_INITIAL | WIRE_CHECK_OR_MAKE | WIRE_INITIAL,
 };
 
-/* Most data bytes, so that data and field together have a length of 32 bits. */
+/* Maximum number of data bytes, so that the length of data and field together fits into 32 bits. */
 #define TRANSACTION_MOST (UINT32_C(1) << 31)
 
 /* Offsets in a cipher BSF (mlx5-formats 1.12). */
@@ -191,7 +191,7 @@ static int parse_signature(const struct bsf *bsf, struct signature_setup *setup)
 	};
 	if (setup->limit == UINT32_MAX)
 		setup->limit = UINT64_MAX;
-	/* The driver switches the signature off by a BSF in which neither domain has one. */
+	/* The driver switches the signature off by a BSF without a signature in either domain. */
 	if ((memory && !block_bytes(memory)) || (wire && !block_bytes(wire)))
 		return REFUSAL(bsf->why, EACCES, RULE_BSF_BLOCK, bsf->key, memory, wire);
 	error = parse_domain(bsf, memory, AT_MEMORY_FORMAT, AT_MEMORY_INLINE, &setup->memory);
@@ -258,8 +258,9 @@ static int parse_transaction(const struct bsf *bsf, struct signature_setup *setu
 }
 
 /*
- * Returns true if the BSF has a transaction signature. With block signatures and without flags, the words of the domains mean
- * nothing. With neither, they request a guard that continues from the PSV.
+ * Returns true if the BSF has a transaction signature. If there are block signatures and no flags, the words of the
+ * domains are ignored. If there are neither block signatures nor flags, the words request a guard that continues from
+ * the PSV.
  */
 static bool has_transaction(const struct bsf *bsf)
 {

@@ -51,7 +51,7 @@ static void mapping_set_translation(struct mapping *map, const struct hca_mr_att
 	map->length = attr->length;
 }
 
-/* Faults memory in as registration does, and so refuses memory that the kernel would refuse (ibv_reg_mr(3), EFAULT). */
+/* Faults memory in as registration does, to refuse memory that the kernel would refuse (ibv_reg_mr(3), EFAULT). */
 static int pin_memory(const struct hca_mr_attr *attr)
 {
 	if (attr->kind != MR_MEMORY)
@@ -129,7 +129,8 @@ int hca_mr_deregister(struct mkey *key)
 }
 
 /*
- * Attributes as the kernel sets them (mlx5-formats 1.15): free, umr_en, local read, any QP, four entries; en_rinval for type 2.
+ * Creates a window with the attributes that the kernel sets (mlx5-formats 1.15): free, umr_en, local read, any QP, four
+ * entries; en_rinval for type 2.
  */
 int hca_mw_alloc(struct hca_pd *pd, enum ibv_mw_type type, struct mkey **key)
 {
@@ -186,7 +187,7 @@ static struct mapping initial_mapping(enum key_kind kind, const struct hca_mkey_
 	};
 }
 
-/* Sets the initial translation of @key. The key's number is not known to the program yet, so there is no epoch to wait for. */
+/* Sets the initial translation of @key. The program does not have the key's number yet, so no epoch needs to pass. */
 static int set_entries(struct mkey *key, const struct hca_mkey_layout *layout, struct refusal *why)
 {
 	struct mapping *next = mkey_edit(key);
@@ -215,7 +216,7 @@ int hca_mkey_create_layout(struct hca_pd *pd, const struct hca_mkey_layout *layo
 	error = mkey_new(pd, &initial, attr->max_entries, attr->bsf_octowords, layout->state.tag, key);
 	if (error)
 		return error;
-	/* Choose the guard kernels now, so that the first transfer need not. */
+	/* Chooses the guard kernels now, so that the first transfer is not delayed. */
 	if (attr->bsf_octowords)
 		guard_kernel_name(GUARD_T10_CRC);
 	(*key)->umr_enabled = !layout->fixed;

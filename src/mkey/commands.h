@@ -55,7 +55,7 @@ int hca_mr_prefetch(struct hca_pd *pd, uint32_t lkey, uint64_t address, uint64_t
 int hca_mw_alloc(struct hca_pd *pd, enum ibv_mw_type type, struct mkey **key);
 int hca_mw_dealloc(struct mkey *key);
 
-/* Attributes that a command may set when it creates a key, as a UMR may later. */
+/* Attributes that both a command that creates a key and a UMR may set. */
 struct hca_mkey_state {
 	bool free;
 	uint8_t rights; /* enum key_rights */

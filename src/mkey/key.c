@@ -67,10 +67,10 @@ static void mapping_copy(struct mapping *to, const struct mapping *from)
 		dek_hold(blocks->cipher.dek);
 }
 
-/* Sets plain_rights, when @map is otherwise complete. */
+/* Sets plain_rights; all other fields of @map are set. */
 static void mapping_summarize(struct mapping *map)
 {
-	/* With page guards on (observe/page_guard.h), no region is plain, as each access must be reported. */
+	/* With page guards on (observe/page_guard.h), no region is plain, because each access must be reported. */
 	bool plain = map->kind == KEY_MEMORY && !map->free && map->qpn == KEY_QPN_ANY && !page_guard_is_on();
 
 	map->plain_rights = plain ? map->rights : 0;
@@ -121,7 +121,7 @@ void mkey_delete(struct mkey *key)
 
 	if (unlikely(key->hca->key_observer))
 		key->hca->key_observer->ends(key);
-	/* Recorded before the key is unpublished, so that a request that finds no key finds the record. */
+	/* Recorded before the key is unpublished, so that a request that no longer finds the key finds the record. */
 	ended_keep(key->hca, key->mapping->number, key->mapping->kind);
 	id_table_unpublish(&key->hca->keys, key->index);
 	epoch_synchronize();
@@ -242,7 +242,7 @@ void hca_mkey_take_error(struct mkey *key, struct mlx5dv_mkey_err *error)
 	if (!claim_error(key, KEY_ERROR_KEPT))
 		return;
 	*error = key->error;
-	/* A program that both reads raw CQEs and calls mlx5dv_mkey_check() gets a CQE for the next error. */
+	/* Programs that both read raw CQEs and call mlx5dv_mkey_check() get a CQE for the next error, too. */
 	mkey_arm_errors(key);
 	__atomic_store_n(&key->error_state, KEY_ERROR_NONE, __ATOMIC_RELEASE);
 }

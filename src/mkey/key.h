@@ -2,13 +2,13 @@
 /*
  * Memory keys. `number = index << 8 | tag`; lkey and rkey of an object are the same number.
  *
- * A key is a fixed object in the device's table, found by its index. Everything that a request may depend on (tag, free or live,
- * domain, rights, range, translation) is in its mapping. A mapping is immutable once published; registration, UMR, bind and
- * invalidation replace it as a whole. A transfer therefore sees a key either before or after a change, without a lock, and the
- * mapping that it read stays valid until its epoch section ends (core/epoch.h).
+ * A key is a fixed object in the device's table, found by its index. Everything that a request may depend on (tag, free
+ * or live, domain, rights, range, translation) is in its mapping. A mapping is immutable once published; registration,
+ * UMR, bind and invalidation replace it as a whole. A transfer therefore sees a key either before or after a change,
+ * without a lock, and the mapping that it read stays valid until its epoch section ends (core/epoch.h).
  *
- * An indirect key owns two mappings and alternates between them, so configuring it does not allocate. If another thread may still
- * read the mapping before last, one more is allocated and freed later.
+ * An indirect key owns two mappings and alternates between them, so configuring it does not allocate. If another thread
+ * may still be reading the one to be reused, a third is allocated and freed later.
  *
  * Locks: mkey_lock() covers replacing the mapping (several QPs may execute UMRs on one key). Readers take no lock.
  */
@@ -90,7 +90,8 @@ struct mkey {
 	struct mapping *mapping; /* atomic: the published one; never NULL after creation */
 	struct mapping *retired; /* earlier ones, newest first */
 	struct hca *hca;
-	struct hca_pd *pd; /* referenced; NULL for a null region, which holds no reference (ibv_alloc_null_mr(3)) */
+	struct hca_pd *pd; /* referenced; NULL for a null region, which does not keep a reference
+			    * (ibv_alloc_null_mr(3)) */
 	uint32_t index;
 	uint32_t capacity; /* room for translation entries; 0 for direct keys */
 	uint8_t bsf_octowords;
@@ -163,7 +164,10 @@ static inline SPECIALISED uint8_t *mapping_memory(const struct mapping *map, uin
 	return (uint8_t *)((uintptr_t)map->base + (address - map->start));
 }
 
-/* Choose a tag that the index did not have recently, so that a stale number does not match the next region. */
+/*
+ * Tag argument of mkey_new(): chooses a tag that the index did not have recently, so that a stale number does not match
+ * the next region.
+ */
 #define KEY_TAG_OTHER (-1)
 
 /**
@@ -176,8 +180,8 @@ int mkey_new(struct hca_pd *pd, const struct mapping *initial, uint32_t capacity
 void mkey_delete(struct mkey *key);
 
 /**
- * Begins a change: locks the key and returns a writable copy of its mapping (entries included). Returns NULL, without the lock,
- * if memory is short. End the change with mkey_publish() or mkey_discard(), which unlock.
+ * Begins a change: locks the key and returns a writable copy of its mapping (entries included). Returns NULL, without
+ * the lock, if there is not enough memory. The change ends with mkey_publish() or mkey_discard(), which unlock.
  */
 struct mapping *mkey_edit(struct mkey *key);
 /**

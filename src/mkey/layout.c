@@ -17,9 +17,9 @@ static uint64_t entry_bytes(const struct mapping *next, const struct mlx5_wqe_um
 }
 
 /*
- * Appends list entries after the first @count entries of @next. A byte count of 0 means 2 GiB. An all-zero entry is padding to
- * a multiple of four, or a gap (mlx5-formats 1.9); *@gap: an entry before was one, updated. Entries of a fixed size have no
- * byte count, so none of them is a gap.
+ * Appends list entries after the first @count entries of @next. A byte count of 0 means 2 GiB. An all-zero entry is
+ * padding to a multiple of four, or a gap (mlx5-formats 1.9). *@gap records whether a gap has occurred so far. Entries
+ * of a fixed size have no byte count, so they are never gaps.
  */
 static void parse_entries(struct mapping *next, uint32_t count, const uint8_t *entries, uint32_t bytes, bool *gap)
 {
@@ -82,8 +82,8 @@ int layout_replace(struct mapping *next, uint32_t number, uint32_t offset, const
 		return REFUSAL(why, EACCES, RULE_UMR_OFFSET, number, offset);
 	next->gaps = false;
 	/*
-	 * The entries kept after the replaced ones stay in place meanwhile, as the new entries need no more room than the old
-	 * ones.
+	 * The entries after the replaced ones stay in place for now, because the new entries need no more room than the
+	 * old ones.
 	 */
 	parse_entries(next, kept, entries, bytes, &gap);
 	next->gaps |= gap && moved;

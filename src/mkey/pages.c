@@ -45,7 +45,7 @@ int pages_present(const void *address, uint64_t length, bool write)
 	if (!madvise((void *)first, end - first, write ? MADV_POPULATE_WRITE : MADV_POPULATE_READ))
 		return 0;
 	if (errno == EINVAL || errno == ENOSYS || errno == EPERM) {
-		/* An old kernel, a sandbox, or memory that is readable but not writable. */
+		/* The kernel is old, or a sandbox refuses the call, or the memory is readable but not writable. */
 		if (write && !madvise((void *)first, end - first, MADV_POPULATE_READ))
 			return -EFAULT;
 		return touch_pages(first, end, page);

@@ -37,8 +37,8 @@ int hca_mr_prefetch(struct hca_pd *pd, uint32_t lkey, uint64_t address, uint64_t
 	error = prefetch_memory(pd, lkey, address, length, write, &memory);
 	epoch_leave();
 	/*
-	 * Outside the epoch section, as faulting pages in may take long. On-demand regions are not pinned, so the region may
-	 * end meanwhile.
+	 * Done outside the epoch section, because faulting pages in may take long. On-demand regions are not pinned, so
+	 * the region may end meanwhile.
 	 */
 	if (!error && populate)
 		error = pages_present(memory, length, write);

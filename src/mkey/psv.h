@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * PSVs hold the state of a key's signature domains (mlx5-formats 1.11, 1.13). softhca keeps the state of block signatures in the
- * key (mkey/block_progress.h), so only a transaction signature uses its PSV: it continues there from one key to the next.
+ * PSVs hold the state of a key's signature domains (mlx5-formats 1.11, 1.13). softhca keeps the state of block
+ * signatures in the key (mkey/block_progress.h). So only a transaction signature uses its PSV, through which it
+ * continues from one key to the next.
  *
- * Owner: the driver, by hca_psv_create(). Look PSVs up inside epoch sections. Lock: the device's psv_lock, a leaf, covers all
- * members except pd and index.
+ * The driver creates PSVs with hca_psv_create() and owns them. Look them up inside epoch sections. Lock: the device's
+ * psv_lock, a leaf, covers all members except pd and index.
  */
 #ifndef SOFTHCA_MKEY_PSV_H
 #define SOFTHCA_MKEY_PSV_H
@@ -15,7 +16,10 @@ struct psv {
 	struct hca_pd *pd;
 	uint32_t index;
 	uint64_t transient; /* format of SET_PSV: a running 32-bit CRC in the upper half */
-	/* The key configuration that began last, and its initial value: data that is read again must begin with the same one. */
+	/*
+	 * The key configuration that used the PSV last, and the initial value of its CRC: data that is read again must
+	 * begin with the same value.
+	 */
 	uint64_t serial, version, start;
 };
 

@@ -7,8 +7,8 @@
 #include "mkey/copy.h"
 
 /*
- * Repetitions are copied in blocks of this many contiguous bytes, one entry after the other, so that the block stays in the L1
- * cache.
+ * Bytes of a block. Repetitions are copied in blocks of this many contiguous bytes, one entry after the other, so that
+ * the block stays in the L1 cache.
  */
 #define BLOCK_BYTES 8192
 
@@ -22,8 +22,8 @@ uint64_t walk_repetitions(const struct walk *walk)
 }
 
 /*
- * Copies records of a constant size, which the compiler turns into moves. The buffer, which stays in registers, is needed as
- * the ranges may overlap.
+ * Copies records of a constant size, which the compiler turns into moves. The ranges may overlap, so each record is
+ * read into a buffer first, which stays in registers.
  */
 #define EACH(size)                                                                                                     \
 	for (uint64_t i = 0; i < count; i++, to += to_step, from += from_step) {                                       \

@@ -29,7 +29,7 @@ void records_gather(struct walk *walk, uint8_t *memory, uint64_t count, bool las
 void records_scatter(struct walk *walk, const uint8_t *memory, uint64_t count, bool last);
 
 /**
- * Copies the next @bytes of the walk, whose list lies in one region (walk.region), to @memory, and moves the walk after them.
+ * Copies the next @bytes of the walk, a list in one region (walk.region), to @memory, and advances the walk past them.
  * @last as above.
  */
 void list_gather(struct walk *walk, uint8_t *memory, uint64_t bytes, bool last);

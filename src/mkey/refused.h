@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The latest refused accesses: which range of which key a request wanted. An explanation names the key that refused, which may
- * be nested in the one that the request named; a drawing of the latter (draw/picture.h) needs both.
+ * The latest refused accesses: the key and the range of each request. An explanation names the key that refused, which
+ * may be nested in the key that the request named; a drawing of the latter (draw/picture.h) needs both.
  *
  * Each device owns a ring. Lock: hca.refused_lock, a leaf. Any thread.
  */

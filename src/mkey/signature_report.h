@@ -28,8 +28,9 @@ struct signature_error {
 };
 
 /*
- * Receives errors; part of a structure of the receiver. Called for every bad block, under the locks that the transfer holds. In
- * profile connectx only for errors that a CQE reports: the first one after a UMR has armed the key (mlx5-formats 6, point 7).
+ * Receiver of signature errors; embedded in a structure of the receiver. Called for every bad block, under the locks
+ * that the transfer holds; in profile connectx only for errors that a CQE reports: the first one after a UMR has armed
+ * the key (mlx5-formats 6, point 7).
  */
 struct signature_observer {
 	void (*report)(struct signature_observer *observer, const struct signature_error *error);

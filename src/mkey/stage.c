@@ -9,7 +9,7 @@
 #include "mkey/stage_parts.h"
 #include "mkey/copy.h"
 
-/* Positions beyond it belong to no memory, and sums of two of them do not wrap. */
+/* Limit of positions. Positions beyond it never refer to memory, and the sum of two positions does not wrap. */
 #define POSITION_LIMIT (UINT64_C(1) << 61)
 /* AES-XTS has no shorter units (IEEE 1619). */
 #define SHORTEST_UNIT 16
@@ -62,8 +62,8 @@ static void stage_restore(struct block_stage *stage, const struct block_reached 
 }
 
 /*
- * Restores the state of a reception that stopped at @wire, from the queue pair or else from the key. Only the queue pair's
- * state has the bytes of an incomplete data unit.
+ * Restores the state of a reception that stopped at @wire, from the queue pair or otherwise from the key. Only the
+ * queue pair keeps the bytes of an incomplete data unit.
  */
 static void find_progress(struct block_stage *stage, uint64_t wire)
 {
@@ -73,7 +73,7 @@ static void find_progress(struct block_stage *stage, uint64_t wire)
 
 	if (found)
 		stage_restore(stage, own->reached);
-	/* The stored position is used up: what follows continues from this transfer, not from the previous one. */
+	/* Clear the stored position: later data continues from this transfer, not from the previous one. */
 	if (own)
 		own->valid = false;
 	if (!key || !__atomic_load_n(&key->has_reached, __ATOMIC_RELAXED))
@@ -137,7 +137,7 @@ static void keep_own(const struct block_stage *stage, const struct block_reached
 
 	if (!own)
 		return;
-	/* Between messages only the key's state is valid, as another queue pair may use the key in between. */
+	/* Between messages only the key's state is valid, because another queue pair may use the key. */
 	own->valid = (stage->access.unfinished || reached->held) && progress_reserve(own, reached->held);
 	if (!own->valid)
 		return;
@@ -212,7 +212,7 @@ static int check_units(const struct walk_access *access, const struct mapping *m
 	return 0;
 }
 
-/* Checks everything except the memory, whose range it stores in range->memory. */
+/* Checks everything except the memory, and stores the memory's range in range->memory. */
 static int check_transfer(const struct walk_access *access, uint8_t rights, const struct mapping *map, uint64_t wire,
 			  uint64_t length, struct transfer_range *range, struct refusal *why)
 {
@@ -309,10 +309,10 @@ int stage_begin(struct block_stage *stage, const struct walk_access *access, uin
 	stage->start = 0;
 	stage->begun = false;
 	begin_cipher(stage, range);
-	/* Member by member, for the reason given at transfer_range_set(). */
+	/* Set member by member, for the reason given at transfer_range_set(). */
 	stage->cipher.memory = (struct piece){.address = piece.address, .length = piece.length};
 	stage->piece = (struct piece){0};
-	/* With a cipher on the memory side, the signature does not see memory but deciphered units. */
+	/* With a cipher on the memory side, the signature works on deciphered units instead of memory. */
 	if (!cipher_on_memory(stage))
 		stage->piece = (struct piece){.address = piece.address, .length = piece.length};
 	return 0;
@@ -463,7 +463,7 @@ void memory_skip(struct block_stage *stage, uint64_t bytes)
 
 		memory_ready(stage);
 		part = min_bytes(bytes, stage->piece.length);
-		/* Skipped bytes of a data unit become zero, as the unit is written as a whole. */
+		/* Skipped bytes of a data unit become zero, because the unit is written as a whole. */
 		if (!stage->transmits && cipher_on_memory(stage))
 			copy_bytes(stage->piece.address, NULL, part);
 		memory_passed(stage, part);

@@ -29,7 +29,7 @@
 struct signature_stage {
 	const struct signature_domain *input, *output;
 	bool input_guarded, output_guarded; /* a running guard is maintained */
-	bool shared;                        /* the input's guard serves the output, too */
+	bool shared;                        /* the guard of the input is used for the output, too */
 	bool input_whole, output_whole;     /* the current block was processed from its beginning */
 	bool in_field;                      /* in the wire field after byte raw - 1 */
 	bool field_torn;                    /* receiving: the first bytes of that field are missing */
@@ -48,9 +48,10 @@ struct cipher_stage {
 	uint8_t *scratch; /* STAGE_SCRATCH bytes of the caller, valid during a call */
 	uint64_t
 		position; /* transmitting: position after the bytes in scratch; receiving: position of the first of them */
-	uint64_t limit; /* end of the last unit */
-	uint32_t held;  /* bytes in scratch */
-	uint32_t taken; /* transmitting, cipher on the wire side: bytes of scratch already consumed or not needed */
+	uint64_t limit;      /* end of the last unit */
+	uint32_t held;       /* bytes in scratch */
+	uint32_t taken;      /* transmitting, cipher on the wire side: bytes of scratch that were consumed or are not
+			 * needed */
 	struct piece memory; /* cipher on the memory side: rest of the current piece of memory */
 };
 

@@ -11,7 +11,10 @@
 /* Blocks per run; fewer if two guards read the data twice, so that the second pass hits the L1 cache. */
 #define RUN_BLOCKS 32
 #define RUN_BLOCKS_TWICE 4
-/* Length from which a transfer is expected in memory, as the caches of a core do not hold both sides. */
+/*
+ * Length from which the data of a transfer is expected to be in memory, because the caches of a core cannot hold both
+ * sides.
+ */
 #define FAR_BYTES (UINT64_C(4) << 20)
 
 static const uint64_t no_guards[RUN_BLOCKS];
@@ -25,7 +28,7 @@ struct block_run {
 	bool far; /* see struct guard_blocks */
 };
 
-/* Generates the fields of a domain by the block's place in the run: field_of_block() without its branches. */
+/* Generator for the fields of a domain in a run: like field_of_block(), but without its branches. */
 struct field_maker {
 	uint64_t constant;
 	uint32_t reference, step;

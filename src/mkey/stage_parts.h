@@ -34,8 +34,8 @@ void signature_check(struct block_stage *stage, uint64_t number, uint64_t expect
 void cipher_memory_ready(struct block_stage *stage);
 void cipher_memory_passed(struct block_stage *stage, uint64_t bytes);
 /**
- * Resumes a reception with the beginning of a unit in scratch; writes the unit if it is complete (only fields remain to
- * arrive).
+ * Resumes a reception with the beginning of a unit in scratch. Writes the unit if it is already complete and only
+ * fields are missing.
  */
 void cipher_memory_resume(struct block_stage *stage);
 

@@ -38,7 +38,10 @@ static int resolve_part(struct stream *stream, uint32_t key, uint64_t address, u
 	if (piece.stage) {
 		part->stage = piece.stage;
 		part->key_address = address;
-		/* The stream has room for one stage: it is begun for the first such part; further parts are only checked. */
+		/*
+		 * The stream has room for one stage, which is begun for the first part with a stage; further ones are
+		 * only checked.
+		 */
 		if (stream->staged != STREAM_PARTS)
 			return stage_check(access, stream->rights, piece.stage, address, length, 1, why);
 		stream->staged = stream->count;
@@ -76,8 +79,8 @@ static int fill_part(struct stream *stream, uint32_t key, uint64_t address, uint
 }
 
 /*
- * Returns the memory of the part after the last one, if key @number would be plain without guards (observe/page_guard.h), and nothing is
- * to be done there.
+ * Returns the memory of the part after the last one, if key @number would be plain without guards
+ * (observe/page_guard.h), and no guard has to act there.
  */
 static uint8_t *guarded_memory(const struct stream *stream, uint32_t number)
 {
@@ -333,7 +336,10 @@ static void end_stage(struct stream *stream)
 	stream->staging = false;
 }
 
-/* Returns the offset of the current piece in the message. refill_piece() has advanced past a part that is one piece. */
+/*
+ * Returns the offset of the current piece in the message. refill_piece() has already advanced past a part that consists
+ * of one piece.
+ */
 static uint64_t offset_of_piece(const struct stream *stream)
 {
 	uint32_t part = stream->walking ? stream->current : stream->current - 1;
@@ -357,7 +363,7 @@ static bool ready_stage(struct stream *stream)
 
 	if (stream->staging)
 		return true;
-	/* refill_piece() has advanced past the part of the piece. */
+	/* If so, refill_piece() has already advanced past the part of the piece. */
 	stream->staging = stream->staged == stream->current - 1 && !stream->walking;
 	stream->staged = STREAM_PARTS;
 	if (stream->staging)

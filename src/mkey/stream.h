@@ -17,7 +17,10 @@
 #include "mkey/copy.h"
 #include "mkey/walk.h"
 
-/* More than a WQE can have data segments, as its control segment takes one slot. So no code checks for the end of the array. */
+/*
+ * A WQE can have fewer data segments than this, because its control segment takes one slot. So no code checks for the
+ * end of the array.
+ */
 #define STREAM_PARTS (LIMIT_MAX_WQE_SIZE / 16)
 
 struct stream_part {
@@ -50,7 +53,7 @@ struct stream {
 	struct stream_part part[STREAM_PARTS];
 };
 
-/** Begins an empty stream whose keys must grant @rights to @access (NULL: plain memory only). */
+/** Begins an empty stream. All its keys must grant @rights to @access (NULL: plain memory only). */
 static inline void stream_begin(struct stream *stream, const struct walk_access *access, uint8_t rights)
 {
 	stream->access = access;
@@ -82,8 +85,8 @@ static inline void stream_add_memory(struct stream *stream, const uint8_t *addre
 void stream_skip(struct stream *stream, uint64_t bytes);
 
 /*
- * Returns the memory if the key is a plain region and the access passes all checks, the usual case; otherwise NULL: check in
- * detail.
+ * Returns the memory if the key is a plain region and the access passes all checks, the usual case. Otherwise returns
+ * NULL: the caller must check in detail.
  */
 static inline SPECIALISED uint8_t *stream_plain_memory(const struct stream *stream, uint32_t number, uint64_t address,
 						       uint64_t length)
@@ -127,8 +130,8 @@ static inline SPECIALISED bool stream_add_plain(struct stream *stream, uint32_t 
 }
 
 /**
- * Checks and adds [@address, +@length) of @key, which stream_add_plain() did not add. @lead: bytes of the message directly
- * before it in the same key. @more: as there. Returns 0 or -EACCES with @why.
+ * Checks and adds [@address, +@length) of @key after stream_add_plain() has returned false. @lead: bytes of the message
+ * directly before it in the same key. @more: as there. Returns 0 or -EACCES with @why.
  */
 int stream_add_other(struct stream *stream, uint32_t key, uint64_t address, uint64_t length, uint64_t lead, bool more,
 		     struct refusal *why);
@@ -209,8 +212,8 @@ static inline SPECIALISED void stream_copy(struct stream *sink, struct stream *s
 void stream_read(struct stream *source, void *buffer, uint64_t length);
 
 /**
- * Takes the next contiguous piece, of at most @max bytes. Returns false at the end. Only for streams without block stages,
- * whose bytes are not memory: use stream_read() for those.
+ * Takes the next contiguous piece, of at most @max bytes. Returns false at the end. For streams with block stages use
+ * stream_read(), because their bytes are not in memory.
  */
 bool stream_next(struct stream *stream, uint64_t max, struct piece *piece);
 

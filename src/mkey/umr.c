@@ -19,8 +19,8 @@
 #define MASK_SMALL_FENCE (1u << 23)
 #define MASK_RELAXED_ORDERING (3u << 25)
 /*
- * Attributes that a program may change. Domain and page size are the kernel's: changing them would let a program leave its
- * domain.
+ * Attributes that a program may change. Only the kernel may set domain and page size: by changing them a program could
+ * leave its domain.
  */
 #define MASK_ALLOWED                                                                                                   \
 	(MLX5_WQE_UMR_CTRL_MKEY_MASK_LEN | MLX5_WQE_UMR_CTRL_MKEY_MASK_START_ADDR |                                    \
@@ -47,8 +47,8 @@ struct umr {
 };
 
 /*
- * Returns the translation offset (mlx5-formats 1.8): 48 bits if its flag is set. Without the flag the lower 16 mean something
- * else.
+ * Returns the translation offset (mlx5-formats 1.8): 48 bits if its flag is set. Without the flag the lower 16 bits
+ * have another meaning.
  */
 static uint64_t offset_of(const struct mlx5_wqe_umr_ctrl_seg *control)
 {
@@ -180,9 +180,9 @@ static void apply_context(const struct walk_access *access, struct mapping *next
 }
 
 /*
- * Clears the configuration on a local invalidation, so that the next configuration is complete (mlx5dv_wr_mkey_configure(3)).
- * An adapter (profile connectx) keeps it, and a later partial configuration restores the rest. So do keys created by a DEVX
- * command here, whose rights are those of their creation.
+ * Clears the configuration on a local invalidation, so that the next configuration is complete
+ * (mlx5dv_wr_mkey_configure(3)). An adapter (profile connectx) keeps it, and a later partial configuration restores the
+ * rest. Here, keys created by a DEVX command keep it as well, with the rights that they were created with.
  */
 static void clear_configuration(const struct mkey *key, struct mapping *next, const struct umr *umr)
 {

@@ -69,7 +69,10 @@ static int key_resolve(const struct walk_access *access, uint8_t rights, uint32_
 		return REFUSAL(why, EACCES, RULE_KEY_OTHER_QP, number, map->kind, map->qpn, access->qpn);
 	if ((map->rights & rights) != rights)
 		return REFUSAL(why, EACCES, RULE_KEY_RIGHTS, number, map->kind, map->rights, rights, address, length);
-	/* With a block stage, the key's range is in memory bytes but the address in wire bytes: the stage compares them. */
+	/*
+	 * With a block stage, the key's range counts memory bytes but the address counts wire bytes; the stage compares
+	 * them.
+	 */
 	if (!mapping_is_staged(map) && !mapping_covers(map, address, length))
 		return REFUSAL(why, EACCES, RULE_KEY_RANGE, number, map->kind, map->start, map->length, address,
 			       length);
@@ -366,7 +369,7 @@ bool walk_at_once(const struct walk_access *access, uint8_t rights, const struct
 	return true;
 }
 
-/* Checks @map as key_resolve() does, for a mapping without a block stage, and without a reason for a refusal. */
+/* Checks @map as key_resolve() does, for a mapping without a block stage. Gives no reason for a refusal. */
 static bool mapping_allows(const struct mapping *map, const struct walk_access *access, uint8_t rights, uint32_t number,
 			   uint64_t address, uint64_t length)
 {
@@ -386,7 +389,7 @@ uint8_t *walk_contiguous(const struct walk_access *access, uint8_t rights, uint3
 	if (!map || map->form != LAYOUT_LIST || map->staged ||
 	    !mapping_allows(map, access, rights, number, address, length))
 		return NULL;
-	/* Accesses through such keys must be reported to the observer (stream.c). */
+	/* Accesses through these keys must be reported to the observer (stream.c). */
 	if (unlikely(access->hca->key_observer))
 		return NULL;
 	return walk_at_once(access, rights, map, address - map->start, length, &piece) ? piece.address : NULL;
@@ -517,8 +520,8 @@ static bool step_back(const struct mapping *map, uint32_t *entry, uint64_t *repe
 }
 
 /*
- * Returns the bytes of the message directly before the next byte of @level in the same key: those of its entry, and of previous
- * entries that end where the next one begins. Stops counting after a block.
+ * Returns the bytes of the message directly before the next byte of @level in the same key: those of its entry, and of
+ * previous entries that end where the next one begins. Stops after the length of a block.
  */
 static RARE uint64_t level_bytes_before(const struct walk_level *level)
 {
@@ -540,7 +543,7 @@ static RARE uint64_t level_bytes_before(const struct walk_level *level)
 	return before < most ? before : most;
 }
 
-/* Makes @piece, whose length is set, a piece of wire bytes of @map at @address. */
+/* Turns @piece, with its length already set, into wire bytes of @map at @address. */
 static RARE void staged_piece(struct walk *walk, const struct mapping *map, uint64_t address, struct piece *piece)
 {
 	walk->entered = address - level_bytes_before(&walk->level[walk->depth - 1]);
@@ -559,9 +562,9 @@ static RARE void enter_inner(struct walk *walk, const struct mapping *map, uint6
 }
 
 /*
- * Sets @piece to the next piece of the entry, or enters the layout that the entry refers to and returns false. Another thread
- * may have replaced a mapping since the check, if the program configures a key during a transfer. A piece that would leave its
- * region then becomes a null piece.
+ * Sets @piece to the next piece of the entry, or enters the layout that the entry refers to and returns false. If the
+ * program configures a key during a transfer, another thread may have replaced a mapping since the check. A piece that
+ * would then leave its region becomes a null piece.
  */
 static bool target_piece(struct walk *walk, const struct layout_entry *entry, uint64_t address, uint64_t length,
 			 struct piece *piece)
@@ -636,7 +639,7 @@ bool walk_next(struct walk *walk, uint64_t max, struct piece *piece)
 			walk->left -= piece->length;
 			return true;
 		}
-		/* A level was entered for these bytes; this level continues after them. */
+		/* A lower level was entered for these bytes; this level continues after them. */
 		level_step(level, bytes);
 	}
 	return false;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The walk turns (key, address, length, wanted rights) into contiguous pieces of memory.
+ * A walk resolves (key, address, length, needed rights) into contiguous pieces of memory.
  *
- * walk_begin() first checks everything: number, tag, state, domain, QP, rights, range, and for indirect keys every entry that
- * the range touches, down to the memory regions. Pieces are handed out only after that, so a refused request has not touched
- * any memory. A walk can begin at any offset (retransmission) and does not allocate.
+ * walk_begin() first checks everything: number, tag, state, domain, QP, rights, range, and for indirect keys every
+ * entry that the range touches, down to the memory regions. Pieces are handed out only after that, so a refused request
+ * has not touched any memory. A walk can begin at any offset (retransmission) and does not allocate.
  *
  * A walk points into mappings, so it lives inside one epoch section. One thread uses it.
  */
@@ -18,17 +18,18 @@
 struct block_progress;
 struct signature_observer;
 
-/* On whose behalf memory is accessed. Each QP owns two: one for its requester, one for its responder. */
+/* The owner of an access to memory and its state. Each QP has two: one for its requester, one for its responder. */
 struct walk_access {
 	struct hca *hca;
 	uint32_t pd;
 	uint32_t qpn; /* QP that carries the request */
 	uint64_t qp_serial;
-	bool staged;                         /* on the memory side of a block stage; a second stage is refused */
+	bool staged;                         /* the access is on the memory side of a block stage; a second stage is
+					      * refused */
 	bool unfinished;                     /* the range is not the last one of its message */
 	bool more;                           /* the message continues after the range, in the same key */
 	bool repeated;                       /* a retransmission: block errors of this range were reported before */
-	struct block_progress *progress;     /* of the current message, or NULL (mkey/block_progress.h) */
+	struct block_progress *progress;     /* progress of the current message, or NULL (mkey/block_progress.h) */
 	struct signature_observer *observer; /* receives signature errors, or NULL (mkey/signature_report.h) */
 };
 
@@ -59,7 +60,10 @@ struct walk {
 	bool more;   /* as in struct walk_access */
 	/* `base` is valid: all entries of a repeated layout are direct, so pieces need no key lookup. */
 	bool resolved;
-	/* List whose entries all refer to one plain region: that region, so pieces need no key lookup. Otherwise NULL. */
+	/*
+	 * The plain region of a list if all its entries refer to the same one, so that pieces need no key lookup.
+	 * Otherwise NULL.
+	 */
 	const struct mapping *region;
 	uint64_t entered;          /* wire position at which the message enters the key of the latest staged piece */
 	uint8_t *base[WALK_BASES]; /* memory of byte 0 of each entry */
@@ -90,8 +94,8 @@ int walk_check(const struct walk_access *access, uint8_t rights, const struct ma
 	       uint64_t length, uint32_t depth, struct refusal *why);
 
 /**
- * Returns true if [@offset, +@length) of the translation of @map is one piece of a plain region that grants @rights; @piece is
- * then the whole walk. False means only that the caller must check in detail.
+ * Returns true if [@offset, +@length) of the translation of @map is one piece of a plain region that grants @rights;
+ * @piece is then the whole walk. If it returns false, the access may still be valid: the caller must check in detail.
  */
 bool walk_at_once(const struct walk_access *access, uint8_t rights, const struct mapping *map, uint64_t offset,
 		  uint64_t length, struct piece *piece);
@@ -108,8 +112,8 @@ void walk_enter(struct walk *walk, const struct walk_access *access, const struc
 		uint64_t length);
 
 /**
- * Checks and begins a walk, as walk_check() and walk_enter() do, if @map is a list whose entries in the range all refer to one
- * plain region that allows the access. Otherwise returns false without effect.
+ * Checks and begins a walk, as walk_check() and walk_enter() do, if @map is a list and all its entries in the range
+ * refer to one plain region that allows the access. Otherwise returns false without effect.
  */
 bool walk_enter_list(struct walk *walk, const struct walk_access *access, uint8_t rights, const struct mapping *map,
 		     uint64_t offset, uint64_t length);

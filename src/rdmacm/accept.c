@@ -63,7 +63,7 @@ static int id_send_reply(struct user_cm_id *id, const struct rdma_conn_param *pa
 	return cm_send_rep(id->cm, &reply);
 }
 
-/* Replaces omitted parameters and "maximum" by the minimum of what the request asks for and what the device has. */
+/* Replaces omitted parameters and "maximum" by the minimum of the request's and the device's values. */
 static void id_choose_resources(struct user_cm_id *id, const struct rdma_conn_param *param)
 {
 	if (param->responder_resources != RDMA_MAX_RESP_RES)
@@ -134,7 +134,7 @@ int softhca_rdma_accept(struct rdma_cm_id *base, struct rdma_conn_param *conn_pa
 		return -1;
 	if (!id_is_datagram(id))
 		return id_end_complete(id, id_accept(id, conn_param));
-	/* No event follows, so a synchronous ID is done with its request. */
+	/* No event follows, so a synchronous ID has no further use for its request. */
 	result = id_accept(id, conn_param);
 	request = !result && id->synchronous ? base->event : NULL;
 	if (request)

@@ -36,8 +36,8 @@ static bool address_is_of_host(const struct sockaddr *address)
 }
 
 /*
- * Checks whether an ID may have @address. Returns 0 and the device in *@path, NULL for a wild address, or a negative
- * errno.
+ * Checks whether an ID may have @address. Returns 0 and sets the device in *@path (NULL for a wild address), or returns
+ * a negative errno.
  */
 static int id_check_address(struct user_cm_id *id, const struct sockaddr *address, const char *call,
 			    struct resolved_path *path)
@@ -97,7 +97,7 @@ static int id_port_refused(const struct user_cm_id *id, const char *call, int er
 }
 
 /*
- * Moves an ID from IDLE to BOUND. @address gets a port if it has none. @destination: that of rdma_resolve_addr(3), or
+ * Moves an ID from IDLE to BOUND. Chooses a port if @address has none. @destination: that of rdma_resolve_addr(3), or
  * NULL.
  */
 static int id_bind(struct user_cm_id *id, const struct sockaddr *address, const struct sockaddr *destination,
@@ -189,7 +189,7 @@ int softhca_rdma_listen(struct rdma_cm_id *base, int backlog)
 	return id ? id_end(id, id_listen(id, backlog)) : -1;
 }
 
-/* Determines the host's source address for @destination by its routes. Returns 0 or a negative errno. */
+/* Determines the source address for @destination by the host's routes. Returns 0 or a negative errno. */
 static int source_to_destination(const struct sockaddr *source, const struct sockaddr *destination,
 				 struct sockaddr_storage *chosen)
 {
@@ -203,7 +203,7 @@ static int source_to_destination(const struct sockaddr *source, const struct soc
 	address_copy(&from, source);
 	address_copy(&to, destination);
 	address_set_port((struct sockaddr *)&from, 0);
-	/* With UDP, connect(2) to port 0 succeeds, but a real port is clearer. */
+	/* connect(2) to port 0 succeeds for UDP, but any real port makes the intention clearer. */
 	address_set_port((struct sockaddr *)&to, 4791);
 	if ((!address_is_wild(source) && bind(fd, (struct sockaddr *)&from, address_size(source))) ||
 	    connect(fd, (struct sockaddr *)&to, address_size(destination)) ||
@@ -329,7 +329,7 @@ int softhca_rdma_resolve_addr(struct rdma_cm_id *base, struct sockaddr *src_addr
 	WITHOUT_CANCELLATION;
 	struct user_cm_id *id = id_begin(base, "rdma_resolve_addr");
 
-	/* The host's routes are known at once. */
+	/* The host's routes are available at once. */
 	(void)timeout_ms;
 	return id ? id_end_complete(id, id_resolve_addr(id, src_addr, dst_addr)) : -1;
 }

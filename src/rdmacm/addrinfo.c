@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * rdma_getaddrinfo(3), rdma_freeaddrinfo(3): getaddrinfo(3) with QP type and port space in place of socket type and
- * protocol. Only its first result is used. There is no service that adds routes and private data, as on InfiniBand.
+ * protocol. Only its first result is used. Routes and private data are not added; on InfiniBand a service does that.
  */
 #include "rdmacm/addrinfo.h"
 
@@ -18,7 +18,7 @@
 #include "rdmacm/id.h"
 #include "rdmacm/sockaddr.h"
 
-/* RAI_SA and RAI_DNS of later versions. */
+/* Flags of later versions, RAI_SA and RAI_DNS. */
 enum { RAI_SA_ = 0x10, RAI_DNS_ = 0x20 };
 
 static int addrinfo_socket_type(int qp_type)

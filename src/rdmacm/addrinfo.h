@@ -6,8 +6,8 @@
 #include <rdma/rdma_cma.h>
 
 /**
- * As rdma_getaddrinfo(3), but returns its two kinds of error apart: a negative errno, or one of EAI_*, which are
- * negative as well.
+ * Result of an internal rdma_getaddrinfo(3) that keeps its two kinds of error apart: a negative errno, or an EAI_*
+ * code, which is negative as well.
  */
 struct addrinfo_error {
 	int resolver; /* EAI_*, or 0 */

@@ -18,9 +18,9 @@
 #define ACKNOWLEDGEMENT_PATIENCE_NS 100000000
 
 /*
- * All channels of the process, so that a channel in which a thread is blocked stays reachable after the program has
- * destroyed it. The lock of events is a single one, because the counts of an ID and the queues of two channels change
- * together in a migration.
+ * All channels of the process. A channel in which a thread is blocked must stay reachable after the program has
+ * destroyed it. There is one lock of events, because a migration changes the counts of an ID together with the queues
+ * of two channels.
  */
 static struct {
 	pthread_mutex_t lock;
@@ -48,7 +48,7 @@ static void channel_after_fork_in_parent(void)
 	events_unlock();
 }
 
-/* The threads that waited for an acknowledgement exist in the parent only. */
+/* Resets waiting in the child. Threads that waited for an acknowledgement exist in the parent only. */
 static void channel_after_fork_in_child(void)
 {
 	pthread_cond_init(&events.acknowledged, NULL);
@@ -57,8 +57,9 @@ static void channel_after_fork_in_child(void)
 }
 
 /*
- * The manager calls handlers that take the lock of events, so the fork must take that lock last. Handlers registered
- * first are called last (pthread_atfork(3)), and a constructor runs before any other registration.
+ * Registers the handlers around a fork. The manager calls handlers that take the lock of events, so the fork must take
+ * that lock last. Handlers registered first are called last (pthread_atfork(3)), and a constructor runs before any
+ * other registration.
  */
 static void __attribute__((constructor)) channel_handle_fork(void)
 {
@@ -87,7 +88,7 @@ struct user_cm_channel *channel_create(void)
 	return channel;
 }
 
-/* Frees @channel, which has no user and has been destroyed. The caller holds the lock. */
+/* Frees @channel, which has no users and has been destroyed. The caller holds the lock. */
 static void channel_free(struct user_cm_channel *channel)
 {
 	struct user_cm_channel **link;
@@ -107,7 +108,7 @@ static void channel_put_locked(struct user_cm_channel *channel)
 /* Frees an event that is not delivered. */
 static void event_discard(struct user_cm_event *event)
 {
-	/* This rejects the request of the peer. */
+	/* This also rejects the request of the peer. */
 	if (event->child)
 		cm_id_destroy(event->child);
 	free(event);
@@ -140,7 +141,10 @@ void channel_destroy(struct user_cm_channel *channel)
 	channel->base.fd = channel->own = -1;
 	channel->users++;
 	events_unlock();
-	/* A thread inside read(2) stays there: the kernel keeps the file until it returns, as with the real library. */
+	/*
+	 * A thread inside read(2) stays blocked, as with the real library, because the kernel keeps the file until the
+	 * call returns.
+	 */
 	descriptor_close(fd);
 	descriptor_close(own);
 	events_discard(left);
@@ -178,7 +182,7 @@ struct user_cm_event *event_new(struct user_cm_id *id, enum rdma_cm_event_type t
 	return event;
 }
 
-/* Adds a token. Cannot block: the counter would have to be 2^64 - 2. */
+/* Adds a token. Never blocks in practice: the counter would have to be 2^64 - 2. */
 static void channel_add_token(int fd)
 {
 	uint64_t one = 1;
@@ -188,7 +192,7 @@ static void channel_add_token(int fd)
 }
 
 /*
- * Takes the token of a dropped event out. If a thread has read it already, that thread must not take another event for
+ * Removes the token of a dropped event. If a thread has read it already, that thread must not take another event for
  * it. The caller holds the lock.
  */
 static void channel_revoke_token(struct user_cm_channel *channel)
@@ -263,8 +267,9 @@ static struct user_cm_event *channel_take_events(struct user_cm_channel *channel
 }
 
 /*
- * Waits until no event that @handed counts is outstanding. The lock is held; it is released while the program is warned, once for
- * each call, that the wait takes long. Another thread may be about to acknowledge.
+ * Waits until no event that @handed counts is outstanding. The caller holds the lock. Warns the program once per call
+ * if that takes long, and releases the lock for the warning. Waits first, because another thread may be about to
+ * acknowledge.
  */
 static void wait_acknowledged(const char *call, const struct user_cm_id *id, const uint32_t *handed, bool *warned)
 {
@@ -392,7 +397,7 @@ static int channel_read_token(struct user_cm_channel *channel)
 {
 	int error = 0;
 
-	/* The only cancellation point: programs end their event threads this way (rping(1)). */
+	/* This is the only cancellation point: programs end their event threads this way (rping(1)). */
 	pthread_cleanup_push(channel_end_use, channel);
 	error = event_token_take(channel->base.fd, channel->own);
 	pthread_cleanup_pop(0);

@@ -7,7 +7,7 @@
  * interrupted or restarted by signals as the program chose. When an event is dropped before it was fetched, its token
  * is taken out as well; if a thread has just read that token, the thread finds no event and reads again.
  *
- * One lock, the lock of events, covers all channels. It is a leaf: events are few.
+ * One lock, the lock of events, covers all channels; one is enough, because events are few. It is a leaf.
  */
 #ifndef SOFTHCA_RDMACM_CHANNEL_H
 #define SOFTHCA_RDMACM_CHANNEL_H
@@ -24,8 +24,8 @@ struct user_cm_channel *channel_create(void);
 void channel_destroy(struct user_cm_channel *channel);
 
 /**
- * channel_enter() puts @id, which has no channel, on @channel. channel_leave() takes it off, which may free the
- * channel. The caller does not hold the lock of events.
+ * channel_enter() puts @id, which has no channel, on @channel. channel_leave() removes it from its channel, which may
+ * free the channel. The caller does not hold the lock of events.
  */
 void channel_enter(struct user_cm_channel *channel, struct user_cm_id *id);
 void channel_leave(struct user_cm_id *id);
@@ -57,8 +57,8 @@ void events_drain(struct user_cm_id *owner, struct user_cm_group *group);
 void events_migrate(struct user_cm_id *id, struct user_cm_channel *to);
 
 /**
- * Takes the next event out of @channel and does its remaining work, on this thread. Returns 0 and *@event, or a
- * negative errno (-EAGAIN, -EINTR, -EBADF). A cancellation point at which no lock is held.
+ * Takes the next event out of @channel and does its remaining work on this thread. Returns 0 and *@event, or a negative
+ * errno (-EAGAIN, -EINTR, -EBADF). A cancellation point; no lock is held there.
  */
 int channel_next(struct user_cm_channel *channel, struct user_cm_event **event);
 

@@ -34,7 +34,7 @@ static inline bool id_is_datagram(const struct user_cm_id *id)
 }
 
 /**
- * Return 0, or -EINVAL with an explanation if the private data exceeds @room, or if the program asks for more resources
+ * Return 0, or -EINVAL with an explanation if the private data exceeds @room, or if the program requests more resources
  * than the device has.
  */
 int conn_check_private_data(const struct user_cm_id *id, const char *call, const struct rdma_conn_param *param,

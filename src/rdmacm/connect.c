@@ -93,7 +93,7 @@ static int id_connect(struct user_cm_id *id, const struct rdma_conn_param *param
 		param = &conn_most;
 	if (!error)
 		error = conn_check_private_data(id, "rdma_connect", param, id_request_room(id));
-	/* A SIDR_REQ contains nothing about the QP. */
+	/* A SIDR_REQ does not describe the QP. */
 	if (!error && !id_is_datagram(id))
 		error = conn_check_qp(id, "rdma_connect");
 	if (!error && !id_is_datagram(id))

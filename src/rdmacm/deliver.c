@@ -2,7 +2,7 @@
 /*
  * The work of rdma_get_cm_event(3) on an event of the connection manager before the program gets the event: fills in
  * public members, modifies QPs, creates the IDs of requests. All of it happens on the program's thread, because
- * programs rely on nothing changing at other times. A program that does not read its channel is therefore not connected
+ * programs rely on nothing changing at other times. So a program that does not read its channel does not get connected
  * (rdma-cm 2.2).
  */
 #include <errno.h>
@@ -81,7 +81,7 @@ static void event_describe_req(struct user_cm_id *child, struct user_cm_event *e
 	struct rdma_conn_param *param = &event->base.param.conn;
 	uint8_t length = private_data_length(sizeof(req->private_data), hello);
 
-	/* The peer's limits are those that this side may use. */
+	/* The peer's limits become the maxima of this side. */
 	param->responder_resources = child->responder_resources = req->initiator_depth;
 	param->initiator_depth = child->initiator_depth = req->responder_resources;
 	param->flow_control = req->flow_control;
@@ -99,7 +99,7 @@ static void event_describe_sidr_req(struct user_cm_id *child, struct user_cm_eve
 	uint8_t length = private_data_length(sizeof(req->private_data), hello);
 
 	event_attach_data(event, req->private_data + sizeof(req->private_data) - length, length);
-	/* The real library leaves it zero; qperf creates an AH from it (rdma-cm 4.1). */
+	/* The real library leaves this zero; qperf creates an AH from it (rdma-cm 4.1). */
 	ah_attributes(child, &event->base.param.ud.ah_attr);
 }
 

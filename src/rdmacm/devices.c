@@ -16,7 +16,7 @@
 #include "verbs/object/objects.h"
 #include "verbs/object/ops.h"
 
-/* The contexts of the process. The ABI forces a global: rdma_get_devices(3) has no object that could hold them. */
+/* The contexts of the process. Global because rdma_get_devices(3) has no object that could own them. */
 static struct {
 	pthread_mutex_t lock;
 	struct shared_device *list;
@@ -84,7 +84,7 @@ int devices_open(void)
 	return count;
 }
 
-/* A thread of the parent may have been opening them. */
+/* In a forked child: a thread of the parent may have been opening the devices. */
 void shared_devices_after_fork(void)
 {
 	pthread_mutex_init(&devices.lock, NULL);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The contexts that the library opens: one per device and process, the same in every ID and in rdma_get_devices(3),
- * each with a default protection domain for QPs. They stay open until the process ends, because programs use them after
+ * The contexts that the library opens: one per device and process. All IDs and rdma_get_devices(3) use the same ones.
+ * Each has a default protection domain for QPs. They stay open until the process ends, because programs use them after
  * rdma_free_devices(3) and after their last ID (rdma-cm 2.4).
  */
 #ifndef SOFTHCA_RDMACM_DEVICES_H
@@ -32,8 +32,8 @@ struct shared_device *device_at(size_t index);
 void shared_devices_after_fork(void);
 
 /**
- * Returns the device whose RoCE v2 GID table contains @address, with the entry in *@index, or NULL. Any thread, after
- * devices_open().
+ * Returns the device that has @address in its table as a RoCE v2 GID, with the entry in *@index, or NULL. Any thread,
+ * after devices_open().
  */
 struct shared_device *device_of_address(const struct sockaddr *address, int *index);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* rdma_create_ep(3), rdma_destroy_ep(3), rdma_get_request(3): IDs that are created as synchronous ones. */
+/* rdma_create_ep(3), rdma_destroy_ep(3), rdma_get_request(3): IDs that are synchronous from their creation. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,7 +14,7 @@
 /* The timeout that the real library uses for a resolution. */
 enum { RESOLVE_TIMEOUT_MS = 2000 };
 
-/* Stores the attributes for the QPs of a listener's children. */
+/* Stores the attributes of the QPs that children of a listener will get. */
 static int endpoint_keep_attributes(struct user_cm_id *id, struct ibv_pd *pd, const struct ibv_qp_init_attr *attr)
 {
 	if (pd)

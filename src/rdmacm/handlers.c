@@ -16,7 +16,7 @@
 #include "rdmacm/manager.h"
 #include "rdmacm/sockaddr.h"
 
-/* Explanations per second about requests of peers. */
+/* Maximum number of explanations per second about requests of peers. */
 enum { MOST_EXPLAINED = 8 };
 
 #define EXPLAIN_REQUEST(id, rule, ...)                                                                                 \
@@ -151,7 +151,7 @@ static bool event_concerns_id(struct user_cm_id *id, const struct cm_event *even
 		return false;
 	if (event->kind == CM_EVENT_TIMEWAIT_EXIT)
 		return id->state == ID_DISCONNECT;
-	/* No event for a request that ends before the program has replied: rdma_accept(3) fails then. */
+	/* No event is raised for a request that ends before the program has replied: rdma_accept(3) then fails. */
 	if (id->state != ID_CONNECT || !id->connecting)
 		return false;
 	if (event->kind == CM_EVENT_DISCONNECTED)

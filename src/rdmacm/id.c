@@ -37,7 +37,7 @@ struct user_cm_id *id_new(struct user_cm_channel *channel, void *context, enum r
 	id->process = progress_generation();
 	id->synchronous = synchronous;
 	id->state = state;
-	/* The maximum in either direction, until a request or the program sets less. */
+	/* Start with the maximum in either direction; a request or the program may lower it. */
 	id->responder_resources = RDMA_MAX_RESP_RES;
 	id->initiator_depth = RDMA_MAX_INIT_DEPTH;
 	channel_enter(channel, id);
@@ -75,12 +75,12 @@ void id_free(struct user_cm_id *id)
 	cm = id->cm;
 	id->cm = NULL;
 	pthread_mutex_unlock(&id->lock);
-	/* It raises no events from now on. */
+	/* From here on the communication ID raises no events. */
 	if (cm) {
 		cm_id_destroy(cm);
 		hca_manager_push();
 	}
-	/* Before the drain, which would wait for this event: it may belong to a group. */
+	/* Done before the drain, which would wait for this event: it may belong to a group. */
 	if (id->base.event) {
 		struct rdma_cm_event *event = id->base.event;
 
@@ -175,7 +175,7 @@ int softhca_rdma_migrate_id(struct rdma_cm_id *base, struct rdma_event_channel *
 		softhca_rdma_ack_cm_event(event);
 	else
 		base->event = event;
-	/* One more user keeps the old channel alive until the lines below are done with it. */
+	/* This additional user keeps the old channel alive until the lines below have finished with it. */
 	events_lock();
 	before->users++;
 	events_unlock();

@@ -27,14 +27,14 @@ struct user_cm_id *id_begin(struct rdma_cm_id *base, const char *call);
 int id_end(struct user_cm_id *id, int result);
 
 /**
- * As id_end(), for a call whose outcome a synchronous ID waits for: the next event, of any type, which replaces
- * id->event. Returns -1 if its status is not 0 (rdma_create_id(3), NOTES).
+ * Ends a call as id_end(). If it succeeded, a synchronous ID waits for its outcome: the next event, of any type, which
+ * replaces id->event. Returns -1 if its status is not 0 (rdma_create_id(3), NOTES).
  */
 int id_end_complete(struct user_cm_id *id, int result);
 
 /**
- * Binds the device of @path to @id and to its public members. The caller holds the lock of @id, or no other thread has
- * it yet.
+ * Binds @id and its public members to the device of @path. The caller holds the lock of @id, or no other thread has the
+ * ID yet.
  */
 void id_bind_device(struct user_cm_id *id, const struct resolved_path *path);
 

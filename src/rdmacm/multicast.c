@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * rdma_join_multicast(3), rdma_join_multicast_ex(3), rdma_leave_multicast(3). On RoCE v2 a group is an address and has
- * no manager, so the event follows at once.
+ * rdma_join_multicast(3), rdma_join_multicast_ex(3), rdma_leave_multicast(3). On RoCE v2 a group is an address without
+ * a manager, so the event follows at once.
  */
 #include "rdmacm/multicast.h"
 
@@ -36,7 +36,7 @@ static int group_attach(struct user_cm_group *group)
 	return error;
 }
 
-/* Implements user_cm_event.deliver: attaches the QP of the ID, if it has one and receives. */
+/* Implements user_cm_event.deliver: attaches the QP of the ID, if it has one and the member receives. */
 static bool group_deliver_join(struct user_cm_event *event)
 {
 	struct user_cm_group *group = event->group;

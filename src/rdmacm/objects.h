@@ -2,10 +2,10 @@
 /*
  * The objects of librdmacm that a program's pointers point to. Each embeds the public structure as its first member.
  *
- * Ownership: objects are created and destroyed by the calls of the manual pages. An event belongs to its channel until
- * it is fetched, and then to the program until rdma_ack_cm_event(3). A channel is freed when it has been destroyed, no
- * ID is on it, and no thread is inside a call on it: programs destroy channels on which threads are blocked (rping(1)),
- * and IDs after their channel.
+ * Ownership: the calls of the manual pages create and destroy objects. An event belongs to its channel until it is
+ * fetched, and then to the program until rdma_ack_cm_event(3). A channel is freed when it has been destroyed, no ID is
+ * on it, and no thread is inside a call on it. Programs destroy channels while threads are blocked on them (rping(1)),
+ * and destroy IDs after their channel.
  *
  * Locks: user_cm_id.lock serialises the calls of the program on one ID. The lock of events (rdmacm/channel.h), one for
  * all, covers channels, queues, counts and states; it is a leaf, as is the lock of ports (rdmacm/ports.h). The manager
@@ -35,10 +35,10 @@ struct user_cm_event {
 	struct rdma_cm_event base; /* first member */
 	struct user_cm_event *next;
 	struct user_cm_id
-		*owner; /* the ID whose destruction waits for the acknowledgement; for a request, the listener */
+		*owner; /* the ID that must not be destroyed before the acknowledgement; for a request, the listener */
 	/*
 	 * Does the remaining work inside rdma_get_cm_event(3), under the lock of the owner. Returns false to drop the
-	 * event. NULL: no work remains.
+	 * event. NULL: nothing is left to do.
 	 */
 	bool (*deliver)(struct user_cm_event *event);
 	/* for events of the connection manager: */
@@ -58,9 +58,9 @@ struct user_cm_channel {
 	struct user_cm_channel *next; /* in the list of all channels */
 	struct user_cm_event *first;  /* queued events */
 	struct user_cm_event **last;
-	uint32_t stale;   /* tokens read by threads whose events were dropped meanwhile */
+	uint32_t stale;   /* tokens that threads have read and that belong to dropped events */
 	uint32_t users;   /* number of IDs on it, plus threads inside rdma_get_cm_event(3) */
-	bool destroyed;   /* by the program: the last user frees it */
+	bool destroyed;   /* destroyed by the program: the last user frees it */
 	uint32_t process; /* progress_generation() of the process that made it */
 };
 

@@ -60,7 +60,7 @@ static int option_set_ack_timeout(struct user_cm_id *id, const void *value)
 	return 0;
 }
 
-/* Sets a path of the program instead of rdma_resolve_route(3). */
+/* Sets a path supplied by the program, in place of rdma_resolve_route(3). */
 static int option_set_path(struct user_cm_id *id, const void *value, size_t size)
 {
 	const uint32_t wanted = IBV_PATH_FLAG_GMP | IBV_PATH_FLAG_PRIMARY | IBV_PATH_FLAG_BIDIRECTIONAL;

@@ -14,7 +14,9 @@
 
 enum { PRIVILEGED_PORTS = 1024, FIRST_EPHEMERAL = 32768, LAST_EPHEMERAL = 60999 };
 
-/* The ports of the process. Port spaces belong to the host, as those of sockets do, so no object could hold them. */
+/*
+ * The ports of the process. Global because port spaces belong to the host, like those of sockets, and not to an object.
+ */
 static struct {
 	pthread_mutex_t lock;
 	struct bound_port *first;
@@ -46,8 +48,8 @@ static int ports_collide(const struct bound_port *port, const struct bound_port 
 }
 
 /*
- * Returns true if a port chosen for port 0 may be shared because the two IDs have different destinations: no peer
- * connects to such a port, so it need not identify one ID. The caller holds the lock.
+ * Returns true if a port chosen for port 0 may be shared because the two IDs have different destinations. Peers never
+ * connect to such a port, so it need not identify one ID. The caller holds the lock.
  */
 static bool port_leads_elsewhere(const struct bound_port *port, const struct bound_port *other)
 {
@@ -116,8 +118,8 @@ static bool port_has_name(const struct bound_port *port)
 }
 
 /*
- * Claims the name of the port, which another process may have. An ID that only connects needs none (port_names.h). IDs
- * of the process that share a port share its name. The caller holds the lock.
+ * Claims the name of the port, which another process may have. An ID that only connects needs no name (port_names.h).
+ * IDs of the process that share a port share its name. The caller holds the lock.
  */
 static int port_take_name(struct bound_port *port)
 {
@@ -166,7 +168,7 @@ static void ports_after_fork_in_parent(void)
 	pthread_mutex_unlock(&ports.lock);
 }
 
-/* The IDs of a child belong to its parent, and so do their ports. */
+/* Drops the ports in a forked child: they belong to IDs of the parent. */
 static void ports_after_fork_in_child(void)
 {
 	while (ports.first) {
@@ -177,9 +179,9 @@ static void ports_after_fork_in_child(void)
 }
 
 /*
- * The name of a port is claimed under this lock, which is therefore held while the lock of the host's table is taken.
- * So the fork must take it before those of the device. Handlers registered last are called first (pthread_atfork(3)),
- * and the device exists when a port is bound.
+ * Registers the handlers around a fork. Under this lock, claiming the name of a port takes the lock of the host's
+ * table. So the fork must take this lock before those of the device. That is the case, because handlers registered last
+ * are called first (pthread_atfork(3)), and the device exists when a port is bound.
  */
 static void ports_handle_fork(void)
 {

@@ -37,7 +37,7 @@ void port_set_sharing(struct bound_port *port, bool reuse_address, bool own_fami
 int port_listen(struct bound_port *port);
 
 /**
- * Returns the process whose IDs have the same port, for explanations: this one, or another one that listens. Returns 0
+ * Returns the process of the IDs with the same port, for explanations: this one, or another one that listens. Returns 0
  * if it is not known.
  */
 pid_t port_owner(const struct bound_port *port);

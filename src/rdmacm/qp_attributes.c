@@ -41,7 +41,7 @@ void ah_attributes(const struct user_cm_id *id, struct ibv_ah_attr *attr)
 	};
 }
 
-/* Returns true from the REQ on, on either side. */
+/* Returns true in the states after a REQ was sent or received. */
 static bool cm_state_has_request(enum cm_state state)
 {
 	switch (state) {

@@ -19,7 +19,7 @@ static void id_destroy_cqs(struct user_cm_id *id)
 {
 	struct rdma_cm_id *base = &id->base;
 
-	/* The CQ of an SRQ is destroyed with the SRQ. */
+	/* The receive CQ of an ID with an SRQ is destroyed with the SRQ. */
 	if (base->recv_cq && !id->own_srq_cq) {
 		softhca_ibv_destroy_cq(base->recv_cq);
 		base->recv_cq = NULL;
@@ -97,8 +97,8 @@ static int id_ready_qp(struct user_cm_id *id, struct ibv_qp *qp)
 }
 
 /*
- * Negotiates ECE (ibv_query_ece(3)): what this QP offers goes into the request; a child accepts the options of its
- * request if the vendor is the same. A device without options returns EOPNOTSUPP, which is not an error.
+ * Negotiates ECE (ibv_query_ece(3)): a request contains the options of this QP; a child accepts the options of its
+ * request if the vendor is the same. A device without options returns EOPNOTSUPP, which does not count as an error.
  */
 static void id_agree_on_ece(struct user_cm_id *id, struct ibv_qp *qp)
 {

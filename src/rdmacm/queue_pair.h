@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The QP of an ID, and the connection as the communication manager has negotiated it, as attributes of
- * ibv_modify_qp(3). Only on threads of the program, inside its calls (rdma-cm 2.2). Functions return 0 or a negative
- * errno.
+ * The QP of an ID, and the connection negotiated by the communication manager, as attributes of ibv_modify_qp(3). Only
+ * called on threads of the program, inside its calls (rdma-cm 2.2). Functions return 0 or a negative errno.
  *
- * The program shares id->qp with the library: some programs destroy the QP themselves and leave the pointer (fio),
- * others set it. So it is used only where the real library uses it, and only while the QP is alive.
+ * The program shares id->qp with the library: some programs destroy the QP themselves and do not clear the pointer
+ * (fio), others set it. So the library uses it only where the real library does, and only while the QP is alive.
  */
 #ifndef SOFTHCA_RDMACM_QUEUE_PAIR_H
 #define SOFTHCA_RDMACM_QUEUE_PAIR_H
@@ -19,12 +18,12 @@ int qp_attributes(struct user_cm_id *id, struct ibv_qp_attr *attr, int *mask);
 struct ibv_qp *qp_of_id(const struct user_cm_id *id);
 
 /**
- * Moves the QP to INIT, RTR and RTS with the peer's attributes. The two numbers replace those of the connection unless
- * they are 0xff.
+ * Moves the QP to INIT, RTR and RTS with the peer's attributes. @responder_resources and @initiator_depth replace those
+ * of the connection unless they are 0xff.
  */
 int qp_connect(struct user_cm_id *id, uint8_t responder_resources, uint8_t initiator_depth);
 
-/** Moves the QP, if there is one, to ERR. */
+/** Moves the QP to ERR. A no-op for an ID without a QP. */
 void qp_fail(struct user_cm_id *id);
 
 /** Fills in the address of the peer, for AHs and events. */

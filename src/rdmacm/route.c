@@ -103,7 +103,7 @@ static int id_resolve_route(struct user_cm_id *id, int timeout_ms)
 		return error;
 	if (!timeout_ms)
 		return -REFUSE(hca_of_id(id), "rdma_resolve_route", EINVAL, RULE_RDMACM_NO_TIMEOUT, 0);
-	/* An adapter has no route to the host's loopback address (docs/inside/decisions.md). */
+	/* On an adapter the host's loopback address has no route (docs/inside/decisions.md). */
 	if (address_is_wild((const struct sockaddr *)&id->path.destination) &&
 	    hca_settings(id->path.device->hca)->profile == PROFILE_CONNECTX)
 		return -REFUSE(hca_of_id(id), "rdma_resolve_route", ENODEV, RULE_RDMACM_LOOPBACK, 0);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The path of an ID: the parts of a route besides the addresses. The caller holds the ID's lock, or no other thread has
+ * The path of an ID: the parts of a route except the addresses. The caller holds the ID's lock, or no other thread has
  * the ID.
  */
 #ifndef SOFTHCA_RDMACM_ROUTE_H

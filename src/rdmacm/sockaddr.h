@@ -2,8 +2,8 @@
 /*
  * Addresses of IDs: sockaddr_in, sockaddr_in6, sockaddr_ib (AF_IB). Pure functions on memory of the caller; any thread.
  *
- * "Wild" is what rdma_bind_addr(3) calls any address: the unspecified address and, as in the kernel, every loopback
- * address (rdma-cm 2.4), because 127.0.0.1 is not on an RDMA device there.
+ * An address is "wild" if it stands for any address (rdma_bind_addr(3)): the unspecified address and, as in the kernel,
+ * every loopback address (rdma-cm 2.4), because 127.0.0.1 is not on an RDMA device there.
  */
 #ifndef SOFTHCA_RDMACM_SOCKADDR_H
 #define SOFTHCA_RDMACM_SOCKADDR_H
@@ -40,7 +40,7 @@ void address_from_gid(struct sockaddr_storage *address, const union ibv_gid *gid
 /** Fills in the unspecified address of @family, with @port. */
 void address_any(struct sockaddr_storage *address, sa_family_t family, uint16_t port);
 
-/** Copies @from, whose size depends on its family. */
+/** Copies @from. Its family determines its size. */
 void address_copy(struct sockaddr_storage *to, const struct sockaddr *from);
 
 #endif

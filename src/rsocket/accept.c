@@ -71,7 +71,7 @@ static int child_accept(struct rsocket *child, const struct rdma_conn_param *req
 	return 0;
 }
 
-/* Creates the child of @request. The event channel is its descriptor. The request is acknowledged in any case. */
+/* Creates the child of @request. The event channel is its descriptor. The request is acknowledged even on failure. */
 static int child_make(const struct rsocket_settings *settings, int family, struct rdma_cm_event *request,
 		      struct rsocket **made)
 {

@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * Handles completions: data and credits that arrive, room that becomes free. See stream.h; rdma-cm 5, "Stream
- * protocol".
- */
+/* Handles completions: arrived data and credits, and freed room. See stream.h; rdma-cm 5, "Stream protocol". */
 #include <byteswap.h>
 #include <endian.h>
 #include <errno.h>
@@ -30,7 +27,7 @@ void stream_break(struct rsocket *rs, int error)
 	rsocket_wake(rs);
 }
 
-/* Ends a connection whose peer broke the protocol. That message and later ones are not used. */
+/* Ends a connection because the peer broke the protocol. That message and later ones are ignored. */
 static void stream_break_protocol(struct rsocket *rs, const struct ibv_wc *wc)
 {
 	uint32_t immediate = wc->wc_flags & IBV_WC_WITH_IMM ? be32toh(wc->imm_data) : 0;
@@ -51,12 +48,12 @@ static void stream_disconnected(struct stream *stream)
 	stream->writable = false;
 }
 
-/* The functions that follow return false if the peer may not send such a message. */
+/* The following functions return false if the peer may not send such a message. */
 static bool stream_data_arrived(struct stream *stream, uint32_t bytes)
 {
 	uint32_t next = stream->end_message == stream->receive_entries ? 0 : stream->end_message + 1;
 
-	/* A message without data is not the end; it only uses a sequence number. */
+	/* A message without data does not mean the end; it only uses up a sequence number. */
 	if (!bytes) {
 		stream->received++;
 		return true;
@@ -117,7 +114,7 @@ static bool stream_message_arrived(struct stream *stream, const struct ibv_wc *w
 	case STREAM_OP_CREDIT:
 		return stream_credit_arrived(stream, data, wc->byte_len);
 	case STREAM_OP_MAPPING:
-		/* It has used a sequence number, and its receive is free again. */
+		/* The message has used up a sequence number, and its receive is free again. */
 		stream->received++;
 		return true;
 	case STREAM_OP_CONTROL:
@@ -176,8 +173,8 @@ static int stream_poll_once(struct rsocket *rs)
 		}
 		if (wc->status != IBV_WC_SUCCESS) {
 			/*
-			 * Flushed: the QP is in the error state. The completion of the request that caused it may come
-			 * later.
+			 * The request was flushed: the QP is in the error state. The completion of the request that
+			 * caused it may come later.
 			 */
 			if (stream->state == STREAM_CONNECTED)
 				stream_break(rs, EIO);
@@ -252,9 +249,9 @@ void stream_grant(struct rsocket *rs)
 }
 
 /*
- * Polls a limited number of completions: a peer may send empty messages as fast as they are handled, which must not
- * keep the thread here. The limit is the number that the CQ can have held when it was armed, so a notification follows
- * for the rest.
+ * Polls a limited number of completions: a peer that sends empty messages as fast as they are handled must not keep the
+ * thread here. The limit is the number that the CQ can have held when it was armed, so a notification follows for the
+ * rest.
  */
 void stream_advance(struct rsocket *rs)
 {

@@ -138,7 +138,7 @@ static int datagram_make_bound_qp(struct rsocket *rs)
 		datagram->device = NULL;
 		return -ENODEV;
 	}
-	/* An enum: 1 is 256 bytes. */
+	/* active_mtu is an enum: 1 means 256 bytes. */
 	datagram->mtu = 128u << port.active_mtu;
 	datagram->slot_bytes = datagram->mtu + DATAGRAM_GRH;
 	datagram->receive_slots = rs->settings.receive_entries;
@@ -163,7 +163,7 @@ int datagram_post_receive(struct rsocket *rs, uint32_t slot)
 	return -ibv_post_recv(datagram->qp, &receive, &bad);
 }
 
-/* Gives a socket without a port one, by bind(2) with port 0: replies need a destination, and headers contain it. */
+/* Binds a socket without a port by bind(2) with port 0: replies need a destination, and headers contain the port. */
 int datagram_make_qp(struct rsocket *rs)
 {
 	struct sockaddr_storage own;

@@ -8,8 +8,8 @@
  * The real library creates address handles without GRH, which adapters on Ethernet refuse; these have one
  * (docs/inside/decisions.md).
  *
- * All input is hostile until it is checked: it has a known form and the length that it claims, or is dropped.
- * Everything is covered by the lock of the rsocket.
+ * All input is hostile until it is checked: datagrams of an unknown form, or without the length that they claim, are
+ * dropped. Everything is covered by the lock of the rsocket.
  */
 #ifndef SOFTHCA_RSOCKET_DATAGRAM_H
 #define SOFTHCA_RSOCKET_DATAGRAM_H
@@ -24,7 +24,7 @@ enum {
 	DATAGRAM_HEADER_V6 = 24,
 	DATAGRAM_GRH = 40,
 	DATAGRAM_LARGEST_MTU = 4096,
-	DATAGRAM_MOST_PEERS = 4096, /* peers whose QPs are stored at a time */
+	DATAGRAM_MOST_PEERS = 4096, /* number of peers with stored QPs */
 	DATAGRAM_MOST_EARLY = 64,   /* datagrams of UDP that wait to be read */
 };
 
@@ -35,7 +35,8 @@ enum {
 struct datagram_peer {
 	struct datagram_peer *next;
 	struct sockaddr_storage address;
-	struct sockaddr_storage own; /* source address for it, without port; AF_INET for IPv4 in any case */
+	struct sockaddr_storage own; /* source address for packets to it, without port; AF_INET for IPv4 even on an
+				      * AF_INET6 socket */
 	struct ibv_ah *ah;           /* NULL: its QP is unknown */
 	uint32_t qp_number;
 };
@@ -86,13 +87,13 @@ static inline uint8_t *datagram_slot(const struct datagram *datagram, uint32_t s
 /** Opens the UDP socket. Returns 0 or a negative errno. */
 int datagram_open(struct rsocket *rs);
 void datagram_close(struct rsocket *rs);
-/** In a forked child: closes the descriptors only. */
+/** Closes only the descriptors, in a forked child. */
 void datagram_forget(struct rsocket *rs);
 int datagram_bind(struct rsocket *rs, const struct sockaddr *address, socklen_t length);
 int datagram_connect(struct rsocket *rs, const struct sockaddr *address, socklen_t length);
 
 /**
- * Creates the QP, if there is none, for a socket that is about to send, and binds the socket. Returns 0 or a negative
+ * Creates the QP, unless it exists, for a socket that is about to send, and binds the socket. Returns 0 or a negative
  * errno.
  */
 int datagram_make_qp(struct rsocket *rs);
@@ -109,19 +110,19 @@ bool datagram_arm(struct rsocket *rs);
 /* ---- rsocket/datagram_peers.c ---- */
 
 /**
- * Returns the peer at @address, a new one if necessary, for which another may be forgotten. It stays until the next
+ * Returns the peer at @address, if necessary a new one, which may replace another peer. It stays valid until the next
  * sleep. Returns NULL without memory.
  */
 struct datagram_peer *datagram_peer_at(struct rsocket *rs, const struct sockaddr *address);
 void datagram_free_peers(struct rsocket *rs);
 /**
- * Converts *@address to the form of names of sockets of the family (ipv6(7)): for AF_INET6, IPv4 addresses are mapped.
- * Returns false if sockets of the family have no such address.
+ * Converts *@address to the form that sockets of the family use (ipv6(7)): for AF_INET6, IPv4 addresses are mapped.
+ * Returns false if sockets of the family cannot have such an address.
  */
 bool datagram_map(const struct rsocket *rs, struct sockaddr_storage *address);
 /** Sends @count @bytes by UDP, after a header. Returns the number of bytes or a negative errno. */
 ssize_t datagram_send_early(struct rsocket *rs, const struct datagram_peer *peer, const void *bytes, size_t count);
-/** Takes what the UDP socket has received: datagrams and replies. */
+/** Takes all datagrams and replies that the UDP socket has received. */
 void datagram_take_early(struct rsocket *rs);
 
 /* ---- rsocket/datagram_arrivals.c ---- */

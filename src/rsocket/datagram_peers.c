@@ -76,7 +76,10 @@ static void peer_query_source(const struct rsocket *rs, struct datagram_peer *pe
 	close(fd);
 }
 
-/* Converts a mapped address to IPv4, also for the peer, which may not support IPv6 (ipv6(7)). */
+/*
+ * Determines the source address for @peer. Converts a mapped address to IPv4, because the peer may not support IPv6
+ * (ipv6(7)).
+ */
 static void peer_find_source(const struct rsocket *rs, struct datagram_peer *peer)
 {
 	union ibv_gid gid;
@@ -93,7 +96,7 @@ static struct datagram_peer *peer_lookup(struct datagram *datagram, const struct
 
 	for (link = &datagram->peers; (peer = *link); link = &peer->next)
 		if (peer_is_at(peer, address)) {
-			/* Move it to the front of the list: the most recently used peer is found first. */
+			/* Move the peer to the front of the list, where the most recently used one is found first. */
 			*link = peer->next;
 			peer->next = datagram->peers;
 			datagram->peers = peer;
@@ -110,7 +113,7 @@ static void datagram_peer_free(struct datagram *datagram, struct datagram_peer *
 	datagram->peer_count--;
 }
 
-/* Forgets the least recently used peer, because any sender creates an entry. Its next datagram creates a new one. */
+/* Removes the least recently used peer, because any sender can create entries. Its next datagram creates a new one. */
 static void peers_forget_oldest(struct datagram *datagram)
 {
 	struct datagram_peer **link, **oldest = NULL, *peer;
@@ -224,7 +227,7 @@ static void peer_answer(struct rsocket *rs, const struct datagram_peer *peer)
 	struct header header;
 	size_t length = header_make(rs, peer, OP_ANSWER, &header);
 
-	/* If it is lost, the next datagram requests it again. */
+	/* If the reply is lost, the next datagram requests it again. */
 	if (sendto(rs->fd, &header, length, MSG_NOSIGNAL | MSG_DONTWAIT, to, address_size(to)) < 0)
 		return;
 }
@@ -239,13 +242,13 @@ static void datagram_discard(struct rsocket *rs)
 }
 
 /*
- * Takes the next datagram of the socket, with @count bytes after a header of @header bytes. Threads that sleep on the
- * descriptor could find the socket empty and sleep on, so they are woken.
+ * Takes the next datagram of the socket, with @count bytes after a header of @header bytes. Wakes threads that sleep on
+ * the descriptor: they could find the socket empty and continue to sleep.
  */
 static void datagram_queue_early(struct rsocket *rs, const struct sockaddr *from, size_t header, size_t count)
 {
 	struct datagram *datagram = rs->datagram;
-	/* Drop it like a socket whose buffer is full. */
+	/* If the list is full, drop the datagram, like a socket with a full buffer. */
 	struct datagram_arrived *arrived =
 		datagram->early_count == DATAGRAM_MOST_EARLY ? NULL : calloc(1, sizeof(*arrived) + header + count);
 
@@ -285,7 +288,7 @@ void datagram_take_early(struct rsocket *rs)
 		struct header header = {0};
 		socklen_t length = sizeof(from);
 		struct datagram_peer *peer;
-		/* The length of the datagram, and as many of its bytes as a header can have. */
+		/* Returns the length of the datagram, and copies as many bytes as a header can have. */
 		ssize_t got = recvfrom(rs->fd, &header, sizeof(header), MSG_DONTWAIT | MSG_PEEK | MSG_TRUNC,
 				       (struct sockaddr *)&from, &length);
 

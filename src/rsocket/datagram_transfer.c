@@ -137,7 +137,7 @@ ssize_t datagram_send(struct rsocket *rs, const struct iovec *list, size_t count
 	peer = datagram_destination(rs, &to);
 	if (!peer)
 		return address ? -ENOBUFS : -EDESTADDRREQ;
-	/* Sending binds the socket, at the latest. */
+	/* Sending binds the socket if it is not bound yet. */
 	if (!datagram->device) {
 		error = datagram_make_qp(rs);
 		if (error)
@@ -145,7 +145,7 @@ ssize_t datagram_send(struct rsocket *rs, const struct iovec *list, size_t count
 	}
 	if (peer->ah) {
 		error = rsocket_wait_until(rs, limits, datagram_can_send);
-		/* The thread may have slept, and this entry may be another peer's now. */
+		/* The thread may have slept, and the entry may belong to another peer now. */
 		peer = error ? NULL : datagram_destination(rs, &to);
 		if (!peer)
 			return error ? error : -ENOBUFS;

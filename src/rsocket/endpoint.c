@@ -9,7 +9,7 @@
 #include "abi/rdmacm_entry_points.h"
 #include "rsocket/objects.h"
 
-/* Keeps lists and rings in separate cache lines; a multiple of what halves and mappings need. */
+/* Keeps lists and rings in separate cache lines; also a multiple of the alignment that halves and mappings need. */
 enum { ALIGNMENT = 64 };
 
 static uint32_t bytes_round_up(uint32_t value)
@@ -126,7 +126,7 @@ int stream_open(struct rsocket *rs)
 	stream->send_free = stream->send_bytes;
 	stream->control_free = STREAM_CONTROL_ENTRIES;
 	stream->entries_free = stream->send_entries - STREAM_CONTROL_ENTRIES;
-	/* The first half is granted by the private data, the second one as soon as there is a connection. */
+	/* The private data grants the first half; the second one is granted when the connection exists. */
 	stream->granted = stream->receive_bytes / 2;
 	stream->free_offset = stream->receive_bytes / 2;
 	stream->free_bytes = stream->receive_bytes / 2;

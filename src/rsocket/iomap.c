@@ -41,11 +41,11 @@ static off_t buffer_map(struct rsocket *rs, void *memory, size_t length, int pro
 	bool remote = protection & PROT_WRITE;
 	int index = -1;
 
-	/* A negative offset cannot be returned; -1 asks for any. */
+	/* A negative offset could not be returned; -1 requests any offset. */
 	if ((protection & ~PROT_WRITE) != PROT_NONE || length > UINT32_MAX || !length || offset < -1)
 		return -REFUSE(hca_of_id(NULL), "riomap", EINVAL, RULE_RSOCKET_MAP, length, (uint64_t)protection,
 			       (uint64_t)offset);
-	/* The size of the peer's table is known as soon as its request has arrived. */
+	/* The size of the peer's table is known when its request has arrived. */
 	if (stream->state != STREAM_CONNECTED && stream->state != STREAM_ACCEPTING)
 		return -REFUSE(hca_of_id(NULL), "riomap", ENOTCONN, RULE_RSOCKET_NOT_CONNECTED, (uint64_t)rs->fd);
 	if (remote && (index = mapping_free_index(stream)) < 0)
@@ -150,7 +150,7 @@ int stream_send_mappings(struct rsocket *rs, const struct wait_limits *limits)
 
 	while (!error && buffer_first_pending(&rs->stream)) {
 		error = stream_wait_to_send(rs, limits);
-		/* The thread may have slept: the buffer may be unmapped by now, or announced by another thread. */
+		/* The thread may have slept, and the buffer may have been unmapped or announced by another thread. */
 		buffer = buffer_first_pending(&rs->stream);
 		if (error || !buffer)
 			break;
@@ -161,8 +161,8 @@ int stream_send_mappings(struct rsocket *rs, const struct wait_limits *limits)
 }
 
 /*
- * Copies the mapping that contains @offset, because the peer may write to the table at any time. A mapping only refers
- * to memory of the peer.
+ * Copies the mapping that contains @offset, because the peer may write to the table at any time. Mappings can only
+ * refer to memory of the peer.
  */
 static bool mapping_find(const struct stream *stream, uint64_t offset, struct stream_mapping *found)
 {

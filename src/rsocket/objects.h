@@ -26,7 +26,7 @@
 
 struct datagram;
 
-/* Settings that the program can change before there is a connection. A child inherits those of its listener. */
+/* Settings that the program can change before the connection is made. A child inherits those of its listener. */
 struct rsocket_settings {
 	uint32_t send_entries, receive_entries;   /* RDMA_SQSIZE, RDMA_RQSIZE */
 	uint32_t inline_bytes;                    /* RDMA_INLINE */
@@ -62,10 +62,10 @@ struct rsocket {
 /** Reads /etc/rdma/rsocket, where an administrator may set other defaults (rsocket(7)). Any thread. */
 void rsocket_defaults(struct rsocket_settings *settings);
 
-/** Returns a new rsocket with one reference, without descriptor and in no table, or NULL with errno. */
+/** Returns a new rsocket with one reference, without a descriptor, and not in the table, or NULL with errno. */
 struct rsocket *rsocket_new(int family, const struct rsocket_settings *settings);
 
-/** Frees an rsocket without references, and everything it owns, without a message to its peer (rsocket/object.c). */
+/** Frees an rsocket without references and everything that it owns. Sends no message to its peer. (rsocket/object.c) */
 void rsocket_free(struct rsocket *rs);
 
 #endif

@@ -91,7 +91,7 @@ static int option_set_integer(struct rsocket *rs, uint64_t entry, int value)
 		if (option_set_on_id(rs, RDMA_OPTION_ID_AFONLY, value))
 			return -errno;
 		return option_set_flag(&settings->own_family_only, value);
-	/* Doubled, as by setsockopt(2) on Linux. */
+	/* Linux's setsockopt(2) doubles the value, too. */
 	case ENTRY(SOL_SOCKET, SO_RCVBUF):
 		return option_set_buffer(rs, &settings->receive_bytes, positive * 2);
 	case ENTRY(SOL_SOCKET, SO_SNDBUF):
@@ -156,7 +156,7 @@ static int option_max_segment(const struct rsocket *rs)
 {
 	const struct rdma_cm_id *id = rs->stream.id;
 
-	/* An enum: 1 is 256 bytes. Without a path yet, a common value. */
+	/* The MTU is an enum: 1 means 256 bytes. Without a path, returns a common value. */
 	return id && id->route.num_paths ? 128 << id->route.path_rec->mtu : 2048;
 }
 

@@ -14,7 +14,7 @@
 /* Number of entries up to which no memory is allocated. */
 enum { ON_STACK = 32 };
 
-/* One entry of the caller's array. */
+/* State of one entry of the caller's array. */
 struct polled {
 	struct rsocket *rs; /* with a reference; NULL: an ordinary descriptor */
 	uint32_t first;     /* index of its descriptors for poll(2) */
@@ -50,7 +50,7 @@ static short stream_ready(struct rsocket *rs)
 			ready |= POLLOUT;
 		return ready;
 	case STREAM_DISCONNECTED:
-		/* As with a socket, remaining data is reported first: some programs take POLLHUP for a failure. */
+		/* As with a socket, the remaining data is reported first: some programs take POLLHUP for a failure. */
 		return POLLIN | POLLOUT | POLLRDHUP | (stream_has_data(rs) ? 0 : POLLHUP);
 	case STREAM_BROKEN:
 		return POLLIN | POLLOUT | POLLRDHUP | POLLHUP | POLLERR;
@@ -100,7 +100,7 @@ static int polling_check(struct polling *polling)
 	return found;
 }
 
-/* Registers as a sleeper with each rsocket and checks once more: any event from now on ends the sleep. */
+/* Registers as a sleeper with each rsocket and checks once more: any event after that ends the sleep. */
 static int polling_sleep_begin(struct polling *polling)
 {
 	uint32_t next = 0;
@@ -119,8 +119,8 @@ static int polling_sleep_begin(struct polling *polling)
 			rsocket_arm(polled->rs);
 			fd->revents = rsocket_ready(polled->rs, fd->events);
 			/*
-			 * Also while other sleepers are still waking up, which makes poll(2) return at once: threads
-			 * that waited for that here might wait for one another.
+			 * This also registers while other sleepers are still waking up, in which case poll(2) returns
+			 * at once. If threads waited here for the others to wake up, they might wait for one another.
 			 */
 			polled->count = sleep_begin(polled->rs, &polling->pollfds[next]);
 			pthread_mutex_unlock(&polled->rs->lock);
@@ -147,7 +147,7 @@ static void polling_sleep_end(struct polling *polling)
 	}
 }
 
-/* Clears the results of poll(2), or those that it has not written. */
+/* Clears the results of poll(2), including those that it has not written. */
 static void polling_clear(struct polling *polling)
 {
 	uint32_t index;
@@ -187,7 +187,7 @@ static int polling_sleep(struct polling *polling, uint64_t deadline)
 	limit = limit > now ? limit - now : 0;
 	time.tv_sec = (time_t)(limit / SECOND_NS);
 	time.tv_nsec = (long)(limit % SECOND_NS);
-	/* A cancellation point, as poll(2) is. */
+	/* This is a cancellation point, like poll(2). */
 	pthread_cleanup_push(polling_cancelled, polling);
 	cancellation_restore(polling->may_be_cancelled);
 	result = ppoll(polling->pollfds, polling->pollfd_count, &time, NULL);
@@ -269,7 +269,7 @@ int softhca_rpoll(struct pollfd *fds, nfds_t nfds, int timeout)
 		result = polling_run(&polling, deadline, !timeout);
 	polling_end(&polling);
 	if (!result && !polling.wake_up_ms) {
-		/* There is no rsocket in the array, and no reference to release. */
+		/* The array contains no rsocket, so no reference needs to be released. */
 		cancellation_restore(&cancellation_before);
 		return poll(fds, nfds, timeout);
 	}

@@ -29,7 +29,7 @@ _Static_assert(sizeof(struct description) == STREAM_PRIVATE_DATA, "rdma-cm 5");
 
 static const uint8_t own_flags = FLAG_MAPPINGS | (BYTE_ORDER == BIG_ENDIAN ? FLAG_BIG_ENDIAN : 0);
 
-/* Encodes a number as seven bits, or as one bit and the number's bits 8 to 14. */
+/* Encodes a number as seven bits, or as one set bit and the number's bits 8 to 14. */
 uint8_t stream_scale(uint32_t value)
 {
 	return (uint8_t)(value <= 128 ? value : 0x80 | (value >> 8 & 0x7f));
@@ -67,13 +67,13 @@ int stream_apply_description(struct rsocket *rs, const void *bytes, uint32_t len
 	if (!bytes || length < sizeof(description))
 		return -EPROTO;
 	memcpy(&description, bytes, sizeof(description));
-	/* Without a slot, there is no place for grants. */
+	/* Without a slot, this end could not grant anything to the peer. */
 	if (description.version != VERSION || !description.list.length)
 		return -EPROTO;
 	stream->peer_list = be64toh(description.list.address);
 	stream->peer_list_key = be32toh(description.list.key);
 	stream->peer_slots = be32toh(description.list.length);
-	/* The private data contains the first half of the ring, as if it were in slot 0. */
+	/* The private data describes the first half of the ring, as if it were in slot 0. */
 	stream->peer_slot = 1 % stream->peer_slots;
 	stream->swap = (description.flags ^ own_flags) & FLAG_BIG_ENDIAN;
 	if (description.flags & FLAG_MAPPINGS) {

@@ -126,7 +126,7 @@ static int stream_send_some(struct rsocket *rs, struct pieces *pieces, uint32_t 
 	return 0;
 }
 
-/* Returns the bytes sent, if any; the next call reports the error. */
+/* Returns the bytes sent, if any; in that case the next call reports the error. */
 static ssize_t transfer_result(size_t done, int error)
 {
 	return done ? (ssize_t)done : error;

@@ -28,7 +28,7 @@ static bool stream_all_sent(struct rsocket *rs)
 	return rs->stream.state != STREAM_CONNECTED || stream_has_sent_all(&rs->stream);
 }
 
-/* Waits without regard to signals, which do not end close(2) either. */
+/* Waits without being interrupted by signals, which do not end close(2) either. */
 static int rsocket_wait_for(struct rsocket *rs, const struct wait_limits *limits, bool (*done)(struct rsocket *rs))
 {
 	int error;
@@ -40,8 +40,9 @@ static int rsocket_wait_for(struct rsocket *rs, const struct wait_limits *limits
 }
 
 /*
- * Sends a control message, and waits until the peer has everything that was sent before. Data in flight has room there,
- * so this does not depend on whether the peer's program reads, except for control messages beyond its receives.
+ * Sends a control message, and waits until the peer has everything that was sent before. Data in flight already has
+ * room there, so this does not depend on whether the peer's program reads, except for control messages beyond the
+ * receives that it has posted.
  */
 static int stream_send_control(struct rsocket *rs, enum stream_control control, const struct wait_limits *limits)
 {
@@ -121,7 +122,7 @@ static void stream_finish(struct rsocket *rs, const int *may_be_cancelled)
 					   .may_be_cancelled = may_be_cancelled,
 					   .closing = true};
 
-	/* A peer that does not confirm, or keeps delaying it, must not block the program. */
+	/* Limit the wait: a peer that does not confirm, or keeps delaying it, must not block the program. */
 	if (seconds)
 		(void)rsocket_wait_for(rs, &limits, stream_is_confirmed);
 	/* With SO_LINGER of 0 seconds, data in flight is lost, and the peer finds the connection gone (socket(7)). */

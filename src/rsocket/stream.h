@@ -2,10 +2,11 @@
 /*
  * A stream: its state, the rings of both directions, and the parameters of the peer (rdma-cm 5, "Stream protocol").
  *
- * Each end has a ring for received data, and a list of two targets, the halves of the peer's ring, into which it sends.
- * The peer writes data into the current target by RDMA WRITE with immediate data that contains the number of bytes. It
- * also writes the description of a half that it has emptied into the list, into the slots in turn. Immediates consume
- * receives without memory, so each end counts the messages for which the other has posted receives.
+ * Each end has a ring for received data, and a list of two targets, the halves of the peer's ring into which it may
+ * write. It writes data into the current target by RDMA WRITE with immediate data that contains the number of bytes.
+ * When an end has emptied a half of its ring, it writes the description of that half into the peer's list, into the
+ * slots in turn. Immediates consume receives without memory, so each end counts the messages for which the other has
+ * posted receives.
  *
  * All input is hostile until it is checked: numbers of bytes against what was granted, announced targets against the
  * slots of the list. Addresses and keys of the peer are used only as remote ones, which its adapter checks.
@@ -28,10 +29,10 @@ enum stream_state {
 	STREAM_BOUND,
 	STREAM_LISTENING,
 	STREAM_CONNECTING,   /* rconnect() has begun */
-	STREAM_ACCEPTING,    /* an accepted child whose peer has not confirmed yet */
+	STREAM_ACCEPTING,    /* an accepted child; its peer has not confirmed yet */
 	STREAM_CONNECTED,    /* one direction or both may be shut down */
 	STREAM_REFUSED,      /* rconnect() has failed */
-	STREAM_DISCONNECTED, /* in an orderly way, by either end */
+	STREAM_DISCONNECTED, /* ended in an orderly way, by either end */
 	STREAM_BROKEN,       /* by an error */
 };
 
@@ -52,7 +53,7 @@ enum {
 	STREAM_RESOLVE_MS = 2000, /* timeout for resolving the address and the route */
 	STREAM_TARGETS = 2,
 	STREAM_CONTROL_ENTRIES =
-		4, /* entries of the send queue reserved for control messages, so that data never delays them */
+		4, /* entries of the send queue reserved for control messages, so that data never delays these */
 	STREAM_LOW_WATER = 2048,      /* bytes of the send ring that must be free before data is sent */
 	STREAM_FIRST_WRITE = 2048,    /* each write of a call is twice as large as the previous one, … */
 	STREAM_LARGEST_WRITE = 65536, /* … up to this */
@@ -88,7 +89,7 @@ enum stream_request {
 	STREAM_REQUEST_DISCONNECT,
 };
 
-/* A buffer of the program, registered by riomap(). */
+/* A buffer of the program that riomap() has registered. */
 struct stream_buffer {
 	struct stream_buffer *next;
 	struct ibv_mr *mr;
@@ -115,7 +116,7 @@ struct stream {
 	uint32_t send_entries, receive_entries, inline_bytes, send_bytes, receive_bytes, iomap_entries;
 
 	/* sending: */
-	uint8_t *send_ring; /* send_bytes, followed by room for control messages that are not inline */
+	uint8_t *send_ring; /* send_bytes, followed by room for control messages that cannot be inline */
 	struct ibv_mr *send_mr;
 	uint32_t send_offset, send_free, control_slot;
 	uint32_t entries_free, control_free;
@@ -135,7 +136,7 @@ struct stream {
 	uint8_t *ring;
 	struct ibv_mr *ring_mr;
 	uint32_t read_offset, free_offset;
-	uint32_t free_bytes; /* read, and not granted to the peer again */
+	uint32_t free_bytes; /* read, and not yet granted to the peer again */
 	uint32_t granted;    /* bytes that the peer may still write */
 	uint32_t *messages;  /* sizes of the messages to be read: a ring of receive_entries + 1 */
 	uint32_t first_message, end_message;
@@ -155,11 +156,14 @@ struct stream {
 /* ---- rsocket/endpoint.c ---- */
 
 /**
- * Creates CQ, QP, rings and lists for the ID, which has a device, and posts the receives. Returns 0 or a negative
+ * Creates CQ, QP, rings and lists for the ID, which must have a device, and posts the receives. Returns 0 or a negative
  * errno.
  */
 int stream_open(struct rsocket *rs);
-/** Frees these, the ID and the channel. The communication manager informs the peer, if it was not informed yet. */
+/**
+ * Frees everything that stream_open() created, the ID and the channel. The communication manager informs the peer
+ * unless it is informed already.
+ */
 void stream_destroy(struct rsocket *rs);
 /** Rejects the waiting request. */
 void stream_drop_request(struct stream *stream);
@@ -170,7 +174,7 @@ enum { STREAM_PRIVATE_DATA = 40 };
 
 /** Writes this end's parameters for the peer, STREAM_PRIVATE_DATA bytes. Pure. */
 void stream_describe(const struct rsocket *rs, uint8_t *bytes);
-/** Applies the peer's parameters, @length @bytes. Returns 0, or -EPROTO without any change if they are invalid. */
+/** Applies the peer's parameters, @length @bytes. Returns 0, or -EPROTO with nothing changed if they are invalid. */
 int stream_apply_description(struct rsocket *rs, const void *bytes, uint32_t length);
 
 /** Encodes a number in eight bits for private data: up to 128 unchanged, larger ones as multiples of 256. Pure. */
@@ -179,9 +183,9 @@ uint32_t stream_unscale(uint8_t scaled);
 
 /* ---- rsocket/completions.c ---- */
 
-/** Handles all completions, posts receives again, and grants the peer what became free. */
+/** Handles all completions, posts receives again, and grants free room to the peer. */
 void stream_advance(struct rsocket *rs);
-/** Grants the peer what became free. */
+/** Grants free room of the ring, and sequence numbers, to the peer. */
 void stream_grant(struct rsocket *rs);
 /**
  * Requests a notification of the next completion, unless one is pending. Returns true if an event may have come
@@ -193,7 +197,7 @@ void stream_notified(struct rsocket *rs);
 /** Ends the connection because of @error. */
 void stream_break(struct rsocket *rs, int error);
 
-/** Posts a control message; one of the entries for these must be free. */
+/** Posts a control message. One of the reserved entries must be free. */
 void stream_post_control(struct rsocket *rs, enum stream_control control);
 
 bool stream_has_data(const struct rsocket *rs);
@@ -208,7 +212,7 @@ bool stream_can_send(struct rsocket *rs);
 void stream_take_events(struct rsocket *rs);
 /** Ends a connection attempt of rconnect(): REFUSED with @error. */
 void stream_refuse(struct rsocket *rs, int error);
-/** Return true if raccept() finds something; if a connection attempt of rconnect() has ended. */
+/** Return true if raccept() would find a request; if a connection attempt of rconnect() has ended. */
 bool stream_has_request(struct rsocket *rs);
 bool stream_connect_is_done(struct rsocket *rs);
 /** Returns true while a connection is being made. */
@@ -225,9 +229,9 @@ int stream_wait_connected(struct rsocket *rs, const char *call, const struct wai
 /* ---- rsocket/send.c ---- */
 
 /**
- * Posts the write @request of @bytes from the program's memory @from or, if that is NULL, from the send ring, where
- * they already are; fills in its list. Uses an entry of the send queue and room of the ring. Returns 0 or a negative
- * errno.
+ * Posts the write @request of @bytes from the program's memory @from or, if that is NULL, from the send ring, where the
+ * bytes already are. Fills in the list of @request. Uses an entry of the send queue and room of the ring. Returns 0 or
+ * a negative errno.
  */
 int stream_post_write(struct rsocket *rs, struct ibv_send_wr *request, const void *from, uint32_t bytes);
 /**
@@ -235,7 +239,7 @@ int stream_post_write(struct rsocket *rs, struct ibv_send_wr *request, const voi
  * target.
  */
 uint32_t stream_write_size(const struct stream *stream, uint32_t *before, size_t left, uint32_t most);
-/** Sleeps until something can be sent. Returns 0, or a negative errno if nothing can be sent any more. */
+/** Sleeps until a message can be sent. Returns 0, or a negative errno if the stream cannot send any more. */
 int stream_wait_to_send(struct rsocket *rs, const struct wait_limits *limits);
 
 /* ---- rsocket/iomap.c ---- */

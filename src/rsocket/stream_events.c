@@ -73,7 +73,10 @@ static void stream_established(struct rsocket *rs, const struct rdma_conn_param 
 	stream_grant(rs);
 }
 
-/* Ends a stream whose peer has gone. All data that the peer sent has arrived: the peer waited for the acknowledgements. */
+/*
+ * Ends a stream because its peer has gone. All data that the peer sent has arrived, because the peer waited for the
+ * acknowledgements.
+ */
 static void stream_ended(struct rsocket *rs)
 {
 	struct stream *stream = &rs->stream;

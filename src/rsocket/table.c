@@ -26,7 +26,10 @@ static void table_after_fork(void)
 	pthread_mutex_unlock(&table.lock);
 }
 
-/* Calls in progress belong to threads of the parent, so only the table has references. */
+/*
+ * Resets the references in a forked child. Calls in progress belong to threads of the parent, so only the table has
+ * references.
+ */
 static void table_after_fork_in_child(void)
 {
 	uint32_t page, entry;
@@ -62,7 +65,7 @@ int table_enter(struct rsocket *rs)
 	if (!table.pages[rs->fd / PAGE_ENTRIES])
 		table.pages[rs->fd / PAGE_ENTRIES] = calloc(PAGE_ENTRIES, sizeof(struct rsocket *));
 	entry = table_entry(rs->fd);
-	/* An old entry was closed by close(2), of which rsockets are not notified; it is abandoned. */
+	/* An old entry was closed by close(2), of which the library is not notified; the old rsocket is abandoned. */
 	if (entry)
 		*entry = rs;
 	pthread_mutex_unlock(&table.lock);

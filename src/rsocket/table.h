@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Maps descriptors to rsockets. The process has one table. The ABI forces a global: calls have only a number. */
+/* Maps descriptors to rsockets. The process has one table, a global, because calls pass only a number. */
 #ifndef SOFTHCA_RSOCKET_TABLE_H
 #define SOFTHCA_RSOCKET_TABLE_H
 

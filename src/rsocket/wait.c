@@ -13,7 +13,7 @@ uint32_t sleep_begin(struct rsocket *rs, struct pollfd *descriptors)
 {
 	uint32_t count = 0;
 
-	/* The channel may have further requests, which would end every sleep at once. */
+	/* The channel may contain further requests, which would end every sleep at once. */
 	if (!rs->datagram && rs->stream.state == STREAM_LISTENING && rs->stream.request)
 		return 0;
 	rs->sleepers++;
@@ -36,7 +36,7 @@ void sleep_end(struct rsocket *rs, const struct pollfd *descriptors, uint32_t co
 		datagram_notified(rs);
 	else if (notified && rs->stream.completions)
 		stream_notified(rs);
-	/* Others may have been woken by the notification that is gone now, and find nothing. */
+	/* Other threads may have been woken by the notification that was consumed here, and find nothing. */
 	if (notified)
 		rsocket_wake(rs);
 	if (!rs->wake_pending || rs->sleepers)
@@ -55,7 +55,7 @@ void rsocket_advance(struct rsocket *rs)
 	}
 	if (rs->stream.cq)
 		stream_advance(rs);
-	/* The event that wakes other threads stays in the channel until they are back. */
+	/* The event that wakes other threads stays in the channel until they have returned. */
 	if (!rs->wake_pending)
 		stream_take_events(rs);
 }
@@ -89,7 +89,7 @@ struct sleep {
 	uint32_t count;
 };
 
-/* Ends a cancelled call. The next call finds what this one would have found. */
+/* Ends a cancelled call. The next call finds the same state. */
 static void sleep_cancelled(void *argument)
 {
 	const struct sleep *sleep = argument;
@@ -164,7 +164,7 @@ int rsocket_wait_until(struct rsocket *rs, const struct wait_limits *limits, boo
 			return -ETIMEDOUT;
 		if (rsocket_spin(rs, done))
 			return 0;
-		/* Other threads are still waking up and may take what is for this one. */
+		/* Other threads are still waking up, and may consume arrivals for this one. */
 		if (rs->wake_pending) {
 			pthread_cond_wait(&rs->wake_done, &rs->lock);
 			continue;

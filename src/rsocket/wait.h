@@ -3,11 +3,11 @@
  * Sleeping until something happens to an rsocket: notifications of completions, events of the communication manager,
  * datagrams.
  *
- * Several threads may sleep for one rsocket. Each that wakes handles everything that has arrived, including what
- * another thread waits for. So a thread that takes a notification away, which the kernel may not have delivered to the
- * others yet, or that changes the state, wakes the sleepers. It does so by a user event on the channel
- * (rdma_write_cm_event(), or an eventfd for datagrams), which stays until the last sleeper is back. No thread goes back
- * to sleep before then.
+ * Several threads may sleep for one rsocket. Each that wakes handles everything that has arrived, including arrivals
+ * for which another thread waits. So a thread wakes the other sleepers when it changes the state, or when it consumes a
+ * notification that the kernel may not have delivered to them yet. It does so by a user event on the channel
+ * (rdma_write_cm_event(), or an eventfd for datagrams), which stays until the last sleeper has returned. No thread goes
+ * back to sleep before then.
  */
 #ifndef SOFTHCA_RSOCKET_WAIT_H
 #define SOFTHCA_RSOCKET_WAIT_H
@@ -25,11 +25,11 @@ struct wait_limits {
 	bool dont_wait;       /* fail with -EAGAIN instead of waiting */
 	uint64_t deadline_ns; /* 0: no time limit */
 	/*
-	 * For cancellation_restore() while the call sleeps, if the socket function that it replaces is a cancellation
-	 * point (pthreads(7)). NULL: it is not.
+	 * Used with cancellation_restore() while the call sleeps, if the socket function that it replaces is a
+	 * cancellation point (pthreads(7)); NULL otherwise.
 	 */
 	const int *may_be_cancelled;
-	bool closing; /* the call is rclose(), which ends other threads' calls on the rsocket, cancelled or not */
+	bool closing; /* the call is rclose(), which ends other threads' calls on the rsocket even if it is cancelled */
 };
 
 #define SECOND_NS 1000000000ull
@@ -41,7 +41,7 @@ uint64_t rsocket_now_ns(void);
 /**
  * Registers the thread as a sleeper of @rs and fills in @descriptors for poll(2). Returns their number. The caller has
  * held the lock since it checked everything that it waits for. Returns 0, without registering, if @rs is a listener
- * with a request: a thread that sleeps nevertheless does not ask for that, and nothing else can happen to a listener.
+ * with a request: nothing else can happen to a listener, and a thread that still sleeps is not waiting for a request.
  */
 uint32_t sleep_begin(struct rsocket *rs, struct pollfd *descriptors);
 /** Unregisters the sleeper, with the results of poll(2). The caller holds the lock. */
@@ -53,14 +53,15 @@ void rsocket_wake(struct rsocket *rs);
 /** Handles everything that has arrived, without sleeping. The caller holds the lock. */
 void rsocket_advance(struct rsocket *rs);
 /**
- * Ensures that any later event ends a sleep. Returns true if an event may have come before. The caller holds the lock.
+ * Ensures that any later event ends a sleep. Returns true if an event may have arrived already. The caller holds the
+ * lock.
  */
 bool rsocket_arm(struct rsocket *rs);
 
 /**
  * Handles arrivals and sleeps until @done. Returns 0, -EAGAIN if the call must not wait, -EINTR, -EBADF after rclose(),
  * or -ETIMEDOUT after the deadline. The caller holds the lock, which is released during sleeps. A thread that is
- * cancelled there releases the reference of its call, so the caller may hold nothing else.
+ * cancelled in a sleep releases the reference of its call; the caller must not own anything else.
  */
 int rsocket_wait_until(struct rsocket *rs, const struct wait_limits *limits, bool (*done)(struct rsocket *rs));
 
