@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * AES-XTS (IEEE Std 1619-2007), data unit by data unit: by xts.c if the CPU has its instructions, otherwise by OpenSSL. Both
- * get each unit as a whole and do the ciphertext stealing for units that are not a multiple of 16 bytes.
+ * AES-XTS (IEEE Std 1619-2007), data unit by data unit: by xts.c if the CPU has its instructions, otherwise by OpenSSL.
+ * Both process each unit as a whole, including the ciphertext stealing for units that are not a multiple of 16 bytes.
  */
 #include "block/cipher.h"
 
@@ -50,7 +50,7 @@ static void cipher_context_free(struct cipher_context *context)
 	free(context);
 }
 
-/* Returns the OpenSSL cipher: XTS, or ECB to encrypt with keys whose halves are equal, which OpenSSL's XTS refuses. */
+/* Returns the OpenSSL cipher: XTS, or ECB for encryption by keys with two equal halves, which OpenSSL's XTS refuses. */
 static const EVP_CIPHER *cipher_of(const struct dek *dek, bool encrypt)
 {
 	bool small = dek->attr.key_bytes == 32;
@@ -116,7 +116,7 @@ static unsigned int context_list_index(void)
 }
 _Static_assert(CONTEXT_LISTS == 1 << 3, "the upper three bits of the product choose a list");
 
-/* Waits for a context when memory for a new one is short. Contexts are held only during a call. */
+/* Waits for a context because there is not enough memory for a new one. Contexts are in use only during a call. */
 static struct cipher_context *cipher_context_wait(struct context_list *lists)
 {
 	struct cipher_context *context = NULL;

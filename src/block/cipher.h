@@ -55,7 +55,7 @@ struct cipher_units {
  */
 int cipher_transform(struct dek *dek, const struct cipher_units *units, void *to, const void *from, size_t bytes);
 
-/** Hold, around a fork, the lock under which OpenSSL creates contexts. */
+/** Handlers around a fork: hold the lock under which OpenSSL creates contexts. */
 void ciphers_before_fork(void);
 void ciphers_after_fork(bool child);
 

@@ -44,8 +44,8 @@ struct hca_dek_attr {
 };
 
 /**
- * Creates a DEK of @pd. A wrapped key is unwrapped by the login of @context. Stores its object id (24 bits, not 0) in @id.
- * Returns 0, -EINVAL (with @why if there is no login, or the key does not unwrap), or -ENOMEM.
+ * Creates a DEK of @pd. A wrapped key is unwrapped by the login of @context. Stores its object id (24 bits, not 0) in
+ * @id. Returns 0, -EINVAL (with @why if @context is not logged in, or the key does not unwrap), or -ENOMEM.
  */
 int hca_dek_create(struct hca_context *context, const struct hca_pd *pd, const struct hca_dek_attr *attr, uint32_t *id,
 		   struct refusal *why);

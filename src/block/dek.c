@@ -61,7 +61,7 @@ int dek_destroy(struct hca *hca, uint32_t id)
 
 	if (!dek)
 		return -ENOENT;
-	/* A thread that found the DEK before may not have counted its reference yet. */
+	/* Another thread may have found the DEK and not yet counted its reference. */
 	epoch_synchronize();
 	id_table_release(&hca->deks, id);
 	dek_put(dek);

@@ -16,7 +16,10 @@
 
 #define CACHE_LINE 64
 
-/* An OpenSSL cipher that lacks only the tweak. Contexts are kept, as expanding the keys takes longer than a data unit. */
+/*
+ * An OpenSSL cipher context that is complete except for the tweak. Contexts are kept, because expanding the keys takes
+ * longer than a data unit.
+ */
 struct cipher_context {
 	bool busy; /* atomic */
 	EVP_CIPHER_CTX *evp;
@@ -43,8 +46,8 @@ struct dek {
 };
 
 /**
- * Expands the keys for the CPU's own instructions. Without them, creates the first context of each direction, so that
- * cipher_transform() has one even when memory is short. Returns 0 or -ENOMEM.
+ * Expands the keys for the CPU's own instructions. On CPUs without them, creates the first context of each direction,
+ * so that cipher_transform() always has one even if memory runs out. Returns 0 or -ENOMEM.
  */
 int cipher_init(struct dek *dek);
 /** Frees all contexts and the expanded keys in them. */

@@ -42,7 +42,10 @@ struct guard_blocks {
 	uint8_t *to; /* NULL: the data is not copied */
 	size_t from_stride, to_stride;
 	size_t block; /* bytes of a block: 512, 520, 4048, 4096 or 4160 */
-	/* The data is expected in memory, not in a cache, as the transfer is larger than one. A hint that affects only speed. */
+	/*
+	 * The data is expected in memory rather than in a cache, because the transfer is larger than the caches. A hint
+	 * that affects only speed.
+	 */
 	bool far;
 };
 

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * The reference that tests compare all other kernels with: CRCs bit by bit, the checksum byte by byte. Never chosen.
- */
+/* Reference for tests of all other kernels: CRCs bit by bit, the checksum byte by byte. Never chosen. */
 #include "block/guard_kernels.h"
 
 #include <string.h>

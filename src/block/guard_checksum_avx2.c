@@ -46,7 +46,7 @@ AVX2_INLINE uint64_t avx2_sum_bytes(uint8_t *to, const uint8_t *from, size_t byt
 
 AVX2 static uint64_t avx2_sum_pairs(uint8_t *to, const uint8_t *from, size_t bytes)
 {
-	/* Without a target, the source takes its place and nothing is written. */
+	/* Without a target, the source is passed in its place, and nothing is written. */
 	return to ? avx2_sum_bytes(to, from, bytes, true) : avx2_sum_bytes((uint8_t *)from, from, bytes, false);
 }
 

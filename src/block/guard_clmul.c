@@ -89,7 +89,7 @@ CLMUL_INLINE uint64_t clmul_fold_type(enum guard_type type, uint64_t running, ui
 {
 	if (to)
 		return clmul_fold_all(type, running, to, from, bytes, true);
-	/* The source takes the place of the target, and nothing is written. */
+	/* The source is passed in place of the target, and nothing is written. */
 	return clmul_fold_all(type, running, (uint8_t *)from, from, bytes, false);
 }
 

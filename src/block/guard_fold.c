@@ -21,7 +21,7 @@ uint64_t guard_times_x(enum guard_type type, uint64_t value, unsigned int count)
 	return value;
 }
 
-/* Returns the multipliers for 16 bytes whose second half is to be multiplied by @power. */
+/* Returns the multipliers for 16 bytes. @power is the one for the second half. */
 static struct guard_multipliers fold_multipliers(enum guard_type type, uint64_t power)
 {
 	uint64_t first = guard_times_x(type, power, 64);

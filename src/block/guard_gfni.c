@@ -64,7 +64,10 @@ static void fill_matrices(struct tables *to, enum guard_type type, struct shape 
 	unsigned int slots = 8 / shape.phases;
 	uint64_t power = 1ull << (64 - guard_crcs[type].width);
 
-	/* Pieces of eight bytes, from the end of the block. A slot has the matrices of its last vector. */
+	/*
+	 * For each piece of eight bytes, from the end of the block: the last vector of a slot determines the slot's
+	 * matrices.
+	 */
 	for (unsigned int piece = 0; piece < 64 * groups; piece++) {
 		unsigned int vector = piece / 8, slot = vector / shape.phases;
 		uint64_t(*matrices)[8] = &to->matrices[(slot ^ (slots - 1)) * shape.planes];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * CRCs by ISA-L. On x86 only CRC32C, for CPUs without 64-byte vectors: ISA-L combines CRC32 instructions with multiplications,
- * which is faster than guard_clmul.c. On other CPUs, all CRCs that ISA-L has.
+ * CRCs by ISA-L: on x86 only CRC32C, for CPUs without 64-byte vectors, because ISA-L combines CRC32 instructions with
+ * multiplications, which is faster than guard_clmul.c; on other CPUs, all CRCs that ISA-L has.
  */
 #include "block/guard_kernels.h"
 

@@ -3,8 +3,8 @@
  * Kernels of guard.h: each supports some guard types and some CPUs. For the files of this directory and tests only.
  *
  * All kernels use the same running value, so one may continue what another began:
- *   CRCs: a register of 64 bits, whatever the width. A CRC of W bits is the CRC of 64 bits whose polynomial is
- *     x^(64-W) times as large; its register is in the high bits (not reflected), or the low ones (reflected).
+ *   CRCs: a register of 64 bits, whatever the width. A CRC of W bits is that of 64 bits with a polynomial
+ *     that is x^(64-W) times as large; its register is in the high bits (not reflected), or the low ones (reflected).
  *   Internet checksum: the one's-complement sum so far in bits 0 to 15; bit 16 is set if the first byte of a pair was added
  *     and the second is yet to come.
  *
@@ -49,7 +49,7 @@ struct guard_kernel {
 	unsigned int types;
 	/** Implements guard_copy(), and guard_update() with @to NULL. */
 	uint64_t (*copy)(enum guard_type type, uint64_t running, uint8_t *to, const uint8_t *from, size_t bytes);
-	/** Returns true if copy_blocks() accepts blocks of @bytes. NULL if there is no copy_blocks(). */
+	/** Returns true if copy_blocks() accepts blocks of @bytes. NULL if the kernel does not have copy_blocks(). */
 	bool (*takes)(size_t bytes);
 	/** Implements guard_copy_blocks(). @begin: result of guard_begin() for the seed. */
 	void (*copy_blocks)(enum guard_type type, uint64_t begin, const struct guard_blocks *blocks, size_t count,

@@ -102,7 +102,7 @@ PMULL_INLINE uint64_t pmull_fold_type(enum guard_type type, uint64_t running, ui
 {
 	if (to)
 		return pmull_fold_all(type, running, to, from, bytes, true);
-	/* The source takes the place of the target, and nothing is written. */
+	/* The source is passed in place of the target, and nothing is written. */
 	return pmull_fold_all(type, running, (uint8_t *)from, from, bytes, false);
 }
 

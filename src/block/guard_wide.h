@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Code shared by the CRC kernels with 64-byte registers (AVX-512 and VPCLMULQDQ): everything except the inner loop, the sum
- * over groups of 512 bytes, which each kernel has its own version of.
+ * Code shared by the CRC kernels with 64-byte registers (AVX-512 and VPCLMULQDQ): everything except the inner loop, the
+ * sum over groups of 512 bytes, of which each kernel has its own version.
  *
- * A block is processed as up to seven vectors of 64 bytes, followed by groups that end where the block ends. Its first vector,
- * in the lead or in the first group, may be cut: it is padded with leading zeros, which do not change the CRC.
+ * A block is processed as up to seven vectors of 64 bytes, followed by groups that end where the block ends. Its first
+ * vector, in the lead or in the first group, may be cut: it is padded with leading zeros, which do not change the CRC.
  *
- * A sum is 64 bytes. Its four pieces of 16 bytes, added up, are congruent to the block, so their remainder is the CRC. Four
- * blocks are divided at a time, as the division is a chain of dependent steps.
+ * A sum is 64 bytes. Its four pieces of 16 bytes, added up, are congruent to the block, so their remainder is the CRC.
+ * Four blocks are divided at a time, as the division is a chain of dependent steps.
  *
- * Loops over blocks are not unrolled and keep their state in registers: hardware prefetchers track load instructions, and a sum
- * that is spilled to the stack waits for all earlier stores of data.
+ * Loops over blocks are not unrolled and keep their state in registers: hardware prefetchers track load instructions,
+ * and a sum that is spilled to the stack waits for all earlier stores of data.
  */
 #ifndef SOFTHCA_BLOCK_GUARD_WIDE_H
 #define SOFTHCA_BLOCK_GUARD_WIDE_H
@@ -81,7 +81,10 @@ struct wide_layout {
 	__m512i begin; /* initial running value, to be added to the first bytes of a block */
 };
 
-/* @bytes is at least 8, and @bytes % 64 is not 1 to 7: the running value must fit into the first vector. */
+/*
+ * Divides blocks of @bytes. @bytes must be at least 8, and @bytes % 64 must not be 1 to 7, because the running value
+ * must fit into the first vector.
+ */
 WIDE_INLINE struct wide_layout wide_layout(enum guard_type type, uint64_t begin, size_t bytes)
 {
 	size_t cut = -bytes % 64, vectors = (bytes + cut) / 64;
@@ -101,8 +104,8 @@ WIDE_INLINE struct wide_layout wide_layout(enum guard_type type, uint64_t begin,
 }
 
 /*
- * Loads and copies the first vector of a block. A cut one is padded with leading zeros. It is still loaded and stored as 64
- * bytes from the start of the block if the block is that long.
+ * Loads and copies the first vector of a block. An incomplete one is padded with leading zeros. If the block has at
+ * least 64 bytes, 64 bytes from its start are loaded and stored even then.
  */
 WIDE_INLINE __m512i wide_copy_first(const uint8_t *from, uint8_t *to, const struct wide_layout *layout, bool copy)
 {
@@ -196,7 +199,7 @@ WIDE_INLINE __m256i wide_finish(enum guard_type type, __m256i running)
 	}
 }
 
-/* Returns the running value whose guard_finish() is @guard. */
+/* Returns the running value for which guard_finish() returns @guard. */
 static inline uint64_t wide_running(enum guard_type type, uint64_t guard)
 {
 	switch (type) {
@@ -217,7 +220,7 @@ WIDE_INLINE void wide_store(enum guard_type type, __m512i a, __m512i b, __m512i 
 {
 	__m256i values = wide_finish(type, wide_divide(type, wide_pieces(a, b, c, d)));
 
-	/* Not a masked store: a load of its data soon after would wait for it and all stores before. */
+	/* A masked store would be slower: a load of its data soon after would wait for it and for all stores before. */
 	if (count == 4) {
 		_mm256_storeu_si256((__m256i *)guards, values);
 		return;

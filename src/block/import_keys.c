@@ -168,7 +168,7 @@ bool import_unwrap(const struct import_kek *kek, void *to, const void *from, siz
 	int written = 0;
 	bool good;
 
-	/* The error queue of this thread belongs to the program. */
+	/* The error queue of this thread belongs to the program, so errors of this call are removed from it. */
 	ERR_set_mark();
 	context = EVP_CIPHER_CTX_new();
 	if (context)

@@ -80,8 +80,8 @@ bool ends_inside_unit(const struct cipher_setup *cipher, uint64_t end)
 }
 
 /*
- * Returns the range of the data units that @range touches, when transmitting, or that it completes, when receiving. If @range
- * may end inside a unit, the result ends there. @all: end of the last unit.
+ * Returns the range of the data units that @range touches (transmitting) or completes (receiving). If @range ends
+ * inside a unit where a message may end, the result ends there too. @all: end of the last unit.
  */
 static struct byte_range unit_range(const struct cipher_setup *cipher, bool transmits, struct byte_range range,
 				    uint64_t all)
@@ -102,7 +102,7 @@ static struct byte_range unit_range(const struct cipher_setup *cipher, bool tran
 /* Returns the raw position from which a transmission must read data for its guards. */
 static uint64_t raw_start(const struct signature_setup *signature, const struct wire_position *position)
 {
-	/* A field belongs to the block before it. */
+	/* A field belongs to the block that precedes it. */
 	uint64_t at = position->raw - position->in_field, first = position->raw;
 
 	if (input_guarded(signature, &signature->memory))
@@ -154,8 +154,8 @@ static struct byte_range needed_for(const struct signature_setup *signature, boo
 }
 
 /*
- * Writes member by member, directly to the result: copying a structure as a whole right after its members were written would
- * wait until the stores have left the store buffer.
+ * Writes the result member by member, in place. If a structure were copied as a whole right after its members were
+ * written, the copy would wait until the stores have left the store buffer.
  */
 void transfer_range_set(struct transfer_range *range, const struct block_setup *setup, bool transmits, uint64_t first,
 			uint64_t length, uint64_t all)
@@ -171,7 +171,7 @@ void transfer_range_set(struct transfer_range *range, const struct block_setup *
 	memory = needed;
 	if (cipher->enabled && !cipher->on_wire) {
 		memory = unit_range(cipher, transmits, needed, all);
-		/* Receiving, data that does not complete a unit is written with the unit. */
+		/* A reception writes data of an incomplete unit later, with the whole unit. */
 		if (memory.end < needed.end)
 			memory.end = needed.end;
 	}

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The signature and cipher between the memory domain and the wire domain of a key, as configured by a UMR's BSFs (mlx5-formats
- * 1.11, 1.12). A setup is part of a mapping (mkey/key.h): written while the mapping is edited, constant once it is published.
+ * The signature and cipher between the memory domain and the wire domain of a key, as configured by a UMR's BSFs
+ * (mlx5-formats 1.11, 1.12). A setup is part of a mapping (mkey/key.h): written while the mapping is edited, constant
+ * once it is published.
  *
- * Signature fields are 64-bit numbers whose most significant byte is the first in memory; a field of four bytes is in the upper
- * half. A mask bit of mlx5dv_wr_set_mkey_sig_block(3) thus selects a byte of the number, and a SIG_ERR CQE carries the number
- * (mlx5-formats 3.5).
+ * Signature fields are 64-bit big-endian numbers: the most significant byte is the first in memory. A field of four
+ * bytes is in the upper half. A mask bit of mlx5dv_wr_set_mkey_sig_block(3) thus selects a byte of the number, and a
+ * SIG_ERR CQE carries the number (mlx5-formats 3.5).
  */
 #ifndef SOFTHCA_BLOCK_SETUP_H
 #define SOFTHCA_BLOCK_SETUP_H

@@ -203,7 +203,7 @@ XTS_INLINE void steal_ciphertext(const struct schedule *schedule, bool encrypt, 
 	aes_registers(schedule, encrypt, rounds, &value, &tweaks, 1);
 	_mm_storeu_si128((__m128i *)to, _mm512_castsi512_si128(value));
 	memcpy(to + AES_BLOCK, whole, part);
-	/* They hold plaintext, or bytes that decrypt to it. */
+	/* These buffers hold plaintext, or bytes that decrypt to it. */
 	explicit_bzero(last, sizeof(last));
 	explicit_bzero(whole, sizeof(whole));
 }

@@ -17,7 +17,7 @@ static bool ecb_block(EVP_CIPHER_CTX *ecb, const uint8_t mask[AES_BLOCK], uint8_
 	good = EVP_CipherUpdate(ecb, block, &written, block, AES_BLOCK) && written == AES_BLOCK;
 	for (int i = 0; i < AES_BLOCK; i++)
 		to[i] = block[i] ^ mask[i];
-	/* If OpenSSL refused, this is plaintext. */
+	/* If OpenSSL refused, this still contains plaintext. */
 	explicit_bzero(block, sizeof(block));
 	return good;
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * AES-XTS encryption (IEEE Std 1619-2007 5.3) built from single AES blocks, for keys whose two halves are equal: adapters
- * accept them (mlx5-formats 1.12), while OpenSSL decrypts but does not encrypt with them. Slow; used only on CPUs without the
- * instructions of xts.h.
+ * AES-XTS encryption (IEEE Std 1619-2007 5.3) built from single AES blocks, for keys with two equal halves: adapters
+ * accept them (mlx5-formats 1.12), while OpenSSL decrypts but does not encrypt with them. Slow; used only on CPUs
+ * without the instructions of xts.h.
  */
 #ifndef SOFTHCA_BLOCK_XTS_BLOCKS_H
 #define SOFTHCA_BLOCK_XTS_BLOCKS_H

@@ -74,7 +74,7 @@ static enum devx_kind command_kind(const struct entry *entry, const struct devx_
 	return command_general_kind((uint32_t)command_get(command, GENERAL_TYPE));
 }
 
-/* Returns true if the command names another number than that of the object, or is for another kind of object. */
+/* Returns true if the command names a number or a kind of object that differs from that of the object passed. */
 static bool names_other_object(const struct request *request, const struct devx_command *command,
 			       const struct entry *entry, uint64_t *number)
 {
@@ -94,7 +94,7 @@ static int refuse_field_of_call(const struct request *request, const struct devx
 		       field.high, field.low, command_get(command, field));
 }
 
-/* Returns the error of a command that the kernel refuses before the device sees it, or 0. */
+/* Returns the error of a command that a kernel refuses itself, without passing it to the device, or 0. */
 static int command_check_call(const struct request *request, const struct devx_command *command,
 			      const struct entry *entry)
 {
@@ -110,7 +110,10 @@ static int command_check_call(const struct request *request, const struct devx_c
 			       number, request->number, devx_name_figure(devx_kind_name(request->kind)));
 	if (entry->unsupported)
 		return -REFUSE(request->devx->hca, request->name, EOPNOTSUPP, RULE_DEVX_UNSERVED, command->opcode);
-	/* Objects belong to the function of the context; each PSV is a separate object. */
+	/*
+	 * Tunnels to other functions are refused: objects belong to the function of the context; each PSV is a separate
+	 * object.
+	 */
 	if (request->call != CALL_GENERAL && command_get(command, ANY_VHCA_TUNNEL))
 		return refuse_field_of_call(request, command, ANY_VHCA_TUNNEL);
 	if (entry->kind == DEVX_PSV && command_get(command, PSV_COUNT) != 1)
@@ -127,10 +130,7 @@ static int command_dispatch(const struct request *request, struct devx_command *
 	return entry->function(command);
 }
 
-/*
- * Returns true if the command has no effect and only queries whether the device has a feature; the refusal is the
- * answer.
- */
+/* Returns true if the command only probes for a feature and has no other effect: its refusal is then the answer. */
 static bool is_question(const struct request *request, const struct devx_command *command)
 {
 	return request->call == CALL_GENERAL &&
@@ -161,7 +161,7 @@ static int command_read(const struct request *request, struct devx_command *comm
 	command->program = request->in;
 	command->in_bytes = request->in_bytes;
 	command->out_bytes = request->out_bytes;
-	/* As in a kernel: EFAULT if it cannot be read. */
+	/* Fails with EFAULT if the input cannot be read, as in a kernel. */
 	if (program_read(command->in, request->in, bytes_min(request->in_bytes, sizeof(command->in))))
 		return -EFAULT;
 	command->opcode = (uint16_t)command_get(command, ANY_OPCODE);

@@ -46,11 +46,11 @@ struct devx_command {
 	const uint8_t *program;     /* input in the program's memory; bytes beyond in[] are read from there, once */
 	uint8_t in[COMMAND_INPUT];
 	uint8_t out[COMMAND_OUTPUT];
-	enum devx_status status; /* with why: status and rule of a refusal */
+	enum devx_status status; /* on refusal, with `why`: status and rule */
 	struct refusal why;
 };
 
-/* return COMMAND_REFUSE(command, STATUS_…, RULE_…, figures…); */
+/* Refuses a command: return COMMAND_REFUSE(command, STATUS_…, RULE_…, figures…); */
 #define COMMAND_REFUSE(command, status_value, rule, ...)                                                               \
 	((command)->status = (status_value), REFUSAL(&(command)->why, EREMOTEIO, rule, __VA_ARGS__))
 
@@ -81,9 +81,9 @@ int command_refuse_field(struct devx_command *command, struct devx_field field);
 int command_check_refused(struct devx_command *command, enum devx_layout layout);
 /** Refuses @number: no @name of this number exists in this context. */
 int command_refuse_number(struct devx_command *command, const char *name, uint64_t number);
-/** Refuses the command, whose input is shorter than @bytes. */
+/** Refuses the command because its input is shorter than @bytes. */
 int command_refuse_length(struct devx_command *command, size_t bytes);
-/** Refuses the command for lack of memory. */
+/** Refuses the command because there is not enough memory. */
 int command_refuse_room(struct devx_command *command);
 
 /* Find objects of verbs or of commands by the number in @field. Return 0, or refuse. */
@@ -105,7 +105,7 @@ struct devx_right {
 	unsigned int bit;
 };
 
-/** Returns the bits of the @rights whose field is set in the input. */
+/** Returns the bits of those @rights that are set in the input. */
 unsigned int command_get_rights(const struct devx_command *command, const struct devx_right *rights);
 
 /** Writes the field of each of @rights to the output: 1 if its bit is in @value, otherwise 0. */
@@ -115,7 +115,7 @@ void command_put_rights(struct devx_command *command, const struct devx_right *r
 size_t created_bytes(enum devx_kind kind);
 /** Stores the context of the CREATE @command in the @object that it created. */
 void created_keep(struct devx_object *object, const struct devx_command *command);
-/** Writes the stored context of the object of a QUERY @command to the output. Objects of verbs have none. */
+/** Writes the stored context of the object of a QUERY @command to the output. A no-op for objects of verbs. */
 void created_put(struct devx_command *command);
 /** Copies @field from the MODIFY @command to the stored context. */
 void created_change(struct devx_command *command, struct devx_field field);

@@ -31,7 +31,7 @@ struct devx_umem {
 	uint32_t references; /* number of references by queues, one per field of a command that named it */
 };
 
-/* Attributes of a DEK that a query returns; the key is not among them. */
+/* Attributes of a DEK that a query returns; the key is not returned. */
 struct devx_dek {
 	struct hca_pd *pd;
 	uint64_t opaque;
@@ -74,9 +74,10 @@ struct devx {
 	pthread_mutex_t lock;
 	struct hca *hca;
 	struct hca_context *verbs; /* owns the objects of verbs */
-	/* owns the objects made by commands: their events are not those of ibv_get_async_event(3) */
+	/* owner of the objects made by commands: their events are not reported by ibv_get_async_event(3) */
 	struct hca_context *own;
-	struct event_queue events; /* relay to their subscriptions; the object of each source is a struct devx_object */
+	struct event_queue events;       /* relays events to their subscriptions; the object of each source is a struct
+				    * devx_object */
 	struct queue_lock subscriptions; /* lock of subscriptions and channels; devx/events.h */
 	struct devx_channel *channels;   /* newest first; under subscriptions */
 	struct devx_responses *responses;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Context of an object as its CREATE command wrote it. QUERY returns it at the same offset, with the current values
- * of the fields that the device changes.
+ * Context of an object as set by its CREATE command. QUERY returns it at the same offset, with the current values of
+ * the fields that the device changes.
  */
 #include "devx/command.h"
 

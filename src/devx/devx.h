@@ -2,8 +2,8 @@
 /*
  * Command interface of the device, for mlx5dv_devx_*(3): creates, modifies and queries objects with commands of
  * big-endian words (commands.def, fields.def), rings in memory that the program registered (umem), and doorbell pages
- * (UAR). A queue created by a command is the same object as one of verbs, down to its number. It is the layer between
- * the calls of mlx5dv and the commands of the device (process/commands.h).
+ * (UAR). A queue created by a command is the same object as one of verbs, down to its number. The command interface is
+ * the layer between the calls of mlx5dv and the commands of the device (process/commands.h).
  *
  * A struct devx belongs to a context of the driver, which creates it at first use and closes it before hca_close().
  * Closing destroys the remaining objects, newest first. Its lock covers everything. Any thread may call, holding no
@@ -26,7 +26,7 @@ struct devx_channel;
 struct devx_object;
 struct devx_responses;
 
-/** A UAR as the program sees it: the page, which belongs to the context, and its number. */
+/** The program's view of a UAR: the page, which belongs to the context, and its number. */
 struct devx_uar {
 	uint8_t *page;
 	uint32_t number; /* 24 bits, not 0 */
@@ -95,12 +95,14 @@ enum { DEVX_CHANNEL_OMIT_DATA = 1 };
  * its O_NONBLOCK. Returns 0, -EINVAL (@flags), -EMFILE, -ENOMEM ….
  */
 int devx_channel_create(struct devx *devx, uint32_t flags, struct devx_channel **channel, int *fd);
-/** Ends the subscriptions of @channel, drops pending events, closes the descriptor. No thread is in a call on it. */
+/**
+ * Ends the subscriptions of @channel, drops pending events, closes the descriptor. No thread may be in a call on it.
+ */
 void devx_channel_destroy(struct devx *devx, struct devx_channel *channel);
 
 /**
- * Subscribes to the @bytes / 2 events of @types, in the device's numbering, of @object, or without an object if NULL.
- * Subscribes to all or none. Subscriptions end with the object; pending events can still be taken. Returns 0,
+ * Subscribes to the @bytes / 2 event @types, in the device's numbering, of @object, or to events without an object if
+ * NULL. Subscribes to all or none. Subscriptions end with the object; pending events can still be taken. Returns 0,
  * -EINVAL, -ENOMEM, -EAGAIN.
  */
 int devx_subscribe(struct devx *devx, struct devx_channel *channel, struct devx_object *object, const uint16_t *types,
@@ -114,7 +116,7 @@ int devx_subscribe_fd(struct devx *devx, struct devx_channel *channel, int fd, s
 
 /**
  * Takes the oldest event. @data, of @bytes, receives the cookie and, unless omitted, 64 bytes of event queue entry.
- * Blocks or not by the descriptor's flags; a cancellation point, at which no lock is held. Returns the bytes written,
+ * Blocks or not by the descriptor's flags; a cancellation point; no lock is held there. Returns the bytes written,
  * -EAGAIN, -EINTR, -EINVAL (@bytes is too small; the event stays pending), -EOVERFLOW (events were lost for lack of
  * memory), -EFAULT (this event is lost).
  */
@@ -127,21 +129,21 @@ ssize_t devx_channel_take(struct devx *devx, struct devx_channel *channel, void 
  * program may set its O_NONBLOCK. Returns 0, -EMFILE, -ENOMEM ….
  */
 int devx_responses_create(struct devx *devx, struct devx_responses **responses, int *fd);
-/** Drops pending responses and closes the descriptor. No thread is in a call on it. */
+/** Drops pending responses and closes the descriptor. No thread may be in a call on it. */
 void devx_responses_destroy(struct devx *devx, struct devx_responses *responses);
 
 /**
- * Executes a query as devx_query() does. devx_responses_take() returns its output of @out_bytes, after @wr_id; a
- * refusal by the device is a response as well, and not an error. -EAGAIN: too many bytes are pending
- * (LIMIT_DEVX_RESPONSE_BYTES).
+ * Executes a query as devx_query() does. devx_responses_take() then returns its @wr_id and its output of @out_bytes. A
+ * refusal by the device is delivered as a response as well, and not returned as an error. -EAGAIN: too many bytes are
+ * pending (LIMIT_DEVX_RESPONSE_BYTES).
  */
 int devx_query_async(struct devx *devx, struct devx_object *object, const void *in, size_t in_bytes, size_t out_bytes,
 		     uint64_t wr_id, struct devx_responses *responses);
 
 /**
  * Takes the oldest response. @data, of @bytes, receives the 8 bytes of its wr_id and its output. Blocks or not by the
- * descriptor's flags; a cancellation point, at which no lock is held. Returns 0, -EAGAIN, -EINTR, -ENOSPC (@bytes is
- * too small; the response stays pending), -EFAULT (it is lost).
+ * descriptor's flags; a cancellation point; no lock is held there. Returns 0, -EAGAIN, -EINTR, -ENOSPC (@bytes is too
+ * small; the response stays pending), -EFAULT (it is lost).
  */
 int devx_responses_take(struct devx *devx, struct devx_responses *responses, void *data, size_t bytes);
 

@@ -19,7 +19,7 @@
 #include "devx/command.h"
 #include "explain/explain.h"
 
-/* Maximum number of types per call in a kernel. */
+/* MAX_TYPES: maximum number of types per call, as in a kernel. */
 enum { MAX_TYPES = 16, ENTRY_BYTES = 64 };
 
 /* syndrome of CQ_ERROR, and queue types of the others */
@@ -44,7 +44,7 @@ static const uint16_t unaffiliated[] = {
 #include "devx/events.def"
 };
 
-/* Masks that QUERY_HCA_CAP reports; completions are not in them, since a kernel allows them on any CQ. */
+/* Masks that QUERY_HCA_CAP reports. Completions are not included, because a kernel allows them on any CQ. */
 enum {
 	AFFILIATED_MASK = 0
 #define EVENT(number, name, raised) | 1u << (number)
@@ -150,7 +150,7 @@ static int event_type_of(int raised)
 	return -1;
 }
 
-/* Callback event_queue.relay: the object of @source is one of the context's. */
+/* Implements event_queue.relay: the object of @source is one of the context's. */
 static void events_relay(struct event_queue *queue, const struct event_source *source)
 {
 	struct devx *devx = (struct devx *)((char *)queue - offsetof(struct devx, events));
@@ -269,8 +269,8 @@ static struct subscription *subscription_new(struct devx_channel *channel, const
 }
 
 /*
- * Adds all subscriptions of @made to @object. The device polls the doorbell record of a CQ with a subscriber from
- * then on, to see it armed; other CQs cost nothing. If no thread can poll it, nothing is subscribed.
+ * Adds all subscriptions of @made to @object. From then on the device polls the doorbell record of a CQ with a
+ * subscriber to detect that it is armed; other CQs cost nothing. If no thread can poll it, nothing is subscribed.
  */
 static int subscriptions_begin(struct devx *devx, struct devx_object *object, struct subscription *const *made,
 			       size_t count)

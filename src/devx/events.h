@@ -2,9 +2,9 @@
 /*
  * Internal to the command interface: delivers events of objects made by commands to their subscribers (devx.h).
  *
- * The device raises them in the relay `devx.events`, holding the locks of the queue that they are about. Object and
- * channel each list a subscription. It is kept alive by both together, by each of its pending events, and by a thread
- * that takes one, so object and channel may be destroyed in either order, and pending events stay valid. The lock
+ * The device raises events in the relay `devx.events`, holding the locks of the queue that they concern. A subscription
+ * is listed by its object and its channel. It lives while both exist, while it has pending events, and while a thread
+ * takes one, so object and channel may be destroyed in either order, and pending events stay valid. The lock
  * `devx.subscriptions` covers all lists and subscriptions; it is taken before those of channels.
  */
 #ifndef SOFTHCA_DEVX_EVENTS_H

@@ -13,7 +13,7 @@ enum { AT_KEY = 80, KEYTAG_BYTES = 8, WRAP_BYTES = 8, CREDENTIAL_BYTES = 48 };
 /* key_purpose, key_size */
 enum { PURPOSE_AES_XTS = 3, KEY_SIZE_128 = 0, KEY_SIZE_256 = 1 };
 
-/* Refuses by the device's rule in command->why. -ENOMEM has none. */
+/* Refuses by the device's rule in command->why, or for lack of memory if @error is -ENOMEM. */
 static int refuse_by_rule(struct devx_command *command, int error)
 {
 	if (error == -ENOMEM)
@@ -59,7 +59,7 @@ static int create_dek(struct devx_command *command)
 	return 0;
 }
 
-/* Its state is 0, ready. Its key is not returned. */
+/* Returns the attributes of a DEK, with state 0 (ready) and without the key. */
 static int query_dek(struct devx_command *command)
 {
 	const struct devx_dek *dek = &command->object->dek;
@@ -98,7 +98,7 @@ static int create_login(struct devx_command *command)
 	return 0;
 }
 
-/* Its state is 0, valid: credentials and KEKs are never revoked on this device. */
+/* Returns the login with state 0 (valid): credentials and KEKs are never revoked on this device. */
 static int query_login(struct devx_command *command)
 {
 	command_put(command, LOGIN_CREDENTIAL_ID, command->object->login.credential_id);
@@ -147,7 +147,7 @@ int command_create_general_object(struct devx_command *command)
 	return error;
 }
 
-/* The type is that of the object, which command.c has checked. */
+/* command.c has checked that the type is that of the object. */
 int command_query_general_object(struct devx_command *command)
 {
 	return find_type(command_get(command, GENERAL_TYPE))->query(command);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * CREATE_MKEY and QUERY_MKEY: keys that map a list of other keys (KLM), the same with entries of fixed size (KSM),
- * and the memory of a umem (MTT). They are the keys of verbs, down to their numbers, and UMRs change them in the same
- * way. The entries follow the context.
+ * CREATE_MKEY and QUERY_MKEY. A key maps a list of other keys, by entries with byte counts (KLM) or of fixed size
+ * (KSM), or the memory of a umem (MTT). The keys are the same as those of verbs, down to their numbers, and UMRs change
+ * them in the same way. The entries follow the context.
  */
 #include "devx/command.h"
 
@@ -92,7 +92,7 @@ static int mkey_read_capacity(struct devx_command *command, struct hca_mkey_layo
 		return command_refuse_field(command, MKC_ENCRYPTION);
 	if (encryption && hca_settings(command->devx->hca)->crypto == CRYPTO_OFF)
 		return COMMAND_REFUSE(command, STATUS_BAD_PARAMETER, RULE_CRYPTO_NOT_OFFERED, 0);
-	/* A block setup describes the encryption. */
+	/* The encryption is described in a block setup, so the key needs room for one. */
 	if (encryption && bsf < BSF_OCTOWORDS)
 		return command_refuse_field(command, MKC_BSF_OCTOWORDS);
 	layout->attr = (struct hca_mkey_attr){
@@ -177,13 +177,13 @@ int command_create_mkey(struct devx_command *command)
 		error = mkey_create_by_mode(command, pd);
 	if (error)
 		return error;
-	/* The index only: the program chose the tag. */
+	/* Only the index: the program chose the tag. */
 	object->number = mkey_number(object->mkey) >> 8;
 	command_put(command, ANY_NUMBER, object->number);
 	return 0;
 }
 
-/* The entries after the context stay zero in the output: a query that requests them is refused. */
+/* Leaves the entries after the context zero in the output; a query that requests them is refused. */
 int command_query_mkey(struct devx_command *command)
 {
 	int error = command_check_refused(command, LAYOUT_KEY_QUERY);

@@ -27,7 +27,7 @@ static int qp_read_type(struct devx_command *command, struct hca_qp_attr *attr)
 	}
 }
 
-/* A DCI never receives, whatever the command contains. */
+/* A DCI never receives, even if the command describes a receive queue. */
 static int qp_read_receive_queue(struct devx_command *command, struct hca_qp_attr *attr)
 {
 	if (attr->type == QP_TYPE_DCI)

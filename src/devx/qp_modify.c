@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Commands that change the state of a QP. Their opcode is the transition. Required attributes are read from the
- * context whatever the mask says, optional ones if their bit is set in opt_param_mask. The device then applies its
- * rules for ibv_modify_qp(3).
+ * Commands that change the state of a QP. The opcode of a command is the transition. Required attributes are always
+ * read from the context, optional ones if their bit is set in opt_param_mask. Then the device applies its rules for
+ * ibv_modify_qp(3).
  */
 #include "devx/command.h"
 #include "devx/qp_context.h"
@@ -60,7 +60,7 @@ static bool type_is_reliable(enum ibv_qp_type type)
 
 static void change_read_port(const struct devx_command *command, struct change *change)
 {
-	/* A QP belongs to a port from INIT on; some programs omit it, since there is only one. */
+	/* A QP belongs to a port from INIT on. Some programs omit it, since the device has only one. */
 	change->attr.port_num = command_get_word(command, QPC_PORT) ? (uint8_t)command_get_word(command, QPC_PORT) : 1;
 	change->attr.pkey_index = (uint16_t)command_get_word(command, QPC_PKEY_INDEX);
 	change->mask |= IBV_QP_PORT | IBV_QP_PKEY_INDEX;
@@ -84,7 +84,7 @@ static void change_read_min_rnr_timer(const struct devx_command *command, struct
 	change->mask |= IBV_QP_MIN_RNR_TIMER;
 }
 
-/* Addresses this port: a looped-back path needs a QP number, but no address. */
+/* Sets the address of this port: a looped-back path needs a QP number, but no address. */
 static void path_set_loopback(const struct devx_command *command, struct ibv_ah_attr *address)
 {
 	const struct hca_gid *gids;
@@ -156,7 +156,7 @@ static void change_read_send(const struct devx_command *command, enum ibv_qp_typ
 	change->mask |= IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_MAX_QP_RD_ATOMIC;
 }
 
-/* Each right has its own bit in the mask: the others stay. */
+/* Each right has its own bit in the mask; rights without a set bit do not change. */
 static void change_read_some_access(const struct devx_command *command, uint32_t optional, struct change *change)
 {
 	unsigned int named = (optional & OPTIONAL_RRE ? IBV_ACCESS_REMOTE_READ : 0) |

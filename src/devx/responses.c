@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Pending responses, see responses.h. Where the manual page is silent, behaviour follows the kernel's mlx5 driver. */
+/*
+ * Pending responses, see responses.h. Behaviour that the manual page does not describe follows the kernel's mlx5
+ * driver.
+ */
 #include "devx/responses.h"
 
 #include <errno.h>
@@ -108,7 +111,7 @@ int devx_query_async(struct devx *devx, struct devx_object *object, const void *
 		return error;
 	response = response_new(out_bytes, wr_id);
 	error = response ? devx_query(devx, call, object, in, in_bytes, response->out, out_bytes) : -ENOMEM;
-	/* A refusal by the device is a response as well. */
+	/* A refusal by the device is delivered as a response. */
 	if (error && error != -EREMOTEIO) {
 		atomic_fetch_sub(&responses->waiting, out_bytes);
 		free(response);
@@ -118,7 +121,7 @@ int devx_query_async(struct devx *devx, struct devx_object *object, const void *
 	return 0;
 }
 
-/* Returns the bytes of the oldest pending response; 0: none. */
+/* Returns the bytes of the oldest pending response, or 0 if none is pending. */
 static size_t oldest_bytes(struct devx_responses *responses)
 {
 	const struct response *oldest;
@@ -151,7 +154,10 @@ int devx_responses_take(struct devx *devx, struct devx_responses *responses, voi
 	response = object;
 	needed = response->bytes;
 	if (needed > bytes) {
-		/* It arrived while none was pending, or another thread took the one that was examined. */
+		/*
+		 * The response arrived while none was pending, or another thread took the one that was examined. Put it
+		 * back.
+		 */
 		event_queue_raise(&responses->events, &response->source);
 		return responses_refuse_room(devx, bytes, needed);
 	}

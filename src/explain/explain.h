@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Explanations: every refused call, failed completion, dropped packet, failed bind and bad state change leaves one
- * record, made at the place of the check. rules.def is the one table: a stable number per rule, the sentence with
- * its figures, the source of the rule, what to do about it. docs/reference/explanations.md is generated from it.
+ * Explanations: every refused call, failed completion, dropped packet, failed bind and invalid state change leaves one
+ * record, made where the check fails. rules.def is the one table: a stable number per rule, the sentence with its
+ * figures, the source of the rule, what to do about it. docs/reference/explanations.md is generated from it.
  *
- * A record holds figures, not text: making one needs no formatting and no allocation. Text is rendered on request (softhca.h) or
- * when SOFTHCA_EXPLAIN names a sink. Numbers 1..255 are also the vendor syndrome of an error CQE.
+ * A record holds figures, not text: making one needs no formatting and no allocation. Text is rendered on request
+ * (softhca.h) or when SOFTHCA_EXPLAIN names a sink. Numbers 1..255 are also the vendor syndrome of an error CQE.
  *
- * Records live in the rings of struct explain_log, owned by struct hca; its lock is a leaf. Any thread may call. Records that
- * other processes and hosts can cause (explain/limit.h) have a separate ring, so that they do not displace the program's own.
+ * Records live in the rings of struct explain_log, owned by struct hca; its lock is a leaf. Any thread may call.
+ * Records that other processes and hosts can cause (explain/limit.h) have a separate ring, so that they do not displace
+ * the program's own.
  */
 #ifndef SOFTHCA_EXPLAIN_EXPLAIN_H
 #define SOFTHCA_EXPLAIN_EXPLAIN_H
@@ -30,9 +31,9 @@ enum explain_rule {
 #define EXPLAIN_ARGS 8
 
 /*
- * Where a queue pair is, as three figures: the id of its process, or one of these; then the subnet prefix and the interface
- * id of its host's GID, which are 0 unless the first figure is ORIGIN_HOST. Queue pairs of other hosts are in processes
- * whose ids are not known.
+ * Location of a queue pair, as three figures: the id of its process, or one of the values below; then the subnet prefix
+ * and the interface id of its host's GID, which are 0 unless the first figure is ORIGIN_HOST. For queue pairs of other
+ * hosts the process id is not known.
  */
 #define EXPLAIN_ORIGIN 3
 #define ORIGIN_THIS_PROCESS 0
@@ -64,7 +65,7 @@ enum explain_user { EXPLAIN_USER_KINDS(EXPLAIN_USER_NAME_) EXPLAIN_USER_COUNT };
 
 #define EXPLAIN_USER_BITS 21
 
-/** Packs @counts, one for each kind, into @figures. A count that does not fit is the largest that does. */
+/** Packs @counts, one for each kind, into @figures. A count that does not fit is replaced by the maximum. */
 static inline void explain_users_pack(const uint32_t counts[EXPLAIN_USER_COUNT], uint64_t figures[EXPLAIN_USERS])
 {
 	const uint64_t most = (UINT64_C(1) << EXPLAIN_USER_BITS) - 1;
@@ -79,15 +80,16 @@ static inline void explain_users_pack(const uint32_t counts[EXPLAIN_USER_COUNT],
 struct explain_subject {
 	const char *call;    /* refused call by name ("ibv_reg_mr"), static string; NULL for a work request */
 	uint32_t qpn;        /* QP number, 0 if none */
-	bool receive;        /* about the receive side of the QP: a request that arrived, or a receive */
-	uint64_t wr_id;      /* of the work request, if known; not known of receives */
+	bool receive;        /* concerns the receive side of the QP: a request that arrived, or a receive */
+	uint64_t wr_id;      /* wr_id of the work request, if known; not known for receives */
 	uint8_t opcode;      /* WQE opcode (MLX5_OPCODE_*), meaningful for a send request */
-	const char *request; /* the send request as the program calls it, static; NULL: by its opcode */
-	uint8_t syndrome;    /* CQE syndrome (MLX5_CQE_SYNDROME_*), 0 if there is no completion */
+	const char *request; /* the program's name for the send request, a static string; NULL: named by its opcode */
+	uint8_t syndrome;    /* CQE syndrome (MLX5_CQE_SYNDROME_*), or 0 without a completion */
 	uint8_t qp_state;    /* enum ibv_qp_state when the check was made */
 	int error;           /* errno value of a refused call, 0 if none */
 	/*
-	 * The call failed, but many programs ignore that: the line is held back until the program seems to fail (explain/sink.h).
+	 * The call failed, but many programs ignore that: the line is held back until the program shows signs of
+	 * failure (explain/sink.h).
 	 */
 	bool ignorable;
 	bool expected; /* not a mistake (docs/inside/decisions.md, Quiet runs): recorded, printed only with "all" */
@@ -112,32 +114,41 @@ uint64_t explain_make(struct hca *hca, const struct explain_subject *subject, en
 uint64_t explain_make_of_others(struct hca *hca, const struct explain_subject *subject, enum explain_rule rule,
 				const uint64_t *args, size_t count);
 
-/** Writes the line of a record that was made as an expected one. Makes no new record. Any thread. */
+/** Writes the line of an existing record that was marked as expected. Makes no new record. Any thread. */
 void explain_tell(struct hca *hca, const struct explain_subject *subject, enum explain_rule rule, const uint64_t *args);
 
-/** A queue pair of @hca was created: refusals by a limit before it were steps of a search (explain/search.h). Any thread. */
+/**
+ * Reports that a queue pair of @hca was created: earlier refusals by a limit were steps of a search (explain/search.h).
+ * Any thread.
+ */
 void explain_found(struct hca *hca);
 
 #define EXPLAIN_COUNT_(...) (sizeof((const uint64_t[]){__VA_ARGS__}) / sizeof(uint64_t))
-/* EXPLAIN(hca, &subject, RULE_X, figures…): figures in the order of the rule's text, at least one (0 if it has none). */
+/*
+ * Makes a record: EXPLAIN(hca, &subject, RULE_X, figures…). Figures in the order of the rule's text; a single 0 if it
+ * has none.
+ */
 #define EXPLAIN(hca, subject, rule, ...)                                                                               \
 	explain_make(hca, subject, rule, (const uint64_t[]){__VA_ARGS__}, EXPLAIN_COUNT_(__VA_ARGS__))
 
 /*
- * For refused calls: REFUSE(hca, "ibv_reg_mr", EINVAL, RULE_X, figures…) makes the record and yields the errno value,
- * so that a refusal reads `return -REFUSE(…)` or `errno = REFUSE(…); return NULL;`.
+ * Explains a refused call: REFUSE(hca, "ibv_reg_mr", EINVAL, RULE_X, figures…) makes the record and evaluates to the
+ * errno value, so that a refusal reads `return -REFUSE(…)` or `errno = REFUSE(…); return NULL;`.
  */
 #define REFUSE(hca, call_name, errno_value, rule, ...)                                                                 \
 	(EXPLAIN(hca, (&(const struct explain_subject){.call = (call_name), .error = (errno_value)}), rule,            \
 		 __VA_ARGS__),                                                                                         \
 	 (errno_value))
-/* REFUSE() of a call whose failure many programs ignore (docs/inside/decisions.md, Quiet runs). */
+/*
+ * As REFUSE(), for calls that fail often without harm, because many programs ignore it (docs/inside/decisions.md, Quiet
+ * runs).
+ */
 #define REFUSE_IGNORABLE(hca, call_name, errno_value, rule, ...)                                                       \
 	(EXPLAIN(hca,                                                                                                  \
 		 (&(const struct explain_subject){.call = (call_name), .error = (errno_value), .ignorable = true}),    \
 		 rule, __VA_ARGS__),                                                                                   \
 	 (errno_value))
-/* REFUSE() for calls on a QP. */
+/* As REFUSE(), for calls on a QP. */
 #define REFUSE_QP(hca, call_name, qp_number, errno_value, rule, ...)                                                   \
 	(EXPLAIN(hca,                                                                                                  \
 		 (&(const struct explain_subject){.call = (call_name), .qpn = (qp_number), .error = (errno_value)}),   \

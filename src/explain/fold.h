@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Folds repeated lines: an explanation by the same rule about the same queue pair is written once and then counted. Explanations without
- * a queue pair must also have the same figures. A short table holds the last lines, since those of several queue pairs alternate. Records
- * (softhca.h) are not folded.
+ * Folds repeated lines: an explanation by the same rule about the same queue pair is written once and then counted.
+ * Explanations without a queue pair must also have the same figures. A short table holds the last lines, because lines
+ * of several queue pairs may alternate. Records (softhca.h) are not folded.
  *
- * Owned by struct explain_sink, whose lock covers it.
+ * Owned by struct explain_sink and covered by its lock.
  */
 #ifndef SOFTHCA_EXPLAIN_FOLD_H
 #define SOFTHCA_EXPLAIN_FOLD_H
@@ -30,8 +30,8 @@ struct folds {
 bool folds_repeats(struct folds *folds, const char *device, const struct explain_record *record);
 
 /**
- * Returns the place for a new line: an empty one, otherwise the one whose last line is the oldest. Its count, if there is one, must be
- * written first. Never NULL.
+ * Returns the place for a new line: an empty one, otherwise the one with the oldest last line. If it has a count, the
+ * caller must write that first. Never NULL.
  */
 struct fold *folds_place(struct folds *folds);
 
@@ -41,7 +41,9 @@ void folds_enter(struct fold *place, const char *device, const struct explain_re
 /** Returns true if an entry has counted repetitions. */
 bool folds_counting(const struct folds *folds);
 
-/** Returns an entry with a count whose last line is older than @before_ns, or NULL. Removes entries that did not repeat. */
+/**
+ * Returns an entry with a count and a last line older than @before_ns, or NULL. Removes entries that did not repeat.
+ */
 struct fold *folds_due(struct folds *folds, uint64_t before_ns);
 
 #endif

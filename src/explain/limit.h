@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Rate limit for explanations that other processes and hosts can cause: dropped packets, refused connections. In each second a fixed
- * number of each rule is made; the rest is only counted (explanations_left_out), since each would cost a line of the sink. They are kept in
- * a separate ring (explain_make_of_others()), so that they cannot displace records of the program's own failures.
+ * Rate limit for explanations that other processes and hosts can cause: dropped packets, refused connections. In each
+ * second at most a fixed number of records is made for each rule, since each takes a line of the sink; the rest is only
+ * counted (explanations_left_out). These records have a separate ring (explain_make_of_others()), so that they cannot
+ * displace records of the program's own failures.
  *
  * No lock; any thread.
  */
@@ -11,7 +12,10 @@
 
 #include "explain/explain.h"
 
-/* Rules of the device, of the communication manager, and of requests for connections have numbers below that. */
+/*
+ * Upper bound of the rules that can be limited: those of the device, of the communication manager, and of requests for
+ * connections.
+ */
 #define EXPLAIN_LIMITED_RULES 900
 
 /** Counts an explanation and returns true if fewer than @most of @hca by @rule (< EXPLAIN_LIMITED_RULES) were made in this second. */
@@ -21,7 +25,7 @@ bool explain_may(struct hca *hca, enum explain_rule rule, uint32_t most);
 uint64_t explain_limited(struct hca *hca, const struct explain_subject *subject, uint32_t most, enum explain_rule rule,
 			 const uint64_t *args, size_t count);
 
-/** EXPLAIN() at most @most times in a second. Yields the result of explain_limited(). */
+/** As EXPLAIN(), at most @most times in a second. Evaluates to the result of explain_limited(). */
 #define EXPLAIN_LIMITED(hca, subject, most, rule, ...)                                                                 \
 	explain_limited(hca, subject, most, rule, (const uint64_t[]){__VA_ARGS__}, EXPLAIN_COUNT_(__VA_ARGS__))
 

@@ -10,7 +10,10 @@
 struct explain_log;
 struct explain_sink;
 
-/** Creates a log that also writes its records to @sink (explain/sink.h), which the caller keeps. Returns NULL without memory. */
+/**
+ * Creates a log that also writes its records to @sink (explain/sink.h), which stays the caller's. Returns NULL without
+ * memory.
+ */
 struct explain_log *explain_log_new(struct explain_sink *sink);
 
 /** Lock the log around fork(2), so that a child inherits a free lock and whole records. */

@@ -37,7 +37,10 @@ static bool word_is(const char *word, size_t length, const char *name)
 	return !name[length];
 }
 
-/* Returns the bits of `on`: all except WRITE_READ_EARLY, which warns of a common practice that no rule permits. */
+/*
+ * Returns the bits of `on`: all except WRITE_READ_EARLY, which warns of a practice that is common although no rule
+ * permits it.
+ */
 static uint64_t all_bits(void)
 {
 	uint64_t bits = 0;
@@ -56,7 +59,7 @@ static uint64_t bit_named(const char *word, size_t length)
 	return 0;
 }
 
-/* The environment may hold anything: a message stays one line of printable ASCII. */
+/* Refuses a word. The environment may contain any bytes, so the message is reduced to one line of printable ASCII. */
 static int word_refuse(const char *word, size_t length, char *error, size_t size)
 {
 	char printable[48];

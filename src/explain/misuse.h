@@ -22,9 +22,10 @@ static inline uint64_t misuse_bit(enum explain_rule rule)
 }
 
 /**
- * Parses the value of the setting LINT: words with commas between them, from left to right. `on`: all but WRITE_READ_EARLY; `off`: none; a name of a
- * rule ("queue-unsignaled"; case, _ and - do not matter): that one too; -name: not that one. A first word of the form -name
- * begins with `on`. @wanted gets the bits. Returns 0, or -EINVAL and one line without newline in @error.
+ * Parses the value of the setting LINT: comma-separated words, from left to right. `on`: all warnings except
+ * WRITE_READ_EARLY; `off`: none; the name of a rule ("queue-unsignaled"; case, _ and - do not matter): adds it; -name:
+ * removes it. If the first word has the form -name, the list starts from `on`. @wanted gets the bits. Returns 0, or
+ * -EINVAL and one line without newline in @error.
  */
 int misuse_parse(const char *text, uint64_t *wanted, char *error, size_t size);
 

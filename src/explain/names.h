@@ -11,7 +11,7 @@ struct bit_name {
 	const char *name;
 };
 
-/* Each ends with a NULL name. */
+/* Lists that end with a NULL name. */
 extern const struct bit_name access_names[]; /* enum ibv_access_flags */
 extern const struct bit_name rights_names[]; /* enum key_rights */
 extern const struct bit_name attr_names[];   /* enum ibv_qp_attr_mask */

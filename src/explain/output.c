@@ -23,13 +23,13 @@ int output_open(const char *path)
 	const int flags = O_APPEND | O_CLOEXEC | O_NOCTTY | O_NONBLOCK;
 	int fd = open(path, O_WRONLY | O_CREAT | flags, 0644);
 
-	/* A FIFO without a reader (fifo(7)) keeps the data for a later one. */
+	/* Without a reader, opens a FIFO (fifo(7)) such that it keeps the data for a later one. */
 	if (fd < 0 && errno == ENXIO)
 		fd = open(path, O_RDWR | flags);
 	return fd < 0 ? -errno : fd;
 }
 
-/* write(2) sends these to the thread that calls it. */
+/* Fills @set with the signals that write(2) sends to the calling thread on failure. */
 static void failure_signals(sigset_t *set)
 {
 	sigemptyset(set);
@@ -94,10 +94,10 @@ static ssize_t send_to(int fd, const char *text, size_t length)
 }
 
 /*
- * Writes to pipes and terminals through a separate open file description, which may have O_NONBLOCK. It is closed at once: the
- * reader of a pipe sees its end when no writer has it open, and the program may replace the file of the descriptor. Without
- * /proc, or if the terminal belongs to another user, poll(2) shows whether there is room for a write of at most PIPE_BUF bytes;
- * another writer may still fill the room in between.
+ * Writes to pipes and terminals through a separate open file description, which may have O_NONBLOCK. It is closed at
+ * once, because the reader of a pipe waits until all writers have closed it, and because the program may replace the
+ * file of the descriptor. Without /proc, or if the terminal belongs to another user, poll(2) shows whether there is
+ * room for a write of at most PIPE_BUF bytes; another writer may still fill the room in between.
  */
 static ssize_t write_reopened(int fd, const char *text, size_t length)
 {

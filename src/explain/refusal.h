@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* A refusal on its way: noted where a check fails, explained where it is known whose request it was. */
+/* A refusal before it is explained: recorded where a check fails, explained by a caller that can name the request. */
 #ifndef SOFTHCA_EXPLAIN_REFUSAL_H
 #define SOFTHCA_EXPLAIN_REFUSAL_H
 
@@ -11,11 +11,11 @@ struct refusal {
 	uint64_t args[EXPLAIN_ARGS];
 };
 
-/* Fills *@why with @rule and its figures, and is -@errno_value. */
+/* Fills *@why with @rule and its figures, and evaluates to -@errno_value. */
 #define REFUSAL(why, errno_value, rule_number, ...)                                                                    \
 	(*(why) = (struct refusal){.rule = (rule_number), .args = {__VA_ARGS__}}, -(errno_value))
 
-/** Explains @why of a @call that returns @error; of RULE_NONE nothing. Any thread. */
+/** Explains @why for a @call that returns @error, unless the rule is RULE_NONE. Any thread. */
 static inline void refusal_explain(struct hca *hca, const char *call, int error, const struct refusal *why)
 {
 	const struct explain_subject subject = {.call = call, .error = error};

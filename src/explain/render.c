@@ -72,7 +72,7 @@ static void add_error(struct text *out, uint64_t error)
 	add(out, "%s", name ? name : "unknown error");
 }
 
-/* Adds up to eight characters, as they lie in memory. The name comes from outside, so unprintable ones become "?". */
+/* Adds up to eight characters in memory order. They come from outside, so unprintable ones become "?". */
 static void add_chars(struct text *out, uint64_t value)
 {
 	char text[sizeof(value)];
@@ -113,7 +113,7 @@ static void add_origin(struct text *out, const uint64_t *figures)
 		add(out, "host %s", address);
 }
 
-/* Adds a rule of another process, whose library may have rules that this one lacks. */
+/* Adds a rule of another process. Its library may have rules that this one lacks. */
 static void add_cause(struct text *out, uint64_t number)
 {
 	const struct rule_text *rule = rule_text((enum explain_rule)number);

@@ -34,16 +34,16 @@
 
 static const char all[] = "all";
 
-/* More refusals that a program may have ignored than these are written at once. */
+/* Number of possibly ignored refusals that are held back; further ones are written at once. */
 enum { IGNORED_RECORDS = 8 };
 
 struct explain_sink {
 	pthread_mutex_t lock;
 	int fd;                   /* or -1 */
-	bool all;                 /* what is expected has lines, too */
+	bool all;                 /* expected records are written, too */
 	enum setting_COLOR color; /* AUTO: on a terminal */
 	bool ended;
-	uint64_t second_ns; /* when the second began that `lines` are of */
+	uint64_t second_ns; /* start of the second that `lines` counts */
 	uint32_t lines;
 	struct folds folds;
 	struct search search;
@@ -56,14 +56,17 @@ struct explain_sink {
 	bool lint;         /* warnings about misuse are on, including ignored errors */
 	const char *marks; /* a file that gets a byte if something goes wrong; NULL: none, or done */
 	bool searches;     /* atomic; a refusal may be held back, or a search is in progress */
-	/* Omitted lines, not reported yet: the sink took nothing; writing failed, with `failure`; limit of lines per second. */
+	/*
+	 * Omitted lines that are not reported yet, by reason: the sink accepted nothing; writing failed, with
+	 * `failure`; limit of lines per second.
+	 */
 	uint64_t unread, failed, too_many;
 	int failure;
-	int error;             /* of the last write; EAGAIN: there was no room for more */
-	char rest[LINE_BYTES]; /* of a line that did not go out whole */
+	int error;             /* errno of the last write; EAGAIN: the sink was full */
+	char rest[LINE_BYTES]; /* rest of a line that was written in part */
 	size_t rest_bytes;
-	char text[1024], line[LINE_BYTES]; /* in which a line is written; stacks are small */
-	struct timer timer;                /* of the first device; writes due lines if there is a device thread */
+	char text[1024], line[LINE_BYTES]; /* buffers for a line, because stacks may be small */
+	struct timer timer;                /* timer of the first device; writes due lines if there is a device thread */
 	bool timer_armed;
 };
 
@@ -130,7 +133,7 @@ struct explain_sink *explain_sink_new(const struct settings *settings)
 	sink->fd = sink_open(sink->all ? after_all(settings->explain) : settings->explain);
 	sink->lint = strcmp(settings->lint, "off");
 	sink->marks = secure_getenv(EXPLAIN_MARKS);
-	/* Marks need the decisions of a sink, not its lines. */
+	/* Marks need the decisions of a sink, but not its lines. */
 	if (sink->fd < 0 && sink->marks)
 		sink->fd = sink_open("/dev/null");
 	sink->color = color_setting(settings->color);
@@ -144,10 +147,12 @@ bool explain_sink_is_on(const struct explain_sink *sink)
 
 /* ---- writing; the lock is held --------------------------------------------------------------------------------- */
 
-/* Writes a line, or the beginning of it and keeps the rest. */
+/* Writes a line. If only its beginning can be written, keeps the rest. */
 static bool line_put(struct explain_sink *sink, const char *line, size_t bytes)
 {
-	/* Does not write to a file with which the program has replaced ours; standard error may be any file. */
+	/*
+	 * Does not write to a file with which the program has replaced the sink's own; standard error may be any file.
+	 */
 	int done = sink->fd != STDERR_FILENO && !descriptor_is_ours(sink->fd) ? -EBADF
 									      : output_write(sink->fd, line, bytes);
 
@@ -177,7 +182,7 @@ static bool put_left_out(struct explain_sink *sink, uint64_t *count, const char 
 	return true;
 }
 
-/* Reports omitted earlier lines first. Returns false if the sink takes nothing. */
+/* Reports earlier omitted lines first. Returns false if the sink accepts nothing. */
 static bool sink_ready(struct explain_sink *sink)
 {
 	char limit[64], failure[64];
@@ -199,7 +204,7 @@ static void leave_out(struct explain_sink *sink, uint64_t count)
 	sink->failure = sink->error;
 }
 
-/* Tells `softhca run --error-exitcode`, which made the file, that something went wrong. Once for each process. */
+/* Marks, once for each process, that something went wrong, for `softhca run --error-exitcode`, which made the file. */
 static void sink_mark(struct explain_sink *sink)
 {
 	int fd;
@@ -223,7 +228,7 @@ static bool may_write(struct explain_sink *sink, uint64_t now_ns)
 	return sink->lines++ < LIMIT_EXPLAIN_LINES;
 }
 
-/* A flush is the consequence of a failure with its own line. */
+/* Returns true for a flush: it is the consequence of a failure with its own line. */
 static bool is_consequence(const struct explain_record *record)
 {
 	return record->subject.syndrome == MLX5_CQE_SYNDROME_WR_FLUSH_ERR;
@@ -280,7 +285,7 @@ static bool put_count(struct explain_sink *sink, const struct fold *fold)
 	return line_put(sink, line, strlen(line));
 }
 
-/* Writes the count of @fold. The count continues if the sink takes nothing. */
+/* Writes the count of @fold. If the sink accepts nothing, the count continues. */
 static bool say_count(struct explain_sink *sink, struct fold *fold, uint64_t now_ns)
 {
 	if (!sink_ready(sink) || !put_count(sink, fold))
@@ -298,7 +303,7 @@ static void say_counts_before(struct explain_sink *sink, uint64_t before_ns, uin
 		;
 }
 
-/* Writes a new record, for which the table makes room. */
+/* Writes a new record and enters it into the table. */
 static void say_record(struct explain_sink *sink, const char *device, const struct explain_record *record)
 {
 	struct fold *place;
@@ -322,7 +327,7 @@ static void say_record(struct explain_sink *sink, const char *device, const stru
 		folds_enter(place, device, record);
 }
 
-/* Writes the refusals that the program has not ignored, after all. */
+/* Writes the refusals that were held back because the program might ignore them. */
 static void say_ignored(struct explain_sink *sink)
 {
 	for (uint32_t i = 0; i < sink->ignored_count; i++)
@@ -331,7 +336,7 @@ static void say_ignored(struct explain_sink *sink)
 	sink->ignored_count = 0;
 }
 
-/* Returns true if @record may be one that the program ignores, which is kept back. */
+/* Holds back @record and returns true if the program may ignore it. */
 static bool ignored_takes(struct explain_sink *sink, const char *device, const struct explain_record *record)
 {
 	if (!record->subject.ignorable || sink->all || sink->lint || sink->ended)
@@ -342,7 +347,7 @@ static bool ignored_takes(struct explain_sink *sink, const char *device, const s
 	return true;
 }
 
-/* Writes the refusal that was kept back before @before_ns: no queue pair came of it. */
+/* Writes the refusal that was held back before @before_ns, because no queue pair was created after it. */
 static void say_search(struct explain_sink *sink, uint64_t before_ns)
 {
 	struct explain_record record;
@@ -364,7 +369,7 @@ static void say_due(struct explain_sink *sink, uint64_t now_ns)
 
 static struct explain_sink *aborting;
 
-/* Writes held lines: assert(3) of a refused queue pair ends the program before they are due. */
+/* Writes held lines: a failed assert(3) after a refusal may end the program before they are due. */
 static void on_abort(int signal)
 {
 	if (!pthread_mutex_trylock(&aborting->lock)) {
@@ -403,7 +408,7 @@ static void unlock_and_arm(struct explain_sink *sink, uint64_t now_ns)
 	if (arm)
 		sink->timer_armed = true;
 	pthread_mutex_unlock(&sink->lock);
-	/* The thread runs, so this cannot fail. */
+	/* The thread is already running, so this cannot fail. */
 	if (arm)
 		timer_arm(&the_registry.devices[0].timers, &sink->timer, now_ns + FOLD_NS);
 }

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The destination of explanations that SOFTHCA_EXPLAIN names: one sink per process, shared by all devices. The registry owns it
- * until the process ends.
+ * The destination of explanations that SOFTHCA_EXPLAIN names: one sink per process, shared by all devices. The registry
+ * owns it until the process ends.
  *
- * Writing never blocks (explain/output.h). Repetitions are counted (explain/fold.h); their count is written after a second, with
- * the next explanation or by the device thread, otherwise when the program ends. At most LIMIT_EXPLAIN_LINES are written in a
- * second. Lines left out for that reason, or because the sink accepts nothing, are counted, and the count is written later. A
- * refusal that may be a step of a search for a limit is kept back (explain/search.h), and so is one that programs commonly ignore
- * (`ignorable`), until something else is explained, the program aborts, or it ends with a status other than 0.
+ * Writing never blocks (explain/output.h). Repetitions are counted (explain/fold.h). Their count is written after a
+ * second: with the next explanation, by the device thread, or when the program ends. At most LIMIT_EXPLAIN_LINES are
+ * written in a second. Lines left out for that reason, or because the sink accepts nothing, are counted, and the count
+ * is written later. Two kinds of refusals are held back. One that may be a step of a search for a limit: see
+ * explain/search.h. One that programs commonly ignore (`ignorable`): until something else is explained, the program
+ * aborts, or it ends with a status other than 0.
  *
  * Any thread may call. The lock of a sink is a leaf; a timer is armed without it.
  */
@@ -26,8 +27,8 @@ struct settings;
 #define EXPLAIN_MARKS "SOFTHCA_EXPLAIN_MARKS"
 
 /**
- * Makes the sink of @settings.explain: "off", "stderr" or a path to append to, or "all" before these. A path that cannot be
- * opened is reported once on stderr, since explanations were requested. NULL without memory.
+ * Makes the sink of @settings.explain: "off", "stderr" or a path to append to, or "all" before these. A path that
+ * cannot be opened is reported once on stderr. Returns NULL without memory.
  */
 struct explain_sink *explain_sink_new(const struct settings *settings);
 
@@ -40,19 +41,25 @@ bool explain_sink_is_on(const struct explain_sink *sink);
  */
 void explain_sink_record(struct explain_sink *sink, const char *device, const struct explain_record *record);
 
-/** A queue pair was created: refusals by a limit before it were steps of a search (explain/search.h). Any thread. */
+/**
+ * Reports that a queue pair was created: earlier refusals by a limit were steps of a search (explain/search.h). Any
+ * thread.
+ */
 void explain_sink_found(struct explain_sink *sink);
 
-/** Writes a remark that is not a record: a bad setting, a summary. The limit of lines per second excludes it. */
+/**
+ * Writes a remark that is not a record: a bad setting, a summary. It does not count towards the limit of lines per
+ * second.
+ */
 void explain_sink_note(struct explain_sink *sink, const char *text);
 
 /**
- * The program ends with exit status @status: writes what was counted and not written yet, and if @status is not 0 the refusals
- * that it might have ignored. Later records are not folded.
+ * Handles the end of the program with exit status @status: writes counts that are pending and, if @status is not 0, the
+ * refusals that it might have ignored. Later records are not folded.
  */
 void explain_sink_finish(struct explain_sink *sink, int status);
 
-/** Around fork(2): the child begins without pending lines, since the parent writes them. */
+/** Handlers around fork(2): the child begins without pending lines, since the parent writes them. */
 void explain_sink_before_fork(struct explain_sink *sink);
 void explain_sink_after_fork(struct explain_sink *sink, bool child);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Commands for doorbell registers that programs write themselves; see process/commands.h. */
+/* Commands for doorbell registers to which programs write themselves; see process/commands.h. */
 #ifndef SOFTHCA_PROGRESS_COMMANDS_H
 #define SOFTHCA_PROGRESS_COMMANDS_H
 

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The device thread's view of the program's polling, see poll_activity.h. */
+/* The device thread's estimate of the program's polling, see poll_activity.h. */
 #include "progress/poll_activity.h"
 
 #include "core/timer.h"
 #include "core/tunables.h"
 
-/* Figures chosen for speed. */
+/* Values chosen for speed. */
 enum {
 	/*
 	 * later checks wait this fraction of the time for which the program has polled: a check takes the processor from
@@ -50,10 +50,10 @@ bool poll_activity_program_polls(struct poll_activity *activity, const struct pr
 	bool often = (calls->attended && polls) || polls >= POLLS_OFTEN * (1 + (uint64_t)naps);
 	uint64_t now_ns = clock_now_ns();
 
-	/* A single unit of work may have been the last. */
+	/* A single unit of work may have been the last one. */
 	if (!naps && works > 1)
 		often |= (uint64_t)works * POLL_WORK_NS >= now_ns - activity->since_ns;
-	/* Arrivals may wake this thread before enough time has passed for that many polls. */
+	/* Arrivals may wake this thread before the program has had time for that many polls. */
 	if (!often && now_ns - activity->since_ns < poll_activity_interval(activity))
 		return activity->program_polls;
 	if (!activity->program_polls)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The device thread's view (progress.c) of whether the program polls, or a thread of it polls as a substitute, so that
- * arrivals are handled without the device thread. Evaluated from time to time from counters that have changed since. On
- * the device thread only.
+ * Estimates, for the device thread (progress.c), whether the program polls, or one of its threads polls as a
+ * substitute, so that arrivals are handled without the device thread. Evaluated from time to time from changes of
+ * counters. On the device thread only.
  */
 #ifndef SOFTHCA_PROGRESS_POLL_ACTIVITY_H
 #define SOFTHCA_PROGRESS_POLL_ACTIVITY_H
@@ -15,7 +15,7 @@
 /* Counters of the program, free running. */
 struct program_calls {
 	uint32_t polls;
-	uint32_t naps;  /* times that it was about to sleep */
+	uint32_t naps;  /* times that the program was about to sleep */
 	uint32_t works; /* progress_worked() */
 	bool attended;  /* a thread of the library currently polls on its behalf */
 };
@@ -45,9 +45,9 @@ bool poll_activity_program_polls(struct poll_activity *activity, const struct pr
 
 /**
  * Returns true if a sleeping thread of the program handles arrivals (substitute_poller.h). If the event that woke this
- * thread (@arrived) may also have woken the substitute, the latter gets time to show it. Without activity this thread
- * takes arrivals back, so a substitute that gets no processor, or that left in an unusual way, delays arrivals by at
- * most one check.
+ * thread (@arrived) may also have woken the substitute, the substitute gets time to become active. If it does not, this
+ * thread handles arrivals again, so a substitute that gets no processor, or that left in an unusual way, delays
+ * arrivals by at most one check.
  */
 bool poll_activity_has_substitute(struct poll_activity *activity, struct substitute_state state, bool arrived);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Access to memory that a program registered for its queues (mlx5dv_devx_umem_reg(3)) and may have unmapped since: an
- * adapter has such pages pinned, this device shares the program's mappings. Access goes through the kernel, which
- * returns EFAULT where a load or store would end the program. If the kernel refuses that (system call filter of a
+ * adapter pins such pages, while this device shares the program's mappings. Access goes through the kernel, which
+ * returns EFAULT where a load or store would end the program. If the kernel refuses these system calls (filter of a
  * container), plain loads and stores are used.
  *
  * Any thread may call; a system call that takes no lock.

@@ -24,7 +24,7 @@
 #include "progress/progress_parts.h"
 #include "progress/substitute_poller.h"
 
-/* Figures chosen for speed. */
+/* Values chosen for speed. */
 enum {
 	/*
 	 * consecutive arrivals that woke the thread while the program polled, after which links must not wake it
@@ -38,7 +38,7 @@ enum {
 	POLL_TRIES = 10000,
 	/* of these, attempts before the processor is yielded */
 	POLL_SPINS = 100,
-	/* ns to wait for a poll of another thread: longer than any poll takes that has a processor */
+	/* ns to wait for another thread's poll: longer than any poll takes while its thread has a processor */
 	POLL_WAIT_NS = 500000000,
 	/* ns between two checks of it */
 	POLL_WAIT_NAP_NS = 100000,
@@ -53,17 +53,17 @@ static struct {
 	pthread_cond_t ready_done; /* signalled when a ready function has returned */
 	struct poller *pollers;    /* atomic; grows only */
 	struct watched_fd *running;
-	uint32_t removals; /* of watched descriptors; results from before a removal may be obsolete */
+	uint32_t removals; /* number of descriptors removed so far; results from before a removal may be obsolete */
 	pthread_t thread;
 	bool started;
-	bool no_pwait2;          /* of the thread: the kernel refuses epoll_pwait2(2) */
+	bool no_pwait2;          /* used by the thread only: the kernel refuses epoll_pwait2(2) */
 	int epoll;               /* descriptors that the thread sleeps on, including `arrivals` */
-	int arrivals;            /* epoll as well; a substitute sleeps on it */
+	int arrivals;            /* also an epoll descriptor, on which a substitute sleeps */
 	uint32_t drained;        /* atomic; number of its descriptors that have a drain function */
-	bool sleeps_on_arrivals; /* of the thread: it currently sleeps on arrivals, too */
+	bool sleeps_on_arrivals; /* used by the thread only: it currently sleeps on arrivals, too */
 	int wake;                /* eventfd */
 	uint32_t generation;
-	uint64_t sleeps_until; /* atomic; CLOCK_MONOTONIC; 0: the thread is awake */
+	uint64_t sleeps_until; /* atomic; CLOCK_MONOTONIC time of the thread's next wake-up; 0: it is awake */
 	uint32_t polling;      /* atomic; 1: a thread is in progress_poll_all() */
 	uint32_t polls;        /* atomic; polls by the program */
 	uint32_t naps;         /* atomic; times that the program was about to sleep */
@@ -124,7 +124,7 @@ bool progress_poll_all(void)
 	return found;
 }
 
-/* Only between progress_begin_polling() and progress_end_polling(). */
+/* Call only between progress_begin_polling() and progress_end_polling(). */
 void progress_arm_all(bool armed)
 {
 	for (struct poller *poller = first_poller(); poller; poller = poller->next) {
@@ -135,8 +135,8 @@ void progress_arm_all(bool armed)
 }
 
 /*
- * Returns true if a poll would find nothing: most polls of a waiting program end here. Between progress_begin_polling()
- * and progress_end_polling(), in an epoch section.
+ * Returns true if a poll would find nothing, which is the case for most polls of a waiting program. Call between
+ * progress_begin_polling() and progress_end_polling(), in an epoch section.
  */
 static bool all_idle(void)
 {
@@ -147,7 +147,9 @@ static bool all_idle(void)
 	return idle;
 }
 
-/* Between progress_begin_polling() and progress_end_polling(), for a program, in an epoch section. */
+/*
+ * Polls on behalf of a program. Call between progress_begin_polling() and progress_end_polling(), in an epoch section.
+ */
 static bool poll_for_program(void)
 {
 	bool found;
@@ -201,7 +203,7 @@ static bool poll_to_the_end(void)
 	return false;
 }
 
-/* Polls for arrivals that do not show at a descriptor. */
+/* Polls for arrivals that do not make a descriptor readable. */
 static bool poll_restless(struct run *run)
 {
 	bool found = false;
@@ -236,7 +238,7 @@ bool progress_rest(bool stays)
 	return !found;
 }
 
-/* A poll takes some microseconds, unless the polling thread loses its processor. */
+/* Waits for the poll of another thread. It takes some microseconds, unless that thread loses its processor. */
 bool progress_begin_polling_soon(void)
 {
 	for (int i = 0; i < POLL_TRIES; i++) {
@@ -283,7 +285,7 @@ void progress_before_sleep(void)
 	bool all;
 
 	__atomic_add_fetch(&progress.naps, 1, __ATOMIC_RELAXED);
-	/* A thread that is polling arms by itself. */
+	/* A thread that is polling arms the pollers itself. */
 	if (!progress_begin_polling()) {
 		progress_wake();
 		return;
@@ -310,7 +312,7 @@ void progress_attend_end(void)
 
 /* ---- the thread ------------------------------------------------------------------------------------------------ */
 
-/* Cause of the end of a sleep of the thread; all but NOT_WOKEN: a descriptor. */
+/* Reason why a sleep of the thread ended; all except NOT_WOKEN: a descriptor. */
 enum woken { NOT_WOKEN, WOKEN, WOKEN_BY_ARRIVAL };
 
 /* Returns the sum of progress_worked() over all threads except this one. */
@@ -335,7 +337,8 @@ static struct program_calls program_calls_now(void)
 }
 
 /*
- * Reports changes of `attends`. A program that polls its memory and only occasionally a CQ does not attend to arrivals.
+ * Reports changes of `attends`. A program that polls its memory, and a CQ only occasionally, does not attend to
+ * arrivals.
  */
 static void report_attention(struct poll_activity *activity)
 {
@@ -358,8 +361,8 @@ static void disarm_repeatedly(void)
 }
 
 /*
- * Gives a thread of the program time to finish a poll that this thread may have interrupted: if they share a processor,
- * another immediate check, triggered by descriptors that are still ready, would keep the program from continuing.
+ * Gives a thread of the program time to finish a poll that this thread may have interrupted. If both share a processor
+ * and this thread checked again at once, because descriptors are still ready, the program could not continue.
  */
 static void let_program_finish_poll(void)
 {
@@ -389,8 +392,8 @@ static void set_sleeps_on_arrivals(bool minds)
 }
 
 /*
- * Leaves arrivals to a substitute. If this thread was woken, the cause is not an arrival but may be work that no
- * descriptor reports.
+ * Leaves arrivals to a substitute. If this thread was woken, the cause is not an arrival, but possibly work that makes
+ * no descriptor readable.
  */
 static uint64_t leave_to_substitute(const struct poll_activity *activity, bool woken)
 {
@@ -439,7 +442,7 @@ static uint64_t handle_arrivals(struct poll_activity *activity, enum woken woken
 	progress_end_polling();
 	if (!all)
 		return 0;
-	/* The program polls now and then and may soon poll more often, so it need not wake this thread each time. */
+	/* The program polls occasionally and may soon poll more often, so it need not wake this thread each time. */
 	if (some)
 		return clock_now_ns() + TUNABLE_POLL_LOOK_NS;
 	/* The next poll of the program wakes this thread. */
@@ -465,7 +468,7 @@ int progress_arrivals(void)
 	return __atomic_load_n(&progress.started, __ATOMIC_ACQUIRE) ? progress.arrivals : -1;
 }
 
-/* Removed descriptors are no longer found, and descriptors found stay valid until the section ends. */
+/* Removed descriptors are no longer found; those found stay valid until the section ends. */
 void progress_drain(void)
 {
 	struct epoll_event events[EPOLL_EVENTS];
@@ -492,8 +495,8 @@ static void drain_arrivals(struct watched_fd *watched, uint32_t events)
 }
 
 /*
- * Calls `ready` of @watched, unless a descriptor was removed after this one was found ready, possibly the same: the
- * others will be found ready again.
+ * Calls `ready` of @watched, unless a descriptor, possibly the same one, was removed after this one was found ready.
+ * The others will be found ready again.
  */
 static bool call_ready(struct watched_fd *watched, uint32_t events, uint32_t removals)
 {
@@ -566,8 +569,8 @@ static bool has_descriptors(void)
 }
 
 /*
- * Nothing wakes a thread that sleeps on descriptors which another thread has closed, so it checks periodically whether
- * they are still there.
+ * Waits for descriptors. If another thread closes them, nothing wakes this one, so it checks periodically whether they
+ * still exist.
  */
 static int wait_for_descriptors(uint64_t until_ns, struct epoll_event *events)
 {
@@ -635,7 +638,7 @@ static void *device_thread(void *argument)
 
 		__atomic_store_n(&progress.sleeps_until, 0, __ATOMIC_SEQ_CST);
 		until = first_poller() ? handle_arrivals(&activity, woken) : FOR_EVER;
-		/* A timer that is armed after this was read wakes the thread, which would otherwise sleep past it. */
+		/* If a timer is armed after this was read, it wakes the thread, which would otherwise sleep past it. */
 		__atomic_store_n(&progress.sleeps_until, until, __ATOMIC_SEQ_CST);
 		next = fire_timers();
 		if (next < until)
@@ -663,7 +666,7 @@ static int device_thread_start(void)
 	return error ? -EAGAIN : 0;
 }
 
-/* The lock is held. */
+/* Closes the descriptors of progress. The lock is held. */
 static void close_descriptors(void)
 {
 	if (progress.epoll >= 0)
@@ -675,7 +678,7 @@ static void close_descriptors(void)
 	progress.epoll = progress.arrivals = progress.wake = -1;
 }
 
-/* The lock is held. */
+/* Opens the descriptors of progress. The lock is held. */
 static int open_descriptors(void)
 {
 	struct epoll_event wake = {.events = EPOLLIN}, arrival = {.events = EPOLLIN, .data.ptr = &arrivals};

@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Progress: which thread handles arrivals. A program that polls an empty CQ does (progress_poll). While none polls, the
- * device thread, one per process, sleeps until a descriptor is ready, a timer is due, or a peer wakes it.
+ * Decides which thread handles arrivals. A program that polls an empty CQ handles them itself (progress_poll). While
+ * the program does not poll, the device thread, one per process, sleeps until a descriptor is ready, a timer is due, or
+ * a peer wakes it.
  *
  * The thread is started when first needed. It blocks all signals and holds no lock while it sleeps.
  *
  * While the program polls, arrivals should not wake the thread, which costs their sender a system call and the program
  * a part of its processor. So pollers are armed only while no thread polls. The device thread controls this: after
- * several consecutive arrivals at a time when the program polls it has the program disarm them. It then checks every
- * 100 us whether the program still polls, up to every millisecond if the program has polled for long; if not, it arms
- * them, polls once more, and sleeps. A program that arms a CQ is about to sleep, so that call arms them itself. A
- * program that is busy with its queues (progress_worked) counts as polling.
+ * several consecutive arrivals at a time when the program polls, it requests that the program disarm them. It then
+ * checks every 100 us whether the program still polls, up to every millisecond if the program has polled for long; if
+ * not, it arms them, polls once more, and sleeps. A program that arms a CQ is about to sleep, so that call arms them
+ * itself. A program that is busy with its queues (progress_worked) counts as polling.
  *
  * One thread at a time calls the pollers. A forked child has no pollers, no descriptors and no thread; the code that
  * registered them registers them again (see progress_generation).
@@ -30,12 +31,12 @@ struct run;
 
 struct poller {
 	struct poller *next;
-	bool repeats; /* arm() may be called repeatedly with the same value, and is called before each sleep, armed or not */
-	bool armed; /* progress.c */
+	bool repeats; /* arm() is called before each sleep, even if the pollers are armed already */
+	bool armed;   /* progress.c */
 	/**
 	 * Handles a batch of arrivals: builds a packet in run_slot(@run), calls run_commit(), deliver_queued(@run), and
 	 * so on. Inside an epoch section, no lock held; the caller then handles the QPs that are due. Returns true if
-	 * there was anything.
+	 * anything had arrived.
 	 */
 	bool (*poll)(struct poller *poller, struct run *run);
 	/**
@@ -55,8 +56,8 @@ struct poller {
 	 */
 	void (*rest)(struct poller *poller, bool stays);
 	/**
-	 * Reports that the program has begun to poll all the time, or has stopped. On the device thread, no lock held.
-	 * Or NULL.
+	 * Reports that the program has begun to poll continuously, or has stopped. On the device thread, no lock held.
+	 * May be NULL.
 	 */
 	void (*attend)(struct poller *poller, bool attends);
 };
@@ -71,9 +72,9 @@ struct watched_fd {
 	 */
 	void (*ready)(struct watched_fd *watched, uint32_t events);
 	/**
-	 * For a descriptor of arrivals: reads what the poller leaves in it. Any thread, several at once, in an epoch
-	 * section: memory and descriptor stay valid until it ends. Takes no lock. NULL: the poller reads everything,
-	 * and this structure is not accessed.
+	 * For a descriptor of arrivals: reads the data that the poller leaves in it. Any thread, several at once, in an
+	 * epoch section, so memory and descriptor stay valid until it ends. Takes no lock. NULL: the poller reads
+	 * everything, and this structure is not accessed.
 	 */
 	void (*drain)(struct watched_fd *watched);
 };
@@ -95,8 +96,8 @@ int progress_watch(struct watched_fd *watched, uint32_t events);
 /** Changes the watched events. */
 int progress_rewatch(struct watched_fd *watched, uint32_t events);
 /**
- * As progress_watch() and progress_rewatch(), for a descriptor that is readable when something has arrived. A thread
- * that sleeps on those, the device thread or its substitute (substitute_poller.h), calls all pollers afterwards. The
+ * As progress_watch() and progress_rewatch(), for a descriptor that becomes readable on arrivals. A thread that sleeps
+ * on such descriptors, the device thread or its substitute (substitute_poller.h), calls all pollers afterwards. The
  * descriptor may also be watched for other events.
  */
 int progress_watch_arrivals(struct watched_fd *watched, uint32_t events);
@@ -107,7 +108,7 @@ int progress_rewatch_arrivals(struct watched_fd *watched, uint32_t events);
  */
 void progress_unwatch(struct watched_fd *watched);
 
-/** The device thread, as timers see it. */
+/** The device thread, for timers. */
 extern const struct timer_thread progress_timer_thread;
 /** Starts the thread. Returns 0 or -EAGAIN. Any thread may call. */
 int progress_start(void);
@@ -122,7 +123,7 @@ void progress_wake(void);
 extern uint32_t progress_pollers SOFTHCA_OWN;
 
 /**
- * Returns true if there are pollers: otherwise nothing can arrive, and polling CQs need not call progress_poll(). Any
+ * Returns true if there are pollers. Otherwise nothing can arrive, and polling CQs need not call progress_poll(). Any
  * thread may call.
  */
 static inline bool progress_has_pollers(void)
@@ -131,7 +132,7 @@ static inline bool progress_has_pollers(void)
 }
 
 /**
- * Counts @works units of work that show that a program tends its queues: this thread took completions, handled
+ * Counts @works units of work that show that the program is busy with its queues: this thread took completions, handled
  * arrivals, or sent a long message, which takes as long. Such a program may poll rarely and find completions each time,
  * while the device thread handles arrivals on its behalf. Any thread may call, with any lock held.
  */
@@ -151,14 +152,14 @@ bool progress_poll(void);
 
 /**
  * Begin and end a period in which a thread of the library that polls doorbells (progress/watch.h) also polls for
- * arrivals, on behalf of a program that makes no calls: its progress_poll() then counts as that of a program that polls
- * all the time. After the end, arrivals wake the device thread. Each once per period; no lock held.
+ * arrivals, on behalf of a program that makes no calls. Its progress_poll() then counts as that of a program that polls
+ * continuously. After the end, arrivals wake the device thread. Each is called once per period; no lock held.
  */
 void progress_attend_begin(void);
 void progress_attend_end(void);
 
 /**
- * Handles arrivals, for a timer that is about to interpret silence as loss. Returns false if some may be left, because
+ * Handles arrivals, for a timer that is about to treat silence as loss. Returns false if some may be left, because
  * another thread is polling or arrivals keep coming. No lock held.
  */
 bool progress_look(void);
@@ -177,7 +178,7 @@ void progress_before_sleep(void);
 
 /** Returns the generation of the process, from 1. It changes in a forked child, where all registrations are lost. */
 uint32_t progress_generation(void);
-/** Around fork(): the lock is held meanwhile, so that the child finds it free. */
+/** Handlers around fork(): hold the lock, so that the child finds it free. */
 void progress_before_fork(void);
 void progress_after_fork(bool child);
 

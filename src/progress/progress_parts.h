@@ -17,21 +17,21 @@ bool progress_begin_polling(void);
 bool progress_begin_polling_soon(void);
 void progress_end_polling(void);
 
-/* The following three only between progress_begin_polling() and progress_end_polling(). */
+/* Call the following three only between progress_begin_polling() and progress_end_polling(). */
 
-/** Calls all pollers once; returns true if there was anything. */
+/** Calls all pollers once; returns true if anything had arrived. */
 bool progress_poll_all(void);
 /** Sets whether arrivals wake the threads that sleep on them. */
 void progress_arm_all(bool armed);
 /**
- * Handles arrivals that do not show at a descriptor, with pollers armed and before a sleep. @stays: see poller.rest.
- * Returns false if something may be left.
+ * Handles arrivals that do not make a descriptor readable, with pollers armed and before a sleep. @stays: see
+ * poller.rest. Returns false if some may be left.
  */
 bool progress_rest(bool stays);
 
 /** Returns the epoll descriptor to sleep on for arrivals; -1: none. Any thread may call. */
 int progress_arrivals(void);
-/** Reads from the descriptors of arrivals what pollers leave in them. Any thread may call, outside an epoch section. */
+/** Reads the data that pollers leave in the descriptors of arrivals. Any thread may call, outside an epoch section. */
 void progress_drain(void);
 
 #endif

@@ -129,7 +129,7 @@ bool shadow_fetch(struct shadow *shadow)
 	fresh = (uint16_t)(announced - shadow->fetched);
 	if (!fresh)
 		return false;
-	/* The executor refuses more entries than the ring holds; there are no more to fetch. */
+	/* The executor refuses to announce more entries than the ring holds, so fetching stops there. */
 	count = fresh < shadow->count ? fresh : shadow->count;
 	if (count == 1 && !ahead) {
 		shadow_take_entry(shadow, entry);

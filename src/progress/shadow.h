@@ -14,13 +14,14 @@
 
 struct shadow {
 	const uint8_t *ring;    /* the program's */
-	const uint32_t *record; /* its doorbell record, big-endian, 16 bits */
+	const uint32_t *record; /* the ring's doorbell record, big-endian, 16 bits */
 	uint32_t count;         /* number of entries; a power of two, at most 2^15 */
 	uint32_t shift;         /* log2 of the bytes of an entry */
 	uint16_t fetched;       /* running count of the entries in the copy */
 	uint16_t next;          /* for a linked ring: next entry to fetch */
-	bool linked; /* entries name their successor in their bytes 2 and 3 (mlx5-formats 2.2); else they lie in order */
-	bool gone;   /* the memory was unmapped */
+	bool linked;    /* entries name their successor in their bytes 2 and 3 (mlx5-formats 2.2); otherwise they are in
+		      * order */
+	bool gone;      /* the memory was unmapped */
 	uint32_t index; /* doorbell record of the copy, big-endian */
 	uint8_t *copy;
 };
@@ -32,8 +33,8 @@ int shadow_init(struct shadow *shadow, const void *ring, const uint32_t *record,
 void shadow_free(struct shadow *shadow);
 
 /**
- * Fetches the entries that the record announces and that were not fetched yet. Returns true if there are any. After the
- * memory was unmapped it returns false and sets @shadow->gone.
+ * Fetches the entries that the record announces and that were not fetched yet. Returns true if there are any. If the
+ * memory was unmapped, returns false and sets @shadow->gone.
  */
 bool shadow_fetch(struct shadow *shadow);
 

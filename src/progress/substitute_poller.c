@@ -20,14 +20,11 @@
 #include "progress/progress.h"
 #include "progress/progress_parts.h"
 
-/* Figures chosen for speed. */
+/* Values chosen for speed. */
 enum {
 	/* consecutive polls of a thread that substitutes for the device thread before it sleeps again */
 	SUBSTITUTE_ROUNDS = 16,
-	/*
-	 * wake-ups without an event after which that thread leaves arrivals to the device thread, since they are not for
-	 * it
-	 */
+	/* consecutive wake-ups without an event for that thread, after which it leaves arrivals to the device thread */
 	SUBSTITUTE_VAIN = 8,
 	/* ns without a substitute after that, or after several threads have waited at once */
 	SUBSTITUTE_AGAIN_NS = 10000000,
@@ -41,15 +38,16 @@ static struct {
 	uint32_t resigned; /* atomic; 1: the last substitute left without an event, or other threads wait */
 	/* atomic; threads that wait besides the substitute, or although substituting is not possible */
 	uint32_t others;
-	uint32_t queues_taken_without_wait; /* atomic; queues whose events the program takes without waiting */
+	uint32_t queues_taken_without_wait; /* atomic; number of queues from which the program takes events without
+					     * waiting */
 	uint64_t not_before_ns;             /* atomic; CLOCK_MONOTONIC; no thread substitutes before it */
 	bool refused;                       /* atomic; the kernel refuses a required system call */
-	/* Owned by the thread that currently substitutes for the device thread. */
+	/* Members from here on: owned by the thread that currently substitutes for the device thread. */
 	struct event_queue *queue;
 	aio_context_t context;
 	int wake;          /* eventfd; -1: not made yet */
 	bool watched;      /* the kernel adds 1 to it on arrivals; other writers add EVENT_QUEUE_CALL */
-	uint32_t requests; /* requests whose notices were not taken */
+	uint32_t requests; /* number of requests with notices that were not taken */
 	bool undrained;
 } substitute = {.wake = -1};
 
@@ -119,7 +117,10 @@ static bool substitute_submit(void)
 	return substitute.watched;
 }
 
-/* Notices are taken only when the kernel has no room for more: completion of a request is visible without them. */
+/*
+ * Requests wake-ups for arrivals. Notices are taken only when the kernel is full: that a request has completed is
+ * visible without them.
+ */
 static bool substitute_watch(void)
 {
 	if (substitute.watched || substitute_submit())
@@ -151,7 +152,7 @@ static void poll_for_event(struct event_queue *queue)
 }
 
 /*
- * Handles arrivals. @woken: something may have arrived. Afterwards arrivals wake this thread, unless there is an event.
+ * Handles arrivals. @woken: something may have arrived. Afterwards arrivals wake this thread, unless it has an event.
  * Returns false if it must be called again.
  */
 static bool substitute_look(struct event_queue *queue, bool woken)
@@ -223,7 +224,8 @@ static void substitute_leave(void)
 }
 
 /*
- * A cancelled read(2) may have consumed a result (core/event_queue.h), so the kernel is queried for completed requests.
+ * Ends the substitution of a cancelled thread. A cancelled read(2) may have consumed a result (core/event_queue.h), so
+ * the kernel is queried for completed requests.
  */
 static void substitute_leave_cancelled(void *argument)
 {

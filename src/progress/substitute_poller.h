@@ -2,7 +2,7 @@
 /*
  * Substitute poller: a thread of the program that waits for a completion event substitutes for the device thread. It
  * sleeps on arrivals as well as on its channel, handles arrivals itself, and returns with the event that results. So a
- * message wakes one thread, instead of the device thread, which then wakes the program's.
+ * message wakes one thread instead of two (the device thread, which would then wake the program's).
  *
  * The thread sleeps in read(2), like one that waits only for a channel, because read(2) ends with EINTR or restarts
  * after a signal as the program chose (SA_RESTART); poll(2) and epoll_wait(2) always end. It reads an eventfd, `wake`,
@@ -11,10 +11,10 @@
  *
  * One thread substitutes at a time, and only if no other thread waits in the same way or reads its events without
  * waiting: such threads need the permanent device thread. A substitute stops if arrivals are not for it
- * (SUBSTITUTE_VAIN), since a signal does not interrupt the handling of arrivals, and if the kernel refuses a
- * system call.
+ * (SUBSTITUTE_VAIN), since a signal does not interrupt the handling of arrivals, and if the kernel refuses a system
+ * call.
  *
- * The device thread follows `beats`, which advance whenever a substitute polls: see progress.c.
+ * The device thread monitors `beats`, which advance whenever a substitute polls: see progress.c.
  */
 #ifndef SOFTHCA_PROGRESS_SUBSTITUTE_POLLER_H
 #define SOFTHCA_PROGRESS_SUBSTITUTE_POLLER_H
@@ -27,7 +27,7 @@
 struct substitute_state {
 	uint32_t beats;
 	bool present;  /* a thread substitutes */
-	bool resigned; /* arrivals are the device thread's again, at once */
+	bool resigned; /* the substitute has returned arrivals to the device thread */
 };
 
 /** Returns the current state. On the device thread. */
@@ -40,7 +40,7 @@ struct substitute_state substitute_state(void);
  */
 int substitute_poller_take_event(struct event_queue *queue, int *type, void **object);
 
-/** Discards the record about @queue, which is about to be destroyed. */
+/** Discards the record of @queue, which is about to be destroyed. */
 void substitute_poller_forget(struct event_queue *queue);
 
 /** Disables substitutes in a forked child, which has only the forking thread and makes its device thread anew. */

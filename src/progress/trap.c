@@ -144,7 +144,9 @@ void trap_release(struct trap *trap)
  */
 static const uint16_t registers[] = {0x800, 0x900, 0xa00, 0xb00};
 
-/* Returns the first register of @page from index *@at on whose doorbell names @number, with its content; NULL: none. */
+/*
+ * Returns the first register of @page from index *@at on with a doorbell that names @number, and its content, or NULL.
+ */
 static uint64_t *find_register(const struct trap_page *page, uint32_t number, size_t *at, uint64_t *content)
 {
 	for (; *at < sizeof(registers) / sizeof(registers[0]); ++*at) {
@@ -162,7 +164,7 @@ bool trap_holds_doorbell(const struct trap *trap, uint32_t number)
 {
 	uint64_t content;
 
-	/* Reading an absent page would block this thread forever. */
+	/* A thread that reads an absent page would be blocked forever. */
 	if (trap->armed)
 		return false;
 	for (const struct trap_page *page = trap->pages; page; page = page->next) {
@@ -182,6 +184,6 @@ void trap_clear_doorbell(struct trap *trap, uint32_t number)
 		return;
 	for (const struct trap_page *page = trap->pages; page; page = page->next)
 		for (size_t at = 0; (reg = find_register(page, number, &at, &content)); at++)
-			/* Another queue may use the same register meanwhile. */
+			/* Another queue may store to the same register at this moment. */
 			__atomic_compare_exchange_n(reg, &content, 0, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
 }

@@ -9,7 +9,7 @@
  * If the kernel, or a container's system call filter, does not support this, nothing can be armed, and everything else
  * works without it.
  *
- * Owner: struct watcher, whose lock covers all calls. A page belongs to its context, which removes it before it is
+ * Owned by struct watcher; its lock covers all calls. A page belongs to its context, which removes it before it is
  * freed.
  */
 #ifndef SOFTHCA_PROGRESS_TRAP_H
@@ -29,7 +29,7 @@ struct trap {
 void trap_init(struct trap *trap);
 /** Opens @trap->fd, if possible. */
 void trap_open(struct trap *trap);
-/** Makes all pages ordinary ones in a forked child, where no thread handles reports. */
+/** Turns all pages into ordinary ones in a forked child, where no thread handles reports. */
 void trap_after_fork(struct trap *trap);
 
 /** Adds the page (4096 bytes, an anonymous mapping of its own). Without memory it is not trapped. */
@@ -37,7 +37,7 @@ void trap_add(struct trap *trap, void *page);
 /** Removes a page, if it was added; blocked stores continue. */
 void trap_remove(struct trap *trap, void *page);
 
-/** Arms all pages. Returns false, with all released, if one cannot be armed or there is none. */
+/** Arms all pages. Returns false, with all released, if one cannot be armed or no page was added. */
 bool trap_arm(struct trap *trap);
 /** Releases all pages; blocked stores continue. */
 void trap_release(struct trap *trap);

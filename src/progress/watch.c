@@ -20,7 +20,7 @@
 #include "progress/program_memory.h"
 #include "progress/progress.h"
 
-/* Figures chosen for speed. */
+/* Values chosen for speed. */
 enum {
 	/*
 	 * ns after a doorbell during which the watcher polls continuously: a program that waits for a completion rings
@@ -36,10 +36,11 @@ enum {
 	 * without a register
 	 */
 	WATCH_LONGEST_SLEEP_NS = 20000000,
-	/* queues in umems whose records are read by one system call */
+	/* maximum number of queues in umems with records read by one system call */
 	WATCH_BATCH = 64,
 	/*
-	 * doublings of the number of rings not followed by a spin after spins that found nothing: at least one in 64 is
+	 * limit for doubling the number of rings not followed by a spin, after spins that found nothing: at least one
+	 * ring in 64 is followed by one
 	 */
 	WATCH_MISSES = 6,
 };
@@ -110,7 +111,7 @@ static void read_umems(const struct watcher *watcher)
 {
 	struct batch batch;
 
-	batch.count = 0; /* the rest is written before it is read: most scans have no umem */
+	batch.count = 0; /* the rest is written before it is read; most scans do not involve umems */
 	for (struct watch *watch = watcher->first; watch; watch = watch->next) {
 		size_t bytes = watch->count * sizeof(watch->now[0]);
 
@@ -145,7 +146,7 @@ static void watch_note_records(struct watch *watch)
 		watch->seen[i] = watch_record(watch, i);
 }
 
-/* Returns true if a stale @watch counts again: its last record has changed, or its doorbell was rung. */
+/* Returns true if a stale @watch is valid again: its last record has changed, or its doorbell was rung. */
 static bool watch_is_fresh(const struct watcher *watcher, const struct watch *watch)
 {
 	uint32_t last = watch->count - 1;
@@ -167,9 +168,7 @@ static bool anything_changed(const struct watcher *watcher)
 	return false;
 }
 
-/*
- * Rings all queues whose records have changed; returns true if there were any. The lock is held, but not while ringing.
- */
+/* Rings all queues with changed records; returns true if there were any. The lock is held, but not while ringing. */
 static bool watcher_scan(struct watcher *watcher)
 {
 	bool rang = false;
@@ -193,8 +192,8 @@ static bool watcher_scan(struct watcher *watcher)
 }
 
 /*
- * Sleeps for @ns, or until the watcher is woken or a store is trapped; shorter if it must check whether the program has
- * closed its descriptors. Returns true if it was woken. No lock held.
+ * Sleeps for @ns, or until the watcher is woken or a store is trapped. Sleeps for a shorter time if it must check
+ * whether the program has closed its descriptors. Returns true if it was woken. No lock held.
  */
 static bool watcher_sleep(struct watcher *watcher, uint64_t ns)
 {
@@ -241,7 +240,7 @@ static void wait_for_ring(struct watcher *watcher, uint64_t last_ns)
 		woken = watcher_sleep(watcher, ns);
 		pthread_mutex_lock(&watcher->lock);
 	}
-	/* Before the queue is rung, which may take a while. */
+	/* Released before the queue is rung, which may take a while. */
 	trap_release(&watcher->trap);
 }
 
@@ -259,7 +258,7 @@ static void pause_shortly(struct watcher *watcher, bool spin)
 		trap_release(&watcher->trap);
 }
 
-/* The thread's adaptation to the intervals between doorbells. */
+/* State by which the thread adapts to the intervals between doorbells. */
 struct pace {
 	uint64_t last_ns; /* time of the latest doorbell */
 	bool spinning;    /* the thread has been spinning since then */
@@ -269,7 +268,7 @@ struct pace {
 
 /*
  * Decides whether to spin. Spinning pays off if the next doorbell rings at once. It does not if the ringing thread
- * waits for our processor, or if doorbells are rare: then it is tried less and less often.
+ * waits for this thread's processor, or if doorbells are rare: then it is tried less and less often.
  */
 static void pace_update(struct pace *pace, bool rang, uint64_t now_ns)
 {
@@ -305,7 +304,7 @@ static bool watcher_take_arrivals(struct watcher *watcher)
 
 /*
  * Polls as long as there is activity, and a little longer; returns the time of the latest activity. The lock is held,
- * but not all the time.
+ * but released at times.
  */
 static uint64_t watcher_attend(struct watcher *watcher)
 {

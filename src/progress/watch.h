@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Polling of exported queues, whose doorbells the program rings without a call: mlx5dv_init_obj(3) gives it ring,
+ * Polling of exported queues. The program rings their doorbells without a call: mlx5dv_init_obj(3) gives it ring,
  * doorbell records and a register that is plain memory. The records contain all necessary state (mlx5-formats 1.16), so
- * a thread scans those of all such queues. While a doorbell was rung within the last 10 ms it does so at least every 50
- * us, if it has a processor. After that it sleeps until a program stores to a doorbell register (progress/trap.h) or,
- * if such stores cannot be trapped, for an eighth of the time without doorbells. DESIGN.md has the figures.
+ * a thread scans the records of all such queues. It does so at least every 50 us, if it has a processor, for 10 ms
+ * after each doorbell. After that it sleeps until a program stores to a doorbell register (progress/trap.h) or, if such
+ * stores cannot be trapped, for an eighth of the time without doorbells. The measurements are in
+ * docs/inside/decisions.md.
  *
  * A watch is embedded in its queue, which stops it before it is freed. The thread, one per device, is started when
  * something is to be watched; it blocks all signals, sleeps when nothing is watched, and holds no lock while a queue is
@@ -26,8 +27,8 @@ struct watch {
 	bool at_once;     /* set before watch_start(): @rung is also called for the initial values of the records */
 	uint32_t seen[2]; /* also read by @rung */
 	/*
-	 * The last record has kept its value since its queue restarted, and no doorbell was rung: the value does not
-	 * count (watch_restart()). Atomic: read by @rung.
+	 * The queue has restarted, its last record has not changed since, and no doorbell was rung: the record's value
+	 * is not valid (watch_restart()). Atomic: read by @rung.
 	 */
 	bool stale;
 	uint32_t number; /* number of the queue pair, which its doorbells contain */
@@ -39,7 +40,7 @@ struct watcher {
 	pthread_mutex_t lock;   /* covers all below, and watches; a leaf */
 	pthread_cond_t stopped; /* signalled when a queue has been rung; see watch_stop */
 	struct watch *first;
-	struct watch *ringing; /* watch whose function runs */
+	struct watch *ringing; /* watch with a running function */
 	uint32_t stale;        /* number of stale watches */
 	struct trap trap;
 	pthread_t thread;
@@ -52,8 +53,8 @@ void watcher_after_fork(struct watcher *watcher);
 
 /**
  * Calls @rung on the watcher's thread whenever one of the @count (1 or 2) @records has changed, until watch_stop().
- * watch->seen then has the values that @rung is called for. A watch that already runs is left unchanged. Returns 0, or
- * -EAGAIN without a thread. Any thread may call.
+ * During the call, watch->seen has the new values. A watch that already runs is left unchanged. Returns 0, or -EAGAIN
+ * without a thread. Any thread may call.
  */
 int watch_start(struct watcher *watcher, struct watch *watch, const uint32_t *records, uint32_t count,
 		void (*rung)(struct watch *watch));
@@ -62,11 +63,11 @@ int watch_start(struct watcher *watcher, struct watch *watch, const uint32_t *re
  * Restarts queue pair @number. An adapter reads a doorbell record when a doorbell is rung, so a value left in the last
  * record from before must not count. If that record is not 0, the watch is stale until the record changes or a doorbell
  * register names the queue pair; then @rung is called. Returns true if it is stale. Waits until @rung does not run; no
- * lock that @rung takes may be held. Does nothing, and returns false, if @watch does not run. Any thread may call.
+ * lock that @rung takes may be held. If @watch is not started, does nothing and returns false. Any thread may call.
  */
 bool watch_restart(struct watcher *watcher, struct watch *watch, uint32_t number);
 
-/** Stops @watch. After the return @rung does not run and will not run. No lock that it takes may be held. */
+/** Stops @watch. On return @rung is not running and will not run. No lock that @rung takes may be held. */
 void watch_stop(struct watcher *watcher, struct watch *watch);
 
 /**
