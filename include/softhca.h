@@ -49,10 +49,10 @@ const char *softhca_version(void);
 #define SOFTHCA_FIGURES 8
 
 struct softhca_explanation {
-	uint64_t serial;                  /* 1, 2, … in the order in which the device made them */
+	uint64_t serial;                  /* 1, 2, … in the order in which the device made the explanations */
 	uint64_t time_ns;                 /* CLOCK_MONOTONIC, nanoseconds */
 	uint32_t rule;                    /* number of the rule */
-	uint32_t qp_num;                  /* the QP that it is about; 0: none */
+	uint32_t qp_num;                  /* number of the QP concerned; 0: none */
 	const char *name;                 /* name of the rule: "KEY_RANGE" */
 	const char *source;               /* source of the rule: "IBTA C10-57" */
 	const char *advice;               /* recommended action */
@@ -62,7 +62,8 @@ struct softhca_explanation {
 	uint32_t status;                  /* enum ibv_wc_status of the resulting completion; 0: none */
 	uint64_t wr_id;                   /* wr_id of the send request */
 	uint32_t opcode;                  /* MLX5_OPCODE_* of the send request */
-	uint32_t receive;                 /* 1: about the receive side of the QP, which has neither wr_id nor opcode */
+	uint32_t receive;                 /* 1: concerns the receive side of the QP, which has neither wr_id nor
+					   * opcode */
 	uint32_t qp_state;                /* enum ibv_qp_state when the rule was checked */
 	uint32_t figures;                 /* number of valid elements of figure[] */
 	uint64_t figure[SOFTHCA_FIGURES]; /* in the order of docs/reference/explanations.md */
@@ -70,9 +71,9 @@ struct softhca_explanation {
 };
 
 /*
- * Functions behind the inline functions below, which pass the size of the structure as the program was compiled. The
- * structure may grow at its end: a program with a shorter or a longer one gets the members that both have, and zeros
- * for the rest.
+ * The functions behind the inline functions below. They take the size of the structure with which the program was
+ * compiled. The structure may grow at its end: a program with a shorter or a longer one gets the members that both
+ * have, and zeros for the rest.
  */
 size_t softhca_read_explanations(struct ibv_context *context, uint32_t qp_num, struct softhca_explanation *out,
 				 size_t max, size_t structure_size);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Functions called by libibverbs.so.1 and libmlx5.so.1: softhca_NAME for each symbol NAME that is IMPLEMENTED in the
- * tables, with the prototype and contract of NAME's man page. They are defined in src/verbs and src/mlx5dv, whose
- * files include this header, so that the compiler checks definition and front-end against one prototype.
+ * tables, with the prototype and contract of NAME's man page. They are defined in src/verbs and src/mlx5dv. Those files
+ * include this header, so that the compiler checks definition and front-end against one prototype.
  */
 #ifndef SOFTHCA_ABI_ENTRY_POINTS_H
 #define SOFTHCA_ABI_ENTRY_POINTS_H
@@ -44,8 +44,7 @@
 SOFTHCA_API int softhca_not_supported(const char *call);
 
 /**
- * As softhca_not_supported(), for a call that only asks whether the feature exists: the explanation is recorded but
- * not printed.
+ * As softhca_not_supported(), for a call that only probes for the feature: the explanation is recorded but not printed.
  */
 SOFTHCA_API int softhca_not_offered(const char *call);
 

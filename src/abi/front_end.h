@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Generates the functions of a front-end from a table (abi/verbs.def, abi/mlx5dv.def, abi/rdmacm.def): each calls its
- * implementation in libsofthca.so.0 or, without one, fails with EOPNOTSUPP in the way of its kind. The single source
+ * implementation in libsofthca.so.0 or, without one, fails with EOPNOTSUPP as its kind prescribes. The single source
  * file of each front-end includes this header and then its table.
  *
- * A function is called front_NAME here and gets its real name and version from .symver: verbs.h defines macros with
- * the names of several symbols, and two versions of one name need two functions. The version script hides front_NAME.
+ * A function is called front_NAME here and gets its real name and version from .symver: verbs.h defines macros with the
+ * names of several symbols, and two versions of one name need two functions. The version script hides front_NAME
+ * itself.
  */
 #ifndef SOFTHCA_ABI_FRONT_END_H
 #define SOFTHCA_ABI_FRONT_END_H
@@ -68,8 +69,8 @@
 #define BODY_LATER(kind, call, body, arguments) REFUSE_##kind(softhca_not_supported(call))
 #define BODY_UNSUPPORTED(kind, call, body, arguments) REFUSE_##kind(softhca_not_supported(call))
 /*
- * Programs call these symbols to find out whether the device has the feature: NAME_asks() recognises such arguments
- * (abi/probes.h).
+ * Programs call these symbols to find out whether the device has the feature. NAME_asks() recognises the arguments of
+ * such a call (abi/probes.h).
  */
 #define BODY_PROBED(kind, call, body, arguments)                                                                       \
 	REFUSE_##kind(body##_asks arguments ? softhca_not_offered(call) : softhca_not_supported(call))

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Calls in state PROBED: the device lacks their feature, and programs call them to find out. softhca_NAME_asks()
- * returns true if the arguments are such a question, whose refusal the program expects, and false if they use the
- * feature. Pure functions; any thread.
+ * returns true if the arguments only probe for the feature, so that the program expects a refusal, and false if they
+ * use it. Pure functions; any thread.
  */
 #ifndef SOFTHCA_ABI_PROBES_H
 #define SOFTHCA_ABI_PROBES_H
@@ -12,8 +12,7 @@
 #include <infiniband/verbs.h>
 
 /*
- * Without a descriptor there is no memory to register: UCX detects by errno whether kernel and driver support
- * dma-buf.
+ * Without a descriptor the call cannot register memory: UCX detects by errno whether kernel and driver support dma-buf.
  */
 static inline bool softhca_ibv_reg_dmabuf_mr_asks(struct ibv_pd *pd, uint64_t offset, size_t length, uint64_t iova,
 						  int fd, int access)

@@ -77,8 +77,8 @@ void ibv_copy_path_rec_to_kern(struct ib_user_path_rec *dst, struct ibv_sa_path_
  */
 const char *ibv_get_sysfs_path(void);
 /*
- * Reads @dir/@file into @buf as a string, without the final newline. Returns its length, or -1 with errno set; also
- * -1 if there is no room for the terminating zero.
+ * Reads @dir/@file into @buf as a string, without the final newline. Returns its length, or -1 with errno set; also -1
+ * if @buf is too small for the terminating zero.
  */
 int ibv_read_sysfs_file(const char *dir, const char *file, char *buf, size_t size);
 

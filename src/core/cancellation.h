@@ -2,7 +2,7 @@
 /*
  * Protection against pthread_cancel(3): a thread that is cancelled inside the library must not leave a lock held or a
  * requester running. Many system calls are cancellation points (pthreads(7)), so a function that makes one declares
- * WITHOUT_CANCELLATION. Posting and polling calls that make no such system call do not pay for it.
+ * WITHOUT_CANCELLATION. Posting and polling calls that make no such system call skip this cost.
  *
  * The remaining cancellation points are those of ibv_get_cq_event(3), ibv_get_async_event(3), mlx5dv_devx_get_event(3),
  * mlx5dv_devx_get_async_cmd_comp(3) and rdma_get_cm_event(3), which block in read(2) (the first possibly on another

@@ -7,23 +7,23 @@
 #define unlikely(condition) __builtin_expect(!!(condition), 0)
 
 /*
- * An attribute of a `static inline` function that is compiled into each of its callers. Where a caller passes constants, such as the
- * properties of a transport, tests of these disappear, so one source serves the common case and all others.
+ * Attribute of a `static inline` function that is compiled into each of its callers. If a caller passes constants, such
+ * as the properties of a transport, tests of these disappear, so one source serves the common case and all others.
  */
 #define SPECIALISED __attribute__((always_inline))
 
-/* A function for refusals and other rare cases, which is never inlined into its callers. */
+/* Attribute of a function for refusals and other rare cases, which is never inlined into its callers. */
 #define RARE __attribute__((cold, noinline))
 
 /*
- * Copies *@value to *@place and yields @place. Out-of-line callees get the copy, so the address of @value never escapes
- * and it can stay in registers.
+ * Copies *@value to *@place and evaluates to @place. Out-of-line callees get the copy, so the address of @value never
+ * escapes and it can stay in registers.
  */
 #define SPILL(place, value) (*(place) = *(value), (place))
 
 /*
- * Yields @pointer and hides from the compiler how it was computed. The compiler then keeps this pointer in a register,
- * instead of its operands.
+ * Evaluates to @pointer and hides from the compiler how it was computed. The compiler then keeps this pointer in a
+ * register, instead of its operands.
  */
 #define OPAQUE(pointer)                                                                                                \
 	({                                                                                                             \

@@ -2,8 +2,8 @@
 /*
  * Messages that pass descriptors over a UNIX socket (SCM_RIGHTS, unix(7)).
  *
- * Any thread; no locks. The sender keeps its descriptors. Received ones have FD_CLOEXEC set and are the caller's to close; in the
- * library the caller keeps them by core/descriptor.h.
+ * Any thread; no locks. The sender keeps its descriptors. Received ones have FD_CLOEXEC set, and the caller closes
+ * them; callers in the library keep them by core/descriptor.h.
  */
 #ifndef SOFTHCA_CORE_DESCRIPTOR_MESSAGE_H
 #define SOFTHCA_CORE_DESCRIPTOR_MESSAGE_H
@@ -22,7 +22,7 @@ int descriptor_message_send(int socket, const void *bytes, size_t length, const 
 			    int flags);
 
 struct descriptor_message {
-	ssize_t length;     /* as recvmsg(2) returns it, or a negative errno */
+	ssize_t length;     /* result of recvmsg(2), or a negative errno */
 	unsigned int count; /* descriptors received */
 	bool truncated;     /* more descriptors than @room were sent; the kernel has closed them */
 };

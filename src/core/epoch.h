@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Epochs: they keep a key or a QP alive while a transfer uses it, without a reference count that all threads would
- * write to.
+ * Epochs keep a key or a QP alive while a transfer uses it, without a reference count to which all threads would write.
  *
  * A thread that may access keys and QPs is inside a section (epoch_enter … epoch_leave). Its slot, a cache line of its
  * own, records the epoch in which the section began. A thread that unpublishes an object stamps it (epoch_retire) and
@@ -31,12 +30,12 @@ struct timeline_record;
 #define THREAD_MEMORY_BYTES (96u << 10)
 
 struct epoch_slot {
-	uint64_t active; /* atomic; epoch at the beginning of the section; 0: outside any section */
-	uint32_t depth;  /* of nesting; owned by the thread */
-	uint32_t owned;  /* atomic; 1: belongs to a living thread */
-	uint32_t waits;  /* atomic; 1: in epoch_wait */
-	uint32_t
-		thread; /* atomic; id of the owning thread if there is no thread-specific key to detach it; otherwise 0 */
+	uint64_t active;    /* atomic; epoch at the beginning of the section; 0: outside any section */
+	uint32_t depth;     /* nesting depth; owned by the thread */
+	uint32_t owned;     /* atomic; 1: belongs to a living thread */
+	uint32_t waits;     /* atomic; 1: in epoch_wait */
+	uint32_t thread;    /* atomic; id of the owning thread if no thread-specific key could be created to detach it;
+			 * otherwise 0 */
 	uint32_t works;     /* atomic; work done by its threads, see progress_worked() (progress/progress.h) */
 	uint64_t *counters; /* atomic; counters of its threads (observe/counters.h), or NULL */
 	/*
@@ -46,14 +45,14 @@ struct epoch_slot {
 	uint64_t timeline_clock;
 	uint32_t timeline_lap;
 	/*
-	 * Queue pair that the thread worked for most recently, with EPOCH_RECEIVES if for an incoming packet; for
+	 * Queue pair for which the thread worked most recently, with EPOCH_RECEIVES if for an incoming packet; for
 	 * explanations
 	 */
 	uint32_t qpn;
-	uint8_t *memory;      /* of the owning thread, THREAD_MEMORY_BYTES; see core/thread_memory.h */
+	uint8_t *memory;      /* memory of the owning thread, THREAD_MEMORY_BYTES; see core/thread_memory.h */
 	uint32_t memory_used; /* bytes in use */
 	struct epoch_slot *next;
-	uint8_t scratch[EPOCH_SCRATCH_BYTES]; /* of the owning thread; see epoch_scratch() */
+	uint8_t scratch[EPOCH_SCRATCH_BYTES]; /* scratch memory of the owning thread; see epoch_scratch() */
 } __attribute__((aligned(128)));
 
 extern __thread struct epoch_slot *epoch_this_thread __attribute__((tls_model("initial-exec")));
@@ -61,13 +60,13 @@ extern uint64_t epoch_current SOFTHCA_OWN;
 
 /* Slots reserved for threads that attach when memory is exhausted. */
 #define EPOCH_RESERVE 256
-/* Slots of these that have thread memory although no page can be mapped. */
+/* Number of these slots that have thread memory even if no page can be mapped. */
 #define EPOCH_MEMORY_RESERVE 8
 
 /**
- * Returns a slot for this thread. Blocks until memory is available or another thread ends if there is neither memory
- * nor a reserved slot, because nothing is protected without a slot. Works without a thread-specific key: if the program
- * has used up all keys, a slot becomes free when the kernel no longer has its thread.
+ * Returns a slot for this thread. Without a slot nothing is protected, so if there is neither memory nor a reserved
+ * slot, blocks until memory is available or another thread ends. Works without a thread-specific key: if the program
+ * has used up all keys, a slot becomes free when its thread no longer exists in the kernel.
  */
 struct epoch_slot *epoch_attach(void);
 
@@ -80,7 +79,10 @@ static inline void epoch_enter(void)
 		slot = epoch_attach();
 	if (slot->depth++ != 0)
 		return;
-	/* The exchange orders the mark before every later load of a key. A single-threaded process needs no order. */
+	/*
+	 * The exchange orders the mark before every later load of a key. A single-threaded process does not need that
+	 * order.
+	 */
 	if (__libc_single_threaded)
 		__atomic_store_n(&slot->active, epoch_current, __ATOMIC_RELAXED);
 	else
@@ -157,8 +159,8 @@ struct epoch_slot *epoch_slots(void);
 uint64_t epoch_retire(void);
 
 /**
- * Returns true once no section of another thread began before @stamp. The caller's own section does not count: the
- * caller must hold no reference to the retired object.
+ * Returns true once all sections of other threads that began before @stamp have ended. The caller's own section does
+ * not count, so the caller must not have a reference to the retired object.
  */
 bool epoch_passed(uint64_t stamp);
 
@@ -167,9 +169,9 @@ void epoch_synchronize(void);
 
 /**
  * Waits, inside a section, until the sections of other threads that began before @stamp have ended, so that objects
- * unpublished before @stamp are no longer in use. Sections that wait here themselves do not count. Therefore the caller
- * must not use anything that it looked up earlier in its section (it only stays allocated), and must hold no lock that
- * another thread may need.
+ * unpublished before @stamp are not in use any more. Sections that wait here themselves do not count. Therefore the
+ * caller must not use anything that it looked up earlier in its section (it only stays allocated), and must not hold a
+ * lock that another thread may need.
  */
 void epoch_wait(uint64_t stamp);
 

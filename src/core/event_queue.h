@@ -10,11 +10,11 @@
  * detach them with event_source_purge() before it is freed.
  *
  * A thread may also wait for the next event without reading the descriptor (progress/substitute_poller.h): it awaits
- * the queue and sleeps on its own descriptor, event_queue_call, to which raising an event also writes. An event that
- * the thread raises itself while it polls needs no system call: the thread holds the token.
+ * the queue and sleeps on its own descriptor, event_queue_call, to which raising an event also writes. If the thread
+ * itself raises an event while it polls, no system call is needed, because it holds the token.
  *
  * In a child of fork(2) a queue has its own descriptor under the number that the program knows, because the parent's
- * descriptor counts what the parent's threads take.
+ * descriptor counts the parent's events.
  *
  * A relay is a queue without a descriptor: a raised event is passed to a function at once and never listed.
  */
@@ -50,7 +50,10 @@ struct event_queue {
 	 * all events of the source that the program has received. Set by the owner after init; may be NULL.
 	 */
 	void (*taken)(int type, void *object);
-	/* Function of a relay, else NULL. Called without the queue's lock, but with the locks of the raising thread. */
+	/*
+	 * Function of a relay, otherwise NULL. Called without the queue's lock, but with the locks of the raising
+	 * thread.
+	 */
 	void (*relay)(struct event_queue *queue, const struct event_source *source);
 };
 
@@ -79,8 +82,8 @@ int event_queue_take(struct event_queue *queue, int *type, void **object);
 /* Eventfd of the thread that awaits a queue; -1: none. At most one thread awaits at a time. Atomic. */
 extern int event_queue_call;
 /*
- * Added to that eventfd for each event; a remainder comes from other writers. 2^44 events fit between two reads of the
- * thread, which reads only when it finds no event.
+ * Added to that eventfd for each event; the remainder after division by it comes from other writers. 2^44 events fit
+ * between two reads of the thread, which reads only when it finds no event.
  */
 #define EVENT_QUEUE_CALL (UINT64_C(1) << 20)
 

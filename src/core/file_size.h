@@ -15,7 +15,7 @@
 
 struct file_size_guard {
 	sigset_t before;
-	bool pending; /* the program's own signal, which is kept */
+	bool pending; /* the program's own signal was pending, and stays so */
 };
 
 /**

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * System calls that are made only if a word of memory still has a value. A thread may lose its processor, be stopped by
- * a signal or handle one between the check of the word and the call; when it continues, the check is repeated. A thread
- * that changes the word and then finds the other thread stopped outside the call can therefore rely on the call not
- * being made.
+ * a signal or handle one between the check of the word and the call; when it continues, the check is repeated. So if a
+ * thread changes the word and then finds the other thread stopped outside the call, the call will not be made.
  *
  * The implementation is a restartable sequence (rseq(2)), which the C library registers for each thread since glibc
  * 2.35. Its last instruction is the system call; an interruption before it jumps to the abort handler.

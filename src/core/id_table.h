@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Tables of numbered objects: 24-bit index -> pointer, in two levels, so a lookup costs two loads regardless of the
+ * Tables of numbered objects: 24-bit index -> pointer, in two levels, so a lookup takes two loads regardless of the
  * table's size.
  *
  * Readers take no lock; they must be inside an epoch section, and get NULL for free indices. Changes take the table's
@@ -41,7 +41,7 @@ struct id_table {
 	pthread_mutex_t lock;
 	const struct id_source *source; /* or NULL: there is one range */
 	uint32_t limit;                 /* end of the range that fresh indices come from */
-	uint32_t fresh;                 /* lowest index of it that was never allocated */
+	uint32_t fresh;                 /* lowest index of that range that was never allocated */
 	uint32_t wrap_to, wrap_limit;   /* range that follows it; empty: none */
 	uint32_t rest;                  /* number of released indices that are held back while fresh ones remain */
 	uint32_t free_first;            /* FIFO of released indices; 0: empty (index 0 is never allocated) */
@@ -54,7 +54,8 @@ void id_table_init(struct id_table *table, uint32_t first, uint32_t limit);
 /** Makes an empty table with one range allocate from index @begin on; the indices before it come last. */
 void id_table_begin_at(struct id_table *table, uint32_t begin);
 /**
- * Prepares an empty table of indices provided by @source, at least 1; @rest released indices are held back, at least 1.
+ * Prepares an empty table of indices from @source, all of them at least 1. @rest released indices are held back, at
+ * least 1.
  */
 void id_table_init_from(struct id_table *table, const struct id_source *source, uint32_t rest);
 /**

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The lock of a queue: a word on which a thread spins briefly, since most critical sections are shorter than a sleep
- * and a wake-up, and then sleeps (futex), since a large copy is not.
+ * The lock of a queue: a word on which a thread spins briefly, because most critical sections are shorter than a sleep
+ * and a wake-up. After that it sleeps (futex), because a large copy takes longer.
  *
- * Locked instructions are half the cost of a small request, so there is one per round, in queue_lock; unlocking is a
- * store and a load. The sleeper orders these two, without which it could be missed: it runs a barrier on all CPUs of
- * the process (membarrier(2)) between announcing itself and its last check. A single-threaded process executes no
- * locked instruction at all.
+ * Locked instructions are half the cost of a small request, so there is only one per pair of calls, in queue_lock;
+ * unlocking is a store and a load. The sleeper orders these two, since otherwise its wake-up could be missed: it runs a
+ * barrier on all CPUs of the process (membarrier(2)) between announcing itself and its last check. A single-threaded
+ * process executes no locked instruction at all.
  *
- * A queue whose owner promised a single thread (thread domain, MLX5_SINGLE_THREADED) elides its lock: libibverbs
- * guarantees thread safety only if the program did not waive it (ibv_alloc_td(3)).
+ * A queue elides its lock if the program promised to use it on a single thread (thread domain, MLX5_SINGLE_THREADED):
+ * libibverbs guarantees thread safety unless the program waives it (ibv_alloc_td(3)).
  *
  * The process lists all its queue locks except elided ones by level (core/locks.def), so that fork(2) can hold them.
  * Hence a lock is initialised and destroyed while its thread holds none.
@@ -61,9 +61,10 @@ static inline void queue_lock_destroy(struct queue_lock *lock)
 }
 
 /*
- * Around fork(2). The lists are locked first (queue_lists_before_fork), then each level in order. A lock that stays
- * taken for a while belongs to a thread that is between two calls of the program (ibv_wr_start(3), ibv_start_poll(3)),
- * possibly the forking one: that lock is skipped, and the child finds it free. On the forking thread only.
+ * Handlers around fork(2). The lists are locked first (queue_lists_before_fork), then each level in order. A lock that
+ * stays taken for a while belongs to a thread that is between two calls of the program (ibv_wr_start(3),
+ * ibv_start_poll(3)), possibly the forking one: that lock is skipped, and the child finds it free. On the forking
+ * thread only.
  */
 void queue_lists_before_fork(void);
 void queue_locks_before_fork(enum lock_level level);
@@ -82,8 +83,8 @@ void queue_lock_wait(struct queue_lock *lock);
 void queue_lock_wake(struct queue_lock *lock);
 
 /**
- * Takes @lock as queue_lock() does, but returns false instead of waiting if another thread holds it. A function that
- * leaves the wait to its caller keeps no values across a call.
+ * Takes @lock as queue_lock() does, but returns false instead of waiting if another thread holds it. Functions that
+ * leave the wait to their caller need not save registers.
  */
 static inline bool queue_lock_at_once(struct queue_lock *lock)
 {
@@ -124,7 +125,7 @@ static inline bool queue_unlock_wakes(struct queue_lock *lock)
 	/* None of this affects an elided lock, which is never held or waited for. */
 	lock_order_left(lock);
 	__atomic_store_n(&lock->held, 0, __ATOMIC_RELEASE);
-	/* Orders for the compiler only; the sleeper's barrier orders for the processor. */
+	/* This orders the compiler only; the sleeper's barrier orders the processor. */
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
 	return __builtin_expect(__atomic_load_n(&lock->sleepers, __ATOMIC_RELAXED), 0);
 }

@@ -4,8 +4,8 @@
  * level or of a later one. Enabled in builds with sanitizers (SOFTHCA_CHECK_LOCK_ORDER); elsewhere these are no-ops.
  *
  * Each thread records the locks that it has taken and not released. A lock that the program holds between two of its
- * calls, as from ibv_wr_start(3) to ibv_wr_complete(3), is not checked: the program decides how it nests these. Nor is
- * an elided lock.
+ * calls, as from ibv_wr_start(3) to ibv_wr_complete(3), is not checked, because the program decides how it nests these.
+ * An elided lock is not checked either.
  */
 #ifndef SOFTHCA_CORE_LOCK_ORDER_H
 #define SOFTHCA_CORE_LOCK_ORDER_H

@@ -4,7 +4,7 @@
  * (coroutines). Each thread has THREAD_MEMORY_BYTES next to its epoch slot (core/epoch.h), used as a stack, so calls of
  * the data path allocate nothing.
  *
- * THREAD_VARIABLE() declares a pointer to such a variable, whose contents are undefined. It ends with the block.
+ * THREAD_VARIABLE() declares a pointer to such a variable. Its contents are undefined, and it ends with the block.
  */
 #ifndef SOFTHCA_CORE_THREAD_MEMORY_H
 #define SOFTHCA_CORE_THREAD_MEMORY_H
@@ -26,7 +26,7 @@ struct thread_memory {
 
 #define THREAD_MEMORY_OTHER UINT32_MAX
 
-/* Rare case: more variables at once than the thread has room for. Blocks until memory is available. */
+/* Slow path, for more variables at once than the thread has room for. Blocks until memory is available. */
 struct thread_memory thread_memory_take_elsewhere(size_t bytes);
 void thread_memory_give_elsewhere(const struct thread_memory *memory);
 

@@ -20,7 +20,7 @@
 
 #include "core/timer_wheel.h"
 
-/* The thread that fires timers, as seen by code that arms one: the device thread (progress/progress.h). */
+/* The thread that fires timers, for code that arms one: the device thread (progress/progress.h). */
 struct timer_thread {
 	/** Starts the thread if it does not run. Returns 0 or -EAGAIN. Any thread may call. */
 	int (*start)(void);
@@ -33,13 +33,15 @@ struct timers {
 	pthread_mutex_t lock;
 	pthread_cond_t fired; /* signalled when a function has returned */
 	struct timer_wheel wheel;
-	/* the device thread checks again by then; 0: it is firing timers, and checks all of them before it sleeps */
+	/*
+	 * the device thread checks again at this time; 0: it is firing timers, and checks all of them before it sleeps
+	 */
 	uint64_t next_ns;
 	struct timer *running;
 	pthread_t runner; /* thread that executes it */
 };
 
-/** Prepares @timers; @thread, which is not started yet, is to call timers_fire_due(). */
+/** Prepares @timers. @thread, which must not be started yet, will call timers_fire_due(). */
 void timers_init(struct timers *timers, const struct timer_thread *thread);
 void timers_after_fork(struct timers *timers);
 
@@ -57,7 +59,7 @@ void timer_disarm(struct timers *timers, struct timer *timer);
 void timer_cancel(struct timers *timers, struct timer *timer);
 
 /**
- * Fires due timers on this thread. Returns the time of the next call; UINT64_MAX: when a timer is armed. On the device
+ * Fires due timers on this thread. Returns the time of the next call; UINT64_MAX: no timer is armed. On the device
  * thread.
  */
 uint64_t timers_fire_due(struct timers *timers);

@@ -8,8 +8,8 @@
  * the lowest occupied level has the earliest timers, in its first occupied slot. When the time of that slot comes, its
  * timers move to lower levels, at most WHEEL_LEVELS times in the life of each.
  *
- * No timer is returned before its deadline, and each at most one tick later than requested. Timers of one tick come in
- * no particular order.
+ * Timers are never returned before their deadline, and at most one tick after it. Timers of one tick come in no
+ * particular order.
  *
  * The wheel owns nothing: timers are linked through themselves. It has no lock; that of struct timers covers it.
  */
@@ -41,19 +41,20 @@ struct timer_wheel {
 };
 
 /**
- * Adds @timer, which is in no wheel, by its deadline_ns; a past deadline is due at once. A wheel starts as all zeros.
+ * Adds @timer, which must not be in a wheel, by its deadline_ns; a past deadline is due at once. A wheel starts as all
+ * zeros.
  */
 void wheel_add(struct timer_wheel *wheel, struct timer *timer);
 /** Removes @timer from its wheel, if it is in one. */
 void wheel_remove(struct timer *timer);
-/** Removes and returns one timer whose deadline is not after @now_ns, or returns NULL. @now_ns never decreases. */
+/** Removes and returns a timer with a deadline not after @now_ns, or returns NULL. @now_ns must never decrease. */
 struct timer *wheel_take_due(struct timer_wheel *wheel, uint64_t now_ns);
 /**
  * Returns the time of the next call of wheel_take_due(), in nanoseconds: the end of the tick of the earliest deadline,
  * or earlier if a timer was removed; UINT64_MAX: the wheel is empty. Only after wheel_take_due() has returned NULL.
  */
 uint64_t wheel_next_ns(struct timer_wheel *wheel);
-/** Empties @wheel; its timers are no longer armed. */
+/** Empties @wheel and disarms its timers. */
 void wheel_clear(struct timer_wheel *wheel);
 
 #endif

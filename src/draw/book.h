@@ -27,15 +27,15 @@ struct key_book; /* hca->key_book; NULL: nothing is drawn */
 int key_book_init(struct hca *hca, char *error, size_t size);
 
 /**
- * At the end of the process: draws again the keys that changed since they were drawn. Calls @put with a line on the number of
- * drawings. Call outside epoch sections.
+ * Draws the keys again that changed since they were last drawn, at the end of the process. Passes a line on the number
+ * of drawings to @put. Call outside epoch sections.
  */
 void key_book_finish(struct hca *hca, void (*put)(void *argument, const char *line), void *argument);
 
 /** Fills @uses with the uses of @key in its current configuration; none without a book. Inside an epoch section. */
 void key_book_uses(const struct mkey *key, struct key_uses *uses);
 
-/** Hold the lock around a fork. */
+/** Handlers around a fork: hold the lock. */
 void key_book_lock(struct hca *hca);
 void key_book_unlock(struct hca *hca);
 /** In a forked child: discards the parent's records, so that the child draws its own keys only. The lock is held. */

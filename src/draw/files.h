@@ -6,8 +6,8 @@
 #include <stddef.h>
 
 /**
- * Creates @directory if needed, and stores its full path, as the program may change its working directory. Returns 0 or a
- * negative errno.
+ * Creates @directory if needed, and stores its full path, because the program may change its working directory. Returns
+ * 0 or a negative errno.
  */
 int drawing_directory(const char *directory, char *path, size_t size);
 

@@ -44,7 +44,7 @@ struct chosen {
 	} range[CHOSEN_RANGES];
 };
 
-/** Adds [@first, @end), as far as it is below the limit. Does nothing if there is no room. */
+/** Adds the part of [@first, @end) below the limit. Does nothing if all ranges are used. */
 void chosen_add(struct chosen *chosen, uint64_t first, uint64_t end);
 /** Adds @number and @around numbers on either side. */
 void chosen_add_around(struct chosen *chosen, uint64_t number, uint64_t around);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A picture has the complete contents of a drawing of a key, in words, rows and marks, taken from the key and from refused
- * accesses. It is made once, and then written as text (draw/text.h) and as SVG (draw/svg.h). Both use only the picture, so they
- * cannot disagree. Its size is fixed; parts of a long layout that do not fit are elided and counted.
+ * A picture has the complete contents of a drawing of a key, in words, rows and marks, taken from the key and from
+ * refused accesses. It is made once, and then written as text (draw/text.h) and as SVG (draw/svg.h). Both use only the
+ * picture, so they cannot disagree. The size of a picture is fixed; parts of a long layout that do not fit are elided
+ * and counted.
  *
  * A picture is plain data without pointers. Its owner is the caller of picture_make().
  */
@@ -132,7 +133,7 @@ struct key_uses {
 	struct key_use use[PICTURE_USES];
 };
 
-/** Returns true if @rule concerns a key, its first figure, but not an access through the key. */
+/** Returns true if @rule concerns a key, named by its first figure, but not an access through the key. */
 bool rule_concerns_key(enum explain_rule rule);
 
 /**

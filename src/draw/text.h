@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Writes a picture as text, and has the buffer for a text or SVG drawing: a string that grows up to LIMIT_DRAWING_BYTES. The
- * owner of a struct drawing frees `bytes`.
+ * Writes a picture as text, and defines the buffer of a text or SVG drawing: a string that grows up to
+ * LIMIT_DRAWING_BYTES. The owner of a struct drawing frees `bytes`.
  */
 #ifndef SOFTHCA_DRAW_TEXT_H
 #define SOFTHCA_DRAW_TEXT_H
@@ -14,7 +14,7 @@
 struct drawing {
 	char *bytes; /* NULL while empty */
 	size_t length, size;
-	bool failed; /* memory was short, or the limit was reached */
+	bool failed; /* memory ran out, or the limit was reached */
 };
 
 /** Appends text formatted as by printf(3). */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Captures: frames that pass the filters of a device, written to a pcapng file as a wire would have carried them:
- * Ethernet, IP, UDP, BTH to ICRC. Wireshark reads it. SOFTHCA_CAPTURE gives the path; `%p` in it stands for the process
- * number.
+ * Captures: frames that pass the filters of a device, written to a pcapng file in the form that they would have on a
+ * wire: Ethernet, IP, UDP, BTH to ICRC. Wireshark reads it. SOFTHCA_CAPTURE gives the path; `%p` in it stands for the
+ * process number.
  *
  * Each packet is one write(2) to the end of the file, so threads need no lock, and a forked child continues the file of
  * its parent. A lock of the file keeps other processes from overwriting it. If writing fails, the capture ends, which
@@ -38,8 +38,8 @@ void capture_close(struct capture *capture);
 
 /**
  * Writes a frame: @length bytes at @bytes, BTH to ICRC, along @path from UDP port @source_port to that of the settings,
- * with IPv4 identification 0, as the ICRC requires. @qpn: the QP of this device that sends or receives it, 0 if none.
- * @comment: UTF-8, cut at CAPTURE_COMMENT bytes, or NULL. A frame longer than any packet is omitted.
+ * with IPv4 identification 0, as the ICRC requires. @qpn: the QP of this device that sends or receives it, or 0.
+ * @comment: UTF-8, truncated to CAPTURE_COMMENT bytes, or NULL. A frame longer than any packet is omitted.
  */
 void capture_frame(struct capture *capture, enum capture_direction direction, const struct packet_path *path,
 		   uint16_t source_port, const uint8_t *bytes, uint32_t length, uint32_t qpn, const char *comment);
@@ -56,7 +56,7 @@ uint64_t capture_mark(uint32_t qpn);
  */
 const char *capture_explained(uint32_t qpn, uint64_t mark, char *buffer, size_t size);
 
-/** Writes the explanation @why about QP @qpn of this device, likewise. Returns NULL if @why is none. */
+/** As capture_explained(), for the explanation @why about QP @qpn of this device. Returns NULL if @why is empty. */
 const char *capture_explanation(const struct capture *capture, uint32_t qpn, const struct refusal *why, char *buffer,
 				size_t size);
 

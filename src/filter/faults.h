@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Faults: a script selects frames that a device drops, duplicates, delays, reorders or corrupts (docs/use/faults.md
- * describes the language). They apply to what the device sends, over any link.
+ * describes the language). They apply to frames that the device sends, over any link.
  *
  * The fate of a frame depends only on the seed, the rule, the sending QP, and the number of the frame among those of
  * this QP that match the rule: not on time, nor on other threads.
  *
- * A struct fault_script is plain data of its declarer. A struct faults belongs to the filters of a device
- * (filter/filter.h), whose lock covers it.
+ * A struct fault_script is plain data; its declarer owns it. A struct faults belongs to the filters of a device
+ * (filter/filter.h); their lock covers it.
  */
 #ifndef SOFTHCA_FILTER_FAULTS_H
 #define SOFTHCA_FILTER_FAULTS_H
@@ -82,8 +82,9 @@ struct fault_error {
 int fault_script_parse(struct fault_script *script, const char *text, struct fault_error *error);
 
 /**
- * Reads the script for @setting: from the file of that name if there is one, else from @setting itself. Returns 0, or a
- * negative errno with @message, one line. @error: as above, line 0 if the file could not be read. Any thread may call.
+ * Reads the script for @setting: from the file of that name if it exists, otherwise from @setting itself. Returns 0, or
+ * a negative errno with @message, one line. @error: as above, line 0 if the file could not be read. Any thread may
+ * call.
  */
 int fault_script_read(struct fault_script *script, const char *setting, struct fault_error *error, char *message,
 		      size_t size);
@@ -96,7 +97,7 @@ struct frame;
 struct fault_flow {
 	struct fault_flow *next;
 	uint32_t sender;
-	uint64_t last_due_ns; /* of its delayed frames: later frames do not overtake them */
+	uint64_t last_due_ns; /* due time of the latest delayed frame: later frames do not overtake it */
 	struct frame *held;   /* frames waiting for others to overtake them */
 	uint64_t seen[];      /* by rule: number of matching frames */
 };
@@ -114,7 +115,7 @@ struct fault_subject {
 struct fault_verdict {
 	bool drop, corrupt_payload, corrupt_frame, kill;
 	uint32_t copies;   /* besides the frame itself */
-	uint32_t overtake; /* number of frames that pass before it */
+	uint32_t overtake; /* number of frames that must pass before it */
 	uint64_t delay_ns;
 	uint64_t payload_draw, frame_draw; /* random numbers that select the bit */
 	struct fault_flow *flow;           /* NULL without memory: then the frame is not affected */
@@ -131,8 +132,8 @@ const struct fault_script *faults_script(const struct faults *faults);
 void faults_decide(struct faults *faults, const struct fault_subject *subject, struct fault_verdict *verdict);
 
 /**
- * Applies the rules rnr: returns true if the answering QP, the subject's sender, must not find a receive for this
- * request.
+ * Applies the rules "rnr". Returns true if the answering QP, the subject's sender, must act as if it had no receive for
+ * this request.
  */
 bool faults_refuse(struct faults *faults, const struct fault_subject *subject);
 
@@ -141,7 +142,7 @@ uint64_t faults_frames(const struct faults *faults);
 
 /**
  * Passes the summary to @put: a line for the device and one for each rule, without line feed and prefix, with the
- * number of frames that it was applied to and that it could have been applied to.
+ * number of frames that it affected and the number that it matched.
  */
 void faults_summary(const struct faults *faults, void (*put)(void *argument, const char *line), void *argument);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Tokens of a fault script (docs/use/faults.md): words, numbers, marks, and breaks between statements. The parser sees one
- * token at a time; the function that detects an error reports what it expected, and its callers pass on false.
+ * Tokens of a fault script (docs/use/faults.md): words, numbers, marks, and breaks between statements. The parser works
+ * on one token at a time. The function that detects an error reports what it expected, and its callers return false.
  */
 #ifndef SOFTHCA_FILTER_FAULTS_TOKEN_H
 #define SOFTHCA_FILTER_FAULTS_TOKEN_H

@@ -3,11 +3,11 @@
  * Filters before the links of a device: faults (filter/faults.h) and capture (filter/capture.h). A device without
  * filters pays one pointer test.
  *
- * A filter needs packets as on a wire. With filters, outgoing data is cut at the path MTU into frames, the bytes from
- * BTH to ICRC, which the faults drop, duplicate, delay and corrupt, and which the capture writes. The remaining frames
- * wait in the queue of the device until the sender's QP lock is free (link_filters.drain). Then they are sent unchanged
- * (link.send_frame), or parsed again and sent as packets. Due frames leave in the order in which they came, so only one
- * thread drains at a time; other threads leave their frames to it.
+ * A filter needs packets in their wire format. With filters, outgoing data is cut at the path MTU into frames, which
+ * contain the bytes from BTH to ICRC. The faults drop, duplicate, delay and corrupt these frames, and the capture
+ * writes them. The remaining frames wait in the queue of the device until the sender's QP lock is free
+ * (link_filters.drain). Then they are sent unchanged (link.send_frame), or parsed again and sent as packets. Due frames
+ * must leave in their order of arrival, so only one thread drains at a time; other threads leave their frames to it.
  *
  * Filters exist as long as the device, since QPs and threads rely on them.
  *
@@ -31,15 +31,15 @@ int filters_set_faults(struct hca *hca, const struct fault_script *script);
 void filters_fault_summary(struct hca *hca, void (*put)(void *argument, const char *line), void *argument);
 
 /**
- * Sends all delayed frames now, because the program ends and a wire would still deliver them. No lock, not in an epoch
- * section.
+ * Sends all delayed frames now, because the program ends and a wire would still deliver them. No lock held; outside
+ * epoch sections.
  */
 void filters_flush(struct hca *hca);
 
 /** Returns the number of frames that the faults examined. Any thread may call. */
 uint64_t filters_frames(struct hca *hca);
 
-/** Around a fork: hold the lock of the filters, if there are any. */
+/** Handlers around a fork: hold the lock of the filters, if there are any. */
 void filters_lock(struct hca *hca);
 void filters_unlock(struct hca *hca);
 /** Discards queued frames in a forked child. The lock is held. */

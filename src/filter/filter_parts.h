@@ -24,7 +24,7 @@ struct frame_list {
 };
 
 struct filters {
-	struct link_filters front; /* first member; seen by the transport and the links (wire/link.h) */
+	struct link_filters front; /* first member; used by the transport and the links (wire/link.h) */
 	struct hca *hca;
 	struct capture *capture; /* or NULL; constant */
 	pthread_mutex_t lock;
@@ -32,7 +32,7 @@ struct filters {
 	uint32_t generation;       /* counts replacements of `faults` */
 	struct frame_list ready;   /* in sending order */
 	struct frame_list delayed; /* by due_ns */
-	struct frame_list arrived; /* of the poller, while their packet is being handled */
+	struct frame_list arrived; /* frames of the poller, while their packet is being handled */
 	uint64_t bytes;            /* in `ready` and `delayed` */
 	bool full;                 /* a sender got LINK_BUSY */
 	struct link_queue waiting; /* senders waiting for room */
@@ -71,7 +71,7 @@ void queue_timer(struct timer *timer);
 
 /** Captures @frame, which is about to leave or, within the process, to be delivered. No lock. */
 void filter_capture_leaving(struct frame *frame);
-/** Captures @frame, if that is still due, after it was passed on, and frees it. @frame may be NULL. */
+/** Captures @frame after it was passed on, if that was not done earlier, and frees it. @frame may be NULL. */
 void filter_capture_done(struct frame *frame);
 
 /*
@@ -82,16 +82,16 @@ void filter_capture_done(struct frame *frame);
 enum link_result filter_send(struct hca *hca, struct run *run);
 
 /**
- * Passes queued due frames to the links, one by one. Frames of the local link are put into @run, whose queue is empty
- * and which the caller drains in between. Returns true if it put a packet into @run: drain it and call again, until it
- * returns false. No lock held; inside an epoch section.
+ * Passes queued due frames to the links, one by one. Frames of the local link are put into @run. Its queue must be
+ * empty, and the caller drains it in between. Returns true if it put a packet into @run: the caller drains it and calls
+ * again, until this returns false. No lock held; inside an epoch section.
  */
 bool filter_drain(struct hca *hca, struct run *run);
 
 /**
- * Records a packet that arrived over a link other than the local one, whose payload is plain memory, for the capture.
- * filter_handled() writes it after it was handled, when the result is known. For pollers only (progress/progress.h); no
- * lock held.
+ * Records a packet for the capture. It arrived over a link other than the local one, and its payload is plain memory.
+ * filter_handled() writes it when it has been handled and the result is known. For pollers only (progress/progress.h);
+ * no lock held.
  */
 void filter_received(struct hca *hca, const struct packet *packet);
 void filter_handled(struct hca *hca);

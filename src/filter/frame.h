@@ -15,16 +15,16 @@ struct capture;
 struct frame {
 	struct frame *next, *previous; /* in a list of the filters */
 	struct frame *next_held;       /* in flow->held */
-	struct fault_flow *flow;       /* flow that holds it until other frames have overtaken it; or NULL */
+	struct fault_flow *flow;       /* flow that holds it back until other frames have overtaken it; or NULL */
 	uint32_t overtake;             /* number of frames that must still overtake it */
 	uint64_t due_ns;
 	const struct link *link;
-	struct packet_path path; /* with the UDP source port that its ICRC covers */
+	struct packet_path path; /* path, including the UDP source port that the ICRC covers */
 	uint32_t source_qpn;     /* sender, which a frame itself does not always contain */
 	struct refusal why;      /* reason, if the frame refuses something */
 	uint16_t mtu;
 	bool spoilt;             /* its ICRC may be wrong */
-	struct capture *capture; /* capture that has not received it yet; or NULL */
+	struct capture *capture; /* capture to which it must still be written, or NULL */
 	uint64_t mark;           /* result of capture_mark() before it was delivered */
 	uint32_t payload;
 	uint32_t length;

@@ -77,8 +77,8 @@ struct cm_field {
 extern const struct cm_field cm_fields[];
 
 /**
- * Writes @message, whose kind must not be CM_NO_MESSAGE, to @mad. Truncates numbers to the width of their field; reserved bits
- * are 0.
+ * Writes @message to @mad. Its kind must not be CM_NO_MESSAGE. Truncates numbers to the width of their field; reserved
+ * bits are 0.
  */
 void cm_pack(const struct cm_message *message, uint8_t mad[CM_MAD_BYTES]);
 
@@ -103,21 +103,24 @@ uint64_t cm_field_get(const uint8_t mad[CM_MAD_BYTES], const struct cm_field *fi
 /** Returns the kind of message in @mad; CM_NO_MESSAGE if cm_unpack() would fail. */
 enum cm_message_kind cm_mad_kind(const uint8_t mad[CM_MAD_BYTES]);
 
-/* How the addressed process is found (IBTA 12.9 has one communication manager per port; here a host has one per process). */
+/*
+ * How the addressed process is found. (IBTA 12.9 has one communication manager per port; here every process of a host
+ * has one.)
+ */
 enum cm_addressee {
 	CM_TO_NONE,    /* malformed: drop it */
 	CM_TO_SERVICE, /* REQ, SIDR_REQ: the process that listens on the service id */
 	CM_TO_COMM_ID, /* all others: the process that created the recipient's communication id or request id */
-	CM_TO_ALL,     /* a REJ after a timeout whose sender never learned the recipient's id */
+	CM_TO_ALL,     /* a REJ after a timeout, if the sender never learned the recipient's id */
 };
 
 /** Returns the addressee of @mad. @key gets the service id or the recipient's communication id, otherwise 0. */
 enum cm_addressee cm_mad_addressee(const uint8_t mad[CM_MAD_BYTES], uint64_t *key);
 
 /**
- * Makes the answer to @mad for the case that it addresses no process: a REJ without listener to a REQ, the corresponding status
- * to a SIDR_REQ, a DREP to a DREQ (IBTA 12.9). The answer goes back to the sender. Returns false if such a message is not
- * answered.
+ * Makes the answer to a @mad that addresses no existing process: a REJ without listener to a REQ, the corresponding
+ * status to a SIDR_REQ, a DREP to a DREQ (IBTA 12.9). The answer goes back to the sender. Returns false if such a
+ * message is not answered.
  */
 bool cm_answer_unclaimed(const uint8_t mad[CM_MAD_BYTES], uint8_t answer[CM_MAD_BYTES]);
 

@@ -79,7 +79,7 @@ extern const struct field fields[];
 /** The values that have names; a NULL name ends them. */
 extern const struct field_value field_values[];
 
-/** Returns the number in @field, whose width is not 0, of the complete part at @bytes. */
+/** Returns the number in @field of the complete part at @bytes. The width of @field must not be 0. */
 uint64_t part_field_get(const uint8_t *bytes, const struct field *field);
 /** Stores @number in @field, truncated to its width, and changes no other bit. */
 void part_field_put(uint8_t *bytes, const struct field *field, uint64_t number);

@@ -31,7 +31,7 @@ struct message_properties {
 	uint8_t properties;
 };
 
-/* In the header, so that the compiler evaluates it where the message is a constant. */
+/* In the header, so that the compiler evaluates it for constant messages. */
 static const struct message_properties message_properties[MESSAGE_COUNT] = {
 #define RECEIVE MESSAGE_TAKES_RECEIVE
 #define RECEIVE_LAST MESSAGE_TAKES_RECEIVE_LAST
@@ -93,7 +93,9 @@ struct packet_opcode {
 
 extern const struct packet_opcode packet_opcodes[256];
 
-/** Returns the BTH opcode of a packet, or -1 if the transport has none for it, or several (MESSAGE_UNSUPPORTED). */
+/**
+ * Returns the BTH opcode of a packet, or -1 if the transport has no opcode for it, or several (MESSAGE_UNSUPPORTED).
+ */
 int packet_opcode_of(enum ibv_qp_type transport, enum message message, enum packet_place place);
 
 static inline bool message_has(uint8_t message, enum message_property property)

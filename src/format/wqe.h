@@ -30,7 +30,7 @@ enum wqe_class {
 	WQE_CLASS_REFUSED,
 };
 
-/** Returns true if requests of @class need a responder resource of the peer, which answers each with a response. */
+/** Returns true if requests of @class need a responder resource of the peer, because each gets a response. */
 static inline bool wqe_class_is_answered(uint8_t class)
 {
 	return class == WQE_CLASS_READ || class == WQE_CLASS_ATOMIC || class == WQE_CLASS_ATOMIC_WRITE;

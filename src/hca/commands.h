@@ -35,11 +35,11 @@ int hca_open(struct hca *hca, struct event_queue *async, struct hca_context **co
 int hca_close(struct hca_context *context);
 
 int hca_pd_alloc(struct hca_context *context, struct hca_pd **pd);
-int hca_pd_dealloc(struct hca_pd *pd); /* -EBUSY while keys, queues refer to it */
+int hca_pd_dealloc(struct hca_pd *pd); /* -EBUSY while keys or queues refer to it */
 /**
- * Returns the PD of @number that was made in @context, or NULL; for commands that name objects by number. As with any
- * object, the caller must keep it from being destroyed. hca_cq_find(), hca_srq_find() and hca_qp_find() behave
- * likewise.
+ * Returns the PD of @number that was made in @context, or NULL; for commands that name objects by number. As for any
+ * object, the caller must ensure that it is not destroyed meanwhile. hca_cq_find(), hca_srq_find() and hca_qp_find()
+ * behave likewise.
  */
 struct hca_pd *hca_pd_find(const struct hca_context *context, uint32_t number);
 uint32_t hca_pd_number(const struct hca_pd *pd);

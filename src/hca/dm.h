@@ -4,7 +4,7 @@
  * 64 bytes like the MEMIC of an mlx5 adapter. hca_dm_alloc() and hca_dm_free() of process/commands.h are the commands.
  *
  * After fork(2) the child owns a copy of the pool: both processes keep their allocations, and neither sees later
- * allocations or writes of the other. A child may take the lock in any state of its parent's threads.
+ * allocations or writes of the other. A child can take the lock even if a thread of the parent held it during the fork.
  *
  * Owner: struct hca. Any thread may call.
  */

@@ -6,8 +6,8 @@
  * Every interface that is up and has an IP address contributes, in the order of interface indices, as the kernel fills
  * the table of a RoCE adapter: its link-local GID (made from the MAC address, whether IPv6 is enabled or not), its IPv4
  * addresses, its other IPv6 addresses; each as RoCE v1 and as RoCE v2. So entries 0 and 1 are link-local, 2 and 3 the
- * first IPv4 address, where users expect it. The loopback interface counts only if there is no other; then all its
- * addresses are in the table, with 127.0.0.1 as entries 2 and 3.
+ * first IPv4 address, where users expect it. The loopback interface is used only without any other interface; then all
+ * its addresses are in the table, with 127.0.0.1 as entries 2 and 3.
  */
 #ifndef SOFTHCA_HCA_GID_H
 #define SOFTHCA_HCA_GID_H

@@ -32,7 +32,7 @@ struct watcher;
 struct ended_ring;
 struct xrc_domain;
 
-/* Keys share locks, since there are too many of them for one lock each. */
+/* Number of locks for keys. Keys share locks, since there are too many for one lock each. */
 #define HCA_KEY_LOCKS 64
 
 struct hca {
@@ -87,8 +87,8 @@ struct registry *registry(void);
 extern struct registry the_registry;
 
 /**
- * Returns the device that records facts about the process as a whole, such as a stranger's connection. NULL: there is
- * no device yet.
+ * Returns the device that records facts about the whole process, such as a stranger's connection. NULL if no device
+ * exists yet.
  */
 static inline struct hca *first_device(void)
 {

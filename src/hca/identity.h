@@ -8,13 +8,13 @@
 #include "hca/gid.h"
 
 /**
- * Returns the GUID of device number @index of this host, whose GID table begins with @first: locally administered, made
- * from the hardware address of the first interface.
+ * Returns the GUID of device number @index of this host: locally administered, made from the hardware address of the
+ * first interface. @first: beginning of the device's GID table.
  */
 __be64 identity_guid(const struct hca_gid *first, size_t index);
 
 /**
- * Writes the firmware version in the form of ConnectX-6 Dx, 22.minor.subminor, with our own version as the minor
+ * Writes the firmware version in the form of ConnectX-6 Dx, 22.minor.subminor, with softhca's own version as the minor
  * numbers.
  */
 void identity_firmware(char *out, size_t size);

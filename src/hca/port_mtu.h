@@ -2,8 +2,8 @@
 /*
  * The MTU of a port: payload bytes per packet.
  *
- * A RoCE port has the MTU of its interface minus the longest headers of a packet (IBTA annex A17; Linux computes it so
- * for every RoCE adapter). The GID table here may cover several interfaces, and a program that queries the active MTU
+ * A RoCE port has the MTU of its interface minus the longest headers of a packet (IBTA annex A17), as Linux computes it
+ * for every RoCE adapter. The GID table here may cover several interfaces, and a program that queries the active MTU
  * may use any entry, so the smallest MTU counts. It is queried anew each time, because interfaces change.
  */
 #ifndef SOFTHCA_HCA_PORT_MTU_H
@@ -13,7 +13,7 @@
 
 struct hca;
 
-/** Returns the largest MTU of 256 … 4096 whose packets fit an interface of MTU @bytes; 256 if none fits. Pure. */
+/** Returns the largest MTU of 256 … 4096 with packets that fit an interface of MTU @bytes; 256 if none fits. Pure. */
 uint32_t port_mtu_of_interface(uint32_t bytes);
 
 /**

@@ -2,7 +2,7 @@
 /*
  * State of the warnings about misuse, and how they are made. docs/use/lint.md lists what each warning detects.
  *
- * One lock covers all state: the warnings serve to find faults, not to be fast. It is taken under the locks of queues
+ * One lock covers all state, because the warnings need not be fast. It is taken under the locks of queues
  * (core/locks.def); under it only the locks of explanations are taken. The state of an object is freed with the object.
  */
 #ifndef SOFTHCA_LINT_STATE_H
@@ -17,8 +17,9 @@
 struct lint_piece {
 	uint64_t address; /* as the key translates it */
 	uint32_t length, lkey;
-	bool written;         /* by the device: a READ, an atomic, a copy */
-	uint64_t memory, sum; /* address in the process and checksum of what the device reads there; 0: not known */
+	bool written;         /* the device writes the range: a READ, an atomic, a copy */
+	uint64_t memory, sum; /* address in the process, and checksum of the bytes that the device reads there; 0:
+			       * not known */
 };
 
 enum { LINT_PIECES = 4, LINT_INLINE_WORDS = 16, LINT_KEYS = 16 };
@@ -29,7 +30,7 @@ struct lint_send {
 	bool signalled, fenced;
 	uint64_t moment; /* lint.moment at the time of posting */
 	uint64_t wr_id;
-	/* The remote range of a READ, WRITE or atomic; length 0: there is none. */
+	/* Remote range of a READ, WRITE or atomic; length 0 for other requests. */
 	uint64_t remote_address, remote_length;
 	uint32_t rkey;
 	uint32_t bound_rkey; /* rkey that a bind gives its window; 0: the request is not a bind */
@@ -65,7 +66,7 @@ struct lint_receives {
 	uint64_t warned; /* as in struct lint_qp, for an SRQ */
 };
 
-/* What ibv_modify_qp(3) set at one end of a connection. */
+/* Attributes that ibv_modify_qp(3) set at one end of a connection. */
 struct lint_end {
 	uint32_t peer;           /* dest_qp_num */
 	uint8_t asks, grants;    /* max_rd_atomic, max_dest_rd_atomic */
@@ -90,8 +91,8 @@ struct lint_qp {
 	uint32_t writers;          /* requests in [first, end) that write to memory here */
 	uint32_t fence;            /* number of the last request with a fence, which waits for all requests before it */
 	/*
-	 * Keys whose signature was set since ibv_wr_start(3); the key that is being configured without the signature that it
-	 * needs.
+	 * Keys that got a signature since ibv_wr_start(3); the key that is being configured without the signature that
+	 * it needs.
 	 */
 	struct user_mkey *set[LINT_KEYS], *suspect;
 	uint32_t set_count;
@@ -154,9 +155,9 @@ void lint_send_read(const struct user_qp *qp, uint32_t index, struct lint_send *
 void lint_memory_note(struct lint_send *send);
 /** Warns if the memory that the completed @send has read is changed or gone. The lock is held. */
 void lint_memory_check(struct lint_qp *state, const struct lint_send *send);
-/** Copies @size bytes at @address in the process. Returns false if they are not mapped or cannot be read. */
+/** Copies @size bytes from @address in the process to @out. Returns false if they are not mapped or cannot be read. */
 bool lint_memory_read(uint64_t address, void *out, size_t size);
-/** Warns if @send of @state carries the rkey of a window whose bind has not completed. The lock is held. */
+/** Warns if @send of @state contains the rkey of a window with a bind that has not completed. The lock is held. */
 void lint_window_look(struct lint_qp *state, const struct lint_send *send, const char *call);
 
 /** Returns true if the device writes to memory of @send. */
@@ -170,12 +171,13 @@ void lint_fence_look(struct lint_qp *state, struct lint_send *send, uint32_t num
  * Returns the queue pair of this process that is connected to the one of @state, or NULL. The lock is held. (ends.c)
  */
 struct lint_qp *lint_peer_of(const struct lint_qp *state);
-/** Warns if the two ends of the connection of @state do not fit; @call posts. The lock is held. */
+/** Warns if the attributes of the two ends of the connection of @state do not match; @call posts. The lock is held. */
 void lint_ends_look(struct lint_qp *state, const char *call);
 /** Warns if the range of @send overlaps that of a READ before it, without a fence between them. The lock is held. */
 void lint_overtaking_look(struct lint_qp *state, const struct lint_send *send, uint32_t number, const char *call);
 /**
- * Warns if @send reaches on-demand memory of this process, and the queue pair does not repeat after an RNR NAK. The lock is held.
+ * Warns if @send accesses on-demand memory of this process, and the queue pair does not repeat after an RNR NAK. The
+ * lock is held.
  */
 void lint_on_demand_look(struct lint_qp *state, const struct lint_send *send, const char *call);
 /** Warns if @send is a READ or atomic beyond those that a peer in this process grants. The lock is held. */
@@ -192,9 +194,9 @@ void lint_due_forget(struct lint_qp *state);
 
 /** Warns of receive buffers that were read since the last call. The lock is held. */
 void lint_reads_tell(void);
-/** Removes the receives of @state whose completions were polled. The lock is held. */
+/** Removes receives of @state after their completions were polled. The lock is held. */
 void lint_receives_complete(struct lint_qp *state);
-/** Frees the receives of @state, whose queue pair the device has destroyed. The lock is held. */
+/** Frees the receives of @state. The device has already destroyed the queue pair. The lock is held. */
 void lint_receives_end(struct lint_qp *state);
 /** Called when @mr was registered, or is about to be deregistered. The lock is held. */
 void lint_receive_region_registered(struct user_mr *mr);
@@ -203,8 +205,8 @@ void lint_receive_region_gone(struct user_mr *mr);
 void lint_write_was_read(struct hca *hca, uint32_t qp_num, uint64_t address, uint64_t start, uint64_t length);
 
 /**
- * Makes a warning if it is enabled, and counts it. @warned: misuse_bit() of the warnings already made about the object, each of
- * which is made once; NULL: the warning is made each time. Any thread; the lock may be held.
+ * Makes a warning if it is enabled, and counts it. @warned: misuse_bit() of the warnings already made about the object;
+ * each is made only once. NULL: the warning is made each time. Any thread; the lock may be held.
  */
 void lint_warn(struct hca *hca, const struct explain_subject *subject, uint64_t *warned, enum explain_rule rule,
 	       const uint64_t *figures, size_t count);
@@ -216,25 +218,25 @@ void lint_warn_summary(char text[LINT_SUMMARY_BYTES]);
 /** Sets the counts to 0. In a forked child, before it has threads. */
 void lint_warn_reset(void);
 
-/* WARN(hca, "ibv_close_device", RULE_X, figures…) */
+/* Warns: WARN(hca, "ibv_close_device", RULE_X, figures…) */
 #define WARN(hca, call_name, rule, ...) WARN_UNLESS(NULL, hca, call_name, rule, __VA_ARGS__)
 /*
- * WARN_UNLESS(&warned, hca, "ibv_close_device", RULE_X, figures…): is only counted if @warned has the rule's bit, which it then
- * has.
+ * Warns once: WARN_UNLESS(&warned, hca, "ibv_close_device", RULE_X, figures…). Only counts if @warned already has the
+ * rule's bit; otherwise sets it.
  */
 #define WARN_UNLESS(warned, hca, call_name, rule, ...)                                                                 \
 	lint_warn(hca, &(const struct explain_subject){.call = (call_name)}, warned, rule,                             \
 		  (const uint64_t[]){__VA_ARGS__}, EXPLAIN_COUNT_(__VA_ARGS__))
-/* WARN_ABOUT(&subject, &warned, hca, RULE_X, figures…): the same of any subject. */
+/* As WARN_UNLESS(), for any subject: WARN_ABOUT(&subject, &warned, hca, RULE_X, figures…). */
 #define WARN_ABOUT(subject, warned, hca, rule, ...)                                                                    \
 	lint_warn(hca, subject, warned, rule, (const uint64_t[]){__VA_ARGS__}, EXPLAIN_COUNT_(__VA_ARGS__))
-/* WARN_OF_QP(struct lint_qp *, "ibv_post_send", RULE_X, figures…): once of each queue pair. */
+/* Warns once per queue pair: WARN_OF_QP(struct lint_qp *, "ibv_post_send", RULE_X, figures…). */
 #define WARN_OF_QP(state, call_name, rule, ...)                                                                        \
 	lint_warn(hca_of_context((state)->qp->base.context),                                                           \
 		  &(const struct explain_subject){.call = (call_name), .qpn = (state)->qp->base.qp_num},               \
 		  &(state)->warned, rule, (const uint64_t[]){__VA_ARGS__}, EXPLAIN_COUNT_(__VA_ARGS__))
 
-/* WARN_OF_SEND(state, &send, "ibv_poll_cq", RULE_X, figures…): the same, of a work request. */
+/* As WARN_OF_QP(), about a work request: WARN_OF_SEND(state, &send, "ibv_poll_cq", RULE_X, figures…). */
 #define WARN_OF_SEND(state, send, call_name, rule, ...)                                                                \
 	lint_warn(hca_of_context((state)->qp->base.context),                                                           \
 		  &(const struct explain_subject){                                                                     \

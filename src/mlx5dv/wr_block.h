@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Block attributes in a UMR work request (mlx5-formats 4.4, 4.5): its BSFs, whether the key has any, whether it
- * reports signature errors again, and the SET_PSV work requests after it. For mlx5dv/wr_mkey.c, under sq.lock.
+ * Encodes block attributes in a UMR work request (mlx5-formats 4.4, 4.5): its BSFs, the flag whether the key has any,
+ * the error count that re-enables error reports, and the SET_PSV work requests after it. For mlx5dv/wr_mkey.c, under
+ * sq.lock.
  *
  * Rules for setters: a setter that succeeds stores its attributes in the key and sets signature_state or crypto_state
  * to BLOCK_UPDATED. If the state was BLOCK_UPDATED before, it is a second call in the same work request. The next
@@ -33,14 +34,14 @@ bool block_finish(struct user_qp *qp, struct wqe wqe, uint32_t *bsf_bytes, bool 
 void block_set_psvs(struct user_qp *qp, const struct key_signature *signature);
 
 /**
- * The WQEs from the rollback position of the builder to the producer will not be posted: marks the keys whose
- * signature errors they would have rearmed, so that later WQEs rearm them.
+ * The WQEs from the rollback position of the builder to the producer will not be posted: marks the keys for which they
+ * would have rearmed error reports, so that later WQEs rearm them.
  */
 void block_chain_dropped(struct user_qp *qp);
 
 /**
- * Writes the crypto BSF of @mkey, whose encryption is set, to @bsf, with the tweak in the byte order of @qp's device.
- * Returns 0, or -EINVAL if the order of encryption is impossible with signatures in both domains.
+ * Writes the crypto BSF of @mkey, which must have encryption, to @bsf, with the tweak in the byte order of @qp's
+ * device. Returns 0, or -EINVAL if the order of encryption is impossible with signatures in both domains.
  * (mlx5dv/wr_crypto.c)
  */
 int crypto_bsf(const struct user_qp *qp, const struct user_mkey *mkey, uint8_t bsf[BSF_BYTES]);

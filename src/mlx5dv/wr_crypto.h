@@ -3,7 +3,7 @@
  * Encryption of keys, on the driver's side: the attributes of mlx5dv_wr_set_mkey_crypto(3). crypto_bsf() of
  * mlx5dv/wr_block.h encodes them for the device.
  *
- * A struct key_crypto belongs to its user_mkey, with which it is created and freed; the lock is that of the key's
+ * A struct key_crypto belongs to its user_mkey, and is created and freed with it; the lock is that of the key's
  * attributes (verbs/object/objects.h). It names its DEK by number: if the DEK is destroyed before the next UMR, the
  * device does not find it.
  */

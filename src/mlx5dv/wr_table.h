@@ -8,7 +8,7 @@
 
 #include "verbs/object/objects.h"
 
-/** Fills qp->dv.wr_*; the implementation of dv_builders->table_fill(). */
+/** Fills qp->dv.wr_*. Implements dv_builders->table_fill(). */
 int dv_wr_table_fill(struct user_qp *qp, uint64_t dv_send_ops);
 
 #endif

@@ -5,12 +5,12 @@
  * top` does. The process itself needs no thread or socket for this, and counting costs no more than in other memory.
  * The file is sealed: other processes can neither write nor shrink it.
  *
- * The descriptor exists only for other processes. A program that closes all descriptors that it did not open continues
- * to count, invisibly; if it reuses the number, its file is left alone.
+ * The descriptor exists only for other processes. If a program closes all descriptors that it did not open, counting
+ * continues, but other processes cannot read the counters. If the program reuses the number, its file is left alone.
  *
- * The file describes its own layout, so that a program of another version can read it: a head with the names of the
- * counters, then rows. A row belongs to a thread (core/epoch.h) and has the counters of each device, uint64_t in the
- * order of the names. Rows are never returned. The process reads only its own counters from the file.
+ * The file describes its own layout, for readers of other versions: a head with the names of the counters, then rows. A
+ * row belongs to a thread (core/epoch.h) and has the counters of each device, uint64_t in the order of the names. Rows
+ * are never returned. The process reads only its own counters from the file.
  *
  * Owned by the registry until the process ends. Made and forked by one thread; any thread may request rows.
  */

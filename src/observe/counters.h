@@ -3,7 +3,7 @@
  * Counters of links and transport; counters.def is the table. Each device has its own. Events without a device, such as
  * a packet for a QP that does not exist, are counted for the first one, which also has their explanation.
  *
- * Counting adds to memory of the calling thread (the counters belong to its epoch slot, which outlives it), so it costs
+ * Counting adds to memory of the calling thread (the counters belong to its epoch slot, which outlives it), so it needs
  * neither a locked instruction nor a cache line that other threads write. Reading sums over all threads.
  */
 #ifndef SOFTHCA_OBSERVE_COUNTERS_H

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Pages closed to the program for a while, for warnings about misuse (docs/use/lint.md): a receive's buffer until its
- * completion is polled, and the rest of a WRITE whose last bytes have been stored. A closed page is protected with
+ * completion is polled, and the rest of a WRITE after its last bytes have been stored. A closed page is protected with
  * PROT_NONE (mprotect(2)); a handler of SIGSEGV records the program's access, opens the page, and lets the program
  * continue. Other faults go to the previously installed handler.
  *
- * A page is closed only while the program must not access it, so a correct program never faults on one, nor gets EFAULT
+ * A page is closed only while the program must not access it, so a correct program never faults on it, nor gets EFAULT
  * from a system call. The device opens pages that it is about to use (page_guard_device_access()): while there are
  * guards, plain memory regions take the slow path through mkey/walk.h.
  *
- * Closing stops for good, with all pages opened, if the program replaces the handler. A thread that blocks SIGSEGV
+ * If the program replaces the handler, all pages are opened and none is closed any more. A thread that blocks SIGSEGV
  * closes nothing, because a fault would end the process without calling the handler.
  *
  * Any thread may call, under any lock. Closed pages belong to their range until page_guard_open().
@@ -24,10 +24,10 @@
 
 /* True after page_guard_start(). */
 extern bool page_guard_on;
-/* Ranges that were read and whose read was not taken yet; atomic. */
+/* Number of ranges that the program has read and for which the read was not taken yet; atomic. */
 extern uint32_t page_guard_reads;
 
-/* Maximum of closed ranges: each splits a mapping of the process twice, and the kernel allows 65530 mappings. */
+/* Maximum number of closed ranges. Each splits a mapping of the process twice, and the kernel allows 65530 mappings. */
 #define PAGE_GUARD_RANGES 1024
 
 struct page_guard_read {
@@ -45,13 +45,17 @@ bool page_guard_start(void);
 void page_guard_stop(void);
 
 /**
- * Closes the whole pages of [@start, +@length), which must not be closed otherwise, and must be readable and writable.
- * page_guard_take_read() returns @owner and @number. @counter: wqe_counter of the CQE after which the range is closed
- * again if the device has written to it. Returns the range, or -1: there is no whole page, or it cannot be closed.
+ * Closes the whole pages of [@start, +@length). They must be readable and writable and must not belong to another
+ * closed range. page_guard_take_read() returns @owner and @number. @counter: wqe_counter of a CQE; after it the range
+ * is closed again if the device has written to it. Returns the range, or -1 if it contains no whole page or cannot be
+ * closed.
  */
 int page_guard_close(uint64_t start, uint64_t length, void *owner, uint32_t number, uint16_t counter);
 
-/** Opens and frees @range. Returns the first address of it that the program has read and that was not taken, or 0. */
+/**
+ * Opens and frees @range. Returns the first address in it that the program has read, unless that read was taken
+ * already, or 0.
+ */
 uint64_t page_guard_open(int range);
 
 /** Opens the pages of all ranges that overlap [@start, +@length); the ranges stay allocated. */
@@ -61,36 +65,38 @@ void page_guard_open_memory(uint64_t start, uint64_t length);
 bool page_guard_take_read(struct page_guard_read *read);
 
 /**
- * Opens [@start, +@length), which the device is about to use. @write: by a local right to write, as for a receive or a
- * READ.
+ * Opens [@start, +@length) before the device uses it. @write: by a local right to write, as for a receive or a READ.
  */
 void page_guard_device_access(const void *start, uint64_t length, bool write);
 
-/** Closes again the pages of the receive with @counter, whose CQE this thread writes, that this thread has opened. */
+/**
+ * Closes the pages again that this thread has opened for the receive with @counter. Called when this thread writes the
+ * CQE.
+ */
 void page_guard_received(uint16_t counter);
 
 /*
- * True: the last bytes of a WRITE are stored before the rest, which follows after a while. Set before the first region
- * is registered.
+ * If true, the last bytes of a WRITE are stored first, and the rest after a while. Set before the first region is
+ * registered.
  */
 extern bool page_guard_last_first;
 
 struct hca;
 /*
- * Called when the program has read at @address of [@start, +@length), which queue pair @qp_num had not written yet.
- * Under its lock.
+ * Called when the program has read at @address in [@start, +@length) before queue pair @qp_num has written it. Under
+ * its lock.
  */
 extern void (*page_guard_write_was_read)(struct hca *hca, uint32_t qp_num, uint64_t address, uint64_t start,
 					 uint64_t length);
 
 /**
- * Waits for a while during which the whole pages of [@start, +@length), which was not written yet although later bytes
- * were, are closed. Returns the first address of them that the program has read, or 0. The device may hold the lock of
- * a queue pair.
+ * Waits for a while with the whole pages of [@start, +@length) closed. This range is not written yet, although later
+ * bytes are. Returns the first address in it that the program has read, or 0. The device may hold the lock of a queue
+ * pair.
  */
 uint64_t page_guard_wait(uint64_t start, uint64_t length);
 
-/* Around fork(2); in a child all pages are open. */
+/* Handlers around fork(2); in a child all pages are open. */
 void page_guard_before_fork(void);
 void page_guard_after_fork(bool child);
 

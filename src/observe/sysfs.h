@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Names and contents of the files that a kernel driver would have for a device in /sys/class, below infiniband and
+ * Names and contents of the files that a kernel driver creates for a device in /sys/class, below infiniband and
  * infiniband_verbs, from the table observe/sysfs.def. ibv_read_sysfs_file() returns them, and `softhca run` writes them
  * as files into a mount namespace. Pure functions except for the host's name; any thread may call.
  *
@@ -19,7 +19,7 @@
 #define SYSFS_TEXT_BYTES 512 /* more than any file has */
 
 /*
- * PCI bus of our functions, in a domain that no machine has: firmware domains count from 0, those of Linux from
+ * PCI bus of softhca's functions, in a domain that no machine uses: firmware domains count from 0, those of Linux from
  * 0x10000.
  */
 #define SYSFS_PCI_BUS "5348:00"

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Recording of the steps of requests (`softhca run --timeline`): each step puts a record of 32 bytes into memory that
- * is a file (observe/timeline_file.h). When off, recording costs a test that is not on the path of most requests: calls
- * of the data path are replaced in the tables of contexts, and the device records where it already tests for something
- * else.
+ * is a file (observe/timeline_file.h). When it is off, most requests execute no additional test: to record calls of the
+ * data path, other functions are entered in the tables of contexts, and the device records in places where it already
+ * tests for something else.
  *
  * Any thread may put records, under any lock, without waiting: each thread has its own chunk, in its epoch slot. Memory
  * is bounded: the oldest chunk is overwritten.
@@ -55,8 +55,8 @@ static inline uint64_t timeline_now(void)
 }
 
 /*
- * Time of this thread's current step, reused for immediate consequences: reading the clock costs more than the rest of
- * a record. The code that sets it resets it before the thread does anything else. 0: none.
+ * Time of this thread's current step, reused for its immediate consequences, because reading the clock costs more than
+ * the rest of a record. The code that sets it resets it before the thread does anything else. 0: none.
  */
 extern __thread uint64_t timeline_time_of_call __attribute__((tls_model("initial-exec")));
 
@@ -104,16 +104,20 @@ static inline void timeline_put(uint64_t time, uint32_t what, uint32_t number, u
  * (timeline_file.h), which saves writes and leaves room for more requests in a file.
  */
 
-/** Returns this thread's latest record if it has this kind, @time and object, else NULL; also NULL if @time is 0. */
+/**
+ * Returns this thread's latest record if it has this kind, @time and object, otherwise NULL; also NULL if @time is 0.
+ */
 static inline struct timeline_record *timeline_latest(uint64_t time, enum timeline_kind kind, uint32_t number)
 {
 	const struct epoch_slot *slot = epoch_this_thread;
 	struct timeline_record *latest;
 
-	/* After a full chunk the next record is in another one; a thread without a chunk has an empty one at NULL. */
+	/*
+	 * If the chunk is full, the next record is in another one; a thread without a chunk has an empty one at NULL.
+	 */
 	if (unlikely(!time || !slot || slot->timeline_next == slot->timeline_end))
 		return NULL;
-	/* Before the first record is the head of the chunk, which has no kind. */
+	/* The first record follows the head of the chunk, which has no kind. */
 	latest = slot->timeline_next - 1;
 	return latest->time == time && latest->what >> 24 == (uint32_t)kind &&
 			       ((latest->number ^ number) & 0xffffff) == 0
@@ -121,7 +125,7 @@ static inline struct timeline_record *timeline_latest(uint64_t time, enum timeli
 		       : NULL;
 }
 
-/** Replaces members of a record, which does not count meanwhile. */
+/** Replaces members of a record. Meanwhile the record is not valid for readers. */
 static inline void timeline_change(struct timeline_record *record, uint32_t what, uint32_t psn, uint32_t length,
 				   uint64_t value)
 {

@@ -5,8 +5,8 @@
  * process ends.
  *
  * A chunk belongs to one thread until it is full; then the thread takes the next chunk in turn and overwrites the
- * oldest data. Each chunk begins with a struct timeline_chunk in place of a record. A record counts if its lap equals
- * that of its chunk; its last member is written last.
+ * oldest data. Each chunk begins with a struct timeline_chunk in place of a record. A record is valid if its lap equals
+ * that of its chunk. The member with the lap is written last.
  *
  * Readers must treat the content as untrusted.
  */
@@ -29,7 +29,7 @@ enum timeline_kind {
 
 enum timeline_clock {
 	TIMELINE_CLOCK_NS,    /* CLOCK_MONOTONIC */
-	TIMELINE_CLOCK_TICKS, /* of the processor; calibrated by CLOCK records */
+	TIMELINE_CLOCK_TICKS, /* ticks of the processor; calibrated by CLOCK records */
 };
 
 struct timeline_record {
@@ -59,7 +59,7 @@ struct timeline_chunk {
 /* Row of a connected queue pair. */
 struct timeline_qp {
 	uint32_t number; /* written last; 0: none */
-	uint32_t peer;   /* for RC, UC and XRC; else 0 */
+	uint32_t peer;   /* for RC, UC and XRC; otherwise 0 */
 	uint32_t send_cq, recv_cq;
 	uint32_t device;
 	uint32_t type; /* enum ibv_qp_type */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The device as its driver sees it: commands (create, modify, destroy …) and doorbells. All other information goes
+ * The driver's interface to the device: commands (create, modify, destroy …) and doorbells. All other information goes
  * through rings in genuine mlx5 format in memory that the driver owns (mlx5-formats 1 to 3).
  *
  * The driver creates and destroys objects through this header; the device owns their inner state. Destroy calls return
@@ -8,7 +8,7 @@
  * valid until the destroy call has returned.
  *
  * Locks: every object has its own; commands and doorbells may be called from any thread. Callbacks (wr_id_of, those of
- * the resize commands) run under a lock of the device: they call no command and take no lock.
+ * the resize commands) run under a lock of the device: they must not call commands or take locks.
  *
  * Errors: 0 or -errno. A refusal leaves an explanation record (explain/explain.h).
  */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Work at process exit, if requested: frames delayed by faults are sent, the summary of faults is written with the
- * explanations, and the counters to SOFTHCA_COUNTERS.
+ * Work at process exit, if requested: sends frames delayed by faults, writes the summary of faults with the
+ * explanations, and writes the counters to SOFTHCA_COUNTERS.
  */
 #ifndef SOFTHCA_PROCESS_REPORT_H
 #define SOFTHCA_PROCESS_REPORT_H

@@ -27,8 +27,8 @@ struct hca_cq_attr {
 	bool timestamps;             /* write the timestamp field */
 	bool ignore_overrun;
 	/*
-	 * buffer and dbrec are memory of the program, which it may unmap (progress/program_memory.h) and which only
-	 * it reads.
+	 * buffer and dbrec are memory of the program, which it may unmap (progress/program_memory.h). Only the program
+	 * reads it.
 	 */
 	bool in_umem;
 	bool collapsed; /* with in_umem: every CQE is written to entry 0 of the ring of the program */
@@ -45,34 +45,35 @@ struct hca_cq *hca_cq_find(const struct hca_context *context, uint32_t number);
 struct hca_cq_state {
 	uint32_t producer, consumer; /* 24 bits: CQEs written so far, and the last index in the record of the program */
 	bool overrun;
-	bool armed, armed_solicited; /* for the next CQE; for the next solicited one */
+	bool armed, armed_solicited; /* armed for the next CQE; armed for the next solicited one */
 };
 
 void hca_cq_query(struct hca_cq *cq, struct hca_cq_state *state);
 
 /**
- * For the timeline, if it is on: records that at @time the program polled the @count CQEs from @consumer_index on, as
- * the completions @wc, of which wr_id and status are used. Any lock.
+ * Records in the timeline, if it is on, that the program polled @count CQEs at @time, from @consumer_index on, as the
+ * completions @wc. Only wr_id and status of these are used. Any lock.
  */
 void hca_cq_polled(const struct hca_cq *cq, uint64_t time, uint32_t consumer_index, const struct ibv_wc *wc,
 		   uint32_t count);
 /**
- * Watches the doorbell record of a CQ whose ring was exported to the program (mlx5dv_init_obj(3)): the device itself
- * reads the arm word, which the program writes without a call, and signature errors are reported by CQEs. One call is
- * enough. A CQ in a umem is armed by the word that is in its record then, even if that is 0. Returns 0 or -EAGAIN.
+ * Watches the doorbell record of a CQ with a ring that was exported to the program (mlx5dv_init_obj(3)). The device
+ * then reads the arm word itself, because the program writes it without a call, and reports signature errors by CQEs.
+ * One call is enough. A CQ in a umem is armed by the word that is in its record at that time, even if that is 0.
+ * Returns 0 or -EAGAIN.
  */
 int hca_cq_watch(struct hca_cq *cq);
 /**
- * Arms the CQ by the arm @word of its driver, whose consumer index decides whether the event is due at once. dbrec[1]
- * may already have the word of another thread, and is not read.
+ * Arms the CQ by the arm @word of its driver. The consumer index in it decides whether the event is due at once.
+ * dbrec[1] may already have the word of another thread, and is not read.
  */
 void hca_cq_request(struct hca_cq *cq, uint32_t word);
 /**
  * Continues in a new ring: one RESIZE_CQ CQE goes into the old ring at the position of the device, where it takes an
- * index of its own; all later ones go into @buffer from the next index on. In @copy, under the lock of the device,
- * the driver copies the rest of the old ring (mlx5-formats 3.7) and advances the consumer index by the marker: no CQE
- * is written and no arming happens meanwhile. The new count must exceed the number of CQEs not yet consumed: -EINVAL.
- * The driver holds its own CQ lock.
+ * index of its own; all later ones go into @buffer from the next index on. In @copy, under the lock of the device, the
+ * driver copies the rest of the old ring (mlx5-formats 3.7) and advances the consumer index past the marker; meanwhile
+ * no CQE is written and the CQ is not armed. Returns -EINVAL unless the new count exceeds the number of CQEs not yet
+ * consumed. The driver holds its own CQ lock.
  */
 int hca_cq_resize(struct hca_cq *cq, void *buffer, uint32_t cqe_count, void (*copy)(void *argument), void *argument);
 /**
@@ -84,9 +85,9 @@ int hca_cq_moderate(struct hca_cq *cq, uint16_t count, uint16_t period_us);
 /* ---- XRC domains ---------------------------------------------------------------------------------------------- */
 
 /**
- * Opens the domain of the inode of @fd, or with @fd -1 a private domain, as ibv_open_xrcd(3) says. @oflags: O_CREAT,
- * O_EXCL. The descriptor may be closed afterwards: the inode is held. Returns 0, -EBADF (@fd), -EAGAIN (no domain,
- * and no O_CREAT), -EINVAL (O_EXCL, and there is one), -ENOMEM, -EMFILE.
+ * Opens the domain of the inode of @fd, or with @fd -1 a private domain, as described in ibv_open_xrcd(3). @oflags:
+ * O_CREAT, O_EXCL. The descriptor may be closed afterwards: the inode is held. Returns 0, -EBADF (@fd), -EAGAIN (no
+ * domain, and no O_CREAT), -EINVAL (O_EXCL, and there is one), -ENOMEM, -EMFILE.
  */
 int hca_xrcd_open(struct hca_context *context, int fd, int oflags, struct hca_xrcd **xrcd);
 /**

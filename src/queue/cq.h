@@ -2,8 +2,8 @@
 /*
  * Completion queues of the device: writing CQEs (mlx5-formats 3.1 to 3.4), arming, events, overrun.
  *
- * hca_cq.lock covers the position of the producer and the arm state. It is a leaf below the lock of any QP; only that
- * of the event queue is taken under it. The side of the consumer belongs to the driver.
+ * hca_cq.lock covers the position of the producer and the arm state. It is taken under the lock of a QP; only that of
+ * the event queue is taken under it. The consumer side belongs to the driver.
  */
 #ifndef SOFTHCA_QUEUE_CQ_H
 #define SOFTHCA_QUEUE_CQ_H
@@ -29,17 +29,17 @@ struct hca_cq {
 	uint32_t *dbrec;
 	uint32_t producer_index; /* free running */
 	bool armed, armed_solicited;
-	bool attentive;   /* each CQE needs more than writing it: the CQ is armed, or in a umem */
+	bool attentive;   /* each CQE needs additional work, because the CQ is armed or in a umem */
 	bool fired;       /* fired_sn is valid */
 	uint8_t fired_sn; /* arm_sn of the last arming that fired */
 	uint8_t armed_sn;
-	uint32_t notified; /* producer_index when it last fired: that event reported all CQEs before */
+	uint32_t notified; /* producer_index when it last fired: that event reported all earlier CQEs */
 	/* The newest CQE that raises the event even if it is not solicited, and the producer_index after it. */
 	bool forced;
 	uint32_t forced_index;
-	uint8_t notes; /* enum cq_note: what is done with each CQE besides writing it */
+	uint8_t notes; /* enum cq_note: additional actions for each CQE */
 	bool ignore_overrun, overrun;
-	/* The CQE before which one entry was left, and the record then: cq_find_room(). */
+	/* The CQE before which one entry was left, and the record at that time: cq_find_room(). */
 	uint32_t one_left_at, one_left_consumer;
 	bool ring_exported; /* atomic; the program reads the ring itself (mlx5dv_init_obj(3)) */
 	uint32_t number;
@@ -76,7 +76,7 @@ struct completion {
 	uint32_t remote_qpn; /* responder: UD */
 	uint32_t byte_count;
 	__be32 immediate; /* or invalidated rkey, or pkey index */
-	bool event;       /* raise the event even if not armed for it (CE 3, mlx5-formats 6 point 45) */
+	bool event;       /* raise the event even if not armed for this CQE (CE 3, mlx5-formats 6 point 45) */
 	const struct signature_error *signature; /* MLX5_CQE_SIG_ERR */
 	const uint8_t *scattered; /* data of byte_count bytes for the CQE itself, at most cq_scatter_room(); or NULL */
 };

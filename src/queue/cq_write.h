@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Writing one CQE (mlx5-formats 3.1 to 3.4), compiled into functions that write many; see cq.h. cq.c has the rare
+ * Writing one CQE (mlx5-formats 3.1 to 3.4), compiled into functions that write many CQEs; see cq.h. cq.c has the rare
  * parts.
  */
 #ifndef SOFTHCA_QUEUE_CQ_WRITE_H
@@ -53,8 +53,8 @@ static inline uint32_t cq_scatter_room(const struct hca_cq *cq)
 }
 
 /**
- * Does what cq->notes says with @cqe, which is not an error and is filled except for op_own, before it belongs to the
- * consumer. The lock is held.
+ * Performs the actions of cq->notes for @cqe, which is not an error and is complete except for op_own, before it
+ * belongs to the consumer. The lock is held.
  */
 void cq_note(const struct hca_cq *cq, struct mlx5_cqe64 *cqe, uint8_t opcode);
 /** Handles a new CQE with @op_own of an attentive @cq, or one that raises the event even if it is not solicited (@event). The lock is held. */
@@ -93,7 +93,7 @@ static inline SPECIALISED bool cq_write_locked(struct hca_cq *cq, const struct c
 	op_own = (uint8_t)(completion.opcode << 4 | completion.solicited << 1 | !!(cq->producer_index & cq->cqe_count));
 	if (unlikely(completion.scattered != NULL))
 		op_own |= cq_scatter(cq, cqe, SPILL(&spilled, &completion));
-	/* The owner bit last: with it the entry is the consumer's (mlx5-formats 3.1). */
+	/* The owner bit is last, because it hands the entry to the consumer (mlx5-formats 3.1). */
 	__atomic_store_n(&cqe->op_own, op_own, __ATOMIC_RELEASE);
 	cq->producer_index++;
 	if (unlikely(cq->attentive || completion.event))

@@ -2,8 +2,8 @@
 /*
  * Receive WQEs: receive queues and shared receive queues of the device (mlx5-formats 2).
  *
- * The RQ of a QP is covered by the lock of the QP; an SRQ by its own, a leaf below that. Entries are copied out at
- * once, so later changes of the ring have no effect.
+ * The RQ of a QP is covered by the lock of the QP; an SRQ by its own, which is taken under that of a QP and is a leaf.
+ * Entries are copied out at once, so later changes of the ring have no effect.
  */
 #ifndef SOFTHCA_QUEUE_RECEIVE_H
 #define SOFTHCA_QUEUE_RECEIVE_H
@@ -25,7 +25,7 @@ struct receive_wqe {
 	uint32_t count;
 	uint64_t bytes; /* of all segments */
 	struct mlx5_wqe_data_seg
-		segment[]; /* RECEIVE_SEGMENTS, or what fits into an entry of the one queue it is for */
+		segment[]; /* RECEIVE_SEGMENTS, or as many as fit into an entry of the queue that it is for */
 };
 
 struct hca_rq {
@@ -35,8 +35,8 @@ struct hca_rq {
 	const uint32_t *dbrec;
 	uint16_t consumed; /* 16-bit running count */
 	/*
-	 * For a ring in memory that may be unmapped, otherwise NULL: buffer and dbrec are those of its copy, into
-	 * which more is fetched when it is used up.
+	 * For a ring in memory that may be unmapped, otherwise NULL. Then buffer and dbrec are those of its copy, and
+	 * more entries are fetched when the copy is used up.
 	 */
 	struct shadow *shadow;
 };

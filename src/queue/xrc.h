@@ -21,13 +21,14 @@ struct hca_qp;
 struct xrc_domain {
 	struct xrc_domain *next; /* of the device */
 	struct hca *hca;
-	int fd; /* keeps the inode, whose number could be reused otherwise; -1: no inode */
+	int fd; /* keeps the inode open, because its number could be reused otherwise; -1: no inode */
 	dev_t device;
 	ino_t inode;
 	uint32_t opened;
-	struct hca_qp *qps; /* of the transport, like the next field; transport/control/xrc_qps.h */
+	struct hca_qp *qps; /* for the transport, like the next field; transport/control/xrc_qps.h */
 	/*
-	 * Returns the receives of @srq that unfinished messages hold, and drops its CQ. NULL: there never was a QP.
+	 * Returns the receives of @srq that unfinished messages hold, and drops its CQ. NULL: the domain never had a
+	 * QP.
 	 */
 	void (*forget_srq)(struct xrc_domain *domain, const struct hca_srq *srq);
 };
@@ -39,7 +40,7 @@ struct hca_xrcd {
 	uint32_t references; /* atomic: SRQs, and openers of QPs */
 };
 
-/** Makes the QPs of @domain drop @srq, which is no longer found. */
+/** Makes the QPs of @domain drop @srq, which lookups no longer find. */
 void xrc_forget_srq(struct xrc_domain *domain, const struct hca_srq *srq);
 
 #endif

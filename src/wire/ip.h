@@ -22,8 +22,8 @@
 #define UDP_CHECKSUM 6
 
 /**
- * Returns true if frames along @path are IPv4. Looks at the source, as the destination of a datagram may be a multicast group,
- * whose GID does not show the IP version.
+ * Returns true if frames along @path are IPv4. Checks the source, because the destination of a datagram may be a
+ * multicast group, and the GID of a group does not show the IP version.
  */
 static inline bool ip_is_version_4(const struct packet_path *path)
 {

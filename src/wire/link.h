@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Links carry packets from one QP to another. A link is a table of functions; the transport uses one of several links, by the
- * destination of the packet (wire/routes.h): local, a call in this process; shm, shared memory between processes of a host;
- * udp, RoCEv2 between hosts. Captures and faults are filters between the transport and any link (filter/filter.h).
+ * Links carry packets from one QP to another. A link is a table of functions. The transport chooses a link by the
+ * destination of the packet (wire/routes.h): local, a call in this process; shm, shared memory between processes of a
+ * host; udp, RoCEv2 between hosts. Captures and faults are filters between the transport and any link
+ * (filter/filter.h).
  *
- * A link accepts a run (wire/packet.h) of up to its own maximum length. It must not call the transport while it sends: the
- * sender's QP lock is held, and locks of a link are leaves below it. The link's poller (progress/progress.h) hands arriving
- * packets to the transport, without holding any lock that sending takes.
+ * A link accepts a run (wire/packet.h) of up to its own maximum length. It must not call the transport while it sends,
+ * because the sender's QP lock is held; locks of a link are leaves under that lock. The link's poller
+ * (progress/progress.h) hands arriving packets to the transport, without holding any lock that sending takes.
  */
 #ifndef SOFTHCA_WIRE_LINK_H
 #define SOFTHCA_WIRE_LINK_H
@@ -23,7 +24,7 @@ struct hca_qp;
 
 enum link_result {
 	LINK_SENT, /* sent, or lost silently as on a wire */
-	LINK_BUSY, /* no room; nothing was sent. The side that makes room calls link_resume() for run->full */
+	LINK_BUSY, /* no room; nothing was sent. When there is room, link_resume() is called for run->full */
 };
 
 /* An RC READ or WRITE of a QP that has nothing in flight, which a link may perform directly in the memory of the peer. */
@@ -45,18 +46,18 @@ struct link {
 	 */
 	bool immediate;
 	/*
-	 * The peers are queue pairs of this process, so a requester may call their responder instead of send(), and gets the
-	 * reply as a result. Such a link is immediate.
+	 * The peers are queue pairs of this process, so a requester may call their responder instead of send(), and
+	 * gets the reply as a return value. Such a link is immediate.
 	 */
 	bool in_process;
 	/*
-	 * For a link that is neither immediate nor has a window: longest RC message, in bytes, that is sent as a whole
-	 * regardless of what is in flight, or finds no room; 0: none.
+	 * For a link that is neither immediate nor has a window: maximum length in bytes of RC messages that are sent
+	 * as a whole, regardless of the bytes in flight, or not at all while the link is full; 0: none.
 	 */
 	uint32_t whole;
 	/*
-	 * Processes of other users or hosts can write to the link, so a packet's addresses identify its sender; the carrier
-	 * vouches for them.
+	 * Processes of other users or hosts can write to the link, so only a packet's addresses, which the carrier
+	 * guarantees, identify its sender.
 	 */
 	bool shared;
 	/*
@@ -69,8 +70,9 @@ struct link {
 	uint32_t most;   /* most payload bytes of a run, a multiple of the largest MTU; 0: unlimited */
 	uint32_t window; /* atomic; most unacknowledged payload bytes of a QP; 0: unlimited */
 	/*
-	 * All QPs together have a limit for each host, too (transport/qp/host_window.h): the buffer of a socket there, which is
-	 * assumed to be as large as `host_buffer`, the one here, in bytes as the kernel counts them. Atomic; 0: not known yet.
+	 * All QPs together have a limit for each host, too (transport/qp/host_window.h): the buffer of a socket there.
+	 * It is assumed to be as large as `host_buffer`, that of the socket here, in bytes as the kernel counts them.
+	 * Atomic; 0: not known yet.
 	 */
 	bool shares;
 	uint32_t host_buffer;
@@ -90,10 +92,10 @@ struct link {
 	 */
 	uint64_t (*mark)(uint32_t qpn);
 	/**
-	 * Returns true if the packets sent to QP @qpn before @mark cannot have been lost yet: the peer is alive, and has not
-	 * handled all of them or not sent all of its replies. False: any replies have arrived, though they may not have been
-	 * handled here. *@progress changes whenever the peer has handled packets. Wakes a peer that has not looked yet. NULL if
-	 * mark is NULL.
+	 * Returns true if the packets sent to QP @qpn before @mark cannot have been lost yet: the peer is alive, and
+	 * has not handled all of them or not sent all of its replies. If false, all replies have arrived, though they
+	 * may not have been handled here. *@progress changes whenever the peer has handled packets. Wakes a peer that
+	 * has not read them yet. NULL if mark is NULL.
 	 */
 	bool (*pending)(uint32_t qpn, uint64_t mark, uint64_t *progress);
 	/**
@@ -108,7 +110,8 @@ struct link {
 	 */
 	bool (*access)(const struct link_access *access);
 	/**
-	 * Sends packets that the link holds back, before another link sends and would overtake them. NULL: it holds none back.
+	 * Sends packets that the link holds back, before another link sends packets that would overtake them. NULL: the
+	 * link never holds packets back.
 	 */
 	void (*let_go)(void);
 };
@@ -120,8 +123,8 @@ extern const struct link *link_holding;
 extern uint32_t link_has_access;
 
 /*
- * The filters between transport and all links of a device (src/filter); hca->filters points to a structure that begins with
- * these functions. Pollers alone call those for arriving packets, without a lock.
+ * The filters between transport and all links of a device (src/filter); hca->filters points to a structure that begins
+ * with these functions. The functions for arriving packets are called by pollers only, without a lock.
  */
 struct link_filters {
 	/* Replaces link->send: cuts the run into frames and queues them. Same rules as for link_send(). */
@@ -133,8 +136,8 @@ struct link_filters {
 	/* Called when that packet has been handled, so its outcome is known. */
 	void (*handled)(struct hca *hca);
 	/*
-	 * Implements the fault "rnr": returns true if the request @packet to QP @qpn of @hca, which needs a receive and has a
-	 * reliable reply, must not find a receive. Any lock.
+	 * Implements the fault "rnr": returns true if a receive must not be found for the request @packet to QP @qpn of
+	 * @hca, which needs one and gets a reliable reply. Any lock.
 	 */
 	bool (*hides_receives)(struct hca *hca, uint32_t qpn, const struct packet *packet);
 };
@@ -161,8 +164,8 @@ enum link_result link_wait_or_send(struct hca *hca, struct run *run, struct link
 				   struct link_sender *sender, bool requester);
 
 /**
- * Sends like link_send(). Without room, queues @waiter of @sender. @requester: the packet is the requester's, otherwise a
- * reply.
+ * Sends like link_send(). If the link is full, queues @waiter of @sender. @requester: the packet is the requester's,
+ * otherwise a reply.
  */
 static inline enum link_result link_send_or_wait(struct hca *hca, struct run *run, struct link_waiter *waiter,
 						 struct link_sender *sender, bool requester)
@@ -172,7 +175,7 @@ static inline enum link_result link_send_or_wait(struct hca *hca, struct run *ru
 	return link_wait_or_send(hca, run, waiter, sender, requester);
 }
 
-/* Most payload bytes that a QP may have in flight if filters hold packets back. */
+/* Maximum payload bytes that a QP may have in flight while filters hold packets back. */
 #define FILTER_WINDOW (1u << 20)
 
 /** Return link->immediate and link->window, restricted if @hca has filters. */

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Management datagrams of the connection manager (IBTA 13.4 and 12.6), as far as the layers that carry them need: format and
- * addressee. The connection manager is in an upper layer and registers struct management to receive them. Its functions are
- * called on any thread that runs the transport, without a lock of the device, possibly in the middle of a call of the device. A
- * lock that they take must therefore not be held during calls of the device, except sending (transport/gsi/gsi.h), which only
- * queues.
+ * Management datagrams of the connection manager (IBTA 13.4 and 12.6): the format and the addressee, which the layers
+ * that carry them need. The connection manager is in an upper layer and registers struct management to receive them.
+ * Its functions are called on any thread that runs the transport, without a lock of the device, possibly in the middle
+ * of a call of the device. A lock that they take must therefore not be held during calls of the device, except sending
+ * (transport/gsi/gsi.h), which only queues.
  *
- * A communication id identifies its process, as a QP number does: its upper bits are a slot (link/host/host.h).
+ * A communication id identifies its process, like a QP number: its upper bits are a slot (link/host/host.h).
  */
 #ifndef SOFTHCA_WIRE_MAD_H
 #define SOFTHCA_WIRE_MAD_H
@@ -47,7 +47,7 @@ enum mad_attribute {
 enum mad_addressee {
 	MAD_FOR_SERVICE, /* the process that listens at a service id: REQ, SIDR_REQ */
 	MAD_FOR_ID,      /* the process that owns a communication id */
-	MAD_FOR_ALL,     /* all processes: a REJ after a timeout whose sender never learned the id of its peer */
+	MAD_FOR_ALL,     /* all processes: a REJ after a timeout, if the sender never learned the id of its peer */
 };
 
 struct mad_address {
@@ -75,7 +75,7 @@ static inline bool mad_service_has_name(uint64_t service)
 	return service >> 24 == 1;
 }
 
-/* Why a datagram that was sent does not arrive. */
+/* Reason why a sent datagram does not arrive. */
 enum mad_loss {
 	MAD_NO_RECIPIENT, /* no process of this host listens at the service, or owns the communication id */
 	MAD_UNREACHABLE,  /* no link leads there, or the other host has no socket with the RoCE port */
@@ -84,8 +84,8 @@ enum mad_loss {
 /* Functions of the connection manager that the carriers of its datagrams call. */
 struct management {
 	/**
-	 * Called when @mad arrived along @path, which leads from its sender to an address of this host. @waited: a request that
-	 * has waited in vain for a listener. Inside an epoch section.
+	 * Called when @mad arrived along @path, which leads from its sender to an address of this host. @waited: it is
+	 * a request that has already waited for a listener in vain. Inside an epoch section.
 	 */
 	void (*receive)(struct hca *hca, const struct packet_path *path, const uint8_t mad[MAD_BYTES], bool waited);
 	/**
@@ -95,16 +95,18 @@ struct management {
 	 */
 	void (*lost)(struct hca *hca, const struct packet_path *path, const uint8_t mad[MAD_BYTES], enum mad_loss why);
 	/**
-	 * Called when the process of this host whose datagrams came along paths with @process (struct packet_path) has ended
-	 * and all that it sent has been received. Another process may already own its slots and services. Device thread,
-	 * outside epoch sections.
+	 * Called when a process of this host has ended and all its datagrams have been received. Its datagrams came
+	 * along paths with @process (struct packet_path). Another process may already own its slots and services.
+	 * Device thread, outside epoch sections.
 	 */
 	void (*process_ended)(uint32_t process);
-	/** Called likewise for a process that listened at @service when this one sent there. */
+	/** Called when a process has ended that listened at @service when this one sent there. As process_ended(). */
 	void (*service_ended)(uint64_t service);
 };
 
-/* Set before there is a device (process/devices.c). NULL: datagrams for the connection manager have no recipient. */
+/*
+ * Set before the first device exists (process/devices.c). NULL: datagrams for the connection manager have no recipient.
+ */
 extern const struct management *management;
 
 #endif

@@ -6,8 +6,8 @@
  * `place` shows whether the run contains the first and the last packet of its message. Links that hand over references carry a
  * run as a whole; a link that needs bytes cuts it at the path MTU (format/opcode.h has the wire opcode of each packet).
  *
- * A packet lives in a struct run (wire/run.h) of the thread that handles it. Its payload refers to memory of keys and to WQEs:
- * it is valid until the call that it was passed to returns.
+ * A packet lives in a struct run (wire/run.h) of the thread that handles it. Its payload refers to memory of keys and
+ * to WQEs, so the packet is valid until the call that it was passed to returns.
  */
 #ifndef SOFTHCA_WIRE_PACKET_H
 #define SOFTHCA_WIRE_PACKET_H
@@ -18,7 +18,10 @@
 /* AETH syndromes (IBTA 9.7.5.1.2): kind of an acknowledgement, with a code in the low five bits. */
 enum aeth_kind {
 	AETH_ACK = 0x00,
-	/* IBTA 9.7.7.2: the code of an acknowledgement is a count of credits; this value means that credits are not counted. */
+	/*
+	 * IBTA 9.7.7.2: the code of an acknowledgement is a credit count; this value means that credits are not
+	 * counted.
+	 */
 	AETH_NO_CREDITS = 0x1f,
 	AETH_RNR_NAK = 0x20,
 	AETH_NAK = 0x60,
@@ -54,7 +57,7 @@ struct packet {
 	uint8_t opcode;    /* BTH opcode of MESSAGE_UNSUPPORTED; undefined for other messages */
 	bool solicited;
 	bool acknowledge; /* the responder must acknowledge the last packet */
-	bool handed_on; /* came from another host and was forwarded by the process that has the RoCE port; for queue pair 1 */
+	bool handed_on; /* came from another host, and the process with the RoCE port forwarded it; for queue pair 1 */
 	uint32_t destination_qpn, source_qpn;
 	uint32_t psn; /* PSN of the first packet of the run */
 	/* Connection to another process of this host over which it arrived (link/host/host.h); only for a `paired` link. */
@@ -89,7 +92,7 @@ struct packet {
 	/* ImmDt (network order, as the program gave it), IETH */
 	__be32 immediate;
 	uint32_t invalidate_rkey;
-	/* Explanation of a NAK when the refusing side is in this process, else RULE_NONE. */
+	/* Explanation of a NAK if the refusing side is in this process, otherwise RULE_NONE. */
 	struct refusal why;
 
 	const struct packet_path *path;

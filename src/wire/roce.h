@@ -65,7 +65,7 @@ static inline uint32_t roce_pad_of(const uint8_t *bytes)
 }
 
 /**
- * Parses like roce_parse(), but only BTH and extension headers, for callers whose payload is elsewhere. Sets
+ * Parses like roce_parse(), but only BTH and extension headers, for payload that is stored elsewhere. Sets
  * packet->payload.length to 0. Returns the length of the headers, or -EPROTO with @why.
  */
 int roce_headers_parse(struct packet *packet, const uint8_t *bytes, size_t length, struct refusal *why);
@@ -85,8 +85,9 @@ int roce_masks_parse(struct packet *packet, const uint8_t *bytes, size_t length,
 uint16_t roce_source_port(const struct packet_path *path, uint32_t source_qpn, uint32_t destination_qpn);
 
 /**
- * Returns the ICRC, as a number whose bytes in memory are the four bytes on the wire, of @length bytes (BTH … pad) at @bytes,
- * sent along @path from UDP port @source_port to @destination_port, with IPv4 identification @identification (IPv6 has none).
+ * Returns the ICRC of @length bytes (BTH … pad) at @bytes, sent along @path from UDP port @source_port to
+ * @destination_port, with IPv4 identification @identification (IPv6 has none). The bytes of the result in memory are
+ * those on the wire.
  */
 uint32_t roce_icrc(const struct packet_path *path, uint16_t source_port, uint16_t destination_port,
 		   uint16_t identification, const uint8_t *bytes, size_t length);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Headers of the most frequent RC packets: a whole message of WRITE or SEND, a READ request, its response, an acknowledgement.
- * The functions do the same as roce_headers_write() and roce_headers_parse(), but each call is compiled for one opcode
- * (core/compiler.h). Pure functions; any thread.
+ * Headers of the most frequent RC packets: WRITE and SEND messages of one packet, a READ request, its response, an
+ * acknowledgement. The functions do the same as roce_headers_write() and roce_headers_parse(), but each call is
+ * compiled for one opcode (core/compiler.h). Pure functions; any thread.
  */
 #ifndef SOFTHCA_WIRE_ROCE_WHOLE_H
 #define SOFTHCA_WIRE_ROCE_WHOLE_H
@@ -89,8 +89,9 @@ static inline SPECIALISED void roce_whole_write(uint8_t *to, const struct packet
 }
 
 /**
- * Fills @packet from roce_whole_bytes() of headers at @bytes, which no other process can change, for a packet with @payload
- * bytes. Returns false, with @packet undefined, if the headers need roce_headers_parse(), which finds out why.
+ * Fills @packet from roce_whole_bytes() of headers at @bytes, which no other process can change, for a packet with
+ * @payload bytes. Returns false, with @packet undefined, if the headers need roce_headers_parse(), which also
+ * determines why they are invalid.
  */
 static inline SPECIALISED bool roce_whole_parse(struct packet *packet, const uint8_t *bytes,
 						const enum roce_whole opcode, uint32_t payload)

@@ -24,9 +24,15 @@ struct routes {
 	 * process. A GID in the table of @hca is on this host; the QP number identifies the process.
 	 */
 	const struct link *(*route)(struct hca *hca, const union ibv_gid *gid, uint32_t qpn);
-	/* Returns true if QP @qpn at @gid belongs to another process of this host, whose end can be detected (is_vacant). */
+	/*
+	 * Returns true if QP @qpn at @gid belongs to another process of this host, and the end of that process can be
+	 * detected (is_vacant).
+	 */
 	bool (*sees_process)(const struct hca *hca, const union ibv_gid *gid, uint32_t qpn);
-	/* Makes @hca reachable for other hosts: a QP without a single peer, such as a datagram QP, may receive from now on. */
+	/*
+	 * Makes @hca reachable for other hosts: a QP without a single peer, such as a datagram QP, may receive from now
+	 * on.
+	 */
 	void (*listen)(struct hca *hca);
 	/* Returns the link to the members of the group that is the destination of @path, in this process and elsewhere. */
 	const struct link *(*group)(const struct hca *hca, const struct packet_path *path);
@@ -41,7 +47,10 @@ struct routes {
 	bool (*owns)(uint32_t qpn);
 	/* Called when a QP may get packets from other processes of this host from now on. */
 	void (*accept)(void);
-	/* Return whether the process that owns the slot of @qpn is connected, and its pid; 0 if unconnected or unknown. Cheap. */
+	/*
+	 * Return whether the process that owns the slot of @qpn is connected; and its pid, or 0 if it is unconnected or
+	 * unknown. Cheap.
+	 */
 	bool (*is_known)(uint32_t qpn);
 	pid_t (*process_of)(uint32_t qpn);
 	/* Returns the connection to the process that owns the slot of @qpn, created if needed; 0 if there is none. */
@@ -59,23 +68,23 @@ struct routes {
 	/* Returns true if @gid is an address of this host. */
 	bool (*is_near)(const struct hca *hca, const union ibv_gid *gid);
 	/*
-	 * Fills @links with the links that lead to the addressees of the datagram @mad for @gid, ROUTES_OF_MAD at most, and
-	 * returns their number; -ENOENT: no process of this host is addressed; -ENETUNREACH: no link leads there; or another
-	 * negative errno, which may be transient.
+	 * Fills @links with the links that lead to the addressees of the datagram @mad for @gid, at most ROUTES_OF_MAD,
+	 * and returns their number. Otherwise returns -ENOENT if it addresses no process of this host, -ENETUNREACH if
+	 * no link leads there, or another negative errno, which may be transient.
 	 */
 	int (*to_manager)(struct hca *hca, const union ibv_gid *gid, const uint8_t *mad, const struct link **links);
 	/* Returns true if this process listens at @service. */
 	bool (*listens)(uint64_t service);
 	/*
-	 * Forwards the datagram @mad, which came from another host along @path, to the process that it addresses. Returns false
-	 * if that is this process, or there is none.
+	 * Forwards the datagram @mad, which came from another host along @path, to the process that it addresses.
+	 * Returns false if that is this process, or no process is addressed.
 	 */
 	bool (*hand_on)(const struct packet_path *path, const uint8_t *mad);
 };
 
 #define ROUTES_OF_MAD 2
 
-/* Set before there is a QP (process/devices.c). */
+/* Set before the first QP exists (process/devices.c). */
 extern const struct routes *routes;
 
 #endif

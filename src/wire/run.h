@@ -17,16 +17,16 @@ struct hca_qp;
 struct link_queue;
 
 /*
- * A queued packet causes at most one reply, and replies cause none. So there are at most the packet being handled, its reply,
- * and one that a link duplicates.
+ * A queued packet causes at most one reply, and replies cause none. So a run has at most the packet being handled, its
+ * reply, and one that a link duplicates.
  */
 #define RUN_PACKETS 4
 
 struct run {
 	uint32_t first, last;     /* queue of packets; free-running indices */
-	struct hca_qp *scheduled; /* QPs whose requester can continue */
+	struct hca_qp *scheduled; /* list of QPs with requesters that can continue */
 	struct link_queue *full;  /* queue in which to wait for room, of the link that returned LINK_BUSY last */
-	struct hca_qp *held;      /* QP whose lock is still held after its last packet (delivery.take_whole), or NULL */
+	struct hca_qp *held;      /* QP that is still locked after its last packet (delivery.take_whole), or NULL */
 	/* For the transport: an acknowledgement to the held QP was noted, but not processed yet. */
 	bool acknowledges;
 	uint32_t acknowledged;
@@ -77,17 +77,18 @@ struct delivery {
 	/* Runs the scheduled QPs, until none is left. */
 	void (*finish)(struct run *run);
 	/*
-	 * Replaces drain() for a packet in run_slot(@run), not queued, that is a whole small RC message; the queue must be
-	 * empty. The lock of its QP stays held for the next such packet. The caller must call let_go() before it calls any
-	 * other function, and when all packets that arrived together have been handled. let_go() sends the replies and
-	 * completes acknowledged requests. The QP's next packet that is not an acknowledgement also completes acknowledged
-	 * requests.
+	 * Replaces drain() for a packet in run_slot(@run) that is not queued and contains a whole small RC message; the
+	 * queue must be empty. The lock of its QP stays held for the next such packet. The caller must call let_go()
+	 * before it calls any other function, and when all packets that arrived together have been handled. let_go()
+	 * sends the replies and completes acknowledged requests. The QP's next packet that is not an acknowledgement
+	 * also completes acknowledged requests.
 	 */
 	void (*take_whole)(struct run *run);
 	void (*let_go)(struct run *run);
 	/*
-	 * After take_whole() of the READ or WRITE @packet: returns true and the accesses that its QP allows its peer through
-	 * that key until grants are revoked (hca/grants.h) in @reach.
+	 * Sets @reach to the accesses that the QP of @packet allows its peer through that key until grants are revoked
+	 * (hca/grants.h), and returns true. Called after take_whole() of the READ or WRITE @packet. Returns false if it
+	 * allows none.
 	 */
 	bool (*reach)(struct run *run, const struct packet *packet, struct run_reach *reach);
 	/* Called when a process of this host has ended, so requests to it will not be answered. Outside epoch sections. */
@@ -98,7 +99,7 @@ struct delivery {
 	bool (*view)(uint32_t qpn, struct receiver_view *view);
 };
 
-/* Set before there is a link (process/devices.c). */
+/* Set before the first link exists (process/devices.c). */
 extern const struct delivery *delivery;
 
 static inline void deliver_queued(struct run *run)
