@@ -19,7 +19,7 @@ static const char usage[] = "usage: softhca-bench [--quick] [--rounds N] [--cpu 
 			    "  --quick       a few seconds: short slices, fewer keys, no 64 MiB messages\n"
 			    "  --rounds N    7 to 101 rounds (11; 7 with --quick)\n"
 			    "  --cpu N       the CPU to stay on (the one it starts on)\n"
-			    "  --only GROUP  groups whose names begin so: 'bandwidth, one thread',\n"
+			    "  --only GROUP  groups by the beginning of their names: 'bandwidth, one thread',\n"
 			    "                'bandwidth, several threads', 'latency, one thread',\n"
 			    "                'latency, several threads', 'rate, lists of 32', layouts,\n"
 			    "                signatures, 'signatures: CRC32C, 512', ciphers, look-up, memory\n"

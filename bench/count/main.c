@@ -33,7 +33,7 @@ void add_operation(struct operations *operations, const struct operation *operat
  * Lowers the priority of other threads, so that the polling thread that is counted always runs first. Otherwise the work of the
  * device thread would be missing and surplus polls be counted. All threads are on one CPU.
  */
-static void put_others_behind(void)
+static void put_others_last(void)
 {
 	DIR *tasks = opendir("/proc/self/task");
 	struct dirent *entry;
@@ -66,7 +66,7 @@ static void run_all(const struct operations *operations, const char *group)
 		const struct operation *operation = &operations->list[i];
 
 		operation->run(operation->subject, WARM_UP / operation->batch);
-		put_others_behind();
+		put_others_last();
 		for (int round = 0; round < ROUNDS; round++) {
 			counted(operation->run, operation->subject, FEW / operation->batch);
 			counted(operation->run, operation->subject, MANY / operation->batch);

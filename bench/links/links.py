@@ -51,9 +51,9 @@ class Bench:
             while any(program.poll() is None for program in programs):
                 bad = [program for program in programs if program.poll()]
                 if bad or time.monotonic() > deadline:
-                    who = (bad or [program for program in programs if program.poll() is None])[0]
-                    raise RuntimeError(f'{os.path.basename(who.command[0])}: ' +
-                                       ((who.read('err') or who.read('out')).strip().splitlines() or ['time limit'])[-1])
+                    failed = (bad or [program for program in programs if program.poll() is None])[0]
+                    raise RuntimeError(f'{os.path.basename(failed.command[0])}: ' +
+                                       ((failed.read('err') or failed.read('out')).strip().splitlines() or ['time limit'])[-1])
                 time.sleep(0.002)
         finally:
             output = programs[-1].read('out')
