@@ -761,7 +761,7 @@ def udp_seeds():
     full = bytes(range(256)) * 4
     write, read = (0x0a, reth(100), b'w' * 100), (0x0c, reth(3000), b'')
     train = [udp_datagram((0x06, reth(5 * 1024 + 9), full)),
-             udp_datagram(*[(0x07, b'', full)] * 4, (0x08, b'', b'behind it'), segment=1040)]
+             udp_datagram(*[(0x07, b'', full)] * 4, (0x08, b'', b'after it'), segment=1040)]
     yield 'write', udp_datagram(write)
     yield 'train', b''.join(train)
     yield 'train_in_filters', udp_datagram(write, manner=0x20) + b''.join(train)

@@ -46,7 +46,7 @@ struct input_config {
 	uint8_t reads;                    /* bits 0 to 3 max_rd_atomic, 4 to 7 max_dest_rd_atomic */
 	uint8_t lose;                     /* bit n: the link loses packet n */
 	uint8_t double_;                  /* bit n: the link delivers packet n twice */
-	uint8_t damage;                   /* 1 + number of the packet whose header is damaged, 0 none */
+	uint8_t damage;                   /* 1 + number of the packet with the damaged header, 0 none */
 	uint8_t field;                    /* of the header */
 	uint8_t value[3];
 };

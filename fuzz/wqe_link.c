@@ -107,7 +107,7 @@ static void damage(struct packet *packet)
 	}
 }
 
-/* Parsers never produce a packet whose opcode its transport lacks. */
+/* Parsers never produce a packet with an opcode that its transport lacks. */
 static bool parses(const struct packet *packet)
 {
 	for (int i = 0; i < 256; i++)
