@@ -11,7 +11,7 @@ Symbol = namedtuple('Symbol', 'name version versioned state kind test body elf_k
 
 
 def arguments(text, start):
-    """Returns the top-level arguments of the macro call whose opening parenthesis is text[start], and the end of the call."""
+    """Returns the top-level arguments of the macro call with its opening parenthesis at text[start], and the end of the call."""
     parts, depth, quoted, begin = [], 0, False, start + 1
     for position in range(start, len(text)):
         character = text[position]

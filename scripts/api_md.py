@@ -38,10 +38,10 @@ the node, and 44, 50 and 56 all have 34. The states:
 - **implemented**: does what its man page says.
 - **later**: answers EOPNOTSUPP until it is built.
 - **unsupported**: answers EOPNOTSUPP; steering, scheduling, VFIO and the interface of other adapters' providers are
-  no part of this device. A version behind one `@` is there for programs linked long ago.
+  no part of this device. A version after one `@` is there for programs linked long ago.
 
 "Error" says how the call tells an error, EOPNOTSUPP included; empty where it cannot. Inline functions of `verbs.h` that
-lead to a context's function table (`ibv_post_send`, `ibv_create_qp_ex`, …) are no symbols and do not stand here.
+lead to a context's function table (`ibv_post_send`, `ibv_create_qp_ex`, …) are not symbols and are not listed.
 '''
 
 

@@ -44,12 +44,12 @@ def clients():
     answers = {'ANSWERED': 'answered', 'ZEROS': 'zeros', 'UNSUPPORTED': 'EOPNOTSUPP', 'INVALID': 'EINVAL',
                'BY_STATUS(2)': 'EREMOTEIO, status 2', 'BY_STATUS(3)': 'EREMOTEIO, status 3'}
     lines = ['| asked for | Linux | DPDK | UCX | SPDK | NVSHMEM | rdma-core | answer |', '|--|--|--|--|--|--|--|--|']
-    rows = [(f'group {number} ({name})', answer, who) for number, name, answer, who in entries(table, 'GROUP')]
-    rows += [(f'{name} ({opcode})', answer, who) for opcode, name, _, _, answer, who in entries(table, 'PROBE')]
-    for name, answer, who in rows:
+    rows = [(f'group {number} ({name})', answer, clients) for number, name, answer, clients in entries(table, 'GROUP')]
+    rows += [(f'{name} ({opcode})', answer, clients) for opcode, name, _, _, answer, clients in entries(table, 'PROBE')]
+    for name, answer, clients in rows:
         # The kernel passes commands on, whether or not a client requests them.
-        if who.strip('K') or (who and name.startswith('group')):
-            marks = ' | '.join('x' if client in who else '' for client in 'KDUSNR')
+        if clients.strip('K') or (clients and name.startswith('group')):
+            marks = ' | '.join('x' if client in clients else '' for client in 'KDUSNR')
             lines.append(f'| {name} | {marks} | {answers[answer]} |')
     check(table)
     return '\n'.join(lines)

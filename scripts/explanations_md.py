@@ -80,7 +80,7 @@ def figures_of(rule, formats):
     for placeholder in placeholders:
         number, _, form = placeholder.partition(':')
         if not number.isdigit() or form not in formats:
-            fault('rule %d: {%s} is no figure', rule.number, placeholder)
+            fault('rule %d: {%s} is not a figure', rule.number, placeholder)
         else:
             numbers.update(range(int(number), int(number) + WIDE.get(form, 1)))
     if numbers != set(range(len(numbers))) or len(numbers) > MAX_FIGURES:
@@ -92,7 +92,7 @@ def check_sentences(rule):
     if rule.text.endswith('.'):
         fault('rule %d: the text has a final stop', rule.number)
     if not re.match(r'[A-Z`]', rule.advice) or not rule.advice.endswith('.'):
-        fault('rule %d: the advice is no sentence: %s', rule.number, rule.advice)
+        fault('rule %d: the advice is not a sentence: %s', rule.number, rule.advice)
 
 
 def sources():
@@ -107,7 +107,7 @@ def sources():
 
 
 def arguments(text, start):
-    """Returns the arguments of the list whose first character is text[start - 1], and the end of the list."""
+    """Returns the arguments of the list that begins at text[start - 1], and the end of the list."""
     depth, last, found = 1, start, []
     for at in range(start, len(text)):
         if text[at] in '([{':
