@@ -44,11 +44,11 @@ static void set_layout(struct key *key, const struct configure *configure)
 	key->length = configure->interleaved ? length * configure->repeat : length;
 }
 
-bool key_configure(struct model *model, const struct configure *configure, struct who who)
+bool key_configure(struct model *model, const struct configure *configure, struct accessor accessor)
 {
 	struct key *key = &model->keys.key[configure->slot];
 
-	if (key->domain != who.domain)
+	if (key->domain != accessor.domain)
 		return false;
 	if (configure->set_layout && entries_taken(configure) > key->capacity)
 		return false;
@@ -62,11 +62,11 @@ bool key_configure(struct model *model, const struct configure *configure, struc
 }
 
 static bool may_bind(const struct model *model, const struct key *window, const struct key *region,
-		     const struct bind *bind, struct who who)
+		     const struct bind *bind, struct accessor accessor)
 {
 	unsigned int writing = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC;
 
-	if (window->domain != who.domain || region->domain != who.domain)
+	if (window->domain != accessor.domain || region->domain != accessor.domain)
 		return false;
 	if (region->kind != MODEL_REGION)
 		return false;
@@ -79,11 +79,11 @@ static bool may_bind(const struct model *model, const struct key *window, const 
 }
 
 /* Unbinds a type 1 window (length 0): it keeps its place and gets the new tag. */
-static bool unbind(struct key *window, const struct bind *bind, struct who who)
+static bool unbind(struct key *window, const struct bind *bind, struct accessor accessor)
 {
-	if (window->domain != who.domain)
+	if (window->domain != accessor.domain)
 		return false;
-	if (window->live && window->qp != ANY_QP && window->qp != who.qp)
+	if (window->live && window->qp != ANY_QP && window->qp != accessor.qp)
 		return false;
 	window->live = false;
 	window->qp = ANY_QP;
@@ -91,23 +91,23 @@ static bool unbind(struct key *window, const struct bind *bind, struct who who)
 	return true;
 }
 
-bool key_bind(struct model *model, const struct bind *bind, struct who who)
+bool key_bind(struct model *model, const struct bind *bind, struct accessor accessor)
 {
 	struct key *window = &model->keys.key[bind->slot];
 	const struct key *region = &model->keys.key[bind->region < 0 ? 0 : bind->region];
 
 	/* IBTA o10-37.2.40 */
 	if (!bind->length)
-		return window->kind == MODEL_WINDOW_1 && unbind(window, bind, who);
+		return window->kind == MODEL_WINDOW_1 && unbind(window, bind, accessor);
 	/* mlx5-formats 1.15: a type 2 window must be free, a type 1 window is rebound. */
 	if (window->kind == MODEL_WINDOW_2 && window->live)
 		return false;
-	if (!may_bind(model, window, region, bind, who))
+	if (!may_bind(model, window, region, bind, accessor))
 		return false;
 	window->live = true;
 	window->number = (window->number & ~TAG) | (bind->new_number & TAG);
 	if (window->kind == MODEL_WINDOW_2)
-		window->qp = who.qp;
+		window->qp = accessor.qp;
 	window->rights = LOCAL_READ | rights_of(bind->access);
 	window->start = bind->access & IBV_ACCESS_ZERO_BASED ? 0 : bind->address;
 	window->length = bind->length;
@@ -118,14 +118,14 @@ bool key_bind(struct model *model, const struct bind *bind, struct who who)
 }
 
 /* mlx5-formats 6, points 34 to 37. */
-bool key_invalidate(struct model *model, uint32_t number, struct who who)
+bool key_invalidate(struct model *model, uint32_t number, struct accessor accessor)
 {
 	int slot = keys_find(&model->keys, number);
 	struct key *key = &model->keys.key[slot < 0 ? 0 : slot];
 
-	if (slot < 0 || key->kind == MODEL_REGION || key->kind == MODEL_NULL || key->domain != who.domain)
+	if (slot < 0 || key->kind == MODEL_REGION || key->kind == MODEL_NULL || key->domain != accessor.domain)
 		return false;
-	if (key->live && (key->number != number || (key->qp != ANY_QP && key->qp != who.qp)))
+	if (key->live && (key->number != number || (key->qp != ANY_QP && key->qp != accessor.qp)))
 		return false;
 	key->live = false;
 	key->qp = ANY_QP;
@@ -140,12 +140,12 @@ bool key_invalidate(struct model *model, uint32_t number, struct who who)
 }
 
 /* mlx5-formats 6, point 51. */
-bool key_invalidate_remotely(struct model *model, uint32_t number, struct who who, bool act)
+bool key_invalidate_remotely(struct model *model, uint32_t number, struct accessor accessor, bool act)
 {
 	int slot = keys_find(&model->keys, number);
 	struct key *key = &model->keys.key[slot < 0 ? 0 : slot];
-	bool allowed = slot >= 0 && key->live && key->number == number && key->domain == who.domain &&
-		       (key->qp == ANY_QP || key->qp == who.qp) &&
+	bool allowed = slot >= 0 && key->live && key->number == number && key->domain == accessor.domain &&
+		       (key->qp == ANY_QP || key->qp == accessor.qp) &&
 		       (key->kind == MODEL_WINDOW_2 || (key->kind == MODEL_LAYOUT && key->remote_invalidate));
 
 	if (allowed && act) {

@@ -126,11 +126,12 @@ static void draw_any_span(struct world *world, struct span *span, int domain, un
  */
 static void draw_span(struct world *world, struct span *span, int domain, unsigned int wanted, bool careful)
 {
-	struct who who = {domain, ANY_QP};
+	struct accessor accessor = {domain, ANY_QP};
 
 	for (int tries = 0; tries < 6; tries++) {
 		draw_any_span(world, span, domain, wanted, careful);
-		if (!careful || keys_allow(&world->model.keys, span->key, span->address, span->length, wanted, who))
+		if (!careful ||
+		    keys_allow(&world->model.keys, span->key, span->address, span->length, wanted, accessor))
 			break;
 	}
 }
@@ -196,12 +197,12 @@ static void draw_target(struct world *world, int qp, struct request *request, un
 			bool careful)
 {
 	int peer = world->model.qp[qp].peer;
-	struct who who = {world->model.qp[peer].domain, peer};
+	struct accessor accessor = {world->model.qp[peer].domain, peer};
 
 	for (int tries = 0; tries < 6; tries++) {
-		draw_any_target(world, request, who.domain, wanted, bytes, careful);
+		draw_any_target(world, request, accessor.domain, wanted, bytes, careful);
 		if (!careful ||
-		    keys_allow(&world->model.keys, request->rkey, request->remote_address, bytes, wanted, who))
+		    keys_allow(&world->model.keys, request->rkey, request->remote_address, bytes, wanted, accessor))
 			break;
 	}
 }
@@ -245,7 +246,7 @@ static void draw_atomic(struct world *world, int qp, struct request *request, bo
 	request->swap = choose_bits(&world->choose);
 	if (chance(&world->choose, 60) &&
 	    keys_locate(&world->model.keys, request->rkey, request->remote_address, ATOMIC,
-			(struct who){peer->domain, world->model.qp[qp].peer}, &spot) &&
+			(struct accessor){peer->domain, world->model.qp[qp].peer}, &spot) &&
 	    spot.block != NOWHERE && spot.run >= 8)
 		memcpy(&request->compare_add, &world->model.memory.shadow[spot.block][spot.offset], 8);
 }

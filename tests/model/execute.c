@@ -19,7 +19,7 @@ struct exchange {
 	struct model *model;
 	struct model_qp *from, *to;
 	const struct request *request;
-	struct who here, there;
+	struct accessor here, there;
 	uint64_t length;
 	struct outcome *outcome;
 };
@@ -53,7 +53,7 @@ static struct side own_side(const struct exchange *x, unsigned int wanted)
 		.span = request->span,
 		.count = request->count,
 		.wanted = wanted,
-		.who = x->here,
+		.accessor = x->here,
 		.bytes = request->is_inline ? (uint8_t *)request->data : NULL,
 		.early = true,
 	};
@@ -155,7 +155,7 @@ static void send_message(struct exchange *x)
 	struct side from = own_side(x, LOCAL_READ);
 	uint64_t header = x->to->type == IBV_QPT_UD ? GRH_BYTES : 0, offset = 0, bytes;
 	const struct receive *receive;
-	struct side to = {.wanted = LOCAL_WRITE, .who = x->there};
+	struct side to = {.wanted = LOCAL_WRITE, .accessor = x->there};
 
 	if (lacks_receive(x))
 		return;

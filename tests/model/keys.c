@@ -2,8 +2,8 @@
 /* The rules of keys, byte by byte, see keys.h. */
 #include "keys.h"
 
-static bool locate(const struct keys *keys, uint32_t number, wide address, unsigned int wanted, struct who who,
-		   int depth, struct spot *spot);
+static bool locate(const struct keys *keys, uint32_t number, wide address, unsigned int wanted,
+		   struct accessor accessor, int depth, struct spot *spot);
 
 int keys_find(const struct keys *keys, uint32_t number)
 {
@@ -33,7 +33,7 @@ static void shorten(struct spot *spot, uint64_t run)
 
 /* mlx5-formats 1.9 and 1.10: the entries in order, all of them as often as the layout repeats. */
 static bool locate_in_layout(const struct keys *keys, const struct key *key, uint64_t offset, unsigned int wanted,
-			     struct who who, int depth, struct spot *spot)
+			     struct accessor accessor, int depth, struct spot *spot)
 {
 	uint64_t period = 0, repetition, inside;
 
@@ -54,7 +54,7 @@ static bool locate_in_layout(const struct keys *keys, const struct key *key, uin
 			continue;
 		}
 		address += (wide)repetition * entry->stride + inside;
-		if (!locate(keys, entry->key, address, wanted, who, depth + 1, spot))
+		if (!locate(keys, entry->key, address, wanted, accessor, depth + 1, spot))
 			return false;
 		shorten(spot, entry->bytes - inside);
 		return true;
@@ -64,26 +64,26 @@ static bool locate_in_layout(const struct keys *keys, const struct key *key, uin
 
 /* mlx5-formats 6, point 57: a window ends with its region, even if another one gets the same number. */
 static bool locate_in_window(const struct keys *keys, const struct key *key, uint64_t offset, unsigned int wanted,
-			     struct who who, int depth, struct spot *spot)
+			     struct accessor accessor, int depth, struct spot *spot)
 {
 	int region = keys_find(keys, key->region);
 
 	if (region < 0 || keys->key[region].serial != key->region_serial)
 		return false;
-	return locate(keys, key->region, (wide)key->region_address + offset, wanted, who, depth + 1, spot);
+	return locate(keys, key->region, (wide)key->region_address + offset, wanted, accessor, depth + 1, spot);
 }
 
-static bool locate(const struct keys *keys, uint32_t number, wide address, unsigned int wanted, struct who who,
-		   int depth, struct spot *spot)
+static bool locate(const struct keys *keys, uint32_t number, wide address, unsigned int wanted,
+		   struct accessor accessor, int depth, struct spot *spot)
 {
 	int slot = keys_find(keys, number);
 	const struct key *key = &keys->key[slot < 0 ? 0 : slot];
 	uint64_t offset;
 	bool found = true;
 
-	if (slot < 0 || key->number != number || !key->live || key->domain != who.domain)
+	if (slot < 0 || key->number != number || !key->live || key->domain != accessor.domain)
 		return false;
-	if (key->qp != ANY_QP && key->qp != who.qp)
+	if (key->qp != ANY_QP && key->qp != accessor.qp)
 		return false;
 	if ((key->rights & wanted) != wanted)
 		return false;
@@ -103,26 +103,26 @@ static bool locate(const struct keys *keys, uint32_t number, wide address, unsig
 	if (depth == DEPTH)
 		return false;
 	found = (key->kind == MODEL_LAYOUT ? locate_in_layout : locate_in_window)(
-		keys, key, offset, wanted_below(wanted), who, depth, spot);
+		keys, key, offset, wanted_below(wanted), accessor, depth, spot);
 	shorten(spot, key->length - offset);
 	return found;
 }
 
-bool keys_locate(const struct keys *keys, uint32_t number, uint64_t address, unsigned int wanted, struct who who,
-		 struct spot *spot)
+bool keys_locate(const struct keys *keys, uint32_t number, uint64_t address, unsigned int wanted,
+		 struct accessor accessor, struct spot *spot)
 {
-	return locate(keys, number, address, wanted, who, 0, spot);
+	return locate(keys, number, address, wanted, accessor, 0, spot);
 }
 
 bool keys_allow(const struct keys *keys, uint32_t number, uint64_t address, uint64_t length, unsigned int wanted,
-		struct who who)
+		struct accessor accessor)
 {
 	wide at = address;
 
 	while (length) {
 		struct spot spot;
 
-		if (!locate(keys, number, at, wanted, who, 0, &spot))
+		if (!locate(keys, number, at, wanted, accessor, 0, &spot))
 			return false;
 		shorten(&spot, length);
 		at += spot.run;

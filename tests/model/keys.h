@@ -74,7 +74,7 @@ struct keys {
 };
 
 /* The requester: domain and index of the QP that performs the access. */
-struct who {
+struct accessor {
 	int domain, qp;
 };
 
@@ -88,11 +88,11 @@ struct spot {
 int keys_find(const struct keys *keys, uint32_t number);
 
 /** Finds byte @address of key @number; returns false if the access is refused. */
-bool keys_locate(const struct keys *keys, uint32_t number, uint64_t address, unsigned int wanted, struct who who,
-		 struct spot *spot);
+bool keys_locate(const struct keys *keys, uint32_t number, uint64_t address, unsigned int wanted,
+		 struct accessor accessor, struct spot *spot);
 
 /** Returns true if none of the @length bytes from @address on is refused. */
 bool keys_allow(const struct keys *keys, uint32_t number, uint64_t address, uint64_t length, unsigned int wanted,
-		struct who who);
+		struct accessor accessor);
 
 #endif

@@ -214,11 +214,11 @@ static bool fits(const struct world *world, int qp, const struct request *list, 
 static bool would_fail_at_home(const struct world *world, int qp, const struct request *request)
 {
 	const struct model_qp *own = &world->model.qp[qp];
-	struct who who = {own->domain, qp};
+	struct accessor accessor = {own->domain, qp};
 
 	for (uint32_t i = 0; i < request->count; i++)
 		if (!keys_allow(&world->model.keys, request->span[i].key, request->span[i].address,
-				request->span[i].length, LOCAL_WRITE, who))
+				request->span[i].length, LOCAL_WRITE, accessor))
 			return true;
 	return false;
 }

@@ -26,7 +26,7 @@ static bool find(const struct model *model, const struct side *side, uint64_t of
 		/* An SGE may not exceed the end of the address space, whatever the key. */
 		if (span->address + offset < span->address)
 			return false;
-		if (!keys_locate(&model->keys, span->key, span->address + offset, side->wanted, side->who, spot))
+		if (!keys_locate(&model->keys, span->key, span->address + offset, side->wanted, side->accessor, spot))
 			return false;
 		if (spot->run > span->length - offset)
 			spot->run = span->length - offset;

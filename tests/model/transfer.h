@@ -10,7 +10,7 @@ struct side {
 	const struct span *span;
 	uint32_t count;
 	unsigned int wanted; /* enum want */
-	struct who who;
+	struct accessor accessor;
 	uint8_t *bytes; /* if not NULL: these instead of the list */
 	bool overlaps;  /* the other side: bytes copied from here become loose there */
 	bool early;     /* may be read before earlier requests of the step have written it */
@@ -35,11 +35,11 @@ bool side_is_loose(struct model *model, const struct side *side, uint64_t offset
 /** Makes the bytes loose: their value is undefined. */
 void side_loosen(struct model *model, const struct side *side, uint64_t offset, uint64_t length);
 
-/* Execute requests on keys; return false if they fail and nothing has changed. @who: the QP that executes them. */
-bool key_configure(struct model *model, const struct configure *configure, struct who who);
-bool key_bind(struct model *model, const struct bind *bind, struct who who);
-bool key_invalidate(struct model *model, uint32_t number, struct who who);
+/* Execute requests on keys; return false if they fail and nothing has changed. @accessor: the QP that executes them. */
+bool key_configure(struct model *model, const struct configure *configure, struct accessor accessor);
+bool key_bind(struct model *model, const struct bind *bind, struct accessor accessor);
+bool key_invalidate(struct model *model, uint32_t number, struct accessor accessor);
 /** Invalidates a key by a SEND with invalidate; @act false: only checks whether it would succeed. */
-bool key_invalidate_remotely(struct model *model, uint32_t number, struct who who, bool act);
+bool key_invalidate_remotely(struct model *model, uint32_t number, struct accessor accessor, bool act);
 
 #endif

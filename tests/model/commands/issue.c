@@ -240,7 +240,7 @@ static void check_output(struct world *world, const struct draft *draft, size_t 
 
 	for (const uint8_t *at = begin; at < out; at++)
 		if (*at != CANARY)
-			DIFFERENCE(world, "command %lx wrote in front of its output", get(draft->in, 0, 31, 16));
+			DIFFERENCE(world, "command %lx wrote before its output", get(draft->in, 0, 31, 16));
 	for (size_t i = said; i < draft->out_bytes; i++)
 		if (out[i] != CANARY)
 			DIFFERENCE(world, "command %lx wrote byte %zu of its output", get(draft->in, 0, 31, 16), i);

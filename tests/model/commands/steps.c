@@ -386,7 +386,7 @@ static void read_cqes(struct object *cq, uint32_t count)
 	page_put(cq, RECORD, cq->cq.modulo ? cq->cq.read % cq->cq.count : cq->cq.read & 0xffffff);
 }
 
-/* Returns a QP whose CQEs the program reads itself. */
+/* Returns a QP with CQEs that the program reads itself. */
 static struct object *some_sender(struct world *world, struct context *context)
 {
 	uint64_t first = choose_below(&world->choose, OBJECTS);
@@ -408,7 +408,7 @@ void step_post(struct world *world)
 	uint32_t waiting, slot, uar = 0;
 	size_t at;
 
-	/* They share a page, whose registers ring for all. */
+	/* They share a page; its registers ring for all. */
 	while (uar < UARS && !context->uars[uar])
 		uar++;
 	if (!qp || uar == UARS)

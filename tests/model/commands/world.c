@@ -105,7 +105,7 @@ static void compare(struct world *world, const struct umem *umem)
 		at++;
 	DIFFERENCE(world, "byte %zx of umem %u, of %zx bytes, is %x, not %x; its page is of %s", at,
 		   umem->handle ? umem->handle->umem_id : 0, (size_t)umem->bytes, umem->memory[at], umem->expected[at],
-		   umem->owner[at / PAGE] ? "a queue" : "nobody");
+		   umem->owner[at / PAGE] ? "a queue" : "no owner");
 }
 
 /* ---- objects --------------------------------------------------------------------------------------------------------- */
@@ -324,7 +324,7 @@ static void take_events(struct world *world, struct context *context)
 	context->waiting = 0;
 	errno = 0;
 	if (mlx5dv_devx_get_event(context->channel, &event.header, sizeof(event)) != -1 || errno != EAGAIN)
-		DIFFERENCE(world, "an event of cookie %lx that nobody raised", (unsigned long)event.header.cookie);
+		DIFFERENCE(world, "an event of cookie %lx that was not raised", (unsigned long)event.header.cookie);
 }
 
 void world_check(struct world *world)

@@ -146,7 +146,7 @@ static bool find(const struct list *list, uint64_t offset, struct spot *spot)
 		if (offset < list->segment[i].length)
 			return list->segment[i].address + offset >= offset &&
 			       keys_locate(&world.reference, list->segment[i].key, list->segment[i].address + offset,
-					   list->wanted, world.who, spot);
+					   list->wanted, world.accessor, spot);
 		offset -= list->segment[i].length;
 	}
 	fail_msg("no byte %lu in the list", offset);

@@ -43,7 +43,7 @@ static int enter(struct walk *walk, uint8_t rights, const struct mapping *layout
  */
 static bool compare(uint32_t key, uint64_t address, uint64_t length, unsigned int wanted, uint64_t most)
 {
-	bool allowed = keys_allow(&world.reference, key, address, length, wanted, world.who);
+	bool allowed = keys_allow(&world.reference, key, address, length, wanted, world.accessor);
 	struct refusal why = {0};
 	struct walk walk;
 	struct piece piece = {0};
@@ -69,7 +69,7 @@ static bool compare(uint32_t key, uint64_t address, uint64_t length, unsigned in
 			fail_msg("key %#x [%#lx, +%lu): ends after %lu bytes", key, address, length, done);
 		assert_true(piece.length > 0 && piece.length <= length - done && (!layout || piece.length <= most));
 		for (uint64_t i = 0; i < piece.length;) {
-			assert_true(keys_locate(&world.reference, key, address + done, wanted, world.who, &spot));
+			assert_true(keys_locate(&world.reference, key, address + done, wanted, world.accessor, &spot));
 			if (spot.block == NOWHERE ? piece.address != NULL
 						  : piece.address + i != world.memory + spot.offset)
 				fail_msg("key %#x [%#lx, +%lu): byte %lu is at %p, not at %#lx of block %d", key,

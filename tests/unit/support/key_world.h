@@ -19,7 +19,7 @@ struct key_world {
 	struct mkey *key[KEYS];
 	uint8_t *memory; /* BLOCK_BYTES, the block that all regions share */
 	struct walk_access access;
-	struct who who;
+	struct accessor accessor;
 	struct choose choose;
 };
 
@@ -66,7 +66,7 @@ static inline struct key *world_enter(struct key_world *world, int slot, enum mo
 	return reference;
 }
 
-/* Makes a region over [@offset, +@length) of the block, whose first byte has the address @start. */
+/* Makes a region over [@offset, +@length) of the block; its first byte has the address @start. */
 static inline void world_region(struct key_world *world, int slot, uint64_t offset, uint64_t length, uint64_t start,
 				unsigned int access)
 {
