@@ -3,7 +3,7 @@
 Programs and libraries of the distribution find every symbol they import in our front-ends.
 
 linkage.py LIBRARY_DIRECTORY EMPTY_DIRECTORY: has the dynamic linker bind all symbols of each installed client at once
-(ldd -r). What is not installed is named and skipped. EMPTY_DIRECTORY holds a libibverbs.so.1 and a librdmacm.so.1
+(ldd -r). It names and skips programs that are not installed. EMPTY_DIRECTORY holds a libibverbs.so.1 and a librdmacm.so.1
 without symbols: the same check must fail there, or it would prove nothing. Exit status 0, 1, or 77 when nothing is installed.
 """
 import glob

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Libraries that register providers are tolerated: a linked one, whose constructor runs before main, one loaded later,
+ * Libraries that register providers are tolerated: a linked one (its constructor runs before main), one loaded later,
  * and the distribution's own libefa.so.1. None of them adds a device. Argument: the library to load.
  */
 #include <dlfcn.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Calls whose results rdma-core chooses freely (strings, rates, conversions, sysfs) return the same as in the
+ * Calls with results that rdma-core chooses freely (strings, rates, conversions, sysfs) return the same as in the
  * distribution's library. Argument: the directory of the front-ends.
  */
 #include <errno.h>

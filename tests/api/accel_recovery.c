@@ -2,7 +2,7 @@
 /*
  * Tests errors and recovery as SPDK's accel module handles them: one task among others has a bad key, length or DEK. Tasks before
  * it succeed, the first error is reported although its WQE is unsignalled, later tasks are flushed, and there are no other CQEs.
- * SPDK then destroys the queue pair, creates another one on the same CQ, whose consumer index is never stored, and continues with
+ * SPDK then destroys the queue pair, creates another one on the same CQ, never stores its consumer index, and continues with
  * the same keys, PSVs and DEKs.
  */
 #include "support/accel_model.h"
@@ -123,7 +123,7 @@ static void bad_target(uint64_t task)
 	accel_copy(&queue, task, &from, 1, &to, 1);
 }
 
-/* Posts a task of two WRITEs whose first one, unsignalled, has a bad target. */
+/* Posts a task of two WRITEs; the first one, unsignalled, has a bad target. */
 static void bad_quiet_target(uint64_t task)
 {
 	struct ibv_sge from[2] = {source(task), source(task + 1)}, to[2] = {target(task), target(task)};
@@ -148,7 +148,7 @@ static void bad_key_of_umr(uint64_t task)
 	accel_crc(&queue, task, &none, psv.number, true, &from, 1, &from, 1, side_sge(&client, CRC_AT, 4));
 }
 
-/* Posts a CRC task whose key has an entry in a region that does not exist: the READ through the key fails at the responder. */
+/* Posts a CRC task with a key that has an entry in a missing region: the READ through the key fails at the responder. */
 static void bad_entry_of_crc(uint64_t task)
 {
 	struct ibv_sge from = source(task), to = target(task);

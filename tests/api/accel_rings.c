@@ -132,8 +132,8 @@ static void crc_of_known_data(void **state)
 }
 
 /*
- * Runs tasks of one request whose key is configured anew each time, several times around the ring: both seeds, in place and to
- * other pieces.
+ * Runs tasks of one request with a key that is configured anew each time, several times around the ring: both seeds,
+ * in place and to other pieces.
  */
 static void crc_of_one_request(void **state)
 {

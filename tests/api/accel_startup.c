@@ -139,7 +139,7 @@ static void queue_pair_has_its_attributes(void **state)
 }
 
 /*
- * SPDK allows ACCEL_WRS requests at a time and fails a task whose WQEs do not fit. The ring holds that many: half of them UMRs
+ * SPDK allows ACCEL_WRS requests at a time and fails a task if its WQEs do not fit. The ring holds that many: half of them UMRs
  * with a BSF and half of them READs, all with ACCEL_SGES pieces.
  */
 static void ring_holds_all_requests(void **state)

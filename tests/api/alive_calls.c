@@ -620,7 +620,7 @@ CALL(login_destroy)
 
 /* ---- commands ----------------------------------------------------------------------------------------------------- */
 
-/* Returns the result of a command whose object number is invalid: EINVAL means that the object passed the check. */
+/* Returns the result of a command with an invalid object number: EINVAL means that the object passed the check. */
 static int command_result(int error)
 {
 	return error == EINVAL ? 0 : error;

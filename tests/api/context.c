@@ -100,7 +100,7 @@ static void tables_have_what_inline_calls_need(void **state)
 	assert_int_equal(ibv_close_device(context), 0);
 }
 
-static void what_is_missing_answers_eopnotsupp(void **state)
+static void missing_operations_fail_with_eopnotsupp(void **state)
 {
 	struct ibv_context *context = open_first();
 	struct ibv_counters_init_attr counters = {0};
@@ -139,7 +139,7 @@ static void descriptors_are_real(void **state)
 }
 
 /* ibv_open_device(3): closing "does not release all the resources". The PD must survive and stay usable. */
-static void closing_with_objects_left_harms_nobody(void **state)
+static void closing_with_objects_left_is_harmless(void **state)
 {
 	struct ibv_context *context = open_first();
 	struct ibv_pd *pd = ibv_alloc_pd(context);
@@ -319,9 +319,9 @@ int main(void)
 		cmocka_unit_test(list_ends_with_null_and_counts),
 		cmocka_unit_test(devices_outlive_their_list),
 		cmocka_unit_test(tables_have_what_inline_calls_need),
-		cmocka_unit_test(what_is_missing_answers_eopnotsupp),
+		cmocka_unit_test(missing_operations_fail_with_eopnotsupp),
 		cmocka_unit_test(descriptors_are_real),
-		cmocka_unit_test(closing_with_objects_left_harms_nobody),
+		cmocka_unit_test(closing_with_objects_left_is_harmless),
 		cmocka_unit_test(import_needs_a_command_descriptor),
 		cmocka_unit_test_setup_teardown(imported_context_is_one_of_the_device, import_setup, import_teardown),
 		cmocka_unit_test_setup_teardown(handles_lead_to_the_same_objects, import_setup, import_teardown),

@@ -196,7 +196,7 @@ static void bad_attributes(void **state)
 	BAD(comp_mask, 0);
 	BAD(crypto_login, (void *)&good);
 #undef BAD
-	/* Adapters accept a DEK whose two keys are equal, at each size. */
+	/* Adapters accept a DEK with two equal keys, at each size. */
 	for (int size = 0; size < 2; size++) {
 		struct mlx5dv_dek *dek;
 

@@ -305,7 +305,7 @@ static void broken_data_is_found(void **state)
 		make_streams(&streams, MLX5DV_CRYPTO_KEY_SIZE_256, &crypto, row->mem, row->wire, data, 4096 * 4);
 		mkey = signed_crypto_key();
 		lay(mkey, streams.memory_bytes, &crypto, &signature);
-		/* The side whose signature is checked sends. */
+		/* The side with the checked signature sends. */
 		out = row->mem;
 		if (out) {
 			streams.memory[5000] ^= 0x10;

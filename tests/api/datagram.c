@@ -358,7 +358,7 @@ static void qkeys(void **state)
 	expect_arrives(INT32_MAX, true);
 }
 
-/* IBTA 10.2.5: a Q_Key whose top bit is set in a work request selects that of the sending QP. */
+/* IBTA 10.2.5: a Q_Key with its top bit set in a work request selects that of the sending QP. */
 static void privileged_qkeys(void **state)
 {
 	(void)state;

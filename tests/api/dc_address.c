@@ -227,10 +227,10 @@ static void no_target(void **state)
 	foreign.end.qp = pair.server.qp;
 	{
 		struct ibv_qp number = {.qp_num = gone.end.qp->qp_num};
-		struct dct nobody = {.end.qp = &number, .key = KEY};
+		struct dct absent = {.end.qp = &number, .key = KEY};
 
 		dct_close(&gone);
-		dci_send(&dci, &nobody, 0, 1, source);
+		dci_send(&dci, &absent, 0, 1, source);
 		expect_status(&dci.end, 1, IBV_WC_RETRY_EXC_ERR);
 	}
 	dci_connect(&dci);

@@ -254,7 +254,7 @@ static void setters_of_a_configuration(void **state)
 
 /* ---- signature errors ------------------------------------------------------------------------------------------- */
 
-/* Stores data whose block @bad does not match its signature, WRITEs the key, and expects the error. */
+/* Stores data with a block @bad that does not match its signature, WRITEs the key, and expects the error. */
 static void expect_error_of_block(const struct initiator *by, struct mlx5dv_mkey *mkey, int bad)
 {
 	uint8_t memory[STREAM];

@@ -235,9 +235,9 @@ static void capabilities(void **state)
 		struct {
 			unsigned char
 				older[offsetof(struct mlx5dv_context, crypto_caps) + sizeof(struct mlx5dv_crypto_caps)];
-			uint64_t max_dc_rd_atom, max_dc_init_rd_atom, behind;
+			uint64_t max_dc_rd_atom, max_dc_init_rd_atom, rest;
 		} all;
-	} newer = {.all.behind = UINT64_MAX};
+	} newer = {.all.rest = UINT64_MAX};
 	struct ibv_qp *qp;
 
 	(void)state;
@@ -249,7 +249,7 @@ static void capabilities(void **state)
 	assert_int_equal(newer.context.comp_mask, 1 << 14);
 	assert_int_equal(newer.all.max_dc_rd_atom, 16);
 	assert_int_equal(newer.all.max_dc_init_rd_atom, 16);
-	assert_int_equal(newer.all.behind, UINT64_MAX);
+	assert_int_equal(newer.all.rest, UINT64_MAX);
 	assert_true(dv.dci_streams_caps.max_log_num_concurent > 0);
 	assert_true(dv.dci_streams_caps.max_log_num_errored > 0);
 	for (int i = 0; i < 4; i++) {

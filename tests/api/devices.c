@@ -42,7 +42,7 @@ static size_t records_of(struct ibv_context *context, uint32_t qpn, uint32_t rul
 }
 
 /* Returns the number of a destroyed QP: it still belongs to this process, and is not reused soon. */
-static uint32_t number_of_nobody(void)
+static uint32_t unused_qp_number(void)
 {
 	struct ibv_qp_init_attr attr = {
 		.qp_type = IBV_QPT_UD,
@@ -59,20 +59,20 @@ static uint32_t number_of_nobody(void)
 	return number;
 }
 
-static void datagram_to_nobody(void **state)
+static void datagram_to_an_unknown_qp(void **state)
 {
 	struct pair_options options = pair_defaults(IBV_QPT_UD);
 	const char *link = getenv("SOFTHCA_LINK");
 	struct ibv_send_wr wr, *bad;
 	struct ibv_sge sge;
-	uint32_t nobody;
+	uint32_t unused;
 
 	(void)state;
-	/* Over the other links the datagram returns to the process, whose first device records datagrams for unknown QPs. */
+	/* Over the other links the datagram returns to the process, and its first device records datagrams for unknown QPs. */
 	if (link && strcmp(link, "local") && strcmp(link, "auto"))
 		return;
 	pair_replace(&pair, &options);
-	nobody = number_of_nobody();
+	unused = unused_qp_number();
 	sge = side_sge(&client, 0, BYTES);
 	wr = (struct ibv_send_wr){
 		.wr_id = 1,
@@ -80,14 +80,14 @@ static void datagram_to_nobody(void **state)
 		.num_sge = 1,
 		.opcode = IBV_WR_SEND,
 		.send_flags = IBV_SEND_SIGNALED,
-		.wr.ud = {pair.client.ah, nobody, PAIR_QKEY},
+		.wr.ud = {pair.client.ah, unused, PAIR_QKEY},
 	};
 	expect_error(ibv_post_send(pair.client.qp, &wr, &bad), 0);
 	expect_completion(&pair.client, 1, IBV_WC_SEND);
 	assert_int_equal(softhca_counter(client.context, "dropped_no_qp"), 1);
 	assert_int_equal(softhca_counter(other, "dropped_no_qp"), 0);
-	assert_int_equal(records_of(client.context, nobody, NO_SUCH_QP), 1);
-	assert_int_equal(records_of(other, nobody, NO_SUCH_QP), 0);
+	assert_int_equal(records_of(client.context, unused, NO_SUCH_QP), 1);
+	assert_int_equal(records_of(other, unused, NO_SUCH_QP), 0);
 }
 
 static void traffic_is_counted_where_it_goes(void **state)
@@ -108,7 +108,7 @@ static void traffic_is_counted_where_it_goes(void **state)
 int main(void)
 {
 	const struct CMUnitTest cases[] = {
-		SECOND_CASE(datagram_to_nobody),
+		SECOND_CASE(datagram_to_an_unknown_qp),
 		SECOND_CASE(traffic_is_counted_where_it_goes),
 	};
 

@@ -654,7 +654,7 @@ static void unmapped_ring(void **state)
 	own_close(&one);
 }
 
-/* Unmaps the memory of a receiver whose CQ has @word, with or without `oi`. */
+/* Unmaps the memory of a receiver that has a CQ with @word, with or without `oi`. */
 static void unmap_receiver(uint32_t word)
 {
 	struct own one, other;
@@ -705,7 +705,7 @@ static void unmapped_receiver(void **state)
 }
 
 /* Closing a context destroys the objects made in it. */
-static void left_behind(void **state)
+static void leftovers(void **state)
 {
 	struct side other = client;
 	struct own own;
@@ -744,7 +744,7 @@ int main(void)
 		API_CASE(loopback),         API_CASE(uc_traffic),
 		API_CASE(ud_traffic),       API_CASE(verbs_qp_by_command),
 		API_CASE(unmapped_ring),    API_CASE(unmapped_receiver),
-		API_CASE(left_behind),
+		API_CASE(leftovers),
 	};
 
 	return run_cases("devx", cases);

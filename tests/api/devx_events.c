@@ -223,7 +223,7 @@ static void small_buffers(void **state)
 	mlx5dv_devx_destroy_event_channel(channel);
 }
 
-/* Tests a CQ that overruns, and the queue pair whose completions are lost. */
+/* Tests a CQ that overruns, and the queue pair that loses its completions. */
 static void overrun(void **state)
 {
 	struct mlx5dv_devx_event_channel *channel = open_channel(0);
@@ -513,7 +513,7 @@ static void fork_child(void **state)
 }
 
 /* Closing a context destroys its channels. */
-static void left_behind(void **state)
+static void leftovers(void **state)
 {
 	struct ibv_context *context = open_device();
 	struct mlx5dv_devx_event_channel *channel = mlx5dv_devx_create_event_channel(context, 0);
@@ -588,7 +588,7 @@ int main(void)
 		API_CASE(event_descriptors),
 		API_CASE(no_memory),
 		API_CASE(fork_child),
-		API_CASE(left_behind),
+		API_CASE(leftovers),
 	};
 
 	return run_cases("devx_events", cases);

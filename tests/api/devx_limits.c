@@ -18,7 +18,7 @@ struct world {
 	uint32_t sent;
 };
 
-/* Opens both ends at the client, whose channel receives the events. */
+/* Opens both ends at the client; its channel receives the events. */
 static void world_open(struct world *world, uint32_t type)
 {
 	*world = (struct world){0};

@@ -276,7 +276,7 @@ static void cq_that_is_armed(void **state)
 	mlx5dv_devx_destroy_event_channel(channel);
 }
 
-/* Returns a command for an RMP of 16 entries, cyclic, whose record follows that of the QP. */
+/* Returns a command for an RMP of 16 entries, cyclic, with its record after that of the QP. */
 static struct command rmp_command(const struct own *own)
 {
 	struct command command = command_of(0x90c);

@@ -132,7 +132,7 @@ static void record_repeated_with_two_uars(void **state)
 		own.requests = 1;
 		ring_through(&own, uar, life < 2 ? 0x800 : 0x900);
 		assert_int_equal(own_next_cqe(&own).op_own >> 4, MLX5_CQE_REQ);
-		/* The doorbell of one queue pair does not start the other one, whose record is also stale. */
+		/* The doorbell of one queue pair does not start the other one, although its record is also stale. */
 		assert_false(own_has_cqe(&unrung));
 	}
 	own_close(&unrung);

@@ -147,7 +147,7 @@ enum { BLOCKS = 8, RAW = BLOCKS * 512, STREAM = BLOCKS * 516 };
 DOMAIN_CRC(crc32c, CRC32C, 512, 0xffffffff);
 
 /* Corruption before the ICRC is computed arrives, and the guard does not match, whichever bit it was. */
-static void signatures_find_what_was_spoilt(void **state)
+static void signatures_detect_corruption(void **state)
 {
 	static const enum key_operation ways[] = {IN_RECV, IN_READ, IN_REMOTE_WRITE};
 	struct pair_options options = signed_options();
@@ -319,7 +319,7 @@ int main(void)
 		API_CASE(reliable_in_spite_of_all),
 		API_CASE(many_at_once),
 		API_CASE(a_lost_connection),
-		API_CASE(signatures_find_what_was_spoilt),
+		API_CASE(signatures_detect_corruption),
 		API_CASE(unreliable_ones_lose),
 		API_CASE(wrong_scripts),
 		API_CASE(counters),

@@ -51,7 +51,7 @@ static void expect_both_flushed(struct endpoint *endpoint, uint64_t sends, uint6
 	expect_idle(endpoint);
 }
 
-/* Opens a pair whose peer responds "not ready" for long, so that requests stay queued. */
+/* Opens a pair with a peer that responds "not ready" for long, so that requests stay queued. */
 static void open_waiting(enum ibv_qp_type type)
 {
 	struct pair_options options = pair_defaults(type);

@@ -82,7 +82,7 @@ static void every_state(void **state)
 }
 
 /* A drawing shows which request was refused and how far it got, until the key is configured again. */
-static void what_was_refused(void **state)
+static void refused_requests(void **state)
 {
 	struct ibv_sge list[] = {side_sge(&server, 100, 200), side_sge(&server, 3, 8)};
 	struct mlx5dv_mkey *mkey = side_create_mkey(&server, 4, NULL);
@@ -134,7 +134,7 @@ static void regions(void **state)
 int main(void)
 {
 	const struct CMUnitTest cases[] = {
-		API_CASE(no_such_drawing),     API_CASE(every_state), API_CASE(what_was_refused),
+		API_CASE(no_such_drawing),     API_CASE(every_state), API_CASE(refused_requests),
 		API_CASE(memory_that_is_gone), API_CASE(regions),
 	};
 

@@ -30,11 +30,11 @@ static void expect_state_kept(struct place place, struct state before)
 	struct state after = now();
 
 	if (after.blocks != before.blocks)
-		fail_at(place, "%ld blocks of memory are left behind", after.blocks - before.blocks);
+		fail_at(place, "%ld blocks of memory are left", after.blocks - before.blocks);
 	if (after.mappings != before.mappings)
-		fail_at(place, "%ld mappings are left behind", after.mappings - before.mappings);
+		fail_at(place, "%ld mappings are left", after.mappings - before.mappings);
 	if (after.descriptors != before.descriptors)
-		fail_at(place, "%d descriptors are left behind", after.descriptors - before.descriptors);
+		fail_at(place, "%d descriptors are left", after.descriptors - before.descriptors);
 }
 
 /* Posts a request on a pair that is unrelated to the calls under test. */

@@ -36,7 +36,7 @@ static void accept(struct ibv_mr *mr)
 	assert_int_equal(ibv_dereg_mr(mr), 0);
 }
 
-static void region_says_what_it_is(void **state)
+static void region_describes_itself(void **state)
 {
 	struct ibv_mr *mr = ibv_reg_mr(pd, pages + 100, 200, LW), *other;
 
@@ -414,7 +414,7 @@ static void windows_of_both_types(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(region_says_what_it_is),
+		TEST(region_describes_itself),
 		TEST(access_flags),
 		TEST(memory_must_be_there),
 		TEST(memory_must_be_writable_for_local_write),

@@ -160,7 +160,7 @@ static void set_rights_alone(struct mlx5dv_mkey *mkey, uint32_t access)
 	configure_complete(&pair.server);
 }
 
-static void reconfigure_replaces_what_is_named(void **state)
+static void reconfigure_replaces_the_named_parts(void **state)
 {
 	struct mlx5dv_mkey *mkey = side_create_mkey(&server, 4, NULL);
 	struct ibv_sge list[] = {side_sge(&server, 30000, 77)};
@@ -452,7 +452,7 @@ int main(void)
 	const struct CMUnitTest cases[] = {
 		API_CASE(configures_an_existing_key), API_CASE(mixes_with_ibv_wr),
 		API_CASE(same_as_wr_mr_calls),        API_CASE(qp_needs_the_flag),
-		API_CASE(any_key_flag_in_connectx),   API_CASE(reconfigure_replaces_what_is_named),
+		API_CASE(any_key_flag_in_connectx),   API_CASE(reconfigure_replaces_the_named_parts),
 		API_CASE(cleared_by_post_send),       API_CASE(cleared_by_wr_local_inv),
 		API_CASE(kept_by_connectx),           API_CASE(user_data_is_not_inlined),
 		API_CASE(usable_by_every_operation),  API_CASE(used_without_waiting),

@@ -84,15 +84,15 @@ static void too_few_setters_connectx(void **state)
 		expect_nothing_posted(&pair.server);
 		expect_key_reaches(key);
 
-		for (int behind = 0; behind < 2; behind++) {
+		for (int after = 0; after < 2; after++) {
 			post_receive(&pair.client, RECEIVE_ID, &receive, 1);
 			ibv_wr_start(pair.server.ex);
-			if (!behind)
+			if (!after)
 				batch_send(&pair.server, SEND_ID, IBV_SEND_SIGNALED, sent);
 			pair.server.ex->wr_flags = BUILDER_FLAGS;
 			mlx5dv_wr_mkey_configure(pair.server.dv, mkey, 2, &no_attributes);
 			call_setter(&pair.server, setter);
-			if (behind)
+			if (after)
 				batch_send(&pair.server, SEND_ID, IBV_SEND_SIGNALED, sent);
 			expect_error(ibv_wr_complete(pair.server.ex), 0);
 			expect_completion(&pair.server, SEND_ID, IBV_WC_SEND);

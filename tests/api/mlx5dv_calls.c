@@ -36,7 +36,7 @@ static void open_device_takes_known_flags(void **state)
 }
 
 /* comp_mask is both input and output: members that were not requested are not written. */
-static void query_device_fills_what_is_asked(void **state)
+static void query_device_fills_the_requested_fields(void **state)
 {
 	struct ibv_context *context = open_device();
 	struct mlx5dv_context attr, filled;
@@ -255,7 +255,7 @@ static void mkey_flags_in_order(void **state)
 }
 
 /* "greater than or equal to the value requested" */
-static void mkey_capacity_is_told(void **state)
+static void mkey_capacity_is_reported(void **state)
 {
 	static const uint16_t asked[] = {0, 1, 3, 4, 5, 8, 9, 32767}, got[] = {0, 4, 4, 4, 8, 8, 12, 32768};
 	struct ibv_context *context = open_device();
@@ -538,14 +538,14 @@ int main(void)
 {
 	const struct CMUnitTest cases[] = {
 		cmocka_unit_test(open_device_takes_known_flags),
-		cmocka_unit_test(query_device_fills_what_is_asked),
+		cmocka_unit_test(query_device_fills_the_requested_fields),
 		cmocka_unit_test(clock_info_leads_to_the_wall_clock),
 		cmocka_unit_test(query_port_knows_no_switch),
 		cmocka_unit_test(reserved_qpns_are_unique),
 		API_CASE(reserved_qpn_of_a_living_qp),
 		cmocka_unit_test(device_memory_by_type),
 		cmocka_unit_test(mkey_flags_in_order),
-		cmocka_unit_test(mkey_capacity_is_told),
+		cmocka_unit_test(mkey_capacity_is_reported),
 		API_CASE(udp_source_port_needs_a_running_connection),
 		API_CASE(no_link_aggregation),
 		API_CASE(qp_with_builders_of_its_type),

@@ -160,17 +160,17 @@ static void send_by(int from, uint8_t sgid_index, const char *group, uint32_t qp
 }
 
 /*
- * Polls all members: the sender has a completion, the members in mask @who have a datagram, and there is nothing else.
+ * Polls all members: the sender has a completion, the members in mask @receivers have a datagram, and there is nothing else.
  */
-#define expect_datagram(from, group, who) expect_datagram_(HERE, from, group, who)
-static void expect_datagram_(struct place place, int from, const char *group, unsigned int who)
+#define expect_datagram(from, group, receivers) expect_datagram_(HERE, from, group, receivers)
+static void expect_datagram_(struct place place, int from, const char *group, unsigned int receivers)
 {
 	union ibv_gid gid = gid_of(group);
 	struct ibv_wc wc;
 
 	for (int i = 0; i < QPS; i++) {
 		struct side *side = members[i].side;
-		bool sent = i != from, received = !(who & 1u << i);
+		bool sent = i != from, received = !(receivers & 1u << i);
 
 		while (poll(i, &wc)) {
 			if (wc.status != IBV_WC_SUCCESS || wc.qp_num != members[i].qp->qp_num)

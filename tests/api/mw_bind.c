@@ -173,7 +173,7 @@ static void fence_is_in_the_wqe(void **state)
 }
 
 /*
- * The READ of a QP whose peer is not connected stays in flight. A bind after it is executed at once; with a fence, it
+ * The READ of a QP with an unconnected peer stays in flight. A bind after it is executed at once; with a fence, it
  * is executed when the READ is done (IBTA 10.8.3.3).
  */
 static void fence_waits_for_reads(void **state)

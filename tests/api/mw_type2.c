@@ -105,7 +105,7 @@ static void bind_of_no_bytes(void **state)
 }
 
 /*
- * As above with a region of 2 GiB, the length of an entry whose byte count is 0 (mlx5-formats 1.9): only the length of
+ * As above with a region of 2 GiB, the length of an entry with byte count 0 (mlx5-formats 1.9): only the length of
  * the window is wrong.
  */
 static void bind_of_no_bytes_of_a_large_region(void **state)

@@ -236,13 +236,13 @@ static void tell(const char *what, const struct ibv_wc *wc)
 		good && wc->wc_flags & IBV_WC_WITH_IMM ? wc->imm_data : 0);
 }
 
-static void tell_state(const char *whose, const struct endpoint *endpoint)
+static void tell_state(const char *name, const struct endpoint *endpoint)
 {
 	struct ibv_qp_init_attr init;
 	struct ibv_qp_attr attr;
 
 	assert_int_equal(ibv_query_qp(endpoint->qp, &attr, IBV_QP_STATE, &init), 0);
-	fprintf(outcomes, "%s is in state %d\n", whose, (int)attr.qp_state);
+	fprintf(outcomes, "%s is in state %d\n", name, (int)attr.qp_state);
 }
 
 /*

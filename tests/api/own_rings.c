@@ -244,7 +244,7 @@ static void many_at_once(void **state)
 }
 
 /*
- * SENDs of inline and other data into an SRQ whose list the program maintains; the program handles the server's
+ * SENDs of inline and other data into an SRQ with a list that the program maintains; the program handles the server's
  * receives and CQEs itself.
  */
 static void sends_to_an_own_srq(void **state)
@@ -497,7 +497,7 @@ static void expect_noticed(struct rings *rings, uint32_t tries, long silence_us,
 
 		best = took < best ? took : best;
 	}
-	print_message("          completes %.1f us after ringing, when nobody rang for %ld us\n", best, silence_us);
+	print_message("          completes %.1f us after ringing, after %ld us without a ring\n", best, silence_us);
 	if (best > limit_us)
 		fail_at(HERE, "%.1f us", best);
 }

@@ -111,7 +111,7 @@ static struct ibv_srq *srq_over(struct ibv_pd *domain)
 
 /* ---- tests --------------------------------------------------------------------------------------------- */
 
-static void domains_are_told_apart(void **state)
+static void domains_are_distinguished(void **state)
 {
 	struct ibv_pd *domain[3];
 
@@ -143,7 +143,7 @@ static void queues_keep_their_domain(void **state)
 	assert_int_equal(ibv_destroy_cq(cq), 0);
 }
 
-static void parent_domain_keeps_what_it_is_made_of(void **state)
+static void parent_domain_keeps_its_parts(void **state)
 {
 	struct ibv_td_init_attr td_attr = {0};
 	struct ibv_td *td = ibv_alloc_td(context, &td_attr);
@@ -308,9 +308,9 @@ static void huge_pages_on_a_machine_without(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(domains_are_told_apart),
+		cmocka_unit_test(domains_are_distinguished),
 		cmocka_unit_test(queues_keep_their_domain),
-		cmocka_unit_test(parent_domain_keeps_what_it_is_made_of),
+		cmocka_unit_test(parent_domain_keeps_its_parts),
 		cmocka_unit_test(parent_domain_stands_for_its_pd),
 		cmocka_unit_test(attributes_that_are_refused),
 		cmocka_unit_test(memory_of_queues_comes_from_the_allocator),

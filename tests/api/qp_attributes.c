@@ -276,7 +276,7 @@ static void unknown_masks(void **state)
 
 /* ---- queries return what was set ---------------------------------------------------------------------------- */
 
-static void query_returns_what_was_set(void **state)
+static void query_returns_the_set_values(void **state)
 {
 	struct ibv_qp_init_attr init;
 	struct ibv_qp_attr set, got;
@@ -388,7 +388,7 @@ static void query_of_old_programs_writes_no_more_than_they_have(void **state)
 {
 	struct {
 		struct ibv_qp_attr attr;
-		uint8_t behind[64];
+		uint8_t rest[64];
 	} buffer;
 	struct ibv_qp_init_attr init;
 	uint8_t *bytes = (uint8_t *)&buffer;
@@ -409,7 +409,7 @@ int main(void)
 		API_CASE(values_out_of_range),
 		API_CASE(no_alternate_path),
 		API_CASE(unknown_masks),
-		API_CASE(query_returns_what_was_set),
+		API_CASE(query_returns_the_set_values),
 		API_CASE(query_of_a_fresh_qp),
 		API_CASE(query_of_old_programs_writes_no_more_than_they_have),
 	};

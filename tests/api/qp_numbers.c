@@ -271,7 +271,7 @@ static void local_only(void)
 	look_at_what_is_there();
 }
 
-static void what_it_costs_in_one_process(void **state)
+static void cost_in_one_process(void **state)
 {
 	(void)state;
 	in_a_process(look_at_what_is_there);
@@ -472,12 +472,9 @@ static void nor_in_a_child(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(thousands_of_qps),
-		cmocka_unit_test(a_number_rests),
-		cmocka_unit_test(what_it_costs_in_one_process),
-		cmocka_unit_test(no_number_twice),
-		cmocka_unit_test(numbers_of_a_child),
-		cmocka_unit_test(nothing_is_left),
+		cmocka_unit_test(thousands_of_qps),    cmocka_unit_test(a_number_rests),
+		cmocka_unit_test(cost_in_one_process), cmocka_unit_test(no_number_twice),
+		cmocka_unit_test(numbers_of_a_child),  cmocka_unit_test(nothing_is_left),
 		cmocka_unit_test(nor_in_a_child),
 	};
 

@@ -140,7 +140,7 @@ static void port_is_active_ethernet(void **state)
 }
 
 #undef ibv_query_port
-/* The exported function serves programs whose structure ends before port_cap_flags2. */
+/* The exported function serves programs with a structure that ends before port_cap_flags2. */
 static void port_query_of_old_programs_writes_no_more_than_they_have(void **state)
 {
 	struct ibv_port_attr attr;

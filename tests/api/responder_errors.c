@@ -491,7 +491,7 @@ static void uc_message_too_long(void **state)
 	side_compare(&server);
 }
 
-/* A receive whose memory cannot be written completes in error, and the QP enters ERR; the sender is not notified. */
+/* A receive with memory that cannot be written completes in error, and the QP enters ERR; the sender is not notified. */
 static void uc_bad_receive(void **state)
 {
 	struct ibv_sge source = side_sge(&client, 0, 64), receive = {side_address(&server, 0), 64, 0xdeadbeef};

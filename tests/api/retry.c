@@ -352,7 +352,7 @@ static void sequence_numbers_that_do_not_match(void **state)
 	}
 }
 
-/* ---- peers that answer late, or whose answers are lost ------------------------------------------------------ */
+/* ---- late answers and lost answers -------------------------------------------------------------------------- */
 
 /* All requests were sent before the peer was ready. It gets all of them, in order, once. */
 static void a_peer_that_comes_late(void **state)

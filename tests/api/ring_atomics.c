@@ -132,7 +132,7 @@ static void add_data(struct wqe *wqe, size_t start, uint32_t bytes)
 	add(wqe, &segment, sizeof(segment));
 }
 
-/* Writes a WQE, whose blocks the next doorbell announces. Returns the index of the first block. */
+/* Writes a WQE; the next doorbell announces its blocks. Returns the index of the first block. */
 static uint32_t put(struct rings *rings, struct wqe *wqe)
 {
 	uint32_t index = rings->producer;
@@ -333,7 +333,7 @@ static void reads_into_cqes(void **state)
 }
 
 /* Without its own CQE, or with more than one piece of memory, the data goes to the addresses of the WQE. */
-static void what_no_cqe_can_have(void **state)
+static void impossible_cqe_fields(void **state)
 {
 	struct rings rings;
 	struct wqe wqe;
@@ -453,7 +453,7 @@ static void variable_forbids_it(void **state)
  * mlx5-formats 1.3: a WQE with fence mode 2, 3 or 4 starts when the results of earlier atomics have arrived. A WRITE of
  * these results sends all of them, however many blocks were announced.
  */
-static void fences_behind_atomics(void **state)
+static void fences_after_atomics(void **state)
 {
 	static const uint8_t modes[] = {0x40, 0x60, 0x80};
 	struct rings rings = rings_open(&pair.client);
@@ -543,9 +543,15 @@ static void spoilt_requests(void **state)
 int main(void)
 {
 	const struct CMUnitTest cases[] = {
-		API_CASE(every_form),           API_CASE(results_in_cqes),        API_CASE(reads_into_cqes),
-		API_CASE(what_no_cqe_can_have), API_CASE(refusals_bring_nothing), API_CASE(polling_copies),
-		API_CASE(variable_forbids_it),  API_CASE(fences_behind_atomics),  API_CASE(spoilt_requests),
+		API_CASE(every_form),
+		API_CASE(results_in_cqes),
+		API_CASE(reads_into_cqes),
+		API_CASE(impossible_cqe_fields),
+		API_CASE(refusals_bring_nothing),
+		API_CASE(polling_copies),
+		API_CASE(variable_forbids_it),
+		API_CASE(fences_after_atomics),
+		API_CASE(spoilt_requests),
 	};
 
 	return run_cases("ring_atomics", cases);

@@ -121,7 +121,7 @@ static void timer_is_the_receivers(void **state)
 }
 
 /* The sender fails; the receiver is unaffected, as it has received no message. */
-static void what_is_left_when_it_fails(void **state)
+static void remaining_requests_after_a_failure(void **state)
 {
 	(void)state;
 	/* A timer that does not expire while the rest is posted. */
@@ -380,7 +380,7 @@ int main(void)
 		API_CASE(most_retries),
 		API_CASE(timer_codes),
 		API_CASE(timer_is_the_receivers),
-		API_CASE(what_is_left_when_it_fails),
+		API_CASE(remaining_requests_after_a_failure),
 		API_CASE(progress_gives_retries_back),
 		API_CASE(retries_of_the_other_kind_are_not_spent),
 		API_CASE(forever_until_a_receive_is_posted),

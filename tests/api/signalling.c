@@ -209,10 +209,10 @@ static void errors_are_solicited(void **state)
 /* ---- fence -------------------------------------------------------------------------------------------------- */
 
 /*
- * "Set the fence indicator": the request waits for earlier READs and atomics, whose results it may send. All are posted
+ * "Set the fence indicator": the request waits for earlier READs and atomics, since it may send their results. All are posted
  * at once; the server must get the data that the READ fetched.
  */
-static void fenced_requests_use_what_was_read(void **state)
+static void fenced_requests_use_the_data_read(void **state)
 {
 	struct ibv_sge here = side_sge(&client, 0, 4000), word = side_sge(&client, 0, 8),
 		       receive = side_sge(&server, 30000, 4000);
@@ -263,7 +263,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		API_CASE(all_are_signalled),        API_CASE(unsignalled_take_room),
 		API_CASE(a_list_that_does_not_fit), API_CASE(solicited_events),
-		API_CASE(errors_are_solicited),     API_CASE(fenced_requests_use_what_was_read),
+		API_CASE(errors_are_solicited),     API_CASE(fenced_requests_use_the_data_read),
 	};
 
 	return run_cases("signalling", tests);

@@ -324,7 +324,7 @@ static void transfer_list(enum ibv_wr_opcode opcode, struct ibv_sge *list, int c
 }
 
 /* Offsets count from the first byte of the message, whatever SGE or layout contains the key. */
-static void offsets_behind_other_bytes(void **state)
+static void offsets_after_other_bytes(void **state)
 {
 	enum { HEAD = 37 };
 	struct mlx5dv_mkey *outer;
@@ -536,7 +536,7 @@ int main(void)
 		API_CASE(offsets_man),
 		API_CASE(offsets_connectx),
 		API_CASE(offsets_of_a_transfer_inside_a_block),
-		API_CASE(offsets_behind_other_bytes),
+		API_CASE(offsets_after_other_bytes),
 		API_CASE(offsets_of_a_key_entered_inside_a_block),
 		API_CASE(priority),
 		API_CASE(no_error),

@@ -194,7 +194,7 @@ static void check_mask_applies_to_the_input(void **state)
 
 /* ---- copy_mask -------------------------------------------------------------------------------------------------- */
 
-/* Checks the output for a field of foreign bytes: those whose bit is set are copied, the others computed. */
+/* Checks the output for a field of foreign bytes: those with their bit set are copied, the others computed. */
 static void expect_copied(const struct mlx5dv_sig_block_attr *attr, bool in, uint8_t mask)
 {
 	static const uint8_t foreign[8] = {0x3c, 0x5a, 0x69, 0x96, 0xa5, 0xc3, 0x0f, 0x81};
@@ -370,7 +370,7 @@ static void unknown_bytes_are_preserved(void **state)
 
 /* ---- escapes ---------------------------------------------------------------------------------------------------- */
 
-/* Returns the error found in a tuple of these tags whose guard is wrong, or which is right except for the tags. */
+/* Returns the error found in a tuple of these tags with a wrong guard, or which is right except for the tags. */
 static enum mlx5dv_mkey_err_type found_in(uint16_t flags, bool guard_wrong, uint16_t app, uint32_t ref)
 {
 	struct mlx5dv_sig_t10dif t10 = {MLX5DV_SIG_T10DIF_CRC, 0, 0x5678, 0xf0debc9a, flags};

@@ -433,7 +433,7 @@ static void a_read_stops_the_queue(void **state)
 }
 
 /* Errors found for the peer do not stop the queue, nor any error on a QP without the flag. */
-static void what_does_not_stop_a_queue(void **state)
+static void errors_that_do_not_stop_a_queue(void **state)
 {
 	struct pair_options options = signed_options();
 
@@ -526,7 +526,7 @@ int main(void)
 		API_CASE(other_states_are_refused),
 		API_CASE(cancelled_twice),
 		API_CASE(a_read_stops_the_queue),
-		API_CASE(what_does_not_stop_a_queue),
+		API_CASE(errors_that_do_not_stop_a_queue),
 		API_CASE(every_error_stops_the_queue_man),
 		API_CASE(silent_until_rearmed_connectx),
 	};

@@ -225,7 +225,7 @@ static void expect_rounds(const pid_t *pid, int writer, uint32_t rounds)
 			end = time(NULL) + WITHIN_S;
 		done = now;
 		if (time(NULL) > end)
-			fail_msg("process %d is stuck behind round %u", writer, done);
+			fail_msg("process %d is stuck after round %u", writer, done);
 		for (int i = FIRST_PEER; i < PROCESSES; i++)
 			if (waitpid(pid[i], &status, WNOHANG) > 0)
 				fail_msg("process %d has ended, status %#x, in its round %u", i, status,

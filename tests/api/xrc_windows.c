@@ -218,7 +218,7 @@ static void expect_invalidation_refused(uint32_t rkey)
 	xrc_world_connect();
 }
 
-static void type_2_is_reached_by_nobody(void **state)
+static void type_2_is_unreachable(void **state)
 {
 	struct ibv_mw *mw = side_alloc_mw(SERVER, IBV_MW_TYPE_2);
 	uint64_t address = side_address(SERVER, START);
@@ -292,7 +292,7 @@ int main(void)
 		WINDOW_CASE(xrc_send_qp_binds),
 		WINDOW_CASE(bind_beyond_the_region),
 		WINDOW_CASE(qps_that_do_not_bind),
-		WINDOW_CASE(type_2_is_reached_by_nobody),
+		WINDOW_CASE(type_2_is_unreachable),
 		WINDOW_CASE(key_is_invalidated_by_a_send),
 	};
 

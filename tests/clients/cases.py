@@ -12,7 +12,7 @@ SHM, UDP = 'shm', 'udp'
 # multicast group.
 TCP, CM, DATAGRAMS, GROUP = 'tcp', 'cm', 'datagrams', 'group'
 MULTICAST = '239.1.2.3'
-# Parts of names of cases whose programs create files with fixed names in /tmp.
+# Parts of names of cases with programs that create files with fixed names in /tmp.
 LITTERING = ('xsrq_pingpong', '-c XRC')
 EVERY = 1 << 23 # perftest -a goes up to 8 MiB
 
@@ -221,8 +221,9 @@ def rcopy(case, _, client):
 
 def sockets(case, server, client):
     """Neither end had a kernel socket, and each connection got its data back."""
-    wanted = '4 connections, 8388608 bytes each, right; descriptors that are no sockets$'
-    return lines(1, wanted, client, 'client') or lines(1, 'served 4 connections; descriptors that are no sockets$', server, 'server')
+    wanted = '4 connections, 8388608 bytes each, right; descriptors that are not sockets$'
+    return lines(1, wanted, client, 'client') or \
+        lines(1, 'served 4 connections; descriptors that are not sockets$', server, 'server')
 
 
 def fio(case, server, client):
@@ -281,7 +282,7 @@ def perftests(programs, *option_lines, **more):
 
 
 # Tests of ucx_perftest, run one after the other over one pair of processes: a name, then the options. Those of UCP, and
-# those of UCT, whose atomics and READs use WQEs that it writes itself.
+# those of UCT, which writes the WQEs of its atomics and READs itself.
 BATCHES = {
     'ucp': """\
 tag_lat -t tag_lat -s 8 -n 40 -w 4
@@ -446,7 +447,7 @@ def mpis(program, ranks, tls, links=(SHM, UDP), **env):
 
 
 # Justified warnings about programs: the clients of ib_send_* and of DC destroy one of their two CQs; the SRQ ping-pong
-# ends with sends on some of its queue pairs whose completion it does not poll, and sometimes its peer fails for that;
+# ends with sends on some of its queue pairs without polling their completion, and sometimes its peer fails for that;
 # ucx_perftest writes a number into the buffer of each put, while the previous put may still read it.
 EXPECTED = (('ib_', 'ibv_close_device: 1 objects of kind CQ still exist when their context is closed.'),
             ('ibv_srq_pingpong', '[901 SENDS_ABANDONED; '),

@@ -374,8 +374,8 @@ static void hear_end(struct link *link, const struct rdma_cm_event *event)
 	switch (event->event) {
 	case RDMA_CM_EVENT_DISCONNECTED:
 		/*
-		 * A request to another host whose process is gone: abandoned. Or the DREQ of the dead process comes before its
-		 * RTU, which may have been lost (IBTA 12.9.8, REP sent).
+		 * A request to a process of another host that is gone: abandoned. Or the DREQ of the dead process
+		 * comes before its RTU, which may have been lost (IBTA 12.9.8, REP sent).
 		 */
 		if (!link->established && !(survivor.far && is_killed(link)))
 			die("DISCONNECTED of what was not connected");
@@ -422,7 +422,7 @@ static void hear(struct rdma_cm_event *event)
 
 	if (link && link->over && event->event != RDMA_CM_EVENT_TIMEWAIT_EXIT &&
 	    !(link->failed && event->event == RDMA_CM_EVENT_REJECTED))
-		die("%s behind the end", rdma_event_str(event->event));
+		die("%s after the end", rdma_event_str(event->event));
 	switch (event->event) {
 	case RDMA_CM_EVENT_CONNECT_REQUEST:
 		hear_request(event);

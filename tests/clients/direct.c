@@ -11,7 +11,7 @@
  *	quiet    none
  *	stop     the sender is stopped by SIGSTOP before the deregistration, and continues after it
  *	kill     the sender is killed at that moment; the next round has another one
- *	fork     the target has a child, whose copy of the memory does not change
+ *	fork     the target has a child; the child's copy of the memory does not change
  *	rights   the key loses remote write access, ibv_rereg_mr(3)
  *	reset    the queue pair moves to RESET, and the key stays
  *

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The guest whose live migration is tested: a multiboot kernel that runs in 32-bit protected mode, without a library. Each pass
+ * The guest of the test of live migration: a multiboot kernel that runs in 32-bit protected mode, without a library. Each pass
  * verifies all of its memory, rewrites a part of it and prints a line to the first serial port: "pass N right", or "pass N wrong at
  * ADDRESS". The words that stay were written before the first pass; the words that change depend on the pass.
  */

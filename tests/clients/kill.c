@@ -188,7 +188,7 @@ static void take(struct end *end, const struct ibv_wc *wc)
 	(*count)++;
 	if (wc->status == IBV_WC_SUCCESS) {
 		if (flow->failed && !(wc->wr_id & RECEIVE))
-			die("a request succeeds behind one that failed");
+			die("a request succeeds after one that failed");
 		if (wc->wr_id & RECEIVE && !flow->failed)
 			post_receive(end, index);
 		return;

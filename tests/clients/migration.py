@@ -107,7 +107,7 @@ def move(source, target, uri, capabilities, deadline):
         return f'the migration ends as {state["status"]}: {state.get("error-desc", "no reason is told")}'
     before = source.text()
     if not await_passes(target, PASSES, deadline):
-        return 'the guest does not go on at its destination'
+        return 'the guest does not continue at its destination'
     return judge(before, target.text()) or \
         (None if source.text() == before else 'the guest still runs at its source')
 

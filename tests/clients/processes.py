@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""Runs a test whose processes connect to each other: on one host (shm; near: over udp nevertheless), or on two hosts
+"""Runs a test of processes that connect to each other: on one host (shm; near: over udp nevertheless), or on two hosts
 (udp), optionally over an unreliable network.
 
     processes.py --link shm|near|udp [--faults TEXT] [--seconds LIMIT] PROGRAM [ARGUMENT…]
@@ -28,7 +28,7 @@ def shared_files():
     return set(os.listdir('/dev/shm')) if os.path.isdir('/dev/shm') else set()
 
 
-def left_behind(hosts, before):
+def leftovers(hosts, before):
     """Sockets end with their processes; the kernel may take a moment for that."""
     deadline = time.monotonic() + 2
     while True:
@@ -93,8 +93,8 @@ def main():
         for line in ([wrong, *program.report()] if wrong else program.read('out').splitlines()):
             print('#', line)
         hosts.stop()
-        left = left_behind(hosts, before)
-        print('not ok' if left else 'ok', '2 - nothing is left behind')
+        left = leftovers(hosts, before)
+        print('not ok' if left else 'ok', '2 - nothing is left')
         for name in left:
             print('#', name)
         reported = reports(hosts.directory)

@@ -26,7 +26,7 @@ class Tap:
         self.line(wrong, f'{link}: {case.name}', report)
 
     def left(self, names):
-        self.line(', '.join(names), 'nothing is left behind', [])
+        self.line(', '.join(names), 'nothing is left', [])
 
     def finish(self):
         print(f'1..{self.count}')
@@ -67,7 +67,7 @@ class Table:
     def left(self, names):
         if names:
             self.failures += 1
-            print('FAILED: left behind:', ', '.join(names))
+            print('FAILED: left:', ', '.join(names))
 
     def cell(self, row, link):
         if link not in row:

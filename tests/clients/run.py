@@ -315,7 +315,7 @@ def main():
     parser.add_argument('--tool', default=f'{LIBRARIES}/../src/tool/softhca')
     parser.add_argument('--program', action='append', default=[])
     parser.add_argument('--mtu', type=int, default=LINK_MTU, help='of the interfaces between the hosts')
-    parser.add_argument('--only', help='cases whose name has this text')
+    parser.add_argument('--only', help='cases with this text in their names')
     parser.add_argument('--lint', action='store_true', help='with SOFTHCA_LINT: fails where a program is warned')
     parser.add_argument('--verbose', action='store_true', help='how long each case took and what was explained, too')
     parser.add_argument('--table', action='store_true', help='a table of clients and links instead of TAP')

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * A program without RDMA: a server that serves several connections in one loop of poll(2), and returns the data that it gets,
- * and its client. Under librspreload both run over rsockets, whose descriptors are not kernel sockets: each end reports the
+ * and its client. Under librspreload both run over rsockets, with descriptors that are not kernel sockets: each end reports the
  * kind of its own.
  *
  *     sockets PORT            serves CONNECTIONS, then ends
@@ -46,7 +46,7 @@ static bool is_socket(int fd)
 
 static const char *kind(int sockets)
 {
-	return sockets ? "sockets" : "descriptors that are no sockets";
+	return sockets ? "sockets" : "descriptors that are not sockets";
 }
 
 struct connection {

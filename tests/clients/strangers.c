@@ -2,7 +2,7 @@
 /*
  * Target of strangers.py: memory of 64 slots of 64 bytes that peers may write, through queue pairs that each have one peer.
  *
- *   strangers far ADDRESS   an RC and a UC queue pair whose peer is queue pair 0x11 at ADDRESS
+ *   strangers far ADDRESS   an RC and a UC queue pair with queue pair 0x11 at ADDRESS as their peer
  *   strangers near          two processes with an RC queue pair each for the other; one of them also has a datagram queue
  *                           pair, and so receives for the host
  *
@@ -166,7 +166,7 @@ static void far(const char *address)
 	struct ibv_qp *rc, *uc;
 
 	if (inet_pton(AF_INET, address, gid.raw + 12) != 1)
-		die("%s is no address", address);
+		die("%s is not an address", address);
 	open_all();
 	rc = create(IBV_QPT_RC);
 	uc = create(IBV_QPT_UC);

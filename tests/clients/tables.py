@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""Processes of a host whose tables of GIDs differ: what one of them takes out of the port for another keeps its addresses.
+"""Processes of a host with different tables of GIDs: a datagram that one of them reads for another keeps its addresses.
 
     tables.py HOLDER PROGRAM      prints TAP; HOLDER is strangers.c, PROGRAM has both ends of a connection in one process
 """

@@ -43,7 +43,7 @@ static void far_server(void)
 	queue_unlock(&device->lock);
 }
 
-/* A datagram for a QP whose peer is in this process. */
+/* A datagram for a QP with its peer in this process. */
 void case_PACKET_LINK(void **state)
 {
 	(void)state;
@@ -169,7 +169,7 @@ void case_ATOMIC_WRITE_PACKET(void **state)
 		    qp[SERVER]->qp_num);
 }
 
-/* Delivers a NAK from a peer whose explanation cannot be transferred. */
+/* Delivers a NAK from a peer that cannot transfer its explanation. */
 static void refuse(enum nak_code code)
 {
 	post(IBV_WR_SEND, 0);

@@ -227,7 +227,7 @@ static void port_not_given(void)
 	udp_begin(hca);
 	connection = accept(name, NULL, NULL);
 	if (write(connection, "something", 9) != 9)
-		give_up("nobody listens");
+		give_up("no listener");
 	expect(RULE_UDP_PORT_NOT_GIVEN,
 	       "process %d passes a descriptor that is not the socket of UDP port 4791: refused", (int)getpid());
 }

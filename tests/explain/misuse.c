@@ -672,7 +672,7 @@ static void target_unfenced(void)
 
 /* ---- READs ------------------------------------------------------------------------------------------------------ */
 
-/* Posts as many READs as the peer grants, then one more, then another whose QP waits for the others before sending it. */
+/* Posts as many READs as the peer grants, then one more, then another that waits for the others. */
 static void reads_not_granted(void)
 {
 	enum { GRANTED = 2 };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Rules 900 to 949, continued: mismatched ends of a connection, and requests whose order or retries an adapter would not
+ * Rules 900 to 949, continued: mismatched ends of a connection, and requests with an order or retries that an adapter would not
  * tolerate; also rule 73, which explains mismatched sequence numbers at the responder.
  */
 #include "rule_cases.h"
@@ -40,7 +40,7 @@ static void to_rtr(struct endpoint *endpoint, uint8_t sgid_index, uint32_t rq_ps
 		     0);
 }
 
-/* Makes a second pair over the same sides, whose server expects @rq_psn. Its queue pairs are in RTR. */
+/* Makes a second pair over the same sides, with a server that expects @rq_psn. Its queue pairs are in RTR. */
 static struct pair *other_pair(uint8_t client_gid, uint32_t rq_psn)
 {
 	struct pair_options options = pair_defaults(IBV_QPT_RC);

@@ -37,7 +37,7 @@ static void *acknowledge_id(void *argument)
 	return NULL;
 }
 
-/* Makes an id whose event was taken, and returns both. */
+/* Makes an id, takes its event, and returns both. */
 static struct rdma_cm_id *id_with_event(struct rdma_event_channel *channel, struct rdma_cm_event **event)
 {
 	struct rdma_cm_id *id = new_id(channel, RDMA_PS_TCP);

@@ -9,7 +9,7 @@
 
 enum { GRH_VERSION_6 = 6u << 28, NEXT_TCP = 6, NEXT_IBA = 0x1b };
 
-static const union ibv_gid nobody = {
+static const union ibv_gid unknown = {
 	.raw = {0x20, 0x01, 0x0d, 0xb8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0x99}}; /* RFC 3849: documentation */
 
 static ssize_t gid_count(void)
@@ -189,7 +189,7 @@ int ibv_resolve_eth_l2_from_gid(struct ibv_context *context, struct ibv_ah_attr 
 static void gid_no_neighbour(void)
 {
 	struct ibv_ah_attr attr = {
-		.is_global = 1, .port_num = 1, .grh = {.dgid = nobody, .sgid_index = client.gid_index}};
+		.is_global = 1, .port_num = 1, .grh = {.dgid = unknown, .sgid_index = client.gid_index}};
 	uint16_t vlan;
 	uint8_t mac[6];
 
@@ -217,7 +217,7 @@ static void wc_next_header(void)
 	struct ibv_grh grh = {.version_tclass_flow = htobe32(GRH_VERSION_6),
 			      .next_hdr = NEXT_TCP,
 			      .dgid = client.gid,
-			      .sgid = nobody};
+			      .sgid = unknown};
 
 	expect_error(address_from(&grh), EPROTONOSUPPORT);
 	expect_refusal(WC_NEXT_HEADER, "ibv_init_ah_from_wc → EPROTONOSUPPORT: next header 6 is neither UDP (RoCE v2) "
@@ -226,7 +226,7 @@ static void wc_next_header(void)
 
 static void wc_multicast(void)
 {
-	struct ibv_grh grh = {.version_tclass_flow = htobe32(GRH_VERSION_6), .next_hdr = NEXT_IBA, .sgid = nobody};
+	struct ibv_grh grh = {.version_tclass_flow = htobe32(GRH_VERSION_6), .next_hdr = NEXT_IBA, .sgid = unknown};
 
 	grh.dgid.raw[0] = 0xff;
 	expect_error(address_from(&grh), EINVAL);
@@ -239,7 +239,7 @@ static void wc_gid_unknown(void)
 {
 	struct ibv_grh grh = {.version_tclass_flow = htobe32(GRH_VERSION_6),
 			      .next_hdr = NEXT_IBA,
-			      .dgid = nobody,
+			      .dgid = unknown,
 			      .sgid = client.gid};
 
 	expect_error(address_from(&grh), EINVAL);

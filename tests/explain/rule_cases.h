@@ -104,7 +104,7 @@ __attribute__((format(printf, 8, 9))) void expect_failure_(struct place place, s
 							   const char *status_name, uint32_t rule, const char *opcode,
 							   const char *format, ...);
 
-/** As expect_failure(), for a receive, whose line names neither wr_id nor opcode. */
+/** As expect_failure(), for a receive: its line names neither wr_id nor opcode. */
 #define expect_receive_failure(endpoint, wr_id, status, rule, ...)                                                     \
 	expect_failure_(HERE, endpoint, wr_id, IBV_WC_##status, #status, RULE_##rule, NULL, __VA_ARGS__)
 

@@ -227,7 +227,7 @@ def main(inside):
     parser = argparse.ArgumentParser()
     parser.add_argument('--build', required=True)
     parser.add_argument('--suite', action='append', help='a release of Debian')
-    parser.add_argument('--only', help='cases whose line matches this expression')
+    parser.add_argument('--only', help='cases with lines that match this expression')
     parser.add_argument('--record', metavar='DOCUMENT', help='writes the table of results into it')
     parser.add_argument('--kvm', action='store_true', help='instead of emulation')
     options = parser.parse_args()

@@ -41,7 +41,7 @@ class Mutation:
 
 
 def table():
-    """Returns the mutations of mutations.txt, whose head describes its format."""
+    """Returns the mutations of mutations.txt; its head describes the format."""
     found = []
     with open(TABLE, encoding='utf-8') as lines:
         for number, line in enumerate(lines, 1):

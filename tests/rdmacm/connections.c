@@ -171,7 +171,7 @@ static void test_reject(void **state)
 	end(&ends);
 }
 
-static void test_nobody_listens(void **state)
+static void test_no_listener(void **state)
 {
 	struct rdma_conn_param param = param_with(NULL, 0);
 	struct rdma_cm_event *event;
@@ -190,7 +190,7 @@ static void test_nobody_listens(void **state)
 	end(&ends);
 }
 
-/* A request whose id is destroyed unanswered, one queued at a listener that is destroyed, and one whose sender is
+/* A request with an id that is destroyed unanswered, one queued at a listener that is destroyed, and one whose sender is
  * destroyed: the peer gets an event. */
 static void test_destroyed_ends(void **state)
 {
@@ -493,7 +493,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_connection),
 		cmocka_unit_test(test_reject),
-		cmocka_unit_test(test_nobody_listens),
+		cmocka_unit_test(test_no_listener),
 		cmocka_unit_test(test_destroyed_ends),
 		cmocka_unit_test(test_own_qp),
 		cmocka_unit_test(test_limits),

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A network namespace whose only interface is lo, as in a container without a network: a server binds to an address of lo, gets
- * a device on which it can create queue pairs, and serves a client. lo has 127.0.0.1, ::1 and one more address, as docker and
- * SPDK's scripts set it up.
+ * A network namespace with lo as its only interface, as in a container without a network: a server binds to an
+ * address of lo, gets a device on which it can create queue pairs, and serves a client. lo has 127.0.0.1, ::1 and
+ * one more address, as docker and SPDK's scripts set it up.
  */
 #include "support.h"
 

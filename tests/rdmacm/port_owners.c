@@ -61,7 +61,7 @@ static void own_port(struct sockaddr *address, int ready)
 		pause();
 }
 
-/* Forks a port owner. Called before this process opens a device, whose objects the child could not use. */
+/* Forks a port owner. Called before this process opens a device, since the child could not use its objects. */
 static struct owner new_owner(struct sockaddr *address)
 {
 	struct owner owner;

@@ -105,7 +105,7 @@ static void test_refused(void **state)
 	/* The library uses a context of its own. */
 	assert_ptr_not_equal(foreign, id->verbs);
 	assert_errno(rdma_create_qp(id, pd, &attr), EINVAL);
-	/* A failure leaves no CQs behind. */
+	/* A failure leaves no CQs. */
 	attr.cap.max_send_sge = 10000;
 	assert_errno(rdma_create_qp(id, NULL, &attr), EINVAL);
 	assert_null(id->send_cq);

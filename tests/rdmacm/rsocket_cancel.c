@@ -352,7 +352,7 @@ static void *read_to_end(void *argument)
 	return rrecv(*(int *)argument, &byte, 1, 0) ? argument : NULL;
 }
 
-/* A child whose peer never confirms: rclose() waits, and completes if its thread is cancelled. */
+/* A child with a peer that never confirms: rclose() waits, and completes if its thread is cancelled. */
 static void test_closing(void **state)
 {
 	pthread_t reader;

@@ -29,7 +29,7 @@ struct peer {
 uint64_t read_be(const uint8_t *bytes, size_t count);
 void write_be(uint8_t *bytes, size_t count, uint64_t value);
 
-/** Makes a QP with receives, and peer->own: a ring whose first half is granted, two slots, 64 credits. Resolved to a
+/** Makes a QP with receives, and peer->own: a ring with its first half granted, two slots, 64 credits. Resolved to a
  * listener. */
 void peer_make(struct peer *peer, int listener);
 /** Connects; peer->socket becomes the result of raccept() and peer->theirs its private data. */

@@ -485,7 +485,7 @@ static void test_slots(void **state)
 	char byte;
 
 	(void)state;
-	/* An announcement whose size is not that of a slot. */
+	/* An announcement with a size other than that of a slot. */
 	expect_broken(peer, 8, their_list(peer), their_list_key(peer), CREDIT(9));
 	/* Three announcements for two slots, none of which was used. */
 	peer = begin_peer(0);

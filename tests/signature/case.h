@@ -16,7 +16,7 @@
  *	list=PIECES                the layout; piece AT+BYTES[/SKIP], joined by commas
  *	rep=Nx:PIECES              an interleaved layout of N repetitions
  *	under=PIECES               the layout's pieces are in a plain list key with these pieces
- *	over=[Nx:]PIECES           a plain key whose pieces are in the key, in wire bytes; with the prefix p: in the region
+ *	over=[Nx:]PIECES           a plain key with its pieces in the key, in wire bytes; with the prefix p: in the region
  *
  * Other words:
  *

@@ -9,7 +9,7 @@ struct drawing {
 	struct choose *c;
 	const struct abilities *abilities;
 	struct test_case *to;
-	struct end *key; /* the end whose signature determines lengths */
+	struct end *key; /* the end with the signature that determines lengths */
 	uint32_t length; /* bytes that messages can address */
 	bool careful;    /* no request may be refused */
 	enum operation operation;
@@ -328,7 +328,7 @@ static void draw_key(struct drawing *d, struct end *end)
 	end->key = (uint32_t)choose_below(d->c, KEYS);
 }
 
-/* Makes the layout of the end whose wire side has @wire_bytes; returns the limit of its messages. */
+/* Makes the layout of the end that has @wire_bytes on its wire side; returns the limit of its messages. */
 static uint32_t lay_out(struct drawing *d, struct end *end, uint32_t wire_bytes, bool alone)
 {
 	static const struct domain none = {.kind = KIND_NONE};

@@ -39,7 +39,7 @@ bool fault_of_flip(const struct test_case *test_case, enum fault *fault);
 /* Parts: draw_signature.c, draw_layout.c. */
 
 void draw_signature(struct choose *choose, bool connectx, struct signature *signature);
-/** Draws a signature whose wire domain is @wire. */
+/** Draws a signature with the wire domain @wire. */
 void draw_signature_for(struct choose *choose, bool connectx, const struct domain *wire, struct signature *signature);
 
 /**

@@ -131,7 +131,7 @@ bool end_fits(const struct model_end *end, bool transmits)
 
 /*
  * mlx5dv_mkey_check(3): "The offset within the transfer where the error happened. In block signature, this is guaranteed
- * to be a block boundary offset". Stores the offset of the block in the message, whose span @i begins at @at; if the
+ * to be a block boundary offset". Stores the offset of the block in the message; span @i begins at @at; if the
  * message enters the key inside the block, the offset of the entry: earlier bytes belong to other SGEs.
  */
 static void place_finding(const struct model_end *end, uint32_t i, uint64_t at, struct finding *finding)

@@ -6,7 +6,7 @@
 #include "ends.h"
 
 /**
- * Fills the memory of both ends, whose layouts are set. Returns how many bytes of each region can change, or are
+ * Fills the memory of both ends; their layouts are set. Returns how many bytes of each region can change, or are
  * relevant.
  */
 uint32_t fill_ends(const struct test_case *test_case, struct model_end *source, struct model_end *target);

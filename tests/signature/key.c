@@ -142,10 +142,11 @@ struct finding key_transmit(const struct model_key *key, uint64_t start, uint64_
 			bytes[p - start] = *byte_at(key, place_of_raw(memory, raw));
 		} else {
 			uint64_t number = raw / wire->block - 1, begin = place_of_field(wire, number);
-			uint64_t behind = begin + field_bytes(wire);
+			uint64_t field_end = begin + field_bytes(wire);
 
 			if (made != number)
-				make_wire_field(key, number, p - begin, (end < behind ? end : behind) - begin, field);
+				make_wire_field(key, number, p - begin, (end < field_end ? end : field_end) - begin,
+						field);
 			made = number;
 			bytes[p - start] = field[p - begin];
 		}
@@ -229,11 +230,11 @@ static struct finding receive_signed(struct model_key *key, uint64_t start, uint
 	if (wire->kind == KIND_NONE)
 		return finding;
 	for (uint64_t number = 0; !finding.fault; number++) {
-		uint64_t behind = place_of_field(wire, number) + field_bytes(wire);
+		uint64_t field_end = place_of_field(wire, number) + field_bytes(wire);
 
-		if (behind > end)
+		if (field_end > end)
 			break;
-		if (behind > start && brought_from(key, behind - field_bytes(wire) - wire->block))
+		if (field_end > start && brought_from(key, field_end - field_bytes(wire) - wire->block))
 			finding = check_wire_block(key, number);
 	}
 	return finding;

@@ -45,7 +45,7 @@ static void drawn_cases_are_understood(void **state)
 }
 
 /* Each part of a case, with its word. */
-static void words_mean_what_they_say(void **state)
+static void words_have_their_documented_meaning(void **state)
 {
 	static struct test_case to;
 	const char *line =
@@ -93,7 +93,7 @@ static void words_mean_what_they_say(void **state)
 	expect_same(&to);
 }
 
-static void what_is_no_case_is_refused(void **state)
+static void malformed_cases_are_refused(void **state)
 {
 	static const char *const lines[] = {
 		"",
@@ -128,8 +128,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(drawn_cases_are_understood),
-		cmocka_unit_test(words_mean_what_they_say),
-		cmocka_unit_test(what_is_no_case_is_refused),
+		cmocka_unit_test(words_have_their_documented_meaning),
+		cmocka_unit_test(malformed_cases_are_refused),
 	};
 
 	return cmocka_run_group_tests_name("signature-lines", tests, NULL, NULL);

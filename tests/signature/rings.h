@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Queue pairs and completion queues whose rings the test fills and reads itself. SIGNATURE_RINGS selects them: "verbs"
- * for objects of verbs whose rings mlx5dv_init_obj(3) returns, "umem" for objects made by command in a umem. Without it,
+ * Queue pairs and completion queues; the test fills and reads their rings itself. SIGNATURE_RINGS selects them: "verbs"
+ * for objects of verbs with rings from mlx5dv_init_obj(3), "umem" for objects made by command in a umem. Without it,
  * requests go through calls.
  *
  * A WQE is composed by the calls of verbs on a queue pair in SQD, which executes nothing; rings_post() copies it to the

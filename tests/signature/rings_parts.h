@@ -65,7 +65,7 @@ struct rings {
 	struct ring ring[TRANSPORTS][SIDES];
 	struct own_cq cq[QUEUES];
 	struct known known[SIDES][KEYS];
-	struct known *configures[SIDES]; /* the key whose configuration is composed */
+	struct known *configures[SIDES]; /* the key of the configuration that is composed */
 	uint8_t *memory;
 	struct mlx5dv_devx_umem *registered;
 	struct mlx5dv_devx_uar *uar;

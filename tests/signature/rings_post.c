@@ -19,7 +19,7 @@ static uint8_t *block_of(const struct ring *ring, uint16_t index)
 }
 
 /*
- * Returns true for a UMR whose key context, in the second block, does not free the key: a configuration, not an
+ * Returns true for a UMR with a key context, in the second block, that does not free the key: a configuration, not an
  * invalidation.
  */
 static bool is_configuration(const struct ring *ring, uint8_t opcode)

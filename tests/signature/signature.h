@@ -54,7 +54,7 @@ uint64_t place_of_field(const struct domain *domain, uint64_t number);
 /** Returns the bytes of a stream of @raw bytes of data: no field follows an incomplete block. */
 uint64_t stream_bytes(const struct domain *domain, uint64_t raw);
 
-/** Makes the field of block @number, whose data is at @data. */
+/** Makes the field of block @number from its data at @data. */
 void field_make(const struct domain *domain, const uint8_t *data, uint64_t number, uint8_t field[GUARD_MOST]);
 
 /**

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Three communication managers whose programs act randomly at random times: connect, accept late or never, reject,
+ * Three communication managers with programs that act randomly at random times: connect, accept late or never, reject,
  * disconnect (both at once, too), destroy ids in any state, resolve service ids. These must hold whatever the network
  * does:
  *
  * - an id gets no event twice, none after its end, and none after it was destroyed;
  * - two connected ends agree on QPs, sequence numbers, and their identity;
- * - when nothing is in flight, an end whose peer still exists is connected if the peer is, or one of them got an error;
+ * - when nothing is in flight, an end with an existing peer is connected if the peer is, or one of them got an error;
  * - when all ids are destroyed, the managers hold nothing.
  *
  *	simulation_cm [--seconds N | --runs N] [--seed N]       with a seed alone: one run

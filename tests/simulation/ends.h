@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The two ends of a run: a protection domain each, memory with its keys, queues whose rings the test writes itself
+ * The two ends of a run: a protection domain each, memory with its keys, queues with rings that the test writes itself
  * (mlx5-formats 1 to 3). Domains, memory and keys persist; the queues are created for a run and destroyed after it.
  */
 #ifndef SOFTHCA_TESTS_SIMULATION_ENDS_H

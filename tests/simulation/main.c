@@ -106,7 +106,7 @@ static void play_seed(uint64_t seed)
 	play_one("calm", false, &calm);
 	judge_alike(&plan, &fair, &calm);
 	if (calm.retried)
-		wrong("somebody waits for what nobody sends");
+		wrong("an end waits for a message that is never sent");
 	draw(seed);
 	weather_traced = traced;
 	play_one("foul", false, &record);

@@ -234,7 +234,7 @@ void play(const struct plan *plan, bool fair, struct record *record)
 		act();
 		note_retries();
 		if (++record->events > MOST_EVENTS)
-			wrong("it goes on for ever");
+			wrong("it never ends");
 	} while (happen());
 	record->time_ns = elapsed();
 }

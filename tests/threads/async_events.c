@@ -108,7 +108,7 @@ static void destruction_waits_for_the_acknowledgement(void **state)
 	assert_int_equal(ibv_destroy_srq(srq), 0);
 }
 
-static void events_nobody_took_go_with_the_object(void **state)
+static void untaken_events_vanish_with_the_object(void **state)
 {
 	struct ibv_srq *srq = create_srq();
 	struct ibv_qp *first = create_qp(srq), *second = create_qp(srq);
@@ -182,7 +182,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(destruction_waits_for_the_acknowledgement, setup, teardown),
-		cmocka_unit_test_setup_teardown(events_nobody_took_go_with_the_object, setup, teardown),
+		cmocka_unit_test_setup_teardown(untaken_events_vanish_with_the_object, setup, teardown),
 		cmocka_unit_test_setup_teardown(objects_come_and_go_under_the_readers, setup, teardown),
 	};
 

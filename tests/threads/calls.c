@@ -629,7 +629,7 @@ static const struct {
 	{"ibv_query_port_speed _mlx5dv_get_export_sizes", "give constants; not every release declares them"},
 	{"ibv_get_sysfs_path ibv_read_sysfs_file", "read a file"},
 	{"ibv_alloc_buf ibv_free_buf ibv_export_buf_dmabuf_fd", "allocate and free memory; no header declares them"},
-	{"ibv_reg_buf_mr ibv_reg_mr_ex", "are ibv_reg_mr behind a check; no header declares them"},
+	{"ibv_reg_buf_mr ibv_reg_mr_ex", "are ibv_reg_mr after a check; no header declares them"},
 	{"ibv_fork_init ibv_is_fork_initialized ibv_dontfork_range ibv_dofork_range", "do nothing"},
 	{"__ioctl_final_num_attrs verbs_register_driver_34 verbs_register_driver_57 verbs_register_driver_59 "
 	 "verbs_register_driver_64 verbs_register_driver_65",

@@ -155,7 +155,7 @@ static void set_rights(struct ibv_qp *qp, unsigned int flags)
 	CHECK(!ibv_modify_qp(qp, &attr, IBV_QP_ACCESS_FLAGS));
 }
 
-/* The right is unchanged until the lock is released: a writer whose request failed waits for that. */
+/* The right is unchanged until the lock is released: a writer waits for that after its request failed. */
 static void other_rights_of_queue_pair(struct writer *writer)
 {
 	uint8_t seen[PIECE], *piece = memory + writer->index * PIECE;

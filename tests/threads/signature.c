@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Signature errors among threads: one reads from a key whose fields are wrong, two query the errors, one of which also
+ * Signature errors among threads: one reads from a key with wrong fields, two query the errors, one of which also
  * reconfigures the key, two more create and destroy keys with signatures. Every error belongs to the one key and is
  * reported completely, to one of the querying threads.
  */

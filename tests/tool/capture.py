@@ -279,7 +279,7 @@ class Capture(unittest.TestCase):
 
 
 class Run(unittest.TestCase):
-    """Programs that talk to themselves, whose packets never crossed a wire."""
+    """Programs that talk to themselves, with packets that never crossed a wire."""
 
     def capture(self, program, passes=True):
         with tempfile.TemporaryDirectory() as directory:
@@ -534,7 +534,7 @@ class Files(unittest.TestCase):
             self.assertGreater(len(decode(path)), 5)
 
     def test_cannot_be_made(self):
-        """softhca run does not begin the program. A program that runs without it goes on, and the library says why there is no file."""
+        """softhca run does not start the program. Without softhca run the program continues, and the library says why it has no file."""
         done = softhca('run', '--capture', '/nowhere/x.pcapng', '--', PROGRAMS['raw_wqe'])
         self.assertEqual((done.returncode, done.stderr), (1, 'softhca: --capture: /nowhere/x.pcapng: No such file or directory\n'))
         environment = clean_environment(SOFTHCA_CAPTURE='/nowhere/x.pcapng', SOFTHCA_EXPLAIN='stderr', LD_LIBRARY_PATH=LIBRARIES)

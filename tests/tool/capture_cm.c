@@ -89,7 +89,7 @@ static void address(struct cm_message *message, uint32_t slot, bool v4)
 		/* tshark takes them as the addresses of the packet. */
 		memcpy(req->primary_local_gid, mapped, sizeof(mapped));
 		memcpy(req->primary_remote_gid, mapped, sizeof(mapped));
-		/* The header of the RDMA IP CM service, whose last four bytes are an IPv4 address. */
+		/* The header of the RDMA IP CM service; its last four bytes are an IPv4 address. */
 		req->private_data[1] = v4 ? 0x4a : 0x65;
 		if (v4) {
 			memset(req->private_data + 4, 0, 12);

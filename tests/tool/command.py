@@ -165,7 +165,7 @@ class Env(unittest.TestCase):
         self.assertEqual(self.printed('sh'), softhca('env', '--faults', self.VALUE, '--mtu=512').stdout)
 
     def test_github(self):
-        """GitHub reads lines NAME=VALUE from $GITHUB_ENV, whose values are taken literally."""
+        """GitHub reads lines NAME=VALUE from $GITHUB_ENV, and takes their values literally."""
         for before, path in ((None, LIBRARIES), ('/a:/b', f'{LIBRARIES}:/a:/b')):
             lines = self.printed('github', env={'LD_LIBRARY_PATH': before} if before else None).splitlines()
             self.assertEqual(lines, [f'LD_LIBRARY_PATH={path}', f'SOFTHCA_FAULTS={self.VALUE}', 'SOFTHCA_MTU=512'] if lines[2].startswith('SOFTHCA_MTU')

@@ -417,7 +417,7 @@ class Packets(unittest.TestCase):
                               capture_output=True, timeout=60, env=clean_environment())
         return bytes.fromhex(''.join(line[6:53] for line in done.stdout.split('\n\n')[0].splitlines()))
 
-    def test_headers_in_front(self):
+    def test_headers_before(self):
         """The same packet from its Ethernet, IP or base transport header on."""
         for at in (1, 5, 40):
             frame = self.frame(at)

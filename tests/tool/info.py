@@ -22,7 +22,7 @@ def info(*arguments, env=None, through_run=()):
 
 
 def start(*command):
-    """Starts a command under softhca run, whose process becomes the program."""
+    """Starts a command under softhca run; its process becomes the program."""
     return subprocess.Popen([TOOL, 'run', '--', *command], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 
 

@@ -55,7 +55,7 @@ COMPILED = [
      'src/low/a.c: low may not use b of high/b.c'),
     ('a variable of an upper directory', {'low/a.c': 'extern int b; int a(void) { return b; }', 'high/b.c': 'int b;'},
      'src/low/a.c: low may not use b of high/b.c'),
-    ('a function whose address a table of a lower directory has',
+    ('a function with its address in a table of a lower directory',
      {'low/a.c': 'int b(void); int (*const table[])(void) = {b};', 'middle/b.c': 'int b(void) { return 1; }'},
      'src/low/a.c: low may not use b of middle/b.c'),
     ('a function of a directory beside',

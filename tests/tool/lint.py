@@ -75,7 +75,7 @@ class Choice(unittest.TestCase):
         self.assertIn('softhca: SOFTHCA_LINT: "x?" is no warning', done.stderr)
         self.assertNotIn('LEAKED_OBJECTS', done.stderr)
 
-    def test_program_behind_the_option(self):
+    def test_program_after_the_option(self):
         """--lint takes no argument: the next word is the program, also without --."""
         done = subprocess.run([TOOL, 'run', '--lint', PROGRAM], env=clean_environment(), timeout=60, check=False,
                               capture_output=True, text=True)

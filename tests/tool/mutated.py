@@ -135,7 +135,7 @@ class Mutated(unittest.TestCase):
         self.assertGreater(min(outcomes.values()), FILES // 20, outcomes)
 
     def test_huge_counts(self):
-        """Counts whose product overflows 32 or 64 bits are refused before memory is allocated."""
+        """Counts with a product that overflows 32 or 64 bits are refused before memory is allocated."""
         good = self.recorded()
         for chunks in EXTREMES[4:10]:
             for rows in EXTREMES[4:10]:

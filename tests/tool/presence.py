@@ -211,19 +211,19 @@ class Container(unittest.TestCase):
             self.assertIn(advice, finding['advice'])
 
 
-def nobody_can():
+def unprivileged_can():
     """Returns true if root can become nobody, and nobody can make user namespaces and read the build."""
     if os.getuid() != 0:
         return False
     if not all(map(shutil.which, ('setpriv', 'ip'))) or not may('unshare', '--net'):
         return False
-    as_nobody = {'user': NOBODY, 'group': NOBODY, 'extra_groups': []}
-    readable = subprocess.run(['test', '-r', f'{LIBRARIES}/libsofthca.so.0'], check=False, **as_nobody)
-    runnable = subprocess.run(['test', '-x', TOOL], check=False, **as_nobody)
-    return readable.returncode == runnable.returncode == 0 and may('unshare', '--user', '--mount', **as_nobody)
+    as_unprivileged = {'user': NOBODY, 'group': NOBODY, 'extra_groups': []}
+    readable = subprocess.run(['test', '-r', f'{LIBRARIES}/libsofthca.so.0'], check=False, **as_unprivileged)
+    runnable = subprocess.run(['test', '-x', TOOL], check=False, **as_unprivileged)
+    return readable.returncode == runnable.returncode == 0 and may('unshare', '--user', '--mount', **as_unprivileged)
 
 
-@unittest.skipUnless(nobody_can(), 'no user namespaces for nobody, or what was built is hidden from it')
+@unittest.skipUnless(unprivileged_can(), 'no user namespaces for nobody, or what was built is hidden from it')
 class PresenceAsNobody(Presence):
     user = NOBODY
 
@@ -272,7 +272,7 @@ def two_users_can():
 @unittest.skipIf(SANITIZED, 'programs that are not built here do not run under a sanitizer')
 class Users(unittest.TestCase):
     """Each `softhca run` of a user makes its own user namespace; nevertheless the processes of one user reach each
-    other, also of the user whose number stands for all unmapped ones, and those of two users do not."""
+    other, also of the user with the number that stands for all unmapped ones, and those of two users do not."""
 
     SCRIPT = """
         set -m

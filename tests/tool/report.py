@@ -27,7 +27,7 @@ SCATTERED_RECORDS, LENT_WINDOW = map(os.path.abspath, sys.argv[3:5])
 CHROMIUM = shutil.which('chromium') or shutil.which('google-chrome')
 SECTIONS = ('failures', 'explanations', 'rules', 'keys', 'timeline', 'latency', 'packets', 'counters')
 
-# Requests as docs/use/timeline.md has them: three of up to 64 bytes, one of up to 4096, one whose post is lost.
+# Requests as docs/use/timeline.md has them: three of up to 64 bytes, one of up to 4096, one with a lost post.
 TRACE = '''{"traceEvents":[
 {"pid":1,"ph":"b","name":"SEND","args":{"bytes":33,"complete_ns":120,"poll_ns":200}},
 {"pid":1,"ph":"b","name":"SEND","args":{"bytes":64,"complete_ns":150,"poll_ns":200}},

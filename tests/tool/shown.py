@@ -83,7 +83,7 @@ OTHER = {
     'docs/use/lint.md': {'mlx5_0 ibv_close_device:': EXPLANATION},
     'docs/inside/rdma-cm.md': {'IDLE --bind_addr-->': PICTURE},
 }
-# {document: {beginning of a block: beginning of the block whose output it is}}
+# {document: {beginning of a block: beginning of the block that prints it}}
 LIKE = {
     'docs/use/faults.md': {'softhca: mlx5_0: faults: 5021 frames': "softhca run --faults 'drop 1%"},
     'docs/use/keys.md': {'mlx5_0 layout key 0xce90a800': 'head -c 64000'},
@@ -105,7 +105,7 @@ NOT_HERE = {
                       'softhca env --format=github': 'GitHub sets the variable'},
     'docs/use/tutorial.md': {'': 'tutorial.py does, and compares all of the output'},
 }
-# Commands whose exit status is not 0.
+# Commands with an exit status other than 0.
 STATUS = {('docs/use/faults.md', "softhca run --faults 'drop 1%; delay 5' true"): 2}
 # Commands that run until they are interrupted.
 ENDLESS = ('softhca top',)
@@ -193,7 +193,7 @@ CAN_BE_ALONE = may(*ALONE)
 
 
 class Reader:
-    """A user who types commands in a directory."""
+    """A user typing commands in a directory."""
 
     def __init__(self, document):
         self.document = document
@@ -293,7 +293,7 @@ class Shown(unittest.TestCase):
                 continue
             first = re.sub(r'^(\w+=\S* )+', '', command).split()[0]
             if first not in BUILT_IN and not reader.has(first):
-                self.fail(f'{block}: {first} is not installed, or "{command}" is no command')
+                self.fail(f'{block}: {first} is not installed, or "{command}" is not a command')
             lacking = [word for word in CLIENTS if re.search(rf'(^|\s){word}(\s|$)', command) and not reader.has(word)]
             if lacking:
                 print(f'# {block}: left out, there is no {lacking[0]}: {command}')
@@ -308,7 +308,7 @@ class Shown(unittest.TestCase):
             if any('softhca env' in before for before, _ in commands[:number]):
                 command = f'eval "$(softhca env)"; {command}'
             if not command.startswith(('export ', 'eval ')) and not reader.run(f'command -v {shlex.quote(first)}').stdout:
-                self.fail(f'{block}: {first} is not installed, or "{command}" is no command')
+                self.fail(f'{block}: {first} is not installed, or "{command}" is not a command')
             printed += self.one(reader, command, shown)
         return printed
 

@@ -550,11 +550,11 @@ class Timeline(unittest.TestCase):
         os.mkdir(place)
         os.symlink(shutil.which('touch'), f'{place}/touch')
         ran = f'{self.directory}/ran'
-        for arguments, who in ((('timeline', self.path), 'timeline'), (('report', self.path), 'report'),
+        for arguments, command in ((('timeline', self.path), 'timeline'), (('report', self.path), 'report'),
                                (('run', '--no-presence', '--timeline', self.path, '--', 'touch', ran), '--timeline')):
             done = softhca(*arguments, env={'PATH': place})
             self.assertEqual((done.returncode, done.stdout, done.stderr),
-                             (1, '', f'softhca: {who} needs python3, which is not installed\n'))
+                             (1, '', f'softhca: {command} needs python3, which is not installed\n'))
         self.assertFalse(os.path.exists(ran))
         self.assertEqual(softhca('run', '--no-presence', '--', 'touch', ran, env={'PATH': place}).returncode, 0)
         self.assertTrue(os.path.exists(ran))

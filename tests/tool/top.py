@@ -107,7 +107,7 @@ def wait_for(what):
 
 
 class Processes(unittest.TestCase):
-    def test_nobody(self):
+    def test_no_processes(self):
         self.assertNotIn(os.getpid(), top())
         self.assertIn('PID', softhca('top', '--once', '--interval', '0.05').stdout)
 
@@ -170,7 +170,7 @@ class Processes(unittest.TestCase):
                               text=True, capture_output=True, timeout=60, check=False)
         self.assertEqual((done.returncode, done.stderr), (0, ''))
 
-    def test_nobody_spoils_the_file(self):
+    def test_others_cannot_corrupt_the_file(self):
         """Otherwise a process that counts could be killed by SIGBUS, or show false counts."""
         with waiter() as started:
             path, = (f'/proc/{started.pid}/fd/{name}' for name in os.listdir(f'/proc/{started.pid}/fd')
@@ -279,7 +279,7 @@ class Files(unittest.TestCase):
 
 
 class Table(unittest.TestCase):
-    """Processes whose counters are written here."""
+    """Processes with counters that are written here."""
 
     def processes(self, rows):
         """Starts a process for each of @rows: bytes sent, QPs, errors. Returns their PIDs."""
@@ -376,7 +376,7 @@ class Use(unittest.TestCase):
             done = softhca('top', *arguments)
             self.assertEqual((done.returncode, done.stdout, done.stderr.count('\n')), (2, '', 1), arguments)
 
-    def test_goes_on_until_it_is_interrupted(self):
+    def test_continues_until_it_is_interrupted(self):
         running = subprocess.Popen([TOOL, 'top', '--interval', '0.05'], env=clean_environment(), text=True,
                                    stdout=subprocess.PIPE)
         lines = [running.stdout.readline() for _ in range(6)]

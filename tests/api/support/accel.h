@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The device side of SPDK's accel module (lib/mlx5 and module/accel/mlx5), written by hand. A queue has a CQ whose consumer index is
- * never stored and a queue pair that DEVX commands connect with itself. The test writes WQEs into the ring, rings one doorbell for all
- * WQEs since the last one, and reads CQEs from memory. docs/inside/devx-spdk.md lists the calls that SPDK makes and their order.
+ * The device side of SPDK's accel module (lib/mlx5 and module/accel/mlx5), written by hand. A queue has a CQ with a
+ * consumer index that is never stored and a queue pair that DEVX commands connect with itself. The test writes WQEs
+ * into the ring, rings one doorbell for all WQEs since the last one, and reads CQEs from memory.
+ * docs/inside/devx-spdk.md lists the calls that SPDK makes and their order.
  *
  * Ownership: a CQ and its queues belong to one thread. Keys, PSVs and DEKs belong to the PD; several queues may use them.
  */

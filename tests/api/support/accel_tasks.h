@@ -22,7 +22,7 @@ uint32_t accel_bytes(const struct ibv_sge *sges, size_t count);
 /** Cuts @bytes of @side at @offset into @count pieces of nearly one size. */
 void accel_cut(const struct side *side, size_t offset, uint32_t bytes, size_t count, struct ibv_sge *sges);
 
-/** A copy: one WRITE for each piece of the destination, whose lkey serves as the rkey. */
+/** A copy: one WRITE for each piece of the destination, with its lkey as the rkey. */
 void accel_copy(struct accel_queue *queue, uint64_t task, const struct ibv_sge *from, size_t from_count,
 		const struct ibv_sge *to, size_t to_count);
 

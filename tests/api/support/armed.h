@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * One end of a connection that sleeps on events of CQs whose rings it drives itself: it reads CQEs from memory and arms the CQs by their
- * doorbell records and the register at 0x20, as UCX does. Request and receive queues have a CQ each, which share one channel of events.
+ * One end of a connection that sleeps on events of CQs and drives their rings itself: it reads CQEs from memory and
+ * arms the CQs by their doorbell records and the register at 0x20, as UCX does. Request and receive queues have a CQ
+ * each, which share one channel of events.
  *
  * Each end belongs to one thread. A failed check ends the process.
  */

@@ -12,7 +12,7 @@
 
 /*
  * Returns true for a connection from another test on this host. That test may look up a queue pair of a process that
- * has died and whose number is now in a slot of this process (src/link/host/DESIGN.md). It opens and closes the
+ * has died and has its number in a slot now of this process (src/link/host/DESIGN.md). It opens and closes the
  * connection at any time.
  */
 static inline bool is_of_another_process(int fd)

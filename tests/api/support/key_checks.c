@@ -11,12 +11,12 @@ struct view lay_sample(struct mlx5dv_mkey *mkey, struct layout *layout)
 
 void expect_key_reaches_(struct place place, struct view key)
 {
-	struct view memory = client_memory(key.length), behind = view_part(key, (int64_t)key.length, 1);
+	struct view memory = client_memory(key.length), after = view_part(key, (int64_t)key.length, 1);
 
 	expect_write_(place, &pair, IBV_WR_RDMA_WRITE, memory, key, IBV_WC_SUCCESS);
 	expect_read_(place, &pair, memory, key, IBV_WC_SUCCESS);
 	expect_send_(place, &pair, IBV_WR_SEND, memory, key, IBV_WC_SUCCESS, IBV_WC_SUCCESS);
-	expect_write_(place, &pair, IBV_WR_RDMA_WRITE, client_memory(1), behind, IBV_WC_REM_ACCESS_ERR);
+	expect_write_(place, &pair, IBV_WR_RDMA_WRITE, client_memory(1), after, IBV_WC_REM_ACCESS_ERR);
 	expect_read_(place, &pair, client_memory(key.length + 1), view_part(key, 0, key.length + 1),
 		     IBV_WC_REM_ACCESS_ERR);
 }

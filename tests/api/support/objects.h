@@ -9,7 +9,7 @@
 extern struct ibv_context *context;
 extern struct ibv_pd *pd;
 
-/** Group setup and teardown; the latter fails if a test left an object behind. */
+/** Group setup and teardown; the latter fails if a test left an object. */
 int objects_open(void **state);
 int objects_close(void **state);
 

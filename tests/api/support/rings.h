@@ -47,7 +47,7 @@ bool rings_has_cqe(const struct rings *rings);
 /** Returns the next CQE and frees its entry. Spins until it is there, with a deadline. */
 #define rings_next_cqe(rings) rings_next_cqe_(HERE, rings)
 struct mlx5_cqe64 rings_next_cqe_(struct place place, struct rings *rings);
-/** Expects a successful CQE next, of the WQE whose first block is @index, with @opcode. */
+/** Expects a successful CQE next, of the WQE that begins in block @index, with @opcode. */
 #define rings_expect(rings, index, opcode) rings_expect_(HERE, rings, index, opcode)
 void rings_expect_(struct place place, struct rings *rings, uint32_t index, uint8_t opcode);
 

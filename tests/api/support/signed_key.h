@@ -24,7 +24,7 @@ enum {
 	static const struct mlx5dv_sig_block_domain name = {                                                           \
 		.sig_type = MLX5DV_SIG_TYPE_T10DIF, .sig.dif = &name##_dif, .block_size = MLX5DV_BLOCK_SIZE_##bytes}
 
-/** Returns options of pairs whose QPs fit an interleaved layout and a signature in one work request. */
+/** Returns options of pairs with QPs that fit an interleaved layout and a signature in one work request. */
 struct pair_options signed_options(void);
 
 /** Creates a key for @entries that may have signatures. */
@@ -102,7 +102,7 @@ void transfer_signed_(struct place place, enum key_operation operation, uint32_t
 		      uint32_t bytes);
 
 /**
- * Transfers @raw bytes of data through @mkey, whose memory is @layout: new contents everywhere, the right stream in the
+ * Transfers @raw bytes of data through @mkey over the memory @layout: new contents everywhere, the right stream in the
  * source, the right stream and nothing else in the sink, no error.
  */
 #define expect_signed_transfer(operation, mkey, layout, mem, wire, raw)                                                \

@@ -234,7 +234,7 @@ static void all_units_against_the_model(void **state)
 	static const size_t units[] = {16, 17, 512, 520, 4048, 4096, 4160};
 	/* Bytes after three whole units; the last unit has at least 16 bytes. */
 	static const size_t rests[] = {0, 16, 17, 31, 32, 496, 505, 511};
-	/* Initial tweaks whose sums with `first` stay low, carry into the upper half, and wrap around. */
+	/* Initial tweaks: their sums with `first` stay low, carry into the upper half, and wrap around. */
 	static const uint64_t tweaks[][3] = {
 		{0, 0, 0},
 		{5, 0, 1000},

@@ -108,7 +108,7 @@ static void files_that_load(void **state)
 
 	(void)state;
 	expect_loaded(ENOUGH, 1, 1);
-	expect_loaded("# a comment\n\n \t\n  credential\t16777215   " CREDENTIAL "   # behind\r\n"
+	expect_loaded("# a comment\n\n \t\n  credential\t16777215   " CREDENTIAL "   # after\r\n"
 		      "import_kek 1 " KEK_B,
 		      1, 1);
 	for (int i = 0; i < 16; i++)

@@ -417,7 +417,7 @@ static void addressees(void **state)
 	expect_addressee(m, CM_TO_ALL, 0);
 }
 
-static void answers_for_nobody(void **state)
+static void answers_for_unknown_ids(void **state)
 {
 	uint8_t mad[CM_MAD_BYTES], answer[CM_MAD_BYTES];
 	struct cm_message *m = message(CM_REQ), back;
@@ -474,7 +474,7 @@ int main(void)
 		cmocka_unit_test(numbers_are_cut),
 		cmocka_unit_test(is_no_message),
 		cmocka_unit_test(addressees),
-		cmocka_unit_test(answers_for_nobody),
+		cmocka_unit_test(answers_for_unknown_ids),
 	};
 
 	return _cmocka_run_group_tests("cm_message", tests, sizeof(tests) / sizeof(tests[0]), NULL, NULL);

@@ -31,7 +31,7 @@ static enum cm_peer_fate its_client(void *argument, const struct cm_peer *peer)
 	return peer->comm_id >> 18 == SLOT_A ? CM_PEER_ENDED : CM_PEER_LIVES;
 }
 
-static enum cm_peer_fate nobodys(void *argument, const struct cm_peer *peer)
+static enum cm_peer_fate every_peer_lives(void *argument, const struct cm_peer *peer)
 {
 	(void)argument, (void)peer;
 	return CM_PEER_LIVES;
@@ -155,7 +155,7 @@ static void drep_is_lost(void **state)
 	forget(&c);
 }
 
-static void dreq_for_nobody(void **state)
+static void dreq_for_an_unknown_id(void **state)
 {
 	struct cm_message dreq = {.kind = CM_DREQ, .transaction_id = 99};
 	const struct sent *sent;
@@ -511,7 +511,7 @@ static void peer_ends_when_established(void **state)
 	struct connection c = established();
 
 	(void)state;
-	cm_peer_ended(world.hosts[A].cm, nobodys, NULL);
+	cm_peer_ended(world.hosts[A].cm, every_peer_lives, NULL);
 	assert_int_equal(cm_id_state(c.client), CM_STATE_ESTABLISHED);
 	cm_peer_ended(world.hosts[A].cm, its_server, NULL);
 	assert_false(take_event(client, CM_EVENT_DISCONNECTED, 0)->has_message);
@@ -700,7 +700,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(timewait_goes_by_the_peers_delay, world_open, world_close),
 		cmocka_unit_test_setup_teardown(dreq_twice, world_open, world_close),
 		cmocka_unit_test_setup_teardown(drep_is_lost, world_open, world_close),
-		cmocka_unit_test_setup_teardown(dreq_for_nobody, world_open, world_close),
+		cmocka_unit_test_setup_teardown(dreq_for_an_unknown_id, world_open, world_close),
 		cmocka_unit_test_setup_teardown(dreq_about_another_qp, world_open, world_close),
 		cmocka_unit_test_setup_teardown(dreq_instead_of_rtu, world_open, world_close),
 		cmocka_unit_test_setup_teardown(dreqs_cross, world_open, world_close),

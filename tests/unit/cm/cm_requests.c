@@ -47,7 +47,7 @@ static void expect_refused(const struct sent *req, uint16_t reason)
  * --------------------------------------------------------------------------------------------------------
  */
 
-static void nobody_listens(void **state)
+static void no_listener(void **state)
 {
 	struct connection c = {.listener = make(B, listener), .client = make(A, client)};
 	struct cm_request request = a_request(A);
@@ -487,7 +487,7 @@ static void is_dropped(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(nobody_listens, world_open, world_close),
+		cmocka_unit_test_setup_teardown(no_listener, world_open, world_close),
 		cmocka_unit_test_setup_teardown(grace_ends, world_open, world_close),
 		cmocka_unit_test_setup_teardown(listener_within_grace, world_open, world_close),
 		cmocka_unit_test_setup_teardown(grace_is_not_for_all, world_open, world_close),

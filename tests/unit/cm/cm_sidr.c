@@ -113,7 +113,7 @@ static void refused(void **state)
 	nothing_sent();
 }
 
-static void nobody_listens(void **state)
+static void no_listener(void **state)
 {
 	struct resolution r = {.client = make(A, client)};
 	struct cm_sidr_request request = a_sidr_request();
@@ -207,7 +207,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(sidr_req_has, world_open, world_close),
 		cmocka_unit_test_setup_teardown(resolved, world_open, world_close),
 		cmocka_unit_test_setup_teardown(refused, world_open, world_close),
-		cmocka_unit_test_setup_teardown(nobody_listens, world_open, world_close),
+		cmocka_unit_test_setup_teardown(no_listener, world_open, world_close),
 		cmocka_unit_test_setup_teardown(listener_drops_and_rejects, world_open, world_close),
 		cmocka_unit_test_setup_teardown(destroyed_unanswered, world_open, world_close),
 		cmocka_unit_test_setup_teardown(asked_twice, world_open, world_close),

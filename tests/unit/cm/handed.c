@@ -78,7 +78,7 @@ static void expect_one(uint32_t peer_qpn)
 	assert_int_equal(end_process(PROCESS), 0);
 }
 
-static void test_peer_is_told(void **state)
+static void test_peer_is_notified(void **state)
 {
 	(void)state;
 	note_request(2, PEER_ID, PEER_QPN);
@@ -131,7 +131,7 @@ static void test_connections_stay(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_peer_is_told),
+		cmocka_unit_test(test_peer_is_notified),
 		cmocka_unit_test(test_request_that_comes_twice),
 		cmocka_unit_test(test_requests_without_end),
 		cmocka_unit_test(test_connections_stay),

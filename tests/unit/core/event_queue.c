@@ -109,7 +109,7 @@ static void sources_take_turns(void **state)
 	expect_nothing(*state);
 }
 
-static void purge_removes_what_was_not_taken(void **state)
+static void purge_removes_unpolled_cqes(void **state)
 {
 	struct event_source a = {.type = 1, .object = "a"}, b = {.type = 2, .object = "b"}, c = {.type = 3};
 
@@ -131,7 +131,7 @@ static void purge_removes_what_was_not_taken(void **state)
 }
 
 /* A purge of the last source in the list must leave the end of the list valid. */
-static void purge_of_the_last_keeps_the_list_whole(void **state)
+static void purge_of_the_last_keeps_the_list_intact(void **state)
 {
 	struct event_source a = {.type = 1}, b = {.type = 2}, c = {.type = 3};
 
@@ -298,8 +298,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(takes_in_the_order_of_raising, queue_setup, queue_teardown),
 		cmocka_unit_test_setup_teardown(sources_take_turns, queue_setup, queue_teardown),
-		cmocka_unit_test_setup_teardown(purge_removes_what_was_not_taken, queue_setup, queue_teardown),
-		cmocka_unit_test_setup_teardown(purge_of_the_last_keeps_the_list_whole, queue_setup, queue_teardown),
+		cmocka_unit_test_setup_teardown(purge_removes_unpolled_cqes, queue_setup, queue_teardown),
+		cmocka_unit_test_setup_teardown(purge_of_the_last_keeps_the_list_intact, queue_setup, queue_teardown),
 		cmocka_unit_test_setup_teardown(event_purged_in_the_hands_of_a_taker, queue_setup, queue_teardown),
 		cmocka_unit_test(takers_and_purges_at_once),
 		cmocka_unit_test_setup_teardown(purge_without_preadv2, queue_setup, queue_teardown),

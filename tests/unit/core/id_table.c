@@ -73,7 +73,7 @@ static void beginning_anywhere(void **state)
 	(void)state;
 }
 
-static void what_a_number_leads_to(void **state)
+static void lookups_of_a_number(void **state)
 {
 	struct id_table *table = new_table(16, 1000);
 	uint32_t index = take(table), other = take(table);
@@ -362,7 +362,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(numbers_in_order),
 		cmocka_unit_test(beginning_anywhere),
-		cmocka_unit_test(what_a_number_leads_to),
+		cmocka_unit_test(lookups_of_a_number),
 		cmocka_unit_test(numbers_that_were_never_given),
 		cmocka_unit_test(last_numbers),
 		cmocka_unit_test(first_back_first_out),

@@ -106,7 +106,7 @@ static void test_waiting_needs_a_later_level(void **state)
 			assert_int_equal(aborts(nest, outer, inner), inner <= outer);
 }
 
-static void test_what_was_let_go_does_not_count(void **state)
+static void test_released_locks_do_not_count(void **state)
 {
 	(void)state;
 	assert_false(aborts(nest_after_letting_go, LOCK_LEVEL_CQ, LOCK_LEVEL_QP));
@@ -114,7 +114,7 @@ static void test_what_was_let_go_does_not_count(void **state)
 	assert_true(aborts(leave_out_of_order, LOCK_LEVEL_QP, LOCK_LEVEL_QP));
 }
 
-static void test_trying_is_no_waiting(void **state)
+static void test_trylock_does_not_wait(void **state)
 {
 	(void)state;
 	assert_false(aborts(nest_by_trying, LOCK_LEVEL_QP, LOCK_LEVEL_QP));
@@ -125,8 +125,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_waiting_needs_a_later_level),
-		cmocka_unit_test(test_what_was_let_go_does_not_count),
-		cmocka_unit_test(test_trying_is_no_waiting),
+		cmocka_unit_test(test_released_locks_do_not_count),
+		cmocka_unit_test(test_trylock_does_not_wait),
 	};
 
 	return cmocka_run_group_tests_name("lock_order", tests, make, NULL);

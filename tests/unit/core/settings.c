@@ -143,7 +143,7 @@ static void texts(void **state)
 }
 
 /* One line that names the variable, the value and the allowed values. */
-static void refusals_say_what_is_allowed(void **state)
+static void refusals_name_the_allowed_values(void **state)
 {
 	(void)state;
 	assert_int_equal(set(SETTING_PROFILE, "hardware"), -EINVAL);
@@ -219,7 +219,7 @@ int main(void)
 		cmocka_unit_test_setup(numbers, setup),
 		cmocka_unit_test_setup(powers_of_two, setup),
 		cmocka_unit_test_setup(texts, setup),
-		cmocka_unit_test_setup(refusals_say_what_is_allowed, setup),
+		cmocka_unit_test_setup(refusals_name_the_allowed_values, setup),
 		cmocka_unit_test_setup(refusals_stay_one_line, setup),
 		cmocka_unit_test_setup(environment_and_origin, setup),
 		cmocka_unit_test_setup(variables_are_read_when_asked, setup),

@@ -232,7 +232,7 @@ static void many_kinds(void **state)
 }
 
 /* Without a reader all calls return; the omission is reported once there is a reader. */
-static void nobody_reads(void **state)
+static void no_reader(void **state)
 {
 	struct fixture *fixture = *state;
 	char expected[128];
@@ -554,7 +554,7 @@ int main(void)
 		TEST(expected_ones),       TEST(ignored_refusal), TEST(refusal_that_matters),
 		TEST(all_of_them),         TEST(search),          TEST(search_in_vain),
 		TEST(one_failure),         TEST(mixed),           TEST(endless),
-		TEST(without_queue_pair),  TEST(many_kinds),      TEST(nobody_reads),
+		TEST(without_queue_pair),  TEST(many_kinds),      TEST(no_reader),
 		TEST(left_out_at_the_end), TEST(full_disk),       TEST(lines_per_second),
 		TEST(forked_child),        TEST(threads),         TEST(color),
 		TEST(device_thread),

@@ -380,7 +380,7 @@ static void qp_in_a_group(void **state)
 	assert_int_equal(softhca_ibv_destroy_cq(cq), 0);
 }
 
-static void resize_below_what_waits(void **state)
+static void resize_below_unpolled_cqes(void **state)
 {
 	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_INIT, .port_num = 1};
 	struct ibv_cq *cq = softhca_ibv_create_cq(context, 15, NULL, NULL, 0);
@@ -461,7 +461,7 @@ int main(void)
 		cmocka_unit_test(use_of_srqs),
 		cmocka_unit_test(queues_in_use),
 		cmocka_unit_test(qp_in_a_group),
-		cmocka_unit_test(resize_below_what_waits),
+		cmocka_unit_test(resize_below_unpolled_cqes),
 		cmocka_unit_test(query_of_a_dct),
 		cmocka_unit_test(no_rule_was_forgotten),
 	};

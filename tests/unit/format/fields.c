@@ -95,7 +95,7 @@ static void test_parts_have_names_of_their_own(void **state)
 			assert_string_not_equal(part_infos[one].name, part_infos[other].name);
 }
 
-static void test_names_of_values_are_told_apart(void **state)
+static void test_names_of_values_are_distinguished(void **state)
 {
 	uint64_t number;
 
@@ -664,7 +664,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_fields_lie_apart),
 		cmocka_unit_test(test_parts_have_names_of_their_own),
-		cmocka_unit_test(test_names_of_values_are_told_apart),
+		cmocka_unit_test(test_names_of_values_are_distinguished),
 		cmocka_unit_test(test_put_changes_its_bits_only),
 		cmocka_unit_test(test_structures_of_mlx5dv),
 		cmocka_unit_test(test_segments_of_the_executor),

@@ -37,7 +37,7 @@ static void *take(struct dm_pool *pool, size_t length, uint32_t log_align)
 	return addr;
 }
 
-static void refuses_what_cannot_be(void **state)
+static void refuses_impossible_values(void **state)
 {
 	void *addr;
 
@@ -106,7 +106,7 @@ static int child_allocates(struct dm_pool *pool)
 }
 
 /* Five children of one parent, as in the Python suite of rdma-core; here they are forked while the lock is held. */
-static void children_allocate_whatever_the_parent_does(void **state)
+static void children_allocate_the_same_as_their_parent(void **state)
 {
 	struct dm_pool *pool = *state;
 	pid_t child[5];
@@ -130,11 +130,11 @@ static void children_allocate_whatever_the_parent_does(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(refuses_what_cannot_be, pool_setup, pool_teardown),
+		cmocka_unit_test_setup_teardown(refuses_impossible_values, pool_setup, pool_teardown),
 		cmocka_unit_test_setup_teardown(whole_memory_can_be_one_allocation, pool_setup, pool_teardown),
 		cmocka_unit_test_setup_teardown(allocations_are_apart_and_aligned, pool_setup, pool_teardown),
 		cmocka_unit_test_setup_teardown(fragments_are_not_joined, pool_setup, pool_teardown),
-		cmocka_unit_test_setup_teardown(children_allocate_whatever_the_parent_does, pool_setup, pool_teardown),
+		cmocka_unit_test_setup_teardown(children_allocate_the_same_as_their_parent, pool_setup, pool_teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

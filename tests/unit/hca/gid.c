@@ -170,7 +170,7 @@ static void loopback_when_there_is_nothing_else(void **state)
 	expect_pair(2, "::ffff:127.0.0.1", "lo", 1);
 }
 
-static void a_full_table_takes_no_more(void **state)
+static void a_full_table_refuses_more(void **state)
 {
 	struct list list = {0};
 
@@ -208,7 +208,7 @@ int main(void)
 		cmocka_unit_test(several_interfaces),
 		cmocka_unit_test(interfaces_that_do_not_count),
 		cmocka_unit_test(loopback_when_there_is_nothing_else),
-		cmocka_unit_test(a_full_table_takes_no_more),
+		cmocka_unit_test(a_full_table_refuses_more),
 		cmocka_unit_test(look_up_is_by_gid_and_type),
 	};
 

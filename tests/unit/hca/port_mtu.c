@@ -38,7 +38,7 @@ static void it_follows_the_interface(void **state)
 	udp_set_interface("lo", SIOCSIFMTU, 2200);
 	assert_int_equal(port_active_mtu(hca), 2048);
 	/* The smallest MTU of all interfaces in the table. */
-	strcpy(hca->gids[hca->gid_count - 1].netdev, "nobody");
+	strcpy(hca->gids[hca->gid_count - 1].netdev, "unknown");
 	assert_int_equal(port_active_mtu(hca), 1024);
 	strcpy(hca->gids[hca->gid_count - 1].netdev, "lo");
 	assert_int_equal(port_active_mtu(hca), 2048);

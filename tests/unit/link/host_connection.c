@@ -326,7 +326,7 @@ static void the_parent_of_a_living_child_is_killed(void **state)
 	begin_pair(state);
 }
 
-static void a_child_knows_nobody(void **state)
+static void a_child_has_no_peers(void **state)
 {
 	pid_t pid;
 	int status;
@@ -370,7 +370,7 @@ static void *look(void *argument)
 	return NULL;
 }
 
-static void nobody_loses_what_he_looks_at(void **state)
+static void a_peer_in_use_stays_valid(void **state)
 {
 	pthread_t thread;
 
@@ -401,7 +401,7 @@ static void no_connection(int error)
 	assert_int_equal(count_descriptors(), before);
 }
 
-static void what_fails(void **state)
+static void failing_steps(void **state)
 {
 	struct rlimit limit, few;
 
@@ -433,7 +433,7 @@ static void what_fails(void **state)
 	assert_int_equal(count_peers(), 1);
 }
 
-static void nobody_to_accept(void **state)
+static void no_process_accepts(void **state)
 {
 	const uint32_t slot = host_slot_of(its) == 5 ? 6 : 5;
 	struct host_name name = host_slot_name(slot);
@@ -777,10 +777,10 @@ int main(void)
 		PAIR(a_process_is_killed),
 		PAIR(a_process_is_killed_when_connected_to),
 		PAIR(the_parent_of_a_living_child_is_killed),
-		PAIR(a_child_knows_nobody),
-		PAIR(nobody_loses_what_he_looks_at),
-		PAIR(what_fails),
-		PAIR(nobody_to_accept),
+		PAIR(a_child_has_no_peers),
+		PAIR(a_peer_in_use_stays_valid),
+		PAIR(failing_steps),
+		PAIR(no_process_accepts),
 		PAIR(no_thread),
 		PAIR(another_user),
 		PAIR(two_that_have_become_the_same_user),

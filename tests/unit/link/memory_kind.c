@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* device/memory_kind: memory whose pages are anonymous or in-memory, and memory whose pages come from a file system. */
+/* device/memory_kind: memory with anonymous or in-memory pages, and memory with pages of a file system. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -94,7 +94,7 @@ static void test_together(void **state)
 }
 
 /* An older acknowledgement after a newer one has no effect. */
-static void test_older_behind_newer(void **state)
+static void test_older_after_newer(void **state)
 {
 	(void)state;
 	post(3);
@@ -173,7 +173,7 @@ static void test_two_queue_pairs(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(test_together),         TEST(test_older_behind_newer), TEST(test_ghosts),
+		TEST(test_together),         TEST(test_older_after_newer), TEST(test_ghosts),
 		TEST(test_around_a_message), TEST(test_two_queue_pairs),
 	};
 

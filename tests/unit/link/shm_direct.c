@@ -303,7 +303,7 @@ static uint64_t ms_to_settle(void)
 }
 
 /* Waits as long as the other side reports an access, unless the kernel shows that none can be in progress. */
-static void test_waits_for_who_is_at_it(void **state)
+static void test_waits_for_accesses_in_progress(void **state)
 {
 	uint64_t *ticket = &other.out.ring->access.ticket;
 	pthread_t runs, ends;
@@ -337,7 +337,7 @@ static void test_waits_for_no_sleeper(void **state)
 	assert_in_range(ms_to_settle(), 0, 700);
 }
 
-static void test_waits_for_nobody_who_left(void **state)
+static void test_does_not_wait_for_processes_that_left(void **state)
 {
 	pthread_t runs = thread_start(1);
 
@@ -595,9 +595,9 @@ int main(void)
 		TEST(test_keys_are_taken_back),
 		TEST(test_ends_with_the_connection),
 		TEST(test_ends_while_it_grants),
-		TEST(test_waits_for_who_is_at_it),
+		TEST(test_waits_for_accesses_in_progress),
 		TEST(test_waits_for_no_sleeper),
-		TEST(test_waits_for_nobody_who_left),
+		TEST(test_does_not_wait_for_processes_that_left),
 		TEST(test_waits_not_for_ever),
 		TEST(test_accesses),
 		TEST(test_missing_page),

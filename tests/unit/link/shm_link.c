@@ -195,7 +195,7 @@ static void put_path(const struct shm_slot *slot, const struct packet_path *path
 }
 
 /*
- * The frame came over UDP. A QP whose peer is reached over UDP accepts it; for a QP whose peer is at the other end of
+ * The frame came over UDP. A QP with a peer reached over UDP accepts it; for a QP with a peer at the other end of
  * the ring it comes from a stranger.
  */
 static void test_frames_are_of_another_link(void **state)
@@ -397,7 +397,7 @@ static void test_waits_for_room(void **state)
 }
 
 /* A QP that waits for room in a ring stops waiting when the other side leaves. */
-static void test_room_of_one_who_leaves(void **state)
+static void test_room_of_a_process_that_leaves(void **state)
 {
 	(void)state;
 	for (int i = 0; i < 40; i++)
@@ -652,7 +652,7 @@ static void poll_often(uint32_t count)
  * A peer that receives nothing although it is marked as polling is woken after a while, and again later. It is not
  * woken while it sends: it is busy then, and a wake-up would take its processor away.
  */
-static void test_wakes_one_who_stops_polling(void **state)
+static void test_wakes_a_thread_that_stops_polling(void **state)
 {
 	uint64_t begun;
 	char byte;
@@ -675,7 +675,7 @@ static void test_wakes_one_who_stops_polling(void **state)
 }
 
 /* A peer that is marked as polling but has not polled when the timer expires. */
-static void test_wakes_one_who_has_not_looked(void **state)
+static void test_wakes_a_thread_that_has_not_polled(void **state)
 {
 	uint64_t excused = counted(COUNTER_ACK_TIMEOUTS_EXCUSED), woken = counted(COUNTER_SHM_WAKEUPS_SENT);
 	struct shm_slot answer;
@@ -715,7 +715,7 @@ int main(void)
 		TEST(test_bad_packets_are_dropped),
 		TEST(test_half_is_repeated),
 		TEST(test_waits_for_room),
-		TEST(test_room_of_one_who_leaves),
+		TEST(test_room_of_a_process_that_leaves),
 		TEST(test_patience),
 		TEST(test_answers_over_another_connection),
 		TEST(test_no_answer),
@@ -723,8 +723,8 @@ int main(void)
 		TEST(test_longer_patience),
 		TEST(test_unreliable_drops),
 		TEST(test_wakes_sleepers),
-		TEST(test_wakes_one_who_stops_polling),
-		TEST(test_wakes_one_who_has_not_looked),
+		TEST(test_wakes_a_thread_that_stops_polling),
+		TEST(test_wakes_a_thread_that_has_not_polled),
 	};
 
 	return cmocka_run_group_tests(tests, shm_world_open, shm_world_close);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* IPv4 identifications of other implementations: the receiver accepts each packet whose ICRC matches one of them. */
+/* IPv4 identifications of other implementations: the receiver accepts each packet with an ICRC that matches one of them. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -60,7 +60,8 @@ static void a_foreign_count(void **state)
 struct linux_counter {
 	uint32_t next;
 	struct choose choose;
-	uint32_t not_expected; /* packets whose identification is not 0, as expected of softhca's single packets */
+	uint32_t
+		not_expected; /* packets with an identification other than 0, as expected of softhca's single packets */
 };
 
 static uint16_t next_identification(struct linux_counter *counter, uint32_t silence)
@@ -108,7 +109,7 @@ static void send_as_linux(uint8_t opcode)
 			send_counted(&counter, opcode, 1 + (uint32_t)choose_below(&counter.choose, MOST_BURST));
 		}
 	}
-	/* One socket whose identifications were close together for a long time. */
+	/* One socket with identifications close together for a long time. */
 	stranger = sockets[0];
 	for (size_t i = 0; i < sizeof(silences) / sizeof(silences[0]); i++) {
 		for (int burst = 0; burst < 10; burst++)

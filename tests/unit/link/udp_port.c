@@ -460,7 +460,7 @@ static void end_processes(struct process *processes, int count)
 			end_process(&processes[i]);
 }
 
-static void what_waits_survives_its_reader(void **state)
+static void waiting_datagrams_survive_their_reader(void **state)
 {
 	struct process processes[2];
 	int stranger = stranger_open(AF_INET, 0);
@@ -479,7 +479,7 @@ static void what_waits_survives_its_reader(void **state)
 }
 
 /* The owner is killed or stopped between receiving a datagram from the socket and handling it. */
-static void what_is_in_hand_survives_too(void **state)
+static void a_datagram_in_progress_survives_too(void **state)
 {
 	struct process processes[2];
 	int stranger = stranger_open(AF_INET, 0), status;
@@ -512,7 +512,7 @@ static void what_is_in_hand_survives_too(void **state)
  * Another process, which considered the owner stopped, received at the same time: the datagrams it left are handled,
  * not discarded.
  */
-static void what_another_took_is_not_discarded(void **state)
+static void datagrams_taken_by_another_are_kept(void **state)
 {
 	const struct sockaddr_in to = {
 		.sin_family = AF_INET, .sin_port = htons(UDP_TEST_PORT), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
@@ -535,7 +535,7 @@ static void what_another_took_is_not_discarded(void **state)
 }
 
 /* A process that ends while datagrams arrive leaves none half-handled. */
-static void who_ends_loses_nothing(void **state)
+static void an_ending_process_loses_nothing(void **state)
 {
 	struct process processes[CHILDREN];
 	int stranger = stranger_open(AF_INET, 0), status;
@@ -570,7 +570,7 @@ static void who_ends_loses_nothing(void **state)
 }
 
 /* If the owner is stopped, another process receives in its place; when the owner continues, it receives again. */
-static void who_is_stopped_is_replaced(void **state)
+static void a_stopped_process_is_replaced(void **state)
 {
 	struct process processes[3];
 	int stranger = stranger_open(AF_INET, 0), second, third;
@@ -641,7 +641,7 @@ static int memory_file(off_t bytes, unsigned int seals)
 }
 
 /* The others survive any reply of the owner that is not the port; the owner may send the right one before it ends. */
-static void what_is_not_the_port_is_refused(void **state)
+static void other_sockets_are_refused(void **state)
 {
 	struct udp_share wrong[] = {
 		{stranger_open(AF_INET, UDP_TEST_PORT + 1), host_memory_make(UDP_PAGE_BYTES)},
@@ -693,7 +693,7 @@ static struct udp_share get_share(void)
 }
 
 /* The socket blocks, and the page has random contents: packets are still received. */
-static void who_shares_may_spoil_nothing(void **state)
+static void sharing_processes_cannot_stop_reception(void **state)
 {
 	struct process processes[2];
 	int stranger = stranger_open(AF_INET, 0);
@@ -729,7 +729,7 @@ static void who_shares_may_spoil_nothing(void **state)
  * The owner ends before one of the others has the socket, which no process can bind while another holds it. Both
  * succeed, whichever of them gets the name.
  */
-static void who_has_the_name_gets_the_socket(void **state)
+static void the_holder_of_the_name_gets_the_socket(void **state)
 {
 	int stranger = stranger_open(AF_INET, 0);
 
@@ -787,14 +787,14 @@ int main(void)
 		cmocka_unit_test(a_name_that_another_user_has),
 		cmocka_unit_test(a_name_at_which_another_user_does_not_listen),
 		cmocka_unit_test(a_name_of_no_use),
-		cmocka_unit_test(what_waits_survives_its_reader),
-		cmocka_unit_test(what_is_in_hand_survives_too),
-		cmocka_unit_test(what_another_took_is_not_discarded),
-		cmocka_unit_test(who_ends_loses_nothing),
-		cmocka_unit_test(who_is_stopped_is_replaced),
-		cmocka_unit_test(what_is_not_the_port_is_refused),
-		cmocka_unit_test(who_shares_may_spoil_nothing),
-		cmocka_unit_test(who_has_the_name_gets_the_socket),
+		cmocka_unit_test(waiting_datagrams_survive_their_reader),
+		cmocka_unit_test(a_datagram_in_progress_survives_too),
+		cmocka_unit_test(datagrams_taken_by_another_are_kept),
+		cmocka_unit_test(an_ending_process_loses_nothing),
+		cmocka_unit_test(a_stopped_process_is_replaced),
+		cmocka_unit_test(other_sockets_are_refused),
+		cmocka_unit_test(sharing_processes_cannot_stop_reception),
+		cmocka_unit_test(the_holder_of_the_name_gets_the_socket),
 		cmocka_unit_test(an_owner_that_keeps_the_port),
 	};
 

@@ -298,7 +298,7 @@ static void cut_at_every_byte(void **state)
 		if (length >= 16)
 			put_icrc(packet, length, 0);
 		/*
-		 * A multiple of four: a WRITE whose payload is shorter than its length field, which the responder
+		 * A multiple of four: a WRITE with a payload shorter than its length field, which the responder
 		 * refuses.
 		 */
 		if (length >= 32 && length % 4 == 0)

@@ -417,7 +417,7 @@ static void trains_that_are_refused(void **state)
 		receive(v4);
 }
 
-static void what_cannot_be_sent_is_lost(void **state)
+static void unsendable_packets_are_lost(void **state)
 {
 	static const struct {
 		const char *source, *destination;
@@ -743,7 +743,7 @@ int main(void)
 		cmocka_unit_test(gids_that_are_no_addresses),
 		cmocka_unit_test(frames_go_as_they_are),
 		cmocka_unit_test(trains_that_are_refused),
-		cmocka_unit_test(what_cannot_be_sent_is_lost),
+		cmocka_unit_test(unsendable_packets_are_lost),
 		cmocka_unit_test(longer_than_the_interface_takes),
 		cmocka_unit_test(an_answer_carries_the_acknowledgement),
 		cmocka_unit_test(an_acknowledgement_without_an_answer),

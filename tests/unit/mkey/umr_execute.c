@@ -431,7 +431,7 @@ static void free_or_live(void **state)
 	/* Both at once are always refused. */
 	put(&umr, FLAGS, 0x80 | 0x60, 1);
 	expect_refused(&umr, RULE_UMR_NOT_FREE);
-	/* Profile connectx: a freed key whose entries are kept can be restored. Man: see clears_what_it_frees. */
+	/* Profile connectx: a freed key with its entries kept can be restored. Man: see clears_what_it_frees. */
 	((struct settings *)hca_settings(hca_device(0)))->profile = PROFILE_CONNECTX;
 	put(&umr, FLAGS, 0x80, 1);
 	put(&umr, FREE, 0x40, 1);

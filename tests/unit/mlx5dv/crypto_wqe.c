@@ -141,7 +141,7 @@ static void every_order_and_unit(void **state)
 	static const struct {
 		bool encrypt_on_tx;
 		enum mlx5dv_signature_crypto_order order;
-		const char *alone, *behind; /* up to the order */
+		const char *alone, *after; /* up to the order */
 	} orders[] = {
 		{true, BEFORE, "8100", "c100"},
 		{false, AFTER, "8101", "c101"},
@@ -182,7 +182,7 @@ static void every_order_and_unit(void **state)
 			fixture->mkey.crypto_state = BLOCK_INIT;
 			configure(1, 0);
 			set_crypto(&attr);
-			snprintf(first, sizeof(first), "%s0000 ffffffff %s000000 00000000", orders[i].behind,
+			snprintf(first, sizeof(first), "%s0000 ffffffff %s000000 00000000", orders[i].after,
 				 units[u].selector);
 			expect_bytes(expect_umr(0, 8, MASK_BASE | MASK_BSF | MASK_SIG_ERR, BSF_ON | 0x04000000),
 				     "c0000000 ffffffff 00000000 00000000"
@@ -197,7 +197,7 @@ static void every_order_and_unit(void **state)
 }
 
 /* With a signature, in either order of the setters, after a layout; SET_PSVs follow. */
-static void behind_a_signature(void **state)
+static void after_a_signature(void **state)
 {
 	struct ibv_sge sge[5] = {{.addr = 4096, .length = 512, .lkey = 0x5500}};
 
@@ -446,7 +446,7 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 	const struct CMUnitTest tests[] = {
-		TEST(every_order_and_unit), TEST(behind_a_signature),   TEST(at_every_place),
+		TEST(every_order_and_unit), TEST(after_a_signature),    TEST(at_every_place),
 		TEST(bad_attributes),       TEST(twice_or_not_open),    TEST(two_signatures),
 		TEST(room_and_length),      TEST(kept_until_set_again), TEST(never_set),
 	};

@@ -37,7 +37,7 @@ static int tear_down(void **state)
 }
 
 /*
- * Makes a WQE of @units whose bytes all differ from the fill of the ring; the low 6 bits of its second word are the
+ * Makes a WQE of @units with bytes that all differ from the fill of the ring; the low 6 bits of its second word are the
  * units.
  */
 static void make_wqe(uint8_t *wqe, uint32_t units, uint32_t seed)

@@ -296,7 +296,7 @@ static void upper_bits_of_a_32_bit_seed(void **state)
 }
 
 /* The BSF follows the padded entries, wherever the ring ends. */
-static void behind_a_layout_at_every_place(void **state)
+static void after_a_layout_at_every_place(void **state)
 {
 	static const struct row *row = &rows[18]; /* two sections */
 	struct ibv_sge sge[64];
@@ -424,7 +424,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(every_permutation, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(masks_go_in_as_they_are, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(upper_bits_of_a_32_bit_seed, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(behind_a_layout_at_every_place, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(after_a_layout_at_every_place, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(completion_and_fence_bits, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(attributes_are_sampled_twice, set_up, tear_down),
 	};

@@ -254,7 +254,7 @@ static void polls_absorb_them(void **state)
 	fixture_free(&k.f);
 }
 
-static void a_key_that_nobody_has(void **state)
+static void an_unknown_key(void **state)
 {
 	static const uint32_t indices[] = {1, FIRST_INDEX + 1, FIRST_INDEX + 256 * KEYS, 0xffffff};
 	struct ibv_poll_cq_attr no_attr = {0};
@@ -521,7 +521,7 @@ int main(void)
 		cmocka_unit_test(errors_go_to_their_key),
 		cmocka_unit_test(a_later_error_overwrites),
 		cmocka_unit_test(polls_absorb_them),
-		cmocka_unit_test(a_key_that_nobody_has),
+		cmocka_unit_test(an_unknown_key),
 		cmocka_unit_test(values_by_type),
 		cmocka_unit_test(priority),
 		cmocka_unit_test(refused_checks),

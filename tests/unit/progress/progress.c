@@ -52,7 +52,7 @@ static void one_that_makes_no_call(void **state)
  * For a program that takes completions now and then, it is not woken until the program stops, although its polls never
  * come back empty.
  */
-static void one_that_takes_what_it_finds(void **state)
+static void a_poller_that_takes_available_completions(void **state)
 {
 	uint64_t deadline = clock_now_ns() + ARRIVALS_PATIENCE_NS;
 
@@ -82,7 +82,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(one_that_makes_no_call),
-		cmocka_unit_test(one_that_takes_what_it_finds),
+		cmocka_unit_test(a_poller_that_takes_available_completions),
 		cmocka_unit_test(one_that_sleeps),
 	};
 

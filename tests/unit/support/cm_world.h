@@ -37,7 +37,7 @@ struct host {
 	struct cm *cm;
 	union ibv_gid gid;
 	uint64_t wakes_at_ns;
-	/* Verdict of its listeners, on each request whose owner is not `not_mine`, unless that is NULL. */
+	/* Verdict of its listeners, on each request with an owner other than `not_mine`, unless that is NULL. */
 	enum cm_verdict verdict;
 	uint16_t reason;
 	void *not_mine;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The device without its driver: queues whose rings and doorbell records the test writes itself, and a link of the test
+ * The device without its driver: queues with rings and doorbell records that the test writes itself, and a link of the test
  * instead of the local one. Uses the commands of the driver (process/commands.h), and reads structures of the device
  * where a rule is visible nowhere else. Include after cmocka.h.
  */
@@ -121,7 +121,7 @@ struct raw_qp {
 	uint16_t posted, receives; /* producer indices */
 };
 
-/* Makes a QP whose send and receive queue complete to @cq. @blocks: a power of two. */
+/* Makes a QP with both queues completing to @cq. @blocks: a power of two. */
 static inline void raw_qp_make(struct device *device, struct raw_qp *end, enum ibv_qp_type type, struct raw_cq *cq,
 			       uint32_t blocks)
 {

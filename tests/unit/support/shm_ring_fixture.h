@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Records whose contents identify them, for tests of link/shm/ring.h. */
+/* Records with contents that identify them, for tests of link/shm/ring.h. */
 #ifndef SOFTHCA_TESTS_SHM_RING_FIXTURE_H
 #define SOFTHCA_TESTS_SHM_RING_FIXTURE_H
 

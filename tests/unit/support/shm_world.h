@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A device whose link is shm, with an RC QP connected to a process that the test plays (shm_hostile.h). The test group
+ * A device with the link shm, with an RC QP connected to a process that the test plays (shm_hostile.h). The test group
  * opens the device (shm_world_open, shm_world_close); each test has its own QP and connection (shm_world_begin,
  * shm_world_end). Only the test's thread. Include after cmocka.h.
  */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A stranger that sends datagrams to the RoCE port, and a live QP as their destination: WRITEs to memory whose contents
+ * A stranger that sends datagrams to the RoCE port, and a live QP as their destination: WRITEs to memory with contents that
  * are compared with a copy. Include after cmocka.h.
  */
 #ifndef SOFTHCA_TESTS_UNIT_UDP_STRANGER_H

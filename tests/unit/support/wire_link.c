@@ -316,7 +316,7 @@ static void parse(struct packet *to, const struct wire_packet *from)
 		stream_add_memory(&to->payload, from->payload, from->length);
 }
 
-/* A link drops a masked atomic whose masks do not have the width of an operand. */
+/* A link drops a masked atomic with masks of another width than an operand. */
 static bool has_good_masks(const struct wire_packet *packet)
 {
 	return !message_is_masked_atomic(packet_opcodes[packet->opcode].message) || packet->length == 8 ||

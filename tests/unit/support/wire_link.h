@@ -85,7 +85,7 @@ bool wire_goes_on(const struct wire_packet *packet, const struct wire_packet *ne
 /** Returns the number of packets sent since wire_attach(). */
 uint64_t wire_sent(void);
 
-/* A random filter. Shares in percent, of the packets of the transports whose bit (1 << enum ibv_qp_type) is set. */
+/* A random filter. Shares in percent, of the packets of the transports with their bit (1 << enum ibv_qp_type) set. */
 struct wire_dice {
 	uint64_t state;
 	unsigned int drop, twice, delay;

@@ -238,7 +238,7 @@ static void several_keys(void **state)
 }
 
 /* SET_PSV: the unfinished CRC, in the upper half of the transient signature (mlx5-formats 1.13). */
-static void begins_with_what_was_set(void **state)
+static void begins_with_the_given_value(void **state)
 {
 	struct {
 		struct mlx5_wqe_ctrl_seg ctrl;
@@ -370,7 +370,7 @@ int main(void)
 		CASE(one_key),
 		CASE(odd_lengths),
 		CASE(several_keys),
-		CASE(begins_with_what_was_set),
+		CASE(begins_with_the_given_value),
 		CASE(checked_in_memory),
 		CASE(encrypt_then_sign),
 		CASE(beyond_the_field),

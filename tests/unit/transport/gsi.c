@@ -243,7 +243,7 @@ static void said_at_the_end(void **state)
 
 /* ---- no recipient ---------------------------------------------------------------------------------------------- */
 
-static void nobody_listens(void **state)
+static void no_listener(void **state)
 {
 	uint8_t mad[MAD_BYTES];
 
@@ -277,7 +277,7 @@ static void nobody_listens(void **state)
 }
 
 /* Over udp, the manager of the process with the port answers for the host. */
-static void nobody_listens_over_udp(void **state)
+static void no_listener_over_udp(void **state)
 {
 	struct agent one = start_agent("udp");
 	uint8_t mad[MAD_BYTES];
@@ -648,7 +648,7 @@ static void in_a_child(void (*body)(void))
 	assert_int_equal(status, 0);
 }
 
-static void what_is_malformed(void **state)
+static void malformed_messages(void **state)
 {
 	(void)state;
 	in_a_child(malformed);
@@ -679,7 +679,7 @@ static void ids_of_others(void)
 	assert_int_equal(ask(&victim.agent, EXPLAINED, RULE_MAD_STRANGER), 1);
 }
 
-static void what_is_for_others(void **state)
+static void messages_for_others(void **state)
 {
 	(void)state;
 	victim.agent = start_agent("shm");
@@ -716,8 +716,8 @@ int main(void)
 		cmocka_unit_test_teardown(through_a_third, end_all),
 		cmocka_unit_test_teardown(faults, end_all),
 		cmocka_unit_test_teardown(said_at_the_end, end_all),
-		cmocka_unit_test_teardown(nobody_listens, end_all),
-		cmocka_unit_test_teardown(nobody_listens_over_udp, end_all),
+		cmocka_unit_test_teardown(no_listener, end_all),
+		cmocka_unit_test_teardown(no_listener_over_udp, end_all),
 		cmocka_unit_test_teardown(no_way, end_all),
 		cmocka_unit_test_teardown(a_late_listener, end_all),
 		cmocka_unit_test_teardown(ports_of_a_host, end_all),
@@ -725,8 +725,8 @@ int main(void)
 		cmocka_unit_test_teardown(another_user, end_all),
 		cmocka_unit_test_teardown(ends_of_processes, end_all),
 		cmocka_unit_test_teardown(slot_of_another, end_all),
-		cmocka_unit_test_teardown(what_is_malformed, end_all),
-		cmocka_unit_test_teardown(what_is_for_others, end_all),
+		cmocka_unit_test_teardown(malformed_messages, end_all),
+		cmocka_unit_test_teardown(messages_for_others, end_all),
 	};
 
 	own_network();

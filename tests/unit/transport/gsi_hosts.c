@@ -87,7 +87,7 @@ static void handed_on(void **state)
 }
 
 /* The process with the port waits a while for a listener, then its own manager rejects the request. */
-static void nobody_listens_there(void **state)
+static void no_listener_there(void **state)
 {
 	struct agent active = start_agent(NULL), on_b = start_agent_on(host_b, NULL), late;
 	uint8_t mad[MAD_BYTES];
@@ -321,7 +321,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_teardown(of_two_hosts, end_all),
 		cmocka_unit_test_teardown(handed_on, end_all),
-		cmocka_unit_test_teardown(nobody_listens_there, end_all),
+		cmocka_unit_test_teardown(no_listener_there, end_all),
 		cmocka_unit_test_teardown(no_manager_there, end_all),
 		cmocka_unit_test_teardown(killed_there, end_all),
 		cmocka_unit_test_teardown(no_rdma_there, end_all),

@@ -90,7 +90,7 @@ static uint32_t take_all(struct hca_qp *qp, const struct packet *packet)
 	return count;
 }
 
-/* Returns the number of QPs whose turn it is; each is counted once. */
+/* Returns the number of QPs that have their turn; each is counted once. */
 static uint32_t resumed(struct hca_qp **first)
 {
 	struct run run;
@@ -187,7 +187,7 @@ static void turns(void **state)
 }
 
 /* A QP that waits can be destroyed. */
-static void who_waits_can_leave(void **state)
+static void a_waiting_qp_can_leave(void **state)
 {
 	struct packet_path path = path_to(0x0a000006);
 	struct packet small = packet_along(&path, 64, 1);
@@ -206,7 +206,7 @@ static void who_waits_can_leave(void **state)
 }
 
 /* Lost packets return no room: waiting QPs get it after a while. */
-static void what_was_lost_is_forgotten(void **state)
+static void lost_packets_are_forgotten(void **state)
 {
 	const struct timespec tick = {.tv_nsec = 1000000};
 	struct packet_path path = path_to(0x0a000007);
@@ -295,7 +295,7 @@ static void excuses(void **state)
 }
 
 /* The child has sent nothing, has no waiting QP, and does not block on the way there. */
-static void fork_while_somebody_waits(void **state)
+static void fork_while_a_thread_waits(void **state)
 {
 	struct packet_path path = path_to(0x0a00000a);
 	struct packet small = packet_along(&path, 64, 1);
@@ -326,11 +326,11 @@ int main(void)
 		cmocka_unit_test_setup_teardown(large_packets_count_their_bytes, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(responses_count, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(turns, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(who_waits_can_leave, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(what_was_lost_is_forgotten, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(a_waiting_qp_can_leave, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(lost_packets_are_forgotten, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(losses_narrow_it, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(excuses, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(fork_while_somebody_waits, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(fork_while_a_thread_waits, set_up, tear_down),
 	};
 
 	device_open(&device);

@@ -182,7 +182,7 @@ static void any_credits(void **state)
 		free(sent);
 		build_acknowledge(SEND_PSN + 1, acknowledged);
 		assert_true(feed());
-		expect_completions("behind the credits", REQUESTS, 1, 0);
+		expect_completions("after the credits", REQUESTS, 1, 0);
 	}
 	acknowledged = 0;
 }
@@ -267,7 +267,7 @@ static void refusals(void **state)
 			expect_silence("a refusal");
 			expect_completions("before the refusal", 0, refused, 0);
 			expect_completions("refused", refused, 1, codes[i].syndrome);
-			expect_completions("behind the refusal", refused + 1, REQUESTS - 1 - refused,
+			expect_completions("after the refusal", refused + 1, REQUESTS - 1 - refused,
 					   MLX5_CQE_SYNDROME_WR_FLUSH_ERR);
 			memory_is_right("a refusal");
 			expect_state("a refusal", IBV_QPS_ERR);

@@ -14,7 +14,7 @@
 
 enum { RC_FLUSH = 0x1c, RC_ATOMIC_WRITE = 0x1d, PAYLOAD = 8, AT = 64, VALUE = 0x5a };
 
-/* rxe-6.12-atomic-write.pcapng: from BTH to payload, the request and one of its repetitions, whose address is 0. */
+/* rxe-6.12-atomic-write.pcapng: from BTH to payload, the request and one of its repetitions, with address 0. */
 static const uint8_t captured[][36] = {
 	{0x1d, 0x00, 0xff, 0xff, 0x00, 0x6b, 0x80, 0x00, 0x80, 0x8b, 0x45, 0x67, 0x00, 0x00, 0x7f, 0x70, 0x68, 0x7f,
 	 0xe0, 0x10, 0x59, 0x10, 0x83, 0xc6, 0x00, 0x00, 0x00, 0x08, 0x88, 0x77, 0x66, 0x55, 0x44, 0x33, 0x22, 0x11},
@@ -162,9 +162,9 @@ static void addresses(void **state)
 		assert_true(feed());
 		expect_refused("alignment", NAK_INVALID_REQUEST, expected_psn());
 	}
-	for (int behind = 0; behind < 2; behind++) {
+	for (int after = 0; after < 2; after++) {
 		hostile_begin();
-		build(window_address() + (behind ? (uint64_t)WINDOW_BYTES : -(uint64_t)PAYLOAD), mkey_number(window),
+		build(window_address() + (after ? (uint64_t)WINDOW_BYTES : -(uint64_t)PAYLOAD), mkey_number(window),
 		      PAYLOAD, PAYLOAD);
 		assert_true(feed());
 		expect_refused("range", NAK_REMOTE_ACCESS, expected_psn());

@@ -404,7 +404,7 @@ static void longer_than_the_receive(void **state)
 	begin_next(RC_SEND_LAST);
 	frame_payload(&frame, FILL, 1);
 	assert_true(feed());
-	expect_refused("behind the receive", NAK_INVALID_REQUEST, server.qp->responder.expected_psn);
+	expect_refused("after the receive", NAK_INVALID_REQUEST, server.qp->responder.expected_psn);
 }
 
 /* ---- order ------------------------------------------------------------------------------------------------------ */

@@ -222,7 +222,7 @@ static void expect_next(void)
 }
 
 /*
- * Feeds `frame`, which is ignored without an answer; then the valid packet @good, in whose place it came, is accepted as
+ * Feeds `frame`, which is ignored without an answer; then the valid packet @good, which it replaced, is accepted as
  * usual.
  */
 static void expect_ignored(const struct shape *shape, const char *what)

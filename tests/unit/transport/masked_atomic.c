@@ -257,7 +257,7 @@ static void alignment(void **state)
 	}
 }
 
-/* A key whose layout splits the word in two: no instruction can do it, the device can. */
+/* A key with a layout that splits the word in two: no instruction can do it, the device can. */
 static void in_pieces(void **state)
 {
 	struct hca_mkey_attr attr = {.max_entries = 4};

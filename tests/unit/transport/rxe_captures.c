@@ -141,7 +141,7 @@ static void put_at(uint32_t at, uint64_t value, uint32_t bytes)
 	memcpy(frame.byte + at, field.byte, bytes);
 }
 
-/* Starts a connection with the path MTU of the captures, whose responder expects @psn. */
+/* Starts a connection with the path MTU of the captures and a responder that expects @psn. */
 static void begin_at(uint32_t psn)
 {
 	const struct wire_manner manner = {.immediate = false, .most = 4096};

@@ -86,7 +86,7 @@ static void of_many_hosts(void **state)
  * A sender on another link with the number, address, and connection of a known initiator is a separate initiator, and is
  * answered on its link: the connection of the known one is not affected.
  */
-static void behind_another_link(void **state)
+static void sender_on_another_link(void **state)
 {
 	struct ibv_qp_attr options = dc_options();
 	struct link elsewhere;
@@ -340,7 +340,7 @@ int main(void)
 		cmocka_unit_test(of_many_hosts),
 		cmocka_unit_test(begins_afresh),
 		cmocka_unit_test(remembers),
-		cmocka_unit_test(behind_another_link),
+		cmocka_unit_test(sender_on_another_link),
 		cmocka_unit_test(full),
 		cmocka_unit_test(anything),
 		cmocka_unit_test(repetition_after_the_key),

@@ -58,7 +58,7 @@ static void good(uint16_t stream, int to)
 	put(&request);
 }
 
-/* Posts a request whose gathering fails. */
+/* Posts a request that fails to gather its data. */
 static void bad_here(uint16_t stream, int to)
 {
 	struct dc_request request = write_request(stream, to);
@@ -169,7 +169,7 @@ static void fails_there(void **state)
 	expect_end(IBV_QPS_RTS);
 }
 
-static void takes_what_is_in_flight(void **state)
+static void handles_requests_in_flight(void **state)
 {
 	struct dc_request request;
 
@@ -390,7 +390,7 @@ static void changed_meanwhile(void **state)
 	expect_end(IBV_QPS_RTS);
 }
 
-/* A READ whose sink has no valid key. */
+/* A READ into a sink without a valid key. */
 static void sink_fails(void **state)
 {
 	struct dc_request request;
@@ -550,7 +550,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(fails_here),
 		cmocka_unit_test(fails_there),
-		cmocka_unit_test(takes_what_is_in_flight),
+		cmocka_unit_test(handles_requests_in_flight),
 		cmocka_unit_test(same_target_again),
 		cmocka_unit_test(too_many),
 		cmocka_unit_test(without),

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * How a DCT handles its initiators (transport/responder/dct.h): wrong keys, ghosts of old connections, aborted messages,
- * refusals whose answer is lost. And how a DCI addresses it.
+ * refusals with a lost answer. And how a DCI addresses it.
  */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -104,7 +104,7 @@ static void attack(const struct raw_qp *end)
 	wire_receive(&packet);
 }
 
-/* Posts requests whose answers the attacker may forge, and receives for its packets. */
+/* Posts requests with answers that the attacker may forge, and receives for its packets. */
 static void offer(struct raw_qp *end)
 {
 	static const uint8_t opcodes[] = {MLX5_OPCODE_RDMA_READ, MLX5_OPCODE_ATOMIC_FA, MLX5_OPCODE_RDMA_WRITE,

@@ -393,13 +393,13 @@ static void window(void **state)
 		uint32_t newest = 0;
 
 		for (uint32_t i = 0; i < kept.count; i++) {
-			uint32_t behind = (uint32_t)psn_distance(kept.packet[i].psn, SQ_START_PSN) + 1;
+			uint32_t distance = (uint32_t)psn_distance(kept.packet[i].psn, SQ_START_PSN) + 1;
 
-			if (packet_opcodes[kept.packet[i].opcode].message == MESSAGE_WRITE && behind > newest)
-				newest = behind;
+			if (packet_opcodes[kept.packet[i].opcode].message == MESSAGE_WRITE && distance > newest)
+				newest = distance;
 			if (packet_opcodes[kept.packet[i].opcode].message == MESSAGE_ACKNOWLEDGE &&
-			    behind > acknowledged)
-				acknowledged = behind;
+			    distance > acknowledged)
+				acknowledged = distance;
 		}
 		/* An acknowledgement may have been sent but not have arrived. */
 		assert_true(newest <= acknowledged + WINDOW / 256);

@@ -73,7 +73,7 @@ static bool loses_all(const struct wire_packet *packet, uint64_t number)
  * ibv_modify_qp(3), timeout: 4.096 us * 2^timeout; retry_cnt: retries before the connection fails. IBTA 9.7.6.1.3 allows
  * up to four times as long, which the third and later timeouts use.
  */
-static void nobody_answers(void **state)
+static void no_answer(void **state)
 {
 	(void)state;
 	for (uint8_t retries = 0; retries <= 7; retries++) {
@@ -501,7 +501,7 @@ int main(void)
 {
 #define CASE(function) cmocka_unit_test_setup_teardown(function, wire_open, wire_close)
 	const struct CMUnitTest tests[] = {
-		CASE(nobody_answers),
+		CASE(no_answer),
 		CASE(endless_patience),
 		CASE(retries_begin_anew),
 		CASE(never_ready),

@@ -183,7 +183,7 @@ static void lay_out(uint32_t bytes)
  * The part that passes a key may end where a message may: after 256 of 512 bytes. The message continues elsewhere, in
  * the same packet.
  */
-static void message_goes_on_behind_the_key(void **state)
+static void message_continues_after_the_key(void **state)
 {
 	static const uint32_t parts[] = {16, 256, 272, 496, 512, 768, 1024};
 
@@ -369,7 +369,7 @@ int main(void)
 {
 #define CASE(function) cmocka_unit_test_setup_teardown(function, set_up, tear_down)
 	const struct CMUnitTest tests[] = {
-		CASE(message_goes_on_behind_the_key),
+		CASE(message_continues_after_the_key),
 		CASE(no_end_inside_a_block_of_aes),
 		CASE(copy_after_a_failed_read),
 		CASE(message_that_breaks_off),

@@ -303,7 +303,7 @@ static void expect_message(uint8_t opcode, uint32_t i, uint32_t length)
 	}
 }
 
-/* Posts message @i through the SRQ @which, whose domain has the key in the message. */
+/* Posts message @i through the SRQ @which; its domain has the key in the message. */
 static void put_message(uint8_t opcode, uint32_t i, int which, uint32_t length)
 {
 	struct raw_srq *srq = &srqs[which];

@@ -51,7 +51,7 @@ static void numbers_are_dense(void **state)
 	assert_int_equal(add(HANDLE_PD, 1), 500);
 }
 
-static void kinds_are_told_apart(void **state)
+static void kinds_are_distinguished(void **state)
 {
 	uint32_t handle = add(HANDLE_PD, 0);
 
@@ -102,7 +102,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(numbers_are_dense, setup, teardown),
-		cmocka_unit_test_setup_teardown(kinds_are_told_apart, setup, teardown),
+		cmocka_unit_test_setup_teardown(kinds_are_distinguished, setup, teardown),
 		cmocka_unit_test_setup_teardown(referenced_memory_stays, setup, teardown),
 		cmocka_unit_test_setup_teardown(an_update_is_found, setup, teardown),
 	};

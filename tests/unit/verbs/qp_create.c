@@ -147,7 +147,7 @@ static void dv_attributes(void **state)
 	refused_dv(attr, &dv, EOPNOTSUPP, RULE_NONE);
 }
 
-static void what_is_created(void **state)
+static void created_attributes(void **state)
 {
 	struct ibv_qp_init_attr_ex attr = attributes(IBV_QPT_RC);
 	const struct hca_qp_attr *told = &around.created;
@@ -309,7 +309,7 @@ int main(void)
 		cmocka_unit_test_setup(bad_attributes, reset_all),
 		cmocka_unit_test_setup(bad_objects, reset_all),
 		cmocka_unit_test_setup(dv_attributes, reset_all),
-		cmocka_unit_test_setup(what_is_created, reset_all),
+		cmocka_unit_test_setup(created_attributes, reset_all),
 		cmocka_unit_test_setup(srq_and_empty_queues, reset_all),
 		cmocka_unit_test_setup(legacy_call, reset_all),
 		cmocka_unit_test_setup(extended, reset_all),
