@@ -368,7 +368,7 @@ class Shown(unittest.TestCase):
 
     def test_what_is_new_and_wrong_fails(self):
         with Reader('docs/new.md') as reader:
-            for lines, words in ((['softhca explain 99999'], 'no rule'), (['no-such-command'], 'is no command'),
+            for lines, words in ((['softhca explain 99999'], 'no rule'), (['no-such-command'], 'is not a command'),
                                  (['$ softhca explain 7', '7 KEY_RANGE', 'gone'], 'KEY_RANGE')):
                 with self.assertRaisesRegex(AssertionError, words):
                     self.commands(reader, Block('docs/new.md', 1, '\n'.join(lines)), set())
