@@ -9,6 +9,7 @@ sources that uses it, breaks one of these rules:
 - every rule is used, and each use passes as many figures as the text has.
 """
 import collections
+import itertools
 import os
 import re
 import sys
@@ -17,13 +18,12 @@ ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 STRING = r'"(?:[^"\\]|\\.)*"'
 STRINGS = rf'(?:{STRING}\s*)+'
 RULE = re.compile(rf'RULE\((\d+),\s*(\w+),\s*({STRINGS}),\s*({STRINGS}),\s*({STRINGS})\)|/\*(.*?)\*/', re.S)
-# Macros that make an explanation, with the number of arguments that they add.
-MAKERS = {'EXPLAIN': 0, 'REFUSE': 0, 'REFUSE_QP': 0, 'REFUSE_IGNORABLE': 0, 'REFUSE_CREATION': 0, 'REFUSE_SEND': 0, 'REFUSE_RECEIVE': 0,
-          'COMMAND_REFUSE': 0,
-          'REFUSE_OVER': 0, 'REFUSE_DOMAIN': 1, 'REFUSE_HELLO': 1, 'WR_REFUSE': 0, 'REFUSAL': 0, 'RESPONDER_REFUSAL': 0,
-          'DROP_FRAME': 0, 'EXPLAIN_LIMITED': 0, 'EXPLAIN_DROP': 0, 'UDP_EXPLAIN': 0, 'EXPLAIN_ONCE': 0, 'DROP': 6,
-          'DROP_MAD': 0, 'REFUSE_OBJECT': 0, 'CM_EXPLAIN': 0, 'CM_REFUSE': 0, 'EXPLAIN_REQUEST': 0,
-          'WARN': 0, 'WARN_OF_QP': 0, 'WARN_OF_SEND': 0, 'WARN_UNLESS': 0, 'WARN_ABOUT': 0}
+# Macros that make an explanation, with the number of figures that they add. Functions get FIGURES(…) after the rule.
+MAKERS = {'EXPLAIN': 0, 'REFUSE': 0, 'REFUSAL': 0, 'EXPLAIN_LIMITED': 0, 'COMMAND_REFUSE': 0, 'CM_EXPLAIN': 0,
+          'CM_REFUSE': 0, 'EXPLAIN_REQUEST': 0, 'REFUSE_HELLO': 1, 'DROP_FRAME': 0, 'UDP_EXPLAIN': 0, 'EXPLAIN_ONCE':
+          0, 'RESPONDER_REFUSAL': 0, 'EXPLAIN_DROP': 0, 'DROP': 6, 'DROP_MAD': 0, 'WARN': 0, 'WARN_OF_QP': 0,
+          'WARN_OF_SEND': 0, 'WARN_UNLESS': 0, 'WARN_ABOUT': 0}
+FIGURES = re.compile(r'\bRULE_(\w+),\s*FIGURES\(')
 # Macros that name a rule without making an explanation.
 MENTION = re.compile(r'(?:[!=<>]=|misuse_bit\(|vendor_syndrome =|\.rule =|\{MLX5_CQE_SYNDROME_\w+,|LINT\(profile_differs, [^;]*,)\s*RULE_(\w+)')
 MAX_FIGURES = 8
@@ -153,7 +153,7 @@ def check_uses(counts):
             figures = [''] * MAKERS[match[1]] + list_[at + 1:]
             check_use(path, text, match.start(), list_[at].removeprefix('RULE_'), figures, counts, used)
             understood.update(range(match.start(), end))
-        for match in re.finditer(r'\{\s*RULE_(\w+)\s*,\s*\{', text):
+        for match in itertools.chain(FIGURES.finditer(text), re.finditer(r'\{\s*RULE_(\w+)\s*,\s*\{', text)):
             if match[1] in counts and match.start() not in understood:
                 check_use(path, text, match.start(), match[1], arguments(text, match.end())[0], counts, used)
                 understood.update(range(match.start(), match.end()))

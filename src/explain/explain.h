@@ -104,15 +104,15 @@ struct explain_record {
 };
 
 /**
- * Makes a record. Use through the macros below. Any thread, leaf lock, never fails.
+ * Makes a record of @count @figures. Any thread, leaf lock, never fails.
  * Returns its serial number.
  */
 uint64_t explain_make(struct hca *hca, const struct explain_subject *subject, enum explain_rule rule,
-		      const uint64_t *args, size_t count);
+		      const uint64_t *figures, size_t count);
 
 /** Makes a record that another process or host can cause. Use through explain/limit.h only. */
 uint64_t explain_make_of_others(struct hca *hca, const struct explain_subject *subject, enum explain_rule rule,
-				const uint64_t *args, size_t count);
+				const uint64_t *figures, size_t count);
 
 /** Writes the line of an existing record that was marked as expected. Makes no new record. Any thread. */
 void explain_tell(struct hca *hca, const struct explain_subject *subject, enum explain_rule rule, const uint64_t *args);
@@ -123,13 +123,15 @@ void explain_tell(struct hca *hca, const struct explain_subject *subject, enum e
  */
 void explain_found(struct hca *hca);
 
-#define EXPLAIN_COUNT_(...) (sizeof((const uint64_t[]){__VA_ARGS__}) / sizeof(uint64_t))
 /*
- * Makes a record: EXPLAIN(hca, &subject, RULE_X, figures…). Figures in the order of the rule's text; a single 0 if it
- * has none.
+ * FIGURES(a, b, …): the figures of a rule, in the order of its text, at least one (0 if it has none). Two arguments of a function:
+ * the array and its count.
  */
-#define EXPLAIN(hca, subject, rule, ...)                                                                               \
-	explain_make(hca, subject, rule, (const uint64_t[]){__VA_ARGS__}, EXPLAIN_COUNT_(__VA_ARGS__))
+#define FIGURES(...) (const uint64_t[]){__VA_ARGS__}, sizeof((const uint64_t[]){__VA_ARGS__}) / sizeof(uint64_t)
+
+#define EXPLAIN_COUNT_(...) (sizeof((const uint64_t[]){__VA_ARGS__}) / sizeof(uint64_t))
+/* EXPLAIN(hca, &subject, RULE_X, figures…) */
+#define EXPLAIN(hca, subject, rule, ...) explain_make(hca, subject, rule, FIGURES(__VA_ARGS__))
 
 /*
  * Explains a refused call: REFUSE(hca, "ibv_reg_mr", EINVAL, RULE_X, figures…) makes the record and evaluates to the
@@ -139,21 +141,26 @@ void explain_found(struct hca *hca);
 	(EXPLAIN(hca, (&(const struct explain_subject){.call = (call_name), .error = (errno_value)}), rule,            \
 		 __VA_ARGS__),                                                                                         \
 	 (errno_value))
-/*
- * As REFUSE(), for calls that fail often without harm, because many programs ignore it (docs/inside/decisions.md, Quiet
- * runs).
- */
-#define REFUSE_IGNORABLE(hca, call_name, errno_value, rule, ...)                                                       \
-	(EXPLAIN(hca,                                                                                                  \
-		 (&(const struct explain_subject){.call = (call_name), .error = (errno_value), .ignorable = true}),    \
-		 rule, __VA_ARGS__),                                                                                   \
-	 (errno_value))
-/* As REFUSE(), for calls on a QP. */
-#define REFUSE_QP(hca, call_name, qp_number, errno_value, rule, ...)                                                   \
-	(EXPLAIN(hca,                                                                                                  \
-		 (&(const struct explain_subject){.call = (call_name), .qpn = (qp_number), .error = (errno_value)}),   \
-		 rule, __VA_ARGS__),                                                                                   \
-	 (errno_value))
+
+/** As REFUSE(), for a call whose failure many programs ignore (docs/inside/decisions.md, Quiet runs). Returns @error. */
+static inline int refuse_ignorable(struct hca *hca, const char *call, int error, enum explain_rule rule,
+				   const uint64_t *figures, size_t count)
+{
+	const struct explain_subject subject = {.call = call, .error = error, .ignorable = true};
+
+	explain_make(hca, &subject, rule, figures, count);
+	return error;
+}
+
+/** As REFUSE(), for a call on QP @qpn. Returns @error. */
+static inline int refuse_on_qp(struct hca *hca, const char *call, uint32_t qpn, int error, enum explain_rule rule,
+			       const uint64_t *figures, size_t count)
+{
+	const struct explain_subject subject = {.call = call, .qpn = qpn, .error = error};
+
+	explain_make(hca, &subject, rule, figures, count);
+	return error;
+}
 
 /** Returns the serial number of the latest record, or 0. Any thread; no lock. */
 uint64_t explain_latest(const struct hca *hca);

@@ -25,8 +25,7 @@ bool explain_may(struct hca *hca, enum explain_rule rule, uint32_t most);
 uint64_t explain_limited(struct hca *hca, const struct explain_subject *subject, uint32_t most, enum explain_rule rule,
 			 const uint64_t *args, size_t count);
 
-/** As EXPLAIN(), at most @most times in a second. Evaluates to the result of explain_limited(). */
-#define EXPLAIN_LIMITED(hca, subject, most, rule, ...)                                                                 \
-	explain_limited(hca, subject, most, rule, (const uint64_t[]){__VA_ARGS__}, EXPLAIN_COUNT_(__VA_ARGS__))
+/** EXPLAIN() at most @most times in a second. Yields the result of explain_limited(). */
+#define EXPLAIN_LIMITED(hca, subject, most, rule, ...) explain_limited(hca, subject, most, rule, FIGURES(__VA_ARGS__))
 
 #endif

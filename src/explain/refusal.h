@@ -3,6 +3,9 @@
 #ifndef SOFTHCA_EXPLAIN_REFUSAL_H
 #define SOFTHCA_EXPLAIN_REFUSAL_H
 
+#include <string.h>
+
+#include "core/compiler.h"
 #include "explain/explain.h"
 
 /* Why something was refused: the rule and its figures. */
@@ -15,7 +18,16 @@ struct refusal {
 #define REFUSAL(why, errno_value, rule_number, ...)                                                                    \
 	(*(why) = (struct refusal){.rule = (rule_number), .args = {__VA_ARGS__}}, -(errno_value))
 
-/** Explains @why for a @call that returns @error, unless the rule is RULE_NONE. Any thread. */
+/** As REFUSAL(), for functions that get FIGURES() of their callers. Returns -@error. */
+static inline SPECIALISED int refusal_note(struct refusal *why, int error, enum explain_rule rule,
+					   const uint64_t *figures, size_t count)
+{
+	*why = (struct refusal){.rule = rule};
+	memcpy(why->args, figures, count * sizeof(*figures));
+	return -error;
+}
+
+/** Explains @why of a @call that returns @error; of RULE_NONE nothing. Any thread. */
 static inline void refusal_explain(struct hca *hca, const char *call, int error, const struct refusal *why)
 {
 	const struct explain_subject subject = {.call = call, .error = error};

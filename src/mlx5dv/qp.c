@@ -21,14 +21,14 @@ int softhca_mlx5dv_dci_stream_id_reset(struct ibv_qp *base, uint16_t stream_id)
 		return errno;
 	hca = hca_of_context(base->context);
 	if (base->state != IBV_QPS_RTS)
-		return REFUSE_QP(hca, "mlx5dv_dci_stream_id_reset", base->qp_num, EOPNOTSUPP, RULE_DV_STREAM_STATE,
-				 qp->type, base->state);
+		return refuse_on_qp(hca, "mlx5dv_dci_stream_id_reset", base->qp_num, EOPNOTSUPP, RULE_DV_STREAM_STATE,
+				    FIGURES(qp->type, base->state));
 	if (qp->dc_type != MLX5DV_DCTYPE_DCI)
-		return REFUSE_QP(hca, "mlx5dv_dci_stream_id_reset", base->qp_num, EINVAL, RULE_DV_STREAM_NO_DCI,
-				 qp->type);
+		return refuse_on_qp(hca, "mlx5dv_dci_stream_id_reset", base->qp_num, EINVAL, RULE_DV_STREAM_NO_DCI,
+				    FIGURES(qp->type));
 	if (hca_dci_reset_stream(qp->device, stream_id, &errored))
-		return REFUSE_QP(hca, "mlx5dv_dci_stream_id_reset", base->qp_num, EINVAL, RULE_DV_STREAM_NOT_IN_ERROR,
-				 stream_id, errored);
+		return refuse_on_qp(hca, "mlx5dv_dci_stream_id_reset", base->qp_num, EINVAL,
+				    RULE_DV_STREAM_NOT_IN_ERROR, FIGURES(stream_id, errored));
 	return 0;
 }
 
@@ -59,8 +59,8 @@ int softhca_mlx5dv_modify_qp_udp_sport(struct ibv_qp *base, uint16_t udp_sport)
 		return refuse_inherited(qp, "mlx5dv_modify_qp_udp_sport", 0);
 	state = hca_qp_state(qp->device);
 	if ((qp->type != IBV_QPT_RC && qp->type != IBV_QPT_UC) || state != IBV_QPS_RTS)
-		return REFUSE_QP(hca_of_context(base->context), "mlx5dv_modify_qp_udp_sport", base->qp_num, EOPNOTSUPP,
-				 RULE_DV_UDP_SPORT_QP, qp->type, state);
+		return refuse_on_qp(hca_of_context(base->context), "mlx5dv_modify_qp_udp_sport", base->qp_num,
+				    EOPNOTSUPP, RULE_DV_UDP_SPORT_QP, FIGURES(qp->type, state));
 	hca_qp_set_udp_source_port(qp->device, udp_sport);
 	return 0;
 }

@@ -72,17 +72,17 @@ static bool umr_put_bsfs(struct user_qp *qp, struct wqe wqe, uint32_t *bytes)
 
 	*bytes = (mkey->signature ? BSF_BYTES : 0) + (encrypted ? BSF_BYTES : 0);
 	if (qp->builder.payload_bytes + *bytes > room) {
-		WR_REFUSE(qp, call, ENOMEM, RULE_MKEY_BSF_ROOM, qp->builder.payload_bytes, *bytes, room,
-			  qp->sq.max_inline);
+		wr_refuse(qp, call, ENOMEM, RULE_MKEY_BSF_ROOM,
+			  FIGURES(qp->builder.payload_bytes, *bytes, room, qp->sq.max_inline));
 		return false;
 	}
 	if (mkey->length > UINT32_MAX) {
-		WR_REFUSE(qp, call, EINVAL, RULE_MKEY_BSF_LENGTH, mkey->length, UINT32_MAX);
+		wr_refuse(qp, call, EINVAL, RULE_MKEY_BSF_LENGTH, FIGURES(mkey->length, UINT32_MAX));
 		return false;
 	}
 	if (mkey->signature) {
 		if (signature_bsf(mkey->signature, qp_profile(qp), encrypted, bsf)) {
-			WR_REFUSE(qp, call, EINVAL, RULE_SIG_COPY_MASK, mkey->signature->copy_mask);
+			wr_refuse(qp, call, EINVAL, RULE_SIG_COPY_MASK, FIGURES(mkey->signature->copy_mask));
 			return false;
 		}
 		wqe_copy(wqe, offset, bsf, BSF_BYTES);
@@ -90,8 +90,8 @@ static bool umr_put_bsfs(struct user_qp *qp, struct wqe wqe, uint32_t *bytes)
 	}
 	if (encrypted) {
 		if (crypto_bsf(qp, mkey, bsf)) {
-			WR_REFUSE(qp, call, EINVAL, RULE_MKEY_CRYPTO_TWO_SIGNATURES, mkey->crypto->encrypt_on_tx,
-				  mkey->crypto->signature_order);
+			wr_refuse(qp, call, EINVAL, RULE_MKEY_CRYPTO_TWO_SIGNATURES,
+				  FIGURES(mkey->crypto->encrypt_on_tx, mkey->crypto->signature_order));
 			return false;
 		}
 		wqe_copy(wqe, offset, bsf, BSF_BYTES);

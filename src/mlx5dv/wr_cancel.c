@@ -63,8 +63,8 @@ static int wqe_cancel(struct user_qp *qp, uint32_t index)
 	uint8_t opcode = first & 0xff;
 
 	if (!completion_opcode(opcode, &qp->sq.wc_opcode[index & (qp->sq.wqebb_count - 1)]))
-		return -REFUSE_QP(hca_of_context(qp->base.context), call, qp->base.qp_num, EINVAL, RULE_CANCEL_OPCODE,
-				  opcode, opcode);
+		return -refuse_on_qp(hca_of_context(qp->base.context), call, qp->base.qp_num, EINVAL,
+				     RULE_CANCEL_OPCODE, FIGURES(opcode, opcode));
 	ctrl->opmod_idx_opcode = htobe32((first & INDEX_MASK) | MLX5_OPCODE_NOP);
 	return 0;
 }
@@ -110,8 +110,8 @@ int softhca_mlx5dv_qp_cancel_posted_send_wrs(struct mlx5dv_qp_ex *dv, uint64_t w
 	if (object_refused(call, NULL, &qp->base))
 		return -errno;
 	if (hca_qp_drained(qp->device, &next))
-		return -REFUSE_QP(hca_of_context(qp->base.context), call, qp->base.qp_num, EINVAL,
-				  RULE_CANCEL_NOT_DRAINED, hca_qp_state(qp->device));
+		return -refuse_on_qp(hca_of_context(qp->base.context), call, qp->base.qp_num, EINVAL,
+				     RULE_CANCEL_NOT_DRAINED, FIGURES(hca_qp_state(qp->device)));
 	queue_lock(&qp->sq.lock);
 	result = wqes_cancel(qp, next, wr_id);
 	queue_unlock(&qp->sq.lock);

@@ -98,20 +98,21 @@ static bool setter_allowed(struct user_qp *qp, const char *call, const struct ml
 	if (!mkey_setter_open(qp, call))
 		return false;
 	if (!mkey->crypto) {
-		WR_REFUSE(qp, call, EINVAL, RULE_MKEY_CRYPTO_FLAG, mkey->create_flags);
+		wr_refuse(qp, call, EINVAL, RULE_MKEY_CRYPTO_FLAG, FIGURES(mkey->create_flags));
 		return false;
 	}
 	if (mkey->crypto_state == BLOCK_UPDATED) {
-		WR_REFUSE(qp, call, EINVAL, RULE_MKEY_CRYPTO_TWICE, 0);
+		wr_refuse(qp, call, EINVAL, RULE_MKEY_CRYPTO_TWICE, FIGURES(0));
 		return false;
 	}
 	if (!attributes_are_valid(attr)) {
-		WR_REFUSE(qp, call, EINVAL, RULE_MKEY_CRYPTO_ATTR, attr->comp_mask, attr->crypto_standard,
-			  attr->signature_crypto_order, attr->data_unit_size);
+		wr_refuse(qp, call, EINVAL, RULE_MKEY_CRYPTO_ATTR,
+			  FIGURES(attr->comp_mask, attr->crypto_standard, attr->signature_crypto_order,
+				  attr->data_unit_size));
 		return false;
 	}
 	if (!attr->dek) {
-		WR_REFUSE(qp, call, EINVAL, RULE_MKEY_CRYPTO_DEK, 0);
+		wr_refuse(qp, call, EINVAL, RULE_MKEY_CRYPTO_DEK, FIGURES(0));
 		return false;
 	}
 	return true;

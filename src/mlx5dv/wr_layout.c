@@ -23,15 +23,15 @@ static bool layout_allowed(struct user_qp *qp, const char *call, uint16_t count,
 	if (!mkey_setter_open(qp, call))
 		return false;
 	if (count > fits) {
-		WR_REFUSE(qp, call, ENOMEM, RULE_MKEY_LAYOUT_WQE, count, fits, qp->sq.max_inline);
+		wr_refuse(qp, call, ENOMEM, RULE_MKEY_LAYOUT_WQE, FIGURES(count, fits, qp->sq.max_inline));
 		return false;
 	}
 	if (count > qp->builder.mkey->max_entries) {
-		WR_REFUSE(qp, call, ENOMEM, RULE_MKEY_LAYOUT_KEY, count, qp->builder.mkey->max_entries);
+		wr_refuse(qp, call, ENOMEM, RULE_MKEY_LAYOUT_KEY, FIGURES(count, qp->builder.mkey->max_entries));
 		return false;
 	}
 	if (qp->builder.layout_set) {
-		WR_REFUSE(qp, call, EINVAL, RULE_MKEY_LAYOUT_TWICE, 0);
+		wr_refuse(qp, call, EINVAL, RULE_MKEY_LAYOUT_TWICE, FIGURES(0));
 		return false;
 	}
 	return true;
@@ -92,8 +92,8 @@ static bool entries_fit(struct user_qp *qp, const char *call, uint16_t count, co
 				(uint16_t)stride);
 			return true;
 		}
-		WR_REFUSE(qp, call, EINVAL, RULE_MKEY_INTERLEAVED_WIDE, i, bytes, skip, (uint16_t)bytes,
-			  (uint16_t)stride);
+		wr_refuse(qp, call, EINVAL, RULE_MKEY_INTERLEAVED_WIDE,
+			  FIGURES(i, bytes, skip, (uint16_t)bytes, (uint16_t)stride));
 		return false;
 	}
 	return true;
@@ -132,7 +132,7 @@ void mkey_set_interleaved(struct user_qp *qp, const char *call, uint32_t repeat_
 	for (uint16_t i = 0; i < count; i++)
 		bytes += data[i].bytes_count;
 	if (__builtin_mul_overflow(bytes, repeat_count, &length)) {
-		WR_REFUSE(qp, call, EINVAL, RULE_MKEY_INTERLEAVED_LENGTH, bytes, repeat_count);
+		wr_refuse(qp, call, EINVAL, RULE_MKEY_INTERLEAVED_LENGTH, FIGURES(bytes, repeat_count));
 		return;
 	}
 	if (!entries_fit(qp, call, count, data))

@@ -23,11 +23,12 @@
 	 MLX5_WQE_UMR_CTRL_MKEY_MASK_ACCESS_REMOTE_WRITE | MLX5_WQE_UMR_CTRL_MKEY_MASK_ACCESS_ATOMIC)
 
 /* Latches an error that replaces an earlier one (mlx5-formats 4.2, "which error wins"). */
-#define REFUSE_OVER(qp, call, errno_value, rule, ...)                                                                  \
-	do {                                                                                                           \
-		(qp)->builder.error = 0;                                                                               \
-		WR_REFUSE(qp, call, errno_value, rule, __VA_ARGS__);                                                   \
-	} while (0)
+static void wr_refuse_over(struct user_qp *qp, const char *call, int error, enum explain_rule rule,
+			   const uint64_t *figures, size_t count)
+{
+	qp->builder.error = 0;
+	wr_refuse(qp, call, error, rule, figures, count);
+}
 
 static void umr_finish(struct user_qp *qp)
 {
@@ -61,7 +62,7 @@ bool mkey_setter_open(struct user_qp *qp, const char *call)
 		return false;
 	if (qp->builder.setters_left & WR_SETTER_MKEY)
 		return true;
-	WR_REFUSE(qp, call, EINVAL, RULE_MKEY_SETTER_NOT_OPEN, 0);
+	wr_refuse(qp, call, EINVAL, RULE_MKEY_SETTER_NOT_OPEN, FIGURES(0));
 	return false;
 }
 
@@ -77,18 +78,18 @@ void mkey_configure(struct user_qp *qp, const char *call, struct user_mkey *mkey
 	bool open;
 
 	if (!(qp->ex.wr_flags & IBV_SEND_INLINE)) {
-		REFUSE_OVER(qp, call, EOPNOTSUPP, RULE_MKEY_CONFIGURE_INLINE, qp->ex.wr_flags);
+		wr_refuse_over(qp, call, EOPNOTSUPP, RULE_MKEY_CONFIGURE_INLINE, FIGURES(qp->ex.wr_flags));
 		return;
 	}
 	if (attr->conf_flags & ~(uint32_t)MLX5DV_MKEY_CONF_FLAG_RESET_SIG_ATTR || attr->comp_mask) {
-		REFUSE_OVER(qp, call, EOPNOTSUPP, RULE_MKEY_CONFIGURE_ATTR, attr->conf_flags, attr->comp_mask,
-			    MLX5DV_MKEY_CONF_FLAG_RESET_SIG_ATTR);
+		wr_refuse_over(qp, call, EOPNOTSUPP, RULE_MKEY_CONFIGURE_ATTR,
+			       FIGURES(attr->conf_flags, attr->comp_mask, MLX5DV_MKEY_CONF_FLAG_RESET_SIG_ATTR));
 		return;
 	}
 	open = wr_begin(qp, call, MLX5_OPCODE_UMR, htobe32(lkey), qp->sq.wqe_size, IBV_WC_DRIVER1, WR_SETTER_MKEY,
 			&wqe);
 	if (tag && !(mkey->create_flags & MLX5DV_MKEY_INIT_ATTR_FLAGS_UPDATE_TAG)) {
-		REFUSE_OVER(qp, call, EOPNOTSUPP, RULE_MKEY_CONFIGURE_TAG, lkey, tag);
+		wr_refuse_over(qp, call, EOPNOTSUPP, RULE_MKEY_CONFIGURE_TAG, FIGURES(lkey, tag));
 		return;
 	}
 	if (!open)
@@ -123,13 +124,13 @@ void mkey_set_access(struct user_qp *qp, const char *call, uint32_t access_flags
 	if (!mkey_setter_open(qp, call))
 		return;
 	if (access_flags & ~known) {
-		WR_REFUSE(qp, call, EINVAL, RULE_MKEY_ACCESS_FLAGS, access_flags, known);
+		wr_refuse(qp, call, EINVAL, RULE_MKEY_ACCESS_FLAGS, FIGURES(access_flags, known));
 		return;
 	}
 	if (access_flags & ~ACCESS_OF_CONTEXT)
 		LINT(profile_differs, hca_of_context(qp->base.context), call, RULE_MKEY_ACCESS_FLAGS);
 	if (qp->builder.access_set) {
-		WR_REFUSE(qp, call, EINVAL, RULE_MKEY_ACCESS_TWICE, 0);
+		wr_refuse(qp, call, EINVAL, RULE_MKEY_ACCESS_TWICE, FIGURES(0));
 		return;
 	}
 	context = wqe_unit(wqe_current(&qp->sq), UMR_MKEY_OFFSET);

@@ -21,19 +21,23 @@ struct checked {
 	uint8_t number; /* DOMAIN_* */
 };
 
-/* Refuses a @value of the domain; yields false. */
-#define REFUSE_DOMAIN(qp, checked, rule, value) (WR_REFUSE(qp, call, EINVAL, rule, (checked)->number, value), false)
+/* Refuses a value of a domain: FIGURES(number of the domain, value). Returns false. */
+static bool domain_refuse(struct user_qp *qp, enum explain_rule rule, const uint64_t *figures, size_t count)
+{
+	wr_refuse(qp, call, EINVAL, rule, figures, count);
+	return false;
+}
 
 static bool t10dif_allowed(struct user_qp *qp, const struct checked *checked)
 {
 	const struct mlx5dv_sig_t10dif *dif = checked->domain->sig.dif;
 
 	if (dif->bg != 0 && dif->bg != UINT16_MAX)
-		return REFUSE_DOMAIN(qp, checked, RULE_SIG_T10DIF_SEED, dif->bg);
+		return domain_refuse(qp, RULE_SIG_T10DIF_SEED, FIGURES(checked->number, dif->bg));
 	if (dif->bg_type != MLX5DV_SIG_T10DIF_CRC && dif->bg_type != MLX5DV_SIG_T10DIF_CSUM)
-		return REFUSE_DOMAIN(qp, checked, RULE_SIG_T10DIF_GUARD, dif->bg_type);
+		return domain_refuse(qp, RULE_SIG_T10DIF_GUARD, FIGURES(checked->number, dif->bg_type));
 	if (dif->flags & ~KNOWN_T10DIF_FLAGS)
-		return REFUSE_DOMAIN(qp, checked, RULE_SIG_T10DIF_FLAGS, dif->flags);
+		return domain_refuse(qp, RULE_SIG_T10DIF_FLAGS, FIGURES(checked->number, dif->flags));
 	return true;
 }
 
@@ -55,9 +59,9 @@ static bool crc_allowed(struct user_qp *qp, const struct checked *checked)
 	uint64_t seed = relevant_seed(qp, crc);
 
 	if (crc->type > MLX5DV_SIG_CRC_TYPE_CRC64_XP10)
-		return REFUSE_DOMAIN(qp, checked, RULE_SIG_CRC_TYPE, crc->type);
+		return domain_refuse(qp, RULE_SIG_CRC_TYPE, FIGURES(checked->number, crc->type));
 	if (seed != 0 && seed != (crc->type == MLX5DV_SIG_CRC_TYPE_CRC64_XP10 ? UINT64_MAX : UINT32_MAX))
-		return REFUSE_DOMAIN(qp, checked, RULE_SIG_CRC_SEED, crc->seed);
+		return domain_refuse(qp, RULE_SIG_CRC_SEED, FIGURES(checked->number, crc->seed));
 	if (seed != crc->seed)
 		LINT(profile_differs, hca_of_context(qp->base.context), call, RULE_SIG_CRC_SEED);
 	return true;
@@ -70,16 +74,16 @@ static bool domain_allowed(struct user_qp *qp, const struct mlx5dv_sig_block_dom
 	if (!domain)
 		return true;
 	if (domain->block_size > MLX5DV_BLOCK_SIZE_4160)
-		return REFUSE_DOMAIN(qp, &checked, RULE_SIG_BLOCK_SIZE, domain->block_size);
+		return domain_refuse(qp, RULE_SIG_BLOCK_SIZE, FIGURES(checked.number, domain->block_size));
 	if (domain->comp_mask)
-		return REFUSE_DOMAIN(qp, &checked, RULE_SIG_DOMAIN_COMP_MASK, domain->comp_mask);
+		return domain_refuse(qp, RULE_SIG_DOMAIN_COMP_MASK, FIGURES(checked.number, domain->comp_mask));
 	switch (domain->sig_type) {
 	case MLX5DV_SIG_TYPE_T10DIF:
 		return t10dif_allowed(qp, &checked);
 	case MLX5DV_SIG_TYPE_CRC:
 		return crc_allowed(qp, &checked);
 	}
-	return REFUSE_DOMAIN(qp, &checked, RULE_SIG_TYPE, domain->sig_type);
+	return domain_refuse(qp, RULE_SIG_TYPE, FIGURES(checked.number, domain->sig_type));
 }
 
 static bool sig_block_allowed(struct user_qp *qp, const struct mlx5dv_sig_block_attr *attr)
@@ -87,15 +91,15 @@ static bool sig_block_allowed(struct user_qp *qp, const struct mlx5dv_sig_block_
 	const struct user_mkey *mkey = qp->builder.mkey;
 
 	if (!mkey->signature)
-		WR_REFUSE(qp, call, EINVAL, RULE_SIG_KEY, mkey->base.lkey, mkey->create_flags);
+		wr_refuse(qp, call, EINVAL, RULE_SIG_KEY, FIGURES(mkey->base.lkey, mkey->create_flags));
 	else if (mkey->signature_state == BLOCK_UPDATED)
-		WR_REFUSE(qp, call, EINVAL, RULE_SIG_TWICE, 0);
+		wr_refuse(qp, call, EINVAL, RULE_SIG_TWICE, FIGURES(0));
 	else if (!attr->mem && !attr->wire)
-		WR_REFUSE(qp, call, EINVAL, RULE_SIG_NO_DOMAIN, 0);
+		wr_refuse(qp, call, EINVAL, RULE_SIG_NO_DOMAIN, FIGURES(0));
 	else if (attr->flags & ~KNOWN_FLAGS)
-		WR_REFUSE(qp, call, EINVAL, RULE_SIG_FLAGS, attr->flags, KNOWN_FLAGS);
+		wr_refuse(qp, call, EINVAL, RULE_SIG_FLAGS, FIGURES(attr->flags, KNOWN_FLAGS));
 	else if (attr->comp_mask)
-		WR_REFUSE(qp, call, EINVAL, RULE_SIG_COMP_MASK, attr->comp_mask);
+		wr_refuse(qp, call, EINVAL, RULE_SIG_COMP_MASK, FIGURES(attr->comp_mask));
 	else
 		return domain_allowed(qp, attr->mem, DOMAIN_MEMORY) && domain_allowed(qp, attr->wire, DOMAIN_WIRE);
 	return false;

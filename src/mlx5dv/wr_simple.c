@@ -53,7 +53,7 @@ void dv_wr_memcpy(struct mlx5dv_qp_ex *dv, uint32_t dest_lkey, uint64_t dest_add
 		      &wqe))
 		return;
 	if (!length || length > LIMIT_MAX_MEMCPY) {
-		WR_REFUSE(qp, "mlx5dv_wr_memcpy", EINVAL, RULE_MEMCPY_LENGTH, length, LIMIT_MAX_MEMCPY);
+		wr_refuse(qp, "mlx5dv_wr_memcpy", EINVAL, RULE_MEMCPY_LENGTH, FIGURES(length, LIMIT_MAX_MEMCPY));
 		return;
 	}
 	/* The control word, in place of the byte count of a data segment, is 0. */

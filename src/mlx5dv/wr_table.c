@@ -21,7 +21,7 @@ static void refuse_type(struct mlx5dv_qp_ex *dv, const char *call)
 	struct user_qp *qp = to_user_qp_dv(dv);
 
 	if (!qp->builder.error)
-		WR_REFUSE(qp, call, EOPNOTSUPP, RULE_WR_NOT_OF_TYPE, qp->type);
+		wr_refuse(qp, call, EOPNOTSUPP, RULE_WR_NOT_OF_TYPE, FIGURES(qp->type));
 }
 
 static void refuse_builder(struct mlx5dv_qp_ex *dv, const char *call, uint64_t needed)
@@ -29,7 +29,7 @@ static void refuse_builder(struct mlx5dv_qp_ex *dv, const char *call, uint64_t n
 	struct user_qp *qp = to_user_qp_dv(dv);
 
 	if (!qp->builder.error)
-		WR_REFUSE(qp, call, EOPNOTSUPP, RULE_DV_BUILDER_NOT_ENABLED, qp->dv_send_ops, needed);
+		wr_refuse(qp, call, EOPNOTSUPP, RULE_DV_BUILDER_NOT_ENABLED, FIGURES(qp->dv_send_ops, needed));
 }
 
 static void no_mkey_configure(struct mlx5dv_qp_ex *dv, struct mlx5dv_mkey *mkey, uint8_t num_setters,

@@ -65,8 +65,8 @@ static int option_set_buffer(struct rsocket *rs, uint32_t *setting, uint64_t val
 static int option_set_size(struct rsocket *rs, uint32_t *setting, uint64_t value, uint32_t least, uint32_t most)
 {
 	if (rsocket_has_memory(rs))
-		return -REFUSE_IGNORABLE(hca_of_id(NULL), "rsetsockopt", EINVAL, RULE_RSOCKET_OPTION_STATE,
-					 (uint64_t)rs->fd);
+		return -refuse_ignorable(hca_of_id(NULL), "rsetsockopt", EINVAL, RULE_RSOCKET_OPTION_STATE,
+					 FIGURES((uint64_t)rs->fd));
 	*setting = clamp_setting(value, least, most);
 	return 0;
 }

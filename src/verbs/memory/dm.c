@@ -125,7 +125,7 @@ int softhca_ibv_free_dm(struct ibv_dm *base)
 	case 0:
 		break;
 	case -EBUSY:
-		return REFUSE_IGNORABLE(hca, "ibv_free_dm", EBUSY, RULE_DM_IN_USE, entry.references);
+		return refuse_ignorable(hca, "ibv_free_dm", EBUSY, RULE_DM_IN_USE, FIGURES(entry.references));
 	default:
 		return REFUSE(hca, "ibv_free_dm", ENOENT, RULE_HANDLE_GONE, base->handle);
 	}

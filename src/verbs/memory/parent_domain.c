@@ -36,7 +36,8 @@ int softhca_ibv_dealloc_td(struct ibv_td *base)
 		return errno;
 	users = __atomic_load_n(&td->references, __ATOMIC_ACQUIRE);
 	if (users)
-		return REFUSE_IGNORABLE(hca_of_context(base->context), "ibv_dealloc_td", EBUSY, RULE_TD_IN_USE, users);
+		return refuse_ignorable(hca_of_context(base->context), "ibv_dealloc_td", EBUSY, RULE_TD_IN_USE,
+					FIGURES(users));
 	object_leave(&td->alive);
 	free(td);
 	return 0;

@@ -75,8 +75,8 @@ static int pd_dealloc_in_device(struct user_pd *pd)
 	memcpy_buffer_free(pd);
 	error = -hca_pd_dealloc(pd->device);
 	if (error)
-		return REFUSE_IGNORABLE(hca, "ibv_dealloc_pd", error, RULE_PD_IN_USE_ELSEWHERE,
-					hca_pd_number(pd->device));
+		return refuse_ignorable(hca, "ibv_dealloc_pd", error, RULE_PD_IN_USE_ELSEWHERE,
+					FIGURES(hca_pd_number(pd->device)));
 	handle_remove(handles, HANDLE_PD, pd->base.handle, NULL);
 	return 0;
 }
@@ -94,8 +94,8 @@ static int pd_in_use(struct ibv_pd *base)
 	for (int i = 0; i < EXPLAIN_USER_COUNT; i++)
 		users[i] = counts[kinds[i]];
 	explain_users_pack(users, figures);
-	return REFUSE_IGNORABLE(hca_of_context(base->context), "ibv_dealloc_pd", EBUSY, RULE_PD_IN_USE, figures[0],
-				figures[1], figures[2]);
+	return refuse_ignorable(hca_of_context(base->context), "ibv_dealloc_pd", EBUSY, RULE_PD_IN_USE,
+				FIGURES(figures[0], figures[1], figures[2]));
 }
 
 int softhca_ibv_dealloc_pd(struct ibv_pd *base)

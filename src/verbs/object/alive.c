@@ -420,10 +420,7 @@ static struct hca *refusal_device(struct ibv_context *context)
 	return hca_count() ? hca_device(0) : NULL;
 }
 
-#define REFUSE_OBJECT(call, context, kind, rule, ...)                                                                  \
-	object_refuse(call, context, kind, rule, (const uint64_t[]){__VA_ARGS__},                                      \
-		      sizeof((const uint64_t[]){__VA_ARGS__}) / sizeof(uint64_t))
-
+/* Explains why an object of @kind is refused, and sets errno. Returns true. */
 static bool object_refuse(const char *call, struct ibv_context *context, enum object_kind kind, enum explain_rule rule,
 			  const uint64_t *figures, size_t count)
 {
@@ -453,15 +450,16 @@ static bool object_refuse_unknown(const char *call, const struct ibv_context *co
 	uint32_t handle;
 
 	if (!entry_find(kind, object, found))
-		return REFUSE_OBJECT(call, (struct ibv_context *)context, kind, RULE_OBJECT_NONE, name, address);
+		return object_refuse(call, (struct ibv_context *)context, kind, RULE_OBJECT_NONE,
+				     FIGURES(name, address));
 	handle = handle_of(kind, object);
 	if (handle != found->handle)
-		return REFUSE_OBJECT(call, found->context, kind, RULE_OBJECT_HANDLE, name, address, found->handle,
-				     handle);
+		return object_refuse(call, found->context, kind, RULE_OBJECT_HANDLE,
+				     FIGURES(name, address, found->handle, handle));
 	member = context_of(kind, object, found->context);
 	if (member != found->context)
-		return REFUSE_OBJECT(call, found->context, kind, RULE_OBJECT_CONTEXT, name, address,
-				     (uintptr_t)found->context, (uintptr_t)member);
+		return object_refuse(call, found->context, kind, RULE_OBJECT_CONTEXT,
+				     FIGURES(name, address, (uintptr_t)found->context, (uintptr_t)member));
 	return false;
 }
 
@@ -511,15 +509,15 @@ bool object_refused_(const char *call, const struct ibv_context *context, enum o
 	if (object_refuse_unknown(call, context, kind, object, &found))
 		return true;
 	if (context && !same_file(found.context, context))
-		return REFUSE_OBJECT(call, (struct ibv_context *)context, kind, RULE_OBJECT_FOREIGN,
-				     object_kind_figure(kind), (uintptr_t)object);
+		return object_refuse(call, (struct ibv_context *)context, kind, RULE_OBJECT_FOREIGN,
+				     FIGURES(object_kind_figure(kind), (uintptr_t)object));
 	if (!handle_imports_exist())
 		return false;
 	/* An import alone does not keep a context open. */
 	if (!object_alive(found.context))
-		return REFUSE_OBJECT(call, NULL, kind, RULE_OBJECT_OF_CLOSED, object_kind_figure(kind),
-				     (uintptr_t)object);
+		return object_refuse(call, NULL, kind, RULE_OBJECT_OF_CLOSED,
+				     FIGURES(object_kind_figure(kind), (uintptr_t)object));
 	if (handle_is_gone(found.context, kind, object, found.handle))
-		return REFUSE_OBJECT(call, found.context, kind, RULE_HANDLE_GONE, found.handle);
+		return object_refuse(call, found.context, kind, RULE_HANDLE_GONE, FIGURES(found.handle));
 	return false;
 }

@@ -28,11 +28,13 @@ static int bind_check_man(struct ibv_qp *qp, unsigned int send_flags, unsigned i
 	struct hca *hca = hca_of_context(qp->context);
 
 	if (type != IBV_QPT_RC && type != IBV_QPT_UC && type != IBV_QPT_XRC_SEND)
-		return REFUSE_QP(hca, "ibv_bind_mw", qp->qp_num, EINVAL, RULE_BIND_QP_TYPE, type);
+		return refuse_on_qp(hca, "ibv_bind_mw", qp->qp_num, EINVAL, RULE_BIND_QP_TYPE, FIGURES(type));
 	if (send_flags & ~send_known)
-		return REFUSE_QP(hca, "ibv_bind_mw", qp->qp_num, EINVAL, RULE_BIND_SEND_FLAGS, send_flags, send_known);
+		return refuse_on_qp(hca, "ibv_bind_mw", qp->qp_num, EINVAL, RULE_BIND_SEND_FLAGS,
+				    FIGURES(send_flags, send_known));
 	if (access & ~access_known)
-		return REFUSE_QP(hca, "ibv_bind_mw", qp->qp_num, EINVAL, RULE_BIND_ACCESS, access, access_known);
+		return refuse_on_qp(hca, "ibv_bind_mw", qp->qp_num, EINVAL, RULE_BIND_ACCESS,
+				    FIGURES(access, access_known));
 	return 0;
 }
 
@@ -44,7 +46,7 @@ static int bind_check_connectx(struct ibv_qp *qp, unsigned int access)
 	struct hca *hca = hca_of_context(qp->context);
 
 	if (access & IBV_ACCESS_ZERO_BASED)
-		return REFUSE_QP(hca, "ibv_bind_mw", qp->qp_num, EINVAL, RULE_BIND_ZERO_BASED, access);
+		return refuse_on_qp(hca, "ibv_bind_mw", qp->qp_num, EINVAL, RULE_BIND_ZERO_BASED, FIGURES(access));
 	return 0;
 }
 
@@ -57,11 +59,13 @@ static int bind_check_region(struct ibv_qp *qp, struct ibv_mr *base)
 	if (!mr || !object_alive(base))
 		return 0;
 	if (mr->kind == MR_NULL)
-		return REFUSE_QP(hca, "ibv_bind_mw", qp->qp_num, ENOTSUP, RULE_BIND_NULL_MR, base->lkey);
+		return refuse_on_qp(hca, "ibv_bind_mw", qp->qp_num, ENOTSUP, RULE_BIND_NULL_MR, FIGURES(base->lkey));
 	if (mr->imported)
-		return REFUSE_QP(hca, "ibv_bind_mw", qp->qp_num, ENOTSUP, RULE_BIND_IMPORTED_MR, base->lkey);
+		return refuse_on_qp(hca, "ibv_bind_mw", qp->qp_num, ENOTSUP, RULE_BIND_IMPORTED_MR,
+				    FIGURES(base->lkey));
 	if (mr->access & IBV_ACCESS_ZERO_BASED)
-		return REFUSE_QP(hca, "ibv_bind_mw", qp->qp_num, EINVAL, RULE_BIND_ZERO_BASED_MR, base->lkey);
+		return refuse_on_qp(hca, "ibv_bind_mw", qp->qp_num, EINVAL, RULE_BIND_ZERO_BASED_MR,
+				    FIGURES(base->lkey));
 	return 0;
 }
 

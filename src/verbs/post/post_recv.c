@@ -11,30 +11,36 @@
 #include "verbs/object/observed.h"
 #include "verbs/post/wqe_builder.h"
 
-#define REFUSE_RECEIVE(qp, wr, errno_value, rule, ...)                                                                 \
-	(EXPLAIN(hca_of_context((qp)->base.context),                                                                   \
-		 (&(const struct explain_subject){.call = "ibv_post_recv",                                             \
-						  .qpn = (qp)->base.qp_num,                                            \
-						  .wr_id = (wr)->wr_id,                                                \
-						  .error = (errno_value)}),                                            \
-		 rule, __VA_ARGS__),                                                                                   \
-	 (errno_value))
+/* Explains the refusal of @wr. Returns @error. */
+static RARE int receive_wr_refuse(struct user_qp *qp, const struct ibv_recv_wr *wr, int error, enum explain_rule rule,
+				  const uint64_t *figures, size_t count)
+{
+	const struct explain_subject subject = {
+		.call = "ibv_post_recv",
+		.qpn = qp->base.qp_num,
+		.wr_id = wr->wr_id,
+		.error = error,
+	};
+
+	explain_make(hca_of_context(qp->base.context), &subject, rule, figures, count);
+	return error;
+}
 
 static RARE int receive_refuse_full(struct user_qp *qp, const struct ibv_recv_wr *wr)
 {
 	if (qp->base.srq)
-		return REFUSE_RECEIVE(qp, wr, ENOMEM, RULE_RECV_ON_SRQ,
-				      hca_srq_number(((struct user_srq *)qp->base.srq)->device));
+		return receive_wr_refuse(qp, wr, ENOMEM, RULE_RECV_ON_SRQ,
+					 FIGURES(hca_srq_number(((struct user_srq *)qp->base.srq)->device)));
 	if (qp->type == IBV_QPT_XRC_SEND || qp->type == IBV_QPT_XRC_RECV || qp->type == IBV_QPT_DRIVER)
-		return REFUSE_RECEIVE(qp, wr, ENOMEM, RULE_QP_NO_QUEUE, qp->type);
-	return REFUSE_RECEIVE(qp, wr, ENOMEM, RULE_RQ_FULL, qp->rq.count);
+		return receive_wr_refuse(qp, wr, ENOMEM, RULE_QP_NO_QUEUE, FIGURES(qp->type));
+	return receive_wr_refuse(qp, wr, ENOMEM, RULE_RQ_FULL, FIGURES(qp->rq.count));
 }
 
 static RARE int receive_refuse_sge_count(struct user_qp *qp, const struct ibv_recv_wr *wr)
 {
 	if (qp->rq.max_gs < 0)
-		return REFUSE_RECEIVE(qp, wr, EINVAL, RULE_RECV_IN_RESET, hca_qp_state(qp->device));
-	return REFUSE_RECEIVE(qp, wr, EINVAL, RULE_RECV_SGE_COUNT, (int64_t)wr->num_sge, qp->rq.max_gs);
+		return receive_wr_refuse(qp, wr, EINVAL, RULE_RECV_IN_RESET, FIGURES(hca_qp_state(qp->device)));
+	return receive_wr_refuse(qp, wr, EINVAL, RULE_RECV_SGE_COUNT, FIGURES((int64_t)wr->num_sge, qp->rq.max_gs));
 }
 
 /*
@@ -82,7 +88,7 @@ static RARE int receive_refuse(struct user_qp *qp, const struct ibv_recv_wr *wr,
 		return receive_refuse_sge_count(qp, wr);
 	for (int i = 0; i < wr->num_sge && length <= INT32_MAX; i++)
 		length = wr->sg_list[i].length;
-	return REFUSE_RECEIVE(qp, wr, EINVAL, RULE_SGE_LENGTH, length, INT32_MAX);
+	return receive_wr_refuse(qp, wr, EINVAL, RULE_SGE_LENGTH, FIGURES(length, INT32_MAX));
 }
 
 static RARE void receive_wake_and_ring(struct user_qp *qp)

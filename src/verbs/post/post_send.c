@@ -13,15 +13,20 @@
 #include "verbs/object/observed.h"
 #include "verbs/post/wqe_builder.h"
 
-/* Explains the refusal of a WR. Yields the errno value. */
-#define REFUSE_SEND(qp, wr, errno_value, rule, ...)                                                                    \
-	(EXPLAIN(hca_of_context((qp)->base.context),                                                                   \
-		 (&(const struct explain_subject){.call = "ibv_post_send",                                             \
-						  .qpn = (qp)->base.qp_num,                                            \
-						  .wr_id = (wr)->wr_id,                                                \
-						  .error = (errno_value)}),                                            \
-		 rule, __VA_ARGS__),                                                                                   \
-	 (errno_value))
+/* Explains the refusal of @wr. Returns @error. */
+static RARE int send_wr_refuse(struct user_qp *qp, const struct ibv_send_wr *wr, int error, enum explain_rule rule,
+			       const uint64_t *figures, size_t count)
+{
+	const struct explain_subject subject = {
+		.call = "ibv_post_send",
+		.qpn = qp->base.qp_num,
+		.wr_id = wr->wr_id,
+		.error = error,
+	};
+
+	explain_make(hca_of_context(qp->base.context), &subject, rule, figures, count);
+	return error;
+}
 
 static RARE int send_refuse_operation(struct user_qp *qp, const struct ibv_send_wr *wr)
 {
@@ -29,8 +34,8 @@ static RARE int send_refuse_operation(struct user_qp *qp, const struct ibv_send_
 	int err = wr->opcode == IBV_WR_DRIVER1 ? EOPNOTSUPP : EINVAL;
 
 	if (qp->dc_type == MLX5DV_DCTYPE_DCI)
-		return REFUSE_SEND(qp, wr, err, RULE_SEND_ON_DCI, wr->opcode);
-	return REFUSE_SEND(qp, wr, err, RULE_SEND_OPCODE, wr->opcode, qp->type);
+		return send_wr_refuse(qp, wr, err, RULE_SEND_ON_DCI, FIGURES(wr->opcode));
+	return send_wr_refuse(qp, wr, err, RULE_SEND_OPCODE, FIGURES(wr->opcode, qp->type));
 }
 
 static RARE int send_refuse_full(struct user_qp *qp, const struct ibv_send_wr *wr, uint32_t bytes)
@@ -38,8 +43,9 @@ static RARE int send_refuse_full(struct user_qp *qp, const struct ibv_send_wr *w
 	if (qp->inherited)
 		return refuse_inherited(qp, "ibv_post_send", wr->wr_id);
 	if (qp->type == IBV_QPT_XRC_RECV || qp->dc_type == MLX5DV_DCTYPE_DCT)
-		return REFUSE_SEND(qp, wr, ENOMEM, RULE_QP_NO_QUEUE, qp->type);
-	return REFUSE_SEND(qp, wr, ENOMEM, RULE_SQ_FULL, qp->sq.max_post, qp->sq.wqebb_count, wqe_blocks(bytes));
+		return send_wr_refuse(qp, wr, ENOMEM, RULE_QP_NO_QUEUE, FIGURES(qp->type));
+	return send_wr_refuse(qp, wr, ENOMEM, RULE_SQ_FULL,
+			      FIGURES(qp->sq.max_post, qp->sq.wqebb_count, wqe_blocks(bytes)));
 }
 
 static RARE int send_refuse_sge_count(struct user_qp *qp, const struct ibv_send_wr *wr)
@@ -47,18 +53,18 @@ static RARE int send_refuse_sge_count(struct user_qp *qp, const struct ibv_send_
 	if (qp->inherited)
 		return refuse_inherited(qp, "ibv_post_send", wr->wr_id);
 	if (qp->sq.max_gs < 0)
-		return REFUSE_SEND(qp, wr, ENOMEM, RULE_SEND_BEFORE_RTS, hca_qp_state(qp->device));
-	return REFUSE_SEND(qp, wr, ENOMEM, RULE_SEND_SGE_COUNT, (int64_t)wr->num_sge, qp->sq.max_gs);
+		return send_wr_refuse(qp, wr, ENOMEM, RULE_SEND_BEFORE_RTS, FIGURES(hca_qp_state(qp->device)));
+	return send_wr_refuse(qp, wr, ENOMEM, RULE_SEND_SGE_COUNT, FIGURES((int64_t)wr->num_sge, qp->sq.max_gs));
 }
 
 static RARE int send_refuse_sge_length(struct user_qp *qp, const struct ibv_send_wr *wr, uint32_t length)
 {
-	return REFUSE_SEND(qp, wr, EINVAL, RULE_SGE_LENGTH, length, INT32_MAX);
+	return send_wr_refuse(qp, wr, EINVAL, RULE_SGE_LENGTH, FIGURES(length, INT32_MAX));
 }
 
 static RARE int send_refuse_inline(struct user_qp *qp, const struct ibv_send_wr *wr, uint64_t length)
 {
-	return REFUSE_SEND(qp, wr, ENOMEM, RULE_INLINE_LENGTH, length, qp->sq.max_inline);
+	return send_wr_refuse(qp, wr, ENOMEM, RULE_INLINE_LENGTH, FIGURES(length, qp->sq.max_inline));
 }
 
 /* Returns imm of the control segment: the member of the WR's union, in the byte order of the WQE (mlx5-formats 1.2). */
@@ -136,11 +142,11 @@ static int check_atomic_write(struct user_qp *qp, const struct ibv_send_wr *wr)
 	uint64_t length = 0;
 
 	if (wr->wr.rdma.remote_addr % sizeof(uint64_t))
-		return REFUSE_SEND(qp, wr, EINVAL, RULE_ATOMIC_WRITE_ALIGNMENT, wr->wr.rdma.remote_addr);
+		return send_wr_refuse(qp, wr, EINVAL, RULE_ATOMIC_WRITE_ALIGNMENT, FIGURES(wr->wr.rdma.remote_addr));
 	for (int i = 0; i < wr->num_sge; i++)
 		length += wr->sg_list[i].length;
 	if (length != sizeof(uint64_t))
-		return REFUSE_SEND(qp, wr, EINVAL, RULE_ATOMIC_WRITE_LENGTH, length);
+		return send_wr_refuse(qp, wr, EINVAL, RULE_ATOMIC_WRITE_LENGTH, FIGURES(length));
 	return 0;
 }
 
@@ -223,7 +229,7 @@ static __attribute__((noinline)) int post_any(struct user_qp *qp, const struct i
 	if (wqe_unlikely(err))
 		return err;
 	if (wqe_unlikely(bytes > WQE_MAX_BYTES))
-		return REFUSE_SEND(qp, wr, ENOMEM, RULE_WQE_LENGTH, bytes, WQE_MAX_BYTES);
+		return send_wr_refuse(qp, wr, ENOMEM, RULE_WQE_LENGTH, FIGURES(bytes, WQE_MAX_BYTES));
 	control = sq_block(sq, sq->cur_post);
 	wqe_set_word(control, 0, wqe_index(sq->cur_post) | operation->opcode);
 	wqe_set_word(control, 1, sq->qpn | htobe32(bytes / WQE_UNIT));

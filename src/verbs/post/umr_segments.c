@@ -92,10 +92,10 @@ uint32_t umr_invalidate(struct wqe wqe)
 int umr_bind_check(struct user_qp *qp, const char *call, const struct ibv_mw_bind_info *info)
 {
 	if (info->length > LIMIT_MAX_BIND_LENGTH)
-		return REFUSE_QP(hca_of_context(qp->base.context), call, qp->base.qp_num, EOPNOTSUPP, RULE_BIND_LENGTH,
-				 info->length, LIMIT_MAX_BIND_LENGTH);
+		return refuse_on_qp(hca_of_context(qp->base.context), call, qp->base.qp_num, EOPNOTSUPP,
+				    RULE_BIND_LENGTH, FIGURES(info->length, LIMIT_MAX_BIND_LENGTH));
 	if (info->length && !info->mr)
-		return REFUSE_QP(hca_of_context(qp->base.context), call, qp->base.qp_num, EINVAL, RULE_BIND_NO_MR,
-				 info->length);
+		return refuse_on_qp(hca_of_context(qp->base.context), call, qp->base.qp_num, EINVAL, RULE_BIND_NO_MR,
+				    FIGURES(info->length));
 	return 0;
 }

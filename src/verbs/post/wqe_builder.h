@@ -349,10 +349,14 @@ static inline void wr_latch(struct user_qp *qp, int error)
 	qp->builder.mkey = NULL;
 }
 
-/* Explains and latches an error: WR_REFUSE(qp, "ibv_wr_set_sge_list", ENOMEM, RULE_X, figures…). */
-#define WR_REFUSE(qp, call_name, errno_value, rule, ...)                                                               \
-	wr_latch(qp, REFUSE_QP(hca_of_context((qp)->base.context), call_name, (qp)->base.qp_num, errno_value, rule,    \
-			       __VA_ARGS__))
+/** Explains why a builder's @call is refused, and latches @error: wr_refuse(qp, call, ENOMEM, RULE_X, FIGURES(…)). */
+static inline void wr_refuse(struct user_qp *qp, const char *call, int error, enum explain_rule rule,
+			     const uint64_t *figures, size_t count)
+{
+	struct hca *hca = hca_of_context(qp->base.context);
+
+	wr_latch(qp, refuse_on_qp(hca, call, qp->base.qp_num, error, rule, figures, count));
+}
 
 /** Latches ENOMEM for a full queue, and explains it. (verbs/post/wr_session.c) */
 void wr_refuse_full(struct user_qp *qp, const char *call, uint32_t bytes);
@@ -446,7 +450,7 @@ static inline bool wr_waits_for(struct user_qp *qp, const char *call, uint8_t se
 	if (__builtin_expect(qp->builder.setters_left & setter, setter))
 		return true;
 	if (!qp->builder.error)
-		WR_REFUSE(qp, call, EINVAL, RULE_WR_SETTER_UNEXPECTED, qp->builder.setters_left);
+		wr_refuse(qp, call, EINVAL, RULE_WR_SETTER_UNEXPECTED, FIGURES(qp->builder.setters_left));
 	return false;
 }
 

@@ -122,7 +122,7 @@ static inline void atomic_write(struct user_qp *qp, uint32_t rkey, uint64_t remo
 		      address ? WR_SETTER_ADDRESS : 0, &wqe))
 		return;
 	if (remote_addr % sizeof(uint64_t)) {
-		WR_REFUSE(qp, "ibv_wr_atomic_write", EINVAL, RULE_ATOMIC_WRITE_ALIGNMENT, remote_addr);
+		wr_refuse(qp, "ibv_wr_atomic_write", EINVAL, RULE_ATOMIC_WRITE_ALIGNMENT, FIGURES(remote_addr));
 		return;
 	}
 	wqe_set_raddr(wqe, WQE_UNIT + address, remote_addr, rkey);

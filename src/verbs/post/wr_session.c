@@ -19,12 +19,12 @@ bool sq_has_room_for_blocks(struct send_queue *sq, uint32_t outstanding, uint32_
 
 void wr_refuse_full(struct user_qp *qp, const char *call, uint32_t bytes)
 {
-	WR_REFUSE(qp, call, ENOMEM, RULE_SQ_FULL, qp->sq.max_post, qp->sq.wqebb_count, wqe_blocks(bytes));
+	wr_refuse(qp, call, ENOMEM, RULE_SQ_FULL, FIGURES(qp->sq.max_post, qp->sq.wqebb_count, wqe_blocks(bytes)));
 }
 
 void wr_refuse_length(struct user_qp *qp, uint32_t bytes)
 {
-	WR_REFUSE(qp, "ibv_wr_complete", ENOMEM, RULE_WQE_LENGTH, bytes, WQE_MAX_BYTES);
+	wr_refuse(qp, "ibv_wr_complete", ENOMEM, RULE_WQE_LENGTH, FIGURES(bytes, WQE_MAX_BYTES));
 }
 
 /* Profile man: latches EINVAL with the rule of the first missing setter. */
@@ -33,17 +33,17 @@ static void session_refuse_unfinished(struct user_qp *qp, uint64_t wr_id)
 	const struct wr_builder *builder = &qp->builder;
 
 	if (builder->setters_left & WR_SETTER_MKEY)
-		WR_REFUSE(qp, "ibv_wr_complete", EINVAL, RULE_WR_SETTERS_MISSING, wr_id,
-			  builder->mkey_setters_announced, builder->mkey_setters_called);
-	/* ibv_wr_post(3), DATA transfer setters: one of them "should be called once after the WR builder". */
+		wr_refuse(qp, "ibv_wr_complete", EINVAL, RULE_WR_SETTERS_MISSING,
+			  FIGURES(wr_id, builder->mkey_setters_announced, builder->mkey_setters_called));
+	/* ibv_wr_post(3), DATA transfer setters: one "should be called once after the WR builder". */
 	else if (builder->setters_left & WR_SETTER_DATA)
-		WR_REFUSE(qp, "ibv_wr_complete", EINVAL, RULE_WR_DATA_MISSING, wr_id);
+		wr_refuse(qp, "ibv_wr_complete", EINVAL, RULE_WR_DATA_MISSING, FIGURES(wr_id));
 	/* mlx5dv_wr_post(3), QP Specific setters: "mlx5dv_wr_set_dc_addr() must be called". */
 	else if (qp->dc_type == MLX5DV_DCTYPE_DCI)
-		WR_REFUSE(qp, "ibv_wr_complete", EINVAL, RULE_WR_DC_ADDRESS_MISSING, wr_id);
+		wr_refuse(qp, "ibv_wr_complete", EINVAL, RULE_WR_DC_ADDRESS_MISSING, FIGURES(wr_id));
 	/* ibv_wr_post(3), QP Specific setters: they "are mandatory for any operation listing a QP setter". */
 	else
-		WR_REFUSE(qp, "ibv_wr_complete", EINVAL, RULE_WR_ADDRESS_MISSING, wr_id, qp->type);
+		wr_refuse(qp, "ibv_wr_complete", EINVAL, RULE_WR_ADDRESS_MISSING, FIGURES(wr_id, qp->type));
 }
 
 void wr_drop_unfinished(struct user_qp *qp)
@@ -175,8 +175,8 @@ int wr_complete_refused(struct ibv_qp_ex *ex)
 	session_roll_back(qp);
 	if (qp->inherited)
 		return refuse_inherited(qp, "ibv_wr_complete", 0);
-	return REFUSE_QP(hca_of_context(qp->base.context), "ibv_wr_complete", qp->base.qp_num, EINVAL,
-			 RULE_WR_BEFORE_RTS, hca_qp_state(qp->device));
+	return refuse_on_qp(hca_of_context(qp->base.context), "ibv_wr_complete", qp->base.qp_num, EINVAL,
+			    RULE_WR_BEFORE_RTS, FIGURES(hca_qp_state(qp->device)));
 }
 
 void wr_abort(struct ibv_qp_ex *ex)

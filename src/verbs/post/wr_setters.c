@@ -8,13 +8,13 @@
 
 static void setter_refuse_sge_count(struct user_qp *qp, const char *call, uint64_t count)
 {
-	WR_REFUSE(qp, call, ENOMEM, RULE_SEND_SGE_COUNT, count, qp->cap.max_send_sge);
+	wr_refuse(qp, call, ENOMEM, RULE_SEND_SGE_COUNT, FIGURES(count, qp->cap.max_send_sge));
 }
 
 /* Refuses a length with bit 31 set, which would turn the segment into inline data (mlx5-formats 1.5). */
 static void setter_refuse_length(struct user_qp *qp, const char *call, uint32_t length)
 {
-	WR_REFUSE(qp, call, EINVAL, RULE_SGE_LENGTH, length, INT32_MAX);
+	wr_refuse(qp, call, EINVAL, RULE_SGE_LENGTH, FIGURES(length, INT32_MAX));
 }
 
 void wr_set_sge(struct ibv_qp_ex *ex, uint32_t lkey, uint64_t addr, uint32_t length)
@@ -67,7 +67,7 @@ void wr_set_sge_list(struct ibv_qp_ex *ex, size_t num_sge, const struct ibv_sge 
 
 static inline void setter_refuse_inline(struct user_qp *qp, const char *call, uint64_t length)
 {
-	WR_REFUSE(qp, call, ENOMEM, RULE_INLINE_LENGTH, length, qp->sq.max_inline);
+	wr_refuse(qp, call, ENOMEM, RULE_INLINE_LENGTH, FIGURES(length, qp->sq.max_inline));
 }
 
 /* Ends inline data of @length bytes with the header at builder.offset. Empty data has no segment (mlx5-formats 1.5). */

@@ -15,7 +15,7 @@ static void builder_refuse(struct ibv_qp_ex *ex, const char *call)
 	struct user_qp *qp = to_user_qp_ex(ex);
 
 	if (!qp->builder.error)
-		WR_REFUSE(qp, call, EOPNOTSUPP, RULE_WR_NOT_OF_TYPE, qp->type);
+		wr_refuse(qp, call, EOPNOTSUPP, RULE_WR_NOT_OF_TYPE, FIGURES(qp->type));
 }
 
 static void refuse_send_inv(struct ibv_qp_ex *ex, uint32_t rkey)

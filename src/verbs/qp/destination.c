@@ -135,12 +135,13 @@ static int route_resolve(struct hca *hca, const char *call, uint32_t qp_num, con
 	int error = -ip_route_find(source, destination, &route);
 
 	if (error)
-		return REFUSE_QP(hca, call, qp_num, error, RULE_DESTINATION_NO_ROUTE, high, low, error);
+		return refuse_on_qp(hca, call, qp_num, error, RULE_DESTINATION_NO_ROUTE, FIGURES(high, low, error));
 	*hop_limit = route.hop_limit;
 	if (neighbour_answers(source, destination, &route))
 		return 0;
-	return REFUSE_QP(hca, call, qp_num, ETIMEDOUT, RULE_DESTINATION_SILENT, high, low,
-			 be64toh(route.next_hop.global.subnet_prefix), be64toh(route.next_hop.global.interface_id));
+	return refuse_on_qp(hca, call, qp_num, ETIMEDOUT, RULE_DESTINATION_SILENT,
+			    FIGURES(high, low, be64toh(route.next_hop.global.subnet_prefix),
+				    be64toh(route.next_hop.global.interface_id)));
 }
 
 int destination_resolve(struct hca *hca, const char *call, uint32_t qp_num, const struct ibv_ah_attr *attr,
@@ -156,9 +157,10 @@ int destination_resolve(struct hca *hca, const char *call, uint32_t qp_num, cons
 	    gid_is_multicast(destination))
 		return 0;
 	if (families_differ(source, destination))
-		return REFUSE_QP(hca, call, qp_num, EINVAL, RULE_DESTINATION_FAMILY,
-				 be64toh(destination->global.subnet_prefix), be64toh(destination->global.interface_id),
-				 be64toh(source->gid.global.subnet_prefix), be64toh(source->gid.global.interface_id));
+		return refuse_on_qp(
+			hca, call, qp_num, EINVAL, RULE_DESTINATION_FAMILY,
+			FIGURES(be64toh(destination->global.subnet_prefix), be64toh(destination->global.interface_id),
+				be64toh(source->gid.global.subnet_prefix), be64toh(source->gid.global.interface_id)));
 	return has_route(hca, source, destination) ? route_resolve(hca, call, qp_num, source, destination, hop_limit)
 						   : 0;
 }

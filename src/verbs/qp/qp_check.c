@@ -48,8 +48,15 @@ struct request {
 	const char *call;
 };
 
-#define REFUSE_CREATION(request, errno_value, rule, ...)                                                               \
-	(-REFUSE(hca_of_context((request)->context), (request)->call, errno_value, rule, __VA_ARGS__))
+/* Explains why a QP is not created. Returns -@error. */
+static int creation_refuse(const struct request *request, int error, enum explain_rule rule, const uint64_t *figures,
+			   size_t count)
+{
+	const struct explain_subject subject = {.call = request->call, .error = error};
+
+	explain_make(hca_of_context(request->context), &subject, rule, figures, count);
+	return -error;
+}
 
 const char *qp_create_call(const struct ibv_qp_init_attr_ex *attr, const struct mlx5dv_qp_init_attr *dv)
 {
@@ -78,12 +85,12 @@ static int check_masks(const struct request *request)
 	const struct ibv_qp_init_attr_ex *attr = request->attr;
 
 	if (attr->comp_mask & ~KNOWN_MASK)
-		return REFUSE_CREATION(request, EINVAL, RULE_QP_COMP_MASK, attr->comp_mask & ~KNOWN_MASK);
+		return creation_refuse(request, EINVAL, RULE_QP_COMP_MASK, FIGURES(attr->comp_mask & ~KNOWN_MASK));
 	if (request_has(request, IBV_QP_INIT_ATTR_MAX_TSO_HEADER) && attr->qp_type != IBV_QPT_RAW_PACKET)
-		return REFUSE_CREATION(request, EINVAL, RULE_QP_TSO_HEADER, attr->qp_type);
+		return creation_refuse(request, EINVAL, RULE_QP_TSO_HEADER, FIGURES(attr->qp_type));
 	if (request_has(request, IBV_QP_INIT_ATTR_SEND_OPS_FLAGS) &&
 	    (request_has(request, IBV_QP_INIT_ATTR_RX_HASH) || request_dc_type(request) == MLX5DV_DCTYPE_DCT))
-		return REFUSE_CREATION(request, EINVAL, RULE_QP_NO_SEND_QUEUE, attr->qp_type);
+		return creation_refuse(request, EINVAL, RULE_QP_NO_SEND_QUEUE, FIGURES(attr->qp_type));
 	return 0;
 }
 
@@ -110,26 +117,27 @@ static int check_flags(const struct request *request)
 	uint32_t others = flags_of_other_types(request->attr->qp_type, flags);
 
 	if (flags & IBV_QP_CREATE_SOURCE_QPN && request->attr->qp_type != IBV_QPT_UD)
-		return REFUSE_CREATION(request, EINVAL, RULE_QP_SOURCE_QPN, request->attr->qp_type);
+		return creation_refuse(request, EINVAL, RULE_QP_SOURCE_QPN, FIGURES(request->attr->qp_type));
 	if (flags & ~KNOWN_FLAGS)
-		return REFUSE_CREATION(request, EINVAL, RULE_QP_CREATE_FLAGS, flags & ~KNOWN_FLAGS);
+		return creation_refuse(request, EINVAL, RULE_QP_CREATE_FLAGS, FIGURES(flags & ~KNOWN_FLAGS));
 	if (others)
-		return REFUSE_CREATION(request, EINVAL, RULE_QP_CREATE_FLAGS, others);
+		return creation_refuse(request, EINVAL, RULE_QP_CREATE_FLAGS, FIGURES(others));
 	if (flags & ~SUPPORTED_FLAGS)
-		return REFUSE_CREATION(request, EOPNOTSUPP, RULE_QP_CREATE_FLAGS, flags & ~SUPPORTED_FLAGS);
+		return creation_refuse(request, EOPNOTSUPP, RULE_QP_CREATE_FLAGS, FIGURES(flags & ~SUPPORTED_FLAGS));
 	return 0;
 }
 
 static int check_dv_flags(const struct request *request, uint32_t flags)
 {
 	if (flags & ~DV_KNOWN_FLAGS)
-		return REFUSE_CREATION(request, EINVAL, RULE_QP_DV_CREATE_FLAGS, flags & ~DV_KNOWN_FLAGS);
+		return creation_refuse(request, EINVAL, RULE_QP_DV_CREATE_FLAGS, FIGURES(flags & ~DV_KNOWN_FLAGS));
 	if (flags & MLX5DV_QP_CREATE_DISABLE_SCATTER_TO_CQE && flags & MLX5DV_QP_CREATE_ALLOW_SCATTER_TO_CQE)
-		return REFUSE_CREATION(request, EINVAL, RULE_QP_DV_SCATTER_FLAGS, flags);
+		return creation_refuse(request, EINVAL, RULE_QP_DV_SCATTER_FLAGS, FIGURES(flags));
 	if (flags & DV_RAW_PACKET_FLAGS && request->attr->qp_type != IBV_QPT_RAW_PACKET)
-		return REFUSE_CREATION(request, EINVAL, RULE_QP_DV_CREATE_FLAGS, flags & DV_RAW_PACKET_FLAGS);
+		return creation_refuse(request, EINVAL, RULE_QP_DV_CREATE_FLAGS, FIGURES(flags & DV_RAW_PACKET_FLAGS));
 	if (flags & ~DV_SUPPORTED_FLAGS)
-		return REFUSE_CREATION(request, EOPNOTSUPP, RULE_QP_DV_CREATE_FLAGS, flags & ~DV_SUPPORTED_FLAGS);
+		return creation_refuse(request, EOPNOTSUPP, RULE_QP_DV_CREATE_FLAGS,
+				       FIGURES(flags & ~DV_SUPPORTED_FLAGS));
 	return 0;
 }
 
@@ -138,10 +146,10 @@ static int check_dv(const struct request *request)
 	uint64_t unknown = request->dv->comp_mask & ~(uint64_t)DV_KNOWN_MASK;
 
 	if (unknown)
-		return REFUSE_CREATION(request, EINVAL, RULE_QP_DV_COMP_MASK, unknown);
+		return creation_refuse(request, EINVAL, RULE_QP_DV_COMP_MASK, FIGURES(unknown));
 	if (request_has_dv(request, MLX5DV_QP_INIT_ATTR_MASK_DC) && request->attr->qp_type != IBV_QPT_DRIVER)
-		return REFUSE_CREATION(request, EINVAL, RULE_QP_DC_TYPE, request->attr->qp_type,
-				       request->dv->dc_init_attr.dc_type);
+		return creation_refuse(request, EINVAL, RULE_QP_DC_TYPE,
+				       FIGURES(request->attr->qp_type, request->dv->dc_init_attr.dc_type));
 	if (request_has_dv(request, MLX5DV_QP_INIT_ATTR_MASK_QP_CREATE_FLAGS))
 		return check_dv_flags(request, request->dv->create_flags);
 	return 0;
@@ -154,14 +162,14 @@ static int check_type(const struct request *request, const struct qp_type_info *
 	*type = qp_type_info(attr->qp_type, request_dc_type(request));
 	if (!*type) {
 		if (attr->qp_type == IBV_QPT_DRIVER)
-			return REFUSE_CREATION(request, EINVAL, RULE_QP_DC_TYPE, attr->qp_type,
-					       request_dc_type(request));
-		return REFUSE_CREATION(request, EINVAL, RULE_QP_TYPE_UNKNOWN, (int64_t)attr->qp_type);
+			return creation_refuse(request, EINVAL, RULE_QP_DC_TYPE,
+					       FIGURES(attr->qp_type, request_dc_type(request)));
+		return creation_refuse(request, EINVAL, RULE_QP_TYPE_UNKNOWN, FIGURES((int64_t)attr->qp_type));
 	}
 	if (request_has(request, IBV_QP_INIT_ATTR_RX_HASH | IBV_QP_INIT_ATTR_IND_TABLE))
-		return REFUSE_CREATION(request, EOPNOTSUPP, RULE_QP_RSS, 0);
+		return creation_refuse(request, EOPNOTSUPP, RULE_QP_RSS, FIGURES(0));
 	if (!(*type)->implemented)
-		return REFUSE_CREATION(request, EOPNOTSUPP, RULE_QP_TYPE, attr->qp_type);
+		return creation_refuse(request, EOPNOTSUPP, RULE_QP_TYPE, FIGURES(attr->qp_type));
 	return 0;
 }
 
@@ -171,12 +179,13 @@ static int check_dct(const struct request *request)
 	uint32_t flags = request_has_dv(request, MLX5DV_QP_INIT_ATTR_MASK_QP_CREATE_FLAGS) ? dv->create_flags : 0;
 
 	if (request->attr->comp_mask & ~(uint32_t)DCT_MASK || dv->comp_mask & ~(uint64_t)DCT_DV_MASK)
-		return REFUSE_CREATION(request, EINVAL, RULE_QP_DCT_ATTR, request->attr->comp_mask, dv->comp_mask,
-				       DCT_MASK, DCT_DV_MASK);
+		return creation_refuse(request, EINVAL, RULE_QP_DCT_ATTR,
+				       FIGURES(request->attr->comp_mask, dv->comp_mask, DCT_MASK, DCT_DV_MASK));
 	if (flags & ~(uint32_t)DCT_DV_FLAGS)
-		return REFUSE_CREATION(request, EINVAL, RULE_QP_DV_CREATE_FLAGS, flags & ~(uint32_t)DCT_DV_FLAGS);
+		return creation_refuse(request, EINVAL, RULE_QP_DV_CREATE_FLAGS,
+				       FIGURES(flags & ~(uint32_t)DCT_DV_FLAGS));
 	if (!request->attr->srq)
-		return REFUSE_CREATION(request, EINVAL, RULE_QP_DCT_SRQ, QP_TYPE_DCT);
+		return creation_refuse(request, EINVAL, RULE_QP_DCT_SRQ, FIGURES(QP_TYPE_DCT));
 	return 0;
 }
 
@@ -187,10 +196,12 @@ static int check_dci(const struct request *request)
 
 	if (request_has_dv(request, MLX5DV_QP_INIT_ATTR_MASK_DCI_STREAMS) &&
 	    (streams->log_num_concurent > LIMIT_LOG_DCI_STREAMS || streams->log_num_errored > LIMIT_LOG_DCI_ERRORED))
-		return REFUSE_CREATION(request, EINVAL, RULE_QP_DCI_STREAMS, streams->log_num_concurent,
-				       streams->log_num_errored, LIMIT_LOG_DCI_STREAMS, LIMIT_LOG_DCI_ERRORED);
+		return creation_refuse(request, EINVAL, RULE_QP_DCI_STREAMS,
+				       FIGURES(streams->log_num_concurent, streams->log_num_errored,
+					       LIMIT_LOG_DCI_STREAMS, LIMIT_LOG_DCI_ERRORED));
 	if (cap->max_recv_wr || cap->max_recv_sge)
-		return REFUSE_CREATION(request, EINVAL, RULE_QP_DCI_RECEIVES, cap->max_recv_wr, cap->max_recv_sge);
+		return creation_refuse(request, EINVAL, RULE_QP_DCI_RECEIVES,
+				       FIGURES(cap->max_recv_wr, cap->max_recv_sge));
 	return 0;
 }
 
@@ -214,7 +225,7 @@ static int check_srq(const struct request *request, enum ibv_srq_type kind)
 	if (object_refused(request->call, request->context, srq))
 		return -errno;
 	if (srq->context != request->context || ((const struct user_srq *)srq)->type != kind)
-		return REFUSE_CREATION(request, EINVAL, RULE_QP_SRQ_KIND, request->attr->qp_type);
+		return creation_refuse(request, EINVAL, RULE_QP_SRQ_KIND, FIGURES(request->attr->qp_type));
 	return 0;
 }
 
@@ -231,7 +242,7 @@ static int check_xrc_recv(const struct request *request)
 	    optional_refused(request->call, request->context, attr->xrcd))
 		return -errno;
 	if (!request_has(request, IBV_QP_INIT_ATTR_XRCD) || !attr->xrcd || attr->xrcd->context != request->context)
-		return REFUSE_CREATION(request, EINVAL, RULE_QP_XRCD, attr->comp_mask);
+		return creation_refuse(request, EINVAL, RULE_QP_XRCD, FIGURES(attr->comp_mask));
 	if (attr->srq) {
 		err = check_srq(request, IBV_SRQT_XRC);
 		if (err)
@@ -239,10 +250,11 @@ static int check_xrc_recv(const struct request *request)
 	}
 	/* Like libmlx5, allows no operations without a send queue. */
 	if (request_has(request, IBV_QP_INIT_ATTR_SEND_OPS_FLAGS))
-		return REFUSE_CREATION(request, EOPNOTSUPP, RULE_QP_SEND_OPS, attr->send_ops_flags, attr->qp_type);
+		return creation_refuse(request, EOPNOTSUPP, RULE_QP_SEND_OPS,
+				       FIGURES(attr->send_ops_flags, attr->qp_type));
 	if (request_has_dv(request, MLX5DV_QP_INIT_ATTR_MASK_SEND_OPS_FLAGS))
-		return REFUSE_CREATION(request, EOPNOTSUPP, RULE_QP_SEND_OPS, request->dv->send_ops_flags,
-				       attr->qp_type);
+		return creation_refuse(request, EOPNOTSUPP, RULE_QP_SEND_OPS,
+				       FIGURES(request->dv->send_ops_flags, attr->qp_type));
 	return 0;
 }
 
@@ -260,17 +272,17 @@ static int check_objects(const struct request *request, const struct qp_type_inf
 	if (!type->send_only && optional_refused(request->call, context, attr->recv_cq))
 		return -errno;
 	if (!request_has(request, IBV_QP_INIT_ATTR_PD) || !attr->pd || attr->pd->context != context)
-		return REFUSE_CREATION(request, EINVAL, RULE_QP_PD, attr->qp_type);
+		return creation_refuse(request, EINVAL, RULE_QP_PD, FIGURES(attr->qp_type));
 	if (!attr->send_cq || attr->send_cq->context != context)
-		return REFUSE_CREATION(request, EINVAL, RULE_QP_CQ, attr->qp_type);
+		return creation_refuse(request, EINVAL, RULE_QP_CQ, FIGURES(attr->qp_type));
 	if (type->send_only)
-		return attr->srq ? REFUSE_CREATION(request, EINVAL, RULE_QP_SRQ, attr->qp_type) : 0;
+		return attr->srq ? creation_refuse(request, EINVAL, RULE_QP_SRQ, FIGURES(attr->qp_type)) : 0;
 	if (!attr->recv_cq || attr->recv_cq->context != context)
-		return REFUSE_CREATION(request, EINVAL, RULE_QP_CQ, attr->qp_type);
+		return creation_refuse(request, EINVAL, RULE_QP_CQ, FIGURES(attr->qp_type));
 	if (!attr->srq)
 		return 0;
 	if (!type->srq)
-		return REFUSE_CREATION(request, EINVAL, RULE_QP_SRQ, attr->qp_type);
+		return creation_refuse(request, EINVAL, RULE_QP_SRQ, FIGURES(attr->qp_type));
 	return check_srq(request, IBV_SRQT_BASIC);
 }
 

@@ -21,12 +21,14 @@ int softhca_ibv_set_ece(struct ibv_qp *qp, struct ibv_ece *ece)
 	hca = hca_of_context(qp->context);
 	/* A peer without ECE sends this. */
 	if (!ece->vendor_id)
-		return errno = REFUSE_QP(hca, "ibv_set_ece", qp->qp_num, EOPNOTSUPP, RULE_ECE_VENDOR, 0, ECE_VENDOR);
+		return errno = refuse_on_qp(hca, "ibv_set_ece", qp->qp_num, EOPNOTSUPP, RULE_ECE_VENDOR,
+					    FIGURES(0, ECE_VENDOR));
 	if (ece->comp_mask)
-		return errno = REFUSE_QP(hca, "ibv_set_ece", qp->qp_num, EINVAL, RULE_ECE_COMP_MASK, ece->comp_mask);
+		return errno = refuse_on_qp(hca, "ibv_set_ece", qp->qp_num, EINVAL, RULE_ECE_COMP_MASK,
+					    FIGURES(ece->comp_mask));
 	if (ece->vendor_id != ECE_VENDOR)
-		return errno = REFUSE_QP(hca, "ibv_set_ece", qp->qp_num, EINVAL, RULE_ECE_VENDOR, ece->vendor_id,
-					 ECE_VENDOR);
+		return errno = refuse_on_qp(hca, "ibv_set_ece", qp->qp_num, EINVAL, RULE_ECE_VENDOR,
+					    FIGURES(ece->vendor_id, ECE_VENDOR));
 	ece->options = 0;
 	return 0;
 }

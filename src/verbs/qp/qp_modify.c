@@ -129,8 +129,8 @@ int softhca_ibv_modify_qp(struct ibv_qp *base, struct ibv_qp_attr *attr, int att
 	 * EINVAL.
 	 */
 	if (attr_mask & ~(2 * IBV_QP_RATE_LIMIT - 1))
-		return REFUSE_QP(hca_of_context(base->context), "ibv_modify_qp", base->qp_num, EOPNOTSUPP,
-				 RULE_QP_ATTR_MASK, (uint32_t)attr_mask & ~(2 * IBV_QP_RATE_LIMIT - 1));
+		return refuse_on_qp(hca_of_context(base->context), "ibv_modify_qp", base->qp_num, EOPNOTSUPP,
+				    RULE_QP_ATTR_MASK, FIGURES((uint32_t)attr_mask & ~(2 * IBV_QP_RATE_LIMIT - 1)));
 	err = qp_modify_resolved(qp, attr, attr_mask);
 	if (err)
 		return err;
@@ -144,6 +144,6 @@ int softhca_ibv_modify_qp_rate_limit(struct ibv_qp *qp, struct ibv_qp_rate_limit
 {
 	if (object_refused("ibv_modify_qp_rate_limit", NULL, qp))
 		return errno;
-	return REFUSE_QP(hca_of_context(qp->context), "ibv_modify_qp_rate_limit", qp->qp_num, EOPNOTSUPP,
-			 RULE_QP_RATE_LIMIT, attr->rate_limit);
+	return refuse_on_qp(hca_of_context(qp->context), "ibv_modify_qp_rate_limit", qp->qp_num, EOPNOTSUPP,
+			    RULE_QP_RATE_LIMIT, FIGURES(attr->rate_limit));
 }

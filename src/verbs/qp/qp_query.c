@@ -28,12 +28,13 @@ int softhca_ibv_query_qp(struct ibv_qp *base, struct ibv_qp_attr *attr, int attr
 		return errno;
 	/* The rate limit and later attributes cannot be queried. */
 	if (attr_mask & ~(IBV_QP_RATE_LIMIT - 1))
-		return REFUSE_QP(hca_of_context(base->context), "ibv_query_qp", base->qp_num, EOPNOTSUPP,
-				 RULE_QP_ATTR_MASK, (uint32_t)attr_mask & ~(IBV_QP_RATE_LIMIT - 1));
+		return refuse_on_qp(hca_of_context(base->context), "ibv_query_qp", base->qp_num, EOPNOTSUPP,
+				    RULE_QP_ATTR_MASK, FIGURES((uint32_t)attr_mask & ~(IBV_QP_RATE_LIMIT - 1)));
 	if (qp->dc_type == MLX5DV_DCTYPE_DCT &&
 	    (attr_mask & ~DCT_ATTRIBUTES || hca_qp_state(qp->device) != IBV_QPS_RTR))
-		return REFUSE_QP(hca_of_context(base->context), "ibv_query_qp", hca_qp_number(qp->device), EINVAL,
-				 RULE_QP_QUERY_DCT, hca_qp_state(qp->device), (uint32_t)attr_mask, DCT_ATTRIBUTES);
+		return refuse_on_qp(hca_of_context(base->context), "ibv_query_qp", hca_qp_number(qp->device), EINVAL,
+				    RULE_QP_QUERY_DCT,
+				    FIGURES(hca_qp_state(qp->device), (uint32_t)attr_mask, DCT_ATTRIBUTES));
 	err = -hca_qp_query(qp->device, &all);
 	if (err)
 		return err;

@@ -70,7 +70,8 @@ int softhca_ibv_close_xrcd(struct ibv_xrcd *base)
 	if (object_refused("ibv_close_xrcd", NULL, base))
 		return errno;
 	if (hca_xrcd_close(xrcd->device))
-		return REFUSE_IGNORABLE(hca_of_context(base->context), "ibv_close_xrcd", EBUSY, RULE_XRCD_IN_USE, 0);
+		return refuse_ignorable(hca_of_context(base->context), "ibv_close_xrcd", EBUSY, RULE_XRCD_IN_USE,
+					FIGURES(0));
 	object_leave(&xrcd->alive);
 	free(xrcd);
 	return 0;

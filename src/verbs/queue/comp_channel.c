@@ -48,8 +48,8 @@ int softhca_ibv_destroy_comp_channel(struct ibv_comp_channel *base)
 		return errno;
 	users = __atomic_load_n(&base->refcnt, __ATOMIC_ACQUIRE);
 	if (users)
-		return REFUSE_IGNORABLE(hca_of_context(base->context), "ibv_destroy_comp_channel", EBUSY,
-					RULE_CHANNEL_IN_USE, users);
+		return refuse_ignorable(hca_of_context(base->context), "ibv_destroy_comp_channel", EBUSY,
+					RULE_CHANNEL_IN_USE, FIGURES(users));
 	object_leave(&channel->alive);
 	substitute_poller_forget(&channel->events);
 	event_queue_destroy(&channel->events);

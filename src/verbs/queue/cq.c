@@ -261,8 +261,8 @@ int softhca_ibv_destroy_cq(struct ibv_cq *base)
 	if (object_refused("ibv_destroy_cq", NULL, base))
 		return errno;
 	if (hca_cq_destroy(cq->device))
-		return REFUSE_IGNORABLE(hca_of_context(base->context), "ibv_destroy_cq", EBUSY, RULE_CQ_IN_USE,
-					base->handle);
+		return refuse_ignorable(hca_of_context(base->context), "ibv_destroy_cq", EBUSY, RULE_CQ_IN_USE,
+					FIGURES(base->handle));
 	object_leave(&cq->alive);
 	/* ibv_get_cq_event(3): destroying a CQ waits until all events that the program took are acknowledged. */
 	events_wait(base->context, "ibv_destroy_cq", "CQ", &cq->comp_events_taken, &base->comp_events_completed);

@@ -281,8 +281,8 @@ int softhca_ibv_destroy_srq(struct ibv_srq *base)
 	if (object_refused("ibv_destroy_srq", NULL, base))
 		return errno;
 	if (hca_srq_destroy(srq->device))
-		return REFUSE_IGNORABLE(hca_of_context(base->context), "ibv_destroy_srq", EBUSY, RULE_SRQ_IN_USE,
-					base->handle);
+		return refuse_ignorable(hca_of_context(base->context), "ibv_destroy_srq", EBUSY, RULE_SRQ_IN_USE,
+					FIGURES(base->handle));
 	object_leave(&srq->alive);
 	events_wait(base->context, "ibv_destroy_srq", "SRQ", &srq->async_events_taken, &srq->base.events_completed);
 	if (srq->type == IBV_SRQT_XRC) {

@@ -447,7 +447,7 @@ static void renew_sink(struct fixture *fixture)
 	fixture->sink = new_sink(&fixture->settings);
 }
 
-static void refuse_ignorable(struct fixture *fixture, enum explain_rule rule)
+static void record_ignorable(struct fixture *fixture, enum explain_rule rule)
 {
 	const struct explain_record record = {.time_ns = fixture->now_ns,
 					      .rule = rule,
@@ -461,7 +461,7 @@ static void ignored_refusal(void **state)
 {
 	struct fixture *fixture = *state;
 
-	refuse_ignorable(fixture, RULE_CQ_IN_USE);
+	record_ignorable(fixture, RULE_CQ_IN_USE);
 	explain_sink_finish(fixture->sink, 0);
 	assert_string_equal(written(fixture), "");
 }
@@ -472,8 +472,8 @@ static void refusal_that_matters(void **state)
 	struct fixture *fixture = *state;
 	const char *text;
 
-	refuse_ignorable(fixture, RULE_CQ_IN_USE);
-	refuse_ignorable(fixture, RULE_PD_IN_USE);
+	record_ignorable(fixture, RULE_CQ_IN_USE);
+	record_ignorable(fixture, RULE_PD_IN_USE);
 	explain_sink_finish(fixture->sink, 1);
 	text = written(fixture);
 	COUNT(text, "\n", 2);
@@ -481,7 +481,7 @@ static void refusal_that_matters(void **state)
 	COUNT(text, "[320 PD_IN_USE; ", 1);
 
 	renew_sink(fixture);
-	refuse_ignorable(fixture, RULE_CQ_IN_USE);
+	record_ignorable(fixture, RULE_CQ_IN_USE);
 	assert_string_equal(written(fixture), "");
 	explain(fixture, 0x40, RULE_KEY_RANGE, MLX5_CQE_SYNDROME_LOCAL_PROT_ERR, 0);
 	text = written(fixture);
@@ -490,7 +490,7 @@ static void refusal_that_matters(void **state)
 
 	strcpy(fixture->settings.lint, "on");
 	renew_sink(fixture);
-	refuse_ignorable(fixture, RULE_CQ_IN_USE);
+	record_ignorable(fixture, RULE_CQ_IN_USE);
 	COUNT(written(fixture), "[424 CQ_IN_USE; ", 1);
 }
 
