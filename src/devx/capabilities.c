@@ -92,7 +92,7 @@ int command_query_hca_cap(struct devx_command *command)
 		command_put(command, capabilities[i].field, capabilities[i].value);
 		exists = true;
 	}
-	return exists ? 0 : COMMAND_REFUSE(command, STATUS_BAD_PARAMETER, RULE_DEVX_CAP_GROUP, group);
+	return exists ? 0 : command_refuse(command, STATUS_BAD_PARAMETER, RULE_DEVX_CAP_GROUP, FIGURES(group));
 }
 
 int command_query_nic_vport(struct devx_command *command)

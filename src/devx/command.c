@@ -124,7 +124,7 @@ static int command_check_call(const struct request *request, const struct devx_c
 static int command_dispatch(const struct request *request, struct devx_command *command, const struct entry *entry)
 {
 	if (!entry->function)
-		return COMMAND_REFUSE(command, STATUS_BAD_OPCODE, RULE_DEVX_UNSERVED, command->opcode);
+		return command_refuse(command, STATUS_BAD_OPCODE, RULE_DEVX_UNSERVED, FIGURES(command->opcode));
 	if (request->in_bytes < entry->in_bytes)
 		return command_refuse_length(command, entry->in_bytes);
 	return entry->function(command);
@@ -138,7 +138,7 @@ static bool is_question(const struct request *request, const struct devx_command
 }
 
 /* Explains the refusal, and writes status and syndrome to the output. */
-static void command_refuse(const struct request *request, struct devx_command *command)
+static void command_explain_refusal(const struct request *request, struct devx_command *command)
 {
 	const struct explain_subject subject = {
 		.call = request->name, .error = EREMOTEIO, .expected = is_question(request, command)};
@@ -182,7 +182,7 @@ static int command_execute(const struct request *request, struct devx_command *c
 	if (error == -EFAULT)
 		return error;
 	if (error) {
-		command_refuse(request, command);
+		command_explain_refusal(request, command);
 	} else if (object && request->call == CALL_CREATE) {
 		object->kind = command_kind(entry, command);
 		created_keep(object, command);

@@ -50,9 +50,13 @@ struct devx_command {
 	struct refusal why;
 };
 
-/* Refuses a command: return COMMAND_REFUSE(command, STATUS_…, RULE_…, figures…); */
-#define COMMAND_REFUSE(command, status_value, rule, ...)                                                               \
-	((command)->status = (status_value), REFUSAL(&(command)->why, EREMOTEIO, rule, __VA_ARGS__))
+/** Notes why @command is refused: return command_refuse(command, STATUS_…, RULE_…, FIGURES(…)); */
+static inline int command_refuse(struct devx_command *command, enum devx_status status, enum explain_rule rule,
+				 const uint64_t *figures, size_t count)
+{
+	command->status = status;
+	return refusal_note(&command->why, EREMOTEIO, rule, figures, count);
+}
 
 static inline uint64_t command_get(const struct devx_command *command, struct devx_field field)
 {

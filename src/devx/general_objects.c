@@ -39,7 +39,7 @@ static int create_dek(struct devx_command *command)
 	int error;
 
 	if (offer == CRYPTO_OFF)
-		return COMMAND_REFUSE(command, STATUS_BAD_PARAMETER, RULE_CRYPTO_NOT_OFFERED, 0);
+		return command_refuse(command, STATUS_BAD_PARAMETER, RULE_CRYPTO_NOT_OFFERED, FIGURES(0));
 	if (command_get(command, DEK_KEY_SIZE) > KEY_SIZE_256)
 		return command_refuse_field(command, DEK_KEY_SIZE);
 	if (command->in_bytes < bytes)

@@ -61,8 +61,8 @@ static int mkey_create_memory(struct devx_command *command, struct hca_pd *pd)
 		return command_refuse_field(command, MKC_START);
 	error = hca_mkey_create_memory(pd, &state, base, &command->object->mkey);
 	if (error == -EFAULT)
-		return COMMAND_REFUSE(command, STATUS_BAD_PARAMETER, RULE_DEVX_UMEM_MEMORY, (uintptr_t)base,
-				      state.length, state.rights);
+		return command_refuse(command, STATUS_BAD_PARAMETER, RULE_DEVX_UMEM_MEMORY,
+				      FIGURES((uintptr_t)base, state.length, state.rights));
 	return error ? command_refuse_room(command) : 0;
 }
 
@@ -91,8 +91,8 @@ static int mkey_read_capacity(struct devx_command *command, struct hca_mkey_layo
 	if (encryption > ENCRYPTION_ON)
 		return command_refuse_field(command, MKC_ENCRYPTION);
 	if (encryption && hca_settings(command->devx->hca)->crypto == CRYPTO_OFF)
-		return COMMAND_REFUSE(command, STATUS_BAD_PARAMETER, RULE_CRYPTO_NOT_OFFERED, 0);
-	/* The encryption is described in a block setup, so the key needs room for one. */
+		return command_refuse(command, STATUS_BAD_PARAMETER, RULE_CRYPTO_NOT_OFFERED, FIGURES(0));
+	/* A block setup describes the encryption. */
 	if (encryption && bsf < BSF_OCTOWORDS)
 		return command_refuse_field(command, MKC_BSF_OCTOWORDS);
 	layout->attr = (struct hca_mkey_attr){

@@ -14,8 +14,9 @@ static const struct {
 
 int command_refuse_field(struct devx_command *command, struct devx_field field)
 {
-	return COMMAND_REFUSE(command, STATUS_BAD_PARAMETER, RULE_DEVX_FIELD, command->opcode, 4u * field.dword,
-			      field.high, field.low, command_get(command, field));
+	return command_refuse(command, STATUS_BAD_PARAMETER, RULE_DEVX_FIELD,
+			      FIGURES(command->opcode, 4u * field.dword, field.high, field.low,
+				      command_get(command, field)));
 }
 
 int command_check_refused(struct devx_command *command, enum devx_layout layout)
@@ -28,19 +29,19 @@ int command_check_refused(struct devx_command *command, enum devx_layout layout)
 
 int command_refuse_number(struct devx_command *command, const char *name, uint64_t number)
 {
-	return COMMAND_REFUSE(command, STATUS_NO_SUCH_RESOURCE, RULE_DEVX_NUMBER, command->opcode,
-			      devx_name_figure(name), number);
+	return command_refuse(command, STATUS_NO_SUCH_RESOURCE, RULE_DEVX_NUMBER,
+			      FIGURES(command->opcode, devx_name_figure(name), number));
 }
 
 int command_refuse_length(struct devx_command *command, size_t bytes)
 {
-	return COMMAND_REFUSE(command, STATUS_BAD_INPUT_LENGTH, RULE_DEVX_LENGTH, command->opcode, command->in_bytes,
-			      command->out_bytes, bytes, COMMAND_HEADER);
+	return command_refuse(command, STATUS_BAD_INPUT_LENGTH, RULE_DEVX_LENGTH,
+			      FIGURES(command->opcode, command->in_bytes, command->out_bytes, bytes, COMMAND_HEADER));
 }
 
 int command_refuse_room(struct devx_command *command)
 {
-	return COMMAND_REFUSE(command, STATUS_NO_RESOURCES, RULE_DEVX_NO_ROOM, command->opcode);
+	return command_refuse(command, STATUS_NO_RESOURCES, RULE_DEVX_NO_ROOM, FIGURES(command->opcode));
 }
 
 /* ---- operands --------------------------------------------------------------------------------------------------- */
@@ -92,8 +93,8 @@ int command_find_memory(struct devx_command *command, struct devx_field field, u
 	if (!umem)
 		return command_refuse_number(command, "umem", number);
 	if (offset > umem->size || size > umem->size - offset)
-		return COMMAND_REFUSE(command, STATUS_BAD_PARAMETER, RULE_DEVX_UMEM_RANGE, command->opcode, number,
-				      offset, size, umem->size);
+		return command_refuse(command, STATUS_BAD_PARAMETER, RULE_DEVX_UMEM_RANGE,
+				      FIGURES(command->opcode, number, offset, size, umem->size));
 	*memory = umem->address + offset;
 	kept[kept[0] != NULL] = umem;
 	umem->references++;

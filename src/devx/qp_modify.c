@@ -241,8 +241,8 @@ int command_modify_qp(struct devx_command *command)
 	struct change change;
 
 	if (transition->from != ANY_STATE && transition->from != state)
-		return COMMAND_REFUSE(command, STATUS_BAD_QP_STATE, RULE_MODIFY_TRANSITION, type, state,
-				      transition->to);
+		return command_refuse(command, STATUS_BAD_QP_STATE, RULE_MODIFY_TRANSITION,
+				      FIGURES(type, state, transition->to));
 	change_read(command, type, transition, &change);
 	if (hca_qp_try_modify(command->qp, &change.attr, change.mask, &command->why)) {
 		command->status = STATUS_BAD_PARAMETER;

@@ -74,8 +74,8 @@ int command_modify_rmp(struct devx_command *command)
 	uint64_t chosen = command_get(command, RMPC_BITMASK), limit = command_get(command, RMPC_LIMIT);
 
 	if (command_get(command, RMPC_STATE_NOW) != RMP_READY)
-		return COMMAND_REFUSE(command, STATUS_BAD_RESOURCE_STATE, RULE_DEVX_RMP_STATE, object->number,
-				      command_get(command, RMPC_STATE_NOW), RMP_READY);
+		return command_refuse(command, STATUS_BAD_RESOURCE_STATE, RULE_DEVX_RMP_STATE,
+				      FIGURES(object->number, command_get(command, RMPC_STATE_NOW), RMP_READY));
 	if (command_get(command, RMPC_STATE) != RMP_READY)
 		return command_refuse_field(command, RMPC_STATE);
 	if (chosen & ~(uint64_t)CHANGE_LIMIT)
