@@ -6,9 +6,9 @@
 
 static void message_abandon(struct cm_id *id)
 {
-	CM_EXPLAIN(id->cm, RULE_CM_GIVEN_UP, id->sent.kind, id->known.local_comm_id,
-		   CM_GID_HIGH(id->known.path.destination), CM_GID_LOW(id->known.path.destination), id->sends,
-		   id->wait_ns / CM_MS);
+	cm_explain(id->cm, RULE_CM_GIVEN_UP,
+		   FIGURES(id->sent.kind, id->known.local_comm_id, CM_GID_HIGH(id->known.path.destination),
+			   CM_GID_LOW(id->known.path.destination), id->sends, id->wait_ns / CM_MS));
 	if (id->state == CM_STATE_DREQ_SENT) {
 		cm_to_timewait(id);
 		cm_raise_disconnected(id, -ETIMEDOUT, NULL, NULL);

@@ -210,7 +210,9 @@ bool cm_id_is_free(const struct cm_id *id)
 
 int cm_wrong_state(const struct cm_id *id, const char *call)
 {
-	return -CM_REFUSE(id->cm, call, EINVAL, RULE_CM_STATE, id->state, id->known.local_comm_id);
+	struct hca *hca = id->cm->config.hca;
+
+	return hca ? -REFUSE(hca, call, EINVAL, RULE_CM_STATE, id->state, id->known.local_comm_id) : -EINVAL;
 }
 
 void cm_begin_active(struct cm_id *id)

@@ -177,13 +177,15 @@ void cm_id_due(struct timer *timer);
 
 enum { CM_EXPLAINED = LIMIT_EXPLAINED_DROPS };
 
-/* Explains an event that others can cause. */
-#define CM_EXPLAIN(cm, rule, ...)                                                                                      \
-	((void)((cm)->config.hca && EXPLAIN_LIMITED((cm)->config.hca, (&(const struct explain_subject){.call = NULL}), \
-						    CM_EXPLAINED, rule, __VA_ARGS__)))
-/* Explains why a call of the program is refused. Evaluates to the errno value. */
-#define CM_REFUSE(cm, call_name, errno_value, rule, ...)                                                               \
-	((cm)->config.hca ? REFUSE((cm)->config.hca, call_name, errno_value, rule, __VA_ARGS__) : (errno_value))
+/** Explains an event that others can cause. */
+static inline void cm_explain(struct cm *cm, enum explain_rule rule, const uint64_t *figures, size_t count)
+{
+	const struct explain_subject subject = {0};
+
+	if (cm->config.hca)
+		explain_limited(cm->config.hca, &subject, CM_EXPLAINED, rule, figures, count);
+}
+
 /* The two halves of a GID, for explanations. */
 #define CM_GID_HIGH(gid) be64toh((gid).global.subnet_prefix)
 #define CM_GID_LOW(gid) be64toh((gid).global.interface_id)

@@ -120,8 +120,9 @@ static void take_rej(struct cm_id *id, const struct packet_path *path, const str
 	/* The program has not accepted the request yet; cm_send_rep() will detect the REJ. */
 	bool unanswered = id->state == CM_STATE_REQ_RCVD || id->state == CM_STATE_MRA_REQ_SENT;
 
-	CM_EXPLAIN(id->cm, RULE_CM_REJECTED, id->known.local_comm_id, CM_GID_HIGH(path->source),
-		   CM_GID_LOW(path->source), message->rej.reason, message->rej.reason, id->state);
+	cm_explain(id->cm, RULE_CM_REJECTED,
+		   FIGURES(id->known.local_comm_id, CM_GID_HIGH(path->source), CM_GID_LOW(path->source),
+			   message->rej.reason, message->rej.reason, id->state));
 	if (rest)
 		cm_to_timewait(id);
 	else
@@ -134,7 +135,7 @@ static bool names_own_qp(const struct cm_id *id, const struct cm_dreq *dreq)
 {
 	if (dreq->remote_qpn == id->known.local_qpn)
 		return true;
-	CM_EXPLAIN(id->cm, RULE_CM_DREQ_QPN, id->known.local_comm_id, dreq->remote_qpn, id->known.local_qpn);
+	cm_explain(id->cm, RULE_CM_DREQ_QPN, FIGURES(id->known.local_comm_id, dreq->remote_qpn, id->known.local_qpn));
 	return false;
 }
 
@@ -172,8 +173,9 @@ static void take_sidr_rep(struct cm_id *id, const struct packet_path *path, cons
 	const struct cm_sidr_rep *sidr_rep = &message->sidr_rep;
 
 	if (sidr_rep->status != CM_SIDR_VALID)
-		CM_EXPLAIN(id->cm, RULE_CM_SIDR_REFUSED, id->known.service_id, CM_GID_HIGH(path->source),
-			   CM_GID_LOW(path->source), sidr_rep->status, sidr_rep->status);
+		cm_explain(id->cm, RULE_CM_SIDR_REFUSED,
+			   FIGURES(id->known.service_id, CM_GID_HIGH(path->source), CM_GID_LOW(path->source),
+				   sidr_rep->status, sidr_rep->status));
 	id->known.remote_qpn = sidr_rep->qpn;
 	id->known.remote_ece_vendor = (uint32_t)sidr_rep->vendor_id_high << 8 | sidr_rep->vendor_id_low;
 	id->known.remote_ece_options = message->attribute_modifier;
@@ -253,9 +255,9 @@ static bool id_is_peer_of(const struct cm_id *id, const struct packet_path *path
 {
 	if (!memcmp(&id->known.path.destination, &path->source, sizeof(path->source)))
 		return true;
-	CM_EXPLAIN(id->cm, RULE_CM_SOURCE, message->kind, id->known.local_comm_id, CM_GID_HIGH(path->source),
-		   CM_GID_LOW(path->source), CM_GID_HIGH(id->known.path.destination),
-		   CM_GID_LOW(id->known.path.destination));
+	cm_explain(id->cm, RULE_CM_SOURCE,
+		   FIGURES(message->kind, id->known.local_comm_id, CM_GID_HIGH(path->source), CM_GID_LOW(path->source),
+			   CM_GID_HIGH(id->known.path.destination), CM_GID_LOW(id->known.path.destination)));
 	return false;
 }
 
@@ -269,7 +271,8 @@ static void cm_answer_unknown_id(struct cm *cm, const struct packet_path *path, 
 	if (cm_answer_unclaimed(mad, answer) && cm_unpack(answer, &reply) == CM_WELL_FORMED)
 		cm_post(cm, &back, &reply);
 	else if (message->kind != CM_DREP)
-		CM_EXPLAIN(cm, RULE_CM_UNKNOWN_ID, message->kind, CM_GID_HIGH(path->source), CM_GID_LOW(path->source));
+		cm_explain(cm, RULE_CM_UNKNOWN_ID,
+			   FIGURES(message->kind, CM_GID_HIGH(path->source), CM_GID_LOW(path->source)));
 }
 
 static void cm_receive_message(struct cm *cm, const struct packet_path *path, const struct cm_message *message,
@@ -295,8 +298,9 @@ void cm_receive(struct cm *cm, const struct packet_path *path, const uint8_t mad
 	enum cm_malformed wrong = cm_unpack(mad, &message);
 
 	if (wrong != CM_WELL_FORMED) {
-		CM_EXPLAIN(cm, RULE_CM_MALFORMED, CM_GID_HIGH(path->source), CM_GID_LOW(path->source), mad[0], mad[1],
-			   mad[2], mad[3], (uint32_t)mad[16] << 8 | mad[17]);
+		cm_explain(cm, RULE_CM_MALFORMED,
+			   FIGURES(CM_GID_HIGH(path->source), CM_GID_LOW(path->source), mad[0], mad[1], mad[2], mad[3],
+				   (uint32_t)mad[16] << 8 | mad[17]));
 		return;
 	}
 	cm_begin(cm, &outbox);

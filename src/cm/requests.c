@@ -22,8 +22,9 @@ static void request_refuse_unlistened(struct cm *cm, const struct packet_path *p
 	uint8_t mad[CM_MAD_BYTES], answer[CM_MAD_BYTES];
 	struct cm_message reply;
 
-	CM_EXPLAIN(cm, RULE_CM_NO_LISTENER, message->kind, CM_GID_HIGH(path->source), CM_GID_LOW(path->source),
-		   service_id, service_id & 0xffff);
+	cm_explain(cm, RULE_CM_NO_LISTENER,
+		   FIGURES(message->kind, CM_GID_HIGH(path->source), CM_GID_LOW(path->source), service_id,
+			   service_id & 0xffff));
 	cm_pack(message, mad);
 	if (cm_answer_unclaimed(mad, answer) && cm_unpack(answer, &reply) == CM_WELL_FORMED)
 		cm_post(cm, &back, &reply);
@@ -99,8 +100,9 @@ static enum cm_verdict listeners_ask(struct cm_id *child, const struct packet_pa
 	     listener && verdict == CM_NOT_MINE; listener = next_listener(listener->next_listener, service_id))
 		verdict = functions->request(listener->owner, child, &event, &child->owner, reason);
 	if (verdict == CM_NOT_MINE)
-		CM_EXPLAIN(child->cm, RULE_CM_NOT_FOR_LISTENER, message->kind, CM_GID_HIGH(path->source),
-			   CM_GID_LOW(path->source), service_id, service_id & 0xffff);
+		cm_explain(child->cm, RULE_CM_NOT_FOR_LISTENER,
+			   FIGURES(message->kind, CM_GID_HIGH(path->source), CM_GID_LOW(path->source), service_id,
+				   service_id & 0xffff));
 	return verdict;
 }
 
@@ -175,17 +177,20 @@ static uint16_t check_req(struct cm *cm, const struct packet_path *path, const s
 	/* Answers go to these addresses, which must not be those of another host. */
 	if (memcmp(req->primary_local_gid, &path->source, sizeof(path->source)) != 0 ||
 	    memcmp(req->primary_remote_gid, &path->destination, sizeof(path->destination)) != 0) {
-		CM_EXPLAIN(cm, RULE_CM_REQUEST_GID, CM_GID_HIGH(path->source), CM_GID_LOW(path->source),
-			   CM_GID_HIGH(path->destination), CM_GID_LOW(path->destination));
+		cm_explain(cm, RULE_CM_REQUEST_GID,
+			   FIGURES(CM_GID_HIGH(path->source), CM_GID_LOW(path->source), CM_GID_HIGH(path->destination),
+				   CM_GID_LOW(path->destination)));
 		return CM_REJECT_GID;
 	}
 	if (!know_qp_type(&ignored, req)) {
-		CM_EXPLAIN(cm, RULE_CM_REQUEST_TRANSPORT, CM_GID_HIGH(path->source), CM_GID_LOW(path->source),
-			   req->transport_service, req->extended_transport);
+		cm_explain(cm, RULE_CM_REQUEST_TRANSPORT,
+			   FIGURES(CM_GID_HIGH(path->source), CM_GID_LOW(path->source), req->transport_service,
+				   req->extended_transport));
 		return CM_REJECT_TRANSPORT;
 	}
 	if (req->path_mtu < IBV_MTU_256 || req->path_mtu > IBV_MTU_4096) {
-		CM_EXPLAIN(cm, RULE_CM_REQUEST_MTU, CM_GID_HIGH(path->source), CM_GID_LOW(path->source), req->path_mtu);
+		cm_explain(cm, RULE_CM_REQUEST_MTU,
+			   FIGURES(CM_GID_HIGH(path->source), CM_GID_LOW(path->source), req->path_mtu));
 		return CM_REJECT_MTU;
 	}
 	return 0;
@@ -200,8 +205,9 @@ static void req_repeated(struct cm_id *id, const struct packet_path *path, const
 	if (id->state == CM_STATE_MRA_REQ_SENT) {
 		cm_send_mra(id);
 	} else if (id->state == CM_STATE_TIMEWAIT) {
-		CM_EXPLAIN(id->cm, RULE_CM_REQ_OVER, CM_GID_HIGH(path->source), CM_GID_LOW(path->source),
-			   message->req.local_comm_id, id->known.local_comm_id);
+		cm_explain(id->cm, RULE_CM_REQ_OVER,
+			   FIGURES(CM_GID_HIGH(path->source), CM_GID_LOW(path->source), message->req.local_comm_id,
+				   id->known.local_comm_id));
 		cm_refuse(id->cm, path, message, CM_REJECT_STALE);
 	}
 }
@@ -213,8 +219,9 @@ bool cm_is_stale(struct cm *cm, const struct packet_path *path, const struct cm_
 
 	if (!old)
 		return false;
-	CM_EXPLAIN(cm, RULE_CM_STALE, message->kind, CM_GID_HIGH(path->source), CM_GID_LOW(path->source), qpn,
-		   old->known.local_comm_id, old->state);
+	cm_explain(cm, RULE_CM_STALE,
+		   FIGURES(message->kind, CM_GID_HIGH(path->source), CM_GID_LOW(path->source), qpn,
+			   old->known.local_comm_id, old->state));
 	cm_refuse(cm, path, message, CM_REJECT_STALE);
 	if (old->state == CM_STATE_ESTABLISHED)
 		cm_begin_release(old, (struct cm_private){.data = NULL});
@@ -223,7 +230,8 @@ bool cm_is_stale(struct cm *cm, const struct packet_path *path, const struct cm_
 
 static void request_explain_memory(struct cm *cm, const struct packet_path *path, const struct cm_message *message)
 {
-	CM_EXPLAIN(cm, RULE_CM_REQUEST_MEMORY, message->kind, CM_GID_HIGH(path->source), CM_GID_LOW(path->source));
+	cm_explain(cm, RULE_CM_REQUEST_MEMORY,
+		   FIGURES(message->kind, CM_GID_HIGH(path->source), CM_GID_LOW(path->source)));
 }
 
 static void decide_req(struct cm_id *child, const struct packet_path *path, const struct cm_message *message)

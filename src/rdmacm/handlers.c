@@ -19,9 +19,12 @@
 /* Maximum number of explanations per second about requests of peers. */
 enum { MOST_EXPLAINED = 8 };
 
-#define EXPLAIN_REQUEST(id, rule, ...)                                                                                 \
-	EXPLAIN_LIMITED(hca_of_id(id), (&(const struct explain_subject){.call = "rdma_listen"}), MOST_EXPLAINED, rule, \
-			__VA_ARGS__)
+static void request_explain(const struct user_cm_id *id, enum explain_rule rule, const uint64_t *figures, size_t count)
+{
+	const struct explain_subject subject = {.call = "rdma_listen"};
+
+	explain_limited(hca_of_id(id), &subject, MOST_EXPLAINED, rule, figures, count);
+}
 
 /* Returns the QP type that a request asks for, or IBV_QPT_DRIVER, which no ID has, if the type is unknown. */
 static enum ibv_qp_type message_qp_type(const struct cm_message *message)
@@ -58,29 +61,29 @@ static enum cm_verdict listener_judge(const struct user_cm_id *listener, const s
 	enum cm_hello hello = request_addresses(message, &addresses);
 
 	if (hello == CM_HELLO_VERSION) {
-		EXPLAIN_REQUEST(listener, RULE_RDMACM_HELLO_VERSION, listener->port.number);
+		request_explain(listener, RULE_RDMACM_HELLO_VERSION, FIGURES(listener->port.number));
 		return CM_REJECT;
 	}
 	if (message_qp_type(message) != listener->base.qp_type) {
-		EXPLAIN_REQUEST(listener, RULE_RDMACM_REQUEST_TYPE, message_qp_type(message), listener->port.number,
-				listener->base.qp_type);
+		request_explain(listener, RULE_RDMACM_REQUEST_TYPE,
+				FIGURES(message_qp_type(message), listener->port.number, listener->base.qp_type));
 		return CM_REJECT;
 	}
 	/* Without a header, the request uses native addressing and is for any listener with its service ID. */
 	if (hello == CM_HELLO_NONE && listener->base.ps == RDMA_PS_IB)
 		return CM_TAKE;
 	if (hello == CM_HELLO_NONE) {
-		EXPLAIN_REQUEST(listener, RULE_RDMACM_REQUEST_NO_HEADER, listener->port.number);
+		request_explain(listener, RULE_RDMACM_REQUEST_NO_HEADER, FIGURES(listener->port.number));
 		return CM_REJECT;
 	}
 	if (address_is_multicast(source) || (address_is_wild(source) && !address_is_loopback(source))) {
-		EXPLAIN_REQUEST(listener, RULE_RDMACM_REQUEST_SOURCE, listener->port.number);
+		request_explain(listener, RULE_RDMACM_REQUEST_SOURCE, FIGURES(listener->port.number));
 		return CM_REJECT;
 	}
 	if (!listener_listens_at(listener, destination)) {
-		EXPLAIN_REQUEST(listener, RULE_RDMACM_REQUEST_ADDRESS, listener->port.number,
-				be64toh(address_gid(destination).global.subnet_prefix),
-				be64toh(address_gid(destination).global.interface_id));
+		request_explain(listener, RULE_RDMACM_REQUEST_ADDRESS,
+				FIGURES(listener->port.number, be64toh(address_gid(destination).global.subnet_prefix),
+					be64toh(address_gid(destination).global.interface_id)));
 		return CM_NOT_MINE;
 	}
 	return CM_TAKE;
@@ -119,7 +122,7 @@ enum cm_verdict handle_request(void *argument, struct cm_id *child, const struct
 		return verdict;
 	queued = event_copy(listener, event);
 	if (!queued) {
-		EXPLAIN_REQUEST(listener, RULE_RDMACM_REQUEST_NO_MEMORY, listener->port.number);
+		request_explain(listener, RULE_RDMACM_REQUEST_NO_MEMORY, FIGURES(listener->port.number));
 		return CM_DROP;
 	}
 	queued->child = child;
@@ -135,7 +138,7 @@ enum cm_verdict handle_request(void *argument, struct cm_id *child, const struct
 	}
 	events_unlock();
 	if (verdict == CM_DROP)
-		EXPLAIN_REQUEST(listener, RULE_RDMACM_BACKLOG, waiting, listener->port.number);
+		request_explain(listener, RULE_RDMACM_BACKLOG, FIGURES(waiting, listener->port.number));
 	if (verdict != CM_TAKE)
 		free(queued);
 	return verdict;
