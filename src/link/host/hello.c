@@ -26,10 +26,14 @@
 /* One more than a hello carries, to detect excess descriptors. */
 #define MOST_DESCRIPTORS 2
 
-#define REFUSE_HELLO(pid, rule, ...)                                                                                   \
-	(EXPLAIN_LIMITED(first_device(), (&(const struct explain_subject){0}), LIMIT_EXPLAINED_DROPS, rule,            \
-			 (uint64_t)(pid), __VA_ARGS__),                                                                \
-	 -EPROTO)
+/* Explains why a hello is refused. Returns -EPROTO. */
+static int hello_refuse(enum explain_rule rule, const uint64_t *figures, size_t count)
+{
+	const struct explain_subject subject = {0};
+
+	explain_limited(first_device(), &subject, LIMIT_EXPLAINED_DROPS, rule, figures, count);
+	return -EPROTO;
+}
 
 int host_memory_make(uint64_t bytes)
 {
@@ -83,12 +87,11 @@ int host_memory_check(int fd, uint64_t bytes, pid_t pid)
 	struct stat file;
 
 	if (seals < 0 || (seals & SEALS) != SEALS || fstatfs(fd, &system) || fstat(fd, &file))
-		return REFUSE_HELLO(pid, RULE_HOST_HELLO_SEALS, seals < 0 ? 0 : (uint64_t)seals, SEALS);
-	/*
-	 * Only files in memory have seals. A file of huge pages is refused: touching it fails if no huge page is left.
-	 */
+		return hello_refuse(RULE_HOST_HELLO_SEALS,
+				    FIGURES((uint64_t)pid, seals < 0 ? 0 : (uint64_t)seals, SEALS));
+	/* Only files in memory have seals. A file of huge pages could fail when it is touched, because none is left. */
 	if (system.f_type != TMPFS_MAGIC || (uint64_t)file.st_size != bytes)
-		return REFUSE_HELLO(pid, RULE_HOST_HELLO_MEMORY, (uint64_t)file.st_size, bytes);
+		return hello_refuse(RULE_HOST_HELLO_MEMORY, FIGURES((uint64_t)pid, (uint64_t)file.st_size, bytes));
 	return 0;
 }
 
@@ -98,12 +101,12 @@ static int hello_check(const struct received *received, pid_t pid)
 	const struct host_hello *hello = &received->hello;
 
 	if (message->length != sizeof(*hello) || message->count != 1 || message->truncated)
-		return REFUSE_HELLO(pid, RULE_HOST_HELLO_SHAPE, (uint64_t)message->length, message->count,
-				    sizeof(*hello));
+		return hello_refuse(RULE_HOST_HELLO_SHAPE,
+				    FIGURES((uint64_t)pid, (uint64_t)message->length, message->count, sizeof(*hello)));
 	if (memcmp(hello->magic, HOST_MAGIC, sizeof(hello->magic)) != 0 || hello->version != HOST_VERSION ||
 	    hello->memory != host_carrier->memory_size())
-		return REFUSE_HELLO(pid, RULE_HOST_HELLO_VERSION, hello->version, hello->memory, HOST_VERSION,
-				    host_carrier->memory_size());
+		return hello_refuse(RULE_HOST_HELLO_VERSION, FIGURES((uint64_t)pid, hello->version, hello->memory,
+								     HOST_VERSION, host_carrier->memory_size()));
 	return host_memory_check(received->descriptor[0], host_carrier->memory_size(), pid);
 }
 

@@ -99,9 +99,9 @@ int udp_way_make(struct udp_way *way, struct hca *hca, const struct packet_path 
 	if (way->ipv6 == gid_is_ipv4(&way->path.source)) {
 		const union ibv_gid *to = &path->destination, *from = &path->source;
 
-		UDP_EXPLAIN(hca, 0, RULE_UDP_FAMILIES, be64toh(to->global.subnet_prefix),
-			    be64toh(to->global.interface_id), be64toh(from->global.subnet_prefix),
-			    be64toh(from->global.interface_id));
+		udp_explain(hca, 0, RULE_UDP_FAMILIES,
+			    FIGURES(be64toh(to->global.subnet_prefix), be64toh(to->global.interface_id),
+				    be64toh(from->global.subnet_prefix), be64toh(from->global.interface_id)));
 		return -EAFNOSUPPORT;
 	}
 	way->unlabelled = 0;

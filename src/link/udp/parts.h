@@ -350,13 +350,17 @@ bool udp_find_process(uint64_t inode, struct udp_owner *owner);
  */
 bool udp_find_receiver(uint16_t port, struct udp_owner *owner);
 
-/*
- * Explains, at most once per second, a problem that may recur with every packet sent, such as those of QP @number (0:
- * no QP of this process).
+/**
+ * Explains, at most once per second, what may happen to every packet that is sent, such as those of QP @qpn (0: no
+ * QP of ours).
  */
-#define UDP_EXPLAIN(hca, number, rule, ...)                                                                            \
-	(explain_may(hca, rule, 1)                                                                                     \
-		 ? EXPLAIN(hca, (&(const struct explain_subject){.qpn = (number)}), rule, __VA_ARGS__)                 \
-		 : 0)
+static inline void udp_explain(struct hca *hca, uint32_t qpn, enum explain_rule rule, const uint64_t *figures,
+			       size_t count)
+{
+	const struct explain_subject subject = {.qpn = qpn};
+
+	if (explain_may(hca, rule, 1))
+		explain_make(hca, &subject, rule, figures, count);
+}
 
 #endif

@@ -95,12 +95,14 @@ static void port_close_fd(int *fd)
 
 /* ---- explanations: once, until something else is the case ------------------------------------------------------ */
 
-#define EXPLAIN_ONCE(rule, ...)                                                                                        \
-	do {                                                                                                           \
-		if (port.explained != (rule))                                                                          \
-			EXPLAIN(port.hca, (&(const struct explain_subject){0}), (rule), __VA_ARGS__);                  \
-		port.explained = (rule);                                                                               \
-	} while (0)
+static void port_explain_once(enum explain_rule rule, const uint64_t *figures, size_t count)
+{
+	const struct explain_subject subject = {0};
+
+	if (port.explained != rule)
+		explain_make(port.hca, &subject, rule, figures, count);
+	port.explained = rule;
+}
 
 static void port_explain_taken(void)
 {
@@ -112,17 +114,14 @@ static void port_explain_taken(void)
 	if (udp_name_is_reserved(port_number(), &port.reserve))
 		return;
 	if (port.stranger.uid != (uid_t)-1 && (!seen || owner.pid == port.stranger.pid)) {
-		EXPLAIN_ONCE(RULE_UDP_PORT_OTHER_USER, port_number(), (uint64_t)port.stranger.pid, port.stranger.uid,
-			     geteuid());
+		port_explain_once(RULE_UDP_PORT_OTHER_USER,
+				  FIGURES(port_number(), (uint64_t)port.stranger.pid, port.stranger.uid, geteuid()));
 	} else if (seen) {
 		memcpy(name, owner.name, sizeof(name));
-		EXPLAIN_ONCE(RULE_UDP_PORT_TAKEN, port_number(), (uint64_t)owner.pid, name[0], name[1]);
+		port_explain_once(RULE_UDP_PORT_TAKEN, FIGURES(port_number(), (uint64_t)owner.pid, name[0], name[1]));
 	} else if (port.tries >= TUNABLE_UDP_PORT_TRIES_SOON) {
-		/*
-		 * Earlier, the owner may be a process that is ending: it still has the port but no longer shows its
-		 * descriptors.
-		 */
-		EXPLAIN_ONCE(RULE_UDP_PORT_TAKEN_UNSEEN, port_number());
+		/* Before that it may be a process that is ending, which has the port but no descriptors any more. */
+		port_explain_once(RULE_UDP_PORT_TAKEN_UNSEEN, FIGURES(port_number()));
 	}
 }
 
@@ -219,7 +218,7 @@ static void port_take(void)
 	}
 	/* The first attempt may run under a QP's lock, where reading all of /proc would take too long. */
 	if (error != -EADDRINUSE)
-		EXPLAIN_ONCE(RULE_UDP_PORT_REFUSED, port_number(), (uint64_t)-error);
+		port_explain_once(RULE_UDP_PORT_REFUSED, FIGURES(port_number(), (uint64_t)-error));
 	else if (port.tries >= TUNABLE_UDP_PORT_TRIES_GIVEN)
 		port_explain_taken();
 	port_retry();
@@ -250,7 +249,7 @@ static void port_take_share(int connection, pid_t pid)
 
 static void port_explain_kept(void)
 {
-	EXPLAIN_ONCE(RULE_UDP_PORT_KEPT, port_number(), (uint64_t)port.owner_is.pid);
+	port_explain_once(RULE_UDP_PORT_KEPT, FIGURES(port_number(), (uint64_t)port.owner_is.pid));
 }
 
 /* ---- receiving as a substitute for a stopped owner --------------------------------------------------------------- */
@@ -268,8 +267,8 @@ static void owner_look(void)
 		return;
 	port.in_place = true;
 	counter_add(port.hca, COUNTER_UDP_TAKEOVERS, 1);
-	UDP_EXPLAIN(port.hca, 0, RULE_UDP_PORT_SILENT, port_number(), LIMIT_UDP_SILENCE_MS,
-		    (uint64_t)port.owner_is.pid);
+	udp_explain(port.hca, 0, RULE_UDP_PORT_SILENT,
+		    FIGURES(port_number(), LIMIT_UDP_SILENCE_MS, (uint64_t)port.owner_is.pid));
 	udp_receive_in_place(port.share.socket, port.page, turn);
 }
 
@@ -447,7 +446,7 @@ static void port_contend(void)
 	if (port.share.socket < 0)
 		port.share.socket = udp_receiver_open(&port.ipv6);
 	if (port.share.socket < 0) {
-		EXPLAIN_ONCE(RULE_UDP_PORT_REFUSED, port_number(), (uint64_t)-port.share.socket);
+		port_explain_once(RULE_UDP_PORT_REFUSED, FIGURES(port_number(), (uint64_t)-port.share.socket));
 		port.share.socket = -1;
 		port_retry();
 		return;
@@ -490,7 +489,7 @@ static void port_begin_once(struct hca *hca, uint32_t generation)
 	}
 	pthread_mutex_unlock(&port.lock);
 	if (error)
-		UDP_EXPLAIN(hca, 0, RULE_UDP_PORT_REFUSED, hca->settings.roce_port, (uint64_t)-error);
+		udp_explain(hca, 0, RULE_UDP_PORT_REFUSED, FIGURES(hca->settings.roce_port, (uint64_t)-error));
 }
 
 void udp_begin(struct hca *hca)

@@ -59,13 +59,12 @@ static void pending_deliver(void)
 		link_filters(receiver.hca)->handled(receiver.hca);
 }
 
-static void frame_explain_drop(const struct refusal *why, uint32_t qpn)
+static void frame_explain_drop(uint32_t qpn, enum explain_rule rule, const uint64_t *figures, size_t count)
 {
-	explain_limited(receiver.hca, &(struct explain_subject){.qpn = qpn}, LIMIT_EXPLAINED_DROPS, why->rule,
-			why->args, EXPLAIN_ARGS);
-}
+	const struct explain_subject subject = {.qpn = qpn};
 
-#define DROP_FRAME(qpn, rule_number, ...) frame_explain_drop(&(const struct refusal){rule_number, {__VA_ARGS__}}, qpn)
+	explain_limited(receiver.hca, &subject, LIMIT_EXPLAINED_DROPS, rule, figures, count);
+}
 
 /* Builds the packet in the slot of the run, where it waits for packets that may join it. */
 static void packet_take(const uint8_t *bytes, uint32_t length)
@@ -75,7 +74,7 @@ static void packet_take(const uint8_t *bytes, uint32_t length)
 
 	if (roce_parse(packet, bytes, length, &why)) {
 		counter_add(receiver.hca, COUNTER_UDP_MALFORMED, 1);
-		frame_explain_drop(&why, roce_destination(bytes));
+		frame_explain_drop(roce_destination(bytes), why.rule, why.args, EXPLAIN_ARGS);
 		return;
 	}
 	packet->link = routes->udp();
@@ -157,7 +156,7 @@ static void packet_handle(const uint8_t *bytes, uint32_t length)
 	/* A datagram for a group must have this QP number (IBTA 10.5.1), and must not reach a QP by another number. */
 	if (receiver.group != (qpn == MULTICAST_QPN)) {
 		counter_add(receiver.hca, COUNTER_UDP_MALFORMED, 1);
-		DROP_FRAME(qpn, RULE_FRAME_GROUP, qpn);
+		frame_explain_drop(qpn, RULE_FRAME_GROUP, FIGURES(qpn));
 		return;
 	}
 	/* Datagrams for queue pair 1 are forwarded by their own handler. */
@@ -189,7 +188,7 @@ static bool frame_check_icrc(const struct udp_arrival *arrival, uint32_t number,
 	if (!roce_icrc_fits(&arrival->wire, arrival->source_port, (uint16_t)receiver.hca->settings.roce_port, &unseen,
 			    bytes, length)) {
 		counter_add(receiver.hca, COUNTER_UDP_BAD_ICRC, 1);
-		DROP_FRAME(qpn, RULE_FRAME_ICRC, qpn, length);
+		frame_explain_drop(qpn, RULE_FRAME_ICRC, FIGURES(qpn, length));
 		return false;
 	}
 	if (unseen.solved)
@@ -202,7 +201,7 @@ static void frame_handle(const struct udp_arrival *arrival, uint32_t number, con
 	counter_add(receiver.hca, COUNTER_UDP_PACKETS_RECEIVED, 1);
 	if (length < ROCE_BTH_BYTES + ROCE_ICRC_BYTES) {
 		counter_add(receiver.hca, COUNTER_UDP_MALFORMED, 1);
-		DROP_FRAME(0, RULE_FRAME_SHORT, length, ROCE_BTH_BYTES + ROCE_ICRC_BYTES);
+		frame_explain_drop(0, RULE_FRAME_SHORT, FIGURES(length, ROCE_BTH_BYTES + ROCE_ICRC_BYTES));
 		return;
 	}
 	length -= ROCE_ICRC_BYTES;

@@ -108,7 +108,7 @@ static void fragments_explain(const struct transmission *sent, uint32_t length)
 	uint32_t *last = &explained[sent->source_qpn % 256];
 
 	if (__atomic_exchange_n(last, sent->source_qpn + 1, __ATOMIC_RELAXED) != sent->source_qpn + 1)
-		UDP_EXPLAIN(sent->hca, sent->source_qpn, RULE_UDP_TOO_LONG, sent->destination_qpn, length);
+		udp_explain(sent->hca, sent->source_qpn, RULE_UDP_TOO_LONG, FIGURES(sent->destination_qpn, length));
 }
 
 /*
@@ -144,10 +144,11 @@ static void loss_explain(const struct transmission *sent, int error)
 	uint32_t qpn = sent->source_qpn, peer = sent->destination_qpn;
 
 	if (error == -EAGAIN)
-		UDP_EXPLAIN(sent->hca, qpn, RULE_UDP_NO_ROOM, peer, TUNABLE_UDP_ROOM_MS);
+		udp_explain(sent->hca, qpn, RULE_UDP_NO_ROOM, FIGURES(peer, TUNABLE_UDP_ROOM_MS));
 	else
-		UDP_EXPLAIN(sent->hca, qpn, RULE_UDP_NOT_SENT, peer, be64toh(to->global.subnet_prefix),
-			    be64toh(to->global.interface_id), (uint64_t)-error);
+		udp_explain(sent->hca, qpn, RULE_UDP_NOT_SENT,
+			    FIGURES(peer, be64toh(to->global.subnet_prefix), be64toh(to->global.interface_id),
+				    (uint64_t)-error));
 }
 
 /* ---- trains ---------------------------------------------------------------------------------------------------- */
@@ -232,7 +233,7 @@ static void train_send(struct transmission *sent)
 	error = train_send_singly(sent, &longest);
 	if (longest) {
 		sent->socket->no_trains = true;
-		UDP_EXPLAIN(sent->hca, sent->source_qpn, RULE_UDP_NO_TRAINS, (uint64_t)-refused);
+		udp_explain(sent->hca, sent->source_qpn, RULE_UDP_NO_TRAINS, FIGURES((uint64_t)-refused));
 	}
 	if (error)
 		loss_explain(sent, error);
