@@ -19,8 +19,8 @@ STRING = r'"(?:[^"\\]|\\.)*"'
 STRINGS = rf'(?:{STRING}\s*)+'
 RULE = re.compile(rf'RULE\((\d+),\s*(\w+),\s*({STRINGS}),\s*({STRINGS}),\s*({STRINGS})\)|/\*(.*?)\*/', re.S)
 # Macros that make an explanation, with the number of figures that they add. Functions get FIGURES(…) after the rule.
-MAKERS = {'EXPLAIN': 0, 'REFUSE': 0, 'REFUSAL': 0, 'EXPLAIN_LIMITED': 0, 'RESPONDER_REFUSAL': 0, 'EXPLAIN_DROP': 0,
-          'DROP': 6, 'DROP_MAD': 0, 'WARN': 0, 'WARN_OF_QP': 0, 'WARN_OF_SEND': 0, 'WARN_UNLESS': 0, 'WARN_ABOUT': 0}
+MAKERS = {'EXPLAIN': 0, 'REFUSE': 0, 'REFUSAL': 0, 'EXPLAIN_LIMITED': 0, 'WARN': 0, 'WARN_OF_QP': 0, 'WARN_OF_SEND':
+          0, 'WARN_UNLESS': 0, 'WARN_ABOUT': 0}
 FIGURES = re.compile(r'\bRULE_(\w+),\s*FIGURES\(')
 # Macros that name a rule without making an explanation.
 MENTION = re.compile(r'(?:[!=<>]=|misuse_bit\(|vendor_syndrome =|\.rule =|\{MLX5_CQE_SYNDROME_\w+,|LINT\(profile_differs, [^;]*,)\s*RULE_(\w+)')

@@ -378,12 +378,15 @@ void gsi_flush(void)
 
 /* ---- receiving -------------------------------------------------------------------------------------------------- */
 
-#define DROP_MAD(hca, packet, rule_number, ...)                                                                        \
-	do {                                                                                                           \
-		counter_add(hca, COUNTER_CM_MADS_DROPPED, 1);                                                          \
-		packet_explain_drop(hca, packet, &(const struct explain_subject){.qpn = GSI_QPN},                      \
-				    &(const struct refusal){rule_number, {__VA_ARGS__}});                              \
-	} while (0)
+/* Counts and explains a MAD that is dropped. */
+static void mad_drop(struct hca *hca, const struct packet *packet, enum explain_rule rule, const uint64_t *figures,
+		     size_t count)
+{
+	const struct explain_subject subject = {.qpn = GSI_QPN};
+
+	counter_add(hca, COUNTER_CM_MADS_DROPPED, 1);
+	packet_explain_drop(hca, packet, &subject, rule, figures, count);
+}
 
 /*
  * Checks the Q_Key first (IBTA 10.2.5, C10-15); the P_Key was checked with the headers. Returns false if the packet was dropped.
@@ -391,11 +394,11 @@ void gsi_flush(void)
 static bool is_datagram(struct hca *hca, const struct packet *packet)
 {
 	if (packet->transport != IBV_QPT_UD || packet->qkey != GSI_QKEY) {
-		DROP_MAD(hca, packet, RULE_MAD_QKEY, packet->source_qpn, packet->qkey, GSI_QKEY);
+		mad_drop(hca, packet, RULE_MAD_QKEY, FIGURES(packet->source_qpn, packet->qkey, GSI_QKEY));
 		return false;
 	}
 	if (packet->message != MESSAGE_SEND || packet->payload.length != MAD_BYTES) {
-		DROP_MAD(hca, packet, RULE_MAD_LENGTH, packet->source_qpn, packet->payload.length, MAD_BYTES);
+		mad_drop(hca, packet, RULE_MAD_LENGTH, FIGURES(packet->source_qpn, packet->payload.length, MAD_BYTES));
 		return false;
 	}
 	return true;
@@ -412,8 +415,8 @@ static bool is_stranger(struct hca *hca, const struct packet *packet)
 	if (packet->link != routes->udp() || hca->settings.link == LINK_UDP || hca->link ||
 	    !routes->is_near(hca, source))
 		return false;
-	DROP_MAD(hca, packet, RULE_MAD_STRANGER, be64toh(source->global.subnet_prefix),
-		 be64toh(source->global.interface_id));
+	mad_drop(hca, packet, RULE_MAD_STRANGER,
+		 FIGURES(be64toh(source->global.subnet_prefix), be64toh(source->global.interface_id)));
 	return true;
 }
 
@@ -449,7 +452,7 @@ static bool is_of_another(struct hca *hca, const struct packet *packet, const st
 {
 	if (packet->link != routes->shm() || address->addressee != MAD_FOR_ID || routes->owns(address->qpn))
 		return false;
-	DROP_MAD(hca, packet, RULE_MAD_ELSEWHERE, address->qpn >> HOST_SLOT_BITS);
+	mad_drop(hca, packet, RULE_MAD_ELSEWHERE, FIGURES(address->qpn >> HOST_SLOT_BITS));
 	return true;
 }
 
@@ -465,7 +468,7 @@ void gsi_receive(struct packet *packet)
 	stream_read(&packet->payload, mad, MAD_BYTES);
 	word = mad_word(mad);
 	if (word != MAD_CM_WORD) {
-		DROP_MAD(hca, packet, RULE_MAD_CLASS, packet->source_qpn, word, MAD_CM_WORD);
+		mad_drop(hca, packet, RULE_MAD_CLASS, FIGURES(packet->source_qpn, word, MAD_CM_WORD));
 		return;
 	}
 	if (is_stranger(hca, packet))

@@ -11,9 +11,9 @@
 #include "wire/routes.h"
 
 uint64_t packet_explain_drop(struct hca *hca, const struct packet *packet, const struct explain_subject *subject,
-			     const struct refusal *why)
+			     enum explain_rule rule, const uint64_t *figures, size_t count)
 {
 	if (packet->link == routes->local())
-		return explain_make(hca, subject, why->rule, why->args, EXPLAIN_ARGS);
-	return explain_limited(hca, subject, LIMIT_EXPLAINED_DROPS, why->rule, why->args, EXPLAIN_ARGS);
+		return explain_make(hca, subject, rule, figures, count);
+	return explain_limited(hca, subject, LIMIT_EXPLAINED_DROPS, rule, figures, count);
 }

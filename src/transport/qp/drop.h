@@ -11,13 +11,12 @@
 
 struct hca;
 struct packet;
-struct refusal;
 
 /**
  * Explains to @hca, with @subject, why @packet is dropped. Returns the serial number of the record, or 0 if it was left
  * out.
  */
 uint64_t packet_explain_drop(struct hca *hca, const struct packet *packet, const struct explain_subject *subject,
-			     const struct refusal *why);
+			     enum explain_rule rule, const uint64_t *figures, size_t count);
 
 #endif

@@ -135,6 +135,7 @@ bool origin_look_again(struct hca_qp *qp, const struct packet *packet)
 		return true;
 	counter_add(qp->hca, COUNTER_DROPPED_STRANGER, 1);
 	why = what_differs(qp, &peer, packet, process);
-	packet_explain_drop(qp->hca, packet, &(struct explain_subject){.qpn = qp->number}, &why);
+	packet_explain_drop(qp->hca, packet, &(struct explain_subject){.qpn = qp->number}, why.rule, why.args,
+			    EXPLAIN_ARGS);
 	return false;
 }

@@ -7,10 +7,13 @@
 #include "transport/responder/dct.h"
 #include "transport/responder/responder.h"
 
-#define EXPLAIN_DROP(request, rule_number, ...)                                                                        \
-	packet_explain_drop((request)->qp->hca, (request)->packet,                                                     \
-			    &(struct explain_subject){.qpn = (request)->qp->number, .receive = true},                  \
-			    &(struct refusal){rule_number, {__VA_ARGS__}})
+static void connection_explain_drop(const struct request *request, enum explain_rule rule, const uint64_t *figures,
+				    size_t count)
+{
+	const struct explain_subject subject = {.qpn = request->qp->number, .receive = true};
+
+	packet_explain_drop(request->qp->hca, request->packet, &subject, rule, figures, count);
+}
 
 /* Completes the receive of a message that will not be continued: IBTA 11.6.2, Remote Aborted Error. */
 static void abort_message(struct request *request, const struct dct_initiator *initiator)
@@ -69,8 +72,8 @@ static enum responder_state wrong_key(struct request *request)
 
 	if (!begins_connection(packet) || packet->message == MESSAGE_DISCONNECT)
 		return RESPONDER_DONE;
-	return RESPONDER_REFUSAL(request, NAK_REMOTE_ACCESS, 0, QP_EVENT_COUNT, RULE_DC_KEY, packet->message,
-				 packet->source_qpn, request->qp->number, packet->dc_key);
+	return responder_refusal(request, NAK_REMOTE_ACCESS, 0, QP_EVENT_COUNT, RULE_DC_KEY,
+				 FIGURES(packet->message, packet->source_qpn, request->qp->number, packet->dc_key));
 }
 
 static enum responder_state no_place(struct request *request)
@@ -80,7 +83,8 @@ static enum responder_state no_place(struct request *request)
 
 	if (!begins_connection(packet))
 		return RESPONDER_DONE;
-	EXPLAIN_DROP(request, RULE_DCT_FULL, packet->message, packet->source_qpn, qp->number, qp->dct->count);
+	connection_explain_drop(request, RULE_DCT_FULL,
+				FIGURES(packet->message, packet->source_qpn, qp->number, qp->dct->count));
 	return responder_nak(request, AETH_RNR_NAK, qp->attr.min_rnr_timer, packet->psn);
 }
 
@@ -89,7 +93,8 @@ static enum responder_state connection_over(struct request *request)
 	const struct packet *packet = request->packet;
 	struct hca_qp *qp = request->qp;
 
-	EXPLAIN_DROP(request, RULE_DC_CONNECTION_OVER, packet->message, packet->psn, packet->source_qpn, qp->number);
+	connection_explain_drop(request, RULE_DC_CONNECTION_OVER,
+				FIGURES(packet->message, packet->psn, packet->source_qpn, qp->number));
 	return RESPONDER_DONE;
 }
 

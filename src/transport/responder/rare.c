@@ -95,17 +95,17 @@ enum responder_state responder_refuse_length(struct request *request)
 {
 	struct hca_qp *qp = request->qp;
 	const struct packet *packet = request->packet;
-	enum responder_state next =
-		RESPONDER_REFUSAL(request, NAK_INVALID_REQUEST, MLX5_CQE_SYNDROME_LOCAL_LENGTH_ERR,
-				  QP_EVENT_REQUEST_ERROR, RULE_PACKET_LENGTH, packet->message, packet->psn,
-				  packet->payload.length, packet->count, 1u << qp->mtu_shift);
+	enum responder_state next = responder_refusal(request, NAK_INVALID_REQUEST, MLX5_CQE_SYNDROME_LOCAL_LENGTH_ERR,
+						      QP_EVENT_REQUEST_ERROR, RULE_PACKET_LENGTH,
+						      FIGURES(packet->message, packet->psn, packet->payload.length,
+							      packet->count, 1u << qp->mtu_shift));
 
 	if (qp->transport->reliable)
 		return next;
 	/* The receive of the message is kept for another message (IBTA 9.8.2.2). */
 	request->responder->in_message = false;
 	packet_explain_drop(qp->hca, packet, &(struct explain_subject){.qpn = qp->number, .receive = true},
-			    &request->why);
+			    request->why.rule, request->why.args, EXPLAIN_ARGS);
 	return RESPONDER_DONE;
 }
 
@@ -116,17 +116,18 @@ enum responder_state responder_refuse_qkey(struct request *request)
 	uint64_t from[EXPLAIN_ORIGIN];
 
 	origin_of_packet(packet, from);
-	return RESPONDER_REFUSAL(request, 0, 0, QP_EVENT_COUNT, RULE_DATAGRAM_QKEY, packet->qkey,
-				 request->qp->attr.qkey, packet->source_qpn, from[0], from[1], from[2]);
+	return responder_refusal(request, 0, 0, QP_EVENT_COUNT, RULE_DATAGRAM_QKEY,
+				 FIGURES(packet->qkey, request->qp->attr.qkey, packet->source_qpn, from[0], from[1],
+					 from[2]));
 }
 
 enum responder_state responder_refuse_opcode(struct request *request)
 {
 	const struct packet *packet = request->packet;
 
-	return RESPONDER_REFUSAL(request, NAK_INVALID_REQUEST, MLX5_CQE_SYNDROME_LOCAL_QP_OP_ERR,
-				 QP_EVENT_REQUEST_ERROR, RULE_OPCODE_UNSUPPORTED, packet->psn, request->qp->number,
-				 packet->opcode);
+	return responder_refusal(request, NAK_INVALID_REQUEST, MLX5_CQE_SYNDROME_LOCAL_QP_OP_ERR,
+				 QP_EVENT_REQUEST_ERROR, RULE_OPCODE_UNSUPPORTED,
+				 FIGURES(packet->psn, request->qp->number, packet->opcode));
 }
 
 void responder_establish(struct hca_qp *qp)
@@ -143,7 +144,8 @@ enum responder_state responder_no_receive(struct request *request)
 		request->responder->nak_sent = true;
 		return responder_nak(request, AETH_RNR_NAK, qp->attr.min_rnr_timer, request->packet->psn);
 	}
-	return RESPONDER_REFUSAL(request, 0, 0, QP_EVENT_COUNT, RULE_NO_RECEIVE, request->packet->message, qp->number);
+	return responder_refusal(request, 0, 0, QP_EVENT_COUNT, RULE_NO_RECEIVE,
+				 FIGURES(request->packet->message, qp->number));
 }
 
 /*

@@ -103,7 +103,8 @@ static enum responder_state responder_refuse(struct request *request)
 
 	/* The completion of a peer in this process reports it; for other peers it is reported here. */
 	subject.syndrome = fails_receive ? request->syndrome : 0;
-	record = dropped ? packet_explain_drop(qp->hca, request->packet, &subject, &request->why)
+	record = dropped ? packet_explain_drop(qp->hca, request->packet, &subject, request->why.rule, request->why.args,
+					       EXPLAIN_ARGS)
 			 : explain_make(qp->hca, &subject, request->why.rule, request->why.args, EXPLAIN_ARGS);
 	if (reliable) {
 		responder_nak(request, AETH_NAK, request->nak, request->packet->psn);
@@ -148,13 +149,13 @@ static enum responder_state responder_find_srq(struct request *request)
 	struct hca_srq *srq = id_table_find(&qp->hca->srqs, number);
 
 	if (!srq)
-		return RESPONDER_REFUSAL(request, NAK_INVALID_REQUEST, MLX5_CQE_SYNDROME_LOCAL_QP_OP_ERR,
-					 QP_EVENT_REQUEST_ERROR, RULE_XRC_SRQ_UNKNOWN, request->packet->message,
-					 number);
+		return responder_refusal(request, NAK_INVALID_REQUEST, MLX5_CQE_SYNDROME_LOCAL_QP_OP_ERR,
+					 QP_EVENT_REQUEST_ERROR, RULE_XRC_SRQ_UNKNOWN,
+					 FIGURES(request->packet->message, number));
 	if (srq->domain != qp->domain)
-		return RESPONDER_REFUSAL(request, NAK_INVALID_REQUEST, MLX5_CQE_SYNDROME_LOCAL_QP_OP_ERR,
-					 QP_EVENT_REQUEST_ERROR, RULE_XRC_SRQ_DOMAIN, request->packet->message, number,
-					 qp->number);
+		return responder_refusal(request, NAK_INVALID_REQUEST, MLX5_CQE_SYNDROME_LOCAL_QP_OP_ERR,
+					 QP_EVENT_REQUEST_ERROR, RULE_XRC_SRQ_DOMAIN,
+					 FIGURES(request->packet->message, number, qp->number));
 	request->srq = srq;
 	/*
 	 * Gives this request its own access: the payload of a READ is read without the lock, and the next request may
@@ -172,9 +173,10 @@ static enum responder_state responder_check_xrc(struct request *request)
 	const struct packet *packet = request->packet;
 
 	if (request->responder->in_message && packet->xrc_srqn != request->responder->xrc_srqn)
-		return RESPONDER_REFUSAL(request, NAK_INVALID_REQUEST, MLX5_CQE_SYNDROME_LOCAL_QP_OP_ERR,
-					 QP_EVENT_REQUEST_ERROR, RULE_XRC_SRQ_CHANGED, packet->message, packet->psn,
-					 packet->xrc_srqn, request->responder->xrc_srqn);
+		return responder_refusal(request, NAK_INVALID_REQUEST, MLX5_CQE_SYNDROME_LOCAL_QP_OP_ERR,
+					 QP_EVENT_REQUEST_ERROR, RULE_XRC_SRQ_CHANGED,
+					 FIGURES(packet->message, packet->psn, packet->xrc_srqn,
+						 request->responder->xrc_srqn));
 	return responder_find_srq(request);
 }
 
@@ -377,10 +379,9 @@ static enum responder_state drop_repetition(struct request *request)
 {
 	const struct hca_qp *qp = request->qp;
 
-	packet_explain_drop(
-		qp->hca, request->packet, &(struct explain_subject){.qpn = qp->number, .receive = true},
-		&(struct refusal){RULE_REPETITION_DROPPED,
-				  {request->packet->message, request->packet->psn, qp->number, request->why.rule}});
+	packet_explain_drop(qp->hca, request->packet, &(struct explain_subject){.qpn = qp->number, .receive = true},
+			    RULE_REPETITION_DROPPED,
+			    FIGURES(request->packet->message, request->packet->psn, qp->number, request->why.rule));
 	return RESPONDER_DONE;
 }
 

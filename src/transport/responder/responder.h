@@ -49,10 +49,20 @@ struct request {
 	struct stream *sink; /* stream for the request's data; for a READ, the payload of the reply */
 };
 
-/* Fills in the refusal of @request, and evaluates to RESPONDER_REFUSE. */
-#define RESPONDER_REFUSAL(request, nak_code, cqe_syndrome, qp_event, rule_number, ...)                                 \
-	((request)->why = (struct refusal){rule_number, {__VA_ARGS__}}, (request)->nak = (nak_code),                   \
-	 (request)->syndrome = (cqe_syndrome), (request)->event = (qp_event), RESPONDER_REFUSE)
+/**
+ * Fills in the refusal of @request. @nak: enum nak_code. @syndrome: of the receive's error completion. @event: QP_EVENT_COUNT: none.
+ * Returns RESPONDER_REFUSE.
+ */
+static inline SPECIALISED enum responder_state responder_refusal(struct request *request, uint8_t nak, uint8_t syndrome,
+								 enum qp_event event, enum explain_rule rule,
+								 const uint64_t *figures, size_t count)
+{
+	refusal_note(&request->why, 0, rule, figures, count);
+	request->nak = nak;
+	request->syndrome = syndrome;
+	request->event = event;
+	return RESPONDER_REFUSE;
+}
 
 /*
  * Evaluates to the state that @next returns; @next is a function that is not inlined. The fast path falls back instead.

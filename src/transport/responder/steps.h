@@ -96,9 +96,9 @@ static inline SPECIALISED enum responder_state check_order(struct request *reque
 			responder->in_message = false;
 			return first ? RESPONDER_CHECK_ORDER : RESPONDER_DONE;
 		}
-		return RESPONDER_REFUSAL(request, NAK_INVALID_REQUEST, MLX5_CQE_SYNDROME_LOCAL_QP_OP_ERR,
-					 QP_EVENT_REQUEST_ERROR, RULE_PACKET_ORDER, packet->message, packet->psn,
-					 responder->in_message);
+		return responder_refusal(request, NAK_INVALID_REQUEST, MLX5_CQE_SYNDROME_LOCAL_QP_OP_ERR,
+					 QP_EVENT_REQUEST_ERROR, RULE_PACKET_ORDER,
+					 FIGURES(packet->message, packet->psn, responder->in_message));
 	}
 	if (unlikely(!fits_in_packets(qp, packet, kind.message)))
 		return RESPONDER_RARELY(kind, responder_refuse_length(request));
@@ -136,18 +136,20 @@ static inline SPECIALISED enum responder_state check_operation(struct request *r
 	 * "insufficient buffering to receive a new RDMA or Atomic Operation request".
 	 */
 	if (unlikely((qp->attr.qp_access_flags & needed) != needed))
-		return RESPONDER_REFUSAL(request, NAK_INVALID_REQUEST, MLX5_CQE_SYNDROME_LOCAL_QP_OP_ERR,
-					 QP_EVENT_REQUEST_ERROR, RULE_QP_ACCESS, packet->message, qp->number, needed,
-					 qp->attr.qp_access_flags);
+		return responder_refusal(request, NAK_INVALID_REQUEST, MLX5_CQE_SYNDROME_LOCAL_QP_OP_ERR,
+					 QP_EVENT_REQUEST_ERROR, RULE_QP_ACCESS,
+					 FIGURES(packet->message, qp->number, needed, qp->attr.qp_access_flags));
 	if (!message_has(kind.message, MESSAGE_IS_ANSWERED))
 		return RESPONDER_CHECK_RECEIVE;
 	if (unlikely(!qp->attr.max_dest_rd_atomic))
-		return RESPONDER_REFUSAL(request, NAK_INVALID_REQUEST, MLX5_CQE_SYNDROME_LOCAL_QP_OP_ERR,
-					 QP_EVENT_REQUEST_ERROR, RULE_QP_NO_RESOURCES, packet->message, qp->number);
+		return responder_refusal(request, NAK_INVALID_REQUEST, MLX5_CQE_SYNDROME_LOCAL_QP_OP_ERR,
+					 QP_EVENT_REQUEST_ERROR, RULE_QP_NO_RESOURCES,
+					 FIGURES(packet->message, qp->number));
 	if (unlikely(answer_is_full(request->responder, qp->attr.max_dest_rd_atomic)))
-		return RESPONDER_REFUSAL(request, NAK_INVALID_REQUEST, MLX5_CQE_SYNDROME_LOCAL_QP_OP_ERR,
-					 QP_EVENT_REQUEST_ERROR, RULE_RESPONSES_DUE, packet->message, packet->psn,
-					 qp->number, qp->attr.max_dest_rd_atomic);
+		return responder_refusal(request, NAK_INVALID_REQUEST, MLX5_CQE_SYNDROME_LOCAL_QP_OP_ERR,
+					 QP_EVENT_REQUEST_ERROR, RULE_RESPONSES_DUE,
+					 FIGURES(packet->message, packet->psn, qp->number,
+						 qp->attr.max_dest_rd_atomic));
 	return RESPONDER_CHECK_RECEIVE;
 }
 

@@ -29,10 +29,10 @@ enum responder_state responder_refuse_long(struct request *request, uint64_t hea
 		.syndrome = MLX5_CQE_SYNDROME_LOCAL_LENGTH_ERR,
 		.vendor_syndrome = RULE_RECEIVE_TOO_SHORT,
 	};
-	enum responder_state next =
-		RESPONDER_REFUSAL(request, NAK_INVALID_REQUEST, MLX5_CQE_SYNDROME_LOCAL_LENGTH_ERR, QP_EVENT_COUNT,
-				  RULE_RECEIVE_TOO_SHORT, responder->offset + header + packet->payload.length,
-				  responder->receive.bytes, header);
+	enum responder_state next = responder_refusal(request, NAK_INVALID_REQUEST, MLX5_CQE_SYNDROME_LOCAL_LENGTH_ERR,
+						      QP_EVENT_COUNT, RULE_RECEIVE_TOO_SHORT,
+						      FIGURES(responder->offset + header + packet->payload.length,
+							      responder->receive.bytes, header));
 
 	if (qp->transport->reliable)
 		return next;
@@ -40,7 +40,7 @@ enum responder_state responder_refuse_long(struct request *request, uint64_t hea
 	responder->in_message = false;
 	responder->expected_psn = psn_add(packet->psn, packet->count);
 	if (!responder->srq) {
-		packet_explain_drop(qp->hca, packet, &subject, &request->why);
+		packet_explain_drop(qp->hca, packet, &subject, request->why.rule, request->why.args, EXPLAIN_ARGS);
 		return RESPONDER_DONE;
 	}
 	subject.syndrome = completion.syndrome;

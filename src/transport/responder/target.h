@@ -108,9 +108,9 @@ static inline SPECIALISED enum responder_state target_write(struct request *requ
 	enum responder_state next;
 
 	if (unlikely(bytes != left && (bytes > left || packet->place & PLACE_LAST)))
-		return RESPONDER_REFUSAL(request, NAK_INVALID_REQUEST, MLX5_CQE_SYNDROME_LOCAL_LENGTH_ERR,
-					 QP_EVENT_REQUEST_ERROR, RULE_WRITE_LENGTH, responder->dma_length,
-					 responder->offset + bytes);
+		return responder_refusal(request, NAK_INVALID_REQUEST, MLX5_CQE_SYNDROME_LOCAL_LENGTH_ERR,
+					 QP_EVENT_REQUEST_ERROR, RULE_WRITE_LENGTH,
+					 FIGURES(responder->dma_length, responder->offset + bytes));
 	if (!responder->dma_length)
 		return RESPONDER_EXECUTE;
 	if (packet->place == PLACE_FIRST) {
@@ -132,8 +132,9 @@ static inline SPECIALISED enum responder_state target_atomic(struct request *req
 	uint32_t bytes = atomic_bytes(packet);
 
 	if (packet->remote_address % bytes)
-		return RESPONDER_REFUSAL(request, NAK_INVALID_REQUEST, MLX5_CQE_SYNDROME_LOCAL_QP_OP_ERR,
-					 QP_EVENT_REQUEST_ERROR, RULE_ATOMIC_ALIGNMENT, packet->remote_address, bytes);
+		return responder_refusal(request, NAK_INVALID_REQUEST, MLX5_CQE_SYNDROME_LOCAL_QP_OP_ERR,
+					 QP_EVENT_REQUEST_ERROR, RULE_ATOMIC_ALIGNMENT,
+					 FIGURES(packet->remote_address, bytes));
 	return target_packet(request, kind, RIGHT_ATOMIC, 0, bytes);
 }
 
@@ -145,12 +146,13 @@ static inline SPECIALISED enum responder_state target_atomic_write(struct reques
 	uint64_t address = packet->remote_address;
 
 	if (packet->dma_length != ATOMIC_WRITE_PAYLOAD || packet->payload.length != ATOMIC_WRITE_PAYLOAD)
-		return RESPONDER_REFUSAL(request, NAK_INVALID_REQUEST, MLX5_CQE_SYNDROME_LOCAL_LENGTH_ERR,
-					 QP_EVENT_REQUEST_ERROR, RULE_ATOMIC_WRITE_PACKET, packet->psn,
-					 packet->dma_length, packet->payload.length);
+		return responder_refusal(request, NAK_INVALID_REQUEST, MLX5_CQE_SYNDROME_LOCAL_LENGTH_ERR,
+					 QP_EVENT_REQUEST_ERROR, RULE_ATOMIC_WRITE_PACKET,
+					 FIGURES(packet->psn, packet->dma_length, packet->payload.length));
 	if (address % ATOMIC_WRITE_PAYLOAD)
-		return RESPONDER_REFUSAL(request, NAK_INVALID_REQUEST, MLX5_CQE_SYNDROME_LOCAL_QP_OP_ERR,
-					 QP_EVENT_REQUEST_ERROR, RULE_ATOMIC_ALIGNMENT, address, ATOMIC_WRITE_PAYLOAD);
+		return responder_refusal(request, NAK_INVALID_REQUEST, MLX5_CQE_SYNDROME_LOCAL_QP_OP_ERR,
+					 QP_EVENT_REQUEST_ERROR, RULE_ATOMIC_ALIGNMENT,
+					 FIGURES(address, ATOMIC_WRITE_PAYLOAD));
 	return target_packet(request, kind, RIGHT_REMOTE_WRITE, 0, ATOMIC_WRITE_PAYLOAD);
 }
 

@@ -43,9 +43,11 @@ static bool has_half(const struct hca_qp *qp, const struct packet *packet)
 static void packet_drop(const struct packet *packet, struct hca *hca, bool expected, const struct refusal *why)
 {
 	packet_explain_drop(hca, packet,
-			    &(struct explain_subject){.qpn = packet->destination_qpn, .expected = expected}, why);
+			    &(struct explain_subject){.qpn = packet->destination_qpn, .expected = expected}, why->rule,
+			    why->args, EXPLAIN_ARGS);
 }
 
+/* Drops @packet. Figures 3 to 5 of @why become the process or host of its sender. */
 static void packet_drop_from(const struct packet *packet, struct hca *hca, bool expected, struct refusal *why)
 {
 	origin_of_packet(packet, why->args + 3);
@@ -53,18 +55,8 @@ static void packet_drop_from(const struct packet *packet, struct hca *hca, bool 
 }
 
 /*
- * Drops @packet. @sender: number of the queue pair that sent it, or 0 if unknown. Figures 3 to 5 name the sender's
- * process or host.
- */
-#define DROP(packet, sender, hca, expected, rule_number, ...)                                                          \
-	packet_drop_from(                                                                                              \
-		packet, hca, expected,                                                                                 \
-		&(struct refusal){rule_number,                                                                         \
-				  {(packet)->message, sender, (packet)->destination_qpn, 0, 0, 0, ##__VA_ARGS__}})
-
-/*
- * Drops @packet, because @qp does not receive in its state. Three cases are not mistakes: a queue pair in ERR, because
- * its own record has the reason; a response without a request; a request that RC repeats.
+ * Drops @packet, because @qp does not receive in its state. Three cases are not mistakes: a queue pair in ERR, whose own record
+ * has the reason; a response without a request; a request that RC repeats.
  */
 static void packet_drop_by_state(const struct packet *packet, struct hca_qp *qp)
 {
@@ -100,7 +92,10 @@ static void packet_deliver(struct run *run, struct packet *packet, struct hca_qp
 	}
 	if (!has_half(qp, packet)) {
 		counter_add(qp->hca, COUNTER_DROPPED_STATE, 1);
-		DROP(packet, origin_number(qp, packet), qp->hca, false, RULE_PACKET_TRANSPORT, qp->type);
+		packet_drop_from(packet, qp->hca, false,
+				 &(struct refusal){RULE_PACKET_TRANSPORT,
+						   {packet->message, origin_number(qp, packet), packet->destination_qpn,
+						    0, 0, 0, qp->type}});
 		return;
 	}
 	if (!origin_is_peer(qp, packet))
@@ -172,7 +167,10 @@ static void handle_multicast(struct run *run, const struct packet *packet)
 	uint32_t i = list ? multicast_next(list, group, 0) : 0;
 
 	if (packet->destination_qpn != MULTICAST_QPN) {
-		DROP(packet, packet->source_qpn, device_of_sender(packet), false, RULE_MULTICAST_QP);
+		packet_drop_from(
+			packet, device_of_sender(packet), false,
+			&(struct refusal){RULE_MULTICAST_QP,
+					  {packet->message, packet->source_qpn, packet->destination_qpn, 0, 0, 0}});
 		return;
 	}
 	if (packet->link == routes->local() && (!list || i == list->count))
@@ -205,7 +203,9 @@ static void handle_without_qp(struct packet *packet)
 	ended = is_response(packet) || packet->message == MESSAGE_DISCONNECT ||
 		id_table_was_used(&the_registry.qps, packet->destination_qpn);
 	counter_add(hca, COUNTER_DROPPED_NO_QP, 1);
-	DROP(packet, packet->source_qpn, hca, ended, RULE_PACKET_NO_QP);
+	packet_drop_from(packet, hca, ended,
+			 &(struct refusal){RULE_PACKET_NO_QP,
+					   {packet->message, packet->source_qpn, packet->destination_qpn, 0, 0, 0}});
 }
 
 static bool drain_packets(struct run *run, const struct hca_qp *self)
