@@ -18,9 +18,8 @@ ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 STRING = r'"(?:[^"\\]|\\.)*"'
 STRINGS = rf'(?:{STRING}\s*)+'
 RULE = re.compile(rf'RULE\((\d+),\s*(\w+),\s*({STRINGS}),\s*({STRINGS}),\s*({STRINGS})\)|/\*(.*?)\*/', re.S)
-# Macros that make an explanation, with the number of figures that they add. Functions get FIGURES(…) after the rule.
-MAKERS = {'EXPLAIN': 0, 'REFUSE': 0, 'REFUSAL': 0, 'EXPLAIN_LIMITED': 0, 'WARN': 0, 'WARN_OF_QP': 0, 'WARN_OF_SEND':
-          0, 'WARN_UNLESS': 0, 'WARN_ABOUT': 0}
+# Macros that make an explanation: the figures are the arguments after the rule. Functions get FIGURES(…) after the rule.
+MAKERS = {'EXPLAIN', 'EXPLAIN_LIMITED', 'REFUSE', 'REFUSAL'}
 FIGURES = re.compile(r'\bRULE_(\w+),\s*FIGURES\(')
 # Macros that name a rule without making an explanation.
 MENTION = re.compile(r'(?:[!=<>]=|misuse_bit\(|vendor_syndrome =|\.rule =|\{MLX5_CQE_SYNDROME_\w+,|LINT\(profile_differs, [^;]*,)\s*RULE_(\w+)')
@@ -148,8 +147,7 @@ def check_uses(counts):
             at = rule_argument(list_, counts)
             if at is None:
                 continue
-            figures = [''] * MAKERS[match[1]] + list_[at + 1:]
-            check_use(path, text, match.start(), list_[at].removeprefix('RULE_'), figures, counts, used)
+            check_use(path, text, match.start(), list_[at].removeprefix('RULE_'), list_[at + 1:], counts, used)
             understood.update(range(match.start(), end))
         for match in itertools.chain(FIGURES.finditer(text), re.finditer(r'\{\s*RULE_(\w+)\s*,\s*\{', text)):
             if match[1] in counts and match.start() not in understood:

@@ -129,7 +129,6 @@ void explain_found(struct hca *hca);
  */
 #define FIGURES(...) (const uint64_t[]){__VA_ARGS__}, sizeof((const uint64_t[]){__VA_ARGS__}) / sizeof(uint64_t)
 
-#define EXPLAIN_COUNT_(...) (sizeof((const uint64_t[]){__VA_ARGS__}) / sizeof(uint64_t))
 /* EXPLAIN(hca, &subject, RULE_X, figures…) */
 #define EXPLAIN(hca, subject, rule, ...) explain_make(hca, subject, rule, FIGURES(__VA_ARGS__))
 

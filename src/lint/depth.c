@@ -25,6 +25,6 @@ void lint_depth_look(struct lint_qp *state, const struct lint_send *send, uint32
 		out += takes_resource(other) && lint_send_is_new(state, other);
 	}
 	if (out > peer->end_attr.grants)
-		WARN_OF_QP(state, call, RULE_READS_NOT_GRANTED, out, peer->qp->base.qp_num, peer->end_attr.grants,
-			   state->end_attr.asks);
+		lint_warn_qp(state, call, RULE_READS_NOT_GRANTED,
+			     FIGURES(out, peer->qp->base.qp_num, peer->end_attr.grants, state->end_attr.asks));
 }

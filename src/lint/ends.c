@@ -32,8 +32,9 @@ static void compare_gids(struct lint_qp *state, const struct lint_qp *peer, cons
 	    other_index >= other->gid_count)
 		return;
 	if (roce_version(own, own_index) != roce_version(other, other_index))
-		WARN_OF_QP(state, call, RULE_GID_TYPES_DIFFER, own_index, roce_version(own, own_index),
-			   peer->qp->base.qp_num, other_index, roce_version(other, other_index));
+		lint_warn_qp(state, call, RULE_GID_TYPES_DIFFER,
+			     FIGURES(own_index, roce_version(own, own_index), peer->qp->base.qp_num, other_index,
+				     roce_version(other, other_index)));
 }
 
 static void compare_psns(struct lint_qp *state, const struct lint_qp *peer, const char *call)
@@ -41,8 +42,8 @@ static void compare_psns(struct lint_qp *state, const struct lint_qp *peer, cons
 	uint32_t sends = state->end_attr.sq_psn, expects = peer->end_attr.rq_psn;
 
 	if (sends & expects & LINT_SET && sends != expects)
-		WARN_OF_QP(state, call, RULE_PSN_DIFFERS, sends & ~LINT_SET, peer->qp->base.qp_num,
-			   expects & ~LINT_SET);
+		lint_warn_qp(state, call, RULE_PSN_DIFFERS,
+			     FIGURES(sends & ~LINT_SET, peer->qp->base.qp_num, expects & ~LINT_SET));
 }
 
 /* IBTA 9.7.1: sequence numbers matter to RC and UC; a datagram's are not checked. */
@@ -100,5 +101,5 @@ void lint_on_demand_look(struct lint_qp *state, const struct lint_send *send, co
 		return;
 	mr = lint_mr_find(send->rkey);
 	if (mr && mr->access & IBV_ACCESS_ON_DEMAND)
-		WARN_OF_QP(state, call, RULE_RNR_RETRY_ZERO, send->rkey);
+		lint_warn_qp(state, call, RULE_RNR_RETRY_ZERO, FIGURES(send->rkey));
 }

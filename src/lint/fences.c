@@ -61,8 +61,9 @@ void lint_fence_look(struct lint_qp *state, struct lint_send *send, uint32_t num
 		if (writes_last(send))
 			pieces_unwatch(earlier, send);
 		if (piece && (int32_t)(before - state->fence) >= 0)
-			WARN_OF_SEND(state, send, call, RULE_TARGET_UNFENCED, piece->address, piece->length,
-				     piece->lkey, earlier->opcode, earlier->wr_id);
+			lint_warn_send(state, send, call, RULE_TARGET_UNFENCED,
+				       FIGURES(piece->address, piece->length, piece->lkey, earlier->opcode,
+					       earlier->wr_id));
 	}
 }
 
@@ -86,8 +87,9 @@ void lint_overtaking_look(struct lint_qp *state, const struct lint_send *send, u
 		if (earlier->opcode != MLX5_OPCODE_RDMA_READ || (int32_t)(before - state->fence) < 0 ||
 		    !lint_send_is_new(state, earlier) || !remote_overlaps(send, earlier))
 			continue;
-		WARN_OF_SEND(state, send, call, RULE_READ_OVERTAKEN, send->opcode, send->remote_address,
-			     send->remote_length, send->rkey, earlier->wr_id);
+		lint_warn_send(state, send, call, RULE_READ_OVERTAKEN,
+			       FIGURES(send->opcode, send->remote_address, send->remote_length, send->rkey,
+				       earlier->wr_id));
 		return;
 	}
 }

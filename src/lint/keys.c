@@ -5,7 +5,8 @@
 static void suspect_report(struct lint_qp *state)
 {
 	if (state->suspect)
-		WARN_OF_QP(state, "mlx5dv_wr_mkey_configure", RULE_KEY_AFTER_ABORT, state->suspect->base.lkey);
+		lint_warn_qp(state, "mlx5dv_wr_mkey_configure", RULE_KEY_AFTER_ABORT,
+			     FIGURES(state->suspect->base.lkey));
 	state->suspect = NULL;
 }
 
@@ -90,7 +91,7 @@ void lint_key_destroying(struct user_mkey *mkey)
 		for (struct lint_qp *state = lint.qps[i]; state; state = state->next)
 			chain_forget_key(state, mkey);
 	if (mkey->lint.checking && !mkey->lint.checked)
-		WARN(hca_of_context(mkey->pd->base.context), "mlx5dv_destroy_mkey", RULE_SIGNATURE_UNCHECKED,
-		     mkey->base.lkey);
+		lint_warn_call(hca_of_context(mkey->pd->base.context), "mlx5dv_destroy_mkey", RULE_SIGNATURE_UNCHECKED,
+			       FIGURES(mkey->base.lkey));
 	queue_unlock(&lint.lock);
 }

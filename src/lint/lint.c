@@ -49,7 +49,7 @@ static void fork_check(void)
 {
 	if (!__atomic_load_n(&fork_prepared, __ATOMIC_RELAXED) && !getenv("RDMAV_FORK_SAFE") &&
 	    !getenv("IBV_FORK_SAFE") && has_regions())
-		WARN(first_device(), "fork", RULE_FORK_UNPREPARED, 0);
+		lint_warn_call(first_device(), "fork", RULE_FORK_UNPREPARED, FIGURES(0));
 }
 
 /* ---- hooks ------------------------------------------------------------------------------------------------------ */

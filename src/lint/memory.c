@@ -121,10 +121,11 @@ static void check_piece(struct lint_qp *state, const struct lint_send *send, con
 	uint64_t now = sum_of(piece->memory, piece->length);
 
 	if (!now)
-		WARN_OF_SEND(state, send, "ibv_poll_cq", RULE_BUFFER_FREED, piece->address, piece->length, piece->lkey);
+		lint_warn_send(state, send, "ibv_poll_cq", RULE_BUFFER_FREED,
+			       FIGURES(piece->address, piece->length, piece->lkey));
 	else if (now != piece->sum)
-		WARN_OF_SEND(state, send, "ibv_poll_cq", RULE_BUFFER_CHANGED, piece->address, piece->length,
-			     piece->lkey);
+		lint_warn_send(state, send, "ibv_poll_cq", RULE_BUFFER_CHANGED,
+			       FIGURES(piece->address, piece->length, piece->lkey));
 }
 
 void lint_memory_check(struct lint_qp *state, const struct lint_send *send)

@@ -15,8 +15,8 @@ void lint_context_closing(struct ibv_context *context)
 	objects_count(context, counts);
 	for (int kind = 0; kind < OBJECT_KIND_COUNT; kind++)
 		if (kind != OBJECT_CONTEXT && counts[kind])
-			WARN(hca_of_context(context), "ibv_close_device", RULE_LEAKED_OBJECTS, counts[kind],
-			     object_kind_figure(kind));
+			lint_warn_call(hca_of_context(context), "ibv_close_device", RULE_LEAKED_OBJECTS,
+				       FIGURES(counts[kind], object_kind_figure(kind)));
 }
 
 void lint_events_wait(struct ibv_context *context, const char *call, const char *kind, uint32_t events)
@@ -25,13 +25,14 @@ void lint_events_wait(struct ibv_context *context, const char *call, const char 
 
 	memcpy(&name, kind, strnlen(kind, sizeof(name)));
 	/* An id of rdma_cm(7) may have no device yet. */
-	WARN(context ? hca_of_context(context) : first_device(), call, RULE_EVENTS_UNACKNOWLEDGED, name, events);
+	lint_warn_call(context ? hca_of_context(context) : first_device(), call, RULE_EVENTS_UNACKNOWLEDGED,
+		       FIGURES(name, events));
 }
 
 void lint_events_overacknowledged(struct user_cq *cq, uint32_t excess)
 {
-	WARN(hca_of_context(cq->base.context), "ibv_ack_cq_events", RULE_EVENTS_OVERACKNOWLEDGED, excess,
-	     cq->base.handle);
+	lint_warn_call(hca_of_context(cq->base.context), "ibv_ack_cq_events", RULE_EVENTS_OVERACKNOWLEDGED,
+		       FIGURES(excess, cq->base.handle));
 }
 
 void lint_ah_created(struct ibv_context *context, const struct ibv_ah_attr *attr)
@@ -39,8 +40,8 @@ void lint_ah_created(struct ibv_context *context, const struct ibv_ah_attr *attr
 	const union ibv_gid *to = &attr->grh.dgid;
 
 	if (!attr->grh.hop_limit)
-		WARN(hca_of_context(context), "ibv_create_ah", RULE_HOP_LIMIT_ZERO, be64toh(to->global.subnet_prefix),
-		     be64toh(to->global.interface_id));
+		lint_warn_call(hca_of_context(context), "ibv_create_ah", RULE_HOP_LIMIT_ZERO,
+			       FIGURES(be64toh(to->global.subnet_prefix), be64toh(to->global.interface_id)));
 }
 
 /* ---- queue pairs ------------------------------------------------------------------------------------------------ */
@@ -92,7 +93,7 @@ static void check_polling(struct lint_qp *state, struct ibv_cq *base)
 	const struct user_cq *cq = base ? to_user_cq(base) : NULL;
 
 	if (cq && cq->polling && cq->lint_poller == gettid())
-		WARN_OF_QP(state, "ibv_destroy_qp", RULE_DESTROYED_IN_POLL, base->handle);
+		lint_warn_qp(state, "ibv_destroy_qp", RULE_DESTROYED_IN_POLL, FIGURES(base->handle));
 }
 
 void lint_qp_destroying(struct user_qp *qp)
@@ -114,7 +115,8 @@ void lint_qp_destroying(struct user_qp *qp)
 	lint_sends_complete(state);
 	abandoned = open_sends(state);
 	if (abandoned)
-		WARN_OF_QP(state, "ibv_destroy_qp", RULE_SENDS_ABANDONED, hca_qp_state(qp->device), abandoned);
+		lint_warn_qp(state, "ibv_destroy_qp", RULE_SENDS_ABANDONED,
+			     FIGURES(hca_qp_state(qp->device), abandoned));
 	queue_unlock(&lint.lock);
 }
 
@@ -180,6 +182,7 @@ void lint_mr_deregistering(struct user_mr *mr)
 			if (state->first != state->end && sends_go_on(state))
 				count += sends_naming(state, mr->base.lkey);
 	if (count)
-		WARN(hca_of_context(mr->base.context), "ibv_dereg_mr", RULE_REGION_IN_USE, mr->base.lkey, count);
+		lint_warn_call(hca_of_context(mr->base.context), "ibv_dereg_mr", RULE_REGION_IN_USE,
+			       FIGURES(mr->base.lkey, count));
 	queue_unlock(&lint.lock);
 }

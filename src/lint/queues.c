@@ -38,7 +38,7 @@ static void check_room(struct ibv_cq *base, const struct ibv_srq *srq, const cha
 	if (due <= (uint32_t)base->cqe)
 		return;
 	cq->lint_warned = true;
-	WARN(hca_of_context(base->context), call, RULE_CQ_TOO_SMALL, due, base->handle, base->cqe);
+	lint_warn_call(hca_of_context(base->context), call, RULE_CQ_TOO_SMALL, FIGURES(due, base->handle, base->cqe));
 }
 
 void lint_room_check(struct lint_qp *state, const char *call)
@@ -90,8 +90,8 @@ void lint_srq_posting(struct user_srq *srq)
 	queue_lock(&lint.lock);
 	if (srq->lint.raised && srq->lint.refilled && srq->used < srq->lint.limit && !srq->lint.warned) {
 		srq->lint.warned = true;
-		WARN(hca_of_context(srq->base.context), "ibv_post_srq_recv", RULE_SRQ_NOT_ARMED, srq->base.handle,
-		     srq->lint.limit);
+		lint_warn_call(hca_of_context(srq->base.context), "ibv_post_srq_recv", RULE_SRQ_NOT_ARMED,
+			       FIGURES(srq->base.handle, srq->lint.limit));
 	}
 	queue_unlock(&lint.lock);
 }

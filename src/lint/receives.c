@@ -180,7 +180,7 @@ static void receive_warn(struct lint_receives *receives, uint64_t wr_id, uint64_
 	uint64_t *warned = receives->qp ? &receives->qp->lint->warned : &receives->warned;
 
 	if (receives_go_on(receives))
-		WARN_ABOUT(&subject, warned, hca_of_context(context), RULE_RECEIVE_READ_EARLY, address);
+		lint_warn(hca_of_context(context), &subject, warned, RULE_RECEIVE_READ_EARLY, FIGURES(address));
 }
 
 /* Ends receive @number. @polled: the program gets its completion now. */
@@ -353,6 +353,6 @@ void lint_write_was_read(struct hca *hca, uint32_t qp_num, uint64_t address, uin
 
 	queue_lock(&lint.lock);
 	state = lint_qp_find(qp_num);
-	WARN_ABOUT(&subject, state ? &state->warned : NULL, hca, RULE_WRITE_READ_EARLY, address, start, length);
+	lint_warn(hca, &subject, state ? &state->warned : NULL, RULE_WRITE_READ_EARLY, FIGURES(address, start, length));
 	queue_unlock(&lint.lock);
 }

@@ -40,7 +40,7 @@ static void note_signal(struct lint_qp *state, bool signalled, const char *call)
 {
 	state->unsignalled = signalled ? 0 : state->unsignalled + 1;
 	if (state->unsignalled == state->qp->sq.max_post)
-		WARN_OF_QP(state, call, RULE_QUEUE_UNSIGNALED, state->unsignalled);
+		lint_warn_qp(state, call, RULE_QUEUE_UNSIGNALED, FIGURES(state->unsignalled));
 }
 
 static void send_note(struct lint_qp *state, uint32_t number, const char *call)

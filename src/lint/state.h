@@ -218,29 +218,31 @@ void lint_warn_summary(char text[LINT_SUMMARY_BYTES]);
 /** Sets the counts to 0. In a forked child, before it has threads. */
 void lint_warn_reset(void);
 
-/* Warns: WARN(hca, "ibv_close_device", RULE_X, figures…) */
-#define WARN(hca, call_name, rule, ...) WARN_UNLESS(NULL, hca, call_name, rule, __VA_ARGS__)
-/*
- * Warns once: WARN_UNLESS(&warned, hca, "ibv_close_device", RULE_X, figures…). Only counts if @warned already has the
- * rule's bit; otherwise sets it.
- */
-#define WARN_UNLESS(warned, hca, call_name, rule, ...)                                                                 \
-	lint_warn(hca, &(const struct explain_subject){.call = (call_name)}, warned, rule,                             \
-		  (const uint64_t[]){__VA_ARGS__}, EXPLAIN_COUNT_(__VA_ARGS__))
-/* As WARN_UNLESS(), for any subject: WARN_ABOUT(&subject, &warned, hca, RULE_X, figures…). */
-#define WARN_ABOUT(subject, warned, hca, rule, ...)                                                                    \
-	lint_warn(hca, subject, warned, rule, (const uint64_t[]){__VA_ARGS__}, EXPLAIN_COUNT_(__VA_ARGS__))
-/* Warns once per queue pair: WARN_OF_QP(struct lint_qp *, "ibv_post_send", RULE_X, figures…). */
-#define WARN_OF_QP(state, call_name, rule, ...)                                                                        \
-	lint_warn(hca_of_context((state)->qp->base.context),                                                           \
-		  &(const struct explain_subject){.call = (call_name), .qpn = (state)->qp->base.qp_num},               \
-		  &(state)->warned, rule, (const uint64_t[]){__VA_ARGS__}, EXPLAIN_COUNT_(__VA_ARGS__))
+/** Warns of a @call, each time: lint_warn_call(hca, "ibv_close_device", RULE_X, FIGURES(…)). */
+static inline void lint_warn_call(struct hca *hca, const char *call, enum explain_rule rule, const uint64_t *figures,
+				  size_t count)
+{
+	const struct explain_subject subject = {.call = call};
 
-/* As WARN_OF_QP(), about a work request: WARN_OF_SEND(state, &send, "ibv_poll_cq", RULE_X, figures…). */
-#define WARN_OF_SEND(state, send, call_name, rule, ...)                                                                \
-	lint_warn(hca_of_context((state)->qp->base.context),                                                           \
-		  &(const struct explain_subject){                                                                     \
-			  .call = (call_name), .qpn = (state)->qp->base.qp_num, .wr_id = (send)->wr_id},               \
-		  &(state)->warned, rule, (const uint64_t[]){__VA_ARGS__}, EXPLAIN_COUNT_(__VA_ARGS__))
+	lint_warn(hca, &subject, NULL, rule, figures, count);
+}
+
+/** Warns of a @call on the queue pair of @state, once for each queue pair. */
+static inline void lint_warn_qp(struct lint_qp *state, const char *call, enum explain_rule rule,
+				const uint64_t *figures, size_t count)
+{
+	const struct explain_subject subject = {.call = call, .qpn = state->qp->base.qp_num};
+
+	lint_warn(hca_of_context(state->qp->base.context), &subject, &state->warned, rule, figures, count);
+}
+
+/** As lint_warn_qp(), naming the work request @send. */
+static inline void lint_warn_send(struct lint_qp *state, const struct lint_send *send, const char *call,
+				  enum explain_rule rule, const uint64_t *figures, size_t count)
+{
+	const struct explain_subject subject = {.call = call, .qpn = state->qp->base.qp_num, .wr_id = send->wr_id};
+
+	lint_warn(hca_of_context(state->qp->base.context), &subject, &state->warned, rule, figures, count);
+}
 
 #endif

@@ -47,7 +47,7 @@ void lint_profile_differs(struct hca *hca, const char *call, uint32_t rule)
 	bool told = __atomic_fetch_or(word, bit, __ATOMIC_RELAXED) & bit;
 	uint64_t warned = told ? UINT64_MAX : 0;
 
-	WARN_UNLESS(&warned, hca, call, RULE_PROFILE_DIFFERS, rule);
+	lint_warn(hca, &(const struct explain_subject){.call = call}, &warned, RULE_PROFILE_DIFFERS, FIGURES(rule));
 }
 
 void lint_warn(struct hca *hca, const struct explain_subject *subject, uint64_t *warned, enum explain_rule rule,

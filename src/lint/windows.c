@@ -24,7 +24,7 @@ static void look_for_binds(struct lint_qp *state, const struct lint_send *send, 
 		uint32_t rkey = other->send[number & other->mask].bound_rkey;
 
 		if (rkey && has_rkey(data, words, rkey))
-			WARN_OF_SEND(state, send, call, RULE_WINDOW_KEY_EARLY, rkey, other->qp->base.qp_num);
+			lint_warn_send(state, send, call, RULE_WINDOW_KEY_EARLY, FIGURES(rkey, other->qp->base.qp_num));
 	}
 }
 
