@@ -20,10 +20,10 @@ def entries(path, macro):
 
 def commands():
     table = TREE / 'src/devx/commands.def'
-    lines = ['| command | opcode | call | object | bytes in, out |', '|--|--|--|--|--|']
+    lines = ['| command | call, object | bytes in, out |', '|--|--|--|']
     for opcode, name, call, kind, in_bytes, out_bytes, _ in entries(table, 'COMMAND'):
-        about = '' if kind == 'NONE' else kind.replace('_', ' ')
-        lines.append(f'| {name} | {opcode} | {call.lower()} | {about} | {in_bytes}, {out_bytes} |')
+        about = '' if kind == 'NONE' else f' {kind.replace("_", " ")}'
+        lines.append(f'| {name} ({opcode}) | {call.lower()}{about} | {in_bytes}, {out_bytes} |')
     refused = [row for row in entries(table, 'UNSERVED') if row[2] in ('GENERAL', 'CREATE') or row[3] != 'NONE']
     absent = [row for row in entries(table, 'UNSERVED') if row not in refused]
     return '\n'.join(lines) + f'''
@@ -43,15 +43,18 @@ def clients():
     table = TREE / 'tests/api/devx_clients.def'
     answers = {'ANSWERED': 'answered', 'ZEROS': 'zeros', 'UNSUPPORTED': 'EOPNOTSUPP', 'INVALID': 'EINVAL',
                'BY_STATUS(2)': 'EREMOTEIO, status 2', 'BY_STATUS(3)': 'EREMOTEIO, status 3'}
-    lines = ['| asked for | Linux | DPDK | UCX | SPDK | NVSHMEM | rdma-core | answer |', '|--|--|--|--|--|--|--|--|']
+    names_of_clients = {'K': 'Linux', 'D': 'DPDK', 'U': 'UCX', 'S': 'SPDK', 'N': 'NVSHMEM', 'R': 'rdma-core'}
+    asked = {}
     rows = [(f'group {number} ({name})', answer, clients) for number, name, answer, clients in entries(table, 'GROUP')]
     rows += [(f'{name} ({opcode})', answer, clients) for opcode, name, _, _, answer, clients in entries(table, 'PROBE')]
     for name, answer, clients in rows:
         # The kernel passes commands on, whether or not a client requests them.
         if clients.strip('K') or (clients and name.startswith('group')):
-            marks = ' | '.join('x' if client in clients else '' for client in 'KDUSNR')
-            lines.append(f'| {name} | {marks} | {answers[answer]} |')
+            by = ', '.join(client for letter, client in names_of_clients.items() if letter in clients)
+            asked.setdefault(answers[answer], {}).setdefault(by, []).append(name)
     check(table)
+    lines = ['| answer | clients | commands and groups of QUERY_HCA_CAP |', '|--|--|--|']
+    lines += [f'| {answer} | {by} | {", ".join(which)} |' for answer, callers in asked.items() for by, which in callers.items()]
     return '\n'.join(lines)
 
 
