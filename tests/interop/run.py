@@ -153,10 +153,13 @@ class Tally:
         for (name, kernel, direction, lossy), result in self.results.items():
             rows.setdefault(f'{name}, {LOSS} lost' if lossy else name, {})[kernel, direction] = result
         columns = [(kernel, direction) for kernel in self.kernels for direction in (OUT, IN)]
+        alike = {} # names of cases, by their results
+        for name, row in rows.items():
+            alike.setdefault(tuple(row.get(column, '') for column in columns), []).append(name)
         lines = [f'{" and ".join(self.kernels.values())}; {time.strftime("%Y-%m-%d", time.gmtime())}.', '',
-                 '| | ' + ' | '.join(f'{kernel}: {direction}' for kernel, direction in columns) + ' |',
-                 '|--|' + '--|' * len(columns)]
-        lines += [f'| {name} | ' + ' | '.join(row.get(column, '') for column in columns) + ' |' for name, row in rows.items()]
+                 '| ' + ' | '.join(f'{kernel}: {direction}' for kernel, direction in columns) + ' | cases |',
+                 '|' + '--|' * len(columns) + '--|']
+        lines += ['| ' + ' | '.join(results) + f' | {"; ".join(names)} |' for results, names in alike.items()]
         with open(path, encoding='utf-8') as file:
             before, rest = file.read().split(BEGIN)
         with open(path, 'w', encoding='utf-8') as file:
