@@ -13,10 +13,10 @@
 
 #include "core/cancellation.h"
 
-/* Figures chosen for speed. */
+/* Values chosen for speed. */
 enum {
 	/*
-	 * lowest number of a descriptor that the program does not know; half of RLIMIT_NOFILE if that is less. A table
+	 * lowest number of a descriptor that the program does not get; half of RLIMIT_NOFILE if that is less. A table
 	 * of that size takes 32 KiB of the kernel
 	 */
 	DESCRIPTOR_LOWEST = 4096,
@@ -28,7 +28,8 @@ enum {
 	BLOCKS = 4096, /* for numbers up to fs.nr_open, 2^20 by default */
 	/*
 	 * Files of eventfd(2), epoll(7) and similar share one inode. The signal of F_SETSIG belongs to the open file
-	 * and has no effect without O_ASYNC, so it marks the library's files. The last realtime signal of Linux.
+	 * and has no effect without O_ASYNC, so it marks the library's files. MARK is the last realtime signal of
+	 * Linux.
 	 */
 	MARK = 64,
 };
@@ -36,7 +37,7 @@ enum {
 /* Members are atomic: the kernel may give a number that one thread closes to another thread at once. */
 struct record {
 	dev_t device;
-	ino_t inode; /* 0: the number is not ours */
+	ino_t inode; /* 0: no descriptor of the library has the number */
 	bool marked;
 	bool reported; /* its loss was reported */
 };
@@ -110,9 +111,9 @@ static int lowest_kept(void)
 }
 
 /*
- * Duplicates @fd to a number of at least @lowest that has no record. A free number with a record belongs to a
- * descriptor of ours that the program closed: its owner must not mistake another file of ours for its own. Returns -1
- * with errno.
+ * Duplicates @fd to a number of at least @lowest that has no record. A free number with a record belonged to a
+ * descriptor of the library that the program closed: its owner must not mistake another file of the library for its
+ * own. Returns -1 with errno.
  */
 static int descriptor_duplicate(int fd, int lowest)
 {
@@ -126,14 +127,14 @@ static int descriptor_duplicate(int fd, int lowest)
 }
 
 /*
- * Moves @fd to the number that descriptor_duplicate() yields for @lowest, and closes the old number. Returns the new
+ * Moves @fd to the number that descriptor_duplicate() returns for @lowest, and closes the old number. Returns the new
  * one.
  */
 static int descriptor_move(int fd, int lowest)
 {
 	int moved = descriptor_duplicate(fd, lowest);
 
-	/* The limit allows no number that high. */
+	/* The limit does not allow numbers that high. */
 	if (moved < 0)
 		moved = descriptor_is_recorded(fd) ? descriptor_duplicate(fd, 0) : fd;
 	if (moved != fd)
@@ -233,7 +234,7 @@ void descriptor_close(int fd)
 	int error = errno;
 	bool ours = descriptor_is_ours(fd);
 
-	/* First, because another thread may get the number as soon as it is closed. */
+	/* Done first, because another thread may get the number as soon as it is closed. */
 	if (record)
 		__atomic_store_n(&record->inode, 0, __ATOMIC_RELEASE);
 	if (ours)

@@ -37,7 +37,7 @@ struct descriptor_message descriptor_message_receive(int socket, void *bytes, si
 {
 	struct iovec part = {bytes, size};
 	union descriptor_control control;
-	/* CMSG_LEN and not CMSG_SPACE: the kernel would use its padding for one more descriptor. */
+	/* CMSG_LEN rather than CMSG_SPACE: the kernel would use its padding for one more descriptor. */
 	struct msghdr message = {.msg_iov = &part,
 				 .msg_iovlen = 1,
 				 .msg_control = control.space,

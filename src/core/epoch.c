@@ -14,7 +14,9 @@
 __thread struct epoch_slot *epoch_this_thread;
 uint64_t epoch_current = 1;
 
-/* All slots ever made; the list only grows. Part of the process registry: threads exist before and after any device. */
+/*
+ * All slots ever made; the list only grows. Belongs to the process, because threads exist before and after any device.
+ */
 static struct epoch_slot *slots;
 static pthread_key_t detach_key;
 static bool has_detach_key; /* false: the program uses all keys, and slots are reclaimed when their thread has ended */
@@ -74,7 +76,7 @@ static struct epoch_slot *claim_abandoned_slot(void)
 	return slot;
 }
 
-/* Returns a slot for a thread that attaches without available memory, or NULL. */
+/* Returns a reserved slot for a thread that attaches when memory is exhausted, or NULL. */
 static struct epoch_slot *reserved_slot(void)
 {
 	static struct epoch_slot reserve[EPOCH_RESERVE];
@@ -87,7 +89,7 @@ static struct epoch_slot *reserved_slot(void)
 	return NULL;
 }
 
-/* Returns NULL without memory. Untouched pages take up none. */
+/* Returns thread memory, or NULL if there is none. Untouched pages take up no memory. */
 static uint8_t *thread_memory_map(void)
 {
 	static uint8_t reserve[EPOCH_MEMORY_RESERVE][THREAD_MEMORY_BYTES] __attribute__((aligned(64)));
@@ -180,7 +182,8 @@ static bool epoch_is_used_by_others(uint64_t stamp)
 }
 
 /*
- * Two threads that wait for each other's sections see each other waiting; the exchanges order that as in epoch_enter().
+ * If two threads wait for each other's sections, each finds that the other one waits. The exchanges guarantee that, as
+ * in epoch_enter().
  */
 void epoch_wait(uint64_t stamp)
 {

@@ -19,7 +19,7 @@
 
 int event_queue_call = -1;
 
-static __thread struct event_queue *polled; /* the queue that this thread awaits and polls for */
+static __thread struct event_queue *polled; /* the queue that this thread awaits and for which it polls */
 static __thread bool in_hand;               /* this thread holds a token of that queue */
 
 static void event_queue_prepare(struct event_queue *queue, int fd, int own)
@@ -74,7 +74,7 @@ static void source_unlink_at(struct event_queue *queue, struct event_source **li
 		queue->last = link;
 }
 
-/* Cannot block: that requires a counter of 2^64 - 2. */
+/* Adds @value. Does not block, because that would require a counter of 2^64 - 2. */
 static void eventfd_add(int fd, uint64_t value)
 {
 	while (descriptor_check(fd) && write(fd, &value, sizeof(value)) < 0 && errno == EINTR)
@@ -156,7 +156,7 @@ static bool token_spend(struct event_queue *queue, int *type, void **object)
 	return found;
 }
 
-/* Token read from a descriptor. */
+/* A token that was read from a descriptor. */
 struct token {
 	int fd;
 	uint64_t value; /* 0: none was read */
@@ -176,7 +176,10 @@ int event_token_take(int fd, int own)
 	ssize_t length;
 
 	pthread_cleanup_push(token_return, &token);
-	/* read(2), not poll(2): a blocked read is restarted after signals if the program chose so (SA_RESTART). */
+	/*
+	 * This is read(2) rather than poll(2), because a blocked read is restarted after signals if the program chose
+	 * so (SA_RESTART).
+	 */
 	length = read(fd, &token.value, sizeof(token.value));
 	pthread_cleanup_pop(0);
 	if (length != sizeof(token.value))
@@ -306,7 +309,7 @@ static void event_queue_renew(struct queue_lock *lock)
 	queue->awaited = false;
 	descriptor_close(queue->own);
 	queue->own = -1;
-	/* The program may have closed it and reused its number. */
+	/* The program may have closed the descriptor and reused its number. */
 	if (queue->relay || status < 0 || flags < 0 || !is_eventfd(queue->fd))
 		return;
 	for (const struct event_source *source = queue->first; source; source = source->next)

@@ -12,7 +12,7 @@
 static fault_watcher *watchers[MOST_WATCHERS]; /* atomic */
 static struct sigaction before_segv, before_bus;
 
-/* Acts as if softhca's handler were not installed. */
+/* Handles the fault as if softhca's handler were not installed. */
 static void fault_pass_on(struct sigaction *before, int signal, siginfo_t *info, void *context)
 {
 	const struct sigaction plain = {.sa_handler = SIG_DFL};
@@ -39,7 +39,7 @@ static void fault_handle(int signal, siginfo_t *info, void *context)
 	int error = errno;
 	bool repaired = false;
 
-	/* Only for faults: a signal that was sent has no address. */
+	/* Only faults are examined: a signal that was sent has no address. */
 	for (int i = 0; i < MOST_WATCHERS && !repaired && info->si_code > 0; i++) {
 		fault_watcher *watcher = __atomic_load_n(&watchers[i], __ATOMIC_ACQUIRE);
 

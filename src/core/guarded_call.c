@@ -57,7 +57,9 @@ __attribute__((noinline)) long guarded_call(const uint64_t *word, uint64_t expec
 			 "4:\n\t"
 			 "movq %[again], %[result]\n"
 			 "5:\n\t"
-			 /* The kernel must not find a pointer here after the library has been unloaded. */
+			 /*
+			  * Cleared because the kernel must not find a pointer here after the library has been unloaded.
+			  */
 			 "movq $0, %[section]"
 			 : [result] "+a"(result), [section] "=m"(*section)
 			 : [word] "m"(*word), [expected] "r"(expected), [again] "i"(-EAGAIN), "D"(arguments[0]),

@@ -12,7 +12,7 @@ void id_table_init(struct id_table *table, uint32_t first, uint32_t limit)
 	pthread_mutex_init(&table->lock, NULL);
 	table->fresh = first;
 	table->limit = limit;
-	/* One leaf: stale numbers stay invalid for long, and the table stays small. */
+	/* One leaf is held back, so that stale numbers stay invalid for long and the table stays small. */
 	table->rest = ID_LEAF_SIZE;
 }
 
@@ -48,7 +48,7 @@ static void set_entry(struct id_table *table, uint32_t index, uintptr_t value)
 	__atomic_store_n(id_entry(table, index), value, __ATOMIC_RELEASE);
 }
 
-/* Moves on to the next range of fresh indices. Returns 0 or a negative errno. */
+/* Switches to the next range of fresh indices. Returns 0 or a negative errno. */
 static int next_range(struct id_table *table)
 {
 	if (table->source)

@@ -63,7 +63,7 @@ void queue_lock_wake(struct queue_lock *lock)
 
 /* ---- lists, for fork ------------------------------------------------------------------------------------------- */
 
-/* Total wait for sessions of the program, which may in turn wait for the forking thread. */
+/* Limit of the total wait during a fork for sessions of the program, which may in turn wait for the forking thread. */
 #define FORK_WAITS_NS 50000000
 
 static struct {

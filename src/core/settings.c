@@ -16,10 +16,10 @@ enum setting_kind { KIND_CHOICE, KIND_NUMBER, KIND_POWER, KIND_TEXT };
 struct setting_row {
 	struct setting_info info;
 	enum setting_kind kind;
-	size_t offset, size;             /* of the field in struct settings */
+	size_t offset, size;             /* offset and size of the field in struct settings */
 	uint64_t min, max;               /* of numbers */
 	const char *range;               /* of texts */
-	bool (*check)(const char *text); /* or NULL: any text that is not empty */
+	bool (*check)(const char *text); /* or NULL: any nonempty text is valid */
 };
 
 struct choice_row {
@@ -36,7 +36,7 @@ static bool setting_is_device_name(const char *text)
 	return true;
 }
 
-/* Default of settings that are powers of two; the field is 0 then. */
+/* Default of settings that are powers of two; the field is then 0. */
 #define AUTO "auto"
 
 #define ROW(NAME, row_kind, row_field, default_text, doc_text)                                                         \
@@ -159,7 +159,10 @@ static int setting_parse_choice(struct settings *settings, enum setting setting,
 	return -EINVAL;
 }
 
-/* Accepts decimal or 0x hexadecimal and nothing around it: strtoull alone would accept "-1" and " 1". */
+/*
+ * Accepts a decimal or 0x hexadecimal number without anything before or after it: strtoull(3) alone would accept "-1"
+ * and " 1".
+ */
 static int setting_parse_number(struct settings *settings, const struct setting_row *row, const char *text)
 {
 	int base = strncmp(text, "0x", 2) == 0 ? 16 : 10;
@@ -193,7 +196,7 @@ static int setting_parse_text(struct settings *settings, const struct setting_ro
 	return 0;
 }
 
-/* The environment may hold any bytes: a message stays one line of printable ASCII. */
+/* Reduces @text to one line of printable ASCII for a message, because the environment may contain any bytes. */
 static void make_printable(const char *text, char *out, size_t size)
 {
 	size_t i;
@@ -256,7 +259,7 @@ static bool name_is_listed(const char *list, const char *name)
 	return false;
 }
 
-/* Uses secure_getenv: the caller of a set-user-id program must not choose files that it writes. */
+/* Uses secure_getenv: the caller of a set-user-id program must not choose files that the program writes. */
 static const char *environment_get(const char *name)
 {
 	const char *value = secure_getenv(name);

@@ -9,7 +9,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* Figures chosen for speed. */
+/* Values chosen for speed. */
 enum {
 	/*
 	 * ns of processor time that the device thread and the watcher request at a time: with a shorter slice than the

@@ -9,7 +9,7 @@
 
 /*
  * Returns the first tick that does not begin before @deadline_ns; for deadlines in the very last tick, centuries away,
- * that one.
+ * the last tick.
  */
 static uint64_t tick_of_deadline(uint64_t deadline_ns)
 {
@@ -87,8 +87,8 @@ static uint64_t slot_first_tick(const struct timer_wheel *wheel, unsigned int le
 }
 
 /*
- * Moves the timers of a slot above the lowest level down when its time has come: they differ from the new base in lower
- * digits only.
+ * Moves the timers of a slot above the lowest level to lower levels when the time of the slot has come: they differ
+ * from the new base in lower digits only.
  */
 static void move_down(struct timer_wheel *wheel, struct wheel_slot *slot)
 {
@@ -110,7 +110,7 @@ struct timer *wheel_take_due(struct timer_wheel *wheel, uint64_t now_ns)
 	struct wheel_slot *slot;
 
 	while ((slot = wheel_earliest_slot(wheel, &level, &number)) && slot_first_tick(wheel, level, number) <= now) {
-		/* Timers in other slots are later, so they lie where the new base requires them, too. */
+		/* Timers in other slots are later, so their slots are valid for the new base, too. */
 		wheel->base = slot_first_tick(wheel, level, number);
 		if (!level) {
 			struct timer *timer = slot->first;

@@ -4,7 +4,9 @@
 
 #include <string.h>
 
-/* Merges ranges that touch or have one number between them, as an elision takes as much room as that number. */
+/*
+ * Merges ranges that touch or have a single number between them, because an elision takes as much room as that number.
+ */
 static void chosen_merge(struct chosen *chosen)
 {
 	uint32_t last = 0;

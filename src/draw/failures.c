@@ -29,7 +29,7 @@ static void find_explanation(struct hca *hca, const struct refused_access *acces
 	}
 }
 
-/* Adds a failure and returns it. Returns NULL if it was counted with an equal one, or there is no room. */
+/* Adds a failure and returns it. Returns NULL if it was counted with an equal one, or the picture is full. */
 static struct picture_failure *picture_add_failure(struct picture *picture, struct hca *hca,
 						   const struct explain_record *record)
 {
@@ -98,8 +98,8 @@ static bool rule_is_of_block(enum explain_rule rule)
 }
 
 /*
- * Finds the latest record older than @before that concerns this mapping and whose rule is @wanted. Returns false if there is
- * none.
+ * Finds the latest record older than @before that concerns this mapping and has a @wanted rule. Returns false if there
+ * is none.
  */
 static bool record_previous(const struct picture_subject *subject, bool (*wanted)(enum explain_rule rule),
 			    uint64_t before, struct explain_record *out)

@@ -115,7 +115,7 @@ static const struct mapping *target_of(const struct picture_subject *subject, co
 	return key ? mkey_mapping(key) : NULL;
 }
 
-/* Writes the reason why @entry gives no access at all to @why; leaves "" otherwise. */
+/* Writes the reason why @entry allows no access at all to @why; "" if it allows some. */
 static void entry_problem(const struct picture_subject *subject, const struct layout_entry *entry,
 			  const struct mapping *target, char *why, size_t size)
 {
@@ -185,7 +185,7 @@ static void describe_target(const struct picture_subject *subject, struct pictur
 	SAY(region->name, "%s 0x%x", target ? key_kind_name(target->kind) : "key", entry->key);
 	entry_problem(subject, entry, target, region->rights, sizeof(region->rights));
 	region->bad = *region->rights;
-	/* The key that has this number now is a different one. */
+	/* The key with this number is now a different one. */
 	if (!target || target->number != entry->key || (entry->serial && target->serial != entry->serial))
 		return;
 	region->bounded = !mapping_is_staged(target);
@@ -250,7 +250,7 @@ static void row_mark(struct picture_row *row, const struct picture_subject *subj
 	end = end < part_end ? end - part->offset : part->bytes;
 	row->first = (uint16_t)((double)first / (double)part->bytes * THOUSANDTHS);
 	row->last = (uint16_t)((double)end / (double)part->bytes * THOUSANDTHS);
-	/* With RULE_KEY_RANGE, the reason is the part outside the range, not this one. */
+	/* With RULE_KEY_RANGE, the reason is the part outside the range, and not this row. */
 	if (*row->problem || (subject->access.why.rule != RULE_KEY_RANGE &&
 			      (refused_by_key(subject) || refused_by_target(subject, part))))
 		row->mark = MARK_REFUSED;

@@ -14,11 +14,11 @@ enum {
 	MARGIN = 24,
 	LINE = 18,
 	VALUE_X = 132,
-	VALUE_COLUMNS = 114, /* of monospaced text between VALUE_X and the margin */
+	VALUE_COLUMNS = 114, /* columns of monospaced text between VALUE_X and the margin */
 	CARD_COLUMNS = 126,
 
 	ROW = 24, /* height of a row… */
-	GAP = 4,  /* …and of the space between two */
+	GAP = 4,  /* …and the height of the space between two */
 	WANT_X = 34,
 	LEFT_X = 50,
 	LEFT_WIDTH = 372,

@@ -307,7 +307,7 @@ const char *capture_explained(uint32_t qpn, uint64_t mark, char *buffer, size_t 
 	struct hca *hca = qp_device(qpn);
 	struct explain_record record, first = {.serial = 0};
 
-	/* Later explanations, such as those of flushed receives, are consequences of the first. */
+	/* Later explanations, such as those of flushed receives, are consequences of the first one. */
 	while (explain_previous(hca, qpn, first.serial, &record) && record.serial > mark)
 		first = record;
 	if (!first.serial)

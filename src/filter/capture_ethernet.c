@@ -35,7 +35,7 @@ static void mac_of_gid(uint8_t *mac, const union ibv_gid *gid)
 	}
 }
 
-/* RFC 1112, 6.4 and RFC 2464, 7. */
+/* Derives the MAC address of a group (RFC 1112, 6.4 and RFC 2464, 7). */
 static void mac_of_group(uint8_t *mac, const union ibv_gid *gid, bool ipv4)
 {
 	memcpy(mac, ipv4 ? "\1\0\x5e" : "\x33\x33", ipv4 ? 3 : 2);
@@ -56,7 +56,7 @@ static void put_mac(uint8_t *mac, const struct hca *hca, const union ibv_gid *gi
 		mac_of_gid(mac, gid);
 }
 
-/* RFC 1071; @sum is not folded. */
+/* Adds @bytes to an unfolded checksum (RFC 1071). */
 static uint64_t checksum_add(uint64_t sum, const uint8_t *bytes, size_t length)
 {
 	for (size_t i = 0; i + 1 < length; i += 2)
@@ -71,7 +71,10 @@ static uint16_t checksum_finish(uint64_t sum)
 	return (uint16_t)~sum;
 }
 
-/* RFC 768: includes a pseudo header of addresses, protocol and length; 0 would mean that there is no checksum. */
+/*
+ * Computes the checksum (RFC 768), including a pseudo header of addresses, protocol and length. Avoids 0, which would
+ * mean that the datagram has no checksum.
+ */
 static uint16_t udp_checksum(const uint8_t *ip, bool ipv4, const uint8_t *udp, const uint8_t *bytes, uint32_t length)
 {
 	uint64_t sum = PROTOCOL_UDP + UDP_BYTES + length;

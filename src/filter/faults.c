@@ -23,7 +23,7 @@ struct faults {
 
 /* ---- reading --------------------------------------------------------------------------------------------------- */
 
-/* Returns 1 if there is a file and its text is in @text, 0 if there is none, or a negative errno. */
+/* Returns 1 if the file exists, with its text in @text, 0 if it does not, or a negative errno. */
 static int script_read_file(const char *path, char *text, size_t size)
 {
 	struct stat status;
@@ -77,7 +77,7 @@ struct faults *faults_new(const struct fault_script *script, uint64_t seed, size
 	faults->script = *script;
 	if (!script->seeded)
 		faults->script.seed = seed;
-	/* Makes the devices of a process differ; otherwise the outcome depends on the seed only. */
+	/* The device number makes the devices of a process differ; otherwise the outcome depends on the seed only. */
 	faults->seed = faults->script.seed + device * UINT64_C(0x632be59bd9b4e019);
 	return faults;
 }

@@ -158,7 +158,7 @@ static bool parse_length(struct parser *parser, struct fault_rule *rule)
 	return true;
 }
 
-/* Parses one condition. @found: there was one. */
+/* Parses one condition. Sets *@found if there was one. */
 static bool parse_condition(struct parser *parser, struct fault_rule *rule, struct said *said, bool *found)
 {
 	*found = true;

@@ -53,8 +53,8 @@ static void frame_queue_copies(struct filters *filters, struct frame *frame, con
 }
 
 /*
- * Sends packet @number of the run. Returns false if the rest of the run is lost. The payload is read without the lock,
- * as that may take other locks.
+ * Sends packet @number of the run. Returns false if the rest of the run is lost. Reads the payload without the lock,
+ * because reading may take other locks.
  */
 static bool frame_send(struct filters *filters, struct packet *packet, uint32_t number, uint32_t payload)
 {
@@ -78,8 +78,8 @@ static bool frame_send(struct filters *filters, struct packet *packet, uint32_t 
 }
 
 /*
- * Returns true if there is nothing to do and nothing to overtake. An immediate link would keep the run by reference,
- * which callers do not expect from the links of a device with filters (link_is_immediate()).
+ * Returns true if the filters have nothing to do and no frame would be overtaken. Not for immediate links: they would
+ * keep the run by reference, which callers do not expect from the links of a device with filters (link_is_immediate()).
  */
 static bool filters_are_idle(const struct filters *filters, const struct link *link)
 {
@@ -149,7 +149,7 @@ static struct frame *filters_take(struct filters *filters, const struct run *run
 	return frame;
 }
 
-/* Puts a frame back for which the link had no room. */
+/* Puts a frame back because its link had no room. */
 static void filters_put_back(struct filters *filters, struct frame *frame)
 {
 	pthread_mutex_lock(&filters->lock);
@@ -173,7 +173,7 @@ bool filter_drain(struct hca *hca, struct run *run)
 	struct frame *frame;
 	bool resume;
 
-	/* The packet made from it has been handled. */
+	/* The packet made from this frame has been handled. */
 	filter_capture_done(run->frame);
 	run->frame = NULL;
 	if (!filters)

@@ -7,7 +7,7 @@
 #include "filter/filter_parts.h"
 #include "wire/roce.h"
 
-/* Captures @frame with the reason why it refuses something, or was refused. */
+/* Captures @frame with the reason of the refusal that it carries or got. */
 static void frame_capture(struct frame *frame, enum capture_direction direction, uint32_t qpn)
 {
 	uint32_t destination = roce_destination(frame->bytes);
@@ -44,7 +44,7 @@ void filter_capture_done(struct frame *frame)
 	free(frame);
 }
 
-/* Fills in properties of a packet that its receiver knows and the packet does not contain. */
+/* Fills in properties of a packet that the receiver derives, since the packet does not contain them. */
 static void packet_complete(struct packet *packet)
 {
 	struct receiver_view qp;
@@ -68,7 +68,7 @@ void filter_received(struct hca *hca, const struct packet *packet)
 	struct filters *filters = filters_of(hca);
 	const struct fault_verdict as_it_is = {.drop = false};
 	uint64_t left = packet->payload.length, mark;
-	/* Reading the payload consumes it. */
+	/* A copy, because reading the payload consumes it. */
 	THREAD_VARIABLE(struct packet, copy);
 
 	if (!filters || !filters->capture)
@@ -83,7 +83,7 @@ void filter_received(struct hca *hca, const struct packet *packet)
 		if (!frame)
 			return;
 		frame->capture = filters->capture;
-		/* The last one carries the explanation for all. */
+		/* The frame of the last packet carries the explanation for all. */
 		frame->mark = i + 1 == frames_of(copy) ? mark : UINT64_MAX;
 		pthread_mutex_lock(&filters->lock);
 		frame_list_insert(&filters->arrived, filters->arrived.last, frame);

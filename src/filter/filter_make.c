@@ -28,8 +28,8 @@ static struct filters *filters_new(struct hca *hca)
 }
 
 /*
- * Returns the filters of @hca, making them if there are none. Then grants are revoked (hca/grants.h), because a filter
- * must see all packets; the responder makes no grants from then on.
+ * Returns the filters of @hca and makes them if necessary. Then grants are revoked (hca/grants.h), because a filter
+ * must examine all packets; the responder makes no grants from then on.
  */
 static struct filters *want_filters(struct hca *hca)
 {
@@ -47,7 +47,7 @@ static struct filters *want_filters(struct hca *hca)
 	}
 	pthread_mutex_unlock(&hca->lock);
 	if (made) {
-		/* A grant in progress may not have seen the filters. */
+		/* A thread that is making a grant may not have found the filters yet. */
 		epoch_synchronize();
 		grants_revoke_and_drain();
 	}
@@ -180,9 +180,9 @@ void filters_forget(struct hca *hca)
 	filters->bytes = 0;
 	filters->drainer = NULL;
 	link_abandon(&filters->waiting);
-	/* It is in a list of timers that is discarded next. */
+	/* Armed timers are in a list that is discarded next. */
 	filters->timer_ns = 0;
-	/* The parent reports on its own frames. */
+	/* The parent reports its own frames. */
 	if (filters->faults) {
 		struct faults *old = filters->faults;
 

@@ -6,7 +6,7 @@
 #include "core/thread_memory.h"
 #include "filter/filter_parts.h"
 
-/* Time after which a frame that no other frame overtakes is sent. */
+/* Time after which a held frame is sent even if no other frame has overtaken it. */
 #define HOLD_NS UINT64_C(1000000)
 /* Delay after a link had no room. */
 #define RETRY_NS UINT64_C(100000)
@@ -123,7 +123,7 @@ static void frame_place(struct filters *filters, struct frame *frame, uint64_t n
 		frame_list_insert(&filters->ready, filters->ready.last, frame);
 }
 
-/* Counts one more passed frame of @flow; frames that it was the last to overtake follow it. */
+/* Counts one more passed frame of @flow. Releases the frames that it was the last to overtake. */
 static void flow_overtake(struct filters *filters, struct fault_flow *flow, uint64_t now)
 {
 	struct frame **held = &flow->held, *frame;

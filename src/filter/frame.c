@@ -66,8 +66,8 @@ static uint8_t frame_kind(const struct packet *packet)
 }
 
 /*
- * Returns the kind of a SEND to queue pair 1. Reads the payload through a copy of the stream: that of the packet is for
- * the frame.
+ * Returns the kind of a SEND to queue pair 1. Reads the payload through a copy of the stream, because the original is
+ * for the frame.
  */
 static uint8_t kind_of_mad(const struct packet *packet)
 {
@@ -201,7 +201,7 @@ static bool frame_refuse(struct hca *hca, const struct frame *frame, const struc
 	return false;
 }
 
-/* Frames are made with IPv4 identification 0. */
+/* Checks the ICRC for IPv4 identification 0, with which frames are made. */
 static bool has_its_icrc(const struct frame *frame, uint16_t port, uint32_t length)
 {
 	uint32_t icrc = roce_icrc(&frame->path, frame->path.udp_source_port, port, 0, frame->bytes, length);
@@ -223,7 +223,7 @@ bool frame_parse(struct hca *hca, const struct frame *frame, uint16_t port, stru
 	packet->mtu = frame->mtu;
 	packet->path = &frame->path;
 	packet->link = frame->link;
-	/* Between QPs of one process, explanations name the sender and the rule that it enforced. */
+	/* Between QPs of one process, explanations name the sender and its rule. */
 	if (!(packet_opcodes[frame->bytes[0]].headers & (HEADER_DETH | HEADER_DCETH)))
 		packet->source_qpn = frame->source_qpn;
 	packet->why = frame->why;

@@ -22,7 +22,7 @@ struct interface {
 	uint8_t mac[6];
 };
 
-/* More interfaces cannot all have their link-local pair in a table anyway. */
+/* Maximum number of interfaces: the link-local GIDs of more would not fit into a table anyway. */
 #define MAX_INTERFACES (HCA_GID_TABLE_SIZE / 2)
 
 static const uint8_t ipv4_prefix[12] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff};

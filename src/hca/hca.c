@@ -9,7 +9,9 @@
 
 uint64_t hca_random(struct hca *hca)
 {
-	/* splitmix64 over a shared counter: usable by any thread, reproducible under a seed if one thread calls. */
+	/*
+	 * splitmix64 over a shared counter: usable by any thread; reproducible under a seed if only one thread calls.
+	 */
 	uint64_t z = __atomic_add_fetch(&hca->random_state, 0x9e3779b97f4a7c15, __ATOMIC_RELAXED);
 
 	z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9;

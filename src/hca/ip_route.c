@@ -13,7 +13,10 @@
 #include <sys/time.h>
 #include <unistd.h>
 
-/* The destination port of RoCE packets, since routing rules may match it; discard (RFC 863). */
+/*
+ * Destination port of route lookups: that of RoCE packets, because routing rules may match it; and discard (RFC 863),
+ * for probes.
+ */
 enum { ROCE_PORT = 4791, DISCARD_PORT = 9 };
 
 /* States in which the kernel has a link address, or needs none (NUD_VALID of Linux). */
@@ -78,7 +81,7 @@ struct answer {
 	ssize_t length;
 };
 
-/* Starts a request of @type whose fixed part is @body. */
+/* Starts a request of @type with the fixed part @body. */
 static void request_begin(struct request *request, uint16_t type, const void *body, size_t size)
 {
 	struct nlmsghdr header = {.nlmsg_type = type, .nlmsg_flags = NLM_F_REQUEST};
@@ -229,7 +232,7 @@ static uint8_t socket_hop_limit(int fd, bool ipv4)
 	return (uint8_t)value;
 }
 
-/* Returns true for interfaces whose link has no addresses. */
+/* Returns true for interfaces with links that have no addresses. */
 static bool resolves_nothing(int fd, uint32_t ifindex)
 {
 	struct ifreq interface = {.ifr_ifindex = (int)ifindex};

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * READs and atomics beyond the number that the peer grants. Within a process each request is answered at once, so the responder never
- * finds one too many.
+ * Warns of READs and atomics beyond the number that the peer grants. Within a process each request is answered at once,
+ * so the responder would never find too many.
  */
 #include "lint/state.h"
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The two ends of a connection, compared when both queue pairs are in this process: GIDs of different RoCE versions and sequence
- * numbers that do not match leave an adapter without an answer. Here GIDs of either version lead to the same queue pair. They are
- * compared when a request is posted: before that, one end may still have the attributes of an earlier connection.
+ * Compares the two ends of a connection if both queue pairs are in this process. With GIDs of different RoCE versions,
+ * or sequence numbers that do not match, requests on an adapter would get no answer. Here GIDs of either version lead
+ * to the same queue pair. The ends are compared when a request is posted, because before that one end may still have
+ * the attributes of an earlier connection.
  */
 #include "hca/gid.h"
 #include "hca/hca.h"
@@ -46,7 +47,7 @@ static void compare_psns(struct lint_qp *state, const struct lint_qp *peer, cons
 			     FIGURES(sends & ~LINT_SET, peer->qp->base.qp_num, expects & ~LINT_SET));
 }
 
-/* IBTA 9.7.1: sequence numbers matter to RC and UC; a datagram's are not checked. */
+/* IBTA 9.7.1: RC and UC check sequence numbers; datagrams do not. */
 void lint_ends_look(struct lint_qp *state, const char *call)
 {
 	const struct lint_qp *peer = lint_peer_of(state);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Requests that read memory to which another request of their queue pair writes. An adapter may start the later request before the
- * earlier one has written unless there is a fence between them (mlx5-formats 1.3); softhca executes them in order. In both cases the device
- * changes the memory, not the program.
+ * Warns of requests that read memory to which another request of their queue pair writes. An adapter may start the
+ * later request before the earlier one has written unless there is a fence between them (mlx5-formats 1.3); softhca
+ * executes them in order. In both cases the device changes the memory, not the program.
  */
 #include "lint/state.h"
 

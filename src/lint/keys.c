@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Signatures of mkeys that a dropped chain left in an unknown state, or that were never checked. */
+/* Warns of mkey signatures that a dropped chain left in an unknown state, or that were never checked. */
 #include "lint/state.h"
 
 static void suspect_report(struct lint_qp *state)

@@ -8,7 +8,7 @@
 #include "explain/log.h"
 #include "lint/state.h"
 
-/* Runs before the report of the device, which ends the sink. */
+/* Runs before the device's report, which closes the sink. */
 static void summary_write(void)
 {
 	char line[LINT_SUMMARY_BYTES];

@@ -10,14 +10,14 @@
 
 #include "lint/state.h"
 
-/* Bytes watched at the beginning and at the end of a longer piece. */
+/* Number of bytes watched at the beginning and at the end of a longer piece. */
 enum { WATCHED_BYTES = 8192, CHUNK = 4096 };
 
 bool lint_memory_read(uint64_t address, void *out, size_t size)
 {
 	struct iovec local = {out, size}, remote = {(void *)(uintptr_t)address, size};
 
-	/* It may be the buffer of a receive that is posted. */
+	/* The memory may be the buffer of a receive that is posted. */
 	if (page_guard_is_on())
 		page_guard_open_memory(address, size);
 	/* Sanitizers intercept the library's function and treat it as an access. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Objects that leak, are destroyed while in use, or wait for acknowledgements. */
+/* Warns of objects that leak, are destroyed while in use, or wait for acknowledgements. */
 #include <endian.h>
 #include <stdlib.h>
 #include <string.h>
@@ -46,7 +46,7 @@ void lint_ah_created(struct ibv_context *context, const struct ibv_ah_attr *attr
 
 /* ---- queue pairs ------------------------------------------------------------------------------------------------ */
 
-/* A queue pair without a send queue, or without memory for its state, is not watched. */
+/* Starts watching a queue pair, if it has a send queue and there is memory for its state. */
 void lint_qp_created(struct user_qp *qp)
 {
 	uint32_t count = qp->sq.wqebb_count;
@@ -79,7 +79,10 @@ static uint32_t open_sends(const struct lint_qp *state)
 	return count;
 }
 
-/* In other states an adapter has ended all requests with an error, or discarded them. */
+/*
+ * Returns true if requests continue. In other states an adapter has ended all requests with an error, or discarded
+ * them.
+ */
 static bool sends_go_on(const struct lint_qp *state)
 {
 	enum ibv_qp_state now = hca_qp_state(state->qp->device);

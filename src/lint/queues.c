@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* CQs without room for all completions, and SRQs that are not armed again. */
+/* Warns of CQs without room for all completions, and of SRQs that are not armed again. */
 #include "lint/state.h"
 
 /* ---- what can complete ------------------------------------------------------------------------------------------ */
@@ -77,7 +77,7 @@ void lint_srq_armed(struct user_srq *srq, uint32_t limit)
 	queue_unlock(&lint.lock);
 }
 
-/* No event is raised from now on when receives run short. */
+/* From now on no event is raised when receives run short. */
 void lint_srq_limit_reached(struct user_srq *srq)
 {
 	queue_lock(&lint.lock);

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Receives whose buffer is read before their completion is polled. Pages that are entirely inside the buffer are protected
- * (observe/page_guard.h) from posting until the poll. The guard records reads, and the next call reports them.
+ * Warns if a receive buffer is read before the completion is polled. Pages that are entirely inside the buffer are
+ * protected (observe/page_guard.h) from posting until the poll. The guard records reads, and the next call reports
+ * them.
  *
- * A page that two receives name at the same time, or that belongs to two regions, is not protected: the program may read what one of the
- * receives has delivered.
+ * A page that two receives name at the same time, or that belongs to two regions, is not protected: the program may
+ * read the data that one of the receives has delivered.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -40,7 +41,10 @@ static uint64_t end_page_of(const struct user_mr *mr)
 	return ((uintptr_t)mr->base.addr + mr->base.length + page_bytes() - 1) / page_bytes();
 }
 
-/* Marks regions that share pages with @mr, which are not watched: a receive posted to one would count for the other. */
+/*
+ * Marks regions that share pages with @mr, which are then not watched: a receive posted to one would count for the
+ * other.
+ */
 static void look_for_others(struct user_mr *mr)
 {
 	for (int i = 0; i < LINT_BUCKETS; i++)
@@ -88,7 +92,10 @@ static bool find_pages(struct user_mr *mr, const struct ibv_sge *sge, struct lin
 {
 	uint64_t offset = sge->addr - (mr ? mr->start : 0), start;
 
-	/* A page that the device may not write stays as it is: unprotecting it would permit the program to write there. */
+	/*
+	 * Pages that the device may not write are left alone: unprotecting them would permit the program to write
+	 * there.
+	 */
 	if (!mr || mr->lint_shared || !(mr->access & IBV_ACCESS_LOCAL_WRITE) || offset > mr->base.length ||
 	    sge->length > mr->base.length - offset)
 		return false;
@@ -134,7 +141,7 @@ static void buffer_watch(struct lint_receives *receives, uint32_t number, uint16
 	receive->buffers++;
 }
 
-/* Stops watching the region of @sge: the end of this receive will not be known. */
+/* Stops watching the region of @sge, because the end of this receive will not be noticed. */
 static void region_stop_watching(const struct ibv_sge *sge)
 {
 	struct user_mr *mr = lint_mr_find(sge->lkey);
@@ -158,7 +165,7 @@ static void receive_note(struct lint_receives *receives, uint32_t number, uint16
 			region_stop_watching(&wr->sg_list[i]);
 }
 
-/* Returns false if the queue pair cannot receive: then reading its buffers is not too early. */
+/* Returns false if the queue pair cannot receive any more, so that its buffers may be read. */
 static bool receives_go_on(const struct lint_receives *receives)
 {
 	enum ibv_qp_state state;
@@ -338,7 +345,7 @@ void lint_srq_destroyed(struct user_srq *srq)
 	srq->lint.receives = NULL;
 }
 
-/* Requests that the program posts or polls in its rings are not seen. */
+/* Stops watching, because requests that the program posts or polls in its rings are not noticed. */
 void lint_ring_exported(void)
 {
 	page_guard_stop();

@@ -11,7 +11,7 @@
 /* mlx5-formats 1.3: the modes from "fence" on wait for READs and atomics. */
 enum { FENCE_MODE_SHIFT = 5, FENCE_MODE_READS = 2 };
 
-/* Returns the offset of the data segments of @opcode, or 0 if it has none that are watched. */
+/* Returns the offset of the data segments of @opcode, or 0 if its data is not watched. */
 static uint32_t data_offset(const struct user_qp *qp, uint8_t opcode)
 {
 	uint32_t address = WQE_UNIT + qp->sq.address_bytes;
@@ -77,7 +77,10 @@ static uint32_t bound_rkey(const struct user_qp *qp, struct wqe wqe, uint32_t in
 	return (be32toh(ctrl->imm) & ~0xffu) | (be32toh(mkey->qpn_mkey) & 0xff);
 }
 
-/* Fills in the remote range of @send, whose pieces are known, if its opcode has one. Atomics have operands of 8 bytes. */
+/*
+ * Fills in the remote range of @send, if its opcode has one. The pieces of @send are already filled in. Atomics have
+ * operands of 8 bytes.
+ */
 static void read_remote(const struct user_qp *qp, struct wqe wqe, struct lint_send *send)
 {
 	const struct mlx5_wqe_raddr_seg *remote;
@@ -95,7 +98,9 @@ static void read_remote(const struct user_qp *qp, struct wqe wqe, struct lint_se
 		send->remote_length += send->piece[i].length;
 }
 
-/* Fills in the data segments before byte @end of the WQE: those in memory as pieces, data within the WQE as words. */
+/*
+ * Fills in the data segments before byte @end of the WQE: segments in memory as pieces, data within the WQE as words.
+ */
 static void read_pieces(const struct user_qp *qp, struct wqe wqe, uint32_t end, struct lint_send *send)
 {
 	uint32_t at;
@@ -105,7 +110,7 @@ static void read_pieces(const struct user_qp *qp, struct wqe wqe, uint32_t end, 
 		const struct mlx5_wqe_data_seg *data = wqe_unit(wqe, at);
 		uint32_t length = be32toh(data->byte_count);
 
-		/* Inline data was copied: the program may use its buffer again. */
+		/* Inline data was copied, so the program may use its buffer again. */
 		if (length & INLINE_DATA) {
 			read_inline(wqe, at, length & ~INLINE_DATA, send);
 			return;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Rkeys of windows that are sent before the completion of their bind was polled: ibv_bind_mw(3), NOTES. */
+/* Warns of rkeys that are sent before the completion of their window's bind was polled: ibv_bind_mw(3), NOTES. */
 #include <string.h>
 
 #include "lint/state.h"
@@ -16,7 +16,7 @@ static bool has_rkey(const uint32_t *data, size_t words, uint32_t rkey)
 	return false;
 }
 
-/* Warns of each bind of @other whose rkey is in @data, which a request of @state carries. */
+/* Warns of each bind of @other if a request of @state sends its rkey in @data. */
 static void look_for_binds(struct lint_qp *state, const struct lint_send *send, const struct lint_qp *other,
 			   const uint32_t *data, size_t words, const char *call)
 {
@@ -33,7 +33,7 @@ static void binds_look(struct lint_qp *state, const struct lint_send *send, cons
 {
 	for (int i = 0; i < LINT_BUCKETS; i++)
 		for (const struct lint_qp *other = lint.qps[i]; other; other = other->next)
-			/* On the same queue pair the request is executed after the bind. */
+			/* On the same queue pair the request is executed after the bind, so the rkey is valid. */
 			if (other != state && other->binds)
 				look_for_binds(state, send, other, data, words, call);
 }

@@ -9,7 +9,7 @@
 enum {
 	SIZE_INLINE = 2 << 6,      /* with the two inline sections */
 	SIZE_WITH_CRYPTO = 3 << 6, /* as SIZE_INLINE, followed by a crypto BSF */
-	SAME_STRUCTURE = 1 << 4,   /* the same blocks and fields in both domains */
+	SAME_STRUCTURE = 1 << 4,   /* both domains have the same blocks and fields */
 
 	FORMAT_CRC32 = 0x20,
 	FORMAT_CRC32C = 0x40,

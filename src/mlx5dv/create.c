@@ -14,7 +14,7 @@
 
 bool softhca_mlx5dv_is_supported(struct ibv_device *device)
 {
-	/* Compares its hca without dereferencing it: the device may be of another library. */
+	/* Compares hca without dereferencing it, because the device may belong to another library. */
 	for (size_t i = 0; device && i < hca_count(); i++)
 		if (to_user_device(device)->hca == hca_device(i))
 			return true;
@@ -52,7 +52,7 @@ struct mlx5dv_qp_ex *softhca_mlx5dv_qp_ex_from_ibv_qp_ex(struct ibv_qp_ex *ex)
 	return &to_user_qp_ex(ex)->dv;
 }
 
-/* mlx5dv_alloc_dm(3): the device has only the general type of memory (MEMIC), that of ibv_alloc_dm(3). */
+/* Allocates device memory. Only the general type (MEMIC) exists, that of ibv_alloc_dm(3). */
 struct ibv_dm *softhca_mlx5dv_alloc_dm(struct ibv_context *context, struct ibv_alloc_dm_attr *attr,
 				       struct mlx5dv_alloc_dm_attr *dv)
 {

@@ -21,7 +21,7 @@ static int init_obj_qp(struct ibv_qp *base, struct mlx5dv_qp *out)
 
 	if (!page)
 		return errno;
-	/* An XRC_RECV QP has nothing to ring. */
+	/* An XRC_RECV QP has no doorbell record to watch. */
 	error = qp->dbrec ? -hca_qp_watch(qp->device) : 0;
 	if (error)
 		return error;
@@ -34,7 +34,7 @@ static int init_obj_qp(struct ibv_qp *base, struct mlx5dv_qp *out)
 	out->rq.stride = UINT32_C(1) << qp->rq.shift;
 	out->bf.reg = page + DOORBELL_SEND_OFFSET;
 	out->bf.size = 0;
-	/* none of the optional members: there is no descriptor to map the page from, and no raw packet QP */
+	/* no optional members: there is no descriptor to map the page from, and raw packet QPs do not exist */
 	out->comp_mask = 0;
 	return 0;
 }
@@ -109,7 +109,7 @@ static int init_obj_pd(struct ibv_pd *base, struct mlx5dv_pd *out)
 
 static const char call[] = "mlx5dv_init_obj";
 
-/* Fills the objects in this order, up to the first error (mlx5-formats 1.16). */
+/* Fills the objects in the order of mlx5-formats 1.16, up to the first error. */
 int softhca_mlx5dv_init_obj(struct mlx5dv_obj *obj, uint64_t obj_type)
 {
 	int error = 0;
@@ -136,7 +136,9 @@ int softhca_mlx5dv_init_obj(struct mlx5dv_obj *obj, uint64_t obj_type)
 	return error;
 }
 
-/* Programs linked against the first libmlx5 expect in cq_uar the place where the address of the page is stored. */
+/*
+ * For programs linked against the first libmlx5, in which cq_uar is the place where the address of the page is stored.
+ */
 int softhca_mlx5dv_init_obj_1_0(struct mlx5dv_obj *obj, uint64_t obj_type)
 {
 	int error = softhca_mlx5dv_init_obj(obj, obj_type);

@@ -29,7 +29,10 @@ static uint64_t error_field(uint64_t value, enum mlx5dv_mkey_err_type type, cons
 	}
 }
 
-/* ARGUMENTS, err_type: "only a single error is reported in this priority: BAD_GUARD, BAD_APPTAG, BAD_REFTAG". */
+/*
+ * Returns the type of the error with the highest priority. mlx5dv_mkey_check(3), err_type: "only a single error is
+ * reported in this priority: BAD_GUARD, BAD_APPTAG, BAD_REFTAG".
+ */
 static enum mlx5dv_mkey_err_type error_type(uint16_t syndrome)
 {
 	if (syndrome & SYNDROME_GUARD)
@@ -37,7 +40,7 @@ static enum mlx5dv_mkey_err_type error_type(uint16_t syndrome)
 	return syndrome & SYNDROME_APP_TAG ? MLX5DV_MKEY_SIG_BLOCK_BAD_APPTAG : MLX5DV_MKEY_SIG_BLOCK_BAD_REFTAG;
 }
 
-/* Opposite to the page: "actual" is the field that arrived, "expected" the correct one. */
+/* Decodes the error. Opposite to the page, "actual" is the field that arrived, "expected" the correct one. */
 static void error_decode(const struct key_error *error, const struct key_domain *domain, struct mlx5dv_mkey_err *info)
 {
 	info->err_type = error_type(error->syndrome);

@@ -10,7 +10,7 @@
 #include "verbs/object/objects.h"
 #include "verbs/post/inherited.h"
 
-/* Order and errno values of the checks: those of libmlx5. */
+/* The order of the checks and the errno values are those of libmlx5. */
 int softhca_mlx5dv_dci_stream_id_reset(struct ibv_qp *base, uint16_t stream_id)
 {
 	struct user_qp *qp = to_user_qp(base);
@@ -32,7 +32,7 @@ int softhca_mlx5dv_dci_stream_id_reset(struct ibv_qp *base, uint16_t stream_id)
 	return 0;
 }
 
-/* A hint for congestion control, which the device lacks. A second mapping is ignored. */
+/* A hint for congestion control, which the device does not need. A second mapping is ignored. */
 int softhca_mlx5dv_map_ah_to_qp(struct ibv_ah *base, uint32_t qp_num)
 {
 	struct user_ah *ah = to_user_ah(base);

@@ -19,9 +19,9 @@ enum {
 };
 
 /*
- * Members that the header of rdma-core 44 lacks; a program that requests the bit has them, after the last one of that
- * header. A program that requests bits of no known header requests everything, and its structure may be of any
- * version.
+ * Members that the header of rdma-core 44 lacks. A program that requests the bit has them, after the last member of
+ * that header. If a program requests bits that no known header defines, it requests everything, and its structure may
+ * be of any version.
  */
 #define MASK_MAX_DC_RD_ATOM (UINT64_C(1) << 14)
 #define MASK_OF_NO_HEADER (~UINT64_C(0) << 17)

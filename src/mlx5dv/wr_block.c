@@ -110,7 +110,7 @@ static bool umr_report_error_count(struct user_qp *qp, struct mlx5_wqe_mkey_cont
 
 	if (!signature || !__atomic_load_n(&signature->rearm, __ATOMIC_RELAXED))
 		return false;
-	/* Before the count is read: an error polled meanwhile is reported next time. */
+	/* Cleared before the count is read: an error polled meanwhile is then reported next time. */
 	__atomic_store_n(&signature->rearm, false, __ATOMIC_SEQ_CST);
 	count = __atomic_load_n(&signature->error_count, __ATOMIC_RELAXED);
 	qp->builder.umr_mask |= MLX5_WQE_UMR_CTRL_MKEY_MASK_SIG_ERR;

@@ -14,7 +14,7 @@ static const char call[] = "mlx5dv_qp_cancel_posted_send_wrs";
 enum { INDEX_MASK = 0x00ffff00 }; /* part of opmod_idx_opcode that a NOP keeps */
 
 /*
- * Sets the opcode for the completion of a cancelled WQE: that of its operation, unless the send queue remembered one.
+ * Sets the opcode for the completion of a cancelled WQE: that of its operation, unless the send queue stored one.
  * Returns false for opcodes that builders never create, including NOPs of an earlier cancellation.
  */
 static bool completion_opcode(uint8_t opcode, uint8_t *wc_opcode)

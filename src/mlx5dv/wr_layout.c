@@ -73,8 +73,8 @@ void mkey_set_list(struct user_qp *qp, const char *call, uint16_t count, const s
 
 /*
  * Checks the widths of @data. The format has 16 bits for bytes_count and for its sum with bytes_skip (mlx5-formats
- * 1.10), the page 32 for each. Profile man latches EINVAL for an entry that would be truncated. Connectx truncates,
- * as drivers do silently (mlx5-formats 6, no. 42), and explains it. Returns false if an error is latched.
+ * 1.10), while the page has 32 for each. Profile man latches EINVAL for an entry that would be truncated. Connectx
+ * truncates, as drivers do silently (mlx5-formats 6, no. 42), and explains it. Returns false if an error is latched.
  */
 static bool entries_fit(struct user_qp *qp, const char *call, uint16_t count, const struct mlx5dv_mr_interleaved *data)
 {

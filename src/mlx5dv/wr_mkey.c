@@ -10,7 +10,7 @@
 #define ACCESS_OF_CONTEXT                                                                                              \
 	(IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC)
 /*
- * enum ibv_access_flags, as the page says. The additional flags have no effect on a key: it is always zero-based,
+ * enum ibv_access_flags, as in the man page. The additional flags have no effect on a key: it is always zero-based,
  * pinning was decided when its memory was registered, windows cannot be bound to it, and the ordering is that of the
  * CPU.
  */

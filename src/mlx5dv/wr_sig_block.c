@@ -15,18 +15,14 @@ static const char call[] = "mlx5dv_wr_set_mkey_sig_block";
 #define KNOWN_T10DIF_FLAGS                                                                                             \
 	(MLX5DV_SIG_T10DIF_FLAG_REF_REMAP | MLX5DV_SIG_T10DIF_FLAG_APP_ESCAPE | MLX5DV_SIG_T10DIF_FLAG_APP_REF_ESCAPE)
 
-/* A domain, with its number for explanations. */
+/* A domain, and its number for explanations. */
 struct checked {
 	const struct mlx5dv_sig_block_domain *domain;
 	uint8_t number; /* DOMAIN_* */
 };
 
-/* Refuses a value of a domain: FIGURES(number of the domain, value). Returns false. */
-static bool domain_refuse(struct user_qp *qp, enum explain_rule rule, const uint64_t *figures, size_t count)
-{
-	wr_refuse(qp, call, EINVAL, rule, figures, count);
-	return false;
-}
+/* Refuses a @value of the domain; evaluates to false. */
+#define REFUSE_DOMAIN(qp, checked, rule, value) (WR_REFUSE(qp, call, EINVAL, rule, (checked)->number, value), false)
 
 static bool t10dif_allowed(struct user_qp *qp, const struct checked *checked)
 {

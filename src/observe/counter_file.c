@@ -21,7 +21,7 @@ struct counter_file {
 	uint8_t *memory;
 	size_t bytes, row_bytes, devices;
 	uint32_t rows; /* atomic; number of requested rows */
-	int fd;        /* not read here; kept open for /proc */
+	int fd;        /* not read in this process; kept open for /proc */
 };
 
 static size_t head_bytes(void)
@@ -106,12 +106,12 @@ uint64_t *counter_file_row(struct counter_file *file)
 	uint32_t row = file ? __atomic_fetch_add(&file->rows, 1, __ATOMIC_RELAXED) : COUNTER_FILE_ROWS;
 
 	if (row >= COUNTER_FILE_ROWS) {
-		/* Keeps the count from wrapping to 0. */
+		/* Undoes the increment, so that the count never wraps to 0. */
 		if (file)
 			__atomic_store_n(&file->rows, COUNTER_FILE_ROWS, __ATOMIC_RELAXED);
 		return NULL;
 	}
-	/* May include rows of faster threads before they are in use: those are 0. */
+	/* May include rows that faster threads have reserved and not used yet: those are 0. */
 	__atomic_add_fetch(&((struct counter_file_head *)file->memory)->rows, 1, __ATOMIC_RELEASE);
 	return (uint64_t *)(file->memory + head_bytes() + row * file->row_bytes);
 }
@@ -120,7 +120,7 @@ void counter_file_after_fork(struct counter_file *file)
 {
 	if (!file)
 		return;
-	/* First, since no other descriptor may be available. */
+	/* Closed first, because no other descriptor may be available. */
 	descriptor_close(file->fd);
 	file->fd = -1;
 	/* Without a file the child counts in private memory; without memory it continues to count in the parent's. */

@@ -28,7 +28,7 @@ uint64_t *counters_attach(void)
 
 	uint64_t *counters;
 
-	/* A reused slot keeps the counts of its previous thread. While devices are made there is nothing to count. */
+	/* A reused slot keeps the counters of its previous thread. While devices are being made, nothing is counted. */
 	if (!slot->counters && the_registry.count) {
 		counters = counter_file_row(the_registry.counters);
 		__atomic_store_n(&slot->counters, counters ? counters : calloc(1, size_of_all()), __ATOMIC_RELEASE);

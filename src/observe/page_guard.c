@@ -15,7 +15,7 @@
 #include "core/cancellation.h"
 #include "core/epoch.h"
 
-/* Figures chosen for speed. */
+/* Values chosen for speed. */
 enum {
 	/*
 	 * ns by which the rest of a WRITE is delayed after its last bytes, if WRITE_READ_EARLY is enabled: longer than
@@ -26,7 +26,7 @@ enum {
 
 enum state {
 	FREE,
-	OPEN,   /* for good: the program has written there, or the device has read */
+	OPEN,   /* open permanently: the program has written there, or the device has read */
 	CLOSED, /* not accessed by the program */
 	LENT,   /* open for the device, which is receiving */
 	READ,   /* open: the program has read */
@@ -34,7 +34,8 @@ enum state {
 
 struct range {
 	uint32_t state;         /* atomic: the handler changes CLOSED to READ or OPEN */
-	uint64_t start, length; /* this and the following are constant while not FREE, except read_at and lent_to */
+	uint64_t start, length; /* this and the following members are constant while not FREE, except read_at and
+				 * lent_to */
 	uint16_t counter;
 	uint64_t read_at;
 	const struct epoch_slot *lent_to; /* thread */
@@ -46,7 +47,7 @@ bool page_guard_on, page_guard_last_first;
 uint32_t page_guard_reads;
 void (*page_guard_write_was_read)(struct hca *hca, uint32_t qp_num, uint64_t address, uint64_t start, uint64_t length);
 
-/* Protects all of this except against the handler, which takes no lock. */
+/* Protects all of this, except against the handler, which takes no lock. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct range ranges[PAGE_GUARD_RANGES];
 static uint32_t used;       /* atomic; all further ranges are FREE */
@@ -124,7 +125,7 @@ static void range_met(struct range *range, uint64_t address, const ucontext_t *c
 		__atomic_add_fetch(&page_guard_reads, 1, __ATOMIC_RELEASE);
 }
 
-/* Returns true if another thread may have just resolved the fault: then the access is retried, once. */
+/* Returns true if another thread may have just resolved the fault, so that the access should be retried once. */
 static bool may_be_over(uint64_t address)
 {
 	static __thread uint64_t last_address __attribute__((tls_model("initial-exec")));
@@ -138,7 +139,7 @@ static bool may_be_over(uint64_t address)
 	return true;
 }
 
-/* Acts as if this handler were not installed. */
+/* Handles the signal as if this handler were not installed. */
 static void page_guard_pass_on(int signal, siginfo_t *info, void *context)
 {
 	if (before.sa_flags & SA_SIGINFO) {
@@ -261,10 +262,10 @@ static struct range *range_close_pages(const struct range *as)
 	memcpy(&range->start, &as->start, sizeof(*range) - offsetof(struct range, start));
 	if (range - ranges >= used)
 		__atomic_store_n(&used, (uint32_t)(range - ranges) + 1, __ATOMIC_RELEASE);
-	/* Before the pages are closed, since the handler may then look for the range at once. */
+	/* Set before the pages are closed, because the handler may look for the range right after that. */
 	__atomic_store_n(&range->state, CLOSED, __ATOMIC_RELEASE);
 	if (mprotect((void *)(uintptr_t)range->start, range->length, PROT_NONE)) {
-		/* Some of the pages may be closed. */
+		/* Some of the pages may have been closed, so open them again. */
 		range_open_pages(range);
 		__atomic_store_n(&range->state, FREE, __ATOMIC_RELEASE);
 		return NULL;
@@ -329,7 +330,7 @@ bool page_guard_take_read(struct page_guard_read *read)
 
 	pthread_mutex_lock(&lock);
 	for (uint32_t i = 0; i < used && !found; i++) {
-		/* page_guard_wait() waits for ranges without an owner. */
+		/* Ranges without an owner are those for which page_guard_wait() waits. */
 		read->address = ranges[i].owner ? range_take_read(&ranges[i]) : 0;
 		if (!read->address)
 			continue;
@@ -377,7 +378,8 @@ void page_guard_received(uint16_t counter)
 		struct range *range = &ranges[i];
 
 		/*
-		 * If another queue's receive has the same counter, the device opens its range again when it needs it.
+		 * If another queue's receive has the same counter, its range is closed too, and the device opens it
+		 * again when needed.
 		 */
 		if (range->counter != counter || range->lent_to != epoch_this_thread ||
 		    !range_change(range, LENT, CLOSED))

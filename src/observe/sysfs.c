@@ -50,7 +50,10 @@ static void put_guid(const struct sysfs_device *device, char *text, size_t size)
 	put_groups(text, size, &guid, sizeof(guid) / 2);
 }
 
-/* As set by rdma-ndd(8) on most systems: the host's name followed by the device's. Has 64 bytes (IBTA 14.2.5.2). */
+/*
+ * Formats the description that rdma-ndd(8) sets on most systems: the host's name followed by the device's, 64 bytes
+ * (IBTA 14.2.5.2).
+ */
 static void put_description(const struct sysfs_device *device, char *text, size_t size)
 {
 	struct utsname host;
@@ -77,7 +80,8 @@ static void put_pci_device(const struct sysfs_device *device, char *text, size_t
 }
 
 /*
- * Documentation/admin-guide/sysfs-rules.rst: identifies the function for programs without libpci. One device per slot.
+ * Formats the file that identifies the function for programs without libpci
+ * (Documentation/admin-guide/sysfs-rules.rst). One device per slot.
  */
 static void put_uevent(const struct sysfs_device *device, char *text, size_t size)
 {
@@ -132,7 +136,7 @@ static void visit_table(const struct visit *visit)
 #include "observe/sysfs.def"
 }
 
-/* The kernel reports an unused entry as a GID of zeros without type and interface. */
+/* Reports a GID. As in the kernel, an unused entry is a GID of zeros without type and interface. */
 static void visit_gid(const struct visit *visit, size_t index)
 {
 	const struct sysfs_device *device = visit->device;

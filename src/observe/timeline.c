@@ -16,11 +16,11 @@
 #include "core/settings.h"
 #include "core/timer.h"
 
-/* Figures chosen for speed. */
+/* Values chosen for speed. */
 enum {
 	/* records that a process keeps, unless the setting TIMELINE_RECORDS specifies a number */
 	TIMELINE_RECORDS = 131072,
-	/* queue pairs of a process whose addresses a timeline records */
+	/* number of queue pairs for which a timeline records the addresses of a process */
 	TIMELINE_QPS = 4096,
 };
 
@@ -30,7 +30,7 @@ enum {
 bool timeline_on, timeline_ticks;
 __thread uint64_t timeline_time_of_call;
 
-/* File of this process; made, and after a fork made anew, by one thread. */
+/* File of this process, made by one thread, and made anew after a fork. */
 static struct {
 	char path[4096 + 64]; /* absolute path of the trace, to which a suffix is appended */
 	struct timeline_head *head;
@@ -49,7 +49,7 @@ static uint64_t clock_ns(clockid_t clock)
 }
 
 #ifdef __x86_64__
-/* The kernel knows whether the ticks of all processors are synchronous and steady. */
+/* Returns true if the kernel reports that the ticks of all processors are synchronous and steady. */
 static bool ticks_are_steady(void)
 {
 	char name[8] = "";
@@ -126,8 +126,8 @@ static uint64_t timeline_realtime_ns(void)
 }
 
 /*
- * Reads two clocks at the same time: @other between two reads of @clock. The thread may lose its processor between them, so of several
- * attempts it takes the one whose two reads are closest.
+ * Reads two clocks at the same time: @other between two reads of @clock. The thread may lose its processor between
+ * these, so the result of several attempts is the one with the closest reads.
  */
 static inline SPECIALISED void read_together(uint64_t (*clock)(void), uint64_t (*other)(void), uint64_t *time,
 					     uint64_t *other_time)
@@ -164,7 +164,7 @@ void timeline_put_slowly(uint64_t time, uint32_t what, uint32_t number, uint32_t
 {
 	struct epoch_slot *slot = epoch_this_thread ? epoch_this_thread : epoch_attach();
 
-	/* Room for a clock record and another one. */
+	/* A clock record and another record need room. */
 	if (slot->timeline_end - slot->timeline_next < 2 && !chunk_take(slot)) {
 		if (file.head)
 			__atomic_fetch_add(&file.head->dropped, 1, __ATOMIC_RELAXED);
@@ -220,7 +220,7 @@ static void fill_head(struct timeline_head *head)
 	gethostname(head->host, sizeof(head->host) - 1);
 	snprintf(head->program, sizeof(head->program), "%s", program_invocation_short_name);
 	timeline_read_line("/proc/sys/kernel/random/boot_id", head->boot, sizeof(head->boot));
-	/* Last: without it the file is not recognized. */
+	/* Written last, because the file is not recognized without it. */
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
 	memcpy(head->magic, TIMELINE_MAGIC, sizeof(head->magic));
 }

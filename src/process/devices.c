@@ -50,7 +50,7 @@
 #define FIRST_PD 1
 
 static pthread_mutex_t registry_lock = PTHREAD_MUTEX_INITIALIZER;
-static bool registry_made; /* atomic; set after all devices exist */
+static bool registry_made; /* atomic; set when all devices exist */
 
 static uint64_t random_seed(const struct settings *settings)
 {
@@ -71,7 +71,10 @@ static uint8_t *random_tags(struct hca *hca)
 	return tags;
 }
 
-/* Without its file the device exists but no login succeeds, like an adapter without a crypto officer. */
+/*
+ * Loads the import keys. Without their file the device exists but no login succeeds, like an adapter without a crypto
+ * officer.
+ */
 static void load_import_keys(struct hca *hca)
 {
 	char error[5000];
@@ -83,7 +86,7 @@ static void load_import_keys(struct hca *hca)
 		explain_log_note(hca->explain_log, error);
 }
 
-/* A device works without its faults, capture or drawings if they cannot be made. */
+/* Makes faults, capture and drawings. A device works without those that cannot be made. */
 static void make_filters(struct hca *hca)
 {
 	char error[5000];
@@ -97,7 +100,10 @@ static void make_filters(struct hca *hca)
 		report_at_exit();
 }
 
-/* Called once per descriptor, possibly while other threads hold locks; an explanation takes only leaf locks. */
+/*
+ * Explains a lost descriptor. Called once per descriptor, possibly while other threads hold locks; an explanation takes
+ * only leaf locks.
+ */
 static void explain_lost_descriptor(int fd)
 {
 	EXPLAIN(&the_registry.devices[0], (&(const struct explain_subject){0}), RULE_DESCRIPTOR_LOST, (uint64_t)fd);
@@ -201,7 +207,7 @@ static bool make_registry(void)
 		ready++;
 	if (!the_registry.devices || ready < wanted)
 		return false;
-	/* A process that no other process can reach may use any numbers. */
+	/* A process that other processes cannot reach may use any numbers. */
 	if (settings.link == LINK_LOCAL)
 		id_table_init(&the_registry.qps, FIRST_QPN, LIMIT_MAX_QP);
 	else
@@ -218,7 +224,7 @@ static bool make_registry(void)
 	return true;
 }
 
-/* If memory is exhausted, the next call tries again; until then there is no device. */
+/* If memory is exhausted, the next call tries again; until then no device exists. */
 struct registry *registry(void)
 {
 	if (!__atomic_load_n(&registry_made, __ATOMIC_ACQUIRE)) {

@@ -30,7 +30,7 @@
 #include "link/udp/groups.h"
 #include "link/udp/parts.h"
 
-/* hca_device() would make devices. */
+/* For existing devices only: hca_device() would make them. */
 #define FOR_EACH_DEVICE(hca)                                                                                           \
 	for (struct hca *hca = the_registry.devices; hca && hca < the_registry.devices + the_registry.count; hca++)
 
@@ -131,7 +131,7 @@ static void device_after_fork_in_parent(void)
 /* Resets state of threads, links and timers that the child does not have. */
 static void device_after_fork_in_child(void)
 {
-	/* First, because earlier counts would go to the parent's counters. */
+	/* Done first, because earlier counts would go to the parent's counters. */
 	counters_after_fork();
 	epoch_after_fork();
 	timeline_after_fork();
@@ -143,7 +143,7 @@ static void device_after_fork_in_child(void)
 		timers_after_fork(&hca->timers);
 		watcher_after_fork(hca->watcher);
 	}
-	/* After the timers, which were removed from the wheel: it makes its own anew. */
+	/* Done after the timers, which were removed from the wheel. */
 	host_window_after_fork();
 	qps_after_fork();
 }

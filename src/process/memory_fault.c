@@ -35,7 +35,7 @@ static const struct mapping *key_at_address(uintptr_t address, struct hca **hca)
 }
 
 /*
- * Describes the send request that @qp executes: the one being sent, the next one, or the oldest one, whose response has
+ * Describes the send request that @qp executes: the one being sent, the next one, or the oldest one if its response has
  * arrived.
  */
 static void fault_describe_request(const struct hca_qp *qp, struct explain_subject *subject)
@@ -75,8 +75,8 @@ static void memory_fault_explain_one(int signal, uintptr_t address, uint32_t at)
 }
 
 /*
- * Explains a fault on a thread inside an epoch section: then code of the device has faulted at registered memory, in a
- * copy, which holds no lock that an explanation takes. Never repairs anything.
+ * Explains a fault on a thread inside an epoch section: code of the device has then faulted at registered memory, in a
+ * copy. A copy holds no lock that an explanation takes. Never repairs a fault.
  */
 static bool memory_fault_watch(int signal, const siginfo_t *info, const void *context)
 {

@@ -23,7 +23,7 @@ static bool on_this_host(const struct hca *hca, const union ibv_gid *gid)
 	return false;
 }
 
-/* With only the loopback interface (hca/gid.h) there are no other hosts. */
+/* Returns false if the only interface is the loopback interface (hca/gid.h): then other hosts cannot be reached. */
 static bool has_network(const struct hca *hca)
 {
 	return strcmp(hca->gids[0].netdev, "lo") != 0;
@@ -82,7 +82,7 @@ static bool groups_leave_process(const struct hca *hca)
 
 /*
  * Sends to members of this process by a call and to all others by UDP, which loops datagrams back to this host, where a
- * process skips those that it sent itself (udp_is_own_datagram()). A datagram that finds no room is lost, as any
+ * process skips those that it sent itself (udp_is_own_datagram()). If a link is full, the datagram is lost, as any
  * datagram may be. Sending consumes the payload's stream, hence the copy.
  */
 static enum link_result send_to_group(struct hca *hca, struct run *run)
@@ -115,15 +115,15 @@ static void link_leave_group(struct hca *hca, const union ibv_gid *group)
 
 /* ---- datagrams of the connection manager ----------------------------------------------------------------------- */
 
-/* Returns true for a datagram to this process, which goes by the local link even if messages do not. */
+/* Returns true for a datagram to this process: it uses the local link even if messages do not. */
 static bool is_of_this_process(const struct mad_address *address)
 {
 	return address->addressee == MAD_FOR_SERVICE ? host_service_listens(address->service) : host_owns(address->qpn);
 }
 
 /*
- * Finds the process of this host for @address, which is not for all: *@peer, NULL if it is this one. Returns 0, or a
- * negative errno if there is none.
+ * Finds the process of this host for @address, which is not an address for all processes. *@peer: NULL for this
+ * process. Returns 0, or a negative errno if there is none.
  */
 static int process_for(const struct mad_address *address, struct host_peer **peer)
 {
@@ -159,7 +159,7 @@ static int route_to_manager(struct hca *hca, const union ibv_gid *gid, const uin
 	bool near = on_this_host(hca, gid);
 
 	if (hca->link || hca->settings.link == LINK_UDP || !near) {
-		/* For another host the route does not depend on the number. */
+		/* For other hosts the route does not depend on the QP number. */
 		links[0] = link_route(hca, gid, GSI_QPN);
 		return links[0] ? 1 : -ENETUNREACH;
 	}

@@ -106,7 +106,7 @@ static void umem_free(struct hca_cq *cq)
 	free(cq->umem);
 }
 
-/* Ends a CQ whose ring was unmapped by the program: it can take no more CQEs. */
+/* Ends a CQ because the program has unmapped its ring. Later CQEs are lost. */
 static void umem_lost(struct hca_cq *cq)
 {
 	if (cq->umem->gone)
@@ -118,7 +118,7 @@ static void umem_lost(struct hca_cq *cq)
 		(uintptr_t)cq->umem->buffer);
 }
 
-/* Copies the newest CQE to the program; op_own last, since it hands the CQE over. */
+/* Copies the newest CQE to the program. op_own is last, because it hands the CQE over. */
 static void umem_copy_out(struct hca_cq *cq)
 {
 	const struct mlx5_cqe64 *cqe = cq_cqe(cq, cq->producer_index - 1);
@@ -129,7 +129,7 @@ static void umem_copy_out(struct hca_cq *cq)
 
 	if (program_write(to, from, (size_t)(end - from)))
 		return umem_lost(cq);
-	/* Two system calls, or stores that this processor keeps in order. */
+	/* Two system calls do not pass each other, and this processor keeps the order of stores. */
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
 	if (program_write(to + (end - from), end, 1))
 		umem_lost(cq);
@@ -181,7 +181,7 @@ struct signature_cqe {
 	uint8_t op_own;
 };
 
-/* Fills in all but op_own, which hands the entry to the consumer. */
+/* Fills in all fields except op_own, which hands the entry to the consumer. */
 static void cqe_fill_signature(struct mlx5_cqe64 *cqe, const struct completion *completion)
 {
 	const struct signature_error *error = completion->signature;
@@ -201,7 +201,7 @@ static void cqe_fill_signature(struct mlx5_cqe64 *cqe, const struct completion *
 	memcpy(cqe, &filled, offsetof(struct signature_cqe, op_own));
 }
 
-/* Returns true if the ring had one entry left one CQE ago, with @consumer in the record. */
+/* Returns true if the ring had one entry left before the last CQE, with @consumer in the record. */
 static bool was_nearly_full(const struct hca_cq *cq, uint32_t consumer)
 {
 	return cq->one_left_at == cq->producer_index - 1 && cq->one_left_consumer == consumer;
@@ -275,7 +275,7 @@ static inline void record_completed(const struct hca_cq *cq, const struct mlx5_c
 
 static void record_error(const struct hca_cq *cq, const struct completion *completion)
 {
-	/* Not the time of the post: a request that fails when it starts was examined after that. */
+	/* This is not the time of the post, because a request that fails when it starts was examined later. */
 	timeline_put(timeline_now(), TIMELINE_WHAT(TIMELINE_COMPLETE, completion->opcode, completion->wqe_counter),
 		     cq->number, cq->producer_index, completion->byte_count,
 		     TIMELINE_COMPLETION(completion->qpn, completion->send_opcode, completion->syndrome,
@@ -330,13 +330,13 @@ bool hca_cq_write(struct hca_cq *cq, const struct completion *completion)
 }
 
 /*
- * Returns true if a CQE is there that an arming with @consumer as consumer index has to report (mlx5-formats 3.6): one that is
- * not before that index, and not before the index up to which the last event reported, as an adapter's last notified index has
- * it. A program that arms first and then polls the CQEs of its event would otherwise get another event for them, and perftest's
- * latency tests take that for the next completion.
+ * Returns true if the ring has a CQE that an arming with @consumer as consumer index must report (mlx5-formats 3.6):
+ * one at or after that index, and at or after the index up to which the last event reported, the "last notified index"
+ * of an adapter. Without the second condition, a program that arms first and then polls the CQEs of its event would get
+ * another event for them, and perftest's latency tests take that for the next completion.
  *
- * @consumer is the index at the time of arming. The first word of the record may have another one, which the program wrote later,
- * or none: a driver whose CQ ignores overruns need not write it (UCX).
+ * @consumer is the index at the time of arming. The first word of the record may contain a later index, or none: a
+ * driver need not write it if its CQ ignores overruns (UCX).
  */
 static bool already_due(const struct hca_cq *cq, uint32_t consumer)
 {
@@ -374,9 +374,10 @@ void hca_cq_request(struct hca_cq *cq, uint32_t word)
 }
 
 /*
- * A word of 0 may be the first arming of a program, or a record in a umem that was never armed. It counts as an arming: an event
- * too many is allowed, one too few would hang the program. The consumer index in the record excludes CQEs that the program had
- * consumed before it subscribed to events; a program that does not write it gets one event for them.
+ * Handles an arm word. A word of 0 may be the first arming of a program, or a record in a umem that was never armed. It
+ * counts as an arming: a superfluous event is allowed, while a missing one would hang the program. The consumer index
+ * in the record excludes CQEs that the program had consumed before it subscribed to events; a program that does not
+ * write it gets one event for them.
  */
 void cq_rung(struct hca_cq *cq, uint32_t word)
 {
@@ -502,7 +503,7 @@ int hca_cq_resize(struct hca_cq *cq, void *buffer, uint32_t cqe_count, void (*co
 	if (cq_outstanding(cq) >= cqe_count) {
 		error = -EINVAL;
 	} else {
-		/* A full ring has no place for the marker and does not need it: the next entry is from the previous lap. */
+		/* In a full ring the marker has no place and is not needed: the next entry is from the previous lap. */
 		mark = cq_outstanding(cq) < cq->cqe_count ? cq_cqe(cq, cq->producer_index) : NULL;
 		if (mark)
 			__atomic_store_n(&mark->op_own,

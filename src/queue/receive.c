@@ -15,7 +15,9 @@ static uint16_t receive_counter(const uint32_t *dbrec)
 	return (uint16_t)be32toh(__atomic_load_n(dbrec, __ATOMIC_ACQUIRE));
 }
 
-/* mlx5-formats 2.1: an entry with fewer segments than its stride ends with this key. */
+/*
+ * Copies the segments of an entry. An entry with fewer segments than its stride ends with this key (mlx5-formats 2.1).
+ */
 static void copy_segments(struct receive_wqe *wqe, const uint8_t *from, uint32_t room)
 {
 	wqe->count = 0;
@@ -31,7 +33,10 @@ static void copy_segments(struct receive_wqe *wqe, const uint8_t *from, uint32_t
 	}
 }
 
-/* Only a program that writes doorbell records itself can announce more than the ring holds: it gets its ring. */
+/*
+ * If a program writes doorbell records itself, they may announce more than the ring holds; the count is limited to the
+ * ring.
+ */
 uint32_t rq_posted(const struct hca_rq *rq)
 {
 	uint32_t posted;
@@ -60,7 +65,7 @@ static uint32_t srq_posted(const struct hca_srq *srq)
 	return (uint16_t)(receive_counter(srq->dbrec) - srq->consumed);
 }
 
-/* Entries posted since the ring was copied count as well. */
+/* Returns true if fewer entries than the limit are posted, including those posted since the ring was copied. */
 static bool is_below_limit(struct hca_srq *srq)
 {
 	if (srq_posted(srq) >= srq->limit)

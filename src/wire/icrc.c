@@ -21,7 +21,7 @@
 
 #define SEED 0x2144df1c /* CRC-32 of eight bytes 0xff */
 #define BTH_VARIANT 4   /* FECN, BECN, six reserved bits */
-#define SHORT 128       /* up to this length a packet is copied after its IP headers: one call is cheaper than two */
+#define SHORT 128       /* up to this length a packet is copied after its IP headers: one call is faster than two */
 /* Bytes from the IPv4 identification to BTH. */
 #define BEHIND_IDENTIFICATION (IPV4_BYTES - 4 + UDP_BYTES)
 

@@ -24,7 +24,7 @@ enum link_result link_send(struct hca *hca, struct run *run)
 enum link_result link_wait_or_send(struct hca *hca, struct run *run, struct link_waiter *waiter,
 				   struct link_sender *sender, bool requester)
 {
-	/* Room made before the waiter was queued did not resume it, so send again. */
+	/* Room made before the waiter was queued did not resume it, so the packet is sent again. */
 	link_enqueue(run->full, waiter, sender, requester);
 	if (link_send(hca, run) == LINK_BUSY)
 		return LINK_BUSY;

@@ -99,7 +99,7 @@ uint32_t roce_headers_write(uint8_t *to, const struct packet *packet, uint32_t n
 		return 0;
 	headers = packet_opcodes[opcode].headers & ~HEADER_PAYLOAD;
 	solicited = packet->solicited && place & PLACE_LAST;
-	/* A request without payload is one packet, although its count is that of the response. */
+	/* A request without payload is one packet, although its count is that of the response's packets. */
 	acknowledge = packet->acknowledge && (number + 1 == packet->count || place == PLACE_ONLY);
 	notifies = packet->message == MESSAGE_CONGESTION;
 	roce_put32(to, opcode << 24 | (solicited ? ROCE_BTH_SOLICITED << 16 : 0) |
@@ -186,7 +186,7 @@ static void parse_extensions(struct packet *packet, const uint8_t *from, uint32_
 		packet->invalidate_rkey = roce_get32(from);
 }
 
-/* Returns false for reserved codes (IBTA 9.7.5.1.2), and for a response with data whose syndrome is a NAK. */
+/* Returns false for reserved codes (IBTA 9.7.5.1.2), and for a response that contains both data and a NAK syndrome. */
 static bool good_syndrome(const struct packet *packet)
 {
 	uint8_t kind = packet->syndrome & AETH_KIND_MASK;

@@ -48,8 +48,9 @@ void link_dequeue(struct link_waiter *waiter)
 }
 
 /*
- * A thread that removed the QP from a queue before, or found it by its number, is inside an epoch section that the QP outlives.
- * If that thread tries to send for the QP, `leaves` keeps the QP from waiting again.
+ * If a thread has removed the QP from a queue, or found it by its number, it is inside an epoch section, and the QP is
+ * not freed before that section ends. If that thread tries to send for the QP, `leaves` prevents the QP from waiting
+ * again.
  */
 void link_leave(struct link_sender *sender)
 {
