@@ -11,8 +11,10 @@
 enum {
 	FIRST_PSN = 0,
 	READS = 16, /* outstanding RDMA READs */
-	/* A request that configures an mkey contains layout and signature, so the queue's entries must be large: this value
-	 * fits up to four pieces of memory and a block signature. */
+	/*
+	 * Size of inline data for a request that configures an mkey: it contains layout and signature, so the queue's
+	 * entries must be large. This value fits up to four pieces of memory and a block signature.
+	 */
 	KEY_CONFIGURATION = 124,
 };
 
@@ -53,7 +55,7 @@ static void open_first_device(struct end *end)
 		die_errno("mlx5dv_open_device");
 }
 
-/* Finds an address of RoCE v2, which only some GIDs of a port are. */
+/* Finds a GID of RoCE v2; a port also has GIDs of other types. */
 static void find_gid(struct end *end)
 {
 	struct ibv_gid_entry entry;

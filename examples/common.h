@@ -57,7 +57,7 @@ struct ibv_mr *end_register(struct end *end, void *memory, size_t length, unsign
 /** Posts one send request, signalled. */
 void end_post(struct end *end, struct ibv_send_wr *wr);
 
-/** Waits for the next completion, whatever its status. */
+/** Waits for the next completion, of any status. */
 struct ibv_wc end_wait(struct end *end);
 /** As end_wait(); any status except success ends the program with @what in the message. */
 struct ibv_wc end_wait_success(struct end *end, const char *what);

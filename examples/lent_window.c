@@ -38,15 +38,16 @@ static void lend(struct owner *owner, size_t offset, size_t length)
 {
 	struct ibv_send_wr wr = {
 		.opcode = IBV_WR_BIND_MW,
-		.bind_mw =
-			{.mw = owner->window,
-			 /* The low 8 bits of the rkey are ours to choose: each bind uses a new number, so that an rkey
-			     * lent earlier does not become valid again. */
-			 .rkey = ibv_inc_rkey(owner->window->rkey),
-			 .bind_info = {.mr = owner->mr,
-				       .addr = (uintptr_t)owner->buffer + offset,
-				       .length = length,
-				       .mw_access_flags = IBV_ACCESS_REMOTE_WRITE}},
+		.bind_mw = {.mw = owner->window,
+			    /*
+			  * The program chooses the low 8 bits of the rkey: each bind uses a new number, so that an rkey
+			  * lent earlier does not become valid again.
+			  */
+			    .rkey = ibv_inc_rkey(owner->window->rkey),
+			    .bind_info = {.mr = owner->mr,
+					  .addr = (uintptr_t)owner->buffer + offset,
+					  .length = length,
+					  .mw_access_flags = IBV_ACCESS_REMOTE_WRITE}},
 	};
 
 	end_post(&owner->end, &wr);

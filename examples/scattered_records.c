@@ -92,7 +92,7 @@ static void read_table(struct table *table, const char *path)
 		table->column[c] = table->column[c - 1] + (size_t)table->rows * width[c - 1];
 }
 
-/* An indirect key: it has no memory of its own, its layout refers to other keys. */
+/* Creates an indirect key: it has no memory of its own; its layout refers to other keys. */
 static struct mlx5dv_mkey *create_mkey(struct end *end)
 {
 	struct mlx5dv_mkey_init_attr attr = {

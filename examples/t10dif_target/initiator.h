@@ -31,10 +31,10 @@ struct job {
 	uint32_t lba, blocks;
 };
 
-/* Results. A request that the target refuses, or whose data is wrong, does not end the job. */
+/* Results. The job continues after a request that the target refuses, or with wrong data. */
 struct outcome {
 	uint32_t refused;    /* responses that are not STATUS_OK */
-	enum status status;  /* of the last of these, otherwise STATUS_OK */
+	enum status status;  /* status of the last of these, otherwise STATUS_OK */
 	uint32_t wrong_data; /* requests in which the initiator's own key found an error */
 };
 

@@ -5,15 +5,15 @@
  *	softhca run -- t10dif_target ADDRESS PORT &
  *	softhca run -- t10dif_initiator ADDRESS PORT FILE [COPY]
  *
- * The initiator writes FILE to the target in blocks of 4 KiB. Its memory has no tuples; its adapter adds them
- * when the target reads the blocks. The target's adapter checks them and puts both, blocks and tuples, on the disk, which
- * here is memory with sectors of 4104 bytes. On the way back both adapters check, and the initiator's takes the tuples
- * off. The same is done without tuples, to compare the rates. COPY gets the data read back.
+ * The initiator writes FILE to the target in blocks of 4 KiB. Its memory has no tuples; its adapter adds them when the
+ * target reads the blocks. The target's adapter checks them and writes blocks and tuples to the disk, which here is
+ * memory with sectors of 4104 bytes. On the way back both adapters check, and the initiator's removes the tuples. Then
+ * the same is done without tuples, to compare the rates. The data read back is written to COPY.
  *
- * Then bits are flipped on the disk, and mlx5dv_mkey_check(3) finds the errors in the data read.
+ * Finally bits are flipped on the disk, and mlx5dv_mkey_check(3) finds the errors in the data read.
  *
- * The two are processes, on one host or on two. The initiator finds the target by address and port, with rdma_cm(7), as one of
- * NVMe over Fabrics does.
+ * The two are processes, on one host or on two. The initiator finds the target by address and port, with rdma_cm(7), as
+ * in NVMe over Fabrics.
  *
  *	protocol.h                    messages between both
  *	meet.c                        connection setup
@@ -36,7 +36,7 @@
 
 enum { ROUNDS = 5, WRITE = 0, READ = 1 };
 
-/* Blocks in memory; the last one of a file is filled up with zeros. */
+/* Blocks in memory; the last one of a file is padded with zeros. */
 struct blocks {
 	struct ibv_mr *mr;
 	uint8_t *bytes;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Connects initiator and target, see protocol.h: by rdma_cm(7), as NVMe over Fabrics does. The queue pair is our own, since
- * rdma_create_qp(3) makes none that can configure keys; therefore we also change its states, with the attributes that
- * rdma_init_qp_attr(3) returns.
+ * Connects initiator and target, see protocol.h: by rdma_cm(7), as NVMe over Fabrics does. The program creates its own
+ * queue pair, because rdma_create_qp(3) cannot create one that configures keys. So it also changes the state of the
+ * queue pair, with the attributes that rdma_init_qp_attr(3) returns.
  */
 #include <endian.h>
 #include <stdio.h>
@@ -168,7 +168,7 @@ uint32_t connect_to_target(struct meeting *meeting, struct end *end)
 		die("the target does not say how large its disk is");
 	memcpy(&size, event->param.conn.private_data, sizeof(size));
 	rdma_ack_cm_event(event);
-	/* Repeated: the rights of the peer are known only now. */
+	/* Done again, because the rights of the peer are known only now. */
 	to_state(meeting, end, IBV_QPS_INIT);
 	to_state(meeting, end, IBV_QPS_RTR);
 	to_state(meeting, end, IBV_QPS_RTS);

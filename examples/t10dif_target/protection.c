@@ -135,8 +135,10 @@ void protection_explain(const char *who, const struct mlx5dv_mkey_err *error, co
 	uint64_t actual = error->err.sig.actual_value, expected = error->err.sig.expected_value;
 	struct field field = field_of(error->err_type, blocks + block * stride, lba + block);
 
-	/* According to the man page `actual` was computed from the data and `expected` found in the tuple; adapters swap
-	 * them. The known correct value shows which is which. */
+	/*
+	 * According to the man page `actual` was computed from the data and `expected` found in the tuple; adapters
+	 * swap them. The known correct value tells the two apart.
+	 */
 	if ((actual == field.right) == (expected == field.right))
 		die("%s: %s 0x%lx or 0x%lx, where 0x%lx is right", who, field.name, (unsigned long)actual,
 		    (unsigned long)expected, (unsigned long)field.right);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * T10-DIF by the adapter: an mkey whose data has a tuple after each block on the wire, between memory and peer. The owner
- * chooses whether memory has tuples as well:
+ * T10-DIF by the adapter: an mkey with a tuple after each block of its data on the wire, between memory and peer. The
+ * owner chooses whether memory has tuples as well:
  *
  *	the initiator's memory     block block block …                  tuples are added when the key is read,
  *	                                                             checked and removed when it is written
@@ -22,16 +22,16 @@ enum { APPLICATION_TAG = 0x0da7 };
 struct range {
 	struct ibv_sge memory;
 	unsigned int access; /* IBV_ACCESS_* */
-	int tuples;          /* 0: the blocks as they are, no tuples anywhere */
+	int tuples;          /* 0: plain blocks, without tuples anywhere */
 	int tuples_in_memory;
-	uint32_t lba; /* of the first block; its reference tag */
+	uint32_t lba; /* address of the first block; its reference tag */
 };
 
 struct mlx5dv_mkey *protection_key(struct end *end);
 /** Adds the configuration of @key to a list of requests that ibv_wr_start() began. Takes up to 3 entries of the queue. */
 void add_configuration(struct end *end, uint64_t wr_id, struct mlx5dv_mkey *key, const struct range *range);
 
-/** Returns the length of @blocks on the wire: the length of every request through such a key. */
+/** Returns the length of @blocks on the wire, which is the length of a request through such a key. */
 static inline uint32_t wire_bytes(uint32_t blocks, int tuples)
 {
 	return blocks * (tuples ? SECTOR : BLOCK);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Protocol between initiator and target. All numbers are big-endian, and nothing else is shared: the two may be processes or
- * hosts.
+ * Protocol between initiator and target, the only interface between the two: they may run on one host or on two. All
+ * numbers are big-endian.
  *
  * The initiator finds the target by address and port, as in rdma_cm(7); the target reports the size of its disk when it
  * accepts. Over the queue pair: commands by SEND, answered by SEND. The data of a command moves by RDMA READ or WRITE that the
@@ -19,7 +19,7 @@
 enum {
 	BLOCK = 4096,           /* bytes of data */
 	TUPLE = 8,              /* guard, application tag, reference tag */
-	SECTOR = BLOCK + TUPLE, /* of the target's disk: a block with its tuple, as on the wire */
+	SECTOR = BLOCK + TUPLE, /* sector of the target's disk: a block with its tuple, as on the wire */
 	REQUEST_BLOCKS = 32,    /* maximum number of blocks of a command: 128 KiB */
 	DEPTH = 8,              /* outstanding commands */
 };
@@ -58,7 +58,7 @@ struct response {
 	uint16_t status;
 };
 
-/* Steps of connecting both ends. Both go through these in this order. */
+/* Data for connecting both ends. Both call the following functions in this order. */
 struct meeting {
 	struct rdma_event_channel *channel;
 	struct rdma_cm_id *listener; /* the target's, otherwise NULL */
@@ -76,9 +76,12 @@ void find_target(struct meeting *meeting, const char *address, const char *port)
 /** Opens @end on that device, and brings its QP to INIT: receives can be posted now, and must be before the next step. */
 void meeting_open(struct meeting *meeting, struct end *end);
 
-/** The target's: connects, and reports the number of @blocks of its disk to the initiator. */
+/** Second step of the target: connects, and reports the number of @blocks of its disk to the initiator. */
 void accept_initiator(struct meeting *meeting, struct end *end, uint32_t blocks);
-/** The initiator's: connects; retries for some seconds, since the target may not wait yet. Returns the blocks of its disk. */
+/**
+ * Second step of the initiator: connects; retries for some seconds, because the target may not wait yet. Returns the
+ * blocks of its disk.
+ */
 uint32_t connect_to_target(struct meeting *meeting, struct end *end);
 
 /** The last step of both; returns when both have called it. */
@@ -87,8 +90,8 @@ void disconnect(struct meeting *meeting);
 void meeting_close(struct meeting *meeting);
 
 /**
- * Adds the SEND of a message to a list of requests that ibv_wr_start() began. The message is copied into the request: our own
- * memory would have to stay unchanged until the request is complete.
+ * Adds the SEND of a message to a list of requests that ibv_wr_start() began. The message is copied into the request;
+ * otherwise its memory would have to stay unchanged until the request is complete.
  */
 void add_message(struct end *end, uint64_t wr_id, void *message, size_t length);
 

@@ -106,7 +106,7 @@ uint64_t *counter_file_row(struct counter_file *file)
 	uint32_t row = file ? __atomic_fetch_add(&file->rows, 1, __ATOMIC_RELAXED) : COUNTER_FILE_ROWS;
 
 	if (row >= COUNTER_FILE_ROWS) {
-		/* Undoes the increment, so that the count never wraps to 0. */
+		/* Limits the count, which must not wrap to 0. */
 		if (file)
 			__atomic_store_n(&file->rows, COUNTER_FILE_ROWS, __ATOMIC_RELAXED);
 		return NULL;

@@ -75,7 +75,7 @@ static const uint8_t *block_option(const struct capture *capture, size_t at, siz
 	return NULL;
 }
 
-/* Reads the interface in the block, whose body has @bytes, at least 8. */
+/* Reads the interface in the block, with a body of @bytes, at least 8. */
 static bool take_interface(struct capture *capture, size_t bytes)
 {
 	struct interface *interface = &capture->interface[capture->interfaces];
@@ -91,7 +91,7 @@ static bool take_interface(struct capture *capture, size_t bytes)
 	return true;
 }
 
-/* Converts @ticks of @interface to ns. Returns 0 for resolutions that no clock has. */
+/* Converts @ticks of @interface to ns. Returns 0 for absurd resolutions. */
 static uint64_t ns_of(const struct interface *interface, uint64_t ticks)
 {
 	unsigned int exponent = interface->resolution & 0x7f;
@@ -118,7 +118,7 @@ static void packet_options_read(const struct capture *capture, size_t at, size_t
 		packet->direction = (enum capture_way)(number_at(capture, option) & 3);
 }
 
-/* Reads the packet in the block, whose body has @bytes. */
+/* Reads the packet in the block, with a body of @bytes. */
 static enum capture_result take_packet(const struct capture *capture, uint32_t type, size_t bytes,
 				       struct capture_packet *packet)
 {

@@ -15,7 +15,7 @@
 #include "observe/counter_file.h"
 
 #define TARGET "/memfd:" COUNTER_FILE_NAME " (deleted)"
-/* More rows than occur, and few enough to read a malformed file quickly. */
+/* Larger than any real number of rows, and small enough to read a malformed file quickly. */
 #define MOST_COUNTERS 512u
 #define MOST_DEVICES 32u
 

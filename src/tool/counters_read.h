@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Reads the counters of other processes from their files (observe/counter_file.h), for `softhca top`. It needs no help
- * of the process, so it works for stopped processes too. File contents are untrusted: numbers are used as they are,
+ * Reads the counters of other processes from their files (observe/counter_file.h), for `softhca top`. The process need
+ * not cooperate, so stopped processes can be read, too. File contents are untrusted: numbers are used as they are,
  * sizes are checked, and nothing is mapped, so a file that shrinks causes a short read. Only memory files are opened
  * for reading, even if the descriptor changes meanwhile.
  */
@@ -23,7 +23,7 @@ extern const char *const known_counter_names[KNOWN_COUNT];
 struct process_counters {
 	pid_t pid;
 	char name[16]; /* as in /proc/PID/comm, without terminal control characters */
-	dev_t device;  /* of the file: a change means another process, or execve(2) */
+	dev_t device;  /* identity of the file: a change means another process, or execve(2) */
 	ino_t inode;
 	uint64_t values[KNOWN_COUNT]; /* sums over all devices; 0 if the process lacks the counter */
 };

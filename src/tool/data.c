@@ -19,7 +19,7 @@
 #include "tool/tool.h"
 #include "wire/packet.h"
 
-/* Statuses above are unknown to libibverbs. */
+/* Upper limit of statuses; libibverbs has none above it. */
 enum { MOST_STATUS = 64 };
 
 /* ---- softhca data rules ----------------------------------------------------------------------------------------- */
@@ -161,7 +161,7 @@ static void print_timeline(void)
 	printf("{\"magic\":\"" TIMELINE_MAGIC "\",\"suffix\":\"" TIMELINE_SUFFIX "\"");
 	for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++)
 		printf(",\n\"%s\":%" PRIu64, numbers[i].name, numbers[i].number);
-	/* A reader with other structure sizes is of another version. */
+	/* If a reader uses other structure sizes, it belongs to another version. */
 	printf(",\n\"struct_bytes\":[%zu,%zu,%zu,%zu]", sizeof(struct timeline_head), sizeof(struct timeline_qp),
 	       sizeof(struct timeline_chunk), sizeof(struct timeline_record));
 	print_name_rows();
@@ -208,7 +208,9 @@ static void print_packet(const struct capture_packet *packet)
 	free(fields);
 }
 
-/* Prints null for a file that is not a capture, and for a damaged capture the packets before the damage. */
+/*
+ * Prints the packets of a capture; null for other files. For a damaged capture, prints the packets before the damage.
+ */
 static void print_packets(const char *name)
 {
 	const char *separator = "{\"packets\":[\n";

@@ -168,7 +168,10 @@ static bool is_file_name(const char *text)
 {
 	if (!strcmp(text, "-") || strpbrk(text, "/.") || !access(text, F_OK))
 		return true;
-	/* A single word with other letters than hexadecimal digits is the name of a file that does not exist. */
+	/*
+	 * A single word with letters that are not hexadecimal digits is probably the name of a file that does not
+	 * exist.
+	 */
 	return !strpbrk(text, " \t\n,:") && text[strspn(text, "0123456789abcdefABCDEFxX")];
 }
 

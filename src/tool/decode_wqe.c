@@ -42,7 +42,7 @@ static uint32_t wqe_be32(const uint8_t *bytes)
 	return (uint32_t)bytes[0] << 24 | (uint32_t)bytes[1] << 16 | (uint32_t)bytes[2] << 8 | bytes[3];
 }
 
-/* Decodes inline data, whose flag is set, and the padding to 16 bytes. */
+/* Decodes inline data, for a set inline flag, and the padding to 16 bytes. */
 static bool take_inline(struct decoder *decoder)
 {
 	uint32_t bytes = wqe_be32(decoder->bytes + decoder->at) & ~MLX5_INLINE_SEG;
@@ -227,7 +227,7 @@ static void take_wqe(struct decoder *decoder, enum decode_transport transport)
 	take_body(decoder, ctrl, transport);
 	decoder_rest(decoder, begin + size);
 	decoder->end = decoder->length;
-	/* The rest of the last block belongs to no WQE. */
+	/* The rest of the last block does not belong to any WQE. */
 	if (blocks > decoder->length - begin)
 		blocks = decoder->length - begin;
 	decoder_rest(decoder, begin + blocks);

@@ -28,7 +28,7 @@ struct decoder {
 	size_t at;  /* bytes printed so far */
 	size_t end; /* limit for the parts that are taken; at most length */
 	FILE *out;
-	char fault[160]; /* description of the first fault; empty: there is none */
+	char fault[160]; /* description of the first fault; empty if there is none */
 };
 
 /** Begins to decode the @length bytes at @bytes, which the caller keeps until the end. */
@@ -47,8 +47,8 @@ static inline size_t decoder_left(const struct decoder *decoder)
 }
 
 /**
- * Prints @part and the @tail bytes after it, and moves past them. Returns the address of the part. NULL: it is incomplete; then the
- * rest is printed as bytes, up to the end, and a fault is recorded.
+ * Prints @part and the @tail bytes after it, and advances past them. Returns the address of the part. If it is
+ * incomplete, prints the rest as bytes, up to the end, records a fault and returns NULL.
  */
 const uint8_t *decoder_take(struct decoder *decoder, enum part part, size_t tail);
 
@@ -79,7 +79,7 @@ void decode_cqes(struct decoder *decoder, uint32_t cqe_size);
 void decode_mkey(struct decoder *decoder);
 /** Decodes one BSF, or a signature BSF and the crypto BSF after it. */
 void decode_bsf(struct decoder *decoder);
-/** Decodes a packet whose first header is @begin. */
+/** Decodes a packet that begins with the header @begin. */
 void decode_packet(struct decoder *decoder, enum packet_begin begin);
 
 #endif

@@ -79,11 +79,11 @@ static void examine_host(struct findings *findings)
 		note(findings, "abstract_sockets", GOOD, "", "processes of this host find each other");
 }
 
-/* Slot names that one user may hold without a warning: they stand for four million queue pairs. */
+/* Number of slot names that one user may hold without a warning: enough for four million queue pairs. */
 #define MANY_SLOTS (HOST_SLOTS / 4)
 #define MOST_HOLDERS 64
 
-/* Checks for users that hold names of others; programs use reserve names then (link/host/names.h). */
+/* Checks for users that hold names that other users need; programs then use reserve names (link/host/names.h). */
 static void examine_names(struct findings *findings)
 {
 	static const char *const advice =

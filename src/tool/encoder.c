@@ -20,7 +20,7 @@ struct encoder {
 	size_t part_at; /* start of the current part */
 	enum part part; /* current part; PART_COUNT: none yet */
 	bool given[PART_MOST_FIELDS], reserved_given;
-	size_t counted_ctrl; /* offset of the control segment whose ds must be computed, or SIZE_MAX */
+	size_t counted_ctrl; /* offset of the control segment for which ds must be computed, or SIZE_MAX */
 	unsigned int line;
 	char *error;
 	size_t error_size;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* softhca env: variables for a shell, eval "$(softhca env)", for a workflow of GitHub or for a Dockerfile. */
+/* softhca env: prints variables for a shell, as in eval "$(softhca env)", for a GitHub workflow or for a Dockerfile. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -79,8 +79,8 @@ static void print_variable(enum format format, const char *name, const char *val
 }
 
 /*
- * The directory of our libraries comes first. GitHub and Docker do not expand variables in values, so they get the
- * current value.
+ * Prints the library path, with softhca's directory first. GitHub and Docker do not expand variables in values, so they
+ * get the current value.
  */
 static void print_library_path(enum format format)
 {
@@ -94,7 +94,7 @@ static void print_library_path(enum format format)
 		fputs("\"${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}\"", stdout);
 		break;
 	case FORMAT_FISH:
-		/* fish splits and joins variables whose name ends in PATH at colons. */
+		/* fish splits and joins variables with a name ending in PATH at colons. */
 		fputs("set -gx LD_LIBRARY_PATH ", stdout);
 		print_fish_quoted(directory);
 		puts(" $LD_LIBRARY_PATH;");

@@ -72,7 +72,7 @@ static void print_example(const struct sample *sample)
 	end = strstr(line, ". [");
 	if (end)
 		*end = '\0';
-	/* Without the name of a device, a line begins with the colon that follows it. */
+	/* Without the name of a device, a line would begin with the colon that follows the name. */
 	printf("  for example  %s\n", line + 2);
 }
 
@@ -224,7 +224,7 @@ static void suggest(const char *text)
 	unsigned int allowed, given = 0;
 
 	name_of(text, name);
-	/* Numbers get no suggestions. */
+	/* Suggestions do not make sense for numbers. */
 	if (isdigit((unsigned char)*name))
 		*name = '\0';
 	allowed = (unsigned int)strlen(name) / 3;

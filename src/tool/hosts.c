@@ -20,7 +20,7 @@ enum {
 	DEFAULT_MTU = 1500,
 	LEAST_MTU = 1280, /* RFC 8200, 5 */
 	MOST_MTU = 65535,
-	END_MS = 2000, /* for programs that were sent a signal */
+	END_MS = 2000, /* limit for programs that were sent a signal */
 };
 
 /* Output of one program on its way to standard output or standard error, a line at a time. */
@@ -40,7 +40,7 @@ struct host {
 
 static struct host hosts[HOSTS_MOST];
 
-/* In this process, not in its children. */
+/* Set in this process, but not in its children. */
 static const struct hosts_run *run_to_remove;
 
 /* Standard output or standard error has no reader. */
@@ -133,7 +133,7 @@ static void run_directory_make(struct hosts_run *run)
 
 /* ---- starting ------------------------------------------------------------------------------------------------------ */
 
-/* In a child: a host must not keep connections of this process to other hosts open. */
+/* Closes connections in a child: a host must not keep connections of this process to other hosts open. */
 static void close_own_ends(uint32_t count)
 {
 	for (uint32_t i = 0; i < count; i++) {
@@ -154,7 +154,7 @@ static void start_host(const struct hosts_run *run, uint32_t number)
 	if (pipe2(start, O_CLOEXEC) || socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, orders) ||
 	    pipe2(status, O_CLOEXEC) || (!run->shell && (pipe2(out, O_CLOEXEC) || pipe2(error, O_CLOEXEC))))
 		tool_fail(EXIT_CANNOT_RUN, "hosts: %m");
-	/* All hosts listen before any program runs, so that every host is reachable. */
+	/* All hosts listen before any program runs, so every host is reachable. */
 	ends = (struct hosts_ends){start[0], orders[1], status[1], hosts_listen(run, number), out[1], error[1]};
 	if (ends.listener < 0)
 		tool_fail(EXIT_CANNOT_RUN, "hosts: cannot listen in %s: %m", run->directory);
@@ -360,7 +360,7 @@ static int hosts_exit_status(const struct hosts_run *run, int signal_number)
 
 int command_hosts(int argc, char **argv)
 {
-	/* run_directory_remove() uses it after the return. */
+	/* Static because run_directory_remove() uses it after the function returns. */
 	static struct hosts_run run;
 	struct settings settings;
 	int signals, signal_number;
@@ -375,7 +375,7 @@ int command_hosts(int argc, char **argv)
 	run.pid_namespaces = hosts_can_mount_proc();
 	hosts_write_names(&run);
 	hosts_make_bridge(&run);
-	/* The shell handles signals of its terminal. */
+	/* The shell handles the signals of its terminal itself. */
 	if (run.shell) {
 		signal(SIGINT, SIG_IGN);
 		signal(SIGQUIT, SIG_IGN);

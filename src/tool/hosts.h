@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Several hosts on one machine: what `softhca hosts`, its hosts and `softhca on` share.
+ * Several hosts on one machine: declarations for `softhca hosts`, its hosts and `softhca on`.
  *
- * `softhca hosts` enters a network namespace of its own (and a user namespace if it is not root), which holds a bridge. Each host
- * is a child process in further namespaces: network, mount, UTS, IPC and, if /proc can be mounted, PID. The child is the init
- * process of its host: it starts the program of the host, serves `softhca on` at a UNIX socket, and reaps. No process keeps a
- * privilege across exec, except those of root.
+ * `softhca hosts` enters a network namespace of its own (and a user namespace if it is not root), which holds a bridge.
+ * Each host is a child process in further namespaces: network, mount, UTS, IPC and, if /proc can be mounted, PID. The
+ * child is the init process of its host: it starts the program of the host, serves `softhca on` at a UNIX socket, and
+ * reaps children. Only processes of root keep privileges across exec.
  *
- * The directory of the run, which SOFTHCA_HOSTS names, holds the file that each host sees as /etc/hosts and one socket per
- * host, h1, h2, …. `softhca hosts` removes it.
+ * The directory of the run, which SOFTHCA_HOSTS names, contains the file that each host gets as /etc/hosts and one
+ * socket per host, h1, h2, …. `softhca hosts` removes it.
  *
  * Each process has one thread.
  */
@@ -35,7 +35,7 @@ enum {
 /** A run of `softhca hosts`; constant once the hosts are started. */
 struct hosts_run {
 	const struct settings *settings;
-	char **program; /* of each host; ends with NULL */
+	char **program; /* program and arguments, run on each host; ends with NULL */
 	char directory[PATH_MAX / 2];
 	uint32_t count;
 	uint32_t mtu;        /* of the interfaces, bytes */
@@ -72,15 +72,19 @@ bool hosts_can_mount_proc(void);
 /** Makes the bridge. Exits with a message if it cannot. */
 void hosts_make_bridge(const struct hosts_run *run);
 
-/** Makes the interface eth0 of host @number, in the network namespace of process @pid, on the bridge. Exits with a message. */
+/**
+ * Makes the interface eth0 of host @number, in the network namespace of process @pid, on the bridge. Exits with a
+ * message if it cannot.
+ */
 void hosts_add_interface(const struct hosts_run *run, uint32_t number, pid_t pid);
 
 /**
- * Brings up lo and eth0 with the addresses of host @number. Called in the network namespace of the host. Exits with a message.
+ * Brings up lo and eth0 with the addresses of host @number. Called in the network namespace of the host. Exits with a
+ * message if it cannot.
  */
 void hosts_set_addresses(uint32_t number);
 
-/** Writes the file that hosts see as /etc/hosts. Exits with a message. */
+/** Writes the file that hosts get as /etc/hosts. Exits with a message if it cannot. */
 void hosts_write_names(const struct hosts_run *run);
 
 /* ---- a host (hosts_init.c) ---------------------------------------------------------------------------------------- */
@@ -101,14 +105,14 @@ int hosts_listen(const struct hosts_run *run, uint32_t number);
 
 /** A command of `softhca on` on this host. */
 struct hosts_command {
-	pid_t pid; /* and the number of its process group */
+	pid_t pid; /* process, and number of its process group */
 	int socket;
 	int received; /* end of file once the child has received the request; -1 after that */
 };
 
 /**
- * Accepts the requester that waits at the socket @listener and forks a child that receives its request and becomes the command.
- * Returns true and fills @command, or false: there was no requester, or no child.
+ * Accepts the requester that waits at the socket @listener and forks a child that receives its request and becomes the
+ * command. Returns true and fills @command, or returns false if no requester was waiting or no child could be made.
  */
 bool hosts_serve(int listener, struct hosts_command *command);
 
@@ -116,8 +120,8 @@ bool hosts_serve(int listener, struct hosts_command *command);
 int hosts_serve_descriptor(const struct hosts_command *command);
 
 /**
- * Handles what arrives from the requester of @command: a signal number is sent to the process group, and the end of the
- * connection kills it. Returns false once the connection has ended.
+ * Handles input from the requester of @command: sends a signal number to the process group, and kills the group at the
+ * end of the connection. Returns false once the connection has ended.
  */
 bool hosts_serve_signal(struct hosts_command *command);
 

@@ -168,8 +168,8 @@ static void kill_descendants(void)
 }
 
 /*
- * Handles an order of `softhca hosts`; its end closes the connection. The kernel ends a PID namespace with its init
- * process.
+ * Handles an order of `softhca hosts`. When that ends, the connection closes. The kernel ends a PID namespace with its
+ * init process.
  */
 static void obey_order(const struct init *init)
 {
@@ -200,7 +200,7 @@ static void init_serve_once(struct init *init)
 		fds[FD_COMMANDS + i] = (struct pollfd){hosts_serve_descriptor(&init->command[i]), POLLIN, 0};
 	if (poll(fds, FD_COMMANDS + count, -1) < 0)
 		return;
-	/* Backwards, since the last command moves to the place of one that is removed. */
+	/* The loop runs backwards, because the last command replaces one that is removed. */
 	for (uint32_t i = count; i-- > 0;)
 		if (fds[FD_COMMANDS + i].revents && !hosts_serve_signal(&init->command[i])) {
 			hosts_serve_close(&init->command[i]);
@@ -222,7 +222,7 @@ void hosts_init_main(const struct hosts_run *run, uint32_t number, const struct 
 	init_set_up(&init);
 	init_watch_children(&init);
 	program_start(&init);
-	/* Only the program keeps them, so the pipe ends with the output of the program. */
+	/* Only the program keeps these descriptors, so the pipe ends with the output of the program. */
 	close(ends->out);
 	close(ends->error);
 	for (;;)

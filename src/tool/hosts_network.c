@@ -25,7 +25,7 @@
 #define NETWORK_IPV4 "10.99.0"
 #define NETWORK_IPV6 "fd00:99:"
 
-/* Waits of 2 ms: two seconds. */
+/* Number of waits of 2 ms each: two seconds. */
 enum { CARRIER_NAPS = 1000 };
 
 /* ---- namespaces ---------------------------------------------------------------------------------------------------- */
@@ -162,7 +162,7 @@ void hosts_add_interface(const struct hosts_run *run, uint32_t number, pid_t pid
 		   number, run->mtu, run->mtu, pid, number);
 }
 
-/* Otherwise an IPv6 address works only a second or two after the interface is up. */
+/* Otherwise an IPv6 address becomes usable only a second or two after the interface is up. */
 static void disable_duplicate_address_detection(void)
 {
 	int file = open("/proc/sys/net/ipv6/conf/eth0/accept_dad", O_WRONLY | O_CLOEXEC);
@@ -175,7 +175,10 @@ static void disable_duplicate_address_detection(void)
 	close(file);
 }
 
-/* The address of an interface becomes a GID once it has a carrier, which the kernel reports a moment after `link set up`. */
+/*
+ * Waits for a carrier: the address of an interface becomes a GID once it has one, which the kernel reports a moment
+ * after `link set up`.
+ */
 static void wait_for_carrier(void)
 {
 	const struct timespec nap = {.tv_nsec = 2000000};

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * `softhca on`: runs a command on another host of `softhca hosts`, with the working directory, the environment and the standard
- * streams of the caller. Both ends are here, see hosts.h.
+ * `softhca on`: runs a command on another host of `softhca hosts`, with the working directory, the environment and the
+ * standard streams of the caller. This file implements both ends, see hosts.h.
  *
  * The requester connects to the socket of the host and sends a struct request with its three standard streams, then the strings:
  * the working directory, the arguments, the environment, each with its final NUL. After that it sends a byte per signal; the
@@ -206,7 +206,9 @@ bool hosts_serve(int listener, struct hosts_command *command)
 		close(command->socket);
 		return false;
 	}
-	/* The child receives the request: a requester that stops in the middle of it must not stop the host. */
+	/*
+	 * The child receives the request, because a requester that stops in the middle of it must not block the host.
+	 */
 	command->pid = fork();
 	if (command->pid == 0) {
 		setpgid(0, 0);
@@ -220,7 +222,7 @@ bool hosts_serve(int listener, struct hosts_command *command)
 		close(command->received);
 		return false;
 	}
-	/* Here as well, so that a signal that arrives at once finds the group. */
+	/* Done here as well, so that a signal that arrives at once finds the group. */
 	setpgid(command->pid, command->pid);
 	return true;
 }
@@ -241,7 +243,7 @@ bool hosts_serve_signal(struct hosts_command *command)
 {
 	unsigned char number;
 
-	/* The pipe has ended: data on the socket is now for this process. */
+	/* The pipe has ended, so data on the socket is now for this process. */
 	if (command->received >= 0) {
 		close(command->received);
 		command->received = -1;

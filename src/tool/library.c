@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Finds our libraries and scripts, and makes a program use our libraries instead of the system's. */
+/* Finds the libraries and scripts of softhca, and makes programs use these libraries instead of the system's. */
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,7 +8,7 @@
 
 #include "tool/tool.h"
 
-/* Relative to the directory of the command, so that an installation can be moved: installed, then build tree. */
+/* Places relative to the directory of the command, so that an installation can be moved: installed, then build tree. */
 #define LIBRARY_PLACES SOFTHCA_INSTALLED_LIBRARIES, "../../lib"
 #define SCRIPT_PLACES SOFTHCA_INSTALLED_SCRIPTS, "python"
 
@@ -38,7 +38,7 @@ const char *library_directory(void)
 	static const char *const places[] = {LIBRARY_PLACES};
 	static char directory[PATH_MAX];
 
-	/* No other directory has a file of that name. */
+	/* Other directories do not have a file of that name. */
 	return find_directory(places, "libsofthca.so.0", directory);
 }
 
@@ -56,7 +56,7 @@ void library_path_export(void)
 	size_t length = strlen(directory);
 	char *path;
 
-	/* ld.so(8) has no way to quote its separators. */
+	/* ld.so(8) cannot quote its separators. */
 	if (strpbrk(directory, ":;"))
 		tool_fail(EXIT_FAILURE, "%s: a library path cannot have ':' or ';' in it", directory);
 	if (rest && strncmp(rest, directory, length) == 0 && (rest[length] == ':' || rest[length] == '\0'))

@@ -92,7 +92,7 @@ int main(int argc, char **argv)
 {
 	int status = command_choose(argc, argv);
 
-	/* A full disk or a closed pipe must not look like success. */
+	/* Report output that was lost in a full disk or a closed pipe. */
 	if (fflush(stdout) || ferror(stdout))
 		tool_fail(EXIT_FAILURE, "cannot write the output");
 	return status;

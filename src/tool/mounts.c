@@ -69,7 +69,7 @@ int mounts_make_file(const char *path)
 }
 
 /*
- * Makes @path show @name of the directory @from with a bind mount: in a user namespace no process may create device
+ * Makes @path refer to @name of the directory @from with a bind mount: in a user namespace no process may create device
  * nodes, and those on a file system that was mounted there cannot be opened.
  */
 static int bind_entry(int from, const char *name, const char *path)
@@ -89,7 +89,10 @@ static int bind_entry(int from, const char *name, const char *path)
 	}
 	if (S_ISDIR(status.st_mode) ? mkdir(path, 0755) && errno != EEXIST : mounts_make_file(path) != 0)
 		return -errno;
-	/* The current directory stays: it belongs to the program, and this user may be unable to return to it. */
+	/*
+	 * The current directory must not change: it belongs to the program, and this user may be unable to return to
+	 * it.
+	 */
 	snprintf(source, sizeof(source), "/proc/self/fd/%d/%s", from, name);
 	return mount(source, path, NULL, MS_BIND | MS_REC, NULL) ? -errno : 0;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Which users hold names of softhca on this host, for `softhca doctor`. */
+/* Finds the users that hold names of softhca on this host, for `softhca doctor`. */
 #ifndef SOFTHCA_TOOL_NAMES_H
 #define SOFTHCA_TOOL_NAMES_H
 
@@ -14,8 +14,8 @@ struct name_holder {
 };
 
 /**
- * Writes the users that hold names of softhca in this network namespace, up to @most, the largest number of slots first. Names that are
- * bound count whether a process listens there or not. Returns how many, or a negative errno.
+ * Writes the users that hold names of softhca in this network namespace, at most @most, the largest number of slots
+ * first. Counts bound names, even if no process listens there. Returns the number of users, or a negative errno.
  */
 int names_holders(struct name_holder *holders, size_t most);
 

@@ -25,7 +25,7 @@ void option_name(enum setting setting, char *out, size_t size)
 	option_word(setting_info(setting)->name, out, size);
 }
 
-/* Returns the setting whose option is @text up to @length, or SETTING_COUNT. */
+/* Returns the setting that has the option @text, up to @length, or SETTING_COUNT. */
 static enum setting setting_of_option(const char *text, size_t length)
 {
 	char name[64];

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Checks the outputs of a run before the program starts. The libraries report an output that they cannot open and
- * continue without it, since they must not end a program; a user who asked for an output should not have to run the
- * program again.
+ * Checks the outputs of a run before the program starts. The libraries must not end a program, so they report an output
+ * that they cannot open and continue without it; but a user who asked for an output should not have to repeat the run.
  */
 #include <errno.h>
 #include <fcntl.h>

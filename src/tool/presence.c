@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Presence: some programs, UCX above all, find an RDMA device only if /dev/infiniband has a character device with its
- * name, and some read /sys/class/infiniband. This provides both in a mount namespace for the program: /dev with all its
- * entries, and in it a directory infiniband in which the null device stands for ours; /sys/class likewise
- * (tool/sysfs_tree.h).
+ * Presence: some programs, above all UCX, find an RDMA device only if /dev/infiniband has a character device with its
+ * name, and some read /sys/class/infiniband. This file provides both in a mount namespace for the program. /dev keeps
+ * all its entries and gets a directory infiniband, in which the null device represents softhca's devices; /sys/class is
+ * handled likewise (tool/sysfs_tree.h).
  */
 #include <errno.h>
 #include <glob.h>
@@ -81,7 +81,7 @@ static int presence_make_directory(uint32_t devices)
 	return error ? error : nodes_make(devices);
 }
 
-/* Without UCX there is no warning about missing files. */
+/* Returns true if UCX is installed; otherwise missing files are not reported. */
 static bool ucx_is_installed(void)
 {
 	static const char *const patterns[] = {"/lib*/libucs.so.0", "/usr/lib*/libucs.so.0", "/usr/lib/*/libucs.so.0",
@@ -104,7 +104,7 @@ static bool ucx_is_installed(void)
 	return found;
 }
 
-/* Parts that a program may miss. */
+/* Files that a program may miss. */
 struct presence {
 	struct settings settings;
 	bool nodes, files; /* in /dev, in /sys */
@@ -145,8 +145,8 @@ static int presence_try(const struct presence *presence)
 }
 
 /*
- * More programs need the nodes than the files, and few need a PCI function. If not everything can be made, less is
- * tried.
+ * Makes the nodes, which most programs need, the files, and a PCI function, which few need. If not everything can be
+ * made, less is tried.
  */
 void presence_make(const struct settings *settings)
 {

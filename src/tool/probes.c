@@ -51,7 +51,7 @@ static int in_child(int (*attempt)(void *argument), void *argument)
 
 #define PROBE_VALUE UINT64_C(0x736f6674686361)
 
-/* The child is not an ancestor of the parent, which Yama treats differently; neither are two programs. */
+/* The child is not an ancestor of the parent, for which Yama makes an exception; nor is one of two programs. */
 static int child_writes_to_parent(void *argument)
 {
 	uint64_t value = PROBE_VALUE;
@@ -83,7 +83,7 @@ static int mount_something(void *argument)
 	int error = mounts_begin();
 
 	(void)argument;
-	/* As `softhca run` does first. */
+	/* This is also the first step of `softhca run`. */
 	if (!error)
 		error = mounts_cover("/dev");
 	return -error;

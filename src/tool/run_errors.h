@@ -4,7 +4,7 @@
 #define SOFTHCA_TOOL_RUN_ERRORS_H
 
 struct run_errors {
-	int status;     /* exit status if anything was explained; 0: no such option */
+	int status;     /* exit status if anything was explained; 0: the option was not given */
 	char marks[64]; /* file to which each process that explains something appends (explain/sink.h) */
 };
 

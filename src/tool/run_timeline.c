@@ -41,7 +41,7 @@ static void signals_handle(void)
 }
 
 /*
- * Replaces %p, which means this process here, and makes the path absolute, since processes may change their directory.
+ * Replaces %p by the number of this process, and makes the path absolute, because processes may change their directory.
  */
 static void timeline_resolve(struct settings *settings)
 {

@@ -41,7 +41,7 @@ void python_require(const char *what)
 _Noreturn void python_run(const char *name, int count, char **arguments)
 {
 	/*
-	 * Isolated: variables and files of the user do not change its imports, and it writes no files next to the
+	 * Isolated from variables and files of the user, which could change its imports; writes no files next to the
 	 * scripts.
 	 */
 	const char *const words[] = {PYTHON,           "-I", "-S", "-B", "-X", "utf8", script_directory(),

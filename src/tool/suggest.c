@@ -46,7 +46,7 @@ bool suggestion_is_better(struct suggestion *suggestion, const char *word)
 	if (letters > MOST_LETTERS || strlen(word) > MOST_LETTERS)
 		return false;
 	mistakes = word_distance(suggestion->wanted, word);
-	/* Two wrong letters are too many for a word of two; two swapped letters count as two. */
+	/* Two wrong letters are too many in a word of two letters. Two swapped letters count as two wrong ones. */
 	if (mistakes > MOST_MISTAKES || mistakes * 2 > letters + 1)
 		return false;
 	if (suggestion->found && mistakes >= suggestion->mistakes)

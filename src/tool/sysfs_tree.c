@@ -108,12 +108,15 @@ static int link_class(const char *path, const char *class, const char *name)
 	snprintf(link, sizeof(link), CLASS "/%s/%s", class, name);
 	if (make_parents(link) || symlink(made, link))
 		return -errno;
-	/* A link back up, as in sysfs: programs read the name of the function at its end. */
+	/* Makes a link back up, as in sysfs, because programs read the name of the function at its end. */
 	strcat(made, "/device");
 	return symlink(path, made) ? -errno : 0;
 }
 
-/* Links the driver, which has no directory: programs read the name at the end. DPDK skips functions without one. */
+/*
+ * Links the driver, which has no directory, because programs read the name at the end. DPDK skips functions without
+ * one.
+ */
 static int link_driver(const char *function)
 {
 	char path[PATH_MAX];
@@ -137,7 +140,7 @@ static int make_function(const struct tree *tree)
 	return error ? error : link_driver(path);
 }
 
-/* Covers classes that the kernel has: our libraries do not know their devices. */
+/* Covers classes that the kernel has, because softhca's libraries do not support their devices. */
 static int make_class_directories(void)
 {
 	static const char *const names[] = {"infiniband", "infiniband_verbs", NULL};
@@ -196,7 +199,7 @@ static void look_at_file(void *argument, const char *name, const char *text)
 	struct tree *tree = argument;
 	char path[PATH_MAX];
 
-	/* Counters may differ; the identity and the place of the device may not. */
+	/* Counters may differ, but the identity and the place of the device may not. */
 	if (!tree->same || !(strstr(name, "_guid") || strstr(name, "/device/")))
 		return;
 	snprintf(path, sizeof(path), CLASS "/%s", name);

@@ -10,7 +10,7 @@
 
 #include "core/settings.h"
 
-/** Returns true if the files of the devices by @settings can be read already. */
+/** Returns true if the files of the devices by @settings exist already. */
 bool sysfs_tree_is_there(const struct settings *settings);
 
 /** Makes the files, in a mount namespace (tool/mounts.h). Returns 0 or a negative errno value. */

@@ -38,8 +38,8 @@ void options_parse_all(enum command command, int argc, char **argv, struct setti
 int own_options_parse(enum command command, int argc, char **argv, const char *own[]);
 
 /**
- * Writes the @name of a table to @out as it is written on command lines: DEVICE_NAME becomes device-name. Cut off at @size, which
- * is > 0.
+ * Writes the @name of a table to @out in the form of command lines: DEVICE_NAME becomes device-name. Truncated to
+ * @size, which is > 0.
  */
 void option_word(const char *name, char *out, size_t size);
 /** Writes the option of @setting, without its dashes, to @out. */
@@ -63,10 +63,13 @@ struct suggestion {
 /** Returns true if @word is similar to the wanted word, and more so than the words of earlier calls. */
 bool suggestion_is_better(struct suggestion *suggestion, const char *word);
 
-/** Returns the absolute path of the directory with our libraries, in the build tree or installed; exits if there is none. */
+/**
+ * Returns the absolute path of the directory with softhca's libraries, in the build tree or installed; exits if there
+ * is none.
+ */
 const char *library_directory(void);
 
-/** Returns the absolute path of the directory with the Python parts of the command, likewise. */
+/** Returns the absolute path of the directory with the Python parts of the command. As library_directory(). */
 const char *script_directory(void);
 
 /** Exits with one line unless PATH has a python3, which @what needs. */
@@ -78,14 +81,14 @@ void python_require(const char *what);
  */
 _Noreturn void python_run(const char *name, int count, char **arguments);
 
-/** As python_run(), in a child that writes to descriptor @out, and waits for it. Returns true if it has worked. */
+/** As python_run(), in a child that writes to descriptor @out, and waits for it. Returns true if it succeeded. */
 bool python_wait(const char *name, int count, char **arguments, int out);
 
-/** Puts our libraries first in LD_LIBRARY_PATH, for programs that this process starts. */
+/** Puts softhca's libraries first in LD_LIBRARY_PATH, for programs that this process starts. */
 void library_path_export(void);
 
 /**
- * Shows this process, and the program that replaces it, a character device in /dev/infiniband and files in
+ * Provides this process, and the program that replaces it, with a character device in /dev/infiniband and files in
  * /sys/class/infiniband for each device by @settings, as far as the kernel allows. If it does not and UCX is installed,
  * a line on stderr reports it. Called by a single-threaded process.
  */
@@ -95,16 +98,20 @@ void presence_make(const struct settings *settings);
 bool presence_nodes_exist(uint32_t devices);
 
 /**
- * For `softhca run`. If @settings have a timeline, a page @report is wanted or @error_status is given (NULL: not), the call
- * returns in a child, which is to become the program @command, and the path of the timeline is absolute. This process waits for
- * it, makes the trace and the page, and ends as the program has ended, or with @error_status if anything was explained.
+ * Implements options of `softhca run`. If @settings have a timeline, or @report (a page) or @error_status is not NULL,
+ * returns in a child that is to become the program @command, with an absolute path of the timeline. The original
+ * process waits for the child, makes the trace and the page, and ends as the program has ended, or with @error_status
+ * if anything was explained.
  */
 void run_and_collect(struct settings *settings, char *const command[], const char *report, const char *error_status);
 
 /** Exits with one line if an output that @settings name cannot be opened. Creates no files. */
 void outputs_check(const struct settings *settings);
 
-/** Writes @path to @out with the number of this process for each %p. Exits with one line about @option if that is too long. */
+/**
+ * Writes @path to @out and replaces each %p by the number of this process. Exits with one line about @option if the
+ * result is too long.
+ */
 void output_path(const char *option, const char *path, char *out, size_t size);
 
 /** Prints the rule @number as an object, and all rules as an array of such objects. */
@@ -130,7 +137,9 @@ const char *info_gid_type_name(uint32_t type);
  */
 int info_print_json(const struct settings *settings, struct ibv_device **devices);
 
-/* The commands; @argv[0] is the command's name. Each returns the exit status, or runs the program in its place. */
+/*
+ * The commands; @argv[0] is the command's name. Each returns the exit status, or replaces this process by the program.
+ */
 int command_run(int argc, char **argv);
 int command_env(int argc, char **argv);
 int command_info(int argc, char **argv);

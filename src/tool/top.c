@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* softhca top: shows what the processes of this host send, receive and repeat. */
+/* softhca top: shows the packets that the processes of this host send, receive and repeat. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -100,7 +100,7 @@ static void samples_print_screen(struct top_samples *samples, struct top_view *v
 	/* Lines that are too long for a narrow window are cut off. */
 	fputs("\033[?7l\033[H\033[J", stdout);
 	view->rows = top_terminal_lines();
-	/* Other lines: title, hidden processes, totals, keys. */
+	/* The other lines are the title, hidden processes, totals and keys. */
 	view->rows = view->rows > 5 ? view->rows - 4 : 1;
 	top_table_print(samples, view);
 	printf("q quit  s, S sort by the next, previous column (%s)  r reverse\033[?7h", top_column_name(view->sort));
@@ -163,7 +163,7 @@ static double interval_of(const char *text)
 	if (!text)
 		return 1;
 	seconds = strtod(text, &end);
-	/* Rejects NaN as well. */
+	/* The condition rejects NaN as well. */
 	if (*end || !(seconds >= 0.05 && seconds <= 3600))
 		tool_fail(EXIT_WRONG_USE, "--interval: 0.05 to 3600 seconds");
 	return seconds;

@@ -43,7 +43,7 @@ struct top_view {
 
 /* ---- top.c --------------------------------------------------------------------------------------------------------- */
 
-/** Returns @counter of @process per second; 0 if it has no earlier sample, or if the counter went back. */
+/** Returns @counter of @process per second; 0 without an earlier sample, or if the counter went back. */
 double top_rate(const struct top_samples *samples, const struct process_counters *process, enum known_counter counter);
 
 /** Returns the number of queue pairs of @process that exist. */

@@ -74,7 +74,7 @@ char top_terminal_key(double seconds)
 	if (seconds < 0)
 		seconds = 0;
 	if (poll(&input, 1, (int)(seconds * 1e3) + 1) > 0 && read(STDIN_FILENO, &key, 1) != 1)
-		/* The terminal has gone. */
+		/* The terminal no longer exists. */
 		exit(EXIT_SUCCESS);
 	return key;
 }
