@@ -30,7 +30,7 @@ show() {
 # explained NUMBER NAME: checks that the last run of show() left an explanation of this rule.
 explained() {
 	grep -q "\\[$1 $2;" "$output" || {
-		echo "demo: there is no explanation of rule $1 $2" >&2
+		echo "demo: rule $1 $2 was not explained" >&2
 		exit 1
 	}
 }

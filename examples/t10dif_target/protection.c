@@ -123,11 +123,11 @@ static struct field field_of(enum mlx5dv_mkey_err_type type, const uint8_t *bloc
 			"the address of the block",
 			"The data fits its guard; it is another block than was asked for, or its tuple has changed."};
 	default:
-		die("error %d of a key: there is no such error", type);
+		die("error %d of a key: unknown type", type);
 	}
 }
 
-void protection_explain(const char *who, const struct mlx5dv_mkey_err *error, const uint8_t *blocks, size_t stride,
+void protection_explain(const char *finder, const struct mlx5dv_mkey_err *error, const uint8_t *blocks, size_t stride,
 			uint32_t lba)
 {
 	/* The man page gives the offset of the block, adapters that of its last byte: both are inside it. */
@@ -140,9 +140,9 @@ void protection_explain(const char *who, const struct mlx5dv_mkey_err *error, co
 	 * swap them. The known correct value tells the two apart.
 	 */
 	if ((actual == field.right) == (expected == field.right))
-		die("%s: %s 0x%lx or 0x%lx, where 0x%lx is right", who, field.name, (unsigned long)actual,
+		die("%s: %s 0x%lx or 0x%lx, where 0x%lx is right", finder, field.name, (unsigned long)actual,
 		    (unsigned long)expected, (unsigned long)field.right);
-	printf("%s finds %s\n", who, field.enumerator);
+	printf("%s finds %s\n", finder, field.enumerator);
 	printf("  field     the %s of block %u of the request (offset %lu), LBA %u\n", field.name, block,
 	       (unsigned long)error->err.sig.offset, lba + block);
 	printf("  actual    0x%0*lx  %s\n", field.digits, (unsigned long)actual,

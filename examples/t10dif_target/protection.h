@@ -46,7 +46,7 @@ int protection_error(struct mlx5dv_mkey *key, struct mlx5dv_mkey_err *error);
  * Prints the error that the adapter reports, and its meaning.
  * @blocks: the data of the request as in memory, the n-th block at @blocks + n * @stride; @lba: of the first.
  */
-void protection_explain(const char *who, const struct mlx5dv_mkey_err *error, const uint8_t *blocks, size_t stride,
+void protection_explain(const char *finder, const struct mlx5dv_mkey_err *error, const uint8_t *blocks, size_t stride,
 			uint32_t lba);
 
 #endif

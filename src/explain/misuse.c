@@ -68,7 +68,7 @@ static int word_refuse(const char *word, size_t length, char *error, size_t size
 	for (i = 0; i < length && i + 1 < sizeof(printable); i++)
 		printable[i] = word[i] >= ' ' && word[i] <= '~' ? word[i] : '?';
 	printable[i] = '\0';
-	snprintf(error, size, "\"%s\" is no warning (names are in docs/use/lint.md, or: on, off, -name)", printable);
+	snprintf(error, size, "\"%s\" is not a warning (names are in docs/use/lint.md, or: on, off, -name)", printable);
 	return -EINVAL;
 }
 

@@ -190,7 +190,7 @@ static bool sink_ready(struct explain_sink *sink)
 	snprintf(limit, sizeof(limit), "more than %d in a second", LIMIT_EXPLAIN_LINES);
 	snprintf(failure, sizeof(failure), "writing failed with %s", strerrorname_np(sink->failure));
 	return put_left_out(sink, &sink->too_many, limit) &&
-	       put_left_out(sink, &sink->unread, "nobody reads the sink") &&
+	       put_left_out(sink, &sink->unread, "the sink is not read") &&
 	       put_left_out(sink, &sink->failed, failure) && put_rest(sink);
 }
 

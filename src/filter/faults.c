@@ -48,7 +48,7 @@ static int script_read_file(const char *path, char *text, size_t size)
 int fault_script_read(struct fault_script *script, const char *setting, struct fault_error *error, char *message,
 		      size_t size)
 {
-	const char *hint = strpbrk(setting, " ;\n") ? "" : " (and there is no file of that name)";
+	const char *hint = strpbrk(setting, " ;\n") ? "" : " (and no file of that name exists)";
 	char *text = malloc(FAULT_TEXT_BYTES);
 	int file = text ? script_read_file(setting, text, FAULT_TEXT_BYTES) : -ENOMEM, result;
 

@@ -68,7 +68,7 @@ static void hooks_start(void)
 	uint64_t wanted = 0;
 
 	if (misuse_parse(hca_settings(first_device())->lint, &wanted, error, sizeof(error))) {
-		snprintf(note, sizeof(note), "SOFTHCA_LINT: %s; there are no warnings", error);
+		snprintf(note, sizeof(note), "SOFTHCA_LINT: %s; no warnings will be made", error);
 		explain_log_note(first_device()->explain_log, note);
 	}
 	if (!wanted)

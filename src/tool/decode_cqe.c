@@ -24,7 +24,7 @@ void decode_cqes(struct decoder *decoder, uint32_t cqe_size)
 	const uint32_t bytes = part_infos[PART_CQE].bytes;
 
 	if (!decoder_left(decoder))
-		decoder_fault(decoder, "there are no bytes");
+		decoder_fault(decoder, "no bytes were given");
 	while (decoder_left(decoder)) {
 		decoder_note(decoder, "CQE at byte %zu", decoder->at);
 		if (cqe_size > bytes && !decoder_take(decoder, PART_CQE_FRONT, 0))

@@ -121,7 +121,7 @@ static void take_transport(struct decoder *decoder)
 	if (!bth)
 		return;
 	if (!packet_opcodes[bth[0]].name) {
-		decoder_fault(decoder, "0x%02x is no opcode of a packet", bth[0]);
+		decoder_fault(decoder, "0x%02x is not an opcode of a packet", bth[0]);
 		decoder_rest(decoder, decoder->end);
 	} else if (take_extensions(decoder, packet_opcodes[bth[0]].headers)) {
 		take_payload(decoder, bth);
@@ -260,7 +260,7 @@ void decode_packet(struct decoder *decoder, enum packet_begin begin)
 	if (bytes) {
 		take_datagram(decoder, bytes);
 	} else if (begin != BEGIN_ANY) {
-		decoder_fault(decoder, "it is no datagram of UDP");
+		decoder_fault(decoder, "it is not a UDP datagram");
 	} else {
 		take_transport(decoder);
 		take_icrc(decoder, NULL, 0);

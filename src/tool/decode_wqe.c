@@ -245,7 +245,7 @@ static bool is_clear(const struct decoder *decoder)
 void decode_wqes(struct decoder *decoder, enum decode_transport transport)
 {
 	if (!decoder_left(decoder))
-		decoder_fault(decoder, "there are no bytes");
+		decoder_fault(decoder, "no bytes were given");
 	while (decoder_left(decoder)) {
 		if (decoder->at && is_clear(decoder))
 			decoder_rest(decoder, decoder->end);

@@ -93,7 +93,8 @@ static void examine_names(struct findings *findings)
 	int count = names_holders(holders, MOST_HOLDERS);
 
 	if (count < 0)
-		note(findings, "names", GOOD, "", "who holds names of softhca is not known: %s", strerror(-count));
+		note(findings, "names", GOOD, "", "the holders of names of softhca are not known: %s",
+		     strerror(-count));
 	else if (!count)
 		note(findings, "names", GOOD, "", "no user holds a name of softhca");
 	else

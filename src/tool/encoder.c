@@ -135,7 +135,7 @@ static void begin_part(struct encoder *encoder, const char *name, size_t length)
 		if (strlen(part_infos[part].name) == length && !memcmp(part_infos[part].name, name, length))
 			break;
 	if (part == PART_COUNT)
-		fail(encoder, "\"%s\" is no part", word_show(name, length).text);
+		fail(encoder, "\"%s\" is not a part", word_show(name, length).text);
 	end_part(encoder);
 	if (part == PART_CTRL)
 		count_ds(encoder);
@@ -187,7 +187,7 @@ static uint64_t token_take(struct encoder *encoder, const struct field *field, c
 		if (isdigit((unsigned char)word[0]) && !*end && !errno)
 			return number;
 	}
-	fail(encoder, "%s: \"%s\" is no number, and no name of one", field->name, word_show(value, length).text);
+	fail(encoder, "%s: \"%s\" is neither a number nor the name of one", field->name, word_show(value, length).text);
 }
 
 static uint64_t take_number(struct encoder *encoder, const struct field *field, const char *value, size_t length)

@@ -275,7 +275,7 @@ static int requester_connect(const char *host)
 		tool_fail(EXIT_CANNOT_RUN, "on: this is not a host of `softhca hosts` (%s is not set)", HOSTS_VARIABLE);
 	if (strchr(host, '/') || !strcmp(host, "hosts") || !address_fill(&address, directory, host) || connection < 0 ||
 	    connect(connection, (const struct sockaddr *)&address, sizeof(address)))
-		tool_fail(EXIT_CANNOT_RUN, "on: there is no host \"%s\" (hosts are h1 to h%s)", host,
+		tool_fail(EXIT_CANNOT_RUN, "on: host \"%s\" does not exist (hosts are h1 to h%s)", host,
 			  getenv(HOSTS_COUNT_VARIABLE) ? getenv(HOSTS_COUNT_VARIABLE) : "N");
 	return connection;
 }

@@ -69,7 +69,7 @@ static void warn_of_unknown_variables(void)
 
 		if (strncmp(*entry, "SOFTHCA_", 8) == 0 && !is_variable(*entry, length) &&
 		    !is_variable_of_hosts(*entry, length))
-			fprintf(stderr, "softhca: %.*s is no setting and has no effect\n", (int)length, *entry);
+			fprintf(stderr, "softhca: %.*s is not a setting and has no effect\n", (int)length, *entry);
 	}
 }
 

@@ -174,7 +174,7 @@ static enum top_column sort_of(const char *name)
 	enum top_column column = TOP_PID;
 
 	if (name && !top_column_find(name, &column))
-		tool_fail(EXIT_WRONG_USE, "--sort: there is no column \"%s\" (softhca top --help lists them)", name);
+		tool_fail(EXIT_WRONG_USE, "--sort: column \"%s\" does not exist (softhca top --help lists them)", name);
 	return column;
 }
 

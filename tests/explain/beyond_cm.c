@@ -248,7 +248,7 @@ void case_CM_REQUEST_MEMORY(void **state)
 	nothing_told();
 	nothing_sent();
 	expect(RULE_CM_REQUEST_MEMORY,
-	       "REQ from " GID_A ": there is no memory, or no number, for another communication id: "
+	       "REQ from " GID_A ": there is not enough memory, or no free number, for another communication id: "
 	       "dropped. [727 ");
 	end(&c, state);
 }

@@ -186,7 +186,7 @@ static int fill_queue(void)
 		gsi_send(hca, &path, request);
 	return !is_explained(
 		RULE_MAD_QUEUE_FULL,
-		"mlx5_0: a datagram of the connection manager was lost: 4096 of at most 4096 are waiting, or there is no memory or thread for more. [232 ");
+		"mlx5_0: a datagram of the connection manager was lost: 4096 of at most 4096 are waiting, or there is not enough memory or no thread for more. [232 ");
 }
 
 void case_MAD_QUEUE_FULL(void **state)

@@ -138,7 +138,7 @@ void case_UMR_NO_MEMORY(void **state)
 	expect_completion(IBV_WC_MW_BIND_ERR, RULE_UMR_NO_MEMORY);
 	expect_line(
 		qp[CLIENT], RULE_UMR_NO_MEMORY,
-		"mlx5_0 qp 0x%x LOCAL_INV wr_id 7 → MW_BIND_ERR: there is no memory to configure key 0x%x. [49 UMR_NO_MEMORY; ",
+		"mlx5_0 qp 0x%x LOCAL_INV wr_id 7 → MW_BIND_ERR: not enough memory to configure key 0x%x. [49 UMR_NO_MEMORY; ",
 		qp[CLIENT]->qp_num, mw->rkey);
 	assert_int_equal(softhca_ibv_dealloc_mw(mw), 0);
 }
@@ -189,7 +189,7 @@ void case_MR_NO_ROOM(void **state)
 	assert_null(refused);
 	assert_int_equal(errno, ENOMEM);
 	expect_line(NULL, RULE_MR_NO_ROOM,
-		    "mlx5_0 ibv_reg_mr → ENOMEM: there is no memory for another key, or all 16777216 keys exist. [340 "
+		    "mlx5_0 ibv_reg_mr → ENOMEM: not enough memory for another key, or all 16777216 keys exist. [340 "
 		    "MR_NO_ROOM; ");
 }
 
@@ -219,7 +219,7 @@ void case_MODIFY_NO_MEMORY(void **state)
 	assert_int_equal(made->state, IBV_QPS_INIT);
 	expect_line(
 		made, RULE_MODIFY_NO_MEMORY,
-		"mlx5_0 qp 0x%x ibv_modify_qp → ENOMEM: there is no memory to keep the answers of 5 READs and atomics for repeated requests. [136 MODIFY_NO_MEMORY; ",
+		"mlx5_0 qp 0x%x ibv_modify_qp → ENOMEM: not enough memory to keep the answers of 5 READs and atomics for repeated requests. [136 MODIFY_NO_MEMORY; ",
 		made->qp_num);
 	assert_int_equal(softhca_ibv_modify_qp(made, &attr, mask), 0);
 	assert_int_equal(softhca_ibv_destroy_qp(made), 0);
@@ -240,7 +240,7 @@ void case_PD_NO_ROOM(void **state)
 	assert_in_range(count, 1, MOST - 1);
 	assert_int_equal(errno, ENOMEM);
 	expect_line(NULL, RULE_PD_NO_ROOM,
-		    "mlx5_0 ibv_alloc_pd → ENOMEM: there is no memory for another protection domain, or all 8388608 "
+		    "mlx5_0 ibv_alloc_pd → ENOMEM: not enough memory for another protection domain, or all 8388608 "
 		    "exist. [319 PD_NO_ROOM; ");
 	number = hca_pd_number(to_user_pd(domains[0])->device);
 	assert_int_equal(softhca_ibv_dealloc_pd(domains[0]), 0);
@@ -270,7 +270,7 @@ void case_QP_NO_ROOM(void **state)
 	assert_int_equal(errno, ENOMEM);
 	expect_line(
 		NULL, RULE_QP_NO_ROOM,
-		"mlx5_0 ibv_create_qp → ENOMEM: there is no memory for another queue pair, this process has 262144, or "
+		"mlx5_0 ibv_create_qp → ENOMEM: not enough memory for another queue pair, or this process has 262144, or "
 		"the processes of this host together have all numbers. [528 QP_NO_ROOM; ");
 	numbers->fresh = fresh;
 	host_table.own_count = own_count;
@@ -297,6 +297,6 @@ void case_DEVX_NO_ROOM(void **state)
 	assert_int_equal(out[0], 0x0f);
 	expect_line(
 		NULL, RULE_DEVX_NO_ROOM,
-		"mlx5_0 mlx5dv_devx_obj_create → EREMOTEIO: there is no memory for the object of command 0x800. [957 DEVX_NO_ROOM; ");
+		"mlx5_0 mlx5dv_devx_obj_create → EREMOTEIO: not enough memory for the object of command 0x800. [957 DEVX_NO_ROOM; ");
 	devx_close(devx);
 }

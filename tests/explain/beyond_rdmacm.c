@@ -52,10 +52,9 @@ void case_RDMACM_REQUEST_NO_MEMORY(void **state)
 	verdict = handle_request(&id, NULL, &event, &owner, &reason);
 	no_memory = false;
 	assert_int_equal(verdict, CM_DROP);
-	expect_line(
-		NULL, RULE_RDMACM_REQUEST_NO_MEMORY,
-		"mlx5_0 rdma_listen: there is no memory for a request for port 7471: it was dropped, and its sender "
-		"repeats it. [876 ");
+	expect_line(NULL, RULE_RDMACM_REQUEST_NO_MEMORY,
+		    "mlx5_0 rdma_listen: not enough memory for a request for port 7471: it was dropped, and its sender "
+		    "repeats it. [876 ");
 }
 
 void case_RDMACM_EVENT_NO_MEMORY(void **state)
@@ -71,5 +70,5 @@ void case_RDMACM_EVENT_NO_MEMORY(void **state)
 	no_memory = false;
 	expect_line(
 		NULL, RULE_RDMACM_EVENT_NO_MEMORY,
-		"mlx5_0 rdma_get_cm_event: there is no memory for an event of the connection between ports 7471 and 40000: the program does not get it. [877 ");
+		"mlx5_0 rdma_get_cm_event: not enough memory for an event of the connection between ports 7471 and 40000: the program does not get it. [877 ");
 }

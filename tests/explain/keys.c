@@ -207,7 +207,7 @@ static void layout_short(void)
 	write_to(mkey->rkey, 20);
 	expect_failure(
 		&pair.client, WR_ID, REM_ACCESS_ERR, LAYOUT_SHORT, "RDMA_WRITE",
-		"key 0x%x is a layout key whose layout translates 24 bytes; the request needs [0x14, +16) of them",
+		"key 0x%x is a layout key with a layout that translates 24 bytes; the request needs [0x14, +16) of them",
 		mkey->rkey);
 }
 

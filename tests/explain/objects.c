@@ -179,7 +179,7 @@ static void allocator_failed(void)
 		"for 4096 bytes");
 	expect_explanation(
 		&both[0], QUEUE_MEMORY,
-		" ibv_create_cq_ex → ENOMEM: there is no memory for a ring of 4096 bytes and its doorbell record");
+		" ibv_create_cq_ex → ENOMEM: not enough memory for a ring of 4096 bytes and its doorbell record");
 	expect_error(ibv_dealloc_pd(parent), 0);
 }
 

@@ -332,9 +332,8 @@ static void ece_vendor(void)
 	struct ibv_ece ece = {.vendor_id = 0x1234};
 
 	expect_error(ibv_set_ece(pair.client.qp, &ece), EINVAL);
-	expect_about_qp(
-		ECE_VENDOR, pair.client.qp->qp_num,
-		" ibv_set_ece → EINVAL: ECE options of vendor 0x1234 do not fit this device, whose vendor is 0x15b3");
+	expect_about_qp(ECE_VENDOR, pair.client.qp->qp_num,
+			" ibv_set_ece → EINVAL: ECE options of vendor 0x1234 do not fit this device of vendor 0x15b3");
 }
 
 static void ece_comp_mask(void)

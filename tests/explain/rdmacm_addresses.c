@@ -210,7 +210,7 @@ static void no_addrinfo(void)
 
 	open_id(RDMA_PS_TCP);
 	assert_errno(rdma_query_addrinfo(id, &found), ENOENT);
-	expect_refusal(RDMACM_NO_ADDRINFO, "rdma_query_addrinfo → ENOENT: there is no result to fetch");
+	expect_refusal(RDMACM_NO_ADDRINFO, "rdma_query_addrinfo → ENOENT: no result is available");
 	close_id();
 }
 

@@ -165,7 +165,7 @@ static void option(void)
 
 	open_id(RDMA_PS_TCP);
 	assert_errno(rdma_set_option(id, 7, 3, &value, sizeof(value)), ENOSYS);
-	expect_refusal(RDMACM_OPTION, "rdma_set_option → ENOSYS: there is no option 3 of level 7");
+	expect_refusal(RDMACM_OPTION, "rdma_set_option → ENOSYS: option 3 of level 7 does not exist");
 	close_id();
 }
 

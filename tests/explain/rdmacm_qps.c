@@ -85,7 +85,7 @@ static void qp_attr(void)
 	assert_errno(rdma_init_qp_attr(id, &attr, &mask), EINVAL);
 	expect_refusal(
 		RDMACM_QP_ATTR,
-		"rdma_init_qp_attr → EINVAL: there are no attributes for state RTR while the connection is in state IDLE");
+		"rdma_init_qp_attr → EINVAL: attributes for state RTR are not available while the connection is in state IDLE");
 	close_id();
 }
 

@@ -26,7 +26,7 @@ static void kind(void)
 {
 	assert_errno(rsocket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 5), ENOTSUP);
 	expect_refusal(RSOCKET_KIND,
-		       "rsocket → EOPNOTSUPP: there are no rsockets of domain 1, type 0x80001 and protocol 5");
+		       "rsocket → EOPNOTSUPP: rsockets of domain 1, type 0x80001 and protocol 5 are not supported");
 }
 
 static void not_stream(void)
@@ -74,7 +74,7 @@ static void option(void)
 	int socket = new_stream(), value = 1;
 
 	assert_errno(rsetsockopt(socket, SOL_SOCKET, SO_BROADCAST, &value, sizeof(value)), ENOTSUP);
-	expect_refusal(RSOCKET_OPTION, "rsetsockopt → EOPNOTSUPP: there is no option 6 of level 1");
+	expect_refusal(RSOCKET_OPTION, "rsetsockopt → EOPNOTSUPP: option 6 of level 1 does not exist");
 	assert_success(rclose(socket));
 }
 
@@ -85,9 +85,10 @@ static void option_state(void)
 
 	rbegin(&pair, -1);
 	assert_errno(rsetsockopt(pair.client, SOL_RDMA, RDMA_SQSIZE, &value, sizeof(value)), EINVAL);
-	expect_refusal(RSOCKET_OPTION_STATE,
-		       "rsetsockopt → EINVAL: rsocket %d already has its queues and buffers, whose sizes cannot change",
-		       pair.client);
+	expect_refusal(
+		RSOCKET_OPTION_STATE,
+		"rsetsockopt → EINVAL: rsocket %d already has its queues and buffers, and their sizes cannot change",
+		pair.client);
 	rend(&pair);
 }
 

@@ -102,7 +102,7 @@ static void qp_no_resources(void)
 	wr.wr.rdma.remote_addr = side_address(&server, 0);
 	post_send(&pair.client, &wr);
 	expect_failure(&pair.client, WR_ID, REM_INV_REQ_ERR, QP_NO_RESOURCES, "RDMA_READ",
-		       "RDMA READ request on queue pair 0x%x, whose max_dest_rd_atomic is 0", pair.server.qp->qp_num);
+		       "RDMA READ request on queue pair 0x%x, which has max_dest_rd_atomic 0", pair.server.qp->qp_num);
 }
 
 static void no_receive(void)

@@ -212,7 +212,7 @@ static void open_none(void)
 	expect_null(xrc_open_qp(domain, pair.client.qp->qp_num), EINVAL);
 	expect_refusal(
 		QP_OPEN_NONE,
-		"ibv_open_qp → EINVAL: there is no queue pair 0x%x of type XRC_RECV in the XRC domain; only XRC_RECV queue pairs are shared",
+		"ibv_open_qp → EINVAL: queue pair 0x%x of type XRC_RECV does not exist in the XRC domain; only XRC_RECV queue pairs are shared",
 		pair.client.qp->qp_num);
 	expect_error(ibv_close_xrcd(domain), 0);
 }

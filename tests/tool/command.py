@@ -321,7 +321,7 @@ class Settings(unittest.TestCase):
     def test_unknown_variable_is_named(self):
         done = softhca('run', '--', 'true', env={'SOFTHCA_PROFIL': 'connectx'})
         self.assertEqual(done.returncode, 0)
-        self.assertEqual(done.stderr, 'softhca: SOFTHCA_PROFIL is no setting and has no effect\n')
+        self.assertEqual(done.stderr, 'softhca: SOFTHCA_PROFIL is not a setting and has no effect\n')
 
 
 class Env(unittest.TestCase):

@@ -338,7 +338,7 @@ class Input(unittest.TestCase):
         self.wrong(1, 'cannot read ./none', 'decode', 'wqe', './none')
         self.wrong(1, 'cannot read nowhere: No such file', 'decode', 'wqe', 'nowhere')
         self.wrong(1, 'cannot read /', 'decode', 'wqe', '/')
-        self.wrong(1, 'there are no bytes', 'decode', 'wqe', '')
+        self.wrong(1, 'no bytes were given', 'decode', 'wqe', '')
         self.wrong(1, 'has more than 1048576 bytes', 'decode', 'wqe', '/dev/zero')
         self.wrong(1, '-: line 2: "junk" is no part', 'encode', input='data\njunk\n')
 
@@ -503,7 +503,7 @@ class Packets(unittest.TestCase):
         """Other packets are not decoded as a base transport header."""
         arp = bytes(12) + bytes.fromhex('0806 0001 0800 0604 0001') + bytes(40)
         done = self.in_capture(1, arp)
-        self.assertEqual((done.returncode, done.stderr), (1, 'softhca: it is no datagram of UDP\n'))
+        self.assertEqual((done.returncode, done.stderr), (1, 'softhca: it is not a UDP datagram\n'))
         self.assertEqual(encode(done.stdout), arp)
         done = self.in_capture(127, self.frame(1))
         self.assertEqual((done.returncode, done.stdout), (1, ''))

@@ -51,7 +51,7 @@ class WrongScripts(unittest.TestCase):
             path = os.path.join(directory, 'script')
             self.refused('run', '--faults', path, 'true', line=(
                 'softhca: --faults: line 1, column 1: expected seed, a condition (on, of, to, at, from, for) or an '
-                'action (drop, duplicate, reorder, corrupt, delay, rnr, kill), not "/" (and there is no file of that name)'))
+                'action (drop, duplicate, reorder, corrupt, delay, rnr, kill), not "/" (and no file of that name exists)'))
             with open(path, 'w', encoding='ascii') as file:
                 file.write('# a comment\ncorrupt 1%\n')
             self.refused('run', '--faults', path, 'true', line=(

@@ -64,7 +64,7 @@ class Choice(unittest.TestCase):
             done = subprocess.run([TOOL, 'run', f'--lint={wrong}', '--', PROGRAM], env=clean_environment(), timeout=60,
                                   check=False, capture_output=True, text=True)
             self.assertEqual((done.returncode, done.stdout), (2, ''), wrong)
-            self.assertRegex(done.stderr, r'^softhca: --lint: "[^"]*" is no warning \(.*\)\n$')
+            self.assertRegex(done.stderr, r'^softhca: --lint: "[^"]*" is not a warning \(.*\)\n$')
 
     def test_wrong_variable(self):
         """A program that is not started by the command gets the message where explanations go."""
@@ -72,7 +72,7 @@ class Choice(unittest.TestCase):
                                                                SOFTHCA_EXPLAIN='stderr'),
                               timeout=60, check=False, capture_output=True, text=True)
         self.assertEqual(done.returncode, 0)
-        self.assertIn('softhca: SOFTHCA_LINT: "x?" is no warning', done.stderr)
+        self.assertIn('softhca: SOFTHCA_LINT: "x?" is not a warning', done.stderr)
         self.assertNotIn('LEAKED_OBJECTS', done.stderr)
 
     def test_program_after_the_option(self):

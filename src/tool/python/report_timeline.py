@@ -101,7 +101,7 @@ class Lanes:
 
     @staticmethod
     def figure(span):
-        """Begins the picture, with an axis of round times, whose grid lines are the background of the lanes."""
+        """Begins the picture, with an axis of round times. Its grid lines are the background of the lanes."""
         if span <= 0:
             return '<figure>\n'
         power = 10 ** max(len(str(int(span))) - 2, 0)

@@ -96,11 +96,11 @@ def merge(tool, paths, out):
 
 def tell_losses(reader):
     for source in reader.sources:
-        head, who = source.head, f'process {source.head.process} ({source.program})'
+        head, name = source.head, f'process {source.head.process} ({source.program})'
         if source.lost:
-            say(f'timeline: the oldest {source.lost} records of {who} are lost; --timeline-records keeps more')
+            say(f'timeline: the oldest {source.lost} records of {name} are lost; --timeline-records keeps more')
         if head.qps > head.qp_rows:
-            say(f'timeline: {who} has {head.qps} queue pairs, and only of the first {head.qp_rows} the arrows lead to other processes')
+            say(f'timeline: {name} has {head.qps} queue pairs, and only of the first {head.qp_rows} the arrows lead to other processes')
 
 
 def is_alive(process):

@@ -42,7 +42,7 @@ def text_of(field):
 
 
 class Host:
-    """A host, whose processes share one clock."""
+    """A host: its processes share one clock."""
 
     def __init__(self, realtime_offset):
         self.realtime_offset, self.points = realtime_offset, []

@@ -317,7 +317,7 @@ static void files(void **state)
 	/* An argument that is not a file is a script. */
 	assert_int_equal(fault_script_read(&script, path, &error, message, sizeof(message)), -EINVAL);
 	assert_non_null(strstr(message, "line 1, column 1: expected seed"));
-	assert_non_null(strstr(message, "(and there is no file of that name)"));
+	assert_non_null(strstr(message, "(and no file of that name exists)"));
 	assert_int_equal(fault_script_read(&script, "/tmp", &error, message, sizeof(message)), -EISDIR);
 	assert_int_equal(fault_script_read(&script, "drop 1%", &error, message, sizeof(message)), 0);
 }

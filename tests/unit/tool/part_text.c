@@ -205,7 +205,7 @@ static void refused(const char *text, const char *why)
 static void test_wrong_text(void **state)
 {
 	(void)state;
-	refused("nothing_like_it\n", "line 1: \"nothing_like_it\" is no part");
+	refused("nothing_like_it\n", "line 1: \"nothing_like_it\" is not a part");
 	refused("\n# x\nopmod = 1\n", "line 3: \"opmod\" is not in a part");
 	refused("data\n  rkey = 1\n", "line 2: data has no field \"rkey\"");
 	refused("data\n  lkey = 0x100000000\n", "line 2: lkey: 0x100000000 has more than 32 bits");
@@ -214,12 +214,12 @@ static void test_wrong_text(void **state)
 	refused("data\n  lkey = -1\n", "is no number");
 	refused("data\n  lkey = 1 2\n", "is no number");
 	refused("data\n  lkey = 1\n  lkey = 1\n", "line 3: lkey is given twice");
-	refused("ctrl\n  opcode = WRITE_RDMA\n", "opcode: \"WRITE_RDMA\" is no number, and no name of one");
+	refused("ctrl\n  opcode = WRITE_RDMA\n", "opcode: \"WRITE_RDMA\" is neither a number nor the name of one");
 	refused("payload\n  data = 123\n", "line 2: 3 hexadecimal digits where 2 belong");
 	refused("payload\n  data = 12zz\n", "is not hexadecimal");
 	refused("ipv4\n  source = 7f0000\n", "6 hexadecimal digits where 8 belong");
 	refused("data\n  reserved = 00\n", "2 hexadecimal digits where 32 belong");
-	refused("\x1b[2J\n", "\"?[2J\" is no part");
+	refused("\x1b[2J\n", "\"?[2J\" is not a part");
 }
 
 static void made_of(const char *text, const char *hex)
