@@ -4,7 +4,7 @@
  *
  *	softhca run -- tutorial [break]
  *
- * `break` changes one byte on the disk in between. The READ succeeds all the same; the key knows that a block is wrong.
+ * `break` changes one byte on the disk in between. The READ still succeeds, but the key has recorded that a block is wrong.
  */
 #include <stdio.h>
 #include <string.h>
@@ -35,7 +35,7 @@ static struct mlx5dv_mkey *create_key(struct end *end)
 	return key;
 }
 
-/* No tuples in memory, tuples on the wire: what goes out gets them, what comes in is checked and loses them. */
+/* Tuples on the wire but not in memory: they are added to outgoing data; incoming data is checked and they are removed. */
 static void set_signature(struct mlx5dv_qp_ex *builder)
 {
 	const struct mlx5dv_sig_t10dif tuple = {
@@ -95,7 +95,7 @@ static void transfer(struct end *end, enum ibv_wr_opcode opcode, const struct ml
 	end_wait_success(end, opcode == IBV_WR_RDMA_WRITE ? "the WRITE" : "the READ");
 }
 
-/* That the transfer succeeded says nothing about the data: the key has to be asked. Returns whether a block is wrong. */
+/* A successful transfer does not mean that the data is right: the key has to be checked. Returns true if a block is wrong. */
 static int check(struct mlx5dv_mkey *key)
 {
 	struct mlx5dv_mkey_err error;

@@ -34,7 +34,7 @@ static int init_obj_qp(struct ibv_qp *base, struct mlx5dv_qp *out)
 	out->rq.stride = UINT32_C(1) << qp->rq.shift;
 	out->bf.reg = page + DOORBELL_SEND_OFFSET;
 	out->bf.size = 0;
-	/* no optional members: there is no descriptor to map the page from, and raw packet QPs do not exist */
+	/* no optional members: the page cannot be mapped from a descriptor, and raw packet QPs do not exist */
 	out->comp_mask = 0;
 	return 0;
 }

@@ -468,7 +468,7 @@ int progress_arrivals(void)
 	return __atomic_load_n(&progress.started, __ATOMIC_ACQUIRE) ? progress.arrivals : -1;
 }
 
-/* Removed descriptors are no longer found; those found stay valid until the section ends. */
+/* Removed descriptors are not found any more; those found stay valid until the section ends. */
 void progress_drain(void)
 {
 	struct epoll_event events[EPOLL_EVENTS];

@@ -9,7 +9,7 @@
  * crash leaves nothing to clean up.
  *
  * Two processes that communicate have a connection: a SOCK_SEQPACKET socket. Its end shows that the other process has
- * gone. In its first message the connecting process passes a memfd, whose memory belongs to the shm link
+ * gone. In its first message the connecting process passes a memfd. Its memory belongs to the shm link
  * (link/shm/shm.h). The connecting process can send at once; the other process receives the data when its device thread
  * accepts the connection. Later messages have no content; they wake the other side. (An eventfd would not do: its owner
  * could make the process that writes to it block.) Both sides refuse processes of other users (SO_PEERCRED), and check
@@ -118,7 +118,7 @@ struct host_peer *host_peer_of(uint32_t qpn);
 
 /**
  * As host_peer_of(), but only if the slot is known to belong to a connected process. Cheap enough to be called for
- * every packet sent. NULL does not mean that there is no connection: a process has many slots, and the slots of a
+ * every packet sent. NULL does not mean that no connection exists: a process has many slots, and the slots of a
  * process that connected to this one are unknown until host_peer_of() finds them.
  */
 struct host_peer *host_peer_known(uint32_t qpn);

@@ -12,7 +12,7 @@ struct host_listed {
 	char name[108]; /* without the leading NUL */
 };
 /**
- * Calls @visit with each listening socket of this network namespace whose name begins with @prefix, until it
+ * Calls @visit with each listening socket of this network namespace that has a name with @prefix, until it
  * returns false. The names come from other users and may be forged. Returns 0 or a negative errno.
  */
 int host_names_list(const char *prefix, bool (*visit)(void *argument, const struct host_listed *listed),

@@ -94,9 +94,9 @@ void host_door_take(const struct host_door *door);
 
 /**
  * Returns the peer that @connect(@number) connects to, made if there is none yet. @connect returns a socket,
- * -ECONNREFUSED if there is no such process, or another negative errno. Returns NULL with errno ENOENT if there is no
- * such process, or one of another user (explained); otherwise the peer could not be made. Sets *@pid to the process, or
- * 0 if it is not known. The caller holds the lock.
+ * -ECONNREFUSED if that process does not exist, or another negative errno. Returns NULL with errno ENOENT if it does
+ * not exist or belongs to another user (explained); other errors mean that the peer could not be made. Sets *@pid to
+ * the process, or 0 if it is not known. The caller holds the lock.
  */
 struct host_peer *host_connect_to(int (*connect)(uint64_t number), uint64_t number, pid_t *pid);
 
@@ -132,8 +132,8 @@ struct host_peer *host_peer_add(int socket, pid_t pid, bool created, int memory)
 
 /**
  * Returns true if the process at the other end of @socket belongs to the present user of this process. The socket may
- * be in a listener's backlog, not accepted yet. If the answer is no or unknown, the refusal is explained. Sets *@pid to
- * the other process, or 0 if it is not visible. The caller holds the lock.
+ * be in a listener's backlog, not accepted yet. Otherwise, or if the user is unknown, returns false and explains it.
+ * Sets *@pid to the other process, or 0 if it is not visible. The caller holds the lock.
  */
 bool host_same_user(int socket, pid_t *pid);
 /** As host_same_user(), but explains nothing and needs no lock. Fills @other as far as it is known. Any thread. */

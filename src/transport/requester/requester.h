@@ -175,7 +175,7 @@ void requester_watch(struct hca_qp *qp);
  * Uses up one retry. Returns false if none was left. Losses from congestion use up none (transport/qp/host_window.h).
  */
 bool requester_may_retry(struct hca_qp *qp);
-/** Returns the share of packets that are no longer in flight to the window of the host. */
+/** Gives the share of packets that were in flight and are not any more back to the window of the host. */
 void requester_settle(struct hca_qp *qp);
 
 /** Disarms the timer, which is armed. */

@@ -58,7 +58,7 @@ static void begin_connection(struct request *request, struct dct_initiator *init
 }
 
 /*
- * Returns true for the first packet of a connection. Only that packet is answered while there is no state: a NAK of a
+ * Returns true for the first packet of a connection. Only that packet is answered without existing state: a NAK of a
  * later packet would acknowledge all packets before it.
  */
 static bool begins_connection(const struct packet *packet)

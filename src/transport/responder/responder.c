@@ -140,7 +140,7 @@ static enum responder_state responder_refuse(struct request *request)
 
 /*
  * Finds the SRQ of an XRC request. IBTA annex A14: every request of XRC names an SRQ of the domain of the QP; the
- * receive, its CQ and the protection domain are those of the SRQ. Returns RESPONDER_REFUSE if there is no such SRQ.
+ * receive, its CQ and the protection domain are those of the SRQ. Returns RESPONDER_REFUSE if that SRQ does not exist.
  */
 static enum responder_state responder_find_srq(struct request *request)
 {

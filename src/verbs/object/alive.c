@@ -410,8 +410,8 @@ void objects_visit(enum object_kind kind, void (*visit)(const void *object))
  */
 
 /*
- * Returns the device that records the refusal: that of @context if it is open, otherwise the first one. Returns NULL if
- * there is no device.
+ * Returns the device that records the refusal: that of @context if it is open, otherwise the first one. Returns NULL
+ * without a device.
  */
 static struct hca *refusal_device(struct ibv_context *context)
 {

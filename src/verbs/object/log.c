@@ -12,7 +12,7 @@
 #include "abi/entry_points.h"
 #include "verbs/object/log.h"
 
-/* NULL if there is no log. Both variables are set before the first device exists, and never change later. */
+/* NULL without a log. Both variables are set before the first device exists, and never change later. */
 static FILE *file;
 static uint32_t most;
 

@@ -353,7 +353,7 @@ struct user_qp {
 };
 
 /*
- * What the next UMR must contain for a key's signature or encryption (mlx5-formats 4.4, 4.5). INIT: never set; UPDATED:
+ * State of a key's signature or encryption: what the next UMR must contain (mlx5-formats 4.4, 4.5). INIT: never set; UPDATED:
  * set by the open work request; SET: set by an earlier one; RESET: removed by the open one.
  */
 enum block_state { BLOCK_INIT, BLOCK_UPDATED, BLOCK_SET, BLOCK_RESET };
