@@ -189,7 +189,7 @@ static uint64_t transmit_field(struct block_stage *stage, uint8_t *to, uint64_t 
 	return bytes;
 }
 
-/* After data from memory: handles the ends of blocks at this position. */
+/* Handles the ends of blocks at this position, after data was read from memory. */
 static void transmit_boundary(struct block_stage *stage)
 {
 	struct signature_stage *at = &stage->signature;

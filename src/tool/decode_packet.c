@@ -59,7 +59,7 @@ static void take_mad(struct decoder *decoder)
 	enum cm_message_kind kind = cm_mad_kind(decoder->bytes + decoder->at);
 
 	decoder_take(decoder, PART_MAD, 0);
-	/* Both are in the order of cm_messages.def. */
+	/* The parts and the message kinds are both in the order of cm_messages.def. */
 	if (kind == CM_NO_MESSAGE)
 		decoder_take(decoder, PART_PAYLOAD, CM_MAD_BYTES - CM_MAD_HEADER_BYTES);
 	else

@@ -46,7 +46,7 @@ struct hosts_run {
 
 /** Pipes and sockets between `softhca hosts` and one of its hosts, as the child receives them. */
 struct hosts_ends {
-	int start;      /* the network is there when a byte arrives */
+	int start;      /* a byte arrives when the network exists */
 	int orders;     /* a datagram from `softhca hosts` is a signal number for the program */
 	int status;     /* the child writes the wait status of its program, an int */
 	int listener;   /* the socket of the host, see hosts_listen() */

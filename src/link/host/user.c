@@ -42,16 +42,16 @@ static bool proc_read_line(const char *path, char *line, int size)
 static unsigned int user_overflow(void)
 {
 	static unsigned int known; /* atomic; 0: not read yet */
-	unsigned int nobody = __atomic_load_n(&known, __ATOMIC_RELAXED);
+	unsigned int user = __atomic_load_n(&known, __ATOMIC_RELAXED);
 	char line[64];
 
-	if (nobody)
-		return nobody;
-	if (!proc_read_line("/proc/sys/kernel/overflowuid", line, sizeof(line)) || sscanf(line, "%u", &nobody) != 1 ||
-	    !nobody)
-		nobody = 65534;
-	__atomic_store_n(&known, nobody, __ATOMIC_RELAXED);
-	return nobody;
+	if (user)
+		return user;
+	if (!proc_read_line("/proc/sys/kernel/overflowuid", line, sizeof(line)) || sscanf(line, "%u", &user) != 1 ||
+	    !user)
+		user = 65534;
+	__atomic_store_n(&known, user, __ATOMIC_RELAXED);
+	return user;
 }
 
 /*

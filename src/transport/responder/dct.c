@@ -74,7 +74,7 @@ static void pass_time(struct dct *dct)
 	dct->era_began_ns = now;
 }
 
-/* Returns an initiator to replace: one that has been silent or, if there are too many, one that has left. */
+/* Returns an initiator to replace: a silent one or, if there are too many initiators, one that has left. */
 static struct dct_initiator *find_vacant(const struct dct *dct)
 {
 	struct dct_initiator *left = NULL;
