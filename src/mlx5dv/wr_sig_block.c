@@ -21,8 +21,12 @@ struct checked {
 	uint8_t number; /* DOMAIN_* */
 };
 
-/* Refuses a @value of the domain; evaluates to false. */
-#define REFUSE_DOMAIN(qp, checked, rule, value) (WR_REFUSE(qp, call, EINVAL, rule, (checked)->number, value), false)
+/* Refuses a value of a domain: FIGURES(number of the domain, value). Returns false. */
+static bool domain_refuse(struct user_qp *qp, enum explain_rule rule, const uint64_t *figures, size_t count)
+{
+	wr_refuse(qp, call, EINVAL, rule, figures, count);
+	return false;
+}
 
 static bool t10dif_allowed(struct user_qp *qp, const struct checked *checked)
 {

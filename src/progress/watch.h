@@ -4,8 +4,7 @@
  * doorbell records and a register that is plain memory. The records contain all necessary state (mlx5-formats 1.16), so
  * a thread scans the records of all such queues. It does so at least every 50 us, if it has a processor, for 10 ms
  * after each doorbell. After that it sleeps until a program stores to a doorbell register (progress/trap.h) or, if such
- * stores cannot be trapped, for an eighth of the time without doorbells. The measurements are in
- * docs/inside/decisions.md.
+ * stores cannot be trapped, for an eighth of the time without doorbells. DESIGN.md has the figures.
  *
  * A watch is embedded in its queue, which stops it before it is freed. The thread, one per device, is started when
  * something is to be watched; it blocks all signals, sleeps when nothing is watched, and holds no lock while a queue is
