@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* softhca run --error-exitcode, see run_errors.h. */
+#include <fcntl.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -23,22 +26,47 @@ static int parse_status(const char *text)
 	return (int)status;
 }
 
-void run_errors_begin(struct run_errors *errors, const char *option)
+_Noreturn static void marks_fail(const struct run_errors *errors)
+{
+	tool_fail(EXIT_FAILURE, "--error-exitcode: %s: %m", errors->directory);
+}
+
+/* Sets errors->marks to a name in the directory that cannot be guessed. */
+static void marks_name(struct run_errors *errors)
+{
+	uint64_t random[2];
+
+	if (getrandom(random, sizeof(random), 0) != sizeof(random))
+		marks_fail(errors);
+	snprintf(errors->marks, sizeof(errors->marks), "%s/%016" PRIx64 "%016" PRIx64, errors->directory, random[0],
+		 random[1]);
+}
+
+/*
+ * Makes a file that every process of the program can write to, also one that has changed its user, and no process of another
+ * user: the directory can be searched but not listed, and only the environment of the program has the name.
+ */
+static void marks_make(struct run_errors *errors)
 {
 	int fd;
 
+	strcpy(errors->directory, "/tmp/softhca-marks-XXXXXX");
+	if (!mkdtemp(errors->directory))
+		marks_fail(errors);
+	marks_name(errors);
+	fd = open(errors->marks, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+	if (fd < 0 || fchmod(fd, 0666) || chmod(errors->directory, 0711))
+		marks_fail(errors);
+	close(fd);
+}
+
+void run_errors_begin(struct run_errors *errors, const char *option)
+{
 	*errors = (struct run_errors){0};
 	if (!option)
 		return;
 	errors->status = parse_status(option);
-	strcpy(errors->marks, "/tmp/softhca-marks-XXXXXX");
-	fd = mkstemp(errors->marks);
-	if (fd < 0)
-		tool_fail(EXIT_FAILURE, "--error-exitcode: %s: %m", errors->marks);
-	/* A process of the program may have changed its user. */
-	if (fchmod(fd, 0666))
-		tool_fail(EXIT_FAILURE, "--error-exitcode: %s: %m", errors->marks);
-	close(fd);
+	marks_make(errors);
 	setenv(MARKS_VARIABLE, errors->marks, 1);
 }
 
@@ -52,5 +80,6 @@ int run_errors_status(struct run_errors *errors, int status)
 	if (WIFEXITED(status) && !stat(errors->marks, &marks) && marks.st_size)
 		status = errors->status << 8;
 	unlink(errors->marks);
+	rmdir(errors->directory);
 	return status;
 }

@@ -4,8 +4,9 @@
 #define SOFTHCA_TOOL_RUN_ERRORS_H
 
 struct run_errors {
-	int status;     /* exit status if anything was explained; 0: the option was not given */
-	char marks[64]; /* file to which each process that explains something appends (explain/sink.h) */
+	int status;         /* exit status if anything was explained; 0: no such option */
+	char directory[32]; /* directory of the file */
+	char marks[80];     /* file to which each process that explains something appends (explain/sink.h) */
 };
 
 /**

@@ -95,6 +95,35 @@ class ErrorExitcode(unittest.TestCase):
             self.assertEqual(done.stderr, f'softhca: --error-exitcode is a number from 1 to 255, not "{value}"\n')
 
 
+OTHER_USER = ('setpriv', '--reuid=65534', '--regid=65534', '--clear-groups')
+
+
+@unittest.skipIf(os.geteuid() != 0, 'needs root, to be another user')
+class ErrorExitcodeOfUsers(unittest.TestCase):
+    """The marks of --error-exitcode are those of the program, whatever its user, and of no other program."""
+
+    def test_program_that_changed_its_user(self):
+        if subprocess.run([*OTHER_USER, TOOL, '--version'], check=False, capture_output=True).returncode:
+            self.skipTest('another user may not run the command')
+        done = softhca('run', '--error-exitcode=77', '--', *OTHER_USER, PROGRAM)
+        self.assertEqual(done.returncode, 77, done)
+
+    def test_other_user(self):
+        """Without the environment of the program, the file is neither listed nor found."""
+        script = ('touch "$1" && ls /tmp/softhca-marks-*/ && exit 4; '
+                  'for file in /tmp/softhca-marks-* /tmp/softhca-marks-*/*; do echo x >>"$file"; done; exit 3')
+        with tempfile.TemporaryDirectory() as directory:
+            os.chmod(directory, 0o777)
+            ran = os.path.join(directory, 'ran')
+            done = softhca('run', '--error-exitcode=77', '--', *OTHER_USER, 'env', '-i', '/bin/sh', '-c', script, 'sh', ran)
+            self.assertEqual(done.returncode, 3, done)
+            self.assertTrue(os.path.exists(ran))
+
+    def test_nothing_is_left(self):
+        done = softhca('run', '--error-exitcode=77', '--', 'sh', '-c', 'dirname "$SOFTHCA_EXPLAIN_MARKS"')
+        self.assertFalse(os.path.exists(done.stdout.strip()), done)
+
+
 class NobodyReads(unittest.TestCase):
     def test_pipe(self):
         reader, writer = os.pipe()
