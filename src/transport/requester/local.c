@@ -3,6 +3,8 @@
  * Local operations: copies, checks of memory, changes of keys. The requester executes them itself; they send no packets
  * and are not repeated.
  */
+#include <errno.h>
+
 #include "core/epoch.h"
 #include "core/thread_memory.h"
 #include "mkey/umr.h"
@@ -93,7 +95,7 @@ static enum progress start_dump(struct hca_qp *qp, const struct wqe *wqe)
 	return end_local(qp, push_local(&qp->requester, wqe));
 }
 
-/* Changes keys as the local operation requires; a NOP changes none. */
+/* Changes keys as the local operation says. Refuses a class that no function executes, rather than complete it with success. */
 static int change_keys(const struct hca_qp *qp, const struct wqe *wqe, uint64_t *revoked, struct refusal *why)
 {
 	switch (wqe_opcodes[wqe->opcode].class) {
@@ -101,8 +103,10 @@ static int change_keys(const struct hca_qp *qp, const struct wqe *wqe, uint64_t 
 		return umr_execute(&qp->send_access, wqe->bytes, wqe->size, revoked, why);
 	case WQE_CLASS_SET_PSV:
 		return set_psv_execute(&qp->send_access, wqe->bytes, wqe->size, why);
-	default:
+	case WQE_CLASS_NOP:
 		return 0;
+	default:
+		return REFUSAL(why, EINVAL, RULE_WQE_OPCODE_UNSUPPORTED, wqe->opcode, wqe->index);
 	}
 }
 

@@ -11,7 +11,9 @@
 
 #include "../support/device_fixture.h"
 
+#include "core/epoch.h"
 #include "transport/control/commands.h"
+#include "transport/requester/requester.h"
 
 static struct device device;
 static const struct ibv_qp_attr defaults = {.rnr_retry = 7, .retry_cnt = 7, .min_rnr_timer = 1};
@@ -110,9 +112,34 @@ static void more_under_way_than_the_ring_holds(void **state)
 	raw_cq_destroy(&cq);
 }
 
+/* A class that the requester does not execute itself, as one that a new opcode brings and no code handles. */
+static void class_that_no_code_executes(void **state)
+{
+	const struct wqe wqe = {
+		.size = 16, .opcode = MLX5_OPCODE_SEND, .blocks = 1, .fm_ce_se = MLX5_WQE_CTRL_CQ_UPDATE};
+	struct raw_cq cq;
+	struct raw_qp end;
+
+	(void)state;
+	raw_cq_make(&device, &cq, 4);
+	raw_qp_make(&device, &end, IBV_QPT_RC, &cq, 4);
+	raw_qp_connect(&device, &end, end.qp->number, &defaults);
+	epoch_enter();
+	queue_lock(&end.qp->lock);
+	requester_start_local(end.qp, &wqe);
+	queue_unlock(&end.qp->lock);
+	epoch_leave();
+	assert_int_equal(hca_qp_state(end.qp), IBV_QPS_ERR);
+	expect_cqe(&cq, 0, MLX5_CQE_SYNDROME_MW_BIND_ERR);
+	assert_null(raw_cq_poll(&cq));
+	raw_qp_destroy(&end);
+	raw_cq_destroy(&cq);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(class_that_no_code_executes),
 		cmocka_unit_test(wqe_beyond_the_doorbell),
 		cmocka_unit_test(completion_queue_full_while_flushing),
 		cmocka_unit_test(more_under_way_than_the_ring_holds),
