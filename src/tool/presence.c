@@ -6,7 +6,6 @@
  * handled likewise (tool/sysfs_tree.h).
  */
 #include <errno.h>
-#include <glob.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,6 +19,8 @@
 #include "tool/tool.h"
 
 #define DIRECTORY "/dev/infiniband"
+/* Variable that the libraries read (verbs/context/missing_nodes.c): only programs that use UCX need to know. */
+#define MISSING_NODES "SOFTHCA_MISSING_NODES"
 
 /* Writes the path with the name in ibv_device.dev_name. */
 static void node_path(char *path, size_t size, uint32_t device)
@@ -81,30 +82,7 @@ static int presence_make_directory(uint32_t devices)
 	return error ? error : nodes_make(devices);
 }
 
-/* Returns true if UCX is installed; otherwise missing files are not reported. */
-static bool ucx_is_installed(void)
-{
-	static const char *const patterns[] = {"/lib*/libucs.so.0", "/usr/lib*/libucs.so.0", "/usr/lib/*/libucs.so.0",
-					       "/usr/local/lib*/libucs.so.0", "/opt/*/lib*/libucs.so.0"};
-	const char *path = getenv("LD_LIBRARY_PATH");
-	char *directories = path ? strdup(path) : NULL, *rest = directories, *directory, file[4096];
-	bool found = false;
-	glob_t matches;
-
-	for (size_t i = 0; i < sizeof(patterns) / sizeof(patterns[0]) && !found; i++) {
-		found = glob(patterns[i], GLOB_NOSORT, NULL, &matches) == 0;
-		if (found)
-			globfree(&matches);
-	}
-	while (!found && (directory = strsep(&rest, ":;"))) {
-		snprintf(file, sizeof(file), "%s/libucs.so.0", directory);
-		found = access(file, F_OK) == 0;
-	}
-	free(directories);
-	return found;
-}
-
-/* Files that a program may miss. */
+/* Parts that a program may miss. */
 struct presence {
 	struct settings settings;
 	bool nodes, files; /* in /dev, in /sys */
@@ -155,6 +133,7 @@ void presence_make(const struct settings *settings)
 				    .files = !sysfs_tree_is_there(settings)};
 	int error;
 
+	unsetenv(MISSING_NODES);
 	if (!presence.nodes && !presence.files)
 		return;
 	error = presence_try(&presence);
@@ -166,9 +145,6 @@ void presence_make(const struct settings *settings)
 		presence.files = false;
 		error = presence_try(&presence);
 	}
-	if (error && presence.nodes && ucx_is_installed())
-		fprintf(stderr,
-			"softhca: no " DIRECTORY "/uverbs0 for the program (%s); UCX will not see the device "
-			"(softhca doctor says what to do; --no-presence: do not try)\n",
-			strerror(-error));
+	if (error && presence.nodes)
+		setenv(MISSING_NODES, strerror(-error), 1);
 }

@@ -88,9 +88,9 @@ bool python_wait(const char *name, int count, char **arguments, int out);
 void library_path_export(void);
 
 /**
- * Provides this process, and the program that replaces it, with a character device in /dev/infiniband and files in
- * /sys/class/infiniband for each device by @settings, as far as the kernel allows. If it does not and UCX is installed,
- * a line on stderr reports it. Called by a single-threaded process.
+ * Shows this process, and the program that replaces it, a character device in /dev/infiniband and files in
+ * /sys/class/infiniband for each device by @settings, as far as the kernel allows. If it does not, programs that use
+ * UCX report it. Called by a single-threaded process.
  */
 void presence_make(const struct settings *settings);
 

@@ -32,6 +32,9 @@ void contexts_handle_fork(void);
 void devices_before_fork(void);
 void devices_after_fork(void);
 
+/** Reports, once, if UCX is in this process and will not find the device. Any thread. (verbs/context/missing_nodes.c) */
+void missing_nodes_report(void);
+
 /** Fills the function tables of @context. (verbs/context/context_ops.c) */
 void context_ops_fill(struct verbs_context *context);
 

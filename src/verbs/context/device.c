@@ -99,6 +99,7 @@ struct ibv_device **softhca_ibv_get_device_list(int *num_devices)
 		errno = ENOMEM;
 		return NULL;
 	}
+	missing_nodes_report();
 	list = calloc(device_count + 1, sizeof(*list));
 	if (!list)
 		return NULL;
