@@ -81,6 +81,7 @@ static void hooks_start(void)
 		page_guard_write_was_read = lint_write_was_read;
 		page_guard_last_first = wanted & misuse_bit(RULE_WRITE_READ_EARLY);
 	}
+	lint_sleeps_start();
 	lint_wanted = wanted;
 	lint_hooks = &hooks;
 }

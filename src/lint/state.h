@@ -9,6 +9,7 @@
 #define SOFTHCA_LINT_STATE_H
 
 #include "core/lock.h"
+#include "core/timer.h"
 #include "observe/page_guard.h"
 #include "explain/misuse.h"
 #include "verbs/object/lint.h"
@@ -120,6 +121,8 @@ extern uint64_t lint_wanted;
 /* The functions that lint.c registers with the driver; verbs/object/lint_hooks.def describes them. */
 #define LINT_HOOK(name, parameters) void lint_##name parameters;
 #include "verbs/object/lint_hooks.def"
+	struct user_cq *stale;             /* atomic; CQs that were armed with old completions (sleeps.c) */
+	struct timer sleep_timer;          /* looks for threads that sleep on them */
 #undef LINT_HOOK
 
 /** Returns the state of QP @qp_num, or NULL. The lock is held. (state.c) */
@@ -209,6 +212,14 @@ void lint_write_was_read(struct hca *hca, uint32_t qp_num, uint64_t address, uin
  * each is made only once. NULL: the warning is made each time. Any thread; the lock may be held.
  */
 void lint_warn(struct hca *hca, const struct explain_subject *subject, uint64_t *warned, enum explain_rule rule,
+/** Prepares the search for threads that sleep on completions. (sleeps.c) */
+void lint_sleeps_start(void);
+/**
+ * Returns true if @thread of this process waits without a time limit for @fd to become readable. A few system calls; any thread.
+ * (waits.c)
+ */
+bool lint_thread_waits(pid_t thread, int fd);
+
 	       const uint64_t *figures, size_t count);
 
 enum { LINT_SUMMARY_PART = 48, LINT_SUMMARY_BYTES = MISUSE_RULES * LINT_SUMMARY_PART + 64 };

@@ -45,7 +45,8 @@ struct hca_cq *hca_cq_find(const struct hca_context *context, uint32_t number);
 struct hca_cq_state {
 	uint32_t producer, consumer; /* 24 bits: CQEs written so far, and the last index in the record of the program */
 	bool overrun;
-	bool armed, armed_solicited; /* armed for the next CQE; armed for the next solicited one */
+	bool armed, armed_solicited; /* for the next CQE; for the next solicited one */
+	bool event_waits;            /* the event is due, and moderation delays it */
 };
 
 void hca_cq_query(struct hca_cq *cq, struct hca_cq_state *state);

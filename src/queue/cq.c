@@ -152,6 +152,7 @@ void hca_cq_query(struct hca_cq *cq, struct hca_cq_state *state)
 		.overrun = cq->overrun,
 		.armed = cq->armed,
 		.armed_solicited = cq->armed_solicited,
+		.event_waits = cq->waiting != 0,
 	};
 	queue_unlock(&cq->lock);
 }

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Rules 900 to 949, continued: events that are acknowledged not at all or too often, and a queue pair destroyed while its
  * CQ is polled. */
+#include <poll.h>
 #include <pthread.h>
+#include <sys/epoll.h>
+#include <unistd.h>
 
 #include "../rdmacm/support.h"
 #include "rule_cases.h"
@@ -135,6 +138,118 @@ static void events_overacknowledged(void)
 	expect_error(ibv_destroy_comp_channel(channel), 0);
 }
 
+/* ---- sleeping --------------------------------------------------------------------------------------------------- */
+
+enum wait { WAIT_GET, WAIT_POLL, WAIT_EPOLL };
+
+/* Causes a completion when the program has been warned, or after some time if @argument is NULL. */
+static void *wake(void *argument)
+{
+	const uint64_t *serial = argument;
+	struct softhca_explanation newest = {0};
+
+	for (int i = 0; i < (serial ? 500 : 100); i++) {
+		softhca_explanations(client.context, 0, &newest, 1);
+		if (serial && newest.serial > *serial && newest.rule == RULE_SLEEPS_ON_COMPLETIONS)
+			break;
+		sleep_ms(10);
+	}
+	write_word(&pair.client, 3);
+	return NULL;
+}
+
+static void wait_for_channel(struct ibv_comp_channel *channel, enum wait wait)
+{
+	struct pollfd polled = {.fd = channel->fd, .events = POLLIN};
+	struct epoll_event event = {.events = EPOLLIN};
+	int fd;
+
+	switch (wait) {
+	case WAIT_GET:
+		break;
+	case WAIT_POLL:
+		assert_int_equal(poll(&polled, 1, -1), 1);
+		break;
+	case WAIT_EPOLL:
+		fd = epoll_create1(EPOLL_CLOEXEC);
+		assert_true(fd >= 0);
+		assert_success(epoll_ctl(fd, EPOLL_CTL_ADD, channel->fd, &event));
+		assert_int_equal(epoll_wait(fd, &event, 1, -1), 1);
+		close(fd);
+		break;
+	}
+}
+
+static void take_event(struct ibv_comp_channel *channel, struct ibv_cq *cq)
+{
+	struct ibv_cq *raised;
+	void *cq_context;
+
+	expect_error(ibv_get_cq_event(channel, &raised, &cq_context), 0);
+	assert_ptr_equal(raised, cq);
+	ibv_ack_cq_events(cq, 1);
+}
+
+/*
+ * Takes an event for two completions, arms the CQ, polls @polled of them, and sleeps until a third one arrives: when a warning
+ * was made, if @warned.
+ */
+static void sleep_after(struct ibv_comp_channel *channel, struct ibv_cq *cq, int polled, enum wait wait, bool warned)
+{
+	struct softhca_explanation newest = {0};
+	pthread_t thread;
+
+	softhca_explanations(client.context, 0, &newest, 1);
+	write_word(&pair.client, 1);
+	write_word(&pair.client, 2);
+	expect_error(ibv_req_notify_cq(cq, 0), 0);
+	take_event(channel, cq);
+	expect_error(ibv_req_notify_cq(cq, 0), 0);
+	for (int i = 1; i <= polled; i++)
+		expect_completion(&pair.client, (uint64_t)i, IBV_WC_RDMA_WRITE);
+	expect_error(pthread_create(&thread, NULL, wake, warned ? &newest.serial : NULL), 0);
+	wait_for_channel(channel, wait);
+	take_event(channel, cq);
+	expect_error(pthread_join(thread, NULL), 0);
+	for (int i = polled + 1; i <= 3; i++)
+		expect_completion(&pair.client, (uint64_t)i, IBV_WC_RDMA_WRITE);
+}
+
+/* Sleeps with @wait, after polling the CQ until it is empty or not. */
+static void sleep_on_channel(struct ibv_comp_channel *channel, enum wait wait, bool warned)
+{
+	struct ibv_cq *cq = ibv_create_cq(client.context, 16, NULL, channel, 0);
+	struct pair_options options = pair.options;
+
+	assert_non_null(cq);
+	options.client_cq = cq;
+	pair_replace(&pair, &options);
+	sleep_after(channel, cq, warned ? 1 : 2, wait, warned);
+	if (warned)
+		expect_misuse(
+			SLEEPS_ON_COMPLETIONS,
+			"%s: a thread waits for an event of CQ 0x%x, which it has armed while 1 completions were in it "
+			"that the last event reported, and not polled empty since: they raise no event",
+			wait == WAIT_GET ? "ibv_get_cq_event" : "ibv_req_notify_cq", cq->handle);
+	options.client_cq = NULL;
+	pair_replace(&pair, &options);
+	expect_error(ibv_destroy_cq(cq), 0);
+}
+
+static void sleeps_on_completions(void)
+{
+	struct ibv_comp_channel *channel = ibv_create_comp_channel(client.context);
+
+	assert_non_null(channel);
+	for (int wait = WAIT_GET; wait <= WAIT_EPOLL; wait++)
+		sleep_on_channel(channel, (enum wait)wait, false);
+	expect_no_misuse(SLEEPS_ON_COMPLETIONS);
+	for (int wait = WAIT_GET; wait <= WAIT_EPOLL; wait++)
+		sleep_on_channel(channel, (enum wait)wait, true);
+	expect_error(ibv_destroy_comp_channel(channel), 0);
+	side_accept(&server);
+}
+
 /* ---- polling ---------------------------------------------------------------------------------------------------- */
 
 static void write_and_start_poll(struct ibv_cq_ex *cq)
@@ -183,6 +298,7 @@ static void destroyed_in_poll(void)
 static const struct rule_case cases[] = {
 	MISUSE_CASE(EVENTS_UNACKNOWLEDGED, events_unacknowledged),
 	MISUSE_CASE(EVENTS_OVERACKNOWLEDGED, events_overacknowledged),
+	MISUSE_CASE(SLEEPS_ON_COMPLETIONS, sleeps_on_completions),
 	MISUSE_CASE(DESTROYED_IN_POLL, destroyed_in_poll),
 };
 RULE_CASES(misuse_event_cases, cases);

@@ -62,6 +62,7 @@ void context_ops_fill(struct verbs_context *context)
 		context->context.ops.post_recv = post_recv_observed;
 		context->context.ops.post_srq_recv = post_srq_recv_observed;
 		context->context.ops.poll_cq = poll_cq_observed;
+		context->context.ops.req_notify_cq = req_notify_cq_observed;
 	}
 	context->query_port = softhca_ibv_query_port_ex;
 	context->advise_mr = softhca_ibv_advise_mr;

@@ -194,6 +194,11 @@ struct user_cq {
 	uint32_t lint_due;
 	bool lint_warned;
 	pid_t lint_poller; /* thread that polled last */
+	/* Armed by thread lint_armer with completions before index lint_stale_end that raise no event (lint/sleeps.c). */
+	struct user_cq *lint_stale_next;
+	uint32_t lint_stale_end;
+	pid_t lint_armer;
+	bool lint_slept; /* RULE_SLEEPS_ON_COMPLETIONS was made */
 	struct alive alive;
 };
 

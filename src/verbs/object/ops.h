@@ -23,6 +23,7 @@ int post_send_observed(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_sen
 int post_recv_observed(struct ibv_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr);
 int post_srq_recv_observed(struct ibv_srq *srq, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr);
 int poll_cq_observed(struct ibv_cq *cq, int num_entries, struct ibv_wc *wc);
+int req_notify_cq_observed(struct ibv_cq *cq, int solicited_only);
 int softhca_ibv_post_recv(struct ibv_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr);
 int softhca_ibv_post_srq_recv(struct ibv_srq *srq, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr);
 

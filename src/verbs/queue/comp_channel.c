@@ -63,6 +63,7 @@ int softhca_ibv_get_cq_event(struct ibv_comp_channel *channel, struct ibv_cq **c
 	void *object;
 	int type, error;
 
+	LINT(channel_waiting, to_user_comp_channel(channel));
 	error = substitute_poller_take_event(&to_user_comp_channel(channel)->events, &type, &object);
 	if (error) {
 		errno = -error;
@@ -70,6 +71,7 @@ int softhca_ibv_get_cq_event(struct ibv_comp_channel *channel, struct ibv_cq **c
 	}
 	taken = object;
 	cq_event_taken(taken);
+	LINT(cq_event_taken, taken);
 	*cq = &taken->base;
 	*cq_context = taken->base.cq_context;
 	return 0;

@@ -15,6 +15,7 @@
 #include "verbs/queue/cq.h"
 #include "verbs/queue/cqe.h"
 #include "verbs/object/events.h"
+#include "verbs/object/lint.h"
 #include "verbs/object/ops.h"
 
 enum {
@@ -264,6 +265,7 @@ int softhca_ibv_destroy_cq(struct ibv_cq *base)
 		return refuse_ignorable(hca_of_context(base->context), "ibv_destroy_cq", EBUSY, RULE_CQ_IN_USE,
 					FIGURES(base->handle));
 	object_leave(&cq->alive);
+	LINT(cq_destroyed, cq);
 	/* ibv_get_cq_event(3): destroying a CQ waits until all events that the program took are acknowledged. */
 	events_wait(base->context, "ibv_destroy_cq", "CQ", &cq->comp_events_taken, &base->comp_events_completed);
 	events_wait(base->context, "ibv_destroy_cq", "CQ", &cq->async_events_taken, &base->async_events_completed);

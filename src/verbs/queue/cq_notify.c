@@ -7,6 +7,7 @@
 
 #include "progress/progress.h"
 #include "verbs/queue/cq.h"
+#include "verbs/object/lint.h"
 #include "verbs/object/ops.h"
 
 enum {
@@ -26,6 +27,14 @@ int softhca_ibv_req_notify_cq(struct ibv_cq *base, int solicited_only)
 	if (__atomic_load_n(&progress_pollers, __ATOMIC_RELAXED))
 		progress_before_sleep();
 	return 0;
+}
+
+int req_notify_cq_observed(struct ibv_cq *cq, int solicited_only)
+{
+	int error = softhca_ibv_req_notify_cq(cq, solicited_only);
+
+	LINT(cq_armed, to_user_cq(cq));
+	return error;
 }
 
 void cq_event_taken(struct user_cq *cq)
