@@ -65,9 +65,14 @@ struct hca {
 	struct filters *filters;        /* filter/filter.h; or NULL */
 	const struct key_observer *key_observer; /* observe/key_observer.h; or NULL */
 	struct key_book *key_book;               /* draw/book.h; or NULL */
-	pthread_mutex_t refused_lock;            /* leaf; for the two rings */
-	struct refused_ring *refused;            /* mkey/refused.h; or NULL */
-	struct ended_ring *ended;                /* mkey/ended.h; or NULL */
+	/*
+	 * Keys with a signature record where transfers end, for warnings about misuse (hca_mkey_cut_block()). Set before any key
+	 * exists.
+	 */
+	bool notes_block_ends;
+	pthread_mutex_t refused_lock; /* leaf; for the two rings */
+	struct refused_ring *refused; /* mkey/refused.h; or NULL */
+	struct ended_ring *ended;     /* mkey/ended.h; or NULL */
 };
 
 struct registry {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Warns of mkey signatures that a dropped chain left in an unknown state, or that were never checked. */
+/* Signatures of mkeys that a dropped chain left in an unknown state, that were never checked, or that the last transfer did not reach. */
 #include "lint/state.h"
 
 static void suspect_report(struct lint_qp *state)
@@ -64,8 +64,21 @@ void lint_keys_posted(struct lint_qp *state)
 	}
 }
 
+/* A later transfer continues the block only if it begins there, so the last one before a check decides. The lock is not held. */
+static void check_last_block(struct user_mkey *mkey, const char *call)
+{
+	struct hca_cut_block cut;
+
+	if (mkey->lint.cut || !hca_mkey_cut_block(mkey->key, &cut))
+		return;
+	mkey->lint.cut = true;
+	lint_warn_call(hca_of_context(mkey->pd->base.context), call, RULE_BLOCK_CUT,
+		       FIGURES(mkey->base.lkey, cut.bytes, cut.block));
+}
+
 void lint_key_checked(struct user_mkey *mkey)
 {
+	check_last_block(mkey, "mlx5dv_mkey_check");
 	queue_lock(&lint.lock);
 	mkey->lint.checked = true;
 	queue_unlock(&lint.lock);
@@ -86,6 +99,7 @@ static void chain_forget_key(struct lint_qp *state, const struct user_mkey *mkey
 
 void lint_key_destroying(struct user_mkey *mkey)
 {
+	check_last_block(mkey, "mlx5dv_destroy_mkey");
 	queue_lock(&lint.lock);
 	for (int i = 0; i < LINT_BUCKETS; i++)
 		for (struct lint_qp *state = lint.qps[i]; state; state = state->next)

@@ -81,6 +81,8 @@ static void hooks_start(void)
 		page_guard_write_was_read = lint_write_was_read;
 		page_guard_last_first = wanted & misuse_bit(RULE_WRITE_READ_EARLY);
 	}
+	for (size_t i = 0; i < the_registry.count; i++)
+		the_registry.devices[i].notes_block_ends = wanted & misuse_bit(RULE_BLOCK_CUT);
 	lint_sleeps_start();
 	lint_wanted = wanted;
 	lint_hooks = &hooks;

@@ -249,6 +249,19 @@ int hca_mkey_destroy(struct mkey *key)
 	return 0;
 }
 
+bool hca_mkey_cut_block(struct mkey *key, struct hca_cut_block *cut)
+{
+	bool is_cut;
+
+	epoch_enter();
+	queue_lock(mkey_lock(key));
+	*cut = key->cut;
+	is_cut = cut->block && key->cut_version == mkey_mapping(key)->version;
+	queue_unlock(mkey_lock(key));
+	epoch_leave();
+	return is_cut;
+}
+
 void hca_mkey_query(struct mkey *key, struct hca_mkey_state *state)
 {
 	const struct mapping *map;

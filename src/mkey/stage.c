@@ -146,11 +146,51 @@ static void keep_own(const struct block_stage *stage, const struct block_reached
 		memcpy(own->unit, stage->cipher.scratch, reached->held);
 }
 
+/* Returns true if a block of @stage has a signature that is checked, or gets one. A transaction has a single block. */
+static bool block_has_signature(const struct block_stage *stage)
+{
+	const struct signature_setup *setup = &stage->setup->signature;
+	const struct signature_domain *input = stage->transmits ? &setup->memory : &setup->wire;
+	const struct signature_domain *output = stage->transmits ? &setup->wire : &setup->memory;
+
+	return setup->enabled && !setup->transaction && ((input->field && setup->checked) || output->field);
+}
+
+/* Returns the block inside which @stage has stopped; block 0: none. */
+static struct hca_cut_block cut_block_of(const struct block_stage *stage)
+{
+	const struct signature_setup *setup = &stage->setup->signature;
+	const struct signature_domain *wire = &setup->wire, *memory = &setup->memory;
+	const struct wire_position at = wire_position(setup, stage->position);
+
+	if (at.in_field)
+		return (struct hca_cut_block){wire->block + at.field, extended_block(wire)};
+	if (wire->field && at.raw % wire->block)
+		return (struct hca_cut_block){(uint32_t)(at.raw % wire->block), extended_block(wire)};
+	if (memory->field && at.raw % memory->block)
+		return (struct hca_cut_block){(uint32_t)(at.raw % memory->block), memory->block};
+	return (struct hca_cut_block){0};
+}
+
+static void note_block_end(const struct block_stage *stage)
+{
+	struct mkey *key = key_of(stage);
+
+	if (!key || !stage->begun || !block_has_signature(stage))
+		return;
+	queue_lock(mkey_lock(key));
+	key->cut = cut_block_of(stage);
+	key->cut_version = stage->map->version;
+	queue_unlock(mkey_lock(key));
+}
+
 void stage_end(struct block_stage *stage)
 {
 	struct block_reached reached;
 	struct mkey *key;
 
+	if (unlikely(stage->access.hca->notes_block_ends))
+		note_block_end(stage);
 	if (stage->transmits || !inside_block(stage))
 		return;
 	reached = reached_of(stage);

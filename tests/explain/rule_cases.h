@@ -68,9 +68,10 @@ extern const struct rule_cases mlx5dv_cases, crypto_cases, signature_cases; /* r
 extern const struct rule_cases devx_cases;                                  /* rules_devx.def */
 extern const struct rule_cases fault_cases;                                 /* of links, rules_device.def */
 extern const struct rule_cases rdmacm_id_cases, rdmacm_address_cases, rdmacm_qp_cases, rdmacm_connect_cases,
-	rsocket_cases;                                                             /* rules_rdmacm.def */
-extern const struct rule_cases misuse_cases, misuse_event_cases, misuse_end_cases; /* rules_misuse.def */
-extern const struct rule_cases dc_cases, xrc_cases;                                /* of DC and XRC, from all of them */
+	rsocket_cases; /* rules_rdmacm.def */
+extern const struct rule_cases misuse_cases, misuse_event_cases, misuse_block_cases,
+	misuse_end_cases;                           /* rules_misuse.def */
+extern const struct rule_cases dc_cases, xrc_cases; /* of DC and XRC, from all of them */
 
 /**
  * Expects @explanation to be of @rule; its line, without the name of the device, is @format and the source and advice of the

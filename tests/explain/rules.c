@@ -31,6 +31,7 @@ static const struct rule_cases *const tables[] = {
 	&rsocket_cases,
 	&misuse_cases,
 	&misuse_event_cases,
+	&misuse_block_cases,
 	&misuse_end_cases,
 };
 

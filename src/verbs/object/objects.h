@@ -376,11 +376,11 @@ struct user_mkey {
 	struct key_crypto *crypto; /* for a key with CRYPTO, otherwise NULL; mlx5dv/wr_crypto.h */
 	enum block_state signature_state, crypto_state;
 	/*
-	 * Used by src/lint/ only: the open chain set a signature that must be checked; a posted chain set one; the key
-	 * was checked; a chain that set a signature was dropped.
+	 * Used by src/lint/ only: the open chain set a signature that must be checked; a posted chain did; the key
+	 * was checked; a chain that set a signature was dropped; it was warned of a block that was not transferred whole.
 	 */
 	struct {
-		bool set, checking, checked, unknown;
+		bool set, checking, checked, unknown, cut;
 	} lint;
 	struct alive alive;
 };
