@@ -13,18 +13,19 @@ static bool takes_resource(const struct lint_send *send)
 
 void lint_depth_look(struct lint_qp *state, const struct lint_send *send, uint32_t number, const char *call)
 {
-	const struct lint_qp *peer = takes_resource(send) ? lint_peer_of(state) : NULL;
+	struct lint_other_end other;
 	uint32_t out = 0;
 
 	/* Without any responder resource the first request is refused. */
-	if (!peer || !peer->end_attr.grants || state->end_attr.asks <= peer->end_attr.grants)
+	if (!takes_resource(send) || !lint_other_end_find(state, &other) || !other.grants ||
+	    state->end_attr.asks <= other.grants)
 		return;
 	for (uint32_t each = state->first; each != number + 1; each++) {
-		const struct lint_send *other = &state->send[each & state->mask];
+		const struct lint_send *earlier = &state->send[each & state->mask];
 
-		out += takes_resource(other) && lint_send_is_new(state, other);
+		out += takes_resource(earlier) && lint_send_is_new(state, earlier);
 	}
-	if (out > peer->end_attr.grants)
+	if (out > other.grants)
 		lint_warn_qp(state, call, RULE_READS_NOT_GRANTED,
-			     FIGURES(out, peer->qp->base.qp_num, peer->end_attr.grants, state->end_attr.asks));
+			     FIGURES(out, other.qp_num, other.grants, state->end_attr.asks));
 }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Compares the two ends of a connection if both queue pairs are in this process. With GIDs of different RoCE versions,
- * or sequence numbers that do not match, requests on an adapter would get no answer. Here GIDs of either version lead
- * to the same queue pair. The ends are compared when a request is posted, because before that one end may still have
- * the attributes of an earlier connection.
+ * Compares the two ends of a connection whose queue pairs are both on this host, in one process or in two that both have
+ * warnings on. With GIDs of different RoCE versions, or sequence numbers that do not match, requests on an adapter would get no
+ * answer. Here GIDs of either version lead to the same queue pair. The ends are compared when a request is posted, because
+ * before that one end may still have the attributes of an earlier connection.
  */
 #include "hca/gid.h"
 #include "hca/hca.h"
@@ -16,46 +16,82 @@ struct lint_qp *lint_peer_of(const struct lint_qp *state)
 	return peer && peer->end_attr.peer == state->qp->base.handle ? peer : NULL;
 }
 
-/* Returns the RoCE version of GID @index of @hca. */
-static uint32_t roce_version(const struct hca *hca, uint32_t index)
+/* Returns the RoCE version of the GID of @end, or 0 if none is set. */
+static uint32_t end_roce_version(const struct hca *hca, const struct lint_end *end)
 {
+	uint32_t index = end->sgid_index & ~LINT_SET;
+
+	if (!(end->sgid_index & LINT_SET) || index >= hca->gid_count)
+		return 0;
 	return hca->gids[index].type == IBV_GID_TYPE_ROCE_V1 ? 1 : 2;
 }
 
-static void compare_gids(struct lint_qp *state, const struct lint_qp *peer, const char *call)
+/* Returns what other processes are shown of @state. */
+static struct shm_end_attr end_shown(const struct lint_qp *state)
 {
-	const struct hca *own = hca_of_context(state->qp->base.context);
-	const struct hca *other = hca_of_context(peer->qp->base.context);
-	uint32_t own_index = state->end_attr.sgid_index & ~LINT_SET;
-	uint32_t other_index = peer->end_attr.sgid_index & ~LINT_SET;
+	const struct lint_end *end = &state->end_attr;
 
-	if (!(state->end_attr.sgid_index & peer->end_attr.sgid_index & LINT_SET) || own_index >= own->gid_count ||
-	    other_index >= other->gid_count)
-		return;
-	if (roce_version(own, own_index) != roce_version(other, other_index))
-		lint_warn_qp(state, call, RULE_GID_TYPES_DIFFER,
-			     FIGURES(own_index, roce_version(own, own_index), peer->qp->base.qp_num, other_index,
-				     roce_version(other, other_index)));
+	return (struct shm_end_attr){
+		.qpn = state->qp->base.handle,
+		.peer = end->peer,
+		.sq_psn = end->sq_psn,
+		.rq_psn = end->rq_psn,
+		.sgid_index = end->sgid_index,
+		.roce_version = end_roce_version(hca_of_context(state->qp->base.context), end),
+		.grants = end->grants,
+	};
 }
 
-static void compare_psns(struct lint_qp *state, const struct lint_qp *peer, const char *call)
+bool lint_other_end_find(const struct lint_qp *state, struct lint_other_end *other)
 {
-	uint32_t sends = state->end_attr.sq_psn, expects = peer->end_attr.rq_psn;
+	const struct lint_qp *peer = lint_peer_of(state);
+	struct shm_end_attr attr;
+
+	if (!state->end_attr.peer)
+		return false;
+	if (peer)
+		attr = end_shown(peer);
+	else if (!end_find(state->end_attr.peer, state->qp->base.handle, &attr))
+		return false;
+	*other = (struct lint_other_end){
+		.qp_num = attr.qpn,
+		.rq_psn = attr.rq_psn,
+		.sgid_index = attr.sgid_index,
+		.roce_version = attr.roce_version,
+		.grants = (uint8_t)attr.grants,
+	};
+	return true;
+}
+
+static void compare_gids(struct lint_qp *state, const struct lint_other_end *other, const char *call)
+{
+	uint32_t version = end_roce_version(hca_of_context(state->qp->base.context), &state->end_attr);
+
+	if (version && other->roce_version && version != other->roce_version)
+		lint_warn_qp(state, call, RULE_GID_TYPES_DIFFER,
+			     FIGURES(state->end_attr.sgid_index & ~LINT_SET, version, other->qp_num,
+				     other->sgid_index & ~LINT_SET, other->roce_version));
+}
+
+static void compare_psns(struct lint_qp *state, const struct lint_other_end *other, const char *call)
+{
+	uint32_t sends = state->end_attr.sq_psn, expects = other->rq_psn;
 
 	if (sends & expects & LINT_SET && sends != expects)
 		lint_warn_qp(state, call, RULE_PSN_DIFFERS,
-			     FIGURES(sends & ~LINT_SET, peer->qp->base.qp_num, expects & ~LINT_SET));
+			     FIGURES(sends & ~LINT_SET, other->qp_num, expects & ~LINT_SET));
 }
 
 /* IBTA 9.7.1: RC and UC check sequence numbers; datagrams do not. */
 void lint_ends_look(struct lint_qp *state, const char *call)
 {
-	const struct lint_qp *peer = lint_peer_of(state);
+	struct lint_other_end other;
 
-	if (!peer || peer == state || (state->qp->type != IBV_QPT_RC && state->qp->type != IBV_QPT_UC))
+	if ((state->qp->type != IBV_QPT_RC && state->qp->type != IBV_QPT_UC) || !lint_other_end_find(state, &other) ||
+	    other.qp_num == state->qp->base.qp_num)
 		return;
-	compare_gids(state, peer, call);
-	compare_psns(state, peer, call);
+	compare_gids(state, &other, call);
+	compare_psns(state, &other, call);
 }
 
 static uint32_t set_psn(uint32_t psn)
@@ -77,10 +113,28 @@ static void note_attributes(struct lint_end *end, const struct ibv_qp_attr *attr
 		end->rq_psn = set_psn(attr->rq_psn);
 	if (mask & IBV_QP_SQ_PSN)
 		end->sq_psn = set_psn(attr->sq_psn);
-	if (mask & IBV_QP_AV)
+	if (mask & IBV_QP_AV) {
 		end->sgid_index = attr->ah_attr.grh.sgid_index | LINT_SET;
+		end->dgid = attr->ah_attr.grh.dgid;
+	}
 	if (mask & IBV_QP_RNR_RETRY)
 		end->rnr_retry_zero = !attr->rnr_retry;
+}
+
+/* Shows the attributes of a connected queue pair to the process of its peer. */
+static void end_publish(const struct lint_qp *state, const struct ibv_qp_attr *attr, int mask)
+{
+	const struct shm_end_attr shown = end_shown(state);
+
+	if (mask & IBV_QP_STATE && attr->qp_state == IBV_QPS_RESET)
+		lint_end_hide(state);
+	else if (shown.peer && shown.sgid_index & LINT_SET)
+		end_show(hca_of_context(state->qp->base.context), &state->end_attr.dgid, &shown);
+}
+
+void lint_end_hide(const struct lint_qp *state)
+{
+	end_hide(state->qp->base.handle);
 }
 
 void lint_qp_modified(struct user_qp *qp, const struct ibv_qp_attr *attr, int mask)
@@ -92,6 +146,7 @@ void lint_qp_modified(struct user_qp *qp, const struct ibv_qp_attr *attr, int ma
 	queue_lock(&lint.lock);
 	note_attributes(&state->end_attr, attr, mask);
 	queue_unlock(&lint.lock);
+	end_publish(state, attr, mask);
 }
 
 void lint_on_demand_look(struct lint_qp *state, const struct lint_send *send, const char *call)

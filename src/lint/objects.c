@@ -129,6 +129,7 @@ void lint_qp_destroyed(struct user_qp *qp)
 
 	if (!state)
 		return;
+	lint_end_hide(state);
 	queue_lock(&lint.lock);
 	lint_qp_remove(state);
 	/* Its pending requests will not complete. */

@@ -12,6 +12,7 @@
 #include "core/timer.h"
 #include "observe/page_guard.h"
 #include "explain/misuse.h"
+#include "process/ends.h"
 #include "verbs/object/lint.h"
 
 /* A memory range that a send request names. */
@@ -73,11 +74,20 @@ struct lint_end {
 	uint8_t asks, grants;    /* max_rd_atomic, max_dest_rd_atomic */
 	uint32_t sq_psn, rq_psn; /* 24 bits, and LINT_SET */
 	uint32_t sgid_index;     /* LINT_SET */
+	union ibv_gid dgid;      /* valid if sgid_index is set */
 	bool rnr_retry_zero;     /* rnr_retry was set to 0 */
 };
 
 /* Marks attributes of struct lint_end that were set. */
-#define LINT_SET UINT32_C(0x80000000)
+#define LINT_SET SHM_END_SET
+
+/* The queue pair at the other end of a connection, if it is known. */
+struct lint_other_end {
+	uint32_t qp_num;
+	uint32_t rq_psn, sgid_index; /* LINT_SET */
+	uint32_t roce_version;       /* of that GID */
+	uint8_t grants;              /* max_dest_rd_atomic */
+};
 
 struct lint_qp {
 	struct user_qp *qp;
@@ -111,6 +121,8 @@ struct lint {
 	uint64_t moment;                   /* counts posts and polls */
 	uint32_t binds;                    /* uncompleted binds of all QPs */
 	struct user_mr *mrs[LINT_BUCKETS]; /* by index of the key */
+	struct user_cq *stale;             /* atomic; CQs that were armed with old completions (sleeps.c) */
+	struct timer sleep_timer;          /* looks for threads that sleep on them */
 };
 
 extern struct lint lint;
@@ -121,8 +133,6 @@ extern uint64_t lint_wanted;
 /* The functions that lint.c registers with the driver; verbs/object/lint_hooks.def describes them. */
 #define LINT_HOOK(name, parameters) void lint_##name parameters;
 #include "verbs/object/lint_hooks.def"
-	struct user_cq *stale;             /* atomic; CQs that were armed with old completions (sleeps.c) */
-	struct timer sleep_timer;          /* looks for threads that sleep on them */
 #undef LINT_HOOK
 
 /** Returns the state of QP @qp_num, or NULL. The lock is held. (state.c) */
@@ -174,7 +184,14 @@ void lint_fence_look(struct lint_qp *state, struct lint_send *send, uint32_t num
  * Returns the queue pair of this process that is connected to the one of @state, or NULL. The lock is held. (ends.c)
  */
 struct lint_qp *lint_peer_of(const struct lint_qp *state);
-/** Warns if the attributes of the two ends of the connection of @state do not match; @call posts. The lock is held. */
+/**
+ * Fills in @other with the other end of the connection of @state, in this or another process of the host. Returns false if it is
+ * not known. The lock is held. (ends.c)
+ */
+bool lint_other_end_find(const struct lint_qp *state, struct lint_other_end *other);
+/** Removes what other processes are shown of @state, whose queue pair was reset or destroyed. (ends.c) */
+void lint_end_hide(const struct lint_qp *state);
+/** Warns if the two ends of the connection of @state do not fit; @call posts. The lock is held. */
 void lint_ends_look(struct lint_qp *state, const char *call);
 /** Warns if the range of @send overlaps that of a READ before it, without a fence between them. The lock is held. */
 void lint_overtaking_look(struct lint_qp *state, const struct lint_send *send, uint32_t number, const char *call);
@@ -183,7 +200,7 @@ void lint_overtaking_look(struct lint_qp *state, const struct lint_send *send, u
  * lock is held.
  */
 void lint_on_demand_look(struct lint_qp *state, const struct lint_send *send, const char *call);
-/** Warns if @send is a READ or atomic beyond those that a peer in this process grants. The lock is held. */
+/** Warns if @send is a READ or atomic beyond those that a peer on this host grants. The lock is held. */
 void lint_depth_look(struct lint_qp *state, const struct lint_send *send, uint32_t number, const char *call);
 /** Records that the chain of work requests of @state was posted. The lock is held. */
 void lint_keys_posted(struct lint_qp *state);
@@ -194,6 +211,14 @@ void lint_due_count(struct lint_qp *state);
 void lint_room_check(struct lint_qp *state, const char *call);
 /** Records that @state generates no more completions. The lock is held. */
 void lint_due_forget(struct lint_qp *state);
+
+/** Prepares the search for threads that sleep on completions. (sleeps.c) */
+void lint_sleeps_start(void);
+/**
+ * Returns true if @thread of this process waits without a time limit for @fd to become readable. A few system calls; any thread.
+ * (waits.c)
+ */
+bool lint_thread_waits(pid_t thread, int fd);
 
 /** Warns of receive buffers that were read since the last call. The lock is held. */
 void lint_reads_tell(void);
@@ -212,14 +237,6 @@ void lint_write_was_read(struct hca *hca, uint32_t qp_num, uint64_t address, uin
  * each is made only once. NULL: the warning is made each time. Any thread; the lock may be held.
  */
 void lint_warn(struct hca *hca, const struct explain_subject *subject, uint64_t *warned, enum explain_rule rule,
-/** Prepares the search for threads that sleep on completions. (sleeps.c) */
-void lint_sleeps_start(void);
-/**
- * Returns true if @thread of this process waits without a time limit for @fd to become readable. A few system calls; any thread.
- * (waits.c)
- */
-bool lint_thread_waits(pid_t thread, int fd);
-
 	       const uint64_t *figures, size_t count);
 
 enum { LINT_SUMMARY_PART = 48, LINT_SUMMARY_BYTES = MISUSE_RULES * LINT_SUMMARY_PART + 64 };

@@ -11,6 +11,7 @@
  *   drain.c   waits until no direct access is in progress
  *   wake.c    sleeping and waking
  *   direct.c  READ and WRITE by grants
+ *   end.c     attributes of queue pairs, for warnings about misuse
  *   peer.c    the state of connections and of the poller
  *   ring.c    the ring alone
  *   lines.c   writes many lines of the ring

@@ -26,6 +26,7 @@
 #include <stdint.h>
 
 #include "core/compiler.h"
+#include "link/shm/end.h"
 #include "wire/roce.h"
 
 /*
@@ -56,6 +57,7 @@
  */
 #define SHM_MOST_PAYLOAD (64u << 10)
 #define SHM_GRANTS 64u
+#define SHM_ENDS 256u
 /* Number of slots, and of lines of the data area, that are prefetched. */
 #define SHM_AHEAD 4u
 
@@ -122,6 +124,7 @@ struct shm_ring {
 	uint64_t generation
 		__attribute__((aligned(2 * SHM_LINE))); /* atomic; the current generation of grants, from 1 */
 	struct shm_grant grant[SHM_GRANTS];
+	struct shm_end end[SHM_ENDS];
 	struct shm_slot slot[SHM_SLOTS];
 	uint8_t data[SHM_DATA_BYTES] __attribute__((aligned(SHM_LINE)));
 };

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Attributes of connected queue pairs that each process of a connection shows to the other one, in the memory of the
+ * connection, so that both can warn if the two ends do not fit (src/lint/). Only processes with such warnings on fill them in.
+ * Nothing depends on them but warnings: a queue pair is found only while no other one has taken its place.
+ */
+#ifndef SOFTHCA_LINK_SHM_END_H
+#define SOFTHCA_LINK_SHM_END_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct host_peer;
+
+/* Marks attributes that were set. */
+#define SHM_END_SET UINT32_C(0x80000000)
+
+struct shm_end_attr {
+	uint32_t qpn, peer;      /* the queue pair and the one that it is connected to; peer 0: none */
+	uint32_t sq_psn, rq_psn; /* 24 bits, with SHM_END_SET */
+	uint32_t sgid_index;     /* with SHM_END_SET */
+	uint32_t roce_version;   /* of that GID */
+	uint32_t grants;         /* max_dest_rd_atomic */
+};
+
+/* An entry in the memory of a connection. */
+struct shm_end {
+	uint32_t sequence; /* atomic; odd while the entry is being written */
+	struct shm_end_attr attr;
+};
+
+/** Shows @attr to the process of @host. Any thread; inside an epoch section. */
+void shm_end_show(const struct host_peer *host, const struct shm_end_attr *attr);
+
+/** Removes what is shown of queue pair @qpn to the process of @host. Any thread; inside an epoch section. */
+void shm_end_hide(const struct host_peer *host, uint32_t qpn);
+
+/**
+ * Copies to @attr what the process of @host shows of queue pair @qpn connected to @peer. Returns false if it shows nothing. Any
+ * thread; inside an epoch section.
+ */
+bool shm_end_find(const struct host_peer *host, uint32_t qpn, uint32_t peer, struct shm_end_attr *attr);
+
+#endif
