@@ -58,6 +58,21 @@ static uint32_t smallest_of_interfaces(const struct hca *hca)
 	return smallest;
 }
 
+uint32_t port_gid_mtu(const struct hca *hca, size_t index)
+{
+	WITHOUT_CANCELLATION;
+	uint32_t mtu;
+	int fd;
+
+	if (hca->settings.mtu)
+		return hca->settings.mtu;
+	fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	mtu = port_mtu_of_interface(interface_mtu(fd, hca->gids[index].netdev));
+	if (fd >= 0)
+		close(fd);
+	return mtu;
+}
+
 uint32_t port_active_mtu(const struct hca *hca)
 {
 	return hca->settings.mtu ? hca->settings.mtu : smallest_of_interfaces(hca);

@@ -9,6 +9,7 @@
 #ifndef SOFTHCA_HCA_PORT_MTU_H
 #define SOFTHCA_HCA_PORT_MTU_H
 
+#include <stddef.h>
 #include <stdint.h>
 
 struct hca;
@@ -21,6 +22,12 @@ uint32_t port_mtu_of_interface(uint32_t bytes);
  * thread may call.
  */
 uint32_t port_active_mtu(const struct hca *hca);
+
+/**
+ * Returns the largest MTU in bytes whose packets fit the interface of GID @index of @hca; what the setting MTU says, if it does.
+ * Makes some system calls; any thread may call.
+ */
+uint32_t port_gid_mtu(const struct hca *hca, size_t index);
 
 /**
  * Returns the largest path MTU that a QP of @hca may have, in bytes; packets that exceed the interface's MTU are sent

@@ -7,6 +7,7 @@
  */
 #include "hca/gid.h"
 #include "hca/hca.h"
+#include "hca/port_mtu.h"
 #include "lint/state.h"
 
 struct lint_qp *lint_peer_of(const struct lint_qp *state)
@@ -137,6 +138,27 @@ void lint_end_hide(const struct lint_qp *state)
 	end_hide(state->qp->base.handle);
 }
 
+/*
+ * IBTA annex A17: a RoCE port has the MTU of its interface. Here longer packets are sent in fragments (rule 225). Within a host
+ * no interface limits packets.
+ */
+static void check_mtu(struct lint_qp *state, const struct ibv_qp_attr *attr, int mask)
+{
+	const struct hca *hca = hca_of_context(state->qp->base.context);
+	uint32_t most, bytes = 128u << attr->path_mtu;
+
+	if (!(mask & IBV_QP_PATH_MTU) || !(mask & IBV_QP_AV) || attr->ah_attr.grh.sgid_index >= hca->gid_count ||
+	    !end_is_on_other_host(hca, &attr->ah_attr.grh.dgid))
+		return;
+	most = port_gid_mtu(hca, attr->ah_attr.grh.sgid_index);
+	if (bytes <= most)
+		return;
+	queue_lock(&lint.lock);
+	lint_warn_qp(state, "ibv_modify_qp", RULE_PATH_MTU_TOO_LARGE,
+		     FIGURES(bytes, attr->ah_attr.grh.sgid_index, most));
+	queue_unlock(&lint.lock);
+}
+
 void lint_qp_modified(struct user_qp *qp, const struct ibv_qp_attr *attr, int mask)
 {
 	struct lint_qp *state = qp->lint;
@@ -146,6 +168,7 @@ void lint_qp_modified(struct user_qp *qp, const struct ibv_qp_attr *attr, int ma
 	queue_lock(&lint.lock);
 	note_attributes(&state->end_attr, attr, mask);
 	queue_unlock(&lint.lock);
+	check_mtu(state, attr, mask);
 	end_publish(state, attr, mask);
 }
 

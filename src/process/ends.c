@@ -7,6 +7,11 @@
 #include "link/host/host.h"
 #include "process/route.h"
 
+bool end_is_on_other_host(const struct hca *hca, const union ibv_gid *gid)
+{
+	return !hca->link && !device_routes.is_near(hca, gid);
+}
+
 static bool is_in_shared_memory(const struct hca *hca, const union ibv_gid *gid, uint32_t qpn)
 {
 	return !hca->link && (hca->settings.link == LINK_AUTO || hca->settings.link == LINK_SHM) &&

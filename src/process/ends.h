@@ -12,6 +12,9 @@
 
 struct hca;
 
+/** Returns true if packets of @hca to @gid leave the host. Any thread. */
+bool end_is_on_other_host(const struct hca *hca, const union ibv_gid *gid);
+
 /**
  * Shows @attr to the process of this host that has queue pair attr->peer at @gid; does nothing if that is this process, or not
  * reached through shared memory. Connects to the process if necessary. Any thread; no lock of a link is held.

@@ -26,6 +26,7 @@
 #include "core/tunables.h"
 #include "explain/explain.h"
 #include "hca/hca.h"
+#include "lint/state.h"
 #include "process/commands.h"
 #include "wire/roce.h"
 #include "link/udp/udp.h"
@@ -331,6 +332,29 @@ static void too_long(void)
 	       "mlx5_0 qp 0x4011: packets for queue pair 0x5022 have 4128 bytes with their headers, more than the interface takes: they are sent in fragments");
 }
 
+/* What ibv_modify_qp(3) reports to the warnings about misuse, of a queue pair whose peer is on another host. */
+static void path_mtu_too_large(void)
+{
+	struct user_qp *client = to_user_qp(qp[CLIENT]);
+	struct lint_qp state = {.qp = client};
+	struct ibv_qp_attr attr = {.path_mtu = IBV_MTU_1024, .ah_attr = {.grh = {.dgid = gid_of("10.11.12.13")}}};
+
+	set_interface(SIOCSIFMTU, 1500);
+	strcpy(hca->gids[0].netdev, "lo");
+	lint_wanted = misuse_bit(RULE_PATH_MTU_TOO_LARGE);
+	client->lint = &state;
+	lint_qp_modified(client, &attr, IBV_QP_AV | IBV_QP_PATH_MTU);
+	attr.path_mtu = IBV_MTU_4096;
+	lint_qp_modified(client, &attr, IBV_QP_PATH_MTU);
+	if (state.warned)
+		give_up("a right path MTU is warned of");
+	lint_qp_modified(client, &attr, IBV_QP_AV | IBV_QP_PATH_MTU);
+	expect(RULE_PATH_MTU_TOO_LARGE,
+	       "mlx5_0 qp 0x%x ibv_modify_qp: path_mtu is 4096 bytes, and a packet to another host has at most 1024 "
+	       "bytes of data on the interface of GID index 0",
+	       client->base.qp_num);
+}
+
 static void no_room(void)
 {
 	refuse_all = EAGAIN;
@@ -418,6 +442,7 @@ CASE(UDP_PORT_NOT_GIVEN, port_not_given)
 CASE(UDP_PORT_KEPT, port_kept)
 CASE(UDP_NOT_SENT, not_sent)
 CASE(UDP_TOO_LONG, too_long)
+CASE(PATH_MTU_TOO_LARGE, path_mtu_too_large)
 CASE(UDP_NO_ROOM, no_room)
 CASE(UDP_FAMILIES, families)
 CASE(UDP_NO_TRAINS, no_trains)
