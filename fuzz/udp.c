@@ -419,7 +419,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	for (int i = 0; i < DATAGRAMS && poll_once(); i++)
 		;
 	/* Discards requests that wait for their listener. */
-	gsi_flush();
+	gsi_flush(the_registry.gsi);
 	world_check_memory();
 	for (int i = 0; i < WORLD_PAIRS; i++)
 		world_disconnect(&world.pair[i]);

@@ -200,7 +200,7 @@ const struct management process_management = {
 void hca_manager_push(void)
 {
 	if (the_manager())
-		gsi_push();
+		gsi_push(the_registry.gsi);
 }
 
 /* Notifies peers, as the kernel does when the program's file is closed. */
@@ -209,7 +209,7 @@ static void manager_leave(void)
 	if (!the_manager())
 		return;
 	cm_leave(the_manager());
-	gsi_flush();
+	gsi_flush(the_registry.gsi);
 }
 
 /* Makes the manager. The lock is held. */

@@ -22,12 +22,14 @@ struct counter_file;
 struct explain_log;
 struct explain_sink;
 struct filters;
+struct gsi;
 struct import_keys;
 struct key_book;
 struct key_observer;
 struct link;
 struct multicast_list;
 struct refused_ring;
+struct registry;
 struct watcher;
 struct ended_ring;
 struct xrc_domain;
@@ -73,6 +75,7 @@ struct hca {
 	pthread_mutex_t refused_lock; /* leaf; for the two rings */
 	struct refused_ring *refused; /* mkey/refused.h; or NULL */
 	struct ended_ring *ended;     /* mkey/ended.h; or NULL */
+	struct registry *registry;    /* the one that it is in */
 };
 
 struct registry {
@@ -81,6 +84,7 @@ struct registry {
 	struct explain_sink *sink;              /* of all devices; explain/sink.h */
 	struct counter_file *counters;          /* of all devices; observe/counter_file.h; or NULL */
 	struct id_table qps;                    /* host-unique numbers, shared by all devices */
+	struct gsi *gsi;                        /* transport/gsi/gsi.h */
 	const struct multicast_list *multicast; /* atomic; or NULL; transport/qp/multicast.h */
 	bool has_barrier;                       /* barrier_on_all_cpus() works */
 	bool filters;                           /* a device has filters */

@@ -26,6 +26,7 @@
 #include "observe/timeline.h"
 #include "draw/book.h"
 #include "transport/control/qp.h"
+#include "transport/gsi/gsi.h"
 #include "transport/qp/qp.h"
 #include "observe/counter_file.h"
 #include "observe/counters.h"
@@ -111,6 +112,7 @@ static void explain_lost_descriptor(int fd)
 
 static int hca_init(struct hca *hca, size_t index, const struct settings *settings)
 {
+	hca->registry = &the_registry;
 	hca->index = index;
 	hca->settings = *settings;
 	snprintf(hca->name, sizeof(hca->name), "%s%zu", settings->device_name, index);
@@ -201,11 +203,13 @@ static bool make_registry(void)
 		the_registry.devices = calloc(settings.devices, sizeof(struct hca));
 		wanted = settings.devices;
 	}
+	if (the_registry.devices && !the_registry.gsi)
+		the_registry.gsi = gsi_new(the_registry.devices);
 	if (explain_sink_is_on(the_registry.sink))
 		memory_fault_explain();
 	while (the_registry.devices && ready < wanted && !hca_init(&the_registry.devices[ready], ready, &settings))
 		ready++;
-	if (!the_registry.devices || ready < wanted)
+	if (!the_registry.gsi || ready < wanted)
 		return false;
 	/* A process that other processes cannot reach may use any numbers. */
 	if (settings.link == LINK_LOCAL)

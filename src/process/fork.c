@@ -103,6 +103,21 @@ static void sink_after_fork(bool child)
 		explain_sink_after_fork(the_registry.sink, child);
 }
 
+static void gsi_before_fork(void)
+{
+	if (the_registry.gsi)
+		gsi_lock(the_registry.gsi);
+}
+
+static void gsi_after_fork(bool child)
+{
+	if (!the_registry.gsi)
+		return;
+	if (child)
+		gsi_forget(the_registry.gsi);
+	gsi_unlock(the_registry.gsi);
+}
+
 static void device_before_fork(void)
 {
 #define LOCK_OF_PART(part, file, name, covers) part##_before_fork();

@@ -83,7 +83,7 @@ static void give(struct packet packet)
 	packet.path = &packet.own_path;
 	management = &manager;
 	epoch_enter();
-	gsi_receive(&packet);
+	gsi_receive(registry()->gsi, &packet);
 	epoch_leave();
 	management = NULL;
 }

@@ -40,7 +40,8 @@ struct list {
 	struct entry *first, **last;
 };
 
-static struct {
+struct gsi {
+	struct hca *hca; /* first device: timer, random numbers, packets that arrive */
 	pthread_mutex_t lock;
 	struct list ready;   /* in the order in which they were sent */
 	struct list waiting; /* until due_ns; few, hence unsorted */
@@ -53,7 +54,18 @@ static struct {
 	struct timer timer; /* fires when the next entry in `waiting` is due */
 	uint64_t timer_ns;  /* time for which the timer is armed, or 0 */
 	struct poller poller;
-} gsi = {.lock = PTHREAD_MUTEX_INITIALIZER};
+};
+
+struct gsi *gsi_new(struct hca *first)
+{
+	struct gsi *gsi = calloc(1, sizeof(*gsi));
+
+	if (!gsi)
+		return NULL;
+	gsi->hca = first;
+	pthread_mutex_init(&gsi->lock, NULL);
+	return gsi;
+}
 
 /* ---- the queue: the lock is held ------------------------------------------------------------------------------- */
 
@@ -78,70 +90,71 @@ static struct entry *entries_take(struct list *list)
 	return entry;
 }
 
-static void entry_make_ready(struct entry *entry)
+static void entry_make_ready(struct gsi *gsi, struct entry *entry)
 {
-	entries_append(&gsi.ready, entry);
-	__atomic_store_n(&gsi.due, gsi.due + 1, __ATOMIC_RELEASE);
+	entries_append(&gsi->ready, entry);
+	__atomic_store_n(&gsi->due, gsi->due + 1, __ATOMIC_RELEASE);
 }
 
-static void gsi_arm(uint64_t due_ns)
+static void gsi_arm(struct gsi *gsi, uint64_t due_ns)
 {
-	if (gsi.timer_ns && gsi.timer_ns <= due_ns)
+	if (gsi->timer_ns && gsi->timer_ns <= due_ns)
 		return;
-	gsi.timer_ns = timer_arm(&first_device()->timers, &gsi.timer, due_ns) ? 0 : due_ns;
+	gsi->timer_ns = timer_arm(&gsi->hca->timers, &gsi->timer, due_ns) ? 0 : due_ns;
 }
 
-static void entry_make_wait(struct entry *entry, uint64_t due_ns)
+static void entry_make_wait(struct gsi *gsi, struct entry *entry, uint64_t due_ns)
 {
 	entry->due_ns = due_ns;
-	entries_append(&gsi.waiting, entry);
-	gsi_arm(due_ns);
+	entries_append(&gsi->waiting, entry);
+	gsi_arm(gsi, due_ns);
 }
 
 /* Moves entries that are due by @now_ns to the ready list. */
-static void make_due(uint64_t now_ns)
+static void make_due(struct gsi *gsi, uint64_t now_ns)
 {
-	struct list waiting = gsi.waiting;
+	struct list waiting = gsi->waiting;
 	struct entry *entry;
 
-	gsi.waiting = (struct list){0};
+	gsi->waiting = (struct list){0};
 	while ((entry = entries_take(&waiting))) {
 		if (entry->due_ns <= now_ns)
-			entry_make_ready(entry);
+			entry_make_ready(gsi, entry);
 		else
-			entry_make_wait(entry, entry->due_ns);
+			entry_make_wait(gsi, entry, entry->due_ns);
 	}
 }
 
 static void timer_due(struct timer *timer)
 {
-	(void)timer;
-	pthread_mutex_lock(&gsi.lock);
-	gsi.timer_ns = 0;
-	make_due(clock_now_ns());
-	pthread_mutex_unlock(&gsi.lock);
+	struct gsi *gsi = (struct gsi *)((char *)timer - offsetof(struct gsi, timer));
+
+	pthread_mutex_lock(&gsi->lock);
+	gsi->timer_ns = 0;
+	make_due(gsi, clock_now_ns());
+	pthread_mutex_unlock(&gsi->lock);
 	progress_wake();
 }
 
-static void entry_finish(struct entry *entry)
+static void entry_finish(struct gsi *gsi, struct entry *entry)
 {
-	pthread_mutex_lock(&gsi.lock);
-	gsi.count--;
-	gsi.arrivals -= entry->arrived;
-	pthread_mutex_unlock(&gsi.lock);
+	pthread_mutex_lock(&gsi->lock);
+	gsi->count--;
+	gsi->arrivals -= entry->arrived;
+	pthread_mutex_unlock(&gsi->lock);
 	free(entry);
 }
 
-static void entry_retry(struct entry *entry, uint64_t due_ns)
+static void entry_retry(struct gsi *gsi, struct entry *entry, uint64_t due_ns)
 {
-	pthread_mutex_lock(&gsi.lock);
-	entry_make_wait(entry, due_ns);
-	pthread_mutex_unlock(&gsi.lock);
+	pthread_mutex_lock(&gsi->lock);
+	entry_make_wait(gsi, entry, due_ns);
+	pthread_mutex_unlock(&gsi->lock);
 }
 
 /* ---- sending: the poller ---------------------------------------------------------------------------------------- */
 
-static void gsi_build(struct packet *packet, struct entry *entry, const struct link *link)
+static void gsi_build(struct gsi *gsi, struct packet *packet, struct entry *entry, const struct link *link)
 {
 	memset(packet, 0, offsetof(struct packet, own_path));
 	packet->transport = IBV_QPT_UD;
@@ -149,7 +162,7 @@ static void gsi_build(struct packet *packet, struct entry *entry, const struct l
 	packet->place = PLACE_ONLY;
 	packet->destination_qpn = packet->source_qpn = GSI_QPN;
 	packet->qkey = GSI_QKEY;
-	packet->psn = __atomic_fetch_add(&gsi.psn, 1, __ATOMIC_RELAXED) & PSN_MASK;
+	packet->psn = __atomic_fetch_add(&gsi->psn, 1, __ATOMIC_RELAXED) & PSN_MASK;
 	packet->count = 1;
 	packet->mtu = MAD_BYTES;
 	packet->link = link;
@@ -160,9 +173,9 @@ static void gsi_build(struct packet *packet, struct entry *entry, const struct l
 }
 
 /* Returns false if the link has no room. */
-static bool send_over(struct entry *entry, const struct link *link, struct run *run)
+static bool send_over(struct gsi *gsi, struct entry *entry, const struct link *link, struct run *run)
 {
-	gsi_build(run_slot(run), entry, link);
+	gsi_build(gsi, run_slot(run), entry, link);
 	if (link_send(entry->hca, run) == LINK_BUSY)
 		return false;
 	counter_add(entry->hca, COUNTER_CM_MADS_SENT, 1);
@@ -170,11 +183,11 @@ static bool send_over(struct entry *entry, const struct link *link, struct run *
 	return true;
 }
 
-static void entry_lose(struct entry *entry, enum mad_loss why)
+static void entry_lose(struct gsi *gsi, struct entry *entry, enum mad_loss why)
 {
 	if (management)
 		management->lost(entry->hca, &entry->path, entry->mad, why);
-	entry_finish(entry);
+	entry_finish(gsi, entry);
 }
 
 static bool is_request(const struct entry *entry)
@@ -182,7 +195,7 @@ static bool is_request(const struct entry *entry)
 	return mad_address(entry->mad).addressee == MAD_FOR_SERVICE;
 }
 
-static void send_entry(struct entry *entry, struct run *run)
+static void send_entry(struct gsi *gsi, struct entry *entry, struct run *run)
 {
 	const struct link *links[ROUTES_OF_MAD];
 	uint64_t now_ns = clock_now_ns();
@@ -192,15 +205,15 @@ static void send_entry(struct entry *entry, struct run *run)
 	routes->accept();
 	count = routes->to_manager(entry->hca, &entry->path.destination, entry->mad, links);
 	if (count == -ENOENT && is_request(entry) && now_ns < entry->grace_ns) {
-		entry_retry(entry, now_ns + TUNABLE_GSI_LOOK_NS);
+		entry_retry(gsi, entry, now_ns + TUNABLE_GSI_LOOK_NS);
 	} else if (count == -ENOENT || count == -ENETUNREACH) {
-		entry_lose(entry, count == -ENOENT ? MAD_NO_RECIPIENT : MAD_UNREACHABLE);
-	} else if (count > 0 && !send_over(entry, links[0], run)) {
-		entry_retry(entry, now_ns + TUNABLE_GSI_ROOM_NS);
+		entry_lose(gsi, entry, count == -ENOENT ? MAD_NO_RECIPIENT : MAD_UNREACHABLE);
+	} else if (count > 0 && !send_over(gsi, entry, links[0], run)) {
+		entry_retry(gsi, entry, now_ns + TUNABLE_GSI_ROOM_NS);
 	} else {
 		for (int i = 1; i < count; i++)
-			send_over(entry, links[i], run);
-		entry_finish(entry);
+			send_over(gsi, entry, links[i], run);
+		entry_finish(gsi, entry);
 	}
 }
 
@@ -214,55 +227,59 @@ static void gsi_give(struct hca *hca, const struct packet_path *path, const uint
  * Handles a request from another host that arrived before its listener: delivers it if there is a listener now, refuses
  * it if its grace period is over, and otherwise keeps waiting.
  */
-static void look_for_listener(struct entry *entry)
+static void look_for_listener(struct gsi *gsi, struct entry *entry)
 {
 	uint64_t now_ns = clock_now_ns();
 	bool own = routes->listens(mad_address(entry->mad).service);
 
 	if (!own && routes->hand_on(&entry->path, entry->mad)) {
-		entry_finish(entry);
+		entry_finish(gsi, entry);
 	} else if (own || now_ns >= entry->grace_ns) {
 		gsi_give(entry->hca, &entry->path, entry->mad, true);
-		entry_finish(entry);
+		entry_finish(gsi, entry);
 	} else {
-		entry_retry(entry, now_ns + TUNABLE_GSI_LOOK_NS);
+		entry_retry(gsi, entry, now_ns + TUNABLE_GSI_LOOK_NS);
 	}
 }
 
-static struct entry *entry_take_ready(void)
+static struct entry *entry_take_ready(struct gsi *gsi)
 {
 	struct entry *entry;
 
-	pthread_mutex_lock(&gsi.lock);
-	entry = entries_take(&gsi.ready);
+	pthread_mutex_lock(&gsi->lock);
+	entry = entries_take(&gsi->ready);
 	if (entry)
-		__atomic_store_n(&gsi.due, gsi.due - 1, __ATOMIC_RELEASE);
-	pthread_mutex_unlock(&gsi.lock);
+		__atomic_store_n(&gsi->due, gsi->due - 1, __ATOMIC_RELEASE);
+	pthread_mutex_unlock(&gsi->lock);
 	return entry;
+}
+
+static struct gsi *gsi_of_poller(struct poller *poller)
+{
+	return (struct gsi *)((char *)poller - offsetof(struct gsi, poller));
 }
 
 static bool gsi_poll(struct poller *poller, struct run *run)
 {
+	struct gsi *gsi = gsi_of_poller(poller);
 	struct entry *entry;
 	int i;
 
-	(void)poller;
-	if (!__atomic_load_n(&gsi.due, __ATOMIC_ACQUIRE) || __atomic_exchange_n(&gsi.sending, 1, __ATOMIC_ACQUIRE))
+	if (!__atomic_load_n(&gsi->due, __ATOMIC_ACQUIRE) || __atomic_exchange_n(&gsi->sending, 1, __ATOMIC_ACQUIRE))
 		return false;
-	for (i = 0; i < TUNABLE_GSI_AT_ONCE && (entry = entry_take_ready()); i++) {
+	for (i = 0; i < TUNABLE_GSI_AT_ONCE && (entry = entry_take_ready(gsi)); i++) {
 		if (entry->arrived)
-			look_for_listener(entry);
+			look_for_listener(gsi, entry);
 		else
-			send_entry(entry, run);
+			send_entry(gsi, entry, run);
 	}
-	__atomic_store_n(&gsi.sending, 0, __ATOMIC_RELEASE);
+	__atomic_store_n(&gsi->sending, 0, __ATOMIC_RELEASE);
 	return i > 0;
 }
 
 static bool gsi_is_idle(struct poller *poller)
 {
-	(void)poller;
-	return !__atomic_load_n(&gsi.due, __ATOMIC_ACQUIRE);
+	return !__atomic_load_n(&gsi_of_poller(poller)->due, __ATOMIC_ACQUIRE);
 }
 
 /* Implements poller.arm. A no-op, because queueing an entry wakes the device thread. */
@@ -275,19 +292,19 @@ static void arm_poller(struct poller *poller, bool armed)
 /* ---- queueing --------------------------------------------------------------------------------------------------- */
 
 /* Adds the poller, once per process. Returns false without a device thread. The lock is held. */
-static bool gsi_begin(void)
+static bool gsi_begin(struct gsi *gsi)
 {
 	uint32_t generation = progress_generation();
 
-	if (gsi.generation == generation)
+	if (gsi->generation == generation)
 		return true;
-	gsi.poller = (struct poller){.poll = gsi_poll, .idle = gsi_is_idle, .arm = arm_poller};
-	timer_init(&gsi.timer, timer_due);
-	gsi.timer_ns = 0;
-	gsi.psn = (uint32_t)hca_random(first_device()) & PSN_MASK;
-	if (progress_add(&gsi.poller))
+	gsi->poller = (struct poller){.poll = gsi_poll, .idle = gsi_is_idle, .arm = arm_poller};
+	timer_init(&gsi->timer, timer_due);
+	gsi->timer_ns = 0;
+	gsi->psn = (uint32_t)hca_random(gsi->hca) & PSN_MASK;
+	if (progress_add(&gsi->poller))
 		return false;
-	gsi.generation = generation;
+	gsi->generation = generation;
 	return true;
 }
 
@@ -304,21 +321,22 @@ static struct entry *entry_new(struct hca *hca, const struct packet_path *path, 
 }
 
 /* Queues @entry. If the queue is full, frees @entry and returns false. */
-static bool entry_queue(struct entry *entry)
+static bool entry_queue(struct gsi *gsi, struct entry *entry)
 {
 	bool room;
 
-	pthread_mutex_lock(&gsi.lock);
-	room = gsi.count < LIMIT_CM_QUEUE && (!entry->arrived || gsi.arrivals < TUNABLE_GSI_ARRIVALS) && gsi_begin();
+	pthread_mutex_lock(&gsi->lock);
+	room = gsi->count < LIMIT_CM_QUEUE && (!entry->arrived || gsi->arrivals < TUNABLE_GSI_ARRIVALS) &&
+	       gsi_begin(gsi);
 	if (room) {
-		gsi.count++;
-		gsi.arrivals += entry->arrived;
+		gsi->count++;
+		gsi->arrivals += entry->arrived;
 		if (entry->arrived)
-			entry_make_wait(entry, clock_now_ns() + TUNABLE_GSI_LOOK_NS);
+			entry_make_wait(gsi, entry, clock_now_ns() + TUNABLE_GSI_LOOK_NS);
 		else
-			entry_make_ready(entry);
+			entry_make_ready(gsi, entry);
 	}
-	pthread_mutex_unlock(&gsi.lock);
+	pthread_mutex_unlock(&gsi->lock);
 	if (!room)
 		free(entry);
 	return room;
@@ -326,25 +344,26 @@ static bool entry_queue(struct entry *entry)
 
 void gsi_send(struct hca *hca, const struct packet_path *path, const uint8_t mad[MAD_BYTES])
 {
+	struct gsi *gsi = hca->registry->gsi;
 	struct entry *entry = entry_new(hca, path, mad);
 
-	if (entry && entry_queue(entry)) {
+	if (entry && entry_queue(gsi, entry)) {
 		progress_wake();
 		return;
 	}
 	counter_add(hca, COUNTER_CM_MADS_DROPPED, 1);
 	EXPLAIN_LIMITED(hca, (&(const struct explain_subject){0}), LIMIT_EXPLAINED_DROPS, RULE_MAD_QUEUE_FULL,
-			__atomic_load_n(&gsi.count, __ATOMIC_RELAXED), LIMIT_CM_QUEUE);
+			__atomic_load_n(&gsi->count, __ATOMIC_RELAXED), LIMIT_CM_QUEUE);
 }
 
-void gsi_push(void)
+void gsi_push(struct gsi *gsi)
 {
 	THREAD_VARIABLE(struct run, run);
 
-	for (int i = 0; i < MOST_PUSHES && __atomic_load_n(&gsi.due, __ATOMIC_ACQUIRE); i++) {
+	for (int i = 0; i < MOST_PUSHES && __atomic_load_n(&gsi->due, __ATOMIC_ACQUIRE); i++) {
 		epoch_enter();
 		run_begin(run);
-		if (!gsi_poll(&gsi.poller, run))
+		if (!gsi_poll(&gsi->poller, run))
 			sched_yield();
 		deliver_rest(run);
 		epoch_leave();
@@ -353,22 +372,22 @@ void gsi_push(void)
 	progress_wait_for_poll();
 }
 
-void gsi_flush(void)
+void gsi_flush(struct gsi *gsi)
 {
 	struct entry *entry;
 	THREAD_VARIABLE(struct run, run);
 
-	pthread_mutex_lock(&gsi.lock);
-	make_due(UINT64_MAX);
-	pthread_mutex_unlock(&gsi.lock);
+	pthread_mutex_lock(&gsi->lock);
+	make_due(gsi, UINT64_MAX);
+	pthread_mutex_unlock(&gsi->lock);
 	epoch_enter();
 	run_begin(run);
-	while ((entry = entry_take_ready())) {
+	while ((entry = entry_take_ready(gsi))) {
 		entry->grace_ns = 0;
 		if (entry->arrived)
-			entry_finish(entry);
+			entry_finish(gsi, entry);
 		else
-			send_entry(entry, run);
+			send_entry(gsi, entry, run);
 	}
 	deliver_rest(run);
 	epoch_leave();
@@ -424,7 +443,7 @@ static bool is_stranger(struct hca *hca, const struct packet *packet)
  * Hands a MAD from another host to the process that it is for, or queues a request without a listener. Returns true if the
  * connection manager of this process does not get it now.
  */
-static bool goes_elsewhere(struct hca *hca, const struct packet *packet, const uint8_t mad[MAD_BYTES],
+static bool goes_elsewhere(struct gsi *gsi, const struct packet *packet, const uint8_t mad[MAD_BYTES],
 			   const struct mad_address *address)
 {
 	struct entry *entry;
@@ -432,16 +451,16 @@ static bool goes_elsewhere(struct hca *hca, const struct packet *packet, const u
 	if (packet->link != routes->udp() || packet->handed_on)
 		return false;
 	if (routes->hand_on(packet->path, mad)) {
-		counter_add(hca, COUNTER_CM_MADS_HANDED_ON, 1);
+		counter_add(gsi->hca, COUNTER_CM_MADS_HANDED_ON, 1);
 		return true;
 	}
 	if (address->addressee != MAD_FOR_SERVICE || routes->listens(address->service))
 		return false;
-	entry = entry_new(hca, packet->path, mad);
+	entry = entry_new(gsi->hca, packet->path, mad);
 	if (!entry)
 		return true;
 	entry->arrived = true;
-	return entry_queue(entry);
+	return entry_queue(gsi, entry);
 }
 
 /*
@@ -456,9 +475,9 @@ static bool is_of_another(struct hca *hca, const struct packet *packet, const st
 	return true;
 }
 
-void gsi_receive(struct packet *packet)
+void gsi_receive(struct gsi *gsi, struct packet *packet)
 {
-	struct hca *hca = first_device();
+	struct hca *hca = gsi->hca;
 	struct mad_address address;
 	uint8_t mad[MAD_BYTES];
 	uint32_t word;
@@ -474,30 +493,32 @@ void gsi_receive(struct packet *packet)
 	if (is_stranger(hca, packet))
 		return;
 	address = mad_address(mad);
-	if (goes_elsewhere(hca, packet, mad, &address) || is_of_another(hca, packet, &address))
+	if (goes_elsewhere(gsi, packet, mad, &address) || is_of_another(hca, packet, &address))
 		return;
 	gsi_give(hca, packet->path, mad, false);
 }
 
 /* ---- fork ------------------------------------------------------------------------------------------------------- */
 
-void gsi_before_fork(void)
+void gsi_lock(struct gsi *gsi)
 {
-	pthread_mutex_lock(&gsi.lock);
+	pthread_mutex_lock(&gsi->lock);
 }
 
-void gsi_after_fork(bool child)
+void gsi_unlock(struct gsi *gsi)
+{
+	pthread_mutex_unlock(&gsi->lock);
+}
+
+void gsi_forget(struct gsi *gsi)
 {
 	struct entry *entry;
 
-	while (child && (entry = entries_take(&gsi.ready)))
+	while ((entry = entries_take(&gsi->ready)))
 		free(entry);
-	while (child && (entry = entries_take(&gsi.waiting)))
+	while ((entry = entries_take(&gsi->waiting)))
 		free(entry);
-	if (child) {
-		gsi.count = gsi.arrivals = gsi.due = gsi.sending = 0;
-		gsi.timer_ns = 0;
-		gsi.generation = 0;
-	}
-	pthread_mutex_unlock(&gsi.lock);
+	gsi->count = gsi->arrivals = gsi->due = gsi->sending = 0;
+	gsi->timer_ns = 0;
+	gsi->generation = 0;
 }

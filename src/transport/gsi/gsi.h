@@ -9,8 +9,8 @@
  * host or another one, is kept for SOFTHCA_CM_GRACE_MS, since programs agree on a port over another channel and may
  * connect a moment too early.
  *
- * The lock of gsi.c covers the queue; timers.lock and the locks of progress.c are taken under it. It is not held during
- * calls to management.
+ * The registry of a process (hca/hca.h) has one struct gsi, which lives until the process ends. Its lock covers the
+ * queue; timers.lock and the locks of progress.c are taken under it. It is not held during calls to management.
  */
 #ifndef SOFTHCA_TRANSPORT_GSI_GSI_H
 #define SOFTHCA_TRANSPORT_GSI_GSI_H
@@ -20,9 +20,13 @@
 
 #include "wire/mad.h"
 
+struct gsi;
 struct hca;
 struct packet;
 struct packet_path;
+
+/** Makes the interface of a process whose first device is @first, which may be incomplete. Returns NULL without memory. */
+struct gsi *gsi_new(struct hca *first);
 
 /**
  * Queues the datagram @mad, which is copied, from @hca along @path (source, destination, flow label, traffic class, hop
@@ -37,19 +41,21 @@ void gsi_send(struct hca *hca, const struct packet_path *path, const uint8_t mad
  * left, even if the process ends then. Must not be called from within a call of the device or of the connection
  * manager; no lock held.
  */
-void gsi_push(void);
+void gsi_push(struct gsi *gsi);
 
 /**
  * Sends the queued datagrams at the end of the process on this thread, without waiting for the grace time. No lock
  * held.
  */
-void gsi_flush(void);
+void gsi_flush(struct gsi *gsi);
 
 /** Handles @packet, which is for queue pair 1. Called by the run loop; no lock of a QP held. */
-void gsi_receive(struct packet *packet);
+void gsi_receive(struct gsi *gsi, struct packet *packet);
 
-/** Handlers around fork(): the child starts with an empty queue. */
-void gsi_before_fork(void);
-void gsi_after_fork(bool child);
+/** For process/fork.c. */
+void gsi_lock(struct gsi *gsi);
+void gsi_unlock(struct gsi *gsi);
+/** Empties the queue in a forked child. The lock is held. */
+void gsi_forget(struct gsi *gsi);
 
 #endif

@@ -195,7 +195,7 @@ static void handle_without_qp(struct packet *packet)
 	bool ended;
 
 	if (packet->destination_qpn == GSI_QPN && management) {
-		gsi_receive(packet);
+		gsi_receive(the_registry.gsi, packet);
 		return;
 	}
 	hca = device_of_sender(packet);

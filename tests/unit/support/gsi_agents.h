@@ -373,7 +373,7 @@ static inline int64_t obey(struct hca *hca, const struct order_message *message,
 		return setuid((uid_t)message->number) ? -errno : 0;
 	case SEND_AND_LEAVE:
 		gsi_send(hca, &message->path, message->mad);
-		gsi_flush();
+		gsi_flush(the_registry.gsi);
 		_exit(0);
 	case LEAVE:
 		_exit(0);
