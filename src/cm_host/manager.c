@@ -138,7 +138,7 @@ static void manager_process_ended(uint32_t process)
 {
 	struct cm *cm = the_manager();
 
-	handed_process_ended(process);
+	handed_process_ended(the_registry.handed, process);
 	if (cm)
 		cm_peer_ended(cm, is_of_process, &process);
 }

@@ -23,6 +23,7 @@ struct explain_log;
 struct explain_sink;
 struct filters;
 struct gsi;
+struct handed;
 struct import_keys;
 struct key_book;
 struct key_observer;
@@ -85,6 +86,7 @@ struct registry {
 	struct counter_file *counters;          /* of all devices; observe/counter_file.h; or NULL */
 	struct id_table qps;                    /* host-unique numbers, shared by all devices */
 	struct gsi *gsi;                        /* transport/gsi/gsi.h */
+	struct handed *handed;                  /* cm_host/handed.h */
 	const struct multicast_list *multicast; /* atomic; or NULL; transport/qp/multicast.h */
 	bool has_barrier;                       /* barrier_on_all_cpus() works */
 	bool filters;                           /* a device has filters */

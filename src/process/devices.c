@@ -15,6 +15,7 @@
 #include "hca/hca.h"
 #include "hca/identity.h"
 #include "process/fork.h"
+#include "cm_host/handed.h"
 #include "cm_host/manager.h"
 #include "process/memory_fault.h"
 #include "wire/mad.h"
@@ -178,6 +179,16 @@ static void read_settings(struct settings *settings, char *errors, size_t size)
 	}
 }
 
+/* Makes what the devices share. Returns false without memory. */
+static bool make_shared_parts(struct hca *first)
+{
+	if (!the_registry.gsi)
+		the_registry.gsi = gsi_new(first);
+	if (!the_registry.handed)
+		the_registry.handed = handed_new(first);
+	return the_registry.gsi && the_registry.handed;
+}
+
 /*
  * Makes the devices. A retry uses the number of devices of the first attempt, even if the environment changed. Returns
  * false without memory.
@@ -203,13 +214,11 @@ static bool make_registry(void)
 		the_registry.devices = calloc(settings.devices, sizeof(struct hca));
 		wanted = settings.devices;
 	}
-	if (the_registry.devices && !the_registry.gsi)
-		the_registry.gsi = gsi_new(the_registry.devices);
 	if (explain_sink_is_on(the_registry.sink))
 		memory_fault_explain();
 	while (the_registry.devices && ready < wanted && !hca_init(&the_registry.devices[ready], ready, &settings))
 		ready++;
-	if (!the_registry.gsi || ready < wanted)
+	if (!the_registry.devices || ready < wanted || !make_shared_parts(the_registry.devices))
 		return false;
 	/* A process that other processes cannot reach may use any numbers. */
 	if (settings.link == LINK_LOCAL)

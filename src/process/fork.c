@@ -103,6 +103,21 @@ static void sink_after_fork(bool child)
 		explain_sink_after_fork(the_registry.sink, child);
 }
 
+static void handed_before_fork(void)
+{
+	if (the_registry.handed)
+		handed_lock(the_registry.handed);
+}
+
+static void handed_after_fork(bool child)
+{
+	if (!the_registry.handed)
+		return;
+	if (child)
+		handed_forget(the_registry.handed);
+	handed_unlock(the_registry.handed);
+}
+
 static void gsi_before_fork(void)
 {
 	if (the_registry.gsi)

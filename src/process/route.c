@@ -195,7 +195,7 @@ static bool route_hand_on(const struct packet_path *path, const uint8_t *mad)
 	}
 	if (process_for(&address, &peer) || !peer)
 		return false;
-	handed_note(path, mad, peer->serial);
+	handed_note(the_registry.handed, path, mad, peer->serial);
 	route_hand_to(peer, path, mad);
 	return true;
 }

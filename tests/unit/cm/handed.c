@@ -18,6 +18,7 @@ enum { PROCESS = 5, OWN_ID = 3 << 18 | 9, PEER_ID = 0x1234, PEER_QPN = 0x99 };
 
 static struct cm_message last;
 static unsigned int sent;
+static struct handed *handed;
 
 void __wrap_gsi_send(struct hca *hca, const struct packet_path *path, const uint8_t *mad);
 void __wrap_gsi_send(struct hca *hca, const struct packet_path *path, const uint8_t *mad)
@@ -43,7 +44,7 @@ static void note(uint8_t peer, const struct cm_message *message)
 	uint8_t mad[CM_MAD_BYTES];
 
 	cm_pack(message, mad);
-	handed_note(&path, mad, PROCESS);
+	handed_note(handed, &path, mad, PROCESS);
 }
 
 static void note_request(uint8_t peer, uint32_t peer_id, uint32_t qpn)
@@ -64,7 +65,7 @@ static void note_ready(uint8_t peer, uint32_t peer_id, uint32_t own_id)
 static unsigned int end_process(uint32_t process)
 {
 	sent = 0;
-	handed_process_ended(process);
+	handed_process_ended(handed, process);
 	return sent;
 }
 
@@ -128,13 +129,27 @@ static void test_connections_stay(void **state)
 	assert_int_equal(end_process(PROCESS), LIMIT_CM_HANDED);
 }
 
+static int make_table(void **state)
+{
+	(void)state;
+	handed = handed_new(hca_device(0));
+	return handed ? 0 : -1;
+}
+
+static int free_table(void **state)
+{
+	(void)state;
+	handed_free(handed);
+	return 0;
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_peer_is_notified),
-		cmocka_unit_test(test_request_that_comes_twice),
-		cmocka_unit_test(test_requests_without_end),
-		cmocka_unit_test(test_connections_stay),
+		cmocka_unit_test_setup_teardown(test_peer_is_notified, make_table, free_table),
+		cmocka_unit_test_setup_teardown(test_request_that_comes_twice, make_table, free_table),
+		cmocka_unit_test_setup_teardown(test_requests_without_end, make_table, free_table),
+		cmocka_unit_test_setup_teardown(test_connections_stay, make_table, free_table),
 	};
 
 	setenv("SOFTHCA_GIDS", "loopback", 1);
