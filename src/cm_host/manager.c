@@ -3,6 +3,7 @@
 #include "cm_host/manager.h"
 
 #include <pthread.h>
+#include <stddef.h>
 #include <stdlib.h>
 
 #include "core/cancellation.h"
@@ -17,22 +18,31 @@
 #include "wire/mad.h"
 #include "wire/routes.h"
 
-/*
- * The manager of the process. One per process, like its ports and communication ids; the ABI has no object that could
- * own it.
- */
-static struct {
+struct manager {
+	struct hca *hca;      /* first device */
 	pthread_mutex_t lock; /* for creating it */
 	struct cm *cm;        /* atomic */
 	struct cm *inherited; /* manager of the parent of a forked process, to which inherited ids refer */
 	struct cm_functions functions;
-	struct timer timer; /* of the first device */
+	struct timer timer; /* of hca */
 	bool leaves;        /* manager_leave() is registered with exit(3), also in children of fork(2) */
-} manager = {.lock = PTHREAD_MUTEX_INITIALIZER};
+};
 
-static struct cm *the_manager(void)
+struct manager *manager_new(struct hca *first)
 {
-	return __atomic_load_n(&manager.cm, __ATOMIC_ACQUIRE);
+	struct manager *manager = calloc(1, sizeof(*manager));
+
+	if (!manager)
+		return NULL;
+	manager->hca = first;
+	pthread_mutex_init(&manager->lock, NULL);
+	return manager;
+}
+
+/* Returns NULL before the first call of hca_manager(). */
+static struct cm *cm_of_manager(const struct manager *manager)
+{
+	return __atomic_load_n(&manager->cm, __ATOMIC_ACQUIRE);
 }
 
 /* ---- functions that the manager calls --------------------------------------------------------------------------- */
@@ -59,14 +69,14 @@ static void manager_send_mad(void *context, const struct packet_path *path, cons
 
 static void manager_run_timers(struct timer *timer)
 {
-	(void)timer;
-	cm_run_timers(the_manager());
+	cm_run_timers(cm_of_manager((struct manager *)((char *)timer - offsetof(struct manager, timer))));
 }
 
 static void manager_wake_at(void *context, uint64_t deadline_ns)
 {
-	(void)context;
-	timer_arm(&first_device()->timers, &manager.timer, deadline_ns);
+	struct manager *manager = context;
+
+	timer_arm(&manager->hca->timers, &manager->timer, deadline_ns);
 }
 
 static uint64_t manager_now_ns(void *context)
@@ -77,16 +87,17 @@ static uint64_t manager_now_ns(void *context)
 
 static uint64_t manager_random(void *context)
 {
-	(void)context;
-	return hca_random(first_device());
+	const struct manager *manager = context;
+
+	return hca_random(manager->hca);
 }
 
 static int manager_claim_slot(void *context)
 {
+	const struct manager *manager = context;
 	uint32_t slot;
-	int error = hca_manager_slot(first_device(), &slot);
+	int error = hca_manager_slot(manager->hca, &slot);
 
-	(void)context;
 	return error ? error : (int)slot;
 }
 
@@ -105,7 +116,7 @@ static struct packet_path path_way_back(const struct packet_path *path)
 static void manager_receive(struct hca *hca, const struct packet_path *path, const uint8_t mad[MAD_BYTES], bool waited)
 {
 	struct packet_path back = path_way_back(path);
-	struct cm *cm = the_manager();
+	struct cm *cm = cm_of_manager(hca->registry->manager);
 	uint8_t answer[CM_MAD_BYTES];
 
 	if (cm)
@@ -136,7 +147,7 @@ static enum cm_peer_fate has_id(void *argument, const struct cm_peer *peer)
 
 static void manager_process_ended(uint32_t process)
 {
-	struct cm *cm = the_manager();
+	struct cm *cm = cm_of_manager(the_registry.manager);
 
 	handed_process_ended(the_registry.handed, process);
 	if (cm)
@@ -153,11 +164,10 @@ static void manager_mad_lost(struct hca *hca, const struct packet_path *path, co
 {
 	const struct mad_address address = mad_address(mad);
 	struct packet_path back = path_way_back(path);
-	struct cm *cm = the_manager();
+	struct cm *cm = cm_of_manager(hca->registry->manager);
 	uint8_t answer[CM_MAD_BYTES];
 	uint64_t id;
 
-	(void)hca;
 	if (cm && why == MAD_UNREACHABLE && address.addressee == MAD_FOR_SERVICE) {
 		cm_host_refuses(cm, &path->destination);
 		return;
@@ -184,7 +194,7 @@ static enum cm_peer_fate waits_for_service(void *argument, const struct cm_peer 
 
 static void manager_service_ended(uint64_t service)
 {
-	struct cm *cm = the_manager();
+	struct cm *cm = cm_of_manager(the_registry.manager);
 
 	if (cm)
 		cm_peer_ended(cm, waits_for_service, &service);
@@ -199,25 +209,29 @@ const struct management process_management = {
 
 void hca_manager_push(void)
 {
-	if (the_manager())
+	/* Calls that fail may come before there is a device. */
+	if (the_registry.manager && cm_of_manager(the_registry.manager))
 		gsi_push(the_registry.gsi);
 }
 
 /* Notifies peers, as the kernel does when the program's file is closed. */
 static void manager_leave(void)
 {
-	if (!the_manager())
+	struct cm *cm = cm_of_manager(the_registry.manager);
+
+	if (!cm)
 		return;
-	cm_leave(the_manager());
+	cm_leave(cm);
 	gsi_flush(the_registry.gsi);
 }
 
 /* Makes the manager. The lock is held. */
-static struct cm *manager_make(const struct manager_handlers *handlers)
+static struct cm *manager_make(struct manager *manager, const struct manager_handlers *handlers)
 {
-	struct hca *hca = first_device();
+	struct hca *hca = manager->hca;
 	struct cm_config config = {
-		.functions = &manager.functions,
+		.functions = &manager->functions,
+		.context = manager,
 		.hca = hca,
 		.ca_guid = be64toh(hca_guid(hca)),
 		.ack_delay = LIMIT_ACK_DELAY,
@@ -227,7 +241,7 @@ static struct cm *manager_make(const struct manager_handlers *handlers)
 		.grace_ms = hca->settings.cm_grace_ms,
 	};
 
-	manager.functions = (struct cm_functions){
+	manager->functions = (struct cm_functions){
 		.send = manager_send_mad,
 		.wake_at = manager_wake_at,
 		.now_ns = manager_now_ns,
@@ -236,45 +250,45 @@ static struct cm *manager_make(const struct manager_handlers *handlers)
 		.request = handlers->request,
 		.event = handlers->event,
 	};
-	timer_init(&manager.timer, manager_run_timers);
+	timer_init(&manager->timer, manager_run_timers);
 	return cm_create(&config);
 }
 
 struct cm *hca_manager(const struct manager_handlers *handlers)
 {
 	WITHOUT_CANCELLATION;
-	struct cm *cm = the_manager();
+	struct manager *manager = the_registry.manager;
+	struct cm *cm = cm_of_manager(manager);
 
 	if (cm)
 		return cm;
-	pthread_mutex_lock(&manager.lock);
-	if (!manager.cm) {
-		__atomic_store_n(&manager.cm, manager_make(handlers), __ATOMIC_RELEASE);
-		if (manager.cm && !manager.leaves)
-			manager.leaves = !atexit(manager_leave);
+	pthread_mutex_lock(&manager->lock);
+	if (!manager->cm) {
+		__atomic_store_n(&manager->cm, manager_make(manager, handlers), __ATOMIC_RELEASE);
+		if (manager->cm && !manager->leaves)
+			manager->leaves = !atexit(manager_leave);
 	}
-	cm = manager.cm;
-	pthread_mutex_unlock(&manager.lock);
+	cm = manager->cm;
+	pthread_mutex_unlock(&manager->lock);
 	return cm;
 }
 
-void manager_before_fork(void)
+void manager_lock(struct manager *manager)
 {
-	pthread_mutex_lock(&manager.lock);
+	pthread_mutex_lock(&manager->lock);
 }
 
-void manager_after_fork(bool child)
+void manager_unlock(struct manager *manager)
 {
-	(void)child;
-	pthread_mutex_unlock(&manager.lock);
+	pthread_mutex_unlock(&manager->lock);
 }
 
 /* Replaces the manager. Inherited ids keep the old one, which is inactive; the child makes its own. */
-void manager_forget(void)
+void manager_forget(struct manager *manager)
 {
-	if (!the_manager())
+	if (!manager->cm)
 		return;
-	cm_after_fork(the_manager());
-	manager.inherited = manager.cm;
-	manager.cm = NULL;
+	cm_after_fork(manager->cm);
+	manager->inherited = manager->cm;
+	manager->cm = NULL;
 }

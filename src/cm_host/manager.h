@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The process's communication manager (cm/cm.h) on its devices: supplies clock, random numbers, timers and transport of
- * datagrams. The driver supplies the handlers of requests and events.
+ * datagrams. The driver supplies the handlers of requests and events. The registry (hca/hca.h) has one, like the ports
+ * and communication ids of a process: the ABI has no object that could own it.
  */
 #ifndef SOFTHCA_CM_HOST_MANAGER_H
 #define SOFTHCA_CM_HOST_MANAGER_H
 
-#include <stdbool.h>
-
 #include "cm/cm.h"
 
+struct hca;
 struct management;
+struct manager;
 
 struct manager_handlers {
 	/* Handlers as in struct cm_functions. */
@@ -18,6 +19,9 @@ struct manager_handlers {
 				   uint16_t *reason);
 	void (*event)(void *owner, const struct cm_event *event);
 };
+
+/** Makes the part of the registry whose first device is @first. Returns NULL without memory. */
+struct manager *manager_new(struct hca *first);
 
 /**
  * Returns the manager. The first call creates it with @handlers, which are the same for all callers; it lives until the
@@ -34,10 +38,10 @@ void hca_manager_push(void);
 /** Handlers for datagrams that arrive for the manager or get lost (wire/mad.h). */
 extern const struct management process_management;
 
-/** Around fork(). */
-void manager_before_fork(void);
-void manager_after_fork(bool child);
+/** For process/fork.c. */
+void manager_lock(struct manager *manager);
+void manager_unlock(struct manager *manager);
 /** Replaces the manager in a forked child, when all locks are free: the connections are the parent's. */
-void manager_forget(void);
+void manager_forget(struct manager *manager);
 
 #endif

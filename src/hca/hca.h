@@ -28,6 +28,7 @@ struct import_keys;
 struct key_book;
 struct key_observer;
 struct link;
+struct manager;
 struct multicast_list;
 struct refused_ring;
 struct registry;
@@ -87,6 +88,7 @@ struct registry {
 	struct id_table qps;                    /* host-unique numbers, shared by all devices */
 	struct gsi *gsi;                        /* transport/gsi/gsi.h */
 	struct handed *handed;                  /* cm_host/handed.h */
+	struct manager *manager;                /* cm_host/manager.h */
 	const struct multicast_list *multicast; /* atomic; or NULL; transport/qp/multicast.h */
 	bool has_barrier;                       /* barrier_on_all_cpus() works */
 	bool filters;                           /* a device has filters */

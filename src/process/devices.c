@@ -186,7 +186,9 @@ static bool make_shared_parts(struct hca *first)
 		the_registry.gsi = gsi_new(first);
 	if (!the_registry.handed)
 		the_registry.handed = handed_new(first);
-	return the_registry.gsi && the_registry.handed;
+	if (!the_registry.manager)
+		the_registry.manager = manager_new(first);
+	return the_registry.gsi && the_registry.handed && the_registry.manager;
 }
 
 /*

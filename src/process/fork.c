@@ -103,6 +103,19 @@ static void sink_after_fork(bool child)
 		explain_sink_after_fork(the_registry.sink, child);
 }
 
+static void manager_before_fork(void)
+{
+	if (the_registry.manager)
+		manager_lock(the_registry.manager);
+}
+
+static void manager_after_fork(bool child)
+{
+	(void)child;
+	if (the_registry.manager)
+		manager_unlock(the_registry.manager);
+}
+
 static void handed_before_fork(void)
 {
 	if (the_registry.handed)
@@ -167,7 +180,8 @@ static void device_after_fork_in_child(void)
 	timeline_after_fork();
 	device_locks_release(true);
 	event_queues_after_fork();
-	manager_forget();
+	if (the_registry.manager)
+		manager_forget(the_registry.manager);
 	FOR_EACH_DEVICE(hca)
 	{
 		timers_after_fork(&hca->timers);
