@@ -24,6 +24,7 @@ struct explain_sink;
 struct filters;
 struct gsi;
 struct handed;
+struct host_windows;
 struct import_keys;
 struct key_book;
 struct key_observer;
@@ -87,11 +88,13 @@ struct registry {
 	struct counter_file *counters;          /* of all devices; observe/counter_file.h; or NULL */
 	struct id_table qps;                    /* host-unique numbers, shared by all devices */
 	struct gsi *gsi;                        /* transport/gsi/gsi.h */
+	struct host_windows *host_windows;      /* transport/qp/host_window.h */
 	struct handed *handed;                  /* cm_host/handed.h */
 	struct manager *manager;                /* cm_host/manager.h */
 	const struct multicast_list *multicast; /* atomic; or NULL; transport/qp/multicast.h */
 	bool has_barrier;                       /* barrier_on_all_cpus() works */
 	bool filters;                           /* a device has filters */
+	bool window_has_room;                   /* atomic; a QP waits in host_windows although there is room */
 };
 
 /** Returns the registry, which the first call makes. Any thread may call. */

@@ -28,6 +28,7 @@
 #include "draw/book.h"
 #include "transport/control/qp.h"
 #include "transport/gsi/gsi.h"
+#include "transport/qp/host_window.h"
 #include "transport/qp/qp.h"
 #include "observe/counter_file.h"
 #include "observe/counters.h"
@@ -188,7 +189,9 @@ static bool make_shared_parts(struct hca *first)
 		the_registry.handed = handed_new(first);
 	if (!the_registry.manager)
 		the_registry.manager = manager_new(first);
-	return the_registry.gsi && the_registry.handed && the_registry.manager;
+	if (!the_registry.host_windows)
+		the_registry.host_windows = host_windows_new(&the_registry);
+	return the_registry.gsi && the_registry.handed && the_registry.manager && the_registry.host_windows;
 }
 
 /*

@@ -187,8 +187,9 @@ static void device_after_fork_in_child(void)
 		timers_after_fork(&hca->timers);
 		watcher_after_fork(hca->watcher);
 	}
-	/* Done after the timers, which were removed from the wheel. */
-	host_window_after_fork();
+	/* After the timers, which were removed from the wheel: it makes its own anew. */
+	if (the_registry.host_windows)
+		host_windows_forget(the_registry.host_windows);
 	qps_after_fork();
 }
 

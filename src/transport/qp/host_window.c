@@ -2,6 +2,7 @@
 /* Windows of hosts, see host_window.h. */
 #include "transport/qp/host_window.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "core/epoch.h"
@@ -19,6 +20,7 @@
 #define MS UINT64_C(1000000)
 
 struct host_window {
+	struct host_windows *all;
 	uint32_t used; /* atomic; enum window_use */
 	union ibv_gid host;
 	uint64_t under_way; /* atomic; bytes in the lower half, the generation in the upper */
@@ -42,11 +44,26 @@ struct peer_process {
 	uint32_t lost;     /* atomic; number of times that requesters lost packets to the process */
 };
 
-uint32_t host_windows_due;
+struct host_windows {
+	struct registry *registry;
+	uint32_t most_room; /* atomic; largest size of a window */
+	uint32_t buffer;    /* atomic; buffer of a socket from which most_room was computed */
+	struct host_window window[TUNABLE_WINDOW_HOSTS];
+	struct peer_process process[TUNABLE_WINDOW_PROCESSES];
+};
 
-static struct host_window windows[TUNABLE_WINDOW_HOSTS];
-static struct peer_process processes[TUNABLE_WINDOW_PROCESSES];
-static uint32_t most_room = TUNABLE_WINDOW_MOST_ROOM; /* atomic */
+struct host_windows *host_windows_new(struct registry *registry)
+{
+	struct host_windows *all = calloc(1, sizeof(*all));
+
+	if (!all)
+		return NULL;
+	all->registry = registry;
+	all->most_room = TUNABLE_WINDOW_MOST_ROOM;
+	for (uint32_t i = 0; i < TUNABLE_WINDOW_HOSTS; i++)
+		all->window[i].all = all;
+	return all;
+}
 
 static uint32_t window_hash(const union ibv_gid *gid, uint32_t number)
 {
@@ -70,7 +87,7 @@ static void window_timed_out(struct timer *timer);
 static void window_prepare(struct host_window *window)
 {
 	pthread_mutex_init(&window->lock, NULL);
-	window->size = __atomic_load_n(&most_room, __ATOMIC_RELAXED);
+	window->size = __atomic_load_n(&window->all->most_room, __ATOMIC_RELAXED);
 	timer_init(&window->timer, window_timed_out);
 }
 
@@ -92,18 +109,18 @@ static bool window_claim(struct host_window *window, const union ibv_gid *host)
 	return !host || !memcmp(&window->host, host, sizeof(*host));
 }
 
-static struct host_window *window_of(const union ibv_gid *host)
+static struct host_window *window_of(struct host_windows *all, const union ibv_gid *host)
 {
 	uint32_t at = window_hash(host, 0);
 
 	for (uint32_t i = 0; i < TUNABLE_WINDOW_HOSTS - 1; i++) {
-		struct host_window *window = &windows[(at + i) % (TUNABLE_WINDOW_HOSTS - 1)];
+		struct host_window *window = &all->window[(at + i) % (TUNABLE_WINDOW_HOSTS - 1)];
 
 		if (window_claim(window, host))
 			return window;
 	}
-	window_claim(&windows[TUNABLE_WINDOW_HOSTS - 1], NULL);
-	return &windows[TUNABLE_WINDOW_HOSTS - 1];
+	window_claim(&all->window[TUNABLE_WINDOW_HOSTS - 1], NULL);
+	return &all->window[TUNABLE_WINDOW_HOSTS - 1];
 }
 
 /* ---- room ------------------------------------------------------------------------------------------------------ */
@@ -121,7 +138,7 @@ static uint32_t window_generation(uint64_t under_way)
 static uint32_t window_size(const struct host_window *window)
 {
 	uint32_t size = __atomic_load_n(&window->size, __ATOMIC_RELAXED);
-	uint32_t most = __atomic_load_n(&most_room, __ATOMIC_RELAXED);
+	uint32_t most = __atomic_load_n(&window->all->most_room, __ATOMIC_RELAXED);
 
 	return size < most ? size : most;
 }
@@ -134,13 +151,13 @@ static bool window_is_full(const struct host_window *window)
 static void window_note_room(struct host_window *window)
 {
 	if (__atomic_load_n(&window->waiting, __ATOMIC_SEQ_CST) && !window_is_full(window))
-		__atomic_store_n(&host_windows_due, 1, __ATOMIC_RELEASE);
+		__atomic_store_n(&window->all->registry->window_has_room, true, __ATOMIC_RELEASE);
 }
 
 /* Makes the window larger after arrivals. */
 static void window_grow(struct host_window *window, uint32_t bytes)
 {
-	uint32_t size = window_size(window), most = __atomic_load_n(&most_room, __ATOMIC_RELAXED);
+	uint32_t size = window_size(window), most = __atomic_load_n(&window->all->most_room, __ATOMIC_RELAXED);
 	uint64_t more = (uint64_t)size + (uint64_t)bytes * TUNABLE_WINDOW_GROWTH / size;
 
 	if (size != most)
@@ -193,8 +210,8 @@ static void window_arm(struct host_window *window)
 	if (window->timer_armed)
 		return;
 	window->returns_seen = __atomic_load_n(&window->returns, __ATOMIC_RELAXED);
-	window->timer_armed =
-		!timer_arm(&first_device()->timers, &window->timer, clock_now_ns() + LIMIT_HOST_WINDOW_MS * MS);
+	window->timer_armed = !timer_arm(&window->all->registry->devices->timers, &window->timer,
+					 clock_now_ns() + LIMIT_HOST_WINDOW_MS * MS);
 }
 
 static void wait_for_room(struct host_window *window, struct hca_qp *qp)
@@ -224,13 +241,13 @@ static void resume_window(struct host_window *window, struct run *run)
 		__atomic_store_n(&window->waiting, true, __ATOMIC_SEQ_CST);
 }
 
-void host_window_resume(struct run *run)
+void host_window_resume(struct host_windows *all, struct run *run)
 {
-	if (!__atomic_exchange_n(&host_windows_due, 0, __ATOMIC_SEQ_CST))
+	if (!__atomic_exchange_n(&all->registry->window_has_room, false, __ATOMIC_SEQ_CST))
 		return;
-	for (struct host_window *window = windows; window < windows + TUNABLE_WINDOW_HOSTS; window++)
-		if (__atomic_load_n(&window->waiting, __ATOMIC_RELAXED))
-			resume_window(window, run);
+	for (uint32_t i = 0; i < TUNABLE_WINDOW_HOSTS; i++)
+		if (__atomic_load_n(&all->window[i].waiting, __ATOMIC_RELAXED))
+			resume_window(&all->window[i], run);
 }
 
 /* Drops all shares because none was returned for a long time. */
@@ -260,7 +277,7 @@ static void window_timed_out(struct timer *timer)
 	epoch_enter();
 	run_begin(run);
 	window_note_room(window);
-	host_window_resume(run);
+	host_window_resume(window->all, run);
 	deliver_rest(run);
 	epoch_leave();
 }
@@ -276,16 +293,16 @@ static struct window_share *share_of(struct hca_qp *qp)
  * Finds the window for @packet, which the QP is about to send. Only a DCI changes the host, and then it has nothing
  * in flight.
  */
-static void share_find_window(struct window_share *share, const struct packet *packet)
+static void share_find_window(struct host_windows *all, struct window_share *share, const struct packet *packet)
 {
 	const union ibv_gid *host = &packet->path->destination;
 	struct host_window *window = share->window;
 
 	share->process =
-		&processes[window_hash(host, packet->destination_qpn >> HOST_SLOT_BITS) % TUNABLE_WINDOW_PROCESSES];
+		&all->process[window_hash(host, packet->destination_qpn >> HOST_SLOT_BITS) % TUNABLE_WINDOW_PROCESSES];
 	if (window && !memcmp(&window->host, host, sizeof(*host)))
 		return;
-	share->window = window_of(host);
+	share->window = window_of(all, host);
 	if (window == share->window)
 		return;
 	if (window)
@@ -302,25 +319,25 @@ static uint32_t packet_cost(const struct packet *packet)
 }
 
 /* Records the buffer size of @link. */
-static void see_buffer(const struct link *link)
+static void see_buffer(struct host_windows *all, const struct link *link)
 {
-	static uint32_t seen; /* atomic */
 	uint32_t bytes = link ? __atomic_load_n(&link->host_buffer, __ATOMIC_RELAXED) : 0;
 
-	if (__builtin_expect(!bytes || bytes == __atomic_load_n(&seen, __ATOMIC_RELAXED), 1))
+	if (__builtin_expect(!bytes || bytes == __atomic_load_n(&all->buffer, __ATOMIC_RELAXED), 1))
 		return;
-	__atomic_store_n(&seen, bytes, __ATOMIC_RELAXED);
-	host_window_set_most(bytes);
+	__atomic_store_n(&all->buffer, bytes, __ATOMIC_RELAXED);
+	host_window_set_most(all, bytes);
 }
 
 bool host_window_take(struct hca_qp *qp, const struct packet *packet)
 {
+	struct host_windows *all = qp->hca->registry->host_windows;
 	struct window_share *share = share_of(qp);
 
 	if (packet->message == MESSAGE_DISCONNECT)
 		return true;
-	see_buffer(packet->link);
-	share_find_window(share, packet);
+	see_buffer(all, packet->link);
+	share_find_window(all, share, packet);
 	if (share->waited && !link_waits(&qp->requester.waiter)) {
 		share->waited = false;
 		share->turn = TUNABLE_WINDOW_TURN;
@@ -351,8 +368,9 @@ void host_window_settle(struct hca_qp *qp, uint32_t packets)
 
 uint64_t host_window_payload(const struct hca_qp *qp, uint32_t mtu)
 {
+	const struct host_windows *all = qp->hca->registry->host_windows;
 	const struct host_window *window = qp->requester.share.window;
-	uint32_t room = window ? window_size(window) : __atomic_load_n(&most_room, __ATOMIC_RELAXED);
+	uint32_t room = window ? window_size(window) : __atomic_load_n(&all->most_room, __ATOMIC_RELAXED);
 
 	return (uint64_t)(room / (TUNABLE_WINDOW_PACKET_ROOM + mtu)) * mtu;
 }
@@ -418,18 +436,18 @@ bool host_window_excuses(struct hca_qp *qp)
 
 /* ---- size and fork --------------------------------------------------------------------------------------------- */
 
-void host_window_set_most(uint32_t bytes)
+void host_window_set_most(struct host_windows *all, uint32_t bytes)
 {
 	bytes /= 2;
 	if (bytes < LEAST_ROOM)
 		bytes = LEAST_ROOM;
-	__atomic_store_n(&most_room, bytes < TUNABLE_WINDOW_MOST_ROOM ? bytes : TUNABLE_WINDOW_MOST_ROOM,
+	__atomic_store_n(&all->most_room, bytes < TUNABLE_WINDOW_MOST_ROOM ? bytes : TUNABLE_WINDOW_MOST_ROOM,
 			 __ATOMIC_RELAXED);
 }
 
-void host_window_after_fork(void)
+void host_windows_forget(struct host_windows *all)
 {
-	for (struct host_window *window = windows; window < windows + TUNABLE_WINDOW_HOSTS; window++)
+	for (struct host_window *window = all->window; window < all->window + TUNABLE_WINDOW_HOSTS; window++)
 		if (window->used) {
 			window->used = WINDOW_READY;
 			link_abandon(&window->queue);
@@ -438,5 +456,5 @@ void host_window_after_fork(void)
 			window->timer_armed = false;
 			window_prepare(window);
 		}
-	host_windows_due = 0;
+	all->registry->window_has_room = false;
 }

@@ -23,11 +23,17 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "hca/hca.h"
+
 struct hca_qp;
 struct host_window;
+struct host_windows;
 struct packet;
 struct peer_process;
 struct run;
+
+/** Makes the windows of a process, which live until it ends. Returns NULL without memory. */
+struct host_windows *host_windows_new(struct registry *registry);
 
 /* The share of a requester in a window. */
 struct window_share {
@@ -77,21 +83,19 @@ static inline void host_window_progressed(struct window_share *share)
 	share->excused_ns = 0;
 }
 
-extern uint32_t host_windows_due;
-
 /** Returns true if QPs wait although there is room. Any thread. */
 static inline bool host_window_has_room(void)
 {
-	return __atomic_load_n(&host_windows_due, __ATOMIC_RELAXED);
+	return __atomic_load_n(&the_registry.window_has_room, __ATOMIC_RELAXED);
 }
 
 /** Schedules waiting QPs in @run, as far as there is room. No lock held; inside an epoch section. */
-void host_window_resume(struct run *run);
+void host_window_resume(struct host_windows *all, struct run *run);
 
 /** Sets the maximum size of windows to half of @bytes of receive buffer, as the kernel counts them. */
-void host_window_set_most(uint32_t bytes);
+void host_window_set_most(struct host_windows *all, uint32_t bytes);
 
 /** Resets all windows in a forked child, which has nothing in flight. */
-void host_window_after_fork(void);
+void host_windows_forget(struct host_windows *all);
 
 #endif

@@ -295,7 +295,7 @@ void run_finish(struct run *run)
 	bool due;
 
 	if (__builtin_expect(host_window_has_room(), 0))
-		host_window_resume(run);
+		host_window_resume(the_registry.host_windows, run);
 	while ((qp = run->scheduled)) {
 		run->scheduled = qp->next_scheduled;
 		queue_lock(&qp->lock);
@@ -313,7 +313,7 @@ void run_finish(struct run *run)
 			run_requester(qp, run);
 		}
 		if (__builtin_expect(!run->scheduled && host_window_has_room(), 0))
-			host_window_resume(run);
+			host_window_resume(the_registry.host_windows, run);
 	}
 }
 

@@ -62,7 +62,7 @@ static int set_up(void **state)
 		qps[i].transport = transport_of(IBV_QPT_RC);
 		queue_lock_init(&qps[i].lock, LOCK_LEVEL_QP, false);
 	}
-	host_window_set_most(BUFFER);
+	host_window_set_most(device.hca->registry->host_windows, BUFFER);
 	return 0;
 }
 
@@ -98,7 +98,7 @@ static uint32_t resumed(struct hca_qp **first)
 
 	epoch_enter();
 	run_begin(&run);
-	host_window_resume(&run);
+	host_window_resume(device.hca->registry->host_windows, &run);
 	*first = run.scheduled;
 	for (struct hca_qp *qp = run.scheduled; qp; qp = qp->next_scheduled) {
 		qp->scheduled = qp->requester_due = false;
