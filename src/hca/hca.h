@@ -33,6 +33,7 @@ struct manager;
 struct multicast_list;
 struct refused_ring;
 struct registry;
+struct udp_groups;
 struct watcher;
 struct ended_ring;
 struct xrc_domain;
@@ -91,6 +92,7 @@ struct registry {
 	struct host_windows *host_windows;      /* transport/qp/host_window.h */
 	struct handed *handed;                  /* cm_host/handed.h */
 	struct manager *manager;                /* cm_host/manager.h */
+	struct udp_groups *udp_groups;          /* link/udp/groups.h */
 	const struct multicast_list *multicast; /* atomic; or NULL; transport/qp/multicast.h */
 	bool has_barrier;                       /* barrier_on_all_cpus() works */
 	bool filters;                           /* a device has filters */

@@ -40,6 +40,7 @@
 #include "mkey/refused.h"
 #include "transport/run/run.h"
 #include "wire/link.h"
+#include "link/udp/groups.h"
 #include "link/udp/udp.h"
 #include "process/report.h"
 
@@ -181,17 +182,14 @@ static void read_settings(struct settings *settings, char *errors, size_t size)
 }
 
 /* Makes what the devices share. Returns false without memory. */
-static bool make_shared_parts(struct hca *first)
+static bool make_shared_parts(struct registry *registry)
 {
-	if (!the_registry.gsi)
-		the_registry.gsi = gsi_new(first);
-	if (!the_registry.handed)
-		the_registry.handed = handed_new(first);
-	if (!the_registry.manager)
-		the_registry.manager = manager_new(first);
-	if (!the_registry.host_windows)
-		the_registry.host_windows = host_windows_new(&the_registry);
-	return the_registry.gsi && the_registry.handed && the_registry.manager && the_registry.host_windows;
+	struct hca *first = registry->devices;
+
+#define MADE(part, new) (registry->part || (registry->part = (new)))
+	return MADE(gsi, gsi_new(first)) && MADE(handed, handed_new(first)) && MADE(manager, manager_new(first)) &&
+	       MADE(host_windows, host_windows_new(registry)) && MADE(udp_groups, udp_groups_new());
+#undef MADE
 }
 
 /*
@@ -223,7 +221,7 @@ static bool make_registry(void)
 		memory_fault_explain();
 	while (the_registry.devices && ready < wanted && !hca_init(&the_registry.devices[ready], ready, &settings))
 		ready++;
-	if (!the_registry.devices || ready < wanted || !make_shared_parts(the_registry.devices))
+	if (!the_registry.devices || ready < wanted || !make_shared_parts(&the_registry))
 		return false;
 	/* A process that other processes cannot reach may use any numbers. */
 	if (settings.link == LINK_LOCAL)

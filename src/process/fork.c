@@ -131,6 +131,21 @@ static void handed_after_fork(bool child)
 	handed_unlock(the_registry.handed);
 }
 
+static void udp_groups_before_fork(void)
+{
+	if (the_registry.udp_groups)
+		udp_groups_lock(the_registry.udp_groups);
+}
+
+static void udp_groups_after_fork(bool child)
+{
+	if (!the_registry.udp_groups)
+		return;
+	if (child)
+		udp_groups_forget(the_registry.udp_groups);
+	udp_groups_unlock(the_registry.udp_groups);
+}
+
 static void gsi_before_fork(void)
 {
 	if (the_registry.gsi)

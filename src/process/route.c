@@ -110,7 +110,7 @@ static void link_join(struct hca *hca, const union ibv_gid *group)
 static void link_leave_group(struct hca *hca, const union ibv_gid *group)
 {
 	if (groups_leave_process(hca))
-		udp_leave(group);
+		udp_leave(hca, group);
 }
 
 /* ---- datagrams of the connection manager ----------------------------------------------------------------------- */

@@ -25,10 +25,19 @@ struct group {
 	struct watched_fd socket;
 };
 
-static struct {
+struct udp_groups {
 	pthread_mutex_t lock;
 	struct group *first; /* atomic */
-} groups = {.lock = PTHREAD_MUTEX_INITIALIZER};
+};
+
+struct udp_groups *udp_groups_new(void)
+{
+	struct udp_groups *groups = calloc(1, sizeof(*groups));
+
+	if (groups)
+		pthread_mutex_init(&groups->lock, NULL);
+	return groups;
+}
 
 static struct group *group_load(struct group **place)
 {
@@ -116,9 +125,9 @@ static int group_open(const struct hca *hca, const union ibv_gid *group)
 /* ---- joining ---------------------------------------------------------------------------------------------------- */
 
 /* Returns the place of @gid in the list, or the end of the list. The caller holds the lock. */
-static struct group **group_find(const union ibv_gid *gid)
+static struct group **group_find(struct udp_groups *groups, const union ibv_gid *gid)
 {
-	struct group **place = &groups.first;
+	struct group **place = &groups->first;
 
 	while (*place && memcmp(&(*place)->gid, gid, sizeof(*gid)) != 0)
 		place = &(*place)->next;
@@ -148,29 +157,31 @@ static int group_add(const struct hca *hca, const union ibv_gid *gid, struct gro
 void udp_join(struct hca *hca, const union ibv_gid *gid)
 {
 	WITHOUT_CANCELLATION;
+	struct udp_groups *groups = hca->registry->udp_groups;
 	struct group **place;
 	int error = 0;
 
 	udp_begin(hca);
-	pthread_mutex_lock(&groups.lock);
-	place = group_find(gid);
+	pthread_mutex_lock(&groups->lock);
+	place = group_find(groups, gid);
 	if (*place)
 		(*place)->members++;
 	else
 		error = group_add(hca, gid, place);
-	pthread_mutex_unlock(&groups.lock);
+	pthread_mutex_unlock(&groups->lock);
 	if (error)
 		EXPLAIN(hca, (&(const struct explain_subject){0}), RULE_UDP_NO_GROUP,
 			be64toh(gid->global.subnet_prefix), be64toh(gid->global.interface_id), (uint64_t)-error);
 }
 
-void udp_leave(const union ibv_gid *gid)
+void udp_leave(struct hca *hca, const union ibv_gid *gid)
 {
 	WITHOUT_CANCELLATION;
+	struct udp_groups *groups = hca->registry->udp_groups;
 	struct group **place, *group;
 
-	pthread_mutex_lock(&groups.lock);
-	place = group_find(gid);
+	pthread_mutex_lock(&groups->lock);
+	place = group_find(groups, gid);
 	group = *place;
 	/* The group is missing if joining failed. */
 	if (group && --group->members == 0) {
@@ -181,7 +192,7 @@ void udp_leave(const union ibv_gid *gid)
 		descriptor_close(group->socket.fd);
 		free(group);
 	}
-	pthread_mutex_unlock(&groups.lock);
+	pthread_mutex_unlock(&groups->lock);
 }
 
 /* ---- sending and receiving -------------------------------------------------------------------------------------- */
@@ -195,11 +206,11 @@ bool udp_reaches_group(const struct packet_path *path)
 	       gid_is_ipv4(&path->source) == gid_is_ipv4(&path->destination);
 }
 
-bool udp_groups_poll(bool (*poll)(int fd))
+bool udp_groups_poll(struct udp_groups *groups, bool (*poll)(int fd))
 {
 	bool found = false;
 
-	for (struct group *group = group_load(&groups.first); group; group = group_load(&group->next))
+	for (struct group *group = group_load(&groups->first); group; group = group_load(&group->next))
 		found |= poll(group->socket.fd);
 	return found;
 }
@@ -212,19 +223,23 @@ bool udp_is_own_datagram(const struct hca *hca, const struct packet *packet)
 
 /* ---- fork ------------------------------------------------------------------------------------------------------- */
 
-void udp_groups_before_fork(void)
+void udp_groups_lock(struct udp_groups *groups)
 {
-	pthread_mutex_lock(&groups.lock);
+	pthread_mutex_lock(&groups->lock);
 }
 
-void udp_groups_after_fork(bool child)
+void udp_groups_unlock(struct udp_groups *groups)
+{
+	pthread_mutex_unlock(&groups->lock);
+}
+
+void udp_groups_forget(struct udp_groups *groups)
 {
 	struct group *group;
 
-	while (child && (group = groups.first)) {
-		groups.first = group->next;
+	while ((group = groups->first)) {
+		groups->first = group->next;
 		descriptor_close(group->socket.fd);
 		free(group);
 	}
-	pthread_mutex_unlock(&groups.lock);
 }

@@ -403,7 +403,7 @@ static bool udp_poll(struct poller *poller, struct run *run)
 	receiver.run = run;
 	found = port_poll();
 	receiver.group = true;
-	found |= udp_groups_poll(group_poll);
+	found |= udp_groups_poll(receiver.hca->registry->udp_groups, group_poll);
 	receiver.group = false;
 	return found;
 }
