@@ -34,6 +34,7 @@ struct multicast_list;
 struct refused_ring;
 struct registry;
 struct udp_groups;
+struct udp_sockets;
 struct watcher;
 struct ended_ring;
 struct xrc_domain;
@@ -93,6 +94,7 @@ struct registry {
 	struct handed *handed;                  /* cm_host/handed.h */
 	struct manager *manager;                /* cm_host/manager.h */
 	struct udp_groups *udp_groups;          /* link/udp/groups.h */
+	struct udp_sockets *udp_sockets;        /* link/udp/parts.h */
 	const struct multicast_list *multicast; /* atomic; or NULL; transport/qp/multicast.h */
 	bool has_barrier;                       /* barrier_on_all_cpus() works */
 	bool filters;                           /* a device has filters */

@@ -41,6 +41,7 @@
 #include "transport/run/run.h"
 #include "wire/link.h"
 #include "link/udp/groups.h"
+#include "link/udp/parts.h"
 #include "link/udp/udp.h"
 #include "process/report.h"
 
@@ -188,7 +189,8 @@ static bool make_shared_parts(struct registry *registry)
 
 #define MADE(part, new) (registry->part || (registry->part = (new)))
 	return MADE(gsi, gsi_new(first)) && MADE(handed, handed_new(first)) && MADE(manager, manager_new(first)) &&
-	       MADE(host_windows, host_windows_new(registry)) && MADE(udp_groups, udp_groups_new());
+	       MADE(host_windows, host_windows_new(registry)) && MADE(udp_groups, udp_groups_new()) &&
+	       MADE(udp_sockets, udp_sockets_new());
 #undef MADE
 }
 

@@ -146,6 +146,21 @@ static void udp_groups_after_fork(bool child)
 	udp_groups_unlock(the_registry.udp_groups);
 }
 
+static void udp_sockets_before_fork(void)
+{
+	if (the_registry.udp_sockets)
+		udp_sockets_lock(the_registry.udp_sockets);
+}
+
+static void udp_sockets_after_fork(bool child)
+{
+	if (!the_registry.udp_sockets)
+		return;
+	if (child)
+		udp_sockets_forget(the_registry.udp_sockets);
+	udp_sockets_unlock(the_registry.udp_sockets);
+}
+
 static void gsi_before_fork(void)
 {
 	if (the_registry.gsi)

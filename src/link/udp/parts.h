@@ -99,6 +99,8 @@ bool udp_arrival_read(struct udp_arrival *arrival, struct msghdr *message);
 #define UDP_HELD_BYTES 64
 
 struct udp_socket;
+struct udp_sockets;
+struct watched_fd;
 
 /* An acknowledgement that waits for the program's reply (held.c). */
 struct udp_held {
@@ -124,6 +126,7 @@ struct udp_answers {
 
 /* A socket that sends from one source port and receives nothing. */
 struct udp_socket {
+	struct udp_sockets *table;
 	pthread_mutex_t lock; /* covers sending: the buffer */
 	int fd;               /* -1: none */
 	int fragmenting;      /* a second socket that may send fragments; -1: not needed yet; under `lock` */
@@ -143,12 +146,15 @@ struct udp_socket {
 /* A train, plus the headers of the packet after it. */
 #define UDP_BUFFER_BYTES (TUNABLE_UDP_TRAIN_BYTES + 128)
 
+/** Makes the table of sockets that send, all closed. Returns NULL without memory. The registry (hca/hca.h) has one. */
+struct udp_sockets *udp_sockets_new(void);
+
 /**
  * Returns the socket for @port with its lock held, and opens it if needed. Returns NULL with errno if there is none.
  * Unless @exactly, a socket of another port is returned when the table is full: a first request for a port must not
  * close another socket, or many flows would close each other's.
  */
-struct udp_socket *udp_socket_get(bool ipv6, uint16_t port, bool exactly);
+struct udp_socket *udp_socket_get(struct udp_sockets *table, bool ipv6, uint16_t port, bool exactly);
 /**
  * Returns a descriptor of the same port for packets longer than the interface's MTU, or a negative errno. The caller
  * holds its lock.
@@ -158,19 +164,21 @@ int udp_socket_fragmenting(struct udp_socket *socket);
  * As udp_socket_get(), for datagrams of the connection manager. They have one socket per family, on any port: see
  * unreachable.c. Clears a pending error of the socket.
  */
-struct udp_socket *udp_socket_of_manager(bool ipv6);
+struct udp_socket *udp_socket_of_manager(struct udp_sockets *table, bool ipv6);
 /** Clears the error of @fd with which its next send would fail. */
 void udp_socket_clear_error(int fd);
-/** Watches for reports of hosts that refuse datagrams sent by @fd. The caller holds the lock of the table. */
-void udp_unreachable_watch(int fd, bool ipv6);
+/** Watches, with @refusals, for reports of hosts that refuse datagrams sent by @fd. The caller holds the lock of the table. */
+void udp_unreachable_watch(struct watched_fd *refusals, int fd, bool ipv6);
 
 /** Unlocks @socket and releases it. */
 void udp_socket_put(struct udp_socket *socket);
 /** Releases an unlocked socket that was kept for an acknowledgement. */
 void udp_socket_forget(struct udp_socket *socket);
-/** Around a fork: holds the lock of the table; the child closes all sockets. */
-void udp_sockets_before_fork(void);
-void udp_sockets_after_fork(bool child);
+/** For process/fork.c. */
+void udp_sockets_lock(struct udp_sockets *table);
+void udp_sockets_unlock(struct udp_sockets *table);
+/** Closes all sockets in a forked child. The lock is held. */
+void udp_sockets_forget(struct udp_sockets *table);
 
 /* ---- acknowledgements that are held back ------------------------------------------------------------------------- */
 

@@ -11,18 +11,19 @@
 #include "core/descriptor.h"
 #include "core/tunables.h"
 #include "link/udp/parts.h"
+#include "progress/progress.h"
 
 #define HOP_LIMIT 64
 /* Source port of the connection manager's datagrams: any port that flows use too (wire.md). */
 #define MANAGER_PORT 0xc001
 
-static struct {
+struct udp_sockets {
 	pthread_mutex_t lock;
 	uint64_t clock; /* for `used` */
-	bool made;
 	struct udp_socket socket[TUNABLE_UDP_SOCKETS];
-	struct udp_socket manager[2]; /* those of the connection manager, by family; not shared with any flow */
-} table = {.lock = PTHREAD_MUTEX_INITIALIZER};
+	struct udp_socket manager[2];  /* those of the connection manager, by family; not shared with any flow */
+	struct watched_fd refusals[2]; /* reports that arrive at them, see unreachable.c */
+};
 
 /* ---- options --------------------------------------------------------------------------------------------------- */
 
@@ -118,9 +119,9 @@ int udp_socket_fragmenting(struct udp_socket *socket)
 	if (socket->fragmenting >= 0)
 		return socket->fragmenting;
 	/* Under this lock, so that a forked child finds the descriptor recorded. */
-	pthread_mutex_lock(&table.lock);
+	pthread_mutex_lock(&socket->table->lock);
 	socket->fragmenting = sender_open(socket->ipv6, socket->port, true);
-	pthread_mutex_unlock(&table.lock);
+	pthread_mutex_unlock(&socket->table->lock);
 	return socket->fragmenting;
 }
 
@@ -144,28 +145,39 @@ static int sender_fill(struct udp_socket *socket, bool ipv6, uint16_t port)
 	return 0;
 }
 
-static void sender_init(struct udp_socket *socket)
+static void sender_init(struct udp_sockets *table, struct udp_socket *socket)
 {
+	socket->table = table;
 	socket->fd = socket->fragmenting = -1;
 	socket->users = 0;
 	socket->held.length = 0;
 	pthread_mutex_init(&socket->lock, NULL);
 }
 
-static void senders_init(void)
+static void senders_init(struct udp_sockets *table)
 {
 	for (int i = 0; i < TUNABLE_UDP_SOCKETS; i++)
-		sender_init(&table.socket[i]);
+		sender_init(table, &table->socket[i]);
 	for (int i = 0; i < 2; i++)
-		sender_init(&table.manager[i]);
-	table.made = true;
+		sender_init(table, &table->manager[i]);
+}
+
+struct udp_sockets *udp_sockets_new(void)
+{
+	struct udp_sockets *table = calloc(1, sizeof(*table));
+
+	if (!table)
+		return NULL;
+	pthread_mutex_init(&table->lock, NULL);
+	senders_init(table);
+	return table;
 }
 
 /* Returns an existing socket of the family, always the same for a port, or NULL. */
-static struct udp_socket *sender_share(bool ipv6, uint16_t port)
+static struct udp_socket *sender_share(struct udp_sockets *table, bool ipv6, uint16_t port)
 {
 	for (uint32_t i = 0; i < TUNABLE_UDP_SOCKETS; i++) {
-		struct udp_socket *socket = &table.socket[(port + i) % TUNABLE_UDP_SOCKETS];
+		struct udp_socket *socket = &table->socket[(port + i) % TUNABLE_UDP_SOCKETS];
 
 		if (socket->fd >= 0 && socket->ipv6 == ipv6)
 			return socket;
@@ -174,11 +186,11 @@ static struct udp_socket *sender_share(bool ipv6, uint16_t port)
 }
 
 /* Returns the socket for @port, or the one to be opened for it: an unused one, or the least recently requested one. */
-static struct udp_socket *sender_find(bool ipv6, uint16_t port)
+static struct udp_socket *sender_find(struct udp_sockets *table, bool ipv6, uint16_t port)
 {
 	struct udp_socket *found = NULL;
 
-	for (struct udp_socket *socket = table.socket; socket < table.socket + TUNABLE_UDP_SOCKETS; socket++) {
+	for (struct udp_socket *socket = table->socket; socket < table->socket + TUNABLE_UDP_SOCKETS; socket++) {
 		if (socket->fd >= 0 && socket->wanted == port && socket->ipv6 == ipv6)
 			return socket;
 		if (socket->users)
@@ -190,17 +202,15 @@ static struct udp_socket *sender_find(bool ipv6, uint16_t port)
 }
 
 /* Finds or opens a socket and counts its user. The caller holds the lock. */
-static int sender_acquire(bool ipv6, uint16_t port, bool exactly, struct udp_socket **socket)
+static int sender_acquire(struct udp_sockets *table, bool ipv6, uint16_t port, bool exactly, struct udp_socket **socket)
 {
 	struct udp_socket *shared;
 	int error;
 
-	if (!table.made)
-		senders_init();
-	*socket = sender_find(ipv6, port);
+	*socket = sender_find(table, ipv6, port);
 	if (!*socket || ((*socket)->fd >= 0 && ((*socket)->wanted != port || (*socket)->ipv6 != ipv6))) {
 		/* All sockets are open, and none is bound to the port. */
-		shared = exactly ? NULL : sender_share(ipv6, port);
+		shared = exactly ? NULL : sender_share(table, ipv6, port);
 		if (shared)
 			*socket = shared;
 		else if (!*socket)
@@ -214,18 +224,18 @@ static int sender_acquire(bool ipv6, uint16_t port, bool exactly, struct udp_soc
 			return error;
 	}
 	(*socket)->users++;
-	(*socket)->used = ++table.clock;
+	(*socket)->used = ++table->clock;
 	return 0;
 }
 
-struct udp_socket *udp_socket_get(bool ipv6, uint16_t port, bool exactly)
+struct udp_socket *udp_socket_get(struct udp_sockets *table, bool ipv6, uint16_t port, bool exactly)
 {
 	struct udp_socket *socket;
 	int error;
 
-	pthread_mutex_lock(&table.lock);
-	error = sender_acquire(ipv6, port, exactly, &socket);
-	pthread_mutex_unlock(&table.lock);
+	pthread_mutex_lock(&table->lock);
+	error = sender_acquire(table, ipv6, port, exactly, &socket);
+	pthread_mutex_unlock(&table->lock);
 	if (error) {
 		errno = -error;
 		return NULL;
@@ -235,31 +245,30 @@ struct udp_socket *udp_socket_get(bool ipv6, uint16_t port, bool exactly)
 }
 
 /* Opens the socket of the connection manager. The caller holds the lock. */
-static int manager_socket_open(struct udp_socket *socket, bool ipv6)
+static int manager_socket_open(struct udp_sockets *table, bool ipv6)
 {
+	struct udp_socket *socket = &table->manager[ipv6];
 	int error = sender_fill(socket, ipv6, MANAGER_PORT);
 
 	if (error)
 		return error;
 	/* The receive buffer holds the error reports. */
 	udp_set_option(socket->fd, SOL_SOCKET, SO_RCVBUF, TUNABLE_UDP_ERROR_BUFFER_BYTES);
-	udp_unreachable_watch(socket->fd, ipv6);
+	udp_unreachable_watch(&table->refusals[ipv6], socket->fd, ipv6);
 	return 0;
 }
 
-struct udp_socket *udp_socket_of_manager(bool ipv6)
+struct udp_socket *udp_socket_of_manager(struct udp_sockets *table, bool ipv6)
 {
-	struct udp_socket *socket = &table.manager[ipv6];
+	struct udp_socket *socket = &table->manager[ipv6];
 	int error = 0;
 
-	pthread_mutex_lock(&table.lock);
-	if (!table.made)
-		senders_init();
+	pthread_mutex_lock(&table->lock);
 	if (socket->fd < 0)
-		error = manager_socket_open(socket, ipv6);
+		error = manager_socket_open(table, ipv6);
 	if (!error)
 		socket->users++;
-	pthread_mutex_unlock(&table.lock);
+	pthread_mutex_unlock(&table->lock);
 	if (error) {
 		errno = -error;
 		return NULL;
@@ -277,24 +286,26 @@ void udp_socket_put(struct udp_socket *socket)
 
 void udp_socket_forget(struct udp_socket *socket)
 {
-	pthread_mutex_lock(&table.lock);
+	pthread_mutex_lock(&socket->table->lock);
 	socket->users--;
-	pthread_mutex_unlock(&table.lock);
+	pthread_mutex_unlock(&socket->table->lock);
 }
 
-void udp_sockets_before_fork(void)
+void udp_sockets_lock(struct udp_sockets *table)
 {
-	pthread_mutex_lock(&table.lock);
+	pthread_mutex_lock(&table->lock);
 }
 
-void udp_sockets_after_fork(bool child)
+void udp_sockets_unlock(struct udp_sockets *table)
 {
-	if (child && table.made) {
-		for (int i = 0; i < TUNABLE_UDP_SOCKETS; i++)
-			sender_close(&table.socket[i]);
-		for (int i = 0; i < 2; i++)
-			sender_close(&table.manager[i]);
-		senders_init();
-	}
-	pthread_mutex_unlock(&table.lock);
+	pthread_mutex_unlock(&table->lock);
+}
+
+void udp_sockets_forget(struct udp_sockets *table)
+{
+	for (int i = 0; i < TUNABLE_UDP_SOCKETS; i++)
+		sender_close(&table->socket[i]);
+	for (int i = 0; i < 2; i++)
+		sender_close(&table->manager[i]);
+	senders_init(table);
 }

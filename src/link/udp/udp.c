@@ -398,6 +398,7 @@ static void train_put_run(struct transmission *sent, struct packet *packet)
 static bool transmission_begin(struct transmission *sent, struct hca *hca, const struct packet_path *path,
 			       uint16_t port)
 {
+	struct udp_sockets *table = hca->registry->udp_sockets;
 	bool manager = sent->destination_qpn == GSI_QPN;
 
 	sent->hca = hca;
@@ -409,8 +410,8 @@ static bool transmission_begin(struct transmission *sent, struct hca *hca, const
 	/* A packet that leaves by another socket must not overtake the held acknowledgement. */
 	if (manager || udp_holding() != udp_flow_key(sent->way.ipv6, port))
 		udp_let_go();
-	sent->socket = manager ? udp_socket_of_manager(sent->way.ipv6)
-			       : udp_socket_get(sent->way.ipv6, port, path->udp_source_port);
+	sent->socket = manager ? udp_socket_of_manager(table, sent->way.ipv6)
+			       : udp_socket_get(table, sent->way.ipv6, port, path->udp_source_port);
 	if (sent->socket && way_has_label(&sent->way) && sent->socket->no_labels)
 		sent->way.control_length = sent->way.unlabelled;
 	if (sent->socket)

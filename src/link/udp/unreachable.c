@@ -27,8 +27,6 @@
 /* Number of errors taken at a time. */
 #define MOST_ERRORS 16
 
-static struct watched_fd watched[2]; /* by family; under the lock of the table of sockets */
-
 static bool error_is_port_unreachable(const struct sock_extended_err *error)
 {
 	return error->ee_errno == ECONNREFUSED &&
@@ -108,7 +106,7 @@ void udp_socket_clear_error(int fd)
 	getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &length);
 }
 
-void udp_unreachable_watch(int fd, bool ipv6)
+void udp_unreachable_watch(struct watched_fd *refusals, int fd, bool ipv6)
 {
 	const int on = 1;
 
@@ -116,7 +114,7 @@ void udp_unreachable_watch(int fd, bool ipv6)
 		setsockopt(fd, IPPROTO_IPV6, IPV6_RECVERR, &on, sizeof(on));
 	else
 		setsockopt(fd, IPPROTO_IP, IP_RECVERR, &on, sizeof(on));
-	watched[ipv6] = (struct watched_fd){.fd = fd, .ready = error_queue_ready};
+	*refusals = (struct watched_fd){.fd = fd, .ready = error_queue_ready};
 	/* Errors are reported without an event mask. If watching fails, requests end by their timeout. */
-	progress_watch(&watched[ipv6], 0);
+	progress_watch(refusals, 0);
 }

@@ -683,14 +683,15 @@ static void sockets_are_few(void **state)
 	}
 	assert_in_range(count_sockets(), 2, 64);
 	/* All are busy: the 65th request fails until one of them is released. */
+	struct udp_sockets *sockets = the_registry.udp_sockets;
 	struct udp_socket *busy[64];
 
 	for (uint16_t i = 0; i < 64; i++)
-		assert_non_null(busy[i] = udp_socket_get(false, (uint16_t)(0xf000 + i), true));
-	assert_null(udp_socket_get(false, 0xf100, true));
+		assert_non_null(busy[i] = udp_socket_get(sockets, false, (uint16_t)(0xf000 + i), true));
+	assert_null(udp_socket_get(sockets, false, 0xf100, true));
 	assert_int_equal(errno, EMFILE);
 	udp_socket_put(busy[63]);
-	assert_non_null(busy[63] = udp_socket_get(false, 0xf100, true));
+	assert_non_null(busy[63] = udp_socket_get(sockets, false, 0xf100, true));
 	for (int i = 0; i < 64; i++)
 		udp_socket_put(busy[i]);
 }
