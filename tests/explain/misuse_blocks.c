@@ -12,9 +12,15 @@ static const struct mlx5dv_sig_block_attr in_memory = {.mem = &dif}, on_wire = {
 /* Returns a key of BLOCKS blocks of the server's memory, with @attr. */
 static struct mlx5dv_mkey *new_key(const struct mlx5dv_sig_block_attr *attr)
 {
-	struct mlx5dv_mkey *mkey = side_create_signed_mkey(&server, 4);
+	struct mlx5dv_mkey_init_attr create = {
+		.pd = server.pd,
+		.create_flags = MLX5DV_MKEY_INIT_ATTR_FLAGS_INDIRECT | MLX5DV_MKEY_INIT_ATTR_FLAGS_BLOCK_SIGNATURE,
+		.max_entries = 4,
+	};
+	struct mlx5dv_mkey *mkey = mlx5dv_create_mkey(&create);
 	struct layout layout;
 
+	assert_non_null(mkey);
 	lay_signed(mkey, &layout, BLOCKS * (attr->mem ? BLOCK + FIELD : BLOCK), attr);
 	return mkey;
 }

@@ -124,6 +124,9 @@ static void class_that_no_code_executes(void **state)
 	raw_cq_make(&device, &cq, 4);
 	raw_qp_make(&device, &end, IBV_QPT_RC, &cq, 4);
 	raw_qp_connect(&device, &end, end.qp->number, &defaults);
+	/* Announced, but not executed by a doorbell. */
+	put_nop(&end);
+	__atomic_store_n(&end.dbrec[MLX5_SND_DBR], htobe32(end.posted), __ATOMIC_RELEASE);
 	epoch_enter();
 	queue_lock(&end.qp->lock);
 	requester_start_local(end.qp, &wqe);
