@@ -340,7 +340,7 @@ class Input(unittest.TestCase):
         self.wrong(1, 'cannot read /', 'decode', 'wqe', '/')
         self.wrong(1, 'no bytes were given', 'decode', 'wqe', '')
         self.wrong(1, 'has more than 1048576 bytes', 'decode', 'wqe', '/dev/zero')
-        self.wrong(1, '-: line 2: "junk" is no part', 'encode', input='data\njunk\n')
+        self.wrong(1, '-: line 2: "junk" is not a part', 'encode', input='data\njunk\n')
 
 
 def tshark(path, *fields):

@@ -209,10 +209,10 @@ static void test_wrong_text(void **state)
 	refused("\n# x\nopmod = 1\n", "line 3: \"opmod\" is not in a part");
 	refused("data\n  rkey = 1\n", "line 2: data has no field \"rkey\"");
 	refused("data\n  lkey = 0x100000000\n", "line 2: lkey: 0x100000000 has more than 32 bits");
-	refused("data\n  lkey = 99999999999999999999\n", "is no number");
-	refused("data\n  lkey =\n", "is no number");
-	refused("data\n  lkey = -1\n", "is no number");
-	refused("data\n  lkey = 1 2\n", "is no number");
+	refused("data\n  lkey = 99999999999999999999\n", "is neither a number nor the name of one");
+	refused("data\n  lkey =\n", "is neither a number nor the name of one");
+	refused("data\n  lkey = -1\n", "is neither a number nor the name of one");
+	refused("data\n  lkey = 1 2\n", "is neither a number nor the name of one");
 	refused("data\n  lkey = 1\n  lkey = 1\n", "line 3: lkey is given twice");
 	refused("ctrl\n  opcode = WRITE_RDMA\n", "opcode: \"WRITE_RDMA\" is neither a number nor the name of one");
 	refused("payload\n  data = 123\n", "line 2: 3 hexadecimal digits where 2 belong");
