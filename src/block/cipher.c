@@ -71,7 +71,7 @@ static struct cipher_context *cipher_context_new(const struct dek *dek, bool enc
 	if (!context)
 		return NULL;
 	pthread_mutex_lock(&openssl_lock);
-	/* The error queue of this thread belongs to the program. */
+	/* The error queue of this thread belongs to the program, so errors of these calls are removed from it. */
 	ERR_set_mark();
 	*context = (struct cipher_context){.busy = true, .evp = EVP_CIPHER_CTX_new()};
 	ready = context->evp && EVP_CipherInit_ex(context->evp, cipher, NULL, dek->attr.key, NULL, encrypt) &&

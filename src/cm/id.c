@@ -266,7 +266,7 @@ void cm_to_idle(struct cm_id *id)
 void cm_to_timewait(struct cm_id *id)
 {
 	cm_set_state(id, CM_STATE_TIMEWAIT);
-	/* Then a new connection of the same QP is not stale, but a late REQ of the old one still is. */
+	/* Without this entry a new connection of the same QP is not stale; a late REQ of the old one still is. */
 	cm_table_remove(&id->cm->table, &id->remote_qpn);
 	cm_arm(id->cm, &id->timer, cm_code_ms(id->known.ack_timeout) * CM_MS);
 }

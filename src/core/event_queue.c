@@ -19,7 +19,7 @@
 
 int event_queue_call = -1;
 
-static __thread struct event_queue *polled; /* the queue that this thread awaits and for which it polls */
+static __thread struct event_queue *polled; /* the queue for which this thread polls instead of sleeping */
 static __thread bool in_hand;               /* this thread holds a token of that queue */
 
 static void event_queue_prepare(struct event_queue *queue, int fd, int own)

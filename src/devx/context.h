@@ -28,7 +28,7 @@ enum devx_kind {
 struct devx_umem {
 	uint8_t *address;
 	uint64_t size;
-	uint32_t references; /* number of references by queues, one per field of a command that named it */
+	uint32_t references; /* held by queues: one for each field of a command that named this memory */
 };
 
 /* Attributes of a DEK that a query returns; the key is not returned. */

@@ -115,10 +115,10 @@ int devx_subscribe_fd(struct devx *devx, struct devx_channel *channel, int fd, s
 		      uint16_t type);
 
 /**
- * Takes the oldest event. @data, of @bytes, receives the cookie and, unless omitted, 64 bytes of event queue entry.
- * Blocks or not by the descriptor's flags; a cancellation point; no lock is held there. Returns the bytes written,
- * -EAGAIN, -EINTR, -EINVAL (@bytes is too small; the event stays pending), -EOVERFLOW (events were lost for lack of
- * memory), -EFAULT (this event is lost).
+ * Takes the oldest event. Writes its cookie and, unless omitted, 64 bytes of event queue entry to the @bytes at @data.
+ * Blocks unless the descriptor is nonblocking. A cancellation point, with no lock held. Returns the number of bytes
+ * written, -EAGAIN, -EINTR, -EINVAL (@bytes is too small; the event stays pending), -EOVERFLOW (events were lost for
+ * lack of memory) or -EFAULT (this event is lost).
  */
 ssize_t devx_channel_take(struct devx *devx, struct devx_channel *channel, void *data, size_t bytes);
 

@@ -27,8 +27,8 @@ struct key_book; /* hca->key_book; NULL: nothing is drawn */
 int key_book_init(struct hca *hca, char *error, size_t size);
 
 /**
- * Draws the keys again that changed since they were last drawn, at the end of the process. Passes a line on the number
- * of drawings to @put. Call outside epoch sections.
+ * Called at the end of the process: draws the keys that have changed since they were last drawn, and passes a line on
+ * the number of drawings to @put. Call outside epoch sections.
  */
 void key_book_finish(struct hca *hca, void (*put)(void *argument, const char *line), void *argument);
 

@@ -17,8 +17,8 @@ enum {
 	VALUE_COLUMNS = 114, /* columns of monospaced text between VALUE_X and the margin */
 	CARD_COLUMNS = 126,
 
-	ROW = 24, /* height of a row… */
-	GAP = 4,  /* …and the height of the space between two */
+	ROW = 24, /* height of a row */
+	GAP = 4,  /* height of the space between two rows */
 	WANT_X = 34,
 	LEFT_X = 50,
 	LEFT_WIDTH = 372,

@@ -26,7 +26,7 @@ struct folds {
 	struct fold table[LIMIT_EXPLAIN_FOLDS];
 };
 
-/** Counts @record of @device if it repeats one of the table. Returns true if so: then it is not written. */
+/** Counts @record of @device if it repeats one of the table. Returns true in that case: it is not written. */
 bool folds_repeats(struct folds *folds, const char *device, const struct explain_record *record);
 
 /**

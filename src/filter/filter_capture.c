@@ -25,8 +25,8 @@ static void frame_capture(struct frame *frame, enum capture_direction direction,
 }
 
 /*
- * Captures a frame when it leaves; one lost before could not be captured on a wire either. Within the process it is
- * captured after delivery, when its effect is known.
+ * Captures a frame when it leaves. A frame that is lost before that is not captured, as on a wire. Within the process,
+ * a frame is captured after delivery, when its effect is known.
  */
 void filter_capture_leaving(struct frame *frame)
 {

@@ -40,8 +40,8 @@ static inline uint32_t frames_of(const struct packet *packet)
 /**
  * Cuts packet @number of the run @packet. Frames are cut in order: each reads its part of the payload and thereby
  * advances the stream. @verdict: faults to apply; the payload is corrupted before the ICRC is computed, the frame after
- * that. @port: destination UDP port. Returns NULL without memory or if the transport has no such packet: the rest of
- * the run is lost.
+ * that. @port: destination UDP port. Returns NULL if memory is short or the transport has no such packet; the rest
+ * of the run is then lost.
  */
 struct frame *frame_cut(struct packet *packet, uint32_t number, uint32_t payload, uint16_t port,
 			const struct fault_verdict *verdict);

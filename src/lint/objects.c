@@ -132,7 +132,7 @@ void lint_qp_destroyed(struct user_qp *qp)
 	lint_end_hide(state);
 	queue_lock(&lint.lock);
 	lint_qp_remove(state);
-	/* Its pending requests will not complete. */
+	/* Requests still pending will not complete. */
 	state->first = state->end;
 	lint.binds -= state->binds;
 	state->binds = 0;

@@ -75,7 +75,7 @@ void lint_receive_region_gone(struct user_mr *mr)
 void lint_mr_changed(struct user_mr *mr)
 {
 	queue_lock(&lint.lock);
-	/* Its previous range is not known any more. */
+	/* The region's previous range is not known any more. */
 	if (mr->lint_receives)
 		page_guard_stop();
 	free(mr->lint_receives);

@@ -92,7 +92,7 @@ struct lint_other_end {
 struct lint_qp {
 	struct user_qp *qp;
 	struct lint_qp *next; /* in the same bucket */
-	uint64_t warned;      /* misuse_bit() of each warning about it */
+	uint64_t warned;      /* misuse_bit() of each warning made about it */
 	/* Send requests by number, as send_queue.head counts them: [first, end) are posted and not completed. */
 	struct lint_send *send;
 	uint32_t mask; /* maps a number to its place in `send` */

@@ -86,7 +86,7 @@ static uint8_t *guarded_memory(const struct stream *stream, uint32_t number)
 {
 	const struct mkey *key = mkey_find(stream->access->hca, number);
 	const struct mapping *map = key ? mkey_mapping(key) : NULL;
-	/* Such a WRITE needs copied_last_first(). */
+	/* With page_guard_last_first, a WRITE needs copied_last_first(). */
 	bool is_write = page_guard_last_first && stream->rights == RIGHT_REMOTE_WRITE;
 
 	return map && map->kind == KEY_MEMORY && map->qpn == KEY_QPN_ANY && !is_write

@@ -43,7 +43,7 @@ void mkey_set_interleaved(struct user_qp *qp, const char *call, uint32_t repeat_
 /** Returns true if a UMR work request is open. Otherwise latches EINVAL for @call, unless an error is latched. */
 bool mkey_setter_open(struct user_qp *qp, const char *call);
 
-/** Counts a setter that succeeded. The last one announced closes the work request. */
+/** Counts a setter that succeeded. After the announced number of setters the work request is closed. */
 void mkey_setter_done(struct user_qp *qp);
 
 /* Members of struct mlx5dv_qp_ex. Contracts: as above and in the man pages. */

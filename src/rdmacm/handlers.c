@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Callbacks of the communication manager (cm/cm.h), on any thread. A request is queued for the listener with its
- * address, an event for its ID; rdma_get_cm_event(3) does the rest (rdmacm/deliver.c). Called under the manager's lock.
+ * Callbacks of the communication manager (cm/cm.h): called on any thread, under the manager's lock. They only queue: a
+ * request for the listener at its address, another event for its ID. rdma_get_cm_event(3) does the rest
+ * (rdmacm/deliver.c).
  */
 #include <errno.h>
 #include <stdlib.h>

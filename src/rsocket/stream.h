@@ -56,7 +56,7 @@ enum {
 		4, /* entries of the send queue reserved for control messages, so that data never delays these */
 	STREAM_LOW_WATER = 2048,      /* bytes of the send ring that must be free before data is sent */
 	STREAM_FIRST_WRITE = 2048,    /* each write of a call is twice as large as the previous one, … */
-	STREAM_LARGEST_WRITE = 65536, /* … up to this */
+	STREAM_LARGEST_WRITE = 65536, /* … up to this number of bytes */
 };
 
 /* The immediate data: three bits of operation, 29 bits of data. */

@@ -70,7 +70,7 @@ static void take_mad(struct decoder *decoder)
 
 static bool take_extensions(struct decoder *decoder, uint16_t headers)
 {
-	/* In their order on the wire. */
+	/* In the order of the headers on the wire. */
 	static const struct {
 		uint16_t header;
 		enum part part;

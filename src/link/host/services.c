@@ -171,9 +171,9 @@ void host_service_release(uint64_t service)
 	}
 	own->ending = true;
 	/*
-	 * From here on no process can connect; this process itself, no longer finding the service in its list, would
-	 * try to connect. A process that has connected may already have sent messages, so waiting connections are
-	 * accepted.
+	 * From here on no process can connect. That includes this one, which would try to, because it no longer finds
+	 * the service in its list. Processes that have connected may already have sent messages, so waiting connections
+	 * are accepted.
 	 */
 	if (own->listens && own->door.listening.fd >= 0) {
 		shutdown(own->door.listening.fd, SHUT_RDWR);

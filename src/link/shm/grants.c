@@ -88,7 +88,7 @@ void shm_grant(struct shm_peer *peer, struct run *run, const struct packet *pack
 	struct run_reach reach;
 	struct shm_grant wanted;
 
-	/* It may have changed while the connection was being made. */
+	/* The value may have changed while the connection was being made. */
 	if (__atomic_load_n(&peer->own->attends, __ATOMIC_RELAXED) != attends)
 		__atomic_store_n(&peer->own->attends, attends, __ATOMIC_RELAXED);
 	/* If the two sides see different process IDs (PID namespaces), drain.c could not wait for the other process. */

@@ -445,7 +445,7 @@ static void receiver_start(int fd, struct udp_turn *page)
 	bool armed = __atomic_load_n(&receiver.armed, __ATOMIC_SEQ_CST);
 
 	__atomic_store_n(&receiver.page, page, __ATOMIC_SEQ_CST);
-	/* It may be watched already, if this process was a substitute before. */
+	/* A descriptor may be watched already, if this process was a substitute before. */
 	__atomic_store_n(&receiver.watched.fd, fd, __ATOMIC_SEQ_CST);
 	progress_watch_arrivals(&receiver.watched, receiver_events(armed));
 	/* udp_poller_arm() may have been called before the descriptor was watched. */

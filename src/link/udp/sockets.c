@@ -118,7 +118,7 @@ int udp_socket_fragmenting(struct udp_socket *socket)
 {
 	if (socket->fragmenting >= 0)
 		return socket->fragmenting;
-	/* Under this lock, so that a forked child finds the descriptor recorded. */
+	/* Opened under this lock, so that a forked child finds the descriptor recorded. */
 	pthread_mutex_lock(&socket->table->lock);
 	socket->fragmenting = sender_open(socket->ipv6, socket->port, true);
 	pthread_mutex_unlock(&socket->table->lock);

@@ -36,8 +36,8 @@ void qp_enter_error(struct hca_qp *qp, uint64_t record)
 	qp_halves->flush_requester(qp);
 	qp_halves->flush_responder(qp);
 	/*
-	 * IBTA 11.5.3: a QP on an SRQ reports when it takes no more receives from it. Raised from any state: before
-	 * destroying a QP, even one that was never connected, UCX waits for this event.
+	 * IBTA 11.5.3: a QP with an SRQ raises this event when it will take no more receives from it. Raised from any
+	 * state: before destroying a QP, even one that was never connected, UCX waits for this event.
 	 */
 	if ((qp->srq || qp->domain) && !already)
 		qp_raise(qp, QP_EVENT_LAST_WQE);

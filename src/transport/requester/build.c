@@ -217,7 +217,7 @@ static bool piece_cut_read(const struct hca_qp *qp, struct inflight *entry, uint
 	return true;
 }
 
-/* Builds the piece of a SEND or WRITE from @offset on, as long as can be sent now. */
+/* Builds the piece of a SEND or WRITE from @offset on, of the maximum length that can be sent now. */
 static enum progress piece_cut_request(struct hca_qp *qp, const struct wqe *wqe, const struct inflight *entry,
 				       uint64_t offset, struct packet *packet, struct refusal *why, int *syndrome)
 {

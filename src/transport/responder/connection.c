@@ -98,7 +98,7 @@ static enum responder_state connection_over(struct request *request)
 	return RESPONDER_DONE;
 }
 
-/* Ends the connection of an initiator that goes to another target. */
+/* Ends the connection of an initiator that changes to another target. */
 static enum responder_state initiator_disconnect(struct request *request, struct dct_initiator *initiator)
 {
 	if (!initiator || initiator->connection != request->packet->dc_connection)

@@ -303,7 +303,7 @@ static inline SPECIALISED void sends_publish(struct user_qp *qp, uint32_t number
 	if (observed)
 		sends_posted(qp, posted, "ibv_post_send");
 	sq_publish(&qp->sq, qp->dbrec);
-	/* Outside the lock: the doorbell executes requests, and other threads may post meanwhile. */
+	/* Done outside the lock: the doorbell executes requests, and other threads may post meanwhile. */
 	if (queue_unlock_wakes(&qp->sq.lock))
 		send_wake_and_ring(qp);
 	else

@@ -150,7 +150,7 @@ static inline SPECIALISED int session_complete(struct ibv_qp_ex *ex, const bool 
 		sq_publish(&qp->sq, qp->dbrec);
 	}
 	queue_unlock(&qp->sq.lock);
-	/* Outside the lock: the doorbell executes requests, and other threads may post meanwhile. */
+	/* Done outside the lock: the doorbell executes requests, and other threads may post meanwhile. */
 	if (posted)
 		hca_qp_send_doorbell(qp->device);
 	if (observed)

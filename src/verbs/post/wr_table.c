@@ -179,7 +179,7 @@ int wr_table_fill(struct user_qp *qp, uint64_t send_ops)
 		fill_ud(&qp->ex);
 		return 0;
 	case IBV_QPT_DRIVER:
-		/* Its address setters are members of struct mlx5dv_qp_ex. */
+		/* The address setters of a DCI are members of struct mlx5dv_qp_ex. */
 		fill_addressed(&qp->ex);
 		return 0;
 	case IBV_QPT_XRC_SEND:
