@@ -20,11 +20,11 @@
 
 struct manager {
 	struct hca *hca;      /* first device */
-	pthread_mutex_t lock; /* for creating it */
+	pthread_mutex_t lock; /* for creating `cm` */
 	struct cm *cm;        /* atomic */
 	struct cm *inherited; /* manager of the parent of a forked process, to which inherited ids refer */
 	struct cm_functions functions;
-	struct timer timer; /* of hca */
+	struct timer timer; /* timer of `hca` */
 	bool leaves;        /* manager_leave() is registered with exit(3), also in children of fork(2) */
 };
 
@@ -209,7 +209,7 @@ const struct management process_management = {
 
 void hca_manager_push(void)
 {
-	/* Calls that fail may come before there is a device. */
+	/* Calls that fail may precede the creation of the devices. */
 	if (the_registry.manager && cm_of_manager(the_registry.manager))
 		gsi_push(the_registry.gsi);
 }

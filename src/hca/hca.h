@@ -73,14 +73,14 @@ struct hca {
 	const struct key_observer *key_observer; /* observe/key_observer.h; or NULL */
 	struct key_book *key_book;               /* draw/book.h; or NULL */
 	/*
-	 * Keys with a signature record where transfers end, for warnings about misuse (hca_mkey_cut_block()). Set before any key
-	 * exists.
+	 * Keys with a signature record where transfers end, for warnings about misuse (hca_mkey_cut_block()). Set
+	 * before any key exists.
 	 */
 	bool notes_block_ends;
 	pthread_mutex_t refused_lock; /* leaf; for the two rings */
 	struct refused_ring *refused; /* mkey/refused.h; or NULL */
 	struct ended_ring *ended;     /* mkey/ended.h; or NULL */
-	struct registry *registry;    /* the one that it is in */
+	struct registry *registry;    /* registry that contains this device */
 };
 
 struct registry {

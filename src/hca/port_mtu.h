@@ -24,8 +24,8 @@ uint32_t port_mtu_of_interface(uint32_t bytes);
 uint32_t port_active_mtu(const struct hca *hca);
 
 /**
- * Returns the largest MTU in bytes whose packets fit the interface of GID @index of @hca; what the setting MTU says, if it does.
- * Makes some system calls; any thread may call.
+ * Returns the MTU set by the setting MTU or, without one, the largest MTU with packets that fit the interface of GID
+ * @index of @hca. In bytes. Makes some system calls; any thread may call.
  */
 uint32_t port_gid_mtu(const struct hca *hca, size_t index);
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Compares the two ends of a connection whose queue pairs are both on this host, in one process or in two that both have
- * warnings on. With GIDs of different RoCE versions, or sequence numbers that do not match, requests on an adapter would get no
- * answer. Here GIDs of either version lead to the same queue pair. The ends are compared when a request is posted, because
- * before that one end may still have the attributes of an earlier connection.
+ * Compares the two ends of a connection whose queue pairs are both on this host, in one process or in two with these
+ * warnings enabled. With GIDs of different RoCE versions, or sequence numbers that do not match, requests on an adapter
+ * would get no answer. Here GIDs of either version lead to the same queue pair. The ends are compared when a request is
+ * posted, because before that one end may still have the attributes of an earlier connection.
  */
 #include "hca/gid.h"
 #include "hca/hca.h"
@@ -27,7 +27,7 @@ static uint32_t end_roce_version(const struct hca *hca, const struct lint_end *e
 	return hca->gids[index].type == IBV_GID_TYPE_ROCE_V1 ? 1 : 2;
 }
 
-/* Returns what other processes are shown of @state. */
+/* Returns the attributes of @state that other processes are shown. */
 static struct shm_end_attr end_shown(const struct lint_qp *state)
 {
 	const struct lint_end *end = &state->end_attr;

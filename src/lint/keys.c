@@ -64,7 +64,10 @@ void lint_keys_posted(struct lint_qp *state)
 	}
 }
 
-/* A later transfer continues the block only if it begins there, so the last one before a check decides. The lock is not held. */
+/*
+ * A later transfer continues the block only if it begins there, so only the last one before a check matters. The lock
+ * is not held.
+ */
 static void check_last_block(struct user_mkey *mkey, const char *call)
 {
 	struct hca_cut_block cut;

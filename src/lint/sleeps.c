@@ -10,7 +10,7 @@
 #include "hca/hca.h"
 #include "lint/state.h"
 
-/* A thread that sleeps for this time without a time limit will not poll by itself. */
+/* A thread that has slept for this time, in a call without a time limit, will not poll by itself. */
 enum { INDEX_MASK = 0xffffff, SLEEP_NS = 500000000 };
 
 /* Removes @cq from the list of CQs that were armed with old completions, if it is there. The lock is held. */
@@ -64,9 +64,9 @@ void lint_cq_destroyed(struct user_cq *cq)
 }
 
 /*
- * Returns the number of completions in @cq of which its thread would have to know: it has armed the CQ and was the last to poll
- * it. Another thread that polls may be about to do so, and an event of another CQ of the channel may be what the thread waits
- * for. The lock is held.
+ * Returns the number of completions in @cq that its thread should know of, because it armed the CQ and polled it last.
+ * Another thread that polls may be about to do so, and an event of another CQ of the channel may be what the thread
+ * waits for. The lock is held.
  */
 static uint32_t stale_count(const struct user_cq *cq)
 {
@@ -106,7 +106,7 @@ void lint_channel_waiting(struct user_comp_channel *channel)
 	queue_unlock(&lint.lock);
 }
 
-/* A program that waits by poll(2) or epoll_wait(2) makes no call here. An event would have woken it. */
+/* Programs that wait by poll(2) or epoll_wait(2) do not call the library. An event would have woken them. */
 static void look_for_sleepers(struct timer *timer)
 {
 	(void)timer;

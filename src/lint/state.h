@@ -189,9 +189,9 @@ struct lint_qp *lint_peer_of(const struct lint_qp *state);
  * not known. The lock is held. (ends.c)
  */
 bool lint_other_end_find(const struct lint_qp *state, struct lint_other_end *other);
-/** Removes what other processes are shown of @state, whose queue pair was reset or destroyed. (ends.c) */
+/** Stops showing other processes the attributes of @state: its queue pair was reset or destroyed. (ends.c) */
 void lint_end_hide(const struct lint_qp *state);
-/** Warns if the two ends of the connection of @state do not fit; @call posts. The lock is held. */
+/** Warns if the two ends of the connection of @state do not match; @call posts. The lock is held. */
 void lint_ends_look(struct lint_qp *state, const char *call);
 /** Warns if the range of @send overlaps that of a READ before it, without a fence between them. The lock is held. */
 void lint_overtaking_look(struct lint_qp *state, const struct lint_send *send, uint32_t number, const char *call);

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What a thread of the process waits for in poll(2), epoll_wait(2) or read(2): the arguments in /proc/self/task/TID/syscall. */
+/*
+ * Finds the descriptors that a thread of the process waits for in poll(2), epoll_wait(2) or read(2), from the arguments
+ * in /proc/self/task/TID/syscall.
+ */
 #include <fcntl.h>
 #include <poll.h>
 #include <stdio.h>

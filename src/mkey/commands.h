@@ -106,14 +106,14 @@ void hca_mkey_query(struct mkey *key, struct hca_mkey_state *state);
  */
 void hca_mkey_take_error(struct mkey *key, struct mlx5dv_mkey_err *error);
 
-/* A block of a signature whose beginning was transferred, and whose end was not. In bytes on the wire. */
+/* A block of a signature of which only the beginning was transferred. In bytes on the wire. */
 struct hca_cut_block {
-	uint32_t bytes, block; /* transferred; in the block with its signature */
+	uint32_t bytes, block; /* number transferred; length of the block with its signature */
 };
 
 /**
- * Returns true if the latest transfer through @key, in its present configuration, ended inside a block that would have been
- * checked or given a signature. hca.notes_block_ends is set. Any thread.
+ * Returns true if the latest transfer through @key, in its present configuration, ended inside a block with a signature
+ * to be checked or generated. hca.notes_block_ends is set. Any thread.
  */
 bool hca_mkey_cut_block(struct mkey *key, struct hca_cut_block *cut);
 

@@ -18,7 +18,7 @@ static bool is_in_shared_memory(const struct hca *hca, const union ibv_gid *gid,
 	       device_routes.is_near(hca, gid) && !host_owns(qpn);
 }
 
-/* Two processes may have two connections, of which each prefers another one. */
+/* Two processes may have two connections to each other, and prefer different ones: shows @attr over both. */
 static void show_to_process(const struct host_peer *peer, const struct shm_end_attr *attr)
 {
 	for (const struct host_peer *host = host_peers(); host; host = host_next(host))

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The other ends of connections, for warnings about misuse (src/lint/): where they are, and what other processes of the host
- * show of theirs (link/shm/end.h).
+ * The other ends of connections, for warnings about misuse (src/lint/): where they are, and which attributes other
+ * processes of the host show (link/shm/end.h).
  */
 #ifndef SOFTHCA_PROCESS_ENDS_H
 #define SOFTHCA_PROCESS_ENDS_H
@@ -24,7 +24,7 @@ void end_show(const struct hca *hca, const union ibv_gid *gid, const struct shm_
 /** Removes what end_show() has shown of queue pair @qpn. Any thread. */
 void end_hide(uint32_t qpn);
 
-/** As shm_end_find(), of any process that this one is connected to. Any thread, with any lock of the driver. */
+/** As shm_end_find(), for all processes that this one is connected to. Any thread, with any lock of the driver held. */
 bool end_find(uint32_t qpn, uint32_t peer, struct shm_end_attr *attr);
 
 #endif

@@ -217,7 +217,7 @@ static void device_after_fork_in_child(void)
 		timers_after_fork(&hca->timers);
 		watcher_after_fork(hca->watcher);
 	}
-	/* After the timers, which were removed from the wheel: it makes its own anew. */
+	/* Called after the timers were removed from the wheel, because it initializes its own timers again. */
 	if (the_registry.host_windows)
 		host_windows_forget(the_registry.host_windows);
 	qps_after_fork();

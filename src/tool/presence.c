@@ -19,7 +19,7 @@
 #include "tool/tool.h"
 
 #define DIRECTORY "/dev/infiniband"
-/* Variable that the libraries read (verbs/context/missing_nodes.c): only programs that use UCX need to know. */
+/* Variable that the libraries read: only programs that use UCX need the nodes (verbs/context/missing_nodes.c). */
 #define MISSING_NODES "SOFTHCA_MISSING_NODES"
 
 /* Writes the path with the name in ibv_device.dev_name. */
@@ -82,10 +82,10 @@ static int presence_make_directory(uint32_t devices)
 	return error ? error : nodes_make(devices);
 }
 
-/* Parts that a program may miss. */
+/* The parts that are missing, which are to be made. */
 struct presence {
 	struct settings settings;
-	bool nodes, files; /* in /dev, in /sys */
+	bool nodes, files; /* character devices in /dev; files in /sys */
 };
 
 static int presence_attempt(const struct presence *presence)

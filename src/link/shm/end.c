@@ -23,7 +23,7 @@ void shm_end_show(const struct host_peer *host, const struct shm_end_attr *attr)
 	struct shm_end *end = end_place(shm_of(host)->out.ring, attr->qpn);
 	uint32_t sequence = __atomic_load_n(&end->sequence, __ATOMIC_RELAXED);
 
-	/* Another thread is writing here: the place shows one queue pair in any case. */
+	/* Another thread is writing here. The place has room for one queue pair only, so this one is not shown. */
 	if (sequence & 1 || !__atomic_compare_exchange_n(&end->sequence, &sequence, sequence + 1, false,
 							 __ATOMIC_SEQ_CST, __ATOMIC_RELAXED))
 		return;

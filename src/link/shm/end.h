@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Attributes of connected queue pairs that each process of a connection shows to the other one, in the memory of the
- * connection, so that both can warn if the two ends do not fit (src/lint/). Only processes with such warnings on fill them in.
- * Nothing depends on them but warnings: a queue pair is found only while no other one has taken its place.
+ * connection, so that both can warn if the two ends do not match (src/lint/). Only processes with these warnings
+ * enabled fill them in. Only warnings depend on them: a queue pair is found only while no other one has taken its
+ * place.
  */
 #ifndef SOFTHCA_LINK_SHM_END_H
 #define SOFTHCA_LINK_SHM_END_H
@@ -16,7 +17,7 @@ struct host_peer;
 #define SHM_END_SET UINT32_C(0x80000000)
 
 struct shm_end_attr {
-	uint32_t qpn, peer;      /* the queue pair and the one that it is connected to; peer 0: none */
+	uint32_t qpn, peer;      /* the queue pair and its peer; peer 0: none */
 	uint32_t sq_psn, rq_psn; /* 24 bits, with SHM_END_SET */
 	uint32_t sgid_index;     /* with SHM_END_SET */
 	uint32_t roce_version;   /* of that GID */

@@ -359,8 +359,8 @@ bool udp_find_process(uint64_t inode, struct udp_owner *owner);
 bool udp_find_receiver(uint16_t port, struct udp_owner *owner);
 
 /**
- * Explains, at most once per second, what may happen to every packet that is sent, such as those of QP @qpn (0: no
- * QP of ours).
+ * Explains, at most once per second, a failure that may concern every packet that is sent. @qpn: QP of one of them; 0:
+ * none of this process.
  */
 static inline void udp_explain(struct hca *hca, uint32_t qpn, enum explain_rule rule, const uint64_t *figures,
 			       size_t count)

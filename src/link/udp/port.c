@@ -120,7 +120,7 @@ static void port_explain_taken(void)
 		memcpy(name, owner.name, sizeof(name));
 		port_explain_once(RULE_UDP_PORT_TAKEN, FIGURES(port_number(), (uint64_t)owner.pid, name[0], name[1]));
 	} else if (port.tries >= TUNABLE_UDP_PORT_TRIES_SOON) {
-		/* Before that it may be a process that is ending, which has the port but no descriptors any more. */
+		/* At first the port may belong to a process that is ending, which has no descriptors any more. */
 		port_explain_once(RULE_UDP_PORT_TAKEN_UNSEEN, FIGURES(port_number()));
 	}
 }

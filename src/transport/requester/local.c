@@ -95,7 +95,10 @@ static enum progress start_dump(struct hca_qp *qp, const struct wqe *wqe)
 	return end_local(qp, push_local(&qp->requester, wqe));
 }
 
-/* Changes keys as the local operation says. Refuses a class that no function executes, rather than complete it with success. */
+/*
+ * Changes keys as the local operation says. Refuses a class that no function executes; completing it with success would
+ * be wrong.
+ */
 static int change_keys(const struct hca_qp *qp, const struct wqe *wqe, uint64_t *revoked, struct refusal *why)
 {
 	switch (wqe_opcodes[wqe->opcode].class) {

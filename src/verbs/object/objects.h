@@ -194,11 +194,11 @@ struct user_cq {
 	uint32_t lint_due;
 	bool lint_warned;
 	pid_t lint_poller; /* thread that polled last */
-	/* Armed by thread lint_armer with completions before index lint_stale_end that raise no event (lint/sleeps.c). */
+	/* Thread lint_armer armed the CQ; completions before index lint_stale_end raise no event (lint/sleeps.c). */
 	struct user_cq *lint_stale_next;
 	uint32_t lint_stale_end;
 	pid_t lint_armer;
-	bool lint_slept; /* RULE_SLEEPS_ON_COMPLETIONS was made */
+	bool lint_slept; /* the warning RULE_SLEEPS_ON_COMPLETIONS was made */
 	struct alive alive;
 };
 
@@ -377,7 +377,7 @@ struct user_mkey {
 	enum block_state signature_state, crypto_state;
 	/*
 	 * Used by src/lint/ only: the open chain set a signature that must be checked; a posted chain did; the key
-	 * was checked; a chain that set a signature was dropped; it was warned of a block that was not transferred whole.
+	 * was checked; a chain that set a signature was dropped; the warning about a cut block was made.
 	 */
 	struct {
 		bool set, checking, checked, unknown, cut;
