@@ -20,7 +20,7 @@ struct manager_handlers {
 	void (*event)(void *owner, const struct cm_event *event);
 };
 
-/** Makes the part of the registry whose first device is @first. Returns NULL without memory. */
+/** Makes the part of the registry with the first device @first. Returns NULL without memory. */
 struct manager *manager_new(struct hca *first);
 
 /**

@@ -141,7 +141,7 @@ void explain_found(struct hca *hca);
 		 __VA_ARGS__),                                                                                         \
 	 (errno_value))
 
-/** As REFUSE(), for a call whose failure many programs ignore (docs/inside/decisions.md, Quiet runs). Returns @error. */
+/** As REFUSE(), for failures that many programs ignore (docs/inside/decisions.md, Quiet runs). Returns @error. */
 static inline int refuse_ignorable(struct hca *hca, const char *call, int error, enum explain_rule rule,
 				   const uint64_t *figures, size_t count)
 {

@@ -21,8 +21,8 @@ struct explain_sink;
 struct settings;
 
 /*
- * The variable with the path of a file to which each process appends a byte with its first line that is not expected. `softhca
- * run --error-exitcode` makes the file, whose name is a secret (tool/run_errors.c), and checks it.
+ * The variable with the path of a file to which each process appends a byte with its first line that is not expected.
+ * `softhca run --error-exitcode` makes the file, under a secret name (tool/run_errors.c), and checks it.
  */
 #define EXPLAIN_MARKS "SOFTHCA_EXPLAIN_MARKS"
 

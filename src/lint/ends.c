@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Compares the two ends of a connection whose queue pairs are both on this host, in one process or in two with these
- * warnings enabled. With GIDs of different RoCE versions, or sequence numbers that do not match, requests on an adapter
- * would get no answer. Here GIDs of either version lead to the same queue pair. The ends are compared when a request is
- * posted, because before that one end may still have the attributes of an earlier connection.
+ * Compares the two ends of a connection within this host, in one process or in two with these warnings enabled. With
+ * GIDs of different RoCE versions, or sequence numbers that do not match, requests on an adapter would get no answer.
+ * Here GIDs of either version lead to the same queue pair. The ends are compared when a request is posted, because
+ * before that one end may still have the attributes of an earlier connection.
  */
 #include "hca/gid.h"
 #include "hca/hca.h"

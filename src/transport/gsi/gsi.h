@@ -25,7 +25,7 @@ struct hca;
 struct packet;
 struct packet_path;
 
-/** Makes the interface of a process whose first device is @first, which may be incomplete. Returns NULL without memory. */
+/** Makes the interface of a process. @first: its first device, which may be incomplete. Returns NULL without memory. */
 struct gsi *gsi_new(struct hca *first);
 
 /**

@@ -55,8 +55,8 @@ static void packet_drop_from(const struct packet *packet, struct hca *hca, bool 
 }
 
 /*
- * Drops @packet, because @qp does not receive in its state. Three cases are not mistakes: a queue pair in ERR, whose own record
- * has the reason; a response without a request; a request that RC repeats.
+ * Drops @packet, because @qp does not receive in its state. Three cases are not mistakes: a queue pair in ERR, which
+ * has its own explanation; a response without a request; a request that RC repeats.
  */
 static void packet_drop_by_state(const struct packet *packet, struct hca_qp *qp)
 {
