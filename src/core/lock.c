@@ -69,7 +69,7 @@ void queue_lock_wake(struct queue_lock *lock)
 static struct {
 	pthread_mutex_t lock;
 	struct queue_lock *first[LOCK_LEVELS];
-	uint64_t waits_until_ns; /* CLOCK_MONOTONIC; of the current fork; 0: has not waited yet */
+	uint64_t waits_until_ns; /* end of the waits of the current fork (CLOCK_MONOTONIC); 0: it has not waited yet */
 } lists = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 void queue_lock_list(struct queue_lock *lock, enum lock_level level)

@@ -137,9 +137,7 @@ static void socket_take_wakes(struct watched_fd *socket)
 		if (length > 0)
 			counter_add(first_device(), COUNTER_SHM_WAKEUPS_RECEIVED, 1);
 	}
-	/*
-	 * Processes of softhca send no empty messages, so one ends the connection, as the end of the other side does.
-	 */
+	/* Length 0: the other side has ended, or has sent an empty message, which softhca never sends. */
 	if (length == 0 || (length < 0 && errno == ECONNRESET))
 		shutdown(socket->fd, SHUT_RDWR);
 }

@@ -189,9 +189,9 @@ static int piece_check_sink(const struct wqe *wqe, const struct inflight *entry,
 }
 
 /*
- * Cuts off one piece of a READ, the only one to be requested at a time, so that the end of its response is known: the
- * bytes that were requested and have not arrived, or the next ones. A repeated request ends where it did before: to the
- * responder a request is either a repetition or new, never partly both.
+ * Cuts off one piece of a READ: the bytes that were requested and have not arrived, or the next ones. Only one piece is
+ * requested at a time, so that the end of its response is known. A repeated request ends where it did before, because a
+ * responder cannot handle a request that is partly new and partly a repetition.
  */
 static bool piece_cut_read(const struct hca_qp *qp, struct inflight *entry, uint64_t offset, struct packet *packet)
 {
