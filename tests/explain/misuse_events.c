@@ -228,8 +228,8 @@ static void sleep_on_channel(struct ibv_comp_channel *channel, enum wait wait, b
 	if (warned)
 		expect_misuse(
 			SLEEPS_ON_COMPLETIONS,
-			"%s: a thread waits for an event of CQ 0x%x, which it has armed while 1 completions were in it "
-			"that the last event reported, and not polled empty since: they raise no event",
+			"%s: a thread waits for an event of CQ 0x%x, but 1 completions in it raise none: the last event "
+			"reported them, and the thread armed the CQ without emptying it",
 			wait == WAIT_GET ? "ibv_get_cq_event" : "ibv_req_notify_cq", cq->handle);
 	options.client_cq = NULL;
 	pair_replace(&pair, &options);
