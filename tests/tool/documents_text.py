@@ -15,7 +15,7 @@ DOCUMENTS = sorted([*(os.path.join(SOURCE, name) for name in ('README.md', 'CONT
 NOTES = sorted(path for top in ('src', 'tests') for path in glob.glob(f'{SOURCE}/{top}/**/*.md', recursive=True))
 # Fenced code with its inside as the group, or indented code, across blank lines. Indented code begins after a blank line
 # (CommonMark 4.4); without one it continues a paragraph.
-CODE = re.compile(r'(?ms)^```[^\n]*\n(.*?)^```$|(?:\A|(?<=\n\n))(?: {4}|\t)[^\n]*\n(?:\n*(?: {4}|\t)[^\n]*\n)*')
+CODE = re.compile(r'(?ms)^```[^\n]*\n(.*?)^```$|(?:\A|(?<=\A\n)|(?<=\n\n))(?: {4}|\t)[^\n]*\n(?:\n*(?: {4}|\t)[^\n]*\n)*')
 
 
 def read(path):
