@@ -100,8 +100,9 @@ struct mkey {
 	struct mlx5dv_mkey_err error; /* owned by the thread that set error_state to KEY_ERROR_CHANGES */
 	struct block_reached reached; /* position of the latest reception */
 	bool has_reached;             /* `reached` is valid; atomic, read without the lock */
-	struct hca_cut_block cut;     /* of the latest transfer, with hca.notes_block_ends; block 0: it ended with a block */
-	uint64_t cut_version;         /* version of the mapping of that transfer */
+	struct hca_cut_block
+		cut;          /* of the latest transfer, with hca.notes_block_ends; block 0: it ended with a block */
+	uint64_t cut_version; /* version of the mapping of that transfer */
 	bool umr_enabled;
 	bool remote_invalidate;
 	bool clears; /* invalidation clears the configuration (mlx5dv_wr_mkey_configure(3)), except in profile connectx */
