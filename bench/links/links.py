@@ -103,7 +103,20 @@ class Bench:
                                   [*program, '-p', str(port), '-c', str(self.cpus[0]), '-t', test, '-s', str(size),
                                    '-n', str(counts[size]), '-w', str(min(counts[size] // 10, 10000)), '-f',
                                    ADDRESS[A]], env)
-        output = self.wait([server, client])
+        return self.ucx_figure(self.wait([server, client]), lat)
+
+    def ucx_alone(self, transports, test, lat=False, devx=True):
+        """Runs UCX in one process, over softhca. @devx: with queues by commands, which are in umems."""
+        need('ucx_perftest')
+        count = 100000
+        env = {'UCX_TLS': transports, 'UCX_WARN_UNUSED_ENV_VARS': 'n', 'UCX_NET_DEVICES': 'mlx5_0:1',
+               'SOFTHCA_EXPLAIN': 'off', 'UCX_IB_MLX5_DEVX': 'y' if devx else 'n'}
+        program = self.hosts.start(A, [f'{self.options.build}/src/tool/softhca', 'run', '--', 'ucx_perftest', '-l', '-t', test,
+                                       '-s', '8', '-n', str(count), '-w', str(count // 10), '-f'], env)
+        return self.ucx_figure(self.wait([program]), lat)
+
+    @staticmethod
+    def ucx_figure(output, lat):
         numbers = [line.split() for line in output.splitlines() if re.fullmatch(r'\s*\d+(\s+[\d.]+){7}\s*', line)]
         if not numbers:
             raise RuntimeError('ucx_perftest prints no result')
@@ -255,6 +268,16 @@ def ucx_rows(bench):
                       [(f'UCX {alone}', lambda rate=rate, alone=alone: rate(alone), None, None)])
 
 
+def umem_rows(bench):
+    """Queues by commands, in umems, compared with the same queues in memory of the library."""
+    yield Row('UCX over softhca, one process', 'rc_x by commands, tag_lat 8 B', 'us',
+              lambda: bench.ucx_alone('rc_x', 'tag_lat', lat=True),
+              [('rc_x, rings of mlx5dv_init_obj', lambda: bench.ucx_alone('rc_x', 'tag_lat', lat=True, devx=False), '<=', 1.5)])
+    yield Row('UCX over softhca, one process', 'rc_x by commands, tag_bw 8 B', 'M/s',
+              lambda: bench.ucx_alone('rc_x', 'tag_bw') / 8 / 1e6,
+              [('rc_x, rings of mlx5dv_init_obj', lambda: bench.ucx_alone('rc_x', 'tag_bw', devx=False) / 8 / 1e6, '>=', 0.7)])
+
+
 def connection_rows(bench):
     for link in ('shm', 'udp'):
         group = f'{link}, connections'
@@ -353,7 +376,7 @@ def run(options):
         print(f'\n{options.rounds} rounds, processes on CPUs {bench.cpus[0]} and {bench.cpus[1]}; '
               'a ratio is ours to the peer\'s, the median of the rounds\' [min-max]')
         group = ''
-        for row in [*shm_rows(bench), *udp_rows(bench), *ucx_rows(bench), *connection_rows(bench)]:
+        for row in [*shm_rows(bench), *udp_rows(bench), *ucx_rows(bench), *umem_rows(bench), *connection_rows(bench)]:
             if options.only and options.only not in f'{row.group}: {row.name}':
                 continue
             if row.group != group:

@@ -3,16 +3,26 @@
 #include "core/fault_signal.h"
 
 #include <errno.h>
+#include <pthread.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <ucontext.h>
 
+#include "core/guarded_copy.h"
+
 #define MOST_WATCHERS 2
 
 static fault_watcher *watchers[MOST_WATCHERS]; /* atomic */
+/* Handlers that were there before softhca's. */
 static struct sigaction before_segv, before_bus;
 
-/* Handles the fault as if softhca's handler were not installed. */
+/* Protects what follows, and the addition of watchers. */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static uint32_t holders;
+static bool installed;                 /* atomic */
+static bool chained_segv, chained_bus; /* a later handler of the program may call softhca's */
+
+/* Acts as if softhca's handler were not installed. */
 static void fault_pass_on(struct sigaction *before, int signal, siginfo_t *info, void *context)
 {
 	const struct sigaction plain = {.sa_handler = SIG_DFL};
@@ -37,9 +47,10 @@ static void fault_pass_on(struct sigaction *before, int signal, siginfo_t *info,
 static void fault_handle(int signal, siginfo_t *info, void *context)
 {
 	int error = errno;
-	bool repaired = false;
 
-	/* Only faults are examined: a signal that was sent has no address. */
+	/* Only for faults: a signal that was sent has no address. */
+	bool repaired = info->si_code > 0 && guarded_copy_end(context);
+
 	for (int i = 0; i < MOST_WATCHERS && !repaired && info->si_code > 0; i++) {
 		fault_watcher *watcher = __atomic_load_n(&watchers[i], __ATOMIC_ACQUIRE);
 
@@ -50,33 +61,115 @@ static void fault_handle(int signal, siginfo_t *info, void *context)
 	errno = error;
 }
 
-/* Installs the handler with the stack and mask of the previous one. */
-static void fault_handler_install(int signal, struct sigaction *before)
+static bool handler_is(const struct sigaction *action, const struct sigaction *other)
 {
-	struct sigaction action = {.sa_sigaction = fault_handle};
+	return (action->sa_flags & SA_SIGINFO) == (other->sa_flags & SA_SIGINFO) &&
+	       action->sa_handler == other->sa_handler;
+}
 
-	if (sigaction(signal, NULL, before))
+static bool handler_is_function(const struct sigaction *action)
+{
+	return action->sa_flags & SA_SIGINFO || (action->sa_handler != SIG_DFL && action->sa_handler != SIG_IGN);
+}
+
+static bool fault_handler_is_there(int signal)
+{
+	const struct sigaction ours = {.sa_sigaction = fault_handle, .sa_flags = SA_SIGINFO};
+	struct sigaction now;
+
+	return !sigaction(signal, NULL, &now) && handler_is(&now, &ours);
+}
+
+/*
+ * Installs the handler with the stack and mask of the current one. A handler that the program installed after softhca's
+ * may call softhca's for faults that it does not know; softhca's must not call it in turn.
+ */
+static void fault_handler_install(int signal, struct sigaction *before, bool *chained)
+{
+	struct sigaction action = {.sa_sigaction = fault_handle}, now;
+
+	if (fault_handler_is_there(signal) || sigaction(signal, NULL, &now) ||
+	    (*chained && handler_is_function(&now) && !handler_is(&now, before)))
 		return;
-	action.sa_flags = SA_SIGINFO | (before->sa_flags & (SA_ONSTACK | SA_NODEFER | SA_RESTART));
-	action.sa_mask = before->sa_mask;
-	if (!(before->sa_flags & SA_SIGINFO) && before->sa_handler == SIG_DFL)
+	*before = now;
+	*chained = true;
+	action.sa_flags = SA_SIGINFO | (now.sa_flags & (SA_ONSTACK | SA_NODEFER | SA_RESTART));
+	action.sa_mask = now.sa_mask;
+	if (!(now.sa_flags & SA_SIGINFO) && now.sa_handler == SIG_DFL)
 		action.sa_flags |= SA_ONSTACK;
 	sigaction(signal, &action, NULL);
+}
+
+/* The lock is held. */
+static void fault_handlers_install(void)
+{
+	fault_handler_install(SIGSEGV, &before_segv, &chained_segv);
+	fault_handler_install(SIGBUS, &before_bus, &chained_bus);
+	__atomic_store_n(&installed, true, __ATOMIC_RELEASE);
+}
+
+/* Restores one handler unless the program has replaced softhca's. The lock is held. */
+static void fault_handler_remove(int signal, const struct sigaction *before, bool *chained)
+{
+	if (fault_handler_is_there(signal))
+		*chained = sigaction(signal, before, NULL);
+}
+
+void fault_signal_hold(void)
+{
+	pthread_mutex_lock(&lock);
+	holders++;
+	fault_handlers_install();
+	pthread_mutex_unlock(&lock);
+}
+
+void fault_signal_release(void)
+{
+	pthread_mutex_lock(&lock);
+	if (!--holders && installed && !watchers[0]) {
+		__atomic_store_n(&installed, false, __ATOMIC_RELEASE);
+		fault_handler_remove(SIGSEGV, &before_segv, &chained_segv);
+		fault_handler_remove(SIGBUS, &before_bus, &chained_bus);
+	}
+	pthread_mutex_unlock(&lock);
+}
+
+bool fault_signal_is_held(void)
+{
+	return __atomic_load_n(&installed, __ATOMIC_ACQUIRE);
+}
+
+bool fault_signal_reaches_thread(void)
+{
+	sigset_t blocked;
+
+	return !pthread_sigmask(SIG_BLOCK, NULL, &blocked) && !sigismember(&blocked, SIGSEGV) &&
+	       !sigismember(&blocked, SIGBUS) && fault_handler_is_there(SIGSEGV) && fault_handler_is_there(SIGBUS);
 }
 
 void fault_signal_watch(fault_watcher *watcher)
 {
 	int free = 0;
 
+	pthread_mutex_lock(&lock);
 	while (free < MOST_WATCHERS && watchers[free] && watchers[free] != watcher)
 		free++;
-	if (free == MOST_WATCHERS || watchers[free])
-		return;
-	if (!free) {
-		fault_handler_install(SIGSEGV, &before_segv);
-		fault_handler_install(SIGBUS, &before_bus);
+	if (free < MOST_WATCHERS && !watchers[free]) {
+		fault_handlers_install();
+		__atomic_store_n(&watchers[free], watcher, __ATOMIC_RELEASE);
 	}
-	__atomic_store_n(&watchers[free], watcher, __ATOMIC_RELEASE);
+	pthread_mutex_unlock(&lock);
+}
+
+void fault_signal_before_fork(void)
+{
+	pthread_mutex_lock(&lock);
+}
+
+void fault_signal_after_fork(bool child)
+{
+	(void)child;
+	pthread_mutex_unlock(&lock);
 }
 
 bool fault_signal_has_stack(const void *context, size_t bytes)

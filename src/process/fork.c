@@ -9,6 +9,7 @@
 #include "block/cipher.h"
 #include "core/epoch.h"
 #include "core/event_queue.h"
+#include "core/fault_signal.h"
 #include "explain/log.h"
 #include "explain/sink.h"
 #include "hca/hca.h"

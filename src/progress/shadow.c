@@ -20,11 +20,15 @@ int shadow_init(struct shadow *shadow, const void *ring, const uint32_t *record,
 	if (!shadow->copy)
 		return -ENOMEM;
 	memset(shadow->copy, 0, (size_t)count << shift);
+	program_rings_begin();
 	return 0;
 }
 
 void shadow_free(struct shadow *shadow)
 {
+	if (!shadow->copy)
+		return;
+	program_rings_end();
 	free(shadow->copy);
 	shadow->copy = NULL;
 }
@@ -40,7 +44,7 @@ static int shadow_fetch_slots(struct shadow *shadow, uint32_t slot, uint32_t cou
 {
 	size_t at = (size_t)slot << shadow->shift;
 
-	return program_read(shadow->copy + at, shadow->ring + at, (size_t)count << shadow->shift);
+	return program_ring_read(shadow->copy + at, shadow->ring + at, (size_t)count << shadow->shift);
 }
 
 static int fetch_in_order(struct shadow *shadow, uint32_t count)
@@ -73,9 +77,9 @@ static uint32_t next_slot(const struct shadow *shadow)
 }
 
 /*
- * Reads the record and, speculatively, the one entry that it usually announces, since a system call takes longer than
- * the data that it copies. The record comes first, and x86-64 does not reorder loads. @ahead: -EFAULT if the entry was
- * not read.
+ * Reads the record and, speculatively, the one entry that it usually announces: if a system call is needed, it takes
+ * longer than the data that it copies. The record comes first, and x86-64 does not reorder loads. @ahead: -EFAULT if
+ * the entry was not read.
  */
 static int shadow_read_record(const struct shadow *shadow, uint32_t *record, uint8_t *entry, int *ahead)
 {
@@ -88,12 +92,12 @@ static int shadow_read_record(const struct shadow *shadow, uint32_t *record, uin
 	*ahead = -EFAULT;
 #if defined(__x86_64__)
 	if (bytes <= MOST_AHEAD) {
-		read = program_read_each(to, from, 2);
+		read = program_ring_read_each(to, from, 2);
 		*ahead = read == 2 ? 0 : -EFAULT;
 		return read ? 0 : -EFAULT;
 	}
 #endif
-	read = program_read_each(to, from, 1);
+	read = program_ring_read_each(to, from, 1);
 	return read ? 0 : -EFAULT;
 }
 

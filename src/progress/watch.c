@@ -36,7 +36,7 @@ enum {
 	 * without a register
 	 */
 	WATCH_LONGEST_SLEEP_NS = 20000000,
-	/* maximum number of queues in umems with records read by one system call */
+	/* queues in umems whose records are read together */
 	WATCH_BATCH = 64,
 	/*
 	 * limit for doubling the number of rings not followed by a spin, after spins that found nothing: at least one
@@ -86,7 +86,7 @@ void watcher_after_fork(struct watcher *watcher)
 	trap_after_fork(&watcher->trap);
 }
 
-/* Reads the records of a batch of watches by one system call. A record that was unmapped keeps its last value. */
+/* Reads the records of a batch of watches together. A record that was unmapped keeps its last value. */
 struct batch {
 	struct watch *watch[WATCH_BATCH];
 	struct iovec now[WATCH_BATCH], record[WATCH_BATCH];
@@ -98,7 +98,7 @@ static void read_batch(struct batch *batch)
 	size_t read = 0;
 
 	while (read < batch->count) {
-		read += program_read_each(batch->now + read, batch->record + read, batch->count - read);
+		read += program_ring_read_each(batch->now + read, batch->record + read, batch->count - read);
 		if (read < batch->count)
 			memcpy(batch->now[read].iov_base, batch->watch[read]->seen, batch->now[read].iov_len);
 		read++;
@@ -369,7 +369,7 @@ static int watcher_thread_start(struct watcher *watcher)
 /* Reads the records of a watch in a umem; unmapped records read as 0. */
 static void watch_read_records(struct watch *watch)
 {
-	if (watch->in_umem && program_read(watch->now, watch->records, watch->count * sizeof(*watch->records)))
+	if (watch->in_umem && program_ring_read(watch->now, watch->records, watch->count * sizeof(*watch->records)))
 		memset(watch->now, 0, sizeof(watch->now));
 }
 

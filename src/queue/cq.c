@@ -78,6 +78,7 @@ struct umem_cq {
 	uint32_t copied_dbrec[2];
 	bool collapsed; /* the program sees only entry 0, with the newest CQE */
 	bool gone;
+	bool begun; /* program_rings_begin() was called */
 };
 
 static int umem_init(struct hca_cq *cq, const struct hca_cq_attr *attr)
@@ -89,6 +90,8 @@ static int umem_init(struct hca_cq *cq, const struct hca_cq_attr *attr)
 	if (!cq->umem || !cq->buffer)
 		return -ENOMEM;
 	memset(cq->buffer, 0, bytes);
+	program_rings_begin();
+	cq->umem->begun = true;
 	cq->umem->buffer = attr->buffer;
 	cq->umem->dbrec = attr->dbrec;
 	cq->umem->collapsed = attr->collapsed;
@@ -101,8 +104,11 @@ static int umem_init(struct hca_cq *cq, const struct hca_cq_attr *attr)
 
 static void umem_free(struct hca_cq *cq)
 {
-	if (cq->umem)
-		free(cq->buffer);
+	if (!cq->umem)
+		return;
+	if (cq->umem->begun)
+		program_rings_end();
+	free(cq->buffer);
 	free(cq->umem);
 }
 
@@ -127,17 +133,17 @@ static void umem_copy_out(struct hca_cq *cq)
 	size_t at = (size_t)(from - cq->buffer);
 	uint8_t *to = cq->umem->buffer + (cq->umem->collapsed ? at % cq->cqe_size : at);
 
-	if (program_write(to, from, (size_t)(end - from)))
+	if (program_ring_write(to, from, (size_t)(end - from)))
 		return umem_lost(cq);
 	/* Two system calls do not pass each other, and this processor keeps the order of stores. */
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
-	if (program_write(to + (end - from), end, 1))
+	if (program_ring_write(to + (end - from), end, 1))
 		umem_lost(cq);
 }
 
 static void umem_read_consumer(struct hca_cq *cq)
 {
-	if (!cq->umem->gone && program_read(&cq->dbrec[0], &cq->umem->dbrec[0], sizeof(cq->dbrec[0])))
+	if (!cq->umem->gone && program_ring_read(&cq->dbrec[0], &cq->umem->dbrec[0], sizeof(cq->dbrec[0])))
 		umem_lost(cq);
 }
 
@@ -386,7 +392,7 @@ void cq_rung(struct hca_cq *cq, uint32_t word)
 
 	if (word || !cq->umem)
 		return hca_cq_request(cq, word);
-	if (program_read(&consumer, &cq->umem->dbrec[0], sizeof(consumer)))
+	if (program_ring_read(&consumer, &cq->umem->dbrec[0], sizeof(consumer)))
 		return;
 	cq_request(cq, word, be32toh(consumer));
 }

@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Copies that survive a fault, see guarded_copy.h. */
+#include "core/guarded_copy.h"
+
+#include <stdint.h>
+#include <ucontext.h>
+
+#if defined(__x86_64__)
+
+bool softhca_guarded_copy(void *to, const void *from, size_t size);
+extern const char softhca_guarded_copy_faulted[];
+
+/*
+ * Not in C, because each instruction that may fault must lie between two known addresses, and a fault must leave no
+ * state behind: the function has no frame and changes only registers that belong to the caller.
+ */
+__asm__(".pushsection .text.softhca_guarded_copy, \"ax\", @progbits\n\t"
+	".hidden softhca_guarded_copy\n\t"
+	".globl softhca_guarded_copy\n\t"
+	".type softhca_guarded_copy, @function\n"
+	"softhca_guarded_copy:\n\t"
+	".cfi_startproc\n"
+	"1:\n\t"
+	"subq $8, %rdx\n\t"
+	"jb 2f\n\t"
+	"movq (%rsi), %rax\n\t"
+	"movq %rax, (%rdi)\n\t"
+	"addq $8, %rsi\n\t"
+	"addq $8, %rdi\n\t"
+	"jmp 1b\n"
+	"2:\n\t" /* rdx is the rest minus 8, so its low three bits are those of the rest */
+	"testb $4, %dl\n\t"
+	"jz 3f\n\t"
+	"movl (%rsi), %eax\n\t"
+	"movl %eax, (%rdi)\n\t"
+	"addq $4, %rsi\n\t"
+	"addq $4, %rdi\n"
+	"3:\n\t"
+	"testb $2, %dl\n\t"
+	"jz 4f\n\t"
+	"movzwl (%rsi), %eax\n\t"
+	"movw %ax, (%rdi)\n\t"
+	"addq $2, %rsi\n\t"
+	"addq $2, %rdi\n"
+	"4:\n\t"
+	"testb $1, %dl\n\t"
+	"jz 5f\n\t"
+	"movzbl (%rsi), %eax\n\t"
+	"movb %al, (%rdi)\n"
+	"5:\n\t"
+	"movl $1, %eax\n\t"
+	"ret\n\t"
+	".hidden softhca_guarded_copy_faulted\n\t"
+	".globl softhca_guarded_copy_faulted\n"
+	"softhca_guarded_copy_faulted:\n\t"
+	"xorl %eax, %eax\n\t"
+	"ret\n\t"
+	".cfi_endproc\n\t"
+	".size softhca_guarded_copy, . - softhca_guarded_copy\n\t"
+	".popsection");
+
+bool guarded_copy_works(void)
+{
+	return true;
+}
+
+bool guarded_copy(void *to, const void *from, size_t size)
+{
+	return softhca_guarded_copy(to, from, size);
+}
+
+bool guarded_copy_end(void *context)
+{
+	greg_t *instruction = &((ucontext_t *)context)->uc_mcontext.gregs[REG_RIP];
+	uintptr_t begin = (uintptr_t)softhca_guarded_copy, end = (uintptr_t)softhca_guarded_copy_faulted;
+
+	if ((uintptr_t)*instruction - begin >= end - begin)
+		return false;
+	*instruction = (greg_t)end;
+	return true;
+}
+
+#else
+
+bool guarded_copy_works(void)
+{
+	return false;
+}
+
+bool guarded_copy(void *to, const void *from, size_t size)
+{
+	(void)to;
+	(void)from;
+	return !size;
+}
+
+bool guarded_copy_end(void *context)
+{
+	(void)context;
+	return false;
+}
+
+#endif
