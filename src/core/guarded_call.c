@@ -4,16 +4,20 @@
 
 #include <errno.h>
 #include <stddef.h>
-#include <features.h>
 
-#if defined(__x86_64__) && defined(__GLIBC__) && __GLIBC_PREREQ(2, 35)
+/* Only glibc, from 2.35 on, registers a sequence area for each thread; musl has none. */
+#if (defined(__x86_64__) || defined(__aarch64__)) && __has_include(<sys/rseq.h>)
 #include <sys/rseq.h>
 
 static struct rseq *rseq_area(void)
 {
 	char *thread;
 
+#ifdef __x86_64__
 	__asm__("movq %%fs:0, %0" : "=r"(thread));
+#else
+	__asm__("mrs %0, tpidr_el0" : "=r"(thread));
+#endif
 	return (struct rseq *)(void *)(thread + __rseq_offset);
 }
 
@@ -23,6 +27,7 @@ bool guarded_call_works(void)
 	return __rseq_size && (int32_t)__atomic_load_n(&rseq_area()->cpu_id, __ATOMIC_RELAXED) >= 0;
 }
 
+#ifdef __x86_64__
 /* The kernel requires these four bytes, RSEQ_SIG, before an abort handler; as an instruction they trap. */
 #define SIGNATURE "0x53053053"
 
@@ -67,6 +72,53 @@ __attribute__((noinline)) long guarded_call(const uint64_t *word, uint64_t expec
 			 : "rcx", "r8", "r10", "r11", "memory", "cc");
 	return result;
 }
+#else
+/* RSEQ_SIG of aarch64: BRK #0x45e0. */
+#define SIGNATURE "0xd428bc00"
+
+__attribute__((noinline)) long guarded_call(const uint64_t *word, uint64_t expected, long number,
+					    const long arguments[5])
+{
+	__typeof__(&rseq_area()->rseq_cs) section = &rseq_area()->rseq_cs;
+	long result;
+
+	__asm__ volatile(".pushsection .data.rel.ro.softhca_rseq, \"aw\"\n\t"
+			 ".balign 32\n"
+			 "9:\n\t"
+			 ".long 0, 0\n\t"
+			 ".quad 1f, 2f - 1f, 3f\n\t"
+			 ".popsection\n\t"
+			 "ldp x0, x1, [%[arguments]]\n\t"
+			 "ldp x2, x3, [%[arguments], #16]\n\t"
+			 "ldr x4, [%[arguments], #32]\n\t"
+			 "mov x8, %[number]\n\t"
+			 "adrp x9, 9b\n\t"
+			 "add x9, x9, :lo12:9b\n\t"
+			 "str x9, %[section]\n"
+			 /* Start of the restartable sequence. */
+			 "1:\n\t"
+			 "ldar x9, [%[word]]\n\t"
+			 "cmp x9, %[expected]\n\t"
+			 "b.ne 4f\n\t"
+			 "svc #0\n"
+			 /* End of the restartable sequence. */
+			 "2:\n\t"
+			 "b 5f\n\t"
+			 ".inst " SIGNATURE "\n"
+			 "3:\n"
+			 "4:\n\t"
+			 "mov x0, %[again]\n"
+			 "5:\n\t"
+			 /* The kernel must not find a pointer here after the library has been unloaded. */
+			 "str xzr, %[section]\n\t"
+			 "mov %[result], x0"
+			 : [result] "=&r"(result), [section] "=m"(*section)
+			 : [word] "r"(word), [expected] "r"(expected), [again] "i"(-EAGAIN), [number] "r"(number),
+			   [arguments] "r"(arguments)
+			 : "x0", "x1", "x2", "x3", "x4", "x8", "x9", "memory", "cc");
+	return result;
+}
+#endif
 
 #else
 

@@ -4,8 +4,8 @@
  * a signal or handle one between the check of the word and the call; when it continues, the check is repeated. So if a
  * thread changes the word and then finds the other thread stopped outside the call, the call will not be made.
  *
- * The implementation is a restartable sequence (rseq(2)), which the C library registers for each thread since glibc
- * 2.35. Its last instruction is the system call; an interruption before it jumps to the abort handler.
+ * The implementation, for x86-64 and aarch64, is a restartable sequence (rseq(2)), which the C library registers for each
+ * thread since glibc 2.35. Its last instruction is the system call; an interruption before it jumps to the abort handler.
  */
 #ifndef SOFTHCA_CORE_GUARDED_CALL_H
 #define SOFTHCA_CORE_GUARDED_CALL_H
