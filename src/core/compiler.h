@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Hints for the compiler about common and rare cases, and for the processor about loops that wait. */
+/* Hints for the compiler about common and rare cases, for the processor about loops that wait, and fences for both. */
 #ifndef SOFTHCA_CORE_COMPILER_H
 #define SOFTHCA_CORE_COMPILER_H
 
@@ -39,6 +39,39 @@ static inline void pause_cpu(void)
 	__builtin_ia32_pause();
 #elif defined(__aarch64__)
 	__asm__ volatile("yield");
+#endif
+}
+
+/*
+ * Fences for processors that reorder more than x86-64, where the first two constrain only the compiler and the third one
+ * is part of the exchange before it. ThreadSanitizer does not model fences, and gcc warns about them there (-Wtsan).
+ */
+#if defined(__x86_64__) || defined(__SANITIZE_THREAD__)
+#define PROCESSOR_FENCE(order) __atomic_signal_fence(__ATOMIC_SEQ_CST)
+#else
+#define PROCESSOR_FENCE(order) __atomic_thread_fence(order)
+#endif
+
+/** Orders all earlier accesses before all later stores. */
+static inline void order_before_stores(void)
+{
+	PROCESSOR_FENCE(__ATOMIC_RELEASE);
+}
+
+/** Orders all earlier loads before all later accesses. */
+static inline void order_after_loads(void)
+{
+	PROCESSOR_FENCE(__ATOMIC_ACQUIRE);
+}
+
+/**
+ * Completes an __ATOMIC_SEQ_CST exchange or addition to a full barrier. On aarch64 a later load that is not itself
+ * sequentially consistent may be performed before the store of the exchange.
+ */
+static inline void order_after_exchange(void)
+{
+#ifndef __x86_64__
+	PROCESSOR_FENCE(__ATOMIC_SEQ_CST);
 #endif
 }
 

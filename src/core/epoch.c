@@ -156,7 +156,11 @@ struct epoch_slot *epoch_slots(void)
 
 uint64_t epoch_retire(void)
 {
-	return __atomic_add_fetch(&epoch_current, 1, __ATOMIC_SEQ_CST);
+	uint64_t stamp = __atomic_add_fetch(&epoch_current, 1, __ATOMIC_SEQ_CST);
+
+	/* A section that was not seen by epoch_passed() sees that the object is unpublished. */
+	order_after_exchange();
+	return stamp;
 }
 
 bool epoch_passed(uint64_t stamp)

@@ -18,6 +18,7 @@
 #include <stdint.h>
 #include <sys/single_threaded.h>
 
+#include "core/compiler.h"
 #include "core/lock.h"
 #include "core/visibility.h"
 
@@ -79,14 +80,13 @@ static inline void epoch_enter(void)
 		slot = epoch_attach();
 	if (slot->depth++ != 0)
 		return;
-	/*
-	 * The exchange orders the mark before every later load of a key. A single-threaded process does not need that
-	 * order.
-	 */
-	if (__libc_single_threaded)
+	/* The exchange orders the mark before every later load of a key. A single-threaded process needs no order. */
+	if (__libc_single_threaded) {
 		__atomic_store_n(&slot->active, epoch_current, __ATOMIC_RELAXED);
-	else
-		__atomic_exchange_n(&slot->active, __atomic_load_n(&epoch_current, __ATOMIC_ACQUIRE), __ATOMIC_SEQ_CST);
+		return;
+	}
+	__atomic_exchange_n(&slot->active, __atomic_load_n(&epoch_current, __ATOMIC_ACQUIRE), __ATOMIC_SEQ_CST);
+	order_after_exchange();
 }
 
 /**
@@ -104,10 +104,7 @@ static inline uint32_t epoch_enter_with_exchange(uint32_t *word)
 	if (slot->depth++ == 0)
 		__atomic_store_n(&slot->active, __atomic_load_n(&epoch_current, __ATOMIC_ACQUIRE), __ATOMIC_RELAXED);
 	before = __atomic_exchange_n(word, 1, __ATOMIC_SEQ_CST);
-#ifndef __x86_64__
-	/* On x86 an exchange is a full barrier. */
-	__atomic_thread_fence(__ATOMIC_SEQ_CST);
-#endif
+	order_after_exchange();
 	return before;
 }
 

@@ -220,8 +220,8 @@ static void fill_head(struct timeline_head *head)
 	gethostname(head->host, sizeof(head->host) - 1);
 	snprintf(head->program, sizeof(head->program), "%s", program_invocation_short_name);
 	timeline_read_line("/proc/sys/kernel/random/boot_id", head->boot, sizeof(head->boot));
-	/* Written last, because the file is not recognized without it. */
-	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+	/* Last: without it the file is not recognized. */
+	order_before_stores();
 	memcpy(head->magic, TIMELINE_MAGIC, sizeof(head->magic));
 }
 

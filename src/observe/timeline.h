@@ -132,7 +132,7 @@ static inline void timeline_change(struct timeline_record *record, uint32_t what
 	uint32_t number = record->number;
 
 	__atomic_store_n(&record->number, 0, __ATOMIC_RELAXED);
-	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+	order_before_stores();
 	record->what = what;
 	record->psn = psn;
 	record->length = length;

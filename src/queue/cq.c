@@ -135,9 +135,9 @@ static void umem_copy_out(struct hca_cq *cq)
 
 	if (program_ring_write(to, from, (size_t)(end - from)))
 		return umem_lost(cq);
-	/* Two system calls do not pass each other, and this processor keeps the order of stores. */
-	__atomic_signal_fence(__ATOMIC_SEQ_CST);
-	if (program_ring_write(to + (end - from), end, 1))
+	/* Between two system calls as well: they do not order the stores of a weakly ordered processor. */
+	order_before_stores();
+	if (program_write(to + (end - from), end, 1))
 		umem_lost(cq);
 }
 

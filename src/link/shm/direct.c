@@ -58,8 +58,7 @@ static bool grant_find(struct shm_peer *peer, const struct link_access *access, 
 
 	copy->sequence = __atomic_load_n(&grant->sequence, __ATOMIC_ACQUIRE);
 	memcpy(&copy->source, &grant->source, sizeof(*copy) - offsetof(struct shm_grant, source));
-	/* x86 processors keep the order of loads, and guarded_call() works on x86 only. */
-	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+	order_after_loads();
 	if (copy->sequence & 1 || __atomic_load_n(&grant->sequence, __ATOMIC_RELAXED) != copy->sequence ||
 	    !copy->generation)
 		return false;
@@ -158,6 +157,7 @@ static bool access_alone(struct shm_peer *peer, const struct shm_grant *grant, c
 	 * change.
 	 */
 	__atomic_exchange_n(&own->ticket, ++peer->ticket, __ATOMIC_SEQ_CST);
+	order_after_exchange();
 	result = access_transfer(peer, grant, access);
 	__atomic_store_n(&own->ticket, 0, __ATOMIC_RELEASE);
 	__atomic_store_n(&peer->accesses, 0, __ATOMIC_RELEASE);

@@ -48,8 +48,9 @@ static void grant_write(struct shm_grant *grant, const struct shm_grant *wanted)
 {
 	uint32_t sequence = __atomic_load_n(&grant->sequence, __ATOMIC_RELAXED) | 1;
 
-	/* The exchange orders the store of the sequence before the stores that follow. */
+	/* Before the stores that follow; on x86-64 the exchange alone orders it. */
 	__atomic_exchange_n(&grant->sequence, sequence, __ATOMIC_SEQ_CST);
+	order_before_stores();
 	memcpy(&grant->source, &wanted->source, sizeof(*grant) - offsetof(struct shm_grant, source));
 	__atomic_store_n(&grant->sequence, sequence + 1, __ATOMIC_RELEASE);
 }

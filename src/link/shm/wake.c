@@ -28,6 +28,7 @@ void shm_wake_prepare(struct shm_peer *peer)
 void shm_order(struct shm_peer *peer)
 {
 	__atomic_exchange_n(&peer->order, 1, __ATOMIC_SEQ_CST);
+	order_after_exchange();
 }
 
 void shm_wake_slow(struct shm_peer *peer)
@@ -54,6 +55,7 @@ static bool peer_mark_asleep(struct shm_peer *peer)
 	if (__atomic_load_n(&peer->own->sleeps, __ATOMIC_RELAXED))
 		return false;
 	__atomic_exchange_n(&peer->own->sleeps, 1, __ATOMIC_SEQ_CST);
+	order_after_exchange();
 	if (!__atomic_load_n(&peer->own->barrier, __ATOMIC_RELAXED))
 		return false;
 	__atomic_store_n(&peer->own->barrier, 0, __ATOMIC_RELAXED);
@@ -62,8 +64,10 @@ static bool peer_mark_asleep(struct shm_peer *peer)
 
 static void peer_mark_polling(struct shm_peer *peer)
 {
-	if (__atomic_load_n(&peer->own->barrier, __ATOMIC_RELAXED) != peer->has_barrier)
+	if (__atomic_load_n(&peer->own->barrier, __ATOMIC_RELAXED) != peer->has_barrier) {
 		__atomic_exchange_n(&peer->own->barrier, peer->has_barrier, __ATOMIC_SEQ_CST);
+		order_after_exchange();
+	}
 	if (__atomic_load_n(&peer->own->sleeps, __ATOMIC_RELAXED))
 		__atomic_store_n(&peer->own->sleeps, 0, __ATOMIC_SEQ_CST);
 }

@@ -24,7 +24,8 @@ extern uint32_t udp_held_flow;
 /** Returns nonzero if an acknowledgement waits for the program's reply. Any thread. */
 static inline uint32_t udp_holding(void)
 {
-	return __atomic_load_n(&udp_held_flow, __ATOMIC_ACQUIRE);
+	/* Not only acquire: the timer (held.c) stores that it is not armed, then loads this. */
+	return __atomic_load_n(&udp_held_flow, __ATOMIC_SEQ_CST);
 }
 
 /** Sends the held acknowledgement if it has waited for @age_ns. Any thread; may be called under a QP's lock. */

@@ -108,8 +108,10 @@ void hca_qp_recv_doorbell(struct hca_qp *qp)
 	 * are rare, so the processor barrier is there; here only the compiler must keep the order.
 	 */
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
-	if (__builtin_expect(!the_registry.has_barrier, 0) && !__libc_single_threaded)
+	if (__builtin_expect(!the_registry.has_barrier, 0) && !__libc_single_threaded) {
 		__atomic_exchange_n(&qp->recv_barrier, 1, __ATOMIC_SEQ_CST);
+		order_after_exchange();
+	}
 	if (!__atomic_load_n(&qp->flushes, __ATOMIC_RELAXED))
 		return;
 	queue_lock(&qp->lock);
