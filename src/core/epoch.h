@@ -16,10 +16,10 @@
 
 #include <stdbool.h>
 #include <stdint.h>
-#include <sys/single_threaded.h>
 
 #include "core/compiler.h"
 #include "core/lock.h"
+#include "core/single_threaded.h"
 #include "core/visibility.h"
 
 struct timeline_record;

@@ -197,16 +197,30 @@ int event_queue_take(struct event_queue *queue, int *type, void **object)
 	return error;
 }
 
+/* Reads a token if there is one; musl cannot. */
+static ssize_t token_read_at_once(int fd, uint64_t *token)
+{
+#ifdef RWF_NOWAIT
+	struct iovec into = {.iov_base = token, .iov_len = sizeof(*token)};
+
+	return preadv2(fd, &into, 1, -1, RWF_NOWAIT);
+#else
+	(void)fd;
+	(void)token;
+	errno = ENOSYS;
+	return -1;
+#endif
+}
+
 bool event_token_take_back(int fd)
 {
 	uint64_t token;
-	struct iovec into = {.iov_base = &token, .iov_len = sizeof(token)};
 	struct pollfd readable = {.fd = fd, .events = POLLIN};
-	ssize_t length = preadv2(fd, &into, 1, -1, RWF_NOWAIT);
+	ssize_t length = token_read_at_once(fd, &token);
 
 	/*
-	 * For kernels before 5.8 and filters of system calls. Another reader may take the token in between; then this
-	 * waits for the next event.
+	 * For kernels before 5.8, filters of system calls, and musl. Another reader may take the token in between; then
+	 * this waits for the next event.
 	 */
 	if (length < 0 && errno != EAGAIN && poll(&readable, 1, 0) == 1)
 		length = read(fd, &token, sizeof(token));

@@ -19,9 +19,9 @@
 
 #include <stdbool.h>
 #include <stdint.h>
-#include <sys/single_threaded.h>
 
 #include "core/lock_order.h"
+#include "core/single_threaded.h"
 
 struct queue_lock {
 	uint32_t held;     /* atomic; 0 or 1; futex word of the sleepers */

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/error_name.h"
 #include "explain/explain.h"
 #include "explain/names.h"
 #include "explain/rules.h"
@@ -67,7 +68,7 @@ static const char *request_name(const struct explain_subject *subject)
 
 static void add_error(struct text *out, uint64_t error)
 {
-	const char *name = error <= INT_MAX ? strerrorname_np((int)error) : NULL;
+	const char *name = error <= INT_MAX ? error_name((int)error) : NULL;
 
 	add(out, "%s", name ? name : "unknown error");
 }
@@ -258,7 +259,7 @@ static void add_sentence(struct text *out, const char *text, const uint64_t *arg
 static void add_subject(struct text *out, const char *device, const struct explain_subject *subject)
 {
 	/* NULL for a number that the C library does not know, as a program can put it into a record. */
-	const char *error = strerrorname_np(subject->error);
+	const char *error = error_name(subject->error);
 
 	add(out, "%s", device);
 	if (subject->qpn)

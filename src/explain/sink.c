@@ -3,6 +3,7 @@
 #include "explain/sink.h"
 #include "core/compiler.h"
 #include "core/descriptor.h"
+#include "core/error_name.h"
 #include "core/tunables.h"
 
 #include <errno.h>
@@ -188,7 +189,7 @@ static bool sink_ready(struct explain_sink *sink)
 	char limit[64], failure[64];
 
 	snprintf(limit, sizeof(limit), "more than %d in a second", LIMIT_EXPLAIN_LINES);
-	snprintf(failure, sizeof(failure), "writing failed with %s", strerrorname_np(sink->failure));
+	snprintf(failure, sizeof(failure), "writing failed with %s", error_name(sink->failure));
 	return put_left_out(sink, &sink->too_many, limit) &&
 	       put_left_out(sink, &sink->unread, "the sink is not read") &&
 	       put_left_out(sink, &sink->failed, failure) && put_rest(sink);

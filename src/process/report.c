@@ -83,10 +83,28 @@ static void report_devices(int status, void *unused)
 	explain_sink_finish(the_registry.sink, status);
 }
 
+#ifdef __GLIBC__
+static void report_call_at_exit(void)
+{
+	on_exit(report_devices, NULL);
+}
+#else
+/* Without on_exit(3), as with musl, the exit status is not known: the program may have failed. */
+static void report_devices_anyway(void)
+{
+	report_devices(EXIT_FAILURE, NULL);
+}
+
+static void report_call_at_exit(void)
+{
+	atexit(report_devices_anyway);
+}
+#endif
+
 static void register_report(void)
 {
 	owner = getpid();
-	on_exit(report_devices, NULL);
+	report_call_at_exit();
 }
 
 void report_at_exit(void)

@@ -9,6 +9,7 @@
 #include <signal.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
+#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -538,6 +539,19 @@ static int wait_without_pwait2(const struct timespec *left, struct epoll_event *
 	return epoll_wait(progress.epoll, events, EPOLL_EVENTS, 0);
 }
 
+/* epoll_pwait2(2) by itself: glibc has it from 2.35 on, musl does not. */
+static int wait_with_pwait2(const struct timespec *left, struct epoll_event *events)
+{
+#ifdef SYS_epoll_pwait2
+	return (int)syscall(SYS_epoll_pwait2, progress.epoll, events, EPOLL_EVENTS, left, NULL, (size_t)0);
+#else
+	(void)left;
+	(void)events;
+	errno = ENOSYS;
+	return -1;
+#endif
+}
+
 static int wait_once(uint64_t until_ns, struct epoll_event *events)
 {
 	uint64_t now_ns = clock_now_ns();
@@ -550,7 +564,7 @@ static int wait_once(uint64_t until_ns, struct epoll_event *events)
 	}
 	if (progress.no_pwait2)
 		return wait_without_pwait2(left, events);
-	count = epoll_pwait2(progress.epoll, events, EPOLL_EVENTS, left, NULL);
+	count = wait_with_pwait2(left, events);
 	if (count < 0 && errno != EINTR) {
 		progress.no_pwait2 = true;
 		return wait_without_pwait2(left, events);

@@ -7,8 +7,10 @@
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/random.h>
 #include <unistd.h>
 
+#include "core/timer.h"
 #include "rdmacm/port_names.h"
 #include "rdmacm/sockaddr.h"
 
@@ -131,6 +133,16 @@ static int port_take_name(struct bound_port *port)
 	return error;
 }
 
+/* Returns a number below @count, from which a program cannot tell the next. */
+static unsigned int random_below(unsigned int count)
+{
+	uint32_t number;
+
+	if (getrandom(&number, sizeof(number), GRND_NONBLOCK) != sizeof(number))
+		number = (uint32_t)clock_now_ns();
+	return number % count;
+}
+
 /* Chooses a free port. The caller holds the lock. */
 static int port_take_free(struct bound_port *port, bool explicit)
 {
@@ -138,7 +150,7 @@ static int port_take_free(struct bound_port *port, bool explicit)
 	int error = -EADDRNOTAVAIL;
 
 	ports_ephemeral_range(&first, &last);
-	number = first + (unsigned int)arc4random_uniform(last - first + 1);
+	number = first + random_below(last - first + 1);
 	for (tried = 0; tried <= last - first; tried++, number++) {
 		if (number > last)
 			number = first;
