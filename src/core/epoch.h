@@ -80,7 +80,7 @@ static inline void epoch_enter(void)
 		slot = epoch_attach();
 	if (slot->depth++ != 0)
 		return;
-	/* The exchange orders the mark before every later load of a key. A single-threaded process needs no order. */
+	/* The exchange orders the mark before every later load of a key. A single-threaded process does not need it. */
 	if (__libc_single_threaded) {
 		__atomic_store_n(&slot->active, epoch_current, __ATOMIC_RELAXED);
 		return;

@@ -22,7 +22,7 @@ static uint32_t holders;
 static bool installed;                 /* atomic */
 static bool chained_segv, chained_bus; /* a later handler of the program may call softhca's */
 
-/* Acts as if softhca's handler were not installed. */
+/* Handles the fault as if softhca's handler were not installed. */
 static void fault_pass_on(struct sigaction *before, int signal, siginfo_t *info, void *context)
 {
 	const struct sigaction plain = {.sa_handler = SIG_DFL};
@@ -48,7 +48,7 @@ static void fault_handle(int signal, siginfo_t *info, void *context)
 {
 	int error = errno;
 
-	/* Only for faults: a signal that was sent has no address. */
+	/* Only faults are examined: a signal that was sent has no address. */
 	bool repaired = info->si_code > 0 && guarded_copy_end(context);
 
 	for (int i = 0; i < MOST_WATCHERS && !repaired && info->si_code > 0; i++) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Access to memory that a program registered for its queues (mlx5dv_devx_umem_reg(3)) and may have unmapped since: an
- * adapter has such pages pinned, this device shares the program's mappings. A load or store that would end the program
+ * adapter pins such pages, while this device shares the program's mappings. A load or store that would end the program
  * returns EFAULT instead, in one of three ways:
  *
  *   - Rings and doorbell records are accessed by loads and stores whose fault is caught (core/guarded_copy.h). The

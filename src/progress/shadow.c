@@ -98,7 +98,7 @@ static int shadow_read_record(const struct shadow *shadow, uint32_t *record, uin
 		return read ? 0 : -EFAULT;
 	}
 #endif
-	read = program_read_each(to, from, 1);
+	read = program_ring_read_each(to, from, 1);
 	/* A system call does not order the loads of a weakly ordered processor; the entries are read after the record. */
 	order_after_loads();
 	return read ? 0 : -EFAULT;

@@ -137,7 +137,7 @@ static void umem_copy_out(struct hca_cq *cq)
 		return umem_lost(cq);
 	/* Between two system calls as well: they do not order the stores of a weakly ordered processor. */
 	order_before_stores();
-	if (program_write(to + (end - from), end, 1))
+	if (program_ring_write(to + (end - from), end, 1))
 		umem_lost(cq);
 }
 
