@@ -60,8 +60,6 @@ struct host_windows *host_windows_new(struct registry *registry)
 		return NULL;
 	all->registry = registry;
 	all->most_room = TUNABLE_WINDOW_MOST_ROOM;
-	for (uint32_t i = 0; i < TUNABLE_WINDOW_HOSTS; i++)
-		all->window[i].all = all;
 	return all;
 }
 
@@ -92,7 +90,7 @@ static void window_prepare(struct host_window *window)
 }
 
 /* Assigns @window to @host. Returns false if it belongs to another host. */
-static bool window_claim(struct host_window *window, const union ibv_gid *host)
+static bool window_claim(struct host_windows *all, struct host_window *window, const union ibv_gid *host)
 {
 	uint32_t used = WINDOW_FREE;
 
@@ -100,6 +98,7 @@ static bool window_claim(struct host_window *window, const union ibv_gid *host)
 					__ATOMIC_ACQUIRE)) {
 		if (host)
 			window->host = *host;
+		window->all = all;
 		window_prepare(window);
 		__atomic_store_n(&window->used, WINDOW_READY, __ATOMIC_RELEASE);
 		return true;
@@ -116,10 +115,10 @@ static struct host_window *window_of(struct host_windows *all, const union ibv_g
 	for (uint32_t i = 0; i < TUNABLE_WINDOW_HOSTS - 1; i++) {
 		struct host_window *window = &all->window[(at + i) % (TUNABLE_WINDOW_HOSTS - 1)];
 
-		if (window_claim(window, host))
+		if (window_claim(all, window, host))
 			return window;
 	}
-	window_claim(&all->window[TUNABLE_WINDOW_HOSTS - 1], NULL);
+	window_claim(all, &all->window[TUNABLE_WINDOW_HOSTS - 1], NULL);
 	return &all->window[TUNABLE_WINDOW_HOSTS - 1];
 }
 
@@ -450,6 +449,7 @@ void host_windows_forget(struct host_windows *all)
 	for (struct host_window *window = all->window; window < all->window + TUNABLE_WINDOW_HOSTS; window++)
 		if (window->used) {
 			window->used = WINDOW_READY;
+			window->all = all;
 			link_abandon(&window->queue);
 			window->under_way = 0;
 			window->waiting = false;
