@@ -20,6 +20,7 @@
 struct udp_sockets {
 	pthread_mutex_t lock;
 	uint64_t clock; /* for `used` */
+	bool made;      /* the sockets are initialised; most processes need none */
 	struct udp_socket socket[TUNABLE_UDP_SOCKETS];
 	struct udp_socket manager[2];  /* those of the connection manager, by family; not shared with any flow */
 	struct watched_fd refusals[2]; /* reports that arrive at them, see unreachable.c */
@@ -160,6 +161,7 @@ static void senders_init(struct udp_sockets *table)
 		sender_init(table, &table->socket[i]);
 	for (int i = 0; i < 2; i++)
 		sender_init(table, &table->manager[i]);
+	table->made = true;
 }
 
 struct udp_sockets *udp_sockets_new(void)
@@ -169,7 +171,6 @@ struct udp_sockets *udp_sockets_new(void)
 	if (!table)
 		return NULL;
 	pthread_mutex_init(&table->lock, NULL);
-	senders_init(table);
 	return table;
 }
 
@@ -207,6 +208,8 @@ static int sender_acquire(struct udp_sockets *table, bool ipv6, uint16_t port, b
 	struct udp_socket *shared;
 	int error;
 
+	if (!table->made)
+		senders_init(table);
 	*socket = sender_find(table, ipv6, port);
 	if (!*socket || ((*socket)->fd >= 0 && ((*socket)->wanted != port || (*socket)->ipv6 != ipv6))) {
 		/* All sockets are open, and none is bound to the port. */
@@ -264,6 +267,8 @@ struct udp_socket *udp_socket_of_manager(struct udp_sockets *table, bool ipv6)
 	int error = 0;
 
 	pthread_mutex_lock(&table->lock);
+	if (!table->made)
+		senders_init(table);
 	if (socket->fd < 0)
 		error = manager_socket_open(table, ipv6);
 	if (!error)
@@ -303,6 +308,8 @@ void udp_sockets_unlock(struct udp_sockets *table)
 
 void udp_sockets_forget(struct udp_sockets *table)
 {
+	if (!table->made)
+		return;
 	for (int i = 0; i < TUNABLE_UDP_SOCKETS; i++)
 		sender_close(&table->socket[i]);
 	for (int i = 0; i < 2; i++)
