@@ -21,7 +21,6 @@
 
 #define SEED 0x2144df1c /* CRC-32 of eight bytes 0xff */
 #define BTH_VARIANT 4   /* FECN, BECN, six reserved bits */
-#define SHORT 128       /* up to this length a packet is copied after its IP headers: one call is faster than two */
 /* Bytes from the IPv4 identification to BTH. */
 #define BEHIND_IDENTIFICATION (IPV4_BYTES - 4 + UDP_BYTES)
 
@@ -115,34 +114,78 @@ static uint32_t crc_multiply(uint32_t a, uint32_t b)
 
 /* ---- the CRC -------------------------------------------------------------------------------------------------- */
 
-static uint32_t short_crc(uint8_t *start, uint32_t headers, const uint8_t *bytes, size_t length)
+/* Returns the index of the start for packets of @length bytes from @source_port. Lengths differ in few bits. */
+static size_t start_place(uint16_t source_port, size_t length)
 {
-	memcpy(start + headers, bytes, length);
-	if (length > BTH_VARIANT)
-		start[headers + BTH_VARIANT] = 0xff;
-	return crc32_gzip_refl(SEED, start, headers + length);
+	return (((uint32_t)length << 16 ^ source_port) * UINT32_C(0x9e3779b1)) >> 16 & (ROCE_ICRC_STARTS - 1);
+}
+
+static bool start_is_for(const struct roce_icrc_start *start, const struct packet_path *path, uint16_t source_port,
+			 uint16_t destination_port, size_t length)
+{
+	return start->length == length && start->source_port == source_port &&
+	       start->destination_port == destination_port &&
+	       !memcmp(&start->source, &path->source, sizeof(path->source)) &&
+	       !memcmp(&start->destination, &path->destination, sizeof(path->destination));
+}
+
+static void start_compute(struct roce_icrc_start *start, const struct packet_path *path, uint16_t source_port,
+			  uint16_t destination_port, size_t length)
+{
+	uint8_t bytes[IP_MOST_HEADERS];
+	uint32_t headers = icrc_headers_write(bytes, path, source_port, destination_port, 0, length);
+
+	start->source = path->source;
+	start->destination = path->destination;
+	start->source_port = source_port;
+	start->destination_port = destination_port;
+	start->length = (uint32_t)length;
+	start->crc = crc32_gzip_refl(SEED, bytes, headers);
+}
+
+const struct roce_icrc_start *roce_icrc_start(struct roce_icrc_start starts[static ROCE_ICRC_STARTS],
+					      const struct packet_path *path, uint16_t source_port,
+					      uint16_t destination_port, size_t length)
+{
+	struct roce_icrc_start *start = &starts[start_place(source_port, length)];
+
+	if (!start_is_for(start, path, source_port, destination_port, length))
+		start_compute(start, path, source_port, destination_port, length);
+	return start;
+}
+
+/* A CRC is linear, so the bits of the identification add their parts to it. */
+static uint32_t identification_part(uint16_t identification)
+{
+	return icrc_identification[0][identification >> 12] ^ icrc_identification[1][identification >> 8 & 15] ^
+	       icrc_identification[2][identification >> 4 & 15] ^ icrc_identification[3][identification & 15];
 }
 
 /*
- * Computes the CRC without copying the packet. As the register is linear, the difference between the fifth byte and 0xff is
- * added to the register before the first byte, divided by x^32.
+ * Returns what the fifth byte of BTH, which counts as 0xff, adds to the register before the first byte: their difference,
+ * divided by x^32. Senders usually set it to 0.
  */
-static uint32_t long_crc(const uint8_t *start, uint32_t headers, const uint8_t *bytes, size_t length)
+static uint32_t variant_part(uint8_t byte)
 {
-	uint32_t crc = crc32_gzip_refl(SEED, start, headers);
+	return __builtin_expect(!byte, 1) ? ICRC_VARIANT_OF_0 : crc_multiply(0xff ^ byte, icrc_powers_fine[1]);
+}
 
-	crc ^= crc_multiply(0xff ^ bytes[BTH_VARIANT], icrc_powers_fine[1]);
-	return crc32_gzip_refl(crc, bytes, length);
+uint32_t roce_icrc_from(const struct roce_icrc_start *start, uint16_t identification, const uint8_t *bytes)
+{
+	uint32_t crc = start->crc ^ identification_part(identification);
+
+	if (start->length > BTH_VARIANT)
+		crc ^= variant_part(bytes[BTH_VARIANT]);
+	return htole32(crc32_gzip_refl(crc, bytes, start->length));
 }
 
 uint32_t roce_icrc(const struct packet_path *path, uint16_t source_port, uint16_t destination_port,
 		   uint16_t identification, const uint8_t *bytes, size_t length)
 {
-	uint8_t start[IP_MOST_HEADERS + SHORT];
-	uint32_t headers = icrc_headers_write(start, path, source_port, destination_port, identification, length);
+	struct roce_icrc_start start;
 
-	return htole32(length > SHORT ? long_crc(start, headers, bytes, length)
-				      : short_crc(start, headers, bytes, length));
+	start_compute(&start, path, source_port, destination_port, length);
+	return roce_icrc_from(&start, ip_is_version_4(path) ? identification : 0, bytes);
 }
 
 /* ---- unseen fields ---------------------------------------------------------------------------------------------- */
@@ -164,12 +207,11 @@ static uint32_t unseen_difference(uint32_t difference, size_t length)
 	return crc_multiply(difference, icrc_powers_coarse[words / ICRC_POWERS]);
 }
 
-bool roce_icrc_fits(const struct packet_path *path, uint16_t source_port, uint16_t destination_port,
-		    struct ipv4_unseen *unseen, const uint8_t *bytes, size_t length)
+bool roce_icrc_fits_from(const struct roce_icrc_start *start, struct ipv4_unseen *unseen, const uint8_t *bytes)
 {
-	bool old = ip_is_version_4(path);
+	bool old = gid_is_ipv4(&start->source);
 	uint16_t expected = old ? unseen->identification : 0;
-	uint32_t icrc = roce_icrc(path, source_port, destination_port, expected, bytes, length), found, difference;
+	uint32_t icrc = roce_icrc_from(start, expected, bytes), length = start->length, found, difference;
 
 	memcpy(&found, bytes + length, sizeof(found));
 	*unseen = (struct ipv4_unseen){.identification = expected};
@@ -184,4 +226,13 @@ bool roce_icrc_fits(const struct packet_path *path, uint16_t source_port, uint16
 	unseen->may_fragment = difference & DONT_FRAGMENT_DIFFERENCE;
 	unseen->solved = true;
 	return true;
+}
+
+bool roce_icrc_fits(const struct packet_path *path, uint16_t source_port, uint16_t destination_port,
+		    struct ipv4_unseen *unseen, const uint8_t *bytes, size_t length)
+{
+	struct roce_icrc_start start;
+
+	start_compute(&start, path, source_port, destination_port, length);
+	return roce_icrc_fits_from(&start, unseen, bytes);
 }

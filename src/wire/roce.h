@@ -92,6 +92,26 @@ uint16_t roce_source_port(const struct packet_path *path, uint32_t source_qpn, u
 uint32_t roce_icrc(const struct packet_path *path, uint16_t source_port, uint16_t destination_port,
 		   uint16_t identification, const uint8_t *bytes, size_t length);
 
+/*
+ * The state of the CRC after the headers of IP and UDP, with identification 0. It is the same for all packets of one length
+ * between two ports, so it is computed once for them: the headers cost as much as 1000 bytes of payload.
+ */
+struct roce_icrc_start {
+	union ibv_gid source, destination;
+	uint16_t source_port, destination_port;
+	uint32_t length; /* BTH … pad; 0: not computed yet */
+	uint32_t crc;
+};
+
+#define ROCE_ICRC_STARTS 8 /* of several lengths and senders; a power of two */
+
+/** Returns the start for packets of @length bytes (BTH … pad) along @path, from @starts if it is there. */
+const struct roce_icrc_start *roce_icrc_start(struct roce_icrc_start starts[static ROCE_ICRC_STARTS],
+					      const struct packet_path *path, uint16_t source_port,
+					      uint16_t destination_port, size_t length);
+/** As roce_icrc(), for a packet of the length of @start. @identification: 0 for IPv6. */
+uint32_t roce_icrc_from(const struct roce_icrc_start *start, uint16_t identification, const uint8_t *bytes);
+
 /* Parts of the IPv4 header that the ICRC covers but a receiver of UDP does not see (docs/inside/wire.md). */
 struct ipv4_unseen {
 	uint16_t identification;
@@ -106,5 +126,7 @@ struct ipv4_unseen {
  */
 bool roce_icrc_fits(const struct packet_path *path, uint16_t source_port, uint16_t destination_port,
 		    struct ipv4_unseen *unseen, const uint8_t *bytes, size_t length);
+/** As roce_icrc_fits(), for a packet of the length of @start. */
+bool roce_icrc_fits_from(const struct roce_icrc_start *start, struct ipv4_unseen *unseen, const uint8_t *bytes);
 
 #endif

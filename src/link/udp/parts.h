@@ -33,6 +33,7 @@
 #include "explain/limit.h"
 #include "link/host/names.h"
 #include "link/udp/udp.h"
+#include "wire/roce.h"
 
 /* From linux/in6.h, which conflicts with netinet/in.h. */
 #ifndef IPV6_FLOWINFO
@@ -140,7 +141,8 @@ struct udp_socket {
 	uint64_t used;        /* time of the last request, as a counter */
 	uint8_t *buffer;      /* UDP_BUFFER_BYTES */
 	struct udp_held held; /* under `lock` */
-	struct udp_answers answers; /* under `lock` */
+	struct udp_answers answers;                    /* under `lock` */
+	struct roce_icrc_start icrc[ROCE_ICRC_STARTS]; /* under `lock` */
 };
 
 /* A train, plus the headers of the packet after it. */

@@ -39,6 +39,7 @@ static struct {
 	const struct packet_path *path;
 	bool group;   /* the datagram in hand arrived for a multicast group */
 	bool pending; /* the packet in run_slot(run) is not committed yet: following packets may continue it */
+	struct roce_icrc_start icrc[ROCE_ICRC_STARTS];
 	uint8_t bytes[DATAGRAM_BYTES]; /* the datagram in hand */
 	uint8_t taken[DATAGRAM_BYTES]; /* the datagram taken out of the socket after it was handled */
 } receiver = {.watched.fd = -1};
@@ -185,8 +186,9 @@ static bool frame_check_icrc(const struct udp_arrival *arrival, uint32_t number,
 	struct ipv4_unseen unseen = {.identification = (uint16_t)number};
 	uint32_t qpn = roce_destination(bytes);
 
-	if (!roce_icrc_fits(&arrival->wire, arrival->source_port, (uint16_t)receiver.hca->settings.roce_port, &unseen,
-			    bytes, length)) {
+	if (!roce_icrc_fits_from(roce_icrc_start(receiver.icrc, &arrival->wire, arrival->source_port,
+						 (uint16_t)receiver.hca->settings.roce_port, length),
+				 &unseen, bytes)) {
 		counter_add(receiver.hca, COUNTER_UDP_BAD_ICRC, 1);
 		frame_explain_drop(qpn, RULE_FRAME_ICRC, FIGURES(qpn, length));
 		return false;

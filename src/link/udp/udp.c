@@ -156,8 +156,10 @@ static void loss_explain(const struct transmission *sent, int error)
 static void packet_put_icrc(const struct transmission *sent, uint8_t *bytes, uint32_t length, uint32_t number)
 {
 	/* IPv4 identification: the kernel numbers the packets of a train from 0. IPv6 has none. */
-	uint32_t icrc = roce_icrc(&sent->way.path, sent->socket->port, (uint16_t)sent->hca->settings.roce_port,
-				  sent->way.ipv6 ? 0 : (uint16_t)number, bytes, length - ROCE_ICRC_BYTES);
+	uint32_t icrc =
+		roce_icrc_from(roce_icrc_start(sent->socket->icrc, &sent->way.path, sent->socket->port,
+					       (uint16_t)sent->hca->settings.roce_port, length - ROCE_ICRC_BYTES),
+			       sent->way.ipv6 ? 0 : (uint16_t)number, bytes);
 
 	memcpy(bytes + length - ROCE_ICRC_BYTES, &icrc, sizeof(icrc));
 }

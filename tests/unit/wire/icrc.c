@@ -383,6 +383,40 @@ static void too_long(void **state)
 	free(bytes);
 }
 
+/* Starts that are used for many paths, ports and lengths in turn give the same as new ones. */
+static void starts(void **state)
+{
+	static struct frame frames[24];
+	struct roce_icrc_start kept[ROCE_ICRC_STARTS] = {0};
+
+	(void)state;
+	for (int i = 0; i < 24; i++) {
+		make(&frames[i], i % 2, ROCE_BTH_BYTES + 4 * (random64() % 3));
+		if (i % 3 == 0)
+			frames[i].source_port = frames[0].source_port;
+		if (i % 4 == 0)
+			frames[i].path.source = frames[0].path.source;
+		if (i % 8 == 0)
+			frames[i].destination_port = frames[0].destination_port;
+	}
+	for (int i = 0; i < 4000; i++) {
+		struct frame *frame = &frames[random64() % 24];
+		uint8_t *bytes = frame->bytes + frame->headers;
+		const struct roce_icrc_start *start;
+		struct ipv4_unseen unseen;
+		uint32_t icrc;
+
+		bytes[4] = random64() % 2 ? (uint8_t)random64() : 0;
+		start = roce_icrc_start(kept, &frame->path, frame->source_port, frame->destination_port, frame->length);
+		icrc = roce_icrc_from(start, frame->identification, bytes);
+		assert_int_equal(icrc, icrc_of(frame));
+		memcpy(bytes + frame->length, &icrc, sizeof(icrc));
+		unseen = (struct ipv4_unseen){.identification = frame->identification};
+		assert_true(roce_icrc_fits_from(start, &unseen, bytes));
+		assert_false(unseen.solved);
+	}
+}
+
 /* x^n of the table times x^-n is 1: computed by the model's own division. */
 static void powers(void **state)
 {
@@ -414,6 +448,7 @@ int main(void)
 		cmocka_unit_test(spoiled),
 		cmocka_unit_test(no_identification),
 		cmocka_unit_test(too_long),
+		cmocka_unit_test(starts),
 		cmocka_unit_test(powers),
 	};
 
