@@ -15,6 +15,7 @@
 #include "link/host/host.h"
 #include "wire/mad.h"
 #include "wire/roce.h"
+#include "wire/roce_fields.h"
 #include "link/udp/groups.h"
 #include "link/udp/parts.h"
 #include "wire/routes.h"
@@ -39,6 +40,9 @@ static struct {
 	const struct packet_path *path;
 	bool group;   /* the datagram in hand arrived for a multicast group */
 	bool pending; /* the packet in run_slot(run) is not committed yet: following packets may continue it */
+	/* The last packet of the pending run, if it is the middle of a message and was joined; otherwise NULL. */
+	const uint8_t *middle;
+	uint32_t middle_length; /* without ICRC */
 	struct roce_icrc_start icrc[ROCE_ICRC_STARTS];
 	uint8_t bytes[DATAGRAM_BYTES]; /* the datagram in hand */
 	uint8_t taken[DATAGRAM_BYTES]; /* the datagram taken out of the socket after it was handled */
@@ -52,6 +56,7 @@ static void pending_deliver(void)
 	if (!receiver.pending)
 		return;
 	receiver.pending = false;
+	receiver.middle = NULL;
 	if (receiver.hca->filters)
 		link_filters(receiver.hca)->received(receiver.hca, run_slot(receiver.run));
 	run_commit(receiver.run);
@@ -146,6 +151,32 @@ static bool pending_join(const uint8_t *bytes, uint32_t length)
 		return false;
 	counter_add(receiver.hca, COUNTER_UDP_BYTES_RECEIVED, next.payload.length);
 	packet_join(run_slot(receiver.run), &next);
+	receiver.middle = next.place == PLACE_MIDDLE ? bytes : NULL;
+	receiver.middle_length = length;
+	return true;
+}
+
+/*
+ * Joins the packet to the pending run if its headers differ from those of the middle packet before it only by the next
+ * sequence number, and so pass the same checks.
+ */
+static bool pending_extend(const uint8_t *bytes, uint32_t length)
+{
+	const uint8_t *before = receiver.middle;
+	struct packet *packet = run_slot(receiver.run);
+	uint32_t psn;
+
+	if (!before || length != receiver.middle_length || packet->payload.count == STREAM_PARTS ||
+	    receiver.hca->filters)
+		return false;
+	psn = psn_add(packet->psn, packet->count);
+	/* All of BTH except the reserved bits before the number of the queue pair. */
+	if (memcmp(bytes, before, 4) || memcmp(bytes + 5, before + 5, 3) || roce_get32(bytes + 8) != psn)
+		return false;
+	counter_add(receiver.hca, COUNTER_UDP_BYTES_RECEIVED, packet->mtu);
+	stream_add_memory(&packet->payload, bytes + ROCE_BTH_BYTES, packet->mtu);
+	packet->count++;
+	receiver.middle = bytes;
 	return true;
 }
 
@@ -207,7 +238,7 @@ static void frame_handle(const struct udp_arrival *arrival, uint32_t number, con
 		return;
 	}
 	length -= ROCE_ICRC_BYTES;
-	if (frame_check_icrc(arrival, number, bytes, length))
+	if (frame_check_icrc(arrival, number, bytes, length) && !pending_extend(bytes, length))
 		packet_handle(bytes, length);
 }
 
