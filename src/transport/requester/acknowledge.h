@@ -104,6 +104,9 @@ static inline void requester_go_on(struct hca_qp *qp, struct run *run)
 			  !wqe_posted(requester, requester->next);
 	if (nothing_to_send && (requester->first == requester->last || requester->timer_armed))
 		return;
+	/* A QP that waits for room of a host is scheduled when there is some. */
+	if (requester->share.waited && link_waits(&requester->waiter) && requester->timer_armed && !qp->dci)
+		return;
 	run_schedule_requester(run, qp);
 }
 
