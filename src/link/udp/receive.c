@@ -362,7 +362,7 @@ static bool descriptor_look(int fd)
 static bool socket_poll(int fd, const struct udp_turn *careful)
 {
 	struct udp_arrival arrival = {.segment = 0};
-	ssize_t length;
+	ssize_t length, bytes = 0;
 	int i;
 
 	if (!descriptor_look(fd))
@@ -374,6 +374,9 @@ static bool socket_poll(int fd, const struct udp_turn *careful)
 		if (length > 0)
 			datagram_handle(&arrival, receiver.bytes, (uint32_t)length);
 		if (careful && !datagram_take_out(fd, careful, length))
+			return true;
+		bytes += length;
+		if (bytes >= TUNABLE_UDP_BATCH_BYTES)
 			return true;
 		if (length < TUNABLE_UDP_LONG_DATAGRAM && !datagram_wants_response(receiver.bytes, length))
 			return true;
