@@ -139,6 +139,7 @@ struct udp_socket {
 	uint32_t users;       /* threads that send or wait to send; this and all other fields: under the lock of the
 			       * table */
 	uint64_t used;        /* time of the last request, as a counter */
+	uint64_t checked_ns;  /* time of the last check of `fd`; under `lock` */
 	uint8_t *buffer;      /* UDP_BUFFER_BYTES */
 	struct udp_held held; /* under `lock` */
 	struct udp_answers answers;                    /* under `lock` */

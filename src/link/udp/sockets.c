@@ -137,6 +137,7 @@ static int sender_fill(struct udp_socket *socket, bool ipv6, uint16_t port)
 	if (fd < 0)
 		return fd;
 	socket->fd = fd;
+	socket->checked_ns = 0;
 	socket->ipv6 = ipv6;
 	socket->wanted = port;
 	socket->port = sender_port(fd);

@@ -43,6 +43,20 @@ static bool way_has_label(const struct udp_way *way)
 	return way->ipv6 && way->control_length > way->unlabelled;
 }
 
+/* Returns true if @fd is still our socket, or was a moment ago: comparing the file takes a system call. */
+static bool sender_check(struct udp_socket *socket, int fd)
+{
+	uint64_t now_ns = clock_now_ns();
+
+	if (fd == socket->fd && now_ns - socket->checked_ns < TUNABLE_DESCRIPTOR_VALID_NS)
+		return true;
+	if (!descriptor_check(fd))
+		return false;
+	if (fd == socket->fd)
+		socket->checked_ns = now_ns;
+	return true;
+}
+
 /* Sends a train, or one packet if @segment is 0. Returns 0 or a negative errno. */
 static int datagram_send_once(struct transmission *sent, int fd, const uint8_t *bytes, uint32_t length,
 			      uint16_t segment)
@@ -66,7 +80,7 @@ static int datagram_send_once(struct transmission *sent, int fd, const uint8_t *
 		memcpy(CMSG_DATA(header), &segment, sizeof(segment));
 		message.msg_controllen += CMSG_SPACE(sizeof(segment));
 	}
-	if (!descriptor_check(fd))
+	if (!sender_check(sent->socket, fd))
 		return -EBADF;
 	counter_add(sent->hca, COUNTER_UDP_SEND_CALLS, 1);
 	return sendmsg(fd, &message, MSG_NOSIGNAL) < 0 ? -errno : 0;
