@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Plain UDP between two processes, the upper bound for a link over UDP: a ping-pong, and a stream of datagrams that the kernel
- * segments and joins (UDP_SEGMENT, UDP_GRO), with credits so that none is lost.
+ * segments and joins (UDP_SEGMENT, UDP_GRO), with credits so that none is lost. A receiver of RDMA has to look at the data: with
+ * --read, so does this one, once.
  *
  *	softhca-bench-raw-udp ping-pong|stream [--connect ADDRESS] [--port N] [--cpu N] [--size N] [--seconds T] [--blocking]
+ *	                      [--read]
  *
  * --size: bytes of a datagram. Without --connect it is the server. The client prints "name value".
  */
@@ -35,7 +37,7 @@ static struct {
 	int cpu;
 	uint32_t size;
 	double seconds;
-	bool blocking;
+	bool blocking, read;
 } options = {.port = 18601, .cpu = -1, .size = 8, .seconds = 0.2};
 
 static void fail(const char *what)
@@ -103,6 +105,18 @@ static void transmit(int fd, size_t length)
 			fail("send");
 }
 
+/* Reads @length bytes of the buffer. Returns a value that depends on all of them. */
+static uint64_t sum(size_t length)
+{
+	uint64_t result = 0, word;
+
+	for (size_t i = 0; i + sizeof(word) <= length; i += sizeof(word)) {
+		memcpy(&word, buffer + i, sizeof(word));
+		result += word;
+	}
+	return result;
+}
+
 /* Opens a socket; the server waits for a word from the peer to get its address. */
 static int open_socket(void)
 {
@@ -166,12 +180,15 @@ static void stream(int fd)
 {
 	size_t datagrams = TRAIN / options.size > 64 ? 64 : TRAIN / options.size, train = datagrams * options.size;
 	uint64_t sent = 0, granted = 0, received = 0, told = 0;
+	volatile uint64_t seen = 0;
 	double begin, end;
 
 	if (!options.address) {
 		set(fd, SOL_UDP, UDP_GRO, 1);
 		for (size_t got = receive(fd, 2); got; got = receive(fd, 0.5)) {
 			received += got;
+			if (options.read)
+				seen = seen + sum(got);
 			if (got > 8 && received - told >= CREDIT_EVERY * train) {
 				told = received;
 				memcpy(buffer, &told, sizeof(told));
@@ -201,13 +218,10 @@ static void stream(int fd)
 int main(int argc, char **argv)
 {
 	static const struct option names[] = {
-		{"connect", required_argument, NULL, 'a'},
-		{"port", required_argument, NULL, 'p'},
-		{"cpu", required_argument, NULL, 'c'},
-		{"size", required_argument, NULL, 's'},
-		{"seconds", required_argument, NULL, 't'},
-		{"blocking", no_argument, NULL, 'b'},
-		{NULL, 0, NULL, 0},
+		{"connect", required_argument, NULL, 'a'}, {"port", required_argument, NULL, 'p'},
+		{"cpu", required_argument, NULL, 'c'},     {"size", required_argument, NULL, 's'},
+		{"seconds", required_argument, NULL, 't'}, {"blocking", no_argument, NULL, 'b'},
+		{"read", no_argument, NULL, 'r'},          {NULL, 0, NULL, 0},
 	};
 	cpu_set_t set;
 	int option;
@@ -231,6 +245,9 @@ int main(int argc, char **argv)
 			break;
 		case 'b':
 			options.blocking = true;
+			break;
+		case 'r':
+			options.read = true;
 			break;
 		default:
 			return 2;
