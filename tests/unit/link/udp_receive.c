@@ -137,6 +137,41 @@ static void a_bad_packet_in_a_train(void **state)
 	expect_no_other_change();
 }
 
+/*
+ * Packets of a train may differ in more than their sequence number: one is a repetition, which changes nothing, others have
+ * bits that the responder uses or ignores. Each counts for itself, and those after it as well.
+ */
+static void headers_that_differ_in_a_train(void **state)
+{
+	static const uint32_t numbers[] = {1, 2, 2, 3, 4, 5, 6, 7};
+	static uint8_t train[8 * MOST_PACKET];
+	uint64_t repeated = counted(COUNTER_DUPLICATE_REQUESTS);
+	size_t length = 0, segment = 12 + MTU + 4;
+
+	(void)state;
+	send_bytes(train, write_packet(train, 0x06, 0, 0, MTU, 8 * MTU, 0), 0);
+	expect_written(0, 0, MTU);
+	for (uint16_t i = 0; i < 8; i++) {
+		uint8_t *packet = train + length;
+
+		length += write_packet(packet, i == 7 ? 0x08 : 0x07, numbers[i], 0, MTU, 0, i);
+		expect_written(numbers[i], numbers[i] * MTU, MTU);
+		if (i == 2)
+			memset(packet + 12, 'x', MTU);
+		else if (i == 3)
+			packet[8] |= 0x80; /* AckReq */
+		else if (i == 4)
+			packet[4] = 0xff; /* FECN, BECN, reserved */
+		else if (i == 5)
+			packet[1] |= 0x80; /* solicited event */
+		put_icrc(packet, segment, i);
+	}
+	send_bytes(train, length, (uint16_t)segment);
+	wait_for(8);
+	expect_no_other_change();
+	assert_int_equal(counted(COUNTER_DUPLICATE_REQUESTS) - repeated, 1);
+}
+
 /* A middle packet that is not full is refused, also between full ones. */
 static void a_short_packet_in_a_train(void **state)
 {
@@ -357,12 +392,19 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, open_receiver, close_receiver)
 	const struct CMUnitTest tests[] = {
-		TEST(a_write_arrives),         TEST(more_reads_than_granted),
-		TEST(a_train_arrives),         TEST(an_answer_with_its_acknowledgement),
-		TEST(a_bad_packet_in_a_train), TEST(a_short_packet_in_a_train),
-		TEST(marked_by_a_router),      TEST(a_notification),
-		TEST(a_bad_icrc_is_dropped),   TEST(strangers_are_not_heard),
-		TEST(cut_at_every_byte),       TEST(noise),
+		TEST(a_write_arrives),
+		TEST(more_reads_than_granted),
+		TEST(a_train_arrives),
+		TEST(an_answer_with_its_acknowledgement),
+		TEST(a_bad_packet_in_a_train),
+		TEST(headers_that_differ_in_a_train),
+		TEST(a_short_packet_in_a_train),
+		TEST(marked_by_a_router),
+		TEST(a_notification),
+		TEST(a_bad_icrc_is_dropped),
+		TEST(strangers_are_not_heard),
+		TEST(cut_at_every_byte),
+		TEST(noise),
 		TEST(a_forked_child),
 	};
 
