@@ -33,19 +33,21 @@ static pthread_once_t once = PTHREAD_ONCE_INIT;
 static struct choice best, forced;
 static _Atomic(const struct choice *) current;
 
+const struct guard_kernel *guard_choose(uint32_t features, enum guard_type type)
+{
+	for (unsigned int i = 0; guard_kernels[i]; i++)
+		if (guard_kernels[i]->types & 1u << type && !(guard_kernels[i]->needs & ~features))
+			return guard_kernels[i];
+	return NULL;
+}
+
 static void choose_kernels(void)
 {
-	for (unsigned int i = 0; guard_kernels[i]; i++) {
-		const struct guard_kernel *kernel = guard_kernels[i];
-
-		if (!kernel->supported())
-			continue;
-		if (kernel->prepare)
-			kernel->prepare();
-		for (unsigned int type = 0; type < GUARD_TYPE_COUNT; type++)
-			if (!best.of[type] && kernel->types & 1u << type)
-				best.of[type] = kernel;
-	}
+	for (unsigned int i = 0; guard_kernels[i]; i++)
+		if (guard_kernels[i]->prepare && cpu_has(guard_kernels[i]->needs))
+			guard_kernels[i]->prepare();
+	for (unsigned int type = 0; type < GUARD_TYPE_COUNT; type++)
+		best.of[type] = guard_choose(cpu_features(), type);
 	atomic_store_explicit(&current, &best, memory_order_release);
 }
 

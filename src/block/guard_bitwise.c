@@ -12,11 +12,6 @@ const struct guard_crc guard_crcs[GUARD_TYPE_COUNT] = {
 	[GUARD_CRC64_XP10] = {64, 0xad93d23594c93659, 0x9a6c9329ac4bc9b5, ~0ull},
 };
 
-static bool bitwise_supported(void)
-{
-	return true;
-}
-
 static uint64_t crc_byte(enum guard_type type, uint64_t running, uint8_t byte)
 {
 	const struct guard_crc *crc = &guard_crcs[type];
@@ -55,7 +50,7 @@ static uint64_t bitwise_copy(enum guard_type type, uint64_t running, uint8_t *to
 
 const struct guard_kernel guard_kernel_bitwise = {
 	.name = "bitwise",
-	.supported = bitwise_supported,
+	.needs = CPU_ANY,
 	.types = (1u << GUARD_TYPE_COUNT) - 1,
 	.copy = bitwise_copy,
 };

@@ -4,11 +4,6 @@
 
 #include <string.h>
 
-static bool words_supported(void)
-{
-	return true;
-}
-
 uint64_t guard_checksum_words(uint8_t *to, const uint8_t *from, size_t bytes)
 {
 	uint64_t sums[4] = {0};
@@ -43,7 +38,7 @@ static uint64_t words_copy(enum guard_type type, uint64_t running, uint8_t *to, 
 
 const struct guard_kernel guard_kernel_words = {
 	.name = "words",
-	.supported = words_supported,
+	.needs = CPU_ANY,
 	.types = 1u << GUARD_IP_CHECKSUM,
 	.copy = words_copy,
 };

@@ -8,11 +8,6 @@
 #define AVX2 __attribute__((target("avx2")))
 #define AVX2_INLINE AVX2 __attribute__((always_inline)) static inline
 
-static bool avx2_supported(void)
-{
-	return __builtin_cpu_supports("avx2");
-}
-
 AVX2_INLINE __m256i avx2_add_halves(__m256i sum, __m256i value)
 {
 	__m256i low = _mm256_and_si256(value, _mm256_set1_epi64x(0xffffffff));
@@ -58,7 +53,7 @@ static uint64_t avx2_copy(enum guard_type type, uint64_t running, uint8_t *to, c
 
 const struct guard_kernel guard_kernel_avx2 = {
 	.name = "avx2",
-	.supported = avx2_supported,
+	.needs = CPU_AVX2,
 	.types = 1u << GUARD_IP_CHECKSUM,
 	.copy = avx2_copy,
 };

@@ -11,12 +11,6 @@
 #define AVX512 __attribute__((target("avx512f,avx512bw,avx512dq")))
 #define AVX512_INLINE AVX512 __attribute__((always_inline)) static inline
 
-static bool avx512_supported(void)
-{
-	return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-	       __builtin_cpu_supports("avx512dq");
-}
-
 AVX512_INLINE __m512i avx512_add_halves(__m512i sum, __m512i value)
 {
 	__m512i low = _mm512_and_si512(value, _mm512_set1_epi64(0xffffffff));
@@ -146,7 +140,7 @@ static bool avx512_takes_blocks(size_t bytes)
 
 const struct guard_kernel guard_kernel_avx512 = {
 	.name = "avx512",
-	.supported = avx512_supported,
+	.needs = CPU_AVX512F | CPU_AVX512BW | CPU_AVX512DQ,
 	.types = 1u << GUARD_IP_CHECKSUM,
 	.takes = avx512_takes_blocks,
 	.copy = avx512_copy,

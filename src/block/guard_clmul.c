@@ -8,11 +8,6 @@
 #define CLMUL __attribute__((target("pclmul,sse4.1")))
 #define CLMUL_INLINE CLMUL __attribute__((always_inline)) static inline
 
-static bool clmul_supported(void)
-{
-	return __builtin_cpu_supports("pclmul") && __builtin_cpu_supports("sse4.1");
-}
-
 CLMUL_INLINE __m128i clmul_load_multipliers(const struct guard_multipliers *pair)
 {
 	return _mm_loadu_si128((const __m128i *)pair);
@@ -121,7 +116,7 @@ static uint64_t clmul_copy(enum guard_type type, uint64_t running, uint8_t *to, 
 
 const struct guard_kernel guard_kernel_pclmulqdq = {
 	.name = "pclmulqdq",
-	.supported = clmul_supported,
+	.needs = CPU_PCLMUL | CPU_SSE4_1,
 	.prepare = guard_fold_prepare,
 	.types = 1u << GUARD_T10_CRC | 1u << GUARD_CRC32 | 1u << GUARD_CRC32C | 1u << GUARD_CRC64_XP10,
 	.copy = clmul_copy,

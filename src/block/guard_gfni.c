@@ -92,11 +92,6 @@ static void fill_factors(struct tables *to, enum guard_type type, struct shape s
 	}
 }
 
-static bool gfni_supported(void)
-{
-	return wide_supported() && __builtin_cpu_supports("gfni");
-}
-
 static void gfni_prepare(void)
 {
 	static const enum guard_type types[] = {GUARD_T10_CRC, GUARD_CRC32, GUARD_CRC32C};
@@ -238,7 +233,7 @@ static uint64_t gfni_copy(enum guard_type type, uint64_t running, uint8_t *to, c
 
 const struct guard_kernel guard_kernel_gfni = {
 	.name = "gfni",
-	.supported = gfni_supported,
+	.needs = WIDE_NEEDS | CPU_GFNI,
 	.prepare = gfni_prepare,
 	.types = 1u << GUARD_T10_CRC | 1u << GUARD_CRC32 | 1u << GUARD_CRC32C,
 	.takes = wide_takes,

@@ -11,15 +11,6 @@
 /* Data is copied in pieces that stay in the L1 cache until their CRC has been computed. */
 enum { PIECE = 2048 };
 
-static bool isal_supported(void)
-{
-#ifdef __x86_64__
-	return __builtin_cpu_supports("sse4.2") && __builtin_cpu_supports("pclmul");
-#else
-	return true;
-#endif
-}
-
 static uint64_t isal_update(enum guard_type type, uint64_t running, const uint8_t *from, size_t bytes)
 {
 	switch (type) {
@@ -49,10 +40,11 @@ static uint64_t isal_copy(enum guard_type type, uint64_t running, uint8_t *to, c
 
 const struct guard_kernel guard_kernel_isal = {
 	.name = "isa-l",
-	.supported = isal_supported,
 #ifdef __x86_64__
+	.needs = CPU_SSE4_2 | CPU_PCLMUL,
 	.types = 1u << GUARD_CRC32C,
 #else
+	.needs = CPU_ANY, /* ISA-L chooses by the CPU itself */
 	.types = 1u << GUARD_T10_CRC | 1u << GUARD_CRC32 | 1u << GUARD_CRC32C,
 #endif
 	.copy = isal_copy,

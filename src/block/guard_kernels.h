@@ -13,6 +13,7 @@
 #ifndef SOFTHCA_BLOCK_GUARD_KERNELS_H
 #define SOFTHCA_BLOCK_GUARD_KERNELS_H
 
+#include "block/cpu.h"
 #include "block/guard.h"
 
 /** A CRC, represented as a 64-bit CRC (see above); mlx5-formats 5.1. */
@@ -41,8 +42,8 @@ static inline bool guard_is_reflected(enum guard_type type)
 
 struct guard_kernel {
 	const char *name;
-	/** Returns true if this CPU has the instructions. */
-	bool (*supported)(void);
+	/** Features that the CPU must have, enum cpu_feature. */
+	uint32_t needs;
 	/** Fills the tables of the kernel; may be NULL. Called once, and only if the kernel is supported. */
 	void (*prepare)(void);
 	/** Types that the kernel implements: bits 1 << type. */
@@ -76,6 +77,12 @@ extern const struct guard_kernel guard_kernel_avx2;
 #ifdef __aarch64__
 extern const struct guard_kernel guard_kernel_pmull;
 #endif
+
+/**
+ * Returns the kernel for @type on a CPU with @features, enum cpu_feature: the first of guard_kernels that implements @type and
+ * needs nothing else.
+ */
+const struct guard_kernel *guard_choose(uint32_t features, enum guard_type type);
 
 /**
  * For tests: uses @kernel, which must be supported, for all types that it implements. NULL restores the choice for the CPU. No

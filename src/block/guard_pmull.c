@@ -4,16 +4,9 @@
 
 #ifdef __aarch64__
 #include <arm_neon.h>
-#include <asm/hwcap.h>
-#include <sys/auxv.h>
 
 #define PMULL __attribute__((target("+crypto")))
 #define PMULL_INLINE PMULL __attribute__((always_inline)) static inline
-
-static bool pmull_supported(void)
-{
-	return getauxval(AT_HWCAP) & HWCAP_PMULL;
-}
 
 PMULL_INLINE uint64x2_t pmull_multiply(uint64_t a, uint64_t b)
 {
@@ -134,7 +127,7 @@ static uint64_t pmull_copy(enum guard_type type, uint64_t running, uint8_t *to, 
 
 const struct guard_kernel guard_kernel_pmull = {
 	.name = "pmull",
-	.supported = pmull_supported,
+	.needs = CPU_PMULL,
 	.prepare = guard_fold_prepare,
 	.types = 1u << GUARD_T10_CRC | 1u << GUARD_CRC32 | 1u << GUARD_CRC32C | 1u << GUARD_CRC64_XP10,
 	.copy = pmull_copy,

@@ -13,11 +13,6 @@ enum { PIECE = 1024 };
 /* advance[type][n][byte]: contribution of a byte to the register after n more bytes. */
 static uint64_t advance[GUARD_TYPE_COUNT][8][256];
 
-static bool table_supported(void)
-{
-	return true;
-}
-
 static void table_prepare(void)
 {
 	for (unsigned int type = 0; type < GUARD_TYPE_COUNT; type++) {
@@ -93,7 +88,7 @@ static uint64_t table_copy(enum guard_type type, uint64_t running, uint8_t *to, 
 
 const struct guard_kernel guard_kernel_table = {
 	.name = "table",
-	.supported = table_supported,
+	.needs = CPU_ANY,
 	.prepare = table_prepare,
 	.types = 1u << GUARD_T10_CRC | 1u << GUARD_CRC32 | 1u << GUARD_CRC32C | 1u << GUARD_CRC64_XP10,
 	.copy = table_copy,

@@ -73,7 +73,7 @@ static uint64_t vpclmul_copy(enum guard_type type, uint64_t running, uint8_t *to
 
 const struct guard_kernel guard_kernel_vpclmulqdq = {
 	.name = "vpclmulqdq",
-	.supported = wide_supported,
+	.needs = WIDE_NEEDS,
 	.prepare = guard_fold_prepare,
 	.types = 1u << GUARD_T10_CRC | 1u << GUARD_CRC32 | 1u << GUARD_CRC32C | 1u << GUARD_CRC64_XP10,
 	.takes = wide_takes,

@@ -31,13 +31,9 @@ enum {
 	WIDE_AHEAD = 2048,
 };
 
-static inline bool wide_supported(void)
-{
-	return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-	       __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq") &&
-	       __builtin_cpu_supports("avx512vbmi") && __builtin_cpu_supports("vpclmulqdq") &&
-	       __builtin_cpu_supports("pclmul") && __builtin_cpu_supports("sse4.1");
-}
+#define WIDE_NEEDS                                                                                                     \
+	(CPU_AVX512F | CPU_AVX512BW | CPU_AVX512VL | CPU_AVX512DQ | CPU_AVX512VBMI | CPU_VPCLMULQDQ | CPU_PCLMUL |     \
+	 CPU_SSE4_1)
 
 WIDE_INLINE __m512i wide_add(__m512i a, __m512i b, __m512i c)
 {

@@ -11,8 +11,12 @@ void xts_forbid(bool forbid)
 	forbidden = forbid;
 }
 
+bool xts_supported(void)
+{
+	return XTS_NEEDS && !forbidden && cpu_has(XTS_NEEDS);
+}
+
 #ifdef __x86_64__
-#include <cpuid.h>
 #include <immintrin.h>
 
 #define XTS __attribute__((target("avx512f,avx512bw,avx512vl,avx512dq,vaes,vpclmulqdq,aes,sse4.1")))
@@ -23,22 +27,6 @@ enum { LANES = 4, REGISTERS = 4, VECTOR = LANES * AES_BLOCK, STEP = REGISTERS * 
 
 /* x^128 modulo the polynomial of IEEE 1619 5.2. */
 #define FEEDBACK 0x87
-
-/* Returns true if the CPU has VAES; __builtin_cpu_supports() of clang 14 does not know it. */
-static bool has_vaes(void)
-{
-	unsigned int a, b, c, d;
-
-	return __get_cpuid_count(7, 0, &a, &b, &c, &d) && c & bit_VAES;
-}
-
-bool xts_supported(void)
-{
-	return !forbidden && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-	       __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq") &&
-	       __builtin_cpu_supports("vpclmulqdq") && __builtin_cpu_supports("aes") &&
-	       __builtin_cpu_supports("sse4.1") && has_vaes();
-}
 
 /* ---- keys ----------------------------------------------------------------------------------------------------- */
 
@@ -282,12 +270,6 @@ void xts_transform(const struct xts_keys *keys, bool encrypt, const uint8_t twea
 		(encrypt ? encrypt_256 : decrypt_256)(keys, tweak, to, from, bytes);
 }
 #else
-bool xts_supported(void)
-{
-	(void)forbidden;
-	return false;
-}
-
 void xts_expand(struct xts_keys *keys, const uint8_t *key, unsigned int key_bytes)
 {
 	(void)keys;

@@ -13,6 +13,16 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "block/cpu.h"
+
+/* Features that the CPU must have; 0: this architecture has no such kernel. */
+#ifdef __x86_64__
+#define XTS_NEEDS                                                                                                      \
+	(CPU_AVX512F | CPU_AVX512BW | CPU_AVX512VL | CPU_AVX512DQ | CPU_VPCLMULQDQ | CPU_AES | CPU_SSE4_1 | CPU_VAES)
+#else
+#define XTS_NEEDS 0
+#endif
+
 #define AES_BLOCK 16
 #define AES_MOST_ROUNDS 14
 

@@ -12,11 +12,8 @@
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
-#ifdef __aarch64__
-#include <asm/hwcap.h>
-#include <sys/auxv.h>
-#endif
 
+#include "block/chosen.h"
 #include "hca/gid.h"
 #include "link/udp/parts.h"
 #include "tool/json.h"
@@ -32,7 +29,7 @@ static const char *const verdict_names[] = {"ok", "less", "bad"};
 struct finding {
 	const char *name; /* stable, for scripts */
 	enum verdict verdict;
-	char found[256];
+	char found[512];
 	const char *advice; /* "" if there is nothing to do */
 };
 
@@ -238,38 +235,15 @@ static void examine_rdma(struct findings *findings)
 
 static void examine_cpu(struct findings *findings)
 {
-#ifdef __x86_64__
-	static const char *const slower =
-		"Nothing to do: tables and OpenSSL do the work, at less speed. A virtual machine may "
-		"hide what its host has: choose the CPU model of the host.";
-#define HAS(feature) (__builtin_cpu_supports(#feature) ? " " #feature : "")
-	bool folds = __builtin_cpu_supports("pclmul") && __builtin_cpu_supports("sse4.1");
-	bool wide = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-		    __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq") &&
-		    __builtin_cpu_supports("vpclmulqdq");
-	bool vaes = false;
-	FILE *file = fopen("/proc/cpuinfo", "re");
-	char line[8192];
+	struct softhca_kernels kernels;
 
-	/* gcc 12's __builtin_cpu_supports() lacks it. */
-	while (file && !vaes && fgets(line, sizeof(line), file))
-		vaes = !strncmp(line, "flags", 5) && strstr(line, " vaes ");
-	if (file)
-		fclose(file);
-	note(findings, "cpu", wide && vaes ? GOOD : LESS, slower, "%s:%s%s%s%s%s%s",
-	     wide && vaes ? "signatures and AES-XTS run on wide registers"
-	     : folds      ? "signatures run by PCLMULQDQ"
-			  : "signatures run by tables",
-	     HAS(pclmul), HAS(avx2), HAS(avx512f), HAS(vpclmulqdq), HAS(gfni), vaes ? " vaes" : "");
-#elif defined(__aarch64__)
-	bool folds = getauxval(AT_HWCAP) & HWCAP_PMULL;
-
-	note(findings, "cpu", folds ? GOOD : LESS, "Nothing to do: tables compute CRC64, at less speed.",
-	     "signatures run by ISA-L%s", folds ? " and PMULL" : "");
-#else
-	note(findings, "cpu", LESS, "Nothing to do: ISA-L and OpenSSL do the work, at less speed.",
-	     "no kernels for this kind of CPU");
-#endif
+	softhca_block_kernels(&kernels);
+	note(findings, "cpu", *kernels.missing ? LESS : GOOD,
+	     "Nothing to do: the work is done at less speed. A virtual machine may hide what its host has: choose the CPU "
+	     "model of the host.",
+	     "%s; the CPU has: %s%s%s", kernels.chosen,
+	     *kernels.present ? kernels.present : "none of what kernels need",
+	     *kernels.missing ? "; faster with: " : "", kernels.missing);
 }
 
 /* ---- limits ----------------------------------------------------------------------------------------------------- */

@@ -48,8 +48,14 @@ class Machine(unittest.TestCase):
         with open('/proc/cpuinfo', encoding='ascii') as file:
             flags = next((line.split() for line in file if line.startswith('flags')), [])
         text = findings(softhca('doctor', '--json'))['cpu']['found']
-        for flag, name in (('avx2', 'avx2'), ('vaes', 'vaes'), ('avx512f', 'avx512f'), ('pclmulqdq', 'pclmul'), ('gfni', 'gfni')):
-            self.assertEqual(name in text.split(':')[1].split(), flag in flags, (flag, text))
+        chosen, present, *missing = text.split('; ')
+        self.assertEqual([work.split(' by ')[0] for work in chosen.split(', ')],
+                         ['T10-DIF', 'CRC32', 'CRC32C', 'CRC64', 'checksum', 'AES-XTS'])
+        for flag, name in (('avx2', 'avx2'), ('avx512f', 'avx512f'), ('pclmulqdq', 'pclmul'), ('gfni', 'gfni')):
+            self.assertEqual(name in present.split(), flag in flags, (flag, text))
+            # The fastest kernels, of which all kinds of x86-64 but these four need more.
+            self.assertEqual(name in ''.join(missing).split(), flag not in flags and name != 'avx2', (flag, text))
+        self.assertEqual(' by gfni' in chosen, 'gfni' in present and 'vpclmulqdq' in present and 'avx512vbmi' in present)
 
     def test_wrong_use(self):
         for command in ('doctor', 'info', 'env'):

@@ -57,7 +57,7 @@ static uint64_t random_running(enum guard_type type)
 static bool next_pair(unsigned int *kernel, unsigned int *type)
 {
 	for (; guard_kernels[*kernel]; ++*kernel, *type = 0) {
-		if (!guard_kernels[*kernel]->supported())
+		if (!cpu_has(guard_kernels[*kernel]->needs))
 			continue;
 		while (++*type < GUARD_TYPE_COUNT) {
 			if (guard_kernels[*kernel]->types & 1u << *type && *type != GUARD_NONE) {
@@ -160,7 +160,7 @@ static void kernels_share_running_values(void **state)
 
 			if (!guard_kernels[kernel])
 				kernel = 0;
-			if (!guard_kernels[kernel]->supported() || !(guard_kernels[kernel]->types & 1u << type))
+			if (!cpu_has(guard_kernels[kernel]->needs) || !(guard_kernels[kernel]->types & 1u << type))
 				continue;
 			running = guard_kernels[kernel]->copy(type, running, NULL, data + done, piece);
 			done += piece;
