@@ -9,8 +9,8 @@ BUSY_ROUNDS ?= 100
 CLIENT_SECONDS ?= 1200
 SUITE ?= trixie
 
-.PHONY: all build demo deb dist distro distro-deb check test sanitize test-all bench bench-count fuzz soak busy clients interop mutate \
-	install uninstall format lint docs docs-html clean help
+.PHONY: all build demo deb dist distro distro-deb check test arm64 arm64-part sanitize test-all bench bench-count fuzz soak \
+	busy clients interop mutate install uninstall format lint docs docs-html clean help
 
 all: build
 
@@ -19,6 +19,8 @@ help:
 	@echo 'make demo                 see it work, in seconds'
 	@echo 'make check                the tests for every change: functions, calls, explanations, the command; minutes'
 	@echo 'make test                 all tests of the plain build'
+	@echo 'make arm64                build for aarch64; unit tests, calls, signatures, explanations under qemu-user'
+	@echo 'make arm64-part           the same, with the unit tests and a few of the others'
 	@echo 'make sanitize             tests under sanitizers, and the fuzzers for a minute each'
 	@echo 'make test-all             all of these: $(TEST_ALL)'
 	@echo 'make bench                measure, with ratios to memcpy'
@@ -55,12 +57,23 @@ test:
 	@scripts/deps test
 	@scripts/test --build $(BUILD) --only plain
 
+# With a cross compiler, qemu-user and packages of Debian for arm64; skipped, and counted as that, where these are missing.
+ARM64 = scripts/test --build $(BUILD) --only arm64 --suite unit --suite signature --suite api --suite explain
+
+arm64:
+	@scripts/deps build
+	@$(ARM64)
+
+arm64-part:
+	@scripts/deps build
+	@$(ARM64) --part 4
+
 sanitize:
 	@scripts/deps test
 	@scripts/test --build $(BUILD) --only asan --only tsan --only fuzz
 
 # What make test-all runs. Each target prints "N passed, N failed" last, or counts as one by its exit status.
-TEST_ALL = test sanitize clients
+TEST_ALL = test arm64 sanitize clients
 
 test-all:
 	@scripts/sum $(TEST_ALL:%='$(MAKE) %')
@@ -158,4 +171,5 @@ docs-html:
 	@scripts/docs-html $(BUILD)-docs
 
 clean:
-	rm -rf $(BUILD) $(BUILD)-docs $(BUILD)-asan $(BUILD)-tsan $(BUILD)-fuzz $(BUILD)-clang $(BUILD)-release $(BUILD)-deb $(BUILD)-distros
+	rm -rf $(BUILD) $(BUILD)-docs $(BUILD)-asan $(BUILD)-tsan $(BUILD)-fuzz $(BUILD)-clang $(BUILD)-release $(BUILD)-deb $(BUILD)-distros \
+		$(BUILD)-arm64 $(BUILD)-arm64-sysroot
