@@ -3,15 +3,7 @@
  * ibv_alloc_buf(3), ibv_free_buf(3), ibv_reg_buf_mr(3), ibv_export_buf_dmabuf_fd(3), ibv_reg_mr_ex(3), as their manual pages of
  * rdma-core 65 describe them.
  */
-#include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
-#include <cmocka.h>
+#include "test_case.h"
 
 #include "abi/undeclared.h"
 
@@ -115,11 +107,10 @@ static enum ibv_wc_status write_to(const struct ibv_mr *mr, const void *from, ui
 	return wc.status;
 }
 
-static void buffer_of_whole_pages(void **state)
+TEST(buffer_of_whole_pages)
 {
 	int fd;
 
-	(void)state;
 	assert_int_equal((uintptr_t)memory % (uintptr_t)sysconf(_SC_PAGESIZE), 0);
 	memset(memory, 1, BYTES);
 	errno = 0;
@@ -128,11 +119,10 @@ static void buffer_of_whole_pages(void **state)
 	assert_int_equal(errno, ENODATA);
 }
 
-static void part_of_a_buffer(void **state)
+TEST(part_of_a_buffer)
 {
 	struct ibv_mr *mr = ibv_reg_buf_mr(pd, buf, memory + 100, BYTES - 100, ACCESS);
 
-	(void)state;
 	assert_non_null(mr);
 	assert_ptr_equal(mr->addr, memory + 100);
 	assert_int_equal(mr->length, BYTES - 100);
@@ -143,7 +133,7 @@ static void part_of_a_buffer(void **state)
 	assert_int_equal(ibv_dereg_mr(mr), 0);
 }
 
-static void refused_buffers(void **state)
+TEST(refused_buffers)
 {
 	const struct {
 		struct ibv_pd *pd;
@@ -154,7 +144,6 @@ static void refused_buffers(void **state)
 		{pd, memory + BYTES, 1}, {pd, memory + 1, SIZE_MAX},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
 		errno = 0;
 		assert_null(ibv_reg_buf_mr(wrong[i].pd, buf, wrong[i].addr, wrong[i].length, ACCESS));
@@ -168,9 +157,8 @@ static struct ibv_mr *register_by(struct init_attr attr)
 	return ibv_reg_mr_ex(pd, (struct ibv_mr_init_attr *)&attr);
 }
 
-static void each_combination_of_fields(void **state)
+TEST(each_combination_of_fields)
 {
-	(void)state;
 	for (uint64_t fields = 0; fields < 128; fields++) {
 		struct ibv_mr *mr = register_by((struct init_attr){.length = 4096,
 								   .access = ACCESS,
@@ -199,12 +187,11 @@ static void each_combination_of_fields(void **state)
 	}
 }
 
-static void region_with_another_address(void **state)
+TEST(region_with_another_address)
 {
 	struct ibv_mr *mr = register_by((struct init_attr){
 		.length = 8192, .access = ACCESS, .comp_mask = ADDR | IOVA, .addr = memory, .iova = 0x7000});
 
-	(void)state;
 	assert_non_null(mr);
 	memset(memory, 9, 50);
 	assert_int_equal(write_to(mr, (void *)0x7000, 0x7000 + 600), IBV_WC_SUCCESS);
@@ -214,13 +201,5 @@ static void region_with_another_address(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(buffer_of_whole_pages),
-		cmocka_unit_test(part_of_a_buffer),
-		cmocka_unit_test(refused_buffers),
-		cmocka_unit_test(each_combination_of_fields),
-		cmocka_unit_test(region_with_another_address),
-	};
-
-	return cmocka_run_group_tests(tests, setup, teardown);
+	return run_cases(.group_setup = setup, .group_teardown = teardown);
 }

@@ -1,24 +1,17 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* A call that is not implemented is explained: the explanation has its name and refers to documentation. */
-#include <errno.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
-#include <setjmp.h>
-#include <cmocka.h>
+#include "test_case.h"
 
 #include "abi/entry_points.h"
 #include "explain/explain.h"
 #include "process/commands.h"
 
-static void test_not_supported(void **state)
+TEST(test_not_supported)
 {
 	struct explain_record record;
 	struct hca *hca;
 	char text[1000];
 
-	(void)state;
 	assert_true(hca_count() > 0);
 	hca = hca_device(0);
 	assert_int_equal(softhca_not_supported("mlx5dv_dr_domain_create"), EOPNOTSUPP);
@@ -28,11 +21,4 @@ static void test_not_supported(void **state)
 	explain_render(hca_name(hca), &record, text, sizeof(text));
 	assert_non_null(strstr(text, "mlx5dv_dr_domain_create"));
 	assert_non_null(strstr(text, "docs/reference/api.md"));
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {cmocka_unit_test(test_not_supported)};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

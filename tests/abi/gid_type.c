@@ -1,12 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* ibv_query_gid_type, used by rdma-core's programs only: returns the type of ibv_query_gid_ex(3) as sysfs has it. */
-#include <errno.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
-#include <setjmp.h>
-#include <cmocka.h>
+#include "test_case.h"
 
 #include "abi/undeclared.h"
 
@@ -37,11 +31,10 @@ static int table_length(void)
 	return attr.gid_tbl_len;
 }
 
-static void test_table(void **state)
+TEST(test_table)
 {
 	int length = table_length(), seen[2] = {0};
 
-	(void)state;
 	for (int i = 0; i < length; i++) {
 		struct ibv_gid_entry entry;
 		enum ibv_gid_type_sysfs type = 99;
@@ -63,11 +56,10 @@ static void test_table(void **state)
 	assert_true(seen[1] > 0);
 }
 
-static void test_outside(void **state)
+TEST(test_outside)
 {
 	enum ibv_gid_type_sysfs type;
 
-	(void)state;
 	errno = 0;
 	assert_int_equal(ibv_query_gid_type(context, 1, table_length(), &type), -1);
 	assert_int_not_equal(errno, 0);
@@ -78,10 +70,5 @@ static void test_outside(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_table),
-		cmocka_unit_test(test_outside),
-	};
-
-	return cmocka_run_group_tests(tests, open_device, close_device);
+	return run_cases(.group_setup = open_device, .group_teardown = close_device);
 }

@@ -4,13 +4,7 @@
  * and the distribution's own libefa.so.1. None of them adds a device. Argument: the library to load.
  */
 #include <dlfcn.h>
-#include <stdarg.h>
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
-#include <setjmp.h>
-#include <cmocka.h>
+#include "test_case.h"
 
 #include "abi/undeclared.h"
 
@@ -19,20 +13,18 @@ extern bool verbs_allow_disassociate_destroy;
 
 static const char *late_library;
 
-static void test_constructor_before_main(void **state)
+TEST(test_constructor_before_main)
 {
-	(void)state;
 	assert_int_equal(provider_registrations(), 1);
 	/* Library and program use the same object, wherever the linker placed it. */
 	assert_true(verbs_allow_disassociate_destroy);
 }
 
-static void test_loaded_later(void **state)
+TEST(test_loaded_later)
 {
 	void *library = dlopen(late_library, RTLD_NOW | RTLD_LOCAL);
 	int (*registrations)(void);
 
-	(void)state;
 	if (!library)
 		fail_msg("%s", dlerror());
 	registrations = (int (*)(void))dlsym(library, "provider_registrations");
@@ -41,12 +33,11 @@ static void test_loaded_later(void **state)
 	assert_int_equal(dlclose(library), 0);
 }
 
-static void test_libefa(void **state)
+TEST(test_libefa)
 {
 	void *library = dlopen("libefa.so.1", RTLD_NOW | RTLD_LOCAL);
 	const char *error = library ? NULL : dlerror();
 
-	(void)state;
 	if (error && strstr(error, "libefa.so.1: cannot open shared object file"))
 		skip();
 	if (error)
@@ -57,14 +48,13 @@ static void test_libefa(void **state)
  * Providers older and newer than libefa's: the older one is not touched, the newer one gets memory for the members it
  * writes.
  */
-static void test_other_calls(void **state)
+TEST(test_other_calls)
 {
 	static const char *const nodes[] = {"IBVERBS_PRIVATE_57", "IBVERBS_PRIVATE_59", "IBVERBS_PRIVATE_64",
 					    "IBVERBS_PRIVATE_65"};
 	void (*register_driver)(const char *, void *) =
 		(void (*)(const char *, void *))dlvsym(RTLD_DEFAULT, "ibv_register_driver", "IBVERBS_1.1");
 
-	(void)state;
 	assert_non_null(register_driver);
 	register_driver("usnic_verbs", NULL);
 	verbs_register_driver_34(NULL);
@@ -83,12 +73,11 @@ static void test_other_calls(void **state)
 	assert_int_equal(__ioctl_final_num_attrs(7, NULL), 7);
 }
 
-static void test_no_device_added(void **state)
+TEST(test_no_device_added)
 {
 	int count = -1;
 	struct ibv_device **list = ibv_get_device_list(&count);
 
-	(void)state;
 	assert_non_null(list);
 	assert_true(count >= 1);
 	for (int i = 0; i < count; i++)
@@ -99,16 +88,8 @@ static void test_no_device_added(void **state)
 
 int main(int argc, char **argv)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_constructor_before_main),
-		cmocka_unit_test(test_loaded_later),
-		cmocka_unit_test(test_libefa),
-		cmocka_unit_test(test_other_calls),
-		cmocka_unit_test(test_no_device_added),
-	};
-
 	if (argc != 2)
 		return 2;
 	late_library = argv[1];
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return run_cases();
 }

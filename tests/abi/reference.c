@@ -3,21 +3,12 @@
  * Calls with results that rdma-core chooses freely (strings, rates, conversions, sysfs) return the same as in the
  * distribution's library. Argument: the directory of the front-ends.
  */
-#include <errno.h>
+#include "test_case.h"
+
 #include <fcntl.h>
 #include <limits.h>
-#include <stdarg.h>
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <setjmp.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
-#include <unistd.h>
-#include <cmocka.h>
 
 #include "abi/undeclared.h"
 #include "distribution.h"
@@ -61,11 +52,10 @@ static void *theirs(void)
 	assert_ptr_not_equal(pair.ours, pair.theirs)
 
 #define TEST_WORDS(function, type)                                                                                     \
-	static void test_##function(void **state)                                                                      \
+	TEST(test_##function)                                                                                          \
 	{                                                                                                              \
 		static const int far[] = {INT_MIN, INT_MIN + 1, INT_MAX - 1, INT_MAX};                                 \
 		PAIR(function);                                                                                        \
-		(void)state;                                                                                           \
 		for (int i = -300; i <= 300; i++)                                                                      \
 			assert_string_equal(pair.ours((type)i), pair.theirs((type)i));                                 \
 		for (int i = 0; i < 4; i++)                                                                            \
@@ -77,10 +67,9 @@ TEST_WORDS(ibv_event_type_str, enum ibv_event_type)
 TEST_WORDS(ibv_wc_status_str, enum ibv_wc_status)
 
 #define TEST_NUMBERS(function, type, first, last)                                                                      \
-	static void test_##function(void **state)                                                                      \
+	TEST(test_##function)                                                                                          \
 	{                                                                                                              \
 		PAIR(function);                                                                                        \
-		(void)state;                                                                                           \
 		for (int i = first; i <= last; i++)                                                                    \
 			if (pair.ours((type)i) != pair.theirs((type)i))                                                \
 				fail_msg("%d: %d, not %d", i, pair.ours((type)i), pair.theirs((type)i));               \
@@ -100,10 +89,9 @@ static void fill(void *memory, size_t size, unsigned int seed)
 
 /* Sources of random bytes; the targets are equal at first, so a field that only one library writes is detected. */
 #define TEST_COPY(function, target, source)                                                                            \
-	static void test_##function(void **state)                                                                      \
+	TEST(test_##function)                                                                                          \
 	{                                                                                                              \
 		PAIR(function);                                                                                        \
-		(void)state;                                                                                           \
 		for (unsigned int seed = 1; seed <= 200; seed++) {                                                     \
 			source from, copy;                                                                             \
 			target mine, their;                                                                            \
@@ -134,14 +122,13 @@ static void write_file(const char *folder, const char *name, const char *content
 	assert_int_equal(fclose(file), 0);
 }
 
-static void test_ibv_read_sysfs_file(void **state)
+TEST(test_ibv_read_sysfs_file)
 {
 	static const char *const contents[] = {"",        "\n",        "a",          "a\n",      "a\n\n",
 					       "seven77", "seven77\n", "eight888\n", "eight888", "far too long for it"};
 	char folder[] = "/tmp/softhca-sysfs-XXXXXX", path[300];
 	PAIR(ibv_read_sysfs_file);
 
-	(void)state;
 	assert_non_null(mkdtemp(folder));
 	for (size_t i = 0; i < sizeof(contents) / sizeof(contents[0]); i++) {
 		write_file(folder, "board_id", contents[i]);
@@ -185,12 +172,11 @@ static int ask_sysfs_path(const char *value)
 	return strcmp(pair.ours(), pair.theirs()) == 0 ? 0 : 3;
 }
 
-static void test_ibv_get_sysfs_path(void **state)
+TEST(test_ibv_get_sysfs_path)
 {
 	char long_path[600];
 	const char *values[] = {NULL, "/tmp/tree", "/tmp/tree/", "/tmp/tree///", "/", "", "relative/", long_path};
 
-	(void)state;
 	if (!distribution_libibverbs())
 		skip();
 	memset(long_path, 'x', sizeof(long_path) - 1);
@@ -210,25 +196,8 @@ static void test_ibv_get_sysfs_path(void **state)
 
 int main(int argc, char **argv)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_ibv_node_type_str),
-		cmocka_unit_test(test_ibv_port_state_str),
-		cmocka_unit_test(test_ibv_event_type_str),
-		cmocka_unit_test(test_ibv_wc_status_str),
-		cmocka_unit_test(test_ibv_rate_to_mult),
-		cmocka_unit_test(test_ibv_rate_to_mbps),
-		cmocka_unit_test(test_mult_to_ibv_rate),
-		cmocka_unit_test(test_mbps_to_ibv_rate),
-		cmocka_unit_test(test_ibv_copy_ah_attr_from_kern),
-		cmocka_unit_test(test_ibv_copy_qp_attr_from_kern),
-		cmocka_unit_test(test_ibv_copy_path_rec_from_kern),
-		cmocka_unit_test(test_ibv_copy_path_rec_to_kern),
-		cmocka_unit_test(test_ibv_read_sysfs_file),
-		cmocka_unit_test(test_ibv_get_sysfs_path),
-	};
-
 	if (argc != 2)
 		return 2;
 	directory = argv[1];
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return run_cases();
 }

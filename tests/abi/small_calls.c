@@ -3,16 +3,9 @@
  * Small calls: ibv_fork_init(3), ibv_is_fork_initialized(3), ibv_query_ece(3), ibv_set_ece(3),
  * ibv_query_qp_data_in_order(3), ibv_query_port_speed(3), mlx5dv_get_export_sizes(3), mlx5dv_qp_ex_from_ibv_qp_ex.
  */
-#include <errno.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-#include <setjmp.h>
+#include "test_case.h"
+
 #include <sys/wait.h>
-#include <unistd.h>
-#include <cmocka.h>
 #include <infiniband/mlx5dv.h>
 
 #include "abi/undeclared.h"
@@ -55,7 +48,7 @@ static int teardown(void **state)
 }
 
 /* EINVAL is for memory that is already registered and that the child could lose, which cannot happen here. */
-static void test_fork_init(void **state)
+TEST(test_fork_init)
 {
 	long page = sysconf(_SC_PAGESIZE);
 	char *memory = aligned_alloc(page, 2 * page);
@@ -63,7 +56,6 @@ static void test_fork_init(void **state)
 	pid_t child;
 	int status;
 
-	(void)state;
 	assert_non_null(memory);
 	memset(memory, 'x', 2 * page);
 	mr = ibv_reg_mr(pd, memory, page, IBV_ACCESS_LOCAL_WRITE);
@@ -88,11 +80,10 @@ static void test_fork_init(void **state)
 }
 
 /* As a connection manager does: query the local QP, send the options, set those of the peer. */
-static void test_ece(void **state)
+TEST(test_ece)
 {
 	struct ibv_ece ece = {.vendor_id = 1, .options = 1, .comp_mask = 1};
 
-	(void)state;
 	assert_int_equal(ibv_query_ece(qp, &ece), 0);
 	assert_int_equal(ece.comp_mask, 0);
 	assert_int_not_equal(ece.vendor_id, 0);
@@ -109,9 +100,8 @@ static void test_ece(void **state)
 	assert_int_equal(ibv_set_ece(qp, &ece), EINVAL);
 }
 
-static void test_wr_opcode_str(void **state)
+TEST(test_wr_opcode_str)
 {
-	(void)state;
 	assert_string_equal(ibv_wr_opcode_str(IBV_WR_RDMA_WRITE), "rdma-write");
 	assert_string_equal(ibv_wr_opcode_str(IBV_WR_ATOMIC_WRITE), "atomic-write");
 	assert_string_equal(ibv_wr_opcode_str((enum ibv_wr_opcode)14), "flush");
@@ -121,11 +111,10 @@ static void test_wr_opcode_str(void **state)
 }
 
 /* The answer is 0 or 1, and unknown flags promise nothing. */
-static void test_data_in_order(void **state)
+TEST(test_data_in_order)
 {
 	static const enum ibv_wr_opcode opcodes[] = {IBV_WR_RDMA_WRITE, IBV_WR_RDMA_READ, IBV_WR_SEND};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(opcodes) / sizeof(opcodes[0]); i++) {
 		int answer = ibv_query_qp_data_in_order(qp, opcodes[i], 0);
 
@@ -138,12 +127,11 @@ static void test_data_in_order(void **state)
  * The man page: "in 100Mb/s granularity". The speed of ibv_query_port(3), encoded by IBTA 14.2.5.6, is 4 lanes of 25
  * Gb/s.
  */
-static void test_port_speed(void **state)
+TEST(test_port_speed)
 {
 	struct ibv_port_attr attr;
 	uint64_t speed = 0;
 
-	(void)state;
 	assert_int_equal(ibv_query_port(context, 1, &attr), 0);
 	assert_int_equal(attr.active_width, 2);
 	assert_int_equal(attr.active_speed, 32);
@@ -157,11 +145,10 @@ static void test_port_speed(void **state)
  * Exporting is not supported: a buffer of zero bytes is enough, also for members of later structures, and nothing is
  * written.
  */
-static void test_export_sizes(void **state)
+TEST(test_export_sizes)
 {
 	uint32_t sizes[5] = {7, 7, 7, 7, 7};
 
-	(void)state;
 	_mlx5dv_get_export_sizes((struct mlx5dv_export_sizes *)sizes, 4 * sizeof(sizes[0]));
 	for (int i = 0; i < 4; i++)
 		assert_int_equal(sizes[i], 0);
@@ -169,12 +156,11 @@ static void test_export_sizes(void **state)
 }
 
 /* Three views of one QP. */
-static void test_qp_ex(void **state)
+TEST(test_qp_ex)
 {
 	struct ibv_qp_ex *ex = ibv_qp_to_qp_ex(qp);
 	struct mlx5dv_qp_ex *dv;
 
-	(void)state;
 	assert_non_null(ex);
 	assert_ptr_equal(&ex->qp_base, qp);
 	dv = mlx5dv_qp_ex_from_ibv_qp_ex(ex);
@@ -184,12 +170,5 @@ static void test_qp_ex(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_fork_init),     cmocka_unit_test(test_ece),
-		cmocka_unit_test(test_wr_opcode_str), cmocka_unit_test(test_data_in_order),
-		cmocka_unit_test(test_qp_ex),         cmocka_unit_test(test_port_speed),
-		cmocka_unit_test(test_export_sizes),
-	};
-
-	return cmocka_run_group_tests(tests, setup, teardown);
+	return run_cases(.group_setup = setup, .group_teardown = teardown);
 }

@@ -4,15 +4,8 @@
  * abi/stubs_reference checks the table. Argument: the directory of the front-ends.
  */
 #include <dlfcn.h>
-#include <errno.h>
-#include <stdarg.h>
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <string.h>
-#include <setjmp.h>
-#include <cmocka.h>
+#include "test_case.h"
+
 #include <infiniband/mlx5dv.h>
 #include <infiniband/verbs.h>
 
@@ -86,11 +79,10 @@ static void *symbol(void *library, const char *name, const char *version)
 	STUB(name, "IBVERBS_PRIVATE_" #node, kind, test)                                                               \
 	AFTER_##node(name, kind)
 
-static void test_libibverbs(void **state)
+TEST(test_libibverbs)
 {
 	void *library = front_end("libibverbs.so.1");
 
-	(void)state;
 	called = 0;
 #include "abi/verbs.def"
 	/*
@@ -103,11 +95,10 @@ static void test_libibverbs(void **state)
 #define SYMBOL(name, version, state, kind, test, type, parameters, arguments)                                          \
 	TRY_##state(#name, version, kind, type, parameters, (ZEROS arguments))
 
-static void test_libmlx5(void **state)
+TEST(test_libmlx5)
 {
 	void *library = front_end("libmlx5.so.1");
 
-	(void)state;
 	called = 0;
 #define STUB(name, version, kind, test) CALL(#name, version, kind, STUB_##kind, (void), ())
 #include "abi/mlx5dv.def"
@@ -117,11 +108,10 @@ static void test_libmlx5(void **state)
 
 #define STUB(name, version, kind, test) CALL(#name, version, kind, STUB_##kind, (void), ())
 
-static void test_librdmacm(void **state)
+TEST(test_librdmacm)
 {
 	void *library = front_end("librdmacm.so.1");
 
-	(void)state;
 	called = 0;
 #include "abi/rdmacm.def"
 	/* repoll_create(), repoll_ctl(), repoll_wait(). */
@@ -130,14 +120,8 @@ static void test_librdmacm(void **state)
 
 int main(int argc, char **argv)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_libibverbs),
-		cmocka_unit_test(test_libmlx5),
-		cmocka_unit_test(test_librdmacm),
-	};
-
 	if (argc != 2)
 		return 2;
 	directory = argv[1];
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return run_cases();
 }

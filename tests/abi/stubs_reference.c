@@ -5,20 +5,12 @@
  * The object is a page on which every pointer leads back to the page, so every path from the argument to the device
  * ends at an unknown device. Calls that use the object in other ways crash, so each runs in a child.
  */
-#include <errno.h>
+#include "test_case.h"
+
 #include <signal.h>
-#include <stdarg.h>
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <string.h>
-#include <setjmp.h>
 #include <sys/mman.h>
 #include <sys/time.h>
 #include <sys/wait.h>
-#include <unistd.h>
-#include <cmocka.h>
 
 #include "distribution.h"
 
@@ -93,11 +85,10 @@ static const char *kind_of_answer(const struct row *row)
 	return value == -1 && answer->error == EOPNOTSUPP ? "MINUS_ONE" : NULL;
 }
 
-static void test_kinds(void **state)
+TEST(test_kinds)
 {
 	size_t compared = 0;
 
-	(void)state;
 	if (!distribution_libmlx5())
 		skip();
 	for (size_t i = 0; i < ROW_COUNT; i++) {
@@ -123,7 +114,6 @@ static void test_kinds(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(test_kinds)};
 	size_t size = 1 << 16;
 
 	answer = mmap(NULL, sizeof(*answer), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
@@ -134,5 +124,5 @@ int main(void)
 	for (size_t i = 0; i < size / sizeof(*object); i++)
 		object[i] = (uintptr_t)object + size / 2;
 	object += size / 2 / sizeof(*object);
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return run_cases();
 }

@@ -4,15 +4,9 @@
  * VERBS_LOG_FILE. Expected: libibverbs, init.c, as distributions build it. Each case runs in its own process, since
  * libibverbs reads the variables once.
  */
-#include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
+#include "test_case.h"
+
 #include <sys/wait.h>
-#include <unistd.h>
-#include <cmocka.h>
 
 #include "abi/undeclared.h"
 
@@ -73,9 +67,8 @@ static const char *logged(const char *level, const char *file_variable)
 	return text;
 }
 
-static void test_levels(void **state)
+TEST(test_levels)
 {
-	(void)state;
 	assert_string_equal(logged(NULL, path), "");
 	assert_string_equal(logged("0", path), "");
 	assert_string_equal(logged("4", NULL), "");
@@ -88,15 +81,12 @@ static void test_levels(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_levels),
-	};
 	int fd = mkstemp(path), failed;
 
 	if (fd < 0)
 		return 1;
 	close(fd);
-	failed = cmocka_run_group_tests(tests, NULL, NULL);
+	failed = run_cases();
 	unlink(path);
 	return failed;
 }

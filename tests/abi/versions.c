@@ -4,13 +4,8 @@
  * doorbell page, that of MLX5_1.2 the address itself. A program of libibverbs 1.0 finds no device and is told why.
  */
 #include <dlfcn.h>
-#include <errno.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
-#include <setjmp.h>
-#include <cmocka.h>
+#include "test_case.h"
+
 #include <infiniband/mlx5dv.h>
 #include <infiniband/verbs.h>
 
@@ -28,14 +23,13 @@ static struct mlx5dv_cq layout(const char *version, struct ibv_cq *cq)
 	return out;
 }
 
-static void test_init_obj(void **state)
+TEST(test_init_obj)
 {
 	struct ibv_device **list = ibv_get_device_list(NULL);
 	struct ibv_context *context;
 	struct ibv_cq *cq;
 	struct mlx5dv_cq old, current;
 
-	(void)state;
 	assert_non_null(list);
 	context = ibv_open_device(list[0]);
 	assert_non_null(context);
@@ -61,24 +55,13 @@ static void test_init_obj(void **state)
 	ibv_free_device_list(list);
 }
 
-static void test_libibverbs_1_0(void **state)
+TEST(test_libibverbs_1_0)
 {
 	void *(*get_device_list)(int *) = (void *(*)(int *))dlvsym(RTLD_DEFAULT, "ibv_get_device_list", "IBVERBS_1.0");
 	int count = 7;
 
-	(void)state;
 	assert_non_null(get_device_list);
 	errno = 0;
 	assert_null(get_device_list(&count));
 	assert_int_equal(errno, EOPNOTSUPP);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_init_obj),
-		cmocka_unit_test(test_libibverbs_1_0),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

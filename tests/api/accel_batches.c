@@ -200,12 +200,11 @@ static void open_program(void)
 
 /* ---- cases ------------------------------------------------------------------------------------------------------ */
 
-static void random_tasks(void **state)
+TEST(random_tasks)
 {
 	static struct channel channel;
 	struct accel_cq cq;
 
-	(void)state;
 	open_program();
 	accel_cq_open(&cq, client.context, ACCEL_WRS);
 	open_channel(&channel, &cq, 0);
@@ -218,12 +217,11 @@ static void random_tasks(void **state)
 }
 
 /* SPDK allows 256 WRs. Posts that many with one doorbell, and fills the ring, until the 16-bit WQE index has wrapped. */
-static void one_doorbell_for_all(void **state)
+TEST(one_doorbell_for_all)
 {
 	static struct channel channel;
 	struct accel_cq cq;
 
-	(void)state;
 	open_program();
 	accel_cq_open(&cq, client.context, ACCEL_WRS);
 	open_channel(&channel, &cq, 0);
@@ -256,12 +254,11 @@ static void one_doorbell_for_all(void **state)
 }
 
 /* A CQE names its queue pair. */
-static void two_queues_on_one_cq(void **state)
+TEST(two_queues_on_one_cq)
 {
 	static struct accel_queue queues[2];
 	struct accel_cq cq;
 
-	(void)state;
 	accel_cq_open(&cq, client.context, ACCEL_WRS);
 	for (size_t q = 0; q < 2; q++)
 		accel_queue_open(&queues[q], &cq, client.pd);
@@ -304,13 +301,12 @@ static void *run_thread(void *argument)
  * Each thread has its own CQ and queue pair; PD, region and DEK are shared. A cmocka assertion that fails in another thread ends
  * the program.
  */
-static void a_channel_per_thread(void **state)
+TEST(a_channel_per_thread)
 {
 	static struct channel channels[THREADS];
 	struct accel_cq cqs[THREADS];
 	pthread_t threads[THREADS];
 
-	(void)state;
 	open_program();
 	for (size_t i = 0; i < THREADS; i++) {
 		accel_cq_open(&cqs[i], client.context, ACCEL_WRS);
@@ -330,13 +326,6 @@ static void a_channel_per_thread(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest cases[] = {
-		API_CASE(random_tasks),
-		API_CASE(one_doorbell_for_all),
-		API_CASE(two_queues_on_one_cq),
-		API_CASE(a_channel_per_thread),
-	};
-
 	program_memory(MEMORY_BYTES);
-	return run_cases("accel_batches", cases);
+	return run_program();
 }

@@ -109,11 +109,10 @@ static void run(uint64_t task, const struct secret *secret, const struct accel_c
  * Encrypts three blocks of each size into other memory, by requests of one block or of all, and decrypts them in place. DEKs have
  * both sizes, with and without a tag. The tweak carries into its upper half.
  */
-static void blocks_of_each_size(void **state)
+TEST(blocks_of_each_size)
 {
 	uint64_t task = 0;
 
-	(void)state;
 	open_accel();
 	for (uint8_t selector = 1; selector <= SELECTORS; selector++) {
 		for (unsigned int kind = 0; kind < 4; kind++) {
@@ -136,12 +135,11 @@ static void blocks_of_each_size(void **state)
 }
 
 /* Copies sixteen pieces to sixteen pieces of other sizes, in requests of eight blocks; the last request is shorter. */
-static void pieces_across_blocks(void **state)
+TEST(pieces_across_blocks)
 {
 	struct ibv_sge from[ACCEL_SGES], to[ACCEL_SGES];
 	struct secret secret;
 
-	(void)state;
 	open_accel();
 	secret = open_secret(32, false, 1);
 	for (uint64_t task = 1; task <= 60; task++) {
@@ -166,12 +164,11 @@ static void pieces_across_blocks(void **state)
  * Encrypts, then computes the CRC of the ciphertext, with one doorbell: the second UMR describes memory that the first READ
  * writes.
  */
-static void encrypt_then_crc(void **state)
+TEST(encrypt_then_crc)
 {
 	struct ibv_sge to = side_sge(&client, TO, 4096), crc = side_sge(&client, CRC_AT, 4);
 	struct secret secret;
 
-	(void)state;
 	open_accel();
 	secret = open_secret(32, false, 2);
 	for (uint64_t task = 1; task <= 100; task++) {
@@ -192,13 +189,12 @@ static void encrypt_then_crc(void **state)
 }
 
 /* Computes the CRC of the ciphertext with a copy. Decrypts the copy in place after that has completed. */
-static void crc_then_decrypt(void **state)
+TEST(crc_then_decrypt)
 {
 	struct ibv_sge from = side_sge(&client, FROM, 4096), to = side_sge(&client, TO, 4096);
 	struct accel_cipher cipher;
 	struct secret secret;
 
-	(void)state;
 	open_accel();
 	secret = open_secret(64, true, 3);
 	cipher = cipher_of(&secret, ACCEL_DECRYPT, 1, 77);
@@ -232,13 +228,12 @@ static void peer_rdma(enum ibv_wr_opcode opcode, uint32_t rkey, uint64_t address
  * The initiator encrypts the data that it writes and decrypts the data that it reads. Its accel queue configures a key and waits
  * for the UMR; then the target, connected to another queue pair, reads from the key or writes to it.
  */
-static void key_for_nvme_over_fabrics(void **state)
+TEST(key_for_nvme_over_fabrics)
 {
 	struct ibv_sge sges[3];
 	struct secret secret;
 	uint8_t plain[4096], wire[4096];
 
-	(void)state;
 	open_accel();
 	secret = open_secret(32, false, 4);
 	accel_cut(&client, FROM, sizeof(plain), 3, sges);
@@ -269,7 +264,7 @@ static void key_for_nvme_over_fabrics(void **state)
 }
 
 /* A target with small buffers moves the data of one key in parts, in any order: each block keeps its tweak. */
-static void parts_of_a_key(void **state)
+TEST(parts_of_a_key)
 {
 	enum { PARTS = 4, PART = 2 * 512 };
 	static const size_t orders[][PARTS] = {{0, 1, 2, 3}, {3, 2, 1, 0}, {2, 0, 3, 1}};
@@ -278,7 +273,6 @@ static void parts_of_a_key(void **state)
 	struct secret secret;
 	uint8_t plain[PARTS * PART], wire[PARTS * PART];
 
-	(void)state;
 	open_accel();
 	secret = open_secret(64, false, 5);
 	accel_cut(&client, FROM, sizeof(plain), 5, sges);
@@ -309,7 +303,7 @@ static void parts_of_a_key(void **state)
 }
 
 /* Tests data within a capsule: the second piece of a SEND is the key. */
-static void key_in_a_capsule(void **state)
+TEST(key_in_a_capsule)
 {
 	struct ibv_sge pieces[3], capsule[2] = {side_sge(&client, 40000, 64), {.length = 4096}};
 	struct ibv_sge receive = side_sge(&server, TO, 64 + 4096);
@@ -317,7 +311,6 @@ static void key_in_a_capsule(void **state)
 		.wr_id = 9, .sg_list = capsule, .num_sge = 2, .opcode = IBV_WR_SEND, .send_flags = IBV_SEND_SIGNALED};
 	struct secret secret;
 
-	(void)state;
 	open_accel();
 	secret = open_secret(32, false, 6);
 	accel_cut(&client, FROM, 4096, 3, pieces);
@@ -342,13 +335,12 @@ static void key_in_a_capsule(void **state)
 }
 
 /* Tests unencrypted data: one key over several pieces, from a separate pool. */
-static void plain_key_for_nvme_over_fabrics(void **state)
+TEST(plain_key_for_nvme_over_fabrics)
 {
 	struct ibv_sge sges[ACCEL_SGES];
 	struct accel_key key;
 	uint8_t bytes[4096];
 
-	(void)state;
 	open_accel();
 	key = accel_create_key(client.pd, ACCEL_KEY_PLAIN, &caps);
 	for (size_t count = 1; count <= ACCEL_SGES; count++) {
@@ -365,16 +357,4 @@ static void plain_key_for_nvme_over_fabrics(void **state)
 	}
 	accel_destroy_key(&key);
 	close_accel();
-}
-
-int main(void)
-{
-	const struct CMUnitTest cases[] = {
-		API_CASE(blocks_of_each_size),       API_CASE(pieces_across_blocks),
-		API_CASE(encrypt_then_crc),          API_CASE(crc_then_decrypt),
-		API_CASE(key_for_nvme_over_fabrics), API_CASE(parts_of_a_key),
-		API_CASE(key_in_a_capsule),          API_CASE(plain_key_for_nvme_over_fabrics),
-	};
-
-	return run_cases("accel_ciphers", cases);
 }

@@ -308,9 +308,8 @@ static void take_uncertain_targets(void)
 }
 
 /* Runs each failure four times on the same CQ, which wraps meanwhile. */
-static void bad_tasks_are_recovered_from(void **state)
+TEST(bad_tasks_are_recovered_from)
 {
-	(void)state;
 	open_accel();
 	for (unsigned int round = 0; round < 4; round++) {
 		for (size_t i = 0; i < ARRAY_SIZE(failures); i++) {
@@ -333,11 +332,10 @@ static void bad_tasks_are_recovered_from(void **state)
 }
 
 /* Tasks rung after the queue pair has entered the error state are flushed; the signalled ones have a CQE. */
-static void tasks_in_the_error_state(void **state)
+TEST(tasks_in_the_error_state)
 {
 	struct accel_completion completion;
 
-	(void)state;
 	open_accel();
 	bad_source(1);
 	accel_ring(&queue);
@@ -392,11 +390,10 @@ static uint64_t expect_success_then_flush(uint64_t first, uint64_t last, bool er
 }
 
 /* Tests recovery as SPDK's own test does: spdk_mlx5_qp_set_error_state() while tasks are in flight. */
-static void error_state_under_way(void **state)
+TEST(error_state_under_way)
 {
 	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_ERR};
 
-	(void)state;
 	open_accel();
 	for (unsigned int round = 0; round < 20; round++) {
 		uint64_t done;
@@ -422,9 +419,8 @@ static void error_state_under_way(void **state)
  * The application frees memory that tasks use: its region is deregistered after the doorbell. Every task completes, tasks not yet
  * begun with an error, and no byte of a source is lost.
  */
-static void region_ends_under_way(void **state)
+TEST(region_ends_under_way)
 {
-	(void)state;
 	open_accel();
 	for (unsigned int round = 0; round < 40; round++) {
 		struct ibv_mr *mr = side_register(&client, FROM, 2 * BYTES, SIDE_ACCESS);
@@ -465,9 +461,8 @@ static void region_ends_under_way(void **state)
 }
 
 /* A key of the pool is destroyed while READs through it are in flight. */
-static void key_ends_under_way(void **state)
+TEST(key_ends_under_way)
 {
-	(void)state;
 	open_accel();
 	for (unsigned int round = 0; round < 20; round++) {
 		struct accel_key key = accel_create_key(client.pd, ACCEL_KEY_SIGNATURE, &caps);
@@ -489,15 +484,4 @@ static void key_ends_under_way(void **state)
 		expect_all_works();
 	}
 	close_accel();
-}
-
-int main(void)
-{
-	const struct CMUnitTest cases[] = {
-		API_CASE(bad_tasks_are_recovered_from), API_CASE(tasks_in_the_error_state),
-		API_CASE(error_state_under_way),        API_CASE(region_ends_under_way),
-		API_CASE(key_ends_under_way),
-	};
-
-	return run_cases("accel_recovery", cases);
 }

@@ -62,13 +62,12 @@ static void run_crc(uint64_t task, bool ones, const struct ibv_sge *from, size_t
 /* ---- copies ----------------------------------------------------------------------------------------------------- */
 
 /* Copies up to 16 pieces to up to 5, all WRITEs of a task with one doorbell. */
-static void copies(void **state)
+TEST(copies)
 {
 	struct ibv_sge from[ACCEL_SGES], to[5];
 	uint8_t bytes[SIDE_BYTES];
 	uint64_t task = 0;
 
-	(void)state;
 	open_accel();
 	for (size_t from_count = 1; from_count <= ACCEL_SGES; from_count++) {
 		for (size_t to_count = 1; to_count <= 5; to_count++) {
@@ -90,7 +89,7 @@ static void copies(void **state)
 /* ---- CRC-32C ---------------------------------------------------------------------------------------------------- */
 
 /* Checks the examples of RFC 3720, B.4: data, and the CRC as stored in memory. */
-static void crc_of_known_data(void **state)
+TEST(crc_of_known_data)
 {
 	static const struct {
 		uint8_t data[48];
@@ -116,7 +115,6 @@ static void crc_of_known_data(void **state)
 		 {0x56, 0x3a, 0x96, 0xd9}},
 	};
 
-	(void)state;
 	open_accel();
 	for (size_t i = 0; i < ARRAY_SIZE(examples); i++) {
 		struct ibv_sge from = side_sge(&client, FROM, examples[i].length);
@@ -135,11 +133,10 @@ static void crc_of_known_data(void **state)
  * Runs tasks of one request with a key that is configured anew each time, several times around the ring: both seeds,
  * in place and to other pieces.
  */
-static void crc_of_one_request(void **state)
+TEST(crc_of_one_request)
 {
 	struct ibv_sge from[ACCEL_SGES];
 
-	(void)state;
 	open_accel();
 	for (uint64_t task = 1; task <= 400; task++) {
 		size_t count = task % (ACCEL_SGES - 1) + 1;
@@ -156,13 +153,12 @@ static void crc_of_one_request(void **state)
  * Runs tasks of more pieces than a WQE holds: one PSV continues over several keys. With a multiple of 16 pieces a separate READ
  * fetches the CRC.
  */
-static void crc_of_several_requests(void **state)
+TEST(crc_of_several_requests)
 {
 	static const size_t counts[] = {16, 17, 20, 31, 32, 33, 48, 64};
 	struct ibv_sge from[MOST_PIECES];
 	uint64_t task = 0;
 
-	(void)state;
 	open_accel();
 	for (size_t i = 0; i < ARRAY_SIZE(counts); i++) {
 		for (int way = 0; way < 4; way++) {
@@ -178,12 +174,11 @@ static void crc_of_several_requests(void **state)
  * SPDK resets a PSV after a signature error. The signature continues from the value of SET_PSV unless the request begins a
  * signature.
  */
-static void crc_from_a_value(void **state)
+TEST(crc_from_a_value)
 {
 	struct accel_signature signature = {.psv = psv.number, .ends = true, .ones = true};
 	struct ibv_sge from = side_sge(&client, FROM, 5000), pieces[2] = {from, crc_place()};
 
-	(void)state;
 	open_accel();
 	for (uint64_t task = 1; task <= 2; task++) {
 		signature.psv = psv.number;
@@ -200,13 +195,12 @@ static void crc_from_a_value(void **state)
 }
 
 /* The CRC follows the data in memory and is checked: a CQE reports a wrong CRC, and the READ completes. */
-static void crc_is_checked(void **state)
+TEST(crc_is_checked)
 {
 	struct ibv_sge with_crc[2], to = side_sge(&client, TO, 3000);
 	struct accel_signature signature = {.field = 4, .begins = true, .ends = true, .ones = true, .memory = true};
 	struct accel_key *key = &keys[0];
 
-	(void)state;
 	open_accel();
 	signature.psv = psv.number;
 	with_crc[0] = side_sge(&client, 1000, 3000);
@@ -246,18 +240,4 @@ static void crc_is_checked(void **state)
 		side_compare(&client);
 	}
 	close_accel();
-}
-
-int main(void)
-{
-	const struct CMUnitTest cases[] = {
-		API_CASE(copies),
-		API_CASE(crc_of_known_data),
-		API_CASE(crc_of_one_request),
-		API_CASE(crc_of_several_requests),
-		API_CASE(crc_from_a_value),
-		API_CASE(crc_is_checked),
-	};
-
-	return run_cases("accel_rings", cases);
 }

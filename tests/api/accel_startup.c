@@ -55,12 +55,11 @@ static void open_device_as_the_module(void)
 }
 
 /* Checks that the device has all offloads of the module. */
-static void device_is_chosen(void **state)
+TEST(device_is_chosen)
 {
 	const char *order = getenv("SOFTHCA_CRYPTO_TWEAK");
 	bool big_endian = order && !strcmp(order, "be");
 
-	(void)state;
 	open_device_as_the_module();
 	assert_true(caps.crc32c);
 	assert_true(caps.crypto);
@@ -73,13 +72,12 @@ static void device_is_chosen(void **state)
 
 /* ---- pools ------------------------------------------------------------------------------------------------------ */
 
-static void pools_are_created(void **state)
+TEST(pools_are_created)
 {
 	static const enum accel_key_kind kinds[] = {ACCEL_KEY_PLAIN, ACCEL_KEY_CRYPTO, ACCEL_KEY_SIGNATURE};
 	static struct accel_key keys[ARRAY_SIZE(kinds)][ACCEL_POOL];
 	static struct accel_object psvs[ACCEL_POOL];
 
-	(void)state;
 	open_device_as_the_module();
 	for (size_t pool = 0; pool < ARRAY_SIZE(kinds); pool++)
 		for (size_t i = 0; i < ACCEL_POOL; i++)
@@ -112,12 +110,11 @@ static void close_queue(void)
 }
 
 /* The queue pair is in RTS with the attributes of SPDK's commands. */
-static void queue_pair_has_its_attributes(void **state)
+TEST(queue_pair_has_its_attributes)
 {
 	struct ibv_qp_init_attr init = {0};
 	struct ibv_qp_attr attr = {0};
 
-	(void)state;
 	open_queue();
 	expect_error(ibv_query_qp(queue.verbs, &attr, IBV_QP_STATE, &init), 0);
 	assert_int_equal(attr.qp_state, IBV_QPS_RTS);
@@ -142,22 +139,20 @@ static void queue_pair_has_its_attributes(void **state)
  * SPDK allows ACCEL_WRS requests at a time and fails a task if its WQEs do not fit. The ring holds that many: half of them UMRs
  * with a BSF and half of them READs, all with ACCEL_SGES pieces.
  */
-static void ring_holds_all_requests(void **state)
+TEST(ring_holds_all_requests)
 {
 	uint32_t umr = (128 + ACCEL_SGES * 16 + 64) / 64, read = (32 + ACCEL_SGES * 16 + 63) / 64;
 
-	(void)state;
 	open_queue();
 	assert_true(queue.ring.sq.wqe_cnt >= ACCEL_WRS / 2 * (umr + read));
 	close_queue();
 }
 
 /* Runs spdk_mlx5_qp_set_error_state() on a queue pair that was never used. */
-static void error_state_is_set(void **state)
+TEST(error_state_is_set)
 {
 	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_ERR};
 
-	(void)state;
 	open_queue();
 	expect_error(ibv_modify_qp(queue.verbs, &attr, IBV_QP_STATE), 0);
 	assert_int_equal(accel_queue_state(&queue), IBV_QPS_ERR);
@@ -167,12 +162,11 @@ static void error_state_is_set(void **state)
 /* ---- regions and DEKs ------------------------------------------------------------------------------------------- */
 
 /* The memory map registers with relaxed ordering, and the module also uses the lkey as an rkey. */
-static void regions_have_one_key(void **state)
+TEST(regions_have_one_key)
 {
 	static uint8_t memory[4 << 20];
 	struct ibv_mr *mr;
 
-	(void)state;
 	open_device_as_the_module();
 	mr = ibv_reg_mr(pd, memory, sizeof(memory),
 			IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE |
@@ -183,12 +177,11 @@ static void regions_have_one_key(void **state)
 	expect_error(ibv_dealloc_pd(pd), 0);
 }
 
-static void deks_are_created(void **state)
+TEST(deks_are_created)
 {
 	static const uint8_t bytes[64] = "two keys of thirty-two bytes each, which have to be different ";
 	static const uint8_t tag[8] = "keytag 8";
 
-	(void)state;
 	open_device_as_the_module();
 	for (unsigned int key_bytes = 32; key_bytes <= 64; key_bytes += 32) {
 		for (int tagged = 0; tagged < 2; tagged++) {
@@ -202,15 +195,5 @@ static void deks_are_created(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest cases[] = {
-		cmocka_unit_test(device_is_chosen),
-		cmocka_unit_test(pools_are_created),
-		cmocka_unit_test(queue_pair_has_its_attributes),
-		cmocka_unit_test(ring_holds_all_requests),
-		cmocka_unit_test(error_state_is_set),
-		cmocka_unit_test(regions_have_one_key),
-		cmocka_unit_test(deks_are_created),
-	};
-
-	return run_cases("accel_startup", cases);
+	return run_cases();
 }

@@ -236,27 +236,24 @@ static void run_tasks(bool tagged)
 	close_accel();
 }
 
-static void tasks(void **state)
+TEST(tasks)
 {
-	(void)state;
 	run_tasks(false);
 }
 
-static void tasks_with_a_key_tag(void **state)
+TEST(tasks_with_a_key_tag)
 {
-	(void)state;
 	run_tasks(true);
 }
 
 /* Aborts a task that turns out to be impossible to describe: requests built since wr_start() have no effect. */
-static void requests_are_aborted(void **state)
+TEST(requests_are_aborted)
 {
 	struct ibv_sge from = side_sge(&client, FROM, BYTES), to = side_sge(&client, TO, BYTES);
 	struct task task = {.from = {.sges = &from, .count = 1}, .to = {.sges = &to, .count = 1}, .lba = 9};
 	struct task again = task;
 	uint8_t after[BLOCK_BYTES];
 
-	(void)state;
 	open_accel(false);
 	ibv_wr_start(ex);
 	put_block(&task, 1);
@@ -270,15 +267,4 @@ static void requests_are_aborted(void **state)
 	memcpy(client.expected + TO, after, BLOCK_BYTES);
 	side_compare(&client);
 	close_accel();
-}
-
-int main(void)
-{
-	const struct CMUnitTest cases[] = {
-		API_CASE(tasks),
-		API_CASE(tasks_with_a_key_tag),
-		API_CASE(requests_are_aborted),
-	};
-
-	return run_cases("accel_verbs", cases);
 }

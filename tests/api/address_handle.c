@@ -43,12 +43,11 @@ static uint32_t be32_at(const uint8_t *at)
 	return (uint32_t)be16_at(at) << 16 | be16_at(at + 2);
 }
 
-static void address_vector(void **state)
+TEST(address_vector)
 {
 	struct ibv_ah_attr attr = attributes_to("::ffff:127.0.0.1", 3);
 	uint8_t av[48];
 
-	(void)state;
 	attr.sl = 5;
 	attr.static_rate = IBV_RATE_100_GBPS;
 	attr.grh.flow_label = 0x12345;
@@ -70,7 +69,7 @@ static void address_vector(void **state)
 }
 
 /* Rates have the codes of libmlx5. A rate without a code gets that of the next higher rate, or no limit. */
-static void static_rates(void **state)
+TEST(static_rates)
 {
 	static const struct {
 		enum ibv_rate rate;
@@ -91,7 +90,6 @@ static void static_rates(void **state)
 	};
 	uint8_t av[48];
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
 		struct ibv_ah_attr attr = attributes_to("::ffff:127.0.0.1", 3);
 
@@ -102,12 +100,11 @@ static void static_rates(void **state)
 	}
 }
 
-static void udp_source_port(void **state)
+TEST(udp_source_port)
 {
 	struct ibv_ah_attr attr = attributes_to("::ffff:127.0.0.1", 2);
 	uint8_t av[48], again[48];
 
-	(void)state;
 	attr.grh.flow_label = 1;
 	vector_of(&attr, av);
 	assert_int_equal(be16_at(av + 14), 0); /* RoCE v1 has no UDP port */
@@ -123,7 +120,7 @@ static void udp_source_port(void **state)
 	assert_memory_equal(av, again, 48);
 }
 
-static void mac_addresses(void **state)
+TEST(mac_addresses)
 {
 	static const struct {
 		const char *gid;
@@ -140,7 +137,6 @@ static void mac_addresses(void **state)
 	};
 	uint8_t av[48];
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
 		struct ibv_ah_attr attr = attributes_to(cases[i].gid, cases[i].sgid_index);
 
@@ -149,14 +145,13 @@ static void mac_addresses(void **state)
 	}
 }
 
-static void layer_2_address_of_a_gid(void **state)
+TEST(layer_2_address_of_a_gid)
 {
 	struct ibv_ah_attr attr = attributes_to("fe80::211:22ff:fe33:4455", 1);
 	static const uint8_t expected[6] = {0x00, 0x11, 0x22, 0x33, 0x44, 0x55};
 	uint16_t vlan = 1;
 	uint8_t mac[6];
 
-	(void)state;
 	assert_int_equal(ibv_resolve_eth_l2_from_gid(context, &attr, mac, &vlan), 0);
 	assert_memory_equal(mac, expected, 6);
 	assert_int_equal(vlan, 0xffff);
@@ -167,11 +162,10 @@ static void layer_2_address_of_a_gid(void **state)
 	assert_int_equal(ibv_resolve_eth_l2_from_gid(context, &attr, mac, NULL), -EINVAL);
 }
 
-static void attributes_that_are_refused(void **state)
+TEST(attributes_that_are_refused)
 {
 	struct ibv_ah_attr good = attributes_to("::ffff:127.0.0.1", 3), attr;
 
-	(void)state;
 	attr = good;
 	attr.is_global = 0;
 	expect_null(ibv_create_ah(pd, &attr), EINVAL);
@@ -196,13 +190,12 @@ static void attributes_that_are_refused(void **state)
 	expect_null(ibv_create_ah(pd, &attr), EINVAL);
 }
 
-static void an_address_handle_keeps_its_pd(void **state)
+TEST(an_address_handle_keeps_its_pd)
 {
 	struct ibv_ah_attr attr = attributes_to("::ffff:127.0.0.1", 3);
 	struct ibv_pd *domain = ibv_alloc_pd(context);
 	struct ibv_ah *ah = ibv_create_ah(domain, &attr);
 
-	(void)state;
 	assert_non_null(ah);
 	assert_int_equal(ibv_dealloc_pd(domain), EBUSY);
 	assert_int_equal(ibv_destroy_ah(ah), 0);
@@ -272,11 +265,10 @@ static void expect_answer_to(const struct ibv_ah_attr *attr, const char *gid, ui
 	assert_int_equal(attr->src_path_bits, 5);
 }
 
-static void answer_over_ipv4(void **state)
+TEST(answer_over_ipv4)
 {
 	struct ibv_ah_attr attr;
 
-	(void)state;
 	put_ipv4("10.1.2.3", "127.0.0.1");
 	assert_int_equal(init_from(&attr), 0);
 	expect_answer_to(&attr, "::ffff:10.1.2.3", 3);
@@ -291,11 +283,10 @@ static void answer_over_ipv4(void **state)
 	assert_int_equal(init_from(&attr), -1);
 }
 
-static void answer_over_ipv6_and_roce_v1(void **state)
+TEST(answer_over_ipv6_and_roce_v1)
 {
 	struct ibv_ah_attr attr;
 
-	(void)state;
 	put_ipv6("fe80::211:22ff:fe33:4455", "fe80::200:ff:fe00:0", 17);
 	assert_int_equal(init_from(&attr), 0);
 	expect_answer_to(&attr, "fe80::211:22ff:fe33:4455", 1);
@@ -310,11 +301,10 @@ static void answer_over_ipv6_and_roce_v1(void **state)
 	expect_answer_to(&attr, "::ffff:10.1.2.3", 2);
 }
 
-static void headers_that_lead_nowhere(void **state)
+TEST(headers_that_lead_nowhere)
 {
 	struct ibv_ah_attr attr;
 
-	(void)state;
 	put_ipv6("fe80::1", "fe80::200:ff:fe00:0", 6);
 	assert_int_equal(init_from(&attr), -1);
 	assert_int_equal(errno, EPROTONOSUPPORT);
@@ -336,24 +326,22 @@ static void headers_that_lead_nowhere(void **state)
 }
 
 /* ibv_init_ah_from_wc(3): the GRH is ignored unless the completion has its flag. */
-static void completion_without_grh(void **state)
+TEST(completion_without_grh)
 {
 	struct ibv_wc wc = {.sl = 3, .slid = 7};
 	struct ibv_ah_attr attr;
 
-	(void)state;
 	assert_int_equal(ibv_init_ah_from_wc(context, 1, &wc, NULL, &attr), 0);
 	assert_int_equal(attr.is_global, 0);
 	assert_int_equal(attr.dlid, 7);
 	expect_null(ibv_create_ah_from_wc(pd, &wc, NULL, 1), EINVAL);
 }
 
-static void address_handle_of_the_sender(void **state)
+TEST(address_handle_of_the_sender)
 {
 	struct ibv_wc wc = {.wc_flags = IBV_WC_GRH};
 	struct ibv_ah *ah;
 
-	(void)state;
 	put_ipv4("10.1.2.3", "127.0.0.1");
 	ah = ibv_create_ah_from_wc(pd, &wc, (struct ibv_grh *)(void *)header, 1);
 	assert_non_null(ah);
@@ -363,23 +351,8 @@ static void address_handle_of_the_sender(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(address_vector),
-		cmocka_unit_test(static_rates),
-		cmocka_unit_test(udp_source_port),
-		cmocka_unit_test(mac_addresses),
-		cmocka_unit_test(layer_2_address_of_a_gid),
-		cmocka_unit_test(attributes_that_are_refused),
-		cmocka_unit_test(an_address_handle_keeps_its_pd),
-		cmocka_unit_test(answer_over_ipv4),
-		cmocka_unit_test(answer_over_ipv6_and_roce_v1),
-		cmocka_unit_test(headers_that_lead_nowhere),
-		cmocka_unit_test(completion_without_grh),
-		cmocka_unit_test(address_handle_of_the_sender),
-	};
-
 	setenv("SOFTHCA_GIDS", "loopback", 1);
 	/* Routes and neighbours of the machine do not matter here: destinations.c tests them. */
 	setenv("SOFTHCA_LINK", "local", 1);
-	return cmocka_run_group_tests(tests, objects_open, objects_close);
+	return run_cases(.group_setup = objects_open, .group_teardown = objects_close);
 }

@@ -55,12 +55,11 @@ static void create(enum ibv_qp_type type)
 }
 
 /* The first message in RTR, of any kind, raises the event, once until the QP is reset. */
-static void communication_established(void **state)
+TEST(communication_established)
 {
 	static const enum ibv_wr_opcode opcodes[] = {IBV_WR_SEND, IBV_WR_RDMA_WRITE, IBV_WR_RDMA_READ};
 	static const enum ibv_wc_opcode done[] = {IBV_WC_SEND, IBV_WC_RDMA_WRITE, IBV_WC_RDMA_READ};
 
-	(void)state;
 	for (int uc = 0; uc < 2; uc++)
 		for (int i = 0; i < (uc ? 2 : 3); i++) {
 			create(uc ? IBV_QPT_UC : IBV_QPT_RC);
@@ -84,7 +83,7 @@ static void communication_established(void **state)
 }
 
 /* A QP that is in RTS before the first message raises no event; neither do datagrams. */
-static void nothing_to_establish(void **state)
+TEST(nothing_to_establish)
 {
 	struct ibv_sge header = side_sge(&server, 0, 40);
 	struct ibv_ah_attr path = {
@@ -93,7 +92,6 @@ static void nothing_to_establish(void **state)
 		.grh = {.dgid = server.gid, .sgid_index = client.gid_index, .hop_limit = 1},
 	};
 
-	(void)state;
 	post_receive(&pair.server, RECEIVES, NULL, 0);
 	post(&pair.client, IBV_WR_SEND, SENDS);
 	expect_sent(SENDS);
@@ -138,11 +136,10 @@ static void close_srq(void)
 }
 
 /* A QP that enters ERR reports once that it consumes no more receives, whatever moved it there. */
-static void last_wqe_after_modify(void **state)
+TEST(last_wqe_after_modify)
 {
 	static const enum ibv_qp_type types[] = {IBV_QPT_RC, IBV_QPT_UD};
 
-	(void)state;
 	for (int i = 0; i < 2; i++) {
 		note("type %d", types[i]);
 		open_with_srq(types[i]);
@@ -158,13 +155,12 @@ static void last_wqe_after_modify(void **state)
 }
 
 /* A QP that was never connected raises the event, too: a program that destroys it may wait for it. */
-static void last_wqe_of_the_unconnected(void **state)
+TEST(last_wqe_of_the_unconnected)
 {
 	static const enum ibv_qp_state states[] = {IBV_QPS_RESET, IBV_QPS_INIT};
 	struct ibv_qp_init_attr attr = {.qp_type = IBV_QPT_RC, .cap = {.max_send_wr = 1, .max_send_sge = 1}};
 	struct ibv_qp_attr to = {.qp_state = IBV_QPS_INIT, .port_num = 1};
 
-	(void)state;
 	open_with_srq(IBV_QPT_RC);
 	attr.srq = srq;
 	attr.send_cq = attr.recv_cq = pair.server.qp->recv_cq;
@@ -187,13 +183,12 @@ static void last_wqe_of_the_unconnected(void **state)
 	close_srq();
 }
 
-static void last_wqe_after_errors(void **state)
+TEST(last_wqe_after_errors)
 {
 	struct ibv_sge bad_sge = {side_address(&server, 0), 8, 0xdeadbeef}, long_sge = side_sge(&client, 0, 41);
 	struct ibv_send_wr bad = {.wr_id = SENDS, .sg_list = &bad_sge, .num_sge = 1, .opcode = IBV_WR_SEND};
 	struct ibv_send_wr too_long = {.wr_id = SENDS, .sg_list = &long_sge, .num_sge = 1, .opcode = IBV_WR_SEND};
 
-	(void)state;
 	note("its own send fails");
 	open_with_srq(IBV_QPT_RC);
 	post_send(&pair.server, &bad);
@@ -223,9 +218,8 @@ static void last_wqe_after_errors(void **state)
 }
 
 /* Destroying a QP is not an error. */
-static void no_last_wqe_without_error(void **state)
+TEST(no_last_wqe_without_error)
 {
-	(void)state;
 	open_with_srq(IBV_QPT_RC);
 	to_state(&pair.server, IBV_QPS_RESET);
 	close_srq();
@@ -269,11 +263,10 @@ static uint32_t open_with_small_cqs(void)
  * A CQ holds as many completions as it has entries (ibv_create_cq(3)). A completion that does not fit puts the CQ and its own QP
  * into error (IBTA C11-39). The ring may hold one entry more than promised.
  */
-static void overrun_of_the_send_queue(void **state)
+TEST(overrun_of_the_send_queue)
 {
 	uint32_t entries = open_with_small_cqs();
 
-	(void)state;
 	for (uint32_t i = 0; i < entries; i++)
 		post(&pair.client, IBV_WR_RDMA_WRITE, SENDS + i);
 	expect_no_event(&client);
@@ -290,11 +283,10 @@ static void overrun_of_the_send_queue(void **state)
 	expect_state(&pair.server, IBV_QPS_RTS);
 }
 
-static void overrun_of_the_receive_queue(void **state)
+TEST(overrun_of_the_receive_queue)
 {
 	uint32_t entries = open_with_small_cqs();
 
-	(void)state;
 	/* Two receives complete after the CQ is full, before either overrun can be observed. */
 	for (uint32_t i = 0; i < entries + 2; i++)
 		post_receive(&pair.server, RECEIVES, NULL, 0);
@@ -312,7 +304,7 @@ static void overrun_of_the_receive_queue(void **state)
 }
 
 /* Another QP on the same CQ fails when one of its own completions is lost. */
-static void overrun_of_a_shared_cq(void **state)
+TEST(overrun_of_a_shared_cq)
 {
 	struct ibv_qp_init_attr init = {
 		.cap = {.max_send_wr = 16, .max_recv_wr = 16, .max_send_sge = 1, .max_recv_sge = 1},
@@ -321,7 +313,6 @@ static void overrun_of_a_shared_cq(void **state)
 	uint32_t entries = open_with_small_cqs();
 	struct endpoint loop = {.options = &pair.options, .side = &client, .peer = &loop};
 
-	(void)state;
 	init.send_cq = init.recv_cq = pair.client.cq;
 	loop.qp = ibv_create_qp(client.pd, &init);
 	loop.cq = pair.client.cq;
@@ -341,11 +332,10 @@ static void overrun_of_a_shared_cq(void **state)
 }
 
 /* A program that polls in time sees no overrun. */
-static void no_overrun_if_polled(void **state)
+TEST(no_overrun_if_polled)
 {
 	uint32_t entries = open_with_small_cqs();
 
-	(void)state;
 	for (int round = 0; round < 100; round++) {
 		for (uint32_t i = 0; i < entries; i++)
 			post(&pair.client, IBV_WR_RDMA_WRITE, SENDS + i);
@@ -353,17 +343,4 @@ static void no_overrun_if_polled(void **state)
 			expect_completion(&pair.client, SENDS + i, IBV_WC_RDMA_WRITE);
 	}
 	expect_no_event(&client);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		API_CASE(communication_established), API_CASE(nothing_to_establish),
-		API_CASE(last_wqe_after_modify),     API_CASE(last_wqe_of_the_unconnected),
-		API_CASE(last_wqe_after_errors),     API_CASE(no_last_wqe_without_error),
-		API_CASE(overrun_of_the_send_queue), API_CASE(overrun_of_the_receive_queue),
-		API_CASE(overrun_of_a_shared_cq),    API_CASE(no_overrun_if_polled),
-	};
-
-	return run_cases("async_qp_events", tests);
 }

@@ -58,13 +58,12 @@ static void expect_posted_up_to(struct ibv_send_wr *list, size_t bad, int error)
 	expect_state(&pair.client, IBV_QPS_RTS);
 }
 
-static void lists_of_sends(void **state)
+TEST(lists_of_sends)
 {
 	struct ibv_send_wr list[LIST];
 	struct ibv_sge sges[LIST], many[PAIR_SGES + 1], long_sge;
 	struct pair_options options = pair_defaults(IBV_QPT_RC);
 
-	(void)state;
 	options.max_inline_data = 32;
 	pair_replace(&pair, &options);
 	for (size_t i = 0; i < ARRAY_SIZE(many); i++)
@@ -98,13 +97,12 @@ static void lists_of_sends(void **state)
 }
 
 /* Builders: a batch with one bad request is not posted at all (ibv_wr_post(3)). */
-static void batches(void **state)
+TEST(batches)
 {
 	struct ibv_sge many[PAIR_SGES + 1];
 	static uint8_t data[4096];
 	struct ibv_qp_ex *ex = pair.client.ex;
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(many); i++)
 		many[i] = side_sge(&client, 0, 8);
 	for (int bad = 0; bad < 3; bad++) {
@@ -164,13 +162,12 @@ static void expect_receives(size_t posted)
 	pair_renew(&pair);
 }
 
-static void lists_of_receives(void **state)
+TEST(lists_of_receives)
 {
 	struct pair_options options = pair_defaults(IBV_QPT_RC);
 	struct ibv_sge sges[LIST], many[PAIR_SGES + 1], too_long[] = {{0, 1u << 31, 0}};
 	struct ibv_recv_wr list[LIST], *bad_wr;
 
-	(void)state;
 	options.rnr_retry = 0;
 	pair_replace(&pair, &options);
 	for (size_t i = 0; i < ARRAY_SIZE(many); i++)
@@ -189,7 +186,7 @@ static void lists_of_receives(void **state)
 	expect_all_works(HERE);
 }
 
-static void lists_of_shared_receives(void **state)
+TEST(lists_of_shared_receives)
 {
 	struct ibv_srq_init_attr attr = {.attr = {.max_wr = 15, .max_sge = 3}};
 	struct ibv_srq *srq = ibv_create_srq(server.pd, &attr);
@@ -197,7 +194,6 @@ static void lists_of_shared_receives(void **state)
 	struct ibv_recv_wr list[LIST], *bad_wr;
 	struct ibv_sge sges[LIST], many[8];
 
-	(void)state;
 	assert_non_null(srq);
 	options.srq = srq;
 	options.rnr_retry = 0;
@@ -227,14 +223,13 @@ static void lists_of_shared_receives(void **state)
 
 /* ---- sizes beyond the limits -------------------------------------------------------------------------------- */
 
-static void queue_pairs_beyond_the_limits(void **state)
+TEST(queue_pairs_beyond_the_limits)
 {
 	const struct ibv_qp_cap good = {.max_send_wr = 1, .max_recv_wr = 1, .max_send_sge = 1, .max_recv_sge = 1};
 	struct ibv_qp_init_attr init = {.qp_type = IBV_QPT_RC}, before;
 	struct ibv_device_attr device;
 	static const uint32_t beyond[] = {1, 1000, INT32_MAX, (uint32_t)INT32_MAX + 1, UINT32_MAX};
 
-	(void)state;
 	expect_error(ibv_query_device(client.context, &device), 0);
 	init.send_cq = init.recv_cq = pair.client.cq;
 	for (size_t i = 0; i < ARRAY_SIZE(beyond); i++)
@@ -259,7 +254,7 @@ static void queue_pairs_beyond_the_limits(void **state)
 	expect_all_works(HERE);
 }
 
-static void other_objects_beyond_the_limits(void **state)
+TEST(other_objects_beyond_the_limits)
 {
 	struct ibv_device_attr_ex device;
 	struct ibv_alloc_dm_attr dm = {0};
@@ -267,7 +262,6 @@ static void other_objects_beyond_the_limits(void **state)
 		.pd = client.pd, .create_flags = MLX5DV_MKEY_INIT_ATTR_FLAGS_INDIRECT, .max_entries = UINT16_MAX};
 	struct ibv_srq_init_attr srq = {0}, before;
 
-	(void)state;
 	expect_error(ibv_query_device_ex(client.context, NULL, &device), 0);
 	expect_null(ibv_create_cq(client.context, device.orig_attr.max_cqe + 1, NULL, NULL, 0), EINVAL);
 	expect_null(ibv_create_cq(client.context, INT32_MAX, NULL, NULL, 0), EINVAL);
@@ -298,7 +292,7 @@ static void other_objects_beyond_the_limits(void **state)
 
 /* ---- objects of another context, or none -------------------------------------------------------------------- */
 
-static void foreign_objects(void **state)
+TEST(foreign_objects)
 {
 	struct ibv_srq_init_attr srq_attr = {.attr = {.max_wr = 1, .max_sge = 1}};
 	struct ibv_srq *foreign_srq = ibv_create_srq(server.pd, &srq_attr);
@@ -322,7 +316,6 @@ static void foreign_objects(void **state)
 	struct ibv_mw_bind bind = {.bind_info = {.mr = server.mr, .addr = side_address(&server, 0), .length = 8}};
 	struct ibv_qp *qp;
 
-	(void)state;
 	assert_non_null(foreign_srq);
 	assert_non_null(foreign_dm);
 	assert_non_null(foreign_channel);
@@ -374,7 +367,7 @@ static void foreign_objects(void **state)
 /* ---- objects destroyed in the wrong order ------------------------------------------------------------------- */
 
 /* Creates every dependency between objects at once; objects in use cannot be destroyed and remain usable. */
-static void wrong_order(void **state)
+TEST(wrong_order)
 {
 	struct ibv_td_init_attr td_attr = {0};
 	struct ibv_td *td = ibv_alloc_td(server.context, &td_attr);
@@ -397,7 +390,6 @@ static void wrong_order(void **state)
 	struct ibv_recv_wr wr = {.wr_id = RECEIVES, .sg_list = &sge, .num_sge = 1}, *bad;
 	struct ibv_send_wr send = {.wr_id = SENDS, .opcode = IBV_WR_SEND, .send_flags = IBV_SEND_SIGNALED};
 
-	(void)state;
 	assert_non_null(domain);
 	assert_non_null(srq);
 	assert_non_null(dm_mr);
@@ -432,20 +424,4 @@ static void wrong_order(void **state)
 	expect_error(ibv_dealloc_td(td), 0);
 	expect_error(ibv_dereg_mr(dm_mr), 0);
 	expect_error(ibv_free_dm(dm), 0);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		API_CASE(lists_of_sends),
-		API_CASE(batches),
-		API_CASE(lists_of_receives),
-		API_CASE(lists_of_shared_receives),
-		API_CASE(queue_pairs_beyond_the_limits),
-		API_CASE(other_objects_beyond_the_limits),
-		API_CASE(foreign_objects),
-		API_CASE(wrong_order),
-	};
-
-	return run_cases("bad_input", tests);
 }

@@ -4,25 +4,15 @@
  * numbers for the files. The library neither writes to such a file, nor reads from it, nor closes it. Descriptors that the
  * program does not know have high numbers, out of reach of such a program, and are closed by execve(2).
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "test_case.h"
 
 #include <dirent.h>
-#include <errno.h>
 #include <fcntl.h>
-#include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
-#include <unistd.h>
 #include <infiniband/verbs.h>
 
 enum { FILES = 12, BYTES = 64, DEADLINE_SECONDS = 20, OF_A_DAEMON = 1023, FEW = 64, FIRST = 3 };
@@ -303,9 +293,8 @@ static void in_child(void (*run)(void))
 }
 
 #define CHILD_CASE(function)                                                                                           \
-	static void function##_case(void **state)                                                                      \
+	TEST(function##_case)                                                                                          \
 	{                                                                                                              \
-		(void)state;                                                                                           \
 		in_child(function);                                                                                    \
 	}
 
@@ -319,15 +308,5 @@ CHILD_CASE(all_closed_and_used_up)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(numbers_are_high_case),
-		cmocka_unit_test(numbers_with_the_usual_limit_case),
-		cmocka_unit_test(numbers_with_few_descriptors_case),
-		cmocka_unit_test(closed_by_a_daemon_case),
-		cmocka_unit_test(all_closed_by_a_daemon_case),
-		cmocka_unit_test(all_closed_by_close_range_case),
-		cmocka_unit_test(all_closed_and_used_up_case),
-	};
-
-	return cmocka_run_group_tests_name("closed_descriptors", tests, NULL, NULL);
+	return run_cases();
 }

@@ -15,12 +15,11 @@ static void write_own(struct own *own)
 }
 
 /* Consumes half a ring at a time, then one by one: the record passes 0 with CQEs pending, and with none. */
-static void by_command(void **state)
+TEST(by_command)
 {
 	struct own own;
 	uint32_t at_once = OWN_CQES / 2;
 
-	(void)state;
 	own_open(&own, &client, 0);
 	own_connect(&own, &own);
 	for (uint32_t i = 0; i < LAPS * OWN_CQES; i += at_once) {
@@ -37,7 +36,7 @@ static void by_command(void **state)
 	own_close(&own);
 }
 
-static void of_verbs(void **state)
+TEST(of_verbs)
 {
 	struct mlx5dv_cq out = {0};
 	struct mlx5dv_obj object = {.cq = {.in = pair.client.qp->send_cq, .out = &out}};
@@ -51,7 +50,6 @@ static void of_verbs(void **state)
 	};
 	uint32_t consumed;
 
-	(void)state;
 	assert_int_equal(mlx5dv_init_obj(&object, MLX5DV_OBJ_CQ), 0);
 	consumed = be32toh(((volatile uint32_t *)out.dbrec)[0]) & 0xffffff;
 	for (uint32_t i = 0; i < LAPS * out.cqe_cnt; i++) {
@@ -67,7 +65,7 @@ static void of_verbs(void **state)
 }
 
 /* mlx5dv_devx_obj_create(3): a QP by command uses the number of a CQ of ibv_create_cq(3). */
-static void cq_by_number(void **state)
+TEST(cq_by_number)
 {
 	struct ibv_cq *cq = ibv_create_cq(client.context, 8, NULL, NULL, 0);
 	struct mlx5dv_cq out = {0};
@@ -75,7 +73,6 @@ static void cq_by_number(void **state)
 	struct command command;
 	struct own own;
 
-	(void)state;
 	assert_non_null(cq);
 	assert_int_equal(mlx5dv_init_obj(&object, MLX5DV_OBJ_CQ), 0);
 	own_open_cq(&own, &client);
@@ -104,15 +101,4 @@ static void cq_by_number(void **state)
 	expect_error(ibv_destroy_cq(cq), EBUSY);
 	own_close(&own);
 	expect_error(ibv_destroy_cq(cq), 0);
-}
-
-int main(void)
-{
-	const struct CMUnitTest cases[] = {
-		API_CASE(by_command),
-		API_CASE(of_verbs),
-		API_CASE(cq_by_number),
-	};
-
-	return run_cases("consumer_records", cases);
 }

@@ -9,8 +9,6 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <poll.h>
-#include <stdio.h>
-#include <unistd.h>
 
 enum { DEVICES = 3 };
 
@@ -27,12 +25,11 @@ static struct ibv_context *open_first(void)
 	return context;
 }
 
-static void list_ends_with_null_and_counts(void **state)
+TEST(list_ends_with_null_and_counts)
 {
 	struct ibv_device **list;
 	int count = -1;
 
-	(void)state;
 	list = ibv_get_device_list(&count);
 	assert_non_null(list);
 	assert_int_equal(count, DEVICES);
@@ -63,12 +60,11 @@ static void list_ends_with_null_and_counts(void **state)
 }
 
 /* pyverbs opens a device after freeing its list. */
-static void devices_outlive_their_list(void **state)
+TEST(devices_outlive_their_list)
 {
 	struct ibv_device **list = ibv_get_device_list(NULL), *device;
 	struct ibv_context *context;
 
-	(void)state;
 	device = list[1];
 	ibv_free_device_list(list);
 	context = ibv_open_device(device);
@@ -81,13 +77,12 @@ static void devices_outlive_their_list(void **state)
 }
 
 /* verbs.h calls these without checking for NULL. */
-static void tables_have_what_inline_calls_need(void **state)
+TEST(tables_have_what_inline_calls_need)
 {
 	struct ibv_context *context = open_first();
 	struct ibv_context_ops none = {0};
 	const char *ops = (const char *)&context->ops;
 
-	(void)state;
 	assert_ptr_equal(context->abi_compat, __VERBS_ABI_IS_EXTENDED);
 	assert_true(context->num_comp_vectors >= 1);
 	for (size_t i = 0; i < sizeof(none) / sizeof(void *); i++)
@@ -100,13 +95,12 @@ static void tables_have_what_inline_calls_need(void **state)
 	assert_int_equal(ibv_close_device(context), 0);
 }
 
-static void missing_operations_fail_with_eopnotsupp(void **state)
+TEST(missing_operations_fail_with_eopnotsupp)
 {
 	struct ibv_context *context = open_first();
 	struct ibv_counters_init_attr counters = {0};
 	struct ibv_wq_init_attr wq = {0};
 
-	(void)state;
 	errno = 0;
 	assert_null(ibv_create_counters(context, &counters));
 	assert_int_equal(errno, EOPNOTSUPP);
@@ -116,7 +110,7 @@ static void missing_operations_fail_with_eopnotsupp(void **state)
 	assert_int_equal(ibv_close_device(context), 0);
 }
 
-static void descriptors_are_real(void **state)
+TEST(descriptors_are_real)
 {
 	int before = count_descriptors();
 	struct ibv_context *context = open_first();
@@ -124,7 +118,6 @@ static void descriptors_are_real(void **state)
 				   {.fd = context->async_fd, .events = POLLIN}};
 	struct ibv_async_event event;
 
-	(void)state;
 	assert_true(context->cmd_fd >= 0 && context->async_fd >= 0 && context->cmd_fd != context->async_fd);
 	assert_true(fcntl(context->cmd_fd, F_GETFD) & FD_CLOEXEC);
 	assert_true(fcntl(context->async_fd, F_GETFD) & FD_CLOEXEC);
@@ -139,14 +132,13 @@ static void descriptors_are_real(void **state)
 }
 
 /* ibv_open_device(3): closing "does not release all the resources". The PD must survive and stay usable. */
-static void closing_with_objects_left_is_harmless(void **state)
+TEST(closing_with_objects_left_is_harmless)
 {
 	struct ibv_context *context = open_first();
 	struct ibv_pd *pd = ibv_alloc_pd(context);
 	static char buffer[64];
 	struct ibv_mr *mr;
 
-	(void)state;
 	assert_non_null(pd);
 	assert_int_equal(ibv_close_device(context), 0);
 	mr = ibv_reg_mr(pd, buffer, sizeof(buffer), IBV_ACCESS_LOCAL_WRITE);
@@ -156,12 +148,11 @@ static void closing_with_objects_left_is_harmless(void **state)
 	assert_int_equal(ibv_close_device(context), 0);
 }
 
-static void import_needs_a_command_descriptor(void **state)
+TEST(import_needs_a_command_descriptor)
 {
 	struct ibv_context *context = open_first();
 	int pipes[2];
 
-	(void)state;
 	errno = 0;
 	assert_null(ibv_import_device(-1));
 	assert_int_equal(errno, EINVAL);
@@ -203,7 +194,7 @@ static int import_teardown(void **state)
 	return 0;
 }
 
-static void imported_context_is_one_of_the_device(void **state)
+TEST_WITH(imported_context_is_one_of_the_device, import_setup, import_teardown)
 {
 	struct imported *both = *state;
 
@@ -212,7 +203,7 @@ static void imported_context_is_one_of_the_device(void **state)
 	assert_int_not_equal(both->first->async_fd, both->second->async_fd);
 }
 
-static void handles_lead_to_the_same_objects(void **state)
+TEST_WITH(handles_lead_to_the_same_objects, import_setup, import_teardown)
 {
 	struct imported *both = *state;
 	struct ibv_alloc_dm_attr dm_attr = {.length = 64};
@@ -258,7 +249,7 @@ static void handles_lead_to_the_same_objects(void **state)
 	assert_int_equal(ibv_dealloc_pd(pd), 0);
 }
 
-static void wrong_handles_are_refused(void **state)
+TEST_WITH(wrong_handles_are_refused, import_setup, import_teardown)
 {
 	struct imported *both = *state;
 	struct ibv_pd *pd = ibv_alloc_pd(both->first);
@@ -276,7 +267,7 @@ static void wrong_handles_are_refused(void **state)
 }
 
 /* ibv_import_pd(3): the object is destroyed once, through any of its handles; the others unimport. */
-static void destroyed_through_the_import(void **state)
+TEST_WITH(destroyed_through_the_import, import_setup, import_teardown)
 {
 	struct imported *both = *state;
 	struct ibv_pd *pd = ibv_alloc_pd(both->first), *pd2 = ibv_import_pd(both->second, pd->handle);
@@ -293,7 +284,7 @@ static void destroyed_through_the_import(void **state)
 }
 
 /* The device object is in use although this handle of it is not. */
-static void in_use_through_the_import(void **state)
+TEST_WITH(in_use_through_the_import, import_setup, import_teardown)
 {
 	struct imported *both = *state;
 	struct ibv_pd *pd = ibv_alloc_pd(both->first), *pd2 = ibv_import_pd(both->second, pd->handle);
@@ -315,22 +306,7 @@ static void in_use_through_the_import(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(list_ends_with_null_and_counts),
-		cmocka_unit_test(devices_outlive_their_list),
-		cmocka_unit_test(tables_have_what_inline_calls_need),
-		cmocka_unit_test(missing_operations_fail_with_eopnotsupp),
-		cmocka_unit_test(descriptors_are_real),
-		cmocka_unit_test(closing_with_objects_left_is_harmless),
-		cmocka_unit_test(import_needs_a_command_descriptor),
-		cmocka_unit_test_setup_teardown(imported_context_is_one_of_the_device, import_setup, import_teardown),
-		cmocka_unit_test_setup_teardown(handles_lead_to_the_same_objects, import_setup, import_teardown),
-		cmocka_unit_test_setup_teardown(wrong_handles_are_refused, import_setup, import_teardown),
-		cmocka_unit_test_setup_teardown(destroyed_through_the_import, import_setup, import_teardown),
-		cmocka_unit_test_setup_teardown(in_use_through_the_import, import_setup, import_teardown),
-	};
-
 	setenv("SOFTHCA_DEVICES", "3", 1);
 	setenv("SOFTHCA_DEVICE_NAME", "soft", 1);
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return run_cases();
 }

@@ -41,8 +41,6 @@ static int ring_close(void **state)
 	return 0;
 }
 
-#define RING_CASE(function) cmocka_unit_test_setup_teardown(function, ring_open, ring_close)
-
 /* Runs all operations between two neighbours, in both directions. */
 static void talk(int i)
 {
@@ -56,18 +54,16 @@ static void talk(int i)
 	expect_fetch_add(&links[i], view_part(here, 0, 8), view_part(there, 0, 8), IBV_WC_SUCCESS);
 }
 
-static void all_talk_to_their_neighbours(void **state)
+TEST(all_talk_to_their_neighbours)
 {
-	(void)state;
 	for (int round = 0; round < 3; round++)
 		for (int i = 0; i < RING; i++)
 			talk(i);
 }
 
 /* Passes a message around the ring. */
-static void around_the_ring(void **state)
+TEST(around_the_ring)
 {
-	(void)state;
 	for (int i = 0; i < RING; i++) {
 		struct ibv_sge source = side_sge(&ring[i], 100, 1000), sink = side_sge(next_side(i), 100, 1000);
 		struct ibv_send_wr wr = {.wr_id = SENDS,
@@ -86,9 +82,8 @@ static void around_the_ring(void **state)
 		assert_memory_equal(ring[0].memory + 100, ring[i].memory + 100, 1000);
 }
 
-static void numbers_are_unique(void **state)
+TEST(numbers_are_unique)
 {
-	(void)state;
 	for (int i = 0; i < 2 * RING; i++)
 		for (int k = 0; k < i; k++) {
 			const struct endpoint *one = i % 2 ? &links[i / 2].server : &links[i / 2].client;
@@ -99,9 +94,8 @@ static void numbers_are_unique(void **state)
 }
 
 /* A key serves only the QPs of its own domain, even if another context registered the same memory. */
-static void keys_are_each_ones_own(void **state)
+TEST(keys_are_each_ones_own)
 {
-	(void)state;
 	for (int i = 0; i < RING; i++) {
 		struct side *here = &ring[i], *there = next_side(i);
 
@@ -128,12 +122,11 @@ static void keys_are_each_ones_own(void **state)
 }
 
 /* An event is delivered to the context of its QP. */
-static void events_are_each_ones_own(void **state)
+TEST(events_are_each_ones_own)
 {
 	struct ibv_send_wr wr = {.opcode = IBV_WR_RDMA_WRITE};
 	struct ibv_sge sge;
 
-	(void)state;
 	for (int i = 0; i < RING; i++) {
 		sge = side_sge(&ring[i], 0, 8);
 		wr.sg_list = &sge;
@@ -154,11 +147,10 @@ static void events_are_each_ones_own(void **state)
 }
 
 /* One side closes all its objects: the others keep working, and the links to it are opened again. */
-static void one_ends_the_others_go_on(void **state)
+TEST(one_ends_the_others_go_on)
 {
 	struct pair_options options = pair_defaults(IBV_QPT_RC);
 
-	(void)state;
 	for (int i = 0; i < RING; i++) {
 		int before = (i + RING - 1) % RING;
 
@@ -178,12 +170,11 @@ static void one_ends_the_others_go_on(void **state)
 }
 
 /* Opens, uses and closes contexts repeatedly, without leaking descriptors. */
-static void many_lives(void **state)
+TEST(many_lives)
 {
 	struct pair_options options = pair_defaults(IBV_QPT_RC);
 	int descriptors = count_descriptors();
 
-	(void)state;
 	for (int i = 0; i < 100; i++) {
 		struct side one, other;
 		struct pair between;
@@ -201,12 +192,11 @@ static void many_lives(void **state)
 }
 
 /* Sends datagrams from each side to each; the QP number identifies the sender. */
-static void datagrams_between_all(void **state)
+TEST(datagrams_between_all)
 {
 	struct pair_options options = pair_defaults(IBV_QPT_UD);
 	static struct pair ends[RING]; /* only their clients are used */
 
-	(void)state;
 	for (int i = 0; i < RING; i++)
 		pair_open(&ends[i], &ring[i], next_side(i), &options);
 	for (int from = 0; from < RING; from++)
@@ -239,16 +229,5 @@ static void datagrams_between_all(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		RING_CASE(all_talk_to_their_neighbours),
-		RING_CASE(around_the_ring),
-		RING_CASE(numbers_are_unique),
-		RING_CASE(keys_are_each_ones_own),
-		RING_CASE(events_are_each_ones_own),
-		RING_CASE(one_ends_the_others_go_on),
-		RING_CASE(many_lives),
-		RING_CASE(datagrams_between_all),
-	};
-
-	return run_cases("contexts", tests);
+	return run_cases(.setup = ring_open, .teardown = ring_close);
 }

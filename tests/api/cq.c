@@ -26,8 +26,6 @@ static int tear_down(void **state)
 	return 0;
 }
 
-#define CQ_CASE(function) cmocka_unit_test_setup_teardown(function, set_up, tear_down)
-
 static struct ibv_cq *make_cq(int cqe)
 {
 	struct ibv_cq *cq = ibv_create_cq(side.context, cqe, NULL, NULL, 0);
@@ -68,11 +66,10 @@ static int max_cqe(void)
 
 /* ---- creation ------------------------------------------------------------------------------------------------- */
 
-static void basic_refusals(void **state)
+TEST(basic_refusals)
 {
 	struct ibv_context *context = side.context;
 
-	(void)state;
 	expect_null(ibv_create_cq(context, 0, NULL, NULL, 0), EINVAL);
 	expect_null(ibv_create_cq(context, -1, NULL, NULL, 0), EINVAL);
 	expect_null(ibv_create_cq(context, INT32_MIN, NULL, NULL, 0), EINVAL);
@@ -87,9 +84,8 @@ static void expect_ex_refused(struct ibv_cq_init_attr_ex attr, int error)
 	expect_null(ibv_create_cq_ex(side.context, &attr), error);
 }
 
-static void extended_refusals(void **state)
+TEST(extended_refusals)
 {
-	(void)state;
 	expect_ex_refused((struct ibv_cq_init_attr_ex){.cqe = 0}, EINVAL);
 	expect_ex_refused((struct ibv_cq_init_attr_ex){.cqe = max_cqe() + 1}, EINVAL);
 	expect_ex_refused((struct ibv_cq_init_attr_ex){.cqe = UINT32_MAX}, EINVAL);
@@ -110,7 +106,7 @@ static void extended_refusals(void **state)
 	expect_ex_refused((struct ibv_cq_init_attr_ex){.cqe = 1, .comp_mask = IBV_CQ_INIT_ATTR_MASK_PD}, EINVAL);
 }
 
-static void dv_attributes(void **state)
+TEST(dv_attributes)
 {
 	static const struct {
 		struct mlx5dv_cq_init_attr dv;
@@ -143,7 +139,6 @@ static void dv_attributes(void **state)
 		{{.comp_mask = 8}, NULL, 0},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
 		struct ibv_cq_init_attr_ex attr = {.cqe = 10, .wc_flags = IBV_WC_STANDARD_FLAGS};
 		struct mlx5dv_cq_init_attr dv = rows[i].dv;
@@ -172,13 +167,12 @@ static void dv_attributes(void **state)
 	}
 }
 
-static void sizes(void **state)
+TEST(sizes)
 {
 	static const int asked[] = {1, 2, 3, 4, 7, 8, 100, 1000, 65535, 65536};
 	static const int got[] = {1, 3, 3, 7, 7, 15, 127, 1023, 65535, 131071};
 	struct ibv_cq *cq;
 
-	(void)state;
 	for (int i = 0; i < 10; i++) {
 		cq = make_cq(asked[i]);
 		assert_int_equal(cq->cqe, got[i]);
@@ -195,11 +189,10 @@ static void sizes(void **state)
 }
 
 /* ibv_create_cq(3): "fails if any queue pair is still associated with this CQ". */
-static void a_cq_in_use_stays(void **state)
+TEST(a_cq_in_use_stays)
 {
 	struct ibv_cq *cq;
 
-	(void)state;
 	cq = make_cq(10);
 	connect(cq, cq);
 	assert_int_equal(ibv_destroy_cq(cq), EBUSY);
@@ -211,13 +204,12 @@ static void a_cq_in_use_stays(void **state)
 
 /* ---- resize --------------------------------------------------------------------------------------------------- */
 
-static void resize_keeps_unpolled_completions(void **state)
+TEST(resize_keeps_unpolled_completions)
 {
 	static const int sizes_in_turn[] = {7, 31, 15, 63, 9, 5, 7};
 	struct ibv_cq *cq;
 	uint64_t sent = 0, polled = 0;
 
-	(void)state;
 	cq = make_cq(15);
 	connect(cq, cq);
 	for (int round = 0; round < 40; round++) {
@@ -242,11 +234,10 @@ static void resize_keeps_unpolled_completions(void **state)
 }
 
 /* Resizes a full CQ; later completions follow the existing ones. */
-static void resize_when_full(void **state)
+TEST(resize_when_full)
 {
 	static const int larger[] = {7, 30, 255};
 
-	(void)state;
 	for (int i = 0; i < 3; i++)
 		for (uint64_t before = 0; before < 9; before++) {
 			struct ibv_cq *cq = make_cq(3);
@@ -271,11 +262,10 @@ static void resize_when_full(void **state)
 		}
 }
 
-static void resize_refusals(void **state)
+TEST(resize_refusals)
 {
 	struct ibv_cq *cq;
 
-	(void)state;
 	cq = make_cq(7);
 	connect(cq, cq);
 	assert_int_equal(ibv_resize_cq(cq, -1), EINVAL);
@@ -299,12 +289,11 @@ static void resize_refusals(void **state)
 /* ---- purge ---------------------------------------------------------------------------------------------------- */
 
 /* Completions of a QP are removed with it; those of others on the same CQ stay (ibv_modify_qp(3) to RESET, ibv_destroy_qp(3)). */
-static void reset_and_destroy_purge(void **state)
+TEST(reset_and_destroy_purge)
 {
 	struct ibv_qp_attr reset = {.qp_state = IBV_QPS_RESET};
 	struct ibv_cq *cq;
 
-	(void)state;
 	cq = make_cq(31);
 	connect(cq, cq);
 	for (int i = 0; i < 4; i++) {
@@ -328,13 +317,12 @@ static void reset_and_destroy_purge(void **state)
 
 /* ---- overrun -------------------------------------------------------------------------------------------------- */
 
-static void overrun_breaks_the_cq(void **state)
+TEST(overrun_breaks_the_cq)
 {
 	struct ibv_send_wr wr = {.opcode = IBV_WR_RDMA_WRITE, .send_flags = IBV_SEND_SIGNALED};
 	struct ibv_cq *cq = make_cq(3), *other = make_cq(3);
 	struct ibv_async_event event;
 
-	(void)state;
 	connect(cq, other);
 	for (int i = 0; i < 5; i++)
 		post_send(&pair.client, &wr);
@@ -350,12 +338,11 @@ static void overrun_breaks_the_cq(void **state)
 
 /* ---- moderation ----------------------------------------------------------------------------------------------- */
 
-static void moderation_refusals(void **state)
+TEST(moderation_refusals)
 {
 	struct ibv_modify_cq_attr attr = {.attr_mask = IBV_CQ_ATTR_MODERATE, .moderate = {.cq_count = 1}};
 	struct ibv_cq *cq;
 
-	(void)state;
 	cq = make_cq(3);
 	assert_int_equal(ibv_modify_cq(cq, &attr), 0);
 	attr.attr_mask = 0;
@@ -378,7 +365,7 @@ static int64_t wallclock_now(void)
 	return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
 }
 
-static void timestamps(void **state)
+TEST(timestamps)
 {
 	struct ibv_cq_init_attr_ex attr = {
 		.cqe = 15,
@@ -390,7 +377,6 @@ static void timestamps(void **state)
 	uint64_t last = 0;
 	int64_t before, after;
 
-	(void)state;
 	cq = ibv_create_cq_ex(side.context, &attr);
 	assert_non_null(cq);
 	connect(ibv_cq_ex_to_cq(cq), ibv_cq_ex_to_cq(cq));
@@ -460,7 +446,7 @@ static void laps(struct ibv_cq_ex *cq)
 	assert_int_equal(ibv_destroy_cq(ibv_cq_ex_to_cq(cq)), 0);
 }
 
-static void kinds_of_cq(void **state)
+TEST(kinds_of_cq)
 {
 	struct ibv_parent_domain_init_attr domain = {
 		.comp_mask = IBV_PARENT_DOMAIN_INIT_ATTR_ALLOCATORS,
@@ -470,7 +456,6 @@ static void kinds_of_cq(void **state)
 	struct ibv_cq_init_attr_ex attr = {.cqe = 7, .wc_flags = IBV_WC_STANDARD_FLAGS};
 	struct mlx5dv_cq_init_attr dv = {.comp_mask = MLX5DV_CQ_INIT_ATTR_MASK_CQE_SIZE, .cqe_size = 128};
 
-	(void)state;
 	laps(ibv_create_cq_ex(side.context, &attr));
 	laps(mlx5dv_create_cq(side.context, &attr, &dv));
 	attr.comp_mask = IBV_CQ_INIT_ATTR_MASK_FLAGS;
@@ -488,21 +473,5 @@ static void kinds_of_cq(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest cases[] = {
-		CQ_CASE(basic_refusals),
-		CQ_CASE(extended_refusals),
-		CQ_CASE(dv_attributes),
-		CQ_CASE(sizes),
-		CQ_CASE(a_cq_in_use_stays),
-		CQ_CASE(resize_keeps_unpolled_completions),
-		CQ_CASE(resize_when_full),
-		CQ_CASE(resize_refusals),
-		CQ_CASE(reset_and_destroy_purge),
-		CQ_CASE(overrun_breaks_the_cq),
-		CQ_CASE(moderation_refusals),
-		CQ_CASE(timestamps),
-		CQ_CASE(kinds_of_cq),
-	};
-
-	return cmocka_run_group_tests(cases, NULL, NULL);
+	return run_cases(.setup = set_up, .teardown = tear_down);
 }

@@ -7,7 +7,6 @@
 #include <poll.h>
 #include <pthread.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 /* Both QPs are on one side, so that their CQs share a channel. */
 static struct side side;
@@ -55,8 +54,6 @@ static void close_pair(void)
 	pair.client.qp = NULL;
 }
 
-#define EVENT_CASE(function) cmocka_unit_test_setup_teardown(function, set_up, tear_down)
-
 /* Posts a WRITE of the client, which completes in send_cq. */
 static void write_message(uint64_t wr_id)
 {
@@ -89,9 +86,8 @@ static void take(struct ibv_cq *expected)
 	ibv_ack_cq_events(cq, 1);
 }
 
-static void one_event_per_request(void **state)
+TEST(one_event_per_request)
 {
-	(void)state;
 	write_message(1);
 	assert_false(event_waits(0)); /* not armed */
 	expect_written(1);
@@ -114,9 +110,8 @@ static void one_event_per_request(void **state)
 }
 
 /* Arming closes the race of the man page's example: a completion between poll and arming raises an event. */
-static void completions_that_wait_raise_the_event(void **state)
+TEST(completions_that_wait_raise_the_event)
 {
-	(void)state;
 	write_message(1);
 	assert_int_equal(ibv_req_notify_cq(send_cq, 0), 0);
 	take(send_cq);
@@ -125,11 +120,10 @@ static void completions_that_wait_raise_the_event(void **state)
 	assert_false(event_waits(0));
 }
 
-static void solicited_only(void **state)
+TEST(solicited_only)
 {
 	struct ibv_qp_attr error = {.qp_state = IBV_QPS_ERR};
 
-	(void)state;
 	for (int i = 0; i < 4; i++) {
 		struct ibv_sge sink = word_sink(&side, 10 + i);
 
@@ -149,12 +143,11 @@ static void solicited_only(void **state)
 	take(recv_cq);
 }
 
-static void a_channel_without_events_would_block(void **state)
+TEST(a_channel_without_events_would_block)
 {
 	struct ibv_cq *cq;
 	void *context;
 
-	(void)state;
 	assert_int_equal(fcntl(channel->fd, F_SETFL, fcntl(channel->fd, F_GETFL) | O_NONBLOCK), 0);
 	assert_int_equal(ibv_get_cq_event(channel, &cq, &context), -1);
 	assert_int_equal(errno, EAGAIN);
@@ -163,12 +156,11 @@ static void a_channel_without_events_would_block(void **state)
 	take(send_cq);
 }
 
-static void moderated_events(void **state)
+TEST(moderated_events)
 {
 	struct ibv_modify_cq_attr attr = {.attr_mask = IBV_CQ_ATTR_MODERATE,
 					  .moderate = {.cq_count = 3, .cq_period = 4000}};
 
-	(void)state;
 	assert_int_equal(ibv_modify_cq(send_cq, &attr), 0);
 	/* Moderation by number … */
 	assert_int_equal(ibv_req_notify_cq(send_cq, 0), 0);
@@ -192,9 +184,8 @@ static void moderated_events(void **state)
 }
 
 /* Destroying a CQ drops its pending events; the channel keeps only those of other CQs. */
-static void destroy_drops_events(void **state)
+TEST(destroy_drops_events)
 {
-	(void)state;
 	assert_int_equal(ibv_req_notify_cq(send_cq, 0), 0);
 	write_message(1);
 	assert_true(event_waits(0));
@@ -216,13 +207,12 @@ static void *destroy(void *unused)
 }
 
 /* ibv_get_cq_event(3): "destroying a CQ will wait for all completion events to be acknowledged". */
-static void destroy_waits_for_acknowledgement(void **state)
+TEST(destroy_waits_for_acknowledgement)
 {
 	struct ibv_cq *cq;
 	pthread_t thread;
 	void *context, *result;
 
-	(void)state;
 	destroyed = 0;
 	for (int i = 0; i < 2; i++) {
 		assert_int_equal(ibv_req_notify_cq(send_cq, 0), 0);
@@ -280,13 +270,12 @@ static int child_of_fork(void)
 }
 
 /* fork(2): the child has its own copies of the objects and its own events. */
-static void forked_child(void **state)
+TEST(forked_child)
 {
 	struct ibv_sge sink = word_sink(&side, 10);
 	int status;
 	pid_t child;
 
-	(void)state;
 	post_receive(&pair.server, 10, &sink, 1);
 	assert_int_equal(fcntl(channel->fd, F_SETFL, O_NONBLOCK), 0);
 	assert_int_equal(ibv_req_notify_cq(send_cq, 0), 0);
@@ -303,16 +292,5 @@ static void forked_child(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest cases[] = {
-		EVENT_CASE(one_event_per_request),
-		EVENT_CASE(completions_that_wait_raise_the_event),
-		EVENT_CASE(solicited_only),
-		EVENT_CASE(a_channel_without_events_would_block),
-		EVENT_CASE(moderated_events),
-		EVENT_CASE(destroy_drops_events),
-		EVENT_CASE(destroy_waits_for_acknowledgement),
-		EVENT_CASE(forked_child),
-	};
-
-	return cmocka_run_group_tests(cases, NULL, NULL);
+	return run_cases(.setup = set_up, .teardown = tear_down);
 }

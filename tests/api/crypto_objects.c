@@ -6,8 +6,6 @@
 #include "support/crypto_keys.h"
 #include "support/program.h"
 
-#include <unistd.h>
-
 #define MODE "SOFTHCA_CRYPTO"
 #define IN_MODE(value) in_setting(MODE, value, "plaintext", __func__)
 
@@ -129,9 +127,8 @@ static struct mlx5dv_crypto_login_attr_ex object_attr(const struct mlx5dv_crypto
 
 /* ---- plaintext ------------------------------------------------------------------------------------------------ */
 
-static void plaintext_deks(void **state)
+TEST(plaintext_deks)
 {
-	(void)state;
 	if (!IN_MODE("plaintext"))
 		return;
 	open_own();
@@ -153,12 +150,11 @@ static void plaintext_deks(void **state)
 	close_own();
 }
 
-static void dek_keeps_its_domain(void **state)
+TEST(dek_keeps_its_domain)
 {
 	struct mlx5dv_dek_init_attr attr;
 	struct mlx5dv_dek *dek;
 
-	(void)state;
 	if (!IN_MODE("plaintext"))
 		return;
 	open_own();
@@ -169,13 +165,12 @@ static void dek_keeps_its_domain(void **state)
 	close_own();
 }
 
-static void bad_attributes(void **state)
+TEST(bad_attributes)
 {
 	struct mlx5dv_dek_init_attr good, attr;
 	struct ibv_context *other;
 	struct ibv_pd *foreign;
 
-	(void)state;
 	if (!IN_MODE("plaintext"))
 		return;
 	open_own();
@@ -231,9 +226,8 @@ static void expect_no_login(void)
 	expect_session(MLX5DV_CRYPTO_LOGIN_STATE_NO_LOGIN);
 }
 
-static void plaintext_has_no_login(void **state)
+TEST(plaintext_has_no_login)
 {
-	(void)state;
 	if (!IN_MODE("plaintext"))
 		return;
 	open_own();
@@ -243,12 +237,11 @@ static void plaintext_has_no_login(void **state)
 
 /* ---- off ------------------------------------------------------------------------------------------------------ */
 
-static void off_has_nothing(void **state)
+TEST(off_has_nothing)
 {
 	struct mlx5dv_mkey_init_attr mkey = {.create_flags = MLX5DV_MKEY_INIT_ATTR_FLAGS_CRYPTO, .max_entries = 4};
 	struct mlx5dv_dek_init_attr attr;
 
-	(void)state;
 	if (!IN_MODE("off"))
 		return;
 	open_own();
@@ -276,9 +269,8 @@ static const struct wrapped_key {
 	{MLX5DV_CRYPTO_KEY_SIZE_256, true, wrapped_256_tag},
 };
 
-static void wrapped_capabilities(void **state)
+TEST(wrapped_capabilities)
 {
-	(void)state;
 	if (!IN_MODE("wrapped"))
 		return;
 	open_own();
@@ -287,13 +279,12 @@ static void wrapped_capabilities(void **state)
 	close_own();
 }
 
-static void session_from_login_to_logout(void **state)
+TEST(session_from_login_to_logout)
 {
 	struct mlx5dv_crypto_login_attr session = session_attr();
 	struct mlx5dv_dek *deks[ARRAY_SIZE(wrapped_keys)];
 	struct mlx5dv_dek_attr queried = {0};
 
-	(void)state;
 	if (!IN_MODE("wrapped"))
 		return;
 	open_own();
@@ -323,7 +314,7 @@ static void session_from_login_to_logout(void **state)
 	close_own();
 }
 
-static void login_object(void **state)
+TEST(login_object)
 {
 	struct mlx5dv_crypto_login_attr session = session_attr();
 	struct mlx5dv_crypto_login_attr_ex object = object_attr(&session);
@@ -332,7 +323,6 @@ static void login_object(void **state)
 	struct mlx5dv_dek_init_attr attr;
 	struct mlx5dv_dek *dek;
 
-	(void)state;
 	if (!IN_MODE("wrapped"))
 		return;
 	open_own();
@@ -368,7 +358,7 @@ static void login_object(void **state)
 	close_own();
 }
 
-static void logins_belong_to_contexts(void **state)
+TEST(logins_belong_to_contexts)
 {
 	struct mlx5dv_dek_init_attr attr;
 	struct mlx5dv_crypto_login_attr session = session_attr();
@@ -376,7 +366,6 @@ static void logins_belong_to_contexts(void **state)
 	struct ibv_context *other;
 	struct mlx5dv_crypto_login_obj *login;
 
-	(void)state;
 	if (!IN_MODE("wrapped"))
 		return;
 	open_own();
@@ -403,12 +392,11 @@ static void logins_belong_to_contexts(void **state)
 	close_own();
 }
 
-static void wrong_credentials(void **state)
+TEST(wrong_credentials)
 {
 	struct mlx5dv_crypto_login_attr good = session_attr(), session;
 	struct mlx5dv_crypto_login_attr_ex object;
 
-	(void)state;
 	if (!IN_MODE("wrapped"))
 		return;
 	open_own();
@@ -445,13 +433,12 @@ static void wrong_credentials(void **state)
 	close_own();
 }
 
-static void keys_that_do_not_unwrap(void **state)
+TEST(keys_that_do_not_unwrap)
 {
 	struct mlx5dv_crypto_login_attr session = session_attr();
 	struct mlx5dv_dek_init_attr attr;
 	struct mlx5dv_dek *equal;
 
-	(void)state;
 	if (!IN_MODE("wrapped"))
 		return;
 	open_own();
@@ -505,13 +492,12 @@ static bool with_file(const char *text, const char *test_case)
 	return false;
 }
 
-static void keys_of_a_file(void **state)
+TEST(keys_of_a_file)
 {
 	struct mlx5dv_crypto_login_attr session = {.credential_id = FILE_CREDENTIAL_ID, .import_kek_id = FILE_KEK_ID};
 	struct mlx5dv_crypto_login_attr built_in = session_attr();
 	struct mlx5dv_dek_init_attr attr;
 
-	(void)state;
 	if (!IN_MODE("wrapped") || !with_file(FILE_TEXT, __func__))
 		return;
 	open_own();
@@ -546,38 +532,19 @@ static void expect_not_operational(void)
 	close_own();
 }
 
-static void file_that_is_wrong(void **state)
+TEST(file_that_is_wrong)
 {
-	(void)state;
 	if (IN_MODE("wrapped") && with_file(FILE_TEXT "import_kek 2 abc\n", __func__))
 		expect_not_operational();
 }
 
-static void file_that_is_not_there(void **state)
+TEST(file_that_is_not_there)
 {
-	(void)state;
 	if (IN_MODE("wrapped") && in_setting("SOFTHCA_CRYPTO_FILE", "/nowhere/keys", "built-in", __func__))
 		expect_not_operational();
 }
 
 int main(void)
 {
-	const struct CMUnitTest cases[] = {
-		cmocka_unit_test(plaintext_deks),
-		cmocka_unit_test(dek_keeps_its_domain),
-		cmocka_unit_test(bad_attributes),
-		cmocka_unit_test(plaintext_has_no_login),
-		cmocka_unit_test(off_has_nothing),
-		cmocka_unit_test(wrapped_capabilities),
-		cmocka_unit_test(session_from_login_to_logout),
-		cmocka_unit_test(login_object),
-		cmocka_unit_test(logins_belong_to_contexts),
-		cmocka_unit_test(wrong_credentials),
-		cmocka_unit_test(keys_that_do_not_unwrap),
-		cmocka_unit_test(keys_of_a_file),
-		cmocka_unit_test(file_that_is_wrong),
-		cmocka_unit_test(file_that_is_not_there),
-	};
-
-	return run_cases("crypto_objects", cases);
+	return run_cases();
 }

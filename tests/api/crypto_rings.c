@@ -5,7 +5,6 @@
  * sizes, all data units, ciphertext on the wire or in memory, and every operation through the key at either end. Expected bytes
  * come from the AES-XTS of tests/unit/support/xts_model.h.
  */
-#include <stdlib.h>
 
 #include "support/devx.h"
 #include "support/rings.h"
@@ -219,11 +218,10 @@ static void every_cipher(void)
 	}
 }
 
-static void in_umems(void **state)
+TEST(in_umems)
 {
 	struct own one, other;
 
-	(void)state;
 	own_open(&one, &client, 0);
 	own_open(&other, &server, 0);
 	own_connect(&one, &other);
@@ -235,22 +233,11 @@ static void in_umems(void **state)
 	own_close(&one);
 }
 
-static void by_init_obj(void **state)
+TEST(by_init_obj)
 {
 	struct rings one = rings_open(&pair.client), other = rings_open(&pair.server);
 
-	(void)state;
 	test.client = (struct line){.rings = &one};
 	test.server = (struct line){.rings = &other};
 	every_cipher();
-}
-
-int main(void)
-{
-	const struct CMUnitTest cases[] = {
-		API_CASE(in_umems),
-		API_CASE(by_init_obj),
-	};
-
-	return run_cases("crypto_rings", cases);
 }

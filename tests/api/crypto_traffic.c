@@ -178,9 +178,8 @@ static uint8_t data[SIGNED_LARGEST];
 
 /* ---- rows A and F: no signature --------------------------------------------------------------------------------- */
 
-static void every_unit_and_key_size(void **state)
+TEST(every_unit_and_key_size)
 {
-	(void)state;
 	renew_pair();
 	for (int size = 0; size < 2; size++) {
 		struct mlx5dv_dek *dek = make_dek(size, false);
@@ -246,12 +245,11 @@ static struct mlx5dv_mkey *signed_crypto_key(void)
 	return make_key(MLX5DV_MKEY_INIT_ATTR_FLAGS_BLOCK_SIGNATURE);
 }
 
-static void every_row_of_the_table(void **state)
+TEST(every_row_of_the_table)
 {
 	struct mlx5dv_dek *dek = make_dek(MLX5DV_CRYPTO_KEY_SIZE_128, false);
 	const size_t raw = 8 * 512 * 2;
 
-	(void)state;
 	renew_pair();
 	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
 		struct mlx5dv_sig_block_attr signature = signature_of(&rows[i]);
@@ -283,12 +281,11 @@ static void every_row_of_the_table(void **state)
 }
 
 /* The signature detects corrupt data, on either side of the cipher. */
-static void broken_data_is_found(void **state)
+TEST(broken_data_is_found)
 {
 	struct mlx5dv_dek *dek = make_dek(MLX5DV_CRYPTO_KEY_SIZE_256, false);
 	const struct row *row;
 
-	(void)state;
 	renew_pair();
 	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
 		struct mlx5dv_sig_block_attr signature = signature_of(&rows[i]);
@@ -333,13 +330,12 @@ static void broken_data_is_found(void **state)
  * not configured, signature_crypto_order value doesn't matter. A SEND is issued using the MKey as a local key." 1.1: "a
  * RECV is issued with the same MKey".
  */
-static void examples_1(void **state)
+TEST(examples_1)
 {
 	struct mlx5dv_dek *dek = make_dek(MLX5DV_CRYPTO_KEY_SIZE_128, false);
 	struct mlx5dv_crypto_attr crypto = crypto_attr(dek, false, AFTER, MLX5DV_BLOCK_SIZE_512);
 	struct mlx5dv_mkey *mkey = make_key(0);
 
-	(void)state;
 	renew_pair();
 	lay(mkey, 2048, &crypto, NULL);
 	for (int receive = 0; receive < 2; receive++) {
@@ -359,14 +355,13 @@ static void examples_1(void **state)
  * data_unit_size is set to MLX5DV_BLOCK_SIZE_520. The MKey is sent to a remote node that issues a RDMA_READ to this MKey."
  * 2.1: "remote node issues a RDMA_WRITE".
  */
-static void examples_2(void **state)
+TEST(examples_2)
 {
 	struct mlx5dv_dek *dek = make_dek(MLX5DV_CRYPTO_KEY_SIZE_128, false);
 	struct mlx5dv_crypto_attr crypto = crypto_attr(dek, true, BEFORE, MLX5DV_BLOCK_SIZE_520);
 	struct mlx5dv_sig_block_attr signature = {.wire = &t10dif_512, .check_mask = MLX5DV_SIG_MASK_T10DIF_GUARD};
 	struct mlx5dv_mkey *mkey = signed_crypto_key();
 
-	(void)state;
 	renew_pair();
 	lay(mkey, 2048, &crypto, &signature);
 	for (int write = 0; write < 2; write++) {
@@ -391,7 +386,7 @@ static void examples_2(void **state)
  * NOTES: "1. job_size % data_unit_size == 0, 2. (job_size % 16 == 0) && (job_size % data_unit_size <= data_unit_size - 16)". The
  * key is longer than the job.
  */
-static void job_sizes(void **state)
+TEST(job_sizes)
 {
 	static const struct {
 		enum mlx5dv_block_size unit;
@@ -411,7 +406,6 @@ static void job_sizes(void **state)
 	};
 	struct mlx5dv_dek *dek = make_dek(MLX5DV_CRYPTO_KEY_SIZE_256, false);
 
-	(void)state;
 	renew_pair();
 	for (size_t i = 0; i < ARRAY_SIZE(jobs); i++) {
 		for (int kind = 0; kind < 4; kind++) {
@@ -434,12 +428,11 @@ static void job_sizes(void **state)
 }
 
 /* Tests job sizes with a signature before or after the cipher: the job is counted on the cipher's side. */
-static void job_sizes_with_a_signature(void **state)
+TEST(job_sizes_with_a_signature)
 {
 	struct mlx5dv_dek *dek = make_dek(MLX5DV_CRYPTO_KEY_SIZE_128, false);
 	size_t jobs = 0;
 
-	(void)state;
 	renew_pair();
 	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
 		struct mlx5dv_sig_block_attr signature = signature_of(&rows[i]);
@@ -477,7 +470,7 @@ static void job_sizes_with_a_signature(void **state)
 /* ---- attributes of a key ---------------------------------------------------------------------------------------- */
 
 /* "Must be configured with crypto attributes before the MKey can be used": until then every access fails. */
-static void unusable_before_the_setter(void **state)
+TEST(unusable_before_the_setter)
 {
 	struct mlx5dv_mkey *mkey = make_key(0);
 	struct mlx5dv_dek *dek = make_dek(MLX5DV_CRYPTO_KEY_SIZE_128, false);
@@ -485,7 +478,6 @@ static void unusable_before_the_setter(void **state)
 	struct ibv_sge pieces[3];
 	struct view key;
 
-	(void)state;
 	renew_pair();
 	cut_layout(&layout, pieces, 1024);
 	key = lay_list(&pair.server, BY_CONFIGURE, mkey, &layout, 3, pieces);
@@ -505,14 +497,13 @@ static void unusable_before_the_setter(void **state)
 }
 
 /* "If the MKey is already configured with crypto attributes, the setter overrides the previous value." */
-static void the_setter_overrides(void **state)
+TEST(the_setter_overrides)
 {
 	struct mlx5dv_dek *small = make_dek(MLX5DV_CRYPTO_KEY_SIZE_128, false);
 	struct mlx5dv_dek *large = make_dek(MLX5DV_CRYPTO_KEY_SIZE_256, false);
 	struct mlx5dv_mkey *mkey = make_key(0);
 	struct mlx5dv_crypto_attr crypto = crypto_attr(small, true, AFTER, MLX5DV_BLOCK_SIZE_512);
 
-	(void)state;
 	renew_pair();
 	lay(mkey, 2080, &crypto, NULL);
 	for (int i = 0; i < 4; i++) {
@@ -538,7 +529,7 @@ static void the_setter_overrides(void **state)
 }
 
 /* The cipher survives another layout and the removal of the signature. */
-static void the_cipher_stays(void **state)
+TEST(the_cipher_stays)
 {
 	struct mlx5dv_dek *dek = make_dek(MLX5DV_CRYPTO_KEY_SIZE_128, false);
 	struct mlx5dv_crypto_attr crypto = crypto_attr(dek, true, BEFORE, MLX5DV_BLOCK_SIZE_512);
@@ -547,7 +538,6 @@ static void the_cipher_stays(void **state)
 	struct mlx5dv_mkey *mkey = signed_crypto_key();
 	struct ibv_sge pieces[3];
 
-	(void)state;
 	renew_pair();
 	lay(mkey, 4096, &crypto, &signature);
 	for (int step = 0; step < 3; step++) {
@@ -575,7 +565,7 @@ static void the_cipher_stays(void **state)
  * mlx5dv_wr_mkey_configure(3): IBV_WR_LOCAL_INV clears cipher and signature. Afterwards the key has only those of the next
  * configuration.
  */
-static void cleared_by_local_inv(void **state)
+TEST(cleared_by_local_inv)
 {
 	const size_t bytes = 8 * 512;
 	struct mlx5dv_dek *dek;
@@ -583,7 +573,6 @@ static void cleared_by_local_inv(void **state)
 	struct mlx5dv_mkey *mkey;
 	struct mlx5dv_sig_block_attr signature = signature_of(&rows[5]);
 
-	(void)state;
 	if (!in_profile("man", __func__))
 		return;
 	renew_pair();
@@ -615,14 +604,13 @@ static void cleared_by_local_inv(void **state)
 }
 
 /* mlx5dv_dek_create(3), has_keytag: "comparing the keytag … and failing the operation if they are different". */
-static void key_tags(void **state)
+TEST(key_tags)
 {
 	struct mlx5dv_dek *tagged = make_dek(MLX5DV_CRYPTO_KEY_SIZE_128, true);
 	struct mlx5dv_dek *plain = make_dek(MLX5DV_CRYPTO_KEY_SIZE_128, false);
 	struct mlx5dv_crypto_attr crypto = crypto_attr(tagged, true, AFTER, MLX5DV_BLOCK_SIZE_512);
 	struct mlx5dv_mkey *mkey = make_key(0);
 
-	(void)state;
 	renew_pair();
 	/* No tag, and a tag that differs in its last bit. */
 	for (int i = 0; i < 2; i++) {
@@ -651,13 +639,12 @@ static void key_tags(void **state)
 }
 
 /* A key keeps using a destroyed DEK until it is configured anew. */
-static void destroyed_dek(void **state)
+TEST(destroyed_dek)
 {
 	struct mlx5dv_dek *dek = make_dek(MLX5DV_CRYPTO_KEY_SIZE_128, false);
 	struct mlx5dv_crypto_attr crypto = crypto_attr(dek, false, AFTER, MLX5DV_BLOCK_SIZE_512);
 	struct mlx5dv_mkey *mkey = make_key(0);
 
-	(void)state;
 	renew_pair();
 	lay(mkey, 1024, &crypto, NULL);
 	expect_error(mlx5dv_dek_destroy(dek), 0);
@@ -670,14 +657,13 @@ static void destroyed_dek(void **state)
 }
 
 /* A DEK of another protection domain fails. */
-static void foreign_dek(void **state)
+TEST(foreign_dek)
 {
 	struct ibv_pd *foreign = ibv_alloc_pd(server.context);
 	struct mlx5dv_dek_init_attr attr = {.pd = foreign, .comp_mask = MLX5DV_DEK_INIT_ATTR_CRYPTO_LOGIN};
 	struct mlx5dv_mkey *mkey = make_key(0);
 	struct mlx5dv_crypto_attr crypto;
 
-	(void)state;
 	renew_pair();
 	plain_key(attr.key, 32);
 	crypto = crypto_attr(mlx5dv_dek_create(server.context, &attr), true, AFTER, MLX5DV_BLOCK_SIZE_512);
@@ -691,13 +677,12 @@ static void foreign_dek(void **state)
 }
 
 /* The library refuses rows that the table does not have. */
-static void two_signatures_in_raw_orders(void **state)
+TEST(two_signatures_in_raw_orders)
 {
 	struct mlx5dv_dek *dek = make_dek(MLX5DV_CRYPTO_KEY_SIZE_128, false);
 	struct mlx5dv_sig_block_attr signature = {.mem = &t10dif_512, .wire = &t10dif_512, .check_mask = 0xff};
 	struct mlx5dv_mkey *mkey = signed_crypto_key();
 
-	(void)state;
 	renew_pair();
 	for (int encrypt = 0; encrypt < 2; encrypt++) {
 		struct mlx5dv_crypto_attr crypto =
@@ -712,7 +697,7 @@ static void two_signatures_in_raw_orders(void **state)
 /* ---- wrapped keys ----------------------------------------------------------------------------------------------- */
 
 /* An unwrapped key yields the same ciphertext as the plain one. */
-static void wrapped_keys_are_unwrapped(void **state)
+TEST(wrapped_keys_are_unwrapped)
 {
 	static const struct {
 		enum mlx5dv_crypto_key_size size;
@@ -726,7 +711,6 @@ static void wrapped_keys_are_unwrapped(void **state)
 	};
 	struct mlx5dv_crypto_login_attr session = {0};
 
-	(void)state;
 	if (!in_setting("SOFTHCA_CRYPTO", "wrapped", "plaintext", __func__))
 		return;
 	renew_pair();
@@ -752,28 +736,4 @@ static void wrapped_keys_are_unwrapped(void **state)
 		expect_error(mlx5dv_dek_destroy(crypto.dek), 0);
 		expect_error(mlx5dv_destroy_mkey(mkey), 0);
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest cases[] = {
-		API_CASE(every_unit_and_key_size),
-		API_CASE(every_row_of_the_table),
-		API_CASE(broken_data_is_found),
-		API_CASE(examples_1),
-		API_CASE(examples_2),
-		API_CASE(job_sizes),
-		API_CASE(job_sizes_with_a_signature),
-		API_CASE(unusable_before_the_setter),
-		API_CASE(the_setter_overrides),
-		API_CASE(the_cipher_stays),
-		API_CASE(cleared_by_local_inv),
-		API_CASE(key_tags),
-		API_CASE(destroyed_dek),
-		API_CASE(foreign_dek),
-		API_CASE(two_signatures_in_raw_orders),
-		API_CASE(wrapped_keys_are_unwrapped),
-	};
-
-	return run_cases("crypto_traffic", cases);
 }

@@ -5,7 +5,6 @@
  * DPDK do for the capability that the device reports. The client then writes several blocks through the key in one request, and
  * the server's memory must hold the ciphertext that OpenSSL computes.
  */
-#include <stdlib.h>
 #include <openssl/evp.h>
 
 #include "support/devx.h"
@@ -36,11 +35,10 @@ static uint32_t general_capability(size_t dword, unsigned int bit)
 }
 
 /* libmlx5, SPDK and the kernel write the tweak big-endian if and only if aes_xts_multi_block_be_tweak is set. */
-static void capabilities_name_the_order(void **state)
+TEST(capabilities_name_the_order)
 {
 	struct mlx5dv_context dv = {.comp_mask = MLX5DV_CONTEXT_MASK_CRYPTO_OFFLOAD};
 
-	(void)state;
 	assert_int_equal(general_capability(31, 13), big_endian());
 	assert_int_equal(general_capability(31, 14), !big_endian());
 	assert_int_equal(general_capability(35, 23), !big_endian());
@@ -155,13 +153,12 @@ static void transfer(enum ibv_wr_opcode opcode, uint32_t key, size_t offset)
 	expect_completion(&pair.client, 2, opcode == IBV_WR_RDMA_WRITE ? IBV_WC_RDMA_WRITE : IBV_WC_RDMA_READ);
 }
 
-static void blocks_of_a_peer(void **state)
+TEST(blocks_of_a_peer)
 {
 	struct pair_options options = pair_defaults(IBV_QPT_RC);
 	struct mlx5dv_devx_obj *dek, *key;
 	uint32_t dek_number, key_number;
 
-	(void)state;
 	options.dv_send_ops |= MLX5DV_QP_EX_WITH_RAW_WQE;
 	pair_replace(&pair, &options);
 	side_stir(&client);
@@ -178,14 +175,4 @@ static void blocks_of_a_peer(void **state)
 	side_compare(&client);
 	expect_error(mlx5dv_devx_obj_destroy(key), 0);
 	expect_error(mlx5dv_devx_obj_destroy(dek), 0);
-}
-
-int main(void)
-{
-	const struct CMUnitTest cases[] = {
-		API_CASE(capabilities_name_the_order),
-		API_CASE(blocks_of_a_peer),
-	};
-
-	return run_cases("crypto_tweak", cases);
 }

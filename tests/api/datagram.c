@@ -40,8 +40,6 @@ static int open_datagrams(void **state)
 	return 0;
 }
 
-#define UD_CASE(function) cmocka_unit_test_setup_teardown(function, open_datagrams, program_close)
-
 static union ibv_gid gid_at(uint8_t index)
 {
 	union ibv_gid gid;
@@ -161,11 +159,10 @@ static void expect_header(const uint8_t *header, uint8_t index, uint32_t payload
 	note_clear();
 }
 
-static void header_of_every_kind(void **state)
+TEST(header_of_every_kind)
 {
 	static const uint32_t lengths[] = {0, 1, 2, 3, 4, 5, 100, 1023, 1024};
 
-	(void)state;
 	for (uint8_t index = 0; index < GIDS; index++) {
 		struct ibv_ah *ah = create_ah(&client, index, 0x54321, 0xa5, 77);
 
@@ -199,12 +196,11 @@ static void header_of_every_kind(void **state)
 }
 
 /* The header is scattered over the pieces like the payload. */
-static void header_over_several_pieces(void **state)
+TEST(header_over_several_pieces)
 {
 	struct ibv_ah *ah = create_ah(&client, V2_IPV4, 0x54321, 0xa5, 77);
 	uint8_t whole[GRH + 100];
 
-	(void)state;
 	for (uint32_t first = 1; first < GRH + 3; first++) {
 		struct ibv_sge list[] = {side_sge(&server, 1000, first), side_sge(&server, 500, 20),
 					 side_sge(&server, 2000, GRH + 100 - 20 - first)};
@@ -230,9 +226,8 @@ static void header_over_several_pieces(void **state)
 /* ---- answers to the sender ---------------------------------------------------------------------------------- */
 
 /* An address handle from the completion and the header reaches the sender, over the same kind of GID. */
-static void answer_to_the_sender(void **state)
+TEST(answer_to_the_sender)
 {
-	(void)state;
 	for (uint8_t index = 0; index < GIDS; index++) {
 		struct ibv_ah *ah = create_ah(&client, index, 0x54321, 0xa5, 77), *back;
 		struct ibv_sge sge = side_sge(&server, 5000, 64);
@@ -277,7 +272,7 @@ static void answer_to_the_sender(void **state)
 }
 
 /* The completions of one receiver identify each sender; a QP may send to itself. */
-static void several_senders(void **state)
+TEST(several_senders)
 {
 	struct pair_options options = pair_defaults(IBV_QPT_UD);
 	struct ibv_ah *ah = create_ah(&client, V2_IPV6, 0, 0, 1);
@@ -288,7 +283,6 @@ static void several_senders(void **state)
 	struct pair other;
 	struct endpoint *senders[] = {&pair.client, &pair.server, &other.client, &other.server};
 
-	(void)state;
 	pair_open(&other, &client, &server, &options);
 	for (size_t i = 0; i < ARRAY_SIZE(senders); i++) {
 		receive(&pair.client, RECEIVES, 0, GRH);
@@ -343,9 +337,8 @@ static void expect_arrives(uint32_t qkey, bool arrives)
 	receive(&pair.server, RECEIVES, 0, GRH);
 }
 
-static void qkeys(void **state)
+TEST(qkeys)
 {
-	(void)state;
 	receive(&pair.server, RECEIVES, 0, GRH);
 	expect_arrives(PAIR_QKEY, true);
 	expect_arrives(PAIR_QKEY + 1, false);
@@ -359,9 +352,8 @@ static void qkeys(void **state)
 }
 
 /* IBTA 10.2.5: a Q_Key with its top bit set in a work request selects that of the sending QP. */
-static void privileged_qkeys(void **state)
+TEST(privileged_qkeys)
 {
-	(void)state;
 	receive(&pair.server, RECEIVES, 0, GRH);
 	expect_arrives((uint32_t)PRIVILEGED, true);
 	expect_arrives((uint32_t)PRIVILEGED | (PAIR_QKEY + 1), true);
@@ -393,7 +385,7 @@ static void expect_lost(const char *why, struct ibv_ah *ah, uint32_t qpn)
 	note_clear();
 }
 
-static void datagrams_that_are_lost(void **state)
+TEST(datagrams_that_are_lost)
 {
 	struct ibv_ah_attr nowhere = {
 		.is_global = 1, .port_num = 1, .grh = {.dgid = client.gid, .sgid_index = V2_IPV6, .hop_limit = 1}};
@@ -401,7 +393,6 @@ static void datagrams_that_are_lost(void **state)
 	struct ibv_ah *ah;
 	struct pair rc;
 
-	(void)state;
 	expect_lost("no receive", pair.client.ah, pair.server.qp->qp_num);
 	receive(&pair.server, RECEIVES, 0, GRH + 8);
 	expect_lost("no such QP", pair.client.ah, 0xfffffe);
@@ -423,11 +414,10 @@ static void datagrams_that_are_lost(void **state)
 	memcpy(server.expected + GRH, client.expected, 8);
 }
 
-static void a_peer_that_does_not_receive(void **state)
+TEST(a_peer_that_does_not_receive)
 {
 	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_RESET};
 
-	(void)state;
 	expect_error(ibv_modify_qp(pair.server.qp, &attr, IBV_QP_STATE), 0);
 	send_to(pair.client.ah, pair.server.qp->qp_num, PAIR_QKEY, 8);
 	endpoint_to_init(&pair.server);
@@ -446,7 +436,7 @@ static void a_peer_that_does_not_receive(void **state)
  * IBTA 9.9.3, class D: a datagram too long for its receive is dropped. It writes nothing and consumes no receive; the QP keeps
  * working, and the next datagram gets the receive.
  */
-static void datagrams_too_long(void **state)
+TEST(datagrams_too_long)
 {
 	static const struct {
 		const char *what;
@@ -458,7 +448,6 @@ static void datagrams_too_long(void **state)
 		{"many", GRH + 8, 1024},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(bad); i++) {
 		note("%s", bad[i].what);
 		receive(&pair.server, RECEIVES, 0, bad[i].room);
@@ -482,7 +471,7 @@ static void datagrams_too_long(void **state)
 }
 
 /* Class E: a datagram too long for a receive of an SRQ completes it with an error; the QP keeps working. */
-static void datagrams_too_long_for_an_srq(void **state)
+TEST(datagrams_too_long_for_an_srq)
 {
 	struct ibv_srq_init_attr attr = {.attr = {.max_wr = 7, .max_sge = 2}};
 	struct ibv_srq *srq = ibv_create_srq(server.pd, &attr);
@@ -490,7 +479,6 @@ static void datagrams_too_long_for_an_srq(void **state)
 	struct ibv_sge sges[] = {side_sge(&server, 0, GRH + 7), side_sge(&server, 0, GRH + 8)};
 	struct ibv_recv_wr *bad;
 
-	(void)state;
 	assert_non_null(srq);
 	options.srq = srq;
 	pair_replace(&pair, &options);
@@ -514,7 +502,7 @@ static void datagrams_too_long_for_an_srq(void **state)
 }
 
 /* IBTA 10.2.3: a receive of an SRQ uses the SRQ's domain, not that of the queue pair. */
-static void srq_of_another_domain(void **state)
+TEST(srq_of_another_domain)
 {
 	struct ibv_srq_init_attr attr = {.attr = {.max_wr = 7, .max_sge = 2}};
 	struct ibv_pd *domain = ibv_alloc_pd(server.context);
@@ -522,7 +510,6 @@ static void srq_of_another_domain(void **state)
 	struct ibv_srq *srq = ibv_create_srq(domain, &attr);
 	struct pair_options options;
 
-	(void)state;
 	assert_non_null(mr);
 	assert_non_null(srq);
 	for (int i = 0; i < 4; i++) {
@@ -560,11 +547,10 @@ static void srq_of_another_domain(void **state)
 }
 
 /* A receive without access to its memory completes with an error and puts the QP into error; nothing is written. */
-static void receive_with_a_bad_key(void **state)
+TEST(receive_with_a_bad_key)
 {
 	struct ibv_sge sge = {side_address(&server, 0), GRH + 64, 0xdeadbeef};
 
-	(void)state;
 	post_receive(&pair.server, RECEIVES, &sge, 1);
 	receive(&pair.server, RECEIVES + 1, 0, 100);
 	send_to(pair.client.ah, pair.server.qp->qp_num, PAIR_QKEY, 64);
@@ -576,7 +562,7 @@ static void receive_with_a_bad_key(void **state)
 	pair_renew(&pair);
 }
 
-static void receives_of_an_srq(void **state)
+TEST(receives_of_an_srq)
 {
 	struct ibv_srq_init_attr attr = {.attr = {.max_wr = 7, .max_sge = 2}};
 	struct ibv_srq *srq = ibv_create_srq(server.pd, &attr);
@@ -584,7 +570,6 @@ static void receives_of_an_srq(void **state)
 	struct ibv_sge list[] = {side_sge(&server, 0, GRH), side_sge(&server, 1000, 64)};
 	struct ibv_recv_wr wr = {.wr_id = RECEIVES, .sg_list = list, .num_sge = 2}, *bad;
 
-	(void)state;
 	assert_non_null(srq);
 	options.srq = srq;
 	pair_replace(&pair, &options);
@@ -604,22 +589,6 @@ static void receives_of_an_srq(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		UD_CASE(header_of_every_kind),
-		UD_CASE(header_over_several_pieces),
-		UD_CASE(answer_to_the_sender),
-		UD_CASE(several_senders),
-		UD_CASE(qkeys),
-		UD_CASE(privileged_qkeys),
-		UD_CASE(datagrams_that_are_lost),
-		UD_CASE(a_peer_that_does_not_receive),
-		UD_CASE(datagrams_too_long),
-		UD_CASE(datagrams_too_long_for_an_srq),
-		UD_CASE(srq_of_another_domain),
-		UD_CASE(receive_with_a_bad_key),
-		UD_CASE(receives_of_an_srq),
-	};
-
 	setenv("SOFTHCA_GIDS", "loopback", 1);
-	return run_cases("datagram", tests);
+	return run_cases(.setup = open_datagrams, .teardown = program_close);
 }

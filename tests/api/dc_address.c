@@ -45,12 +45,11 @@ static void expect_attributes(struct ibv_qp *qp, enum ibv_qp_state state, int ma
 	assert_int_equal(qp->state, state);
 }
 
-static void target_states(void **state)
+TEST(target_states)
 {
 	static const enum ibv_qp_state never[] = {IBV_QPS_RESET, IBV_QPS_RTS, IBV_QPS_SQD, IBV_QPS_ERR};
 	struct dct dct;
 
-	(void)state;
 	dct_create(&dct, &client, KEY);
 	assert_int_equal(dct.end.qp->qp_num, 0);
 	assert_int_equal(dct.end.qp->state, IBV_QPS_RESET);
@@ -65,12 +64,11 @@ static void target_states(void **state)
 	dct_close(&dct);
 }
 
-static void initiator_states(void **state)
+TEST(initiator_states)
 {
 	struct dci_options options = dci_defaults();
 	struct dci dci;
 
-	(void)state;
 	dci_create(&dci, &client, &server, &options);
 	assert_int_not_equal(dci.end.qp->qp_num, 0);
 	expect_attributes(dci.end.qp, IBV_QPS_INIT, DCI_INIT, 0);
@@ -88,7 +86,7 @@ static void initiator_states(void **state)
 }
 
 /* ibv_query_qp(3): a DCT can be queried in RTR, for the attributes that it has. */
-static void queries(void **state)
+TEST(queries)
 {
 	const int known = IBV_QP_STATE | IBV_QP_ACCESS_FLAGS | IBV_QP_PORT | IBV_QP_MIN_RNR_TIMER | IBV_QP_AV |
 			  IBV_QP_PATH_MTU | IBV_QP_PKEY_INDEX;
@@ -98,7 +96,6 @@ static void queries(void **state)
 	struct dct dct;
 	struct dci dci;
 
-	(void)state;
 	dct_create(&dct, &client, KEY);
 	expect_error(ibv_query_qp(dct.end.qp, &attr, IBV_QP_STATE, &init), EINVAL);
 	expect_error(dct_to_init(&dct, SIDE_REMOTE), 0);
@@ -126,7 +123,7 @@ static void queries(void **state)
 }
 
 /* mlx5dv_create_qp(3) for a DCI: all builders of RC (mlx5dv_wr_post(3)), and no others. */
-static void dv_operations(void **state)
+TEST(dv_operations)
 {
 	struct ibv_qp_init_attr_ex init = {
 		.send_cq = pair.client.cq,
@@ -141,7 +138,6 @@ static void dv_operations(void **state)
 		.dc_init_attr.dc_type = MLX5DV_DCTYPE_DCI,
 	};
 
-	(void)state;
 	for (uint64_t bit = 1; bit <= 1 << 5; bit <<= 1) {
 		struct ibv_qp *qp;
 
@@ -163,14 +159,13 @@ static void dv_operations(void **state)
 /*
  * A wrong access key is refused without consuming a receive; the DCT keeps serving other DCIs, and this one with the right key.
  */
-static void wrong_key(void **state)
+TEST(wrong_key)
 {
 	struct dci_options options = dci_defaults();
 	struct ibv_sge sink = side_sge(&server, THERE_AT, BYTES), source;
 	struct dct dct, guess;
 	struct dci dci, other;
 
-	(void)state;
 	source = side_sge(&client, HERE_AT, BYTES);
 	dct_open(&dct, &server, KEY);
 	guess = dct;
@@ -202,7 +197,7 @@ static void wrong_key(void **state)
 }
 
 /* No target responds: a destroyed DCT, one that is not ready, a QP of another type, an address without an owner. */
-static void no_target(void **state)
+TEST(no_target)
 {
 	struct dci_options options = dci_defaults();
 	struct ibv_ah_attr nowhere = {
@@ -215,7 +210,6 @@ static void no_target(void **state)
 	struct ibv_ah *ah;
 	struct dci dci;
 
-	(void)state;
 	options.timeout = 1;
 	options.retry_cnt = 2;
 	dci_open(&dci, &client, &server, &options);
@@ -257,14 +251,13 @@ static void no_target(void **state)
 }
 
 /* ibv_modify_qp(3), qp_access_flags of the DCT. */
-static void access_flags(void **state)
+TEST(access_flags)
 {
 	struct dci_options options = dci_defaults();
 	struct ibv_sge source = side_sge(&client, HERE_AT, BYTES);
 	struct dct dct;
 	struct dci dci;
 
-	(void)state;
 	dct_create(&dct, &server, KEY);
 	expect_error(dct_to_init(&dct, IBV_ACCESS_REMOTE_READ), 0);
 	expect_error(dct_to_rtr(&dct), 0);
@@ -287,13 +280,12 @@ static void access_flags(void **state)
 
 /* ---- mlx5dv_map_ah_to_qp(3) ------------------------------------------------------------------------------------ */
 
-static void map_address(void **state)
+TEST(map_address)
 {
 	struct dci_options options = dci_defaults();
 	struct dct dct;
 	struct dci dci;
 
-	(void)state;
 	dct_open(&dct, &server, KEY);
 	dci_open(&dci, &client, &server, &options);
 	expect_error(mlx5dv_map_ah_to_qp(dci.ah, 0xffffff), EINVAL);
@@ -307,14 +299,4 @@ static void map_address(void **state)
 		server.expected[THERE_AT + i] = client.expected[HERE_AT + i];
 	dci_close(&dci);
 	dct_close(&dct);
-}
-
-int main(void)
-{
-	const struct CMUnitTest cases[] = {
-		API_CASE(target_states), API_CASE(initiator_states), API_CASE(queries),      API_CASE(dv_operations),
-		API_CASE(wrong_key),     API_CASE(no_target),        API_CASE(access_flags), API_CASE(map_address),
-	};
-
-	return run_cases("dc_address", cases);
 }

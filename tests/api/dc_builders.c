@@ -65,8 +65,6 @@ static int builders_close(void **state)
 	return program_close(state);
 }
 
-#define DC_CASE(function) cmocka_unit_test_setup_teardown(function, builders_open, builders_close)
-
 /* Replaces the QPs by ones with @flags of enum mlx5dv_qp_create_flags. */
 static void recreate(uint32_t flags)
 {
@@ -224,7 +222,7 @@ static void try_combination(const struct initiator *by, const struct combination
 	expect_error(mlx5dv_destroy_mkey(mkey), 0);
 }
 
-static void setters_of_a_configuration(void **state)
+TEST(setters_of_a_configuration)
 {
 	const struct mlx5dv_sig_block_domain *const domains[][2] = {
 		{NULL, NULL}, {&crc32c, NULL}, {NULL, &t10dif}, {&crc32c, &t10dif}};
@@ -236,7 +234,6 @@ static void setters_of_a_configuration(void **state)
 		.dek = make_dek(),
 	};
 
-	(void)state;
 	for (int form = 0; form < 16; form++)
 		for (size_t d = 0; d < ARRAY_SIZE(domains); d++) {
 			const struct combination set = {
@@ -274,13 +271,12 @@ static void expect_error_of_block(const struct initiator *by, struct mlx5dv_mkey
  * mlx5dv_mkey_check(3): an error is reported, a configuration lets the key report the next one, and RESET_SIG_ATTR ends the
  * checks.
  */
-static void errors_are_found(void **state)
+TEST(errors_are_found)
 {
 	struct mlx5dv_mkey_conf_attr reset = {.conf_flags = MLX5DV_MKEY_CONF_FLAG_RESET_SIG_ATTR};
 	const struct combination set = {.mem = &crc32c};
 	uint8_t memory[STREAM];
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(initiators); i++) {
 		const struct initiator *by = &initiators[i];
 		struct mlx5dv_mkey *mkey = side_create_signed_mkey(&client, 4);
@@ -305,13 +301,12 @@ static void errors_are_found(void **state)
 }
 
 /* mlx5dv_create_qp(3), SIG_PIPELINING: the requests after the failed one wait, and can be cancelled. */
-static void pipelining(void **state)
+TEST(pipelining)
 {
 	const struct combination set = {.mem = &crc32c};
 	struct mlx5dv_mkey_err err;
 	uint8_t memory[STREAM];
 
-	(void)state;
 	recreate(MLX5DV_QP_CREATE_SIG_PIPELINING);
 	for (size_t i = 0; i < ARRAY_SIZE(initiators); i++) {
 		const struct initiator *by = &initiators[i];
@@ -442,9 +437,8 @@ static void make_local_objects(void)
 }
 
 /* Posts each operation as the first request of a QP, then all in one batch, then after a request that was sent. */
-static void local_operations(void **state)
+TEST(local_operations)
 {
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(initiators); i++) {
 		const struct initiator *by = &initiators[i];
 
@@ -486,9 +480,8 @@ static void local_operations(void **state)
 }
 
 /* An invalidated key yields no data; a WRITE from it puts the QP into error. */
-static void invalidated_key(void **state)
+TEST(invalidated_key)
 {
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(initiators); i++) {
 		const struct initiator *by = &initiators[i];
 		struct mlx5dv_mkey *mkey = side_create_mkey(&client, 4, NULL);
@@ -509,12 +502,11 @@ static void invalidated_key(void **state)
 }
 
 /* Configures, uses and invalidates a key in one batch. */
-static void whole_batch(void **state)
+TEST(whole_batch)
 {
 	const struct combination set = {.mem = &crc32c, .wire = &t10dif};
 	uint8_t memory[STREAM], wire[STREAM];
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(initiators); i++) {
 		const struct initiator *by = &initiators[i];
 		struct mlx5dv_mkey *mkey = side_create_signed_mkey(&client, 4);
@@ -544,9 +536,8 @@ static void whole_batch(void **state)
 /* ---- requests that accept an address ---------------------------------------------------------------------------- */
 
 /* mlx5dv_wr_set_dc_addr attaches a target to the last request; ibv_wr_post(3) lists no setter for local ones. */
-static void address_of_a_local_operation(void **state)
+TEST(address_of_a_local_operation)
 {
-	(void)state;
 	make_local_objects();
 	for (size_t k = 0; k < ARRAY_SIZE(locals); k++)
 		for (int stream = 0; stream < 2; stream++) {
@@ -568,11 +559,10 @@ static void address_of_a_local_operation(void **state)
 	}
 }
 
-static void address_at_the_wrong_time(void **state)
+TEST(address_at_the_wrong_time)
 {
 	struct mlx5dv_mkey_conf_attr attr = {0};
 
-	(void)state;
 	make_local_objects();
 	begin_note(&initiators[1], "before any request");
 	batch_start(&dci.end, LAST_ID, IBV_SEND_SIGNALED);
@@ -606,16 +596,5 @@ static void address_at_the_wrong_time(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest cases[] = {
-		DC_CASE(setters_of_a_configuration),
-		DC_CASE(errors_are_found),
-		DC_CASE(pipelining),
-		DC_CASE(local_operations),
-		DC_CASE(invalidated_key),
-		DC_CASE(whole_batch),
-		DC_CASE(address_of_a_local_operation),
-		DC_CASE(address_at_the_wrong_time),
-	};
-
-	return run_cases("dc_builders", cases);
+	return run_cases(.setup = builders_open, .teardown = builders_close);
 }

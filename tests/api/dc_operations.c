@@ -35,8 +35,6 @@ static int dc_close(void **state)
 	return program_close(state);
 }
 
-#define DC_CASE(function) cmocka_unit_test_setup_teardown(function, dc_open, dc_close)
-
 /* ---- every operation ------------------------------------------------------------------------------------------- */
 
 enum operation { SEND, SEND_IMM, SEND_INV, WRITE, WRITE_IMM, READ, SWAP, ADD, ATOMIC_WRITE, OPERATIONS };
@@ -189,11 +187,10 @@ static bool has_data_of_8(enum operation operation)
 	return operation == SWAP || operation == ADD || operation == ATOMIC_WRITE;
 }
 
-static void every_operation(void **state)
+TEST(every_operation)
 {
 	static const uint32_t lengths[] = {0, 1, 60, 1024, 5000};
 
-	(void)state;
 	for (int operation = SEND; operation < OPERATIONS; operation++) {
 		for (int form = 0; form < 16; form++) {
 			for (size_t i = 0; i < ARRAY_SIZE(lengths); i++) {
@@ -218,7 +215,7 @@ static void every_operation(void **state)
 }
 
 /* SEND with invalidate makes the key that it names unusable; a key that forbids this stays valid. */
-static void send_with_invalidate(void **state)
+TEST(send_with_invalidate)
 {
 	static struct layout layout;
 	struct mlx5dv_mkey_init_attr attr = {
@@ -230,7 +227,6 @@ static void send_with_invalidate(void **state)
 	struct ibv_sge sge = side_sge(&server, THERE_AT, 100);
 	struct transfer transfer = {.from = &from_client, .to = &at_server, .operation = SEND_INV, .bytes = 30};
 
-	(void)state;
 	assert_non_null(mkey);
 	lay_list(&pair.server, BY_CONFIGURE, mkey, &layout, 1, &sge);
 	transfer.invalidate = mkey->rkey;
@@ -243,7 +239,7 @@ static void send_with_invalidate(void **state)
 /* ---- the example of the man page ------------------------------------------------------------------------------- */
 
 /* mlx5dv_wr_post(3), EXAMPLE, with the QP brought to RTS in between. */
-static void example(void **state)
+TEST(example)
 {
 	struct ibv_qp_init_attr_ex attr_ex = {
 		.send_cq = from_client.end.cq,
@@ -259,7 +255,6 @@ static void example(void **state)
 	struct mlx5dv_qp_ex *mqpx;
 	int ret;
 
-	(void)state;
 	/* create DC QP type and specify the required send opcodes */
 	attr_ex.qp_type = IBV_QPT_DRIVER;
 	attr_ex.comp_mask |= IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
@@ -315,9 +310,8 @@ static int without_an_address(bool first)
 }
 
 /* mlx5dv_wr_post(3), "must be called": nothing of the batch is posted. */
-static void address_is_needed(void **state)
+TEST(address_is_needed)
 {
-	(void)state;
 	if (!in_profile("man", __func__))
 		return;
 	for (int first = 0; first < 2; first++) {
@@ -338,9 +332,8 @@ static void address_is_needed(void **state)
 }
 
 /* mlx5-formats 4.2: libmlx5 of an adapter omits that request, and posts the other. */
-static void left_out_in_connectx(void **state)
+TEST(left_out_in_connectx)
 {
-	(void)state;
 	if (!in_profile("connectx", __func__))
 		return;
 	for (int first = 0; first < 2; first++) {
@@ -353,14 +346,13 @@ static void left_out_in_connectx(void **state)
 }
 
 /* Each request of a batch is sent to its own address. */
-static void many_targets(void **state)
+TEST(many_targets)
 {
 	enum { TARGETS = 5, REQUESTS = 30 };
 	struct dct targets[TARGETS];
 	struct dci initiators[2];
 	struct dci_options options = dci_defaults();
 
-	(void)state;
 	for (int i = 0; i < TARGETS; i++)
 		dct_open(&targets[i], i % 2 ? &server : &client, 100 + (uint64_t)i);
 	for (int i = 0; i < 2; i++)
@@ -395,7 +387,7 @@ static void many_targets(void **state)
 /* ---- keys, raw requests, copies -------------------------------------------------------------------------------- */
 
 /* A DCI supports ibv_wr_local_inv(3) and ibv_wr_bind_mw(3), like RC. */
-static void keys(void **state)
+TEST(keys)
 {
 	static struct layout layout;
 	struct mlx5dv_mkey *mkey = side_create_mkey(&client, 4, NULL);
@@ -408,7 +400,6 @@ static void keys(void **state)
 	struct ibv_qp_ex *ex = from_client.end.ex;
 	uint32_t rkey = ibv_inc_rkey(mw->rkey);
 
-	(void)state;
 	lay_list(&pair.client, BY_CONFIGURE, mkey, &layout, 1, &sge);
 	dci_write(&from_client, &at_server, 0, 1, (struct ibv_sge){.addr = 0, .length = 64, .lkey = mkey->lkey},
 		  server.mr->rkey, side_address(&server, THERE_AT));
@@ -453,7 +444,7 @@ static void expect_key_writes(struct dci *dci, uint64_t wr_id, struct view key)
  * mlx5dv_wr_post(3): "the available builders and setters for DCI QP are the same as RC QP". By default there is room for four
  * pieces, or three and a header, as with RC. These requests are local, so they have no address.
  */
-static void builders_of_keys(void **state)
+TEST(builders_of_keys)
 {
 	static struct layout layout;
 	struct mlx5dv_mkey *mkey = side_create_mkey(&client, 5, NULL);
@@ -465,7 +456,6 @@ static void builders_of_keys(void **state)
 						  side_interleaved(&client, 30000, 5, 3),
 						  side_interleaved(&client, 10, 33, 1)};
 
-	(void)state;
 	options.dv_send_ops = DV_KEY_OPS;
 	options.max_send_sge = 1;
 	options.max_inline_data = 0;
@@ -495,14 +485,13 @@ static void builders_of_keys(void **state)
 }
 
 /* Each of the five flags alone enables its builder on a DCI, as with RC; without the flag the builder is missing. */
-static void builders_by_flag(void **state)
+TEST(builders_by_flag)
 {
 	struct dci_options options = dci_defaults();
 	struct mlx5dv_mkey *mkey = side_create_mkey(&client, 4, NULL);
 	struct mlx5dv_mkey_conf_attr no_attributes = {0};
 	struct dci dci;
 
-	(void)state;
 	options.dv_send_ops = MLX5DV_QP_EX_WITH_MR_LIST;
 	dci_open(&dci, &client, &server, &options);
 	batch_start(&dci.end, 1, IBV_SEND_INLINE);
@@ -519,7 +508,7 @@ static void builders_by_flag(void **state)
 }
 
 /* Posts a WQE by mlx5dv_wr_raw_wqe(), with the DC address in the adapter's format. */
-static void raw_request(void **state)
+TEST(raw_request)
 {
 	struct {
 		struct mlx5_wqe_ctrl_seg ctrl;
@@ -529,7 +518,6 @@ static void raw_request(void **state)
 	} wqe;
 	uint8_t mac[6] = {0};
 
-	(void)state;
 	memset(&wqe, 0, sizeof(wqe));
 	mlx5dv_set_ctrl_seg(&wqe.ctrl, 0, MLX5_OPCODE_RDMA_WRITE, 0, from_client.end.qp->qp_num,
 			    MLX5_WQE_CTRL_CQ_UPDATE, sizeof(wqe) / 16, 0, 0);
@@ -548,9 +536,8 @@ static void raw_request(void **state)
 	side_compare(&server);
 }
 
-static void copy(void **state)
+TEST(copy)
 {
-	(void)state;
 	ibv_wr_start(from_client.end.ex);
 	from_client.end.ex->wr_id = WR_ID;
 	from_client.end.ex->wr_flags = IBV_SEND_SIGNALED;
@@ -566,13 +553,12 @@ static void copy(void **state)
 /* ---- receives -------------------------------------------------------------------------------------------------- */
 
 /* Tests srq_limit of ibv_modify_srq(3), and a sender that waits for a receive. */
-static void shared_receives(void **state)
+TEST(shared_receives)
 {
 	struct ibv_srq_attr limit = {.srq_limit = 1};
 	struct ibv_sge sink = side_sge(&server, THERE_AT, 100);
 	struct ibv_async_event event;
 
-	(void)state;
 	dct_receive(&at_server, RECV_ID, &sink, 1);
 	expect_error(ibv_modify_srq(at_server.srq, &limit, IBV_SRQ_LIMIT), 0);
 	dci_send(&from_client, &at_server, 0, 1, side_sge(&client, HERE_AT, 100));
@@ -593,13 +579,12 @@ static void shared_receives(void **state)
 }
 
 /* A message that is too long fails the receive and its sender; the DCT receives the next one. */
-static void too_long(void **state)
+TEST(too_long)
 {
 	struct ibv_sge sink = side_sge(&server, THERE_AT, 100);
 	struct dci_options options = dci_defaults();
 	struct dci other;
 
-	(void)state;
 	dci_open(&other, &client, &server, &options);
 	dct_receive(&at_server, RECV_ID, &sink, 1);
 	dct_receive(&at_server, RECV_ID + 1, &sink, 1);
@@ -616,21 +601,5 @@ static void too_long(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest cases[] = {
-		DC_CASE(every_operation),
-		DC_CASE(send_with_invalidate),
-		DC_CASE(example),
-		DC_CASE(address_is_needed),
-		DC_CASE(many_targets),
-		DC_CASE(keys),
-		DC_CASE(raw_request),
-		DC_CASE(copy),
-		DC_CASE(shared_receives),
-		DC_CASE(too_long),
-		DC_CASE(builders_of_keys),
-		DC_CASE(builders_by_flag),
-		DC_CASE(left_out_in_connectx),
-	};
-
-	return run_cases("dc_operations", cases);
+	return run_cases(.setup = dc_open, .teardown = dc_close);
 }

@@ -23,8 +23,6 @@ static int dc_close(void **state)
 	return program_close(state);
 }
 
-#define DC_CASE(function) cmocka_unit_test_setup_teardown(function, dc_open, dc_close)
-
 /* Opens a DCI with streams that fails after 2^@log_errored of them are in error. */
 static void open_streams(struct dci *dci, uint8_t log_errored)
 {
@@ -74,11 +72,10 @@ static void fails(struct dci *dci, uint16_t stream, uint64_t wr_id, bool remote)
 }
 
 /* "a stream_id that caused the completion with error is in error state", and no other. */
-static void one_stream_fails(void **state)
+TEST(one_stream_fails)
 {
 	struct dci dci;
 
-	(void)state;
 	for (int remote = 0; remote < 2; remote++) {
 		open_streams(&dci, 2);
 		good(&dci, 1, 1);
@@ -95,11 +92,10 @@ static void one_stream_fails(void **state)
 }
 
 /* mlx5dv_wr_set_dc_addr() "are equivalent to using stream_id=0". */
-static void plain_address_is_stream_0(void **state)
+TEST(plain_address_is_stream_0)
 {
 	struct dci dci;
 
-	(void)state;
 	open_streams(&dci, 2);
 	fails(&dci, 0, 1, false);
 	ibv_wr_start(dci.end.ex);
@@ -116,7 +112,7 @@ static void plain_address_is_stream_0(void **state)
 }
 
 /* One batch: requests complete in the order of the queue, whatever their status. */
-static void one_batch(void **state)
+TEST(one_batch)
 {
 	static const struct {
 		uint16_t stream;
@@ -129,7 +125,6 @@ static void one_batch(void **state)
 	};
 	struct dci dci;
 
-	(void)state;
 	open_streams(&dci, 2);
 	ibv_wr_start(dci.end.ex);
 	dci.end.ex->wr_flags = IBV_SEND_SIGNALED;
@@ -153,11 +148,10 @@ static void one_batch(void **state)
 }
 
 /* "once the number of unique stream_id in error reaches the DCI QP's log_num_errored streams"; RESET clears all errors. */
-static void too_many_streams_fail(void **state)
+TEST(too_many_streams_fail)
 {
 	struct dci dci;
 
-	(void)state;
 	for (uint8_t log_errored = 0; log_errored < 3; log_errored++) {
 		open_streams(&dci, log_errored);
 		for (uint16_t i = 0; i < 1 << log_errored; i++) {
@@ -173,12 +167,11 @@ static void too_many_streams_fail(void **state)
 }
 
 /* Without MLX5DV_QP_INIT_ATTR_MASK_DCI_STREAMS the QP fails as an RC QP does. */
-static void no_streams(void **state)
+TEST(no_streams)
 {
 	struct dci_options options = dci_defaults();
 	struct dci dci;
 
-	(void)state;
 	dci_open(&dci, &client, &server, &options);
 	good(&dci, 1, 1);
 	fails(&dci, 2, 2, true);
@@ -191,12 +184,11 @@ static void no_streams(void **state)
 }
 
 /* mlx5dv_dci_stream_id_reset(3), RETURN VALUE. */
-static void reset_errors(void **state)
+TEST(reset_errors)
 {
 	struct dci_options options = dci_defaults();
 	struct dci dci;
 
-	(void)state;
 	open_streams(&dci, 2);
 	expect_error(mlx5dv_dci_stream_id_reset(dci.end.qp, 1), EINVAL);
 	fails(&dci, 1, 1, false);
@@ -211,7 +203,7 @@ static void reset_errors(void **state)
 	dci_close(&dci);
 }
 
-static void capabilities(void **state)
+TEST(capabilities)
 {
 	struct mlx5dv_context dv = {.comp_mask = MLX5DV_CONTEXT_MASK_DCI_STREAMS | MLX5DV_CONTEXT_MASK_DC_ODP_CAPS};
 	const uint32_t odp = IBV_ODP_SUPPORT_SEND | IBV_ODP_SUPPORT_SRQ_RECV | IBV_ODP_SUPPORT_WRITE |
@@ -240,7 +232,6 @@ static void capabilities(void **state)
 	} newer = {.all.rest = UINT64_MAX};
 	struct ibv_qp *qp;
 
-	(void)state;
 	expect_error(mlx5dv_query_device(server.context, &dv), 0);
 	assert_int_equal(dv.comp_mask, MLX5DV_CONTEXT_MASK_DCI_STREAMS | MLX5DV_CONTEXT_MASK_DC_ODP_CAPS);
 	assert_int_equal(dv.dc_odp_caps, odp);
@@ -267,12 +258,5 @@ static void capabilities(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest cases[] = {
-		DC_CASE(one_stream_fails), DC_CASE(plain_address_is_stream_0),
-		DC_CASE(one_batch),        DC_CASE(too_many_streams_fail),
-		DC_CASE(no_streams),       DC_CASE(reset_errors),
-		DC_CASE(capabilities),
-	};
-
-	return run_cases("dc_streams", cases);
+	return run_cases(.setup = dc_open, .teardown = dc_close);
 }

@@ -18,7 +18,6 @@
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <time.h>
-#include <unistd.h>
 
 enum { TTL_IPV4 = 8, PROTOCOL_IPV4 = 9, HOPS_IPV6 = 7, UDP = 17, MANY = 40 };
 
@@ -122,9 +121,8 @@ static void expect_destination(const char *gid, int error)
 		assert_int_equal(ibv_destroy_ah(ah), 0);
 }
 
-static void routes_decide(void **state)
+TEST(routes_decide)
 {
-	(void)state;
 	expect_destination("::", EINVAL);
 	expect_destination("::ffff:192.0.2.1", ENETUNREACH);
 	expect_destination("2001:db8::1", ENETUNREACH);
@@ -155,9 +153,8 @@ static void expect_silence(const char *gid)
 	assert_int_equal(ibv_destroy_qp(qp), 0);
 }
 
-static void silent_neighbours(void **state)
+TEST(silent_neighbours)
 {
-	(void)state;
 	expect_silence("::ffff:10.99.0.77");
 	expect_silence("fd99::77");
 	/* The router to the destination does not respond. */
@@ -165,13 +162,12 @@ static void silent_neighbours(void **state)
 	expect_destination("::ffff:10.99.0.77", ETIMEDOUT);
 }
 
-static void a_neighbour_that_comes_late(void **state)
+TEST(a_neighbour_that_comes_late)
 {
 	struct ibv_qp *qp = new_qp(IBV_QPT_RC);
 	pid_t child;
 	int status;
 
-	(void)state;
 	assert_int_equal(to_rtr(qp, "::ffff:10.99.0.79"), ETIMEDOUT);
 	shell("ip neigh replace 10.99.0.79 lladdr 02:00:00:00:00:05 dev v0 nud permanent");
 	assert_int_equal(to_rtr(qp, "::ffff:10.99.0.79"), 0);
@@ -203,9 +199,8 @@ static void expect_hop_limit(const char *gid, uint8_t expected)
 }
 
 /* The attribute says 1, as ibv_rc_pingpong(1) does. */
-static void hop_limit_of_the_route(void **state)
+TEST(hop_limit_of_the_route)
 {
-	(void)state;
 	expect_hop_limit("::ffff:10.99.0.5", 64);
 	expect_hop_limit("fd99::5", 64);
 	expect_hop_limit("::ffff:198.51.101.1", 21);
@@ -300,9 +295,8 @@ static void expect_ttl_of_datagram(const char *gid, uint8_t hop_limit, uint8_t e
 	assert_int_equal(ibv_destroy_ah(ah), 0);
 }
 
-static void time_to_live(void **state)
+TEST(time_to_live)
 {
-	(void)state;
 	expect_ttl_of_connection(IBV_QPT_RC, "::ffff:10.99.0.5", 64);
 	expect_ttl_of_connection(IBV_QPT_RC, "fd99::5", 64);
 	expect_ttl_of_connection(IBV_QPT_UC, "::ffff:10.99.0.5", 64);
@@ -333,17 +327,9 @@ static int close_all(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(routes_decide),
-		cmocka_unit_test(silent_neighbours),
-		cmocka_unit_test(a_neighbour_that_comes_late),
-		cmocka_unit_test(hop_limit_of_the_route),
-		cmocka_unit_test(time_to_live),
-	};
-
 	if ((unshare(CLONE_NEWNET) && unshare(CLONE_NEWUSER | CLONE_NEWNET)) || system(network)) {
 		puts("1..0 # SKIP no network of its own");
 		return 77;
 	}
-	return cmocka_run_group_tests(tests, open_all, close_all);
+	return run_cases(.group_setup = open_all, .group_teardown = close_all);
 }

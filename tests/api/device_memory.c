@@ -3,7 +3,6 @@
 #include "support/objects.h"
 
 #include <sys/wait.h>
-#include <unistd.h>
 
 #define ZERO_BASED IBV_ACCESS_ZERO_BASED
 
@@ -24,12 +23,11 @@ static struct ibv_dm *take(size_t length)
 	return dm;
 }
 
-static void sizes(void **state)
+TEST(sizes)
 {
 	struct ibv_alloc_dm_attr attr = {.length = memory_size() + 1}, rest = {.length = 1};
 	struct ibv_dm *dm;
 
-	(void)state;
 	expect_null(ibv_alloc_dm(context, &attr), EINVAL);
 	attr.length = 0;
 	expect_null(ibv_alloc_dm(context, &attr), EINVAL);
@@ -41,12 +39,11 @@ static void sizes(void **state)
 	assert_int_equal(ibv_free_dm(take(1)), 0);
 }
 
-static void attributes(void **state)
+TEST(attributes)
 {
 	struct ibv_alloc_dm_attr attr = {.length = 64, .comp_mask = 1};
 	struct ibv_dm *dm;
 
-	(void)state;
 	expect_null(ibv_alloc_dm(context, &attr), EINVAL);
 	attr = (struct ibv_alloc_dm_attr){.length = 64, .log_align_req = 40};
 	expect_null(ibv_alloc_dm(context, &attr), EINVAL);
@@ -58,12 +55,11 @@ static void attributes(void **state)
 	assert_int_equal(ibv_free_dm(dm), 0);
 }
 
-static void copies_there_and_back(void **state)
+TEST(copies_there_and_back)
 {
 	struct ibv_dm *dm = take(256), *other = take(256);
 	unsigned char out[256], in[256];
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(out); i++)
 		out[i] = (unsigned char)i;
 	assert_int_equal(ibv_memcpy_from_dm(in, dm, 0, 256), 0);
@@ -84,7 +80,7 @@ static void copies_there_and_back(void **state)
 	assert_int_equal(ibv_free_dm(other), 0);
 }
 
-static void copies_that_are_refused(void **state)
+TEST(copies_that_are_refused)
 {
 	static const struct {
 		uint64_t offset;
@@ -105,7 +101,6 @@ static void copies_that_are_refused(void **state)
 	struct ibv_dm *dm = take(100); /* bytes after it, up to the next block, are not accessible */
 	char buffer[128] = "untouched";
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
 		assert_int_equal(ibv_memcpy_to_dm(dm, cases[i].offset, buffer, cases[i].length), cases[i].error);
 		assert_int_equal(ibv_memcpy_from_dm(buffer, dm, cases[i].offset, cases[i].length), cases[i].error);
@@ -115,12 +110,11 @@ static void copies_that_are_refused(void **state)
 	assert_int_equal(ibv_free_dm(dm), 0);
 }
 
-static void regions_keep_the_memory(void **state)
+TEST(regions_keep_the_memory)
 {
 	struct ibv_dm *dm = take(128);
 	struct ibv_mr *mr = ibv_reg_dm_mr(pd, dm, 0, 128, ZERO_BASED | IBV_ACCESS_LOCAL_WRITE), *part, *none;
 
-	(void)state;
 	assert_non_null(mr);
 	assert_null(mr->addr);
 	assert_int_equal(mr->length, 128);
@@ -140,12 +134,11 @@ static void regions_keep_the_memory(void **state)
 	assert_int_equal(ibv_free_dm(dm), 0);
 }
 
-static void regions_that_are_refused(void **state)
+TEST(regions_that_are_refused)
 {
 	struct ibv_dm *dm = take(128);
 	const unsigned int write = ZERO_BASED | IBV_ACCESS_LOCAL_WRITE;
 
-	(void)state;
 	expect_null(ibv_reg_dm_mr(pd, dm, 0, 128, IBV_ACCESS_LOCAL_WRITE), EINVAL);
 	expect_null(ibv_reg_dm_mr(pd, dm, 0, 132, write), EINVAL);
 	expect_null(ibv_reg_dm_mr(pd, dm, 4, 128, write), EINVAL);
@@ -160,13 +153,12 @@ static void regions_that_are_refused(void **state)
 }
 
 /* Five children of one process allocate device memory through their parent's context at the same time. */
-static void children_take_memory(void **state)
+TEST(children_take_memory)
 {
 	struct ibv_alloc_dm_attr attr = {.length = memory_size() / 10};
 	pid_t child[5];
 	int status;
 
-	(void)state;
 	for (int i = 0; i < 5; i++) {
 		child[i] = fork();
 		if (child[i] == 0) {
@@ -183,15 +175,5 @@ static void children_take_memory(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(sizes),
-		cmocka_unit_test(attributes),
-		cmocka_unit_test(copies_there_and_back),
-		cmocka_unit_test(copies_that_are_refused),
-		cmocka_unit_test(regions_keep_the_memory),
-		cmocka_unit_test(regions_that_are_refused),
-		cmocka_unit_test(children_take_memory),
-	};
-
-	return cmocka_run_group_tests(tests, objects_open, objects_close);
+	return run_cases(.group_setup = objects_open, .group_teardown = objects_close);
 }

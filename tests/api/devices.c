@@ -59,7 +59,7 @@ static uint32_t unused_qp_number(void)
 	return number;
 }
 
-static void datagram_to_an_unknown_qp(void **state)
+TEST(datagram_to_an_unknown_qp)
 {
 	struct pair_options options = pair_defaults(IBV_QPT_UD);
 	const char *link = getenv("SOFTHCA_LINK");
@@ -67,7 +67,6 @@ static void datagram_to_an_unknown_qp(void **state)
 	struct ibv_sge sge;
 	uint32_t unused;
 
-	(void)state;
 	/* Over the other links the datagram returns to the process, and its first device records datagrams for unknown QPs. */
 	if (link && strcmp(link, "local") && strcmp(link, "auto"))
 		return;
@@ -90,12 +89,11 @@ static void datagram_to_an_unknown_qp(void **state)
 	assert_int_equal(records_of(other, unused, NO_SUCH_QP), 0);
 }
 
-static void traffic_is_counted_where_it_goes(void **state)
+TEST(traffic_is_counted_where_it_goes)
 {
 	static const char *const names[] = {"shm_runs_received", "shm_bytes_received", "shm_ring_bytes"};
 	const char *link = getenv("SOFTHCA_LINK");
 
-	(void)state;
 	expect_write(&pair, view_memory(&client, 0, BYTES), view_memory(&server, BYTES, BYTES), IBV_WC_SUCCESS);
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
 		assert_int_equal(softhca_counter(other, names[i]), 0);
@@ -103,15 +101,8 @@ static void traffic_is_counted_where_it_goes(void **state)
 		assert_true(softhca_counter(client.context, "shm_runs_received") >= 2);
 }
 
-#define SECOND_CASE(function) cmocka_unit_test_setup_teardown(function, open_second, close_both)
-
 int main(void)
 {
-	const struct CMUnitTest cases[] = {
-		SECOND_CASE(datagram_to_an_unknown_qp),
-		SECOND_CASE(traffic_is_counted_where_it_goes),
-	};
-
 	setenv("SOFTHCA_DEVICES", "2", 1);
-	return run_cases("devices", cases);
+	return run_cases(.setup = open_second, .teardown = close_both);
 }

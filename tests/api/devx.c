@@ -25,11 +25,10 @@ static uint32_t capability(const uint8_t *out, size_t byte, int high, int low)
 	return get32(out + 16, byte & ~(size_t)3) >> low & (uint32_t)((UINT64_C(1) << (high - low + 1)) - 1);
 }
 
-static void capabilities(void **state)
+TEST(capabilities)
 {
 	uint8_t out[4112];
 
-	(void)state;
 	/* Current and maximum values. */
 	for (uint32_t op_mod = 0; op_mod < 2; op_mod++) {
 		memset(out, 0xa5, sizeof(out));
@@ -65,13 +64,12 @@ static void capabilities(void **state)
  * Groups that clients query without checking the general capabilities first, treating an error as fatal, such as general 2 (0x20)
  * for SPDK and flow tables (0x7) for DPDK: all of their fields are 0.
  */
-static void groups_of_which_nothing_is_offered(void **state)
+TEST(groups_of_which_nothing_is_offered)
 {
 	static const uint8_t groups[] = {0x1,  0x5,  0x6,  0x7,  0x8,  0x9,  0xb,  0xc,  0xd,  0x11, 0x13,
 					 0x15, 0x1b, 0x1c, 0x1d, 0x1e, 0x1f, 0x20, 0x25, 0x26, 0x28, 0x2a};
 	uint8_t out[4112], zero[4112] = {0};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(groups); i++)
 		for (uint32_t current = 0; current < 2; current++) {
 			note("group %#x", groups[i]);
@@ -81,12 +79,11 @@ static void groups_of_which_nothing_is_offered(void **state)
 		}
 }
 
-static void general_commands(void **state)
+TEST(general_commands)
 {
 	struct command command = command_of(0x754);
 	uint8_t out[272] = {0};
 
-	(void)state;
 	expect_error(mlx5dv_devx_general_cmd(client.context, command.in, 16, out, sizeof(out)), 0);
 	assert_int_equal(get32(out, 16) & 1, 1); /* roce_en */
 	command = command_of(0x842);
@@ -112,13 +109,12 @@ static void general_commands(void **state)
 	expect_error(mlx5dv_devx_general_cmd(client.context, NULL, 16, command.out, 16), EFAULT);
 }
 
-static void uars(void **state)
+TEST(uars)
 {
 	struct mlx5dv_devx_uar *bf = mlx5dv_devx_alloc_uar(client.context, 0);
 	struct mlx5dv_devx_uar *nc = mlx5dv_devx_alloc_uar(client.context, 1);
 	struct mlx5dv_devx_uar *again = mlx5dv_devx_alloc_uar(client.context, 1);
 
-	(void)state;
 	assert_non_null(bf);
 	assert_non_null(nc);
 	assert_non_null(again);
@@ -139,24 +135,22 @@ static void uars(void **state)
 	expect_null(mlx5dv_devx_alloc_uar(client.context, 2), EOPNOTSUPP);
 }
 
-static void event_queues(void **state)
+TEST(event_queues)
 {
 	uint32_t first = 0, second = 0;
 
-	(void)state;
 	expect_error(mlx5dv_devx_query_eqn(client.context, 0, &first), 0);
 	expect_error(mlx5dv_devx_query_eqn(client.context, (uint32_t)client.context->num_comp_vectors - 1, &second), 0);
 	assert_true(first <= 0xff && second <= 0xff && first != second);
 	expect_error(mlx5dv_devx_query_eqn(client.context, (uint32_t)client.context->num_comp_vectors, &first), EINVAL);
 }
 
-static void umems(void **state)
+TEST(umems)
 {
 	struct mlx5dv_devx_umem_in in = {.addr = client.memory, .size = 4096, .pgsz_bitmap = 4096};
 	struct mlx5dv_devx_umem *one, *other;
 	void *page = mmap(NULL, 4096, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
-	(void)state;
 	assert_true(page != MAP_FAILED);
 	one = mlx5dv_devx_umem_reg(client.context, client.memory + 3, 100, 0);
 	assert_non_null(one);
@@ -184,13 +178,12 @@ static void umems(void **state)
 
 /* ---- objects ------------------------------------------------------------------------------------------------------ */
 
-static void domains(void **state)
+TEST(domains)
 {
 	struct command command = command_of(0x800);
 	struct mlx5dv_devx_obj *pd, *td;
 	struct own own;
 
-	(void)state;
 	pd = create(client.context, &command, 16);
 	assert_non_null(pd);
 	own_open_cq(&own, &client);
@@ -212,11 +205,10 @@ static void domains(void **state)
 }
 
 /* Objects in use cannot be destroyed. */
-static void in_use(void **state)
+TEST(in_use)
 {
 	struct own own;
 
-	(void)state;
 	own_open(&own, &client, 0);
 	expect_error(mlx5dv_devx_umem_dereg(own.umem), EBUSY);
 	expect_error(mlx5dv_devx_obj_destroy(own.cq), EREMOTEIO);
@@ -226,12 +218,11 @@ static void in_use(void **state)
 	own_close(&own);
 }
 
-static void wrong_cqs(void **state)
+TEST(wrong_cqs)
 {
 	struct command command, short_command = command_of(0x400);
 	struct own own;
 
-	(void)state;
 	own_open_cq(&own, &client);
 	command = cq_command(&own);
 	refuse_each(client.context, &command, 272,
@@ -255,12 +246,11 @@ static void wrong_cqs(void **state)
 	own_close(&own);
 }
 
-static void wrong_qps(void **state)
+TEST(wrong_qps)
 {
 	struct command command;
 	struct own own;
 
-	(void)state;
 	own_open_cq(&own, &client);
 	command = qp_command(&own, 0);
 	refuse_each(client.context, &command, 272,
@@ -284,13 +274,12 @@ static void wrong_qps(void **state)
 	own_close(&own);
 }
 
-static void states(void **state)
+TEST(states)
 {
 	struct command command = command_of(0x503), query = command_of(0x50b);
 	struct own own, other;
 	uint8_t out[272];
 
-	(void)state;
 	own_open(&own, &client, 0);
 	own_open(&other, &server, 0);
 	/* INIT2RTR of a QP in RESET; the number of another QP; a command that is not a modification, and one of a CQ. */
@@ -351,11 +340,10 @@ static void set_expected(const struct side *from, size_t at, struct side *to, si
 }
 
 /* Sends more messages than each ring has room for. */
-static void rc_traffic(void **state)
+TEST(rc_traffic)
 {
 	struct own one, other;
 
-	(void)state;
 	own_open(&one, &client, 0);
 	own_open(&other, &server, 0);
 	own_connect(&one, &other);
@@ -386,13 +374,12 @@ static void rc_traffic(void **state)
 }
 
 /* Requests pending when a QP enters ERR are flushed, and after RESET the queues start anew. */
-static void flush_and_reset(void **state)
+TEST(flush_and_reset)
 {
 	struct command command = command_of(0x507), query = command_of(0x402);
 	struct own one, other;
 	uint8_t out[272];
 
-	(void)state;
 	own_open(&one, &client, 0);
 	own_open(&other, &server, 0);
 	own_connect(&one, &other);
@@ -426,12 +413,11 @@ static void flush_and_reset(void **state)
  * Uses CQs as NVSHMEM's GPU code does: only entry 0 is written, with the newest CQE, and no consumer index is stored. There are
  * more requests than the ring has entries.
  */
-static void collapsed_cq(void **state)
+TEST(collapsed_cq)
 {
 	struct command command = command_of(0x400);
 	struct own one, other;
 
-	(void)state;
 	own_open_cq(&one, &client);
 	expect_error(mlx5dv_devx_obj_destroy(one.cq), 0);
 	command = cq_command(&one);
@@ -467,12 +453,11 @@ static void collapsed_cq(void **state)
 }
 
 /* Connects a QP to itself by its number alone, without an address. */
-static void loopback(void **state)
+TEST(loopback)
 {
 	struct command command = command_of(0x503);
 	struct own own;
 
-	(void)state;
 	own_open(&own, &client, 0);
 	own_to_init(&own);
 	put32(command.in, 32, 1u << 29 | 30u << 24);
@@ -489,11 +474,10 @@ static void loopback(void **state)
 	own_close(&own);
 }
 
-static void uc_traffic(void **state)
+TEST(uc_traffic)
 {
 	struct own one, other;
 
-	(void)state;
 	own_open(&one, &client, 1);
 	own_open(&other, &server, 1);
 	own_connect(&one, &other);
@@ -529,7 +513,7 @@ static void send_datagram(struct own *own, struct ibv_ah *ah, const struct own *
 }
 
 /* Sends requests of two blocks, more than the ring has room for. */
-static void ud_traffic(void **state)
+TEST(ud_traffic)
 {
 	struct ibv_ah_attr attr = {
 		.is_global = 1,
@@ -539,7 +523,6 @@ static void ud_traffic(void **state)
 	struct ibv_ah *ah = ibv_create_ah(client.pd, &attr);
 	struct own one, other;
 
-	(void)state;
 	assert_non_null(ah);
 	own_open(&one, &client, 2);
 	own_open(&other, &server, 2);
@@ -566,7 +549,7 @@ static void ud_traffic(void **state)
 }
 
 /* Objects of verbs and of commands share the device: a verbs QP moved by commands sends to a QP made by command. */
-static void verbs_qp_by_command(void **state)
+TEST(verbs_qp_by_command)
 {
 	struct ibv_qp_init_attr init = {
 		.send_cq = pair.client.cq,
@@ -584,7 +567,6 @@ static void verbs_qp_by_command(void **state)
 	struct ibv_wc wc;
 	uint8_t out[272];
 
-	(void)state;
 	assert_non_null(qp);
 	own_open(&other, &server, 0);
 	put32(query.in, 8, qp->qp_num);
@@ -632,14 +614,13 @@ static void verbs_qp_by_command(void **state)
 /*
  * The ring of requests is unmapped, its record is not: the next doorbell puts the QP into error, without a fault in the process.
  */
-static void unmapped_ring(void **state)
+TEST(unmapped_ring)
 {
 	struct command query = command_of(0x50b);
 	double deadline = seconds_now() + 20;
 	struct own one, other;
 	uint8_t out[272];
 
-	(void)state;
 	own_open(&one, &client, 0);
 	own_open(&other, &server, 0);
 	own_connect(&one, &other);
@@ -697,20 +678,18 @@ static void unmap_receiver(uint32_t word)
  * Unmaps everything at once, including CQ and records, while a peer sends: the peer gets an error, and everything can be
  * destroyed. Completions must not be lost silently even if overruns are ignored (`oi`).
  */
-static void unmapped_receiver(void **state)
+TEST(unmapped_receiver)
 {
-	(void)state;
 	unmap_receiver(0);
 	unmap_receiver(1u << 17);
 }
 
 /* Closing a context destroys the objects made in it. */
-static void leftovers(void **state)
+TEST(leftovers)
 {
 	struct side other = client;
 	struct own own;
 
-	(void)state;
 	other.context = open_device();
 	other.pd = ibv_alloc_pd(other.context);
 	assert_non_null(other.pd);
@@ -729,23 +708,4 @@ static void leftovers(void **state)
 	expect_error(mlx5dv_devx_obj_destroy(own.cq), ENOENT);
 	expect_error(mlx5dv_devx_umem_dereg(own.umem), ENOENT);
 	munmap(own.memory, OWN_BYTES);
-}
-
-int main(void)
-{
-	const struct CMUnitTest cases[] = {
-		API_CASE(capabilities),     API_CASE(groups_of_which_nothing_is_offered),
-		API_CASE(general_commands), API_CASE(uars),
-		API_CASE(event_queues),     API_CASE(umems),
-		API_CASE(domains),          API_CASE(in_use),
-		API_CASE(wrong_cqs),        API_CASE(wrong_qps),
-		API_CASE(states),           API_CASE(rc_traffic),
-		API_CASE(flush_and_reset),  API_CASE(collapsed_cq),
-		API_CASE(loopback),         API_CASE(uc_traffic),
-		API_CASE(ud_traffic),       API_CASE(verbs_qp_by_command),
-		API_CASE(unmapped_ring),    API_CASE(unmapped_receiver),
-		API_CASE(leftovers),
-	};
-
-	return run_cases("devx", cases);
 }

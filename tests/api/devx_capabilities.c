@@ -120,26 +120,16 @@ static uint32_t field_value(const struct field *field)
 	       (uint32_t)((UINT64_C(1) << (field->high - field->low + 1)) - 1);
 }
 
-static void fields_agree_with_verbs(void **state)
+TEST(fields_agree_with_verbs)
 {
 	const struct verbs_view here = look(), *view = &here;
 #define FIELD(group, name, dword, high, low, expected) {group, #name, dword, high, low, (uint32_t)(expected)},
 	const struct field fields[] = {FIELDS(FIELD)};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(fields) / sizeof(fields[0]); i++) {
 		uint32_t value = field_value(&fields[i]);
 
 		if (value != fields[i].expected)
 			fail_msg("%s is %#x, and verbs says %#x", fields[i].name, value, fields[i].expected);
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest cases[] = {
-		API_CASE(fields_agree_with_verbs),
-	};
-
-	return run_cases("devx_capabilities", cases);
 }

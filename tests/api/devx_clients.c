@@ -191,27 +191,24 @@ static void check(const struct probe *probe, const struct objects *objects, enum
 		assert_int_equal(errno, error);
 }
 
-static void capability_groups(void **state)
+TEST(capability_groups)
 {
-	(void)state;
 	for (size_t i = 0; i < sizeof(groups) / sizeof(groups[0]); i++)
 		check(&groups[i], NULL, NONE);
 }
 
-static void commands(void **state)
+TEST(commands)
 {
-	(void)state;
 	for (size_t i = 0; i < sizeof(probes) / sizeof(probes[0]); i++)
 		if (probes[i].call == GENERAL || probes[i].call == CREATE)
 			check(&probes[i], NULL, NONE);
 }
 
 /* A MODIFY or QUERY command succeeds on objects of its kind, and the kernel refuses it on all others. */
-static void commands_on_objects(void **state)
+TEST(commands_on_objects)
 {
 	struct objects objects = {0};
 
-	(void)state;
 	make_all(&objects);
 	for (size_t i = 0; i < sizeof(probes) / sizeof(probes[0]); i++) {
 		struct probe probe = probes[i];
@@ -227,25 +224,12 @@ static void commands_on_objects(void **state)
 }
 
 /* A vhca_tunnel_id other than 0 names an object of another function, which the kernel refuses. */
-static void objects_of_another_function(void **state)
+TEST(objects_of_another_function)
 {
 	struct command command = command_of(0x800);
 
-	(void)state;
 	put32(command.in, 4, 1u << 16);
 	errno = 0;
 	assert_null(create(client.context, &command, 16));
 	assert_int_equal(errno, EINVAL);
-}
-
-int main(void)
-{
-	const struct CMUnitTest cases[] = {
-		API_CASE(capability_groups),
-		API_CASE(commands),
-		API_CASE(commands_on_objects),
-		API_CASE(objects_of_another_function),
-	};
-
-	return run_cases("devx_clients", cases);
 }

@@ -68,11 +68,10 @@ static void raise_last_wqe(const struct own *own)
 
 /* ---- cases ------------------------------------------------------------------------------------------------------ */
 
-static void channels(void **state)
+TEST(channels)
 {
 	struct mlx5dv_devx_event_channel *one = open_channel(0), *other = open_channel(0);
 
-	(void)state;
 	assert_int_not_equal(one->fd, other->fd);
 	expect_none(one);
 	assert_true(fcntl(one->fd, F_GETFD) & FD_CLOEXEC);
@@ -84,13 +83,12 @@ static void channels(void **state)
 		    EINVAL);
 }
 
-static void wrong_subscriptions(void **state)
+TEST(wrong_subscriptions)
 {
 	struct mlx5dv_devx_event_channel *channel = open_channel(0);
 	uint16_t types[17] = {COMM_EST, CQ_ERROR};
 	struct own own, foreign;
 
-	(void)state;
 	for (size_t i = 2; i < 17; i++)
 		types[i] = LAST_WQE;
 	own_open(&own, &client, 0);
@@ -122,14 +120,13 @@ static void wrong_subscriptions(void **state)
 }
 
 /* The masks of group 0x14 match the events that can be subscribed to. */
-static void promised(void **state)
+TEST(promised)
 {
 	struct mlx5dv_devx_event_channel *channel = open_channel(0);
 	struct command command = command_of(0x100);
 	uint8_t out[4112];
 	struct own own;
 
-	(void)state;
 	assert_int_equal(mlx5dv_devx_general_cmd(client.context, command.in, 16, out, sizeof(out)), 0);
 	assert_int_equal(get32(out, 16 + 16) >> 15 & 1, 1); /* event_cap */
 	put32(command.in, 4, 0x14 << 1);
@@ -148,13 +145,12 @@ static void promised(void **state)
 }
 
 /* Subscribers receive events in the order in which they occurred, each with its data. */
-static void order(void **state)
+TEST(order)
 {
 	struct mlx5dv_devx_event_channel *channel = open_channel(0), *other = open_channel(0);
 	const uint16_t types[] = {COMM_EST, LAST_WQE};
 	struct own one, two;
 
-	(void)state;
 	sharing_open(&one);
 	sharing_open(&two);
 	assert_int_equal(mlx5dv_devx_subscribe_devx_event(channel, one.qp, 4, (uint16_t *)types, 0x1122334455667788),
@@ -193,13 +189,12 @@ static void order(void **state)
 }
 
 /* mlx5dv_devx_get_event(3): buffer size. A kernel checks it once an event is pending, and then keeps the event. */
-static void small_buffers(void **state)
+TEST(small_buffers)
 {
 	struct mlx5dv_devx_event_channel *channel = open_channel(0);
 	union event event;
 	struct own own;
 
-	(void)state;
 	sharing_open(&own);
 	assert_int_equal(subscribe(channel, own.qp, LAST_WQE, 7), 0);
 	errno = 0;
@@ -224,13 +219,12 @@ static void small_buffers(void **state)
 }
 
 /* Tests a CQ that overruns, and the queue pair that loses its completions. */
-static void overrun(void **state)
+TEST(overrun)
 {
 	struct mlx5dv_devx_event_channel *channel = open_channel(0);
 	union event event;
 	struct own own;
 
-	(void)state;
 	own_open(&own, &client, 0);
 	own_connect(&own, &own);
 	assert_int_equal(subscribe(channel, own.cq, CQ_ERROR, 21), 0);
@@ -278,12 +272,11 @@ static void expect_completion_event(struct mlx5dv_devx_event_channel *channel, c
 }
 
 /* A CQ armed by its record and the register raises one event each time, and no others. */
-static void completions(void **state)
+TEST(completions)
 {
 	struct mlx5dv_devx_event_channel *channel = open_channel(0);
 	struct own own;
 
-	(void)state;
 	own_open(&own, &client, 0);
 	own_connect(&own, &own);
 	/* There is no subscriber yet. */
@@ -334,13 +327,12 @@ static void expect_cookie(struct mlx5dv_devx_event_channel *channel, uint64_t co
 }
 
 /* mlx5dv_devx_get_event(3), NOTES: without data, events of a subscription are combined until they are read. */
-static void omitted_data(void **state)
+TEST(omitted_data)
 {
 	struct mlx5dv_devx_event_channel *channel = open_channel(MLX5DV_DEVX_CREATE_EVENT_CHANNEL_FLAGS_OMIT_EV_DATA);
 	union event event;
 	struct own one, two;
 
-	(void)state;
 	sharing_open(&one);
 	sharing_open(&two);
 	assert_int_equal(subscribe(channel, one.qp, LAST_WQE, 1), 0);
@@ -369,12 +361,11 @@ static void omitted_data(void **state)
 }
 
 /* Either end of a subscription can be destroyed first. */
-static void ends(void **state)
+TEST(ends)
 {
 	struct mlx5dv_devx_event_channel *channel = open_channel(0), *other = open_channel(0);
 	struct own one, two;
 
-	(void)state;
 	sharing_open(&one);
 	sharing_open(&two);
 	assert_int_equal(subscribe(channel, one.qp, LAST_WQE, 1), 0);
@@ -410,7 +401,7 @@ static int next_descriptor(void)
 }
 
 /* mlx5dv_devx_subscribe_devx_event_fd(3): the descriptor is signalled, and the channel receives no event. */
-static void event_descriptors(void **state)
+TEST(event_descriptors)
 {
 	int before = next_descriptor();
 	struct mlx5dv_devx_event_channel *channel = open_channel(0);
@@ -418,7 +409,6 @@ static void event_descriptors(void **state)
 	uint64_t count = 0;
 	struct own own;
 
-	(void)state;
 	assert_true(fd >= 0 && twin >= 0 && !pipe(pipes));
 	sharing_open(&own);
 	expect_error(mlx5dv_devx_subscribe_devx_event_fd(channel, -1, own.qp, LAST_WQE), EBADF);
@@ -453,13 +443,12 @@ static void event_descriptors(void **state)
 }
 
 /* mlx5dv_devx_get_event(3), NOTES: events may be lost for lack of memory, which is reported. */
-static void no_memory(void **state)
+TEST(no_memory)
 {
 	struct mlx5dv_devx_event_channel *channel = open_channel(0);
 	union event event;
 	struct own own;
 
-	(void)state;
 	sharing_open(&own);
 	assert_int_equal(subscribe(channel, own.qp, LAST_WQE, 1), 0);
 	raise_last_wqe(&own);
@@ -484,14 +473,13 @@ static void no_memory(void **state)
 }
 
 /* A child has the objects, and may destroy its copies; those of the parent keep working. */
-static void fork_child(void **state)
+TEST(fork_child)
 {
 	struct mlx5dv_devx_event_channel *channel = open_channel(0);
 	struct own own;
 	int status;
 	pid_t child;
 
-	(void)state;
 	sharing_open(&own);
 	assert_int_equal(subscribe(channel, own.qp, LAST_WQE, 1), 0);
 	raise_last_wqe(&own);
@@ -513,7 +501,7 @@ static void fork_child(void **state)
 }
 
 /* Closing a context destroys its channels. */
-static void leftovers(void **state)
+TEST(leftovers)
 {
 	struct ibv_context *context = open_device();
 	struct mlx5dv_devx_event_channel *channel = mlx5dv_devx_create_event_channel(context, 0);
@@ -522,7 +510,6 @@ static void leftovers(void **state)
 	union event event;
 	int fd;
 
-	(void)state;
 	assert_non_null(channel);
 	assert_non_null(domain);
 	fd = channel->fd;
@@ -536,14 +523,13 @@ static void leftovers(void **state)
 }
 
 /* If the thread that polls armed CQs cannot start, subscribing fails without an effect, and works later. */
-static void no_thread(void **state)
+TEST(no_thread)
 {
 	struct mlx5dv_devx_event_channel *channel = open_channel(0);
 	int fd = eventfd(0, EFD_NONBLOCK);
 	uint64_t count = 0;
 	struct own own;
 
-	(void)state;
 	own_open_cq(&own, &client);
 	for (int i = 0; i < 2; i++) {
 		watched = true;
@@ -574,22 +560,6 @@ static void no_thread(void **state)
 int main(void)
 {
 	/* no_thread must run first: any other case may start the thread. */
-	const struct CMUnitTest cases[] = {
-		API_CASE(no_thread),
-		API_CASE(channels),
-		API_CASE(wrong_subscriptions),
-		API_CASE(promised),
-		API_CASE(order),
-		API_CASE(small_buffers),
-		API_CASE(overrun),
-		API_CASE(completions),
-		API_CASE(omitted_data),
-		API_CASE(ends),
-		API_CASE(event_descriptors),
-		API_CASE(no_memory),
-		API_CASE(fork_child),
-		API_CASE(leftovers),
-	};
 
-	return run_cases("devx_events", cases);
+	return run_program();
 }

@@ -148,13 +148,12 @@ static void post_umr(uint32_t number, uint8_t flags, uint64_t mask, const struct
 
 /* ---- keys as created -------------------------------------------------------------------------------------------- */
 
-static void list(void **state)
+TEST(list)
 {
 	uint64_t start = 0x7000000000000123;
 	struct command command = key_command(LIST, ALL_RIGHTS, start, 3 * BYTES);
 	struct key key;
 
-	(void)state;
 	put_entry(&command, 0, 2 * BYTES, server.mr->lkey, side_address(&server, PAGE + 3));
 	put_entry(&command, 1, BYTES, server.mr->lkey, side_address(&server, 0));
 	key = create_key(&command);
@@ -180,12 +179,11 @@ static void list(void **state)
 }
 
 /* Tests lengths above and below the sum of the entries. */
-static void lengths(void **state)
+TEST(lengths)
 {
 	struct command command = key_command(LIST, ALL_RIGHTS, 0, 2 * BYTES);
 	struct key key;
 
-	(void)state;
 	put_entry(&command, 0, BYTES, server.mr->lkey, side_address(&server, 0));
 	key = create_key(&command);
 	expect_access_refused(MLX5_OPCODE_RDMA_WRITE, 0, key.number, BYTES + 1);
@@ -220,14 +218,13 @@ static void lengths(void **state)
  * Maps pages in another order; an entry's index determines its address, and byte counts are ignored. The first byte of the key is
  * inside a page.
  */
-static void fixed_entries(void **state)
+TEST(fixed_entries)
 {
 	static const uint32_t pages[] = {2, 0, 3, 1};
 	uint64_t start = 0x123456789;
 	struct command command = key_command(FIXED_ENTRIES, ALL_RIGHTS, start, 4 * PAGE);
 	struct key key;
 
-	(void)state;
 	put32(command.in, 72, 12);
 	for (uint32_t i = 0; i < 4; i++)
 		put_entry(&command, i, i, server.mr->lkey, side_address(&server, (size_t)pages[i] * PAGE));
@@ -263,13 +260,12 @@ static void fixed_entries(void **state)
  * Makes keys as UCX does for atomics: one entry of 2 GiB covers a region at an address shifted by a few bytes, so that the same
  * counter has a second address.
  */
-static void atomics(void **state)
+TEST(atomics)
 {
 	uint64_t counter = 0x1122334455667788, shifted = side_address(&server, 0) + 24, before;
 	struct command command = key_command(FIXED_ENTRIES, ALL_RIGHTS, shifted, SIDE_BYTES);
 	struct key key;
 
-	(void)state;
 	put32(command.in, 72, 31);
 	put_entry(&command, 0, 0, server.mr->lkey, side_address(&server, 0));
 	key = create_key(&command);
@@ -300,7 +296,7 @@ static void atomics(void **state)
 }
 
 /* Each access right has its own bit; the memory of the entries has its own rights, too. */
-static void rights(void **state)
+TEST(rights)
 {
 	static const struct {
 		uint32_t without;
@@ -312,7 +308,6 @@ static void rights(void **state)
 	struct command command;
 	struct key key;
 
-	(void)state;
 	for (size_t i = 0; i < 2; i++) {
 		command = key_command(LIST, ALL_RIGHTS & ~needs[i].without, 0, BYTES);
 		put_entry(&command, 0, BYTES, server.mr->lkey, side_address(&server, 0));
@@ -341,12 +336,11 @@ static void rights(void **state)
 }
 
 /* A key restricted to one queue pair. */
-static void of_one_qp(void **state)
+TEST(of_one_qp)
 {
 	struct command command = key_command(LIST, ALL_RIGHTS, 0, BYTES);
 	struct key key;
 
-	(void)state;
 	connect_both();
 	put_entry(&command, 0, BYTES, server.mr->lkey, side_address(&server, 0));
 	put32(command.in, 20, responder.qpn << 8 | TAG);
@@ -365,7 +359,7 @@ static void of_one_qp(void **state)
 
 /* ---- memory of a umem ------------------------------------------------------------------------------------------- */
 
-static void memory(void **state)
+TEST(memory)
 {
 	uint64_t start = 0x5000 + ((uintptr_t)(server.memory + 2 * PAGE) % PAGE);
 	struct mlx5dv_devx_umem *umem =
@@ -373,7 +367,6 @@ static void memory(void **state)
 	struct command command = key_command(MEMORY, ALL_RIGHTS, start, 2 * PAGE), right;
 	struct key key;
 
-	(void)state;
 	assert_non_null(umem);
 	put32(command.in, 100, umem->umem_id);
 	put64(command.in, 104, 2 * PAGE);
@@ -408,14 +401,13 @@ static void memory(void **state)
 }
 
 /* Writes to read-only memory fail. */
-static void memory_that_is_not_there(void **state)
+TEST(memory_that_is_not_there)
 {
 	uint8_t *page = mmap(NULL, PAGE, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	struct command command = key_command(MEMORY, ALL_RIGHTS, 0, PAGE);
 	struct mlx5dv_devx_umem *umem;
 	struct key key;
 
-	(void)state;
 	assert_true(page != MAP_FAILED);
 	umem = mlx5dv_devx_umem_reg(server.context, page, PAGE, 0);
 	assert_non_null(umem);
@@ -442,7 +434,7 @@ static void memory_that_is_not_there(void **state)
 /*
  * Uses keys as SPDK does: created free, with rights; a UMR of only length and entries makes the key live, another one frees it.
  */
-static void configured(void **state)
+TEST(configured)
 {
 	struct command command = key_command(LIST, ALL_RIGHTS | UMR | FREE, 0, 0);
 	struct mlx5_wqe_mkey_context_seg live = {.len = htobe64(2 * BYTES)};
@@ -453,7 +445,6 @@ static void configured(void **state)
 	};
 	struct key key;
 
-	(void)state;
 	put32(command.in, 68, 128);
 	key = create_key(&command);
 	expect_access_refused(MLX5_OPCODE_RDMA_WRITE, 0, key.number, 1);
@@ -483,7 +474,7 @@ static void configured(void **state)
 }
 
 /* Configures entries of a fixed size by a UMR: the size is that of the key. */
-static void fixed_entries_configured(void **state)
+TEST(fixed_entries_configured)
 {
 	struct command command = key_command(FIXED_ENTRIES, ALL_RIGHTS | UMR | FREE, 0, 0);
 	struct mlx5_wqe_mkey_context_seg live = {.len = htobe64(2 * PAGE)};
@@ -493,7 +484,6 @@ static void fixed_entries_configured(void **state)
 	};
 	struct key key;
 
-	(void)state;
 	put32(command.in, 72, 12);
 	key = create_key(&command);
 	connect_both();
@@ -512,13 +502,12 @@ static void fixed_entries_configured(void **state)
  * klm_octowords of a UMR is a multiple of 4 (mlx5-formats 1.8). Adapters accept such a UMR for a key created with fewer
  * translation octowords.
  */
-static void few_octowords(void **state)
+TEST(few_octowords)
 {
 	struct mlx5_wqe_mkey_context_seg live = {.len = htobe64(BYTES)};
 	struct mlx5_wqe_umr_klm_seg entry = {htobe32(BYTES), htobe32(server.mr->lkey),
 					     htobe64(side_address(&server, PAGE))};
 
-	(void)state;
 	connect_both();
 	for (uint32_t octowords = 1; octowords < 4; octowords++) {
 		struct command command = key_command(LIST, ALL_RIGHTS | UMR | FREE, 0, 0);
@@ -537,7 +526,7 @@ static void few_octowords(void **state)
 }
 
 /* A UMR fails on a key without umr_en, with more entries than there is room for, or of another domain. */
-static void not_configured(void **state)
+TEST(not_configured)
 {
 	struct mlx5_wqe_mkey_context_seg live = {.len = htobe64(BYTES)};
 	struct mlx5_wqe_umr_klm_seg entries[2] = {
@@ -545,7 +534,6 @@ static void not_configured(void **state)
 	struct command command;
 	struct key key;
 
-	(void)state;
 	command = key_command(LIST, ALL_RIGHTS, 0, 0);
 	key = create_key(&command);
 	connect_both();
@@ -590,13 +578,12 @@ static struct mlx5_cqe64 send_with_invalidate(const struct key *key)
 }
 
 /* SEND with invalidate works only on a key that permits it. */
-static void invalidated_from_afar(void **state)
+TEST(invalidated_from_afar)
 {
 	struct command command = key_command(LIST, ALL_RIGHTS, 0, BYTES);
 	struct mlx5_cqe64 cqe;
 	struct key key;
 
-	(void)state;
 	put_entry(&command, 0, BYTES, server.mr->lkey, side_address(&server, 0));
 	put32(command.in, 28, 1u << 24 | pd_number(server.pd));
 	key = create_key(&command);
@@ -617,12 +604,11 @@ static void invalidated_from_afar(void **state)
 
 /* ---- refused commands ------------------------------------------------------------------------------------------- */
 
-static void wrong_keys(void **state)
+TEST(wrong_keys)
 {
 	uint32_t pdn = pd_number(server.pd), bits = ALL_RIGHTS | UMR;
 	struct command command = key_command(LIST, bits, 0, BYTES), fixed;
 
-	(void)state;
 	put_entry(&command, 0, BYTES, server.mr->lkey, side_address(&server, 0));
 	refuse_each(server.context, &command, ENTRIES_AT + ENTRY_BYTES,
 		    (const struct wrong[]){
@@ -660,7 +646,7 @@ static void wrong_keys(void **state)
 }
 
 /* Creates a key of the maximum number of entries from memory that ends with them, or one byte earlier. */
-static void entries_to_the_last_byte(void **state)
+TEST(entries_to_the_last_byte)
 {
 	enum { COUNT = 1 << 15, BEFORE = 2 * PAGE };
 	size_t bytes = ENTRIES_AT + (size_t)COUNT * ENTRY_BYTES;
@@ -671,7 +657,6 @@ static void entries_to_the_last_byte(void **state)
 	struct mlx5dv_devx_obj *object;
 	struct key key;
 
-	(void)state;
 	assert_true(map != MAP_FAILED);
 	assert_int_equal(mprotect(map + pages, PAGE, PROT_NONE), 0);
 	put32(command.in, 68, COUNT);
@@ -702,27 +687,4 @@ static void entries_to_the_last_byte(void **state)
 	memmove(in + 1, in, bytes - 1);
 	expect_null(mlx5dv_devx_obj_create(server.context, in + 1, bytes, out, 16), EFAULT);
 	munmap(map, pages + PAGE);
-}
-
-int main(void)
-{
-	const struct CMUnitTest cases[] = {
-		API_CASE(list),
-		API_CASE(lengths),
-		API_CASE(fixed_entries),
-		API_CASE(atomics),
-		API_CASE(rights),
-		API_CASE(of_one_qp),
-		API_CASE(memory),
-		API_CASE(memory_that_is_not_there),
-		API_CASE(configured),
-		API_CASE(fixed_entries_configured),
-		API_CASE(few_octowords),
-		API_CASE(not_configured),
-		API_CASE(invalidated_from_afar),
-		API_CASE(wrong_keys),
-		API_CASE(entries_to_the_last_byte),
-	};
-
-	return run_cases("devx_keys", cases);
 }

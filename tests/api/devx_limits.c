@@ -7,7 +7,6 @@
 #include "support/rmp.h"
 
 #include <sys/eventfd.h>
-#include <unistd.h>
 
 enum { BYTES = SHARED_BYTES, COOKIE = 77 };
 
@@ -132,25 +131,22 @@ static void falls_below(uint32_t type)
 	world_close(&world);
 }
 
-static void of_a_list(void **state)
+TEST(of_a_list)
 {
-	(void)state;
 	falls_below(LIST);
 }
 
-static void of_a_cyclic_ring(void **state)
+TEST(of_a_cyclic_ring)
 {
-	(void)state;
 	falls_below(CYCLIC);
 }
 
-static void by_descriptor(void **state)
+TEST(by_descriptor)
 {
 	int fd = eventfd(0, EFD_NONBLOCK);
 	struct world world;
 	uint64_t count;
 
-	(void)state;
 	assert_true(fd >= 0);
 	world_open(&world, LIST);
 	assert_int_equal(mlx5dv_devx_subscribe_devx_event_fd(world.channel, fd, world.shared.rmp, RQ_LIMIT), 0);
@@ -166,7 +162,7 @@ static void by_descriptor(void **state)
 }
 
 /* A refused command arms nothing. */
-static void refused(void **state)
+TEST(refused)
 {
 	const struct wrong wrong[] = {
 		{8, 0u << 28, 9, 968},                   /* rmp_state: in reset */
@@ -178,7 +174,6 @@ static void refused(void **state)
 	struct command command;
 	struct world world;
 
-	(void)state;
 	world_open(&world, LIST);
 	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
 		command = limit_command(&world, 4);
@@ -200,16 +195,4 @@ static void refused(void **state)
 	put32(command.in, 8, 1u << 28 | world.other.qpn);
 	assert_int_equal(mlx5dv_devx_obj_modify(world.other.qp, command.in, 272, command.out, 16), EINVAL);
 	world_close(&world);
-}
-
-int main(void)
-{
-	const struct CMUnitTest cases[] = {
-		API_CASE(of_a_list),
-		API_CASE(of_a_cyclic_ring),
-		API_CASE(by_descriptor),
-		API_CASE(refused),
-	};
-
-	return run_cases("devx_limits", cases);
 }

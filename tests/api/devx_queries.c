@@ -44,7 +44,7 @@ static void query(struct mlx5dv_devx_obj *object, uint16_t opcode, uint32_t numb
 	assert_int_equal(mlx5dv_devx_obj_query(object, command.in, 16, out, bytes), 0);
 }
 
-static void qp_by_command(void **state)
+TEST(qp_by_command)
 {
 	static const struct word words[] = {
 		{24, 0x00ff1800},                     /* st, pm_state */
@@ -64,7 +64,6 @@ static void qp_by_command(void **state)
 	struct command command;
 	uint8_t out[CONTEXT_BYTES];
 
-	(void)state;
 	own_open_cq(&own, &client);
 	command = qp_command(&own, 0);
 	put32(command.in, 28, 1u << 26 | own.pdn);
@@ -81,7 +80,7 @@ static void qp_by_command(void **state)
 }
 
 /* Checks path attributes that ibv_query_qp(3) does not return. */
-static void qp_after_its_path(void **state)
+TEST(qp_after_its_path)
 {
 	static const struct word words[] = {
 		{44, 0x00ffffff}, /* remote_qpn */
@@ -95,7 +94,6 @@ static void qp_after_its_path(void **state)
 	uint8_t out[CONTEXT_BYTES];
 	struct own own;
 
-	(void)state;
 	own_open(&own, &client, 0);
 	own_to_init(&own);
 	put32(command.in, 32, 3u << 29 | 30u << 24);
@@ -136,7 +134,7 @@ static uint32_t srq_number(struct ibv_srq *srq)
 	return dv.srqn;
 }
 
-static void qp_of_verbs(void **state)
+TEST(qp_of_verbs)
 {
 	struct ibv_cq *send_cq = ibv_create_cq(client.context, 16, NULL, NULL, 0);
 	struct ibv_cq *recv_cq = ibv_create_cq(client.context, 16, NULL, NULL, 0);
@@ -149,7 +147,6 @@ static void qp_of_verbs(void **state)
 	struct ibv_qp *qp = ibv_create_qp(client.pd, &init);
 	uint8_t out[CONTEXT_BYTES];
 
-	(void)state;
 	assert_non_null(qp);
 	query_qp(qp, NULL, out);
 	assert_int_equal(get32(out, 32) >> 19 & 15, 6); /* log_rq_size */
@@ -164,7 +161,7 @@ static void qp_of_verbs(void **state)
 	expect_error(ibv_destroy_cq(send_cq), 0);
 }
 
-static void qp_with_an_srq(void **state)
+TEST(qp_with_an_srq)
 {
 	struct ibv_srq_init_attr shared = {.attr = {.max_wr = 16, .max_sge = 1}};
 	struct ibv_srq *srq = ibv_create_srq(client.pd, &shared);
@@ -178,7 +175,6 @@ static void qp_with_an_srq(void **state)
 	struct ibv_qp *qp = ibv_create_qp(client.pd, &init);
 	uint8_t out[CONTEXT_BYTES];
 
-	(void)state;
 	assert_non_null(qp);
 	query_qp(qp, NULL, out);
 	assert_int_equal(get32(out, 196) >> 24 & 7, 1); /* rq_type: shared */
@@ -187,7 +183,7 @@ static void qp_with_an_srq(void **state)
 	expect_error(ibv_destroy_srq(srq), 0);
 }
 
-static void cq_by_command(void **state)
+TEST(cq_by_command)
 {
 	static const struct word words[] = {
 		{16, 0x00f2c000}, /* cqe_sz, cc, oi, cqe_comp_en */
@@ -204,7 +200,6 @@ static void cq_by_command(void **state)
 	struct command command;
 	struct own own;
 
-	(void)state;
 	own_open_cq(&own, &client);
 	assert_int_equal(mlx5dv_devx_query_eqn(client.context, 1, &own.eqn), 0);
 	command = cq_command(&own);
@@ -224,13 +219,12 @@ static void cq_by_command(void **state)
 }
 
 /* Checks the status of a CQ that is full when a completion arrives: CQ_OVERFLOW. The completion is lost, so 64 were written. */
-static void cq_that_overran(void **state)
+TEST(cq_that_overran)
 {
 	double deadline = seconds_now() + 20;
 	uint8_t out[CONTEXT_BYTES];
 	struct own own;
 
-	(void)state;
 	own_open(&own, &client, 0);
 	own_connect(&own, &own);
 	for (uint32_t i = 0; i <= OWN_CQES; i++) {
@@ -252,7 +246,7 @@ static void cq_that_overran(void **state)
 }
 
 /* Checks st of a CQ that a program arms for a channel: armed for the next completion. */
-static void cq_that_is_armed(void **state)
+TEST(cq_that_is_armed)
 {
 	struct mlx5dv_devx_event_channel *channel = mlx5dv_devx_create_event_channel(client.context, 0);
 	double deadline = seconds_now() + 20;
@@ -260,7 +254,6 @@ static void cq_that_is_armed(void **state)
 	uint8_t out[CONTEXT_BYTES];
 	struct own own;
 
-	(void)state;
 	assert_non_null(channel);
 	own_open(&own, &client, 0);
 	own_connect(&own, &own);
@@ -292,7 +285,7 @@ static struct command rmp_command(const struct own *own)
 	return command;
 }
 
-static void rmp(void **state)
+TEST(rmp)
 {
 	static const struct word words[] = {
 		{36, 0x80000000},                     /* basic_cyclic_rcv_wqe */
@@ -309,7 +302,6 @@ static void rmp(void **state)
 	struct own own;
 	uint32_t rmpn;
 
-	(void)state;
 	own_open_cq(&own, &client);
 	command = rmp_command(&own);
 	put32(command.in, 104, 0x11111111); /* hw_counter and sw_counter, maintained by the device */
@@ -337,7 +329,7 @@ static void rmp(void **state)
 	own_close(&own);
 }
 
-static void dct_by_command(void **state)
+TEST(dct_by_command)
 {
 	static const struct word words[] = {
 		{20, 0x00ffffff},                   /* user_index */
@@ -356,7 +348,6 @@ static void dct_by_command(void **state)
 	uint8_t out[128];
 	struct own own;
 
-	(void)state;
 	own_open_cq(&own, &client);
 	made = rmp_command(&own);
 	rmp = create(client.context, &made, CONTEXT_BYTES);
@@ -384,7 +375,7 @@ static void dct_by_command(void **state)
 }
 
 /* libmlx5 queries a DCT of mlx5dv_create_qp(3) by QUERY_DCT; the kernel refuses QUERY_QP, which is for other objects. */
-static void dct_of_verbs(void **state)
+TEST(dct_of_verbs)
 {
 	struct ibv_srq_init_attr shared = {.attr = {.max_wr = 16, .max_sge = 1}};
 	struct ibv_srq *srq = ibv_create_srq(client.pd, &shared);
@@ -414,7 +405,6 @@ static void dct_of_verbs(void **state)
 	struct command command = command_of(0x713);
 	uint8_t out[128];
 
-	(void)state;
 	assert_non_null(dct);
 	expect_error(ibv_modify_qp(dct, &ready, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS),
 		     0);
@@ -439,7 +429,7 @@ static void dct_of_verbs(void **state)
 	expect_error(ibv_destroy_srq(srq), 0);
 }
 
-static void mkey(void **state)
+TEST(mkey)
 {
 	static const struct word words[] = {
 		{16, 0x5c00ff00},                   /* free, access_mode, umr_en, a, rw, rr, lw, lr */
@@ -456,7 +446,6 @@ static void mkey(void **state)
 	struct mlx5dv_devx_obj *key;
 	uint8_t out[304];
 
-	(void)state;
 	put32(command.in, 16, 1u << 30 | 0xbc00 | 2u << 8); /* free, umr_en, rw, rr, lw, lr; KLM */
 	put32(command.in, 20, 0xffffff00 | 0x42);
 	put32(command.in, 28, 1u << 30 | 1u << 24 | pd_number(client.pd));
@@ -477,7 +466,7 @@ static void mkey(void **state)
 }
 
 /* After a UMR makes a free key live, with another range, the query returns the new state. */
-static void mkey_after_a_umr(void **state)
+TEST(mkey_after_a_umr)
 {
 	struct command command = command_of(0x200);
 	struct mlx5dv_devx_obj *key;
@@ -485,7 +474,6 @@ static void mkey_after_a_umr(void **state)
 	uint32_t number;
 	struct own own;
 
-	(void)state;
 	own_open(&own, &client, 0);
 	own_connect(&own, &own);
 	put32(command.in, 16, 1u << 30 | 0xbc00 | 2u << 8);
@@ -515,16 +503,4 @@ static void mkey_after_a_umr(void **state)
 	assert_int_equal(get32(out, 16) >> 8 & 0xff, 0xbe); /* rights and mode as before */
 	assert_int_equal(mlx5dv_devx_obj_destroy(key), 0);
 	own_close(&own);
-}
-
-int main(void)
-{
-	const struct CMUnitTest cases[] = {
-		API_CASE(qp_by_command),     API_CASE(qp_of_verbs),   API_CASE(qp_with_an_srq),
-		API_CASE(qp_after_its_path), API_CASE(cq_by_command), API_CASE(cq_that_overran),
-		API_CASE(cq_that_is_armed),  API_CASE(rmp),           API_CASE(dct_by_command),
-		API_CASE(dct_of_verbs),      API_CASE(mkey),          API_CASE(mkey_after_a_umr),
-	};
-
-	return run_cases("devx_queries", cases);
 }

@@ -61,7 +61,7 @@ static int ask(const struct own *own, struct command *command, size_t out_bytes,
 }
 
 /* The response equals the output of mlx5dv_devx_obj_query(3) at the time of the query. */
-static void same_as_query(void **state)
+TEST(same_as_query)
 {
 	struct mlx5dv_devx_cmd_comp *completion = open_completion();
 	struct command query = command_of(QUERY_QP);
@@ -69,7 +69,6 @@ static void same_as_query(void **state)
 	union response response;
 	struct own own;
 
-	(void)state;
 	own_open(&own, &client, 0);
 	expect_none(completion);
 	expect_error(ask(&own, &query, QUERY_BYTES, 0x1122334455667788, completion), 0);
@@ -92,7 +91,7 @@ static void same_as_query(void **state)
 }
 
 /* Output shorter than the command's is truncated, longer output is filled with zeros. */
-static void lengths(void **state)
+TEST(lengths)
 {
 	struct mlx5dv_devx_cmd_comp *completion = open_completion();
 	struct command query = command_of(QUERY_QP);
@@ -100,7 +99,6 @@ static void lengths(void **state)
 	union response response;
 	struct own own;
 
-	(void)state;
 	own_open(&own, &client, 0);
 	put32(query.in, 8, own.qpn);
 	expect_error(mlx5dv_devx_obj_query(own.qp, query.in, 16, all, sizeof(all)), 0);
@@ -158,7 +156,7 @@ static void expect_refused_response(struct mlx5dv_devx_cmd_comp *completion)
 }
 
 /* The call fails where a kernel refuses; a refusal by the device is in the response. */
-static void refusals(void **state)
+TEST(refusals)
 {
 	struct mlx5dv_devx_cmd_comp *completion = open_completion();
 	struct command query = command_of(QUERY_QP), other = command_of(0x502);
@@ -166,7 +164,6 @@ static void refusals(void **state)
 	struct mlx5dv_devx_cmd_comp *foreign = mlx5dv_devx_create_cmd_comp(context);
 	struct own own, second;
 
-	(void)state;
 	own_open(&own, &client, 0);
 	own_open(&second, &client, 0);
 	expect_error(ask(&own, &other, QUERY_BYTES, 1, completion), EINVAL);
@@ -186,7 +183,7 @@ static void refusals(void **state)
 }
 
 /* At most a megabyte of output can be pending. Reading responses makes room. */
-static void room(void **state)
+TEST(room)
 {
 	struct mlx5dv_devx_cmd_comp *completion = open_completion();
 	struct command query = command_of(QUERY_QP);
@@ -194,7 +191,6 @@ static void room(void **state)
 	uint8_t *large = malloc(8 + bytes);
 	struct own own;
 
-	(void)state;
 	own_open(&own, &client, 0);
 	for (int i = 0; i < 16; i++)
 		expect_error(ask(&own, &query, bytes, (uint64_t)i, completion), 0);
@@ -223,7 +219,7 @@ static void *take_blocking(void *completion)
 	return (void *)(intptr_t)(error || response.header.wr_id != 3);
 }
 
-static void blocking(void **state)
+TEST(blocking)
 {
 	struct mlx5dv_devx_cmd_comp *completion = mlx5dv_devx_create_cmd_comp(client.context);
 	struct command query = command_of(QUERY_QP);
@@ -232,7 +228,6 @@ static void blocking(void **state)
 	struct own own;
 	void *wrong;
 
-	(void)state;
 	own_open(&own, &client, 0);
 	assert_int_equal(pthread_create(&thread, NULL, take_blocking, completion), 0);
 	nanosleep(&nap, NULL);
@@ -244,7 +239,7 @@ static void blocking(void **state)
 }
 
 /* Responses survive their object; closing a context destroys its completions. */
-static void ends(void **state)
+TEST(ends)
 {
 	struct mlx5dv_devx_cmd_comp *completion = open_completion(), *left;
 	struct ibv_context *context = open_device();
@@ -253,7 +248,6 @@ static void ends(void **state)
 	struct own own;
 	int fd;
 
-	(void)state;
 	own_open(&own, &client, 0);
 	expect_error(ask(&own, &query, QUERY_BYTES, 5, completion), 0);
 	own_close(&own);
@@ -266,14 +260,4 @@ static void ends(void **state)
 	expect_error(ibv_close_device(context), 0);
 	assert_int_equal(fcntl(fd, F_GETFD), -1);
 	expect_error(take(left, &response, sizeof(response)), EBADF);
-}
-
-int main(void)
-{
-	const struct CMUnitTest cases[] = {
-		API_CASE(same_as_query), API_CASE(lengths),  API_CASE(refusals),
-		API_CASE(room),          API_CASE(blocking), API_CASE(ends),
-	};
-
-	return run_cases("devx_responses", cases);
 }

@@ -17,12 +17,11 @@ static void nothing(struct own *own)
 	assert_int_equal(own_next_cqe(own).op_own >> 4, MLX5_CQE_REQ);
 }
 
-static void same_count_again(void **state)
+TEST(same_count_again)
 {
 	struct command reset = command_of(0x50a);
 	struct own own;
 
-	(void)state;
 	own_open(&own, &client, 0);
 	for (uint32_t life = 0; life < LIVES; life++) {
 		own_connect(&own, &own);
@@ -54,11 +53,10 @@ static void expect_silence(const struct own *own)
 	assert_false(own_has_cqe(own));
 }
 
-static void record_left_as_it_was(void **state)
+TEST(record_left_as_it_was)
 {
 	struct own own;
 
-	(void)state;
 	own_open(&own, &client, 0);
 	own_connect(&own, &own);
 	nothing(&own);
@@ -73,11 +71,10 @@ static void record_left_as_it_was(void **state)
 }
 
 /* After RESET, the first request sets the record to the value that it still has. */
-static void record_repeated(void **state)
+TEST(record_repeated)
 {
 	struct own own;
 
-	(void)state;
 	own_open(&own, &client, 0);
 	own_connect(&own, &own);
 	nothing(&own);
@@ -101,14 +98,13 @@ static void ring_through(const struct own *own, const struct mlx5dv_devx_uar *ua
  * A program with two UARs uses both registers of either one, while a UAR of another context has the doorbell of another queue
  * pair. The record repeats its value after each reset, so only the register shows that a request was posted.
  */
-static void record_repeated_with_two_uars(void **state)
+TEST(record_repeated_with_two_uars)
 {
 	struct ibv_context *other_context = open_device();
 	struct mlx5dv_devx_uar *second = mlx5dv_devx_alloc_uar(client.context, MLX5DV_UAR_ALLOC_TYPE_BF);
 	struct mlx5dv_devx_uar *other = mlx5dv_devx_alloc_uar(other_context, MLX5DV_UAR_ALLOC_TYPE_BF);
 	struct own own, unrung;
 
-	(void)state;
 	assert_non_null(other);
 	assert_non_null(second);
 	own_open(&own, &client, 0);
@@ -143,11 +139,10 @@ static void record_repeated_with_two_uars(void **state)
 }
 
 /* Receives are posted in INIT, before the send queue may be used: their record does not validate that of the send queue. */
-static void receives_do_not_ring(void **state)
+TEST(receives_do_not_ring)
 {
 	struct own own;
 
-	(void)state;
 	own_open(&own, &client, 0);
 	own_connect(&own, &own);
 	nothing(&own);
@@ -159,11 +154,10 @@ static void receives_do_not_ring(void **state)
 }
 
 /* The record has a value before the queue pair is created. */
-static void record_before_creation(void **state)
+TEST(record_before_creation)
 {
 	struct own own;
 
-	(void)state;
 	own_open_cq(&own, &client);
 	put32(own.memory + OWN_QP_RECORD, 4, 3);
 	own_open_qp(&own, 0);
@@ -174,7 +168,7 @@ static void record_before_creation(void **state)
 }
 
 /* Writes the record of a verbs queue pair between RESET and RTS. */
-static void record_of_verbs(void **state)
+TEST(record_of_verbs)
 {
 	struct ibv_qp *qp = pair.client.qp;
 	struct mlx5dv_qp dv = {0};
@@ -182,7 +176,6 @@ static void record_of_verbs(void **state)
 	struct mlx5_wqe_ctrl_seg *ctrl;
 	struct ibv_wc wc;
 
-	(void)state;
 	assert_int_equal(mlx5dv_init_obj(&object, MLX5DV_OBJ_QP), 0);
 	assert_int_equal(ibv_modify_qp(qp, &(struct ibv_qp_attr){.qp_state = IBV_QPS_RESET}, IBV_QP_STATE), 0);
 	dv.dbrec[MLX5_SND_DBR] = htobe32(1);
@@ -204,7 +197,7 @@ static void record_of_verbs(void **state)
  * The thread that polls records may read the value at any moment of the transition to RTS. A second queue pair rings doorbells
  * continuously to keep the thread awake.
  */
-static void record_written_before_rts(void **state)
+TEST(record_written_before_rts)
 {
 	struct ibv_qp *qp = pair.client.qp;
 	struct mlx5dv_qp dv = {0};
@@ -212,7 +205,6 @@ static void record_written_before_rts(void **state)
 	struct own own;
 	struct ibv_wc wc;
 
-	(void)state;
 	assert_int_equal(mlx5dv_init_obj(&object, MLX5DV_OBJ_QP), 0);
 	mlx5dv_set_ctrl_seg(dv.sq.buf, 0, MLX5_OPCODE_NOP, 0, qp->qp_num, MLX5_WQE_CTRL_CQ_UPDATE, 1, 0, 0);
 	own_open(&own, &client, 0);
@@ -230,16 +222,4 @@ static void record_written_before_rts(void **state)
 		assert_int_equal(ibv_poll_cq(qp->send_cq, 1, &wc), 0);
 	}
 	own_close(&own);
-}
-
-int main(void)
-{
-	const struct CMUnitTest cases[] = {
-		API_CASE(same_count_again),     API_CASE(record_left_as_it_was),
-		API_CASE(record_repeated),      API_CASE(record_repeated_with_two_uars),
-		API_CASE(receives_do_not_ring), API_CASE(record_before_creation),
-		API_CASE(record_of_verbs),      API_CASE(record_written_before_rts),
-	};
-
-	return run_cases("devx_restart", cases);
 }

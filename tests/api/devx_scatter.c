@@ -91,9 +91,8 @@ static const struct permission {
 
 enum { PERMISSIONS = sizeof(permissions) / sizeof(permissions[0]) };
 
-static void reads(void **state)
+TEST(reads)
 {
-	(void)state;
 	for (size_t i = 0; i < PERMISSIONS; i++) {
 		struct ring ring;
 
@@ -160,9 +159,8 @@ static void put_form(struct ring *ring, const struct form *form, uint8_t flags)
 	own_post(&ring->own, (uint32_t)form->opmod << 24 | form->opcode, wqe, sizeof(wqe));
 }
 
-static void atomics(void **state)
+TEST(atomics)
 {
-	(void)state;
 	for (size_t i = 0; i < PERMISSIONS; i++) {
 		struct ring ring;
 
@@ -194,11 +192,10 @@ static void atomics(void **state)
 }
 
 /* After an atomic, a fenced WRITE sends its result; one doorbell covers both. */
-static void fences(void **state)
+TEST(fences)
 {
 	struct ring ring;
 
-	(void)state;
 	ring_open(&ring, 64, 0);
 	for (uint32_t i = 0; i < 50; i++) {
 		uint8_t wqe[48] = {0};
@@ -218,15 +215,4 @@ static void fences(void **state)
 	memcpy(client.expected + RESULT, client.memory + RESULT, 128);
 	memcpy(client.expected + COPY, client.memory + COPY, 8);
 	own_close(&ring.own);
-}
-
-int main(void)
-{
-	const struct CMUnitTest cases[] = {
-		API_CASE(reads),
-		API_CASE(atomics),
-		API_CASE(fences),
-	};
-
-	return run_cases("devx_scatter", cases);
 }

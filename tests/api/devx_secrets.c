@@ -30,13 +30,12 @@ static struct command psv_command(uint32_t pdn)
 	return command;
 }
 
-static void psvs(void **state)
+TEST(psvs)
 {
 	uint32_t pdn = pd_number(client.pd), first, own_pdn;
 	struct command command = psv_command(pdn), right = command;
 	struct mlx5dv_devx_obj *one, *other, *pd;
 
-	(void)state;
 	one = mlx5dv_devx_obj_create(client.context, command.in, 16, command.out, 32);
 	assert_non_null(one);
 	first = get32(command.out, 16);
@@ -92,14 +91,13 @@ static struct command dek_command(uint32_t pdn)
 	return command;
 }
 
-static void deks(void **state)
+TEST(deks)
 {
 	uint32_t pdn, number;
 	struct mlx5dv_devx_obj *pd = create_pd(&pdn), *dek;
 	struct command command = dek_command(pdn), query;
 	uint8_t out[DEK_BYTES];
 
-	(void)state;
 	dek = create(client.context, &command, DEK_BYTES);
 	assert_non_null(dek);
 	number = get32(command.out, 8);
@@ -130,11 +128,10 @@ static void deks(void **state)
 }
 
 /* Tests all key sizes, and the exact lengths of the command. */
-static void sizes_of_deks(void **state)
+TEST(sizes_of_deks)
 {
 	uint32_t pdn = pd_number(client.pd);
 
-	(void)state;
 	for (uint32_t form = 0; form < 4; form++) {
 		bool wide = form & 1, tag = form & 2;
 		size_t bytes = AT_KEY + (wide ? 64 : 32) + (tag ? 8 : 0);
@@ -150,11 +147,10 @@ static void sizes_of_deks(void **state)
 	}
 }
 
-static void wrong_objects(void **state)
+TEST(wrong_objects)
 {
 	struct command command = dek_command(pd_number(client.pd)), short_command = command;
 
-	(void)state;
 	refuse_each(client.context, &command, DEK_BYTES,
 		    (const struct wrong[]){
 			    {4, 0x1d, 3, 954}, /* types: a KEK, an unknown one, and one of 32 bits */
@@ -208,17 +204,15 @@ static void expect_capabilities(bool encrypts, bool logins, uint32_t first_word)
 	assert_int_equal(get32(out, 24), 0);      /* failed self-tests */
 }
 
-static void plaintext_capabilities(void **state)
+TEST(plaintext_capabilities)
 {
-	(void)state;
 	expect_capabilities(true, false, 0);
 }
 
-static void without_encryption(void **state)
+TEST(without_encryption)
 {
 	struct command command;
 
-	(void)state;
 	if (!in_setting("SOFTHCA_CRYPTO", "off", "plaintext", __func__))
 		return;
 	expect_capabilities(false, false, 0);
@@ -236,13 +230,12 @@ static struct command login_command(void)
 	return command;
 }
 
-static void wrapped_keys(void **state)
+TEST(wrapped_keys)
 {
 	struct command command, right, query;
 	struct mlx5dv_devx_obj *login, *dek;
 	uint8_t out[128];
 
-	(void)state;
 	if (!in_setting("SOFTHCA_CRYPTO", "wrapped", "plaintext", __func__))
 		return;
 	expect_capabilities(true, true, 1u << 31 | 4);
@@ -325,7 +318,7 @@ static struct mlx5dv_devx_obj *create_and_look(void)
 }
 
 /* A key's bytes exist only in its DEK, and nowhere if none was created. */
-static void copies_of_keys(void **state)
+TEST(copies_of_keys)
 {
 	static const struct {
 		size_t byte;
@@ -333,7 +326,6 @@ static void copies_of_keys(void **state)
 	} wrong[] = {{4, DEK + 1}, {12, 1u << 24}, {24, 0x80}, {24, 0x203}, {28, 0xfffff0}};
 	struct mlx5dv_devx_obj *dek;
 
-	(void)state;
 #ifdef __SANITIZE_ADDRESS__
 	/* Instrumented code leaves its own temporaries on the stack. */
 	skip();
@@ -347,20 +339,4 @@ static void copies_of_keys(void **state)
 		put32(of_thread.in, wrong[i].byte, wrong[i].value);
 		assert_null(create_and_look());
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest cases[] = {
-		API_CASE(psvs),
-		API_CASE(deks),
-		API_CASE(sizes_of_deks),
-		API_CASE(wrong_objects),
-		API_CASE(plaintext_capabilities),
-		API_CASE(without_encryption),
-		API_CASE(wrapped_keys),
-		API_CASE(copies_of_keys),
-	};
-
-	return run_cases("devx_secrets", cases);
 }

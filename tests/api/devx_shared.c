@@ -48,15 +48,13 @@ static void receive_by(uint32_t type)
 	shared_close(&shared);
 }
 
-static void linked_list(void **state)
+TEST(linked_list)
 {
-	(void)state;
 	receive_by(LIST);
 }
 
-static void cyclic(void **state)
+TEST(cyclic)
 {
-	(void)state;
 	receive_by(CYCLIC);
 }
 
@@ -81,7 +79,7 @@ static struct mlx5dv_devx_obj *create_dct(struct own *own, const struct shared *
 }
 
 /* A verbs DCI writes and sends to the target; a wrong access key is refused. */
-static void target_of_dc(void **state)
+TEST(target_of_dc)
 {
 	const struct dci_options options = dci_defaults();
 	struct mlx5dv_devx_obj *object;
@@ -91,7 +89,6 @@ static void target_of_dc(void **state)
 	struct own own;
 	struct dci dci;
 
-	(void)state;
 	own_open_cq(&own, &server);
 	shared_open(&shared, &server, LIST);
 	object = create_dct(&own, &shared);
@@ -146,7 +143,7 @@ static void write_to_target(struct own *own, struct ibv_ah *ah, const struct dct
 	own_ring(own, 2);
 }
 
-static void initiator_of_dc(void **state)
+TEST(initiator_of_dc)
 {
 	struct ibv_ah_attr attr = {
 		.is_global = 1,
@@ -157,7 +154,6 @@ static void initiator_of_dc(void **state)
 	struct own own;
 	struct dct target;
 
-	(void)state;
 	assert_non_null(ah);
 	dct_open(&target, &server, access_key);
 	own_open(&own, &client, 5);
@@ -176,16 +172,4 @@ static void initiator_of_dc(void **state)
 	own_close(&own);
 	dct_close(&target);
 	assert_int_equal(ibv_destroy_ah(ah), 0);
-}
-
-int main(void)
-{
-	const struct CMUnitTest cases[] = {
-		API_CASE(linked_list),
-		API_CASE(cyclic),
-		API_CASE(target_of_dc),
-		API_CASE(initiator_of_dc),
-	};
-
-	return run_cases("devx_shared", cases);
 }

@@ -71,9 +71,8 @@ static void expect_sent(uint64_t wr_id)
 
 static const enum ibv_qp_type types[] = {IBV_QPT_RC, IBV_QPT_UC, IBV_QPT_UD};
 
-static void an_idle_queue_is_drained_at_once(void **state)
+TEST(an_idle_queue_is_drained_at_once)
 {
-	(void)state;
 	for (size_t t = 0; t < ARRAY_SIZE(types); t++) {
 		note("type %d", types[t]);
 		open_pair(types[t], 7, 1);
@@ -94,11 +93,10 @@ static void an_idle_queue_is_drained_at_once(void **state)
 }
 
 /* en_sqd_async_notify 0 with its bit is the same as without it. */
-static void notification_switched_off(void **state)
+TEST(notification_switched_off)
 {
 	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_SQD, .en_sqd_async_notify = 0};
 
-	(void)state;
 	drain(true);
 	expect_event(&client, IBV_EVENT_SQ_DRAINED, pair.client.qp);
 	resume();
@@ -107,9 +105,8 @@ static void notification_switched_off(void **state)
 }
 
 /* Requests posted during a drain wait, and are executed in order after it, for many laps of the ring. */
-static void posting_while_drained(void **state)
+TEST(posting_while_drained)
 {
-	(void)state;
 	for (size_t t = 0; t < ARRAY_SIZE(types); t++) {
 		open_pair(types[t], 7, 1);
 		for (uint64_t round = 0; round < 30; round++) {
@@ -131,12 +128,11 @@ static void posting_while_drained(void **state)
 }
 
 /* A drained queue fills up like any other. */
-static void a_drained_queue_fills(void **state)
+TEST(a_drained_queue_fills)
 {
 	struct ibv_send_wr wr = {.opcode = IBV_WR_RDMA_WRITE, .send_flags = IBV_SEND_SIGNALED}, *bad;
 	uint32_t most;
 
-	(void)state;
 	open_pair(IBV_QPT_RC, 7, 1);
 	most = pair.client.cap.max_send_wr;
 	for (int round = 0; round < 3; round++) {
@@ -152,11 +148,10 @@ static void a_drained_queue_fills(void **state)
 }
 
 /* Only the send queue stops: the QP receives and answers READs. */
-static void a_drained_queue_pair_receives(void **state)
+TEST(a_drained_queue_pair_receives)
 {
 	struct ibv_send_wr wr = {.wr_id = 1, .opcode = IBV_WR_SEND, .send_flags = IBV_SEND_SIGNALED};
 
-	(void)state;
 	for (size_t t = 0; t < ARRAY_SIZE(types); t++) {
 		open_pair(types[t], 7, 1);
 		drain(false);
@@ -172,11 +167,10 @@ static void a_drained_queue_pair_receives(void **state)
 	}
 }
 
-static void from_drained_to_error(void **state)
+TEST(from_drained_to_error)
 {
 	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_ERR};
 
-	(void)state;
 	for (size_t t = 0; t < ARRAY_SIZE(types); t++) {
 		open_pair(types[t], 7, 1);
 		drain(false);
@@ -221,25 +215,22 @@ static void requests_on_their_way_end(bool notify)
 	expect_no_event(&client);
 }
 
-static void drain_with_notification(void **state)
+TEST(drain_with_notification)
 {
-	(void)state;
 	requests_on_their_way_end(true);
 }
 
-static void drain_without_notification(void **state)
+TEST(drain_without_notification)
 {
-	(void)state;
 	requests_on_their_way_end(false);
 }
 
 /* Returning to RTS before the drain has finished resumes the queue without an event. */
-static void resumed_before_it_was_drained(void **state)
+TEST(resumed_before_it_was_drained)
 {
 	struct ibv_qp_init_attr init;
 	struct ibv_qp_attr attr;
 
-	(void)state;
 	open_pair(IBV_QPT_RC, 7, MS_10);
 	post(SENDS);
 	post(SENDS + 1);
@@ -257,12 +248,11 @@ static void resumed_before_it_was_drained(void **state)
 }
 
 /* The retry rules also apply during a drain: two waits of 164 ms, then it fails. */
-static void retries_while_draining(void **state)
+TEST(retries_while_draining)
 {
 	const double wait = 163.84;
 	double start, took;
 
-	(void)state;
 	open_pair(IBV_QPT_RC, 2, MS_164);
 	start = seconds_now();
 	post(SENDS);
@@ -279,7 +269,7 @@ static void retries_while_draining(void **state)
 }
 
 /* A peer responds late: unanswered requests are retransmitted while the queue drains. */
-static void a_late_peer_while_draining(void **state)
+TEST(a_late_peer_while_draining)
 {
 	struct pair_options options = pair_defaults(IBV_QPT_RC);
 	struct ibv_sge sge = side_sge(&client, 0, 100);
@@ -289,7 +279,6 @@ static void a_late_peer_while_draining(void **state)
 				 .opcode = IBV_WR_RDMA_READ,
 				 .send_flags = IBV_SEND_SIGNALED};
 
-	(void)state;
 	pair_close(&pair);
 	pair_create(&pair, &client, &server, &options);
 	endpoint_to_init(&pair.client);
@@ -311,12 +300,11 @@ static void a_late_peer_while_draining(void **state)
 /* ---- attributes --------------------------------------------------------------------------------------------- */
 
 /* In SQD the attributes of the path and of retries may change (ibv_modify_qp(3), SQD to SQD). */
-static void attributes_change_while_drained(void **state)
+TEST(attributes_change_while_drained)
 {
 	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_SQD, .rnr_retry = 1, .retry_cnt = 3, .timeout = 9};
 	struct ibv_qp_init_attr init;
 
-	(void)state;
 	open_pair(IBV_QPT_RC, 7, 1);
 	drain(false);
 	expect_error(ibv_modify_qp(pair.client.qp, &attr,
@@ -331,24 +319,4 @@ static void attributes_change_while_drained(void **state)
 	resume();
 	post(SENDS);
 	expect_status(&pair.client, SENDS, IBV_WC_RNR_RETRY_EXC_ERR); /* now limited */
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		API_CASE(an_idle_queue_is_drained_at_once),
-		API_CASE(notification_switched_off),
-		API_CASE(posting_while_drained),
-		API_CASE(a_drained_queue_fills),
-		API_CASE(a_drained_queue_pair_receives),
-		API_CASE(from_drained_to_error),
-		API_CASE(drain_with_notification),
-		API_CASE(drain_without_notification),
-		API_CASE(resumed_before_it_was_drained),
-		API_CASE(retries_while_draining),
-		API_CASE(a_late_peer_while_draining),
-		API_CASE(attributes_change_while_drained),
-	};
-
-	return run_cases("drain", tests);
 }

@@ -9,8 +9,6 @@
 #include "support/signed_key.h"
 #include "support/transfer.h"
 
-#include <stdio.h>
-
 #define IN_ENVIRONMENT "drop 1%; seed 3"
 
 static void set_faults(const char *text)
@@ -67,11 +65,10 @@ static unsigned long applied(const char *rule)
 }
 
 /* Runs as the first case: only the environment has set faults so far. */
-static void the_environment_asks(void **state)
+TEST(the_environment_asks)
 {
 	char summary[512], *line;
 
-	(void)state;
 	open_pair(IBV_QPT_RC);
 	traffic(40);
 	softhca_fault_summary(client.context, summary, sizeof(summary));
@@ -81,9 +78,8 @@ static void the_environment_asks(void **state)
 	assert_int_equal(softhca_counter(client.context, "fault_dropped"), applied("drop 1%"));
 }
 
-static void reliable_in_spite_of_all(void **state)
+TEST(reliable_in_spite_of_all)
 {
-	(void)state;
 	set_faults("drop 2%; duplicate 2%; reorder 2% by 2; corrupt frame 1%; delay 1us..50us 10%; rnr 20%; seed 11");
 	open_pair(IBV_QPT_RC);
 	traffic(40);
@@ -96,11 +92,10 @@ static void reliable_in_spite_of_all(void **state)
 }
 
 /* All requests are in flight at once; each completes once, in order. */
-static void many_at_once(void **state)
+TEST(many_at_once)
 {
 	enum { COUNT = 50, BYTES = 600 };
 
-	(void)state;
 	set_faults("drop 3%; duplicate 3%; reorder 3% by 3; seed 5");
 	open_pair(IBV_QPT_RC);
 	for (int round = 0; round < 20; round++) {
@@ -127,12 +122,11 @@ static void many_at_once(void **state)
 	}
 }
 
-static void a_lost_connection(void **state)
+TEST(a_lost_connection)
 {
 	struct ibv_sge sge = side_sge(&client, 0, 64);
 	struct ibv_send_wr wr = {.sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_SEND, .send_flags = IBV_SEND_SIGNALED};
 
-	(void)state;
 	set_faults("from packet 2 drop");
 	open_pair(IBV_QPT_RC);
 	expect_write(&pair, view_memory(&client, 0, 64), view_memory(&server, 0, 64), IBV_WC_SUCCESS);
@@ -147,7 +141,7 @@ enum { BLOCKS = 8, RAW = BLOCKS * 512, STREAM = BLOCKS * 516 };
 DOMAIN_CRC(crc32c, CRC32C, 512, 0xffffffff);
 
 /* Corruption before the ICRC is computed arrives, and the guard does not match, whichever bit it was. */
-static void signatures_detect_corruption(void **state)
+TEST(signatures_detect_corruption)
 {
 	static const enum key_operation ways[] = {IN_RECV, IN_READ, IN_REMOTE_WRITE};
 	struct pair_options options = signed_options();
@@ -155,7 +149,6 @@ static void signatures_detect_corruption(void **state)
 	struct mlx5dv_mkey *mkey;
 	struct layout layout;
 
-	(void)state;
 	pair_replace(&pair, &options);
 	mkey = side_create_signed_mkey(&server, 3);
 	for (int i = 0; i < RAW; i++)
@@ -231,11 +224,10 @@ static uint32_t lossy_sends(uint32_t count)
 	return arrived;
 }
 
-static void unreliable_ones_lose(void **state)
+TEST(unreliable_ones_lose)
 {
 	static const enum ibv_qp_type types[] = {IBV_QPT_UC, IBV_QPT_UD};
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(types); i++) {
 		set_faults("drop 50%; seed 2");
 		open_pair(types[i]);
@@ -249,12 +241,11 @@ static void unreliable_ones_lose(void **state)
 
 /* ---- calls ------------------------------------------------------------------------------------------------------- */
 
-static void wrong_scripts(void **state)
+TEST(wrong_scripts)
 {
 	struct softhca_explanation last;
 	char error[256], summary[256], before[256];
 
-	(void)state;
 	set_faults("drop 0%; seed 9");
 	softhca_fault_summary(client.context, before, sizeof(before));
 	assert_int_equal(softhca_set_faults(client.context, "drop 1%;\n drip 2%", error, sizeof(error)), EINVAL);
@@ -282,7 +273,7 @@ static void wrong_scripts(void **state)
 	assert_string_equal(summary, "");
 }
 
-static void counters(void **state)
+TEST(counters)
 {
 	struct softhca_counter all[128];
 	struct {
@@ -291,7 +282,6 @@ static void counters(void **state)
 	} longer[128];
 	size_t count = softhca_counters(client.context, all, 128);
 
-	(void)state;
 	assert_in_range(count, 40, 127);
 	for (size_t i = 0; i < count; i++) {
 		assert_non_null(all[i].name);
@@ -314,17 +304,6 @@ static void counters(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest cases[] = {
-		API_CASE(the_environment_asks),
-		API_CASE(reliable_in_spite_of_all),
-		API_CASE(many_at_once),
-		API_CASE(a_lost_connection),
-		API_CASE(signatures_detect_corruption),
-		API_CASE(unreliable_ones_lose),
-		API_CASE(wrong_scripts),
-		API_CASE(counters),
-	};
-
 	setenv("SOFTHCA_FAULTS", IN_ENVIRONMENT, 1);
-	return run_cases("faults", cases);
+	return run_program();
 }

@@ -12,7 +12,7 @@ static void set_faults(const char *text)
 }
 
 /* The pair connects without faults; each message is longer than what may be in flight at once. */
-static void faults_come_later(void **state)
+TEST(faults_come_later)
 {
 	static const char *const scripts[] = {"drop 1%; duplicate 1%; seed 1",
 					      "drop 1%; duplicate 1%; seed 1",
@@ -32,7 +32,6 @@ static void faults_come_later(void **state)
 				 .send_flags = IBV_SEND_SIGNALED,
 				 .wr.rdma = {(uintptr_t)memory + bytes, target->rkey}};
 
-	(void)state;
 	options.timeout = 13; /* 34 ms: a busy machine does not cause a timeout */
 	options.retry_cnt = 7;
 	pair_replace(&pair, &options);
@@ -51,11 +50,4 @@ static void faults_come_later(void **state)
 	ibv_dereg_mr(mr);
 	ibv_dereg_mr(target);
 	free(memory);
-}
-
-int main(void)
-{
-	const struct CMUnitTest cases[] = {API_CASE(faults_come_later)};
-
-	return run_cases("faults_later", cases);
 }

@@ -3,11 +3,10 @@
 #include "support/program.h"
 #include "support/transfer.h"
 
-static void traffic(void **state)
+TEST(traffic)
 {
 	struct pair_options options = pair_defaults(IBV_QPT_RC);
 
-	(void)state;
 	options.timeout = 13; /* 34 ms: a busy machine does not cause a timeout */
 	options.retry_cnt = 7;
 	pair_replace(&pair, &options);
@@ -19,11 +18,4 @@ static void traffic(void **state)
 		expect_read(&pair, here, there, IBV_WC_SUCCESS);
 		expect_send(&pair, here, there, IBV_WC_SUCCESS, IBV_WC_SUCCESS);
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest cases[] = {API_CASE(traffic)};
-
-	return run_cases("faults_traffic", cases);
 }

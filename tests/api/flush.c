@@ -63,13 +63,12 @@ static void open_waiting(enum ibv_qp_type type)
 /* ---- ERR ---------------------------------------------------------------------------------------------------- */
 
 /* The first send is in flight, the others wait after it; every second one is unsignalled. */
-static void all_is_flushed_in_order(void **state)
+TEST(all_is_flushed_in_order)
 {
 	const uint64_t sends = 40, receives = 30;
 	static const enum ibv_wr_opcode opcodes[] = {IBV_WR_SEND, IBV_WR_RDMA_WRITE, IBV_WR_RDMA_READ,
 						     IBV_WR_SEND_WITH_IMM};
 
-	(void)state;
 	open_waiting(IBV_QPT_RC);
 	for (uint64_t i = 0; i < receives; i++)
 		post_receive(&pair.client, RECEIVES + i, NULL, 0);
@@ -86,9 +85,8 @@ static void all_is_flushed_in_order(void **state)
 }
 
 /* Flushes full rings, from varying start positions. */
-static void full_queues_are_flushed(void **state)
+TEST(full_queues_are_flushed)
 {
-	(void)state;
 	for (uint64_t lead = 0; lead < 9; lead++) {
 		uint64_t sends, receives;
 
@@ -110,12 +108,11 @@ static void full_queues_are_flushed(void **state)
 }
 
 /* Flushes requests that were sent and never acknowledged. */
-static void unanswered_requests_are_flushed(void **state)
+TEST(unanswered_requests_are_flushed)
 {
 	static const enum ibv_wr_opcode opcodes[] = {IBV_WR_RDMA_READ, IBV_WR_RDMA_WRITE, IBV_WR_SEND, IBV_WR_RDMA_READ,
 						     IBV_WR_RDMA_WRITE_WITH_IMM};
 
-	(void)state;
 	to_state(&pair.server, IBV_QPS_RESET);
 	for (uint64_t i = 0; i < 20; i++)
 		post(&pair.client, opcodes[i % 5], SENDS + i, 0);
@@ -135,11 +132,10 @@ static void build(struct endpoint *endpoint, uint64_t wr_id, unsigned int flags)
 }
 
 /* Requests posted in ERR are flushed at once, by any way of posting, as long as the QP exists. */
-static void posted_in_error(void **state)
+TEST(posted_in_error)
 {
 	static const enum ibv_qp_type types[] = {IBV_QPT_RC, IBV_QPT_UC, IBV_QPT_UD};
 
-	(void)state;
 	for (size_t t = 0; t < ARRAY_SIZE(types); t++) {
 		struct pair_options options = pair_defaults(types[t]);
 
@@ -163,12 +159,11 @@ static void posted_in_error(void **state)
 }
 
 /* An error of the receive queue also ends the send queue. */
-static void an_error_ends_both_queues(void **state)
+TEST(an_error_ends_both_queues)
 {
 	struct ibv_sge source = side_sge(&client, 0, 64), receive = side_sge(&server, 0, 63);
 	struct ibv_send_wr wr = {.wr_id = 1, .sg_list = &source, .num_sge = 1, .opcode = IBV_WR_SEND};
 
-	(void)state;
 	open_waiting(IBV_QPT_RC);
 	post_receive(&pair.server, 1, &receive, 1);
 	for (uint64_t i = 0; i < 5; i++) {
@@ -182,7 +177,7 @@ static void an_error_ends_both_queues(void **state)
 }
 
 /* A local operation still queued is not executed. */
-static void flushed_operations_have_no_effect(void **state)
+TEST(flushed_operations_have_no_effect)
 {
 	static struct layout layout;
 	struct mlx5dv_mkey *mkey = side_create_mkey(&client, 4, NULL);
@@ -190,7 +185,6 @@ static void flushed_operations_have_no_effect(void **state)
 	struct ibv_send_wr invalidate = {.wr_id = SENDS + 1, .opcode = IBV_WR_LOCAL_INV};
 	struct view key;
 
-	(void)state;
 	open_waiting(IBV_QPT_RC);
 	key = lay_list(&pair.client, BY_CONFIGURE, mkey, &layout, 1, list);
 	invalidate.invalidate_rkey = mkey->rkey;
@@ -203,7 +197,7 @@ static void flushed_operations_have_no_effect(void **state)
 }
 
 /* Receives of an SRQ do not belong to the QP: they stay for others. */
-static void receives_of_an_srq_stay(void **state)
+TEST(receives_of_an_srq_stay)
 {
 	struct ibv_srq_init_attr attr = {.attr = {.max_wr = 15, .max_sge = 1}};
 	struct pair_options options = pair.options;
@@ -211,7 +205,6 @@ static void receives_of_an_srq_stay(void **state)
 	struct ibv_recv_wr wr = {.sg_list = &receive, .num_sge = 1}, *bad;
 	struct ibv_srq *srq;
 
-	(void)state;
 	srq = ibv_create_srq(server.pd, &attr);
 	assert_non_null(srq);
 	options.srq = srq;
@@ -242,11 +235,10 @@ static void start_anew(void)
 }
 
 /* An RC pair fails and recovers repeatedly; no completion from before a reset appears after it. */
-static void recovery(void **state)
+TEST(recovery)
 {
 	struct ibv_sge receive = side_sge(&server, 0, 8);
 
-	(void)state;
 	for (int round = 0; round < 40; round++) {
 		note("round %d", round);
 		for (uint64_t i = 0; i < 5; i++)
@@ -316,13 +308,12 @@ static void expect_from(struct ibv_qp *qp, uint64_t wr_id)
 }
 
 /* Completions of three QPs alternate in one CQ; RESET removes those of one QP, flushed ones included. */
-static void reset_purges_its_own_completions(void **state)
+TEST(reset_purges_its_own_completions)
 {
 	struct ibv_qp_attr reset = {.qp_state = IBV_QPS_RESET}, error = {.qp_state = IBV_QPS_ERR};
 	struct ibv_qp *qp[3];
 	struct ibv_wc wc;
 
-	(void)state;
 	for (int victim = 0; victim < 3; victim++) {
 		for (int i = 0; i < 3; i++)
 			qp[i] = create_loop(&pair.client);
@@ -413,33 +404,12 @@ static void send_queue_error(enum ibv_qp_type type)
 	memcpy(server.expected, server.memory, 40);
 }
 
-static void uc_send_queue_error(void **state)
+TEST(uc_send_queue_error)
 {
-	(void)state;
 	send_queue_error(IBV_QPT_UC);
 }
 
-static void ud_send_queue_error(void **state)
+TEST(ud_send_queue_error)
 {
-	(void)state;
 	send_queue_error(IBV_QPT_UD);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		API_CASE(all_is_flushed_in_order),
-		API_CASE(full_queues_are_flushed),
-		API_CASE(unanswered_requests_are_flushed),
-		API_CASE(posted_in_error),
-		API_CASE(an_error_ends_both_queues),
-		API_CASE(flushed_operations_have_no_effect),
-		API_CASE(receives_of_an_srq_stay),
-		API_CASE(recovery),
-		API_CASE(reset_purges_its_own_completions),
-		API_CASE(uc_send_queue_error),
-		API_CASE(ud_send_queue_error),
-	};
-
-	return run_cases("flush", tests);
 }

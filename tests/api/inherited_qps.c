@@ -4,23 +4,13 @@
  * to use or change them; each fails with EBADF and rule 236, and the parent's connection is unaffected: its next WRITE arrives at
  * the peer, a third process, and the peer's next WRITE arrives at the parent.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "test_case.h"
 
 #include <endian.h>
-#include <errno.h>
 #include <sched.h>
-#include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <time.h>
-#include <unistd.h>
 #include <infiniband/mlx5dv.h>
 #include <infiniband/verbs.h>
 
@@ -309,12 +299,11 @@ static void be_side(int side)
 	_exit(0);
 }
 
-static void child_cannot_use_them(void **state)
+TEST(child_cannot_use_them)
 {
 	pid_t pid[SIDES];
 	int status;
 
-	(void)state;
 	board = mmap(NULL, sizeof(*board), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	assert_ptr_not_equal(board, MAP_FAILED);
 	for (int side = 0; side < SIDES; side++) {
@@ -332,13 +321,10 @@ static void child_cannot_use_them(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(child_cannot_use_them),
-	};
 	const char *link = getenv("SOFTHCA_LINK");
 
 	/* The local link does not reach other processes. */
 	if (link && !strcmp(link, "local"))
 		return 77;
-	return cmocka_run_group_tests_name("inherited_qps", tests, NULL, NULL);
+	return run_cases();
 }

@@ -4,8 +4,6 @@
  * drawings.
  */
 #include <fcntl.h>
-#include <string.h>
-#include <unistd.h>
 
 #include "softhca.h"
 #include "support/key_checks.h"
@@ -41,11 +39,10 @@ static void expect_no_words(const char *word)
 		fail_msg("\"%s\" is in\n%s", word, drawing);
 }
 
-static void no_such_drawing(void **state)
+TEST(no_such_drawing)
 {
 	struct mlx5dv_mkey *mkey = side_create_mkey(&server, 4, NULL);
 
-	(void)state;
 	assert_int_equal(softhca_draw_mkey(server.context, mkey->rkey, STDOUT_FILENO, 2), EINVAL);
 	assert_int_equal(softhca_draw_mkey(server.context, mkey->rkey, -1, SOFTHCA_DRAWING_TEXT), EBADF);
 	assert_int_equal(softhca_draw_mkey(NULL, mkey->rkey, -1, SOFTHCA_DRAWING_TEXT), EBADF);
@@ -53,7 +50,7 @@ static void no_such_drawing(void **state)
 	assert_int_equal(softhca_draw_mkey(NULL, 0, STDOUT_FILENO, SOFTHCA_DRAWING_TEXT), ENOENT);
 }
 
-static void every_state(void **state)
+TEST(every_state)
 {
 	struct ibv_sge list[] = {side_sge(&server, 100, 200), side_sge(&server, 3, 7)};
 	struct mlx5dv_mkey *mkey = side_create_mkey(&server, 4, NULL);
@@ -61,7 +58,6 @@ static void every_state(void **state)
 		.wr_id = 4, .opcode = IBV_WR_LOCAL_INV, .send_flags = IBV_SEND_SIGNALED, .invalidate_rkey = mkey->rkey};
 	char address[64];
 
-	(void)state;
 	draw(server.context, mkey->rkey, SOFTHCA_DRAWING_TEXT);
 	expect_words("not configured yet");
 	expect_no_words("range of the key");
@@ -82,13 +78,12 @@ static void every_state(void **state)
 }
 
 /* A drawing shows which request was refused and how far it got, until the key is configured again. */
-static void refused_requests(void **state)
+TEST(refused_requests)
 {
 	struct ibv_sge list[] = {side_sge(&server, 100, 200), side_sge(&server, 3, 8)};
 	struct mlx5dv_mkey *mkey = side_create_mkey(&server, 4, NULL);
 	struct view key = lay_list(&pair.server, BY_CONFIGURE, mkey, &layout, 2, list);
 
-	(void)state;
 	expect_write(&pair, client_memory(16), view_part(key, 208 - 6, 16), IBV_WC_REM_ACCESS_ERR);
 	draw(server.context, mkey->rkey, SOFTHCA_DRAWING_TEXT);
 	/* 208 - 6 = 202 = 0xca: the first 6 of the 16 bytes are the last of entry 1, the other 10 are outside. */
@@ -105,14 +100,13 @@ static void refused_requests(void **state)
 }
 
 /* Once the region under an entry is deregistered, the drawing of the layout shows it, before any request fails. */
-static void memory_that_is_gone(void **state)
+TEST(memory_that_is_gone)
 {
 	struct ibv_mr *mr = side_register(&server, 4096, 64, IBV_ACCESS_LOCAL_WRITE);
 	struct ibv_sge list[] = {{side_address(&server, 4096), 64, mr->lkey}, side_sge(&server, 3, 8)};
 	struct mlx5dv_mkey *mkey = side_create_mkey(&server, 4, NULL);
 	char gone[64];
 
-	(void)state;
 	snprintf(gone, sizeof(gone), "<-- no key 0x%x", mr->lkey);
 	lay_list(&pair.server, BY_CONFIGURE, mkey, &layout, 2, list);
 	draw(server.context, mkey->rkey, SOFTHCA_DRAWING_TEXT);
@@ -122,21 +116,10 @@ static void memory_that_is_gone(void **state)
 	expect_words(gone);
 }
 
-static void regions(void **state)
+TEST(regions)
 {
-	(void)state;
 	draw(server.context, server.mr->rkey, SOFTHCA_DRAWING_TEXT);
 	expect_words("memory region");
 	expect_words("memory of the process");
 	expect_no_words("!!");
-}
-
-int main(void)
-{
-	const struct CMUnitTest cases[] = {
-		API_CASE(no_such_drawing),     API_CASE(every_state), API_CASE(refused_requests),
-		API_CASE(memory_that_is_gone), API_CASE(regions),
-	};
-
-	return run_cases("key_drawings", cases);
 }

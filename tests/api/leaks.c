@@ -9,7 +9,6 @@
 
 #include <fcntl.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 #include "failing_allocations.h"
 
@@ -121,6 +120,62 @@ static unsigned int fail_one_after_the_other_(struct place place, const struct k
 
 #define fail_one_after_the_other(...) fail_one_after_the_other_(HERE, &(const struct kind){__VA_ARGS__})
 
+/* ---- the first use in a process ----------------------------------------------------------------------------- */
+
+enum { FIRED = 10, NOT_FIRED = 11, WRONG = 12 };
+
+/* Lists devices and opens one while allocation @which fails. */
+static int use_first(unsigned int which)
+{
+	struct ibv_device **list;
+	struct ibv_context *context = NULL;
+
+	books.left = which;
+	books.armed = true;
+	watched = true;
+	errno = 0;
+	list = ibv_get_device_list(NULL);
+	if (list && list[0])
+		context = ibv_open_device(list[0]);
+	watched = false;
+	if (!context && (!books.fired || errno != books.fired))
+		return WRONG;
+	/* The next attempt finds everything it needs. */
+	books.armed = false;
+	if (list)
+		ibv_free_device_list(list);
+	list = ibv_get_device_list(NULL);
+	if (!list || !list[0])
+		return WRONG;
+	if (!context)
+		context = ibv_open_device(list[0]);
+	ibv_free_device_list(list);
+	if (!context || ibv_close_device(context))
+		return WRONG;
+	return books.fired ? FIRED : NOT_FIRED;
+}
+
+/* Before all other cases. Creates the registry, each time in a child process that has made no other call. */
+TEST_WITH(first_use, NULL, NULL)
+{
+	unsigned int which;
+	int status = 0;
+
+	for (which = 1; which <= MOST_ALLOCATIONS; which++) {
+		pid_t child = fork();
+
+		assert_true(child >= 0);
+		if (!child)
+			_exit(use_first(which));
+		assert_int_equal(waitpid(child, &status, 0), child);
+		if (!WIFEXITED(status) || (WEXITSTATUS(status) != FIRED && WEXITSTATUS(status) != NOT_FIRED))
+			fail_at(HERE, "allocation %u fails: wait status %#x", which, (unsigned int)status);
+		if (WEXITSTATUS(status) == NOT_FIRED)
+			break;
+	}
+	assert_true(which > 1 && which <= MOST_ALLOCATIONS);
+}
+
 /* ---- devices and contexts ----------------------------------------------------------------------------------- */
 
 static void *make_list(void)
@@ -164,9 +219,8 @@ static int unmake_context(void *context)
 	return ibv_close_device(context);
 }
 
-static void contexts(void **state)
+TEST(contexts)
 {
-	(void)state;
 	assert_true(fail_one_after_the_other(make_list, unmake_list) > 0);
 	assert_true(fail_one_after_the_other(open_device_plainly, unmake_context) > 0);
 	assert_true(fail_one_after_the_other(open_device_for_mlx5, unmake_context) > 0);
@@ -214,9 +268,8 @@ static void *make_parent_domain(void)
 	return ibv_alloc_parent_domain(client.context, &attr);
 }
 
-static void domains_and_channels(void **state)
+TEST(domains_and_channels)
 {
-	(void)state;
 	assert_true(fail_one_after_the_other(make_pd, unmake_pd) > 0);
 	assert_true(fail_one_after_the_other(make_td, unmake_td) > 0);
 	assert_true(fail_one_after_the_other(make_parent_domain, unmake_pd) > 0);
@@ -305,9 +358,8 @@ static int unmake_qp(void *qp)
 	return ibv_destroy_qp(qp);
 }
 
-static void queues(void **state)
+TEST(queues)
 {
-	(void)state;
 	assert_true(fail_one_after_the_other(make_cq, unmake_cq) > 0);
 	assert_true(fail_one_after_the_other(make_cq_ex, unmake_cq) > 0);
 	assert_true(fail_one_after_the_other(make_large_cqes, unmake_cq) > 0);
@@ -432,9 +484,8 @@ static int unmake_ah(void *ah)
 	return ibv_destroy_ah(ah);
 }
 
-static void keys_and_addresses(void **state)
+TEST(keys_and_addresses)
 {
-	(void)state;
 	assert_true(fail_one_after_the_other(make_mr, unmake_mr) > 0);
 	assert_true(fail_one_after_the_other(make_mr_iova, unmake_mr) > 0);
 	assert_true(fail_one_after_the_other(make_mr_on_demand, unmake_mr) > 0);
@@ -518,11 +569,10 @@ static int leave_registered(void *done)
 	return 0;
 }
 
-static void changes(void **state)
+TEST(changes)
 {
 	struct ibv_srq_attr attr;
 
-	(void)state;
 	cq = ibv_create_cq(client.context, 100, NULL, NULL, 0);
 	srq = create_srq();
 	assert_non_null(cq);
@@ -535,75 +585,4 @@ static void changes(void **state)
 	fail_one_after_the_other(reregister, leave_registered);
 	assert_int_equal(ibv_destroy_srq(srq), 0);
 	assert_int_equal(ibv_destroy_cq(cq), 0);
-}
-
-/* ---- the first use in a process ----------------------------------------------------------------------------- */
-
-enum { FIRED = 10, NOT_FIRED = 11, WRONG = 12 };
-
-/* Lists devices and opens one while allocation @which fails. */
-static int use_first(unsigned int which)
-{
-	struct ibv_device **list;
-	struct ibv_context *context = NULL;
-
-	books.left = which;
-	books.armed = true;
-	watched = true;
-	errno = 0;
-	list = ibv_get_device_list(NULL);
-	if (list && list[0])
-		context = ibv_open_device(list[0]);
-	watched = false;
-	if (!context && (!books.fired || errno != books.fired))
-		return WRONG;
-	/* The next attempt finds everything it needs. */
-	books.armed = false;
-	if (list)
-		ibv_free_device_list(list);
-	list = ibv_get_device_list(NULL);
-	if (!list || !list[0])
-		return WRONG;
-	if (!context)
-		context = ibv_open_device(list[0]);
-	ibv_free_device_list(list);
-	if (!context || ibv_close_device(context))
-		return WRONG;
-	return books.fired ? FIRED : NOT_FIRED;
-}
-
-/* Creates the registry, each time in a child process that has made no other call. */
-static void first_use(void **state)
-{
-	unsigned int which;
-	int status = 0;
-
-	(void)state;
-	for (which = 1; which <= MOST_ALLOCATIONS; which++) {
-		pid_t child = fork();
-
-		assert_true(child >= 0);
-		if (!child)
-			_exit(use_first(which));
-		assert_int_equal(waitpid(child, &status, 0), child);
-		if (!WIFEXITED(status) || (WEXITSTATUS(status) != FIRED && WEXITSTATUS(status) != NOT_FIRED))
-			fail_at(HERE, "allocation %u fails: wait status %#x", which, (unsigned int)status);
-		if (WEXITSTATUS(status) == NOT_FIRED)
-			break;
-	}
-	assert_true(which > 1 && which <= MOST_ALLOCATIONS);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(first_use), /* before all others */
-		API_CASE(contexts),
-		API_CASE(domains_and_channels),
-		API_CASE(queues),
-		API_CASE(keys_and_addresses),
-		API_CASE(changes),
-	};
-
-	return run_cases("leaks", tests);
 }

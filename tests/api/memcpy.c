@@ -46,9 +46,8 @@ static struct view memory(size_t start, size_t length)
 
 /* ---- copies ------------------------------------------------------------------------------------------------------ */
 
-static void lengths_and_places(void **state)
+TEST(lengths_and_places)
 {
-	(void)state;
 	open_pair();
 	side_stir(&server);
 	for (size_t length = 1; length <= 20000; length += 1 + length / 5)
@@ -58,9 +57,8 @@ static void lengths_and_places(void **state)
 }
 
 /* Posts more requests than the queue has room for, some of them signalled. */
-static void chains(void **state)
+TEST(chains)
 {
-	(void)state;
 	open_pair();
 	side_stir(&server);
 	for (int lap = 0; lap < 20; lap++) {
@@ -80,9 +78,8 @@ static void chains(void **state)
 }
 
 /* A request that depends on the copy has IBV_SEND_FENCE and sees the copied data. */
-static void fenced_write(void **state)
+TEST(fenced_write)
 {
-	(void)state;
 	open_pair();
 	side_stir(&server);
 	for (int i = 0; i < 100; i++) {
@@ -105,13 +102,12 @@ static void fenced_write(void **state)
  * A READ is in flight because its peer is not connected yet, and a copy of the data it reads is queued after it. With a
  * fence the copy waits, and so does everything after it.
  */
-static void fenced_copy(void **state)
+TEST(fenced_copy)
 {
 	struct view source = view_memory(&client, 100, 64), read = memory(0, 64), copied = memory(2000, 64);
 	struct view there = view_memory(&client, 9000, 64);
 	struct pair_options options = pair.options;
 
-	(void)state;
 	options.dv_send_ops |= MLX5DV_QP_EX_WITH_MEMCPY;
 	pair_close(&pair);
 	pair_create(&pair, &client, &server, &options);
@@ -142,11 +138,10 @@ static void fenced_copy(void **state)
 }
 
 /* Copying needs no peer and no connection. */
-static void without_a_peer(void **state)
+TEST(without_a_peer)
 {
 	struct pair_options options = pair.options;
 
-	(void)state;
 	options.dv_send_ops |= MLX5DV_QP_EX_WITH_MEMCPY;
 	pair_replace(&pair, &options);
 	endpoint_destroy_qp(&pair.client);
@@ -156,14 +151,13 @@ static void without_a_peer(void **state)
 
 /* ---- keys --------------------------------------------------------------------------------------------------------- */
 
-static void through_layouts(void **state)
+TEST(through_layouts)
 {
 	struct mlx5dv_mkey *list, *interleaved;
 	struct mlx5dv_mr_interleaved records[2];
 	struct ibv_sge pieces[3];
 	struct view one, other;
 
-	(void)state;
 	open_pair();
 	list = side_create_mkey(&server, 4, NULL);
 	interleaved = side_create_mkey(&server, 4, NULL);
@@ -187,7 +181,7 @@ DOMAIN_DIF(dif, CRC, 512, 0, 0x1234, 9, MLX5DV_SIG_T10DIF_FLAG_REF_REMAP);
  * other. One key has signature fields in memory and none on the wire: they are checked and stripped if it is the
  * source, and generated if it is the target.
  */
-static void through_signatures(void **state)
+TEST(through_signatures)
 {
 	enum { RAW = 4 * 512 };
 	const struct mlx5dv_sig_block_attr attr = {.mem = &dif, .check_mask = 0xff};
@@ -196,7 +190,6 @@ static void through_signatures(void **state)
 	struct view plain = memory(50000, RAW), key;
 	size_t bytes;
 
-	(void)state;
 	open_pair();
 	mkey = side_create_signed_mkey(&server, 3);
 	lay_signed(mkey, &one_layout, domain_stream_bytes(&dif, RAW), &attr);
@@ -234,12 +227,11 @@ static void through_signatures(void **state)
 
 /* ---- refused ------------------------------------------------------------------------------------------------------ */
 
-static void lengths_refused(void **state)
+TEST(lengths_refused)
 {
 	struct mlx5dv_context attr = {.comp_mask = MLX5DV_CONTEXT_MASK_WR_MEMCPY_LENGTH};
 	static const size_t bad[] = {0, LIMIT + 1, UINT32_MAX, (size_t)1 << 32, (size_t)-1};
 
-	(void)state;
 	expect_error(mlx5dv_query_device(client.context, &attr), 0);
 	assert_int_equal(attr.comp_mask, MLX5DV_CONTEXT_MASK_WR_MEMCPY_LENGTH);
 	assert_int_equal(attr.max_wr_memcpy_length, LIMIT);
@@ -269,14 +261,13 @@ static void expect_refused(struct view source, struct view target)
 	pair_renew(&pair);
 }
 
-static void rights_and_domains(void **state)
+TEST(rights_and_domains)
 {
 	struct ibv_mr *read_only, *foreign;
 	struct ibv_pd *pd;
 	struct mlx5dv_mkey *mkey;
 	struct ibv_sge sge = side_sge(&server, 5000, 1000);
 
-	(void)state;
 	open_pair();
 	read_only = side_register(&server, 0, 4096, IBV_ACCESS_REMOTE_READ);
 	pd = ibv_alloc_pd(server.context);
@@ -321,14 +312,13 @@ static struct ibv_qp *create(enum ibv_qp_type type, struct ibv_pd *pd, uint32_t 
  * The PD keeps resources for all QPs that copy; they are freed with the last of these QPs and of the PD's other
  * objects.
  */
-static void creation(void **state)
+TEST(creation)
 {
 	struct ibv_pd *pd = ibv_alloc_pd(server.context);
 	struct ibv_parent_domain_init_attr attr = {.pd = pd};
 	struct ibv_pd *parent = ibv_alloc_parent_domain(server.context, &attr);
 	struct ibv_qp *qps[3];
 
-	(void)state;
 	expect_null(create(IBV_QPT_RC, pd, 0), EINVAL);
 	expect_null(create(IBV_QPT_UC, pd, IBV_QP_INIT_ATTR_PD), EOPNOTSUPP);
 	expect_null(create(IBV_QPT_UD, pd, IBV_QP_INIT_ATTR_PD), EOPNOTSUPP);
@@ -347,16 +337,4 @@ static void creation(void **state)
 	mlx5dv_wr_memcpy(pair.server.dv, server.mr->lkey, side_address(&server, 0), server.mr->lkey,
 			 side_address(&server, 100), 8);
 	expect_batch_refused(&pair.server, EOPNOTSUPP);
-}
-
-int main(void)
-{
-	const struct CMUnitTest cases[] = {
-		API_CASE(lengths_and_places), API_CASE(chains),          API_CASE(fenced_write),
-		API_CASE(fenced_copy),        API_CASE(without_a_peer),  API_CASE(through_layouts),
-		API_CASE(through_signatures), API_CASE(lengths_refused), API_CASE(rights_and_domains),
-		API_CASE(creation),
-	};
-
-	return run_cases("memcpy", cases);
 }

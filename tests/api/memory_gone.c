@@ -8,10 +8,8 @@
 #include "support/signed_key.h"
 
 #include <signal.h>
-#include <stdio.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 #include "softhca.h"
 
@@ -246,9 +244,8 @@ static void run(void (*prepare)(void), void (*lose)(void), void (*request)(void)
 }
 
 #define GONE(request, prepare)                                                                                         \
-	static void test_##request(void **state)                                                                       \
+	TEST(test_##request)                                                                                           \
 	{                                                                                                              \
-		(void)state;                                                                                           \
 		run(prepare, close_it, request);                                                                       \
 		run(prepare, cut_file, request);                                                                       \
 	}
@@ -266,9 +263,8 @@ GONE(send_into, NULL)
 GONE(write_signed, make_signed_key)
 GONE(read_signed, make_signed_key)
 
-static void test_read_only(void **state)
+TEST(test_read_only)
 {
-	(void)state;
 	run(NULL, make_read_only, write_into);
 	run(NULL, make_read_only, read_into);
 	run(NULL, make_read_only, send_into);
@@ -277,17 +273,7 @@ static void test_read_only(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest cases[] = {
-		cmocka_unit_test(test_write_into),     cmocka_unit_test(test_write_long),
-		cmocka_unit_test(test_write_from),     cmocka_unit_test(test_write_long_from),
-		cmocka_unit_test(test_read_from),      cmocka_unit_test(test_read_into),
-		cmocka_unit_test(test_read_long_into), cmocka_unit_test(test_atomic_on),
-		cmocka_unit_test(test_send_from),      cmocka_unit_test(test_send_into),
-		cmocka_unit_test(test_write_signed),   cmocka_unit_test(test_read_signed),
-		cmocka_unit_test(test_read_only),
-	};
-
 	/* Enable explanations. */
 	setenv("SOFTHCA_EXPLAIN", "/dev/null", 1);
-	return run_cases("memory_gone", cases);
+	return run_cases();
 }

@@ -6,7 +6,6 @@
 #include "support/objects.h"
 
 #include <sys/mman.h>
-#include <unistd.h>
 
 #define PAGE 4096
 #define LW IBV_ACCESS_LOCAL_WRITE
@@ -36,11 +35,10 @@ static void accept(struct ibv_mr *mr)
 	assert_int_equal(ibv_dereg_mr(mr), 0);
 }
 
-static void region_describes_itself(void **state)
+TEST(region_describes_itself)
 {
 	struct ibv_mr *mr = ibv_reg_mr(pd, pages + 100, 200, LW), *other;
 
-	(void)state;
 	assert_non_null(mr);
 	assert_ptr_equal(mr->context, context);
 	assert_ptr_equal(mr->pd, pd);
@@ -56,11 +54,10 @@ static void region_describes_itself(void **state)
 }
 
 /* ibv_reg_mr(3): remote write and atomics need local write; every other set of known flags is accepted. */
-static void access_flags(void **state)
+TEST(access_flags)
 {
 	const int known = 0x7f & ~IBV_ACCESS_ON_DEMAND;
 
-	(void)state;
 	for (int access = 0; access <= known; access++) {
 		int remote_change = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC;
 
@@ -82,9 +79,8 @@ static void access_flags(void **state)
 	accept(ibv_reg_mr(pd, pages, PAGE, LW | IBV_ACCESS_RELAXED_ORDERING));
 }
 
-static void memory_must_be_there(void **state)
+TEST(memory_must_be_there)
 {
-	(void)state;
 	accept(ibv_reg_mr(pd, pages, 4 * PAGE, LW));
 	expect_null(ibv_reg_mr(pd, pages, 4 * PAGE + 1, LW), EFAULT);
 	expect_null(ibv_reg_mr(pd, pages + 4 * PAGE, 1, 0), EFAULT);
@@ -93,9 +89,8 @@ static void memory_must_be_there(void **state)
 	accept(ibv_reg_mr(pd, pages, 5 * PAGE, LW | IBV_ACCESS_ON_DEMAND));
 }
 
-static void memory_must_be_writable_for_local_write(void **state)
+TEST(memory_must_be_writable_for_local_write)
 {
-	(void)state;
 	assert_int_equal(mprotect(pages + PAGE, PAGE, PROT_READ), 0);
 	expect_null(ibv_reg_mr(pd, pages, 2 * PAGE, LW), EFAULT);
 	accept(ibv_reg_mr(pd, pages, 2 * PAGE, IBV_ACCESS_REMOTE_READ));
@@ -103,11 +98,10 @@ static void memory_must_be_writable_for_local_write(void **state)
 }
 
 /* Registration faults pages in, as with a real adapter, and does not change their contents. */
-static void registration_keeps_the_contents(void **state)
+TEST(registration_keeps_the_contents)
 {
 	struct ibv_mr *mr;
 
-	(void)state;
 	memset(pages, 0x5a, 4 * PAGE);
 	mr = ibv_reg_mr(pd, pages + 1, 4 * PAGE - 2, LW);
 	assert_non_null(mr);
@@ -116,9 +110,8 @@ static void registration_keeps_the_contents(void **state)
 	assert_int_equal(ibv_dereg_mr(mr), 0);
 }
 
-static void ranges_at_the_end_of_the_address_space(void **state)
+TEST(ranges_at_the_end_of_the_address_space)
 {
-	(void)state;
 	expect_null(ibv_reg_mr(pd, pages, SIZE_MAX, LW), EINVAL);
 	expect_null(ibv_reg_mr(pd, pages, SIZE_MAX - (uintptr_t)pages, LW), EINVAL);
 	expect_null(ibv_reg_mr(pd, (void *)UINTPTR_MAX, 1, 0), EINVAL);
@@ -130,28 +123,25 @@ static void ranges_at_the_end_of_the_address_space(void **state)
 }
 
 /* The kernel counts pages: a range of length 0 covers one only if its address is not page-aligned. */
-static void length_zero(void **state)
+TEST(length_zero)
 {
-	(void)state;
 	expect_null(ibv_reg_mr(pd, pages, 0, LW), EINVAL);
 	accept(ibv_reg_mr(pd, pages + 1, 0, LW));
 }
 
 /* ibv_reg_mr_iova(3): the first byte can have any address; 0 is as with IBV_ACCESS_ZERO_BASED. */
-static void other_addresses_for_the_first_byte(void **state)
+TEST(other_addresses_for_the_first_byte)
 {
-	(void)state;
 	accept(ibv_reg_mr_iova(pd, pages, PAGE, 0, LW));
 	accept(ibv_reg_mr_iova(pd, pages + 8, 100, 0, LW));
 	accept(ibv_reg_mr_iova(pd, pages + 8, 100, 0x1000000000003, LW));
 	accept(ibv_reg_mr(pd, pages + 8, 100, LW | IBV_ACCESS_ZERO_BASED));
 }
 
-static void implicit_on_demand(void **state)
+TEST(implicit_on_demand)
 {
 	const int access = LW | IBV_ACCESS_ON_DEMAND;
 
-	(void)state;
 	accept(ibv_reg_mr(pd, NULL, SIZE_MAX, access));
 	accept(ibv_reg_mr(pd, NULL, SIZE_MAX, IBV_ACCESS_ON_DEMAND));
 	expect_null(ibv_reg_mr_iova(pd, NULL, SIZE_MAX, PAGE, access), EINVAL);
@@ -160,18 +150,16 @@ static void implicit_on_demand(void **state)
 }
 
 /* ibv_reg_mr(3): IBV_ACCESS_HUGETLB applies to explicit on-demand regions of huge pages; otherwise it is ignored. */
-static void huge_pages_that_are_none(void **state)
+TEST(huge_pages_that_are_none)
 {
-	(void)state;
 	expect_null(ibv_reg_mr(pd, pages, PAGE, LW | IBV_ACCESS_ON_DEMAND | IBV_ACCESS_HUGETLB), EINVAL);
 	accept(ibv_reg_mr(pd, pages, PAGE, LW | IBV_ACCESS_HUGETLB));
 }
 
-static void null_region(void **state)
+TEST(null_region)
 {
 	struct ibv_mr *mr = ibv_alloc_null_mr(pd);
 
-	(void)state;
 	assert_non_null(mr);
 	assert_null(mr->addr);
 	assert_true(mr->length == SIZE_MAX);
@@ -183,24 +171,22 @@ static void null_region(void **state)
 	assert_int_equal(ibv_dereg_mr(mr), 0);
 }
 
-static void a_region_keeps_its_pd(void **state)
+TEST(a_region_keeps_its_pd)
 {
 	struct ibv_pd *domain = ibv_alloc_pd(context);
 	struct ibv_mr *mr = ibv_reg_mr(domain, pages, PAGE, LW);
 
-	(void)state;
 	assert_int_equal(ibv_dealloc_pd(domain), EBUSY);
 	assert_int_equal(ibv_dereg_mr(mr), 0);
 	assert_int_equal(ibv_dealloc_pd(domain), 0);
 }
 
 /* libmlx5 does not pass null regions to the kernel, so the kernel deallocates their PD. */
-static void a_null_region_leaves_its_pd(void **state)
+TEST(a_null_region_leaves_its_pd)
 {
 	struct ibv_pd *domain = ibv_alloc_pd(context);
 	struct ibv_mr *mr = ibv_alloc_null_mr(domain);
 
-	(void)state;
 	assert_non_null(mr);
 	assert_int_equal(ibv_dealloc_pd(domain), 0);
 	assert_int_equal(ibv_dereg_mr(mr), 0);
@@ -217,11 +203,10 @@ enum {
 /* A pointer that must not be dereferenced. */
 #define GARBAGE ((struct ibv_pd *)0x6d37e7)
 
-static void every_combination_of_changes(void **state)
+TEST(every_combination_of_changes)
 {
 	struct ibv_pd *domain = ibv_alloc_pd(context);
 
-	(void)state;
 	for (int flags = 1; flags < 8; flags++) {
 		struct ibv_mr *mr = ibv_reg_mr(pd, pages, PAGE, LW);
 		uint32_t lkey = mr->lkey;
@@ -242,23 +227,21 @@ static void every_combination_of_changes(void **state)
 	assert_int_equal(ibv_dealloc_pd(domain), 0);
 }
 
-static void changing_the_pd_frees_the_old_one(void **state)
+TEST(changing_the_pd_frees_the_old_one)
 {
 	struct ibv_pd *domain = ibv_alloc_pd(context);
 	struct ibv_mr *mr = ibv_reg_mr(domain, pages, PAGE, LW);
 
-	(void)state;
 	assert_int_equal(ibv_rereg_mr(mr, DOMAIN, pd, NULL, 0, 0), 0);
 	assert_int_equal(ibv_dealloc_pd(domain), 0);
 	assert_int_equal(ibv_dereg_mr(mr), 0);
 }
 
 /* Errors that libibverbs itself returns: IBV_REREG_MR_ERR_INPUT, "old MR is valid". */
-static void input_errors(void **state)
+TEST(input_errors)
 {
 	struct ibv_mr *mr = ibv_reg_mr(pd, pages, PAGE, LW);
 
-	(void)state;
 	errno = 0;
 	assert_int_equal(ibv_rereg_mr(mr, 8, pd, pages, PAGE, LW), IBV_REREG_MR_ERR_INPUT);
 	assert_int_equal(errno, EINVAL);
@@ -273,11 +256,10 @@ static void input_errors(void **state)
 }
 
 /* Errors that the kernel would return: IBV_REREG_MR_ERR_CMD with errno. */
-static void command_errors(void **state)
+TEST(command_errors)
 {
 	struct ibv_mr *mr = ibv_reg_mr(pd, pages, PAGE, LW);
 
-	(void)state;
 	errno = 0;
 	assert_int_equal(ibv_rereg_mr(mr, 0, GARBAGE, NULL, 0, 0), IBV_REREG_MR_ERR_CMD);
 	assert_int_equal(errno, EINVAL);
@@ -296,11 +278,10 @@ static void command_errors(void **state)
 }
 
 /* Additional rights need memory with matching permissions. */
-static void read_only_memory_does_not_become_writable(void **state)
+TEST(read_only_memory_does_not_become_writable)
 {
 	struct ibv_mr *mr;
 
-	(void)state;
 	assert_int_equal(mprotect(pages, PAGE, PROT_READ), 0);
 	mr = ibv_reg_mr(pd, pages, PAGE, 0);
 	assert_non_null(mr);
@@ -320,13 +301,12 @@ static int advise(enum ibv_advise_mr_advice advice, uint32_t flags, uint32_t lke
 	return ibv_advise_mr(pd, advice, flags, &sge, 1);
 }
 
-static void prefetch_brings_pages_in(void **state)
+TEST(prefetch_brings_pages_in)
 {
 	struct ibv_mr *mr = ibv_reg_mr(pd, pages, 4 * PAGE, LW | IBV_ACCESS_ON_DEMAND);
 	struct ibv_mr *all = ibv_reg_mr(pd, NULL, SIZE_MAX, LW | IBV_ACCESS_ON_DEMAND);
 	unsigned char resident[4];
 
-	(void)state;
 	assert_int_equal(madvise(pages, 4 * PAGE, MADV_DONTNEED), 0);
 	/* Only the two requested pages. */
 	assert_int_equal(advise(IBV_ADVISE_MR_ADVICE_PREFETCH_WRITE, IBV_ADVISE_MR_FLAG_FLUSH, mr->lkey,
@@ -349,7 +329,7 @@ static void prefetch_brings_pages_in(void **state)
 	assert_int_equal(ibv_dereg_mr(all), 0);
 }
 
-static void advice_that_is_refused(void **state)
+TEST(advice_that_is_refused)
 {
 	struct ibv_mr *mr = ibv_reg_mr(pd, pages, 4 * PAGE, LW | IBV_ACCESS_ON_DEMAND);
 	struct ibv_mr *whole = ibv_reg_mr(pd, pages, 5 * PAGE, IBV_ACCESS_ON_DEMAND);
@@ -360,7 +340,6 @@ static void advice_that_is_refused(void **state)
 	const enum ibv_advise_mr_advice prefetch = IBV_ADVISE_MR_ADVICE_PREFETCH;
 	const uint32_t flush = IBV_ADVISE_MR_FLAG_FLUSH;
 
-	(void)state;
 	assert_int_equal(advise(prefetch, 2, mr->lkey, pages, PAGE), EINVAL);
 	assert_int_equal(advise(3, flush, mr->lkey, pages, PAGE), EOPNOTSUPP);
 	assert_int_equal(ibv_advise_mr(pd, prefetch, flush, NULL, 0), EINVAL);
@@ -385,11 +364,10 @@ static void advice_that_is_refused(void **state)
 
 /* ---- ibv_alloc_mw(3) ----------------------------------------------------------------------------------- */
 
-static void windows_of_both_types(void **state)
+TEST(windows_of_both_types)
 {
 	struct ibv_pd *domain = ibv_alloc_pd(context);
 
-	(void)state;
 	for (int type = 0; type < 5; type++) {
 		struct ibv_mw *mw;
 
@@ -409,33 +387,8 @@ static void windows_of_both_types(void **state)
 	assert_int_equal(ibv_dealloc_pd(domain), 0);
 }
 
-#define TEST(function) cmocka_unit_test_setup_teardown(function, pages_map, pages_unmap)
-
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		TEST(region_describes_itself),
-		TEST(access_flags),
-		TEST(memory_must_be_there),
-		TEST(memory_must_be_writable_for_local_write),
-		TEST(registration_keeps_the_contents),
-		TEST(ranges_at_the_end_of_the_address_space),
-		TEST(length_zero),
-		TEST(other_addresses_for_the_first_byte),
-		TEST(implicit_on_demand),
-		TEST(huge_pages_that_are_none),
-		TEST(null_region),
-		TEST(a_region_keeps_its_pd),
-		TEST(a_null_region_leaves_its_pd),
-		TEST(every_combination_of_changes),
-		TEST(changing_the_pd_frees_the_old_one),
-		TEST(input_errors),
-		TEST(command_errors),
-		TEST(read_only_memory_does_not_become_writable),
-		TEST(prefetch_brings_pages_in),
-		TEST(advice_that_is_refused),
-		TEST(windows_of_both_types),
-	};
-
-	return cmocka_run_group_tests(tests, objects_open, objects_close);
+	return run_cases(.setup = pages_map, .teardown = pages_unmap, .group_setup = objects_open,
+			 .group_teardown = objects_close);
 }

@@ -35,8 +35,6 @@ static int tear_down(void **state)
 	return program_close(state);
 }
 
-#define REGION_CASE(function) cmocka_unit_test_setup_teardown(function, set_up, tear_down)
-
 static struct ibv_mr *region(struct ibv_mr *mr)
 {
 	assert_non_null(mr);
@@ -98,11 +96,10 @@ static enum ibv_wc_status write_out_of(uint64_t addr, uint32_t length, uint32_t 
 		       client.mr->rkey);
 }
 
-static void addresses_are_those_of_the_region(void **state)
+TEST(addresses_are_those_of_the_region)
 {
 	static const uint64_t starts[] = {0, 1, 0x1000, 0xdeadbeef12345678, UINT64_MAX - 99};
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(starts); i++) {
 		struct ibv_mr *mr = ibv_reg_mr_iova(server.pd, there + 8, 100, starts[i], ALL);
 
@@ -129,11 +126,10 @@ static void addresses_are_those_of_the_region(void **state)
 	}
 }
 
-static void zero_based_region(void **state)
+TEST(zero_based_region)
 {
 	struct ibv_mr *mr = ibv_reg_mr(server.pd, there + 24, 64, ALL | IBV_ACCESS_ZERO_BASED);
 
-	(void)state;
 	assert_non_null(mr);
 	assert_ptr_equal(mr->addr, there + 24);
 	assert_int_equal(write_to(60, 4, mr->rkey), IBV_WC_SUCCESS);
@@ -142,11 +138,10 @@ static void zero_based_region(void **state)
 	assert_int_equal(ibv_dereg_mr(mr), 0);
 }
 
-static void rights_of_a_region(void **state)
+TEST(rights_of_a_region)
 {
 	struct ibv_mr *mr;
 
-	(void)state;
 	mr = region(ibv_reg_mr(server.pd, there, PAGE, LW | RR));
 	assert_int_equal(write_to((uintptr_t)there, 4, mr->rkey), IBV_WC_REM_ACCESS_ERR);
 	assert_int_equal(read_there(4, mr->rkey), IBV_WC_SUCCESS);
@@ -163,12 +158,11 @@ static void rights_of_a_region(void **state)
 	assert_int_equal(ibv_dereg_mr(mr), 0);
 }
 
-static void region_that_is_gone(void **state)
+TEST(region_that_is_gone)
 {
 	struct ibv_mr *mr = region(ibv_reg_mr(server.pd, there, PAGE, ALL));
 	uint32_t key = mr->lkey;
 
-	(void)state;
 	assert_int_equal(ibv_dereg_mr(mr), 0);
 	assert_int_equal(write_to((uintptr_t)there, 4, key), IBV_WC_REM_ACCESS_ERR);
 	assert_int_equal(read_into((uintptr_t)there, 4, key), IBV_WC_LOC_PROT_ERR);
@@ -178,11 +172,10 @@ static void region_that_is_gone(void **state)
  * ibv_alloc_null_mr(3): "discards all data written to it, and always returns 0 on read"; "only the lkey is
  * valid".
  */
-static void null_region(void **state)
+TEST(null_region)
 {
 	struct ibv_mr *mr = ibv_alloc_null_mr(server.pd);
 
-	(void)state;
 	assert_int_equal(write_out_of(0x123456, PAGE, mr->lkey), IBV_WC_SUCCESS);
 	memset(client.expected + RESULT, 0, PAGE);
 	side_compare(&client);
@@ -192,14 +185,13 @@ static void null_region(void **state)
 	assert_int_equal(ibv_dereg_mr(mr), 0);
 }
 
-static void device_memory(void **state)
+TEST(device_memory)
 {
 	struct ibv_alloc_dm_attr attr = {.length = 256};
 	struct ibv_dm *dm = ibv_alloc_dm(server.context, &attr);
 	struct ibv_mr *mr = ibv_reg_dm_mr(server.pd, dm, 64, 128, ALL | IBV_ACCESS_ZERO_BASED);
 	char bytes[256];
 
-	(void)state;
 	assert_non_null(mr);
 	assert_int_equal(write_to(0, 128, mr->rkey), IBV_WC_SUCCESS);
 	assert_int_equal(ibv_memcpy_from_dm(bytes, dm, 0, 256), 0);
@@ -214,12 +206,11 @@ static void device_memory(void **state)
 	assert_int_equal(ibv_free_dm(dm), 0);
 }
 
-static void implicit_on_demand_region(void **state)
+TEST(implicit_on_demand_region)
 {
 	struct ibv_mr *mr = ibv_reg_mr(server.pd, NULL, SIZE_MAX, ALL | IBV_ACCESS_ON_DEMAND);
 	char on_stack[64];
 
-	(void)state;
 	assert_non_null(mr);
 	assert_int_equal(write_to((uintptr_t)on_stack, sizeof(on_stack), mr->rkey), IBV_WC_SUCCESS);
 	assert_memory_equal(on_stack, client.memory, sizeof(on_stack));
@@ -233,11 +224,10 @@ static void implicit_on_demand_region(void **state)
 }
 
 /* Pages may be unmapped and mapped again; they are looked up at each access. */
-static void explicit_on_demand_region(void **state)
+TEST(explicit_on_demand_region)
 {
 	struct ibv_mr *mr = ibv_reg_mr(server.pd, there, 5 * PAGE, ALL | IBV_ACCESS_ON_DEMAND);
 
-	(void)state;
 	assert_non_null(mr);
 	assert_int_equal(write_to((uintptr_t)there + 4 * PAGE - 2, 2, mr->rkey), IBV_WC_SUCCESS);
 	assert_int_equal(write_to((uintptr_t)there + 4 * PAGE - 2, 3, mr->rkey), IBV_WC_REM_ACCESS_ERR);
@@ -249,11 +239,10 @@ static void explicit_on_demand_region(void **state)
 	assert_int_equal(ibv_dereg_mr(mr), 0);
 }
 
-static void changed_translation(void **state)
+TEST(changed_translation)
 {
 	struct ibv_mr *mr = region(ibv_reg_mr(server.pd, there, PAGE, ALL));
 
-	(void)state;
 	assert_int_equal(ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_TRANSLATION, NULL, there + 2 * PAGE, PAGE, 0), 0);
 	assert_int_equal(write_to((uintptr_t)there + 2 * PAGE, 16, mr->rkey), IBV_WC_SUCCESS);
 	assert_memory_equal(there + 2 * PAGE, client.memory, 16);
@@ -264,12 +253,11 @@ static void changed_translation(void **state)
 	assert_int_equal(ibv_dereg_mr(mr), 0);
 }
 
-static void changed_domain_and_access(void **state)
+TEST(changed_domain_and_access)
 {
 	struct ibv_pd *domain = ibv_alloc_pd(server.context);
 	struct ibv_mr *mr = region(ibv_reg_mr(server.pd, there, PAGE, LW));
 
-	(void)state;
 	assert_int_equal(write_to((uintptr_t)there, 4, mr->rkey), IBV_WC_REM_ACCESS_ERR);
 	assert_int_equal(ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_ACCESS, NULL, NULL, 0, LW | RW), 0);
 	assert_int_equal(write_to((uintptr_t)there, 4, mr->rkey), IBV_WC_SUCCESS);
@@ -288,13 +276,12 @@ static void changed_domain_and_access(void **state)
 }
 
 /* A parent domain is equivalent to the PD it was created from. */
-static void keys_of_a_parent_domain(void **state)
+TEST(keys_of_a_parent_domain)
 {
 	struct ibv_parent_domain_init_attr attr = {.pd = server.pd};
 	struct ibv_pd *domain = ibv_alloc_parent_domain(server.context, &attr);
 	struct ibv_mr *mr = ibv_reg_mr(domain, there, PAGE, ALL);
 
-	(void)state;
 	assert_int_equal(write_to((uintptr_t)there, 4, mr->rkey), IBV_WC_SUCCESS);
 	assert_int_equal(read_into((uintptr_t)there, 4, mr->lkey), IBV_WC_SUCCESS);
 	assert_int_equal(ibv_dereg_mr(mr), 0);
@@ -303,19 +290,5 @@ static void keys_of_a_parent_domain(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest cases[] = {
-		REGION_CASE(addresses_are_those_of_the_region),
-		REGION_CASE(zero_based_region),
-		REGION_CASE(rights_of_a_region),
-		REGION_CASE(region_that_is_gone),
-		REGION_CASE(null_region),
-		REGION_CASE(device_memory),
-		REGION_CASE(implicit_on_demand_region),
-		REGION_CASE(explicit_on_demand_region),
-		REGION_CASE(changed_translation),
-		REGION_CASE(changed_domain_and_access),
-		REGION_CASE(keys_of_a_parent_domain),
-	};
-
-	return run_cases("memory_traffic", cases);
+	return run_cases(.setup = set_up, .teardown = tear_down);
 }

@@ -247,26 +247,14 @@ static void every_type(bool connectx)
 	dc(connectx);
 }
 
-static void refused_in_man(void **state)
+TEST(refused_in_man)
 {
-	(void)state;
 	if (in_profile("man", __func__))
 		every_type(false);
 }
 
-static void left_out_in_connectx(void **state)
+TEST(left_out_in_connectx)
 {
-	(void)state;
 	if (in_profile("connectx", __func__))
 		every_type(true);
-}
-
-int main(void)
-{
-	const struct CMUnitTest cases[] = {
-		API_CASE(refused_in_man),
-		API_CASE(left_out_in_connectx),
-	};
-
-	return run_cases("missing_setters", cases);
 }

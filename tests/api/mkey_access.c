@@ -51,24 +51,22 @@ static void expect_rights(struct view key, uint32_t access)
 	expect_write(&pair, key, memory, IBV_WC_SUCCESS);
 }
 
-static void rights_are_those_given(void **state)
+TEST(rights_are_those_given)
 {
 	struct mlx5dv_mkey *mkey = side_create_mkey(&server, 4, NULL);
 	struct view key = lay_sample(mkey, &layout);
 
-	(void)state;
 	for (uint32_t access = 0; access <= KEY_ACCESS; access++) {
 		must_set_access(mkey, access);
 		expect_rights(key, access);
 	}
 }
 
-static void second_setter_replaces_rights(void **state)
+TEST(second_setter_replaces_rights)
 {
 	struct mlx5dv_mkey *mkey = side_create_mkey(&server, 4, NULL);
 	struct view key = lay_sample(mkey, &layout);
 
-	(void)state;
 	must_set_access(mkey, IBV_ACCESS_REMOTE_READ);
 	must_set_access(mkey, IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_LOCAL_WRITE);
 	expect_rights(key, IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_LOCAL_WRITE);
@@ -76,22 +74,20 @@ static void second_setter_replaces_rights(void **state)
 	expect_rights(key, IBV_ACCESS_REMOTE_READ);
 }
 
-static void zero_is_local_read_only(void **state)
+TEST(zero_is_local_read_only)
 {
 	struct mlx5dv_mkey *mkey = side_create_mkey(&server, 4, NULL);
 	struct view key = lay_sample(mkey, &layout);
 
-	(void)state;
 	must_set_access(mkey, 0);
 	expect_rights(key, 0);
 }
 
-static void bits_outside_of_the_enum_refused(void **state)
+TEST(bits_outside_of_the_enum_refused)
 {
 	struct mlx5dv_mkey *mkey;
 	struct view key;
 
-	(void)state;
 	if (!in_profile("man", __func__))
 		return;
 	mkey = side_create_mkey(&server, 4, NULL);
@@ -112,7 +108,7 @@ static void bits_outside_of_the_enum_refused(void **state)
 }
 
 /* Each flag of the enum alone, with those that are rights, and all together; the other flags change no rights. */
-static void every_flag_of_the_enum(void **state)
+TEST(every_flag_of_the_enum)
 {
 	static const uint32_t others[] = {IBV_ACCESS_MW_BIND,          IBV_ACCESS_ZERO_BASED,
 					  IBV_ACCESS_ON_DEMAND,        IBV_ACCESS_HUGETLB,
@@ -122,7 +118,6 @@ static void every_flag_of_the_enum(void **state)
 	struct mlx5dv_mkey *mkey;
 	struct view key;
 
-	(void)state;
 	if (!in_profile("man", __func__))
 		return;
 	mkey = side_create_mkey(&server, 4, NULL);
@@ -136,13 +131,12 @@ static void every_flag_of_the_enum(void **state)
 }
 
 /* The driver of an adapter accepts rights only (mlx5-formats 4.4). */
-static void rights_alone_in_connectx(void **state)
+TEST(rights_alone_in_connectx)
 {
 	static const uint32_t flags[] = {IBV_ACCESS_MW_BIND, IBV_ACCESS_ZERO_BASED, IBV_ACCESS_ON_DEMAND,
 					 IBV_ACCESS_HUGETLB, IBV_ACCESS_RELAXED_ORDERING};
 	struct mlx5dv_mkey *mkey;
 
-	(void)state;
 	if (!in_profile("connectx", __func__))
 		return;
 	mkey = side_create_mkey(&server, 4, NULL);
@@ -152,15 +146,4 @@ static void rights_alone_in_connectx(void **state)
 		expect_nothing_posted(&pair.server);
 	}
 	must_set_access(mkey, KEY_ACCESS);
-}
-
-int main(void)
-{
-	const struct CMUnitTest cases[] = {
-		API_CASE(rights_are_those_given),  API_CASE(second_setter_replaces_rights),
-		API_CASE(zero_is_local_read_only), API_CASE(bits_outside_of_the_enum_refused),
-		API_CASE(every_flag_of_the_enum),  API_CASE(rights_alone_in_connectx),
-	};
-
-	return run_cases("mkey_access", cases);
 }

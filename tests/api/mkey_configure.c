@@ -10,14 +10,13 @@ enum { WRITE_ID = 0x31 };
 static struct layout layout, second_layout;
 static struct mlx5dv_mkey_conf_attr no_attributes;
 
-static void configures_an_existing_key(void **state)
+TEST(configures_an_existing_key)
 {
 	struct mlx5dv_mkey *mkey = side_create_mkey(&server, 4, NULL), *other = side_create_mkey(&server, 4, NULL);
 	struct mlx5dv_mkey created = *mkey, other_created = *other;
 	struct ibv_sge list[] = {side_sge(&server, 9000, 100), side_sge(&server, 500, 60)};
 	struct view key;
 
-	(void)state;
 	configure_start(&pair.server, mkey, 2);
 	mlx5dv_wr_set_mkey_access_flags(pair.server.dv,
 					IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_LOCAL_WRITE);
@@ -32,7 +31,7 @@ static void configures_an_existing_key(void **state)
 	assert_memory_equal(other, &other_created, sizeof(other_created));
 }
 
-static void mixes_with_ibv_wr(void **state)
+TEST(mixes_with_ibv_wr)
 {
 	struct mlx5dv_mkey *mkey = side_create_mkey(&server, 4, NULL);
 	struct ibv_sge list[] = {side_sge(&server, 9000, 100), side_sge(&server, 500, 60)};
@@ -43,7 +42,6 @@ static void mixes_with_ibv_wr(void **state)
 	char first[8] = "a batch";
 	struct view key;
 
-	(void)state;
 	layout_of_list(&layout, &server, 2, list);
 	key = view_key(&server, mkey, &layout);
 	post_receive(&pair.client, 1, &receive[0], 1);
@@ -87,14 +85,13 @@ static void expect_same(struct view one, struct view other)
 		}
 }
 
-static void same_as_wr_mr_calls(void **state)
+TEST(same_as_wr_mr_calls)
 {
 	struct ibv_sge list[] = {side_sge(&server, 600, 1), side_sge(&server, 90, 6), side_sge(&server, 400, 4)};
 	struct mlx5dv_mr_interleaved data[] = {side_interleaved(&server, 1000, 3, 2),
 					       side_interleaved(&server, 50, 1, 7)};
 	struct mlx5dv_mkey *one = side_create_mkey(&server, 4, NULL), *other = side_create_mkey(&server, 4, NULL);
 
-	(void)state;
 	expect_same(lay_list(&pair.server, BY_MR_CALL, one, &layout, 3, list),
 		    lay_list(&pair.server, BY_CONFIGURE, other, &second_layout, 3, list));
 	expect_same(lay_interleaved(&pair.server, BY_MR_CALL, one, &layout, 3, 2, data),
@@ -102,7 +99,7 @@ static void same_as_wr_mr_calls(void **state)
 }
 
 /* Each builder needs its own flag: with all other flags set the QP does not offer it. */
-static void qp_needs_the_flag(void **state)
+TEST(qp_needs_the_flag)
 {
 	static const uint64_t others[] = {0,
 					  MLX5DV_QP_EX_WITH_MR_LIST,
@@ -115,7 +112,6 @@ static void qp_needs_the_flag(void **state)
 	struct mlx5dv_mkey *mkey;
 	struct view key;
 
-	(void)state;
 	if (!in_profile("man", __func__))
 		return;
 	mkey = side_create_mkey(&server, 4, NULL);
@@ -135,14 +131,13 @@ static void qp_needs_the_flag(void **state)
 }
 
 /* mlx5-formats 4.2: an adapter's library requires any of the three. */
-static void any_key_flag_in_connectx(void **state)
+TEST(any_key_flag_in_connectx)
 {
 	static const uint64_t flags[] = {MLX5DV_QP_EX_WITH_MR_LIST, MLX5DV_QP_EX_WITH_MR_INTERLEAVED,
 					 MLX5DV_QP_EX_WITH_MKEY_CONFIGURE};
 	struct pair_options options = pair.options;
 	struct mlx5dv_mkey *mkey;
 
-	(void)state;
 	if (!in_profile("connectx", __func__))
 		return;
 	mkey = side_create_mkey(&server, 4, NULL);
@@ -160,13 +155,12 @@ static void set_rights_alone(struct mlx5dv_mkey *mkey, uint32_t access)
 	configure_complete(&pair.server);
 }
 
-static void reconfigure_replaces_the_named_parts(void **state)
+TEST(reconfigure_replaces_the_named_parts)
 {
 	struct mlx5dv_mkey *mkey = side_create_mkey(&server, 4, NULL);
 	struct ibv_sge list[] = {side_sge(&server, 30000, 77)};
 	struct view key = lay_sample(mkey, &layout), memory = client_memory(key.length);
 
-	(void)state;
 	set_rights_alone(mkey, IBV_ACCESS_REMOTE_READ);
 	expect_read(&pair, memory, key, IBV_WC_SUCCESS);
 	expect_write(&pair, memory, key, IBV_WC_REM_ACCESS_ERR);
@@ -223,13 +217,12 @@ static void expect_cleared(struct mlx5dv_mkey *mkey, struct view key)
 	expect_key_reaches(lay_sample(mkey, &layout));
 }
 
-static void cleared_by_post_send(void **state)
+TEST(cleared_by_post_send)
 {
 	struct ibv_send_wr wr = {.wr_id = 0x11, .opcode = IBV_WR_LOCAL_INV, .send_flags = IBV_SEND_SIGNALED};
 	struct mlx5dv_mkey *mkey;
 	struct view key;
 
-	(void)state;
 	if (!in_profile("man", __func__))
 		return;
 	mkey = side_create_mkey(&server, 4, NULL);
@@ -241,12 +234,11 @@ static void cleared_by_post_send(void **state)
 	expect_cleared(mkey, key);
 }
 
-static void cleared_by_wr_local_inv(void **state)
+TEST(cleared_by_wr_local_inv)
 {
 	struct mlx5dv_mkey *mkey;
 	struct view key;
 
-	(void)state;
 	if (!in_profile("man", __func__))
 		return;
 	mkey = side_create_mkey(&server, 4, NULL);
@@ -256,12 +248,11 @@ static void cleared_by_wr_local_inv(void **state)
 }
 
 /* An adapter keeps the rest of the configuration. */
-static void kept_by_connectx(void **state)
+TEST(kept_by_connectx)
 {
 	struct mlx5dv_mkey *mkey;
 	struct view key;
 
-	(void)state;
 	if (!in_profile("connectx", __func__))
 		return;
 	mkey = side_create_mkey(&server, 4, NULL);
@@ -273,14 +264,13 @@ static void kept_by_connectx(void **state)
 	expect_key_reaches(key);
 }
 
-static void user_data_is_not_inlined(void **state)
+TEST(user_data_is_not_inlined)
 {
 	const uint32_t half = SIDE_BYTES / 2;
 	struct ibv_sge list[] = {side_sge(&server, half, half), side_sge(&server, 0, half)};
 	struct mlx5dv_mkey *mkey = side_create_mkey(&server, 4, NULL);
 	struct view key = lay_list(&pair.server, BY_CONFIGURE, mkey, &layout, 2, list);
 
-	(void)state;
 	/* New contents are written after the key was configured (transfer.h). */
 	expect_write(&pair, key, view_memory(&client, 0, SIDE_BYTES), IBV_WC_SUCCESS);
 }
@@ -304,7 +294,7 @@ static void use_in_every_role(struct view part)
 	expect_read(&pair, memory, part, IBV_WC_SUCCESS);
 }
 
-static void usable_by_every_operation(void **state)
+TEST(usable_by_every_operation)
 {
 	struct ibv_sge list[] = {side_sge(&server, 9001, 13), side_sge(&server, 200, 64),
 				 side_sge(&server, 4090, 5003)};
@@ -313,7 +303,6 @@ static void usable_by_every_operation(void **state)
 	/* Inside a piece and across the border of two; the remote address is a multiple of 8. */
 	static const int64_t atomics[] = {24, 8, 72};
 
-	(void)state;
 	note("whole key");
 	use_in_every_role(key);
 	note("range");
@@ -351,13 +340,12 @@ static void next_batch(bool one_batch)
 	ibv_wr_start(pair.server.ex);
 }
 
-static void used_without_waiting(void **state)
+TEST(used_without_waiting)
 {
 	struct mlx5dv_mkey *mkey = side_create_mkey(&server, 4, NULL);
 	struct ibv_sge entries[] = {side_sge(&server, 9000, 500), side_sge(&server, 100, 500)};
 	struct view key, memory[2];
 
-	(void)state;
 	layout_of_list(&layout, &server, 1, &entries[0]);
 	key = view_key(&server, mkey, &layout);
 	for (int one_batch = 0; one_batch < 2; one_batch++) {
@@ -386,13 +374,12 @@ static void used_without_waiting(void **state)
 	}
 }
 
-static void unsignalled_configure(void **state)
+TEST(unsignalled_configure)
 {
 	struct mlx5dv_mkey *mkey = side_create_mkey(&server, 4, NULL);
 	struct ibv_sge entry = side_sge(&server, 9000, 500);
 	struct view key, memory = client_memory(500);
 
-	(void)state;
 	layout_of_list(&layout, &server, 1, &entry);
 	key = view_key(&server, mkey, &layout);
 	for (uint32_t round = 0; round < 3 * pair.server.cap.max_send_wr; round++) {
@@ -421,12 +408,11 @@ static void expect_driver1_by_start_poll(uint64_t wr_id)
 	ibv_end_poll(cq);
 }
 
-static void completion_opcode_is_driver1(void **state)
+TEST(completion_opcode_is_driver1)
 {
 	struct mlx5dv_mkey *mkey = side_create_mkey(&server, 4, NULL);
 	struct pair_options options = pair.options;
 
-	(void)state;
 	for (int i = 0; i < 4; i++) {
 		unsigned int signalled = i & 1 ? 0 : IBV_SEND_SIGNALED;
 
@@ -445,19 +431,4 @@ static void completion_opcode_is_driver1(void **state)
 		expect_idle(&pair.server);
 		expect_idle(&pair.client);
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest cases[] = {
-		API_CASE(configures_an_existing_key), API_CASE(mixes_with_ibv_wr),
-		API_CASE(same_as_wr_mr_calls),        API_CASE(qp_needs_the_flag),
-		API_CASE(any_key_flag_in_connectx),   API_CASE(reconfigure_replaces_the_named_parts),
-		API_CASE(cleared_by_post_send),       API_CASE(cleared_by_wr_local_inv),
-		API_CASE(kept_by_connectx),           API_CASE(user_data_is_not_inlined),
-		API_CASE(usable_by_every_operation),  API_CASE(used_without_waiting),
-		API_CASE(unsignalled_configure),      API_CASE(completion_opcode_is_driver1),
-	};
-
-	return run_cases("mkey_configure", cases);
 }

@@ -5,13 +5,12 @@
 
 static struct layout layout;
 
-static void scatters_and_gathers(void **state)
+TEST(scatters_and_gathers)
 {
-	(void)state;
 	check_interleaved_scatters_and_gathers(BY_CONFIGURE);
 }
 
-static void layout_is_replaced(void **state)
+TEST(layout_is_replaced)
 {
 	struct mlx5dv_mr_interleaved first[] = {side_interleaved(&server, 1000, 16, 16),
 						side_interleaved(&server, 30000, 5, 3)};
@@ -19,52 +18,46 @@ static void layout_is_replaced(void **state)
 	struct ibv_sge list[] = {side_sge(&server, 9000, 200), side_sge(&server, 500, 6)};
 	struct mlx5dv_mkey *mkey = side_create_mkey(&server, 4, NULL);
 
-	(void)state;
 	expect_key_reaches(lay_list(&pair.server, BY_CONFIGURE, mkey, &layout, 2, list));
 	expect_key_reaches(lay_interleaved(&pair.server, BY_CONFIGURE, mkey, &layout, 4, 2, first));
 	expect_key_reaches(lay_interleaved(&pair.server, BY_CONFIGURE, mkey, &layout, 50, 1, second));
 	expect_key_reaches(lay_interleaved(&pair.server, BY_CONFIGURE, mkey, &layout, 1, 2, first));
 }
 
-static void three_entries_by_default(void **state)
+TEST(three_entries_by_default)
 {
-	(void)state;
 	check_interleaved_entries_by_default(BY_CONFIGURE);
 }
 
-static void more_entries_with_max_inline_data(void **state)
+TEST(more_entries_with_max_inline_data)
 {
-	(void)state;
 	check_interleaved_entries_with_max_inline_data(BY_CONFIGURE);
 }
 
-static void header_takes_an_entry(void **state)
+TEST(header_takes_an_entry)
 {
-	(void)state;
 	check_interleaved_header_takes_an_entry(BY_CONFIGURE);
 }
 
-static void repeat_count(void **state)
+TEST(repeat_count)
 {
-	(void)state;
 	check_interleaved_repeat_count(BY_CONFIGURE);
 }
 
-static void num_interleaved_counts(void **state)
+TEST(num_interleaved_counts)
 {
 	struct mlx5dv_mr_interleaved data[] = {side_interleaved(&server, 1000, 16, 16),
 					       side_interleaved(&server, 30000, 5, 3),
 					       side_interleaved(&server, 10, 33, 1)};
 	struct mlx5dv_mkey *mkey = side_create_mkey(&server, 4, NULL);
 
-	(void)state;
 	for (uint16_t count = 1; count <= 3; count++) {
 		note("%u entries", count);
 		expect_key_reaches(lay_interleaved(&pair.server, BY_CONFIGURE, mkey, &layout, 6, count, data));
 	}
 }
 
-static void skipped_bytes_stay(void **state)
+TEST(skipped_bytes_stay)
 {
 	/* The last block ends at the end of its region, and the skip after it extends beyond. */
 	struct ibv_mr *exact = side_register(&server, 8192, 9 * 100 + 60, IBV_ACCESS_LOCAL_WRITE);
@@ -74,19 +67,17 @@ static void skipped_bytes_stay(void **state)
 	};
 	struct mlx5dv_mkey *mkey = side_create_mkey(&server, 4, NULL);
 
-	(void)state;
 	expect_key_reaches(lay_interleaved(&pair.server, BY_CONFIGURE, mkey, &layout, 10, 2, data));
 }
 
 /* Sums of bytes_count and bytes_skip up to 65535: data and gaps are in the right places in both directions. */
-static void widest_entries(void **state)
+TEST(widest_entries)
 {
 	static const struct {
 		uint32_t bytes, skip, repeat;
 	} rows[] = {{65535, 0, 2}, {1, 65534, 8}, {32767, 32768, 5}, {65534, 1, 2}, {40000, 25535, 4}};
 	struct mlx5dv_mkey *mkey = side_create_mkey(&server, 4, NULL);
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
 		struct mlx5dv_mr_interleaved data[] = {side_interleaved(&server, 3, rows[i].bytes, rows[i].skip)};
 
@@ -103,12 +94,11 @@ static const struct mlx5dv_mr_interleaved too_wide[] = {
 	{.bytes_count = 0x10010, .bytes_skip = 0x10010}, {.bytes_count = 0, .bytes_skip = 65536},
 };
 
-static void wider_entries_refused(void **state)
+TEST(wider_entries_refused)
 {
 	struct mlx5dv_mkey *mkey;
 	struct view key;
 
-	(void)state;
 	if (!in_profile("man", __func__))
 		return;
 	mkey = side_create_mkey(&server, 4, NULL);
@@ -139,13 +129,12 @@ static void wider_entries_refused(void **state)
 /*
  * mlx5-formats 6, no. 42: 65600 and 65608 are truncated modulo 65536 in the layout; the key's length is not truncated.
  */
-static void wider_entries_cut_by_connectx(void **state)
+TEST(wider_entries_cut_by_connectx)
 {
 	struct mlx5dv_mr_interleaved data[] = {{0}}, cut[] = {{0}};
 	struct mlx5dv_mkey *mkey;
 	struct view key;
 
-	(void)state;
 	if (!in_profile("connectx", __func__))
 		return;
 	data[0] = side_interleaved(&server, 0, 65600, 8);
@@ -172,7 +161,7 @@ static void expect_unusable(struct mlx5dv_mkey *mkey, struct mlx5dv_mr_interleav
 	expect_write(&pair, client_memory(10), view_part(key, 0, 10), IBV_WC_SUCCESS);
 }
 
-static void lkey_per_entry(void **state)
+TEST(lkey_per_entry)
 {
 	const unsigned int access = IBV_ACCESS_LOCAL_WRITE;
 	struct ibv_mr *good = side_register(&server, 1000, 1000, access);
@@ -184,7 +173,6 @@ static void lkey_per_entry(void **state)
 	struct ibv_pd *other_pd = ibv_alloc_pd(server.context);
 	struct ibv_mr *foreign;
 
-	(void)state;
 	assert_non_null(other_pd);
 	foreign = ibv_reg_mr(other_pd, server.memory + 30000, 1000, access);
 	assert_non_null(foreign);
@@ -209,13 +197,12 @@ static void lkey_per_entry(void **state)
 	expect_error(ibv_dealloc_pd(other_pd), 0);
 }
 
-static void arguments_are_copied(void **state)
+TEST(arguments_are_copied)
 {
 	struct mlx5dv_mr_interleaved data[] = {side_interleaved(&server, 1000, 16, 16),
 					       side_interleaved(&server, 30000, 5, 3)};
 	struct mlx5dv_mkey *mkey = side_create_mkey(&server, 4, NULL);
 
-	(void)state;
 	layout_of_interleaved(&layout, &server, 4, 2, data);
 	configure_start(&pair.server, mkey, 2);
 	mlx5dv_wr_set_mkey_layout_interleaved(pair.server.dv, 4, 2, data);
@@ -228,22 +215,6 @@ static void arguments_are_copied(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest cases[] = {
-		API_CASE(scatters_and_gathers),
-		API_CASE(layout_is_replaced),
-		API_CASE(three_entries_by_default),
-		API_CASE(more_entries_with_max_inline_data),
-		API_CASE(header_takes_an_entry),
-		API_CASE(repeat_count),
-		API_CASE(num_interleaved_counts),
-		API_CASE(skipped_bytes_stay),
-		API_CASE(widest_entries),
-		API_CASE(wider_entries_refused),
-		API_CASE(lkey_per_entry),
-		API_CASE(arguments_are_copied),
-		API_CASE(wider_entries_cut_by_connectx),
-	};
-
 	program_memory(INTERLEAVED_MEMORY);
-	return run_cases("mkey_interleaved", cases);
+	return run_program();
 }

@@ -19,13 +19,12 @@ static struct view lay_every_other_byte(struct endpoint *endpoint)
 }
 
 /* The source and sink of one message both have layouts: neither is copied as one piece. */
-static void key_on_both_ends(void **state)
+TEST(key_on_both_ends)
 {
 	struct ibv_sge list[] = {side_sge(&client, 9000, 20), side_sge(&client, 100, 12), side_sge(&client, 50000, 68)};
 	struct view source = lay_list(&pair.client, BY_CONFIGURE, side_create_mkey(&client, 4, NULL), &layout, 3, list);
 	struct view sink = lay_every_other_byte(&pair.server);
 
-	(void)state;
 	assert_int_equal(source.length, sink.length);
 	expect_send(&pair, source, sink, IBV_WC_SUCCESS, IBV_WC_SUCCESS);
 	expect_write(&pair, source, sink, IBV_WC_SUCCESS);
@@ -36,13 +35,12 @@ static void key_on_both_ends(void **state)
 }
 
 /* Lists the second half of the inner key, then the first. */
-static void list_in_a_key(void **state)
+TEST(list_in_a_key)
 {
 	struct view inner = lay_every_other_byte(&pair.server);
 	struct ibv_sge halves[] = {{.addr = 50, .length = 50, .lkey = inner.key}, {.length = 50, .lkey = inner.key}};
 	struct mlx5dv_mkey *mkey = side_create_mkey(&server, 4, NULL);
 
-	(void)state;
 	expect_error(configure_list(&pair.server, BY_CONFIGURE, mkey, KEY_ACCESS, 2, halves), 0);
 	expect_completion(&pair.server, CONFIGURE_WR_ID, IBV_WC_DRIVER1);
 	outer_layout.length = INNER_BYTES;
@@ -55,7 +53,7 @@ static void list_in_a_key(void **state)
  * Interleaves two blocks of five bytes of the inner key, starting at its third byte, with one word of plain memory
  * each.
  */
-static void interleaved_in_a_key(void **state)
+TEST(interleaved_in_a_key)
 {
 	struct view inner = lay_every_other_byte(&pair.server);
 	struct mlx5dv_mr_interleaved data[] = {
@@ -64,7 +62,6 @@ static void interleaved_in_a_key(void **state)
 	};
 	struct mlx5dv_mkey *mkey = side_create_mkey(&server, 4, NULL);
 
-	(void)state;
 	expect_error(configure_interleaved(&pair.server, BY_CONFIGURE, mkey, KEY_ACCESS, 10, 2, data), 0);
 	expect_completion(&pair.server, CONFIGURE_WR_ID, IBV_WC_DRIVER1);
 	outer_layout.length = 0;
@@ -78,18 +75,17 @@ static void interleaved_in_a_key(void **state)
 }
 
 /* Pieces without bytes are not part of the layout, whatever their key. */
-static void empty_pieces(void **state)
+TEST(empty_pieces)
 {
 	struct ibv_sge list[] = {
 		side_sge(&server, 30000, 0), side_sge(&server, 9000, 8), {0}, side_sge(&server, 100, 8)};
 	struct mlx5dv_mkey *mkey = side_create_mkey(&server, 4, NULL);
 
-	(void)state;
 	expect_key_reaches(lay_list(&pair.server, BY_CONFIGURE, mkey, &layout, 4, list));
 }
 
 /* MLX5DV_MKEY_INIT_ATTR_FLAGS_UPDATE_TAG: the program chooses the low byte, and the previous key becomes stale. */
-static void tag_of_a_live_key(void **state)
+TEST(tag_of_a_live_key)
 {
 	struct mlx5dv_mkey_init_attr attr = {
 		.pd = server.pd,
@@ -99,7 +95,6 @@ static void tag_of_a_live_key(void **state)
 	struct mlx5dv_mkey *mkey = mlx5dv_create_mkey(&attr);
 	struct view before, after;
 
-	(void)state;
 	assert_non_null(mkey);
 	before = lay_sample(mkey, &layout);
 	expect_key_reaches(before);
@@ -110,14 +105,4 @@ static void tag_of_a_live_key(void **state)
 	expect_key_reaches(after);
 	expect_key_unusable(before);
 	expect_error(mlx5dv_destroy_mkey(mkey), 0);
-}
-
-int main(void)
-{
-	const struct CMUnitTest cases[] = {
-		API_CASE(key_on_both_ends), API_CASE(list_in_a_key),     API_CASE(interleaved_in_a_key),
-		API_CASE(empty_pieces),     API_CASE(tag_of_a_live_key),
-	};
-
-	return run_cases("mkey_kinds", cases);
 }

@@ -27,8 +27,6 @@ static int open_and_describe(void **state)
 	return error;
 }
 
-#define MR_CASE(function) cmocka_unit_test_setup_teardown(function, open_and_describe, program_close)
-
 /* The two calls; a case can loop over both. */
 enum call { MR_LIST, MR_INTERLEAVED, CALLS };
 
@@ -64,38 +62,33 @@ static struct view must_call(enum call call, struct mlx5dv_mkey *mkey, uint32_t 
 	return call_view(call, mkey);
 }
 
-static void list_scatters_and_gathers(void **state)
+TEST(list_scatters_and_gathers)
 {
-	(void)state;
 	check_list_scatters_and_gathers(BY_MR_CALL);
 }
 
-static void list_offset_is_zero_based(void **state)
+TEST(list_offset_is_zero_based)
 {
-	(void)state;
 	check_list_offset_is_zero_based(BY_MR_CALL);
 }
 
-static void list_four_entries_by_default(void **state)
+TEST(list_four_entries_by_default)
 {
-	(void)state;
 	check_list_entries_by_default(BY_MR_CALL);
 	check_list_entries_with_max_inline_data(BY_MR_CALL);
 }
 
-static void interleaved_scatters_and_gathers(void **state)
+TEST(interleaved_scatters_and_gathers)
 {
-	(void)state;
 	check_interleaved_scatters_and_gathers(BY_MR_CALL);
 	check_interleaved_repeat_count(BY_MR_CALL);
 }
 
-static void interleaved_offset_is_zero_based(void **state)
+TEST(interleaved_offset_is_zero_based)
 {
 	struct mlx5dv_mkey *mkey = side_create_mkey(&server, 4, NULL);
 	struct view key = must_call(MR_INTERLEAVED, mkey, IBV_ACCESS_REMOTE_WRITE);
 
-	(void)state;
 	assert_int_equal(key.length, 52);
 	for (int64_t offset = 0; offset < 52; offset++) {
 		note("offset %ld", offset);
@@ -105,16 +98,14 @@ static void interleaved_offset_is_zero_based(void **state)
 	expect_write(&pair, client_memory(1), view_part(key, (int64_t)pattern[0].addr, 1), IBV_WC_REM_ACCESS_ERR);
 }
 
-static void interleaved_three_entries_by_default(void **state)
+TEST(interleaved_three_entries_by_default)
 {
-	(void)state;
 	check_interleaved_entries_by_default(BY_MR_CALL);
 	check_interleaved_entries_with_max_inline_data(BY_MR_CALL);
 }
 
-static void interleaved_header_takes_an_entry(void **state)
+TEST(interleaved_header_takes_an_entry)
 {
-	(void)state;
 	check_interleaved_header_takes_an_entry(BY_MR_CALL);
 }
 
@@ -126,7 +117,7 @@ static void expect_write_only(struct view key)
 	expect_fetch_add(&pair, client_memory(8), view_part(key, 0, 8), IBV_WC_REM_ACCESS_ERR);
 }
 
-static void access_flags_are_the_rights(void **state)
+TEST(access_flags_are_the_rights)
 {
 	/* Flags of the enum that are not rights, and a bit outside of the enum. */
 	const uint32_t others = IBV_ACCESS_MW_BIND | IBV_ACCESS_ZERO_BASED | IBV_ACCESS_ON_DEMAND | IBV_ACCESS_HUGETLB |
@@ -134,7 +125,6 @@ static void access_flags_are_the_rights(void **state)
 		       unknown = UINT32_C(1) << 31;
 	struct mlx5dv_mkey *mkey;
 
-	(void)state;
 	if (!in_profile("man", __func__))
 		return;
 	mkey = side_create_mkey(&server, 4, NULL);
@@ -153,7 +143,7 @@ static void access_flags_are_the_rights(void **state)
 	}
 }
 
-static void batch_of_its_own_or_mixed(void **state)
+TEST(batch_of_its_own_or_mixed)
 {
 	struct mlx5dv_mkey *mkey = side_create_mkey(&server, 4, NULL);
 	struct view key = must_call(MR_LIST, mkey, KEY_ACCESS), written = client_memory(160),
@@ -161,7 +151,6 @@ static void batch_of_its_own_or_mixed(void **state)
 	struct ibv_sge receive = side_sge(&client, 0, 52);
 	struct view patterned;
 
-	(void)state;
 	layout_of_interleaved(&second_layout, &server, 4, 2, pattern);
 	patterned = view_key(&server, mkey, &second_layout);
 	expect_write(&pair, client_memory(160), key, IBV_WC_SUCCESS);
@@ -201,7 +190,7 @@ static struct ibv_qp *create_qp(enum ibv_qp_type type, uint64_t send_ops, uint64
 	return mlx5dv_create_qp(server.context, &attr, &dv);
 }
 
-static void unsupported_send_ops_refused(void **state)
+TEST(unsupported_send_ops_refused)
 {
 	enum { UNKNOWN_OP = 1 << 11, UNKNOWN_DV_OP = 1 << 20 };
 	static const struct {
@@ -223,7 +212,6 @@ static void unsupported_send_ops_refused(void **state)
 	};
 	struct ibv_qp *qp;
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(refused); i++) {
 		note("QP %zu", i);
 		assert_null(create_qp(refused[i].type, refused[i].send_ops, refused[i].dv_send_ops));
@@ -234,13 +222,12 @@ static void unsupported_send_ops_refused(void **state)
 	expect_error(ibv_destroy_qp(qp), 0);
 }
 
-static void qp_ex_of_the_qp(void **state)
+TEST(qp_ex_of_the_qp)
 {
 	struct mlx5dv_mkey *mkey = side_create_mkey(&server, 4, NULL);
 	struct pair other;
 	struct endpoint *ends[2] = {&pair.server, &other.server};
 
-	(void)state;
 	pair_open(&other, &client, &server, &pair.options);
 	for (int i = 0; i < 2; i++) {
 		struct ibv_qp_ex *ex = ibv_qp_to_qp_ex(ends[i]->qp);
@@ -272,11 +259,10 @@ static void expect_queue_is_empty(void)
 	expect_idle(&pair.server);
 }
 
-static void start_complete_abort(void **state)
+TEST(start_complete_abort)
 {
 	struct mlx5dv_mkey *mkey = side_create_mkey(&server, 4, NULL);
 
-	(void)state;
 	for (enum call call = 0; call < CALLS; call++) {
 		struct view before = must_call(!call, mkey, KEY_ACCESS);
 
@@ -301,11 +287,10 @@ static void start_complete_abort(void **state)
 	}
 }
 
-static void inline_flag_required(void **state)
+TEST(inline_flag_required)
 {
 	struct mlx5dv_mkey *mkey = side_create_mkey(&server, 4, NULL);
 
-	(void)state;
 	for (enum call call = 0; call < CALLS; call++) {
 		struct view before = must_call(!call, mkey, KEY_ACCESS);
 
@@ -316,12 +301,11 @@ static void inline_flag_required(void **state)
 	}
 }
 
-static void completion_opcode_is_umr(void **state)
+TEST(completion_opcode_is_umr)
 {
 	const uint64_t wr_id = 0x123456789abcdef0;
 	struct mlx5dv_mkey *mkey = side_create_mkey(&server, 4, NULL);
 
-	(void)state;
 	for (enum call call = 0; call < CALLS; call++) {
 		note("call %d", call);
 		batch_start(&pair.server, wr_id, IBV_SEND_INLINE | IBV_SEND_SIGNALED);
@@ -351,12 +335,11 @@ static void unregister(struct mlx5dv_mkey *mkey, struct view key)
 	expect_send(&pair, view_part(key, 0, 8), client_memory(8), IBV_WC_LOC_PROT_ERR, IBV_WC_SUCCESS);
 }
 
-static void unregister_then_register_again(void **state)
+TEST(unregister_then_register_again)
 {
 	static const enum call calls[] = {MR_LIST, MR_INTERLEAVED, MR_LIST};
 	struct mlx5dv_mkey *mkey = side_create_mkey(&server, 4, NULL);
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(calls); i++) {
 		struct view key = must_call(calls[i], mkey, KEY_ACCESS);
 
@@ -370,24 +353,6 @@ static void unregister_then_register_again(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest cases[] = {
-		MR_CASE(list_scatters_and_gathers),
-		MR_CASE(list_offset_is_zero_based),
-		MR_CASE(list_four_entries_by_default),
-		MR_CASE(interleaved_scatters_and_gathers),
-		MR_CASE(interleaved_offset_is_zero_based),
-		MR_CASE(interleaved_three_entries_by_default),
-		MR_CASE(interleaved_header_takes_an_entry),
-		MR_CASE(access_flags_are_the_rights),
-		MR_CASE(batch_of_its_own_or_mixed),
-		MR_CASE(unsupported_send_ops_refused),
-		MR_CASE(qp_ex_of_the_qp),
-		MR_CASE(start_complete_abort),
-		MR_CASE(inline_flag_required),
-		MR_CASE(completion_opcode_is_umr),
-		MR_CASE(unregister_then_register_again),
-	};
-
 	program_memory(INTERLEAVED_MEMORY);
-	return run_cases("mkey_mr", cases);
+	return run_cases(.setup = open_and_describe, .teardown = program_close);
 }

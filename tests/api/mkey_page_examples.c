@@ -62,19 +62,18 @@ static void expect_peer_uses(struct view key)
 		     IBV_WC_REM_ACCESS_ERR);
 }
 
-static void create_qp_and_mkey(void **state)
+TEST(create_qp_and_mkey)
 {
 	struct mlx5dv_mkey *mkey;
 	struct ibv_sge list[] = {side_sge(&server, 0, 64)};
 
-	(void)state;
 	create_qp_of_the_page();
 	mkey = create_mkey_of_the_page();
 	lay_list(&pair.server, BY_CONFIGURE, mkey, &layout, 1, list);
 	expect_error(mlx5dv_destroy_mkey(mkey), 0);
 }
 
-static void list_layout(void **state)
+TEST(list_layout)
 {
 	struct ibv_mr *mr1 = side_register(&server, 5000, 64, IBV_ACCESS_LOCAL_WRITE);
 	struct ibv_mr *mr2 = side_register(&server, 300, 4096, IBV_ACCESS_LOCAL_WRITE);
@@ -83,7 +82,6 @@ static void list_layout(void **state)
 	struct ibv_qp_ex *qpx;
 	int ret;
 
-	(void)state;
 	create_qp_of_the_page();
 	mkey = create_mkey_of_the_page();
 	qpx = pair.server.ex;
@@ -116,7 +114,7 @@ static void list_layout(void **state)
 	expect_error(mlx5dv_destroy_mkey(mkey), 0);
 }
 
-static void interleaved_layout(void **state)
+TEST(interleaved_layout)
 {
 	struct ibv_mr *mr1 = side_register(&server, 5000, 1032, IBV_ACCESS_LOCAL_WRITE);
 	struct ibv_mr *mr2 = side_register(&server, 300, 16, IBV_ACCESS_LOCAL_WRITE);
@@ -125,7 +123,6 @@ static void interleaved_layout(void **state)
 	struct ibv_qp_ex *qpx;
 	int ret;
 
-	(void)state;
 	create_qp_of_the_page();
 	mkey = create_mkey_of_the_page();
 	qpx = pair.server.ex;
@@ -164,15 +161,4 @@ static void interleaved_layout(void **state)
 	}
 	expect_peer_uses(view_key(&server, mkey, &layout));
 	expect_error(mlx5dv_destroy_mkey(mkey), 0);
-}
-
-int main(void)
-{
-	const struct CMUnitTest cases[] = {
-		API_CASE(create_qp_and_mkey),
-		API_CASE(list_layout),
-		API_CASE(interleaved_layout),
-	};
-
-	return run_cases("mkey_page_examples", cases);
 }

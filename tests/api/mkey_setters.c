@@ -35,12 +35,11 @@ static void call_setter(struct endpoint *endpoint, enum setter setter)
 	}
 }
 
-static void too_few_setters_man(void **state)
+TEST(too_few_setters_man)
 {
 	struct mlx5dv_mkey *mkey;
 	struct view key;
 
-	(void)state;
 	if (!in_profile("man", __func__))
 		return;
 	mkey = side_create_mkey(&server, 4, NULL);
@@ -64,14 +63,13 @@ static void too_few_setters_man(void **state)
 	expect_key_reaches(lay_sample(mkey, &layout));
 }
 
-static void too_few_setters_connectx(void **state)
+TEST(too_few_setters_connectx)
 {
 	struct ibv_sge receive = side_sge(&client, 0, 8);
 	struct view sent = view_memory(&server, 300, 8), received = view_memory(&client, 0, 8);
 	struct mlx5dv_mkey *mkey;
 	struct view key;
 
-	(void)state;
 	if (!in_profile("connectx", __func__))
 		return;
 	mkey = side_create_mkey(&server, 4, NULL);
@@ -105,12 +103,11 @@ static void too_few_setters_connectx(void **state)
 	expect_key_reaches(lay_sample(mkey, &layout));
 }
 
-static void too_many_setters(void **state)
+TEST(too_many_setters)
 {
 	struct mlx5dv_mkey *mkey = side_create_mkey(&server, 4, NULL);
 	struct view key = lay_sample(mkey, &layout);
 
-	(void)state;
 	configure_start(&pair.server, mkey, 1);
 	call_setter(&pair.server, SET_ACCESS);
 	call_setter(&pair.server, SET_LIST);
@@ -141,11 +138,10 @@ static void configure_in_order(struct mlx5dv_mkey *mkey, bool rights, bool list,
 	layout_of_list(&layout, &server, 2, entries);
 }
 
-static void setters_are_optional(void **state)
+TEST(setters_are_optional)
 {
 	struct mlx5dv_mkey *mkey[4];
 
-	(void)state;
 	for (int i = 0; i < 4; i++)
 		mkey[i] = side_create_mkey(&server, 4, NULL);
 	configure_in_order(mkey[0], true, false, false);
@@ -163,12 +159,11 @@ static void setters_are_optional(void **state)
 	}
 }
 
-static void zero_setters(void **state)
+TEST(zero_setters)
 {
 	struct mlx5dv_mkey *mkey = side_create_mkey(&server, 4, NULL), *bare = side_create_mkey(&server, 4, NULL);
 	struct view key = lay_sample(mkey, &layout), target = client_memory(key.length);
 
-	(void)state;
 	configure_start(&pair.server, mkey, 0);
 	batch_write(&pair.server, WRITE_ID, IBV_SEND_SIGNALED, key, target);
 	expect_error(ibv_wr_complete(pair.server.ex), 0);
@@ -185,11 +180,10 @@ static void zero_setters(void **state)
 	expect_key_unusable(view_key(&server, bare, &layout));
 }
 
-static void setter_called_twice(void **state)
+TEST(setter_called_twice)
 {
 	struct mlx5dv_mkey *mkey = side_create_mkey(&server, 4, NULL);
 
-	(void)state;
 	for (enum setter setter = 0; setter < SETTERS; setter++) {
 		struct view key = lay_sample(mkey, &layout);
 
@@ -211,12 +205,11 @@ static void setter_called_twice(void **state)
 	}
 }
 
-static void two_layouts_refused(void **state)
+TEST(two_layouts_refused)
 {
 	struct mlx5dv_mkey *mkey = side_create_mkey(&server, 4, NULL);
 	struct view key = lay_sample(mkey, &layout);
 
-	(void)state;
 	for (enum setter first = SET_LIST; first <= SET_INTERLEAVED; first++) {
 		note("layout setter %d first", first);
 		configure_start(&pair.server, mkey, 2);
@@ -227,13 +220,12 @@ static void two_layouts_refused(void **state)
 	}
 }
 
-static void setter_without_builder(void **state)
+TEST(setter_without_builder)
 {
 	struct mlx5dv_mkey *mkey = side_create_mkey(&server, 4, NULL);
 	struct view key = lay_sample(mkey, &layout);
 	struct pair other;
 
-	(void)state;
 	pair_open(&other, &client, &server, &pair.options);
 	for (enum setter setter = 0; setter < SETTERS; setter++) {
 		note("setter %d", setter);
@@ -252,12 +244,11 @@ static void setter_without_builder(void **state)
 	pair_close(&other);
 }
 
-static void inline_flag_required(void **state)
+TEST(inline_flag_required)
 {
 	struct mlx5dv_mkey *mkey = side_create_mkey(&server, 4, NULL);
 	struct view key = lay_sample(mkey, &layout);
 
-	(void)state;
 	for (int later = 0; later < 2; later++) {
 		note("set between builder and setters: %d", later);
 		batch_start(&pair.server, CONFIGURE_WR_ID, IBV_SEND_SIGNALED);
@@ -271,7 +262,7 @@ static void inline_flag_required(void **state)
 	}
 }
 
-static void unknown_attributes(void **state)
+TEST(unknown_attributes)
 {
 	static const struct mlx5dv_mkey_conf_attr unknown[] = {
 		{.conf_flags = MLX5DV_MKEY_CONF_FLAG_RESET_SIG_ATTR << 1},
@@ -284,7 +275,6 @@ static void unknown_attributes(void **state)
 	struct mlx5dv_mkey_conf_attr attr = {0};
 	struct view key = lay_sample(mkey, &layout);
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(unknown); i++) {
 		note("attributes %zu", i);
 		attr = unknown[i];
@@ -303,34 +293,14 @@ static void unknown_attributes(void **state)
 	expect_key_reaches(key);
 }
 
-static void reset_sig_attr_on_plain_key(void **state)
+TEST(reset_sig_attr_on_plain_key)
 {
 	struct mlx5dv_mkey_conf_attr attr = {.conf_flags = MLX5DV_MKEY_CONF_FLAG_RESET_SIG_ATTR};
 	struct mlx5dv_mkey *mkey = side_create_mkey(&server, 4, NULL);
 	struct view key = lay_sample(mkey, &layout);
 
-	(void)state;
 	batch_start(&pair.server, CONFIGURE_WR_ID, BUILDER_FLAGS);
 	mlx5dv_wr_mkey_configure(pair.server.dv, mkey, 0, &attr);
 	configure_complete(&pair.server);
 	expect_key_reaches(key);
-}
-
-int main(void)
-{
-	const struct CMUnitTest cases[] = {
-		API_CASE(too_few_setters_man),
-		API_CASE(too_few_setters_connectx),
-		API_CASE(too_many_setters),
-		API_CASE(setters_are_optional),
-		API_CASE(zero_setters),
-		API_CASE(setter_called_twice),
-		API_CASE(two_layouts_refused),
-		API_CASE(setter_without_builder),
-		API_CASE(inline_flag_required),
-		API_CASE(unknown_attributes),
-		API_CASE(reset_sig_attr_on_plain_key),
-	};
-
-	return run_cases("mkey_setters", cases);
 }

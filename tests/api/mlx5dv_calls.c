@@ -11,14 +11,13 @@
 
 /* ---- devices and contexts -------------------------------------------------------------------------- */
 
-static void open_device_takes_known_flags(void **state)
+TEST(open_device_takes_known_flags)
 {
 	struct mlx5dv_context_attr none = {0}, devx = {.flags = MLX5DV_CONTEXT_FLAGS_DEVX};
 	struct mlx5dv_context_attr flag = {.flags = 2}, mask = {.comp_mask = 1};
 	struct mlx5dv_context_attr *good[] = {NULL, &none, &devx}, *bad[] = {&flag, &mask};
 	struct ibv_device **list = ibv_get_device_list(NULL);
 
-	(void)state;
 	assert_false(mlx5dv_is_supported(NULL));
 	for (int i = 0; i < 3; i++) {
 		struct ibv_context *context = mlx5dv_open_device(list[0], good[i]);
@@ -36,14 +35,13 @@ static void open_device_takes_known_flags(void **state)
 }
 
 /* comp_mask is both input and output: members that were not requested are not written. */
-static void query_device_fills_the_requested_fields(void **state)
+TEST(query_device_fills_the_requested_fields)
 {
 	struct ibv_context *context = open_device();
 	struct mlx5dv_context attr, filled;
 	const uint64_t all = (UINT64_C(1) << 14) - 1;
 	const uint64_t absent = MLX5DV_CONTEXT_MASK_HCA_CORE_CLOCK | MLX5DV_CONTEXT_MASK_NUM_LAG_PORTS;
 
-	(void)state;
 	memset(&filled, 0xa5, sizeof(filled));
 	attr = filled;
 	attr.comp_mask = 0;
@@ -90,7 +88,7 @@ static void query_device_fills_the_requested_fields(void **state)
 }
 
 /* A current timestamp converts to the current wall-clock time. */
-static void clock_info_leads_to_the_wall_clock(void **state)
+TEST(clock_info_leads_to_the_wall_clock)
 {
 	struct ibv_context *context = open_device();
 	struct ibv_values_ex values = {.comp_mask = IBV_VALUES_MASK_RAW_CLOCK};
@@ -98,7 +96,6 @@ static void clock_info_leads_to_the_wall_clock(void **state)
 	struct timespec wall;
 	uint64_t raw, now, converted;
 
-	(void)state;
 	memset(&info, 0xff, sizeof(info));
 	assert_int_equal(mlx5dv_get_clock_info(context, &info), 0);
 	assert_int_equal(ibv_query_rt_values_ex(context, &values), 0);
@@ -113,13 +110,12 @@ static void clock_info_leads_to_the_wall_clock(void **state)
 	assert_int_equal(ibv_close_device(context), 0);
 }
 
-static void query_port_knows_no_switch(void **state)
+TEST(query_port_knows_no_switch)
 {
 	struct ibv_context *context = open_device();
 	struct mlx5dv_port port;
 	uint8_t small[sizeof(port)];
 
-	(void)state;
 	memset(&port, 0xff, sizeof(port));
 	assert_int_equal(mlx5dv_query_port(context, 1, &port), 0);
 	assert_int_equal(port.flags, 0);
@@ -136,12 +132,11 @@ static void query_port_knows_no_switch(void **state)
 	assert_int_equal(ibv_close_device(context), 0);
 }
 
-static void reserved_qpns_are_unique(void **state)
+TEST(reserved_qpns_are_unique)
 {
 	struct ibv_context *context = open_device();
 	static uint32_t qpn[1000];
 
-	(void)state;
 	for (int i = 0; i < 1000; i++) {
 		assert_int_equal(mlx5dv_reserved_qpn_alloc(context, &qpn[i]), 0);
 		assert_in_range(qpn[i], 2, (1 << 24) - 1);
@@ -157,13 +152,12 @@ static void reserved_qpns_are_unique(void **state)
 }
 
 /* The number of an existing QP cannot be released. */
-static void reserved_qpn_of_a_living_qp(void **state)
+TEST_WITH(reserved_qpn_of_a_living_qp, program_open, program_close)
 {
-	(void)state;
 	assert_int_equal(mlx5dv_reserved_qpn_dealloc(client.context, pair.client.qp->qp_num), EINVAL);
 }
 
-static void device_memory_by_type(void **state)
+TEST(device_memory_by_type)
 {
 	struct ibv_context *context = open_device();
 	struct ibv_alloc_dm_attr attr = {.length = 64};
@@ -173,7 +167,6 @@ static void device_memory_by_type(void **state)
 	struct mlx5dv_dm out = {.comp_mask = MLX5DV_DM_MASK_REMOTE_VA};
 	char text[8] = "";
 
-	(void)state;
 	assert_non_null(dm);
 	assert_int_equal(ibv_memcpy_to_dm(dm, 8, "softhca", 8), 0);
 	obj.dm.in = dm;
@@ -200,7 +193,7 @@ static void device_memory_by_type(void **state)
 
 /* ---- keys ------------------------------------------------------------------------------------------ */
 
-static void mkey_flags_in_order(void **state)
+TEST(mkey_flags_in_order)
 {
 	static const struct {
 		uint32_t flags;
@@ -228,7 +221,6 @@ static void mkey_flags_in_order(void **state)
 	struct ibv_context *context = open_device();
 	struct ibv_pd *pd = ibv_alloc_pd(context);
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(row); i++) {
 		struct mlx5dv_mkey_init_attr attr = {
 			.pd = pd, .create_flags = row[i].flags, .max_entries = row[i].entries};
@@ -255,14 +247,13 @@ static void mkey_flags_in_order(void **state)
 }
 
 /* "greater than or equal to the value requested" */
-static void mkey_capacity_is_reported(void **state)
+TEST(mkey_capacity_is_reported)
 {
 	static const uint16_t asked[] = {0, 1, 3, 4, 5, 8, 9, 32767}, got[] = {0, 4, 4, 4, 8, 8, 12, 32768};
 	struct ibv_context *context = open_device();
 	struct ibv_pd *pd = ibv_alloc_pd(context);
 	struct mlx5dv_mkey *mkey[8];
 
-	(void)state;
 	for (int i = 0; i < 8; i++) {
 		struct mlx5dv_mkey_init_attr attr = {
 			.pd = pd,
@@ -284,11 +275,10 @@ static void mkey_capacity_is_reported(void **state)
 
 /* ---- QPs ------------------------------------------------------------------------------------------- */
 
-static void udp_source_port_needs_a_running_connection(void **state)
+TEST_WITH(udp_source_port_needs_a_running_connection, program_open, program_close)
 {
 	struct pair_options options = pair_defaults(IBV_QPT_RC);
 
-	(void)state;
 	assert_int_equal(mlx5dv_modify_qp_udp_sport(pair.client.qp, 55555), 0);
 	pair_close(&pair);
 	pair_create(&pair, &client, &server, &options);
@@ -300,11 +290,10 @@ static void udp_source_port_needs_a_running_connection(void **state)
 	assert_int_equal(mlx5dv_modify_qp_udp_sport(pair.client.qp, 55555), EOPNOTSUPP);
 }
 
-static void no_link_aggregation(void **state)
+TEST_WITH(no_link_aggregation, program_open, program_close)
 {
 	uint8_t port, active;
 
-	(void)state;
 	assert_int_equal(mlx5dv_query_qp_lag_port(pair.client.qp, &port, &active), EOPNOTSUPP);
 	assert_int_equal(mlx5dv_modify_qp_lag_port(pair.client.qp, 1), EOPNOTSUPP);
 }
@@ -330,9 +319,8 @@ static struct ibv_qp *create_qp_with(enum ibv_qp_type type, uint64_t dv_send_ops
 }
 
 /* mlx5dv_wr_post(3), USAGE: creating a QP fails if its type does not support all requested builders. */
-static void qp_with_builders_of_its_type(void **state)
+TEST_WITH(qp_with_builders_of_its_type, program_open, program_close)
 {
-	(void)state;
 	/* RC supports all of them; UC and UD support raw WQEs. */
 	for (uint64_t ops = 1; ops < 64; ops++) {
 		static const enum ibv_qp_type types[] = {IBV_QPT_RC, IBV_QPT_UC, IBV_QPT_UD};
@@ -387,7 +375,7 @@ static void expect_one_cqe(const struct rings *rings, uint8_t opcode, uint32_t q
 }
 
 /* The QP and CQ rings that mlx5dv_init_obj(3) returns contain the entries of ordinary calls. */
-static void rings_are_the_real_ones(void **state)
+TEST_WITH(rings_are_the_real_ones, program_open, program_close)
 {
 	struct rings client_rings = rings_of(&pair.client), server_rings = rings_of(&pair.server);
 	struct mlx5dv_qp *qp = &client_rings.qp;
@@ -398,7 +386,6 @@ static void rings_are_the_real_ones(void **state)
 				   .imm_data = htobe32(0x12345678)};
 	const uint8_t *wqe = qp->sq.buf;
 
-	(void)state;
 	assert_int_equal(qp->comp_mask, 0);
 	assert_int_equal(qp->sq.stride, 64);
 	assert_int_equal(qp->rq.stride, 16 * PAIR_SGES);
@@ -434,12 +421,11 @@ static void rings_are_the_real_ones(void **state)
 }
 
 /* Both CQE sizes work, other sizes are rejected, and the ring has entries of that size. */
-static void completion_queue_with_a_cqe_size(void **state)
+TEST(completion_queue_with_a_cqe_size)
 {
 	static const uint16_t sizes[] = {64, 128, 0, 32, 100, 256};
 	struct ibv_context *context = open_device();
 
-	(void)state;
 	for (int i = 0; i < 6; i++) {
 		struct ibv_cq_init_attr_ex attr = {.cqe = 10};
 		struct mlx5dv_cq_init_attr dv = {.comp_mask = MLX5DV_CQ_INIT_ATTR_MASK_CQE_SIZE, .cqe_size = sizes[i]};
@@ -466,7 +452,7 @@ static void completion_queue_with_a_cqe_size(void **state)
 	assert_int_equal(ibv_close_device(context), 0);
 }
 
-static void shared_receive_queue_and_address_by_hand(void **state)
+TEST_WITH(shared_receive_queue_and_address_by_hand, program_open, program_close)
 {
 	struct ibv_srq_init_attr init = {.attr = {.max_wr = 7, .max_sge = 1}};
 	struct ibv_ah_attr address = {.is_global = 1, .port_num = 1, .grh = {.hop_limit = 9, .flow_label = 0x12345}};
@@ -476,7 +462,6 @@ static void shared_receive_queue_and_address_by_hand(void **state)
 	struct ibv_recv_wr recv = {.wr_id = 5}, *bad;
 	uint32_t number;
 
-	(void)state;
 	obj.srq.in = ibv_create_srq(client.pd, &init);
 	assert_non_null(obj.srq.in);
 	address.grh.dgid = server.gid;
@@ -506,24 +491,22 @@ static void shared_receive_queue_and_address_by_hand(void **state)
 	assert_int_equal(ibv_destroy_srq(obj.srq.in), 0);
 }
 
-static void init_obj_without_objects(void **state)
+TEST(init_obj_without_objects)
 {
 	struct mlx5dv_obj obj = {0};
 
-	(void)state;
 	assert_int_equal(mlx5dv_init_obj(&obj, 0), EINVAL);
 	assert_int_equal(mlx5dv_init_obj(&obj, UINT64_C(1) << 40), EINVAL);
 	assert_int_equal(mlx5dv_init_obj(&obj, MLX5DV_OBJ_RWQ), EOPNOTSUPP);
 }
 
 /* The version of old programs returns the location of the doorbell page's address instead of the address. */
-static void init_obj_of_version_1_0(void **state)
+TEST_WITH(init_obj_of_version_1_0, program_open, program_close)
 {
 	int (*old)(struct mlx5dv_obj *, uint64_t) = dlvsym(RTLD_DEFAULT, "mlx5dv_init_obj", "MLX5_1.0");
 	struct mlx5dv_cq now = {0}, then = {0};
 	struct mlx5dv_obj obj = {.cq.out = &now};
 
-	(void)state;
 	assert_non_null(old);
 	obj.cq.in = pair.client.cq;
 	assert_int_equal(mlx5dv_init_obj(&obj, MLX5DV_OBJ_CQ), 0);
@@ -532,29 +515,4 @@ static void init_obj_of_version_1_0(void **state)
 	assert_ptr_not_equal(then.cq_uar, now.cq_uar);
 	assert_ptr_equal(*(void **)then.cq_uar, now.cq_uar);
 	assert_int_equal(then.cqn, now.cqn);
-}
-
-int main(void)
-{
-	const struct CMUnitTest cases[] = {
-		cmocka_unit_test(open_device_takes_known_flags),
-		cmocka_unit_test(query_device_fills_the_requested_fields),
-		cmocka_unit_test(clock_info_leads_to_the_wall_clock),
-		cmocka_unit_test(query_port_knows_no_switch),
-		cmocka_unit_test(reserved_qpns_are_unique),
-		API_CASE(reserved_qpn_of_a_living_qp),
-		cmocka_unit_test(device_memory_by_type),
-		cmocka_unit_test(mkey_flags_in_order),
-		cmocka_unit_test(mkey_capacity_is_reported),
-		API_CASE(udp_source_port_needs_a_running_connection),
-		API_CASE(no_link_aggregation),
-		API_CASE(qp_with_builders_of_its_type),
-		API_CASE(rings_are_the_real_ones),
-		cmocka_unit_test(completion_queue_with_a_cqe_size),
-		API_CASE(shared_receive_queue_and_address_by_hand),
-		cmocka_unit_test(init_obj_without_objects),
-		API_CASE(init_obj_of_version_1_0),
-	};
-
-	return run_cases("mlx5dv_calls", cases);
 }

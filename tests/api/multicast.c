@@ -101,8 +101,6 @@ static int close_members(void **state)
 	return program_close(state);
 }
 
-#define MEMBER_CASE(function) cmocka_unit_test_setup_teardown(function, open_members, close_members)
-
 static union ibv_gid gid_of(const char *text)
 {
 	union ibv_gid gid;
@@ -203,9 +201,8 @@ static void expect_datagram_(struct place place, int from, const char *group, un
 
 static const char group[] = "ff0e::1234:5678", other_group[] = "ff0e::1234:5679", ipv4_group[] = "ff0e::ffff:239.1.2.3";
 
-static void members_get_a_copy(void **state)
+TEST(members_get_a_copy)
 {
-	(void)state;
 	attach(1, group);
 	attach(2, group);
 	attach(3, other_group);
@@ -232,11 +229,10 @@ static void members_get_a_copy(void **state)
 }
 
 /* ibv_attach_mcast(3), NOTES: a QP gets a single copy, however often it is attached. */
-static void attached_twice(void **state)
+TEST(attached_twice)
 {
 	union ibv_gid gid = gid_of(group);
 
-	(void)state;
 	attach(1, group);
 	attach(1, group);
 	expect_error(ibv_attach_mcast(members[1].qp, &gid, 0xc001), 0); /* a LID means nothing on Ethernet */
@@ -249,9 +245,8 @@ static void attached_twice(void **state)
 }
 
 /* The sender is a member like any other, unless it was created with IBV_QP_CREATE_BLOCK_SELF_MCAST_LB. */
-static void sender_in_the_group(void **state)
+TEST(sender_in_the_group)
 {
-	(void)state;
 	attach(0, group);
 	attach(1, group);
 	send_by(0, V2_IPV6, group, MULTICAST_QPN, QKEY);
@@ -270,12 +265,11 @@ static void sender_in_the_group(void **state)
 }
 
 /* A datagram that one member cannot receive still reaches the others. */
-static void members_that_drop_it(void **state)
+TEST(members_that_drop_it)
 {
 	struct ibv_qp_attr attr = {.qkey = QKEY + 1};
 	struct ibv_wc wc;
 
-	(void)state;
 	for (int i = 1; i < QPS; i++)
 		attach(i, group);
 	expect_error(ibv_modify_qp(members[1].qp, &attr, IBV_QP_QKEY), 0);
@@ -301,12 +295,11 @@ static void members_that_drop_it(void **state)
 }
 
 /* IBTA 10.5.1: multicast is sent to queue pair 0xffffff. */
-static void queue_pair_numbers(void **state)
+TEST(queue_pair_numbers)
 {
 	char own[64];
 	union ibv_gid gid;
 
-	(void)state;
 	attach(1, group);
 	send_by(0, V2_IPV6, group, members[1].qp->qp_num, QKEY);
 	expect_datagram(0, group, 0);
@@ -319,13 +312,12 @@ static void queue_pair_numbers(void **state)
 
 /* ---- the header ------------------------------------------------------------------------------------------------ */
 
-static void headers(void **state)
+TEST(headers)
 {
 	union ibv_gid gid = gid_of(group), source;
 	const uint8_t *header = server.memory + slot_of(1);
 	static const uint8_t ipv4[] = {127, 0, 0, 1, 239, 1, 2, 3};
 
-	(void)state;
 	attach(1, group);
 	attach(1, ipv4_group);
 	for (uint8_t index = V1_IPV6; index <= V2_IPV6; index++) {
@@ -348,11 +340,10 @@ static void headers(void **state)
 
 /* ---- refusals -------------------------------------------------------------------------------------------------- */
 
-static void refusals(void **state)
+TEST(refusals)
 {
 	union ibv_gid unicast = gid_of("fe80::1"), gid = gid_of(group);
 
-	(void)state;
 	expect_error(ibv_attach_mcast(members[0].qp, &unicast, 0), EINVAL);
 	expect_error(ibv_detach_mcast(members[0].qp, &unicast, 0), EINVAL);
 	expect_error(ibv_attach_mcast(pair.client.qp, &gid, 0), EINVAL); /* RC */
@@ -367,14 +358,13 @@ static void refusals(void **state)
 }
 
 /* ibv_query_device(3): max_mcast_qp_attach, max_total_mcast_qp_attach. */
-static void limits(void **state)
+TEST(limits)
 {
 	struct ibv_device_attr device;
 	union ibv_gid gid = gid_of(group);
 	struct ibv_qp **qps;
 	int per_group, total;
 
-	(void)state;
 	expect_error(ibv_query_device(client.context, &device), 0);
 	per_group = device.max_mcast_qp_attach;
 	total = device.max_total_mcast_qp_attach;
@@ -404,17 +394,6 @@ static void limits(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest cases[] = {
-		MEMBER_CASE(members_get_a_copy),
-		MEMBER_CASE(attached_twice),
-		MEMBER_CASE(sender_in_the_group),
-		MEMBER_CASE(members_that_drop_it),
-		MEMBER_CASE(queue_pair_numbers),
-		MEMBER_CASE(headers),
-		MEMBER_CASE(refusals),
-		MEMBER_CASE(limits),
-	};
-
 	setenv("SOFTHCA_GIDS", "loopback", 1);
-	return run_cases("multicast", cases);
+	return run_cases(.setup = open_members, .teardown = close_members);
 }

@@ -4,26 +4,17 @@
  * gets one copy of a datagram, in whichever process, while it is a member, and sockets of groups do not block the RoCE
  * port.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "test_case.h"
 
 #include <arpa/inet.h>
 #include <net/if.h>
 #include <sched.h>
 #include <signal.h>
-#include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <time.h>
-#include <unistd.h>
 #include <infiniband/verbs.h>
 
 enum {
@@ -294,21 +285,18 @@ static void run(void (*body)(void))
 	}
 }
 
-static void members_of_other_processes(void **state)
+TEST(members_of_other_processes)
 {
-	(void)state;
 	run(be_member);
 }
 
-static void own_datagrams_are_blocked(void **state)
+TEST(own_datagrams_are_blocked)
 {
-	(void)state;
 	run(block_own);
 }
 
-static void members_end(void **state)
+TEST(members_end)
 {
-	(void)state;
 	run(end_in_turn);
 }
 
@@ -323,12 +311,6 @@ static int loopback_up(void)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(members_of_other_processes),
-		cmocka_unit_test(own_datagrams_are_blocked),
-		cmocka_unit_test(members_end),
-	};
-
 	if ((unshare(CLONE_NEWNET) && unshare(CLONE_NEWUSER | CLONE_NEWNET)) || loopback_up()) {
 		puts("1..0 # SKIP no network of its own");
 		return 77;
@@ -339,5 +321,5 @@ int main(void)
 	board = mmap(NULL, sizeof(*board), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	if (board == MAP_FAILED)
 		return 1;
-	return cmocka_run_group_tests_name("multicast_beyond", tests, NULL, NULL);
+	return run_cases();
 }

@@ -5,13 +5,12 @@
  */
 #include "support/window.h"
 
-static void completion_carries_wr_id(void **state)
+TEST(completion_carries_wr_id)
 {
 	const uint64_t wr_id = 0x1122334455667788;
 	struct ibv_mw *mw = side_alloc_mw(&server, IBV_MW_TYPE_1);
 	struct ibv_mw_bind bind = bind_request(WINDOW_START, WINDOW_LENGTH, IBV_ACCESS_REMOTE_WRITE);
 
-	(void)state;
 	bind.wr_id = wr_id;
 	expect_error(ibv_bind_mw(pair.server.qp, mw, &bind), 0);
 	expect_completion(&pair.server, wr_id, IBV_WC_BIND_MW);
@@ -31,7 +30,7 @@ static void expect_refused_(struct place place, struct ibv_mw *mw, struct ibv_mw
 #define expect_refused(mw, bind, error) expect_refused_(HERE, mw, bind, error)
 
 /* The window keeps its old binding, and the QP still works. */
-static void ud_qp_refused(void **state)
+TEST(ud_qp_refused)
 {
 	struct pair_options options = pair_defaults(IBV_QPT_UD);
 	struct pair datagrams;
@@ -39,7 +38,6 @@ static void ud_qp_refused(void **state)
 	struct ibv_mw *mw;
 	struct view bound;
 
-	(void)state;
 	if (!in_profile("man", __func__))
 		return;
 	mw = side_alloc_mw(&server, IBV_MW_TYPE_1);
@@ -56,7 +54,7 @@ static void ud_qp_refused(void **state)
 }
 
 /* The library of an adapter posts the bind. IBTA 10.3.1: a send error of a datagram QP leads to SQE. */
-static void ud_qp_fails_in_connectx(void **state)
+TEST(ud_qp_fails_in_connectx)
 {
 	struct pair_options options = pair_defaults(IBV_QPT_UD);
 	struct ibv_mw_bind bind;
@@ -64,7 +62,6 @@ static void ud_qp_fails_in_connectx(void **state)
 	struct view before;
 	struct pair datagrams;
 
-	(void)state;
 	if (!in_profile("connectx", __func__))
 		return;
 	mw = side_alloc_mw(&server, IBV_MW_TYPE_1);
@@ -84,7 +81,7 @@ static void ud_qp_fails_in_connectx(void **state)
  * "Either 0 or the bitwise OR of" FENCE and SIGNALED; the flags of enum ibv_access_flags that programs pass are all
  * accepted.
  */
-static void unknown_flags_refused(void **state)
+TEST(unknown_flags_refused)
 {
 	const unsigned int send_flags = IBV_SEND_FENCE | IBV_SEND_SIGNALED;
 	const unsigned int access_flags = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |
@@ -93,7 +90,6 @@ static void unknown_flags_refused(void **state)
 	struct ibv_mw *mw;
 	struct view bound;
 
-	(void)state;
 	if (!in_profile("man", __func__))
 		return;
 	mw = side_alloc_mw(&server, IBV_MW_TYPE_1);
@@ -118,12 +114,11 @@ static void unknown_flags_refused(void **state)
 	expect_no_remote_access(bound);
 }
 
-static void unsignalled_bind_has_no_completion(void **state)
+TEST(unsignalled_bind_has_no_completion)
 {
 	struct ibv_mw *mw = side_alloc_mw(&server, IBV_MW_TYPE_1);
 	struct ibv_mw_bind bind = bind_request(WINDOW_START, WINDOW_LENGTH, IBV_ACCESS_REMOTE_WRITE);
 
-	(void)state;
 	bind.send_flags = 0;
 	expect_error(ibv_bind_mw(pair.server.qp, mw, &bind), 0);
 	expect_nothing_posted(&pair.server); /* no request that completes */
@@ -131,13 +126,12 @@ static void unsignalled_bind_has_no_completion(void **state)
 		     IBV_WC_SUCCESS);
 }
 
-static void sq_sig_all_completes_every_bind(void **state)
+TEST(sq_sig_all_completes_every_bind)
 {
 	struct pair_options options = pair.options;
 	struct ibv_mw *mw = side_alloc_mw(&server, IBV_MW_TYPE_1);
 	struct ibv_mw_bind bind = bind_request(WINDOW_START, WINDOW_LENGTH, IBV_ACCESS_REMOTE_WRITE);
 
-	(void)state;
 	options.sq_sig_all = true;
 	pair_replace(&pair, &options);
 	bind.send_flags = 0;
@@ -147,7 +141,7 @@ static void sq_sig_all_completes_every_bind(void **state)
 }
 
 /* mlx5-formats 1.15: a bind has 12 units of 16 bytes, three blocks; 1.3: the fence is in bits 7 to 5 of byte 11. */
-static void fence_is_in_the_wqe(void **state)
+TEST(fence_is_in_the_wqe)
 {
 	static const struct {
 		unsigned int flags;
@@ -158,7 +152,6 @@ static void fence_is_in_the_wqe(void **state)
 	struct mlx5dv_qp ring = {0};
 	struct mlx5dv_obj object = {.qp = {.in = pair.server.qp, .out = &ring}};
 
-	(void)state;
 	expect_error(mlx5dv_init_obj(&object, MLX5DV_OBJ_QP), 0);
 	for (size_t i = 0; i < ARRAY_SIZE(binds); i++) {
 		const uint8_t *wqe = (const uint8_t *)ring.sq.buf + 3 * i * 64;
@@ -176,11 +169,10 @@ static void fence_is_in_the_wqe(void **state)
  * The READ of a QP with an unconnected peer stays in flight. A bind after it is executed at once; with a fence, it
  * is executed when the READ is done (IBTA 10.8.3.3).
  */
-static void fence_waits_for_reads(void **state)
+TEST(fence_waits_for_reads)
 {
 	struct view source = view_memory(&client, 16, 8), target = view_memory(&server, 0, 8);
 
-	(void)state;
 	for (int fenced = 0; fenced < 2; fenced++) {
 		struct ibv_mw *mw = side_alloc_mw(&server, IBV_MW_TYPE_1);
 		struct ibv_mw_bind bind = bind_request(WINDOW_START, WINDOW_LENGTH, IBV_ACCESS_REMOTE_WRITE);
@@ -217,11 +209,10 @@ static void fence_waits_for_reads(void **state)
 	}
 }
 
-static void zero_based_refused_by_connectx(void **state)
+TEST(zero_based_refused_by_connectx)
 {
 	struct ibv_mw *mw;
 
-	(void)state;
 	if (!in_profile("connectx", __func__))
 		return;
 	mw = side_alloc_mw(&server, IBV_MW_TYPE_1);
@@ -230,14 +221,13 @@ static void zero_based_refused_by_connectx(void **state)
 	expect_no_remote_access(window_view(mw, WINDOW_START, WINDOW_LENGTH));
 }
 
-static void returns_zero_and_new_rkey(void **state)
+TEST(returns_zero_and_new_rkey)
 {
 	struct ibv_mw *mw = side_alloc_mw(&server, IBV_MW_TYPE_1);
 	struct ibv_mw_bind bind = bind_request(WINDOW_START, WINDOW_LENGTH, IBV_ACCESS_REMOTE_WRITE);
 	struct view first, second;
 	uint32_t before = mw->rkey;
 
-	(void)state;
 	expect_error(ibv_bind_mw(pair.server.qp, mw, &bind), 0);
 	assert_int_equal(mw->rkey, ibv_inc_rkey(before));
 	expect_completion(&pair.server, BIND_WR_ID, IBV_WC_BIND_MW);
@@ -284,14 +274,13 @@ static void queue_that_takes_no_bind(struct ibv_mw *mw)
 	expect_nothing_posted(&pair.server);
 }
 
-static void errno_values(void **state)
+TEST(errno_values)
 {
 	struct ibv_mw *mw = side_alloc_mw(&server, IBV_MW_TYPE_1);
 	struct ibv_mw_bind bind = bind_request(WINDOW_START, WINDOW_LENGTH, IBV_ACCESS_REMOTE_WRITE);
 	struct ibv_pd *other_pd = ibv_alloc_pd(server.context);
 	struct ibv_mr *foreign, *null_mr = ibv_alloc_null_mr(server.pd);
 
-	(void)state;
 	assert_non_null(other_pd);
 	assert_non_null(null_mr);
 	foreign = ibv_reg_mr(other_pd, server.memory, SIDE_BYTES, SIDE_ACCESS);
@@ -316,7 +305,7 @@ static void errno_values(void **state)
 	expect_error(ibv_dealloc_pd(other_pd), 0);
 }
 
-static void failed_bind_is_a_completion(void **state)
+TEST(failed_bind_is_a_completion)
 {
 	struct ibv_mr *mr = side_register(&server, WINDOW_START, WINDOW_LENGTH, SIDE_ACCESS);
 	struct ibv_mr *no_bind = side_register(&server, WINDOW_START, WINDOW_LENGTH, SIDE_ACCESS & ~IBV_ACCESS_MW_BIND);
@@ -331,7 +320,6 @@ static void failed_bind_is_a_completion(void **state)
 	};
 	struct ibv_mw *mw = side_alloc_mw(&server, IBV_MW_TYPE_1);
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(binds); i++) {
 		struct ibv_mw_bind bind = bind_request(WINDOW_START, WINDOW_LENGTH, SIDE_REMOTE);
 		struct view wanted;
@@ -348,14 +336,13 @@ static void failed_bind_is_a_completion(void **state)
 	}
 }
 
-static void failed_bind_keeps_old_binding(void **state)
+TEST(failed_bind_keeps_old_binding)
 {
 	struct ibv_mw *mw = side_alloc_mw(&server, IBV_MW_TYPE_1);
 	struct view bound = bind_window(mw, WINDOW_START, WINDOW_LENGTH, IBV_ACCESS_REMOTE_WRITE);
 	struct ibv_mw_bind bind = bind_request(SIDE_BYTES - 1, 2, IBV_ACCESS_REMOTE_WRITE);
 	struct pair other;
 
-	(void)state;
 	pair_open(&other, &client, &server, &pair.options);
 	expect_error(ibv_bind_mw(pair.server.qp, mw, &bind), 0);
 	assert_int_equal(mw->rkey, ibv_inc_rkey(bound.key));
@@ -398,12 +385,11 @@ static uint32_t bind_and_send(struct ibv_mw *mw)
 	return rkey;
 }
 
-static void send_after_bind_carries_rkey(void **state)
+TEST(send_after_bind_carries_rkey)
 {
 	struct ibv_mw *mw = side_alloc_mw(&server, IBV_MW_TYPE_1);
 	uint32_t before = mw->rkey;
 
-	(void)state;
 	for (int round = 0; round < 1000; round++) {
 		struct ibv_sge sge = side_sge(&client, 0, sizeof(uint32_t));
 		struct ibv_send_wr wr = {.wr_id = 3,
@@ -426,34 +412,10 @@ static void send_after_bind_carries_rkey(void **state)
 	expect_no_remote_access(view_with_key(&server, before, WINDOW_START, WINDOW_LENGTH));
 }
 
-static void type_2_window_refused(void **state)
+TEST(type_2_window_refused)
 {
 	struct ibv_mw *mw = side_alloc_mw(&server, IBV_MW_TYPE_2);
 
-	(void)state;
 	expect_refused(mw, bind_request(WINDOW_START, WINDOW_LENGTH, IBV_ACCESS_REMOTE_WRITE), EINVAL);
 	expect_no_remote_access(window_view(mw, WINDOW_START, WINDOW_LENGTH));
-}
-
-int main(void)
-{
-	const struct CMUnitTest cases[] = {
-		API_CASE(completion_carries_wr_id),
-		API_CASE(ud_qp_refused),
-		API_CASE(ud_qp_fails_in_connectx),
-		API_CASE(unknown_flags_refused),
-		API_CASE(unsignalled_bind_has_no_completion),
-		API_CASE(sq_sig_all_completes_every_bind),
-		API_CASE(fence_is_in_the_wqe),
-		API_CASE(fence_waits_for_reads),
-		API_CASE(zero_based_refused_by_connectx),
-		API_CASE(returns_zero_and_new_rkey),
-		API_CASE(errno_values),
-		API_CASE(failed_bind_is_a_completion),
-		API_CASE(failed_bind_keeps_old_binding),
-		API_CASE(send_after_bind_carries_rkey),
-		API_CASE(type_2_window_refused),
-	};
-
-	return run_cases("mw_bind", cases);
 }

@@ -5,33 +5,30 @@
  */
 #include "support/window.h"
 
-static void write_through_window(void **state)
+TEST(write_through_window)
 {
 	struct view window = bind_window(side_alloc_mw(&server, IBV_MW_TYPE_1), WINDOW_START, WINDOW_LENGTH,
 					 IBV_ACCESS_REMOTE_WRITE);
 
-	(void)state;
 	expect_write(&pair, client_memory(100), view_part(window, 10, 100), IBV_WC_SUCCESS);
 }
 
-static void window_starts_at_addr(void **state)
+TEST(window_starts_at_addr)
 {
 	struct view window = bind_window(side_alloc_mw(&server, IBV_MW_TYPE_1), 5001, 64, IBV_ACCESS_REMOTE_WRITE);
 
-	(void)state;
 	expect_write(&pair, client_memory(1), view_part(window, 0, 1), IBV_WC_SUCCESS);
 	expect_write(&pair, client_memory(1), view_part(window, -1, 1), IBV_WC_REM_ACCESS_ERR);
 	expect_write(&pair, client_memory(2), view_part(window, -1, 2), IBV_WC_REM_ACCESS_ERR);
 }
 
-static void window_spans_length(void **state)
+TEST(window_spans_length)
 {
 	static const struct {
 		size_t start, length;
 	} ranges[] = {{77, 1}, {WINDOW_START, 4095}, {0, SIDE_BYTES}};
 	struct ibv_mw *mw = side_alloc_mw(&server, IBV_MW_TYPE_1);
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(ranges); i++) {
 		struct view window = bind_window(mw, ranges[i].start, ranges[i].length, IBV_ACCESS_REMOTE_WRITE);
 		int64_t length = (int64_t)ranges[i].length;
@@ -43,28 +40,25 @@ static void window_spans_length(void **state)
 	}
 }
 
-static void uc_qp_binds(void **state)
+TEST(uc_qp_binds)
 {
 	struct pair_options options = pair_defaults(IBV_QPT_UC);
 	struct ibv_mw *mw = side_alloc_mw(&server, IBV_MW_TYPE_1);
 	struct view window;
 
-	(void)state;
 	pair_replace(&pair, &options);
 	window = bind_window(mw, WINDOW_START, WINDOW_LENGTH, IBV_ACCESS_REMOTE_WRITE);
 	expect_write(&pair, client_memory(100), view_part(window, 10, 100), IBV_WC_SUCCESS);
 	expect_write_imm(&pair, client_memory(100), view_part(window, 10, 100), IBV_WC_SUCCESS);
 }
 
-static void unbound_window_gives_no_access(void **state)
+TEST(unbound_window_gives_no_access)
 {
-	(void)state;
 	expect_no_remote_access(window_view(side_alloc_mw(&server, IBV_MW_TYPE_1), WINDOW_START, WINDOW_LENGTH));
 }
 
-static void no_flags_no_rights(void **state)
+TEST(no_flags_no_rights)
 {
-	(void)state;
 	expect_no_remote_access(bind_window(side_alloc_mw(&server, IBV_MW_TYPE_1), WINDOW_START, WINDOW_LENGTH, 0));
 }
 
@@ -73,11 +67,10 @@ static enum ibv_wc_status allowed(unsigned int access, unsigned int right)
 	return access & right ? IBV_WC_SUCCESS : IBV_WC_REM_ACCESS_ERR;
 }
 
-static void combined_rights(void **state)
+TEST(combined_rights)
 {
 	struct ibv_mw *mw = side_alloc_mw(&server, IBV_MW_TYPE_1);
 
-	(void)state;
 	for (unsigned int access = 0; access <= SIDE_REMOTE; access++) {
 		struct view window;
 
@@ -94,33 +87,30 @@ static void combined_rights(void **state)
 	}
 }
 
-static void remote_write_right(void **state)
+TEST(remote_write_right)
 {
 	struct view window = bind_window(side_alloc_mw(&server, IBV_MW_TYPE_1), WINDOW_START, WINDOW_LENGTH,
 					 IBV_ACCESS_REMOTE_WRITE);
 
-	(void)state;
 	expect_write(&pair, client_memory(WINDOW_LENGTH), window, IBV_WC_SUCCESS);
 	expect_read(&pair, client_memory(WINDOW_LENGTH), window, IBV_WC_REM_ACCESS_ERR);
 }
 
-static void remote_read_right(void **state)
+TEST(remote_read_right)
 {
 	struct view window =
 		bind_window(side_alloc_mw(&server, IBV_MW_TYPE_1), WINDOW_START, WINDOW_LENGTH, IBV_ACCESS_REMOTE_READ);
 
-	(void)state;
 	expect_read(&pair, client_memory(WINDOW_LENGTH), window, IBV_WC_SUCCESS);
 	expect_write(&pair, client_memory(WINDOW_LENGTH), window, IBV_WC_REM_ACCESS_ERR);
 	expect_fetch_add(&pair, client_memory(8), view_part(window, 8, 8), IBV_WC_REM_ACCESS_ERR);
 }
 
-static void remote_atomic_right(void **state)
+TEST(remote_atomic_right)
 {
 	struct view window = bind_window(side_alloc_mw(&server, IBV_MW_TYPE_1), WINDOW_START, WINDOW_LENGTH,
 					 IBV_ACCESS_REMOTE_ATOMIC);
 
-	(void)state;
 	expect_fetch_add(&pair, client_memory(8), view_part(window, 8, 8), IBV_WC_SUCCESS);
 	expect_compare_swap(&pair, client_memory(8), view_part(window, 8, 8), true, IBV_WC_SUCCESS);
 	expect_compare_swap(&pair, client_memory(8), view_part(window, 8, 8), false, IBV_WC_SUCCESS);
@@ -143,25 +133,22 @@ static void right_needs_local_write(unsigned int right)
 	expect_read(&pair, client_memory(WINDOW_LENGTH), window_view(mw, WINDOW_START, WINDOW_LENGTH), IBV_WC_SUCCESS);
 }
 
-static void write_right_needs_local_write(void **state)
+TEST(write_right_needs_local_write)
 {
-	(void)state;
 	right_needs_local_write(IBV_ACCESS_REMOTE_WRITE);
 }
 
-static void atomic_right_needs_local_write(void **state)
+TEST(atomic_right_needs_local_write)
 {
-	(void)state;
 	right_needs_local_write(IBV_ACCESS_REMOTE_ATOMIC);
 }
 
-static void zero_based_offset(void **state)
+TEST(zero_based_offset)
 {
 	static const int64_t offsets[] = {0, 17, 4095};
 	struct ibv_mw *mw;
 	struct view at_address, window;
 
-	(void)state;
 	if (!in_profile("man", __func__))
 		return;
 	mw = side_alloc_mw(&server, IBV_MW_TYPE_1);
@@ -176,39 +163,16 @@ static void zero_based_offset(void **state)
 	expect_write(&pair, client_memory(1), view_part(at_address, 0, 1), IBV_WC_REM_ACCESS_ERR);
 }
 
-static void rkey_given_out_after_completion(void **state)
+TEST(rkey_given_out_after_completion)
 {
 	struct view window = bind_window(side_alloc_mw(&server, IBV_MW_TYPE_1), WINDOW_START, WINDOW_LENGTH,
 					 IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ);
 	struct pair other;
 
-	(void)state;
 	expect_write(&pair, client_memory(100), view_part(window, 10, 100), IBV_WC_SUCCESS);
 	expect_read(&pair, client_memory(100), view_part(window, 10, 100), IBV_WC_SUCCESS);
 	pair_open(&other, &client, &server, &pair.options);
 	expect_write(&other, client_memory(100), view_part(window, 10, 100), IBV_WC_SUCCESS);
 	expect_read(&other, client_memory(100), view_part(window, 10, 100), IBV_WC_SUCCESS);
 	pair_close(&other);
-}
-
-int main(void)
-{
-	const struct CMUnitTest cases[] = {
-		API_CASE(write_through_window),
-		API_CASE(window_starts_at_addr),
-		API_CASE(window_spans_length),
-		API_CASE(uc_qp_binds),
-		API_CASE(unbound_window_gives_no_access),
-		API_CASE(no_flags_no_rights),
-		API_CASE(combined_rights),
-		API_CASE(remote_write_right),
-		API_CASE(write_right_needs_local_write),
-		API_CASE(remote_read_right),
-		API_CASE(remote_atomic_right),
-		API_CASE(atomic_right_needs_local_write),
-		API_CASE(zero_based_offset),
-		API_CASE(rkey_given_out_after_completion),
-	};
-
-	return run_cases("mw_type1", cases);
 }

@@ -2,7 +2,6 @@
 /* Windows of type 2: NOTES of ibv_bind_mw(3). */
 #include <endian.h>
 #include <sys/mman.h>
-#include <unistd.h>
 
 #include "support/program.h"
 
@@ -39,7 +38,7 @@ static void expect_not_bound(uint32_t rkey, size_t start, size_t length)
 	expect_write(&pair, client_memory(8), view_with_key(&server, rkey, start, length), IBV_WC_REM_ACCESS_ERR);
 }
 
-static void bind_by_post_send(void **state)
+TEST(bind_by_post_send)
 {
 	enum { WR_ID = 0x2222, START = 8192, LENGTH = 4096 };
 	struct ibv_mw *mw = side_alloc_mw(&server, IBV_MW_TYPE_2);
@@ -57,7 +56,6 @@ static void bind_by_post_send(void **state)
 	};
 	struct view memory = view_memory(&client, 1000, LENGTH);
 
-	(void)state;
 	post_send(&pair.server, &wr);
 	expect_completion(&pair.server, WR_ID, IBV_WC_BIND_MW);
 	expect_idle(&pair.server);
@@ -67,11 +65,10 @@ static void bind_by_post_send(void **state)
 }
 
 /* IBTA o10-37.2.40. Neither a previously bound range is accessed nor the one at the address. */
-static void bind_of_no_bytes(void **state)
+TEST(bind_of_no_bytes)
 {
 	enum { WR_ID = 0x2222, START = 8192, LENGTH = 4096 };
 
-	(void)state;
 	for (int i = 0; i < 4; i++) {
 		bool by_builder = i & 1, with_region = i & 2;
 		struct ibv_mw *mw = side_alloc_mw(&server, IBV_MW_TYPE_2);
@@ -108,7 +105,7 @@ static void bind_of_no_bytes(void **state)
  * As above with a region of 2 GiB, the length of an entry with byte count 0 (mlx5-formats 1.9): only the length of
  * the window is wrong.
  */
-static void bind_of_no_bytes_of_a_large_region(void **state)
+TEST(bind_of_no_bytes_of_a_large_region)
 {
 	const size_t bytes = (size_t)1 << 31, piece = 1 << 20;
 	uint8_t *memory = mmap(NULL, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -116,7 +113,6 @@ static void bind_of_no_bytes_of_a_large_region(void **state)
 	int file = memfd_create("region", MFD_CLOEXEC);
 	struct ibv_mr *mr;
 
-	(void)state;
 	assert_ptr_not_equal(memory, MAP_FAILED);
 	assert_true(file >= 0);
 	expect_error(ftruncate(file, (off_t)piece), 0);
@@ -138,13 +134,12 @@ static void bind_of_no_bytes_of_a_large_region(void **state)
  * IBTA 10.6.6.2.3: window, region and QP must be in the same protection domain. Tested with ibv_post_send(3) and
  * ibv_wr_bind_mw(3).
  */
-static void region_of_another_domain(void **state)
+TEST(region_of_another_domain)
 {
 	enum { START = 8192, LENGTH = 4096 };
 	struct ibv_pd *pd = ibv_alloc_pd(server.context);
 	struct ibv_mr *mr;
 
-	(void)state;
 	assert_non_null(pd);
 	mr = ibv_reg_mr(pd, server.memory, server.bytes, SIDE_ACCESS);
 	assert_non_null(mr);
@@ -202,7 +197,7 @@ static void post_raw_bind(struct ibv_mw *mw, uint32_t rkey, uint32_t qpn, uint64
  * IBTA 10.6.7.2.3: a type 2 window gives access to the QP that binds it. A request with the number of another QP of the
  * process binds nothing, neither for its own QP nor for the other one.
  */
-static void bind_for_another_qp(void **state)
+TEST(bind_for_another_qp)
 {
 	enum { START = 8192, LENGTH = 4096 };
 	struct pair_options options = pair_defaults(IBV_QPT_RC);
@@ -210,7 +205,6 @@ static void bind_for_another_qp(void **state)
 	uint32_t rkey = ibv_inc_rkey(mw->rkey);
 	struct pair other;
 
-	(void)state;
 	options.dv_send_ops |= MLX5DV_QP_EX_WITH_RAW_WQE;
 	pair_replace(&pair, &options);
 	pair_open(&other, &client, &server, &options);
@@ -226,12 +220,11 @@ static void bind_for_another_qp(void **state)
 }
 
 /* The man page requires IBV_ACCESS_MW_BIND, and local write for remote writes and atomics; an adapter does not. */
-static void region_without_rights(void **state)
+TEST(region_without_rights)
 {
 	static const unsigned int regions[] = {IBV_ACCESS_LOCAL_WRITE, IBV_ACCESS_MW_BIND, 0};
 	bool connectx = in_profile("connectx", __func__); /* then in the other profile */
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(regions); i++) {
 		struct ibv_mw *mw = side_alloc_mw(&server, IBV_MW_TYPE_2);
 		struct ibv_send_wr wr = {
@@ -255,18 +248,4 @@ static void region_without_rights(void **state)
 		expect_status(&pair.server, 7, IBV_WC_MW_BIND_ERR);
 		pair_renew(&pair);
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest cases[] = {
-		API_CASE(bind_by_post_send),
-		API_CASE(bind_of_no_bytes),
-		API_CASE(bind_of_no_bytes_of_a_large_region),
-		API_CASE(region_of_another_domain),
-		API_CASE(bind_for_another_qp),
-		API_CASE(region_without_rights),
-	};
-
-	return run_cases("mw_type2", cases);
 }

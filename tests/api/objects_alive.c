@@ -10,7 +10,6 @@
 #include "support/check.h"
 
 #include <fcntl.h>
-#include <stdio.h>
 
 /* docs/reference/explanations.md */
 enum { RULE_NONE = 309, RULE_HANDLE = 314, RULE_CONTEXT = 315, RULE_FOREIGN = 316, RULE_CHANNEL = 412 };
@@ -276,9 +275,8 @@ static void destroyed_one(const struct alive_call *row)
 	refused(row, object, RULE_NONE);
 }
 
-static void destroyed(void **state)
+TEST(destroyed)
 {
-	(void)state;
 	try_all(destroyed_one);
 }
 
@@ -292,9 +290,8 @@ static void never_made_one(const struct alive_call *row)
 		refused(row, NULL, RULE_NONE);
 }
 
-static void never_made(void **state)
+TEST(never_made)
 {
-	(void)state;
 	try_all(never_made_one);
 }
 
@@ -304,9 +301,8 @@ static void other_kind_one(const struct alive_call *row)
 	refused(row, row->kind == ALIVE_QP ? (void *)own.cq : (void *)own.qp, RULE_NONE);
 }
 
-static void other_kind(void **state)
+TEST(other_kind)
 {
-	(void)state;
 	try_all(other_kind_one);
 }
 
@@ -328,9 +324,8 @@ static void handle_changed_one(const struct alive_call *row)
 	expect_error(unmake(row->kind, object), 0);
 }
 
-static void handle_changed(void **state)
+TEST(handle_changed)
 {
-	(void)state;
 	try_all(handle_changed_one);
 }
 
@@ -353,9 +348,8 @@ static void context_changed_one(const struct alive_call *row)
 	expect_error(unmake(row->kind, object), 0);
 }
 
-static void context_changed(void **state)
+TEST(context_changed)
 {
-	(void)state;
 	try_all(context_changed_one);
 }
 
@@ -370,19 +364,17 @@ static void foreign_one(const struct alive_call *row)
 	expect_error(unmake(row->kind, object), 0);
 }
 
-static void foreign(void **state)
+TEST(foreign)
 {
-	(void)state;
 	try_all(foreign_one);
 }
 
 /* A parent domain is a PD. */
-static void parent_domains(void **state)
+TEST(parent_domains)
 {
 	struct ibv_parent_domain_init_attr attr = {.pd = own.pd};
 	struct ibv_pd *parent = ibv_alloc_parent_domain(own.context, &attr);
 
-	(void)state;
 	assert_non_null(parent);
 	parent->handle++;
 	for (size_t i = 0; i < alive_calls_count; i++)
@@ -396,23 +388,21 @@ static void parent_domains(void **state)
 }
 
 /* A region that the library did not create is used by its lkey; only its public members are read. */
-static void bind_to_no_region(void **state)
+TEST(bind_to_no_region)
 {
 	struct ibv_mr made_up = {.context = own.context, .pd = own.pd, .lkey = 0x123400, .rkey = 0x123400};
 	struct ibv_mw_bind bind = {.bind_info = {.mr = &made_up, .addr = (uintptr_t)memory, .length = 8}};
 
-	(void)state;
 	/* As any other request on a QP in RESET. */
 	expect_error(ibv_bind_mw(own.qp, own.mw, &bind), ENOMEM);
 }
 
 /* More objects than the initial size of the table. */
-static void many(void **state)
+TEST(many)
 {
 	enum { COUNT = 20000 };
 	static struct ibv_ah *ahs[COUNT];
 
-	(void)state;
 	for (size_t i = 0; i < COUNT; i++)
 		ahs[i] = make_one(&own, ALIVE_AH);
 	for (size_t i = 0; i < COUNT; i += 2)
@@ -498,9 +488,8 @@ static void look_at_header(const char *path)
 #define LOOK_PROBED(name, parameters) (void)0
 #define TEXT(...) #__VA_ARGS__
 
-static void no_call_is_forgotten(void **state)
+TEST(no_call_is_forgotten)
 {
-	(void)state;
 #define SYMBOL(name, version, state, kind, test, type, parameters, arguments) LOOK_##state(#name, TEXT(parameters));
 #include "abi/verbs.def"
 #define SYMBOL(name, version, state, kind, test, type, parameters, arguments) LOOK_##state(#name, TEXT(parameters));
@@ -511,20 +500,7 @@ static void no_call_is_forgotten(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(destroyed),
-		cmocka_unit_test(never_made),
-		cmocka_unit_test(other_kind),
-		cmocka_unit_test(handle_changed),
-		cmocka_unit_test(context_changed),
-		cmocka_unit_test(foreign),
-		cmocka_unit_test(parent_domains),
-		cmocka_unit_test(bind_to_no_region),
-		cmocka_unit_test(many),
-		cmocka_unit_test(no_call_is_forgotten),
-	};
-
 	/* Keys that do not need a login. */
 	setenv("SOFTHCA_CRYPTO", "plaintext", 1);
-	return cmocka_run_group_tests_name("api/objects_alive", tests, open_both, close_both);
+	return run_cases(.group_setup = open_both, .group_teardown = close_both);
 }

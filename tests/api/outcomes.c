@@ -5,8 +5,6 @@
  * tests/tool/outcomes.py compares the results of different paths through the device.
  */
 #include <inttypes.h>
-#include <stdio.h>
-#include <stdlib.h>
 
 #include "../model/choose.h"
 #include "support/program.h"
@@ -338,11 +336,10 @@ static void outcomes_of(uint64_t seed)
 	fprintf(outcomes, "in the end %016" PRIx64 " %016" PRIx64 "\n", hash(&client), hash(&server));
 }
 
-static void small_messages(void **state)
+TEST(small_messages)
 {
 	const char *path = getenv("OUTCOMES");
 
-	(void)state;
 	outcomes = fopen(path ? path : "/dev/null", "w");
 	assert_non_null(outcomes);
 	make_targets();
@@ -352,11 +349,4 @@ static void small_messages(void **state)
 	/* The copies do not contain these changes. */
 	side_stir(&client);
 	side_stir(&server);
-}
-
-int main(void)
-{
-	const struct CMUnitTest cases[] = {API_CASE(small_messages)};
-
-	return run_cases("outcomes", cases);
 }

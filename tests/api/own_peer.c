@@ -101,9 +101,8 @@ static void expect_statuses(const struct refused *refused)
 	expect_idle(&end);
 }
 
-static void own_requests_are_refused(void **state)
+TEST(own_requests_are_refused)
 {
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(table); i++) {
 		const struct refused *refused = &table[i];
 		struct ibv_sge receive = side_sge(&client, TO, BYTES), second = receive;
@@ -126,13 +125,4 @@ static void own_requests_are_refused(void **state)
 		side_compare(&client);
 		expect_error(ibv_destroy_qp(end.qp), 0);
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest cases[] = {
-		API_CASE(own_requests_are_refused),
-	};
-
-	return run_cases("own_peer", cases);
 }

@@ -179,11 +179,10 @@ static void compare(void)
 /*
  * Rings of 64 WRs, wrapped many times; both ways to write the register; pauses during which the device stops polling.
  */
-static void writes_and_reads(void **state)
+TEST(writes_and_reads)
 {
 	struct rings rings = rings_open(&pair.client);
 
-	(void)state;
 	side_stir(&client);
 	side_stir(&server);
 	for (uint32_t i = 0; i < 1500; i++) {
@@ -207,11 +206,10 @@ static void writes_and_reads(void **state)
 }
 
 /* One doorbell for several WQEs. */
-static void many_at_once(void **state)
+TEST(many_at_once)
 {
 	struct rings rings = rings_open(&pair.client);
 
-	(void)state;
 	side_stir(&client);
 	side_stir(&server);
 	for (uint32_t lap = 0; lap < 50; lap++) {
@@ -247,13 +245,12 @@ static void many_at_once(void **state)
  * SENDs of inline and other data into an SRQ with a list that the program maintains; the program handles the server's
  * receives and CQEs itself.
  */
-static void sends_to_an_own_srq(void **state)
+TEST(sends_to_an_own_srq)
 {
 	struct rings rings, receiver;
 	struct own_srq own;
 	uint32_t free_later[4], waiting = 0;
 
-	(void)state;
 	open_with_srq(&own);
 	rings = rings_open(&pair.client);
 	receiver = rings_open(&pair.server);
@@ -286,13 +283,12 @@ static void sends_to_an_own_srq(void **state)
 }
 
 /* The program configures a key itself, then writes through it, repeatedly. */
-static void keys(void **state)
+TEST(keys)
 {
 	struct mlx5dv_mkey *mkey = side_create_mkey(&server, 4, NULL);
 	static struct layout layout;
 	struct rings configures = rings_open(&pair.server), writes = rings_open(&pair.client);
 
-	(void)state;
 	side_stir(&client);
 	side_stir(&server);
 	for (uint32_t i = 0; i < 200; i++) {
@@ -316,14 +312,13 @@ static void keys(void **state)
 }
 
 /* Uses the address vector of an AH in datagram WQEs that the program writes (mlx5-formats 1.6). */
-static void datagrams(void **state)
+TEST(datagrams)
 {
 	struct pair_options options = pair_defaults(IBV_QPT_UD);
 	struct mlx5dv_ah out = {0};
 	struct mlx5dv_obj object;
 	struct rings rings, receiver;
 
-	(void)state;
 	pair_replace(&pair, &options);
 	object = (struct mlx5dv_obj){.ah = {.in = pair.client.ah, .out = &out}};
 	expect_error(mlx5dv_init_obj(&object, MLX5DV_OBJ_AH), 0);
@@ -363,7 +358,7 @@ static void datagrams(void **state)
 }
 
 /* Device memory is written and read as ordinary memory. */
-static void device_memory(void **state)
+TEST(device_memory)
 {
 	struct ibv_alloc_dm_attr attr = {.length = 4096};
 	struct ibv_dm *dm = ibv_alloc_dm(client.context, &attr);
@@ -372,7 +367,6 @@ static void device_memory(void **state)
 	struct rings rings = rings_open(&pair.client);
 	struct ibv_mr *mr;
 
-	(void)state;
 	assert_non_null(dm);
 	mr = ibv_reg_dm_mr(client.pd, dm, 0, 4096, IBV_ACCESS_ZERO_BASED | IBV_ACCESS_LOCAL_WRITE);
 	assert_non_null(mr);
@@ -408,13 +402,12 @@ static uint32_t number_of(struct ibv_pd *pd)
 }
 
 /* A 24-bit number per domain; a parent domain has the number of the PD it was created from. */
-static void protection_domains(void **state)
+TEST(protection_domains)
 {
 	struct ibv_pd *other = ibv_alloc_pd(client.context);
 	struct ibv_parent_domain_init_attr attr = {.pd = client.pd};
 	struct ibv_pd *parent = ibv_alloc_parent_domain(client.context, &attr);
 
-	(void)state;
 	assert_int_not_equal(number_of(client.pd), number_of(other));
 	assert_int_equal(number_of(client.pd), number_of(parent));
 	assert_true(number_of(other) && number_of(other) < 1 << 24);
@@ -423,14 +416,13 @@ static void protection_domains(void **state)
 }
 
 /* The arm word, then the register; the event comes through the completion channel (mlx5-formats 3.6). */
-static void arming(void **state)
+TEST(arming)
 {
 	struct pair_options options = pair.options;
 	struct view here = piece_of(&client, 0, client.mr->lkey), there = piece_of(&server, 0, server.mr->rkey);
 	struct rings rings;
 	void *context;
 
-	(void)state;
 	options.channel = true;
 	pair_replace(&pair, &options);
 	rings = rings_open(&pair.client);
@@ -548,11 +540,10 @@ static void expect_noticed(struct rings *rings, uint32_t tries, long silence_us,
 }
 
 /* A program that polls for its completion and rings again; one that rings occasionally; one that was idle. */
-static void noticed_soon(void **state)
+TEST(noticed_soon)
 {
 	struct rings rings = rings_open(&pair.client);
 
-	(void)state;
 	expect_noticed(&rings, 250, 0, 50);
 	expect_noticed(&rings, 250, 200, 50);
 	expect_noticed(&rings, 100, 3000, 50);
@@ -572,12 +563,11 @@ static double processor_seconds(void)
 }
 
 /* 10 ms after the last doorbell the process uses no CPU time, whatever objects it has exported. */
-static void silence_is_free(void **state)
+TEST(silence_is_free)
 {
 	struct rings rings = rings_open(&pair.client), others = rings_open(&pair.server);
 	double best = 1;
 
-	(void)state;
 	short_us(&rings, 10, 0);
 	(void)others;
 	for (int round = 0; round < 3; round++) {
@@ -592,15 +582,4 @@ static void silence_is_free(void **state)
 	print_message("          %.3f %% of a processor\n", best * 100);
 	assert_true(best < 0.02);
 	memcpy(server.expected, server.memory, 8);
-}
-
-int main(void)
-{
-	const struct CMUnitTest cases[] = {
-		API_CASE(writes_and_reads), API_CASE(many_at_once),    API_CASE(sends_to_an_own_srq), API_CASE(keys),
-		API_CASE(datagrams),        API_CASE(device_memory),   API_CASE(protection_domains),  API_CASE(arming),
-		API_CASE(noticed_soon),     API_CASE(silence_is_free),
-	};
-
-	return run_cases("own_rings", cases);
 }

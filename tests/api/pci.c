@@ -18,13 +18,12 @@ static void expect_file(const struct ibv_device *device, const char *file, const
 }
 
 /* pci.ids has 15b3 for Mellanox; the device is the one of ibv_query_device(3); 0x020000 is an Ethernet controller (PCI 3.0 D.2). */
-static void function_is_that_of_the_queries(void **state)
+TEST(function_is_that_of_the_queries)
 {
 	const struct ibv_device *device = client.context->device;
 	struct ibv_device_attr attr;
 	char expected[64];
 
-	(void)state;
 	assert_int_equal(ibv_query_device(client.context, &attr), 0);
 	expect_file(device, "device/vendor", "0x15b3");
 	snprintf(expected, sizeof(expected), "0x%04x", attr.vendor_part_id);
@@ -35,11 +34,10 @@ static void function_is_that_of_the_queries(void **state)
 	expect_file(device, "device/current_link_speed", "16.0 GT/s PCIe");
 }
 
-static void each_device_is_a_function(void **state)
+TEST(each_device_is_a_function)
 {
 	struct ibv_device **list = ibv_get_device_list(NULL);
 
-	(void)state;
 	for (int i = 0; i < 2; i++) {
 		char text[128], slot[64], resolved[PATH_MAX];
 
@@ -53,12 +51,7 @@ static void each_device_is_a_function(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		API_CASE(function_is_that_of_the_queries),
-		API_CASE(each_device_is_a_function),
-	};
-
 	setenv("SOFTHCA_PCI", "on", 1);
 	setenv("SOFTHCA_DEVICES", "2", 1);
-	return run_cases("pci", tests);
+	return run_program();
 }

@@ -129,21 +129,18 @@ static void all_states(enum ibv_qp_type type)
 	expect_error(ibv_dereg_mr(mr), 0);
 }
 
-static void states_of_rc(void **state)
+TEST(states_of_rc)
 {
-	(void)state;
 	all_states(IBV_QPT_RC);
 }
 
-static void states_of_uc(void **state)
+TEST(states_of_uc)
 {
-	(void)state;
 	all_states(IBV_QPT_UC);
 }
 
-static void states_of_ud(void **state)
+TEST(states_of_ud)
 {
-	(void)state;
 	all_states(IBV_QPT_UD);
 }
 
@@ -224,22 +221,9 @@ static void no_sges(enum ibv_qp_type type)
 	}
 }
 
-static void without_sges(void **state)
+TEST(without_sges)
 {
-	(void)state;
 	no_sges(IBV_QPT_RC);
 	no_sges(IBV_QPT_UC);
 	no_sges(IBV_QPT_UD);
-}
-
-int main(void)
-{
-	const struct CMUnitTest cases[] = {
-		API_CASE(states_of_rc),
-		API_CASE(states_of_uc),
-		API_CASE(states_of_ud),
-		API_CASE(without_sges),
-	};
-
-	return run_cases("posting_limits", cases);
 }

@@ -3,22 +3,13 @@
  * Processes of a host that all connect to each other at once, write to each other, and lose one of them: requests to it
  * fail in time, everything else continues.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "test_case.h"
 
 #include <sched.h>
 #include <signal.h>
-#include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <time.h>
-#include <unistd.h>
 #include <infiniband/verbs.h>
 
 enum {
@@ -211,12 +202,11 @@ static void all_with_all(void)
 	barrier(5);
 }
 
-static void connect_and_lose_one(void **state)
+TEST(connect_and_lose_one)
 {
 	pid_t pid[PROCESSES];
 	int status;
 
-	(void)state;
 	board = mmap(NULL, sizeof(*board), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	assert_ptr_not_equal(board, MAP_FAILED);
 	board->living = PROCESSES;
@@ -243,13 +233,10 @@ static void connect_and_lose_one(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(connect_and_lose_one),
-	};
 	const char *link = getenv("SOFTHCA_LINK");
 
 	/* There is no other process to connect to. */
 	if (link && !strcmp(link, "local"))
 		return 77;
-	return cmocka_run_group_tests_name("processes", tests, NULL, NULL);
+	return run_cases();
 }

@@ -111,11 +111,10 @@ static struct ibv_srq *srq_over(struct ibv_pd *domain)
 
 /* ---- tests --------------------------------------------------------------------------------------------- */
 
-static void domains_are_distinguished(void **state)
+TEST(domains_are_distinguished)
 {
 	struct ibv_pd *domain[3];
 
-	(void)state;
 	for (int i = 0; i < 3; i++) {
 		domain[i] = ibv_alloc_pd(context);
 		assert_non_null(domain[i]);
@@ -127,14 +126,13 @@ static void domains_are_distinguished(void **state)
 		assert_int_equal(ibv_dealloc_pd(domain[i]), 0);
 }
 
-static void queues_keep_their_domain(void **state)
+TEST(queues_keep_their_domain)
 {
 	struct ibv_pd *domain = ibv_alloc_pd(context);
 	struct ibv_cq *cq = ibv_create_cq(context, 15, NULL, NULL, 0);
 	struct ibv_qp *qp = qp_over(domain, cq);
 	struct ibv_srq *srq = srq_over(domain);
 
-	(void)state;
 	assert_int_equal(ibv_dealloc_pd(domain), EBUSY);
 	assert_int_equal(ibv_destroy_qp(qp), 0);
 	assert_int_equal(ibv_dealloc_pd(domain), EBUSY);
@@ -143,13 +141,12 @@ static void queues_keep_their_domain(void **state)
 	assert_int_equal(ibv_destroy_cq(cq), 0);
 }
 
-static void parent_domain_keeps_its_parts(void **state)
+TEST(parent_domain_keeps_its_parts)
 {
 	struct ibv_td_init_attr td_attr = {0};
 	struct ibv_td *td = ibv_alloc_td(context, &td_attr);
 	struct ibv_pd *over = ibv_alloc_pd(context), *domain = parent_domain(over, td, NULL), *second;
 
-	(void)state;
 	assert_non_null(td);
 	assert_ptr_equal(td->context, context);
 	assert_non_null(domain);
@@ -165,7 +162,7 @@ static void parent_domain_keeps_its_parts(void **state)
 }
 
 /* "Completely interchangeable with the struct ibv_pd used to create it". */
-static void parent_domain_stands_for_its_pd(void **state)
+TEST(parent_domain_stands_for_its_pd)
 {
 	struct ibv_pd *domain = parent_domain(pd, NULL, NULL);
 	struct mlx5dv_obj object = {0};
@@ -174,7 +171,6 @@ static void parent_domain_stands_for_its_pd(void **state)
 	struct ibv_mr *mr = ibv_reg_mr(domain, buffer, sizeof(buffer), IBV_ACCESS_LOCAL_WRITE);
 	struct ibv_mw *mw = ibv_alloc_mw(domain, IBV_MW_TYPE_1);
 
-	(void)state;
 	assert_non_null(mr);
 	assert_ptr_equal(mr->pd, domain);
 	assert_int_equal(ibv_dealloc_pd(domain), EBUSY);
@@ -191,13 +187,12 @@ static void parent_domain_stands_for_its_pd(void **state)
 	assert_int_equal(ibv_dealloc_pd(domain), 0);
 }
 
-static void attributes_that_are_refused(void **state)
+TEST(attributes_that_are_refused)
 {
 	struct ibv_parent_domain_init_attr attr = {.pd = pd, .comp_mask = 8};
 	struct ibv_pd *domain;
 	struct ibv_td_init_attr td_attr = {.comp_mask = 1};
 
-	(void)state;
 	expect_null(ibv_alloc_parent_domain(context, &attr), EINVAL);
 	/* A bit of newer headers. */
 	attr.comp_mask = 4;
@@ -226,12 +221,11 @@ static void use_all_queues(struct ibv_pd *domain)
 	assert_int_equal(ibv_destroy_cq(cq), 0);
 }
 
-static void memory_of_queues_comes_from_the_allocator(void **state)
+TEST(memory_of_queues_comes_from_the_allocator)
 {
 	struct ibv_pd *domain;
 	struct books books;
 
-	(void)state;
 	domain = domain_with_books(&books, GIVE);
 	use_all_queues(domain);
 	assert_int_equal(books.given, books.returned);
@@ -241,12 +235,11 @@ static void memory_of_queues_comes_from_the_allocator(void **state)
 	assert_int_equal(ibv_dealloc_pd(domain), 0);
 }
 
-static void an_allocator_that_declines(void **state)
+TEST(an_allocator_that_declines)
 {
 	struct ibv_pd *domain;
 	struct books books;
 
-	(void)state;
 	domain = domain_with_books(&books, DECLINE);
 	use_all_queues(domain);
 	assert_true(books.asked >= 6);
@@ -255,12 +248,11 @@ static void an_allocator_that_declines(void **state)
 }
 
 /* Memory from the allocator is returned to it; memory that it declined to provide is not. */
-static void an_allocator_that_declines_at_times(void **state)
+TEST(an_allocator_that_declines_at_times)
 {
 	struct ibv_pd *domain;
 	struct books books;
 
-	(void)state;
 	domain = domain_with_books(&books, TAKE_TURNS);
 	use_all_queues(domain);
 	assert_true(books.given > 0 && books.given < books.asked);
@@ -268,13 +260,12 @@ static void an_allocator_that_declines_at_times(void **state)
 	assert_int_equal(ibv_dealloc_pd(domain), 0);
 }
 
-static void an_allocator_that_fails(void **state)
+TEST(an_allocator_that_fails)
 {
 	struct ibv_cq *cq = ibv_create_cq(context, 15, NULL, NULL, 0);
 	struct ibv_pd *domain;
 	struct books books;
 
-	(void)state;
 	domain = domain_with_books(&books, FAIL);
 	expect_null(cq_over(domain), ENOMEM);
 	expect_null(qp_over(domain, cq), ENOMEM);
@@ -285,12 +276,11 @@ static void an_allocator_that_fails(void **state)
 }
 
 /* MLX_QP_ALLOC_TYPE and related variables: huge pages that the machine does not have. */
-static void huge_pages_on_a_machine_without(void **state)
+TEST(huge_pages_on_a_machine_without)
 {
 	struct ibv_cq *cq = ibv_create_cq(context, 15, NULL, NULL, 0);
 	struct ibv_qp *qp;
 
-	(void)state;
 	setenv("MLX_QP_ALLOC_TYPE", "PREFER_HUGE", 1);
 	qp = qp_over(pd, cq);
 	assert_non_null(qp);
@@ -307,18 +297,5 @@ static void huge_pages_on_a_machine_without(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(domains_are_distinguished),
-		cmocka_unit_test(queues_keep_their_domain),
-		cmocka_unit_test(parent_domain_keeps_its_parts),
-		cmocka_unit_test(parent_domain_stands_for_its_pd),
-		cmocka_unit_test(attributes_that_are_refused),
-		cmocka_unit_test(memory_of_queues_comes_from_the_allocator),
-		cmocka_unit_test(an_allocator_that_declines),
-		cmocka_unit_test(an_allocator_that_declines_at_times),
-		cmocka_unit_test(an_allocator_that_fails),
-		cmocka_unit_test(huge_pages_on_a_machine_without),
-	};
-
-	return cmocka_run_group_tests(tests, objects_open, objects_close);
+	return run_cases(.group_setup = objects_open, .group_teardown = objects_close);
 }

@@ -112,9 +112,8 @@ static void take_step(size_t t, int step)
 
 /* ---- tables ------------------------------------------------------------------------------------------------- */
 
-static void required_attributes(void **state)
+TEST(required_attributes)
 {
-	(void)state;
 	for (size_t t = 0; t < ARRAY_SIZE(types); t++) {
 		open_type(t);
 		for (int step = 0; step < STEPS; step++) {
@@ -132,7 +131,7 @@ static void required_attributes(void **state)
 }
 
 /* IBTA table 91: optional attributes. All others are rejected. */
-static void optional_attributes(void **state)
+TEST(optional_attributes)
 {
 	static const int optional[ARRAY_SIZE(types)][STEPS] = {
 		{0, IBV_QP_ACCESS_FLAGS | IBV_QP_PKEY_INDEX,
@@ -142,7 +141,6 @@ static void optional_attributes(void **state)
 		{0, IBV_QP_PKEY_INDEX | IBV_QP_QKEY, IBV_QP_CUR_STATE | IBV_QP_QKEY},
 	};
 
-	(void)state;
 	for (size_t t = 0; t < ARRAY_SIZE(types); t++) {
 		open_type(t);
 		for (int step = 0; step < STEPS; step++) {
@@ -160,7 +158,7 @@ static void optional_attributes(void **state)
 	}
 }
 
-static void transitions(void **state)
+TEST(transitions)
 {
 	/* Rows: from RESET, INIT, RTR, RTS, SQD, ERR. Bits: to enum ibv_qp_state. Required attributes are given. */
 	enum {
@@ -179,7 +177,6 @@ static void transitions(void **state)
 		{IBV_QPS_RTS, R | S | D | E}, {IBV_QPS_SQD, R | S | D | E},  {IBV_QPS_ERR, R | E},
 	};
 
-	(void)state;
 	for (size_t t = 0; t < ARRAY_SIZE(types); t++) {
 		for (size_t i = 0; i < ARRAY_SIZE(allowed); i++) {
 			for (int to = IBV_QPS_RESET; to <= IBV_QPS_UNKNOWN + 1; to++) {
@@ -215,11 +212,10 @@ static void transitions(void **state)
 		refuse(attr_, IBV_QP_STATE | types[0].required[step]);                                                 \
 	} while (0)
 
-static void values_out_of_range(void **state)
+TEST(values_out_of_range)
 {
 	int step = 0;
 
-	(void)state;
 	open_type(0);
 	REFUSE_VALUE(port_num, 0);
 	REFUSE_VALUE(port_num, 2);
@@ -243,12 +239,11 @@ static void values_out_of_range(void **state)
 }
 
 /* "Not all devices support alternate paths": this device does not have IBV_DEVICE_AUTO_PATH_MIG. */
-static void no_alternate_path(void **state)
+TEST(no_alternate_path)
 {
 	struct ibv_qp_attr attr = attributes(IBV_QPS_RTR);
 	struct ibv_device_attr device;
 
-	(void)state;
 	expect_error(ibv_query_device(client.context, &device), 0);
 	assert_false(device.device_cap_flags & IBV_DEVICE_AUTO_PATH_MIG);
 	open_type(0);
@@ -260,12 +255,11 @@ static void no_alternate_path(void **state)
 }
 
 /* Bits that are not in the man page, and bits that belong to another call. */
-static void unknown_masks(void **state)
+TEST(unknown_masks)
 {
 	struct ibv_qp_init_attr init;
 	struct ibv_qp_attr attr = attributes(IBV_QPS_INIT);
 
-	(void)state;
 	open_type(0);
 	expect_error(ibv_modify_qp(pair.client.qp, &attr, IBV_QP_STATE | INIT_CONNECTED | 1 << 26), EOPNOTSUPP);
 	refuse(attr, IBV_QP_STATE | INIT_CONNECTED | IBV_QP_CAP);
@@ -276,12 +270,11 @@ static void unknown_masks(void **state)
 
 /* ---- queries return what was set ---------------------------------------------------------------------------- */
 
-static void query_returns_the_set_values(void **state)
+TEST(query_returns_the_set_values)
 {
 	struct ibv_qp_init_attr init;
 	struct ibv_qp_attr set, got;
 
-	(void)state;
 	open_type(0);
 	set = attributes(IBV_QPS_RTS);
 	for (int step = 0; step < STEPS; step++)
@@ -351,14 +344,13 @@ static void expect_fresh_(struct place place, struct ibv_qp *qp, bool has_path)
 }
 
 /* mlx5-formats 4.1, "A fresh QP": in RESET, in INIT, and in RESET again. */
-static void query_of_a_fresh_qp(void **state)
+TEST(query_of_a_fresh_qp)
 {
 	struct ibv_xrcd *xrcd = expect_xrcd(client.context, -1, O_CREAT);
 	struct ibv_qp *send, *receive = xrc_create_recv(xrcd);
 	struct dci_options options = dci_defaults();
 	struct dci dci;
 
-	(void)state;
 	for (size_t t = 0; t < ARRAY_SIZE(types); t++) {
 		bool has_path = types[t].type != IBV_QPT_UD;
 
@@ -384,7 +376,7 @@ static void query_of_a_fresh_qp(void **state)
 }
 
 /* Programs compiled before rate_limit was added have a shorter structure, followed by other data. */
-static void query_of_old_programs_writes_no_more_than_they_have(void **state)
+TEST(query_of_old_programs_writes_no_more_than_they_have)
 {
 	struct {
 		struct ibv_qp_attr attr;
@@ -393,26 +385,8 @@ static void query_of_old_programs_writes_no_more_than_they_have(void **state)
 	struct ibv_qp_init_attr init;
 	uint8_t *bytes = (uint8_t *)&buffer;
 
-	(void)state;
 	memset(&buffer, 0xa5, sizeof(buffer));
 	expect_error(ibv_query_qp(pair.client.qp, &buffer.attr, IBV_QP_STATE, &init), 0);
 	for (size_t i = offsetof(struct ibv_qp_attr, rate_limit); i < sizeof(buffer); i++)
 		assert_int_equal(bytes[i], 0xa5);
-}
-
-int main(void)
-{
-	const struct CMUnitTest cases[] = {
-		API_CASE(required_attributes),
-		API_CASE(optional_attributes),
-		API_CASE(transitions),
-		API_CASE(values_out_of_range),
-		API_CASE(no_alternate_path),
-		API_CASE(unknown_masks),
-		API_CASE(query_returns_the_set_values),
-		API_CASE(query_of_a_fresh_qp),
-		API_CASE(query_of_old_programs_writes_no_more_than_they_have),
-	};
-
-	return run_cases("qp_attributes", cases);
 }

@@ -3,7 +3,6 @@
  * ibv_create_qp_ex(3): SRQs and create_flags by type of QP. The table has the results of the kernel's ib_uverbs
  * (mlx5-formats 4.2, "QP attributes that the kernel refuses").
  */
-#include <errno.h>
 #include <fcntl.h>
 
 #include "support/program.h"
@@ -80,9 +79,8 @@ static int try_create(const struct row *row, struct ibv_srq *srq, uint32_t flags
 	return 0;
 }
 
-static void srq_of_each_kind(void **state)
+TEST(srq_of_each_kind)
 {
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(rows); i++)
 		for (int kind = NONE; kind < SRQ_KINDS; kind++) {
 			note("%s, SRQ of kind %d", rows[i].name, kind);
@@ -91,11 +89,10 @@ static void srq_of_each_kind(void **state)
 }
 
 /* RAW_PACKET QPs and UD QPs accept different flags; connected types accept none. DCTs: mlx5-formats 4.11. */
-static void flags_of_each_type(void **state)
+TEST(flags_of_each_type)
 {
 	static const uint32_t raw[] = {IBV_QP_CREATE_SCATTER_FCS, IBV_QP_CREATE_CVLAN_STRIPPING};
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
 		bool datagram = rows[i].type == IBV_QPT_UD;
 
@@ -110,14 +107,7 @@ static void flags_of_each_type(void **state)
 	}
 }
 
-#define OBJECT_CASE(function) cmocka_unit_test_setup_teardown(function, open_objects, close_objects)
-
 int main(void)
 {
-	const struct CMUnitTest cases[] = {
-		OBJECT_CASE(srq_of_each_kind),
-		OBJECT_CASE(flags_of_each_type),
-	};
-
-	return run_cases("qp_combinations", cases);
+	return run_cases(.setup = open_objects, .teardown = close_objects);
 }

@@ -3,20 +3,11 @@
  * QP numbers: unique among the processes of a host, thousands in one process, reused in the order in which they were
  * freed, and none left by a process that was killed. Kernel resources (sockets, threads) are allocated late.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "test_case.h"
 
 #include <dirent.h>
 #include <signal.h>
-#include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/wait.h>
-#include <unistd.h>
 #include <infiniband/mlx5dv.h>
 
 enum {
@@ -199,9 +190,8 @@ static void use_many(void)
 		CHECK(!ibv_destroy_qp(qp[i]));
 }
 
-static void thousands_of_qps(void **state)
+TEST(thousands_of_qps)
 {
-	(void)state;
 	in_a_process(use_many);
 }
 
@@ -226,9 +216,8 @@ static void come_and_go(void)
 	}
 }
 
-static void a_number_rests(void **state)
+TEST(a_number_rests)
 {
-	(void)state;
 	in_a_process(come_and_go);
 }
 
@@ -271,9 +260,8 @@ static void local_only(void)
 	look_at_what_is_there();
 }
 
-static void cost_in_one_process(void **state)
+TEST(cost_in_one_process)
 {
-	(void)state;
 	in_a_process(look_at_what_is_there);
 	in_a_process(local_only);
 }
@@ -311,13 +299,12 @@ static void kill_process(pid_t pid)
 	assert_int_equal(waitpid(pid, NULL, 0), pid);
 }
 
-static void no_number_twice(void **state)
+TEST(no_number_twice)
 {
 	uint32_t numbers[PROCESSES][OF_EACH];
 	pid_t pid[PROCESSES];
 	int ends[2];
 
-	(void)state;
 	assert_int_equal(pipe(ends), 0);
 	for (int i = 0; i < PROCESSES; i++)
 		pid[i] = start(ends[1], have_numbers);
@@ -375,9 +362,8 @@ static void fork_with_numbers(void)
 		CHECK(!ibv_destroy_qp(inherited[i]));
 }
 
-static void numbers_of_a_child(void **state)
+TEST(numbers_of_a_child)
 {
-	(void)state;
 	in_a_process(fork_with_numbers);
 }
 
@@ -430,13 +416,12 @@ static void have_a_number_and_a_child(int to)
 		pause();
 }
 
-static void nothing_is_left(void **state)
+TEST(nothing_is_left)
 {
 	uint32_t number;
 	int ends[2];
 	pid_t pid;
 
-	(void)state;
 	assert_int_equal(pipe(ends), 0);
 	pid = start(ends[1], have_a_number);
 	assert_int_equal(read(ends[0], &number, sizeof(number)), sizeof(number));
@@ -448,13 +433,12 @@ static void nothing_is_left(void **state)
 }
 
 /* The child does not need its parent's descriptors and closes them. */
-static void nor_in_a_child(void **state)
+TEST(nor_in_a_child)
 {
 	uint32_t said[2];
 	int ends[2];
 	pid_t pid;
 
-	(void)state;
 	assert_int_equal(pipe(ends), 0);
 	pid = start(ends[1], have_a_number_and_a_child);
 	assert_int_equal(read(ends[0], said, sizeof(said)), sizeof(said));
@@ -471,12 +455,5 @@ static void nor_in_a_child(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(thousands_of_qps),    cmocka_unit_test(a_number_rests),
-		cmocka_unit_test(cost_in_one_process), cmocka_unit_test(no_number_twice),
-		cmocka_unit_test(numbers_of_a_child),  cmocka_unit_test(nothing_is_left),
-		cmocka_unit_test(nor_in_a_child),
-	};
-
-	return cmocka_run_group_tests_name("qp_numbers", tests, NULL, NULL);
+	return run_cases();
 }

@@ -7,14 +7,12 @@
 
 #include <arpa/inet.h>
 #include <endian.h>
-#include <unistd.h>
 
 /* Attributes that programs of the mlx5 class check or compute sizes from. */
-static void device_looks_like_a_connectx_6_dx(void **state)
+TEST(device_looks_like_a_connectx_6_dx)
 {
 	struct ibv_device_attr attr;
 
-	(void)state;
 	memset(&attr, 0xa5, sizeof(attr));
 	assert_int_equal(ibv_query_device(context, &attr), 0);
 	assert_int_equal(attr.vendor_id, 0x02c9);
@@ -41,12 +39,11 @@ static void device_looks_like_a_connectx_6_dx(void **state)
 	assert_int_equal(attr.max_raw_ethy_qp, 0);
 }
 
-static void extended_attributes(void **state)
+TEST(extended_attributes)
 {
 	struct ibv_device_attr_ex attr;
 	struct ibv_device_attr plain;
 
-	(void)state;
 	memset(&attr, 0xa5, sizeof(attr));
 	assert_int_equal(ibv_query_device_ex(context, NULL, &attr), 0);
 	assert_int_equal(ibv_query_device(context, &plain), 0);
@@ -78,7 +75,7 @@ static int query_sized(struct ibv_device_attr_ex *attr, size_t size)
 }
 
 /* Programs compiled against older headers have a shorter structure, followed by other data. */
-static void extended_attributes_end_where_the_program_s_do(void **state)
+TEST(extended_attributes_end_where_the_program_s_do)
 {
 	static const size_t ends[] = {
 		sizeof(struct ibv_device_attr),
@@ -91,7 +88,6 @@ static void extended_attributes_end_where_the_program_s_do(void **state)
 	struct ibv_device_attr_ex all;
 	unsigned char buffer[sizeof(all) + 64];
 
-	(void)state;
 	assert_int_equal(ibv_query_device_ex(context, NULL, &all), 0);
 	for (size_t i = 0; i < sizeof(ends) / sizeof(ends[0]); i++) {
 		memset(buffer, 0xa5, sizeof(buffer));
@@ -108,22 +104,20 @@ static void extended_attributes_end_where_the_program_s_do(void **state)
 		assert_int_equal(buffer[k], 0);
 }
 
-static void device_queries_that_are_refused(void **state)
+TEST(device_queries_that_are_refused)
 {
 	const struct ibv_query_device_ex_input input = {.comp_mask = 1};
 	struct ibv_device_attr_ex attr;
 
-	(void)state;
 	assert_int_equal(ibv_query_device_ex(context, &input, &attr), EINVAL);
 	assert_int_equal(query_sized(&attr, sizeof(struct ibv_device_attr) - 1), EINVAL);
 	assert_int_equal(query_sized(&attr, 0), EINVAL);
 }
 
-static void port_is_active_ethernet(void **state)
+TEST(port_is_active_ethernet)
 {
 	struct ibv_port_attr attr;
 
-	(void)state;
 	memset(&attr, 0xa5, sizeof(attr));
 	assert_int_equal(ibv_query_port(context, 1, &attr), 0);
 	assert_int_equal(attr.state, IBV_PORT_ACTIVE);
@@ -141,12 +135,11 @@ static void port_is_active_ethernet(void **state)
 
 #undef ibv_query_port
 /* The exported function serves programs with a structure that ends before port_cap_flags2. */
-static void port_query_of_old_programs_writes_no_more_than_they_have(void **state)
+TEST(port_query_of_old_programs_writes_no_more_than_they_have)
 {
 	struct ibv_port_attr attr;
 	unsigned char *end = (unsigned char *)&attr + offsetof(struct ibv_port_attr, port_cap_flags2);
 
-	(void)state;
 	memset(&attr, 0xa5, sizeof(attr));
 	assert_int_equal(ibv_query_port(context, 1, (struct _compat_ibv_port_attr *)&attr), 0);
 	assert_int_equal(attr.state, IBV_PORT_ACTIVE);
@@ -156,14 +149,13 @@ static void port_query_of_old_programs_writes_no_more_than_they_have(void **stat
 	assert_int_equal(ibv_query_port(context, 2, (struct _compat_ibv_port_attr *)&attr), EINVAL);
 }
 
-static void ports_that_do_not_exist(void **state)
+TEST(ports_that_do_not_exist)
 {
 	static const uint8_t ports[] = {0, 2, 255};
 	struct ibv_port_attr attr;
 	union ibv_gid gid;
 	__be16 pkey;
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(ports); i++) {
 		assert_int_equal(___ibv_query_port(context, ports[i], &attr), EINVAL);
 		errno = 0;
@@ -176,11 +168,10 @@ static void ports_that_do_not_exist(void **state)
 	}
 }
 
-static void the_only_pkey_is_the_default_one(void **state)
+TEST(the_only_pkey_is_the_default_one)
 {
 	__be16 pkey = 0;
 
-	(void)state;
 	assert_int_equal(ibv_query_pkey(context, 1, 0, &pkey), 0);
 	assert_int_equal(pkey, htobe16(0xffff));
 	assert_int_equal(ibv_query_pkey(context, 1, 1, &pkey), -1);
@@ -200,12 +191,11 @@ static void expect_gid(const union ibv_gid *gid, unsigned int index)
 	assert_memory_equal(gid, &expected, sizeof(expected));
 }
 
-static void gids_one_by_one(void **state)
+TEST(gids_one_by_one)
 {
 	struct ibv_gid_entry entry;
 	union ibv_gid gid;
 
-	(void)state;
 	for (unsigned int index = 0; index < 64; index++) {
 		memset(&gid, 0xa5, sizeof(gid));
 		assert_int_equal(ibv_query_gid(context, 1, (int)index, &gid), 0);
@@ -224,12 +214,11 @@ static void gids_one_by_one(void **state)
 	}
 }
 
-static void gids_that_do_not_exist(void **state)
+TEST(gids_that_do_not_exist)
 {
 	struct ibv_gid_entry entry;
 	union ibv_gid gid;
 
-	(void)state;
 	errno = 0;
 	assert_int_equal(ibv_query_gid(context, 1, 64, &gid), -1);
 	assert_int_equal(errno, EINVAL);
@@ -240,11 +229,10 @@ static void gids_that_do_not_exist(void **state)
 	assert_int_equal(ibv_query_gid_ex(context, 257, 0, &entry, 0), EINVAL); /* not port 1 */
 }
 
-static void gid_table_in_one_call(void **state)
+TEST(gid_table_in_one_call)
 {
 	struct ibv_gid_entry entries[64];
 
-	(void)state;
 	memset(entries, 0xa5, sizeof(entries));
 	assert_int_equal(ibv_query_gid_table(context, entries, 4, 0), 4);
 	for (unsigned int i = 0; i < 4; i++) {
@@ -259,11 +247,10 @@ static void gid_table_in_one_call(void **state)
 }
 
 /* Entries of a newer header are larger, those of an older one smaller: each is placed by its size. */
-static void gid_entries_of_other_sizes(void **state)
+TEST(gid_entries_of_other_sizes)
 {
 	unsigned char buffer[4 * 40];
 
-	(void)state;
 	memset(buffer, 0xa5, sizeof(buffer));
 	assert_int_equal(_ibv_query_gid_table(context, (struct ibv_gid_entry *)(void *)buffer, 4, 0, 40), 4);
 	for (unsigned int i = 0; i < 4; i++) {
@@ -279,11 +266,10 @@ static void gid_entries_of_other_sizes(void **state)
 }
 
 /* ibv_query_rt_values_ex(3): the clock runs, in nanoseconds of hca_core_clock. */
-static void clock_runs(void **state)
+TEST(clock_runs)
 {
 	struct ibv_values_ex first = {.comp_mask = IBV_VALUES_MASK_RAW_CLOCK}, second = first;
 
-	(void)state;
 	assert_int_equal(ibv_query_rt_values_ex(context, &first), 0);
 	assert_int_equal(first.comp_mask, IBV_VALUES_MASK_RAW_CLOCK);
 	usleep(2000);
@@ -300,23 +286,7 @@ static void clock_runs(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(device_looks_like_a_connectx_6_dx),
-		cmocka_unit_test(extended_attributes),
-		cmocka_unit_test(extended_attributes_end_where_the_program_s_do),
-		cmocka_unit_test(device_queries_that_are_refused),
-		cmocka_unit_test(port_is_active_ethernet),
-		cmocka_unit_test(port_query_of_old_programs_writes_no_more_than_they_have),
-		cmocka_unit_test(ports_that_do_not_exist),
-		cmocka_unit_test(the_only_pkey_is_the_default_one),
-		cmocka_unit_test(gids_one_by_one),
-		cmocka_unit_test(gids_that_do_not_exist),
-		cmocka_unit_test(gid_table_in_one_call),
-		cmocka_unit_test(gid_entries_of_other_sizes),
-		cmocka_unit_test(clock_runs),
-	};
-
 	setenv("SOFTHCA_GIDS", "loopback", 1);
 	setenv("SOFTHCA_MTU", "1024", 1);
-	return cmocka_run_group_tests(tests, objects_open, objects_close);
+	return run_cases(.group_setup = objects_open, .group_teardown = objects_close);
 }

@@ -12,7 +12,6 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 enum { TIMEOUT_MS_4 = 10, TIMEOUT_MS_67 = 14, NEVER_USED = 0xfffffd, TOO_MUCH_INLINE = 4000, UNKNOWN_GROUP = 0x7e };
 
@@ -75,9 +74,8 @@ static void post_send_of(uint64_t wr_id)
 }
 
 /* Receives and sends are flushed, and packets that the other end still sends are dropped. */
-static void ending_a_connection(void **state)
+TEST(ending_a_connection)
 {
-	(void)state;
 	create_pair(TIMEOUT_MS_67, 7);
 	ready(&pair.client);
 	endpoint_to_init(&pair.server);
@@ -91,9 +89,8 @@ static void ending_a_connection(void **state)
 }
 
 /* A peer still connected to a queue pair that is in ERR or destroyed sends a request: it fails at the peer only. */
-static void requests_after_the_end(void **state)
+TEST(requests_after_the_end)
 {
-	(void)state;
 	for (int destroyed = 0; destroyed < 2; destroyed++) {
 		create_pair(TIMEOUT_MS_4, 1);
 		ready(&pair.server);
@@ -109,9 +106,8 @@ static void requests_after_the_end(void **state)
 }
 
 /* RC retries succeed. */
-static void a_peer_that_is_late(void **state)
+TEST(a_peer_that_is_late)
 {
-	(void)state;
 	create_pair(TIMEOUT_MS_67, 7);
 	ready(&pair.client);
 	endpoint_to_init(&pair.server);
@@ -124,11 +120,10 @@ static void a_peer_that_is_late(void **state)
 }
 
 /* The requester runs out of retries. */
-static void a_peer_that_is_never_ready(void **state)
+TEST(a_peer_that_is_never_ready)
 {
 	const char *text;
 
-	(void)state;
 	create_pair(TIMEOUT_MS_4, 1);
 	ready(&pair.client);
 	endpoint_to_init(&pair.server);
@@ -141,9 +136,8 @@ static void a_peer_that_is_never_ready(void **state)
 }
 
 /* The queue pair is destroyed before it became ready. */
-static void a_peer_that_ends_unready(void **state)
+TEST(a_peer_that_ends_unready)
 {
-	(void)state;
 	create_pair(TIMEOUT_MS_67, 7);
 	ready(&pair.client);
 	endpoint_to_init(&pair.server);
@@ -154,12 +148,11 @@ static void a_peer_that_ends_unready(void **state)
 }
 
 /* Datagrams are not retransmitted: their loss is reported at once. */
-static void a_datagram_that_is_early(void **state)
+TEST(a_datagram_that_is_early)
 {
 	struct pair_options options = pair_defaults(IBV_QPT_UD);
 	struct ibv_send_wr wr = {.wr_id = 1, .opcode = IBV_WR_SEND, .send_flags = IBV_SEND_SIGNALED}, *bad;
 
-	(void)state;
 	pair_close(&pair);
 	pair_open(&pair, &client, &server, &options);
 	modify(&pair.server, (struct ibv_qp_attr){.qp_state = IBV_QPS_RESET}, IBV_QP_STATE);
@@ -191,11 +184,10 @@ static struct ibv_qp *create_with_inline(uint32_t bytes)
 }
 
 /* Bisection, as Open MPI does it, which ends with a size that is rejected. */
-static void a_search_for_a_limit(void **state)
+TEST(a_search_for_a_limit)
 {
 	uint32_t least = 0, most = TOO_MUCH_INLINE, refused = 0;
 
-	(void)state;
 	create_pair(TIMEOUT_MS_67, 7);
 	while (most - least > 1) {
 		uint32_t bytes = (least + most) / 2;
@@ -211,12 +203,11 @@ static void a_search_for_a_limit(void **state)
 }
 
 /* A program that ends after an error made a mistake: the line is written when it exits or aborts by assert(3). */
-static void a_limit_that_was_missed(void **state)
+TEST(a_limit_that_was_missed)
 {
 	static void (*const ends[])(void) = {abort, NULL};
 	int status;
 
-	(void)state;
 	for (size_t i = 0; i < 2; i++) {
 		pid_t child = fork();
 
@@ -259,11 +250,10 @@ static int miss_a_limit(bool by_abort)
 	return 1;
 }
 
-static void questions(void **state)
+TEST(questions)
 {
 	uint32_t in[4] = {htobe32(0x100u << 16), htobe32(UNKNOWN_GROUP << 1)}, out[4 + 1024];
 
-	(void)state;
 	create_pair(TIMEOUT_MS_67, 7);
 	expect_null(ibv_reg_dmabuf_mr(client.pd, 0, 4096, 0, -1, IBV_ACCESS_LOCAL_WRITE), EOPNOTSUPP);
 	assert_int_equal(mlx5dv_set_context_attr(client.context, MLX5DV_CTX_ATTR_BUF_ALLOCATORS, NULL), EOPNOTSUPP);
@@ -275,11 +265,10 @@ static void questions(void **state)
 }
 
 /* The call succeeds, as with a kernel, which destroys the objects; --lint finds leaks. */
-static void closing_with_objects_left(void **state)
+TEST(closing_with_objects_left)
 {
 	struct ibv_context *context = ibv_open_device(client.context->device);
 
-	(void)state;
 	assert_non_null(context);
 	assert_non_null(ibv_create_cq(context, 8, NULL, NULL, 0));
 	lines();
@@ -288,12 +277,11 @@ static void closing_with_objects_left(void **state)
 }
 
 /* fio destroys its CQ before its QP and ignores the error. A later mistake prints that error, too. */
-static void ignoring_a_refused_destruction(void **state)
+TEST(ignoring_a_refused_destruction)
 {
 	struct ibv_port_attr port;
 	const char *text;
 
-	(void)state;
 	lines();
 	expect_error(ibv_destroy_cq(pair.client.cq), EBUSY);
 	expect_quiet();
@@ -305,19 +293,6 @@ static void ignoring_a_refused_destruction(void **state)
 
 int main(int argc, char **argv)
 {
-	const struct CMUnitTest tests[] = {
-		API_CASE(ending_a_connection),
-		API_CASE(requests_after_the_end),
-		API_CASE(a_peer_that_is_late),
-		API_CASE(a_peer_that_is_never_ready),
-		API_CASE(a_peer_that_ends_unready),
-		API_CASE(a_datagram_that_is_early),
-		API_CASE(a_search_for_a_limit),
-		API_CASE(a_limit_that_was_missed),
-		API_CASE(questions),
-		API_CASE(closing_with_objects_left),
-		API_CASE(ignoring_a_refused_destruction),
-	};
 	int failed;
 
 	if (argc > 1)
@@ -325,7 +300,7 @@ int main(int argc, char **argv)
 	file = mkstemp(path);
 	if (file < 0 || setenv("SOFTHCA_EXPLAIN", path, 1))
 		return 1;
-	failed = run_cases("quiet", tests);
+	failed = run_program();
 	unlink(path);
 	return failed;
 }

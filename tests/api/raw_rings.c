@@ -36,11 +36,10 @@ static void model_write(size_t from, size_t to)
 /* ---- by hand ------------------------------------------------------------------------------------------------ */
 
 /* More than a lap of both rings, with pauses during which the device polls less often. */
-static void requests_and_completions(void **state)
+TEST(requests_and_completions)
 {
 	struct rings rings = rings_open(&pair.client);
 
-	(void)state;
 	side_stir(&client);
 	side_stir(&server);
 	for (uint32_t i = 0; i < 600; i++) {
@@ -63,14 +62,13 @@ static void requests_and_completions(void **state)
 }
 
 /* Receives written to the ring take the peer's ordinary SENDs. */
-static void receives(void **state)
+TEST(receives)
 {
 	struct rings rings = rings_open(&pair.server);
 	struct ibv_sge sge = side_sge(&client, 0, BYTES);
 	struct ibv_send_wr send = {
 		.wr_id = 3, .opcode = IBV_WR_SEND, .send_flags = IBV_SEND_SIGNALED, .sg_list = &sge, .num_sge = 1};
 
-	(void)state;
 	side_stir(&client);
 	side_stir(&server);
 	for (uint32_t i = 0; i < 200; i++) {
@@ -88,13 +86,12 @@ static void receives(void **state)
 }
 
 /* The arm word, then the register; the event comes through the completion channel. */
-static void arming(void **state)
+TEST(arming)
 {
 	struct pair_options options = pair.options;
 	struct rings rings;
 	void *context;
 
-	(void)state;
 	options.channel = true;
 	pair_replace(&pair, &options);
 	rings = rings_open(&pair.client);
@@ -122,12 +119,11 @@ static void arming(void **state)
 }
 
 /* Requests announced by a register write are flushed too, and a QP can be destroyed while it is polled. */
-static void rung_in_error(void **state)
+TEST(rung_in_error)
 {
 	struct ibv_qp_attr error = {.qp_state = IBV_QPS_ERR};
 	struct rings rings = rings_open(&pair.client);
 
-	(void)state;
 	expect_error(ibv_modify_qp(pair.client.qp, &error, IBV_QP_STATE), 0);
 	for (uint32_t i = 0; i < 5; i++) {
 		struct mlx5_cqe64 cqe;
@@ -185,19 +181,17 @@ static void run_malformed(const struct malformed *bad)
 	pair_renew(&pair);
 }
 
-static void malformed_requests(void **state)
+TEST(malformed_requests)
 {
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(malformed); i++)
 		run_malformed(&malformed[i]);
 }
 
 /* Random bytes in the ring and in the doorbell record. */
-static void noise(void **state)
+TEST(noise)
 {
 	uint32_t random = 1;
 
-	(void)state;
 	side_compare(&client);
 	for (int round = 0; round < 30; round++) {
 		struct rings rings = rings_open(&pair.client);
@@ -217,14 +211,4 @@ static void noise(void **state)
 	/* The random keys do not exist, so memory is unchanged. */
 	side_compare(&client);
 	side_compare(&server);
-}
-
-int main(void)
-{
-	const struct CMUnitTest cases[] = {
-		API_CASE(requests_and_completions), API_CASE(receives), API_CASE(arming), API_CASE(rung_in_error),
-		API_CASE(malformed_requests),       API_CASE(noise),
-	};
-
-	return run_cases("raw_rings", cases);
 }

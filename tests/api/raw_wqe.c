@@ -151,12 +151,11 @@ static void send_once(uint8_t opcode, uint32_t imm)
 	compare();
 }
 
-static void sends(void **state)
+TEST(sends)
 {
 	struct ibv_mw *mw;
 	struct ibv_send_wr bind = {.wr_id = 8, .opcode = IBV_WR_BIND_MW, .send_flags = IBV_SEND_SIGNALED};
 
-	(void)state;
 	open_pair(IBV_QPT_RC);
 	send_once(MLX5_OPCODE_SEND, 0);
 	send_once(MLX5_OPCODE_SEND_IMM, IMMEDIATE);
@@ -172,13 +171,12 @@ static void sends(void **state)
 	send_once(MLX5_OPCODE_SEND_INVAL, bind.bind_mw.rkey);
 }
 
-static void remote_memory(void **state)
+TEST(remote_memory)
 {
 	struct view source = here(300, BYTES), target = there(700, BYTES);
 	struct raw raw;
 	struct ibv_wc wc;
 
-	(void)state;
 	open_pair(IBV_QPT_RC);
 	raw = raw_begin(&pair.client, MLX5_OPCODE_RDMA_WRITE, 0, signal(), 0);
 	add_remote(&raw, target);
@@ -242,12 +240,11 @@ static uint64_t be64_pair(uint32_t high, uint32_t low)
 }
 
 /* mlx5-formats 1.5, with values computed by hand. The target's memory is in the host's byte order. */
-static void atomics(void **state)
+TEST(atomics)
 {
 	const uint64_t start = UINT64_C(0x00000000fffffff0);
 	uint64_t operands[4];
 
-	(void)state;
 	open_pair(IBV_QPT_RC);
 	memcpy(server.memory + 4096, &start, 8);
 
@@ -298,7 +295,7 @@ static void atomics(void **state)
 	compare();
 }
 
-static void local_operations(void **state)
+TEST(local_operations)
 {
 	struct mlx5dv_mkey *mkey;
 	struct ibv_sge sge[2];
@@ -311,7 +308,6 @@ static void local_operations(void **state)
 	struct mlx5_wqe_data_seg none = {0};
 	struct raw raw;
 
-	(void)state;
 	open_pair(IBV_QPT_RC);
 	raw = raw_begin(&pair.client, MLX5_OPCODE_NOP, 0, signal(), 0);
 	expect_raw(&pair.client, &raw, 1);
@@ -355,7 +351,7 @@ static void local_operations(void **state)
 }
 
 /* QP types with a send queue. */
-static void other_types(void **state)
+TEST(other_types)
 {
 	struct view source = here(100, BYTES), target = there(200, BYTES), sink = view_memory(&server, 1000, BYTES);
 	struct ibv_sge sge;
@@ -364,7 +360,6 @@ static void other_types(void **state)
 	struct mlx5_wqe_av address;
 	struct raw raw;
 
-	(void)state;
 	open_pair(IBV_QPT_UC);
 	raw = raw_begin(&pair.client, MLX5_OPCODE_RDMA_WRITE, 0, signal(), 0);
 	add_remote(&raw, target);
@@ -403,9 +398,8 @@ static struct raw raw_write(struct view source, struct view target, uint8_t fm_c
 }
 
 /* The WQEs' own flags apply, not those of the batch; each completion belongs to its own request. */
-static void mixed_chains(void **state)
+TEST(mixed_chains)
 {
-	(void)state;
 	open_pair(IBV_QPT_RC);
 	for (int lap = 0; lap < 40; lap++) {
 		ibv_wr_start(pair.client.ex);
@@ -433,11 +427,10 @@ static void mixed_chains(void **state)
 }
 
 /* An aborted WQE leaves no trace. */
-static void aborted(void **state)
+TEST(aborted)
 {
 	struct raw raw;
 
-	(void)state;
 	open_pair(IBV_QPT_RC);
 	raw = raw_write(here(0, 100), there(0, 100), signal());
 	ibv_wr_start(pair.client.ex);
@@ -448,13 +441,12 @@ static void aborted(void **state)
 }
 
 /* Opcodes as returned by extended polling. */
-static void extended_polling(void **state)
+TEST(extended_polling)
 {
 	struct pair_options options = pair_defaults(IBV_QPT_RC);
 	struct ibv_poll_cq_attr attr = {0};
 	struct raw raw;
 
-	(void)state;
 	options.dv_send_ops |= MLX5DV_QP_EX_WITH_RAW_WQE;
 	options.extended_cq = true;
 	pair_replace(&pair, &options);
@@ -485,11 +477,10 @@ static uint32_t ring_blocks(void)
 }
 
 /* In a ring of one block each WQE is the first. */
-static void smallest_queue(void **state)
+TEST(smallest_queue)
 {
 	struct pair_options options = pair_defaults(IBV_QPT_RC);
 
-	(void)state;
 	options.dv_send_ops = MLX5DV_QP_EX_WITH_RAW_WQE;
 	options.send_ops = IBV_QP_EX_WITH_SEND;
 	options.max_send_wr = 1;
@@ -528,12 +519,11 @@ static void smallest_queue(void **state)
 /*
  * WQEs of several blocks in a queue created for one block each: as many as the ring has blocks for, none overwritten.
  */
-static void larger_than_the_share(void **state)
+TEST(larger_than_the_share)
 {
 	struct pair_options options = pair_defaults(IBV_QPT_RC);
 	uint32_t blocks, fit;
 
-	(void)state;
 	options.dv_send_ops = MLX5DV_QP_EX_WITH_RAW_WQE;
 	options.send_ops = IBV_QP_EX_WITH_RDMA_WRITE;
 	options.max_send_wr = 16;
@@ -595,11 +585,10 @@ static void expect_bad(struct raw *raw, enum ibv_wc_status status)
 	pair_renew(&pair);
 }
 
-static void malformed(void **state)
+TEST(malformed)
 {
 	struct raw raw;
 
-	(void)state;
 	open_pair(IBV_QPT_RC);
 	for (uint32_t opcode = 0; opcode < 256; opcode++) {
 		switch (opcode) {
@@ -690,12 +679,11 @@ static bool tells(uint8_t mode, int count)
 }
 
 /* mlx5-formats 1.3: the modes 2, a CQE, and 3, a CQE and an EQE. */
-static void events_of_requests(void **state)
+TEST(events_of_requests)
 {
 	struct pair_options options = pair_defaults(IBV_QPT_RC);
 	struct view source = here(0, 64), target = there(0, 64);
 
-	(void)state;
 	options.dv_send_ops |= MLX5DV_QP_EX_WITH_RAW_WQE;
 	options.channel = true;
 	pair_replace(&pair, &options);
@@ -707,34 +695,12 @@ static void events_of_requests(void **state)
 	compare();
 }
 
-static void not_asked_for(void **state)
+TEST(not_asked_for)
 {
 	struct raw raw;
 
-	(void)state;
 	raw = raw_write(here(0, 64), there(0, 64), signal());
 	ibv_wr_start(pair.client.ex);
 	post_raw(&pair.client, &raw, 1);
 	expect_batch_refused(&pair.client, EOPNOTSUPP);
-}
-
-int main(void)
-{
-	const struct CMUnitTest cases[] = {
-		API_CASE(sends),
-		API_CASE(remote_memory),
-		API_CASE(atomics),
-		API_CASE(local_operations),
-		API_CASE(other_types),
-		API_CASE(mixed_chains),
-		API_CASE(aborted),
-		API_CASE(extended_polling),
-		API_CASE(smallest_queue),
-		API_CASE(larger_than_the_share),
-		API_CASE(malformed),
-		API_CASE(not_asked_for),
-		API_CASE(events_of_requests),
-	};
-
-	return run_cases("raw_wqe", cases);
 }

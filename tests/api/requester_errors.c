@@ -142,26 +142,23 @@ static void sources_that_cannot_be_read(enum ibv_qp_type type)
 	assert_int_equal(ibv_dealloc_pd(domain), 0);
 }
 
-static void rc_sources(void **state)
+TEST(rc_sources)
 {
-	(void)state;
 	sources_that_cannot_be_read(IBV_QPT_RC);
 }
 
-static void uc_sources(void **state)
+TEST(uc_sources)
 {
-	(void)state;
 	sources_that_cannot_be_read(IBV_QPT_UC);
 }
 
-static void ud_sources(void **state)
+TEST(ud_sources)
 {
-	(void)state;
 	sources_that_cannot_be_read(IBV_QPT_UD);
 }
 
 /* The sink of a READ needs local write access. */
-static void sinks_that_cannot_be_written(void **state)
+TEST(sinks_that_cannot_be_written)
 {
 	struct ibv_mr *read_only = side_register(&client, 0, 4096, IBV_ACCESS_REMOTE_READ);
 	struct ibv_sge good = side_sge(&client, 5000, 50);
@@ -172,7 +169,6 @@ static void sinks_that_cannot_be_written(void **state)
 	};
 	struct ibv_send_wr wr;
 
-	(void)state;
 	open_pair(IBV_QPT_RC);
 	for (size_t i = 0; i < ARRAY_SIZE(bad); i++) {
 		struct ibv_sge list[] = {good, bad[i], good};
@@ -187,12 +183,11 @@ static void sinks_that_cannot_be_written(void **state)
 }
 
 /* The inline flag applies to sent data; the WQE of a READ cannot hold the response. */
-static void inline_sink(void **state)
+TEST(inline_sink)
 {
 	struct ibv_sge sge = side_sge(&client, 0, 32);
 	struct ibv_send_wr wr;
 
-	(void)state;
 	open_pair(IBV_QPT_RC);
 	wr = request(IBV_WR_RDMA_READ, &sge, 1);
 	wr.send_flags = IBV_SEND_INLINE;
@@ -233,14 +228,13 @@ static void message_of_length(enum ibv_qp_type type, enum ibv_wr_opcode opcode, 
 }
 
 /* ibv_query_port(3), max_msg_sz: longer messages fail, even if the sum of the pieces exceeds 32 bits. */
-static void longer_than_a_message(void **state)
+TEST(longer_than_a_message)
 {
 	static const enum ibv_wr_opcode opcodes[] = {IBV_WR_SEND, IBV_WR_RDMA_WRITE, IBV_WR_RDMA_READ};
 	void *memory = mmap(NULL, REGION, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	struct ibv_mr *mr = ibv_reg_mr(client.pd, memory, REGION, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_ON_DEMAND);
 	struct ibv_port_attr port;
 
-	(void)state;
 	assert_non_null(mr);
 	assert_int_equal(ibv_query_port(client.context, 1, &port), 0);
 	for (size_t o = 0; o < ARRAY_SIZE(opcodes); o++)
@@ -253,13 +247,12 @@ static void longer_than_a_message(void **state)
 }
 
 /* A datagram is one packet of the port's MTU (IBTA C9-92). */
-static void longer_than_a_datagram(void **state)
+TEST(longer_than_a_datagram)
 {
 	struct ibv_port_attr port;
 	struct ibv_sge sge;
 	struct ibv_send_wr wr;
 
-	(void)state;
 	assert_int_equal(ibv_query_port(client.context, 1, &port), 0);
 	open_pair(IBV_QPT_UD);
 	for (int i = 0; i < 2; i++) {
@@ -285,7 +278,7 @@ static void foreign_operations(enum ibv_qp_type type, const enum ibv_wr_opcode *
 }
 
 /* The table of ibv_post_send(3). */
-static void operations_of_other_transports(void **state)
+TEST(operations_of_other_transports)
 {
 	static const enum ibv_wr_opcode not_uc[] = {IBV_WR_RDMA_READ, IBV_WR_ATOMIC_CMP_AND_SWP,
 						    IBV_WR_ATOMIC_FETCH_AND_ADD};
@@ -294,38 +287,19 @@ static void operations_of_other_transports(void **state)
 						    IBV_WR_LOCAL_INV,    IBV_WR_ATOMIC_FETCH_AND_ADD,
 						    IBV_WR_SEND_WITH_INV};
 
-	(void)state;
 	foreign_operations(IBV_QPT_UC, not_uc, ARRAY_SIZE(not_uc));
 	foreign_operations(IBV_QPT_UD, not_ud, ARRAY_SIZE(not_ud));
 }
 
 /* A local operation that fails: invalidating a region (mlx5-formats 6, point 37). */
-static void local_invalidate_of_a_region(void **state)
+TEST(local_invalidate_of_a_region)
 {
 	struct ibv_send_wr wr = {.opcode = IBV_WR_LOCAL_INV};
 
-	(void)state;
 	for (int type = 0; type < 2; type++) {
 		open_pair(type ? IBV_QPT_UC : IBV_QPT_RC);
 		wr.invalidate_rkey = client.mr->rkey;
 		expect_fails(&wr, IBV_WC_MW_BIND_ERR);
 		expect_write(&pair, view_memory(&client, 0, 8), view_memory(&server, 0, 8), IBV_WC_SUCCESS);
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		API_CASE(rc_sources),
-		API_CASE(uc_sources),
-		API_CASE(ud_sources),
-		API_CASE(sinks_that_cannot_be_written),
-		API_CASE(inline_sink),
-		API_CASE(longer_than_a_message),
-		API_CASE(longer_than_a_datagram),
-		API_CASE(operations_of_other_transports),
-		API_CASE(local_invalidate_of_a_region),
-	};
-
-	return run_cases("requester_errors", tests);
 }

@@ -118,9 +118,8 @@ static void open_pair(enum ibv_qp_type type, unsigned int access, uint8_t max_de
  * ibv_modify_qp(3), qp_access_flags: "mask of enabled remote access operations"; another one "is not supported by this
  * receive queue", which is an invalid request (IBTA 11.6.2, Remote Invalid Request Error).
  */
-static void operation_not_enabled(void **state)
+TEST(operation_not_enabled)
 {
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(remote_operations); i++) {
 		struct ibv_send_wr wr =
 			request(remote_operations[i].opcode, server.mr->rkey, side_address(&server, 64));
@@ -135,12 +134,11 @@ static void operation_not_enabled(void **state)
  * max_dest_rd_atomic: "number of responder resources"; none: "insufficient buffering to receive a new RDMA or Atomic
  * Operation request" is an invalid request (IBTA 11.6.2, Remote Invalid Request Error).
  */
-static void no_responder_resources(void **state)
+TEST(no_responder_resources)
 {
 	static const enum ibv_wr_opcode opcodes[] = {IBV_WR_RDMA_READ, IBV_WR_ATOMIC_CMP_AND_SWP,
 						     IBV_WR_ATOMIC_FETCH_AND_ADD};
 
-	(void)state;
 	open_pair(IBV_QPT_RC, SIDE_REMOTE, 0);
 	for (size_t i = 0; i < ARRAY_SIZE(opcodes); i++) {
 		struct ibv_send_wr wr = request(opcodes[i], server.mr->rkey, side_address(&server, 64));
@@ -152,12 +150,11 @@ static void no_responder_resources(void **state)
 }
 
 /* A responder that is in RTR, or draining, rejects them as well. */
-static void in_every_state_that_receives(void **state)
+TEST(in_every_state_that_receives)
 {
 	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_SQD};
 	struct ibv_send_wr wr = request(IBV_WR_RDMA_WRITE, 0xdeadbeef, side_address(&server, 0));
 
-	(void)state;
 	expect_error(ibv_modify_qp(pair.server.qp, &attr, IBV_QP_STATE), 0);
 	expect_refused(&wr, NULL, 0, &access_error);
 
@@ -198,12 +195,11 @@ static void all_refused(const char *what, unsigned int rights, uint32_t rkey, ui
 	}
 }
 
-static void region_without_the_right(void **state)
+TEST(region_without_the_right)
 {
 	static const unsigned int rights[] = {IBV_ACCESS_REMOTE_WRITE, IBV_ACCESS_REMOTE_READ,
 					      IBV_ACCESS_REMOTE_ATOMIC};
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(rights); i++) {
 		struct ibv_mr *mr = side_register(&server, 0, 4096, SIDE_ACCESS & ~rights[i]);
 
@@ -211,7 +207,7 @@ static void region_without_the_right(void **state)
 	}
 }
 
-static void keys_that_lead_nowhere(void **state)
+TEST(keys_that_lead_nowhere)
 {
 	struct ibv_pd *domain = ibv_alloc_pd(server.context);
 	struct ibv_mr *foreign = ibv_reg_mr(domain, server.memory, 4096, SIDE_ACCESS);
@@ -219,7 +215,6 @@ static void keys_that_lead_nowhere(void **state)
 	uint32_t old = gone->rkey;
 	uint64_t address = side_address(&server, 64);
 
-	(void)state;
 	side_deregister(&server, gone);
 	assert_non_null(foreign);
 	all_refused("rkey 0", SIDE_REMOTE, 0, address);
@@ -231,11 +226,10 @@ static void keys_that_lead_nowhere(void **state)
 	assert_int_equal(ibv_dealloc_pd(domain), 0);
 }
 
-static void outside_of_the_region(void **state)
+TEST(outside_of_the_region)
 {
 	struct ibv_mr *mr = side_register(&server, 4096, 4096, SIDE_ACCESS);
 
-	(void)state;
 	all_refused("before the start", SIDE_REMOTE, mr->rkey, side_address(&server, 4096 - 8));
 	all_refused("at the end", SIDE_REMOTE, mr->rkey, side_address(&server, 8192));
 	all_refused("across the end", SIDE_REMOTE & ~IBV_ACCESS_REMOTE_ATOMIC, mr->rkey,
@@ -251,13 +245,12 @@ static void outside_of_the_region(void **state)
  * A message of many packets of which only the last byte is outside the region: none of it is written, and it consumes
  * no receive (IBTA C9-82).
  */
-static void last_byte_of_a_long_message(void **state)
+TEST(last_byte_of_a_long_message)
 {
 	struct ibv_mr *mr = side_register(&server, 0, 20000, SIDE_ACCESS);
 	struct ibv_sge all = side_sge(&client, 0, 20001);
 	struct ibv_send_wr wr;
 
-	(void)state;
 	for (int i = 0; i < 3; i++) {
 		wr = request(remote_operations[i].opcode, mr->rkey, side_address(&server, 0));
 		wr.sg_list = &all;
@@ -266,9 +259,8 @@ static void last_byte_of_a_long_message(void **state)
 }
 
 /* IBTA C9-94: an atomic works on an aligned address. */
-static void unaligned_atomics(void **state)
+TEST(unaligned_atomics)
 {
-	(void)state;
 	for (uint64_t off = 1; off < 8; off++)
 		for (int i = 3; i < 5; i++) {
 			struct ibv_send_wr wr =
@@ -295,18 +287,17 @@ static void send_refused(const char *what, uint32_t length, struct ibv_sge *rece
 	}
 }
 
-static void receive_too_short(void **state)
+TEST(receive_too_short)
 {
 	struct ibv_sge list[] = {side_sge(&server, 0, 100), side_sge(&server, 300, 0), side_sge(&server, 500, 27)};
 	struct ibv_sge page = side_sge(&server, 0, 4096);
 
-	(void)state;
 	send_refused("one byte", 128, list, 3, &too_short);
 	send_refused("one byte of many packets", 4097, &page, 1, &too_short);
 	send_refused("no room at all", 1, NULL, 0, &too_short);
 }
 
-static void receive_with_a_bad_key(void **state)
+TEST(receive_with_a_bad_key)
 {
 	struct ibv_pd *domain = ibv_alloc_pd(server.context);
 	struct ibv_mr *foreign = ibv_reg_mr(domain, server.memory, 4096, IBV_ACCESS_LOCAL_WRITE);
@@ -325,7 +316,6 @@ static void receive_with_a_bad_key(void **state)
 		{"past 2^64", UINT64_MAX - 50, server.mr->lkey},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(bad); i++) {
 		struct ibv_sge list[] = {good, {bad[i].address, 100, bad[i].lkey}, good};
 
@@ -369,7 +359,7 @@ static void invalidate_refused(const char *what, uint32_t rkey)
 	pair_renew(&pair);
 }
 
-static void invalidate_of_a_key_that_does_not_allow_it(void **state)
+TEST(invalidate_of_a_key_that_does_not_allow_it)
 {
 	struct ibv_mr *other = side_register(&server, 0, 4096, SIDE_ACCESS);
 	struct ibv_mw *type_1 = side_alloc_mw(&server, IBV_MW_TYPE_1), *type_2 = side_alloc_mw(&server, IBV_MW_TYPE_2);
@@ -382,7 +372,6 @@ static void invalidate_of_a_key_that_does_not_allow_it(void **state)
 	struct ibv_sge list[] = {side_sge(&server, 0, 100)};
 	struct mlx5dv_mkey *mkey = side_create_mkey(&server, 4, NULL);
 
-	(void)state;
 	invalidate_refused("no such key", 0xdeadbeef);
 	invalidate_refused("memory region", other->rkey);
 	invalidate_refused("unbound window", type_2->rkey);
@@ -422,13 +411,12 @@ static void expect_dropped(struct ibv_send_wr *wr)
 	note_clear();
 }
 
-static void uc_drops_writes(void **state)
+TEST(uc_drops_writes)
 {
 	struct ibv_mr *no_write = side_register(&server, 0, 4096, SIDE_ACCESS & ~IBV_ACCESS_REMOTE_WRITE);
 	const uint32_t rkeys[] = {0xdeadbeef, no_write->rkey, server.mr->rkey ^ 1};
 	struct ibv_send_wr wr;
 
-	(void)state;
 	for (int i = 0; i < 2; i++) {
 		open_pair(IBV_QPT_UC, SIDE_REMOTE, 0);
 		for (size_t k = 0; k < ARRAY_SIZE(rkeys); k++) {
@@ -444,14 +432,13 @@ static void uc_drops_writes(void **state)
 }
 
 /* A SEND without a receive is lost; the next one is not. */
-static void uc_drops_sends_without_receive(void **state)
+TEST(uc_drops_sends_without_receive)
 {
 	struct ibv_sge first = side_sge(&client, 0, 64), second = side_sge(&client, 64, 64),
 		       receive = side_sge(&server, 0, 64);
 	struct ibv_send_wr wr = {
 		.sg_list = &first, .num_sge = 1, .opcode = IBV_WR_SEND, .send_flags = IBV_SEND_SIGNALED};
 
-	(void)state;
 	open_pair(IBV_QPT_UC, 0, 0);
 	post_send(&pair.client, &wr);
 	expect_completion(&pair.client, 0, IBV_WC_SEND);
@@ -466,12 +453,11 @@ static void uc_drops_sends_without_receive(void **state)
 }
 
 /* IBTA 9.9.3, class D: a message too long for its receive is dropped, and the receive takes the next one. */
-static void uc_message_too_long(void **state)
+TEST(uc_message_too_long)
 {
 	struct ibv_sge source = side_sge(&client, 0, 5000), receive = side_sge(&server, 0, 64);
 	struct ibv_send_wr fits = {.sg_list = &source, .num_sge = 1, .opcode = IBV_WR_SEND};
 
-	(void)state;
 	open_pair(IBV_QPT_UC, 0, 0);
 	post_receive(&pair.server, RECEIVE, &receive, 1);
 	for (uint32_t length = 5000; length > 64; length /= 2) {
@@ -492,13 +478,12 @@ static void uc_message_too_long(void **state)
 }
 
 /* A receive with memory that cannot be written completes in error, and the QP enters ERR; the sender is not notified. */
-static void uc_bad_receive(void **state)
+TEST(uc_bad_receive)
 {
 	struct ibv_sge source = side_sge(&client, 0, 64), receive = {side_address(&server, 0), 64, 0xdeadbeef};
 	struct ibv_send_wr wr = {
 		.sg_list = &source, .num_sge = 1, .opcode = IBV_WR_SEND, .send_flags = IBV_SEND_SIGNALED};
 
-	(void)state;
 	open_pair(IBV_QPT_UC, 0, 0);
 	post_receive(&pair.server, RECEIVE, &receive, 1);
 	post_receive(&pair.server, NEXT_RECEIVE, NULL, 0);
@@ -509,27 +494,4 @@ static void uc_bad_receive(void **state)
 	expect_status(&pair.server, NEXT_RECEIVE, IBV_WC_WR_FLUSH_ERR);
 	expect_state(&pair.server, IBV_QPS_ERR);
 	side_compare(&server);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		API_CASE(operation_not_enabled),
-		API_CASE(no_responder_resources),
-		API_CASE(in_every_state_that_receives),
-		API_CASE(region_without_the_right),
-		API_CASE(keys_that_lead_nowhere),
-		API_CASE(outside_of_the_region),
-		API_CASE(last_byte_of_a_long_message),
-		API_CASE(unaligned_atomics),
-		API_CASE(receive_too_short),
-		API_CASE(receive_with_a_bad_key),
-		API_CASE(invalidate_of_a_key_that_does_not_allow_it),
-		API_CASE(uc_drops_writes),
-		API_CASE(uc_drops_sends_without_receive),
-		API_CASE(uc_message_too_long),
-		API_CASE(uc_bad_receive),
-	};
-
-	return run_cases("responder_errors", tests);
 }

@@ -107,11 +107,10 @@ static size_t tries(double *at, size_t most)
 	return found;
 }
 
-static void number_of_tries(void **state)
+TEST(number_of_tries)
 {
 	double at[16];
 
-	(void)state;
 	for (uint8_t retries = 0; retries < 8; retries++) {
 		note("retry_cnt %u", retries);
 		open_without_peer(MS_4, retries);
@@ -141,20 +140,18 @@ static void expect_duration(uint8_t timeout, uint8_t retries)
 		MEASUREMENTS, took);
 }
 
-static void timeouts(void **state)
+TEST(timeouts)
 {
-	(void)state;
 	for (uint8_t timeout = 1; timeout <= 16; timeout++)
 		expect_duration(timeout, 1);
 	expect_duration(13, 7);
 }
 
 /* timeout 0: the request waits forever, until the program ends it. */
-static void without_timeout(void **state)
+TEST(without_timeout)
 {
 	struct ibv_qp_attr error = {.qp_state = IBV_QPS_ERR};
 
-	(void)state;
 	open_without_peer(0, 0);
 	post(IBV_WR_SEND, SENDS, 0, 64, 0);
 	post(IBV_WR_SEND, SENDS + 1, 0, 64, 0);
@@ -179,11 +176,10 @@ static void expect_gives_up(const char *why)
 	note_clear();
 }
 
-static void peers_that_are_not_there(void **state)
+TEST(peers_that_are_not_there)
 {
 	struct ibv_qp_attr error = {.qp_state = IBV_QPS_ERR};
 
-	(void)state;
 	open_without_peer(MS_4, 1);
 	expect_gives_up("in RESET");
 	open_without_peer(MS_4, 1);
@@ -202,11 +198,10 @@ static void peers_that_are_not_there(void **state)
 }
 
 /* A request waits for a receive of the peer, which is then destroyed. */
-static void a_peer_that_dies(void **state)
+TEST(a_peer_that_dies)
 {
 	struct pair_options options = pair_defaults(IBV_QPT_RC);
 
-	(void)state;
 	options.timeout = MS_4;
 	options.retry_cnt = 2;
 	options.min_rnr_timer = 20; /* 10 ms */
@@ -270,11 +265,10 @@ static struct ibv_qp_attr right_way(void)
 	};
 }
 
-static void addresses_that_lead_elsewhere(void **state)
+TEST(addresses_that_lead_elsewhere)
 {
 	struct ibv_qp_attr attr;
 
-	(void)state;
 	/* First the right attributes, which work. */
 	create_pair(MS_4, 1);
 	attr = right_way();
@@ -310,13 +304,12 @@ static void addresses_that_lead_elsewhere(void **state)
 	expect_idle(&pair.server);
 }
 
-static void a_peer_of_another_type(void **state)
+TEST(a_peer_of_another_type)
 {
 	struct pair_options options = pair_defaults(IBV_QPT_UC);
 	struct pair uc;
 	struct ibv_qp_attr attr;
 
-	(void)state;
 	pair_open(&uc, &client, &server, &options);
 	create_pair(MS_4, 1);
 	attr = right_way();
@@ -332,11 +325,10 @@ static void a_peer_of_another_type(void **state)
  * Sequence numbers that do not match: no message is delivered, and no request succeeds. (PSNs lower by up to the number
  * of packets sent would look like retransmissions.)
  */
-static void sequence_numbers_that_do_not_match(void **state)
+TEST(sequence_numbers_that_do_not_match)
 {
 	static const uint32_t wrong[] = {PEER_RQ_PSN + 1, PEER_RQ_PSN + 1000, PEER_RQ_PSN - 10, PEER_RQ_PSN - 1000, 0};
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(wrong); i++) {
 		struct ibv_qp_attr attr;
 
@@ -355,12 +347,11 @@ static void sequence_numbers_that_do_not_match(void **state)
 /* ---- late answers and lost answers -------------------------------------------------------------------------- */
 
 /* All requests were sent before the peer was ready. It gets all of them, in order, once. */
-static void a_peer_that_comes_late(void **state)
+TEST(a_peer_that_comes_late)
 {
 	struct ibv_sge receive;
 	uint64_t before;
 
-	(void)state;
 	for (int round = 0; round < 5; round++) {
 		note("round %d", round);
 		side_stir(&client);
@@ -409,12 +400,11 @@ static void a_peer_that_comes_late(void **state)
 }
 
 /* At most max_rd_atomic READs are in flight: the third one is requested when the first response has arrived. */
-static void limit_of_reads_under_way(void **state)
+TEST(limit_of_reads_under_way)
 {
 	struct pair_options options = pair_defaults(IBV_QPT_RC);
 	double at[16];
 
-	(void)state;
 	options.timeout = MS_268;
 	options.max_rd_atomic = 2;
 	pair_close(&pair);
@@ -435,12 +425,11 @@ static void limit_of_reads_under_way(void **state)
  * The server executes every request, but its responses go to a QP that does not exist. Retransmitted requests are not
  * executed again: one receive is consumed, an atomic is executed once.
  */
-static void answers_that_are_lost(void **state)
+TEST(answers_that_are_lost)
 {
 	struct ibv_qp_attr attr;
 	uint64_t value;
 
-	(void)state;
 	for (int atomic = 0; atomic < 2; atomic++) {
 		note(atomic ? "atomic" : "SEND");
 		create_pair(MS_4, 7);
@@ -473,18 +462,4 @@ static void answers_that_are_lost(void **state)
 		side_compare(&server);
 		expect_event(&server, IBV_EVENT_COMM_EST, pair.server.qp);
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		API_CASE(number_of_tries),        API_CASE(timeouts),
-		API_CASE(without_timeout),        API_CASE(peers_that_are_not_there),
-		API_CASE(a_peer_that_dies),       API_CASE(addresses_that_lead_elsewhere),
-		API_CASE(a_peer_of_another_type), API_CASE(sequence_numbers_that_do_not_match),
-		API_CASE(a_peer_that_comes_late), API_CASE(limit_of_reads_under_way),
-		API_CASE(answers_that_are_lost),
-	};
-
-	return run_cases("retry", tests);
 }

@@ -262,11 +262,10 @@ static const uint8_t *take(struct rings *rings, uint32_t index)
 
 /* ---- cases --------------------------------------------------------------------------------------------------------- */
 
-static void every_form(void **state)
+TEST(every_form)
 {
 	struct rings rings = rings_open(&pair.client);
 
-	(void)state;
 	/* Several laps of the ring, so that each WQE starts at many blocks, including the last one. */
 	for (uint32_t i = 0; i < 12 * FORMS; i++) {
 		const struct form *form = &forms[i % FORMS];
@@ -281,9 +280,8 @@ static void every_form(void **state)
 }
 
 /* The result is big-endian in the CQE only. */
-static void results_in_cqes(void **state)
+TEST(results_in_cqes)
 {
-	(void)state;
 	for (uint16_t size = 64; size <= 128; size *= 2) {
 		struct rings rings;
 
@@ -307,9 +305,8 @@ static void results_in_cqes(void **state)
 }
 
 /* As many bytes as fit into half of a CQE, and one more, which go to memory. */
-static void reads_into_cqes(void **state)
+TEST(reads_into_cqes)
 {
-	(void)state;
 	for (uint16_t size = 64; size <= 128; size *= 2) {
 		struct rings rings;
 
@@ -333,13 +330,12 @@ static void reads_into_cqes(void **state)
 }
 
 /* Without its own CQE, or with more than one piece of memory, the data goes to the addresses of the WQE. */
-static void impossible_cqe_fields(void **state)
+TEST(impossible_cqe_fields)
 {
 	struct rings rings;
 	struct wqe wqe;
 	uint32_t index;
 
-	(void)state;
 	open_scattering(128);
 	rings = rings_open(&pair.client);
 	set_target(&forms[0]);
@@ -369,13 +365,12 @@ static void impossible_cqe_fields(void **state)
 }
 
 /* The CQE of a failed request contains no response data. */
-static void refusals_bring_nothing(void **state)
+TEST(refusals_bring_nothing)
 {
 	struct rings rings;
 	struct mlx5_cqe64 cqe;
 	struct wqe wqe;
 
-	(void)state;
 	open_scattering(64);
 	rings = rings_open(&pair.client);
 	begin(&rings, &wqe, MLX5_OPCODE_RDMA_READ, 0, MLX5_WQE_CTRL_CQ_UPDATE);
@@ -392,11 +387,10 @@ static void refusals_bring_nothing(void **state)
 }
 
 /* ibv_poll_cq(3) copies data out of CQEs, also for WQEs that wrap the ring. */
-static void polling_copies(void **state)
+TEST(polling_copies)
 {
 	struct ibv_sge sge = side_sge(&client, RESULT, 8);
 
-	(void)state;
 	for (uint16_t size = 64; size <= 128; size *= 2) {
 		open_scattering(size);
 		side_stir(&server);
@@ -434,11 +428,10 @@ static void polling_copies(void **state)
 }
 
 /* MLX5_SCATTER_TO_CQE=0 overrides the flag. */
-static void variable_forbids_it(void **state)
+TEST(variable_forbids_it)
 {
 	struct rings rings;
 
-	(void)state;
 	setenv("MLX5_SCATTER_TO_CQE", "0", 1);
 	open_scattering(128);
 	unsetenv("MLX5_SCATTER_TO_CQE");
@@ -453,12 +446,11 @@ static void variable_forbids_it(void **state)
  * mlx5-formats 1.3: a WQE with fence mode 2, 3 or 4 starts when the results of earlier atomics have arrived. A WRITE of
  * these results sends all of them, however many blocks were announced.
  */
-static void fences_after_atomics(void **state)
+TEST(fences_after_atomics)
 {
 	static const uint8_t modes[] = {0x40, 0x60, 0x80};
 	struct rings rings = rings_open(&pair.client);
 
-	(void)state;
 	for (uint32_t i = 0; i < 60; i++) {
 		uint64_t result[4], start = (uint64_t)i << 40 | 0xffffffff;
 		uint32_t last = 0;
@@ -496,12 +488,11 @@ static void fences_after_atomics(void **state)
  * Corrupted WQEs, each followed by a good READ: the READ completes, or one of the two fails, the scatter bits of the
  * CQE fit its kind, and no memory outside the regions is accessed.
  */
-static void spoilt_requests(void **state)
+TEST(spoilt_requests)
 {
 	struct rings rings;
 	uint32_t random = 7, refused = 0;
 
-	(void)state;
 	open_scattering(128);
 	rings = rings_open(&pair.client);
 	for (uint32_t i = 0; i < 300; i++) {
@@ -538,21 +529,4 @@ static void spoilt_requests(void **state)
 	memcpy(client.expected, client.memory, SIDE_BYTES);
 	memcpy(server.expected, server.memory, SIDE_BYTES);
 	close_scattering();
-}
-
-int main(void)
-{
-	const struct CMUnitTest cases[] = {
-		API_CASE(every_form),
-		API_CASE(results_in_cqes),
-		API_CASE(reads_into_cqes),
-		API_CASE(impossible_cqe_fields),
-		API_CASE(refusals_bring_nothing),
-		API_CASE(polling_copies),
-		API_CASE(variable_forbids_it),
-		API_CASE(fences_after_atomics),
-		API_CASE(spoilt_requests),
-	};
-
-	return run_cases("ring_atomics", cases);
 }

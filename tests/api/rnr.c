@@ -85,35 +85,31 @@ static void expect_retries(uint8_t retries, uint8_t code, enum ibv_wr_opcode opc
 		MEASUREMENTS, most, took);
 }
 
-static void number_of_retries(void **state)
+TEST(number_of_retries)
 {
-	(void)state;
 	for (uint8_t retries = 0; retries < 5; retries++)
 		expect_retries(retries, MS_123, retries % 2 ? IBV_WR_RDMA_WRITE_WITH_IMM : IBV_WR_SEND,
 			       (retries + 1) * rnr_timer[MS_123]);
 }
 
-static void most_retries(void **state)
+TEST(most_retries)
 {
-	(void)state;
 	expect_retries(6, MS_82, IBV_WR_SEND, 7 * rnr_timer[MS_82]);
 }
 
 /* All codes; measurements of the longest ones must not reach the next longer code, none the next shorter one. */
-static void timer_codes(void **state)
+TEST(timer_codes)
 {
-	(void)state;
 	for (uint8_t code = 0; code < 32; code++)
 		expect_retries(1, code, IBV_WR_SEND, 1.25 * rnr_timer[code] + 60);
 }
 
 /* The receiver sets the timer, and may change it while it runs (ibv_modify_qp(3), RTS to RTS). */
-static void timer_is_the_receivers(void **state)
+TEST(timer_is_the_receivers)
 {
 	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_RTS, .min_rnr_timer = MS_1};
 	double took;
 
-	(void)state;
 	open_pair(1, MS_655);
 	expect_error(ibv_modify_qp(pair.server.qp, &attr, IBV_QP_STATE | IBV_QP_MIN_RNR_TIMER), 0);
 	took = time_to_fail(IBV_WR_SEND);
@@ -121,9 +117,8 @@ static void timer_is_the_receivers(void **state)
 }
 
 /* The sender fails; the receiver is unaffected, as it has received no message. */
-static void remaining_requests_after_a_failure(void **state)
+TEST(remaining_requests_after_a_failure)
 {
-	(void)state;
 	/* A timer that does not expire while the rest is posted. */
 	open_pair(1, MS_123);
 	post_receive(&pair.client, RECEIVES, NULL, 0);
@@ -141,9 +136,8 @@ static void remaining_requests_after_a_failure(void **state)
 }
 
 /* Each delivered message restores all retries. */
-static void progress_gives_retries_back(void **state)
+TEST(progress_gives_retries_back)
 {
-	(void)state;
 	open_pair(1, MS_123);
 	for (uint64_t i = 0; i < 4; i++) {
 		post(IBV_WR_SEND, SENDS + i, 0, 64, 0);
@@ -156,11 +150,10 @@ static void progress_gives_retries_back(void **state)
 }
 
 /* retry_cnt and timeout count missing responses; an RNR NAK is a response. */
-static void retries_of_the_other_kind_are_not_spent(void **state)
+TEST(retries_of_the_other_kind_are_not_spent)
 {
 	struct pair_options options = pair_defaults(IBV_QPT_RC);
 
-	(void)state;
 	options.min_rnr_timer = MS_10;
 	options.retry_cnt = 0;
 	options.timeout = 1; /* 8 us */
@@ -177,9 +170,8 @@ static void retries_of_the_other_kind_are_not_spent(void **state)
 /* ---- continuing --------------------------------------------------------------------------------------------- */
 
 /* 7: retry forever. The device's timer retries; the thread only polls. */
-static void forever_until_a_receive_is_posted(void **state)
+TEST(forever_until_a_receive_is_posted)
 {
-	(void)state;
 	open_pair(FOREVER, MS_1);
 	post(IBV_WR_SEND, SENDS, 0, 5000, 0);
 	sleep_ms(300); /* 200 times */
@@ -217,13 +209,12 @@ static void sleep_until_completion(struct endpoint *endpoint)
 	ibv_ack_cq_events(cq, 1);
 }
 
-static void a_receive_of_another_thread(void **state)
+TEST(a_receive_of_another_thread)
 {
 	struct pair_options options = pair_defaults(IBV_QPT_RC);
 	pthread_t thread;
 	void *result;
 
-	(void)state;
 	options.channel = true;
 	options.min_rnr_timer = MS_1;
 	pair_replace(&pair, &options);
@@ -251,7 +242,7 @@ static void a_receive_of_another_thread(void **state)
 	memcpy(server.expected + 100, client.expected, 5000);
 }
 
-static void a_receive_of_an_srq(void **state)
+TEST(a_receive_of_an_srq)
 {
 	struct ibv_srq_init_attr attr = {.attr = {.max_wr = 15, .max_sge = 1}};
 	struct ibv_srq *srq = ibv_create_srq(server.pd, &attr);
@@ -259,7 +250,6 @@ static void a_receive_of_an_srq(void **state)
 	struct ibv_sge sge = side_sge(&server, 100, 64);
 	struct ibv_recv_wr wr = {.wr_id = RECEIVES, .sg_list = &sge, .num_sge = 1}, *bad;
 
-	(void)state;
 	assert_non_null(srq);
 	options.srq = srq;
 	options.min_rnr_timer = MS_1;
@@ -284,9 +274,8 @@ static void a_receive_of_an_srq(void **state)
 }
 
 /* Later requests wait too, and execute in order, each once. */
-static void order_is_kept(void **state)
+TEST(order_is_kept)
 {
-	(void)state;
 	open_pair(FOREVER, MS_1);
 	receive(RECEIVES, 0, 100);
 	post(IBV_WR_SEND, SENDS, 0, 100, 0); /* the only one with a receive */
@@ -325,12 +314,11 @@ static void order_is_kept(void **state)
 }
 
 /* A waiting connection blocks neither another connection nor its own opposite direction. */
-static void others_go_on(void **state)
+TEST(others_go_on)
 {
 	struct pair_options options = pair_defaults(IBV_QPT_RC);
 	struct pair other;
 
-	(void)state;
 	open_pair(FOREVER, MS_655);
 	post(IBV_WR_SEND, SENDS, 0, 64, 0);
 	pair_open(&other, &client, &server, &options);
@@ -351,11 +339,10 @@ static void others_go_on(void **state)
 }
 
 /* RESET, or destroying the QP, ends the wait: no waiting message arrives after the QP is reused. */
-static void reset_ends_the_wait(void **state)
+TEST(reset_ends_the_wait)
 {
 	struct ibv_qp_attr reset = {.qp_state = IBV_QPS_RESET};
 
-	(void)state;
 	for (int round = 0; round < 20; round++) {
 		open_pair(FOREVER, MS_1);
 		post(IBV_WR_SEND, SENDS, 0, 64, 0);
@@ -371,25 +358,4 @@ static void reset_ends_the_wait(void **state)
 		assert_int_equal(expect_completion(&pair.server, RECEIVES, IBV_WC_RECV).byte_len, 0);
 		post(IBV_WR_SEND, SENDS, 0, 64, 0);
 	} /* open_pair() destroys it while it waits */
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		API_CASE(number_of_retries),
-		API_CASE(most_retries),
-		API_CASE(timer_codes),
-		API_CASE(timer_is_the_receivers),
-		API_CASE(remaining_requests_after_a_failure),
-		API_CASE(progress_gives_retries_back),
-		API_CASE(retries_of_the_other_kind_are_not_spent),
-		API_CASE(forever_until_a_receive_is_posted),
-		API_CASE(a_receive_of_another_thread),
-		API_CASE(a_receive_of_an_srq),
-		API_CASE(order_is_kept),
-		API_CASE(others_go_on),
-		API_CASE(reset_ends_the_wait),
-	};
-
-	return run_cases("rnr", tests);
 }

@@ -4,23 +4,15 @@
  * treats the number as unused. It repeats the lookup when one of its requests times out, and when a request of the peer
  * arrives.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "test_case.h"
 
 #include <fcntl.h>
 #include <signal.h>
-#include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <time.h>
-#include <unistd.h>
 #include <infiniband/verbs.h>
 
 enum { WITHIN_S = 20, TIMEOUT = 12 /* 17 ms */, VALUE = 0x12345678 };
@@ -212,23 +204,19 @@ static void both_ways(int first)
 	munmap(board, sizeof(*board));
 }
 
-static void after_a_time_out(void **state)
+TEST(after_a_time_out)
 {
-	(void)state;
 	both_ways(0);
 }
 
-static void when_the_peer_comes(void **state)
+TEST(when_the_peer_comes)
 {
-	(void)state;
 	both_ways(1);
 }
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(after_a_time_out), cmocka_unit_test(when_the_peer_comes)};
-
 	setenv("SOFTHCA_LINK", "auto", 1);
 	setenv("SOFTHCA_GIDS", "loopback", 1);
-	return cmocka_run_group_tests_name("api/route_again", tests, NULL, NULL);
+	return run_cases();
 }

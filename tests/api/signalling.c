@@ -29,11 +29,10 @@ static void post(enum ibv_wr_opcode opcode, uint64_t wr_id, unsigned int flags)
 
 /* ---- signalled and unsignalled ------------------------------------------------------------------------------ */
 
-static void all_are_signalled(void **state)
+TEST(all_are_signalled)
 {
 	struct pair_options options = pair.options;
 
-	(void)state;
 	options.sq_sig_all = true;
 	for (int type = 0; type < 2; type++) {
 		options.type = type ? IBV_QPT_UC : IBV_QPT_RC;
@@ -52,13 +51,12 @@ static void all_are_signalled(void **state)
  * A queue is full while the completions that would free max_send_wr requests are not polled: a written but unpolled
  * completion frees nothing. Many laps of the ring, with signalled requests at every distance.
  */
-static void unsignalled_take_room(void **state)
+TEST(unsignalled_take_room)
 {
 	uint32_t most, distance = 1;
 	struct ibv_send_wr extra = a_write(999, IBV_SEND_SIGNALED), *bad;
 	struct pair_options options = pair.options;
 
-	(void)state;
 	options.max_send_wr = 7;
 	pair_replace(&pair, &options);
 	most = pair.client.cap.max_send_wr;
@@ -86,13 +84,12 @@ static void unsignalled_take_room(void **state)
 }
 
 /* A list is posted up to the request that does not fit, which bad_wr points to. */
-static void a_list_that_does_not_fit(void **state)
+TEST(a_list_that_does_not_fit)
 {
 	struct ibv_send_wr list[100], *bad = NULL;
 	struct pair_options options = pair.options;
 	uint32_t most;
 
-	(void)state;
 	options.max_send_wr = 7;
 	pair_replace(&pair, &options);
 	most = pair.client.cap.max_send_wr;
@@ -171,11 +168,10 @@ static void solicits(enum ibv_wr_opcode opcode, enum ibv_wc_opcode sent, enum ib
 	memcpy(server.expected, server.memory, 40); /* headers of datagrams */
 }
 
-static void solicited_events(void **state)
+TEST(solicited_events)
 {
 	static const enum ibv_qp_type types[] = {IBV_QPT_RC, IBV_QPT_UC, IBV_QPT_UD};
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(types); i++) {
 		open_with_channels(types[i]);
 		solicits(IBV_WR_SEND, IBV_WC_SEND, IBV_WC_RECV);
@@ -186,12 +182,11 @@ static void solicited_events(void **state)
 }
 
 /* "If the status is not successful": a failed send also raises an event on a CQ armed for solicited events only. */
-static void errors_are_solicited(void **state)
+TEST(errors_are_solicited)
 {
 	struct ibv_sge sge = side_sge(&client, 0, 8);
 	struct ibv_send_wr wr = a_write(5, 0);
 
-	(void)state;
 	open_with_channels(IBV_QPT_RC);
 	post_receive(&pair.server, FIRST_RECEIVE, NULL, 0);
 	assert_int_equal(ibv_req_notify_cq(pair.client.cq, 1), 0);
@@ -212,7 +207,7 @@ static void errors_are_solicited(void **state)
  * "Set the fence indicator": the request waits for earlier READs and atomics, since it may send their results. All are posted
  * at once; the server must get the data that the READ fetched.
  */
-static void fenced_requests_use_the_data_read(void **state)
+TEST(fenced_requests_use_the_data_read)
 {
 	struct ibv_sge here = side_sge(&client, 0, 4000), word = side_sge(&client, 0, 8),
 		       receive = side_sge(&server, 30000, 4000);
@@ -237,7 +232,6 @@ static void fenced_requests_use_the_data_read(void **state)
 					  .send_flags = IBV_SEND_FENCE | IBV_SEND_SIGNALED},
 				 };
 
-	(void)state;
 	for (int round = 0; round < 50; round++) {
 		uint64_t value;
 
@@ -256,15 +250,4 @@ static void fenced_requests_use_the_data_read(void **state)
 		side_compare(&client);
 		side_compare(&server);
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		API_CASE(all_are_signalled),        API_CASE(unsignalled_take_room),
-		API_CASE(a_list_that_does_not_fit), API_CASE(solicited_events),
-		API_CASE(errors_are_solicited),     API_CASE(fenced_requests_use_the_data_read),
-	};
-
-	return run_cases("signalling", tests);
 }

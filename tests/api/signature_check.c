@@ -117,16 +117,14 @@ static void expect_guards(void)
 	expect_part(&crc64, (struct part){0, 8, MLX5DV_MKEY_SIG_BLOCK_BAD_GUARD});
 }
 
-static void bad_guard_man(void **state)
+TEST(bad_guard_man)
 {
-	(void)state;
 	if (in_profile("man", __func__))
 		expect_guards();
 }
 
-static void bad_guard_connectx(void **state)
+TEST(bad_guard_connectx)
 {
-	(void)state;
 	if (in_profile("connectx", __func__))
 		expect_guards();
 }
@@ -140,16 +138,14 @@ static void expect_tags(void)
 	expect_part(&dif_csum, (struct part){4, 4, MLX5DV_MKEY_SIG_BLOCK_BAD_REFTAG});
 }
 
-static void bad_tags_man(void **state)
+TEST(bad_tags_man)
 {
-	(void)state;
 	if (in_profile("man", __func__))
 		expect_tags();
 }
 
-static void bad_tags_connectx(void **state)
+TEST(bad_tags_connectx)
 {
-	(void)state;
 	if (in_profile("connectx", __func__))
 		expect_tags();
 }
@@ -187,27 +183,24 @@ static void expect_measured(bool connectx)
 	}
 }
 
-static void measured_values_man(void **state)
+TEST(measured_values_man)
 {
-	(void)state;
 	if (in_profile("man", __func__))
 		expect_measured(false);
 }
 
-static void measured_values_connectx(void **state)
+TEST(measured_values_connectx)
 {
-	(void)state;
 	if (in_profile("connectx", __func__))
 		expect_measured(true);
 }
 
 /* The guard detects a change of any bit of the data. */
-static void a_bit_of_the_data(void **state)
+TEST(a_bit_of_the_data)
 {
 	static const struct mlx5dv_sig_block_domain *const domains[] = {&crc32, &crc32c, &crc64, &dif, &dif_csum};
 	uint8_t computed[8];
 
-	(void)state;
 	open_pair();
 	for (size_t d = 0; d < ARRAY_SIZE(domains); d++) {
 		uint32_t extended = 512 + domain_field(domains[d]);
@@ -258,16 +251,14 @@ static void expect_offsets(void)
 	}
 }
 
-static void offsets_man(void **state)
+TEST(offsets_man)
 {
-	(void)state;
 	if (in_profile("man", __func__))
 		expect_offsets();
 }
 
-static void offsets_connectx(void **state)
+TEST(offsets_connectx)
 {
-	(void)state;
 	if (in_profile("connectx", __func__))
 		expect_offsets();
 }
@@ -276,11 +267,10 @@ static void offsets_connectx(void **state)
  * "The offset within the transfer … guaranteed to be a block boundary": for a transfer that begins inside a block, the
  * start of the next block; 0 for the block it begins in, which is checked on its way out.
  */
-static void offsets_of_a_transfer_inside_a_block(void **state)
+TEST(offsets_of_a_transfer_inside_a_block)
 {
 	enum { INSIDE = 100 };
 
-	(void)state;
 	open_pair();
 	for (uint32_t bad = 1; bad < BLOCKS; bad++) {
 		for (size_t i = 0; i < ARRAY_SIZE(ways); i++) {
@@ -324,13 +314,12 @@ static void transfer_list(enum ibv_wr_opcode opcode, struct ibv_sge *list, int c
 }
 
 /* Offsets count from the first byte of the message, whatever SGE or layout contains the key. */
-static void offsets_after_other_bytes(void **state)
+TEST(offsets_after_other_bytes)
 {
 	enum { HEAD = 37 };
 	struct mlx5dv_mkey *outer;
 	struct ibv_sge list[3];
 
-	(void)state;
 	open_pair();
 	outer = side_create_mkey(&server, 4, NULL);
 	list[0] = side_sge(&server, 100, HEAD);
@@ -365,14 +354,13 @@ static void offsets_after_other_bytes(void **state)
  * The bad block began before the message enters the key, after bytes of other SGEs: the error is reported where the
  * message enters the key. A key that continues in the next SGE is entered once.
  */
-static void offsets_of_a_key_entered_inside_a_block(void **state)
+TEST(offsets_of_a_key_entered_inside_a_block)
 {
 	enum { HEAD = 890, INSIDE = 100, ENTRY = 520 + INSIDE, BYTES = 3 * 520 - INSIDE };
 	struct mlx5dv_mkey *outer, *outermost;
 	struct ibv_sge rest, shapes[5][4];
 	const int counts[] = {2, 3, 4, 1, 1};
 
-	(void)state;
 	open_pair();
 	outer = side_create_mkey(&server, 4, NULL);
 	outermost = side_create_mkey(&server, 4, NULL);
@@ -415,9 +403,8 @@ static void offsets_of_a_key_entered_inside_a_block(void **state)
  * "If several errors are found, only a single error is reported in this priority". This applies within a block; of two
  * blocks, the first is reported.
  */
-static void priority(void **state)
+TEST(priority)
 {
-	(void)state;
 	open_pair();
 	for (int parts = 1; parts < 8; parts++) {
 		uint8_t *field = field_at(&dif, 1);
@@ -444,9 +431,8 @@ static void priority(void **state)
 	}
 }
 
-static void no_error(void **state)
+TEST(no_error)
 {
-	(void)state;
 	open_pair();
 	expect_key_good(mkey);
 	for (size_t i = 0; i < ARRAY_SIZE(ways); i++) {
@@ -458,11 +444,10 @@ static void no_error(void **state)
 }
 
 /* "The transfer operation itself may be completed successfully": data and, if passed on, fields arrive. */
-static void transfers_succeed_in_spite(void **state)
+TEST(transfers_succeed_in_spite)
 {
 	struct mlx5dv_sig_block_attr attr = {.mem = &dif, .wire = &dif, .check_mask = 0xff};
 
-	(void)state;
 	open_pair();
 	for (enum key_operation o = 0; o < KEY_OPERATIONS; o++) {
 		note("operation %d", o);
@@ -486,12 +471,11 @@ static void transfers_succeed_in_spite(void **state)
 
 /* ---- refused ---------------------------------------------------------------------------------------------------- */
 
-static void keys_without_signatures(void **state)
+TEST(keys_without_signatures)
 {
 	struct mlx5dv_mkey *plain;
 	struct mlx5dv_mkey_err err, untouched;
 
-	(void)state;
 	open_pair();
 	plain = side_create_mkey(&server, 4, NULL);
 	memset(&err, 0x5a, sizeof(err));
@@ -503,12 +487,11 @@ static void keys_without_signatures(void **state)
 
 /* ---- several keys ----------------------------------------------------------------------------------------------- */
 
-static void each_key_has_its_own(void **state)
+TEST(each_key_has_its_own)
 {
 	enum { KEYS = 8 };
 	struct mlx5dv_mkey *keys[KEYS];
 
-	(void)state;
 	open_pair();
 	for (int i = 0; i < KEYS; i++)
 		keys[i] = side_create_signed_mkey(&server, 3);
@@ -521,29 +504,4 @@ static void each_key_has_its_own(void **state)
 	for (int i = 0; i < KEYS; i++)
 		expect_key_bad(keys[i], MLX5DV_MKEY_SIG_BLOCK_BAD_APPTAG, &dif, 0, 0, 0x5678 ^ (uint64_t)(1 + i),
 			       0x5678);
-}
-
-int main(void)
-{
-	const struct CMUnitTest cases[] = {
-		API_CASE(bad_guard_man),
-		API_CASE(bad_guard_connectx),
-		API_CASE(bad_tags_man),
-		API_CASE(bad_tags_connectx),
-		API_CASE(measured_values_man),
-		API_CASE(measured_values_connectx),
-		API_CASE(a_bit_of_the_data),
-		API_CASE(offsets_man),
-		API_CASE(offsets_connectx),
-		API_CASE(offsets_of_a_transfer_inside_a_block),
-		API_CASE(offsets_after_other_bytes),
-		API_CASE(offsets_of_a_key_entered_inside_a_block),
-		API_CASE(priority),
-		API_CASE(no_error),
-		API_CASE(transfers_succeed_in_spite),
-		API_CASE(keys_without_signatures),
-		API_CASE(each_key_has_its_own),
-	};
-
-	return run_cases("signature_check", cases);
 }

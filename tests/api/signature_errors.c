@@ -69,9 +69,8 @@ static void configure(uint32_t flags)
  * "The first of these errors is reported to the MKEY and kept there until application software queries it": neither a
  * later block nor a later transfer replaces it. After a query the next error is reported; no configuration is needed.
  */
-static void the_first_is_kept_man(void **state)
+TEST(the_first_is_kept_man)
 {
-	(void)state;
 	if (!in_profile("man", __func__))
 		return;
 	open_pair();
@@ -104,14 +103,13 @@ static void invalidate(void)
  * "kept there until application software queries it": with its type, values and offset, whatever the new configuration
  * of the key.
  */
-static void kept_through_configurations_man(void **state)
+TEST(kept_through_configurations_man)
 {
 	static const struct mlx5dv_sig_block_attr others[] = {
 		{.wire = &crc32, .check_mask = 0xff},
 		{.mem = &crc32, .check_mask = 0xff},
 	};
 
-	(void)state;
 	if (!in_profile("man", __func__))
 		return;
 	open_pair();
@@ -136,9 +134,8 @@ static void kept_through_configurations_man(void **state)
 }
 
 /* The key reports the first error found after it was configured, once an error was polled. */
-static void the_last_polled_is_kept_connectx(void **state)
+TEST(the_last_polled_is_kept_connectx)
 {
-	(void)state;
 	if (!in_profile("connectx", __func__))
 		return;
 	open_pair();
@@ -162,11 +159,10 @@ static void the_last_polled_is_kept_connectx(void **state)
 }
 
 /* An error survives the configuration of the key; it is decoded with the current domains. */
-static void read_as_configured_connectx(void **state)
+TEST(read_as_configured_connectx)
 {
 	struct mlx5dv_mkey_err err;
 
-	(void)state;
 	if (!in_profile("connectx", __func__))
 		return;
 	open_pair();
@@ -213,13 +209,12 @@ static void read_by_peer(const struct mlx5dv_mkey *key)
  * message from a peer (if this was a remote MKEY)". The message may come through another QP with another CQ; the CQ of
  * the QP by which the peer used the key is not polled.
  */
-static void known_by_a_message_man(void **state)
+TEST(known_by_a_message_man)
 {
 	struct ibv_send_wr message = {.wr_id = 6, .opcode = IBV_WR_SEND, .send_flags = IBV_SEND_SIGNALED};
 	struct pair_options options = signed_options();
 	struct pair other;
 
-	(void)state;
 	if (!in_profile("man", __func__))
 		return;
 	open_pair();
@@ -238,12 +233,11 @@ static void known_by_a_message_man(void **state)
 }
 
 /* A local key: after the completion of a later request, or a message from the peer that the data arrived. */
-static void known_without_a_completion_man(void **state)
+TEST(known_without_a_completion_man)
 {
 	struct ibv_send_wr wr, empty = {.wr_id = 6, .opcode = IBV_WR_SEND};
 	struct ibv_sge sge;
 
-	(void)state;
 	if (!in_profile("man", __func__))
 		return;
 	open_pair();
@@ -261,12 +255,11 @@ static void known_without_a_completion_man(void **state)
 }
 
 /* "the respected completion" is enough, and an adapter's key reports nothing before it. */
-static void known_with_the_completion_connectx(void **state)
+TEST(known_with_the_completion_connectx)
 {
 	struct ibv_send_wr wr, message = {.wr_id = 6, .opcode = IBV_WR_SEND, .send_flags = IBV_SEND_SIGNALED};
 	struct ibv_sge sge;
 
-	(void)state;
 	if (!in_profile("connectx", __func__))
 		return;
 	open_pair();
@@ -289,12 +282,11 @@ static void known_with_the_completion_connectx(void **state)
 }
 
 /* Configuring a key without polling its error does not reset the device's record that it reported one. */
-static void configured_before_polling_connectx(void **state)
+TEST(configured_before_polling_connectx)
 {
 	struct ibv_send_wr wr;
 	struct ibv_sge sge;
 
-	(void)state;
 	if (!in_profile("connectx", __func__))
 		return;
 	open_pair();
@@ -319,7 +311,7 @@ static void configured_before_polling_connectx(void **state)
 /* ---- completion queues ------------------------------------------------------------------------------------------ */
 
 /* Signature errors are not completions: any number of them cannot overrun a small CQ. */
-static void no_entries_in_a_completion_queue_man(void **state)
+TEST(no_entries_in_a_completion_queue_man)
 {
 	enum { KEYS = 20 };
 	struct mlx5dv_mkey_init_attr init = {
@@ -328,7 +320,6 @@ static void no_entries_in_a_completion_queue_man(void **state)
 	struct ibv_send_wr message = {.wr_id = 6, .opcode = IBV_WR_SEND, .send_flags = IBV_SEND_SIGNALED};
 	struct mlx5dv_mkey *keys[KEYS];
 
-	(void)state;
 	if (!in_profile("man", __func__))
 		return;
 	open_pair();
@@ -381,16 +372,14 @@ static void expect_left_by_a_destroyed_key(int polled)
 	expect_nothing_posted(&pair.server);
 }
 
-static void a_destroyed_key_man(void **state)
+TEST(a_destroyed_key_man)
 {
-	(void)state;
 	if (in_profile("man", __func__))
 		expect_left_by_a_destroyed_key(0);
 }
 
-static void a_destroyed_key_connectx(void **state)
+TEST(a_destroyed_key_connectx)
 {
-	(void)state;
 	if (in_profile("connectx", __func__))
 		expect_left_by_a_destroyed_key(-2);
 }
@@ -399,14 +388,13 @@ static void a_destroyed_key_connectx(void **state)
  * A program that reads the ring itself (mlx5dv_init_obj(3)) gets errors as from an adapter: one CQE until the key is
  * armed, which a query does, too. Others do not notice: polling skips it, even if the key was destroyed.
  */
-static void a_ring_that_was_given_away_man(void **state)
+TEST(a_ring_that_was_given_away_man)
 {
 	enum { SIG_ERR = 12, APP_SYNDROME = 0x1000 };
 	struct mlx5_cqe64 cqe;
 	struct rings rings;
 	struct ibv_wc wc;
 
-	(void)state;
 	if (!in_profile("man", __func__))
 		return;
 	open_pair();
@@ -466,38 +454,14 @@ static void expect_extended_polling(bool connectx)
 	memcpy(client.expected, client.memory, client.bytes);
 }
 
-static void extended_polling_man(void **state)
+TEST(extended_polling_man)
 {
-	(void)state;
 	if (in_profile("man", __func__))
 		expect_extended_polling(false);
 }
 
-static void extended_polling_connectx(void **state)
+TEST(extended_polling_connectx)
 {
-	(void)state;
 	if (in_profile("connectx", __func__))
 		expect_extended_polling(true);
-}
-
-int main(void)
-{
-	const struct CMUnitTest cases[] = {
-		API_CASE(the_first_is_kept_man),
-		API_CASE(kept_through_configurations_man),
-		API_CASE(the_last_polled_is_kept_connectx),
-		API_CASE(read_as_configured_connectx),
-		API_CASE(known_by_a_message_man),
-		API_CASE(known_without_a_completion_man),
-		API_CASE(known_with_the_completion_connectx),
-		API_CASE(configured_before_polling_connectx),
-		API_CASE(no_entries_in_a_completion_queue_man),
-		API_CASE(a_destroyed_key_man),
-		API_CASE(a_destroyed_key_connectx),
-		API_CASE(a_ring_that_was_given_away_man),
-		API_CASE(extended_polling_man),
-		API_CASE(extended_polling_connectx),
-	};
-
-	return run_cases("signature_errors", cases);
 }

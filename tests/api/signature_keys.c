@@ -43,11 +43,10 @@ static void configure_flags(uint32_t flags, uint8_t setters)
 /* ---- kept, reset, replaced -------------------------------------------------------------------------------------- */
 
 /* "If not set, previously configured signature attributes will be kept": by the builder alone, and with other setters. */
-static void kept_by_other_configurations(void **state)
+TEST(kept_by_other_configurations)
 {
 	struct ibv_sge other[] = {side_sge(&server, 20000, 700), side_sge(&server, 30000, 332)};
 
-	(void)state;
 	open_key();
 	configure_flags(0, 0);
 	configure_complete(&pair.server);
@@ -67,11 +66,10 @@ static void kept_by_other_configurations(void **state)
 }
 
 /* RESET_SIG_ATTR: fields become data; layout and rights stay, and the key is not invalidated. */
-static void reset_by_the_flag(void **state)
+TEST(reset_by_the_flag)
 {
 	uint32_t lkey;
 
-	(void)state;
 	open_key();
 	lkey = mkey->lkey;
 	configure_flags(MLX5DV_MKEY_CONF_FLAG_RESET_SIG_ATTR, 0);
@@ -91,11 +89,10 @@ static void reset_by_the_flag(void **state)
 }
 
 /* Reset and set in one work request: set. */
-static void reset_and_set_at_once(void **state)
+TEST(reset_and_set_at_once)
 {
 	struct mlx5dv_sig_block_attr on_wire = {.wire = &dif, .check_mask = 0xff};
 
-	(void)state;
 	open_key();
 	configure_flags(MLX5DV_MKEY_CONF_FLAG_RESET_SIG_ATTR, 1);
 	mlx5dv_wr_set_mkey_sig_block(pair.server.dv, &on_wire);
@@ -104,7 +101,7 @@ static void reset_and_set_at_once(void **state)
 }
 
 /* "If the MKEY is already configured with the signature attributes, the setter overrides the previous value." */
-static void replaced_by_the_setter(void **state)
+TEST(replaced_by_the_setter)
 {
 	static const struct mlx5dv_sig_block_attr attrs[] = {
 		{.wire = &crc32c, .check_mask = 0xff},
@@ -113,7 +110,6 @@ static void replaced_by_the_setter(void **state)
 		{.mem = &crc32c, .check_mask = 0xff},
 	};
 
-	(void)state;
 	open_key();
 	for (size_t i = 0; i < ARRAY_SIZE(attrs); i++) {
 		note("attributes %zu", i);
@@ -125,11 +121,10 @@ static void replaced_by_the_setter(void **state)
 }
 
 /* A key that never had a signature, or rights and layout only, is an ordinary indirect key. */
-static void never_configured_with_one(void **state)
+TEST(never_configured_with_one)
 {
 	struct ibv_sge list[] = {side_sge(&server, 20000, 700), side_sge(&server, 30000, 332)};
 
-	(void)state;
 	open_key();
 	mkey = side_create_signed_mkey(&server, 4);
 	lay_list(&pair.server, BY_CONFIGURE, mkey, &layout, 2, list);
@@ -138,14 +133,13 @@ static void never_configured_with_one(void **state)
 }
 
 /* An invalidated key gives no access until it is fully configured again. */
-static void invalidated_and_configured_again(void **state)
+TEST(invalidated_and_configured_again)
 {
 	struct ibv_send_wr wr = {
 		.wr_id = 4, .opcode = IBV_WR_LOCAL_INV, .send_flags = IBV_SEND_SIGNALED, .invalidate_rkey = 0};
 	struct ibv_send_wr write = {.wr_id = 5, .opcode = IBV_WR_RDMA_WRITE, .send_flags = IBV_SEND_SIGNALED};
 	struct ibv_sge plain = side_sge(&client, 0, 8);
 
-	(void)state;
 	open_key();
 	wr.invalidate_rkey = mkey->rkey;
 	post_send(&pair.server, &wr);
@@ -161,12 +155,11 @@ static void invalidated_and_configured_again(void **state)
 }
 
 /* "To clear configuration of mkey": with rights and layout alone it is a key without a signature. */
-static void cleared_by_local_inv(void **state)
+TEST(cleared_by_local_inv)
 {
 	struct ibv_send_wr wr = {.wr_id = 4, .opcode = IBV_WR_LOCAL_INV, .send_flags = IBV_SEND_SIGNALED};
 	struct ibv_sge list[] = {side_sge(&server, 20000, 700), side_sge(&server, 30000, 332)};
 
-	(void)state;
 	if (!in_profile("man", __func__))
 		return;
 	for (int by_call = 0; by_call < 2; by_call++) {
@@ -196,13 +189,12 @@ static void set_signature(const struct mlx5dv_sig_block_attr *attr)
 }
 
 /* Data in one place, tuples in another, as in a block layer. */
-static void interleaved_data_and_tuples(void **state)
+TEST(interleaved_data_and_tuples)
 {
 	struct mlx5dv_sig_block_attr attr = {.mem = &dif, .check_mask = 0xff};
 	struct mlx5dv_mr_interleaved data[] = {side_interleaved(&server, 1000, 512, 0),
 					       side_interleaved(&server, 40000, 8, 0)};
 
-	(void)state;
 	open_key();
 	lay_interleaved(&pair.server, BY_CONFIGURE, mkey, &layout, 2, 2, data);
 	set_signature(&attr);
@@ -221,13 +213,12 @@ static void interleaved_data_and_tuples(void **state)
 }
 
 /* A repeated pattern unrelated to block boundaries. */
-static void interleaved_across_blocks(void **state)
+TEST(interleaved_across_blocks)
 {
 	struct mlx5dv_sig_block_attr attr = {.mem = &dif, .wire = &crc32c, .check_mask = 0xff};
 	struct mlx5dv_mr_interleaved data[] = {side_interleaved(&server, 1000, 7, 6),
 					       side_interleaved(&server, 30000, 6, 1)};
 
-	(void)state;
 	open_key();
 	lay_interleaved(&pair.server, BY_CONFIGURE, mkey, &layout, 80, 2, data);
 	set_signature(&attr);
@@ -235,14 +226,13 @@ static void interleaved_across_blocks(void **state)
 }
 
 /* The key's memory is another indirect key. */
-static void over_another_key(void **state)
+TEST(over_another_key)
 {
 	struct mlx5dv_sig_block_attr attr = {.mem = &dif, .check_mask = 0xff};
 	struct ibv_sge inner_list[] = {side_sge(&server, 20000, 513), side_sge(&server, 30000, 600)}, list[2];
 	static struct layout inner_layout;
 	struct mlx5dv_mkey *inner;
 
-	(void)state;
 	open_key();
 	inner = side_create_mkey(&server, 4, NULL);
 	lay_list(&pair.server, BY_CONFIGURE, inner, &inner_layout, 2, inner_list);
@@ -257,13 +247,12 @@ static void over_another_key(void **state)
 }
 
 /* As an element of another key it is addressed by its wire side (mlx5-formats 6, no. 27). */
-static void inside_another_key(void **state)
+TEST(inside_another_key)
 {
 	static uint8_t data[RAW], stream[2 * 516], expected[RAW + 10];
 	struct mlx5dv_mkey *outer;
 	struct ibv_sge list[3];
 
-	(void)state;
 	open_key();
 	outer = side_create_mkey(&server, 4, NULL);
 	list[0] = side_sge(&server, 40000, 5);
@@ -299,7 +288,7 @@ static void inside_another_key(void **state)
 }
 
 /* Several signed pieces gathered by one request, plain memory between them. */
-static void gathered_with_others(void **state)
+TEST(gathered_with_others)
 {
 	static uint8_t data[RAW], stream[2 * 516];
 	struct ibv_sge list[] = {side_sge(&server, 40000, 3),
@@ -313,7 +302,6 @@ static void gathered_with_others(void **state)
 				 .send_flags = IBV_SEND_SIGNALED,
 				 .wr.rdma = {.remote_addr = side_address(&client, 1000), .rkey = client.mr->rkey}};
 
-	(void)state;
 	open_key();
 	list[1].lkey = list[3].lkey = mkey->lkey;
 	side_stir(&client);
@@ -336,7 +324,7 @@ static void gathered_with_others(void **state)
 /* ---- other QPs -------------------------------------------------------------------------------------------------- */
 
 /* Configured on an RC QP, used on a UD QP of the same PD (mlx5-formats 6, no. 25). */
-static void datagrams(void **state)
+TEST(datagrams)
 {
 	enum { GRH = 40 };
 	struct pair_options options = pair_defaults(IBV_QPT_UD);
@@ -347,7 +335,6 @@ static void datagrams(void **state)
 		.wr_id = 1, .sg_list = &key, .num_sge = 1, .opcode = IBV_WR_SEND, .send_flags = IBV_SEND_SIGNALED};
 	struct pair ud;
 
-	(void)state;
 	open_key();
 	pair_open(&ud, &client, &server, &options);
 	key.lkey = mkey->lkey;
@@ -388,12 +375,11 @@ static void datagrams(void **state)
 /* ---- making them ------------------------------------------------------------------------------------------------ */
 
 /* PSVs and table entries are freed: creates far more keys than can exist at once. */
-static void created_and_destroyed(void **state)
+TEST(created_and_destroyed)
 {
 	enum { KEYS = 300, ROUNDS = 20 };
 	static struct mlx5dv_mkey *keys[KEYS];
 
-	(void)state;
 	for (int round = 0; round < ROUNDS; round++) {
 		for (int i = 0; i < KEYS; i++) {
 			struct mlx5dv_mkey_init_attr attr = {
@@ -413,39 +399,15 @@ static void created_and_destroyed(void **state)
 }
 
 /* A key keeps its PD alone alive, as any key does. */
-static void pd_in_use(void **state)
+TEST(pd_in_use)
 {
 	struct ibv_pd *pd = ibv_alloc_pd(server.context);
 	struct mlx5dv_mkey_init_attr attr = {
 		.pd = pd, .create_flags = MLX5DV_MKEY_INIT_ATTR_FLAGS_BLOCK_SIGNATURE, .max_entries = 4};
 	struct mlx5dv_mkey *key = mlx5dv_create_mkey(&attr);
 
-	(void)state;
 	assert_non_null(key);
 	expect_error(ibv_dealloc_pd(pd), EBUSY);
 	expect_error(mlx5dv_destroy_mkey(key), 0);
 	expect_error(ibv_dealloc_pd(pd), 0);
-}
-
-int main(void)
-{
-	const struct CMUnitTest cases[] = {
-		API_CASE(kept_by_other_configurations),
-		API_CASE(reset_by_the_flag),
-		API_CASE(reset_and_set_at_once),
-		API_CASE(replaced_by_the_setter),
-		API_CASE(never_configured_with_one),
-		API_CASE(invalidated_and_configured_again),
-		API_CASE(cleared_by_local_inv),
-		API_CASE(interleaved_data_and_tuples),
-		API_CASE(interleaved_across_blocks),
-		API_CASE(over_another_key),
-		API_CASE(inside_another_key),
-		API_CASE(gathered_with_others),
-		API_CASE(datagrams),
-		API_CASE(created_and_destroyed),
-		API_CASE(pd_in_use),
-	};
-
-	return run_cases("signature_keys", cases);
 }

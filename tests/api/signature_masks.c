@@ -108,9 +108,8 @@ static void expect_checked_byte_by_byte(const struct mlx5dv_sig_block_domain *do
 	}
 }
 
-static void check_mask_of_t10dif(void **state)
+TEST(check_mask_of_t10dif)
 {
-	(void)state;
 	open_pair();
 	for (int in = 0; in < 2; in++) {
 		expect_checked_byte_by_byte(&dif, in);
@@ -118,9 +117,8 @@ static void check_mask_of_t10dif(void **state)
 	}
 }
 
-static void check_mask_of_crc32(void **state)
+TEST(check_mask_of_crc32)
 {
-	(void)state;
 	open_pair();
 	for (int in = 0; in < 2; in++) {
 		expect_checked_byte_by_byte(&crc32, in);
@@ -128,16 +126,15 @@ static void check_mask_of_crc32(void **state)
 	}
 }
 
-static void check_mask_of_crc64(void **state)
+TEST(check_mask_of_crc64)
 {
-	(void)state;
 	open_pair();
 	for (int in = 0; in < 2; in++)
 		expect_checked_byte_by_byte(&crc64, in);
 }
 
 /* "Common used masks are defined in enum mlx5dv_sig_mask": each covers its own part only. */
-static void predefined_check_masks(void **state)
+TEST(predefined_check_masks)
 {
 	static const struct {
 		const struct mlx5dv_sig_block_domain *domain;
@@ -150,7 +147,6 @@ static void predefined_check_masks(void **state)
 	};
 	uint8_t good[8], bad[8];
 
-	(void)state;
 	open_pair();
 	for (size_t i = 0; i < ARRAY_SIZE(row); i++) {
 		struct mlx5dv_sig_block_attr attr = {.mem = row[i].domain, .check_mask = row[i].mask};
@@ -170,12 +166,11 @@ static void predefined_check_masks(void **state)
 }
 
 /* The mask applies to the input: the memory on the way out, the wire on the way in. */
-static void check_mask_applies_to_the_input(void **state)
+TEST(check_mask_applies_to_the_input)
 {
 	struct mlx5dv_sig_block_attr attr = {.mem = &dif, .wire = &crc32c, .check_mask = 0xf0};
 	uint8_t memory[8], wire[8];
 
-	(void)state;
 	open_pair();
 	for (int in = 0; in < 2; in++) {
 		for (uint32_t byte = 0; byte < (in ? 4 : 8); byte++) {
@@ -212,13 +207,12 @@ static void expect_copied(const struct mlx5dv_sig_block_attr *attr, bool in, uin
 }
 
 /* Every mask, in both directions; bits beyond the field are ignored. */
-static void copy_mask_byte_by_byte(void **state)
+TEST(copy_mask_byte_by_byte)
 {
 	static const struct {
 		const struct mlx5dv_sig_block_domain *mem, *wire;
 	} row[] = {{&dif, &dif_all}, {&dif_all, &dif}, {&crc32, &crc32_ones}, {&crc64, &crc64_ones}};
 
-	(void)state;
 	open_pair();
 	for (size_t i = 0; i < ARRAY_SIZE(row); i++) {
 		for (int mask = 0; mask < 256; mask += i < 2 ? 1 : 5) {
@@ -269,16 +263,14 @@ static void expect_automatic(bool connectx)
 	expect_copied(&attr, true, 0xff);
 }
 
-static void automatic_copy_mask_man(void **state)
+TEST(automatic_copy_mask_man)
 {
-	(void)state;
 	if (in_profile("man", __func__))
 		expect_automatic(false);
 }
 
-static void automatic_copy_mask_connectx(void **state)
+TEST(automatic_copy_mask_connectx)
 {
-	(void)state;
 	if (in_profile("connectx", __func__))
 		expect_automatic(true);
 }
@@ -287,13 +279,12 @@ static void automatic_copy_mask_connectx(void **state)
  * Reference tags that increment on one side only: data leaving the key is right for its domain, block after block, and
  * so is data coming back through it.
  */
-static void reference_tags_made_two_ways(void **state)
+TEST(reference_tags_made_two_ways)
 {
 	enum { BLOCKS = 3, RAW = BLOCKS * 512, EXTENDED = BLOCKS * 520 };
 	const struct mlx5dv_sig_block_domain *const domains[] = {&dif, &dif_remap};
 	static uint8_t raw[RAW], memory[EXTENDED], wire[EXTENDED];
 
-	(void)state;
 	if (!in_profile("man", __func__))
 		return;
 	open_pair();
@@ -322,12 +313,11 @@ static void reference_tags_made_two_ways(void **state)
 }
 
 /* With a memory domain only there is nothing to copy to; an adapter's library ignores the flag. */
-static void copy_mask_without_a_wire_domain_connectx(void **state)
+TEST(copy_mask_without_a_wire_domain_connectx)
 {
 	struct mlx5dv_sig_block_attr attr = {
 		.mem = &crc32, .flags = MLX5DV_SIG_BLOCK_ATTR_FLAG_COPY_MASK, .copy_mask = 0xff, .check_mask = 0xff};
 
-	(void)state;
 	if (!in_profile("connectx", __func__))
 		return;
 	open_pair();
@@ -340,7 +330,7 @@ static void copy_mask_without_a_wire_domain_connectx(void **state)
  * "When some bytes of the signature are not known in advance, hence can't be checked, but shall be preserved": here the
  * low byte of the application tag.
  */
-static void unknown_bytes_are_preserved(void **state)
+TEST(unknown_bytes_are_preserved)
 {
 	struct mlx5dv_sig_block_attr attr = {
 		.mem = &dif,
@@ -351,7 +341,6 @@ static void unknown_bytes_are_preserved(void **state)
 	};
 	uint8_t field[8];
 
-	(void)state;
 	open_pair();
 	for (int in = 0; in < 2; in++) {
 		lay(&attr);
@@ -437,29 +426,26 @@ static void expect_escapes(bool connectx)
 	}
 }
 
-static void escapes_man(void **state)
+TEST(escapes_man)
 {
-	(void)state;
 	if (in_profile("man", __func__))
 		expect_escapes(false);
 }
 
-static void escapes_connectx(void **state)
+TEST(escapes_connectx)
 {
-	(void)state;
 	if (in_profile("connectx", __func__))
 		expect_escapes(true);
 }
 
 /* A program that escapes does not check the tags it escapes by: then nothing is wrong in either profile. */
-static void escape_with_the_tags_unchecked(void **state)
+TEST(escape_with_the_tags_unchecked)
 {
 	struct mlx5dv_sig_t10dif t10 = {MLX5DV_SIG_T10DIF_CRC, 0, 0x5678, 0xf0debc9a, APP};
 	struct mlx5dv_sig_block_domain domain = {.sig_type = MLX5DV_SIG_TYPE_T10DIF, .sig.dif = &t10};
 	struct mlx5dv_sig_block_attr attr = {.wire = &domain, .check_mask = MLX5DV_SIG_MASK_T10DIF_GUARD};
 	static const uint8_t escaped[8] = {0x12, 0x34, 0xff, 0xff, 0, 0, 0, 0}, plain[8] = {0x12, 0x34, 0xff, 0xfe};
 
-	(void)state;
 	open_pair();
 	lay(&attr);
 	transfer_field(&attr, true, escaped);
@@ -471,37 +457,13 @@ static void escape_with_the_tags_unchecked(void **state)
 }
 
 /* Fields are generated whatever the tags: an escape applies to input (mlx5-formats 6, no. 20). */
-static void escapes_do_not_generate(void **state)
+TEST(escapes_do_not_generate)
 {
 	DOMAIN_DIF(escaping, CRC, 512, 0, 0xffff, 0xffffffff,
 		   MLX5DV_SIG_T10DIF_FLAG_APP_ESCAPE | MLX5DV_SIG_T10DIF_FLAG_APP_REF_ESCAPE);
 	struct mlx5dv_sig_block_attr attr = {.wire = &escaping, .check_mask = 0xff};
 
-	(void)state;
 	open_pair();
 	lay(&attr);
 	expect_signed_transfer(OUT_SEND, mkey, &layout, NULL, &escaping, 512);
-}
-
-int main(void)
-{
-	const struct CMUnitTest cases[] = {
-		API_CASE(check_mask_of_t10dif),
-		API_CASE(check_mask_of_crc32),
-		API_CASE(check_mask_of_crc64),
-		API_CASE(predefined_check_masks),
-		API_CASE(check_mask_applies_to_the_input),
-		API_CASE(copy_mask_byte_by_byte),
-		API_CASE(automatic_copy_mask_man),
-		API_CASE(automatic_copy_mask_connectx),
-		API_CASE(reference_tags_made_two_ways),
-		API_CASE(copy_mask_without_a_wire_domain_connectx),
-		API_CASE(unknown_bytes_are_preserved),
-		API_CASE(escapes_man),
-		API_CASE(escapes_connectx),
-		API_CASE(escape_with_the_tags_unchecked),
-		API_CASE(escapes_do_not_generate),
-	};
-
-	return run_cases("signature_masks", cases);
 }

@@ -36,7 +36,7 @@ static struct mlx5dv_mkey *key_of_example_1(void)
 }
 
 /* "A SEND is issued using the MKEY as a local key." */
-static void example_1(void **state)
+TEST(example_1)
 {
 	struct mlx5dv_mkey *mkey = key_of_example_1();
 	struct ibv_sge sge = {.addr = 0, .length = BLOCKS * 512, .lkey = mkey->lkey};
@@ -47,7 +47,6 @@ static void example_1(void **state)
 				 .send_flags = IBV_SEND_SIGNALED};
 	struct ibv_sge receive = side_sge(&client, 100, BLOCKS * 512);
 
-	(void)state;
 	for (int broken = 0; broken < 2; broken++) {
 		make_data(BLOCKS * 512);
 		domain_make_stream(&crc32_every_512, data, BLOCKS * 512, extended);
@@ -74,7 +73,7 @@ static void example_1(void **state)
 }
 
 /* "Same as above, but a RECV is issued with the same key, and RX happens." */
-static void example_1_1(void **state)
+TEST(example_1_1)
 {
 	struct mlx5dv_mkey *mkey = key_of_example_1();
 	struct ibv_sge sge = {.addr = 0, .length = BLOCKS * 512, .lkey = mkey->lkey};
@@ -85,7 +84,6 @@ static void example_1_1(void **state)
 				 .opcode = IBV_WR_SEND,
 				 .send_flags = IBV_SEND_SIGNALED};
 
-	(void)state;
 	plain_store(100, data, BLOCKS * 512);
 	post_receive(&pair.server, RECV_ID, &sge, 1);
 	post_send(&pair.client, &wr);
@@ -132,11 +130,10 @@ static void post_by_remote_node(enum ibv_wr_opcode opcode, const struct mlx5dv_m
 }
 
 /* "The MKEY is sent to a remote node that issues a RDMA_READ to this MKEY." */
-static void example_2(void **state)
+TEST(example_2)
 {
 	struct mlx5dv_mkey *mkey = key_of_example_2();
 
-	(void)state;
 	key_store(&layout, 0, data, BLOCKS * 4096);
 	post_by_remote_node(IBV_WR_RDMA_READ, mkey);
 	/* "transmit it to the wire while generating an additional T10DIF field every 4K of data" */
@@ -147,11 +144,10 @@ static void example_2(void **state)
 }
 
 /* "Same as above, but remote node issues a RDMA_WRITE to this MKEY." */
-static void example_2_1(void **state)
+TEST(example_2_1)
 {
 	struct mlx5dv_mkey *mkey = key_of_example_2();
 
-	(void)state;
 	for (int broken = 0; broken < 2; broken++) {
 		make_data(BLOCKS * 4096);
 		if (broken)
@@ -168,16 +164,4 @@ static void example_2_1(void **state)
 		else
 			expect_key_good(mkey);
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest cases[] = {
-		API_CASE(example_1),
-		API_CASE(example_1_1),
-		API_CASE(example_2),
-		API_CASE(example_2_1),
-	};
-
-	return run_cases("signature_page_examples", cases);
 }

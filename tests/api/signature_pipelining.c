@@ -114,9 +114,8 @@ static void rearm(void)
 	configure_complete(&pair.server);
 }
 
-static void good_data_passes(void **state)
+TEST(good_data_passes)
 {
-	(void)state;
 	open_pair();
 	store_key(true);
 	post_receive(&pair.client, RECV_ID, NULL, 0);
@@ -131,9 +130,8 @@ static void good_data_passes(void **state)
 }
 
 /* DESCRIPTION, steps 1 to 4. The transfer itself succeeds; the response is never sent, but completes. */
-static void bad_data_stops_the_queue(void **state)
+TEST(bad_data_stops_the_queue)
 {
-	(void)state;
 	open_pair();
 	for (int round = 0; round < 3; round++) {
 		note("round %d", round);
@@ -165,9 +163,8 @@ static void bad_data_stops_the_queue(void **state)
 }
 
 /* If not cancelled, the response is sent on SQD→RTS. */
-static void resumes_without_cancelling(void **state)
+TEST(resumes_without_cancelling)
 {
-	(void)state;
 	open_pair();
 	store_key(false);
 	post_receive(&pair.client, RECV_ID, NULL, 0);
@@ -187,9 +184,8 @@ static void resumes_without_cancelling(void **state)
 /*
  * "Cancel all pending send work requests with supplied WRID": all of these and no others, and none that was executed.
  */
-static void cancels_all_of_a_wr_id(void **state)
+TEST(cancels_all_of_a_wr_id)
 {
-	(void)state;
 	open_pair();
 	store_key(false);
 	for (int i = 0; i < 2; i++)
@@ -231,7 +227,7 @@ static void drain(void)
 }
 
 /* Each cancelled request completes with its original opcode. */
-static void completions_of_cancelled_requests(void **state)
+TEST(completions_of_cancelled_requests)
 {
 	static const struct {
 		enum ibv_wr_opcode opcode;
@@ -248,7 +244,6 @@ static void completions_of_cancelled_requests(void **state)
 		{IBV_WR_LOCAL_INV, IBV_WC_LOCAL_INV},
 	};
 
-	(void)state;
 	open_pair();
 	drain();
 	for (size_t i = 0; i < ARRAY_SIZE(row); i++) {
@@ -291,13 +286,12 @@ static void completions_of_cancelled_requests(void **state)
 }
 
 /* mlx5-formats 4.11: of the WQE, opcode and opmod become 0; index, length and completion bits stay. */
-static void a_nop_keeps_the_rest(void **state)
+TEST(a_nop_keeps_the_rest)
 {
 	struct mlx5dv_qp out = {0};
 	struct mlx5dv_obj object = {.qp = {.out = &out}};
 	uint8_t before[64], after[64];
 
-	(void)state;
 	open_pair();
 	pair_renew(&pair); /* its first WQE is at the beginning of the ring */
 	object.qp.in = pair.server.qp;
@@ -316,11 +310,10 @@ static void a_nop_keeps_the_rest(void **state)
 }
 
 /* Wraps the ring and the 16-bit index of a WQE. */
-static void cancels_at_every_place_of_the_ring(void **state)
+TEST(cancels_at_every_place_of_the_ring)
 {
 	enum { ROUNDS = 500, REQUESTS = 7 };
 
-	(void)state;
 	open_pair();
 	for (int round = 0; round < ROUNDS; round++) {
 		drain();
@@ -336,11 +329,10 @@ static void cancels_at_every_place_of_the_ring(void **state)
 }
 
 /* "or “flushed” completions in case the QP goes to error" */
-static void cancelled_requests_are_flushed(void **state)
+TEST(cancelled_requests_are_flushed)
 {
 	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_ERR};
 
-	(void)state;
 	open_pair();
 	store_key(false);
 	post_data(DATA_ID, 0);
@@ -357,11 +349,10 @@ static void cancelled_requests_are_flushed(void **state)
 }
 
 /* "A work request can only be canceled when the QP is in SQD state": -errno in all others. */
-static void other_states_are_refused(void **state)
+TEST(other_states_are_refused)
 {
 	struct ibv_qp_attr error = {.qp_state = IBV_QPS_ERR}, reset = {.qp_state = IBV_QPS_RESET};
 
-	(void)state;
 	open_pair();
 	assert_int_equal(cancel(RESPONSE_ID), -EINVAL);
 	drain();
@@ -380,9 +371,8 @@ static void other_states_are_refused(void **state)
 }
 
 /* A WQE that is already a NOP cannot be cancelled (mlx5-formats 4.11). */
-static void cancelled_twice(void **state)
+TEST(cancelled_twice)
 {
-	(void)state;
 	open_pair();
 	drain();
 	post_response(RESPONSE_ID, IBV_SEND_SIGNALED);
@@ -394,7 +384,7 @@ static void cancelled_twice(void **state)
 }
 
 /* A READ into a checking key finds its error when the data has arrived; later requests wait. */
-static void a_read_stops_the_queue(void **state)
+TEST(a_read_stops_the_queue)
 {
 	struct mlx5dv_sig_block_attr attr = {.wire = &crc32c, .check_mask = MLX5DV_SIG_MASK_CRC32C};
 	struct ibv_sge sge;
@@ -406,7 +396,6 @@ static void a_read_stops_the_queue(void **state)
 		.send_flags = IBV_SEND_SIGNALED,
 	};
 
-	(void)state;
 	open_pair();
 	lay_signed(mkey, &layout, BYTES, &attr);
 	extended[0] ^= 1;
@@ -433,11 +422,10 @@ static void a_read_stops_the_queue(void **state)
 }
 
 /* Errors found for the peer do not stop the queue, nor any error on a QP without the flag. */
-static void errors_that_do_not_stop_a_queue(void **state)
+TEST(errors_that_do_not_stop_a_queue)
 {
 	struct pair_options options = signed_options();
 
-	(void)state;
 	open_pair();
 	store_key(false);
 	transfer_signed(OUT_REMOTE_READ, mkey->lkey, 0, TARGET, BYTES);
@@ -460,9 +448,8 @@ static void errors_that_do_not_stop_a_queue(void **state)
  * mlx5dv_qp_cancel_posted_send_wrs(3): "Such QP will stop after a transfer operation that failed signature validation", also
  * while the key keeps an earlier error.
  */
-static void every_error_stops_the_queue_man(void **state)
+TEST(every_error_stops_the_queue_man)
 {
-	(void)state;
 	if (!in_profile("man", __func__))
 		return;
 	open_pair();
@@ -488,9 +475,8 @@ static void every_error_stops_the_queue_man(void **state)
  * Unreported errors do not stop it: the first one was reported, and the key not configured since (mlx5-formats 6, no.
  * 7).
  */
-static void silent_until_rearmed_connectx(void **state)
+TEST(silent_until_rearmed_connectx)
 {
-	(void)state;
 	if (!in_profile("connectx", __func__))
 		return;
 	open_pair();
@@ -510,26 +496,4 @@ static void silent_until_rearmed_connectx(void **state)
 	expect_event(&server, IBV_EVENT_SQ_DRAINED, pair.server.qp);
 	expect_completion(&pair.server, DATA_ID, IBV_WC_RDMA_WRITE);
 	expect_bad_key();
-}
-
-int main(void)
-{
-	const struct CMUnitTest cases[] = {
-		API_CASE(good_data_passes),
-		API_CASE(bad_data_stops_the_queue),
-		API_CASE(resumes_without_cancelling),
-		API_CASE(cancels_all_of_a_wr_id),
-		API_CASE(completions_of_cancelled_requests),
-		API_CASE(a_nop_keeps_the_rest),
-		API_CASE(cancels_at_every_place_of_the_ring),
-		API_CASE(cancelled_requests_are_flushed),
-		API_CASE(other_states_are_refused),
-		API_CASE(cancelled_twice),
-		API_CASE(a_read_stops_the_queue),
-		API_CASE(errors_that_do_not_stop_a_queue),
-		API_CASE(every_error_stops_the_queue_man),
-		API_CASE(silent_until_rearmed_connectx),
-	};
-
-	return run_cases("signature_pipelining", cases);
 }

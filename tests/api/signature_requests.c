@@ -3,7 +3,6 @@
  * Cost of a configuration with block attributes: work requests of the send queue, completions, bytes of a WQE. A table
  * of docs/use/mkeys.md lists these bytes; its rows are tested.
  */
-#include <stdio.h>
 
 #include "support/crypto_keys.h"
 #include "support/signed_key.h"
@@ -21,9 +20,8 @@ static const struct mlx5dv_sig_block_attr good = {.mem = &crc32, .check_mask = 0
 /* ---- requests and completions ----------------------------------------------------------------------------------- */
 
 /* Signatures of one domain take two requests of the send queue, of two domains three (mlx5-formats 4.5). */
-static void requests_of_a_configuration(void **state)
+TEST(requests_of_a_configuration)
 {
-	(void)state;
 	for (int domains = 1; domains <= 2; domains++) {
 		struct mlx5dv_sig_block_attr attr = {.mem = &crc32, .wire = domains == 2 ? &crc32 : NULL};
 
@@ -85,27 +83,24 @@ static void expect_completions(bool connectx)
 	}
 }
 
-static void completions_of_a_configuration_man(void **state)
+TEST(completions_of_a_configuration_man)
 {
-	(void)state;
 	if (in_profile("man", __func__))
 		expect_completions(false);
 }
 
-static void completions_of_a_configuration_connectx(void **state)
+TEST(completions_of_a_configuration_connectx)
 {
-	(void)state;
 	if (in_profile("connectx", __func__))
 		expect_completions(true);
 }
 
 /* Hundreds of rounds in a short queue: the entries of unsignalled SET_PSVs are freed. */
-static void rounds_without_completions(void **state)
+TEST(rounds_without_completions)
 {
 	struct pair_options options = signed_options();
 	struct mlx5dv_sig_block_attr attr = {.mem = &crc32, .wire = &crc32, .check_mask = 0xff};
 
-	(void)state;
 	options.max_send_wr = 4;
 	pair_replace(&pair, &options);
 	mkey = side_create_signed_mkey(&server, 3);
@@ -239,14 +234,13 @@ static void expect_room(const struct room *room)
 	}
 }
 
-static void room_in_a_work_request(void **state)
+TEST(room_in_a_work_request)
 {
 	FILE *page = fopen(MKEYS_PAGE, "r");
 	unsigned int rows = 0;
 	struct room room;
 	char line[256];
 
-	(void)state;
 	assert_non_null(page);
 	while (fgets(line, sizeof(line), page)) {
 		if (!parse_room(line, &room))
@@ -259,12 +253,11 @@ static void room_in_a_work_request(void **state)
 }
 
 /* Separate configurations need less room. */
-static void room_one_after_the_other(void **state)
+TEST(room_one_after_the_other)
 {
 	struct pair_options options = pair_defaults(IBV_QPT_RC);
 	struct ibv_sge pieces[3];
 
-	(void)state;
 	cut_layout(&layout, pieces, 2 * 516);
 	pair_replace(&pair, &options);
 	mkey = side_create_signed_mkey(&server, 3);
@@ -277,18 +270,4 @@ static void room_one_after_the_other(void **state)
 	configure_complete(&pair.server);
 	expect_signed_transfer(OUT_SEND, mkey, &layout, &crc32, NULL, BYTES);
 	expect_signed_transfer(IN_REMOTE_WRITE, mkey, &layout, &crc32, NULL, BYTES);
-}
-
-int main(void)
-{
-	const struct CMUnitTest cases[] = {
-		API_CASE(requests_of_a_configuration),
-		API_CASE(completions_of_a_configuration_man),
-		API_CASE(completions_of_a_configuration_connectx),
-		API_CASE(rounds_without_completions),
-		API_CASE(room_in_a_work_request),
-		API_CASE(room_one_after_the_other),
-	};
-
-	return run_cases("signature_requests", cases);
 }

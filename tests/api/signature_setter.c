@@ -36,9 +36,8 @@ static void expect_key_works(void)
 
 /* ---- where it may stand ----------------------------------------------------------------------------------------- */
 
-static void needs_an_open_configuration(void **state)
+TEST(needs_an_open_configuration)
 {
-	(void)state;
 	open_key();
 	/* Without a preceding builder. */
 	batch_start(&pair.server, 1, IBV_SEND_INLINE | IBV_SEND_SIGNALED);
@@ -60,11 +59,10 @@ static void needs_an_open_configuration(void **state)
 	expect_key_works();
 }
 
-static void belongs_to_its_qp(void **state)
+TEST(belongs_to_its_qp)
 {
 	struct pair other;
 
-	(void)state;
 	open_key();
 	pair_open(&other, &client, &server, &pair.options);
 	configure_start(&other.server, mkey, 1);
@@ -77,9 +75,8 @@ static void belongs_to_its_qp(void **state)
 	expect_key_works();
 }
 
-static void once_per_work_request(void **state)
+TEST(once_per_work_request)
 {
-	(void)state;
 	open_key();
 	configure_start(&pair.server, mkey, 3);
 	mlx5dv_wr_set_mkey_sig_block(pair.server.dv, &good);
@@ -115,25 +112,22 @@ static void expect_too_few(int error)
 	expect_key_works();
 }
 
-static void too_few_setters_man(void **state)
+TEST(too_few_setters_man)
 {
-	(void)state;
 	if (in_profile("man", __func__))
 		expect_too_few(EINVAL);
 }
 
-static void too_few_setters_connectx(void **state)
+TEST(too_few_setters_connectx)
 {
-	(void)state;
 	if (in_profile("connectx", __func__))
 		expect_too_few(0);
 }
 
-static void needs_a_signature_key(void **state)
+TEST(needs_a_signature_key)
 {
 	struct mlx5dv_mkey *plain;
 
-	(void)state;
 	open_key();
 	plain = side_create_mkey(&server, 4, NULL);
 	configure_start(&pair.server, plain, 1);
@@ -142,11 +136,10 @@ static void needs_a_signature_key(void **state)
 }
 
 /* Any of the setters may be the last of the work request. */
-static void any_order_of_setters(void **state)
+TEST(any_order_of_setters)
 {
 	struct ibv_sge pieces[3];
 
-	(void)state;
 	open_key();
 	cut_layout(&layout, pieces, 2 * 516);
 	for (int order = 0; order < 6; order++) {
@@ -178,9 +171,8 @@ static void expect_refused(const struct mlx5dv_sig_block_attr *attr)
 	expect_key_works();
 }
 
-static void attributes_refused(void **state)
+TEST(attributes_refused)
 {
-	(void)state;
 	open_key();
 	expect_refused(&(struct mlx5dv_sig_block_attr){.check_mask = 0xff});
 	for (int bit = 1; bit < 32; bit++)
@@ -198,13 +190,12 @@ static void expect_domain_refused(const struct mlx5dv_sig_block_domain *domain)
 	expect_refused(&(struct mlx5dv_sig_block_attr){.mem = &crc32, .wire = domain});
 }
 
-static void domains_refused(void **state)
+TEST(domains_refused)
 {
 	struct mlx5dv_sig_block_domain bad = crc32;
 	struct mlx5dv_sig_crc crc = {MLX5DV_SIG_CRC_TYPE_CRC64_XP10 + 1, 0};
 	struct mlx5dv_sig_t10dif t10 = {MLX5DV_SIG_T10DIF_CSUM + 1, 0, 0, 0, 0};
 
-	(void)state;
 	open_key();
 	bad.block_size = MLX5DV_BLOCK_SIZE_4160 + 1;
 	expect_domain_refused(&bad);
@@ -280,16 +271,14 @@ static void expect_seeds(bool connectx)
 	}
 }
 
-static void seeds_man(void **state)
+TEST(seeds_man)
 {
-	(void)state;
 	if (in_profile("man", __func__))
 		expect_seeds(false);
 }
 
-static void seeds_connectx(void **state)
+TEST(seeds_connectx)
 {
-	(void)state;
 	if (in_profile("connectx", __func__))
 		expect_seeds(true);
 }
@@ -322,28 +311,25 @@ static void expect_copy_masks(bool connectx)
 	}
 }
 
-static void copy_mask_needs_equal_structures_man(void **state)
+TEST(copy_mask_needs_equal_structures_man)
 {
-	(void)state;
 	if (in_profile("man", __func__))
 		expect_copy_masks(false);
 }
 
-static void copy_mask_needs_equal_structures_connectx(void **state)
+TEST(copy_mask_needs_equal_structures_connectx)
 {
-	(void)state;
 	if (in_profile("connectx", __func__))
 		expect_copy_masks(true);
 }
 
 /* The program may reuse everything that the attributes point to when the setter returns. */
-static void attributes_are_copied(void **state)
+TEST(attributes_are_copied)
 {
 	struct mlx5dv_sig_crc crc = *crc32.sig.crc;
 	struct mlx5dv_sig_block_domain domain = {.sig_type = MLX5DV_SIG_TYPE_CRC, .sig.crc = &crc};
 	struct mlx5dv_sig_block_attr attr = {.mem = &domain, .check_mask = 0xff};
 
-	(void)state;
 	open_key();
 	configure_start(&pair.server, mkey, 2);
 	mlx5dv_wr_set_mkey_sig_block(pair.server.dv, &attr);
@@ -358,13 +344,12 @@ static void attributes_are_copied(void **state)
 /* ---- later requests, and chains that fail ------------------------------------------------------------------------- */
 
 /* Configured and used in one batch, without a completion in between. */
-static void used_without_waiting(void **state)
+TEST(used_without_waiting)
 {
 	static uint8_t data[BYTES], stream[2 * 516];
 	struct view key = {.side = &server, .length = BYTES};
 	struct ibv_sge pieces[3];
 
-	(void)state;
 	open_key();
 	mkey = side_create_signed_mkey(&server, 3);
 	key.key = mkey->lkey;
@@ -409,11 +394,10 @@ static void drop_a_chain(bool abort)
 }
 
 /* "The next configuration of it should not assume any previous state": whether set or reset, it works as any key. */
-static void configured_after_a_failed_chain(void **state)
+TEST(configured_after_a_failed_chain)
 {
 	struct mlx5dv_mkey_conf_attr reset = {.conf_flags = MLX5DV_MKEY_CONF_FLAG_RESET_SIG_ATTR};
 
-	(void)state;
 	open_key();
 	for (int abort = 0; abort < 2; abort++) {
 		for (int again = 0; again < 2; again++) {
@@ -453,42 +437,14 @@ static void expect_errors_after_a_failed_chain(void)
 	}
 }
 
-static void errors_after_a_failed_chain_man(void **state)
+TEST(errors_after_a_failed_chain_man)
 {
-	(void)state;
 	if (in_profile("man", __func__))
 		expect_errors_after_a_failed_chain();
 }
 
-static void errors_after_a_failed_chain_connectx(void **state)
+TEST(errors_after_a_failed_chain_connectx)
 {
-	(void)state;
 	if (in_profile("connectx", __func__))
 		expect_errors_after_a_failed_chain();
-}
-
-int main(void)
-{
-	const struct CMUnitTest cases[] = {
-		API_CASE(needs_an_open_configuration),
-		API_CASE(belongs_to_its_qp),
-		API_CASE(once_per_work_request),
-		API_CASE(too_few_setters_man),
-		API_CASE(too_few_setters_connectx),
-		API_CASE(needs_a_signature_key),
-		API_CASE(any_order_of_setters),
-		API_CASE(attributes_refused),
-		API_CASE(domains_refused),
-		API_CASE(seeds_man),
-		API_CASE(seeds_connectx),
-		API_CASE(copy_mask_needs_equal_structures_man),
-		API_CASE(copy_mask_needs_equal_structures_connectx),
-		API_CASE(attributes_are_copied),
-		API_CASE(used_without_waiting),
-		API_CASE(configured_after_a_failed_chain),
-		API_CASE(errors_after_a_failed_chain_man),
-		API_CASE(errors_after_a_failed_chain_connectx),
-	};
-
-	return run_cases("signature_setter", cases);
 }

@@ -35,11 +35,10 @@ static uint32_t block_of(const struct mlx5dv_sig_block_domain *domain)
  * Generate, check and strip, pass on, re-block; each with every operation that moves data. Tails are the bytes after
  * the last whole block.
  */
-static void every_pair_of_domains(void **state)
+TEST(every_pair_of_domains)
 {
 	struct mlx5dv_mkey *mkey;
 
-	(void)state;
 	open_pair();
 	mkey = side_create_signed_mkey(&server, 3);
 	for (size_t m = 0; m < ARRAY_SIZE(domains); m++) {
@@ -60,12 +59,11 @@ static void every_pair_of_domains(void **state)
 }
 
 /* Each kind of field after each size of block, with both seeds; every step of the message from 1 to 3 blocks. */
-static void every_type_block_and_seed(void **state)
+TEST(every_type_block_and_seed)
 {
 	enum { KINDS = 5 };
 	struct mlx5dv_mkey *mkey;
 
-	(void)state;
 	open_pair();
 	mkey = side_create_signed_mkey(&server, 3);
 	for (int kind = 0; kind < KINDS; kind++) {
@@ -103,7 +101,7 @@ static void every_type_block_and_seed(void **state)
 }
 
 /* Fields of known blocks, generated on the way out: mlx5-formats 5.3, in part confirmed on adapters. */
-static void known_fields(void **state)
+TEST(known_fields)
 {
 	static const struct mlx5dv_sig_crc crc32_0 = {MLX5DV_SIG_CRC_TYPE_CRC32, 0},
 					   crc32_1 = {MLX5DV_SIG_CRC_TYPE_CRC32, UINT32_MAX},
@@ -140,7 +138,6 @@ static void known_fields(void **state)
 	};
 	struct mlx5dv_mkey *mkey;
 
-	(void)state;
 	open_pair();
 	mkey = side_create_signed_mkey(&server, 3);
 	for (size_t i = 0; i < ARRAY_SIZE(row); i++) {
@@ -178,13 +175,12 @@ static void known_fields(void **state)
 }
 
 /* "it should be the value of the first block to be transmitted": block n of the key has ref_tag + n, modulo 2^32. */
-static void reference_tags_count_blocks(void **state)
+TEST(reference_tags_count_blocks)
 {
 	static const uint8_t zeros[512];
 	static const uint32_t starts[] = {0, 0xfffffffe, 0x80000000};
 	struct mlx5dv_mkey *mkey;
 
-	(void)state;
 	open_pair();
 	mkey = side_create_signed_mkey(&server, 3);
 	for (int remap = 0; remap < 2; remap++) {
@@ -224,12 +220,11 @@ static void reference_tags_count_blocks(void **state)
 }
 
 /* mlx5-formats 4.7: data of an incomplete block passes; it has no field, and none is expected. */
-static void incomplete_blocks(void **state)
+TEST(incomplete_blocks)
 {
 	static const size_t raws[] = {1, 511, 513, 1023, 1025, 1500};
 	struct mlx5dv_mkey *mkey;
 
-	(void)state;
 	open_pair();
 	mkey = side_create_signed_mkey(&server, 3);
 	for (int in_memory = 0; in_memory < 2; in_memory++) {
@@ -247,7 +242,7 @@ static void incomplete_blocks(void **state)
 }
 
 /* Several consecutive requests walk a key, split at blocks and inside of them. */
-static void several_requests_walk_a_key(void **state)
+TEST(several_requests_walk_a_key)
 {
 	enum { BLOCKS = 4, RAW = BLOCKS * 520 };
 	static const uint32_t steps[] = {520 + 8, 2 * (520 + 8), 100, 519, 522, 1};
@@ -255,7 +250,6 @@ static void several_requests_walk_a_key(void **state)
 	struct mlx5dv_sig_block_attr attr = {.wire = &dif_crc, .check_mask = 0xff};
 	struct mlx5dv_mkey *mkey;
 
-	(void)state;
 	open_pair();
 	mkey = side_create_signed_mkey(&server, 3);
 	lay_signed(mkey, &layout, RAW, &attr);
@@ -305,14 +299,13 @@ static struct mlx5dv_mkey *lay_three_blocks(uint8_t *stream)
 /*
  * A block of memory is checked when the last byte of its field has passed on the wire, in whichever transfer that is.
  */
-static void checked_with_the_field_on_the_wire(void **state)
+TEST(checked_with_the_field_on_the_wire)
 {
 	static const enum key_operation ways[] = {OUT_SEND, OUT_WRITE, OUT_REMOTE_READ};
 	enum { DATA = 528 + 520 };
 	uint8_t stream[3 * 528];
 	struct mlx5dv_mkey *mkey;
 
-	(void)state;
 	open_pair();
 	mkey = lay_three_blocks(stream);
 	for (size_t i = 0; i < ARRAY_SIZE(ways); i++)
@@ -336,14 +329,13 @@ static void checked_with_the_field_on_the_wire(void **state)
  * Data received from the middle of a field on is not a field: the one in memory is unchanged, and the next block is
  * complete. A transfer that continues where the previous one ended completes the field.
  */
-static void torn_fields_are_not_written(void **state)
+TEST(torn_fields_are_not_written)
 {
 	static const enum key_operation ways[] = {IN_RECV, IN_READ, IN_REMOTE_WRITE};
 	enum { DATA = 528 + 520 };
 	uint8_t stream[3 * 528];
 	struct mlx5dv_mkey *mkey;
 
-	(void)state;
 	open_pair();
 	mkey = lay_three_blocks(stream);
 	for (size_t i = 0; i < ARRAY_SIZE(ways); i++)
@@ -368,12 +360,11 @@ static void torn_fields_are_not_written(void **state)
 }
 
 /* Repeats one transfer: reference tags and errors start anew each time. */
-static void the_same_range_again(void **state)
+TEST(the_same_range_again)
 {
 	struct mlx5dv_sig_block_attr attr = {.mem = &dif_crc, .wire = &dif_crc, .check_mask = 0xff};
 	struct mlx5dv_mkey *mkey;
 
-	(void)state;
 	open_pair();
 	mkey = side_create_signed_mkey(&server, 3);
 	lay_signed(mkey, &layout, 3 * 528, &attr);
@@ -382,7 +373,7 @@ static void the_same_range_again(void **state)
 }
 
 /* Lengths and addresses are those of the wire; access after the last byte of the layout fails. */
-static void ends_of_the_key(void **state)
+TEST(ends_of_the_key)
 {
 	static const struct {
 		const struct mlx5dv_sig_block_domain *mem, *wire;
@@ -392,7 +383,6 @@ static void ends_of_the_key(void **state)
 	struct ibv_sge plain = side_sge(&client, 0, 4);
 	struct mlx5dv_mkey *mkey;
 
-	(void)state;
 	open_pair();
 	mkey = side_create_signed_mkey(&server, 3);
 	for (size_t i = 0; i < ARRAY_SIZE(row); i++) {
@@ -428,7 +418,7 @@ static void ends_of_the_key(void **state)
 }
 
 /* The rights of the key apply as usual. */
-static void rights_of_the_key(void **state)
+TEST(rights_of_the_key)
 {
 	struct mlx5dv_sig_block_attr attr = {.mem = &crc32};
 	struct ibv_sge plain = side_sge(&client, 0, 512);
@@ -439,7 +429,6 @@ static void rights_of_the_key(void **state)
 				   .send_flags = IBV_SEND_SIGNALED};
 	struct mlx5dv_mkey *mkey;
 
-	(void)state;
 	open_pair();
 	mkey = side_create_signed_mkey(&server, 3);
 	lay_signed(mkey, &layout, 2 * 516, &attr);
@@ -453,23 +442,4 @@ static void rights_of_the_key(void **state)
 	side_compare(&client);
 	side_compare(&server);
 	pair_renew(&pair);
-}
-
-int main(void)
-{
-	const struct CMUnitTest cases[] = {
-		API_CASE(every_pair_of_domains),
-		API_CASE(every_type_block_and_seed),
-		API_CASE(known_fields),
-		API_CASE(reference_tags_count_blocks),
-		API_CASE(incomplete_blocks),
-		API_CASE(several_requests_walk_a_key),
-		API_CASE(the_same_range_again),
-		API_CASE(ends_of_the_key),
-		API_CASE(rights_of_the_key),
-		API_CASE(checked_with_the_field_on_the_wire),
-		API_CASE(torn_fields_are_not_written),
-	};
-
-	return run_cases("signature_transfer", cases);
 }

@@ -5,17 +5,8 @@
  * filled with a pattern: the page catches a call that needs more than all of it, and the rest of the pattern shows how
  * much was used.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "test_case.h"
 
-#include <errno.h>
-#include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <time.h>
 #include <ucontext.h>
@@ -289,9 +280,8 @@ static void need_little(const char *name, void (*run)(void))
 }
 
 #define STACK_CASE(function)                                                                                           \
-	static void function##_case(void **state)                                                                      \
+	TEST(function##_case)                                                                                          \
 	{                                                                                                              \
-		(void)state;                                                                                           \
 		need_little(#function, function);                                                                      \
 	}
 
@@ -303,13 +293,8 @@ STACK_CASE(refusals)
 
 int main(void)
 {
-#define ROW(function) cmocka_unit_test_setup_teardown(function##_case, open_pair, close_pair)
-	const struct CMUnitTest tests[] = {
-		ROW(writes_and_reads), ROW(atomics), ROW(sends_and_receives), ROW(builders), ROW(refusals),
-	};
-
 	/* Sanitizers use larger frames. */
 	if (getenv("TEST_SANITIZED"))
 		return 77;
-	return cmocka_run_group_tests_name("small_stacks", tests, NULL, NULL);
+	return run_cases(.setup = open_pair, .teardown = close_pair);
 }

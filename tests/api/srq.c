@@ -48,7 +48,7 @@ static void expect_received(uint64_t wr_id)
 	expect_completion(&pair.server, wr_id, IBV_WC_RECV);
 }
 
-static void creation(void **state)
+TEST(creation)
 {
 	static const struct {
 		uint32_t max_wr, max_sge, got_wr, got_sge;
@@ -58,7 +58,6 @@ static void creation(void **state)
 	struct ibv_srq_attr got;
 	uint32_t number;
 
-	(void)state;
 	assert_int_equal(ibv_query_device(server.context, &device), 0);
 	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
 		attr.attr = (struct ibv_srq_attr){rows[i].max_wr, rows[i].max_sge, 77};
@@ -89,7 +88,7 @@ static void creation(void **state)
 	expect_null(ibv_create_srq(server.pd, &attr), EINVAL);
 }
 
-static void extended_creation(void **state)
+TEST(extended_creation)
 {
 	struct ibv_srq_init_attr_ex attr = {.attr = {.max_wr = 10, .max_sge = 1}};
 	static const struct {
@@ -108,7 +107,6 @@ static void extended_creation(void **state)
 		{IBV_SRQ_INIT_ATTR_PD | IBV_SRQ_INIT_ATTR_TYPE, IBV_SRQT_TM, EOPNOTSUPP},
 	};
 
-	(void)state;
 	attr.pd = server.pd;
 	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
 		attr.comp_mask = rows[i].comp_mask;
@@ -126,11 +124,10 @@ static void extended_creation(void **state)
 }
 
 /* Many laps of the list with receives outstanding, completions polled late and in turn. */
-static void traffic(void **state)
+TEST(traffic)
 {
 	uint64_t posted = 0, sent = 0, polled = 0;
 
-	(void)state;
 	open_srq(7);
 	srand(3);
 	while (polled < 3000) {
@@ -154,11 +151,10 @@ static void traffic(void **state)
 }
 
 /* ibv_modify_srq(3): raised once when the number of posted WRs drops below the limit, then disarmed. */
-static void limit_event(void **state)
+TEST(limit_event)
 {
 	struct ibv_srq_attr attr = {.srq_limit = 2};
 
-	(void)state;
 	open_srq(15);
 	for (int i = 0; i < 4; i++)
 		assert_int_equal(post_to_srq(i), 0);
@@ -177,11 +173,10 @@ static void limit_event(void **state)
 	close_srq();
 }
 
-static void modify_refusals(void **state)
+TEST(modify_refusals)
 {
 	struct ibv_srq_attr attr = {.max_wr = 31, .srq_limit = 32}, got;
 
-	(void)state;
 	open_srq(15);
 	for (int i = 0; i < 9; i++)
 		assert_int_equal(post_to_srq(i), 0);
@@ -203,13 +198,12 @@ static void modify_refusals(void **state)
 }
 
 /* Receives that are posted, consumed or not yet polled, in every mixture, survive growing and shrinking. */
-static void resize_under_load(void **state)
+TEST(resize_under_load)
 {
 	static const uint32_t sizes[] = {7, 15, 127, 20, 1023, 7, 2047};
 	uint64_t posted = 0, sent = 0, polled = 0;
 	uint32_t max_wr = 7;
 
-	(void)state;
 	open_srq(7);
 	srand(4);
 	for (int round = 0; round < 7; round++) {
@@ -258,11 +252,10 @@ static void resize_under_load(void **state)
 }
 
 /* Receives of a destroyed QP return to the SRQ, which stays usable. */
-static void reset_gives_entries_back(void **state)
+TEST(reset_gives_entries_back)
 {
 	struct ibv_qp_attr reset = {.qp_state = IBV_QPS_RESET};
 
-	(void)state;
 	open_srq(3);
 	for (int round = 0; round < 10; round++) {
 		for (int i = 0; i < 3; i++)
@@ -275,19 +268,4 @@ static void reset_gives_entries_back(void **state)
 		pair_renew(&pair);
 	}
 	close_srq();
-}
-
-int main(void)
-{
-	const struct CMUnitTest cases[] = {
-		API_CASE(creation),
-		API_CASE(extended_creation),
-		API_CASE(traffic),
-		API_CASE(limit_event),
-		API_CASE(modify_refusals),
-		API_CASE(resize_under_load),
-		API_CASE(reset_gives_entries_back),
-	};
-
-	return run_cases("srq", cases);
 }

@@ -41,12 +41,11 @@ static void print_groups(char *text, const void *bytes, size_t count)
 		text += sprintf(text, "%s%04x", i ? ":" : "", be16toh(((const uint16_t *)bytes)[i]));
 }
 
-static void device_is_that_of_the_queries(void **state)
+TEST(device_is_that_of_the_queries)
 {
 	struct ibv_device_attr attr;
 	char expected[64];
 
-	(void)state;
 	assert_int_equal(ibv_query_device(client.context, &attr), 0);
 	expect_file("fw_ver", attr.fw_ver);
 	print_groups(expected, &attr.node_guid, 4);
@@ -61,12 +60,11 @@ static void device_is_that_of_the_queries(void **state)
 	expect_none("device/vendor");
 }
 
-static void port_is_that_of_the_queries(void **state)
+TEST(port_is_that_of_the_queries)
 {
 	struct ibv_port_attr attr;
 	char expected[64];
 
-	(void)state;
 	assert_int_equal(ibv_query_port(client.context, 1, &attr), 0);
 	expect_file("ports/1/link_layer", "Ethernet");
 	expect_file("ports/1/state", "4: ACTIVE");
@@ -80,12 +78,11 @@ static void port_is_that_of_the_queries(void **state)
 	expect_none("ports/2/state");
 }
 
-static void gids_are_those_of_the_queries(void **state)
+TEST(gids_are_those_of_the_queries)
 {
 	struct ibv_port_attr attr;
 	int used = 0;
 
-	(void)state;
 	assert_int_equal(ibv_query_port(client.context, 1, &attr), 0);
 	for (int i = 0; i < attr.gid_tbl_len; i++) {
 		struct ibv_gid_entry entry;
@@ -110,11 +107,10 @@ static void gids_are_those_of_the_queries(void **state)
 	expect_none("ports/1/gids/64");
 }
 
-static void buffers_end_where_they_end(void **state)
+TEST(buffers_end_where_they_end)
 {
 	char text[16];
 
-	(void)state;
 	memset(text, '#', sizeof(text));
 	errno = 0;
 	assert_int_equal(ibv_read_sysfs_file(client.context->device->ibdev_path, "node_type", text, 5), -1);
@@ -125,11 +121,10 @@ static void buffers_end_where_they_end(void **state)
 	assert_int_equal(text[6], '#');
 }
 
-static void nodes_name_their_devices(void **state)
+TEST(nodes_name_their_devices)
 {
 	char text[64];
 
-	(void)state;
 	assert_int_equal(ibv_read_sysfs_file("/sys/class", "infiniband_verbs/abi_version", text, sizeof(text)), 1);
 	assert_string_equal(text, "6");
 	assert_true(ibv_read_sysfs_file(client.context->device->dev_path, "ibdev", text, sizeof(text)) > 0);
@@ -149,7 +144,7 @@ static unsigned long long counter(const char *name)
 }
 
 /* The mlx5 counters of both sides for a receiver that is not ready. */
-static void counters_count(void **state)
+TEST(counters_count)
 {
 	struct pair_options options = pair_defaults(IBV_QPT_RC);
 	unsigned long long refused = counter("hw_counters/out_of_buffer");
@@ -158,7 +153,6 @@ static void counters_count(void **state)
 	struct ibv_send_wr wr = {
 		.wr_id = 1, .sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_SEND, .send_flags = IBV_SEND_SIGNALED};
 
-	(void)state;
 	options.rnr_retry = 0;
 	pair_replace(&pair, &options);
 	post_send(&pair.client, &wr);
@@ -166,15 +160,4 @@ static void counters_count(void **state)
 	assert_int_equal(counter("hw_counters/out_of_buffer"), refused + 1);
 	assert_int_equal(counter("hw_counters/rnr_nak_retry_err"), told + 1);
 	assert_int_equal(counter("hw_counters/lifespan"), 10);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		API_CASE(device_is_that_of_the_queries), API_CASE(port_is_that_of_the_queries),
-		API_CASE(gids_are_those_of_the_queries), API_CASE(buffers_end_where_they_end),
-		API_CASE(nodes_name_their_devices),      API_CASE(counters_count),
-	};
-
-	return run_cases("sysfs", tests);
 }

@@ -5,23 +5,14 @@
  * and is not answered, and the two connected processes continue. IBTA 9.6: a connected queue pair drops packets that
  * are not from its peer.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "test_case.h"
 
-#include <errno.h>
 #include <sched.h>
 #include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <time.h>
-#include <unistd.h>
 #include <infiniband/verbs.h>
 
 enum { TARGET, PEER, THIRD, PROCESSES, WITHIN_S = 40, PSN = 7, PATIENT = 14, IMPATIENT = 8 };
@@ -209,26 +200,19 @@ static void run(uint32_t third_first)
 	assert_int_equal(board->memory[1], 0);
 }
 
-static void after_the_peer(void **state)
+TEST(after_the_peer)
 {
-	(void)state;
 	run(0);
 }
 
 /* The target has accepted no packet yet. */
-static void before_the_peer(void **state)
+TEST(before_the_peer)
 {
-	(void)state;
 	run(1);
 }
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(after_the_peer),
-		cmocka_unit_test(before_the_peer),
-	};
-
 	if (unshare(CLONE_NEWNET) && unshare(CLONE_NEWUSER | CLONE_NEWNET)) {
 		printf("1..0 # SKIP no network namespace of its own: %s\n", strerror(errno));
 		return 77;
@@ -238,5 +222,5 @@ int main(void)
 	board = mmap(NULL, sizeof(*board), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	if (board == MAP_FAILED)
 		return 1;
-	return cmocka_run_group_tests_name("api/third_process", tests, NULL, NULL);
+	return run_cases();
 }

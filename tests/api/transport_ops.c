@@ -220,32 +220,29 @@ static void open_pair(enum ibv_qp_type type)
 	pair_replace(&pair, &options);
 }
 
-static void rc(void **state)
+TEST(rc)
 {
 	static const int all[] = {SEND, SEND_IMM, WRITE, WRITE_IMM, READ};
 
-	(void)state;
 	open_pair(IBV_QPT_RC);
 	for (size_t i = 0; i < ARRAY_SIZE(all); i++)
 		all_lengths(&operations[all[i]], SIZE_MAX);
 }
 
-static void uc(void **state)
+TEST(uc)
 {
 	static const int all[] = {SEND, SEND_IMM, WRITE, WRITE_IMM};
 
-	(void)state;
 	open_pair(IBV_QPT_UC);
 	for (size_t i = 0; i < ARRAY_SIZE(all); i++)
 		all_lengths(&operations[all[i]], SIZE_MAX);
 }
 
-static void ud(void **state)
+TEST(ud)
 {
 	static const int all[] = {SEND, SEND_IMM};
 	struct ibv_port_attr port;
 
-	(void)state;
 	open_pair(IBV_QPT_UD);
 	assert_int_equal(ibv_query_port(client.context, 1, &port), 0);
 	for (size_t i = 0; i < ARRAY_SIZE(all); i++)
@@ -285,15 +282,13 @@ static void send_with_invalidate(enum ibv_qp_type type)
 	message(&operations[SEND_INV], 100, 2, 2, IBV_SEND_INLINE, bind_window(mw));
 }
 
-static void rc_send_with_invalidate(void **state)
+TEST(rc_send_with_invalidate)
 {
-	(void)state;
 	send_with_invalidate(IBV_QPT_RC);
 }
 
-static void uc_send_with_invalidate(void **state)
+TEST(uc_send_with_invalidate)
 {
-	(void)state;
 	send_with_invalidate(IBV_QPT_UC);
 }
 
@@ -338,11 +333,10 @@ static void atomic(enum ibv_wr_opcode opcode, uint64_t compare_add, uint64_t swa
 	side_compare(&server);
 }
 
-static void atomics(void **state)
+TEST(atomics)
 {
 	static const uint64_t values[] = {0, 1, UINT64_MAX, UINT64_C(0x8000000000000000), 0x100000000, 0xff};
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(values); i++) {
 		note("value %#lx", values[i]);
 		atomic(IBV_WR_ATOMIC_FETCH_AND_ADD, values[i], 0);
@@ -355,11 +349,10 @@ static void atomics(void **state)
 }
 
 /* IBTA C9-88: a request of zero bytes accesses no memory; its key and address are not checked. */
-static void nothing_needs_no_key(void **state)
+TEST(nothing_needs_no_key)
 {
 	static const int all[] = {WRITE, WRITE_IMM, READ};
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(all); i++) {
 		const struct operation *operation = &operations[all[i]];
 		struct ibv_send_wr wr = {
@@ -380,7 +373,7 @@ static void nothing_needs_no_key(void **state)
 }
 
 /* A WRITE with immediate consumes a receive but does not touch its memory. */
-static void immediate_leaves_the_receive_alone(void **state)
+TEST(immediate_leaves_the_receive_alone)
 {
 	struct ibv_sge receive = side_sge(&server, 100, 5000), source = side_sge(&client, 0, 64);
 	struct ibv_send_wr wr = {
@@ -393,7 +386,6 @@ static void immediate_leaves_the_receive_alone(void **state)
 		.wr.rdma = {side_address(&server, 9000), server.mr->rkey},
 	};
 
-	(void)state;
 	post_receive(&pair.server, RECEIVE_WR_ID, &receive, 1);
 	post_send(&pair.client, &wr);
 	expect_sent(&pair.client, &operations[WRITE_IMM], 64);
@@ -402,7 +394,7 @@ static void immediate_leaves_the_receive_alone(void **state)
 }
 
 /* SGE sums beyond 32 bits: four pieces of 2^31 - 1 bytes are room for any message. */
-static void room_beyond_32_bits(void **state)
+TEST(room_beyond_32_bits)
 {
 	const size_t bytes = INT32_MAX;
 	void *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -416,7 +408,6 @@ static void room_beyond_32_bits(void **state)
 		.send_flags = IBV_SEND_SIGNALED,
 	};
 
-	(void)state;
 	assert_ptr_not_equal(memory, MAP_FAILED);
 	mr = ibv_reg_mr(server.pd, memory, bytes, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_ON_DEMAND);
 	assert_non_null(mr);
@@ -430,21 +421,4 @@ static void room_beyond_32_bits(void **state)
 	assert_int_equal(((uint8_t *)memory)[5000], 0);
 	assert_int_equal(ibv_dereg_mr(mr), 0);
 	munmap(memory, bytes);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		API_CASE(rc),
-		API_CASE(uc),
-		API_CASE(ud),
-		API_CASE(rc_send_with_invalidate),
-		API_CASE(uc_send_with_invalidate),
-		API_CASE(atomics),
-		API_CASE(nothing_needs_no_key),
-		API_CASE(immediate_leaves_the_receive_alone),
-		API_CASE(room_beyond_32_bits),
-	};
-
-	return run_cases("transport_ops", tests);
 }

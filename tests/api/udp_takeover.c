@@ -4,27 +4,17 @@
  * others write to each other: one of them takes over, and no request fails. No packet is lost, so this holds for queue
  * pairs that never retransmit, too.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "test_case.h"
 
-#include <errno.h>
 #include <net/if.h>
 #include <sched.h>
 #include <signal.h>
-#include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <time.h>
-#include <unistd.h>
 #include <infiniband/verbs.h>
 
 enum {
@@ -279,24 +269,21 @@ static void kill_the_owner(uint8_t timeout)
 	end(pid);
 }
 
-static void the_owner_is_killed(void **state)
+TEST(the_owner_is_killed)
 {
-	(void)state;
 	kill_the_owner(0);
 }
 
-static void the_owner_is_killed_and_timers_run(void **state)
+TEST(the_owner_is_killed_and_timers_run)
 {
-	(void)state;
 	kill_the_owner(TIMEOUT);
 }
 
-static void the_owner_ends(void **state)
+TEST(the_owner_ends)
 {
 	pid_t pid[PROCESSES];
 	int status;
 
-	(void)state;
 	begin(pid, 0);
 	set(&board->end, 1);
 	assert_int_equal(waitpid(pid[OWNER], &status, 0), pid[OWNER]);
@@ -322,28 +309,19 @@ static void stop_the_owner(uint8_t timeout)
 	end(pid);
 }
 
-static void the_owner_is_stopped(void **state)
+TEST(the_owner_is_stopped)
 {
-	(void)state;
 	stop_the_owner(0);
 }
 
 /* A packet that waits in the socket is not lost: no retry is counted while the socket is not read. */
-static void the_owner_is_stopped_for_longer_than_retries_last(void **state)
+TEST(the_owner_is_stopped_for_longer_than_retries_last)
 {
-	(void)state;
 	stop_the_owner(SHORT_TIMEOUT);
 }
 
 int main(int argc, char **argv)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(the_owner_is_killed),
-		cmocka_unit_test(the_owner_is_killed_and_timers_run),
-		cmocka_unit_test(the_owner_ends),
-		cmocka_unit_test(the_owner_is_stopped),
-		cmocka_unit_test(the_owner_is_stopped_for_longer_than_retries_last),
-	};
 	struct ifreq lo = {.ifr_name = "lo", .ifr_flags = IFF_UP | IFF_LOOPBACK | IFF_RUNNING};
 
 	if (unshare(CLONE_NEWNET) && unshare(CLONE_NEWUSER | CLONE_NEWNET)) {
@@ -361,5 +339,5 @@ int main(int argc, char **argv)
 		return 1;
 	if (argc > 1)
 		cmocka_set_test_filter(argv[1]);
-	return cmocka_run_group_tests_name("api/udp_takeover", tests, NULL, NULL);
+	return run_cases();
 }

@@ -4,9 +4,7 @@
  * and create objects in it, and that an XRC_RECV QP belongs to all its openers. xrc_traffic.c tests the traffic.
  */
 #include <fcntl.h>
-#include <stdio.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "support/event.h"
 #include "support/xrc.h"
@@ -71,7 +69,7 @@ static bool same_domain(struct ibv_xrcd *first, struct ibv_xrcd *second)
 }
 
 /* Domains are identified by inode: another descriptor, path or context is the same, another file is not. */
-static void the_file_names_the_domain(void **state)
+TEST(the_file_names_the_domain)
 {
 	int again = xrc_same_file(fd), duplicate = dup(fd), another = xrc_file();
 	struct ibv_xrcd *xrcd = expect_xrcd(one.context, fd, O_CREAT);
@@ -82,7 +80,6 @@ static void the_file_names_the_domain(void **state)
 	};
 	struct ibv_xrcd *different = expect_xrcd(one.context, another, O_CREAT);
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(same); i++) {
 		note("opening %zu", i);
 		assert_true(same_domain(xrcd, same[i]));
@@ -105,13 +102,12 @@ static void the_file_names_the_domain(void **state)
 }
 
 /* Inode numbers are per file system: the root directory has 1 in many. */
-static void inodes_of_two_file_systems(void **state)
+TEST(inodes_of_two_file_systems)
 {
 	int file[] = {open("/proc", O_RDONLY | O_CLOEXEC), open("/sys", O_RDONLY | O_CLOEXEC)};
 	struct ibv_xrcd *xrcd[2];
 	struct stat status[2];
 
-	(void)state;
 	if (fstat(file[0], &status[0]) || fstat(file[1], &status[1]) || status[0].st_ino != status[1].st_ino)
 		skip();
 	for (int i = 0; i < 2; i++)
@@ -124,11 +120,10 @@ static void inodes_of_two_file_systems(void **state)
 }
 
 /* ibv_open_xrcd(3): O_CREAT creates a domain if there is none, O_EXCL fails if there is one. */
-static void flags_of_opening(void **state)
+TEST(flags_of_opening)
 {
 	struct ibv_xrcd *xrcd, *exclusive;
 
-	(void)state;
 	for (int round = 0; round < 2; round++) {
 		expect_null(xrc_open(one.context, fd, 0), EAGAIN);
 		expect_null(xrc_open(one.context, fd, O_EXCL), EAGAIN);
@@ -142,11 +137,10 @@ static void flags_of_opening(void **state)
 	expect_error(ibv_close_xrcd(exclusive), 0);
 }
 
-static void no_descriptor(void **state)
+TEST(no_descriptor)
 {
 	int closed = xrc_file();
 
-	(void)state;
 	close(closed);
 	expect_null(xrc_open(one.context, closed, O_CREAT), EBADF);
 	expect_null(xrc_open(one.context, -2, O_CREAT), EBADF);
@@ -154,12 +148,11 @@ static void no_descriptor(void **state)
 }
 
 /* ibv_open_xrcd(3): fd -1 creates a private domain. */
-static void a_domain_without_a_file(void **state)
+TEST(a_domain_without_a_file)
 {
 	struct ibv_xrcd *first = expect_xrcd(one.context, -1, O_CREAT), *second = expect_xrcd(one.context, -1, O_CREAT);
 	struct ibv_xrcd *named = expect_xrcd(one.context, fd, O_CREAT | O_EXCL);
 
-	(void)state;
 	assert_true(same_domain(first, first));
 	assert_false(same_domain(first, second));
 	assert_false(same_domain(first, named));
@@ -170,13 +163,12 @@ static void a_domain_without_a_file(void **state)
 }
 
 /* The descriptor may be closed and the file unlinked: no later file is mistaken for it. */
-static void the_file_may_go(void **state)
+TEST(the_file_may_go)
 {
 	char name[] = "/tmp/softhca-xrc-XXXXXX";
 	int file = mkstemp(name), next;
 	struct ibv_xrcd *xrcd, *second;
 
-	(void)state;
 	assert_true(file >= 0);
 	xrcd = expect_xrcd(one.context, file, O_CREAT);
 	close(file);
@@ -197,11 +189,10 @@ static void the_file_may_go(void **state)
 	expect_error(ibv_close_xrcd(xrcd), 0);
 }
 
-static void masks_of_opening(void **state)
+TEST(masks_of_opening)
 {
 	struct ibv_xrcd_init_attr attr = {.fd = -1, .oflags = O_CREAT};
 
-	(void)state;
 	for (uint32_t mask = 0; mask < 16; mask++) {
 		attr.comp_mask = mask;
 		note("comp_mask %#x", mask);
@@ -210,13 +201,12 @@ static void masks_of_opening(void **state)
 	}
 }
 
-static void closing_a_domain_in_use(void **state)
+TEST(closing_a_domain_in_use)
 {
 	struct ibv_xrcd *xrcd = expect_xrcd(one.context, fd, O_CREAT), *second = expect_xrcd(other.context, fd, 0);
 	struct xrc_srq srq = xrc_srq_open(&one, xrcd, 3);
 	struct ibv_qp *qp = xrc_create_recv(xrcd), *opened;
 
-	(void)state;
 	expect_error(ibv_close_xrcd(xrcd), EBUSY);
 	xrc_srq_close(&srq);
 	expect_error(ibv_close_xrcd(xrcd), EBUSY);
@@ -234,7 +224,7 @@ static void closing_a_domain_in_use(void **state)
 
 /* ---- SRQs ------------------------------------------------------------------------------------------------------ */
 
-static void creation_of_srqs(void **state)
+TEST(creation_of_srqs)
 {
 	struct ibv_xrcd *xrcd = expect_xrcd(one.context, fd, O_CREAT), *foreign = expect_xrcd(other.context, fd, 0);
 	struct ibv_cq *foreign_cq = ibv_create_cq(other.context, 7, NULL, NULL, 0);
@@ -256,7 +246,6 @@ static void creation_of_srqs(void **state)
 		{0, xrcd, cq, other.pd, ENOENT},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
 		struct ibv_srq_init_attr_ex attr = {
 			.srq_context = &one,
@@ -290,7 +279,7 @@ static void creation_of_srqs(void **state)
 }
 
 /* Numbers are per device, not per context; a QP cannot use an XRC SRQ. */
-static void srqs_and_queue_pairs(void **state)
+TEST(srqs_and_queue_pairs)
 {
 	struct ibv_xrcd *xrcd = expect_xrcd(one.context, fd, O_CREAT), *shared = expect_xrcd(other.context, fd, 0);
 	struct xrc_srq first = xrc_srq_open(&one, xrcd, 3), second = xrc_srq_open(&other, shared, 3);
@@ -302,7 +291,6 @@ static void srqs_and_queue_pairs(void **state)
 		.qp_type = IBV_QPT_RC,
 	};
 
-	(void)state;
 	assert_int_not_equal(first.number, second.number);
 	assert_true(first.number < 1 << 24 && second.number < 1 << 24);
 	expect_null(ibv_create_qp(one.pd, &attr), EINVAL);
@@ -315,7 +303,7 @@ static void srqs_and_queue_pairs(void **state)
 /* ---- QPs ------------------------------------------------------------------------------------------------------- */
 
 /* An XRC_RECV QP needs a domain only; it has no queues. */
-static void creation_of_receiving_qps(void **state)
+TEST(creation_of_receiving_qps)
 {
 	struct ibv_xrcd *xrcd = expect_xrcd(one.context, fd, O_CREAT), *foreign = expect_xrcd(other.context, fd, 0);
 	struct ibv_qp_init_attr_ex attr = {
@@ -335,7 +323,6 @@ static void creation_of_receiving_qps(void **state)
 	struct ibv_qp_attr qp_attr;
 	struct ibv_qp *qp = ibv_create_qp_ex(one.context, &attr);
 
-	(void)state;
 	assert_non_null(qp);
 	assert_int_equal(qp->state, IBV_QPS_RESET);
 	assert_int_equal(qp->qp_type, IBV_QPT_XRC_RECV);
@@ -374,7 +361,7 @@ static void creation_of_receiving_qps(void **state)
 }
 
 /* An XRC_SEND QP needs a PD and a send CQ, and ignores receive attributes (ibv_create_qp_ex(3)). */
-static void creation_of_sending_qps(void **state)
+TEST(creation_of_sending_qps)
 {
 	struct ibv_qp_init_attr attr = {
 		.send_cq = cq,
@@ -384,7 +371,6 @@ static void creation_of_sending_qps(void **state)
 	struct ibv_recv_wr receive = {0}, *bad;
 	struct ibv_qp *qp = ibv_create_qp(one.pd, &attr);
 
-	(void)state;
 	assert_non_null(qp);
 	assert_true(attr.cap.max_send_wr >= 5 && attr.cap.max_send_sge >= 2);
 	assert_int_equal(attr.cap.max_recv_wr | attr.cap.max_recv_sge, 0);
@@ -394,7 +380,7 @@ static void creation_of_sending_qps(void **state)
 	expect_null(ibv_create_qp(one.pd, &attr), EINVAL);
 }
 
-static void opening_refused(void **state)
+TEST(opening_refused)
 {
 	struct ibv_xrcd *xrcd = expect_xrcd(one.context, fd, O_CREAT), *shared = expect_xrcd(other.context, fd, 0);
 	struct ibv_xrcd *different = expect_xrcd(one.context, -1, O_CREAT);
@@ -420,7 +406,6 @@ static void opening_refused(void **state)
 	};
 	uint32_t gone;
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
 		struct ibv_qp_open_attr attr = {
 			.comp_mask = rows[i].comp_mask,
@@ -443,7 +428,7 @@ static void opening_refused(void **state)
 }
 
 /* One QP under two handles, each with the context of its opener. */
-static void opened_qp_is_the_same(void **state)
+TEST(opened_qp_is_the_same)
 {
 	struct ibv_xrcd *xrcd = expect_xrcd(one.context, fd, O_CREAT), *shared = expect_xrcd(other.context, fd, 0);
 	struct ibv_qp *qp = xrc_create_recv(xrcd);
@@ -456,7 +441,6 @@ static void opened_qp_is_the_same(void **state)
 	};
 	struct ibv_qp *opened = ibv_open_qp(other.context, &attr), *again;
 
-	(void)state;
 	assert_non_null(opened);
 	assert_int_equal(opened->qp_num, qp->qp_num);
 	assert_int_equal(opened->qp_type, IBV_QPT_XRC_RECV);
@@ -481,13 +465,12 @@ static void opened_qp_is_the_same(void **state)
 	expect_error(ibv_close_xrcd(xrcd), 0);
 }
 
-static void events_reach_all_openers(void **state)
+TEST(events_reach_all_openers)
 {
 	struct ibv_xrcd *xrcd = expect_xrcd(one.context, fd, O_CREAT), *shared = expect_xrcd(other.context, fd, 0);
 	struct ibv_qp *qp = xrc_create_recv(xrcd), *opened = xrc_open_qp(shared, qp->qp_num);
 	struct ibv_async_event event;
 
-	(void)state;
 	xrc_connect(qp, &one, 5, &one, 7);
 	to_state(qp, IBV_QPS_ERR);
 	expect_event(&one, IBV_EVENT_QP_LAST_WQE_REACHED, qp);
@@ -503,7 +486,7 @@ static void events_reach_all_openers(void **state)
 }
 
 /* Any opener can modify it; attributes of the missing half are ignored. */
-static void attributes_of_the_missing_half(void **state)
+TEST(attributes_of_the_missing_half)
 {
 	struct ibv_xrcd *xrcd = expect_xrcd(one.context, fd, O_CREAT);
 	struct ibv_qp *recv = xrc_create_recv(xrcd), *send = xrc_create_send(&one, cq);
@@ -522,7 +505,6 @@ static void attributes_of_the_missing_half(void **state)
 	int rts = IBV_QP_STATE | IBV_QP_SQ_PSN | IBV_QP_TIMEOUT;
 	int requester = IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_MAX_QP_RD_ATOMIC;
 
-	(void)state;
 	expect_error(ibv_modify_qp(recv, &attr, init), 0);
 	expect_error(ibv_modify_qp(send, &attr, init), 0);
 	attr.qp_state = IBV_QPS_RTR;
@@ -538,20 +520,7 @@ static void attributes_of_the_missing_half(void **state)
 	expect_error(ibv_close_xrcd(xrcd), 0);
 }
 
-#define CASE(function) cmocka_unit_test_setup_teardown(function, open_sides, close_sides)
-
 int main(void)
 {
-	const struct CMUnitTest cases[] = {
-		CASE(the_file_names_the_domain), CASE(inodes_of_two_file_systems),
-		CASE(flags_of_opening),          CASE(no_descriptor),
-		CASE(a_domain_without_a_file),   CASE(the_file_may_go),
-		CASE(masks_of_opening),          CASE(closing_a_domain_in_use),
-		CASE(creation_of_srqs),          CASE(srqs_and_queue_pairs),
-		CASE(creation_of_receiving_qps), CASE(creation_of_sending_qps),
-		CASE(opening_refused),           CASE(opened_qp_is_the_same),
-		CASE(events_reach_all_openers),  CASE(attributes_of_the_missing_half),
-	};
-
-	return cmocka_run_group_tests_name("xrc_domain", cases, NULL, NULL);
+	return run_cases(.setup = open_sides, .teardown = close_sides);
 }

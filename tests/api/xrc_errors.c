@@ -117,11 +117,10 @@ static void expect_no_srq(uint32_t number)
 	}
 }
 
-static void unknown_srq(void **state)
+TEST(unknown_srq)
 {
 	struct xrc_srq gone = xrc_srq_open(SERVER, world.xrcd[XRC_SERVER], 3);
 
-	(void)state;
 	xrc_srq_close(&gone);
 	expect_no_srq(gone.number);
 	expect_no_srq(0);
@@ -129,26 +128,24 @@ static void unknown_srq(void **state)
 }
 
 /* A basic SRQ belongs to no domain. */
-static void basic_srq(void **state)
+TEST(basic_srq)
 {
 	struct ibv_srq_init_attr attr = {.attr = {.max_wr = 3, .max_sge = 1}};
 	struct ibv_srq *basic = ibv_create_srq(SERVER->pd, &attr);
 	struct ibv_recv_wr wr = {.wr_id = RECEIVE}, *bad;
 	uint32_t number;
 
-	(void)state;
 	expect_error(ibv_post_srq_recv(basic, &wr, &bad), 0);
 	expect_error(ibv_get_srq_num(basic, &number), 0);
 	expect_no_srq(number);
 	expect_error(ibv_destroy_srq(basic), 0);
 }
 
-static void srq_of_another_domain(void **state)
+TEST(srq_of_another_domain)
 {
 	struct ibv_xrcd *other = expect_xrcd(SERVER->context, -1, O_CREAT);
 	struct xrc_srq srq = xrc_srq_open(SERVER, other, 3);
 
-	(void)state;
 	xrc_post_receive(&srq, RECEIVE, NULL, 0);
 	expect_no_srq(srq.number);
 	xrc_idle(srq.cq);
@@ -157,9 +154,8 @@ static void srq_of_another_domain(void **state)
 }
 
 /* Access is checked against the protection domain of the SRQ (annex A14). */
-static void key_of_the_other_target(void **state)
+TEST(key_of_the_other_target)
 {
-	(void)state;
 	for (int target = 0; target < XRC_TARGETS; target++)
 		for (size_t i = 2; i < ARRAY_SIZE(opcodes); i++) {
 			struct ibv_send_wr *wr = request(opcodes[i], target);
@@ -175,11 +171,10 @@ static void key_of_the_other_target(void **state)
 }
 
 /* The consumed receive reports the error in the CQ of the SRQ. */
-static void write_with_immediate_refused(void **state)
+TEST(write_with_immediate_refused)
 {
 	struct ibv_send_wr *wr = request(IBV_WR_RDMA_WRITE_WITH_IMM, XRC_SERVER);
 
-	(void)state;
 	xrc_post_receive(&world.srq[XRC_NEIGHBOUR], RECEIVE + 1, NULL, 0);
 	post_receives();
 	wr->qp_type.xrc.remote_srqn = world.srq[XRC_NEIGHBOUR].number;
@@ -194,11 +189,10 @@ static void write_with_immediate_refused(void **state)
 
 /* ---- operations that the QP does not permit -------------------------------------------------------------------- */
 
-static void operation_not_permitted(void **state)
+TEST(operation_not_permitted)
 {
 	struct ibv_qp_attr attr = {.qp_access_flags = 0};
 
-	(void)state;
 	for (size_t i = 2; i < ARRAY_SIZE(opcodes); i++) {
 		note("opcode %d", opcodes[i]);
 		expect_error(ibv_modify_qp(world.recv, &attr, IBV_QP_ACCESS_FLAGS), 0);
@@ -210,11 +204,10 @@ static void operation_not_permitted(void **state)
 
 /* ---- receives -------------------------------------------------------------------------------------------------- */
 
-static void message_too_long(void **state)
+TEST(message_too_long)
 {
 	struct ibv_sge sink = side_sge(NEIGHBOUR, SINK, 7);
 
-	(void)state;
 	xrc_post_receive(&world.srq[XRC_NEIGHBOUR], RECEIVE + 1, &sink, 1);
 	post_receives();
 	expect_refused(request(IBV_WR_SEND, XRC_NEIGHBOUR), IBV_WC_REM_INV_REQ_ERR, -1);
@@ -222,11 +215,10 @@ static void message_too_long(void **state)
 	expect_receives_left();
 }
 
-static void receive_of_a_wrong_key(void **state)
+TEST(receive_of_a_wrong_key)
 {
 	struct ibv_sge sink = side_sge(NEIGHBOUR, SINK, 100);
 
-	(void)state;
 	sink.lkey = SERVER->mr->lkey; /* another protection domain */
 	xrc_post_receive(&world.srq[XRC_NEIGHBOUR], RECEIVE + 1, &sink, 1);
 	post_receives();
@@ -236,11 +228,10 @@ static void receive_of_a_wrong_key(void **state)
 }
 
 /* The receives of the other SRQ are not used. */
-static void no_receive(void **state)
+TEST(no_receive)
 {
 	struct ibv_send_wr *wr;
 
-	(void)state;
 	world.rnr_retry = 1;
 	xrc_world_connect();
 	xrc_post_receive(&world.srq[XRC_NEIGHBOUR], RECEIVE, NULL, 0);
@@ -262,11 +253,10 @@ static void no_receive(void **state)
 }
 
 /* ibv_modify_srq(3): the creator of the SRQ gets one event when it runs low. */
-static void limit_of_an_srq(void **state)
+TEST(limit_of_an_srq)
 {
 	struct ibv_srq_attr attr = {.srq_limit = 3};
 
-	(void)state;
 	for (int i = 0; i < 5; i++)
 		xrc_post_receive(&world.srq[XRC_NEIGHBOUR], i, NULL, 0);
 	expect_error(ibv_modify_srq(world.srq[XRC_NEIGHBOUR].srq, &attr, IBV_SRQ_LIMIT), 0);
@@ -288,11 +278,10 @@ static void limit_of_an_srq(void **state)
 /* ---- the sending half ------------------------------------------------------------------------------------------ */
 
 /* A local error does not affect the receiver. */
-static void local_error(void **state)
+TEST(local_error)
 {
 	struct ibv_send_wr *wr = request(IBV_WR_SEND, XRC_SERVER);
 
-	(void)state;
 	post_receives();
 	wr->sg_list->lkey = SERVER->mr->lkey;
 	xrc_post(world.send, wr);
@@ -303,9 +292,8 @@ static void local_error(void **state)
 	expect_receives_left();
 }
 
-static void flushed_requests(void **state)
+TEST(flushed_requests)
 {
-	(void)state;
 	post_receives();
 	to_state(world.send, IBV_QPS_ERR);
 	for (int i = 0; i < 3; i++)
@@ -319,13 +307,12 @@ static void flushed_requests(void **state)
 /* ---- lives of QPs and SRQs ------------------------------------------------------------------------------------- */
 
 /* A QP in ERR consumes nothing from an SRQ; another connection of the domain continues. */
-static void one_connection_fails(void **state)
+TEST(one_connection_fails)
 {
 	struct ibv_qp *recv = xrc_create_recv(world.xrcd[XRC_NEIGHBOUR]);
 	struct ibv_qp *send = xrc_create_send(&world.client, world.cq);
 	struct ibv_send_wr *wr;
 
-	(void)state;
 	xrc_connect(recv, NEIGHBOUR, send->qp_num, &world.client, 7);
 	xrc_connect(send, &world.client, recv->qp_num, NEIGHBOUR, 7);
 	post_receives();
@@ -346,12 +333,11 @@ static void one_connection_fails(void **state)
 }
 
 /* A remaining opener keeps the connection when the creator closes its handle, and gets the error events. */
-static void creator_goes(void **state)
+TEST(creator_goes)
 {
 	struct ibv_qp *opened = xrc_open_qp(world.xrcd[XRC_NEIGHBOUR], world.recv->qp_num);
 	struct ibv_send_wr *wr;
 
-	(void)state;
 	assert_non_null(opened);
 	expect_error(ibv_destroy_qp(world.recv), 0);
 	world.recv = opened;
@@ -373,9 +359,8 @@ static void creator_goes(void **state)
 }
 
 /* Without an XRC_RECV QP requests are not answered. */
-static void receiving_qp_goes(void **state)
+TEST(receiving_qp_goes)
 {
-	(void)state;
 	post_receives();
 	expect_error(ibv_destroy_qp(world.recv), 0);
 	xrc_post(world.send, request(IBV_WR_RDMA_WRITE, XRC_SERVER));
@@ -386,12 +371,11 @@ static void receiving_qp_goes(void **state)
 }
 
 /* An SRQ is destroyed while connections use it: later requests to it fail, and a new SRQ has another number. */
-static void srq_goes(void **state)
+TEST(srq_goes)
 {
 	struct xrc_srq srq = xrc_srq_open(SERVER, world.xrcd[XRC_SERVER], 3);
 	struct ibv_send_wr wr = xrc_wr(REQUEST, IBV_WR_SEND, XRC_SERVER, NULL, 0);
 
-	(void)state;
 	post_receives();
 	wr.qp_type.xrc.remote_srqn = srq.number;
 	for (int i = 0; i < 2; i++)
@@ -406,24 +390,5 @@ static void srq_goes(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest cases[] = {
-		XRC_CASE(unknown_srq),
-		XRC_CASE(basic_srq),
-		XRC_CASE(srq_of_another_domain),
-		XRC_CASE(key_of_the_other_target),
-		XRC_CASE(write_with_immediate_refused),
-		XRC_CASE(operation_not_permitted),
-		XRC_CASE(message_too_long),
-		XRC_CASE(receive_of_a_wrong_key),
-		XRC_CASE(no_receive),
-		XRC_CASE(limit_of_an_srq),
-		XRC_CASE(local_error),
-		XRC_CASE(flushed_requests),
-		XRC_CASE(one_connection_fails),
-		XRC_CASE(creator_goes),
-		XRC_CASE(receiving_qp_goes),
-		XRC_CASE(srq_goes),
-	};
-
-	return cmocka_run_group_tests_name("xrc_errors", cases, NULL, NULL);
+	return run_cases(.setup = xrc_world_open, .teardown = xrc_world_close);
 }

@@ -145,11 +145,10 @@ static void post(const struct operation *operation, int target, struct ibv_sge *
 }
 
 /* Of zero bytes, of one packet, of several packets. */
-static void every_operation(void **state)
+TEST(every_operation)
 {
 	static const uint32_t lengths[] = {0, 1, FIRST_ENTRY, 1024, 9000};
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(operations) * XRC_TARGETS * ARRAY_SIZE(lengths); i++) {
 		const struct operation *operation = &operations[i % ARRAY_SIZE(operations)];
 		int target = i / ARRAY_SIZE(operations) % XRC_TARGETS;
@@ -174,11 +173,10 @@ static void every_operation(void **state)
 }
 
 /* ibv_wr_post(3) has none on XRC QPs. */
-static void atomic_write(void **state)
+TEST(atomic_write)
 {
 	static const struct operation operation = {"ATOMIC_WRITE", IBV_WR_ATOMIC_WRITE, IBV_WC_ATOMIC_WRITE, false, 0};
 
-	(void)state;
 	for (int target = 0; target < XRC_TARGETS; target++) {
 		struct ibv_sge sge = side_sge(&world.client, LOCAL, sizeof(uint64_t));
 
@@ -243,11 +241,10 @@ static bool takes(const struct operation *operation, enum data data)
 }
 
 /* Setters may be called in any order. */
-static void every_builder(void **state)
+TEST(every_builder)
 {
 	struct ibv_qp_ex *qp = ibv_qp_to_qp_ex(world.send);
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(operations) * DATA_KINDS * 4; i++) {
 		const struct operation *operation = &operations[i / 4 % ARRAY_SIZE(operations)];
 		enum data data = i / 4 / ARRAY_SIZE(operations);
@@ -274,12 +271,11 @@ static void every_builder(void **state)
 	}
 }
 
-static void inline_data(void **state)
+TEST(inline_data)
 {
 	struct ibv_sge sge = {.addr = (uintptr_t)world.client.memory + LOCAL, .length = 200};
 	struct ibv_send_wr wr = xrc_wr(SENT, IBV_WR_SEND, XRC_NEIGHBOUR, &sge, 1);
 
-	(void)state;
 	stir(XRC_NEIGHBOUR);
 	post_receive(XRC_NEIGHBOUR, RECEIVED + XRC_NEIGHBOUR);
 	wr.send_flags |= IBV_SEND_INLINE;
@@ -290,13 +286,12 @@ static void inline_data(void **state)
 /* ---- many ------------------------------------------------------------------------------------------------------ */
 
 /* One list of requests that alternates between the SRQs, some without completion. */
-static void lists(void **state)
+TEST(lists)
 {
 	enum { COUNT = 31 };
 	struct ibv_send_wr wr[COUNT];
 	struct ibv_sge sge[COUNT];
 
-	(void)state;
 	for (int round = 0; round < 20; round++) {
 		note("round %d", round);
 		stir(XRC_SERVER);
@@ -324,13 +319,12 @@ static void lists(void **state)
 }
 
 /* A second connection to the same domain, of the neighbour: completions show which QP a message came through. */
-static void two_connections_to_one_srq(void **state)
+TEST(two_connections_to_one_srq)
 {
 	struct ibv_qp *recv = xrc_create_recv(world.xrcd[XRC_NEIGHBOUR]);
 	struct ibv_qp *send = xrc_create_send(&world.client, world.cq);
 	struct side *neighbour = &world.target[XRC_NEIGHBOUR];
 
-	(void)state;
 	assert_non_null(recv);
 	assert_non_null(send);
 	xrc_connect(recv, neighbour, send->qp_num, &world.client, 7);
@@ -394,7 +388,7 @@ static void send_empty(uint32_t number, enum ibv_wr_opcode opcode, unsigned int 
 }
 
 /* ibv_create_cq_ex(3): extended polling of a receive matches ibv_poll_cq(3). */
-static void extended_cq(void **state)
+TEST(extended_cq)
 {
 	struct ibv_cq_init_attr_ex attr = {
 		.cqe = 15,
@@ -408,7 +402,6 @@ static void extended_cq(void **state)
 	struct ibv_srq *srq;
 	uint32_t number;
 
-	(void)state;
 	assert_non_null(cq);
 	srq = srq_on(XRC_SERVER, ibv_cq_ex_to_cq(cq), server->pd, &number);
 	for (int i = 0; i < 10; i++) {
@@ -430,7 +423,7 @@ static void extended_cq(void **state)
 }
 
 /* Two SRQs share one CQ; its channel gets events, only for solicited completions if armed so. */
-static void shared_cq_with_channel(void **state)
+TEST(shared_cq_with_channel)
 {
 	struct side *server = &world.target[XRC_SERVER];
 	struct ibv_comp_channel *channel = ibv_create_comp_channel(server->context);
@@ -440,7 +433,6 @@ static void shared_cq_with_channel(void **state)
 	uint32_t number[2];
 	void *cq_context;
 
-	(void)state;
 	for (int i = 0; i < 2; i++)
 		srq[i] = srq_on(XRC_SERVER, cq, server->pd, &number[i]);
 	for (int i = 0; i < 8; i++) {
@@ -467,14 +459,13 @@ static void shared_cq_with_channel(void **state)
 }
 
 /* Destroying an SRQ removes its completions from the CQ: their wr_ids would be stale. */
-static void srq_goes_with_its_completions(void **state)
+TEST(srq_goes_with_its_completions)
 {
 	struct side *server = &world.target[XRC_SERVER];
 	struct ibv_cq *cq = ibv_create_cq(server->context, 15, NULL, NULL, 0);
 	struct ibv_srq *srq[2];
 	uint32_t number[2];
 
-	(void)state;
 	for (int i = 0; i < 2; i++)
 		srq[i] = srq_on(XRC_SERVER, cq, server->pd, &number[i]);
 	for (int i = 0; i < 6; i++) {
@@ -498,7 +489,7 @@ static void srq_goes_with_its_completions(void **state)
 /* ---- resources ------------------------------------------------------------------------------------------------- */
 
 /* ibv_alloc_parent_domain(3): in a thread domain queues take no lock. */
-static void srq_in_a_thread_domain(void **state)
+TEST(srq_in_a_thread_domain)
 {
 	struct side *server = &world.target[XRC_SERVER];
 	struct ibv_td_init_attr td_attr = {0};
@@ -508,7 +499,6 @@ static void srq_in_a_thread_domain(void **state)
 	struct ibv_srq *srq;
 	uint32_t number;
 
-	(void)state;
 	assert_non_null(parent);
 	srq = srq_on(XRC_SERVER, world.srq[XRC_SERVER].cq, parent, &number);
 	for (uint64_t i = 0; i < 20; i++) {
@@ -522,13 +512,12 @@ static void srq_in_a_thread_domain(void **state)
 }
 
 /* ibv_modify_srq(3): the list grows and shrinks between messages. */
-static void srq_changes_size(void **state)
+TEST(srq_changes_size)
 {
 	static const uint32_t sizes[] = {100, 1, 500, 31};
 	struct xrc_srq *srq = &world.srq[XRC_NEIGHBOUR];
 	uint64_t posted = 0, polled = 0;
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(sizes); i++) {
 		struct ibv_srq_attr attr = {.max_wr = sizes[i]};
 
@@ -541,19 +530,5 @@ static void srq_changes_size(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest cases[] = {
-		XRC_CASE(every_operation),
-		XRC_CASE(atomic_write),
-		XRC_CASE(every_builder),
-		XRC_CASE(inline_data),
-		XRC_CASE(lists),
-		XRC_CASE(two_connections_to_one_srq),
-		XRC_CASE(extended_cq),
-		XRC_CASE(shared_cq_with_channel),
-		XRC_CASE(srq_goes_with_its_completions),
-		XRC_CASE(srq_in_a_thread_domain),
-		XRC_CASE(srq_changes_size),
-	};
-
-	return cmocka_run_group_tests_name("xrc_traffic", cases, NULL, NULL);
+	return run_cases(.setup = xrc_world_open, .teardown = xrc_world_close);
 }

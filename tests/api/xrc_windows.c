@@ -99,14 +99,13 @@ static struct ibv_mw_bind_info all_of(size_t start, size_t length)
 
 /* ---- type 1 ---------------------------------------------------------------------------------------------------- */
 
-static void xrc_send_qp_binds(void **state)
+TEST(xrc_send_qp_binds)
 {
 	struct ibv_mw *mw = side_alloc_mw(SERVER, IBV_MW_TYPE_1);
 	struct ibv_mw_bind bind = {.wr_id = BIND, .send_flags = IBV_SEND_SIGNALED, .bind_info = all_of(START, LENGTH)};
 	uint64_t address = side_address(SERVER, START);
 	uint32_t bound;
 
-	(void)state;
 	expect_error(ibv_bind_mw(binder, mw, &bind), 0);
 	assert_int_equal(xrc_completion(cq, BIND, binder->qp_num, IBV_WC_SUCCESS).opcode, IBV_WC_BIND_MW);
 	bound = mw->rkey;
@@ -130,13 +129,12 @@ static void xrc_send_qp_binds(void **state)
 }
 
 /* The bind fails, and the QP that posted it enters ERR. */
-static void bind_beyond_the_region(void **state)
+TEST(bind_beyond_the_region)
 {
 	struct ibv_mw *mw = side_alloc_mw(SERVER, IBV_MW_TYPE_1);
 	struct ibv_mw_bind bind = {.wr_id = BIND, .send_flags = IBV_SEND_SIGNALED};
 	uint32_t before = mw->rkey;
 
-	(void)state;
 	bind.bind_info = all_of(SIDE_BYTES - 10, 11);
 	expect_error(ibv_bind_mw(binder, mw, &bind), 0);
 	xrc_completion(cq, BIND, binder->qp_num, IBV_WC_MW_BIND_ERR);
@@ -149,13 +147,12 @@ static void bind_beyond_the_region(void **state)
 	expect_access(mw->rkey, side_address(SERVER, SIDE_BYTES - 16), XRC_SERVER, IBV_WC_SUCCESS);
 }
 
-static void qps_that_do_not_bind(void **state)
+TEST(qps_that_do_not_bind)
 {
 	struct ibv_mw *mw = side_alloc_mw(SERVER, IBV_MW_TYPE_1);
 	struct ibv_mw_bind bind = {.wr_id = BIND, .bind_info = all_of(START, LENGTH)};
 	uint32_t before = mw->rkey;
 
-	(void)state;
 	expect_error(ibv_bind_mw(world.recv, mw, &bind), EINVAL); /* "either UC, RC or XRC_SEND" */
 	assert_int_equal(mw->rkey, before);
 }
@@ -218,13 +215,12 @@ static void expect_invalidation_refused(uint32_t rkey)
 	xrc_world_connect();
 }
 
-static void type_2_is_unreachable(void **state)
+TEST(type_2_is_unreachable)
 {
 	struct ibv_mw *mw = side_alloc_mw(SERVER, IBV_MW_TYPE_2);
 	uint64_t address = side_address(SERVER, START);
 	uint32_t rkey = mw->rkey;
 
-	(void)state;
 	for (int build = 0; build < 2; build++) {
 		rkey = ibv_inc_rkey(rkey);
 		bind_type_2(mw, rkey, build);
@@ -239,7 +235,7 @@ static void type_2_is_unreachable(void **state)
 /* ---- keys ------------------------------------------------------------------------------------------------------ */
 
 /* The server configures the key on its own RC QP. */
-static void key_is_invalidated_by_a_send(void **state)
+TEST(key_is_invalidated_by_a_send)
 {
 	struct pair_options options = pair_defaults(IBV_QPT_RC);
 	static struct layout layout;
@@ -252,7 +248,6 @@ static void key_is_invalidated_by_a_send(void **state)
 	struct pair own;
 	struct ibv_wc wc;
 
-	(void)state;
 	pair_open(&own, SERVER, SERVER, &options);
 	lay_list(&own.client, BY_CONFIGURE, key, &layout, 2, sge);
 	lay_list(&own.client, BY_CONFIGURE, other, &layout, 2, sge);
@@ -284,17 +279,7 @@ static void key_is_invalidated_by_a_send(void **state)
 	pair_close(&own);
 }
 
-#define WINDOW_CASE(function) cmocka_unit_test_setup_teardown(function, open_world, close_world)
-
 int main(void)
 {
-	const struct CMUnitTest cases[] = {
-		WINDOW_CASE(xrc_send_qp_binds),
-		WINDOW_CASE(bind_beyond_the_region),
-		WINDOW_CASE(qps_that_do_not_bind),
-		WINDOW_CASE(type_2_is_unreachable),
-		WINDOW_CASE(key_is_invalidated_by_a_send),
-	};
-
-	return cmocka_run_group_tests_name("xrc_windows", cases, NULL, NULL);
+	return run_cases(.setup = open_world, .teardown = close_world);
 }

@@ -1,13 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The rules of the communication manager (cm/cm.h), with two managers in simulated time (cm_world.h). */
-#include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <string.h>
-#include <cmocka.h>
+#include "test_case.h"
 
 #include "../unit/support/cm_world.h"
 #include "beyond_cases.h"

@@ -1,12 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Rules about the destinations of address handles, with routes and neighbours that the test defines. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-
-#include <errno.h>
+#include "test_case.h"
 
 #include "../unit/support/given_routes.h"
 #include "beyond.h"

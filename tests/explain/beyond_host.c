@@ -1,21 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The rules of the host part (link/host/host.h). Each case runs in its own process, with its own slots. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "test_case.h"
 
 #include <fcntl.h>
 #include <sched.h>
 #include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 #include "beyond.h"
 #include "core/epoch.h"

@@ -1,13 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Packets that only a link could deliver, passed to a QP as a link would. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "test_case.h"
 
 #include <arpa/inet.h>
-#include <stdlib.h>
 
 #include "transport/responder/answer.h"
 #include "link/shm/shm.h"

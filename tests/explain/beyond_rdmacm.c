@@ -1,13 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* librdmacm requests and events for which memory is exhausted. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "test_case.h"
 
 #include <arpa/inet.h>
-#include <string.h>
 
 #include "beyond.h"
 #include "cm/hello.h"

@@ -1,12 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The rules of the shm link (link/shm/shm.h). Each case runs in its own process and connects to itself. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "test_case.h"
 
-#include <stdio.h>
 #include <sys/wait.h>
 
 #include "../unit/support/shm_hostile.h"

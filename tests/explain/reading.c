@@ -1,14 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The functions of softhca.h that read explanations: order, limits, sizes; and the file of SOFTHCA_EXPLAIN. */
-#include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
-#include <cmocka.h>
+#include "test_case.h"
+
 #include <infiniband/verbs.h>
 
 #include "softhca.h"
@@ -42,12 +35,11 @@ static void break_rule(uint8_t port)
 	assert_int_equal(ibv_query_port(context, port, &attr), EINVAL);
 }
 
-static void newest_first(void **state)
+TEST(newest_first)
 {
 	struct softhca_explanation read[3];
 	size_t i;
 
-	(void)state;
 	for (uint8_t port = 11; port <= 13; port++)
 		break_rule(port);
 	assert_int_equal(softhca_explanations(context, 0, read, 3), 3);
@@ -70,11 +62,10 @@ static void newest_first(void **state)
 	assert_int_equal(softhca_explanations(context, 0x123456, read, 3), 0);
 }
 
-static void last_thousand_are_kept(void **state)
+TEST(last_thousand_are_kept)
 {
 	struct softhca_explanation *read = calloc(KEPT + 1, sizeof(*read));
 
-	(void)state;
 	assert_non_null(read);
 	for (int i = 0; i < KEPT + 100; i++)
 		break_rule(0);
@@ -84,14 +75,13 @@ static void last_thousand_are_kept(void **state)
 }
 
 /* Programs that were compiled with a shorter and a longer structure. */
-static void structures_of_other_sizes(void **state)
+TEST(structures_of_other_sizes)
 {
 	const size_t shorter = offsetof(struct softhca_explanation, name);
 	uint8_t bytes[2 * (sizeof(struct softhca_explanation) + 16) + 1];
 	struct softhca_explanation whole;
 	char text[256], again[256];
 
-	(void)state;
 	break_rule(77);
 	break_rule(78);
 	memset(bytes, 0xee, sizeof(bytes));
@@ -111,13 +101,12 @@ static void structures_of_other_sizes(void **state)
 	assert_string_equal(text, again);
 }
 
-static void text_is_cut_as_by_snprintf(void **state)
+TEST(text_is_cut_as_by_snprintf)
 {
 	struct softhca_explanation newest;
 	char text[256], cut[20];
 	size_t length;
 
-	(void)state;
 	break_rule(79);
 	assert_int_equal(softhca_explanations(context, 0, &newest, 1), 1);
 	length = softhca_explanation_text(&newest, text, sizeof(text));
@@ -129,13 +118,12 @@ static void text_is_cut_as_by_snprintf(void **state)
 }
 
 /* The file named by SOFTHCA_EXPLAIN gets the same lines, each immediately. */
-static void file_has_the_same_lines(void **state)
+TEST(file_has_the_same_lines)
 {
 	struct softhca_explanation newest;
 	char text[256], line[256] = "", last[256] = "";
 	FILE *file;
 
-	(void)state;
 	break_rule(80);
 	assert_int_equal(softhca_explanations(context, 0, &newest, 1), 1);
 	softhca_explanation_text(&newest, text, sizeof(text));
@@ -151,20 +139,13 @@ static void file_has_the_same_lines(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(newest_first),
-		cmocka_unit_test(last_thousand_are_kept),
-		cmocka_unit_test(structures_of_other_sizes),
-		cmocka_unit_test(text_is_cut_as_by_snprintf),
-		cmocka_unit_test(file_has_the_same_lines),
-	};
 	int failed, fd = mkstemp(sink);
 
 	if (fd < 0)
 		return 1;
 	close(fd);
 	setenv("SOFTHCA_EXPLAIN", sink, 1);
-	failed = cmocka_run_group_tests_name("explain/reading", tests, open_first, close_it);
+	failed = run_cases(.group_setup = open_first, .group_teardown = close_it);
 	unlink(sink);
 	return failed;
 }

@@ -10,7 +10,6 @@
 #include <ifaddrs.h>
 #include <infiniband/ib.h>
 #include <net/if.h>
-#include <string.h>
 
 static struct sockaddr_in own; /* an address of an interface; AF_UNSPEC: none exists */
 
@@ -39,7 +38,7 @@ static void need_interface(void)
 		skip();
 }
 
-static void test_refused_addresses(void **state)
+TEST(test_refused_addresses)
 {
 	struct sockaddr_in elsewhere = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(0xcb007105)}; /* RFC 5737 */
 	struct sockaddr_in6 link_local = {.sin6_family = AF_INET6};
@@ -47,7 +46,6 @@ static void test_refused_addresses(void **state)
 	struct rdma_event_channel *channel = new_channel();
 	struct rdma_cm_id *id = new_id(channel, RDMA_PS_TCP), *infiniband = new_id(channel, RDMA_PS_IPOIB);
 
-	(void)state;
 	inet_pton(AF_INET6, "fe80::1", &link_local.sin6_addr);
 	assert_errno(rdma_bind_addr(id, &nonsense), EINVAL);
 	assert_errno(rdma_bind_addr(id, (struct sockaddr *)&elsewhere), EADDRNOTAVAIL);
@@ -62,12 +60,11 @@ static void test_refused_addresses(void **state)
 	rdma_destroy_event_channel(channel);
 }
 
-static void test_wildcard(void **state)
+TEST(test_wildcard)
 {
 	struct rdma_event_channel *channel = new_channel();
 	struct rdma_cm_id *id = new_id(channel, RDMA_PS_TCP);
 
-	(void)state;
 	assert_success(rdma_bind_addr(id, any_address(0)));
 	assert_null(id->verbs);
 	assert_in_range(port_of(id), 1024, 65535);
@@ -83,7 +80,7 @@ static void test_wildcard(void **state)
 	rdma_destroy_event_channel(channel);
 }
 
-static void test_device_of_address(void **state)
+TEST(test_device_of_address)
 {
 	struct rdma_event_channel *channel = new_channel();
 	struct rdma_cm_id *id = new_id(channel, RDMA_PS_TCP);
@@ -91,7 +88,6 @@ static void test_device_of_address(void **state)
 	uint8_t gid[16] = {[10] = 0xff, [11] = 0xff};
 	int count;
 
-	(void)state;
 	need_interface();
 	assert_success(rdma_bind_addr(id, at(&own, 0)));
 	list = rdma_get_devices(&count);
@@ -115,7 +111,7 @@ static void set_reuse(struct rdma_cm_id *id)
 	assert_success(rdma_set_option(id, RDMA_OPTION_ID, RDMA_OPTION_ID_REUSEADDR, &on, sizeof(on)));
 }
 
-static void test_collisions(void **state)
+TEST(test_collisions)
 {
 	struct rdma_event_channel *channel = new_channel();
 	struct rdma_cm_id *a = new_id(channel, RDMA_PS_TCP), *b = new_id(channel, RDMA_PS_TCP);
@@ -124,7 +120,6 @@ static void test_collisions(void **state)
 	uint16_t port;
 	int on = 1;
 
-	(void)state;
 	assert_success(rdma_bind_addr(a, any_address(0)));
 	port = port_of(a);
 	/* Loopback addresses count as any address; if one of two is any address, the error is EADDRNOTAVAIL. */
@@ -161,12 +156,11 @@ static void test_collisions(void **state)
 	rdma_destroy_event_channel(channel);
 }
 
-static void test_same_address(void **state)
+TEST(test_same_address)
 {
 	struct rdma_event_channel *channel = new_channel();
 	struct rdma_cm_id *a = new_id(channel, RDMA_PS_TCP), *b = new_id(channel, RDMA_PS_TCP);
 
-	(void)state;
 	need_interface();
 	assert_success(rdma_bind_addr(a, at(&own, 0)));
 	assert_errno(rdma_bind_addr(b, at(&own, port_of(a))), EADDRINUSE);
@@ -176,7 +170,7 @@ static void test_same_address(void **state)
 	rdma_destroy_event_channel(channel);
 }
 
-static void test_resolved(void **state)
+TEST(test_resolved)
 {
 	struct rdma_event_channel *channel = new_channel();
 	struct rdma_cm_id *id = new_id(channel, RDMA_PS_TCP);
@@ -184,7 +178,6 @@ static void test_resolved(void **state)
 	struct ibv_port_attr port;
 	uint8_t tos = 0x68, timeout = 14;
 
-	(void)state;
 	assert_success(rdma_set_option(id, RDMA_OPTION_ID, RDMA_OPTION_ID_TOS, &tos, 1));
 	assert_success(rdma_set_option(id, RDMA_OPTION_ID, RDMA_OPTION_ID_ACK_TIMEOUT, &timeout, 1));
 	assert_success(rdma_resolve_addr(id, NULL, loopback(7471), TIMEOUT_MS));
@@ -219,13 +212,12 @@ static void test_resolved(void **state)
 	rdma_destroy_event_channel(channel);
 }
 
-static void test_resolved_interface(void **state)
+TEST(test_resolved_interface)
 {
 	struct sockaddr_in group = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(0xef010101)};
 	struct rdma_event_channel *channel = new_channel();
 	struct rdma_cm_id *id = new_id(channel, RDMA_PS_TCP);
 
-	(void)state;
 	need_interface();
 	assert_success(rdma_resolve_addr(id, NULL, at(&own, 7471), TIMEOUT_MS));
 	expect_event(channel, RDMA_CM_EVENT_ADDR_RESOLVED);
@@ -242,14 +234,13 @@ static void test_resolved_interface(void **state)
 }
 
 /* The status of the event reports the error of the address; the id can be resolved again. */
-static void test_unresolved(void **state)
+TEST(test_unresolved)
 {
 	struct rdma_event_channel *channel = new_channel();
 	struct rdma_cm_id *id = new_id(channel, RDMA_PS_IB);
 	struct sockaddr_ib to = {.sib_family = AF_IB};
 	struct rdma_cm_event *event;
 
-	(void)state;
 	assert_int_equal(rdma_get_src_port(id), 0);
 	assert_int_equal(rdma_get_dst_port(id), 0);
 	assert_int_equal(rdma_get_local_addr(id)->sa_family, 0);
@@ -277,14 +268,13 @@ static void test_unresolved(void **state)
 }
 
 /* A source passed to the call is bound as by rdma_bind_addr(3). */
-static void test_source(void **state)
+TEST(test_source)
 {
 	struct rdma_event_channel *channel = new_channel();
 	struct rdma_cm_id *id = new_id(channel, RDMA_PS_TCP), *other = new_id(channel, RDMA_PS_TCP);
 	struct rdma_cm_id *third = new_id(channel, RDMA_PS_TCP);
 	uint16_t port;
 
-	(void)state;
 	/* Any free port. */
 	assert_success(rdma_bind_addr(other, loopback(0)));
 	port = port_of(other);
@@ -341,14 +331,13 @@ static int status_of_connection(struct rdma_event_channel *channel, struct socka
 }
 
 /* A listener at one address refuses requests for another one of the host, with reason 28 (rdma-cm 3.3). */
-static void test_listener_at_one_address(void **state)
+TEST(test_listener_at_one_address)
 {
 	struct rdma_event_channel *clients = new_channel(), *servers = new_channel();
 	struct rdma_cm_id *listener = new_id(servers, RDMA_PS_TCP), *id;
 	struct rdma_cm_event *event;
 	uint16_t port;
 
-	(void)state;
 	need_interface();
 	assert_success(rdma_bind_addr(listener, at(&own, 0)));
 	assert_success(rdma_listen(listener, 1));
@@ -368,7 +357,7 @@ static void test_listener_at_one_address(void **state)
 }
 
 /* A listener with only a port accepts requests for any address of the host; the child has the device of that address. */
-static void test_listener_at_all_addresses(void **state)
+TEST(test_listener_at_all_addresses)
 {
 	struct rdma_event_channel *clients = new_channel(), *servers = new_channel();
 	struct rdma_cm_id *listener = new_id(servers, RDMA_PS_TCP), *id;
@@ -376,7 +365,6 @@ static void test_listener_at_all_addresses(void **state)
 	struct sockaddr_in asked;
 	int round;
 
-	(void)state;
 	need_interface();
 	assert_success(rdma_bind_addr(listener, any_address(0)));
 	assert_success(rdma_listen(listener, 2));
@@ -403,20 +391,6 @@ static void test_listener_at_all_addresses(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_refused_addresses),
-		cmocka_unit_test(test_wildcard),
-		cmocka_unit_test(test_device_of_address),
-		cmocka_unit_test(test_collisions),
-		cmocka_unit_test(test_same_address),
-		cmocka_unit_test(test_resolved),
-		cmocka_unit_test(test_resolved_interface),
-		cmocka_unit_test(test_unresolved),
-		cmocka_unit_test(test_source),
-		cmocka_unit_test(test_listener_at_one_address),
-		cmocka_unit_test(test_listener_at_all_addresses),
-	};
-
 	find_own();
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return run_cases();
 }

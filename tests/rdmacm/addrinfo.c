@@ -8,7 +8,6 @@
 #include <arpa/inet.h>
 #include <netdb.h>
 #include <infiniband/ib.h>
-#include <string.h>
 
 #include "abi/undeclared_rdmacm.h"
 
@@ -24,12 +23,11 @@ static struct rdma_addrinfo *find(const char *node, const char *service, const s
 	return found;
 }
 
-static void test_active(void **state)
+TEST(test_active)
 {
 	struct rdma_addrinfo *found = find("127.0.0.1", "7471", NULL);
 	const struct sockaddr_in *address = (struct sockaddr_in *)found->ai_dst_addr;
 
-	(void)state;
 	assert_int_equal(found->ai_flags, 0);
 	assert_int_equal(found->ai_family, AF_INET);
 	assert_int_equal(found->ai_qp_type, IBV_QPT_RC);
@@ -41,13 +39,12 @@ static void test_active(void **state)
 	rdma_freeaddrinfo(found);
 }
 
-static void test_passive(void **state)
+TEST(test_passive)
 {
 	struct rdma_addrinfo hints = {.ai_flags = RAI_PASSIVE, .ai_port_space = RDMA_PS_UDP, .ai_family = AF_INET};
 	struct rdma_addrinfo *found = find(NULL, "7471", &hints);
 	const struct sockaddr_in *address = (struct sockaddr_in *)found->ai_src_addr;
 
-	(void)state;
 	assert_int_equal(found->ai_flags, RAI_PASSIVE);
 	assert_int_equal(found->ai_qp_type, IBV_QPT_UD);
 	assert_int_equal(found->ai_port_space, RDMA_PS_UDP);
@@ -56,7 +53,7 @@ static void test_passive(void **state)
 	rdma_freeaddrinfo(found);
 }
 
-static void test_hints(void **state)
+TEST(test_hints)
 {
 	struct sockaddr_in source = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
 	struct rdma_addrinfo hints = {.ai_qp_type = IBV_QPT_UC,
@@ -65,7 +62,6 @@ static void test_hints(void **state)
 				      .ai_src_len = sizeof(source)};
 	struct rdma_addrinfo *found = find("127.0.0.1", "1", &hints);
 
-	(void)state;
 	assert_int_equal(found->ai_qp_type, IBV_QPT_UC);
 	assert_int_equal(found->ai_port_space, RDMA_PS_IB);
 	assert_int_equal(found->ai_src_len, sizeof(source));
@@ -79,7 +75,7 @@ static void test_hints(void **state)
 	rdma_freeaddrinfo(found);
 }
 
-static void test_gid(void **state)
+TEST(test_gid)
 {
 	struct rdma_addrinfo hints = {
 		.ai_flags = RAI_FAMILY | RAI_NUMERICHOST, .ai_family = AF_IB, .ai_port_space = RDMA_PS_IB};
@@ -87,7 +83,6 @@ static void test_gid(void **state)
 	const struct sockaddr_ib *address = (struct sockaddr_ib *)found->ai_dst_addr;
 	struct in6_addr expected;
 
-	(void)state;
 	inet_pton(AF_INET6, "2001:db8::7", &expected);
 	assert_int_equal(found->ai_family, AF_IB);
 	assert_int_equal(found->ai_dst_len, sizeof(*address));
@@ -99,7 +94,7 @@ static void test_gid(void **state)
 }
 
 /* Two of the three parts alone mean the same as for getaddrinfo(3), and so does the text of an IPv4 address. */
-static void test_no_gid(void **state)
+TEST(test_no_gid)
 {
 	const struct {
 		int flags, family;
@@ -112,7 +107,6 @@ static void test_no_gid(void **state)
 		{RAI_FAMILY | RAI_NUMERICHOST, AF_IB, "192.0.2.1", AF_INET},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		struct rdma_addrinfo hints = {
 			.ai_flags = cases[i].flags, .ai_family = cases[i].family, .ai_port_space = RDMA_PS_IB};
@@ -124,11 +118,10 @@ static void test_no_gid(void **state)
 	}
 }
 
-static void test_errors(void **state)
+TEST(test_errors)
 {
 	struct rdma_addrinfo hints = {.ai_flags = RAI_NUMERICHOST}, *found;
 
-	(void)state;
 	assert_errno(rdma_getaddrinfo(NULL, NULL, NULL, &found), EINVAL);
 	assert_int_equal(rdma_getaddrinfo("no number", NULL, &hints, &found), EAI_NONAME);
 	rdma_freeaddrinfo(NULL);
@@ -136,14 +129,13 @@ static void test_errors(void **state)
 
 /* The EAI_QPTYPE of the manual page is not declared in any header: errors are those of getaddrinfo(3) for the socket types
  * that these stand for. */
-static void test_inconsistent(void **state)
+TEST(test_inconsistent)
 {
 	static const struct {
 		int qp_type, port_space;
 	} cases[] = {{IBV_QPT_UD, RDMA_PS_TCP}, {IBV_QPT_RC, RDMA_PS_UDP}};
 	size_t index;
 
-	(void)state;
 	for (index = 0; index < sizeof(cases) / sizeof(cases[0]); index++) {
 		struct rdma_addrinfo hints = {.ai_qp_type = cases[index].qp_type,
 					      .ai_port_space = cases[index].port_space},
@@ -153,13 +145,12 @@ static void test_inconsistent(void **state)
 	}
 }
 
-static void test_of_id(void **state)
+TEST(test_of_id)
 {
 	struct rdma_event_channel *channel = new_channel();
 	struct rdma_cm_id *id = new_id(channel, RDMA_PS_TCP);
 	struct rdma_addrinfo *found;
 
-	(void)state;
 	assert_errno(rdma_query_addrinfo(id, &found), ENOENT);
 	assert_success(rdma_resolve_addrinfo(id, "127.0.0.1", "7471", NULL));
 	assert_errno(rdma_resolve_addrinfo(id, "127.0.0.1", "7471", NULL), EBUSY);
@@ -173,15 +164,4 @@ static void test_of_id(void **state)
 	assert_success(rdma_resolve_addrinfo(id, "127.0.0.1", "7471", NULL));
 	assert_success(rdma_destroy_id(id));
 	rdma_destroy_event_channel(channel);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_active), cmocka_unit_test(test_passive), cmocka_unit_test(test_hints),
-		cmocka_unit_test(test_gid),    cmocka_unit_test(test_errors),  cmocka_unit_test(test_inconsistent),
-		cmocka_unit_test(test_of_id),  cmocka_unit_test(test_no_gid),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -10,10 +10,8 @@
 #include <sys/resource.h>
 #include <pthread.h>
 #include <signal.h>
-#include <string.h>
 #include <sys/wait.h>
 #include <time.h>
-#include <unistd.h>
 
 #include "abi/undeclared_rdmacm.h"
 
@@ -43,13 +41,12 @@ static void set_nonblocking(struct rdma_event_channel *channel, bool on)
 	assert_int_equal(fcntl(channel->fd, F_SETFL, on ? flags | O_NONBLOCK : flags & ~O_NONBLOCK), 0);
 }
 
-static void test_descriptor(void **state)
+TEST(test_descriptor)
 {
 	struct rdma_event_channel *channel = new_channel();
 	struct rdma_cm_id *id = new_id(channel, RDMA_PS_TCP);
 	struct rdma_cm_event *event;
 
-	(void)state;
 	set_nonblocking(channel, true);
 	assert_false(has_event(channel, 0));
 	assert_errno(rdma_get_cm_event(channel, &event), EAGAIN);
@@ -111,14 +108,13 @@ static void begin_get(struct getter *getter, struct rdma_event_channel *channel)
 	sleep_ms(50);
 }
 
-static void test_signals(void **state)
+TEST(test_signals)
 {
 	struct rdma_event_channel *channel = new_channel();
 	struct rdma_cm_id *id = new_id(channel, RDMA_PS_TCP);
 	struct sigaction action = {.sa_handler = ignore};
 	struct getter getter;
 
-	(void)state;
 	assert_int_equal(sigaction(SIGUSR1, &action, NULL), 0);
 	begin_get(&getter, channel);
 	assert_int_equal(pthread_kill(getter.thread, SIGUSR1), 0);
@@ -167,14 +163,13 @@ static void *read_all(void *argument)
 }
 
 /* Each event is returned once, and a thread never sees a later event before an earlier one. */
-static void test_threads(void **state)
+TEST(test_threads)
 {
 	struct rdma_event_channel *channel = new_channel();
 	struct rdma_cm_id *id = new_id(channel, RDMA_PS_TCP);
 	struct reader readers[THREADS];
 	uint8_t seen[EVENTS] = {0};
 
-	(void)state;
 	for (int i = 0; i < THREADS; i++) {
 		readers[i] = (struct reader){.channel = channel, .seen = seen};
 		assert_int_equal(pthread_create(&readers[i].thread, NULL, read_all, &readers[i]), 0);
@@ -194,14 +189,13 @@ static void test_threads(void **state)
 }
 
 /* Events dropped while threads wait leave neither tokens nor events. */
-static void test_dropped_under_readers(void **state)
+TEST(test_dropped_under_readers)
 {
 	struct rdma_event_channel *channel = new_channel();
 	struct rdma_cm_id *keeper = new_id(channel, RDMA_PS_TCP);
 	struct reader readers[2];
 	uint8_t seen[EVENTS] = {0};
 
-	(void)state;
 	for (int i = 0; i < 2; i++) {
 		readers[i] = (struct reader){.channel = channel, .seen = seen};
 		assert_int_equal(pthread_create(&readers[i].thread, NULL, read_all, &readers[i]), 0);
@@ -224,12 +218,11 @@ static void test_dropped_under_readers(void **state)
 }
 
 /* Like the end of rping(1): main destroys the channel while the thread waits, then cancels the thread. */
-static void test_destroyed_under_reader(void **state)
+TEST(test_destroyed_under_reader)
 {
 	struct rdma_event_channel *channel = new_channel();
 	struct getter getter;
 
-	(void)state;
 	begin_get(&getter, channel);
 	rdma_destroy_event_channel(channel);
 	sleep_ms(100);
@@ -255,13 +248,12 @@ static void *destroy(void *argument)
 }
 
 /* rdma_destroy_id(3) waits until events that were returned are acknowledged. */
-static void test_acknowledgement(void **state)
+TEST(test_acknowledgement)
 {
 	struct rdma_event_channel *channel = new_channel();
 	struct destroyer destroyer = {.id = new_id(channel, RDMA_PS_TCP)};
 	struct rdma_cm_event *first, *second;
 
-	(void)state;
 	write_event(destroyer.id, 1);
 	write_event(destroyer.id, 2);
 	write_event(destroyer.id, 3);
@@ -281,12 +273,11 @@ static void test_acknowledgement(void **state)
 }
 
 /* Some programs destroy the channel first. */
-static void test_id_after_channel(void **state)
+TEST(test_id_after_channel)
 {
 	struct rdma_event_channel *channel = new_channel();
 	struct rdma_cm_id *id = new_id(channel, RDMA_PS_TCP);
 
-	(void)state;
 	write_event(id, 1);
 	rdma_destroy_event_channel(channel);
 	/* Its events can no longer be fetched. */
@@ -296,7 +287,7 @@ static void test_id_after_channel(void **state)
 }
 
 /* The child of fork(2) has copies without connections, and can destroy them. */
-static void test_fork(void **state)
+TEST(test_fork)
 {
 	struct rdma_event_channel *channel = new_channel();
 	struct rdma_cm_id *id = new_id(channel, RDMA_PS_TCP);
@@ -304,7 +295,6 @@ static void test_fork(void **state)
 	int status;
 	pid_t child;
 
-	(void)state;
 	write_event(id, 1);
 	child = fork();
 	if (!child) {
@@ -333,9 +323,8 @@ static void test_fork(void **state)
 	rdma_destroy_event_channel(channel);
 }
 
-static void test_names(void **state)
+TEST(test_names)
 {
-	(void)state;
 	assert_string_equal(rdma_event_str(RDMA_CM_EVENT_ADDR_RESOLVED), "RDMA_CM_EVENT_ADDR_RESOLVED");
 	assert_string_equal(rdma_event_str(RDMA_CM_EVENT_TIMEWAIT_EXIT), "RDMA_CM_EVENT_TIMEWAIT_EXIT");
 	assert_string_equal(rdma_event_str((enum rdma_cm_event_type)RDMA_CM_EVENT_USER_), "RDMA_CM_EVENT_USER");
@@ -343,12 +332,11 @@ static void test_names(void **state)
 	assert_string_equal(rdma_event_str((enum rdma_cm_event_type) - 1), "UNKNOWN EVENT");
 }
 
-static void test_no_descriptors(void **state)
+TEST(test_no_descriptors)
 {
 	struct rdma_event_channel *channel = new_channel();
 	struct rlimit before, none;
 
-	(void)state;
 	assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
 	none = before;
 	none.rlim_cur = 0;
@@ -360,33 +348,13 @@ static void test_no_descriptors(void **state)
 	rdma_destroy_event_channel(channel);
 }
 
-static void test_destroyed_channel(void **state)
+TEST(test_destroyed_channel)
 {
 	struct rdma_event_channel *channel = new_channel();
 	int fd = channel->fd;
 
-	(void)state;
 	assert_int_not_equal(fcntl(fd, F_GETFD), -1);
 	rdma_destroy_event_channel(channel);
 	assert_int_equal(fcntl(fd, F_GETFD), -1);
 	assert_int_equal(errno, EBADF);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_descriptor),
-		cmocka_unit_test(test_signals),
-		cmocka_unit_test(test_threads),
-		cmocka_unit_test(test_dropped_under_readers),
-		cmocka_unit_test(test_destroyed_under_reader),
-		cmocka_unit_test(test_destroyed_channel),
-		cmocka_unit_test(test_no_descriptors),
-		cmocka_unit_test(test_acknowledgement),
-		cmocka_unit_test(test_id_after_channel),
-		cmocka_unit_test(test_fork),
-		cmocka_unit_test(test_names),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -5,9 +5,6 @@
  */
 #include "support.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 /* All attributes that ibv_query_qp(3) accepts. */
 #define EVERYTHING (IBV_QP_STATE | IBV_QP_DEST_QPN | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_MAX_QP_RD_ATOMIC)
 
@@ -42,7 +39,7 @@ static void assert_data(const struct rdma_conn_param *param, const char *sent, s
 	assert_true(is_zero((const uint8_t *)param->private_data + length, field - length));
 }
 
-static void test_connection(void **state)
+TEST(test_connection)
 {
 	struct rdma_conn_param param = param_with(hello, sizeof(hello)), reply = param_with(answer, sizeof(answer));
 	struct rdma_cm_event *event;
@@ -53,7 +50,6 @@ static void test_connection(void **state)
 	struct ibv_mr *mr;
 	struct ibv_wc wc;
 
-	(void)state;
 	begin(&ends, RDMA_PS_TCP);
 	assert_success(rdma_connect(ends.client, &param));
 	event = next_event(ends.server_channel, RDMA_CM_EVENT_CONNECT_REQUEST);
@@ -141,7 +137,7 @@ static void test_connection(void **state)
 	end(&ends);
 }
 
-static void test_reject(void **state)
+TEST(test_reject)
 {
 	struct rdma_conn_param param = param_with(NULL, 0);
 	struct rdma_cm_event *event;
@@ -149,7 +145,6 @@ static void test_reject(void **state)
 	struct ibv_qp_attr attr;
 	struct ends ends;
 
-	(void)state;
 	begin(&ends, RDMA_PS_TCP);
 	assert_success(rdma_connect(ends.client, &param));
 	event = next_event(ends.server_channel, RDMA_CM_EVENT_CONNECT_REQUEST);
@@ -171,13 +166,12 @@ static void test_reject(void **state)
 	end(&ends);
 }
 
-static void test_no_listener(void **state)
+TEST(test_no_listener)
 {
 	struct rdma_conn_param param = param_with(NULL, 0);
 	struct rdma_cm_event *event;
 	struct ends ends;
 
-	(void)state;
 	begin(&ends, RDMA_PS_TCP);
 	assert_success(rdma_destroy_id(ends.listener));
 	ends.listener = NULL;
@@ -192,13 +186,12 @@ static void test_no_listener(void **state)
 
 /* A request with an id that is destroyed unanswered, one queued at a listener that is destroyed, and one whose sender is
  * destroyed: the peer gets an event. */
-static void test_destroyed_ends(void **state)
+TEST(test_destroyed_ends)
 {
 	struct rdma_conn_param param = param_with(NULL, 0);
 	struct rdma_cm_event *event;
 	struct ends ends;
 
-	(void)state;
 	begin(&ends, RDMA_PS_TCP);
 	assert_success(rdma_connect(ends.client, &param));
 	event = next_event(ends.server_channel, RDMA_CM_EVENT_CONNECT_REQUEST);
@@ -244,7 +237,7 @@ static void test_destroyed_ends(void **state)
 }
 
 /* A QP of the program: CONNECT_RESPONSE, then rdma_establish() when the QP is ready. */
-static void test_own_qp(void **state)
+TEST(test_own_qp)
 {
 	struct rdma_conn_param param = param_with(hello, sizeof(hello));
 	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_RTR};
@@ -252,7 +245,6 @@ static void test_own_qp(void **state)
 	struct ends ends;
 	int mask;
 
-	(void)state;
 	begin(&ends, RDMA_PS_TCP);
 	rdma_destroy_qp(ends.client);
 	assert_errno(rdma_connect(ends.client, NULL), EINVAL);
@@ -288,14 +280,13 @@ static void test_own_qp(void **state)
 	end(&ends);
 }
 
-static void test_limits(void **state)
+TEST(test_limits)
 {
 	struct rdma_conn_param param = param_with(hello, 57);
 	char data[200] = {0};
 	struct rdma_cm_event *event;
 	struct ends ends;
 
-	(void)state;
 	begin(&ends, RDMA_PS_TCP);
 	assert_errno(rdma_connect(ends.client, &param), EINVAL);
 	param = param_with(NULL, 0);
@@ -328,11 +319,10 @@ static void test_limits(void **state)
 }
 
 /* Both disconnect at once: each gets one event. */
-static void test_crossing_disconnects(void **state)
+TEST(test_crossing_disconnects)
 {
 	struct ends ends;
 
-	(void)state;
 	begin(&ends, RDMA_PS_TCP);
 	establish(&ends);
 	assert_success(rdma_disconnect(ends.client));
@@ -342,14 +332,13 @@ static void test_crossing_disconnects(void **state)
 	end(&ends);
 }
 
-static void test_datagrams(void **state)
+TEST(test_datagrams)
 {
 	struct rdma_conn_param param = param_with(hello, sizeof(hello));
 	struct rdma_cm_event *event;
 	struct ibv_ah *ah;
 	struct ends ends;
 
-	(void)state;
 	begin(&ends, RDMA_PS_UDP);
 	assert_success(rdma_connect(ends.client, &param));
 	event = next_event(ends.server_channel, RDMA_CM_EVENT_CONNECT_REQUEST);
@@ -385,14 +374,13 @@ static void test_datagrams(void **state)
 	end(&ends);
 }
 
-static void test_ece(void **state)
+TEST(test_ece)
 {
 	struct ibv_ece ece = {.vendor_id = 0x15b3, .options = 7}, peer = {0};
 	struct rdma_conn_param param = param_with(NULL, 0);
 	struct rdma_cm_event *event;
 	struct ends ends;
 
-	(void)state;
 	begin(&ends, RDMA_PS_TCP);
 	assert_errno(rdma_set_local_ece(ends.client, &ece), EINVAL);
 	rdma_destroy_qp(ends.client);
@@ -449,16 +437,15 @@ static void expect_ece(struct ibv_ece asked)
 }
 
 /* As in rdma-core, rdma_accept() returns the vendor of the request, with its own options. */
-static void test_ece_of_the_answer(void **state)
+TEST(test_ece_of_the_answer)
 {
-	(void)state;
 	expect_ece((struct ibv_ece){0});
 	expect_ece((struct ibv_ece){.vendor_id = 0x15b3, .options = 7});
 	expect_ece((struct ibv_ece){.vendor_id = 0xabcdef, .options = 7});
 }
 
 /* librdmacm fails a connection if the answer names a vendor other than that of its QP: QP in ERR, CONNECT_ERROR. */
-static void test_ece_of_another_vendor(void **state)
+TEST(test_ece_of_another_vendor)
 {
 	struct ibv_ece ece = {.vendor_id = 0xabcdef, .options = 7};
 	struct rdma_conn_param param = param_with(NULL, 0);
@@ -467,7 +454,6 @@ static void test_ece_of_another_vendor(void **state)
 	struct ibv_qp_attr attr;
 	struct ends ends;
 
-	(void)state;
 	begin(&ends, RDMA_PS_TCP);
 	rdma_destroy_qp(ends.client);
 	assert_success(rdma_set_local_ece(ends.client, &ece));
@@ -486,23 +472,4 @@ static void test_ece_of_another_vendor(void **state)
 	assert_int_equal(event->status, 28);
 	assert_success(rdma_ack_cm_event(event));
 	end(&ends);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_connection),
-		cmocka_unit_test(test_reject),
-		cmocka_unit_test(test_no_listener),
-		cmocka_unit_test(test_destroyed_ends),
-		cmocka_unit_test(test_own_qp),
-		cmocka_unit_test(test_limits),
-		cmocka_unit_test(test_crossing_disconnects),
-		cmocka_unit_test(test_datagrams),
-		cmocka_unit_test(test_ece),
-		cmocka_unit_test(test_ece_of_the_answer),
-		cmocka_unit_test(test_ece_of_another_vendor),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

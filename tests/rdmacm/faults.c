@@ -5,9 +5,6 @@
  */
 #include "support.h"
 
-#include <stdio.h>
-#include <string.h>
-
 #include "softhca.h"
 
 static void lose_first(struct rdma_cm_id *id, const char *message)
@@ -40,11 +37,10 @@ static void release(struct ends *ends)
 	expect_event(ends->client_channel, RDMA_CM_EVENT_DISCONNECTED);
 }
 
-static void test_connections(void **state)
+TEST(test_connections)
 {
 	static const char *const messages[] = {"req", "rep", "rtu", "dreq", "drep"};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(messages) / sizeof(messages[0]); i++) {
 		struct ends ends;
 
@@ -57,11 +53,10 @@ static void test_connections(void **state)
 	}
 }
 
-static void test_datagram_request(void **state)
+TEST(test_datagram_request)
 {
 	struct ends ends;
 
-	(void)state;
 	begin(&ends, RDMA_PS_UDP);
 	lose_first(ends.client, "sidr req");
 	establish(&ends);
@@ -70,14 +65,13 @@ static void test_datagram_request(void **state)
 }
 
 /* The answer ends the request: a retransmitted one is a new request to the program (rdma-cm 2.6). */
-static void test_datagram_answer(void **state)
+TEST(test_datagram_answer)
 {
 	struct rdma_conn_param param = {.qp_num = 0};
 	struct rdma_cm_event *request;
 	struct rdma_cm_id *lost;
 	struct ends ends;
 
-	(void)state;
 	begin(&ends, RDMA_PS_UDP);
 	lose_first(ends.client, "sidr rep");
 	assert_success(rdma_connect(ends.client, &param));
@@ -98,14 +92,13 @@ static void test_datagram_answer(void **state)
 	end(&ends);
 }
 
-static void test_rejection(void **state)
+TEST(test_rejection)
 {
 	struct rdma_conn_param param = {.retry_count = 7};
 	struct rdma_cm_event *request, *rejected;
 	struct rdma_cm_id *again;
 	struct ends ends;
 
-	(void)state;
 	begin(&ends, RDMA_PS_TCP);
 	lose_first(ends.client, "rej");
 	assert_success(rdma_connect(ends.client, &param));
@@ -126,13 +119,12 @@ static void test_rejection(void **state)
 }
 
 /* All answers are lost: rdma_connect(3) never gets one. */
-static void test_silence(void **state)
+TEST(test_silence)
 {
 	struct rdma_conn_param param = {.retry_count = 7};
 	struct rdma_cm_event *event;
 	struct ends ends;
 
-	(void)state;
 	begin(&ends, RDMA_PS_TCP);
 	assert_int_equal(softhca_set_faults(ends.client->verbs, "of cm drop", NULL, 0), 0);
 	assert_success(rdma_connect(ends.client, &param));
@@ -142,15 +134,4 @@ static void test_silence(void **state)
 	assert_false(has_event(ends.server_channel, 0));
 	assert_int_equal(softhca_set_faults(ends.client->verbs, NULL, NULL, 0), 0);
 	end(&ends);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_connections),     cmocka_unit_test(test_datagram_request),
-		cmocka_unit_test(test_datagram_answer), cmocka_unit_test(test_rejection),
-		cmocka_unit_test(test_silence),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

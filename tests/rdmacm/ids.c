@@ -6,8 +6,6 @@
 #include "support.h"
 
 #include <pthread.h>
-#include <string.h>
-#include <unistd.h>
 
 /* Offsets on x86-64 (rdma-cm 1.3). */
 _Static_assert(sizeof(struct rdma_cm_id) == 416, "size of an id");
@@ -18,7 +16,7 @@ _Static_assert(offsetof(struct rdma_cm_id, qp_type) == 408, "where the type is")
 _Static_assert(sizeof(struct rdma_cm_event) == 80, "size of an event");
 _Static_assert(offsetof(struct rdma_cm_event, param) == 24, "where the parameter is");
 
-static void test_members(void **state)
+TEST(test_members)
 {
 	static const struct {
 		enum rdma_port_space space;
@@ -31,7 +29,6 @@ static void test_members(void **state)
 	struct rdma_cm_id *id;
 	int count; /* any address */
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(spaces) / sizeof(spaces[0]); i++) {
 		assert_success(rdma_create_id(channel, &id, &count, spaces[i].space));
 		assert_ptr_equal(id->channel, channel);
@@ -47,12 +44,11 @@ static void test_members(void **state)
 	rdma_destroy_event_channel(channel);
 }
 
-static void test_devices(void **state)
+TEST(test_devices)
 {
 	struct ibv_context **first, **second;
 	int count, again;
 
-	(void)state;
 	first = rdma_get_devices(&count);
 	second = rdma_get_devices(&again);
 	assert_non_null(first);
@@ -67,7 +63,7 @@ static void test_devices(void **state)
 	rdma_free_devices(second);
 }
 
-static void test_options(void **state)
+TEST(test_options)
 {
 	struct rdma_event_channel *channel = new_channel();
 	struct rdma_cm_id *id = new_id(channel, RDMA_PS_TCP), *udp = new_id(channel, RDMA_PS_UDP);
@@ -75,7 +71,6 @@ static void test_options(void **state)
 	uint8_t byte = 3;
 	int number = 1;
 
-	(void)state;
 	assert_errno(rdma_set_option(id, 7, 0, &number, sizeof(number)), ENOSYS);
 	assert_errno(rdma_set_option(id, RDMA_OPTION_ID, 9, &number, sizeof(number)), ENOSYS);
 	assert_errno(rdma_set_option(id, RDMA_OPTION_ID, -1, &number, sizeof(number)), ENOSYS);
@@ -104,12 +99,11 @@ static void test_options(void **state)
 	rdma_destroy_event_channel(channel);
 }
 
-static void test_migration(void **state)
+TEST(test_migration)
 {
 	struct rdma_event_channel *first = new_channel(), *second = new_channel();
 	struct rdma_cm_id *id = new_id(first, RDMA_PS_TCP);
 
-	(void)state;
 	assert_success(rdma_resolve_addr(id, NULL, loopback(7471), TIMEOUT_MS));
 	assert_true(has_event(first, 0));
 	assert_success(rdma_migrate_id(id, second));
@@ -146,7 +140,7 @@ static void *migrate(void *argument)
 }
 
 /* Migration waits until all events of the id are acknowledged. */
-static void test_migration_waits(void **state)
+TEST(test_migration_waits)
 {
 	struct migration migration = {.to = new_channel()};
 	struct rdma_event_channel *from = new_channel();
@@ -154,7 +148,6 @@ static void test_migration_waits(void **state)
 	pthread_t thread;
 	void *failed;
 
-	(void)state;
 	migration.id = new_id(from, RDMA_PS_TCP);
 	assert_success(rdma_resolve_addr(migration.id, NULL, loopback(7471), TIMEOUT_MS));
 	event = next_event(from, RDMA_CM_EVENT_ADDR_RESOLVED);
@@ -171,13 +164,12 @@ static void test_migration_waits(void **state)
 }
 
 /* An established connection moves (ucmatose -m), and new children of a listener start on its channel. */
-static void test_migration_of_connection(void **state)
+TEST(test_migration_of_connection)
 {
 	struct rdma_event_channel *other = new_channel();
 	struct rdma_cm_event *event;
 	struct ends ends;
 
-	(void)state;
 	begin(&ends, RDMA_PS_TCP);
 	assert_success(rdma_migrate_id(ends.listener, other));
 	assert_success(rdma_connect(ends.client, NULL));
@@ -195,15 +187,4 @@ static void test_migration_of_connection(void **state)
 	assert_errno(rdma_notify(ends.server, IBV_EVENT_COMM_EST), EINVAL);
 	end(&ends);
 	rdma_destroy_event_channel(other);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_members),         cmocka_unit_test(test_devices),
-		cmocka_unit_test(test_options),         cmocka_unit_test(test_migration),
-		cmocka_unit_test(test_migration_waits), cmocka_unit_test(test_migration_of_connection),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

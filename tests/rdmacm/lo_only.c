@@ -9,11 +9,7 @@
 #include <arpa/inet.h>
 #include <net/if.h>
 #include <sched.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/ioctl.h>
-#include <unistd.h>
 
 #define MORE "10.88.0.1"
 
@@ -70,31 +66,27 @@ static void serve(const char *text)
 	end(&ends);
 }
 
-static void test_first_address(void **state)
+TEST(test_first_address)
 {
-	(void)state;
 	serve("127.0.0.1");
 }
 
-static void test_other_address(void **state)
+TEST(test_other_address)
 {
-	(void)state;
 	serve(MORE);
 }
 
 /* All of 127.0.0.0/8 belongs to the host although interfaces do not list it (RFC 1122, 3.2.1.3). */
-static void test_unlisted_address(void **state)
+TEST(test_unlisted_address)
 {
-	(void)state;
 	serve("127.1.2.3");
 }
 
-static void test_ipv6(void **state)
+TEST(test_ipv6)
 {
 	struct rdma_event_channel *channel = new_channel();
 	struct rdma_cm_id *id = new_id(channel, RDMA_PS_TCP);
 
-	(void)state;
 	assert_success(rdma_bind_addr(id, ipv6_loopback(0)));
 	assert_non_null(id->verbs);
 	assert_success(rdma_listen(id, 1));
@@ -103,12 +95,11 @@ static void test_ipv6(void **state)
 }
 
 /* An id at any address has no device, in this namespace as in others. */
-static void test_any_address(void **state)
+TEST(test_any_address)
 {
 	struct rdma_event_channel *channel = new_channel();
 	struct rdma_cm_id *id = new_id(channel, RDMA_PS_TCP);
 
-	(void)state;
 	assert_success(rdma_bind_addr(id, any_address(0)));
 	assert_null(id->verbs);
 	assert_success(rdma_destroy_id(id));
@@ -144,15 +135,9 @@ static int add_address(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_first_address),    cmocka_unit_test(test_other_address),
-		cmocka_unit_test(test_unlisted_address), cmocka_unit_test(test_ipv6),
-		cmocka_unit_test(test_any_address),
-	};
-
 	if ((unshare(CLONE_NEWNET) && unshare(CLONE_NEWUSER | CLONE_NEWNET)) || loopback_up()) {
 		puts("1..0 # SKIP no network of its own");
 		return 77;
 	}
-	return cmocka_run_group_tests_name("lo_only", tests, add_address, NULL);
+	return run_cases(.group_setup = add_address);
 }

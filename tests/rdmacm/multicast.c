@@ -7,9 +7,6 @@
 
 #include <arpa/inet.h>
 #include <poll.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 
 static struct sockaddr_in group = {.sin_family = AF_INET};
 static const uint8_t mgid[16] = {[10] = 0xff, 0xff, 239, 1, 2, 3};
@@ -38,7 +35,7 @@ static void send_to(struct rdma_cm_id *id, struct ibv_ah *ah, uint32_t qpn, void
 	assert_int_equal(wc.status, IBV_WC_SUCCESS);
 }
 
-static void test_group(void **state)
+TEST(test_group)
 {
 	struct rdma_event_channel *channel = new_channel();
 	struct rdma_cm_id *id = new_member(channel), *sender = new_member(channel);
@@ -49,7 +46,6 @@ static void test_group(void **state)
 	struct ibv_wc wc;
 	uint32_t qpn;
 
-	(void)state;
 	assert_success(rdma_join_multicast(id, (struct sockaddr *)&group, &group));
 	event = next_event(channel, RDMA_CM_EVENT_MULTICAST_JOIN);
 	assert_ptr_equal(event->id, id);
@@ -91,13 +87,12 @@ static void test_group(void **state)
 	rdma_destroy_event_channel(channel);
 }
 
-static void test_refused(void **state)
+TEST(test_refused)
 {
 	struct rdma_event_channel *channel = new_channel();
 	struct rdma_cm_id *id = new_member(channel), *unbound = new_id(channel, RDMA_PS_UDP);
 	struct rdma_cm_join_mc_attr_ex attr = {.comp_mask = 7, .addr = (struct sockaddr *)&group};
 
-	(void)state;
 	assert_errno(rdma_join_multicast(unbound, (struct sockaddr *)&group, NULL), EINVAL);
 	assert_errno(rdma_join_multicast(id, loopback(0), NULL), EINVAL);
 	assert_errno(rdma_join_multicast_ex(id, &attr, NULL), ENOTSUP);
@@ -121,7 +116,7 @@ static void assert_silent(struct rdma_cm_id *id)
 }
 
 /* A QP that cannot be attached: RC, set by the program itself. */
-static void test_error(void **state)
+TEST(test_error)
 {
 	struct rdma_event_channel *channel = new_channel();
 	struct rdma_cm_id *id = new_id(channel, RDMA_PS_UDP);
@@ -130,7 +125,6 @@ static void test_error(void **state)
 		.qp_type = IBV_QPT_RC};
 	struct rdma_cm_event *event;
 
-	(void)state;
 	resolve_address(id, 7471);
 	attr.send_cq = attr.recv_cq = ibv_create_cq(id->verbs, 4, NULL, NULL, 0);
 	id->qp = ibv_create_qp(id->pd, &attr);
@@ -162,11 +156,10 @@ static void test_error(void **state)
 }
 
 /* The id itself acknowledges the event of a synchronous join: leaving and destroying do not wait for it. */
-static void test_synchronous(void **state)
+TEST(test_synchronous)
 {
 	struct rdma_cm_id *id = new_id(NULL, RDMA_PS_UDP);
 
-	(void)state;
 	alarm(20);
 	assert_success(rdma_resolve_addr(id, NULL, loopback(7471), TIMEOUT_MS));
 	new_qp(id);
@@ -189,7 +182,7 @@ static void destroy_cq(struct ibv_cq *cq)
 }
 
 /* Send-only members do not receive; full members do both; an id that leaves before the event is not a member. */
-static void test_members(void **state)
+TEST(test_members)
 {
 	struct rdma_cm_join_mc_attr_ex attr = {.comp_mask =
 						       RDMA_CM_JOIN_MC_ATTR_ADDRESS | RDMA_CM_JOIN_MC_ATTR_JOIN_FLAGS,
@@ -205,7 +198,6 @@ static void test_members(void **state)
 	struct ibv_qp *qp;
 	struct ibv_wc wc;
 
-	(void)state;
 	assert_success(rdma_join_multicast_ex(sender, &attr, NULL));
 	event = next_event(channel, RDMA_CM_EVENT_MULTICAST_JOIN);
 	ah = ibv_create_ah(sender->pd, &event->param.ud.ah_attr);
@@ -255,11 +247,6 @@ static void test_members(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_group), cmocka_unit_test(test_refused), cmocka_unit_test(test_synchronous),
-		cmocka_unit_test(test_error), cmocka_unit_test(test_members),
-	};
-
 	inet_pton(AF_INET, "239.1.2.3", &group.sin_addr);
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return run_cases();
 }

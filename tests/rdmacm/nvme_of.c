@@ -10,8 +10,6 @@
 #include <fcntl.h>
 #include <infiniband/mlx5dv.h>
 #include <poll.h>
-#include <stdlib.h>
-#include <string.h>
 #include <time.h>
 
 enum { SRQ_DEPTH = 4096, DEPTH = 128, CAPSULE = 64, RESPONSE = 16, DATA = 16384, COMMANDS = 200, IN_CAPSULE = 4096 };
@@ -482,9 +480,8 @@ static void run_in_capsule(uint32_t seed)
 /* ---- cases ------------------------------------------------------------------------------------------------------------------- */
 
 /* Three connections one after the other, with the same SRQ and CQs. */
-static void test_commands(void **state)
+TEST(test_commands)
 {
-	(void)state;
 	open_target();
 	open_node(&initiator, 2 * DEPTH, DATA + CAPSULE + RESPONSE);
 	for (uint32_t connection = 0; connection < 3; connection++) {
@@ -504,11 +501,10 @@ static void test_commands(void **state)
 }
 
 /* A request without the private data of NVMe is rejected with SPDK's reason. */
-static void test_rejected(void **state)
+TEST(test_rejected)
 {
 	struct rdma_cm_event *event;
 
-	(void)state;
 	open_target();
 	open_node(&initiator, 2 * DEPTH, DATA + CAPSULE + RESPONSE);
 	resolve_initiator();
@@ -527,14 +523,4 @@ static void test_rejected(void **state)
 	assert_success(rdma_destroy_id(initiator.id));
 	close_node(&initiator);
 	close_target();
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_commands),
-		cmocka_unit_test(test_rejected),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -6,7 +6,6 @@
 #include "support.h"
 
 #include <endian.h>
-#include <string.h>
 #include <infiniband/ib.h>
 
 static struct rdma_conn_param few(void)
@@ -41,13 +40,12 @@ static struct ibv_qp_attr attributes_of(struct ibv_qp *qp)
 }
 
 /* rdma_accept(3) uses the values of the request, and the maximum for RNR NAKs. */
-static void test_accept_without_parameter(void **state)
+TEST(test_accept_without_parameter)
 {
 	struct rdma_cm_event *event;
 	struct ibv_qp_attr attr;
 	struct ends ends;
 
-	(void)state;
 	begin(&ends, RDMA_PS_TCP);
 	ask(&ends, few());
 	new_qp(ends.server);
@@ -74,13 +72,12 @@ static void test_accept_without_parameter(void **state)
 	end(&ends);
 }
 
-static void test_resources_of_accept(void **state)
+TEST(test_resources_of_accept)
 {
 	struct rdma_conn_param param = few();
 	struct ibv_device_attr device;
 	struct ends ends;
 
-	(void)state;
 	begin(&ends, RDMA_PS_TCP);
 	ask(&ends, param);
 	new_qp(ends.server);
@@ -100,14 +97,13 @@ static void test_resources_of_accept(void **state)
 	end(&ends);
 }
 
-static void test_private_data_of_datagrams(void **state)
+TEST(test_private_data_of_datagrams)
 {
 	uint8_t data[217];
 	struct rdma_conn_param param = {.private_data = data};
 	struct rdma_cm_event *event;
 	struct ends ends;
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(data); i++)
 		data[i] = (uint8_t)(i + 1);
 	begin(&ends, RDMA_PS_UDP);
@@ -145,14 +141,13 @@ static void resolve_native(struct rdma_cm_id *id, uint16_t port)
 }
 
 /* Requests of AF_IB have no header before the program's data, which can use the whole field (rdma-cm 2.6). */
-static void test_native_addresses(void **state)
+TEST(test_native_addresses)
 {
 	uint8_t data[93] = {0};
 	struct rdma_conn_param param = few();
 	struct rdma_cm_event *event;
 	struct ends ends = {.client_channel = new_channel(), .server_channel = new_channel()};
 
-	(void)state;
 	/* Data that begins with anything else would be mistaken for a header. */
 	for (size_t i = 2; i < sizeof(data); i++)
 		data[i] = (uint8_t)i;
@@ -178,12 +173,11 @@ static void test_native_addresses(void **state)
 }
 
 /* 4.096 us * 2^14; the other end uses the request: the timeout of the option, 13 + 1 (rdma-cm 2.4, 3.4). */
-static void test_ack_timeout(void **state)
+TEST(test_ack_timeout)
 {
 	uint8_t timeout = 14, none = 0;
 	struct ends ends;
 
-	(void)state;
 	begin(&ends, RDMA_PS_TCP);
 	assert_success(rdma_set_option(ends.client, RDMA_OPTION_ID, RDMA_OPTION_ID_ACK_TIMEOUT, &timeout, 1));
 	ask(&ends, few());
@@ -198,13 +192,12 @@ static void test_ack_timeout(void **state)
 }
 
 /* Both QPs get the traffic class of the path; the service level is 0, which RoCE uses for every priority. */
-static void test_type_of_service(void **state)
+TEST(test_type_of_service)
 {
 	struct ibv_ah_attr client, server;
 	uint8_t tos = 0x60;
 	struct ends ends = {.client_channel = new_channel(), .server_channel = new_channel()};
 
-	(void)state;
 	ends.listener = new_listener(ends.server_channel, RDMA_PS_TCP);
 	ends.client = new_id(ends.client_channel, RDMA_PS_TCP);
 	assert_success(rdma_set_option(ends.client, RDMA_OPTION_ID, RDMA_OPTION_ID_TOS, &tos, 1));
@@ -224,11 +217,10 @@ static void test_type_of_service(void **state)
 }
 
 /* rdma_reject(3) is for the listening side: the own pending request continues. */
-static void test_nothing_to_reject(void **state)
+TEST(test_nothing_to_reject)
 {
 	struct ends ends;
 
-	(void)state;
 	begin(&ends, RDMA_PS_TCP);
 	ask(&ends, few());
 	assert_errno(rdma_reject(ends.client, NULL, 0), EINVAL);
@@ -251,13 +243,12 @@ static void test_nothing_to_reject(void **state)
 }
 
 /* The requesting side may reject the answer (IBTA 12.6.7, message rejected: REP). */
-static void test_rejected_response(void **state)
+TEST(test_rejected_response)
 {
 	struct rdma_conn_param param = few();
 	struct rdma_cm_event *event;
 	struct ends ends;
 
-	(void)state;
 	begin(&ends, RDMA_PS_TCP);
 	rdma_destroy_qp(ends.client);
 	param.qp_num = 0x1234;
@@ -274,11 +265,10 @@ static void test_rejected_response(void **state)
 }
 
 /* rdma_establish(3) is for QPs created by the program. */
-static void test_establish_of_an_id_with_a_qp(void **state)
+TEST(test_establish_of_an_id_with_a_qp)
 {
 	struct ends ends;
 
-	(void)state;
 	begin(&ends, RDMA_PS_TCP);
 	ask(&ends, few());
 	new_qp(ends.server);
@@ -289,21 +279,4 @@ static void test_establish_of_an_id_with_a_qp(void **state)
 	expect_event(ends.client_channel, RDMA_CM_EVENT_ESTABLISHED);
 	expect_event(ends.server_channel, RDMA_CM_EVENT_ESTABLISHED);
 	end(&ends);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_accept_without_parameter),
-		cmocka_unit_test(test_resources_of_accept),
-		cmocka_unit_test(test_private_data_of_datagrams),
-		cmocka_unit_test(test_native_addresses),
-		cmocka_unit_test(test_ack_timeout),
-		cmocka_unit_test(test_type_of_service),
-		cmocka_unit_test(test_nothing_to_reject),
-		cmocka_unit_test(test_rejected_response),
-		cmocka_unit_test(test_establish_of_an_id_with_a_qp),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -9,10 +9,8 @@
 #include <ifaddrs.h>
 #include <net/if.h>
 #include <signal.h>
-#include <string.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 #include "softhca.h"
 
@@ -110,11 +108,10 @@ static void try_to_bind(const struct owner *owner, struct sockaddr *address, int
 	rdma_destroy_event_channel(channel);
 }
 
-static void test_owner_at_any_address(void **state)
+TEST(test_owner_at_any_address)
 {
 	struct owner owner = new_owner(any_address(0));
 
-	(void)state;
 	try_to_bind(&owner, any_address(owner.port), EADDRNOTAVAIL);
 	/* Loopback addresses count as any address. */
 	try_to_bind(&owner, loopback(owner.port), EADDRNOTAVAIL);
@@ -123,11 +120,10 @@ static void test_owner_at_any_address(void **state)
 	end_owner(&owner);
 }
 
-static void test_owner_at_an_address(void **state)
+TEST(test_owner_at_an_address)
 {
 	struct owner owner;
 
-	(void)state;
 	if (!own.sin_family)
 		skip();
 	owner = new_owner(at(&own, 0));
@@ -137,13 +133,12 @@ static void test_owner_at_an_address(void **state)
 }
 
 /* The record of the port ends with its process. */
-static void test_port_of_a_process_that_has_ended(void **state)
+TEST(test_port_of_a_process_that_has_ended)
 {
 	struct owner owner = new_owner(any_address(0));
 	struct rdma_event_channel *channel;
 	struct rdma_cm_id *id;
 
-	(void)state;
 	end_owner(&owner);
 	channel = new_channel();
 	id = new_id(channel, RDMA_PS_TCP);
@@ -158,12 +153,6 @@ static void test_port_of_a_process_that_has_ended(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_owner_at_any_address),
-		cmocka_unit_test(test_owner_at_an_address),
-		cmocka_unit_test(test_port_of_a_process_that_has_ended),
-	};
-
 	find_own();
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return run_cases();
 }

@@ -5,8 +5,6 @@
  */
 #include "support.h"
 
-#include <string.h>
-
 static struct rdma_event_channel *channel;
 
 static struct ibv_qp_init_attr attributes(enum ibv_qp_type type)
@@ -33,13 +31,12 @@ static struct rdma_cm_id *resolved(enum rdma_port_space space)
 	return id;
 }
 
-static void test_library_cqs(void **state)
+TEST(test_library_cqs)
 {
 	struct ibv_qp_init_attr attr = attributes(IBV_QPT_RC);
 	struct rdma_cm_id *id = resolved(RDMA_PS_TCP);
 	uint32_t qkey;
 
-	(void)state;
 	assert_success(rdma_create_qp(id, NULL, &attr));
 	assert_ptr_equal(id->qp->pd, id->pd);
 	assert_ptr_equal(id->send_cq->cq_context, id);
@@ -66,7 +63,7 @@ static void test_library_cqs(void **state)
 	assert_success(rdma_destroy_id(id));
 }
 
-static void test_own_cqs(void **state)
+TEST(test_own_cqs)
 {
 	struct rdma_cm_id *id = resolved(RDMA_PS_TCP);
 	struct ibv_pd *pd = ibv_alloc_pd(id->verbs);
@@ -74,7 +71,6 @@ static void test_own_cqs(void **state)
 	struct ibv_qp_init_attr_ex attr = {
 		.qp_type = IBV_QPT_RC, .send_cq = cq, .recv_cq = cq, .comp_mask = IBV_QP_INIT_ATTR_PD, .pd = pd};
 
-	(void)state;
 	assert_non_null(pd);
 	assert_non_null(cq);
 	attr.cap = attributes(IBV_QPT_RC).cap;
@@ -89,7 +85,7 @@ static void test_own_cqs(void **state)
 	assert_success(rdma_destroy_id(id));
 }
 
-static void test_refused(void **state)
+TEST(test_refused)
 {
 	struct ibv_qp_init_attr attr = attributes(IBV_QPT_RC);
 	struct rdma_cm_id *unbound = new_id(channel, RDMA_PS_TCP), *id = resolved(RDMA_PS_TCP);
@@ -99,7 +95,6 @@ static void test_refused(void **state)
 	struct ibv_pd *pd = ibv_alloc_pd(foreign);
 	int mask;
 
-	(void)state;
 	assert_errno(rdma_create_qp(unbound, NULL, &attr), EINVAL);
 	assert_errno(rdma_init_qp_attr(unbound, &to_init, &mask), EINVAL);
 	/* The library uses a context of its own. */
@@ -117,13 +112,12 @@ static void test_refused(void **state)
 	assert_success(rdma_destroy_id(unbound));
 }
 
-static void test_init_attributes(void **state)
+TEST(test_init_attributes)
 {
 	struct rdma_cm_id *id = resolved(RDMA_PS_TCP), *udp = resolved(RDMA_PS_UDP);
 	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_INIT};
 	int mask;
 
-	(void)state;
 	assert_success(rdma_init_qp_attr(id, &attr, &mask));
 	assert_int_equal(mask, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS);
 	assert_int_equal(attr.port_num, 1);
@@ -135,7 +129,7 @@ static void test_init_attributes(void **state)
 	assert_success(rdma_destroy_id(udp));
 }
 
-static void test_srq(void **state)
+TEST(test_srq)
 {
 	struct ibv_srq_init_attr attr = {.attr = {.max_wr = 8, .max_sge = 1}};
 	struct ibv_srq_init_attr_ex xrc = {.attr = {.max_wr = 8, .max_sge = 1}};
@@ -143,7 +137,6 @@ static void test_srq(void **state)
 	struct rdma_cm_id *id = resolved(RDMA_PS_TCP), *unbound = new_id(channel, RDMA_PS_TCP);
 	uint32_t number;
 
-	(void)state;
 	assert_errno(rdma_create_srq(unbound, NULL, &attr), EINVAL);
 	assert_success(rdma_create_srq(id, NULL, &attr));
 	assert_errno(rdma_create_srq(id, NULL, &attr), EINVAL);
@@ -166,12 +159,11 @@ static void test_srq(void **state)
 }
 
 /* Some programs (fio, rping) destroy the QP without the id, and continue. */
-static void test_qp_destroyed_by_program(void **state)
+TEST(test_qp_destroyed_by_program)
 {
 	struct ends ends;
 	struct ibv_qp *qp;
 
-	(void)state;
 	begin(&ends, RDMA_PS_TCP);
 	establish(&ends);
 	qp = ends.client->qp;
@@ -185,14 +177,13 @@ static void test_qp_destroyed_by_program(void **state)
 }
 
 /* Later calls never read freed memory: they fail, and the peer is not left waiting. */
-static void test_dangling_qp(void **state)
+TEST(test_dangling_qp)
 {
 	struct ibv_qp_init_attr attr = attributes(IBV_QPT_RC);
 	struct rdma_conn_param param = {.retry_count = 7};
 	struct rdma_cm_event *event;
 	struct ends ends;
 
-	(void)state;
 	begin(&ends, RDMA_PS_TCP);
 	assert_int_equal(ibv_destroy_qp(ends.client->qp), 0);
 	assert_errno(rdma_connect(ends.client, &param), EINVAL);
@@ -238,7 +229,7 @@ static void test_dangling_qp(void **state)
 }
 
 /* Calls return at least the requested capabilities, equal to those of the object. */
-static void test_capabilities(void **state)
+TEST(test_capabilities)
 {
 	struct ibv_qp_init_attr asked = attributes(IBV_QPT_RC), init;
 	struct ibv_srq_init_attr srq_asked = {.attr = {.max_wr = 5, .max_sge = 1}};
@@ -246,7 +237,6 @@ static void test_capabilities(void **state)
 	struct ibv_srq_attr srq;
 	struct ibv_qp_attr attr;
 
-	(void)state;
 	asked.cap.max_send_wr = 5;
 	asked.cap.max_recv_wr = 5;
 	asked.cap.max_inline_data = 1;
@@ -272,18 +262,12 @@ static void test_capabilities(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_library_cqs), cmocka_unit_test(test_own_cqs),
-		cmocka_unit_test(test_refused),     cmocka_unit_test(test_init_attributes),
-		cmocka_unit_test(test_srq),         cmocka_unit_test(test_qp_destroyed_by_program),
-		cmocka_unit_test(test_dangling_qp), cmocka_unit_test(test_capabilities),
-	};
 	int result;
 
 	channel = rdma_create_event_channel();
 	if (!channel)
 		return 1;
-	result = cmocka_run_group_tests(tests, NULL, NULL);
+	result = run_cases();
 	rdma_destroy_event_channel(channel);
 	return result;
 }

@@ -7,10 +7,8 @@
 
 #include <netinet/tcp.h>
 #include <pthread.h>
-#include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/uio.h>
-#include <unistd.h>
 
 enum { ROUNDS = 200, LARGE = 1 << 20, MAPPED = 4096, PATIENCE_SECONDS = 10 };
 
@@ -246,11 +244,10 @@ static void (*const others[])(int) = {
 };
 
 /* A pending request also cancels a call that would not block (pthreads(7)). */
-static void test_pending(void **state)
+TEST(test_pending)
 {
 	size_t index;
 
-	(void)state;
 	skip_with_threads_checked();
 	rbegin(&pair, -1);
 	set_nonblocking(pair.client, true);
@@ -278,13 +275,12 @@ static void exchange(void)
 	assert_int_equal(byte, 'y');
 }
 
-static void test_reading(void **state)
+TEST(test_reading)
 {
 	static void (*const calls[])(int) = {call_rread,    call_rreadv, call_rrecv,         call_rrecvfrom,
 					     call_rrecvmsg, call_rpoll,  call_rpoll_of_many, call_rselect};
 	size_t index;
 
-	(void)state;
 	skip_with_threads_checked();
 	rbegin(&pair, -1);
 	for (index = 0; index < sizeof(calls) / sizeof(*calls); index++) {
@@ -303,13 +299,12 @@ static void drain(int fd)
 }
 
 /* Data sent earlier stays sent. */
-static void test_writing(void **state)
+TEST(test_writing)
 {
 	static void (*const calls[])(int) = {call_rwrite,  call_rwritev,  call_rsend,
 					     call_rsendto, call_rsendmsg, call_riowrite};
 	size_t index;
 
-	(void)state;
 	skip_with_threads_checked();
 	rbegin(&pair, -1);
 	for (index = 0; index < sizeof(calls) / sizeof(*calls); index++) {
@@ -325,11 +320,10 @@ static void test_writing(void **state)
 	end_pair();
 }
 
-static void test_connecting(void **state)
+TEST(test_connecting)
 {
 	int listener = new_rlistener(4), client = rsocket(AF_INET, SOCK_STREAM, 0), server;
 
-	(void)state;
 	skip_with_threads_checked();
 	assert_true(client >= 0);
 	pair.listener = listener;
@@ -353,13 +347,12 @@ static void *read_to_end(void *argument)
 }
 
 /* A child with a peer that never confirms: rclose() waits, and completes if its thread is cancelled. */
-static void test_closing(void **state)
+TEST(test_closing)
 {
 	pthread_t reader;
 	void *result;
 	int client, server;
 
-	(void)state;
 	skip_with_threads_checked();
 	pair.listener = new_rlistener(4);
 	client = begin_rconnect(rport_of(pair.listener));
@@ -400,13 +393,12 @@ static void *count_on(void *argument)
 	}
 }
 
-static void test_any_moment(void **state)
+TEST(test_any_moment)
 {
 	pthread_t thread;
 	void *result;
 	int round;
 
-	(void)state;
 	skip_with_threads_checked();
 	srand(1);
 	rbegin(&pair, -1);
@@ -423,12 +415,11 @@ static void test_any_moment(void **state)
 	end_pair();
 }
 
-static void test_datagram(void **state)
+TEST(test_datagram)
 {
 	int receiver = rsocket(AF_INET, SOCK_DGRAM, 0), sender = rsocket(AF_INET, SOCK_DGRAM, 0);
 	char byte = 0;
 
-	(void)state;
 	skip_with_threads_checked();
 	assert_true(receiver >= 0 && sender >= 0);
 	assert_success(rbind(receiver, loopback(0), sizeof(struct sockaddr_in)));
@@ -439,15 +430,4 @@ static void test_datagram(void **state)
 	assert_int_equal(byte, 'z');
 	close_now(sender);
 	close_now(receiver);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_pending),    cmocka_unit_test(test_reading), cmocka_unit_test(test_writing),
-		cmocka_unit_test(test_connecting), cmocka_unit_test(test_closing), cmocka_unit_test(test_any_moment),
-		cmocka_unit_test(test_datagram),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

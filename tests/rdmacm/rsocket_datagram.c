@@ -8,9 +8,7 @@
 #include <limits.h>
 #include <pthread.h>
 #include <semaphore.h>
-#include <string.h>
 #include <time.h>
-#include <unistd.h>
 
 static int new_datagrams(void)
 {
@@ -35,13 +33,12 @@ static ssize_t receive(int socket, char *memory, size_t size, uint16_t *port)
 	return got;
 }
 
-static void test_there_and_back(void **state)
+TEST(test_there_and_back)
 {
 	int a = new_datagrams(), b = new_datagrams(), round;
 	char memory[100];
 	uint16_t port;
 
-	(void)state;
 	for (round = 0; round < 20; round++) {
 		memset(memory, round, sizeof(memory));
 		assert_int_equal(rsendto(a, memory, (size_t)(10 + round), 0, loopback(rport_of(b)),
@@ -63,7 +60,7 @@ static void test_there_and_back(void **state)
 }
 
 /* An IPv6 socket that is not IPv6-only has IPv4 peers with mapped addresses, through UDP and UD (ipv6(7)). */
-static void test_both_families(void **state)
+TEST(test_both_families)
 {
 	struct sockaddr_in6 any = {.sin6_family = AF_INET6}, from;
 	int a = new_datagrams(), b = rsocket(AF_INET6, SOCK_DGRAM, 0), round;
@@ -71,7 +68,6 @@ static void test_both_families(void **state)
 	char memory[8];
 	uint16_t port;
 
-	(void)state;
 	assert_success(rbind(b, (struct sockaddr *)&any, sizeof(any)));
 	assert_success(rgetsockname(b, (struct sockaddr *)&any, &length));
 	assert_int_equal(length, sizeof(any));
@@ -100,13 +96,12 @@ static void test_both_families(void **state)
 }
 
 /* A datagram is taken as a whole; bytes that do not fit are lost. */
-static void test_sizes(void **state)
+TEST(test_sizes)
 {
 	int a = new_datagrams(), b = new_datagrams();
 	static char memory[70000];
 	uint16_t port;
 
-	(void)state;
 	assert_success(rconnect(a, loopback(rport_of(b)), sizeof(struct sockaddr_in)));
 	assert_int_equal(rsend(a, "0123456789", 10, 0), 10);
 	assert_int_equal(rsend(a, "next", 4, 0), 4);
@@ -120,13 +115,12 @@ static void test_sizes(void **state)
 }
 
 /* A connected rsocket receives only datagrams of its peer. */
-static void test_connected(void **state)
+TEST(test_connected)
 {
 	int a = new_datagrams(), b = new_datagrams(), stranger = new_datagrams();
 	char memory[10];
 	uint16_t port;
 
-	(void)state;
 	assert_success(rconnect(a, loopback(rport_of(b)), sizeof(struct sockaddr_in)));
 	assert_int_equal(rsendto(stranger, "no", 2, 0, loopback(rport_of(a)), sizeof(struct sockaddr_in)), 2);
 	assert_int_equal(rsendto(b, "yes", 3, 0, loopback(rport_of(a)), sizeof(struct sockaddr_in)), 3);
@@ -138,7 +132,7 @@ static void test_connected(void **state)
 	assert_success(rclose(stranger));
 }
 
-static void test_headers(void **state)
+TEST(test_headers)
 {
 	int a = new_datagrams(), plain = socket(AF_INET, SOCK_DGRAM, 0);
 	struct sockaddr_in own;
@@ -152,7 +146,6 @@ static void test_headers(void **state)
 	uint8_t bytes[64];
 	size_t index;
 
-	(void)state;
 	assert_int_equal(bind(plain, loopback(0), sizeof(struct sockaddr_in)), 0);
 	assert_int_equal(getsockname(plain, (struct sockaddr *)&own, &length), 0);
 	assert_int_equal(rsendto(a, "data", 4, 0, (struct sockaddr *)&own, sizeof(own)), 4);
@@ -185,7 +178,7 @@ static void test_headers(void **state)
 }
 
 /* Datagrams of many unknown senders do not prevent sending to others. */
-static void test_strangers(void **state)
+TEST(test_strangers)
 {
 	static const uint8_t datagram[17] = {0x55, 0x55, 0x55, 0x55, 4, 0, 16, 0, 0, 0, 0, 1, 127, 0, 0, 1, 'x'};
 	int a = new_datagrams(), plain = socket(AF_INET, SOCK_DGRAM, 0), number;
@@ -193,7 +186,6 @@ static void test_strangers(void **state)
 	socklen_t length = sizeof(own);
 	uint8_t bytes[64];
 
-	(void)state;
 	assert_int_equal(bind(plain, loopback(0), sizeof(struct sockaddr_in)), 0);
 	assert_int_equal(getsockname(plain, (struct sockaddr *)&own, &length), 0);
 	/* Senders in 127.1.0.0/16, each with its own address. */
@@ -214,7 +206,7 @@ static void test_strangers(void **state)
 }
 
 /* Up to the maximum number of pieces of sendmsg(2), through UDP and through UD. */
-static void test_pieces(void **state)
+TEST(test_pieces)
 {
 	int a = new_datagrams(), b = new_datagrams(), round;
 	static struct iovec pieces[IOV_MAX + 1];
@@ -223,7 +215,6 @@ static void test_pieces(void **state)
 	uint16_t port;
 	size_t index;
 
-	(void)state;
 	for (index = 0; index <= IOV_MAX; index++) {
 		bytes[index] = (char)(index * 7 + index / 256);
 		pieces[index] = (struct iovec){.iov_base = &bytes[index], .iov_len = 1};
@@ -285,7 +276,7 @@ static void send_by_ud(uint32_t number, const uint8_t *bytes, uint32_t count)
 }
 
 /* A UD header names the sender, and is trusted only if the datagram comes from that address. */
-static void test_forged_sender(void **state)
+TEST(test_forged_sender)
 {
 	static const uint8_t forged[] = {4, 8, 0x30, 0x39, 192, 0, 2, 77, 'n'},
 			     /* An IPv6 address after an IPv4 GRH. */
@@ -298,7 +289,6 @@ static void test_forged_sender(void **state)
 	uint32_t number;
 	uint16_t port;
 
-	(void)state;
 	assert_int_equal(bind(plain, loopback(0), sizeof(struct sockaddr_in)), 0);
 	assert_int_equal(getsockname(plain, (struct sockaddr *)&own, &length), 0);
 	assert_int_equal(rsendto(a, "data", 4, 0, (struct sockaddr *)&own, sizeof(own)), 4);
@@ -337,7 +327,7 @@ static void *receive_all(void *argument)
 }
 
 /* A datagram found in the socket by a sending call is for a sleeping thread, which the call wakes. */
-static void test_found_by_sender(void **state)
+TEST(test_found_by_sender)
 {
 	uint8_t datagram[17] = {0x55, 0x55, 0x55, 0x55, 4, 0, 16, 0, 0, 0, 0, 0, 127, 0, 0, 1, 0};
 	struct receiver receiver = {.socket = new_datagrams()};
@@ -348,7 +338,6 @@ static void test_found_by_sender(void **state)
 	pthread_t thread;
 	void *failed;
 
-	(void)state;
 	assert_int_equal(bind(plain, loopback(0), sizeof(struct sockaddr_in)), 0);
 	assert_int_equal(getsockname(plain, (struct sockaddr *)&own, &length), 0);
 	assert_int_equal(sem_init(&receiver.received, 0, 0), 0);
@@ -369,17 +358,4 @@ static void test_found_by_sender(void **state)
 	sem_destroy(&receiver.received);
 	close(plain);
 	assert_success(rclose(receiver.socket));
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_both_families),   cmocka_unit_test(test_there_and_back),
-		cmocka_unit_test(test_sizes),           cmocka_unit_test(test_connected),
-		cmocka_unit_test(test_headers),         cmocka_unit_test(test_strangers),
-		cmocka_unit_test(test_pieces),          cmocka_unit_test(test_forged_sender),
-		cmocka_unit_test(test_found_by_sender),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

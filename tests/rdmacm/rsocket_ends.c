@@ -4,17 +4,14 @@
 
 #include <pthread.h>
 #include <signal.h>
-#include <stdlib.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
-static void test_refused(void **state)
+TEST(test_refused)
 {
 	int listener = new_rlistener(1), socket = rsocket(AF_INET, SOCK_STREAM, 0), error;
 	uint16_t port = rport_of(listener);
 	socklen_t length = sizeof(error);
 
-	(void)state;
 	assert_success(rclose(listener));
 	assert_errno(rconnect(socket, loopback(port), sizeof(struct sockaddr_in)), ECONNREFUSED);
 	assert_success(rclose(socket));
@@ -27,11 +24,10 @@ static void test_refused(void **state)
 }
 
 /* As many connections wait as the backlog allows; each is accepted once. */
-static void test_backlog(void **state)
+TEST(test_backlog)
 {
 	int listener = new_rlistener(8), clients[8], servers[8], index;
 
-	(void)state;
 	set_nonblocking(listener, true);
 	for (index = 0; index < 8; index++)
 		clients[index] = begin_rconnect(rport_of(listener));
@@ -50,11 +46,10 @@ static void test_backlog(void **state)
 }
 
 /* A closed listener rejects waiting connections. */
-static void test_unaccepted(void **state)
+TEST(test_unaccepted)
 {
 	int listener = new_rlistener(8), client = begin_rconnect(rport_of(listener));
 
-	(void)state;
 	assert_int_equal(rready(listener, POLLIN, LIMIT_MS), POLLIN);
 	assert_success(rclose(listener));
 	assert_true(rready(client, POLLOUT, LIMIT_MS) & POLLERR);
@@ -62,7 +57,7 @@ static void test_unaccepted(void **state)
 }
 
 /* As with a kernel socket, the connection of a killed process ends: reads return end of stream, and writes fail. */
-static void test_killed(void **state)
+TEST(test_killed)
 {
 	int ends[2], server, listener, status;
 	uint16_t port;
@@ -70,7 +65,6 @@ static void test_killed(void **state)
 	char byte;
 	pid_t child;
 
-	(void)state;
 	assert_int_equal(pipe(ends), 0);
 	child = fork();
 	assert_true(child >= 0);
@@ -107,14 +101,13 @@ static void test_killed(void **state)
 }
 
 /* A child of fork(2) does not own inherited rsockets; closing one leaves it open in the parent. */
-static void test_forked(void **state)
+TEST(test_forked)
 {
 	struct rpair pair;
 	int status;
 	char byte;
 	pid_t child;
 
-	(void)state;
 	rbegin(&pair, -1);
 	child = fork();
 	assert_true(child >= 0);
@@ -137,7 +130,7 @@ static void *receive_end(void *argument)
 }
 
 /* The same while a thread of the parent sleeps in a call: the child closes the descriptor. */
-static void test_forked_in_call(void **state)
+TEST(test_forked_in_call)
 {
 	struct rpair pair;
 	pthread_t sleeper;
@@ -145,7 +138,6 @@ static void test_forked_in_call(void **state)
 	int status;
 	pid_t child;
 
-	(void)state;
 	rbegin(&pair, -1);
 	assert_int_equal(pthread_create(&sleeper, NULL, receive_end, &pair.server), 0);
 	usleep(50000);
@@ -172,7 +164,7 @@ static bool talk(uint16_t port)
 }
 
 /* A child of a process with connections makes its own. */
-static void test_connects_after_fork(void **state)
+TEST(test_connects_after_fork)
 {
 	struct rpair pair;
 	int status, server;
@@ -180,7 +172,6 @@ static void test_connects_after_fork(void **state)
 	char byte;
 	pid_t child;
 
-	(void)state;
 	rbegin(&pair, -1);
 	port = rport_of(pair.listener);
 	child = fork();
@@ -212,13 +203,12 @@ static void *bind_and_close(void *argument)
 }
 
 /* fork(2) waits for a thread that is taking the name of a port, but not forever. */
-static void test_fork_while_binding(void **state)
+TEST(test_fork_while_binding)
 {
 	pthread_t binder;
 	int round, status;
 	void *failed;
 
-	(void)state;
 	__atomic_store_n(&binding, true, __ATOMIC_RELAXED);
 	assert_int_equal(pthread_create(&binder, NULL, bind_and_close, &binding), 0);
 	for (round = 0; round < 500; round++) {
@@ -236,18 +226,7 @@ static void test_fork_while_binding(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_killed),
-		cmocka_unit_test(test_refused),
-		cmocka_unit_test(test_backlog),
-		cmocka_unit_test(test_unaccepted),
-		cmocka_unit_test(test_forked),
-		cmocka_unit_test(test_forked_in_call),
-		cmocka_unit_test(test_connects_after_fork),
-		cmocka_unit_test(test_fork_while_binding),
-	};
-
 	/* Another process is reached through shared memory. */
 	setenv("SOFTHCA_LINK", "auto", 1);
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return run_cases();
 }

@@ -3,7 +3,6 @@
 #include "rsocket_support.h"
 
 #include <netinet/tcp.h>
-#include <string.h>
 
 static int get(int socket, int level, int name)
 {
@@ -20,7 +19,7 @@ static void set(int socket, int level, int name, int value)
 	assert_success(rsetsockopt(socket, level, name, &value, sizeof(value)));
 }
 
-static void test_values(void **state)
+TEST(test_values)
 {
 	static const struct {
 		int level, name, set, get;
@@ -37,7 +36,6 @@ static void test_values(void **state)
 	socklen_t length = sizeof(got);
 	size_t index;
 
-	(void)state;
 	for (index = 0; index < sizeof(options) / sizeof(options[0]); index++) {
 		set(socket, options[index].level, options[index].name, options[index].set);
 		assert_int_equal(get(socket, options[index].level, options[index].name), options[index].get);
@@ -56,14 +54,13 @@ static void test_values(void **state)
 }
 
 /* A child inherits the options of its listener; connecting does not change them. */
-static void test_inherited(void **state)
+TEST(test_inherited)
 {
 	int listener = new_rlistener(1), value = 50, before;
 	struct ibv_path_data path;
 	socklen_t length = sizeof(path);
 	struct rpair pair;
 
-	(void)state;
 	set(listener, SOL_RDMA, RDMA_RQSIZE, 64);
 	rbegin(&pair, listener);
 	assert_int_equal(get(pair.server, SOL_RDMA, RDMA_RQSIZE), 64);
@@ -81,7 +78,7 @@ static void test_inherited(void **state)
 }
 
 /* Without inline data and with the smallest queues and rings, everything still arrives. */
-static void test_smallest(void **state)
+TEST(test_smallest)
 {
 	int listener = new_rlistener(1);
 	struct rpair pair;
@@ -89,7 +86,6 @@ static void test_smallest(void **state)
 	size_t place, index;
 	ssize_t sent;
 
-	(void)state;
 	set(listener, SOL_RDMA, RDMA_SQSIZE, 16);
 	set(listener, SOL_RDMA, RDMA_RQSIZE, 16);
 	set(listener, SOL_RDMA, RDMA_INLINE, 0);
@@ -116,14 +112,13 @@ static void test_smallest(void **state)
 }
 
 /* Buffers of one end that the other writes to. */
-static void test_iomap(void **state)
+TEST(test_iomap)
 {
 	int listener = new_rlistener(1);
 	static char memory[20000], bytes[20000];
 	struct rpair pair;
 	char byte;
 
-	(void)state;
 	set(listener, SOL_RDMA, RDMA_IOMAPSIZE, 2);
 	rbegin(&pair, listener);
 	fill_stream(bytes, sizeof(bytes), 0);
@@ -145,16 +140,4 @@ static void test_iomap(void **state)
 	assert_success(riounmap(pair.client, memory, sizeof(memory)));
 	rend(&pair);
 	assert_success(rclose(listener));
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_values),
-		cmocka_unit_test(test_inherited),
-		cmocka_unit_test(test_smallest),
-		cmocka_unit_test(test_iomap),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -4,16 +4,14 @@
 
 #include <pthread.h>
 #include <time.h>
-#include <unistd.h>
 
-static void test_waiting(void **state)
+TEST(test_waiting)
 {
 	struct timeval none = {0};
 	struct pollfd readable;
 	int ends[2];
 	fd_set set;
 
-	(void)state;
 	assert_int_equal(pipe(ends), 0);
 	readable = (struct pollfd){.fd = ends[0], .events = POLLIN};
 	assert_int_equal(rpoll(&readable, 1, 0), 0);
@@ -28,11 +26,10 @@ static void test_waiting(void **state)
 	close(ends[1]);
 }
 
-static void test_listener(void **state)
+TEST(test_listener)
 {
 	int listener = new_rlistener(4), client, server;
 
-	(void)state;
 	assert_int_equal(rready(listener, POLLIN | POLLOUT, 0), 0);
 	client = begin_rconnect(rport_of(listener));
 	assert_int_equal(rready(listener, POLLIN | POLLOUT, LIMIT_MS), POLLIN);
@@ -57,7 +54,7 @@ static uint64_t own_time_ms(void)
  * Connections wait, but the call does not ask for them, so it sleeps, as does rselect(). Calls that do ask find all of them
  * meanwhile.
  */
-static void test_not_asked(void **state)
+TEST(test_not_asked)
 {
 	int listener = new_rlistener(4), clients[3], servers[3], index;
 	uint16_t port = rport_of(listener);
@@ -66,7 +63,6 @@ static void test_not_asked(void **state)
 	uint64_t before;
 	fd_set set;
 
-	(void)state;
 	set_nonblocking(listener, true);
 	for (index = 0; index < 3; index++)
 		clients[index] = begin_rconnect(port);
@@ -100,14 +96,13 @@ static void *poll_for_nothing(void *argument)
 }
 
 /* A thread that does not ask for connections does not delay threads that do. */
-static void test_beside_not_asked(void **state)
+TEST(test_beside_not_asked)
 {
 	int listener = new_rlistener(4), clients[3], servers[3], index;
 	struct timespec begin, end;
 	pthread_t sleeper;
 	void *failed;
 
-	(void)state;
 	clients[0] = begin_rconnect(rport_of(listener));
 	assert_int_equal(rready(listener, POLLIN, LIMIT_MS), POLLIN);
 	assert_int_equal(pthread_create(&sleeper, NULL, poll_for_nothing, &listener), 0);
@@ -134,7 +129,7 @@ static void test_beside_not_asked(void **state)
 }
 
 /* rsockets and ordinary descriptors in one list. */
-static void test_together(void **state)
+TEST(test_together)
 {
 	struct rpair pair;
 	struct pollfd fds[4];
@@ -143,7 +138,6 @@ static void test_together(void **state)
 	struct timeval none = {0};
 	char byte;
 
-	(void)state;
 	rbegin(&pair, -1);
 	assert_int_equal(pipe(ends), 0);
 	fds[0] = (struct pollfd){.fd = ends[0], .events = POLLIN};
@@ -190,7 +184,7 @@ static void *poll_for_data(void *argument)
 	return rready(*(int *)argument, POLLIN, LIMIT_MS) == POLLIN ? NULL : argument;
 }
 
-static void test_sleepers(void **state)
+TEST(test_sleepers)
 {
 	pthread_t sleepers[4], sender;
 	struct rpair pair;
@@ -198,7 +192,6 @@ static void test_sleepers(void **state)
 	int round;
 	size_t index;
 
-	(void)state;
 	rbegin(&pair, -1);
 	for (round = 0; round < 5; round++) {
 		char byte;
@@ -237,7 +230,7 @@ static void *cancel_sleeper(int *fd)
 }
 
 /* poll(2) is a cancellation point (pthreads(7)); a thread that ended there holds no lock, and others continue. */
-static void test_cancelled(void **state)
+TEST(test_cancelled)
 {
 	pthread_t sleeper;
 	struct rpair pair;
@@ -245,7 +238,6 @@ static void test_cancelled(void **state)
 	int ends[2];
 	char byte;
 
-	(void)state;
 #ifdef __SANITIZE_THREAD__
 	/* ThreadSanitizer ignores locks in a thread that was cancelled inside an intercepted call. */
 	skip();
@@ -263,16 +255,4 @@ static void test_cancelled(void **state)
 	rend(&pair);
 	close(ends[0]);
 	close(ends[1]);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_not_asked), cmocka_unit_test(test_beside_not_asked),
-		cmocka_unit_test(test_waiting),   cmocka_unit_test(test_listener),
-		cmocka_unit_test(test_together),  cmocka_unit_test(test_sleepers),
-		cmocka_unit_test(test_cancelled),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

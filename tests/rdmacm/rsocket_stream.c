@@ -7,16 +7,12 @@
 #include "rsocket_support.h"
 
 #include <pthread.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 
-static void test_message(void **state)
+TEST(test_message)
 {
 	struct rpair pair;
 	char text[64] = {0};
 
-	(void)state;
 	rbegin(&pair, -1);
 	assert_int_equal(rsend(pair.client, "question", 8, 0), 8);
 	assert_int_equal(rrecv(pair.server, text, sizeof(text), 0), 8);
@@ -29,12 +25,11 @@ static void test_message(void **state)
 }
 
 /* Receives parts of a message, several messages at once, with MSG_PEEK, and with MSG_WAITALL. */
-static void test_parts(void **state)
+TEST(test_parts)
 {
 	struct rpair pair;
 	char text[16] = {0};
 
-	(void)state;
 	rbegin(&pair, -1);
 	assert_int_equal(rsend(pair.client, "abcdef", 6, 0), 6);
 	assert_int_equal(rsend(pair.client, "ghi", 3, 0), 3);
@@ -49,14 +44,13 @@ static void test_parts(void **state)
 	rend(&pair);
 }
 
-static void test_vectors(void **state)
+TEST(test_vectors)
 {
 	char a[3] = "abc", b[300], into_a[100], into_b[203];
 	struct iovec out[3] = {{a, 3}, {NULL, 0}, {b, sizeof(b)}}, in[2] = {{into_a, 100}, {into_b, 203}};
 	struct msghdr message = {.msg_iov = out, .msg_iovlen = 3};
 	struct rpair pair;
 
-	(void)state;
 	fill_stream(b, sizeof(b), 0);
 	rbegin(&pair, -1);
 	assert_int_equal(rwritev(pair.client, out, 3), 303);
@@ -113,13 +107,12 @@ static void receive_much(int socket)
 }
 
 /* One direction after the other: rings wrap many times. */
-static void test_much(void **state)
+TEST(test_much)
 {
 	struct rpair pair;
 	pthread_t sender;
 	void *failed;
 
-	(void)state;
 	rbegin(&pair, -1);
 	assert_int_equal(pthread_create(&sender, NULL, send_much, &pair.client), 0);
 	receive_much(pair.server);
@@ -144,13 +137,12 @@ static void *echo(void *argument)
 }
 
 /* One thread sends and another receives at one end, and an echo comes from the other. */
-static void test_two_threads_at_one_end(void **state)
+TEST(test_two_threads_at_one_end)
 {
 	struct rpair pair;
 	pthread_t sender, echoer;
 	void *failed;
 
-	(void)state;
 	rbegin(&pair, -1);
 	assert_int_equal(pthread_create(&echoer, NULL, echo, &pair.server), 0);
 	assert_int_equal(pthread_create(&sender, NULL, send_much, &pair.client), 0);
@@ -163,14 +155,13 @@ static void test_two_threads_at_one_end(void **state)
 	rend(&pair);
 }
 
-static void test_nonblocking(void **state)
+TEST(test_nonblocking)
 {
 	struct rpair pair;
 	size_t sent = 0, got = 0;
 	char memory[3001];
 	ssize_t result;
 
-	(void)state;
 	rbegin(&pair, -1);
 	set_nonblocking(pair.client, true);
 	assert_int_equal(rfcntl(pair.client, F_GETFL) & O_NONBLOCK, O_NONBLOCK);
@@ -203,13 +194,12 @@ static void test_nonblocking(void **state)
 	rend(&pair);
 }
 
-static void test_names(void **state)
+TEST(test_names)
 {
 	struct sockaddr_in own, peer;
 	socklen_t length = sizeof(own);
 	struct rpair pair;
 
-	(void)state;
 	rbegin(&pair, -1);
 	assert_success(rgetsockname(pair.client, (struct sockaddr *)&own, &length));
 	length = sizeof(peer);
@@ -230,12 +220,11 @@ static void test_names(void **state)
 	rend(&pair);
 }
 
-static void test_half_close(void **state)
+TEST(test_half_close)
 {
 	struct rpair pair;
 	char text[8];
 
-	(void)state;
 	rbegin(&pair, -1);
 	assert_int_equal(rsend(pair.client, "last", 4, 0), 4);
 	assert_success(rshutdown(pair.client, SHUT_WR));
@@ -254,12 +243,11 @@ static void test_half_close(void **state)
 	rend(&pair);
 }
 
-static void test_close(void **state)
+TEST(test_close)
 {
 	struct rpair pair;
 	char memory[100];
 
-	(void)state;
 	rbegin(&pair, -1);
 	assert_int_equal(rsend(pair.client, "bye", 3, 0), 3);
 	assert_success(rclose(pair.client));
@@ -282,13 +270,12 @@ static void *receive_one(void *argument)
 }
 
 /* Shutting down its own end wakes a thread that sleeps in rrecv(), as for a kernel socket. */
-static void test_shutdown_wakes(void **state)
+TEST(test_shutdown_wakes)
 {
 	struct rpair pair;
 	pthread_t sleeper;
 	void *result;
 
-	(void)state;
 	rbegin(&pair, -1);
 	assert_int_equal(pthread_create(&sleeper, NULL, receive_one, &pair.server), 0);
 	usleep(50000);
@@ -299,14 +286,13 @@ static void test_shutdown_wakes(void **state)
 	rend(&pair);
 }
 
-static void test_not_connected(void **state)
+TEST(test_not_connected)
 {
 	int socket = rsocket(AF_INET, SOCK_STREAM, IPPROTO_TCP);
 	/* Too short even for a family: nothing after it is read. */
 	void *short_address = malloc(1);
 	char byte;
 
-	(void)state;
 	assert_true(socket >= 0);
 	memset(short_address, AF_INET, 1);
 	assert_errno(rconnect(socket, short_address, 1), EINVAL);
@@ -321,23 +307,4 @@ static void test_not_connected(void **state)
 	assert_errno(rsocket(AF_UNIX, SOCK_STREAM, 0), ENOTSUP);
 	assert_errno(rsocket(AF_INET, SOCK_RAW, 0), ENOTSUP);
 	assert_errno(rsocket(AF_INET, SOCK_STREAM, IPPROTO_UDP), ENOTSUP);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_message),
-		cmocka_unit_test(test_parts),
-		cmocka_unit_test(test_vectors),
-		cmocka_unit_test(test_much),
-		cmocka_unit_test(test_two_threads_at_one_end),
-		cmocka_unit_test(test_nonblocking),
-		cmocka_unit_test(test_names),
-		cmocka_unit_test(test_half_close),
-		cmocka_unit_test(test_close),
-		cmocka_unit_test(test_shutdown_wakes),
-		cmocka_unit_test(test_not_connected),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -7,10 +7,7 @@
 
 #include <endian.h>
 #include <pthread.h>
-#include <stdlib.h>
-#include <string.h>
 #include <time.h>
-#include <unistd.h>
 
 /* Immediates: three bits of operation. */
 #define DATA(bytes) ((uint32_t)(bytes))
@@ -69,14 +66,13 @@ static uint32_t their_ring_key(const struct peer *peer)
 	return (uint32_t)read_be(peer->theirs + 32, 4);
 }
 
-static void test_description(void **state)
+TEST(test_description)
 {
 	struct peer *peer = begin_peer(300);
 	static const uint8_t none[3];
 	uint64_t address;
 	uint32_t key, length;
 
-	(void)state;
 	assert_int_equal(peer->theirs[0], 1);
 	/* Little-endian, with mappings. */
 	assert_int_equal(peer->theirs[1], 2);
@@ -97,13 +93,12 @@ static void test_description(void **state)
 	end_peer(peer);
 }
 
-static void test_data(void **state)
+TEST(test_data)
 {
 	struct peer *peer = begin_peer(0);
 	char memory[64];
 	uint32_t bytes;
 
-	(void)state;
 	take_second_half(peer);
 	/* From the peer to the library. */
 	memcpy(peer->out, "by hand", 7);
@@ -125,14 +120,13 @@ static void test_data(void **state)
 }
 
 /* A target is used up before the next one, writes are 2 KiB at first, and nothing is sent without a target. */
-static void test_targets(void **state)
+TEST(test_targets)
 {
 	struct peer *peer = begin_peer(0);
 	uint32_t bytes, key = peer->ring_mr->rkey, length = 1000;
 	uint64_t address = (uintptr_t)peer->ring + 5000;
 	char memory[8000];
 
-	(void)state;
 	take_second_half(peer);
 	fill_stream(memory, sizeof(memory), 0);
 	set_nonblocking(peer->socket, true);
@@ -156,13 +150,12 @@ static void test_targets(void **state)
 }
 
 /* Sends no more messages than the peer has receives, until the peer grants credits by an empty write. */
-static void test_credits(void **state)
+TEST(test_credits)
 {
 	struct peer *peer = calloc(1, sizeof(*peer));
 	int listener = new_rlistener(1), sent;
 	uint32_t bytes;
 
-	(void)state;
 	peer_make(peer, listener);
 	write_be(peer->own + 2, 2, 3);
 	peer_connect(peer, listener);
@@ -184,7 +177,7 @@ static void test_credits(void **state)
 }
 
 /* It renews credits when half of them are used, and returns half of the ring after it was read. */
-static void test_returns(void **state)
+TEST(test_returns)
 {
 	struct peer *peer = begin_peer(0);
 	char memory[4096];
@@ -192,7 +185,6 @@ static void test_returns(void **state)
 	uint64_t address;
 	int part;
 
-	(void)state;
 	take_second_half(peer);
 	for (message = 0; message < 16; message++) {
 		peer_write(peer, 1, their_ring(peer) + message, their_ring_key(peer), DATA(1));
@@ -218,13 +210,12 @@ static void test_returns(void **state)
 	end_peer(peer);
 }
 
-static void test_ends(void **state)
+TEST(test_ends)
 {
 	struct peer *peer = begin_peer(0);
 	uint32_t bytes;
 	char byte;
 
-	(void)state;
 	take_second_half(peer);
 	assert_success(rshutdown(peer->socket, SHUT_WR));
 	assert_int_equal(peer_next(peer, &bytes), CONTROL(SHUTDOWN));
@@ -254,7 +245,7 @@ static void *shut_down_and_close(void *argument)
 }
 
 /* Both ends shut down at the same time: sent data still arrives before the close. */
-static void test_both_shut_down(void **state)
+TEST(test_both_shut_down)
 {
 	struct peer *peer = calloc(1, sizeof(*peer));
 	int listener = new_rlistener(1), message, socket;
@@ -263,7 +254,6 @@ static void test_both_shut_down(void **state)
 	uint32_t bytes;
 	void *failed;
 
-	(void)state;
 	peer_make(peer, listener);
 	/* Credit for more messages than it has receives: the excess is retransmitted until receives are posted (RNR). */
 	write_be(peer->own + 2, 2, PEER_RECEIVES + more);
@@ -286,12 +276,11 @@ static void test_both_shut_down(void **state)
 }
 
 /* An end that detects the peer's shutdown only in its own shutdown still sends its own. */
-static void test_shut_down_after_peer(void **state)
+TEST(test_shut_down_after_peer)
 {
 	struct peer *peer = begin_peer(0);
 	uint32_t bytes, said;
 
-	(void)state;
 	take_second_half(peer);
 	peer_write(peer, 0, 0, 0, CONTROL(SHUTDOWN));
 	assert_success(rshutdown(peer->socket, SHUT_WR));
@@ -310,7 +299,7 @@ static double seconds_now(void)
 }
 
 /* A peer that never confirms does not delay rclose() beyond SO_LINGER. */
-static void test_unconfirmed(void **state)
+TEST(test_unconfirmed)
 {
 	struct peer *peer = calloc(1, sizeof(*peer));
 	int listener = new_rlistener(1);
@@ -319,7 +308,6 @@ static void test_unconfirmed(void **state)
 	double began;
 	int socket;
 
-	(void)state;
 	peer_make(peer, listener);
 	assert_success(rdma_connect(peer->id, &param));
 	/* It would confirm in rdma_get_cm_event(3). */
@@ -333,14 +321,13 @@ static void test_unconfirmed(void **state)
 	end_peer(peer);
 }
 
-static void test_mapping(void **state)
+TEST(test_mapping)
 {
 	struct peer *peer = begin_peer(2);
 	static char memory[256];
 	uint64_t offset, address;
 	uint32_t bytes, length;
 
-	(void)state;
 	take_second_half(peer);
 	assert_int_equal(riomap(peer->socket, memory, sizeof(memory), PROT_WRITE, 0, 0x1000), 0x1000);
 	assert_int_equal(rsend(peer->socket, "x", 1, 0), 1);
@@ -380,7 +367,7 @@ static void *send_byte(void *argument)
 }
 
 /* A mapping that is removed while a call waits for credits to announce it is never announced. */
-static void test_unmapped_meanwhile(void **state)
+TEST(test_unmapped_meanwhile)
 {
 	struct peer *peer = calloc(1, sizeof(*peer));
 	static char memory[256];
@@ -389,7 +376,6 @@ static void test_unmapped_meanwhile(void **state)
 	uint32_t bytes;
 	void *sent;
 
-	(void)state;
 	peer_make(peer, listener);
 	write_be(peer->own + 2, 2, 0);
 	peer_connect(peer, listener);
@@ -420,24 +406,22 @@ static void expect_broken(struct peer *peer, uint32_t bytes, uint64_t address, u
 	end_peer(peer);
 }
 
-static void test_too_much_data(void **state)
+TEST(test_too_much_data)
 {
 	struct peer *peer = begin_peer(0);
 
-	(void)state;
 	expect_broken(peer, 0, 0, 0, DATA(32769));
 	peer = begin_peer(0);
 	expect_broken(peer, 0, 0, 0, DATA(0x1fffffff));
 }
 
 /* More messages than it was given credit for, of one byte each. */
-static void test_too_many_messages(void **state)
+TEST(test_too_many_messages)
 {
 	struct peer *peer = begin_peer(0);
 	int message;
 	char byte;
 
-	(void)state;
 	take_second_half(peer);
 	for (message = 0; message < 60; message++)
 		peer_write(peer, 0, 0, 0, DATA(1));
@@ -454,12 +438,11 @@ static void test_too_many_messages(void **state)
 }
 
 /* An empty message is not the end of the stream. */
-static void test_empty_message(void **state)
+TEST(test_empty_message)
 {
 	struct peer *peer = begin_peer(0);
 	char byte;
 
-	(void)state;
 	take_second_half(peer);
 	peer_write(peer, 0, 0, 0, DATA(0));
 	peer_write(peer, 1, their_ring(peer), their_ring_key(peer), DATA(1));
@@ -468,23 +451,21 @@ static void test_empty_message(void **state)
 	end_peer(peer);
 }
 
-static void test_operations(void **state)
+TEST(test_operations)
 {
 	static const uint32_t reserved[] = {1, 2, 3, 5};
 	size_t index;
 
-	(void)state;
 	for (index = 0; index < 4; index++)
 		expect_broken(begin_peer(0), 0, 0, 0, reserved[index] << 29);
 }
 
-static void test_slots(void **state)
+TEST(test_slots)
 {
 	struct peer *peer = begin_peer(0);
 	int count;
 	char byte;
 
-	(void)state;
 	/* An announcement with a size other than that of a slot. */
 	expect_broken(peer, 8, their_list(peer), their_list_key(peer), CREDIT(9));
 	/* Three announcements for two slots, none of which was used. */
@@ -497,13 +478,12 @@ static void test_slots(void **state)
 }
 
 /* A target outside the peer's memory: the connection breaks, and the program gets the error. */
-static void test_target_elsewhere(void **state)
+TEST(test_target_elsewhere)
 {
 	struct peer *peer = calloc(1, sizeof(*peer));
 	int listener = new_rlistener(1), tries;
 	ssize_t sent = 0;
 
-	(void)state;
 	peer_make(peer, listener);
 	write_be(peer->own + 24, 8, 0xdead0000);
 	peer_connect(peer, listener);
@@ -519,7 +499,7 @@ static void test_target_elsewhere(void **state)
 }
 
 /* A request that does not describe a stream is rejected, and the listener continues. */
-static void test_descriptions(void **state)
+TEST(test_descriptions)
 {
 	static const struct {
 		size_t place, count;
@@ -527,7 +507,6 @@ static void test_descriptions(void **state)
 	} wrong[] = {{0, 1, 2}, {0, 1, 0}, {20, 4, 0}};
 	size_t index;
 
-	(void)state;
 	for (index = 0; index < sizeof(wrong) / sizeof(wrong[0]); index++) {
 		struct peer *peer = calloc(1, sizeof(*peer));
 		int listener = new_rlistener(2);
@@ -542,30 +521,4 @@ static void test_descriptions(void **state)
 		expect_event(peer->channel, RDMA_CM_EVENT_REJECTED);
 		end_peer(peer);
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_description),
-		cmocka_unit_test(test_data),
-		cmocka_unit_test(test_targets),
-		cmocka_unit_test(test_credits),
-		cmocka_unit_test(test_returns),
-		cmocka_unit_test(test_ends),
-		cmocka_unit_test(test_mapping),
-		cmocka_unit_test(test_too_much_data),
-		cmocka_unit_test(test_too_many_messages),
-		cmocka_unit_test(test_operations),
-		cmocka_unit_test(test_empty_message),
-		cmocka_unit_test(test_slots),
-		cmocka_unit_test(test_target_elsewhere),
-		cmocka_unit_test(test_descriptions),
-		cmocka_unit_test(test_unmapped_meanwhile),
-		cmocka_unit_test(test_both_shut_down),
-		cmocka_unit_test(test_shut_down_after_peer),
-		cmocka_unit_test(test_unconfirmed),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

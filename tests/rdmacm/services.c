@@ -5,9 +5,6 @@
  */
 #include "support.h"
 
-#include <stdio.h>
-#include <string.h>
-
 static struct rdma_cm_id *new_end(struct rdma_event_channel *channel, enum ibv_qp_type type, int flags, uint16_t port)
 {
 	struct rdma_addrinfo hints = {.ai_flags = flags, .ai_port_space = RDMA_PS_IB, .ai_qp_type = type}, *found;
@@ -71,20 +68,10 @@ static void connect_types(enum ibv_qp_type of_client, enum ibv_qp_type of_server
 	end(&ends);
 }
 
-static void test_types(void **state)
+TEST(test_types)
 {
-	(void)state;
 	connect_types(IBV_QPT_RC, IBV_QPT_RC);
 	connect_types(IBV_QPT_UC, IBV_QPT_UC);
 	connect_types(IBV_QPT_UD, IBV_QPT_UD);
 	connect_types(IBV_QPT_XRC_SEND, IBV_QPT_XRC_RECV);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_types),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

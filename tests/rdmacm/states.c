@@ -5,8 +5,6 @@
  */
 #include "support.h"
 
-#include <string.h>
-
 enum state { IDLE, BOUND, RESOLVED, ROUTED, LISTENING, REQUESTED, CONNECTED, ACCEPTED, REJECTED, DISCONNECTED, STATES };
 
 static const char *const names[STATES] = {"idle",      "bound",     "resolved", "routed",   "listening",
@@ -214,32 +212,20 @@ static void try(enum state state, unsigned int index)
 	drop(&subject);
 }
 
-static void test_calls_in_states(void **state)
+TEST(test_calls_in_states)
 {
-	(void)state;
 	for (unsigned int index = 0; index < sizeof(calls) / sizeof(calls[0]); index++)
 		for (enum state each = IDLE; each < STATES; each++)
 			try(each, index);
 }
 
 /* Any id can be destroyed quickly. */
-static void test_destroy(void **state)
+TEST(test_destroy)
 {
-	(void)state;
 	for (enum state each = IDLE; each < STATES; each++) {
 		struct subject subject;
 
 		make(&subject, each);
 		drop(&subject);
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_calls_in_states),
-		cmocka_unit_test(test_destroy),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

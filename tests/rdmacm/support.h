@@ -3,13 +3,8 @@
 #ifndef SOFTHCA_TESTS_RDMACM_SUPPORT_H
 #define SOFTHCA_TESTS_RDMACM_SUPPORT_H
 
-#include <stdarg.h>
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <setjmp.h>
-#include <cmocka.h>
-#include <errno.h>
+#include "test_case.h"
+
 #include <netinet/in.h>
 #include <rdma/rdma_cma.h>
 #include <rdma/rdma_verbs.h>

@@ -6,9 +6,6 @@
 #include "support.h"
 
 #include <pthread.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 static struct ibv_qp_init_attr attributes(void)
 {
@@ -99,7 +96,7 @@ static struct rdma_cm_id *new_client(const struct server *server)
 	return id;
 }
 
-static void test_exchange(void **state)
+TEST(test_exchange)
 {
 	struct server server;
 	struct rdma_cm_id *id;
@@ -107,7 +104,6 @@ static void test_exchange(void **state)
 	struct ibv_mr *mr;
 	struct ibv_wc wc;
 
-	(void)state;
 	begin_server(&server, false);
 	id = new_client(&server);
 	strcpy(memory, "question");
@@ -128,12 +124,11 @@ static void test_exchange(void **state)
 	free(memory);
 }
 
-static void test_rejected(void **state)
+TEST(test_rejected)
 {
 	struct server server;
 	struct rdma_cm_id *id;
 
-	(void)state;
 	begin_server(&server, true);
 	id = new_client(&server);
 	assert_errno(rdma_connect(id, NULL), ECONNREFUSED);
@@ -144,7 +139,7 @@ static void test_rejected(void **state)
 }
 
 /* rdma_destroy_ep(3) leaves no object in the program's domain, which could not be freed otherwise (ibv_dealloc_pd(3)). */
-static void test_destroyed(void **state)
+TEST(test_destroyed)
 {
 	struct ibv_srq_init_attr srq = {.attr = {.max_wr = 4, .max_sge = 1}};
 	struct rdma_event_channel *channel = new_channel();
@@ -154,7 +149,6 @@ static void test_destroyed(void **state)
 	struct rdma_addrinfo *found;
 	struct rdma_cm_id *id;
 
-	(void)state;
 	assert_non_null(pd);
 	assert_success(rdma_getaddrinfo("127.0.0.1", "7471", NULL, &found));
 	assert_success(rdma_create_ep(&id, found, pd, &attr));
@@ -173,12 +167,11 @@ static void test_destroyed(void **state)
 	rdma_destroy_event_channel(channel);
 }
 
-static void test_refused(void **state)
+TEST(test_refused)
 {
 	struct rdma_event_channel *channel = new_channel();
 	struct rdma_cm_id *listener = new_listener(channel, RDMA_PS_TCP), *id, *child;
 
-	(void)state;
 	/* It has a channel. */
 	assert_errno(rdma_get_request(listener, &child), EINVAL);
 	assert_success(rdma_destroy_id(listener));
@@ -188,16 +181,4 @@ static void test_refused(void **state)
 	assert_errno(rdma_create_ep(&child, NULL, NULL, NULL), EINVAL);
 	assert_success(rdma_destroy_id(id));
 	rdma_destroy_event_channel(channel);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_exchange),
-		cmocka_unit_test(test_rejected),
-		cmocka_unit_test(test_refused),
-		cmocka_unit_test(test_destroyed),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,11 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Lines of cases: a line must describe all of a case, and lines that are not cases must be refused. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdlib.h>
-#include <string.h>
-#include <cmocka.h>
+#include "test_case.h"
 
 #include "draw.h"
 
@@ -26,11 +21,10 @@ static void expect_same(const struct test_case *test_case)
 	assert_string_equal(line, again);
 }
 
-static void drawn_cases_are_understood(void **state)
+TEST(drawn_cases_are_understood)
 {
 	static struct test_case test_case;
 
-	(void)state;
 	for (uint64_t i = 0; i < 20000; i++) {
 		struct choose choose = choose_for(7, i);
 
@@ -45,7 +39,7 @@ static void drawn_cases_are_understood(void **state)
 }
 
 /* Each part of a case, with its word. */
-static void words_have_their_documented_meaning(void **state)
+TEST(words_have_their_documented_meaning)
 {
 	static struct test_case to;
 	const char *line =
@@ -54,7 +48,6 @@ static void words_have_their_documented_meaning(void **state)
 		"s.over=2x:0+100/4,p7000+9 t.plain=17 nofields patch=514=ffff,100^04 header=16 late lazy together extended "
 		"cs=alsu ct= <2writei:520+1040/512";
 
-	(void)state;
 	assert_true(case_parse(line, &to));
 	assert_true(to.connectx && to.no_fields && to.late && to.lazy && to.together && to.extended);
 	assert_int_equal(to.data, 7);
@@ -93,7 +86,7 @@ static void words_have_their_documented_meaning(void **state)
 	expect_same(&to);
 }
 
-static void malformed_cases_are_refused(void **state)
+TEST(malformed_cases_are_refused)
 {
 	static const char *const lines[] = {
 		"",
@@ -118,19 +111,7 @@ static void malformed_cases_are_refused(void **state)
 	};
 	static struct test_case to;
 
-	(void)state;
 	for (size_t i = 0; i < COUNT(lines); i++)
 		if (case_parse(lines[i], &to))
 			fail_msg("taken: %s", lines[i]);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(drawn_cases_are_understood),
-		cmocka_unit_test(words_have_their_documented_meaning),
-		cmocka_unit_test(malformed_cases_are_refused),
-	};
-
-	return cmocka_run_group_tests_name("signature-lines", tests, NULL, NULL);
 }

@@ -1,11 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Checks the arithmetic of the model: the vectors of mlx5-formats 5.3, and the results of real adapters in 4.6 and 5.2. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdlib.h>
-#include <string.h>
-#include <cmocka.h>
+#include "test_case.h"
 
 #include "signature.h"
 
@@ -121,9 +116,8 @@ static void expect_guard(enum guard guard, bool ones, const struct data *data, u
 			 big_endian(field, guard_bytes(guard)), value);
 }
 
-static void guards_are_those_of_the_sheet(void **state)
+TEST(guards_are_those_of_the_sheet)
 {
-	(void)state;
 	_Static_assert(COUNT(datas) == COUNT(expected), "a row per data");
 	for (size_t i = 0; i < COUNT(datas); i++) {
 		for (int ones = 0; ones < 2; ones++) {
@@ -149,11 +143,10 @@ static void expect_tuples(const struct domain *domain, int data, const uint64_t 
 	}
 }
 
-static void tuples_are_those_of_the_sheet(void **state)
+TEST(tuples_are_those_of_the_sheet)
 {
 	struct domain domain = {KIND_T10, 512, GUARD_T10_CRC, false, 0x1234, 1, true, false, false};
 
-	(void)state;
 	expect_tuples(&domain, 0, (uint64_t[]){0x0000123400000001, 0x0000123400000002, 0x0000123400000003});
 	domain.app = 0x5678;
 	domain.ref = 0xf0debc9a;
@@ -197,27 +190,15 @@ static void expect_found(const struct domain *domain, uint8_t mask, size_t damag
 }
 
 /* The table of mlx5-formats 4.6. */
-static void findings_are_those_of_hardware(void **state)
+TEST(findings_are_those_of_hardware)
 {
 	struct domain t10 = {KIND_T10, 512, GUARD_T10_CRC, true, 0x5678, 0xf0debc9a, true, false, false};
 	struct domain crc32 = {.kind = KIND_CRC, .block = 512, .guard = GUARD_CRC32};
 
-	(void)state;
 	expect_found(&t10, 0xff, 0, 0x5a, (struct finding){FAULT_GUARD, false, 0xec7d, 0x9916, 519, 0});
 	expect_found(&crc32, 0xff, 512, 0x96, (struct finding){FAULT_GUARD, false, 0x969aca21, 0x699aca21, 515, 0});
 	expect_found(&t10, 0xff, 514, 0xa9, (struct finding){FAULT_APP, false, 0xa978, 0x5678, 519, 0});
 	expect_found(&t10, 0xff, 516, 0x0f, (struct finding){FAULT_REF, false, 0x0fdebc9a, 0xf0debc9a, 519, 0});
 	/* Corrupting byte 512 + 2 is ignored with only bit 4 set. */
 	expect_found(&t10, 0x10, 514, 0xa9, (struct finding){FAULT_NONE, false, 0, 0, 519, 0});
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(guards_are_those_of_the_sheet),
-		cmocka_unit_test(tuples_are_those_of_the_sheet),
-		cmocka_unit_test(findings_are_those_of_hardware),
-	};
-
-	return cmocka_run_group_tests_name("signature-vectors", tests, NULL, NULL);
 }

@@ -5,14 +5,9 @@
  */
 #include <fcntl.h>
 #include <poll.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <unistd.h>
+#include "test_case.h"
 
 #include "fixture.h"
-
-#include <cmocka.h>
 
 static struct ibv_context *context;
 static struct ibv_pd *pd;
@@ -87,14 +82,13 @@ static bool is_done(struct destruction *destruction)
 	return __atomic_load_n(&destruction->done, __ATOMIC_ACQUIRE);
 }
 
-static void destruction_waits_for_the_acknowledgement(void **state)
+TEST(destruction_waits_for_the_acknowledgement)
 {
 	struct ibv_srq *srq = create_srq();
 	struct destruction destruction = {.qp = create_qp(srq)};
 	struct ibv_async_event event;
 	pthread_t thread;
 
-	(void)state;
 	raise_event_of(destruction.qp);
 	assert_int_equal(ibv_get_async_event(context, &event), 0);
 	assert_int_equal(event.event_type, IBV_EVENT_QP_LAST_WQE_REACHED);
@@ -108,13 +102,12 @@ static void destruction_waits_for_the_acknowledgement(void **state)
 	assert_int_equal(ibv_destroy_srq(srq), 0);
 }
 
-static void untaken_events_vanish_with_the_object(void **state)
+TEST(untaken_events_vanish_with_the_object)
 {
 	struct ibv_srq *srq = create_srq();
 	struct ibv_qp *first = create_qp(srq), *second = create_qp(srq);
 	struct ibv_async_event event;
 
-	(void)state;
 	raise_event_of(first);
 	raise_event_of(second);
 	assert_true(event_waits());
@@ -155,12 +148,11 @@ static void *reader(void *argument)
 	return NULL;
 }
 
-static void objects_come_and_go_under_the_readers(void **state)
+TEST(objects_come_and_go_under_the_readers)
 {
 	struct ibv_srq *srq = create_srq();
 	pthread_t threads[READERS];
 
-	(void)state;
 	assert_int_equal(fcntl(context->async_fd, F_SETFL, fcntl(context->async_fd, F_GETFL) | O_NONBLOCK), 0);
 	for (int i = 0; i < READERS; i++)
 		assert_int_equal(pthread_create(&threads[i], NULL, reader, NULL), 0);
@@ -180,12 +172,6 @@ static void objects_come_and_go_under_the_readers(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(destruction_waits_for_the_acknowledgement, setup, teardown),
-		cmocka_unit_test_setup_teardown(untaken_events_vanish_with_the_object, setup, teardown),
-		cmocka_unit_test_setup_teardown(objects_come_and_go_under_the_readers, setup, teardown),
-	};
-
 	alarm(100);
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return run_cases(.setup = setup, .teardown = teardown);
 }

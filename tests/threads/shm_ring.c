@@ -2,11 +2,7 @@
 /* The ring of the shm link between threads: two producers, one consumer, every byte checked. */
 #include <pthread.h>
 #include <sched.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdlib.h>
-#include <cmocka.h>
+#include "test_case.h"
 
 #include "../unit/support/shm_ring_fixture.h"
 
@@ -71,13 +67,12 @@ static void consume(struct shm_consumer *consumer)
 	}
 }
 
-static void test_two_producers(void **state)
+TEST(test_two_producers)
 {
 	struct shm_ring *ring = aligned_alloc(_Alignof(struct shm_ring), sizeof(*ring));
 	struct shm_consumer consumer = {.ring = ring};
 	pthread_t threads[PRODUCERS];
 
-	(void)state;
 	assert_non_null(ring);
 	memset(ring, 0, sizeof(*ring));
 	producer = (struct shm_producer){.ring = ring};
@@ -91,11 +86,4 @@ static void test_two_producers(void **state)
 		assert_null(failed);
 	}
 	free(ring);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {cmocka_unit_test(test_two_producers)};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

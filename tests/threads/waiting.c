@@ -4,14 +4,10 @@
  * (link_abandon), and would loop forever if a queue were forked half modified.
  */
 #include <pthread.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "test_case.h"
+
 #include <sys/wait.h>
 #include <time.h>
-#include <unistd.h>
-#include <cmocka.h>
 
 #include "../unit/support/device_fixture.h"
 #include "wire/waiting.h"
@@ -43,12 +39,11 @@ static void *wait_and_resume(void *argument)
 	return NULL;
 }
 
-static void children_leave_whole_queues(void **state)
+TEST(children_leave_whole_queues)
 {
 	time_t end = time(NULL) + SECONDS;
 	pthread_t thread;
 
-	(void)state;
 	/* Makes fork(2) hold the locks. */
 	hca_device(0);
 	for (int i = 0; i < WAITERS; i++) {
@@ -75,11 +70,4 @@ static void children_leave_whole_queues(void **state)
 	assert_int_equal(pthread_join(thread, NULL), 0);
 	for (int i = 0; i < WAITERS; i++)
 		queue_lock_destroy(&qps[i].lock);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {cmocka_unit_test(children_leave_whole_queues)};
-
-	return cmocka_run_group_tests_name("threads/waiting", tests, NULL, NULL);
 }

@@ -3,12 +3,9 @@
  * Reregisters the memory region of a key, elsewhere and shorter, while another thread walks the key: no piece lies
  * outside the region's old or new memory (mkey/walk.h).
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "test_case.h"
+
 #include <pthread.h>
-#include <cmocka.h>
 
 #include "../unit/support/device_fixture.h"
 #include "mkey/walk.h"
@@ -89,7 +86,7 @@ static bool walk_all(const struct walk_access *access, uint32_t key)
 	return begun;
 }
 
-static void region_registered_anew(void **state)
+TEST(region_registered_anew)
 {
 	const struct hca_mr_attr attr = attr_of(false);
 	uint64_t end = clock_now_ns() + SECONDS * UINT64_C(1000000000), walked = 0, refused = 0;
@@ -97,7 +94,6 @@ static void region_registered_anew(void **state)
 	struct mkey *key;
 	pthread_t thread;
 
-	(void)state;
 	device_open(&device);
 	assert_int_equal(hca_mr_register(device.pd, &attr, &region), 0);
 	key = make_key();
@@ -112,11 +108,4 @@ static void region_registered_anew(void **state)
 	assert_int_equal(hca_mkey_destroy(key), 0);
 	assert_int_equal(hca_mr_deregister(region), 0);
 	device_close(&device);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {cmocka_unit_test(region_registered_anew)};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -7,15 +7,7 @@
 #ifndef SOFTHCA_TESTS_API_SUPPORT_CHECK_H
 #define SOFTHCA_TESTS_API_SUPPORT_CHECK_H
 
-#include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-#include <cmocka.h>
+#include "test_case.h"
 
 #include <infiniband/mlx5dv.h>
 #include <infiniband/verbs.h>

@@ -6,8 +6,6 @@
 #include <stdio.h>
 #include <sys/wait.h>
 
-#define ONLY_CASE "SOFTHCA_TEST_CASE"
-
 struct side client, server;
 struct pair pair;
 
@@ -42,14 +40,6 @@ int program_close(void **state)
 	side_close(&client);
 	side_close(&server);
 	return 0;
-}
-
-void program_choose_case(void)
-{
-	const char *only = getenv(ONLY_CASE);
-
-	if (only)
-		cmocka_set_test_filter(only);
 }
 
 /* Builds the child's environment: ours, with @settings ("NAME=value") replacing variables of the same names. */
@@ -99,7 +89,7 @@ bool in_setting(const char *variable, const char *value, const char *fallback, c
 	if (!strcmp(current && *current ? current : fallback, value))
 		return true;
 	snprintf(setting, sizeof(setting), "%s=%s", variable, value);
-	snprintf(case_setting, sizeof(case_setting), ONLY_CASE "=%s", test_case);
+	snprintf(case_setting, sizeof(case_setting), "SOFTHCA_TEST_CASE=%s", test_case);
 	status = run_again(setting, case_setting);
 	if (!WIFEXITED(status) || WEXITSTATUS(status))
 		fail_at(HERE, "with %s it fails: wait status %#x", setting, (unsigned int)status);

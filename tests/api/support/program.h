@@ -20,12 +20,8 @@ struct view client_memory(size_t length);
 int program_open(void **state);
 int program_close(void **state);
 
-/* An entry of the table of cases. */
-#define API_CASE(function) cmocka_unit_test_setup_teardown(function, program_open, program_close)
-
-/** Runs the cases of struct CMUnitTest @cases[]; returns the exit status. */
-#define run_cases(name, cases) (program_choose_case(), cmocka_run_group_tests_name(name, cases, NULL, NULL))
-void program_choose_case(void);
+/** Runs each case of the program between program_open() and program_close(), as programs without a main() do. */
+#define run_program() run_cases(.setup = program_open, .teardown = program_close)
 
 /**
  * Returns true if this process runs with @profile ("man" or "connectx"), and the caller continues. If not, runs the

@@ -27,8 +27,6 @@ extern struct xrc_world world;
 int xrc_world_open(void **state);
 int xrc_world_close(void **state);
 
-#define XRC_CASE(function) cmocka_unit_test_setup_teardown(function, xrc_world_open, xrc_world_close)
-
 /** Moves both QPs from RESET to RTS, after an error. */
 void xrc_world_connect(void);
 

@@ -5,12 +5,7 @@
  * of memory that each one touches: for all pairs of domains, both directions, all starts and ends near a boundary of
  * either domain.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-#include <string.h>
+#include "test_case.h"
 
 #include "block/range.h"
 
@@ -219,9 +214,8 @@ static void positions_of(struct block_setup *setup)
 		expect_position(&setup->signature, at);
 }
 
-static void positions(void **state)
+TEST(positions)
 {
-	(void)state;
 	for_all_domains(positions_of);
 }
 
@@ -237,9 +231,8 @@ static void lengths_of(struct block_setup *setup)
 	}
 }
 
-static void lengths(void **state)
+TEST(lengths)
 {
-	(void)state;
 	for_all_domains(lengths_of);
 }
 
@@ -284,19 +277,17 @@ static void ranges_of(struct block_setup *setup)
 	}
 }
 
-static void ranges(void **state)
+TEST(ranges)
 {
-	(void)state;
 	for_all_domains(ranges_of);
 }
 
 /* Bytes of an application or reference tag alone do not require a guard: nothing is read again for them. */
-static void tags_need_no_guard(void **state)
+TEST(tags_need_no_guard)
 {
 	struct block_setup setup = setup_of(8, 512, 8, 512);
 	struct signature_setup *signature = &setup.signature;
 
-	(void)state;
 	signature->memory.guard = signature->wire.guard = GUARD_T10_CRC;
 	signature->memory.tags = signature->wire.tags = true;
 	signature->checked = UINT64_C(0x0000ffffffffffff);
@@ -340,9 +331,8 @@ static void far_of(struct block_setup *setup)
 	}
 }
 
-static void far_away(void **state)
+TEST(far_away)
 {
-	(void)state;
 	for_all_domains(far_of);
 }
 
@@ -394,9 +384,8 @@ static uint64_t cipher_place(uint32_t unit, uint64_t all, int number)
 
 enum { CIPHER_PLACES = 4 * 14 };
 
-static void ciphers_alone(void **state)
+TEST(ciphers_alone)
 {
-	(void)state;
 	for (size_t u = 0; u < COUNT(blocks); u++)
 		for (uint32_t rest = 0; rest < 600; rest += 97)
 			for (int i = 0; i < CIPHER_PLACES * CIPHER_PLACES * 2; i++) {
@@ -417,9 +406,8 @@ static void ciphers_alone(void **state)
 }
 
 /* Data sent from beyond the end of a key must be reported as needed, so that it is refused. */
-static void beyond_the_key(void **state)
+TEST(beyond_the_key)
 {
-	(void)state;
 	for (size_t u = 0; u < COUNT(blocks); u++)
 		for (uint64_t rest = 0; rest < 40; rest++)
 			for (uint64_t more = 1; more < 40; more++)
@@ -477,20 +465,7 @@ static void ciphers_of(struct block_setup *setup)
 				}
 }
 
-static void ciphers_with_signatures(void **state)
+TEST(ciphers_with_signatures)
 {
-	(void)state;
 	for_all_domains(ciphers_of);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(positions),      cmocka_unit_test(lengths),
-		cmocka_unit_test(ranges),         cmocka_unit_test(tags_need_no_guard),
-		cmocka_unit_test(far_away),       cmocka_unit_test(ciphers_alone),
-		cmocka_unit_test(beyond_the_key), cmocka_unit_test(ciphers_with_signatures),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

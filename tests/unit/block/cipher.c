@@ -4,18 +4,10 @@
  * a DEK, numbers and references of DEKs. Run with OpenSSL; the parts that may differ are run again with the
  * instructions of the CPU, if it has them.
  */
-#include <errno.h>
+#include "test_case.h"
+
 #include <pthread.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
-#include <unistd.h>
-#include <cmocka.h>
 #include <openssl/crypto.h>
 #include <openssl/err.h>
 

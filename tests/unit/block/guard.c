@@ -3,14 +3,7 @@
  * block/guard: the values, against the vectors of mlx5-formats 5.3 (made by a bitwise script, some of them seen on
  * hardware), for every kernel that this CPU supports; and the selection of the kernel.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <cmocka.h>
+#include "test_case.h"
 #ifdef __aarch64__
 #include <asm/hwcap.h>
 #include <sys/auxv.h>
@@ -117,19 +110,17 @@ static void check_vectors(unsigned int index)
 	}
 }
 
-static void vectors_by_choice(void **state)
+TEST(vectors_by_choice)
 {
-	(void)state;
 	guard_force(NULL);
 	for (unsigned int index = 0; index < TYPES; index++)
 		check_vectors(index);
 }
 
-static void vectors_by_each_kernel(void **state)
+TEST(vectors_by_each_kernel)
 {
 	unsigned int tried = 0;
 
-	(void)state;
 	for (unsigned int k = 0; guard_kernels[k]; k++) {
 		if (!cpu_has(guard_kernels[k]->needs))
 			continue;
@@ -152,19 +143,17 @@ static void vectors_by_each_kernel(void **state)
 }
 
 /* zlib's CRC-32 differs from all of these (mlx5-formats 5.3). */
-static void crc32_is_not_that_of_zlib(void **state)
+TEST(crc32_is_not_that_of_zlib)
 {
 	uint64_t crc =
 		guard_finish(GUARD_CRC32, guard_update(GUARD_CRC32, guard_begin(GUARD_CRC32, true), "123456789", 9));
 
-	(void)state;
 	assert_int_not_equal(crc, 0xcbf43926);
 	assert_int_not_equal(crc, 0x2639f4cb);
 }
 
-static void sizes(void **state)
+TEST(sizes)
 {
-	(void)state;
 	assert_int_equal(guard_size(GUARD_NONE), 0);
 	assert_int_equal(guard_size(GUARD_T10_CRC), 2);
 	assert_int_equal(guard_size(GUARD_IP_CHECKSUM), 2);
@@ -173,13 +162,12 @@ static void sizes(void **state)
 	assert_int_equal(guard_size(GUARD_CRC64_XP10), 8);
 }
 
-static void no_guard_is_a_plain_copy(void **state)
+TEST(no_guard_is_a_plain_copy)
 {
 	uint8_t data[1024], to[1040];
 	struct guard_blocks blocks = {data, to, 512, 520, 512, false};
 	uint64_t guards[2] = {1, 2};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(data); i++)
 		data[i] = (uint8_t)(i * 7);
 	memset(to, 0xee, sizeof(to));
@@ -226,13 +214,12 @@ static bool has(const char *flags, const char *needed)
 	return true;
 }
 
-static void kernel_fits_the_cpu(void **state)
+TEST(kernel_fits_the_cpu)
 {
 	static const char wide[] = " avx512f avx512bw avx512vl avx512dq avx512vbmi vpclmulqdq pclmulqdq sse4_1 ";
 	const char *crc = "table", *crc32c, *checksum = "words";
 	static char flags[8192];
 
-	(void)state;
 #ifdef __aarch64__
 	guard_force(NULL);
 	assert_string_equal(guard_kernel_name(GUARD_T10_CRC), "isa-l");
@@ -259,68 +246,4 @@ static void kernel_fits_the_cpu(void **state)
 	assert_string_equal(guard_kernel_name(GUARD_CRC32), crc);
 	assert_string_equal(guard_kernel_name(GUARD_CRC32C), crc32c);
 	assert_string_equal(guard_kernel_name(GUARD_IP_CHECKSUM), checksum);
-}
-
-/* CPUs by their features: the oldest one, and those that brought features that kernels need. */
-static const struct cpu {
-	const char *name;
-	uint32_t features;
-} cpus[] = {
-	{"the least of the architecture", CPU_ANY},
-#if defined(__x86_64__)
-#define WESTMERE (CPU_SSE4_1 | CPU_SSE4_2 | CPU_PCLMUL | CPU_AES)
-#define HASWELL (WESTMERE | CPU_AVX2)
-#define SKYLAKE (HASWELL | CPU_AVX512F | CPU_AVX512BW | CPU_AVX512VL | CPU_AVX512DQ)
-	{"Westmere", WESTMERE},
-	{"Haswell, Zen", HASWELL},
-	{"Skylake-SP", SKYLAKE},
-	{"Ice Lake, Zen 4", SKYLAKE | CPU_AVX512VBMI | CPU_VPCLMULQDQ | CPU_GFNI | CPU_VAES},
-#elif defined(__aarch64__)
-	{"Cortex-A57, Neoverse N1", CPU_PMULL},
-#endif
-};
-
-static bool is_chosen(const struct guard_kernel *kernel)
-{
-	for (size_t i = 0; i < sizeof(cpus) / sizeof(cpus[0]); i++)
-		for (unsigned int index = 0; index < TYPES; index++)
-			if (guard_choose(cpus[i].features, types[index]) == kernel)
-				return true;
-	return false;
-}
-
-/* A kernel that no CPU uses would only be code to maintain. */
-static void each_kernel_is_chosen_somewhere(void **state)
-{
-	(void)state;
-	for (unsigned int i = 0; guard_kernels[i]; i++)
-		if (!is_chosen(guard_kernels[i]))
-			fail_msg("no CPU uses the kernel %s", guard_kernels[i]->name);
-	for (size_t i = 0; i < sizeof(cpus) / sizeof(cpus[0]); i++)
-		for (unsigned int index = 0; index < TYPES; index++)
-			assert_non_null(guard_choose(cpus[i].features, types[index]));
-}
-
-static void choice_for_this_cpu_follows_its_features(void **state)
-{
-	(void)state;
-	guard_force(NULL);
-	for (unsigned int index = 0; index < TYPES; index++)
-		assert_string_equal(guard_kernel_name(types[index]), guard_choose(cpu_features(), types[index])->name);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(kernel_fits_the_cpu),
-		cmocka_unit_test(each_kernel_is_chosen_somewhere),
-		cmocka_unit_test(choice_for_this_cpu_follows_its_features),
-		cmocka_unit_test(vectors_by_choice),
-		cmocka_unit_test(vectors_by_each_kernel),
-		cmocka_unit_test(crc32_is_not_that_of_zlib),
-		cmocka_unit_test(sizes),
-		cmocka_unit_test(no_guard_is_a_plain_copy),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

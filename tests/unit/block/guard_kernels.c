@@ -4,16 +4,9 @@
  * unit/guard.c checks against the vectors), for all lengths, alignments and cuts, and accesses nothing outside of its
  * ranges.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
+#include "test_case.h"
+
 #include <sys/mman.h>
-#include <unistd.h>
-#include <cmocka.h>
 
 #include "block/guard_kernels.h"
 
@@ -99,11 +92,10 @@ static void check_length(unsigned int kernel, unsigned int type, uint64_t begin,
 	assert_filled(to + length, EDGE);
 }
 
-static void all_lengths_and_alignments(void **state)
+TEST(all_lengths_and_alignments)
 {
 	unsigned int kernel = 0, type = 0;
 
-	(void)state;
 	while (next_pair(&kernel, &type)) {
 		for (size_t alignment = 0; alignment < ALIGNMENTS; alignment++) {
 			uint64_t begin = random_running(type), expected = begin;
@@ -118,11 +110,10 @@ static void all_lengths_and_alignments(void **state)
 }
 
 /* Also long pieces, which kernels process in parts. */
-static void cuts_anywhere(void **state)
+TEST(cuts_anywhere)
 {
 	unsigned int kernel = 0, type = 0;
 
-	(void)state;
 	while (next_pair(&kernel, &type)) {
 		for (unsigned int round = 0; round < 40; round++) {
 			size_t length = next_random() % (3 * LONGEST), done = 0;
@@ -148,9 +139,8 @@ static void cuts_anywhere(void **state)
 }
 
 /* One kernel can continue with the running value of another. */
-static void kernels_share_running_values(void **state)
+TEST(kernels_share_running_values)
 {
-	(void)state;
 	for (unsigned int type = 1; type < GUARD_TYPE_COUNT; type++) {
 		uint64_t begin = random_running(type), running = begin;
 		size_t done = 0;
@@ -194,12 +184,11 @@ static void check_blocks(unsigned int kernel, unsigned int type, const struct gu
 	}
 }
 
-static void all_strides_and_counts(void **state)
+TEST(all_strides_and_counts)
 {
 	static const size_t sizes[] = {512, 520, 4048, 4096, 4160, 2, 63, 64, 71, 72, 448, 1024, 5000};
 	unsigned int kernel = 0, type = 0, round = 0;
 
-	(void)state;
 	while (next_pair(&kernel, &type)) {
 		for (size_t count = 1; count <= MOST_BLOCKS; count++) {
 			/* A count with each of the usual sizes and one of the unusual ones. */
@@ -259,13 +248,12 @@ static void check_edge(unsigned int kernel, unsigned int type, uint8_t *to, cons
 	}
 }
 
-static void nothing_outside_is_touched(void **state)
+TEST(nothing_outside_is_touched)
 {
 	const size_t pages = 4, bytes = pages * (size_t)sysconf(_SC_PAGESIZE);
 	uint8_t *from = map_pages(pages), *to = map_pages(pages);
 	unsigned int kernel = 0, type = 0;
 
-	(void)state;
 	memcpy(from, data, bytes);
 	while (next_pair(&kernel, &type)) {
 		for (size_t block = 1; block <= LONGEST; block += block < SHORT ? 1 : block < LONG ? 61 : 3) {
@@ -289,11 +277,5 @@ static int make_data(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(all_lengths_and_alignments),   cmocka_unit_test(cuts_anywhere),
-		cmocka_unit_test(kernels_share_running_values), cmocka_unit_test(all_strides_and_counts),
-		cmocka_unit_test(nothing_outside_is_touched),
-	};
-
-	return cmocka_run_group_tests(tests, make_data, NULL);
+	return run_cases(.group_setup = make_data);
 }

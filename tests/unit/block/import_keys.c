@@ -1,15 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* block/import_keys: key unwrapping against the vectors of RFC 3394, and the credential file of a crypto officer. */
-#include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
-#include <cmocka.h>
+#include "test_case.h"
+
 #include <openssl/err.h>
 
 #include "block/import_keys.h"
@@ -40,9 +32,8 @@ static const struct wrap_vector {
 	 "28C9F404C4B810F4CBCCB35CFB87F8263F5786E2D80ED326CBC7F0E71A99F43BFB988B9B7A02DD21"},
 };
 
-static void vectors_of_rfc_3394(void **state)
+TEST(vectors_of_rfc_3394)
 {
-	(void)state;
 	for (size_t i = 0; i < sizeof(vectors) / sizeof(vectors[0]); i++) {
 		uint8_t data[32], wrapped[40], out[48];
 		size_t bytes = from_hex(wrapped, vectors[i].wrapped);
@@ -102,11 +93,10 @@ static void expect_wrong(const char *text, int line, const char *why)
 	assert_int_equal(keys.credential_count, 0);
 }
 
-static void files_that_load(void **state)
+TEST(files_that_load)
 {
 	char many[16 * 64 + 200] = "credential 0 " CREDENTIAL "\n";
 
-	(void)state;
 	expect_loaded(ENOUGH, 1, 1);
 	expect_loaded("# a comment\n\n \t\n  credential\t16777215   " CREDENTIAL "   # after\r\n"
 		      "import_kek 1 " KEK_B,
@@ -116,13 +106,12 @@ static void files_that_load(void **state)
 	expect_loaded(many, 16, 1);
 }
 
-static void values_of_a_file(void **state)
+TEST(values_of_a_file)
 {
 	uint8_t kek[32], credential[CREDENTIAL_BYTES];
 	struct import_keys keys;
 	char error[5000];
 
-	(void)state;
 	assert_int_equal(load(&keys, ENOUGH "import_kek 9 " KEK_B "\n", error, sizeof(error)), 0);
 	from_hex(kek, KEK_B);
 	from_hex(credential, CREDENTIAL);
@@ -137,11 +126,10 @@ static void values_of_a_file(void **state)
 	assert_memory_equal(import_kek_find(&keys, 0)->value, kek, 16);
 }
 
-static void files_that_are_wrong(void **state)
+TEST(files_that_are_wrong)
 {
 	char many[17 * 64 + 200] = ENOUGH, long_line[600] = ENOUGH "import_kek 1 ";
 
-	(void)state;
 	expect_wrong("", 0, "the file must have at least one import KEK and one credential");
 	expect_wrong("import_kek 0 " KEK_A "\n", 1, "the file must have at least one import KEK and one credential");
 	expect_wrong("credential 0 " CREDENTIAL "\n\n", 2,
@@ -167,25 +155,13 @@ static void files_that_are_wrong(void **state)
 	expect_wrong(long_line, 3, "the line is too long");
 }
 
-static void files_that_are_not_there(void **state)
+TEST(files_that_are_not_there)
 {
 	struct import_keys keys;
 	char error[100];
 
-	(void)state;
 	assert_int_equal(import_keys_load(&keys, "/nowhere/keys", error, sizeof(error)), -ENOENT);
 	assert_string_equal(error, "SOFTHCA_CRYPTO_FILE: /nowhere/keys: No such file or directory");
 	assert_int_not_equal(import_keys_load(&keys, "/tmp", error, sizeof(error)), 0);
 	assert_int_equal(keys.kek_count, 0);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(vectors_of_rfc_3394),      cmocka_unit_test(files_that_load),
-		cmocka_unit_test(values_of_a_file),         cmocka_unit_test(files_that_are_wrong),
-		cmocka_unit_test(files_that_are_not_there),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

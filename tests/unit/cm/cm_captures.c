@@ -4,12 +4,7 @@
  * 12), librdmacm of rdma-core 56 over Linux 7.3 (Debian 13). rping connects to 10.9.0.1 or from it. Only the
  * communication ids of this side, and the transaction ids of its messages, are replaced.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
-#include <cmocka.h>
+#include "test_case.h"
 
 #include "../support/cm_world.h"
 
@@ -92,14 +87,13 @@ static const struct sent *answer(struct connection *c, const char *request)
 }
 
 /* The REQ names no vendor. librdmacm goes to CONNECT_ERROR if the REP names one. */
-static void linux_connects(void **state)
+TEST(linux_connects)
 {
 	struct cm_parameters known;
 	const struct sent *sent;
 	struct connection c;
 	uint32_t own_id;
 
-	(void)state;
 	be_in_the_capture(B, 3);
 	sent = answer(&c, REQ_7_3);
 	assert_int_equal(vendor(&sent->message.rep), 0);
@@ -129,12 +123,11 @@ static void linux_connects(void **state)
 }
 
 /* The rejection of a REP that named vendor 0x15b3. */
-static void linux_rejects(void **state)
+TEST(linux_rejects)
 {
 	const struct sent *sent;
 	struct connection c;
 
-	(void)state;
 	be_in_the_capture(B, 2);
 	sent = answer(&c, REQ_6_1);
 	assert_int_equal(vendor(&sent->message.rep), 0);
@@ -145,7 +138,7 @@ static void linux_rejects(void **state)
 }
 
 /* rxe returns a vendor that it does not know, as the REQ named it. */
-static void linux_answers(void **state)
+TEST(linux_answers)
 {
 	struct connection c = {.client = make(A, client)};
 	struct cm_request request;
@@ -153,7 +146,6 @@ static void linux_answers(void **state)
 	const struct cm_message *rtu;
 	const struct sent *sent;
 
-	(void)state;
 	be_in_the_capture(A, 3);
 	request = a_request(A);
 	request.service_id = RPING;
@@ -178,11 +170,5 @@ static void linux_answers(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(linux_connects, world_open, world_close),
-		cmocka_unit_test_setup_teardown(linux_rejects, world_open, world_close),
-		cmocka_unit_test_setup_teardown(linux_answers, world_open, world_close),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return run_cases(.setup = world_open, .teardown = world_close);
 }

@@ -4,13 +4,7 @@
  * handlers, the QP attributes of a connection (rdma_init_qp_attr(3), values of Linux), and which calls are allowed in
  * which state.
  */
-#include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
-#include <cmocka.h>
+#include "test_case.h"
 
 #include "../support/cm_world.h"
 
@@ -20,13 +14,12 @@ static const struct cm_private nothing;
 
 /* ---- messages -------------------------------------------------------------------------------------------------------- */
 
-static void req_has(void **state)
+TEST(req_has)
 {
 	struct connection c = {.client = make(A, client)};
 	struct cm_request request = a_request(A);
 	const struct cm_req *req;
 
-	(void)state;
 	request.path.flow_label = 0x12345;
 	request.path.traffic_class = 0x51;
 	request.path.service_level = 3;
@@ -76,13 +69,12 @@ static void req_has(void **state)
 	forget(&c);
 }
 
-static void req_on_the_own_link(void **state)
+TEST(req_on_the_own_link)
 {
 	struct connection c = {.client = make(A, client)};
 	struct cm_request request = a_request(A);
 	const struct cm_req *req;
 
-	(void)state;
 	request.path.hop_limit = 1;
 	assert_int_equal(cm_send_req(c.client, &request), 0);
 	req = &take_sent(CM_REQ)->message.req;
@@ -93,14 +85,13 @@ static void req_on_the_own_link(void **state)
 }
 
 /* Codes of the QP's timeout for packet lifetimes 16 and 18, and the delays of mlx5 and rxe; option ACK_TIMEOUT 10. */
-static void ack_timeouts(void **state)
+TEST(ack_timeouts)
 {
 	static const struct {
 		uint8_t lifetime, own, delay, code;
 	} cases[] = {{16, 0, 16, 18}, {16, 0, 15, 17}, {18, 0, 16, 19},
 		     {16, 9, 16, 16}, {16, 9, 1, 10},  {30, 0, 31, 31}};
 
-	(void)state;
 	world_close(state);
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		struct connection c = {.listener = NULL};
@@ -119,7 +110,7 @@ static void ack_timeouts(void **state)
 	world_open(state);
 }
 
-static void rep_has(void **state)
+TEST(rep_has)
 {
 	struct connection c = received();
 	struct cm_reply reply = a_reply(B);
@@ -127,7 +118,6 @@ static void rep_has(void **state)
 	const struct cm_message *message;
 	const struct cm_rep *rep;
 
-	(void)state;
 	reply.flow_control = 1;
 	reply.srq = 1;
 	reply.rnr_retry_count = 9;
@@ -159,13 +149,12 @@ static void rep_has(void **state)
 }
 
 /* REP, MRA, REJ, RTU have the transaction of the REQ; a DREQ has its own, which its DREP repeats. */
-static void transactions(void **state)
+TEST(transactions)
 {
 	struct connection c = requested();
 	struct cm_reply reply;
 	uint64_t first, second;
 
-	(void)state;
 	first = world.sent[0].message.transaction_id;
 	pass(CM_REQ);
 	c.server = take_event(listener, CM_EVENT_REQUEST, 0)->child;
@@ -190,13 +179,12 @@ static void transactions(void **state)
 	forget(&c);
 }
 
-static void rtu_has(void **state)
+TEST(rtu_has)
 {
 	struct connection c = answered();
 	struct cm_parameters known;
 	const struct cm_rtu *rtu;
 
-	(void)state;
 	assert_int_equal(cm_send_rtu(c.client, (struct cm_private){"hello", 5}), 0);
 	cm_id_query(c.client, &known);
 	rtu = &take_sent(CM_RTU)->message.rtu;
@@ -208,14 +196,13 @@ static void rtu_has(void **state)
 
 /* ---- events ---------------------------------------------------------------------------------------------------------- */
 
-static void events_bring_messages(void **state)
+TEST(events_bring_messages)
 {
 	struct connection c = {.listener = make_listener(), .client = make(A, client)};
 	struct cm_request request = a_request(A);
 	struct cm_reply reply = a_reply(B);
 	const struct told *told;
 
-	(void)state;
 	request.private_data = (struct cm_private){"question", 8};
 	assert_int_equal(cm_send_req(c.client, &request), 0);
 	pass(CM_REQ);
@@ -236,11 +223,10 @@ static void events_bring_messages(void **state)
 	forget(&c);
 }
 
-static void owners_change(void **state)
+TEST(owners_change)
 {
 	struct connection c = replied();
 
-	(void)state;
 	cm_id_set_owner(c.client, server);
 	pass(CM_REP);
 	take_event(server, CM_EVENT_RESPONSE, 0);
@@ -252,12 +238,11 @@ static void owners_change(void **state)
  * ---------------------------------------------------------------------------------------------------
  */
 
-static void parameters_of_both(void **state)
+TEST(parameters_of_both)
 {
 	struct connection c = established();
 	struct cm_parameters a, b;
 
-	(void)state;
 	cm_id_query(c.client, &a);
 	cm_id_query(c.server, &b);
 	assert_int_equal(a.state, CM_STATE_ESTABLISHED);
@@ -297,12 +282,11 @@ static void parameters_of_both(void **state)
 	forget(&c);
 }
 
-static void parameters_at_the_request(void **state)
+TEST(parameters_at_the_request)
 {
 	struct connection c = received();
 	struct cm_parameters b;
 
-	(void)state;
 	cm_id_query(c.server, &b);
 	assert_int_equal(b.state, CM_STATE_MRA_REQ_SENT);
 	assert_int_equal(b.remote_qpn, QPN_A);
@@ -344,9 +328,8 @@ static void ece_of_both(uint32_t vendor)
 	forget(&c);
 }
 
-static void ece(void **state)
+TEST(ece)
 {
-	(void)state;
 	ece_of_both(0x15b3);
 	ece_of_both(0xabcdef);
 	ece_of_both(0);
@@ -370,13 +353,12 @@ static void one_hop(struct cm_req *req)
 }
 
 /* Linux fills in the path to the peer with the hop limit of its own route, rather than that of the REQ. */
-static void hop_limit_of_the_way_back(void **state)
+TEST(hop_limit_of_the_way_back)
 {
 	struct connection c = received_with(one_hop);
 	struct cm_reply reply = a_reply(B);
 	struct cm_parameters known;
 
-	(void)state;
 	cm_id_query(c.server, &known);
 	assert_int_equal(known.path.hop_limit, 64);
 	assert_int_equal(cm_send_rep(c.server, &reply), 0);
@@ -390,12 +372,11 @@ static void no_ack_timeout(struct cm_req *req)
 }
 
 /* Linux subtracts 1 from a code above 0 and adds 1 to it again, so 0 becomes 1. */
-static void shortest_ack_timeout(void **state)
+TEST(shortest_ack_timeout)
 {
 	struct connection c = received_with(no_ack_timeout);
 	struct cm_parameters known;
 
-	(void)state;
 	cm_id_query(c.server, &known);
 	assert_int_equal(known.ack_timeout, 1);
 	forget(&c);
@@ -408,12 +389,11 @@ static void alternate_path(struct cm_req *req)
 }
 
 /* IBTA 12.7.30: 1, failover is not supported. */
-static void alternate_path_is_declined(void **state)
+TEST(alternate_path_is_declined)
 {
 	struct connection c = received_with(alternate_path);
 	struct cm_reply reply = a_reply(B);
 
-	(void)state;
 	assert_int_equal(cm_send_rep(c.server, &reply), 0);
 	assert_int_equal(take_sent(CM_REP)->message.rep.failover_accepted, 1);
 	forget(&c);
@@ -421,13 +401,12 @@ static void alternate_path_is_declined(void **state)
 
 /* ---- other transports --------------------------------------------------------------------------------------------------- */
 
-static void unreliable(void **state)
+TEST(unreliable)
 {
 	struct connection c = {.listener = make_listener(), .client = make(A, client)};
 	struct cm_request request = a_request(A);
 	struct cm_parameters known;
 
-	(void)state;
 	request.qp_type = IBV_QPT_UC;
 	assert_int_equal(cm_send_req(c.client, &request), 0);
 	assert_int_equal(world.sent[0].message.req.transport_service, 1);
@@ -438,7 +417,7 @@ static void unreliable(void **state)
 	forget(&c);
 }
 
-static void xrc(void **state)
+TEST(xrc)
 {
 	struct connection c = {.listener = make_listener(), .client = make(A, client)};
 	struct cm_request request = a_request(A);
@@ -447,7 +426,6 @@ static void xrc(void **state)
 	const struct cm_req *req = &world.sent[0].message.req;
 	const struct cm_rep *rep = &world.sent[0].message.rep;
 
-	(void)state;
 	request.qp_type = IBV_QPT_XRC_SEND;
 	request.srq = 1;
 	assert_int_equal(cm_send_req(c.client, &request), 0);
@@ -479,13 +457,12 @@ static void xrc(void **state)
 
 /* ---- names --------------------------------------------------------------------------------------------------------------- */
 
-static void comm_ids_differ(void **state)
+TEST(comm_ids_differ)
 {
 	enum { IDS = 20 };
 	struct cm_id *ids[IDS];
 	uint32_t before = 0;
 
-	(void)state;
 	for (int i = 0; i < IDS; i++) {
 		struct cm_request request = a_request(A);
 		uint32_t number;
@@ -538,13 +515,12 @@ static void expect_only(struct cm_id *id, bool idle, bool request, bool response
 	nothing_sent();
 }
 
-static void wrong_states(void **state)
+TEST(wrong_states)
 {
 	struct connection c = requested();
 	struct sent req = *take_sent(CM_REQ);
 	struct cm_id *idle = make(A, client);
 
-	(void)state;
 	expect_only(idle, true, false, false);
 	assert_int_equal(cm_send_rej(idle, 28, nothing, nothing), -EINVAL);
 	assert_int_equal(cm_establish(idle), -EINVAL);
@@ -560,11 +536,10 @@ static void wrong_states(void **state)
 	forget(&c);
 }
 
-static void wrong_states_when_established(void **state)
+TEST(wrong_states_when_established)
 {
 	struct connection c = established();
 
-	(void)state;
 	expect_only(c.client, false, false, false);
 	expect_only(c.server, false, false, false);
 	assert_int_equal(cm_send_rej(c.client, 28, nothing, nothing), -EINVAL);
@@ -573,11 +548,10 @@ static void wrong_states_when_established(void **state)
 	forget(&c);
 }
 
-static void established_by_notification(void **state)
+TEST(established_by_notification)
 {
 	struct connection c = answered();
 
-	(void)state;
 	assert_int_equal(cm_establish(c.server), 0);
 	assert_false(take_event(server, CM_EVENT_ESTABLISHED, 0)->has_message);
 	assert_int_equal(cm_id_state(c.server), CM_STATE_ESTABLISHED);
@@ -590,28 +564,5 @@ static void established_by_notification(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(req_has, world_open, world_close),
-		cmocka_unit_test_setup_teardown(req_on_the_own_link, world_open, world_close),
-		cmocka_unit_test_setup_teardown(ack_timeouts, world_open, world_close),
-		cmocka_unit_test_setup_teardown(rep_has, world_open, world_close),
-		cmocka_unit_test_setup_teardown(transactions, world_open, world_close),
-		cmocka_unit_test_setup_teardown(rtu_has, world_open, world_close),
-		cmocka_unit_test_setup_teardown(events_bring_messages, world_open, world_close),
-		cmocka_unit_test_setup_teardown(owners_change, world_open, world_close),
-		cmocka_unit_test_setup_teardown(parameters_of_both, world_open, world_close),
-		cmocka_unit_test_setup_teardown(parameters_at_the_request, world_open, world_close),
-		cmocka_unit_test_setup_teardown(ece, world_open, world_close),
-		cmocka_unit_test_setup_teardown(hop_limit_of_the_way_back, world_open, world_close),
-		cmocka_unit_test_setup_teardown(shortest_ack_timeout, world_open, world_close),
-		cmocka_unit_test_setup_teardown(alternate_path_is_declined, world_open, world_close),
-		cmocka_unit_test_setup_teardown(unreliable, world_open, world_close),
-		cmocka_unit_test_setup_teardown(xrc, world_open, world_close),
-		cmocka_unit_test_setup_teardown(comm_ids_differ, world_open, world_close),
-		cmocka_unit_test_setup_teardown(wrong_states, world_open, world_close),
-		cmocka_unit_test_setup_teardown(wrong_states_when_established, world_open, world_close),
-		cmocka_unit_test_setup_teardown(established_by_notification, world_open, world_close),
-	};
-
-	return _cmocka_run_group_tests("cm_connect", tests, sizeof(tests) / sizeof(tests[0]), NULL, NULL);
+	return run_cases(.setup = world_open, .teardown = world_close);
 }

@@ -1,13 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The hello header of the RDMA IP CM service against bytes computed by hand from IBTA annex A11. */
-#include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
+#include "test_case.h"
+
 #include <arpa/inet.h>
-#include <cmocka.h>
 
 #include "cm/hello.h"
 
@@ -41,13 +36,12 @@ static struct sockaddr_in6 in6(const char *text, uint16_t port)
 	return address;
 }
 
-static void of_ipv4(void **state)
+TEST(of_ipv4)
 {
 	struct sockaddr_in source = in4("192.0.2.1", SOURCE_PORT), destination = in4("192.0.2.2", PORT);
 	struct cm_hello_addresses addresses;
 	uint8_t hello[CM_HELLO_BYTES];
 
-	(void)state;
 	assert_int_equal(cm_hello_pack((struct sockaddr *)&source, (struct sockaddr *)&destination, hello), 0);
 	assert_memory_equal(hello, ipv4, sizeof(ipv4));
 	assert_int_equal(cm_hello_unpack(ipv4, SERVICE_ID, &addresses), CM_HELLO_IPV4);
@@ -55,13 +49,12 @@ static void of_ipv4(void **state)
 	assert_memory_equal(&addresses.destination, &destination, sizeof(destination));
 }
 
-static void of_ipv6(void **state)
+TEST(of_ipv6)
 {
 	struct sockaddr_in6 source = in6("2001:db8::1", SOURCE_PORT), destination = in6("2001:db8::2", PORT);
 	struct cm_hello_addresses addresses;
 	uint8_t hello[CM_HELLO_BYTES];
 
-	(void)state;
 	assert_int_equal(cm_hello_pack((struct sockaddr *)&source, (struct sockaddr *)&destination, hello), 0);
 	assert_memory_equal(hello, ipv6, sizeof(ipv6));
 	assert_int_equal(cm_hello_unpack(ipv6, SERVICE_ID, &addresses), CM_HELLO_IPV6);
@@ -69,7 +62,7 @@ static void of_ipv6(void **state)
 	assert_memory_equal(&addresses.destination, &destination, sizeof(destination));
 }
 
-static void of_neither(void **state)
+TEST(of_neither)
 {
 	struct sockaddr_in v4 = in4("192.0.2.1", SOURCE_PORT);
 	struct sockaddr_in6 v6 = in6("2001:db8::2", PORT);
@@ -77,7 +70,6 @@ static void of_neither(void **state)
 	struct cm_hello_addresses addresses;
 	uint8_t hello[CM_HELLO_BYTES] = {0};
 
-	(void)state;
 	assert_int_equal(cm_hello_pack((struct sockaddr *)&v4, (struct sockaddr *)&v6, hello), -EINVAL);
 	assert_int_equal(cm_hello_pack((struct sockaddr *)&other, (struct sockaddr *)&other, hello), -EINVAL);
 	memset(hello, 0, sizeof(hello));
@@ -93,11 +85,10 @@ static void of_neither(void **state)
 	assert_int_equal(cm_hello_unpack(hello, SERVICE_ID, &addresses), CM_HELLO_VERSION);
 }
 
-static void service_ids(void **state)
+TEST(service_ids)
 {
 	uint16_t port_space, port;
 
-	(void)state;
 	assert_int_equal(cm_service_id(0x0106, PORT), SERVICE_ID);
 	assert_true(cm_service_port(SERVICE_ID, &port_space, &port));
 	assert_int_equal(port_space, 0x0106);
@@ -106,16 +97,4 @@ static void service_ids(void **state)
 	assert_int_equal(port_space, 0x0111);
 	assert_false(cm_service_port(UINT64_C(0x02061c06), &port_space, &port));
 	assert_false(cm_service_port(UINT64_C(0x100000001061c06), &port_space, &port));
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(of_ipv4),
-		cmocka_unit_test(of_ipv6),
-		cmocka_unit_test(of_neither),
-		cmocka_unit_test(service_ids),
-	};
-
-	return _cmocka_run_group_tests("cm_hello", tests, sizeof(tests) / sizeof(tests[0]), NULL, NULL);
 }

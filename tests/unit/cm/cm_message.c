@@ -3,13 +3,7 @@
  * Messages of the communication manager against bytes computed by hand from IBTA 12.6, 12.11 and 13.4.2; invalid
  * messages; and the recipient of each.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-#include <cmocka.h>
+#include "test_case.h"
 
 #include "format/cm_message.h"
 
@@ -65,11 +59,10 @@ static struct cm_message *message(enum cm_message_kind kind)
 	return &message;
 }
 
-static void req(void **state)
+TEST(req)
 {
 	struct cm_message *m = message(CM_REQ);
 
-	(void)state;
 	m->attribute_modifier = 0xe0e1e2e3;
 	m->req = (struct cm_req){
 		.local_comm_id = 0x11223344,
@@ -151,11 +144,10 @@ static void req(void **state)
 		  });
 }
 
-static void mra(void **state)
+TEST(mra)
 {
 	struct cm_message *m = message(CM_MRA);
 
-	(void)state;
 	m->mra.local_comm_id = 0x11121314;
 	m->mra.remote_comm_id = 0x21222324;
 	m->mra.message_acknowledged = 1;
@@ -169,11 +161,10 @@ static void mra(void **state)
 					 {0, NULL}});
 }
 
-static void rej(void **state)
+TEST(rej)
 {
 	struct cm_message *m = message(CM_REJ);
 
-	(void)state;
 	m->rej.local_comm_id = 0x11121314;
 	m->rej.remote_comm_id = 0x21222324;
 	m->rej.message_rejected = 2;
@@ -193,11 +184,10 @@ static void rej(void **state)
 					 {0, NULL}});
 }
 
-static void rep(void **state)
+TEST(rep)
 {
 	struct cm_message *m = message(CM_REP);
 
-	(void)state;
 	m->attribute_modifier = 0x10000000;
 	m->rep = (struct cm_rep){
 		.local_comm_id = 0x11121314,
@@ -232,11 +222,10 @@ static void rep(void **state)
 					 {0, NULL}});
 }
 
-static void rtu(void **state)
+TEST(rtu)
 {
 	struct cm_message *m = message(CM_RTU);
 
-	(void)state;
 	m->rtu.local_comm_id = 0x11121314;
 	m->rtu.remote_comm_id = 0x21222324;
 	m->rtu.private_data[0] = 0xc1;
@@ -249,11 +238,10 @@ static void rtu(void **state)
 					 {0, NULL}});
 }
 
-static void dreq(void **state)
+TEST(dreq)
 {
 	struct cm_message *m = message(CM_DREQ);
 
-	(void)state;
 	m->dreq.local_comm_id = 0x11121314;
 	m->dreq.remote_comm_id = 0x21222324;
 	m->dreq.remote_qpn = 0x0a0b0c;
@@ -267,11 +255,10 @@ static void dreq(void **state)
 					 {0, NULL}});
 }
 
-static void drep(void **state)
+TEST(drep)
 {
 	struct cm_message *m = message(CM_DREP);
 
-	(void)state;
 	m->drep.local_comm_id = 0x11121314;
 	m->drep.remote_comm_id = 0x21222324;
 	m->drep.private_data[223] = 0xc2;
@@ -283,11 +270,10 @@ static void drep(void **state)
 					 {0, NULL}});
 }
 
-static void sidr_req(void **state)
+TEST(sidr_req)
 {
 	struct cm_message *m = message(CM_SIDR_REQ);
 
-	(void)state;
 	m->sidr_req.request_id = 0x11121314;
 	m->sidr_req.pkey = 0xffff;
 	m->sidr_req.service_id = UINT64_C(0x0000000001111c26);
@@ -301,11 +287,10 @@ static void sidr_req(void **state)
 					 {0, NULL}});
 }
 
-static void sidr_rep(void **state)
+TEST(sidr_rep)
 {
 	struct cm_message *m = message(CM_SIDR_REP);
 
-	(void)state;
 	m->attribute_modifier = 0x10000000;
 	m->sidr_rep = (struct cm_sidr_rep){.request_id = 0x11121314,
 					   .status = 5,
@@ -330,12 +315,11 @@ static void sidr_rep(void **state)
 }
 
 /* A value of a program may be wider than its field; it must not spill into the next. */
-static void numbers_are_cut(void **state)
+TEST(numbers_are_cut)
 {
 	struct cm_message *m = message(CM_REQ), back;
 	uint8_t mad[CM_MAD_BYTES];
 
-	(void)state;
 	m->req.local_qpn = 0xff0a0b0c;
 	m->req.retry_count = 0xff;
 	m->req.path_mtu = 0x13;
@@ -348,7 +332,7 @@ static void numbers_are_cut(void **state)
 	assert_int_equal(back.req.path_mtu, 3);
 }
 
-static void is_no_message(void **state)
+TEST(is_no_message)
 {
 	static const struct {
 		uint32_t byte;
@@ -361,7 +345,6 @@ static void is_no_message(void **state)
 		{17, 0x1a, CM_FOREIGN_MESSAGE}, {17, 0x00, CM_FOREIGN_MESSAGE},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		uint8_t mad[CM_MAD_BYTES], answer[CM_MAD_BYTES];
 		struct cm_message back;
@@ -387,11 +370,10 @@ static void expect_addressee(const struct cm_message *m, enum cm_addressee addre
 	assert_int_equal(got, key);
 }
 
-static void addressees(void **state)
+TEST(addressees)
 {
 	struct cm_message *m = message(CM_REQ);
 
-	(void)state;
 	m->req.local_comm_id = 1;
 	m->req.service_id = UINT64_C(0x1061c26);
 	expect_addressee(m, CM_TO_SERVICE, UINT64_C(0x1061c26));
@@ -417,12 +399,11 @@ static void addressees(void **state)
 	expect_addressee(m, CM_TO_ALL, 0);
 }
 
-static void answers_for_unknown_ids(void **state)
+TEST(answers_for_unknown_ids)
 {
 	uint8_t mad[CM_MAD_BYTES], answer[CM_MAD_BYTES];
 	struct cm_message *m = message(CM_REQ), back;
 
-	(void)state;
 	m->req.local_comm_id = 0x11121314;
 	cm_pack(m, mad);
 	assert_true(cm_answer_unclaimed(mad, answer));
@@ -457,25 +438,4 @@ static void answers_for_unknown_ids(void **state)
 
 	cm_pack(message(CM_REP), mad);
 	assert_false(cm_answer_unclaimed(mad, answer));
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(req),
-		cmocka_unit_test(mra),
-		cmocka_unit_test(rej),
-		cmocka_unit_test(rep),
-		cmocka_unit_test(rtu),
-		cmocka_unit_test(dreq),
-		cmocka_unit_test(drep),
-		cmocka_unit_test(sidr_req),
-		cmocka_unit_test(sidr_rep),
-		cmocka_unit_test(numbers_are_cut),
-		cmocka_unit_test(is_no_message),
-		cmocka_unit_test(addressees),
-		cmocka_unit_test(answers_for_unknown_ids),
-	};
-
-	return _cmocka_run_group_tests("cm_message", tests, sizeof(tests) / sizeof(tests[0]), NULL, NULL);
 }

@@ -3,13 +3,7 @@
  * Ends of connections: DREQ and DREP, including simultaneous ones, TIMEWAIT, REJ, destruction in every state, processes
  * that end. Messages and their times are those of Linux.
  */
-#include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
-#include <cmocka.h>
+#include "test_case.h"
 
 #include "../support/cm_world.h"
 
@@ -58,14 +52,13 @@ static struct cm_parameters known(struct cm_id *id)
 
 /* ---- DREQ and DREP ----------------------------------------------------------------------------------------------------- */
 
-static void release(void **state)
+TEST(release)
 {
 	struct connection c = established();
 	struct cm_parameters a = known(c.client), b = known(c.server);
 	const struct cm_dreq *dreq = &world.sent[0].message.dreq;
 	const struct cm_drep *drep = &world.sent[0].message.drep;
 
-	(void)state;
 	assert_int_equal(cm_send_dreq(c.client, (struct cm_private){"bye", 3}), 0);
 	assert_int_equal(dreq->local_comm_id, a.local_comm_id);
 	assert_int_equal(dreq->remote_comm_id, b.local_comm_id);
@@ -99,7 +92,7 @@ static void release(void **state)
 }
 
 /* A delay of 15, that of rxe: code 17, 2^9 ms. */
-static void timewait_goes_by_the_peers_delay(void **state)
+TEST(timewait_goes_by_the_peers_delay)
 {
 	struct connection c;
 
@@ -118,11 +111,10 @@ static void timewait_goes_by_the_peers_delay(void **state)
 	forget(&c);
 }
 
-static void dreq_twice(void **state)
+TEST(dreq_twice)
 {
 	struct connection c = established();
 
-	(void)state;
 	assert_int_equal(cm_send_dreq(c.client, nothing), 0);
 	pass_twice(CM_DREQ);
 	take_event(server, CM_EVENT_DISCONNECTED, 0);
@@ -131,12 +123,11 @@ static void dreq_twice(void **state)
 	forget(&c);
 }
 
-static void drep_is_lost(void **state)
+TEST(drep_is_lost)
 {
 	struct connection c = established();
 	struct sent dreq, drep;
 
-	(void)state;
 	assert_int_equal(cm_send_dreq(c.client, nothing), 0);
 	dreq = *take_sent(CM_DREQ);
 	world_deliver(&dreq);
@@ -155,12 +146,11 @@ static void drep_is_lost(void **state)
 	forget(&c);
 }
 
-static void dreq_for_an_unknown_id(void **state)
+TEST(dreq_for_an_unknown_id)
 {
 	struct cm_message dreq = {.kind = CM_DREQ, .transaction_id = 99};
 	const struct sent *sent;
 
-	(void)state;
 	dreq.dreq.local_comm_id = 0x11121314;
 	dreq.dreq.remote_comm_id = 0x21222324;
 	inject(A, &dreq);
@@ -172,12 +162,11 @@ static void dreq_for_an_unknown_id(void **state)
 	assert_int_equal(sent->message.drep.remote_comm_id, 0x11121314);
 }
 
-static void dreq_about_another_qp(void **state)
+TEST(dreq_about_another_qp)
 {
 	struct connection c = established();
 	struct sent dreq;
 
-	(void)state;
 	assert_int_equal(cm_send_dreq(c.client, nothing), 0);
 	dreq = *take_sent(CM_DREQ);
 	dreq.message.dreq.remote_qpn++;
@@ -190,11 +179,10 @@ static void dreq_about_another_qp(void **state)
 }
 
 /* The RTU was lost, and the client has finished. */
-static void dreq_instead_of_rtu(void **state)
+TEST(dreq_instead_of_rtu)
 {
 	struct connection c = answered();
 
-	(void)state;
 	assert_int_equal(cm_send_rtu(c.client, nothing), 0);
 	take_sent(CM_RTU);
 	assert_int_equal(cm_send_dreq(c.client, nothing), 0);
@@ -207,11 +195,10 @@ static void dreq_instead_of_rtu(void **state)
 }
 
 /* Each side's own DREQ counts as answered. */
-static void dreqs_cross(void **state)
+TEST(dreqs_cross)
 {
 	struct connection c = established();
 
-	(void)state;
 	assert_int_equal(cm_send_dreq(c.client, nothing), 0);
 	assert_int_equal(cm_send_dreq(c.server, nothing), 0);
 	pass(CM_DREQ);
@@ -235,13 +222,12 @@ static void dreqs_cross(void **state)
 }
 
 /* A QP may be connected again as soon as TIMEWAIT has begun, and is not considered stale. */
-static void qp_is_free_in_timewait(void **state)
+TEST(qp_is_free_in_timewait)
 {
 	struct connection c = established();
 	struct cm_request request = a_request(A);
 	struct cm_id *again = make(A, client);
 
-	(void)state;
 	assert_int_equal(cm_send_dreq(c.client, nothing), 0);
 	pass(CM_DREQ);
 	take_event(server, CM_EVENT_DISCONNECTED, 0);
@@ -258,12 +244,11 @@ static void qp_is_free_in_timewait(void **state)
 
 /* ---- REJ ------------------------------------------------------------------------------------------------------------------ */
 
-static void server_rejects(void **state)
+TEST(server_rejects)
 {
 	struct connection c = received();
 	const struct told *told;
 
-	(void)state;
 	assert_int_equal(cm_send_rej(c.server, 28, (struct cm_private){"info", 4}, (struct cm_private){"no", 2}), 0);
 	expect_rej(28, 0, known(c.server).local_comm_id, known(c.client).local_comm_id);
 	assert_int_equal(world.sent[0].message.rej.info_length, 4);
@@ -277,11 +262,10 @@ static void server_rejects(void **state)
 	nothing_sent();
 }
 
-static void client_rejects(void **state)
+TEST(client_rejects)
 {
 	struct connection c = answered();
 
-	(void)state;
 	assert_int_equal(cm_send_rej(c.client, 28, nothing, nothing), 0);
 	expect_rej(28, 1, known(c.client).local_comm_id, known(c.server).local_comm_id);
 	assert_int_equal(cm_id_state(c.client), CM_STATE_IDLE);
@@ -292,11 +276,10 @@ static void client_rejects(void **state)
 	nothing_sent();
 }
 
-static void server_rejects_after_its_rep(void **state)
+TEST(server_rejects_after_its_rep)
 {
 	struct connection c = answered();
 
-	(void)state;
 	assert_int_equal(cm_send_rej(c.server, 28, nothing, nothing), 0);
 	expect_rej(28, 2, known(c.server).local_comm_id, known(c.client).local_comm_id);
 	assert_int_equal(cm_id_state(c.server), CM_STATE_TIMEWAIT);
@@ -310,11 +293,10 @@ static void server_rejects_after_its_rep(void **state)
 }
 
 /* The REP was lost, so the client does not know the id of the side that rejects. */
-static void rej_overtakes_rep(void **state)
+TEST(rej_overtakes_rep)
 {
 	struct connection c = replied();
 
-	(void)state;
 	take_sent(CM_REP);
 	cm_id_destroy(c.server);
 	c.server = NULL;
@@ -324,11 +306,10 @@ static void rej_overtakes_rep(void **state)
 	nothing_sent();
 }
 
-static void rej_of_an_established_connection(void **state)
+TEST(rej_of_an_established_connection)
 {
 	struct connection c = answered();
 
-	(void)state;
 	assert_int_equal(cm_send_rtu(c.client, nothing), 0);
 	take_sent(CM_RTU);
 	cm_id_destroy(c.server);
@@ -355,11 +336,10 @@ static void expect_rej_4(struct connection *c)
 	assert_memory_equal(world.sent[0].message.rej.info, guid, 8);
 }
 
-static void destroyed_in_req_sent(void **state)
+TEST(destroyed_in_req_sent)
 {
 	struct connection c = received();
 
-	(void)state;
 	expect_rej_4(&c);
 	pass(CM_REJ);
 	/* The program has not accepted, and the call will fail when it does. */
@@ -370,12 +350,11 @@ static void destroyed_in_req_sent(void **state)
 	nothing_sent();
 }
 
-static void destroyed_in_mra_req_rcvd(void **state)
+TEST(destroyed_in_mra_req_rcvd)
 {
 	struct connection c = requested();
 	struct cm_reply reply = a_reply(B);
 
-	(void)state;
 	pass_twice(CM_REQ);
 	c.server = take_event(listener, CM_EVENT_REQUEST, 0)->child;
 	pass(CM_MRA);
@@ -388,12 +367,11 @@ static void destroyed_in_mra_req_rcvd(void **state)
 	nothing_sent();
 }
 
-static void destroyed_in_mra_req_sent(void **state)
+TEST(destroyed_in_mra_req_sent)
 {
 	struct connection c = received();
 	uint32_t local = known(c.server).local_comm_id;
 
-	(void)state;
 	cm_id_destroy(c.server);
 	c.server = NULL;
 	expect_rej(28, 0, local, known(c.client).local_comm_id);
@@ -403,12 +381,11 @@ static void destroyed_in_mra_req_sent(void **state)
 	nothing_sent();
 }
 
-static void destroyed_in_rep_sent(void **state)
+TEST(destroyed_in_rep_sent)
 {
 	struct connection c = answered();
 	uint32_t local = known(c.server).local_comm_id;
 
-	(void)state;
 	cm_id_destroy(c.server);
 	c.server = NULL;
 	expect_rej(28, 2, local, known(c.client).local_comm_id);
@@ -417,12 +394,11 @@ static void destroyed_in_rep_sent(void **state)
 	forget(&c);
 }
 
-static void destroyed_in_mra_rep_sent(void **state)
+TEST(destroyed_in_mra_rep_sent)
 {
 	struct connection c = answered();
 	uint32_t local = known(c.client).local_comm_id;
 
-	(void)state;
 	cm_id_destroy(c.client);
 	c.client = NULL;
 	expect_rej(28, 1, local, known(c.server).local_comm_id);
@@ -432,11 +408,10 @@ static void destroyed_in_mra_rep_sent(void **state)
 	nothing_sent();
 }
 
-static void destroyed_when_established(void **state)
+TEST(destroyed_when_established)
 {
 	struct connection c = established();
 
-	(void)state;
 	cm_id_destroy(c.client);
 	c.client = NULL;
 	pass(CM_DREQ);
@@ -451,12 +426,11 @@ static void destroyed_when_established(void **state)
 	nothing_sent();
 }
 
-static void destroyed_in_dreq_sent(void **state)
+TEST(destroyed_in_dreq_sent)
 {
 	struct connection c = established();
 	struct sent dreq;
 
-	(void)state;
 	assert_int_equal(cm_send_dreq(c.client, nothing), 0);
 	dreq = *take_sent(CM_DREQ);
 	cm_id_destroy(c.client);
@@ -468,12 +442,11 @@ static void destroyed_in_dreq_sent(void **state)
 	forget(&c);
 }
 
-static void destroyed_in_timewait(void **state)
+TEST(destroyed_in_timewait)
 {
 	struct connection c = established();
 	struct sent dreq;
 
-	(void)state;
 	assert_int_equal(cm_send_dreq(c.client, nothing), 0);
 	dreq = *take_sent(CM_DREQ);
 	world_deliver(&dreq);
@@ -491,11 +464,10 @@ static void destroyed_in_timewait(void **state)
 	forget(&c);
 }
 
-static void destroyed_listener(void **state)
+TEST(destroyed_listener)
 {
 	struct connection c = requested();
 
-	(void)state;
 	cm_id_destroy(c.listener);
 	c.listener = NULL;
 	pass(CM_REQ);
@@ -506,11 +478,10 @@ static void destroyed_listener(void **state)
 
 /* ---- processes that end ------------------------------------------------------------------------------------------------------- */
 
-static void peer_ends_when_established(void **state)
+TEST(peer_ends_when_established)
 {
 	struct connection c = established();
 
-	(void)state;
 	cm_peer_ended(world.hosts[A].cm, every_peer_lives, NULL);
 	assert_int_equal(cm_id_state(c.client), CM_STATE_ESTABLISHED);
 	cm_peer_ended(world.hosts[A].cm, its_server, NULL);
@@ -527,11 +498,10 @@ static void peer_ends_when_established(void **state)
 	forget(&c);
 }
 
-static void peer_ends_before(void **state)
+TEST(peer_ends_before)
 {
 	struct connection c = requested();
 
-	(void)state;
 	take_sent(CM_REQ);
 	cm_peer_ended(world.hosts[A].cm, its_server, NULL);
 	take_event(client, CM_EVENT_REJECTED, 28);
@@ -567,11 +537,10 @@ static enum cm_peer_fate all_replaced(void *argument, const struct cm_peer *peer
  * Another process has the port now: the request is sent to it, even if it has the request already; an answered request
  * is not sent again.
  */
-static void peer_is_replaced(void **state)
+TEST(peer_is_replaced)
 {
 	struct connection c = requested();
 
-	(void)state;
 	take_sent(CM_REQ);
 	cm_peer_ended(world.hosts[A].cm, all_replaced, NULL);
 	pass(CM_REQ);
@@ -591,11 +560,10 @@ static void peer_is_replaced(void **state)
 	forget(&c);
 }
 
-static void peer_ends_during_release(void **state)
+TEST(peer_ends_during_release)
 {
 	struct connection c = established();
 
-	(void)state;
 	assert_int_equal(cm_send_dreq(c.client, nothing), 0);
 	pass(CM_DREQ);
 	take_event(server, CM_EVENT_DISCONNECTED, 0);
@@ -607,13 +575,12 @@ static void peer_ends_during_release(void **state)
 	forget(&c);
 }
 
-static void host_refuses(void **state)
+TEST(host_refuses)
 {
 	struct connection c = requested();
 	struct cm_id *sidr = make(A, client), *b = make(B, server);
 	struct cm_request request = a_request(B);
 
-	(void)state;
 	take_sent(CM_REQ);
 	assert_int_equal(cm_send_req(b, &request), 0);
 	assert_int_equal(cm_send_sidr_req(sidr, &(const struct cm_sidr_request){.path = path_from(A)}), 0);
@@ -631,12 +598,11 @@ static void host_refuses(void **state)
 }
 
 /* During the grace period a process that accepts requests may start: each refusal is followed by another attempt. */
-static void host_refuses_for_a_moment(void **state)
+TEST_WITH(host_refuses_for_a_moment, NULL, world_close)
 {
 	struct connection c;
 	int tries = 0;
 
-	(void)state;
 	world_begin(&(const struct cm_config){.grace_ms = 50});
 	c = requested();
 	take_sent(CM_REQ);
@@ -654,13 +620,12 @@ static void host_refuses_for_a_moment(void **state)
 	forget(&c);
 }
 
-static void leaves(void **state)
+TEST(leaves)
 {
 	struct connection c = established();
 	struct cm_id *asking = make(A, client);
 	struct cm_request request = a_request(A);
 
-	(void)state;
 	request.qpn++;
 	assert_int_equal(cm_send_req(asking, &request), 0);
 	take_sent(CM_REQ);
@@ -677,12 +642,11 @@ static void leaves(void **state)
 	forget(&c);
 }
 
-static void forks(void **state)
+TEST(forks)
 {
 	struct connection c = established();
 	struct cm_request request = a_request(A);
 
-	(void)state;
 	cm_after_fork(world.hosts[A].cm);
 	nothing_sent();
 	assert_int_equal(cm_id_state(c.client), CM_STATE_IDLE);
@@ -695,39 +659,5 @@ static void forks(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(release, world_open, world_close),
-		cmocka_unit_test_setup_teardown(timewait_goes_by_the_peers_delay, world_open, world_close),
-		cmocka_unit_test_setup_teardown(dreq_twice, world_open, world_close),
-		cmocka_unit_test_setup_teardown(drep_is_lost, world_open, world_close),
-		cmocka_unit_test_setup_teardown(dreq_for_an_unknown_id, world_open, world_close),
-		cmocka_unit_test_setup_teardown(dreq_about_another_qp, world_open, world_close),
-		cmocka_unit_test_setup_teardown(dreq_instead_of_rtu, world_open, world_close),
-		cmocka_unit_test_setup_teardown(dreqs_cross, world_open, world_close),
-		cmocka_unit_test_setup_teardown(qp_is_free_in_timewait, world_open, world_close),
-		cmocka_unit_test_setup_teardown(server_rejects, world_open, world_close),
-		cmocka_unit_test_setup_teardown(client_rejects, world_open, world_close),
-		cmocka_unit_test_setup_teardown(server_rejects_after_its_rep, world_open, world_close),
-		cmocka_unit_test_setup_teardown(rej_overtakes_rep, world_open, world_close),
-		cmocka_unit_test_setup_teardown(rej_of_an_established_connection, world_open, world_close),
-		cmocka_unit_test_setup_teardown(destroyed_in_req_sent, world_open, world_close),
-		cmocka_unit_test_setup_teardown(destroyed_in_mra_req_rcvd, world_open, world_close),
-		cmocka_unit_test_setup_teardown(destroyed_in_mra_req_sent, world_open, world_close),
-		cmocka_unit_test_setup_teardown(destroyed_in_rep_sent, world_open, world_close),
-		cmocka_unit_test_setup_teardown(destroyed_in_mra_rep_sent, world_open, world_close),
-		cmocka_unit_test_setup_teardown(destroyed_when_established, world_open, world_close),
-		cmocka_unit_test_setup_teardown(destroyed_in_dreq_sent, world_open, world_close),
-		cmocka_unit_test_setup_teardown(destroyed_in_timewait, world_open, world_close),
-		cmocka_unit_test_setup_teardown(destroyed_listener, world_open, world_close),
-		cmocka_unit_test_setup_teardown(peer_ends_when_established, world_open, world_close),
-		cmocka_unit_test_setup_teardown(peer_ends_before, world_open, world_close),
-		cmocka_unit_test_setup_teardown(peer_is_replaced, world_open, world_close),
-		cmocka_unit_test_setup_teardown(peer_ends_during_release, world_open, world_close),
-		cmocka_unit_test_setup_teardown(host_refuses, world_open, world_close),
-		cmocka_unit_test_setup_teardown(host_refuses_for_a_moment, NULL, world_close),
-		cmocka_unit_test_setup_teardown(leaves, world_open, world_close),
-		cmocka_unit_test_setup_teardown(forks, world_open, world_close),
-	};
-
-	return _cmocka_run_group_tests("cm_release", tests, sizeof(tests) / sizeof(tests[0]), NULL, NULL);
+	return run_cases(.setup = world_open, .teardown = world_close);
 }

@@ -3,13 +3,7 @@
  * Repeats, and requests for more time (MRA): intervals and counts of Linux with response timeout 20, packet lifetime 16
  * and 15 retries, that is 2^12 ms, 2^8 ms; a code t stands for 2^(t - 8) ms.
  */
-#include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
-#include <cmocka.h>
+#include "test_case.h"
 
 #include "../support/cm_world.h"
 
@@ -39,11 +33,10 @@ static void expect_end(void *owner, enum cm_event_kind kind, uint64_t ms)
 }
 
 /* 2 * 256 + 4096. */
-static void req_is_given_up(void **state)
+TEST(req_is_given_up)
 {
 	struct connection c = requested();
 
-	(void)state;
 	expect_repeats(take_sent(CM_REQ), 15, 4608);
 	expect_end(client, CM_EVENT_UNREACHABLE, 4608);
 	assert_int_equal(cm_id_state(c.client), CM_STATE_IDLE);
@@ -51,12 +44,11 @@ static void req_is_given_up(void **state)
 	forget(&c);
 }
 
-static void rep_is_given_up(void **state)
+TEST(rep_is_given_up)
 {
 	struct connection c = replied();
 	struct sent rep = *take_sent(CM_REP);
 
-	(void)state;
 	/* The client is destroyed without any event. */
 	cm_id_destroy(c.client);
 	c.client = NULL;
@@ -67,11 +59,10 @@ static void rep_is_given_up(void **state)
 	forget(&c);
 }
 
-static void dreq_of_the_active_side_is_given_up(void **state)
+TEST(dreq_of_the_active_side_is_given_up)
 {
 	struct connection c = established();
 
-	(void)state;
 	assert_int_equal(cm_send_dreq(c.client, nothing), 0);
 	expect_repeats(take_sent(CM_DREQ), 15, 4608);
 	expect_end(client, CM_EVENT_DISCONNECTED, 4608);
@@ -83,22 +74,20 @@ static void dreq_of_the_active_side_is_given_up(void **state)
 	forget(&c);
 }
 
-static void dreq_of_the_passive_side_is_given_up(void **state)
+TEST(dreq_of_the_passive_side_is_given_up)
 {
 	struct connection c = established();
 
-	(void)state;
 	assert_int_equal(cm_send_dreq(c.server, nothing), 0);
 	expect_repeats(take_sent(CM_DREQ), 15, 4096);
 	expect_end(server, CM_EVENT_DISCONNECTED, 4096);
 	forget(&c);
 }
 
-static void sidr_req_is_given_up(void **state)
+TEST(sidr_req_is_given_up)
 {
 	struct connection c = {.client = make(A, client)};
 
-	(void)state;
 	assert_int_equal(cm_send_sidr_req(c.client, &(const struct cm_sidr_request){.path = path_from(A)}), 0);
 	expect_repeats(take_sent(CM_SIDR_REQ), 15, 4096);
 	expect_end(client, CM_EVENT_UNREACHABLE, 4096);
@@ -107,7 +96,7 @@ static void sidr_req_is_given_up(void **state)
 }
 
 /* 2 * 2^0 + 2^2 ms, with two repeats. */
-static void settings_count(void **state)
+TEST(settings_count)
 {
 	struct connection c;
 
@@ -122,13 +111,12 @@ static void settings_count(void **state)
 	forget(&c);
 }
 
-static void passive_side_goes_by_the_req(void **state)
+TEST(passive_side_goes_by_the_req)
 {
 	struct connection c = requested();
 	struct sent req = *take_sent(CM_REQ);
 	struct cm_reply reply = a_reply(B);
 
-	(void)state;
 	req.message.req.local_response_timeout = 12;
 	req.message.req.max_cm_retries = 3;
 	cm_pack(&req.message, req.mad);
@@ -141,12 +129,11 @@ static void passive_side_goes_by_the_req(void **state)
 }
 
 /* With the option ACK_TIMEOUT, the lifetime of a path is one less than its value. */
-static void lifetime_of_the_id_counts(void **state)
+TEST(lifetime_of_the_id_counts)
 {
 	struct connection c = {.client = make(A, client)};
 	struct cm_request request = a_request(A);
 
-	(void)state;
 	request.packet_lifetime = 13;
 	assert_int_equal(cm_send_req(c.client, &request), 0);
 	expect_repeats(take_sent(CM_REQ), 1, 2 * 32 + 4096);
@@ -159,7 +146,7 @@ static void lifetime_of_the_id_counts(void **state)
  * A slow server: the client receives an MRA when it repeats the request, and then waits 2^16 ms plus the packet
  * lifetime.
  */
-static void slow_server(void **state)
+TEST(slow_server)
 {
 	struct connection c = requested();
 	struct sent req = *take_sent(CM_REQ);
@@ -167,7 +154,6 @@ static void slow_server(void **state)
 	struct cm_parameters known;
 	struct cm_reply reply = a_reply(B);
 
-	(void)state;
 	world_deliver(&req);
 	c.server = take_event(listener, CM_EVENT_REQUEST, 0)->child;
 	assert_int_equal(cm_id_state(c.server), CM_STATE_MRA_REQ_SENT);
@@ -191,12 +177,11 @@ static void slow_server(void **state)
 	forget(&c);
 }
 
-static void mra_does_not_add_retries(void **state)
+TEST(mra_does_not_add_retries)
 {
 	struct connection c = requested();
 	struct sent req = *take_sent(CM_REQ);
 
-	(void)state;
 	world_deliver(&req);
 	c.server = take_event(listener, CM_EVENT_REQUEST, 0)->child;
 	world_deliver(sent_after_ms(4608, CM_REQ));
@@ -207,12 +192,11 @@ static void mra_does_not_add_retries(void **state)
 }
 
 /* A slow client. The server's timeout is that of the REQ, 18: 2^10 ms. */
-static void slow_client(void **state)
+TEST(slow_client)
 {
 	struct connection c = replied();
 	struct sent rep = *take_sent(CM_REP);
 
-	(void)state;
 	world_deliver(&rep);
 	take_event(client, CM_EVENT_RESPONSE, 0);
 	nothing_sent();
@@ -227,13 +211,12 @@ static void slow_client(void **state)
 	forget(&c);
 }
 
-static void mra_of_another_message(void **state)
+TEST(mra_of_another_message)
 {
 	struct connection c = received();
 	struct cm_message mra = {.kind = CM_MRA};
 	struct cm_parameters known;
 
-	(void)state;
 	cm_id_query(c.client, &known);
 	mra.mra.remote_comm_id = known.local_comm_id;
 	mra.mra.service_timeout = 24;
@@ -250,11 +233,10 @@ static void mra_of_another_message(void **state)
  * ---------------------------------------------------------------------------------------------------------
  */
 
-static void req_twice(void **state)
+TEST(req_twice)
 {
 	struct connection c = requested();
 
-	(void)state;
 	pass_twice(CM_REQ);
 	c.server = take_event(listener, CM_EVENT_REQUEST, 0)->child;
 	nothing_told();
@@ -263,13 +245,12 @@ static void req_twice(void **state)
 }
 
 /* The REP repeats itself. */
-static void req_after_rep(void **state)
+TEST(req_after_rep)
 {
 	struct connection c = requested();
 	struct sent req = *take_sent(CM_REQ);
 	struct cm_reply reply = a_reply(B);
 
-	(void)state;
 	world_deliver(&req);
 	c.server = take_event(listener, CM_EVENT_REQUEST, 0)->child;
 	assert_int_equal(cm_send_rep(c.server, &reply), 0);
@@ -288,11 +269,10 @@ static void req_after_rep(void **state)
 	forget(&c);
 }
 
-static void rep_twice(void **state)
+TEST(rep_twice)
 {
 	struct connection c = replied();
 
-	(void)state;
 	pass_twice(CM_REP);
 	take_event(client, CM_EVENT_RESPONSE, 0);
 	nothing_told();
@@ -300,12 +280,11 @@ static void rep_twice(void **state)
 	forget(&c);
 }
 
-static void rtu_is_lost(void **state)
+TEST(rtu_is_lost)
 {
 	struct connection c = answered();
 	struct sent rtu;
 
-	(void)state;
 	assert_int_equal(cm_send_rtu(c.client, (struct cm_private){"ready", 5}), 0);
 	rtu = *take_sent(CM_RTU);
 	world_deliver(sent_after_ms(4096, CM_REP));
@@ -316,11 +295,10 @@ static void rtu_is_lost(void **state)
 	forget(&c);
 }
 
-static void nothing_is_due(void **state)
+TEST(nothing_is_due)
 {
 	struct connection c = established();
 
-	(void)state;
 	pass_ms(1000000);
 	nothing_sent();
 	forget(&c);
@@ -328,25 +306,5 @@ static void nothing_is_due(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(req_is_given_up, world_open, world_close),
-		cmocka_unit_test_setup_teardown(rep_is_given_up, world_open, world_close),
-		cmocka_unit_test_setup_teardown(dreq_of_the_active_side_is_given_up, world_open, world_close),
-		cmocka_unit_test_setup_teardown(dreq_of_the_passive_side_is_given_up, world_open, world_close),
-		cmocka_unit_test_setup_teardown(sidr_req_is_given_up, world_open, world_close),
-		cmocka_unit_test_setup_teardown(settings_count, world_open, world_close),
-		cmocka_unit_test_setup_teardown(passive_side_goes_by_the_req, world_open, world_close),
-		cmocka_unit_test_setup_teardown(lifetime_of_the_id_counts, world_open, world_close),
-		cmocka_unit_test_setup_teardown(slow_server, world_open, world_close),
-		cmocka_unit_test_setup_teardown(mra_does_not_add_retries, world_open, world_close),
-		cmocka_unit_test_setup_teardown(slow_client, world_open, world_close),
-		cmocka_unit_test_setup_teardown(mra_of_another_message, world_open, world_close),
-		cmocka_unit_test_setup_teardown(req_twice, world_open, world_close),
-		cmocka_unit_test_setup_teardown(req_after_rep, world_open, world_close),
-		cmocka_unit_test_setup_teardown(rep_twice, world_open, world_close),
-		cmocka_unit_test_setup_teardown(rtu_is_lost, world_open, world_close),
-		cmocka_unit_test_setup_teardown(nothing_is_due, world_open, world_close),
-	};
-
-	return _cmocka_run_group_tests("cm_repeats", tests, sizeof(tests) / sizeof(tests[0]), NULL, NULL);
+	return run_cases(.setup = world_open, .teardown = world_close);
 }

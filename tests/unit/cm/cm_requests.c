@@ -3,13 +3,7 @@
  * Requests on the passive side: no listener, listeners that decline, stale connections, repeated REQs, and invalid
  * messages.
  */
-#include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
-#include <cmocka.h>
+#include "test_case.h"
 
 #include "../support/cm_world.h"
 
@@ -47,13 +41,12 @@ static void expect_refused(const struct sent *req, uint16_t reason)
  * --------------------------------------------------------------------------------------------------------
  */
 
-static void no_listener(void **state)
+TEST(no_listener)
 {
 	struct connection c = {.listener = make(B, listener), .client = make(A, client)};
 	struct cm_request request = a_request(A);
 	struct sent req;
 
-	(void)state;
 	assert_int_equal(cm_listen(c.listener, SERVICE + 1), 0);
 	assert_int_equal(cm_send_req(c.client, &request), 0);
 	req = *take_sent(CM_REQ);
@@ -68,7 +61,7 @@ static void graceful(struct cm_config *config, void **state)
 	world_begin(config);
 }
 
-static void grace_ends(void **state)
+TEST(grace_ends)
 {
 	struct cm_config config = {.grace_ms = 50};
 	struct connection c = {.listener = NULL};
@@ -84,7 +77,7 @@ static void grace_ends(void **state)
 	forget(&c);
 }
 
-static void listener_within_grace(void **state)
+TEST(listener_within_grace)
 {
 	struct cm_config config = {.grace_ms = 50};
 	struct connection c = {.listener = NULL};
@@ -111,7 +104,7 @@ static void listener_within_grace(void **state)
 }
 
 /* docs/reference/limits.md, CM_HELD: 64 wait. */
-static void grace_is_not_for_all(void **state)
+TEST(grace_is_not_for_all)
 {
 	struct cm_config config = {.grace_ms = 50};
 	struct connection c = {.listener = NULL};
@@ -136,12 +129,11 @@ static void grace_is_not_for_all(void **state)
 
 /* ---- listeners ---------------------------------------------------------------------------------------------------------- */
 
-static void listener_drops(void **state)
+TEST(listener_drops)
 {
 	struct connection c = requested();
 	struct sent req = *take_sent(CM_REQ);
 
-	(void)state;
 	world.hosts[B].verdict = CM_DROP;
 	world_deliver(&req);
 	take_event(listener, CM_EVENT_REQUEST, 0);
@@ -154,12 +146,11 @@ static void listener_drops(void **state)
 	forget(&c);
 }
 
-static void listener_rejects(void **state)
+TEST(listener_rejects)
 {
 	struct connection c = requested();
 	struct sent req = *take_sent(CM_REQ);
 
-	(void)state;
 	world.hosts[B].verdict = CM_REJECT;
 	world_deliver(&req);
 	take_event(listener, CM_EVENT_REQUEST, 0);
@@ -175,12 +166,11 @@ static void listener_rejects(void **state)
 	forget(&c);
 }
 
-static void listeners_are_asked_in_turn(void **state)
+TEST(listeners_are_asked_in_turn)
 {
 	struct connection c = requested();
 	struct cm_id *other = make(B, server), *third = make(B, client);
 
-	(void)state;
 	world.hosts[B].not_mine = listener;
 	assert_int_equal(cm_listen(other, SERVICE), 0);
 	assert_int_equal(cm_listen(third, SERVICE), 0);
@@ -193,11 +183,10 @@ static void listeners_are_asked_in_turn(void **state)
 }
 
 /* There is a listener on the port, but at another address. */
-static void listener_declines(void **state)
+TEST(listener_declines)
 {
 	struct connection c = requested();
 
-	(void)state;
 	world.hosts[B].not_mine = listener;
 	pass(CM_REQ);
 	nothing_told();
@@ -209,13 +198,12 @@ static void listener_declines(void **state)
 /* ---- stale connections ---------------------------------------------------------------------------------------------------- */
 
 /* The client's process was killed and its QP number reused; the server did not notice. */
-static void stale_by_req(void **state)
+TEST(stale_by_req)
 {
 	struct connection c = requested();
 	struct sent req = *take_sent(CM_REQ), again = another(&req, 1000, QPN_A);
 	struct cm_reply reply = a_reply(B);
 
-	(void)state;
 	world_deliver(&req);
 	c.server = take_event(listener, CM_EVENT_REQUEST, 0)->child;
 	/* Not established yet: nothing to release. */
@@ -241,12 +229,11 @@ static void stale_by_req(void **state)
 	forget(&c);
 }
 
-static void other_guid_is_not_stale(void **state)
+TEST(other_guid_is_not_stale)
 {
 	struct connection c = requested();
 	struct sent req = *take_sent(CM_REQ), other = another(&req, 1000, QPN_A);
 
-	(void)state;
 	world_deliver(&req);
 	c.server = take_event(listener, CM_EVENT_REQUEST, 0)->child;
 	other.message.req.local_ca_guid++;
@@ -260,13 +247,12 @@ static void other_guid_is_not_stale(void **state)
  * A CA GUID is not a secret: another host that uses the client's GUID does not match its connections, and does not
  * disturb them.
  */
-static void stranger_is_not_stale(void **state)
+TEST(stranger_is_not_stale)
 {
 	struct connection c = requested();
 	struct sent req = *take_sent(CM_REQ), other;
 	struct cm_reply reply = a_reply(B);
 
-	(void)state;
 	world_deliver(&req);
 	c.server = take_event(listener, CM_EVENT_REQUEST, 0)->child;
 	assert_int_equal(cm_send_rep(c.server, &reply), 0);
@@ -290,7 +276,7 @@ static void stranger_is_not_stale(void **state)
 }
 
 /* The server names a QP with which the client already has a connection. */
-static void stale_by_rep(void **state)
+TEST(stale_by_rep)
 {
 	struct connection c = established();
 	struct cm_id *second = make(A, client), *child;
@@ -298,7 +284,6 @@ static void stale_by_rep(void **state)
 	struct cm_reply reply = a_reply(B);
 	const struct cm_rej *rej = &world.sent[0].message.rej;
 
-	(void)state;
 	request.qpn++;
 	assert_int_equal(cm_send_req(second, &request), 0);
 	pass(CM_REQ);
@@ -318,13 +303,12 @@ static void stale_by_rep(void **state)
 	forget(&c);
 }
 
-static void client_is_stale(void **state)
+TEST(client_is_stale)
 {
 	struct connection c = requested();
 	struct sent req = *take_sent(CM_REQ), before = another(&req, 1000, QPN_A);
 	struct cm_id *old;
 
-	(void)state;
 	world_deliver(&before);
 	old = take_event(listener, CM_EVENT_REQUEST, 0)->child;
 	world_deliver(&req);
@@ -341,13 +325,12 @@ static void client_is_stale(void **state)
 }
 
 /* The network delayed a REQ until its connection had ended. */
-static void req_in_timewait(void **state)
+TEST(req_in_timewait)
 {
 	struct connection c = requested();
 	struct sent req = *take_sent(CM_REQ);
 	struct cm_reply reply = a_reply(B);
 
-	(void)state;
 	world_deliver(&req);
 	c.server = take_event(listener, CM_EVENT_REQUEST, 0)->child;
 	assert_int_equal(cm_send_rep(c.server, &reply), 0);
@@ -359,7 +342,7 @@ static void req_in_timewait(void **state)
 	forget(&c);
 }
 
-static void rep_of_a_known_id(void **state)
+TEST(rep_of_a_known_id)
 {
 	struct connection c = established();
 	struct cm_id *second = make(A, client);
@@ -367,7 +350,6 @@ static void rep_of_a_known_id(void **state)
 	struct cm_message rep = {.kind = CM_REP};
 	struct cm_parameters known;
 
-	(void)state;
 	request.qpn++;
 	assert_int_equal(cm_send_req(second, &request), 0);
 	take_sent(CM_REQ);
@@ -389,12 +371,11 @@ static void rep_of_a_known_id(void **state)
  * ---------------------------------------------------------------------------------------------------
  */
 
-static void other_addresses(void **state)
+TEST(other_addresses)
 {
 	struct connection c = requested();
 	struct sent req = *take_sent(CM_REQ), other = req;
 
-	(void)state;
 	other.message.req.primary_local_gid[15] ^= 1;
 	cm_pack(&other.message, other.mad);
 	expect_refused(&other, 12);
@@ -405,12 +386,11 @@ static void other_addresses(void **state)
 	forget(&c);
 }
 
-static void other_transports(void **state)
+TEST(other_transports)
 {
 	struct connection c = requested();
 	struct sent req = *take_sent(CM_REQ), other = req;
 
-	(void)state;
 	other.message.req.transport_service = 2;
 	cm_pack(&other.message, other.mad);
 	expect_refused(&other, 9);
@@ -421,13 +401,12 @@ static void other_transports(void **state)
 	forget(&c);
 }
 
-static void other_mtus(void **state)
+TEST(other_mtus)
 {
 	static const uint8_t mtus[] = {0, 6, 15};
 	struct connection c = requested();
 	struct sent req = *take_sent(CM_REQ);
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(mtus); i++) {
 		req.message.req.path_mtu = mtus[i];
 		cm_pack(&req.message, req.mad);
@@ -437,13 +416,12 @@ static void other_mtus(void **state)
 }
 
 /* A sender at another address that guesses the ids of a connection has no effect. */
-static void others_interfere(void **state)
+TEST(others_interfere)
 {
 	static const enum cm_message_kind kinds[] = {CM_REJ, CM_DREQ, CM_DREP};
 	struct connection c = established();
 	struct cm_parameters a, b;
 
-	(void)state;
 	cm_id_query(c.client, &a);
 	cm_id_query(c.server, &b);
 	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
@@ -464,12 +442,11 @@ static void others_interfere(void **state)
 	forget(&c);
 }
 
-static void is_dropped(void **state)
+TEST(is_dropped)
 {
 	struct connection c = requested();
 	struct sent sent = *take_sent(CM_REQ);
 
-	(void)state;
 	sent.mad[1] = 3;
 	world_deliver(&sent);
 	nothing_sent();
@@ -486,28 +463,5 @@ static void is_dropped(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(no_listener, world_open, world_close),
-		cmocka_unit_test_setup_teardown(grace_ends, world_open, world_close),
-		cmocka_unit_test_setup_teardown(listener_within_grace, world_open, world_close),
-		cmocka_unit_test_setup_teardown(grace_is_not_for_all, world_open, world_close),
-		cmocka_unit_test_setup_teardown(listener_drops, world_open, world_close),
-		cmocka_unit_test_setup_teardown(listener_rejects, world_open, world_close),
-		cmocka_unit_test_setup_teardown(listeners_are_asked_in_turn, world_open, world_close),
-		cmocka_unit_test_setup_teardown(listener_declines, world_open, world_close),
-		cmocka_unit_test_setup_teardown(stale_by_req, world_open, world_close),
-		cmocka_unit_test_setup_teardown(other_guid_is_not_stale, world_open, world_close),
-		cmocka_unit_test_setup_teardown(stranger_is_not_stale, world_open, world_close),
-		cmocka_unit_test_setup_teardown(stale_by_rep, world_open, world_close),
-		cmocka_unit_test_setup_teardown(client_is_stale, world_open, world_close),
-		cmocka_unit_test_setup_teardown(req_in_timewait, world_open, world_close),
-		cmocka_unit_test_setup_teardown(rep_of_a_known_id, world_open, world_close),
-		cmocka_unit_test_setup_teardown(other_addresses, world_open, world_close),
-		cmocka_unit_test_setup_teardown(other_transports, world_open, world_close),
-		cmocka_unit_test_setup_teardown(other_mtus, world_open, world_close),
-		cmocka_unit_test_setup_teardown(others_interfere, world_open, world_close),
-		cmocka_unit_test_setup_teardown(is_dropped, world_open, world_close),
-	};
-
-	return _cmocka_run_group_tests("cm_requests", tests, sizeof(tests) / sizeof(tests[0]), NULL, NULL);
+	return run_cases(.setup = world_open, .teardown = world_close);
 }

@@ -1,12 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Resolution of service ids (IBTA 12.11): UD has no connections, but requests a QP. */
-#include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
-#include <cmocka.h>
+#include "test_case.h"
 
 #include "../support/cm_world.h"
 
@@ -50,12 +44,11 @@ static void end(struct resolution *r)
 	forget(&c);
 }
 
-static void sidr_req_has(void **state)
+TEST(sidr_req_has)
 {
 	struct resolution r = asked();
 	const struct cm_sidr_req *sidr_req = &world.sent[0].message.sidr_req;
 
-	(void)state;
 	assert_int_equal(sidr_req->request_id >> 18, SLOT_A);
 	assert_int_equal(sidr_req->pkey, 0xffff);
 	assert_int_equal(sidr_req->service_id, SIDR_SERVICE);
@@ -65,7 +58,7 @@ static void sidr_req_has(void **state)
 	nothing_sent();
 }
 
-static void resolved(void **state)
+TEST(resolved)
 {
 	struct resolution r = heard();
 	struct cm_sidr_reply reply = {.qpn = QPN_B, .qkey = 0x01234567};
@@ -73,7 +66,6 @@ static void resolved(void **state)
 	const struct sent *sent = &world.sent[0];
 	const struct cm_sidr_rep *sidr_rep = &sent->message.sidr_rep;
 
-	(void)state;
 	reply.private_data = (struct cm_private){"answer", 6};
 	cm_id_query(r.client, &known);
 	assert_int_equal(cm_send_sidr_rep(r.server, &reply), 0);
@@ -98,12 +90,11 @@ static void resolved(void **state)
 	nothing_sent();
 }
 
-static void refused(void **state)
+TEST(refused)
 {
 	struct resolution r = heard();
 	struct cm_sidr_reply reply = {.status = CM_SIDR_REJECTED, .qpn = QPN_B, .qkey = 1};
 
-	(void)state;
 	assert_int_equal(cm_send_sidr_rep(r.server, &reply), 0);
 	assert_int_equal(world.sent[0].message.sidr_rep.qpn, 0);
 	assert_int_equal(world.sent[0].message.sidr_rep.qkey, 0);
@@ -113,12 +104,11 @@ static void refused(void **state)
 	nothing_sent();
 }
 
-static void no_listener(void **state)
+TEST(no_listener)
 {
 	struct resolution r = {.client = make(A, client)};
 	struct cm_sidr_request request = a_sidr_request();
 
-	(void)state;
 	assert_int_equal(cm_send_sidr_req(r.client, &request), 0);
 	pass(CM_SIDR_REQ);
 	pass(CM_SIDR_REP);
@@ -126,12 +116,11 @@ static void no_listener(void **state)
 	end(&r);
 }
 
-static void listener_drops_and_rejects(void **state)
+TEST(listener_drops_and_rejects)
 {
 	struct resolution r = asked();
 	struct sent sent = *take_sent(CM_SIDR_REQ);
 
-	(void)state;
 	world.hosts[B].verdict = CM_DROP;
 	world_deliver(&sent);
 	take_event(listener, CM_EVENT_REQUEST, 0);
@@ -144,11 +133,10 @@ static void listener_drops_and_rejects(void **state)
 	end(&r);
 }
 
-static void destroyed_unanswered(void **state)
+TEST(destroyed_unanswered)
 {
 	struct resolution r = heard();
 
-	(void)state;
 	cm_id_destroy(r.server);
 	r.server = NULL;
 	pass(CM_SIDR_REP);
@@ -157,12 +145,11 @@ static void destroyed_unanswered(void **state)
 	nothing_sent();
 }
 
-static void asked_twice(void **state)
+TEST(asked_twice)
 {
 	struct resolution r = asked();
 	struct sent sent = *take_sent(CM_SIDR_REQ);
 
-	(void)state;
 	world_deliver(&sent);
 	r.server = take_event(listener, CM_EVENT_REQUEST, 0)->child;
 	world_deliver(&sent);
@@ -184,13 +171,12 @@ static void asked_twice(void **state)
 	end(&r);
 }
 
-static void wrong_states(void **state)
+TEST(wrong_states)
 {
 	struct resolution r = heard();
 	struct cm_sidr_request request = a_sidr_request();
 	struct cm_sidr_reply reply = {.qpn = QPN_B};
 
-	(void)state;
 	assert_int_equal(cm_send_sidr_req(r.client, &request), -EINVAL);
 	assert_int_equal(cm_send_sidr_rep(r.client, &reply), -EINVAL);
 	assert_int_equal(cm_send_rej(r.server, 28, nothing, nothing), -EINVAL);
@@ -203,16 +189,5 @@ static void wrong_states(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(sidr_req_has, world_open, world_close),
-		cmocka_unit_test_setup_teardown(resolved, world_open, world_close),
-		cmocka_unit_test_setup_teardown(refused, world_open, world_close),
-		cmocka_unit_test_setup_teardown(no_listener, world_open, world_close),
-		cmocka_unit_test_setup_teardown(listener_drops_and_rejects, world_open, world_close),
-		cmocka_unit_test_setup_teardown(destroyed_unanswered, world_open, world_close),
-		cmocka_unit_test_setup_teardown(asked_twice, world_open, world_close),
-		cmocka_unit_test_setup_teardown(wrong_states, world_open, world_close),
-	};
-
-	return _cmocka_run_group_tests("cm_sidr", tests, sizeof(tests) / sizeof(tests[0]), NULL, NULL);
+	return run_cases(.setup = world_open, .teardown = world_close);
 }

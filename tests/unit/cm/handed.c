@@ -3,11 +3,7 @@
  * Records that the process with the RoCE port keeps about connections of other processes of its host, to notify the
  * peers when one of these ends. The test replaces gsi_send().
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "test_case.h"
 
 #include "core/limits.h"
 #include "../support/device_fixture.h"
@@ -79,9 +75,8 @@ static void expect_one(uint32_t peer_qpn)
 	assert_int_equal(end_process(PROCESS), 0);
 }
 
-static void test_peer_is_notified(void **state)
+TEST(test_peer_is_notified)
 {
-	(void)state;
 	note_request(2, PEER_ID, PEER_QPN);
 	assert_int_equal(end_process(PROCESS), 0);
 	note_ready(2, PEER_ID, OWN_ID);
@@ -89,9 +84,8 @@ static void test_peer_is_notified(void **state)
 	expect_one(PEER_QPN);
 }
 
-static void test_request_that_comes_twice(void **state)
+TEST(test_request_that_comes_twice)
 {
-	(void)state;
 	note_request(2, PEER_ID, PEER_QPN);
 	note_ready(2, PEER_ID, OWN_ID);
 	note_request(2, PEER_ID, PEER_QPN);
@@ -106,9 +100,8 @@ static void test_request_that_comes_twice(void **state)
 }
 
 /* Requests that this host rejected, or that were abandoned, make room for others. */
-static void test_requests_without_end(void **state)
+TEST(test_requests_without_end)
 {
-	(void)state;
 	for (uint32_t i = 0; i < 3 * LIMIT_CM_HANDED; i++)
 		note_request(3, i, 7);
 	note_request(6, PEER_ID, PEER_QPN);
@@ -119,9 +112,8 @@ static void test_requests_without_end(void **state)
 }
 
 /* Connections are not dropped to make room for requests. */
-static void test_connections_stay(void **state)
+TEST(test_connections_stay)
 {
-	(void)state;
 	for (uint32_t i = 0; i < 2 * LIMIT_CM_HANDED; i++) {
 		note_request(5, i, 7);
 		note_ready(5, i, OWN_ID + 1 + i % 1000);
@@ -145,14 +137,7 @@ static int free_table(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(test_peer_is_notified, make_table, free_table),
-		cmocka_unit_test_setup_teardown(test_request_that_comes_twice, make_table, free_table),
-		cmocka_unit_test_setup_teardown(test_requests_without_end, make_table, free_table),
-		cmocka_unit_test_setup_teardown(test_connections_stay, make_table, free_table),
-	};
-
 	setenv("SOFTHCA_GIDS", "loopback", 1);
 	assert_non_null(hca_device(0));
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return run_cases();
 }

@@ -1,10 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* copy_small(): it copies exactly the requested bytes, for every length around its bounds and at every alignment. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "test_case.h"
 
 #include "core/copy_small.h"
 
@@ -27,19 +23,11 @@ static void copy(uint32_t length, size_t to_at, size_t from_at)
 	}
 }
 
-static void test_lengths_and_alignments(void **state)
+TEST(test_lengths_and_alignments)
 {
-	(void)state;
 	for (uint32_t length = 0; length <= MOST; length++)
 		for (size_t at = 0; at < WORD; at++) {
 			copy(length, at, 0);
 			copy(length, 4, at);
 		}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {cmocka_unit_test(test_lengths_and_alignments)};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,18 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Descriptors in messages: as many as there is room for arrive, and the others are closed (unix(7)). */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "test_case.h"
 
 #include <dirent.h>
-#include <errno.h>
 #include <fcntl.h>
-#include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "core/descriptor_message.h"
 
@@ -73,9 +66,8 @@ static bool is_same_file(int one, int other)
 	       first.st_ino == second.st_ino;
 }
 
-static void test_room_for_all(void **state)
+TEST(test_room_for_all)
 {
-	(void)state;
 	for (unsigned int count = 1; count <= MOST; count++) {
 		struct descriptor_message received;
 		char bytes[sizeof(text)];
@@ -100,11 +92,10 @@ static void test_room_for_all(void **state)
 }
 
 /* An array of an odd number of descriptors leaves room for one more in the alignment of the control message. */
-static void test_more_than_there_is_room_for(void **state)
+TEST(test_more_than_there_is_room_for)
 {
 	unsigned int before = open_descriptors();
 
-	(void)state;
 	for (unsigned int room = 1; room < MOST; room++) {
 		struct descriptor_message received;
 		int descriptors[MOST];
@@ -122,13 +113,12 @@ static void test_more_than_there_is_room_for(void **state)
 	}
 }
 
-static void test_no_descriptors(void **state)
+TEST(test_no_descriptors)
 {
 	struct descriptor_message received;
 	char bytes[sizeof(text)];
 	int descriptors[2];
 
-	(void)state;
 	assert_int_equal(send(ends[0], text, sizeof(text), 0), sizeof(text));
 	received = descriptor_message_receive(ends[1], bytes, sizeof(bytes), descriptors, 2, 0);
 	assert_int_equal(received.length, sizeof(text));
@@ -137,13 +127,12 @@ static void test_no_descriptors(void **state)
 	assert_int_equal(descriptors[1], -1);
 }
 
-static void test_errors(void **state)
+TEST(test_errors)
 {
 	struct descriptor_message received;
 	int descriptor = pipes[0][0], other;
 	char bytes[sizeof(text)];
 
-	(void)state;
 	received = descriptor_message_receive(ends[1], bytes, sizeof(bytes), &other, 1, MSG_DONTWAIT);
 	assert_int_equal(received.length, -EAGAIN);
 	assert_int_equal(received.count, 0);
@@ -155,12 +144,5 @@ static void test_errors(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(test_room_for_all, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_more_than_there_is_room_for, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_no_descriptors, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_errors, setup, teardown),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return run_cases(.setup = setup, .teardown = teardown);
 }

@@ -6,15 +6,10 @@
 #include <pthread.h>
 #include <sched.h>
 #include <semaphore.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
+#include "test_case.h"
+
 #include <sys/wait.h>
 #include <time.h>
-#include <unistd.h>
-#include <cmocka.h>
 
 #include "core/epoch.h"
 
@@ -76,12 +71,11 @@ static void finish(struct reader *reader)
 	pthread_join(reader->thread, NULL);
 }
 
-static void sections_before_and_after(void **state)
+TEST(sections_before_and_after)
 {
 	struct reader early, late;
 	uint64_t stamp;
 
-	(void)state;
 	start(&early);
 	start(&late);
 	order(&early, ENTER);
@@ -100,11 +94,10 @@ static void sections_before_and_after(void **state)
 	finish(&late);
 }
 
-static void stamps_grow(void **state)
+TEST(stamps_grow)
 {
 	uint64_t before = epoch_retire();
 
-	(void)state;
 	for (int i = 0; i < 1000; i++) {
 		uint64_t stamp = epoch_retire();
 
@@ -113,12 +106,11 @@ static void stamps_grow(void **state)
 	}
 }
 
-static void sections_nest(void **state)
+TEST(sections_nest)
 {
 	struct reader reader;
 	uint64_t stamp;
 
-	(void)state;
 	start(&reader);
 	order(&reader, ENTER);
 	stamp = epoch_retire();
@@ -139,11 +131,10 @@ static void sections_nest(void **state)
 	finish(&reader);
 }
 
-static void own_section_does_not_count(void **state)
+TEST(own_section_does_not_count)
 {
 	uint64_t stamp;
 
-	(void)state;
 	epoch_enter();
 	stamp = epoch_retire();
 	assert_true(epoch_passed(stamp));
@@ -163,13 +154,12 @@ static void *synchronize(void *argument)
 	return NULL;
 }
 
-static void synchronize_waits(void **state)
+TEST(synchronize_waits)
 {
 	const struct timespec moment = {.tv_nsec = 20000000};
 	struct reader reader;
 	pthread_t waiter;
 
-	(void)state;
 	begun = synchronized = 0;
 	start(&reader);
 	order(&reader, ENTER);
@@ -190,9 +180,8 @@ static void synchronize_waits(void **state)
 }
 
 /* Threads start and end; their slots are reused, without the section of the former thread. */
-static void slots_are_used_again(void **state)
+TEST(slots_are_used_again)
 {
-	(void)state;
 	for (int i = 0; i < 200; i++) {
 		struct reader reader;
 		uint64_t stamp;
@@ -207,14 +196,13 @@ static void slots_are_used_again(void **state)
 	}
 }
 
-static void section_of_another_thread_in_a_child(void **state)
+TEST(section_of_another_thread_in_a_child)
 {
 	struct reader reader;
 	uint64_t stamp;
 	pid_t child;
 	int status;
 
-	(void)state;
 	start(&reader);
 	order(&reader, ENTER);
 	epoch_enter(); /* this thread continues in the child, inside its section */
@@ -276,11 +264,10 @@ static int *new_object(void)
 }
 
 /* An unpublished object is not freed before its last reader has released it. */
-static void nothing_is_freed_too_early(void **state)
+TEST(nothing_is_freed_too_early)
 {
 	pthread_t threads[READERS];
 
-	(void)state;
 	stop = wrong = 0;
 	published = new_object();
 	for (int i = 0; i < READERS; i++)
@@ -308,13 +295,12 @@ static void nothing_is_freed_too_early(void **state)
 }
 
 /* More threads than there have ever been slots. */
-static void slots_without_memory(void **state)
+TEST(slots_without_memory)
 {
 	enum { THREADS = 16 };
 	struct reader readers[THREADS];
 	uint64_t stamp;
 
-	(void)state;
 	__atomic_store_n(&no_memory, 1, __ATOMIC_RELEASE);
 	for (int i = 0; i < THREADS; i++) {
 		start(&readers[i]);
@@ -386,9 +372,8 @@ static int use_all_keys(void)
 }
 
 /* Runs first: the key is made with the first slot. */
-static void no_key_is_left(void **state)
+TEST(no_key_is_left)
 {
-	(void)state;
 	in_a_child(use_all_keys);
 }
 
@@ -417,27 +402,7 @@ static int use_all_slots(void)
 	return epoch_passed(epoch_retire()) ? 2 : 0;
 }
 
-static void more_threads_than_slots(void **state)
+TEST(more_threads_than_slots)
 {
-	(void)state;
 	in_a_child(use_all_slots);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(no_key_is_left),
-		cmocka_unit_test(more_threads_than_slots),
-		cmocka_unit_test(sections_before_and_after),
-		cmocka_unit_test(stamps_grow),
-		cmocka_unit_test(sections_nest),
-		cmocka_unit_test(own_section_does_not_count),
-		cmocka_unit_test(synchronize_waits),
-		cmocka_unit_test(slots_are_used_again),
-		cmocka_unit_test(section_of_another_thread_in_a_child),
-		cmocka_unit_test(nothing_is_freed_too_early),
-		cmocka_unit_test(slots_without_memory),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

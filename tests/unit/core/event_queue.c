@@ -2,20 +2,13 @@
 /*
  * core/event_queue: order, the descriptor as programs see it (poll, O_NONBLOCK), purging during concurrent reads.
  */
-#include <errno.h>
+#include "test_case.h"
+
 #include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
-#include <unistd.h>
-#include <cmocka.h>
 
 #include "core/event_queue.h"
 
@@ -76,7 +69,7 @@ static void expect_nothing(struct event_queue *queue)
 	assert_int_equal(event_queue_take(queue, &type, &object), -EAGAIN);
 }
 
-static void takes_in_the_order_of_raising(void **state)
+TEST(takes_in_the_order_of_raising)
 {
 	struct event_source a = {.type = 1, .object = "a"}, b = {.type = 2, .object = "b"};
 
@@ -94,7 +87,7 @@ static void takes_in_the_order_of_raising(void **state)
 }
 
 /* A source that raises repeatedly does not delay the others. */
-static void sources_take_turns(void **state)
+TEST(sources_take_turns)
 {
 	struct event_source busy = {.type = 1, .object = "busy"}, quiet = {.type = 2, .object = "quiet"};
 
@@ -109,7 +102,7 @@ static void sources_take_turns(void **state)
 	expect_nothing(*state);
 }
 
-static void purge_removes_unpolled_cqes(void **state)
+TEST(purge_removes_unpolled_cqes)
 {
 	struct event_source a = {.type = 1, .object = "a"}, b = {.type = 2, .object = "b"}, c = {.type = 3};
 
@@ -131,7 +124,7 @@ static void purge_removes_unpolled_cqes(void **state)
 }
 
 /* A purge of the last source in the list must leave the end of the list valid. */
-static void purge_of_the_last_keeps_the_list_intact(void **state)
+TEST(purge_of_the_last_keeps_the_list_intact)
 {
 	struct event_source a = {.type = 1}, b = {.type = 2}, c = {.type = 3};
 
@@ -151,7 +144,7 @@ static void purge_of_the_last_keeps_the_list_intact(void **state)
  * A thread has read the descriptor, but its event is purged before it takes it. It must not take the next event
  * instead, which would leave the descriptor readable forever.
  */
-static void event_purged_in_the_hands_of_a_taker(void **state)
+TEST(event_purged_in_the_hands_of_a_taker)
 {
 	struct event_queue *queue = *state;
 	struct event_source a = {.type = 1}, b = {.type = 2};
@@ -194,13 +187,12 @@ static void *taker(void *argument)
 /*
  * Every event is taken or purged exactly once; at the end no thread is left waiting and none is woken without an event.
  */
-static void takers_and_purges_at_once(void **state)
+TEST_WITH(takers_and_purges_at_once, NULL, NULL)
 {
 	struct crowd crowd = {.source = {{.type = 1}, {.type = 2}}};
 	struct event_source stop = {.type = 0};
 	pthread_t threads[TAKERS];
 
-	(void)state;
 	assert_int_equal(event_queue_init(&crowd.queue), 0);
 	crowd.queue.taken = count_taken;
 	taken_count = 0;
@@ -224,7 +216,7 @@ static void takers_and_purges_at_once(void **state)
 }
 
 /* A pending event is not queued a second time; once taken, it can be queued again. */
-static void once(void **state)
+TEST(once)
 {
 	struct event_source a = {.type = 1, .object = "a"}, b = {.type = 2, .object = "b"};
 
@@ -248,12 +240,11 @@ static void keep(struct event_queue *queue, const struct event_source *source)
 	relayed = source;
 }
 
-static void relay_lists_nothing(void **state)
+TEST_WITH(relay_lists_nothing, NULL, NULL)
 {
 	struct event_source a = {.type = 1, .object = "a"};
 	struct event_queue relay;
 
-	(void)state;
 	event_queue_init_relay(&relay, keep);
 	event_queue_raise(&relay, &a);
 	assert_ptr_equal(relayed, &a);
@@ -276,7 +267,7 @@ ssize_t preadv2(int fd, const struct iovec *list, int count, off_t offset, int f
 	return -1;
 }
 
-static void purge_without_preadv2(void **state)
+TEST(purge_without_preadv2)
 {
 	static const int errors[] = {EOPNOTSUPP, ENOSYS, EPERM};
 	struct event_source a = {.type = 1, .object = "a"}, b = {.type = 2, .object = "b"};
@@ -295,17 +286,5 @@ static void purge_without_preadv2(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(takes_in_the_order_of_raising, queue_setup, queue_teardown),
-		cmocka_unit_test_setup_teardown(sources_take_turns, queue_setup, queue_teardown),
-		cmocka_unit_test_setup_teardown(purge_removes_unpolled_cqes, queue_setup, queue_teardown),
-		cmocka_unit_test_setup_teardown(purge_of_the_last_keeps_the_list_intact, queue_setup, queue_teardown),
-		cmocka_unit_test_setup_teardown(event_purged_in_the_hands_of_a_taker, queue_setup, queue_teardown),
-		cmocka_unit_test(takers_and_purges_at_once),
-		cmocka_unit_test_setup_teardown(purge_without_preadv2, queue_setup, queue_teardown),
-		cmocka_unit_test_setup_teardown(once, queue_setup, queue_teardown),
-		cmocka_unit_test(relay_lists_nothing),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return run_cases(.setup = queue_setup, .teardown = queue_teardown);
 }

@@ -4,18 +4,11 @@
  * installed. And the timeline, which repairs a fault: its file may be truncated while the process writes to it. Each
  * case is a process of its own.
  */
-#include <setjmp.h>
+#include "test_case.h"
+
 #include <signal.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
-#include <unistd.h>
-#include <cmocka.h>
 
 #include "core/fault_signal.h"
 #include "core/settings.h"
@@ -175,32 +168,28 @@ static void fault_on_small_stack(void)
 	*page = 1;
 }
 
-static void test_program_goes_first(void **state)
+TEST(test_program_goes_first)
 {
-	(void)state;
 	expect_exit(fault_with_handler, RIGHT);
 	expect_exit(fault_with_simple_handler, RIGHT);
 	expect_exit(sent_to_handler, RIGHT);
 	expect_signal(sent_twice, SIGSEGV);
 }
 
-static void test_process_ends(void **state)
+TEST(test_process_ends)
 {
-	(void)state;
 	expect_signal(fault_without_handler, SIGSEGV);
 	expect_signal(fault_beyond_file, SIGBUS);
 	expect_signal(sent_without_handler, SIGSEGV);
 }
 
-static void test_repair(void **state)
+TEST(test_repair)
 {
-	(void)state;
 	expect_exit(fault_is_repaired, RIGHT);
 }
 
-static void test_stack(void **state)
+TEST(test_stack)
 {
-	(void)state;
 	expect_exit(fault_on_small_stack, RIGHT);
 }
 
@@ -236,21 +225,7 @@ static void record_into_cut_file(void)
 	_exit(RIGHT);
 }
 
-static void test_cut_timeline(void **state)
+TEST(test_cut_timeline)
 {
-	(void)state;
 	expect_exit(record_into_cut_file, RIGHT);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_program_goes_first),
-		cmocka_unit_test(test_process_ends),
-		cmocka_unit_test(test_repair),
-		cmocka_unit_test(test_stack),
-		cmocka_unit_test(test_cut_timeline),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -3,19 +3,14 @@
  * System calls that are made only while a word has a value (src/core/guarded_call.h). A tracer stops the thread after
  * each instruction, to check that a thread preempted between the check and the call checks again.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-#include <errno.h>
+#include "test_case.h"
+
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/ptrace.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 #include "core/guarded_call.h"
 
@@ -54,9 +49,8 @@ static int finish(void **state)
 	return 0;
 }
 
-static void test_calls(void **state)
+TEST(test_calls)
 {
-	(void)state;
 	assert_int_equal(call(7), 1);
 	assert_int_equal(bytes_in_pipe(), 1);
 	close(pipes[0]);
@@ -67,7 +61,7 @@ static void test_calls(void **state)
 }
 
 /* All five arguments are in the registers that the kernel reads. */
-static void test_arguments(void **state)
+TEST(test_arguments)
 {
 	int file = memfd_create("test", MFD_CLOEXEC);
 	const long at_5[5] = {file, (long)(uintptr_t) "xyz", 3, 5, 0};
@@ -76,7 +70,6 @@ static void test_arguments(void **state)
 			       1 << 20};
 	char bytes[9] = "";
 
-	(void)state;
 	assert_true(file >= 0);
 	assert_int_equal(guarded_call(&word, 7, SYS_pwrite64, at_5), 3);
 	assert_int_equal(pread(file, bytes, sizeof(bytes), 0), 8);
@@ -109,9 +102,8 @@ static int single_step(void)
 	return WEXITSTATUS(status);
 }
 
-static void test_looks_again(void **state)
+TEST(test_looks_again)
 {
-	(void)state;
 	assert_int_equal(single_step(), 3);
 	close(pipes[1]);
 	pipes[1] = -1;
@@ -120,11 +112,5 @@ static void test_looks_again(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(test_calls, begin, finish),
-		cmocka_unit_test_setup_teardown(test_arguments, begin, finish),
-		cmocka_unit_test_setup_teardown(test_looks_again, begin, finish),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return run_cases(.setup = begin, .teardown = finish);
 }

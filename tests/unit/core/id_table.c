@@ -1,13 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* core/id_table: which numbers are allocated, when they are reused, and what they refer to. */
-#include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-#include <cmocka.h>
+#include "test_case.h"
 
 #include "core/id_table.h"
 
@@ -46,12 +39,11 @@ static void expect_full(struct id_table *table)
 	assert_int_equal(index, 77);
 }
 
-static void numbers_in_order(void **state)
+TEST(numbers_in_order)
 {
 	/* Across the boundary between two leaves. */
 	struct id_table *table = new_table(ID_LEAF_SIZE - 5, ID_LEAF_SIZE + 5);
 
-	(void)state;
 	for (uint32_t i = 0; i < 10; i++)
 		assert_int_equal(take(table), ID_LEAF_SIZE - 5 + i);
 	expect_full(table);
@@ -59,7 +51,7 @@ static void numbers_in_order(void **state)
 }
 
 /* Visits every entry once: from some number to the end of the range, then from its beginning to that number. */
-static void beginning_anywhere(void **state)
+TEST(beginning_anywhere)
 {
 	for (uint32_t begin = ID_LEAF_SIZE - 5; begin < ID_LEAF_SIZE + 5; begin++) {
 		struct id_table *table = new_table(ID_LEAF_SIZE - 5, ID_LEAF_SIZE + 5);
@@ -70,15 +62,13 @@ static void beginning_anywhere(void **state)
 		expect_full(table);
 		free_table(table);
 	}
-	(void)state;
 }
 
-static void lookups_of_a_number(void **state)
+TEST(lookups_of_a_number)
 {
 	struct id_table *table = new_table(16, 1000);
 	uint32_t index = take(table), other = take(table);
 
-	(void)state;
 	assert_null(id_table_find(table, index));
 	assert_true(id_table_is_reserved(table, index));
 	assert_false(id_table_was_used(table, 900));
@@ -106,14 +96,13 @@ static void lookups_of_a_number(void **state)
 	free_table(table);
 }
 
-static void numbers_that_were_never_given(void **state)
+TEST(numbers_that_were_never_given)
 {
 	static const uint32_t never[] = {
 		0, 1, 15, 17, 4096, 0xffffff, 0x1000000, 0x1000010, 0xffffffff, 0x80000010, 1u << ID_BITS | 16};
 	struct id_table *table = new_table(16, 1u << ID_BITS);
 	uint32_t index = take(table);
 
-	(void)state;
 	id_table_publish(table, index, &objects[0]);
 	for (size_t i = 0; i < sizeof(never) / sizeof(never[0]); i++) {
 		assert_null(id_table_find(table, never[i]));
@@ -123,11 +112,10 @@ static void numbers_that_were_never_given(void **state)
 }
 
 /* The last numbers: 24 bits. */
-static void last_numbers(void **state)
+TEST(last_numbers)
 {
 	struct id_table *table = new_table((1u << ID_BITS) - 3, 1u << ID_BITS);
 
-	(void)state;
 	for (uint32_t i = 0; i < 3; i++)
 		id_table_publish(table, take(table), &objects[i]);
 	expect_full(table);
@@ -142,12 +130,11 @@ static void last_numbers(void **state)
 }
 
 /* A full table reuses freed numbers, the longest free one first. */
-static void first_back_first_out(void **state)
+TEST(first_back_first_out)
 {
 	static const uint32_t order[] = {7, 3, 9, 1, 8};
 	struct id_table *table = new_table(1, 11);
 
-	(void)state;
 	for (uint32_t i = 1; i <= 10; i++)
 		assert_int_equal(take(table), i);
 	for (int round = 0; round < 3; round++) {
@@ -164,12 +151,11 @@ static void first_back_first_out(void **state)
  * While unused numbers are left, a freed number is not reused until many others have been freed, so a stale number
  * refers to nothing.
  */
-static void stale_numbers_stay_stale(void **state)
+TEST(stale_numbers_stay_stale)
 {
 	struct id_table *table = new_table(16, 1u << ID_BITS);
 	uint32_t first = take(table), pause = 0;
 
-	(void)state;
 	id_table_release(table, first);
 	/* Create and destroy, repeatedly. */
 	for (uint32_t index = take(table); index != first; index = take(table)) {
@@ -188,7 +174,7 @@ static void stale_numbers_stay_stale(void **state)
 }
 
 /* Against an array: no number is allocated twice, none is lost, and each refers to its own object. */
-static void at_random(void **state)
+TEST(at_random)
 {
 	enum { LIMIT = 300, STEPS = 100000 };
 	static void *held[LIMIT];
@@ -196,7 +182,6 @@ static void at_random(void **state)
 	uint64_t random = 1;
 	uint32_t count = 0;
 
-	(void)state;
 	memset(held, 0, sizeof(held));
 	for (int step = 0; step < STEPS; step++) {
 		uint32_t index;
@@ -264,11 +249,10 @@ static struct id_table *new_table_from_source(uint32_t rest)
 	return table;
 }
 
-static void one_range_after_the_other(void **state)
+TEST(one_range_after_the_other)
 {
 	struct id_table *table = new_table_from_source(100);
 
-	(void)state;
 	/* No range is requested before it is needed. */
 	assert_int_equal(asked, 0);
 	assert_false(id_table_is_reserved(table, 50));
@@ -292,11 +276,10 @@ static void one_range_after_the_other(void **state)
 }
 
 /* No range is requested while enough freed numbers are left. */
-static void resting_before_more(void **state)
+TEST(resting_before_more)
 {
 	struct id_table *table = new_table_from_source(4);
 
-	(void)state;
 	for (uint32_t i = 0; i < 10; i++)
 		take(table);
 	for (uint32_t i = 0; i < 4; i++)
@@ -311,12 +294,11 @@ static void resting_before_more(void **state)
 	free_table(table);
 }
 
-static void ranges_of_the_parent(void **state)
+TEST(ranges_of_the_parent)
 {
 	struct id_table *table = new_table_from_source(1);
 	uint32_t published = take(table), free = take(table), reserved = take(table);
 
-	(void)state;
 	id_table_publish(table, published, &objects[3]);
 	id_table_release(table, free);
 	id_table_after_fork(table);
@@ -343,11 +325,10 @@ static void ranges_of_the_parent(void **state)
 }
 
 /* A table without a source continues unchanged. */
-static void a_child_and_numbers_of_its_own(void **state)
+TEST(a_child_and_numbers_of_its_own)
 {
 	struct id_table *table = new_table(5, 8);
 
-	(void)state;
 	assert_int_equal(take(table), 5);
 	id_table_after_fork(table);
 	assert_int_equal(take(table), 6);
@@ -355,24 +336,4 @@ static void a_child_and_numbers_of_its_own(void **state)
 	assert_int_equal(take(table), 7);
 	assert_int_equal(take(table), 5);
 	free_table(table);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(numbers_in_order),
-		cmocka_unit_test(beginning_anywhere),
-		cmocka_unit_test(lookups_of_a_number),
-		cmocka_unit_test(numbers_that_were_never_given),
-		cmocka_unit_test(last_numbers),
-		cmocka_unit_test(first_back_first_out),
-		cmocka_unit_test(stale_numbers_stay_stale),
-		cmocka_unit_test(at_random),
-		cmocka_unit_test(one_range_after_the_other),
-		cmocka_unit_test(resting_before_more),
-		cmocka_unit_test(ranges_of_the_parent),
-		cmocka_unit_test(a_child_and_numbers_of_its_own),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,15 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* core/lock_order, compiled with its check: which lock orders abort the process. Wrong orders are tried in a child. */
-#include <setjmp.h>
+#include "test_case.h"
+
 #include <signal.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
-#include <unistd.h>
-#include <cmocka.h>
 
 #include "core/lock.h"
 
@@ -98,36 +93,27 @@ static void leave_out_of_order(int outer, int inner)
 	queue_lock(&second[inner]);
 }
 
-static void test_waiting_needs_a_later_level(void **state)
+TEST(test_waiting_needs_a_later_level)
 {
-	(void)state;
 	for (int outer = 0; outer < LOCK_LEVELS; outer++)
 		for (int inner = 0; inner < LOCK_LEVELS; inner++)
 			assert_int_equal(aborts(nest, outer, inner), inner <= outer);
 }
 
-static void test_released_locks_do_not_count(void **state)
+TEST(test_released_locks_do_not_count)
 {
-	(void)state;
 	assert_false(aborts(nest_after_letting_go, LOCK_LEVEL_CQ, LOCK_LEVEL_QP));
 	assert_false(aborts(nest_in_what_the_program_holds, LOCK_LEVEL_USER_CQ, LOCK_LEVEL_SEND_QUEUE));
 	assert_true(aborts(leave_out_of_order, LOCK_LEVEL_QP, LOCK_LEVEL_QP));
 }
 
-static void test_trylock_does_not_wait(void **state)
+TEST(test_trylock_does_not_wait)
 {
-	(void)state;
 	assert_false(aborts(nest_by_trying, LOCK_LEVEL_QP, LOCK_LEVEL_QP));
 	assert_true(aborts(nest_below_a_tried_one, LOCK_LEVEL_CQ, LOCK_LEVEL_QP));
 }
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_waiting_needs_a_later_level),
-		cmocka_unit_test(test_released_locks_do_not_count),
-		cmocka_unit_test(test_trylock_does_not_wait),
-	};
-
-	return cmocka_run_group_tests_name("lock_order", tests, make, NULL);
+	return run_cases(.group_setup = make);
 }

@@ -1,11 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Settings: which values are accepted, which are rejected and with what message, and the reported origin of a value. */
-#include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdlib.h>
-#include <string.h>
-#include <cmocka.h>
+#include "test_case.h"
 
 #include "core/settings.h"
 
@@ -28,9 +23,8 @@ static int set(enum setting setting, const char *text)
 	return setting_parse(&settings, setting, text, ORIGIN_OPTION, error, sizeof(error));
 }
 
-static void defaults(void **state)
+TEST(defaults)
 {
-	(void)state;
 	assert_int_equal(settings.profile, PROFILE_MAN);
 	assert_int_equal(settings.devices, 1);
 	assert_string_equal(settings.device_name, "mlx5_");
@@ -44,12 +38,11 @@ static void defaults(void **state)
 }
 
 /* The text of each default, which the documents print, must parse to the default value. */
-static void default_texts_are_the_defaults(void **state)
+TEST(default_texts_are_the_defaults)
 {
 	struct settings parsed;
 	char text[4096];
 
-	(void)state;
 	memset(&parsed, 0x5a, sizeof(parsed));
 	for (int i = 0; i < SETTING_COUNT; i++) {
 		const char *fallback = setting_info(i)->fallback;
@@ -62,9 +55,8 @@ static void default_texts_are_the_defaults(void **state)
 	}
 }
 
-static void choices(void **state)
+TEST(choices)
 {
-	(void)state;
 	assert_int_equal(set(SETTING_PROFILE, "connectx"), 0);
 	assert_int_equal(settings.profile, PROFILE_CONNECTX);
 	assert_int_equal(settings.origin[SETTING_PROFILE], ORIGIN_OPTION);
@@ -80,12 +72,11 @@ static void choices(void **state)
 	assert_int_equal(settings.gids, GIDS_LOOPBACK);
 }
 
-static void numbers(void **state)
+TEST(numbers)
 {
 	static const char *const refused[] = {
 		"", "0", "17", "-1", " 1", "1 ", "+1", "1x", "0x", "a", "1.", "0x1g", "18446744073709551617"};
 
-	(void)state;
 	assert_int_equal(set(SETTING_DEVICES, "16"), 0);
 	assert_int_equal(settings.devices, 16);
 	assert_int_equal(set(SETTING_DEVICES, "0x3"), 0);
@@ -104,9 +95,8 @@ static void numbers(void **state)
 	assert_true(settings.seed == 10);
 }
 
-static void powers_of_two(void **state)
+TEST(powers_of_two)
 {
-	(void)state;
 	assert_int_equal(set(SETTING_MTU, "1024"), 0);
 	assert_int_equal(settings.mtu, 1024);
 	assert_int_equal(set(SETTING_MTU, "256"), 0);
@@ -119,11 +109,10 @@ static void powers_of_two(void **state)
 	assert_int_equal(settings.mtu, 0);
 }
 
-static void texts(void **state)
+TEST(texts)
 {
 	char path[4097];
 
-	(void)state;
 	assert_int_equal(set(SETTING_DEVICE_NAME, "rocep1s0-"), 0);
 	assert_string_equal(settings.device_name, "rocep1s0-");
 	assert_int_equal(set(SETTING_DEVICE_NAME, "1234567890123456789012345678901"), 0);
@@ -143,9 +132,8 @@ static void texts(void **state)
 }
 
 /* One line that names the variable, the value and the allowed values. */
-static void refusals_name_the_allowed_values(void **state)
+TEST(refusals_name_the_allowed_values)
 {
-	(void)state;
 	assert_int_equal(set(SETTING_PROFILE, "hardware"), -EINVAL);
 	assert_string_equal(error, "SOFTHCA_PROFILE: bad value \"hardware\" (expected: man, connectx)");
 	assert_int_equal(settings.origin[SETTING_PROFILE], ORIGIN_DEFAULT);
@@ -156,20 +144,18 @@ static void refusals_name_the_allowed_values(void **state)
 }
 
 /* For any contents of the environment, the message stays one line of printable text. */
-static void refusals_stay_one_line(void **state)
+TEST(refusals_stay_one_line)
 {
 	char tiny[8];
 
-	(void)state;
 	assert_int_equal(set(SETTING_PROFILE, "a\nb\x1b[31m"), -EINVAL);
 	assert_string_equal(error, "SOFTHCA_PROFILE: bad value \"a?b?[31m\" (expected: man, connectx)");
 	assert_int_equal(setting_parse(&settings, SETTING_PROFILE, "x", ORIGIN_OPTION, tiny, sizeof(tiny)), -EINVAL);
 	assert_string_equal(tiny, "SOFTHCA");
 }
 
-static void environment_and_origin(void **state)
+TEST(environment_and_origin)
 {
-	(void)state;
 	assert_int_equal(setting_from_environment(&settings, SETTING_MTU, error, sizeof(error)), 0);
 	assert_int_equal(settings.origin[SETTING_MTU], ORIGIN_DEFAULT);
 
@@ -195,9 +181,8 @@ static void environment_and_origin(void **state)
 }
 
 /* Programs change the variables of the real libraries at run time. */
-static void variables_are_read_when_asked(void **state)
+TEST(variables_are_read_when_asked)
 {
-	(void)state;
 	unsetenv("MLX5_CQE_SIZE");
 	unsetenv("MLX_CQ_ALLOC_TYPE");
 	assert_null(variable_get(VARIABLE_MLX5_CQE_SIZE));
@@ -212,18 +197,5 @@ static void variables_are_read_when_asked(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup(defaults, setup),
-		cmocka_unit_test_setup(default_texts_are_the_defaults, setup),
-		cmocka_unit_test_setup(choices, setup),
-		cmocka_unit_test_setup(numbers, setup),
-		cmocka_unit_test_setup(powers_of_two, setup),
-		cmocka_unit_test_setup(texts, setup),
-		cmocka_unit_test_setup(refusals_name_the_allowed_values, setup),
-		cmocka_unit_test_setup(refusals_stay_one_line, setup),
-		cmocka_unit_test_setup(environment_and_origin, setup),
-		cmocka_unit_test_setup(variables_are_read_when_asked, setup),
-	};
-
-	return cmocka_run_group_tests_name("settings", tests, NULL, NULL);
+	return run_cases(.setup = setup);
 }

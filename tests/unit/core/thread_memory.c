@@ -3,14 +3,9 @@
  * Large variables of a thread (core/thread_memory.h): they do not overlap and are released in order, also when the
  * space is exhausted.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "test_case.h"
 
 #include <pthread.h>
-#include <string.h>
 
 #include "core/thread_memory.h"
 
@@ -45,25 +40,22 @@ static void nest(int depth)
 	holds(large, depth);
 }
 
-static void variables_nest(void **state)
+TEST(variables_nest)
 {
-	(void)state;
 	nest(2);
 	assert_int_equal(epoch_this_thread->memory_used, 0);
 }
 
-static void more_than_there_is(void **state)
+TEST(more_than_there_is)
 {
-	(void)state;
 	nest(6);
 	assert_int_equal(epoch_this_thread->memory_used, 0);
 }
 
-static void again(void **state)
+TEST(again)
 {
 	const void *first = NULL;
 
-	(void)state;
 	for (int i = 0; i < 100; i++) {
 		THREAD_VARIABLE(struct large, large);
 
@@ -80,27 +72,14 @@ static void *take_one(void *argument)
 	return NULL;
 }
 
-static void threads_have_their_own(void **state)
+TEST(threads_have_their_own)
 {
 	THREAD_VARIABLE(struct large, large);
 	const void *other = NULL;
 	pthread_t thread;
 
-	(void)state;
 	assert_int_equal(pthread_create(&thread, NULL, take_one, &other), 0);
 	assert_int_equal(pthread_join(thread, NULL), 0);
 	assert_non_null(other);
 	assert_ptr_not_equal(other, large);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(variables_nest),
-		cmocka_unit_test(more_than_there_is),
-		cmocka_unit_test(again),
-		cmocka_unit_test(threads_have_their_own),
-	};
-
-	return cmocka_run_group_tests_name("unit/thread_memory", tests, NULL, NULL);
 }

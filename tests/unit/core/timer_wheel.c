@@ -1,13 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* core/timer_wheel: random timers and times against a model that checks every timer; the cost of many timers. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
+#include "test_case.h"
+
 #include <time.h>
-#include <cmocka.h>
 
 #include "core/timer_wheel.h"
 
@@ -108,11 +103,10 @@ static void change(struct model *model)
 	}
 }
 
-static void random_timers(void **state)
+TEST(random_timers)
 {
 	struct model *model = calloc(1, sizeof(*model));
 
-	(void)state;
 	for (uint64_t seed = 1; seed <= 30; seed++) {
 		*model = (struct model){.now_ns = TICK_NS + (seed << (seed % 50)), .random = seed * 0x9e3779b97f4a7c15};
 		for (int round = 0; round < 2000; round++) {
@@ -134,13 +128,12 @@ static void random_timers(void **state)
 }
 
 /* Without removals the next time is exact: a thread that sleeps until then is not woken needlessly. */
-static void next_time(void **state)
+TEST(next_time)
 {
 	static const uint64_t delays_ns[] = {1, 1023, 1024, 10000, 655360000, UINT64_C(1) << 30, UINT64_C(1) << 45};
 	struct timer_wheel *wheel = calloc(1, sizeof(*wheel));
 	struct timer timer = {.link = NULL};
 
-	(void)state;
 	assert_null(wheel_take_due(wheel, 5000000));
 	for (size_t i = 0; i < sizeof(delays_ns) / sizeof(delays_ns[0]); i++) {
 		timer.deadline_ns = 5000000 + delays_ns[i];
@@ -165,7 +158,7 @@ static double processor_seconds(void)
 }
 
 /* 10^5 queue pairs with one timeout, each armed ten times: a sorted list takes minutes. */
-static void many_timers(void **state)
+TEST(many_timers)
 {
 	enum { MANY = 100000 };
 	struct timer_wheel *wheel = calloc(1, sizeof(*wheel));
@@ -173,7 +166,6 @@ static void many_timers(void **state)
 	uint64_t now_ns = 1000000000, fired = 0;
 	double start = processor_seconds();
 
-	(void)state;
 	for (int round = 0; round < 10; round++)
 		for (size_t i = 0; i < MANY; i++) {
 			now_ns += 300;
@@ -190,15 +182,4 @@ static void many_timers(void **state)
 	assert_true(processor_seconds() - start < 10);
 	free(timers);
 	free(wheel);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(random_timers),
-		cmocka_unit_test(next_time),
-		cmocka_unit_test(many_timers),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

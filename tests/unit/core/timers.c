@@ -4,14 +4,9 @@
  * fork.
  */
 #include <pthread.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
+#include "test_case.h"
+
 #include <sys/wait.h>
-#include <unistd.h>
-#include <cmocka.h>
 
 #include "hca/hca.h"
 #include "process/commands.h"
@@ -62,12 +57,11 @@ static void *arm_many(void *argument)
 	return NULL;
 }
 
-static void all_of_two_threads(void **state)
+TEST(all_of_two_threads)
 {
 	struct counted *many = calloc(2 * MANY, sizeof(*many));
 	pthread_t threads[2];
 
-	(void)state;
 	for (size_t i = 0; i < 2 * MANY; i++)
 		timer_init(&many[i].timer, count);
 	for (size_t i = 0; i < 2; i++)
@@ -85,11 +79,10 @@ static void all_of_two_threads(void **state)
 	free(many);
 }
 
-static void earlier_one_wakes(void **state)
+TEST(earlier_one_wakes)
 {
 	struct counted late = {.fired = 0}, soon = {.fired = 0};
 
-	(void)state;
 	timer_init(&late.timer, count);
 	timer_init(&soon.timer, count);
 	assert_int_equal(timer_arm(timers(), &late.timer, clock_now_ns() + 3600 * 1000 * MS), 0);
@@ -113,11 +106,10 @@ static void arm_again(struct timer *timer)
 		timer_arm(timers(), timer, clock_now_ns() + MS / 10);
 }
 
-static void armed_by_its_function(void **state)
+TEST(armed_by_its_function)
 {
 	struct counted counted = {.fired = 0};
 
-	(void)state;
 	timer_init(&counted.timer, arm_again);
 	assert_int_equal(timer_arm(timers(), &counted.timer, 0), 0);
 	assert_true(fires_within(&counted, 100, LONG_MS));
@@ -134,11 +126,10 @@ static void take_time(struct timer *timer)
 	count(timer);
 }
 
-static void cancel_waits(void **state)
+TEST(cancel_waits)
 {
 	struct counted counted = {.fired = 0};
 
-	(void)state;
 	timer_init(&counted.timer, take_time);
 	assert_int_equal(timer_arm(timers(), &counted.timer, 0), 0);
 	while (!__atomic_load_n(&counted.early, __ATOMIC_ACQUIRE))
@@ -164,13 +155,12 @@ static int child(struct counted *inherited)
 	return 0;
 }
 
-static void forked_child(void **state)
+TEST(forked_child)
 {
 	struct counted counted = {.fired = 0};
 	int status;
 	pid_t pid;
 
-	(void)state;
 	timer_init(&counted.timer, count);
 	assert_int_equal(timer_arm(timers(), &counted.timer, clock_now_ns() + 30 * MS), 0);
 	pid = fork();
@@ -180,15 +170,4 @@ static void forked_child(void **state)
 	assert_true(WIFEXITED(status));
 	assert_int_equal(WEXITSTATUS(status), 0);
 	assert_true(fires_within(&counted, 1, LONG_MS));
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(all_of_two_threads),    cmocka_unit_test(earlier_one_wakes),
-		cmocka_unit_test(armed_by_its_function), cmocka_unit_test(cancel_waits),
-		cmocka_unit_test(forked_child),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

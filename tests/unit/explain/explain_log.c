@@ -1,10 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* explain/explain, explain/limit: which records a device keeps, and how far strangers can influence them. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "test_case.h"
 
 #include "explain/limit.h"
 #include "hca/hca.h"
@@ -27,12 +23,11 @@ static uint64_t explain_strangers(uint32_t most)
 }
 
 /* A program finds the cause of its failed request, no matter what strangers send to its queue pairs meanwhile. */
-static void strangers_push_out_nothing(void **state)
+TEST(strangers_push_out_nothing)
 {
 	struct explain_record record = {.serial = 0};
 	uint64_t own = explain_own(), last = 0, count = 0;
 
-	(void)state;
 	for (int i = 0; i < FLOOD; i++)
 		last = explain_strangers(UINT32_MAX);
 	assert_int_equal(last, own + FLOOD);
@@ -46,12 +41,11 @@ static void strangers_push_out_nothing(void **state)
 }
 
 /* Nor can own records displace those of strangers; both kinds are returned in the order in which they were made. */
-static void order_of_both(void **state)
+TEST(order_of_both)
 {
 	struct explain_record record = {.serial = 0};
 	uint64_t strangers = explain_strangers(UINT32_MAX), first = explain_own(), between, last, count = 0;
 
-	(void)state;
 	for (int i = 2; i < KEPT; i++)
 		explain_own();
 	between = explain_strangers(UINT32_MAX);
@@ -68,14 +62,4 @@ static void order_of_both(void **state)
 	assert_true(explain_previous(hca_device(0), 0, first + 1, &record));
 	assert_int_equal(record.serial, strangers);
 	assert_false(explain_previous(hca_device(0), QPN ^ 1, 0, &record));
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(strangers_push_out_nothing),
-		cmocka_unit_test(order_of_both),
-	};
-
-	return cmocka_run_group_tests_name("unit/explain_log", tests, NULL, NULL);
 }

@@ -3,24 +3,16 @@
  * explain/output: writes to a blocked descriptor of any type do not wait, the flags that other processes share do not
  * change, and failures raise no signal. alarm(2) ends a test that would wait.
  */
-#include <errno.h>
+#include "test_case.h"
+
 #include <fcntl.h>
 #include <limits.h>
 #include <pthread.h>
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <termios.h>
-#include <unistd.h>
-#include <cmocka.h>
 
 #include "explain/output.h"
 
@@ -45,12 +37,11 @@ static int fill(int fd)
 	return lines;
 }
 
-static void full_pipe(void **state)
+TEST(full_pipe)
 {
 	char line[LINE_LENGTH], *many = calloc(1, PIPE_BUF);
 	int ends[2];
 
-	(void)state;
 	assert_int_equal(pipe(ends), 0);
 	assert_in_range(fill(ends[1]), 1000, 100000);
 	/* Reading frees whole pages. */
@@ -65,13 +56,12 @@ static void full_pipe(void **state)
 	free(many);
 }
 
-static void stopped_terminal(void **state)
+TEST(stopped_terminal)
 {
 	int terminal = posix_openpt(O_RDWR | O_NOCTTY), program;
 	struct termios raw;
 	char line[64];
 
-	(void)state;
 	assert_true(terminal >= 0);
 	assert_int_equal(grantpt(terminal) || unlockpt(terminal), 0);
 	program = open(ptsname(terminal), O_RDWR | O_NOCTTY);
@@ -92,12 +82,11 @@ static void stopped_terminal(void **state)
 	close(program);
 }
 
-static void sockets(void **state)
+TEST(sockets)
 {
 	static const int types[] = {SOCK_STREAM, SOCK_DGRAM, SOCK_SEQPACKET};
 	int ends[2];
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++) {
 		assert_int_equal(socketpair(AF_UNIX, types[i], 0, ends), 0);
 		fill(ends[1]);
@@ -107,12 +96,11 @@ static void sockets(void **state)
 	}
 }
 
-static void fifo_without_reader(void **state)
+TEST(fifo_without_reader)
 {
 	char path[] = "/tmp/softhca-output-XXXXXX", fifo[64], line[64];
 	int fd, reader;
 
-	(void)state;
 	assert_non_null(mkdtemp(path));
 	snprintf(fifo, sizeof(fifo), "%s/fifo", path);
 	assert_int_equal(mkfifo(fifo, 0600), 0);
@@ -129,12 +117,11 @@ static void fifo_without_reader(void **state)
 	rmdir(path);
 }
 
-static void reader_has_gone(void **state)
+TEST(reader_has_gone)
 {
 	sigset_t pipe_signal, pending;
 	int ends[2];
 
-	(void)state;
 	assert_int_equal(pipe(ends), 0);
 	close(ends[0]);
 	/* SIGPIPE would end this program. */
@@ -156,13 +143,12 @@ static void reader_has_gone(void **state)
 	close(ends[1]);
 }
 
-static void files(void **state)
+TEST(files)
 {
 	char path[] = "/tmp/softhca-output-XXXXXX", text[128] = "";
 	struct rlimit before, limit;
 	int fd = mkstemp(path), full = open("/dev/full", O_WRONLY);
 
-	(void)state;
 	assert_true(fd >= 0 && full >= 0);
 	/* After earlier output of the program, and before its later output. */
 	assert_int_equal(write(fd, "first\n", 6), 6);
@@ -185,14 +171,4 @@ static void files(void **state)
 	assert_int_equal(output_write(fd, LINE, LINE_LENGTH), -EBADF);
 	assert_int_equal(errno, ERANGE);
 	unlink(path);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(full_pipe),           cmocka_unit_test(stopped_terminal), cmocka_unit_test(sockets),
-		cmocka_unit_test(fifo_without_reader), cmocka_unit_test(reader_has_gone),  cmocka_unit_test(files),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -5,18 +5,11 @@
  */
 #include <fcntl.h>
 #include <pthread.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
+#include "test_case.h"
+
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
-#include <unistd.h>
-#include <cmocka.h>
 
 #include <infiniband/mlx5dv.h>
 
@@ -129,7 +122,7 @@ static void flush(struct fixture *fixture, uint32_t qpn, uint64_t wr_id)
 }
 
 /* One failure and its flushes: one line each, and a count at the end. */
-static void one_failure(void **state)
+TEST(one_failure)
 {
 	struct fixture *fixture = *state;
 	const char *text;
@@ -146,7 +139,7 @@ static void one_failure(void **state)
 }
 
 /* Interleaved queue pairs and rules are counted separately; the next explanation after a second reports the counts. */
-static void mixed(void **state)
+TEST(mixed)
 {
 	struct fixture *fixture = *state;
 	const char *text;
@@ -173,7 +166,7 @@ static void mixed(void **state)
 }
 
 /* An endless repetition gets one line per second. */
-static void endless(void **state)
+TEST(endless)
 {
 	struct fixture *fixture = *state;
 	uint64_t said = 0, more;
@@ -196,7 +189,7 @@ static void endless(void **state)
 }
 
 /* Without a queue pair, only identical explanations are repetitions; calls are distinguished by name. */
-static void without_queue_pair(void **state)
+TEST(without_queue_pair)
 {
 	struct fixture *fixture = *state;
 	struct explain_record record = {.time_ns = fixture->now_ns, .rule = RULE_CALL_NOT_IMPLEMENTED};
@@ -215,7 +208,7 @@ static void without_queue_pair(void **state)
 }
 
 /* More kinds than table entries: no count is lost. */
-static void many_kinds(void **state)
+TEST(many_kinds)
 {
 	struct fixture *fixture = *state;
 	size_t first = 0, more = 0;
@@ -232,7 +225,7 @@ static void many_kinds(void **state)
 }
 
 /* Without a reader all calls return; the omission is reported once there is a reader. */
-static void no_reader(void **state)
+TEST(no_reader)
 {
 	struct fixture *fixture = *state;
 	char expected[128];
@@ -254,7 +247,7 @@ static void no_reader(void **state)
 	alarm(0);
 }
 
-static void left_out_at_the_end(void **state)
+TEST(left_out_at_the_end)
 {
 	struct fixture *fixture = *state;
 	size_t lines;
@@ -271,7 +264,7 @@ static void left_out_at_the_end(void **state)
 }
 
 /* A file that first cannot grow, and then can. */
-static void full_disk(void **state)
+TEST(full_disk)
 {
 	struct fixture *fixture = *state;
 	char path[] = "/tmp/softhca-sink-XXXXXX";
@@ -297,7 +290,7 @@ static void full_disk(void **state)
 }
 
 /* The lines per second are limited; repetitions do not count. */
-static void lines_per_second(void **state)
+TEST(lines_per_second)
 {
 	struct fixture *fixture = *state;
 	size_t lines = 0;
@@ -318,7 +311,7 @@ static void lines_per_second(void **state)
 }
 
 /* The parent reports its counts, the child does not. */
-static void forked_child(void **state)
+TEST(forked_child)
 {
 	struct fixture *fixture = *state;
 	int status;
@@ -350,7 +343,7 @@ static void *explain_much(void *argument)
 }
 
 /* No line is torn, and the counts include every explanation. */
-static void threads(void **state)
+TEST(threads)
 {
 	struct fixture *fixture = *state;
 	uint64_t said = 0;
@@ -372,7 +365,7 @@ static void threads(void **state)
 }
 
 /* The device thread, if there is one, reports counts that no later explanation reports. */
-static void device_thread(void **state)
+TEST(device_thread)
 {
 	struct fixture *fixture = *state;
 
@@ -388,7 +381,7 @@ static void device_thread(void **state)
 	assert_true(clock_now_ns() - fixture->now_ns >= SECOND);
 }
 
-static void color(void **state)
+TEST(color)
 {
 	struct fixture *fixture = *state;
 	int ends[2], stderr_before;
@@ -431,7 +424,7 @@ static void explain_expected(struct fixture *fixture, uint64_t wr_id)
 }
 
 /* A record that results from no mistake gets no line, and does not count as a repetition. */
-static void expected_ones(void **state)
+TEST(expected_ones)
 {
 	struct fixture *fixture = *state;
 
@@ -457,7 +450,7 @@ static void record_ignorable(struct fixture *fixture, enum explain_rule rule)
 }
 
 /* A program that ignores a refused destruction and succeeds prints nothing. */
-static void ignored_refusal(void **state)
+TEST(ignored_refusal)
 {
 	struct fixture *fixture = *state;
 
@@ -467,7 +460,7 @@ static void ignored_refusal(void **state)
 }
 
 /* A program that fails afterwards gets the lines, as does one that makes another mistake or requests warnings. */
-static void refusal_that_matters(void **state)
+TEST(refusal_that_matters)
 {
 	struct fixture *fixture = *state;
 	const char *text;
@@ -495,7 +488,7 @@ static void refusal_that_matters(void **state)
 }
 
 /* Unless everything is requested: "all:FILE". */
-static void all_of_them(void **state)
+TEST(all_of_them)
 {
 	struct fixture *fixture = *state;
 	char path[] = "/tmp/softhca-all-XXXXXX", text[1024] = "";
@@ -514,7 +507,7 @@ static void all_of_them(void **state)
 }
 
 /* Refusals by a limit are steps of a search if a queue pair is created after them; so are refusals soon after it. */
-static void search(void **state)
+TEST(search)
 {
 	struct fixture *fixture = *state;
 
@@ -528,7 +521,7 @@ static void search(void **state)
 }
 
 /* One line for a search without success: after a second, or at exit. */
-static void search_in_vain(void **state)
+TEST(search_in_vain)
 {
 	struct fixture *fixture = *state;
 
@@ -549,16 +542,5 @@ static void search_in_vain(void **state)
 
 int main(void)
 {
-#define TEST(function) cmocka_unit_test_setup_teardown(function, setup, teardown)
-	const struct CMUnitTest tests[] = {
-		TEST(expected_ones),       TEST(ignored_refusal), TEST(refusal_that_matters),
-		TEST(all_of_them),         TEST(search),          TEST(search_in_vain),
-		TEST(one_failure),         TEST(mixed),           TEST(endless),
-		TEST(without_queue_pair),  TEST(many_kinds),      TEST(no_reader),
-		TEST(left_out_at_the_end), TEST(full_disk),       TEST(lines_per_second),
-		TEST(forked_child),        TEST(threads),         TEST(color),
-		TEST(device_thread),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return run_cases(.setup = setup, .teardown = teardown);
 }

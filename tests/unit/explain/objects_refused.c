@@ -4,19 +4,11 @@
  * the figures. The last test checks that every rule is covered.
  */
 #include <arpa/inet.h>
-#include <errno.h>
+#include "test_case.h"
+
 #include <fcntl.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
-#include <unistd.h>
-#include <cmocka.h>
 
 #include "../support/given_routes.h"
 #include "abi/entry_points.h"
@@ -89,7 +81,7 @@ static void expect(const char *call, int error, enum explain_rule rule, const ch
 		expect(name, error, RULE_##rule, __VA_ARGS__);                                                         \
 	} while (0)
 
-static void queries(void **state)
+TEST(queries)
 {
 	struct ibv_gid_entry entry;
 	struct ibv_device_attr_ex device;
@@ -97,7 +89,6 @@ static void queries(void **state)
 	struct ibv_values_ex values = {.comp_mask = 6};
 	__be16 pkey;
 
-	(void)state;
 	ERRNO_BY(PORT_NUMBER, softhca_ibv_query_port_ex(context, 7, &port, sizeof(port)), "ibv_query_port", EINVAL,
 		 "port 7 does not exist: the device has ports 1 to 1");
 	ERRNO_BY(GID_INDEX, softhca__ibv_query_gid_ex(context, 1, 64, &entry, 0, sizeof(entry)), "ibv_query_gid_ex",
@@ -118,13 +109,12 @@ static void queries(void **state)
 		 "comp_mask 0x6 has bits outside of 0x1");
 }
 
-static void contexts(void **state)
+TEST(contexts)
 {
 	struct ibv_context *second = softhca_ibv_import_device(dup(context->cmd_fd));
 	struct ibv_pd *domain = softhca_ibv_alloc_pd(second), *import;
 	struct ibv_mr *mr = softhca_ibv_reg_mr(domain, page, PAGE, LW);
 
-	(void)state;
 	assert_int_equal(softhca_ibv_close_device(second), 0);
 	expect("ibv_close_device", 0, RULE_CONTEXT_IN_USE, "objects of the context still exist");
 	NULL_BY(IMPORT_DESCRIPTOR, softhca_ibv_import_device(0), "ibv_import_device", ENODEV, "descriptor 0 ");
@@ -150,7 +140,7 @@ static void no_free(struct ibv_pd *domain, void *argument, void *memory, uint64_
 	(void)domain, (void)argument, (void)memory, (void)type;
 }
 
-static void domains(void **state)
+TEST(domains)
 {
 	struct ibv_td_init_attr td_attr = {0};
 	struct ibv_td *td = softhca_ibv_alloc_td(context, &td_attr);
@@ -158,7 +148,6 @@ static void domains(void **state)
 		.td = td, .comp_mask = IBV_PARENT_DOMAIN_INIT_ATTR_ALLOCATORS, .alloc = no_memory, .free = no_free};
 	struct ibv_pd *domain;
 
-	(void)state;
 	NULL_BY(PARENT_DOMAIN_PD, softhca_ibv_alloc_parent_domain(context, &attr), "ibv_alloc_parent_domain", EINVAL,
 		"pd is NULL");
 	attr.pd = pd;
@@ -171,11 +160,10 @@ static void domains(void **state)
 	assert_int_equal(softhca_ibv_dealloc_td(td), 0);
 }
 
-static void regions(void **state)
+TEST(regions)
 {
 	const char reg[] = "ibv_reg_mr", iova[] = "ibv_reg_mr_iova";
 
-	(void)state;
 	NULL_BY(MR_ACCESS_UNKNOWN, softhca_ibv_reg_mr(pd, page, PAGE, 0x100 | LW), reg, EINVAL, "0x100 ");
 	NULL_BY(MR_ACCESS_LOCAL_WRITE, softhca_ibv_reg_mr(pd, page, PAGE, IBV_ACCESS_REMOTE_ATOMIC), reg, EINVAL,
 		"need local write");
@@ -199,12 +187,11 @@ static void regions(void **state)
 }
 
 /* The table of keys is made so small that it fills up soon. */
-static void too_many_regions(void **state)
+TEST(too_many_regions)
 {
 	uint32_t limit = hca->keys.limit, wrap_limit = hca->keys.wrap_limit, count = 0;
 	struct ibv_mr *mr[100];
 
-	(void)state;
 	hca->keys.limit = hca->keys.fresh;
 	hca->keys.wrap_limit = 0;
 	do
@@ -219,12 +206,11 @@ static void too_many_regions(void **state)
 		assert_int_equal(softhca_ibv_dereg_mr(mr[--count]), 0);
 }
 
-static void too_many_domains(void **state)
+TEST(too_many_domains)
 {
 	uint32_t limit = hca->pds.limit, wrap_limit = hca->pds.wrap_limit, count = 0;
 	struct ibv_pd *domain[100];
 
-	(void)state;
 	hca->pds.limit = hca->pds.fresh;
 	hca->pds.wrap_limit = 0;
 	do
@@ -249,14 +235,13 @@ static void expect_rereg(struct ibv_mr *mr, int code, enum explain_rule rule, in
 	expect("ibv_rereg_mr", EINVAL, rule, "");
 }
 
-static void changes_of_regions(void **state)
+TEST(changes_of_regions)
 {
 	struct ibv_mr *mr = softhca_ibv_reg_mr(pd, page, PAGE, LW), *null = softhca_ibv_alloc_null_mr(pd);
 	struct ibv_mr *imported = softhca_ibv_import_mr(pd, mr->handle);
 	struct ibv_context *other = softhca_ibv_open_device(context->device);
 	struct ibv_pd *foreign = softhca_ibv_alloc_pd(other);
 
-	(void)state;
 	expect_rereg(null, IBV_REREG_MR_ERR_INPUT, RULE_REREG_KIND, IBV_REREG_MR_CHANGE_ACCESS, NULL, 0, 0);
 	expect_rereg(imported, IBV_REREG_MR_ERR_INPUT, RULE_REREG_IMPORTED, IBV_REREG_MR_CHANGE_ACCESS, NULL, 0, 0);
 	softhca_ibv_unimport_mr(imported);
@@ -280,13 +265,12 @@ static int advise(enum ibv_advise_mr_advice advice, uint32_t flags, uint32_t lke
 	return softhca_ibv_advise_mr(pd, advice, flags, &sge, count);
 }
 
-static void advice(void **state)
+TEST(advice)
 {
 	struct ibv_mr *mr = softhca_ibv_reg_mr(pd, page, PAGE, ODP);
 	struct ibv_mw *mw = softhca_ibv_alloc_mw(pd, IBV_MW_TYPE_1);
 	const char call[] = "ibv_advise_mr";
 
-	(void)state;
 	ERRNO_BY(ADVISE_FLAGS, advise(0, 8, mr->lkey, 1, 1), call, EINVAL, "flags 0x8 has bits outside of 0x1");
 	ERRNO_BY(ADVISE_UNKNOWN, advise(9, 0, mr->lkey, 1, 1), call, EOPNOTSUPP, "advice 9");
 	ERRNO_BY(ADVISE_EMPTY, advise(0, 0, mr->lkey, 1, 0), call, EINVAL, "empty");
@@ -300,7 +284,7 @@ static void advice(void **state)
 	NULL_BY(MW_TYPE, softhca_ibv_alloc_mw(pd, 3), "ibv_alloc_mw", EINVAL, "type 3");
 }
 
-static void device_memory(void **state)
+TEST(device_memory)
 {
 	struct ibv_alloc_dm_attr attr = {.length = 64}, large = {.length = LIMIT_MAX_DM_SIZE + 1},
 				 aligned = {.length = 4, .log_align_req = 30}, all = {.length = LIMIT_MAX_DM_SIZE};
@@ -309,7 +293,6 @@ static void device_memory(void **state)
 	struct ibv_pd *foreign = softhca_ibv_alloc_pd(other);
 	struct ibv_mr *mr;
 
-	(void)state;
 	NULL_BY(DM_LENGTH, softhca_ibv_alloc_dm(context, &large), "ibv_alloc_dm", EINVAL, "131073 bytes are requested");
 	NULL_BY(DM_LOG_ALIGN, softhca_ibv_alloc_dm(context, &aligned), "ibv_alloc_dm", EINVAL, "2^30");
 	NULL_BY(DM_FULL, softhca_ibv_alloc_dm(context, &all), "ibv_alloc_dm", ENOMEM, "131072 bytes have no");
@@ -338,13 +321,12 @@ static int answer(const uint8_t *header)
 	return softhca_ibv_init_ah_from_wc(context, 1, &wc, (struct ibv_grh *)(void *)header, &attr);
 }
 
-static void address_handles(void **state)
+TEST(address_handles)
 {
 	struct ibv_ah_attr attr = {.port_num = 1};
 	uint8_t header[40] = {0x60};
 	const char call[] = "ibv_init_ah_from_wc";
 
-	(void)state;
 	NULL_BY(AH_NO_GRH, softhca_ibv_create_ah(pd, &attr), "ibv_create_ah", EINVAL, "is_global is 0");
 	attr.is_global = 1;
 	attr.grh.sgid_index = 9;
@@ -381,13 +363,12 @@ static void address_handles(void **state)
 }
 
 /* api/objects_alive.c covers each kind of object in each call. */
-static void objects(void **state)
+TEST(objects)
 {
 	struct ibv_context *second = softhca_ibv_import_device(dup(context->cmd_fd));
 	struct ibv_pd *own = softhca_ibv_alloc_pd(context), *import = softhca_ibv_import_pd(second, own->handle);
 	uint32_t handle = own->handle;
 
-	(void)state;
 	own->handle = handle ^ 0xdeadbeef;
 	ERRNO_BY(OBJECT_HANDLE, softhca_ibv_dealloc_pd(own), "ibv_dealloc_pd", ENOENT, "the PD at %p was %u and is %u",
 		 (void *)own, handle, handle ^ 0xdeadbeef);
@@ -406,13 +387,12 @@ static void objects(void **state)
 	expect("ibv_close_device", EBADF, RULE_OBJECT_NONE, "no context at");
 }
 
-static void channels(void **state)
+TEST(channels)
 {
 	struct ibv_comp_channel *channel = softhca_ibv_create_comp_channel(context);
 	struct ibv_cq *cq = softhca_ibv_create_cq(context, 1, NULL, channel, 0);
 	struct rlimit before;
 
-	(void)state;
 	getrlimit(RLIMIT_NOFILE, &before);
 	setrlimit(RLIMIT_NOFILE, &(struct rlimit){0, before.rlim_max});
 	NULL_BY(NO_DESCRIPTOR, softhca_ibv_create_comp_channel(context), "ibv_create_comp_channel", EMFILE, "EMFILE");
@@ -434,14 +414,13 @@ static void refuse_xrcd(uint32_t comp_mask, int fd, int oflags, int error, enum 
 	expect("ibv_open_xrcd", error, rule, figures);
 }
 
-static void xrc_domains(void **state)
+TEST(xrc_domains)
 {
 	FILE *file = tmpfile();
 	struct ibv_xrcd_init_attr attr = {3, fileno(file), O_CREAT};
 	struct ibv_qp_init_attr_ex qp_attr = {.qp_type = IBV_QPT_XRC_RECV, .comp_mask = IBV_QP_INIT_ATTR_XRCD};
 	struct ibv_qp *qp;
 
-	(void)state;
 	refuse_xrcd(7, -1, O_CREAT, EOPNOTSUPP, RULE_XRCD_COMP_MASK, "is 0x7; it must be 0x3");
 	refuse_xrcd(1, -1, O_CREAT, EINVAL, RULE_XRCD_COMP_MASK, "is 0x1; it must be 0x3");
 	refuse_xrcd(3, -2, O_CREAT, EBADF, RULE_XRCD_DESCRIPTOR, "-2 is not");
@@ -457,14 +436,13 @@ static void xrc_domains(void **state)
 	fclose(file);
 }
 
-static void multicast_groups(void **state)
+TEST(multicast_groups)
 {
 	struct ibv_cq *cq = softhca_ibv_create_cq(context, 1, NULL, NULL, 0);
 	struct ibv_qp_init_attr attr = {.send_cq = cq, .recv_cq = cq, .qp_type = IBV_QPT_RC};
 	union ibv_gid group = {.raw = {0xff, 0x0e}}, unicast = {.raw = {0xfe, 0x80, [15] = 1}};
 	struct ibv_qp *rc = softhca_ibv_create_qp(pd, &attr), *ud;
 
-	(void)state;
 	attr.qp_type = IBV_QPT_UD;
 	ud = softhca_ibv_create_qp(pd, &attr);
 	assert_true(rc && ud);
@@ -488,7 +466,7 @@ static void multicast_groups(void **state)
 	assert_int_equal(softhca_ibv_destroy_qp(rc) | softhca_ibv_destroy_qp(ud) | softhca_ibv_destroy_cq(cq), 0);
 }
 
-static void buffers(void **state)
+TEST(buffers)
 {
 	struct ibv_pd *other = softhca_ibv_alloc_pd(context);
 	/* length, access, comp_mask, and members that comp_mask does not select */
@@ -496,7 +474,6 @@ static void buffers(void **state)
 	struct ibv_buf *buf;
 	char *memory = softhca_ibv_alloc_buf(pd, PAGE, &buf);
 
-	(void)state;
 	assert_non_null(memory);
 	NULL_BY(BUF_DOMAIN, softhca_ibv_reg_buf_mr(other, buf, memory, PAGE, LW), "ibv_reg_buf_mr", EINVAL,
 		"the buffer at %p", (void *)memory);
@@ -508,9 +485,8 @@ static void buffers(void **state)
 	assert_int_equal(softhca_ibv_dealloc_pd(other), 0);
 }
 
-static void no_rule_was_forgotten(void **state)
+TEST(no_rule_was_forgotten)
 {
-	(void)state;
 #define RULE(number, name, text, source, advice)                                                                       \
 	if (!seen[RULE_##name])                                                                                        \
 		fail_msg("nothing in this file breaks rule %d, %s", number, #name);
@@ -520,25 +496,6 @@ static void no_rule_was_forgotten(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(queries),
-		cmocka_unit_test(contexts),
-		cmocka_unit_test(domains),
-		cmocka_unit_test(regions),
-		cmocka_unit_test(too_many_regions),
-		cmocka_unit_test(too_many_domains),
-		cmocka_unit_test(changes_of_regions),
-		cmocka_unit_test(advice),
-		cmocka_unit_test(device_memory),
-		cmocka_unit_test(address_handles),
-		cmocka_unit_test(objects),
-		cmocka_unit_test(channels),
-		cmocka_unit_test(xrc_domains),
-		cmocka_unit_test(multicast_groups),
-		cmocka_unit_test(buffers),
-		cmocka_unit_test(no_rule_was_forgotten),
-	};
-
 	setenv("SOFTHCA_GIDS", "loopback", 1);
-	return cmocka_run_group_tests(tests, setup, teardown);
+	return run_cases(.group_setup = setup, .group_teardown = teardown);
 }

@@ -3,14 +3,9 @@
  * Each rule of explain/rules_queues.def is broken once: the record contains the call, the errno value, the rule and the
  * figures. The last test checks that every rule is covered.
  */
-#include <errno.h>
+#include "test_case.h"
+
 #include <fcntl.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <cmocka.h>
 
 #include "abi/entry_points.h"
 #include "explain/explain.h"
@@ -57,12 +52,11 @@ static void expect(const char *call, int error, enum explain_rule rule, const ch
 
 /* ---- CQs ------------------------------------------------------------------------------------------------------ */
 
-static void plain_cqs(void **state)
+TEST(plain_cqs)
 {
 	struct ibv_context *other = softhca_ibv_open_device(context->device);
 	struct ibv_comp_channel *foreign = softhca_ibv_create_comp_channel(other);
 
-	(void)state;
 	assert_null(softhca_ibv_create_cq(context, 1, NULL, foreign, 0));
 	assert_int_equal(errno, EBADF);
 	expect("ibv_create_cq", EBADF, RULE_CQ_CHANNEL, "belongs to another context");
@@ -94,7 +88,7 @@ static void *no_memory(struct ibv_pd *domain, void *pd_context, size_t size, siz
 	return NULL;
 }
 
-static void extended_cqs(void **state)
+TEST(extended_cqs)
 {
 	struct ibv_parent_domain_init_attr attr = {
 		.pd = pd,
@@ -103,7 +97,6 @@ static void extended_cqs(void **state)
 	};
 	struct ibv_pd *domain = softhca_ibv_alloc_parent_domain(context, &attr);
 
-	(void)state;
 	refuse_ex((struct ibv_cq_init_attr_ex){.cqe = 1, .comp_mask = 0x14}, EINVAL, RULE_CQ_COMP_MASK,
 		  "is 0x14; the known bits are 0x3");
 	refuse_ex((struct ibv_cq_init_attr_ex){.cqe = 1, .comp_mask = 1, .flags = 9}, EINVAL, RULE_CQ_FLAGS,
@@ -126,9 +119,8 @@ static void refuse_dv(struct mlx5dv_cq_init_attr dv, enum explain_rule rule, con
 	expect("mlx5dv_create_cq", EINVAL, rule, figures);
 }
 
-static void dv_cqs(void **state)
+TEST(dv_cqs)
 {
-	(void)state;
 	refuse_dv((struct mlx5dv_cq_init_attr){.comp_mask = 4, .cqe_size = 100}, RULE_CQ_CQE_SIZE, "CQEs of 100 bytes");
 	refuse_dv((struct mlx5dv_cq_init_attr){.comp_mask = 9}, RULE_CQ_DV_COMP_MASK, "is 0x9; the known bits are 0x7");
 	refuse_dv((struct mlx5dv_cq_init_attr){.comp_mask = 2, .flags = 6}, RULE_CQ_DV_FLAGS,
@@ -138,7 +130,7 @@ static void dv_cqs(void **state)
 		  "cqe_comp_res_format is 0x9");
 }
 
-static void use_of_cqs(void **state)
+TEST(use_of_cqs)
 {
 	struct ibv_cq_init_attr_ex attr = {.cqe = 7};
 	struct ibv_poll_cq_attr poll_attr = {.comp_mask = 8};
@@ -149,7 +141,6 @@ static void use_of_cqs(void **state)
 	struct mlx5_cqe64 *cqe = cqe_at(user->buffer, user->cqe_count, user->cqe_size, 0);
 	struct ibv_wc wc;
 
-	(void)state;
 	assert_int_equal(ibv_start_poll(ex, &poll_attr), EINVAL);
 	expect("ibv_start_poll", EINVAL, RULE_POLL_COMP_MASK, "is 0x8;");
 	assert_int_equal(softhca_ibv_modify_cq(cq, &modify), EINVAL);
@@ -195,9 +186,8 @@ static void refuse_srq_ex(uint32_t comp_mask, enum ibv_srq_type type, int error,
 	expect("ibv_create_srq_ex", error, rule, figures);
 }
 
-static void creation_of_srqs(void **state)
+TEST(creation_of_srqs)
 {
-	(void)state;
 	refuse_srq(40000, 1, RULE_SRQ_MAX_WR, "for 40000 WRs is requested; at most 32767");
 	refuse_srq(1, 32, RULE_SRQ_MAX_SGE, "with 32 SGEs per WR is requested; at most 31");
 	refuse_srq_ex(0x42, 0, EOPNOTSUPP, RULE_SRQ_COMP_MASK, "is 0x42; the known bits are 0x1f");
@@ -205,7 +195,7 @@ static void creation_of_srqs(void **state)
 	refuse_srq_ex(1, 0, EINVAL, RULE_SRQ_PD, "comp_mask 0x1 does not give");
 }
 
-static void xrc_srqs(void **state)
+TEST(xrc_srqs)
 {
 	struct ibv_context *other = softhca_ibv_open_device(context->device);
 	struct ibv_xrcd_init_attr own = {.comp_mask = 3, .fd = -1, .oflags = O_CREAT};
@@ -228,7 +218,6 @@ static void xrc_srqs(void **state)
 		{0xf, xrcd, foreign_cq, RULE_OBJECT_FOREIGN, "the CQ at"},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		int error = rows[i].rule == RULE_OBJECT_FOREIGN ? ENOENT : EINVAL;
 
@@ -253,7 +242,7 @@ static void refuse_open(struct ibv_qp_open_attr attr, int error, enum explain_ru
 	expect("ibv_open_qp", error, rule, figures);
 }
 
-static void xrc_qps(void **state)
+TEST(xrc_qps)
 {
 	struct ibv_context *other = softhca_ibv_open_device(context->device);
 	struct ibv_xrcd_init_attr own = {.comp_mask = 3, .fd = -1, .oflags = O_CREAT};
@@ -263,7 +252,6 @@ static void xrc_qps(void **state)
 	struct ibv_recv_wr receive = {0}, *bad_receive;
 	struct ibv_qp *qp;
 
-	(void)state;
 	errno = 0;
 	assert_null(softhca_ibv_create_qp_ex(context, &attr));
 	assert_int_equal(errno, EINVAL);
@@ -324,13 +312,12 @@ static void refuse_modify(struct ibv_srq *srq, struct ibv_srq_attr attr, int mas
 	expect("ibv_modify_srq", EINVAL, rule, figures);
 }
 
-static void use_of_srqs(void **state)
+TEST(use_of_srqs)
 {
 	struct ibv_srq_init_attr attr = {.attr = {.max_wr = 3, .max_sge = 1}};
 	struct ibv_srq *srq = softhca_ibv_create_srq(pd, &attr);
 	struct ibv_recv_wr wr = {.wr_id = 0x99, .num_sge = -1}, *bad;
 
-	(void)state;
 	assert_int_equal(softhca_ibv_post_srq_recv(srq, &wr, &bad), EINVAL);
 	expect("ibv_post_srq_recv", EINVAL, RULE_SRQ_SGES, "has -1 SGEs; the SRQ takes 0 to 1 (wr_id 0x99)");
 	wr.num_sge = 0;
@@ -346,14 +333,13 @@ static void use_of_srqs(void **state)
 	assert_int_equal(softhca_ibv_destroy_srq(srq), 0);
 }
 
-static void queues_in_use(void **state)
+TEST(queues_in_use)
 {
 	struct ibv_srq_init_attr attr = {.attr = {.max_wr = 3, .max_sge = 1}};
 	struct ibv_srq *srq = softhca_ibv_create_srq(pd, &attr);
 	struct ibv_cq *cq = softhca_ibv_create_cq(context, 15, NULL, NULL, 0);
 	struct ibv_qp *qp = make_qp(cq, srq);
 
-	(void)state;
 	assert_int_equal(softhca_ibv_destroy_srq(srq), EBUSY);
 	expect("ibv_destroy_srq", EBUSY, RULE_SRQ_IN_USE, "QPs still use SRQ 0x");
 	assert_int_equal(softhca_ibv_destroy_cq(cq), EBUSY);
@@ -364,14 +350,13 @@ static void queues_in_use(void **state)
 }
 
 /* Receives that are flushed when posted: completions without a peer. */
-static void qp_in_a_group(void **state)
+TEST(qp_in_a_group)
 {
 	struct ibv_cq *cq = softhca_ibv_create_cq(context, 1, NULL, NULL, 0);
 	struct ibv_qp_init_attr attr = {.send_cq = cq, .recv_cq = cq, .qp_type = IBV_QPT_UD};
 	const union ibv_gid group = {.raw = {0xff, 0x0e}};
 	struct ibv_qp *qp = softhca_ibv_create_qp(pd, &attr);
 
-	(void)state;
 	assert_int_equal(softhca_ibv_attach_mcast(qp, &group, 0), 0);
 	assert_int_equal(softhca_ibv_destroy_qp(qp), EBUSY);
 	expect("ibv_destroy_qp", EBUSY, RULE_QP_IN_GROUP, "is attached to multicast groups");
@@ -380,7 +365,7 @@ static void qp_in_a_group(void **state)
 	assert_int_equal(softhca_ibv_destroy_cq(cq), 0);
 }
 
-static void resize_below_unpolled_cqes(void **state)
+TEST(resize_below_unpolled_cqes)
 {
 	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_INIT, .port_num = 1};
 	struct ibv_cq *cq = softhca_ibv_create_cq(context, 15, NULL, NULL, 0);
@@ -393,7 +378,6 @@ static void resize_below_unpolled_cqes(void **state)
 	struct ibv_qp *qp = softhca_ibv_create_qp(pd, &init);
 	struct ibv_recv_wr wr = {0}, *bad;
 
-	(void)state;
 	assert_int_equal(softhca_ibv_modify_qp(qp, &attr,
 					       IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS),
 			 0);
@@ -408,7 +392,7 @@ static void resize_below_unpolled_cqes(void **state)
 }
 
 /* A DCT has its number, and responds, from RTR on (mlx5dv_create_qp(3)). */
-static void query_of_a_dct(void **state)
+TEST(query_of_a_dct)
 {
 	struct ibv_srq_init_attr srq_attr = {.attr = {.max_wr = 1, .max_sge = 1}};
 	struct ibv_cq *cq = softhca_ibv_create_cq(context, 1, NULL, NULL, 0);
@@ -429,7 +413,6 @@ static void query_of_a_dct(void **state)
 	struct ibv_qp_init_attr created;
 	struct ibv_qp_attr got;
 
-	(void)state;
 	assert_non_null(dct);
 	assert_int_equal(softhca_ibv_query_qp(dct, &got, IBV_QP_STATE, &created), EINVAL);
 	expect("ibv_query_qp", EINVAL, RULE_QP_QUERY_DCT, "a DCT in state RESET was queried for STATE");
@@ -438,9 +421,8 @@ static void query_of_a_dct(void **state)
 	assert_int_equal(softhca_ibv_destroy_cq(cq), 0);
 }
 
-static void no_rule_was_forgotten(void **state)
+TEST(no_rule_was_forgotten)
 {
-	(void)state;
 #define RULE(number, name, text, source, advice)                                                                       \
 	if (!seen[RULE_##name])                                                                                        \
 		fail_msg("nothing in this file breaks rule %d, %s", number, #name);
@@ -450,21 +432,5 @@ static void no_rule_was_forgotten(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(plain_cqs),
-		cmocka_unit_test(extended_cqs),
-		cmocka_unit_test(dv_cqs),
-		cmocka_unit_test(use_of_cqs),
-		cmocka_unit_test(creation_of_srqs),
-		cmocka_unit_test(xrc_srqs),
-		cmocka_unit_test(xrc_qps),
-		cmocka_unit_test(use_of_srqs),
-		cmocka_unit_test(queues_in_use),
-		cmocka_unit_test(qp_in_a_group),
-		cmocka_unit_test(resize_below_unpolled_cqes),
-		cmocka_unit_test(query_of_a_dct),
-		cmocka_unit_test(no_rule_was_forgotten),
-	};
-
-	return cmocka_run_group_tests(tests, setup, teardown);
+	return run_cases(.group_setup = setup, .group_teardown = teardown);
 }

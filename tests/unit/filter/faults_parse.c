@@ -1,13 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The language of fault scripts: the meaning of each statement, and where and how a wrong one is rejected. */
-#include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
-#include <cmocka.h>
+#include "test_case.h"
 
 #include "filter/faults.h"
 
@@ -29,7 +22,7 @@ static const struct fault_rule *rule(const char *text)
 	return &script.rule[0];
 }
 
-static void the_example_of_the_documents(void **state)
+TEST(the_example_of_the_documents)
 {
 	const char *text = "drop 1%; duplicate 0.5%; reorder 2% by 3; corrupt payload 0.1%; corrupt frame 0.1%; "
 			   "delay 50us..2ms; at packet 1000 of qp 0x4001 drop 5; seed 7";
@@ -40,7 +33,6 @@ static void the_example_of_the_documents(void **state)
 	static const uint32_t shares[] = {1000000, 500000, 2000000, 100000, 100000, FAULT_ALWAYS, FAULT_ALWAYS};
 	const struct fault_rule *rules = script.rule;
 
-	(void)state;
 	assert_int_equal(fault_script_parse(&script, text, &error), 0);
 	assert_true(script.seeded);
 	assert_int_equal(script.seed, 7);
@@ -62,9 +54,8 @@ static void the_example_of_the_documents(void **state)
 	assert_string_equal(rules[6].text, "at packet 1000 of qp 0x4001 drop 5");
 }
 
-static void blanks_comments_and_lines(void **state)
+TEST(blanks_comments_and_lines)
 {
-	(void)state;
 	assert_int_equal(fault_script_parse(&script, "", &error), 0);
 	assert_int_equal(script.count, 0);
 	assert_false(script.seeded);
@@ -80,9 +71,8 @@ static void blanks_comments_and_lines(void **state)
 	assert_string_equal(script.rule[1].text, "duplicate 2%");
 }
 
-static void amounts(void **state)
+TEST(amounts)
 {
-	(void)state;
 	assert_int_equal(rule("drop")->share, FAULT_ALWAYS);
 	assert_int_equal(rule("drop")->count, UINT64_MAX);
 	assert_int_equal(rule("drop 0%")->share, 0);
@@ -95,9 +85,8 @@ static void amounts(void **state)
 	assert_int_equal(rule("drop 7")->first, 1);
 }
 
-static void numbers_of_packets(void **state)
+TEST(numbers_of_packets)
 {
-	(void)state;
 	assert_int_equal(rule("at packet 9 drop")->first, 9);
 	assert_int_equal(rule("at packet 9 drop")->count, 1);
 	assert_int_equal(rule("at packet 9 drop 3")->count, 3);
@@ -112,9 +101,8 @@ static void numbers_of_packets(void **state)
 	assert_int_equal(rule("for 1 packet drop")->count, 1);
 }
 
-static void conditions(void **state)
+TEST(conditions)
 {
-	(void)state;
 	assert_int_equal(rule("on rc drop")->transports, 1u << FAULT_RC);
 	assert_int_equal(rule("on uc, ud,xrc drop")->transports, 1u << FAULT_UC | 1u << FAULT_UD | 1u << FAULT_XRC);
 	assert_int_equal(rule("on dc drop")->transports, 1u << FAULT_DC);
@@ -154,9 +142,8 @@ static void conditions(void **state)
 	assert_int_equal(rule("of qp 1 of write on rc at packet 3 drop")->kinds, 1u << FAULT_WRITE);
 }
 
-static void actions(void **state)
+TEST(actions)
 {
-	(void)state;
 	assert_int_equal(rule("duplicate 3%")->action, FAULT_DUPLICATE);
 	assert_int_equal(rule("reorder 3%")->by, 1);
 	assert_int_equal(rule("reorder by 4")->by, 4);
@@ -170,9 +157,8 @@ static void actions(void **state)
 	assert_int_equal(rule("rnr 10%")->kinds, 1u << FAULT_SEND | 1u << FAULT_WRITE);
 }
 
-static void delays(void **state)
+TEST(delays)
 {
-	(void)state;
 	assert_int_equal(rule("delay 7ns")->least_ns, 7);
 	assert_int_equal(rule("delay 7ns")->most_ns, 7);
 	assert_int_equal(rule("delay 1.5us..1s")->least_ns, 1500);
@@ -203,9 +189,8 @@ static void wrong(const char *text, uint32_t line, uint32_t column, const char *
 	"not "
 #define END "expected \";\" or the end of the line, not "
 
-static void errors(void **state)
+TEST(errors)
 {
-	(void)state;
 	wrong("foo", 1, 1, STATEMENT "\"foo\"");
 	wrong("Drop", 1, 1, STATEMENT "\"Drop\"");
 	wrong("drop 1%; foo", 1, 10, STATEMENT "\"foo\"");
@@ -269,11 +254,10 @@ static void errors(void **state)
 	wrong("seed 1; seed 2", 1, 9, "this was already given");
 }
 
-static void as_many_rules_as_fit(void **state)
+TEST(as_many_rules_as_fit)
 {
 	char text[(FAULT_RULES + 1) * 5 + 1] = "";
 
-	(void)state;
 	for (int i = 0; i < FAULT_RULES; i++)
 		strcat(text, "drop;");
 	assert_int_equal(fault_script_parse(&script, text, &error), 0);
@@ -282,20 +266,18 @@ static void as_many_rules_as_fit(void **state)
 	wrong(text, 1, FAULT_RULES * 5 + 1, "a script has at most 64 rules");
 }
 
-static void largest_seed(void **state)
+TEST(largest_seed)
 {
-	(void)state;
 	assert_int_equal(fault_script_parse(&script, "seed 0xffffffffffffffff", &error), 0);
 	assert_true(script.seed == UINT64_MAX);
 }
 
-static void files(void **state)
+TEST(files)
 {
 	char path[] = "/tmp/softhca-faults-XXXXXX", message[512], want[256];
 	static char large[FAULT_TEXT_BYTES];
 	int fd = mkstemp(path);
 
-	(void)state;
 	assert_true(fd >= 0);
 	assert_int_equal(write(fd, "# file\ndrop 3\n", 14), 14);
 	assert_int_equal(fault_script_read(&script, path, &error, message, sizeof(message)), 0);
@@ -320,23 +302,4 @@ static void files(void **state)
 	assert_non_null(strstr(message, "(and no file of that name exists)"));
 	assert_int_equal(fault_script_read(&script, "/tmp", &error, message, sizeof(message)), -EISDIR);
 	assert_int_equal(fault_script_read(&script, "drop 1%", &error, message, sizeof(message)), 0);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(the_example_of_the_documents),
-		cmocka_unit_test(blanks_comments_and_lines),
-		cmocka_unit_test(amounts),
-		cmocka_unit_test(numbers_of_packets),
-		cmocka_unit_test(conditions),
-		cmocka_unit_test(actions),
-		cmocka_unit_test(delays),
-		cmocka_unit_test(errors),
-		cmocka_unit_test(as_many_rules_as_fit),
-		cmocka_unit_test(largest_seed),
-		cmocka_unit_test(files),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

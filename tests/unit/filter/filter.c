@@ -3,11 +3,7 @@
  * Filters and faults before a wire (wire_link.h): packets that pass are the same as without them, and faults follow the
  * script, identically in every run.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "test_case.h"
 
 #include "observe/counters.h"
 #include "filter/faults.h"
@@ -137,12 +133,11 @@ static void traffic(void)
 	expect_no_more();
 }
 
-static void frames_are_what_the_link_would_have_sent(void **state)
+TEST(frames_are_what_the_link_would_have_sent)
 {
 	struct wire_packet *plain[MOST];
 	uint32_t plain_count;
 
-	(void)state;
 	begin(IBV_QPT_RC, NULL);
 	assert_null(device.hca->filters);
 	traffic();
@@ -167,9 +162,8 @@ static void frames_are_what_the_link_would_have_sent(void **state)
 }
 
 /* Once the faults end, runs are no longer cut; packets in flight arrive. */
-static void faults_end(void **state)
+TEST(faults_end)
 {
-	(void)state;
 	begin(IBV_QPT_UC, "at packet 2 delay 1ms");
 	writes(3, MTU);
 	keep();
@@ -196,9 +190,8 @@ static bool busy(void *argument)
 	return refusals && refusals--;
 }
 
-static void busy_links(void **state)
+TEST(busy_links)
 {
-	(void)state;
 	begin(IBV_QPT_UC, "of qp 0xffffff drop");
 	wire_behave(&(struct wire_manner){.immediate = true, .busy = busy});
 	refusals = 1;
@@ -219,9 +212,8 @@ static void busy_links(void **state)
 
 /* ---- each fault -------------------------------------------------------------------------------------------------- */
 
-static void drop(void **state)
+TEST(drop)
 {
-	(void)state;
 	begin(IBV_QPT_UC, "at packet 3 drop 2");
 	writes(3, 2 * MTU);
 	keep();
@@ -233,9 +225,8 @@ static void drop(void **state)
 	assert_int_equal(wire_clock_left(), UINT64_MAX);
 }
 
-static void duplicate(void **state)
+TEST(duplicate)
 {
-	(void)state;
 	begin(IBV_QPT_UC, "from packet 2 for 2 packets duplicate; at packet 3 duplicate");
 	writes(4, MTU);
 	keep();
@@ -244,9 +235,8 @@ static void duplicate(void **state)
 		assert_int_equal(seen[1]->payload[i], seen[2]->payload[i]);
 }
 
-static void reorder(void **state)
+TEST(reorder)
 {
-	(void)state;
 	begin(IBV_QPT_UC, "at packet 2 reorder by 3");
 	writes(6, MTU);
 	keep();
@@ -279,11 +269,10 @@ static void reorder(void **state)
 	EXPECT(0, 0);
 }
 
-static void delay(void **state)
+TEST(delay)
 {
 	uint64_t shortest = UINT64_MAX, longest = 0;
 
-	(void)state;
 	begin(IBV_QPT_UC, "delay 50us");
 	writes(2, MTU);
 	keep();
@@ -327,12 +316,11 @@ static uint32_t differing_bits(const uint8_t *a, const uint8_t *b, uint32_t leng
 	return bits;
 }
 
-static void corrupt_payload(void **state)
+TEST(corrupt_payload)
 {
 	uint8_t hit[MTU] = {0};
 	uint32_t bytes_hit = 0;
 
-	(void)state;
 	begin(IBV_QPT_UC, "corrupt payload");
 	for (int i = 0; i < 200; i++) {
 		const uint8_t *sent = device.memory + HERE;
@@ -363,12 +351,11 @@ static void corrupt_payload(void **state)
 }
 
 /* The ICRC detects a change of any bit: nothing arrives, and each loss is explained. */
-static void corrupt_frame(void **state)
+TEST(corrupt_frame)
 {
 	struct explain_record record;
 	uint64_t before;
 
-	(void)state;
 	begin(IBV_QPT_UC, "corrupt frame");
 	before = explain_previous(device.hca, 0, 0, &record) ? record.serial : 0;
 	writes(500, 20);
@@ -382,11 +369,10 @@ static void corrupt_frame(void **state)
 	}
 }
 
-static void rnr(void **state)
+TEST(rnr)
 {
 	uint32_t naks = 0;
 
-	(void)state;
 	begin(IBV_QPT_RC, "rnr 3; of qp 0xffffff drop");
 	post_receive(&device, &server, THERE, 4096);
 	post_receive(&device, &server, THERE + 4096, 4096);
@@ -407,11 +393,10 @@ static void rnr(void **state)
 	expect_no_more();
 }
 
-static void conditions(void **state)
+TEST(conditions)
 {
 	char text[128];
 
-	(void)state;
 	begin(IBV_QPT_UC, "on rc, ud drop; of send drop; of request at packet 2 drop; of response drop");
 	writes(3, MTU);
 	keep();
@@ -469,11 +454,10 @@ static uint32_t survivors(const char *text, bool mixed, uint8_t *arrived)
 	return count;
 }
 
-static void shares(void **state)
+TEST(shares)
 {
 	static uint8_t arrived[DRAWS];
 
-	(void)state;
 	/* Four standard deviations around DRAWS * (1 - share). */
 	assert_in_range(survivors("drop 10%", false, arrived), 1800 - 54, 1800 + 54);
 	assert_in_range(survivors("drop 50%", false, arrived), 1000 - 90, 1000 + 90);
@@ -482,11 +466,10 @@ static void shares(void **state)
 	assert_int_equal(survivors("drop 100%", false, arrived), 0);
 }
 
-static void a_seed_decides(void **state)
+TEST(a_seed_decides)
 {
 	static uint8_t one[DRAWS], again[DRAWS], mixed[DRAWS], other[DRAWS];
 
-	(void)state;
 	survivors("drop 20%; seed 5", false, one);
 	survivors("drop 20%; seed 5", false, again);
 	assert_memory_equal(one, again, DRAWS);
@@ -502,11 +485,10 @@ static void a_seed_decides(void **state)
 /* ---- reliability and reports ------------------------------------------------------------------------------------- */
 
 /* Under any faults, each request is executed once, in order. */
-static void reliable_through_all(void **state)
+TEST(reliable_through_all)
 {
 	char text[256];
 
-	(void)state;
 	for (int seed = 1; seed <= 30; seed++) {
 		snprintf(
 			text, sizeof(text),
@@ -541,12 +523,11 @@ static void put_line(void *argument, const char *line)
 	strcat(argument, "\n");
 }
 
-static void summary_and_counters(void **state)
+TEST(summary_and_counters)
 {
 	char text[1024] = "";
 	uint64_t frames, dropped;
 
-	(void)state;
 	frames = counter_read(device.hca, COUNTER_FAULT_FRAMES);
 	dropped = counter_read(device.hca, COUNTER_FAULT_DROPPED);
 	begin(IBV_QPT_UC, "at packet 2 drop 2; of send duplicate; from packet 3 corrupt frame 1; seed 42");
@@ -573,23 +554,5 @@ static int close_all(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(frames_are_what_the_link_would_have_sent),
-		cmocka_unit_test(faults_end),
-		cmocka_unit_test(busy_links),
-		cmocka_unit_test(drop),
-		cmocka_unit_test(duplicate),
-		cmocka_unit_test(reorder),
-		cmocka_unit_test(delay),
-		cmocka_unit_test(corrupt_payload),
-		cmocka_unit_test(corrupt_frame),
-		cmocka_unit_test(rnr),
-		cmocka_unit_test(conditions),
-		cmocka_unit_test(shares),
-		cmocka_unit_test(a_seed_decides),
-		cmocka_unit_test(reliable_through_all),
-		cmocka_unit_test(summary_and_counters),
-	};
-
-	return cmocka_run_group_tests(tests, wire_open, close_all);
+	return run_cases(.group_setup = wire_open, .group_teardown = close_all);
 }

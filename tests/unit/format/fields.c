@@ -3,11 +3,7 @@
  * The table of fields (format/fields.def) against the executor's own decoding: the structures of mlx5dv.h, and the
  * parsers of WQEs, BSFs and packets. Tested with random bytes, to reveal misplaced bits.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "test_case.h"
 
 #include "block/dek.h"
 #include "../support/device_fixture.h"
@@ -60,9 +56,8 @@ static void put(uint8_t *bytes, enum part part, const char *name, uint64_t numbe
 
 /* ---- the table itself ------------------------------------------------------------------------------------------- */
 
-static void test_fields_lie_apart(void **state)
+TEST(test_fields_lie_apart)
 {
-	(void)state;
 	for (unsigned int part = 0; part < PART_COUNT; part++) {
 		uint8_t taken[PART_MOST_BYTES * 8] = {0};
 		unsigned int count = 0;
@@ -87,19 +82,17 @@ static void test_fields_lie_apart(void **state)
 	}
 }
 
-static void test_parts_have_names_of_their_own(void **state)
+TEST(test_parts_have_names_of_their_own)
 {
-	(void)state;
 	for (unsigned int one = 0; one < PART_COUNT; one++)
 		for (unsigned int other = 0; other < one; other++)
 			assert_string_not_equal(part_infos[one].name, part_infos[other].name);
 }
 
-static void test_names_of_values_are_distinguished(void **state)
+TEST(test_names_of_values_are_distinguished)
 {
 	uint64_t number;
 
-	(void)state;
 	for (const struct field_value *value = field_values; value->name; value++) {
 		assert_true(field_value_number(value->form, value->name, &number));
 		assert_int_equal(number, value->number);
@@ -109,9 +102,8 @@ static void test_names_of_values_are_distinguished(void **state)
 	}
 }
 
-static void test_put_changes_its_bits_only(void **state)
+TEST(test_put_changes_its_bits_only)
 {
-	(void)state;
 	for (const struct field *field = fields; field->name; field++) {
 		uint8_t before[PART_MOST_BYTES], after[PART_MOST_BYTES];
 		uint64_t number = random64();
@@ -309,11 +301,10 @@ static void compare_cqe(union structures u)
 	SAME_END(CQE_SIGNATURE);
 }
 
-static void test_structures_of_mlx5dv(void **state)
+TEST(test_structures_of_mlx5dv)
 {
 	union structures u;
 
-	(void)state;
 	for (int round = 0; round < ROUNDS; round++) {
 		randomize(u.bytes, sizeof(u));
 		compare_wqe(u);
@@ -340,12 +331,11 @@ static struct wqe take(int type, uint8_t opcode, uint8_t opmod, uint8_t bytes[16
 	return wqe;
 }
 
-static void test_segments_of_the_executor(void **state)
+TEST(test_segments_of_the_executor)
 {
 	uint8_t bytes[16 * 12];
 	struct wqe wqe;
 
-	(void)state;
 	for (int round = 0; round < ROUNDS; round++) {
 		wqe = take(IBV_QPT_XRC_SEND, MLX5_OPCODE_RDMA_WRITE, 0, bytes);
 		assert_int_equal(get(bytes + 16, PART_XRC, "srqn"), wqe.xrc_srqn);
@@ -378,11 +368,10 @@ static void test_segments_of_the_executor(void **state)
 }
 
 /* CQEs that the device writes: all fields of random completions. */
-static void test_cqes_of_the_executor(void **state)
+TEST(test_cqes_of_the_executor)
 {
 	const struct hca_cq cq = {.notes = 0};
 
-	(void)state;
 	for (int round = 0; round < ROUNDS; round++) {
 		const struct signature_error error = {
 			.expected = random64(),
@@ -498,11 +487,10 @@ static void compare_packet(const uint8_t *bytes, const struct packet *packet, ui
 	assert_int_equal(at - bytes, ROCE_BTH_BYTES + packet_opcodes[bytes[0]].header_bytes);
 }
 
-static void test_headers_of_packets(void **state)
+TEST(test_headers_of_packets)
 {
 	uint32_t parsed = 0;
 
-	(void)state;
 	for (uint32_t i = 0; i < 256 * 20; i++) {
 		uint8_t bytes[ROCE_MOST_HEADERS];
 		struct packet packet = {0};
@@ -548,13 +536,12 @@ static void parse(const uint8_t bsf[64], struct block_setup *setup)
 		fail_msg("refused by rule %d", (int)why.rule);
 }
 
-static void test_signature_bsf(void **state)
+TEST_WITH(test_signature_bsf, open_device, close_device)
 {
 	uint8_t bsf[64] = {0}, *wire = bsf + 32, *memory = bsf + 48;
 	struct block_setup setup;
 	uint32_t psv[2];
 
-	(void)state;
 	assert_int_equal(hca_psv_create(device.pd, &psv[0]), 0);
 	assert_int_equal(hca_psv_create(device.pd, &psv[1]), 0);
 	put(bsf, PART_BSF, "size_code", 2);
@@ -612,7 +599,7 @@ static void test_signature_bsf(void **state)
 	assert_int_equal(hca_psv_destroy(device.hca, psv[1]), 0);
 }
 
-static void test_crypto_bsf(void **state)
+TEST_WITH(test_crypto_bsf, open_device, close_device)
 {
 	struct dek_attr attr = {.pd = hca_pd_number(device.pd), .key_bytes = 32, .key = {1}, .has_keytag = true};
 	const struct field *tweak = find(PART_BSF_CRYPTO, "initial_tweak"), *tag = find(PART_BSF_CRYPTO, "key_tag");
@@ -620,7 +607,6 @@ static void test_crypto_bsf(void **state)
 	struct block_setup setup;
 	uint32_t dek;
 
-	(void)state;
 	memcpy(attr.keytag, "key tag", 8);
 	assert_int_equal(dek_create(device.hca, &attr, &dek), 0);
 	put(bsf, PART_BSF_CRYPTO, "size_code", 2);
@@ -643,37 +629,17 @@ static void test_crypto_bsf(void **state)
 	assert_int_equal(dek_destroy(device.hca, dek), 0);
 }
 
-static void test_psv(void **state)
+TEST_WITH(test_psv, open_device, close_device)
 {
 	const struct walk_access access = {.hca = device.hca, .pd = hca_pd_number(device.pd)};
 	uint8_t wqe[32] = {0};
 	struct refusal why = {0};
 	uint32_t index;
 
-	(void)state;
 	assert_int_equal(hca_psv_create(device.pd, &index), 0);
 	put(wqe + 16, PART_PSV, "index", index);
 	put(wqe + 16, PART_PSV, "transient", UINT64_C(0x123456789abcdef0));
 	assert_int_equal(set_psv_execute(&access, wqe, sizeof(wqe), &why), 0);
 	assert_int_equal(psv_find(device.hca, index, access.pd)->transient, UINT64_C(0x123456789abcdef0));
 	assert_int_equal(hca_psv_destroy(device.hca, index), 0);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_fields_lie_apart),
-		cmocka_unit_test(test_parts_have_names_of_their_own),
-		cmocka_unit_test(test_names_of_values_are_distinguished),
-		cmocka_unit_test(test_put_changes_its_bits_only),
-		cmocka_unit_test(test_structures_of_mlx5dv),
-		cmocka_unit_test(test_segments_of_the_executor),
-		cmocka_unit_test(test_cqes_of_the_executor),
-		cmocka_unit_test(test_headers_of_packets),
-		cmocka_unit_test_setup_teardown(test_signature_bsf, open_device, close_device),
-		cmocka_unit_test_setup_teardown(test_crypto_bsf, open_device, close_device),
-		cmocka_unit_test_setup_teardown(test_psv, open_device, close_device),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -4,13 +4,7 @@
  * device. The name of an opcode determines its message, place and extension headers (IBTA table 38; annex A14: every
  * request of XRC names its SRQ). Our own opcodes follow.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
-#include <cmocka.h>
+#include "test_case.h"
 
 #include "process/commands.h"
 #include "format/opcode.h"
@@ -215,9 +209,8 @@ static const char *name_of(unsigned int code)
 	return NULL;
 }
 
-static void table(void **state)
+TEST(table)
 {
-	(void)state;
 	for (unsigned int code = 0; code < 256; code++) {
 		const struct packet_opcode *opcode = &packet_opcodes[code];
 		const char *name = name_of(code);
@@ -241,11 +234,10 @@ static void table(void **state)
 }
 
 /* The reverse: each opcode is found by its properties, and no other. */
-static void look_up(void **state)
+TEST(look_up)
 {
 	unsigned int found = 0;
 
-	(void)state;
 	for (int transport = 0; transport < 32; transport++) {
 		for (int message = MESSAGE_NONE; message < MESSAGE_COUNT; message++) {
 			for (int place = PLACE_MIDDLE; place <= PLACE_ONLY; place++) {
@@ -266,7 +258,7 @@ static void look_up(void **state)
 }
 
 /* Every message that has a first packet has the others: a link that cuts a message finds an opcode for each packet. */
-static void every_message_can_be_cut(void **state)
+TEST(every_message_can_be_cut)
 {
 	static const struct {
 		enum message whole, begun;
@@ -279,7 +271,6 @@ static void every_message_can_be_cut(void **state)
 		{MESSAGE_READ_RESPONSE, MESSAGE_READ_RESPONSE},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(messages) / sizeof(messages[0]); i++) {
 		for (int transport = IBV_QPT_RC; transport <= (int)QP_TYPE_DCI; transport++) {
 			if (transport == IBV_QPT_UD)
@@ -291,15 +282,4 @@ static void every_message_can_be_cut(void **state)
 			assert_true(packet_opcode_of(transport, messages[i].whole, PLACE_LAST) >= 0);
 		}
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(table),
-		cmocka_unit_test(look_up),
-		cmocka_unit_test(every_message_can_be_cut),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,15 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* hca/dm: allocation, exhaustion, alignment, use after fork. */
-#include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
+#include "test_case.h"
+
 #include <sys/wait.h>
-#include <unistd.h>
-#include <cmocka.h>
 
 #include "hca/dm.h"
 
@@ -37,7 +30,7 @@ static void *take(struct dm_pool *pool, size_t length, uint32_t log_align)
 	return addr;
 }
 
-static void refuses_impossible_values(void **state)
+TEST(refuses_impossible_values)
 {
 	void *addr;
 
@@ -50,7 +43,7 @@ static void refuses_impossible_values(void **state)
 	assert_int_equal(dm_pool_available(*state), LIMIT_MAX_DM_SIZE);
 }
 
-static void whole_memory_can_be_one_allocation(void **state)
+TEST(whole_memory_can_be_one_allocation)
 {
 	uint8_t *all = take(*state, LIMIT_MAX_DM_SIZE, 17);
 	void *addr;
@@ -66,7 +59,7 @@ static void whole_memory_can_be_one_allocation(void **state)
 		assert_int_equal(all[i], 0);
 }
 
-static void allocations_are_apart_and_aligned(void **state)
+TEST(allocations_are_apart_and_aligned)
 {
 	static const uint32_t aligns[] = {0, 3, 6, 12, 8, 16, 0};
 	uint8_t *part[7];
@@ -83,7 +76,7 @@ static void allocations_are_apart_and_aligned(void **state)
 }
 
 /* The number of free bytes is not enough: they must be contiguous. */
-static void fragments_are_not_joined(void **state)
+TEST(fragments_are_not_joined)
 {
 	uint8_t *part[4];
 	void *addr;
@@ -106,7 +99,7 @@ static int child_allocates(struct dm_pool *pool)
 }
 
 /* Five children of one parent, as in the Python suite of rdma-core; here they are forked while the lock is held. */
-static void children_allocate_the_same_as_their_parent(void **state)
+TEST(children_allocate_the_same_as_their_parent)
 {
 	struct dm_pool *pool = *state;
 	pid_t child[5];
@@ -129,13 +122,5 @@ static void children_allocate_the_same_as_their_parent(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(refuses_impossible_values, pool_setup, pool_teardown),
-		cmocka_unit_test_setup_teardown(whole_memory_can_be_one_allocation, pool_setup, pool_teardown),
-		cmocka_unit_test_setup_teardown(allocations_are_apart_and_aligned, pool_setup, pool_teardown),
-		cmocka_unit_test_setup_teardown(fragments_are_not_joined, pool_setup, pool_teardown),
-		cmocka_unit_test_setup_teardown(children_allocate_the_same_as_their_parent, pool_setup, pool_teardown),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return run_cases(.setup = pool_setup, .teardown = pool_teardown);
 }

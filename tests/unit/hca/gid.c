@@ -3,16 +3,11 @@
  * hca/gid: the table built from given interfaces. Expected GIDs are written by hand (RFC 4291, IBTA annex A17).
  */
 #include <arpa/inet.h>
-#include <errno.h>
+#include "test_case.h"
+
 #include <ifaddrs.h>
 #include <net/if.h>
 #include <netpacket/packet.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
-#include <cmocka.h>
 
 #include "hca/gid.h"
 
@@ -87,11 +82,10 @@ static size_t fill(const struct list *list)
 	return gid_table_fill(list->count ? list->entry : NULL, table, HCA_GID_TABLE_SIZE);
 }
 
-static void one_interface(void **state)
+TEST(one_interface)
 {
 	struct list list = {0};
 
-	(void)state;
 	add_link(&list, "lo", RUNNING | IFF_LOOPBACK, 1, "\0\0\0\0\0\0");
 	add_link(&list, "eth0", RUNNING, 2, "\x02\x42\xac\x11\x00\x02");
 	add_ipv4(&list, "lo", "127.0.0.1");
@@ -110,11 +104,10 @@ static void one_interface(void **state)
  * Sorted by interface index, not by the order of the list; IPv4 before IPv6; labelled addresses belong to their
  * interface.
  */
-static void several_interfaces(void **state)
+TEST(several_interfaces)
 {
 	struct list list = {0};
 
-	(void)state;
 	add_ipv6(&list, "b", "2001:db8::b");
 	add_link(&list, "b", RUNNING, 7, "\x00\x11\x22\x33\x44\x55");
 	add_ipv4(&list, "b", "10.0.0.7");
@@ -131,11 +124,10 @@ static void several_interfaces(void **state)
 	expect_pair(10, "2001:db8::b", "b", 7);
 }
 
-static void interfaces_that_do_not_count(void **state)
+TEST(interfaces_that_do_not_count)
 {
 	struct list list = {0};
 
-	(void)state;
 	add_link(&list, "down", IFF_RUNNING, 2, "\x02\0\0\0\0\x02");
 	add_ipv4(&list, "down", "10.0.0.2");
 	add_link(&list, "unplugged", IFF_UP, 3, "\x02\0\0\0\0\x03");
@@ -148,11 +140,10 @@ static void interfaces_that_do_not_count(void **state)
 	expect_pair(2, "::ffff:10.0.0.5", "tunnel", 5);
 }
 
-static void loopback_when_there_is_nothing_else(void **state)
+TEST(loopback_when_there_is_nothing_else)
 {
 	struct list list = {0};
 
-	(void)state;
 	assert_int_equal(fill(&list), 4);
 	expect_pair(0, "fe80::200:ff:fe00:0", "lo", 1);
 	expect_pair(2, "::ffff:127.0.0.1", "lo", 1);
@@ -170,11 +161,10 @@ static void loopback_when_there_is_nothing_else(void **state)
 	expect_pair(2, "::ffff:127.0.0.1", "lo", 1);
 }
 
-static void a_full_table_refuses_more(void **state)
+TEST(a_full_table_refuses_more)
 {
 	struct list list = {0};
 
-	(void)state;
 	add_link(&list, "a", RUNNING, 2, "\x02\0\0\0\0\x02");
 	for (int i = 0; i < 100; i++)
 		add_ipv4(&list, "a", "10.0.0.1");
@@ -182,13 +172,12 @@ static void a_full_table_refuses_more(void **state)
 	assert_int_equal(fill(&list), HCA_GID_TABLE_SIZE);
 }
 
-static void look_up_is_by_gid_and_type(void **state)
+TEST(look_up_is_by_gid_and_type)
 {
 	struct list list = {0};
 	union ibv_gid gid;
 	size_t count;
 
-	(void)state;
 	add_link(&list, "a", RUNNING, 2, "\x02\0\0\0\0\x02");
 	add_ipv4(&list, "a", "10.0.0.1");
 	count = fill(&list);
@@ -199,18 +188,4 @@ static void look_up_is_by_gid_and_type(void **state)
 	assert_int_equal(gid_find(table, 3, &gid, IBV_GID_TYPE_ROCE_V2), -ENOENT);
 	assert_true(gid_is_ipv4(&gid));
 	assert_false(gid_is_ipv4(&table[0].gid));
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(one_interface),
-		cmocka_unit_test(several_interfaces),
-		cmocka_unit_test(interfaces_that_do_not_count),
-		cmocka_unit_test(loopback_when_there_is_nothing_else),
-		cmocka_unit_test(a_full_table_refuses_more),
-		cmocka_unit_test(look_up_is_by_gid_and_type),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,10 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The MTU of a port follows the interface: by the table of values, and after a change of the interface. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "test_case.h"
 
 #include "hca/port_mtu.h"
 #include "../support/udp_fixture.h"
@@ -18,18 +14,16 @@ static const struct {
 	{352, 256},   {68, 256},    {0, 256},     {UINT32_MAX, 4096},
 };
 
-static void as_a_roce_port(void **state)
+TEST(as_a_roce_port)
 {
-	(void)state;
 	for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++)
 		assert_int_equal(port_mtu_of_interface(table[i].interface), table[i].port);
 }
 
-static void it_follows_the_interface(void **state)
+TEST(it_follows_the_interface)
 {
 	struct hca *hca = hca_device(0);
 
-	(void)state;
 	assert_int_equal(port_active_mtu(hca), 4096);
 	udp_set_interface("lo", SIOCSIFMTU, 1500);
 	assert_int_equal(port_active_mtu(hca), 1024);
@@ -44,11 +38,10 @@ static void it_follows_the_interface(void **state)
 	assert_int_equal(port_active_mtu(hca), 2048);
 }
 
-static void a_number_forces(void **state)
+TEST(a_number_forces)
 {
 	struct hca *hca = hca_device(0);
 
-	(void)state;
 	hca->settings.mtu = 512;
 	assert_int_equal(port_active_mtu(hca), 512);
 	assert_int_equal(port_most_mtu(hca), 512);
@@ -60,12 +53,6 @@ static void a_number_forces(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(as_a_roce_port),
-		cmocka_unit_test(it_follows_the_interface),
-		cmocka_unit_test(a_number_forces),
-	};
-
 	udp_enter_namespace();
-	return cmocka_run_group_tests_name("unit/port_mtu", tests, NULL, NULL);
+	return run_cases();
 }

@@ -29,11 +29,10 @@ static int end_pair(void **state)
 	return 0;
 }
 
-static void usable_at_once(void **state)
+TEST(usable_at_once)
 {
 	struct host_peer *peer = peer_of(its + 7);
 
-	(void)state;
 	assert_non_null(peer);
 	assert_true(peer->created);
 	assert_int_equal(peer->pid, other.pid);
@@ -55,12 +54,11 @@ static void usable_at_once(void **state)
 }
 
 /* Messages sent before this process could find the connection woke the device thread without effect, or not at all. */
-static void looked_at_once_it_is_found(void **state)
+TEST(looked_at_once_it_is_found)
 {
 	struct process third = start_process();
 	uint32_t number = (uint32_t)tell(&third, CLAIM, 0);
 
-	(void)state;
 	/* Made here, and accepted there by a thread that was about to make one. */
 	assert_non_null(peer_of(its));
 	assert_int_equal(woken(), 1);
@@ -83,13 +81,12 @@ static void looked_at_once_it_is_found(void **state)
 	end_process(&third, 0);
 }
 
-static void one_connection_for_all_slots_and_both_ways(void **state)
+TEST(one_connection_for_all_slots_and_both_ways)
 {
 	uint32_t its_second = (uint32_t)tell(&other, CLAIM, 0), own_second = claim();
 	struct host_peer *peer = peer_of(its);
 	int before = count_descriptors();
 
-	(void)state;
 	assert_ptr_equal(peer_of(its_second), peer);
 	assert_ptr_equal(host_peer_known(its_second + 3), peer);
 	assert_ptr_equal(peer_of(its + 9), peer);
@@ -108,11 +105,10 @@ static void one_connection_for_all_slots_and_both_ways(void **state)
 }
 
 /* Both connect at the same time: each keeps using its first connection, and keeps the other one. */
-static void two_connections(void **state)
+TEST(two_connections)
 {
 	struct host_peer *first = peer_of(its), *second;
 
-	(void)state;
 	assert_int_equal(tell(&other, RAW_HELLO, own), 1);
 	assert_int_equal(loop(), 1);
 	assert_int_equal(count_peers(), 2);
@@ -125,12 +121,11 @@ static void two_connections(void **state)
 }
 
 /* A process needs no third connection: otherwise it could make this one use any amount of memory and descriptors. */
-static void no_third_connection(void **state)
+TEST(no_third_connection)
 {
 	struct host_peer *first = peer_of(its);
 	int before;
 
-	(void)state;
 	assert_int_equal(tell(&other, RAW_HELLO, own), 1);
 	loop();
 	assert_int_equal(count_peers(), 2);
@@ -145,18 +140,17 @@ static void no_third_connection(void **state)
 	assert_ptr_equal(peer_of(its), first);
 }
 
-static void a_slot_that_was_claimed_later(void **state)
+TEST(a_slot_that_was_claimed_later)
 {
 	uint32_t second = claim();
 
-	(void)state;
 	assert_int_equal(tell(&other, PEER, second), 2);
 	assert_int_equal(loop(), 1);
 	assert_int_equal(count_peers(), 1);
 }
 
 /* The id of an ended process is reused by another before the end is noticed. */
-static void an_id_for_the_second_time(void **state)
+TEST(an_id_for_the_second_time)
 {
 	struct process third = start_process();
 	struct host_peer *gone, *peer;
@@ -173,20 +167,18 @@ static void an_id_for_the_second_time(void **state)
 	assert_int_equal(loop_for(1000), 1);
 	assert_int_equal(count_peers(), 1);
 	assert_ptr_equal(host_peer_known(its), peer);
-	(void)state;
 }
 
 /*
  * A process that cannot see the id of this one cannot tell whether two slots belong to one process, so it makes a
  * connection for each. This process can tell.
  */
-static void ids_that_cannot_be_seen(void **state)
+TEST(ids_that_cannot_be_seen)
 {
 	uint32_t second = claim(), of_child;
 	struct process parent = other;
 	struct host_peer *peer;
 
-	(void)state;
 	if (!tell(&other, NEW_PIDS, 0))
 		skip();
 	assert_int_equal(tell(&other, CHILD_OF, 0), 1);
@@ -209,11 +201,10 @@ static void ids_that_cannot_be_seen(void **state)
 	other = start_process();
 }
 
-static void to_this_process(void **state)
+TEST(to_this_process)
 {
 	struct host_peer *peer = peer_of(own), *end;
 
-	(void)state;
 	assert_true(peer && peer->created);
 	assert_int_equal(peer->pid, getpid());
 	assert_int_equal(loop(), 1);
@@ -227,11 +218,10 @@ static void to_this_process(void **state)
 	assert_int_equal(count_peers(), 2);
 }
 
-static void waking(void **state)
+TEST(waking)
 {
 	struct host_peer *peer = peer_of(its);
 
-	(void)state;
 	assert_int_equal(tell(&other, PEER, own), 1);
 	loop();
 	host_wake(peer);
@@ -276,24 +266,21 @@ static void the_end_is_seen(int signal)
 	expect_silence();
 }
 
-static void a_process_exits(void **state)
+TEST(a_process_exits)
 {
-	(void)state;
 	the_end_is_seen(0);
 }
 
-static void a_process_is_killed(void **state)
+TEST(a_process_is_killed)
 {
-	(void)state;
 	the_end_is_seen(SIGKILL);
 }
 
 /* Between connect(2) and the first message: the slot has no owner any more, which is detected at once. */
-static void a_process_is_killed_when_connected_to(void **state)
+TEST(a_process_is_killed_when_connected_to)
 {
 	int before = count_descriptors();
 
-	(void)state;
 	world.kills = other.pid;
 	errno = 0;
 	assert_null(host_peer_of(its));
@@ -308,11 +295,10 @@ static void a_process_is_killed_when_connected_to(void **state)
 }
 
 /* A forked child holds copies of the descriptors only for a moment. */
-static void the_parent_of_a_living_child_is_killed(void **state)
+TEST(the_parent_of_a_living_child_is_killed)
 {
 	pid_t child;
 
-	(void)state;
 	assert_non_null(peer_of(its));
 	tell(&other, PEER, own);
 	loop();
@@ -326,12 +312,11 @@ static void the_parent_of_a_living_child_is_killed(void **state)
 	begin_pair(state);
 }
 
-static void a_child_has_no_peers(void **state)
+TEST(a_child_has_no_peers)
 {
 	pid_t pid;
 	int status;
 
-	(void)state;
 	assert_non_null(peer_of(its));
 	pid = fork_process();
 	if (!pid) {
@@ -370,7 +355,7 @@ static void *look(void *argument)
 	return NULL;
 }
 
-static void a_peer_in_use_stays_valid(void **state)
+TEST(a_peer_in_use_stays_valid)
 {
 	pthread_t thread;
 
@@ -401,11 +386,10 @@ static void no_connection(int error)
 	assert_int_equal(count_descriptors(), before);
 }
 
-static void failing_steps(void **state)
+TEST(failing_steps)
 {
 	struct rlimit limit, few;
 
-	(void)state;
 	world.begin_error = -ENOMEM;
 	no_connection(ENOMEM);
 	assert_int_equal(world.ended, 0);
@@ -433,13 +417,12 @@ static void failing_steps(void **state)
 	assert_int_equal(count_peers(), 1);
 }
 
-static void no_process_accepts(void **state)
+TEST(no_process_accepts)
 {
 	const uint32_t slot = host_slot_of(its) == 5 ? 6 : 5;
 	struct host_name name = host_slot_name(slot);
 	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0), waiting[2];
 
-	(void)state;
 	assert_int_equal(bind(fd, (struct sockaddr *)&name.address, name.length), 0);
 	/* A name with a socket that does not listen. */
 	assert_null(peer_of(slot << HOST_SLOT_BITS));
@@ -462,9 +445,8 @@ static void no_process_accepts(void **state)
 	close(fd);
 }
 
-static void no_thread(void **state)
+TEST(no_thread)
 {
-	(void)state;
 	begin_test(state);
 	own = claim();
 	world.watch_error = -EAGAIN;
@@ -485,7 +467,7 @@ static void no_thread(void **state)
 
 /* ---- users --------------------------------------------------------------------------------------------------------- */
 
-static void another_user(void **state)
+TEST(another_user)
 {
 	if (getuid())
 		skip();
@@ -523,7 +505,7 @@ static uid_t user_at(int socket)
 }
 
 /* Two daemons start as root, claim their names, and change to the same user. */
-static void two_that_have_become_the_same_user(void **state)
+TEST(two_that_have_become_the_same_user)
 {
 	struct process third;
 
@@ -548,7 +530,7 @@ static void two_that_have_become_the_same_user(void **state)
 }
 
 /* A process that used to be root is not connected to root, although root created its name. */
-static void one_that_was_of_the_same_user(void **state)
+TEST(one_that_was_of_the_same_user)
 {
 	if (getuid())
 		skip();
@@ -567,7 +549,7 @@ static void one_that_was_of_the_same_user(void **state)
  * A socket created by another user is refused although its creator has the right user now, as after executing a
  * set-user-ID program.
  */
-static void a_socket_of_another_user(void **state)
+TEST(a_socket_of_another_user)
 {
 	uint32_t slot = host_slot_of(own) == 5 ? 6 : 5;
 	struct host_name name = host_slot_name(slot);
@@ -575,7 +557,6 @@ static void a_socket_of_another_user(void **state)
 	pid_t pid;
 	char word;
 
-	(void)state;
 	if (getuid() || !alone)
 		skip();
 	assert_int_equal(pipe(ready), 0);
@@ -600,7 +581,7 @@ static void a_socket_of_another_user(void **state)
 }
 
 /* Processes that cannot read /proc get the current user from SO_PEERCRED. */
-static void names_follow_the_user(void **state)
+TEST(names_follow_the_user)
 {
 	int fd;
 
@@ -624,14 +605,13 @@ static void names_follow_the_user(void **state)
  * In a user namespace without mappings, all users appear as nobody. A process of the same user is accepted, because the
  * kernel permits signals to it (SO_PEERPIDFD, Linux 6.5)…
  */
-static void unknown_but_the_same_user(void **state)
+TEST(unknown_but_the_same_user)
 {
 	int process;
 	socklen_t length = sizeof(process);
 	int pair[2];
 	bool can_tell;
 
-	(void)state;
 	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, pair), 0);
 	can_tell = !getsockopt(pair[0], SOL_SOCKET, 77, &process, &length);
 	if (can_tell)
@@ -646,9 +626,8 @@ static void unknown_but_the_same_user(void **state)
 }
 
 /* …and one of another user is not. */
-static void unknown_users(void **state)
+TEST(unknown_users)
 {
-	(void)state;
 	if (getuid())
 		skip();
 	assert_int_equal(tell(&other, BECOME, 65533), 1);
@@ -659,12 +638,11 @@ static void unknown_users(void **state)
 }
 
 /* Querying whether a process has a slot does not connect the two processes. */
-static void a_vacant_slot(void **state)
+TEST(a_vacant_slot)
 {
 	struct process third = start_process();
 	uint32_t number = (uint32_t)tell(&third, CLAIM, 0);
 
-	(void)state;
 	assert_false(host_slot_is_vacant(own));
 	assert_false(host_slot_is_vacant(its));
 	assert_false(host_slot_is_vacant(number + 5));
@@ -690,13 +668,12 @@ static int count_questions(int listening)
 }
 
 /* Regardless of the number of queue pairs that query a slot, and of the answer, a slot is queried once per interval. */
-static void one_question_per_slot_and_interval(void **state)
+TEST(one_question_per_slot_and_interval)
 {
 	uint32_t slot = host_slot_of(own) == 5 ? 6 : 5;
 	struct host_name name = host_slot_name(slot);
 	int listening;
 
-	(void)state;
 	if (!alone)
 		skip();
 	world.now_ns += TUNABLE_HOST_QUESTION_NS;
@@ -740,9 +717,8 @@ static void ask_for_service(void)
  * Once the service is not found in the process any more, no process finds it: not even this one, which would connect to
  * itself.
  */
-static void a_service_that_is_given_up(void **state)
+TEST(a_service_that_is_given_up)
 {
-	(void)state;
 	claim();
 	host_accept();
 	assert_int_equal(host_service_claim(SERVICE, false), 0);
@@ -761,39 +737,6 @@ static void a_service_that_is_given_up(void **state)
 
 int main(void)
 {
-#define PAIR(test) cmocka_unit_test_setup_teardown(test, begin_pair, end_pair)
-	const struct CMUnitTest tests[] = {
-		PAIR(usable_at_once),
-		PAIR(looked_at_once_it_is_found),
-		PAIR(one_connection_for_all_slots_and_both_ways),
-		PAIR(two_connections),
-		PAIR(no_third_connection),
-		PAIR(a_slot_that_was_claimed_later),
-		PAIR(an_id_for_the_second_time),
-		PAIR(ids_that_cannot_be_seen),
-		PAIR(to_this_process),
-		PAIR(waking),
-		PAIR(a_process_exits),
-		PAIR(a_process_is_killed),
-		PAIR(a_process_is_killed_when_connected_to),
-		PAIR(the_parent_of_a_living_child_is_killed),
-		PAIR(a_child_has_no_peers),
-		PAIR(a_peer_in_use_stays_valid),
-		PAIR(failing_steps),
-		PAIR(no_process_accepts),
-		PAIR(no_thread),
-		PAIR(another_user),
-		PAIR(two_that_have_become_the_same_user),
-		PAIR(one_that_was_of_the_same_user),
-		PAIR(a_socket_of_another_user),
-		PAIR(names_follow_the_user),
-		PAIR(unknown_but_the_same_user),
-		PAIR(unknown_users),
-		PAIR(a_vacant_slot),
-		PAIR(one_question_per_slot_and_interval),
-		PAIR(a_service_that_is_given_up),
-	};
-
 	own_names();
-	return cmocka_run_group_tests(tests, NULL, begin_test);
+	return run_cases(.setup = begin_pair, .teardown = end_pair, .group_teardown = begin_test);
 }

@@ -3,7 +3,6 @@
 #include "../support/host_fixture.h"
 
 #include <fcntl.h>
-#include <stdio.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 
@@ -95,11 +94,10 @@ static void expect_refusal(enum explain_rule rule, const void *bytes, size_t len
 }
 
 /* The base message is valid: the cases below are refused only for their own error. */
-static void right(void **state)
+TEST(right)
 {
 	struct host_hello hello = right_hello();
 
-	(void)state;
 	for (int late = 0; late < 2; late++) {
 		int memory = memory_of(MEMORY, SEALS, 0), fd = raw_connect(own), before;
 		struct host_peer *peer;
@@ -127,7 +125,7 @@ static void right(void **state)
 	}
 }
 
-static void wrong_shape(void **state)
+TEST(wrong_shape)
 {
 	struct {
 		struct host_hello hello;
@@ -136,7 +134,6 @@ static void wrong_shape(void **state)
 	const int memory = memory_of(MEMORY, SEALS, 0);
 	const int many[8] = {memory, memory, memory, memory, memory, memory, memory, memory};
 
-	(void)state;
 	for (size_t length = 1; length < sizeof(bytes); length++)
 		if (length != sizeof(bytes.hello))
 			expect_refusal(RULE_HOST_HELLO_SHAPE, &bytes, length, many, 1);
@@ -149,14 +146,13 @@ static void wrong_shape(void **state)
 	close(memory);
 }
 
-static void wrong_words(void **state)
+TEST(wrong_words)
 {
 	int memory = memory_of(MEMORY, SEALS, 0);
 	static const uint32_t versions[] = {0, HOST_VERSION + 1, UINT32_MAX, HOST_VERSION << 24};
 	static const uint64_t sizes[] = {0, MEMORY - 1, MEMORY + 1, (uint64_t)MEMORY << 32, UINT64_MAX};
 	struct host_hello hello;
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(hello.magic); i++) {
 		hello = right_hello();
 		hello.magic[i] ^= 1;
@@ -186,12 +182,11 @@ static void refuse_memory(enum explain_rule rule, int descriptor)
 	close(descriptor);
 }
 
-static void wrong_memory(void **state)
+TEST(wrong_memory)
 {
 	const char *path = "host_hello.tmp";
 	int ends[2], fd;
 
-	(void)state;
 	/* A process that can truncate a file can raise SIGBUS in others. */
 	for (int missing = 1; missing <= SEALS; missing <<= 1)
 		if (SEALS & missing)
@@ -231,13 +226,12 @@ static void wrong_memory(void **state)
 }
 
 /* Peers that connect and close without a message, and peers that keep sending after the hello. */
-static void before_and_after(void **state)
+TEST(before_and_after)
 {
 	struct host_hello hello = right_hello();
 	int memory = memory_of(MEMORY, SEALS, 0), before = count_descriptors();
 	int fd = raw_connect(own);
 
-	(void)state;
 	loop();
 	close(fd);
 	assert_int_equal(loop(), 1);
@@ -267,12 +261,11 @@ static void before_and_after(void **state)
 }
 
 /* The other half of a connection may be shut while the process lives. */
-static void half_an_end(void **state)
+TEST(half_an_end)
 {
 	struct host_hello hello = right_hello();
 	int memory = memory_of(MEMORY, SEALS, 0), fd = raw_connect(own);
 
-	(void)state;
 	say(fd, &hello, sizeof(hello), &memory, 1);
 	loop();
 	assert_int_equal(count_peers(), 1);
@@ -284,13 +277,12 @@ static void half_an_end(void **state)
 	close(memory);
 }
 
-static void many_that_say_nothing(void **state)
+TEST(many_that_say_nothing)
 {
 	enum { MANY = 40 };
 	struct host_hello hello = right_hello();
 	int memory = memory_of(MEMORY, SEALS, 0), before = count_descriptors(), fd[MANY], closed = 0, last;
 
-	(void)state;
 	for (int i = 0; i < 16; i++)
 		fd[i] = raw_connect(own);
 	loop();
@@ -325,11 +317,10 @@ static void many_that_say_nothing(void **state)
 }
 
 /* A peer waiting to be accepted must not keep the thread awake forever. */
-static void no_descriptor_left(void **state)
+TEST(no_descriptor_left)
 {
 	int fd = raw_connect(own), again = raw_connect(own), taken[FEW_DESCRIPTORS], count = 0;
 
-	(void)state;
 	while ((taken[count] = dup(0)) >= 0)
 		count++;
 	/* Twice: the spare descriptor is opened again. */
@@ -344,13 +335,12 @@ static void no_descriptor_left(void **state)
 }
 
 /* There is no room here for the descriptor of the memory. */
-static void no_descriptor_for_the_memory(void **state)
+TEST(no_descriptor_for_the_memory)
 {
 	struct host_hello hello = right_hello();
 	int memory = memory_of(MEMORY, SEALS, 0), fd = raw_connect(own);
 	struct rlimit limit, few;
 
-	(void)state;
 	getrlimit(RLIMIT_NOFILE, &limit);
 	loop();
 	say(fd, &hello, sizeof(hello), &memory, 1);
@@ -368,20 +358,8 @@ static void no_descriptor_for_the_memory(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup(right, begin),
-		cmocka_unit_test_setup(wrong_shape, begin),
-		cmocka_unit_test_setup(wrong_words, begin),
-		cmocka_unit_test_setup(wrong_memory, begin),
-		cmocka_unit_test_setup(before_and_after, begin),
-		cmocka_unit_test_setup(half_an_end, begin),
-		cmocka_unit_test_setup(many_that_say_nothing, begin),
-		cmocka_unit_test_setup(no_descriptor_left, begin),
-		cmocka_unit_test_setup(no_descriptor_for_the_memory, begin),
-	};
-
 	/* All descriptors can be used up. */
 	setrlimit(RLIMIT_NOFILE, &(struct rlimit){FEW_DESCRIPTORS, FEW_DESCRIPTORS});
 	own_names();
-	return cmocka_run_group_tests(tests, NULL, begin_test);
+	return run_cases(.setup = begin, .group_teardown = begin_test);
 }

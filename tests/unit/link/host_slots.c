@@ -17,13 +17,12 @@ static void is_a_slot(uint32_t first)
 	assert_true(first + SLOT - 1 < 0xffffff);
 }
 
-static void slots_differ(void **state)
+TEST(slots_differ)
 {
 	struct process others[4];
 	uint32_t first[2 + 2 * 4];
 	int count = 0;
 
-	(void)state;
 	first[count++] = claim();
 	first[count++] = claim();
 	for (int i = 0; i < 4; i++) {
@@ -45,13 +44,12 @@ static void slots_differ(void **state)
 }
 
 /* Two processes that prefer the same slot. */
-static void two_that_want_the_same(void **state)
+TEST(two_that_want_the_same)
 {
 	uint32_t first = claim();
 	struct host_name name = host_slot_name(host_slot_of(first));
 	int fd;
 
-	(void)state;
 	begin_test(state);
 	fd = socket(AF_UNIX, SOCK_SEQPACKET, 0);
 	assert_int_equal(bind(fd, (struct sockaddr *)&name.address, name.length), 0);
@@ -62,11 +60,10 @@ static void two_that_want_the_same(void **state)
 	assert_int_equal(claim(), first);
 }
 
-static void numbers_that_are_in_no_slot(void **state)
+TEST(numbers_that_are_in_no_slot)
 {
 	static const uint32_t none[] = {0, 1, SLOT - 1, 0xffffff, 0x1000000, UINT32_MAX};
 
-	(void)state;
 	claim();
 	for (size_t i = 0; i < sizeof(none) / sizeof(none[0]); i++) {
 		assert_false(host_owns(none[i]));
@@ -76,13 +73,12 @@ static void numbers_that_are_in_no_slot(void **state)
 	expect_silence();
 }
 
-static void the_names_of_the_dead(void **state)
+TEST(the_names_of_the_dead)
 {
 	struct process other = start_process();
 	uint32_t first = (uint32_t)tell(&other, CLAIM, 0);
 	int fd = raw_connect(first);
 
-	(void)state;
 	assert_true(fd >= 0);
 	close(fd);
 	end_process(&other, SIGKILL);
@@ -91,12 +87,11 @@ static void the_names_of_the_dead(void **state)
 	expect_silence();
 }
 
-static void a_process_has_as_many_as_the_limit_says(void **state)
+TEST(a_process_has_as_many_as_the_limit_says)
 {
 	struct rlimit limit = {.rlim_cur = 2048, .rlim_max = 2048};
 	uint32_t first;
 
-	(void)state;
 	getrlimit(RLIMIT_NOFILE, &limit);
 	limit.rlim_cur = limit.rlim_max;
 	setrlimit(RLIMIT_NOFILE, &limit);
@@ -107,12 +102,11 @@ static void a_process_has_as_many_as_the_limit_says(void **state)
 }
 
 /* A name is not a file: another network namespace is another host. */
-static void hosts_are_apart(void **state)
+TEST(hosts_are_apart)
 {
 	struct process other;
 	uint32_t first;
 
-	(void)state;
 	if (getuid())
 		skip();
 	first = claim();
@@ -165,12 +159,11 @@ static void expect_reserve(uint32_t first)
 }
 
 /* Every process can still make queue pairs, and processes of one user still find each other. */
-static void all_plain_names_are_taken(void **state)
+TEST(all_plain_names_are_taken)
 {
 	struct process processes[8];
 	uint32_t own, its[8];
 
-	(void)state;
 	if (!begin_squatter())
 		skip();
 	own = claim();
@@ -201,12 +194,11 @@ static void all_plain_names_are_taken(void **state)
 }
 
 /* Names of the same form held by another user do not hide a process. */
-static void reserve_names_of_another_user(void **state)
+TEST(reserve_names_of_another_user)
 {
 	struct process other;
 	uint32_t its;
 
-	(void)state;
 	if (getuid() || !begin_squatter())
 		skip();
 	other = start_process();
@@ -223,12 +215,11 @@ static void reserve_names_of_another_user(void **state)
  * Another user holds a name of every reserve slot: they are chosen nevertheless, and the numbers of one user remain
  * distinct.
  */
-static void all_reserve_slots_of_another_user(void **state)
+TEST(all_reserve_slots_of_another_user)
 {
 	struct process other;
 	uint32_t its;
 
-	(void)state;
 	if (getuid() || !begin_squatter())
 		skip();
 	assert_int_equal(tell(&squatter, SQUAT_ALL_RESERVE, 0), HOST_RESERVE_SLOTS);
@@ -241,12 +232,11 @@ static void all_reserve_slots_of_another_user(void **state)
 	end_process(&squatter, SIGKILL);
 }
 
-static void without_descriptors(void **state)
+TEST(without_descriptors)
 {
 	struct rlimit limit, none;
 	uint32_t first;
 
-	(void)state;
 	getrlimit(RLIMIT_NOFILE, &limit);
 	none = limit;
 	none.rlim_cur = 0;
@@ -270,12 +260,11 @@ static void without_descriptors(void **state)
 	expect_silence();
 }
 
-static void a_child_has_no_slot(void **state)
+TEST(a_child_has_no_slot)
 {
 	struct process child, grandchild;
 	uint32_t of_parent = claim(), of_child;
 
-	(void)state;
 	child = start_process();
 	assert_false(tell(&child, OWNS, of_parent));
 	assert_true(tell(&child, FORMER, of_parent));
@@ -300,20 +289,6 @@ static void a_child_has_no_slot(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup(slots_differ, begin_test),
-		cmocka_unit_test_setup(two_that_want_the_same, begin_test),
-		cmocka_unit_test_setup(numbers_that_are_in_no_slot, begin_test),
-		cmocka_unit_test_setup(the_names_of_the_dead, begin_test),
-		cmocka_unit_test_setup(a_process_has_as_many_as_the_limit_says, begin_test),
-		cmocka_unit_test_setup(all_plain_names_are_taken, begin_test),
-		cmocka_unit_test_setup(reserve_names_of_another_user, begin_test),
-		cmocka_unit_test_setup(all_reserve_slots_of_another_user, begin_test),
-		cmocka_unit_test_setup(hosts_are_apart, begin_test),
-		cmocka_unit_test_setup(without_descriptors, begin_test),
-		cmocka_unit_test_setup(a_child_has_no_slot, begin_test),
-	};
-
 	own_names();
-	return cmocka_run_group_tests(tests, NULL, begin_test);
+	return run_cases(.setup = begin_test, .group_teardown = begin_test);
 }

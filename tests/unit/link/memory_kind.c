@@ -1,16 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* device/memory_kind: memory with anonymous or in-memory pages, and memory with pages of a file system. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
+#include "test_case.h"
+
 #include <linux/magic.h>
 #include <sys/mman.h>
 #include <sys/vfs.h>
-#include <unistd.h>
-#include <cmocka.h>
 
 #include "link/shm/memory_kind.h"
 
@@ -56,24 +50,22 @@ static int file_on_disk(void)
 	return -1;
 }
 
-static void test_memory(void **state)
+TEST(test_memory)
 {
 	int fd = memfd_create("memory_kind", MFD_CLOEXEC);
 
-	(void)state;
 	assert_int_equal(ftruncate(fd, BYTES), 0);
 	expect_local(map(-1, MAP_PRIVATE | MAP_ANONYMOUS));
 	expect_local(map(-1, MAP_SHARED | MAP_ANONYMOUS));
 	expect_local(map(fd, MAP_SHARED));
 }
 
-static void test_file_system_in_memory(void **state)
+TEST(test_file_system_in_memory)
 {
 	char name[] = "/dev/shm/memory_kind.XXXXXX";
 	struct statfs system;
 	int fd;
 
-	(void)state;
 	if (statfs("/dev/shm", &system) || system.f_type != TMPFS_MAGIC)
 		skip();
 	fd = mkstemp(name);
@@ -83,12 +75,11 @@ static void test_file_system_in_memory(void **state)
 	expect_local(map(fd, MAP_SHARED));
 }
 
-static void test_file_on_disk(void **state)
+TEST(test_file_on_disk)
 {
 	int fd = file_on_disk();
 	uint8_t *memory;
 
-	(void)state;
 	if (fd < 0)
 		skip();
 	memory = map(dup(fd), MAP_SHARED);
@@ -103,12 +94,11 @@ static void test_file_on_disk(void **state)
 }
 
 /* One page of a file, or an unmapped one, among others. */
-static void test_mixture(void **state)
+TEST(test_mixture)
 {
 	uint8_t *memory = map(-1, MAP_PRIVATE | MAP_ANONYMOUS);
 	int fd = file_on_disk();
 
-	(void)state;
 	if (fd >= 0) {
 		assert_true(mmap(memory + 2 * PAGE, PAGE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd, 0) !=
 			    MAP_FAILED);
@@ -122,16 +112,4 @@ static void test_mixture(void **state)
 	assert_false(is_local(memory, BYTES, true));
 	assert_true(is_local(memory, 2 * PAGE, true));
 	munmap(memory, BYTES);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_memory),
-		cmocka_unit_test(test_file_system_in_memory),
-		cmocka_unit_test(test_file_on_disk),
-		cmocka_unit_test(test_mixture),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

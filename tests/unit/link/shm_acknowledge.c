@@ -4,10 +4,7 @@
  * are in the order of the send queue (IBTA 10.8.3.1), and requests acknowledged before a message was sent complete
  * before that message.
  */
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <cmocka.h>
+#include "test_case.h"
 
 #include "progress/progress_parts.h"
 #include "../support/shm_world.h"
@@ -75,9 +72,8 @@ static void expect_completion(uint8_t opcode, uint16_t index)
 	assert_int_equal(be16toh(cqe->wqe_counter), index);
 }
 
-static void test_together(void **state)
+TEST(test_together)
 {
-	(void)state;
 	post(4);
 	hold();
 	acknowledge(0);
@@ -94,9 +90,8 @@ static void test_together(void **state)
 }
 
 /* An older acknowledgement after a newer one has no effect. */
-static void test_older_after_newer(void **state)
+TEST(test_older_after_newer)
 {
-	(void)state;
 	post(3);
 	hold();
 	acknowledge(1);
@@ -111,9 +106,8 @@ static void test_older_after_newer(void **state)
  * An acknowledgement of a request that was never sent is ignored (IBTA 9.7.5.1.2), and does not affect those that
  * arrive with it.
  */
-static void test_ghosts(void **state)
+TEST(test_ghosts)
 {
-	(void)state;
 	post(2);
 	hold();
 	acknowledge(7);
@@ -125,9 +119,8 @@ static void test_ghosts(void **state)
 }
 
 /* Requests acknowledged before a message complete before it; requests acknowledged after it complete after it. */
-static void test_around_a_message(void **state)
+TEST(test_around_a_message)
 {
-	(void)state;
 	post_receive(&device, &end, SECOND_HALF, BYTES);
 	post(3);
 	hold();
@@ -143,13 +136,12 @@ static void test_around_a_message(void **state)
 }
 
 /* Acknowledgements of two alternating queue pairs; and one followed by a record that breaks the ring. */
-static void test_two_queue_pairs(void **state)
+TEST(test_two_queue_pairs)
 {
 	const struct ibv_qp_attr options = {.timeout = 0, .retry_cnt = 7, .rnr_retry = 7, .min_rnr_timer = 1};
 	struct shm_slot slot = {.headers = 1};
 	struct raw_qp second;
 
-	(void)state;
 	raw_qp_make(&device, &second, IBV_QPT_RC, &cq, BLOCKS);
 	raw_qp_connect(&device, &second, its_qpn, &options);
 	post(2);
@@ -168,14 +160,8 @@ static void test_two_queue_pairs(void **state)
 	raw_qp_destroy(&second);
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, shm_world_begin, shm_world_end)
-
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		TEST(test_together),         TEST(test_older_after_newer), TEST(test_ghosts),
-		TEST(test_around_a_message), TEST(test_two_queue_pairs),
-	};
-
-	return cmocka_run_group_tests(tests, shm_world_open, shm_world_close);
+	return run_cases(.setup = shm_world_begin, .teardown = shm_world_end, .group_setup = shm_world_open,
+			 .group_teardown = shm_world_close);
 }

@@ -4,11 +4,8 @@
  * and receives as the test requires. That process is the test itself, so the memory that it grants also belongs to this
  * process.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "test_case.h"
+
 #include <fcntl.h>
 #include <linux/magic.h>
 #include <linux/userfaultfd.h>
@@ -92,13 +89,12 @@ static const struct shm_grant *the_grant(void)
  * After the device thread has handled a WRITE, its memory is granted with the rights of the responder, to the connected
  * QP.
  */
-static void test_grants(void **state)
+TEST(test_grants)
 {
 	const struct ibv_qp_attr rights = {.qp_access_flags = IBV_ACCESS_REMOTE_READ};
 	const struct ibv_qp_attr error = {.qp_state = IBV_QPS_ERR};
 	const struct shm_grant *grant;
 
-	(void)state;
 	send_write(SQ_START_PSN);
 	take_acknowledge();
 	grant = the_grant();
@@ -131,9 +127,8 @@ static void test_grants(void **state)
 }
 
 /* If process ids have another meaning on the other side, it is impossible to wait for its processes. */
-static void test_no_grant_to_strangers(void **state)
+TEST(test_no_grant_to_strangers)
 {
-	(void)state;
 	other.out.ring->state.process = (uint32_t)getpid() + 1;
 	send_write(SQ_START_PSN);
 	take_acknowledge();
@@ -162,14 +157,13 @@ static uint8_t *map_file(void)
 }
 
 /* Pages of a file come from a file system, for which the peer would have to wait. */
-static void test_no_grant_of_a_file(void **state)
+TEST(test_no_grant_of_a_file)
 {
 	uint8_t *memory = map_file();
 	struct hca_mr_attr attr = {
 		.addr = memory, .start = (uintptr_t)memory, .length = FAR_BYTES, .access = ALL_ACCESS};
 	struct mkey *region;
 
-	(void)state;
 	if (!memory)
 		skip();
 	assert_int_equal(hca_mr_register(device.pd, &attr, &region), 0);
@@ -188,14 +182,13 @@ static void test_no_grant_of_a_file(void **state)
 }
 
 /* Revoking a key: ibv_dereg_mr(3), ibv_rereg_mr(3). */
-static void test_keys_are_taken_back(void **state)
+TEST(test_keys_are_taken_back)
 {
 	struct hca_mr_attr attr = {.addr = device.memory,
 				   .start = (uintptr_t)device.memory,
 				   .length = sizeof(device.memory),
 				   .access = ALL_ACCESS};
 
-	(void)state;
 	send_write(SQ_START_PSN);
 	take_acknowledge();
 	assert_non_null(the_grant());
@@ -210,11 +203,10 @@ static void test_keys_are_taken_back(void **state)
 }
 
 /* Later revocations do not find a connection that ends on this side, so no grant may outlive it. */
-static void test_ends_with_the_connection(void **state)
+TEST(test_ends_with_the_connection)
 {
 	uint64_t generation;
 
-	(void)state;
 	send_write(SQ_START_PSN);
 	take_acknowledge();
 	assert_non_null(the_grant());
@@ -242,11 +234,10 @@ static bool reach_and_break(struct run *run, const struct packet *packet, struct
 }
 
 /* If another thread ends the connection while a grant is made, the grant is void. */
-static void test_ends_while_it_grants(void **state)
+TEST(test_ends_while_it_grants)
 {
 	struct delivery breaking = *delivery;
 
-	(void)state;
 	breaks = 0;
 	true_delivery = delivery;
 	breaking.reach = reach_and_break;
@@ -303,12 +294,11 @@ static uint64_t ms_to_settle(void)
 }
 
 /* Waits as long as the other side reports an access, unless the kernel shows that none can be in progress. */
-static void test_waits_for_accesses_in_progress(void **state)
+TEST(test_waits_for_accesses_in_progress)
 {
 	uint64_t *ticket = &other.out.ring->access.ticket;
 	pthread_t runs, ends;
 
-	(void)state;
 	assert_in_range(ms_to_settle(), 0, 100);
 	runs = thread_start(1);
 	other.out.ring->access.thread = running_thread;
@@ -322,11 +312,10 @@ static void test_waits_for_accesses_in_progress(void **state)
 }
 
 /* Stopped, or in a signal handler: the thread is not in the system call, and would check again before one. */
-static void test_waits_for_no_sleeper(void **state)
+TEST(test_waits_for_no_sleeper)
 {
 	pthread_t sleeps = thread_start(0);
 
-	(void)state;
 	other.out.ring->access.thread = running_thread;
 	other.out.ring->access.ticket = 1;
 	assert_in_range(ms_to_settle(), 0, 700);
@@ -337,11 +326,10 @@ static void test_waits_for_no_sleeper(void **state)
 	assert_in_range(ms_to_settle(), 0, 700);
 }
 
-static void test_does_not_wait_for_processes_that_left(void **state)
+TEST(test_does_not_wait_for_processes_that_left)
 {
 	pthread_t runs = thread_start(1);
 
-	(void)state;
 	other.out.ring->access.thread = running_thread;
 	other.out.ring->access.ticket = 1;
 	shutdown(other.socket, SHUT_WR);
@@ -381,7 +369,7 @@ static void *read_into(void *page)
 }
 
 /* A thread that stays in a system call as accesses do, but in one with its own file and memory. */
-static void test_waits_not_for_ever(void **state)
+TEST(test_waits_not_for_ever)
 {
 	uint8_t *page = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	uint64_t before = explain_latest(device.hca);
@@ -389,7 +377,6 @@ static void test_waits_not_for_ever(void **state)
 	int fd = make_missing(page);
 	pthread_t waits;
 
-	(void)state;
 	if (fd < 0)
 		skip();
 	running_thread = 0;
@@ -470,11 +457,10 @@ static void be_granted(const struct shm_grant *wanted)
 	memset(far, 0, sizeof(far));
 }
 
-static void test_accesses(void **state)
+TEST(test_accesses)
 {
 	const struct shm_grant wanted = good_grant();
 
-	(void)state;
 	be_granted(&wanted);
 	for (uint32_t length = 1; length <= 4096; length = length * 2 + 1) {
 		memset(far, 0, sizeof(far));
@@ -496,13 +482,12 @@ static void test_accesses(void **state)
 }
 
 /* The kernel refuses an access to a page that userfaultfd(2) would have to provide: the WRITE uses the ring. */
-static void test_missing_page(void **state)
+TEST(test_missing_page)
 {
 	const struct shm_grant wanted = good_grant();
 	uint8_t *page = (uint8_t *)(((uintptr_t)far + PAGE - 1) & -(uintptr_t)PAGE);
 	int fd;
 
-	(void)state;
 	be_granted(&wanted);
 	fd = make_missing(page);
 	if (fd < 0)
@@ -523,11 +508,10 @@ static void expect_none(const struct shm_grant *wanted, uint8_t opcode, uint32_t
 }
 
 #define NO_ACCESS(name, change, opcode, remote, length)                                                                \
-	static void name(void **state)                                                                                 \
+	TEST(name)                                                                                                     \
 	{                                                                                                              \
 		struct shm_grant wanted = good_grant();                                                                \
                                                                                                                        \
-		(void)state;                                                                                           \
 		change;                                                                                                \
 		expect_none(&wanted, opcode, remote, length);                                                          \
 	}
@@ -550,12 +534,11 @@ NO_ACCESS(test_other_process, other.out.ring->state.process++, MLX5_OPCODE_RDMA_
 NO_ACCESS(test_other_probe, other.out.ring->state.probe_value++, MLX5_OPCODE_RDMA_WRITE, 0, 8)
 
 /* After a reset of the QP the other side may still have its previous connection. */
-static void test_needs_an_acknowledgement(void **state)
+TEST(test_needs_an_acknowledgement)
 {
 	const struct ibv_qp_attr options = {.timeout = 0, .retry_cnt = 7, .rnr_retry = 7, .min_rnr_timer = 1};
 	const struct shm_grant wanted = good_grant();
 
-	(void)state;
 	be_granted(&wanted);
 	assert_true(is_direct(MLX5_OPCODE_RDMA_WRITE, 0, 8));
 	expect_cqe(&cq, (uint16_t)(posted - 1), 0);
@@ -568,11 +551,10 @@ static void test_needs_an_acknowledgement(void **state)
  * softhca_set_faults(3) drops packets that the device sends. Data must therefore be sent as packets: our grants are
  * revoked, and grants of others are not used. Runs last, since the device keeps its filters.
  */
-static void test_not_with_faults(void **state)
+TEST(test_not_with_faults)
 {
 	const struct shm_grant wanted = good_grant();
 
-	(void)state;
 	send_write(SQ_START_PSN);
 	take_acknowledge();
 	assert_non_null(the_grant());
@@ -584,42 +566,8 @@ static void test_not_with_faults(void **state)
 	assert_false(is_direct(MLX5_OPCODE_RDMA_WRITE, 0, 8));
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, begin, shm_world_end)
-
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		TEST(test_grants),
-		TEST(test_no_grant_to_strangers),
-		TEST(test_no_grant_of_a_file),
-		TEST(test_keys_are_taken_back),
-		TEST(test_ends_with_the_connection),
-		TEST(test_ends_while_it_grants),
-		TEST(test_waits_for_accesses_in_progress),
-		TEST(test_waits_for_no_sleeper),
-		TEST(test_does_not_wait_for_processes_that_left),
-		TEST(test_waits_not_for_ever),
-		TEST(test_accesses),
-		TEST(test_missing_page),
-		TEST(test_other_source),
-		TEST(test_other_destination),
-		TEST(test_other_tag),
-		TEST(test_older),
-		TEST(test_newer),
-		TEST(test_being_written),
-		TEST(test_no_writes),
-		TEST(test_no_reads),
-		TEST(test_before),
-		TEST(test_behind),
-		TEST(test_far_behind),
-		TEST(test_not_there),
-		TEST(test_of_the_kernel),
-		TEST(test_attends),
-		TEST(test_other_process),
-		TEST(test_other_probe),
-		TEST(test_needs_an_acknowledgement),
-		TEST(test_not_with_faults),
-	};
-
-	return cmocka_run_group_tests(tests, shm_world_open, shm_world_close);
+	return run_cases(.setup = begin, .teardown = shm_world_end, .group_setup = shm_world_open,
+			 .group_teardown = shm_world_close);
 }

@@ -3,11 +3,7 @@
  * The shm link of a device, with a process at the other end that writes and receives as the test requires: arrival,
  * refusals, waiting for room, wake-ups, and payload that stays in the memory of its sender.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "test_case.h"
 
 #include "progress/progress.h"
 #include "link/shm/peer.h"
@@ -90,11 +86,10 @@ static uint8_t *target(void)
 
 /* ---- arrival --------------------------------------------------------------------------------------------------- */
 
-static void test_write_arrives(void **state)
+TEST(test_write_arrives)
 {
 	uint8_t bytes[3000];
 
-	(void)state;
 	memset(bytes, 0xa5, sizeof(bytes));
 	send_write(SQ_START_PSN, bytes, 8);
 	expect_acknowledge(SQ_START_PSN, NO_CREDITS);
@@ -106,11 +101,10 @@ static void test_write_arrives(void **state)
 }
 
 /* Records that a peer sent before it left still arrive. */
-static void test_rest_arrives(void **state)
+TEST(test_rest_arrives)
 {
 	uint8_t bytes[64];
 
-	(void)state;
 	memset(bytes, 0x5a, sizeof(bytes));
 	for (uint32_t i = 0; i < 200; i++)
 		send_write((SQ_START_PSN + i) & 0xffffff, bytes, 8 + i % 50);
@@ -121,7 +115,7 @@ static void test_rest_arrives(void **state)
 	WAIT_FOR(__atomic_load_n(target(), __ATOMIC_ACQUIRE) == 1);
 }
 
-static void test_frames(void **state)
+TEST(test_frames)
 {
 	struct shm_slot slot = write_slot(SQ_START_PSN, 5);
 	const struct packet_path path = {.source.raw = {1, 2, 3},
@@ -133,7 +127,6 @@ static void test_frames(void **state)
 	struct shm_path line;
 	uint8_t frame[36];
 
-	(void)state;
 	/* Forwarded by the process that has the port to the process of the QP. */
 	memcpy(frame, slot.bytes, 28);
 	memcpy(frame + 28, "hello\0\0\0", 8);
@@ -157,14 +150,13 @@ static void test_frames(void **state)
  * Frames that a process does not accept are lost, as on a wire, and counted; so are frames without a destination, and
  * invalid ones.
  */
-static void test_frames_are_lost(void **state)
+TEST(test_frames_are_lost)
 {
 	struct shm_slot slot = write_slot(SQ_START_PSN, 8);
 	uint64_t forwarded = counted(COUNTER_SHM_FORWARDED), lost = counted(COUNTER_SHM_FORWARD_LOST);
 	const struct packet_path path = {.hop_limit = 9};
 	uint8_t frame[36] = {0};
 
-	(void)state;
 	memcpy(frame, slot.bytes, 28);
 	for (uint32_t i = 0; i < SHM_SLOTS + 3; i++)
 		shm_carrier.forward(its_qpn, &path, frame, sizeof(frame));
@@ -198,13 +190,12 @@ static void put_path(const struct shm_slot *slot, const struct packet_path *path
  * The frame came over UDP. A QP with a peer reached over UDP accepts it; for a QP with a peer at the other end of
  * the ring it comes from a stranger.
  */
-static void test_frames_are_of_another_link(void **state)
+TEST(test_frames_are_of_another_link)
 {
 	struct shm_slot slot = write_slot(SQ_START_PSN, 5);
 	struct packet_path path = end.qp->path;
 	uint64_t before = newest_explanation(), strangers = counted(COUNTER_DROPPED_STRANGER);
 
-	(void)state;
 	slot.flags = SHM_FLAG_PATH | SHM_FLAG_FRAME;
 	slot.bytes[8] = 0; /* no acknowledgement, which would be sent over UDP */
 	memset(target(), 0, 5);
@@ -240,14 +231,13 @@ static void test_frames_are_of_another_link(void **state)
 }
 
 /* Each drop is counted, but few are explained: a flood causes a line only now and then. */
-static void test_flood_of_strangers(void **state)
+TEST(test_flood_of_strangers)
 {
 	enum { FLOOD = 20 * LIMIT_EXPLAINED_DROPS };
 	struct shm_slot slot = write_slot(SQ_START_PSN, 5);
 	uint64_t strangers = counted(COUNTER_DROPPED_STRANGER), left_out = counted(COUNTER_EXPLANATIONS_LEFT_OUT);
 	uint64_t begun = test_now_ms(), before = newest_explanation();
 
-	(void)state;
 	slot.flags = SHM_FLAG_PATH | SHM_FLAG_FRAME;
 	for (uint32_t i = 0; i < FLOOD; i++) {
 		put_path(&slot, &end.qp->path);
@@ -261,12 +251,11 @@ static void test_flood_of_strangers(void **state)
 /* ---- refused --------------------------------------------------------------------------------------------------- */
 
 /* A record that breaks the format ends the connection; later records are ignored. */
-static void test_bad_record_ends_the_connection(void **state)
+TEST(test_bad_record_ends_the_connection)
 {
 	uint64_t before = newest_explanation();
 	struct shm_slot slot = write_slot(SQ_START_PSN, 8);
 
-	(void)state;
 	slot.flags = 0x80;
 	target()[0] = 0;
 	hostile_send(&other, &slot, "12345678", 8);
@@ -277,12 +266,11 @@ static void test_bad_record_ends_the_connection(void **state)
 }
 
 /* For invalid headers only their packet is dropped. */
-static void test_bad_packets_are_dropped(void **state)
+TEST(test_bad_packets_are_dropped)
 {
 	struct shm_slot slot = write_slot(SQ_START_PSN, 8);
 	uint64_t before, bad = counted(COUNTER_SHM_MALFORMED);
 
-	(void)state;
 #define DROPPED(rule, send)                                                                                            \
 	do {                                                                                                           \
 		before = newest_explanation();                                                                         \
@@ -345,13 +333,12 @@ static void repeat_some(uint32_t psn, uint32_t packets)
 	assert_memory_equal(target(), distant, sizeof(distant));
 }
 
-static void test_half_is_repeated(void **state)
+TEST(test_half_is_repeated)
 {
 	const uint32_t each = (sizeof(distant) + 255) / 256;
 	uint64_t before = counted(COUNTER_DUPLICATE_REQUESTS);
 	uint32_t psn = SQ_START_PSN;
 
-	(void)state;
 	fill_distant();
 	for (uint32_t packets = 1; packets < 20; packets++, psn = (psn + each) & 0xffffff)
 		repeat_some(psn, packets);
@@ -371,13 +358,12 @@ static void expect_send(uint32_t length)
 }
 
 /* Requests without room wait until there is some, and all arrive in order. */
-static void test_waits_for_room(void **state)
+TEST(test_waits_for_room)
 {
 	enum { COUNT = 40, BYTES = 32 << 10 };
 	uint64_t full = counted(COUNTER_SHM_RING_FULL);
 	uint32_t first = SHM_DATA_BYTES / BYTES;
 
-	(void)state;
 	for (int i = 0; i < COUNT; i++)
 		put_send(&device, &end, 0, BYTES);
 	ring(&end);
@@ -397,9 +383,8 @@ static void test_waits_for_room(void **state)
 }
 
 /* A QP that waits for room in a ring stops waiting when the other side leaves. */
-static void test_room_of_a_process_that_leaves(void **state)
+TEST(test_room_of_a_process_that_leaves)
 {
-	(void)state;
 	for (int i = 0; i < 40; i++)
 		put_send(&device, &end, 0, 32 << 10);
 	ring(&end);
@@ -441,12 +426,11 @@ static void let_it_finish(void)
 }
 
 /* Records in the ring of a living process are not lost. */
-static void test_patience(void **state)
+TEST(test_patience)
 {
 	uint64_t resent = counted(COUNTER_PACKETS_RESENT), excused = counted(COUNTER_ACK_TIMEOUTS_EXCUSED);
 	struct shm_slot answer;
 
-	(void)state;
 	be_impatient(20);
 	put_send(&device, &end, 0, 8);
 	ring(&end);
@@ -476,13 +460,12 @@ static void test_patience(void **state)
  * Two processes that connect to each other at the same time have two connections, and each sends over its own. A reply
  * that waits for room in the other connection does not count as silence.
  */
-static void test_answers_over_another_connection(void **state)
+TEST(test_answers_over_another_connection)
 {
 	uint64_t resent = counted(COUNTER_PACKETS_RESENT), timeouts = counted(COUNTER_ACK_TIMEOUTS);
 	struct hostile second = other;
 	struct shm_slot answer;
 
-	(void)state;
 	hostile_connect(&other, end.qp->number);
 	be_impatient(20);
 	put_send(&device, &end, 0, 8);
@@ -516,11 +499,10 @@ static void test_answers_over_another_connection(void **state)
 }
 
 /* Records that were handled without a reply count as timeouts: for instance, if the QP does not exist there. */
-static void test_no_answer(void **state)
+TEST(test_no_answer)
 {
 	uint64_t timeouts = counted(COUNTER_ACK_TIMEOUTS), begin_ms = test_now_ms();
 
-	(void)state;
 	be_impatient(20);
 	put_send(&device, &end, 0, 8);
 	ring(&end);
@@ -542,11 +524,10 @@ static void test_no_answer(void **state)
 }
 
 /* The peer is alive but silent for longer than the setting: with a record in its ring, or with a full ring. */
-static void test_silence(void **state)
+TEST(test_silence)
 {
 	enum { MOST = 40 };
 
-	(void)state;
 	for (int full = 0; full < 2; full++) {
 		uint64_t before = newest_explanation(), begin_ms = test_now_ms();
 		int count = full ? MOST : 1;
@@ -567,12 +548,11 @@ static void test_silence(void **state)
 }
 
 /* A larger timeout and retry_cnt of a program are respected; with timeout 0 there is no timer. */
-static void test_longer_patience(void **state)
+TEST(test_longer_patience)
 {
 	struct ibv_qp_attr options = {.timeout = 18, .retry_cnt = 1, .rnr_retry = 7, .min_rnr_timer = 1};
 	uint64_t begin_ms;
 
-	(void)state;
 	be_impatient(1);
 	raw_qp_connect(&device, &end, its_qpn, &options);
 	begin_ms = test_now_ms();
@@ -591,13 +571,12 @@ static void test_longer_patience(void **state)
 }
 
 /* UC completes and drops: at first after the time in docs/reference/limits.md, then at once. */
-static void test_unreliable_drops(void **state)
+TEST(test_unreliable_drops)
 {
 	const struct ibv_qp_attr options = {.timeout = 0};
 	uint64_t dropped = counted(COUNTER_SHM_DROPPED), before = newest_explanation(), begin_ms;
 	struct raw_qp uc;
 
-	(void)state;
 	raw_qp_make(&device, &uc, IBV_QPT_UC, &cq, BLOCKS);
 	raw_qp_connect(&device, &uc, its_qpn, &options);
 	for (int i = 0; i < FILLS + 4; i++)
@@ -620,11 +599,10 @@ static void test_unreliable_drops(void **state)
 	raw_qp_destroy(&uc);
 }
 
-static void test_wakes_sleepers(void **state)
+TEST(test_wakes_sleepers)
 {
 	char byte;
 
-	(void)state;
 	put_send(&device, &end, 0, 8);
 	ring(&end);
 	expect_send(8);
@@ -652,12 +630,11 @@ static void poll_often(uint32_t count)
  * A peer that receives nothing although it is marked as polling is woken after a while, and again later. It is not
  * woken while it sends: it is busy then, and a wake-up would take its processor away.
  */
-static void test_wakes_a_thread_that_stops_polling(void **state)
+TEST(test_wakes_a_thread_that_stops_polling)
 {
 	uint64_t begun;
 	char byte;
 
-	(void)state;
 	put_send(&device, &end, 0, 8);
 	ring(&end);
 	begun = counted(COUNTER_SHM_WAKEUPS_SENT);
@@ -675,13 +652,12 @@ static void test_wakes_a_thread_that_stops_polling(void **state)
 }
 
 /* A peer that is marked as polling but has not polled when the timer expires. */
-static void test_wakes_a_thread_that_has_not_polled(void **state)
+TEST(test_wakes_a_thread_that_has_not_polled)
 {
 	uint64_t excused = counted(COUNTER_ACK_TIMEOUTS_EXCUSED), woken = counted(COUNTER_SHM_WAKEUPS_SENT);
 	struct shm_slot answer;
 	char byte;
 
-	(void)state;
 	be_impatient(20);
 	put_send(&device, &end, 0, 8);
 	ring(&end);
@@ -700,32 +676,8 @@ static void test_wakes_a_thread_that_has_not_polled(void **state)
 	assert_true(2 * (counted(COUNTER_SHM_WAKEUPS_SENT) - woken) > counted(COUNTER_ACK_TIMEOUTS_EXCUSED) - excused);
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, shm_world_begin, shm_world_end)
-
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		TEST(test_write_arrives),
-		TEST(test_rest_arrives),
-		TEST(test_frames),
-		TEST(test_frames_are_lost),
-		TEST(test_frames_are_of_another_link),
-		TEST(test_flood_of_strangers),
-		TEST(test_bad_record_ends_the_connection),
-		TEST(test_bad_packets_are_dropped),
-		TEST(test_half_is_repeated),
-		TEST(test_waits_for_room),
-		TEST(test_room_of_a_process_that_leaves),
-		TEST(test_patience),
-		TEST(test_answers_over_another_connection),
-		TEST(test_no_answer),
-		TEST(test_silence),
-		TEST(test_longer_patience),
-		TEST(test_unreliable_drops),
-		TEST(test_wakes_sleepers),
-		TEST(test_wakes_a_thread_that_stops_polling),
-		TEST(test_wakes_a_thread_that_has_not_polled),
-	};
-
-	return cmocka_run_group_tests(tests, shm_world_open, shm_world_close);
+	return run_cases(.setup = shm_world_begin, .teardown = shm_world_end, .group_setup = shm_world_open,
+			 .group_teardown = shm_world_close);
 }

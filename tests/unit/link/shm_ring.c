@@ -1,10 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The ring of the shm link: order, wrap-around, full rings, and anything that a hostile producer or consumer can write. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdlib.h>
-#include <cmocka.h>
+#include "test_case.h"
 
 #include "../support/shm_ring_fixture.h"
 
@@ -43,7 +39,7 @@ static void take(struct world *world, struct shm_record *record)
 	assert_int_equal(shm_take(&world->consumer, record, &field, &value), 0);
 }
 
-static void test_shapes(void **state)
+TEST(test_shapes)
 {
 	static const struct shm_slot shapes[] = {
 		{.headers = 12},
@@ -64,7 +60,6 @@ static void test_shapes(void **state)
 	};
 	struct world world;
 
-	(void)state;
 	world_begin(&world);
 	assert_false(shm_ready(&world.consumer));
 	for (size_t i = 0; i < sizeof(shapes) / sizeof(shapes[0]); i++)
@@ -126,26 +121,23 @@ static void run_laps(struct shm_cursor at, uint64_t seed)
 	world_end(&world);
 }
 
-static void test_laps(void **state)
+TEST(test_laps)
 {
-	(void)state;
 	run_laps((struct shm_cursor){0}, 1);
 }
 
 /* Counts wrap around at 2^32. */
-static void test_count_wraps(void **state)
+TEST(test_count_wraps)
 {
-	(void)state;
 	run_laps((struct shm_cursor){.slot = 0u - 1000, .line = 0u - 5 * SHM_DATA_LINES}, 2);
 }
 
-static void test_slots_run_out(void **state)
+TEST(test_slots_run_out)
 {
 	const struct shm_slot small = {.headers = 12, .length = 8};
 	struct shm_record record;
 	struct world world;
 
-	(void)state;
 	world_begin(&world);
 	assert_true(shm_has_room(&world.producer));
 	for (uint32_t i = 0; i < SHM_SLOTS; i++)
@@ -166,14 +158,13 @@ static void test_slots_run_out(void **state)
 	world_end(&world);
 }
 
-static void test_lines_run_out(void **state)
+TEST(test_lines_run_out)
 {
 	const struct shm_slot large = {.headers = 12, .length = SHM_MOST_PAYLOAD};
 	uint32_t count = SHM_DATA_BYTES / SHM_MOST_PAYLOAD;
 	struct shm_record record;
 	struct world world;
 
-	(void)state;
 	world_begin(&world);
 	for (uint32_t i = 0; i < count; i++)
 		assert_int_equal(record_send(&world.producer, &large, i), 0);
@@ -192,13 +183,12 @@ static void test_lines_run_out(void **state)
  * A record that does not fit before the end of the data area starts at its beginning; the rest is unused until it is
  * released.
  */
-static void test_end_is_skipped(void **state)
+TEST(test_end_is_skipped)
 {
 	const struct shm_slot large = {.headers = 12, .length = SHM_MOST_PAYLOAD};
 	struct world world;
 	struct shm_record record;
 
-	(void)state;
 	world_begin(&world);
 	assert_int_equal(record_send(&world.producer, &(struct shm_slot){.headers = 12, .length = 128}, 0), 0);
 	for (uint32_t i = 1; i < SHM_DATA_BYTES / SHM_MOST_PAYLOAD; i++)
@@ -217,13 +207,12 @@ static void test_end_is_skipped(void **state)
 }
 
 /* Another thread was faster. */
-static void test_tail_has_moved(void **state)
+TEST(test_tail_has_moved)
 {
 	struct shm_record record;
 	struct world world;
 	struct shm_cursor from, to;
 
-	(void)state;
 	world_begin(&world);
 	from = to = shm_tail(&world.producer);
 	shm_step(&to, 3);
@@ -238,11 +227,10 @@ static void test_tail_has_moved(void **state)
 }
 
 /* A published slot is not ready in the previous lap, nor in the next. */
-static void test_sequence(void **state)
+TEST(test_sequence)
 {
 	struct world world;
 
-	(void)state;
 	world_begin(&world);
 	world.ring->slot[0].sequence = 2;
 	assert_false(shm_ready(&world.consumer));
@@ -275,9 +263,8 @@ static int reserve_with_head(uint32_t slot, uint32_t line)
 	return error;
 }
 
-static void test_hostile_head(void **state)
+TEST(test_hostile_head)
 {
-	(void)state;
 	/* After 512 records of two lines each. */
 	assert_int_equal(reserve_with_head(100, 200), 0);
 	assert_int_equal(reserve_with_head(512, 1024), 0);
@@ -310,12 +297,11 @@ static uint32_t field_refused(const struct shm_slot *slot)
 	return field;
 }
 
-static void test_hostile_fields(void **state)
+TEST(test_hostile_fields)
 {
 	const struct shm_slot good = {.headers = 28, .length = 100};
 	struct shm_slot slot;
 
-	(void)state;
 	assert_int_equal(field_refused(&good), 0);
 #define REFUSED(base, number, member, with)                                                                            \
 	do {                                                                                                           \
@@ -345,13 +331,12 @@ static bool is_inside(const void *at, size_t length, const void *base, size_t si
 }
 
 /* For any contents of the slots, returned payload lies in the data area, or in the slot itself. */
-static void test_hostile_slots(void **state)
+TEST(test_hostile_slots)
 {
 	uint64_t seed = 99;
 	uint32_t accepted = 0;
 	struct world world;
 
-	(void)state;
 	world_begin(&world);
 	for (uint32_t i = 0; i < 300000; i++) {
 		struct shm_slot slot = {0};
@@ -380,12 +365,11 @@ static void test_hostile_slots(void **state)
 }
 
 /* Changing the sizes after they were checked has no effect. */
-static void test_sizes_are_copied(void **state)
+TEST(test_sizes_are_copied)
 {
 	struct world world;
 	struct shm_record record;
 
-	(void)state;
 	world_begin(&world);
 	assert_int_equal(record_send(&world.producer, &(struct shm_slot){.headers = 12, .length = 8}, 5), 0);
 	take(&world, &record);
@@ -396,12 +380,11 @@ static void test_sizes_are_copied(void **state)
 }
 
 /* Lines written with non-temporal stores have the same contents as others, and their neighbours do not change. */
-static void test_lines_are_written(void **state)
+TEST(test_lines_are_written)
 {
 	enum { MOST = 3000, MARGIN = 64 };
 	static uint8_t lines[MOST + 2 * MARGIN] __attribute__((aligned(SHM_LINE))), from[MOST + 8];
 
-	(void)state;
 	for (uint32_t i = 0; i < sizeof(from); i++)
 		from[i] = (uint8_t)(i * 7 + i / 256 + 1);
 	for (uint32_t length = 0; length <= MOST; length += length < 600 ? 1 : 83) {
@@ -413,25 +396,4 @@ static void test_lines_are_written(void **state)
 		for (uint32_t i = 0; i < MARGIN; i++)
 			assert_int_equal(lines[i] | lines[MARGIN + length + i], 0);
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_shapes),
-		cmocka_unit_test(test_laps),
-		cmocka_unit_test(test_count_wraps),
-		cmocka_unit_test(test_slots_run_out),
-		cmocka_unit_test(test_lines_run_out),
-		cmocka_unit_test(test_end_is_skipped),
-		cmocka_unit_test(test_tail_has_moved),
-		cmocka_unit_test(test_sequence),
-		cmocka_unit_test(test_hostile_head),
-		cmocka_unit_test(test_hostile_fields),
-		cmocka_unit_test(test_hostile_slots),
-		cmocka_unit_test(test_sizes_are_copied),
-		cmocka_unit_test(test_lines_are_written),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

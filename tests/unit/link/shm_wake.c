@@ -3,13 +3,8 @@
  * Sleeping and waking of the shm link (link/shm/wake.c): when a process that goes to sleep interrupts others with a
  * barrier, and that no process sleeps while a record is pending, whichever side has the barrier.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "test_case.h"
 
-#include <errno.h>
 #include <linux/membarrier.h>
 #include <pthread.h>
 #include <semaphore.h>
@@ -83,9 +78,8 @@ static bool has_barrier(void)
 	return sleeper.has_barrier;
 }
 
-static void one_that_sleeps_after_each_message_interrupts_once(void **state)
+TEST(one_that_sleeps_after_each_message_interrupts_once)
 {
-	(void)state;
 	if (!has_barrier())
 		skip();
 	for (int i = 0; i < SLEEPS; i++) {
@@ -98,9 +92,8 @@ static void one_that_sleeps_after_each_message_interrupts_once(void **state)
 	assert_int_equal(barriers, 1);
 }
 
-static void one_that_polls_again_spares_the_other_side(void **state)
+TEST(one_that_polls_again_spares_the_other_side)
 {
-	(void)state;
 	if (!has_barrier())
 		skip();
 	arm(true);
@@ -119,9 +112,8 @@ static void one_that_polls_again_spares_the_other_side(void **state)
 	assert_int_equal(sleepers_state.barrier, 1);
 }
 
-static void without_membarrier_the_other_side_pays_always(void **state)
+TEST(without_membarrier_the_other_side_pays_always)
 {
-	(void)state;
 	make_ends(true);
 	assert_false(sleeper.has_barrier);
 	for (int i = 0; i < SLEEPS; i++) {
@@ -170,9 +162,8 @@ static void take_records(unsigned int polls)
 		;
 }
 
-static void no_record_is_missed(void **state)
+TEST(no_record_is_missed)
 {
-	(void)state;
 	make_ends(false);
 	take_records(0);
 	make_ends(false);
@@ -187,13 +178,6 @@ static void no_record_is_missed(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(one_that_sleeps_after_each_message_interrupts_once),
-		cmocka_unit_test(one_that_polls_again_spares_the_other_side),
-		cmocka_unit_test(without_membarrier_the_other_side_pays_always),
-		cmocka_unit_test(no_record_is_missed),
-	};
-
 	sem_init(&woken, 0, 0);
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return run_cases();
 }

@@ -1,19 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* IPv4 identifications of other implementations: the receiver accepts each packet with an ICRC that matches one of them. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "test_case.h"
 
 #include "../../model/choose.h"
 #include "../support/udp_stranger.h"
 
-static void every_identification_of_a_train(void **state)
+TEST(every_identification_of_a_train)
 {
 	uint8_t packet[MOST_PACKET];
 
-	(void)state;
 	for (uint16_t identification = 0; identification < 64; identification++) {
 		size_t length = write_packet(packet, 0x0a, 0, 8u * identification, 8, 8, identification);
 
@@ -35,11 +30,10 @@ static void change_stranger(int discover)
 }
 
 /* A sender that increments from any start and permits fragmentation: all of its packets are accepted. */
-static void a_foreign_count(void **state)
+TEST(a_foreign_count)
 {
 	uint8_t packet[MOST_PACKET];
 
-	(void)state;
 	for (uint32_t i = 0; i < 300; i++) {
 		if (i % 200 == 0)
 			change_stranger(i ? IP_PMTUDISC_DONT : IP_PMTUDISC_DO);
@@ -128,28 +122,18 @@ static void send_as_linux(uint8_t opcode)
 	assert_int_equal(counted(COUNTER_UDP_ICRC_15_BITS) - solved, counter.not_expected);
 }
 
-static void identifications_of_linux_rc(void **state)
+TEST(identifications_of_linux_rc)
 {
-	(void)state;
 	send_as_linux(0x0a);
 }
 
 /* UC has no retransmission: a dropped packet is a lost message. */
-static void identifications_of_linux_uc(void **state)
+TEST_WITH(identifications_of_linux_uc, open_receiver_uc, close_receiver)
 {
-	(void)state;
 	send_as_linux(0x2a);
 }
 
 int main(void)
 {
-#define TEST(name) cmocka_unit_test_setup_teardown(name, open_receiver, close_receiver)
-	const struct CMUnitTest tests[] = {
-		TEST(every_identification_of_a_train),
-		TEST(a_foreign_count),
-		TEST(identifications_of_linux_rc),
-		cmocka_unit_test_setup_teardown(identifications_of_linux_uc, open_receiver_uc, close_receiver),
-	};
-
-	return UDP_STRANGER_RUN("unit/udp_identifications", tests);
+	return run_stranger();
 }

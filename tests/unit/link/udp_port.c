@@ -4,11 +4,7 @@
  * checks from outside which one has the port. A stranger sends datagrams that are too short, which the receiving
  * process counts: the counts show which one receives, and whether any datagram was lost.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "test_case.h"
 
 #include <fcntl.h>
 #include <signal.h>
@@ -187,13 +183,12 @@ static pid_t wait_for_owner(pid_t before)
 	return 0;
 }
 
-static void others_take_over(void **state)
+TEST(others_take_over)
 {
 	struct process processes[CHILDREN];
 	uint64_t fastest = UINT64_MAX;
 	pid_t pid;
 
-	(void)state;
 	for (int i = 0; i < CHILDREN; i++)
 		processes[i] = begin_process(0);
 	pid = wait_for_owner(0);
@@ -219,11 +214,10 @@ static void others_take_over(void **state)
 }
 
 /* Several processes at once, of which all but one lose the race, and then all but one of the rest. */
-static void many_end_at_once(void **state)
+TEST(many_end_at_once)
 {
 	struct process processes[CHILDREN];
 
-	(void)state;
 	for (int i = 0; i < CHILDREN; i++)
 		processes[i] = begin_process(0);
 	for (int i = 0; i < CHILDREN - 1; i++)
@@ -232,13 +226,12 @@ static void many_end_at_once(void **state)
 	end_process(&processes[CHILDREN - 1]);
 }
 
-static void a_program_has_the_port(void **state)
+TEST(a_program_has_the_port)
 {
 	int program = stranger_open(AF_INET, UDP_TEST_PORT);
 	struct process first, second;
 	uint64_t begin;
 
-	(void)state;
 	first = begin_process(0);
 	second = begin_process(0);
 	assert_true(tells(&first, RULE_UDP_PORT_TAKEN, 5000));
@@ -253,11 +246,10 @@ static void a_program_has_the_port(void **state)
 	end_process(&second);
 }
 
-static void another_user_has_the_port(void **state)
+TEST(another_user_has_the_port)
 {
 	struct process first, second;
 
-	(void)state;
 	if (geteuid())
 		skip();
 	first = begin_process(0);
@@ -318,17 +310,15 @@ static void another_user_has_the_name(bool listens)
 	waitpid(squatter, NULL, 0);
 }
 
-static void a_name_that_another_user_has(void **state)
+TEST(a_name_that_another_user_has)
 {
-	(void)state;
 	if (geteuid())
 		skip();
 	another_user_has_the_name(true);
 }
 
-static void a_name_at_which_another_user_does_not_listen(void **state)
+TEST(a_name_at_which_another_user_does_not_listen)
 {
-	(void)state;
 	if (geteuid())
 		skip();
 	another_user_has_the_name(false);
@@ -338,7 +328,7 @@ static void a_name_at_which_another_user_does_not_listen(void **state)
  * The owner of the name accepts and closes connections, or accepts none: no process spins, and all succeed when it
  * ends.
  */
-static void a_name_of_no_use(void **state)
+TEST(a_name_of_no_use)
 {
 	struct sockaddr_un name = {.sun_family = AF_UNIX};
 	int length = snprintf(name.sun_path + 1, sizeof(name.sun_path) - 1, "softhca/1/port/%d", UDP_TEST_PORT);
@@ -347,7 +337,6 @@ static void a_name_of_no_use(void **state)
 	struct process process;
 	uint64_t end;
 
-	(void)state;
 	assert_int_equal(bind(squatter, (struct sockaddr *)&name, size), 0);
 	process = begin_process(0);
 	usleep(50000);
@@ -460,12 +449,11 @@ static void end_processes(struct process *processes, int count)
 			end_process(&processes[i]);
 }
 
-static void waiting_datagrams_survive_their_reader(void **state)
+TEST(waiting_datagrams_survive_their_reader)
 {
 	struct process processes[2];
 	int stranger = stranger_open(AF_INET, 0);
 
-	(void)state;
 	begin_processes(processes, 2);
 	stop_process(&processes[0]);
 	send_datagrams(stranger, SOME, 0);
@@ -479,12 +467,11 @@ static void waiting_datagrams_survive_their_reader(void **state)
 }
 
 /* The owner is killed or stopped between receiving a datagram from the socket and handling it. */
-static void a_datagram_in_progress_survives_too(void **state)
+TEST(a_datagram_in_progress_survives_too)
 {
 	struct process processes[2];
 	int stranger = stranger_open(AF_INET, 0), status;
 
-	(void)state;
 	begin_processes(processes, 2);
 	__atomic_store_n(&board->fate[processes[0].number], SIGSTOP, __ATOMIC_SEQ_CST);
 	send_datagrams(stranger, 1, 0);
@@ -512,14 +499,13 @@ static void a_datagram_in_progress_survives_too(void **state)
  * Another process, which considered the owner stopped, received at the same time: the datagrams it left are handled,
  * not discarded.
  */
-static void datagrams_taken_by_another_are_kept(void **state)
+TEST(datagrams_taken_by_another_are_kept)
 {
 	const struct sockaddr_in to = {
 		.sin_family = AF_INET, .sin_port = htons(UDP_TEST_PORT), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
 	struct process processes[2];
 	int stranger = stranger_open(AF_INET, 0);
 
-	(void)state;
 	begin_processes(processes, 2);
 	for (uint64_t round = 1; round <= SOME; round++) {
 		/* Both are waiting when it checks. */
@@ -535,13 +521,12 @@ static void datagrams_taken_by_another_are_kept(void **state)
 }
 
 /* A process that ends while datagrams arrive leaves none half-handled. */
-static void an_ending_process_loses_nothing(void **state)
+TEST(an_ending_process_loses_nothing)
 {
 	struct process processes[CHILDREN];
 	int stranger = stranger_open(AF_INET, 0), status;
 	uint64_t all = 0, end = ms_now() + 10000;
 
-	(void)state;
 	begin_processes(processes, CHILDREN);
 	for (int left = CHILDREN; left > 1; left--) {
 		pid_t pid = wait_for_owner(0);
@@ -570,13 +555,12 @@ static void an_ending_process_loses_nothing(void **state)
 }
 
 /* If the owner is stopped, another process receives in its place; when the owner continues, it receives again. */
-static void a_stopped_process_is_replaced(void **state)
+TEST(a_stopped_process_is_replaced)
 {
 	struct process processes[3];
 	int stranger = stranger_open(AF_INET, 0), second, third;
 	uint64_t before;
 
-	(void)state;
 	begin_processes(processes, 3);
 	stop_process(&processes[0]);
 	send_datagrams(stranger, SOME, 0);
@@ -641,7 +625,7 @@ static int memory_file(off_t bytes, unsigned int seals)
 }
 
 /* The others survive any reply of the owner that is not the port; the owner may send the right one before it ends. */
-static void other_sockets_are_refused(void **state)
+TEST(other_sockets_are_refused)
 {
 	struct udp_share wrong[] = {
 		{stranger_open(AF_INET, UDP_TEST_PORT + 1), host_memory_make(UDP_PAGE_BYTES)},
@@ -653,7 +637,6 @@ static void other_sockets_are_refused(void **state)
 	};
 	int stranger = stranger_open(AF_INET, 0);
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
 		int name = take_name(), port = stranger_open(AF_INET, UDP_TEST_PORT), connection;
 		struct process process = begin_process(0);
@@ -693,7 +676,7 @@ static struct udp_share get_share(void)
 }
 
 /* The socket blocks, and the page has random contents: packets are still received. */
-static void sharing_processes_cannot_stop_reception(void **state)
+TEST(sharing_processes_cannot_stop_reception)
 {
 	struct process processes[2];
 	int stranger = stranger_open(AF_INET, 0);
@@ -701,7 +684,6 @@ static void sharing_processes_cannot_stop_reception(void **state)
 	struct udp_turn *turn;
 	uint32_t draw = 1;
 
-	(void)state;
 	begin_processes(processes, 2);
 	share = get_share();
 	turn = udp_turn_map(share.page);
@@ -729,11 +711,10 @@ static void sharing_processes_cannot_stop_reception(void **state)
  * The owner ends before one of the others has the socket, which no process can bind while another holds it. Both
  * succeed, whichever of them gets the name.
  */
-static void the_holder_of_the_name_gets_the_socket(void **state)
+TEST(the_holder_of_the_name_gets_the_socket)
 {
 	int stranger = stranger_open(AF_INET, 0);
 
-	(void)state;
 	for (int i = 0; i < 10; i++) {
 		int name = take_name(), connection[2];
 		struct udp_share share = {descriptor_keep(stranger_open(AF_INET6, UDP_TEST_PORT)),
@@ -764,12 +745,11 @@ static void the_holder_of_the_name_gets_the_socket(void **state)
 }
 
 /* An owner that does not share the socket: the others report it. */
-static void an_owner_that_keeps_the_port(void **state)
+TEST(an_owner_that_keeps_the_port)
 {
 	int name = take_name();
 	struct process process = begin_process(0);
 
-	(void)state;
 	assert_true(tells(&process, RULE_UDP_PORT_KEPT, 5000));
 	assert_false(tells(&process, RULE_UDP_PORT_KEPT, 600));
 	close(name);
@@ -779,28 +759,9 @@ static void an_owner_that_keeps_the_port(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(others_take_over),
-		cmocka_unit_test(many_end_at_once),
-		cmocka_unit_test(a_program_has_the_port),
-		cmocka_unit_test(another_user_has_the_port),
-		cmocka_unit_test(a_name_that_another_user_has),
-		cmocka_unit_test(a_name_at_which_another_user_does_not_listen),
-		cmocka_unit_test(a_name_of_no_use),
-		cmocka_unit_test(waiting_datagrams_survive_their_reader),
-		cmocka_unit_test(a_datagram_in_progress_survives_too),
-		cmocka_unit_test(datagrams_taken_by_another_are_kept),
-		cmocka_unit_test(an_ending_process_loses_nothing),
-		cmocka_unit_test(a_stopped_process_is_replaced),
-		cmocka_unit_test(other_sockets_are_refused),
-		cmocka_unit_test(sharing_processes_cannot_stop_reception),
-		cmocka_unit_test(the_holder_of_the_name_gets_the_socket),
-		cmocka_unit_test(an_owner_that_keeps_the_port),
-	};
-
 	udp_enter_namespace();
 	board = mmap(NULL, sizeof(*board), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	if (board == MAP_FAILED)
 		return 1;
-	return cmocka_run_group_tests_name("unit/udp_port", tests, NULL, NULL);
+	return run_cases();
 }

@@ -3,11 +3,7 @@
  * Arrivals at the RoCE port: a stranger sends datagrams to a live QP. Valid packets, alone or as trains, change the
  * memory they name, each one once; all others change nothing, end nothing, and are counted.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "test_case.h"
 
 #include <sys/wait.h>
 
@@ -16,12 +12,11 @@
 
 /* ---- tests --------------------------------------------------------------------------------------------------------- */
 
-static void a_write_arrives(void **state)
+TEST(a_write_arrives)
 {
 	uint8_t packet[MOST_PACKET];
 	size_t length = write_packet(packet, 0x0a, 0, 0, 101, 101, 0);
 
-	(void)state;
 	send_bytes(packet, length, 0);
 	expect_written(0, 0, 101);
 	wait_for(1);
@@ -29,12 +24,11 @@ static void a_write_arrives(void **state)
 }
 
 /* READs that are in the socket together are answered together: one more than permitted is refused (IBTA 9.7.4.1.5). */
-static void more_reads_than_granted(void **state)
+TEST(more_reads_than_granted)
 {
 	const uint32_t granted = qp.qp->attr.max_dest_rd_atomic;
 	uint8_t packet[MOST_PACKET];
 
-	(void)state;
 	assert_true(progress_begin_polling_soon());
 	for (uint32_t i = 0; i <= granted; i++)
 		send_bytes(packet, write_packet(packet, 0x0c, i, 0, 0, 0, 0), 0);
@@ -61,11 +55,10 @@ static void send_train(uint32_t packets, uint32_t last)
 	send_bytes(train, length, 12 + MTU + 4);
 }
 
-static void a_train_arrives(void **state)
+TEST(a_train_arrives)
 {
 	uint64_t trains = counted(COUNTER_UDP_TRAINS_RECEIVED);
 
-	(void)state;
 	send_train(40, 77);
 	for (uint32_t i = 0; i < 40; i++)
 		expect_written(i, i * MTU, i == 39 ? 77 : MTU);
@@ -88,12 +81,11 @@ static uint8_t next_opcode(void)
  * A program's reply is followed by the acknowledgement of the message that it answers; the acknowledgement must be
  * handled first.
  */
-static void an_answer_with_its_acknowledgement(void **state)
+TEST(an_answer_with_its_acknowledgement)
 {
 	uint8_t train[2 * MOST_PACKET];
 	size_t request = 12 + 8 + 4, length = request;
 
-	(void)state;
 	put_send(&device, &qp, 0, 8);
 	ring(&qp);
 	post_receive(&device, &qp, TARGET, 8);
@@ -111,13 +103,12 @@ static void an_answer_with_its_acknowledgement(void **state)
 }
 
 /* One packet of a train may be invalid: those before it count, those after it are dropped until they are sent again. */
-static void a_bad_packet_in_a_train(void **state)
+TEST(a_bad_packet_in_a_train)
 {
 	static uint8_t train[8 * MOST_PACKET];
 	uint64_t bad = counted(COUNTER_UDP_BAD_ICRC);
 	size_t length, segment = 12 + MTU + 4;
 
-	(void)state;
 	send_bytes(train, write_packet(train, 0x06, 0, 0, MTU, 8 * MTU, 0), 0);
 	length = 0;
 	for (uint32_t i = 1; i < 8; i++)
@@ -173,7 +164,7 @@ static void headers_that_differ_in_a_train(void **state)
 }
 
 /* A middle packet that is not full is refused, also between full ones. */
-static void a_short_packet_in_a_train(void **state)
+TEST(a_short_packet_in_a_train)
 {
 	static const uint32_t lengths[] = {MTU - 4, MTU / 2};
 	static uint8_t train[8 * MOST_PACKET];
@@ -199,13 +190,12 @@ static void a_short_packet_in_a_train(void **state)
 }
 
 /* A packet marked by a router causes a notification, later ones do so only after a while; the WRITEs are executed. */
-static void marked_by_a_router(void **state)
+TEST(marked_by_a_router)
 {
 	uint64_t marks = counted(COUNTER_UDP_CONGESTION_MARKS), sent = counted(COUNTER_UDP_CNPS_SENT);
 	const int congestion_experienced = 3, nothing = 0;
 	uint8_t packet[MOST_PACKET];
 
-	(void)state;
 	assert_int_equal(setsockopt(stranger, IPPROTO_IP, IP_TOS, &congestion_experienced, sizeof(int)), 0);
 	for (uint32_t i = 0; i < 40; i++) {
 		send_bytes(packet, write_packet(packet, 0x0a, i, 8 * i, 8, 8, 0), 0);
@@ -219,12 +209,11 @@ static void marked_by_a_router(void **state)
 }
 
 /* A notification is counted, and has no other effect. */
-static void a_notification(void **state)
+TEST(a_notification)
 {
 	uint64_t received = counted(COUNTER_UDP_CNPS_RECEIVED), malformed = counted(COUNTER_UDP_MALFORMED);
 	uint8_t packet[32] = {0x81, 0x00, 0xff, 0xff, 0x40};
 
-	(void)state;
 	put32(packet + 4, 0x40000000 | qp.qp->number);
 	put_icrc(packet, sizeof(packet), 0);
 	send_bytes(packet, sizeof(packet), 0);
@@ -233,7 +222,7 @@ static void a_notification(void **state)
 	assert_int_equal(counted(COUNTER_UDP_MALFORMED), malformed);
 }
 
-static void a_bad_icrc_is_dropped(void **state)
+TEST(a_bad_icrc_is_dropped)
 {
 	uint64_t bad = counted(COUNTER_UDP_BAD_ICRC);
 	struct explain_record record;
@@ -288,7 +277,7 @@ static void send_between(const char *from, const char *to, uint8_t *packet, size
  * IBTA 9.6: a connected QP accepts packets only from the address of its peer to its own: no request or reply from any
  * other address, even with the right QP number, key and sequence number.
  */
-static void strangers_are_not_heard(void **state)
+TEST(strangers_are_not_heard)
 {
 	static const uint8_t opcodes[] = {0x0a, 0x04, 0x0c, 0x11, 0x10, 0x12};
 	static const struct {
@@ -324,7 +313,7 @@ static void strangers_are_not_heard(void **state)
 }
 
 /* Truncated at every byte, with a matching ICRC: nothing that the QP accepts. */
-static void cut_at_every_byte(void **state)
+TEST(cut_at_every_byte)
 {
 	uint8_t packet[MOST_PACKET];
 
@@ -344,7 +333,7 @@ static void cut_at_every_byte(void **state)
 }
 
 /* Random datagrams of every length, alone and as trains of any segment length. */
-static void noise(void **state)
+TEST(noise)
 {
 	static uint8_t bytes[8000];
 	uint64_t seed = 1;
@@ -367,7 +356,7 @@ static void noise(void **state)
 }
 
 /* A child inherits none of it, and its end releases nothing. */
-static void a_forked_child(void **state)
+TEST(a_forked_child)
 {
 	pid_t child = fork();
 	int status = 0;
@@ -390,23 +379,5 @@ static void a_forked_child(void **state)
 
 int main(void)
 {
-#define TEST(name) cmocka_unit_test_setup_teardown(name, open_receiver, close_receiver)
-	const struct CMUnitTest tests[] = {
-		TEST(a_write_arrives),
-		TEST(more_reads_than_granted),
-		TEST(a_train_arrives),
-		TEST(an_answer_with_its_acknowledgement),
-		TEST(a_bad_packet_in_a_train),
-		TEST(headers_that_differ_in_a_train),
-		TEST(a_short_packet_in_a_train),
-		TEST(marked_by_a_router),
-		TEST(a_notification),
-		TEST(a_bad_icrc_is_dropped),
-		TEST(strangers_are_not_heard),
-		TEST(cut_at_every_byte),
-		TEST(noise),
-		TEST(a_forked_child),
-	};
-
-	return UDP_STRANGER_RUN("unit/udp_receive", tests);
+	return run_stranger();
 }

@@ -4,11 +4,7 @@
  * how a run is cut, and that every packet has the requested addresses and an ICRC that matches the datagram as
  * received. The test replaces sendmsg(2) to simulate refusals of the kernel.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "test_case.h"
 
 #include "../support/udp_fixture.h"
 
@@ -216,11 +212,10 @@ static struct packet_path path_between(const char *source, const char *destinati
 
 /* ---- tests ------------------------------------------------------------------------------------------------------- */
 
-static void a_run_is_cut(void **state)
+TEST(a_run_is_cut)
 {
 	struct packet_path path = path_between("127.0.0.1", "127.0.0.1");
 
-	(void)state;
 	send_write(&path, 3 * MTU + 91, MTU);
 	/* The first packet is longer than the second, which ends its train: the last packet of a train may be shorter. */
 	assert_int_equal(calls, 2);
@@ -237,7 +232,7 @@ static void a_run_is_cut(void **state)
 }
 
 /* After the first two, trains end at 64 packets and at 65000 bytes; identifications restart after each. */
-static void long_runs(void **state)
+TEST(long_runs)
 {
 	static const struct {
 		uint16_t mtu;
@@ -245,7 +240,6 @@ static void long_runs(void **state)
 	} cases[] = {{256, 150, 64}, {1024, 130, 62}, {4096, 30, 15}};
 	struct packet_path path = path_between("127.0.0.1", "127.0.0.1");
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		uint32_t mtu = cases[i].mtu, packets = cases[i].packets, full = packets - 1;
 
@@ -262,12 +256,11 @@ static void long_runs(void **state)
 	assert_false(stranger_waits(v4, 20));
 }
 
-static void addresses_are_those_of_the_path(void **state)
+TEST(addresses_are_those_of_the_path)
 {
 	struct packet_path path = path_between("127.0.0.9", "127.1.2.3");
 	struct datagram datagram;
 
-	(void)state;
 	path.traffic_class = 0xb9; /* with ECN bits */
 	path.hop_limit = 7;
 	path.udp_source_port = 0xc123;
@@ -289,12 +282,11 @@ static void addresses_are_those_of_the_path(void **state)
 	assert_int_equal(datagram.source_port, 0xc000 | ((0x12345 & 0x3fff) ^ (0x12345 >> 14)));
 }
 
-static void over_ipv6(void **state)
+TEST(over_ipv6)
 {
 	struct packet_path path = path_between("::1", "::1");
 	struct datagram datagram;
 
-	(void)state;
 	if (v6 < 0)
 		skip();
 	path.traffic_class = 0xb9;
@@ -313,11 +305,10 @@ static void over_ipv6(void **state)
  * IPv6 packets have the flow label of the path, also in a train; if the kernel refuses it, the packets are sent
  * without.
  */
-static void flow_labels(void **state)
+TEST(flow_labels)
 {
 	struct packet_path path = path_between("::1", "::1");
 
-	(void)state;
 	if (v6 < 0)
 		skip();
 	path.flow_label = 0x54321;
@@ -348,7 +339,7 @@ static void flow_labels(void **state)
 }
 
 /* GIDs that no interface has use 127.83.0.0/16, with the number of the entry. */
-static void gids_that_are_no_addresses(void **state)
+TEST(gids_that_are_no_addresses)
 {
 	size_t count;
 	const struct hca_gid *gids = hca_gids(hca_device(0), &count);
@@ -356,7 +347,6 @@ static void gids_that_are_no_addresses(void **state)
 	union ibv_gid inner = gid_from("127.83.0.1");
 	struct datagram datagram;
 
-	(void)state;
 	assert_int_equal(gids[0].gid.raw[0], 0xfe);
 	send_write(&path, 100, MTU);
 	datagram = expect_packet(v4, 0, 0x0a, payload, 100, 0);
@@ -364,14 +354,13 @@ static void gids_that_are_no_addresses(void **state)
 	assert_memory_equal(&datagram.destination, &inner, 16);
 }
 
-static void frames_go_as_they_are(void **state)
+TEST(frames_go_as_they_are)
 {
 	struct packet_path path = path_between("127.0.0.1", "127.0.0.1");
 	uint8_t frame[16] = {0x04, 0x40, 0xff, 0xff, 0, 0, 0x50, 0x22, 0, 0, 0, 1};
 	struct datagram datagram;
 	uint32_t icrc;
 
-	(void)state;
 	path.udp_source_port = 0xc007;
 	icrc = model_icrc(&path.source, &path.destination, 0xc007, UDP_TEST_PORT, 0, false, frame, 12);
 	for (uint32_t fault = 0; fault < 2; fault++) {
@@ -388,12 +377,11 @@ static void frames_go_as_they_are(void **state)
 }
 
 /* Single packets have identification 0, so the ICRCs of a refused train are recomputed. */
-static void trains_that_are_refused(void **state)
+TEST(trains_that_are_refused)
 {
 	struct packet_path path = path_between("127.0.0.1", "127.0.0.1");
 	struct explain_record record;
 
-	(void)state;
 	path.udp_source_port = 0xc555;
 	refuse_trains = EIO;
 	for (int again = 0; again < 2; again++) {
@@ -417,7 +405,7 @@ static void trains_that_are_refused(void **state)
 		receive(v4);
 }
 
-static void unsendable_packets_are_lost(void **state)
+TEST(unsendable_packets_are_lost)
 {
 	static const struct {
 		const char *source, *destination;
@@ -432,7 +420,6 @@ static void unsendable_packets_are_lost(void **state)
 	};
 	struct explain_record record;
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		struct packet_path path = path_between(cases[i].source, cases[i].destination);
 
@@ -459,14 +446,13 @@ static uint32_t times_explained(enum explain_rule rule)
  * A packet that is too long for the interface, according to the kernel, is sent in fragments: over IPv4 and IPv6, alone
  * and in trains.
  */
-static void longer_than_the_interface_takes(void **state)
+TEST(longer_than_the_interface_takes)
 {
 	static const char *const address[2] = {"127.0.0.1", "::1"};
 	uint64_t before = counter_read(hca_device(0), COUNTER_UDP_FRAGMENTED);
 	uint64_t errors = counter_read(hca_device(0), COUNTER_UDP_SEND_ERRORS);
 	struct packet_path again = path_between("127.0.0.1", "127.0.0.1");
 
-	(void)state;
 	udp_set_interface("lo", SIOCSIFMTU, 1500);
 	for (int i = 0; i < 2; i++) {
 		struct packet_path path = path_between(address[i], address[i]);
@@ -545,11 +531,10 @@ static struct packet_path answer_often(uint16_t port)
 	return path;
 }
 
-static void an_answer_carries_the_acknowledgement(void **state)
+TEST(an_answer_carries_the_acknowledgement)
 {
 	struct packet_path path = answer_often(0xc601);
 
-	(void)state;
 	for (uint32_t i = 10; i < 20; i++) {
 		send_acknowledgement(&path, i, AETH_NO_CREDITS);
 		assert_int_not_equal(udp_holding(), 0);
@@ -571,11 +556,10 @@ static void an_answer_carries_the_acknowledgement(void **state)
 }
 
 /* It never waits for long, nor for a program that no longer answers. */
-static void an_acknowledgement_without_an_answer(void **state)
+TEST(an_acknowledgement_without_an_answer)
 {
 	struct packet_path path = answer_often(0xc602);
 
-	(void)state;
 	send_acknowledgement(&path, 10, AETH_NO_CREDITS);
 	assert_false(stranger_waits(v4, 0));
 	thaw();
@@ -588,11 +572,10 @@ static void an_acknowledgement_without_an_answer(void **state)
 }
 
 /* All later packets are sent after it, and NAKs do not wait. */
-static void nothing_overtakes_an_acknowledgement(void **state)
+TEST(nothing_overtakes_an_acknowledgement)
 {
 	struct packet_path path = answer_often(0xc603), other = path;
 
-	(void)state;
 	other.udp_source_port = 0xc604;
 	send_acknowledgement(&path, 10, AETH_NO_CREDITS);
 	send_write(&other, 8, MTU);
@@ -640,13 +623,12 @@ static void nothing_overtakes_an_acknowledgement(void **state)
 
 /* ---- sockets ----------------------------------------------------------------------------------------------------- */
 
-static void a_port_that_a_program_has(void **state)
+TEST(a_port_that_a_program_has)
 {
 	struct packet_path path = path_between("127.0.0.1", "127.0.0.1");
 	int program = stranger_open(AF_INET, 0xd111);
 	struct datagram datagram;
 
-	(void)state;
 	path.udp_source_port = 0xd111;
 	send_write(&path, 100, MTU);
 	/* The ICRC covers the port that is used instead. */
@@ -669,12 +651,11 @@ static int count_sockets(void)
 	return count;
 }
 
-static void sockets_are_few(void **state)
+TEST(sockets_are_few)
 {
 	struct packet_path path = path_between("127.0.0.1", "127.0.0.1");
 	struct datagram datagram;
 
-	(void)state;
 	for (uint16_t i = 0; i < 200; i++) {
 		path.udp_source_port = (uint16_t)(0xe000 + i);
 		send_write(&path, 8, MTU);
@@ -697,12 +678,11 @@ static void sockets_are_few(void **state)
 }
 
 /* Flows that do not request a specific port share the existing sockets, and each keeps the one it got. */
-static void many_flows(void **state)
+TEST(many_flows)
 {
 	struct packet_path path = path_between("127.0.0.1", "127.0.0.1");
 	uint16_t first[200];
 
-	(void)state;
 	for (int round = 0; round < 3; round++)
 		for (uint16_t i = 0; i < 200; i++) {
 			struct datagram datagram;
@@ -722,11 +702,10 @@ static void many_flows(void **state)
 }
 
 /* The test has the port: the device finds out which process has it, and reports it. */
-static void the_port_is_taken(void **state)
+TEST(the_port_is_taken)
 {
 	struct explain_record record;
 
-	(void)state;
 	assert_true(udp_explained(RULE_UDP_PORT_TAKEN, &record));
 	assert_int_equal(record.args[0], UDP_TEST_PORT);
 	assert_int_equal(record.args[1], getpid());
@@ -735,25 +714,6 @@ static void the_port_is_taken(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_run_is_cut),
-		cmocka_unit_test(long_runs),
-		cmocka_unit_test(addresses_are_those_of_the_path),
-		cmocka_unit_test(over_ipv6),
-		cmocka_unit_test(flow_labels),
-		cmocka_unit_test(gids_that_are_no_addresses),
-		cmocka_unit_test(frames_go_as_they_are),
-		cmocka_unit_test(trains_that_are_refused),
-		cmocka_unit_test(unsendable_packets_are_lost),
-		cmocka_unit_test(longer_than_the_interface_takes),
-		cmocka_unit_test(an_answer_carries_the_acknowledgement),
-		cmocka_unit_test(an_acknowledgement_without_an_answer),
-		cmocka_unit_test(nothing_overtakes_an_acknowledgement),
-		cmocka_unit_test(a_port_that_a_program_has),
-		cmocka_unit_test(sockets_are_few),
-		cmocka_unit_test(many_flows),
-		cmocka_unit_test(the_port_is_taken),
-	};
 	int on = 1, bytes = 4 << 20;
 
 	udp_enter_namespace();
@@ -777,5 +737,5 @@ int main(void)
 	}
 	for (size_t i = 0; i < sizeof(payload); i++)
 		payload[i] = (uint8_t)(i * 7 + i / 251);
-	return cmocka_run_group_tests_name("unit/udp_send", tests, NULL, NULL);
+	return run_cases();
 }

@@ -3,11 +3,7 @@
  * Block stages in isolation (mkey/stage.h): data arriving in packets, wherever they end, is stored in memory as if it
  * had arrived at once. Each case covers a past bug.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "test_case.h"
 
 #include "mkey/bsf.h"
 #include "mkey/stage.h"
@@ -123,9 +119,8 @@ static void configure_cipher_over_memory(uint8_t order, uint64_t bytes)
  * A message that ends inside a field on the wire, with its last data in the packet before: the last packet completes the
  * data unit that the cipher holds, and adds no data to memory.
  */
-static void last_packet_brings_no_data(void **state)
+TEST(last_packet_brings_no_data)
 {
-	(void)state;
 	for (uint8_t order = 1; order <= 2; order++)
 		for (uint64_t end = 513; end < 520; end++)
 			for (uint64_t cut = 512; cut < end; cut++) {
@@ -145,9 +140,8 @@ static void last_packet_brings_no_data(void **state)
 }
 
 /* As above, where the key ends with the data: its last unit, which is short, was complete in the packet before. */
-static void last_unit_without_its_field(void **state)
+TEST(last_unit_without_its_field)
 {
-	(void)state;
 	for (uint8_t order = 1; order <= 2; order++)
 		for (uint64_t end = 513; end <= 520; end++)
 			for (uint64_t cut = 512; cut < end; cut++) {
@@ -163,10 +157,5 @@ static void last_unit_without_its_field(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(last_packet_brings_no_data),
-		cmocka_unit_test(last_unit_without_its_field),
-	};
-
-	return cmocka_run_group_tests(tests, set_up, tear_down);
+	return run_cases(.group_setup = set_up, .group_teardown = tear_down);
 }

@@ -3,12 +3,7 @@
  * Parses BSFs into setups (mkey/bsf.h): the destination of each field of mlx5-formats 1.11 and 1.12, fields without
  * effect, and every refusal, which leaves setup and references unchanged. BSFs are written here byte by byte.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-#include <errno.h>
+#include "test_case.h"
 
 #include "mkey/bsf.h"
 #include "block/dek.h"
@@ -195,13 +190,12 @@ static void expect_domain(const struct signature_domain *domain, uint8_t guard, 
 	assert_int_equal(domain->psv, number);
 }
 
-static void crcs(void **state)
+TEST(crcs)
 {
 	struct signature_setup signature;
 	struct block_setup setup;
 	uint8_t bsf[2 * BSF];
 
-	(void)state;
 	put_crcs(bsf);
 	setup = good(bsf, 1);
 	signature = setup.signature;
@@ -220,7 +214,7 @@ static void crcs(void **state)
 }
 
 /* "1 512, 2 520, 3 4096, 4 4160, 6 4048"; 0: no signature, and the block size is that of the other domain. */
-static void block_sizes(void **state)
+TEST(block_sizes)
 {
 	static const struct {
 		uint8_t selector;
@@ -229,7 +223,6 @@ static void block_sizes(void **state)
 	struct signature_setup signature;
 	uint8_t bsf[2 * BSF];
 
-	(void)state;
 	for (int m = 0; m < 5; m++)
 		for (int w = 0; w < 5; w++) {
 			put_crcs(bsf);
@@ -255,7 +248,7 @@ static void block_sizes(void **state)
 }
 
 /* "CRC32 0x20, CRC32C 0x40, CRC64_XP10 0x50, + 0x02 repeat (always) + 0x01 when seed is ZERO" */
-static void formats(void **state)
+TEST(formats)
 {
 	static const struct {
 		uint8_t format, guard, field;
@@ -267,7 +260,6 @@ static void formats(void **state)
 	struct signature_setup signature;
 	uint8_t bsf[2 * BSF];
 
-	(void)state;
 	for (int i = 0; i < 6; i++) {
 		put_crcs(bsf);
 		bsf[MEMORY] = expected[i].format;
@@ -280,11 +272,10 @@ static void formats(void **state)
 }
 
 /* mlx5dv_wr_set_mkey_sig_block(3): bit 7 of a mask is the first byte of the signature. */
-static void masks(void **state)
+TEST(masks)
 {
 	uint8_t bsf[2 * BSF];
 
-	(void)state;
 	for (int bit = 0; bit < 8; bit++) {
 		struct signature_setup signature;
 		uint64_t byte = UINT64_C(0xff00000000000000) >> 8 * bit;
@@ -302,11 +293,10 @@ static void masks(void **state)
 	assert_int_equal(good_signature(bsf, 1).copied, 0);
 }
 
-static void raw_data_size(void **state)
+TEST(raw_data_size)
 {
 	uint8_t bsf[2 * BSF];
 
-	(void)state;
 	put_crcs(bsf);
 	put(bsf, 4, 0x01020304, 4);
 	assert_int_equal(good_signature(bsf, 1).limit, 0x01020304);
@@ -328,12 +318,11 @@ static void expect_tags(const struct signature_domain *domain, uint16_t app, uin
 }
 
 /* Each section belongs to its own domain, also where the other domain has no signature or a CRC. */
-static void sections(void **state)
+TEST(sections)
 {
 	struct signature_setup signature;
 	uint8_t bsf[2 * BSF];
 
-	(void)state;
 	put_difs(bsf);
 	signature = good_signature(bsf, 4);
 	expect_domain(&signature.memory, GUARD_T10_CRC, 8, false, 512, psv[0]);
@@ -367,7 +356,7 @@ static void sections(void **state)
 }
 
 /* Bits without a meaning, or that select the default. */
-static void meaningless_bits(void **state)
+TEST(meaningless_bits)
 {
 	static const struct {
 		uint8_t place, bits;
@@ -385,7 +374,6 @@ static void meaningless_bits(void **state)
 		       {28, 0xff}};
 	uint8_t bsf[2 * BSF];
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(ignored) / sizeof(ignored[0]); i++) {
 		struct block_setup before, after;
 
@@ -402,11 +390,10 @@ static void meaningless_bits(void **state)
 	assert_true(good_signature(bsf, 8).enabled);
 }
 
-static void escapes_by_profile(void **state)
+TEST(escapes_by_profile)
 {
 	uint8_t bsf[2 * BSF];
 
-	(void)state;
 	put_difs(bsf);
 	device.hca->settings.profile = PROFILE_CONNECTX;
 	assert_true(good_signature(bsf, 4).escape_all);
@@ -420,14 +407,13 @@ static void escapes_by_profile(void **state)
  * "0 encrypted on wire, signature computed before encryption (TX+BEFORE); 1 encrypted in memory with signature (!tx+AFTER);
  * 2 raw wire (TX+AFTER); 3 raw memory (!tx+BEFORE)". mlx5dv_wr_set_mkey_crypto(3): BEFORE has the cipher next to the wire.
  */
-static void orders(void **state)
+TEST(orders)
 {
 	static const struct {
 		bool encrypts_on_tx, on_wire;
 	} expected[] = {{true, true}, {false, false}, {true, false}, {false, true}};
 	uint8_t bsf[2 * BSF];
 
-	(void)state;
 	for (uint8_t order = 0; order < 4; order++) {
 		struct block_setup setup;
 
@@ -452,12 +438,11 @@ static void orders(void **state)
 	}
 }
 
-static void units_and_tweak(void **state)
+TEST(units_and_tweak)
 {
 	static const uint32_t units[] = {0, 512, 520, 4096, 4160, 0, 4048};
 	uint8_t bsf[2 * BSF];
 
-	(void)state;
 	for (uint8_t selector = 1; selector <= 6; selector++) {
 		struct block_setup setup;
 
@@ -476,13 +461,12 @@ static void units_and_tweak(void **state)
 	}
 }
 
-static void deks(void **state)
+TEST(deks)
 {
 	struct block_setup setup = {0};
 	struct refusal why;
 	uint8_t bsf[2 * BSF];
 
-	(void)state;
 	put_cipher(bsf, CIPHER_ALONE);
 	bsf[32] = 0xa5; /* not part of the number */
 	assert_int_equal(parse(bsf, 4, &setup, &why), 0);
@@ -565,7 +549,7 @@ static void expect_refused(const uint8_t *bsf, uint32_t octowords, enum explain_
 		expect_refused(bsf, 8, RULE_##rule, __LINE__);                                                         \
 	} while (0)
 
-static void refused_sizes(void **state)
+TEST(refused_sizes)
 {
 	static const struct {
 		uint8_t first;
@@ -573,7 +557,6 @@ static void refused_sizes(void **state)
 	} sizes[] = {{EXTENDED, 1}, {WITH_SECTIONS, 3}, {WITH_CIPHER, 7}, {CIPHER_ALONE, 3}};
 	uint8_t bsf[2 * BSF];
 
-	(void)state;
 	for (int i = 0; i < 4; i++) {
 		put_difs(bsf);
 		bsf[0] = sizes[i].first;
@@ -587,11 +570,10 @@ static void refused_sizes(void **state)
 	}
 }
 
-static void refused_signatures(void **state)
+TEST(refused_signatures)
 {
 	uint8_t bsf[2 * BSF];
 
-	(void)state;
 	for (uint32_t selector = 5; selector < 256; selector += selector == 5 ? 2 : 1) {
 		REFUSED_CRCS(BSF_BLOCK, bsf[MEMORY_BLOCK] = (uint8_t)selector);
 		REFUSED_CRCS(BSF_BLOCK, bsf[WIRE_BLOCK] = (uint8_t)selector);
@@ -624,11 +606,10 @@ static void refused_signatures(void **state)
 	REFUSED_DIFS(BSF_PSV, (transaction(bsf, 0x40), put(bsf, 25, 0xffffff, 3)));
 }
 
-static void refused_sections(void **state)
+TEST(refused_sections)
 {
 	uint8_t bsf[2 * BSF];
 
-	(void)state;
 	for (int at = WIRE_SECTION; at <= MEMORY_SECTION; at += MEMORY_SECTION - WIRE_SECTION) {
 		REFUSED_DIFS(BSF_INLINE, bsf[at] = 0x40);
 		REFUSED_DIFS(BSF_INLINE, bsf[at + 8] = 0);
@@ -641,11 +622,10 @@ static void refused_sections(void **state)
 }
 
 /* Bytes are copied only between fields with the same meaning. */
-static void refused_structures(void **state)
+TEST(refused_structures)
 {
 	uint8_t bsf[2 * BSF];
 
-	(void)state;
 	REFUSED_DIFS(BSF_SAME, bsf[WIRE] = 0x52);
 	REFUSED_DIFS(BSF_SAME, bsf[MEMORY] = 0x52);
 	REFUSED_CRCS(BSF_SAME, bsf[0] |= SAME);
@@ -660,11 +640,10 @@ static void refused_structures(void **state)
 	assert_true(good_signature(bsf, 4).same);
 }
 
-static void refused_ciphers(void **state)
+TEST(refused_ciphers)
 {
 	uint8_t both[2 * BSF], *bsf = both;
 
-	(void)state;
 	REFUSED_CIPHER(BSF_CIPHER, bsf[3] = 1);
 	REFUSED_CIPHER(BSF_CIPHER, bsf[1] = 4);
 	REFUSED_CIPHER(BSF_CIPHER, bsf[1] = 0x80);
@@ -680,24 +659,5 @@ static void refused_ciphers(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(crcs),
-		cmocka_unit_test(block_sizes),
-		cmocka_unit_test(formats),
-		cmocka_unit_test(masks),
-		cmocka_unit_test(raw_data_size),
-		cmocka_unit_test(sections),
-		cmocka_unit_test(meaningless_bits),
-		cmocka_unit_test(escapes_by_profile),
-		cmocka_unit_test(orders),
-		cmocka_unit_test(units_and_tweak),
-		cmocka_unit_test(deks),
-		cmocka_unit_test(refused_sizes),
-		cmocka_unit_test(refused_signatures),
-		cmocka_unit_test(refused_sections),
-		cmocka_unit_test(refused_structures),
-		cmocka_unit_test(refused_ciphers),
-	};
-
-	return cmocka_run_group_tests(tests, set_up, tear_down);
+	return run_cases(.group_setup = set_up, .group_teardown = tear_down);
 }

@@ -3,11 +3,7 @@
  * The first keys of a process do not resemble those of another process, unless both have the same seed (SOFTHCA_SEED).
  * Each case runs in its own process, since a process makes its devices once.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "test_case.h"
 
 #include <sys/wait.h>
 
@@ -50,22 +46,20 @@ static void first_keys(const char *seed, uint32_t keys[KEYS])
 		assert_true(keys[i] >> 8 >= FIRST_INDEX);
 }
 
-static void the_same_seed(void **state)
+TEST(the_same_seed)
 {
 	uint32_t first[KEYS], second[KEYS];
 
-	(void)state;
 	first_keys("7", first);
 	first_keys("7", second);
 	assert_memory_equal(first, second, sizeof(first));
 }
 
 /* Eight processes: the chance that two indices, or all tags of two, are equal is one in a million. */
-static void other_processes(void **state)
+TEST(other_processes)
 {
 	uint32_t keys[8][KEYS];
 
-	(void)state;
 	for (int i = 0; i < 8; i++) {
 		first_keys(i == 1 ? "7" : i == 2 ? "8" : NULL, keys[i]);
 		for (int k = 0; k < i; k++) {
@@ -76,11 +70,4 @@ static void other_processes(void **state)
 				    (keys[i][3] & 0xff) != (keys[k][3] & 0xff));
 		}
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {cmocka_unit_test(the_same_seed), cmocka_unit_test(other_processes)};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -3,14 +3,7 @@
  * mkey/layout: parses translation entries of a WQE (mlx5-formats 1.9 and 1.10), valid and arbitrary ones. The mapping
  * has room for exactly as many entries as there are 16-byte units.
  */
-#include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-#include <cmocka.h>
+#include "test_case.h"
 
 #include "mkey/layout.h"
 
@@ -96,9 +89,8 @@ static int teardown(void **state)
 	return 0;
 }
 
-static void lists(void **state)
+TEST(lists)
 {
-	(void)state;
 	put_list_entry(0, 100, 0x1000, 0xffffffffffffff00);
 	put_list_entry(1, 0xffffffff, 0x2001, 0);
 	put_list_entry(2, 1, 0x3002, 7);
@@ -115,9 +107,8 @@ static void lists(void **state)
 }
 
 /* "Byte count 0 with mkey 0 = padding … never treat a zero pad as 2 GiB"; with a key it is 2 GiB (mlx5-formats 1.9). */
-static void padding_and_two_gigabytes(void **state)
+TEST(padding_and_two_gigabytes)
 {
-	(void)state;
 	put_list_entry(0, 8, 0x1000, 16);
 	assert_int_equal(parse(4), 0);
 	assert_int_equal(map->count, 1);
@@ -133,9 +124,8 @@ static void padding_and_two_gigabytes(void **state)
 }
 
 /* The example of mlx5dv_wr_mkey_configure(3). */
-static void repeat_block(void **state)
+TEST(repeat_block)
 {
-	(void)state;
 	put_repeat_header(520, 2, 2);
 	put_repeat_entry(1, 516, 512, 0x1000, 0x7000);
 	put_repeat_entry(2, 8, 8, 0x2000, 0x9000);
@@ -151,9 +141,8 @@ static void repeat_block(void **state)
 }
 
 /* The sum in the header is written by the library; only the entries count, 16 bits each (mlx5-formats 6 no. 42). */
-static void sum_that_does_not_agree(void **state)
+TEST(sum_that_does_not_agree)
 {
-	(void)state;
 	put_repeat_header(65536 + 20, 3, 2);
 	put_repeat_entry(1, 20, (uint16_t)65536, 0x1000, 0);
 	put_repeat_entry(2, 20, 20, 0x2000, 0);
@@ -161,9 +150,8 @@ static void sum_that_does_not_agree(void **state)
 	assert_int_equal(mapping_translated(map), 60);
 }
 
-static void more_entries_than_there_are(void **state)
+TEST(more_entries_than_there_are)
 {
-	(void)state;
 	for (uint32_t units = 4; units <= 8; units += 4) {
 		for (uint32_t entries = 0; entries < 20; entries++) {
 			put_repeat_header(0, 1, entries);
@@ -182,9 +170,8 @@ static void more_entries_than_there_are(void **state)
 	assert_int_equal(parse(MOST_UNITS), -EACCES);
 }
 
-static void nothing_repeated(void **state)
+TEST(nothing_repeated)
 {
-	(void)state;
 	put_repeat_header(100, 0, 1);
 	put_repeat_entry(1, 100, 100, 0x1000, 0);
 	assert_int_equal(parse(4), 0);
@@ -201,11 +188,10 @@ static void nothing_repeated(void **state)
 }
 
 /* Random bytes: the result is what the format sheet says, and never exceeds the room. */
-static void any_bytes(void **state)
+TEST(any_bytes)
 {
 	uint64_t random = 42;
 
-	(void)state;
 	for (int round = 0; round < ROUNDS; round++) {
 		uint32_t units, count = 0, first = 0;
 		uint64_t total = 0;
@@ -259,16 +245,5 @@ static void any_bytes(void **state)
 
 int main(void)
 {
-#define CASE(function) cmocka_unit_test_setup_teardown(function, setup, teardown)
-	const struct CMUnitTest tests[] = {
-		CASE(lists),
-		CASE(padding_and_two_gigabytes),
-		CASE(repeat_block),
-		CASE(sum_that_does_not_agree),
-		CASE(more_entries_than_there_are),
-		CASE(nothing_repeated),
-		CASE(any_bytes),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return run_cases(.setup = setup, .teardown = teardown);
 }

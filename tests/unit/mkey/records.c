@@ -4,13 +4,7 @@
  * for all sizes up to some lines, alignments and distances, and touches nothing between records. Overlapping records are
  * read whole before they are written.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-#include <cmocka.h>
+#include "test_case.h"
 
 #include "mkey/records.h"
 
@@ -40,9 +34,8 @@ static void expect_same(const struct record_kernel *kernel, uint64_t bytes, uint
 			 (unsigned long)bytes, (unsigned long)place);
 }
 
-static void all_sizes_and_alignments(void **state)
+TEST(all_sizes_and_alignments)
 {
-	(void)state;
 	for (const struct record_kernel *kernel = record_kernels; kernel->name; kernel++) {
 		if (!kernel->supported())
 			continue;
@@ -53,11 +46,10 @@ static void all_sizes_and_alignments(void **state)
 }
 
 /* mkey/copy.h: ranges may overlap. A record is read before it is written, in ascending order. */
-static void records_on_top_of_themselves(void **state)
+TEST(records_on_top_of_themselves)
 {
 	static const uint64_t sizes[] = {8, 64, 128, 200};
 
-	(void)state;
 	for (const struct record_kernel *kernel = record_kernels; kernel->name; kernel++) {
 		for (size_t i = 0; kernel->supported() && i < sizeof(sizes) / sizeof(sizes[0]); i++) {
 			const uint64_t bytes = sizes[i], shift = bytes / 2;
@@ -73,11 +65,10 @@ static void records_on_top_of_themselves(void **state)
 }
 
 /* The last implementation works on every CPU. */
-static void the_last_one_works_everywhere(void **state)
+TEST(the_last_one_works_everywhere)
 {
 	const struct record_kernel *last = NULL;
 
-	(void)state;
 	for (const struct record_kernel *kernel = record_kernels; kernel->name; kernel++)
 		last = kernel;
 	assert_non_null(last);
@@ -86,13 +77,7 @@ static void the_last_one_works_everywhere(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(all_sizes_and_alignments),
-		cmocka_unit_test(records_on_top_of_themselves),
-		cmocka_unit_test(the_last_one_works_everywhere),
-	};
-
 	for (size_t i = 0; i < sizeof(source); i++)
 		source[i] = (uint8_t)(i * 167 + i / 251);
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return run_cases();
 }

@@ -1,11 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* mkey/stream: gather and scatter lists over keys of all kinds, read, written and copied in pieces of any size. */
-#include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "test_case.h"
 
 #include "../support/key_world.h"
 #include "mkey/stream.h"
@@ -268,11 +263,10 @@ static bool copy_at_random(void)
 	return length > 0;
 }
 
-static void lists_at_random(void **state)
+TEST(lists_at_random)
 {
 	int copied = 0;
 
-	(void)state;
 	world_null_region(&world, NULL_SLOT);
 	for (int round = 0; round < ROUNDS; round++) {
 		new_contents();
@@ -292,14 +286,13 @@ static void lists_at_random(void **state)
 /* ---- one by one ------------------------------------------------------------------------------------------------ */
 
 /* Two keys that are walked, and the first of them again: each part has a separate walk. */
-static void two_walks_in_turn(void **state)
+TEST(two_walks_in_turn)
 {
 	struct key *one = &world.reference.key[FIRST_LAYOUT], *other = &world.reference.key[FIRST_LAYOUT + 1];
 	struct stream stream;
 	uint8_t bytes[12];
 	struct refusal why;
 
-	(void)state;
 	new_contents();
 	world_region(&world, 1, 0, 100, 0, ALL_ACCESS);
 	world_mkey(&world, FIRST_LAYOUT);
@@ -334,7 +327,7 @@ static void two_walks_in_turn(void **state)
 }
 
 /* As many parts as a WQE has segments, with inline data between keys. */
-static void as_many_parts_as_a_wqe(void **state)
+TEST(as_many_parts_as_a_wqe)
 {
 	const uint32_t most = (LIMIT_MAX_WQE_SIZE - 16) / 16;
 	uint8_t bytes[LIMIT_MAX_WQE_SIZE * 2], plain[3] = {1, 2, 3};
@@ -342,7 +335,6 @@ static void as_many_parts_as_a_wqe(void **state)
 	struct refusal why;
 	uint32_t done = 0;
 
-	(void)state;
 	new_contents();
 	world_region(&world, 1, 0, 1000, 0, ALL_ACCESS);
 	epoch_enter();
@@ -368,7 +360,7 @@ static void as_many_parts_as_a_wqe(void **state)
 	assert_int_equal(done, stream.length);
 }
 
-static void segment_beyond_the_end(void **state)
+TEST(segment_beyond_the_end)
 {
 	const struct mlx5_wqe_data_seg wire[] = {
 		{htobe32(10), htobe32(0), htobe64(0)}, /* the key is set below */
@@ -378,7 +370,6 @@ static void segment_beyond_the_end(void **state)
 	struct stream stream;
 	struct refusal why;
 
-	(void)state;
 	world_region(&world, 1, 0, 100, 0, ALL_ACCESS);
 	world_null_region(&world, NULL_SLOT);
 	memcpy(list, wire, sizeof(list));
@@ -406,13 +397,12 @@ static void segment_beyond_the_end(void **state)
 }
 
 /* Sums of lengths are 64 bits wide (mlx5-formats 2.1: a byte count has 31, a list many of them). */
-static void more_than_32_bits(void **state)
+TEST(more_than_32_bits)
 {
 	struct mlx5_wqe_data_seg list[6];
 	struct stream stream;
 	struct refusal why;
 
-	(void)state;
 	world_null_region(&world, NULL_SLOT);
 	for (int i = 0; i < 6; i++)
 		list[i] = (struct mlx5_wqe_data_seg){htobe32(0x7fffffff),
@@ -429,11 +419,5 @@ static void more_than_32_bits(void **state)
 
 int main(void)
 {
-#define CASE(function) cmocka_unit_test_setup_teardown(function, open_world, close_world)
-	const struct CMUnitTest tests[] = {
-		CASE(lists_at_random),        CASE(two_walks_in_turn), CASE(as_many_parts_as_a_wqe),
-		CASE(segment_beyond_the_end), CASE(more_than_32_bits),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return run_cases(.setup = open_world, .teardown = close_world);
 }

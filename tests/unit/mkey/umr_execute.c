@@ -3,11 +3,7 @@
  * UMR WQEs that only a program that fills its ring itself can write (mlx5-formats 1.8): each check, in order; only
  * selected fields change; a WQE that fails changes nothing.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "test_case.h"
 
 #include "../support/device_fixture.h"
 #include "explain/explain.h"
@@ -145,11 +141,10 @@ static void expect_refused(const struct umr *umr, enum explain_rule rule)
 	assert_int_equal(record.rule, rule);
 }
 
-static void lengths(void **state)
+TEST(lengths)
 {
 	struct umr umr = configuring();
 
-	(void)state;
 	expect_done(&umr);
 	/* Shorter than its fixed parts, or than the length that it announces. */
 	for (umr.length = 16; umr.length < FIXED + 64; umr.length += 16)
@@ -211,13 +206,12 @@ static void expect_entries(uint32_t count, uint32_t first)
 	assert_int_equal(map->period, before);
 }
 
-static void entries_in_memory(void **state)
+TEST(entries_in_memory)
 {
 	const uint32_t region = mkey_number(device.region);
 	const uintptr_t memory = (uintptr_t)device.memory;
 	struct umr umr = configuring_from(region, memory + 1000, 64, 4);
 
-	(void)state;
 	entries_at(1000, 8, 10);
 	expect_done(&umr);
 	expect_entries(4, 10);
@@ -255,11 +249,10 @@ static void entries_in_memory(void **state)
 }
 
 /* The entries may be in a key with a layout; also in the key that is being configured. */
-static void entries_through_a_key(void **state)
+TEST(entries_through_a_key)
 {
 	struct umr umr = configuring();
 
-	(void)state;
 	entries_at(2000, 4, 30);
 	put(&umr, MASK, BIT(LEN) | BIT(FREE) | BIT(MKEY) | BIT(LR), 8);
 	put(&umr, ACCESS, 0x04, 1);
@@ -280,11 +273,10 @@ static void entries_through_a_key(void **state)
  * Entries replaced one by one: the model is the table of an adapter, in which zeros mean no entry. An entry after a
  * missing one makes the table replaceable only as a whole.
  */
-static void offsets(void **state)
+TEST(offsets)
 {
 	uint32_t table[CAPACITY] = {0}, random = 1, refused = 0, done = 0;
 
-	(void)state;
 	for (int round = 0; round < 3000; round++) {
 		uint32_t at, octowords, count = 0, next[CAPACITY];
 		bool hole = false, gaps = false;
@@ -346,11 +338,10 @@ static void offsets(void **state)
 }
 
 /* 48 bits of offset, of which 32 are in another place. */
-static void far_offset(void **state)
+TEST(far_offset)
 {
 	struct umr umr = configuring();
 
-	(void)state;
 	put(&umr, FLAGS, 0x90, 1);
 	for (int bit = 0; bit < 32; bit++) {
 		put(&umr, 32, UINT64_C(1) << bit, 4);
@@ -361,11 +352,10 @@ static void far_offset(void **state)
 	expect_done(&umr);
 }
 
-static void capacity(void **state)
+TEST(capacity)
 {
 	struct umr umr = configuring();
 
-	(void)state;
 	umr.length = FIXED + 12 * 16;
 	put(&umr, KLM_OCTOWORDS, 8, 2);
 	expect_done(&umr);
@@ -373,14 +363,13 @@ static void capacity(void **state)
 	expect_refused(&umr, RULE_UMR_CAPACITY);
 }
 
-static void keys(void **state)
+TEST(keys)
 {
 	struct umr umr = configuring();
 	struct hca_mkey_attr attr = {.max_entries = CAPACITY};
 	struct mkey *mine = key;
 	struct hca_pd *other;
 
-	(void)state;
 	put(&umr, IMM, 0xffffff00, 4);
 	expect_refused(&umr, RULE_UMR_UNKNOWN);
 	put(&umr, IMM, mkey_number(device.region), 4);
@@ -395,11 +384,10 @@ static void keys(void **state)
 }
 
 /* mlx5-formats 6, no. 35: a WQE names a live key by its tag, a free one by any tag. */
-static void tags(void **state)
+TEST(tags)
 {
 	struct umr umr = configuring();
 
-	(void)state;
 	put(&umr, IMM, mkey_number(key) | 0x55, 4);
 	put(&umr, QPN_TAG, 0xffffff33, 4);
 	expect_done(&umr);
@@ -415,11 +403,10 @@ static void tags(void **state)
 }
 
 /* mlx5-formats 6, no. 33 and 34. */
-static void free_or_live(void **state)
+TEST(free_or_live)
 {
 	struct umr umr = configuring();
 
-	(void)state;
 	put(&umr, FLAGS, 0x80 | 0x40, 1);
 	expect_refused(&umr, RULE_UMR_FREE);
 	put(&umr, FLAGS, 0x80 | 0x20, 1);
@@ -449,11 +436,10 @@ static void free_or_live(void **state)
 }
 
 /* mlx5dv_wr_mkey_configure(3): an invalidation clears the configuration. */
-static void clears_what_it_frees(void **state)
+TEST(clears_what_it_frees)
 {
 	struct umr umr = configuring();
 
-	(void)state;
 	expect_done(&umr);
 	assert_int_equal(mkey_mapping(key)->count, 1);
 	put(&umr, FREE, 0x40, 1);
@@ -469,11 +455,10 @@ static void clears_what_it_frees(void **state)
 	assert_int_equal(mkey_mapping(key)->rights, RIGHT_LOCAL_READ);
 }
 
-static void queue_pairs(void **state)
+TEST(queue_pairs)
 {
 	struct umr umr = configuring();
 
-	(void)state;
 	put(&umr, MASK, BIT(LEN) | BIT(FREE) | BIT(QPN), 8);
 	/* Any QP is accepted. */
 	put(&umr, FLAGS, 0x80 | 0x08, 1);
@@ -492,11 +477,10 @@ static void queue_pairs(void **state)
 }
 
 /* Fields reserved for the kernel, and bits without a meaning: setting them would let a program leave its domain. */
-static void masks(void **state)
+TEST(masks)
 {
 	static const int allowed[] = {0, 6, 9, 12, 13, 14, 17, 18, 19, 20, 21, 23, 25, 26, 29};
 
-	(void)state;
 	for (int bit = 0; bit < 64; bit++) {
 		struct umr umr = configuring();
 		bool good = false;
@@ -514,14 +498,13 @@ static void masks(void **state)
 }
 
 /* Each right has its own bit, in both directions. */
-static void rights(void **state)
+TEST(rights)
 {
 	static const struct {
 		int mask;
 		uint8_t access;
 	} bits[] = {{LR_BIT, 0x04}, {LW_BIT, 0x08}, {RR_BIT, 0x10}, {RW_BIT, 0x20}, {A_BIT, 0x40}};
 
-	(void)state;
 	for (int way = 0; way < 2; way++) {
 		for (size_t i = 0; i < sizeof(bits) / sizeof(bits[0]); i++) {
 			struct umr umr = configuring();
@@ -536,11 +519,10 @@ static void rights(void **state)
 	}
 }
 
-static void range(void **state)
+TEST(range)
 {
 	struct umr umr = configuring();
 
-	(void)state;
 	put(&umr, START, UINT64_C(0x1122334455667788), 8);
 	put(&umr, LENGTH, UINT64_C(0xffffffffffffffff), 8);
 	expect_done(&umr);
@@ -558,23 +540,5 @@ static void range(void **state)
 
 int main(void)
 {
-#define CASE(function) cmocka_unit_test_setup_teardown(function, open_all, close_all)
-	const struct CMUnitTest tests[] = {
-		CASE(entries_in_memory),
-		CASE(entries_through_a_key),
-		CASE(offsets),
-		CASE(far_offset),
-		CASE(lengths),
-		CASE(capacity),
-		CASE(keys),
-		CASE(tags),
-		CASE(free_or_live),
-		CASE(clears_what_it_frees),
-		CASE(queue_pairs),
-		CASE(masks),
-		CASE(rights),
-		CASE(range),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return run_cases(.setup = open_all, .teardown = close_all);
 }

@@ -1,11 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* mkey/walk: the bytes that an access through a key touches; exactly these bytes are checked. */
-#include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "test_case.h"
 
 #include "../support/key_world.h"
 
@@ -173,11 +168,10 @@ static bool random_access_(void)
 	return compare(key->number, address, length, CHOOSE_OF(c, wants), most);
 }
 
-static void layouts_at_random(void **state)
+TEST(layouts_at_random)
 {
 	unsigned int allowed = 0;
 
-	(void)state;
 	for (int slot = FIRST_LAYOUT; slot < FIRST_LAYOUT + LAYOUTS; slot++)
 		world_mkey(&world, slot);
 	for (int round = 0; round < ROUNDS; round++) {
@@ -218,11 +212,10 @@ static bool writes(const struct key *key, uint64_t address, uint64_t length)
 }
 
 /* An unreachable part refuses exactly the accesses that touch it, even by one byte. */
-static void only_what_is_touched_counts(void **state)
+TEST(only_what_is_touched_counts)
 {
 	struct key *list = layout(FIRST_LAYOUT, 1), *records;
 
-	(void)state;
 	world_region(&world, 1, 0, 100, 0, ALL_ACCESS);
 	add(list, 1, 0, 50, 0);
 	add(list, 1, 60, 50, 0); /* its last 10 bytes are outside the region */
@@ -249,11 +242,10 @@ static void only_what_is_touched_counts(void **state)
 	assert_false(writes(records, 7 * 11, 3));
 }
 
-static void entries_of_no_bytes(void **state)
+TEST(entries_of_no_bytes)
 {
 	struct key *key = layout(FIRST_LAYOUT, 3);
 
-	(void)state;
 	world_region(&world, 1, 0, 100, 0, ALL_ACCESS);
 	/* Their targets do not matter. */
 	add(key, 1, UINT64_MAX, 0, 0);
@@ -269,11 +261,10 @@ static void entries_of_no_bytes(void **state)
 	assert_false(writes(key, 0, key->length + 1));
 }
 
-static void layouts_without_bytes(void **state)
+TEST(layouts_without_bytes)
 {
 	struct key *key = layout(FIRST_LAYOUT, 0);
 
-	(void)state;
 	world_region(&world, 1, 0, 100, 0, ALL_ACCESS);
 	add(key, 1, 0, 10, 10);
 	world_lay_out(&world, FIRST_LAYOUT, true);
@@ -291,9 +282,8 @@ static void layouts_without_bytes(void **state)
 }
 
 /* A stride below the size leads back over earlier bytes; a stride of 0 to the same bytes again. */
-static void records_that_overlap(void **state)
+TEST(records_that_overlap)
 {
-	(void)state;
 	world_region(&world, 1, 0, 100, 0, ALL_ACCESS);
 	for (uint64_t stride = 0; stride < 12; stride++) {
 		struct key *key = layout(FIRST_LAYOUT, 10);
@@ -310,11 +300,10 @@ static void records_that_overlap(void **state)
  * The lowest and highest bytes of overlapping records depend on where an access begins and ends: each start, length and
  * stride, with the region's bounds anywhere in between.
  */
-static void overlapping_records_at_the_bounds(void **state)
+TEST(overlapping_records_at_the_bounds)
 {
 	enum { BYTES = 6, REPEAT = 4, START = 1000, REGION = 16 };
 
-	(void)state;
 	world_region(&world, 1, 0, REGION, START, ALL_ACCESS);
 	for (uint64_t stride = 0; stride <= BYTES + 1; stride++) {
 		for (uint64_t address = START - BYTES; address < START + REGION; address++) {
@@ -331,9 +320,8 @@ static void overlapping_records_at_the_bounds(void **state)
 }
 
 /* docs/reference/limits.md, MKEY_DEPTH: four keys may lie between the request and memory. */
-static void keys_in_keys(void **state)
+TEST(keys_in_keys)
 {
-	(void)state;
 	world_region(&world, 1, 0, 100, 0, ALL_ACCESS);
 	for (int slot = FIRST_LAYOUT; slot < FIRST_LAYOUT + 6; slot++) {
 		struct key *key = layout(slot, 1);
@@ -346,11 +334,10 @@ static void keys_in_keys(void **state)
 	}
 }
 
-static void key_in_itself(void **state)
+TEST(key_in_itself)
 {
 	struct key *key = layout(FIRST_LAYOUT, 1);
 
-	(void)state;
 	world_region(&world, 1, 0, 100, 0, ALL_ACCESS);
 	add(key, 1, 0, 10, 0);
 	add(key, FIRST_LAYOUT, 0, 10, 0);  /* its own first part */
@@ -362,11 +349,10 @@ static void key_in_itself(void **state)
 	assert_false(writes(key, 35, 1));
 }
 
-static void addresses_near_the_end(void **state)
+TEST(addresses_near_the_end)
 {
 	struct key *key = layout(FIRST_LAYOUT, 2);
 
-	(void)state;
 	world_region(&world, 1, 0, 100, 0 - UINT64_C(100), ALL_ACCESS);
 	assert_true(compare(world.reference.key[1].number, UINT64_MAX, 1, REMOTE_WRITE, UINT64_MAX));
 	assert_true(compare(world.reference.key[1].number, UINT64_MAX - 99, 100, REMOTE_WRITE, UINT64_MAX));
@@ -388,13 +374,12 @@ static void addresses_near_the_end(void **state)
 }
 
 /* The time of a check does not grow with the repetitions: 2^31 records of one byte, in one call. */
-static void many_repetitions(void **state)
+TEST(many_repetitions)
 {
 	struct key *key = layout(FIRST_LAYOUT, UINT64_C(1) << 31);
 	struct refusal why;
 	struct walk walk;
 
-	(void)state;
 	world_null_region(&world, NULL_SLOT);
 	add(key, NULL_SLOT, 0, 1, 65535);
 	world_lay_out(&world, FIRST_LAYOUT, true);
@@ -407,11 +392,10 @@ static void many_repetitions(void **state)
 }
 
 /* Rights of a request are checked in the key that it names; keys below it must be readable or writable. */
-static void rights_below(void **state)
+TEST(rights_below)
 {
 	struct key *key = layout(FIRST_LAYOUT, 1);
 
-	(void)state;
 	world_region(&world, 1, 0, 100, 0, 0);                      /* local read only */
 	world_region(&world, 2, 0, 100, 0, IBV_ACCESS_LOCAL_WRITE); /* no remote access */
 	add(key, 1, 0, 50, 0);
@@ -427,11 +411,10 @@ static void rights_below(void **state)
 }
 
 /* A walk may begin anywhere, with pieces of any size. */
-static void every_start_and_piece(void **state)
+TEST(every_start_and_piece)
 {
 	struct key *key = layout(FIRST_LAYOUT, 7);
 
-	(void)state;
 	world_region(&world, 1, 0, 1000, 0, ALL_ACCESS);
 	world_region(&world, 2, 2000, 1000, 0x5000, ALL_ACCESS);
 	add(key, 1, 10, 5, 11);
@@ -445,21 +428,5 @@ static void every_start_and_piece(void **state)
 
 int main(void)
 {
-#define CASE(function) cmocka_unit_test_setup_teardown(function, open_world, close_world)
-	const struct CMUnitTest tests[] = {
-		CASE(layouts_at_random),
-		CASE(only_what_is_touched_counts),
-		CASE(entries_of_no_bytes),
-		CASE(layouts_without_bytes),
-		CASE(overlapping_records_at_the_bounds),
-		CASE(records_that_overlap),
-		CASE(keys_in_keys),
-		CASE(key_in_itself),
-		CASE(addresses_near_the_end),
-		CASE(many_repetitions),
-		CASE(rights_below),
-		CASE(every_start_and_piece),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return run_cases(.setup = open_world, .teardown = close_world);
 }

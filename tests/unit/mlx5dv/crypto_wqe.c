@@ -4,12 +4,7 @@
  * mlx5-formats 1.8, 1.12 and 4.4, entered by hand. Also refusals of the setter, and the encryption in later
  * configurations of a key.
  */
-#include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdlib.h>
-#include <string.h>
-#include <cmocka.h>
+#include "test_case.h"
 
 #include "../support/umr_fixture.h"
 
@@ -136,7 +131,7 @@ static void expect_crypto_bsf(const uint8_t *bsf, const char *first)
 			       "00000000 00000000 00000000 00000000");
 }
 
-static void every_order_and_unit(void **state)
+TEST(every_order_and_unit)
 {
 	static const struct {
 		bool encrypt_on_tx;
@@ -156,7 +151,6 @@ static void every_order_and_unit(void **state)
 		{MLX5DV_BLOCK_SIZE_4096, "03"}, {MLX5DV_BLOCK_SIZE_4160, "04"},
 	};
 
-	(void)state;
 	for (int i = 0; i < 4; i++) {
 		for (int u = 0; u < 5; u++) {
 			struct mlx5dv_crypto_attr attr = good;
@@ -197,11 +191,10 @@ static void every_order_and_unit(void **state)
 }
 
 /* With a signature, in either order of the setters, after a layout; SET_PSVs follow. */
-static void after_a_signature(void **state)
+TEST(after_a_signature)
 {
 	struct ibv_sge sge[5] = {{.addr = 4096, .length = 512, .lkey = 0x5500}};
 
-	(void)state;
 	for (int i = 1; i < 5; i++)
 		sge[i] = sge[0];
 	for (int order = 0; order < 3; order++) {
@@ -227,12 +220,11 @@ static void after_a_signature(void **state)
 }
 
 /* The ring ends between the two BSFs, before them, after them, among the entries. */
-static void at_every_place(void **state)
+TEST(at_every_place)
 {
 	struct ibv_sge sge[48];
 	uint8_t wqe[1024];
 
-	(void)state;
 	for (uint32_t i = 0; i < 48; i++)
 		sge[i] = (struct ibv_sge){.addr = 4096 * i, .length = 512 + i, .lkey = 0x5500 + i};
 	for (uint32_t start = 0; start < TEST_BLOCKS; start++) {
@@ -276,11 +268,10 @@ static void expect_setter_refused(const struct mlx5dv_crypto_attr *attr, enum ex
 	expect_refused(EINVAL);
 }
 
-static void bad_attributes(void **state)
+TEST(bad_attributes)
 {
 	struct mlx5dv_crypto_attr attr;
 
-	(void)state;
 #define BAD(member, value)                                                                                             \
 	do {                                                                                                           \
 		attr = good;                                                                                           \
@@ -304,11 +295,10 @@ static void bad_attributes(void **state)
 	expect_setter_refused(&attr, RULE_MKEY_CRYPTO_FLAG);
 }
 
-static void twice_or_not_open(void **state)
+TEST(twice_or_not_open)
 {
 	uint64_t before;
 
-	(void)state;
 	configure(2, 0);
 	set_crypto(&good);
 	before = fixture_last_serial();
@@ -332,9 +322,8 @@ static void twice_or_not_open(void **state)
 }
 
 /* Orders 2 and 3 with signatures in both domains; all orders with one. */
-static void two_signatures(void **state)
+TEST(two_signatures)
 {
-	(void)state;
 	for (int order = 0; order < 4; order++) {
 		struct mlx5dv_crypto_attr attr = good;
 		bool allowed = order == 0 || order == 3;
@@ -358,12 +347,11 @@ static void two_signatures(void **state)
 	}
 }
 
-static void room_and_length(void **state)
+TEST(room_and_length)
 {
 	struct ibv_sge sge[64], large[2] = {{0, 0xffffffff, 1}, {0, 1, 1}};
 	uint32_t room = (TEST_MAX_INLINE + 4) / 16; /* 52 octowords */
 
-	(void)state;
 	for (uint32_t i = 0; i < 64; i++)
 		sge[i] = (struct ibv_sge){.addr = i, .length = 16, .lkey = 1};
 	for (uint32_t count = 40; count <= room; count++) {
@@ -391,12 +379,11 @@ static void room_and_length(void **state)
 
 /* ---- later configurations --------------------------------------------------------------------------------------- */
 
-static void kept_until_set_again(void **state)
+TEST(kept_until_set_again)
 {
 	struct mlx5dv_crypto_attr other = good;
 	const uint8_t *bsf;
 
-	(void)state;
 	configure(1, 0);
 	set_crypto(&good);
 	expect_built();
@@ -428,9 +415,8 @@ static void kept_until_set_again(void **state)
 }
 
 /* A key that can be encrypted, before the first call of the setter, has no crypto BSF. */
-static void never_set(void **state)
+TEST(never_set)
 {
-	(void)state;
 	configure(0, 0);
 	expect_umr(0, 0, MASK_BASE, 0);
 	expect_built();
@@ -444,12 +430,5 @@ static void never_set(void **state)
 
 int main(void)
 {
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
-	const struct CMUnitTest tests[] = {
-		TEST(every_order_and_unit), TEST(after_a_signature),    TEST(at_every_place),
-		TEST(bad_attributes),       TEST(twice_or_not_open),    TEST(two_signatures),
-		TEST(room_and_length),      TEST(kept_until_set_again), TEST(never_set),
-	};
-
-	return cmocka_run_group_tests_name("crypto_wqe", tests, NULL, NULL);
+	return run_cases(.setup = set_up, .teardown = tear_down);
 }

@@ -38,13 +38,12 @@ static void refused(struct ibv_qp_init_attr_ex attr, struct mlx5dv_qp_init_attr 
 	assert_string_equal(around.log, "");
 }
 
-static void bad_targets(void **state)
+TEST(bad_targets)
 {
 	static const uint32_t flags[] = {MLX5DV_QP_CREATE_TUNNEL_OFFLOADS, MLX5DV_QP_CREATE_ALLOW_SCATTER_TO_CQE};
 	struct mlx5dv_qp_init_attr dv = dc(MLX5DV_DCTYPE_DCT);
 	struct ibv_qp_init_attr_ex attr = dct_attributes();
 
-	(void)state;
 	attr.comp_mask |= IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
 	refused(attr, dv, EINVAL, RULE_QP_NO_SEND_QUEUE);
 	attr = dct_attributes();
@@ -78,7 +77,7 @@ static void bad_targets(void **state)
 }
 
 /* Neither queue nor number, and unchanged capabilities. */
-static void target(void **state)
+TEST(target)
 {
 	struct ibv_qp_init_attr_ex attr = dct_attributes();
 	struct mlx5dv_qp_init_attr dv = dc(MLX5DV_DCTYPE_DCT);
@@ -87,7 +86,6 @@ static void target(void **state)
 	struct ibv_recv_wr *bad_recv, recv = {.num_sge = 0};
 	struct user_qp *qp;
 
-	(void)state;
 	dv.comp_mask |= MLX5DV_QP_INIT_ATTR_MASK_QP_CREATE_FLAGS;
 	dv.create_flags = MLX5DV_QP_CREATE_DISABLE_SCATTER_TO_CQE;
 	dv.dc_init_attr.dct_access_key = UINT64_C(0x0123456789abcdef);
@@ -114,12 +112,11 @@ static void target(void **state)
 	destroy(qp);
 }
 
-static void bad_initiators(void **state)
+TEST(bad_initiators)
 {
 	struct ibv_qp_init_attr_ex attr = dci_attributes();
 	struct mlx5dv_qp_init_attr dv = dc(MLX5DV_DCTYPE_DCI);
 
-	(void)state;
 	attr.cap.max_recv_wr = 1;
 	refused(attr, dv, EINVAL, RULE_QP_DCI_RECEIVES);
 	attr = dci_attributes();
@@ -141,14 +138,13 @@ static void bad_initiators(void **state)
 }
 
 /* ibv_create_qp_ex(3) and the sizes of mlx5-formats 4.1: 48 bytes of address vector in each WQE. */
-static void initiator(void **state)
+TEST(initiator)
 {
 	struct ibv_qp_init_attr_ex attr = dci_attributes();
 	struct mlx5dv_qp_init_attr dv = dc(MLX5DV_DCTYPE_DCI);
 	struct ibv_send_wr *bad, wr = {.opcode = IBV_WR_SEND};
 	struct user_qp *qp;
 
-	(void)state;
 	attr.cap.max_send_sge = 1;
 	/* A driver reads the key of a DCT from the place of the streams: without their bit there are no streams. */
 	dv.dc_init_attr.dct_access_key = UINT64_MAX;
@@ -181,7 +177,7 @@ static void initiator(void **state)
 }
 
 /* The kernel's driver: a DCT can be queried in RTR, for the attributes that it has. */
-static void query(void **state)
+TEST(query)
 {
 	struct ibv_qp_init_attr_ex attr = dct_attributes();
 	struct mlx5dv_qp_init_attr dv = dc(MLX5DV_DCTYPE_DCT);
@@ -189,7 +185,6 @@ static void query(void **state)
 	struct ibv_qp_attr found;
 	struct user_qp *qp = create(&attr, &dv);
 
-	(void)state;
 	device.rule = RULE_NONE;
 	assert_int_equal(softhca_ibv_query_qp(&qp->base, &found, IBV_QP_STATE, &init), EINVAL);
 	assert_int_equal(device.rule, RULE_QP_QUERY_DCT);
@@ -198,11 +193,5 @@ static void query(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup(bad_targets, reset_all),    cmocka_unit_test_setup(target, reset_all),
-		cmocka_unit_test_setup(bad_initiators, reset_all), cmocka_unit_test_setup(initiator, reset_all),
-		cmocka_unit_test_setup(query, reset_all),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return run_cases(.setup = reset_all);
 }

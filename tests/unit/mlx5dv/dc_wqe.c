@@ -146,11 +146,10 @@ static void one(struct posting *p, const struct operation *op, uint32_t index, b
 	check_tables(p, index, head, 0x1d00 + index, WC_OPCODE_FROM_CQE);
 }
 
-static void every_operation(void **state)
+TEST(every_operation)
 {
 	struct posting *p = make();
 
-	(void)state;
 	for (size_t i = 0; i < OPERATIONS; i++)
 		for (uint32_t index = 65530; index < 65530 + p->qp.sq.wqebb_count; index++)
 			for (int form = 0; form < 8; form++)
@@ -159,12 +158,11 @@ static void every_operation(void **state)
 }
 
 /* ibv_wr_post(3), ibv_wr_atomic_write(): 8 bytes of inline data; only the address setter must follow. */
-static void atomic_write(void **state)
+TEST(atomic_write)
 {
 	struct posting *p = make();
 	struct expected e;
 
-	(void)state;
 	place_producer(p, 3);
 	ibv_wr_start(&p->qp.ex);
 	p->qp.ex.wr_flags = IBV_SEND_SIGNALED;
@@ -179,11 +177,10 @@ static void atomic_write(void **state)
 }
 
 /* A setter without its operation, a repeated one, and a missing one. */
-static void setters_out_of_place(void **state)
+TEST(setters_out_of_place)
 {
 	struct posting *p = make();
 
-	(void)state;
 	ibv_wr_start(&p->qp.ex);
 	set_address(p, 0);
 	assert_int_equal(ibv_wr_complete(&p->qp.ex), EINVAL);
@@ -231,15 +228,4 @@ static void setters_out_of_place(void **state)
 	/* 16 and 48 and 16: the second one begins two blocks later. */
 	assert_int_equal(wqe_byte(p, 2, 9) | wqe_byte(p, 2, 10), 0);
 	posting_free(p);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(every_operation),
-		cmocka_unit_test(atomic_write),
-		cmocka_unit_test(setters_out_of_place),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

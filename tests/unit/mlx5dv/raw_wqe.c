@@ -3,11 +3,7 @@
  * mlx5dv_wr_raw_wqe, byte by byte: content and place in the ring, and effects on later WQEs (mlx5-formats 4.8 and 1.1).
  * The QP is made by hand and no doorbell is rung.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdlib.h>
-#include <string.h>
-#include <cmocka.h>
+#include "test_case.h"
 
 #include "../support/umr_fixture.h"
 #include "verbs/post/wr.h"
@@ -64,11 +60,10 @@ static void expect_wqe(uint32_t index, const uint8_t *wqe, uint32_t bytes)
 }
 
 /* Every length at every place of the ring, also across its end and with a counter that wraps; from any alignment. */
-static void as_it_is(void **state)
+TEST(as_it_is)
 {
 	static const uint32_t bases[] = {0, 0xffe0, 0xfffffff0};
 
-	(void)state;
 	for (size_t b = 0; b < sizeof(bases) / sizeof(bases[0]); b++) {
 		for (uint32_t index = bases[b]; index != bases[b] + TEST_BLOCKS; index++) {
 			for (uint32_t units = 1; units <= LONGEST; units++) {
@@ -93,12 +88,11 @@ static void as_it_is(void **state)
 }
 
 /* It keeps its own flags: wr_flags and sq_sig_all have no effect. Its slot saves wr_id and opcode. */
-static void flags_are_ignored(void **state)
+TEST(flags_are_ignored)
 {
 	const unsigned int all = IBV_SEND_SIGNALED | IBV_SEND_SOLICITED | IBV_SEND_FENCE | IBV_SEND_INLINE;
 	uint8_t wqe[2 * UNIT];
 
-	(void)state;
 	for (unsigned int flags = 0; flags <= all; flags++) {
 		make_wqe(wqe, 2, flags);
 		fixture_place(fixture, 5);
@@ -114,11 +108,10 @@ static void flags_are_ignored(void **state)
 }
 
 /* Without a length only its control segment can be copied; the device will detect and report that. */
-static void without_length(void **state)
+TEST(without_length)
 {
 	uint8_t wqe[UNIT];
 
-	(void)state;
 	make_wqe(wqe, 1, 1);
 	wqe[7] &= 0xc0;
 	fixture_place(fixture, 3);
@@ -142,11 +135,10 @@ static uint8_t fence_at(uint32_t index)
 }
 
 /* mlx5-formats 1.3: the WQE after a UMR gets a small fence; a raw WQE ends that, and gets none. */
-static void fence_of_an_umr_ends_with_it(void **state)
+TEST(fence_of_an_umr_ends_with_it)
 {
 	uint8_t wqe[UNIT];
 
-	(void)state;
 	make_wqe(wqe, 1, 9);
 	wqe[11] = 0x08;
 	fixture_place(fixture, 0);
@@ -169,11 +161,10 @@ static void fence_of_an_umr_ends_with_it(void **state)
 }
 
 /* Several in a chain, between WQEs of builders. */
-static void mixed(void **state)
+TEST(mixed)
 {
 	uint8_t wqe[4][7 * UNIT], found[UNIT];
 
-	(void)state;
 	fixture_place(fixture, TEST_BLOCKS - 3);
 	fixture_start(fixture, IBV_SEND_SIGNALED);
 	for (uint32_t i = 0; i < 4; i++) {
@@ -211,11 +202,10 @@ static void open_queue(uint32_t index, uint32_t wqe_size)
 }
 
 /* WRs of the size for which the queue was made: max_send_wr of them, then ENOMEM. */
-static void as_many_as_promised(void **state)
+TEST(as_many_as_promised)
 {
 	uint8_t wqe[4 * UNIT];
 
-	(void)state;
 	make_wqe(wqe, 4, 1);
 	open_queue(7, BLOCK);
 	for (uint32_t i = 0; i < TEST_BLOCKS; i++)
@@ -230,9 +220,8 @@ static void as_many_as_promised(void **state)
  * Larger WRs take blocks of the ring from the others, but never blocks in use. After a prefix of small ones, of which
  * @polled have completed, exactly as many fit as the blocks allow.
  */
-static void larger_than_promised(void **state)
+TEST(larger_than_promised)
 {
-	(void)state;
 	for (uint32_t units = 5; units <= LONGEST; units += 4) {
 		for (uint32_t small = 0; small < 6; small++) {
 			for (uint32_t polled = 0; polled <= small; polled++) {
@@ -266,11 +255,10 @@ static void larger_than_promised(void **state)
 }
 
 /* A WQE that is larger than the whole ring never fits. */
-static void larger_than_the_ring(void **state)
+TEST(larger_than_the_ring)
 {
 	uint8_t wqe[LONGEST * UNIT];
 
-	(void)state;
 	for (uint32_t blocks = 1; blocks < 16; blocks *= 2) {
 		uint64_t before;
 
@@ -293,12 +281,11 @@ static void larger_than_the_ring(void **state)
 }
 
 /* An error of the chain drops it; an error that it causes drops the chain. */
-static void errors_of_a_chain(void **state)
+TEST(errors_of_a_chain)
 {
 	uint8_t wqe[UNIT];
 	__be32 dbrec[2] = {0};
 
-	(void)state;
 	make_wqe(wqe, 1, 1);
 	fixture->qp.dbrec = dbrec;
 	fixture_place(fixture, 4);
@@ -322,18 +309,5 @@ static void errors_of_a_chain(void **state)
 
 int main(void)
 {
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
-	const struct CMUnitTest tests[] = {
-		TEST(as_it_is),
-		TEST(flags_are_ignored),
-		TEST(without_length),
-		TEST(fence_of_an_umr_ends_with_it),
-		TEST(mixed),
-		TEST(as_many_as_promised),
-		TEST(larger_than_promised),
-		TEST(larger_than_the_ring),
-		TEST(errors_of_a_chain),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return run_cases(.setup = set_up, .teardown = tear_down);
 }

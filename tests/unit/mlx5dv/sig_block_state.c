@@ -4,12 +4,7 @@
  * of a key; the state after a failed or aborted chain. The QP is made by hand; only chains that post nothing are
  * completed.
  */
-#include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdlib.h>
-#include <string.h>
-#include <cmocka.h>
+#include "test_case.h"
 
 #include "../support/umr_fixture.h"
 
@@ -82,7 +77,7 @@ static void expect_refused(int error)
 /* ---- refusals --------------------------------------------------------------------------------------------------- */
 
 /* Each attribute set has one more fault than the one before: the fault that is checked first is named. */
-static void attributes_in_order(void **state)
+TEST(attributes_in_order)
 {
 	struct mlx5dv_sig_crc bad_crc = {.type = 3, .seed = 7};
 	struct mlx5dv_sig_block_domain bad = {
@@ -95,7 +90,6 @@ static void attributes_in_order(void **state)
 		RULE_SIG_NO_DOMAIN,  RULE_SIG_TWICE,      RULE_SIG_KEY,       RULE_MKEY_SETTER_NOT_OPEN,
 	};
 
-	(void)state;
 	for (int fault = 0; fault < 8; fault++) {
 		struct key_signature *own = fixture->mkey.signature;
 		uint64_t before;
@@ -135,7 +129,7 @@ static void attributes_in_order(void **state)
 }
 
 /* The first fault of a domain in both places; the record names the place. */
-static void faults_of_a_domain(void **state)
+TEST(faults_of_a_domain)
 {
 	struct mlx5dv_sig_t10dif t10 = {.bg_type = 2, .bg = 1, .flags = 8};
 	struct mlx5dv_sig_crc bad_crc = {.type = 3, .seed = 7};
@@ -148,7 +142,6 @@ static void faults_of_a_domain(void **state)
 		{RULE_SIG_CRC_TYPE, 3},    {RULE_SIG_CRC_SEED, 7},
 	};
 
-	(void)state;
 	for (int wire = 0; wire < 2; wire++) {
 		struct mlx5dv_sig_block_domain bad = {.sig_type = 2, .sig.dif = &t10, .block_size = 5, .comp_mask = 4};
 
@@ -201,7 +194,7 @@ static int try_seed(enum mlx5dv_sig_crc_type type, uint64_t seed)
 	return error;
 }
 
-static void seeds_by_profile(void **state)
+TEST(seeds_by_profile)
 {
 	static const struct {
 		uint64_t seed;
@@ -217,7 +210,6 @@ static void seeds_by_profile(void **state)
 		{0x8000000080000000, EINVAL, EINVAL, EINVAL},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(row) / sizeof(row[0]); i++) {
 		for (int connectx = 0; connectx < 2; connectx++) {
 			int expected = connectx ? row[i].connectx_32 : row[i].man_32;
@@ -232,9 +224,8 @@ static void seeds_by_profile(void **state)
 }
 
 /* The full ranges of the fields of a T10-DIF. */
-static void guards_and_flags_of_t10dif(void **state)
+TEST(guards_and_flags_of_t10dif)
 {
-	(void)state;
 	for (uint32_t seed = 0; seed <= UINT16_MAX; seed++) {
 		struct test_domain domain = DIF(CRC, 512, 0, 0, 0, 0);
 
@@ -277,12 +268,11 @@ static void expect_copy_mask(const struct test_domain *memory, const struct test
 	expect_refused(EINVAL);
 }
 
-static void copy_mask_needs_one_structure(void **state)
+TEST(copy_mask_needs_one_structure)
 {
 	static const struct test_domain others[] = {CRC(CRC32, 520, 0), CRC(CRC32C, 512, 0), DIF(CRC, 512, 0, 0, 0, 0),
 						    NONE};
 
-	(void)state;
 	for (int connectx = 0; connectx < 2; connectx++) {
 		set_profile(connectx ? PROFILE_CONNECTX : PROFILE_MAN);
 		for (size_t i = 0; i < 4; i++) {
@@ -296,7 +286,7 @@ static void copy_mask_needs_one_structure(void **state)
 }
 
 /* mlx5-formats 4.5: entries and BSF fit into max_inline_data + 4; QPs of one SGE have 60 and 124. */
-static void room_for_layout_and_signature(void **state)
+TEST(room_for_layout_and_signature)
 {
 	static const struct {
 		uint32_t max_inline, entries;
@@ -307,7 +297,6 @@ static void room_for_layout_and_signature(void **state)
 	};
 	struct ibv_sge sge[64] = {{0}};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(row) / sizeof(row[0]); i++) {
 		uint64_t before;
 
@@ -337,11 +326,10 @@ static void set_length(uint64_t length)
 	mlx5dv_wr_set_mkey_layout_list(dv, length > UINT32_MAX ? 2 : 1, sge);
 }
 
-static void a_layout_beyond_32_bits(void **state)
+TEST(a_layout_beyond_32_bits)
 {
 	uint64_t before;
 
-	(void)state;
 	start();
 	configure(2, 0);
 	set_length(UINT32_MAX);
@@ -368,9 +356,8 @@ static void a_layout_beyond_32_bits(void **state)
 }
 
 /* One request for the UMR, one for each domain; a request that does not fit rolls back all of them. */
-static void requests_that_a_configuration_takes(void **state)
+TEST(requests_that_a_configuration_takes)
 {
-	(void)state;
 	for (int domains = 1; domains <= 3; domains++) {
 		uint32_t needed = domains == 3 ? 3 : 2;
 
@@ -415,9 +402,8 @@ static void meet_error(void)
 	signature->rearm = true;
 }
 
-static void never_configured(void **state)
+TEST(never_configured)
 {
-	(void)state;
 	start();
 	/* The first one sets the count, and that there is no BSF; the next ones only that there is none. */
 	configure(0, 0);
@@ -428,9 +414,8 @@ static void never_configured(void **state)
 	wr_abort(&fixture->qp.ex);
 }
 
-static void kept_until_reset(void **state)
+TEST(kept_until_reset)
 {
-	(void)state;
 	start();
 	configure(1, 0);
 	fixture_set_signature(fixture, &crc, &dif, 0, 0, 0);
@@ -464,11 +449,10 @@ static void kept_until_reset(void **state)
 }
 
 /* A polled error is acknowledged once, by the next configuration; with SET_PSVs if there is a signature. */
-static void errors_are_acknowledged(void **state)
+TEST(errors_are_acknowledged)
 {
 	uint8_t wqe[128];
 
-	(void)state;
 	start();
 	fixture->qp.ex.wr_flags |= IBV_SEND_SIGNALED;
 	configure(1, 0);
@@ -506,9 +490,8 @@ static void errors_are_acknowledged(void **state)
 }
 
 /* A key without signatures is configured as usual. */
-static void a_plain_key_says_nothing(void **state)
+TEST(a_plain_key_says_nothing)
 {
-	(void)state;
 	fixture->mkey.signature = NULL;
 	start();
 	configure(0, MLX5DV_MKEY_CONF_FLAG_RESET_SIG_ATTR);
@@ -519,9 +502,8 @@ static void a_plain_key_says_nothing(void **state)
 /* ---- chains that are not posted --------------------------------------------------------------------------------- */
 
 /* mlx5dv_wr_set_mkey_sig_block(3), Notes: attributes stay as set, and must be set or reset anew. */
-static void attributes_outlive_a_dropped_chain(void **state)
+TEST(attributes_outlive_a_dropped_chain)
 {
-	(void)state;
 	for (int aborted = 0; aborted < 2; aborted++) {
 		fixture_sign(fixture);
 		start();
@@ -546,9 +528,8 @@ static void attributes_outlive_a_dropped_chain(void **state)
 }
 
 /* An acknowledgement in a dropped chain is repeated by the next one; otherwise no further error would be reported. */
-static void acknowledgement_outlives_a_dropped_chain(void **state)
+TEST(acknowledgement_outlives_a_dropped_chain)
 {
-	(void)state;
 	for (int aborted = 0; aborted < 2; aborted++) {
 		fixture_sign(fixture);
 		signature->rearm = false;
@@ -574,9 +555,8 @@ static void acknowledgement_outlives_a_dropped_chain(void **state)
 }
 
 /* The walk over a dropped chain: other requests, raw WQEs with a wrong length, the ring's end. */
-static void chains_of_other_requests(void **state)
+TEST(chains_of_other_requests)
 {
-	(void)state;
 	for (uint32_t index = 0; index < TEST_BLOCKS; index++) {
 		uint8_t raw[64] = {[3] = 0x25};
 
@@ -601,23 +581,5 @@ static void chains_of_other_requests(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(attributes_in_order, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(faults_of_a_domain, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(seeds_by_profile, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(guards_and_flags_of_t10dif, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(copy_mask_needs_one_structure, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(room_for_layout_and_signature, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(a_layout_beyond_32_bits, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(requests_that_a_configuration_takes, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(never_configured, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(kept_until_reset, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(errors_are_acknowledged, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(a_plain_key_says_nothing, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(attributes_outlive_a_dropped_chain, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(acknowledgement_outlives_a_dropped_chain, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(chains_of_other_requests, set_up, tear_down),
-	};
-
-	return cmocka_run_group_tests_name("sig_block_state", tests, NULL, NULL);
+	return run_cases(.setup = set_up, .teardown = tear_down);
 }

@@ -3,11 +3,7 @@
  * Signature BSFs and SET_PSV WQEs byte by byte, as mlx5dv_wr_set_mkey_sig_block(3) writes them into the ring: expected
  * bytes come from mlx5-formats 1.8, 1.11, 1.13 and 4.5, entered by hand.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdlib.h>
-#include <string.h>
-#include <cmocka.h>
+#include "test_case.h"
 
 #include "../support/umr_fixture.h"
 
@@ -241,9 +237,8 @@ static void expect_row(const struct row *row, size_t number)
 	fixture_expect_untouched(fixture, 3 + psvs, TEST_BLOCKS - 3 - psvs);
 }
 
-static void every_permutation(void **state)
+TEST(every_permutation)
 {
-	(void)state;
 	for (int connectx = 0; connectx < 2; connectx++) {
 		const struct row *more = connectx ? connectx_rows : man_rows;
 		size_t count = connectx ? sizeof(connectx_rows) : sizeof(man_rows);
@@ -258,12 +253,11 @@ static void every_permutation(void **state)
 }
 
 /* Mask bits that a type does not have are passed on, in both masks. */
-static void masks_go_in_as_they_are(void **state)
+TEST(masks_go_in_as_they_are)
 {
 	static const struct test_domain crc = CRC(CRC32, 512, 0);
 	uint8_t wqe[192];
 
-	(void)state;
 	for (int mask = 0; mask < 256; mask++) {
 		fixture_sign(fixture);
 		fixture_place(fixture, 0);
@@ -277,13 +271,12 @@ static void masks_go_in_as_they_are(void **state)
 }
 
 /* mlx5dv_wr_set_mkey_sig_block(3): only the low 32 bits of a seed count for a 32-bit CRC. */
-static void upper_bits_of_a_32_bit_seed(void **state)
+TEST(upper_bits_of_a_32_bit_seed)
 {
 	static const struct test_domain ones = CRC(CRC32, 512, 0xabcdef00ffffffff),
 					zero = CRC(CRC32C, 512, 0xffffffff00000000);
 	uint8_t wqe[192];
 
-	(void)state;
 	fixture_start(fixture, IBV_SEND_INLINE);
 	mlx5dv_wr_mkey_configure(&fixture->qp.dv, &fixture->mkey.base, 1, &no_attributes);
 	fixture_set_signature(fixture, &ones, &zero, 0, 0, 0);
@@ -296,13 +289,12 @@ static void upper_bits_of_a_32_bit_seed(void **state)
 }
 
 /* The BSF follows the padded entries, wherever the ring ends. */
-static void after_a_layout_at_every_place(void **state)
+TEST(after_a_layout_at_every_place)
 {
 	static const struct row *row = &rows[18]; /* two sections */
 	struct ibv_sge sge[64];
 	uint8_t wqe[1024];
 
-	(void)state;
 	for (uint32_t i = 0; i < 64; i++)
 		sge[i] = (struct ibv_sge){.addr = 4096 * i, .length = 1 + i, .lkey = 0x5500 + i};
 	for (uint32_t start = 0; start < TEST_BLOCKS; start++) {
@@ -384,9 +376,8 @@ static void expect_completion_and_fence_bits(bool connectx)
 	}
 }
 
-static void completion_and_fence_bits(void **state)
+TEST(completion_and_fence_bits)
 {
-	(void)state;
 	expect_completion_and_fence_bits(false);
 	set_profile(PROFILE_CONNECTX);
 	expect_completion_and_fence_bits(true);
@@ -394,12 +385,11 @@ static void completion_and_fence_bits(void **state)
 }
 
 /* mlx5-formats 4.2: the UMR takes wr_id and wr_flags of the builder, the SET_PSVs those of the last setter. */
-static void attributes_are_sampled_twice(void **state)
+TEST(attributes_are_sampled_twice)
 {
 	static const struct test_domain crc = CRC(CRC32, 512, 0);
 	uint8_t wqe[16];
 
-	(void)state;
 	fixture_start(fixture, IBV_SEND_INLINE);
 	fixture->qp.ex.wr_id = 77;
 	mlx5dv_wr_mkey_configure(&fixture->qp.dv, &fixture->mkey.base, 1, &no_attributes);
@@ -420,14 +410,5 @@ static void attributes_are_sampled_twice(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(every_permutation, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(masks_go_in_as_they_are, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(upper_bits_of_a_32_bit_seed, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(after_a_layout_at_every_place, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(completion_and_fence_bits, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(attributes_are_sampled_twice, set_up, tear_down),
-	};
-
-	return cmocka_run_group_tests_name("sig_block_wqe", tests, NULL, NULL);
+	return run_cases(.setup = set_up, .teardown = tear_down);
 }

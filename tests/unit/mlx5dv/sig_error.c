@@ -3,9 +3,7 @@
  * SIG_ERR CQEs, written byte by byte (mlx5-formats 3.5), from polling to mlx5dv_mkey_check(3) (4.6), in profile
  * connectx. In profile man polling skips them. CQ and keys are made by hand.
  */
-#include <errno.h>
 #include <pthread.h>
-#include <stddef.h>
 
 #include "../support/cq_fixture.h"
 
@@ -137,11 +135,10 @@ static void poll_nothing(struct keys *k)
 }
 
 /* Every relevant byte of the CQE is used, and the two values are kept apart. */
-static void every_field_is_taken(void **state)
+TEST(every_field_is_taken)
 {
 	struct keys k;
 
-	(void)state;
 	for (uint32_t size = 64; size <= 128; size += 64) {
 		const struct key_error *error = &k.signature[0].error;
 
@@ -172,12 +169,11 @@ static void every_field_is_taken(void **state)
 }
 
 /* Each key has its own error. The tag in the CQE and the lkey seen by the program do not matter. */
-static void errors_go_to_their_key(void **state)
+TEST(errors_go_to_their_key)
 {
 	struct mlx5dv_mkey_err info;
 	struct keys k;
 
-	(void)state;
 	for (uint32_t key = 0; key < KEYS; key++) {
 		struct error error = plain_error();
 
@@ -199,13 +195,12 @@ static void errors_go_to_their_key(void **state)
 }
 
 /* The newest of several polled errors is kept; each counts. */
-static void a_later_error_overwrites(void **state)
+TEST(a_later_error_overwrites)
 {
 	struct error error = plain_error();
 	struct mlx5dv_mkey_err info;
 	struct keys k;
 
-	(void)state;
 	keys_init(&k, 64);
 	write_error(&k.f, error);
 	error.syndrome = REF;
@@ -220,13 +215,12 @@ static void a_later_error_overwrites(void **state)
 }
 
 /* mlx5-formats 3.5: polls that meet only signature errors return nothing; completions around them are returned as usual. */
-static void polls_absorb_them(void **state)
+TEST(polls_absorb_them)
 {
 	struct ibv_poll_cq_attr no_attr = {0};
 	struct ibv_wc wc[4];
 	struct keys k;
 
-	(void)state;
 	keys_init(&k, 64);
 	write_error(&k.f, plain_error());
 	write_plain(&k.f, 0, 0x0a, 0, 3);
@@ -254,7 +248,7 @@ static void polls_absorb_them(void **state)
 	fixture_free(&k.f);
 }
 
-static void an_unknown_key(void **state)
+TEST(an_unknown_key)
 {
 	static const uint32_t indices[] = {1, FIRST_INDEX + 1, FIRST_INDEX + 256 * KEYS, 0xffffff};
 	struct ibv_poll_cq_attr no_attr = {0};
@@ -262,7 +256,6 @@ static void an_unknown_key(void **state)
 	struct ibv_wc wc;
 	struct keys k;
 
-	(void)state;
 	for (int i = 0; i < 4; i++) {
 		struct error error = plain_error();
 
@@ -283,7 +276,7 @@ static void an_unknown_key(void **state)
 }
 
 /* mlx5-formats 4.6, the rows measured on adapters, and 6, point 14. */
-static void values_by_type(void **state)
+TEST(values_by_type)
 {
 	static const struct {
 		struct key_domain domain;
@@ -354,7 +347,6 @@ static void values_by_type(void **state)
 	struct mlx5dv_mkey_err info;
 	struct keys k;
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(row) / sizeof(row[0]); i++) {
 		for (int domain = WIRE; domain <= MEMORY; domain++) {
 			struct key_domain *set;
@@ -376,12 +368,11 @@ static void values_by_type(void **state)
 }
 
 /* Several bits: guard before application tag before reference tag. Undefined bits are ignored. */
-static void priority(void **state)
+TEST(priority)
 {
 	struct mlx5dv_mkey_err info;
 	struct keys k;
 
-	(void)state;
 	for (uint32_t bits = 1; bits < 8; bits++) {
 		struct error error = plain_error();
 
@@ -398,7 +389,7 @@ static void priority(void **state)
 }
 
 /* An error that cannot be decoded stays recorded. */
-static void refused_checks(void **state)
+TEST(refused_checks)
 {
 	static const struct {
 		uint16_t syndrome;
@@ -413,7 +404,6 @@ static void refused_checks(void **state)
 	struct explain_record record;
 	struct keys k;
 
-	(void)state;
 	memset(&untouched, 0xee, sizeof(untouched));
 	for (size_t i = 0; i < sizeof(row) / sizeof(row[0]); i++) {
 		struct error error = plain_error();
@@ -446,12 +436,11 @@ static void refused_checks(void **state)
 }
 
 /* A program built with an older header has a shorter structure; bytes after it are not written. */
-static void shorter_structures(void **state)
+TEST(shorter_structures)
 {
 	struct mlx5dv_mkey_err info, full, untouched;
 	struct keys k;
 
-	(void)state;
 	memset(&untouched, 0xee, sizeof(untouched));
 	for (size_t size = 0; size <= sizeof(info); size += 4) {
 		keys_init(&k, 64);
@@ -469,12 +458,11 @@ static void shorter_structures(void **state)
 }
 
 /* CQEs of a QP are dropped with it; errors of keys stay. */
-static void purges_leave_them(void **state)
+TEST(purges_leave_them)
 {
 	struct error error = plain_error();
 	struct keys k;
 
-	(void)state;
 	keys_init(&k, 64);
 	write_plain(&k.f, 0, 0x0a, 0, 3);
 	write_error(&k.f, error);
@@ -486,14 +474,13 @@ static void purges_leave_them(void **state)
 }
 
 /* Profile man: such CQEs are for programs that read the ring themselves. They change no key, existing or not. */
-static void profile_man_passes_over_them(void **state)
+TEST(profile_man_passes_over_them)
 {
 	struct ibv_poll_cq_attr no_attr = {0};
 	struct error error = plain_error();
 	struct ibv_wc wc;
 	struct keys k;
 
-	(void)state;
 	set_profile(PROFILE_MAN);
 	for (int known = 0; known < 2; known++) {
 		keys_init(&k, 64);
@@ -516,21 +503,7 @@ static void profile_man_passes_over_them(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(every_field_is_taken),
-		cmocka_unit_test(errors_go_to_their_key),
-		cmocka_unit_test(a_later_error_overwrites),
-		cmocka_unit_test(polls_absorb_them),
-		cmocka_unit_test(an_unknown_key),
-		cmocka_unit_test(values_by_type),
-		cmocka_unit_test(priority),
-		cmocka_unit_test(refused_checks),
-		cmocka_unit_test(shorter_structures),
-		cmocka_unit_test(purges_leave_them),
-		cmocka_unit_test(profile_man_passes_over_them),
-	};
-
 	hca_count();
 	set_profile(PROFILE_CONNECTX);
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return run_cases();
 }

@@ -3,12 +3,7 @@
  * Refusals of the key builders, their order, and the state after a refused chain: mlx5dv_wr_mkey_configure(3),
  * mlx5-formats 4.2 and 4.4. The QP is made by hand; only chains that post nothing are completed.
  */
-#include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdlib.h>
-#include <string.h>
-#include <cmocka.h>
+#include "test_case.h"
 
 #include "../support/umr_fixture.h"
 #include "verbs/post/wr.h"
@@ -67,12 +62,11 @@ static void end_refused(int error, uint64_t before, enum explain_rule rule)
 
 /* ---- mlx5dv_wr_mkey_configure ---------------------------------------------------------------------- */
 
-static void configure_needs_inline(void **state)
+TEST(configure_needs_inline)
 {
 	struct mlx5dv_mkey_conf_attr bad = {.conf_flags = 2};
 	uint64_t before;
 
-	(void)state;
 	start();
 	before = fixture_last_serial();
 	fixture->qp.ex.wr_flags = IBV_SEND_SIGNALED;
@@ -80,13 +74,12 @@ static void configure_needs_inline(void **state)
 	end_refused(EOPNOTSUPP, before, RULE_MKEY_CONFIGURE_INLINE);
 }
 
-static void configure_refuses_unknown_attributes(void **state)
+TEST(configure_refuses_unknown_attributes)
 {
 	struct mlx5dv_mkey_conf_attr flag = {.conf_flags = 2}, high = {.conf_flags = UINT32_C(1) << 31};
 	struct mlx5dv_mkey_conf_attr mask = {.comp_mask = UINT64_C(1) << 40};
 	struct mlx5dv_mkey_conf_attr *bad[] = {&flag, &high, &mask};
 
-	(void)state;
 	for (int i = 0; i < 3; i++) {
 		uint64_t before;
 
@@ -102,11 +95,10 @@ static void configure_refuses_unknown_attributes(void **state)
 	}
 }
 
-static void configure_refuses_a_foreign_tag(void **state)
+TEST(configure_refuses_a_foreign_tag)
 {
 	uint64_t before;
 
-	(void)state;
 	start();
 	before = fixture_last_serial();
 	mkey->lkey |= 1;
@@ -114,11 +106,10 @@ static void configure_refuses_a_foreign_tag(void **state)
 	end_refused(EOPNOTSUPP, before, RULE_MKEY_CONFIGURE_TAG);
 }
 
-static void configure_in_a_full_queue(void **state)
+TEST(configure_in_a_full_queue)
 {
 	uint64_t before;
 
-	(void)state;
 	fixture->qp.sq.max_post = 3;
 	start();
 	for (int i = 0; i < 3; i++)
@@ -131,9 +122,8 @@ static void configure_in_a_full_queue(void **state)
 }
 
 /* mlx5-formats 4.2, "which error wins": configure replaces an earlier error, the rest keep the first. */
-static void configure_replaces_an_earlier_error(void **state)
+TEST(configure_replaces_an_earlier_error)
 {
-	(void)state;
 	start();
 	mlx5dv_wr_set_mkey_access_flags(dv, 0);
 	assert_int_equal(fixture->qp.builder.error, EINVAL);
@@ -157,11 +147,10 @@ static void configure_replaces_an_earlier_error(void **state)
 
 /* ---- setters --------------------------------------------------------------------------------------- */
 
-static void setters_need_an_open_configuration(void **state)
+TEST(setters_need_an_open_configuration)
 {
 	uint64_t before;
 
-	(void)state;
 	start();
 	before = fixture_last_serial();
 	mlx5dv_wr_set_mkey_access_flags(dv, UINT32_MAX);
@@ -182,14 +171,13 @@ static void set_profile(enum setting_PROFILE profile)
 }
 
 /* Profile man: bits outside enum ibv_access_flags; connectx: all except the four rights. */
-static void access_flags_beyond(void **state)
+TEST(access_flags_beyond)
 {
 	const uint32_t rights =
 		IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC;
 	const uint32_t of_the_enum = rights | IBV_ACCESS_MW_BIND | IBV_ACCESS_ZERO_BASED | IBV_ACCESS_ON_DEMAND |
 				     IBV_ACCESS_HUGETLB | IBV_ACCESS_RELAXED_ORDERING;
 
-	(void)state;
 	for (int i = 0; i < 2 * 32; i++) {
 		enum setting_PROFILE profile = i & 1 ? PROFILE_CONNECTX : PROFILE_MAN;
 		uint32_t flag = UINT32_C(1) << i / 2;
@@ -208,11 +196,10 @@ static void access_flags_beyond(void **state)
 	set_profile(PROFILE_MAN);
 }
 
-static void access_flags_twice(void **state)
+TEST(access_flags_twice)
 {
 	uint64_t before;
 
-	(void)state;
 	start();
 	mlx5dv_wr_mkey_configure(dv, mkey, 3, &no_attributes);
 	mlx5dv_wr_set_mkey_access_flags(dv, 0);
@@ -231,13 +218,12 @@ static void set_layout(bool interleaved, uint32_t count)
 }
 
 /* (max_inline + 4) / 16 entries, one less for the header: 4 and 3 with the 60 bytes of a default QP. */
-static void layouts_are_bounded_by_the_work_request(void **state)
+TEST(layouts_are_bounded_by_the_work_request)
 {
 	static const struct {
 		uint32_t max_inline, list, interleaved;
 	} row[] = {{60, 4, 3}, {572, 36, 35}, {828, 52, 51}, {44, 3, 2}, {12, 1, 0}, {11, 0, 0}, {0, 0, 0}};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(row) / sizeof(row[0]); i++) {
 		for (int interleaved = 0; interleaved < 2; interleaved++) {
 			uint32_t limit = interleaved ? row[i].interleaved : row[i].list;
@@ -262,9 +248,8 @@ static void layouts_are_bounded_by_the_work_request(void **state)
 }
 
 /* The header of an interleaved layout is not counted here: that is the device's check (mlx5-formats 4.3). */
-static void layouts_are_bounded_by_the_key(void **state)
+TEST(layouts_are_bounded_by_the_key)
 {
-	(void)state;
 	fixture->mkey.max_entries = 8;
 	for (int interleaved = 0; interleaved < 2; interleaved++) {
 		uint64_t before;
@@ -281,9 +266,8 @@ static void layouts_are_bounded_by_the_key(void **state)
 	}
 }
 
-static void one_layout_per_work_request(void **state)
+TEST(one_layout_per_work_request)
 {
-	(void)state;
 	for (uint32_t first_count = 0; first_count < 2; first_count++) {
 		for (int kinds = 0; kinds < 4; kinds++) {
 			uint64_t before;
@@ -305,11 +289,10 @@ static void one_layout_per_work_request(void **state)
 	}
 }
 
-static void interleaved_length_beyond_64_bits(void **state)
+TEST(interleaved_length_beyond_64_bits)
 {
 	uint64_t before;
 
-	(void)state;
 	for (uint32_t fits = 0; fits < 2; fits++) {
 		start();
 		pieces[0].bytes_count = UINT32_MAX;
@@ -326,11 +309,10 @@ static void interleaved_length_beyond_64_bits(void **state)
 
 /* ---- num_setters ----------------------------------------------------------------------------------- */
 
-static void more_setters_than_announced(void **state)
+TEST(more_setters_than_announced)
 {
 	uint64_t before;
 
-	(void)state;
 	start();
 	mlx5dv_wr_mkey_configure(dv, mkey, 0, &no_attributes);
 	before = fixture_last_serial();
@@ -345,9 +327,8 @@ static void more_setters_than_announced(void **state)
 	end_refused(EINVAL, before, RULE_MKEY_SETTER_NOT_OPEN);
 }
 
-static void fewer_setters_in_profile_man(void **state)
+TEST(fewer_setters_in_profile_man)
 {
-	(void)state;
 	set_profile(PROFILE_MAN);
 	start();
 	mlx5dv_wr_mkey_configure(dv, mkey, 0, &no_attributes);
@@ -365,11 +346,10 @@ static void fewer_setters_in_profile_man(void **state)
 	assert_int_equal(fixture->qp.sq.cur_post, 0);
 }
 
-static void fewer_setters_in_profile_connectx(void **state)
+TEST(fewer_setters_in_profile_connectx)
 {
 	uint8_t wqe[128];
 
-	(void)state;
 	set_profile(PROFILE_CONNECTX);
 	start();
 	mlx5dv_wr_mkey_configure(dv, mkey, 2, &no_attributes);
@@ -392,11 +372,10 @@ static void fewer_setters_in_profile_connectx(void **state)
 
 /* ---- a refused chain ------------------------------------------------------------------------------- */
 
-static void nothing_of_a_refused_chain_is_posted(void **state)
+TEST(nothing_of_a_refused_chain_is_posted)
 {
 	static uint32_t dbrec[2];
 
-	(void)state;
 	dbrec[0] = htobe32(7);
 	dbrec[1] = htobe32(11);
 	fixture->qp.dbrec = dbrec;
@@ -424,12 +403,11 @@ static void nothing_of_a_refused_chain_is_posted(void **state)
 
 /* ---- builders of each QP --------------------------------------------------------------------------- */
 
-static void builders_by_transport(void **state)
+TEST(builders_by_transport)
 {
 	static const enum ibv_qp_type others[] = {IBV_QPT_UC, IBV_QPT_UD, IBV_QPT_XRC_SEND, IBV_QPT_RAW_PACKET};
 	struct explain_record record;
 
-	(void)state;
 	for (uint64_t ops = 0; ops < 8; ops++) {
 		fixture->qp.type = IBV_QPT_RC;
 		assert_int_equal(dv_wr_table_fill(&fixture->qp, ops), 0);
@@ -462,9 +440,8 @@ static void builders_by_transport(void **state)
 }
 
 /* Each flag enables its builder; in profile connectx any of the three enables all, as in drivers. */
-static void key_builders_by_flag(void **state)
+TEST(key_builders_by_flag)
 {
-	(void)state;
 	for (uint64_t i = 0; i < 2 * 8; i++) {
 		bool connectx = i & 1;
 		uint64_t ops = i / 2, enabled = connectx && ops ? 7 : ops;
@@ -484,11 +461,10 @@ static void key_builders_by_flag(void **state)
 	set_profile(PROFILE_MAN);
 }
 
-static void addresses_of_other_types(void **state)
+TEST(addresses_of_other_types)
 {
 	struct ibv_ah ah = {0};
 
-	(void)state;
 	for (int stream = 0; stream < 2; stream++) {
 		uint64_t before;
 
@@ -504,11 +480,10 @@ static void addresses_of_other_types(void **state)
 }
 
 /* The device supports them, but the QP was not created for them. */
-static void operations_of_other_queues(void **state)
+TEST(operations_of_other_queues)
 {
 	uint64_t raw[8] = {0}, before;
 
-	(void)state;
 	start();
 	before = fixture_last_serial();
 	mlx5dv_wr_raw_wqe(dv, raw);
@@ -521,29 +496,5 @@ static void operations_of_other_queues(void **state)
 
 int main(void)
 {
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
-	const struct CMUnitTest tests[] = {
-		TEST(configure_needs_inline),
-		TEST(configure_refuses_unknown_attributes),
-		TEST(configure_refuses_a_foreign_tag),
-		TEST(configure_in_a_full_queue),
-		TEST(configure_replaces_an_earlier_error),
-		TEST(setters_need_an_open_configuration),
-		TEST(access_flags_beyond),
-		TEST(access_flags_twice),
-		TEST(layouts_are_bounded_by_the_work_request),
-		TEST(layouts_are_bounded_by_the_key),
-		TEST(one_layout_per_work_request),
-		TEST(interleaved_length_beyond_64_bits),
-		TEST(more_setters_than_announced),
-		TEST(fewer_setters_in_profile_man),
-		TEST(fewer_setters_in_profile_connectx),
-		TEST(nothing_of_a_refused_chain_is_posted),
-		TEST(builders_by_transport),
-		TEST(key_builders_by_flag),
-		TEST(addresses_of_other_types),
-		TEST(operations_of_other_queues),
-	};
-
-	return cmocka_run_group_tests_name("umr_errors", tests, NULL, NULL);
+	return run_cases(.setup = set_up, .teardown = tear_down);
 }

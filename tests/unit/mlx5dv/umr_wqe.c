@@ -4,11 +4,7 @@
  * mlx5-formats 1.2, 1.3 and 1.8 to 1.10, entered as numbers. The QP is made by hand, without a device queue: no doorbell
  * is rung.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdlib.h>
-#include <string.h>
-#include <cmocka.h>
+#include "test_case.h"
 
 #include "../support/umr_fixture.h"
 
@@ -103,9 +99,8 @@ static void expect_list(uint32_t index, uint32_t count)
 }
 
 /* Every number of entries at every block of the ring: the ring's end falls on every possible place. */
-static void list_at_every_place(void **state)
+TEST(list_at_every_place)
 {
-	(void)state;
 	for (uint32_t start = 0; start < TEST_BLOCKS; start++) {
 		for (uint32_t count = 0; count <= 52; count++) {
 			uint32_t blocks = 2 + octowords_of(count) / 4;
@@ -122,9 +117,8 @@ static void list_at_every_place(void **state)
 }
 
 /* The producer index in the WQE has 16 bits; the counter is wider. */
-static void index_wraps_at_16_bits(void **state)
+TEST(index_wraps_at_16_bits)
 {
-	(void)state;
 	for (uint32_t start = 0xfff0; start < 0x10010; start++) {
 		fixture_place(fixture, start);
 		build_list(5);
@@ -138,12 +132,11 @@ static void index_wraps_at_16_bits(void **state)
 }
 
 /* Four pieces of nearly 4 GiB: a sum of 32 bits, signed or not, is wrong. */
-static void list_longer_than_32_bits(void **state)
+TEST(list_longer_than_32_bits)
 {
 	struct ibv_sge sge[4];
 	uint8_t wqe[192];
 
-	(void)state;
 	for (int i = 0; i < 4; i++)
 		sge[i] = (struct ibv_sge){.addr = ADDRESS, .length = UINT32_MAX, .lkey = 1};
 	fixture_start(fixture, IBV_SEND_INLINE);
@@ -164,7 +157,7 @@ static void list_longer_than_32_bits(void **state)
 }
 
 /* A translation entry of 0 bytes would mean 2 GiB: pieces without bytes leave no entry. */
-static void empty_pieces_leave_no_entry(void **state)
+TEST(empty_pieces_leave_no_entry)
 {
 	struct ibv_sge sge[4] = {
 		{.addr = 1, .length = 0, .lkey = 1},
@@ -174,7 +167,6 @@ static void empty_pieces_leave_no_entry(void **state)
 	};
 	uint8_t wqe[192];
 
-	(void)state;
 	fixture_start(fixture, IBV_SEND_INLINE);
 	mlx5dv_wr_mkey_configure(&fixture->qp.dv, &fixture->mkey.base, 1, &no_attributes);
 	mlx5dv_wr_set_mkey_layout_list(&fixture->qp.dv, 4, sge);
@@ -226,9 +218,8 @@ static void expect_interleaved(uint32_t index, uint32_t count, uint32_t repeat)
 	expect_head(wqe, index, 0, octowords, MASK_BASE | MASK_LEN, 0, bytes * repeat);
 }
 
-static void interleaved_at_every_place(void **state)
+TEST(interleaved_at_every_place)
 {
-	(void)state;
 	for (uint32_t start = 0; start < TEST_BLOCKS; start++) {
 		for (uint32_t count = 0; count <= 51; count++) {
 			uint32_t blocks = 2 + octowords_of(1 + count) / 4;
@@ -243,11 +234,10 @@ static void interleaved_at_every_place(void **state)
 	}
 }
 
-static void interleaved_length_has_64_bits(void **state)
+TEST(interleaved_length_has_64_bits)
 {
 	uint8_t wqe[256];
 
-	(void)state;
 	build_interleaved(2, UINT32_MAX);
 	fixture_read(fixture, 0, wqe, sizeof(wqe));
 	assert_int_equal(be64_at(wqe, 88), UINT64_C(129) * UINT32_MAX);
@@ -260,7 +250,7 @@ static void set_profile(enum setting_PROFILE profile)
 }
 
 /* Profile connectx: the two 16-bit fields are truncated, header and key length are not; the record reports it. */
-static void interleaved_truncates_to_16_bits(void **state)
+TEST(interleaved_truncates_to_16_bits)
 {
 	static const struct {
 		uint32_t count, skip;
@@ -276,7 +266,6 @@ static void interleaved_truncates_to_16_bits(void **state)
 		{UINT32_MAX, UINT32_MAX, 65534, 65535, true},
 	};
 
-	(void)state;
 	set_profile(PROFILE_CONNECTX);
 	for (size_t i = 0; i < sizeof(row) / sizeof(row[0]); i++) {
 		struct mlx5dv_mr_interleaved data = {
@@ -304,7 +293,7 @@ static void interleaved_truncates_to_16_bits(void **state)
 
 /* ---- rights, attributes of the work request ------------------------------------------------------- */
 
-static void rights_in_the_bits_of_the_format(void **state)
+TEST(rights_in_the_bits_of_the_format)
 {
 	static const struct {
 		uint32_t access;
@@ -319,7 +308,6 @@ static void rights_in_the_bits_of_the_format(void **state)
 		 0x78},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(row) / sizeof(row[0]); i++) {
 		uint8_t wqe[128];
 
@@ -332,12 +320,11 @@ static void rights_in_the_bits_of_the_format(void **state)
 	}
 }
 
-static void no_setter_at_all(void **state)
+TEST(no_setter_at_all)
 {
 	struct mlx5dv_mkey_conf_attr reset = {.conf_flags = MLX5DV_MKEY_CONF_FLAG_RESET_SIG_ATTR};
 	uint8_t wqe[128];
 
-	(void)state;
 	fixture_start(fixture, IBV_SEND_INLINE);
 	mlx5dv_wr_mkey_configure(&fixture->qp.dv, &fixture->mkey.base, 0, &reset);
 	assert_int_equal(fixture->qp.builder.count, 1);
@@ -347,7 +334,7 @@ static void no_setter_at_all(void **state)
 }
 
 /* mlx5-formats 1.3: the WQE after a UMR gets the small fence, IBV_SEND_FENCE the strong one. */
-static void completion_and_fence_bits(void **state)
+TEST(completion_and_fence_bits)
 {
 	static const struct {
 		unsigned int flags;
@@ -361,7 +348,6 @@ static void completion_and_fence_bits(void **state)
 		{IBV_SEND_SOLICITED | IBV_SEND_SIGNALED, false, 0x0a, 0x2a},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(row) / sizeof(row[0]); i++) {
 		uint8_t wqe[128];
 
@@ -379,11 +365,10 @@ static void completion_and_fence_bits(void **state)
 }
 
 /* wr_id and wr_flags are read by the builder, not by the setters; the completion is DRIVER1. */
-static void attributes_are_sampled_at_the_builder(void **state)
+TEST(attributes_are_sampled_at_the_builder)
 {
 	uint8_t wqe[128];
 
-	(void)state;
 	fixture_start(fixture, IBV_SEND_INLINE | IBV_SEND_SIGNALED);
 	fixture->qp.ex.wr_id = 77;
 	mlx5dv_wr_mkey_configure(&fixture->qp.dv, &fixture->mkey.base, 1, &no_attributes);
@@ -397,11 +382,10 @@ static void attributes_are_sampled_at_the_builder(void **state)
 }
 
 /* A key with an updatable tag: the new tag is in imm and in the context. */
-static void tag_of_an_update_tag_key(void **state)
+TEST(tag_of_an_update_tag_key)
 {
 	uint8_t wqe[128];
 
-	(void)state;
 	fixture->mkey.create_flags |= MLX5DV_MKEY_INIT_ATTR_FLAGS_UPDATE_TAG;
 	fixture->mkey.base.lkey |= 0x5a;
 	fixture_start(fixture, IBV_SEND_INLINE);
@@ -413,7 +397,7 @@ static void tag_of_an_update_tag_key(void **state)
 }
 
 /* mlx5dv_wr_mr_list and mlx5dv_wr_mr_interleaved build the same WQE as configure and two setters. */
-static void mr_builders_equal_two_setters(void **state)
+TEST(mr_builders_equal_two_setters)
 {
 	struct ibv_sge sge[3];
 	struct mlx5dv_mr_interleaved data[2] = {
@@ -422,7 +406,6 @@ static void mr_builders_equal_two_setters(void **state)
 	};
 	uint8_t wqe[192];
 
-	(void)state;
 	for (uint32_t i = 0; i < 3; i++)
 		sge[i] = (struct ibv_sge){.addr = ADDRESS + i, .length = 0x1000 + i, .lkey = 0xabcd0000 + i};
 	fixture_start(fixture, IBV_SEND_INLINE | IBV_SEND_SIGNALED);
@@ -441,11 +424,10 @@ static void mr_builders_equal_two_setters(void **state)
 }
 
 /* No state of a work request affects the next one of the chain. */
-static void each_of_a_chain_starts_afresh(void **state)
+TEST(each_of_a_chain_starts_afresh)
 {
 	uint8_t wqe[128];
 
-	(void)state;
 	build_list(4);
 	mlx5dv_wr_mkey_configure(&fixture->qp.dv, &fixture->mkey.base, 0, &no_attributes);
 	assert_int_equal(fixture->qp.builder.count, 2);
@@ -456,22 +438,5 @@ static void each_of_a_chain_starts_afresh(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(list_at_every_place, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(index_wraps_at_16_bits, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(list_longer_than_32_bits, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(empty_pieces_leave_no_entry, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(interleaved_at_every_place, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(interleaved_length_has_64_bits, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(interleaved_truncates_to_16_bits, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(rights_in_the_bits_of_the_format, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(no_setter_at_all, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(completion_and_fence_bits, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(attributes_are_sampled_at_the_builder, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(tag_of_an_update_tag_key, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(mr_builders_equal_two_setters, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(each_of_a_chain_starts_afresh, set_up, tear_down),
-	};
-
-	return cmocka_run_group_tests_name("umr_wqe", tests, NULL, NULL);
+	return run_cases(.setup = set_up, .teardown = tear_down);
 }

@@ -1,19 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The file of counters: separate rows, reading by other processes, forked children, and refusal of the file. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "test_case.h"
+
 #include <dirent.h>
 #include <fcntl.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 #include "observe/counter_file.h"
 #include "observe/counters.h"
@@ -70,13 +63,12 @@ static uint64_t read_counter(int fd, uint32_t row, uint32_t at)
 	return value;
 }
 
-static void test_no_file(void **state)
+TEST(test_no_file)
 {
 	const struct rlimit small = {4096, RLIM_INFINITY};
 	struct rlimit before;
 	int files[4];
 
-	(void)state;
 	assert_null(counter_file_row(NULL));
 	counter_file_after_fork(NULL);
 	/* If the file size limit is too small: no signal, and no file is left. */
@@ -108,14 +100,13 @@ static int check_child(struct counter_file *file, uint64_t *first, int parents)
 	return 0;
 }
 
-static void test_file(void **state)
+TEST(test_file)
 {
 	static struct counter_file *file; /* never freed, as that of the registry */
 	uint64_t *rows[COUNTER_FILE_ROWS];
 	int files[4], status;
 	pid_t child;
 
-	(void)state;
 	file = counter_file_make(DEVICES);
 	assert_non_null(file);
 	assert_int_equal(find_files(files), 1);
@@ -149,13 +140,12 @@ static void test_file(void **state)
 }
 
 /* The program may close the descriptor and open another file with the same number, which must stay open in a child. */
-static void test_descriptor_of_the_program(void **state)
+TEST(test_descriptor_of_the_program)
 {
 	int files[4], status, count = find_files(files);
 	static struct counter_file *file;
 	pid_t child;
 
-	(void)state;
 	for (int i = 0; i < count; i++)
 		close(files[i]);
 	file = counter_file_make(DEVICES);
@@ -169,15 +159,4 @@ static void test_descriptor_of_the_program(void **state)
 	assert_int_equal(waitpid(child, &status, 0), child);
 	assert_int_equal(WEXITSTATUS(status), 0);
 	close(files[0]);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_no_file),
-		cmocka_unit_test(test_file),
-		cmocka_unit_test(test_descriptor_of_the_program),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

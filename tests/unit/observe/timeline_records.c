@@ -3,14 +3,9 @@
  * Which events of a timeline are merged into one record (observe/timeline_file.h): those that one record describes
  * completely. The fields that it omits have fixed values, so events with other values have a record of their own.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "test_case.h"
 
 #include <endian.h>
-#include <string.h>
 
 #include "hca/hca.h"
 #include "queue/cq_write.h"
@@ -82,13 +77,12 @@ static void send(const struct sending *sending)
 	assert_int_equal(timeline_time_of_call, 0);
 }
 
-static void a_post_and_its_only_packet(void **state)
+TEST(a_post_and_its_only_packet)
 {
 	static const uint8_t kinds[][2] = {{TIMELINE_SEND, TIMELINE_POST_SEND}, {TIMELINE_CALL, TIMELINE_POST_CALL}};
 	const struct timeline_record *record = records + 1;
 	struct sending sending = whole;
 
-	(void)state;
 	for (size_t i = 0; i < 2; i++) {
 		sending.kind = kinds[i][0];
 		send(&sending);
@@ -104,11 +98,10 @@ static void a_post_and_its_only_packet(void **state)
 	}
 }
 
-static void posts_and_packets_apart(void **state)
+TEST(posts_and_packets_apart)
 {
 	struct sending other[9];
 
-	(void)state;
 	for (size_t i = 0; i < 9; i++)
 		other[i] = whole;
 	other[0].count = 2;
@@ -149,11 +142,10 @@ static void acknowledge(uint8_t opcode, uint32_t bytes, uint32_t of)
 	timeline_end_call();
 }
 
-static void an_acknowledgement_and_a_completion(void **state)
+TEST(an_acknowledgement_and_a_completion)
 {
 	const struct timeline_record *record = records + 1;
 
-	(void)state;
 	acknowledge(MLX5_CQE_REQ, 0xfedc, QPN);
 	assert_int_equal(count_records(), 1);
 	assert_int_equal(record->kind, TIMELINE_ACKNOWLEDGED);
@@ -193,9 +185,8 @@ static uint32_t polled(uint32_t count, uint64_t first, uint64_t step, uint32_t f
 	return count_records();
 }
 
-static void several_polled(void **state)
+TEST(several_polled)
 {
-	(void)state;
 	assert_int_equal(polled(3, WR_ID, (uint64_t)-2, 99), 1);
 	assert_int_equal(records[1].kind, TIMELINE_POLL_SOME);
 	assert_int_equal(records[1].index, 3);
@@ -221,12 +212,5 @@ static void several_polled(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup(a_post_and_its_only_packet, begin),
-		cmocka_unit_test_setup(posts_and_packets_apart, begin),
-		cmocka_unit_test_setup(an_acknowledgement_and_a_completion, begin),
-		cmocka_unit_test_setup(several_polled, begin),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return run_cases(.setup = begin);
 }

@@ -9,11 +9,7 @@
  * - No event is lost: a program that sleeps forever has consumed all CQEs that it armed the CQ for.
  * - No event is empty: the CQ is armed when an event is raised, and the event reports such a CQE.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "test_case.h"
 
 #include "../support/device_fixture.h"
 #include "queue/cq.h"
@@ -324,12 +320,11 @@ static void explore_kind(struct event_queue *relay)
 	assert_int_equal(hca_cq_destroy(cq), 0);
 }
 
-static void no_event_is_lost_or_empty(void **unused)
+TEST(no_event_is_lost_or_empty)
 {
 	static const uint32_t first[] = {0, 1, 0xffffff};
 	struct event_queue relay;
 
-	(void)unused;
 	device_open(&device);
 	event_queue_init_relay(&relay, raised);
 	memory = aligned_alloc(64, (sizeof(*memory) + 63) / 64 * 64);
@@ -345,13 +340,4 @@ static void no_event_is_lost_or_empty(void **unused)
 	free(memory);
 	event_queue_destroy(&relay);
 	device_close(&device);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(no_event_is_lost_or_empty),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

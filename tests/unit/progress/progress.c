@@ -3,11 +3,7 @@
  * Which programs the device thread treats as polling their queues, so that arrivals need not wake it. Messages arrive
  * on a link of the test, at the request of the test.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "test_case.h"
 
 #include <time.h>
 
@@ -36,11 +32,10 @@ static int make(void **state)
 }
 
 /* For a program that makes no calls, the thread is woken each time. */
-static void one_that_makes_no_call(void **state)
+TEST(one_that_makes_no_call)
 {
 	uint64_t end = clock_now_ns() + WHILE_NS;
 
-	(void)state;
 	arrivals_become_armed();
 	while (clock_now_ns() < end) {
 		arrive();
@@ -52,11 +47,10 @@ static void one_that_makes_no_call(void **state)
  * For a program that takes completions now and then, it is not woken until the program stops, although its polls never
  * come back empty.
  */
-static void a_poller_that_takes_available_completions(void **state)
+TEST(a_poller_that_takes_available_completions)
 {
 	uint64_t deadline = clock_now_ns() + ARRIVALS_PATIENCE_NS;
 
-	(void)state;
 	arrivals_become_armed();
 	while (arrivals_armed()) {
 		assert_true(clock_now_ns() < deadline);
@@ -68,9 +62,8 @@ static void a_poller_that_takes_available_completions(void **state)
 }
 
 /* For a program that sleeps until its CQ has an event, it is woken each time. */
-static void one_that_sleeps(void **state)
+TEST(one_that_sleeps)
 {
-	(void)state;
 	for (int i = 0; i < 200; i++) {
 		arrive_while_it_works(2);
 		progress_before_sleep();
@@ -80,11 +73,5 @@ static void one_that_sleeps(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(one_that_makes_no_call),
-		cmocka_unit_test(a_poller_that_takes_available_completions),
-		cmocka_unit_test(one_that_sleeps),
-	};
-
-	return cmocka_run_group_tests(tests, make, NULL);
+	return run_cases(.group_setup = make);
 }

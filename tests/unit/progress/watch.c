@@ -4,24 +4,15 @@
  * there are no changes. Time limits apply to the best tenth of many tries, in one round of several, so that other load
  * on the machine does not decide.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "test_case.h"
 
 #include <endian.h>
-#include <errno.h>
 #include <pthread.h>
-#include <stdbool.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
 #include <sys/wait.h>
 #include <time.h>
-#include <unistd.h>
 
 #include "../support/arrivals.h"
 #include "progress/watch.h"
@@ -213,9 +204,8 @@ static bool traps(void)
 
 /* ---- detection ------------------------------------------------------------------------------------------------- */
 
-static void every_change(void **state)
+TEST(every_change)
 {
-	(void)state;
 	for (uint32_t i = 1; i <= 20000; i++) {
 		store(&queue);
 		assert_true(wait_for(&queue, i));
@@ -224,9 +214,8 @@ static void every_change(void **state)
 	assert_int_equal(times_rung(&queue), 20000);
 }
 
-static void either_record(void **state)
+TEST(either_record)
 {
-	(void)state;
 	__atomic_store_n(&queue.records[0], 7, __ATOMIC_RELEASE);
 	assert_true(wait_for(&queue, 1));
 	sleep_us(30000);
@@ -239,9 +228,8 @@ static void either_record(void **state)
 }
 
 /* The initial values of the records count as a change if the queue requests that, in its own memory and in a umem. */
-static void rung_at_once(void **state)
+TEST(rung_at_once)
 {
-	(void)state;
 	for (int in_umem = 0; in_umem < 2; in_umem++) {
 		struct queue other = {.watch = {.at_once = true, .in_umem = in_umem}, .records = {0, 7}};
 
@@ -258,36 +246,32 @@ static void rung_at_once(void **state)
 	}
 }
 
-static void soon_while_it_rings(void **state)
+TEST(soon_while_it_rings)
 {
-	(void)state;
 	assert_true(best_delay(256, 0, 50000) < 50000);
 	assert_true(best_delay(256, 300, 50000) < 50000);
 	assert_true(best_delay(100, 5000, 50000) < 50000);
 }
 
 /* The kernel wakes the thread, which costs a fault and a context switch; without the trap it polls every 20 ms. */
-static void soon_after_silence(void **state)
+TEST(soon_after_silence)
 {
-	(void)state;
 	if (!traps())
 		skip();
 	assert_true(best_delay(5, 200000, 200000) < 1000000);
 }
 
 /* After an eighth of the silence, but at most 20 ms. */
-static void in_time_without_trap(void **state)
+TEST_WITH(in_time_without_trap, begin_without_page, end)
 {
-	(void)state;
 	assert_true(best_delay(15, 40000, 6000000) < 10000000);
 	sleep_us(500000);
 	assert_true(best_delay(5, 300000, 20000000) < 40000000);
 }
 
 /* A page that is locked in place cannot be trapped, and no store to it may be delayed. */
-static void locked_page(void **state)
+TEST(locked_page)
 {
-	(void)state;
 	if (mlock(page, PAGE))
 		skip();
 	assert_true(best_delay(15, 40000, 6000000) < 10000000);
@@ -305,16 +289,19 @@ static void locked_page(void **state)
 
 /* ---- cost ------------------------------------------------------------------------------------------------------ */
 
-static void silence_is_free(void **state)
+TEST(silence_is_free)
 {
-	(void)state;
 	store(&queue);
 	assert_true(cost_of_silence(500000) < 10000000); /* 2 % */
 }
 
-static void nothing_watched_is_free(void **state)
+TEST_WITH(silence_without_trap_is_free, begin_without_page, end)
 {
-	(void)state;
+	silence_is_free(state);
+}
+
+TEST(nothing_watched_is_free)
+{
 	watch_stop(watcher, &queue.watch);
 	assert_true(cost_of_silence(300000) < 1500000); /* 0.5 % */
 	assert_int_equal(watch_start(watcher, &queue.watch, queue.records, 2, rung), 0);
@@ -324,11 +311,10 @@ static void nothing_watched_is_free(void **state)
 
 /* ---- many queues ----------------------------------------------------------------------------------------------- */
 
-static void thousands(void **state)
+TEST(thousands)
 {
 	struct queue *many = calloc(MANY, sizeof(*many));
 
-	(void)state;
 	for (int i = 0; i < MANY; i++)
 		assert_int_equal(watch_start(watcher, &many[i].watch, many[i].records, 2, rung), 0);
 	for (int lap = 1; lap <= 3; lap++) {
@@ -358,14 +344,13 @@ static void take_away(void *page)
 }
 
 /* More records in unmappable memory than are read at once, some of which are unmapped. The others are still noticed. */
-static void records_that_go(void **state)
+TEST(records_that_go)
 {
 	enum { PAGES = 3, EACH = 50 };
 	struct queue *many = calloc((size_t)PAGES * EACH, sizeof(*many));
 	uint32_t *pages = mmap(NULL, (size_t)PAGES * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	const uint32_t words = PAGE / sizeof(*pages);
 
-	(void)state;
 	assert_ptr_not_equal(pages, MAP_FAILED);
 	/* Their last contents differ from what a read of an unmapped address yields. */
 	for (uint32_t i = 0; i < PAGES * words; i++)
@@ -391,12 +376,11 @@ static void records_that_go(void **state)
 }
 
 /* One of two records is in a page that is unmapped: the other is no longer reported. */
-static void records_that_go_in_part(void **state)
+TEST(records_that_go_in_part)
 {
 	uint32_t *pages = mmap(NULL, (size_t)2 * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	struct queue torn = {.watch.in_umem = true}, whole = {.watch.in_umem = true};
 
-	(void)state;
 	assert_ptr_not_equal(pages, MAP_FAILED);
 	assert_int_equal(watch_start(watcher, &whole.watch, pages, 2, rung), 0);
 	assert_int_equal(watch_start(watcher, &torn.watch, pages + PAGE / sizeof(*pages) - 1, 2, rung), 0);
@@ -425,11 +409,10 @@ ssize_t process_vm_readv(pid_t pid, const struct iovec *local, unsigned long loc
 	return syscall(SYS_process_vm_readv, pid, local, local_count, remote, remote_count, flags);
 }
 
-static void refused_calls(void **state)
+TEST(refused_calls)
 {
 	struct queue other = {.watch.in_umem = true};
 
-	(void)state;
 	__atomic_store_n(&refused, true, __ATOMIC_RELEASE);
 	assert_int_equal(watch_start(watcher, &other.watch, other.records, 2, rung), 0);
 	for (uint32_t i = 1; i <= 3; i++) {
@@ -452,13 +435,12 @@ static void *store_often(void *argument)
 	return NULL;
 }
 
-static void several_pages(void **state)
+TEST(several_pages)
 {
 	enum { PAGES = 4 };
 	pthread_t threads[PAGES];
 	void *pages[PAGES];
 
-	(void)state;
 	for (int i = 0; i < PAGES; i++) {
 		pages[i] = new_page();
 		watch_page(watcher, pages[i]);
@@ -481,12 +463,11 @@ static void several_pages(void **state)
  * A program that writes doorbells by hand makes no calls: the watcher polls for arrivals, and no thread is woken for
  * them. The first few arrivals establish this. After a silence, arrivals wake the device thread again.
  */
-static void takes_arrivals(void **state)
+TEST(takes_arrivals)
 {
 	uint64_t deadline = clock_now_ns() + UINT64_C(10000000000);
 	uint32_t unwoken = 0;
 
-	(void)state;
 	assert_non_null(hca_device(0));
 	assert_int_equal(progress_add(&arrivals_link), 0);
 	for (uint32_t i = 1; unwoken < 50; i++) {
@@ -501,9 +482,8 @@ static void takes_arrivals(void **state)
 
 /* ---- end of a watch -------------------------------------------------------------------------------------------- */
 
-static void stopping_waits(void **state)
+TEST(stopping_waits)
 {
-	(void)state;
 	for (int i = 0; i < 50; i++) {
 		uint32_t count = times_rung(&queue);
 
@@ -540,12 +520,11 @@ static void in_a_child(void)
 	_exit(0);
 }
 
-static void fork_while_armed(void **state)
+TEST(fork_while_armed)
 {
 	pid_t child;
 	int status;
 
-	(void)state;
 #ifdef __SANITIZE_THREAD__
 	skip(); /* children of a multi-threaded process cannot have threads there */
 #endif
@@ -588,9 +567,8 @@ static void restart(void)
 	assert_true(watch_restart(watcher, &queue.watch, NUMBER));
 }
 
-static void stale_record_is_ignored(void **state)
+TEST(stale_record_is_ignored)
 {
-	(void)state;
 	restart();
 	expect_silence(1);
 	/* A doorbell of another queue does not ring it. */
@@ -602,11 +580,10 @@ static void stale_record_is_ignored(void **state)
 }
 
 /* The first value of the new use equals the last one of the previous use, so only the register shows the change. */
-static void stale_record_with_doorbell(void **state)
+TEST(stale_record_with_doorbell)
 {
 	static const size_t registers[] = {0x800, 0x900, 0xa00, 0xb00};
 
-	(void)state;
 	restart();
 	for (uint32_t i = 0; i < 4; i++) {
 		/* Shortly after, and while the watcher sleeps. */
@@ -621,11 +598,10 @@ static void stale_record_with_doorbell(void **state)
 }
 
 /* Each page of registers is checked, the oldest and the newest, while the others hold doorbells of other queues. */
-static void stale_record_with_doorbell_of_two_pages(void **state)
+TEST(stale_record_with_doorbell_of_two_pages)
 {
 	uint64_t *pages[] = {page, new_page()};
 
-	(void)state;
 	watch_page(watcher, pages[1]);
 	restart();
 	for (uint32_t i = 0; i < 4; i++) {
@@ -645,9 +621,8 @@ static void stale_record_with_doorbell_of_two_pages(void **state)
 }
 
 /* The other record of a stale watch rings it, and it stays stale. */
-static void other_record_of_a_stale_watch(void **state)
+TEST(other_record_of_a_stale_watch)
 {
-	(void)state;
 	restart();
 	__atomic_store_n(&queue.records[0], 77, __ATOMIC_RELEASE);
 	assert_true(wait_for(&queue, 2));
@@ -657,44 +632,15 @@ static void other_record_of_a_stale_watch(void **state)
 	assert_false(__atomic_load_n(&queue.watch.stale, __ATOMIC_RELAXED));
 }
 
-static void restart_with_record_zero(void **state)
+TEST(restart_with_record_zero)
 {
-	(void)state;
 	store(&queue);
 	assert_true(wait_for(&queue, 1));
 	__atomic_store_n(&queue.records[1], 0, __ATOMIC_RELEASE);
 	assert_false(watch_restart(watcher, &queue.watch, NUMBER));
 }
 
-#define CASE(function) cmocka_unit_test_setup_teardown(function, begin, end)
-
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		CASE(every_change),
-		CASE(either_record),
-		CASE(rung_at_once),
-		CASE(soon_while_it_rings),
-		CASE(soon_after_silence),
-		cmocka_unit_test_setup_teardown(in_time_without_trap, begin_without_page, end),
-		CASE(locked_page),
-		CASE(silence_is_free),
-		cmocka_unit_test_setup_teardown(silence_is_free, begin_without_page, end),
-		CASE(nothing_watched_is_free),
-		CASE(thousands),
-		CASE(records_that_go),
-		CASE(records_that_go_in_part),
-		CASE(refused_calls),
-		CASE(several_pages),
-		CASE(takes_arrivals),
-		CASE(stale_record_is_ignored),
-		CASE(stale_record_with_doorbell),
-		CASE(stale_record_with_doorbell_of_two_pages),
-		CASE(other_record_of_a_stale_watch),
-		CASE(restart_with_record_zero),
-		CASE(stopping_waits),
-		CASE(fork_while_armed),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return run_cases(.setup = begin, .teardown = end);
 }

@@ -1,10 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Completion queues of the device, with the test as their driver (mlx5-formats 3.1, 3.6 and 3.7). */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "test_case.h"
 
 #include "../support/device_fixture.h"
 
@@ -65,13 +61,12 @@ static void carry_over(void *argument)
 }
 
 /* The marker uses an index, but no space of the CQEs: the new ring holds as many CQEs at once as it has entries. */
-static void new_ring_is_used_to_the_last_entry(void **state)
+TEST(new_ring_is_used_to_the_last_entry)
 {
 	struct raw_cq cq;
 	struct move move = {&cq, new_ring(4), 4};
 	uint8_t *old;
 
-	(void)state;
 	raw_cq_make(&device, &cq, 8);
 	old = cq.ring;
 	for (uint16_t i = 0; i < 3; i++)
@@ -151,11 +146,10 @@ static void read_at_random(struct reader *reader, uint32_t seed)
 	}
 }
 
-static void either_record_tells_of_room(void **state)
+TEST(either_record_tells_of_room)
 {
 	struct reader reader;
 
-	(void)state;
 	for (uint32_t count = 2; count <= 64; count *= 2)
 		for (uint32_t seed = 1; seed <= 20; seed++) {
 			reader_make(&reader, count, seed % 2, 0);
@@ -170,11 +164,10 @@ static void either_record_tells_of_room(void **state)
 }
 
 /* For a program that never reads, the oldest CQEs stay unchanged; one that has read all has the whole ring again. */
-static void ring_of_one_lap_is_full(void **state)
+TEST(ring_of_one_lap_is_full)
 {
 	struct reader reader;
 
-	(void)state;
 	for (uint32_t modulo = 0; modulo < 2; modulo++) {
 		reader_make(&reader, 8, modulo, 0);
 		for (uint32_t i = 0; i < 20; i++)
@@ -214,9 +207,8 @@ static void consumer_index(uint32_t mask, bool in_umem)
 	raw_cq_destroy(&cq);
 }
 
-static void consumer_indices(void **state)
+TEST(consumer_indices)
 {
-	(void)state;
 	consumer_index(0xffffff, false);
 	consumer_index(0xffff, false);
 	consumer_index(0xffff, true);
@@ -224,12 +216,5 @@ static void consumer_indices(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(either_record_tells_of_room),
-		cmocka_unit_test(ring_of_one_lap_is_full),
-		cmocka_unit_test(new_ring_is_used_to_the_last_entry),
-		cmocka_unit_test(consumer_indices),
-	};
-
-	return cmocka_run_group_tests(tests, open_device, close_device);
+	return run_cases(.group_setup = open_device, .group_teardown = close_device);
 }

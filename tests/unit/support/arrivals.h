@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * A link on which a message arrives at the request of the test. Its sender wakes the device thread if it is armed, as
- * the senders of all links do. The test adds `arrivals_link` once and never removes it. Any thread. Include after
- * cmocka.h.
+ * the senders of all links do. The test adds `arrivals_link` once and never removes it. Any thread.
  */
 #ifndef SOFTHCA_TESTS_ARRIVALS_H
 #define SOFTHCA_TESTS_ARRIVALS_H
+
+#include "test_case.h"
 
 #include "core/timer.h"
 #include "progress/progress.h"

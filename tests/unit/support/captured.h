@@ -1,12 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Reads the RoCEv2 frames of a pcapng file (tests/data/rxe/README.md). Include after cmocka.h. */
+/* Reads the RoCEv2 frames of a pcapng file (tests/data/rxe/README.md). */
 #ifndef SOFTHCA_TESTS_UNIT_CAPTURED_H
 #define SOFTHCA_TESTS_UNIT_CAPTURED_H
 
-#include <stdbool.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <string.h>
+#include "test_case.h"
 
 #include <infiniband/verbs.h>
 

@@ -2,12 +2,7 @@
 /* Two hosts in simulated time, see cm_world.h. */
 #include "cm_world.h"
 
-#include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <string.h>
-#include <cmocka.h>
+#include "test_case.h"
 
 #define MS UINT64_C(1000000)
 

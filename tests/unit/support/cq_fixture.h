@@ -6,11 +6,7 @@
 #ifndef TESTS_UNIT_CQ_FIXTURE_H
 #define TESTS_UNIT_CQ_FIXTURE_H
 
-#include <stdarg.h>
-#include <setjmp.h>
-#include <stdlib.h>
-#include <string.h>
-#include <cmocka.h>
+#include "test_case.h"
 
 #include "verbs/memory/signature.h"
 #include "verbs/queue/cq.h"

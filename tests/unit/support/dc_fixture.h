@@ -2,10 +2,12 @@
 /*
  * DCIs and DCTs of the device, connected by a wire (wire_link.h), with a clock that the test advances (wire_clock.h).
  * Each DCI has a CQ, each DCT a CQ and an SRQ. The DCIs share the lower half of the device's memory, the DCTs the upper
- * half. Include after cmocka.h.
+ * half.
  */
 #ifndef SOFTHCA_TESTS_DC_FIXTURE_H
 #define SOFTHCA_TESTS_DC_FIXTURE_H
+
+#include "test_case.h"
 
 #include "device_fixture.h"
 #include "transport/control/commands.h"

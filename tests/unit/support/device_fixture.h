@@ -2,13 +2,12 @@
 /*
  * The device without its driver: queues with rings and doorbell records that the test writes itself, and a link of the test
  * instead of the local one. Uses the commands of the driver (process/commands.h), and reads structures of the device
- * where a rule is visible nowhere else. Include after cmocka.h.
+ * where a rule is visible nowhere else.
  */
 #ifndef SOFTHCA_TESTS_DEVICE_FIXTURE_H
 #define SOFTHCA_TESTS_DEVICE_FIXTURE_H
 
-#include <stdlib.h>
-#include <string.h>
+#include "test_case.h"
 
 #include "core/epoch.h"
 #include "process/commands.h"

@@ -2,7 +2,7 @@
 /*
  * Processes with a complete device that execute orders of the test: they send management datagrams, claim ports, and
  * report the events of their connection manager, which the test replaces. Each may run on its own host, that is, in its
- * own network namespace. Datagrams are built by hand from the layouts of IBTA 12.6 and 13.4. Include after cmocka.h.
+ * own network namespace. Datagrams are built by hand from the layouts of IBTA 12.6 and 13.4.
  */
 #ifndef SOFTHCA_TESTS_UNIT_GSI_AGENTS_H
 #define SOFTHCA_TESTS_UNIT_GSI_AGENTS_H
@@ -10,19 +10,16 @@
 #include <arpa/inet.h>
 #include <dirent.h>
 #include <endian.h>
-#include <errno.h>
+#include "test_case.h"
+
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
-#include <unistd.h>
 
 #include "observe/counters.h"
 #include "hca/hca.h"

@@ -8,23 +8,15 @@
 #ifndef SOFTHCA_TESTS_UNIT_HOST_FIXTURE_H
 #define SOFTHCA_TESTS_UNIT_HOST_FIXTURE_H
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "test_case.h"
 
 #include <dirent.h>
-#include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <sched.h>
 #include <signal.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/epoll.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 #include "core/epoch.h"
 #include "explain/explain.h"

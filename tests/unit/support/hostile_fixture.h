@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * A live QP and hand-made packets for it (frame_bytes.h), which are parsed, committed and drained like those of a link.
- * Replies of the QP are captured on a wire (wire_link.h) and delivered nowhere. Include after cmocka.h.
+ * Replies of the QP are captured on a wire (wire_link.h) and delivered nowhere.
  *
  * The victim has receives, and a window of memory that its peer may access, with canaries around it. After each step
  * all of the memory is compared with its expected contents.
  */
 #ifndef SOFTHCA_TESTS_HOSTILE_FIXTURE_H
 #define SOFTHCA_TESTS_HOSTILE_FIXTURE_H
+
+#include "test_case.h"
 
 #include "frame_bytes.h"
 #include "wire/roce.h"

@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Live responders of UC, UD, XRC and DC, and hand-made packets for them (frame_bytes.h), which are parsed, committed
- * and drained like those of a link. Replies are captured on a wire (wire_link.h). Include after cmocka.h.
+ * and drained like those of a link. Replies are captured on a wire (wire_link.h).
  *
  * A victim has receives, and a window of memory that its peer may access. After each step all of the memory is compared
  * with its expected contents.
  */
 #ifndef SOFTHCA_TESTS_HOSTILE_VICTIMS_H
 #define SOFTHCA_TESTS_HOSTILE_VICTIMS_H
+
+#include "test_case.h"
 
 #include <fcntl.h>
 

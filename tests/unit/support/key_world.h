@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Random keys, in the device and in the reference, which finds the place of each single byte by the rules of
- * tests/model/keys.h. For tests of walks and streams. Include after cmocka.h.
+ * tests/model/keys.h. For tests of walks and streams.
  */
 #ifndef SOFTHCA_TESTS_KEY_WORLD_H
 #define SOFTHCA_TESTS_KEY_WORLD_H
+
+#include "test_case.h"
 
 #include "../../model/keys.h"
 #include "device_fixture.h"

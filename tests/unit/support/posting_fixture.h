@@ -6,11 +6,7 @@
 #ifndef TESTS_UNIT_POSTING_FIXTURE_H
 #define TESTS_UNIT_POSTING_FIXTURE_H
 
-#include <stdarg.h>
-#include <setjmp.h>
-#include <stdlib.h>
-#include <string.h>
-#include <cmocka.h>
+#include "test_case.h"
 
 #include "core/settings.h"
 #include "observe/timeline.h"

@@ -2,18 +2,16 @@
 /*
  * A process that connects to this one over shared memory and may write anything: played by the test itself, which
  * connects to its own slot. Its records arrive as from another process, and packets for QPs of this slot go to it.
- * Include after cmocka.h.
  */
 #ifndef SOFTHCA_TESTS_SHM_HOSTILE_H
 #define SOFTHCA_TESTS_SHM_HOSTILE_H
 
 #include <sched.h>
-#include <stdlib.h>
-#include <string.h>
+#include "test_case.h"
+
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <time.h>
-#include <unistd.h>
 
 #include "core/epoch.h"
 #include "explain/explain.h"

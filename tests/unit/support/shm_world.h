@@ -2,10 +2,12 @@
 /*
  * A device with the link shm, with an RC QP connected to a process that the test plays (shm_hostile.h). The test group
  * opens the device (shm_world_open, shm_world_close); each test has its own QP and connection (shm_world_begin,
- * shm_world_end). Only the test's thread. Include after cmocka.h.
+ * shm_world_end). Only the test's thread.
  */
 #ifndef SOFTHCA_TESTS_SHM_WORLD_H
 #define SOFTHCA_TESTS_SHM_WORLD_H
+
+#include "test_case.h"
 
 #include "device_fixture.h"
 #include "observe/counters.h"

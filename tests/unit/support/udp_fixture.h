@@ -1,23 +1,20 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The udp link (src/link/udp), in the test's own network namespace if permitted, and strangers: plain sockets of the
- * test. ICRCs are computed bit by bit, as IBTA 7.8.1 describes. Include after cmocka.h.
+ * test. ICRCs are computed bit by bit, as IBTA 7.8.1 describes.
  */
 #ifndef SOFTHCA_TESTS_UNIT_UDP_FIXTURE_H
 #define SOFTHCA_TESTS_UNIT_UDP_FIXTURE_H
 
 #include <arpa/inet.h>
-#include <errno.h>
+#include "test_case.h"
+
 #include <net/if.h>
 #include <netinet/udp.h>
 #include <poll.h>
 #include <sched.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/ioctl.h>
 #include <time.h>
-#include <unistd.h>
 
 #include "core/epoch.h"
 #include "hca/hca.h"

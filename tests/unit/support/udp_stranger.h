@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * A stranger that sends datagrams to the RoCE port, and a live QP as their destination: WRITEs to memory with contents that
- * are compared with a copy. Include after cmocka.h.
+ * are compared with a copy.
  */
 #ifndef SOFTHCA_TESTS_UNIT_UDP_STRANGER_H
 #define SOFTHCA_TESTS_UNIT_UDP_STRANGER_H
+
+#include "test_case.h"
 
 #include "device_fixture.h"
 #include "udp_fixture.h"
@@ -155,13 +157,16 @@ static inline void expect_no_other_change(void)
 	assert_memory_equal(device.memory, expected, sizeof(expected));
 }
 
-/* Runs @tests on a device in the test's own network namespace. */
-#define UDP_STRANGER_RUN(name, tests)                                                                                  \
-	(udp_enter_namespace(), loopback = gid_from("127.0.0.1"), stranger = stranger_open(AF_INET, 0),                \
-	 device_open(&device), stranger_end(cmocka_run_group_tests_name(name, tests, NULL, NULL)))
-
-static inline int stranger_end(int result)
+/* Runs the cases with a receiver each, on a device in the test's own network namespace. */
+static inline int run_stranger(void)
 {
+	int result;
+
+	udp_enter_namespace();
+	loopback = gid_from("127.0.0.1");
+	stranger = stranger_open(AF_INET, 0);
+	device_open(&device);
+	result = run_cases(.setup = open_receiver, .teardown = close_receiver);
 	device_close(&device);
 	return result;
 }

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * A hand-made QP for tests of the key builders: a ring, its side tables, one key; device 0 of the process for
- * explanations and settings. Include after cmocka.h.
+ * explanations and settings.
  */
 #ifndef SOFTHCA_TESTS_UMR_FIXTURE_H
 #define SOFTHCA_TESTS_UMR_FIXTURE_H
+
+#include "test_case.h"
 
 #include "explain/explain.h"
 #include "mlx5dv/wr_table.h"

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Two QPs of the device, connected by a wire (wire_link.h), with a clock that the test advances (wire_clock.h). The
- * client has the lower half of the device's memory, the server the upper half. Include after cmocka.h.
+ * client has the lower half of the device's memory, the server the upper half.
  */
 #ifndef SOFTHCA_TESTS_WIRE_FIXTURE_H
 #define SOFTHCA_TESTS_WIRE_FIXTURE_H
+
+#include "test_case.h"
 
 #include "device_fixture.h"
 #include "wire_clock.h"

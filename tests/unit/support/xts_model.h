@@ -1,14 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * AES-XTS as IEEE Std 1619-2007 clause 5 states it, built from single AES blocks: slow, without OpenSSL's XTS. Include
- * after cmocka.h.
+ * AES-XTS as IEEE Std 1619-2007 clause 5 states it, built from single AES blocks: slow, without OpenSSL's XTS.
  */
 #ifndef SOFTHCA_TESTS_XTS_MODEL_H
 #define SOFTHCA_TESTS_XTS_MODEL_H
 
-#include <stdbool.h>
-#include <stdint.h>
-#include <string.h>
+#include "test_case.h"
+
 #include <openssl/evp.h>
 
 enum { BLOCK = 16 };

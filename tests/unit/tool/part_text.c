@@ -4,13 +4,7 @@
  * reports an error or generates bytes. Inputs are in memory of exactly their length, so that a sanitizer detects reads
  * beyond the end.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-#include <cmocka.h>
+#include "test_case.h"
 
 #include "format/opcode.h"
 #include "format/wqe.h"
@@ -126,12 +120,11 @@ static size_t draw(enum kind kind, uint8_t *bytes)
 	return length;
 }
 
-static void test_round_trip(void **state)
+TEST(test_round_trip)
 {
 	uint8_t bytes[MOST], *back = room();
 	uint32_t whole[KINDS] = {0};
 
-	(void)state;
 	for (uint32_t round = 0; round < ROUNDS * KINDS; round++) {
 		enum kind kind = round % KINDS;
 		size_t length = draw(kind, bytes);
@@ -152,12 +145,11 @@ static void test_round_trip(void **state)
 }
 
 /* Damaged text: the encoder returns, and the text it accepted decodes to the same bytes. */
-static void test_hostile_text(void **state)
+TEST(test_hostile_text)
 {
 	uint8_t bytes[MOST], *back = room(), *again = room();
 	uint32_t refused = 0, taken = 0;
 
-	(void)state;
 	for (uint32_t round = 0; round < ROUNDS; round++) {
 		enum kind kind = round % KINDS;
 		size_t length = draw(kind, bytes), text_length;
@@ -202,10 +194,9 @@ static void refused(const char *text, const char *why)
 	free(bytes);
 }
 
-static void test_wrong_text(void **state)
+TEST(test_wrong_text)
 {
-	(void)state;
-	refused("nothing_like_it\n", "line 1: \"nothing_like_it\" is not a part");
+	refused("nothing_like_it\n", "line 1: \"nothing_like_it\" is no part");
 	refused("\n# x\nopmod = 1\n", "line 3: \"opmod\" is not in a part");
 	refused("data\n  rkey = 1\n", "line 2: data has no field \"rkey\"");
 	refused("data\n  lkey = 0x100000000\n", "line 2: lkey: 0x100000000 has more than 32 bits");
@@ -236,9 +227,8 @@ static void made_of(const char *text, const char *hex)
 }
 
 /* mlx5-formats 1.2, 1.5 and 1.8, by hand. */
-static void test_written_by_hand(void **state)
+TEST(test_written_by_hand)
 {
-	(void)state;
 	made_of("", "");
 	made_of("ctrl\nopcode=RDMA_WRITE\n qpn = 0x40 # of mine\nraddr\ninline\n data = 0102\n data = 03",
 		"00000008000040030000000000000000"
@@ -253,16 +243,4 @@ static void test_written_by_hand(void **state)
 		"0000000020000041"
 		"0000000000000000000000000000000000000000000000000000000000000000");
 	made_of("aeth\n syndrome = NAK_remote_access\n msn = 5", "62000005");
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_round_trip),
-		cmocka_unit_test(test_hostile_text),
-		cmocka_unit_test(test_wrong_text),
-		cmocka_unit_test(test_written_by_hand),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -5,11 +5,7 @@
  * signature), AES-XTS and then CRC-32C, and DUMP. Expected values: the vectors of mlx5-formats 5.3, a bitwise CRC and
  * the model of xts_model.h.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "test_case.h"
 
 #include "block/cipher.h"
 #include "mkey/commands.h"
@@ -173,9 +169,8 @@ static void expect_success(void)
 	assert_null(raw_cq_poll(&cq));
 }
 
-static void one_key(void **state)
+TEST(one_key)
 {
-	(void)state;
 	/* mlx5-formats 5.3: 512 x A5, bytes in memory 7D 15 E5 7B and 42 07 E6 B4. */
 	memset(device.memory + FROM, 0xa5, 512);
 	configure_crc(0, FROM, 512, CRC32C_ONES, WIRE_MAKE | WIRE_INITIAL);
@@ -190,11 +185,10 @@ static void one_key(void **state)
 }
 
 /* Larger than any block, and of odd length; in place, which leaves the data unchanged. */
-static void odd_lengths(void **state)
+TEST(odd_lengths)
 {
 	static const uint32_t lengths[] = {1, 3, 255, 256, 257, 4159, 4160, 4161, 9001, 20001};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(lengths) / sizeof(lengths[0]); i++) {
 		uint32_t expected = ~crc32c(UINT32_MAX, device.memory + FROM, lengths[i]);
 
@@ -207,12 +201,11 @@ static void odd_lengths(void **state)
 }
 
 /* The first key begins with the seed, the last gives the CRC of all; or a separate READ does, after the last. */
-static void several_keys(void **state)
+TEST(several_keys)
 {
 	static const uint32_t length[KEYS] = {5000, 777, 4096};
 	uint32_t all = 5000 + 777 + 4096, at;
 
-	(void)state;
 	for (int alone = 0; alone < 2; alone++) {
 		uint32_t expected = ~crc32c(UINT32_MAX, device.memory + FROM, all);
 
@@ -238,14 +231,13 @@ static void several_keys(void **state)
 }
 
 /* SET_PSV: the unfinished CRC, in the upper half of the transient signature (mlx5-formats 1.13). */
-static void begins_with_the_given_value(void **state)
+TEST(begins_with_the_given_value)
 {
 	struct {
 		struct mlx5_wqe_ctrl_seg ctrl;
 		uint8_t segment[16];
 	} wqe = {.ctrl = ctrl_segment(&end, MLX5_OPCODE_SET_PSV, 2)};
 
-	(void)state;
 	put32(wqe.segment, psv);
 	put32(wqe.segment + 8, 0x12345678);
 	wqe.ctrl.fm_ce_se = 0;
@@ -257,9 +249,8 @@ static void begins_with_the_given_value(void **state)
 }
 
 /* The CRC follows the data in memory, and is checked and stripped. */
-static void checked_in_memory(void **state)
+TEST(checked_in_memory)
 {
-	(void)state;
 	for (int wrong = 0; wrong < 2; wrong++) {
 		struct umr_wqe wqe = umr_over(0, FROM, 1004);
 		uint32_t crc = htole32(~crc32c(UINT32_MAX, device.memory + FROM, 1000) ^ (uint32_t)wrong);
@@ -277,7 +268,7 @@ static void checked_in_memory(void **state)
 }
 
 /* Encrypted from memory to the wire (order 2), then signed: the CRC is that of the ciphertext. */
-static void encrypt_then_sign(void **state)
+TEST(encrypt_then_sign)
 {
 	enum { UNIT = 512, UNITS = 4, BYTES = UNIT * UNITS, CIPHERTEXT = 48000 };
 	struct dek_attr attr = {.pd = hca_pd_number(device.pd), .key_bytes = 32};
@@ -285,7 +276,6 @@ static void encrypt_then_sign(void **state)
 	struct umr_wqe wqe;
 	uint32_t dek;
 
-	(void)state;
 	for (int i = 0; i < 32; i++)
 		attr.key[i] = (uint8_t)(i * 11 + 3);
 	assert_int_equal(dek_create(device.hca, &attr, &dek), 0);
@@ -315,9 +305,8 @@ static void encrypt_then_sign(void **state)
 }
 
 /* The responder refuses it; the QP is its own peer, so its own request fails too. */
-static void beyond_the_field(void **state)
+TEST(beyond_the_field)
 {
-	(void)state;
 	configure_crc(0, FROM, 512, CRC32C_ONES, WIRE_MAKE | WIRE_INITIAL);
 	put_read(0, 0, 512, TO, 5);
 	ring(&end);
@@ -338,11 +327,10 @@ static void put_dump(uint32_t lkey, uint32_t bytes)
 	put_wqe(&end, &wqe, 2, 1);
 }
 
-static void dump_reads(void **state)
+TEST(dump_reads)
 {
 	static uint8_t before[sizeof(device.memory)];
 
-	(void)state;
 	memcpy(before, device.memory, sizeof(before));
 	put_dump(0, 10000);
 	expect_success();
@@ -354,29 +342,14 @@ static void dump_reads(void **state)
 	expect_cqe(&cq, (uint16_t)(end.posted - 1), MLX5_CQE_SYNDROME_LOCAL_PROT_ERR);
 }
 
-static void dump_beyond_a_region(void **state)
+TEST(dump_beyond_a_region)
 {
-	(void)state;
 	put_dump(0, (uint32_t)sizeof(device.memory));
 	ring(&end);
 	expect_cqe(&cq, (uint16_t)(end.posted - 1), MLX5_CQE_SYNDROME_LOCAL_PROT_ERR);
 }
 
-#define CASE(name) cmocka_unit_test_setup_teardown(name, begin, finish)
-
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		CASE(one_key),
-		CASE(odd_lengths),
-		CASE(several_keys),
-		CASE(begins_with_the_given_value),
-		CASE(checked_in_memory),
-		CASE(encrypt_then_sign),
-		CASE(beyond_the_field),
-		CASE(dump_reads),
-		CASE(dump_beyond_a_region),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return run_cases(.setup = begin, .teardown = finish);
 }

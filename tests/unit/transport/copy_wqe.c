@@ -3,11 +3,7 @@
  * MMO WQEs: the device copies local memory (mlx5-formats 1.14 and 4.9). Tests copies through all kinds of keys,
  * refusals, and that a refused WQE has written nothing.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "test_case.h"
 
 #include <sys/mman.h>
 
@@ -110,9 +106,8 @@ static void expect_moved(uint32_t from, uint32_t to, uint32_t length)
 
 /* ---- copies ------------------------------------------------------------------------------------------------------ */
 
-static void lengths_and_places(void **state)
+TEST(lengths_and_places)
 {
-	(void)state;
 	for (uint32_t length = 1; length < 20000; length += 1 + length / 3) {
 		for (uint32_t shift = 0; shift < 9; shift += 4) {
 			struct copy_wqe wqe = copy(FROM + shift, TO + 8 - shift, length);
@@ -125,22 +120,20 @@ static void lengths_and_places(void **state)
 }
 
 /* mlx5-formats 6, point 49: the result for overlapping ranges is undefined, but adjacent bytes do not change. */
-static void overlap(void **state)
+TEST(overlap)
 {
 	struct copy_wqe wqe = copy(FROM, FROM + 100, 1000);
 
-	(void)state;
 	expect_copy(&wqe, 0, RULE_NONE);
 	assert_memory_equal(device.memory, before, FROM + 100);
 	assert_memory_equal(device.memory + FROM + 1100, before + FROM + 1100, sizeof(before) - FROM - 1100);
 }
 
 /* The third word of the control segment, the opaque buffer: it is neither read nor written. */
-static void opaque_is_not_used(void **state)
+TEST(opaque_is_not_used)
 {
 	struct copy_wqe wqe = copy(FROM, TO, 64);
 
-	(void)state;
 	memset(&wqe.opaque, 0xff, sizeof(wqe.opaque));
 	wqe.ctrl.imm = htobe32(0xdeadbeef);
 	expect_copy(&wqe, 0, RULE_NONE);
@@ -180,12 +173,11 @@ static struct mkey *records(uint32_t offset, uint32_t count)
 	return key;
 }
 
-static void through_layouts(void **state)
+TEST(through_layouts)
 {
 	struct mkey *from = records(FROM, 100), *to = records(TO, 100);
 	struct copy_wqe wqe = copy(0, 0, 2000);
 
-	(void)state;
 	wqe.source.lkey = htobe32(mkey_number(from));
 	wqe.source.addr = htobe64(7);
 	wqe.destination.lkey = htobe32(mkey_number(to));
@@ -199,7 +191,7 @@ static void through_layouts(void **state)
 }
 
 /* A byte count of 0 is 2 GiB: from the null key to the null key, and one byte too many. */
-static void two_gibibytes(void **state)
+TEST(two_gibibytes)
 {
 	const uint64_t length = UINT64_C(1) << 31;
 	uint8_t *memory =
@@ -210,7 +202,6 @@ static void two_gibibytes(void **state)
 	struct copy_wqe wqe = copy(0, 0, 0);
 	struct mkey *from, *to;
 
-	(void)state;
 	assert_ptr_not_equal(memory, MAP_FAILED);
 	assert_int_equal(hca_mr_register(device.pd, &null, &to), 0);
 	wqe.source.lkey = wqe.destination.lkey = htobe32(mkey_number(to));
@@ -227,9 +218,8 @@ static void two_gibibytes(void **state)
 }
 
 /* Copies execute in the order of the ring: in a chain, each copies the result of the one before. */
-static void in_order(void **state)
+TEST(in_order)
 {
-	(void)state;
 	for (uint32_t i = 0; i < 20; i++) {
 		struct copy_wqe wqe = copy(FROM + i * 64, FROM + (i + 1) * 64, 64);
 
@@ -255,13 +245,12 @@ static void expect_refused(const struct copy_wqe *wqe, uint8_t syndrome, enum ex
 	raw_qp_connect(&device, &end, 0xfffff0, &defaults);
 }
 
-static void rights_and_ranges(void **state)
+TEST(rights_and_ranges)
 {
 	struct mkey *read_only = region(device.pd, SHARED, 512, 0), *foreign;
 	struct hca_pd *other;
 	struct copy_wqe wqe;
 
-	(void)state;
 	assert_int_equal(hca_pd_alloc(device.context, &other), 0);
 	foreign = region(other, SHARED, 512, IBV_ACCESS_LOCAL_WRITE);
 	/* Memory of a key without remote rights may be the source, … */
@@ -294,11 +283,10 @@ static void rights_and_ranges(void **state)
 	assert_int_equal(hca_pd_dealloc(other), 0);
 }
 
-static void malformed(void **state)
+TEST(malformed)
 {
 	struct copy_wqe wqe;
 
-	(void)state;
 	for (uint32_t opmod = 0; opmod < 256; opmod++) {
 		if (opmod == DMA)
 			continue;
@@ -321,11 +309,10 @@ static void malformed(void **state)
 	}
 }
 
-static void not_on_other_types(void **state)
+TEST(not_on_other_types)
 {
 	static const enum ibv_qp_type types[] = {IBV_QPT_UC, IBV_QPT_UD};
 
-	(void)state;
 	for (size_t i = 0; i < 2; i++) {
 		struct copy_wqe wqe;
 
@@ -339,12 +326,11 @@ static void not_on_other_types(void **state)
 }
 
 /* Earlier requests that are not acknowledged yet complete before the copy; a fence waits for them. */
-static void completes_in_order(void **state)
+TEST(completes_in_order)
 {
 	const struct ibv_qp_attr error = {.qp_state = IBV_QPS_ERR};
 	struct copy_wqe wqe;
 
-	(void)state;
 	put_rdma(&device, &end, MLX5_OPCODE_RDMA_READ, 0, 8192, 8); /* has no peer */
 	wqe = copy(FROM, TO, 64);
 	put_wqe(&end, &wqe, 4, 1);
@@ -363,13 +349,6 @@ static void completes_in_order(void **state)
 
 int main(void)
 {
-#define TEST(name) cmocka_unit_test_setup_teardown(name, begin, finish)
-	const struct CMUnitTest tests[] = {
-		TEST(lengths_and_places), TEST(overlap),       TEST(opaque_is_not_used),
-		TEST(through_layouts),    TEST(two_gibibytes), TEST(in_order),
-		TEST(rights_and_ranges),  TEST(malformed),     TEST(not_on_other_types),
-		TEST(completes_in_order),
-	};
-
-	return cmocka_run_group_tests(tests, open_device, close_device);
+	return run_cases(.setup = begin, .teardown = finish, .group_setup = open_device,
+			 .group_teardown = close_device);
 }

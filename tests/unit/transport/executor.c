@@ -3,11 +3,7 @@
  * Rings that no driver would write: doorbell records and WQEs that do not fit together. Each announced WQE ends in
  * exactly one CQE, in order (mlx5-formats 1.1, 3.4 and 6, points 46 and 47).
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "test_case.h"
 
 #include "../support/device_fixture.h"
 
@@ -33,13 +29,12 @@ static int close_device(void **state)
 }
 
 /* A WQE of 16 blocks of which one is announced: the rest of the ring was never posted. */
-static void wqe_beyond_the_doorbell(void **state)
+TEST(wqe_beyond_the_doorbell)
 {
 	struct mlx5_wqe_ctrl_seg ctrl;
 	struct raw_cq cq;
 	struct raw_qp end;
 
-	(void)state;
 	raw_cq_make(&device, &cq, 256);
 	raw_qp_make(&device, &end, IBV_QPT_RC, &cq, 64);
 	raw_qp_connect(&device, &end, end.qp->number, &defaults);
@@ -57,13 +52,12 @@ static void wqe_beyond_the_doorbell(void **state)
 }
 
 /* The CQ fills while the send queue of a datagram QP is flushed: SQE becomes ERR on the way (IBTA C11-39). */
-static void completion_queue_full_while_flushing(void **state)
+TEST(completion_queue_full_while_flushing)
 {
 	struct mlx5_wqe_ctrl_seg ctrl;
 	struct raw_cq cq;
 	struct raw_qp end;
 
-	(void)state;
 	raw_cq_make(&device, &cq, 4);
 	raw_qp_make(&device, &end, IBV_QPT_UD, &cq, 64);
 	raw_qp_connect(&device, &end, 0, &defaults);
@@ -87,13 +81,12 @@ static void completion_queue_full_while_flushing(void **state)
 }
 
 /* A program that posts over WQEs which have not completed: the device starts no more than the ring has room for. */
-static void more_under_way_than_the_ring_holds(void **state)
+TEST(more_under_way_than_the_ring_holds)
 {
 	const struct ibv_qp_attr error = {.qp_state = IBV_QPS_ERR};
 	struct raw_cq cq;
 	struct raw_qp end;
 
-	(void)state;
 	raw_cq_make(&device, &cq, 256);
 	raw_qp_make(&device, &end, IBV_QPT_RC, &cq, 4);
 	/* No QP has this number, and without a timeout the WRITEs wait forever. */
@@ -141,12 +134,5 @@ static void class_that_no_code_executes(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(class_that_no_code_executes),
-		cmocka_unit_test(wqe_beyond_the_doorbell),
-		cmocka_unit_test(completion_queue_full_while_flushing),
-		cmocka_unit_test(more_under_way_than_the_ring_holds),
-	};
-
-	return cmocka_run_group_tests(tests, open_device, close_device);
+	return run_cases(.group_setup = open_device, .group_teardown = close_device);
 }

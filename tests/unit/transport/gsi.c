@@ -3,11 +3,7 @@
  * Datagrams of the connection manager, within a process, between processes of a host, and from strangers; and the ports
  * on which processes listen. Between hosts: gsi_hosts.c.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "test_case.h"
 
 #include <net/if.h>
 #include <sys/ioctl.h>
@@ -24,13 +20,12 @@ static const char *const links[] = {"local", "auto", "shm", "udp"};
 
 /* ---- recipient of a datagram: IBTA 12.6 ------------------------------------------------------------------------ */
 
-static void addresses(void **state)
+TEST(addresses)
 {
 	static const uint16_t answers[] = {MAD_MRA, MAD_REP, MAD_RTU, MAD_DREQ, MAD_DREP, MAD_LAP, MAD_APR};
 	uint8_t mad[MAD_BYTES];
 	struct mad_address address;
 
-	(void)state;
 	/* The numbers of tables 99 and following. */
 	assert_int_equal(MAD_REQ, 0x10);
 	assert_int_equal(MAD_DREP, 0x16);
@@ -98,20 +93,18 @@ static void to_itself(const char *link)
 	end_agent(&one, 0);
 }
 
-static void within_a_process(void **state)
+TEST(within_a_process)
 {
-	(void)state;
 	for (size_t i = 0; i < sizeof(links) / sizeof(links[0]); i++)
 		to_itself(links[i]);
 }
 
 /* Datagrams arrive in the order of sending. */
-static void many_in_order(void **state)
+TEST(many_in_order)
 {
 	struct agent one = start_agent("local");
 	uint8_t mad[MAD_BYTES];
 
-	(void)state;
 	for (uint32_t i = 0; i < 40; i++) {
 		mad_answer(mad, 0x13, i, 1u << 18);
 		tell_send(&one, SEND, HOME, HOME, mad);
@@ -159,20 +152,18 @@ static void talk(const char *link)
 	end_agent(&passive, 0);
 }
 
-static void between_processes(void **state)
+TEST(between_processes)
 {
-	(void)state;
 	talk("auto");
 	talk("shm");
 	talk("udp");
 }
 
 /* A third process has the RoCE port. */
-static void through_a_third(void **state)
+TEST(through_a_third)
 {
 	struct agent owner = start_agent("udp");
 
-	(void)state;
 	assert_int_equal(tell_port(&owner, CLAIM, TCP, 1), 0);
 	assert_int_equal(tell_port(&owner, LISTEN, TCP, 1), 0);
 	talk("udp");
@@ -188,11 +179,10 @@ static int64_t counted_drops(const struct agent *agent)
 }
 
 /* Faults identify queue pair 1 by its number (docs/use/faults.md), whatever the link. */
-static void faults(void **state)
+TEST(faults)
 {
 	uint8_t mad[MAD_BYTES];
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(links) / sizeof(links[0]); i++) {
 		struct agent active, passive = start_agent(links[i]);
 		struct agent *receiver = i ? &passive : &active;
@@ -220,13 +210,12 @@ static void faults(void **state)
 }
 
 /* The last datagrams of a process that ends are delivered. */
-static void said_at_the_end(void **state)
+TEST(said_at_the_end)
 {
 	struct order_message message = {
 		.order = SEND_AND_LEAVE,
 		.path = {.source = gid_of_text(HOME), .destination = gid_of_text(HOME), .type = IBV_GID_TYPE_ROCE_V2}};
 
-	(void)state;
 	mad_request(message.mad, 0x10, TCP, PORT);
 	for (size_t i = 1; i < sizeof(links) / sizeof(links[0]); i++) {
 		struct agent active = start_agent(links[i]), passive = start_agent(links[i]);
@@ -243,11 +232,10 @@ static void said_at_the_end(void **state)
 
 /* ---- no recipient ---------------------------------------------------------------------------------------------- */
 
-static void no_listener(void **state)
+TEST(no_listener)
 {
 	uint8_t mad[MAD_BYTES];
 
-	(void)state;
 	for (size_t i = 0; i < 3; i++) {
 		struct agent one = start_agent(links[i]), other = start_agent(links[i]);
 
@@ -277,12 +265,11 @@ static void no_listener(void **state)
 }
 
 /* Over udp, the manager of the process with the port answers for the host. */
-static void no_listener_over_udp(void **state)
+TEST(no_listener_over_udp)
 {
 	struct agent one = start_agent("udp");
 	uint8_t mad[MAD_BYTES];
 
-	(void)state;
 	mad_request(mad, 0x10, TCP, PORT);
 	tell_send(&one, SEND, HOME, HOME, mad);
 	expect_received(&one, HOME, HOME, mad);
@@ -293,12 +280,11 @@ static void no_listener_over_udp(void **state)
 	end_agent(&one, 0);
 }
 
-static void no_way(void **state)
+TEST(no_way)
 {
 	struct agent one = start_agent("shm");
 	uint8_t mad[MAD_BYTES];
 
-	(void)state;
 	mad_request(mad, 0x10, TCP, PORT);
 	tell_send(&one, SEND, HOME, "10.9.8.7", mad);
 	expect_lost(&one, mad, MAD_UNREACHABLE);
@@ -309,11 +295,10 @@ static void no_way(void **state)
  * The listener appears a moment later than the request: docs/reference/limits.md, CM_GRACE_MS. The margin is for a
  * loaded machine.
  */
-static void a_late_listener(void **state)
+TEST(a_late_listener)
 {
 	uint8_t mad[MAD_BYTES];
 
-	(void)state;
 	setenv("SOFTHCA_CM_GRACE_MS", "4000", 1);
 	for (size_t i = 1; i < 4; i++) {
 		struct agent active = start_agent(links[i]), passive = start_agent(links[i]);
@@ -334,12 +319,11 @@ static void a_late_listener(void **state)
 
 /* ---- ports ----------------------------------------------------------------------------------------------------- */
 
-static void ports_of_a_host(void **state)
+TEST(ports_of_a_host)
 {
 	struct agent one = start_agent("auto"), other = start_agent("auto"), alone = start_agent("local");
 	int64_t port;
 
-	(void)state;
 	assert_int_equal(tell_port(&one, CLAIM, TCP, PORT), 0);
 	assert_int_equal(tell_port(&one, CLAIM, TCP, PORT), -EADDRINUSE);
 	assert_int_equal(tell_port(&other, CLAIM, TCP, PORT), -EADDRINUSE);
@@ -369,12 +353,11 @@ static void ports_of_a_host(void **state)
 }
 
 /* A child does not inherit ports of its parent, nor does it keep one in use. */
-static void ports_and_fork(void **state)
+TEST(ports_and_fork)
 {
 	struct agent one = start_agent("auto"), other = start_agent("auto");
 	uint8_t mad[MAD_BYTES];
 
-	(void)state;
 	assert_int_equal(tell_port(&one, CLAIM, TCP, PORT), 0);
 	assert_int_equal(tell_port(&one, LISTEN, TCP, PORT), 0);
 	assert_int_equal(tell_port(&one, FORK_CLAIM, TCP, PORT), -EADDRINUSE);
@@ -393,12 +376,11 @@ static void ports_and_fork(void **state)
 	end_agent(&other, 0);
 }
 
-static void another_user(void **state)
+TEST(another_user)
 {
 	struct agent one, other;
 	uint8_t mad[MAD_BYTES];
 
-	(void)state;
 	if (geteuid())
 		skip();
 	one = start_agent("auto");
@@ -419,14 +401,13 @@ static void another_user(void **state)
 
 /* ---- ends ------------------------------------------------------------------------------------------------------ */
 
-static void ends_of_processes(void **state)
+TEST(ends_of_processes)
 {
 	struct agent passive = start_agent("auto"), active = start_agent("auto");
 	uint32_t of_passive = (uint32_t)ask(&passive, SLOT, 0), process;
 	uint8_t mad[MAD_BYTES];
 	struct event event;
 
-	(void)state;
 	assert_int_equal(tell_port(&passive, CLAIM, TCP, PORT), 0);
 	assert_int_equal(tell_port(&passive, LISTEN, TCP, PORT), 0);
 	/* Before the answer, only the service is known. */
@@ -478,7 +459,7 @@ static struct agent start_agent_as(pid_t pid)
  * A process reuses the slot of one that has ended, and sends before that end is processed. The end affects only the
  * first process, and datagrams to the slot reach the second.
  */
-static void slot_of_another(void **state)
+TEST(slot_of_another)
 {
 	struct agent active = start_agent("auto"), first = start_agent("auto"), second;
 	uint32_t slot = (uint32_t)ask(&first, SLOT, 0), own = (uint32_t)ask(&active, SLOT, 0);
@@ -486,7 +467,6 @@ static void slot_of_another(void **state)
 	struct event from_first, event, end = {.kind = NOTHING}, from_second = {.kind = NOTHING};
 	struct order_message message;
 
-	(void)state;
 	assert_int_equal(tell_port(&first, CLAIM, TCP, PORT), 0);
 	assert_int_equal(tell_port(&first, LISTEN, TCP, PORT), 0);
 	mad_answer(mad, 0x14, own << 18, slot << 18);
@@ -648,9 +628,8 @@ static void in_a_child(void (*body)(void))
 	assert_int_equal(status, 0);
 }
 
-static void malformed_messages(void **state)
+TEST(malformed_messages)
 {
-	(void)state;
 	in_a_child(malformed);
 }
 
@@ -679,9 +658,8 @@ static void ids_of_others(void)
 	assert_int_equal(ask(&victim.agent, EXPLAINED, RULE_MAD_STRANGER), 1);
 }
 
-static void messages_for_others(void **state)
+TEST(messages_for_others)
 {
-	(void)state;
 	victim.agent = start_agent("shm");
 	in_a_child(ids_of_others);
 	assert_int_equal(counted_drops(&victim.agent), 1);
@@ -708,28 +686,7 @@ static void own_network(void)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_teardown(addresses, end_all),
-		cmocka_unit_test_teardown(within_a_process, end_all),
-		cmocka_unit_test_teardown(many_in_order, end_all),
-		cmocka_unit_test_teardown(between_processes, end_all),
-		cmocka_unit_test_teardown(through_a_third, end_all),
-		cmocka_unit_test_teardown(faults, end_all),
-		cmocka_unit_test_teardown(said_at_the_end, end_all),
-		cmocka_unit_test_teardown(no_listener, end_all),
-		cmocka_unit_test_teardown(no_listener_over_udp, end_all),
-		cmocka_unit_test_teardown(no_way, end_all),
-		cmocka_unit_test_teardown(a_late_listener, end_all),
-		cmocka_unit_test_teardown(ports_of_a_host, end_all),
-		cmocka_unit_test_teardown(ports_and_fork, end_all),
-		cmocka_unit_test_teardown(another_user, end_all),
-		cmocka_unit_test_teardown(ends_of_processes, end_all),
-		cmocka_unit_test_teardown(slot_of_another, end_all),
-		cmocka_unit_test_teardown(malformed_messages, end_all),
-		cmocka_unit_test_teardown(messages_for_others, end_all),
-	};
-
 	own_network();
 	alarm(100);
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return run_cases(.teardown = end_all);
 }

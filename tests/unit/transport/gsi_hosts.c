@@ -3,11 +3,7 @@
  * Datagrams of the connection manager between hosts, which are network namespaces joined by a veth pair: A, which runs
  * the test, and B.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "test_case.h"
 
 #include <fcntl.h>
 
@@ -53,11 +49,10 @@ static void listen_at(const struct agent *agent, uint16_t port)
 	assert_int_equal(tell_port(agent, LISTEN, TCP, port), 0);
 }
 
-static void of_two_hosts(void **state)
+TEST(of_two_hosts)
 {
 	struct agent active = start_agent(NULL), passive = start_agent_on(host_b, NULL);
 
-	(void)state;
 	listen_at(&passive, PORT);
 	converse(&active, &passive, A4, B4);
 	converse(&active, &passive, A6, B6);
@@ -66,12 +61,11 @@ static void of_two_hosts(void **state)
 }
 
 /* On both hosts another process has the port, and knows no peer yet. */
-static void handed_on(void **state)
+TEST(handed_on)
 {
 	struct agent on_a = start_agent(NULL), on_b = start_agent_on(host_b, NULL);
 	struct agent active, passive;
 
-	(void)state;
 	listen_at(&on_a, 1);
 	listen_at(&on_b, 1);
 	active = start_agent(NULL);
@@ -87,12 +81,11 @@ static void handed_on(void **state)
 }
 
 /* The process with the port waits a while for a listener, then its own manager rejects the request. */
-static void no_listener_there(void **state)
+TEST(no_listener_there)
 {
 	struct agent active = start_agent(NULL), on_b = start_agent_on(host_b, NULL), late;
 	uint8_t mad[MAD_BYTES];
 
-	(void)state;
 	listen_at(&on_b, 1);
 	late = start_agent_on(host_b, NULL);
 	assert_int_equal(tell_port(&late, CLAIM, TCP, PORT), 0);
@@ -115,13 +108,12 @@ static void no_listener_there(void **state)
 }
 
 /* The process with the port makes no connections itself, but answers for its host. */
-static void no_manager_there(void **state)
+TEST(no_manager_there)
 {
 	struct agent active = start_agent(NULL), on_b = start_agent_on(host_b, NULL);
 	uint8_t mad[MAD_BYTES];
 	struct event event;
 
-	(void)state;
 	/* This process takes the port. */
 	listen_at(&on_b, 1);
 	ask(&on_b, NO_MANAGER, 0);
@@ -164,13 +156,12 @@ static void expect_dreq(const struct agent *agent, uint32_t local, uint32_t remo
  * The process with the port notifies the peers of a killed process: for accepted and for initiated connections, but not
  * for one that has already ended.
  */
-static void killed_there(void **state)
+TEST(killed_there)
 {
 	struct agent peer = start_agent(NULL), on_b = start_agent_on(host_b, NULL), victim;
 	uint32_t of_peer, of_victim;
 	uint8_t mad[MAD_BYTES];
 
-	(void)state;
 	listen_at(&on_b, 1);
 	ask(&on_b, NO_MANAGER, 0);
 	of_peer = (uint32_t)ask(&peer, SLOT, 0) << 18;
@@ -237,20 +228,18 @@ static void nobody_has_the_port(const char *a, const char *b)
 	end_agent(&passive, 0);
 }
 
-static void no_rdma_there(void **state)
+TEST(no_rdma_there)
 {
-	(void)state;
 	nobody_has_the_port(A4, B4);
 	nobody_has_the_port(A6, B6);
 }
 
 /* Another user of the host can send to its port as well, from its own addresses. */
-static void from_the_port_of_the_own_host(void **state)
+TEST(from_the_port_of_the_own_host)
 {
 	struct agent stranger, passive = start_agent_on(host_b, NULL);
 	uint8_t mad[MAD_BYTES];
 
-	(void)state;
 	listen_at(&passive, PORT);
 	stranger = start_agent_on(host_b, "udp");
 	mad_request(mad, 0x10, TCP, PORT);
@@ -318,17 +307,7 @@ static void make_hosts(void)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_teardown(of_two_hosts, end_all),
-		cmocka_unit_test_teardown(handed_on, end_all),
-		cmocka_unit_test_teardown(no_listener_there, end_all),
-		cmocka_unit_test_teardown(no_manager_there, end_all),
-		cmocka_unit_test_teardown(killed_there, end_all),
-		cmocka_unit_test_teardown(no_rdma_there, end_all),
-		cmocka_unit_test_teardown(from_the_port_of_the_own_host, end_all),
-	};
-
 	make_hosts();
 	alarm(100);
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return run_cases(.teardown = end_all);
 }

@@ -3,18 +3,12 @@
  * The window that all queue pairs share for a host (transport/qp/host_window.h): a bound for small and large packets,
  * turns for waiting QPs, recovery of lost packets, and losses that do not count as a retry.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "test_case.h"
 
 #include <endian.h>
 #include <signal.h>
-#include <string.h>
 #include <sys/wait.h>
 #include <time.h>
-#include <unistd.h>
 
 #include "../support/device_fixture.h"
 #include "transport/qp/host_window.h"
@@ -117,13 +111,12 @@ static void leave(void)
 }
 
 /* Eight QPs together have no more in flight than one. */
-static void the_bound_is_that_of_the_host(void **state)
+TEST(the_bound_is_that_of_the_host)
 {
 	struct packet_path path = path_to(0x0a000001), other = path_to(0x0a000002);
 	struct packet small = packet_along(&path, 64, 1), elsewhere = packet_along(&other, 64, 1);
 	uint32_t one = take_all(&qps[0], &small), count = 0;
 
-	(void)state;
 	assert_in_range(one, 16, MOST_SMALL);
 	host_window_settle(&qps[0], 0);
 	forget(&qps[0]);
@@ -137,23 +130,21 @@ static void the_bound_is_that_of_the_host(void **state)
 }
 
 /* The payload in flight fits into half of the buffer, too. */
-static void large_packets_count_their_bytes(void **state)
+TEST(large_packets_count_their_bytes)
 {
 	struct packet_path path = path_to(0x0a000003);
 	struct packet large = packet_along(&path, 4 * MTU, 1);
 
-	(void)state;
 	assert_in_range(take_all(&qps[0], &large), 8, BUFFER / 2 / (4 * MTU));
 	leave();
 }
 
 /* A READ takes room for its response. */
-static void responses_count(void **state)
+TEST(responses_count)
 {
 	struct packet_path path = path_to(0x0a000004);
 	struct packet request = packet_along(&path, 0, 1);
 
-	(void)state;
 	request.message = MESSAGE_READ_REQUEST;
 	request.dma_length = 64 * MTU;
 	request.count = 64;
@@ -162,14 +153,13 @@ static void responses_count(void **state)
 }
 
 /* Returned room goes to the QP that waited longest, before a QP that already has some. */
-static void turns(void **state)
+TEST(turns)
 {
 	struct packet_path path = path_to(0x0a000005);
 	struct packet small = packet_along(&path, 64, 1);
 	uint32_t all = take_all(&qps[0], &small);
 	struct hca_qp *first;
 
-	(void)state;
 	forget(&qps[0]);
 	for (int i = 1; i < 4; i++)
 		assert_false(host_window_take(&qps[i], &small));
@@ -187,14 +177,13 @@ static void turns(void **state)
 }
 
 /* A QP that waits can be destroyed. */
-static void a_waiting_qp_can_leave(void **state)
+TEST(a_waiting_qp_can_leave)
 {
 	struct packet_path path = path_to(0x0a000006);
 	struct packet small = packet_along(&path, 64, 1);
 	uint32_t all = take_all(&qps[0], &small);
 	struct hca_qp *first;
 
-	(void)state;
 	forget(&qps[0]);
 	assert_false(host_window_take(&qps[1], &small));
 	assert_false(host_window_take(&qps[2], &small));
@@ -206,7 +195,7 @@ static void a_waiting_qp_can_leave(void **state)
 }
 
 /* Lost packets return no room: waiting QPs get it after a while. */
-static void lost_packets_are_forgotten(void **state)
+TEST(lost_packets_are_forgotten)
 {
 	const struct timespec tick = {.tv_nsec = 1000000};
 	struct packet_path path = path_to(0x0a000007);
@@ -214,7 +203,6 @@ static void lost_packets_are_forgotten(void **state)
 	uint32_t all = take_all(&qps[0], &small);
 	uint64_t end_ns = clock_now_ns() + UINT64_C(20000000000);
 
-	(void)state;
 	forget(&qps[0]);
 	assert_false(host_window_take(&qps[1], &small));
 	/* The timer schedules it; a QP in this state has nothing to send. */
@@ -231,14 +219,13 @@ static void lost_packets_are_forgotten(void **state)
 }
 
 /* Losses make the window smaller, once for simultaneous ones, and never zero; arrivals enlarge it again. */
-static void losses_narrow_it(void **state)
+TEST(losses_narrow_it)
 {
 	const struct timespec apart = {.tv_nsec = 11000000};
 	struct packet_path path = path_to(0x0a000008);
 	struct packet small = packet_along(&path, 64, 1);
 	uint32_t all = take_all(&qps[0], &small), half;
 
-	(void)state;
 	host_window_settle(&qps[0], 0);
 	forget(&qps[0]);
 	for (int i = 0; i < 3; i++)
@@ -263,13 +250,12 @@ static void losses_narrow_it(void **state)
 }
 
 /* A loss is excused only while other QPs lose packets, too, and the process still answers. */
-static void excuses(void **state)
+TEST(excuses)
 {
 	const uint32_t process = 7 << 10, other_process = 8 << 10;
 	struct packet_path path = path_to(0x0a000009);
 	struct packet to = packet_along(&path, 64, process), away = packet_along(&path, 64, other_process);
 
-	(void)state;
 	/* It has not sent. */
 	assert_false(host_window_excuses(&qps[0]));
 	for (int i = 0; i < 3; i++) {
@@ -295,7 +281,7 @@ static void excuses(void **state)
 }
 
 /* The child has sent nothing, has no waiting QP, and does not block on the way there. */
-static void fork_while_a_thread_waits(void **state)
+TEST(fork_while_a_thread_waits)
 {
 	struct packet_path path = path_to(0x0a00000a);
 	struct packet small = packet_along(&path, 64, 1);
@@ -303,7 +289,6 @@ static void fork_while_a_thread_waits(void **state)
 	pid_t child, ended = 0;
 	int status, tries;
 
-	(void)state;
 	assert_true(link_waits(&qps[0].requester.waiter));
 	child = fork();
 	assert_true(child >= 0);
@@ -321,18 +306,6 @@ static void fork_while_a_thread_waits(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(the_bound_is_that_of_the_host, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(large_packets_count_their_bytes, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(responses_count, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(turns, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(a_waiting_qp_can_leave, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(lost_packets_are_forgotten, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(losses_narrow_it, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(excuses, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(fork_while_a_thread_waits, set_up, tear_down),
-	};
-
 	device_open(&device);
-	return cmocka_run_group_tests_name("unit/host_window", tests, NULL, NULL);
+	return run_cases(.setup = set_up, .teardown = tear_down);
 }

@@ -5,11 +5,7 @@
  * Packets that are not answers are ignored, and the true answers then find their requests; rule violations end the
  * request as the IBTA specifies. Only the targets of READs and atomics are ever written.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "test_case.h"
 
 #include "explain/explain.h"
 #include "../support/hostile_fixture.h"
@@ -150,9 +146,8 @@ static void expect_intact(const char *what, uint16_t first, uint32_t placed)
 /* ---- acknowledgements ------------------------------------------------------------------------------------------- */
 
 /* 9.7.5.1.2: an acknowledgement covers all requests before it; only a response completes a READ or an atomic. */
-static void each_number(void **state)
+TEST(each_number)
 {
-	(void)state;
 	for (uint32_t place = 0; place < BEHIND; place++) {
 		begin();
 		build_acknowledge(place, AETH_ACK);
@@ -167,11 +162,10 @@ static void each_number(void **state)
  * 9.7.7.2: any credit count of a foreign responder, also zero, acknowledges, and later requests are sent: a missing
  * receive causes an RNR NAK.
  */
-static void any_credits(void **state)
+TEST(any_credits)
 {
 	struct wire_packet *sent;
 
-	(void)state;
 	for (acknowledged = 0; acknowledged < 0x20; acknowledged++) {
 		begin();
 		expect_intact("credits", 0, 0);
@@ -188,13 +182,12 @@ static void any_credits(void **state)
 }
 
 /* Numbers that were never sent, or were acknowledged long ago: ghosts. */
-static void ghosts(void **state)
+TEST(ghosts)
 {
 	static const uint8_t syndromes[] = {0x00, 0x1f, 0x20, 0x3f, 0x60, 0x61, 0x62, 0x63};
 	static const uint32_t places[] = {BEHIND,   BEHIND + 1,      1000,    (1u << 23) - 1,
 					  1u << 23, PSN_MASK - 1000, PSN_MASK};
 
-	(void)state;
 	for (size_t p = 0; p < sizeof(places) / sizeof(places[0]); p++) {
 		for (size_t s = 0; s < sizeof(syndromes); s++) {
 			/*
@@ -221,9 +214,8 @@ static void ghosts(void **state)
 }
 
 /* 9.7.5.1.2, table 45: reserved syndromes are ignored. */
-static void reserved_syndromes(void **state)
+TEST(reserved_syndromes)
 {
-	(void)state;
 	for (uint32_t syndrome = 0x40; syndrome < 256; syndrome++) {
 		if (syndrome >= 0x60 && syndrome < 0x80)
 			continue;
@@ -246,7 +238,7 @@ static uint16_t request_of(uint32_t place)
  * 9.7.5.2: a refusal acknowledges the packets before its own, and refuses the request of its packet; table 60 names the
  * completion. It does not complete an earlier READ or atomic without a response: that would be requested again.
  */
-static void refusals(void **state)
+TEST(refusals)
 {
 	static const struct {
 		uint8_t code, syndrome;
@@ -256,7 +248,6 @@ static void refusals(void **state)
 		{NAK_REMOTE_OPERATION, MLX5_CQE_SYNDROME_REMOTE_OP_ERR},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(codes) / sizeof(codes[0]); i++) {
 		for (uint32_t place = 0; place < ATOMIC_PSN; place++) {
 			uint16_t refused = request_of(place);
@@ -276,7 +267,7 @@ static void refusals(void **state)
 }
 
 /* No header of RC names the sender, so an explanation takes the number of the peer from the connection. */
-static void refusals_name_the_peer(void **state)
+TEST(refusals_name_the_peer)
 {
 	static const struct {
 		uint8_t syndrome;
@@ -289,7 +280,6 @@ static void refusals_name_the_peer(void **state)
 		{AETH_RNR_NAK | 1, RULE_RNR_EXHAUSTED, 0},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(answers) / sizeof(answers[0]); i++) {
 		struct explain_record record = {.rule = RULE_NONE};
 		uint64_t before = 0;
@@ -310,7 +300,7 @@ static void refusals_name_the_peer(void **state)
 }
 
 /* Text for unknown figures. */
-static void figures_that_are_not_known(void **state)
+TEST(figures_that_are_not_known)
 {
 	static const struct {
 		enum explain_rule rule;
@@ -337,7 +327,6 @@ static void figures_that_are_not_known(void **state)
 	};
 	char text[1024];
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(records) / sizeof(records[0]); i++) {
 		struct explain_record record = {.rule = records[i].rule};
 
@@ -349,9 +338,8 @@ static void figures_that_are_not_known(void **state)
 }
 
 /* 9.7.5.2.8: after a sequence error all packets from that one on are sent again, at any point of a message. */
-static void sequence_errors(void **state)
+TEST(sequence_errors)
 {
-	(void)state;
 	for (uint32_t place = 0; place < ATOMIC_PSN; place++) {
 		struct wire_packet *packet;
 
@@ -377,9 +365,8 @@ static void sequence_errors(void **state)
 /* ---- responses -------------------------------------------------------------------------------------------------- */
 
 /* 9.7.6.2.4 (bad response): not the requested kind. The request fails; nothing was written. */
-static void responses_of_another_kind(void **state)
+TEST(responses_of_another_kind)
 {
-	(void)state;
 	for (uint32_t place = 0; place < READ_PSN + 1; place++) {
 		for (uint8_t opcode = RC_READ_RESPONSE_FIRST; opcode <= RC_ATOMIC_ACKNOWLEDGE; opcode++) {
 			uint16_t wrong = request_of(place);
@@ -402,11 +389,10 @@ static void responses_of_another_kind(void **state)
 }
 
 /* First and middle responses are full, the last one has exactly the rest. */
-static void responses_of_another_length(void **state)
+TEST(responses_of_another_length)
 {
 	static const uint32_t lengths[] = {0, 1, 4, 87, 88, 89, 252, 255, 257, 260, 512, BYTES, 4096};
 
-	(void)state;
 	for (uint8_t opcode = RC_READ_RESPONSE_FIRST; opcode <= RC_READ_RESPONSE_ONLY; opcode++) {
 		for (size_t l = 0; l < sizeof(lengths) / sizeof(lengths[0]); l++) {
 			begin();
@@ -421,9 +407,8 @@ static void responses_of_another_length(void **state)
 }
 
 /* A gap in a response, or a repeated part: ignored; the missing part is requested again later (9.7.6.1). */
-static void responses_in_another_order(void **state)
+TEST(responses_in_another_order)
 {
-	(void)state;
 	begin();
 	build_response(RC_READ_RESPONSE_MIDDLE, READ_PSN + 1, HOSTILE_MTU);
 	assert_true(feed());
@@ -446,9 +431,8 @@ static void responses_in_another_order(void **state)
 /* ---- cut off ---------------------------------------------------------------------------------------------------- */
 
 /* Truncates at each byte; without whole words of payload it is a response of another length. */
-static void truncated(void **state)
+TEST(truncated)
 {
-	(void)state;
 	for (int kind = 0; kind < 3; kind++) {
 		uint32_t length = UINT32_MAX;
 
@@ -477,21 +461,5 @@ static void truncated(void **state)
 
 int main(void)
 {
-#define CASE(function) cmocka_unit_test_setup_teardown(function, hostile_open, hostile_close)
-	const struct CMUnitTest tests[] = {
-		CASE(each_number),
-		CASE(any_credits),
-		CASE(ghosts),
-		CASE(reserved_syndromes),
-		CASE(refusals),
-		CASE(refusals_name_the_peer),
-		CASE(figures_that_are_not_known),
-		CASE(sequence_errors),
-		CASE(responses_of_another_kind),
-		CASE(responses_of_another_length),
-		CASE(responses_in_another_order),
-		CASE(truncated),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return run_cases(.setup = hostile_open, .teardown = hostile_close);
 }

@@ -4,11 +4,7 @@
  * (tests/data/rxe) and hand-made ones for the responder, hand-made answers for the requester. Also requests with an
  * unsupported opcode, among them FLUSH of the same annex.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "test_case.h"
 
 #include "../support/hostile_fixture.h"
 
@@ -96,11 +92,10 @@ static void expect_written(const char *what, uint32_t psn)
 /* ---- the responder ---------------------------------------------------------------------------------------------- */
 
 /* Executes the request of rxe once, and answers its repetitions, in which rxe sends address 0, like the request. */
-static void a_captured_request(void **state)
+TEST(a_captured_request)
 {
 	uint32_t psn;
 
-	(void)state;
 	hostile_begin();
 	psn = expected_psn();
 	build_captured_write(psn, window_address() + AT);
@@ -122,11 +117,10 @@ static void a_captured_request(void **state)
 }
 
 /* The response is sent whether an acknowledgement is requested or not, and counts as a message. */
-static void without_request_for_acknowledgement(void **state)
+TEST(without_request_for_acknowledgement)
 {
 	uint32_t msn;
 
-	(void)state;
 	hostile_begin();
 	msn = server.qp->responder.msn;
 	build_good();
@@ -137,14 +131,13 @@ static void without_request_for_acknowledgement(void **state)
 }
 
 /* 8 bytes are announced and sent; otherwise the request is invalid. */
-static void lengths(void **state)
+TEST(lengths)
 {
 	static const struct {
 		uint32_t length, payload;
 	} wrong[] = {{8, 0}, {8, 4}, {8, 7}, {8, 9}, {8, 12}, {8, 16}, {0, 0},
 		     {0, 8}, {4, 4}, {4, 8}, {7, 7}, {16, 8}, {16, 16}};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
 		hostile_begin();
 		build(window_address() + AT, mkey_number(window), wrong[i].length, wrong[i].payload);
@@ -153,9 +146,8 @@ static void lengths(void **state)
 	}
 }
 
-static void addresses(void **state)
+TEST(addresses)
 {
-	(void)state;
 	for (uint32_t offset = 1; offset < PAYLOAD; offset++) {
 		hostile_begin();
 		build(window_address() + AT + offset, mkey_number(window), PAYLOAD, PAYLOAD);
@@ -176,9 +168,8 @@ static void addresses(void **state)
 }
 
 /* An ATOMIC WRITE needs the right of a WRITE, and a responder resource. */
-static void rights(void **state)
+TEST(rights)
 {
-	(void)state;
 	hostile_begin();
 	server.qp->attr.qp_access_flags &= ~(unsigned int)IBV_ACCESS_REMOTE_ATOMIC;
 	build_good();
@@ -196,11 +187,10 @@ static void rights(void **state)
 	expect_refused("without resources", NAK_INVALID_REQUEST, expected_psn());
 }
 
-static void order(void **state)
+TEST(order)
 {
 	uint32_t first;
 
-	(void)state;
 	/* Ahead of a gap: the NAK names the gap, nothing is written, and the missing request is executed. */
 	hostile_begin();
 	build_good();
@@ -235,9 +225,8 @@ static void order(void **state)
 /* ---- unsupported opcodes ---------------------------------------------------------------------------------------- */
 
 /* In sequence: NAK for an invalid request (9.7.4.1, 9.7.5.2.4), with any bytes after BTH. */
-static void unsupported_opcodes(void **state)
+TEST(unsupported_opcodes)
 {
-	(void)state;
 	for (size_t i = 0; i < sizeof(unsupported); i++) {
 		for (uint32_t payload = 0; payload <= 64; payload += 4) {
 			hostile_begin();
@@ -254,9 +243,8 @@ static void unsupported_opcodes(void **state)
 }
 
 /* Ahead of a gap: NAK for the gap (9.7.4.1.1). A repetition is dropped. Neither ends the connection. */
-static void unsupported_out_of_sequence(void **state)
+TEST(unsupported_out_of_sequence)
 {
-	(void)state;
 	for (size_t i = 0; i < sizeof(unsupported); i++) {
 		hostile_begin();
 		begin_next(unsupported[i]);
@@ -272,9 +260,8 @@ static void unsupported_out_of_sequence(void **state)
 }
 
 /* Within a message, too. */
-static void unsupported_within_a_message(void **state)
+TEST(unsupported_within_a_message)
 {
-	(void)state;
 	hostile_begin();
 	begin_next(RC_WRITE_FIRST);
 	frame_reth(&frame, window_address(), mkey_number(window), 2 * HOSTILE_MTU);
@@ -332,9 +319,8 @@ static void expect_end(const char *what, uint16_t index, uint8_t syndrome)
 }
 
 /* It is sent as opcode 0x1d and ends with the response of rxe; an acknowledgement alone does not end it. */
-static void a_response(void **state)
+TEST(a_response)
 {
-	(void)state;
 	hostile_begin();
 	post_atomic_write();
 	ring(&server);
@@ -350,9 +336,8 @@ static void a_response(void **state)
 }
 
 /* A response with payload, or for another kind of request, is bad (9.7.6.2.4). */
-static void bad_responses(void **state)
+TEST(bad_responses)
 {
-	(void)state;
 	for (uint32_t kind = 0; kind < 4; kind++) {
 		hostile_begin();
 		post_atomic_write();
@@ -374,12 +359,11 @@ static void bad_responses(void **state)
 	}
 }
 
-static void refusals(void **state)
+TEST(refusals)
 {
 	static const uint8_t syndromes[] = {MLX5_CQE_SYNDROME_REMOTE_INVAL_REQ_ERR, MLX5_CQE_SYNDROME_REMOTE_ACCESS_ERR,
 					    MLX5_CQE_SYNDROME_REMOTE_OP_ERR};
 
-	(void)state;
 	for (uint8_t code = NAK_INVALID_REQUEST; code <= NAK_REMOTE_OPERATION; code++) {
 		hostile_begin();
 		post_atomic_write();
@@ -391,9 +375,8 @@ static void refusals(void **state)
 }
 
 /* After a NAK for a gap the requester resends the ATOMIC WRITE and the request after it. */
-static void sent_again(void **state)
+TEST(sent_again)
 {
-	(void)state;
 	hostile_begin();
 	post_atomic_write();
 	put_request(&server, MLX5_OPCODE_RDMA_READ, HALF + 512, 0, PAYLOAD, 0, 0);
@@ -414,9 +397,8 @@ static void sent_again(void **state)
  * As many are in flight as the peer has resources for (max_rd_atomic, 4), including READs and atomics; a fence waits for
  * them.
  */
-static void outstanding(void **state)
+TEST(outstanding)
 {
-	(void)state;
 	hostile_begin();
 	for (int i = 0; i < 5; i++)
 		post_atomic_write();
@@ -439,11 +421,10 @@ static void outstanding(void **state)
 }
 
 /* A WQE that a program wrote itself, with another length. */
-static void another_length(void **state)
+TEST(another_length)
 {
 	static const uint32_t wrong[] = {0, 4, 7, 9, 16};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
 		hostile_begin();
 		put_request(&server, WQE_OPCODE_ATOMIC_WRITE, HALF, 128, wrong[i], 0, 0);
@@ -455,23 +436,5 @@ static void another_length(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_captured_request),
-		cmocka_unit_test(without_request_for_acknowledgement),
-		cmocka_unit_test(lengths),
-		cmocka_unit_test(addresses),
-		cmocka_unit_test(rights),
-		cmocka_unit_test(order),
-		cmocka_unit_test(unsupported_opcodes),
-		cmocka_unit_test(unsupported_out_of_sequence),
-		cmocka_unit_test(unsupported_within_a_message),
-		cmocka_unit_test(a_response),
-		cmocka_unit_test(bad_responses),
-		cmocka_unit_test(refusals),
-		cmocka_unit_test(sent_again),
-		cmocka_unit_test(outstanding),
-		cmocka_unit_test(another_length),
-	};
-
-	return cmocka_run_group_tests_name("unit/hostile_atomic_write", tests, hostile_open, hostile_close);
+	return run_cases(.group_setup = hostile_open, .group_teardown = hostile_close);
 }

@@ -4,11 +4,7 @@
  * IBTA volume 1, 9.6 and 9.7, requires: a NAK, or silence. No byte outside the offered memory ever changes, and after
  * silence the connection still works.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "test_case.h"
 
 #include "../support/hostile_fixture.h"
 
@@ -178,9 +174,8 @@ static void expect_good(const struct shape *shape, uint32_t payload)
 	}
 }
 
-static void good_packets(void **state)
+TEST(good_packets)
 {
-	(void)state;
 	for (size_t i = 0; i < SHAPES; i++) {
 		hostile_begin();
 		prepare(&shapes[i]);
@@ -196,9 +191,8 @@ static void good_packets(void **state)
  * payload is missing, the ICRC would detect it; as a packet it is a shorter SEND, or a WRITE, or first packet, of a
  * wrong length (9.7.4.1.6).
  */
-static void truncated(void **state)
+TEST(truncated)
 {
-	(void)state;
 	for (size_t i = 0; i < SHAPES; i++) {
 		const struct shape *shape = &shapes[i];
 		uint32_t length = UINT32_MAX, headers;
@@ -237,9 +231,8 @@ static void truncated(void **state)
 /* ---- headers ---------------------------------------------------------------------------------------------------- */
 
 /* 9.6.1.1: transport version, partition, opcode, destination: silence; reserved fields and congestion marks: ignored. */
-static void spoilt_headers(void **state)
+TEST(spoilt_headers)
 {
-	(void)state;
 	for (size_t i = 0; i < SHAPES; i++) {
 		const struct shape *shape = &shapes[i];
 
@@ -274,9 +267,8 @@ static void spoilt_headers(void **state)
 }
 
 /* A limited member of the partition may send to a full one (10.9.1.1). */
-static void limited_member(void **state)
+TEST(limited_member)
 {
-	(void)state;
 	hostile_begin();
 	build(&shapes[4]);
 	frame.byte[FRAME_P_KEY] = 0x7f;
@@ -290,9 +282,8 @@ static bool is_unsupported(uint32_t opcode)
 }
 
 /* Opcodes of other transports, and reserved ones outside them: silence (9.6.1.1.1). */
-static void other_opcodes(void **state)
+TEST(other_opcodes)
 {
-	(void)state;
 	for (uint32_t opcode = 0; opcode < 256; opcode++) {
 		for (uint32_t payload = 0; payload <= 64; payload += 4) {
 			if (opcode <= 0x17 || opcode == 0x1d || is_unsupported(opcode))
@@ -309,9 +300,8 @@ static void other_opcodes(void **state)
 	}
 }
 
-static void other_destinations(void **state)
+TEST(other_destinations)
 {
-	(void)state;
 	for (uint32_t bit = 0; bit < 24; bit++) {
 		hostile_begin();
 		build(&shapes[10]);
@@ -325,9 +315,8 @@ static void other_destinations(void **state)
 }
 
 /* 9.7.4.1.6: no pad in first and middle packets, and none longer than the payload. */
-static void pads(void **state)
+TEST(pads)
 {
-	(void)state;
 	for (size_t i = 0; i < SHAPES; i++) {
 		for (uint32_t pad = 1; pad < 4; pad++) {
 			const struct shape *shape = &shapes[i];
@@ -359,11 +348,10 @@ static void pads(void **state)
  * 9.7.4.1.6: first and middle packets have the MTU, a last one 1 byte to the MTU, an only one at most the MTU; WRITEs
  * the length in RETH.
  */
-static void wrong_lengths(void **state)
+TEST(wrong_lengths)
 {
 	static const uint32_t lengths[] = {0, 1, 4, 252, 255, 257, 260, 512, 4096, 8192};
 
-	(void)state;
 	for (size_t i = 0; i < SHAPES; i++) {
 		const struct shape *shape = &shapes[i];
 
@@ -388,9 +376,8 @@ static void wrong_lengths(void **state)
 }
 
 /* A message longer than its receive is an invalid request (9.7.4.1.7 table 60), and no part of the packet is placed. */
-static void longer_than_the_receive(void **state)
+TEST(longer_than_the_receive)
 {
-	(void)state;
 	hostile_begin();
 	prepare(&shapes[1]);
 	for (uint32_t i = 1; i < RECEIVE_BYTES / HOSTILE_MTU; i++) {
@@ -410,9 +397,8 @@ static void longer_than_the_receive(void **state)
 /* ---- order ------------------------------------------------------------------------------------------------------ */
 
 /* 9.7.4.1.3: every packet after every other. */
-static void order_of_packets(void **state)
+TEST(order_of_packets)
 {
-	(void)state;
 	for (size_t first = 0; first < SHAPES; first++) {
 		for (size_t second = 0; second < SHAPES; second++) {
 			const struct shape *a = &shapes[first], *b = &shapes[second];
@@ -444,11 +430,10 @@ static void order_of_packets(void **state)
 /* ---- sequence numbers ------------------------------------------------------------------------------------------- */
 
 /* 9.7.5.1.5: a number older than expected, by up to half of the numbers, is a repetition: acknowledged, not executed. */
-static void repetitions(void **state)
+TEST(repetitions)
 {
 	static const uint32_t before[] = {1, 2, 3, 100, 1000, 0xffff, 0x10000, 1u << 22, (1u << 23) - 1, 1u << 23};
 
-	(void)state;
 	for (size_t i = 0; i < SHAPES; i++) {
 		for (size_t b = 0; b < sizeof(before) / sizeof(before[0]); b++) {
 			const struct shape *shape = &shapes[i];
@@ -472,11 +457,10 @@ static void repetitions(void **state)
 }
 
 /* 9.7.5.2.8: a packet ahead gets one NAK that names the expected packet, and no second one until that packet has arrived. */
-static void gaps(void **state)
+TEST(gaps)
 {
 	static const uint32_t ahead[] = {1, 2, 3, 100, 0xffff, 1u << 22, (1u << 23) - 1};
 
-	(void)state;
 	for (size_t i = 0; i < SHAPES; i++) {
 		for (size_t a = 0; a < sizeof(ahead) / sizeof(ahead[0]); a++) {
 			const struct shape *shape = &shapes[i];
@@ -502,21 +486,5 @@ static void gaps(void **state)
 
 int main(void)
 {
-#define CASE(function) cmocka_unit_test_setup_teardown(function, hostile_open, hostile_close)
-	const struct CMUnitTest tests[] = {
-		CASE(good_packets),
-		CASE(truncated),
-		CASE(spoilt_headers),
-		CASE(limited_member),
-		CASE(other_opcodes),
-		CASE(other_destinations),
-		CASE(pads),
-		CASE(wrong_lengths),
-		CASE(longer_than_the_receive),
-		CASE(order_of_packets),
-		CASE(repetitions),
-		CASE(gaps),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return run_cases(.setup = hostile_open, .teardown = hostile_close);
 }

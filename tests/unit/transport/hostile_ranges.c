@@ -3,11 +3,7 @@
  * Hand-made packets for a live RC QP that name memory: any key, address, length; and unsolicited answers. IBTA volume 1,
  * 9.7.4.1.5 and table 60: a remote access error, and no byte outside the key changes.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "test_case.h"
 
 #include "../../model/choose.h"
 #include "../support/hostile_fixture.h"
@@ -17,7 +13,7 @@ enum { FILL = 0xd1, SHORT = 99 };
 /* ---- keys ------------------------------------------------------------------------------------------------------- */
 
 /* 9.7.4.1.5, table 60: a missing key, range or right: remote access error. */
-static void ranges(void **state)
+TEST(ranges)
 {
 	const struct {
 		int64_t at;
@@ -33,7 +29,6 @@ static void ranges(void **state)
 		{INT64_MIN, SHORT},
 	};
 
-	(void)state;
 	for (int reads = 0; reads < 2; reads++) {
 		for (size_t i = 0; i < sizeof(outside) / sizeof(outside[0]); i++) {
 			uint32_t psn;
@@ -51,11 +46,10 @@ static void ranges(void **state)
 }
 
 /* The first packet of a WRITE that exceeds the range writes nothing, though the packet itself would fit (C9-88). */
-static void whole_range_of_a_write(void **state)
+TEST(whole_range_of_a_write)
 {
 	static const uint32_t lengths[] = {WINDOW_BYTES + 1, 1u << 20, 1u << 30, UINT32_MAX};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(lengths) / sizeof(lengths[0]); i++) {
 		struct wire_packet *answer;
 
@@ -76,12 +70,11 @@ static void whole_range_of_a_write(void **state)
 }
 
 /* Any address, key and length, often nearly right: only accesses within the window are allowed. */
-static void any_range(void **state)
+TEST(any_range)
 {
 	struct choose c = choose_for(11, 0);
 	uint32_t allowed = 0;
 
-	(void)state;
 	hostile_begin();
 	for (int i = 0; i < 20000; i++) {
 		bool reads = chance(&c, 50), good_key = chance(&c, 80);
@@ -125,9 +118,8 @@ static void any_range(void **state)
 }
 
 /* 9.7.4.1.6 and table 60: an unaligned atomic is an invalid request; outside the key, an access error. */
-static void atomics(void **state)
+TEST(atomics)
 {
-	(void)state;
 	for (int64_t at = -16; at < WINDOW_BYTES + 16; at = at == 32 ? WINDOW_BYTES - 16 : at + 1) {
 		for (uint8_t opcode = RC_COMPARE_SWAP; opcode <= RC_FETCH_ADD; opcode++) {
 			bool inside = at >= 0 && at <= WINDOW_BYTES - 8;
@@ -156,12 +148,11 @@ static void atomics(void **state)
  * Invalidation of missing keys, or of keys without that right for the peer (mlx5-formats 6, point 51): no part of the
  * SEND is placed.
  */
-static void invalidations(void **state)
+TEST(invalidations)
 {
 	uint32_t keys[] = {mkey_number(invalidated) ^ 1, mkey_number(window), 0, UINT32_MAX,
 			   mkey_number(device.region)};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {
 		uint32_t psn;
 
@@ -181,9 +172,8 @@ static void invalidations(void **state)
 /* ---- unsolicited answers ---------------------------------------------------------------------------------------- */
 
 /* 9.7.5.1.2: a responder without requests of its own ignores all answers. */
-static void answers_to_nothing(void **state)
+TEST(answers_to_nothing)
 {
-	(void)state;
 	for (uint8_t opcode = RC_READ_RESPONSE_FIRST; opcode <= RC_ATOMIC_ACKNOWLEDGE; opcode++) {
 		for (uint32_t syndrome = 0; syndrome < 256; syndrome++) {
 			for (uint32_t ahead = 0; ahead < 1u << 24; ahead = ahead ? ahead * 64 : 1) {
@@ -204,11 +194,5 @@ static void answers_to_nothing(void **state)
 
 int main(void)
 {
-#define CASE(function) cmocka_unit_test_setup_teardown(function, hostile_open, hostile_close)
-	const struct CMUnitTest tests[] = {
-		CASE(ranges),  CASE(whole_range_of_a_write), CASE(any_range),
-		CASE(atomics), CASE(invalidations),          CASE(answers_to_nothing),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return run_cases(.setup = hostile_open, .teardown = hostile_close);
 }

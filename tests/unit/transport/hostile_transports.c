@@ -5,11 +5,7 @@
  * silently and continues; XRC refuses it as RC does; a DCT refuses it, which ends only the connection. No byte outside
  * the offered memory ever changes.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "test_case.h"
 
 #include "../support/hostile_victims.h"
 
@@ -266,9 +262,8 @@ static void expect_refused(const struct shape *shape, enum nak_code code, const 
 		for (const struct shape *shape = shapes; shape < shapes + SHAPES; shape++)                             \
 			if (has(shape))
 
-static void good_packets(void **state)
+TEST(good_packets)
 {
-	(void)state;
 	FOR_EACH(shape)
 	{
 		begin(shape);
@@ -283,9 +278,8 @@ static void good_packets(void **state)
  * Truncates at each byte. Without its headers, or with a missing pad, it is not a packet (9.6.1). If only payload is
  * missing, it is a shorter SEND, or of a wrong length (9.7.4.1.6, 9.8.2.2).
  */
-static void truncated(void **state)
+TEST(truncated)
 {
-	(void)state;
 	FOR_EACH(shape)
 	{
 		uint32_t length = UINT32_MAX;
@@ -308,9 +302,8 @@ static void truncated(void **state)
 }
 
 /* 9.6.1.1: transport version, partition: silence; reserved fields and congestion marks: ignored. */
-static void spoilt_headers(void **state)
+TEST(spoilt_headers)
 {
-	(void)state;
 	FOR_EACH(shape)
 	{
 		for (uint32_t version = 1; version < 16; version++) {
@@ -335,9 +328,8 @@ static void spoilt_headers(void **state)
 }
 
 /* Undefined opcodes, those of other transports, and unsolicited answers: silence. */
-static void other_opcodes(void **state)
+TEST(other_opcodes)
 {
-	(void)state;
 	for (victim = victims; victim < victims + VICTIMS; victim_unmake(), victim++) {
 		const struct shape *shape = is_datagram() ? SEND_ONLY : WRITE_ONLY;
 
@@ -362,11 +354,10 @@ static void other_opcodes(void **state)
 }
 
 /* The reserved codes of XRC, and FLUSH (annex A19): NAK for an invalid request (9.7.4.1), with any bytes after BTH. */
-static void unsupported_opcodes(void **state)
+TEST(unsupported_opcodes)
 {
 	static const uint8_t opcodes[] = {0xb5, 0xb8, 0xb9, 0xba, 0xbb, 0xbc, 0xbe, 0xbf};
 
-	(void)state;
 	for (victim = victims; victim < victims + VICTIMS; victim_unmake(), victim++) {
 		if (victim->type != IBV_QPT_XRC_RECV)
 			continue;
@@ -382,11 +373,10 @@ static void unsupported_opcodes(void **state)
 }
 
 /* 9.7.4.1.6: a full packet with a pad has a wrong length. */
-static void wrong_lengths(void **state)
+TEST(wrong_lengths)
 {
 	static const uint32_t lengths[] = {0, 1, 4, 252, 255, 257, 260, 512, 8192};
 
-	(void)state;
 	FOR_EACH(shape)
 	{
 		for (size_t l = 0; shape->payload && l < sizeof(lengths) / sizeof(lengths[0]); l++) {
@@ -416,9 +406,8 @@ static void set_psn(uint32_t psn)
 }
 
 /* A packet that continues a message, where none is in progress, or one of the other kind. */
-static void out_of_order(void **state)
+TEST(out_of_order)
 {
-	(void)state;
 	FOR_EACH(shape)
 	{
 		const struct shape *other = sends(shape) ? &shapes[6] : &shapes[0];
@@ -442,11 +431,10 @@ static void out_of_order(void **state)
  * 9.7.5.1.5: an old number is acknowledged, not executed; one ahead gets one NAK. UC loses the message, and accepts the
  * first packet of another (9.8.2.2.2).
  */
-static void other_numbers(void **state)
+TEST(other_numbers)
 {
 	static const int32_t away[] = {-1, -2, -1000, -(1 << 22), 1, 2, 1000, 1 << 22};
 
-	(void)state;
 	FOR_EACH(shape)
 	{
 		for (size_t i = 0; i < sizeof(away) / sizeof(away[0]) && !is_datagram(); i++) {
@@ -484,7 +472,7 @@ static void other_numbers(void **state)
 /* ---- keys ------------------------------------------------------------------------------------------------------- */
 
 /* Each bit of the key, and ranges that leave the window: remote access errors (9.7.4.1.5), and nothing is transferred. */
-static void keys_and_ranges(void **state)
+TEST(keys_and_ranges)
 {
 	static const struct {
 		int64_t at;
@@ -492,7 +480,6 @@ static void keys_and_ranges(void **state)
 	} outside[] = {{-1, SHORT},           {-SHORT, SHORT},    {WINDOW_BYTES - SHORT + 1, SHORT},
 		       {WINDOW_BYTES, SHORT}, {INT64_MAX, SHORT}, {INT64_MIN, SHORT}};
 
-	(void)state;
 	FOR_EACH(shape)
 	{
 		if (shape->opcode != 0x0a && shape->opcode != 0x0c)
@@ -520,9 +507,8 @@ static void keys_and_ranges(void **state)
 }
 
 /* Fields that identify a peer: the Q_Key of a datagram (9.6.1.4), the SRQ of XRC (annex A14), the access key of a DCT. */
-static void transport_headers(void **state)
+TEST(transport_headers)
 {
-	(void)state;
 	for (victim = victims + 1; victim < victims + VICTIMS; victim_unmake(), victim++) {
 		uint32_t bits = victim->type == QP_TYPE_DCT ? 64 : victim->type == IBV_QPT_UD ? 32 : 24;
 
@@ -539,12 +525,5 @@ static void transport_headers(void **state)
 
 int main(void)
 {
-#define CASE(function) cmocka_unit_test_setup_teardown(function, victims_open, victims_close)
-	const struct CMUnitTest tests[] = {
-		CASE(good_packets),        CASE(truncated),         CASE(spoilt_headers), CASE(other_opcodes),
-		CASE(unsupported_opcodes), CASE(wrong_lengths),     CASE(out_of_order),   CASE(other_numbers),
-		CASE(keys_and_ranges),     CASE(transport_headers),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return run_cases(.setup = victims_open, .teardown = victims_close);
 }

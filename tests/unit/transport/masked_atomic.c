@@ -3,11 +3,7 @@
  * Masked and extended atomics (mlx5-formats 1.5): WQEs of every form against a model that works bit by bit, on memory in
  * one word and in pieces; and malformed WQEs. On a wire: each is executed once, however often it is sent.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "test_case.h"
 
 #include "mkey/umr.h"
 #include "../support/wire_fixture.h"
@@ -211,9 +207,8 @@ static void run_one(uint32_t rkey, uint64_t address, uint32_t offset)
 			    24 - operation.bytes);
 }
 
-static void random_operands(void **state)
+TEST(random_operands)
 {
-	(void)state;
 	patient();
 	for (int i = 0; i < 20000; i++)
 		run_one(region_key(), (uintptr_t)device.memory + TARGET + i % 16 * 8, TARGET + i % 16 * 8);
@@ -221,9 +216,8 @@ static void random_operands(void **state)
 }
 
 /* Earlier WQEs moved the producer to any place: these straddle the end of the ring. */
-static void over_the_end_of_the_ring(void **state)
+TEST(over_the_end_of_the_ring)
 {
-	(void)state;
 	for (uint16_t start = BLOCKS - 3; start < BLOCKS; start++) {
 		patient();
 		for (uint16_t i = 0; i < start; i++)
@@ -237,9 +231,8 @@ static void over_the_end_of_the_ring(void **state)
 }
 
 /* Four bytes need an address divisible by four, eight bytes one divisible by eight. */
-static void alignment(void **state)
+TEST(alignment)
 {
-	(void)state;
 	for (uint32_t bytes = 4; bytes <= 8; bytes += 4) {
 		for (uint32_t offset = 0; offset < 8; offset++) {
 			struct operation add = {MASKED_FA, bytes == 4 ? 8 : 9, bytes, 1, 0, 0, 0};
@@ -258,13 +251,12 @@ static void alignment(void **state)
 }
 
 /* A key with a layout that splits the word in two: no instruction can do it, the device can. */
-static void in_pieces(void **state)
+TEST(in_pieces)
 {
 	struct hca_mkey_attr attr = {.max_entries = 4};
 	struct mkey *key;
 	struct mapping *map;
 
-	(void)state;
 	patient();
 	assert_int_equal(hca_mkey_create(device.pd, &attr, &key), 0);
 	map = mkey_edit(key);
@@ -306,9 +298,8 @@ static void expect_refused(const struct operation *operation, uint32_t rkey, uin
 	assert_int_equal(load(TARGET, 8), before);
 }
 
-static void widths_that_there_are_not(void **state)
+TEST(widths_that_there_are_not)
 {
-	(void)state;
 	for (uint32_t opmod = 1; opmod < 256; opmod++) {
 		struct operation add = {MASKED_FA, (uint8_t)opmod, 8, 1, 0, 0, 0};
 
@@ -320,9 +311,8 @@ static void widths_that_there_are_not(void **state)
 	}
 }
 
-static void length_of_the_result(void **state)
+TEST(length_of_the_result)
 {
-	(void)state;
 	for (uint32_t bytes = 0; bytes <= 16; bytes++) {
 		struct operation wide = {MASKED_CS, 9, 8, 1, 2, 3, 4}, narrow = {MASKED_CS, 8, 4, 1, 2, 3, 4};
 
@@ -338,7 +328,7 @@ static void length_of_the_result(void **state)
 }
 
 /* Over a wire the requester learns only the kind of refusal. */
-static void rights(void **state)
+TEST(rights)
 {
 	const struct operation add = {MASKED_FA, 8, 4, 1, 0, 0, 0};
 	struct hca_mr_attr attr = {.addr = device.memory,
@@ -347,7 +337,6 @@ static void rights(void **state)
 				   .access = ALL_ACCESS & ~IBV_ACCESS_REMOTE_ATOMIC};
 	struct mkey *key;
 
-	(void)state;
 	assert_int_equal(hca_mr_register(device.pd, &attr, &key), 0);
 	patient();
 	expect_refused(&add, mkey_number(key), 4, MLX5_CQE_SYNDROME_REMOTE_ACCESS_ERR, RULE_NAK_REMOTE_ACCESS);
@@ -361,9 +350,8 @@ static void rights(void **state)
 }
 
 /* Truncated after any unit. */
-static void too_short(void **state)
+TEST(too_short)
 {
-	(void)state;
 	for (uint32_t units = 1; units < 5; units++) {
 		struct operation swap = {MASKED_CS, 0, 8, 1, 2, 3, 4};
 		uint16_t index;
@@ -391,11 +379,10 @@ static enum wire_verdict lose_some(void *argument, uint64_t number, const struct
 	return number <= 32 && *lost >> (number - 1) & 1 ? WIRE_DROP : WIRE_PASS;
 }
 
-static void executed_once(void **state)
+TEST(executed_once)
 {
 	struct ibv_qp_attr options = wire_options();
 
-	(void)state;
 	for (uint32_t lost = 0; lost < 64; lost++) {
 		struct operation add = {MASKED_FA, lost & 1 ? 8 : 9, lost & 1 ? 4 : 8, 3, 0, 0, 0};
 		uint64_t before[2];
@@ -417,17 +404,5 @@ static void executed_once(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(random_operands),
-		cmocka_unit_test(over_the_end_of_the_ring),
-		cmocka_unit_test(alignment),
-		cmocka_unit_test(in_pieces),
-		cmocka_unit_test(rights),
-		cmocka_unit_test(widths_that_there_are_not),
-		cmocka_unit_test(length_of_the_result),
-		cmocka_unit_test(too_short),
-		cmocka_unit_test(executed_once),
-	};
-
-	return cmocka_run_group_tests(tests, wire_open, wire_close);
+	return run_cases(.group_setup = wire_open, .group_teardown = wire_close);
 }

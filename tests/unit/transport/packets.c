@@ -3,12 +3,7 @@
  * Requester and responder with packets as a wire could deliver them: lost, late, twice, in pieces. The test is the link
  * and the peer (IBTA chapter 9).
  */
-#include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "test_case.h"
 
 #include "../support/device_fixture.h"
 
@@ -146,9 +141,8 @@ static struct packet read_packet(uint32_t psn, uint32_t from, uint32_t length)
 }
 
 /* IBTA C9-110: a duplicate is answered, and does not affect the message in progress. */
-static void late_read_between_the_packets_of_a_write(void **state)
+TEST(late_read_between_the_packets_of_a_write)
 {
-	(void)state;
 	connect_to_peer(&(struct ibv_qp_attr){.min_rnr_timer = 1});
 	assert_true(request(read_packet(0, 8192, 16)));
 	assert_int_equal(reply.message, MESSAGE_READ_RESPONSE);
@@ -210,9 +204,8 @@ static void grow_to(uint8_t resources)
 }
 
 /* Any number of answers, with the newest at any place when room for more is made (ibv_modify_qp(3), SQD). */
-static void duplicates_when_resources_grow(void **state)
+TEST(duplicates_when_resources_grow)
 {
-	(void)state;
 	for (uint32_t had = 0; had < 12; had++)
 		for (uint32_t more = 0; more < 20; more++) {
 			uint32_t psn = 0, kept = had < 4 ? had : 4;
@@ -233,9 +226,8 @@ static void duplicates_when_resources_grow(void **state)
 }
 
 /* A number of resources that is not a power of two, and one. */
-static void duplicates_of_few(void **state)
+TEST(duplicates_of_few)
 {
-	(void)state;
 	for (uint8_t resources = 5; resources <= 16; resources++) {
 		connect_with(resources);
 		for (uint32_t psn = 0; psn < 40; psn++) {
@@ -246,9 +238,8 @@ static void duplicates_of_few(void **state)
 }
 
 /* Duplicates from an earlier connection are not answered as if they belonged to this one. */
-static void duplicates_of_another_connection(void **state)
+TEST(duplicates_of_another_connection)
 {
-	(void)state;
 	connect_with(4);
 	for (uint32_t psn = 0; psn < 4; psn++)
 		assert_true(add_one(psn));
@@ -260,9 +251,8 @@ static void duplicates_of_another_connection(void **state)
 }
 
 /* IBTA 9.7.5.2.8: after an RNR NAK no other packet is refused until the refused packet is repeated. */
-static void silence_after_rnr_nak(void **state)
+TEST(silence_after_rnr_nak)
 {
-	(void)state;
 	connect_to_peer(&(struct ibv_qp_attr){.min_rnr_timer = 5});
 	assert_true(request(from_peer(MESSAGE_SEND, PLACE_ONLY, 0)));
 	expect_acknowledgement(AETH_RNR_NAK | 5, 0);
@@ -280,9 +270,8 @@ static void silence_after_rnr_nak(void **state)
 }
 
 /* IBTA 9.7.6.1.3: after any acknowledgement of a request, the next request has all its retries. */
-static void nak_of_the_next_request_is_progress(void **state)
+TEST(nak_of_the_next_request_is_progress)
 {
-	(void)state;
 	connect_to_peer(&(struct ibv_qp_attr){.retry_cnt = 1, .rnr_retry = 1});
 	for (int i = 0; i < 4; i++)
 		put_rdma(&device, &end, MLX5_OPCODE_RDMA_WRITE, 0, 4096, 8);
@@ -315,7 +304,7 @@ static void answer_read(enum packet_place place, uint32_t psn, uint32_t from, ui
 }
 
 /* IBTA 9.7.5.1: all packets of a response except the last are full, and only the last ends the READ. */
-static void responses_of_the_wrong_length(void **state)
+TEST(responses_of_the_wrong_length)
 {
 	static const struct {
 		enum packet_place place;
@@ -325,7 +314,6 @@ static void responses_of_the_wrong_length(void **state)
 		{PLACE_ONLY, MTU},      {PLACE_ONLY, 2 * MTU + 1},  {PLACE_ONLY, 0},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
 		connect_to_peer(&(struct ibv_qp_attr){.retry_cnt = 7});
 		put_rdma(&device, &end, MLX5_OPCODE_RDMA_READ, 4096, 0, 2 * MTU);
@@ -344,11 +332,10 @@ static void responses_of_the_wrong_length(void **state)
 }
 
 /* IBTA 9.8.2.2: the receive of an aborted SEND is used by the next SEND; a WRITE in between does not affect it. */
-static void unreliable_write_after_a_broken_send(void **state)
+TEST(unreliable_write_after_a_broken_send)
 {
 	struct raw_qp reliable = end;
 
-	(void)state;
 	raw_qp_make(&device, &end, IBV_QPT_UC, &cq, 16);
 	connect_to_peer(&(struct ibv_qp_attr){0});
 	post_receive(&device, &end, 0, 16);
@@ -364,9 +351,8 @@ static void unreliable_write_after_a_broken_send(void **state)
 }
 
 /* The function of an expired timer may take its lock after the timer was set again: then nothing is due. */
-static void timer_set_again_while_it_runs_out(void **state)
+TEST(timer_set_again_while_it_runs_out)
 {
-	(void)state;
 	connect_to_peer(&(struct ibv_qp_attr){.timeout = 31});
 	put_rdma(&device, &end, MLX5_OPCODE_RDMA_WRITE, 0, 4096, 8);
 	ring(&end);
@@ -381,12 +367,11 @@ static void timer_set_again_while_it_runs_out(void **state)
 }
 
 /* ibv_modify_qp(3), path_mtu: a processor that shifts by the low five bits would take 37 as 4096. */
-static void path_mtu_beyond_the_enum(void **state)
+TEST(path_mtu_beyond_the_enum)
 {
 	static const enum ibv_mtu none[] = {0, 6, 31, 32, 33, 37, 0x80000005};
 	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_RESET, .port_num = 1};
 
-	(void)state;
 	assert_int_equal(hca_qp_modify(end.qp, &attr, IBV_QP_STATE), 0);
 	attr.qp_state = IBV_QPS_INIT;
 	assert_int_equal(
@@ -406,18 +391,5 @@ static void path_mtu_beyond_the_enum(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(path_mtu_beyond_the_enum),
-		cmocka_unit_test(late_read_between_the_packets_of_a_write),
-		cmocka_unit_test(duplicates_when_resources_grow),
-		cmocka_unit_test(duplicates_of_few),
-		cmocka_unit_test(duplicates_of_another_connection),
-		cmocka_unit_test(silence_after_rnr_nak),
-		cmocka_unit_test(nak_of_the_next_request_is_progress),
-		cmocka_unit_test(responses_of_the_wrong_length),
-		cmocka_unit_test(unreliable_write_after_a_broken_send),
-		cmocka_unit_test(timer_set_again_while_it_runs_out),
-	};
-
-	return cmocka_run_group_tests(tests, open_device, close_device);
+	return run_cases(.group_setup = open_device, .group_teardown = close_device);
 }

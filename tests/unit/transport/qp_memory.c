@@ -4,13 +4,7 @@
  * are those of docs/inside/benchmarks.md; additional memory of a QP is allocated on first use, or in ibv_modify_qp(3).
  */
 #include <malloc.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdio.h>
-#include <stdlib.h>
-
-#include <cmocka.h>
+#include "test_case.h"
 
 #include "abi/entry_points.h"
 #include "transport/qp/qp.h"
@@ -111,32 +105,18 @@ static size_t bytes_each(uint8_t reads)
 	return bytes;
 }
 
-static void with_one_read(void **state)
+TEST(with_one_read)
 {
-	(void)state;
 	assert_in_range(bytes_each(1), 1, 2048);
 }
 
 /* Each answer kept for duplicates takes 16 bytes. */
-static void with_all_reads(void **state)
+TEST(with_all_reads)
 {
-	(void)state;
 	assert_in_range(bytes_each(LIMIT_MAX_RD_ATOMIC), 1, 2048 + (LIMIT_MAX_RD_ATOMIC - 1) * 16);
 }
 
-static void without_reads(void **state)
+TEST(without_reads)
 {
-	(void)state;
 	assert_in_range(bytes_each(0), 1, 2048 - 16);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(with_one_read),
-		cmocka_unit_test(with_all_reads),
-		cmocka_unit_test(without_reads),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -3,12 +3,7 @@
  * The table of state transitions: required attributes from the tables in NOTES of ibv_modify_qp(3), the others from the
  * tables of IBTA 11.2.5.2, which the kernel enforces on a real adapter; those of DC from the kernel's mlx5 driver.
  */
-#include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "test_case.h"
 
 #include "process/commands.h"
 #include "transport/control/state.h"
@@ -141,9 +136,8 @@ static void check_absent(int type, enum ibv_qp_state from, enum ibv_qp_state to)
 	assert_int_equal(why.rule, RULE_MODIFY_TRANSITION);
 }
 
-static void transitions(void **state)
+TEST(transitions)
 {
-	(void)state;
 	for (int type = 0; type < TYPES; type++) {
 		for (int from = IBV_QPS_RESET; from < STATES; from++) {
 			for (int to = IBV_QPS_RESET; to < STATES; to++) {
@@ -178,9 +172,8 @@ static void check_reset_and_error(int type)
 }
 
 /* IBTA 10.3.1: RESET from any state, ERR from any state except RESET; neither takes attributes. */
-static void reset_and_error(void **state)
+TEST(reset_and_error)
 {
-	(void)state;
 	for (int type = 0; type < TYPES; type++)
 		check_reset_and_error(types[type]);
 	check_reset_and_error(QP_TYPE_DCI);
@@ -211,9 +204,8 @@ static const struct dc_row *find_dc(int type, enum ibv_qp_state from, enum ibv_q
 	return NULL;
 }
 
-static void transitions_of_dc(void **state)
+TEST(transitions_of_dc)
 {
-	(void)state;
 	for (int type = QP_TYPE_DCI; type <= (int)QP_TYPE_DCT; type++) {
 		for (int from = IBV_QPS_RESET; from < STATES; from++) {
 			for (int to = IBV_QPS_RESET; to < STATES; to++) {
@@ -228,15 +220,4 @@ static void transitions_of_dc(void **state)
 			}
 		}
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(transitions),
-		cmocka_unit_test(reset_and_error),
-		cmocka_unit_test(transitions_of_dc),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,10 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The 32 values of min_rnr_timer, in milliseconds as in Wireshark's InfiniBand decoder (IBTA table 45). */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "test_case.h"
 
 #include "transport/qp/transport.h"
 #include "transport/requester/requester.h"
@@ -15,18 +11,10 @@ static const double milliseconds[32] = {
 	20.48,  30.72, 40.96, 61.44, 81.92, 122.88, 163.84, 245.76, 327.68, 491.52,
 };
 
-static void values(void **state)
+TEST(values)
 {
-	(void)state;
 	for (unsigned int code = 0; code < 32; code++)
 		assert_int_equal(rnr_timer_ns((uint8_t)code), (uint64_t)(milliseconds[code] * 1e6 + 0.5));
 	/* Bits above the five of the field are not part of it. */
 	assert_int_equal(rnr_timer_ns(0x20 | 12), rnr_timer_ns(12));
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {cmocka_unit_test(values)};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

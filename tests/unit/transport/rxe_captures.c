@@ -4,11 +4,7 @@
  * requests, and a requester accepts the answers. Only the numbers of this connection are inserted: queue pair, key and
  * address.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "test_case.h"
 
 #include "../support/udp_fixture.h"
 #include "../support/hostile_fixture.h"
@@ -81,11 +77,10 @@ static void check_icrc(const struct captured_frame *frame)
 }
 
 /* Checks ICRCs of every frame with a bitwise model, and with the receiver, which does not see the identification. */
-static void icrcs(void **state)
+TEST(icrcs)
 {
 	unsigned int solved = 0;
 
-	(void)state;
 	for (size_t i = 0; i < FILES; i++) {
 		captured_read(&captured, files[i]);
 		for (unsigned int k = 0; k < captured.count; k++) {
@@ -98,9 +93,8 @@ static void icrcs(void **state)
 }
 
 /* Headers, parsed and written again, equal the bytes of the frame, except for MigReq, which rxe leaves clear. */
-static void headers(void **state)
+TEST(headers)
 {
-	(void)state;
 	for (size_t i = 0; i < FILES; i++) {
 		captured_read(&captured, files[i]);
 		for (unsigned int k = 0; k < captured.count; k++) {
@@ -303,11 +297,10 @@ static bool is_request(const struct captured_frame *from)
 }
 
 /* Executes the requests of each connection in order. */
-static void requests(void **state)
+TEST(requests)
 {
 	unsigned int executed = 0;
 
-	(void)state;
 	for (size_t i = 0; i < FILES; i++) {
 		captured_read(&captured, files[i]);
 		for (unsigned int k = 0; k < captured.count; k++) {
@@ -414,11 +407,10 @@ static void expect_taken(const struct captured_frame *answer)
 	}
 }
 
-static void answers(void **state)
+TEST(answers)
 {
 	unsigned int taken = 0;
 
-	(void)state;
 	for (size_t i = 0; i < FILES; i++) {
 		captured_read(&captured, files[i]);
 		for (unsigned int k = 0; k < captured.count; k++) {
@@ -438,12 +430,5 @@ static void answers(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(icrcs),
-		cmocka_unit_test(headers),
-		cmocka_unit_test(requests),
-		cmocka_unit_test(answers),
-	};
-
-	return cmocka_run_group_tests_name("unit/rxe_captures", tests, hostile_open, hostile_close);
+	return run_cases(.group_setup = hostile_open, .group_teardown = hostile_close);
 }

@@ -4,11 +4,7 @@
  * another, messages that end inside a unit, each packet in turn lost, duplicated or overtaken. Expected bytes come from
  * xts_model.h.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "test_case.h"
 
 #include "block/cipher.h"
 #include "../support/wire_fixture.h"
@@ -225,12 +221,11 @@ static void message(const struct setup *setup, const struct operation *operation
 
 /* ---- splitting -------------------------------------------------------------------------------------------------- */
 
-static void every_unit_cut_by_every_mtu(void **state)
+TEST(every_unit_cut_by_every_mtu)
 {
 	static const struct setup units[] = {
 		{1, 512, 0, 0}, {2, 520, 0, 0}, {6, 4048, 0, 0}, {3, 4096, 0, 0}, {4, 4160, 0, 0}};
 
-	(void)state;
 	for (size_t u = 0; u < sizeof(units) / sizeof(units[0]); u++) {
 		uint32_t unit = units[u].unit;
 		/*
@@ -276,9 +271,8 @@ static enum wire_verdict once(void *argument, uint64_t number, const struct wire
 	return mishap->verdict;
 }
 
-static void each_packet_in_turn(void **state)
+TEST(each_packet_in_turn)
 {
-	(void)state;
 	for (int verdict = WIRE_DROP; verdict <= WIRE_DELAY; verdict++) {
 		for (uint8_t order = 0; order < 4; order++) {
 			for (size_t o = 0; o < OPERATIONS; o++) {
@@ -296,9 +290,8 @@ static void each_packet_in_turn(void **state)
 	}
 }
 
-static void bad_weather(void **state)
+TEST(bad_weather)
 {
-	(void)state;
 	for (uint64_t seed = 1; seed <= 300; seed++) {
 		struct wire_dice dice = {
 			.state = seed, .drop = 8, .twice = 8, .delay = 8, .transports = 1u << IBV_QPT_RC};
@@ -311,12 +304,5 @@ static void bad_weather(void **state)
 
 int main(void)
 {
-#define CASE(function) cmocka_unit_test_setup_teardown(function, set_up, tear_down)
-	const struct CMUnitTest tests[] = {
-		CASE(every_unit_cut_by_every_mtu),
-		CASE(each_packet_in_turn),
-		CASE(bad_weather),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return run_cases(.setup = set_up, .teardown = tear_down);
 }

@@ -3,11 +3,7 @@
  * Congestion notification (IBTA annex A17.9): the packets that cause a CNP, its content, the number of CNPs, and the
  * effect of a received one. Over a link with routers.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "test_case.h"
 
 #include "observe/counters.h"
 #include "../support/wire_fixture.h"
@@ -101,11 +97,10 @@ static uint64_t received(void)
 /* ---- tests ---------------------------------------------------------------------------------------------------- */
 
 /* "Congestion experienced" is 3 (RFC 3168); 1 and 2 only say that the sender supports notification. */
-static void marked_packets_only(void **state)
+TEST(marked_packets_only)
 {
 	uint64_t before = sent();
 
-	(void)state;
 	start(true);
 	for (uint8_t bits = 0; bits < MARKED; bits++)
 		expect_no_cnp(answer_to_write(bits));
@@ -119,11 +114,10 @@ static void marked_packets_only(void **state)
 	assert_int_equal(sent(), before + 1);
 }
 
-static void one_in_an_interval(void **state)
+TEST(one_in_an_interval)
 {
 	uint64_t before = sent();
 
-	(void)state;
 	start(true);
 	expect_cnp(answer_to_write(MARKED));
 	expect_no_cnp(wire_take());
@@ -137,12 +131,11 @@ static void one_in_an_interval(void **state)
 }
 
 /* A CNP that could not be sent does not count. */
-static void no_room(void **state)
+TEST(no_room)
 {
 	struct wire_packet *packet;
 	uint64_t before = sent();
 
-	(void)state;
 	start(true);
 	put_request(&client, MLX5_OPCODE_RDMA_WRITE, HERE, THERE, 8, 0, 0);
 	ring(&client);
@@ -158,11 +151,10 @@ static void no_room(void **state)
 }
 
 /* A READ response or an acknowledgement can be marked as well. */
-static void responses(void **state)
+TEST(responses)
 {
 	struct wire_packet *packet;
 
-	(void)state;
 	start(true);
 	put_request(&client, MLX5_OPCODE_RDMA_READ, HERE, THERE, 8, 0, 0);
 	ring(&client);
@@ -182,9 +174,8 @@ static void responses(void **state)
 	assert_null(wire_take());
 }
 
-static void unreliable(void **state)
+TEST(unreliable)
 {
-	(void)state;
 	type = IBV_QPT_UC;
 	wire_change_type(type);
 	start(true);
@@ -195,12 +186,11 @@ static void unreliable(void **state)
 }
 
 /* Each CNP at once halves the data in flight, to no less than eight packets; acknowledgements restore it. */
-static void less_under_way(void **state)
+TEST(less_under_way)
 {
 	uint64_t before = received();
 	struct wire_packet *packet;
 
-	(void)state;
 	for (uint32_t notifications = 0; notifications < 6; notifications++) {
 		uint32_t expected = WINDOW >> notifications, packets = 0;
 		struct wire_packet cnp;
@@ -225,12 +215,11 @@ static void less_under_way(void **state)
 }
 
 /* A CNP for an unknown QP, or from another peer, has no effect; one for a QP without a window is counted. */
-static void for_others(void **state)
+TEST(for_others)
 {
 	uint64_t before = received();
 	struct wire_packet cnp;
 
-	(void)state;
 	start(true);
 	cnp = cnp_for(client.qp->number ^ 0x200);
 	wire_receive(&cnp);
@@ -253,11 +242,5 @@ static void for_others(void **state)
 
 int main(void)
 {
-#define TEST(name) cmocka_unit_test(name)
-	const struct CMUnitTest tests[] = {
-		TEST(marked_packets_only), TEST(one_in_an_interval), TEST(no_room),    TEST(responses),
-		TEST(unreliable),          TEST(less_under_way),     TEST(for_others),
-	};
-
-	return cmocka_run_group_tests_name("unit/wire_congestion", tests, wire_open, wire_close);
+	return run_cases(.group_setup = wire_open, .group_teardown = wire_close);
 }

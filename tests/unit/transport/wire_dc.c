@@ -4,11 +4,7 @@
  * duplicated or overtaken, then many at random. Each arrives once, in the order of its DCI; a DCT keeps its initiators
  * separate.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "test_case.h"
 
 #include "../../model/choose.h"
 #include "format/qp_types.h"
@@ -78,9 +74,8 @@ static uint32_t packets(uint8_t opcode, uint32_t length, uint32_t mtu)
 	return opcode_is_atomic(opcode) ? 2 : cut + 1;
 }
 
-static void every_length(void **state)
+TEST(every_length)
 {
-	(void)state;
 	for (int mtu = IBV_MTU_256; mtu <= IBV_MTU_512; mtu++) {
 		uint32_t bytes = 128u << mtu;
 		const uint32_t lengths[] = {0, 1, 8, bytes - 1, bytes, bytes + 1, 2 * bytes - 1, 2 * bytes, SLOT};
@@ -133,7 +128,7 @@ static enum wire_verdict note(void *argument, uint64_t number, const struct wire
  * Requests to the same target follow each other; a request to another target waits until all have been answered and the
  * target has been left.
  */
-static void targets_one_by_one(void **state)
+TEST(targets_one_by_one)
 {
 	static const uint8_t to_of_five[] = {0, 0, 1, 1, 0};
 	/* w: WRITE, a: acknowledgement, d: disconnect, each with the number of the DCT, a at the DCI. */
@@ -141,7 +136,6 @@ static void targets_one_by_one(void **state)
 	struct ibv_qp_attr options = dc_options();
 	struct notes notes = {0};
 
-	(void)state;
 	start(&options, 0, note, &notes);
 	for (uint32_t i = 0; i < 5; i++)
 		put_message(0, to_of_five[i], MLX5_OPCODE_RDMA_WRITE, i, 100);
@@ -173,12 +167,11 @@ static void targets_one_by_one(void **state)
 }
 
 /* Another stream, key or source address is another connection, too. */
-static void streams_one_by_one(void **state)
+TEST(streams_one_by_one)
 {
 	struct ibv_qp_attr options = dc_options();
 	struct notes notes = {0};
 
-	(void)state;
 	start(&options, 4, note, &notes);
 	for (uint32_t i = 0; i < 3; i++) {
 		struct dc_request request = dc_to(&dct[0], MLX5_OPCODE_RDMA_WRITE, i * SLOT, HALF + i * SLOT, 8);
@@ -247,12 +240,11 @@ static void batch(size_t first, uint32_t length, const struct mishap *mishap)
 	compare_memory();
 }
 
-static void one_mishap(void **state)
+TEST(one_mishap)
 {
 	static const uint32_t lengths[] = {0, 700};
 	struct ibv_qp_attr options = dc_options();
 
-	(void)state;
 	for (int verdict = WIRE_DROP; verdict <= WIRE_DELAY; verdict++) {
 		for (size_t l = 0; l < sizeof(lengths) / sizeof(lengths[0]); l++) {
 			for (size_t first = 0; first < OPCODES; first++) {
@@ -366,11 +358,10 @@ static void burst(uint32_t first, struct sent sent[DCIS][MESSAGES], uint32_t nex
 	expect_quiet();
 }
 
-static void dice(void **state)
+TEST(dice)
 {
 	struct ibv_qp_attr options = dc_options();
 
-	(void)state;
 	options.timeout = 12;
 	for (uint64_t round = 0; round < ROUNDS; round++) {
 		uint32_t next[DCTS][DCIS] = {{0}};
@@ -388,13 +379,5 @@ static void dice(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(every_length),
-		cmocka_unit_test(targets_one_by_one),
-		cmocka_unit_test(streams_one_by_one),
-		cmocka_unit_test(one_mishap),
-		cmocka_unit_test(dice),
-	};
-
-	return cmocka_run_group_tests(tests, dc_open, dc_close);
+	return run_cases(.group_setup = dc_open, .group_teardown = dc_close);
 }

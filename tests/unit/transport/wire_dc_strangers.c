@@ -3,11 +3,7 @@
  * Packets to a DCT that the test writes itself: from initiators on other hosts, from more of them than it has places
  * for, and with any content.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "test_case.h"
 
 #include "../../model/choose.h"
 #include "../support/dc_fixture.h"
@@ -67,12 +63,11 @@ static uint8_t foreign_write(uint32_t qpn, uint64_t connection, uint32_t psn, ui
 }
 
 /* Many hosts have QPs of the same number. */
-static void of_many_hosts(void **state)
+TEST(of_many_hosts)
 {
 	enum { HOSTS = 2 * DCT_BUCKETS };
 	struct ibv_qp_attr options = dc_options();
 
-	(void)state;
 	dc_begin(&options, 0, NULL, NULL);
 	for (uint16_t host = 0; host < HOSTS; host++)
 		assert_int_equal(foreign(host, STRANGERS, HOSTS - host, host, host, WRITE_ONLY), ACKNOWLEDGED);
@@ -86,7 +81,7 @@ static void of_many_hosts(void **state)
  * A sender on another link with the number, address, and connection of a known initiator is a separate initiator, and is
  * answered on its link: the connection of the known one is not affected.
  */
-static void sender_on_another_link(void **state)
+TEST(sender_on_another_link)
 {
 	struct ibv_qp_attr options = dc_options();
 	struct link elsewhere;
@@ -100,7 +95,6 @@ static void sender_on_another_link(void **state)
 					    .dc_first_psn = 100,
 				    };
 
-	(void)state;
 	dc_begin(&options, 0, NULL, NULL);
 	elsewhere = *device.hca->link;
 	packet.destination_qpn = dct[0].qp->number;
@@ -121,11 +115,10 @@ static void sender_on_another_link(void **state)
 }
 
 /* Requests and answers of one connection do not count in the next. */
-static void begins_afresh(void **state)
+TEST(begins_afresh)
 {
 	struct ibv_qp_attr options = dc_options();
 
-	(void)state;
 	dc_begin(&options, 0, NULL, NULL);
 	/* A gap is reported once, in each of them. */
 	assert_int_equal(foreign(0, STRANGERS, 7, 100, 102, WRITE_ONLY), AETH_NAK | NAK_SEQUENCE);
@@ -141,11 +134,10 @@ static void begins_afresh(void **state)
 }
 
 /* While there is room, departed initiators are remembered, so that late packets of them are recognized. */
-static void remembers(void **state)
+TEST(remembers)
 {
 	struct ibv_qp_attr options = dc_options();
 
-	(void)state;
 	dc_begin(&options, 0, NULL, NULL);
 	assert_int_equal(foreign_write(STRANGERS, 7, 0, WRITE_ONLY), ACKNOWLEDGED);
 	assert_int_equal(foreign_write(STRANGERS, 7, 1, DISCONNECT), NO_ANSWER);
@@ -155,12 +147,11 @@ static void remembers(void **state)
 	dc_end();
 }
 
-static void full(void **state)
+TEST(full)
 {
 	struct ibv_qp_attr options = dc_options();
 	const struct dct *table;
 
-	(void)state;
 	dc_begin(&options, 0, NULL, NULL);
 	table = dct[0].qp->dct;
 	for (uint32_t i = 0; i < LIMIT_DCT_INITIATORS; i++)
@@ -206,7 +197,7 @@ static void full(void **state)
 }
 
 /* A READ is repeated after its key has ended: the connection of its initiator continues. */
-static void repetition_after_the_key(void **state)
+TEST(repetition_after_the_key)
 {
 	struct ibv_qp_attr options = dc_options();
 	struct hca_mr_attr attr = {.addr = device.memory,
@@ -224,7 +215,6 @@ static void repetition_after_the_key(void **state)
 	struct wire_packet *answer;
 	struct mkey *key;
 
-	(void)state;
 	dc_begin(&options, 0, NULL, NULL);
 	assert_int_equal(hca_mr_register(device.pd, &attr, &key), 0);
 	read.destination_qpn = dct[0].qp->number;
@@ -291,14 +281,13 @@ static void attack(struct mkey *readable)
  * Packets of an attacker who has the key: memory changes only where receives are, each receive completes once at most,
  * and the DCT serves a true initiator afterwards.
  */
-static void anything(void **state)
+TEST(anything)
 {
 	struct hca_mr_attr attr = {.length = 1000, .access = IBV_ACCESS_REMOTE_READ};
 	static uint8_t before[sizeof(device.memory)];
 	struct ibv_qp_attr options = dc_options();
 	struct mkey *readable;
 
-	(void)state;
 	attr.addr = device.memory + READABLE;
 	attr.start = (uintptr_t)attr.addr;
 	assert_int_equal(hca_mr_register(device.pd, &attr, &readable), 0);
@@ -336,15 +325,5 @@ static void anything(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(of_many_hosts),
-		cmocka_unit_test(begins_afresh),
-		cmocka_unit_test(remembers),
-		cmocka_unit_test(sender_on_another_link),
-		cmocka_unit_test(full),
-		cmocka_unit_test(anything),
-		cmocka_unit_test(repetition_after_the_key),
-	};
-
-	return cmocka_run_group_tests(tests, dc_open, dc_close);
+	return run_cases(.group_setup = dc_open, .group_teardown = dc_close);
 }

@@ -4,11 +4,7 @@
  * in-flight and posted requests of the stream are flushed in the order of the queue, requests of other streams are
  * executed, also over a wire that loses packets.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "test_case.h"
 
 #include "../support/dc_fixture.h"
 
@@ -111,12 +107,11 @@ static int reset_stream(uint16_t stream)
 	return hca_dci_reset_stream(dci[0].qp, stream, &errored);
 }
 
-static void fails_here(void **state)
+TEST(fails_here)
 {
 	struct explain_record record, first;
 	uint32_t errored;
 
-	(void)state;
 	simple_start(4);
 	bad_here(1, 0);
 	good(2, 0);
@@ -152,9 +147,8 @@ static void fails_here(void **state)
 }
 
 /* Later requests of the stream are already sent when the refusal arrives; the DCT has dropped them. */
-static void fails_there(void **state)
+TEST(fails_there)
 {
-	(void)state;
 	simple_start(4);
 	good(1, 0);
 	run();
@@ -169,11 +163,10 @@ static void fails_there(void **state)
 	expect_end(IBV_QPS_RTS);
 }
 
-static void handles_requests_in_flight(void **state)
+TEST(handles_requests_in_flight)
 {
 	struct dc_request request;
 
-	(void)state;
 	simple_start(4);
 	good(1, 0);
 	request = write_request(1, 0);
@@ -199,11 +192,10 @@ static void handles_requests_in_flight(void **state)
 }
 
 /* The DCT does not answer on a connection after it refused a request there: the stream continues with another. */
-static void same_target_again(void **state)
+TEST(same_target_again)
 {
 	struct dc_request request;
 
-	(void)state;
 	simple_start(4);
 	good(1, 0);
 	request = write_request(1, 0);
@@ -220,11 +212,10 @@ static void same_target_again(void **state)
 }
 
 /* "once the number of unique stream_id in error reaches the DCI QP's log_num_errored streams" */
-static void too_many(void **state)
+TEST(too_many)
 {
 	const struct ibv_qp_attr options = dc_options();
 
-	(void)state;
 	for (uint32_t limit = 1; limit <= 1u << LIMIT_LOG_DCI_ERRORED; limit *= 2) {
 		simple_start(limit);
 		for (uint32_t i = 0; i < limit; i++) {
@@ -262,9 +253,8 @@ static void too_many(void **state)
 }
 
 /* Without streams there is one, whatever the WQEs contain. */
-static void without(void **state)
+TEST(without)
 {
-	(void)state;
 	simple_start(0);
 	good(1, 0);
 	good(2, 0);
@@ -301,13 +291,12 @@ static enum wire_verdict count_tries(void *argument, uint64_t number, const stru
 }
 
 /* ibv_modify_qp(3), retry_cnt and rnr_retry: each stream has all retries, independent of the one before. */
-static void patience(void **state)
+TEST(patience)
 {
 	struct ibv_qp_attr options = dc_options();
 	struct dc_request request;
 	struct tries tries = {0};
 
-	(void)state;
 	options.retry_cnt = 2;
 	options.rnr_retry = 1;
 	start(8, &options, count_tries, &tries);
@@ -341,12 +330,11 @@ static void patience(void **state)
 }
 
 /* Flushed requests are not waited for any more. */
-static void responses_of_another_stream(void **state)
+TEST(responses_of_another_stream)
 {
 	struct ibv_qp_attr options = dc_options();
 	struct dc_request request;
 
-	(void)state;
 	options.max_rd_atomic = 1;
 	start(4, &options, NULL, NULL);
 	request = write_request(1, 0);
@@ -367,13 +355,12 @@ static void responses_of_another_stream(void **state)
 }
 
 /* A program that writes another target into a WQE that will be sent again. */
-static void changed_meanwhile(void **state)
+TEST(changed_meanwhile)
 {
 	const struct ibv_qp_attr options = dc_options();
 	struct wire_packet *packet;
 	__be32 target;
 
-	(void)state;
 	start(4, &options, NULL, NULL);
 	good(1, 0);
 	good(1, 0);
@@ -391,11 +378,10 @@ static void changed_meanwhile(void **state)
 }
 
 /* A READ into a sink without a valid key. */
-static void sink_fails(void **state)
+TEST(sink_fails)
 {
 	struct dc_request request;
 
-	(void)state;
 	simple_start(4);
 	request = write_request(1, 0);
 	request.opcode = MLX5_OPCODE_RDMA_READ;
@@ -413,11 +399,10 @@ static void sink_fails(void **state)
 }
 
 /* Local operations of other streams, which are executed at once, complete in order; those of the stream are flushed. */
-static void local_operations(void **state)
+TEST(local_operations)
 {
 	struct mlx5_wqe_ctrl_seg nop;
 
-	(void)state;
 	simple_start(4);
 	nop = ctrl_segment(&dci[0], MLX5_OPCODE_NOP, 1);
 	bad_there(1, 0);
@@ -438,11 +423,10 @@ static void local_operations(void **state)
 }
 
 /* A WQE that is not a valid request. */
-static void malformed(void **state)
+TEST(malformed)
 {
 	struct mlx5_wqe_ctrl_seg ctrl;
 
-	(void)state;
 	simple_start(4);
 	ctrl = ctrl_segment(&dci[0], 0x77, 1);
 	ctrl.dci_stream_channel_id = htobe16(1);
@@ -462,12 +446,11 @@ static void malformed(void **state)
 }
 
 /* mlx5-formats 6, no. 46: a flushed request of completion mode 1 has no completion. */
-static void no_completion_asked(void **state)
+TEST(no_completion_asked)
 {
 	struct dc_request request;
 	uint32_t word;
 
-	(void)state;
 	simple_start(4);
 	bad_here(1, 0);
 	request = write_request(1, 0);
@@ -504,11 +487,10 @@ static enum wire_verdict once(void *argument, uint64_t number, const struct wire
 }
 
 /* The outcome is the same whichever packet is affected. */
-static void one_mishap(void **state)
+TEST(one_mishap)
 {
 	const struct ibv_qp_attr options = dc_options();
 
-	(void)state;
 	for (int verdict = WIRE_DROP; verdict <= WIRE_DELAY; verdict++) {
 		struct mishap mishap = {.verdict = (enum wire_verdict)verdict, .happened = true};
 
@@ -547,22 +529,5 @@ static void one_mishap(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(fails_here),
-		cmocka_unit_test(fails_there),
-		cmocka_unit_test(handles_requests_in_flight),
-		cmocka_unit_test(same_target_again),
-		cmocka_unit_test(too_many),
-		cmocka_unit_test(without),
-		cmocka_unit_test(patience),
-		cmocka_unit_test(responses_of_another_stream),
-		cmocka_unit_test(changed_meanwhile),
-		cmocka_unit_test(sink_fails),
-		cmocka_unit_test(local_operations),
-		cmocka_unit_test(malformed),
-		cmocka_unit_test(no_completion_asked),
-		cmocka_unit_test(one_mishap),
-	};
-
-	return cmocka_run_group_tests(tests, dc_open, dc_close);
+	return run_cases(.group_setup = dc_open, .group_teardown = dc_close);
 }

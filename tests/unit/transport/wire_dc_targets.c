@@ -3,11 +3,7 @@
  * How a DCT handles its initiators (transport/responder/dct.h): wrong keys, ghosts of old connections, aborted messages,
  * refusals with a lost answer. And how a DCI addresses it.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "test_case.h"
 
 #include "../support/dc_fixture.h"
 
@@ -53,13 +49,12 @@ static void send_to(int from, struct target *target, uint32_t length)
  * mlx5-formats 6 no. 52. Only the first of many packets is answered: the refusal of a later one would acknowledge those
  * before it.
  */
-static void wrong_key(void **state)
+TEST(wrong_key)
 {
 	static const uint8_t opcodes[] = {MLX5_OPCODE_SEND, MLX5_OPCODE_RDMA_WRITE_IMM, MLX5_OPCODE_RDMA_READ,
 					  MLX5_OPCODE_ATOMIC_FA};
 	struct ibv_qp_attr options = dc_options();
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(opcodes); i++) {
 		struct dc_request request;
 		uint8_t before[1000];
@@ -90,13 +85,12 @@ static void wrong_key(void **state)
 }
 
 /* ibv_modify_qp(3), retry_cnt: a DCT that does not exist, or is not in RTR, does not answer. */
-static void no_target(void **state)
+TEST(no_target)
 {
 	struct ibv_qp_attr options = dc_options();
 	struct explain_record record;
 	uint32_t numbers[2];
 
-	(void)state;
 	for (int i = 0; i < 2; i++) {
 		struct dc_request request;
 
@@ -139,33 +133,30 @@ static void write_by(const struct mlx5_wqe_av *av, uint32_t segments, uint8_t sy
 }
 
 /* mlx5-formats 1.6: without the bit for the long form an address vector has 16 bytes. */
-static void short_addresses(void **state)
+TEST(short_addresses)
 {
 	const struct mlx5_wqe_av loopback = {.fl_mlid = 0x80}, none = {.fl_mlid = 0};
 
-	(void)state;
 	write_by(&loopback, 1, 0, RULE_NONE);
 	write_by(&none, 1, MLX5_CQE_SYNDROME_LOCAL_QP_OP_ERR, RULE_DC_COMPACT_ADDRESS);
 }
 
 /* A source GID that is not in the table. */
-static void no_source(void **state)
+TEST(no_source)
 {
 	const struct mlx5_wqe_av av = {.dqp_dct = htobe32(MLX5_EXTENDED_UD_AV), .grh_gid_fl = htobe32(200 << 20)};
 
-	(void)state;
 	write_by(&av, 3, MLX5_CQE_SYNDROME_LOCAL_QP_OP_ERR, RULE_DATAGRAM_ADDRESS);
 }
 
 /* ---- connections ----------------------------------------------------------------------------------------------- */
 
 /* A packet delayed in the network: from a connection before the present one, or from one that has ended. */
-static void ghosts(void **state)
+TEST(ghosts)
 {
 	struct ibv_qp_attr options = dc_options();
 	struct wire_packet *first, *middle, copy;
 
-	(void)state;
 	start(&options, NULL, NULL);
 	dct_post(&dct[0], REMOTE, RECEIVE);
 	dct_post(&dct[0], REMOTE + RECEIVE, RECEIVE);
@@ -210,12 +201,11 @@ static void ghosts(void **state)
 }
 
 /* The first packet of a connection arrives second: it is requested. */
-static void begins_in_the_middle(void **state)
+TEST(begins_in_the_middle)
 {
 	struct ibv_qp_attr options = dc_options();
 	struct wire_packet *packet;
 
-	(void)state;
 	start(&options, NULL, NULL);
 	send_to(0, &dct[0], 600);
 	dct_post(&dct[0], REMOTE, RECEIVE);
@@ -272,20 +262,18 @@ static void give_up(bool begins_anew)
 	dc_end();
 }
 
-static void given_up(void **state)
+TEST(given_up)
 {
-	(void)state;
 	give_up(false);
 	give_up(true);
 }
 
 /* The target is notified once when a DCI is destroyed, and not of one that had left before. */
-static void leaves_for_good(void **state)
+TEST(leaves_for_good)
 {
 	struct ibv_qp_attr options = dc_options();
 	struct wire_packet *packet;
 
-	(void)state;
 	start(&options, NULL, NULL);
 	dc_write(0, &dct[0], 8);
 	dc_settle();
@@ -305,12 +293,11 @@ static void leaves_for_good(void **state)
 }
 
 /* A receive used by an unfinished message is returned to the program with the DCT. */
-static void destroyed_in_the_middle(void **state)
+TEST(destroyed_in_the_middle)
 {
 	struct ibv_qp_attr options = dc_options();
 	struct wire_packet *packet;
 
-	(void)state;
 	start(&options, NULL, NULL);
 	dct_post(&dct[0], REMOTE, RECEIVE);
 	send_to(0, &dct[0], 600);
@@ -324,11 +311,10 @@ static void destroyed_in_the_middle(void **state)
 }
 
 /* A repeated request gets the same refusal, and uses no second receive. */
-static void lost_refusal(void **state)
+TEST(lost_refusal)
 {
 	struct ibv_qp_attr options = dc_options();
 
-	(void)state;
 	start(&options, NULL, NULL);
 	dct_post(&dct[0], REMOTE, 100);
 	dct_post(&dct[0], REMOTE + RECEIVE, RECEIVE);
@@ -356,11 +342,10 @@ static void lost_refusal(void **state)
 }
 
 /* A DCI that waits for a receive does not block the receives of others. */
-static void one_waits(void **state)
+TEST(one_waits)
 {
 	struct ibv_qp_attr options = dc_options();
 
-	(void)state;
 	start(&options, NULL, NULL);
 	send_to(0, &dct[0], 600);
 	dc_deliver_all();
@@ -377,14 +362,13 @@ static void one_waits(void **state)
 }
 
 /* A QP number is valid on one host only. */
-static void by_another_address(void **state)
+TEST(by_another_address)
 {
 	struct ibv_qp_attr options = dc_options();
 	struct dc_request request;
 	struct wire_packet *first, *second;
 	size_t gids;
 
-	(void)state;
 	start(&options, NULL, NULL);
 	hca_gids(device.hca, &gids);
 	assert_true(gids > OTHER_GID);
@@ -411,20 +395,5 @@ static void by_another_address(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(wrong_key),
-		cmocka_unit_test(no_target),
-		cmocka_unit_test(ghosts),
-		cmocka_unit_test(begins_in_the_middle),
-		cmocka_unit_test(given_up),
-		cmocka_unit_test(destroyed_in_the_middle),
-		cmocka_unit_test(lost_refusal),
-		cmocka_unit_test(one_waits),
-		cmocka_unit_test(by_another_address),
-		cmocka_unit_test(short_addresses),
-		cmocka_unit_test(no_source),
-		cmocka_unit_test(leaves_for_good),
-	};
-
-	return cmocka_run_group_tests(tests, dc_open, dc_close);
+	return run_cases(.group_setup = dc_open, .group_teardown = dc_close);
 }

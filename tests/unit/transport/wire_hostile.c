@@ -4,11 +4,7 @@
  * sinks of READs and atomics), every request completes at most once, and the device's own packets are well formed
  * (checked by wire_link.c). Meant for AddressSanitizer, too.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "test_case.h"
 
 #include "../../model/choose.h"
 #include "../support/wire_fixture.h"
@@ -171,28 +167,22 @@ static void anything(enum ibv_qp_type type)
 	assert_true(alive > ROUNDS * 3);
 }
 
-static void reliable(void **state)
+TEST(reliable)
 {
-	(void)state;
 	anything(IBV_QPT_RC);
 }
 
-static void unreliable(void **state)
+TEST(unreliable)
 {
-	(void)state;
 	anything(IBV_QPT_UC);
 }
 
-static void datagrams(void **state)
+TEST(datagrams)
 {
-	(void)state;
 	anything(IBV_QPT_UD);
 }
 
 int main(void)
 {
-#define CASE(function) cmocka_unit_test_setup_teardown(function, open_all, close_all)
-	const struct CMUnitTest tests[] = {CASE(reliable), CASE(unreliable), CASE(datagrams)};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return run_cases(.setup = open_all, .teardown = close_all);
 }

@@ -3,11 +3,7 @@
  * Messages over a wire: split into packets of every path MTU, at every relevant length; then with each of their packets
  * in turn lost, duplicated, or overtaken. RC recovers, UC loses whole messages.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "test_case.h"
 
 #include "../support/wire_fixture.h"
 
@@ -111,9 +107,8 @@ static uint32_t packets(uint8_t opcode, uint32_t length)
 	return is_atomic(opcode) ? 2 : cut + 1;
 }
 
-static void every_length(void **state)
+TEST(every_length)
 {
-	(void)state;
 	for (int mtu = IBV_MTU_256; mtu <= IBV_MTU_1024; mtu++) {
 		uint32_t bytes = 128u << mtu;
 		const uint32_t lengths[] = {0, 1, 8, bytes - 1, bytes, bytes + 1, 2 * bytes - 1, 2 * bytes, 2048};
@@ -181,12 +176,11 @@ static void batch(size_t first, uint32_t length, const struct mishap *mishap)
 }
 
 /* Affects the n-th packet, then the next, until none is left. */
-static void one_mishap(void **state)
+TEST(one_mishap)
 {
 	static const uint32_t lengths[] = {0, 100, 700};
 	struct ibv_qp_attr options = wire_options();
 
-	(void)state;
 	for (int verdict = WIRE_DROP; verdict <= WIRE_DELAY; verdict++) {
 		for (size_t l = 0; l < sizeof(lengths) / sizeof(lengths[0]); l++) {
 			for (size_t first = 0; first < OPCODES; first++) {
@@ -218,11 +212,10 @@ static enum wire_verdict twice(void *argument, uint64_t number, const struct wir
 	return verdict == WIRE_PASS ? once(&two->second, number, packet) : verdict;
 }
 
-static void two_mishaps(void **state)
+TEST(two_mishaps)
 {
 	struct ibv_qp_attr options = wire_options();
 
-	(void)state;
 	for (int verdicts = 0; verdicts < 9; verdicts++) {
 		for (size_t first = 0; first < OPCODES; first++) {
 			struct two_mishaps two = {.first = {.verdict = (enum wire_verdict)(WIRE_DROP + verdicts % 3),
@@ -244,12 +237,11 @@ static void two_mishaps(void **state)
 }
 
 /* Any packet is lost now and then, reproducibly. */
-static void bad_weather(void **state)
+TEST(bad_weather)
 {
 	struct ibv_qp_attr options = wire_options();
 	struct mishap none = {0};
 
-	(void)state;
 	for (uint64_t seed = 1; seed <= 400; seed++) {
 		struct wire_dice dice = {
 			.state = seed, .drop = 8, .twice = 8, .delay = 8, .transports = 1u << IBV_QPT_RC};
@@ -266,7 +258,7 @@ static void bad_weather(void **state)
  * IBTA 9.8.2.2: a message that lost a packet is lost as a whole, the others are not affected. The next message uses its
  * receive.
  */
-static void unreliable_messages(void **state)
+TEST(unreliable_messages)
 {
 	static const uint8_t sequence[] = {MLX5_OPCODE_SEND,           MLX5_OPCODE_RDMA_WRITE, MLX5_OPCODE_SEND_IMM,
 					   MLX5_OPCODE_RDMA_WRITE_IMM, MLX5_OPCODE_SEND,       MLX5_OPCODE_SEND};
@@ -275,7 +267,6 @@ static void unreliable_messages(void **state)
 	/* The packets are counted from 1; three for each message. */
 	struct mishap mishap = {.verdict = WIRE_DROP};
 
-	(void)state;
 	wire_change_type(IBV_QPT_UC);
 	for (mishap.number = 1; mishap.number <= COUNT * PACKETS; mishap.number++) {
 		uint32_t lost = (uint32_t)(mishap.number - 1) / PACKETS;
@@ -308,10 +299,5 @@ static void unreliable_messages(void **state)
 
 int main(void)
 {
-#define CASE(function) cmocka_unit_test_setup_teardown(function, wire_open, wire_close)
-	const struct CMUnitTest tests[] = {
-		CASE(every_length), CASE(one_mishap), CASE(two_mishaps), CASE(bad_weather), CASE(unreliable_messages),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return run_cases(.setup = wire_open, .teardown = wire_close);
 }

@@ -4,15 +4,11 @@
  * ibv_modify_qp(3)): waiting for a receiver, one acknowledgement for many packets, repeated atomics, packets of an
  * earlier connection, draining, the window itself.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "test_case.h"
+
 #include <fcntl.h>
 #include <pthread.h>
 #include <sched.h>
-#include <unistd.h>
 
 #include "format/opcode.h"
 #include "transport/run/run.h"
@@ -83,7 +79,7 @@ static uint32_t kept_of(uint8_t message)
 /* ---- receivers -------------------------------------------------------------------------------------------------- */
 
 /* Table 45, in milliseconds, as in Wireshark's InfiniBand decoder. */
-static void each_rnr_timer(void **state)
+TEST(each_rnr_timer)
 {
 	static const double milliseconds[32] = {
 		655.36, 0.01,  0.02,  0.03,  0.04,  0.06,   0.08,   0.12,   0.16,   0.24,   0.32,
@@ -91,7 +87,6 @@ static void each_rnr_timer(void **state)
 		20.48,  30.72, 40.96, 61.44, 81.92, 122.88, 163.84, 245.76, 327.68, 491.52,
 	};
 
-	(void)state;
 	for (uint8_t code = 0; code < 32; code++) {
 		struct ibv_qp_attr options = wire_options();
 
@@ -123,11 +118,10 @@ static void each_rnr_timer(void **state)
 }
 
 /* rnr_retry 7 is unlimited, also on a link that delivers later. */
-static void endless_patience(void **state)
+TEST(endless_patience)
 {
 	struct ibv_qp_attr options = wire_options();
 
-	(void)state;
 	options.retry_cnt = 0;
 	start(&options);
 	put_request(&client, MLX5_OPCODE_RDMA_WRITE_IMM, HERE, THERE, 3 * 256, 0, 0);
@@ -148,13 +142,12 @@ static void endless_patience(void **state)
 /* ---- acknowledgements ------------------------------------------------------------------------------------------- */
 
 /* 9.7.5.1.2: packets that arrive together are acknowledged once. */
-static void one_for_many(void **state)
+TEST(one_for_many)
 {
 	struct ibv_qp_attr options = wire_options();
 	struct wire_packet *packets[16];
 	uint32_t count = 0;
 
-	(void)state;
 	start(&options);
 	put_request(&client, MLX5_OPCODE_RDMA_WRITE, HERE, THERE, 10 * 256 + 1, 0, 0);
 	ring(&client);
@@ -173,11 +166,10 @@ static void one_for_many(void **state)
 }
 
 /* Only the last of several acknowledgements arrives: it completes all requests. */
-static void the_last_one_tells_all(void **state)
+TEST(the_last_one_tells_all)
 {
 	struct ibv_qp_attr options = wire_options();
 
-	(void)state;
 	start(&options);
 	for (uint32_t i = 0; i < 5; i++)
 		put_request(&client, MLX5_OPCODE_RDMA_WRITE, HERE, THERE + 1024 * i, 100, 0, 0);
@@ -197,9 +189,8 @@ static void the_last_one_tells_all(void **state)
  * 9.7.6.1.3: without an answer, one more try per time-out (retry_cnt + 1 tries in all), then failure, within the time
  * limit.
  */
-static void exhaustion(void **state)
+TEST(exhaustion)
 {
-	(void)state;
 	for (uint8_t retries = 0; retries <= 7; retries++) {
 		for (uint8_t timeout = 8; timeout <= 20; timeout += 6) {
 			struct ibv_qp_attr options = wire_options();
@@ -228,14 +219,13 @@ static void exhaustion(void **state)
 /* ---- repetitions ------------------------------------------------------------------------------------------------ */
 
 /* 9.7.5.1.5: as many atomics as may be outstanding, each repeated in any order: executed once, answered alike. */
-static void atomics_once(void **state)
+TEST(atomics_once)
 {
 	enum { DEPTH = 16 };
 	struct ibv_qp_attr options = wire_options();
 	uint64_t before, after, answered[DEPTH];
 	uint32_t count;
 
-	(void)state;
 	options.max_rd_atomic = options.max_dest_rd_atomic = DEPTH;
 	start(&options);
 	memcpy(&before, device.memory + THERE, 8);
@@ -285,14 +275,13 @@ static void connect_at(const struct ibv_qp_attr *options, uint32_t psn)
 }
 
 /* Packets of a connection before a reset, older or newer than the expected numbers: neither has an effect. */
-static void stale_packets(void **state)
+TEST(stale_packets)
 {
 	static const uint32_t distances[] = {1000, 1u << 20, PSN_MASK + 1 - 1000, PSN_MASK + 1 - (1u << 20)};
 	static uint8_t before[sizeof(device.memory)];
 	static struct wire_packet stale[MOST_KEPT];
 	struct ibv_qp_attr options = wire_options();
 
-	(void)state;
 	for (size_t d = 0; d < sizeof(distances) / sizeof(distances[0]); d++) {
 		uint32_t count;
 
@@ -343,11 +332,10 @@ static bool takes_event(int type)
 }
 
 /* ibv_modify_qp(3), SQD: started requests end, including repetitions; others wait; then the event is reported. */
-static void drained_when_acknowledged(void **state)
+TEST(drained_when_acknowledged)
 {
 	struct ibv_qp_attr options = wire_options(), drain = {.en_sqd_async_notify = 1}, resume = {0};
 
-	(void)state;
 	assert_int_equal(fcntl(device.async.fd, F_SETFL, O_NONBLOCK), 0);
 	start(&options);
 	takes_event(IBV_EVENT_SQ_DRAINED);
@@ -378,12 +366,11 @@ static void drained_when_acknowledged(void **state)
 /* ---- window and room -------------------------------------------------------------------------------------------- */
 
 /* At most a window is in flight; each acknowledgement lets more follow. */
-static void window(void **state)
+TEST(window)
 {
 	struct ibv_qp_attr options = wire_options();
 	uint32_t acknowledged = 0;
 
-	(void)state;
 	start(&options);
 	for (uint32_t i = 0; i < 3; i++)
 		put_request(&client, MLX5_OPCODE_RDMA_WRITE, HERE, THERE, 2 * WINDOW - 7 * i, 0, 0);
@@ -411,12 +398,11 @@ static void window(void **state)
 }
 
 /* A READ longer than the window is requested in pieces, each after the one before has arrived. */
-static void long_read(void **state)
+TEST(long_read)
 {
 	struct ibv_qp_attr options = wire_options();
 	uint32_t length = 3 * WINDOW + 100, at = 0;
 
-	(void)state;
 	start(&options);
 	put_request(&client, MLX5_OPCODE_RDMA_READ, HERE, THERE, length, 0, 0);
 	ring(&client);
@@ -438,11 +424,10 @@ static void long_read(void **state)
 }
 
 /* Without room nothing is lost: requests and answers continue when there is room. */
-static void no_room(void **state)
+TEST(no_room)
 {
 	struct ibv_qp_attr options = wire_options();
 
-	(void)state;
 	start(&options);
 	kept.full = true;
 	put_request(&client, MLX5_OPCODE_RDMA_WRITE, HERE, THERE, 1000, 0, 0);
@@ -467,11 +452,10 @@ static void no_room(void **state)
 }
 
 /* A QP that waits for room may be reset or destroyed. */
-static void gone_while_waiting(void **state)
+TEST(gone_while_waiting)
 {
 	struct ibv_qp_attr options = wire_options();
 
-	(void)state;
 	for (int destroyed = 0; destroyed < 2; destroyed++) {
 		start(&options);
 		kept.full = true;
@@ -502,14 +486,13 @@ static void *destroy_server(void *argument)
  * A thread has found room for a QP with an unsent READ response, and another thread destroys the QP before it is sent;
  * then there is no room after all. The QP must not wait again, since no thread would remove it any more.
  */
-static void destroyed_while_it_goes_on(void **state)
+TEST(destroyed_while_it_goes_on)
 {
 	struct ibv_qp_attr options = wire_options();
 	uint32_t number;
 	pthread_t thread;
 	struct run run;
 
-	(void)state;
 	start(&options);
 	number = server.qp->number;
 	put_request(&client, MLX5_OPCODE_RDMA_READ, HERE, THERE, 1000, 0, 0);
@@ -534,11 +517,10 @@ static void destroyed_while_it_goes_on(void **state)
 }
 
 /* In ERR nothing is sent any more, even if the QP waits for room. */
-static void flushed_while_waiting(void **state)
+TEST(flushed_while_waiting)
 {
 	struct ibv_qp_attr options = wire_options();
 
-	(void)state;
 	start(&options);
 	kept.full = true;
 	put_request(&client, MLX5_OPCODE_RDMA_WRITE, HERE, THERE, 1000, 0, 0);
@@ -552,23 +534,5 @@ static void flushed_while_waiting(void **state)
 
 int main(void)
 {
-#define CASE(function) cmocka_unit_test_setup_teardown(function, wire_open, wire_close)
-	const struct CMUnitTest tests[] = {
-		CASE(each_rnr_timer),
-		CASE(endless_patience),
-		CASE(one_for_many),
-		CASE(the_last_one_tells_all),
-		CASE(exhaustion),
-		CASE(atomics_once),
-		CASE(stale_packets),
-		CASE(drained_when_acknowledged),
-		CASE(window),
-		CASE(long_read),
-		CASE(no_room),
-		CASE(gone_while_waiting),
-		CASE(destroyed_while_it_goes_on),
-		CASE(flushed_while_waiting),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return run_cases(.setup = wire_open, .teardown = wire_close);
 }

@@ -4,11 +4,7 @@
  * the number of READs and atomics that a responder grants (9.7.4.1.5; ibv_modify_qp(3), max_dest_rd_atomic). A
  * repetition never changes memory, never fails the connection, and never takes the turn of a new request.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "test_case.h"
 
 #include "observe/counters.h"
 #include "format/opcode.h"
@@ -127,11 +123,10 @@ static void put_by_key(struct mkey *key, uint8_t opcode, uint32_t local, uint32_
  * the first, and sends one more request, as it may: the new request implies that it has the answer which the responder
  * is about to resend.
  */
-static void repetitions_take_no_turn(void **state)
+TEST(repetitions_take_no_turn)
 {
 	enum { BYTES = 1000 };
 
-	(void)state;
 	for (uint8_t depth = 1; depth <= DEPTH; depth++) {
 		for (uint32_t left = 1; left <= depth; left++) {
 			struct ibv_qp_attr options = options_of(depth, depth);
@@ -161,9 +156,8 @@ static void repetitions_take_no_turn(void **state)
 }
 
 /* One READ or atomic more than granted, while none is answered, is refused; all before it are answered (9.7.4.1.5). */
-static void as_many_as_granted(void **state)
+TEST(as_many_as_granted)
 {
-	(void)state;
 	for (uint8_t granted = 1; granted < DEPTH; granted++) {
 		for (int atomics = 0; atomics < 2; atomics++) {
 			struct ibv_qp_attr options = options_of(granted + 1, granted);
@@ -187,12 +181,11 @@ static void as_many_as_granted(void **state)
 }
 
 /* A network that duplicates one request while answers wait causes no time-out of the requester. */
-static void doubled_request_costs_no_retry(void **state)
+TEST(doubled_request_costs_no_retry)
 {
 	enum { BYTES = 3 * PIECE, READS = 3 };
 	struct ibv_qp_attr options = options_of(READS, READS);
 
-	(void)state;
 	for (uint32_t doubled = 0; doubled < READS; doubled++) {
 		for (uint32_t left = 0; left < 3 * READS; left++) {
 			uint64_t resent = counted(COUNTER_PACKETS_RESENT);
@@ -220,7 +213,7 @@ static void doubled_request_costs_no_retry(void **state)
 /* ---- effects of repetitions ------------------------------------------------------------------------------------- */
 
 /* Executes every kind of request with a key that ends when it has completed. Then each packet is repeated. */
-static void key_has_ended(void **state)
+TEST(key_has_ended)
 {
 	enum { WORD = 8192, BYTES = 600 };
 	static const uint8_t opcodes[] = {MLX5_OPCODE_RDMA_READ, MLX5_OPCODE_RDMA_WRITE, MLX5_OPCODE_SEND,
@@ -228,7 +221,6 @@ static void key_has_ended(void **state)
 	static uint8_t before[sizeof(device.memory)];
 	struct ibv_qp_attr options = options_of(1, 1);
 
-	(void)state;
 	for (size_t o = 0; o < sizeof(opcodes); o++) {
 		bool atomic = opcodes[o] == MLX5_OPCODE_ATOMIC_FA || opcodes[o] == MLX5_OPCODE_ATOMIC_CS;
 		struct mkey *key;
@@ -270,12 +262,11 @@ static void key_has_ended(void **state)
 }
 
 /* The key ends while the answer to a repetition waits for room: a READ that follows is still answered. */
-static void key_ends_while_the_answer_waits(void **state)
+TEST(key_ends_while_the_answer_waits)
 {
 	struct ibv_qp_attr options = options_of(2, 2);
 	struct mkey *key = register_memory();
 
-	(void)state;
 	start(&options);
 	put_by_key(key, MLX5_OPCODE_RDMA_READ, HERE, THERE, 600);
 	ring(&client);
@@ -298,12 +289,11 @@ static void key_ends_while_the_answer_waits(void **state)
  * The key ends before the answer has left for the first time: the requester cannot have it, and gets an error
  * (9.7.4.1.5).
  */
-static void key_ends_before_the_answer_leaves(void **state)
+TEST(key_ends_before_the_answer_leaves)
 {
 	struct ibv_qp_attr options = options_of(1, 1);
 	struct mkey *key = register_memory();
 
-	(void)state;
 	start(&options);
 	put_by_key(key, MLX5_OPCODE_RDMA_READ, HERE, THERE, 600);
 	ring(&client);
@@ -318,13 +308,12 @@ static void key_ends_before_the_answer_leaves(void **state)
 }
 
 /* False repetitions, or ones that name other memory than the request: no byte changes, and the connection survives. */
-static void repetitions_of_a_stranger(void **state)
+TEST(repetitions_of_a_stranger)
 {
 	static const uint8_t opcodes[] = {MLX5_OPCODE_RDMA_READ, MLX5_OPCODE_ATOMIC_FA};
 	static uint8_t before[sizeof(device.memory)];
 	struct ibv_qp_attr options = options_of(4, 4);
 
-	(void)state;
 	for (size_t o = 0; o < sizeof(opcodes); o++) {
 		struct wire_packet wrong;
 
@@ -365,12 +354,11 @@ static void repetitions_of_a_stranger(void **state)
 }
 
 /* A NAK that waits for room takes precedence over the acknowledgement of a repetition that arrives after it (9.7.5.2.2). */
-static void refusal_is_kept(void **state)
+TEST(refusal_is_kept)
 {
 	struct ibv_qp_attr options = options_of(1, 1);
 	struct wire_packet *lost;
 
-	(void)state;
 	start(&options);
 	for (uint32_t i = 0; i < 3; i++)
 		put_request(&client, MLX5_OPCODE_RDMA_WRITE, HERE, THERE + 16 * i, 16, 0, 0);
@@ -392,12 +380,11 @@ static void refusal_is_kept(void **state)
 }
 
 /* The network duplicates an RNR NAK: that counts as one refusal, and rnr_retry allows one (9.7.5.2.8; ibv_modify_qp(3)). */
-static void doubled_refusal_counts_once(void **state)
+TEST(doubled_refusal_counts_once)
 {
 	struct ibv_qp_attr options = options_of(1, 1);
 	struct wire_packet *refusal;
 
-	(void)state;
 	options.rnr_retry = 1;
 	start(&options);
 	put_request(&client, MLX5_OPCODE_SEND, HERE, 0, 16, 0, 0);
@@ -417,14 +404,5 @@ static void doubled_refusal_counts_once(void **state)
 
 int main(void)
 {
-#define CASE(function) cmocka_unit_test_setup_teardown(function, wire_open, wire_close)
-	const struct CMUnitTest tests[] = {
-		CASE(repetitions_take_no_turn),        CASE(as_many_as_granted),
-		CASE(doubled_request_costs_no_retry),  CASE(key_has_ended),
-		CASE(key_ends_while_the_answer_waits), CASE(key_ends_before_the_answer_leaves),
-		CASE(repetitions_of_a_stranger),       CASE(refusal_is_kept),
-		CASE(doubled_refusal_counts_once),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return run_cases(.setup = wire_open, .teardown = wire_close);
 }

@@ -3,11 +3,7 @@
  * Retries of a requester, their number and content: acknowledgement timeout, RNR, rests of READs, limits of data in
  * flight (ibv_modify_qp(3); IBTA 9.7.5 and 9.7.6).
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "test_case.h"
 
 #include "format/opcode.h"
 #include "transport/requester/requester.h"
@@ -73,9 +69,8 @@ static bool loses_all(const struct wire_packet *packet, uint64_t number)
  * ibv_modify_qp(3), timeout: 4.096 us * 2^timeout; retry_cnt: retries before the connection fails. IBTA 9.7.6.1.3 allows
  * up to four times as long, which the third and later timeouts use.
  */
-static void no_answer(void **state)
+TEST(no_answer)
 {
-	(void)state;
 	for (uint8_t retries = 0; retries <= 7; retries++) {
 		for (uint8_t timeout = 1; timeout <= 31; timeout += 5) {
 			struct ibv_qp_attr options = wire_options();
@@ -103,11 +98,10 @@ static void no_answer(void **state)
 }
 
 /* timeout 0: no timeout. */
-static void endless_patience(void **state)
+TEST(endless_patience)
 {
 	struct ibv_qp_attr options = wire_options();
 
-	(void)state;
 	options.timeout = 0;
 	start(&options, loses_all);
 	put_request(&client, MLX5_OPCODE_RDMA_WRITE, HERE, THERE, 8, 0, 0);
@@ -125,11 +119,10 @@ static bool loses_first_three(const struct wire_packet *packet, uint64_t number)
 }
 
 /* The next answer restores the used retries. */
-static void retries_begin_anew(void **state)
+TEST(retries_begin_anew)
 {
 	struct ibv_qp_attr options = wire_options();
 
-	(void)state;
 	options.retry_cnt = 3;
 	start(&options, loses_first_three);
 	for (uint16_t i = 0; i < 5; i++) {
@@ -159,11 +152,10 @@ static bool loses_all_but_one_more(const struct wire_packet *packet, uint64_t nu
 }
 
 /* IBTA 9.7.6.1.3: each packet that arrives for the first time is progress, though its message is incomplete. */
-static void long_message_in_bad_weather(void **state)
+TEST(long_message_in_bad_weather)
 {
 	struct ibv_qp_attr options = wire_options();
 
-	(void)state;
 	/* The arrival of a packet is known when its repetition has been answered. */
 	options.retry_cnt = 2;
 	start(&options, loses_all_but_one_more);
@@ -178,9 +170,8 @@ static void long_message_in_bad_weather(void **state)
 /* ---- receiver not ready ---------------------------------------------------------------------------------------- */
 
 /* ibv_modify_qp(3), rnr_retry: number of retries, each after min_rnr_timer of the other side. */
-static void never_ready(void **state)
+TEST(never_ready)
 {
-	(void)state;
 	for (uint8_t retries = 0; retries < 7; retries++) {
 		for (uint8_t code = 0; code < 32; code += 3) {
 			struct ibv_qp_attr options = wire_options();
@@ -209,12 +200,11 @@ static void never_ready(void **state)
 }
 
 /* rnr_retry 7: unlimited. A receive lets the sender continue; its ordinary retries are unchanged. */
-static void ready_at_last(void **state)
+TEST(ready_at_last)
 {
 	static const uint8_t opcodes[] = {MLX5_OPCODE_SEND, MLX5_OPCODE_RDMA_WRITE_IMM};
 	static const uint32_t lengths[] = {8, 5 * 256};
 
-	(void)state;
 	for (int i = 0; i < 4; i++) {
 		struct ibv_qp_attr options = wire_options();
 		uint32_t length = lengths[i / 2];
@@ -242,11 +232,10 @@ static void ready_at_last(void **state)
 }
 
 /* Each delivered message restores all RNR retries. */
-static void rnr_retries_begin_anew(void **state)
+TEST(rnr_retries_begin_anew)
 {
 	struct ibv_qp_attr options = wire_options();
 
-	(void)state;
 	options.rnr_retry = 2;
 	start(&options, NULL);
 	for (uint16_t i = 0; i < 5; i++) {
@@ -271,11 +260,10 @@ static bool loses_second_answer(const struct wire_packet *packet, uint64_t numbe
 }
 
 /* An RNR NAK is lost: the timeout replaces it, and counts as a timeout. */
-static void lost_rnr_nak(void **state)
+TEST(lost_rnr_nak)
 {
 	struct ibv_qp_attr options = wire_options();
 
-	(void)state;
 	options.rnr_retry = 2;
 	options.retry_cnt = 1;
 	start(&options, loses_second_answer);
@@ -298,11 +286,10 @@ static bool loses_that_response(const struct wire_packet *packet, uint64_t numbe
 }
 
 /* Arrived data is not requested again (a retransmission may start at any packet). */
-static void rest_of_a_read(void **state)
+TEST(rest_of_a_read)
 {
 	const uint32_t length = 5 * 256 - 100;
 
-	(void)state;
 	for (lost_response = 1; lost_response <= 5; lost_response++) {
 		struct ibv_qp_attr options = wire_options();
 		uint64_t again = 1 + 5; /* request, five responses, request */
@@ -338,11 +325,10 @@ static bool loses_all_but_one_response(const struct wire_packet *packet, uint64_
 }
 
 /* A long READ progresses, a packet with each attempt: its retries are not used up. */
-static void long_read_in_bad_weather(void **state)
+TEST(long_read_in_bad_weather)
 {
 	struct ibv_qp_attr options = wire_options();
 
-	(void)state;
 	options.retry_cnt = 1;
 	start(&options, loses_all_but_one_response);
 	put_request(&client, MLX5_OPCODE_RDMA_READ, HERE, THERE, 16 * 256, 0, 0);
@@ -354,9 +340,8 @@ static void long_read_in_bad_weather(void **state)
 }
 
 /* ibv_modify_qp(3), max_rd_atomic: limits READs and atomics in flight; other requests continue. */
-static void reads_under_way(void **state)
+TEST(reads_under_way)
 {
-	(void)state;
 	for (uint8_t most = 1; most <= 5; most++) {
 		struct ibv_qp_attr options = wire_options();
 		uint64_t answered = 0;
@@ -384,14 +369,13 @@ static void reads_under_way(void **state)
 }
 
 /* mlx5-formats 1.3: a fence sends nothing before the answers of READs and atomics; a small one does not wait for them. */
-static void fences(void **state)
+TEST(fences)
 {
 	static const struct {
 		uint8_t fence;
 		bool waits;
 	} modes[] = {{0x00, false}, {0x20, false}, {0x40, true}, {0x60, true}, {0x80, true}};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(modes) / sizeof(modes[0]); i++) {
 		struct ibv_qp_attr options = wire_options();
 
@@ -424,14 +408,13 @@ static enum wire_verdict keep(void *argument, uint64_t number, const struct wire
 }
 
 /* A very late packet has no effect: requests are answered again, answers are ignored. */
-static void late_packets(void **state)
+TEST(late_packets)
 {
 	static const uint8_t opcodes[] = {MLX5_OPCODE_SEND_IMM, MLX5_OPCODE_RDMA_WRITE, MLX5_OPCODE_RDMA_READ,
 					  MLX5_OPCODE_ATOMIC_FA, MLX5_OPCODE_RDMA_WRITE_IMM};
 	static uint8_t before[sizeof(device.memory)];
 	struct ibv_qp_attr options = wire_options();
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(opcodes) / sizeof(opcodes[0]); i++) {
 		kept_count = 0;
 		wire_connect(&options, keep, NULL);
@@ -462,14 +445,13 @@ static void late_packets(void **state)
 }
 
 /* IBTA 9.7.5.1.2: an answer to a packet that was not sent yet is a ghost of an earlier connection. */
-static void ghosts(void **state)
+TEST(ghosts)
 {
 	static const uint8_t opcodes[] = {0x0d, 0x0f, 0x10, 0x11, 0x12}; /* READ responses, acknowledgements */
 	static const uint8_t syndromes[] = {AETH_ACK, AETH_RNR_NAK | 1, AETH_NAK | NAK_SEQUENCE,
 					    AETH_NAK | NAK_REMOTE_ACCESS};
 	struct ibv_qp_attr options = wire_options();
 
-	(void)state;
 	for (size_t o = 0; o < sizeof(opcodes); o++) {
 		for (size_t s = 0; s < sizeof(syndromes); s++) {
 			struct wire_packet ghost = {.opcode = opcodes[o],
@@ -499,23 +481,5 @@ static void ghosts(void **state)
 
 int main(void)
 {
-#define CASE(function) cmocka_unit_test_setup_teardown(function, wire_open, wire_close)
-	const struct CMUnitTest tests[] = {
-		CASE(no_answer),
-		CASE(endless_patience),
-		CASE(retries_begin_anew),
-		CASE(never_ready),
-		CASE(long_message_in_bad_weather),
-		CASE(ready_at_last),
-		CASE(lost_rnr_nak),
-		CASE(rest_of_a_read),
-		CASE(long_read_in_bad_weather),
-		CASE(reads_under_way),
-		CASE(fences),
-		CASE(late_packets),
-		CASE(ghosts),
-		CASE(rnr_retries_begin_anew),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return run_cases(.setup = wire_open, .teardown = wire_close);
 }

@@ -3,11 +3,7 @@
  * Block stages over a wire that splits messages (docs/inside/decisions.md, Ciphers): the end of a packet and the end of
  * a message, where a message passes several keys, is aborted, or fails. Each case covers a past bug.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "test_case.h"
 
 #include "mkey/bsf.h"
 #include "mkey/stage.h"
@@ -183,11 +179,10 @@ static void lay_out(uint32_t bytes)
  * The part that passes a key may end where a message may: after 256 of 512 bytes. The message continues elsewhere, in
  * the same packet.
  */
-static void message_continues_after_the_key(void **state)
+TEST(message_continues_after_the_key)
 {
 	static const uint32_t parts[] = {16, 256, 272, 496, 512, 768, 1024};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++)
 		for (int nested = 0; nested < 2; nested++) {
 			const uint32_t part = parts[i], rest = 700;
@@ -214,9 +209,8 @@ static void message_continues_after_the_key(void **state)
 }
 
 /* Where a message may not end, it cannot continue elsewhere: nothing is lost silently. */
-static void no_end_inside_a_block_of_aes(void **state)
+TEST(no_end_inside_a_block_of_aes)
 {
-	(void)state;
 	for (uint32_t part = 1; part < UNIT; part += 86) {
 		start();
 		lay_out(part);
@@ -229,7 +223,7 @@ static void no_end_inside_a_block_of_aes(void **state)
 }
 
 /* After a READ with a packet that could not be placed, the next copy starts afresh. */
-static void copy_after_a_failed_read(void **state)
+TEST(copy_after_a_failed_read)
 {
 	const struct mlx5_wqe_data_seg sink[2] = {
 		data_segment(&device, PLAIN, 300),
@@ -245,7 +239,6 @@ static void copy_after_a_failed_read(void **state)
 		.destination = segment(cipher_key, 0, 256),
 	};
 
-	(void)state;
 	start();
 	put_rdma_of(&server, MLX5_OPCODE_RDMA_READ, sink, 2, device.region, (uintptr_t)device.memory + SOURCE);
 	wire_settle();
@@ -266,11 +259,10 @@ static enum wire_verdict drop_the_fourth(void *argument, uint64_t number, const 
 }
 
 /* A message of UC that loses a packet ends there; the next one does not continue its data unit. */
-static void message_that_breaks_off(void **state)
+TEST(message_that_breaks_off)
 {
 	const struct ibv_qp_attr options = wire_options();
 
-	(void)state;
 	wire_change_type(IBV_QPT_UC);
 	wire_connect(&options, drop_the_fourth, NULL);
 	configure();
@@ -289,7 +281,7 @@ static void message_that_breaks_off(void **state)
  * A receive gets a block of the wire in two parts, and between its packets another message passes the key: the first
  * message continues, and its wrong field is detected.
  */
-static void block_in_two_parts(void **state)
+TEST(block_in_two_parts)
 {
 	const struct mlx5_wqe_data_seg sink[2] = {segment(signature_key, 0, 512), segment(signature_key, 512, 4)};
 	const struct {
@@ -303,7 +295,6 @@ static void block_in_two_parts(void **state)
 	};
 	struct mlx5dv_mkey_err error;
 
-	(void)state;
 	start();
 	configure_signature();
 	put_rdma_of(&server, MLX5_OPCODE_RDMA_READ, sink, 2, device.region, (uintptr_t)device.memory + SOURCE);
@@ -337,14 +328,13 @@ static void configure_signature_of_memory(void)
  * second request is answered, but errors found in the memory by then are not reported (mlx5dv_mkey_check(3): an error of
  * "using a MKEY … in a transfer operation").
  */
-static void a_repeated_read_finds_no_error(void **state)
+TEST(a_repeated_read_finds_no_error)
 {
 	static const struct wire_manner pieces = {.most = 4096, .window = 8192};
 	const struct mlx5_wqe_data_seg sink = data_segment(&device, SOURCE, 512);
 	struct wire_packet *request;
 	struct mlx5dv_mkey_err error;
 
-	(void)state;
 	start();
 	wire_behave(&pieces);
 	configure_signature_of_memory();
@@ -367,15 +357,5 @@ static void a_repeated_read_finds_no_error(void **state)
 
 int main(void)
 {
-#define CASE(function) cmocka_unit_test_setup_teardown(function, set_up, tear_down)
-	const struct CMUnitTest tests[] = {
-		CASE(message_continues_after_the_key),
-		CASE(no_end_inside_a_block_of_aes),
-		CASE(copy_after_a_failed_read),
-		CASE(message_that_breaks_off),
-		CASE(block_in_two_parts),
-		CASE(a_repeated_read_finds_no_error),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return run_cases(.setup = set_up, .teardown = tear_down);
 }

@@ -4,11 +4,8 @@
  * and protection domain. Messages are split, lost, duplicated and overtaken; SRQs and QPs are destroyed while a message
  * is in flight; a foreign sender breaks the rules.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "test_case.h"
+
 #include <fcntl.h>
 
 #include "../support/wire_fixture.h"
@@ -358,13 +355,12 @@ static void compare_memory(void)
 			fail_msg("byte %#zx is %02x, not %02x", i, device.memory[i], expected[i]);
 }
 
-static void every_length(void **state)
+TEST(every_length)
 {
 	static const uint32_t lengths[] = {0, 1, 8, 255, 256, 257, 511, 512, 2048};
 	struct ibv_qp_attr options = wire_options();
 	bool astray = false;
 
-	(void)state;
 	for (size_t o = 0; o < OPCODES; o++)
 		for (size_t l = 0; l < sizeof(lengths) / sizeof(lengths[0]); l++)
 			for (int which = 0; which < 2; which++) {
@@ -419,12 +415,11 @@ static void batch(size_t first, uint32_t length)
 	compare_memory();
 }
 
-static void one_mishap(void **state)
+TEST(one_mishap)
 {
 	static const uint32_t lengths[] = {0, 100, 700};
 	struct ibv_qp_attr options = wire_options();
 
-	(void)state;
 	for (int verdict = WIRE_DROP; verdict <= WIRE_DELAY; verdict++)
 		for (size_t l = 0; l < sizeof(lengths) / sizeof(lengths[0]); l++)
 			for (size_t first = 0; first < OPCODES; first++) {
@@ -441,11 +436,10 @@ static void one_mishap(void **state)
 }
 
 /* IBTA C9-82, with the RNR timer of the XRC_RECV QP: an empty SRQ delays the messages that name it. */
-static void waits_for_a_receive(void **state)
+TEST(waits_for_a_receive)
 {
 	struct ibv_qp_attr options = wire_options();
 
-	(void)state;
 	start(&options, NULL, NULL);
 	srq_post(&srqs[1], server_place(1));
 	put(MLX5_OPCODE_SEND, srqs[0].srq->number, client_place(0), 0, 600, 0);
@@ -496,11 +490,10 @@ static void expect_refused(uint8_t syndrome, enum explain_rule rule)
 	assert_int_equal(hca_qp_state(recv_qp), IBV_QPS_ERR);
 }
 
-static void unknown_srq(void **state)
+TEST(unknown_srq)
 {
 	struct ibv_qp_attr options = wire_options();
 
-	(void)state;
 	for (size_t o = 0; o < OPCODES; o++) {
 		start(&options, NULL, NULL);
 		put(opcodes[o], 0xfffff0, client_place(0), server_place(0), is_atomic(opcodes[o]) ? 8 : 700,
@@ -510,14 +503,13 @@ static void unknown_srq(void **state)
 	}
 }
 
-static void srq_of_another_domain(void **state)
+TEST(srq_of_another_domain)
 {
 	struct ibv_qp_attr options = wire_options();
 	struct hca_srq_attr basic = {.entry_count = SRQ_ENTRIES, .entry_shift = SRQ_SHIFT};
 	static struct raw_srq foreign;
 	struct hca_srq *plain;
 
-	(void)state;
 	srq_make(&foreign, other_xrcd, 3);
 	srq_post(&foreign, server_place(0));
 	start(&options, NULL, NULL);
@@ -539,12 +531,11 @@ static void srq_of_another_domain(void **state)
 }
 
 /* IBTA annex A14: keys belong to the protection domain of the SRQ. */
-static void key_of_another_srq(void **state)
+TEST(key_of_another_srq)
 {
 	static const uint8_t named[] = {MLX5_OPCODE_RDMA_WRITE, MLX5_OPCODE_RDMA_READ, MLX5_OPCODE_ATOMIC_FA};
 	struct ibv_qp_attr options = wire_options();
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(named); i++) {
 		start(&options, NULL, NULL);
 		put(named[i], srqs[0].srq->number, client_place(0), server_place(0), 8, mkey_number(srqs[1].region));
@@ -554,13 +545,12 @@ static void key_of_another_srq(void **state)
 }
 
 /* A foreign sender: the second packet of a message names the other SRQ. The receive used by the message fails. */
-static void srq_changes_within_a_message(void **state)
+TEST(srq_changes_within_a_message)
 {
 	struct ibv_qp_attr options = wire_options();
 	const struct mlx5_err_cqe *cqe;
 	struct wire_packet *packet;
 
-	(void)state;
 	start(&options, NULL, NULL);
 	srq_post(&srqs[0], server_place(0));
 	put(MLX5_OPCODE_SEND, srqs[0].srq->number, client_place(0), 0, 700, 0);
@@ -579,12 +569,11 @@ static void srq_changes_within_a_message(void **state)
 }
 
 /* A QP has one half: a request to the sending QP, and a response to the receiving QP, are dropped. */
-static void wrong_half(void **state)
+TEST(wrong_half)
 {
 	struct ibv_qp_attr options = wire_options();
 	struct wire_packet *packet;
 
-	(void)state;
 	start(&options, NULL, NULL);
 	put(MLX5_OPCODE_RDMA_WRITE, srqs[0].srq->number, client_place(0), server_place(0), 8,
 	    mkey_number(srqs[0].region));
@@ -613,12 +602,11 @@ static void wrong_half(void **state)
 /* ---- destroyed objects ----------------------------------------------------------------------------------------- */
 
 /* A message in progress loses its SRQ: its rest has no target, and nothing is written any more. */
-static void srq_goes_within_a_message(void **state)
+TEST(srq_goes_within_a_message)
 {
 	static const uint8_t parts[] = {MLX5_OPCODE_SEND, MLX5_OPCODE_RDMA_WRITE};
 	struct ibv_qp_attr options = wire_options();
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(parts); i++) {
 		start(&options, NULL, NULL);
 		if (takes_receive(parts[i]))
@@ -648,12 +636,11 @@ static void find_signature_error(void)
  * The answer to a READ is read when there is room for it. By then the SRQ may be gone, and with it the last reference to
  * its CQ: errors found in the memory then are not reported.
  */
-static void srq_goes_before_the_answer(void **state)
+TEST(srq_goes_before_the_answer)
 {
 	enum setting_PROFILE profile = device.hca->settings.profile;
 	struct ibv_qp_attr options = wire_options();
 
-	(void)state;
 	start(&options, NULL, NULL);
 	/* Each CQ is notified. */
 	device.hca->settings.profile = PROFILE_CONNECTX;
@@ -673,12 +660,11 @@ static void srq_goes_before_the_answer(void **state)
 }
 
 /* Another SRQ gets the number before the rest of a message arrives: the rest does not belong to it. */
-static void number_comes_back_within_a_message(void **state)
+TEST(number_comes_back_within_a_message)
 {
 	static const uint8_t parts[] = {MLX5_OPCODE_SEND, MLX5_OPCODE_RDMA_WRITE};
 	struct ibv_qp_attr options = wire_options();
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(parts); i++) {
 		uint32_t number = srqs[0].srq->number;
 		int tries = 0;
@@ -700,12 +686,11 @@ static void number_comes_back_within_a_message(void **state)
 }
 
 /* The QP is destroyed: the receive used by its message returns to the SRQ, which stays. */
-static void qp_goes_within_a_message(void **state)
+TEST(qp_goes_within_a_message)
 {
 	struct ibv_qp_attr options = wire_options(), attr = {.qp_state = IBV_QPS_RESET};
 	const struct mlx5_err_cqe *cqe;
 
-	(void)state;
 	for (int destroy = 0; destroy < 2; destroy++) {
 		start(&options, NULL, NULL);
 		srq_post(&srqs[1], server_place(0));
@@ -731,12 +716,11 @@ static void qp_goes_within_a_message(void **state)
  * A READ is repeated while the message after it is in progress, with another SRQ: it is answered in its own domain, and
  * the message continues in its own.
  */
-static void repeated_read_within_a_message(void **state)
+TEST(repeated_read_within_a_message)
 {
 	struct ibv_qp_attr options = wire_options();
 	struct wire_packet *read;
 
-	(void)state;
 	start(&options, NULL, NULL);
 	srq_post(&srqs[0], server_place(1));
 	put(MLX5_OPCODE_RDMA_READ, srqs[1].srq->number, client_place(0), server_place(0), 100,
@@ -762,13 +746,12 @@ static void repeated_read_within_a_message(void **state)
  * Repetitions arrive after the SRQ of their request is gone: a SEND is acknowledged again. A READ has no protection
  * domain any more; its repetition is dropped, and the receiving QP, which other SRQs use as well, survives.
  */
-static void repetition_after_the_srq(void **state)
+TEST(repetition_after_the_srq)
 {
 	static const uint8_t parts[] = {MLX5_OPCODE_SEND, MLX5_OPCODE_RDMA_READ};
 	struct ibv_qp_attr options = wire_options();
 	struct wire_packet *packet, *answer;
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(parts); i++) {
 		start(&options, NULL, NULL);
 		put_message(parts[i], 0, 0, 100);
@@ -806,11 +789,10 @@ static void repetition_after_the_srq(void **state)
 }
 
 /* A full CQ of an SRQ (IBTA C11-39): the QP that filled it ends. */
-static void cq_of_the_srq_overruns(void **state)
+TEST(cq_of_the_srq_overruns)
 {
 	struct ibv_qp_attr options = wire_options();
 
-	(void)state;
 	srq_unmake(&srqs[0]);
 	srq_make(&srqs[0], xrcd, user_index_of[0]);
 	start(&options, NULL, NULL);
@@ -826,24 +808,5 @@ static void cq_of_the_srq_overruns(void **state)
 
 int main(void)
 {
-#define CASE(function) cmocka_unit_test_setup_teardown(function, open_all, close_all)
-	const struct CMUnitTest tests[] = {
-		CASE(every_length),
-		CASE(one_mishap),
-		CASE(waits_for_a_receive),
-		CASE(unknown_srq),
-		CASE(srq_of_another_domain),
-		CASE(key_of_another_srq),
-		CASE(srq_changes_within_a_message),
-		CASE(wrong_half),
-		CASE(srq_goes_within_a_message),
-		CASE(srq_goes_before_the_answer),
-		CASE(number_comes_back_within_a_message),
-		CASE(qp_goes_within_a_message),
-		CASE(repeated_read_within_a_message),
-		CASE(repetition_after_the_srq),
-		CASE(cq_of_the_srq_overruns),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return run_cases(.setup = open_all, .teardown = close_all);
 }

@@ -4,11 +4,7 @@
  * short and long address vectors; and every kind of malformed WQE, each of which ends in one error CQE with a rule,
  * moves no byte, and stops the queue.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "test_case.h"
 
 #include "../support/device_fixture.h"
 
@@ -154,9 +150,8 @@ static struct form copy_form(uint32_t from, uint32_t to, uint32_t length, uint8_
 enum { ON_ERROR = 0 << 2, ON_FIRST_ERROR = 1 << 2, ALWAYS = 2 << 2, AND_EVENT = 3 << 2 };
 
 /* mlx5-formats 1.3: two modes generate a CQE on success. */
-static void modes_of_success(void **state)
+TEST(modes_of_success)
 {
-	(void)state;
 	for (int i = 0; i < 40; i++) {
 		struct form nop = form(MLX5_OPCODE_NOP, (uint8_t)(i % 4 << 2));
 
@@ -169,9 +164,8 @@ static void modes_of_success(void **state)
 }
 
 /* mlx5-formats 6, no. 46: an error always has a CQE; a flushed request in mode 1 has none. */
-static void modes_of_failure(void **state)
+TEST(modes_of_failure)
 {
-	(void)state;
 	for (uint8_t mode = 0; mode < 4; mode++) {
 		struct form bad = form(0x77, (uint8_t)(mode << 2));
 
@@ -192,12 +186,11 @@ static void modes_of_failure(void **state)
 }
 
 /* The fences that wait for READs: a copy after a READ without an answer. */
-static void fences(void **state)
+TEST(fences)
 {
 	static const bool waits[8] = {false, false, true, true, true, true, true, true};
 	const struct ibv_qp_attr error = {.qp_state = IBV_QPS_ERR};
 
-	(void)state;
 	for (uint32_t mode = 0; mode < 8; mode++) {
 		struct form copy;
 		bool moved;
@@ -217,11 +210,10 @@ static void fences(void **state)
 /* ---- data --------------------------------------------------------------------------------------------------------- */
 
 /* Any sequence of inline and other segments, including empty ones, at any place of the ring. */
-static void segments_in_any_order(void **state)
+TEST(segments_in_any_order)
 {
 	uint32_t random = 1;
 
-	(void)state;
 	for (int round = 0; round < 4000; round++) {
 		struct form wqe = form(MLX5_OPCODE_RDMA_WRITE, ALWAYS);
 		uint16_t index = client.posted;
@@ -268,11 +260,10 @@ static struct form datagram(uint32_t address_bytes, uint8_t fl_mlid, bool extend
 }
 
 /* 48 bytes of address, or 16, which have no GID and can only mean the own port, if that is set. */
-static void address_vectors(void **state)
+TEST(address_vectors)
 {
 	struct form wqe;
 
-	(void)state;
 	for (int which = 0; which < 3; which++) {
 		change_type(IBV_QPT_UD);
 		post_receive(&device, &server, TO, 140);
@@ -340,9 +331,8 @@ static const uint8_t executed[] = {0x00, 0x01, 0x08, 0x09, 0x0a, 0x0b, 0x10, 0x1
 static const uint8_t known[] = {0x0e, 0x0f, 0x17, 0x18, 0x19, 0x1b, 0x1f, 0x21,
 				0x22, 0x26, 0x27, 0x28, 0x29, 0x2c, 0x2d};
 
-static void opcodes(void **state)
+TEST(opcodes)
 {
-	(void)state;
 	for (uint32_t opcode = 0; opcode < 256; opcode++) {
 		struct form wqe = form(opcode, ALWAYS);
 
@@ -354,12 +344,11 @@ static void opcodes(void **state)
 	}
 }
 
-static void opcodes_of_other_transports(void **state)
+TEST(opcodes_of_other_transports)
 {
 	static const uint8_t not_uc[] = {0x10, 0x11, 0x12, 0x14, 0x15, 0x2f};
 	static const uint8_t not_ud[] = {0x01, 0x08, 0x09, 0x10, 0x11, 0x12, 0x14, 0x15, 0x23, 0x25, 0x2f};
 
-	(void)state;
 	change_type(IBV_QPT_UC);
 	for (size_t i = 0; i < sizeof(not_uc); i++) {
 		struct form wqe = form(not_uc[i], ALWAYS);
@@ -378,20 +367,18 @@ static void opcodes_of_other_transports(void **state)
  * mlx5-formats 4.5: SET_PSVs follow a UMR that sets a signature, so a transport has both or neither. mlx5dv_wr_post(3):
  * a DCI has the same builders as an RC QP.
  */
-static void opcodes_that_belong_together(void **state)
+TEST_WITH(opcodes_that_belong_together, NULL, NULL)
 {
-	(void)state;
 	assert_int_equal(wqe_opcodes[MLX5_OPCODE_SET_PSV].transports, wqe_opcodes[MLX5_OPCODE_UMR].transports);
 	for (uint32_t opcode = 0; opcode < 256; opcode++)
 		assert_int_equal(!(wqe_opcodes[opcode].transports & WQE_RC),
 				 !(wqe_opcodes[opcode].transports & WQE_DC));
 }
 
-static void control_segments(void **state)
+TEST(control_segments)
 {
 	struct form wqe;
 
-	(void)state;
 	/* Longer than announced: it takes all announced blocks. */
 	for (uint32_t units = 9; units < 64; units++) {
 		wqe = form(MLX5_OPCODE_SEND, ALWAYS);
@@ -417,7 +404,7 @@ static void control_segments(void **state)
 }
 
 /* Fixed segments truncated after each unit except the last. */
-static void cut_off(void **state)
+TEST(cut_off)
 {
 	static const struct {
 		uint32_t code, units;
@@ -434,7 +421,6 @@ static void cut_off(void **state)
 		{MMO_DMA, 4},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(fixed) / sizeof(fixed[0]); i++) {
 		for (uint32_t units = 1; units < fixed[i].units; units++) {
 			struct form wqe = form(fixed[i].code, ALWAYS);
@@ -459,9 +445,8 @@ static void cut_off(void **state)
 }
 
 /* An inline segment after @units others that claims more bytes than the WQE has. */
-static void inline_beyond_the_end(void **state)
+TEST(inline_beyond_the_end)
 {
-	(void)state;
 	for (uint32_t others = 0; others < 4; others++) {
 		static const uint32_t lengths[] = {13, 28, 29, 1000, 0x3ff, 0x400, 0x7fffffff};
 
@@ -477,12 +462,11 @@ static void inline_beyond_the_end(void **state)
 	}
 }
 
-static void inline_where_a_response_goes(void **state)
+TEST(inline_where_a_response_goes)
 {
 	const uint64_t operands[4] = {0};
 	struct form wqe;
 
-	(void)state;
 	for (int others = 0; others < 3; others++) {
 		wqe = form(MLX5_OPCODE_RDMA_READ, ALWAYS);
 		add_remote(&wqe, TO);
@@ -503,11 +487,10 @@ static void inline_where_a_response_goes(void **state)
 	expect_bad_form(&wqe, QP_OP, RULE_WQE_INLINE_SINK);
 }
 
-static void lengths(void **state)
+TEST(lengths)
 {
 	struct form wqe;
 
-	(void)state;
 	/* A READ longer than a message can be; none of it is read. */
 	wqe = form(MLX5_OPCODE_RDMA_READ, ALWAYS);
 	add_remote(&wqe, TO);
@@ -529,22 +512,6 @@ static void lengths(void **state)
 
 int main(void)
 {
-#define TEST(name) cmocka_unit_test_setup_teardown(name, begin, finish)
-	const struct CMUnitTest tests[] = {
-		TEST(modes_of_success),
-		TEST(modes_of_failure),
-		TEST(fences),
-		TEST(segments_in_any_order),
-		TEST(address_vectors),
-		TEST(opcodes),
-		TEST(opcodes_of_other_transports),
-		cmocka_unit_test(opcodes_that_belong_together),
-		TEST(control_segments),
-		TEST(cut_off),
-		TEST(inline_beyond_the_end),
-		TEST(inline_where_a_response_goes),
-		TEST(lengths),
-	};
-
-	return cmocka_run_group_tests(tests, open_device, close_device);
+	return run_cases(.setup = begin, .teardown = finish, .group_setup = open_device,
+			 .group_teardown = close_device);
 }

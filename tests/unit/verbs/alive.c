@@ -1,12 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Compares the table of live objects (verbs/object/alive.h) with a list of them; with and without memory to grow. */
-#include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <cmocka.h>
+#include "test_case.h"
 
 #include "verbs/object/objects.h"
 
@@ -72,9 +66,8 @@ static void look_at_all(void)
 }
 
 /* Adds and removes objects in any order, more of them than before. */
-static void come_and_go(void **state)
+TEST(come_and_go)
 {
-	(void)state;
 	for (size_t step = 0; step < STEPS; step++) {
 		size_t i = draw() % (OBJECTS * (step + 1) / STEPS + 1) % OBJECTS;
 
@@ -90,16 +83,15 @@ static void come_and_go(void **state)
 }
 
 /* No object is lost for lack of memory. */
-static void without_memory(void **state)
+TEST(without_memory)
 {
 	no_memory = true;
 	come_and_go(state);
 }
 
 /* Memory runs out and becomes available again, with objects in both places. */
-static void now_and_then(void **state)
+TEST(now_and_then)
 {
-	(void)state;
 	for (size_t i = 0; i < OBJECTS; i++) {
 		no_memory = i / 500 % 2;
 		object_enter(&objects[i]->base, &objects[i]->alive, NULL);
@@ -114,26 +106,17 @@ static void now_and_then(void **state)
 }
 
 /* Removing an object twice is allowed: an import is removed on unimport and by its last user. */
-static void leaves_twice(void **state)
+TEST(leaves_twice)
 {
-	(void)state;
 	object_enter(&objects[0]->base, &objects[0]->alive, NULL);
 	object_leave(&objects[0]->alive);
 	object_leave(&objects[0]->alive);
 	look_at_all();
 }
 
-#define CASE(function) cmocka_unit_test_setup_teardown(function, make_objects, free_objects)
-
 int main(void)
 {
 	/* This test is first, since a table that has grown has room. */
-	const struct CMUnitTest tests[] = {
-		CASE(without_memory),
-		CASE(now_and_then),
-		CASE(come_and_go),
-		CASE(leaves_twice),
-	};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return run_cases(.setup = make_objects, .teardown = free_objects);
 }

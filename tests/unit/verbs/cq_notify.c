@@ -4,11 +4,7 @@
  * not depend on the current content of the record (mlx5-formats 3.6 has the arm word). The test acts as the device.
  */
 #include <endian.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "test_case.h"
 
 #include "progress/progress.h"
 #include "verbs/queue/cq.h"
@@ -33,11 +29,10 @@ void hca_cq_request(struct hca_cq *device, uint32_t word)
 	requested[requests++] = word;
 }
 
-static void a_thread_says_its_own_request(void **state)
+TEST(a_thread_says_its_own_request)
 {
 	const uint32_t any = 2u << 28 | (CONSUMER & 0xffffff);
 
-	(void)state;
 	assert_int_equal(softhca_ibv_req_notify_cq(&cq.base, 0), 0);
 	assert_int_equal(requested[0], any);
 	assert_int_equal(be32toh(dbrec[1]), any);
@@ -49,13 +44,4 @@ static void a_thread_says_its_own_request(void **state)
 	requests = 0;
 	assert_int_equal(softhca_ibv_req_notify_cq(&cq.base, 0), 0);
 	assert_int_equal(requested[0], 3u << 28 | (CONSUMER & 0xffffff));
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_thread_says_its_own_request),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

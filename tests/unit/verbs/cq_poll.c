@@ -6,12 +6,11 @@ static const uint32_t sizes[] = {64, 128};
 
 #define FOR_BOTH_SIZES(size) for (uint32_t i_ = 0, size; i_ < 2 && (size = sizes[i_], 1); i_++)
 
-static void an_empty_ring_has_no_completion(void **state)
+TEST(an_empty_ring_has_no_completion)
 {
 	struct cq_fixture f;
 	struct ibv_wc wc;
 
-	(void)state;
 	FOR_BOTH_SIZES(size)
 	{
 		fixture_init(&f, 4, size, 0);
@@ -43,12 +42,11 @@ static const struct {
 	{0x14, 136, 0, -1}, {0x15, 136, 0, -1},
 };
 
-static void each_send_opcode(void **state)
+TEST(each_send_opcode)
 {
 	struct cq_fixture f;
 	struct ibv_wc wc;
 
-	(void)state;
 	FOR_BOTH_SIZES(size)
 	{
 		fixture_init(&f, 4, size, 0);
@@ -76,7 +74,7 @@ static void each_send_opcode(void **state)
 }
 
 /* The operation saved in the slot decides for UMR, SET_PSV, NOP and MMO, and for raw WQEs of any opcode. */
-static void remembered_opcodes(void **state)
+TEST(remembered_opcodes)
 {
 	static const struct {
 		uint8_t send_opcode, remembered;
@@ -89,7 +87,6 @@ static void remembered_opcodes(void **state)
 	struct cq_fixture f;
 	struct ibv_wc wc;
 
-	(void)state;
 	fixture_init(&f, 4, 64, 0);
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		f.qp[0].sq.wc_opcode[i] = rows[i].remembered;
@@ -101,7 +98,7 @@ static void remembered_opcodes(void **state)
 }
 
 /* mlx5-formats 3.8, rows RESP_*. */
-static void each_receive_opcode(void **state)
+TEST(each_receive_opcode)
 {
 	static const struct {
 		uint8_t opcode;
@@ -116,7 +113,6 @@ static void each_receive_opcode(void **state)
 	struct cq_fixture f;
 	struct ibv_wc wc;
 
-	(void)state;
 	FOR_BOTH_SIZES(size)
 	{
 		fixture_init(&f, 4, size, 0);
@@ -171,12 +167,11 @@ static int status_of(int syndrome)
 	return 21;
 }
 
-static void each_syndrome(void **state)
+TEST(each_syndrome)
 {
 	struct cq_fixture f;
 	struct ibv_wc wc;
 
-	(void)state;
 	FOR_BOTH_SIZES(size)
 	{
 		fixture_init(&f, 8, size, 0);
@@ -209,13 +204,12 @@ static void each_syndrome(void **state)
 }
 
 /* Polls batches of any size up to a full ring, over many laps and through the wrap of 24 and of 32 bits. */
-static void owner_bits_over_many_laps(void **state)
+TEST(owner_bits_over_many_laps)
 {
 	static const uint32_t starts[] = {0, 0xffffff - 20, UINT32_MAX - 20};
 	struct ibv_wc wc[64];
 	struct cq_fixture f;
 
-	(void)state;
 	srand(1);
 	FOR_BOTH_SIZES(size)
 	{
@@ -244,12 +238,11 @@ static void owner_bits_over_many_laps(void **state)
 }
 
 /* mlx5-formats 3.3: a completion frees all WQEs up to its own; the counter has 16 bits. */
-static void unsignalled_accounting(void **state)
+TEST(unsignalled_accounting)
 {
 	struct cq_fixture f;
 	struct ibv_wc wc;
 
-	(void)state;
 	fixture_init(&f, 4, 64, 0);
 	f.qp[0].sq.tail = 70000;
 	f.qp[0].sq.wqe_head[0xffff % SQ_BLOCKS] = 70041;
@@ -278,13 +271,12 @@ static void unsignalled_accounting(void **state)
 }
 
 /* mlx5-formats 2.2: receives of an SRQ complete by entry index, in any order, and return their entry. */
-static void receives_from_an_srq(void **state)
+TEST(receives_from_an_srq)
 {
 	uint32_t index[3];
 	struct cq_fixture f;
 	struct ibv_wc wc;
 
-	(void)state;
 	fixture_init(&f, 8, 64, 0);
 	for (int i = 0; i < 3; i++)
 		index[i] = post_to_srq(&f, 7000 + i);
@@ -307,12 +299,11 @@ static void receives_from_an_srq(void **state)
 }
 
 /* mlx5-formats 3.8: -2, and completions collected by the same call are lost; the CQ continues after it. */
-static void a_cqe_of_no_qp(void **state)
+TEST(a_cqe_of_no_qp)
 {
 	struct cq_fixture f;
 	struct ibv_wc wc[4];
 
-	(void)state;
 	FOR_BOTH_SIZES(size)
 	{
 		for (uint8_t opcode = 0; opcode < 15; opcode++) {
@@ -341,13 +332,12 @@ static void a_cqe_of_no_qp(void **state)
 }
 
 /* mlx5-formats 3.5 and 3.7: CQEs for the driver are consumed and never reported. */
-static void absorbed_cqes(void **state)
+TEST(absorbed_cqes)
 {
 	static const uint8_t opcodes[] = {12, 5};
 	struct cq_fixture f;
 	struct ibv_wc wc[4];
 
-	(void)state;
 	for (int i = 0; i < 2; i++) {
 		FOR_BOTH_SIZES(size)
 		{
@@ -370,12 +360,11 @@ static void absorbed_cqes(void **state)
 	}
 }
 
-static void no_more_than_asked_for(void **state)
+TEST(no_more_than_asked_for)
 {
 	struct ibv_wc wc[3];
 	struct cq_fixture f;
 
-	(void)state;
 	fixture_init(&f, 8, 64, 0);
 	for (int i = 0; i < 5; i++)
 		write_plain(&f, 0, 0x0a, 0, i);
@@ -388,23 +377,4 @@ static void no_more_than_asked_for(void **state)
 	assert_int_equal(softhca_ibv_poll_cq(&f.cq.base, 3, wc), 3);
 	assert_int_equal(wc[2].wr_id, 4);
 	fixture_free(&f);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(an_empty_ring_has_no_completion),
-		cmocka_unit_test(each_send_opcode),
-		cmocka_unit_test(remembered_opcodes),
-		cmocka_unit_test(each_receive_opcode),
-		cmocka_unit_test(each_syndrome),
-		cmocka_unit_test(owner_bits_over_many_laps),
-		cmocka_unit_test(unsignalled_accounting),
-		cmocka_unit_test(receives_from_an_srq),
-		cmocka_unit_test(a_cqe_of_no_qp),
-		cmocka_unit_test(absorbed_cqes),
-		cmocka_unit_test(no_more_than_asked_for),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

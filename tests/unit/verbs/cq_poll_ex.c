@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Extended polling (ibv_create_cq_ex(3)) on hand-made rings. */
-#include <errno.h>
 #include <time.h>
 
 #include "../support/cq_fixture.h"
@@ -18,12 +17,11 @@ static bool is_locked(struct cq_fixture *f)
 	return __atomic_load_n(&f->cq.lock.held, __ATOMIC_RELAXED);
 }
 
-static void readers_are_those_asked_for(void **state)
+TEST(readers_are_those_asked_for)
 {
 	struct cq_fixture f;
 	struct ibv_cq_ex *ex = &f.cq.ex;
 
-	(void)state;
 	for (int bit = 0; bit < 12; bit++) {
 		uint64_t flag = UINT64_C(1) << bit;
 
@@ -51,12 +49,11 @@ static void readers_are_those_asked_for(void **state)
 }
 
 /* The lock is held from start_poll to end_poll, which publishes the consumer index. */
-static void iterator(void **state)
+TEST(iterator)
 {
 	struct ibv_poll_cq_attr bad = {.comp_mask = 1};
 	struct cq_fixture f;
 
-	(void)state;
 	init(&f, 64, IBV_WC_STANDARD_FLAGS);
 	assert_int_equal(ibv_start_poll(&f.cq.ex, &bad), EINVAL);
 	assert_false(is_locked(&f));
@@ -90,7 +87,7 @@ static void iterator(void **state)
 	fixture_free(&f);
 }
 
-static void fields_of_a_receive(void **state)
+TEST(fields_of_a_receive)
 {
 	struct cq_fixture f;
 	struct ibv_cq_ex *ex = &f.cq.ex;
@@ -107,7 +104,6 @@ static void fields_of_a_receive(void **state)
 	};
 	__be32 imm;
 
-	(void)state;
 	for (uint32_t size = 64; size <= 128; size += 64) {
 		init(&f, size, IBV_CREATE_CQ_SUP_WC_FLAGS);
 		spec.user_index = f.qp[1].user_index;
@@ -149,12 +145,11 @@ static void fields_of_a_receive(void **state)
 }
 
 /* The slot of the queue may be reused once the CQE is consumed: its saved values must have been kept. */
-static void fields_of_a_send(void **state)
+TEST(fields_of_a_send)
 {
 	struct cq_fixture f;
 	struct ibv_cq_ex *ex = &f.cq.ex;
 
-	(void)state;
 	init(&f, 64, IBV_WC_STANDARD_FLAGS);
 	f.qp[0].sq.wc_opcode[3] = IBV_WC_LOCAL_INV;
 	write_plain(&f, 0, 0x25, 0, 3);
@@ -175,7 +170,7 @@ static void fields_of_a_send(void **state)
 	fixture_free(&f);
 }
 
-static void failed_completions(void **state)
+TEST(failed_completions)
 {
 	struct cq_fixture f;
 	struct ibv_cq_ex *ex = &f.cq.ex;
@@ -188,7 +183,6 @@ static void failed_completions(void **state)
 		.syndrome = 0x13,
 	};
 
-	(void)state;
 	init(&f, 128, IBV_WC_STANDARD_FLAGS);
 	for (spec.opcode = 13; spec.opcode <= 14; spec.opcode++) {
 		spec.user_index = f.qp[0].user_index;
@@ -206,11 +200,10 @@ static void failed_completions(void **state)
 }
 
 /* mlx5-formats 3.5: a poll that meets only signature errors consumes them and returns nothing. */
-static void absorbed_cqes(void **state)
+TEST(absorbed_cqes)
 {
 	struct cq_fixture f;
 
-	(void)state;
 	init(&f, 64, IBV_WC_STANDARD_FLAGS);
 	write_plain(&f, 12, 0, 0, 0);
 	assert_int_equal(ibv_start_poll(&f.cq.ex, &no_attr), ENOENT);
@@ -229,12 +222,11 @@ static void absorbed_cqes(void **state)
 	fixture_free(&f);
 }
 
-static void a_cqe_of_no_qp(void **state)
+TEST(a_cqe_of_no_qp)
 {
 	struct cqe_spec spec = {.user_index = 4711};
 	struct cq_fixture f;
 
-	(void)state;
 	init(&f, 64, IBV_WC_STANDARD_FLAGS);
 	write_cqe(&f, &spec);
 	assert_int_equal(ibv_start_poll(&f.cq.ex, &no_attr), -2);
@@ -248,14 +240,13 @@ static void a_cqe_of_no_qp(void **state)
 	fixture_free(&f);
 }
 
-static void wallclock(void **state)
+TEST(wallclock)
 {
 	struct cq_fixture f;
 	struct cqe_spec spec = {.opcode = 2};
 	struct timespec now;
 	int64_t before, stamp;
 
-	(void)state;
 	init(&f, 64, IBV_WC_EX_WITH_COMPLETION_TIMESTAMP_WALLCLOCK);
 	spec.user_index = f.qp[0].user_index;
 	clock_gettime(CLOCK_REALTIME, &now);
@@ -269,20 +260,4 @@ static void wallclock(void **state)
 	assert_true(stamp > before - 50000000);
 	assert_true(stamp < before + 1000000000);
 	fixture_free(&f);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(readers_are_those_asked_for),
-		cmocka_unit_test(iterator),
-		cmocka_unit_test(fields_of_a_receive),
-		cmocka_unit_test(fields_of_a_send),
-		cmocka_unit_test(failed_completions),
-		cmocka_unit_test(absorbed_cqes),
-		cmocka_unit_test(a_cqe_of_no_qp),
-		cmocka_unit_test(wallclock),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -27,11 +27,10 @@ static void expect(struct cq_fixture *f, uint64_t wr_id)
 }
 
 /* Every pattern of two QPs in rings with 0 to 8 CQEs, at every place of the ring and in an odd and an even lap. */
-static void purge_keeps_the_others_in_order(void **state)
+TEST(purge_keeps_the_others_in_order)
 {
 	struct cq_fixture f;
 
-	(void)state;
 	for (uint32_t size = 64; size <= 128; size += 64)
 		for (uint32_t first = 0; first < 32; first += 3)
 			for (uint32_t pattern = 0; pattern < 1 << 9; pattern++) {
@@ -58,12 +57,11 @@ static void purge_keeps_the_others_in_order(void **state)
 			}
 }
 
-static void purge_gives_srq_entries_back(void **state)
+TEST(purge_gives_srq_entries_back)
 {
 	struct cq_fixture f;
 	uint32_t index[4];
 
-	(void)state;
 	fixture_init(&f, 16, 64, 0);
 	for (int i = 0; i < 4; i++)
 		index[i] = post_to_srq(&f, 70 + i);
@@ -82,11 +80,10 @@ static void purge_gives_srq_entries_back(void **state)
 }
 
 /* The fields of a signature error overlap the user index. */
-static void purge_leaves_signature_errors(void **state)
+TEST(purge_leaves_signature_errors)
 {
 	struct cq_fixture f;
 
-	(void)state;
 	fixture_init(&f, 8, 64, 0);
 	write_plain(&f, 12, 0, 1, 0);
 	user_cq_purge_qp(&f.qp[1]);
@@ -94,11 +91,10 @@ static void purge_leaves_signature_errors(void **state)
 	fixture_free(&f);
 }
 
-static void purge_leaves_rings_given_away(void **state)
+TEST(purge_leaves_rings_given_away)
 {
 	struct cq_fixture f;
 
-	(void)state;
 	fixture_init(&f, 8, 64, 0);
 	f.cq.exported = true;
 	write_send(&f, 1, 5);
@@ -107,11 +103,10 @@ static void purge_leaves_rings_given_away(void **state)
 	fixture_free(&f);
 }
 
-static void purge_of_both_queues(void **state)
+TEST(purge_of_both_queues)
 {
 	struct cq_fixture f, g;
 
-	(void)state;
 	fixture_init(&f, 8, 64, 0);
 	fixture_init(&g, 8, 128, 8);
 	f.qp[1].base.recv_cq = &g.cq.base;
@@ -133,12 +128,11 @@ static void purge_of_both_queues(void **state)
 }
 
 /* A CQ of a single thread has no lock: the QP may be destroyed within a polled batch, but the CQE being read must stay. */
-static void purge_within_a_batch(void **state)
+TEST(purge_within_a_batch)
 {
 	struct ibv_poll_cq_attr attr = {0};
 	struct cq_fixture f;
 
-	(void)state;
 	fixture_init(&f, 8, 64, 0);
 	queue_lock_destroy(&f.cq.lock);
 	queue_lock_init(&f.cq.lock, LOCK_LEVEL_USER_CQ, true);
@@ -159,11 +153,10 @@ static void purge_within_a_batch(void **state)
 }
 
 /* mlx5-formats 3.7: from any place in a ring of 8 to any place in a ring of 2 to 32, with 0 to 7 CQEs in flight. */
-static void continuing_in_another_ring(void **state)
+TEST(continuing_in_another_ring)
 {
 	struct cq_fixture f;
 
-	(void)state;
 	for (uint32_t size = 64; size <= 128; size += 64)
 		for (uint32_t count = 2; count <= 32; count *= 2)
 			for (uint32_t first = 0; first < 70; first++)
@@ -192,19 +185,4 @@ static void continuing_in_another_ring(void **state)
 					expect_empty(&f);
 					fixture_free(&f);
 				}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(purge_keeps_the_others_in_order),
-		cmocka_unit_test(purge_gives_srq_entries_back),
-		cmocka_unit_test(purge_leaves_signature_errors),
-		cmocka_unit_test(purge_leaves_rings_given_away),
-		cmocka_unit_test(purge_of_both_queues),
-		cmocka_unit_test(purge_within_a_batch),
-		cmocka_unit_test(continuing_in_another_ring),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* A new ring reads as invalid everywhere (mlx5-formats 3.1), at a cost independent of its size. */
 #include <fcntl.h>
-#include <stdio.h>
-#include <string.h>
-#include <unistd.h>
 
 #include "core/limits.h"
 #include "../support/cq_fixture.h"
@@ -20,9 +17,8 @@ static size_t resident(void)
 	return pages * (size_t)sysconf(_SC_PAGESIZE);
 }
 
-static void every_entry_is_invalid(void **state)
+TEST(every_entry_is_invalid)
 {
-	(void)state;
 	for (uint32_t size = 64; size <= 128; size += 64)
 		for (uint32_t count = 2; count <= 1 << 17; count *= 2) {
 			const uint8_t *ring = cq_ring_alloc(NULL, count, size);
@@ -36,12 +32,11 @@ static void every_entry_is_invalid(void **state)
 }
 
 /* Entries of a large ring share pages until they are written. */
-static void entries_are_independent(void **state)
+TEST(entries_are_independent)
 {
 	uint32_t count = 1 << 17;
 	uint8_t *ring = cq_ring_alloc(NULL, count, 128);
 
-	(void)state;
 	assert_non_null(ring);
 	for (uint32_t i = 0; i < count; i += 977)
 		ring[(size_t)i * 128 + 127] = i % 251;
@@ -71,13 +66,12 @@ static int open_file_of_ring(void)
 }
 
 /* Another process cannot remove or change pages that a program reads. */
-static void no_other_process_changes_a_ring(void **state)
+TEST(no_other_process_changes_a_ring)
 {
 	uint32_t count = 1 << 17;
 	uint8_t *ring = cq_ring_alloc(NULL, count, 128);
 	int fd = open_file_of_ring();
 
-	(void)state;
 	assert_non_null(ring);
 	if (fd < 0)
 		skip();
@@ -88,13 +82,12 @@ static void no_other_process_changes_a_ring(void **state)
 	cq_ring_free(NULL, ring, count, 128);
 }
 
-static void the_largest_ring_is_cheap(void **state)
+TEST(the_largest_ring_is_cheap)
 {
 	uint32_t count = LIMIT_MAX_CQE + 1;
 	size_t before = resident();
 	void *rings[8];
 
-	(void)state;
 	for (int i = 0; i < 8; i++) {
 		rings[i] = cq_ring_alloc(NULL, count, 128);
 		assert_non_null(rings[i]);
@@ -125,11 +118,10 @@ static void dirty_free(struct ibv_pd *pd, void *pd_context, void *memory, uint64
 }
 
 /* The device writes only the fields that it has; the other fields of ibv_wc are cleared here. */
-static void memory_of_the_program_is_cleared(void **state)
+TEST(memory_of_the_program_is_cleared)
 {
 	struct user_pd pd = {.alloc = dirty_alloc, .free = dirty_free, .references = 1};
 
-	(void)state;
 	queue_lock_init(&pd.lock, LOCK_LEVEL_PD, false);
 	for (uint32_t size = 64; size <= 128; size += 64) {
 		uint8_t *ring = cq_ring_alloc(&pd, 4, size);
@@ -142,9 +134,8 @@ static void memory_of_the_program_is_cleared(void **state)
 	queue_lock_destroy(&pd.lock);
 }
 
-static void sizes_round_up(void **state)
+TEST(sizes_round_up)
 {
-	(void)state;
 	assert_int_equal(queue_entries(0), 1);
 	assert_int_equal(queue_entries(1), 1);
 	assert_int_equal(queue_entries(2), 2);
@@ -153,15 +144,4 @@ static void sizes_round_up(void **state)
 	assert_int_equal(queue_entries(5), 8);
 	assert_int_equal(queue_entries((1 << 22) - 1), 1 << 22);
 	assert_int_equal(queue_entries((1 << 22) + 1), 1 << 23);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(every_entry_is_invalid),           cmocka_unit_test(entries_are_independent),
-		cmocka_unit_test(no_other_process_changes_a_ring),  cmocka_unit_test(the_largest_ring_is_cheap),
-		cmocka_unit_test(memory_of_the_program_is_cleared), cmocka_unit_test(sizes_round_up),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,11 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* verbs/handles: numbers, kinds, references. */
-#include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "test_case.h"
 
 #include "verbs/object/handles.h"
 
@@ -35,11 +30,10 @@ static uint32_t add(enum handle_kind kind, size_t length)
 }
 
 /* Numbers begin at 0, are dense, and each refers to its own entry, also after the table has grown. */
-static void numbers_are_dense(void **state)
+TEST(numbers_are_dense)
 {
 	struct handle_entry entry;
 
-	(void)state;
 	for (uint32_t i = 0; i < 1000; i++)
 		assert_int_equal(add(HANDLE_MR, i), i);
 	for (uint32_t i = 0; i < 1000; i++) {
@@ -51,11 +45,10 @@ static void numbers_are_dense(void **state)
 	assert_int_equal(add(HANDLE_PD, 1), 500);
 }
 
-static void kinds_are_distinguished(void **state)
+TEST(kinds_are_distinguished)
 {
 	uint32_t handle = add(HANDLE_PD, 0);
 
-	(void)state;
 	assert_true(handle_find(table, HANDLE_PD, handle, NULL));
 	assert_false(handle_find(table, HANDLE_MR, handle, NULL));
 	assert_false(handle_find(table, HANDLE_PD, handle + 1, NULL));
@@ -67,12 +60,11 @@ static void kinds_are_distinguished(void **state)
 	assert_int_equal(handle_remove(table, HANDLE_PD, handle, NULL), -EINVAL);
 }
 
-static void referenced_memory_stays(void **state)
+TEST(referenced_memory_stays)
 {
 	uint32_t handle = add(HANDLE_DM, 64);
 	struct handle_entry entry;
 
-	(void)state;
 	assert_int_equal(handle_get(table, handle), 0);
 	assert_int_equal(handle_get(table, handle), 0);
 	assert_int_equal(handle_remove(table, HANDLE_DM, handle, &entry), -EBUSY);
@@ -82,12 +74,11 @@ static void referenced_memory_stays(void **state)
 	assert_int_equal(handle_remove(table, HANDLE_DM, handle, NULL), 0);
 }
 
-static void an_update_is_found(void **state)
+TEST(an_update_is_found)
 {
 	uint32_t handle = add(HANDLE_MR, 1);
 	struct handle_entry entry = {.kind = HANDLE_MR, .length = 2};
 
-	(void)state;
 	handle_update(table, handle, &entry);
 	entry.length = 0;
 	assert_true(handle_find(table, HANDLE_MR, handle, &entry));
@@ -100,12 +91,5 @@ static void an_update_is_found(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(numbers_are_dense, setup, teardown),
-		cmocka_unit_test_setup_teardown(kinds_are_distinguished, setup, teardown),
-		cmocka_unit_test_setup_teardown(referenced_memory_stays, setup, teardown),
-		cmocka_unit_test_setup_teardown(an_update_is_found, setup, teardown),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return run_cases(.setup = setup, .teardown = teardown);
 }

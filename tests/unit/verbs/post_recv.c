@@ -18,13 +18,12 @@ static void check_entry(struct posting *p, uint32_t slot, uint32_t seg, uint32_t
 	assert_memory_equal(at, e.bytes, 16);
 }
 
-static void recv_entries(void **state)
+TEST(recv_entries)
 {
 	struct posting *p = posting_new(IBV_QPT_RC, 0, (struct ibv_qp_cap){.max_recv_wr = 4, .max_recv_sge = 3});
 	struct ibv_sge sge[4] = {{0x1000, 16, 7}, {0x2000, 0, 8}, {0x3000, INT32_MAX, 9}, {0x4000, 1, 10}};
 	struct ibv_recv_wr *bad, wr = {.wr_id = 3, .sg_list = sge, .num_sge = 4};
 
-	(void)state;
 	assert_int_equal(p->qp.rq.max_gs, 4); /* 3 requested */
 	/* Empty SGEs are omitted; a terminator follows if there is room. */
 	assert_int_equal(post_recv(p, &wr, &bad), 0);
@@ -56,13 +55,12 @@ static void recv_entries(void **state)
 }
 
 /* Exactly max_recv_wr fit, over the wrap of the 16-bit record and of all counters. */
-static void recv_full(void **state)
+TEST(recv_full)
 {
 	static const uint32_t heads[] = {0, 0xfffe, UINT32_MAX - 1};
 	struct posting *p = posting_new(IBV_QPT_RC, 0, (struct ibv_qp_cap){.max_recv_wr = 5, .max_recv_sge = 1});
 	struct ibv_recv_wr *bad, wr[10];
 
-	(void)state;
 	assert_int_equal(p->qp.cap.max_recv_wr, 8);
 	for (size_t h = 0; h < 3; h++) {
 		p->qp.rq.head = p->qp.rq.tail = heads[h];
@@ -84,13 +82,12 @@ static void recv_full(void **state)
 	posting_free(p);
 }
 
-static void recv_states(void **state)
+TEST(recv_states)
 {
 	struct posting *p = posting_new(IBV_QPT_RC, 0, (struct ibv_qp_cap){.max_recv_wr = 1, .max_recv_sge = 1});
 	struct user_srq srq = {0};
 	struct ibv_recv_wr *bad, wr = {.num_sge = 0};
 
-	(void)state;
 	rq_set_limit(&p->qp.rq, -1); /* RESET */
 	assert_int_equal(post_recv(p, &wr, &bad), EINVAL);
 	assert_int_equal(device.rule, RULE_RECV_IN_RESET);
@@ -104,15 +101,4 @@ static void recv_states(void **state)
 	assert_int_equal(post_recv(p, &wr, &bad), ENOMEM);
 	assert_int_equal(device.rule, RULE_RECV_ON_SRQ);
 	posting_free(p);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(recv_entries),
-		cmocka_unit_test(recv_full),
-		cmocka_unit_test(recv_states),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -37,13 +37,12 @@ static struct posting *rc_qp(uint32_t wrs)
 	return posting_new(IBV_QPT_RC, 0, (struct ibv_qp_cap){.max_send_wr = wrs, .max_send_sge = 3});
 }
 
-static void bad_opcodes(void **state)
+TEST(bad_opcodes)
 {
 	struct posting *rc = rc_qp(4);
 	struct posting *ud = posting_new(IBV_QPT_UD, 0, (struct ibv_qp_cap){.max_send_wr = 4, .max_send_sge = 1});
 	struct ibv_send_wr wr = {.opcode = IBV_WR_ATOMIC_WRITE + 1};
 
-	(void)state;
 	refused(rc, &wr, EINVAL, RULE_SEND_OPCODE);
 	wr.opcode = (enum ibv_wr_opcode) - 1;
 	refused(rc, &wr, EINVAL, RULE_SEND_OPCODE);
@@ -61,12 +60,11 @@ static void bad_opcodes(void **state)
 }
 
 /* The opcode is checked before room, room before the count of SGEs. */
-static void order_of_checks(void **state)
+TEST(order_of_checks)
 {
 	struct posting *p = rc_qp(1);
 	struct ibv_send_wr *bad, wr = {.opcode = IBV_WR_SEND, .num_sge = 1, .sg_list = small};
 
-	(void)state;
 	while (p->qp.sq.head - p->qp.sq.tail < p->qp.sq.max_post)
 		assert_int_equal(post(p, &wr, &bad), 0);
 	wr.num_sge = 4;
@@ -83,12 +81,11 @@ static void order_of_checks(void **state)
 	posting_free(p);
 }
 
-static void before_rts(void **state)
+TEST(before_rts)
 {
 	struct posting *p = rc_qp(4);
 	struct ibv_send_wr wr = {.opcode = IBV_WR_SEND};
 
-	(void)state;
 	p->qp.sq.max_gs = -1;
 	sq_update_short(&p->qp.sq);
 	refused(p, &wr, ENOMEM, RULE_SEND_BEFORE_RTS);
@@ -100,12 +97,11 @@ static void before_rts(void **state)
 	posting_free(p);
 }
 
-static void no_send_queue(void **state)
+TEST(no_send_queue)
 {
 	struct posting *p = posting_new(IBV_QPT_RC, 0, (struct ibv_qp_cap){.max_recv_wr = 1});
 	struct ibv_send_wr wr = {.opcode = IBV_WR_SEND};
 
-	(void)state;
 	refused(p, &wr, ENOMEM, RULE_SQ_FULL);
 	ibv_wr_start(&p->qp.ex);
 	ibv_wr_send(&p->qp.ex);
@@ -115,12 +111,11 @@ static void no_send_queue(void **state)
 }
 
 /* WRs before the failing one are posted, under one doorbell. */
-static void bad_wr_in_list(void **state)
+TEST(bad_wr_in_list)
 {
 	struct posting *p = rc_qp(8);
 	struct ibv_send_wr *bad, wr[4];
 
-	(void)state;
 	for (int i = 0; i < 4; i++)
 		wr[i] = (struct ibv_send_wr){.wr_id = i, .opcode = IBV_WR_SEND, .next = i < 3 ? &wr[i + 1] : NULL};
 	wr[2].num_sge = 4;
@@ -138,12 +133,11 @@ static void bad_wr_in_list(void **state)
 }
 
 /* The queue holds max_post WRs, counted over the wrap of all counters; an unsignalled WR counts until a later CQE. */
-static void full_queue(void **state)
+TEST(full_queue)
 {
 	struct posting *p = rc_qp(5);
 	struct ibv_send_wr *bad, wr = {.opcode = IBV_WR_SEND, .sg_list = small};
 
-	(void)state;
 	p->qp.sq.head = p->qp.sq.tail = UINT32_MAX - 2;
 	place_producer(p, UINT32_MAX - 1);
 	for (uint32_t i = 0; i < p->qp.sq.max_post; i++) {
@@ -203,7 +197,7 @@ static void posted(struct posting *p, struct outstanding *o, uint32_t blocks)
 	assert_true(o->count <= p->qp.sq.max_post);
 }
 
-static void oversized_wqes(void **state)
+TEST(oversized_wqes)
 {
 	struct posting *p =
 		posting_new(IBV_QPT_RC, IBV_QP_EX_WITH_SEND, (struct ibv_qp_cap){.max_send_wr = 8, .max_send_sge = 3});
@@ -215,7 +209,6 @@ static void oversized_wqes(void **state)
 	struct outstanding o = {.count = 0};
 	uint32_t accepted[5] = {0}, full = 0;
 
-	(void)state;
 	assert_int_equal(p->qp.sq.wqebb_count, 8);
 	srand(7);
 	for (int i = 0; i < 200000; i++) {
@@ -249,14 +242,13 @@ static void oversized_wqes(void **state)
 }
 
 /* As above with WQEs of any length, as mlx5dv_wr_raw_wqe(3) makes them, where max_post is not a power of two. */
-static void raw_lengths(void **state)
+TEST(raw_lengths)
 {
 	struct posting *p =
 		posting_new(IBV_QPT_RC, IBV_QP_EX_WITH_SEND, (struct ibv_qp_cap){.max_send_wr = 10, .max_send_sge = 8});
 	struct outstanding o = {.count = 0};
 	uint32_t accepted = 0, full = 0;
 
-	(void)state;
 	assert_int_equal(p->qp.sq.wqe_size, 192);
 	assert_int_equal(p->qp.sq.wqebb_count, 32);
 	assert_int_equal(p->qp.sq.max_post, 10);
@@ -288,26 +280,24 @@ static void raw_lengths(void **state)
 }
 
 /* A ring smaller than the WQE. */
-static void ring_too_small(void **state)
+TEST(ring_too_small)
 {
 	struct posting *p =
 		posting_new(IBV_QPT_RC, IBV_QP_EX_WITH_SEND, (struct ibv_qp_cap){.max_send_wr = 1, .max_send_sge = 1});
 	struct ibv_send_wr wr = {.opcode = IBV_WR_LOCAL_INV};
 
-	(void)state;
 	refused(p, &wr, ENOMEM, RULE_SQ_FULL);
 	posting_free(p);
 }
 
 /* An unannounced operation may make a WQE longer than 63 units although the SGEs are within the limit. */
-static void longest_wqe(void **state)
+TEST(longest_wqe)
 {
 	struct posting *p =
 		posting_new(IBV_QPT_RC, IBV_QP_EX_WITH_SEND, (struct ibv_qp_cap){.max_send_wr = 4, .max_send_sge = 62});
 	struct ibv_sge sge[62];
 	struct ibv_send_wr *bad, wr = {.opcode = IBV_WR_SEND, .sg_list = sge, .num_sge = 62};
 
-	(void)state;
 	for (int i = 0; i < 62; i++)
 		sge[i] = small[0];
 	assert_int_equal(post(p, &wr, &bad), 0);
@@ -323,7 +313,7 @@ static void longest_wqe(void **state)
 }
 
 /* Inline data is summed beyond 32 bits; data that does not fit is not read. */
-static void inline_limit(void **state)
+TEST(inline_limit)
 {
 	struct posting *p = rc_qp(4);
 	static char data[64];
@@ -331,7 +321,6 @@ static void inline_limit(void **state)
 	struct ibv_data_buf bufs[2] = {{data, 0x20}, {(void *)8, SIZE_MAX - 15}};
 	struct ibv_send_wr wr = {.opcode = IBV_WR_SEND, .send_flags = IBV_SEND_INLINE, .sg_list = sge, .num_sge = 3};
 
-	(void)state;
 	assert_int_equal(p->qp.sq.max_inline, 60);
 	refused(p, &wr, ENOMEM, RULE_INLINE_LENGTH);
 	assert_int_equal(device.figures[0], UINT64_C(0x100000010));
@@ -353,14 +342,13 @@ static void inline_limit(void **state)
 }
 
 /* Bit 31 of a length means inline data to the device; the device checks sums beyond 32 bits. */
-static void sge_lengths(void **state)
+TEST(sge_lengths)
 {
 	struct posting *p = rc_qp(4);
 	struct ibv_sge sge[3] = {{8, INT32_MAX, 1}, {8, INT32_MAX, 1}, {8, INT32_MAX, 1}};
 	struct ibv_send_wr *bad, wr = {.opcode = IBV_WR_SEND, .sg_list = sge, .num_sge = 3};
 	struct expected e;
 
-	(void)state;
 	assert_int_equal(post(p, &wr, &bad), 0);
 	expect_ctrl(&e, 0, 0x0a, 0, 0);
 	for (int i = 0; i < 3; i++)
@@ -380,12 +368,11 @@ static void sge_lengths(void **state)
 	posting_free(p);
 }
 
-static void atomic_write_rules(void **state)
+TEST(atomic_write_rules)
 {
 	struct posting *p = rc_qp(4);
 	struct ibv_send_wr *bad, wr = {.opcode = IBV_WR_ATOMIC_WRITE, .sg_list = small, .num_sge = 1};
 
-	(void)state;
 	wr.wr.rdma.remote_addr = 0x1004;
 	refused(p, &wr, EINVAL, RULE_ATOMIC_WRITE_ALIGNMENT);
 	wr.wr.rdma.remote_addr = 0x1008;
@@ -402,7 +389,7 @@ static void atomic_write_rules(void **state)
 	posting_free(p);
 }
 
-static void bind_rules(void **state)
+TEST(bind_rules)
 {
 	struct posting *p = rc_qp(4);
 	struct user_mr mr = {.base.lkey = 1};
@@ -410,7 +397,6 @@ static void bind_rules(void **state)
 	struct ibv_send_wr *bad, wr = {.opcode = IBV_WR_BIND_MW, .bind_mw.mw = &mw.base};
 	struct ibv_mw_bind_info *info = &wr.bind_mw.bind_info;
 
-	(void)state;
 	*info = (struct ibv_mw_bind_info){&mr.base, 0x1000, (UINT64_C(1) << 31) + 1, 0};
 	refused(p, &wr, EOPNOTSUPP, RULE_BIND_LENGTH);
 	ibv_wr_start(&p->qp.ex);
@@ -426,14 +412,13 @@ static void bind_rules(void **state)
 }
 
 /* ibv_bind_mw(3): returns the next rkey at once; refusals of each profile. */
-static void bind_mw_call(void **state)
+TEST(bind_mw_call)
 {
 	struct posting *p = rc_qp(16);
 	struct user_mr mr = {.base.lkey = 0x77};
 	struct user_mw mw = {.base = {.type = IBV_MW_TYPE_1, .rkey = 0x1234ff}};
 	struct ibv_mw_bind bind = {.wr_id = 9, .bind_info = {&mr.base, 0x1000, 64, IBV_ACCESS_REMOTE_WRITE}};
 
-	(void)state;
 	place_producer(p, 0);
 	assert_int_equal(softhca_ibv_bind_mw(&p->qp.base, &mw.base, &bind), 0);
 	assert_int_equal(mw.base.rkey, 0x123400); /* the tag wraps, the index stays */
@@ -474,20 +459,4 @@ static void bind_mw_call(void **state)
 	assert_int_equal(softhca_ibv_bind_mw(&p->qp.base, &mw.base, &bind), 0);
 	assert_int_equal(mw.base.rkey, 0x123402);
 	posting_free(p);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(bad_opcodes),        cmocka_unit_test(order_of_checks),
-		cmocka_unit_test(before_rts),         cmocka_unit_test(no_send_queue),
-		cmocka_unit_test(bad_wr_in_list),     cmocka_unit_test(full_queue),
-		cmocka_unit_test(oversized_wqes),     cmocka_unit_test(raw_lengths),
-		cmocka_unit_test(ring_too_small),     cmocka_unit_test(longest_wqe),
-		cmocka_unit_test(inline_limit),       cmocka_unit_test(sge_lengths),
-		cmocka_unit_test(atomic_write_rules), cmocka_unit_test(bind_rules),
-		cmocka_unit_test(bind_mw_call),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -23,11 +23,10 @@ static void refused(struct ibv_qp_init_attr_ex attr, int err, enum explain_rule 
 	refused_dv(attr, NULL, err, rule);
 }
 
-static void bad_attributes(void **state)
+TEST(bad_attributes)
 {
 	struct ibv_qp_init_attr_ex attr = attributes(IBV_QPT_RC);
 
-	(void)state;
 	attr.comp_mask |= 1 << 20;
 	refused(attr, EINVAL, RULE_QP_COMP_MASK);
 
@@ -67,12 +66,11 @@ static void bad_attributes(void **state)
 	refused(attr, EINVAL, RULE_QP_MAX_SEND_WR);
 }
 
-static void bad_objects(void **state)
+TEST(bad_objects)
 {
 	struct ibv_context *other = &other_context.verbs.context;
 	struct ibv_qp_init_attr_ex attr = attributes(IBV_QPT_RC);
 
-	(void)state;
 	attr.comp_mask = IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
 	refused(attr, EINVAL, RULE_QP_PD);
 	attr = attributes(IBV_QPT_RC);
@@ -101,7 +99,7 @@ static void bad_objects(void **state)
 	refused(attr, EINVAL, RULE_QP_SRQ_KIND);
 }
 
-static void dv_attributes(void **state)
+TEST(dv_attributes)
 {
 	struct ibv_qp_init_attr_ex attr = attributes(IBV_QPT_RC);
 	struct mlx5dv_qp_init_attr dv = {.comp_mask = 1 << 4};
@@ -117,7 +115,6 @@ static void dv_attributes(void **state)
 		{0x20, EOPNOTSUPP, RULE_QP_DV_CREATE_FLAGS},
 	};
 
-	(void)state;
 	refused_dv(attr, &dv, EINVAL, RULE_QP_DV_COMP_MASK);
 	dv.comp_mask = MLX5DV_QP_INIT_ATTR_MASK_DC;
 	dv.dc_init_attr.dc_type = MLX5DV_DCTYPE_DCI;
@@ -147,13 +144,12 @@ static void dv_attributes(void **state)
 	refused_dv(attr, &dv, EOPNOTSUPP, RULE_NONE);
 }
 
-static void created_attributes(void **state)
+TEST(created_attributes)
 {
 	struct ibv_qp_init_attr_ex attr = attributes(IBV_QPT_RC);
 	const struct hca_qp_attr *told = &around.created;
 	struct user_qp *qp;
 
-	(void)state;
 	attr.sq_sig_all = 1;
 	qp = create(&attr, NULL);
 	/* 16 WRs of 192 + 32 = 256 bytes; 5 receives of 3 SGEs: 8 of 4 */
@@ -193,12 +189,11 @@ static void created_attributes(void **state)
 	destroy(qp);
 }
 
-static void srq_and_empty_queues(void **state)
+TEST(srq_and_empty_queues)
 {
 	struct ibv_qp_init_attr_ex attr = attributes(IBV_QPT_UD);
 	struct user_qp *qp;
 
-	(void)state;
 	attr.srq = &srq.base;
 	attr.cap.max_send_wr = 0;
 	around.single_threaded = true;
@@ -213,7 +208,7 @@ static void srq_and_empty_queues(void **state)
 	destroy(qp);
 }
 
-static void legacy_call(void **state)
+TEST(legacy_call)
 {
 	struct ibv_qp_init_attr attr = {
 		.send_cq = &send_cq.base,
@@ -223,7 +218,6 @@ static void legacy_call(void **state)
 	};
 	struct ibv_qp *qp = softhca_ibv_create_qp(&pd.base, &attr);
 
-	(void)state;
 	assert_non_null(qp);
 	assert_int_equal(attr.cap.max_send_wr, 4);
 	assert_int_equal(attr.cap.max_inline_data, 60);
@@ -234,7 +228,7 @@ static void legacy_call(void **state)
 	assert_int_equal(attr.cap.max_send_sge, 1000);
 }
 
-static void extended(void **state)
+TEST(extended)
 {
 	struct ibv_qp_init_attr_ex attr = attributes(IBV_QPT_RC);
 	struct mlx5dv_qp_init_attr dv = {
@@ -243,7 +237,6 @@ static void extended(void **state)
 	};
 	struct user_qp *qp;
 
-	(void)state;
 	attr.comp_mask |= IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
 	attr.send_ops_flags = IBV_QP_EX_WITH_SEND;
 	qp = create(&attr, NULL);
@@ -261,7 +254,7 @@ static void extended(void **state)
 }
 
 /* After any failure, earlier steps are undone, and errno has the reason. */
-static void failure_half_way(void **state)
+TEST(failure_half_way)
 {
 	static const struct {
 		const char *log;
@@ -273,7 +266,6 @@ static void failure_half_way(void **state)
 		{"ring dbrec index -index -dbrec -ring ", EAGAIN},
 	};
 
-	(void)state;
 	for (int i = 0; i < 4; i++) {
 		struct ibv_qp_init_attr_ex attr = attributes(IBV_QPT_RC);
 
@@ -288,12 +280,11 @@ static void failure_half_way(void **state)
 	}
 }
 
-static void destruction(void **state)
+TEST(destruction)
 {
 	struct ibv_qp_init_attr_ex attr = attributes(IBV_QPT_RC);
 	struct user_qp *qp = create(&attr, NULL);
 
-	(void)state;
 	around.destroy_result = -EBUSY;
 	assert_int_equal(softhca_ibv_destroy_qp(&qp->base), EBUSY);
 	assert_string_equal(around.log, "");
@@ -305,17 +296,5 @@ static void destruction(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup(bad_attributes, reset_all),
-		cmocka_unit_test_setup(bad_objects, reset_all),
-		cmocka_unit_test_setup(dv_attributes, reset_all),
-		cmocka_unit_test_setup(created_attributes, reset_all),
-		cmocka_unit_test_setup(srq_and_empty_queues, reset_all),
-		cmocka_unit_test_setup(legacy_call, reset_all),
-		cmocka_unit_test_setup(extended, reset_all),
-		cmocka_unit_test_setup(failure_half_way, reset_all),
-		cmocka_unit_test_setup(destruction, reset_all),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return run_cases(.setup = reset_all);
 }

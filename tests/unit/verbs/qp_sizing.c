@@ -2,7 +2,6 @@
 /* Ring sizes and returned capabilities: the worked examples of mlx5-formats 4.1 and 2.1, and their limits. */
 #include "../support/posting_fixture.h"
 
-#include <errno.h>
 #include "core/limits.h"
 
 #define ALL_RC 0 /* send_ops of a QP that sets none */
@@ -84,9 +83,8 @@ static int size(enum ibv_qp_type type, uint64_t send_ops, uint64_t dv_send_ops, 
 	return qp_sizing_compute(&request, sizing);
 }
 
-static void worked_examples(void **state)
+TEST(worked_examples)
 {
-	(void)state;
 	for (size_t i = 0; i < sizeof(examples) / sizeof(examples[0]); i++) {
 		const struct example *e = &examples[i];
 		struct qp_sizing sizing;
@@ -101,11 +99,10 @@ static void worked_examples(void **state)
 	}
 }
 
-static void srq_takes_no_receives(void **state)
+TEST(srq_takes_no_receives)
 {
 	struct qp_sizing sizing;
 
-	(void)state;
 	assert_int_equal(size(IBV_QPT_RC, 0, 0, (struct ibv_qp_cap){.max_recv_wr = UINT32_MAX, .max_recv_sge = 99},
 			      true, &sizing),
 			 0);
@@ -123,11 +120,10 @@ static void refuse(enum ibv_qp_type type, uint64_t send_ops, struct ibv_qp_cap c
 	assert_int_equal(device.rule, rule);
 }
 
-static void limits(void **state)
+TEST(limits)
 {
 	struct qp_sizing sizing;
 
-	(void)state;
 	/* (1024 - 192) / 16 = 52 */
 	assert_int_equal(
 		size(IBV_QPT_RC, 0, 0, (struct ibv_qp_cap){.max_send_wr = 1, .max_send_sge = 52}, false, &sizing), 0);
@@ -155,11 +151,10 @@ static void limits(void **state)
 }
 
 /* `ds` counts up to 63 units: a WQE share of 1024 bytes must not promise a 64th (mlx5-formats 1.1). */
-static void sixty_three_units(void **state)
+TEST(sixty_three_units)
 {
 	struct qp_sizing sizing;
 
-	(void)state;
 	assert_int_equal(size(IBV_QPT_RC, IBV_QP_EX_WITH_SEND, 0,
 			      (struct ibv_qp_cap){.max_send_wr = 1, .max_send_sge = 62}, false, &sizing),
 			 0);
@@ -175,11 +170,10 @@ static void sixty_three_units(void **state)
 }
 
 /* Granted capabilities are at least the requested ones, fit, and are granted again when requested. */
-static void granted_caps(void **state)
+TEST(granted_caps)
 {
 	static const enum ibv_qp_type types[] = {IBV_QPT_RC, IBV_QPT_UC, IBV_QPT_UD};
 
-	(void)state;
 	srand(1);
 	for (int i = 0; i < 100000; i++) {
 		enum ibv_qp_type type = types[rand() % 3];
@@ -206,14 +200,4 @@ static void granted_caps(void **state)
 		assert_int_equal(size(type, 0, 0, first.cap, false, &second), 0);
 		assert_memory_equal(&first, &second, sizeof(first));
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(worked_examples),   cmocka_unit_test(srq_takes_no_receives), cmocka_unit_test(limits),
-		cmocka_unit_test(sixty_three_units), cmocka_unit_test(granted_caps),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -15,14 +15,13 @@ static int complete(struct user_qp *qp)
 	return ibv_wr_complete(&qp->ex);
 }
 
-static void limits_of_states(void **state)
+TEST(limits_of_states)
 {
 	struct ibv_qp_init_attr_ex attr = attributes(IBV_QPT_RC);
 	struct user_qp *qp;
 	struct ibv_recv_wr *bad_recv, recv = {.num_sge = 0};
 	struct ibv_send_wr *bad_send, send = {.opcode = IBV_WR_SEND};
 
-	(void)state;
 	attr.comp_mask |= IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
 	qp = create(&attr, NULL);
 	assert_int_equal(softhca_ibv_post_recv(&qp->base, &recv, &bad_recv), EINVAL);
@@ -62,13 +61,12 @@ static void limits_of_states(void **state)
 }
 
 /* A refused change has no effect. */
-static void refused_change(void **state)
+TEST(refused_change)
 {
 	struct ibv_qp_init_attr_ex attr = attributes(IBV_QPT_RC);
 	struct user_qp *qp = create(&attr, NULL);
 	struct ibv_qp_attr change = {.qp_state = IBV_QPS_RTS};
 
-	(void)state;
 	around.modify_result = -EINVAL;
 	assert_int_equal(move(qp, IBV_QPS_RTS), EINVAL);
 	assert_int_equal(qp->base.state, IBV_QPS_RESET);
@@ -85,14 +83,13 @@ static void refused_change(void **state)
 	destroy(qp);
 }
 
-static void query(void **state)
+TEST(query)
 {
 	struct ibv_qp_init_attr_ex attr = attributes(IBV_QPT_UD);
 	struct user_qp *qp = create(&attr, NULL);
 	struct ibv_qp_init_attr init;
 	struct ibv_qp_attr now;
 
-	(void)state;
 	around.state = IBV_QPS_ERR;
 	assert_int_equal(softhca_ibv_query_qp(&qp->base, &now, IBV_QP_CAP, &init), 0);
 	assert_int_equal(qp->base.state, IBV_QPS_RESET); /* not requested */
@@ -115,14 +112,13 @@ static void query(void **state)
 	destroy(qp);
 }
 
-static void options(void **state)
+TEST(options)
 {
 	struct ibv_qp_init_attr_ex attr = attributes(IBV_QPT_RC);
 	struct user_qp *qp = create(&attr, NULL);
 	struct ibv_qp_rate_limit_attr rate = {.rate_limit = 1000};
 	struct ibv_ece ece = {.options = 5};
 
-	(void)state;
 	assert_int_equal(softhca_ibv_set_ece(&qp->base, &ece), EOPNOTSUPP);
 	assert_int_equal(device.rule, RULE_ECE_VENDOR);
 	ece.vendor_id = 0x8086;
@@ -147,12 +143,5 @@ static void options(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup(limits_of_states, reset_all),
-		cmocka_unit_test_setup(refused_change, reset_all),
-		cmocka_unit_test_setup(query, reset_all),
-		cmocka_unit_test_setup(options, reset_all),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return run_cases(.setup = reset_all);
 }

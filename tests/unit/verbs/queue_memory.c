@@ -1,23 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* verbs/memory: memory of rings and doorbell records; queues that take no locks. */
-#include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
-#include <cmocka.h>
+#include "test_case.h"
 
 #include "verbs/object/objects.h"
 
-static void rings_are_pages_of_zeros(void **state)
+TEST(rings_are_pages_of_zeros)
 {
 	static const size_t sizes[] = {1, 64, 4096, 4097, 100000, 3 << 20};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
 		char *ring = ring_alloc(NULL, sizes[i], MLX5DV_RES_TYPE_QP);
 
@@ -32,11 +22,10 @@ static void rings_are_pages_of_zeros(void **state)
 	dbrec_free(NULL, NULL);
 }
 
-static void doorbell_records_share_no_cache_line(void **state)
+TEST(doorbell_records_share_no_cache_line)
 {
 	uint32_t *dbrec[10];
 
-	(void)state;
 	for (int i = 0; i < 10; i++) {
 		dbrec[i] = dbrec_alloc(NULL);
 		assert_non_null(dbrec[i]);
@@ -61,12 +50,11 @@ static unsigned long free_huge_pages(void)
 }
 
 /* Each kind of queue has its own variable, read at each creation; destruction frees the memory. */
-static void huge_pages_as_the_variables_say(void **state)
+TEST(huge_pages_as_the_variables_say)
 {
 	unsigned long before = free_huge_pages();
 	void *ring;
 
-	(void)state;
 	setenv("MLX_SRQ_ALLOC_TYPE", "HUGE", 1);
 	ring = ring_alloc(NULL, 5000, MLX5DV_RES_TYPE_CQ);
 	assert_non_null(ring);
@@ -93,12 +81,11 @@ static void huge_pages_as_the_variables_say(void **state)
 	unsetenv("MLX_SRQ_ALLOC_TYPE");
 }
 
-static void single_threaded_queues(void **state)
+TEST(single_threaded_queues)
 {
 	struct user_td td = {0};
 	struct user_pd plain = {0}, with_td = {.parent = &plain, .td = &td};
 
-	(void)state;
 	assert_false(queue_single_threaded(NULL));
 	assert_false(queue_single_threaded(&plain));
 	assert_true(queue_single_threaded(&with_td));
@@ -108,16 +95,4 @@ static void single_threaded_queues(void **state)
 	setenv("MLX5_SINGLE_THREADED", "0", 1);
 	assert_false(queue_single_threaded(NULL));
 	unsetenv("MLX5_SINGLE_THREADED");
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(rings_are_pages_of_zeros),
-		cmocka_unit_test(doorbell_records_share_no_cache_line),
-		cmocka_unit_test(huge_pages_as_the_variables_say),
-		cmocka_unit_test(single_threaded_queues),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -3,7 +3,6 @@
  * The ring of an SRQ (mlx5-formats 2.2). The test acts as the device: it reads the doorbell record, follows the links
  * and completes the entries in any order.
  */
-#include <errno.h>
 
 #include "../support/cq_fixture.h"
 
@@ -29,7 +28,7 @@ static const uint8_t *entry(uint32_t index)
 	return (const uint8_t *)srq->buffer + ((size_t)index << srq->entry_shift);
 }
 
-static void entry_sizes(void **state)
+TEST(entry_sizes)
 {
 	static const struct {
 		uint32_t asked, size, got;
@@ -37,7 +36,6 @@ static void entry_sizes(void **state)
 		    {8, 256, 15}, {15, 256, 15}, {16, 512, 31}, {30, 512, 31}, {31, 512, 31}};
 	struct user_srq sized;
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		srq_size_entries(&sized, rows[i].asked);
 		assert_int_equal(1 << sized.entry_shift, rows[i].size);
@@ -51,7 +49,7 @@ static void entry_sizes(void **state)
 	assert_int_equal(srq_entries_for(32767), 32768);
 }
 
-static void layout_of_an_entry(void **state)
+TEST(layout_of_an_entry)
 {
 	struct ibv_sge sge[3] = {
 		{.addr = 0x0123456789abcdef, .length = 0x11223344, .lkey = 0x55667788},
@@ -60,7 +58,6 @@ static void layout_of_an_entry(void **state)
 	};
 	struct ibv_recv_wr wr = {.wr_id = 9, .sg_list = sge}, *bad;
 
-	(void)state;
 	init();
 	free(srq->buffer);
 	srq_size_entries(srq, 3);
@@ -89,12 +86,11 @@ static void layout_of_an_entry(void **state)
 }
 
 /* ibv_post_srq_recv(3): WRs before the bad one are posted, the bad one and the rest are not. */
-static void refusals(void **state)
+TEST(refusals)
 {
 	static const int wrong[] = {2, 1000, -1, INT32_MIN};
 	struct ibv_recv_wr wr[SRQ_ENTRIES + 1], *bad;
 
-	(void)state;
 	for (int i = 0; i < 4; i++) {
 		init();
 		memset(wr, 0, sizeof(wr));
@@ -124,7 +120,7 @@ static void refusals(void **state)
  * Long random runs, through several wraps of the 16-bit counter: the device follows links to take entries in the order
  * of posting, completes them in any order, and each completion yields the wr_id of its entry.
  */
-static void random_runs(void **state)
+TEST(random_runs)
 {
 	uint64_t expected[SRQ_ENTRIES]; /* wr_ids posted, not taken: a FIFO */
 	uint32_t taken[SRQ_ENTRIES];    /* entries taken, not completed */
@@ -132,7 +128,6 @@ static void random_runs(void **state)
 	uint32_t posted = 0, consumed = 0, held = 0, next = 0;
 	uint64_t wr_id;
 
-	(void)state;
 	srand(2);
 	init();
 	while (posted < 200000) {
@@ -169,24 +164,13 @@ static void random_runs(void **state)
 	fixture_free(&f);
 }
 
-static void entries_out_of_range(void **state)
+TEST(entries_out_of_range)
 {
 	uint64_t wr_id;
 
-	(void)state;
 	init();
 	assert_int_equal(user_srq_complete(srq, SRQ_ENTRIES, &wr_id), -EINVAL);
 	assert_int_equal(user_srq_complete(srq, 0xffff, &wr_id), -EINVAL);
 	assert_int_equal(srq->used, 0);
 	fixture_free(&f);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(entry_sizes), cmocka_unit_test(layout_of_an_entry),   cmocka_unit_test(refusals),
-		cmocka_unit_test(random_runs), cmocka_unit_test(entries_out_of_range),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* User indices: unique, dense, and found until they are removed. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdlib.h>
-#include <cmocka.h>
+#include "test_case.h"
 
 #include "verbs/object/objects.h"
 
@@ -12,11 +9,10 @@ enum { COUNT = 5000 }; /* more than four leaves */
 static struct user_index_table table;
 static struct user_qp *const qps = (struct user_qp *)0x100000; /* never dereferenced */
 
-static void dense_and_found(void **state)
+TEST(dense_and_found)
 {
 	uint32_t index;
 
-	(void)state;
 	user_index_init(&table);
 	assert_null(user_index_find(&table, 0));
 	assert_null(user_index_find(&table, 0xffffff));
@@ -30,13 +26,12 @@ static void dense_and_found(void **state)
 	user_index_destroy(&table);
 }
 
-static void freed_indices_come_back_lowest_first(void **state)
+TEST(freed_indices_come_back_lowest_first)
 {
 	static const uint32_t freed[] = {4000, 1024, 3, 1023, 2048};
 	static const uint32_t expected[] = {3, 1023, 1024, 2048, 4000, COUNT};
 	uint32_t index;
 
-	(void)state;
 	user_index_init(&table);
 	for (uint32_t i = 0; i < COUNT; i++)
 		assert_int_equal(user_index_add(&table, qps + i, &index), 0);
@@ -53,12 +48,11 @@ static void freed_indices_come_back_lowest_first(void **state)
 }
 
 /* A completion of an SRQ finds an SRQ, one of a QP finds a QP, never the other kind. */
-static void srqs_among_qps(void **state)
+TEST(srqs_among_qps)
 {
 	struct user_srq *const srqs = (struct user_srq *)0x900000; /* never dereferenced */
 	uint32_t index;
 
-	(void)state;
 	user_index_init(&table);
 	for (uint32_t i = 0; i < COUNT; i++) {
 		if (i % 3)
@@ -78,15 +72,4 @@ static void srqs_among_qps(void **state)
 	assert_ptr_equal(user_index_find(&table, 3), qps + 3);
 	assert_null(user_index_find_srq(&table, 3));
 	user_index_destroy(&table);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(dense_and_found),
-		cmocka_unit_test(freed_indices_come_back_lowest_first),
-		cmocka_unit_test(srqs_among_qps),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -110,14 +110,13 @@ static void post_window(struct posting *p, const struct window_case *w, struct u
 	assert_int_equal(ibv_wr_complete(&p->qp.ex), 0);
 }
 
-static void window_wqes(void **state)
+TEST(window_wqes)
 {
 	struct posting *p = posting_new(IBV_QPT_RC, IBV_QP_EX_WITH_BIND_MW,
 					(struct ibv_qp_cap){.max_send_wr = 2, .max_send_sge = 1});
 	struct user_mr mr = {.base.lkey = LKEY};
 	struct expected e;
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(windows) / sizeof(windows[0]); i++) {
 		const struct window_case *w = &windows[i];
 		struct user_mw mw = {.base = {.rkey = 0xab5b, .type = w->type}};
@@ -143,7 +142,7 @@ static void window_wqes(void **state)
 }
 
 /* The WQE after a bind or an invalidate carries the small fence, unless it is fenced already (mlx5-formats 1.3). */
-static void fence_cache(void **state)
+TEST(fence_cache)
 {
 	struct ibv_sge sge = {.addr = 0x1000, .length = 8, .lkey = 1};
 	struct posting *p = posting_new(IBV_QPT_RC, 0, (struct ibv_qp_cap){.max_send_wr = 8, .max_send_sge = 1});
@@ -154,7 +153,6 @@ static void fence_cache(void **state)
 					 {.opcode = IBV_WR_SEND, .sg_list = &sge, .num_sge = 1},
 				 };
 
-	(void)state;
 	place_producer(p, 0);
 	assert_int_equal(softhca_ibv_post_send(&p->qp.base, wr, &bad), 0);
 	assert_int_equal(wqe_byte(p, 0, 11), 0x00);
@@ -184,14 +182,4 @@ static void fence_cache(void **state)
 	assert_int_equal(wqe_byte(p, 2, 11), 0x20);
 	assert_int_equal(wqe_byte(p, 4, 11), 0x20);
 	posting_free(p);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(window_wqes),
-		cmocka_unit_test(fence_cache),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

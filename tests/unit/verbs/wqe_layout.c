@@ -314,63 +314,57 @@ static struct posting *ring_for(enum ibv_qp_type type, uint32_t sges, uint32_t i
 
 enum { RC_OPERATIONS = sizeof(operations) / sizeof(operations[0]), UC_OPERATIONS = 5, UD_OPERATIONS = 2 };
 
-static void rc_pointers(void **state)
+TEST(rc_pointers)
 {
 	struct posting *p = ring_for(IBV_QPT_RC, SGES, 0);
 
-	(void)state;
 	pointers(p, RC_OPERATIONS);
 	posting_free(p);
 }
 
-static void rc_inline(void **state)
+TEST(rc_inline)
 {
 	struct posting *p = ring_for(IBV_QPT_RC, SGES, 76);
 
-	(void)state;
 	inlined(p, RC_OPERATIONS);
 	posting_free(p);
 }
 
-static void uc(void **state)
+TEST(uc)
 {
 	struct posting *p = posting_new(IBV_QPT_UC, IBV_QP_EX_WITH_RDMA_WRITE,
 					(struct ibv_qp_cap){.max_send_wr = 2, .max_send_sge = SGES});
 
-	(void)state;
 	pointers(p, UC_OPERATIONS);
 	inlined(p, UC_OPERATIONS);
 	posting_free(p);
 }
 
-static void ud(void **state)
+TEST(ud)
 {
 	struct posting *p = ring_for(IBV_QPT_UD, SGES, 0);
 
-	(void)state;
 	pointers(p, UD_OPERATIONS);
 	inlined(p, UD_OPERATIONS);
 	posting_free(p);
 }
 
 /* mlx5-formats 1.4, 1.7: the number of the SRQ precedes the segments of RC. */
-static void xrc(void **state)
+TEST(xrc)
 {
 	struct posting *p = ring_for(IBV_QPT_XRC_SEND, SGES, 0);
 
-	(void)state;
 	pointers(p, RC_OPERATIONS);
 	inlined(p, RC_OPERATIONS);
 	posting_free(p);
 }
 
 /* ATOMIC WRITE: opcode 0x13, segments of an RDMA WRITE with 8 inline bytes. */
-static void atomic_write(void **state)
+TEST(atomic_write)
 {
 	struct posting *p = ring_for(IBV_QPT_RC, 1, 0);
 	static const uint8_t value[8] = {1, 2, 3, 4, 5, 6, 7, 8};
 
-	(void)state;
 	for (uint32_t index = 0xfff0; index < 0xfff0 + 2 * p->qp.sq.wqebb_count; index++) {
 		struct ibv_sge sge = {(uintptr_t)value, 8, 0};
 		struct ibv_send_wr *bad, wr = {
@@ -407,7 +401,7 @@ static void atomic_write(void **state)
 }
 
 /* sq_sig_all: every WQE is signalled, binds included. */
-static void signal_all(void **state)
+TEST(signal_all)
 {
 	struct posting *p = posting_new(IBV_QPT_RC, 0, (struct ibv_qp_cap){.max_send_wr = 4, .max_send_sge = 1});
 	struct ibv_send_wr *bad, wr[2] = {
@@ -415,7 +409,6 @@ static void signal_all(void **state)
 					 {.opcode = IBV_WR_LOCAL_INV},
 				 };
 
-	(void)state;
 	p->qp.sq_sig_all = true;
 	send_queue_derive(&p->qp);
 	place_producer(p, 0);
@@ -426,7 +419,7 @@ static void signal_all(void **state)
 }
 
 /* An operation that its transport does not support is sent without the segments it would need (mlx5-formats 3.8). */
-static void foreign_operations(void **state)
+TEST(foreign_operations)
 {
 	struct posting *uc_qp = posting_new(IBV_QPT_UC, 0, (struct ibv_qp_cap){.max_send_wr = 4, .max_send_sge = 1});
 	struct posting *ud_qp = posting_new(IBV_QPT_UD, 0, (struct ibv_qp_cap){.max_send_wr = 4, .max_send_sge = 1});
@@ -434,7 +427,6 @@ static void foreign_operations(void **state)
 	struct ibv_send_wr *bad, wr = {.opcode = IBV_WR_RDMA_READ, .sg_list = &sge, .num_sge = 1};
 	struct expected e;
 
-	(void)state;
 	place_producer(uc_qp, 0);
 	assert_int_equal(softhca_ibv_post_send(&uc_qp->qp.base, &wr, &bad), 0);
 	expect_ctrl(&e, 0, 0x10, 0, 0);
@@ -455,15 +447,8 @@ static void foreign_operations(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(rc_pointers), cmocka_unit_test(rc_inline),
-		cmocka_unit_test(uc),          cmocka_unit_test(ud),
-		cmocka_unit_test(xrc),         cmocka_unit_test(atomic_write),
-		cmocka_unit_test(signal_all),  cmocka_unit_test(foreign_operations),
-	};
-
 	address.av.rlid = htobe16(0xc0de);
 	address.av.grh_gid_fl = htobe32(0x40312345);
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return run_cases();
 }

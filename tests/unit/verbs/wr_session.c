@@ -29,14 +29,13 @@ static void rolled_back(struct posting *p, const struct send_queue *before)
 	assert_int_equal(p->qp.sq.lock.held, 0);
 }
 
-static void rollback(void **state)
+TEST(rollback)
 {
 	struct posting *p = rc_qp(16);
 	struct ibv_send_wr *bad, wr = {.opcode = IBV_WR_LOCAL_INV};
 	struct send_queue before;
 	unsigned int doorbells;
 
-	(void)state;
 	/* The fence cache is restored as well. */
 	assert_int_equal(softhca_ibv_post_send(&p->qp.base, &wr, &bad), 0);
 	before = p->qp.sq;
@@ -96,11 +95,10 @@ static void rollback(void **state)
 }
 
 /* All WRs of a chain count, under one doorbell. */
-static void chain(void **state)
+TEST(chain)
 {
 	struct posting *p = rc_qp(16);
 
-	(void)state;
 	p->qp.sq.head = p->qp.sq.tail = 100;
 	start(p);
 	for (int i = 0; i < 3; i++) {
@@ -131,11 +129,10 @@ static void expect_refused(struct posting *p, uint16_t rule)
 }
 
 /* Profile man: an operation without its setter aborts the batch, at any position. */
-static void missing_setter(void **state)
+TEST(missing_setter)
 {
 	struct posting *p = rc_qp(16);
 
-	(void)state;
 	for (int place = 0; place < 2; place++) {
 		start(p);
 		for (int i = 0; i < 2; i++) {
@@ -166,13 +163,12 @@ static void missing_setter(void **state)
 }
 
 /* Profile connectx: such an operation is dropped, and the next one takes its place. */
-static void missing_setter_of_connectx(void **state)
+TEST(missing_setter_of_connectx)
 {
 	struct posting *p = rc_qp(16);
 	struct posting *ud;
 	struct expected e;
 
-	(void)state;
 	device.settings.profile = PROFILE_CONNECTX;
 	start(p);
 	p->qp.ex.wr_id = 1;
@@ -204,11 +200,10 @@ static void missing_setter_of_connectx(void **state)
 	posting_free(ud);
 }
 
-static void unexpected_setter(void **state)
+TEST(unexpected_setter)
 {
 	struct posting *p = rc_qp(16);
 
-	(void)state;
 	start(p);
 	ibv_wr_set_sge(&p->qp.ex, 1, 0x1000, 8);
 	assert_int_equal(ibv_wr_complete(&p->qp.ex), EINVAL);
@@ -227,12 +222,11 @@ static void unexpected_setter(void **state)
 }
 
 /* A configuration with missing setters (mlx5dv/wr_mkey.c keeps it): the two profiles. */
-static void missing_mkey_setter(void **state)
+TEST(missing_mkey_setter)
 {
 	struct posting *p = rc_qp(4);
 	struct wqe wqe;
 
-	(void)state;
 	start(p);
 	assert_true(wr_begin(&p->qp, "test", MLX5_OPCODE_UMR, 0, 192, IBV_WC_DRIVER1, WR_SETTER_MKEY, &wqe));
 	assert_int_equal(ibv_wr_complete(&p->qp.ex), EINVAL);
@@ -246,13 +240,12 @@ static void missing_mkey_setter(void **state)
 }
 
 /* Operations that a type does not support are refused, not called through NULL. */
-static void foreign_builders(void **state)
+TEST(foreign_builders)
 {
 	struct posting *uc = posting_new(IBV_QPT_UC, 0, (struct ibv_qp_cap){.max_send_wr = 4, .max_send_sge = 1});
 	struct posting *ud = posting_new(IBV_QPT_UD, 0, (struct ibv_qp_cap){.max_send_wr = 4, .max_send_sge = 1});
 	struct ibv_qp_ex *ex = &uc->qp.ex;
 
-	(void)state;
 #define REFUSED(call)                                                                                                  \
 	start(user_container_of(ex, struct posting, qp.ex));                                                           \
 	call;                                                                                                          \
@@ -279,11 +272,10 @@ static void foreign_builders(void **state)
 }
 
 /* send_ops outside the set of the transport; FLUSH (bit 11 of later versions) for all. */
-static void send_ops(void **state)
+TEST(send_ops)
 {
 	struct posting *p = rc_qp(1);
 
-	(void)state;
 	assert_int_equal(wr_table_fill(&p->qp, 1 << 11), -EOPNOTSUPP);
 	assert_int_equal(device.rule, RULE_QP_SEND_OPS);
 	assert_int_equal(wr_table_fill(&p->qp, IBV_QP_EX_WITH_TSO), -EOPNOTSUPP);
@@ -299,16 +291,4 @@ static void send_ops(void **state)
 	assert_int_equal(wr_table_fill(&p->qp, IBV_QP_EX_WITH_SEND_WITH_INV), -EOPNOTSUPP);
 	assert_int_equal(wr_table_fill(&p->qp, IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_SEND_WITH_IMM), 0);
 	posting_free(p);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(rollback),          cmocka_unit_test(chain),
-		cmocka_unit_test(missing_setter),    cmocka_unit_test(missing_setter_of_connectx),
-		cmocka_unit_test(unexpected_setter), cmocka_unit_test(missing_mkey_setter),
-		cmocka_unit_test(foreign_builders),  cmocka_unit_test(send_ops),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -3,13 +3,7 @@
  * The ICRC against a model that divides bit by bit as IBTA 7.8.1 describes, and against packets of other
  * implementations: one of a ConnectX-4 Lx and one of a Linux host, as published with scapy's RoCE layer.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-#include <cmocka.h>
+#include "test_case.h"
 
 #include "wire/icrc_powers.h"
 #include "wire/roce.h"
@@ -183,7 +177,7 @@ static void change_ipv4(struct frame *frame, uint16_t identification, uint16_t f
 /* ---- tests ---------------------------------------------------------------------------------------------------- */
 
 /* Packets of other implementations. */
-static void published(void **state)
+TEST(published)
 {
 	static const uint8_t connectx[] = {
 		0x45, 0xc2, 0x00, 0x3c, 0x71, 0x8c, 0x40, 0x00, 0x40, 0x11, 0x91, 0x61, 0x0a, 0x00, 0x11,
@@ -202,7 +196,6 @@ static void published(void **state)
 		size_t length;
 	} packets[] = {{connectx, sizeof(connectx)}, {linux_host, sizeof(linux_host)}};
 
-	(void)state;
 	for (size_t i = 0; i < 2; i++) {
 		const uint8_t *bytes = packets[i].bytes;
 		size_t length = packets[i].length - 28 - 4;
@@ -230,11 +223,10 @@ static void published(void **state)
 	}
 }
 
-static void each_length(void **state)
+TEST(each_length)
 {
 	static struct frame frame;
 
-	(void)state;
 	for (size_t length = ROCE_BTH_BYTES; length + 52 <= MOST; length += length < 400 ? 1 : 1 + random64() % 97) {
 		for (int ipv4 = 0; ipv4 < 2; ipv4++) {
 			uint32_t icrc;
@@ -247,11 +239,10 @@ static void each_length(void **state)
 }
 
 /* An identification is found for any length and any expectation. */
-static void each_length_solved(void **state)
+TEST(each_length_solved)
 {
 	static struct frame frame;
 
-	(void)state;
 	for (size_t length = ROCE_BTH_BYTES; length + 52 <= MOST;
 	     length += length < 400 ? 4 : 4 * (1 + random64() % 9)) {
 		make(&frame, true, length);
@@ -264,11 +255,10 @@ static void each_length_solved(void **state)
 }
 
 /* All identifications, with and without "do not fragment", for a short packet and for a full one. */
-static void every_identification(void **state)
+TEST(every_identification)
 {
 	static struct frame frame;
 
-	(void)state;
 	for (int k = 0; k < 2; k++) {
 		make(&frame, true, k ? 4096 + 28 : 28);
 		for (uint32_t identification = 0; identification <= UINT16_MAX; identification++) {
@@ -290,12 +280,11 @@ static void every_identification(void **state)
 }
 
 /* Values that no completely received datagram has: fragments, and the reserved bit. */
-static void other_flags(void **state)
+TEST(other_flags)
 {
 	static struct frame frame;
 	struct ipv4_unseen unseen;
 
-	(void)state;
 	make(&frame, true, 60);
 	for (int bit = 0; bit < 16; bit++) {
 		if (1 << bit == 0x4000)
@@ -309,13 +298,12 @@ static void other_flags(void **state)
 }
 
 /* 15 bits are left: of 2^20 wrong ICRCs about 2^5 match some header. The upper limit is just below twice that. */
-static void wrong_ones(void **state)
+TEST(wrong_ones)
 {
 	static struct frame frame;
 	struct ipv4_unseen unseen;
 	int fitting = 0;
 
-	(void)state;
 	make(&frame, true, 28);
 	for (int i = 0; i < 1 << 20; i++) {
 		fill(frame.bytes + frame.headers + frame.length, 4);
@@ -325,12 +313,11 @@ static void wrong_ones(void **state)
 }
 
 /* Flipping any bit of a frame is detected, except for those that routers change. */
-static void spoiled(void **state)
+TEST(spoiled)
 {
 	static struct frame frame;
 	struct ipv4_unseen unseen;
 
-	(void)state;
 	for (int ipv4 = 0; ipv4 < 2; ipv4++) {
 		make(&frame, ipv4, 64);
 		assert_true(fits(&frame, frame.identification, &unseen));
@@ -345,13 +332,12 @@ static void spoiled(void **state)
 }
 
 /* IPv6 has no identification; nor is one found for data that is not a packet. */
-static void no_identification(void **state)
+TEST(no_identification)
 {
 	static struct frame frame;
 	struct ipv4_unseen unseen;
 	uint8_t *icrc;
 
-	(void)state;
 	make(&frame, false, 64);
 	assert_true(fits(&frame, UINT16_MAX, &unseen));
 	assert_false(unseen.solved);
@@ -369,12 +355,11 @@ static void no_identification(void **state)
 }
 
 /* A length beyond the table of powers does not cause a read beyond it. */
-static void too_long(void **state)
+TEST(too_long)
 {
 	struct packet_path path = {.source.raw = {[10] = 0xff, [11] = 0xff}};
 	uint8_t *bytes = calloc(1, UINT16_MAX);
 
-	(void)state;
 	for (size_t length = 16000; length + 4 <= UINT16_MAX; length += 4) {
 		struct ipv4_unseen unseen = {.identification = UINT16_MAX};
 
@@ -418,11 +403,10 @@ static void starts(void **state)
 }
 
 /* x^n of the table times x^-n is 1: computed by the model's own division. */
-static void powers(void **state)
+TEST(powers)
 {
 	static const uint8_t zeros[256];
 
-	(void)state;
 	for (int i = 0; i < ICRC_POWERS; i++) {
 		uint32_t fine = reversed(icrc_powers_fine[i]), coarse = reversed(icrc_powers_coarse[i]);
 
@@ -434,23 +418,4 @@ static void powers(void **state)
 		assert_int_equal(fine << 1 ^ (fine >> 31 ? 0x04c11db7 : 0), 1);
 		assert_int_equal(coarse << 1 ^ (coarse >> 31 ? 0x04c11db7 : 0), 1);
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(published),
-		cmocka_unit_test(each_length),
-		cmocka_unit_test(each_length_solved),
-		cmocka_unit_test(every_identification),
-		cmocka_unit_test(other_flags),
-		cmocka_unit_test(wrong_ones),
-		cmocka_unit_test(spoiled),
-		cmocka_unit_test(no_identification),
-		cmocka_unit_test(too_long),
-		cmocka_unit_test(starts),
-		cmocka_unit_test(powers),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,10 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Packet sequence numbers: 24 bits that wrap around, half of them older and half of them newer (IBTA 9.7.2). */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "test_case.h"
 
 #include "wire/packet.h"
 
@@ -23,9 +19,8 @@ static const uint32_t numbers[] = {0,    1,        2,        255,      256,     
 
 #define COUNT (sizeof(numbers) / sizeof(numbers[0]))
 
-static void distances(void **state)
+TEST(distances)
 {
-	(void)state;
 	for (size_t a = 0; a < COUNT; a++)
 		for (size_t b = 0; b < COUNT; b++)
 			assert_int_equal(psn_distance(numbers[a], numbers[b]), distance(numbers[a], numbers[b]));
@@ -38,9 +33,8 @@ static void distances(void **state)
 	assert_int_equal(psn_distance(0, HALF), -HALF);
 }
 
-static void sums(void **state)
+TEST(sums)
 {
-	(void)state;
 	for (size_t a = 0; a < COUNT; a++) {
 		for (size_t b = 0; b < COUNT; b++) {
 			uint32_t sum = psn_add(numbers[a], numbers[b]);
@@ -55,9 +49,8 @@ static void sums(void **state)
 }
 
 /* A message without payload is one packet (IBTA C9-148 for READ, 9.4.3 for the rest). */
-static void packets(void **state)
+TEST(packets)
 {
-	(void)state;
 	for (uint32_t shift = 8; shift <= 12; shift++) {
 		uint64_t mtu = UINT64_C(1) << shift;
 
@@ -69,15 +62,4 @@ static void packets(void **state)
 		/* The longest message must be shorter than half of the sequence numbers. */
 		assert_true(packets_of(LIMIT_MAX_MSG_SIZE, shift) < HALF);
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(distances),
-		cmocka_unit_test(sums),
-		cmocka_unit_test(packets),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -4,13 +4,7 @@
  * docs/inside/wire.md; and invalid packets. Frames are in memory of exactly their length, so that a sanitizer detects
  * reads beyond the end.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-#include <cmocka.h>
+#include "test_case.h"
 
 #include "process/commands.h"
 #include "wire/roce.h"
@@ -387,13 +381,12 @@ static const uint32_t sizes[] = {0, 1, 2, 3, 4, 5, 8, 63, 64, 255, 256, 1023, 10
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
 /* The written bytes equal the assembled ones, and the parsed fields equal the original ones. */
-static void round_trip(void **state)
+TEST(round_trip)
 {
 	static struct frame frame;
 	uint8_t bytes[ROCE_MOST_HEADERS + 16];
 	uint32_t written;
 
-	(void)state;
 	for (int code = 0; code < 256; code++) {
 		assert_int_equal(layouts[code] != NULL, packet_opcodes[code].name != NULL);
 		for (size_t i = 0; layouts[code] && i < COUNT(sizes); i++) {
@@ -415,12 +408,11 @@ static void round_trip(void **state)
 }
 
 /* The caller's fields do not change, even if the packet is refused. */
-static void fields_of_the_caller(void **state)
+TEST(fields_of_the_caller)
 {
 	static struct frame frame;
 	static struct packet before;
 
-	(void)state;
 	memset(&before, UNTOUCHED, sizeof(before));
 	for (int code = 0; code < 256; code++) {
 		if (!layouts[code])
@@ -440,11 +432,10 @@ static void fields_of_the_caller(void **state)
  * Truncated anywhere: within the headers the packet is too short; after them it has a shorter payload, which is valid
  * if the opcode has payload and the length is a multiple of 4.
  */
-static void truncated(void **state)
+TEST(truncated)
 {
 	static struct frame frame;
 
-	(void)state;
 	for (int code = 0; code < 256; code++) {
 		if (!layouts[code])
 			continue;
@@ -467,11 +458,10 @@ static void truncated(void **state)
 }
 
 /* A pad count is the number of padding bytes; the packet must contain at least that many. */
-static void wrong_pad(void **state)
+TEST(wrong_pad)
 {
 	static struct frame frame;
 
-	(void)state;
 	for (int code = 0; code < 256; code++) {
 		if (!layouts[code])
 			continue;
@@ -493,11 +483,10 @@ static void wrong_pad(void **state)
 	}
 }
 
-static void without_payload(void **state)
+TEST(without_payload)
 {
 	static struct frame frame;
 
-	(void)state;
 	for (int code = 0; code < 256; code++) {
 		if (!layouts[code])
 			continue;
@@ -509,12 +498,11 @@ static void without_payload(void **state)
 	}
 }
 
-static void masks(void **state)
+TEST(masks)
 {
 	static const uint8_t codes[] = {0xd3, 0xd4, 0xda, 0xdb, 0xf3, 0xf4};
 	static struct frame frame;
 
-	(void)state;
 	for (size_t i = 0; i < COUNT(codes); i++) {
 		draw(&frame, codes[i], 0);
 		for (size_t bytes = 0; bytes <= 64; bytes += 4) {
@@ -530,11 +518,10 @@ static void masks(void **state)
 	}
 }
 
-static void version(void **state)
+TEST(version)
 {
 	static struct frame frame;
 
-	(void)state;
 	for (unsigned int value = 1; value < 16; value++) {
 		draw(&frame, 0x04, 64);
 		frame.bytes[1] |= (uint8_t)value;
@@ -545,11 +532,10 @@ static void version(void **state)
 }
 
 /* IBTA 10.9.1.1: the same partition, and at least one of both is a full member; the port is. */
-static void p_key(void **state)
+TEST(p_key)
 {
 	static struct frame frame;
 
-	(void)state;
 	draw(&frame, 0x04, 64);
 	for (unsigned int value = 0; value < 0x10000; value++) {
 		frame.bytes[2] = (uint8_t)(value >> 8);
@@ -562,11 +548,10 @@ static void p_key(void **state)
 	assert_int_equal(why.args[1], 0xfffe);
 }
 
-static void unknown_opcode(void **state)
+TEST(unknown_opcode)
 {
 	static struct frame frame;
 
-	(void)state;
 	for (int code = 0; code < 256; code++) {
 		if (layouts[code])
 			continue;
@@ -578,13 +563,12 @@ static void unknown_opcode(void **state)
 }
 
 /* IBTA 9.7.5.1.2: ACK, RNR NAK, NAK; 0x40 and the top bit are reserved. */
-static void syndromes(void **state)
+TEST(syndromes)
 {
 	static const uint8_t codes[] = {0x0d, 0x0f, 0x10, 0x11, 0x12, 0xad, 0xaf, 0xb0,
 					0xb1, 0xb2, 0xcd, 0xcf, 0xd0, 0xd1, 0xd2};
 	static struct frame frame;
 
-	(void)state;
 	for (size_t i = 0; i < COUNT(codes); i++) {
 		bool acknowledgement = (codes[i] & 0x1f) == 0x11;
 
@@ -602,7 +586,7 @@ static void syndromes(void **state)
 }
 
 /* IBTA 9.2: reserved fields are ignored. */
-static void reserved(void **state)
+TEST(reserved)
 {
 	static struct frame frame;
 	static const struct {
@@ -617,7 +601,6 @@ static void reserved(void **state)
 		{0xc4, 32, 0xff}, /* …and before the source */
 	};
 
-	(void)state;
 	for (size_t i = 0; i < COUNT(fields); i++) {
 		draw(&frame, fields[i].code, 64);
 		frame.bytes[fields[i].byte] ^= fields[i].bits;
@@ -631,7 +614,7 @@ static void reserved(void **state)
  * A run: sequence numbers increase; only the last packet requests an acknowledgement, has the solicited event bit, and
  * carries the immediate.
  */
-static void runs(void **state)
+TEST(runs)
 {
 	static const struct {
 		uint8_t message, first, middle, last;
@@ -645,7 +628,6 @@ static void runs(void **state)
 	};
 	uint8_t bytes[ROCE_MOST_HEADERS];
 
-	(void)state;
 	for (size_t i = 0; i < COUNT(kinds); i++) {
 		struct packet run = {
 			.transport = IBV_QPT_RC,
@@ -673,13 +655,12 @@ static void runs(void **state)
 }
 
 /* A READ request is one packet, regardless of the number of packets of its response. */
-static void read_request(void **state)
+TEST(read_request)
 {
 	struct packet read = {
 		.transport = IBV_QPT_RC, .message = MESSAGE_READ_REQUEST, .acknowledge = true, .count = 7, .psn = 5};
 	uint8_t bytes[ROCE_MOST_HEADERS];
 
-	(void)state;
 	assert_int_equal(roce_headers_write(bytes, &read, 0, PLACE_ONLY, 0), 28);
 	assert_int_equal(bytes[0], 0x0c);
 	assert_int_equal(bytes[8], 0x80);
@@ -687,7 +668,7 @@ static void read_request(void **state)
 }
 
 /* Messages that a transport does not have are not sent. */
-static void no_opcode(void **state)
+TEST(no_opcode)
 {
 	static const uint8_t transports[] = {IBV_QPT_RC,
 					     IBV_QPT_UC,
@@ -701,7 +682,6 @@ static void no_opcode(void **state)
 					     255};
 	uint8_t bytes[ROCE_MOST_HEADERS];
 
-	(void)state;
 	for (size_t i = 0; i < COUNT(transports); i++)
 		/* MESSAGE_UNSUPPORTED has the opcode that the packet names. */
 		for (unsigned int message = 0; message < MESSAGE_UNSUPPORTED; message++)
@@ -728,14 +708,13 @@ static void no_opcode(void **state)
 }
 
 /* A CNP as sent by an adapter, published as an example (docs/inside/interop.md), without its ICRC. */
-static void published_cnp(void **state)
+TEST(published_cnp)
 {
 	static const uint8_t published[28] = {0x81, 0x00, 0xff, 0xff, 0x40, 0x00, 0x00, 0xd2};
 	struct packet sent = {
 		.transport = TRANSPORT_NONE, .message = MESSAGE_CONGESTION, .destination_qpn = 0xd2, .count = 1};
 	uint8_t bytes[ROCE_MOST_HEADERS];
 
-	(void)state;
 	assert_int_equal(roce_headers_write(bytes, &sent, 0, PLACE_ONLY, 16), 12);
 	assert_memory_equal(bytes, published, 12);
 	assert_int_equal(parse(published, sizeof(published)), 0);
@@ -745,11 +724,10 @@ static void published_cnp(void **state)
 }
 
 /* The half that handles no payload. */
-static void headers_alone(void **state)
+TEST(headers_alone)
 {
 	static struct frame frame;
 
-	(void)state;
 	for (int code = 0; code < 256; code++) {
 		if (!layouts[code])
 			continue;
@@ -762,11 +740,10 @@ static void headers_alone(void **state)
 }
 
 /* rdma_flow_label_to_udp_sport() and rdma_calc_flow_label() of Linux, computed by hand. */
-static void source_port(void **state)
+TEST(source_port)
 {
 	struct packet_path path = {0};
 
-	(void)state;
 	path.udp_source_port = 1234;
 	path.flow_label = 5;
 	assert_int_equal(roce_source_port(&path, 1, 2), 1234);
@@ -785,18 +762,7 @@ static void source_port(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(round_trip),      cmocka_unit_test(fields_of_the_caller),
-		cmocka_unit_test(truncated),       cmocka_unit_test(wrong_pad),
-		cmocka_unit_test(without_payload), cmocka_unit_test(masks),
-		cmocka_unit_test(version),         cmocka_unit_test(p_key),
-		cmocka_unit_test(unknown_opcode),  cmocka_unit_test(syndromes),
-		cmocka_unit_test(reserved),        cmocka_unit_test(runs),
-		cmocka_unit_test(read_request),    cmocka_unit_test(no_opcode),
-		cmocka_unit_test(headers_alone),   cmocka_unit_test(source_port),
-		cmocka_unit_test(published_cnp),
-	};
-	int failed = cmocka_run_group_tests(tests, NULL, NULL);
+	int failed = run_cases();
 
 	parse(NULL, 0);
 	return failed;

@@ -3,12 +3,7 @@
  * Headers of whole messages (wire/roce_whole.h) against those of any packet (wire/roce.h, which unit/roce.c compares
  * with the sources): the written bytes are the same, and accepted bytes are parsed to the same fields.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
-#include <cmocka.h>
+#include "test_case.h"
 
 #include "wire/roce_whole.h"
 
@@ -61,9 +56,8 @@ static uint32_t draw_payload(uint8_t opcode)
 	return packet_opcodes[opcode].headers & HEADER_PAYLOAD ? (uint32_t)(random64() % 300) : 0;
 }
 
-static void test_sizes(void **state)
+TEST(test_sizes)
 {
-	(void)state;
 	for (size_t i = 0; i < COUNT(opcodes); i++) {
 		const struct packet_opcode *opcode = &packet_opcodes[opcodes[i]];
 
@@ -76,11 +70,10 @@ static void test_sizes(void **state)
 	}
 }
 
-static void test_writing(void **state)
+TEST(test_writing)
 {
 	uint8_t bytes[ROCE_MOST_HEADERS], expected[ROCE_MOST_HEADERS];
 
-	(void)state;
 	for (size_t i = 0; i < COUNT(opcodes) * ROUNDS; i++) {
 		uint8_t opcode = opcodes[i % COUNT(opcodes)];
 		uint32_t payload = draw_payload(opcode), written;
@@ -146,11 +139,10 @@ static bool is_fixed(size_t bit)
 }
 
 /* Bits are numbered from the highest of byte 0. */
-static void test_parsing(void **state)
+TEST(test_parsing)
 {
 	uint8_t bytes[ROCE_MOST_HEADERS] = {0};
 
-	(void)state;
 	for (size_t i = 0; i < COUNT(opcodes) * ROUNDS; i++) {
 		uint8_t opcode = opcodes[i % COUNT(opcodes)];
 		uint32_t payload = draw_payload(opcode);
@@ -167,15 +159,4 @@ static void test_parsing(void **state)
 			bytes[bit / 8] ^= (uint8_t)(0x80 >> bit % 8);
 		}
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_sizes),
-		cmocka_unit_test(test_writing),
-		cmocka_unit_test(test_parsing),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }
