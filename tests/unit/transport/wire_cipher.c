@@ -9,6 +9,7 @@
 #include "block/cipher.h"
 #include "../support/wire_fixture.h"
 #include "../support/xts_model.h"
+#include "../support/mishap.h"
 
 enum {
 	KEY_BYTES = 32,
@@ -254,35 +255,16 @@ TEST(every_unit_cut_by_every_mtu)
 
 /* ---- mishaps ---------------------------------------------------------------------------------------------------- */
 
-struct mishap {
-	uint64_t number;
-	enum wire_verdict verdict;
-	bool happened;
-};
-
-static enum wire_verdict once(void *argument, uint64_t number, const struct wire_packet *packet)
-{
-	struct mishap *mishap = argument;
-
-	(void)packet;
-	if (number != mishap->number)
-		return WIRE_PASS;
-	mishap->happened = true;
-	return mishap->verdict;
-}
-
 TEST(each_packet_in_turn)
 {
 	for (int verdict = WIRE_DROP; verdict <= WIRE_DELAY; verdict++) {
 		for (uint8_t order = 0; order < 4; order++) {
 			for (size_t o = 0; o < OPERATIONS; o++) {
 				const struct setup setup = {2, 520, order, 1700};
-				struct mishap mishap = {.verdict = verdict, .happened = true};
+				struct mishap mishap = {.verdict = verdict};
 
-				while (mishap.happened) {
-					mishap.number++;
-					mishap.happened = false;
-					message(&setup, &operations[o], 1700, IBV_MTU_256, once, &mishap);
+				while (mishap_next(&mishap)) {
+					message(&setup, &operations[o], 1700, IBV_MTU_256, mishap_filter, &mishap);
 				}
 				assert_true(mishap.number > 7);
 			}

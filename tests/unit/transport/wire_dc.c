@@ -9,6 +9,7 @@
 #include "../../model/choose.h"
 #include "format/qp_types.h"
 #include "../support/dc_fixture.h"
+#include "../support/mishap.h"
 
 enum { IMMEDIATE = 0x1a2b3c4d, SLOT = 1024 };
 
@@ -190,23 +191,6 @@ TEST(streams_one_by_one)
 
 /* ---- mishaps --------------------------------------------------------------------------------------------------- */
 
-struct mishap {
-	uint64_t number; /* of the affected packet */
-	enum wire_verdict verdict;
-	bool happened;
-};
-
-static enum wire_verdict once(void *argument, uint64_t number, const struct wire_packet *packet)
-{
-	struct mishap *mishap = argument;
-
-	(void)packet;
-	if (number != mishap->number)
-		return WIRE_PASS;
-	mishap->happened = true;
-	return mishap->verdict;
-}
-
 enum { BATCH = 6 };
 
 /*
@@ -248,12 +232,10 @@ TEST(one_mishap)
 	for (int verdict = WIRE_DROP; verdict <= WIRE_DELAY; verdict++) {
 		for (size_t l = 0; l < sizeof(lengths) / sizeof(lengths[0]); l++) {
 			for (size_t first = 0; first < OPCODES; first++) {
-				struct mishap mishap = {.verdict = (enum wire_verdict)verdict, .happened = true};
+				struct mishap mishap = {.verdict = (enum wire_verdict)verdict};
 
-				while (mishap.happened) {
-					mishap.number++;
-					mishap.happened = false;
-					start(&options, 0, once, &mishap);
+				while (mishap_next(&mishap)) {
+					start(&options, 0, mishap_filter, &mishap);
 					batch(first, lengths[l], &mishap);
 					dc_end();
 				}

@@ -7,6 +7,7 @@
 #include "test_case.h"
 
 #include "../support/dc_fixture.h"
+#include "../support/mishap.h"
 
 #include "transport/control/commands.h"
 
@@ -469,35 +470,16 @@ TEST(no_completion_asked)
 
 /* ---- over a wire that loses packets ---------------------------------------------------------------------------- */
 
-struct mishap {
-	uint64_t number;
-	enum wire_verdict verdict;
-	bool happened;
-};
-
-static enum wire_verdict once(void *argument, uint64_t number, const struct wire_packet *packet)
-{
-	struct mishap *mishap = argument;
-
-	(void)packet;
-	if (number != mishap->number)
-		return WIRE_PASS;
-	mishap->happened = true;
-	return mishap->verdict;
-}
-
 /* The outcome is the same whichever packet is affected. */
 TEST(one_mishap)
 {
 	const struct ibv_qp_attr options = dc_options();
 
 	for (int verdict = WIRE_DROP; verdict <= WIRE_DELAY; verdict++) {
-		struct mishap mishap = {.verdict = (enum wire_verdict)verdict, .happened = true};
+		struct mishap mishap = {.verdict = (enum wire_verdict)verdict};
 
-		while (mishap.happened) {
-			mishap.number++;
-			mishap.happened = false;
-			start(4, &options, once, &mishap);
+		while (mishap_next(&mishap)) {
+			start(4, &options, mishap_filter, &mishap);
 			good(1, 0);
 			good(2, 0);
 			bad_there(2, 0);

@@ -6,6 +6,7 @@
 #include "test_case.h"
 
 #include "../support/wire_fixture.h"
+#include "../support/mishap.h"
 
 enum { IMMEDIATE = 0x1a2b3c4d };
 
@@ -134,23 +135,6 @@ TEST(every_length)
 
 /* ---- mishaps --------------------------------------------------------------------------------------------------- */
 
-struct mishap {
-	uint64_t number; /* of the affected packet */
-	enum wire_verdict verdict;
-	bool happened;
-};
-
-static enum wire_verdict once(void *argument, uint64_t number, const struct wire_packet *packet)
-{
-	struct mishap *mishap = argument;
-
-	(void)packet;
-	if (number != mishap->number)
-		return WIRE_PASS;
-	mishap->happened = true;
-	return mishap->verdict;
-}
-
 enum { BATCH = 5 };
 
 /* Sends five messages at once, each with another opcode: each arrives once, in order. */
@@ -184,12 +168,10 @@ TEST(one_mishap)
 	for (int verdict = WIRE_DROP; verdict <= WIRE_DELAY; verdict++) {
 		for (size_t l = 0; l < sizeof(lengths) / sizeof(lengths[0]); l++) {
 			for (size_t first = 0; first < OPCODES; first++) {
-				struct mishap mishap = {.verdict = (enum wire_verdict)verdict, .happened = true};
+				struct mishap mishap = {.verdict = (enum wire_verdict)verdict};
 
-				while (mishap.happened) {
-					mishap.number++;
-					mishap.happened = false;
-					start(&options, once, &mishap);
+				while (mishap_next(&mishap)) {
+					start(&options, mishap_filter, &mishap);
 					batch(first, lengths[l], &mishap);
 				}
 				/* A request and an answer for each, at least. */
@@ -207,9 +189,9 @@ struct two_mishaps {
 static enum wire_verdict twice(void *argument, uint64_t number, const struct wire_packet *packet)
 {
 	struct two_mishaps *two = argument;
-	enum wire_verdict verdict = once(&two->first, number, packet);
+	enum wire_verdict verdict = mishap_filter(&two->first, number, packet);
 
-	return verdict == WIRE_PASS ? once(&two->second, number, packet) : verdict;
+	return verdict == WIRE_PASS ? mishap_filter(&two->second, number, packet) : verdict;
 }
 
 TEST(two_mishaps)
@@ -272,7 +254,7 @@ TEST(unreliable_messages)
 		uint32_t lost = (uint32_t)(mishap.number - 1) / PACKETS;
 		uint16_t receive = 0;
 
-		start(&options, once, &mishap);
+		start(&options, mishap_filter, &mishap);
 		for (uint32_t i = 0; i < COUNT; i++)
 			post_receive(&device, &server, server_place(8 + i), 2048);
 		for (uint32_t i = 0; i < COUNT; i++)

@@ -9,6 +9,7 @@
 #include <fcntl.h>
 
 #include "../support/wire_fixture.h"
+#include "../support/mishap.h"
 
 #include "transport/control/commands.h"
 
@@ -376,23 +377,6 @@ TEST(every_length)
 			}
 }
 
-struct mishap {
-	uint64_t number;
-	enum wire_verdict verdict;
-	bool happened;
-};
-
-static enum wire_verdict once(void *argument, uint64_t number, const struct wire_packet *packet)
-{
-	struct mishap *mishap = argument;
-
-	(void)packet;
-	if (number != mishap->number)
-		return WIRE_PASS;
-	mishap->happened = true;
-	return mishap->verdict;
-}
-
 enum { BATCH = 5 };
 
 /* Posts five messages, each with another opcode, to the SRQs in turn. */
@@ -423,12 +407,10 @@ TEST(one_mishap)
 	for (int verdict = WIRE_DROP; verdict <= WIRE_DELAY; verdict++)
 		for (size_t l = 0; l < sizeof(lengths) / sizeof(lengths[0]); l++)
 			for (size_t first = 0; first < OPCODES; first++) {
-				struct mishap mishap = {.verdict = (enum wire_verdict)verdict, .happened = true};
+				struct mishap mishap = {.verdict = (enum wire_verdict)verdict};
 
-				while (mishap.happened) {
-					mishap.number++;
-					mishap.happened = false;
-					start(&options, once, &mishap);
+				while (mishap_next(&mishap)) {
+					start(&options, mishap_filter, &mishap);
 					batch(first, lengths[l]);
 				}
 				assert_true(mishap.number > BATCH);
