@@ -4,6 +4,7 @@
  * rdma-core 65 describe them.
  */
 #include "test_case.h"
+#include "verbs_connect.h"
 
 #include "abi/undeclared.h"
 
@@ -32,28 +33,8 @@ static struct ibv_buf *buf;
 
 static void connect_to_itself(void)
 {
-	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_INIT, .port_num = 1, .qp_access_flags = ACCESS};
-
-	assert_int_equal(ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_PORT | IBV_QP_PKEY_INDEX | IBV_QP_ACCESS_FLAGS),
-			 0);
-	attr = (struct ibv_qp_attr){
-		.qp_state = IBV_QPS_RTR,
-		.path_mtu = IBV_MTU_1024,
-		.dest_qp_num = qp->qp_num,
-		.max_dest_rd_atomic = 1,
-		.min_rnr_timer = 12,
-		.ah_attr = {.is_global = 1, .port_num = 1, .grh = {.sgid_index = 1, .hop_limit = 64}},
-	};
-	assert_int_equal(ibv_query_gid(context, 1, 1, &attr.ah_attr.grh.dgid), 0);
-	assert_int_equal(ibv_modify_qp(qp, &attr,
-				       IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
-					       IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER),
-			 0);
-	attr = (struct ibv_qp_attr){
-		.qp_state = IBV_QPS_RTS, .timeout = 14, .retry_cnt = 7, .rnr_retry = 7, .max_rd_atomic = 1};
-	assert_int_equal(ibv_modify_qp(qp, &attr,
-				       IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
-					       IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC),
+	assert_int_equal(verbs_connect(qp, qp->qp_num, .qp_access_flags = ACCESS, .ah_attr.grh.sgid_index = 1,
+				       .max_dest_rd_atomic = 1, .min_rnr_timer = 12, .timeout = 14, .max_rd_atomic = 1),
 			 0);
 }
 

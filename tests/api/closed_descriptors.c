@@ -5,6 +5,7 @@
  * program does not know have high numbers, out of reach of such a program, and are closed by execve(2).
  */
 #include "test_case.h"
+#include "verbs_connect.h"
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -33,29 +34,6 @@ static char memory[2][BYTES];
 			_exit(1);                                                                                      \
 		}                                                                                                      \
 	} while (0)
-
-static void connect_qp(struct ibv_qp *of, uint32_t number)
-{
-	struct ibv_qp_attr init = {.qp_state = IBV_QPS_INIT, .port_num = 1, .qp_access_flags = IBV_ACCESS_REMOTE_WRITE};
-	struct ibv_qp_attr rtr = {
-		.qp_state = IBV_QPS_RTR,
-		.path_mtu = IBV_MTU_1024,
-		.dest_qp_num = number,
-		.max_dest_rd_atomic = 1,
-		.min_rnr_timer = 12,
-		.ah_attr = {.is_global = 1, .port_num = 1, .grh = {.hop_limit = 1}},
-	};
-	struct ibv_qp_attr rts = {.qp_state = IBV_QPS_RTS, .timeout = 10, .retry_cnt = 2, .rnr_retry = 7};
-
-	CHECK(!ibv_query_gid(context, 1, 0, &rtr.ah_attr.grh.dgid));
-	CHECK(!ibv_modify_qp(of, &init, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS));
-	CHECK(!ibv_modify_qp(of, &rtr,
-			     IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
-				     IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER));
-	CHECK(!ibv_modify_qp(of, &rts,
-			     IBV_QP_STATE | IBV_QP_SQ_PSN | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
-				     IBV_QP_MAX_QP_RD_ATOMIC));
-}
 
 /* Posts a WRITE with an event and waits for its completion. Returns its status. */
 static enum ibv_wc_status write_once(void)
@@ -105,7 +83,8 @@ static void open_session(void)
 		CHECK(qp[i]);
 	}
 	for (int i = 0; i < 2; i++)
-		connect_qp(qp[i], qp[!i]->qp_num);
+		CHECK(!verbs_connect(qp[i], qp[!i]->qp_num, .qp_access_flags = IBV_ACCESS_REMOTE_WRITE,
+				     .max_dest_rd_atomic = 1, .min_rnr_timer = 12, .timeout = 10, .retry_cnt = 2));
 	CHECK(write_once() == IBV_WC_SUCCESS);
 }
 

@@ -5,6 +5,7 @@
  * the peer, a third process, and the peer's next WRITE arrives at the parent.
  */
 #include "test_case.h"
+#include "verbs_connect.h"
 
 #include <endian.h>
 #include <sched.h>
@@ -93,23 +94,7 @@ static struct ibv_qp *create(void)
 
 static void connect_qp(struct ibv_qp *of, uint32_t number)
 {
-	struct ibv_qp_attr rtr = {
-		.qp_state = IBV_QPS_RTR,
-		.path_mtu = IBV_MTU_1024,
-		.dest_qp_num = number,
-		.max_dest_rd_atomic = 1,
-		.min_rnr_timer = 12,
-		.ah_attr = {.is_global = 1, .port_num = 1, .grh = {.hop_limit = 1}},
-	};
-	struct ibv_qp_attr rts = {.qp_state = IBV_QPS_RTS, .timeout = 14, .retry_cnt = 7, .rnr_retry = 7};
-
-	CHECK(!ibv_query_gid(context, 1, 0, &rtr.ah_attr.grh.dgid));
-	CHECK(!ibv_modify_qp(of, &rtr,
-			     IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
-				     IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER));
-	CHECK(!ibv_modify_qp(of, &rts,
-			     IBV_QP_STATE | IBV_QP_SQ_PSN | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
-				     IBV_QP_MAX_QP_RD_ATOMIC));
+	CHECK(!verbs_connect(of, number, .max_dest_rd_atomic = 1, .min_rnr_timer = 12, .timeout = 14));
 }
 
 /* Posts a WRITE of @text to the inbox of side @to. */

@@ -4,6 +4,7 @@
  * 9.7.5.2.5), the receive it consumed with a status of its own, and everything else is flushed.
  */
 #include "support/completion.h"
+#include "verbs_connect.h"
 #include "support/program.h"
 
 enum { BYTES = 256, FROM = 0, TO = 4096, UNKNOWN_KEY = 0x12345600 };
@@ -16,30 +17,12 @@ static void open_queue(void)
 {
 	struct ibv_qp_init_attr init = {
 		.qp_type = IBV_QPT_RC, .send_cq = pair.client.cq, .recv_cq = pair.client.cq, .cap = {16, 16, 1, 1, 0}};
-	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_INIT, .port_num = 1, .qp_access_flags = SIDE_REMOTE};
 
 	end = (struct endpoint){.side = &client, .cq = pair.client.cq, .qp = ibv_create_qp(client.pd, &init)};
 	assert_non_null(end.qp);
-	expect_error(ibv_modify_qp(end.qp, &attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS),
-		     0);
-	attr = (struct ibv_qp_attr){
-		.qp_state = IBV_QPS_RTR,
-		.path_mtu = IBV_MTU_1024,
-		.dest_qp_num = end.qp->qp_num,
-		.max_dest_rd_atomic = 4,
-		.min_rnr_timer = 12,
-		.ah_attr = {.is_global = 1,
-			    .port_num = 1,
-			    .grh = {.dgid = client.gid, .sgid_index = client.gid_index, .hop_limit = 64}}};
-	expect_error(ibv_modify_qp(end.qp, &attr,
-				   IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
-					   IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER),
-		     0);
-	attr = (struct ibv_qp_attr){
-		.qp_state = IBV_QPS_RTS, .timeout = 14, .retry_cnt = 7, .rnr_retry = 7, .max_rd_atomic = 4};
-	expect_error(ibv_modify_qp(end.qp, &attr,
-				   IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN |
-					   IBV_QP_MAX_QP_RD_ATOMIC),
+	expect_error(verbs_connect(end.qp, end.qp->qp_num, .qp_access_flags = SIDE_REMOTE,
+				   .ah_attr.grh = {.dgid = client.gid, .sgid_index = client.gid_index},
+				   .max_dest_rd_atomic = 4, .min_rnr_timer = 12, .timeout = 14, .max_rd_atomic = 4),
 		     0);
 }
 

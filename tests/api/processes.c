@@ -4,6 +4,7 @@
  * fail in time, everything else continues.
  */
 #include "test_case.h"
+#include "verbs_connect.h"
 
 #include <sched.h>
 #include <signal.h>
@@ -87,23 +88,8 @@ static void create(int peer)
 
 static void connect_to(int peer)
 {
-	struct ibv_qp_attr rtr = {
-		.qp_state = IBV_QPS_RTR,
-		.path_mtu = IBV_MTU_1024,
-		.dest_qp_num = board->of[peer].qpn[self],
-		.max_dest_rd_atomic = 1,
-		.min_rnr_timer = 12,
-		.ah_attr = {.is_global = 1, .port_num = 1, .grh = {.hop_limit = 1}},
-	};
-	struct ibv_qp_attr rts = {.qp_state = IBV_QPS_RTS, .timeout = 14, .retry_cnt = 7, .rnr_retry = 7};
-
-	CHECK(!ibv_query_gid(context, 1, 0, &rtr.ah_attr.grh.dgid));
-	CHECK(!ibv_modify_qp(qp[peer], &rtr,
-			     IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
-				     IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER));
-	CHECK(!ibv_modify_qp(qp[peer], &rts,
-			     IBV_QP_STATE | IBV_QP_SQ_PSN | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
-				     IBV_QP_MAX_QP_RD_ATOMIC));
+	CHECK(!verbs_connect(qp[peer], board->of[peer].qpn[self], .max_dest_rd_atomic = 1, .min_rnr_timer = 12,
+			     .timeout = 14));
 }
 
 static void post(int peer, uint32_t round)

@@ -4,6 +4,7 @@
  * freed, and none left by a process that was killed. Kernel resources (sockets, threads) are allocated late.
  */
 #include "test_case.h"
+#include "verbs_connect.h"
 
 #include <dirent.h>
 #include <signal.h>
@@ -76,30 +77,13 @@ static void to_init(struct ibv_qp *qp)
 
 static void to_rtr(struct ibv_qp *qp, uint32_t peer)
 {
-	struct ibv_qp_attr attr = {
-		.qp_state = IBV_QPS_RTR,
-		.path_mtu = IBV_MTU_1024,
-		.dest_qp_num = peer,
-		.max_dest_rd_atomic = 1,
-		.min_rnr_timer = 12,
-		.ah_attr = {.is_global = 1, .port_num = 1, .grh = {.hop_limit = 1}},
-	};
-
-	CHECK(!ibv_query_gid(context, 1, 0, &attr.ah_attr.grh.dgid));
-	CHECK(!ibv_modify_qp(qp, &attr,
-			     qp->qp_type == IBV_QPT_UD
-				     ? IBV_QP_STATE
-				     : IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
-					       IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER));
+	CHECK(!verbs_connect_until(qp, IBV_QPS_RTR, peer,
+				   (struct ibv_qp_attr){.max_dest_rd_atomic = 1, .min_rnr_timer = 12}));
 }
 
-static void to_rts(struct ibv_qp *qp)
+static void to_rts(struct ibv_qp *qp, uint32_t peer)
 {
-	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_RTS, .timeout = 14, .retry_cnt = 7, .rnr_retry = 7};
-
-	CHECK(!ibv_modify_qp(qp, &attr,
-			     IBV_QP_STATE | IBV_QP_SQ_PSN | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
-				     IBV_QP_MAX_QP_RD_ATOMIC));
+	CHECK(!verbs_connect(qp, peer, .timeout = 14));
 }
 
 static void write_over(struct ibv_qp *qp)
@@ -177,7 +161,7 @@ static void use_many(void)
 	to_init(qp[MANY - 1]);
 	to_rtr(qp[0], numbers[MANY - 1]);
 	to_rtr(qp[MANY - 1], numbers[0]);
-	to_rts(qp[0]);
+	to_rts(qp[0], numbers[MANY - 1]);
 	write_over(qp[0]);
 	/* Backwards, to check the order. */
 	for (int i = MANY - 1; i >= 0; i--)
@@ -247,7 +231,7 @@ static void look_at_what_is_there(void)
 	}
 	to_rtr(qp[0], qp[1]->qp_num);
 	to_rtr(qp[1], qp[0]->qp_num);
-	to_rts(qp[0]);
+	to_rts(qp[0], qp[1]->qp_num);
 	write_over(qp[0]);
 	/* The name of the slot. Other slots may come and go; these two QPs are connected to each other. */
 	CHECK(count_entries("/proc/self/fd") == descriptors + !local);
@@ -340,7 +324,7 @@ static void go_on(void)
 	to_init(many[1]);
 	to_rtr(many[0], many[1]->qp_num);
 	to_rtr(many[1], many[0]->qp_num);
-	to_rts(many[0]);
+	to_rts(many[0], many[1]->qp_num);
 	write_over(many[0]);
 }
 

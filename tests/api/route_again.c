@@ -5,6 +5,7 @@
  * arrives.
  */
 #include "test_case.h"
+#include "verbs_connect.h"
 
 #include <fcntl.h>
 #include <signal.h>
@@ -96,19 +97,10 @@ static void begin_listening(void)
 
 static void to_rtr(void)
 {
-	struct ibv_qp_attr attr = {
-		.qp_state = IBV_QPS_RTR,
-		.path_mtu = IBV_MTU_1024,
-		.dest_qp_num = board->qpn[!self],
-		.max_dest_rd_atomic = 1,
-		.min_rnr_timer = 12,
-		.ah_attr = {.is_global = 1, .port_num = 1, .grh = {.hop_limit = 1, .sgid_index = 3}},
-	};
-
-	CHECK(!ibv_query_gid(context, 1, 3, &attr.ah_attr.grh.dgid));
-	CHECK(!ibv_modify_qp(qp, &attr,
-			     IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
-				     IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER));
+	CHECK(!verbs_connect_until(qp, IBV_QPS_RTR, board->qpn[!self],
+				   (struct ibv_qp_attr){.ah_attr.grh = {.hop_limit = 1, .sgid_index = 3},
+							.max_dest_rd_atomic = 1,
+							.min_rnr_timer = 12}));
 }
 
 static void to_rtr_without_descriptors(void)
@@ -126,11 +118,7 @@ static void to_rtr_without_descriptors(void)
 
 static void to_rts(void)
 {
-	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_RTS, .timeout = TIMEOUT, .retry_cnt = 7, .rnr_retry = 7};
-
-	CHECK(!ibv_modify_qp(qp, &attr,
-			     IBV_QP_STATE | IBV_QP_SQ_PSN | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
-				     IBV_QP_MAX_QP_RD_ATOMIC));
+	CHECK(!verbs_connect(qp, board->qpn[!self], .ah_attr.grh.sgid_index = 3, .timeout = TIMEOUT));
 }
 
 /* Writes to the other process's word. */

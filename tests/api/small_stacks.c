@@ -6,6 +6,7 @@
  * much was used.
  */
 #include "test_case.h"
+#include "verbs_connect.h"
 
 #include <sys/mman.h>
 #include <time.h>
@@ -31,36 +32,6 @@ static struct ibv_cq *cq;
 static struct ibv_mr *mr;
 static struct ibv_qp *qp[2];
 static char memory[2][BYTES];
-
-static void connect_qp(struct ibv_qp *of, uint32_t number)
-{
-	struct ibv_qp_attr init = {.qp_state = IBV_QPS_INIT,
-				   .port_num = 1,
-				   .qp_access_flags =
-					   IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC};
-	struct ibv_qp_attr rtr = {
-		.qp_state = IBV_QPS_RTR,
-		.path_mtu = IBV_MTU_1024,
-		.dest_qp_num = number,
-		.max_dest_rd_atomic = 4,
-		.min_rnr_timer = 1,
-		.ah_attr = {.is_global = 1, .port_num = 1, .grh = {.hop_limit = 1}},
-	};
-	struct ibv_qp_attr rts = {
-		.qp_state = IBV_QPS_RTS, .timeout = 14, .retry_cnt = 7, .rnr_retry = 7, .max_rd_atomic = 4};
-
-	assert_int_equal(ibv_query_gid(context, 1, 0, &rtr.ah_attr.grh.dgid), 0);
-	assert_int_equal(ibv_modify_qp(of, &init, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS),
-			 0);
-	assert_int_equal(ibv_modify_qp(of, &rtr,
-				       IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
-					       IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER),
-			 0);
-	assert_int_equal(ibv_modify_qp(of, &rts,
-				       IBV_QP_STATE | IBV_QP_SQ_PSN | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT |
-					       IBV_QP_RNR_RETRY | IBV_QP_MAX_QP_RD_ATOMIC),
-			 0);
-}
 
 static int open_pair(void **state)
 {
@@ -96,7 +67,12 @@ static int open_pair(void **state)
 		assert_non_null(qp[i]);
 	}
 	for (int i = 0; i < 2; i++)
-		connect_qp(qp[i], qp[!i]->qp_num);
+		assert_int_equal(verbs_connect(qp[i], qp[!i]->qp_num,
+					       .qp_access_flags = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |
+								  IBV_ACCESS_REMOTE_ATOMIC,
+					       .max_dest_rd_atomic = 4, .min_rnr_timer = 1, .timeout = 14,
+					       .max_rd_atomic = 4),
+				 0);
 	return 0;
 }
 

@@ -6,6 +6,7 @@
  * are not from its peer.
  */
 #include "test_case.h"
+#include "verbs_connect.h"
 
 #include <sched.h>
 #include <signal.h>
@@ -81,27 +82,9 @@ static void open_device(int process)
 
 static void connect_to(uint32_t number, uint8_t timeout, uint32_t psn)
 {
-	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_INIT, .port_num = 1, .qp_access_flags = IBV_ACCESS_REMOTE_WRITE};
-
-	CHECK(!ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS));
-	attr = (struct ibv_qp_attr){
-		.qp_state = IBV_QPS_RTR,
-		.path_mtu = IBV_MTU_1024,
-		.dest_qp_num = number,
-		.rq_psn = PSN,
-		.max_dest_rd_atomic = 1,
-		.min_rnr_timer = 12,
-		.ah_attr = {.is_global = 1, .port_num = 1, .grh = {.hop_limit = 64, .sgid_index = 3}},
-	};
-	CHECK(!ibv_query_gid(context, 1, 3, &attr.ah_attr.grh.dgid));
-	CHECK(!ibv_modify_qp(qp, &attr,
-			     IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
-				     IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER));
-	attr = (struct ibv_qp_attr){
-		.qp_state = IBV_QPS_RTS, .sq_psn = psn, .timeout = timeout, .retry_cnt = 3, .rnr_retry = 7};
-	CHECK(!ibv_modify_qp(qp, &attr,
-			     IBV_QP_STATE | IBV_QP_SQ_PSN | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
-				     IBV_QP_MAX_QP_RD_ATOMIC));
+	CHECK(!verbs_connect(qp, number, .qp_access_flags = IBV_ACCESS_REMOTE_WRITE, .rq_psn = PSN, .sq_psn = psn,
+			     .ah_attr.grh.sgid_index = 3, .max_dest_rd_atomic = 1, .min_rnr_timer = 12,
+			     .timeout = timeout, .retry_cnt = 3));
 }
 
 /* Writes @value to word @index of the target; returns the status. */

@@ -5,6 +5,7 @@
  * pairs that never retransmit, too.
  */
 #include "test_case.h"
+#include "verbs_connect.h"
 
 #include <net/if.h>
 #include <sched.h>
@@ -113,25 +114,9 @@ static void own_the_port(void)
 
 static void connect_to(int peer)
 {
-	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_INIT, .port_num = 1, .qp_access_flags = IBV_ACCESS_REMOTE_WRITE};
-
-	CHECK(!ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS));
-	attr = (struct ibv_qp_attr){
-		.qp_state = IBV_QPS_RTR,
-		.path_mtu = IBV_MTU_1024,
-		.dest_qp_num = board->qpn[peer],
-		.max_dest_rd_atomic = 1,
-		.min_rnr_timer = 12,
-		.ah_attr = {.is_global = 1, .port_num = 1, .grh = {.hop_limit = 1, .sgid_index = 3}},
-	};
-	CHECK(!ibv_query_gid(context, 1, 3, &attr.ah_attr.grh.dgid));
-	CHECK(!ibv_modify_qp(qp, &attr,
-			     IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
-				     IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER));
-	attr = (struct ibv_qp_attr){.qp_state = IBV_QPS_RTS, .timeout = board->timeout, .retry_cnt = 7, .rnr_retry = 7};
-	CHECK(!ibv_modify_qp(qp, &attr,
-			     IBV_QP_STATE | IBV_QP_SQ_PSN | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
-				     IBV_QP_MAX_QP_RD_ATOMIC));
+	CHECK(!verbs_connect(qp, board->qpn[peer], .qp_access_flags = IBV_ACCESS_REMOTE_WRITE,
+			     .ah_attr.grh.sgid_index = 3, .max_dest_rd_atomic = 1, .min_rnr_timer = 12,
+			     .timeout = board->timeout));
 }
 
 static void write_round(int peer, uint32_t round)

@@ -17,6 +17,7 @@
 #include <softhca.h>
 
 #include "peers.h"
+#include "verbs_connect.h"
 
 enum { PSN = 100, QKEY = 0x11, BYTES = 64, RECORDS = 32 };
 enum { REFUSED, UNREADY, STOPPED, DESTROYED, PAIRS };
@@ -48,17 +49,10 @@ static struct ibv_qp *datagram_new(struct end *end)
 		.recv_cq = end->cq,
 		.cap = {.max_send_wr = 4, .max_recv_wr = 4, .max_send_sge = 1, .max_recv_sge = 1},
 		.qp_type = IBV_QPT_UD};
-	struct ibv_qp_attr state = {.qp_state = IBV_QPS_INIT, .port_num = 1, .qkey = QKEY};
 	struct ibv_qp *qp = ibv_create_qp(end->device.pd, &attr);
 
-	if (!qp || ibv_modify_qp(qp, &state, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_QKEY))
+	if (!qp || verbs_connect(qp, 0, .qkey = QKEY))
 		die("no datagram queue pair");
-	state.qp_state = IBV_QPS_RTR;
-	if (ibv_modify_qp(qp, &state, IBV_QP_STATE))
-		die("datagram queue pair not in RTR");
-	state.qp_state = IBV_QPS_RTS;
-	if (ibv_modify_qp(qp, &state, IBV_QP_STATE | IBV_QP_SQ_PSN))
-		die("datagram queue pair not in RTS");
 	return qp;
 }
 

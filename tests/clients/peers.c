@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Processes, sockets and queue pairs of the tests, see peers.h. */
 #include "peers.h"
+#include "verbs_connect.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -322,27 +323,13 @@ struct ibv_qp *qp_new(struct device *device, struct ibv_cq *send_cq, struct ibv_
 void qp_connect(struct device *device, struct ibv_qp *qp, const union ibv_gid *gid, uint32_t peer, uint32_t psn,
 		uint32_t peer_psn, struct patience patience)
 {
-	modify(qp,
-	       (struct ibv_qp_attr){
-		       .qp_state = IBV_QPS_RTR,
-		       .path_mtu = IBV_MTU_1024,
-		       .dest_qp_num = peer,
-		       .rq_psn = peer_psn,
-		       .max_dest_rd_atomic = 8,
-		       .min_rnr_timer = 1,
-		       .ah_attr = {.is_global = 1,
-				   .port_num = 1,
-				   .grh = {.dgid = *gid, .sgid_index = device->gid_index, .hop_limit = 64}}},
-	       IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC |
-		       IBV_QP_MIN_RNR_TIMER);
-	modify(qp,
-	       (struct ibv_qp_attr){.qp_state = IBV_QPS_RTS,
-				    .sq_psn = psn,
-				    .timeout = patience.timeout,
-				    .retry_cnt = patience.retries,
-				    .rnr_retry = patience.rnr_once ? 1 : 7,
-				    .max_rd_atomic = 8},
-	       IBV_QP_SQ_PSN | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_MAX_QP_RD_ATOMIC);
+	int error = verbs_connect(qp, peer, .ah_attr.grh = {.dgid = *gid, .sgid_index = device->gid_index},
+				  .rq_psn = peer_psn, .sq_psn = psn, .max_dest_rd_atomic = 8, .min_rnr_timer = 1,
+				  .timeout = patience.timeout, .retry_cnt = patience.retries,
+				  .rnr_retry = patience.rnr_once, .max_rd_atomic = 8);
+
+	if (error)
+		die("ibv_modify_qp: %s", strerror(error));
 }
 
 /* ---- numbers -------------------------------------------------------------------------------------------------- */

@@ -21,6 +21,7 @@
 #include <unistd.h>
 
 #include "peers.h"
+#include "verbs_connect.h"
 
 enum { SLOTS = 64, SLOT_BYTES = 64, PSN = 1000, STRANGERS_QPN = 0x11, LAST = 63 };
 
@@ -58,33 +59,10 @@ static struct ibv_qp *create(enum ibv_qp_type type)
 
 static void connect_qp(struct ibv_qp *qp, const union ibv_gid *to, uint32_t qpn)
 {
-	struct ibv_qp_attr attr = {
-		.qp_state = IBV_QPS_RTR,
-		.path_mtu = IBV_MTU_1024,
-		.dest_qp_num = qpn,
-		.rq_psn = PSN,
-		.sq_psn = PSN,
-		.max_dest_rd_atomic = 1,
-		.min_rnr_timer = 12,
-		.timeout = 14,
-		.retry_cnt = 7,
-		.rnr_retry = 7,
-		.max_rd_atomic = 1,
-		.ah_attr = {.is_global = 1, .port_num = 1, .grh = {.dgid = *to, .sgid_index = device.gid_index}},
-	};
-	int rc = qp->qp_type == IBV_QPT_RC;
-
-	attr.ah_attr.grh.hop_limit = 64;
-	if (ibv_modify_qp(qp, &attr,
-			  IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
-				  (rc ? IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER : 0)))
-		die("not to RTR");
-	attr.qp_state = IBV_QPS_RTS;
-	if (ibv_modify_qp(qp, &attr,
-			  IBV_QP_STATE | IBV_QP_SQ_PSN |
-				  (rc ? IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_MAX_QP_RD_ATOMIC
-				      : 0)))
-		die("not to RTS");
+	if (verbs_connect(qp, qpn, .ah_attr.grh = {.dgid = *to, .sgid_index = device.gid_index}, .rq_psn = PSN,
+			  .sq_psn = PSN, .max_dest_rd_atomic = 1, .min_rnr_timer = 12, .timeout = 14,
+			  .max_rd_atomic = 1))
+		die("no connection");
 }
 
 static void announce(const char *type, const struct ibv_qp *qp)

@@ -3,6 +3,8 @@
 #ifndef SOFTHCA_TESTS_THREADS_FIXTURE_H
 #define SOFTHCA_TESTS_THREADS_FIXTURE_H
 
+#include "verbs_connect.h"
+
 #include <errno.h>
 #include <pthread.h>
 #include <sched.h>
@@ -72,35 +74,13 @@ static inline struct ibv_qp *make_qp(struct ibv_pd *pd, enum ibv_qp_type type, s
 
 static inline void to_init(struct ibv_qp *qp)
 {
-	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_INIT, .port_num = 1, .qp_access_flags = ACCESS, .qkey = 0x1234};
-	int own = qp->qp_type == IBV_QPT_UD ? IBV_QP_QKEY : IBV_QP_ACCESS_FLAGS;
-
-	CHECK(!ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | own));
+	CHECK(!verbs_connect_until(qp, IBV_QPS_INIT, 0,
+				   (struct ibv_qp_attr){.qp_access_flags = ACCESS, .qkey = 0x1234}));
 }
 
 static inline void to_rts(struct ibv_qp *qp, uint32_t peer)
 {
-	struct ibv_qp_attr rtr = {
-		.qp_state = IBV_QPS_RTR,
-		.path_mtu = IBV_MTU_1024,
-		.dest_qp_num = peer,
-		.max_dest_rd_atomic = 4,
-		.min_rnr_timer = 1,
-		.ah_attr = {.is_global = 1, .port_num = 1, .grh = {.hop_limit = 1}},
-	};
-	struct ibv_qp_attr rts = {
-		.qp_state = IBV_QPS_RTS, .timeout = 14, .retry_cnt = 7, .rnr_retry = 7, .max_rd_atomic = 4};
-	bool ud = qp->qp_type == IBV_QPT_UD;
-
-	CHECK(!ibv_query_gid(qp->context, 1, 0, &rtr.ah_attr.grh.dgid));
-	CHECK(!ibv_modify_qp(qp, &rtr,
-			     ud ? IBV_QP_STATE
-				: IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
-					     IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER));
-	CHECK(!ibv_modify_qp(qp, &rts,
-			     ud ? IBV_QP_STATE | IBV_QP_SQ_PSN
-				: IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN |
-					     IBV_QP_MAX_QP_RD_ATOMIC));
+	CHECK(!verbs_connect(qp, peer, .max_dest_rd_atomic = 4, .max_rd_atomic = 4, .min_rnr_timer = 1, .timeout = 14));
 }
 
 static inline void connect_pair(struct ibv_qp *a, struct ibv_qp *b)

@@ -20,6 +20,9 @@
 
 enum { LARGE = 4 << 20, ALARM_SECONDS = 30, FEW = 8, MOST_AT_ONCE = 8, WAIT_US = 2000 };
 
+/* The timeout of QPs: about 0.3 s until RETRY_EXC_ERR. */
+enum { PATIENCE = 13 };
+
 /* Exit statuses of a child, and further expectations of the table. */
 enum { WORKS = 0, REFUSED = 10, ELSE_REFUSED };
 enum { FILE_SIZE = -1 };
@@ -92,32 +95,6 @@ static bool open_world(struct world *world)
 	init.send_cq = init.recv_cq = world->cq;
 	for (int i = 0; i < 2; i++)
 		STEP((world->qp[i] = ibv_create_qp(world->pd, &init)));
-	return true;
-}
-
-static bool connect_one(struct ibv_qp *qp, uint32_t peer)
-{
-	struct ibv_qp_attr init = {.qp_state = IBV_QPS_INIT, .port_num = 1, .qp_access_flags = ACCESS};
-	struct ibv_qp_attr rtr = {
-		.qp_state = IBV_QPS_RTR,
-		.path_mtu = IBV_MTU_1024,
-		.dest_qp_num = peer,
-		.max_dest_rd_atomic = 4,
-		.min_rnr_timer = 1,
-		.ah_attr = {.is_global = 1, .port_num = 1, .grh = {.hop_limit = 1}},
-	};
-	/* About 0.3 s until RETRY_EXC_ERR. */
-	struct ibv_qp_attr rts = {
-		.qp_state = IBV_QPS_RTS, .timeout = 13, .retry_cnt = 4, .rnr_retry = 7, .max_rd_atomic = 4};
-
-	STEP(!ibv_query_gid(qp->context, 1, 0, &rtr.ah_attr.grh.dgid));
-	STEP(!ibv_modify_qp(qp, &init, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS));
-	STEP(!ibv_modify_qp(qp, &rtr,
-			    IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
-				    IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER));
-	STEP(!ibv_modify_qp(qp, &rts,
-			    IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN |
-				    IBV_QP_MAX_QP_RD_ATOMIC));
 	return true;
 }
 
@@ -205,7 +182,9 @@ static bool run(struct world *world)
 {
 	STEP(open_world(world));
 	for (int i = 0; i < 2; i++)
-		STEP(connect_one(world->qp[i], world->qp[!i]->qp_num));
+		STEP(!verbs_connect(world->qp[i], world->qp[!i]->qp_num, .qp_access_flags = ACCESS,
+				    .max_dest_rd_atomic = 4, .min_rnr_timer = 1, .timeout = PATIENCE, .retry_cnt = 4,
+				    .max_rd_atomic = 4));
 	for (int i = 0; i < FEW; i++)
 		STEP(write_and_poll(world, 64));
 	STEP(write_and_poll(world, LARGE));

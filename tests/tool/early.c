@@ -3,6 +3,8 @@
  * A queue pair that is connected to itself receives into pages, which the program reads as its argument selects;
  * docs/use/lint.md shows the warnings of `softhca run --lint`. Exit status 0 if everything works as without warnings.
  */
+#include "verbs_connect.h"
+
 #include <setjmp.h>
 #include <signal.h>
 #include <stdio.h>
@@ -32,27 +34,8 @@ static sigjmp_buf back;
 
 static void connect_to_itself(void)
 {
-	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_INIT, .port_num = 1, .qp_access_flags = IBV_ACCESS_LOCAL_WRITE};
-	union ibv_gid gid;
-
-	CHECK(!ibv_query_gid(qp->context, 1, 1, &gid));
-	CHECK(!ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS));
-	attr = (struct ibv_qp_attr){
-		.qp_state = IBV_QPS_RTR,
-		.path_mtu = IBV_MTU_1024,
-		.dest_qp_num = qp->qp_num,
-		.max_dest_rd_atomic = 1,
-		.min_rnr_timer = 12,
-		.ah_attr = {.is_global = 1, .port_num = 1, .grh = {.dgid = gid, .sgid_index = 1, .hop_limit = 1}},
-	};
-	CHECK(!ibv_modify_qp(qp, &attr,
-			     IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
-				     IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER));
-	attr = (struct ibv_qp_attr){
-		.qp_state = IBV_QPS_RTS, .timeout = 14, .retry_cnt = 7, .rnr_retry = 7, .max_rd_atomic = 1};
-	CHECK(!ibv_modify_qp(qp, &attr,
-			     IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN |
-				     IBV_QP_MAX_QP_RD_ATOMIC));
+	CHECK(!verbs_connect(qp, qp->qp_num, .qp_access_flags = IBV_ACCESS_LOCAL_WRITE, .ah_attr.grh.sgid_index = 1,
+			     .max_dest_rd_atomic = 1, .max_rd_atomic = 1, .min_rnr_timer = 12, .timeout = 14));
 }
 
 static void begin(int shared)

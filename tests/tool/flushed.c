@@ -13,6 +13,7 @@
 #include <infiniband/verbs.h>
 
 #include "softhca.h"
+#include "verbs_connect.h"
 
 enum { REQUESTS = 128, GID = 0 };
 
@@ -22,36 +23,6 @@ static void check(bool good, const char *what)
 		return;
 	perror(what);
 	exit(1);
-}
-
-static void connect_to_itself(struct ibv_qp *qp)
-{
-	struct ibv_qp_attr attr = {
-		.qp_state = IBV_QPS_INIT,
-		.port_num = 1,
-		.qp_access_flags = IBV_ACCESS_REMOTE_WRITE,
-		.path_mtu = IBV_MTU_1024,
-		.dest_qp_num = qp->qp_num,
-		.ah_attr = {.is_global = 1, .port_num = 1, .grh = {.sgid_index = GID, .hop_limit = 64}},
-		.timeout = 14,
-		.retry_cnt = 7,
-		.rnr_retry = 7,
-		.max_rd_atomic = 1,
-		.max_dest_rd_atomic = 1,
-	};
-
-	check(!ibv_query_gid(qp->context, 1, GID, &attr.ah_attr.grh.dgid), "ibv_query_gid");
-	check(!ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS), "INIT");
-	attr.qp_state = IBV_QPS_RTR;
-	check(!ibv_modify_qp(qp, &attr,
-			     IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
-				     IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER),
-	      "RTR");
-	attr.qp_state = IBV_QPS_RTS;
-	check(!ibv_modify_qp(qp, &attr,
-			     IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN |
-				     IBV_QP_MAX_QP_RD_ATOMIC),
-	      "RTS");
 }
 
 static void post(struct ibv_qp *qp, const struct ibv_mr *mr, uint64_t wr_id)
@@ -91,7 +62,9 @@ int main(void)
 	check(cq && mr, "objects");
 	qp = ibv_create_qp(pd, &init);
 	check(qp != NULL, "ibv_create_qp");
-	connect_to_itself(qp);
+	check(!verbs_connect(qp, qp->qp_num, .qp_access_flags = IBV_ACCESS_REMOTE_WRITE, .ah_attr.grh.sgid_index = GID,
+			     .timeout = 14, .max_rd_atomic = 1, .max_dest_rd_atomic = 1),
+	      "verbs_connect");
 	for (uint64_t i = 0; i < REQUESTS; i++)
 		post(qp, mr, i);
 	for (int i = 0; i < REQUESTS;) {
