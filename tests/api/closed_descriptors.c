@@ -5,7 +5,7 @@
  * program does not know have high numbers, out of reach of such a program, and are closed by execve(2).
  */
 #include "test_case.h"
-#include "verbs_connect.h"
+#include "verbs_process.h"
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -14,74 +14,33 @@
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
-#include <infiniband/verbs.h>
 
 enum { FILES = 12, BYTES = 64, DEADLINE_SECONDS = 20, OF_A_DAEMON = 1023, FEW = 64, FIRST = 3 };
 
-static struct ibv_context *context;
-static struct ibv_pd *pd;
 static struct ibv_comp_channel *channel;
-static struct ibv_cq *cq;
 static struct ibv_mr *mr;
 static struct ibv_qp *qp[2];
 static char memory[2][BYTES];
 
-#define CHECK(condition)                                                                                               \
-	do {                                                                                                           \
-		if (!(condition)) {                                                                                    \
-			fprintf(stderr, "%s:%d: check failed: %s (errno %d)\n", __FILE__, __LINE__, #condition,        \
-				errno);                                                                                \
-			_exit(1);                                                                                      \
-		}                                                                                                      \
-	} while (0)
-
 /* Posts a WRITE with an event and waits for its completion. Returns its status. */
 static enum ibv_wc_status write_once(void)
 {
-	struct ibv_sge sge = {(uintptr_t)memory[0], BYTES, mr->lkey};
-	struct ibv_send_wr *bad, wr = {
-					 .sg_list = &sge,
-					 .num_sge = 1,
-					 .opcode = IBV_WR_RDMA_WRITE,
-					 .send_flags = IBV_SEND_SIGNALED,
-					 .wr.rdma = {(uintptr_t)memory[1], mr->rkey},
-				 };
-	time_t end = time(NULL) + DEADLINE_SECONDS;
-	struct ibv_wc wc;
-	int found;
-
 	CHECK(!ibv_req_notify_cq(cq, 0));
-	CHECK(!ibv_post_send(qp[0], &wr, &bad));
-	while (!(found = ibv_poll_cq(cq, 1, &wc)))
-		CHECK(time(NULL) < end);
-	CHECK(found == 1);
-	return wc.status;
+	verbs_post_write(qp[0], memory[0], BYTES, mr, (uintptr_t)memory[1], mr->rkey);
+	return verbs_next_status();
 }
 
 /* Opens a session that uses all descriptors that a link needs: a channel, two connected QPs, a message. */
 static void open_session(void)
 {
-	struct ibv_device **list = ibv_get_device_list(NULL);
-	struct ibv_qp_init_attr attr = {
-		.cap = {.max_send_wr = 8, .max_recv_wr = 1, .max_send_sge = 1, .max_recv_sge = 1},
-		.qp_type = IBV_QPT_RC,
-	};
-
-	CHECK(list && list[0]);
-	context = ibv_open_device(list[0]);
-	CHECK(context);
-	ibv_free_device_list(list);
-	pd = ibv_alloc_pd(context);
+	verbs_open();
+	CHECK(!ibv_destroy_cq(cq));
 	channel = ibv_create_comp_channel(context);
-	CHECK(pd && channel);
 	cq = ibv_create_cq(context, 64, NULL, channel, 0);
-	mr = ibv_reg_mr(pd, memory, sizeof(memory), IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
-	CHECK(cq && mr);
-	attr.send_cq = attr.recv_cq = cq;
-	for (int i = 0; i < 2; i++) {
-		qp[i] = ibv_create_qp(pd, &attr);
-		CHECK(qp[i]);
-	}
+	CHECK(channel && cq);
+	mr = verbs_target(memory, sizeof(memory));
+	for (int i = 0; i < 2; i++)
+		qp[i] = verbs_qp(IBV_QPT_RC);
 	for (int i = 0; i < 2; i++)
 		CHECK(!verbs_connect(qp[i], qp[!i]->qp_num, .qp_access_flags = IBV_ACCESS_REMOTE_WRITE,
 				     .max_dest_rd_atomic = 1, .min_rnr_timer = 12, .timeout = 10, .retry_cnt = 2));

@@ -5,7 +5,7 @@
  * the peer, a third process, and the peer's next WRITE arrives at the parent.
  */
 #include "test_case.h"
-#include "verbs_connect.h"
+#include "verbs_process.h"
 
 #include <endian.h>
 #include <sched.h>
@@ -13,7 +13,6 @@
 #include <sys/wait.h>
 #include <time.h>
 #include <infiniband/mlx5dv.h>
-#include <infiniband/verbs.h>
 
 #include "softhca.h"
 
@@ -31,20 +30,8 @@ static struct board {
 } * board;
 
 static int self;
-static struct ibv_context *context;
-static struct ibv_pd *pd;
-static struct ibv_cq *cq;
 static struct ibv_mr *mr;
 static struct ibv_qp *qp;
-
-#define CHECK(condition)                                                                                               \
-	do {                                                                                                           \
-		if (!(condition)) {                                                                                    \
-			fprintf(stderr, "%s:%d: process %d: check failed: %s (errno %d)\n", __FILE__, __LINE__, self,  \
-				#condition, errno);                                                                    \
-			_exit(1);                                                                                      \
-		}                                                                                                      \
-	} while (0)
 
 /* Announces that this side has reached @step, and waits until the other one has. */
 static void meet(uint32_t step)
@@ -52,21 +39,6 @@ static void meet(uint32_t step)
 	__atomic_store_n(&board->step[self], step, __ATOMIC_SEQ_CST);
 	while (__atomic_load_n(&board->step[!self], __ATOMIC_SEQ_CST) < step)
 		sched_yield();
-}
-
-static void open_side(void)
-{
-	struct ibv_device **list = ibv_get_device_list(NULL);
-
-	CHECK(list && list[0]);
-	context = ibv_open_device(list[0]);
-	CHECK(context);
-	ibv_free_device_list(list);
-	pd = ibv_alloc_pd(context);
-	cq = ibv_create_cq(context, 64, NULL, NULL, 0);
-	CHECK(pd && cq);
-	mr = ibv_reg_mr(pd, board, sizeof(*board), IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
-	CHECK(mr);
 }
 
 static struct ibv_qp *create(void)
@@ -84,11 +56,11 @@ static struct ibv_qp *create(void)
 		.pd = pd,
 		.send_ops_flags = IBV_QP_EX_WITH_RDMA_WRITE,
 	};
-	struct ibv_qp_attr init = {.qp_state = IBV_QPS_INIT, .port_num = 1, .qp_access_flags = IBV_ACCESS_REMOTE_WRITE};
 	struct ibv_qp *created = ibv_create_qp_ex(context, &attr);
 
 	CHECK(created);
-	CHECK(!ibv_modify_qp(created, &init, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS));
+	CHECK(!verbs_connect_until(created, IBV_QPS_INIT, 0,
+				   (struct ibv_qp_attr){.qp_access_flags = IBV_ACCESS_REMOTE_WRITE}));
 	return created;
 }
 
@@ -116,23 +88,11 @@ static int post_write(struct ibv_qp *from, int to, const char *text, unsigned in
 	return ibv_post_send(from, &wr, &bad);
 }
 
-static void complete(void)
-{
-	time_t end = time(NULL) + DEADLINE_SECONDS;
-	struct ibv_wc wc;
-	int found;
-
-	while (!(found = ibv_poll_cq(cq, 1, &wc)))
-		CHECK(time(NULL) < end);
-	CHECK(found == 1);
-	CHECK(wc.status == IBV_WC_SUCCESS);
-}
-
 /* Writes @text to the other side, where it has arrived when the request completes. */
 static void write_across(const char *text)
 {
 	CHECK(!post_write(qp, !self, text, 0));
-	complete();
+	CHECK(verbs_next_status() == IBV_WC_SUCCESS);
 	CHECK(!strcmp(board->inbox[!self], text));
 }
 
@@ -220,7 +180,7 @@ static void use_own(void)
 
 	connect_qp(own, own->qp_num);
 	CHECK(!post_write(own, PARENT, "child to itself", 0));
-	complete();
+	CHECK(verbs_next_status() == IBV_WC_SUCCESS);
 	CHECK(!strcmp(board->inbox[PARENT], "child to itself"));
 	CHECK(!ibv_destroy_qp(own));
 }
@@ -257,7 +217,8 @@ static void be_side(int side)
 
 	self = side;
 	alarm(3 * DEADLINE_SECONDS);
-	open_side();
+	verbs_open();
+	mr = verbs_target(board, sizeof(*board));
 	qp = create();
 	board->of[self].qpn = qp->qp_num;
 	board->of[self].rkey = mr->rkey;

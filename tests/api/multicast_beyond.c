@@ -5,6 +5,7 @@
  * port.
  */
 #include "test_case.h"
+#include "verbs_process.h"
 
 #include <arpa/inet.h>
 #include <net/if.h>
@@ -15,7 +16,6 @@
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <time.h>
-#include <infiniband/verbs.h>
 
 enum {
 	SENDER, /* a member, too */
@@ -40,33 +40,12 @@ static struct board {
 } * board;
 
 static int self;
-static struct ibv_context *context;
-static struct ibv_pd *pd;
-static struct ibv_cq *cq;
 static struct ibv_qp *qp;
 static struct ibv_mr *mr;
 static uint8_t memory[(RECEIVES + 1) * (GRH + BYTES)];
 
-#define CHECK(condition)                                                                                               \
-	do {                                                                                                           \
-		if (!(condition)) {                                                                                    \
-			fprintf(stderr, "%s:%d: process %d: not so: %s\n", __FILE__, __LINE__, self, #condition);      \
-			_exit(1);                                                                                      \
-		}                                                                                                      \
-	} while (0)
-
-/* ---- a member ---------------------------------------------------------------------------------------------------- */
-
-static void to_state(enum ibv_qp_state state, int mask)
-{
-	struct ibv_qp_attr attr = {.qp_state = state, .port_num = 1, .qkey = QKEY};
-
-	CHECK(!ibv_modify_qp(qp, &attr, mask | IBV_QP_STATE));
-}
-
 static void open_member(uint32_t create_flags)
 {
-	struct ibv_device **list = ibv_get_device_list(NULL);
 	struct ibv_qp_init_attr_ex attr = {
 		.cap = {.max_send_wr = 4, .max_recv_wr = RECEIVES, .max_send_sge = 1, .max_recv_sge = 1},
 		.qp_type = IBV_QPT_UD,
@@ -74,19 +53,13 @@ static void open_member(uint32_t create_flags)
 		.create_flags = create_flags,
 	};
 
-	CHECK(list && list[0]);
-	context = ibv_open_device(list[0]);
-	CHECK(context);
-	ibv_free_device_list(list);
-	pd = attr.pd = ibv_alloc_pd(context);
-	cq = attr.send_cq = attr.recv_cq = ibv_create_cq(context, 64, NULL, NULL, 0);
+	verbs_open();
+	attr.pd = pd;
+	attr.send_cq = attr.recv_cq = cq;
 	mr = ibv_reg_mr(pd, memory, sizeof(memory), IBV_ACCESS_LOCAL_WRITE);
-	CHECK(pd && cq && mr);
 	qp = ibv_create_qp_ex(context, &attr);
-	CHECK(qp);
-	to_state(IBV_QPS_INIT, IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_QKEY);
-	to_state(IBV_QPS_RTR, 0);
-	to_state(IBV_QPS_RTS, IBV_QP_SQ_PSN);
+	CHECK(mr && qp);
+	CHECK(!verbs_connect(qp, 0, .qkey = QKEY));
 	for (int i = 0; i < RECEIVES; i++) {
 		struct ibv_sge sge = {(uintptr_t)memory + (size_t)i * (GRH + BYTES), GRH + BYTES, mr->lkey};
 		struct ibv_recv_wr wr = {.wr_id = (uint64_t)i, .sg_list = &sge, .num_sge = 1}, *bad;

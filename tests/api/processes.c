@@ -4,14 +4,13 @@
  * fail in time, everything else continues.
  */
 #include "test_case.h"
-#include "verbs_connect.h"
+#include "verbs_process.h"
 
 #include <sched.h>
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <time.h>
-#include <infiniband/verbs.h>
 
 enum {
 	PROCESSES = 5,
@@ -32,22 +31,11 @@ static struct board {
 } * board;
 
 static int self;
-static struct ibv_context *context;
-static struct ibv_pd *pd;
-static struct ibv_cq *cq;
 static struct ibv_mr *mr;
 static struct ibv_qp *qp[PROCESSES];
 static struct {
 	uint32_t inbox[PROCESSES][WORDS], outbox[PROCESSES][WORDS]; /* from and for each other process */
 } memory;
-
-#define CHECK(condition)                                                                                               \
-	do {                                                                                                           \
-		if (!(condition)) {                                                                                    \
-			fprintf(stderr, "%s:%d: process %d: not so: %s\n", __FILE__, __LINE__, self, #condition);      \
-			_exit(1);                                                                                      \
-		}                                                                                                      \
-	} while (0)
 
 static void barrier(int number)
 {
@@ -55,35 +43,6 @@ static void barrier(int number)
 	while (__atomic_load_n(&board->arrived[number], __ATOMIC_SEQ_CST) <
 	       __atomic_load_n(&board->living, __ATOMIC_SEQ_CST))
 		sched_yield();
-}
-
-static void open_device(void)
-{
-	struct ibv_device **list = ibv_get_device_list(NULL);
-
-	CHECK(list && list[0]);
-	context = ibv_open_device(list[0]);
-	CHECK(context);
-	ibv_free_device_list(list);
-	pd = ibv_alloc_pd(context);
-	cq = ibv_create_cq(context, 64, NULL, NULL, 0);
-	CHECK(pd && cq);
-}
-
-static void create(int peer)
-{
-	struct ibv_qp_init_attr attr = {
-		.send_cq = cq,
-		.recv_cq = cq,
-		.cap = {.max_send_wr = 4, .max_recv_wr = 1, .max_send_sge = 1, .max_recv_sge = 1},
-		.qp_type = IBV_QPT_RC,
-	};
-	struct ibv_qp_attr init = {.qp_state = IBV_QPS_INIT, .port_num = 1, .qp_access_flags = IBV_ACCESS_REMOTE_WRITE};
-
-	qp[peer] = ibv_create_qp(pd, &attr);
-	CHECK(qp[peer]);
-	CHECK(!ibv_modify_qp(qp[peer], &init, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS));
-	board->of[self].qpn[peer] = qp[peer]->qp_num;
 }
 
 static void connect_to(int peer)
@@ -155,9 +114,8 @@ static void check_inbox(uint32_t round, bool survivors)
 
 static void open_all(void)
 {
-	open_device();
-	mr = ibv_reg_mr(pd, &memory, sizeof(memory), IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
-	CHECK(mr);
+	verbs_open();
+	mr = verbs_target(&memory, sizeof(memory));
 	board->of[self].rkey = mr->rkey;
 	board->of[self].address = (uintptr_t)memory.inbox;
 }
@@ -165,9 +123,12 @@ static void open_all(void)
 static void all_with_all(void)
 {
 	open_all();
-	for (int peer = 0; peer < PROCESSES; peer++)
-		if (peer != self)
-			create(peer);
+	for (int peer = 0; peer < PROCESSES; peer++) {
+		if (peer != self) {
+			qp[peer] = verbs_target_qp();
+			board->of[self].qpn[peer] = qp[peer]->qp_num;
+		}
+	}
 	barrier(0);
 	for (int peer = 0; peer < PROCESSES; peer++)
 		if (peer != self)

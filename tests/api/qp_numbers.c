@@ -4,7 +4,7 @@
  * freed, and none left by a process that was killed. Kernel resources (sockets, threads) are allocated late.
  */
 #include "test_case.h"
-#include "verbs_connect.h"
+#include "verbs_process.h"
 
 #include <dirent.h>
 #include <signal.h>
@@ -20,46 +20,19 @@ enum {
 	MULTICAST = 0xffffff,
 };
 
-static struct ibv_context *context;
-static struct ibv_pd *pd;
-static struct ibv_cq *cq;
 static bool local; /* SOFTHCA_LINK=local */
-
-#define CHECK(condition)                                                                                               \
-	do {                                                                                                           \
-		if (!(condition)) {                                                                                    \
-			fprintf(stderr, "%s:%d: not so: %s\n", __FILE__, __LINE__, #condition);                        \
-			_exit(1);                                                                                      \
-		}                                                                                                      \
-	} while (0)
 
 static void open_device(void)
 {
-	struct ibv_device **list;
-
 	setenv("SOFTHCA_LINK", local ? "local" : "auto", 1);
-	list = ibv_get_device_list(NULL);
-
-	CHECK(list && list[0]);
-	context = ibv_open_device(list[0]);
-	CHECK(context);
-	ibv_free_device_list(list);
-	pd = ibv_alloc_pd(context);
-	cq = ibv_create_cq(context, 64, NULL, NULL, 0);
-	CHECK(pd && cq);
+	verbs_open();
 }
 
 static struct ibv_qp *create(enum ibv_qp_type type)
 {
-	struct ibv_qp_init_attr attr = {
-		.send_cq = cq,
-		.recv_cq = cq,
-		.cap = {.max_send_wr = 1, .max_recv_wr = 1, .max_send_sge = 1, .max_recv_sge = 1},
-		.qp_type = type,
-	};
-	struct ibv_qp *qp = ibv_create_qp(pd, &attr);
+	struct ibv_qp *qp = verbs_qp(type);
 
-	CHECK(qp && qp->qp_num && qp->qp_num < MULTICAST);
+	CHECK(qp->qp_num && qp->qp_num < MULTICAST);
 	/* The first slot is unused. */
 	CHECK(local || qp->qp_num >> SLOT_BITS);
 	return qp;
@@ -67,12 +40,8 @@ static struct ibv_qp *create(enum ibv_qp_type type)
 
 static void to_init(struct ibv_qp *qp)
 {
-	struct ibv_qp_attr attr = {
-		.qp_state = IBV_QPS_INIT, .port_num = 1, .qkey = 1, .qp_access_flags = IBV_ACCESS_REMOTE_WRITE};
-
-	CHECK(!ibv_modify_qp(qp, &attr,
-			     IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT |
-				     (qp->qp_type == IBV_QPT_UD ? IBV_QP_QKEY : IBV_QP_ACCESS_FLAGS)));
+	CHECK(!verbs_connect_until(qp, IBV_QPS_INIT, 0,
+				   (struct ibv_qp_attr){.qkey = 1, .qp_access_flags = IBV_ACCESS_REMOTE_WRITE}));
 }
 
 static void to_rtr(struct ibv_qp *qp, uint32_t peer)
@@ -89,25 +58,12 @@ static void to_rts(struct ibv_qp *qp, uint32_t peer)
 static void write_over(struct ibv_qp *qp)
 {
 	static uint64_t memory[2];
-	struct ibv_mr *mr = ibv_reg_mr(pd, memory, sizeof(memory), IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
-	struct ibv_sge sge = {.addr = (uintptr_t)&memory[0], .length = 8, .lkey = mr->lkey};
-	struct ibv_send_wr wr =
-				   {
-					   .sg_list = &sge,
-					   .num_sge = 1,
-					   .opcode = IBV_WR_RDMA_WRITE,
-					   .send_flags = IBV_SEND_SIGNALED,
-					   .wr.rdma = {(uintptr_t)&memory[1], mr->rkey},
-				   },
-			   *bad;
-	struct ibv_wc wc;
+	struct ibv_mr *mr = verbs_target(memory, sizeof(memory));
 
 	memory[0] = qp->qp_num;
 	memory[1] = 0;
-	CHECK(!ibv_post_send(qp, &wr, &bad));
-	while (!ibv_poll_cq(cq, 1, &wc))
-		;
-	CHECK(wc.status == IBV_WC_SUCCESS && memory[1] == qp->qp_num);
+	verbs_post_write(qp, &memory[0], 8, mr, (uintptr_t)&memory[1], mr->rkey);
+	CHECK(verbs_next_status() == IBV_WC_SUCCESS && memory[1] == qp->qp_num);
 	CHECK(!ibv_dereg_mr(mr));
 }
 

@@ -5,7 +5,7 @@
  * arrives.
  */
 #include "test_case.h"
-#include "verbs_connect.h"
+#include "verbs_process.h"
 
 #include <fcntl.h>
 #include <signal.h>
@@ -14,7 +14,6 @@
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <time.h>
-#include <infiniband/verbs.h>
 
 enum { WITHIN_S = 20, TIMEOUT = 12 /* 17 ms */, VALUE = 0x12345678 };
 
@@ -27,19 +26,8 @@ static struct board {
 } * board;
 
 static int self;
-static struct ibv_context *context;
-static struct ibv_pd *pd;
-static struct ibv_cq *cq;
 static struct ibv_qp *qp;
 static struct ibv_mr *mr;
-
-#define CHECK(condition)                                                                                               \
-	do {                                                                                                           \
-		if (!(condition)) {                                                                                    \
-			fprintf(stderr, "%s:%d: process %d: not so: %s\n", __FILE__, __LINE__, self, #condition);      \
-			_exit(1);                                                                                      \
-		}                                                                                                      \
-	} while (0)
 
 /* Waits until both processes are at @step. */
 static void meet(uint32_t step)
@@ -56,25 +44,9 @@ static void meet(uint32_t step)
 
 static void open_device(void)
 {
-	struct ibv_device **list = ibv_get_device_list(NULL);
-	struct ibv_qp_init_attr attr = {
-		.cap = {.max_send_wr = 4, .max_recv_wr = 1, .max_send_sge = 1, .max_recv_sge = 1},
-		.qp_type = IBV_QPT_RC};
-	struct ibv_qp_attr init = {.qp_state = IBV_QPS_INIT, .port_num = 1, .qp_access_flags = IBV_ACCESS_REMOTE_WRITE};
-
-	CHECK(list && list[0]);
-	context = ibv_open_device(list[0]);
-	CHECK(context);
-	ibv_free_device_list(list);
-	pd = ibv_alloc_pd(context);
-	cq = ibv_create_cq(context, 16, NULL, NULL, 0);
-	CHECK(pd && cq);
-	attr.send_cq = attr.recv_cq = cq;
-	qp = ibv_create_qp(pd, &attr);
-	CHECK(qp);
-	CHECK(!ibv_modify_qp(qp, &init, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS));
-	mr = ibv_reg_mr(pd, board->word, sizeof(board->word), IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
-	CHECK(mr);
+	verbs_open();
+	qp = verbs_target_qp();
+	mr = verbs_target(board->word, sizeof(board->word));
 	board->qpn[self] = qp->qp_num;
 	board->rkey[self] = mr->rkey;
 	board->address[self] = (uintptr_t)&board->word[self];
@@ -83,16 +55,7 @@ static void open_device(void)
 /* Sets up the one-time resources of the device: its thread, and the socket for other processes. */
 static void begin_listening(void)
 {
-	struct ibv_qp_init_attr attr = {.send_cq = cq, .recv_cq = cq, .qp_type = IBV_QPT_UD};
-	struct ibv_qp_attr state = {.qp_state = IBV_QPS_INIT, .port_num = 1};
-	struct ibv_qp *other;
-
-	attr.cap = (struct ibv_qp_cap){.max_send_wr = 1, .max_recv_wr = 1, .max_send_sge = 1, .max_recv_sge = 1};
-	other = ibv_create_qp(pd, &attr);
-	CHECK(other);
-	CHECK(!ibv_modify_qp(other, &state, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_QKEY));
-	state.qp_state = IBV_QPS_RTR;
-	CHECK(!ibv_modify_qp(other, &state, IBV_QP_STATE));
+	CHECK(!verbs_connect_until(verbs_qp(IBV_QPT_UD), IBV_QPS_RTR, 0, (struct ibv_qp_attr){0}));
 }
 
 static void to_rtr(void)
@@ -125,26 +88,11 @@ static void to_rts(void)
 static void write_word(void)
 {
 	uint32_t value = VALUE + (uint32_t)self;
-	struct ibv_sge sge = {.addr = (uintptr_t)&value, .length = sizeof(value)};
-	struct ibv_send_wr wr = {
-		.sg_list = &sge,
-		.num_sge = 1,
-		.opcode = IBV_WR_RDMA_WRITE,
-		.send_flags = IBV_SEND_SIGNALED,
-		.wr.rdma = {board->address[!self], board->rkey[!self]},
-	};
 	struct ibv_mr *source = ibv_reg_mr(pd, &value, sizeof(value), 0);
-	time_t end = time(NULL) + WITHIN_S;
-	struct ibv_send_wr *bad;
-	struct ibv_wc wc;
-	int found;
 
 	CHECK(source);
-	sge.lkey = source->lkey;
-	CHECK(!ibv_post_send(qp, &wr, &bad));
-	while (!(found = ibv_poll_cq(cq, 1, &wc)))
-		CHECK(time(NULL) < end);
-	CHECK(found == 1 && wc.status == IBV_WC_SUCCESS);
+	verbs_post_write(qp, &value, sizeof(value), source, board->address[!self], board->rkey[!self]);
+	CHECK(verbs_next_status() == IBV_WC_SUCCESS);
 	CHECK(board->word[!self] == value);
 	ibv_dereg_mr(source);
 }

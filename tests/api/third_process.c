@@ -6,7 +6,7 @@
  * are not from its peer.
  */
 #include "test_case.h"
-#include "verbs_connect.h"
+#include "verbs_process.h"
 
 #include <sched.h>
 #include <signal.h>
@@ -14,7 +14,6 @@
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <time.h>
-#include <infiniband/verbs.h>
 
 enum { TARGET, PEER, THIRD, PROCESSES, WITHIN_S = 40, PSN = 7, PATIENT = 14, IMPATIENT = 8 };
 
@@ -27,19 +26,9 @@ static struct board {
 	uint64_t address;
 } * board;
 
-static struct ibv_context *context;
-static struct ibv_cq *cq;
 static struct ibv_qp *qp;
 static struct ibv_mr *mr;
 static uint64_t outbox;
-
-#define CHECK(condition)                                                                                               \
-	do {                                                                                                           \
-		if (!(condition)) {                                                                                    \
-			fprintf(stderr, "%s:%d: check failed: %s\n", __FILE__, __LINE__, #condition);                  \
-			_exit(1);                                                                                      \
-		}                                                                                                      \
-	} while (0)
 
 static void reach(int process, uint32_t step)
 {
@@ -58,25 +47,11 @@ static void await(int process, uint32_t step)
 
 static void open_device(int process)
 {
-	struct ibv_device **list = ibv_get_device_list(NULL);
-	struct ibv_qp_init_attr attr = {
-		.cap = {.max_send_wr = 4, .max_recv_wr = 1, .max_send_sge = 1, .max_recv_sge = 1},
-		.qp_type = IBV_QPT_RC,
-	};
-	struct ibv_pd *pd;
-
-	CHECK(list && list[0]);
-	context = ibv_open_device(list[0]);
-	CHECK(context);
-	pd = ibv_alloc_pd(context);
-	cq = ibv_create_cq(context, 16, NULL, NULL, 0);
-	CHECK(pd && cq);
-	attr.send_cq = attr.recv_cq = cq;
-	qp = ibv_create_qp(pd, &attr);
-	mr = process == TARGET ? ibv_reg_mr(pd, board->memory, sizeof(board->memory),
-					    IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE)
+	verbs_open();
+	qp = verbs_qp(IBV_QPT_RC);
+	mr = process == TARGET ? verbs_target(board->memory, sizeof(board->memory))
 			       : ibv_reg_mr(pd, &outbox, sizeof(outbox), 0);
-	CHECK(qp && mr);
+	CHECK(mr);
 	board->qpn[process] = qp->qp_num;
 }
 
@@ -90,24 +65,10 @@ static void connect_to(uint32_t number, uint8_t timeout, uint32_t psn)
 /* Writes @value to word @index of the target; returns the status. */
 static enum ibv_wc_status write_word(int index, uint64_t value)
 {
-	struct ibv_sge sge = {.addr = (uintptr_t)&outbox, .length = sizeof(outbox), .lkey = mr->lkey};
-	struct ibv_send_wr *bad, wr = {
-					 .sg_list = &sge,
-					 .num_sge = 1,
-					 .opcode = IBV_WR_RDMA_WRITE,
-					 .send_flags = IBV_SEND_SIGNALED,
-					 .wr.rdma = {board->address + (uint64_t)index * sizeof(uint64_t), board->rkey},
-				 };
-	time_t end = time(NULL) + WITHIN_S;
-	struct ibv_wc wc;
-	int found;
-
 	outbox = value;
-	CHECK(!ibv_post_send(qp, &wr, &bad));
-	while (!(found = ibv_poll_cq(cq, 1, &wc)))
-		CHECK(time(NULL) < end);
-	CHECK(found == 1);
-	return wc.status;
+	verbs_post_write(qp, &outbox, sizeof(outbox), mr, board->address + (uint64_t)index * sizeof(uint64_t),
+			 board->rkey);
+	return verbs_next_status();
 }
 
 static void be_target(void)

@@ -5,7 +5,7 @@
  * pairs that never retransmit, too.
  */
 #include "test_case.h"
-#include "verbs_connect.h"
+#include "verbs_process.h"
 
 #include <net/if.h>
 #include <sched.h>
@@ -16,7 +16,6 @@
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <time.h>
-#include <infiniband/verbs.h>
 
 enum {
 	OWNER,      /* has the port, and no traffic */
@@ -43,22 +42,11 @@ static struct board {
 } * board;
 
 static int self;
-static struct ibv_context *context;
-static struct ibv_pd *pd;
-static struct ibv_cq *cq;
 static struct ibv_qp *qp;
 static struct ibv_mr *mr;
 static struct {
 	uint32_t inbox[WORDS], outbox[WORDS];
 } memory;
-
-#define CHECK(condition)                                                                                               \
-	do {                                                                                                           \
-		if (!(condition)) {                                                                                    \
-			fprintf(stderr, "%s:%d: process %d: not so: %s\n", __FILE__, __LINE__, self, #condition);      \
-			_exit(1);                                                                                      \
-		}                                                                                                      \
-	} while (0)
 
 static void set(uint32_t *word, uint32_t value)
 {
@@ -77,35 +65,11 @@ static bool wait_until(const uint32_t *word, uint32_t value)
 	return true;
 }
 
-/* ---- the processes ----------------------------------------------------------------------------------------------- */
-
-static void open_device(enum ibv_qp_type type)
-{
-	struct ibv_device **list = ibv_get_device_list(NULL);
-	struct ibv_qp_init_attr attr = {
-		.cap = {.max_send_wr = 4, .max_recv_wr = 1, .max_send_sge = 1, .max_recv_sge = 1}, .qp_type = type};
-
-	CHECK(list && list[0]);
-	context = ibv_open_device(list[0]);
-	CHECK(context);
-	ibv_free_device_list(list);
-	pd = ibv_alloc_pd(context);
-	cq = ibv_create_cq(context, 64, NULL, NULL, 0);
-	CHECK(pd && cq);
-	attr.send_cq = attr.recv_cq = cq;
-	qp = ibv_create_qp(pd, &attr);
-	CHECK(qp);
-}
-
 /* A datagram QP that can receive is enough. */
 static void own_the_port(void)
 {
-	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_INIT, .port_num = 1, .qkey = 1};
-
-	open_device(IBV_QPT_UD);
-	CHECK(!ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_QKEY));
-	attr.qp_state = IBV_QPS_RTR;
-	CHECK(!ibv_modify_qp(qp, &attr, IBV_QP_STATE));
+	verbs_open();
+	CHECK(!verbs_connect_until(verbs_qp(IBV_QPT_UD), IBV_QPS_RTR, 0, (struct ibv_qp_attr){.qkey = 1}));
 	set(&board->ready[OWNER], 1);
 	while (!__atomic_load_n(&board->end, __ATOMIC_SEQ_CST))
 		usleep(200);
@@ -121,29 +85,15 @@ static void connect_to(int peer)
 
 static void write_round(int peer, uint32_t round)
 {
-	struct ibv_sge sge = {.addr = (uintptr_t)memory.outbox, .length = sizeof(memory.outbox), .lkey = mr->lkey};
-	struct ibv_send_wr wr = {
-		.wr_id = round,
-		.sg_list = &sge,
-		.num_sge = 1,
-		.opcode = IBV_WR_RDMA_WRITE,
-		.send_flags = IBV_SEND_SIGNALED,
-		.wr.rdma = {board->address[peer], board->rkey[peer]},
-	};
-	time_t end = time(NULL) + WITHIN_S;
-	struct ibv_send_wr *bad;
-	struct ibv_wc wc;
-	int found;
+	enum ibv_wc_status status;
 
 	for (uint32_t i = 0; i < WORDS; i++)
 		memory.outbox[i] = round << 13 | i;
-	CHECK(!ibv_post_send(qp, &wr, &bad));
-	while (!(found = ibv_poll_cq(cq, 1, &wc)))
-		CHECK(time(NULL) < end);
-	CHECK(found == 1);
-	if (wc.status != IBV_WC_SUCCESS)
-		fprintf(stderr, "process %d, round %u: %s\n", self, round, ibv_wc_status_str(wc.status));
-	CHECK(wc.status == IBV_WC_SUCCESS && wc.wr_id == round);
+	verbs_post_write(qp, memory.outbox, sizeof(memory.outbox), mr, board->address[peer], board->rkey[peer]);
+	status = verbs_next_status();
+	if (status != IBV_WC_SUCCESS)
+		fprintf(stderr, "process %d, round %u: %s\n", self, round, ibv_wc_status_str(status));
+	CHECK(status == IBV_WC_SUCCESS);
 	set(&board->rounds[self], round);
 }
 
@@ -151,9 +101,9 @@ static void write_to_each_other(void)
 {
 	int peer = self == FIRST_PEER ? FIRST_PEER + 1 : FIRST_PEER;
 
-	open_device(IBV_QPT_RC);
-	mr = ibv_reg_mr(pd, &memory, sizeof(memory), IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
-	CHECK(mr);
+	verbs_open();
+	qp = verbs_qp(IBV_QPT_RC);
+	mr = verbs_target(&memory, sizeof(memory));
 	board->qpn[self] = qp->qp_num;
 	board->rkey[self] = mr->rkey;
 	board->address[self] = (uintptr_t)memory.inbox;
