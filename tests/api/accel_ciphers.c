@@ -213,12 +213,7 @@ TEST(crc_then_decrypt)
 static void peer_rdma(enum ibv_wr_opcode opcode, uint32_t rkey, uint64_t address, size_t offset, uint32_t bytes)
 {
 	struct ibv_sge sge = side_sge(&server, offset, bytes);
-	struct ibv_send_wr wr = {.wr_id = 9,
-				 .sg_list = &sge,
-				 .num_sge = 1,
-				 .opcode = opcode,
-				 .send_flags = IBV_SEND_SIGNALED,
-				 .wr.rdma = {.remote_addr = address, .rkey = rkey}};
+	struct ibv_send_wr wr = rdma_wr(9, opcode, &sge, address, rkey);
 
 	post_send(&pair.server, &wr);
 	expect_completion(&pair.server, 9, opcode == IBV_WR_RDMA_READ ? IBV_WC_RDMA_READ : IBV_WC_RDMA_WRITE);

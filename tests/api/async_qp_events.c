@@ -18,12 +18,8 @@ static void to_state(struct endpoint *endpoint, enum ibv_qp_state state)
 
 static void post(struct endpoint *endpoint, enum ibv_wr_opcode opcode, uint64_t wr_id)
 {
-	struct ibv_send_wr wr = {
-		.wr_id = wr_id,
-		.opcode = opcode,
-		.send_flags = IBV_SEND_SIGNALED,
-		.wr.rdma = {side_address(endpoint->peer->side, 0), endpoint->peer->side->mr->rkey},
-	};
+	struct ibv_send_wr wr =
+		rdma_wr(wr_id, opcode, NULL, side_address(endpoint->peer->side, 0), endpoint->peer->side->mr->rkey);
 
 	post_send(endpoint, &wr);
 }

@@ -143,11 +143,7 @@ static void make_receives(struct ibv_recv_wr *list, struct ibv_sge *sges)
 static void expect_receives(size_t posted)
 {
 	struct ibv_sge source = side_sge(&client, 0, 8);
-	struct ibv_send_wr wr = {.wr_id = SENDS,
-				 .sg_list = &source,
-				 .num_sge = 1,
-				 .opcode = IBV_WR_SEND,
-				 .send_flags = IBV_SEND_SIGNALED};
+	struct ibv_send_wr wr = send_wr(SENDS, IBV_WR_SEND, &source);
 
 	for (size_t i = 0; i < posted; i++) {
 		post_send(&pair.client, &wr);

@@ -41,13 +41,7 @@ TEST(of_verbs)
 	struct mlx5dv_cq out = {0};
 	struct mlx5dv_obj object = {.cq = {.in = pair.client.qp->send_cq, .out = &out}};
 	struct ibv_sge sge = side_sge(&client, 0, BYTES);
-	struct ibv_send_wr wr = {
-		.sg_list = &sge,
-		.num_sge = 1,
-		.opcode = IBV_WR_RDMA_WRITE,
-		.send_flags = IBV_SEND_SIGNALED,
-		.wr.rdma = {side_address(&server, 0), server.mr->rkey},
-	};
+	struct ibv_send_wr wr = rdma_wr(0, IBV_WR_RDMA_WRITE, &sge, side_address(&server, 0), server.mr->rkey);
 	uint32_t consumed;
 
 	assert_int_equal(mlx5dv_init_obj(&object, MLX5DV_OBJ_CQ), 0);

@@ -66,11 +66,7 @@ TEST(around_the_ring)
 {
 	for (int i = 0; i < RING; i++) {
 		struct ibv_sge source = side_sge(&ring[i], 100, 1000), sink = side_sge(next_side(i), 100, 1000);
-		struct ibv_send_wr wr = {.wr_id = SENDS,
-					 .sg_list = &source,
-					 .num_sge = 1,
-					 .opcode = IBV_WR_SEND,
-					 .send_flags = IBV_SEND_SIGNALED};
+		struct ibv_send_wr wr = send_wr(SENDS, IBV_WR_SEND, &source);
 
 		post_receive(&links[i].server, RECEIVES, &sink, 1);
 		post_send(&links[i].client, &wr);
@@ -202,12 +198,7 @@ TEST(datagrams_between_all)
 	for (int from = 0; from < RING; from++)
 		for (int to = 0; to < RING; to++) {
 			struct ibv_sge source = side_sge(&ring[from], 0, 100), sink = side_sge(&ring[to], 1000, 140);
-			struct ibv_send_wr wr = {.wr_id = SENDS,
-						 .sg_list = &source,
-						 .num_sge = 1,
-						 .opcode = IBV_WR_SEND,
-						 .send_flags = IBV_SEND_SIGNALED},
-					   *bad;
+			struct ibv_send_wr wr = send_wr(SENDS, IBV_WR_SEND, &source), *bad;
 
 			if (from == to)
 				continue;

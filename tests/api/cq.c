@@ -319,7 +319,7 @@ TEST(reset_and_destroy_purge)
 
 TEST(overrun_breaks_the_cq)
 {
-	struct ibv_send_wr wr = {.opcode = IBV_WR_RDMA_WRITE, .send_flags = IBV_SEND_SIGNALED};
+	struct ibv_send_wr wr = send_wr(0, IBV_WR_RDMA_WRITE, NULL);
 	struct ibv_cq *cq = make_cq(3), *other = make_cq(3);
 	struct ibv_async_event event;
 

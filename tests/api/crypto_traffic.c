@@ -579,7 +579,7 @@ TEST(cleared_by_local_inv)
 	dek = make_dek(MLX5DV_CRYPTO_KEY_SIZE_128, false);
 	crypto = crypto_attr(dek, rows[5].encrypt_on_tx, rows[5].order, MLX5DV_BLOCK_SIZE_512);
 	for (int by_call = 0; by_call < 2; by_call++) {
-		struct ibv_send_wr wr = {.wr_id = 4, .opcode = IBV_WR_LOCAL_INV, .send_flags = IBV_SEND_SIGNALED};
+		struct ibv_send_wr wr = send_wr(4, IBV_WR_LOCAL_INV, NULL);
 
 		mkey = signed_crypto_key();
 		lay(mkey, domain_stream_bytes(rows[5].mem, bytes), &crypto, &signature);

@@ -231,12 +231,7 @@ TEST(answer_to_the_sender)
 	for (uint8_t index = 0; index < GIDS; index++) {
 		struct ibv_ah *ah = create_ah(&client, index, 0x54321, 0xa5, 77), *back;
 		struct ibv_sge sge = side_sge(&server, 5000, 64);
-		struct ibv_send_wr wr = {.wr_id = SENDS,
-					 .sg_list = &sge,
-					 .num_sge = 1,
-					 .opcode = IBV_WR_SEND,
-					 .send_flags = IBV_SEND_SIGNALED},
-				   *bad;
+		struct ibv_send_wr wr = send_wr(SENDS, IBV_WR_SEND, &sge), *bad;
 		struct ibv_wc wc;
 
 		note("GID %u", index);

@@ -247,7 +247,7 @@ static uint8_t ttl_at(int tap)
 
 static void post(struct ibv_qp *qp, struct ibv_ah *ah)
 {
-	struct ibv_send_wr wr = {.opcode = IBV_WR_SEND, .send_flags = IBV_SEND_SIGNALED}, *bad;
+	struct ibv_send_wr wr = send_wr(0, IBV_WR_SEND, NULL), *bad;
 
 	if (ah) {
 		wr.wr.ud.ah = ah;

@@ -558,8 +558,7 @@ TEST(verbs_qp_by_command)
 		.qp_type = IBV_QPT_RC,
 	};
 	struct ibv_sge sge = side_sge(&client, 0, BYTES);
-	struct ibv_send_wr wr = {.sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_SEND, .send_flags = IBV_SEND_SIGNALED},
-			   *bad;
+	struct ibv_send_wr wr = send_wr(0, IBV_WR_SEND, &sge), *bad;
 	struct ibv_qp *qp = ibv_create_qp(client.pd, &init);
 	const uint16_t opcodes[] = {0x502, 0x503, 0x504};
 	struct command query = command_of(0x50b);

@@ -20,7 +20,7 @@ static void open_pair(enum ibv_qp_type type, uint8_t rnr_retry, uint8_t min_rnr_
 
 static void post(uint64_t wr_id)
 {
-	struct ibv_send_wr wr = {.wr_id = wr_id, .opcode = IBV_WR_SEND, .send_flags = IBV_SEND_SIGNALED};
+	struct ibv_send_wr wr = send_wr(wr_id, IBV_WR_SEND, NULL);
 
 	post_send(&pair.client, &wr);
 }
@@ -130,7 +130,7 @@ TEST(posting_while_drained)
 /* A drained queue fills up like any other. */
 TEST(a_drained_queue_fills)
 {
-	struct ibv_send_wr wr = {.opcode = IBV_WR_RDMA_WRITE, .send_flags = IBV_SEND_SIGNALED}, *bad;
+	struct ibv_send_wr wr = send_wr(0, IBV_WR_RDMA_WRITE, NULL), *bad;
 	uint32_t most;
 
 	open_pair(IBV_QPT_RC, 7, 1);
@@ -150,7 +150,7 @@ TEST(a_drained_queue_fills)
 /* Only the send queue stops: the QP receives and answers READs. */
 TEST(a_drained_queue_pair_receives)
 {
-	struct ibv_send_wr wr = {.wr_id = 1, .opcode = IBV_WR_SEND, .send_flags = IBV_SEND_SIGNALED};
+	struct ibv_send_wr wr = send_wr(1, IBV_WR_SEND, NULL);
 
 	for (size_t t = 0; t < ARRAY_SIZE(types); t++) {
 		open_pair(types[t], 7, 1);
@@ -273,11 +273,7 @@ TEST(a_late_peer_while_draining)
 {
 	struct pair_options options = pair_defaults(IBV_QPT_RC);
 	struct ibv_sge sge = side_sge(&client, 0, 100);
-	struct ibv_send_wr wr = {.wr_id = SENDS,
-				 .sg_list = &sge,
-				 .num_sge = 1,
-				 .opcode = IBV_WR_RDMA_READ,
-				 .send_flags = IBV_SEND_SIGNALED};
+	struct ibv_send_wr wr = send_wr(SENDS, IBV_WR_RDMA_READ, &sge);
 
 	pair_close(&pair);
 	pair_create(&pair, &client, &server, &options);

@@ -103,13 +103,8 @@ TEST(many_at_once)
 		side_stir(&server);
 		for (int i = 0; i < COUNT; i++) {
 			struct ibv_sge sge = side_sge(&client, (size_t)i * BYTES, BYTES);
-			struct ibv_send_wr wr = {.wr_id = (uint64_t)i,
-						 .sg_list = &sge,
-						 .num_sge = 1,
-						 .opcode = IBV_WR_RDMA_WRITE,
-						 .send_flags = IBV_SEND_SIGNALED,
-						 .wr.rdma = {side_address(&server, (size_t)i * BYTES),
-							     server.mr->rkey}};
+			struct ibv_send_wr wr = rdma_wr((uint64_t)i, IBV_WR_RDMA_WRITE, &sge,
+							side_address(&server, (size_t)i * BYTES), server.mr->rkey);
 
 			post_send(&pair.client, &wr);
 			memcpy(server.expected + SIDE_GUARD + i * BYTES, client.memory + i * BYTES, BYTES);
@@ -125,7 +120,7 @@ TEST(many_at_once)
 TEST(a_lost_connection)
 {
 	struct ibv_sge sge = side_sge(&client, 0, 64);
-	struct ibv_send_wr wr = {.sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_SEND, .send_flags = IBV_SEND_SIGNALED};
+	struct ibv_send_wr wr = send_wr(0, IBV_WR_SEND, &sge);
 
 	set_faults("from packet 2 drop");
 	open_pair(IBV_QPT_RC);
@@ -199,11 +194,7 @@ static uint32_t lossy_sends(uint32_t count)
 
 	for (uint32_t i = 0; i < count; i++) {
 		struct ibv_sge to = side_sge(&server, 0, 256), from = side_sge(&client, 0, 64);
-		struct ibv_send_wr wr = {.wr_id = i,
-					 .sg_list = &from,
-					 .num_sge = 1,
-					 .opcode = IBV_WR_SEND,
-					 .send_flags = IBV_SEND_SIGNALED};
+		struct ibv_send_wr wr = send_wr(i, IBV_WR_SEND, &from);
 
 		if (pair.options.type == IBV_QPT_UD) {
 			wr.wr.ud.ah = pair.client.ah;

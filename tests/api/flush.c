@@ -291,7 +291,7 @@ static struct ibv_qp *create_loop(struct endpoint *endpoint)
 static void post_to_itself(struct ibv_qp *qp, uint64_t wr_id)
 {
 	struct ibv_recv_wr receive = {.wr_id = wr_id + RECEIVES}, *bad_receive;
-	struct ibv_send_wr wr = {.wr_id = wr_id, .opcode = IBV_WR_SEND, .send_flags = IBV_SEND_SIGNALED}, *bad;
+	struct ibv_send_wr wr = send_wr(wr_id, IBV_WR_SEND, NULL), *bad;
 
 	expect_error(ibv_post_recv(qp, &receive, &bad_receive), 0);
 	expect_error(ibv_post_send(qp, &wr, &bad), 0);

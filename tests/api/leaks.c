@@ -40,14 +40,7 @@ static void expect_state_kept(struct place place, struct state before)
 static void expect_device_works(struct place place)
 {
 	struct ibv_sge sge = side_sge(&client, 0, 64);
-	struct ibv_send_wr wr = {
-		.wr_id = 1,
-		.sg_list = &sge,
-		.num_sge = 1,
-		.opcode = IBV_WR_RDMA_WRITE,
-		.send_flags = IBV_SEND_SIGNALED,
-		.wr.rdma = {side_address(&server, 0), server.mr->rkey},
-	};
+	struct ibv_send_wr wr = rdma_wr(1, IBV_WR_RDMA_WRITE, &sge, side_address(&server, 0), server.mr->rkey);
 
 	post_send_(place, &pair.client, &wr);
 	expect_completion_(place, &pair.client, 1, IBV_WC_RDMA_WRITE);

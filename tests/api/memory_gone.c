@@ -88,7 +88,7 @@ static void post(enum ibv_wr_opcode opcode, const void *local, uint32_t lkey, ui
 		 uint32_t rkey)
 {
 	struct ibv_sge sge = {.addr = (uintptr_t)local, .length = length, .lkey = lkey};
-	struct ibv_send_wr wr = {.sg_list = &sge, .num_sge = 1, .opcode = opcode, .send_flags = IBV_SEND_SIGNALED};
+	struct ibv_send_wr wr = send_wr(0, opcode, &sge);
 
 	if (opcode == IBV_WR_ATOMIC_FETCH_AND_ADD) {
 		wr.wr.atomic.remote_addr = (uintptr_t)remote;

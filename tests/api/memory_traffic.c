@@ -46,14 +46,7 @@ static enum ibv_wc_status request(struct endpoint *endpoint, enum ibv_wr_opcode 
 				  uint32_t lkey, uint64_t remote, uint32_t rkey)
 {
 	struct ibv_sge sge = {.addr = addr, .length = length, .lkey = lkey};
-	struct ibv_send_wr wr = {
-		.wr_id = WR_ID,
-		.sg_list = &sge,
-		.num_sge = 1,
-		.opcode = opcode,
-		.send_flags = IBV_SEND_SIGNALED,
-		.wr.rdma = {.remote_addr = remote, .rkey = rkey},
-	};
+	struct ibv_send_wr wr = rdma_wr(WR_ID, opcode, &sge, remote, rkey);
 	struct ibv_wc wc;
 
 	post_send(endpoint, &wr);

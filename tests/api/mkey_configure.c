@@ -219,7 +219,7 @@ static void expect_cleared(struct mlx5dv_mkey *mkey, struct view key)
 
 TEST(cleared_by_post_send)
 {
-	struct ibv_send_wr wr = {.wr_id = 0x11, .opcode = IBV_WR_LOCAL_INV, .send_flags = IBV_SEND_SIGNALED};
+	struct ibv_send_wr wr = send_wr(0x11, IBV_WR_LOCAL_INV, NULL);
 	struct mlx5dv_mkey *mkey;
 	struct view key;
 

@@ -263,7 +263,7 @@ static void queue_that_takes_no_bind(struct ibv_mw *mw)
 	expect_nothing_posted(&pair.server);
 
 	for (uint32_t i = 0; i < pair.server.cap.max_send_wr; i++) {
-		struct ibv_send_wr wr = {.wr_id = i, .opcode = IBV_WR_RDMA_WRITE, .send_flags = IBV_SEND_SIGNALED};
+		struct ibv_send_wr wr = send_wr(i, IBV_WR_RDMA_WRITE, NULL);
 
 		post_send(&pair.server, &wr);
 	}

@@ -47,8 +47,7 @@ static const struct refused {
 static void post_request(uint64_t wr_id, enum ibv_wr_opcode opcode, uint32_t rkey, uint64_t address, uint32_t length)
 {
 	struct ibv_sge sge = side_sge(&client, FROM, length);
-	struct ibv_send_wr wr = {
-		.wr_id = wr_id, .sg_list = &sge, .num_sge = 1, .opcode = opcode, .send_flags = IBV_SEND_SIGNALED};
+	struct ibv_send_wr wr = send_wr(wr_id, opcode, &sge);
 
 	if (opcode == IBV_WR_ATOMIC_FETCH_AND_ADD) {
 		wr.wr.atomic.remote_addr = address;

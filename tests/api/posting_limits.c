@@ -19,7 +19,7 @@ static struct pair_options options_of(enum ibv_qp_type type)
 
 static struct ibv_send_wr a_send(uint64_t wr_id)
 {
-	struct ibv_send_wr wr = {.wr_id = wr_id, .opcode = IBV_WR_SEND, .send_flags = IBV_SEND_SIGNALED};
+	struct ibv_send_wr wr = send_wr(wr_id, IBV_WR_SEND, NULL);
 
 	if (pair.options.type == IBV_QPT_UD) {
 		wr.wr.ud.ah = pair.client.ah;

@@ -55,17 +55,9 @@ static void post(int peer, uint32_t round)
 {
 	struct ibv_sge sge = {
 		.addr = (uintptr_t)memory.outbox[peer], .length = sizeof(memory.outbox[peer]), .lkey = mr->lkey};
-	struct ibv_send_wr wr =
-				   {
-					   .wr_id = (uint64_t)peer,
-					   .sg_list = &sge,
-					   .num_sge = 1,
-					   .opcode = IBV_WR_RDMA_WRITE,
-					   .send_flags = IBV_SEND_SIGNALED,
-					   .wr.rdma = {board->of[peer].address +
-							       (uint64_t)self * sizeof(memory.inbox[0]),
-						       board->of[peer].rkey},
-				   },
+	struct ibv_send_wr wr = rdma_wr((uint64_t)peer, IBV_WR_RDMA_WRITE, &sge,
+					board->of[peer].address + (uint64_t)self * sizeof(memory.inbox[0]),
+					board->of[peer].rkey),
 			   *bad;
 
 	for (int i = 0; i < WORDS; i++)

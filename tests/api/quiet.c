@@ -68,7 +68,7 @@ static void ready(struct endpoint *endpoint)
 
 static void post_send_of(uint64_t wr_id)
 {
-	struct ibv_send_wr wr = {.wr_id = wr_id, .opcode = IBV_WR_SEND, .send_flags = IBV_SEND_SIGNALED};
+	struct ibv_send_wr wr = send_wr(wr_id, IBV_WR_SEND, NULL);
 
 	post_send(&pair.client, &wr);
 }
@@ -151,7 +151,7 @@ TEST(a_peer_that_ends_unready)
 TEST(a_datagram_that_is_early)
 {
 	struct pair_options options = pair_defaults(IBV_QPT_UD);
-	struct ibv_send_wr wr = {.wr_id = 1, .opcode = IBV_WR_SEND, .send_flags = IBV_SEND_SIGNALED}, *bad;
+	struct ibv_send_wr wr = send_wr(1, IBV_WR_SEND, NULL), *bad;
 
 	pair_close(&pair);
 	pair_open(&pair, &client, &server, &options);

@@ -436,8 +436,7 @@ TEST(uc_drops_sends_without_receive)
 {
 	struct ibv_sge first = side_sge(&client, 0, 64), second = side_sge(&client, 64, 64),
 		       receive = side_sge(&server, 0, 64);
-	struct ibv_send_wr wr = {
-		.sg_list = &first, .num_sge = 1, .opcode = IBV_WR_SEND, .send_flags = IBV_SEND_SIGNALED};
+	struct ibv_send_wr wr = send_wr(0, IBV_WR_SEND, &first);
 
 	open_pair(IBV_QPT_UC, 0, 0);
 	post_send(&pair.client, &wr);
@@ -461,8 +460,7 @@ TEST(uc_message_too_long)
 	open_pair(IBV_QPT_UC, 0, 0);
 	post_receive(&pair.server, RECEIVE, &receive, 1);
 	for (uint32_t length = 5000; length > 64; length /= 2) {
-		struct ibv_send_wr wr = {
-			.sg_list = &source, .num_sge = 1, .opcode = IBV_WR_SEND, .send_flags = IBV_SEND_SIGNALED};
+		struct ibv_send_wr wr = send_wr(0, IBV_WR_SEND, &source);
 
 		source.length = length;
 		post_send(&pair.client, &wr);
@@ -481,8 +479,7 @@ TEST(uc_message_too_long)
 TEST(uc_bad_receive)
 {
 	struct ibv_sge source = side_sge(&client, 0, 64), receive = {side_address(&server, 0), 64, 0xdeadbeef};
-	struct ibv_send_wr wr = {
-		.sg_list = &source, .num_sge = 1, .opcode = IBV_WR_SEND, .send_flags = IBV_SEND_SIGNALED};
+	struct ibv_send_wr wr = send_wr(0, IBV_WR_SEND, &source);
 
 	open_pair(IBV_QPT_UC, 0, 0);
 	post_receive(&pair.server, RECEIVE, &receive, 1);

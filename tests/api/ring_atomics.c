@@ -396,11 +396,8 @@ TEST(polling_copies)
 		side_stir(&server);
 		for (uint32_t i = 0; i < 200; i++) {
 			uint32_t length = 1 + i % 70;
-			struct ibv_send_wr wr = {.wr_id = i,
-						 .sg_list = &sge,
-						 .num_sge = 1,
-						 .send_flags = IBV_SEND_SIGNALED,
-						 .opcode = i % 2 ? IBV_WR_RDMA_READ : IBV_WR_ATOMIC_FETCH_AND_ADD};
+			struct ibv_send_wr wr =
+				send_wr(i, i % 2 ? IBV_WR_RDMA_READ : IBV_WR_ATOMIC_FETCH_AND_ADD, &sge);
 			uint64_t before;
 
 			note("CQEs of %u bytes, request %u", size, i);

@@ -323,7 +323,7 @@ TEST(others_go_on)
 	post(IBV_WR_SEND, SENDS, 0, 64, 0);
 	pair_open(&other, &client, &server, &options);
 	for (int i = 0; i < 100; i++) {
-		struct ibv_send_wr wr = {.wr_id = 5, .opcode = IBV_WR_SEND, .send_flags = IBV_SEND_SIGNALED};
+		struct ibv_send_wr wr = send_wr(5, IBV_WR_SEND, NULL);
 
 		post_receive(&other.server, 6, NULL, 0);
 		post_send(&other.client, &wr);

@@ -192,12 +192,7 @@ static struct ibv_send_wr write_of(struct ibv_sge *sge, unsigned int flags)
 static void read_by_peer(const struct mlx5dv_mkey *key)
 {
 	struct ibv_sge plain = side_sge(&client, SIGNED_PLAIN, 512);
-	struct ibv_send_wr wr = {.wr_id = 5,
-				 .sg_list = &plain,
-				 .num_sge = 1,
-				 .opcode = IBV_WR_RDMA_READ,
-				 .send_flags = IBV_SEND_SIGNALED,
-				 .wr.rdma = {512, key->rkey}};
+	struct ibv_send_wr wr = rdma_wr(5, IBV_WR_RDMA_READ, &plain, 512, key->rkey);
 
 	post_send(&pair.client, &wr);
 	expect_completion(&pair.client, 5, IBV_WC_RDMA_READ);

@@ -157,7 +157,7 @@ TEST(invalidated_and_configured_again)
 /* "To clear configuration of mkey": with rights and layout alone it is a key without a signature. */
 TEST(cleared_by_local_inv)
 {
-	struct ibv_send_wr wr = {.wr_id = 4, .opcode = IBV_WR_LOCAL_INV, .send_flags = IBV_SEND_SIGNALED};
+	struct ibv_send_wr wr = send_wr(4, IBV_WR_LOCAL_INV, NULL);
 	struct ibv_sge list[] = {side_sge(&server, 20000, 700), side_sge(&server, 30000, 332)};
 
 	if (!in_profile("man", __func__))
@@ -331,8 +331,7 @@ TEST(datagrams)
 	static uint8_t data[RAW], stream[2 * 516];
 	struct ibv_sge plain = side_sge(&client, 1000, GRH + RAW), key = {.addr = 0, .length = RAW};
 	struct ibv_sge header_and_key[2] = {side_sge(&server, 50000, GRH)};
-	struct ibv_send_wr wr = {
-		.wr_id = 1, .sg_list = &key, .num_sge = 1, .opcode = IBV_WR_SEND, .send_flags = IBV_SEND_SIGNALED};
+	struct ibv_send_wr wr = send_wr(1, IBV_WR_SEND, &key);
 	struct pair ud;
 
 	open_key();

@@ -40,11 +40,7 @@ TEST(example_1)
 {
 	struct mlx5dv_mkey *mkey = key_of_example_1();
 	struct ibv_sge sge = {.addr = 0, .length = BLOCKS * 512, .lkey = mkey->lkey};
-	struct ibv_send_wr wr = {.wr_id = SEND_ID,
-				 .sg_list = &sge,
-				 .num_sge = 1,
-				 .opcode = IBV_WR_SEND,
-				 .send_flags = IBV_SEND_SIGNALED};
+	struct ibv_send_wr wr = send_wr(SEND_ID, IBV_WR_SEND, &sge);
 	struct ibv_sge receive = side_sge(&client, 100, BLOCKS * 512);
 
 	for (int broken = 0; broken < 2; broken++) {
@@ -78,11 +74,7 @@ TEST(example_1_1)
 	struct mlx5dv_mkey *mkey = key_of_example_1();
 	struct ibv_sge sge = {.addr = 0, .length = BLOCKS * 512, .lkey = mkey->lkey};
 	struct ibv_sge send = side_sge(&client, 100, BLOCKS * 512);
-	struct ibv_send_wr wr = {.wr_id = SEND_ID,
-				 .sg_list = &send,
-				 .num_sge = 1,
-				 .opcode = IBV_WR_SEND,
-				 .send_flags = IBV_SEND_SIGNALED};
+	struct ibv_send_wr wr = send_wr(SEND_ID, IBV_WR_SEND, &send);
 
 	plain_store(100, data, BLOCKS * 512);
 	post_receive(&pair.server, RECV_ID, &sge, 1);
@@ -115,14 +107,7 @@ static struct mlx5dv_mkey *key_of_example_2(void)
 static void post_by_remote_node(enum ibv_wr_opcode opcode, const struct mlx5dv_mkey *mkey)
 {
 	struct ibv_sge sge = side_sge(&client, 100, BLOCKS * 4104);
-	struct ibv_send_wr wr = {
-		.wr_id = SEND_ID,
-		.sg_list = &sge,
-		.num_sge = 1,
-		.opcode = opcode,
-		.send_flags = IBV_SEND_SIGNALED,
-		.wr.rdma = {.remote_addr = 0, .rkey = mkey->rkey},
-	};
+	struct ibv_send_wr wr = rdma_wr(SEND_ID, opcode, &sge, 0, mkey->rkey);
 
 	post_send(&pair.client, &wr);
 	expect_completion(&pair.client, SEND_ID, opcode == IBV_WR_RDMA_READ ? IBV_WC_RDMA_READ : IBV_WC_RDMA_WRITE);

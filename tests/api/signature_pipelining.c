@@ -388,13 +388,7 @@ TEST(a_read_stops_the_queue)
 {
 	struct mlx5dv_sig_block_attr attr = {.wire = &crc32c, .check_mask = MLX5DV_SIG_MASK_CRC32C};
 	struct ibv_sge sge;
-	struct ibv_send_wr wr = {
-		.wr_id = DATA_ID,
-		.sg_list = &sge,
-		.num_sge = 1,
-		.opcode = IBV_WR_RDMA_READ,
-		.send_flags = IBV_SEND_SIGNALED,
-	};
+	struct ibv_send_wr wr = send_wr(DATA_ID, IBV_WR_RDMA_READ, &sge);
 
 	open_pair();
 	lay_signed(mkey, &layout, BYTES, &attr);

@@ -150,8 +150,7 @@ TEST(counters_count)
 	unsigned long long refused = counter("hw_counters/out_of_buffer");
 	unsigned long long told = counter("hw_counters/rnr_nak_retry_err");
 	struct ibv_sge sge = side_sge(&client, 0, 64);
-	struct ibv_send_wr wr = {
-		.wr_id = 1, .sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_SEND, .send_flags = IBV_SEND_SIGNALED};
+	struct ibv_send_wr wr = send_wr(1, IBV_WR_SEND, &sge);
 
 	options.rnr_retry = 0;
 	pair_replace(&pair, &options);

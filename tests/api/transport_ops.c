@@ -400,13 +400,7 @@ TEST(room_beyond_32_bits)
 	void *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	struct ibv_mr *mr;
 	struct ibv_sge list[PAIR_SGES], source = side_sge(&client, 0, 5000);
-	struct ibv_send_wr wr = {
-		.wr_id = SEND_WR_ID,
-		.sg_list = &source,
-		.num_sge = 1,
-		.opcode = IBV_WR_SEND,
-		.send_flags = IBV_SEND_SIGNALED,
-	};
+	struct ibv_send_wr wr = send_wr(SEND_WR_ID, IBV_WR_SEND, &source);
 
 	assert_ptr_not_equal(memory, MAP_FAILED);
 	mr = ibv_reg_mr(server.pd, memory, bytes, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_ON_DEMAND);

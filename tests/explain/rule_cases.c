@@ -184,13 +184,7 @@ struct ibv_send_wr request(enum ibv_wr_opcode opcode, uint32_t length)
 	static struct ibv_sge sge;
 
 	sge = side_sge(&client, 0, length);
-	return (struct ibv_send_wr){
-		.wr_id = WR_ID,
-		.sg_list = &sge,
-		.num_sge = 1,
-		.opcode = opcode,
-		.send_flags = IBV_SEND_SIGNALED,
-	};
+	return send_wr(WR_ID, opcode, &sge);
 }
 
 void write_to(uint32_t rkey, uint64_t address)

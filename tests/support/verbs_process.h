@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "verbs_connect.h"
+#include "work_request.h"
 
 static struct ibv_context *context;
 static struct ibv_pd *pd;
@@ -78,13 +79,7 @@ static inline void verbs_post_write(struct ibv_qp *qp, const void *from, uint32_
 				    uint64_t to, uint32_t rkey)
 {
 	struct ibv_sge sge = {(uintptr_t)from, bytes, mr->lkey};
-	struct ibv_send_wr *bad, wr = {
-					 .sg_list = &sge,
-					 .num_sge = 1,
-					 .opcode = IBV_WR_RDMA_WRITE,
-					 .send_flags = IBV_SEND_SIGNALED,
-					 .wr.rdma = {to, rkey},
-				 };
+	struct ibv_send_wr *bad, wr = rdma_wr(0, IBV_WR_RDMA_WRITE, &sge, to, rkey);
 
 	CHECK(!ibv_post_send(qp, &wr, &bad));
 }

@@ -32,14 +32,7 @@ static uint64_t place(const struct calls_world *world)
 static void post_write(struct calls_world *world, struct ibv_qp *qp, uint64_t wr_id)
 {
 	struct ibv_sge sge = {(uintptr_t)world->buffer, 64, world->mr->lkey};
-	struct ibv_send_wr *bad, wr = {
-					 .wr_id = wr_id,
-					 .sg_list = &sge,
-					 .num_sge = 1,
-					 .opcode = IBV_WR_RDMA_WRITE,
-					 .send_flags = IBV_SEND_SIGNALED,
-					 .wr.rdma = {place(world), world->mr->rkey},
-				 };
+	struct ibv_send_wr *bad, wr = rdma_wr(wr_id, IBV_WR_RDMA_WRITE, &sge, place(world), world->mr->rkey);
 
 	CHECK(!ibv_post_send(qp, &wr, &bad));
 }

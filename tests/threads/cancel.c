@@ -51,14 +51,8 @@ static struct ibv_qp *qp;
 static void post(uint64_t wr_id)
 {
 	struct ibv_sge sge = {(uintptr_t)world.buffer, 64, world.mr->lkey};
-	struct ibv_send_wr *bad, wr = {
-					 .wr_id = wr_id,
-					 .sg_list = &sge,
-					 .num_sge = 1,
-					 .opcode = IBV_WR_RDMA_WRITE,
-					 .send_flags = IBV_SEND_SIGNALED,
-					 .wr.rdma = {(uintptr_t)world.buffer + 2048, world.mr->rkey},
-				 };
+	struct ibv_send_wr *bad,
+		wr = rdma_wr(wr_id, IBV_WR_RDMA_WRITE, &sge, (uintptr_t)world.buffer + 2048, world.mr->rkey);
 
 	CHECK(!ibv_post_send(qp, &wr, &bad));
 }

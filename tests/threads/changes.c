@@ -38,12 +38,9 @@ static int write_once(struct writer *writer, uint64_t number)
 {
 	struct ibv_sge sge = {(uintptr_t)writer->source, PIECE, writer->source_mr->lkey};
 	struct ibv_send_wr *bad,
-		wr = {.sg_list = &sge,
-		      .num_sge = 1,
-		      .opcode = IBV_WR_RDMA_WRITE,
-		      .send_flags = IBV_SEND_SIGNALED,
-		      .wr.rdma = {__atomic_load_n(&target_address, __ATOMIC_ACQUIRE) + writer->index * PIECE,
-				  __atomic_load_n(&target_rkey, __ATOMIC_ACQUIRE)}};
+		wr = rdma_wr(0, IBV_WR_RDMA_WRITE, &sge,
+			     __atomic_load_n(&target_address, __ATOMIC_ACQUIRE) + writer->index * PIECE,
+			     __atomic_load_n(&target_rkey, __ATOMIC_ACQUIRE));
 
 	for (int i = 0; i < PIECE / 8; i++)
 		writer->source[i] = number;

@@ -33,11 +33,7 @@ static struct ibv_cq *writer_cq;
 static int write_once(uint32_t lkey, uint64_t local, uint32_t rkey, uint64_t remote)
 {
 	struct ibv_sge sge = {local, PIECE, lkey};
-	struct ibv_send_wr *bad, wr = {.sg_list = &sge,
-				       .num_sge = 1,
-				       .opcode = IBV_WR_RDMA_WRITE,
-				       .send_flags = IBV_SEND_SIGNALED,
-				       .wr.rdma = {remote, rkey}};
+	struct ibv_send_wr *bad, wr = rdma_wr(0, IBV_WR_RDMA_WRITE, &sge, remote, rkey);
 
 	CHECK(!ibv_post_send(writer, &wr, &bad));
 	return wait_completion(writer_cq).status;

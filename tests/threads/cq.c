@@ -70,14 +70,7 @@ static void close_all(void)
 static void post_word(struct flow *flow, enum ibv_wr_opcode opcode, uint64_t wr_id)
 {
 	struct ibv_sge sge = {(uintptr_t)&flow->source, WORD, mr->lkey};
-	struct ibv_send_wr *bad, wr = {
-					 .wr_id = wr_id,
-					 .sg_list = &sge,
-					 .num_sge = 1,
-					 .opcode = opcode,
-					 .send_flags = IBV_SEND_SIGNALED,
-					 .wr.rdma = {(uintptr_t)&flow->target, mr->rkey},
-				 };
+	struct ibv_send_wr *bad, wr = rdma_wr(wr_id, opcode, &sge, (uintptr_t)&flow->target, mr->rkey);
 
 	CHECK(!ibv_post_send(flow->sender, &wr, &bad));
 }

@@ -4,6 +4,7 @@
 #define SOFTHCA_TESTS_THREADS_FIXTURE_H
 
 #include "verbs_connect.h"
+#include "work_request.h"
 
 #include <errno.h>
 #include <pthread.h>

@@ -16,13 +16,7 @@ static void *send(void *argument)
 {
 	const struct sender *sender = argument;
 	struct ibv_sge sge = {(uintptr_t)sender->from->addr, BYTES, sender->from->lkey};
-	struct ibv_send_wr wr = {
-		.sg_list = &sge,
-		.num_sge = 1,
-		.opcode = IBV_WR_RDMA_WRITE,
-		.send_flags = IBV_SEND_SIGNALED,
-		.wr.rdma = {.remote_addr = (uintptr_t)sender->to->addr, .rkey = sender->to->rkey},
-	};
+	struct ibv_send_wr wr = rdma_wr(0, IBV_WR_RDMA_WRITE, &sge, (uintptr_t)sender->to->addr, sender->to->rkey);
 	struct ibv_send_wr *bad;
 
 	CHECK(!ibv_post_send(sender->qp, &wr, &bad));

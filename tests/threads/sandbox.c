@@ -101,13 +101,8 @@ static bool open_world(struct world *world)
 static bool write_and_poll(struct world *world, uint32_t bytes)
 {
 	struct ibv_sge sge = {(uintptr_t)world->memory, bytes, world->mr->lkey};
-	struct ibv_send_wr *bad, wr = {
-					 .sg_list = &sge,
-					 .num_sge = 1,
-					 .opcode = IBV_WR_RDMA_WRITE,
-					 .send_flags = IBV_SEND_SIGNALED,
-					 .wr.rdma = {(uintptr_t)world->memory + LARGE, world->mr->rkey},
-				 };
+	struct ibv_send_wr *bad,
+		wr = rdma_wr(0, IBV_WR_RDMA_WRITE, &sge, (uintptr_t)world->memory + LARGE, world->mr->rkey);
 	struct ibv_wc wc;
 
 	memset(world->memory, (int)bytes | 1, bytes);

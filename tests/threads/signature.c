@@ -61,11 +61,7 @@ static void configure(bool all)
 static void *read_always(void *argument)
 {
 	struct ibv_sge sge = {(uintptr_t)sink, sizeof(sink), sink_mr->lkey};
-	struct ibv_send_wr *bad, wr = {.sg_list = &sge,
-				       .num_sge = 1,
-				       .opcode = IBV_WR_RDMA_READ,
-				       .send_flags = IBV_SEND_SIGNALED,
-				       .wr.rdma = {0, mkey->rkey}};
+	struct ibv_send_wr *bad, wr = rdma_wr(0, IBV_WR_RDMA_READ, &sge, 0, mkey->rkey);
 
 	(void)argument;
 	while (running()) {

@@ -35,11 +35,7 @@ static void send_one(struct end *end, uint32_t number)
 	uint8_t *source = end->memory + WINDOW * BYTES;
 	uint32_t length = 4 + number % (BYTES - 4);
 	struct ibv_sge sge = {(uintptr_t)source, length, end->mr->lkey};
-	struct ibv_send_wr *bad, wr = {.wr_id = number,
-				       .sg_list = &sge,
-				       .num_sge = 1,
-				       .opcode = IBV_WR_SEND,
-				       .send_flags = IBV_SEND_SIGNALED};
+	struct ibv_send_wr *bad, wr = send_wr(number, IBV_WR_SEND, &sge);
 	struct ibv_wc wc;
 
 	memset(source, (int)(number * 7 + (uint32_t)end->index), length);

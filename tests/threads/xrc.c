@@ -258,7 +258,7 @@ static void *probe(void *argument)
 {
 	(void)argument;
 	while (running()) {
-		struct ibv_send_wr *bad, wr = {.opcode = IBV_WR_SEND, .send_flags = IBV_SEND_SIGNALED};
+		struct ibv_send_wr *bad, wr = send_wr(0, IBV_WR_SEND, NULL);
 		enum ibv_wc_status status;
 
 		wr.qp_type.xrc.remote_srqn = __atomic_load_n(&short_lived, __ATOMIC_ACQUIRE);

@@ -8,6 +8,7 @@
 #define SOFTHCA_TESTS_API_SUPPORT_CHECK_H
 
 #include "test_case.h"
+#include "work_request.h"
 
 #include <infiniband/mlx5dv.h>
 #include <infiniband/verbs.h>

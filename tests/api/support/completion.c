@@ -74,7 +74,7 @@ void expect_idle_(struct place place, struct endpoint *endpoint)
 void expect_nothing_posted_(struct place place, struct endpoint *endpoint)
 {
 	enum { SENT = 0x5e4d, RECEIVED = 0x4ec1 };
-	struct ibv_send_wr wr = {.wr_id = SENT, .opcode = IBV_WR_SEND, .send_flags = IBV_SEND_SIGNALED};
+	struct ibv_send_wr wr = send_wr(SENT, IBV_WR_SEND, NULL);
 
 	post_receive_(place, endpoint->peer, RECEIVED, NULL, 0);
 	post_send_(place, endpoint, &wr);

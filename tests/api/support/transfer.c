@@ -159,14 +159,7 @@ void expect_read_(struct place place, struct pair *pair, struct view sink, struc
 {
 	struct endpoint *endpoint = pair_at(pair, sink.side);
 	struct ibv_sge sge = sge_of(&sink);
-	struct ibv_send_wr wr = {
-		.wr_id = WR_ID,
-		.sg_list = &sge,
-		.num_sge = 1,
-		.opcode = IBV_WR_RDMA_READ,
-		.send_flags = IBV_SEND_SIGNALED,
-		.wr.rdma = {.remote_addr = source.address, .rkey = source.key},
-	};
+	struct ibv_send_wr wr = rdma_wr(WR_ID, IBV_WR_RDMA_READ, &sge, source.address, source.key);
 
 	begin(place, &source, &sink, status);
 	post_send_(place, endpoint, &wr);

@@ -37,13 +37,7 @@ void write_word_(struct place place, struct endpoint *endpoint, uint64_t wr_id)
 	const struct side *peer = endpoint->peer->side;
 	size_t target = word_at(TARGETS, wr_id);
 
-	post_word(place, endpoint,
-		  (struct ibv_send_wr){
-			  .wr_id = wr_id,
-			  .opcode = IBV_WR_RDMA_WRITE,
-			  .send_flags = IBV_SEND_SIGNALED,
-			  .wr.rdma = {.remote_addr = side_address(peer, target), .rkey = peer->mr->rkey},
-		  },
+	post_word(place, endpoint, rdma_wr(wr_id, IBV_WR_RDMA_WRITE, NULL, side_address(peer, target), peer->mr->rkey),
 		  target);
 }
 
