@@ -128,7 +128,7 @@ static void configure_cipher(struct mlx5dv_mkey *mkey, struct mlx5dv_dek *dek, u
 
 /* ---- configuring ------------------------------------------------------------------------------------------------ */
 
-static void bsf_size(void)
+RULE_CASE(BSF_SIZE)
 {
 	struct raw raw;
 	struct mlx5dv_mkey *mkey = signed_in_ring(&raw, &crc_domain, NULL);
@@ -139,7 +139,7 @@ static void bsf_size(void)
 		       "the block setup of key 0x%x has 1 octowords; one of size code 2 takes 4", mkey->lkey);
 }
 
-static void bsf_block(void)
+RULE_CASE(BSF_BLOCK)
 {
 	struct raw raw;
 	struct mlx5dv_mkey *mkey = signed_in_ring(&raw, &crc_domain, NULL);
@@ -152,7 +152,7 @@ static void bsf_block(void)
 		mkey->lkey);
 }
 
-static void bsf_format(void)
+RULE_CASE(BSF_FORMAT)
 {
 	struct raw raw;
 	struct mlx5dv_mkey *mkey = signed_in_ring(&raw, &crc_domain, NULL);
@@ -163,7 +163,7 @@ static void bsf_format(void)
 		       "the block setup of key 0x%x selects the unknown block format 0x7f", mkey->lkey);
 }
 
-static void bsf_inline(void)
+RULE_CASE(BSF_INLINE)
 {
 	struct raw raw;
 	struct mlx5dv_mkey *mkey = signed_in_ring(&raw, &t10_domain, NULL);
@@ -185,7 +185,7 @@ static uint32_t pd_number(struct ibv_pd *pd)
 	return out.pdn;
 }
 
-static void bsf_psv(void)
+RULE_CASE(BSF_PSV)
 {
 	struct raw raw;
 	struct mlx5dv_mkey *mkey = signed_in_ring(&raw, &crc_domain, NULL);
@@ -197,7 +197,7 @@ static void bsf_psv(void)
 		       mkey->lkey, pd_number(server.pd));
 }
 
-static void bsf_transaction(void)
+RULE_CASE(BSF_TRANSACTION)
 {
 	struct raw raw;
 	struct mlx5dv_mkey *mkey = signed_in_ring(&raw, &crc_domain, NULL);
@@ -210,7 +210,7 @@ static void bsf_transaction(void)
 		mkey->lkey);
 }
 
-static void bsf_same(void)
+RULE_CASE(BSF_SAME)
 {
 	struct raw raw;
 	struct mlx5dv_mkey *mkey = signed_in_ring(&raw, &crc_domain, &crc_domain);
@@ -223,7 +223,7 @@ static void bsf_same(void)
 		mkey->lkey);
 }
 
-static void psv_unknown(void)
+RULE_CASE(PSV_UNKNOWN)
 {
 	struct raw raw;
 
@@ -234,7 +234,7 @@ static void psv_unknown(void)
 		       "PSV 0xffffff does not exist in protection domain 0x%x", pd_number(server.pd));
 }
 
-static void bsf_cipher(void)
+RULE_CASE(BSF_CIPHER)
 {
 	struct mlx5dv_mkey *mkey = create_key(MLX5DV_MKEY_INIT_ATTR_FLAGS_CRYPTO);
 	struct mlx5dv_dek *dek = create_dek(server.pd, false);
@@ -249,7 +249,7 @@ static void bsf_cipher(void)
 	expect_error(mlx5dv_dek_destroy(dek), 0);
 }
 
-static void bsf_dek(void)
+RULE_CASE(BSF_DEK)
 {
 	struct mlx5dv_mkey *mkey = create_key(MLX5DV_MKEY_INIT_ATTR_FLAGS_CRYPTO);
 	struct mlx5dv_dek *dek = create_dek(server.pd, false);
@@ -263,7 +263,7 @@ static void bsf_dek(void)
 	expect_error(mlx5dv_dek_destroy(dek), 0);
 }
 
-static void bsf_dek_domain(void)
+RULE_CASE(BSF_DEK_DOMAIN)
 {
 	struct mlx5dv_mkey *mkey = create_key(MLX5DV_MKEY_INIT_ATTR_FLAGS_CRYPTO);
 	struct ibv_pd *other = ibv_alloc_pd(server.context);
@@ -282,7 +282,7 @@ static void bsf_dek_domain(void)
 	expect_error(ibv_dealloc_pd(other), 0);
 }
 
-static void bsf_keytag(void)
+RULE_CASE(BSF_KEYTAG)
 {
 	struct mlx5dv_mkey *mkey = create_key(MLX5DV_MKEY_INIT_ATTR_FLAGS_CRYPTO);
 	struct mlx5dv_dek *dek = create_dek(server.pd, true);
@@ -300,7 +300,7 @@ static void bsf_keytag(void)
 
 /* ---- using ------------------------------------------------------------------------------------------------------ */
 
-static void stage_range(void)
+RULE_CASE(STAGE_RANGE)
 {
 	struct mlx5dv_mkey *mkey = signed_key(&crc_domain, NULL, BLOCK + FIELD);
 
@@ -312,7 +312,7 @@ static void stage_range(void)
 		mkey->rkey);
 }
 
-static void stage_nested(void)
+RULE_CASE(STAGE_NESTED)
 {
 	struct mlx5dv_mkey *inner = signed_key(&crc_domain, NULL, BLOCK + FIELD);
 	struct mlx5dv_mkey *outer = side_create_mkey_with(
@@ -326,7 +326,7 @@ static void stage_nested(void)
 		       inner->lkey);
 }
 
-static void stage_atomic(void)
+RULE_CASE(STAGE_ATOMIC)
 {
 	struct mlx5dv_mkey *mkey = signed_key(&crc_domain, NULL, BLOCK + FIELD);
 	struct ibv_send_wr wr = request(IBV_WR_ATOMIC_FETCH_AND_ADD, 8);
@@ -338,7 +338,7 @@ static void stage_atomic(void)
 		       "an atomic was posted for key 0x%x, which has a signature or a cipher", mkey->rkey);
 }
 
-static void stage_limit(void)
+RULE_CASE(STAGE_LIMIT)
 {
 	struct raw raw;
 	struct mlx5dv_mkey *mkey = signed_in_ring(&raw, &crc_domain, NULL);
@@ -353,7 +353,7 @@ static void stage_limit(void)
 		       mkey->rkey);
 }
 
-static void cipher_missing(void)
+RULE_CASE(CIPHER_MISSING)
 {
 	struct mlx5dv_mkey *mkey = create_key(MLX5DV_MKEY_INIT_ATTR_FLAGS_CRYPTO);
 	struct ibv_sge sge = side_sge(&server, 0, BLOCK);
@@ -378,7 +378,7 @@ static struct mlx5dv_mkey *write_ciphered(uint32_t bytes, uint64_t address, uint
 	return mkey;
 }
 
-static void cipher_cut(void)
+RULE_CASE(CIPHER_CUT)
 {
 	struct mlx5dv_mkey *mkey = write_ciphered(2 * BLOCK, 256, BLOCK);
 
@@ -388,7 +388,7 @@ static void cipher_cut(void)
 		mkey->rkey);
 }
 
-static void cipher_short_unit(void)
+RULE_CASE(CIPHER_SHORT_UNIT)
 {
 	struct mlx5dv_mkey *mkey = write_ciphered(BLOCK + 8, 0, BLOCK + 8);
 
@@ -418,7 +418,7 @@ static struct mlx5dv_mkey *write_tuple(uint16_t guard, uint16_t app, uint32_t re
 	return mkey;
 }
 
-static void block_guard(void)
+RULE_CASE(BLOCK_GUARD)
 {
 	struct mlx5dv_mkey *mkey = write_tuple(0xbad0, 0x1234, 7);
 
@@ -428,7 +428,7 @@ static void block_guard(void)
 			mkey->rkey);
 }
 
-static void block_app_tag(void)
+RULE_CASE(BLOCK_APP_TAG)
 {
 	struct mlx5dv_mkey *mkey = write_tuple(0, 0x5678, 7);
 
@@ -439,7 +439,7 @@ static void block_app_tag(void)
 		mkey->rkey);
 }
 
-static void block_ref_tag(void)
+RULE_CASE(BLOCK_REF_TAG)
 {
 	struct mlx5dv_mkey *mkey = write_tuple(0, 0x1234, 8);
 
@@ -448,30 +448,3 @@ static void block_ref_tag(void)
 			"the signature field; the block ends at byte 519",
 			mkey->rkey);
 }
-
-static const struct rule_case cases[] = {
-	CASE(BSF_SIZE, bsf_size),
-	CASE(BSF_BLOCK, bsf_block),
-	CASE(BSF_FORMAT, bsf_format),
-	CASE(BSF_INLINE, bsf_inline),
-	CASE(BSF_PSV, bsf_psv),
-	CASE(BSF_TRANSACTION, bsf_transaction),
-	CASE(BSF_SAME, bsf_same),
-	CASE(BSF_CIPHER, bsf_cipher),
-	CASE(BSF_DEK, bsf_dek),
-	CASE(BSF_DEK_DOMAIN, bsf_dek_domain),
-	CASE(BSF_KEYTAG, bsf_keytag),
-	CASE(PSV_UNKNOWN, psv_unknown),
-	CASE(STAGE_RANGE, stage_range),
-	CASE(STAGE_NESTED, stage_nested),
-	CASE(STAGE_ATOMIC, stage_atomic),
-	CASE(STAGE_LIMIT, stage_limit),
-	CASE(CIPHER_MISSING, cipher_missing),
-	CASE(CIPHER_CUT, cipher_cut),
-	CASE(CIPHER_SHORT_UNIT, cipher_short_unit),
-	CASE(BLOCK_GUARD, block_guard),
-	CASE(BLOCK_APP_TAG, block_app_tag),
-	CASE(BLOCK_REF_TAG, block_ref_tag),
-};
-
-RULE_CASES(block_cases, cases);

@@ -29,14 +29,14 @@ static void dek_refused(struct mlx5dv_dek_init_attr attr, int error)
 	expect_null(mlx5dv_dek_create(client.context, &attr), error);
 }
 
-static void crypto_not_offered(void)
+RULE_CASE(CRYPTO_NOT_OFFERED, .crypto = "off")
 {
 	dek_refused(dek_attr(), EOPNOTSUPP);
 	expect_refusal(CRYPTO_NOT_OFFERED, "%s → EOPNOTSUPP: the device does not encrypt (SOFTHCA_CRYPTO is off)",
 		       dek_create);
 }
 
-static void dek_attributes(void)
+RULE_CASE(DEK_ATTR)
 {
 	struct mlx5dv_dek_init_attr attr = dek_attr();
 
@@ -48,21 +48,21 @@ static void dek_attributes(void)
 		       dek_create);
 }
 
-static void dek_plaintext_device(void)
+RULE_CASE(DEK_PLAINTEXT_DEVICE)
 {
 	dek_refused(wrapped_dek_attr(), EINVAL);
 	expect_refusal(DEK_PLAINTEXT_DEVICE, "%s → EINVAL: the DEK is wrapped, but the device takes plaintext DEKs",
 		       dek_create);
 }
 
-static void dek_wrapped_device(void)
+RULE_CASE(DEK_WRAPPED_DEVICE, .crypto = "wrapped")
 {
 	dek_refused(dek_attr(), EINVAL);
 	expect_refusal(DEK_WRAPPED_DEVICE, "%s → EINVAL: the DEK is plaintext, but the device takes wrapped DEKs",
 		       dek_create);
 }
 
-static void dek_no_login(void)
+RULE_CASE(DEK_NO_LOGIN, .crypto = "wrapped")
 {
 	dek_refused(wrapped_dek_attr(), EINVAL);
 	expect_refusal(DEK_NO_LOGIN, "%s → EINVAL: the DEK is wrapped, but its context has no crypto login",
@@ -84,7 +84,7 @@ static void login(void)
 	expect_error(mlx5dv_crypto_login(client.context, &attr), 0);
 }
 
-static void dek_unwrap(void)
+RULE_CASE(DEK_UNWRAP, .crypto = "wrapped")
 {
 	struct mlx5dv_dek_init_attr attr = wrapped_dek_attr();
 
@@ -96,7 +96,7 @@ static void dek_unwrap(void)
 
 /* ---- logins ----------------------------------------------------------------------------------------------------- */
 
-static void crypto_comp_mask(void)
+RULE_CASE(CRYPTO_COMP_MASK)
 {
 	struct mlx5dv_crypto_login_attr attr = login_attr();
 
@@ -106,7 +106,7 @@ static void crypto_comp_mask(void)
 		       "mlx5dv_crypto_login → EINVAL: comp_mask is 0x30; it is reserved and must be 0");
 }
 
-static void login_exists(void)
+RULE_CASE(LOGIN_EXISTS, .crypto = "wrapped")
 {
 	struct mlx5dv_crypto_login_attr attr = login_attr();
 
@@ -115,7 +115,7 @@ static void login_exists(void)
 	expect_refusal(LOGIN_EXISTS, "mlx5dv_crypto_login → EEXIST: the context is already logged in");
 }
 
-static void login_not_operational(void)
+RULE_CASE(LOGIN_NOT_OPERATIONAL)
 {
 	struct mlx5dv_crypto_login_attr attr = login_attr();
 
@@ -125,7 +125,7 @@ static void login_not_operational(void)
 		"mlx5dv_crypto_login → EOPNOTSUPP: this device has no crypto login: it takes plaintext DEKs, or has no import KEKs");
 }
 
-static void login_id(void)
+RULE_CASE(LOGIN_ID, .crypto = "wrapped")
 {
 	struct mlx5dv_crypto_login_attr attr = login_attr();
 
@@ -136,7 +136,7 @@ static void login_id(void)
 		"mlx5dv_crypto_login → EINVAL: credential_id is 0x12 and import_kek_id 0x0, but the device does not have both");
 }
 
-static void login_credential(void)
+RULE_CASE(LOGIN_CREDENTIAL, .crypto = "wrapped")
 {
 	struct mlx5dv_crypto_login_attr attr = login_attr();
 
@@ -147,7 +147,7 @@ static void login_credential(void)
 		"mlx5dv_crypto_login → EINVAL: the credential was not wrapped with import KEK 0, or is not credential 0 of the device");
 }
 
-static void login_credential_length(void)
+RULE_CASE(LOGIN_CREDENTIAL_LENGTH, .crypto = "wrapped")
 {
 	struct mlx5dv_crypto_login_attr attr = login_attr();
 	struct mlx5dv_crypto_login_attr_ex extended = {.credential = attr.credential, .credential_len = 40};
@@ -157,7 +157,7 @@ static void login_credential_length(void)
 						"credential has 48 bytes");
 }
 
-static void login_none(void)
+RULE_CASE(LOGIN_NONE)
 {
 	expect_error(mlx5dv_crypto_logout(client.context), ENOENT);
 	expect_refusal(LOGIN_NONE, "mlx5dv_crypto_logout → ENOENT: the context is not logged in");
@@ -167,7 +167,7 @@ static void login_none(void)
 
 #define CRYPTO_KEY (MLX5DV_MKEY_INIT_ATTR_FLAGS_INDIRECT | MLX5DV_MKEY_INIT_ATTR_FLAGS_CRYPTO)
 
-static void mkey_no_crypto(void)
+RULE_CASE(MKEY_NO_CRYPTO, .crypto = "off")
 {
 	struct mlx5dv_mkey_init_attr attr = {.pd = client.pd, .create_flags = CRYPTO_KEY, .max_entries = 4};
 
@@ -196,14 +196,14 @@ static void setter_refused(uint32_t create_flags, int times, const struct mlx5dv
 #define EXPECT_SETTER_REFUSED(rule, text)                                                                              \
 	expect_about_qp(rule, pair.client.qp->qp_num, " mlx5dv_wr_set_mkey_crypto → EINVAL: " text)
 
-static void mkey_crypto_flag(void)
+RULE_CASE(MKEY_CRYPTO_FLAG)
 {
 	setter_refused(MLX5DV_MKEY_INIT_ATTR_FLAGS_INDIRECT, 1, &(struct mlx5dv_crypto_attr){0});
 	EXPECT_SETTER_REFUSED(MKEY_CRYPTO_FLAG, "the key was created with create_flags 0x1, without "
 						"MLX5DV_MKEY_INIT_ATTR_FLAGS_CRYPTO");
 }
 
-static void mkey_crypto_twice(void)
+RULE_CASE(MKEY_CRYPTO_TWICE)
 {
 	struct mlx5dv_dek_init_attr attr = dek_attr();
 	struct mlx5dv_crypto_attr crypto = {.dek = mlx5dv_dek_create(client.context, &attr)};
@@ -214,7 +214,7 @@ static void mkey_crypto_twice(void)
 	EXPECT_SETTER_REFUSED(MKEY_CRYPTO_TWICE, "mlx5dv_wr_set_mkey_crypto() was already called in this work request");
 }
 
-static void mkey_crypto_attr(void)
+RULE_CASE(MKEY_CRYPTO_ATTR)
 {
 	setter_refused(
 		CRYPTO_KEY, 1,
@@ -223,31 +223,8 @@ static void mkey_crypto_attr(void)
 						"signature_crypto_order 2 and data_unit_size 9");
 }
 
-static void mkey_crypto_dek(void)
+RULE_CASE(MKEY_CRYPTO_DEK)
 {
 	setter_refused(CRYPTO_KEY, 1, &(struct mlx5dv_crypto_attr){0});
 	EXPECT_SETTER_REFUSED(MKEY_CRYPTO_DEK, "dek of struct mlx5dv_crypto_attr is NULL");
 }
-
-static const struct rule_case cases[] = {
-	CRYPTO_CASE(MKEY_NO_CRYPTO, mkey_no_crypto, "off"),
-	CRYPTO_CASE(CRYPTO_NOT_OFFERED, crypto_not_offered, "off"),
-	CASE(DEK_ATTR, dek_attributes),
-	CASE(MKEY_CRYPTO_DEK, mkey_crypto_dek),
-	CASE(DEK_PLAINTEXT_DEVICE, dek_plaintext_device),
-	CRYPTO_CASE(DEK_WRAPPED_DEVICE, dek_wrapped_device, "wrapped"),
-	CRYPTO_CASE(DEK_NO_LOGIN, dek_no_login, "wrapped"),
-	CRYPTO_CASE(DEK_UNWRAP, dek_unwrap, "wrapped"),
-	CASE(CRYPTO_COMP_MASK, crypto_comp_mask),
-	CRYPTO_CASE(LOGIN_EXISTS, login_exists, "wrapped"),
-	CASE(LOGIN_NOT_OPERATIONAL, login_not_operational),
-	CRYPTO_CASE(LOGIN_ID, login_id, "wrapped"),
-	CRYPTO_CASE(LOGIN_CREDENTIAL, login_credential, "wrapped"),
-	CRYPTO_CASE(LOGIN_CREDENTIAL_LENGTH, login_credential_length, "wrapped"),
-	CASE(LOGIN_NONE, login_none),
-	CASE(MKEY_CRYPTO_FLAG, mkey_crypto_flag),
-	CASE(MKEY_CRYPTO_TWICE, mkey_crypto_twice),
-	CASE(MKEY_CRYPTO_ATTR, mkey_crypto_attr),
-};
-
-RULE_CASES(crypto_cases, cases);

@@ -28,7 +28,7 @@ static void close_all(void)
 
 /* ---- posting ---------------------------------------------------------------------------------------------------- */
 
-static void address_missing(void)
+RULE_CASE(WR_DC_ADDRESS_MISSING)
 {
 	open_all(false);
 	ibv_wr_start(dci.end.ex);
@@ -43,7 +43,7 @@ static void address_missing(void)
 
 /* ---- the device ------------------------------------------------------------------------------------------------- */
 
-static void stream_flushed(void)
+RULE_CASE(DCI_STREAM_FLUSHED)
 {
 	struct ibv_sge source = side_sge(&client, 0, BYTES), no_key = source;
 
@@ -59,7 +59,7 @@ static void stream_flushed(void)
 }
 
 /* Both ends get an explanation. */
-static void wrong_key(void)
+RULE_CASE(DC_KEY)
 {
 	struct dct guess;
 
@@ -76,7 +76,7 @@ static void wrong_key(void)
 	close_all();
 }
 
-static void compact_address(void)
+RULE_CASE(DC_COMPACT_ADDRESS)
 {
 	struct {
 		struct mlx5_wqe_ctrl_seg ctrl;
@@ -102,7 +102,7 @@ static void compact_address(void)
 
 /* ---- queues ----------------------------------------------------------------------------------------------------- */
 
-static void query(void)
+RULE_CASE(QP_QUERY_DCT)
 {
 	struct ibv_qp_init_attr init;
 	struct ibv_qp_attr attr;
@@ -142,7 +142,7 @@ static void fails(struct ibv_qp_init_attr_ex attr, enum mlx5dv_dc_type type, uin
 	expect_error(errno, EINVAL);
 }
 
-static void dct_attr(void)
+RULE_CASE(QP_DCT_ATTR)
 {
 	struct ibv_qp_init_attr_ex attr = attributes();
 
@@ -153,13 +153,13 @@ static void dct_attr(void)
 		"mlx5dv_create_qp → EINVAL: a DCT was requested with comp_mask 0x5 of struct ibv_qp_init_attr_ex and 0x6 of struct mlx5dv_qp_init_attr; it takes 0x1 and 0x3");
 }
 
-static void dct_srq(void)
+RULE_CASE(QP_DCT_SRQ)
 {
 	fails(attributes(), MLX5DV_DCTYPE_DCT, 0);
 	expect_refusal(QP_DCT_SRQ, "mlx5dv_create_qp → EINVAL: a QP of type DCT was requested without an SRQ");
 }
 
-static void dci_receives(void)
+RULE_CASE(QP_DCI_RECEIVES)
 {
 	struct ibv_qp_init_attr_ex attr = attributes();
 
@@ -171,7 +171,7 @@ static void dci_receives(void)
 		"mlx5dv_create_qp → EINVAL: a DCI was requested with max_recv_wr 3 and max_recv_sge 2, but a DCI does not receive");
 }
 
-static void dci_streams(void)
+RULE_CASE(QP_DCI_STREAMS)
 {
 	fails(attributes(), MLX5DV_DCTYPE_DCI, MLX5DV_QP_INIT_ATTR_MASK_DCI_STREAMS);
 	expect_refusal(
@@ -179,7 +179,7 @@ static void dci_streams(void)
 		"mlx5dv_create_qp → EINVAL: a DCI was requested with 2^9 streams, 2^3 of which may fail; the device has 2^6 and 2^6");
 }
 
-static void send_on_dci(void)
+RULE_CASE(SEND_ON_DCI)
 {
 	struct ibv_send_wr wr = request(IBV_WR_SEND_WITH_IMM, BYTES), *bad;
 
@@ -194,7 +194,7 @@ static void send_on_dci(void)
 
 /* ---- mlx5dv ------------------------------------------------------------------------------------------------------ */
 
-static void stream_state(void)
+RULE_CASE(DV_STREAM_STATE)
 {
 	open_all(true);
 	expect_error(mlx5dv_dci_stream_id_reset(dct.end.qp, 1), EOPNOTSUPP);
@@ -204,14 +204,14 @@ static void stream_state(void)
 	close_all();
 }
 
-static void stream_no_dci(void)
+RULE_CASE(DV_STREAM_NO_DCI)
 {
 	expect_error(mlx5dv_dci_stream_id_reset(pair.client.qp, 1), EINVAL);
 	expect_about_qp(DV_STREAM_NO_DCI, pair.client.qp->qp_num,
 			" mlx5dv_dci_stream_id_reset → EINVAL: a QP of type RC has no streams");
 }
 
-static void stream_not_in_error(void)
+RULE_CASE(DV_STREAM_NOT_IN_ERROR)
 {
 	struct ibv_sge no_key = side_sge(&client, 0, BYTES);
 
@@ -225,29 +225,10 @@ static void stream_not_in_error(void)
 	close_all();
 }
 
-static void map_address(void)
+RULE_CASE(DV_MAP_AH_QP)
 {
 	open_all(false);
 	expect_error(mlx5dv_map_ah_to_qp(dci.ah, 0xfffffe), EINVAL);
 	expect_refusal(DV_MAP_AH_QP, "mlx5dv_map_ah_to_qp → EINVAL: QP 0xfffffe does not exist");
 	close_all();
 }
-
-static const struct rule_case cases[] = {
-	CASE(WR_DC_ADDRESS_MISSING, address_missing),
-	CASE(DCI_STREAM_FLUSHED, stream_flushed),
-	CASE(DC_KEY, wrong_key),
-	CASE(DC_COMPACT_ADDRESS, compact_address),
-	CASE(QP_QUERY_DCT, query),
-	CASE(QP_DCT_ATTR, dct_attr),
-	CASE(QP_DCT_SRQ, dct_srq),
-	CASE(QP_DCI_RECEIVES, dci_receives),
-	CASE(QP_DCI_STREAMS, dci_streams),
-	CASE(SEND_ON_DCI, send_on_dci),
-	CASE(DV_STREAM_STATE, stream_state),
-	CASE(DV_STREAM_NO_DCI, stream_no_dci),
-	CASE(DV_STREAM_NOT_IN_ERROR, stream_not_in_error),
-	CASE(DV_MAP_AH_QP, map_address),
-};
-
-RULE_CASES(dc_cases, cases);

@@ -10,7 +10,7 @@ static void general_command(struct command *command, size_t in_bytes, size_t out
 	expect_error(mlx5dv_devx_general_cmd(client.context, command->in, in_bytes, command->out, out_bytes), error);
 }
 
-static void devx_length(void)
+RULE_CASE(DEVX_LENGTH)
 {
 	struct command command = command_of(0x400);
 
@@ -26,7 +26,7 @@ static void devx_length(void)
 		       general);
 }
 
-static void devx_opcode(void)
+RULE_CASE(DEVX_OPCODE)
 {
 	struct command command = command_of(0x502);
 
@@ -34,7 +34,7 @@ static void devx_opcode(void)
 	expect_refusal(DEVX_OPCODE, "%s → EINVAL: this call does not carry command 0x502", general);
 }
 
-static void devx_unserved(void)
+RULE_CASE(DEVX_UNSERVED)
 {
 	struct command command = command_of(0x10a);
 
@@ -42,7 +42,7 @@ static void devx_unserved(void)
 	expect_refusal(DEVX_UNSERVED, "%s → EREMOTEIO: the device does not have command 0x10a", general);
 }
 
-static void devx_other_object(void)
+RULE_CASE(DEVX_OTHER_OBJECT)
 {
 	struct command command = command_of(0x50a);
 	struct own own;
@@ -68,7 +68,7 @@ static void wrong_cq(size_t byte, uint32_t value, struct own *own)
 	expect_null(create(client.context, &command, 272), EREMOTEIO);
 }
 
-static void devx_field(void)
+RULE_CASE(DEVX_FIELD)
 {
 	struct own own;
 
@@ -80,7 +80,7 @@ static void devx_field(void)
 	own_close(&own);
 }
 
-static void devx_number(void)
+RULE_CASE(DEVX_NUMBER)
 {
 	struct own own;
 
@@ -91,7 +91,7 @@ static void devx_number(void)
 	own_close(&own);
 }
 
-static void devx_umem_range(void)
+RULE_CASE(DEVX_UMEM_RANGE)
 {
 	struct own own;
 
@@ -115,7 +115,7 @@ static void devx_in_use(void)
 	own_close(&own);
 }
 
-static void devx_rmp_state(void)
+RULE_CASE(DEVX_RMP_STATE)
 {
 	struct command command = command_of(0x90d);
 	struct shared shared;
@@ -132,7 +132,7 @@ static void devx_rmp_state(void)
 
 static const char umem_call[] = "mlx5dv_devx_umem_reg";
 
-static void devx_umem_attr(void)
+RULE_CASE(DEVX_UMEM_ATTR)
 {
 	expect_null(mlx5dv_devx_umem_reg(client.context, client.memory, 4096, 0x80), EINVAL);
 	expect_refusal(
@@ -141,7 +141,7 @@ static void devx_umem_attr(void)
 		umem_call);
 }
 
-static void devx_umem_memory(void)
+RULE_CASE(DEVX_UMEM_MEMORY)
 {
 	expect_null(mlx5dv_devx_umem_reg(client.context, (void *)4096, 4096, 1), EFAULT);
 	expect_refusal(DEVX_UMEM_MEMORY,
@@ -149,7 +149,7 @@ static void devx_umem_memory(void)
 		       umem_call);
 }
 
-static void devx_umem_dmabuf(void)
+RULE_CASE(DEVX_UMEM_DMABUF)
 {
 	struct mlx5dv_devx_umem_in in = {.size = 4096, .comp_mask = MLX5DV_UMEM_MASK_DMABUF, .dmabuf_fd = -1};
 
@@ -159,7 +159,7 @@ static void devx_umem_dmabuf(void)
 		"mlx5dv_devx_umem_reg_ex → EBADF: a umem over dma-buf descriptor -1 is requested, but the device reaches only memory of processes");
 }
 
-static void devx_uar_type(void)
+RULE_CASE(DEVX_UAR_TYPE)
 {
 	expect_null(mlx5dv_devx_alloc_uar(client.context, 7), EOPNOTSUPP);
 	expect_refusal(
@@ -167,7 +167,7 @@ static void devx_uar_type(void)
 		"mlx5dv_devx_alloc_uar → EOPNOTSUPP: the UAR type is 0x7, which is neither MLX5DV_UAR_ALLOC_TYPE_BF nor _NC");
 }
 
-static void devx_vector(void)
+RULE_CASE(DEVX_VECTOR)
 {
 	uint32_t number;
 
@@ -175,7 +175,7 @@ static void devx_vector(void)
 	expect_refusal(DEVX_VECTOR, "mlx5dv_devx_query_eqn → EINVAL: vector 8 does not exist; the device has 8");
 }
 
-static void devx_cap_group(void)
+RULE_CASE(DEVX_CAP_GROUP)
 {
 	struct command command = command_of(0x100);
 	uint8_t out[4112];
@@ -199,7 +199,7 @@ static void wait_for_error(const struct own *own)
 	} while (get32(out, 24) >> 28 != 6);
 }
 
-static void umem_qp_gone(void)
+RULE_CASE(UMEM_QP_GONE)
 {
 	struct own one, other;
 
@@ -218,7 +218,7 @@ static void umem_qp_gone(void)
 }
 
 /* The device's log names the CQ before its QP. */
-static void umem_cq_gone(void)
+RULE_CASE(UMEM_CQ_GONE)
 {
 	struct softhca_explanation all[8];
 	bool found = false;
@@ -251,7 +251,7 @@ static void umem_cq_gone(void)
 
 static const char subscribe_call[] = "mlx5dv_devx_subscribe_devx_event";
 
-static void devx_channel_flags(void)
+RULE_CASE(DEVX_CHANNEL_FLAGS)
 {
 	expect_null(mlx5dv_devx_create_event_channel(client.context, (enum mlx5dv_devx_create_event_channel_flags)6),
 		    EINVAL);
@@ -284,7 +284,7 @@ static void devx_event_list(void)
 }
 
 /* The QP needs an SRQ for the last-WQE event, which does not fit into the buffer. */
-static void devx_event_room(void)
+RULE_CASE(DEVX_EVENT_ROOM)
 {
 	struct mlx5dv_devx_event_channel *channel = mlx5dv_devx_create_event_channel(client.context, 0);
 	struct ibv_srq_init_attr attr = {.attr = {.max_wr = 4, .max_sge = 1}};
@@ -341,32 +341,37 @@ static void devx_responses(void)
 	mlx5dv_devx_destroy_cmd_comp(completion);
 }
 
-static const struct rule_case cases[] = {
-	CASE(DEVX_LENGTH, devx_length),
-	CASE(DEVX_OPCODE, devx_opcode),
-	CASE(DEVX_UNSERVED, devx_unserved),
-	CASE(DEVX_OTHER_OBJECT, devx_other_object),
-	CASE(DEVX_FIELD, devx_field),
-	CASE(DEVX_NUMBER, devx_number),
-	CASE(DEVX_UMEM_RANGE, devx_umem_range),
-	CASE(DEVX_IN_USE, devx_in_use),
-	CASE(DEVX_UMEM_ATTR, devx_umem_attr),
-	CASE(DEVX_UMEM_MEMORY, devx_umem_memory),
-	CASE(DEVX_UMEM_IN_USE, devx_in_use),
-	CASE(DEVX_UMEM_DMABUF, devx_umem_dmabuf),
-	CASE(DEVX_UAR_TYPE, devx_uar_type),
-	CASE(DEVX_VECTOR, devx_vector),
-	CASE(DEVX_CAP_GROUP, devx_cap_group),
-	CASE(UMEM_QP_GONE, umem_qp_gone),
-	CASE(UMEM_CQ_GONE, umem_cq_gone),
-	CASE(DEVX_RMP_STATE, devx_rmp_state),
-	CASE(DEVX_RESPONSES_FULL, devx_responses),
-	CASE(DEVX_RESPONSE_ROOM, devx_responses),
-	CASE(DEVX_CHANNEL_FLAGS, devx_channel_flags),
-	CASE(DEVX_EVENT_COUNT, devx_event_list),
-	CASE(DEVX_EVENT_TYPE, devx_event_list),
-	CASE(DEVX_EVENT_FD, devx_event_list),
-	CASE(DEVX_EVENT_ROOM, devx_event_room),
-};
+RULE_CASE(DEVX_UMEM_IN_USE)
+{
+	devx_in_use();
+}
 
-RULE_CASES(devx_cases, cases);
+RULE_CASE(DEVX_RESPONSE_ROOM)
+{
+	devx_responses();
+}
+
+RULE_CASE(DEVX_EVENT_TYPE)
+{
+	devx_event_list();
+}
+
+RULE_CASE(DEVX_EVENT_FD)
+{
+	devx_event_list();
+}
+
+RULE_CASE(DEVX_IN_USE)
+{
+	devx_in_use();
+}
+
+RULE_CASE(DEVX_RESPONSES_FULL)
+{
+	devx_responses();
+}
+
+RULE_CASE(DEVX_EVENT_COUNT)
+{
+	devx_event_list();
+}

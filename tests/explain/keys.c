@@ -29,7 +29,7 @@ static struct mlx5dv_mkey *interleave(struct mlx5dv_mr_interleaved entry, uint32
 	return mkey;
 }
 
-static void key_unknown(void)
+RULE_CASE(KEY_UNKNOWN)
 {
 	write_to(NO_KEY, 0x1000);
 	expect_failure(&pair.client, WR_ID, REM_ACCESS_ERR, KEY_UNKNOWN, "RDMA_WRITE",
@@ -50,7 +50,7 @@ static void key_unknown(void)
 }
 
 /* SPDK keeps the lkey of a region that it deregisters and registers again. */
-static void key_ended(void)
+RULE_CASE(KEY_ENDED)
 {
 	struct ibv_mr *mr = ibv_reg_mr(server.pd, server.memory, PAGE, SIDE_ACCESS), *again;
 	struct softhca_explanation newest;
@@ -72,7 +72,7 @@ static void key_ended(void)
 	expect_error(ibv_dereg_mr(again), 0);
 }
 
-static void key_free(void)
+RULE_CASE(KEY_FREE)
 {
 	struct mlx5dv_mkey *mkey = side_create_mkey(&server, 4, NULL);
 
@@ -83,7 +83,7 @@ static void key_free(void)
 		mkey->rkey);
 }
 
-static void key_stale(void)
+RULE_CASE(KEY_STALE)
 {
 	uint32_t other_tag = server.mr->rkey ^ 1;
 
@@ -94,7 +94,7 @@ static void key_stale(void)
 		       other_tag, server.mr->rkey, side_address(&server, 0));
 }
 
-static void key_domain(void)
+RULE_CASE(KEY_DOMAIN)
 {
 	struct ibv_pd *other = ibv_alloc_pd(server.context);
 	struct ibv_mr *mr = ibv_reg_mr(other, server.memory, PAGE, SIDE_ACCESS);
@@ -107,7 +107,7 @@ static void key_domain(void)
 	expect_error(ibv_dealloc_pd(other), 0);
 }
 
-static void key_other_qp(void)
+RULE_CASE(KEY_OTHER_QP)
 {
 	struct pair_options options = pair_defaults(IBV_QPT_RC);
 	struct ibv_mw *mw = side_alloc_mw(&server, IBV_MW_TYPE_2);
@@ -126,7 +126,7 @@ static void key_other_qp(void)
 	pair.server.peer = &pair.client;
 }
 
-static void key_rights(void)
+RULE_CASE(KEY_RIGHTS)
 {
 	struct ibv_mr *mr = side_register(&server, 0, PAGE, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_READ);
 
@@ -137,7 +137,7 @@ static void key_rights(void)
 		       mr->rkey, side_address(&server, 8));
 }
 
-static void key_range(void)
+RULE_CASE(KEY_RANGE)
 {
 	struct ibv_mr *mr = side_register(&server, 0, 100, SIDE_ACCESS);
 
@@ -163,7 +163,7 @@ static void key_range(void)
 		       side_address(&server, 0));
 }
 
-static void key_not_mapped(void)
+RULE_CASE(KEY_NOT_MAPPED)
 {
 	uint8_t *memory = mmap(NULL, 2 * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	struct ibv_mr *mr = ibv_reg_mr(server.pd, memory, 2 * PAGE, SIDE_ACCESS | IBV_ACCESS_ON_DEMAND);
@@ -181,7 +181,7 @@ static void key_not_mapped(void)
 }
 
 /* docs/reference/limits.md, MKEY_DEPTH: a walk passes through 4 keys; the fifth must be plain memory. */
-static void key_depth(void)
+RULE_CASE(KEY_DEPTH)
 {
 	struct ibv_sge sge = side_sge(&server, 0, 64);
 	struct mlx5dv_mkey *innermost = NULL, *mkey = NULL;
@@ -200,7 +200,7 @@ static void key_depth(void)
 }
 
 /* mlx5-formats 6, no. 42: the key is 65536 + 24 bytes long; its entry holds the low 16 bits of that. */
-static void layout_short(void)
+RULE_CASE(LAYOUT_SHORT, .profile = "connectx")
 {
 	struct mlx5dv_mkey *mkey = interleave(side_interleaved(&server, 0, 65536 + 24, 0), 1);
 
@@ -211,7 +211,7 @@ static void layout_short(void)
 		mkey->rkey);
 }
 
-static void layout_wraps(void)
+RULE_CASE(LAYOUT_WRAPS)
 {
 	struct mlx5dv_mr_interleaved entry = {
 		.addr = 0xffffffffffffff00, .bytes_count = BYTES, .bytes_skip = 256 - BYTES, .lkey = server.mr->lkey};
@@ -224,7 +224,7 @@ static void layout_wraps(void)
 		server.mr->lkey);
 }
 
-static void window_region_gone(void)
+RULE_CASE(WINDOW_REGION_GONE, .profile = "connectx")
 {
 	struct ibv_mr *mr = side_register(&server, 0, PAGE, SIDE_ACCESS);
 	struct ibv_mw *mw = side_alloc_mw(&server, IBV_MW_TYPE_2);
@@ -240,7 +240,7 @@ static void window_region_gone(void)
 		region, side_address(&server, 64));
 }
 
-static void region_has_windows(void)
+RULE_CASE(REGION_HAS_WINDOWS)
 {
 	struct ibv_mr *mr = ibv_reg_mr(server.pd, server.memory, PAGE, SIDE_ACCESS);
 	struct ibv_mw *mw = ibv_alloc_mw(server.pd, IBV_MW_TYPE_2);
@@ -252,22 +252,3 @@ static void region_has_windows(void)
 	expect_error(ibv_dealloc_mw(mw), 0);
 	expect_error(ibv_dereg_mr(mr), 0);
 }
-
-static const struct rule_case cases[] = {
-	CASE(KEY_UNKNOWN, key_unknown),
-	CASE(KEY_ENDED, key_ended),
-	CASE(KEY_FREE, key_free),
-	CASE(KEY_STALE, key_stale),
-	CASE(KEY_DOMAIN, key_domain),
-	CASE(KEY_OTHER_QP, key_other_qp),
-	CASE(KEY_RIGHTS, key_rights),
-	CASE(KEY_RANGE, key_range),
-	CASE(KEY_NOT_MAPPED, key_not_mapped),
-	CASE(KEY_DEPTH, key_depth),
-	CONNECTX_CASE(LAYOUT_SHORT, layout_short),
-	CASE(LAYOUT_WRAPS, layout_wraps),
-	CONNECTX_CASE(WINDOW_REGION_GONE, window_region_gone),
-	CASE(REGION_HAS_WINDOWS, region_has_windows),
-};
-
-RULE_CASES(key_cases, cases);

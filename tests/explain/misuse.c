@@ -17,7 +17,7 @@
 
 /* ---- objects ---------------------------------------------------------------------------------------------------- */
 
-static void leaked_objects(void)
+RULE_CASE(LEAKED_OBJECTS, .lint = "on")
 {
 	struct ibv_context *context = open_device();
 	struct ibv_pd *pd = ibv_alloc_pd(context);
@@ -36,7 +36,7 @@ static void leaked_objects(void)
 		      "ibv_close_device: 2 objects of kind PD still exist when their context is closed");
 }
 
-static void sends_abandoned(void)
+RULE_CASE(SENDS_ABANDONED, .lint = "on")
 {
 	uint32_t number;
 
@@ -56,7 +56,7 @@ static void sends_abandoned(void)
 		number);
 }
 
-static void region_in_use(void)
+RULE_CASE(REGION_IN_USE, .lint = "on")
 {
 	struct ibv_mr *mr = side_register(&client, 0, BYTES, IBV_ACCESS_LOCAL_WRITE);
 	struct ibv_send_wr wr = request(IBV_WR_SEND, BYTES);
@@ -89,7 +89,7 @@ static void region_in_use(void)
 	side_accept(&server);
 }
 
-static void hop_limit_zero(void)
+RULE_CASE(HOP_LIMIT_ZERO, .lint = "on")
 {
 	struct ibv_ah_attr attr = {
 		.is_global = 1,
@@ -124,7 +124,7 @@ static void write_unsignalled(uint32_t count)
 		post_send(&pair.client, &wr);
 }
 
-static void queue_unsignaled(void)
+RULE_CASE(QUEUE_UNSIGNALED, .lint = "on")
 {
 	uint32_t room = pair.client.cap.max_send_wr;
 
@@ -141,7 +141,7 @@ static void queue_unsignaled(void)
 	side_accept(&server);
 }
 
-static void cq_too_small(void)
+RULE_CASE(CQ_TOO_SMALL, .lint = "on")
 {
 	struct pair_options options = pair.options;
 	struct ibv_sge sink = side_sge(&server, 0, BYTES);
@@ -201,7 +201,7 @@ static void take_limit_event(void)
 	ibv_ack_async_event(&event);
 }
 
-static void srq_not_armed(void)
+RULE_CASE(SRQ_NOT_ARMED, .lint = "on")
 {
 	struct ibv_srq_init_attr attr = {.attr = {.max_wr = 16, .max_sge = 1}};
 	struct pair_options options = pair.options;
@@ -271,7 +271,7 @@ static void changed_by_the_device(void)
 	}
 }
 
-static void buffer_changed(void)
+RULE_CASE(BUFFER_CHANGED, .lint = "on")
 {
 	uint64_t address = side_address(&client, 4 * BYTES);
 	struct ibv_sge sink, source = side_sge(&server, 2 * BYTES, BYTES);
@@ -309,7 +309,7 @@ static void buffer_changed(void)
 	side_accept(&server);
 }
 
-static void buffer_freed(void)
+RULE_CASE(BUFFER_FREED, .lint = "on")
 {
 	enum { PAGE = 4096 };
 	uint8_t *memory = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -452,7 +452,7 @@ static void used_otherwise(void)
 	side_accept(&client);
 }
 
-static void receive_read_early(void)
+RULE_CASE(RECEIVE_READ_EARLY, .lint = "on")
 {
 	struct ibv_sge sink;
 
@@ -496,7 +496,7 @@ static void *take_last_for_all(void *argument)
 	return NULL;
 }
 
-static void write_read_early(void)
+RULE_CASE(WRITE_READ_EARLY, .lint = "on,write-read-early")
 {
 	struct ibv_send_wr wr = request(IBV_WR_RDMA_WRITE, BUFFER_PAGES * PAGE);
 	uint8_t seen = 0xff;
@@ -559,7 +559,7 @@ static void send_rkey(struct endpoint *endpoint, const struct ibv_mw *mw, unsign
 	expect_completion(endpoint->peer, 2, IBV_WC_RECV);
 }
 
-static void window_key_early(void)
+RULE_CASE(WINDOW_KEY_EARLY, .lint = "on")
 {
 	struct ibv_mw *mw = side_alloc_mw(&server, IBV_MW_TYPE_1);
 	struct pair_options options = pair_defaults(IBV_QPT_RC);
@@ -641,7 +641,7 @@ static void read_and_write_in_mode(uint32_t mode)
 	expect_completion(&pair.client, WR_ID, IBV_WC_DRIVER2);
 }
 
-static void target_unfenced(void)
+RULE_CASE(TARGET_UNFENCED, .lint = "on")
 {
 	struct pair_options options = signed_options();
 	uint64_t to = side_address(&client, 256);
@@ -673,7 +673,7 @@ static void target_unfenced(void)
 /* ---- READs ------------------------------------------------------------------------------------------------------ */
 
 /* Posts as many READs as the peer grants, then one more, then another that waits for the others. */
-static void reads_not_granted(void)
+RULE_CASE(READS_NOT_GRANTED, .lint = "on")
 {
 	enum { GRANTED = 2 };
 	struct pair_options options = pair_defaults(IBV_QPT_RC);
@@ -745,7 +745,7 @@ static void signed_pair(void)
 	pair_replace(&pair, &options);
 }
 
-static void key_after_abort(void)
+RULE_CASE(KEY_AFTER_ABORT, .lint = "on")
 {
 	struct mlx5dv_mkey *mkey;
 
@@ -790,7 +790,7 @@ static struct mlx5dv_mkey *own_mkey(uint8_t check_mask)
 	return mkey;
 }
 
-static void signature_unchecked(void)
+RULE_CASE(SIGNATURE_UNCHECKED, .lint = "on")
 {
 	struct mlx5dv_mkey_err error;
 	struct mlx5dv_mkey *mkey;
@@ -827,7 +827,7 @@ static void fork_and_wait(void)
 	assert_int_equal(status, 0);
 }
 
-static void fork_unprepared(void)
+RULE_CASE(FORK_UNPREPARED, .lint = "on")
 {
 	/* Equivalent to the call, according to the manual page. */
 	setenv("IBV_FORK_SAFE", "1", 1);
@@ -848,7 +848,7 @@ static void expect_difference(const char *call, int rule)
 		call, rule);
 }
 
-static void profile_differs(void)
+RULE_CASE(PROFILE_DIFFERS, .lint = "on")
 {
 	static const struct mlx5dv_sig_crc upper = {.type = MLX5DV_SIG_CRC_TYPE_CRC32, .seed = UINT64_C(1) << 32};
 	static const struct mlx5dv_sig_block_domain odd = {
@@ -880,25 +880,3 @@ static void profile_differs(void)
 	bind_window(mw, WINDOW_START, WINDOW_LENGTH, IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_ZERO_BASED);
 	expect_difference("ibv_bind_mw", RULE_BIND_ZERO_BASED);
 }
-
-static const struct rule_case cases[] = {
-	MISUSE_CASE(LEAKED_OBJECTS, leaked_objects),
-	MISUSE_CASE(SENDS_ABANDONED, sends_abandoned),
-	MISUSE_CASE(REGION_IN_USE, region_in_use),
-	MISUSE_CASE(HOP_LIMIT_ZERO, hop_limit_zero),
-	MISUSE_CASE(QUEUE_UNSIGNALED, queue_unsignaled),
-	MISUSE_CASE(CQ_TOO_SMALL, cq_too_small),
-	MISUSE_CASE(SRQ_NOT_ARMED, srq_not_armed),
-	MISUSE_CASE(BUFFER_CHANGED, buffer_changed),
-	MISUSE_CASE(BUFFER_FREED, buffer_freed),
-	MISUSE_CASE(RECEIVE_READ_EARLY, receive_read_early),
-	ASKED_CASE(WRITE_READ_EARLY, write_read_early, "on,write-read-early"),
-	MISUSE_CASE(WINDOW_KEY_EARLY, window_key_early),
-	MISUSE_CASE(TARGET_UNFENCED, target_unfenced),
-	MISUSE_CASE(READS_NOT_GRANTED, reads_not_granted),
-	MISUSE_CASE(KEY_AFTER_ABORT, key_after_abort),
-	MISUSE_CASE(SIGNATURE_UNCHECKED, signature_unchecked),
-	MISUSE_CASE(FORK_UNPREPARED, fork_unprepared),
-	MISUSE_CASE(PROFILE_DIFFERS, profile_differs),
-};
-RULE_CASES(misuse_cases, cases);

@@ -65,7 +65,7 @@ static void write_by(struct pair *other)
 	post_send(&other->client, &wr);
 }
 
-static void gid_types_differ(void)
+RULE_CASE(GID_TYPES_DIFFER, .lint = "on")
 {
 	uint8_t index = v1_index(&client);
 	struct pair *other = other_pair(client.gid_index, FIRST_PSN);
@@ -87,7 +87,7 @@ static void gid_types_differ(void)
 	side_accept(&server);
 }
 
-static void psn_differs(void)
+RULE_CASE(PSN_DIFFERS, .lint = "on")
 {
 	struct pair *other = other_pair(client.gid_index, FIRST_PSN);
 
@@ -108,7 +108,7 @@ static void psn_differs(void)
 }
 
 /* The client's first PSN is after, then before the one that the server expects. */
-static void psn_start(void)
+RULE_CASE(PSN_START)
 {
 	static const uint32_t expected[] = {FIRST_PSN - 5, FIRST_PSN + 5, (FIRST_PSN + 0x700000) & 0xffffff};
 
@@ -147,7 +147,7 @@ static void read_and_write(uint64_t write_offset, unsigned int flags)
 	expect_completion(&pair.client, 2, IBV_WC_RDMA_WRITE);
 }
 
-static void read_overtaken(void)
+RULE_CASE(READ_OVERTAKEN, .lint = "on")
 {
 	read_and_write(BYTES, 0);
 	read_and_write(BYTES - 1, IBV_SEND_FENCE);
@@ -168,7 +168,7 @@ static void read_overtaken(void)
 	side_accept(&server);
 }
 
-static void rnr_retry_zero(void)
+RULE_CASE(RNR_RETRY_ZERO, .lint = "on")
 {
 	struct ibv_mr *mr = side_register(&server, 0, BYTES, SIDE_ACCESS | IBV_ACCESS_ON_DEMAND);
 	struct pair_options options = pair_defaults(IBV_QPT_RC);
@@ -192,12 +192,3 @@ static void rnr_retry_zero(void)
 	side_deregister(&server, mr);
 	side_accept(&server);
 }
-
-static const struct rule_case cases[] = {
-	MISUSE_CASE(GID_TYPES_DIFFER, gid_types_differ),
-	MISUSE_CASE(PSN_DIFFERS, psn_differs),
-	CASE(PSN_START, psn_start),
-	MISUSE_CASE(READ_OVERTAKEN, read_overtaken),
-	MISUSE_CASE(RNR_RETRY_ZERO, rnr_retry_zero),
-};
-RULE_CASES(misuse_end_cases, cases);

@@ -96,7 +96,7 @@ static struct ibv_cq *cq_with_event(struct ibv_comp_channel *channel, struct pai
 	return cq;
 }
 
-static void events_unacknowledged(void)
+RULE_CASE(EVENTS_UNACKNOWLEDGED, .lint = "on")
 {
 	struct ibv_comp_channel *channel = ibv_create_comp_channel(client.context);
 	struct pair_options options = pair.options;
@@ -119,7 +119,7 @@ static void events_unacknowledged(void)
 	expect_error(ibv_destroy_comp_channel(channel), 0);
 }
 
-static void events_overacknowledged(void)
+RULE_CASE(EVENTS_OVERACKNOWLEDGED, .lint = "on")
 {
 	struct ibv_comp_channel *channel = ibv_create_comp_channel(client.context);
 	struct ibv_cq *cq;
@@ -262,7 +262,7 @@ static void write_and_start_poll(struct ibv_cq_ex *cq)
 	assert_int_equal(cq->wr_id, 1);
 }
 
-static void destroyed_in_poll(void)
+RULE_CASE(DESTROYED_IN_POLL, .lint = "on")
 {
 	struct ibv_cq_init_attr_ex attr = {.cqe = 16,
 					   .wc_flags = IBV_WC_STANDARD_FLAGS,
@@ -294,11 +294,3 @@ static void destroyed_in_poll(void)
 	expect_error(ibv_destroy_cq(ibv_cq_ex_to_cq(cq)), 0);
 	side_accept(&server);
 }
-
-static const struct rule_case cases[] = {
-	MISUSE_CASE(EVENTS_UNACKNOWLEDGED, events_unacknowledged),
-	MISUSE_CASE(EVENTS_OVERACKNOWLEDGED, events_overacknowledged),
-	MISUSE_CASE(SLEEPS_ON_COMPLETIONS, sleeps_on_completions),
-	MISUSE_CASE(DESTROYED_IN_POLL, destroyed_in_poll),
-};
-RULE_CASES(misuse_event_cases, cases);

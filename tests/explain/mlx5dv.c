@@ -8,7 +8,7 @@ enum { MAX_ENTRIES = 1 << 15 }; /* docs/reference/limits.md, MAX_MKEY_ENTRIES */
 
 /* ---- calls ------------------------------------------------------------------------------------------------------ */
 
-static void dv_open_attr(void)
+RULE_CASE(DV_OPEN_ATTR)
 {
 	struct mlx5dv_context_attr attr = {.flags = 0x10, .comp_mask = 0x20};
 	struct ibv_device **list = ibv_get_device_list(NULL);
@@ -22,7 +22,7 @@ static void dv_open_attr(void)
 		       "0x20; flags may hold 0x1 only, comp_mask nothing");
 }
 
-static void dv_port_number(void)
+RULE_CASE(DV_PORT_NUMBER)
 {
 	struct mlx5dv_port port;
 
@@ -40,7 +40,7 @@ static void dm_fails(struct mlx5dv_alloc_dm_attr dv, int error)
 	expect_error(errno, error);
 }
 
-static void dv_device_memory_attr(void)
+RULE_CASE(DV_DEVICE_MEMORY_ATTR)
 {
 	dm_fails((struct mlx5dv_alloc_dm_attr){.comp_mask = 2}, EINVAL);
 	expect_refusal(DV_DEVICE_MEMORY_ATTR,
@@ -48,7 +48,7 @@ static void dv_device_memory_attr(void)
 		       "it is reserved and must be 0");
 }
 
-static void dv_device_memory_type(void)
+RULE_CASE(DV_DEVICE_MEMORY_TYPE)
 {
 	dm_fails((struct mlx5dv_alloc_dm_attr){.type = MLX5DV_DM_TYPE_STEERING_SW_ICM}, EOPNOTSUPP);
 	expect_refusal(
@@ -56,14 +56,14 @@ static void dv_device_memory_type(void)
 		"mlx5dv_alloc_dm → EOPNOTSUPP: device memory of type 1 is for packet steering, which this device does not have");
 }
 
-static void dv_qpn_not_reserved(void)
+RULE_CASE(DV_QPN_NOT_RESERVED)
 {
 	expect_error(mlx5dv_reserved_qpn_dealloc(client.context, pair.client.qp->qp_num), EINVAL);
 	expect_refusal(DV_QPN_NOT_RESERVED, "mlx5dv_reserved_qpn_dealloc → EINVAL: QP number 0x%x is not reserved",
 		       pair.client.qp->qp_num);
 }
 
-static void dv_udp_sport_qp(void)
+RULE_CASE(DV_UDP_SPORT_QP)
 {
 	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_ERR};
 
@@ -74,7 +74,7 @@ static void dv_udp_sport_qp(void)
 			"cannot be set: it must be RC or UC, and in RTS");
 }
 
-static void dv_init_obj_none(void)
+RULE_CASE(DV_INIT_OBJ_NONE)
 {
 	struct mlx5dv_obj object = {0};
 
@@ -82,7 +82,7 @@ static void dv_init_obj_none(void)
 	expect_refusal(DV_INIT_OBJ_NONE, "mlx5dv_init_obj → EINVAL: obj_type is 0x100, which selects no object");
 }
 
-static void dv_init_obj_rwq(void)
+RULE_CASE(DV_INIT_OBJ_RWQ)
 {
 	struct mlx5dv_rwq out;
 	struct mlx5dv_obj object = {.rwq = {.out = &out}};
@@ -101,7 +101,7 @@ static void create_fails(uint32_t flags, uint16_t entries, int error)
 	expect_error(errno, error);
 }
 
-static void mkey_create_flags(void)
+RULE_CASE(MKEY_CREATE_FLAGS)
 {
 	create_fails(MLX5DV_MKEY_INIT_ATTR_FLAGS_INDIRECT | 0x400, 4, EOPNOTSUPP);
 	expect_refusal(MKEY_CREATE_FLAGS,
@@ -112,7 +112,7 @@ static void mkey_create_flags(void)
 			       MLX5DV_MKEY_INIT_ATTR_FLAGS_REMOTE_INVALIDATE);
 }
 
-static void mkey_max_entries(void)
+RULE_CASE(MKEY_MAX_ENTRIES)
 {
 	create_fails(MLX5DV_MKEY_INIT_ATTR_FLAGS_INDIRECT, MAX_ENTRIES + 1, EINVAL);
 	expect_refusal(MKEY_MAX_ENTRIES,
@@ -141,7 +141,7 @@ static void end(int error)
 	expect_error(ibv_wr_complete(pair.client.ex), error);
 }
 
-static void mkey_configure_inline(void)
+RULE_CASE(MKEY_CONFIGURE_INLINE)
 {
 	struct mlx5dv_mkey *mkey = side_create_mkey(&client, 4, NULL);
 	struct mlx5dv_mkey_conf_attr attr = {0};
@@ -155,7 +155,7 @@ static void mkey_configure_inline(void)
 		configure);
 }
 
-static void mkey_configure_attr(void)
+RULE_CASE(MKEY_CONFIGURE_ATTR)
 {
 	struct mlx5dv_mkey *mkey = side_create_mkey(&client, 4, NULL);
 	struct mlx5dv_mkey_conf_attr attr = {.conf_flags = 8, .comp_mask = 4};
@@ -170,7 +170,7 @@ static void mkey_configure_attr(void)
 		configure);
 }
 
-static void mkey_configure_tag(void)
+RULE_CASE(MKEY_CONFIGURE_TAG)
 {
 	struct mlx5dv_mkey *mkey = side_create_mkey(&client, 4, NULL);
 	struct mlx5dv_mkey_conf_attr attr = {0};
@@ -185,7 +185,7 @@ static void mkey_configure_tag(void)
 			configure, mkey->lkey);
 }
 
-static void mkey_setter_not_open(void)
+RULE_CASE(MKEY_SETTER_NOT_OPEN)
 {
 	batch_start(&pair.client, 1, IBV_SEND_INLINE);
 	mlx5dv_wr_set_mkey_access_flags(pair.client.dv, 0);
@@ -196,7 +196,7 @@ static void mkey_setter_not_open(void)
 		set_access);
 }
 
-static void mkey_access_flags(void)
+RULE_CASE(MKEY_ACCESS_FLAGS)
 {
 	begin(1);
 	mlx5dv_wr_set_mkey_access_flags(pair.client.dv, IBV_ACCESS_REMOTE_READ | 0x100);
@@ -207,7 +207,7 @@ static void mkey_access_flags(void)
 		set_access);
 }
 
-static void mkey_access_twice(void)
+RULE_CASE(MKEY_ACCESS_TWICE)
 {
 	begin(3);
 	mlx5dv_wr_set_mkey_access_flags(pair.client.dv, 0);
@@ -218,7 +218,7 @@ static void mkey_access_twice(void)
 			set_access);
 }
 
-static void mkey_layout_twice(void)
+RULE_CASE(MKEY_LAYOUT_TWICE)
 {
 	struct ibv_sge sge = side_sge(&client, 0, 64);
 
@@ -231,7 +231,7 @@ static void mkey_layout_twice(void)
 }
 
 /* A WQE of default size holds four list entries (mlx5-formats 4.1). */
-static void mkey_layout_wqe(void)
+RULE_CASE(MKEY_LAYOUT_WQE)
 {
 	struct ibv_sge sges[5];
 
@@ -246,7 +246,7 @@ static void mkey_layout_wqe(void)
 		set_list);
 }
 
-static void mkey_layout_key(void)
+RULE_CASE(MKEY_LAYOUT_KEY)
 {
 	struct pair_options options = pair_defaults(IBV_QPT_RC);
 	struct ibv_sge sges[5];
@@ -263,7 +263,7 @@ static void mkey_layout_key(void)
 }
 
 /* 3 * (2^32 - 1) bytes, 2^31 times. */
-static void mkey_interleaved_length(void)
+RULE_CASE(MKEY_INTERLEAVED_LENGTH)
 {
 	struct mlx5dv_mr_interleaved entries[3];
 
@@ -277,7 +277,7 @@ static void mkey_interleaved_length(void)
 }
 
 /* 70000 and 70100 modulo 65536. */
-static void mkey_interleaved_wide(void)
+RULE_CASE(MKEY_INTERLEAVED_WIDE)
 {
 	struct mlx5dv_mr_interleaved entries[2] = {side_interleaved(&client, 0, 8, 8),
 						   side_interleaved(&client, 0, 70000, 100)};
@@ -291,7 +291,7 @@ static void mkey_interleaved_wide(void)
 			set_interleaved);
 }
 
-static void dv_builder_not_enabled(void)
+RULE_CASE(DV_BUILDER_NOT_ENABLED)
 {
 	struct pair_options options = pair_defaults(IBV_QPT_RC);
 	struct mlx5dv_mkey *mkey = side_create_mkey(&client, 4, NULL);
@@ -308,7 +308,7 @@ static void dv_builder_not_enabled(void)
 		configure, MLX5DV_QP_EX_WITH_MKEY_CONFIGURE);
 }
 
-static void dv_send_ops(void)
+RULE_CASE(DV_SEND_OPS)
 {
 	struct ibv_qp_init_attr_ex attr = {
 		.send_cq = pair.client.cq,
@@ -331,39 +331,10 @@ static void dv_send_ops(void)
 
 /* ---- the rest --------------------------------------------------------------------------------------------------- */
 
-static void call_not_implemented(void)
+RULE_CASE(CALL_NOT_IMPLEMENTED)
 {
 	errno = 0;
 	assert_null(mlx5dv_dr_domain_create(client.context, MLX5DV_DR_DOMAIN_TYPE_NIC_RX));
 	expect_error(errno, EOPNOTSUPP);
 	expect_refusal(CALL_NOT_IMPLEMENTED, "mlx5dv_dr_domain_create → EOPNOTSUPP: this call is not implemented");
 }
-
-static const struct rule_case cases[] = {
-	CASE(DV_OPEN_ATTR, dv_open_attr),
-	CASE(DV_PORT_NUMBER, dv_port_number),
-	CASE(DV_DEVICE_MEMORY_ATTR, dv_device_memory_attr),
-	CASE(DV_DEVICE_MEMORY_TYPE, dv_device_memory_type),
-	CASE(DV_QPN_NOT_RESERVED, dv_qpn_not_reserved),
-	CASE(DV_UDP_SPORT_QP, dv_udp_sport_qp),
-	CASE(DV_INIT_OBJ_NONE, dv_init_obj_none),
-	CASE(DV_INIT_OBJ_RWQ, dv_init_obj_rwq),
-	CASE(MKEY_CREATE_FLAGS, mkey_create_flags),
-	CASE(MKEY_MAX_ENTRIES, mkey_max_entries),
-	CASE(MKEY_CONFIGURE_INLINE, mkey_configure_inline),
-	CASE(MKEY_CONFIGURE_ATTR, mkey_configure_attr),
-	CASE(MKEY_CONFIGURE_TAG, mkey_configure_tag),
-	CASE(MKEY_SETTER_NOT_OPEN, mkey_setter_not_open),
-	CASE(MKEY_ACCESS_FLAGS, mkey_access_flags),
-	CASE(MKEY_ACCESS_TWICE, mkey_access_twice),
-	CASE(MKEY_LAYOUT_TWICE, mkey_layout_twice),
-	CASE(MKEY_LAYOUT_WQE, mkey_layout_wqe),
-	CASE(MKEY_LAYOUT_KEY, mkey_layout_key),
-	CASE(MKEY_INTERLEAVED_LENGTH, mkey_interleaved_length),
-	CASE(MKEY_INTERLEAVED_WIDE, mkey_interleaved_wide),
-	CASE(DV_BUILDER_NOT_ENABLED, dv_builder_not_enabled),
-	CASE(DV_SEND_OPS, dv_send_ops),
-	CASE(CALL_NOT_IMPLEMENTED, call_not_implemented),
-};
-
-RULE_CASES(mlx5dv_cases, cases);

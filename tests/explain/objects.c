@@ -17,7 +17,7 @@ static struct ibv_dm *take_dm(size_t length)
 
 /* ---- objects of all kinds; each call is in api/objects_alive.c ---------------------------------------------------- */
 
-static void object_none(void)
+RULE_CASE(OBJECT_NONE)
 {
 	struct ibv_mw *mw = ibv_alloc_mw(client.pd, IBV_MW_TYPE_2);
 	struct ibv_mw copy = *mw;
@@ -29,7 +29,7 @@ static void object_none(void)
 	expect_error(ibv_dealloc_mw(mw), 0);
 }
 
-static void object_handle(void)
+RULE_CASE(OBJECT_HANDLE)
 {
 	uint32_t handle = pair.client.cq->handle;
 
@@ -41,7 +41,7 @@ static void object_handle(void)
 	pair.client.cq->handle = handle;
 }
 
-static void object_context(void)
+RULE_CASE(OBJECT_CONTEXT)
 {
 	struct ibv_qp_attr attr;
 	struct ibv_qp_init_attr init;
@@ -56,7 +56,7 @@ static void object_context(void)
 	qp->context = client.context;
 }
 
-static void object_foreign(void)
+RULE_CASE(OBJECT_FOREIGN)
 {
 	struct ibv_dm *dm = take_dm(64);
 
@@ -69,7 +69,7 @@ static void object_foreign(void)
 	expect_error(ibv_free_dm(dm), 0);
 }
 
-static void object_of_closed(void)
+RULE_CASE(OBJECT_OF_CLOSED)
 {
 	struct ibv_context *context = ibv_import_device(dup(client.context->cmd_fd));
 	struct ibv_pd *pd = ibv_import_pd(context, client.pd->handle);
@@ -86,7 +86,7 @@ static void object_of_closed(void)
 
 /* ---- domains -------------------------------------------------------------------------------------------------- */
 
-static void pd_in_use(void)
+RULE_CASE(PD_IN_USE)
 {
 	struct ibv_pd *pd = ibv_alloc_pd(client.context);
 	struct ibv_mr *mr = ibv_reg_mr(pd, client.memory, 64, 0), *other = ibv_reg_mr(pd, client.memory, 64, 0);
@@ -107,7 +107,7 @@ static void pd_in_use(void)
 	expect_error(ibv_dealloc_pd(pd), 0);
 }
 
-static void pd_in_use_elsewhere(void)
+RULE_CASE(PD_IN_USE_ELSEWHERE)
 {
 	struct ibv_pd *pd = ibv_alloc_pd(client.context), *again = ibv_import_pd(client.context, pd->handle);
 	struct ibv_mr *mr = ibv_reg_mr(again, client.memory, 64, 0);
@@ -125,7 +125,7 @@ static void pd_in_use_elsewhere(void)
 	expect_error(ibv_dealloc_pd(pd), 0);
 }
 
-static void parent_domain_pd(void)
+RULE_CASE(PARENT_DOMAIN_PD)
 {
 	struct ibv_parent_domain_init_attr attr = {.pd = NULL};
 
@@ -134,7 +134,7 @@ static void parent_domain_pd(void)
 	expect_refusal(PARENT_DOMAIN_PD, "ibv_alloc_parent_domain → EINVAL: the member pd is NULL");
 }
 
-static void td_in_use(void)
+RULE_CASE(TD_IN_USE)
 {
 	struct ibv_td_init_attr attr = {0};
 	struct ibv_td *td = ibv_alloc_td(client.context, &attr);
@@ -183,21 +183,21 @@ static void allocator_failed(void)
 	expect_error(ibv_dealloc_pd(parent), 0);
 }
 
-static void mw_type(void)
+RULE_CASE(MW_TYPE)
 {
 	assert_null(ibv_alloc_mw(client.pd, 3));
 	expect_error(errno, EINVAL);
 	expect_refusal(MW_TYPE, "ibv_alloc_mw → EINVAL: type 3 is neither 1 nor 2");
 }
 
-static void dm_length(void)
+RULE_CASE(DM_LENGTH)
 {
 	assert_null(take_dm(DEVICE_MEMORY + 1));
 	expect_error(errno, EINVAL);
 	expect_refusal(DM_LENGTH, "ibv_alloc_dm → EINVAL: 131073 bytes are requested, but the device has 131072");
 }
 
-static void dm_log_align(void)
+RULE_CASE(DM_LOG_ALIGN)
 {
 	struct ibv_alloc_dm_attr attr = {.length = 64, .log_align_req = 40};
 
@@ -206,7 +206,7 @@ static void dm_log_align(void)
 	expect_refusal(DM_LOG_ALIGN, "ibv_alloc_dm → EINVAL: an alignment of 2^40 exceeds the device's 131072 bytes");
 }
 
-static void dm_full(void)
+RULE_CASE(DM_FULL)
 {
 	struct ibv_dm *dm = take_dm(DEVICE_MEMORY);
 
@@ -217,7 +217,7 @@ static void dm_full(void)
 	expect_error(ibv_free_dm(dm), 0);
 }
 
-static void dm_in_use(void)
+RULE_CASE(DM_IN_USE)
 {
 	struct ibv_dm *dm = take_dm(64);
 	struct ibv_mr *mr = ibv_reg_dm_mr(client.pd, dm, 0, 64, IBV_ACCESS_ZERO_BASED);
@@ -229,7 +229,7 @@ static void dm_in_use(void)
 	expect_error(ibv_free_dm(dm), 0);
 }
 
-static void dm_range(void)
+RULE_CASE(DM_RANGE)
 {
 	struct ibv_dm *dm = take_dm(64);
 	uint8_t bytes[64] = {0};
@@ -239,7 +239,7 @@ static void dm_range(void)
 	expect_error(ibv_free_dm(dm), 0);
 }
 
-static void dm_alignment(void)
+RULE_CASE(DM_ALIGNMENT)
 {
 	struct ibv_dm *dm = take_dm(64);
 	uint8_t bytes[64];
@@ -249,7 +249,7 @@ static void dm_alignment(void)
 	expect_error(ibv_free_dm(dm), 0);
 }
 
-static void dm_mr_access(void)
+RULE_CASE(DM_MR_ACCESS)
 {
 	struct ibv_dm *dm = take_dm(64);
 
@@ -262,7 +262,7 @@ static void dm_mr_access(void)
 	expect_error(ibv_free_dm(dm), 0);
 }
 
-static void dm_mr_zero_based(void)
+RULE_CASE(DM_MR_ZERO_BASED)
 {
 	struct ibv_dm *dm = take_dm(64);
 
@@ -273,7 +273,7 @@ static void dm_mr_zero_based(void)
 	expect_error(ibv_free_dm(dm), 0);
 }
 
-static void no_descriptor(void)
+RULE_CASE(NO_DESCRIPTOR)
 {
 	struct rlimit before, none;
 
@@ -292,7 +292,7 @@ static void no_descriptor(void)
 		"ibv_create_comp_channel → EMFILE: the call needs a descriptor, which could not be created: EMFILE");
 }
 
-static void channel_in_use(void)
+RULE_CASE(CHANNEL_IN_USE)
 {
 	struct ibv_comp_channel *channel = ibv_create_comp_channel(client.context);
 	struct ibv_cq *cq = ibv_create_cq(client.context, 4, NULL, channel, 0);
@@ -312,7 +312,7 @@ static struct ibv_qp *ud_qp(void)
 	return qp;
 }
 
-static void mcast_gid(void)
+RULE_CASE(MCAST_GID)
 {
 	const union ibv_gid gid = {.raw = {0xfe, 0x80, [15] = 9}};
 
@@ -320,7 +320,7 @@ static void mcast_gid(void)
 	expect_refusal(MCAST_GID, "ibv_attach_mcast → EINVAL: GID 0xfe80000000000000:0x9 is not a multicast GID");
 }
 
-static void mcast_qp(void)
+RULE_CASE(MCAST_QP)
 {
 	const union ibv_gid gid = {.raw = {0xff, 0x0e, [15] = 9}};
 
@@ -330,7 +330,7 @@ static void mcast_qp(void)
 		       pair.client.qp->qp_num);
 }
 
-static void mcast_full(void)
+RULE_CASE(MCAST_FULL)
 {
 	union ibv_gid gid = {.raw = {0xff, 0x0e}};
 	struct ibv_device_attr device;
@@ -356,7 +356,7 @@ static void mcast_full(void)
 	expect_error(ibv_destroy_qp(qp), 0);
 }
 
-static void mcast_not_attached(void)
+RULE_CASE(MCAST_NOT_ATTACHED)
 {
 	const union ibv_gid gid = {.raw = {0xff, 0x0e, [15] = 9}};
 	struct ibv_qp *qp = ud_qp();
@@ -367,7 +367,7 @@ static void mcast_not_attached(void)
 	expect_error(ibv_destroy_qp(qp), 0);
 }
 
-static void qp_in_group(void)
+RULE_CASE(QP_IN_GROUP)
 {
 	const union ibv_gid gid = {.raw = {0xff, 0x0e, [15] = 9}};
 	struct ibv_qp *qp = ud_qp();
@@ -391,7 +391,7 @@ static void note_open(bool open[NUMBERS])
 
 /* A completion channel has two descriptors: the program's, and one that events are written to. The program closes the
  * latter. */
-static void descriptor_lost(void)
+RULE_CASE(DESCRIPTOR_LOST)
 {
 	static bool before[NUMBERS], after[NUMBERS];
 	struct ibv_qp_attr init = {.qp_state = IBV_QPS_INIT, .port_num = 1}, error = {.qp_state = IBV_QPS_ERR};
@@ -427,35 +427,12 @@ static void descriptor_lost(void)
 	expect_error(ibv_destroy_comp_channel(channel), 0);
 }
 
-static const struct rule_case cases[] = {
-	CASE(DESCRIPTOR_LOST, descriptor_lost),
-	CASE(OBJECT_NONE, object_none),
-	CASE(OBJECT_HANDLE, object_handle),
-	CASE(OBJECT_CONTEXT, object_context),
-	CASE(OBJECT_FOREIGN, object_foreign),
-	CASE(OBJECT_OF_CLOSED, object_of_closed),
-	CASE(PD_IN_USE, pd_in_use),
-	CASE(PD_IN_USE_ELSEWHERE, pd_in_use_elsewhere),
-	CASE(PARENT_DOMAIN_PD, parent_domain_pd),
-	CASE(TD_IN_USE, td_in_use),
-	CASE(ALLOCATOR_FAILED, allocator_failed),
-	CASE(QUEUE_MEMORY, allocator_failed),
-	CASE(MW_TYPE, mw_type),
-	CASE(DM_LENGTH, dm_length),
-	CASE(DM_LOG_ALIGN, dm_log_align),
-	CASE(DM_FULL, dm_full),
-	CASE(DM_IN_USE, dm_in_use),
-	CASE(DM_RANGE, dm_range),
-	CASE(DM_ALIGNMENT, dm_alignment),
-	CASE(DM_MR_ACCESS, dm_mr_access),
-	CASE(DM_MR_ZERO_BASED, dm_mr_zero_based),
-	CASE(NO_DESCRIPTOR, no_descriptor),
-	CASE(CHANNEL_IN_USE, channel_in_use),
-	CASE(MCAST_GID, mcast_gid),
-	CASE(MCAST_QP, mcast_qp),
-	CASE(MCAST_FULL, mcast_full),
-	CASE(MCAST_NOT_ATTACHED, mcast_not_attached),
-	CASE(QP_IN_GROUP, qp_in_group),
-};
+RULE_CASE(QUEUE_MEMORY)
+{
+	allocator_failed();
+}
 
-RULE_CASES(object_cases, cases);
+RULE_CASE(ALLOCATOR_FAILED)
+{
+	allocator_failed();
+}

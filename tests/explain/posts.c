@@ -41,7 +41,7 @@ static void to_rts(void)
 	endpoint_to_rts(&pair.client);
 }
 
-static void send_opcode(void)
+RULE_CASE(SEND_OPCODE)
 {
 	send_fails((struct ibv_send_wr){.wr_id = 3, .opcode = IBV_WR_TSO}, EINVAL);
 	expect_about_qp(SEND_OPCODE, pair.client.qp->qp_num,
@@ -50,7 +50,7 @@ static void send_opcode(void)
 }
 
 /* mlx5-formats 4.1: 2 WRs of 32 + 16 bytes are a ring of 2 blocks. */
-static void sq_full(void)
+RULE_CASE(SQ_FULL)
 {
 	struct ibv_send_wr wr = {.opcode = IBV_WR_SEND, .next = NULL};
 	struct ibv_send_wr *bad;
@@ -70,7 +70,7 @@ static void sq_full(void)
 		"WQE of up to 1 blocks");
 }
 
-static void send_before_rts(void)
+RULE_CASE(SEND_BEFORE_RTS)
 {
 	struct pair_options options = pair_defaults(IBV_QPT_RC);
 
@@ -81,7 +81,7 @@ static void send_before_rts(void)
 			" ibv_post_send wr_id 5 → ENOMEM: the QP is in state RESET and has not been in RTS yet");
 }
 
-static void send_sge_count(void)
+RULE_CASE(SEND_SGE_COUNT)
 {
 	struct ibv_send_wr wr = {.wr_id = 6, .opcode = IBV_WR_SEND, .num_sge = PAIR_SGES + 1};
 
@@ -90,7 +90,7 @@ static void send_sge_count(void)
 			" ibv_post_send wr_id 6 → ENOMEM: 5 SGEs exceed max_send_sge 4 of the QP");
 }
 
-static void sge_length(void)
+RULE_CASE(SGE_LENGTH)
 {
 	send_fails(request(IBV_WR_SEND, 0x80000001), EINVAL);
 	expect_about_qp(
@@ -100,7 +100,7 @@ static void sge_length(void)
 }
 
 /* mlx5-formats 4.1: an RC QP with keys has 60 bytes for inline data without asking. */
-static void inline_length(void)
+RULE_CASE(INLINE_LENGTH)
 {
 	struct ibv_send_wr wr = request(IBV_WR_SEND, MAX_INLINE + 1);
 
@@ -115,7 +115,7 @@ static void inline_length(void)
 }
 
 /* Sized for SENDs of 62 SGEs, 16 + 62 * 16 = 1008 bytes; a READ has a segment of 16 more bytes. */
-static void wqe_length(void)
+RULE_CASE(WQE_LENGTH)
 {
 	struct ibv_sge sges[62];
 	struct ibv_send_wr wr = {.wr_id = 8, .opcode = IBV_WR_RDMA_READ, .sg_list = sges, .num_sge = 62};
@@ -132,7 +132,7 @@ static void wqe_length(void)
 			" ibv_post_send wr_id 8 → ENOMEM: the WQE would have 1024 bytes, more than 1008");
 }
 
-static void atomic_write_alignment(void)
+RULE_CASE(ATOMIC_WRITE_ALIGNMENT)
 {
 	struct ibv_send_wr wr = request(IBV_WR_ATOMIC_WRITE, 8);
 
@@ -143,7 +143,7 @@ static void atomic_write_alignment(void)
 			WR_ID);
 }
 
-static void atomic_write_length(void)
+RULE_CASE(ATOMIC_WRITE_LENGTH)
 {
 	struct ibv_send_wr wr = request(IBV_WR_ATOMIC_WRITE, 12);
 
@@ -155,7 +155,7 @@ static void atomic_write_length(void)
 
 /* ---- builders --------------------------------------------------------------------------------------------------- */
 
-static void wr_before_rts(void)
+RULE_CASE(WR_BEFORE_RTS)
 {
 	struct pair_options options = pair_defaults(IBV_QPT_RC);
 
@@ -169,7 +169,7 @@ static void wr_before_rts(void)
 		" ibv_wr_complete → EINVAL: ibv_wr_complete in state INIT: the QP has not been in RTS since RESET");
 }
 
-static void wr_setters_missing(void)
+RULE_CASE(WR_SETTERS_MISSING)
 {
 	struct mlx5dv_mkey *mkey = side_create_mkey(&client, 4, NULL);
 	struct mlx5dv_mkey_conf_attr attr = {0};
@@ -183,7 +183,7 @@ static void wr_setters_missing(void)
 		" ibv_wr_complete → EINVAL: the mkey configuration with wr_id 0x51 announced 2 setters, but 1 were called");
 }
 
-static void wr_data_missing(void)
+RULE_CASE(WR_DATA_MISSING)
 {
 	batch_start(&pair.client, 0x52, 0);
 	ibv_wr_send(pair.client.ex);
@@ -192,7 +192,7 @@ static void wr_data_missing(void)
 			" ibv_wr_complete → EINVAL: the work request with wr_id 0x52 has no data");
 }
 
-static void wr_address_missing(void)
+RULE_CASE(WR_ADDRESS_MISSING)
 {
 	struct pair_options options = pair_defaults(IBV_QPT_UD);
 
@@ -207,7 +207,7 @@ static void wr_address_missing(void)
 }
 
 /* Dropped without an error, as by libmlx5 (mlx5-formats 4.2). */
-static void wr_dropped(void)
+RULE_CASE(WR_DROPPED, .profile = "connectx")
 {
 	batch_start(&pair.client, 0x52, 0);
 	ibv_wr_send(pair.client.ex);
@@ -217,7 +217,7 @@ static void wr_dropped(void)
 		" ibv_wr_complete wr_id 82: the work request with wr_id 0x52 was dropped, because setters 0x1 were not called (1 data, 2 address, 4 mkey)");
 }
 
-static void wr_setter_unexpected(void)
+RULE_CASE(WR_SETTER_UNEXPECTED)
 {
 	batch_start(&pair.client, 1, 0);
 	ibv_wr_set_sge(pair.client.ex, client.mr->lkey, side_address(&client, 0), 8);
@@ -228,7 +228,7 @@ static void wr_setter_unexpected(void)
 		"is open, 1 data, 2 address, 4 mkey)");
 }
 
-static void wr_not_of_type(void)
+RULE_CASE(WR_NOT_OF_TYPE)
 {
 	struct pair_options options = pair_defaults(IBV_QPT_UD);
 
@@ -252,14 +252,14 @@ static int bind(struct ibv_mr *mr, uint64_t length, unsigned int access)
 	return ibv_bind_mw(pair.client.qp, mw, &request);
 }
 
-static void bind_length(void)
+RULE_CASE(BIND_LENGTH)
 {
 	expect_error(bind(client.mr, 0x80000001, IBV_ACCESS_REMOTE_READ), EOPNOTSUPP);
 	expect_about_qp(BIND_LENGTH, pair.client.qp->qp_num,
 			" ibv_post_send → EOPNOTSUPP: a window of 2147483649 bytes exceeds 2147483648");
 }
 
-static void bind_no_mr(void)
+RULE_CASE(BIND_NO_MR)
 {
 	struct ibv_send_wr wr = {.opcode = IBV_WR_BIND_MW,
 				 .bind_mw = {.mw = side_alloc_mw(&client, IBV_MW_TYPE_2), .bind_info = {.length = 64}}};
@@ -269,7 +269,7 @@ static void bind_no_mr(void)
 			" ibv_post_send → EINVAL: a window of 64 bytes was to be bound without an MR");
 }
 
-static void bind_zero_based(void)
+RULE_CASE(BIND_ZERO_BASED, .profile = "connectx")
 {
 	expect_error(bind(client.mr, 64, IBV_ACCESS_REMOTE_READ | IBV_ACCESS_ZERO_BASED), EINVAL);
 	expect_about_qp(
@@ -277,7 +277,7 @@ static void bind_zero_based(void)
 		" ibv_bind_mw → EINVAL: mw_access_flags REMOTE_READ|ZERO_BASED request a zero-based window, which a ConnectX adapter refuses");
 }
 
-static void bind_null_mr(void)
+RULE_CASE(BIND_NULL_MR)
 {
 	struct ibv_mr *mr = ibv_alloc_null_mr(client.pd);
 
@@ -287,7 +287,7 @@ static void bind_null_mr(void)
 	expect_error(ibv_dereg_mr(mr), 0);
 }
 
-static void bind_zero_based_mr(void)
+RULE_CASE(BIND_ZERO_BASED_MR)
 {
 	struct ibv_mr *mr = side_register(&client, 0, 64, IBV_ACCESS_ZERO_BASED | IBV_ACCESS_MW_BIND);
 
@@ -296,7 +296,7 @@ static void bind_zero_based_mr(void)
 			" ibv_bind_mw → EINVAL: the window was to be bound to the zero-based MR 0x%x", mr->lkey);
 }
 
-static void bind_imported_mr(void)
+RULE_CASE(BIND_IMPORTED_MR)
 {
 	struct ibv_mr *mr = ibv_import_mr(client.pd, client.mr->handle);
 
@@ -306,7 +306,7 @@ static void bind_imported_mr(void)
 	ibv_unimport_mr(mr);
 }
 
-static void bind_qp_type(void)
+RULE_CASE(BIND_QP_TYPE)
 {
 	struct pair_options options = pair_defaults(IBV_QPT_UD);
 
@@ -316,7 +316,7 @@ static void bind_qp_type(void)
 			" ibv_bind_mw → EINVAL: a queue pair of type UD cannot bind windows; RC, UC and XRC_SEND can");
 }
 
-static void bind_send_flags(void)
+RULE_CASE(BIND_SEND_FLAGS)
 {
 	struct ibv_mw *mw = side_alloc_mw(&client, IBV_MW_TYPE_1);
 	struct ibv_mw_bind request = {.send_flags = IBV_SEND_SIGNALED | IBV_SEND_SOLICITED};
@@ -326,7 +326,7 @@ static void bind_send_flags(void)
 			" ibv_bind_mw → EINVAL: send_flags is 0x6; a bind may have 0x3 only");
 }
 
-static void bind_access(void)
+RULE_CASE(BIND_ACCESS)
 {
 	expect_error(bind(client.mr, 64, IBV_ACCESS_REMOTE_READ | 0x4000), EINVAL);
 	expect_about_qp(
@@ -336,7 +336,7 @@ static void bind_access(void)
 
 /* ---- receives --------------------------------------------------------------------------------------------------- */
 
-static void rq_full(void)
+RULE_CASE(RQ_FULL)
 {
 	for (int i = 0; i < PAIR_WRS; i++)
 		post_receive(&pair.client, 0, NULL, 0);
@@ -345,7 +345,7 @@ static void rq_full(void)
 			" ibv_post_recv wr_id 9 → ENOMEM: the receive queue is full with 64 WRs");
 }
 
-static void recv_on_srq(void)
+RULE_CASE(RECV_ON_SRQ)
 {
 	struct ibv_srq_init_attr attr = {.attr = {.max_wr = 3, .max_sge = 1}};
 	struct ibv_srq *srq = ibv_create_srq(client.pd, &attr);
@@ -364,7 +364,7 @@ static void recv_on_srq(void)
 	expect_error(ibv_destroy_srq(srq), 0);
 }
 
-static void recv_in_reset(void)
+RULE_CASE(RECV_IN_RESET)
 {
 	struct pair_options options = pair_defaults(IBV_QPT_RC);
 
@@ -375,14 +375,14 @@ static void recv_in_reset(void)
 			" ibv_post_recv wr_id 11 → EINVAL: the QP is in state RESET and has not been in INIT yet");
 }
 
-static void recv_sge_count(void)
+RULE_CASE(RECV_SGE_COUNT)
 {
 	receive_fails((struct ibv_recv_wr){.wr_id = 12, .num_sge = PAIR_SGES + 1}, EINVAL);
 	expect_about_qp(RECV_SGE_COUNT, pair.client.qp->qp_num,
 			" ibv_post_recv wr_id 12 → EINVAL: 5 SGEs exceed max_recv_sge 4 of the QP");
 }
 
-static void memcpy_length(void)
+RULE_CASE(MEMCPY_LENGTH)
 {
 	struct pair_options options = pair_defaults(IBV_QPT_RC);
 
@@ -395,38 +395,3 @@ static void memcpy_length(void)
 	expect_about_qp(MEMCPY_LENGTH, pair.client.qp->qp_num,
 			" mlx5dv_wr_memcpy → EINVAL: the copy has 268435457 bytes; it must have 1 to 268435456");
 }
-
-static const struct rule_case cases[] = {
-	CASE(SEND_OPCODE, send_opcode),
-	CASE(SQ_FULL, sq_full),
-	CASE(SEND_BEFORE_RTS, send_before_rts),
-	CASE(SEND_SGE_COUNT, send_sge_count),
-	CASE(SGE_LENGTH, sge_length),
-	CASE(INLINE_LENGTH, inline_length),
-	CASE(WQE_LENGTH, wqe_length),
-	CASE(ATOMIC_WRITE_ALIGNMENT, atomic_write_alignment),
-	CASE(ATOMIC_WRITE_LENGTH, atomic_write_length),
-	CASE(WR_BEFORE_RTS, wr_before_rts),
-	CASE(WR_SETTERS_MISSING, wr_setters_missing),
-	CASE(WR_DATA_MISSING, wr_data_missing),
-	CASE(WR_ADDRESS_MISSING, wr_address_missing),
-	CONNECTX_CASE(WR_DROPPED, wr_dropped),
-	CASE(WR_SETTER_UNEXPECTED, wr_setter_unexpected),
-	CASE(MEMCPY_LENGTH, memcpy_length),
-	CASE(WR_NOT_OF_TYPE, wr_not_of_type),
-	CASE(BIND_LENGTH, bind_length),
-	CASE(BIND_NO_MR, bind_no_mr),
-	CONNECTX_CASE(BIND_ZERO_BASED, bind_zero_based),
-	CASE(BIND_NULL_MR, bind_null_mr),
-	CASE(BIND_ZERO_BASED_MR, bind_zero_based_mr),
-	CASE(BIND_IMPORTED_MR, bind_imported_mr),
-	CASE(BIND_QP_TYPE, bind_qp_type),
-	CASE(BIND_SEND_FLAGS, bind_send_flags),
-	CASE(BIND_ACCESS, bind_access),
-	CASE(RQ_FULL, rq_full),
-	CASE(RECV_ON_SRQ, recv_on_srq),
-	CASE(RECV_IN_RESET, recv_in_reset),
-	CASE(RECV_SGE_COUNT, recv_sge_count),
-};
-
-RULE_CASES(post_cases, cases);

@@ -42,7 +42,7 @@ static void dv_fails(struct ibv_qp_init_attr_ex attr, struct mlx5dv_qp_init_attr
 	expect_error(errno, error);
 }
 
-static void qp_comp_mask(void)
+RULE_CASE(QP_COMP_MASK)
 {
 	struct ibv_qp_init_attr_ex attr = attributes(IBV_QPT_RC);
 
@@ -52,7 +52,7 @@ static void qp_comp_mask(void)
 		       "ibv_create_qp_ex → EINVAL: comp_mask of struct ibv_qp_init_attr_ex has unknown bits 0x100000");
 }
 
-static void qp_tso_header(void)
+RULE_CASE(QP_TSO_HEADER)
 {
 	struct ibv_qp_init_attr_ex attr = attributes(IBV_QPT_UD);
 
@@ -61,7 +61,7 @@ static void qp_tso_header(void)
 	expect_refusal(QP_TSO_HEADER, "ibv_create_qp_ex → EINVAL: a QP of type UD cannot have a max_tso_header");
 }
 
-static void qp_no_send_queue(void)
+RULE_CASE(QP_NO_SEND_QUEUE)
 {
 	struct ibv_qp_init_attr_ex attr = attributes(IBV_QPT_RAW_PACKET);
 
@@ -72,7 +72,7 @@ static void qp_no_send_queue(void)
 		"ibv_create_qp_ex → EINVAL: send_ops_flags are set for a QP of type RAW_PACKET, which has no send queue");
 }
 
-static void qp_source_qpn(void)
+RULE_CASE(QP_SOURCE_QPN)
 {
 	struct ibv_qp_init_attr_ex attr = attributes(IBV_QPT_UC);
 
@@ -82,7 +82,7 @@ static void qp_source_qpn(void)
 	expect_refusal(QP_SOURCE_QPN, "ibv_create_qp_ex → EINVAL: IBV_QP_CREATE_SOURCE_QPN is set for a QP of type UC");
 }
 
-static void qp_create_flags(void)
+RULE_CASE(QP_CREATE_FLAGS)
 {
 	struct ibv_qp_init_attr_ex attr = attributes(IBV_QPT_UD);
 
@@ -103,14 +103,14 @@ static void qp_create_flags(void)
 		       IBV_QP_CREATE_BLOCK_SELF_MCAST_LB);
 }
 
-static void qp_dv_comp_mask(void)
+RULE_CASE(QP_DV_COMP_MASK)
 {
 	dv_fails(attributes(IBV_QPT_RC), (struct mlx5dv_qp_init_attr){.comp_mask = 1 << 16}, EINVAL);
 	expect_refusal(QP_DV_COMP_MASK,
 		       "mlx5dv_create_qp → EINVAL: comp_mask of struct mlx5dv_qp_init_attr has unknown bits 0x10000");
 }
 
-static void qp_dv_create_flags(void)
+RULE_CASE(QP_DV_CREATE_FLAGS)
 {
 	dv_fails(attributes(IBV_QPT_RC),
 		 (struct mlx5dv_qp_init_attr){.comp_mask = MLX5DV_QP_INIT_ATTR_MASK_QP_CREATE_FLAGS,
@@ -123,7 +123,7 @@ static void qp_dv_create_flags(void)
 		MLX5DV_QP_CREATE_TUNNEL_OFFLOADS);
 }
 
-static void qp_dv_scatter_flags(void)
+RULE_CASE(QP_DV_SCATTER_FLAGS)
 {
 	const uint32_t both = MLX5DV_QP_CREATE_DISABLE_SCATTER_TO_CQE | MLX5DV_QP_CREATE_ALLOW_SCATTER_TO_CQE;
 
@@ -135,7 +135,7 @@ static void qp_dv_scatter_flags(void)
 		       "mlx5dv_create_qp → EINVAL: create_flags 0x%x both allow and disable scatter to CQE", both);
 }
 
-static void qp_dc_type(void)
+RULE_CASE(QP_DC_TYPE)
 {
 	dv_fails(attributes(IBV_QPT_RC),
 		 (struct mlx5dv_qp_init_attr){.comp_mask = MLX5DV_QP_INIT_ATTR_MASK_DC,
@@ -145,7 +145,7 @@ static void qp_dc_type(void)
 		       MLX5DV_DCTYPE_DCI);
 }
 
-static void qp_type_unknown(void)
+RULE_CASE(QP_TYPE_UNKNOWN)
 {
 	struct ibv_qp_init_attr attr = {.send_cq = pair.client.cq, .recv_cq = pair.client.cq, .qp_type = 99};
 
@@ -155,13 +155,13 @@ static void qp_type_unknown(void)
 	expect_refusal(QP_TYPE_UNKNOWN, "ibv_create_qp → EINVAL: qp_type 99 does not exist");
 }
 
-static void qp_type(void)
+RULE_CASE(QP_TYPE)
 {
 	fails(attributes(IBV_QPT_RAW_PACKET), EOPNOTSUPP);
 	expect_refusal(QP_TYPE, "ibv_create_qp → EOPNOTSUPP: this device does not offer QPs of type RAW_PACKET");
 }
 
-static void qp_rss(void)
+RULE_CASE(QP_RSS)
 {
 	struct ibv_qp_init_attr_ex attr = attributes(IBV_QPT_RAW_PACKET);
 
@@ -171,7 +171,7 @@ static void qp_rss(void)
 		       "ibv_create_qp_ex → EOPNOTSUPP: this device does not offer QPs over an indirection table");
 }
 
-static void qp_pd(void)
+RULE_CASE(QP_PD)
 {
 	struct ibv_qp_init_attr_ex attr = attributes(IBV_QPT_RC);
 
@@ -182,7 +182,7 @@ static void qp_pd(void)
 		       "ibv_create_qp_ex → EINVAL: a QP of type RC was requested without a PD of the same context");
 }
 
-static void qp_cq(void)
+RULE_CASE(QP_CQ)
 {
 	struct ibv_qp_init_attr_ex attr = attributes(IBV_QPT_UD);
 
@@ -202,7 +202,7 @@ static struct ibv_srq *create_srq(struct ibv_pd *pd)
 	return srq;
 }
 
-static void qp_srq(void)
+RULE_CASE(QP_SRQ)
 {
 	struct ibv_qp_init_attr_ex attr = attributes(IBV_QPT_UC);
 
@@ -215,7 +215,7 @@ static void qp_srq(void)
 	expect_error(ibv_destroy_srq(attr.srq), 0);
 }
 
-static void qp_srq_kind(void)
+RULE_CASE(QP_SRQ_KIND)
 {
 	struct ibv_qp_init_attr_ex attr = attributes(IBV_QPT_RC);
 	struct ibv_xrcd_init_attr domain = {.comp_mask = 3, .fd = -1, .oflags = O_CREAT};
@@ -238,7 +238,7 @@ static void qp_srq_kind(void)
 	expect_error(ibv_close_xrcd(xrcd), 0);
 }
 
-static void qp_send_ops(void)
+RULE_CASE(QP_SEND_OPS)
 {
 	struct ibv_qp_init_attr_ex attr = attributes(IBV_QPT_UD);
 
@@ -250,7 +250,7 @@ static void qp_send_ops(void)
 		       IBV_QP_EX_WITH_RDMA_READ);
 }
 
-static void qp_max_send_sge(void)
+RULE_CASE(QP_MAX_SEND_SGE)
 {
 	struct ibv_qp_init_attr_ex attr = attributes(IBV_QPT_RC);
 
@@ -261,7 +261,7 @@ static void qp_max_send_sge(void)
 		       (DESC_MAX - UMR_OVERHEAD) / 16, UMR_OVERHEAD);
 }
 
-static void qp_max_inline(void)
+RULE_CASE(QP_MAX_INLINE)
 {
 	struct ibv_qp_init_attr_ex attr = attributes(IBV_QPT_RC);
 
@@ -274,7 +274,7 @@ static void qp_max_inline(void)
 }
 
 /* mlx5-formats 4.1: 192 bytes and an SGE make WQEs of 256; 20000 of them are 80000 blocks, 131072 as a power of two. */
-static void qp_max_send_wr(void)
+RULE_CASE(QP_MAX_SEND_WR)
 {
 	struct ibv_qp_init_attr_ex attr = attributes(IBV_QPT_RC);
 
@@ -287,7 +287,7 @@ static void qp_max_send_wr(void)
 		MAX_BLOCKS);
 }
 
-static void qp_max_recv_wr(void)
+RULE_CASE(QP_MAX_RECV_WR)
 {
 	struct ibv_qp_init_attr_ex attr = attributes(IBV_QPT_RC);
 
@@ -296,7 +296,7 @@ static void qp_max_recv_wr(void)
 	expect_refusal(QP_MAX_RECV_WR, "ibv_create_qp → EINVAL: max_recv_wr 32769 exceeds 32768");
 }
 
-static void qp_max_recv_sge(void)
+RULE_CASE(QP_MAX_RECV_SGE)
 {
 	struct ibv_qp_init_attr_ex attr = attributes(IBV_QPT_RC);
 
@@ -307,7 +307,7 @@ static void qp_max_recv_sge(void)
 
 /* ---- calls ------------------------------------------------------------------------------------------------------ */
 
-static void qp_attr_mask(void)
+RULE_CASE(QP_ATTR_MASK)
 {
 	struct ibv_qp_init_attr init;
 	struct ibv_qp_attr attr;
@@ -318,7 +318,7 @@ static void qp_attr_mask(void)
 			IBV_QP_RATE_LIMIT);
 }
 
-static void qp_rate_limit(void)
+RULE_CASE(QP_RATE_LIMIT)
 {
 	struct ibv_qp_rate_limit_attr attr = {.rate_limit = 4321};
 
@@ -327,7 +327,7 @@ static void qp_rate_limit(void)
 			" ibv_modify_qp_rate_limit → EOPNOTSUPP: this device does not offer pacing to 4321 kbit/s");
 }
 
-static void ece_vendor(void)
+RULE_CASE(ECE_VENDOR)
 {
 	struct ibv_ece ece = {.vendor_id = 0x1234};
 
@@ -336,7 +336,7 @@ static void ece_vendor(void)
 			" ibv_set_ece → EINVAL: ECE options of vendor 0x1234 do not fit this device of vendor 0x15b3");
 }
 
-static void ece_comp_mask(void)
+RULE_CASE(ECE_COMP_MASK)
 {
 	struct ibv_ece ece = {.vendor_id = VENDOR, .comp_mask = 1};
 
@@ -346,7 +346,7 @@ static void ece_comp_mask(void)
 }
 
 /* The explanation is made in the child. */
-static void qp_of_parent(void)
+RULE_CASE(QP_OF_PARENT)
 {
 	struct softhca_explanation *newest =
 		mmap(NULL, sizeof(*newest), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
@@ -370,35 +370,3 @@ static void qp_of_parent(void)
 		number, WR_ID, number);
 	munmap(newest, sizeof(*newest));
 }
-
-static const struct rule_case cases[] = {
-	CASE(QP_OF_PARENT, qp_of_parent),
-	CASE(QP_COMP_MASK, qp_comp_mask),
-	CASE(QP_TSO_HEADER, qp_tso_header),
-	CASE(QP_NO_SEND_QUEUE, qp_no_send_queue),
-	CASE(QP_SOURCE_QPN, qp_source_qpn),
-	CASE(QP_CREATE_FLAGS, qp_create_flags),
-	CASE(QP_DV_COMP_MASK, qp_dv_comp_mask),
-	CASE(QP_DV_CREATE_FLAGS, qp_dv_create_flags),
-	CASE(QP_DV_SCATTER_FLAGS, qp_dv_scatter_flags),
-	CASE(QP_DC_TYPE, qp_dc_type),
-	CASE(QP_TYPE_UNKNOWN, qp_type_unknown),
-	CASE(QP_TYPE, qp_type),
-	CASE(QP_RSS, qp_rss),
-	CASE(QP_PD, qp_pd),
-	CASE(QP_CQ, qp_cq),
-	CASE(QP_SRQ, qp_srq),
-	CASE(QP_SRQ_KIND, qp_srq_kind),
-	CASE(QP_SEND_OPS, qp_send_ops),
-	CASE(QP_MAX_SEND_SGE, qp_max_send_sge),
-	CASE(QP_MAX_INLINE, qp_max_inline),
-	CASE(QP_MAX_SEND_WR, qp_max_send_wr),
-	CASE(QP_MAX_RECV_WR, qp_max_recv_wr),
-	CASE(QP_MAX_RECV_SGE, qp_max_recv_sge),
-	CASE(QP_ATTR_MASK, qp_attr_mask),
-	CASE(QP_RATE_LIMIT, qp_rate_limit),
-	CASE(ECE_VENDOR, ece_vendor),
-	CASE(ECE_COMP_MASK, ece_comp_mask),
-};
-
-RULE_CASES(qp_cases, cases);

@@ -29,7 +29,7 @@ static int address_from(struct ibv_grh *grh)
 	return ibv_init_ah_from_wc(client.context, 1, &wc, grh, &attr) ? errno : 0;
 }
 
-static void port_number(void)
+RULE_CASE(PORT_NUMBER)
 {
 	struct ibv_port_attr attr;
 
@@ -37,7 +37,7 @@ static void port_number(void)
 	expect_refusal(PORT_NUMBER, "ibv_query_port → EINVAL: port 9 does not exist: the device has ports 1 to 1");
 }
 
-static void gid_index(void)
+RULE_CASE(GID_INDEX)
 {
 	struct ibv_port_attr attr;
 	union ibv_gid gid;
@@ -48,7 +48,7 @@ static void gid_index(void)
 		       attr.gid_tbl_len);
 }
 
-static void gid_empty(void)
+RULE_CASE(GID_EMPTY)
 {
 	struct ibv_ah_attr attr = {.is_global = 1, .port_num = 1, .grh = {.dgid = server.gid, .sgid_index = 63}};
 
@@ -58,7 +58,7 @@ static void gid_empty(void)
 		       gid_count());
 }
 
-static void gid_table_room(void)
+RULE_CASE(GID_TABLE_ROOM)
 {
 	struct ibv_gid_entry entry;
 	ssize_t count = gid_count();
@@ -68,7 +68,7 @@ static void gid_table_room(void)
 		       "ibv_query_gid_table → EINVAL: the array has room for 1 entries, but the table has %zd", count);
 }
 
-static void query_flags(void)
+RULE_CASE(QUERY_FLAGS)
 {
 	struct ibv_gid_entry entry;
 
@@ -76,7 +76,7 @@ static void query_flags(void)
 	expect_refusal(QUERY_FLAGS, "ibv_query_gid_ex → EINVAL: flags 0x4 are set, but none is defined");
 }
 
-static void pkey_index(void)
+RULE_CASE(PKEY_INDEX)
 {
 	__be16 pkey;
 
@@ -85,13 +85,13 @@ static void pkey_index(void)
 		       "ibv_query_pkey → EINVAL: P_Key index -3 is outside of the table, which has 1 entries");
 }
 
-static void pkey_unknown(void)
+RULE_CASE(PKEY_UNKNOWN)
 {
 	assert_int_equal(ibv_get_pkey_index(client.context, 1, htobe16(0x1234)), -1);
 	expect_refusal(PKEY_UNKNOWN, "ibv_get_pkey_index → EINVAL: P_Key 0x1234 is not in the table");
 }
 
-static void query_device_size(void)
+RULE_CASE(QUERY_DEVICE_SIZE)
 {
 	struct verbs_context *operations = verbs_get_ctx_op(client.context, query_device_ex);
 	struct ibv_device_attr_ex attr;
@@ -103,7 +103,7 @@ static void query_device_size(void)
 		       sizeof(attr.orig_attr));
 }
 
-static void comp_mask(void)
+RULE_CASE(COMP_MASK)
 {
 	struct ibv_values_ex values = {.comp_mask = 0x12};
 
@@ -111,7 +111,7 @@ static void comp_mask(void)
 	expect_refusal(COMP_MASK, "ibv_query_rt_values_ex → EINVAL: comp_mask 0x12 has bits outside of 0x1");
 }
 
-static void context_in_use(void)
+RULE_CASE(CONTEXT_IN_USE)
 {
 	struct ibv_context *context = open_device();
 	struct ibv_pd *pd = ibv_alloc_pd(context);
@@ -125,7 +125,7 @@ static void context_in_use(void)
 	expect_error(ibv_close_device(context), 0);
 }
 
-static void import_descriptor(void)
+RULE_CASE(IMPORT_DESCRIPTOR)
 {
 	int fd = eventfd(0, 0);
 
@@ -138,14 +138,14 @@ static void import_descriptor(void)
 	close(fd);
 }
 
-static void import_handle(void)
+RULE_CASE(IMPORT_HANDLE)
 {
 	assert_null(ibv_import_pd(client.context, 4711));
 	expect_error(errno, ENOENT);
 	expect_refusal(IMPORT_HANDLE, "ibv_import_pd → ENOENT: no object of that kind has handle 4711 in the context");
 }
 
-static void handle_gone(void)
+RULE_CASE(HANDLE_GONE)
 {
 	struct ibv_mr *mr = ibv_reg_mr(client.pd, client.memory, 64, 0), *again;
 	uint32_t handle = mr->handle;
@@ -161,7 +161,7 @@ static void handle_gone(void)
 	ibv_unimport_mr(again);
 }
 
-static void ah_no_grh(void)
+RULE_CASE(AH_NO_GRH)
 {
 	struct ibv_ah_attr attr = {.dlid = 1, .port_num = 1};
 
@@ -171,7 +171,7 @@ static void ah_no_grh(void)
 		       "ibv_create_ah → EINVAL: is_global is 0, but RoCE packets always have a global route");
 }
 
-static void destination_family(void)
+RULE_CASE(DESTINATION_FAMILY)
 {
 	struct ibv_ah_attr attr = {.is_global = 1, .port_num = 1, .grh = {.sgid_index = client.gid_index}};
 
@@ -186,7 +186,7 @@ static void destination_family(void)
 /* Exported for connection managers; not declared in a header. */
 int ibv_resolve_eth_l2_from_gid(struct ibv_context *context, struct ibv_ah_attr *attr, uint8_t mac[6], uint16_t *vid);
 
-static void gid_no_neighbour(void)
+RULE_CASE(GID_NO_NEIGHBOUR)
 {
 	struct ibv_ah_attr attr = {
 		.is_global = 1, .port_num = 1, .grh = {.dgid = unknown, .sgid_index = client.gid_index}};
@@ -200,7 +200,7 @@ static void gid_no_neighbour(void)
 }
 
 /* Byte 20 begins an IPv4 header, byte 0 an IPv6 header: neither is valid here. */
-static void wc_header_version(void)
+RULE_CASE(WC_HEADER_VERSION)
 {
 	uint8_t bytes[40] = {[20] = 0x95};
 	struct ibv_grh grh;
@@ -212,7 +212,7 @@ static void wc_header_version(void)
 		"ibv_init_ah_from_wc → EPROTONOSUPPORT: the 40 bytes before the payload hold neither an IPv4 nor an IPv6 header (version 9)");
 }
 
-static void wc_next_header(void)
+RULE_CASE(WC_NEXT_HEADER)
 {
 	struct ibv_grh grh = {.version_tclass_flow = htobe32(GRH_VERSION_6),
 			      .next_hdr = NEXT_TCP,
@@ -224,7 +224,7 @@ static void wc_next_header(void)
 				       "nor IBA (RoCE v1)");
 }
 
-static void wc_multicast(void)
+RULE_CASE(WC_MULTICAST)
 {
 	struct ibv_grh grh = {.version_tclass_flow = htobe32(GRH_VERSION_6), .next_hdr = NEXT_IBA, .sgid = unknown};
 
@@ -235,7 +235,7 @@ static void wc_multicast(void)
 		"ibv_init_ah_from_wc → EINVAL: the datagram went to a multicast group, which cannot be the source of an answer");
 }
 
-static void wc_gid_unknown(void)
+RULE_CASE(WC_GID_UNKNOWN)
 {
 	struct ibv_grh grh = {.version_tclass_flow = htobe32(GRH_VERSION_6),
 			      .next_hdr = NEXT_IBA,
@@ -246,28 +246,3 @@ static void wc_gid_unknown(void)
 	expect_refusal(WC_GID_UNKNOWN, "ibv_init_ah_from_wc → EINVAL: the datagram was sent to GID "
 				       "0x20010db800000000:0x99, which is not in the table");
 }
-
-static const struct rule_case cases[] = {
-	CASE(PORT_NUMBER, port_number),
-	CASE(GID_INDEX, gid_index),
-	CASE(GID_EMPTY, gid_empty),
-	CASE(GID_TABLE_ROOM, gid_table_room),
-	CASE(QUERY_FLAGS, query_flags),
-	CASE(PKEY_INDEX, pkey_index),
-	CASE(PKEY_UNKNOWN, pkey_unknown),
-	CASE(QUERY_DEVICE_SIZE, query_device_size),
-	CASE(COMP_MASK, comp_mask),
-	CASE(CONTEXT_IN_USE, context_in_use),
-	CASE(IMPORT_DESCRIPTOR, import_descriptor),
-	CASE(IMPORT_HANDLE, import_handle),
-	CASE(HANDLE_GONE, handle_gone),
-	CASE(AH_NO_GRH, ah_no_grh),
-	CASE(DESTINATION_FAMILY, destination_family),
-	CASE(GID_NO_NEIGHBOUR, gid_no_neighbour),
-	CASE(WC_HEADER_VERSION, wc_header_version),
-	CASE(WC_NEXT_HEADER, wc_next_header),
-	CASE(WC_MULTICAST, wc_multicast),
-	CASE(WC_GID_UNKNOWN, wc_gid_unknown),
-};
-
-RULE_CASES(query_cases, cases);

@@ -27,7 +27,7 @@ static void dv_cq_fails(struct mlx5dv_cq_init_attr dv)
 	expect_error(errno, EINVAL);
 }
 
-static void cq_cqe(void)
+RULE_CASE(CQ_CQE)
 {
 	errno = 0;
 	assert_null(ibv_create_cq(client.context, -4, NULL, NULL, 0));
@@ -35,7 +35,7 @@ static void cq_cqe(void)
 	expect_refusal(CQ_CQE, "ibv_create_cq → EINVAL: -4 CQEs are requested; a CQ has 1 to %d", MAX_CQE);
 }
 
-static void cq_comp_vector(void)
+RULE_CASE(CQ_COMP_VECTOR)
 {
 	errno = 0;
 	assert_null(ibv_create_cq(client.context, 4, NULL, NULL, -1));
@@ -46,7 +46,7 @@ static void cq_comp_vector(void)
 		client.context->num_comp_vectors);
 }
 
-static void cq_comp_mask(void)
+RULE_CASE(CQ_COMP_MASK)
 {
 	cq_ex_fails((struct ibv_cq_init_attr_ex){.cqe = 4, .comp_mask = 0x80}, EINVAL);
 	expect_refusal(
@@ -54,7 +54,7 @@ static void cq_comp_mask(void)
 		"ibv_create_cq_ex → EINVAL: comp_mask of struct ibv_cq_init_attr_ex is 0x80; the known bits are 0x3");
 }
 
-static void cq_flags(void)
+RULE_CASE(CQ_FLAGS)
 {
 	cq_ex_fails((struct ibv_cq_init_attr_ex){.cqe = 4, .comp_mask = IBV_CQ_INIT_ATTR_MASK_FLAGS, .flags = 0x10},
 		    EINVAL);
@@ -63,7 +63,7 @@ static void cq_flags(void)
 		"ibv_create_cq_ex → EINVAL: flags of struct ibv_cq_init_attr_ex are 0x10; the known flags are 0x3");
 }
 
-static void cq_wc_flags(void)
+RULE_CASE(CQ_WC_FLAGS)
 {
 	cq_ex_fails((struct ibv_cq_init_attr_ex){.cqe = 4, .wc_flags = UINT64_C(1) << 40}, EOPNOTSUPP);
 	expect_refusal(
@@ -72,7 +72,7 @@ static void cq_wc_flags(void)
 		IBV_CREATE_CQ_SUP_WC_FLAGS);
 }
 
-static void cq_channel(void)
+RULE_CASE(CQ_CHANNEL)
 {
 	struct ibv_comp_channel *channel = ibv_create_comp_channel(server.context);
 
@@ -83,7 +83,7 @@ static void cq_channel(void)
 	expect_error(ibv_destroy_comp_channel(channel), 0);
 }
 
-static void cq_parent_domain(void)
+RULE_CASE(CQ_PARENT_DOMAIN)
 {
 	cq_ex_fails((struct ibv_cq_init_attr_ex){.cqe = 4,
 						 .comp_mask = IBV_CQ_INIT_ATTR_MASK_PD,
@@ -94,13 +94,13 @@ static void cq_parent_domain(void)
 		"ibv_create_cq_ex → EINVAL: IBV_CQ_INIT_ATTR_MASK_PD is set, but parent_domain is not a parent domain");
 }
 
-static void cq_cqe_size(void)
+RULE_CASE(CQ_CQE_SIZE)
 {
 	dv_cq_fails((struct mlx5dv_cq_init_attr){.comp_mask = MLX5DV_CQ_INIT_ATTR_MASK_CQE_SIZE, .cqe_size = 96});
 	expect_refusal(CQ_CQE_SIZE, "mlx5dv_create_cq → EINVAL: CQEs of 96 bytes are requested; they have 64 or 128");
 }
 
-static void cq_dv_comp_mask(void)
+RULE_CASE(CQ_DV_COMP_MASK)
 {
 	dv_cq_fails((struct mlx5dv_cq_init_attr){.comp_mask = 0x100});
 	expect_refusal(
@@ -108,7 +108,7 @@ static void cq_dv_comp_mask(void)
 		"mlx5dv_create_cq → EINVAL: comp_mask of struct mlx5dv_cq_init_attr is 0x100; the known bits are 0x7");
 }
 
-static void cq_dv_flags(void)
+RULE_CASE(CQ_DV_FLAGS)
 {
 	dv_cq_fails((struct mlx5dv_cq_init_attr){.comp_mask = MLX5DV_CQ_INIT_ATTR_MASK_FLAGS, .flags = 8});
 	expect_refusal(
@@ -116,7 +116,7 @@ static void cq_dv_flags(void)
 		"mlx5dv_create_cq → EINVAL: flags of struct mlx5dv_cq_init_attr are 0x8; the known flags are 0x1");
 }
 
-static void cq_padding(void)
+RULE_CASE(CQ_PADDING)
 {
 	dv_cq_fails((struct mlx5dv_cq_init_attr){.comp_mask = MLX5DV_CQ_INIT_ATTR_MASK_FLAGS,
 						 .flags = MLX5DV_CQ_INIT_ATTR_FLAGS_CQE_PAD});
@@ -125,7 +125,7 @@ static void cq_padding(void)
 		"mlx5dv_create_cq → EINVAL: padding is requested for CQEs of 64 bytes, but only those of 128 bytes can be padded");
 }
 
-static void poll_comp_mask(void)
+RULE_CASE(POLL_COMP_MASK)
 {
 	struct ibv_cq_init_attr_ex attr = {.cqe = 4};
 	struct ibv_cq_ex *cq = ibv_create_cq_ex(client.context, &attr);
@@ -140,7 +140,7 @@ static void poll_comp_mask(void)
 }
 
 /* A completion of a request (opcode 0) that was never posted, written into the ring: mlx5-formats 3.2. */
-static void cqe_of_no_qp(void)
+RULE_CASE(CQE_OF_NO_QP)
 {
 	struct ibv_cq *cq = ibv_create_cq(client.context, 3, NULL, NULL, 0);
 	struct mlx5dv_cq out = {0};
@@ -162,7 +162,7 @@ static void cqe_of_no_qp(void)
 	expect_error(ibv_destroy_cq(cq), 0);
 }
 
-static void cq_modify_mask(void)
+RULE_CASE(CQ_MODIFY_MASK)
 {
 	struct ibv_modify_cq_attr attr = {.attr_mask = 6};
 
@@ -172,7 +172,7 @@ static void cq_modify_mask(void)
 		       "IBV_CQ_ATTR_MODERATE (1)");
 }
 
-static void cq_period(void)
+RULE_CASE(CQ_PERIOD)
 {
 	struct ibv_modify_cq_attr attr = {.attr_mask = IBV_CQ_ATTR_MODERATE, .moderate = {.cq_period = 0x1000}};
 
@@ -182,14 +182,14 @@ static void cq_period(void)
 		"ibv_modify_cq → EINVAL: a moderation period of 4096 microseconds is requested; at most 4095 are possible");
 }
 
-static void cq_in_use(void)
+RULE_CASE(CQ_IN_USE)
 {
 	expect_error(ibv_destroy_cq(pair.client.cq), EBUSY);
 	expect_refusal(CQ_IN_USE, "ibv_destroy_cq → EBUSY: QPs or SRQs still use CQ 0x%x", pair.client.cq->handle);
 }
 
 /* Two completions wait; a ring for one has two entries, the last of which holds the mark of the resize. */
-static void cq_unpolled(void)
+RULE_CASE(CQ_UNPOLLED)
 {
 	for (int i = 0; i < 2; i++)
 		write_to(server.mr->rkey, side_address(&server, 0));
@@ -230,7 +230,7 @@ static void destroy_srq(void)
 	expect_error(ibv_destroy_srq(srq), 0);
 }
 
-static void srq_max_wr(void)
+RULE_CASE(SRQ_MAX_WR)
 {
 	assert_null(create_srq(MAX_SRQ_WR + 1, 1));
 	expect_error(errno, EINVAL);
@@ -238,7 +238,7 @@ static void srq_max_wr(void)
 		       "ibv_create_srq → EINVAL: an SRQ for 32768 WRs is requested; at most 32767 are possible");
 }
 
-static void srq_max_sge(void)
+RULE_CASE(SRQ_MAX_SGE)
 {
 	assert_null(create_srq(4, MAX_SRQ_SGE + 1));
 	expect_error(errno, EINVAL);
@@ -246,7 +246,7 @@ static void srq_max_sge(void)
 		       "ibv_create_srq → EINVAL: an SRQ with 32 SGEs per WR is requested; at most 31 are possible");
 }
 
-static void srq_comp_mask(void)
+RULE_CASE(SRQ_COMP_MASK)
 {
 	srq_ex_fails((struct ibv_srq_init_attr_ex){.comp_mask = 0x100, .pd = client.pd}, EOPNOTSUPP);
 	expect_refusal(
@@ -255,7 +255,7 @@ static void srq_comp_mask(void)
 		IBV_SRQ_INIT_ATTR_RESERVED - 1);
 }
 
-static void srq_type(void)
+RULE_CASE(SRQ_TYPE)
 {
 	srq_ex_fails((struct ibv_srq_init_attr_ex){.comp_mask = IBV_SRQ_INIT_ATTR_TYPE | IBV_SRQ_INIT_ATTR_PD,
 						   .srq_type = IBV_SRQT_TM,
@@ -265,14 +265,14 @@ static void srq_type(void)
 				 "SRQs (1) are");
 }
 
-static void srq_pd(void)
+RULE_CASE(SRQ_PD)
 {
 	srq_ex_fails((struct ibv_srq_init_attr_ex){.comp_mask = IBV_SRQ_INIT_ATTR_TYPE, .srq_type = IBV_SRQT_BASIC},
 		     EINVAL);
 	expect_refusal(SRQ_PD, "ibv_create_srq_ex → EINVAL: comp_mask 0x1 does not give the SRQ a PD of its context");
 }
 
-static void srq_sges(void)
+RULE_CASE(SRQ_SGES)
 {
 	create_srq(4, 1);
 	expect_error(post_to_srq(0x99, -1), EINVAL);
@@ -282,7 +282,7 @@ static void srq_sges(void)
 }
 
 /* max_wr 3 fits a list of 4 entries (mlx5-formats 2.2). */
-static void srq_full(void)
+RULE_CASE(SRQ_FULL)
 {
 	create_srq(3, 1);
 	for (uint64_t i = 0; i < 3; i++)
@@ -299,7 +299,7 @@ static void srq_modify_fails(struct ibv_srq_attr attr, int mask)
 	expect_error(ibv_modify_srq(srq, &attr, mask), EINVAL);
 }
 
-static void srq_modify_mask(void)
+RULE_CASE(SRQ_MODIFY_MASK)
 {
 	create_srq(3, 1);
 	srq_modify_fails((struct ibv_srq_attr){0}, 0xc);
@@ -309,7 +309,7 @@ static void srq_modify_mask(void)
 	destroy_srq();
 }
 
-static void srq_shrink(void)
+RULE_CASE(SRQ_SHRINK)
 {
 	create_srq(3, 1);
 	for (uint64_t i = 0; i < 2; i++)
@@ -320,7 +320,7 @@ static void srq_shrink(void)
 	destroy_srq();
 }
 
-static void srq_limit(void)
+RULE_CASE(SRQ_LIMIT)
 {
 	create_srq(3, 1);
 	srq_modify_fails((struct ibv_srq_attr){.srq_limit = 4}, IBV_SRQ_LIMIT);
@@ -328,7 +328,7 @@ static void srq_limit(void)
 	destroy_srq();
 }
 
-static void srq_in_use(void)
+RULE_CASE(SRQ_IN_USE)
 {
 	struct ibv_qp_init_attr attr = {
 		.send_cq = pair.client.cq, .recv_cq = pair.client.cq, .srq = create_srq(3, 1), .qp_type = IBV_QPT_RC};
@@ -341,7 +341,7 @@ static void srq_in_use(void)
 	destroy_srq();
 }
 
-static void cq_compression(void)
+RULE_CASE(CQ_COMPRESSION)
 {
 	dv_cq_fails((struct mlx5dv_cq_init_attr){.comp_mask = MLX5DV_CQ_INIT_ATTR_MASK_COMPRESSED_CQE,
 						 .cqe_comp_res_format = 3});
@@ -349,37 +349,3 @@ static void cq_compression(void)
 		       "mlx5dv_create_cq → EINVAL: cqe_comp_res_format is 0x3; it must be one format of 0x%x",
 		       MLX5DV_CQE_RES_FORMAT_HASH | MLX5DV_CQE_RES_FORMAT_CSUM | MLX5DV_CQE_RES_FORMAT_CSUM_STRIDX);
 }
-
-static const struct rule_case cases[] = {
-	CASE(CQ_CQE, cq_cqe),
-	CASE(CQ_COMP_VECTOR, cq_comp_vector),
-	CASE(CQ_COMP_MASK, cq_comp_mask),
-	CASE(CQ_FLAGS, cq_flags),
-	CASE(CQ_WC_FLAGS, cq_wc_flags),
-	CASE(CQ_PARENT_DOMAIN, cq_parent_domain),
-	CASE(CQ_CHANNEL, cq_channel),
-	CASE(CQ_CQE_SIZE, cq_cqe_size),
-	CASE(CQ_DV_COMP_MASK, cq_dv_comp_mask),
-	CASE(CQ_DV_FLAGS, cq_dv_flags),
-	CASE(CQ_PADDING, cq_padding),
-	CASE(CQ_COMPRESSION, cq_compression),
-	CASE(POLL_COMP_MASK, poll_comp_mask),
-	CASE(CQE_OF_NO_QP, cqe_of_no_qp),
-	CASE(CQ_MODIFY_MASK, cq_modify_mask),
-	CASE(CQ_PERIOD, cq_period),
-	CASE(CQ_IN_USE, cq_in_use),
-	CASE(CQ_UNPOLLED, cq_unpolled),
-	CASE(SRQ_MAX_WR, srq_max_wr),
-	CASE(SRQ_MAX_SGE, srq_max_sge),
-	CASE(SRQ_COMP_MASK, srq_comp_mask),
-	CASE(SRQ_TYPE, srq_type),
-	CASE(SRQ_PD, srq_pd),
-	CASE(SRQ_SGES, srq_sges),
-	CASE(SRQ_FULL, srq_full),
-	CASE(SRQ_MODIFY_MASK, srq_modify_mask),
-	CASE(SRQ_SHRINK, srq_shrink),
-	CASE(SRQ_LIMIT, srq_limit),
-	CASE(SRQ_IN_USE, srq_in_use),
-};
-
-RULE_CASES(queue_cases, cases);

@@ -37,7 +37,7 @@ static struct sockaddr *address_of(int family, const char *text)
 	return family == AF_INET ? (struct sockaddr *)&v4 : (struct sockaddr *)&v6;
 }
 
-static void family(void)
+RULE_CASE(RDMACM_FAMILY)
 {
 	struct sockaddr address = {.sa_family = AF_UNIX};
 
@@ -47,7 +47,7 @@ static void family(void)
 	close_id();
 }
 
-static void ipoib(void)
+RULE_CASE(RDMACM_IPOIB)
 {
 	open_id(RDMA_PS_IPOIB);
 	assert_errno(rdma_bind_addr(id, loopback(0)), EINVAL);
@@ -57,7 +57,7 @@ static void ipoib(void)
 	close_id();
 }
 
-static void no_scope(void)
+RULE_CASE(RDMACM_NO_SCOPE)
 {
 	open_id(RDMA_PS_TCP);
 	assert_errno(rdma_bind_addr(id, address_of(AF_INET6, "fe80::5")), EINVAL);
@@ -67,7 +67,7 @@ static void no_scope(void)
 }
 
 /* An adapter on Ethernet has no address of that family. */
-static void no_device(void)
+RULE_CASE(RDMACM_NO_DEVICE)
 {
 	struct sockaddr_ib address = {.sib_family = AF_IB};
 
@@ -79,7 +79,7 @@ static void no_device(void)
 	close_id();
 }
 
-static void not_of_host(void)
+RULE_CASE(RDMACM_NOT_OF_HOST)
 {
 	open_id(RDMA_PS_TCP);
 	assert_errno(rdma_bind_addr(id, address_of(AF_INET, "198.51.100.7")), EADDRNOTAVAIL);
@@ -89,7 +89,7 @@ static void not_of_host(void)
 }
 
 /* The effective user is "nobody" meanwhile and has no capabilities. */
-static void port_privileged(void)
+RULE_CASE(RDMACM_PORT_PRIVILEGED)
 {
 	uid_t user = geteuid();
 
@@ -105,7 +105,7 @@ static void port_privileged(void)
 	close_id();
 }
 
-static void port_in_use(void)
+RULE_CASE(RDMACM_PORT_IN_USE)
 {
 	struct rdma_event_channel *other_channel = new_channel();
 	struct rdma_cm_id *other = new_listener(other_channel, RDMA_PS_TCP);
@@ -123,7 +123,7 @@ static void port_in_use(void)
 	rdma_destroy_event_channel(other_channel);
 }
 
-static void families(void)
+RULE_CASE(RDMACM_FAMILIES_DIFFER)
 {
 	open_id(RDMA_PS_TCP);
 	assert_success(rdma_bind_addr(id, any_address(0)));
@@ -134,7 +134,7 @@ static void families(void)
 }
 
 /* Sockets may not send to the broadcast address without SO_BROADCAST. */
-static void no_route(void)
+RULE_CASE(RDMACM_NO_ROUTE)
 {
 	open_id(RDMA_PS_TCP);
 	assert_int_equal(rdma_resolve_addr(id, NULL, address_of(AF_INET, "255.255.255.255"), TIMEOUT_MS), -1);
@@ -144,7 +144,7 @@ static void no_route(void)
 	close_id();
 }
 
-static void no_timeout(void)
+RULE_CASE(RDMACM_NO_TIMEOUT)
 {
 	open_id(RDMA_PS_TCP);
 	resolve_address(id, 7471);
@@ -153,7 +153,7 @@ static void no_timeout(void)
 	close_id();
 }
 
-static void loopback_of_an_adapter(void)
+RULE_CASE(RDMACM_LOOPBACK, .profile = "connectx")
 {
 	open_id(RDMA_PS_TCP);
 	resolve_address(id, 7471);
@@ -172,7 +172,7 @@ static void loopback_of_an_adapter(void)
 
 /* ---- names ------------------------------------------------------------------------------------------------------ */
 
-static void nothing_asked(void)
+RULE_CASE(RDMACM_NOTHING_ASKED)
 {
 	struct rdma_addrinfo *found;
 
@@ -180,7 +180,7 @@ static void nothing_asked(void)
 	expect_refusal(RDMACM_NOTHING_ASKED, "rdma_getaddrinfo → EINVAL: node, service and hints are all NULL");
 }
 
-static void addrinfo_pending(void)
+RULE_CASE(RDMACM_ADDRINFO_PENDING)
 {
 	open_id(RDMA_PS_TCP);
 	assert_success(rdma_resolve_addrinfo(id, "127.0.0.1", "7471", NULL));
@@ -190,7 +190,7 @@ static void addrinfo_pending(void)
 	close_id();
 }
 
-static void subnet_administration(void)
+RULE_CASE(RDMACM_RAI_SA)
 {
 	struct rdma_addrinfo hints = {.ai_flags = 0x10};
 
@@ -204,7 +204,7 @@ static void subnet_administration(void)
 	close_id();
 }
 
-static void no_addrinfo(void)
+RULE_CASE(RDMACM_NO_ADDRINFO)
 {
 	struct rdma_addrinfo *found;
 
@@ -213,23 +213,3 @@ static void no_addrinfo(void)
 	expect_refusal(RDMACM_NO_ADDRINFO, "rdma_query_addrinfo → ENOENT: no result is available");
 	close_id();
 }
-
-static const struct rule_case cases[] = {
-	CASE(RDMACM_FAMILY, family),
-	CASE(RDMACM_IPOIB, ipoib),
-	CASE(RDMACM_NO_SCOPE, no_scope),
-	CASE(RDMACM_NO_DEVICE, no_device),
-	CASE(RDMACM_NOT_OF_HOST, not_of_host),
-	CASE(RDMACM_PORT_PRIVILEGED, port_privileged),
-	CASE(RDMACM_PORT_IN_USE, port_in_use),
-	CASE(RDMACM_FAMILIES_DIFFER, families),
-	CASE(RDMACM_NO_ROUTE, no_route),
-	CASE(RDMACM_NO_TIMEOUT, no_timeout),
-	CONNECTX_CASE(RDMACM_LOOPBACK, loopback_of_an_adapter),
-	CASE(RDMACM_NOTHING_ASKED, nothing_asked),
-	CASE(RDMACM_ADDRINFO_PENDING, addrinfo_pending),
-	CASE(RDMACM_NO_ADDRINFO, no_addrinfo),
-	CASE(RDMACM_RAI_SA, subnet_administration),
-};
-
-RULE_CASES(rdmacm_address_cases, cases);

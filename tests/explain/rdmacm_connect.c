@@ -31,7 +31,7 @@ static void ask(struct ends *ends)
 
 /* ---- calls ------------------------------------------------------------------------------------------------------ */
 
-static void no_qp_number(void)
+RULE_CASE(RDMACM_NO_QP_NUMBER)
 {
 	struct ends ends;
 
@@ -43,7 +43,7 @@ static void no_qp_number(void)
 }
 
 /* 92 bytes of a REQ minus 36 of the hello header (IBTA annex A11). */
-static void private_data(void)
+RULE_CASE(RDMACM_PRIVATE_DATA)
 {
 	struct rdma_conn_param param = few_resources();
 	uint8_t bytes[57] = {0};
@@ -58,7 +58,7 @@ static void private_data(void)
 	end(&ends);
 }
 
-static void resources(void)
+RULE_CASE(RDMACM_RESOURCES)
 {
 	struct rdma_conn_param param = few_resources();
 	struct ibv_device_attr attr;
@@ -75,7 +75,7 @@ static void resources(void)
 	end(&ends);
 }
 
-static void no_request(void)
+RULE_CASE(RDMACM_NO_REQUEST)
 {
 	struct rdma_conn_param param = few_resources();
 	struct ends ends;
@@ -88,7 +88,7 @@ static void no_request(void)
 	end(&ends);
 }
 
-static void not_answered(void)
+RULE_CASE(RDMACM_NOT_ANSWERED)
 {
 	struct ends ends;
 
@@ -98,7 +98,7 @@ static void not_answered(void)
 	end(&ends);
 }
 
-static void disconnected(void)
+RULE_CASE(RDMACM_DISCONNECTED)
 {
 	struct ends ends;
 	uint32_t number;
@@ -111,7 +111,7 @@ static void disconnected(void)
 	end(&ends);
 }
 
-static void notify(void)
+RULE_CASE(RDMACM_NOTIFY)
 {
 	struct ends ends;
 
@@ -143,7 +143,7 @@ static struct softhca_explanation explanation_of(uint32_t rule)
 }
 
 /* The QP of the client is created after a request that named another vendor. */
-static void ece_reply(void)
+RULE_CASE(RDMACM_ECE_REPLY)
 {
 	struct ibv_ece ece = {.vendor_id = 0xabcdef};
 	struct rdma_conn_param param = few_resources();
@@ -188,7 +188,7 @@ static void destroy_client(struct rdma_cm_id *id)
 	assert_success(rdma_destroy_id(id));
 }
 
-static void backlog(void)
+RULE_CASE(RDMACM_BACKLOG)
 {
 	struct rdma_event_channel *servers = new_channel(), *clients = new_channel();
 	struct rdma_cm_id *listener = new_id(servers, RDMA_PS_TCP), *id[2];
@@ -210,7 +210,7 @@ static void backlog(void)
 	rdma_destroy_event_channel(servers);
 }
 
-static void request_type(void)
+RULE_CASE(RDMACM_REQUEST_TYPE)
 {
 	struct rdma_addrinfo hints = {.ai_flags = RAI_PASSIVE, .ai_port_space = RDMA_PS_TCP, .ai_qp_type = IBV_QPT_UC},
 			     *info;
@@ -269,7 +269,7 @@ static struct softhca_explanation explanation_of_header(const uint8_t *header, u
 	return found;
 }
 
-static void hello_version(void)
+RULE_CASE(RDMACM_HELLO_VERSION)
 {
 	const uint8_t header[36] = {0x10, 0x40};
 	struct softhca_explanation found;
@@ -280,7 +280,7 @@ static void hello_version(void)
 			   " rdma_listen: a request for port %u does not have header version 0.0: rejected", port);
 }
 
-static void request_without_header(void)
+RULE_CASE(RDMACM_REQUEST_NO_HEADER)
 {
 	const uint8_t header[36] = {0, 0x50};
 	struct softhca_explanation found;
@@ -291,7 +291,7 @@ static void request_without_header(void)
 			   " rdma_listen: a request for port %u has no header with IP addresses: rejected", port);
 }
 
-static void request_source(void)
+RULE_CASE(RDMACM_REQUEST_SOURCE)
 {
 	const uint8_t header[36] = {0, 0x40, [16] = 239, [19] = 1, [32] = 192, 0, 2, 1};
 	struct softhca_explanation found;
@@ -303,7 +303,7 @@ static void request_source(void)
 		" rdma_listen: a request for port %u claims to come from an address that no host has: rejected", port);
 }
 
-static void request_address(void)
+RULE_CASE(RDMACM_REQUEST_ADDRESS)
 {
 	const uint8_t header[36] = {0, 0x40, [16] = 192, 0, 2, 9, [32] = 192, 0, 2, 1};
 	struct softhca_explanation found;
@@ -315,22 +315,3 @@ static void request_address(void)
 		" rdma_listen: a request for port %u is for address 0x0:0xffffc0000201, at which this id does not listen",
 		port);
 }
-
-static const struct rule_case cases[] = {
-	CASE(RDMACM_NO_QP_NUMBER, no_qp_number),
-	CASE(RDMACM_PRIVATE_DATA, private_data),
-	CASE(RDMACM_RESOURCES, resources),
-	CASE(RDMACM_NO_REQUEST, no_request),
-	CASE(RDMACM_NOT_ANSWERED, not_answered),
-	CASE(RDMACM_DISCONNECTED, disconnected),
-	CASE(RDMACM_NOTIFY, notify),
-	CASE(RDMACM_ECE_REPLY, ece_reply),
-	CASE(RDMACM_BACKLOG, backlog),
-	CASE(RDMACM_HELLO_VERSION, hello_version),
-	CASE(RDMACM_REQUEST_TYPE, request_type),
-	CASE(RDMACM_REQUEST_NO_HEADER, request_without_header),
-	CASE(RDMACM_REQUEST_SOURCE, request_source),
-	CASE(RDMACM_REQUEST_ADDRESS, request_address),
-};
-
-RULE_CASES(rdmacm_connect_cases, cases);

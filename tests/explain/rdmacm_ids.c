@@ -27,7 +27,7 @@ static void close_id(void)
 
 /* ---- states ----------------------------------------------------------------------------------------------------- */
 
-static void one_state(void)
+RULE_CASE(RDMACM_ID_STATE)
 {
 	open_id(RDMA_PS_TCP);
 	assert_errno(rdma_resolve_route(id, TIMEOUT_MS), EINVAL);
@@ -36,7 +36,7 @@ static void one_state(void)
 	close_id();
 }
 
-static void two_states(void)
+RULE_CASE(RDMACM_ID_STATES)
 {
 	open_id(RDMA_PS_TCP);
 	resolve_address(id, 7471);
@@ -47,7 +47,7 @@ static void two_states(void)
 }
 
 /* The child makes the explanation. */
-static void of_parent(void)
+RULE_CASE(RDMACM_OF_PARENT)
 {
 	struct softhca_explanation *newest =
 		mmap(NULL, sizeof(*newest), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
@@ -71,7 +71,7 @@ static void of_parent(void)
 	close_id();
 }
 
-static void port_space(void)
+RULE_CASE(RDMACM_PORT_SPACE)
 {
 	struct rdma_cm_id *none;
 
@@ -81,7 +81,7 @@ static void port_space(void)
 	rdma_destroy_event_channel(channel);
 }
 
-static void synchronous_already(void)
+RULE_CASE(RDMACM_MIGRATE_SYNCHRONOUS)
 {
 	assert_success(rdma_create_id(NULL, &id, NULL, RDMA_PS_TCP));
 	assert_errno(rdma_migrate_id(id, NULL), EINVAL);
@@ -89,7 +89,7 @@ static void synchronous_already(void)
 	assert_success(rdma_destroy_id(id));
 }
 
-static void not_synchronous(void)
+RULE_CASE(RDMACM_NOT_SYNCHRONOUS)
 {
 	struct rdma_cm_id *child;
 
@@ -101,7 +101,7 @@ static void not_synchronous(void)
 	close_id();
 }
 
-static void unbound(void)
+RULE_CASE(RDMACM_UNBOUND)
 {
 	struct ibv_qp_init_attr attr = {.cap = {.max_send_wr = 1, .max_recv_wr = 1}, .qp_type = IBV_QPT_RC};
 
@@ -113,13 +113,13 @@ static void unbound(void)
 
 /* ---- events ----------------------------------------------------------------------------------------------------- */
 
-static void no_event(void)
+RULE_CASE(RDMACM_NO_EVENT)
 {
 	assert_errno(rdma_ack_cm_event(NULL), EINVAL);
 	expect_refusal(RDMACM_NO_EVENT, "rdma_ack_cm_event → EINVAL: the event is NULL");
 }
 
-static void null(void)
+RULE_CASE(RDMACM_NULL)
 {
 	channel = new_channel();
 	assert_errno(rdma_get_cm_event(channel, NULL), EINVAL);
@@ -133,7 +133,7 @@ static void null(void)
 }
 
 /* A listener gets an event other than a connection request (rdma_write_cm_event() of later versions). */
-static void other_event(void)
+RULE_CASE(RDMACM_OTHER_EVENT)
 {
 	struct rdma_cm_id *child;
 
@@ -148,7 +148,7 @@ static void other_event(void)
 	assert_success(rdma_destroy_id(id));
 }
 
-static void event_type(void)
+RULE_CASE(RDMACM_EVENT_TYPE)
 {
 	open_id(RDMA_PS_TCP);
 	assert_errno(rdma_write_cm_event(id, RDMA_CM_EVENT_ESTABLISHED, 0, 0), EINVAL);
@@ -159,7 +159,7 @@ static void event_type(void)
 
 /* ---- options ---------------------------------------------------------------------------------------------------- */
 
-static void option(void)
+RULE_CASE(RDMACM_OPTION)
 {
 	int value = 1;
 
@@ -169,7 +169,7 @@ static void option(void)
 	close_id();
 }
 
-static void option_size(void)
+RULE_CASE(RDMACM_OPTION_SIZE)
 {
 	int value = 1;
 
@@ -180,7 +180,7 @@ static void option_size(void)
 	close_id();
 }
 
-static void reuse_address(void)
+RULE_CASE(RDMACM_REUSE_ADDRESS)
 {
 	int value = 1;
 
@@ -193,7 +193,7 @@ static void reuse_address(void)
 	close_id();
 }
 
-static void ack_timeout(void)
+RULE_CASE(RDMACM_ACK_TIMEOUT)
 {
 	uint8_t value = 14;
 
@@ -203,7 +203,7 @@ static void ack_timeout(void)
 	close_id();
 }
 
-static void no_path(void)
+RULE_CASE(RDMACM_NO_PATH)
 {
 	struct ibv_path_data path = {.flags = IBV_PATH_FLAG_GMP};
 
@@ -215,7 +215,7 @@ static void no_path(void)
 	close_id();
 }
 
-static void ece(void)
+RULE_CASE(RDMACM_ECE)
 {
 	struct ibv_ece none = {.vendor_id = 0};
 
@@ -226,25 +226,3 @@ static void ece(void)
 		"rdma_set_local_ece → EINVAL: ECE is set and queried for an id without a QP, from a vendor, with comp_mask 0; this id has a QP: no, vendor 0x0, comp_mask 0x0");
 	close_id();
 }
-
-static const struct rule_case cases[] = {
-	CASE(RDMACM_ID_STATE, one_state),
-	CASE(RDMACM_ID_STATES, two_states),
-	CASE(RDMACM_OF_PARENT, of_parent),
-	CASE(RDMACM_PORT_SPACE, port_space),
-	CASE(RDMACM_MIGRATE_SYNCHRONOUS, synchronous_already),
-	CASE(RDMACM_NO_EVENT, no_event),
-	CASE(RDMACM_EVENT_TYPE, event_type),
-	CASE(RDMACM_NULL, null),
-	CASE(RDMACM_OTHER_EVENT, other_event),
-	CASE(RDMACM_NOT_SYNCHRONOUS, not_synchronous),
-	CASE(RDMACM_UNBOUND, unbound),
-	CASE(RDMACM_OPTION, option),
-	CASE(RDMACM_OPTION_SIZE, option_size),
-	CASE(RDMACM_REUSE_ADDRESS, reuse_address),
-	CASE(RDMACM_ACK_TIMEOUT, ack_timeout),
-	CASE(RDMACM_NO_PATH, no_path),
-	CASE(RDMACM_ECE, ece),
-};
-
-RULE_CASES(rdmacm_id_cases, cases);

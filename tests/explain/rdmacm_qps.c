@@ -28,7 +28,7 @@ static struct ibv_qp_init_attr attributes(void)
 		.qp_type = IBV_QPT_RC};
 }
 
-static void has_qp(void)
+RULE_CASE(RDMACM_HAS_QP)
 {
 	struct ibv_qp_init_attr attr = attributes();
 
@@ -39,7 +39,7 @@ static void has_qp(void)
 	close_id();
 }
 
-static void qp_destroyed(void)
+RULE_CASE(RDMACM_QP_DESTROYED)
 {
 	struct ibv_qp_init_attr attr = attributes();
 
@@ -53,7 +53,7 @@ static void qp_destroyed(void)
 	close_id();
 }
 
-static void foreign_pd(void)
+RULE_CASE(RDMACM_FOREIGN_PD)
 {
 	struct ibv_qp_init_attr attr = attributes();
 
@@ -65,7 +65,7 @@ static void foreign_pd(void)
 	close_id();
 }
 
-static void has_srq(void)
+RULE_CASE(RDMACM_HAS_SRQ)
 {
 	struct ibv_srq_init_attr attr = {.attr = {.max_wr = 4, .max_sge = 1}};
 
@@ -76,7 +76,7 @@ static void has_srq(void)
 	close_id();
 }
 
-static void qp_attr(void)
+RULE_CASE(RDMACM_QP_ATTR)
 {
 	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_RTR};
 	int mask;
@@ -89,7 +89,7 @@ static void qp_attr(void)
 	close_id();
 }
 
-static void two_cqs(void)
+RULE_CASE(RDMACM_TWO_CQS)
 {
 	struct ibv_qp_init_attr attr = attributes();
 	struct ibv_cq *own, *other;
@@ -108,7 +108,7 @@ static void two_cqs(void)
 	close_id();
 }
 
-static void not_datagram(void)
+RULE_CASE(RDMACM_NOT_DATAGRAM)
 {
 	open_id(RDMA_PS_TCP);
 	assert_errno(rdma_join_multicast(id, loopback(0), NULL), EINVAL);
@@ -118,7 +118,7 @@ static void not_datagram(void)
 	close_id();
 }
 
-static void no_group(void)
+RULE_CASE(RDMACM_NO_GROUP)
 {
 	open_id(RDMA_PS_UDP);
 	assert_errno(rdma_join_multicast(id, loopback(0), NULL), EINVAL);
@@ -127,7 +127,7 @@ static void no_group(void)
 	close_id();
 }
 
-static void join_flags(void)
+RULE_CASE(RDMACM_JOIN_FLAGS)
 {
 	struct rdma_cm_join_mc_attr_ex attr = {.comp_mask = RDMA_CM_JOIN_MC_ATTR_ADDRESS, .addr = loopback(0)};
 
@@ -139,7 +139,7 @@ static void join_flags(void)
 	close_id();
 }
 
-static void not_joined(void)
+RULE_CASE(RDMACM_NOT_JOINED)
 {
 	open_id(RDMA_PS_UDP);
 	assert_errno(rdma_leave_multicast(id, loopback(0)), EADDRNOTAVAIL);
@@ -147,11 +147,3 @@ static void not_joined(void)
 					  "0x0:0xffff7f000001");
 	close_id();
 }
-
-static const struct rule_case cases[] = {
-	CASE(RDMACM_QP_DESTROYED, qp_destroyed), CASE(RDMACM_HAS_QP, has_qp),     CASE(RDMACM_FOREIGN_PD, foreign_pd),
-	CASE(RDMACM_HAS_SRQ, has_srq),           CASE(RDMACM_QP_ATTR, qp_attr),   CASE(RDMACM_TWO_CQS, two_cqs),
-	CASE(RDMACM_NOT_DATAGRAM, not_datagram), CASE(RDMACM_NO_GROUP, no_group), CASE(RDMACM_JOIN_FLAGS, join_flags),
-	CASE(RDMACM_NOT_JOINED, not_joined),
-};
-RULE_CASES(rdmacm_qp_cases, cases);

@@ -31,20 +31,20 @@ static uint8_t *map_pages(size_t pages, int protection)
 	return memory;
 }
 
-static void mr_access_unknown(void)
+RULE_CASE(MR_ACCESS_UNKNOWN)
 {
 	registration_fails(client.memory, 64, IBV_ACCESS_LOCAL_WRITE | NO_ACCESS_FLAG, EINVAL);
 	expect_refusal(MR_ACCESS_UNKNOWN, "ibv_reg_mr → EINVAL: access flags 0x1000 are not defined");
 }
 
-static void mr_access_local_write(void)
+RULE_CASE(MR_ACCESS_LOCAL_WRITE)
 {
 	registration_fails(client.memory, 64, IBV_ACCESS_REMOTE_ATOMIC, EINVAL);
 	expect_refusal(MR_ACCESS_LOCAL_WRITE,
 		       "ibv_reg_mr → EINVAL: access is REMOTE_ATOMIC: remote write and atomics need local write");
 }
 
-static void mr_range_wraps(void)
+RULE_CASE(MR_RANGE_WRAPS)
 {
 	registration_fails(client.memory, SIZE_MAX - 64, 0, EINVAL);
 	expect_refusal(MR_RANGE_WRAPS,
@@ -52,7 +52,7 @@ static void mr_range_wraps(void)
 		       (uintptr_t)client.memory);
 }
 
-static void mr_no_pages(void)
+RULE_CASE(MR_NO_PAGES)
 {
 	uint8_t *memory = map_pages(1, PROT_READ);
 
@@ -62,7 +62,7 @@ static void mr_no_pages(void)
 	munmap(memory, PAGE);
 }
 
-static void mr_implicit_iova(void)
+RULE_CASE(MR_IMPLICIT_IOVA)
 {
 	errno = 0;
 	assert_null(ibv_reg_mr_iova(client.pd, NULL, SIZE_MAX, 0x5000, IBV_ACCESS_ON_DEMAND));
@@ -72,14 +72,14 @@ static void mr_implicit_iova(void)
 		"ibv_reg_mr_iova → EINVAL: an implicit on-demand region cannot have another address: iova is 0x5000");
 }
 
-static void mr_implicit_hugetlb(void)
+RULE_CASE(MR_IMPLICIT_HUGETLB)
 {
 	registration_fails(NULL, SIZE_MAX, IBV_ACCESS_ON_DEMAND | IBV_ACCESS_HUGETLB, EINVAL);
 	expect_refusal(MR_IMPLICIT_HUGETLB,
 		       "ibv_reg_mr → EINVAL: IBV_ACCESS_HUGETLB is for explicit on-demand regions only");
 }
 
-static void mr_not_huge(void)
+RULE_CASE(MR_NOT_HUGE)
 {
 	registration_fails(client.memory, 64, IBV_ACCESS_ON_DEMAND | IBV_ACCESS_HUGETLB, EINVAL);
 	expect_refusal(MR_NOT_HUGE,
@@ -88,7 +88,7 @@ static void mr_not_huge(void)
 		       (uintptr_t)client.memory);
 }
 
-static void mr_page_offset(void)
+RULE_CASE(MR_PAGE_OFFSET, .profile = "connectx")
 {
 	errno = 0;
 	assert_null(ibv_reg_mr_iova(client.pd, client.memory, 64, 0x10008, 0));
@@ -99,7 +99,7 @@ static void mr_page_offset(void)
 		       (uintptr_t)client.memory);
 }
 
-static void mr_iova_wraps(void)
+RULE_CASE(MR_IOVA_WRAPS)
 {
 	errno = 0;
 	assert_null(ibv_reg_mr_iova(client.pd, client.memory, 2 * PAGE, 0xfffffffffffff000, 0));
@@ -109,7 +109,7 @@ static void mr_iova_wraps(void)
 		"ibv_reg_mr_iova → EINVAL: [0xfffffffffffff000, +0x2000) as the region's addresses is beyond the 64-bit address space");
 }
 
-static void mr_not_mapped(void)
+RULE_CASE(MR_NOT_MAPPED)
 {
 	uint8_t *memory = map_pages(1, PROT_READ);
 
@@ -121,7 +121,7 @@ static void mr_not_mapped(void)
 	munmap(memory, PAGE);
 }
 
-static void rereg_imported(void)
+RULE_CASE(REREG_IMPORTED)
 {
 	struct ibv_mr *mr = ibv_import_mr(client.pd, client.mr->handle);
 
@@ -131,7 +131,7 @@ static void rereg_imported(void)
 	ibv_unimport_mr(mr);
 }
 
-static void rereg_kind(void)
+RULE_CASE(REREG_KIND)
 {
 	struct ibv_mr *mr = ibv_alloc_null_mr(client.pd);
 
@@ -141,7 +141,7 @@ static void rereg_kind(void)
 	expect_error(ibv_dereg_mr(mr), 0);
 }
 
-static void rereg_flags(void)
+RULE_CASE(REREG_FLAGS)
 {
 	struct ibv_mr *mr = side_register(&client, 0, 64, 0);
 
@@ -149,7 +149,7 @@ static void rereg_flags(void)
 	expect_refusal(REREG_FLAGS, "ibv_rereg_mr → EINVAL: flags 0x40 has bits outside of 0x7");
 }
 
-static void rereg_translation(void)
+RULE_CASE(REREG_TRANSLATION)
 {
 	struct ibv_mr *mr = side_register(&client, 0, 64, 0);
 
@@ -158,7 +158,7 @@ static void rereg_translation(void)
 		       "ibv_rereg_mr → EINVAL: the translation is to change to [0x0, +64), which names no memory");
 }
 
-static void rereg_access(void)
+RULE_CASE(REREG_ACCESS)
 {
 	struct ibv_mr *mr = side_register(&client, 0, 64, 0);
 
@@ -167,7 +167,7 @@ static void rereg_access(void)
 		       "ibv_rereg_mr → EINVAL: access LOCAL_WRITE is passed without IBV_REREG_MR_CHANGE_ACCESS");
 }
 
-static void rereg_nothing(void)
+RULE_CASE(REREG_NOTHING)
 {
 	struct ibv_mr *mr = side_register(&client, 0, 64, 0);
 
@@ -180,32 +180,32 @@ static int advise(enum ibv_advise_mr_advice advice, uint32_t flags, struct ibv_s
 	return ibv_advise_mr(client.pd, advice, flags, &sge, 1);
 }
 
-static void advise_flags(void)
+RULE_CASE(ADVISE_FLAGS)
 {
 	expect_error(advise(IBV_ADVISE_MR_ADVICE_PREFETCH, 6, side_sge(&client, 0, 64)), EINVAL);
 	expect_refusal(ADVISE_FLAGS, "ibv_advise_mr → EINVAL: flags 0x6 has bits outside of 0x1");
 }
 
-static void advise_unknown(void)
+RULE_CASE(ADVISE_UNKNOWN)
 {
 	expect_error(advise(77, 0, side_sge(&client, 0, 64)), EOPNOTSUPP);
 	expect_refusal(ADVISE_UNKNOWN, "ibv_advise_mr → EOPNOTSUPP: advice 77 is not defined");
 }
 
-static void advise_empty(void)
+RULE_CASE(ADVISE_EMPTY)
 {
 	expect_error(ibv_advise_mr(client.pd, IBV_ADVISE_MR_ADVICE_PREFETCH, 0, NULL, 0), EINVAL);
 	expect_refusal(ADVISE_EMPTY, "ibv_advise_mr → EINVAL: the list of ranges is empty");
 }
 
-static void advise_no_key(void)
+RULE_CASE(ADVISE_NO_KEY)
 {
 	expect_error(advise(IBV_ADVISE_MR_ADVICE_PREFETCH, 0, side_sge(&client, 0, 64)), ENOENT);
 	expect_refusal(ADVISE_NO_KEY, "ibv_advise_mr → ENOENT: lkey 0x%x does not belong to an on-demand region",
 		       client.mr->lkey);
 }
 
-static void advise_not_mr(void)
+RULE_CASE(ADVISE_NOT_MR)
 {
 	struct ibv_mw *mw = side_alloc_mw(&client, IBV_MW_TYPE_1);
 	struct ibv_sge sge = {.lkey = mw->rkey, .length = 64};
@@ -215,7 +215,7 @@ static void advise_not_mr(void)
 		       mw->rkey);
 }
 
-static void advise_permission(void)
+RULE_CASE(ADVISE_PERMISSION)
 {
 	struct ibv_mr *mr = side_register(&client, 0, PAGE, IBV_ACCESS_ON_DEMAND);
 	struct ibv_sge sge = {.addr = side_address(&client, 0), .length = 64, .lkey = mr->lkey};
@@ -230,7 +230,7 @@ static void advise_permission(void)
 		mr->lkey, out.pdn);
 }
 
-static void advise_range(void)
+RULE_CASE(ADVISE_RANGE)
 {
 	struct ibv_mr *mr = side_register(&client, 0, PAGE, IBV_ACCESS_ON_DEMAND);
 	struct ibv_sge sge = {.addr = side_address(&client, 64), .length = PAGE, .lkey = mr->lkey};
@@ -242,7 +242,7 @@ static void advise_range(void)
 		       side_address(&client, 64), mr->lkey);
 }
 
-static void buf_domain(void)
+RULE_CASE(BUF_DOMAIN)
 {
 	struct ibv_pd *other = ibv_alloc_pd(client.context);
 	struct ibv_buf *buf;
@@ -260,7 +260,7 @@ static void buf_domain(void)
 	expect_error(ibv_dealloc_pd(other), 0);
 }
 
-static void buf_range(void)
+RULE_CASE(BUF_RANGE)
 {
 	struct ibv_buf *buf;
 	uint8_t *memory = ibv_alloc_buf(client.pd, PAGE, &buf);
@@ -276,7 +276,7 @@ static void buf_range(void)
 	ibv_free_buf(buf);
 }
 
-static void mr_fields(void)
+RULE_CASE(MR_FIELDS)
 {
 	/* length, access, comp_mask, and members that no bit selects */
 	const uint64_t attr[9] = {PAGE, 0, 0};
@@ -286,34 +286,3 @@ static void mr_fields(void)
 	expect_error(errno, EINVAL);
 	expect_refusal(MR_FIELDS, "ibv_reg_mr_ex → EINVAL: comp_mask 0x0 does not select one kind of memory");
 }
-
-static const struct rule_case cases[] = {
-	CASE(MR_ACCESS_UNKNOWN, mr_access_unknown),
-	CASE(MR_ACCESS_LOCAL_WRITE, mr_access_local_write),
-	CASE(MR_RANGE_WRAPS, mr_range_wraps),
-	CASE(MR_NO_PAGES, mr_no_pages),
-	CASE(MR_IMPLICIT_IOVA, mr_implicit_iova),
-	CASE(MR_IMPLICIT_HUGETLB, mr_implicit_hugetlb),
-	CASE(MR_NOT_HUGE, mr_not_huge),
-	CONNECTX_CASE(MR_PAGE_OFFSET, mr_page_offset),
-	CASE(MR_IOVA_WRAPS, mr_iova_wraps),
-	CASE(MR_NOT_MAPPED, mr_not_mapped),
-	CASE(BUF_DOMAIN, buf_domain),
-	CASE(BUF_RANGE, buf_range),
-	CASE(MR_FIELDS, mr_fields),
-	CASE(REREG_IMPORTED, rereg_imported),
-	CASE(REREG_KIND, rereg_kind),
-	CASE(REREG_FLAGS, rereg_flags),
-	CASE(REREG_TRANSLATION, rereg_translation),
-	CASE(REREG_ACCESS, rereg_access),
-	CASE(REREG_NOTHING, rereg_nothing),
-	CASE(ADVISE_FLAGS, advise_flags),
-	CASE(ADVISE_UNKNOWN, advise_unknown),
-	CASE(ADVISE_EMPTY, advise_empty),
-	CASE(ADVISE_NO_KEY, advise_no_key),
-	CASE(ADVISE_NOT_MR, advise_not_mr),
-	CASE(ADVISE_PERMISSION, advise_permission),
-	CASE(ADVISE_RANGE, advise_range),
-};
-
-RULE_CASES(region_cases, cases);

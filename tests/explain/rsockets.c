@@ -16,20 +16,20 @@ static int new_stream(void)
 	return socket;
 }
 
-static void none(void)
+RULE_CASE(RSOCKET_NONE)
 {
 	assert_errno(rclose(0), EBADF);
 	expect_refusal(RSOCKET_NONE, "rclose → EBADF: descriptor 0 is not an rsocket, or was closed");
 }
 
-static void kind(void)
+RULE_CASE(RSOCKET_KIND)
 {
 	assert_errno(rsocket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 5), ENOTSUP);
 	expect_refusal(RSOCKET_KIND,
 		       "rsocket → EOPNOTSUPP: rsockets of domain 1, type 0x80001 and protocol 5 are not supported");
 }
 
-static void not_stream(void)
+RULE_CASE(RSOCKET_NOT_STREAM)
 {
 	int socket = rsocket(AF_INET, SOCK_DGRAM, 0);
 
@@ -39,7 +39,7 @@ static void not_stream(void)
 	assert_success(rclose(socket));
 }
 
-static void state(void)
+RULE_CASE(RSOCKET_STATE)
 {
 	int socket = new_rlistener(1);
 
@@ -51,7 +51,7 @@ static void state(void)
 	assert_success(rclose(socket));
 }
 
-static void not_connected(void)
+RULE_CASE(RSOCKET_NOT_CONNECTED)
 {
 	int socket = new_stream();
 
@@ -60,7 +60,7 @@ static void not_connected(void)
 	assert_success(rclose(socket));
 }
 
-static void address(void)
+RULE_CASE(RSOCKET_ADDRESS)
 {
 	int socket = new_stream();
 
@@ -69,7 +69,7 @@ static void address(void)
 	assert_success(rclose(socket));
 }
 
-static void option(void)
+RULE_CASE(RSOCKET_OPTION)
 {
 	int socket = new_stream(), value = 1;
 
@@ -78,7 +78,7 @@ static void option(void)
 	assert_success(rclose(socket));
 }
 
-static void option_state(void)
+RULE_CASE(RSOCKET_OPTION_STATE)
 {
 	struct rpair pair;
 	int value = 100;
@@ -92,7 +92,7 @@ static void option_state(void)
 	rend(&pair);
 }
 
-static void command(void)
+RULE_CASE(RSOCKET_COMMAND)
 {
 	int socket = new_stream();
 
@@ -101,7 +101,7 @@ static void command(void)
 	assert_success(rclose(socket));
 }
 
-static void flags(void)
+RULE_CASE(RSOCKET_FLAGS)
 {
 	int socket = new_stream();
 
@@ -110,7 +110,7 @@ static void flags(void)
 	assert_success(rclose(socket));
 }
 
-static void ancillary(void)
+RULE_CASE(RSOCKET_ANCILLARY)
 {
 	char control[8];
 	struct msghdr message = {.msg_control = control, .msg_controllen = sizeof(control)};
@@ -122,7 +122,7 @@ static void ancillary(void)
 	assert_success(rclose(socket));
 }
 
-static void how(void)
+RULE_CASE(RSOCKET_HOW)
 {
 	int socket = new_stream();
 
@@ -131,7 +131,7 @@ static void how(void)
 	assert_success(rclose(socket));
 }
 
-static void mapping(void)
+RULE_CASE(RSOCKET_MAP)
 {
 	struct rpair pair;
 	char memory[8];
@@ -142,7 +142,7 @@ static void mapping(void)
 	rend(&pair);
 }
 
-static void mapping_full(void)
+RULE_CASE(RSOCKET_MAP_FULL)
 {
 	struct rpair pair;
 	char memory[8];
@@ -153,7 +153,7 @@ static void mapping_full(void)
 	rend(&pair);
 }
 
-static void not_mapped(void)
+RULE_CASE(RSOCKET_NOT_MAPPED)
 {
 	struct rpair pair;
 
@@ -164,7 +164,7 @@ static void not_mapped(void)
 	rend(&pair);
 }
 
-static void unmap(void)
+RULE_CASE(RSOCKET_UNMAP)
 {
 	struct rpair pair;
 
@@ -186,7 +186,7 @@ static struct softhca_explanation newest_of(uint32_t rule)
 	return found[index];
 }
 
-static void description(void)
+RULE_CASE(RSOCKET_DESCRIPTION)
 {
 	struct softhca_explanation found;
 	struct peer *peer = calloc(1, sizeof(*peer));
@@ -208,7 +208,7 @@ static void description(void)
 	free(peer);
 }
 
-static void protocol(void)
+RULE_CASE(RSOCKET_PROTOCOL)
 {
 	struct peer *peer = calloc(1, sizeof(*peer));
 	int listener = new_rlistener(1);
@@ -232,26 +232,3 @@ static void protocol(void)
 	peer_end(peer);
 	free(peer);
 }
-
-static const struct rule_case cases[] = {
-	CASE(RSOCKET_NONE, none),
-	CASE(RSOCKET_KIND, kind),
-	CASE(RSOCKET_NOT_STREAM, not_stream),
-	CASE(RSOCKET_STATE, state),
-	CASE(RSOCKET_NOT_CONNECTED, not_connected),
-	CASE(RSOCKET_ADDRESS, address),
-	CASE(RSOCKET_OPTION, option),
-	CASE(RSOCKET_OPTION_STATE, option_state),
-	CASE(RSOCKET_COMMAND, command),
-	CASE(RSOCKET_FLAGS, flags),
-	CASE(RSOCKET_ANCILLARY, ancillary),
-	CASE(RSOCKET_HOW, how),
-	CASE(RSOCKET_MAP, mapping),
-	CASE(RSOCKET_MAP_FULL, mapping_full),
-	CASE(RSOCKET_NOT_MAPPED, not_mapped),
-	CASE(RSOCKET_UNMAP, unmap),
-	CASE(RSOCKET_DESCRIPTION, description),
-	CASE(RSOCKET_PROTOCOL, protocol),
-};
-
-RULE_CASES(rsocket_cases, cases);

@@ -24,54 +24,32 @@ struct rule_case {
 	uint32_t rule;
 	const char *name;
 	void (*provoke)(void);
-	const char *profile;
-	const char *crypto; /* value of SOFTHCA_CRYPTO; NULL: its default */
-	const char *lint;   /* value of SOFTHCA_LINT; NULL: its default */
+	const char *profile; /* NULL: "man" */
+	const char *crypto;  /* value of SOFTHCA_CRYPTO; NULL: its default */
+	const char *lint;    /* value of SOFTHCA_LINT; NULL: its default */
+	struct rule_case *next;
 };
 
-#define CASE(rule, function)                                                                                           \
-	{                                                                                                              \
-		RULE_##rule, #rule, function, "man", NULL, NULL                                                        \
-	}
-#define CRYPTO_CASE(rule, function, setting)                                                                           \
-	{                                                                                                              \
-		RULE_##rule, #rule, function, "man", setting, NULL                                                     \
-	}
-#define MISUSE_CASE(rule, function)                                                                                    \
-	{                                                                                                              \
-		RULE_##rule, #rule, function, "man", NULL, "on"                                                        \
-	}
-/* A case of a warning that `on` does not enable. */
-#define ASKED_CASE(rule, function, setting)                                                                            \
-	{                                                                                                              \
-		RULE_##rule, #rule, function, "man", NULL, setting                                                     \
-	}
-#define CONNECTX_CASE(rule, function)                                                                                  \
-	{                                                                                                              \
-		RULE_##rule, #rule, function, "connectx", NULL, NULL                                                   \
-	}
+/** Adds @new, which must stay valid, to the cases of the program. */
+void rule_case_register(struct rule_case *new);
 
-struct rule_cases {
-	const struct rule_case *cases;
-	size_t count;
-};
-
-#define RULE_CASES(name, array) const struct rule_cases name = {array, ARRAY_SIZE(array)}
-
-/* Cases by subject, as the tables of src/explain/. */
-extern const struct rule_cases key_cases, umr_cases, block_cases, wqe_cases, traffic_cases,
-	state_cases;                                                        /* rules_device.def */
-extern const struct rule_cases query_cases, object_cases, region_cases;     /* rules_objects.def */
-extern const struct rule_cases queue_cases;                                 /* rules_queues.def */
-extern const struct rule_cases qp_cases, post_cases;                        /* rules_posting.def */
-extern const struct rule_cases mlx5dv_cases, crypto_cases, signature_cases; /* rules_mlx5dv.def, rules_abi.def */
-extern const struct rule_cases devx_cases;                                  /* rules_devx.def */
-extern const struct rule_cases fault_cases;                                 /* of links, rules_device.def */
-extern const struct rule_cases rdmacm_id_cases, rdmacm_address_cases, rdmacm_qp_cases, rdmacm_connect_cases,
-	rsocket_cases; /* rules_rdmacm.def */
-extern const struct rule_cases misuse_cases, misuse_event_cases, misuse_block_cases,
-	misuse_end_cases;                           /* rules_misuse.def */
-extern const struct rule_cases dc_cases, xrc_cases; /* of DC and XRC, from all of them */
+/**
+ * Defines and registers the case of a rule:
+ *
+ *	RULE_CASE(MODIFY_CUR_STATE, .profile = "connectx")
+ *	{
+ *		… breaks the rule and expects its explanation …
+ *	}
+ */
+#define RULE_CASE(of, ...)                                                                                             \
+	static void case_##of(void);                                                                                   \
+	static __attribute__((constructor)) void case_##of##_register(void)                                            \
+	{                                                                                                              \
+		static struct rule_case entry = {.rule = RULE_##of, .name = #of, .provoke = case_##of, ##__VA_ARGS__}; \
+                                                                                                                       \
+		rule_case_register(&entry);                                                                            \
+	}                                                                                                              \
+	static void case_##of(void)
 
 /**
  * Expects @explanation to be of @rule; its line, without the name of the device, is @format and the source and advice of the

@@ -45,7 +45,7 @@ static void refused(const struct mlx5dv_sig_block_attr *attr)
 
 /* ---- the setter ------------------------------------------------------------------------------------------------- */
 
-static void sig_key(void)
+RULE_CASE(SIG_KEY)
 {
 	struct mlx5dv_sig_block_attr attr = {.mem = &crc32};
 	struct mlx5dv_mkey *plain = side_create_mkey(&client, 4, NULL);
@@ -60,7 +60,7 @@ static void sig_key(void)
 		      set_signature, plain->lkey);
 }
 
-static void sig_twice(void)
+RULE_CASE(SIG_TWICE)
 {
 	struct mlx5dv_sig_block_attr attr = {.mem = &crc32};
 
@@ -72,21 +72,21 @@ static void sig_twice(void)
 		      set_signature);
 }
 
-static void sig_no_domain(void)
+RULE_CASE(SIG_NO_DOMAIN)
 {
 	refused(&(struct mlx5dv_sig_block_attr){0});
 	expect_setter(SIG_NO_DOMAIN, " %s → EINVAL: mem and wire of struct mlx5dv_sig_block_attr are both NULL",
 		      set_signature);
 }
 
-static void sig_flags(void)
+RULE_CASE(SIG_FLAGS)
 {
 	refused(&(struct mlx5dv_sig_block_attr){.mem = &crc32, .flags = 6});
 	expect_setter(SIG_FLAGS, " %s → EINVAL: flags of struct mlx5dv_sig_block_attr are 0x6; the known flags are 0x1",
 		      set_signature);
 }
 
-static void sig_comp_mask(void)
+RULE_CASE(SIG_COMP_MASK)
 {
 	refused(&(struct mlx5dv_sig_block_attr){.mem = &crc32, .comp_mask = 3});
 	expect_setter(SIG_COMP_MASK,
@@ -94,7 +94,7 @@ static void sig_comp_mask(void)
 		      set_signature);
 }
 
-static void sig_block_size(void)
+RULE_CASE(SIG_BLOCK_SIZE)
 {
 	struct mlx5dv_sig_block_domain domain = crc32;
 
@@ -104,7 +104,7 @@ static void sig_block_size(void)
 		      set_signature);
 }
 
-static void sig_domain_comp_mask(void)
+RULE_CASE(SIG_DOMAIN_COMP_MASK)
 {
 	struct mlx5dv_sig_block_domain domain = crc32;
 
@@ -114,7 +114,7 @@ static void sig_domain_comp_mask(void)
 		      " %s → EINVAL: comp_mask of the wire domain is 0x7; it is reserved and must be 0", set_signature);
 }
 
-static void sig_type(void)
+RULE_CASE(SIG_TYPE)
 {
 	struct mlx5dv_sig_block_domain domain = crc32;
 
@@ -131,7 +131,7 @@ static void t10dif_refused(struct mlx5dv_sig_t10dif dif)
 	refused(&(struct mlx5dv_sig_block_attr){.mem = &domain});
 }
 
-static void sig_t10dif_seed(void)
+RULE_CASE(SIG_T10DIF_SEED)
 {
 	t10dif_refused((struct mlx5dv_sig_t10dif){.bg = 0xfffe});
 	expect_setter(SIG_T10DIF_SEED,
@@ -140,7 +140,7 @@ static void sig_t10dif_seed(void)
 		      set_signature);
 }
 
-static void sig_t10dif_guard(void)
+RULE_CASE(SIG_T10DIF_GUARD)
 {
 	t10dif_refused((struct mlx5dv_sig_t10dif){.bg_type = 2});
 	expect_setter(SIG_T10DIF_GUARD,
@@ -148,7 +148,7 @@ static void sig_t10dif_guard(void)
 		      set_signature);
 }
 
-static void sig_t10dif_flags(void)
+RULE_CASE(SIG_T10DIF_FLAGS)
 {
 	t10dif_refused((struct mlx5dv_sig_t10dif){.flags = 0x18});
 	expect_setter(SIG_T10DIF_FLAGS,
@@ -163,7 +163,7 @@ static void crc_refused(struct mlx5dv_sig_crc crc)
 	refused(&(struct mlx5dv_sig_block_attr){.wire = &domain});
 }
 
-static void sig_crc_type(void)
+RULE_CASE(SIG_CRC_TYPE)
 {
 	crc_refused((struct mlx5dv_sig_crc){.type = 3});
 	expect_setter(SIG_CRC_TYPE, " %s → EINVAL: type of the CRC of the wire domain is 3, which is not a type of CRC",
@@ -171,7 +171,7 @@ static void sig_crc_type(void)
 }
 
 /* In this profile the upper half of the seed of a CRC32 is used. */
-static void sig_crc_seed(void)
+RULE_CASE(SIG_CRC_SEED, .profile = "connectx")
 {
 	crc_refused((struct mlx5dv_sig_crc){.seed = UINT64_MAX});
 	expect_setter(
@@ -182,7 +182,7 @@ static void sig_crc_seed(void)
 
 /* ---- closing the work request ----------------------------------------------------------------------------------- */
 
-static void sig_copy_mask(void)
+RULE_CASE(SIG_COPY_MASK)
 {
 	begin(1);
 	set(&(struct mlx5dv_sig_block_attr){
@@ -194,7 +194,7 @@ static void sig_copy_mask(void)
 		configure);
 }
 
-static void mkey_bsf_room(void)
+RULE_CASE(MKEY_BSF_ROOM)
 {
 	struct ibv_sge sge = side_sge(&client, 0, 516);
 
@@ -208,7 +208,7 @@ static void mkey_bsf_room(void)
 		      configure);
 }
 
-static void mkey_bsf_length(void)
+RULE_CASE(MKEY_BSF_LENGTH)
 {
 	struct ibv_sge sges[2] = {{.length = UINT32_MAX}, {.length = 1}};
 	struct pair_options options = signed_options();
@@ -225,7 +225,7 @@ static void mkey_bsf_length(void)
 }
 
 /* Two signatures cannot cover ciphertext. */
-static void mkey_crypto_two_signatures(void)
+RULE_CASE(MKEY_CRYPTO_TWO_SIGNATURES)
 {
 	struct mlx5dv_mkey_init_attr attr = {
 		.pd = client.pd,
@@ -289,7 +289,7 @@ static int poll_error(uint32_t index, uint16_t syndrome)
 	return result;
 }
 
-static void signature_error_of_no_key(void)
+RULE_CASE(SIGNATURE_ERROR_OF_NO_KEY, .profile = "connectx")
 {
 	struct mlx5dv_mkey *plain = side_create_mkey(&client, 4, NULL);
 
@@ -300,7 +300,7 @@ static void signature_error_of_no_key(void)
 		plain->lkey >> 8);
 }
 
-static void mkey_check_no_signature(void)
+RULE_CASE(MKEY_CHECK_NO_SIGNATURE)
 {
 	struct mlx5dv_mkey *plain = side_create_mkey(&client, 4, NULL);
 	struct mlx5dv_mkey_err err;
@@ -312,7 +312,7 @@ static void mkey_check_no_signature(void)
 		       plain->lkey);
 }
 
-static void mkey_check_unknown_error(void)
+RULE_CASE(MKEY_CHECK_UNKNOWN_ERROR, .profile = "connectx")
 {
 	struct mlx5dv_mkey_err err;
 
@@ -325,7 +325,7 @@ static void mkey_check_unknown_error(void)
 		mkey->lkey);
 }
 
-static void mkey_check_no_domain(void)
+RULE_CASE(MKEY_CHECK_NO_DOMAIN, .profile = "connectx")
 {
 	struct mlx5dv_mkey_err err;
 
@@ -340,7 +340,7 @@ static void mkey_check_no_domain(void)
 
 /* ---- pipelining ------------------------------------------------------------------------------------------------- */
 
-static void cancel_not_drained(void)
+RULE_CASE(CANCEL_NOT_DRAINED)
 {
 	assert_int_equal(mlx5dv_qp_cancel_posted_send_wrs(pair.client.dv, 1), -EINVAL);
 	expect_setter(
@@ -348,7 +348,7 @@ static void cancel_not_drained(void)
 		" mlx5dv_qp_cancel_posted_send_wrs → EINVAL: the send queue is in state RTS and may still execute requests: it must be drained (SQD)");
 }
 
-static void cancel_opcode(void)
+RULE_CASE(CANCEL_OPCODE)
 {
 	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_SQD};
 	struct ibv_send_wr wr = request(IBV_WR_SEND, 0);
@@ -361,31 +361,3 @@ static void cancel_opcode(void)
 		      " mlx5dv_qp_cancel_posted_send_wrs → EINVAL: the request with this wr_id has opcode "
 		      "NOP (0x0), which cannot be cancelled");
 }
-
-static const struct rule_case cases[] = {
-	CONNECTX_CASE(SIGNATURE_ERROR_OF_NO_KEY, signature_error_of_no_key),
-	CASE(SIG_KEY, sig_key),
-	CASE(SIG_TWICE, sig_twice),
-	CASE(SIG_NO_DOMAIN, sig_no_domain),
-	CASE(SIG_FLAGS, sig_flags),
-	CASE(SIG_COMP_MASK, sig_comp_mask),
-	CASE(SIG_BLOCK_SIZE, sig_block_size),
-	CASE(SIG_DOMAIN_COMP_MASK, sig_domain_comp_mask),
-	CASE(SIG_TYPE, sig_type),
-	CASE(SIG_T10DIF_SEED, sig_t10dif_seed),
-	CASE(SIG_T10DIF_GUARD, sig_t10dif_guard),
-	CASE(SIG_T10DIF_FLAGS, sig_t10dif_flags),
-	CASE(SIG_CRC_TYPE, sig_crc_type),
-	CONNECTX_CASE(SIG_CRC_SEED, sig_crc_seed),
-	CASE(SIG_COPY_MASK, sig_copy_mask),
-	CASE(MKEY_BSF_ROOM, mkey_bsf_room),
-	CASE(MKEY_BSF_LENGTH, mkey_bsf_length),
-	CASE(MKEY_CHECK_NO_SIGNATURE, mkey_check_no_signature),
-	CONNECTX_CASE(MKEY_CHECK_UNKNOWN_ERROR, mkey_check_unknown_error),
-	CONNECTX_CASE(MKEY_CHECK_NO_DOMAIN, mkey_check_no_domain),
-	CASE(MKEY_CRYPTO_TWO_SIGNATURES, mkey_crypto_two_signatures),
-	CASE(CANCEL_NOT_DRAINED, cancel_not_drained),
-	CASE(CANCEL_OPCODE, cancel_opcode),
-};
-
-RULE_CASES(signature_cases, cases);

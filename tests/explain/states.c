@@ -33,7 +33,7 @@ enum {
 		   IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER,
 };
 
-static void modify_transition(void)
+RULE_CASE(MODIFY_TRANSITION)
 {
 	anew(IBV_QPT_UC);
 	refused(&pair.client, (struct ibv_qp_attr){.qp_state = IBV_QPS_RTS}, IBV_QP_STATE);
@@ -41,7 +41,7 @@ static void modify_transition(void)
 			" ibv_modify_qp → EINVAL: a queue pair of type UC does not go from RESET to RTS");
 }
 
-static void modify_missing(void)
+RULE_CASE(MODIFY_MISSING)
 {
 	anew(IBV_QPT_RC);
 	refused(&pair.client, (struct ibv_qp_attr){.qp_state = IBV_QPS_INIT}, IBV_QP_STATE | IBV_QP_PORT);
@@ -49,7 +49,7 @@ static void modify_missing(void)
 			" ibv_modify_qp → EINVAL: RC from RESET to INIT needs ACCESS_FLAGS|PKEY_INDEX as well");
 }
 
-static void modify_not_allowed(void)
+RULE_CASE(MODIFY_NOT_ALLOWED)
 {
 	refused(&pair.client, (struct ibv_qp_attr){.qp_state = IBV_QPS_RTS},
 		IBV_QP_STATE | IBV_QP_QKEY | IBV_QP_DEST_QPN);
@@ -57,7 +57,7 @@ static void modify_not_allowed(void)
 			" ibv_modify_qp → EINVAL: RC from RTS to RTS does not take QKEY|DEST_QPN");
 }
 
-static void modify_value(void)
+RULE_CASE(MODIFY_VALUE)
 {
 	struct ibv_qp_attr attr;
 
@@ -71,7 +71,7 @@ static void modify_value(void)
 		" ibv_modify_qp → EINVAL: MIN_RNR_TIMER is 32; the largest value is 31 (and a port number is at least 1)");
 }
 
-static void modify_cur_state(void)
+RULE_CASE(MODIFY_CUR_STATE)
 {
 	refused(&pair.client, (struct ibv_qp_attr){.qp_state = IBV_QPS_RTS, .cur_qp_state = IBV_QPS_SQD},
 		IBV_QP_STATE | IBV_QP_CUR_STATE);
@@ -79,7 +79,7 @@ static void modify_cur_state(void)
 			" ibv_modify_qp → EINVAL: cur_qp_state says SQD; the queue pair is in RTS");
 }
 
-static void modify_mtu(void)
+RULE_CASE(MODIFY_MTU)
 {
 	struct ibv_qp_attr attr;
 
@@ -93,7 +93,7 @@ static void modify_mtu(void)
 		" ibv_modify_qp → EINVAL: path_mtu is 6 of enum ibv_mtu; it must be 1 to 5, and at most the 4096 bytes to which the port is set");
 }
 
-static void modify_no_grh(void)
+RULE_CASE(MODIFY_NO_GRH)
 {
 	struct ibv_qp_attr attr;
 
@@ -107,7 +107,7 @@ static void modify_no_grh(void)
 		" ibv_modify_qp → EINVAL: ah_attr has is_global 0 (dlid 7), but addresses on Ethernet are GIDs");
 }
 
-static void modify_sgid(void)
+RULE_CASE(MODIFY_SGID)
 {
 	struct ibv_gid_entry entries[64];
 	struct ibv_qp_attr attr;
@@ -122,7 +122,7 @@ static void modify_sgid(void)
 			ibv_query_gid_table(client.context, entries, ARRAY_SIZE(entries), 0));
 }
 
-static void modify_alt_path(void)
+RULE_CASE(MODIFY_ALT_PATH)
 {
 	struct ibv_qp_attr attr;
 
@@ -137,7 +137,7 @@ static void modify_alt_path(void)
 		" ibv_modify_qp → EINVAL: an alternate path on port 1 was set, but this device does not migrate paths");
 }
 
-static void modified_to_error(void)
+RULE_CASE(MODIFIED_TO_ERROR)
 {
 	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_ERR};
 
@@ -145,13 +145,3 @@ static void modified_to_error(void)
 	expect_about_qp(MODIFIED_TO_ERROR, pair.client.qp->qp_num,
 			": the program moved the queue pair from RTS to ERR");
 }
-
-static const struct rule_case cases[] = {
-	CASE(MODIFY_TRANSITION, modify_transition),   CASE(MODIFY_MISSING, modify_missing),
-	CASE(MODIFY_NOT_ALLOWED, modify_not_allowed), CASE(MODIFY_VALUE, modify_value),
-	CASE(MODIFY_CUR_STATE, modify_cur_state),     CASE(MODIFY_MTU, modify_mtu),
-	CASE(MODIFY_NO_GRH, modify_no_grh),           CASE(MODIFY_SGID, modify_sgid),
-	CASE(MODIFY_ALT_PATH, modify_alt_path),       CASE(MODIFIED_TO_ERROR, modified_to_error),
-};
-
-RULE_CASES(state_cases, cases);

@@ -69,7 +69,7 @@ static struct mlx5dv_mkey *configure(void)
 	return mkey;
 }
 
-static void umr_short(void)
+RULE_CASE(UMR_SHORT)
 {
 	struct raw raw = raw_begin(&pair.server);
 
@@ -80,7 +80,7 @@ static void umr_short(void)
 		       "the UMR WQE has 64 bytes; the parts that it announces take 128");
 }
 
-static void umr_not_inline(void)
+RULE_CASE(UMR_NOT_INLINE)
 {
 	struct raw raw = raw_begin(&pair.server);
 	struct mlx5dv_mkey *mkey = configure();
@@ -95,7 +95,7 @@ static void umr_not_inline(void)
 }
 
 /* The bits of mlx5-formats 1.8 except PAGE_SIZE (1), PD (7), EN_RINVAL (8). */
-static void umr_mask(void)
+RULE_CASE(UMR_MASK)
 {
 	const uint64_t allowed = 1 << 0 | 1 << 6 | 1 << 9 | 1 << 12 | 1 << 13 | 1 << 14 | 1 << 17 | 1 << 18 | 1 << 19 |
 				 1 << 20 | 1 << 21 | 1 << 23 | 1 << 25 | 1 << 26 | 1 << 29;
@@ -108,7 +108,7 @@ static void umr_mask(void)
 		       "the UMR of key 0x%x asks to change 0x81; a program may change 0x%" PRIx64, mkey->lkey, allowed);
 }
 
-static void umr_not_enabled(void)
+RULE_CASE(UMR_NOT_ENABLED)
 {
 	invalidate(server.mr->rkey);
 	expect_failure(&pair.server, WR_ID, MW_BIND_ERR, UMR_NOT_ENABLED, "LOCAL_INV",
@@ -116,7 +116,7 @@ static void umr_not_enabled(void)
 		       server.mr->rkey);
 }
 
-static void umr_stale(void)
+RULE_CASE(UMR_STALE)
 {
 	struct ibv_mw *mw = side_alloc_mw(&server, IBV_MW_TYPE_2);
 	uint32_t before = mw->rkey;
@@ -127,7 +127,7 @@ static void umr_stale(void)
 		       "no key has the number 0x%x: the type 2 window of that index has 0x%x", before, mw->rkey);
 }
 
-static void umr_not_free(void)
+RULE_CASE(UMR_NOT_FREE)
 {
 	struct ibv_mw *mw = side_alloc_mw(&server, IBV_MW_TYPE_2);
 
@@ -139,7 +139,7 @@ static void umr_not_free(void)
 		       mw->rkey, side_address(&server, 0));
 }
 
-static void umr_free(void)
+RULE_CASE(UMR_FREE)
 {
 	struct raw raw = raw_begin(&pair.server);
 	struct mlx5dv_mkey *mkey = configure();
@@ -151,7 +151,7 @@ static void umr_free(void)
 }
 
 /* mlx5-formats 6, no. 41: the header of an interleaved layout takes an entry too, and entries are allocated in fours. */
-static void umr_capacity(void)
+RULE_CASE(UMR_CAPACITY)
 {
 	struct pair_options options = pair_defaults(IBV_QPT_RC);
 	struct mlx5dv_mr_interleaved entries[4];
@@ -166,7 +166,7 @@ static void umr_capacity(void)
 		       "key 0x%x gets 8 translation entries, but was created for 4", mkey->lkey);
 }
 
-static void umr_bsf_capacity(void)
+RULE_CASE(UMR_BSF_CAPACITY)
 {
 	struct raw raw = raw_begin(&pair.server);
 	struct mlx5dv_mkey *mkey = configure();
@@ -179,7 +179,7 @@ static void umr_bsf_capacity(void)
 }
 
 /* mlx5-formats 1.8, (6): entries starting at an offset, in the field where libmlx5 puts the size of the block setup. */
-static void umr_offset(void)
+RULE_CASE(UMR_OFFSET)
 {
 	struct mlx5dv_mr_interleaved entry = side_interleaved(&server, 0, 16, 16);
 	struct mlx5dv_mkey *mkey = side_create_mkey(&server, 8, NULL);
@@ -199,7 +199,7 @@ static void umr_offset(void)
 		mkey->lkey);
 }
 
-static void umr_repeat_entries(void)
+RULE_CASE(UMR_REPEAT_ENTRIES)
 {
 	struct raw raw = raw_begin(&pair.server);
 	struct mlx5dv_mkey *mkey = side_create_mkey(&server, 4, NULL);
@@ -212,7 +212,7 @@ static void umr_repeat_entries(void)
 		       "the repeat block of key 0x%x announces 9 entries; the WQE holds 3", mkey->lkey);
 }
 
-static void bind_region_unknown(void)
+RULE_CASE(BIND_REGION_UNKNOWN)
 {
 	struct ibv_mw *mw = side_alloc_mw(&server, IBV_MW_TYPE_2);
 	struct ibv_mr gone = {.lkey = NO_KEY};
@@ -222,7 +222,7 @@ static void bind_region_unknown(void)
 		       "window 0x%x is to be bound to memory region 0xabcdef00, which does not exist", rkey);
 }
 
-static void bind_not_a_region(void)
+RULE_CASE(BIND_NOT_A_REGION)
 {
 	struct ibv_mw *mw = side_alloc_mw(&server, IBV_MW_TYPE_2);
 	struct mlx5dv_mkey *mkey = configure();
@@ -235,7 +235,7 @@ static void bind_not_a_region(void)
 		       "window 0x%x is to be bound to key 0x%x, a layout key", rkey, mkey->lkey);
 }
 
-static void bind_domain(void)
+RULE_CASE(BIND_DOMAIN)
 {
 	struct ibv_mw *mw = side_alloc_mw(&server, IBV_MW_TYPE_2);
 	struct mlx5dv_pd own = {0}, others = {0};
@@ -251,7 +251,7 @@ static void bind_domain(void)
 		       own.pdn, client.mr->lkey, others.pdn);
 }
 
-static void bind_not_allowed(void)
+RULE_CASE(BIND_NOT_ALLOWED)
 {
 	struct ibv_mw *mw = side_alloc_mw(&server, IBV_MW_TYPE_2);
 	struct ibv_mr *mr = side_register(&server, 0, PAGE, IBV_ACCESS_LOCAL_WRITE);
@@ -262,7 +262,7 @@ static void bind_not_allowed(void)
 		       rkey, mr->lkey);
 }
 
-static void bind_rights(void)
+RULE_CASE(BIND_RIGHTS)
 {
 	struct ibv_mw *mw = side_alloc_mw(&server, IBV_MW_TYPE_2);
 	struct ibv_mr *mr = side_register(&server, 0, PAGE, IBV_ACCESS_MW_BIND);
@@ -274,7 +274,7 @@ static void bind_rights(void)
 		       rkey, mr->lkey);
 }
 
-static void bind_range(void)
+RULE_CASE(BIND_RANGE)
 {
 	struct ibv_mw *mw = side_alloc_mw(&server, IBV_MW_TYPE_2);
 	struct ibv_mr *mr = side_register(&server, 0, PAGE, SIDE_ACCESS);
@@ -286,7 +286,7 @@ static void bind_range(void)
 }
 
 /* The 64-bit length of the window exceeds that of its only entry. */
-static void bind_form(void)
+RULE_CASE(BIND_FORM)
 {
 	struct raw raw = raw_begin(&pair.server);
 	struct ibv_mw *mw = side_alloc_mw(&server, IBV_MW_TYPE_2);
@@ -299,7 +299,7 @@ static void bind_form(void)
 		       rkey);
 }
 
-static void bind_empty(void)
+RULE_CASE(BIND_EMPTY)
 {
 	uint32_t rkey = bind(side_alloc_mw(&server, IBV_MW_TYPE_2), server.mr, 0, 0, IBV_ACCESS_REMOTE_WRITE);
 
@@ -307,7 +307,7 @@ static void bind_empty(void)
 		       "type 2 window 0x%x is to be bound to 0 bytes", rkey);
 }
 
-static void bind_other_qp(void)
+RULE_CASE(BIND_OTHER_QP)
 {
 	struct raw raw = raw_begin(&pair.server);
 	struct ibv_mw *mw = side_alloc_mw(&server, IBV_MW_TYPE_2);
@@ -327,14 +327,14 @@ static void bind_other_qp(void)
 		expect_receive_failure(&pair.server, WR_ID, LOC_ACCESS_ERR, rule, __VA_ARGS__);                        \
 	} while (0)
 
-static void invalidate_not_allowed(void)
+RULE_CASE(INVALIDATE_NOT_ALLOWED)
 {
 	send_invalidate(server.mr->rkey);
 	expect_invalidation_fails(INVALIDATE_NOT_ALLOWED, "key 0x%x is a memory region that a peer cannot invalidate",
 				  server.mr->rkey);
 }
 
-static void umr_unknown(void)
+RULE_CASE(UMR_UNKNOWN)
 {
 	invalidate(NO_KEY);
 	expect_failure(&pair.server, WR_ID, MW_BIND_ERR, UMR_UNKNOWN, "LOCAL_INV",
@@ -354,7 +354,7 @@ static void expect_ended(uint32_t key, enum ibv_wc_status status, const char *re
 			request, key, newest.figure[2]);
 }
 
-static void key_ended_before(void)
+RULE_CASE(KEY_ENDED_BEFORE)
 {
 	struct ibv_mr *mr = ibv_reg_mr(server.pd, server.memory, PAGE, SIDE_ACCESS);
 	struct ibv_mr gone = *mr;
@@ -371,14 +371,14 @@ static void key_ended_before(void)
 	expect_ended(gone.rkey, IBV_WC_LOC_ACCESS_ERR, "receive → LOC_ACCESS_ERR");
 }
 
-static void invalidate_unknown(void)
+RULE_CASE(INVALIDATE_UNKNOWN)
 {
 	send_invalidate(NO_KEY);
 	expect_invalidation_fails(INVALIDATE_UNKNOWN,
 				  "key 0xabcdef00, which the SEND is to invalidate, does not exist");
 }
 
-static void invalidate_free(void)
+RULE_CASE(INVALIDATE_FREE)
 {
 	struct ibv_mw *mw = side_alloc_mw(&server, IBV_MW_TYPE_2);
 
@@ -388,7 +388,7 @@ static void invalidate_free(void)
 				  mw->rkey);
 }
 
-static void invalidate_stale(void)
+RULE_CASE(INVALIDATE_STALE)
 {
 	struct ibv_mw *mw = side_alloc_mw(&server, IBV_MW_TYPE_2);
 	uint32_t before = mw->rkey;
@@ -401,34 +401,3 @@ static void invalidate_stale(void)
 		"number 0x%x",
 		before, mw->rkey);
 }
-
-static const struct rule_case cases[] = {
-	CASE(UMR_SHORT, umr_short),
-	CASE(UMR_NOT_INLINE, umr_not_inline),
-	CASE(UMR_MASK, umr_mask),
-	CASE(UMR_NOT_ENABLED, umr_not_enabled),
-	CASE(UMR_STALE, umr_stale),
-	CASE(UMR_NOT_FREE, umr_not_free),
-	CASE(UMR_FREE, umr_free),
-	CASE(UMR_CAPACITY, umr_capacity),
-	CASE(UMR_BSF_CAPACITY, umr_bsf_capacity),
-	CASE(UMR_OFFSET, umr_offset),
-	CASE(UMR_REPEAT_ENTRIES, umr_repeat_entries),
-	CASE(BIND_REGION_UNKNOWN, bind_region_unknown),
-	CASE(BIND_NOT_A_REGION, bind_not_a_region),
-	CASE(BIND_DOMAIN, bind_domain),
-	CASE(BIND_NOT_ALLOWED, bind_not_allowed),
-	CASE(BIND_RIGHTS, bind_rights),
-	CASE(BIND_RANGE, bind_range),
-	CASE(BIND_FORM, bind_form),
-	CASE(BIND_EMPTY, bind_empty),
-	CASE(BIND_OTHER_QP, bind_other_qp),
-	CASE(INVALIDATE_NOT_ALLOWED, invalidate_not_allowed),
-	CASE(UMR_UNKNOWN, umr_unknown),
-	CASE(KEY_ENDED_BEFORE, key_ended_before),
-	CASE(INVALIDATE_UNKNOWN, invalidate_unknown),
-	CASE(INVALIDATE_FREE, invalidate_free),
-	CASE(INVALIDATE_STALE, invalidate_stale),
-};
-
-RULE_CASES(umr_cases, cases);

@@ -15,7 +15,7 @@ static struct raw send_waits(void)
 	return raw;
 }
 
-static void wqe_doorbell(void)
+RULE_CASE(WQE_DOORBELL)
 {
 	struct raw raw = send_waits();
 	uint32_t producer = be32toh(*raw.doorbell);
@@ -26,7 +26,7 @@ static void wqe_doorbell(void)
 		       "the doorbell record announces %u blocks; the send ring has %u", raw.blocks + 1, raw.blocks);
 }
 
-static void wqe_ds(void)
+RULE_CASE(WQE_DS)
 {
 	struct raw raw = send_waits();
 
@@ -36,7 +36,7 @@ static void wqe_ds(void)
 		       "the WQE says it has 9 segments of 16 bytes, 3 blocks; 1 blocks are posted");
 }
 
-static void wqe_qpn(void)
+RULE_CASE(WQE_QPN)
 {
 	struct raw raw = send_waits();
 
@@ -47,7 +47,7 @@ static void wqe_qpn(void)
 		       pair.client.qp->qp_num);
 }
 
-static void wqe_opcode_unknown(void)
+RULE_CASE(WQE_OPCODE_UNKNOWN)
 {
 	struct raw raw = send_waits();
 
@@ -57,7 +57,7 @@ static void wqe_opcode_unknown(void)
 		       "0x77 is not an opcode of a send WQE (block 0)");
 }
 
-static void wqe_opcode_unsupported(void)
+RULE_CASE(WQE_OPCODE_UNSUPPORTED)
 {
 	struct raw raw = send_waits();
 
@@ -67,7 +67,7 @@ static void wqe_opcode_unsupported(void)
 		       "this device does not execute opcode ACCESS_ASO (block 0)");
 }
 
-static void wqe_opcode_transport(void)
+RULE_CASE(WQE_OPCODE_TRANSPORT)
 {
 	struct pair_options options = pair_defaults(IBV_QPT_UC);
 	struct ibv_send_wr wr = request(IBV_WR_RDMA_READ, BYTES);
@@ -79,7 +79,7 @@ static void wqe_opcode_transport(void)
 	expect_state(&pair.client, IBV_QPS_SQE);
 }
 
-static void wqe_short(void)
+RULE_CASE(WQE_SHORT)
 {
 	struct raw raw = raw_begin(&pair.client);
 
@@ -91,7 +91,7 @@ static void wqe_short(void)
 }
 
 /* 12 bytes of inline data fit into a segment of 16 bytes with its header of 4. */
-static void wqe_inline(void)
+RULE_CASE(WQE_INLINE)
 {
 	struct raw raw = send_waits();
 
@@ -101,7 +101,7 @@ static void wqe_inline(void)
 		       "an inline segment of 500 bytes does not fit in the 12 bytes that the WQE has left");
 }
 
-static void wqe_inline_sink(void)
+RULE_CASE(WQE_INLINE_SINK)
 {
 	struct ibv_send_wr wr = request(IBV_WR_RDMA_READ, BYTES);
 
@@ -114,7 +114,7 @@ static void wqe_inline_sink(void)
 }
 
 /* The peer is not ready: the READ is repeated after its timeout, and has become shorter meanwhile. */
-static void wqe_changed(void)
+RULE_CASE(WQE_CHANGED)
 {
 	struct pair_options options = pair_defaults(IBV_QPT_RC);
 	struct ibv_send_wr wr = request(IBV_WR_RDMA_READ, BYTES);
@@ -138,7 +138,7 @@ static void wqe_changed(void)
 }
 
 /* The active MTU is 4096 unless the setting MTU says otherwise. */
-static void message_too_long(void)
+RULE_CASE(MESSAGE_TOO_LONG)
 {
 	struct pair_options options = pair_defaults(IBV_QPT_UD);
 	struct ibv_send_wr wr = request(IBV_WR_SEND, 4097);
@@ -150,7 +150,7 @@ static void message_too_long(void)
 }
 
 /* The library makes each SGE of an atomic 8 bytes long (mlx5-formats 1.5). */
-static void atomic_length(void)
+RULE_CASE(ATOMIC_LENGTH)
 {
 	struct ibv_send_wr wr = request(IBV_WR_ATOMIC_FETCH_AND_ADD, 8);
 	struct ibv_sge sges[2] = {side_sge(&client, 0, 8), side_sge(&client, 8, 8)};
@@ -165,7 +165,7 @@ static void atomic_length(void)
 }
 
 /* Opcode 0x13 in a WQE written by the program: ibv_post_send(3) and ibv_wr_atomic_write(3) check the length. */
-static void atomic_write_data(void)
+RULE_CASE(ATOMIC_WRITE_DATA)
 {
 	struct raw raw = raw_begin(&pair.client);
 
@@ -188,7 +188,7 @@ static struct raw atomic_waits(void)
 	return raw;
 }
 
-static void atomic_operands(void)
+RULE_CASE(ATOMIC_OPERANDS)
 {
 	struct raw raw = atomic_waits();
 
@@ -210,7 +210,7 @@ static struct raw copy_waits(uint8_t opmod, uint32_t source, uint32_t target)
 	return raw;
 }
 
-static void mmo_operation(void)
+RULE_CASE(MMO_OPERATION)
 {
 	struct raw raw = copy_waits(2, 8, 8);
 
@@ -219,7 +219,7 @@ static void mmo_operation(void)
 		       "the MMO WQE has opmod 0x2: this device only copies (opmod 1)");
 }
 
-static void mmo_inline(void)
+RULE_CASE(MMO_INLINE)
 {
 	struct raw raw = copy_waits(1, 8, 0x80000008);
 
@@ -229,7 +229,7 @@ static void mmo_inline(void)
 		       "inline data");
 }
 
-static void mmo_lengths(void)
+RULE_CASE(MMO_LENGTHS)
 {
 	struct raw raw = copy_waits(1, 0, 8);
 
@@ -238,7 +238,7 @@ static void mmo_lengths(void)
 		       "the source of a copy has 2147483648 bytes, its destination 8");
 }
 
-static void datagram_address(void)
+RULE_CASE(DATAGRAM_ADDRESS)
 {
 	struct pair_options options = pair_defaults(IBV_QPT_UD);
 	struct ibv_gid_entry entries[64];
@@ -256,7 +256,7 @@ static void datagram_address(void)
 		       ibv_query_gid_table(client.context, entries, ARRAY_SIZE(entries), 0));
 }
 
-static void flushed(void)
+RULE_CASE(FLUSHED)
 {
 	struct raw raw = send_waits();
 	struct ibv_send_wr wr = request(IBV_WR_SEND, BYTES);
@@ -271,7 +271,7 @@ static void flushed(void)
 		       serial_of(pair.client.qp->qp_num, RULE_WQE_OPCODE_UNKNOWN));
 }
 
-static void flushed_receive(void)
+RULE_CASE(FLUSHED_RECEIVE)
 {
 	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_ERR};
 
@@ -281,28 +281,3 @@ static void flushed_receive(void)
 			       "receive flushed: the queue pair has been in the error state since record %" PRIu64,
 			       serial_of(pair.client.qp->qp_num, RULE_MODIFIED_TO_ERROR));
 }
-
-static const struct rule_case cases[] = {
-	CASE(WQE_DOORBELL, wqe_doorbell),
-	CASE(WQE_DS, wqe_ds),
-	CASE(WQE_QPN, wqe_qpn),
-	CASE(WQE_OPCODE_UNKNOWN, wqe_opcode_unknown),
-	CASE(WQE_OPCODE_UNSUPPORTED, wqe_opcode_unsupported),
-	CASE(WQE_OPCODE_TRANSPORT, wqe_opcode_transport),
-	CASE(WQE_SHORT, wqe_short),
-	CASE(WQE_INLINE, wqe_inline),
-	CASE(WQE_INLINE_SINK, wqe_inline_sink),
-	CASE(WQE_CHANGED, wqe_changed),
-	CASE(MESSAGE_TOO_LONG, message_too_long),
-	CASE(ATOMIC_LENGTH, atomic_length),
-	CASE(ATOMIC_WRITE_DATA, atomic_write_data),
-	CASE(ATOMIC_OPERANDS, atomic_operands),
-	CASE(MMO_OPERATION, mmo_operation),
-	CASE(MMO_INLINE, mmo_inline),
-	CASE(MMO_LENGTHS, mmo_lengths),
-	CASE(DATAGRAM_ADDRESS, datagram_address),
-	CASE(FLUSHED, flushed),
-	CASE(FLUSHED_RECEIVE, flushed_receive),
-};
-
-RULE_CASES(wqe_cases, cases);

@@ -43,7 +43,7 @@ static void send_to(uint32_t srq_number)
 }
 
 /* Both ends get an explanation. */
-static void srq_unknown(void)
+RULE_CASE(XRC_SRQ_UNKNOWN)
 {
 	open_all();
 	send_to(0xabcdef);
@@ -53,7 +53,7 @@ static void srq_unknown(void)
 	close_all();
 }
 
-static void srq_of_another_domain(void)
+RULE_CASE(XRC_SRQ_DOMAIN)
 {
 	struct ibv_xrcd *other = expect_xrcd(server.context, -1, O_CREAT);
 	struct xrc_srq srq = xrc_srq_open(&server, other, 1);
@@ -70,7 +70,7 @@ static void srq_of_another_domain(void)
 
 /* ---- domains ---------------------------------------------------------------------------------------------------- */
 
-static void comp_mask(void)
+RULE_CASE(XRCD_COMP_MASK)
 {
 	struct ibv_xrcd_init_attr attr = {.comp_mask = 7, .fd = -1, .oflags = O_CREAT};
 
@@ -83,13 +83,13 @@ static void comp_mask(void)
 		       "ibv_open_xrcd → EINVAL: comp_mask of struct ibv_xrcd_init_attr is 0x2; it must be 0x3");
 }
 
-static void descriptor(void)
+RULE_CASE(XRCD_DESCRIPTOR)
 {
 	expect_null(xrc_open(client.context, -7, O_CREAT), EBADF);
 	expect_refusal(XRCD_DESCRIPTOR, "ibv_open_xrcd → EBADF: -7 is not an open descriptor");
 }
 
-static void none(void)
+RULE_CASE(XRCD_NONE)
 {
 	int fd = xrc_file();
 
@@ -98,7 +98,7 @@ static void none(void)
 	close(fd);
 }
 
-static void exists(void)
+RULE_CASE(XRCD_EXISTS)
 {
 	int fd = xrc_file();
 	struct ibv_xrcd *first = expect_xrcd(client.context, fd, O_CREAT);
@@ -109,7 +109,7 @@ static void exists(void)
 	close(fd);
 }
 
-static void in_use(void)
+RULE_CASE(XRCD_IN_USE)
 {
 	struct ibv_xrcd *domain = expect_xrcd(client.context, -1, O_CREAT);
 	struct ibv_qp *qp = xrc_create_recv(domain);
@@ -137,7 +137,7 @@ static struct ibv_srq_init_attr_ex srq_attr(struct ibv_xrcd *domain, struct ibv_
 	};
 }
 
-static void srq_xrcd(void)
+RULE_CASE(SRQ_XRCD)
 {
 	struct ibv_srq_init_attr_ex attr = srq_attr(NULL, pair.client.cq);
 
@@ -147,7 +147,7 @@ static void srq_xrcd(void)
 		"ibv_create_srq_ex → EINVAL: comp_mask 0xf does not give the XRC SRQ an XRC domain of its context");
 }
 
-static void srq_cq(void)
+RULE_CASE(SRQ_CQ)
 {
 	struct ibv_xrcd *domain = expect_xrcd(client.context, -1, O_CREAT);
 	struct ibv_srq_init_attr_ex attr = srq_attr(domain, NULL);
@@ -158,7 +158,7 @@ static void srq_cq(void)
 	expect_error(ibv_close_xrcd(domain), 0);
 }
 
-static void qp_xrcd(void)
+RULE_CASE(QP_XRCD)
 {
 	struct ibv_qp_init_attr_ex attr = {.qp_type = IBV_QPT_XRC_RECV};
 
@@ -168,7 +168,7 @@ static void qp_xrcd(void)
 		"ibv_create_qp_ex → EINVAL: comp_mask 0x0 does not give the XRC_RECV queue pair an XRC domain of its context");
 }
 
-static void no_queue(void)
+RULE_CASE(QP_NO_QUEUE)
 {
 	struct ibv_send_wr send = {.wr_id = WR_ID}, *bad_send;
 	struct ibv_recv_wr receive = {.wr_id = WR_ID}, *bad_receive;
@@ -187,7 +187,7 @@ static void no_queue(void)
 	close_all();
 }
 
-static void open_mask(void)
+RULE_CASE(QP_OPEN_MASK)
 {
 	struct ibv_qp_open_attr attr = {.comp_mask = IBV_QP_OPEN_ATTR_NUM, .qp_num = 9};
 
@@ -196,7 +196,7 @@ static void open_mask(void)
 				     "0xb, and may have 0xf");
 }
 
-static void open_nowhere(void)
+RULE_CASE(QP_OPEN_XRCD)
 {
 	struct ibv_qp_open_attr attr = {.comp_mask = 0xb, .qp_num = 9, .qp_type = IBV_QPT_XRC_RECV};
 
@@ -205,7 +205,7 @@ static void open_nowhere(void)
 		       "ibv_open_qp → EINVAL: queue pair 0x9 is to be opened without an XRC domain of the context");
 }
 
-static void open_none(void)
+RULE_CASE(QP_OPEN_NONE)
 {
 	struct ibv_xrcd *domain = expect_xrcd(client.context, -1, O_CREAT);
 
@@ -216,22 +216,3 @@ static void open_none(void)
 		pair.client.qp->qp_num);
 	expect_error(ibv_close_xrcd(domain), 0);
 }
-
-static const struct rule_case cases[] = {
-	CASE(XRC_SRQ_UNKNOWN, srq_unknown),
-	CASE(XRC_SRQ_DOMAIN, srq_of_another_domain),
-	CASE(XRCD_COMP_MASK, comp_mask),
-	CASE(XRCD_DESCRIPTOR, descriptor),
-	CASE(XRCD_NONE, none),
-	CASE(XRCD_EXISTS, exists),
-	CASE(XRCD_IN_USE, in_use),
-	CASE(SRQ_XRCD, srq_xrcd),
-	CASE(SRQ_CQ, srq_cq),
-	CASE(QP_XRCD, qp_xrcd),
-	CASE(QP_NO_QUEUE, no_queue),
-	CASE(QP_OPEN_MASK, open_mask),
-	CASE(QP_OPEN_XRCD, open_nowhere),
-	CASE(QP_OPEN_NONE, open_none),
-};
-
-RULE_CASES(xrc_cases, cases);
