@@ -8,4 +8,7 @@
 #include "beyond.def"
 #undef BEYOND
 
+/* Defines a case; the parameter `state` is that of cmocka. */
+#define BEYOND_CASE(rule) void case_##rule(__attribute__((unused)) void **state)
+
 #endif

@@ -50,7 +50,7 @@ static struct cm_parameters known(struct cm_id *id)
 	return parameters;
 }
 
-void case_CM_MALFORMED(void **state)
+BEYOND_CASE(CM_MALFORMED)
 {
 	uint8_t mad[CM_MAD_BYTES] = {1, 7, 2, 3, [17] = 0x19};
 	struct packet_path path;
@@ -64,7 +64,7 @@ void case_CM_MALFORMED(void **state)
 	world_close(state);
 }
 
-void case_CM_UNKNOWN_ID(void **state)
+BEYOND_CASE(CM_UNKNOWN_ID)
 {
 	begin();
 	inject(A, &(const struct cm_message){.kind = CM_RTU});
@@ -73,7 +73,7 @@ void case_CM_UNKNOWN_ID(void **state)
 	world_close(state);
 }
 
-void case_CM_SOURCE(void **state)
+BEYOND_CASE(CM_SOURCE)
 {
 	struct connection c;
 	struct sent sent;
@@ -93,7 +93,7 @@ void case_CM_SOURCE(void **state)
 	end(&c, state);
 }
 
-void case_CM_DREQ_QPN(void **state)
+BEYOND_CASE(CM_DREQ_QPN)
 {
 	struct connection c;
 	struct sent sent;
@@ -111,7 +111,7 @@ void case_CM_DREQ_QPN(void **state)
 	end(&c, state);
 }
 
-void case_CM_NO_LISTENER(void **state)
+BEYOND_CASE(CM_NO_LISTENER)
 {
 	struct connection c;
 
@@ -126,7 +126,7 @@ void case_CM_NO_LISTENER(void **state)
 	end(&c, state);
 }
 
-void case_CM_NOT_FOR_LISTENER(void **state)
+BEYOND_CASE(CM_NOT_FOR_LISTENER)
 {
 	struct connection c;
 
@@ -139,7 +139,7 @@ void case_CM_NOT_FOR_LISTENER(void **state)
 	end(&c, state);
 }
 
-void case_CM_STALE(void **state)
+BEYOND_CASE(CM_STALE)
 {
 	struct connection c;
 	struct sent sent;
@@ -159,7 +159,7 @@ void case_CM_STALE(void **state)
 	end(&c, state);
 }
 
-void case_CM_REQ_OVER(void **state)
+BEYOND_CASE(CM_REQ_OVER)
 {
 	struct connection c;
 	struct sent sent;
@@ -209,28 +209,28 @@ static void other_mtu(struct cm_req *req)
 	req->path_mtu = 6;
 }
 
-void case_CM_REQUEST_GID(void **state)
+BEYOND_CASE(CM_REQUEST_GID)
 {
 	deliver_changed(other_gid, state);
 	expect(RULE_CM_REQUEST_GID,
 	       "a REQ from " GID_A " to " GID_B " names other GIDs as its primary path: rejected. [724 ");
 }
 
-void case_CM_REQUEST_TRANSPORT(void **state)
+BEYOND_CASE(CM_REQUEST_TRANSPORT)
 {
 	deliver_changed(other_transport, state);
 	expect(RULE_CM_REQUEST_TRANSPORT,
 	       "a REQ from " GID_A " requests transport service 2 (extended: 0): rejected. [725 ");
 }
 
-void case_CM_REQUEST_MTU(void **state)
+BEYOND_CASE(CM_REQUEST_MTU)
 {
 	deliver_changed(other_mtu, state);
 	expect(RULE_CM_REQUEST_MTU,
 	       "a REQ from " GID_A " requests path MTU 6; 1 (256 bytes) to 5 (4096) exist: rejected. [726 ");
 }
 
-void case_CM_REQUEST_MEMORY(void **state)
+BEYOND_CASE(CM_REQUEST_MEMORY)
 {
 	struct connection c;
 
@@ -246,7 +246,7 @@ void case_CM_REQUEST_MEMORY(void **state)
 	end(&c, state);
 }
 
-void case_CM_REJECTED(void **state)
+BEYOND_CASE(CM_REJECTED)
 {
 	struct connection c;
 
@@ -261,7 +261,7 @@ void case_CM_REJECTED(void **state)
 	end(&c, state);
 }
 
-void case_CM_GIVEN_UP(void **state)
+BEYOND_CASE(CM_GIVEN_UP)
 {
 	struct connection c;
 
@@ -275,7 +275,7 @@ void case_CM_GIVEN_UP(void **state)
 	end(&c, state);
 }
 
-void case_CM_SIDR_REFUSED(void **state)
+BEYOND_CASE(CM_SIDR_REFUSED)
 {
 	struct connection c = {.listener = NULL};
 
@@ -291,7 +291,7 @@ void case_CM_SIDR_REFUSED(void **state)
 	end(&c, state);
 }
 
-void case_CM_STATE(void **state)
+BEYOND_CASE(CM_STATE)
 {
 	struct connection c;
 

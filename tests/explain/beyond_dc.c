@@ -73,9 +73,8 @@ static void deliver_dc(uint32_t initiator, uint64_t connection, struct packet pa
 
 static const struct packet read_request = {.message = MESSAGE_READ_REQUEST, .place = PLACE_ONLY, .psn = FIRST_PSN};
 
-void case_DCT_FULL(void **state)
+BEYOND_CASE(DCT_FULL)
 {
-	(void)state;
 	become_dct();
 	for (uint32_t i = 0; i <= LIMIT_DCT_INITIATORS; i++)
 		deliver_dc(INITIATOR + i, 1, read_request);
@@ -86,11 +85,10 @@ void case_DCT_FULL(void **state)
 	end_dct();
 }
 
-void case_DC_ABORTED(void **state)
+BEYOND_CASE(DC_ABORTED)
 {
 	struct packet first = {.message = MESSAGE_SEND, .place = PLACE_FIRST, .psn = FIRST_PSN};
 
-	(void)state;
 	become_dct();
 	stream_begin(&first.payload, NULL, 0);
 	stream_add_memory(&first.payload, memory + 2 * MTU, MTU);
@@ -104,9 +102,8 @@ void case_DC_ABORTED(void **state)
 	end_dct();
 }
 
-void case_DC_CONNECTION_OVER(void **state)
+BEYOND_CASE(DC_CONNECTION_OVER)
 {
-	(void)state;
 	become_dct();
 	deliver_dc(INITIATOR, 2, read_request);
 	deliver_dc(INITIATOR, 1, read_request);
@@ -120,7 +117,7 @@ void case_DC_CONNECTION_OVER(void **state)
 /* ---- XRC -------------------------------------------------------------------------------------------------------- */
 
 /* Puts an XRC_RECV QP in the server's place. */
-void case_XRC_SRQ_CHANGED(void **state)
+BEYOND_CASE(XRC_SRQ_CHANGED)
 {
 	struct ibv_xrcd_init_attr own = {.comp_mask = 3, .fd = -1};
 	struct ibv_xrcd *xrcd = softhca_ibv_open_xrcd(context, &own);
@@ -139,7 +136,6 @@ void case_XRC_SRQ_CHANGED(void **state)
 		.transport = IBV_QPT_XRC_SEND, .message = MESSAGE_WRITE, .place = PLACE_FIRST, .psn = FIRST_PSN};
 	uint32_t number;
 
-	(void)state;
 	assert_int_equal(softhca_ibv_get_srq_num(xrc_srq, &number), 0);
 	qp[SERVER] = softhca_ibv_create_qp_ex(context, &attr);
 	assert_non_null(qp[SERVER]);

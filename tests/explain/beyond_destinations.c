@@ -20,9 +20,8 @@ static void expect_no_address_handle(int error)
 	given_routes.replaced = false;
 }
 
-void case_DESTINATION_NO_ROUTE(void **state)
+BEYOND_CASE(DESTINATION_NO_ROUTE)
 {
-	(void)state;
 	given_routes.error = -ENETUNREACH;
 	expect_no_address_handle(ENETUNREACH);
 	expect_line(
@@ -31,9 +30,8 @@ void case_DESTINATION_NO_ROUTE(void **state)
 		"ENETUNREACH. [388 ");
 }
 
-void case_DESTINATION_SILENT(void **state)
+BEYOND_CASE(DESTINATION_SILENT)
 {
-	(void)state;
 	given_routes.error = 0;
 	expect_no_address_handle(ETIMEDOUT);
 	expect_line(

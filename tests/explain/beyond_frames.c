@@ -22,43 +22,38 @@ static void expect_frame(size_t length, size_t byte, uint8_t value, enum explain
 	expect_line(NULL, rule, "mlx5_0 qp 0x4711: %s", line);
 }
 
-void case_FRAME_SHORT(void **state)
+BEYOND_CASE(FRAME_SHORT)
 {
-	(void)state;
 	expect_frame(19, 0, 0x0c, RULE_FRAME_SHORT,
 		     "a frame has 19 bytes from BTH on, but the headers alone take 28: dropped. [183 ");
 }
 
-void case_FRAME_VERSION(void **state)
+BEYOND_CASE(FRAME_VERSION)
 {
-	(void)state;
 	expect_frame(20, 1, 0x03, RULE_FRAME_VERSION,
 		     "a frame for queue pair 0x4711 has transport version 3: dropped. [184 ");
 }
 
-void case_FRAME_P_KEY(void **state)
+BEYOND_CASE(FRAME_P_KEY)
 {
-	(void)state;
 	expect_frame(
 		20, 3, 0xfe, RULE_FRAME_P_KEY,
 		"a frame for queue pair 0x4711 has P_Key 0xfffe, which is not in the partition 0xffff of this port: "
 		"dropped. [185 ");
 }
 
-void case_FRAME_OPCODE(void **state)
+BEYOND_CASE(FRAME_OPCODE)
 {
-	(void)state;
 	expect_frame(20, 0, 0x41, RULE_FRAME_OPCODE,
 		     "a frame for queue pair 0x4711 has opcode 0x41, which does not exist: dropped. [186 ");
 }
 
-void case_FRAME_SYNDROME(void **state)
+BEYOND_CASE(FRAME_SYNDROME)
 {
 	uint8_t frame[16] = {0x11, 0x40, 0xff, 0xff, 0, 0, 0x47, 0x11, [12] = 0x41};
 	static struct packet packet;
 	struct refusal why;
 
-	(void)state;
 	assert_int_equal(roce_parse(&packet, frame, sizeof(frame), &why), -EPROTO);
 	explain_make(hca_device(0), &(struct explain_subject){.qpn = 0x4711}, why.rule, why.args, EXPLAIN_ARGS);
 	expect_line(
@@ -66,32 +61,29 @@ void case_FRAME_SYNDROME(void **state)
 		"mlx5_0 qp 0x4711: acknowledgement for queue pair 0x4711 has syndrome 0x41, which is reserved or invalid for a response with data: dropped. [187 ");
 }
 
-void case_FRAME_PAD(void **state)
+BEYOND_CASE(FRAME_PAD)
 {
-	(void)state;
 	expect_frame(
 		18, 1, 0x60, RULE_FRAME_PAD,
 		"SEND for queue pair 0x4711 carries 6 bytes after its headers and declares 2 of them as padding: dropped. [188 ");
 }
 
-void case_FRAME_LENGTH(void **state)
+BEYOND_CASE(FRAME_LENGTH)
 {
-	(void)state;
 	expect_frame(
 		32, 0, 0x0c, RULE_FRAME_LENGTH,
 		"RDMA READ request for queue pair 0x4711 carries 4 bytes after its headers, but has no payload: dropped. [189 ");
 }
 
-void case_FRAME_MASKS(void **state)
+BEYOND_CASE(FRAME_MASKS)
 {
-	(void)state;
 	expect_frame(
 		52, 0, 0xd3, RULE_FRAME_MASKS,
 		"masked compare-and-swap for queue pair 0x4711 carries 12 bytes of masks; two masks have 8 or 16: dropped. [190 ");
 }
 
 /* A fault damages the frame of a SEND after its headers. */
-void case_FRAME_ICRC(void **state)
+BEYOND_CASE(FRAME_ICRC)
 {
 	static struct fault_script script;
 	struct fault_error where;

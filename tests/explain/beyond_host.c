@@ -293,9 +293,8 @@ static void connections(void)
 }
 
 #define CASE(rule, body)                                                                                               \
-	void case_HOST_##rule(void **state)                                                                            \
+	BEYOND_CASE(HOST_##rule)                                                                                       \
 	{                                                                                                              \
-		(void)state;                                                                                           \
 		in_a_child(body);                                                                                      \
 	}
 

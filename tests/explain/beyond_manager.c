@@ -80,11 +80,10 @@ static void give(struct packet packet)
 	management = NULL;
 }
 
-void case_MAD_QKEY(void **state)
+BEYOND_CASE(MAD_QKEY)
 {
 	struct packet packet = packet_of(routes->local(), request, MAD_BYTES);
 
-	(void)state;
 	packet.qkey = 0x11111111;
 	give(packet);
 	expect_line(NULL, RULE_MAD_QKEY,
@@ -92,43 +91,39 @@ void case_MAD_QKEY(void **state)
 		    "and must have 0x80010000: dropped. [214 MAD_QKEY; ");
 }
 
-void case_MAD_LENGTH(void **state)
+BEYOND_CASE(MAD_LENGTH)
 {
-	(void)state;
 	give(packet_of(routes->local(), request, 24));
 	expect_line(NULL, RULE_MAD_LENGTH,
 		    "mlx5_0 qp 0x1: a datagram of queue pair 0x5022 for the connection manager has 24 bytes and must "
 		    "have 256, without immediate data: dropped. [215 MAD_LENGTH; ");
 }
 
-void case_MAD_CLASS(void **state)
+BEYOND_CASE(MAD_CLASS)
 {
 	uint8_t other[MAD_BYTES] = {1, 4, 1, 1};
 
-	(void)state;
 	give(packet_of(routes->local(), other, MAD_BYTES));
 	expect_line(
 		NULL, RULE_MAD_CLASS,
 		"mlx5_0 qp 0x1: a datagram of queue pair 0x5022 for queue pair 1 begins with 0x1040101; datagrams of the connection manager begin with 0x1070203 (base version, class, class version, method): dropped. [216 MAD_CLASS; ");
 }
 
-void case_MAD_ELSEWHERE(void **state)
+BEYOND_CASE(MAD_ELSEWHERE)
 {
 	/* A REP for an id of slot 0, which no process has. */
 	uint8_t reply[MAD_BYTES] = {1, 7, 2, 3, [17] = 0x13, [31] = 1};
 
-	(void)state;
 	give(packet_of(link_shm(), reply, MAD_BYTES));
 	expect_line(
 		NULL, RULE_MAD_ELSEWHERE,
 		"mlx5_0 qp 0x1: a datagram of the connection manager names a communication id of process slot 0, which does not belong to this process: dropped. [217 MAD_ELSEWHERE; ");
 }
 
-void case_MAD_STRANGER(void **state)
+BEYOND_CASE(MAD_STRANGER)
 {
 	const struct hca *hca = hca_device(0);
 
-	(void)state;
 	if (hca->settings.link == LINK_UDP)
 		skip();
 	give(packet_of(link_udp(), request, MAD_BYTES));
@@ -181,9 +176,8 @@ static int fill_queue(void)
 		"mlx5_0: a datagram of the connection manager was lost: 4096 of at most 4096 are waiting, or there is not enough memory or no thread for more. [232 ");
 }
 
-void case_MAD_QUEUE_FULL(void **state)
+BEYOND_CASE(MAD_QUEUE_FULL)
 {
-	(void)state;
 	in_a_child(fill_queue);
 }
 
@@ -218,8 +212,7 @@ static int connect_without_descriptors(void)
 	return error || !is_explained(RULE_SERVICE_NO_CONNECTION, expected);
 }
 
-void case_SERVICE_NO_CONNECTION(void **state)
+BEYOND_CASE(SERVICE_NO_CONNECTION)
 {
-	(void)state;
 	in_a_child(connect_without_descriptors);
 }

@@ -78,13 +78,12 @@ static void touch_it(void)
 	_exit(1);
 }
 
-void case_MEMORY_FAULT(void **state)
+BEYOND_CASE(MEMORY_FAULT)
 {
 	void *pages = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	int status;
 	pid_t pid;
 
-	(void)state;
 	gone = softhca_ibv_reg_mr(pd, pages, 4096, IBV_ACCESS_LOCAL_WRITE);
 	assert_non_null(gone);
 	pid = fork();
@@ -112,12 +111,11 @@ static void *long_transfer(void *argument)
 }
 
 /* The first change uses the spare mapping of the key; the second needs one more. */
-void case_UMR_NO_MEMORY(void **state)
+BEYOND_CASE(UMR_NO_MEMORY)
 {
 	struct ibv_mw *mw = softhca_ibv_alloc_mw(pd, IBV_MW_TYPE_2);
 	pthread_t thread;
 
-	(void)state;
 	sem_init(&inside, 0, 0);
 	sem_init(&leave, 0, 0);
 	assert_int_equal(pthread_create(&thread, NULL, long_transfer, NULL), 0);
@@ -138,7 +136,7 @@ void case_UMR_NO_MEMORY(void **state)
 }
 
 /* A key over one data unit of the memory. Its bytes on the wire are all zeros. */
-void case_CIPHER_FAILED(void **state)
+BEYOND_CASE(CIPHER_FAILED)
 {
 	struct block_setup setup = {.cipher = {.enabled = true, .unit = 512}};
 	struct mapping *map = calloc(1, sizeof(*map) + sizeof(map->entries[0]));
@@ -148,7 +146,6 @@ void case_CIPHER_FAILED(void **state)
 	struct block_stage stage;
 	struct refusal why;
 
-	(void)state;
 	assert_non_null(map);
 	map->number = 0x1200;
 	map->kind = KEY_INDIRECT;
@@ -171,11 +168,10 @@ void case_CIPHER_FAILED(void **state)
 	free(map);
 }
 
-void case_MR_NO_ROOM(void **state)
+BEYOND_CASE(MR_NO_ROOM)
 {
 	struct ibv_mr *refused;
 
-	(void)state;
 	no_memory = true;
 	errno = 0;
 	refused = softhca_ibv_reg_mr(pd, memory, 64, 0);
@@ -188,7 +184,7 @@ void case_MR_NO_ROOM(void **state)
 }
 
 /* The QP stays as it was, and can be modified when memory is available again. */
-void case_MODIFY_NO_MEMORY(void **state)
+BEYOND_CASE(MODIFY_NO_MEMORY)
 {
 	struct ibv_qp_init_attr init = {.send_cq = cq, .recv_cq = cq, .qp_type = IBV_QPT_RC, .cap = {.max_send_wr = 1}};
 	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_INIT, .port_num = 1};
@@ -196,7 +192,6 @@ void case_MODIFY_NO_MEMORY(void **state)
 	const int mask = IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
 			 IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER;
 
-	(void)state;
 	assert_non_null(made);
 	assert_int_equal(softhca_ibv_modify_qp(made, &attr,
 					       IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS),
@@ -220,14 +215,13 @@ void case_MODIFY_NO_MEMORY(void **state)
 }
 
 /* Numbers run out: none is used twice while its domain exists, and freed ones are used again. */
-void case_PD_NO_ROOM(void **state)
+BEYOND_CASE(PD_NO_ROOM)
 {
 	enum { MOST = 64 }; /* domains freed by earlier cases */
 	struct id_table *numbers = &hca_device(0)->pds;
 	uint32_t fresh = numbers->fresh, number, count = 0;
 	struct ibv_pd *domains[MOST];
 
-	(void)state;
 	numbers->fresh = numbers->limit - 1;
 	while (count < MOST && (domains[count] = softhca_ibv_alloc_pd(pd->context)))
 		count++;
@@ -247,7 +241,7 @@ void case_PD_NO_ROOM(void **state)
 }
 
 /* Other processes of the host hold all other ranges, and all numbers of this process are in use. */
-void case_QP_NO_ROOM(void **state)
+BEYOND_CASE(QP_NO_ROOM)
 {
 	enum { MOST = 64 };
 	struct id_table *numbers = &registry()->qps;
@@ -255,7 +249,6 @@ void case_QP_NO_ROOM(void **state)
 	struct ibv_qp_init_attr attr = {.send_cq = cq, .recv_cq = cq, .qp_type = IBV_QPT_UC, .cap = {.max_send_wr = 1}};
 	struct ibv_qp *more[MOST];
 
-	(void)state;
 	numbers->fresh = numbers->limit;
 	host_table.own_count = LIMIT_MAX_QP >> HOST_SLOT_BITS;
 	while (count < MOST && (more[count] = softhca_ibv_create_qp(pd, &attr)))
@@ -275,13 +268,12 @@ void case_QP_NO_ROOM(void **state)
 /* ---- commands ----------------------------------------------------------------------------------------------------- */
 
 /* ALLOC_PD fails because memory suffices for the handles but not for the PD; the earlier calls have theirs. */
-void case_DEVX_NO_ROOM(void **state)
+BEYOND_CASE(DEVX_NO_ROOM)
 {
 	uint8_t in[16] = {0x08}, out[16];
 	struct devx_object *object;
 	struct devx *devx;
 
-	(void)state;
 	assert_int_equal(devx_open(hca_of_context(context), to_user_context(context)->device, &devx), 0);
 	memory_left = 1;
 	no_memory = true;

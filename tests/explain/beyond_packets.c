@@ -39,9 +39,8 @@ static void far_server(void)
 }
 
 /* A datagram for a QP with its peer in this process. */
-void case_PACKET_LINK(void **state)
+BEYOND_CASE(PACKET_LINK)
 {
-	(void)state;
 	to_rts(SERVER);
 	deliver_from(link_udp(), "::ffff:192.0.2.9", "::ffff:192.0.2.1");
 	expect_line(
@@ -51,11 +50,10 @@ void case_PACKET_LINK(void **state)
 }
 
 /* A connection that has ended, to a process other than the peer's. */
-void case_PACKET_PROCESS(void **state)
+BEYOND_CASE(PACKET_PROCESS)
 {
 	struct hca_qp *device = to_user_qp(qp[SERVER])->device;
 
-	(void)state;
 	to_rts(SERVER);
 	queue_lock(&device->lock);
 	device->link = link_shm();
@@ -69,9 +67,8 @@ void case_PACKET_PROCESS(void **state)
 		qp[SERVER]->qp_num, qp[SERVER]->qp_num, device->attr.dest_qp_num);
 }
 
-void case_PACKET_SOURCE(void **state)
+BEYOND_CASE(PACKET_SOURCE)
 {
-	(void)state;
 	far_server();
 	deliver_from(link_udp(), "::ffff:192.0.2.8", "::ffff:192.0.2.1");
 	expect_line(
@@ -80,9 +77,8 @@ void case_PACKET_SOURCE(void **state)
 		qp[SERVER]->qp_num, qp[SERVER]->qp_num);
 }
 
-void case_PACKET_TARGET(void **state)
+BEYOND_CASE(PACKET_TARGET)
 {
-	(void)state;
 	far_server();
 	deliver_from(link_udp(), "::ffff:192.0.2.9", "::ffff:192.0.2.2");
 	expect_line(
@@ -91,9 +87,8 @@ void case_PACKET_TARGET(void **state)
 		qp[SERVER]->qp_num, qp[SERVER]->qp_num);
 }
 
-void case_PACKET_ORDER(void **state)
+BEYOND_CASE(PACKET_ORDER)
 {
-	(void)state;
 	to_rts(SERVER);
 	deliver(SERVER, (struct packet){.message = MESSAGE_WRITE, .place = PLACE_LAST, .psn = FIRST_PSN});
 	expect_line(
@@ -104,11 +99,10 @@ void case_PACKET_ORDER(void **state)
 }
 
 /* A packet in the middle of a message that is shorter than the MTU. */
-void case_PACKET_LENGTH(void **state)
+BEYOND_CASE(PACKET_LENGTH)
 {
 	struct packet first = {.message = MESSAGE_WRITE, .place = PLACE_FIRST, .psn = FIRST_PSN};
 
-	(void)state;
 	to_rts(SERVER);
 	stream_begin(&first.payload, NULL, 0);
 	stream_add_memory(&first.payload, memory, BYTES);
@@ -120,9 +114,8 @@ void case_PACKET_LENGTH(void **state)
 	assert_int_equal(hca_qp_state(to_user_qp(qp[SERVER])->device), IBV_QPS_ERR);
 }
 
-void case_WRITE_LENGTH(void **state)
+BEYOND_CASE(WRITE_LENGTH)
 {
-	(void)state;
 	to_rts(SERVER);
 	deliver(SERVER, (struct packet){.message = MESSAGE_WRITE,
 					.place = PLACE_ONLY,
@@ -135,9 +128,8 @@ void case_WRITE_LENGTH(void **state)
 		    qp[SERVER]->qp_num);
 }
 
-void case_OPCODE_UNSUPPORTED(void **state)
+BEYOND_CASE(OPCODE_UNSUPPORTED)
 {
-	(void)state;
 	to_rts(SERVER);
 	deliver(SERVER,
 		(struct packet){.message = MESSAGE_UNSUPPORTED, .opcode = 0x1c, .place = PLACE_ONLY, .psn = FIRST_PSN});
@@ -148,9 +140,8 @@ void case_OPCODE_UNSUPPORTED(void **state)
 	assert_int_equal(hca_qp_state(to_user_qp(qp[SERVER])->device), IBV_QPS_ERR);
 }
 
-void case_ATOMIC_WRITE_PACKET(void **state)
+BEYOND_CASE(ATOMIC_WRITE_PACKET)
 {
-	(void)state;
 	to_rts(SERVER);
 	deliver(SERVER, (struct packet){.message = MESSAGE_ATOMIC_WRITE,
 					.place = PLACE_ONLY,
@@ -174,9 +165,8 @@ static void refuse(enum nak_code code)
 					.syndrome = (uint8_t)(AETH_NAK | code)});
 }
 
-void case_NAK_INVALID_REQUEST(void **state)
+BEYOND_CASE(NAK_INVALID_REQUEST)
 {
-	(void)state;
 	refuse(NAK_INVALID_REQUEST);
 	expect_completion(IBV_WC_REM_INV_REQ_ERR, RULE_NAK_INVALID_REQUEST);
 	expect_line(
@@ -186,9 +176,8 @@ void case_NAK_INVALID_REQUEST(void **state)
 		qp[CLIENT]->qp_num, qp[SERVER]->qp_num);
 }
 
-void case_NAK_REMOTE_ACCESS(void **state)
+BEYOND_CASE(NAK_REMOTE_ACCESS)
 {
-	(void)state;
 	refuse(NAK_REMOTE_ACCESS);
 	expect_completion(IBV_WC_REM_ACCESS_ERR, RULE_NAK_REMOTE_ACCESS);
 	expect_line(
@@ -198,9 +187,8 @@ void case_NAK_REMOTE_ACCESS(void **state)
 		qp[CLIENT]->qp_num, qp[SERVER]->qp_num);
 }
 
-void case_NAK_REMOTE_OPERATION(void **state)
+BEYOND_CASE(NAK_REMOTE_OPERATION)
 {
-	(void)state;
 	refuse(NAK_REMOTE_OPERATION);
 	expect_completion(IBV_WC_REM_OP_ERR, RULE_NAK_REMOTE_OPERATION);
 	expect_line(qp[CLIENT], RULE_NAK_REMOTE_OPERATION,
@@ -210,9 +198,8 @@ void case_NAK_REMOTE_OPERATION(void **state)
 }
 
 /* The device thread starts with the first wait, so this runs before any wait. */
-void case_RNR_NO_THREAD(void **state)
+BEYOND_CASE(RNR_NO_THREAD)
 {
-	(void)state;
 	post(IBV_WR_SEND, 0);
 	no_threads = true;
 	/* Code 20 of IBTA table 45: 10.24 ms. */
@@ -229,9 +216,8 @@ void case_RNR_NO_THREAD(void **state)
 }
 
 /* The timer for the missing acknowledgement never expires either. This runs before any wait as well. */
-void case_TIMER_NO_THREAD(void **state)
+BEYOND_CASE(TIMER_NO_THREAD)
 {
-	(void)state;
 	to_user_qp(qp[CLIENT])->device->attr.timeout = 14;
 	no_threads = true;
 	post(IBV_WR_SEND, 0);
@@ -244,9 +230,8 @@ void case_TIMER_NO_THREAD(void **state)
 }
 
 /* A SEND is acknowledged; data is not a valid response. */
-void case_BAD_RESPONSE(void **state)
+BEYOND_CASE(BAD_RESPONSE)
 {
-	(void)state;
 	post(IBV_WR_SEND, 0);
 	deliver(CLIENT, (struct packet){.message = MESSAGE_READ_RESPONSE, .place = PLACE_ONLY, .psn = FIRST_PSN});
 	expect_completion(IBV_WC_BAD_RESP_ERR, RULE_BAD_RESPONSE);
@@ -277,7 +262,7 @@ static bool always_pending(uint32_t qpn, uint64_t mark, uint64_t *progress)
 	return true;
 }
 
-void case_PEER_SILENT(void **state)
+BEYOND_CASE(PEER_SILENT)
 {
 	static const struct link silent = {
 		.name = "silent", .send = swallow, .mark = no_mark, .pending = always_pending};
@@ -285,7 +270,6 @@ void case_PEER_SILENT(void **state)
 	uint32_t before = device->hca->settings.peer_silence;
 	struct ibv_wc wc = {.vendor_err = 0};
 
-	(void)state;
 	device->hca->settings.peer_silence = 1;
 	device->link = &silent;
 	device->attr.timeout = 8;
@@ -304,12 +288,11 @@ void case_PEER_SILENT(void **state)
 }
 
 /* The first responses of max_dest_rd_atomic READs are still outstanding. */
-void case_RESPONSES_DUE(void **state)
+BEYOND_CASE(RESPONSES_DUE)
 {
 	struct hca_qp *device = to_user_qp(qp[SERVER])->device;
 	struct answers *answers = calloc(1, sizeof(*answers));
 
-	(void)state;
 	to_rts(SERVER);
 	device->attr.qp_access_flags |= IBV_ACCESS_REMOTE_READ;
 	answers->pending = (1u << device->responder.resources) - 1;
@@ -323,11 +306,10 @@ void case_RESPONSES_DUE(void **state)
 }
 
 /* A READ that was answered arrives again, after its key was destroyed. */
-void case_REPETITION_DROPPED(void **state)
+BEYOND_CASE(REPETITION_DROPPED)
 {
 	struct hca_qp *device = to_user_qp(qp[SERVER])->device;
 
-	(void)state;
 	to_rts(SERVER);
 	device->responder.resource[0] = (struct responder_resource){
 		.psn = FIRST_PSN - 1, .message = MESSAGE_READ_REQUEST, .count = 1, .answered = 1};
@@ -344,7 +326,7 @@ void case_REPETITION_DROPPED(void **state)
 }
 
 /* The second packet of a response, after a program moved its destination to the end of the address space. */
-void case_SEGMENT_WRAPS(void **state)
+BEYOND_CASE(SEGMENT_WRAPS)
 {
 	struct mlx5_wqe_data_seg segment = {
 		.byte_count = htobe32(4096), .lkey = htobe32(mr->lkey), .addr = htobe64(UINT64_MAX - 99)};
@@ -352,7 +334,6 @@ void case_SEGMENT_WRAPS(void **state)
 	struct stream *stream = calloc(1, sizeof(*stream));
 	struct refusal why;
 
-	(void)state;
 	stream_begin(stream, &device->access, RIGHT_LOCAL_WRITE);
 	assert_int_equal(stream_add_segments(stream, &segment, 1, 1024, 1024, &why), -EACCES);
 	free(stream);

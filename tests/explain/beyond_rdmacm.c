@@ -27,7 +27,7 @@ static void make_id(struct user_cm_id *id, struct user_cm_channel *channel, enum
 	memcpy(&id->path.destination, &other, sizeof(other));
 }
 
-void case_RDMACM_REQUEST_NO_MEMORY(void **state)
+BEYOND_CASE(RDMACM_REQUEST_NO_MEMORY)
 {
 	struct sockaddr_in source = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(0xc0000201)};
 	struct cm_message message = {.kind = CM_REQ};
@@ -38,7 +38,6 @@ void case_RDMACM_REQUEST_NO_MEMORY(void **state)
 	uint16_t reason = 0;
 	void *owner = NULL;
 
-	(void)state;
 	make_id(&id, &channel, ID_LISTEN);
 	message.req.service_id = cm_service_id(RDMA_PS_TCP, 7471);
 	assert_int_equal(
@@ -52,13 +51,12 @@ void case_RDMACM_REQUEST_NO_MEMORY(void **state)
 		    "repeats it. [876 ");
 }
 
-void case_RDMACM_EVENT_NO_MEMORY(void **state)
+BEYOND_CASE(RDMACM_EVENT_NO_MEMORY)
 {
 	struct cm_event event = {.kind = CM_EVENT_ESTABLISHED};
 	struct user_cm_channel channel;
 	struct user_cm_id id;
 
-	(void)state;
 	make_id(&id, &channel, ID_CONNECT);
 	no_memory = true;
 	handle_event(&id, &event);

@@ -158,9 +158,8 @@ static void handed_on(void)
 	       getpid());
 }
 
-void case_FRAME_HANDED_ON(void **state)
+BEYOND_CASE(FRAME_HANDED_ON)
 {
-	(void)state;
 	in_a_child(handed_on);
 }
 
@@ -176,9 +175,8 @@ static void access_for_ever(void)
 }
 
 #define CASE(rule, body)                                                                                               \
-	void case_SHM_##rule(void **state)                                                                             \
+	BEYOND_CASE(SHM_##rule)                                                                                        \
 	{                                                                                                              \
-		(void)state;                                                                                           \
 		in_a_child(body);                                                                                      \
 	}
 

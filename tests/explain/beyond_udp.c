@@ -419,9 +419,8 @@ static void no_group(void)
 }
 
 #define CASE(rule, body)                                                                                               \
-	void case_##rule(void **state)                                                                                 \
+	BEYOND_CASE(rule)                                                                                              \
 	{                                                                                                              \
-		(void)state;                                                                                           \
 		in_a_child(body);                                                                                      \
 	}
 CASE(UDP_PORT_TAKEN, port_taken)

@@ -19,7 +19,6 @@ enum {
 	SECONDS = 2,
 };
 
-static struct device device;
 static struct mkey *region;
 static int stop; /* atomic */
 

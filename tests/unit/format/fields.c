@@ -510,22 +510,6 @@ TEST(test_headers_of_packets)
 
 /* ---- BSFs and PSVs, by their names ------------------------------------------------------------------------------ */
 
-static struct device device;
-
-static int open_device(void **state)
-{
-	(void)state;
-	device_open(&device);
-	return 0;
-}
-
-static int close_device(void **state)
-{
-	(void)state;
-	device_close(&device);
-	return 0;
-}
-
 static void parse(const uint8_t bsf[64], struct block_setup *setup)
 {
 	const struct walk_access access = {.hca = device.hca, .pd = hca_pd_number(device.pd)};
@@ -536,7 +520,7 @@ static void parse(const uint8_t bsf[64], struct block_setup *setup)
 		fail_msg("refused by rule %d", (int)why.rule);
 }
 
-TEST_WITH(test_signature_bsf, open_device, close_device)
+TEST_WITH(test_signature_bsf, device_group_open, device_group_close)
 {
 	uint8_t bsf[64] = {0}, *wire = bsf + 32, *memory = bsf + 48;
 	struct block_setup setup;
@@ -599,7 +583,7 @@ TEST_WITH(test_signature_bsf, open_device, close_device)
 	assert_int_equal(hca_psv_destroy(device.hca, psv[1]), 0);
 }
 
-TEST_WITH(test_crypto_bsf, open_device, close_device)
+TEST_WITH(test_crypto_bsf, device_group_open, device_group_close)
 {
 	struct dek_attr attr = {.pd = hca_pd_number(device.pd), .key_bytes = 32, .key = {1}, .has_keytag = true};
 	const struct field *tweak = find(PART_BSF_CRYPTO, "initial_tweak"), *tag = find(PART_BSF_CRYPTO, "key_tag");
@@ -629,7 +613,7 @@ TEST_WITH(test_crypto_bsf, open_device, close_device)
 	assert_int_equal(dek_destroy(device.hca, dek), 0);
 }
 
-TEST_WITH(test_psv, open_device, close_device)
+TEST_WITH(test_psv, device_group_open, device_group_close)
 {
 	const struct walk_access access = {.hca = device.hca, .pd = hca_pd_number(device.pd)};
 	uint8_t wqe[32] = {0};

@@ -11,7 +11,6 @@
 
 enum { KEY_BYTES = 8192, MOST_PACKETS = 3 };
 
-static struct device device;
 static struct mkey *key;
 static uint32_t psv, dek;
 static uint8_t message[2 * KEY_BYTES], at_once[KEY_BYTES];

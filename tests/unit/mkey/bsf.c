@@ -32,7 +32,6 @@ enum {
 	MEMORY_SECTION = 48,
 };
 
-static struct device device;
 static struct hca_pd *other_pd;
 static uint32_t psv[2], other_psv, dek, tagged_dek, other_dek;
 static const uint8_t keytag[8] = {1, 2, 3, 4, 5, 6, 7, 8};

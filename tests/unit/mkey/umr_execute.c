@@ -10,7 +10,6 @@
 
 enum { BLOCKS = 64, CAPACITY = 8, FIXED = 128, MOST = 1008, ALL_BITS_ALLOWED = 24 };
 
-static struct device device;
 static struct raw_cq cq;
 static struct raw_qp end;
 static struct mkey *key;

@@ -37,7 +37,6 @@ struct kind {
 };
 
 static const struct kind *kind;
-static struct device device;
 static struct hca_cq *cq;
 static uint64_t events;
 

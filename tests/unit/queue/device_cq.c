@@ -4,22 +4,6 @@
 
 #include "../support/device_fixture.h"
 
-static struct device device;
-
-static int open_device(void **state)
-{
-	(void)state;
-	device_open(&device);
-	return 0;
-}
-
-static int close_device(void **state)
-{
-	(void)state;
-	device_close(&device);
-	return 0;
-}
-
 static bool write_cqe(struct raw_cq *cq, uint16_t counter)
 {
 	return hca_cq_write(cq->cq, &(struct completion){.opcode = MLX5_CQE_REQ, .wqe_counter = counter});
@@ -216,5 +200,5 @@ TEST(consumer_indices)
 
 int main(void)
 {
-	return run_cases(.group_setup = open_device, .group_teardown = close_device);
+	return run_cases(.group_setup = device_group_open, .group_teardown = device_group_close);
 }

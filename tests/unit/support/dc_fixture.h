@@ -38,7 +38,6 @@ struct target {
 	uint64_t key;
 };
 
-static struct device device;
 static struct raw_cq dci_cq[DCIS];
 static struct raw_qp dci[DCIS];
 static struct target dct[DCTS];
@@ -161,20 +160,6 @@ static inline void dc_end(void)
 	for (int i = 0; i < DCTS; i++)
 		dct_destroy(&dct[i]);
 	wire_detach(device.hca);
-}
-
-static inline int dc_open(void **state)
-{
-	(void)state;
-	device_open(&device);
-	return 0;
-}
-
-static inline int dc_close(void **state)
-{
-	(void)state;
-	device_close(&device);
-	return 0;
 }
 
 /* Runs until no packet is in flight and no timer will send one. */

@@ -33,6 +33,9 @@ struct device {
 	_Alignas(64) uint8_t memory[1 << 16];
 };
 
+/* The device of a program that has one. */
+static __attribute__((unused)) struct device device;
+
 static inline void device_open(struct device *device)
 {
 	struct hca_mr_attr attr = {
@@ -56,6 +59,21 @@ static inline void device_close(struct device *device)
 	assert_int_equal(hca_pd_dealloc(device->pd), 0);
 	assert_int_equal(hca_close(device->context), 0);
 	event_queue_destroy(&device->async);
+}
+
+/* Setup and teardown of a group of cases that use `device`. */
+static inline int device_group_open(void **state)
+{
+	(void)state;
+	device_open(&device);
+	return 0;
+}
+
+static inline int device_group_close(void **state)
+{
+	(void)state;
+	device_close(&device);
+	return 0;
 }
 
 /* ---- completion queues ---------------------------------------------------------------------------------------- */

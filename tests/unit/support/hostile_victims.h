@@ -54,7 +54,6 @@ static const struct victim {
 #define VICTIMS (sizeof(victims) / sizeof(victims[0]))
 
 static const struct victim *victim;
-static struct device device;
 static struct hca_qp *target;
 static struct raw_cq cq;
 static struct raw_qp end; /* for UC and UD */

@@ -22,7 +22,6 @@ enum {
 	BLOCKS = 64,
 };
 
-static struct device device;
 static struct raw_cq cq;
 static struct raw_qp end;
 static struct hostile other;

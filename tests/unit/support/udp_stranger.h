@@ -13,7 +13,6 @@
 
 enum { MTU = 256, TARGET = 4096, MOST_PACKET = 28 + MTU + 4 };
 
-static struct device device;
 static struct raw_cq cq;
 static struct raw_qp qp;
 static uint8_t expected[sizeof(device.memory)];

@@ -17,7 +17,6 @@
 
 enum { HALF = 1 << 15, BLOCKS = 64, CQES = 256 };
 
-static struct device device;
 static struct raw_cq client_cq, server_cq;
 static struct raw_qp client, server;
 static uint32_t wire_mtu; /* bytes */

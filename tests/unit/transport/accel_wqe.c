@@ -34,7 +34,6 @@ struct umr_wqe {
 	uint8_t bsf[64];
 };
 
-static struct device device;
 static struct raw_cq cq;
 static struct raw_qp end;
 static struct mkey *keys[KEYS];

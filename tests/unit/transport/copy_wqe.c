@@ -18,25 +18,10 @@ struct copy_wqe {
 	struct mlx5_wqe_data_seg opaque, source, destination;
 };
 
-static struct device device;
 static struct raw_cq cq;
 static struct raw_qp end;
 static const struct ibv_qp_attr defaults = {.rnr_retry = 7, .retry_cnt = 7, .min_rnr_timer = 1};
 static uint8_t before[1 << 16];
-
-static int open_device(void **state)
-{
-	(void)state;
-	device_open(&device);
-	return 0;
-}
-
-static int close_device(void **state)
-{
-	(void)state;
-	device_close(&device);
-	return 0;
-}
 
 /* Makes a QP that is connected to a number without a QP. */
 static void make_end(enum ibv_qp_type type)
@@ -349,6 +334,6 @@ TEST(completes_in_order)
 
 int main(void)
 {
-	return run_cases(.setup = begin, .teardown = finish, .group_setup = open_device,
-			 .group_teardown = close_device);
+	return run_cases(.setup = begin, .teardown = finish, .group_setup = device_group_open,
+			 .group_teardown = device_group_close);
 }

@@ -11,22 +11,7 @@
 #include "transport/control/commands.h"
 #include "transport/requester/requester.h"
 
-static struct device device;
 static const struct ibv_qp_attr defaults = {.rnr_retry = 7, .retry_cnt = 7, .min_rnr_timer = 1};
-
-static int open_device(void **state)
-{
-	(void)state;
-	device_open(&device);
-	return 0;
-}
-
-static int close_device(void **state)
-{
-	(void)state;
-	device_close(&device);
-	return 0;
-}
 
 /* A WQE of 16 blocks of which one is announced: the rest of the ring was never posted. */
 TEST(wqe_beyond_the_doorbell)
@@ -134,5 +119,5 @@ static void class_that_no_code_executes(void **state)
 
 int main(void)
 {
-	return run_cases(.group_setup = open_device, .group_teardown = close_device);
+	return run_cases(.group_setup = device_group_open, .group_teardown = device_group_close);
 }

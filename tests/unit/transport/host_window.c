@@ -23,7 +23,6 @@ enum {
 	TRIES = 100000,
 };
 
-static struct device device;
 static struct hca_qp qps[QPS];
 
 /* Returns a path to another host for each test. */

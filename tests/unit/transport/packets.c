@@ -14,7 +14,6 @@
 
 enum { MTU = 256, PEER = 0xfffff0 };
 
-static struct device device;
 static struct raw_cq cq;
 static struct raw_qp end;
 static uint32_t sent; /* packets that the link took */

@@ -325,5 +325,5 @@ TEST(anything)
 
 int main(void)
 {
-	return run_cases(.group_setup = dc_open, .group_teardown = dc_close);
+	return run_cases(.group_setup = device_group_open, .group_teardown = device_group_close);
 }

@@ -395,5 +395,5 @@ TEST(by_another_address)
 
 int main(void)
 {
-	return run_cases(.group_setup = dc_open, .group_teardown = dc_close);
+	return run_cases(.group_setup = device_group_open, .group_teardown = device_group_close);
 }

@@ -12,25 +12,10 @@
 
 enum { BLOCKS = 16, CQES = 256, FROM = 1024, TO = 32768, MMO_DMA = 1 << 24 | 0x2f, UNITS = 32 };
 
-static struct device device;
 static struct raw_cq cq;
 static struct raw_qp client, server;
 static const struct ibv_qp_attr defaults = {.rnr_retry = 7, .retry_cnt = 7, .min_rnr_timer = 1};
 static uint8_t before[1 << 16];
-
-static int open_device(void **state)
-{
-	(void)state;
-	device_open(&device);
-	return 0;
-}
-
-static int close_device(void **state)
-{
-	(void)state;
-	device_close(&device);
-	return 0;
-}
 
 static void connect_ends(void)
 {
@@ -512,6 +497,6 @@ TEST(lengths)
 
 int main(void)
 {
-	return run_cases(.setup = begin, .teardown = finish, .group_setup = open_device,
-			 .group_teardown = close_device);
+	return run_cases(.setup = begin, .teardown = finish, .group_setup = device_group_open,
+			 .group_teardown = device_group_close);
 }
