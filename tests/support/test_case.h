@@ -45,15 +45,18 @@ struct test_case {
 void test_case_register(struct test_case *test);
 
 /** Defines a case; the parameter `state` is that of cmocka. */
-#define TEST(test) TEST_DEFINE(test, .own_frame = false)
+#define TEST(test) TEST_DEFINE(test, __LINE__, .own_frame = false)
+/** As TEST(), for a case that has to run before those of the other macros. */
+#define TEST_FIRST(test) TEST_DEFINE(test, __LINE__ - 1000000, .own_frame = false)
 /** As TEST(), with a setup and a teardown of its own. */
-#define TEST_WITH(test, first, last) TEST_DEFINE(test, .own_frame = true, .setup = (first), .teardown = (last))
+#define TEST_WITH(test, first, last)                                                                                   \
+	TEST_DEFINE(test, __LINE__, .own_frame = true, .setup = (first), .teardown = (last))
 
-#define TEST_DEFINE(test, ...)                                                                                         \
+#define TEST_DEFINE(test, place, ...)                                                                                  \
 	static void test(void **state);                                                                                \
 	static __attribute__((constructor)) void test##_register(void)                                                 \
 	{                                                                                                              \
-		static struct test_case entry = {.name = #test, .function = test, .line = __LINE__, __VA_ARGS__};      \
+		static struct test_case entry = {.name = #test, .function = test, .line = (place), __VA_ARGS__};       \
                                                                                                                        \
 		test_case_register(&entry);                                                                            \
 	}                                                                                                              \

@@ -372,7 +372,7 @@ static int use_all_keys(void)
 }
 
 /* Runs first: the key is made with the first slot. */
-TEST(no_key_is_left)
+TEST_FIRST(no_key_is_left)
 {
 	in_a_child(use_all_keys);
 }
@@ -402,7 +402,7 @@ static int use_all_slots(void)
 	return epoch_passed(epoch_retire()) ? 2 : 0;
 }
 
-TEST(more_threads_than_slots)
+TEST_FIRST(more_threads_than_slots)
 {
 	in_a_child(use_all_slots);
 }
