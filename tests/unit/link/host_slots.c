@@ -101,28 +101,6 @@ TEST(a_process_has_as_many_as_the_limit_says)
 	expect_silence();
 }
 
-/* A name is not a file: another network namespace is another host. */
-TEST(hosts_are_apart)
-{
-	struct process other;
-	uint32_t first;
-
-	if (getuid())
-		skip();
-	first = claim();
-	other = start_process();
-	assert_int_equal(tell(&other, PEER, first), 2);
-	end_process(&other, 0);
-	if (fork_process() == 0)
-		_exit(unshare(CLONE_NEWNET) || peer_of(first) != NULL);
-	else {
-		int status;
-
-		wait(&status);
-		assert_int_equal(status, 0);
-	}
-}
-
 /* ---- names taken by another user ------------------------------------------------------------------------------- */
 
 enum { SQUATTER = 65532, USER = 65531 };
@@ -230,6 +208,28 @@ TEST(all_reserve_slots_of_another_user)
 	assert_int_equal(host_peers()->pid, other.pid);
 	end_process(&other, 0);
 	end_process(&squatter, SIGKILL);
+}
+
+/* A name is not a file: another network namespace is another host. */
+TEST(hosts_are_apart)
+{
+	struct process other;
+	uint32_t first;
+
+	if (getuid())
+		skip();
+	first = claim();
+	other = start_process();
+	assert_int_equal(tell(&other, PEER, first), 2);
+	end_process(&other, 0);
+	if (fork_process() == 0)
+		_exit(unshare(CLONE_NEWNET) || peer_of(first) != NULL);
+	else {
+		int status;
+
+		wait(&status);
+		assert_int_equal(status, 0);
+	}
 }
 
 TEST(without_descriptors)
