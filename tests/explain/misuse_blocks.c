@@ -51,7 +51,7 @@ static void whole_blocks(void)
 	expect_error(mlx5dv_destroy_mkey(mkey), 0);
 }
 
-static void block_cut(void)
+RULE_CASE(BLOCK_CUT, .lint = "on")
 {
 	struct pair_options options = signed_options();
 	struct mlx5dv_mkey *mkey;
@@ -84,8 +84,3 @@ static void block_cut(void)
 	side_accept(&client);
 	side_accept(&server);
 }
-
-static const struct rule_case cases[] = {
-	MISUSE_CASE(BLOCK_CUT, block_cut),
-};
-RULE_CASES(misuse_block_cases, cases);

@@ -132,14 +132,13 @@ TEST(a_bad_packet_in_a_train)
  * Packets of a train may differ in more than their sequence number: one is a repetition, which changes nothing, others have
  * bits that the responder uses or ignores. Each counts for itself, and those after it as well.
  */
-static void headers_that_differ_in_a_train(void **state)
+TEST(headers_that_differ_in_a_train)
 {
 	static const uint32_t numbers[] = {1, 2, 2, 3, 4, 5, 6, 7};
 	static uint8_t train[8 * MOST_PACKET];
 	uint64_t repeated = counted(COUNTER_DUPLICATE_REQUESTS);
 	size_t length = 0, segment = 12 + MTU + 4;
 
-	(void)state;
 	send_bytes(train, write_packet(train, 0x06, 0, 0, MTU, 8 * MTU, 0), 0);
 	expect_written(0, 0, MTU);
 	for (uint16_t i = 0; i < 8; i++) {

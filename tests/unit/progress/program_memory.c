@@ -3,21 +3,14 @@
  * Rings in memory of the program (progress/program_memory.h): no system call for each access, EFAULT instead of a
  * signal if the memory is gone, and the program keeps its signal handlers. Each case is a process of its own.
  */
-#include <errno.h>
-#include <setjmp.h>
+#include "test_case.h"
+
 #include <signal.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
 #include <sys/wait.h>
 #include <time.h>
-#include <unistd.h>
-#include <cmocka.h>
 
 #include "core/guarded_copy.h"
 #include "progress/program_memory.h"
@@ -174,17 +167,15 @@ static void beyond_file(void)
 	accesses_beyond(cut_file);
 }
 
-static void test_copies(void **state)
+TEST(test_copies)
 {
-	(void)state;
 	if (!guarded_copy_works())
 		skip();
 	in_process(copies_of_each_size, 0);
 }
 
-static void test_memory_that_is_gone(void **state)
+TEST(test_memory_that_is_gone)
 {
-	(void)state;
 	if (!guarded_copy_works())
 		skip();
 	in_process(beyond_unmapped, 0);
@@ -276,31 +267,17 @@ static void fault_of_program(void)
 	pages[PAGE] = 1;
 }
 
-static void test_no_system_call(void **state)
+TEST(test_no_system_call)
 {
-	(void)state;
 	if (!guarded_copy_works())
 		skip();
 	in_process(looks_make_no_call, 0);
 }
 
-static void test_handlers_of_the_program(void **state)
+TEST(test_handlers_of_the_program)
 {
-	(void)state;
 	in_process(program_installs_later, 0);
 	in_process(program_installed_before, 0);
 	in_process(thread_blocks_signals, 0);
 	in_process(fault_of_program, SIGSEGV);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_copies),
-		cmocka_unit_test(test_memory_that_is_gone),
-		cmocka_unit_test(test_no_system_call),
-		cmocka_unit_test(test_handlers_of_the_program),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }
