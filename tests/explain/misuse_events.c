@@ -236,7 +236,7 @@ static void sleep_on_channel(struct ibv_comp_channel *channel, enum wait wait, b
 	expect_error(ibv_destroy_cq(cq), 0);
 }
 
-static void sleeps_on_completions(void)
+RULE_CASE(SLEEPS_ON_COMPLETIONS, .lint = "on")
 {
 	struct ibv_comp_channel *channel = ibv_create_comp_channel(client.context);
 

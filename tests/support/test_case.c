@@ -2,13 +2,13 @@
 /* The registered cases of a program, see test_case.h. */
 #include "test_case.h"
 
-static struct test_case *first;
+static struct registered_case *first;
 static size_t count;
 
 /* Keeps the list in order of lines: constructors may run in any order. */
-void test_case_register(struct test_case *test)
+void test_case_register(struct registered_case *test)
 {
-	struct test_case **place = &first;
+	struct registered_case **place = &first;
 
 	while (*place && (*place)->line < test->line)
 		place = &(*place)->next;
@@ -28,7 +28,7 @@ int run_cases_in_frame(struct test_frame frame)
 		return 1;
 	if (only)
 		cmocka_set_test_filter(only);
-	for (const struct test_case *test = first; test; test = test->next)
+	for (const struct registered_case *test = first; test; test = test->next)
 		tests[i++] = (struct CMUnitTest){
 			.name = test->name,
 			.test_func = test->function,

@@ -32,17 +32,17 @@ struct test_frame {
 };
 
 /** A registered case. */
-struct test_case {
+struct registered_case {
 	const char *name;
 	CMUnitTestFunction function;
 	int line;
 	bool own_frame; /* setup and teardown apply, instead of those of the program */
 	CMFixtureFunction setup, teardown;
-	struct test_case *next;
+	struct registered_case *next;
 };
 
 /** Adds @test, which must stay valid, to the cases of this program. */
-void test_case_register(struct test_case *test);
+void test_case_register(struct registered_case *test);
 
 /** Defines a case; the parameter `state` is that of cmocka. */
 #define TEST(test) TEST_DEFINE(test, __LINE__, .own_frame = false)
@@ -56,7 +56,7 @@ void test_case_register(struct test_case *test);
 	static void test(void **state);                                                                                \
 	static __attribute__((constructor)) void test##_register(void)                                                 \
 	{                                                                                                              \
-		static struct test_case entry = {.name = #test, .function = test, .line = (place), __VA_ARGS__};       \
+		static struct registered_case entry = {.name = #test, .function = test, .line = (place), __VA_ARGS__};       \
                                                                                                                        \
 		test_case_register(&entry);                                                                            \
 	}                                                                                                              \

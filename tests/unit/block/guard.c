@@ -247,3 +247,49 @@ TEST(kernel_fits_the_cpu)
 	assert_string_equal(guard_kernel_name(GUARD_CRC32C), crc32c);
 	assert_string_equal(guard_kernel_name(GUARD_IP_CHECKSUM), checksum);
 }
+
+/* CPUs by their features: the oldest one, and those that brought features that kernels need. */
+static const struct cpu {
+	const char *name;
+	uint32_t features;
+} cpus[] = {
+	{"the least of the architecture", CPU_ANY},
+#if defined(__x86_64__)
+#define WESTMERE (CPU_SSE4_1 | CPU_SSE4_2 | CPU_PCLMUL | CPU_AES)
+#define HASWELL (WESTMERE | CPU_AVX2)
+#define SKYLAKE (HASWELL | CPU_AVX512F | CPU_AVX512BW | CPU_AVX512VL | CPU_AVX512DQ)
+	{"Westmere", WESTMERE},
+	{"Haswell, Zen", HASWELL},
+	{"Skylake-SP", SKYLAKE},
+	{"Ice Lake, Zen 4", SKYLAKE | CPU_AVX512VBMI | CPU_VPCLMULQDQ | CPU_GFNI | CPU_VAES},
+#elif defined(__aarch64__)
+	{"Cortex-A57, Neoverse N1", CPU_PMULL},
+#endif
+};
+
+static bool is_chosen(const struct guard_kernel *kernel)
+{
+	for (size_t i = 0; i < sizeof(cpus) / sizeof(cpus[0]); i++)
+		for (unsigned int index = 0; index < TYPES; index++)
+			if (guard_choose(cpus[i].features, types[index]) == kernel)
+				return true;
+	return false;
+}
+
+/* A kernel that no CPU uses would only be code to maintain. */
+TEST(each_kernel_is_chosen_somewhere)
+{
+	for (unsigned int i = 0; guard_kernels[i]; i++)
+		if (!is_chosen(guard_kernels[i]))
+			fail_msg("no CPU uses the kernel %s", guard_kernels[i]->name);
+	for (size_t i = 0; i < sizeof(cpus) / sizeof(cpus[0]); i++)
+		for (unsigned int index = 0; index < TYPES; index++)
+			assert_non_null(guard_choose(cpus[i].features, types[index]));
+}
+
+TEST(choice_for_this_cpu_follows_its_features)
+{
+	guard_force(NULL);
+	for (unsigned int index = 0; index < TYPES; index++)
+		assert_string_equal(guard_kernel_name(types[index]), guard_choose(cpu_features(), types[index])->name);
+}

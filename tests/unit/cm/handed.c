@@ -139,5 +139,5 @@ int main(void)
 {
 	setenv("SOFTHCA_GIDS", "loopback", 1);
 	assert_non_null(hca_device(0));
-	return run_cases();
+	return run_cases(.setup = make_table, .teardown = free_table);
 }

@@ -196,7 +196,7 @@ static void refused(const char *text, const char *why)
 
 TEST(test_wrong_text)
 {
-	refused("nothing_like_it\n", "line 1: \"nothing_like_it\" is no part");
+	refused("nothing_like_it\n", "line 1: \"nothing_like_it\" is not a part");
 	refused("\n# x\nopmod = 1\n", "line 3: \"opmod\" is not in a part");
 	refused("data\n  rkey = 1\n", "line 2: data has no field \"rkey\"");
 	refused("data\n  lkey = 0x100000000\n", "line 2: lkey: 0x100000000 has more than 32 bits");
