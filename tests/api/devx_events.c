@@ -523,7 +523,7 @@ TEST(leftovers)
 }
 
 /* If the thread that polls armed CQs cannot start, subscribing fails without an effect, and works later. */
-TEST(no_thread)
+TEST_FIRST(no_thread)
 {
 	struct mlx5dv_devx_event_channel *channel = open_channel(0);
 	int fd = eventfd(0, EFD_NONBLOCK);
