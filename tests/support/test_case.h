@@ -56,7 +56,7 @@ void test_case_register(struct registered_case *test);
 	static void test(void **state);                                                                                \
 	static __attribute__((constructor)) void test##_register(void)                                                 \
 	{                                                                                                              \
-		static struct registered_case entry = {.name = #test, .function = test, .line = (place), __VA_ARGS__};       \
+		static struct registered_case entry = {.name = #test, .function = test, .line = (place), __VA_ARGS__}; \
                                                                                                                        \
 		test_case_register(&entry);                                                                            \
 	}                                                                                                              \
