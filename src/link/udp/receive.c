@@ -171,7 +171,7 @@ static bool pending_extend(const uint8_t *bytes, uint32_t length)
 		return false;
 	psn = psn_add(packet->psn, packet->count);
 	/* All of BTH except the reserved bits before the number of the queue pair. */
-	if (memcmp(bytes, before, 4) || memcmp(bytes + 5, before + 5, 3) || roce_get32(bytes + 8) != psn)
+	if (memcmp(bytes, before, 4) != 0 || memcmp(bytes + 5, before + 5, 3) != 0 || roce_get32(bytes + 8) != psn)
 		return false;
 	counter_add(receiver.hca, COUNTER_UDP_BYTES_RECEIVED, packet->mtu);
 	stream_add_memory(&packet->payload, bytes + ROCE_BTH_BYTES, packet->mtu);
