@@ -7,23 +7,26 @@
 #define SOFTHCA_TESTS_VERBS_CONNECT_H
 
 #include <errno.h>
+#include <stdbool.h>
 #include <string.h>
 #include <infiniband/verbs.h>
 
-/* Returns the attributes that a move to @state takes (ibv_modify_qp(3)). */
+/* Returns the attributes that a move to @state takes (ibv_modify_qp(3); of XRC, those that the kernel requires). */
 static inline int verbs_move_mask(const struct ibv_qp *qp, enum ibv_qp_state state)
 {
-	const int reliable = qp->qp_type == IBV_QPT_RC, datagram = qp->qp_type == IBV_QPT_UD;
+	const enum ibv_qp_type type = qp->qp_type;
+	const bool datagram = type == IBV_QPT_UD, requests = type == IBV_QPT_RC || type == IBV_QPT_XRC_SEND,
+		   responds = type == IBV_QPT_RC || type == IBV_QPT_XRC_RECV;
 	const int route = IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN;
 
 	if (state == IBV_QPS_INIT)
 		return IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | (datagram ? IBV_QP_QKEY : IBV_QP_ACCESS_FLAGS);
 	if (state == IBV_QPS_RTR)
 		return IBV_QP_STATE | (datagram ? 0 : route) |
-		       (reliable ? IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER : 0);
+		       (responds ? IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER : 0);
 	if (state == IBV_QPS_RTS)
-		return IBV_QP_STATE | IBV_QP_SQ_PSN |
-		       (reliable ? IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_MAX_QP_RD_ATOMIC : 0);
+		return IBV_QP_STATE | IBV_QP_SQ_PSN | (requests || responds ? IBV_QP_TIMEOUT : 0) |
+		       (requests ? IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_MAX_QP_RD_ATOMIC : 0);
 	return IBV_QP_STATE;
 }
 
