@@ -21,7 +21,7 @@ import sys
 import tempfile
 import unittest
 
-from harness import LIBRARIES, clean_environment, main, softhca
+from harness import LIBRARIES, alone, clean_environment, main, softhca
 
 WRITER = os.path.abspath(sys.argv[3])
 PROGRAMS = {os.path.basename(path).split('-', 1)[1]: os.path.abspath(path) for path in sys.argv[4:]}
@@ -544,6 +544,7 @@ class Files(unittest.TestCase):
 
 
 if __name__ == '__main__':
+    alone()
     if not shutil.which('tshark'):
         print('1..0 # SKIP tshark is not installed')
         sys.exit()

@@ -12,7 +12,7 @@ import struct
 import tempfile
 import unittest
 
-from harness import main, softhca
+from harness import alone, main, softhca
 
 # Time in ns since 1970.
 TIME = 1_700_000_000_123_456_789
@@ -178,4 +178,5 @@ class Json(unittest.TestCase):
 
 
 if __name__ == '__main__':
+    alone()
     main()

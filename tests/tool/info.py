@@ -8,7 +8,7 @@ import subprocess
 import time
 import unittest
 
-from harness import LIBRARIES, TOOL, main, softhca
+from harness import LIBRARIES, TOOL, alone, main, softhca
 
 
 SANITIZED = 'TEST_SANITIZED' in os.environ
@@ -155,4 +155,5 @@ class Links(unittest.TestCase):
 
 
 if __name__ == '__main__':
+    alone()
     main()
