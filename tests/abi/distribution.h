@@ -10,7 +10,7 @@
 #include <glob.h>
 #include <stddef.h>
 
-/* Loads the first file that matches a pattern; returns NULL if none does. */
+/* Loads the first file that matches a pattern and is of this processor; returns NULL if there is none. */
 static inline void *distribution_open(const char *const *patterns)
 {
 	void *library = NULL;
@@ -18,7 +18,8 @@ static inline void *distribution_open(const char *const *patterns)
 
 	for (; *patterns && !library; patterns++) {
 		if (glob(*patterns, 0, NULL, &found) == 0)
-			library = dlopen(found.gl_pathv[0], RTLD_NOW | RTLD_LOCAL);
+			for (size_t i = 0; i < found.gl_pathc && !library; i++)
+				library = dlopen(found.gl_pathv[i], RTLD_NOW | RTLD_LOCAL);
 		globfree(&found);
 	}
 	return library;
