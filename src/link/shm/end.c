@@ -2,6 +2,7 @@
 /* Attributes of connected queue pairs in the memory of a connection, see end.h. */
 #include "link/shm/end.h"
 
+#include "core/compiler.h"
 #include "link/shm/peer.h"
 
 enum { END_WORDS = sizeof(struct shm_end_attr) / sizeof(uint32_t) };
@@ -27,6 +28,7 @@ void shm_end_show(const struct host_peer *host, const struct shm_end_attr *attr)
 	if (sequence & 1 || !__atomic_compare_exchange_n(&end->sequence, &sequence, sequence + 1, false,
 							 __ATOMIC_SEQ_CST, __ATOMIC_RELAXED))
 		return;
+	order_before_stores();
 	end_copy(&end->attr.qpn, &attr->qpn);
 	__atomic_store_n(&end->sequence, sequence + 2, __ATOMIC_RELEASE);
 }
@@ -45,7 +47,7 @@ bool shm_end_find(const struct host_peer *host, uint32_t qpn, uint32_t peer, str
 	uint32_t sequence = __atomic_load_n(&end->sequence, __ATOMIC_ACQUIRE);
 
 	end_copy(&attr->qpn, &end->attr.qpn);
-	__atomic_thread_fence(__ATOMIC_ACQUIRE);
+	order_after_loads();
 	return !(sequence & 1) && __atomic_load_n(&end->sequence, __ATOMIC_RELAXED) == sequence && attr->qpn == qpn &&
 	       attr->peer == peer;
 }
