@@ -25,7 +25,7 @@ void fault_signal_watch(fault_watcher *watcher);
 
 /**
  * Install the handlers for guarded_copy(), and remove them after as many calls of fault_signal_release()
- * if there is no watcher. Any thread may call.
+ * unless a watcher remains. Any thread may call.
  */
 void fault_signal_hold(void);
 void fault_signal_release(void);

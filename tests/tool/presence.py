@@ -223,7 +223,7 @@ def unprivileged_can():
     return readable.returncode == runnable.returncode == 0 and may('unshare', '--user', '--mount', **as_unprivileged)
 
 
-@unittest.skipUnless(unprivileged_can(), 'no user namespaces for nobody, or what was built is hidden from it')
+@unittest.skipUnless(unprivileged_can(), 'the user nobody cannot make namespaces or read the build')
 class PresenceAsNobody(Presence):
     user = NOBODY
 

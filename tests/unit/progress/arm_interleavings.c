@@ -2,7 +2,7 @@
 /*
  * Arms a CQ with a ring that the program drives itself, in all interleavings of a short run. The device writes CQEs,
  * the watcher looks at the arm word, and the program takes events, consumes CQEs, writes its consumer index and
- * arms. Each step of the device holds the lock of the CQ, so there is no finer interleaving.
+ * arms. Each step of the device holds the lock of the CQ, so other interleavings are impossible.
  *
  * The rule is that of an adapter (mlx5-formats 3.6): an armed CQ raises one event as soon as it has a CQE at or after the
  * consumer index of the arming that no event has reported. The test tracks this independently and checks two things:
