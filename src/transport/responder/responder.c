@@ -122,6 +122,7 @@ static enum responder_state responder_refuse(struct request *request)
 
 		responder_complete_receive(request, &completion);
 	} else if (!reliable) {
+		counter_add(qp->hca, COUNTER_DROPPED_UNRELIABLE, 1);
 		return RESPONDER_DONE;
 	}
 	/* Only one of the DCT's initiators is at fault. */
