@@ -235,8 +235,8 @@ class Runner:
 
     def run(self, case, link):
         """Returns the error, or None; and lines to print. A program that loses a race of its own is run at most
-        three times."""
-        for _ in range(3):
+        ten times."""
+        for _ in range(10):
             wrong, report = self.run_once(case, link)
             if not wrong or not case.race or not any(case.race in line for line in report):
                 break

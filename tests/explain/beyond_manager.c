@@ -169,7 +169,8 @@ static int fill_queue(void)
 	const struct packet_path path = {.source = hca->gids[0].gid, .destination = hca->gids[0].gid};
 
 	management = &manager;
-	/* No process listens, so each request waits for a while. */
+	/* No process listens, so each request waits for this time. */
+	hca->settings.cm_grace_ms = 60000;
 	for (int i = 0; i < 2 * LIMIT_CM_QUEUE; i++)
 		gsi_send(hca, &path, request);
 	return !is_explained(
