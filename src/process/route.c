@@ -205,6 +205,11 @@ static bool route_is_known(uint32_t qpn)
 	return host_peer_known(qpn);
 }
 
+static bool route_was_known(uint32_t qpn)
+{
+	return host_peer_was_known(qpn);
+}
+
 static pid_t route_process(uint32_t qpn)
 {
 	const struct host_peer *peer = host_peer_known(qpn);
@@ -231,6 +236,7 @@ const struct routes device_routes = {.route = link_route,
 				     .owns = host_owns,
 				     .accept = host_accept,
 				     .is_known = route_is_known,
+				     .was_known = route_was_known,
 				     .process_of = route_process,
 				     .connection_to = route_connection,
 				     .connection_leads_to = host_connection_leads_to,

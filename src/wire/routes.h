@@ -52,6 +52,8 @@ struct routes {
 	 * unknown. Cheap.
 	 */
 	bool (*is_known)(uint32_t qpn);
+	/* Returns true if this process has ever been connected to an owner of the slot of @qpn. Cheap. */
+	bool (*was_known)(uint32_t qpn);
 	pid_t (*process_of)(uint32_t qpn);
 	/* Returns the connection to the process that owns the slot of @qpn, created if needed; 0 if there is none. */
 	uint32_t (*connection_to)(uint32_t qpn);

@@ -7,8 +7,12 @@
  *   named [--netns PATH]
  *
  * Each step of the requester makes one mistake. The target checks its explanations on command and answers with a byte.
+ * At last the target of the same host is killed: the request in flight fails no earlier than an adapter would notice,
+ * and a datagram for the process that has ended gets no line.
  */
 #include <arpa/inet.h>
+#include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,7 +24,7 @@
 #include "verbs_connect.h"
 
 enum { PSN = 100, QKEY = 0x11, BYTES = 64, RECORDS = 32 };
-enum { REFUSED, UNREADY, STOPPED, DESTROYED, PAIRS };
+enum { REFUSED, UNREADY, STOPPED, DESTROYED, LOST, PAIRS };
 enum command { CHECK_STATE, CHECK_NO_QP, CHECK_QKEY };
 
 /* Information exchanged by both ends. */
@@ -37,6 +41,7 @@ struct end {
 	struct ibv_mr *mr;
 	struct ibv_qp *qp[PAIRS], *datagram;
 	struct card own, peer;
+	struct ibv_ah *ah; /* of the peer */
 	int socket;
 	bool other_host;
 	char whereabouts[INET6_ADDRSTRLEN + 16]; /* of the peer, as explanations print it */
@@ -234,7 +239,32 @@ static void requester(struct end *end)
 				  .wr.ud = {.ah = ah, .remote_qpn = end->peer.datagram_qpn, .remote_qkey = QKEY + 1}});
 	expect_status(end, IBV_WC_SUCCESS);
 	ask(end, CHECK_QKEY);
-	ibv_destroy_ah(ah);
+	end->ah = ah;
+}
+
+/* The process is stopped first, so that the request is in flight when it ends. */
+static void kill_target(struct end *end, struct process *process, const char *lines)
+{
+	static char text[1 << 16];
+	double begin = seconds_now();
+	int fd = open(lines, O_RDONLY);
+
+	kill(process->pid, SIGSTOP);
+	post(end->qp[LOST], end, (struct ibv_send_wr){.opcode = IBV_WR_SEND});
+	process_kill(process);
+	expect_status(end, IBV_WC_RETRY_EXC_ERR);
+	if (seconds_now() - begin < 0.5)
+		die("the request failed after %.3f s", seconds_now() - begin);
+	snprintf(text, sizeof(text), "the process of queue pair 0x%x has ended", end->peer.qpn[LOST]);
+	expect_explained(end, "PEER_ENDED", text);
+	post(end->datagram, end,
+	     (struct ibv_send_wr){.opcode = IBV_WR_SEND,
+				  .wr.ud = {.ah = end->ah, .remote_qpn = end->peer.datagram_qpn, .remote_qkey = QKEY}});
+	expect_status(end, IBV_WC_SUCCESS);
+	expect_explained(end, "PACKET_NO_QP", "which does not exist");
+	if (read(fd, text, sizeof(text) - 1) <= 0 || !strstr(text, "PEER_ENDED") || strstr(text, "PACKET_NO_QP"))
+		die("the lines are: %s", text);
+	close(fd);
 }
 
 int main(int argc, char **argv)
@@ -242,19 +272,29 @@ int main(int argc, char **argv)
 	const char *netns = argc == 3 && !strcmp(argv[1], "--netns") ? argv[2] : NULL;
 	struct end end = {0};
 	struct process process;
-	char byte;
+	char byte, lines[] = "/tmp/softhca-named-XXXXXX";
+	int fd;
 
 	role_name = "target";
 	if (argc == 2)
 		return target(!strcmp(argv[1], "far"));
 	role_name = "requester";
 	process = process_start(netns, (const char *const[]){netns ? "far" : "near", NULL});
+	fd = mkstemp(lines);
+	if (fd < 0 || setenv("SOFTHCA_EXPLAIN", lines, 1))
+		die("mkstemp");
+	close(fd);
 	open_end(&end, process.socket, netns);
 	if (!receive_all(end.socket, &byte, 1))
 		die("the target has gone");
 	requester(&end);
+	if (netns)
+		process_kill(&process);
+	else
+		kill_target(&end, &process, lines);
+	ibv_destroy_ah(end.ah);
 	memory_free(end.mr);
-	process_kill(&process);
+	unlink(lines);
 	printf("1..1\nok 1 - both ends name each other\n");
 	return 0;
 }

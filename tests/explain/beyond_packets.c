@@ -5,6 +5,7 @@
 #include <arpa/inet.h>
 
 #include "transport/responder/answer.h"
+#include "link/host/host.h"
 #include "link/shm/shm.h"
 #include "link/udp/udp.h"
 #include "verbs/object/objects.h"
@@ -285,6 +286,29 @@ BEYOND_CASE(PEER_SILENT)
 		"mlx5_0 qp 0x%x SEND wr_id 7 → RETRY_EXC_ERR: a process that is not known, which has queue pair 0x%x, is "
 		"alive, but has not handled incoming packets for 1 s. [97 PEER_SILENT; ",
 		qp[CLIENT]->qp_num, qp[SERVER]->qp_num);
+}
+
+/* Queue pairs of slot 1 belong to no process. */
+BEYOND_CASE(PEER_ENDED)
+{
+	static const struct link silent = {.name = "silent", .send = swallow};
+	struct hca_qp *device = to_user_qp(qp[CLIENT])->device;
+	struct ibv_wc wc = {.vendor_err = 0};
+
+	device->link = &silent;
+	device->attr.timeout = 8;
+	device->attr.retry_cnt = 0;
+	device->attr.dest_qp_num = 1 << HOST_SLOT_BITS;
+	device->requester.sees_peer = true;
+	post(IBV_WR_SEND, 0);
+	while (!softhca_ibv_poll_cq(cq, 1, &wc))
+		sched_yield();
+	assert_int_equal(wc.status, IBV_WC_RETRY_EXC_ERR);
+	assert_int_equal(wc.vendor_err, RULE_PEER_ENDED);
+	expect_line(
+		qp[CLIENT], RULE_PEER_ENDED,
+		"mlx5_0 qp 0x%x SEND wr_id 7 → RETRY_EXC_ERR: the process of queue pair 0x400 has ended. [99 PEER_ENDED; ",
+		qp[CLIENT]->qp_num);
 }
 
 /* The first responses of max_dest_rd_atomic READs are still outstanding. */

@@ -45,6 +45,13 @@ struct host_peer *host_peer_known(uint32_t qpn)
 	return slot < HOST_SLOTS ? __atomic_load_n(&host_table.peer[slot], __ATOMIC_ACQUIRE) : NULL;
 }
 
+bool host_peer_was_known(uint32_t qpn)
+{
+	uint32_t slot = host_slot_of(qpn);
+
+	return slot < HOST_SLOTS && __atomic_load_n(&host_table.was_known[slot], __ATOMIC_RELAXED);
+}
+
 void host_wake(struct host_peer *peer)
 {
 	WITHOUT_CANCELLATION;
@@ -354,8 +361,10 @@ struct host_peer *host_peer_of(uint32_t qpn)
 		/* The peer may just have connected to this process. */
 		host_take_connections();
 		peer = qpn_connect(qpn);
-		if (peer)
+		if (peer) {
+			__atomic_store_n(&host_table.was_known[slot], 1, __ATOMIC_RELAXED);
 			__atomic_store_n(&host_table.peer[slot], peer, __ATOMIC_RELEASE);
+		}
 	}
 	pthread_mutex_unlock(&host_table.lock);
 	return peer;
@@ -418,6 +427,7 @@ static void peers_leave(void)
 		host_peer_free(peer);
 	}
 	memset(host_table.peer, 0, sizeof(host_table.peer));
+	memset(host_table.was_known, 0, sizeof(host_table.was_known));
 }
 
 void host_after_fork(bool child)

@@ -123,6 +123,9 @@ struct host_peer *host_peer_of(uint32_t qpn);
  */
 struct host_peer *host_peer_known(uint32_t qpn);
 
+/** Returns true if host_peer_of() has ever found the slot of @qpn, whose owner may have ended since. Any thread. */
+bool host_peer_was_known(uint32_t qpn);
+
 /**
  * As host_peer_of(), for datagrams of the connection manager. If the process that is known to have the slot has ended,
  * and its end has not been handled yet, returns the process that has the slot now. One system call more.

@@ -51,6 +51,7 @@ struct host_table {
 	struct host_peer *peers;            /* atomic */
 	struct host_peer *peer[HOST_SLOTS]; /* atomic; the known owner of each slot */
 	uint8_t state[HOST_SLOTS];          /* atomic; enum host_slot_state */
+	uint8_t was_known[HOST_SLOTS];      /* atomic; 1: `peer` has had an entry */
 	struct own_slot *own;
 	uint32_t own_count;
 	struct own_service *services;

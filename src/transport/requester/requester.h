@@ -44,8 +44,17 @@ bool requester_stops_at_signature_error(struct hca_qp *qp);
  */
 void requester_timer_expired(struct hca_qp *qp);
 
-/** Fails requests in flight to a process of this host that has ended, as if all retries had been made. No lock held. */
-void requester_give_up_if_lost(struct hca_qp *qp);
+/**
+ * Called when a process of this host has ended: requests in flight to it fail when their retries would be used up, or
+ * after LIMIT_PEER_ENDED_MS. No lock held.
+ */
+void requester_notice_end(struct hca_qp *qp);
+
+/**
+ * Returns true if the process of the peer was on this host and has ended, even if packets to it go over a wire. The
+ * lock is held; a few system calls if the link is udp.
+ */
+bool requester_peer_has_ended(const struct hca_qp *qp);
 
 /** Returns the WQE at @position (free running, from requester.first to before last) of the in-flight FIFO. */
 static inline struct inflight *inflight_at(struct requester *requester, uint32_t position)

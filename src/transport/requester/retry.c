@@ -95,29 +95,13 @@ void requester_give_up(struct hca_qp *qp)
 
 	memcpy(&chars, name, strnlen(name, sizeof(chars)));
 	origin_of_peer(qp, where);
-	why = (struct refusal){RULE_RETRY_EXHAUSTED,
-			       {peer, qp->attr.retry_cnt, qp->attr.timeout, chars, where[0], where[1], where[2]}};
+	if (requester_peer_has_ended(qp))
+		why = (struct refusal){RULE_PEER_ENDED, {peer}};
+	else
+		why = (struct refusal){RULE_RETRY_EXHAUSTED,
+				       {peer, qp->attr.retry_cnt, qp->attr.timeout, chars, where[0], where[1],
+					where[2]}};
 	counter_add(qp->hca, COUNTER_RETRIES_EXHAUSTED, 1);
 	explain_peer(peer);
 	requester_fail_front(qp, MLX5_CQE_SYNDROME_TRANSPORT_RETRY_EXC_ERR, &why);
-}
-
-/* Returns true if requests are in flight to a process of this host that has ended. */
-static bool requester_is_lost(const struct hca_qp *qp)
-{
-	uint32_t peer;
-	const struct link *link = requester_peer(qp, &peer);
-
-	return link == routes->shm() && qp->transport->reliable && qp->requester.first != qp->requester.last &&
-	       qp->requester.state != REQUESTER_IDLE && qp->requester.state != REQUESTER_FLUSH && !routes->owns(peer) &&
-	       !routes->is_known(peer);
-}
-
-void requester_give_up_if_lost(struct hca_qp *qp)
-{
-	queue_lock(&qp->lock);
-	/* If another thread is delivering, its timer will end the requests. */
-	if (requester_is_lost(qp) && !qp->requester.delivering && !(qp->dci && qp->dci->flushing))
-		requester_give_up(qp);
-	queue_unlock(&qp->lock);
 }

@@ -6,8 +6,8 @@
  * A retry assumes that a packet was lost. On a busy machine silence may have another cause: the thread of the peer, or
  * of this process, may have had no processor. So before a retry is counted, everything that has arrived here is
  * handled, the link is queried about the packets if it can tell, and a timer that expired late does not count. The
- * setting PEER_SILENCE limits all this. A peer on this host that has ended, over any link, is abandoned when the timer
- * first expires.
+ * setting PEER_SILENCE limits all this. A peer on this host that has ended, over any link, is not waited for longer than
+ * LIMIT_PEER_ENDED_MS.
  */
 #include "core/tunables.h"
 #include "observe/counters.h"
@@ -112,14 +112,26 @@ static bool silence_is_too_long(const struct hca_qp *qp, uint64_t now_ns)
 	return now_ns - qp->requester.silent_since_ns >= qp->hca->settings.peer_silence * SECOND_NS;
 }
 
-/*
- * Returns true if all retries that timeout and retry_cnt allow would be used up by now: programs use these to allow
- * more time.
- */
+/* Returns the time that all retries take which timeout and retry_cnt allow: programs use these to allow more time. */
+static uint64_t retries_ns(const struct hca_qp *qp)
+{
+	return (UINT64_C(4096) << qp->attr.timeout) * (1 + (uint64_t)qp->attr.retry_cnt);
+}
+
 static bool retries_would_be_used_up(const struct hca_qp *qp, uint64_t now_ns)
 {
-	return now_ns - qp->requester.silent_since_ns >=
-	       (UINT64_C(4096) << qp->attr.timeout) * (1 + (uint64_t)qp->attr.retry_cnt);
+	return now_ns - qp->requester.silent_since_ns >= retries_ns(qp);
+}
+
+/*
+ * Returns the time after which requests to a process that has ended fail. On an adapter they fail when the retries are
+ * used up, and by then a program whose peer ended as planned has ended as well, or destroyed its queue pair.
+ */
+static uint64_t ended_ns(const struct hca_qp *qp)
+{
+	uint64_t most_ns = LIMIT_PEER_ENDED_MS * UINT64_C(1000000);
+
+	return qp->attr.timeout && retries_ns(qp) < most_ns ? retries_ns(qp) : most_ns;
 }
 
 static void give_up_on_silent(struct hca_qp *qp, uint64_t now_ns)
@@ -171,10 +183,45 @@ static bool is_excused(const struct hca_qp *qp, uint64_t now_ns)
 	return link->has_backlog && link->has_backlog();
 }
 
-/* Returns true if the process of the peer was on this host and has ended, even if packets to it go over a wire. */
-static bool requester_peer_has_ended(const struct hca_qp *qp)
+bool requester_peer_has_ended(const struct hca_qp *qp)
 {
+	uint32_t peer;
+	const struct link *link = requester_peer(qp, &peer);
+
+	if (link == routes->shm())
+		return !routes->owns(peer) && !routes->is_known(peer) && routes->was_known(peer);
 	return qp->requester.sees_peer && routes->is_vacant(qp->attr.dest_qp_num);
+}
+
+/* Returns true if requests are in flight to a process of this host that has ended, which the shm link has detected. */
+static bool requester_is_lost(const struct hca_qp *qp)
+{
+	const struct requester *requester = &qp->requester;
+	uint32_t peer;
+
+	return requester_peer(qp, &peer) == routes->shm() && qp->transport->reliable &&
+	       requester->first != requester->last && requester->state != REQUESTER_IDLE &&
+	       requester->state != REQUESTER_FLUSH && requester_peer_has_ended(qp);
+}
+
+void requester_notice_end(struct hca_qp *qp)
+{
+	struct requester *requester = &qp->requester;
+	uint64_t now_ns = clock_now_ns(), deadline_ns;
+
+	queue_lock(&qp->lock);
+	/* If another thread is delivering, its timer will end the requests. */
+	if (requester_is_lost(qp) && !requester->delivering && !(qp->dci && qp->dci->flushing)) {
+		if (!requester->silent_since_ns)
+			requester->silent_since_ns = now_ns;
+		requester->peer_signs_seen = requester->peer_signs;
+		requester->rnr_wait = false;
+		deadline_ns = requester->silent_since_ns + ended_ns(qp);
+		requester_arm(qp, deadline_ns > now_ns ? deadline_ns : now_ns);
+		if (!requester->timer_armed)
+			requester_give_up(qp);
+	}
+	queue_unlock(&qp->lock);
 }
 
 /*
@@ -183,10 +230,12 @@ static bool requester_peer_has_ended(const struct hca_qp *qp)
  */
 static void timed_out(struct hca_qp *qp, bool pending, bool looked, uint64_t now_ns)
 {
-	bool patient = !silence_is_too_long(qp, now_ns);
+	bool patient = !silence_is_too_long(qp, now_ns), ended = requester_peer_has_ended(qp);
 
-	if (requester_peer_has_ended(qp))
+	if (ended && now_ns - qp->requester.silent_since_ns >= ended_ns(qp))
 		requester_give_up(qp);
+	else if (ended)
+		counter_add(qp->hca, COUNTER_ACK_TIMEOUTS_EXCUSED, 1);
 	else if (patient && (pending || !looked))
 		counter_add(qp->hca, COUNTER_ACK_TIMEOUTS_EXCUSED, 1);
 	else if (!pending || !qp->hca->settings.peer_silence)

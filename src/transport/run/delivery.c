@@ -36,7 +36,7 @@ static bool delivery_view(uint32_t qpn, struct receiver_view *view)
 	return true;
 }
 
-static void give_up_lost_requesters(void)
+static void notice_end_of_peer(void)
 {
 	uint32_t number = 0;
 	struct hca_qp *qp;
@@ -45,7 +45,7 @@ static void give_up_lost_requesters(void)
 	epoch_enter();
 	run_begin(run);
 	for (; (qp = id_table_next(&the_registry.qps, &number)); number++)
-		requester_give_up_if_lost(qp);
+		requester_notice_end(qp);
 	run_finish(run);
 	epoch_leave();
 }
@@ -55,6 +55,6 @@ const struct delivery transport_delivery = {.drain = delivery_drain,
 					    .take_whole = run_take_whole,
 					    .let_go = run_let_go,
 					    .reach = transport_reach,
-					    .peer_ended = give_up_lost_requesters,
+					    .peer_ended = notice_end_of_peer,
 					    .device_of = delivery_device,
 					    .view = delivery_view};

@@ -199,9 +199,13 @@ static void handle_without_qp(struct packet *packet)
 		return;
 	}
 	hca = device_of_sender(packet);
-	/* Answers, and packets in flight when the program destroyed the queue pair, are not mistakes. */
+	/*
+	 * Answers, and packets in flight when the program destroyed the queue pair, are not mistakes; nor is the last
+	 * datagram of a server for a client that has ended, which comes here from this process.
+	 */
 	ended = is_response(packet) || packet->message == MESSAGE_DISCONNECT ||
-		id_table_was_used(&the_registry.qps, packet->destination_qpn);
+		id_table_was_used(&the_registry.qps, packet->destination_qpn) ||
+		routes->was_known(packet->destination_qpn);
 	counter_add(hca, COUNTER_DROPPED_NO_QP, 1);
 	packet_drop_from(packet, hca, ended,
 			 &(struct refusal){RULE_PACKET_NO_QP,
