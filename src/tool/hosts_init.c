@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "tool/hosts.h"
+#include "tool/mounts.h"
 #include "tool/tool.h"
 
 enum { COMMANDS_AT_ONCE = 256 };
@@ -33,6 +34,17 @@ struct init {
 
 /* ---- set-up -------------------------------------------------------------------------------------------------------- */
 
+/* Makes @names appear as /etc/hosts, which some containers lack: then /etc becomes a directory that has one. */
+static bool init_mount_names(const char *names)
+{
+	static const char *const except[] = {"hosts", NULL};
+
+	if (!mount(names, "/etc/hosts", NULL, MS_BIND, NULL))
+		return true;
+	return errno == ENOENT && !mounts_replace("/etc", except) && !mounts_make_file("/etc/hosts") &&
+	       !mount(names, "/etc/hosts", NULL, MS_BIND, NULL);
+}
+
 static void init_mount(const struct hosts_run *run)
 {
 	char names[PATH_MAX];
@@ -40,7 +52,7 @@ static void init_mount(const struct hosts_run *run)
 	if (run->pid_namespaces && mount("proc", "/proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, NULL))
 		tool_fail(EXIT_CANNOT_RUN, "hosts: cannot mount /proc: %m");
 	snprintf(names, sizeof(names), "%s/hosts", run->directory);
-	if (mount(names, "/etc/hosts", NULL, MS_BIND, NULL))
+	if (!init_mount_names(names))
 		fprintf(stderr, "softhca: hosts: names of hosts are not known: cannot mount /etc/hosts: %m\n");
 	if (run->presence)
 		presence_make(run->settings);

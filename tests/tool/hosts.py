@@ -75,6 +75,14 @@ class Hosts(unittest.TestCase):
         self.assertEqual(self.on_first('getent ahostsv4 h2 | head -1; getent ahostsv6 h2-ipv6 | head -1')[0].split()[0],
                          '10.99.0.2')
 
+    def test_names_in_a_container_without_etc_hosts(self):
+        etc = os.path.join(self.directory.name, 'etc')
+        script = ('mkdir $0 && cp -a /etc/passwd /etc/group /etc/nsswitch.conf /etc/ld.so.cache /etc/alternatives $0 && '
+                  'mount --bind $0 /etc && exec "$@"')
+        self.wrapper = ('unshare', '-Urm' if os.geteuid() else '-m', 'sh', '-c', script, etc, *self.wrapper)
+        self.assertEqual(self.on_first('getent ahostsv4 h2 | head -1; ls /etc')[:2], ['10.99.0.2       STREAM h2', 'alternatives'])
+        shutil.rmtree(etc)
+
     def test_mtu(self):
         self.assertEqual(self.on_first('cat /proc/self/net/dev | grep -c eth0; ip -o link show dev eth0 | grep -o mtu.1500'),
                          ['1', 'mtu 1500'])
