@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Completion queues of the device, see cq.h. */
+/* Completion queues of the device. */
 #include "queue/cq_write.h"
 
 #include <errno.h>
@@ -48,7 +48,7 @@ static void cq_moderate_expired(struct timer *timer)
 	queue_unlock(&cq->lock);
 }
 
-/* ibv_modify_cq(3), moderation: the event waits for cq_count completions, but no longer than cq_period. */
+/* ibv_modify_cq(3), moderation: waits for cq_count completions, but no longer than cq_period. */
 static void event_due(struct hca_cq *cq)
 {
 	struct timers *timers = &cq->context->hca->timers;
@@ -73,10 +73,10 @@ static bool cqe_wakes(const struct hca_cq *cq, uint8_t op_own)
 /* ---- CQs in memory that may be unmapped ------------------------------------------------------------------------- */
 
 struct umem_cq {
-	uint8_t *buffer; /* ring of the program */
+	uint8_t *buffer; /* the program's ring */
 	uint32_t *dbrec;
 	uint32_t copied_dbrec[2];
-	bool collapsed; /* the program sees only entry 0, with the newest CQE */
+	bool collapsed; /* entry 0 has the newest CQE */
 	bool gone;
 	bool begun; /* program_rings_begin() was called */
 };
@@ -97,7 +97,7 @@ static int umem_init(struct hca_cq *cq, const struct hca_cq_attr *attr)
 	cq->umem->collapsed = attr->collapsed;
 	cq->dbrec = cq->umem->copied_dbrec;
 	cq->attentive = true;
-	/* Signature errors are reported in the ring, which the program reads itself. */
+	/* The program reads the ring, with signature errors. */
 	cq->ring_exported = true;
 	return 0;
 }
@@ -112,7 +112,7 @@ static void umem_free(struct hca_cq *cq)
 	free(cq->umem);
 }
 
-/* Ends a CQ because the program has unmapped its ring. Later CQEs are lost. */
+/* Ends a CQ whose ring the program has unmapped. Later CQEs are lost. */
 static void umem_lost(struct hca_cq *cq)
 {
 	if (cq->umem->gone)
@@ -124,7 +124,7 @@ static void umem_lost(struct hca_cq *cq)
 		(uintptr_t)cq->umem->buffer);
 }
 
-/* Copies the newest CQE to the program. op_own is last, because it hands the CQE over. */
+/* op_own is last, because it hands the CQE over. */
 static void umem_copy_out(struct hca_cq *cq)
 {
 	const struct mlx5_cqe64 *cqe = cq_cqe(cq, cq->producer_index - 1);
@@ -135,7 +135,7 @@ static void umem_copy_out(struct hca_cq *cq)
 
 	if (program_ring_write(to, from, (size_t)(end - from)))
 		return umem_lost(cq);
-	/* Between two system calls as well: they do not order the stores of a weakly ordered processor. */
+	/* System calls do not order stores. */
 	order_before_stores();
 	if (program_ring_write(to + (end - from), end, 1))
 		umem_lost(cq);
@@ -188,7 +188,6 @@ struct signature_cqe {
 	uint8_t op_own;
 };
 
-/* Fills in all fields except op_own, which hands the entry to the consumer. */
 static void cqe_fill_signature(struct mlx5_cqe64 *cqe, const struct completion *completion)
 {
 	const struct signature_error *error = completion->signature;
@@ -208,19 +207,18 @@ static void cqe_fill_signature(struct mlx5_cqe64 *cqe, const struct completion *
 	memcpy(cqe, &filled, offsetof(struct signature_cqe, op_own));
 }
 
-/* Returns true if the ring had one entry left before the last CQE, with @consumer in the record. */
+/* Returns true if one entry was left before the last CQE, with @consumer in the record. */
 static bool was_nearly_full(const struct hca_cq *cq, uint32_t consumer)
 {
 	return cq->one_left_at == cq->producer_index - 1 && cq->one_left_consumer == consumer;
 }
 
 /*
- * As cq_outstanding(), for any program. A driver writes the count of CQEs consumed with 24 bits (mlx5-formats 3.1); some programs
- * write it modulo the ring size, and some with 16 bits (docs/inside/decisions.md, Completion queues). A ring never has more CQEs
- * than entries, so a record that implies more does not have 24 bits. Then a record that is not below the size has 16 bits. A
- * record below the size may have any of these forms, which are equal modulo the size. Only a full ring is ambiguous: one CQE ago
- * it had one entry left, with the same record. In all other cases the record has moved back, which the record of a full ring
- * never does.
+ * As cq_outstanding(), for any program. A driver writes 24 bits of its index (mlx5-formats 3.1), some programs 16 bits,
+ * or the index modulo the ring size (docs/inside/decisions.md, Completion queues). A record that implies more CQEs than
+ * entries does not have 24 bits: not below the size, it has 16; below, all forms are equal modulo the size. Only a full
+ * ring is ambiguous: one CQE ago it had one entry left, with the same record. In all other cases the record has moved
+ * back, which that of a full ring never does.
  */
 static uint32_t cq_unread(const struct hca_cq *cq)
 {
@@ -260,7 +258,7 @@ bool cq_find_room(struct hca_cq *cq)
 	return false;
 }
 
-/* Records @cqe, which is not an error and is filled except for op_own. */
+/* Records @cqe: not an error, filled except for op_own. */
 static inline void record_completed(const struct hca_cq *cq, const struct mlx5_cqe64 *cqe, uint8_t opcode)
 {
 	uint32_t qpn_and_opcode = be32toh(cqe->sop_drop_qpn), bytes = be32toh(cqe->byte_cnt);
@@ -269,7 +267,7 @@ static inline void record_completed(const struct hca_cq *cq, const struct mlx5_c
 	uint64_t time = timeline_time_of_call;
 	struct timeline_record *arrived = time ? timeline_latest(time, TIMELINE_ARRIVE, qpn_and_opcode) : NULL;
 
-	/* The first completion of an acknowledgement: one record of both. */
+	/* First completion of an acknowledgement: one record for both. */
 	if (arrived && opcode == MLX5_CQE_REQ && bytes <= UINT16_MAX)
 		timeline_change(
 			arrived, TIMELINE_WHAT(TIMELINE_ACKNOWLEDGED, bytes >> 8, index),
@@ -282,7 +280,7 @@ static inline void record_completed(const struct hca_cq *cq, const struct mlx5_c
 
 static void record_error(const struct hca_cq *cq, const struct completion *completion)
 {
-	/* This is not the time of the post, because a request that fails when it starts was examined later. */
+	/* A request that fails when it starts was examined after the post. */
 	timeline_put(timeline_now(), TIMELINE_WHAT(TIMELINE_COMPLETE, completion->opcode, completion->wqe_counter),
 		     cq->number, cq->producer_index, completion->byte_count,
 		     TIMELINE_COMPLETION(completion->qpn, completion->send_opcode, completion->syndrome,
@@ -338,12 +336,12 @@ bool hca_cq_write(struct hca_cq *cq, const struct completion *completion)
 
 /*
  * Returns true if the ring has a CQE that an arming with @consumer as consumer index must report (mlx5-formats 3.6):
- * one at or after that index, and at or after the index up to which the last event reported, the "last notified index"
- * of an adapter. Without the second condition, a program that arms first and then polls the CQEs of its event would get
- * another event for them, and perftest's latency tests take that for the next completion.
+ * one at or after that index and the "last notified index" of an adapter, up to which the last event reported.
+ * Otherwise a program that arms before it polls the CQEs of its event would get another event for them, which
+ * perftest's latency tests take for the next completion.
  *
- * @consumer is the index at the time of arming. The first word of the record may contain a later index, or none: a
- * driver need not write it if its CQ ignores overruns (UCX).
+ * The first word of the record may have a later index than @consumer, or none: a driver need not write it if its CQ
+ * ignores overruns (UCX).
  */
 static bool already_due(const struct hca_cq *cq, uint32_t consumer)
 {
@@ -364,7 +362,7 @@ static void cq_request(struct hca_cq *cq, uint32_t word, uint32_t consumer)
 {
 	queue_lock(&cq->lock);
 	if (!cq->fired || cq->fired_sn != ARM_SN(word)) {
-		/* A pending request for any completion is not narrowed to solicited ones (ibv_req_notify_cq(3)). */
+		/* Solicited must not narrow a pending request for any completion (ibv_req_notify_cq(3)). */
 		cq->armed_solicited = word & ARM_SOLICITED && (!cq->armed || cq->armed_solicited);
 		cq->armed_sn = ARM_SN(word);
 		set_armed(cq, true);
@@ -381,10 +379,9 @@ void hca_cq_request(struct hca_cq *cq, uint32_t word)
 }
 
 /*
- * Handles an arm word. A word of 0 may be the first arming of a program, or a record in a umem that was never armed. It
- * counts as an arming: a superfluous event is allowed, while a missing one would hang the program. The consumer index
- * in the record excludes CQEs that the program had consumed before it subscribed to events; a program that does not
- * write it gets one event for them.
+ * Handles an arm word. 0 may be the first arming of a program, or a record in a umem that was never armed. It counts as
+ * an arming: a superfluous event is allowed, a missing one would hang the program. The record's consumer index excludes
+ * CQEs consumed earlier, if the program writes it.
  */
 void cq_rung(struct hca_cq *cq, uint32_t word)
 {
@@ -405,7 +402,7 @@ static void cq_watch_rung(struct watch *watch)
 int hca_cq_watch(struct hca_cq *cq)
 {
 	__atomic_store_n(&cq->ring_exported, true, __ATOMIC_RELAXED);
-	/* The consumer index before the arm word is not watched: it moves with every poll. */
+	/* The consumer index is not watched: it moves with every poll. */
 	return watch_start(cq->context->hca->watcher, &cq->watch, cq->umem ? &cq->umem->dbrec[1] : &cq->dbrec[1], 1,
 			   cq_watch_rung);
 }
@@ -510,7 +507,9 @@ int hca_cq_resize(struct hca_cq *cq, void *buffer, uint32_t cqe_count, void (*co
 	if (cq_outstanding(cq) >= cqe_count) {
 		error = -EINVAL;
 	} else {
-		/* In a full ring the marker has no place and is not needed: the next entry is from the previous lap. */
+		/*
+		 * A full ring has no room for the marker and does not need it: the next entry is from the previous lap.
+		 */
 		mark = cq_outstanding(cq) < cq->cqe_count ? cq_cqe(cq, cq->producer_index) : NULL;
 		if (mark)
 			__atomic_store_n(&mark->op_own,
@@ -537,8 +536,7 @@ int hca_cq_moderate(struct hca_cq *cq, uint16_t count, uint16_t period_us)
 }
 
 /*
- * Returns how many of the completions from @wc on, at most @count, fit into one record: without an error, and with a
- * constant step of wr_id.
+ * Returns how many of the first @count completions fit into one record: without error, with a constant step of wr_id.
  */
 static uint32_t polled_alike(const struct ibv_wc *wc, uint32_t count)
 {

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Writing one CQE (mlx5-formats 3.1 to 3.4), compiled into functions that write many CQEs; see cq.h. cq.c has the rare
- * parts.
+ * Writing one CQE (mlx5-formats 3.1 to 3.4). The lock of the CQ is held, except for cq_write() and cq_scatter_room().
  */
 #ifndef SOFTHCA_QUEUE_CQ_WRITE_H
 #define SOFTHCA_QUEUE_CQ_WRITE_H
@@ -14,10 +13,7 @@
 
 #define CQ_INDEX_MASK 0xffffffu
 
-/**
- * Returns the entry of @index (free running); of a 128-byte entry the upper half, which has the fields (mlx5-formats
- * 3.1).
- */
+/** Returns entry @index (free running); of 128 bytes the upper half, which has the fields (mlx5-formats 3.1). */
 static inline struct mlx5_cqe64 *cq_cqe(const struct hca_cq *cq, uint32_t index)
 {
 	size_t slot = index & (cq->cqe_count - 1);
@@ -25,7 +21,7 @@ static inline struct mlx5_cqe64 *cq_cqe(const struct hca_cq *cq, uint32_t index)
 	return (struct mlx5_cqe64 *)(cq->buffer + (slot + 1) * cq->cqe_size - sizeof(struct mlx5_cqe64));
 }
 
-/** Returns the number of CQEs that the program has not consumed. The lock is held. */
+/** Returns the number of unconsumed CQEs. */
 static inline uint32_t cq_outstanding(const struct hca_cq *cq)
 {
 	uint32_t consumer = be32toh(__atomic_load_n(&cq->dbrec[0], __ATOMIC_ACQUIRE));
@@ -34,30 +30,26 @@ static inline uint32_t cq_outstanding(const struct hca_cq *cq)
 }
 
 /**
- * Checks a ring that seems to be full, or to have one entry left. Returns true if it has room; otherwise raises
- * IBV_EVENT_CQ_ERR, once. The lock is held.
+ * Checks a ring that seems to have at most one entry left. Returns true if it has room; otherwise raises
+ * IBV_EVENT_CQ_ERR, once.
  */
 RARE bool cq_find_room(struct hca_cq *cq);
-/** Fills in the fields that only CQEs of errors have, or the CQE of a signature error. The lock is held. */
+/** Fills in the fields of error CQEs, or the CQE of a signature error. */
 void cq_fill_error(const struct hca_cq *cq, struct mlx5_cqe64 *cqe, const struct completion *completion);
 /**
- * Puts data into the CQE (mlx5-formats 3.2): into the first half of one of 64 bytes, into the lower half of one of
- * 128. Returns the bits of op_own for it. The lock is held.
+ * Puts data into the first half of a 64-byte CQE or the lower half of a 128-byte one (mlx5-formats 3.2). Returns its
+ * bits of op_own.
  */
 uint8_t cq_scatter(const struct hca_cq *cq, struct mlx5_cqe64 *cqe, const struct completion *completion);
 
-/** Returns the bytes of data that fit into a CQE. */
 static inline uint32_t cq_scatter_room(const struct hca_cq *cq)
 {
 	return cq->cqe_size / 2;
 }
 
-/**
- * Performs the actions of cq->notes for @cqe, which is not an error and is complete except for op_own, before it
- * belongs to the consumer. The lock is held.
- */
+/** Performs the actions of cq->notes for @cqe: not an error, complete except for op_own. */
 void cq_note(const struct hca_cq *cq, struct mlx5_cqe64 *cqe, uint8_t opcode);
-/** Handles a new CQE with @op_own of an attentive @cq, or one that raises the event even if it is not solicited (@event). The lock is held. */
+/** Handles a new CQE with @op_own if @cq is attentive, or if @event: raise even if not solicited. */
 void cq_raise_if_due(struct hca_cq *cq, uint8_t op_own, bool event);
 
 static inline SPECIALISED void cq_fill(struct mlx5_cqe64 *cqe, const struct completion *completion)
@@ -72,7 +64,7 @@ static inline SPECIALISED void cq_fill(struct mlx5_cqe64 *cqe, const struct comp
 	cqe->signature = 0;
 }
 
-/** As hca_cq_write(), with the lock held, for callers that write several. */
+/** As hca_cq_write(), for several CQEs. */
 static inline SPECIALISED bool cq_write_locked(struct hca_cq *cq, const struct completion completion)
 {
 	struct completion spilled;
@@ -93,7 +85,7 @@ static inline SPECIALISED bool cq_write_locked(struct hca_cq *cq, const struct c
 	op_own = (uint8_t)(completion.opcode << 4 | completion.solicited << 1 | !!(cq->producer_index & cq->cqe_count));
 	if (unlikely(completion.scattered != NULL))
 		op_own |= cq_scatter(cq, cqe, SPILL(&spilled, &completion));
-	/* The owner bit is last, because it hands the entry to the consumer (mlx5-formats 3.1). */
+	/* The owner bit is last: it hands over the entry (mlx5-formats 3.1). */
 	__atomic_store_n(&cqe->op_own, op_own, __ATOMIC_RELEASE);
 	cq->producer_index++;
 	if (unlikely(cq->attentive || completion.event))

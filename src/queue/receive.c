@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Receive WQEs, see receive.h. */
+/* Receive WQEs. */
 #include "queue/receive.h"
 
 #include <errno.h>
@@ -15,9 +15,7 @@ static uint16_t receive_counter(const uint32_t *dbrec)
 	return (uint16_t)be32toh(__atomic_load_n(dbrec, __ATOMIC_ACQUIRE));
 }
 
-/*
- * Copies the segments of an entry. An entry with fewer segments than its stride ends with this key (mlx5-formats 2.1).
- */
+/* If an entry is not full, this key ends it (mlx5-formats 2.1). */
 static void copy_segments(struct receive_wqe *wqe, const uint8_t *from, uint32_t room)
 {
 	wqe->count = 0;
@@ -33,10 +31,7 @@ static void copy_segments(struct receive_wqe *wqe, const uint8_t *from, uint32_t
 	}
 }
 
-/*
- * If a program writes doorbell records itself, they may announce more than the ring holds; the count is limited to the
- * ring.
- */
+/* A program may announce more than the ring holds. */
 uint32_t rq_posted(const struct hca_rq *rq)
 {
 	uint32_t posted;
@@ -65,7 +60,7 @@ static uint32_t srq_posted(const struct hca_srq *srq)
 	return (uint16_t)(receive_counter(srq->dbrec) - srq->consumed);
 }
 
-/* Returns true if fewer entries than the limit are posted, including those posted since the ring was copied. */
+/* Fetches entries posted since the copy was made before it returns true. */
 static bool is_below_limit(struct hca_srq *srq)
 {
 	if (srq_posted(srq) >= srq->limit)
@@ -73,7 +68,7 @@ static bool is_below_limit(struct hca_srq *srq)
 	return !(srq->shadow && shadow_fetch(srq->shadow)) || srq_posted(srq) < srq->limit;
 }
 
-/* ibv_modify_srq(3): the event is raised once, when fewer than limit entries are left, and disarms itself. */
+/* ibv_modify_srq(3): the event disarms itself. */
 static void check_limit(struct hca_srq *srq)
 {
 	if (srq->limit && is_below_limit(srq)) {
@@ -102,7 +97,7 @@ bool srq_take(struct hca_srq *srq, struct receive_wqe *wqe)
 	header = srq->basic ? 0 : sizeof(link);
 	copy_segments(wqe, srq_ring_entry(srq, srq->next) + header,
 		      ((1u << srq->entry_shift) - header) / sizeof(struct mlx5_wqe_data_seg));
-	/* The link is memory of the program: an index outside the ring would lead the device out of it. */
+	/* The program may write any index: it must not lead out of the ring. */
 	srq->next = (srq->cyclic ? srq->next + 1 : be16toh(link.next_wqe_index)) & (srq->entry_count - 1);
 	srq->consumed++;
 	check_limit(srq);
@@ -110,8 +105,7 @@ bool srq_take(struct hca_srq *srq, struct receive_wqe *wqe)
 	return true;
 }
 
-/* IBTA A14: a request that names an XRC SRQ has its domain, CQ and keys. Windows of a QP are not for
- * requests that come through another. */
+/* IBTA A14: a request for an XRC SRQ has its domain, CQ and keys. It may not use the windows of a QP. */
 static void init_xrc(struct hca_srq *srq, const struct hca_srq_attr *attr)
 {
 	srq->xrcd = attr->xrcd;
@@ -123,14 +117,14 @@ static void init_xrc(struct hca_srq *srq, const struct hca_srq_attr *attr)
 }
 
 /*
- * Ends the use of an XRC SRQ that packets can no longer name: earlier requests end, and unfinished messages return
- * their receives. Pending answers find no CQ for signature errors that are found when they are read.
+ * Ends an XRC SRQ that packets can no longer name: unfinished messages return their receives. Pending answers find no
+ * CQ for signature errors.
  */
 static void end_xrc(struct hca_srq *srq)
 {
 	epoch_synchronize();
 	xrc_forget_srq(srq->domain, srq);
-	/* A thread that has already looked up the CQ may still write to it. */
+	/* A thread that looked up the CQ may still write to it. */
 	epoch_synchronize();
 	reference_put(&srq->cq->references);
 	reference_put(&srq->xrcd->references);

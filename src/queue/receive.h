@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Receive WQEs: receive queues and shared receive queues of the device (mlx5-formats 2).
+ * Receive queues and shared receive queues (mlx5-formats 2).
  *
- * The RQ of a QP is covered by the lock of the QP; an SRQ by its own, which is taken under that of a QP and is a leaf.
- * Entries are copied out at once, so later changes of the ring have no effect.
+ * The lock of the QP covers its RQ. An SRQ's own lock is taken under it and is a leaf. Entries are copied out at once,
+ * so later changes of the ring have no effect.
  */
 #ifndef SOFTHCA_QUEUE_RECEIVE_H
 #define SOFTHCA_QUEUE_RECEIVE_H
@@ -23,9 +23,8 @@ struct xrc_domain;
 struct receive_wqe {
 	uint16_t counter; /* number in its CQE: running count of an RQ, entry index of an SRQ */
 	uint32_t count;
-	uint64_t bytes; /* of all segments */
-	struct mlx5_wqe_data_seg
-		segment[]; /* RECEIVE_SEGMENTS, or as many as fit into an entry of the queue that it is for */
+	uint64_t bytes;                     /* of all segments */
+	struct mlx5_wqe_data_seg segment[]; /* RECEIVE_SEGMENTS, or as many as an entry of its queue has */
 };
 
 struct hca_rq {
@@ -33,11 +32,8 @@ struct hca_rq {
 	uint32_t count; /* power of two, or 0 */
 	uint32_t shift;
 	const uint32_t *dbrec;
-	uint16_t consumed; /* 16-bit running count */
-	/*
-	 * For a ring in memory that may be unmapped, otherwise NULL. Then buffer and dbrec are those of its copy, and
-	 * more entries are fetched when the copy is used up.
-	 */
+	uint16_t consumed; /* running count */
+	/* For a ring in memory that may be unmapped: its copy, with buffer and dbrec; or NULL. */
 	struct shadow *shadow;
 };
 
@@ -56,14 +52,14 @@ struct hca_srq {
 	struct hca_context *context; /* as in struct hca_srq_attr */
 	struct event_source limit_reached;
 	uint32_t references; /* atomic: QPs */
-	/* For an XRC SRQ, otherwise NULL and unused. */
+	/* For an XRC SRQ, otherwise NULL. */
 	struct hca_xrcd *xrcd;
 	struct xrc_domain *domain;
 	struct hca_cq *cq;
 	uint32_t user_index;
 };
 
-/** Returns the segments that an entry of an RQ with strides of 2^@shift bytes can have. */
+/** Returns the segments in an RQ entry of 2^@shift bytes. */
 static inline uint32_t rq_segments(uint32_t shift)
 {
 	uint32_t segments = (1u << shift) / (uint32_t)sizeof(struct mlx5_wqe_data_seg);
@@ -71,7 +67,7 @@ static inline uint32_t rq_segments(uint32_t shift)
 	return segments < RECEIVE_SEGMENTS ? segments : RECEIVE_SEGMENTS;
 }
 
-/** Returns the number of entries posted and not yet consumed. */
+/** Returns the posted, unconsumed entries. */
 uint32_t rq_posted(const struct hca_rq *rq);
 /** Takes the next entry. Returns false if none is posted. The lock of the QP is held. */
 bool rq_take(struct hca_rq *rq, struct receive_wqe *wqe);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* XRC domains, see xrc.h. */
+/* XRC domains. */
 #include "queue/xrc.h"
 
 #include <errno.h>
@@ -11,7 +11,7 @@
 #include "core/descriptor.h"
 #include "hca/hca.h"
 
-/* Returns the domain of the inode of @status, or NULL. The lock of @hca is held. */
+/* Returns the domain of @status's inode, or NULL. The lock of @hca is held. */
 static struct xrc_domain *find_domain(const struct hca *hca, const struct stat *status)
 {
 	struct xrc_domain *domain = hca->xrc_domains;
@@ -65,10 +65,7 @@ static void leave_domain(struct xrc_domain *domain)
 	free_domain(domain);
 }
 
-/*
- * Finds or makes the domain. Without an inode there is none to find: the kernel makes a domain with or without
- * O_CREAT.
- */
+/* Without an inode makes a domain even without O_CREAT, as the kernel does. */
 static int find_or_make(struct hca *hca, int fd, int oflags, struct xrc_domain **domain)
 {
 	struct stat status;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * XRC domains (IBTA annex A14): a packet for an XRC_RECV QP may name the SRQs in the domain of the QP. A domain
- * belongs to an inode, by which programs share it, and lives while it is open anywhere. Its QPs belong to the domain
- * and to all their openers, not to one context.
+ * XRC domains (IBTA annex A14): a packet for an XRC_RECV QP names an SRQ in the QP's domain. A domain belongs to an
+ * inode, by which programs share it, and lives while open anywhere. Its QPs belong to it and all their openers, not to
+ * one context.
  *
  * The lock of the device covers domains, openings and the openers of QPs; the lock of a QP is taken under it.
  */
@@ -21,19 +21,15 @@ struct hca_qp;
 struct xrc_domain {
 	struct xrc_domain *next; /* of the device */
 	struct hca *hca;
-	int fd; /* keeps the inode open, because its number could be reused otherwise; -1: no inode */
+	int fd; /* keeps the inode open, whose number could be reused otherwise; -1: no inode */
 	dev_t device;
 	ino_t inode;
 	uint32_t opened;
-	struct hca_qp *qps; /* for the transport, like the next field; transport/control/xrc_qps.h */
-	/*
-	 * Returns the receives of @srq that unfinished messages hold, and drops its CQ. NULL: the domain never had a
-	 * QP.
-	 */
+	struct hca_qp *qps; /* for the transport (control/xrc_qps.h), like the next field */
+	/* Returns the receives of @srq that unfinished messages hold, and drops its CQ. NULL: never had a QP. */
 	void (*forget_srq)(struct xrc_domain *domain, const struct hca_srq *srq);
 };
 
-/* One opening of a domain. */
 struct hca_xrcd {
 	struct xrc_domain *domain;
 	struct hca_context *context;
