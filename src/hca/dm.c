@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Device memory: first fit over blocks, see dm.h. */
+/* Device memory: first fit over blocks. */
 #include "hca/dm.h"
 
 #include <errno.h>
@@ -21,9 +21,8 @@ void dm_pool_destroy(struct dm_pool *pool)
 }
 
 /*
- * Takes a lock that contains the process id of its holder. If that is another process, this one was forked while a
- * thread of the parent held the lock. That thread does not exist here, so the lock is taken over. At worst its
- * unfinished work leaves blocks marked as used.
+ * Takes a lock that contains the process id of its holder. After a fork a thread of the parent may hold it, which does
+ * not exist here, so the lock is taken over. At worst its unfinished work leaves blocks marked as used.
  */
 static void pool_lock(struct dm_pool *pool)
 {
@@ -58,7 +57,7 @@ static size_t find_run(const struct dm_pool *pool, size_t count, size_t step)
 	return DM_BLOCKS;
 }
 
-/* Allocates the memory, aligned to its own size so that every smaller alignment can be served. */
+/* Allocates the memory, aligned to its size to serve every smaller alignment. */
 static int provide_memory(struct dm_pool *pool)
 {
 	if (!pool->memory)

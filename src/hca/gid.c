@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The GID table, see gid.h. */
+/* The GID table. */
 #include "hca/gid.h"
 
 #include <endian.h>
@@ -22,7 +22,7 @@ struct interface {
 	uint8_t mac[6];
 };
 
-/* Maximum number of interfaces: the link-local GIDs of more would not fit into a table anyway. */
+/* The link-local GIDs of more would not fit into a table. */
 #define MAX_INTERFACES (HCA_GID_TABLE_SIZE / 2)
 
 static const uint8_t ipv4_prefix[12] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff};
@@ -108,7 +108,7 @@ static void add_ipv4(struct gid_table *table, const struct interface *interface,
 	add_gid(table, interface, &gid);
 }
 
-/* Skips the link-local address that the kernel derived from the MAC, which is already in the table. */
+/* Skips the link-local address made from the MAC, already in the table. */
 static void add_ipv6(struct gid_table *table, const struct interface *interface, const struct in6_addr *address)
 {
 	union ibv_gid gid, first = link_local_gid(interface->mac);
@@ -150,7 +150,7 @@ static void add_interface(struct gid_table *table, const struct ifaddrs *list, c
 			add_ipv6(table, interface, &((const struct sockaddr_in6 *)entry->ifa_addr)->sin6_addr);
 }
 
-/* Tunnels have no MAC address; they get a locally administered one. */
+/* Tunnels have no MAC address: a locally administered one. */
 static void set_mac(struct interface *interface, const struct sockaddr_ll *link)
 {
 	const uint8_t made_up[6] = {
@@ -166,7 +166,7 @@ static int by_ifindex(const void *left, const void *right)
 	return a < b ? -1 : a > b;
 }
 
-/* Collects the usable interfaces, sorted, since getifaddrs(3) guarantees no order. */
+/* Collects the usable interfaces, sorted because getifaddrs(3) guarantees no order. */
 static size_t interfaces_collect(const struct ifaddrs *list, struct interface *interfaces)
 {
 	const struct ifaddrs *entry;
@@ -187,10 +187,7 @@ static size_t interfaces_collect(const struct ifaddrs *list, struct interface *i
 	return count;
 }
 
-/*
- * Adds the loopback interface in the usual order, except that 127.0.0.1 always comes first, as entries 2 and 3, even if
- * @list does not contain it.
- */
+/* Adds the loopback interface, with 127.0.0.1 first even if not in @list. */
 static void add_loopback(struct gid_table *table, const struct ifaddrs *list)
 {
 	const struct interface loopback = {.name = "lo", .ifindex = 1};
@@ -230,7 +227,7 @@ size_t gid_discover(enum setting_GIDS source, struct hca_gid *table)
 	size_t count;
 
 	if (source == GIDS_AUTO && getifaddrs(&list))
-		list = NULL; /* no netlink in this sandbox: treated as having no interface */
+		list = NULL; /* no netlink, as in a sandbox: no interface */
 	count = gid_table_fill(list, table, HCA_GID_TABLE_SIZE);
 	if (list)
 		freeifaddrs(list);

@@ -1,13 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The GID table of a port, built from the interfaces of the network namespace. Pure functions over the result of
- * getifaddrs(3); any thread may call.
+ * The GID table of a port. Any thread may call.
  *
- * Every interface that is up and has an IP address contributes, in the order of interface indices, as the kernel fills
- * the table of a RoCE adapter: its link-local GID (made from the MAC address, whether IPv6 is enabled or not), its IPv4
- * addresses, its other IPv6 addresses; each as RoCE v1 and as RoCE v2. So entries 0 and 1 are link-local, 2 and 3 the
- * first IPv4 address, where users expect it. The loopback interface is used only without any other interface; then all
- * its addresses are in the table, with 127.0.0.1 as entries 2 and 3.
+ * Every interface that is up and has an IP address contributes, by index as for a RoCE adapter: its link-local GID
+ * (made from the MAC address even without IPv6), its IPv4 addresses, its other IPv6 addresses; each as RoCE v1 and v2.
+ * So entries 0 and 1 are link-local, 2 and 3 the first IPv4 address, where users expect it. The loopback interface is
+ * used only without any other; then 127.0.0.1 is entries 2 and 3.
  */
 #ifndef SOFTHCA_HCA_GID_H
 #define SOFTHCA_HCA_GID_H
@@ -31,34 +29,26 @@ struct hca_gid {
 
 #define HCA_GID_TABLE_SIZE 64
 
-/**
- * Fills @table (room for HCA_GID_TABLE_SIZE entries) according to the setting. Returns the number of entries, at least
- * 4.
- */
+/** Fills @table (HCA_GID_TABLE_SIZE entries). Returns the number of entries, at least 4. */
 size_t gid_discover(enum setting_GIDS source, struct hca_gid *table);
 
-/**
- * Fills @table from a given list (NULL: no interface). Entries that do not fit into @size are omitted. Returns their
- * number.
- */
+/** Fills @table from @list (NULL: no interface). Omits entries beyond @size. Returns their number. */
 size_t gid_table_fill(const struct ifaddrs *list, struct hca_gid *table, size_t size);
 
 /** Returns the index of (@gid, @type) in a table, or -ENOENT. */
 int gid_find(const struct hca_gid *table, size_t count, const union ibv_gid *gid, enum ibv_gid_type type);
 
-/** Returns true for ::ffff:a.b.c.d, the form of an IPv4 address in a GID (IBTA annex A17). */
+/** Returns true for ::ffff:a.b.c.d (IBTA annex A17). */
 bool gid_is_ipv4(const union ibv_gid *gid);
 
 /** Returns true for fe80::/10 (RFC 4291, 2.5.6). */
 bool gid_is_link_local(const union ibv_gid *gid);
 
-/** Convert a GID for which gid_is_ipv4() is true to an IPv4 address, and back; addresses in host byte order. */
+/** Convert between an IPv4 GID and an address in host byte order. */
 uint32_t gid_ipv4(const union ibv_gid *gid);
 union ibv_gid gid_of_ipv4(uint32_t address);
 
-/**
- * Returns true for ff00::/8 (IBTA 4.1.1) and for IPv4 groups (annex A17.9.1), 224.0.0.0/4 in the form ::ffff:a.b.c.d.
- */
+/** Returns true for ff00::/8 (IBTA 4.1.1) and IPv4 groups (annex A17.9.1), ::ffff:224.0.0.0/100. */
 bool gid_is_multicast(const union ibv_gid *gid);
 
 #endif

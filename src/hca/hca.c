@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Properties of a device, its contexts and protection domains; see hca.h and commands.h. */
+/* Devices, contexts and protection domains. */
 #include "hca/hca.h"
 
 #include <errno.h>
@@ -9,9 +9,7 @@
 
 uint64_t hca_random(struct hca *hca)
 {
-	/*
-	 * splitmix64 over a shared counter: usable by any thread; reproducible under a seed if only one thread calls.
-	 */
+	/* splitmix64 over a shared counter; reproducible under a seed if only one thread calls. */
 	uint64_t z = __atomic_add_fetch(&hca->random_state, 0x9e3779b97f4a7c15, __ATOMIC_RELAXED);
 
 	z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9;

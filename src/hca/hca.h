@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Internals of the device: struct hca and its parts. Types of higher layers appear as pointers to incomplete types. Not
- * for the driver.
+ * Internals of the device. Types of higher layers are incomplete. Not for the driver.
  *
- * The registry (one per process, registry()) holds the devices and the QP numbers, which are unique per host.
- * Everything else belongs to a struct hca, which lives until the process ends.
+ * The registry (one per process) holds the devices and the QP numbers, which are unique per host. The rest belongs to a
+ * struct hca, which lives until the process ends.
  */
 #ifndef SOFTHCA_HCA_HCA_H
 #define SOFTHCA_HCA_HCA_H
@@ -39,7 +38,7 @@ struct watcher;
 struct ended_ring;
 struct xrc_domain;
 
-/* Number of locks for keys. Keys share locks, since there are too many for one lock each. */
+/* Keys share locks, since there are too many for one each. */
 #define HCA_KEY_LOCKS 64
 
 struct hca {
@@ -50,7 +49,7 @@ struct hca {
 	size_t gid_count;
 	__be64 guid;
 	struct id_table keys;
-	uint8_t *key_tags; /* next tag of direct keys, by index & KEY_TAGS_MASK (see mkey/key.c) */
+	uint8_t *key_tags;                          /* next tag of direct keys, by index & KEY_TAGS_MASK (mkey/key.c) */
 	struct queue_lock key_locks[HCA_KEY_LOCKS]; /* for changes of a key's mapping, by its index */
 	struct id_table cqs;
 	struct id_table srqs;
@@ -61,15 +60,15 @@ struct hca {
 	struct explain_log *explain_log;
 	struct dm_pool dm;
 	struct timers timers;
-	struct watcher *watcher;        /* progress/watch.h */
-	struct xrc_domain *xrc_domains; /* queue/xrc.h; under `lock` */
-	pthread_mutex_t lock;           /* for the list of contexts, crypto logins, destruction of DEKs; taken first */
-	pthread_mutex_t psv_lock;       /* leaf; contents of PSVs (mkey/psv.h) */
-	pthread_mutex_t atomic_lock;    /* leaf; atomics on memory other than one aligned word */
-	uint64_t next_serial;           /* atomic; for keys */
-	uint64_t random_state;          /* atomic; for hca_random() */
-	const struct link *link;        /* link that carries everything, regardless of settings (tests); or NULL */
-	struct filters *filters;        /* filter/filter.h; or NULL */
+	struct watcher *watcher;                 /* progress/watch.h */
+	struct xrc_domain *xrc_domains;          /* queue/xrc.h; under `lock` */
+	pthread_mutex_t lock;                    /* list of contexts, crypto logins, destruction of DEKs; taken first */
+	pthread_mutex_t psv_lock;                /* leaf; contents of PSVs (mkey/psv.h) */
+	pthread_mutex_t atomic_lock;             /* leaf; atomics on memory other than one aligned word */
+	uint64_t next_serial;                    /* atomic; for keys */
+	uint64_t random_state;                   /* atomic; hca_random() */
+	const struct link *link;                 /* carries everything, regardless of settings (tests); or NULL */
+	struct filters *filters;                 /* filter/filter.h; or NULL */
 	const struct key_observer *key_observer; /* observe/key_observer.h; or NULL */
 	struct key_book *key_book;               /* draw/book.h; or NULL */
 	/*
@@ -77,10 +76,10 @@ struct hca {
 	 * before any key exists.
 	 */
 	bool notes_block_ends;
-	pthread_mutex_t refused_lock; /* leaf; for the two rings */
+	pthread_mutex_t refused_lock; /* leaf; both rings */
 	struct refused_ring *refused; /* mkey/refused.h; or NULL */
 	struct ended_ring *ended;     /* mkey/ended.h; or NULL */
-	struct registry *registry;    /* registry that contains this device */
+	struct registry *registry;
 };
 
 struct registry {
@@ -88,7 +87,7 @@ struct registry {
 	size_t count;
 	struct explain_sink *sink;              /* of all devices; explain/sink.h */
 	struct counter_file *counters;          /* of all devices; observe/counter_file.h; or NULL */
-	struct id_table qps;                    /* host-unique numbers, shared by all devices */
+	struct id_table qps;                    /* numbers are unique per host */
 	struct gsi *gsi;                        /* transport/gsi/gsi.h */
 	struct host_windows *host_windows;      /* transport/qp/host_window.h */
 	struct handed *handed;                  /* cm_host/handed.h */
@@ -97,19 +96,16 @@ struct registry {
 	struct udp_sockets *udp_sockets;        /* link/udp/parts.h */
 	const struct multicast_list *multicast; /* atomic; or NULL; transport/qp/multicast.h */
 	bool has_barrier;                       /* barrier_on_all_cpus() works */
-	bool filters;                           /* a device has filters */
-	bool window_has_room;                   /* atomic; a QP waits in host_windows although there is room */
+	bool filters;
+	bool window_has_room; /* atomic; a QP waits in host_windows although there is room */
 };
 
-/** Returns the registry, which the first call makes. Any thread may call. */
+/** Returns the registry, made by the first call. Any thread may call. */
 struct registry *registry(void);
-/** The registry, for code that runs only once a device exists, such as the packet path. */
+/** For code that runs only once a device exists. */
 extern struct registry the_registry;
 
-/**
- * Returns the device that records facts about the whole process, such as a stranger's connection. NULL if no device
- * exists yet.
- */
+/** For facts about the whole process, such as a stranger's connection. NULL if no device exists yet. */
 static inline struct hca *first_device(void)
 {
 	return the_registry.devices;
@@ -128,12 +124,10 @@ struct hca_pd {
 	uint32_t references; /* atomic: keys, queues */
 };
 
-/**
- * Returns 64 random bits from the device's seed (SOFTHCA_SEED): packet sequence numbers, jitter. Any thread may call.
- */
+/** Returns 64 random bits from the device's seed (SOFTHCA_SEED). Any thread may call. */
 uint64_t hca_random(struct hca *hca);
 
-/** Raises an asynchronous event of @context (ibv_get_async_event(3)). Any thread may call. Takes only a leaf lock. */
+/** Raises an asynchronous event (ibv_get_async_event(3)). Any thread; takes only a leaf lock. */
 static inline void hca_raise(struct hca_context *context, struct event_source *source)
 {
 	event_queue_raise(context->async, source);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* See identity.h. */
+/* Identity of a device. */
 #include "hca/identity.h"
 
 #include <stdio.h>

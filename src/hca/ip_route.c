@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Routes and neighbours, see ip_route.h. */
+/* Routes and neighbours. */
 #include "hca/ip_route.h"
 
 #include <errno.h>
@@ -13,19 +13,16 @@
 #include <sys/time.h>
 #include <unistd.h>
 
-/*
- * Destination port of route lookups: that of RoCE packets, because routing rules may match it; and discard (RFC 863),
- * for probes.
- */
+/* Destination ports of lookups: RoCE's, because routing rules may match it; discard (RFC 863) for probes. */
 enum { ROCE_PORT = 4791, DISCARD_PORT = 9 };
 
 /* States in which the kernel has a link address, or needs none (NUD_VALID of Linux). */
 #define KNOWN_STATES (NUD_PERMANENT | NUD_NOARP | NUD_REACHABLE | NUD_PROBE | NUD_STALE | NUD_DELAY)
 
-/* Sizes of a request and of its answer, which has some ten attributes. */
+/* The answer has some ten attributes. */
 enum { REQUEST_BYTES = 256, ANSWER_BYTES = 4096 };
 
-/* Limits the wait for an answer; rtnetlink normally answers within send(2). */
+/* Maximum wait for an answer; rtnetlink normally answers within send(2). */
 static const struct timeval patience = {.tv_usec = 200000};
 
 union name {
@@ -52,7 +49,7 @@ static socklen_t socket_address_of(const union ibv_gid *gid, uint32_t ifindex, u
 	return sizeof(name->v6);
 }
 
-/* Opens a UDP socket bound to the address of @source. Returns a negative errno on failure. */
+/* Opens a UDP socket bound to @source. Returns a negative errno on failure. */
 static int socket_open_at(const struct hca_gid *source)
 {
 	union name name;
@@ -61,7 +58,7 @@ static int socket_open_at(const struct hca_gid *source)
 
 	if (fd < 0)
 		return -errno;
-	/* Without it a broadcast address also results in EACCES. */
+	/* Otherwise a broadcast address also results in EACCES. */
 	setsockopt(fd, SOL_SOCKET, SO_BROADCAST, &on, sizeof(on));
 	if (!bind(fd, &name.any, size))
 		return fd;
@@ -114,7 +111,7 @@ static uint8_t gid_family(const union ibv_gid *gid)
 	return gid_is_ipv4(gid) ? AF_INET : AF_INET6;
 }
 
-/* Sends @request and receives the answer. Returns 0, the negative errno in the kernel's answer, or -EIO. */
+/* Returns 0, the negative errno in the kernel's answer, or -EIO. */
 static int rtnetlink_ask(struct request *request, uint16_t expected, struct answer *answer)
 {
 	struct sockaddr_nl kernel = {.nl_family = AF_NETLINK};
@@ -166,7 +163,7 @@ static void take_router(struct ip_route *route, const struct rtattr *gateway)
 	}
 }
 
-/* RTA_VIA: a router of the other family, as for IPv4 over an IPv6 next hop (struct rtvia). */
+/* RTA_VIA: a router of the other address family (struct rtvia). */
 static void take_via(struct ip_route *route, const struct rtattr *via)
 {
 	if (RTA_PAYLOAD(via) == sizeof(sa_family_t) + 16)
@@ -220,7 +217,7 @@ static void rtnetlink_ask_route(const struct hca_gid *source, const union ibv_gi
 		read_route(route, &answer);
 }
 
-/* Returns the hop limit of a connected socket: from the sysctl, and for IPv6 also from router advertisements. */
+/* Returns the hop limit of a socket, from the sysctl or IPv6 router advertisements. */
 static uint8_t socket_hop_limit(int fd, bool ipv4)
 {
 	int value = 0;
@@ -232,7 +229,7 @@ static uint8_t socket_hop_limit(int fd, bool ipv4)
 	return (uint8_t)value;
 }
 
-/* Returns true for interfaces with links that have no addresses. */
+/* Returns true for interfaces without link addresses. */
 static bool resolves_nothing(int fd, uint32_t ifindex)
 {
 	struct ifreq interface = {.ifr_ifindex = (int)ifindex};
@@ -274,7 +271,7 @@ bool ip_neighbour_is_known(const struct ip_route *route)
 
 	request_begin(&request, RTM_GETNEIGH, &body, sizeof(body));
 	request_add_address(&request, NDA_DST, &route->next_hop);
-	/* Linux 5.0 and newer answer for a single neighbour. */
+	/* Linux 5.0 and newer answer for one neighbour. */
 	error = rtnetlink_ask(&request, RTM_NEWNEIGH, &answer);
 	if (error)
 		return error != -ENOENT;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The MTU of a port, see port_mtu.h. */
+/* The MTU of a port. */
 #include "hca/port_mtu.h"
 
 #include <net/if.h>
@@ -15,7 +15,7 @@
 /* IP (as long as a GRH), UDP, BTH, XRCETH, AtomicETH (the longest combination), ICRC. */
 #define MOST_HEADERS (40 + 8 + 12 + 4 + 28 + 4)
 #define LEAST_MTU 256u
-/* Assumed for an interface that does not report one: that of Ethernet. */
+/* Assumed if an interface does not report one (Ethernet's). */
 #define USUAL_INTERFACE_MTU 1500
 
 uint32_t port_mtu_of_interface(uint32_t bytes)
@@ -46,7 +46,7 @@ static uint32_t smallest_of_interfaces(const struct hca *hca)
 	for (size_t i = 0; i < hca->gid_count; i++) {
 		uint32_t mtu;
 
-		/* The entries of an interface are adjacent (hca/gid.h). */
+		/* An interface's entries are adjacent (hca/gid.h). */
 		if (i && !strcmp(hca->gids[i].netdev, hca->gids[i - 1].netdev))
 			continue;
 		mtu = port_mtu_of_interface(interface_mtu(fd, hca->gids[i].netdev));

@@ -2,9 +2,8 @@
 /*
  * The MTU of a port: payload bytes per packet.
  *
- * A RoCE port has the MTU of its interface minus the longest headers of a packet (IBTA annex A17), as Linux computes it
- * for every RoCE adapter. The GID table here may cover several interfaces, and a program that queries the active MTU
- * may use any entry, so the smallest MTU counts. It is queried anew each time, because interfaces change.
+ * It is the MTU of the interface minus the longest headers of a packet (IBTA annex A17), as in Linux: the smallest one,
+ * since a program may use any GID. It is queried anew each time, because interfaces change.
  */
 #ifndef SOFTHCA_HCA_PORT_MTU_H
 #define SOFTHCA_HCA_PORT_MTU_H
@@ -14,25 +13,19 @@
 
 struct hca;
 
-/** Returns the largest MTU of 256 … 4096 with packets that fit an interface of MTU @bytes; 256 if none fits. Pure. */
+/** Returns the largest MTU of 256 … 4096 whose packets fit an interface of MTU @bytes, or 256. Pure. */
 uint32_t port_mtu_of_interface(uint32_t bytes);
 
-/**
- * Returns the active MTU of the port of @hca in bytes, according to the setting MTU. Makes some system calls; any
- * thread may call.
- */
+/** Returns the port's active MTU, or the setting MTU, in bytes. Makes some system calls; any thread may call. */
 uint32_t port_active_mtu(const struct hca *hca);
 
 /**
- * Returns the MTU set by the setting MTU or, without one, the largest MTU with packets that fit the interface of GID
- * @index of @hca. In bytes. Makes some system calls; any thread may call.
+ * Returns the setting MTU, or the largest MTU for the interface of GID @index, in bytes. Makes some system calls; any
+ * thread may call.
  */
 uint32_t port_gid_mtu(const struct hca *hca, size_t index);
 
-/**
- * Returns the largest path MTU that a QP of @hca may have, in bytes; packets that exceed the interface's MTU are sent
- * in fragments.
- */
+/** Returns the largest path MTU of QPs of @hca in bytes. Packets that exceed the interface's MTU are fragmented. */
 uint32_t port_most_mtu(const struct hca *hca);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The devices of the process (hca.h), and the functions that revoke grants of their memory (grants.h). */
+/* The devices of the process. */
 #include "hca/hca.h"
 #include "hca/grants.h"
 
