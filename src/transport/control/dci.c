@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Commands of a DCI, see commands.h. */
+/* Commands of a DCI. */
 #include <errno.h>
 
 #include "core/epoch.h"

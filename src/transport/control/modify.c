@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Device side of ibv_modify_qp(3): checks everything, then acts. Transitions: transport/control/states.def. */
+/* Device side of ibv_modify_qp(3). */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,7 +23,7 @@
 #define MAX_TIMER 31
 #define MAX_RETRY 7
 
-/* Checks that the attribute @bit, if it is in @mask, is at most @most. */
+/* Checks that the attribute @bit is at most @most. */
 static int check_value(int mask, int bit, uint64_t value, uint64_t most, struct refusal *why)
 {
 	if (!(mask & bit) || value <= most)
@@ -31,7 +31,7 @@ static int check_value(int mask, int bit, uint64_t value, uint64_t most, struct 
 	return REFUSAL(why, EINVAL, RULE_MODIFY_VALUE, (uint64_t)bit, value, most);
 }
 
-/* RoCE has no LIDs: an address is a GID (IBTA annex A16.4.1), and its source must be in the table. */
+/* RoCE has no LIDs: addresses are GIDs (IBTA annex A16.4.1). */
 static int modify_check_address(const struct hca_qp *qp, const struct ibv_ah_attr *address, struct refusal *why)
 {
 	if (!address->is_global)
@@ -54,7 +54,7 @@ static int check_values(const struct hca_qp *qp, const struct ibv_qp_attr *attr,
 	if (mask & IBV_QP_PATH_MTU && (attr->path_mtu < IBV_MTU_256 || attr->path_mtu > IBV_MTU_4096 ||
 				       128u << attr->path_mtu > port_most_mtu(qp->hca)))
 		return REFUSAL(why, EINVAL, RULE_MODIFY_MTU, attr->path_mtu, port_most_mtu(qp->hca));
-	/* ibv_modify_qp(3): devices without IBV_DEVICE_AUTO_PATH_MIG have no alternate paths; RoCE has none either. */
+	/* ibv_modify_qp(3): without IBV_DEVICE_AUTO_PATH_MIG, as on RoCE, there are no alternate paths. */
 	if (mask & IBV_QP_ALT_PATH)
 		return REFUSAL(why, EINVAL, RULE_MODIFY_ALT_PATH, attr->alt_port_num);
 	if (mask & IBV_QP_AV)
@@ -98,8 +98,8 @@ void hca_qp_set_udp_source_port(struct hca_qp *qp, uint16_t port)
 }
 
 /*
- * Makes room for the answers of @most READs and atomics, and keeps the old ones: the newest in their places, then the
- * new room, and the oldest at the end, so that they are overwritten first.
+ * Makes room for the answers of @most READs and atomics. Keeps the old ones: the newest in their places, then the new
+ * room, and the oldest at the end, to be overwritten first.
  */
 static int make_resources(struct responder *responder, uint32_t most, struct refusal *why)
 {
@@ -170,14 +170,14 @@ static void set_values(struct hca_qp *qp, const struct ibv_qp_attr *attr, int ma
 		own->dest_qp_num = attr->dest_qp_num;
 	if (mask & IBV_QP_PATH_MIG_STATE)
 		own->path_mig_state = attr->path_mig_state;
-	/* A DCT has no address and no destination before a request arrives. */
+	/* A DCT has no destination before a request arrives. */
 	if (mask & (IBV_QP_AV | IBV_QP_DEST_QPN))
 		qp_route(qp);
 }
 
 /*
- * Returns true if other processes may send to @qp: its peer is not in this process, where a receiving thread would be
- * wasted. False on the links that tests provide.
+ * Returns true if other processes may send to @qp; otherwise a receiving thread would be wasted. False on links of
+ * tests.
  */
 static bool hears_others(const struct hca_qp *qp)
 {
@@ -209,7 +209,7 @@ static void enter_state(struct hca_qp *qp, enum ibv_qp_state to)
 			routes->accept();
 		if (qp->dct || qp->type == IBV_QPT_UD)
 			routes->listen(qp->hca);
-		/* A DCT has no attribute for the READs and atomics that it answers: it uses the device's limit. */
+		/* A DCT has no such attribute: the device's limit applies. */
 		if (qp->dct)
 			qp->attr.max_dest_rd_atomic = LIMIT_MAX_RD_ATOMIC;
 		break;
@@ -230,9 +230,7 @@ static void enter_state(struct hca_qp *qp, enum ibv_qp_state to)
 			qp->watch->starting = true;
 			qp_ignore_record(qp); /* see restart_watch() */
 		}
-		/*
-		 * This attribute applies to one drain only (ibv_modify_qp(3): en_sqd_async_notify is valid with SQD).
-		 */
+		/* Applies to one drain only (ibv_modify_qp(3): en_sqd_async_notify is valid with SQD). */
 		qp->attr.sq_draining = 0;
 		qp->attr.en_sqd_async_notify = 0;
 		break;
@@ -248,13 +246,13 @@ static void enter_state(struct hca_qp *qp, enum ibv_qp_state to)
 	}
 }
 
-/* Returns the MTU of a datagram QP, which has no path MTU: its messages are as long as a packet of the port. */
+/* Datagram QPs have no path MTU: a message is as long as a packet of the port. */
 static uint8_t port_mtu_shift(const struct hca_qp *qp)
 {
 	return (uint8_t)__builtin_ctz(port_active_mtu(qp->hca));
 }
 
-/* Returns the attributes of a missing half (send or receive), which are accepted and ignored, as by the kernel. */
+/* Returns the attributes of a missing half (send or receive), which are ignored, as by the kernel. */
 static int ignored_attributes(const struct hca_qp *qp)
 {
 	switch (qp->type) {
@@ -322,9 +320,8 @@ void hca_qp_disconnect(struct hca_qp *qp)
 }
 
 /*
- * A program cannot post requests before RTS, so whatever the doorbell record of a watched QP contains at RESET and at
- * the move to RTS, it announces no requests. The watcher must not obey it between the move to RTS, made under the lock,
- * and this call.
+ * A program cannot post before RTS, so the record of a watched QP announces no requests at RESET and at the move to
+ * RTS. The watcher must not obey it between that move, under the lock, and this call.
  */
 static void restart_watch(struct hca_qp *qp, bool ready)
 {
@@ -352,10 +349,10 @@ int hca_qp_try_modify(struct hca_qp *qp, const struct ibv_qp_attr *attr, int mas
 	queue_unlock(&qp->lock);
 	if (error)
 		return error;
-	/* Another thread may still execute requests of the old state; the program is about to reuse rings and memory. */
+	/* Another thread may still execute requests, and the program may reuse rings and memory after the return. */
 	if (mask & IBV_QP_STATE && (attr->qp_state == IBV_QPS_RESET || attr->qp_state == IBV_QPS_ERR))
 		epoch_synchronize();
-	/* The access granted to the peer may have changed, so the grants are revoked. */
+	/* The access granted to the peer may have changed. */
 	if (unlikely(granted))
 		grants_revoke_and_drain();
 	if (qp->dci && mask & IBV_QP_STATE && attr->qp_state == IBV_QPS_RESET)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Attaching QPs to multicast groups, see multicast.h. */
+/* Attaching QPs to multicast groups. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,10 +11,7 @@
 #include "transport/qp/qp.h"
 #include "wire/routes.h"
 
-/*
- * Returns the index of @qpn in @group, or the count of the list if it is not a member; *@size is the number of
- * members of the group.
- */
+/* Returns the index of @qpn in @group, or the count of the list. @size: members of the group. */
 static uint32_t member_find(const struct multicast_list *list, const union ibv_gid *group, uint32_t qpn, uint32_t *size)
 {
 	uint32_t found = list->count;
@@ -28,7 +25,7 @@ static uint32_t member_find(const struct multicast_list *list, const union ibv_g
 	return found;
 }
 
-/* Returns a copy of @list with room for @count members; NULL without memory. */
+/* Returns a copy of @list with room for @count members, or NULL. */
 static struct multicast_list *list_copy(const struct multicast_list *list, uint32_t count)
 {
 	struct multicast_list *copy = malloc(sizeof(*copy) + count * sizeof(copy->member[0]));
@@ -49,7 +46,7 @@ static const struct multicast_list *list_current(void)
 	return list ? list : &none;
 }
 
-/* Publishes @list. Returns the old list, which the caller frees after its last reader has left. */
+/* Publishes @list. Returns the old one, which the caller frees after its last reader has left. */
 static const struct multicast_list *list_publish(const struct multicast_list *list)
 {
 	const struct multicast_list *before = the_registry.multicast;
@@ -58,7 +55,6 @@ static const struct multicast_list *list_publish(const struct multicast_list *li
 	return before;
 }
 
-/* Result of a change: the old list, and whether there was a change at all. */
 struct change {
 	const struct multicast_list *old;
 	bool made;

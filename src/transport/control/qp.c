@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Creates and destroys QPs, see commands.h and qp.h. */
+/* Creates and destroys QPs. */
 #include <errno.h>
 #include <stddef.h>
 #include <stdlib.h>
@@ -116,7 +116,7 @@ static int alloc_dc(struct hca_qp *qp, const struct hca_qp_attr *attr)
 	return 0;
 }
 
-/* Returns the maximum number of segments of a receive of the QP, from its own queue or an SRQ. */
+/* Returns the maximum number of segments of a receive, own or from an SRQ. */
 static size_t receive_segments(const struct hca_qp_attr *attr)
 {
 	return attr->srq || attr->xrcd ? RECEIVE_SEGMENTS : attr->rq_count ? rq_segments(attr->rq_shift) : 0;
@@ -164,7 +164,7 @@ static void qp_init(struct hca_qp *qp, struct hca_context *context, const struct
 	qp->access = (struct walk_access){
 		.hca = qp->hca,
 		.pd = qp->pd ? qp->pd->number : 0,
-		/* Requests of XRC come through an SRQ, which owns no windows. */
+		/* XRC requests come through an SRQ, which owns no windows. */
 		.qpn = attr->xrcd ? 0 : qp->number,
 		.qp_serial = __atomic_add_fetch(&qp->hca->next_serial, 1, __ATOMIC_RELAXED),
 	};
@@ -213,7 +213,7 @@ int hca_qp_create(struct hca_context *context, const struct hca_qp_attr *attr, s
 	return error;
 }
 
-/* Removes the requester and unsent answers from all queues of waiters for room. The lock is held. */
+/* Stops waiting for room. The lock is held. */
 static void leave_queues(struct hca_qp *qp)
 {
 	link_leave(&qp->sender);
@@ -222,7 +222,7 @@ static void leave_queues(struct hca_qp *qp)
 		link_dequeue(&answers->waiter);
 }
 
-/* Makes the QP unreachable, then stops its timer, then waits for threads that still use it. */
+/* Makes the QP unreachable, then stops its timer, then waits for threads that use it. */
 void qp_destroy(struct hca_qp *qp)
 {
 	struct id_table *qps = &the_registry.qps;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Queries of a QP, see commands.h. */
+/* Queries of a QP. */
 #include <errno.h>
 
 #include "core/epoch.h"
@@ -65,8 +65,8 @@ enum ibv_qp_state hca_qp_state(const struct hca_qp *qp)
 }
 
 /*
- * Fills in fields that were never set with the values in the context of a new QP of an adapter (mlx5-formats 4.1, "A
- * fresh QP"). Programs query a port by the number in them, and pass the other attributes back to ibv_modify_qp().
+ * Fills in fields never set with those of an adapter's new QP (mlx5-formats 4.1, "A fresh QP"). Programs query a port
+ * by the number in them, and pass others back to ibv_modify_qp().
  */
 static void fill_defaults(const struct hca_qp *qp, struct ibv_qp_attr *attr)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Rings in memory that may be unmapped, and doorbell records that the device watches, see qp.h. */
+/* Rings in memory that may be unmapped, and watched doorbell records. */
 #include <errno.h>
 #include <stddef.h>
 #include <stdlib.h>
@@ -55,7 +55,7 @@ void qp_reset_shadows(struct hca_qp *qp)
 		shadow_reset(qp->rq.shadow);
 }
 
-/* Doorbell record of queues to which nothing can be posted. */
+/* Record of queues to which nothing can be posted. */
 static const uint32_t nothing_posted;
 
 void qp_ignore_record(struct hca_qp *qp)
@@ -110,7 +110,7 @@ static void qp_rung(struct watch *watch)
 	hca_qp_send_doorbell(qp);
 }
 
-/* Returns the watch of @qp; allocates it on the first call. It is freed with the QP. */
+/* Returns the watch of @qp, allocated by the first call and freed with the QP. */
 static struct qp_watch *watch_of(struct hca_qp *qp, bool in_umem)
 {
 	struct qp_watch *watch;
@@ -138,6 +138,6 @@ int qp_start_watch(struct hca_qp *qp, const uint32_t *records, bool in_umem)
 
 int hca_qp_watch(struct hca_qp *qp)
 {
-	/* The records are next to each other, the receive queue's first (mlx5-formats 1.16). */
+	/* The records are adjacent, the receive queue's first (mlx5-formats 1.16). */
 	return qp_start_watch(qp, qp->rq.dbrec, false);
 }

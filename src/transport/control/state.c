@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The transitions of states.def as a table, see state.h. */
+/* The transitions of states.def as a table. */
 #include "transport/control/state.h"
 
 #include <errno.h>

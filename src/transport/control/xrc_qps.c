@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* QPs that are shared through XRC domains, see xrc_qps.h. */
+/* QPs shared through XRC domains. */
 #include "transport/control/xrc_qps.h"
 
 #include <errno.h>
@@ -18,10 +18,7 @@ static struct qp_opener *new_opener(struct hca_xrcd *xrcd, void *cookie)
 	return opener;
 }
 
-/*
- * The caller holds the lock of the device, which protects the list against changes; threads that raise events hold the
- * lock of the QP.
- */
+/* The caller holds the lock of the device, which protects the list; threads that raise events hold the QP's. */
 static void add_opener(struct hca_qp *qp, struct qp_opener *opener)
 {
 	reference_get(&opener->xrcd->references);
@@ -31,7 +28,7 @@ static void add_opener(struct hca_qp *qp, struct qp_opener *opener)
 	queue_unlock(&qp->lock);
 }
 
-/* Ends the use of @srq by the QPs of @domain, see struct xrc_domain. The lock of the device is held. */
+/* Ends the use of @srq by the QPs of @domain. The lock of the device is held. */
 static void forget_srq(struct xrc_domain *domain, const struct hca_srq *srq)
 {
 	for (struct hca_qp *qp = domain->qps; qp; qp = qp->next_in_domain) {
@@ -42,7 +39,7 @@ static void forget_srq(struct xrc_domain *domain, const struct hca_srq *srq)
 		}
 		if (qp->signature_cq == srq->cq)
 			__atomic_store_n(&qp->signature_cq, NULL, __ATOMIC_RELAXED);
-		/* The rest of a message is dropped, even if another SRQ gets the number meanwhile. */
+		/* Drops the rest of the message, even if another SRQ gets the number. */
 		if (qp->responder.xrc_srqn == srq->number)
 			qp->responder.in_message = false;
 		queue_unlock(&qp->lock);
@@ -70,7 +67,7 @@ static struct hca_qp *find_qp(const struct xrc_domain *domain, uint32_t number)
 {
 	struct hca_qp *qp = domain->qps;
 
-	/* A QP without an opener is being destroyed. */
+	/* Without an opener it is being destroyed. */
 	while (qp && (qp->number != number || !qp->openers || qp->inherited))
 		qp = qp->next_in_domain;
 	return qp;
@@ -97,7 +94,7 @@ int hca_qp_open(struct hca_xrcd *xrcd, uint32_t number, void *cookie, struct hca
 	return 0;
 }
 
-/* Removes the opener with @cookie from the list and returns it. The lock of the device is held. */
+/* Removes and returns the opener with @cookie. The lock of the device is held. */
 static struct qp_opener *remove_opener(struct hca_qp *qp, const void *cookie)
 {
 	struct qp_opener **place, *opener;
@@ -134,7 +131,7 @@ void hca_qp_close(struct hca_qp *qp, const void *cookie)
 	pthread_mutex_unlock(&hca->lock);
 	if (last)
 		qp_destroy(qp);
-	/* The opener is not in the list any more, so it gets no more events. */
+	/* Removed openers get no more events. */
 	qp_opener_purge(opener);
 	reference_put(&opener->xrcd->references);
 	free(opener);

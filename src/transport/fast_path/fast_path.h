@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The fast path of a message between two queue pairs of this process, from one contiguous region to another. The steps
- * of requester and responder are compiled into one function, and no packet is delivered. Other messages go through
- * keys.h, or fall back to the run loop.
+ * The fast path between two queue pairs of this process, from one contiguous region to another (transport/DESIGN.md).
+ * Functions return false to fall back.
  */
 #ifndef SOFTHCA_TRANSPORT_FAST_PATH_FAST_PATH_H
 #define SOFTHCA_TRANSPORT_FAST_PATH_FAST_PATH_H
@@ -14,13 +13,13 @@
 #include "transport/requester/build.h"
 #include "transport/responder/steps.h"
 
-/* Finds the contiguous @place for all bytes that the READ or atomic @wqe fetches. Returns false to fall back. */
+/* Finds the contiguous @place for everything that the READ or atomic @wqe fetches. */
 static inline SPECIALISED bool fast_path_place(struct hca_qp *qp, const struct wqe *wqe, struct stream *place,
 					       uint32_t *bytes)
 {
 	struct mlx5_wqe_data_seg segment;
 
-	/* Data that may go into the CQE is left to the handling of responses (requester/response.c). */
+	/* requester/response.c handles data for the CQE. */
 	if (unlikely(qp->scatter_to_cqe || wqe->size - wqe->data != sizeof(segment)))
 		return false;
 	memcpy(&segment, wqe->bytes + wqe->data, sizeof(segment));
@@ -32,10 +31,7 @@ static inline SPECIALISED bool fast_path_place(struct hca_qp *qp, const struct w
 	return stream_add_plain(place, be32toh(segment.lkey), be64toh(segment.addr), *bytes, false);
 }
 
-/*
- * Builds a packet with the whole message of @wqe, and the @place for data that a READ or atomic returns. Returns false to fall
- * back.
- */
+/* Builds a packet with the whole message, and the @place for data of a READ or atomic. */
 static inline SPECIALISED bool fast_path_build(struct hca_qp *qp, const struct wqe *wqe, struct packet *packet,
 					       struct stream *place, const struct send_kind kind)
 {
@@ -58,7 +54,7 @@ static inline SPECIALISED bool fast_path_build(struct hca_qp *qp, const struct w
 	return likely(packet->dma_length <= LIMIT_FAST_PATH_BYTES);
 }
 
-/* Parses the segments between the control and the data segments of @wqe. Returns false if one is missing. */
+/* Parses the segments between control and data. Returns false if one is missing. */
 static inline SPECIALISED bool fast_path_take_segments(struct wqe *wqe, const struct send_kind kind,
 						       struct refusal *why)
 {
@@ -71,8 +67,8 @@ static inline SPECIALISED bool fast_path_take_segments(struct wqe *wqe, const st
 }
 
 /*
- * Executes @wqe, which has a valid control segment, and adds the bytes copied to *@bytes. Only tries the lock of the
- * peer, since the lock of @qp is held: two threads that send to each other would deadlock. Returns false to fall back.
+ * Executes @wqe, whose control segment is valid, and adds the bytes copied to *@bytes. Only tries the lock of the peer,
+ * since that of @qp is held: two threads that send to each other would deadlock.
  */
 static inline SPECIALISED bool fast_path_execute(struct hca_qp *qp, struct wqe *wqe, uint32_t *bytes,
 						 const struct send_kind kind, const uint8_t message)
@@ -87,7 +83,7 @@ static inline SPECIALISED bool fast_path_execute(struct hca_qp *qp, struct wqe *
 	if (unlikely(!fast_path_take_segments(wqe, kind, &why)) ||
 	    unlikely(!fast_path_build(qp, wqe, &packet, &place, kind)))
 		return false;
-	/* The table of opcodes gives the same value, but a constant lets the compiler specialise. */
+	/* The same as in the table of opcodes, but a constant lets the compiler specialise. */
 	packet.message = message;
 	peer = qp_find(packet.destination_qpn);
 	if (unlikely(!peer || peer == qp || !queue_try_lock(&peer->lock)))
@@ -101,7 +97,6 @@ static inline SPECIALISED bool fast_path_execute(struct hca_qp *qp, struct wqe *
 	return true;
 }
 
-/* Returns true if the fast path handles WQEs with @opcode. */
 static inline SPECIALISED bool fast_path_handles(uint8_t opcode)
 {
 	const uint32_t opcodes = 1u << MLX5_OPCODE_RDMA_WRITE | 1u << MLX5_OPCODE_SEND | 1u << MLX5_OPCODE_RDMA_READ |
@@ -110,10 +105,7 @@ static inline SPECIALISED bool fast_path_handles(uint8_t opcode)
 	return opcode < 32 && opcodes >> opcode & 1;
 }
 
-/*
- * Executes the next WQE, of which @posted blocks may be read, and adds the bytes copied to *@bytes. Returns false to fall back,
- * for example if the fast path does not support its opcode or its memory.
- */
+/* Executes the next WQE, of which @posted blocks may be read, and adds the bytes copied to *@bytes. */
 static inline SPECIALISED bool fast_path_contiguous(struct hca_qp *qp, uint32_t posted, uint32_t *bytes)
 {
 	struct send_kind kind = {.transport = TRANSPORT_RC, .path = PATH_FAST};
@@ -146,15 +138,14 @@ static inline SPECIALISED bool fast_path_contiguous(struct hca_qp *qp, uint32_t 
 }
 
 enum fast_path {
-	FAST_PATH_DONE,     /* everything posted is complete */
-	FAST_PATH_YIELD,    /* everything so far is complete; yield the lock before continuing */
+	FAST_PATH_DONE,     /* everything posted */
+	FAST_PATH_YIELD,    /* everything so far; yield the lock before continuing */
 	FAST_PATH_FALLBACK, /* the next WQE needs the run loop */
 };
 
 /**
- * Executes WQEs posted to @qp. The caller holds its lock. If the latest message of the queue went through keys.h, tries
- * that path first. @recorded: a timeline is recorded, which needs the packets that only fast_path_through_keys()
- * builds.
+ * Executes WQEs posted to @qp, whose lock is held; first through keys.h if the latest message did. @recorded: a
+ * timeline is recorded, which needs the packets that only fast_path_through_keys() builds.
  */
 static inline SPECIALISED enum fast_path fast_path(struct hca_qp *qp, const bool recorded)
 {

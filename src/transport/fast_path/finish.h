@@ -1,14 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Completion of messages, shared by both parts of the fast path: fast_path.h and keys.c. */
+/* Completion of messages, for fast_path.h and keys.c. */
 #ifndef SOFTHCA_TRANSPORT_FAST_PATH_FINISH_H
 #define SOFTHCA_TRANSPORT_FAST_PATH_FINISH_H
 
 #include "transport/requester/acknowledge.h"
 
-/**
- * Completes @wqe after its message of @packets packets and @bytes bytes has arrived, as if it were first in the FIFO of
- * WQEs in flight.
- */
+/** Completes @wqe after its @packets and @bytes have arrived, as if it were first in the FIFO of WQEs in flight. */
 static inline SPECIALISED void fast_path_finish(struct hca_qp *qp, const struct wqe *wqe, uint32_t packets,
 						uint32_t bytes)
 {

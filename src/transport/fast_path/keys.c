@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The fast path of messages from or to memory that is not contiguous, and of the less common opcodes; see keys.h. */
+/* The fast path for memory that is not contiguous, and for less common opcodes. */
 #include "transport/fast_path/keys.h"
 
 #include "core/thread_memory.h"
@@ -10,15 +10,15 @@
 #include "transport/requester/build.h"
 #include "transport/responder/steps.h"
 
-/* State of one message, in memory of the thread. */
+/* In memory of the thread. */
 struct keyed_message {
 	struct packet packet;
-	struct stream place; /* for data that a READ or atomic returns */
-	struct stream sink;  /* memory of the responder */
+	struct stream place; /* for data of a READ or atomic */
+	struct stream sink;  /* the responder's memory */
 	struct wqe wqe;
 };
 
-/* Returns true if the first data segment alone exceeds the bytes that may be copied under the locks of both QPs. */
+/* Returns true if the first data segment exceeds what may be copied under the locks of both QPs. */
 static bool is_long(const struct wqe *wqe)
 {
 	struct mlx5_wqe_data_seg segment;
@@ -40,7 +40,7 @@ static bool build_message(struct hca_qp *qp, struct keyed_message *message, cons
 	packet->psn = qp->requester.psn;
 	if (!wqe_class_is_answered(kind.class))
 		return true;
-	/* Data that may go into the CQE is left to the handling of responses (requester/response.c). */
+	/* requester/response.c handles data for the CQE. */
 	if (qp->scatter_to_cqe)
 		return false;
 	qp->requester.progress.valid = false;
@@ -48,7 +48,7 @@ static bool build_message(struct hca_qp *qp, struct keyed_message *message, cons
 	       message->place.length == packet->dma_length;
 }
 
-/* Executes an atomic and stores its result in the byte order of the host (mlx5-formats 1.5). */
+/* Executes an atomic and stores its result in host byte order (mlx5-formats 1.5). */
 static void message_execute_atomic(struct request *request, struct keyed_message *message)
 {
 	struct packet *packet = request->packet;
@@ -87,7 +87,7 @@ static void execute_message(struct request *request, struct keyed_message *messa
 		responder_complete_message(request, kind);
 }
 
-/* Executes @message of @qp at its @peer. Both locks are held. Returns false to fall back, with nothing changed. */
+/* Executes @message at @peer; both are locked. Returns false to fall back, with nothing changed. */
 static bool execute_at_peer(struct hca_qp *qp, struct hca_qp *peer, struct keyed_message *message)
 {
 	const struct request_kind kind = {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Queue pair 1, see gsi.h. */
+/* Queue pair 1. */
 #include "transport/gsi/gsi.h"
 
 #include <endian.h>
@@ -23,7 +23,7 @@
 #include "wire/routes.h"
 #include "wire/run.h"
 
-/* Limit of rounds in gsi_push(); the device thread sends the rest. */
+/* Rounds of gsi_push(); the device thread sends the rest. */
 #define MOST_PUSHES 1000
 
 struct entry {
@@ -32,7 +32,7 @@ struct entry {
 	struct packet_path path;
 	bool arrived; /* received from another host; waits for its listener */
 	uint64_t due_ns;
-	uint64_t grace_ns; /* end of the time in which a listener may appear */
+	uint64_t grace_ns; /* end of the grace period */
 	uint8_t mad[MAD_BYTES];
 };
 
@@ -41,18 +41,18 @@ struct list {
 };
 
 struct gsi {
-	struct hca *hca; /* first device: timer, random numbers, packets that arrive */
+	struct hca *hca; /* first device: timer, random numbers, arriving packets */
 	pthread_mutex_t lock;
-	struct list ready;   /* in the order in which they were sent */
+	struct list ready;   /* in order of sending */
 	struct list waiting; /* until due_ns; few, hence unsorted */
 	uint32_t count;      /* entries in both lists */
 	uint32_t arrivals;   /* entries with `arrived` set */
 	uint32_t due;        /* atomic; entries in `ready` */
-	uint32_t sending;    /* atomic; set while a thread sends; only one at a time, which keeps the order */
-	uint32_t generation; /* value of progress_generation() when the poller was added */
+	uint32_t sending;    /* atomic; one thread at a time sends, to keep the order */
+	uint32_t generation; /* progress_generation() when the poller was added */
 	uint32_t psn;
 	struct timer timer; /* fires when the next entry in `waiting` is due */
-	uint64_t timer_ns;  /* time for which the timer is armed, or 0 */
+	uint64_t timer_ns;  /* deadline of the timer, or 0 */
 	struct poller poller;
 };
 
@@ -110,7 +110,7 @@ static void entry_make_wait(struct gsi *gsi, struct entry *entry, uint64_t due_n
 	gsi_arm(gsi, due_ns);
 }
 
-/* Moves entries that are due by @now_ns to the ready list. */
+/* Moves entries due by @now_ns to the ready list. */
 static void make_due(struct gsi *gsi, uint64_t now_ns)
 {
 	struct list waiting = gsi->waiting;
@@ -172,7 +172,7 @@ static void gsi_build(struct gsi *gsi, struct packet *packet, struct entry *entr
 	stream_add_memory(&packet->payload, entry->mad, MAD_BYTES);
 }
 
-/* Returns false if the link has no room. */
+/* Returns false without room. */
 static bool send_over(struct gsi *gsi, struct entry *entry, const struct link *link, struct run *run)
 {
 	gsi_build(gsi, run_slot(run), entry, link);
@@ -224,8 +224,8 @@ static void gsi_give(struct hca *hca, const struct packet_path *path, const uint
 }
 
 /*
- * Handles a request from another host that arrived before its listener: delivers it if there is a listener now, refuses
- * it if its grace period is over, and otherwise keeps waiting.
+ * Delivers a request from another host to a listener that has appeared, refuses it after its grace period, or keeps
+ * waiting.
  */
 static void look_for_listener(struct gsi *gsi, struct entry *entry)
 {
@@ -282,7 +282,7 @@ static bool gsi_is_idle(struct poller *poller)
 	return !__atomic_load_n(&gsi_of_poller(poller)->due, __ATOMIC_ACQUIRE);
 }
 
-/* Implements poller.arm. A no-op, because queueing an entry wakes the device thread. */
+/* Implements poller.arm. Queueing an entry wakes the device thread. */
 static void arm_poller(struct poller *poller, bool armed)
 {
 	(void)poller;
@@ -320,7 +320,7 @@ static struct entry *entry_new(struct hca *hca, const struct packet_path *path, 
 	return entry;
 }
 
-/* Queues @entry. If the queue is full, frees @entry and returns false. */
+/* Queues @entry. If the queue is full, frees it and returns false. */
 static bool entry_queue(struct gsi *gsi, struct entry *entry)
 {
 	bool room;
@@ -368,7 +368,7 @@ void gsi_push(struct gsi *gsi)
 		deliver_rest(run);
 		epoch_leave();
 	}
-	/* Another thread may have taken some of the entries. */
+	/* Another thread may have taken some entries. */
 	progress_wait_for_poll();
 }
 
@@ -391,13 +391,12 @@ void gsi_flush(struct gsi *gsi)
 	}
 	deliver_rest(run);
 	epoch_leave();
-	/* Another thread may have taken some of the entries. */
+	/* Another thread may have taken some entries. */
 	progress_wait_for_poll();
 }
 
 /* ---- receiving -------------------------------------------------------------------------------------------------- */
 
-/* Counts and explains a MAD that is dropped. */
 static void mad_drop(struct hca *hca, const struct packet *packet, enum explain_rule rule, const uint64_t *figures,
 		     size_t count)
 {
@@ -408,7 +407,8 @@ static void mad_drop(struct hca *hca, const struct packet *packet, enum explain_
 }
 
 /*
- * Checks the Q_Key first (IBTA 10.2.5, C10-15); the P_Key was checked with the headers. Returns false if the packet was dropped.
+ * Checks the Q_Key first (IBTA 10.2.5, C10-15); the P_Key was checked with the headers. Returns false if the packet was
+ * dropped.
  */
 static bool is_datagram(struct hca *hca, const struct packet *packet)
 {
@@ -424,8 +424,8 @@ static bool is_datagram(struct hca *hca, const struct packet *packet)
 }
 
 /*
- * Drops packets that arrived on the UDP port with a source address of this host: any local process can send to the port, and
- * softhca processes of this host use shared memory, which identifies the sender. Returns true if @packet was dropped.
+ * Drops UDP packets with a source address of this host: any local process can send them, while softhca's use shared
+ * memory. Returns true if dropped.
  */
 static bool is_stranger(struct hca *hca, const struct packet *packet)
 {
@@ -440,8 +440,8 @@ static bool is_stranger(struct hca *hca, const struct packet *packet)
 }
 
 /*
- * Hands a MAD from another host to the process that it is for, or queues a request without a listener. Returns true if the
- * connection manager of this process does not get it now.
+ * Hands a MAD from another host to its process, or queues a request without a listener. Returns true if this process
+ * does not get it now.
  */
 static bool goes_elsewhere(struct gsi *gsi, const struct packet *packet, const uint8_t mad[MAD_BYTES],
 			   const struct mad_address *address)
@@ -464,8 +464,8 @@ static bool goes_elsewhere(struct gsi *gsi, const struct packet *packet, const u
 }
 
 /*
- * Drops MADs from this host that name an id of another process: they were sent to the wrong process. Returns true if @packet was
- * dropped. MADs from other hosts pass, since the connection manager must answer some with unknown ids (IBTA 12.9.8.3.1).
+ * Drops MADs from this host with an id of another process. Returns true if dropped. Those from other hosts pass, since
+ * the connection manager must answer some unknown ids (IBTA 12.9.8.3.1).
  */
 static bool is_of_another(struct hca *hca, const struct packet *packet, const struct mad_address *address)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Connections and streams of a DCI, see dci.h. */
+/* Connections and streams of a DCI. */
 #include "transport/qp/dci.h"
 
 #include <stdlib.h>
@@ -19,10 +19,7 @@ struct dci *dci_new(uint32_t limit)
 	if (!dci)
 		return NULL;
 	dci->limit = limit;
-	/*
-	 * This exceeds the last number of an earlier QP with the same QP number: no QP begins a connection per
-	 * nanosecond.
-	 */
+	/* Exceeds the last number of an earlier QP of this number: no QP begins a connection per nanosecond. */
 	clock_gettime(CLOCK_REALTIME, &now);
 	dci->connection = (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
 	return dci;
@@ -71,10 +68,7 @@ bool dci_continue(struct dci *dci, uint16_t stream, struct packet *packet)
 {
 	if (!same_target(&dci->target, stream, packet))
 		return false;
-	/*
-	 * The target's number may have had no owner when the connection began. Answers arrive over the link of the
-	 * requests.
-	 */
+	/* The target's number may have had no owner at first. Answers arrive over the link of the requests. */
 	dci->target.link = packet->link;
 	dci_stamp(dci, packet);
 	return true;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Explains packets that are dropped, see drop.h. */
+/* Explains dropped packets. */
 #include "transport/qp/drop.h"
 
 #include "core/limits.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Requests that arrive before their queue pair is ready, see early.h. */
+/* Requests that arrive before their queue pair is ready. */
 #include "transport/qp/early.h"
 
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Error states of QPs, see qp.h. */
+/* Error states of QPs. */
 #include "core/epoch.h"
 #include "explain/explain.h"
 #include "hca/grants.h"
@@ -12,7 +12,7 @@ void qp_lost_completion(struct hca_qp *qp, const struct hca_cq *cq)
 {
 	if (qp->state == IBV_QPS_ERR)
 		return;
-	/* IBTA C11-39: completions are lost, so the QP cannot continue. */
+	/* IBTA C11-39. */
 	qp_raise(qp, QP_EVENT_FATAL);
 	qp_enter_error(qp, EXPLAIN(qp->hca, (&(const struct explain_subject){.qpn = qp->number}), RULE_CQ_FULL,
 				   cq->number, cq->cqe_count));
@@ -26,8 +26,7 @@ void qp_enter_error(struct hca_qp *qp, uint64_t record)
 	if (unlikely(qp->granted))
 		grants_revoke();
 	/*
-	 * This fence pairs with receive doorbells: entries of threads that did not see the new state are visible after
-	 * it.
+	 * Pairs with receive doorbells: entries of threads that did not see the new state are visible after this fence.
 	 */
 	if (!__libc_single_threaded)
 		barrier_on_all_cpus();
@@ -36,8 +35,8 @@ void qp_enter_error(struct hca_qp *qp, uint64_t record)
 	qp_halves->flush_requester(qp);
 	qp_halves->flush_responder(qp);
 	/*
-	 * IBTA 11.5.3: a QP with an SRQ raises this event when it will take no more receives from it. Raised from any
-	 * state: before destroying a QP, even one that was never connected, UCX waits for this event.
+	 * IBTA 11.5.3: the QP takes no more receives from its SRQ. Raised from any state: UCX waits for it even for a
+	 * QP that was never connected.
 	 */
 	if ((qp->srq || qp->domain) && !already)
 		qp_raise(qp, QP_EVENT_LAST_WQE);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Windows of hosts, see host_window.h. */
+/* Windows of hosts. */
 #include "transport/qp/host_window.h"
 
 #include <stdlib.h>
@@ -15,7 +15,7 @@
 #include "wire/run.h"
 #include "wire/waiting.h"
 
-/* Room for eight packets of any length. */
+/* Eight packets of any length. */
 #define LEAST_ROOM (8u * (TUNABLE_WINDOW_PACKET_ROOM + LIMIT_MAX_MTU))
 #define MS UINT64_C(1000000)
 
@@ -23,7 +23,7 @@ struct host_window {
 	struct host_windows *all;
 	uint32_t used; /* atomic; enum window_use */
 	union ibv_gid host;
-	uint64_t under_way; /* atomic; bytes in the lower half, the generation in the upper */
+	uint64_t under_way; /* atomic; lower half: bytes, upper: generation */
 	uint32_t size;      /* atomic; bytes */
 	uint64_t cut_ns;    /* atomic; time of the last reduction */
 	uint32_t returns;   /* atomic; count of returned shares */
@@ -32,22 +32,19 @@ struct host_window {
 	pthread_mutex_t lock; /* protects the timer */
 	struct timer timer;
 	bool timer_armed;
-	uint32_t returns_seen; /* value of `returns` at the last timeout */
+	uint32_t returns_seen; /* `returns` at the last timeout */
 };
 
-/*
- * Counters of a process, found by a hash of the host and the upper bits of a QP number. Processes with equal hashes
- * share them.
- */
+/* Counters of a process, or of several with equal hashes of host and upper bits of the QP number. */
 struct peer_process {
-	uint32_t received; /* atomic; packets received from it */
-	uint32_t lost;     /* atomic; number of times that requesters lost packets to the process */
+	uint32_t received; /* atomic; packets from it */
+	uint32_t lost;     /* atomic; times that requesters lost packets to it */
 };
 
 struct host_windows {
 	struct registry *registry;
 	uint32_t most_room; /* atomic; largest size of a window */
-	uint32_t buffer;    /* atomic; buffer of a socket from which most_room was computed */
+	uint32_t buffer;    /* atomic; socket buffer from which most_room follows */
 	struct host_window window[TUNABLE_WINDOW_HOSTS];
 	struct peer_process process[TUNABLE_WINDOW_PROCESSES];
 };
@@ -89,7 +86,7 @@ static void window_prepare(struct host_window *window)
 	timer_init(&window->timer, window_timed_out);
 }
 
-/* Assigns @window to @host. Returns false if it belongs to another host. */
+/* Assigns @window to @host. Returns false if another host has it. */
 static bool window_claim(struct host_windows *all, struct host_window *window, const union ibv_gid *host)
 {
 	uint32_t used = WINDOW_FREE;
@@ -153,7 +150,6 @@ static void window_note_room(struct host_window *window)
 		__atomic_store_n(&window->all->registry->window_has_room, true, __ATOMIC_RELEASE);
 }
 
-/* Makes the window larger after arrivals. */
 static void window_grow(struct host_window *window, uint32_t bytes)
 {
 	uint32_t size = window_size(window), most = __atomic_load_n(&window->all->most_room, __ATOMIC_RELAXED);
@@ -178,8 +174,8 @@ static void window_give_back(struct host_window *window, uint32_t bytes, uint32_
 }
 
 /*
- * Takes room. While other QPs wait, a QP may send only in its turn: otherwise QPs that get acknowledgements would take
- * all the room.
+ * Takes room. While other QPs wait, a QP sends only in its turn; otherwise those that get acknowledgements would take
+ * all room.
  */
 static bool window_take(struct host_window *window, struct window_share *share, uint32_t packets, uint32_t bytes)
 {
@@ -203,7 +199,7 @@ static bool window_take(struct host_window *window, struct window_share *share, 
 
 /* ---- QPs that wait --------------------------------------------------------------------------------------------- */
 
-/* Arms the timer of @window. The lock is held. */
+/* The lock is held. */
 static void window_arm(struct host_window *window)
 {
 	if (window->timer_armed)
@@ -224,8 +220,8 @@ static void wait_for_room(struct host_window *window, struct hca_qp *qp)
 }
 
 /*
- * Resumes as many waiting QPs as there may be room for, or all of them if nothing is in flight that would resume the
- * others when it returns. QPs that begin to wait meanwhile are not resumed.
+ * Resumes as many waiting QPs as there may be room for, or all if nothing is in flight whose return resumes the rest.
+ * QPs that begin to wait meanwhile are not resumed.
  */
 static void resume_window(struct host_window *window, struct run *run)
 {
@@ -249,7 +245,7 @@ void host_window_resume(struct host_windows *all, struct run *run)
 			resume_window(&all->window[i], run);
 }
 
-/* Drops all shares because none was returned for a long time. */
+/* Drops all shares, since none was returned for long. */
 static void window_presume_lost(struct host_window *window)
 {
 	uint64_t before = __atomic_load_n(&window->under_way, __ATOMIC_RELAXED);
@@ -288,10 +284,7 @@ static struct window_share *share_of(struct hca_qp *qp)
 	return &qp->requester.share;
 }
 
-/*
- * Finds the window for @packet, which the QP is about to send. Only a DCI changes the host, and then it has nothing
- * in flight.
- */
+/* Finds the window for @packet, to be sent next. Only a DCI changes the host, with nothing in flight. */
 static void share_find_window(struct host_windows *all, struct window_share *share, const struct packet *packet)
 {
 	const union ibv_gid *host = &packet->path->destination;
@@ -317,7 +310,6 @@ static uint32_t packet_cost(const struct packet *packet)
 	return bytes < UINT32_MAX / 4 ? (uint32_t)bytes : UINT32_MAX / 4;
 }
 
-/* Records the buffer size of @link. */
 static void see_buffer(struct host_windows *all, const struct link *link)
 {
 	uint32_t bytes = link ? __atomic_load_n(&link->host_buffer, __ATOMIC_RELAXED) : 0;
@@ -345,7 +337,7 @@ bool host_window_take(struct hca_qp *qp, const struct packet *packet)
 		return true;
 	counter_add(qp->hca, COUNTER_UDP_WINDOW_FULL, 1);
 	wait_for_room(share->window, qp);
-	/* Announces room that was freed before the QP began to wait, or that it leaves to others. */
+	/* Announces room freed before the QP began to wait, or that it leaves to others. */
 	window_note_room(share->window);
 	return false;
 }
@@ -357,7 +349,7 @@ void host_window_settle(struct hca_qp *qp, uint32_t packets)
 
 	if (packets >= share->packets)
 		return;
-	/* This assumes that the packets of a QP have equal lengths, as they usually do. */
+	/* Assumes packets of equal length, as usual. */
 	bytes = (uint32_t)((uint64_t)share->bytes * (share->packets - packets) / share->packets);
 	share->packets = packets;
 	share->bytes -= bytes;
@@ -396,7 +388,7 @@ void host_window_received(struct hca_qp *qp)
 {
 	struct peer_process *process = share_of(qp)->process;
 
-	/* Two concurrent increments may count as one, because only a change matters. */
+	/* Concurrent increments may count as one: only a change matters. */
 	if (process)
 		__atomic_store_n(&process->received, process->received + 1, __ATOMIC_RELAXED);
 }
@@ -423,7 +415,7 @@ bool host_window_excuses(struct hca_qp *qp)
 	__atomic_add_fetch(&share->process->lost, 1, __ATOMIC_RELAXED);
 	lost = share->lost - lost;
 	received = share->received - received;
-	/* The loss of the QP itself does not count. */
+	/* The QP's own loss does not count. */
 	share->lost++;
 	if (!received || !lost)
 		return false;

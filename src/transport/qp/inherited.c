@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Queue pairs in a forked child, see inherited.h. */
+/* Queue pairs in a forked child. */
 #include "transport/qp/inherited.h"
 
 #include "explain/explain.h"
@@ -12,7 +12,7 @@ void qps_after_fork(void)
 
 	for (uint32_t number = 0; (qp = id_table_next(qps, &number)); number++) {
 		qp->inherited = true;
-		/* In this state the data path does not access the rings. */
+		/* In this state the data path leaves the rings alone. */
 		qp->requester.state = REQUESTER_IDLE;
 		id_table_unpublish(qps, number);
 	}

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Packets that are not from the peer, see origin.h. */
+/* Packets that are not from the peer. */
 #include "transport/qp/origin.h"
 
 #include <endian.h>
@@ -8,7 +8,7 @@
 #include "transport/qp/drop.h"
 #include "wire/routes.h"
 
-/* Returns the name of @link for explanations: up to eight characters. */
+/* Returns the name of @link for explanations: eight characters. */
 static uint64_t link_chars(const struct link *link)
 {
 	uint64_t chars = 0;
@@ -21,7 +21,7 @@ static uint64_t link_chars(const struct link *link)
 #define PREFIX(gid) be64toh((gid)->global.subnet_prefix)
 #define INTERFACE(gid) be64toh((gid)->global.interface_id)
 
-/* The peer from which a QP accepts packets; for a DCI, its current target. */
+/* For a DCI, its current target. */
 struct expected {
 	const struct link *link;
 	const struct packet_path *path;
@@ -44,7 +44,7 @@ static void put_origin(uint64_t *figures, uint64_t process, const union ibv_gid 
 	figures[2] = host ? INTERFACE(host) : 0;
 }
 
-/* Stores the process ID in @figures; @process is 0 if it is not known. */
+/* @process is 0 if not known. */
 static void put_process(uint64_t *figures, pid_t process)
 {
 	put_origin(figures, process > 0 ? (uint64_t)process : ORIGIN_OTHER_PROCESS, NULL);
@@ -87,7 +87,7 @@ uint32_t origin_number(const struct hca_qp *qp, const struct packet *packet)
 
 	if (packet->source_qpn || !link || packet->link != link)
 		return packet->source_qpn;
-	/* The connection that the peer uses is unknown until its first packet is accepted. */
+	/* The peer's connection is unknown until its first packet is accepted. */
 	is_peer = link->paired ? routes->connection_leads_to(packet->connection, number, &process)
 			       : origin_is(link, qp->dci ? &qp->dci->target.path : &qp->path, 0, packet);
 	return is_peer ? number : 0;
@@ -121,13 +121,13 @@ bool origin_look_again(struct hca_qp *qp, const struct packet *packet)
 	pid_t process = 0;
 
 	/*
-	 * The number of the peer may have had no owner when the route was chosen. Only processes of the same user
-	 * cause this second check.
+	 * The peer's number may have had no owner when the route was chosen. Only processes of the same user cause this
+	 * check.
 	 */
 	if (packet->link == routes->shm() && !qp->dci)
 		qp_route_again(qp);
 	peer = expected_by(qp);
-	/* This is the first packet over a connection, or over the second connection to the same process. */
+	/* First packet over a connection, or over the second one to the same process. */
 	if (packet->link == peer.link && peer.link && peer.link->paired && *peer.connection != packet->connection &&
 	    routes->connection_leads_to(packet->connection, peer.number, &process))
 		*peer.connection = packet->connection;

@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Decides which packets a QP may accept. A connected QP, and a DCI while it has a target, accepts packets of its peer
- * only (IBTA 9.6). They must come over the link to the peer; over a link that any process can write to, from the peer's
- * address to its own; over shared memory, from the process that owns the peer's number. Thus datagrams of other users
- * of the host do not reach QPs with a peer in this process or over shared memory, and other processes of the same user
- * reach only QPs that are connected to them. A datagram QP accepts packets with its Q_Key from any sender; a DCT
- * accepts packets with its access key, from each initiator over the link of its first packet.
+ * Decides which packets a QP accepts. A connected QP, or a DCI with a target, accepts only its peer's (IBTA 9.6): over
+ * the link to the peer; over a link that any process can write to, from the peer's address to its own; over shared
+ * memory, from the process that owns the peer's number. A datagram QP accepts packets with its Q_Key from any sender; a
+ * DCT those with its access key, from each initiator over the link of its first packet. See transport/DESIGN.md.
  *
  * Called by the run loop. The lock of the QP is held.
  */
@@ -24,9 +22,7 @@ static inline bool same_gid(const union ibv_gid *a, const union ibv_gid *b)
 	return !memcmp(a, b, sizeof(*a));
 }
 
-/**
- * Returns true if @packet came from the peer at the other end of @path over @link, and over @connection if the link is paired.
- */
+/** Returns true if @packet came from the other end of @path over @link, and @connection if it is paired. */
 static inline bool origin_is(const struct link *link, const struct packet_path *path, uint32_t connection,
 			     const struct packet *packet)
 {
@@ -38,24 +34,17 @@ static inline bool origin_is(const struct link *link, const struct packet_path *
 	return !link->paired || packet->connection == connection;
 }
 
-/**
- * Fills in @figures for explanations (EXPLAIN_ORIGIN): the process or host that sent @packet. Inside an epoch
- * section.
- */
+/** Stores the process or host that sent @packet in @figures (EXPLAIN_ORIGIN). Inside an epoch section. */
 void origin_of_packet(const struct packet *packet, uint64_t *figures);
-/** As origin_of_packet(), for the peer of @qp (for a DCI, its current target). The lock of @qp is held. */
+/** As origin_of_packet(), for the peer of @qp or its current target. The lock of @qp is held. */
 void origin_of_peer(const struct hca_qp *qp, uint64_t *figures);
-/** Returns the number of the queue pair that sent @packet to @qp, 0 if it is not known. */
+/** Returns the number of the queue pair that sent @packet to @qp, or 0. */
 uint32_t origin_number(const struct hca_qp *qp, const struct packet *packet);
 
-/**
- * Second part of origin_is_peer(). Returns false if @packet is not from the peer, after counting and explaining that.
- */
+/** Second part of origin_is_peer(): counts and explains refusals. */
 bool origin_look_again(struct hca_qp *qp, const struct packet *packet);
 
-/**
- * Returns true if @qp may accept @packet. Otherwise the packet has been counted and explained, and the caller drops it.
- */
+/** Returns true if @qp may accept @packet. Otherwise it was counted and explained, and the caller drops it. */
 static inline bool origin_is_peer(struct hca_qp *qp, const struct packet *packet)
 {
 	if (qp->transport->any_peer)

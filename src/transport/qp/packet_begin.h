@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Starts packets of a QP. The slots of a run are reused, so a field that is not set here or afterwards keeps the value
- * of another packet. The lock of the QP is held.
+ * Starts packets of a QP. The slots of a run are reused, so a field never set keeps the value of another packet. The
+ * lock of the QP is held.
  */
 #ifndef SOFTHCA_TRANSPORT_QP_PACKET_BEGIN_H
 #define SOFTHCA_TRANSPORT_QP_PACKET_BEGIN_H
@@ -11,8 +11,8 @@
 #include "wire/packet.h"
 
 /**
- * Starts a packet of @qp to its peer, without payload. The caller sets its sequence number, if it has one, and the
- * other header fields that @message needs. @transport: as in struct packet_opcode.
+ * Starts a packet of @qp to its peer, without payload. The caller sets the sequence number and what @message needs.
+ * @transport: as in struct packet_opcode.
  */
 static inline SPECIALISED void packet_begin(struct packet *packet, const struct hca_qp *qp, const uint8_t transport,
 					    const uint8_t message)

@@ -1,15 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The timeline's records of packets and of queue pairs, see record.h. */
+/* The timeline's records of packets and queue pairs. */
 #include "transport/qp/record.h"
 
 #include <string.h>
 
 #include "transport/qp/transport.h"
 
-/*
- * Returns the queue pair that sent @packet. Headers of connected transports do not name it: it is the peer, if @qp
- * has one.
- */
+/* Returns the sender of @packet. Headers of connected transports do not name it: it is the peer of @qp, if any. */
 static uint32_t sender_of(const struct hca_qp *qp, const struct packet *packet)
 {
 	uint32_t peer;
@@ -37,18 +34,18 @@ static inline void record_put_packet(uint64_t time, uint32_t number, uint32_t wh
 		     TIMELINE_PACKETS(peer, count, packet->place));
 }
 
-/* Records a packet that is not a POST_SEND; out of line, which saves registers in the common case. */
+/* Records a packet that is not a POST_SEND; out of line to save registers in the common case. */
 static __attribute__((noinline)) void put_sent(uint64_t time, const struct hca_qp *qp, uint32_t what,
 					       const struct packet *packet)
 {
-	/* A disconnect of a DCI belongs to no WQE. */
+	/* It belongs to no WQE. */
 	if (packet->message == MESSAGE_DISCONNECT)
 		return;
 	record_put_packet(time ? time : timeline_now(), qp->number, what, packet, packet->destination_qpn,
 			  packet->count);
 }
 
-/* Returns true if a POST_SEND has all figures of @packet. */
+/* Returns true if a POST_SEND can record all of @packet. */
 static inline bool is_small(const struct packet *packet, uint8_t opcode)
 {
 	return packet->count == 1 && packet->place == PLACE_ONLY && packet->message == wqe_opcodes[opcode].message &&
@@ -57,13 +54,13 @@ static inline bool is_small(const struct packet *packet, uint8_t opcode)
 
 void record_sent(const struct hca_qp *qp, enum timeline_kind kind, uint16_t index, const struct packet *packet)
 {
-	/* The first request of a call has the time of the call; later ones leave later. */
+	/* The first request of a call has the call's time. */
 	uint64_t time = timeline_time_of_call;
 	struct timeline_record *posted = timeline_latest(time, TIMELINE_POST, qp->number);
 
 	if (packet->message != MESSAGE_DISCONNECT)
 		timeline_end_call();
-	/* The packet is the whole request that was posted at this time: one record describes both. */
+	/* The request posted at this time is one packet: one record for both. */
 	if (likely(posted && posted->index == index && kind != TIMELINE_SEND_AGAIN &&
 		   is_small(packet, posted->opcode))) {
 		uint32_t bytes = (uint32_t)packet->payload.length;
@@ -85,7 +82,7 @@ void record_no_room(const struct hca_qp *qp)
 
 void record_local(const struct hca_qp *qp, uint16_t index, uint8_t opcode)
 {
-	/* The WQE took time, so its completions get the time of its end rather than that of the post. */
+	/* The WQE took time, so its completions get the time of its end. */
 	timeline_end_call();
 	timeline_put(timeline_now(), TIMELINE_WHAT(TIMELINE_LOCAL, opcode, index), qp->number, 0, 0, 0);
 }
@@ -137,7 +134,7 @@ void record_qp(struct hca_qp *qp)
 		.type = (uint32_t)qp->type,
 	};
 
-	/* A datagram QP has no path of its own. */
+	/* Datagram QPs have no path. */
 	memcpy(entry.source, qp->path.source.raw, sizeof(entry.source));
 	memcpy(entry.destination, qp->path.destination.raw, sizeof(entry.destination));
 	timeline_put_qp(&qp->timeline_row, &entry);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The link that leads to the peer of a QP, see qp.h. */
+/* The link to the peer of a QP. */
 #include "transport/qp/qp.h"
 #include "transport/qp/transport.h"
 #include "wire/link.h"
@@ -10,7 +10,7 @@ void qp_route(struct hca_qp *qp)
 	qp->link = routes->route(qp->hca, &qp->path.destination, qp->attr.dest_qp_num);
 	qp->in_process = qp->type == IBV_QPT_RC && qp->link && qp->link->in_process;
 	qp->whole = qp->type == IBV_QPT_RC && qp->link ? qp->link->whole : 0;
-	/* Looked up now, because the peer may have ended by the time its first packet is handled. */
+	/* Looked up now: the peer may have ended when its first packet is handled. */
 	qp->connection = qp->link && qp->link->paired ? routes->connection_to(qp->attr.dest_qp_num) : 0;
 	if (qp->link)
 		qp->requester.window = link_first_window(qp->hca, qp->link);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Schedules QPs in a run, see schedule.h. */
+/* Schedules QPs in a run. */
 #include "transport/qp/schedule.h"
 
 void run_schedule_requester(struct run *run, struct hca_qp *qp)

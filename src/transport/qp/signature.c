@@ -7,9 +7,8 @@
 #include "transport/qp/qp.h"
 
 /*
- * Returns true if @cq gets a CQE for @error. In profile connectx every CQ does, as on an adapter. In profile man, where
- * mlx5dv_mkey_check(3) queries the device, only a CQ with a ring that the program reads itself does; every error is
- * reported there until the key is armed.
+ * Returns true if @cq gets a CQE. In profile connectx every CQ does. In profile man, where mlx5dv_mkey_check(3) queries
+ * the device, only a CQ whose program reads the ring itself does, for every error until the key is armed.
  */
 static bool cq_reports_errors(const struct hca_cq *cq, const struct signature_error *error)
 {
@@ -21,9 +20,9 @@ static bool cq_reports_errors(const struct hca_cq *cq, const struct signature_er
 }
 
 /*
- * Writes the CQE at once, before the completion of the request that found the error (mlx5-formats 3.5). The lock of the
- * QP may be free, because a transfer on the thread of another QP may read its memory; the lock of the CQ is a leaf. If
- * the CQ is full, the CQE is lost. So will be the next completion, which ends the QP.
+ * Writes the CQE before the completion of the request that found the error (mlx5-formats 3.5). The QP's lock may be
+ * free, because a thread of another QP may read its memory; the CQ's lock is a leaf. If the CQ is full, the next
+ * completion is lost as well and ends the QP.
  */
 static void write_error(const struct hca_qp *qp, struct hca_cq *cq, const struct signature_error *error)
 {

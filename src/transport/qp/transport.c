@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The table of differences between the transports, see transport.h. */
+/* Differences between the transports. */
 #include "transport/qp/transport.h"
 
 #include "format/qp_types.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Types of transports. RC, UC, UD, XRC and DC are one machine with a table of differences (transport_of()). The
- * additional parts of DC are in transport/qp/dci.h and transport/responder/dct.h.
+ * Types of transports: one machine with a table of differences. DC's other parts are in transport/qp/dci.h and
+ * transport/responder/dct.h.
  */
 #ifndef SOFTHCA_TRANSPORT_QP_TRANSPORT_H
 #define SOFTHCA_TRANSPORT_QP_TRANSPORT_H
@@ -13,35 +13,31 @@
 
 struct transport {
 	uint8_t packets;         /* struct packet_opcode.transport */
-	uint8_t opcodes;         /* enum wqe_transport: its column of wqe_opcodes */
-	bool requests, responds; /* the halves that it has */
-	bool reliable;  /* acknowledges and retries; errors of the send queue move the QP to ERR, otherwise to SQE */
-	bool connected; /* has a peer; a message may have many packets */
-	bool any_peer;  /* accepts packets from any peer (transport/qp/origin.h) */
+	uint8_t opcodes;         /* enum wqe_transport: column of wqe_opcodes */
+	bool requests, responds; /* its halves */
+	bool reliable;  /* acknowledges and retries; errors of the send queue move the QP to ERR, otherwise SQE */
+	bool connected; /* has a peer, and messages of many packets */
+	bool any_peer;  /* transport/qp/origin.h */
 	bool datagram;  /* DETH, Q_Key, 40 bytes of GRH before received data */
 };
 
-/* The properties of RC, for code compiled for RC alone. */
+/* For code compiled for RC alone. */
 #define TRANSPORT_RC                                                                                                   \
 	{                                                                                                              \
 		.packets = IBV_QPT_RC, .opcodes = WQE_RC, .requests = true, .responds = true, .reliable = true,        \
 		.connected = true                                                                                      \
 	}
 
-/** Returns the properties of @type. */
 const struct transport *transport_of(enum ibv_qp_type type);
 
-/**
- * Returns the link to the peer of a reliable QP and stores the number of the peer in @number; for a DCI, those of its
- * current target.
- */
+/** Returns the link to the peer of a reliable QP, or to a DCI's current target, and stores its @number. */
 static inline const struct link *requester_peer(const struct hca_qp *qp, uint32_t *number)
 {
 	*number = qp->dci ? qp->dci->target.number : qp->attr.dest_qp_num;
 	return qp->dci ? qp->dci->target.link : qp->link;
 }
 
-/** Returns true if @qp is in a state that receives. Its lock is held. */
+/** Its lock is held. */
 static inline bool qp_receives(const struct hca_qp *qp)
 {
 	const unsigned int receiving = 1u << IBV_QPS_RTR | 1u << IBV_QPS_RTS | 1u << IBV_QPS_SQD | 1u << IBV_QPS_SQE;
@@ -50,8 +46,8 @@ static inline bool qp_receives(const struct hca_qp *qp)
 }
 
 /**
- * Returns true if @qp, the destination of @self in this process, is connected to @self and can handle its requests
- * under the lock of @self. Both are RC queue pairs and locked.
+ * Returns true if @qp, the destination of @self, is connected to it and can handle its requests under the lock of
+ * @self. Both are RC and locked.
  */
 static inline bool qp_is_peer_of(const struct hca_qp *qp, const struct hca_qp *self)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Completes requests that an acknowledgement covers. Compiled for any link, and for links that send messages whole
- * (link.whole); see core/compiler.h. The lock of the QP is held.
+ * Completes acknowledged requests. Compiled for any link, and for those that send messages whole (link.whole). The lock
+ * of the QP is held.
  */
 #ifndef SOFTHCA_TRANSPORT_REQUESTER_ACKNOWLEDGE_H
 #define SOFTHCA_TRANSPORT_REQUESTER_ACKNOWLEDGE_H
@@ -10,7 +10,7 @@
 #include "transport/requester/requester.h"
 #include "transport/requester/wqe_parse.h"
 
-/** Widens the window, and skips acknowledged packets that were to be retransmitted. */
+/** Widens the window, and skips acknowledged packets of a retransmission. */
 void requester_window_moved(struct hca_qp *qp);
 
 static inline SPECIALISED struct completion requester_completion(const struct hca_qp *qp, uint8_t cqe_opcode,
@@ -46,7 +46,7 @@ static inline SPECIALISED void requester_complete_done(struct hca_qp *qp, const 
 					RULE_NONE);
 }
 
-/** As requester_timer_is_lazy(). @whole: qp->whole is not 0, and no filter is installed. */
+/** As requester_timer_is_lazy(). @whole: qp->whole is not 0, and no filter exists. */
 static inline SPECIALISED bool requester_keeps_timer(const struct hca_qp *qp, const bool whole)
 {
 	return whole ? !qp->requester.rnr_wait : requester_timer_is_lazy(qp);
@@ -90,27 +90,27 @@ static inline SPECIALISED void requester_complete_first(struct hca_qp *qp, const
 		requester_check_drained(qp);
 }
 
-/** Schedules the requester if it can send more after an answer from the peer. */
+/** Schedules the requester if it can send more after an answer. */
 static inline void requester_go_on(struct hca_qp *qp, struct run *run)
 {
 	const struct requester *requester = &qp->requester;
 	bool nothing_to_send;
 
-	/* The thread that runs the requester checks again. */
+	/* Its thread checks again. */
 	if (requester->running)
 		return;
-	/* Requests posted after this check have a doorbell of their own. */
+	/* Later requests have a doorbell of their own. */
 	nothing_to_send = requester->state == REQUESTER_READY && requester->send_entry == requester->last &&
 			  !wqe_posted(requester, requester->next);
 	if (nothing_to_send && (requester->first == requester->last || requester->timer_armed))
 		return;
-	/* A QP that waits for room of a host is scheduled when there is some. */
+	/* A QP waiting for room of a host is scheduled when there is some. */
 	if (requester->share.waited && link_waits(&requester->waiter) && requester->timer_armed && !qp->dci)
 		return;
 	run_schedule_requester(run, qp);
 }
 
-/** Resets retries and timer, since the peer has acknowledged something. @whole as in requester_keeps_timer(). */
+/** Resets retries and timer after progress. */
 static inline SPECIALISED void requester_progressed(struct hca_qp *qp, const bool whole)
 {
 	qp->requester.retries_left = qp->attr.retry_cnt;
@@ -118,12 +118,12 @@ static inline SPECIALISED void requester_progressed(struct hca_qp *qp, const boo
 	qp->requester.peer_signs++;
 	qp->requester.requested_again = false;
 	host_window_progressed(&qp->requester.share);
-	/* The timer is for the oldest packet, so it starts again for the next one. */
+	/* The timer is for the oldest packet, so it restarts. */
 	if (!requester_keeps_timer(qp, whole))
 		requester_stop_timer(qp);
 }
 
-/** Handles the arrival of all packets up to and including @psn. @whole as in requester_keeps_timer(). */
+/** Handles the arrival of all packets up to @psn. */
 static inline SPECIALISED void requester_acknowledge(struct hca_qp *qp, const bool whole, uint32_t psn, struct run *run)
 {
 	struct requester *requester = &qp->requester;
@@ -143,14 +143,11 @@ static inline SPECIALISED void requester_acknowledge(struct hca_qp *qp, const bo
 			break;
 	}
 	requester_complete_first(qp, whole);
-	/*
-	 * Part of a message counts as progress too: a message of many packets would otherwise run out of retries (IBTA
-	 * 9.7.6.1.3).
-	 */
+	/* Part of a message is progress too: long ones would otherwise run out of retries (IBTA 9.7.6.1.3). */
 	newer = psn_distance(psn, requester->acknowledged) > 0;
 	if (newer) {
 		requester->acknowledged = psn;
-		/* A link that sends messages whole has no window. */
+		/* Links of whole messages have no window. */
 		if (!whole || unlikely(requester->send_entry != requester->last))
 			requester_window_moved(qp);
 	}

@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * Builds packets from WQEs: with the whole message, or, on links that do not deliver at once, with the piece that can
- * be sent now. See build.h and requester.h.
- */
+/* Builds packets from WQEs: whole messages, or pieces that can be sent now. */
 #include "transport/requester/build.h"
 
 #include <string.h>
@@ -25,7 +22,7 @@ int requester_address(const struct hca_qp *qp, const struct wqe *wqe, struct pac
 		*why = (struct refusal){RULE_DC_COMPACT_ADDRESS, {0}};
 		return MLX5_CQE_SYNDROME_LOCAL_QP_OP_ERR;
 	}
-	/* The GRH bit is reserved on Ethernet, where every packet has one. */
+	/* The GRH bit is reserved on Ethernet: every packet has one. */
 	if (sgid_index >= qp->hca->gid_count) {
 		*why = (struct refusal){RULE_DATAGRAM_ADDRESS, {sgid_index, qp->hca->gid_count}};
 		return MLX5_CQE_SYNDROME_LOCAL_QP_OP_ERR;
@@ -41,8 +38,8 @@ int requester_address(const struct hca_qp *qp, const struct wqe *wqe, struct pac
 		.flow_label = grh & 0xfffff,
 	};
 	/*
-	 * A loopback address leads to this port. The rest of a short vector is zero, and the source is the first GID of
-	 * the port.
+	 * A loopback address leads to this port. The rest of a short vector is zero, and the source is the port's first
+	 * GID.
 	 */
 	if (loopback)
 		packet->own_path.destination = packet->own_path.source;
@@ -62,7 +59,7 @@ int requester_fill_datagram(const struct hca_qp *qp, const struct wqe *wqe, stru
 {
 	uint32_t qkey = be32toh(wqe->av.key.qkey.qkey);
 
-	/* IBTA 10.2.5: a Q_Key with the top bit set stands for the QP's own. */
+	/* IBTA 10.2.5: the top bit selects the QP's own Q_Key. */
 	int syndrome = requester_address(qp, wqe, packet, why);
 
 	packet->qkey = qkey & 0x80000000 ? qp->attr.qkey : qkey;
@@ -114,7 +111,7 @@ int requester_refuse_length(const struct hca_qp *qp, uint64_t bytes, uint64_t li
 
 /* ---- pieces ---------------------------------------------------------------------------------------------------- */
 
-/* Limits @bytes to one part in @parts of the window of the host, so that other QPs have room as well. */
+/* Limits @bytes to one of @parts of the host's window, to leave room for other QPs. */
 static uint64_t piece_limit(const struct hca_qp *qp, const struct link *link, uint64_t bytes, uint32_t parts)
 {
 	uint32_t mtu = 1u << qp->mtu_shift;
@@ -123,7 +120,7 @@ static uint64_t piece_limit(const struct hca_qp *qp, const struct link *link, ui
 	return part < bytes ? part : bytes;
 }
 
-/* Returns the bytes that may be sent now on a link that does not deliver at once; 0: the window is full. */
+/* Returns the bytes that a link that does not deliver at once may send now; 0: the window is full. */
 static uint64_t sendable_bytes(const struct hca_qp *qp, const struct link *link, uint32_t psn)
 {
 	const struct requester *requester = &qp->requester;
@@ -133,10 +130,10 @@ static uint64_t sendable_bytes(const struct hca_qp *qp, const struct link *link,
 	uint32_t window = link_window(qp->hca, link);
 
 	most = piece_limit(qp, link, most, 4);
-	/* Without acknowledgements the bytes in flight are not known. */
+	/* Without acknowledgements the bytes in flight are unknown. */
 	if (!window || !qp->transport->reliable)
 		return most;
-	/* The window of the QP may have its minimum size, or belong to another link if a DCI has changed its target. */
+	/* The QP's window may have its minimum size, or belong to another link if a DCI changed its target. */
 	if (window > requester->window)
 		window = requester->window;
 	if (under_way >= window)
@@ -151,7 +148,7 @@ bool requester_fits(const struct hca_qp *qp, const struct inflight *entry, const
 	return (uint64_t)entry->packets << qp->mtu_shift <= sendable_bytes(qp, packet->link, packet->psn);
 }
 
-/* Fills in the address of @packet and the operands of the opcode from the WQE of a FIFO entry. */
+/* Fills in address and operands from the WQE of a FIFO entry. */
 static int piece_begin(struct hca_qp *qp, const struct wqe *wqe, const struct inflight *entry, struct packet *packet,
 		       struct refusal *why)
 {
@@ -175,7 +172,7 @@ changed:
 	return MLX5_CQE_SYNDROME_LOCAL_QP_OP_ERR;
 }
 
-/* Refuses a WQE that was changed since it was started. */
+/* Refuses a WQE changed since it was started. */
 static int piece_check_sink(const struct wqe *wqe, const struct inflight *entry, struct refusal *why)
 {
 	uint64_t bytes;
@@ -189,9 +186,9 @@ static int piece_check_sink(const struct wqe *wqe, const struct inflight *entry,
 }
 
 /*
- * Cuts off one piece of a READ: the bytes that were requested and have not arrived, or the next ones. Only one piece is
- * requested at a time, so that the end of its response is known. A repeated request ends where it did before, because a
- * responder cannot handle a request that is partly new and partly a repetition.
+ * Cuts off the next piece of a READ, or requests the missing rest of one. Only one piece is requested at a time, so
+ * that the end of its response is known. A repeated request ends where it did before, because a responder cannot handle
+ * one that is partly a repetition.
  */
 static bool piece_cut_read(const struct hca_qp *qp, struct inflight *entry, uint64_t offset, struct packet *packet)
 {
@@ -207,9 +204,7 @@ static bool piece_cut_read(const struct hca_qp *qp, struct inflight *entry, uint
 	else if (window && left > window)
 		left = window;
 	entry->requested = (uint32_t)(offset + left);
-	/*
-	 * Tells the responder whether this is another READ, which may begin at the same address (docs/inside/wire.md).
-	 */
+	/* Set for another READ, which may have the same address (docs/inside/wire.md). */
 	packet->acknowledge = !offset;
 	packet->remote_address += offset;
 	packet->dma_length = (uint32_t)left;
@@ -217,7 +212,7 @@ static bool piece_cut_read(const struct hca_qp *qp, struct inflight *entry, uint
 	return true;
 }
 
-/* Builds the piece of a SEND or WRITE from @offset on, of the maximum length that can be sent now. */
+/* Builds the longest piece of a SEND or WRITE from @offset that can be sent now. */
 static enum progress piece_cut_request(struct hca_qp *qp, const struct wqe *wqe, const struct inflight *entry,
 				       uint64_t offset, struct packet *packet, struct refusal *why, int *syndrome)
 {
@@ -250,7 +245,7 @@ static enum progress piece_cut_request(struct hca_qp *qp, const struct wqe *wqe,
 	return PROGRESS_PACKET;
 }
 
-/* Builds the rest of the entry, or as much as can be sent now. */
+/* Builds as much of the rest of the entry as can be sent now. */
 static enum progress piece_cut(struct hca_qp *qp, const struct wqe *wqe, struct inflight *entry, struct packet *packet,
 			       struct refusal *why, int *syndrome)
 {

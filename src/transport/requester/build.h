@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Builds a packet with the whole message of a WQE. Compiled for several kinds of WQEs; see struct send_kind. The lock
- * of the QP is held.
+ * Builds a packet with the whole message of a WQE. Compiled for several kinds of WQEs (struct send_kind). An int result
+ * is 0, or a CQE syndrome with @why filled. The lock of the QP is held.
  */
 #ifndef SOFTHCA_TRANSPORT_REQUESTER_BUILD_H
 #define SOFTHCA_TRANSPORT_REQUESTER_BUILD_H
@@ -11,35 +11,32 @@
 #include "transport/requester/requester.h"
 #include "transport/requester/wqe_parse.h"
 
-/**
- * Fills in the address of @packet from the address vector of @wqe (mlx5-formats 1.6). Returns 0, or a CQE syndrome
- * with @why for a source GID that does not exist.
- */
+/** Fills in the address from that of @wqe (mlx5-formats 1.6). Fails for a missing source GID. */
 int requester_address(const struct hca_qp *qp, const struct wqe *wqe, struct packet *packet, struct refusal *why);
 
-/** Fills in the address of the datagram @packet from @wqe. Returns 0, or a CQE syndrome with @why. */
+/** Fills in the address of a datagram. */
 int requester_fill_datagram(const struct hca_qp *qp, const struct wqe *wqe, struct packet *packet, struct refusal *why);
 /**
- * Fills in address and access key of the DC packet @packet from @wqe. Returns 0, or a CQE syndrome with @why filled if
- * the source GID does not exist or the address vector has no GID.
+ * Fills in address and access key of a DC packet. Fails if the source GID does not exist or the address vector has no
+ * GID.
  */
 int requester_dci_address(const struct hca_qp *qp, const struct wqe *wqe, struct packet *packet, struct refusal *why);
-/** Fills in the operands of an atomic. Returns 0, or a CQE syndrome with @why. */
+/** Fills in the operands of an atomic. */
 int requester_build_atomic(const struct wqe *wqe, struct packet *packet, struct refusal *why);
-/** Fills in an ATOMIC WRITE with its payload. Returns 0, or a CQE syndrome with @why. */
+/** Fills in an ATOMIC WRITE with its payload. */
 int requester_build_atomic_write(const struct hca_qp *qp, const struct wqe *wqe, struct packet *packet,
 				 struct refusal *why);
-/** Refuses a message of @bytes, which is longer than @limit. Returns a CQE syndrome with @why filled. */
+/** Refuses a message of @bytes because of @limit. */
 RARE int requester_refuse_length(const struct hca_qp *qp, uint64_t bytes, uint64_t limit, struct refusal *why);
 
-/** Fills in the header fields that are common to all packets of the message of @wqe. */
+/** Fills in the header fields common to all packets of the message. */
 static inline SPECIALISED void requester_fill_header(const struct hca_qp *qp, const struct wqe *wqe,
 						     struct packet *packet, const struct transport transport)
 {
 	packet_begin(packet, qp, transport.packets, wqe_opcodes[wqe->opcode].message);
 	packet->solicited = wqe->fm_ce_se & MLX5_WQE_CTRL_SOLICITED;
 	packet->acknowledge = transport.reliable;
-	/* A SEND has no remote address; that field of its packets is not used. */
+	/* The packets of a SEND do not use its remote address. */
 	/* NOLINTNEXTLINE(clang-analyzer-core.uninitialized.Assign) */
 	packet->remote_address = wqe->remote_address;
 	packet->rkey = wqe->rkey;
@@ -64,7 +61,7 @@ static inline SPECIALISED int requester_build_request(const struct hca_qp *qp, c
 	struct wqe spilled;
 	int syndrome;
 
-	/* The fast path for contiguous regions has nearly always rejected this payload already. */
+	/* The fast path for contiguous regions has usually rejected this payload already. */
 	if (kind.path == PATH_KEYS)
 		syndrome = wqe_gather_segments(SPILL(&spilled, wqe), &qp->send_access, &packet->payload, why);
 	else
@@ -76,7 +73,7 @@ static inline SPECIALISED int requester_build_request(const struct hca_qp *qp, c
 	return syndrome;
 }
 
-/* A READ takes as many sequence numbers as its response will have packets (IBTA C9-148). */
+/* A READ takes the sequence numbers of its response (IBTA C9-148). */
 static inline SPECIALISED int requester_build_read(const struct hca_qp *qp, const struct wqe *wqe,
 						   struct packet *packet, const struct send_kind kind,
 						   struct refusal *why)
@@ -93,9 +90,7 @@ static inline SPECIALISED int requester_build_read(const struct hca_qp *qp, cons
 	return syndrome;
 }
 
-/**
- * Builds a packet with the whole message of @wqe, without its sequence number. Returns 0, or a CQE syndrome with @why.
- */
+/** Builds a packet with the whole message, without sequence number. */
 static inline SPECIALISED int requester_build(const struct hca_qp *qp, const struct wqe *wqe, struct packet *packet,
 					      const struct send_kind kind, struct refusal *why)
 {

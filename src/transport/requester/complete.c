@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Completes requests: in the order of the ring, in error, and by flushing; see requester.h. */
+/* Completes requests: in ring order, in error, and by flushing. */
 #include "transport/qp/dci.h"
 #include "transport/qp/record.h"
 #include "transport/requester/acknowledge.h"
@@ -64,7 +64,7 @@ void requester_fail(struct hca_qp *qp, const struct inflight *entry, uint8_t syn
 
 	requester_complete_send(qp, MLX5_CQE_REQ_ERR, entry->opcode, entry->fm_ce_se, entry->index, 0, syndrome,
 				why->rule);
-	/* A full CQ may have moved the QP to ERR meanwhile. */
+	/* A full CQ may have moved the QP to ERR. */
 	if (qp->dci && qp->state != IBV_QPS_ERR && dci_stream_failed(qp->dci, entry->stream, record))
 		requester_flush_stream(qp);
 	else if (qp->transport->reliable)
@@ -86,7 +86,7 @@ void requester_flush_one(struct hca_qp *qp, const struct inflight *entry)
 {
 	struct refusal why = {RULE_FLUSHED, {0}};
 
-	/* mlx5-formats 6, point 46: completion mode 1 asks for no completion of flushed requests. */
+	/* mlx5-formats 6, point 46: mode 1 asks for no completion of flushed requests. */
 	if (WQE_COMPLETION(entry->fm_ce_se) == WQE_CQE_ON_FIRST_ERROR)
 		return;
 	if (qp->requester.state != REQUESTER_FLUSH)
@@ -111,7 +111,7 @@ void requester_flush_stream(struct hca_qp *qp)
 	while (requester->first != requester->last) {
 		struct inflight entry = *inflight_at(requester, requester->first++);
 
-		/* A local operation of another stream was only waiting to complete in order. */
+		/* A local operation of another stream only waited for its turn. */
 		if (entry.done && !dci_stream_error(qp->dci, entry.stream))
 			requester_complete_done(qp, &entry);
 		else
@@ -127,13 +127,13 @@ void requester_flush_stream(struct hca_qp *qp)
 void requester_flush(struct hca_qp *qp)
 {
 	struct requester *requester = &qp->requester;
-	/* A doorbell record can claim 65535 blocks of a ring that holds four: each is flushed once. */
+	/* A record can claim 65535 blocks of a ring of four: each is flushed once. */
 	uint32_t posted, left = requester->block_count;
 
 	requester_stop_timer(qp);
 	/*
-	 * A completion returns the memory to the program (ibv_poll_cq(3)), so the thread that is using it flushes when
-	 * it is done.
+	 * A completion returns the memory to the program (ibv_poll_cq(3)), so the thread that uses it flushes
+	 * afterwards.
 	 */
 	if (requester->delivering)
 		return;
@@ -147,10 +147,7 @@ void requester_flush(struct hca_qp *qp)
 	requester->responses_due = 0;
 	if (qp->dci)
 		qp->dci->flushing = false;
-	/*
-	 * If the CQ fills up, this function is called again (qp_complete()), so posted blocks are counted anew each
-	 * time.
-	 */
+	/* If the CQ fills up, this function is called again (qp_complete()), so posted blocks are counted anew. */
 	while (left && (posted = wqe_posted(requester, requester->next))) {
 		struct inflight entry = {.index = requester->next};
 		uint32_t blocks = wqe_skim(requester, entry.index, &entry.opcode, &entry.fm_ce_se);
@@ -189,7 +186,7 @@ enum progress requester_fail_start(struct hca_qp *qp, const struct wqe *wqe, uin
 {
 	struct requester *requester = &qp->requester;
 
-	/* Requests before this WQE complete first; it is parsed again when the FIFO is empty. */
+	/* Earlier requests complete first; this WQE is parsed again when the FIFO is empty. */
 	if (requester->first != requester->last)
 		return PROGRESS_NONE;
 	requester->next = (uint16_t)(wqe->index + wqe->blocks);
@@ -202,7 +199,7 @@ enum progress requester_fail_start(struct hca_qp *qp, const struct wqe *wqe, uin
 	return requester_after_failure(qp);
 }
 
-/* UC and UD requests complete once their last packet has left (IBTA C9-161), since their source is not read again. */
+/* UC and UD requests complete once their last packet has left (IBTA C9-161). */
 void requester_complete_unreliable(struct hca_qp *qp)
 {
 	struct requester *requester = &qp->requester;

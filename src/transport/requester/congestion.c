@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Congestion notification, see congestion.h. */
+/* Congestion notification. */
 #include "transport/requester/congestion.h"
 
 #include "observe/counters.h"
@@ -7,7 +7,7 @@
 #include "transport/requester/requester.h"
 
 #define RESERVED_BYTES 16 /* annex A17.9.3 */
-/* DSCP 48 (network control) and ECT(0), as adapters use for notifications, because these must bypass the congestion. */
+/* DSCP 48 (network control) and ECT(0), as on adapters: notifications must bypass the congestion. */
 #define TRAFFIC_CLASS 0xc2
 
 static void cnp_build(const struct hca_qp *qp, struct packet *packet)
@@ -34,7 +34,7 @@ void congestion_notify(struct hca_qp *qp, const struct packet *packet, struct ru
 	if (qp->notified_ns && now_ns - qp->notified_ns < LIMIT_CNP_INTERVAL_US * UINT64_C(1000))
 		return;
 	cnp_build(qp, run_slot(run));
-	/* If the link is full, the next marked packet causes another notification. */
+	/* The next marked packet causes another notification. */
 	if (link_send(qp->hca, run) != LINK_SENT)
 		return;
 	qp->notified_ns = now_ns;

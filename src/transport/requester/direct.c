@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* READ and WRITE without involving the peer, see direct.h. */
+/* READ and WRITE by direct access. */
 #include "transport/requester/direct.h"
 
 #include <string.h>
@@ -13,9 +13,8 @@
 #include "wire/link.h"
 
 /*
- * Returns true if @packet may be replaced by a direct access. The peer must have acknowledged a packet since the QP was
- * last reset, as its grants may date from before its own reset. Returns false while a timeline is recorded, because it
- * must show packets.
+ * Returns true if a direct access may replace @packet. The peer must have acknowledged a packet since the QP was reset,
+ * as its grants may date from before its own reset. A timeline must show packets.
  */
 static bool may_access(const struct hca_qp *qp, const struct packet *packet)
 {
@@ -47,7 +46,7 @@ struct direct_bytes {
 
 bool direct_execute(struct hca_qp *qp, const struct wqe *wqe, struct packet *packet)
 {
-	/* Thread-local, so that neither a key check of this process nor a missing page can interrupt the access. */
+	/* Thread-local, so that neither a key check nor a missing page can interrupt the access. */
 	THREAD_VARIABLE(struct direct_bytes, buffer);
 	uint8_t *bytes = buffer->bytes;
 	const struct link_access access = {
@@ -64,7 +63,7 @@ bool direct_execute(struct hca_qp *qp, const struct wqe *wqe, struct packet *pac
 	if (!may_access(qp, packet))
 		return false;
 	if (access.reads) {
-		/* Data that may go into the CQE is left to the handling of responses (requester/response.c). */
+		/* Data for the CQE: requester/response.c. */
 		if (qp->scatter_to_cqe || !packet->link->access(&access) ||
 		    !direct_scatter(qp, wqe, bytes, access.length))
 			return false;

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The requester's part of RC READs and WRITEs by direct access to the memory of the peer (wire/link.h, link.access).
- *
- * No packet is sent, so no sequence number is used. The order of the send queue is kept: nothing is in flight when an
- * access begins, and later requests begin after it is done.
+ * RC READs and WRITEs by direct access to the peer's memory (wire/link.h, link.access), without packets or sequence
+ * numbers. To keep the order of the send queue, nothing is in flight when an access begins.
  */
 #ifndef SOFTHCA_TRANSPORT_REQUESTER_DIRECT_H
 #define SOFTHCA_TRANSPORT_REQUESTER_DIRECT_H
@@ -15,9 +13,8 @@ struct packet;
 struct wqe;
 
 /**
- * Executes @wqe, a READ or WRITE with the packet @packet, in the memory of the peer and completes it, if the link can
- * do that. Returns false if it has to be sent; then @packet is unchanged. The lock of @qp, which sends over a link of
- * whole messages, is held.
+ * Executes and completes @wqe, a READ or WRITE with @packet, in the memory of the peer. Returns false if it must be
+ * sent, with @packet unchanged. The lock of @qp, which sends over a link of whole messages, is held.
  */
 bool direct_execute(struct hca_qp *qp, const struct wqe *wqe, struct packet *packet);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Send queues that drain: state SQD, and MLX5DV_QP_CREATE_SIG_PIPELINING. See requester.h. */
+/* Draining send queues: state SQD, and MLX5DV_QP_CREATE_SIG_PIPELINING. */
 #include "transport/qp/qp.h"
 #include "transport/qp/record.h"
 #include "transport/requester/requester.h"

@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * Local operations: copies, checks of memory, changes of keys. The requester executes them itself; they send no packets
- * and are not repeated.
- */
+/* Local operations, which send no packets and are not repeated. */
 #include <errno.h>
 
 #include "core/epoch.h"
@@ -13,7 +10,7 @@
 #include "transport/requester/requester.h"
 #include "transport/requester/wqe_parse.h"
 
-/* As requester_push(), for an operation that sends nothing. */
+/* As requester_push(), for an operation without packets. */
 static struct inflight *push_local(struct requester *requester, const struct wqe *wqe)
 {
 	struct inflight *entry = requester_push(requester, wqe);
@@ -22,10 +19,7 @@ static struct inflight *push_local(struct requester *requester, const struct wqe
 	return entry;
 }
 
-/*
- * IBTA 10.6.5: waits to complete an invalidation until the revoked key is not in use any more, for example by a READ
- * that is being answered.
- */
+/* IBTA 10.6.5: an invalidation completes after the last use of the revoked key, such as a READ being answered. */
 static void let_transfers_end(struct hca_qp *qp, uint64_t stamp)
 {
 	if (epoch_passed(stamp))
@@ -37,10 +31,10 @@ static void let_transfers_end(struct hca_qp *qp, uint64_t stamp)
 	qp->requester.delivering = false;
 }
 
-/* Completes @entry, which was executed. The lock may have been released meanwhile. */
+/* Completes the executed @entry. The lock may have been released meanwhile. */
 static enum progress end_local(struct hca_qp *qp, struct inflight *entry)
 {
-	/* After a reset the entry does not exist any more. */
+	/* A reset removes the entry. */
 	if (qp->requester.state == REQUESTER_IDLE)
 		return PROGRESS_NONE;
 	entry->done = true;
@@ -50,10 +44,7 @@ static enum progress end_local(struct hca_qp *qp, struct inflight *entry)
 	return PROGRESS_MADE;
 }
 
-/*
- * Copies without holding the lock, since that may take long. A thread that flushes meanwhile leaves the rest to this
- * one.
- */
+/* Copies without the lock. A thread that flushes meanwhile leaves the rest to this one. */
 static void copy_unlocked(struct hca_qp *qp, struct stream *sink, struct stream *source)
 {
 	qp->requester.delivering = true;
@@ -72,7 +63,7 @@ static enum progress start_copy(struct hca_qp *qp, const struct wqe *wqe)
 	struct refusal why;
 	int syndrome;
 
-	/* Separate from the progress of READ responses, which may arrive meanwhile under the lock. */
+	/* Separate from READ responses, which may arrive meanwhile under the lock. */
 	access.progress = &qp->requester.copied;
 	syndrome = mmo_prepare(wqe, &access, sink, source, &why);
 	if (syndrome)
@@ -83,7 +74,7 @@ static enum progress start_copy(struct hca_qp *qp, const struct wqe *wqe)
 	return end_local(qp, entry);
 }
 
-/* mlx5-formats 1.4: a DUMP reads and discards its segments, so only the right to read them is checked. */
+/* mlx5-formats 1.4: a DUMP discards its segments, so only the right to read is checked. */
 static enum progress start_dump(struct hca_qp *qp, const struct wqe *wqe)
 {
 	THREAD_VARIABLE(struct stream, source);
@@ -95,10 +86,7 @@ static enum progress start_dump(struct hca_qp *qp, const struct wqe *wqe)
 	return end_local(qp, push_local(&qp->requester, wqe));
 }
 
-/*
- * Changes keys as the local operation says. Refuses a class that no function executes; completing it with success would
- * be wrong.
- */
+/* Changes keys. Refuses a class that no function executes, which must not succeed. */
 static int change_keys(const struct hca_qp *qp, const struct wqe *wqe, uint64_t *revoked, struct refusal *why)
 {
 	switch (wqe_opcodes[wqe->opcode].class) {

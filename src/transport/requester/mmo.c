@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * MMO WQEs, see mmo.h. Operations such as compression report in the opaque buffer. DMA, the only operation implemented, does not
- * access it, so its key is not checked (mlx5-formats 6, point 48).
+ * MMO WQEs. DMA, the only operation implemented, does not access the opaque buffer, in which others report, so its key
+ * is not checked (mlx5-formats 6, point 48).
  */
 #include "transport/requester/mmo.h"
 
 #include <string.h>
 
 #define OPMOD_DMA 1
-#define LONGEST (UINT64_C(1) << 31) /* meaning of a byte count of 0 */
+#define LONGEST (UINT64_C(1) << 31) /* byte count 0 */
 
 struct mmo_dma {
 	struct mlx5_wqe_ctrl_seg ctrl;

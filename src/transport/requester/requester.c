@@ -1,9 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * The requester: starts WQEs in ring order, turns each into a message or executes it at once, and completes them in
- * order. WQEs that were started and have not completed are in the in-flight FIFO. Retransmission walks that FIFO again
- * and reads the WQE and its memory anew; no copy is kept.
- */
+/* The requester, see transport/DESIGN.md. */
 #include <string.h>
 
 #include "observe/counters.h"
@@ -18,9 +14,8 @@
 #include "wire/link.h"
 
 /*
- * Returns true if @wqe has to wait: a fence waits for READs and atomics (mlx5-formats 1.3), and no more of these may be
- * in flight than the peer has resources for (IBTA C10-79). A program that sets max_rd_atomic to 0 may have one in
- * flight, as on a ConnectX.
+ * Returns true if @wqe must wait: a fence waits for READs and atomics (mlx5-formats 1.3), of which no more may be in
+ * flight than the peer has resources for (IBTA C10-79). With max_rd_atomic 0 one may be, as on a ConnectX.
  */
 static inline SPECIALISED bool requester_must_wait(const struct hca_qp *qp, const struct wqe *wqe, uint8_t class)
 {
@@ -33,7 +28,7 @@ static inline SPECIALISED bool requester_must_wait(const struct hca_qp *qp, cons
 	return wqe_class_is_answered(class) && qp->requester.responses_due >= most;
 }
 
-/* mlx5dv_dci_stream_id_reset(3): requests posted on a stream in error are flushed in the order of the send queue. */
+/* mlx5dv_dci_stream_id_reset(3): requests on a stream in error are flushed in queue order. */
 static enum progress flush_start(struct hca_qp *qp, const struct wqe *wqe)
 {
 	struct requester *requester = &qp->requester;
@@ -48,7 +43,7 @@ static enum progress flush_start(struct hca_qp *qp, const struct wqe *wqe)
 	return PROGRESS_MADE;
 }
 
-/* Advances past @packet, which has left, to the next packet of the entry or to the next entry. */
+/* Advances past @packet, which has left. */
 static inline SPECIALISED void has_left(struct hca *hca, struct requester *requester, const struct packet *packet)
 {
 	struct inflight *entry;
@@ -87,7 +82,7 @@ static inline SPECIALISED struct inflight *requester_enter_flight(struct hca_qp 
 	return entry;
 }
 
-/* Sends the packet with the whole message of @wqe over a link that sends messages whole. */
+/* Sends the whole message of @wqe. */
 static inline SPECIALISED enum progress requester_send_whole(struct hca_qp *qp, const struct wqe *wqe,
 							     struct packet *packet, struct run *run,
 							     const struct send_kind kind)
@@ -99,8 +94,7 @@ static inline SPECIALISED enum progress requester_send_whole(struct hca_qp *qp, 
 	if (timeline_is_on())
 		record_sent(qp, TIMELINE_SEND, wqe->index, packet);
 	/*
-	 * Packets held back by another link must not be overtaken: link_send() checks that, and waits if the link is
-	 * full.
+	 * Must not overtake packets held back by another link: link_send() checks that, and waits if the link is full.
 	 */
 	if (unlikely(__atomic_load_n(&link_holding, __ATOMIC_ACQUIRE) ||
 		     packet->link->send(qp->hca, run) == LINK_BUSY)) {
@@ -108,7 +102,7 @@ static inline SPECIALISED enum progress requester_send_whole(struct hca_qp *qp, 
 			record_no_room(qp);
 		return PROGRESS_PACKET;
 	}
-	/* As has_left(), for a packet that was never sent before. */
+	/* As has_left(), for a new packet. */
 	requester->newest = requester->psn;
 	requester->send_entry = requester->last;
 	return PROGRESS_MADE;
@@ -149,7 +143,7 @@ static inline SPECIALISED enum progress start_message(struct hca_qp *qp, const s
 	return PROGRESS_PACKET;
 }
 
-/* Starts a message. Its control segment is valid. */
+/* Starts a message with a valid control segment. */
 static inline SPECIALISED enum progress start_kind(struct hca_qp *qp, struct wqe *wqe, struct packet *packet,
 						   struct run *run, const struct send_kind kind)
 {
@@ -175,7 +169,7 @@ static __attribute__((noinline)) enum progress start_other(struct hca_qp *qp, st
 	return requester_start_local(qp, wqe);
 }
 
-/* @posted: blocks that the doorbell record announces. */
+/* @posted: announced blocks. */
 static inline SPECIALISED enum progress start_next(struct hca_qp *qp, uint32_t posted, struct packet *packet,
 						   struct run *run, const enum path path)
 {
@@ -186,7 +180,7 @@ static inline SPECIALISED enum progress start_next(struct hca_qp *qp, uint32_t p
 	struct wqe wqe, spilled;
 	int error;
 
-	/* A program can overwrite WQEs that have not completed; the FIFO holds no more of them than the ring. */
+	/* The FIFO holds no more WQEs than the ring, though a program can overwrite WQEs that have not completed. */
 	if (!posted || unlikely(requester->last - requester->first == requester->block_count))
 		return PROGRESS_NONE;
 	error = wqe_take_control(qp, requester->next, posted, &wqe, kind, &why);
@@ -213,10 +207,7 @@ static __attribute__((noinline)) enum progress start_next_other(struct hca_qp *q
 	return start_next(qp, wqe_posted(&qp->requester, qp->requester.next), run_slot(run), run, PATH_GENERAL);
 }
 
-/*
- * Continues with the FIFO: the rest of a message, or retransmission. Local operations are executed once and are
- * skipped.
- */
+/* Continues with the FIFO: the rest of a message, or retransmission. */
 static enum progress send_next(struct hca_qp *qp, struct packet *packet)
 {
 	struct requester *requester = &qp->requester;
@@ -282,11 +273,11 @@ enum progress requester_start_rc(struct hca_qp *qp, uint32_t posted, struct pack
 	return start_next(qp, posted, packet, run, PATH_RC);
 }
 
-/* Records a packet of the entry that is sent next; part of the entry may have been sent before. */
+/* Records a packet of the entry sent next, perhaps sent before. */
 static RARE void record_piece(const struct hca_qp *qp, const struct packet *packet)
 {
 	struct requester *requester = (struct requester *)&qp->requester;
-	/* The analyzer mistakes a local copy, which has no packet, for one that was built. */
+	/* The analyzer mistakes a local copy for one that was built. */
 	/* NOLINTNEXTLINE(clang-analyzer-core.CallAndMessage) */
 	bool again = psn_distance(psn_add(packet->psn, packet->count), requester->newest) <= 0;
 
@@ -297,10 +288,7 @@ static RARE void record_piece(const struct hca_qp *qp, const struct packet *pack
 bool requester_send_packet(struct hca_qp *qp, struct run *run)
 {
 	struct packet *packet = run_slot(run);
-	/*
-	 * Read before sending, since a link may change the packet. A disconnect belongs to no entry. For the analyzer,
-	 * see record_piece().
-	 */
+	/* Read before sending, since a link may change the packet. A disconnect belongs to no entry. */
 	/* NOLINTNEXTLINE(clang-analyzer-core.UndefinedBinaryOperatorResult) */
 	const bool disconnects = packet->message == MESSAGE_DISCONNECT;
 

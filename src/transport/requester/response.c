@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Handles acknowledgements, refusals and responses; see requester.h. */
+/* Handles acknowledgements, refusals and responses. */
 #include <string.h>
 
 #include "core/thread_memory.h"
@@ -24,7 +24,7 @@ static void widen_window(struct hca_qp *qp)
 		qp->requester.window = most;
 }
 
-/* Skips packets that were acknowledged before they were retransmitted. */
+/* Skips packets acknowledged before their retransmission. */
 static void skip_acknowledged(struct hca_qp *qp)
 {
 	struct requester *requester = &qp->requester;
@@ -46,7 +46,7 @@ void requester_window_moved(struct hca_qp *qp)
 	widen_window(qp);
 }
 
-/* Finds the entry that @psn belongs to, as FIFO @position. Returns false if there is none. */
+/* Finds the FIFO @position of @psn. Returns false if there is none. */
 static bool inflight_find(struct requester *requester, uint32_t psn, uint32_t *position)
 {
 	for (uint32_t i = requester->first; i != requester->last; i++) {
@@ -61,7 +61,6 @@ static bool inflight_find(struct requester *requester, uint32_t psn, uint32_t *p
 	return false;
 }
 
-/* Returns rule and figures for a NAK. */
 static struct refusal nak_refusal(const struct hca_qp *qp, enum explain_rule rule, const struct packet *packet)
 {
 	struct refusal why = {rule, {packet->psn}};
@@ -94,7 +93,7 @@ static void fail_refused(struct hca_qp *qp, const struct packet *packet)
 	requester_fail_front(qp, codes[code].syndrome, &why);
 }
 
-/* A NAK acknowledges all packets before its own (IBTA C9-116) and refuses the others. */
+/* IBTA C9-116: a NAK acknowledges all packets before its own. */
 static void requester_handle_nak(struct hca_qp *qp, const struct packet *packet, struct run *run)
 {
 	struct requester *requester = &qp->requester;
@@ -107,7 +106,7 @@ static void requester_handle_nak(struct hca_qp *qp, const struct packet *packet,
 	requester_go_back(qp, position, (uint32_t)psn_distance(packet->psn, inflight_at(requester, position)->psn));
 	if ((packet->syndrome & AETH_KIND_MASK) == AETH_RNR_NAK) {
 		counter_add(qp->hca, COUNTER_RNR_NAKS_RECEIVED, 1);
-		/* Nothing was sent since the last RNR NAK, so this one is a copy of it. */
+		/* A copy: nothing was sent since the last RNR NAK. */
 		if (!requester->rnr_wait)
 			requester_retry_later(qp, packet);
 		return;
@@ -125,9 +124,8 @@ static void requester_handle_nak(struct hca_qp *qp, const struct packet *packet,
 }
 
 /*
- * Returns true if the response of @entry, of @wqe, goes into its CQE (mlx5-formats 3.2): all of it fits, the request
- * has a CQE, and @sink is at the address in the WQE, because the reader of the CQE copies to that address without using
- * keys.
+ * Returns true if the response goes into the CQE (mlx5-formats 3.2): all of it fits, there is a CQE, and @sink is at
+ * the address in the WQE, because the reader of the CQE copies there without using keys.
  */
 static bool belongs_into_cqe(const struct hca_qp *qp, const struct inflight *entry, const struct wqe *wqe,
 			     const struct stream *sink, uint64_t length)
@@ -141,16 +139,13 @@ static bool belongs_into_cqe(const struct hca_qp *qp, const struct inflight *ent
 	return sink->whole && (uintptr_t)sink->whole == be64toh(segment.addr);
 }
 
-/* Data that goes into a CQE instead of memory. */
+/* Data for a CQE. */
 struct scattered {
 	uint8_t bytes[MOST_SCATTERED];
 	bool used;
 };
 
-/*
- * Copies a piece of a response to memory, or all of it into @scattered. If that fails, calls requester_fail_front() and
- * returns false.
- */
+/* Copies a piece of a response to memory, or all of it into @scattered. Returns false after requester_fail_front(). */
 static bool response_scatter(struct hca_qp *qp, struct inflight *entry, uint64_t offset, struct stream *payload,
 			     struct scattered *scattered)
 {
@@ -180,7 +175,7 @@ static bool response_scatter(struct hca_qp *qp, struct inflight *entry, uint64_t
 	return !syndrome;
 }
 
-/* Completes the front of the FIFO with its data in the CQE. */
+/* Completes the front of the FIFO with data in the CQE. */
 static void complete_scattered(struct hca_qp *qp, const struct inflight *entry, const struct scattered *scattered)
 {
 	struct requester *requester = &qp->requester;
@@ -217,8 +212,8 @@ static void bad_response(struct hca_qp *qp, const struct packet *packet, const s
 }
 
 /*
- * IBTA 9.7.5.2.3: a response that is not the expected one implies a NAK, because those before it were lost. Requests
- * them again, once for each gap, since more packets in flight may arrive before the repeated ones.
+ * IBTA 9.7.5.2.3: an unexpected response implies a NAK, because those before it were lost. Requests them once for each
+ * gap, since more packets in flight may arrive first.
  */
 static void response_ask_again(struct hca_qp *qp, struct run *run)
 {
@@ -243,7 +238,7 @@ static void read_response(struct hca_qp *qp, struct packet *packet, struct infli
 	bool last = packet->place & PLACE_LAST;
 	struct scattered scattered;
 
-	/* The run begins with packets that were already received. */
+	/* The run begins with received packets. */
 	if (offset < entry->arrived && offset + packet->payload.length > entry->arrived) {
 		uint64_t known = (entry->arrived - offset) >> qp->mtu_shift;
 
@@ -259,7 +254,7 @@ static void read_response(struct hca_qp *qp, struct packet *packet, struct infli
 			response_ask_again(qp, run);
 		return;
 	}
-	/* All packets except the last must be full, and only the last one contains the last requested byte. */
+	/* All packets but the last are full, and only the last contains the last requested byte. */
 	if (bytes > left || last != (bytes == left) || bytes > room || (!last && bytes < room)) {
 		bad_response(qp, packet, entry);
 		return;
@@ -267,18 +262,18 @@ static void read_response(struct hca_qp *qp, struct packet *packet, struct infli
 	if (!response_scatter(qp, entry, offset, &packet->payload, &scattered))
 		return;
 	entry->arrived += (uint32_t)bytes;
-	/* A response acknowledges as well (IBTA C9-117). */
+	/* IBTA C9-117. */
 	qp->requester.acknowledged = psn_add(packet->psn, packets_of(bytes, qp->mtu_shift) - 1);
 	if (entry->arrived == entry->bytes) {
 		response_complete(qp, entry, &scattered, run);
 		return;
 	}
-	/* The rest has its own timeout and its own retries. */
+	/* The rest has its own timeout and retries. */
 	requester_progressed(qp, false);
 	requester_go_on(qp, run);
 }
 
-/* In a CQE the result of an atomic is big-endian, in memory it is not (mlx5-formats 1.5, 3.2). */
+/* In a CQE an atomic's result is big-endian (mlx5-formats 1.5, 3.2). */
 static void put_network_order(uint8_t *bytes, uint64_t value, uint32_t count)
 {
 	for (; count; value >>= 8)
@@ -291,7 +286,7 @@ static void atomic_response(struct hca_qp *qp, struct packet *packet, struct inf
 	bool is_narrow = entry->bytes == sizeof(narrow);
 	struct scattered scattered;
 
-	/* In the byte order of the host (mlx5-formats 1.5). */
+	/* In host byte order (mlx5-formats 1.5). */
 	stream_begin(&packet->payload, NULL, 0);
 	stream_add_memory(&packet->payload, is_narrow ? (const uint8_t *)&narrow : (const uint8_t *)&packet->original,
 			  entry->bytes);
@@ -326,7 +321,7 @@ static void requester_handle_response(struct hca_qp *qp, struct packet *packet, 
 	if (!inflight_find(requester, packet->psn, &position))
 		return;
 	entry = inflight_at(requester, position);
-	/* A response acknowledges all requests before its own (IBTA C9-117). */
+	/* A response acknowledges earlier requests (IBTA C9-117). */
 	requester_acknowledge(qp, false, psn_add(entry->psn, PSN_MASK), run);
 	if (position != requester->first || entry->done)
 		return;
@@ -345,10 +340,10 @@ void requester_receive(struct hca_qp *qp, struct packet *packet, struct run *run
 {
 	if (!qp->transport->reliable || qp->requester.state == REQUESTER_IDLE)
 		return;
-	/* The answer may be for a stream that has failed. */
+	/* The answer may be for a failed stream. */
 	if (qp->dci && qp->dci->flushing)
 		return;
-	/* IBTA 9.7.5.1.2: an answer to a packet that was not sent yet is ignored. */
+	/* IBTA 9.7.5.1.2: answers to packets not yet sent are ignored. */
 	if (psn_distance(packet->psn, qp->requester.newest) >= 0)
 		return;
 	host_window_received(qp);
@@ -365,7 +360,7 @@ void requester_receive(struct hca_qp *qp, struct packet *packet, struct run *run
 		requester_acknowledge(qp, false, packet->psn, run);
 	}
 	requester_settle(qp);
-	/* If the answer ended a stream, other streams continue. */
+	/* If a stream has ended, others continue. */
 	if (qp->dci)
 		requester_go_on(qp, run);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Retransmission: packets that were lost, or that the peer cannot take yet; see requester.h. */
+/* Retransmission of packets that were lost, or that the peer cannot take yet. */
 #include <string.h>
 
 #include "observe/counters.h"
@@ -36,7 +36,7 @@ bool requester_may_retry(struct hca_qp *qp)
 
 uint64_t rnr_timer_ns(uint8_t code)
 {
-	/* IBTA table 45, in units of 10 us; code 0 is the longest. */
+	/* IBTA table 45, in units of 10 us. */
 	static const uint32_t tens[32] = {65536, 1,    2,    3,    4,    6,     8,     12,    16,    24,   32,
 					  48,    64,   96,   128,  192,  256,   384,   512,   768,   1024, 1536,
 					  2048,  3072, 4096, 6144, 8192, 12288, 16384, 24576, 32768, 49152};
@@ -76,7 +76,7 @@ void requester_retry_later(struct hca_qp *qp, const struct packet *packet)
 	requester->timer_armed = true;
 }
 
-/* Explains why queue pair @number, if it is in this process, did not answer. */
+/* Explains why queue pair @number, if in this process, did not answer. */
 static void explain_peer(uint32_t number)
 {
 	struct hca_qp *peer = qp_find(number);

@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * Builds and sends the next packet of a send queue. Compiled into the loop that sends and delivers
- * (transport/run/send_queue.c). The lock of the QP is held.
- */
+/* Builds and sends the next packet of a send queue. Compiled into run/send_queue.c. The lock of the QP is held. */
 #ifndef SOFTHCA_TRANSPORT_REQUESTER_SEND_H
 #define SOFTHCA_TRANSPORT_REQUESTER_SEND_H
 
@@ -11,18 +8,18 @@
 #include "transport/requester/requester.h"
 #include "transport/requester/wqe_parse.h"
 
-/** Builds the next packet on the general path, in run_slot(@run). Returns false if there is none now. */
+/** Builds the next packet on the general path, in run_slot(@run). Returns false if there is none. */
 bool requester_next_other(struct hca_qp *qp, struct run *run);
-/** Starts the next of @posted blocks of WQEs on the RC path, in @packet. */
+/** Starts the next of @posted blocks on the RC path, in @packet. */
 enum progress requester_start_rc(struct hca_qp *qp, uint32_t posted, struct packet *packet, struct run *run);
-/** Sends the packet that was built. Returns false if the link has no room; link_resume() then schedules the QP. */
+/** Sends the built packet. Returns false if the link has no room; link_resume() then schedules the QP. */
 bool requester_send_packet(struct hca_qp *qp, struct run *run);
-/** Completes the UC and UD requests that have left. */
+/** Completes UC and UD requests that have left. */
 void requester_complete_unreliable(struct hca_qp *qp);
 
 /**
- * Returns the path of requests that the fast path does not take. It is valid while the lock is held. A filter that is
- * installed meanwhile takes effect with the next doorbell.
+ * Returns the path of requests that the fast path does not take, while the lock is held. A filter installed meanwhile
+ * takes effect with the next doorbell.
  */
 static inline enum path requester_path(const struct hca_qp *qp)
 {
@@ -31,9 +28,7 @@ static inline enum path requester_path(const struct hca_qp *qp)
 	return qp->in_process || qp->whole ? PATH_RC : PATH_GENERAL;
 }
 
-/**
- * Returns PROGRESS_PACKET if the next packet was built. Messages that were sent whole are complete and need no packet.
- */
+/** Returns PROGRESS_PACKET if the next packet was built. Messages sent whole need none. */
 static inline SPECIALISED enum progress requester_next_packet(struct hca_qp *qp, struct run *run, enum path path)
 {
 	struct requester *requester = &qp->requester;
@@ -45,7 +40,7 @@ static inline SPECIALISED enum progress requester_next_packet(struct hca_qp *qp,
 		path = PATH_GENERAL;
 	else
 		run->first = run->last = 0;
-	/* The packet has no destination until it is built. */
+	/* No destination until it is built. */
 	run_slot(run)->link = NULL;
 	for (unsigned int i = 0; i < TUNABLE_REQUESTER_ENDED_AT_ONCE; i++) {
 		if (unlikely(path == PATH_GENERAL || requester->state != REQUESTER_READY || requester->rnr_wait ||

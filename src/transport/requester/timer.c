@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The timer of the requester: packets that are not acknowledged, peers that cannot be reached, and RNR waits. See
- * requester.h.
+ * The requester's timer: unacknowledged packets, and RNR waits.
  *
- * A retry assumes that a packet was lost. On a busy machine silence may have another cause: the thread of the peer, or
- * of this process, may have had no processor. So before a retry is counted, everything that has arrived here is
- * handled, the link is queried about the packets if it can tell, and a timer that expired late does not count. The
- * setting PEER_SILENCE limits all this. A peer on this host that has ended, over any link, is not waited for longer than
+ * On a busy machine a thread of the peer, or of this process, may have had no processor. So before a retry is counted,
+ * all arrivals are handled, the link is queried about the packets if it can tell, and a timer that expired late does
+ * not count (transport/DESIGN.md). PEER_SILENCE limits all this; for a peer on this host that has ended,
  * LIMIT_PEER_ENDED_MS.
  */
 #include "core/tunables.h"
@@ -56,7 +54,7 @@ void requester_watch(struct hca_qp *qp)
 	if (link && link->mark)
 		requester->mark = link->mark(number);
 	requester_arm(qp, now_ns + interval_ns(qp));
-	/* Without the timer a lost acknowledgement would go unnoticed. */
+	/* Without a timer a lost acknowledgement would go unnoticed. */
 	if (!requester->timer_armed) {
 		struct refusal why = {RULE_TIMER_NO_THREAD, {qp->attr.timeout}};
 
@@ -64,7 +62,7 @@ void requester_watch(struct hca_qp *qp)
 	}
 }
 
-/* Returns the number of packets of the oldest entry that have arrived. */
+/* Returns the arrived packets of the oldest entry. */
 static uint32_t unacknowledged_offset(const struct hca_qp *qp)
 {
 	struct requester *requester = (struct requester *)&qp->requester;
@@ -74,7 +72,7 @@ static uint32_t unacknowledged_offset(const struct hca_qp *qp)
 	return offset > 0 && (uint32_t)offset < entry->packets ? (uint32_t)offset : 0;
 }
 
-/* Returns true if the timer expired with requests in flight and without a sign of the peer since it was armed. */
+/* Returns true if requests are in flight and the peer gave no sign since the timer was armed. */
 static bool requester_is_silent(const struct hca_qp *qp)
 {
 	const struct requester *requester = &qp->requester;
@@ -85,8 +83,8 @@ static bool requester_is_silent(const struct hca_qp *qp)
 }
 
 /*
- * Returns true if the link can tell that nothing was lost: the packets wait until the peer, which is alive, reads them,
- * or for room. A peer that makes progress, even slowly, is not silent.
+ * Returns true if the link can tell that nothing was lost: the packets wait for room, or for the peer, which is alive.
+ * A peer that makes progress is not silent.
  */
 static bool is_pending(struct hca_qp *qp, uint64_t now_ns)
 {
@@ -97,7 +95,7 @@ static bool is_pending(struct hca_qp *qp, uint64_t now_ns)
 	bool pending;
 
 	link = requester_peer(qp, &number);
-	/* A QP that waits for room in a host's window may wait for the share of lost packets. */
+	/* A QP that waits for a host's window may wait for the share of lost packets. */
 	if (!link || !link->pending)
 		return link_waits(&requester->waiter) && !(link && link->shares);
 	pending = link->pending(number, requester->mark, &progress);
@@ -112,7 +110,7 @@ static bool silence_is_too_long(const struct hca_qp *qp, uint64_t now_ns)
 	return now_ns - qp->requester.silent_since_ns >= qp->hca->settings.peer_silence * SECOND_NS;
 }
 
-/* Returns the time that all retries take which timeout and retry_cnt allow: programs use these to allow more time. */
+/* Returns the time of all retries by timeout and retry_cnt: programs use these to allow more time. */
 static uint64_t retries_ns(const struct hca_qp *qp)
 {
 	return (UINT64_C(4096) << qp->attr.timeout) * (1 + (uint64_t)qp->attr.retry_cnt);
@@ -124,8 +122,8 @@ static bool retries_would_be_used_up(const struct hca_qp *qp, uint64_t now_ns)
 }
 
 /*
- * Returns the time after which requests to a process that has ended fail. On an adapter they fail when the retries are
- * used up, and by then a program whose peer ended as planned has ended as well, or destroyed its queue pair.
+ * Returns the time after which requests to an ended process fail. On an adapter they fail when the retries are used up;
+ * by then a program whose peer ended as planned has ended too, or destroyed its queue pair.
  */
 static uint64_t ended_ns(const struct hca_qp *qp)
 {
@@ -164,9 +162,8 @@ static void requester_retransmit(struct hca_qp *qp, bool counts)
 }
 
 /*
- * Returns true if the timeout has a local cause. Either this process did not run in time, which may hold for other
- * processes of the machine as well, such as the peer; or the requester waits for its turn and has sent nothing. Only
- * for links that cannot tell.
+ * Returns true if the timeout has a local cause: this process, so perhaps also the peer's, did not run in time; or the
+ * requester waits for its turn. Only for links that cannot tell.
  */
 static bool is_excused(const struct hca_qp *qp, uint64_t now_ns)
 {
@@ -193,7 +190,7 @@ bool requester_peer_has_ended(const struct hca_qp *qp)
 	return qp->requester.sees_peer && routes->is_vacant(qp->attr.dest_qp_num);
 }
 
-/* Returns true if requests are in flight to a process of this host that has ended, which the shm link has detected. */
+/* Returns true if requests are in flight to an ended process, as detected by the shm link. */
 static bool requester_is_lost(const struct hca_qp *qp)
 {
 	const struct requester *requester = &qp->requester;
@@ -210,7 +207,7 @@ void requester_notice_end(struct hca_qp *qp)
 	uint64_t now_ns = clock_now_ns(), deadline_ns;
 
 	queue_lock(&qp->lock);
-	/* If another thread is delivering, its timer will end the requests. */
+	/* If another thread delivers, its timer will end the requests. */
 	if (requester_is_lost(qp) && !requester->delivering && !(qp->dci && qp->dci->flushing)) {
 		if (!requester->silent_since_ns)
 			requester->silent_since_ns = now_ns;
@@ -225,8 +222,8 @@ void requester_notice_end(struct hca_qp *qp)
 }
 
 /*
- * Handles a timeout without any sign of the peer. @looked: everything that had arrived was handled. The timer is armed
- * again after the requester has run.
+ * Handles a timeout without a sign of the peer. @looked: all arrivals were handled. The timer is armed after the
+ * requester has run.
  */
 static void timed_out(struct hca_qp *qp, bool pending, bool looked, uint64_t now_ns)
 {
@@ -244,15 +241,15 @@ static void timed_out(struct hca_qp *qp, bool pending, bool looked, uint64_t now
 		give_up_on_silent(qp, now_ns);
 }
 
-/* Returns true if the timer was neither disarmed nor armed again since it expired. The lock is held. */
+/* Returns true if the expired timer was neither disarmed nor armed again. The lock is held. */
 static bool timer_is_due(const struct hca_qp *qp, uint64_t now_ns)
 {
 	return qp->requester.timer_armed && now_ns >= qp->requester.timer.deadline_ns;
 }
 
 /*
- * Handles a timer that expired because of silence. The link is queried before arrived packets are handled, so that if
- * the peer has read the packets, its answer is among those handled.
+ * Handles silence. Queries the link before arrivals are handled, so that if the peer has read the packets, its answer
+ * is among them.
  */
 static void examine_silence(struct hca_qp *qp, uint64_t now_ns)
 {
@@ -271,7 +268,7 @@ static void examine_silence(struct hca_qp *qp, uint64_t now_ns)
 	queue_unlock(&qp->lock);
 }
 
-/* Returns true if the timer expired because of silence and is still armed; otherwise nothing is left to do. */
+/* Returns true if the timer expired because of silence and is still armed. */
 static bool run_out(struct hca_qp *qp, uint64_t now_ns)
 {
 	struct requester *requester = &qp->requester;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Parses WQEs, see wqe_parse.h. Every field of a ring is checked before use. */
+/* Parses WQEs. Every field of a ring is checked before use. */
 #include "transport/requester/wqe_parse.h"
 
 #include <errno.h>
@@ -24,7 +24,6 @@ uint32_t wqe_skim(const struct requester *requester, uint16_t index, uint8_t *op
 	return ds ? (ds + 3) / 4 : 1;
 }
 
-/* Reports the first error of an invalid control segment. */
 int wqe_refuse_control(const struct hca_qp *qp, const struct wqe *wqe, uint32_t posted, uint32_t qpn_ds,
 		       struct refusal *why)
 {
@@ -44,7 +43,7 @@ int wqe_refuse_control(const struct hca_qp *qp, const struct wqe *wqe, uint32_t 
 	return REFUSAL(why, EINVAL, RULE_WQE_OPCODE_TRANSPORT, wqe->opcode, qp->type);
 }
 
-/* Copies a WQE that wraps around the end of the ring (mlx5-formats 1.1), to make it contiguous. */
+/* mlx5-formats 1.1. */
 const uint8_t *wqe_unwrap(const struct requester *requester, uint16_t index, uint32_t size)
 {
 	uint8_t *bounce = epoch_scratch();
@@ -74,7 +73,7 @@ static int wqe_take_address(struct wqe *wqe, struct refusal *why)
 	return wqe_take(wqe, (uint8_t *)&wqe->av + base, sizeof(wqe->av) - base, why);
 }
 
-/* Parses the XRC segment (mlx5-formats 1.7). The number has 24 bits, as on the wire. */
+/* mlx5-formats 1.7. The number has 24 bits, as on the wire. */
 static int wqe_take_xrc(struct wqe *wqe, struct refusal *why)
 {
 	__be32 segment[4];
@@ -96,8 +95,8 @@ static uint64_t wqe_operand(const uint8_t *bytes, uint32_t size)
 }
 
 /*
- * mlx5-formats 1.5: four operands of 8 bytes each: value, compared value, and their masks; for a fetch-and-add only
- * value and boundary. Opmod 8 and 9 select operands of 4 and 8 bytes; a fetch-and-add then has two, padded to 16 bytes.
+ * mlx5-formats 1.5: four operands of 8 bytes: value, compared value, and their masks; for a fetch-and-add only value
+ * and boundary. Opmod 8 and 9 select operands of 4 and 8 bytes; a fetch-and-add then has two, padded to 16 bytes.
  */
 static int wqe_take_masked_atomic(struct wqe *wqe, struct refusal *why)
 {
@@ -147,7 +146,7 @@ int wqe_parse(const struct hca_qp *qp, uint16_t index, uint32_t posted, struct w
 	return error ? error : wqe_take_all_segments(qp, wqe, why);
 }
 
-/* Returns the first word of the segment at @at: its byte count and the inline flag. */
+/* Returns byte count and inline flag of the segment at @at. */
 static uint32_t inline_header(const struct wqe *wqe, uint32_t at)
 {
 	uint32_t header;
@@ -156,13 +155,13 @@ static uint32_t inline_header(const struct wqe *wqe, uint32_t at)
 	return be32toh(header);
 }
 
-/* Returns the size of a segment with @bytes of inline data. */
+/* Returns the size of a segment with @bytes inline. */
 static uint32_t inline_units(uint32_t bytes)
 {
 	return (uint32_t)((sizeof(uint32_t) + bytes + SEGMENT - 1) & ~(SEGMENT - 1));
 }
 
-/* Returns the bytes of the message directly before the segment at @end that have the same key. */
+/* Returns the bytes directly before the segment at @end with the same key. */
 static RARE uint64_t wqe_bytes_before(const struct wqe *wqe, uint32_t end)
 {
 	struct mlx5_wqe_data_seg previous = {0}, segment;
@@ -215,10 +214,7 @@ int wqe_gather_segments(const struct wqe *wqe, const struct walk_access *access,
 	return 0;
 }
 
-/*
- * Adds a segment in the middle of a part. Another key or inline data follows it, so the message does not continue in
- * the same key.
- */
+/* Adds a segment in the middle of a part. The message does not continue in its key. */
 static int add_key_part(const struct wqe *wqe, uint32_t at, uint64_t offset, uint64_t length, struct stream *stream,
 			struct refusal *why)
 {

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Parses WQEs in a ring, and turns their data segments into streams. The lock of the QP is held. */
+/*
+ * Parses WQEs and turns their data segments into streams. Unless stated otherwise, an int result is 0, or -EINVAL with
+ * @why filled. The lock of the QP is held.
+ */
 #ifndef SOFTHCA_TRANSPORT_REQUESTER_WQE_PARSE_H
 #define SOFTHCA_TRANSPORT_REQUESTER_WQE_PARSE_H
 
@@ -12,35 +15,31 @@
 #include "transport/qp/qp.h"
 #include "transport/qp/transport.h"
 
-/*
- * Properties of a WQE and its QP that are known before it is started. The requester is compiled for any of them, and
- * for the common ones as constants (core/compiler.h).
- */
+/* The requester is compiled for any WQE, and for common kinds (core/compiler.h). */
 struct send_kind {
-	struct transport transport; /* of the QP */
-	uint8_t class;              /* enum wqe_class */
+	struct transport transport;
+	uint8_t class; /* enum wqe_class */
 	enum path path;
 };
 
-/** Returns the block of the ring at @index. */
 static inline const uint8_t *requester_block(const struct requester *requester, uint16_t index)
 {
 	return requester->ring + (size_t)(index & (requester->block_count - 1)) * MLX5_SEND_WQE_BB;
 }
 
-/** Returns the opcode of the WQE at @index, for a first check: the program may change it before the WQE is parsed. */
+/** For a first check: the program may change it before it is parsed. */
 static inline uint8_t wqe_opcode_at(const struct requester *requester, uint16_t index)
 {
 	return requester_block(requester, index)[offsetof(struct mlx5_wqe_ctrl_seg, opmod_idx_opcode) + 3];
 }
 
-/** Returns the blocks that @ds units of 16 bytes take, at least 1. */
+/** Returns the blocks of @ds units of 16 bytes, at least 1. */
 static inline uint32_t wqe_blocks_of(uint32_t ds)
 {
 	return ds ? (ds + 3) / 4 : 1;
 }
 
-/** Returns the blocks that the doorbell record announces beyond @index. */
+/** Returns the blocks announced beyond @index. */
 static inline uint32_t wqe_posted(const struct requester *requester, uint16_t index)
 {
 	if (unlikely(!requester->block_count))
@@ -48,27 +47,18 @@ static inline uint32_t wqe_posted(const struct requester *requester, uint16_t in
 	return (uint16_t)((uint16_t)be32toh(__atomic_load_n(requester->dbrec, __ATOMIC_ACQUIRE)) - index);
 }
 
-/**
- * For flushing: returns the blocks of the WQE at @index, at least 1, whatever the ring holds, and its opcode and
- * completion mode.
- */
+/** For flushing: returns the blocks of the WQE at @index, at least 1, with opcode and completion mode. */
 uint32_t wqe_skim(const struct requester *requester, uint16_t index, uint8_t *opcode, uint8_t *fm_ce_se);
 
-/** Refuses the control segment of @wqe, which breaks a rule. Returns -EINVAL with @why filled. */
+/** Refuses an invalid control segment. */
 RARE int wqe_refuse_control(const struct hca_qp *qp, const struct wqe *wqe, uint32_t posted, uint32_t qpn_ds,
 			    struct refusal *why);
-/** Refuses @wqe because it ends before its next segment, of @bytes. Returns -EINVAL with @why filled. */
+/** Refuses @wqe because it ends before its next segment. */
 RARE int wqe_refuse_short(const struct wqe *wqe, uint32_t bytes, struct refusal *why);
-/**
- * Returns a contiguous copy of the WQE at @index, which wraps around the end of the ring; valid until the next call on
- * this thread.
- */
+/** Returns a contiguous copy of the WQE at @index, which wraps around; valid until the next call on this thread. */
 const uint8_t *wqe_unwrap(const struct requester *requester, uint16_t index, uint32_t size);
 
-/**
- * Parses the control segment of the WQE at @index, of which @posted blocks may be read. Returns 0, or -EINVAL with
- * @why filled.
- */
+/** Parses the control segment at @index, of which @posted blocks may be read. */
 static inline SPECIALISED int wqe_take_control(const struct hca_qp *qp, uint16_t index, uint32_t posted,
 					       struct wqe *wqe, const struct send_kind kind, struct refusal *why)
 {
@@ -84,16 +74,16 @@ static inline SPECIALISED int wqe_take_control(const struct hca_qp *qp, uint16_t
 	wqe->opcode = (uint8_t)be32toh(ctrl.opmod_idx_opcode);
 	wqe->opmod = (uint8_t)(be32toh(ctrl.opmod_idx_opcode) >> 24);
 	wqe->fm_ce_se = ctrl.fm_ce_se;
-	/* Without streams, this field of the WQE is ignored. */
+	/* Ignored without streams. */
 	wqe->stream = kind.path == PATH_GENERAL && qp->dci && qp->dci->limit ? be16toh(ctrl.dci_stream_channel_id) : 0;
 	wqe->imm = ctrl.imm;
 	blocks = wqe_blocks_of(qpn_ds & 0x3f);
-	/* Skips only announced blocks of an invalid WQE: the rest will be announced later. */
+	/* Only announced blocks of an invalid WQE: the rest will be announced later. */
 	wqe->blocks = blocks < posted ? blocks : posted;
 	wqe->size = (qpn_ds & 0x3f) * 16;
 	wqe->data = sizeof(ctrl);
 	opcode = &wqe_opcodes[wqe->opcode];
-	/* Opcodes of classes that are not executed are not allowed on any transport. */
+	/* Opcodes that are not executed are not allowed on any transport. */
 	if (unlikely(posted > requester->block_count || !wqe->size || blocks > posted || qpn_ds >> 8 != qp->number ||
 		     !(opcode->transports & kind.transport.opcodes)))
 		return path_is_fast(kind.path) ? -EINVAL
@@ -104,21 +94,21 @@ static inline SPECIALISED int wqe_take_control(const struct hca_qp *qp, uint16_t
 	return 0;
 }
 
-/** Reads the next segment, of fixed size @bytes. Returns 0, or -EINVAL with @why filled. */
+/** Reads the next segment. */
 static inline SPECIALISED int wqe_take(struct wqe *wqe, void *to, uint32_t bytes, struct refusal *why)
 {
 	struct wqe spilled;
 
 	if (unlikely(bytes > wqe->size - wqe->data))
 		return wqe_refuse_short(SPILL(&spilled, wqe), bytes, why);
-	/* The bytes taken before are initialized; the analyzer loses track of that. */
+	/* Initialized, but the analyzer loses track of that. */
 	/* NOLINTNEXTLINE(clang-analyzer-core.UndefinedBinaryOperatorResult) */
 	memcpy(to, wqe->bytes + wqe->data, bytes);
 	wqe->data += bytes;
 	return 0;
 }
 
-/** Parses the remote address segment (mlx5-formats 1.5). */
+/** mlx5-formats 1.5. */
 static inline SPECIALISED int wqe_take_remote(struct wqe *wqe, struct refusal *why)
 {
 	struct mlx5_wqe_raddr_seg remote;
@@ -132,7 +122,7 @@ static inline SPECIALISED int wqe_take_remote(struct wqe *wqe, struct refusal *w
 	return 0;
 }
 
-/** Parses the segment of an atomic that is not masked. */
+/** Parses an atomic that is not masked. */
 static inline SPECIALISED int wqe_take_atomic(struct wqe *wqe, struct refusal *why)
 {
 	struct mlx5_wqe_atomic_seg atomic;
@@ -147,7 +137,7 @@ static inline SPECIALISED int wqe_take_atomic(struct wqe *wqe, struct refusal *w
 	return 0;
 }
 
-/** Parses the segments between control and data of any WQE. Returns 0, or -EINVAL with @why filled. */
+/** Parses the segments between control and data. */
 int wqe_take_all_segments(const struct hca_qp *qp, struct wqe *wqe, struct refusal *why);
 
 /** As wqe_take_all_segments(), for a WQE of @kind. */
@@ -161,25 +151,22 @@ static inline SPECIALISED int wqe_take_segments(const struct hca_qp *qp, struct 
 	return wqe_take_all_segments(qp, wqe, why);
 }
 
-/**
- * Parses the WQE at @index, of which @posted blocks may be read. Returns 0, or -EINVAL with @why filled (the request
- * completes with LOC_QP_OP_ERR).
- */
+/** Parses the WQE at @index, of which @posted blocks may be read. */
 int wqe_parse(const struct hca_qp *qp, uint16_t index, uint32_t posted, struct wqe *wqe, struct refusal *why);
 
-/** Returns the bytes of a segment with @bytes, less than 2^31, of inline data. */
+/** Returns the size of a segment with @bytes, less than 2^31, inline. */
 static inline uint32_t wqe_inline_bytes(uint32_t bytes)
 {
 	return (uint32_t)((sizeof(uint32_t) + bytes + 15) & ~UINT32_C(15));
 }
 
-/** As wqe_gather(), for segments that wqe_gather_plain() does not handle, and for all refusals. */
+/** As wqe_gather(), for other segments than wqe_gather_plain(), and all refusals. */
 int wqe_gather_segments(const struct wqe *wqe, const struct walk_access *access, struct stream *stream,
 			struct refusal *why);
 
 /**
- * As wqe_gather(), for one segment: memory of a plain region, or inline data that fills all units of 16 bytes. Returns
- * false for other segments, possibly before @stream was initialized; otherwise it is empty.
+ * As wqe_gather(), for one segment: a plain region, or inline data that fills all units of 16 bytes. Returns false for
+ * others, with @stream empty or not initialized.
  */
 static inline SPECIALISED bool wqe_gather_plain(const struct wqe *wqe, const struct walk_access *access,
 						struct stream *stream)
@@ -204,8 +191,8 @@ static inline SPECIALISED bool wqe_gather_plain(const struct wqe *wqe, const str
 }
 
 /**
- * Builds the stream of the bytes to be sent: inline data and keys (local read). Returns 0, or a CQE syndrome with
- * @why filled: LOCAL_PROT_ERR for a key, LOCAL_QP_OP_ERR for a malformed segment.
+ * Builds the stream of the bytes to send: inline data and keys (local read). Returns 0, or a CQE syndrome with @why:
+ * LOCAL_PROT_ERR for a key, LOCAL_QP_OP_ERR for a malformed segment.
  */
 static inline SPECIALISED int wqe_gather(const struct wqe *wqe, const struct walk_access *access, struct stream *stream,
 					 struct refusal *why)
@@ -218,16 +205,16 @@ static inline SPECIALISED int wqe_gather(const struct wqe *wqe, const struct wal
 }
 
 /**
- * As wqe_gather(), for bytes [@offset, +@length) of the message. Bytes beyond the end of the WQE's data are not added,
- * so check stream->length. access->more says whether the message continues after them.
+ * As wqe_gather(), for bytes [@offset, +@length) of the message. Adds none beyond the WQE's data, so check
+ * stream->length. access->more: the message continues after them.
  */
 int wqe_gather_part(const struct wqe *wqe, const struct walk_access *access, uint64_t offset, uint64_t length,
 		    struct stream *stream, struct refusal *why);
 
-/** Refuses inline data as a sink: -EINVAL with @why. */
+/** Returns -EINVAL with @why. */
 RARE int wqe_refuse_inline_sink(const struct wqe *wqe, struct refusal *why);
 
-/** Adds up the lengths of the pointer segments, for READ. Returns -EINVAL with @why for a malformed one. */
+/** Adds up the lengths of the segments of a READ. */
 static inline SPECIALISED int wqe_sink_length(const struct wqe *wqe, uint64_t *bytes, struct refusal *why)
 {
 	struct wqe spilled;
@@ -245,8 +232,7 @@ static inline SPECIALISED int wqe_sink_length(const struct wqe *wqe, uint64_t *b
 }
 
 /**
- * Builds the stream of the memory for bytes [@offset, +@length) of a response. Returns 0, or a CQE syndrome with
- * @why.
+ * Builds the stream of the memory for bytes [@offset, +@length) of a response. Returns 0, or a CQE syndrome with @why.
  */
 int wqe_scatter(const struct wqe *wqe, const struct walk_access *access, uint64_t offset, uint64_t length,
 		struct stream *stream, struct refusal *why);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Pending answers of responders, see answer.h. */
+/* Pending answers of responders. */
 #include "transport/responder/answer.h"
 
 #include <assert.h>
@@ -31,12 +31,11 @@ static void answers_enlist(struct hca_qp *qp, struct answers *answers, struct ru
 		answers->next = qp->unsent_answers;
 		qp->unsent_answers = answers;
 	}
-	/* If the lock is held for the run, the QP is scheduled when it is released. */
+	/* A QP held by the run is scheduled when it is released. */
 	if (run->held != qp)
 		run_schedule(run, qp);
 }
 
-/* Returns true if @psn belongs to the request that @resource remembers. */
 static bool resource_covers(const struct responder_resource *resource, uint32_t psn)
 {
 	int32_t offset = psn_distance(psn, resource->psn);
@@ -44,9 +43,7 @@ static bool resource_covers(const struct responder_resource *resource, uint32_t 
 	return resource->message != MESSAGE_NONE && offset >= 0 && (uint32_t)offset < resource->count;
 }
 
-/*
- * Returns the index of the request to which @psn belongs: nearly always the newest, or an earlier one for a repetition.
- */
+/* Returns the index of the request of @psn: usually the newest, or an earlier one for a repetition. */
 static uint32_t resource_place(const struct responder *responder, uint32_t psn)
 {
 	uint32_t newest = responder->next_resource - 1, mask = responder->resources - 1;
@@ -58,8 +55,8 @@ static uint32_t resource_place(const struct responder *responder, uint32_t psn)
 }
 
 /*
- * Adds a response. The answer to a repetition replaces a pending one that may have been sent in part; the requester has
- * received everything before its beginning.
+ * Adds a response. The answer to a repetition replaces a pending one; the requester has received everything before its
+ * beginning.
  */
 static void answers_add_response(struct answers *answers, const struct walk_access *access,
 				 const struct packet *request, const struct packet *reply)
@@ -97,9 +94,7 @@ bool answer_is_full(const struct responder *responder, uint32_t most)
 	const struct answers *answers = responder->answers;
 	uint32_t place = (responder->next_resource - most) & (responder->resources - 1);
 
-	/*
-	 * Answers leave in the order of the requests, so if the first of these was never sent, neither were the others.
-	 */
+	/* Answers leave in order: if the first was never sent, neither were the others. */
 	return answers && unlikely(answers->pending >> place & 1) && !responder->resource[place].answered;
 }
 
@@ -119,10 +114,7 @@ void answer_add(struct hca_qp *qp, struct responder *responder, const struct wal
 	if (reply->message == MESSAGE_ACKNOWLEDGE) {
 		if (answers->ack_pending)
 			counter_add(qp->hca, COUNTER_ACKS_COALESCED, 1);
-		/*
-		 * A repetition is acknowledged only up to the packet before the one that a pending NAK requests or
-		 * refuses.
-		 */
+		/* A repetition is acknowledged only up to the packet before the one of a pending NAK. */
 		if (!answers->ack_pending || psn_distance(reply->psn, answers->psn) >= 0) {
 			answers->ack_pending = true;
 			answers->syndrome = reply->syndrome;
@@ -173,9 +165,8 @@ static void begin_answer(const struct hca_qp *qp, const struct answers *answers,
 }
 
 /*
- * Refuses the rest of a response, since the rights may have ended after the request was checked (IBTA 9.7.4.1.5). If
- * the answer was sent before, its requester may have received it and then invalidated the key, so its repetition is
- * dropped instead.
+ * Refuses the rest of a response, since the rights may have ended after the first check (IBTA 9.7.4.1.5). If the answer
+ * was sent before, the requester may have received it and then invalidated the key, so the repetition is dropped.
  */
 static void refuse_rest(const struct hca_qp *qp, struct answers *answers, uint32_t place, uint32_t psn,
 			const struct refusal *why)
@@ -193,7 +184,7 @@ static void refuse_rest(const struct hca_qp *qp, struct answers *answers, uint32
 	answers->why = *why;
 }
 
-/* Builds the next piece of the READ response at @place. Returns false if the piece was refused. */
+/* Builds the next piece of the READ response at @place. Returns false if it was refused. */
 static bool build_piece(const struct hca_qp *qp, struct answers *answers, uint32_t place, struct packet *packet)
 {
 	const struct answer *answer = &answers->entry[place];
@@ -222,7 +213,7 @@ static bool build_piece(const struct hca_qp *qp, struct answers *answers, uint32
 	return !error;
 }
 
-/* Sends the packet that was built. Returns false if the link is full. */
+/* Sends the built packet. Returns false if the link is full. */
 static bool answers_send_packet(struct hca_qp *qp, struct answers *answers, struct run *run)
 {
 	if (timeline_is_on())
@@ -230,7 +221,7 @@ static bool answers_send_packet(struct hca_qp *qp, struct answers *answers, stru
 	return link_send_or_wait(qp->hca, run, &answers->waiter, &qp->sender, false) == LINK_SENT;
 }
 
-/* Returns the index of the oldest request with a pending answer; there is at least one. */
+/* Returns the oldest request with a pending answer. */
 static uint32_t answers_first_pending(const struct answers *answers)
 {
 	uint32_t places = answers->responder->resources, oldest = answers->responder->next_resource & (places - 1);
@@ -247,7 +238,7 @@ static bool send_response(struct hca_qp *qp, struct answers *answers, struct run
 	struct answer *answer = &answers->entry[place];
 	struct packet *packet = run_slot(run);
 
-	/* By now the index belongs to another request, which has no answer. */
+	/* The index now belongs to a request without an answer. */
 	if (unlikely(!resource_covers(request, answer->psn))) {
 		answers->pending &= ~(1u << place);
 		return true;
@@ -263,7 +254,7 @@ static bool send_response(struct hca_qp *qp, struct answers *answers, struct run
 	answer->sent += packet->count;
 	if (answer->sent < answer->count)
 		return true;
-	/* The requester may now have all of the response, so a repetition does not count any more. */
+	/* The requester may have all of the response, so a repetition does not count. */
 	request->answered = true;
 	answers->pending &= ~(1u << place);
 	return true;
@@ -285,7 +276,7 @@ static bool send_all(struct hca_qp *qp, struct answers *answers, struct run *run
 	return true;
 }
 
-/* Answers for a full link are retried when it has room again; answers for other requesters continue. */
+/* Answers for a full link wait for room; those for other requesters continue. */
 void answer_send(struct hca_qp *qp, struct run *run)
 {
 	struct answers **place = &qp->unsent_answers, *answers;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Atomic operations, see atomic.h. Operands and results are in host order (mlx5-formats 1.5). */
+/* Atomic operations. Operands and results are in host order (mlx5-formats 1.5). */
 #include "transport/responder/atomic.h"
 
 #include <string.h>
@@ -27,9 +27,8 @@ static void sink_begin(const struct walk_access *access, const struct packet *pa
 }
 
 /*
- * Executes an atomic on memory that a layout divides or shifts. The device's lock makes it atomic among the operations
- * of this device (IBV_ATOMIC_HCA). The sink was checked when it was built, and is built again for each of the two
- * passes.
+ * Executes an atomic on memory that a layout divides or shifts. The device's lock makes it atomic among operations of
+ * this device (IBV_ATOMIC_HCA). The checked sink is built again for each of the two passes.
  */
 static uint64_t execute_pieces(const struct walk_access *access, const struct packet *packet, struct stream *sink,
 			       uint32_t bytes)

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Atomic operations, plain and masked (mlx5-formats 1.5): their arithmetic and their access to memory. */
+/* Atomic operations, plain and masked (mlx5-formats 1.5). */
 #ifndef SOFTHCA_TRANSPORT_RESPONDER_ATOMIC_H
 #define SOFTHCA_TRANSPORT_RESPONDER_ATOMIC_H
 
 #include "core/compiler.h"
 #include "wire/packet.h"
 
-/* Adds each field separately: drops the carry out of the highest bit of a field. */
+/* Adds fields separately: drops the carry out of a field. */
 static inline uint64_t atomic_add_in_fields(uint64_t a, uint64_t b, uint64_t boundary)
 {
 	return ((a & ~boundary) + (b & ~boundary)) ^ ((a ^ b) & boundary);
@@ -17,7 +17,7 @@ static inline uint64_t atomic_replace(uint64_t before, uint64_t swap, uint64_t m
 	return (before & ~mask) | (swap & mask);
 }
 
-/** Returns the value that the atomic of @packet stores in place of @before. Pure. */
+/** Returns the value that replaces @before. Pure. */
 static inline SPECIALISED uint64_t atomic_result(const struct packet *packet, uint64_t before)
 {
 	uint64_t different = before ^ packet->compare;
@@ -35,7 +35,7 @@ static inline SPECIALISED uint64_t atomic_result(const struct packet *packet, ui
 	}
 }
 
-/** Executes the atomic of @packet, of 8 bytes, on the word @target; atomic towards the CPUs as well. Returns what was there before. */
+/** Executes an 8-byte atomic on the word @target, atomic towards the CPUs as well. Returns the value before. */
 static inline SPECIALISED uint64_t atomic_execute_word(const struct packet *packet, uint64_t *target)
 {
 	uint64_t before;
@@ -50,8 +50,8 @@ static inline SPECIALISED uint64_t atomic_execute_word(const struct packet *pack
 }
 
 /**
- * Executes the atomic of @packet on @sink, a checked and unread stream of the target. Returns the value before. Takes
- * the device lock of atomics if the memory is not one aligned word. Inside an epoch section.
+ * Executes an atomic on @sink, the checked, unread target. Returns the value before. Takes the device lock of atomics
+ * if the memory is not one aligned word. Inside an epoch section.
  */
 uint64_t atomic_execute(const struct walk_access *access, const struct packet *packet, struct stream *sink);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The responder of a DCT finds the initiator and the connection of a request; see dct.h. */
+/* Finds initiator and connection of a request to a DCT. */
 #include <string.h>
 
 #include "transport/qp/drop.h"
@@ -15,7 +15,7 @@ static void connection_explain_drop(const struct request *request, enum explain_
 	packet_explain_drop(request->qp->hca, request->packet, &subject, rule, figures, count);
 }
 
-/* Completes the receive of a message that will not be continued: IBTA 11.6.2, Remote Aborted Error. */
+/* Completes the receive of a message that ends early: IBTA 11.6.2, Remote Aborted Error. */
 static void abort_message(struct request *request, const struct dct_initiator *initiator)
 {
 	struct hca_qp *qp = request->qp;
@@ -37,7 +37,7 @@ static void abort_message(struct request *request, const struct dct_initiator *i
 	responder_complete_receive(request, &completion);
 }
 
-/* Begins a connection; the connection of the previous owner of the place has ended. */
+/* Begins a connection; the one of the place's previous owner has ended. */
 static void begin_connection(struct request *request, struct dct_initiator *initiator)
 {
 	struct responder *responder = &initiator->responder;
@@ -58,8 +58,8 @@ static void begin_connection(struct request *request, struct dct_initiator *init
 }
 
 /*
- * Returns true for the first packet of a connection. Only that packet is answered without existing state: a NAK of a
- * later packet would acknowledge all packets before it.
+ * Returns true for the first packet of a connection. Only that is answered without existing state: a NAK of a later one
+ * would acknowledge all packets before it.
  */
 static bool begins_connection(const struct packet *packet)
 {
@@ -98,7 +98,7 @@ static enum responder_state connection_over(struct request *request)
 	return RESPONDER_DONE;
 }
 
-/* Ends the connection of an initiator that changes to another target. */
+/* Ends the connection of an initiator that changes its target. */
 static enum responder_state initiator_disconnect(struct request *request, struct dct_initiator *initiator)
 {
 	if (!initiator || initiator->connection != request->packet->dc_connection)
@@ -132,7 +132,7 @@ enum responder_state responder_check_connection(struct request *request)
 		dct_assign(dct, initiator, packet);
 		begin_connection(request, initiator);
 	}
-	/* The CQ was full when the previous message was completed. */
+	/* The CQ was full for the previous message. */
 	if (request->qp->state == IBV_QPS_ERR)
 		return RESPONDER_DONE;
 	initiator->era = dct->era;
@@ -140,7 +140,7 @@ enum responder_state responder_check_connection(struct request *request)
 	request->access = &initiator->access;
 	if (!initiator->refused)
 		return RESPONDER_CHECK_PSN;
-	/* Refused again for the same reason, since the NAK may have been lost. */
+	/* Repeats the refusal, since the NAK may have been lost. */
 	if (packet->psn == initiator->refusal_psn) {
 		responder_nak(request, AETH_NAK, initiator->nak, packet->psn);
 		request->reply->why = initiator->why;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The initiators of a DCT, see dct.h. */
+/* The initiators of a DCT. */
 #include "transport/responder/dct.h"
 
 #include <stdlib.h>
@@ -37,10 +37,7 @@ void dct_free(struct dct *dct)
 	free(dct);
 }
 
-/*
- * QP numbers of one host are close to each other, and different hosts use the same numbers, so the GID is hashed as
- * well.
- */
+/* QP numbers of one host are adjacent, and hosts use the same numbers, so the GID is hashed as well. */
 static uint32_t dct_bucket(const union ibv_gid *gid, uint32_t qpn)
 {
 	uint64_t low;
@@ -74,7 +71,7 @@ static void pass_time(struct dct *dct)
 	dct->era_began_ns = now;
 }
 
-/* Returns an initiator to replace: a silent one or, if there are too many initiators, one that has left. */
+/* Returns an initiator to replace: a silent one or, if there are too many, one that has left. */
 static struct dct_initiator *find_vacant(const struct dct *dct)
 {
 	struct dct_initiator *left = NULL;
@@ -111,7 +108,7 @@ void dct_assign(struct dct *dct, struct dct_initiator *place, const struct packe
 {
 	struct dct_initiator **link = &dct->bucket[dct_bucket(&place->gid, place->qpn)];
 
-	/* An initiator in a new place is in no bucket yet. */
+	/* A new place is in no bucket yet. */
 	while (*link && *link != place)
 		link = &(*link)->next_in_bucket;
 	if (*link)

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Flushes the receive queue of the responder, and resets it; see responder.h. */
+/* Flushes the receive queue, and resets the responder. */
 #include <string.h>
 
 #include "transport/responder/answer.h"
 #include "transport/responder/dct.h"
 #include "transport/responder/responder.h"
 
-/* Flushes the receive of @responder. */
 static void flush_receive(struct hca_qp *qp, struct responder *responder)
 {
 	struct request request = {.qp = qp, .responder = responder};
@@ -30,7 +29,7 @@ static void flush_receive(struct hca_qp *qp, struct responder *responder)
 void responder_flush(struct hca_qp *qp)
 {
 	struct responder *responder = &qp->responder;
-	/* A doorbell record can claim 65535 entries of a ring that holds eight: each is flushed once (rq_posted). */
+	/* A record can claim 65535 entries of a ring of eight: each is flushed once (rq_posted). */
 	uint32_t left = qp->srq ? 0 : rq_posted(&qp->rq);
 
 	while (responder->has_receive || (left && left-- && rq_take(&qp->rq, &responder->receive)))

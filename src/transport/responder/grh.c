@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The first 40 bytes in the buffer of a received datagram, see grh.h. */
+/* The first 40 bytes in the buffer of a datagram. */
 #include "transport/responder/grh.h"
 
 #include <arpa/inet.h>
@@ -40,7 +40,7 @@ static uint16_t ip_checksum(const uint8_t *header)
 	return htons((uint16_t)~sum);
 }
 
-/* IBTA annex A17.4.5.1: the first 20 bytes are undefined, here zero. */
+/* IBTA annex A17.4.5.1: the first 20 bytes are undefined. */
 static void build_ipv4(uint8_t *grh, const struct packet_path *path, uint16_t length)
 {
 	uint8_t *ip = grh + (IPV6_BYTES - IPV4_BYTES);
@@ -63,10 +63,7 @@ void grh_build(uint8_t grh[40], const struct packet_path *path, uint64_t payload
 {
 	uint16_t length = (uint16_t)(payload + (-payload & 3) + TRANSPORT_BYTES + (immediate ? IMMEDIATE_BYTES : 0));
 
-	/*
-	 * The source shows the family: the destination may be a multicast group, and such GIDs look alike for IPv4 and
-	 * IPv6.
-	 */
+	/* The source shows the family: multicast GIDs look alike for IPv4 and IPv6. */
 	if (path->type != IBV_GID_TYPE_ROCE_V2)
 		build_ipv6(grh, path, length, NEXT_HEADER_IBA);
 	else if (gid_is_ipv4(&path->source))

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Rare parts of the steps of the responder (steps.h), and the steps for datagrams. */
+/* Rare steps of the responder (steps.h), and those for datagrams. */
 #include "explain/limit.h"
 #include "hca/gid.h"
 #include "observe/counters.h"
@@ -7,14 +7,10 @@
 #include "transport/qp/origin.h"
 #include "transport/responder/steps.h"
 
-/* Explanations of rule 73 per second; limited because a peer can cause them. */
+/* Limits rule 73, which a peer can cause. */
 enum { PSN_STARTS_A_SECOND = 8 };
 
-/*
- * Skips the first @known packets of a run. A run may begin with repeated packets and end with new ones: the requester
- * retransmits from the packet after the last one that it knows to have arrived. Each packet counts separately (IBTA
- * 9.7.5.1).
- */
+/* A run may begin with repeated packets and end with new ones. Each packet counts separately (IBTA 9.7.5.1). */
 void responder_leave_out(struct request *request, uint32_t known)
 {
 	counter_add(request->qp->hca, COUNTER_DUPLICATE_REQUESTS, 1);
@@ -31,15 +27,15 @@ bool responder_goes_on(const struct request *request, uint32_t known)
 }
 
 /*
- * Returns true if the sequence number of @packet shows that the peer's sq_psn differs from the rq_psn of this QP: no
- * request was accepted yet, and @packet is before the expected one or arrives for the second time. If only the first
- * request was lost, the requester repeats from that one, so no later request arrives twice before it.
+ * Returns true if the peer's sq_psn differs from our rq_psn: no request was accepted yet, and @packet is before the
+ * expected one or arrives for the second time. If only the first request was lost, the requester repeats from that one,
+ * so no later request arrives twice before it.
  */
 static bool starts_elsewhere(struct responder *responder, const struct packet *packet, int32_t distance)
 {
 	bool again = responder->early && responder->early_psn == packet->psn;
 
-	/* Both ends began with the same number. This is stored, since msn wraps to 0. */
+	/* Both ends began with the same number. Stored, since msn wraps to 0. */
 	responder->psn_explained |= responder->msn || responder->in_message;
 	if (responder->psn_explained)
 		return false;
@@ -50,7 +46,7 @@ static bool starts_elsewhere(struct responder *responder, const struct packet *p
 	return distance < 0 || again;
 }
 
-/* Explains, once for each connection, that the two ends began with different sequence numbers. */
+/* Explains, once per connection, that both ends began with different sequence numbers. */
 static void explain_start(struct request *request, int32_t distance)
 {
 	const struct hca_qp *qp = request->qp;
@@ -72,9 +68,7 @@ enum responder_state responder_out_of_order(struct request *request, int32_t dis
 
 	if (!request->qp->transport->reliable) {
 		counter_add(request->qp->hca, COUNTER_DROPPED_UNRELIABLE, 1);
-		/*
-		 * UC: a gap loses the current message; the next message begins with its first packet (IBTA 9.8.2.2.2).
-		 */
+		/* UC: a gap loses the message; the next begins with its first packet (IBTA 9.8.2.2.2). */
 		responder->in_message = false;
 		responder->expected_psn = packet->psn;
 		return packet->place & PLACE_FIRST ? RESPONDER_CHECK_ORDER : RESPONDER_DONE;
@@ -102,14 +96,14 @@ enum responder_state responder_refuse_length(struct request *request)
 
 	if (qp->transport->reliable)
 		return next;
-	/* The receive of the message is kept for another message (IBTA 9.8.2.2). */
+	/* Another message uses the receive (IBTA 9.8.2.2). */
 	request->responder->in_message = false;
 	packet_explain_drop(qp->hca, packet, &(struct explain_subject){.qpn = qp->number, .receive = true},
 			    request->why.rule, request->why.args, EXPLAIN_ARGS);
 	return RESPONDER_DONE;
 }
 
-/* IBTA 9.7.4.1 and 9.7.5.2.4: NAK for an invalid request, without a check of the bytes after BTH. */
+/* IBTA 9.7.4.1 and 9.7.5.2.4: NAK for an invalid request; the bytes after BTH are not checked. */
 enum responder_state responder_refuse_qkey(struct request *request)
 {
 	const struct packet *packet = request->packet;
@@ -149,8 +143,8 @@ enum responder_state responder_no_receive(struct request *request)
 }
 
 /*
- * Returns the value that adapters store in place of the service level of a datagram over RoCE, where programs look for
- * it (UCX, for the GRH): bit 3 means UDP; the bits below it give the L3 header: 0 GRH, 1 IPv6, 2 IPv4.
+ * Returns the value that adapters store as service level of a RoCE datagram, where programs look for it (UCX, for the
+ * GRH): bit 3: UDP; below it the L3 header: 0 GRH, 1 IPv6, 2 IPv4.
  */
 static uint8_t roce_packet_type(const struct packet_path *path)
 {

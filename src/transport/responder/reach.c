@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Direct access that the peer of a QP is granted (wire/run.h, struct run_reach). */
+/* Direct access granted to the peer of a QP (wire/run.h, struct run_reach). */
 #include "transport/responder/reach.h"
 
 #include "mkey/key.h"
@@ -7,8 +7,8 @@
 #include "transport/qp/transport.h"
 
 /*
- * Returns the mapping of a key that no request can change. Other keys are not granted, because changing one would have
- * to wait for the accesses that use the grant.
+ * Returns the mapping of a key that no request can change. Changing a granted key would have to wait for accesses that
+ * use the grant.
  */
 static const struct mapping *lasting_key(struct hca_qp *qp, uint32_t rkey, struct mkey **found)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Grants the peer of a QP direct access to memory of this process, until grants are revoked (hca/grants.h). */
+/* Grants a peer direct access to memory, until grants are revoked (hca/grants.h). */
 #ifndef SOFTHCA_TRANSPORT_RESPONDER_REACH_H
 #define SOFTHCA_TRANSPORT_RESPONDER_REACH_H
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Replies of the responder, and completions of receives; see responder.h. */
+/* Replies, and completions of receives. */
 #include "observe/counters.h"
 #include "transport/qp/packet_begin.h"
 #include "transport/responder/responder.h"
 
-/* A DCT replies along the path of the request, with its own traffic class and hop limit (ibv_modify_qp(3), ah_attr). */
+/* A DCT replies along the request's path, with its own traffic class and hop limit (ibv_modify_qp(3), ah_attr). */
 static void return_to_sender(struct request *request)
 {
 	const struct packet *packet = request->packet;

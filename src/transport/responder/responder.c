@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The responder: an enum of states, one switch. Each state is one function that returns the next. Everything that a run
- * covers is checked before a byte of it moves, so a refused run has written nothing (IBTA 9.7.4, 9.8.2, 9.8.3).
+ * The responder: each state is a function that returns the next. Everything that a run covers is checked before a byte
+ * moves, so a refused run has written nothing (IBTA 9.7.4, 9.8.2, 9.8.3).
  */
 #include <string.h>
 
@@ -23,7 +23,7 @@
 
 /* ---- refusals ------------------------------------------------------------------------------------------------- */
 
-/* Ends the connection of an initiator with a refusal. Repetitions get the same refusal. */
+/* Ends an initiator's connection. Repetitions get the same refusal. */
 static void end_connection(struct request *request)
 {
 	struct dct_initiator *initiator = request->initiator;
@@ -35,8 +35,8 @@ static void end_connection(struct request *request)
 }
 
 /*
- * Returns true if @packet stands for several packets and the first of them is refused. The last one, which would have
- * taken the receive (IBTA C9-82), is not examined then.
+ * Returns true if the first of several packets is refused. The last one, which would have taken the receive (IBTA
+ * C9-82), is not examined then.
  */
 static bool refused_before_receive(const struct packet *packet)
 {
@@ -44,7 +44,7 @@ static bool refused_before_receive(const struct packet *packet)
 	       packet->count > 1;
 }
 
-/* Returns true if the peer of an RC queue pair is the queue pair itself. */
+/* Returns true if an RC queue pair is its own peer. */
 static bool is_own_peer(const struct hca_qp *qp)
 {
 	if (qp->type != IBV_QPT_RC || qp->attr.dest_qp_num != qp->number)
@@ -56,10 +56,9 @@ static bool is_own_peer(const struct hca_qp *qp)
 }
 
 /*
- * Waits for the NAK of @packet, which goes to the queue pair of @responder itself. Its requester completes the refused
- * request with the status of the NAK, and then enters ERR. Until then the responder executes and answers nothing,
- * neither later requests nor a repetition of the refused one: it expects a packet that never comes, and has already
- * sent its NAK.
+ * Waits for the NAK of @packet, which goes to this queue pair: its requester completes the refused request with that
+ * status, then enters ERR. Until then the responder executes and answers nothing: it expects a packet that never comes,
+ * and has sent its NAK.
  */
 static void await_own_nak(struct responder *responder, const struct packet *packet)
 {
@@ -69,29 +68,25 @@ static void await_own_nak(struct responder *responder, const struct packet *pack
 	responder->psn_explained = true;
 }
 
-/* Returns true if @packet is a multicast datagram of the queue pair itself: it is a member of the group that it sends to. */
+/* Returns true if @packet is a multicast datagram of the queue pair itself. */
 static bool is_own_datagram(const struct hca_qp *qp, const struct packet *packet)
 {
 	return packet->source_qpn == qp->number && gid_is_multicast(&packet->path->destination);
 }
 
 /*
- * Refuses a request. A datagram or an unreliable message that breaks a rule is dropped (IBTA 9.8.2.2, 9.8.3.2); only if
- * the memory of a receive cannot be written does the receive end in error, and the QP with it. A reliable request gets
- * a NAK, and the QP goes to ERR; a DCT continues to serve its other initiators.
+ * Refuses a request. A datagram or unreliable message that breaks a rule is dropped (IBTA 9.8.2.2, 9.8.3.2); but if its
+ * receive cannot be written, that and the QP end in error. A reliable request gets a NAK, and the QP goes to ERR; a DCT
+ * continues.
  */
 static enum responder_state responder_refuse(struct request *request)
 {
 	struct hca_qp *qp = request->qp;
 	bool reliable = qp->transport->reliable;
-	/*
-	 * An unreliable message fails the receive that it holds only if that receive names memory that cannot be
-	 * written.
-	 */
 	bool fails_receive =
 		request->responder->has_receive && (reliable ? qp->dct || !refused_before_receive(request->packet)
 							     : request->syndrome == MLX5_CQE_SYNDROME_LOCAL_PROT_ERR);
-	/* Where a receive or the QP ends, that bounds how often this can happen. */
+	/* The end of a receive or QP bounds how often this happens. */
 	bool dropped = !fails_receive && (!reliable || qp->dct);
 	struct explain_subject subject = {
 		.qpn = qp->number,
@@ -101,7 +96,7 @@ static enum responder_state responder_refuse(struct request *request)
 	};
 	uint64_t record;
 
-	/* The completion of a peer in this process reports it; for other peers it is reported here. */
+	/* A peer in this process reports it by its completion. */
 	subject.syndrome = fails_receive ? request->syndrome : 0;
 	record = dropped ? packet_explain_drop(qp->hca, request->packet, &subject, request->why.rule, request->why.args,
 					       EXPLAIN_ARGS)
@@ -125,7 +120,7 @@ static enum responder_state responder_refuse(struct request *request)
 		counter_add(qp->hca, COUNTER_DROPPED_UNRELIABLE, 1);
 		return RESPONDER_DONE;
 	}
-	/* Only one of the DCT's initiators is at fault. */
+	/* Only one initiator is at fault. */
 	if (qp->dct)
 		return RESPONDER_DONE;
 	if (request->event != QP_EVENT_COUNT)
@@ -140,8 +135,8 @@ static enum responder_state responder_refuse(struct request *request)
 /* ---- checks --------------------------------------------------------------------------------------------------- */
 
 /*
- * Finds the SRQ of an XRC request. IBTA annex A14: every request of XRC names an SRQ of the domain of the QP; the
- * receive, its CQ and the protection domain are those of the SRQ. Returns RESPONDER_REFUSE if that SRQ does not exist.
+ * IBTA annex A14: a request of XRC names an SRQ of the QP's domain, whose CQ and protection domain it uses. Returns
+ * RESPONDER_REFUSE if that does not exist.
  */
 static enum responder_state responder_find_srq(struct request *request)
 {
@@ -159,8 +154,7 @@ static enum responder_state responder_find_srq(struct request *request)
 					 FIGURES(request->packet->message, number, qp->number));
 	request->srq = srq;
 	/*
-	 * Gives this request its own access: the payload of a READ is read without the lock, and the next request may
-	 * name another SRQ.
+	 * An access of its own: a READ's payload is read without the lock, and the next request may name another SRQ.
 	 */
 	request->access = &request->reply->own_access;
 	*request->access = qp->access;
@@ -215,9 +209,9 @@ static void place_datagram_header(struct request *request)
 }
 
 /*
- * Sends the pending READ responses before an atomic or ATOMIC WRITE changes memory: a READ is executed before an atomic
- * that follows it (IBTA 10.8.3.3, operation ordering), and its bytes are read when its response leaves. This is best
- * effort: responses that do not fit into the link leave after the atomic (docs/inside/fidelity.md).
+ * Sends pending READ responses before an atomic or ATOMIC WRITE changes memory: a READ is executed before a following
+ * atomic (IBTA 10.8.3.3, operation ordering), and its bytes are read when its response leaves. Best effort: responses
+ * that do not fit into the link leave after the atomic (docs/inside/fidelity.md).
  */
 static __attribute__((noinline)) void answer_reads_first(struct request *request)
 {
@@ -257,9 +251,9 @@ static inline SPECIALISED enum responder_state responder_execute(struct request 
 }
 
 /*
- * Acknowledges a message before its receive completes. An adapter does so before the program that it wakes can answer,
- * so a program that gets an answer may assume that its own message is complete (ib_send_lat -e, with a send queue of
- * one request). Pending READ responses must be sent first.
+ * Acknowledges a message before its receive completes, as an adapter does: a program that gets an answer may assume
+ * that its own message is complete (ib_send_lat -e, with a send queue of one request). Pending READ responses must be
+ * sent first.
  */
 static void acknowledge_first(struct request *request)
 {
@@ -283,9 +277,8 @@ static void acknowledge_first(struct request *request)
 }
 
 /*
- * Fails a receive after its message has arrived, because the key named by the message could not be invalidated. IBTA
- * 9.9.6.3, class J: the receive ends in error, and with it the queue pair. No NAK is sent, since packets of the message
- * may have been acknowledged already.
+ * Fails a receive whose message has arrived, because its key could not be invalidated. IBTA 9.9.6.3, class J: the
+ * receive and the queue pair end in error, without a NAK, since packets of the message may have been acknowledged.
  */
 void responder_fail_invalidation(struct request *request)
 {
@@ -304,7 +297,7 @@ void responder_fail_invalidation(struct request *request)
 	uint64_t record = explain_make(qp->hca, &subject, request->why.rule, request->why.args, EXPLAIN_ARGS);
 
 	responder_complete_receive(request, &completion);
-	/* Only one of the DCT's initiators is at fault. */
+	/* Only one initiator is at fault. */
 	if (!qp->dct)
 		qp_enter_error(qp, record);
 }
@@ -328,9 +321,7 @@ static inline SPECIALISED enum responder_state responder_complete(struct request
 	if (kind.message == MESSAGE_SEND_INVALIDATE &&
 	    invalidate_execute(request->access, request->packet->invalidate_rkey, &request->why))
 		return fail_invalidation(request);
-	/*
-	 * A UC QP may still hold the receive of a message that was lost: the next message that needs a receive uses it.
-	 */
+	/* A UC QP may hold the receive of a lost message, which the next message that needs one uses. */
 	if (message_has(kind.message, MESSAGE_TAKES_RECEIVE | MESSAGE_TAKES_RECEIVE_LAST)) {
 		acknowledge_first(request);
 		responder_complete_message(request, kind);
@@ -357,7 +348,7 @@ static inline SPECIALISED enum responder_state responder_acknowledge(struct requ
 
 /* ---- duplicates ----------------------------------------------------------------------------------------------- */
 
-/* Returns the request that @packet repeats, or the READ of which it requests the rest; NULL if there is none. */
+/* Returns the request that @packet repeats, or the READ of which it requests the rest, or NULL. */
 static const struct responder_resource *find_resource(const struct responder *responder, const struct packet *packet)
 {
 	for (uint32_t i = 0; i < responder->resources; i++) {
@@ -372,9 +363,8 @@ static const struct responder_resource *find_resource(const struct responder *re
 }
 
 /*
- * Drops the repetition of a READ because its memory is not accessible any more. Its requester may already have the
- * answer, so that the program has ended the key and only a copy of the request arrives late. If the answer was lost,
- * the requester runs out of retries.
+ * Drops the repetition of a READ of inaccessible memory. The requester may have the answer, and the program may have
+ * ended the key since. Otherwise the requester runs out of retries.
  */
 static enum responder_state drop_repetition(struct request *request)
 {
@@ -386,7 +376,7 @@ static enum responder_state drop_repetition(struct request *request)
 	return RESPONDER_DONE;
 }
 
-/* Executes the READ of @resource again, or the rest of it, which the request names by address and length. */
+/* Executes the READ of @resource, or the rest named by address and length, again. */
 static enum responder_state repeat_read(struct request *request, const struct responder_resource *resource)
 {
 	const struct packet *packet = request->packet;
@@ -403,11 +393,10 @@ static enum responder_state repeat_read(struct request *request, const struct re
 }
 
 /*
- * Answers a repeated request (IBTA 9.7.5.1, annex A19): executes a READ again, repeats the response of an atomic or of
- * an ATOMIC WRITE without executing it, and acknowledges others again. Only READs are checked again. Repetitions are
- * never refused, since the network may have delivered an old one late. A READ, atomic or ATOMIC WRITE that is not
- * remembered is dropped: an answer would tell the requester that all requests before it had arrived. Requests with an
- * unsupported opcode are dropped, too.
+ * Answers a repeated request (IBTA 9.7.5.1, annex A19): executes a READ again, repeats the response of an atomic or
+ * ATOMIC WRITE, and acknowledges others again. Repetitions are never refused, since the network may deliver an old one
+ * late. A READ, atomic or ATOMIC WRITE that is not remembered is dropped: an answer would acknowledge all requests
+ * before it.
  */
 static enum responder_state responder_answer_duplicate(struct request *request)
 {
@@ -438,7 +427,6 @@ static enum responder_state responder_answer_duplicate(struct request *request)
 	}
 }
 
-/* Records in the timeline where a request left the usual path. */
 static RARE void record_stop(const struct request *request, enum responder_state from, enum responder_state to)
 {
 	if (to == RESPONDER_CHECK_XRC)
@@ -532,7 +520,7 @@ struct responder *responder_receive(struct hca_qp *qp, struct packet *packet, st
 				(const struct request_kind){.transport = *qp->transport, .message = packet->message});
 }
 
-/* Executes @packet with @message on the fast path. Returns false to fall back, with nothing changed. */
+/* Executes @packet on the fast path. Returns false to fall back, with nothing changed. */
 static inline SPECIALISED bool receive_whole_fast(struct hca_qp *qp, struct packet *packet, struct run *run,
 						  const uint8_t message)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Steps of the responder (responder.c) that are compiled for several kinds of requests; see struct request_kind. Each
- * returns the next state. The lock of the QP is held.
+ * Steps of the responder, compiled for several kinds of requests (struct request_kind). Each returns the next state.
+ * The lock of the QP is held.
  */
 #ifndef SOFTHCA_TRANSPORT_RESPONDER_STEPS_H
 #define SOFTHCA_TRANSPORT_RESPONDER_STEPS_H
@@ -10,34 +10,21 @@
 #include "transport/responder/answer.h"
 #include "transport/responder/target.h"
 
-/**
- * Handles a packet that is @distance away from the expected one. Before it (negative), all of the packet was received
- * earlier.
- */
+/** Handles a packet @distance away from the expected one. If negative, all of it was received earlier. */
 enum responder_state responder_out_of_order(struct request *request, int32_t distance);
-/**
- * Returns true if the packets of @request after the first @known (already received) ones continue the current
- * message.
- */
+/** Returns true if the packets after the first @known, received ones continue the current message. */
 bool responder_goes_on(const struct request *request, uint32_t known);
-/** Skips the first @known packets, which were already received. */
+/** Skips the first @known packets, received before. */
 void responder_leave_out(struct request *request, uint32_t known);
-/** Refuses a packet, or the last one of a run, because its length breaks a rule. */
+/** Refuses a packet, or the last of a run, because of its length. */
 enum responder_state responder_refuse_length(struct request *request);
-/** Refuses a request because this device does not support its opcode. */
 enum responder_state responder_refuse_opcode(struct request *request);
-/** Refuses a datagram because its Q_Key differs from the queue pair's. */
 enum responder_state responder_refuse_qkey(struct request *request);
-/** Refuses a message because no receive is posted for it. */
 enum responder_state responder_no_receive(struct request *request);
-/** Raises COMM_EST with the first packet of the connection in RTR. */
+/** Raises COMM_EST. */
 void responder_establish(struct hca_qp *qp);
-/**
- * Completes the receive of a SEND with invalidate in error, because its key could not be invalidated (request->why),
- * and moves the QP to ERR.
- */
+/** Completes the receive of a SEND with invalidate in error (request->why), and moves the QP to ERR. */
 void responder_fail_invalidation(struct request *request);
-/** Fills in the fields of @completion that only datagrams have. */
 void responder_fill_datagram(const struct packet *packet, struct completion *completion);
 
 static inline SPECIALISED enum responder_state check_psn(struct request *request, const struct request_kind kind)
@@ -60,8 +47,8 @@ static inline SPECIALISED enum responder_state check_psn(struct request *request
 }
 
 /*
- * IBTA 9.7.4.1.6: all packets of a message except the last are full, and the last is not empty unless it is the only one. Masks
- * of atomics do not count as payload.
+ * IBTA 9.7.4.1.6: all packets of a message but the last are full, and the last is not empty unless it is the only one.
+ * Masks of atomics are not payload.
  */
 static inline SPECIALISED bool fits_in_packets(const struct hca_qp *qp, const struct packet *packet, uint8_t message)
 {
@@ -71,16 +58,13 @@ static inline SPECIALISED bool fits_in_packets(const struct hca_qp *qp, const st
 		return true;
 	if (!(packet->place & PLACE_LAST))
 		return bytes == room;
-	/* Checked for runs as well, because they must not hide a packet that is not full. */
+	/* Runs must not hide a packet that is not full. */
 	if (packet->count > 1)
 		return bytes <= room && bytes + (1u << qp->mtu_shift) > room;
 	return bytes <= room && (bytes || packet->place & PLACE_FIRST);
 }
 
-/*
- * IBTA 9.7.4.1.3: a message begins with a first packet and ends with a last one; no other message begins in between the
- * two.
- */
+/* IBTA 9.7.4.1.3: no other message begins between the first and the last packet. */
 static inline SPECIALISED enum responder_state check_order(struct request *request, const struct request_kind kind)
 {
 	struct hca_qp *qp = request->qp;
@@ -111,15 +95,15 @@ static inline SPECIALISED enum responder_state check_order(struct request *reque
 		if (kind.path == PATH_GENERAL)
 			responder->xrc_srqn = packet->xrc_srqn;
 		/*
-		 * Another message does not continue the block of a message that was cut off
-		 * (mlx5dv_wr_set_mkey_crypto(3), NOTES: job_size).
+		 * Another message does not continue the block of one that was cut off (mlx5dv_wr_set_mkey_crypto(3),
+		 * NOTES: job_size).
 		 */
 		responder->progress.valid = false;
 	}
 	return RESPONDER_CHECK_OPERATION;
 }
 
-/* Checks rights of the QP (ibv_modify_qp(3), qp_access_flags); READ and atomics also need responder resources. */
+/* Checks rights of the QP (ibv_modify_qp(3), qp_access_flags), and responder resources for READ and atomics. */
 static inline SPECIALISED enum responder_state check_operation(struct request *request, const struct request_kind kind)
 {
 	struct hca_qp *qp = request->qp;
@@ -169,7 +153,7 @@ static inline SPECIALISED bool responder_take_receive(struct request *request, c
 	return responder->has_receive;
 }
 
-/* A SEND takes a receive at its first packet, a WRITE with immediate at its last (IBTA C9-82). */
+/* IBTA C9-82: a SEND takes a receive at its first packet, a WRITE with immediate at its last. */
 static inline SPECIALISED enum responder_state check_receive(struct request *request, const struct request_kind kind)
 {
 	const struct packet *packet = request->packet;
@@ -181,7 +165,7 @@ static inline SPECIALISED enum responder_state check_receive(struct request *req
 	return RESPONDER_CHECK_TARGET;
 }
 
-/* @value: the original for an atomic, the offset for a READ. */
+/* @value: an atomic's original, a READ's offset. */
 static inline SPECIALISED void responder_remember(struct responder *responder, const struct packet *packet,
 						  uint64_t value)
 {
@@ -193,7 +177,7 @@ static inline SPECIALISED void responder_remember(struct responder *responder, c
 	};
 }
 
-/* A softhca requester may divide a READ into several requests: target.h. */
+/* A softhca requester may divide a READ: target.h. */
 static inline SPECIALISED void responder_remember_read(struct request *request)
 {
 	const struct packet *packet = request->packet;
@@ -207,7 +191,7 @@ static inline SPECIALISED void responder_remember_read(struct request *request)
 	};
 }
 
-/* As responder_complete_receive(), for a QP with a CQ of its own for receives. */
+/* As responder_complete_receive(), for a QP with its own receive CQ. */
 static inline SPECIALISED void complete_own_receive(struct request *request, struct completion *completion)
 {
 	struct hca_qp *qp = request->qp;
@@ -245,21 +229,21 @@ static inline SPECIALISED void responder_complete_message(struct request *reques
 		break;
 	default:
 		completion.opcode = MLX5_CQE_RESP_SEND;
-		completion.immediate = 0; /* partition key index 0 */
+		completion.immediate = 0; /* partition key 0 */
 	}
-	/* A DCT, like a datagram QP, receives from any sender. */
+	/* A DCT receives from any sender. */
 	if (kind.path == PATH_GENERAL && request->qp->dct)
 		completion.remote_qpn = packet->source_qpn;
 	if (kind.transport.datagram)
 		responder_fill_datagram(packet, &completion);
-	/* RC queue pairs never use an XRC SRQ. */
+	/* RC never uses an XRC SRQ. */
 	if (kind.path != PATH_GENERAL)
 		complete_own_receive(request, &completion);
 	else
 		responder_complete_receive(request, SPILL(&spilled, &completion));
 }
 
-/* Expects the next request after all of this one was executed. Returns true if its message continues. */
+/* Expects the next request. Returns true if the message continues. */
 static inline SPECIALISED bool responder_expect_next(struct request *request)
 {
 	struct responder *responder = request->responder;
@@ -274,8 +258,8 @@ static inline SPECIALISED bool responder_expect_next(struct request *request)
 }
 
 /*
- * Checks the request @packet on the fast path, and fills @request and @sink, the stream of its data. Returns false to
- * fall back, with nothing changed. The lock of @qp is held.
+ * Checks @packet on the fast path, and fills @request and @sink, the stream of its data. Returns false to fall back,
+ * with nothing changed.
  */
 static inline SPECIALISED bool responder_check_fast(struct request *request, struct hca_qp *qp, struct packet *packet,
 						    struct stream *sink, const struct request_kind kind)
@@ -295,8 +279,8 @@ static inline SPECIALISED bool responder_check_fast(struct request *request, str
 }
 
 /*
- * Executes the request @packet on the fast path between contiguous regions. The data of a READ and the result of an
- * atomic go to @place. Returns false to fall back, with nothing changed. The lock of @qp is held.
+ * Executes @packet on the fast path between contiguous regions. Data of a READ and an atomic's result go to @place.
+ * Returns false to fall back, with nothing changed.
  */
 static inline SPECIALISED bool responder_execute_fast(struct hca_qp *qp, struct packet *packet, struct stream *place,
 						      const struct request_kind kind)
@@ -307,7 +291,7 @@ static inline SPECIALISED bool responder_execute_fast(struct hca_qp *qp, struct 
 
 	if (!responder_check_fast(&request, qp, packet, &sink, kind))
 		return false;
-	/* A key may map an aligned remote address to unaligned local memory; such an atomic falls back. */
+	/* A key may map an aligned remote address to unaligned local memory: fall back. */
 	if (message_is_atomic(kind.message) && unlikely((uintptr_t)sink.whole % sizeof(original)))
 		return false;
 	if (kind.message == MESSAGE_READ_REQUEST) {
@@ -317,7 +301,7 @@ static inline SPECIALISED bool responder_execute_fast(struct hca_qp *qp, struct 
 	} else if (message_is_atomic(kind.message)) {
 		original = atomic_execute_word(packet, (uint64_t *)sink.whole);
 		responder_remember(&qp->responder, packet, original);
-		/* The analyzer does not detect that atomics always have a place. */
+		/* Atomics always have a place. */
 		/* NOLINTNEXTLINE(clang-analyzer-core.NullDereference) */
 		copy_bytes_last(place->whole, (const uint8_t *)&original, sizeof(original));
 	} else if (packet->payload.length) {

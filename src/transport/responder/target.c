@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Refuses requests with data that has no valid source or target; see target.h. */
+/* Refuses requests without a valid source or target. */
 #include "transport/responder/target.h"
 
 #include "observe/counters.h"
@@ -15,8 +15,8 @@ enum responder_state responder_refuse_key(struct request *request)
 
 /*
  * A message longer than its receive ends a reliable connection (IBTA 9.9.3). An unreliable one is dropped, and the
- * receive is kept for the next message (class D); a receive of an SRQ, which other QPs may be waiting for, ends in
- * error (class E). The queue pair continues in both cases: otherwise any datagram could stop it.
+ * receive is kept (class D); that of an SRQ, which other QPs may wait for, ends in error (class E). The queue pair
+ * continues: otherwise any datagram could stop it.
  */
 enum responder_state responder_refuse_long(struct request *request, uint64_t header)
 {

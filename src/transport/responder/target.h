@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Finds the memory for the data of a request. All of it is checked before a byte moves. A part of the responder
- * (responder.c) that is compiled for several kinds of requests; see struct request_kind. The lock of the QP is held.
+ * Finds the memory for the data of a request; all of it is checked before a byte moves. Compiled for several kinds of
+ * requests (struct request_kind). The lock of the QP is held.
  */
 #ifndef SOFTHCA_TRANSPORT_RESPONDER_TARGET_H
 #define SOFTHCA_TRANSPORT_RESPONDER_TARGET_H
@@ -11,12 +11,12 @@
 #include "transport/responder/atomic.h"
 #include "transport/responder/responder.h"
 
-/** Refuses a key that the requester named, with the rule in request->why. */
+/** Refuses a remote key, with the rule in request->why. */
 RARE enum responder_state responder_refuse_key(struct request *request);
-/** Refuses a message because it is longer than its receive, including the @header bytes before it. */
+/** Refuses a message longer than its receive, including the @header bytes before it. */
 RARE enum responder_state responder_refuse_long(struct request *request, uint64_t header);
 
-/* IBTA 10.2.3: the keys of a receive of an SRQ are in the domain of the SRQ, which may differ from that of the QP. */
+/* IBTA 10.2.3: the keys of an SRQ's receive are in its domain, which may differ from the QP's. */
 static inline SPECIALISED bool is_receive_of_own_domain(const struct request *request)
 {
 	const struct hca_srq *srq = request->responder->srq;
@@ -31,7 +31,7 @@ static inline SPECIALISED struct walk_access *access_of_receive(struct request *
 
 	if (is_receive_of_own_domain(request))
 		return request->access;
-	/* Only reached outside the fast path, which has no reply. */
+	/* Never on the fast path, which has no reply. */
 	access = &request->reply->own_access;
 	*access = *request->access;
 	access->pd = srq->pd->number;
@@ -66,7 +66,7 @@ static inline SPECIALISED enum responder_state target_receive(struct request *re
 	return RESPONDER_EXECUTE;
 }
 
-/* Targets [@address, +@bytes) of @rkey, for the data at @offset of the message. */
+/* Targets [@address, +@bytes) of @rkey, at @offset of the message. */
 static inline SPECIALISED enum responder_state target_key(struct request *request, const struct request_kind kind,
 							  uint8_t right, uint32_t rkey, uint64_t address,
 							  uint64_t offset, uint64_t bytes)
@@ -88,8 +88,8 @@ static inline SPECIALISED enum responder_state target_packet(struct request *req
 }
 
 /*
- * Returns the offset of a READ request in its READ. A softhca requester divides a long READ into requests
- * (docs/inside/wire.md), and requests no acknowledgement with those that continue where the previous one ended.
+ * Returns the offset of a READ request in its READ. A softhca requester divides a long READ (docs/inside/wire.md), and
+ * requests no acknowledgement with continuations.
  */
 static inline uint64_t read_offset(const struct responder *responder, const struct packet *packet)
 {
@@ -99,7 +99,7 @@ static inline uint64_t read_offset(const struct responder *responder, const stru
 													   : 0;
 }
 
-/* The first packet of a WRITE names the whole range, so all of it is checked at once (IBTA C9-88). */
+/* IBTA C9-88: the first packet of a WRITE names the whole range, which is checked at once. */
 static inline SPECIALISED enum responder_state target_write(struct request *request, const struct request_kind kind)
 {
 	struct responder *responder = request->responder;
@@ -121,7 +121,7 @@ static inline SPECIALISED enum responder_state target_write(struct request *requ
 			return next;
 	}
 	request->access->unfinished = request->access->more = !(packet->place & PLACE_LAST);
-	/* The sum cannot wrap: the whole range was found within a key at the first packet. */
+	/* Cannot wrap: the whole range was found within a key at the first packet. */
 	return target_key(request, kind, RIGHT_REMOTE_WRITE, responder->rkey,
 			  responder->remote_address + responder->offset, responder->offset, bytes);
 }
@@ -138,7 +138,7 @@ static inline SPECIALISED enum responder_state target_atomic(struct request *req
 	return target_packet(request, kind, RIGHT_ATOMIC, 0, bytes);
 }
 
-/* IBTA annex A19: an ATOMIC WRITE carries exactly 8 bytes, for an aligned address. */
+/* IBTA annex A19: an ATOMIC WRITE is exactly 8 bytes, aligned. */
 static inline SPECIALISED enum responder_state target_atomic_write(struct request *request,
 								   const struct request_kind kind)
 {
@@ -156,7 +156,7 @@ static inline SPECIALISED enum responder_state target_atomic_write(struct reques
 	return target_packet(request, kind, RIGHT_REMOTE_WRITE, 0, ATOMIC_WRITE_PAYLOAD);
 }
 
-/* Builds request->sink, the stream of the memory for the data of the request, and checks it. */
+/* Builds and checks request->sink, the memory for the data of the request. */
 static inline SPECIALISED enum responder_state check_target(struct request *request, const struct request_kind kind)
 {
 	const struct packet *packet = request->packet;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Functions of the transport that links and filters call, see struct delivery in wire/run.h. */
+/* Functions that links and filters call, see struct delivery in wire/run.h. */
 #include "core/epoch.h"
 #include "core/thread_memory.h"
 #include "transport/requester/requester.h"

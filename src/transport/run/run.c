@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The run loop, see run.h, and delivery of a packet to a half of a QP. */
+/* The run loop, and delivery of a packet to a half of a QP. */
 #include "transport/run/run.h"
 
 #include <endian.h>
@@ -30,7 +30,7 @@ static bool is_response(const struct packet *packet)
 	return message_has(packet->message, MESSAGE_IS_RESPONSE);
 }
 
-/* Returns true if @qp has the half that the packet is for. A congestion notification is for either half. */
+/* Returns true if @qp has the half for @packet. Congestion notifications are for either. */
 static bool has_half(const struct hca_qp *qp, const struct packet *packet)
 {
 	if (packet->message == MESSAGE_CONGESTION)
@@ -39,7 +39,7 @@ static bool has_half(const struct hca_qp *qp, const struct packet *packet)
 	       (is_response(packet) ? qp->transport->requests : qp->transport->responds);
 }
 
-/* Drops and explains @packet. @expected: the program has made no mistake, and the drop is counted as expected. */
+/* Drops and explains @packet. @expected: the program has made no mistake. */
 static void packet_drop(const struct packet *packet, struct hca *hca, bool expected, const struct refusal *why)
 {
 	packet_explain_drop(hca, packet,
@@ -47,7 +47,7 @@ static void packet_drop(const struct packet *packet, struct hca *hca, bool expec
 			    why->args, EXPLAIN_ARGS);
 }
 
-/* Drops @packet. Figures 3 to 5 of @why become the process or host of its sender. */
+/* Drops @packet. Figures 3 to 5 of @why become its sender's process or host. */
 static void packet_drop_from(const struct packet *packet, struct hca *hca, bool expected, struct refusal *why)
 {
 	origin_of_packet(packet, why->args + 3);
@@ -55,8 +55,8 @@ static void packet_drop_from(const struct packet *packet, struct hca *hca, bool 
 }
 
 /*
- * Drops @packet, because @qp does not receive in its state. Three cases are not mistakes: a queue pair in ERR, which
- * has its own explanation; a response without a request; a request that RC repeats.
+ * Drops @packet, which @qp does not receive in its state. Not mistakes: a queue pair in ERR, which has its own
+ * explanation; a response without a request; a request that RC repeats.
  */
 static void packet_drop_by_state(const struct packet *packet, struct hca_qp *qp)
 {
@@ -71,7 +71,7 @@ static void packet_drop_by_state(const struct packet *packet, struct hca_qp *qp)
 	packet_drop(packet, qp->hca, expected, &why);
 }
 
-/* Counts the packets of a run if its link did not; for a READ request, those of its response. */
+/* Counts the packets of a run if its link did not; of a READ, those of its response. */
 static void set_count(struct packet *packet, const struct hca_qp *qp)
 {
 	uint64_t bytes = packet->message == MESSAGE_READ_REQUEST ? packet->dma_length : packet->payload.length;
@@ -79,7 +79,7 @@ static void set_count(struct packet *packet, const struct hca_qp *qp)
 	packet->count = message_is_atomic(packet->message) ? 1 : packets_of(bytes, qp->mtu_shift);
 }
 
-/* Delivers @packet to the requester or the responder of @qp. The lock of @qp is held. */
+/* The lock of @qp is held. */
 static void packet_deliver(struct run *run, struct packet *packet, struct hca_qp *qp)
 {
 	struct packet *reply = run_slot(run);
@@ -118,7 +118,7 @@ static void packet_deliver(struct run *run, struct packet *packet, struct hca_qp
 	responder = responder_receive(qp, packet, run);
 	if (!responder)
 		return;
-	/* An initiator without state at the DCT has no queue of answers. */
+	/* An initiator unknown to the DCT has no queue of answers. */
 	if (timeline_is_on() && link_is_immediate(qp->hca, reply->link))
 		record_answer(qp, reply);
 	if (link_is_immediate(qp->hca, reply->link) || (qp->dct && responder == &qp->responder))
@@ -134,10 +134,7 @@ static void packet_handle(struct run *run, struct packet *packet, struct hca_qp 
 	queue_unlock(&qp->lock);
 }
 
-/*
- * Returns the device that records a packet without a QP: that of its sender, if it is in this process, otherwise the
- * first one.
- */
+/* Returns the device that records a packet without a QP: its sender's, if in this process, otherwise the first. */
 static struct hca *device_of_sender(const struct packet *packet)
 {
 	const struct hca_qp *sender = packet->link && packet->link->immediate ? qp_find(packet->source_qpn) : NULL;
@@ -150,15 +147,15 @@ static bool is_multicast(const struct packet *packet)
 	return packet->transport == IBV_QPT_UD && gid_is_multicast(&packet->path->destination);
 }
 
-/* Returns true if @qp has sent @packet. A QP of another host may have the same number. */
+/* A QP of another host may have the same number. */
 static bool is_from(const struct packet *packet, const struct hca_qp *qp)
 {
 	return packet->link->immediate && packet->source_qpn == qp->number;
 }
 
 /*
- * IBTA 10.5.2: each member gets a copy, including the sender. Reading a payload consumes it, so each member gets a
- * copy of the packet as well, in the slot of the reply, since datagrams have none.
+ * IBTA 10.5.2: each member, including the sender, gets a copy. Reading a payload consumes it, so the packet is copied
+ * too, into the slot of the reply, which datagrams do not need.
  */
 static void handle_multicast(struct run *run, const struct packet *packet)
 {
@@ -200,8 +197,8 @@ static void handle_without_qp(struct packet *packet)
 	}
 	hca = device_of_sender(packet);
 	/*
-	 * Answers, and packets in flight when the program destroyed the queue pair, are not mistakes; nor is the last
-	 * datagram of a server for a client that has ended, which comes here from this process.
+	 * Answers, and packets in flight when the queue pair was destroyed, are not mistakes; nor is a server's last
+	 * datagram for a client that has ended, which comes here from this process.
 	 */
 	ended = is_response(packet) || packet->message == MESSAGE_DISCONNECT ||
 		id_table_was_used(&the_registry.qps, packet->destination_qpn) ||
@@ -232,7 +229,7 @@ static bool drain_packets(struct run *run, const struct hca_qp *self)
 	return true;
 }
 
-/* Puts the next frame that the filters of a device release into the run. */
+/* Puts the next frame that a device's filters release into the run. */
 static bool take_frame(struct run *run)
 {
 	for (size_t i = 0; i < the_registry.count; i++) {
@@ -253,8 +250,8 @@ void run_drain(struct run *run, const struct hca_qp *self)
 }
 
 /*
- * Handles @packet at once, if possible. The lock of @self is held, so that of another QP is only tried: two threads
- * that deliver to each other would otherwise deadlock.
+ * Handles @packet at once, if possible. The lock of @self is held, so another QP's is only tried: two threads that
+ * deliver to each other would deadlock.
  */
 static bool take_at_once(struct run *run, struct packet *packet, struct hca_qp *self)
 {
@@ -347,9 +344,8 @@ bool run_around(bool (*poll)(struct run *run))
 /* ---- packets that are all of their message ---------------------------------------------------------------------- */
 
 /*
- * Notes an acknowledgement for later. It covers all before it, so only the newest of those that arrive together is
- * kept; it is handled before anything else for its QP. If a timeline is recorded, each is handled, to record the
- * requests that it completes. The lock of @qp is held.
+ * Notes an acknowledgement, to be handled before anything else for its QP. The newest is kept, as it covers the others.
+ * While a timeline is recorded, each is handled. The lock of @qp is held.
  */
 static inline void run_note_acknowledgement(struct run *run, const struct packet *packet, struct hca_qp *qp)
 {
@@ -379,7 +375,7 @@ static inline void run_complete_acknowledged(struct run *run, struct hca_qp *qp)
 	requester_receive_acknowledgement(qp, run->acknowledged, run);
 }
 
-/* Releases the QP of the last packet, and schedules it if it has answers to send. */
+/* Releases the QP of the last packet, and schedules it if it has answers. */
 static void run_switch_qp(struct run *run)
 {
 	struct hca_qp *qp = run->held;
@@ -407,8 +403,8 @@ void run_let_go(struct run *run)
 }
 
 /*
- * Returns true if @qp accepts @packet without further checks by run_drain(), and its answer will be queued. The lock of
- * @qp is held.
+ * Returns true if @qp accepts @packet without checks by run_drain(), and its answer will be queued. The lock of @qp is
+ * held.
  */
 static inline bool qp_accepts_whole(const struct hca_qp *qp, const struct packet *packet)
 {
@@ -459,7 +455,7 @@ void run_take_whole(struct run *run)
 	/* The reply is built in the next slot. */
 	run_commit(run);
 	if (__builtin_expect(!qp_accepts_whole(qp, packet), 0)) {
-		/* run_drain() counts the packets of a message, since it may accept this one (qp/origin.h). */
+		/* run_drain() may accept it (qp/origin.h), and counts its packets. */
 		if (packet->payload.length)
 			packet->count = 0;
 		run_switch_qp(run);

@@ -1,11 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The run loop of a thread: the packets that it is handling, and the QPs that it must run. Delivery is a loop and not
- * recursion: links that hand packets over by a call queue them here, and the outermost call of the thread (doorbell,
- * timer, poll) drains the queue with no lock of a QP held. Small messages are delivered under the lock of their sender
- * if that of the receiver is free: a thread that holds the lock of a QP must not wait for that of another one.
- *
- * A struct run belongs to that outermost call, inside one epoch section. It is thread-local (core/thread_memory.h).
+ * The run loop of a thread; see transport/DESIGN.md. A struct run belongs to the outermost call of the thread
+ * (doorbell, timer, poll), inside one epoch section. It is thread-local (core/thread_memory.h).
  */
 #ifndef SOFTHCA_TRANSPORT_RUN_RUN_H
 #define SOFTHCA_TRANSPORT_RUN_RUN_H
@@ -17,15 +13,15 @@
 struct hca_qp;
 struct link_sender;
 
-/** Returns true if run_drain() has anything to do, including frames that filters hold back. */
+/** Returns true if run_drain() has anything to do, including frames held back by filters. */
 static inline bool run_has_packets(const struct run *run, const struct hca *hca)
 {
 	return run->first != run->last || hca->filters;
 }
 
 /**
- * Handles queued packets and replies until none is left, or until the next one is for @self: the caller then handles
- * that one with run_take(), under the lock that it takes again anyway. @self may be NULL. No lock of a QP is held.
+ * Handles queued packets and replies until none is left, or the next one is for @self: the caller handles that with
+ * run_take(), as it takes the lock again anyway. @self may be NULL. No lock of a QP is held.
  */
 void run_drain(struct run *run, const struct hca_qp *self);
 
@@ -33,23 +29,22 @@ void run_drain(struct run *run, const struct hca_qp *self);
 bool run_take(struct run *run, struct hca_qp *self);
 
 /**
- * Handles queued packets under the lock of @self, as long as that delays no other thread much: small messages to
- * unlocked QPs. Returns false if some are left for run_drain().
+ * Handles queued packets under the lock of @self, as long as that delays others little: small messages to unlocked QPs.
+ * Returns false if some are left for run_drain().
  */
 bool run_drain_at_once(struct run *run, struct hca_qp *self);
 
-/** Returns true if run_finish() has anything to do. */
 static inline bool run_has_more(const struct run *run)
 {
 	return run->scheduled || host_window_has_room();
 }
 
-/** Runs the scheduled QPs until none is left. No lock held. */
+/** Runs the scheduled QPs. No lock held. */
 void run_finish(struct run *run);
 
 /**
- * Starts WQEs of the send queue, as many as possible, and delivers them on this thread. No lock of a QP held; inside
- * an epoch section. If another thread runs this requester already, that thread checks again.
+ * Starts and delivers as many WQEs as possible on this thread. No lock of a QP held; inside an epoch section. A thread
+ * that runs this requester already checks again.
  */
 void run_requester(struct hca_qp *qp, struct run *run);
 
@@ -63,7 +58,7 @@ void run_let_go(struct run *run);
 /** See struct link_sender. */
 void qp_resume(struct link_sender *sender, bool requester, struct run *run);
 
-/** The functions of the transport for links (wire/run.h), and the run around a poll (progress_in_run). */
+/** For links (wire/run.h), and the run around a poll (progress_in_run). */
 extern const struct delivery transport_delivery;
 bool run_around(bool (*poll)(struct run *run));
 

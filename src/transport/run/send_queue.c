@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * Runs send queues: builds and sends packets, and delivers those for QPs of this process in between. Called by
- * doorbells, by timers, and by the run loop for scheduled QPs.
- */
+/* Runs send queues: builds and sends packets, and delivers those for QPs of this process in between. */
 #include <stddef.h>
 
 #include "core/epoch.h"
@@ -13,17 +10,14 @@
 #include "transport/run/doorbell.h"
 #include "transport/run/run.h"
 
-/* As run_requester(), but the caller holds the lock of the QP, and this function releases it. */
+/* As run_requester(), with the lock held, which this function releases. */
 static __attribute__((noinline)) void run_locked(struct hca_qp *qp, struct run *run)
 {
 	struct requester *requester = &qp->requester;
 	enum progress progress;
 	enum path path;
 
-	/*
-	 * The thread that is running it checks once more, under the lock, before it stops, and then finds requests
-	 * posted now.
-	 */
+	/* Its thread checks once more, under the lock, before it stops, and finds requests posted now. */
 	if (unlikely(requester->running)) {
 		queue_unlock(&qp->lock);
 		return;
@@ -64,10 +58,7 @@ void run_requester(struct hca_qp *qp, struct run *run)
 	run_locked(qp, run);
 }
 
-/*
- * Starts the requests of a doorbell that the fast path left over. The lock is held, inside an epoch section; releases
- * the lock.
- */
+/* Starts the requests that the fast path left over. Releases the lock. Inside an epoch section. */
 static __attribute__((noinline)) void doorbell_fall_back(struct hca_qp *qp)
 {
 	THREAD_VARIABLE(struct run, run);
