@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Hints for the compiler about common and rare cases, for the processor about loops that wait, and fences for both. */
+/* Hints for the compiler and the processor, and fences. */
 #ifndef SOFTHCA_CORE_COMPILER_H
 #define SOFTHCA_CORE_COMPILER_H
 
@@ -7,24 +7,21 @@
 #define unlikely(condition) __builtin_expect(!!(condition), 0)
 
 /*
- * Attribute of a `static inline` function that is compiled into each of its callers. If a caller passes constants, such
- * as the properties of a transport, tests of these disappear, so one source serves the common case and all others.
+ * For a `static inline` function: compiles it into each caller. Tests of constant arguments disappear, so one source
+ * serves the common case and all others.
  */
 #define SPECIALISED __attribute__((always_inline))
 
-/* Attribute of a function for refusals and other rare cases, which is never inlined into its callers. */
+/* For refusals and other rare cases: never inlined. */
 #define RARE __attribute__((cold, noinline))
 
 /*
- * Copies *@value to *@place and evaluates to @place. Out-of-line callees get the copy, so the address of @value never
- * escapes and it can stay in registers.
+ * Copies *@value to *@place, yields @place: out-of-line callees get the copy, so the address of @value never escapes
+ * and it can stay in registers.
  */
 #define SPILL(place, value) (*(place) = *(value), (place))
 
-/*
- * Evaluates to @pointer and hides from the compiler how it was computed. The compiler then keeps this pointer in a
- * register, instead of its operands.
- */
+/* Yields @pointer and hides how it was computed, so the compiler keeps it in a register instead of its operands. */
 #define OPAQUE(pointer)                                                                                                \
 	({                                                                                                             \
 		__typeof__(pointer) opaque_pointer = (pointer);                                                        \
@@ -32,7 +29,7 @@
 		opaque_pointer;                                                                                        \
 	})
 
-/** Pauses between two iterations of a loop that waits, which leaves the core to its other hardware thread. */
+/** Pauses a loop that waits: leaves the core to its other hardware thread. */
 static inline void pause_cpu(void)
 {
 #if defined(__x86_64__)
@@ -43,8 +40,8 @@ static inline void pause_cpu(void)
 }
 
 /*
- * Fences for processors that reorder more than x86-64, where the first two constrain only the compiler and the third one
- * is part of the exchange before it. ThreadSanitizer does not model fences, and gcc warns about them there (-Wtsan).
+ * Fences for processors that reorder more than x86-64. There the first two constrain only the compiler, and the third
+ * is part of the exchange before it. ThreadSanitizer does not model fences, and gcc warns about them (-Wtsan).
  */
 #if defined(__x86_64__) || defined(__SANITIZE_THREAD__)
 #define PROCESSOR_FENCE(order) __atomic_signal_fence(__ATOMIC_SEQ_CST)
@@ -65,7 +62,7 @@ static inline void order_after_loads(void)
 }
 
 /**
- * Completes an __ATOMIC_SEQ_CST exchange or addition to a full barrier. On aarch64 a later load that is not itself
+ * Completes an __ATOMIC_SEQ_CST exchange or addition to a full barrier: on aarch64 a later load that is not
  * sequentially consistent may be performed before the store of the exchange.
  */
 static inline void order_after_exchange(void)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Copies of data that is usually small: into work requests, and into slots that another process reads. */
+/* Copies of data that is usually small: into work requests and shared slots. */
 #ifndef SOFTHCA_CORE_COPY_SMALL_H
 #define SOFTHCA_CORE_COPY_SMALL_H
 
@@ -10,9 +10,8 @@
 #include "core/tunables.h"
 
 /**
- * Copies @length bytes from @from to @to, which do not overlap and may have any alignment. Up to
- * TUNABLE_COPY_WORDS_BYTES are copied word by word, which is faster than memcpy(3) with vectors for work requests and
- * slots, and avoids a call. Any thread may call.
+ * Copies @length bytes between areas that do not overlap and may have any alignment; up to TUNABLE_COPY_WORDS_BYTES
+ * word by word, which for work requests and slots is faster than memcpy(3) with vectors. Any thread may call.
  */
 static inline void copy_small(uint8_t *to, const uint8_t *from, uint32_t length)
 {

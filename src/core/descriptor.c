@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Descriptors of the library, see descriptor.h: a table by number, in blocks that are allocated on first use. */
+/* A table by number, in blocks that are allocated on first use. */
 #include "core/descriptor.h"
 
 #include <errno.h>
@@ -15,10 +15,7 @@
 
 /* Values chosen for speed. */
 enum {
-	/*
-	 * lowest number of a descriptor that the program does not get; half of RLIMIT_NOFILE if that is less. A table
-	 * of that size takes 32 KiB of the kernel
-	 */
+	/* lowest number of a descriptor that the program does not get; the kernel's table then takes 32 KiB */
 	DESCRIPTOR_LOWEST = 4096,
 };
 
@@ -27,9 +24,8 @@ enum {
 	BLOCK_SIZE = 1 << BLOCK_BITS,
 	BLOCKS = 4096, /* for numbers up to fs.nr_open, 2^20 by default */
 	/*
-	 * Files of eventfd(2), epoll(7) and similar share one inode. The signal of F_SETSIG belongs to the open file
-	 * and has no effect without O_ASYNC, so it marks the library's files. MARK is the last realtime signal of
-	 * Linux.
+	 * F_SETSIG marks the library's files that share one inode, such as those of eventfd(2) and epoll(7): the signal
+	 * belongs to the open file and has no effect without O_ASYNC. MARK is the last realtime signal of Linux.
 	 */
 	MARK = 64,
 };
@@ -37,9 +33,9 @@ enum {
 /* Members are atomic: the kernel may give a number that one thread closes to another thread at once. */
 struct record {
 	dev_t device;
-	ino_t inode; /* 0: no descriptor of the library has the number */
+	ino_t inode; /* 0: not of the library */
 	bool marked;
-	bool reported; /* its loss was reported */
+	bool reported;
 };
 
 static struct record *blocks[BLOCKS]; /* atomic */
@@ -55,7 +51,7 @@ static struct record *record_of(int fd)
 	return block ? &block[fd & (BLOCK_SIZE - 1)] : NULL;
 }
 
-/* As record_of(), but allocates the block. Returns NULL without memory. */
+/* As record_of(), but allocates the block. NULL without memory. */
 static struct record *make_record(int fd)
 {
 	struct record *block, *none = NULL;
@@ -98,8 +94,8 @@ static bool record_fill(int fd, bool shared)
 }
 
 /*
- * Returns the lowest number of a kept descriptor: beyond the range of select(2) and of programs that close 3 to 1023,
- * if the limit allows it, and low enough to keep the kernel's table small.
+ * Returns the lowest number of a kept descriptor: if possible beyond the range of select(2) and of programs that close
+ * 3 to 1023.
  */
 static int lowest_kept(void)
 {
@@ -111,9 +107,8 @@ static int lowest_kept(void)
 }
 
 /*
- * Duplicates @fd to a number of at least @lowest that has no record. A free number with a record belonged to a
- * descriptor of the library that the program closed: its owner must not mistake another file of the library for its
- * own. Returns -1 with errno.
+ * Duplicates @fd to a number of at least @lowest without a record. A free number with a record is that of a descriptor
+ * that the program closed, whose owner must not mistake another file of the library for its own. Returns -1 with errno.
  */
 static int descriptor_duplicate(int fd, int lowest)
 {
@@ -126,10 +121,7 @@ static int descriptor_duplicate(int fd, int lowest)
 	return copy;
 }
 
-/*
- * Moves @fd to the number that descriptor_duplicate() returns for @lowest, and closes the old number. Returns the new
- * one.
- */
+/* Moves @fd to a number of at least @lowest, if possible. Returns the new number. */
 static int descriptor_move(int fd, int lowest)
 {
 	int moved = descriptor_duplicate(fd, lowest);
@@ -158,7 +150,7 @@ int descriptor_keep(int fd)
 	return fd < 0 ? fd : record_or_close(descriptor_move(fd, lowest_kept()), false);
 }
 
-/* Duplicates @fd to any number, in a sandbox that refuses fcntl(2). Returns -1 with errno. */
+/* Duplicates @fd in a sandbox that refuses fcntl(2). Returns -1 with errno. */
 static int descriptor_duplicate_without_fcntl(int fd)
 {
 	int copy = dup(fd);
@@ -234,7 +226,7 @@ void descriptor_close(int fd)
 	int error = errno;
 	bool ours = descriptor_is_ours(fd);
 
-	/* Done first, because another thread may get the number as soon as it is closed. */
+	/* First, because another thread may get the number as soon as it is closed. */
 	if (record)
 		__atomic_store_n(&record->inode, 0, __ATOMIC_RELEASE);
 	if (ours)

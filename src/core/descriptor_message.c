@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Messages that pass descriptors, see descriptor_message.h. */
+/* Messages that pass descriptors. */
 #include "core/descriptor_message.h"
 
 #include <errno.h>

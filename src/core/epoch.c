@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Epoch slots, see epoch.h. */
+/* Epoch slots. */
 #include "core/epoch.h"
 
 #include <errno.h>
@@ -14,12 +14,10 @@
 __thread struct epoch_slot *epoch_this_thread;
 uint64_t epoch_current = 1;
 
-/*
- * All slots ever made; the list only grows. Belongs to the process, because threads exist before and after any device.
- */
+/* All slots ever made. Belongs to the process, because threads exist before and after any device. */
 static struct epoch_slot *slots;
 static pthread_key_t detach_key;
-static bool has_detach_key; /* false: the program uses all keys, and slots are reclaimed when their thread has ended */
+static bool has_detach_key; /* false: the program uses all keys; slots are reclaimed when their thread has ended */
 static pthread_once_t detach_once = PTHREAD_ONCE_INIT;
 
 static void epoch_detach(void *slot)
@@ -56,8 +54,8 @@ static bool thread_has_ended(uint32_t thread)
 }
 
 /*
- * Claims the slot of a thread that ended without epoch_detach(). Preserves errno, since callers may be in a call that
- * does not fail.
+ * Claims the slot of a thread that ended without epoch_detach(). Preserves errno for callers in a call that does not
+ * fail.
  */
 static struct epoch_slot *claim_abandoned_slot(void)
 {
@@ -76,7 +74,6 @@ static struct epoch_slot *claim_abandoned_slot(void)
 	return slot;
 }
 
-/* Returns a reserved slot for a thread that attaches when memory is exhausted, or NULL. */
 static struct epoch_slot *reserved_slot(void)
 {
 	static struct epoch_slot reserve[EPOCH_RESERVE];
@@ -89,7 +86,7 @@ static struct epoch_slot *reserved_slot(void)
 	return NULL;
 }
 
-/* Returns thread memory, or NULL if there is none. Untouched pages take up no memory. */
+/* Returns thread memory or NULL. Untouched pages take up no memory. */
 static uint8_t *thread_memory_map(void)
 {
 	static uint8_t reserve[EPOCH_MEMORY_RESERVE][THREAD_MEMORY_BYTES] __attribute__((aligned(64)));
@@ -158,7 +155,7 @@ uint64_t epoch_retire(void)
 {
 	uint64_t stamp = __atomic_add_fetch(&epoch_current, 1, __ATOMIC_SEQ_CST);
 
-	/* A section that was not seen by epoch_passed() sees that the object is unpublished. */
+	/* A section that epoch_passed() did not see finds the object unpublished. */
 	order_after_exchange();
 	return stamp;
 }
@@ -186,8 +183,8 @@ static bool epoch_is_used_by_others(uint64_t stamp)
 }
 
 /*
- * If two threads wait for each other's sections, each finds that the other one waits. The exchanges guarantee that, as
- * in epoch_enter().
+ * If two threads wait for each other's sections, each finds that the other waits. The exchanges guarantee that, as in
+ * epoch_enter().
  */
 void epoch_wait(uint64_t stamp)
 {

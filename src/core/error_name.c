@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Names of errno values, see error_name.h: strerrorname_np(3) of glibc from 2.32 on, or the same for other C libraries. */
+/* Names of errno values: strerrorname_np(3) of glibc from 2.32 on, otherwise a table. */
 #include "core/error_name.h"
 
 #include <errno.h>

@@ -3,7 +3,9 @@
 #ifndef SOFTHCA_CORE_ERROR_NAME_H
 #define SOFTHCA_CORE_ERROR_NAME_H
 
-/** Returns the name of @error, such as "EINVAL", "0" for 0, or NULL if it is not an errno value. Any thread may call. */
+/**
+ * Returns the name of @error, such as "EINVAL" ("0" for 0), or NULL if it is not an errno value. Any thread may call.
+ */
 const char *error_name(int error);
 
 #endif

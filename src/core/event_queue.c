@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Event queues with a descriptor. The value of the descriptor plus the tokens of threads that have read it and not yet
- * taken an event always equals the number of listed events plus `stale`.
+ * Event queues. Invariant: the value of the descriptor plus the tokens of threads that have read it and not yet taken
+ * an event equals the number of listed events plus `stale`.
  */
 #include "core/cancellation.h"
 #include "core/descriptor.h"
@@ -19,7 +19,7 @@
 
 int event_queue_call = -1;
 
-static __thread struct event_queue *polled; /* the queue for which this thread polls instead of sleeping */
+static __thread struct event_queue *polled; /* queue for which this thread polls instead of sleeping */
 static __thread bool in_hand;               /* this thread holds a token of that queue */
 
 static void event_queue_prepare(struct event_queue *queue, int fd, int own)
@@ -74,7 +74,7 @@ static void source_unlink_at(struct event_queue *queue, struct event_source **li
 		queue->last = link;
 }
 
-/* Adds @value. Does not block, because that would require a counter of 2^64 - 2. */
+/* Adds @value. Blocks only at a counter of 2^64 - 2. */
 static void eventfd_add(int fd, uint64_t value)
 {
 	while (descriptor_check(fd) && write(fd, &value, sizeof(value)) < 0 && errno == EINTR)
@@ -86,7 +86,7 @@ static void eventfd_add_token(int fd)
 	eventfd_add(fd, 1);
 }
 
-/* Lists an event of @source. The lock is held. */
+/* The lock is held. */
 static void source_list(struct event_queue *queue, struct event_source *source)
 {
 	int call;
@@ -127,7 +127,7 @@ bool event_queue_raise_once(struct event_queue *queue, struct event_source *sour
 	return raised;
 }
 
-/* Takes one event of the first source. The lock is held. */
+/* The lock is held. */
 static void source_take_first(struct event_queue *queue, int *type, void **object)
 {
 	struct event_source *source = queue->first;
@@ -141,7 +141,7 @@ static void source_take_first(struct event_queue *queue, int *type, void **objec
 		queue->taken(source->type, source->object);
 }
 
-/* Spends one token. Returns false if its event was purged. */
+/* Returns false if the event of the token was purged. */
 static bool token_spend(struct event_queue *queue, int *type, void **object)
 {
 	bool found;
@@ -156,7 +156,6 @@ static bool token_spend(struct event_queue *queue, int *type, void **object)
 	return found;
 }
 
-/* A token that was read from a descriptor. */
 struct token {
 	int fd;
 	uint64_t value; /* 0: none was read */
@@ -176,10 +175,7 @@ int event_token_take(int fd, int own)
 	ssize_t length;
 
 	pthread_cleanup_push(token_return, &token);
-	/*
-	 * This is read(2) rather than poll(2), because a blocked read is restarted after signals if the program chose
-	 * so (SA_RESTART).
-	 */
+	/* Not poll(2), because a blocked read(2) is restarted after signals if the program chose so (SA_RESTART). */
 	length = read(fd, &token.value, sizeof(token.value));
 	pthread_cleanup_pop(0);
 	if (length != sizeof(token.value))
@@ -197,7 +193,7 @@ int event_queue_take(struct event_queue *queue, int *type, void **object)
 	return error;
 }
 
-/* Reads a token if there is one; musl cannot. */
+/* Reads a token if there is one. musl cannot. */
 static ssize_t token_read_at_once(int fd, uint64_t *token)
 {
 #ifdef RWF_NOWAIT
@@ -219,8 +215,8 @@ bool event_token_take_back(int fd)
 	ssize_t length = token_read_at_once(fd, &token);
 
 	/*
-	 * For kernels before 5.8, filters of system calls, and musl. Another reader may take the token in between; then
-	 * this waits for the next event.
+	 * For kernels before 5.8, filters of system calls, and musl. If another reader takes the token in between, this
+	 * waits for the next event.
 	 */
 	if (length < 0 && errno != EAGAIN && poll(&readable, 1, 0) == 1)
 		length = read(fd, &token, sizeof(token));
@@ -294,7 +290,7 @@ uint32_t event_source_purge(struct event_queue *queue, struct event_source *sour
 		source_unlink_at(queue, link);
 		source->pending = 0;
 	}
-	/* The remaining tokens were read by threads that are about to take an event, which they will find stale. */
+	/* The other tokens were read by threads that are about to take an event, and will find it stale. */
 	while (left && event_token_take_back(queue->own))
 		left--;
 	queue->stale += left;
@@ -313,7 +309,7 @@ bool is_eventfd(int fd)
 	return length == sizeof(name) - 1 && !memcmp(target, name, sizeof(name) - 1);
 }
 
-/* Makes a queue's descriptor anew in a forked child, where no token of the parent's other threads is outstanding. */
+/* Renews a queue's descriptor in a forked child, where no token of the parent's other threads is outstanding. */
 static void event_queue_renew(struct queue_lock *lock)
 {
 	struct event_queue *queue = (struct event_queue *)((char *)lock - offsetof(struct event_queue, lock));

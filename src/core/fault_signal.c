@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Chained handlers of SIGSEGV and SIGBUS, see fault_signal.h. */
+/* Chained handlers of SIGSEGV and SIGBUS. */
 #include "core/fault_signal.h"
 
 #include <errno.h>
@@ -13,10 +13,9 @@
 #define MOST_WATCHERS 2
 
 static fault_watcher *watchers[MOST_WATCHERS]; /* atomic */
-/* Handlers that were there before softhca's. */
 static struct sigaction before_segv, before_bus;
 
-/* Protects what follows, and the addition of watchers. */
+/* Protects the next variables, and the addition of watchers. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static uint32_t holders;
 static bool installed;                 /* atomic */
@@ -35,7 +34,7 @@ static void fault_pass_on(struct sigaction *before, int signal, siginfo_t *info,
 	} else if (now.sa_handler != SIG_DFL && now.sa_handler != SIG_IGN) {
 		now.sa_handler(signal);
 	} else if (info->si_code > 0) {
-		/* The instruction faults again, and the process ends there. */
+		/* The instruction faults again and ends the process. */
 		sigaction(signal, &plain, NULL);
 	} else if (now.sa_handler == SIG_DFL) {
 		/* A signal that was sent must be sent again. */
@@ -48,7 +47,7 @@ static void fault_handle(int signal, siginfo_t *info, void *context)
 {
 	int error = errno;
 
-	/* Only faults are examined: a signal that was sent has no address. */
+	/* A signal that was sent has no address. */
 	bool repaired = info->si_code > 0 && guarded_copy_end(context);
 
 	for (int i = 0; i < MOST_WATCHERS && !repaired && info->si_code > 0; i++) {
@@ -82,7 +81,7 @@ static bool fault_handler_is_there(int signal)
 
 /*
  * Installs the handler with the stack and mask of the current one. A handler that the program installed after softhca's
- * may call softhca's for faults that it does not know; softhca's must not call it in turn.
+ * may call softhca's, so softhca's must not call it in turn.
  */
 static void fault_handler_install(int signal, struct sigaction *before, bool *chained)
 {

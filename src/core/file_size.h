@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Protection against RLIMIT_FSIZE (setrlimit(2)): growing a file beyond it, memfd_create(2) files included, raises
- * SIGXFSZ, which ends a program that has no file of its own. Between these two calls such an operation fails with EFBIG
- * instead.
+ * SIGXFSZ, which ends the program. Between these two calls it fails with EFBIG instead.
  */
 #ifndef SOFTHCA_CORE_FILE_SIZE_H
 #define SOFTHCA_CORE_FILE_SIZE_H
@@ -18,9 +17,7 @@ struct file_size_guard {
 	bool pending; /* the program's own signal was pending, and stays so */
 };
 
-/**
- * Blocks SIGXFSZ; blocking it in this thread suffices because the signal is directed at the thread. Preserves errno.
- */
+/** Blocks SIGXFSZ in this thread, at which the signal is directed. Preserves errno. */
 static inline struct file_size_guard file_size_begin(void)
 {
 	struct file_size_guard guard;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* System calls in restartable sequences, see guarded_call.h. */
+/* System calls in restartable sequences. */
 #include "core/guarded_call.h"
 
 #include <errno.h>
 #include <stddef.h>
 
-/* Only glibc, from 2.35 on, registers a sequence area for each thread; musl has none. */
+/* Only glibc, from 2.35 on, registers a sequence area for each thread. */
 #if (defined(__x86_64__) || defined(__aarch64__)) && __has_include(<sys/rseq.h>)
 #include <sys/rseq.h>
 
@@ -23,12 +23,12 @@ static struct rseq *rseq_area(void)
 
 bool guarded_call_works(void)
 {
-	/* The size is 0 if registration failed; without support by the kernel the processor number stays negative. */
+	/* Registration failed: size 0. No support by the kernel: negative processor number. */
 	return __rseq_size && (int32_t)__atomic_load_n(&rseq_area()->cpu_id, __ATOMIC_RELAXED) >= 0;
 }
 
 #ifdef __x86_64__
-/* The kernel requires these four bytes, RSEQ_SIG, before an abort handler; as an instruction they trap. */
+/* RSEQ_SIG: the kernel requires it before an abort handler; as an instruction it traps. */
 #define SIGNATURE "0x53053053"
 
 __attribute__((noinline)) long guarded_call(const uint64_t *word, uint64_t expected, long number,
@@ -43,7 +43,7 @@ __attribute__((noinline)) long guarded_call(const uint64_t *word, uint64_t expec
 			 ".long 0, 0\n\t"
 			 ".quad 1f, 2f - 1f, 3f\n\t"
 			 ".popsection\n\t"
-			 /* Not in register variables, which calls inserted by sanitizers would not preserve. */
+			 /* Not in register variables: calls inserted by sanitizers would not preserve them. */
 			 "movq %[fourth], %%r10\n\t"
 			 "movq %[fifth], %%r8\n\t"
 			 "leaq 9b(%%rip), %%rcx\n\t"
@@ -62,9 +62,7 @@ __attribute__((noinline)) long guarded_call(const uint64_t *word, uint64_t expec
 			 "4:\n\t"
 			 "movq %[again], %[result]\n"
 			 "5:\n\t"
-			 /*
-			  * Cleared because the kernel must not find a pointer here after the library has been unloaded.
-			  */
+			 /* The kernel must not find a pointer here after the library has been unloaded. */
 			 "movq $0, %[section]"
 			 : [result] "+a"(result), [section] "=m"(*section)
 			 : [word] "m"(*word), [expected] "r"(expected), [again] "i"(-EAGAIN), "D"(arguments[0]),
@@ -109,7 +107,7 @@ __attribute__((noinline)) long guarded_call(const uint64_t *word, uint64_t expec
 			 "4:\n\t"
 			 "mov x0, %[again]\n"
 			 "5:\n\t"
-			 /* The kernel must not find a pointer here after the library has been unloaded. */
+			 /* As above. */
 			 "str xzr, %[section]\n\t"
 			 "mov %[result], x0"
 			 : [result] "=&r"(result), [section] "=m"(*section)

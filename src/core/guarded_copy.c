@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Copies that survive a fault, see guarded_copy.h. */
+/* Copies that survive a fault. */
 #include "core/guarded_copy.h"
 
 #include <stdint.h>
@@ -11,7 +11,7 @@ bool softhca_guarded_copy(void *to, const void *from, size_t size);
 extern const char softhca_guarded_copy_faulted[];
 
 /*
- * Not in C, because each instruction that may fault must lie between two known addresses, and a fault must leave no
+ * Not in C, because all instructions that may fault must lie between two known addresses, and a fault must leave no
  * state behind: the function has no frame and changes only registers that belong to the caller.
  */
 __asm__(".pushsection .text.softhca_guarded_copy, \"ax\", @progbits\n\t"
@@ -28,7 +28,7 @@ __asm__(".pushsection .text.softhca_guarded_copy, \"ax\", @progbits\n\t"
 	"addq $8, %rsi\n\t"
 	"addq $8, %rdi\n\t"
 	"jmp 1b\n"
-	"2:\n\t" /* rdx is the rest minus 8, so its low three bits are those of the rest */
+	"2:\n\t" /* rdx: the rest minus 8, with the low three bits of the rest */
 	"testb $4, %dl\n\t"
 	"jz 3f\n\t"
 	"movl (%rsi), %eax\n\t"

@@ -1,11 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Copies between memory that may be unmapped or protected at any time. A load or store that faults ends the copy
- * instead of the process: the handler of SIGSEGV and SIGBUS (core/fault_signal.h) continues the thread at the end of
- * the copy. No other fault is affected, because the handler compares the address of the faulting instruction.
- *
- * A copy is safe only while that handler is installed and the calling thread does not block the two signals; otherwise
- * the kernel ends the process.
+ * Copies between memory that may be unmapped or protected at any time. A fault ends the copy instead of the process:
+ * the handler of SIGSEGV and SIGBUS (core/fault_signal.h) continues the thread at the end of the copy. Safe only while
+ * that handler is installed and the calling thread does not block the two signals.
  */
 #ifndef SOFTHCA_CORE_GUARDED_COPY_H
 #define SOFTHCA_CORE_GUARDED_COPY_H
@@ -23,8 +20,8 @@ bool guarded_copy_works(void);
 bool guarded_copy(void *to, const void *from, size_t size);
 
 /**
- * Continues a thread whose @context (ucontext_t of a signal handler) is inside guarded_copy() at the end of the copy,
- * which then returns false. Returns false, with @context unchanged, if it is elsewhere. Async-signal-safe.
+ * If the ucontext_t @context of a signal handler is inside guarded_copy(), moves it to the end of the copy, which then
+ * returns false. Returns false if it is elsewhere. Async-signal-safe.
  */
 bool guarded_copy_end(void *context);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Numbered objects, see id_table.h. */
+/* Numbered objects. */
 #include "core/id_table.h"
 
 #include <errno.h>
@@ -12,7 +12,7 @@ void id_table_init(struct id_table *table, uint32_t first, uint32_t limit)
 	pthread_mutex_init(&table->lock, NULL);
 	table->fresh = first;
 	table->limit = limit;
-	/* One leaf is held back, so that stale numbers stay invalid for long and the table stays small. */
+	/* One leaf is held back: stale numbers stay invalid for long, and the table stays small. */
 	table->rest = ID_LEAF_SIZE;
 }
 

@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * LIMIT_MAX_QP, …: the limits of the device as constants, from limits.def. Each has its own enum, so that a limit that
- * needs 64 bits does not widen the others.
- */
+/* LIMIT_MAX_QP, …, from limits.def. Each has its own enum, so that a limit of 64 bits does not widen the others. */
 #ifndef SOFTHCA_CORE_LIMITS_H
 #define SOFTHCA_CORE_LIMITS_H
 

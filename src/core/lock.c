@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Waiting for a queue's lock, see lock.h. */
+/* Waiting for a queue lock; lists for fork(2). */
 #include "core/lock.h"
 
 #include "core/compiler.h"
@@ -14,7 +14,7 @@
 
 /* About 2 us: longer than any critical section except a large copy, shorter than a wake-up across CPUs. */
 #define SPINS 80
-/* Without membarrier(2), a sleeper that was missed checks again after this time. */
+/* Without membarrier(2), a sleeper that missed its wake-up checks again after this time. */
 #define LOOK_AGAIN_NS 1000000
 
 static bool lock_take_once(struct queue_lock *lock)
@@ -23,7 +23,7 @@ static bool lock_take_once(struct queue_lock *lock)
 	       !__atomic_exchange_n(&lock->held, 1, __ATOMIC_ACQUIRE);
 }
 
-/* Registration is idempotent and lasts for the process; the first use registers. */
+/* Registers at the first use; registration lasts for the process. */
 bool barrier_on_all_cpus(void)
 {
 	if (!syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0))
@@ -63,13 +63,13 @@ void queue_lock_wake(struct queue_lock *lock)
 
 /* ---- lists, for fork ------------------------------------------------------------------------------------------- */
 
-/* Limit of the total wait during a fork for sessions of the program, which may in turn wait for the forking thread. */
+/* Limit of all waits of a fork for sessions of the program, which may in turn wait for the forking thread. */
 #define FORK_WAITS_NS 50000000
 
 static struct {
 	pthread_mutex_t lock;
 	struct queue_lock *first[LOCK_LEVELS];
-	uint64_t waits_until_ns; /* end of the waits of the current fork (CLOCK_MONOTONIC); 0: it has not waited yet */
+	uint64_t waits_until_ns; /* CLOCK_MONOTONIC; 0: the current fork has not waited */
 } lists = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 void queue_lock_list(struct queue_lock *lock, enum lock_level level)

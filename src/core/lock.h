@@ -1,18 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The lock of a queue: a word on which a thread spins briefly, because most critical sections are shorter than a sleep
- * and a wake-up. After that it sleeps (futex), because a large copy takes longer.
+ * The lock of a queue: a word on which a thread spins, then sleeps (DESIGN.md). A queue elides its lock if the program
+ * promised to use it on a single thread (ibv_alloc_td(3), MLX5_SINGLE_THREADED).
  *
- * Locked instructions are half the cost of a small request, so there is only one per pair of calls, in queue_lock;
- * unlocking is a store and a load. The sleeper orders these two, since otherwise its wake-up could be missed: it runs a
- * barrier on all CPUs of the process (membarrier(2)) between announcing itself and its last check. A single-threaded
- * process executes no locked instruction at all.
- *
- * A queue elides its lock if the program promised to use it on a single thread (thread domain, MLX5_SINGLE_THREADED):
- * libibverbs guarantees thread safety unless the program waives it (ibv_alloc_td(3)).
- *
- * The process lists all its queue locks except elided ones by level (core/locks.def), so that fork(2) can hold them.
- * Hence a lock is initialised and destroyed while its thread holds none.
+ * The process lists all other locks by level (core/locks.def), so that fork(2) can hold them. Hence a lock is
+ * initialised and destroyed while its thread holds none.
  */
 #ifndef SOFTHCA_CORE_LOCK_H
 #define SOFTHCA_CORE_LOCK_H
@@ -24,28 +16,26 @@
 #include "core/single_threaded.h"
 
 struct queue_lock {
-	uint32_t held;     /* atomic; 0 or 1; futex word of the sleepers */
+	uint32_t held;     /* atomic; 0 or 1; futex word */
 	uint32_t sleepers; /* atomic; threads that sleep or are about to */
 	bool elided;
-	bool forking;                    /* held by the forking thread; used by that thread only */
+	bool forking;                    /* held by the forking thread, which alone uses this */
 	uint8_t level;                   /* enum lock_level */
 	struct queue_lock *next, **link; /* in the list of its level; link NULL: not listed */
 };
 
-/* Levels of queue locks: a thread that holds one takes none of an earlier level. */
+/* A thread that holds a lock takes none of an earlier level. */
 enum lock_level {
 #define LOCK_OF_OBJECTS(LEVEL, file, member, covers) LOCK_LEVEL_##LEVEL,
 #include "core/locks.def"
 	LOCK_LEVELS
 };
 
-/**
- * Adds @lock to the list of @level, or removes it if it is listed (lock.c). No lock may be held. Any thread may call.
- */
+/** Adds @lock to the list of @level, or removes it if listed. No lock may be held. Any thread may call. */
 void queue_lock_list(struct queue_lock *lock, enum lock_level level);
 void queue_lock_unlist(struct queue_lock *lock);
 
-/** Prepares a lock. @elided: only one thread will ever use the queue. No lock may be held. */
+/** @elided: only one thread will ever use the queue. No lock may be held. */
 static inline void queue_lock_init(struct queue_lock *lock, enum lock_level level, bool elided)
 {
 	*lock = (struct queue_lock){.elided = elided, .level = (uint8_t)level};
@@ -53,7 +43,7 @@ static inline void queue_lock_init(struct queue_lock *lock, enum lock_level leve
 		queue_lock_list(lock, level);
 }
 
-/** Destroys a lock, which may be all zeros. No lock may be held. */
+/** @lock may be all zeros. No lock may be held. */
 static inline void queue_lock_destroy(struct queue_lock *lock)
 {
 	if (!lock->elided)
@@ -61,20 +51,19 @@ static inline void queue_lock_destroy(struct queue_lock *lock)
 }
 
 /*
- * Handlers around fork(2). The lists are locked first (queue_lists_before_fork), then each level in order. A lock that
- * stays taken for a while belongs to a thread that is between two calls of the program (ibv_wr_start(3),
- * ibv_start_poll(3)), possibly the forking one: that lock is skipped, and the child finds it free. On the forking
- * thread only.
+ * Handlers around fork(2), on the forking thread: the lists are locked first, then each level in order. A lock that
+ * stays taken for a while belongs to a thread between two calls of the program (ibv_wr_start(3), ibv_start_poll(3)),
+ * possibly the forking one: it is skipped, and the child finds it free.
  */
 void queue_lists_before_fork(void);
 void queue_locks_before_fork(enum lock_level level);
 void queue_lists_after_fork(bool child);
-/** Calls @visit with each lock of @level, in a forked child with all locks released and no other thread yet. */
+/** Calls @visit with each lock of @level, in a forked child with all locks released and one thread. */
 void queue_locks_visit(enum lock_level level, void (*visit)(struct queue_lock *lock));
 
 /**
- * Executes a full barrier on all CPUs that run a thread of this process (membarrier(2)). A rare call of it replaces
- * frequent barriers in other threads. Returns false if the kernel does not support it.
+ * Executes a full barrier on all CPUs that run a thread of this process (membarrier(2)), so that other threads need no
+ * frequent ones. Returns false if the kernel does not support it.
  */
 bool barrier_on_all_cpus(void);
 
@@ -82,10 +71,7 @@ bool barrier_on_all_cpus(void);
 void queue_lock_wait(struct queue_lock *lock);
 void queue_lock_wake(struct queue_lock *lock);
 
-/**
- * Takes @lock as queue_lock() does, but returns false instead of waiting if another thread holds it. Functions that
- * leave the wait to their caller need not save registers.
- */
+/** As queue_lock(), but returns false instead of waiting, so that the caller need not save registers. */
 static inline bool queue_lock_at_once(struct queue_lock *lock)
 {
 	lock_order_waits(lock);
@@ -122,10 +108,10 @@ static inline bool queue_try_lock(struct queue_lock *lock)
 /** Unlocks without waking; returns true if the caller must call queue_lock_wake() next. */
 static inline bool queue_unlock_wakes(struct queue_lock *lock)
 {
-	/* None of this affects an elided lock, which is never held or waited for. */
+	/* No effect on an elided lock, which is never held or waited for. */
 	lock_order_left(lock);
 	__atomic_store_n(&lock->held, 0, __ATOMIC_RELEASE);
-	/* This orders the compiler only; the sleeper's barrier orders the processor. */
+	/* Orders the compiler only; the sleeper's barrier orders the processor. */
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
 	return __builtin_expect(__atomic_load_n(&lock->sleepers, __ATOMIC_RELAXED), 0);
 }

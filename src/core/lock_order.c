@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Locks that a thread holds, see lock_order.h. */
+/* Locks that a thread holds. */
 #include "core/lock_order.h"
 
 #ifdef SOFTHCA_CHECK_LOCK_ORDER

@@ -1,11 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Check of the order of queue locks (core/locks.def) at run time: a thread that waits for a lock holds none of its
- * level or of a later one. Enabled in builds with sanitizers (SOFTHCA_CHECK_LOCK_ORDER); elsewhere these are no-ops.
- *
- * Each thread records the locks that it has taken and not released. A lock that the program holds between two of its
- * calls, as from ibv_wr_start(3) to ibv_wr_complete(3), is not checked, because the program decides how it nests these.
- * An elided lock is not checked either.
+ * Check of the order of queue locks (core/locks.def) at run time, in builds with sanitizers (SOFTHCA_CHECK_LOCK_ORDER).
+ * Not checked are elided locks, and those that the program holds between two calls, as from ibv_wr_start(3) to
+ * ibv_wr_complete(3), because it decides how these nest.
  */
 #ifndef SOFTHCA_CORE_LOCK_ORDER_H
 #define SOFTHCA_CORE_LOCK_ORDER_H
@@ -14,9 +11,8 @@ struct queue_lock;
 
 #ifdef SOFTHCA_CHECK_LOCK_ORDER
 
-/** Checks that this thread may wait for @lock. Ends the process with a line on stderr if it may not. */
+/** Ends the process with a line on stderr if this thread may not wait for @lock. */
 void lock_order_waits(const struct queue_lock *lock);
-/** Records that this thread has taken @lock. */
 void lock_order_taken(const struct queue_lock *lock);
 /**
  * Records that this thread releases @lock, or that the program holds it from now on. No effect if this thread did not

@@ -36,7 +36,7 @@ static bool setting_is_device_name(const char *text)
 	return true;
 }
 
-/* Default of settings that are powers of two; the field is then 0. */
+/* Default of settings that are powers of two; stored as 0. */
 #define AUTO "auto"
 
 #define ROW(NAME, row_kind, row_field, default_text, doc_text)                                                         \
@@ -159,10 +159,7 @@ static int setting_parse_choice(struct settings *settings, enum setting setting,
 	return -EINVAL;
 }
 
-/*
- * Accepts a decimal or 0x hexadecimal number without anything before or after it: strtoull(3) alone would accept "-1"
- * and " 1".
- */
+/* Accepts nothing before or after the number: strtoull(3) alone would accept "-1" and " 1". */
 static int setting_parse_number(struct settings *settings, const struct setting_row *row, const char *text)
 {
 	int base = strncmp(text, "0x", 2) == 0 ? 16 : 10;
@@ -196,7 +193,7 @@ static int setting_parse_text(struct settings *settings, const struct setting_ro
 	return 0;
 }
 
-/* Reduces @text to one line of printable ASCII for a message, because the environment may contain any bytes. */
+/* Copies @text as one line of printable ASCII, because the environment may contain any bytes. */
 static void make_printable(const char *text, char *out, size_t size)
 {
 	size_t i;
@@ -259,7 +256,7 @@ static bool name_is_listed(const char *list, const char *name)
 	return false;
 }
 
-/* Uses secure_getenv: the caller of a set-user-id program must not choose files that the program writes. */
+/* Uses secure_getenv(3): the caller of a set-user-id program must not choose files that the program writes. */
 static const char *environment_get(const char *name)
 {
 	const char *value = secure_getenv(name);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * __libc_single_threaded (glibc from 2.32 on): true while the process has one thread, which then needs no locked
- * instructions. Other C libraries, such as musl, do not report it: there every process counts as multithreaded.
+ * instructions. With other C libraries, such as musl, every process counts as multithreaded.
  */
 #ifndef SOFTHCA_CORE_SINGLE_THREADED_H
 #define SOFTHCA_CORE_SINGLE_THREADED_H

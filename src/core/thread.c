@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Scheduling of a thread, see thread.h. */
+/* Scheduling of a thread. */
 #include "core/thread.h"
 
 #include <sched.h>
@@ -12,8 +12,8 @@
 /* Values chosen for speed. */
 enum {
 	/*
-	 * ns of processor time that the device thread and the watcher request at a time: with a shorter slice than the
-	 * program's they preempt it when woken; the kernel allows no less
+	 * ns; slice of the device thread and the watcher: one shorter than the program's lets them preempt it when
+	 * woken; the kernel allows no less
 	 */
 	THREAD_SLICE_NS = 100000,
 };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Per-thread memory, see thread_memory.h. */
+/* Slow path of per-thread memory. */
 #include "core/thread_memory.h"
 
 #include <stdlib.h>

@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Per-thread memory for variables that are too large for the stack: programs call the data path on stacks of 16 KiB
- * (coroutines). Each thread has THREAD_MEMORY_BYTES next to its epoch slot (core/epoch.h), used as a stack, so calls of
- * the data path allocate nothing.
- *
- * THREAD_VARIABLE() declares a pointer to such a variable. Its contents are undefined, and it ends with the block.
+ * (coroutines). It is a stack of THREAD_MEMORY_BYTES next to the thread's epoch slot (core/epoch.h).
  */
 #ifndef SOFTHCA_CORE_THREAD_MEMORY_H
 #define SOFTHCA_CORE_THREAD_MEMORY_H
@@ -13,7 +10,9 @@
 
 #include "core/epoch.h"
 
-/** Declares @name, a pointer to a variable of @type that lives until the end of the block. */
+/**
+ * Declares @name, a pointer to a variable of @type that lives until the end of the block. Its contents are undefined.
+ */
 #define THREAD_VARIABLE(type, name)                                                                                    \
 	__attribute__((cleanup(thread_memory_give))) const struct thread_memory name##_memory =                        \
 		thread_memory_take(sizeof(type));                                                                      \
@@ -21,7 +20,7 @@
 
 struct thread_memory {
 	void *place;
-	uint32_t before; /* bytes in use before this variable; THREAD_MEMORY_OTHER: allocated on the heap */
+	uint32_t before; /* bytes in use before this variable; THREAD_MEMORY_OTHER: on the heap */
 };
 
 #define THREAD_MEMORY_OTHER UINT32_MAX

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Timers, see timer.h. */
+/* Timers. */
 #include "core/timer.h"
 
 #include <time.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The timer wheel, see timer_wheel.h. */
+/* The timer wheel. */
 #include "core/timer_wheel.h"
 
 #include <stdbool.h>
@@ -7,10 +7,7 @@
 
 #define DIGIT_MASK (WHEEL_SLOTS - 1)
 
-/*
- * Returns the first tick that does not begin before @deadline_ns; for deadlines in the very last tick, centuries away,
- * the last tick.
- */
+/* Returns the first tick that does not begin before @deadline_ns; for deadlines in the very last tick, that tick. */
 static uint64_t tick_of_deadline(uint64_t deadline_ns)
 {
 	uint64_t last = UINT64_MAX >> WHEEL_TICK_BITS;
@@ -61,7 +58,7 @@ void wheel_remove(struct timer *timer)
 	timer->link = NULL;
 }
 
-/* Returns the earliest slot that has a timer; NULL: none. Clears the bits of slots that wheel_remove() emptied. */
+/* Returns the earliest slot with a timer, or NULL. Clears the bits of slots that wheel_remove() emptied. */
 static struct wheel_slot *wheel_earliest_slot(struct timer_wheel *wheel, unsigned int *level, unsigned int *number)
 {
 	for (*level = 0; *level < WHEEL_LEVELS; ++*level)
@@ -87,8 +84,7 @@ static uint64_t slot_first_tick(const struct timer_wheel *wheel, unsigned int le
 }
 
 /*
- * Moves the timers of a slot above the lowest level to lower levels when the time of the slot has come: they differ
- * from the new base in lower digits only.
+ * Moves the timers of a slot whose time has come to lower levels: they differ from the new base in lower digits only.
  */
 static void move_down(struct timer_wheel *wheel, struct wheel_slot *slot)
 {
@@ -110,7 +106,7 @@ struct timer *wheel_take_due(struct timer_wheel *wheel, uint64_t now_ns)
 	struct wheel_slot *slot;
 
 	while ((slot = wheel_earliest_slot(wheel, &level, &number)) && slot_first_tick(wheel, level, number) <= now) {
-		/* Timers in other slots are later, so their slots are valid for the new base, too. */
+		/* Timers in other slots are later, so their slots stay valid for the new base. */
 		wheel->base = slot_first_tick(wheel, level, number);
 		if (!level) {
 			struct timer *timer = slot->first;

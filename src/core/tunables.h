@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* TUNABLE_SHM_RECORDS, …: values chosen for speed that more than one file uses, as constants, from tunables.def. */
+/* TUNABLE_SHM_RECORDS, …: the values of tunables.def. */
 #ifndef SOFTHCA_CORE_TUNABLES_H
 #define SOFTHCA_CORE_TUNABLES_H
 
