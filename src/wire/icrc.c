@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The invariant CRC, see roce.h: CRC-32 (that of Ethernet) of eight bytes 0xff, which replace the LRH that RoCE does not have,
- * and of the frame from the IP header on, with all bits set in every field that may change on the way.
+ * The invariant CRC (docs/inside/wire.md): CRC-32 of eight bytes 0xff, which replace the LRH that RoCE does not have,
+ * and of the frame from the IP header on, with all bits set in fields that may change on the way.
  */
 #include <endian.h>
 #include <isa-l/crc.h>
@@ -21,7 +21,7 @@
 
 #define SEED 0x2144df1c /* CRC-32 of eight bytes 0xff */
 #define BTH_VARIANT 4   /* FECN, BECN, six reserved bits */
-/* Bytes from the IPv4 identification to BTH. */
+/* Bytes from the IPv4 identification to the BTH. */
 #define BEHIND_IDENTIFICATION (IPV4_BYTES - 4 + UDP_BYTES)
 
 uint16_t roce_source_port(const struct packet_path *path, uint32_t source_qpn, uint32_t destination_qpn)
@@ -75,8 +75,8 @@ static uint32_t crc_multiply_bitwise(uint32_t a, uint32_t b)
 
 #if defined(__x86_64__) && !defined(ICRC_PORTABLE)
 /*
- * Computes the same as crc_multiply_bitwise(). Barrett reduction: multiplies by the inverse of the polynomial, then subtracts
- * that multiple of the polynomial.
+ * As crc_multiply_bitwise(), by Barrett reduction: multiplies by the inverse of the polynomial, then subtracts that
+ * multiple of the polynomial.
  */
 __attribute__((target("pclmul,sse4.1"))) static uint32_t crc_multiply_clmul(uint32_t a, uint32_t b)
 {
@@ -90,7 +90,7 @@ __attribute__((target("pclmul,sse4.1"))) static uint32_t crc_multiply_clmul(uint
 	return (uint32_t)_mm_extract_epi32(_mm_xor_si128(product, times), 1);
 }
 #elif defined(__aarch64__) && !defined(ICRC_PORTABLE)
-/* Computes the same, as on x86-64. */
+/* As on x86-64. */
 __attribute__((target("+crypto"))) static uint32_t crc_multiply_pmull(uint32_t a, uint32_t b)
 {
 	uint64_t product = (uint64_t)vmull_p64(a, b);
@@ -114,7 +114,7 @@ static uint32_t crc_multiply(uint32_t a, uint32_t b)
 
 /* ---- the CRC -------------------------------------------------------------------------------------------------- */
 
-/* Returns the index of the start for packets of @length bytes from @source_port. Lengths differ in few bits. */
+/* Returns the index of the start. Lengths differ in few bits. */
 static size_t start_place(uint16_t source_port, size_t length)
 {
 	return (((uint32_t)length << 16 ^ source_port) * UINT32_C(0x9e3779b1)) >> 16 & (ROCE_ICRC_STARTS - 1);
@@ -162,8 +162,8 @@ static uint32_t identification_part(uint16_t identification)
 }
 
 /*
- * Returns what the fifth byte of BTH, which counts as 0xff, adds to the register before the first byte: their difference,
- * divided by x^32. Senders usually set it to 0.
+ * Returns what the fifth byte of the BTH adds to the register before the first byte: its difference from 0xff, as which
+ * it counts, divided by x^32. Senders usually set it to 0.
  */
 static uint32_t variant_part(uint8_t byte)
 {
@@ -191,14 +191,16 @@ uint32_t roce_icrc(const struct packet_path *path, uint16_t source_port, uint16_
 /* ---- unseen fields ---------------------------------------------------------------------------------------------- */
 
 /*
- * A CRC is linear: a difference in bytes 4 to 7 of the IPv4 header (identification, flags, fragment offset) changes it by that
- * difference times x to the number of bits that follow. Dividing the difference of the CRCs by that power therefore gives the
- * difference of these bytes, with the least significant bit of the first byte as its lowest bit.
+ * A difference in bytes 4 to 7 of the IPv4 header (identification, flags, fragment offset) changes the CRC by that
+ * difference times x to the number of bits that follow. Division by that power gives the difference of these bytes,
+ * with the least significant bit of the first byte as its lowest bit.
  */
 #define IDENTIFICATION_DIFFERENCE 0x0000ffff
 #define DONT_FRAGMENT_DIFFERENCE 0x00400000
 
-/* Returns the difference of the bytes from the identification on that changes the CRC of @length bytes by @difference. */
+/*
+ * Returns the difference of the bytes from the identification on that changes the CRC of @length bytes by @difference.
+ */
 static uint32_t unseen_difference(uint32_t difference, size_t length)
 {
 	size_t words = (BEHIND_IDENTIFICATION + length) / 4;

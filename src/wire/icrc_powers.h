@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Powers of x modulo the polynomial of the ICRC, reflected, for icrc.c: fine[j] is x^(-32 j - 1), coarse[j] is
- * x^(-2048 j - 1). The -1 compensates the extra factor x in the products of icrc.c. tests/unit/wire/icrc.c checks all values.
+ * Powers of x modulo the polynomial of the ICRC, reflected: fine[j] is x^(-32 j - 1), coarse[j] is x^(-2048 j - 1). The
+ * -1 compensates the extra factor x in the products of icrc.c. tests/unit/wire/icrc.c checks all values.
  */
 #ifndef SOFTHCA_WIRE_ICRC_POWERS_H
 #define SOFTHCA_WIRE_ICRC_POWERS_H
@@ -32,7 +32,7 @@ static const uint32_t icrc_powers_coarse[ICRC_POWERS] = {
 	0xbacec7a0, 0x25e1d888, 0x53da64d4, 0x02d15fa6, 0x98d951de, 0xa1b4363f, 0x7438de9f, 0xc9babc7c,
 };
 
-/* Parts of the CRC, after the headers of IPv4 and UDP, of the four digits of the identification, the highest first. */
+/* Parts of the CRC, after the headers of IPv4 and UDP, of the four digits of the identification, highest first. */
 static const uint32_t icrc_identification[4][16] = {
 	{0x00000000, 0x7f6b7f3d, 0xfed6fe7a, 0x81bd8147, 0x26dcfab5, 0x59b78588, 0xd80a04cf, 0xa7617bf2, 0x4db9f56a,
 	 0x32d28a57, 0xb36f0b10, 0xcc04742d, 0x6b650fdf, 0x140e70e2, 0x95b3f1a5, 0xead88e98},
@@ -44,7 +44,7 @@ static const uint32_t icrc_identification[4][16] = {
 	 0x9bcaa9f2, 0xed2f90cf, 0x765c7a1b, 0x00e5e2b5, 0x9b960861, 0xed73315c, 0x7600db88},
 };
 
-/* The fifth byte of BTH counts as 0xff: what a byte of 0 there adds to the CRC before BTH, to be counted so. */
+/* What a fifth byte of the BTH of 0, which counts as 0xff, adds to the CRC before the BTH. */
 #define ICRC_VARIANT_OF_0 0x0f6a70d9
 
 #endif

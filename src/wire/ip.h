@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* IP and UDP headers of a RoCEv2 frame (IBTA annex A17), for the ICRC and for captures. Pure functions, any thread. */
+/* IP and UDP headers of a RoCEv2 frame (IBTA annex A17), for the ICRC and captures. Pure functions, any thread. */
 #ifndef SOFTHCA_WIRE_IP_H
 #define SOFTHCA_WIRE_IP_H
 
@@ -22,8 +22,8 @@
 #define UDP_CHECKSUM 6
 
 /**
- * Returns true if frames along @path are IPv4. Checks the source, because the destination of a datagram may be a
- * multicast group, and the GID of a group does not show the IP version.
+ * Returns true if frames along @path are IPv4. Checks the source, because the destination may be a multicast group,
+ * whose GID does not show the version.
  */
 static inline bool ip_is_version_4(const struct packet_path *path)
 {
@@ -37,8 +37,8 @@ static inline void ip_put16(uint8_t *to, uint16_t value)
 }
 
 /**
- * Writes the headers for a UDP payload of @length bytes (BTH … ICRC), with checksums of 0 and, for IPv4, "do not fragment".
- * Returns their length, 28 or 48 bytes.
+ * Writes the headers for a UDP payload of @length bytes (BTH … ICRC), with checksums of 0 and, for IPv4, "do not
+ * fragment". Returns their length, 28 or 48 bytes.
  */
 static inline uint32_t ip_headers_write(uint8_t *to, const struct packet_path *path, uint16_t source_port,
 					uint16_t destination_port, uint16_t identification, size_t length)

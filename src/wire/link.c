@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Sends through filters and links, see link.h. */
+/* Sends through filters and links. */
 #include "wire/link.h"
 
 #include "wire/routes.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Finds the addressee of a management datagram, see mad.h. Offsets of fields: IBTA tables 99 and following, after the header. */
+/* Finds the addressee of a management datagram. Offsets of fields: IBTA tables 99 and following, after the header. */
 #include "wire/mad.h"
 
 #include <endian.h>

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Management datagrams of the connection manager (IBTA 13.4 and 12.6): the format and the addressee, which the layers
- * that carry them need. The connection manager is in an upper layer and registers struct management to receive them.
- * Its functions are called on any thread that runs the transport, without a lock of the device, possibly in the middle
- * of a call of the device. A lock that they take must therefore not be held during calls of the device, except sending
- * (transport/gsi/gsi.h), which only queues.
+ * Management datagrams of the connection manager (IBTA 13.4 and 12.6): format and addressee. The connection manager, an
+ * upper layer, fills in struct management. Its functions are called on any thread that runs the transport, without a
+ * lock of the device, possibly in the middle of a call of the device. So a lock that they take must not be held during
+ * calls of the device, except sending (transport/gsi/gsi.h), which only queues.
  *
- * A communication id identifies its process, like a QP number: its upper bits are a slot (link/host/host.h).
+ * A communication id identifies its process by a slot in its upper bits, like a QP number (link/host/host.h).
  */
 #ifndef SOFTHCA_WIRE_MAD_H
 #define SOFTHCA_WIRE_MAD_H
@@ -21,14 +20,14 @@ struct packet_path;
 
 #define MAD_BYTES 256
 #define MAD_HEADER_BYTES 24
-/* IBTA 3.9.2: the general service interface, and its Q_Key (10.2.4, C9-49: privileged, well-known). */
+/* IBTA 3.9.2: the general service interface, and its Q_Key (10.2.4, C9-49: privileged). */
 #define GSI_QPN 1u
 #define GSI_QKEY 0x80010000u
 
 /* Bits of a communication id below the slot. */
 #define MAD_COUNTER_BITS 18
 
-/* Messages of the connection manager, IBTA 12.6.4 and following, with the names used there. */
+/* IBTA 12.6.4 and following, with the names used there. */
 enum mad_attribute {
 	MAD_REQ = 0x0010,
 	MAD_MRA,
@@ -43,7 +42,6 @@ enum mad_attribute {
 	MAD_APR,
 };
 
-/* Addressee of a datagram. */
 enum mad_addressee {
 	MAD_FOR_SERVICE, /* the process that listens at a service id: REQ, SIDR_REQ */
 	MAD_FOR_ID,      /* the process that owns a communication id */
@@ -57,56 +55,52 @@ struct mad_address {
 };
 
 /**
- * The first four bytes of every datagram of the connection manager, in host order: base version 1, class 7, class version 2,
- * method Send (IBTA 13.4.3, 12.6.1). Datagrams with other values are not for the connection manager.
+ * First four bytes of a datagram of the connection manager, in host order: base version 1, class 7, class version 2,
+ * method Send (IBTA 13.4.3, 12.6.1).
  */
 #define MAD_CM_WORD 0x01070203u
 uint32_t mad_word(const uint8_t mad[MAD_BYTES]);
 
-/** Returns the addressee of the datagram @mad of the connection manager. Pure; any thread. */
+/** Returns the addressee of @mad. Pure; any thread. */
 struct mad_address mad_address(const uint8_t mad[MAD_BYTES]);
 
 /**
- * Returns true if @service has a name on a host: those of the RDMA IP CM service (IBTA annex A11), port space << 16 | port, with
- * port space 0x01xx.
+ * Returns true for services of the RDMA IP CM service (IBTA annex A11: port space << 16 | port, with port space
+ * 0x01xx), which have a name on a host.
  */
 static inline bool mad_service_has_name(uint64_t service)
 {
 	return service >> 24 == 1;
 }
 
-/* Reason why a sent datagram does not arrive. */
 enum mad_loss {
 	MAD_NO_RECIPIENT, /* no process of this host listens at the service, or owns the communication id */
 	MAD_UNREACHABLE,  /* no link leads there, or the other host has no socket with the RoCE port */
 };
 
-/* Functions of the connection manager that the carriers of its datagrams call. */
 struct management {
 	/**
-	 * Called when @mad arrived along @path, which leads from its sender to an address of this host. @waited: it is
-	 * a request that has already waited for a listener in vain. Inside an epoch section.
+	 * Called when @mad arrived along @path, from its sender to an address of this host. @waited: a request that has
+	 * waited for a listener in vain. Inside an epoch section.
 	 */
 	void (*receive)(struct hca *hca, const struct packet_path *path, const uint8_t mad[MAD_BYTES], bool waited);
 	/**
-	 * Called when @mad of this process cannot be delivered. @path: as it was sent. If another host refused it, @path has
-	 * only the destination, and only REQ and SIDR_REQ are reported. Such a report may be forged, so the callee compares
-	 * @mad.
+	 * Called when @mad of this process cannot be delivered. @path: as it was sent. If another host refused it,
+	 * @path has only the destination, and only REQ and SIDR_REQ are reported; the report may be forged, so the
+	 * callee compares @mad.
 	 */
 	void (*lost)(struct hca *hca, const struct packet_path *path, const uint8_t mad[MAD_BYTES], enum mad_loss why);
 	/**
-	 * Called when a process of this host has ended and all its datagrams have been received. Its datagrams came
-	 * along paths with @process (struct packet_path). Another process may already own its slots and services.
-	 * Device thread, outside epoch sections.
+	 * Called when a process of this host has ended and all its datagrams, which came along paths with @process
+	 * (struct packet_path), have been received. Its slots and services may already have another owner. Device
+	 * thread, outside epoch sections.
 	 */
 	void (*process_ended)(uint32_t process);
-	/** Called when a process has ended that listened at @service when this one sent there. As process_ended(). */
+	/** As process_ended(), for a process that listened at @service when this one sent there. */
 	void (*service_ended)(uint64_t service);
 };
 
-/*
- * Set before the first device exists (process/devices.c). NULL: datagrams for the connection manager have no recipient.
- */
+/* Set before the first device exists (process/devices.c). NULL: these datagrams have no recipient. */
 extern const struct management *management;
 
 #endif

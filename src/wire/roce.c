@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Writes and parses headers of packets, see roce.h. Formats: IBTA volume 1, 9.2 and 9.3; annex A14 (XRCETH); docs/inside/wire.md
- * (DCETH, masks).
- *
- * Packets that are refused here are dropped silently and never reach a QP, as IBTA 9.6.1 demands for invalid headers. Errors
- * that a responder answers with a NAK, such as the length of a first packet, pass; the responder checks them.
+ * Writes and parses headers of packets: IBTA volume 1, 9.2 and 9.3; annex A14 (XRCETH); docs/inside/wire.md (DCETH,
+ * masks). Packets that are refused here are dropped silently, as IBTA 9.6.1 demands for invalid headers. Errors that a
+ * responder answers with a NAK pass.
  */
 #include "wire/roce.h"
 
@@ -17,7 +15,6 @@
 #define AETH_RESERVED 0x80
 #define AETH_KIND_RESERVED 0x40
 
-/* Returns the length of all headers of a packet. */
 static uint32_t opcode_header_bytes(uint32_t opcode)
 {
 	return ROCE_BTH_BYTES + packet_opcodes[opcode].header_bytes;
@@ -26,7 +23,7 @@ static uint32_t opcode_header_bytes(uint32_t opcode)
 /* Returns the opcode of @packet at @place, or -1. */
 static int find_opcode(const struct packet *packet, unsigned int place)
 {
-	/* Only the last packet has its own opcode for immediate data or invalidation (IBTA table 38). */
+	/* Only the last packet has an opcode of its own for immediate data or invalidation (IBTA table 38). */
 	static const uint8_t begins_as[MESSAGE_COUNT] = {
 		[MESSAGE_SEND_IMM] = MESSAGE_SEND,
 		[MESSAGE_SEND_INVALIDATE] = MESSAGE_SEND,
@@ -186,7 +183,7 @@ static void parse_extensions(struct packet *packet, const uint8_t *from, uint32_
 		packet->invalidate_rkey = roce_get32(from);
 }
 
-/* Returns false for reserved codes (IBTA 9.7.5.1.2), and for a response that contains both data and a NAK syndrome. */
+/* Returns false for reserved codes (IBTA 9.7.5.1.2), and for a response with both data and a NAK. */
 static bool good_syndrome(const struct packet *packet)
 {
 	uint8_t kind = packet->syndrome & AETH_KIND_MASK;

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * RoCEv2 wire format (IBTA volume 1, chapters 5 and 9, annex A17): converts between struct packet and BTH with extension
- * headers, in big-endian order, and computes the invariant CRC. Driven by format/opcodes.def. Pure functions; any thread.
- *
- * The shm link uses the same headers, without ICRC.
+ * RoCEv2 wire format (IBTA volume 1, chapters 5 and 9, annex A17): converts between struct packet and BTH with
+ * extension headers, by format/opcodes.def, and computes the invariant CRC. Pure functions; any thread. The shm link
+ * uses the same headers, without ICRC.
  */
 #ifndef SOFTHCA_WIRE_ROCE_H
 #define SOFTHCA_WIRE_ROCE_H
@@ -16,14 +15,13 @@
 
 #define ROCE_BTH_BYTES 12
 #define ROCE_ICRC_BYTES 4
-#define ROCE_MOST_HEADERS 72 /* BTH and the longest extension headers of any opcode */
+#define ROCE_MOST_HEADERS 72 /* BTH and the longest extension headers */
 #define ROCE_PORT 4791
 
 /**
- * Writes BTH and extension headers of packet @number (from 0) of the run @packet, which is at @place (enum packet_place) of its
- * message and carries @payload bytes. These determine opcode, pad count and PSN. The masks of a masked atomic are payload
- * (roce_masks_write). Returns the bytes written, at most ROCE_MOST_HEADERS, or 0 if the transport has no opcode for the packet,
- * so that it cannot be sent.
+ * Writes BTH and extension headers of packet @number (from 0) of the run @packet, at @place (enum packet_place) of its
+ * message and with @payload bytes; the masks of a masked atomic are payload (roce_masks_write). Returns the bytes
+ * written, at most ROCE_MOST_HEADERS, or 0 if the transport has no opcode for the packet.
  */
 uint32_t roce_headers_write(uint8_t *to, const struct packet *packet, uint32_t number, unsigned int place,
 			    uint32_t payload);
@@ -38,63 +36,60 @@ static inline uint32_t roce_pad(uint32_t payload)
 }
 
 /**
- * Fills @packet from @length bytes at @bytes: BTH, headers, payload, pad, without ICRC. packet->payload refers to the payload
- * without pad. count is 1, or 0 for a READ request (the responder knows the MTU). Does not set mtu, path, own_path and link.
- * Returns 0, or -EPROTO with @why (rule and figures, for explain_make()) for a packet too short for its headers, an unknown
- * opcode, a transport version that is not 0, a bad pad count, a P_Key that is not the default one, a length that the opcode
- * cannot have, or a reserved syndrome. Does not read past @length.
+ * Fills @packet from @length bytes at @bytes: BTH, headers, payload, pad, without ICRC. packet->payload refers to the
+ * payload without pad. count is 1, or 0 for a READ request (the responder knows the MTU). Does not set mtu, path,
+ * own_path and link. Returns 0, or -EPROTO with @why (for explain_make()) for a malformed packet: rules 183 to 190.
  */
 int roce_parse(struct packet *packet, const uint8_t *bytes, size_t length, struct refusal *why);
 
-/** Returns the destination QP of a BTH. @bytes: at least ROCE_BTH_BYTES. */
+/** Returns the destination QP of a BTH. */
 static inline uint32_t roce_destination(const uint8_t *bytes)
 {
 	return (uint32_t)bytes[5] << 16 | (uint32_t)bytes[6] << 8 | bytes[7];
 }
 
-/** Sets the acknowledge request bit in a BTH, for callers that write one BTH for many packets. */
+/** Sets the acknowledge request bit of a BTH. */
 static inline void roce_ask_acknowledge(uint8_t *bytes)
 {
 	bytes[8] |= 0x80;
 }
 
-/** Returns the pad count of a BTH. @bytes: at least ROCE_BTH_BYTES. */
+/** Returns the pad count of a BTH. */
 static inline uint32_t roce_pad_of(const uint8_t *bytes)
 {
 	return bytes[1] >> 4 & 3;
 }
 
 /**
- * Parses like roce_parse(), but only BTH and extension headers, for payload that is stored elsewhere. Sets
- * packet->payload.length to 0. Returns the length of the headers, or -EPROTO with @why.
+ * As roce_parse(), for headers with payload stored elsewhere: payload.length becomes 0. Returns the length of the
+ * headers, or -EPROTO with @why.
  */
 int roce_headers_parse(struct packet *packet, const uint8_t *bytes, size_t length, struct refusal *why);
 
-/** Parses the masks of the masked atomic @packet from its payload, @length bytes at @bytes. Returns 0, or -EPROTO with @why. */
+/** Parses the masks of the masked atomic @packet, @length bytes at @bytes. Returns 0, or -EPROTO with @why. */
 int roce_masks_parse(struct packet *packet, const uint8_t *bytes, size_t length, struct refusal *why);
 
 /*
- * The ICRC (IBTA 7.8.1, annex A17) covers IP header, UDP header, BTH to pad, with all bits set in fields that routers change.
- * The IPv4 header is assumed to have the flag "do not fragment", as for a socket with path MTU discovery.
+ * The ICRC (IBTA 7.8.1, annex A17; docs/inside/wire.md). The IPv4 header is assumed to say "do not fragment", as for a
+ * socket with path MTU discovery.
  */
 
 /**
- * Returns the UDP source port of @path: its own if set; otherwise derived from the flow label like in the Linux kernel
+ * Returns the UDP source port of @path: its own if set; otherwise from the flow label as in Linux
  * (rdma_flow_label_to_udp_sport) or, without a flow label, from the QP numbers.
  */
 uint16_t roce_source_port(const struct packet_path *path, uint32_t source_qpn, uint32_t destination_qpn);
 
 /**
- * Returns the ICRC of @length bytes (BTH … pad) at @bytes, sent along @path from UDP port @source_port to
- * @destination_port, with IPv4 identification @identification (IPv6 has none). The bytes of the result in memory are
- * those on the wire.
+ * Returns the ICRC, in wire order in memory, of @length bytes (BTH … pad) at @bytes, sent along @path between these UDP
+ * ports, with IPv4 identification @identification (IPv6 has none).
  */
 uint32_t roce_icrc(const struct packet_path *path, uint16_t source_port, uint16_t destination_port,
 		   uint16_t identification, const uint8_t *bytes, size_t length);
 
 /*
- * The state of the CRC after the headers of IP and UDP, with identification 0. It is the same for all packets of one length
- * between two ports, so it is computed once for them: the headers cost as much as 1000 bytes of payload.
+ * State of the CRC after the headers of IP and UDP, with identification 0: the same for all packets of one length
+ * between two ports. The headers cost as much as 1000 bytes of payload.
  */
 struct roce_icrc_start {
 	union ibv_gid source, destination;
@@ -103,9 +98,9 @@ struct roce_icrc_start {
 	uint32_t crc;
 };
 
-#define ROCE_ICRC_STARTS 8 /* of several lengths and senders; a power of two */
+#define ROCE_ICRC_STARTS 8 /* a power of two */
 
-/** Returns the start for packets of @length bytes (BTH … pad) along @path, from @starts if it is there. */
+/** Returns the start for packets of @length bytes (BTH … pad) along @path, if possible from @starts. */
 const struct roce_icrc_start *roce_icrc_start(struct roce_icrc_start starts[static ROCE_ICRC_STARTS],
 					      const struct packet_path *path, uint16_t source_port,
 					      uint16_t destination_port, size_t length);
@@ -115,14 +110,14 @@ uint32_t roce_icrc_from(const struct roce_icrc_start *start, uint16_t identifica
 /* Parts of the IPv4 header that the ICRC covers but a receiver of UDP does not see (docs/inside/wire.md). */
 struct ipv4_unseen {
 	uint16_t identification;
-	bool may_fragment; /* the flag "do not fragment" is clear */
-	bool solved; /* not as expected: these 17 bits were computed from the ICRC, and only 15 bits of it were checked */
+	bool may_fragment; /* "do not fragment" is clear */
+	bool solved; /* not as expected: these 17 bits were computed from the ICRC, of which only 15 bits were checked */
 };
 
 /**
- * Checks the ICRC after @length bytes (BTH … pad) at @bytes. With IPv4, @unseen->identification is the expected one, and "do
- * not fragment" is expected. If the ICRC does not match these, @unseen becomes the values that it matches. Returns false if no
- * values match (IPv6 has no unseen fields).
+ * Checks the ICRC after @length bytes (BTH … pad) at @bytes. With IPv4, @unseen->identification is the expected one,
+ * and "do not fragment" is expected; otherwise @unseen becomes the values that the ICRC matches. Returns false if none
+ * match (IPv6 has no unseen fields).
  */
 bool roce_icrc_fits(const struct packet_path *path, uint16_t source_port, uint16_t destination_port,
 		    struct ipv4_unseen *unseen, const uint8_t *bytes, size_t length);

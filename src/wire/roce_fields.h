@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * Fields of headers (IBTA 9.2, 9.3): big-endian, at any address; for the code that writes and parses headers (roce.h). Pure
- * functions.
- */
+/* Fields of headers (IBTA 9.2, 9.3): big-endian, at any address. Pure functions. */
 #ifndef SOFTHCA_WIRE_ROCE_FIELDS_H
 #define SOFTHCA_WIRE_ROCE_FIELDS_H
 

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Headers of the most frequent RC packets: WRITE and SEND messages of one packet, a READ request, its response, an
- * acknowledgement. The functions do the same as roce_headers_write() and roce_headers_parse(), but each call is
- * compiled for one opcode (core/compiler.h). Pure functions; any thread.
+ * Headers of the most frequent RC packets: roce_headers_write() and roce_headers_parse(), compiled for one opcode per
+ * call (core/compiler.h). Pure functions; any thread.
  */
 #ifndef SOFTHCA_WIRE_ROCE_WHOLE_H
 #define SOFTHCA_WIRE_ROCE_WHOLE_H
@@ -20,7 +19,6 @@ enum roce_whole {
 	ROCE_WHOLE_ACKNOWLEDGE = 0x11,
 };
 
-/** Returns the length of the headers of @opcode. */
 static inline SPECIALISED uint32_t roce_whole_bytes(const enum roce_whole opcode)
 {
 	switch (opcode) {
@@ -35,7 +33,6 @@ static inline SPECIALISED uint32_t roce_whole_bytes(const enum roce_whole opcode
 	}
 }
 
-/** Returns true if @opcode may have payload. */
 static inline SPECIALISED bool roce_whole_has_payload(const enum roce_whole opcode)
 {
 	return opcode != ROCE_WHOLE_READ_REQUEST && opcode != ROCE_WHOLE_ACKNOWLEDGE;
@@ -90,8 +87,8 @@ static inline SPECIALISED void roce_whole_write(uint8_t *to, const struct packet
 
 /**
  * Fills @packet from roce_whole_bytes() of headers at @bytes, which no other process can change, for a packet with
- * @payload bytes. Returns false, with @packet undefined, if the headers need roce_headers_parse(), which also
- * determines why they are invalid.
+ * @payload bytes. Returns false, with @packet undefined, if the headers need roce_headers_parse(), which also finds
+ * what is invalid.
  */
 static inline SPECIALISED bool roce_whole_parse(struct packet *packet, const uint8_t *bytes,
 						const enum roce_whole opcode, uint32_t payload)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The interface of the transport for links, see run.h. */
+/* Interface of the transport for links. */
 #include "wire/run.h"
 
 const struct delivery *delivery;

@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The packets that a thread is handling, and the interface by which links and filters hand packets to the transport: they build
- * a packet in run_slot(), queue it with run_commit(), and call deliver_queued(). The transport fills in struct delivery
- * (transport/run/run.h has the loop), so this layer does not include it.
- *
- * A struct run belongs to the outermost call (doorbell, timer, poll) and lives inside one epoch section.
+ * The packets that a thread is handling. Links and filters build one in run_slot(), queue it with run_commit(), and
+ * call deliver_queued(); the transport fills in struct delivery. A struct run belongs to the outermost call (doorbell,
+ * timer, poll) and lives inside one epoch section.
  */
 #ifndef SOFTHCA_WIRE_RUN_H
 #define SOFTHCA_WIRE_RUN_H
@@ -16,21 +14,18 @@ struct hca;
 struct hca_qp;
 struct link_queue;
 
-/*
- * A queued packet causes at most one reply, and replies cause none. So a run has at most the packet being handled, its
- * reply, and one that a link duplicates.
- */
+/* At most the packet being handled, its reply (replies cause none), and one that a link duplicates. */
 #define RUN_PACKETS 4
 
 struct run {
-	uint32_t first, last;     /* queue of packets; free-running indices */
-	struct hca_qp *scheduled; /* list of QPs with requesters that can continue */
-	struct link_queue *full;  /* queue in which to wait for room, of the link that returned LINK_BUSY last */
-	struct hca_qp *held;      /* QP that is still locked after its last packet (delivery.take_whole), or NULL */
-	/* For the transport: an acknowledgement to the held QP was noted, but not processed yet. */
+	uint32_t first, last;     /* free-running indices of the queue */
+	struct hca_qp *scheduled; /* QPs with requesters that can continue */
+	struct link_queue *full;  /* queue of the link that returned LINK_BUSY last */
+	struct hca_qp *held;      /* QP that take_whole() has left locked, or NULL */
+	/* For the transport: an acknowledgement to the held QP was noted, but not processed. */
 	bool acknowledges;
 	uint32_t acknowledged;
-	struct frame *frame; /* frame of filter/filter.c in which the queued packet came, or NULL */
+	struct frame *frame; /* frame (filter/filter.c) in which the queued packet came, or NULL */
 	struct packet packet[RUN_PACKETS];
 };
 
@@ -44,7 +39,7 @@ static inline void run_begin(struct run *run)
 	run->frame = NULL;
 }
 
-/** Returns the slot in which the next packet is built; run_commit() queues it. */
+/** Returns the slot in which the next packet is built. */
 static inline struct packet *run_slot(struct run *run)
 {
 	return &run->packet[run->last % RUN_PACKETS];
@@ -55,14 +50,14 @@ static inline void run_commit(struct run *run)
 	run->last++;
 }
 
-/* Properties of a receiving QP that a link or a filter needs. */
+/* Properties of a receiving QP for links and filters. */
 struct receiver_view {
 	struct hca *hca;
-	struct packet_path path; /* from this QP to its peer */
+	struct packet_path path; /* to the peer */
 	uint32_t peer_qpn, mtu_shift;
 };
 
-/* Memory of this process that the peer of a QP may access through a key, as long as the key does not change. */
+/* Memory of this process that the peer of a QP may access through a key, until the key changes. */
 struct run_reach {
 	uint32_t peer_qpn;
 	uint64_t start, length; /* range of the key */
@@ -72,30 +67,28 @@ struct run_reach {
 
 /* Functions of the transport for links and filters. Any thread, no lock held, inside an epoch section. */
 struct delivery {
-	/* Handles the packets queued in @run and their replies, until none is left. */
+	/* Handles the queued packets and their replies. */
 	void (*drain)(struct run *run);
-	/* Runs the scheduled QPs, until none is left. */
+	/* Runs the scheduled QPs. */
 	void (*finish)(struct run *run);
 	/*
-	 * Replaces drain() for a packet in run_slot(@run) that is not queued and contains a whole small RC message; the
+	 * Replaces drain() for a packet in run_slot(@run), not queued, that contains a whole small RC message; the
 	 * queue must be empty. The lock of its QP stays held for the next such packet. The caller must call let_go()
-	 * before it calls any other function, and when all packets that arrived together have been handled. let_go()
-	 * sends the replies and completes acknowledged requests. The QP's next packet that is not an acknowledgement
-	 * also completes acknowledged requests.
+	 * before any other function, and when all packets that arrived together have been handled. let_go() sends the
+	 * replies and completes acknowledged requests, as does the QP's next packet that is not an acknowledgement.
 	 */
 	void (*take_whole)(struct run *run);
 	void (*let_go)(struct run *run);
 	/*
-	 * Sets @reach to the accesses that the QP of @packet allows its peer through that key until grants are revoked
-	 * (hca/grants.h), and returns true. Called after take_whole() of the READ or WRITE @packet. Returns false if it
-	 * allows none.
+	 * Sets @reach to the accesses that the QP of @packet, a READ or WRITE just passed to take_whole(), allows its
+	 * peer through that key until grants are revoked (hca/grants.h). Returns false if none.
 	 */
 	bool (*reach)(struct run *run, const struct packet *packet, struct run_reach *reach);
-	/* Called when a process of this host has ended, so requests to it will not be answered. Outside epoch sections. */
+	/* Called when a process of this host has ended: requests to it will not be answered. Outside epoch sections. */
 	void (*peer_ended)(void);
 	/* Returns the device of QP @qpn, or NULL. Any lock may be held. */
 	struct hca *(*device_of)(uint32_t qpn);
-	/* Fills @view. Returns false if there is no QP @qpn. */
+	/* Returns false if there is no QP @qpn. */
 	bool (*view)(uint32_t qpn, struct receiver_view *view);
 };
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Queues of waiting senders, see waiting.h. */
+/* Queues of waiting senders. */
 #include "wire/waiting.h"
 
 #include <pthread.h>
@@ -26,7 +26,7 @@ void link_enqueue(struct link_queue *queue, struct link_waiter *waiter, struct l
 	pthread_mutex_unlock(&lock);
 }
 
-/* Removes @waiter from its queue, if it is in one. The lock is held. */
+/* The lock is held. */
 static void waiter_remove(struct link_waiter *waiter)
 {
 	if (!waiter->queue)
@@ -48,9 +48,8 @@ void link_dequeue(struct link_waiter *waiter)
 }
 
 /*
- * If a thread has removed the QP from a queue, or found it by its number, it is inside an epoch section, and the QP is
- * not freed before that section ends. If that thread tries to send for the QP, `leaves` prevents the QP from waiting
- * again.
+ * A thread that found the QP is inside an epoch section, which keeps the QP allocated. If it tries to send for the QP,
+ * `leaves` prevents the QP from waiting again.
  */
 void link_leave(struct link_sender *sender)
 {
@@ -60,7 +59,7 @@ void link_leave(struct link_sender *sender)
 }
 
 /*
- * Removes the first waiter of @queue. Returns its sender, or NULL, and which part of it waited. The QP lives until the epoch
+ * Removes the first waiter. Returns its sender or NULL, and which part of it waited. The QP lives until the epoch
  * section ends.
  */
 static struct link_sender *link_queue_pop(struct link_queue *queue, bool *requester)
