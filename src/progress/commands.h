@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Commands for doorbell registers to which programs write themselves; see process/commands.h. */
+/* Commands for doorbell registers to which programs write themselves (process/commands.h). */
 #ifndef SOFTHCA_PROGRESS_COMMANDS_H
 #define SOFTHCA_PROGRESS_COMMANDS_H
 
 struct hca;
 
 /**
- * Registers @page (4096 bytes, an anonymous mapping owned by the driver, which programs use as their doorbell
- * registers): a store to it can wake the device. Its content is lost. Any thread may call.
+ * Registers @page (4096 bytes, an anonymous mapping owned by the driver) as doorbell registers of programs: a store to
+ * it can wake the device. Its content is lost. Any thread may call.
  */
 void hca_watch_page(struct hca *hca, void *page);
 

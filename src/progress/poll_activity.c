@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The device thread's estimate of the program's polling, see poll_activity.h. */
+/* The device thread's estimate of the program's polling. */
 #include "progress/poll_activity.h"
 
 #include "core/timer.h"
@@ -8,17 +8,16 @@
 /* Values chosen for speed. */
 enum {
 	/*
-	 * later checks wait this fraction of the time for which the program has polled: a check takes the processor from
-	 * the program for about 20 us
+	 * part of the time for which the program has polled until the next check, which takes the processor from it for
+	 * about 20 us
 	 */
 	POLL_LOOK_PART = 8,
-	/* ns: longest time between two such checks */
+	/* ns: longest time between checks */
 	POLL_LOOK_MOST_NS = 1000000,
 	/* polls between two checks that count as polling, unlike the few around arming a CQ */
 	POLLS_OFTEN = 16,
 	/*
-	 * ns: a program that takes a completion or arrival at least this often also counts as polling, even with few
-	 * polls
+	 * ns: a program that takes a completion or arrival at least this often counts as polling, even with few polls
 	 */
 	POLL_WORK_NS = 50000,
 	/*
@@ -50,10 +49,10 @@ bool poll_activity_program_polls(struct poll_activity *activity, const struct pr
 	bool often = (calls->attended && polls) || polls >= POLLS_OFTEN * (1 + (uint64_t)naps);
 	uint64_t now_ns = clock_now_ns();
 
-	/* A single unit of work may have been the last one. */
+	/* One unit of work may have been the last. */
 	if (!naps && works > 1)
 		often |= (uint64_t)works * POLL_WORK_NS >= now_ns - activity->since_ns;
-	/* Arrivals may wake this thread before the program has had time for that many polls. */
+	/* Arrivals may wake this thread before the program has had time for so many polls. */
 	if (!often && now_ns - activity->since_ns < poll_activity_interval(activity))
 		return activity->program_polls;
 	if (!activity->program_polls)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* See program_memory.h. */
+/* Access to memory that the program may have unmapped. */
 #include "progress/program_memory.h"
 
 #include <errno.h>
@@ -12,7 +12,7 @@
 #include "core/guarded_copy.h"
 #include "observe/page_guard.h"
 
-/* Translates the result of a copy, which may be partial up to an unmapped page. */
+/* @done: bytes copied, which may end at an unmapped page. */
 static int copy_result(ssize_t done, size_t size)
 {
 	if (done == (ssize_t)size)
@@ -30,7 +30,6 @@ int program_read(void *to, const void *from, size_t size)
 	return error == -ENOSYS ? 0 : error;
 }
 
-/* Copies by one system call. */
 static size_t read_each_by_kernel(const struct iovec *to, const struct iovec *from, size_t count)
 {
 	ssize_t done = process_vm_readv(getpid(), to, count, from, count, 0);

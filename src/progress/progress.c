@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Pollers and the device thread, see progress.h. */
+/* Pollers and the device thread. */
 #include "progress/progress.h"
 
 #include <errno.h>
@@ -28,20 +28,20 @@
 /* Values chosen for speed. */
 enum {
 	/*
-	 * consecutive arrivals that woke the thread while the program polled, after which links must not wake it
+	 * consecutive arrivals that woke the thread while the program polled, after which it has the pollers disarmed
 	 */
 	POLL_FOUND = 4,
-	/* descriptors that one wake-up of the thread handles */
+	/* descriptors handled per wake-up */
 	EPOLL_EVENTS = 16,
-	/* consecutive polls of the thread before it checks timers again */
+	/* consecutive polls of the thread between checks of timers */
 	POLL_ROUNDS = 64,
-	/* attempts to begin polling while another thread polls all the time */
+	/* attempts to begin polling */
 	POLL_TRIES = 10000,
-	/* of these, attempts before the processor is yielded */
+	/* of these, before the processor is yielded */
 	POLL_SPINS = 100,
-	/* ns to wait for another thread's poll: longer than any poll takes while its thread has a processor */
+	/* ns to wait for another thread's poll: longer than any takes on a processor */
 	POLL_WAIT_NS = 500000000,
-	/* ns between two checks of it */
+	/* ns between checks for its end */
 	POLL_WAIT_NAP_NS = 100000,
 };
 
@@ -51,27 +51,27 @@ uint32_t progress_pollers;
 
 static struct {
 	pthread_mutex_t lock;      /* for starting, the list of pollers, `running` */
-	pthread_cond_t ready_done; /* signalled when a ready function has returned */
+	pthread_cond_t ready_done; /* a ready function has returned */
 	struct poller *pollers;    /* atomic; grows only */
 	struct watched_fd *running;
-	uint32_t removals; /* number of descriptors removed so far; results from before a removal may be obsolete */
+	uint32_t removals; /* descriptors removed so far; results from before a removal may be obsolete */
 	pthread_t thread;
 	bool started;
 	bool no_pwait2;          /* used by the thread only: the kernel refuses epoll_pwait2(2) */
-	int epoll;               /* descriptors that the thread sleeps on, including `arrivals` */
-	int arrivals;            /* also an epoll descriptor, on which a substitute sleeps */
-	uint32_t drained;        /* atomic; number of its descriptors that have a drain function */
+	int epoll;               /* the thread sleeps on it; includes `arrivals` */
+	int arrivals;            /* also an epoll descriptor; a substitute sleeps on it */
+	uint32_t drained;        /* atomic; number of its descriptors with a drain function */
 	bool sleeps_on_arrivals; /* used by the thread only: it currently sleeps on arrivals, too */
 	int wake;                /* eventfd */
 	uint32_t generation;
-	uint64_t sleeps_until; /* atomic; CLOCK_MONOTONIC time of the thread's next wake-up; 0: it is awake */
-	uint32_t polling;      /* atomic; 1: a thread is in progress_poll_all() */
+	uint64_t sleeps_until; /* atomic; CLOCK_MONOTONIC; 0: the thread is awake */
+	uint32_t polling;      /* atomic; 1: a thread calls the pollers */
 	uint32_t polls;        /* atomic; polls by the program */
 	uint32_t naps;         /* atomic; times that the program was about to sleep */
-	/* atomic; 1: the thread requests that the program, which polls all the time, disarm the pollers */
+	/* atomic; 1: the program must disarm the pollers */
 	uint32_t disarm;
 	uint32_t attended; /* atomic; threads that poll on behalf of the program */
-	uint32_t looks;    /* atomic; the thread will check again soon */
+	uint32_t looks;    /* atomic; 1: the thread will check again soon */
 } progress = {.lock = PTHREAD_MUTEX_INITIALIZER,
 	      .ready_done = PTHREAD_COND_INITIALIZER,
 	      .epoll = -1,
@@ -83,7 +83,7 @@ static __thread bool on_thread __attribute__((tls_model("initial-exec"))); /* th
 
 static void drain_arrivals(struct watched_fd *watched, uint32_t events);
 
-/* Entry in `epoll` for all descriptors in progress.arrivals. */
+/* Entry in `epoll` for progress.arrivals. */
 static struct watched_fd arrivals = {.ready = drain_arrivals};
 
 static struct poller *first_poller(void)
@@ -125,7 +125,7 @@ bool progress_poll_all(void)
 	return found;
 }
 
-/* Call only between progress_begin_polling() and progress_end_polling(). */
+/* Only between progress_begin_polling() and progress_end_polling(), as for the next two functions. */
 void progress_arm_all(bool armed)
 {
 	for (struct poller *poller = first_poller(); poller; poller = poller->next) {
@@ -135,10 +135,7 @@ void progress_arm_all(bool armed)
 	}
 }
 
-/*
- * Returns true if a poll would find nothing, which is the case for most polls of a waiting program. Call between
- * progress_begin_polling() and progress_end_polling(), in an epoch section.
- */
+/* Returns true if a poll would find nothing, as for most polls of a waiting program. In an epoch section. */
 static bool all_idle(void)
 {
 	bool idle = true;
@@ -148,14 +145,12 @@ static bool all_idle(void)
 	return idle;
 }
 
-/*
- * Polls on behalf of a program. Call between progress_begin_polling() and progress_end_polling(), in an epoch section.
- */
+/* In an epoch section. */
 static bool poll_for_program(void)
 {
 	bool found;
 
-	/* The device thread must check whether this thread continues to poll. */
+	/* The device thread must check for this thread's polling. */
 	if (__builtin_expect(!__atomic_load_n(&progress.looks, __ATOMIC_RELAXED), 0)) {
 		__atomic_store_n(&progress.looks, 1, __ATOMIC_RELAXED);
 		progress_wake();
@@ -172,7 +167,7 @@ static bool poll_for_program(void)
 	return true;
 }
 
-/* Combines progress_begin_polling() and epoch_enter() in one locked instruction: programs call this all the time. */
+/* Combines progress_begin_polling() and epoch_enter() in one locked instruction. */
 bool progress_poll(void)
 {
 	bool found = false;
@@ -190,10 +185,7 @@ bool progress_poll(void)
 	return found;
 }
 
-/*
- * Polls until nothing is left, but not indefinitely, since timers are due as well. Returns false if something may be
- * left.
- */
+/* Polls until nothing is left, within limits, since timers are due as well. Returns false if something may be left. */
 static bool poll_to_the_end(void)
 {
 	for (int i = 0; i < POLL_ROUNDS; i++) {
@@ -239,7 +231,6 @@ bool progress_rest(bool stays)
 	return !found;
 }
 
-/* Waits for the poll of another thread. It takes some microseconds, unless that thread loses its processor. */
 bool progress_begin_polling_soon(void)
 {
 	for (int i = 0; i < POLL_TRIES; i++) {
@@ -286,7 +277,7 @@ void progress_before_sleep(void)
 	bool all;
 
 	__atomic_add_fetch(&progress.naps, 1, __ATOMIC_RELAXED);
-	/* A thread that is polling arms the pollers itself. */
+	/* A thread that polls arms the pollers itself. */
 	if (!progress_begin_polling()) {
 		progress_wake();
 		return;
@@ -313,10 +304,9 @@ void progress_attend_end(void)
 
 /* ---- the thread ------------------------------------------------------------------------------------------------ */
 
-/* Reason why a sleep of the thread ended; all except NOT_WOKEN: a descriptor. */
+/* Reason why a sleep ended; all except NOT_WOKEN: a descriptor. */
 enum woken { NOT_WOKEN, WOKEN, WOKEN_BY_ARRIVAL };
 
-/* Returns the sum of progress_worked() over all threads except this one. */
 static uint32_t works_of_program(void)
 {
 	uint32_t sum = 0;
@@ -337,10 +327,7 @@ static struct program_calls program_calls_now(void)
 	};
 }
 
-/*
- * Reports changes of `attends`. A program that polls its memory, and a CQ only occasionally, does not attend to
- * arrivals.
- */
+/* A program that polls its memory, and a CQ only occasionally, does not attend to arrivals. */
 static void report_attention(struct poll_activity *activity)
 {
 	if (activity->attends == activity->attention_reported)
@@ -351,19 +338,18 @@ static void report_attention(struct poll_activity *activity)
 			poller->attend(poller, activity->attends);
 }
 
-/* Disarms the pollers that require it at once. */
 static void disarm_repeatedly(void)
 {
 	for (struct poller *poller = first_poller(); poller; poller = poller->next)
-		/* A program that starts to poll may do the same at this moment. */
+		/* A program that starts to poll may do the same now. */
 		if (poller->repeats && __atomic_exchange_n(&poller->armed, false, __ATOMIC_RELAXED)) {
 			poller->arm(poller, false);
 		}
 }
 
 /*
- * Gives a thread of the program time to finish a poll that this thread may have interrupted. If both share a processor
- * and this thread checked again at once, because descriptors are still ready, the program could not continue.
+ * Lets a thread of the program finish a poll that this thread may have interrupted: if this one checked again at once,
+ * a program on the same processor could not continue.
  */
 static void let_program_finish_poll(void)
 {
@@ -372,7 +358,7 @@ static void let_program_finish_poll(void)
 	nanosleep(&time, NULL);
 }
 
-/* Arms all pollers and polls once more. Returns false if something may be left. */
+/* Returns false if something may be left. */
 static bool arm_and_poll(void)
 {
 	if (!poll_to_the_end())
@@ -381,7 +367,6 @@ static bool arm_and_poll(void)
 	return poll_to_the_end();
 }
 
-/* Sets whether the thread also sleeps on arrivals. */
 static void set_sleeps_on_arrivals(bool minds)
 {
 	struct epoll_event event = {.events = minds ? EPOLLIN : 0, .data.ptr = &arrivals};
@@ -392,10 +377,7 @@ static void set_sleeps_on_arrivals(bool minds)
 	epoll_ctl(progress.epoll, EPOLL_CTL_MOD, progress.arrivals, &event);
 }
 
-/*
- * Leaves arrivals to a substitute. If this thread was woken, the cause is not an arrival, but possibly work that makes
- * no descriptor readable.
- */
+/* A wake-up was not for an arrival, but possibly for work that makes no descriptor readable. */
 static uint64_t leave_to_substitute(const struct poll_activity *activity, bool woken)
 {
 	if (woken && progress_begin_polling()) {
@@ -406,7 +388,7 @@ static uint64_t leave_to_substitute(const struct poll_activity *activity, bool w
 	return poll_activity_substitute_until(activity);
 }
 
-/* Returns the time of the thread's next check. */
+/* Returns the time of the next check. */
 static uint64_t handle_arrivals(struct poll_activity *activity, enum woken woken)
 {
 	const struct program_calls calls = program_calls_now();
@@ -443,7 +425,7 @@ static uint64_t handle_arrivals(struct poll_activity *activity, enum woken woken
 	progress_end_polling();
 	if (!all)
 		return 0;
-	/* The program polls occasionally and may soon poll more often, so it need not wake this thread each time. */
+	/* The program may soon poll more often, so it need not wake this thread each time. */
 	if (some)
 		return clock_now_ns() + TUNABLE_POLL_LOOK_NS;
 	/* The next poll of the program wakes this thread. */
@@ -497,7 +479,7 @@ static void drain_arrivals(struct watched_fd *watched, uint32_t events)
 
 /*
  * Calls `ready` of @watched, unless a descriptor, possibly the same one, was removed after this one was found ready.
- * The others will be found ready again.
+ * Those not called will be found ready again.
  */
 static bool call_ready(struct watched_fd *watched, uint32_t events, uint32_t removals)
 {
@@ -527,8 +509,8 @@ static uint32_t removals_now(void)
 }
 
 /*
- * Linux before 5.11, and sandboxes made before it, only have epoll_wait(2), which counts milliseconds. ppoll(2) counts
- * nanoseconds, and treats an epoll descriptor as readable when one of its descriptors is ready.
+ * Before Linux 5.11, and in older sandboxes, there is only epoll_wait(2), which counts milliseconds. ppoll(2) counts
+ * nanoseconds, and sees an epoll descriptor as readable when one of its descriptors is ready.
  */
 static int wait_without_pwait2(const struct timespec *left, struct epoll_event *events)
 {
@@ -539,7 +521,7 @@ static int wait_without_pwait2(const struct timespec *left, struct epoll_event *
 	return epoll_wait(progress.epoll, events, EPOLL_EVENTS, 0);
 }
 
-/* epoll_pwait2(2) by itself: glibc has it from 2.35 on, musl does not. */
+/* glibc has epoll_pwait2(2) from 2.35 on, musl does not. */
 static int wait_with_pwait2(const struct timespec *left, struct epoll_event *events)
 {
 #ifdef SYS_epoll_pwait2
@@ -572,20 +554,14 @@ static int wait_once(uint64_t until_ns, struct epoll_event *events)
 	return count;
 }
 
-/*
- * Returns true if the descriptors that the thread sleeps on are still its own: a program may have closed them and
- * reused their numbers.
- */
+/* Returns false if the program has closed the thread's descriptors. */
 static bool has_descriptors(void)
 {
 	return descriptor_check(progress.epoll) && descriptor_check(progress.arrivals) &&
 	       descriptor_check(progress.wake);
 }
 
-/*
- * Waits for descriptors. If another thread closes them, nothing wakes this one, so it checks periodically whether they
- * still exist.
- */
+/* Checks periodically, because nothing wakes this thread if another one closes the descriptors. */
 static int wait_for_descriptors(uint64_t until_ns, struct epoll_event *events)
 {
 	uint64_t look_ns;
@@ -598,7 +574,6 @@ static int wait_for_descriptors(uint64_t until_ns, struct epoll_event *events)
 	return count;
 }
 
-/* Sleeps briefly, regardless of arrivals. */
 static enum woken nap_without_descriptors(void)
 {
 	const struct timespec time = {.tv_nsec = TUNABLE_DESCRIPTOR_NAP_NS};
@@ -608,7 +583,6 @@ static enum woken nap_without_descriptors(void)
 	return WOKEN_BY_ARRIVAL;
 }
 
-/* Sleeps until @until_ns or until something is ready. */
 static enum woken wait_for_events(uint64_t until_ns)
 {
 	struct epoll_event events[EPOLL_EVENTS];
@@ -652,7 +626,7 @@ static void *device_thread(void *argument)
 
 		__atomic_store_n(&progress.sleeps_until, 0, __ATOMIC_SEQ_CST);
 		until = first_poller() ? handle_arrivals(&activity, woken) : FOR_EVER;
-		/* If a timer is armed after this was read, it wakes the thread, which would otherwise sleep past it. */
+		/* A timer that is armed from now on wakes the thread, which would otherwise sleep past it. */
 		__atomic_store_n(&progress.sleeps_until, until, __ATOMIC_SEQ_CST);
 		next = fire_timers();
 		if (next < until)
@@ -663,7 +637,7 @@ static void *device_thread(void *argument)
 	return NULL;
 }
 
-/* Starts the thread with the program's signals blocked. The lock is held. */
+/* Blocks the program's signals in the thread. The lock is held. */
 static int device_thread_start(void)
 {
 	pthread_attr_t attr;
@@ -680,7 +654,7 @@ static int device_thread_start(void)
 	return error ? -EAGAIN : 0;
 }
 
-/* Closes the descriptors of progress. The lock is held. */
+/* The lock is held. */
 static void close_descriptors(void)
 {
 	if (progress.epoll >= 0)
@@ -692,7 +666,7 @@ static void close_descriptors(void)
 	progress.epoll = progress.arrivals = progress.wake = -1;
 }
 
-/* Opens the descriptors of progress. The lock is held. */
+/* The lock is held. */
 static int open_descriptors(void)
 {
 	struct epoll_event wake = {.events = EPOLLIN}, arrival = {.events = EPOLLIN, .data.ptr = &arrivals};
@@ -788,7 +762,7 @@ static int epoll_watch(int *epoll, struct watched_fd *watched, struct watched_fd
 
 	if (error)
 		return error;
-	/* The lock orders earlier stores to @watched before call_ready(). */
+	/* Orders earlier stores to @watched before call_ready(). */
 	pthread_mutex_lock(&progress.lock);
 	error = epoll_change(*epoll, EPOLL_CTL_ADD, watched->fd, found, events);
 	pthread_mutex_unlock(&progress.lock);

@@ -1,25 +1,22 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * Interface between the two files of progress: progress.c, the device thread and polling programs, and
- * substitute_poller.c, threads of the program that sleep in place of the device thread.
- */
+/* Interface between progress.c and substitute_poller.c. */
 #ifndef SOFTHCA_PROGRESS_PROGRESS_PARTS_H
 #define SOFTHCA_PROGRESS_PROGRESS_PARTS_H
 
 #include <stdbool.h>
 
-/**
- * Starts polling; one thread at a time, until progress_end_polling(). Returns false if another thread polls. Any thread
- * may call.
- */
+/** Starts polling, until progress_end_polling(). Returns false if another thread polls. Any thread may call. */
 bool progress_begin_polling(void);
-/** As progress_begin_polling(), but waits briefly: a poll takes some microseconds. */
+/**
+ * As progress_begin_polling(), but waits briefly: a poll takes some microseconds, unless its thread loses its
+ * processor.
+ */
 bool progress_begin_polling_soon(void);
 void progress_end_polling(void);
 
-/* Call the following three only between progress_begin_polling() and progress_end_polling(). */
+/* The next three only between progress_begin_polling() and progress_end_polling(). */
 
-/** Calls all pollers once; returns true if anything had arrived. */
+/** Calls all pollers once. Returns true if anything had arrived. */
 bool progress_poll_all(void);
 /** Sets whether arrivals wake the threads that sleep on them. */
 void progress_arm_all(bool armed);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* See shadow.h. */
+/* Copies of rings. */
 #include "progress/shadow.h"
 
 #include <endian.h>
@@ -10,13 +10,13 @@
 #include "core/compiler.h"
 #include "progress/program_memory.h"
 
-/* Offset of the link to the next entry in an entry of a linked ring. */
+/* Offset of the link in an entry of a linked ring. */
 #define LINK_OFFSET 2
 
 int shadow_init(struct shadow *shadow, const void *ring, const uint32_t *record, uint32_t count, uint32_t shift)
 {
 	*shadow = (struct shadow){.ring = ring, .record = record, .count = count, .shift = shift};
-	/* A block of a send queue is read as structures. */
+	/* Aligned, because a block of a send queue is read as structures. */
 	shadow->copy = aligned_alloc(64, (((size_t)count << shift) + 63) & ~(size_t)63);
 	if (!shadow->copy)
 		return -ENOMEM;
@@ -69,7 +69,7 @@ static int fetch_linked(struct shadow *shadow, uint32_t count)
 	return 0;
 }
 
-/* Maximum size of an entry that is fetched together with the record. */
+/* Maximum bytes of an entry that is fetched together with the record. */
 enum { MOST_AHEAD = 64 };
 
 static uint32_t next_slot(const struct shadow *shadow)
@@ -78,9 +78,8 @@ static uint32_t next_slot(const struct shadow *shadow)
 }
 
 /*
- * Reads the record and, speculatively, the one entry that it usually announces: if a system call is needed, it takes
- * longer than the data that it copies. The record comes first, and x86-64 does not reorder loads. @ahead: -EFAULT if
- * the entry was not read.
+ * Reads the record and, speculatively, the one entry that it usually announces, because a system call takes longer than
+ * copying both. The record comes first, and x86-64 does not reorder loads. @ahead: -EFAULT if the entry was not read.
  */
 static int shadow_read_record(const struct shadow *shadow, uint32_t *record, uint8_t *entry, int *ahead)
 {
@@ -99,7 +98,7 @@ static int shadow_read_record(const struct shadow *shadow, uint32_t *record, uin
 	}
 #endif
 	read = program_ring_read_each(to, from, 1);
-	/* A system call does not order the loads of a weakly ordered processor; the entries are read after the record. */
+	/* A system call does not order the loads of a weakly ordered processor; entries are read after the record. */
 	order_after_loads();
 	return read ? 0 : -EFAULT;
 }
@@ -109,7 +108,6 @@ static int shadow_fetch_entries(struct shadow *shadow, uint32_t count)
 	return shadow->linked ? fetch_linked(shadow, count) : fetch_in_order(shadow, count);
 }
 
-/* Stores an entry that was read ahead. */
 static void shadow_take_entry(struct shadow *shadow, const uint8_t *entry)
 {
 	uint16_t link;
@@ -136,7 +134,7 @@ bool shadow_fetch(struct shadow *shadow)
 	fresh = (uint16_t)(announced - shadow->fetched);
 	if (!fresh)
 		return false;
-	/* The executor refuses to announce more entries than the ring holds, so fetching stops there. */
+	/* The executor refuses to announce more entries than the ring holds. */
 	count = fresh < shadow->count ? fresh : shadow->count;
 	if (count == 1 && !ahead) {
 		shadow_take_entry(shadow, entry);

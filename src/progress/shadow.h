@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A copy of a ring in memory that the program may unmap (progress/program_memory.h). The device fetches the entries
- * that a doorbell record announces into its own copy, as an adapter does, and works on the copy, so code that executes
- * a ring need not handle unmapped memory.
- *
- * Owner: the queue, which frees it. Its lock covers all calls.
+ * A copy of a ring in memory that the program may unmap (program_memory.h). The device copies the entries that a
+ * doorbell record announces, as an adapter does, so code that executes a ring need not handle unmapped memory. Owner:
+ * the queue, which frees it. Its lock covers all calls.
  */
 #ifndef SOFTHCA_PROGRESS_SHADOW_H
 #define SOFTHCA_PROGRESS_SHADOW_H
@@ -14,27 +12,24 @@
 
 struct shadow {
 	const uint8_t *ring;    /* the program's */
-	const uint32_t *record; /* the ring's doorbell record, big-endian, 16 bits */
-	uint32_t count;         /* number of entries; a power of two, at most 2^15 */
+	const uint32_t *record; /* its doorbell record, big-endian, 16 bits */
+	uint32_t count;         /* entries; a power of two, at most 2^15 */
 	uint32_t shift;         /* log2 of the bytes of an entry */
-	uint16_t fetched;       /* running count of the entries in the copy */
-	uint16_t next;          /* for a linked ring: next entry to fetch */
-	bool linked;    /* entries name their successor in their bytes 2 and 3 (mlx5-formats 2.2); otherwise they are in
-		      * order */
-	bool gone;      /* the memory was unmapped */
-	uint32_t index; /* doorbell record of the copy, big-endian */
+	uint16_t fetched;       /* running count of entries in the copy */
+	uint16_t next;          /* next entry of a linked ring to fetch */
+	bool linked;            /* entries name their successor in bytes 2 and 3 (mlx5-formats 2.2) */
+	bool gone;              /* the memory was unmapped */
+	uint32_t index;         /* doorbell record of the copy, big-endian */
 	uint8_t *copy;
 };
 
-/**
- * Fills @shadow for a ring of @count entries of 2^@shift bytes; entries present before the first doorbell are ignored.
- */
+/** @count entries of 2^@shift bytes; those present before the first doorbell are ignored. Returns 0 or -ENOMEM. */
 int shadow_init(struct shadow *shadow, const void *ring, const uint32_t *record, uint32_t count, uint32_t shift);
 void shadow_free(struct shadow *shadow);
 
 /**
- * Fetches the entries that the record announces and that were not fetched yet. Returns true if there are any. If the
- * memory was unmapped, returns false and sets @shadow->gone.
+ * Fetches the entries that the record announces and that were not fetched yet. Returns true if there are any. Sets
+ * @shadow->gone if the memory was unmapped.
  */
 bool shadow_fetch(struct shadow *shadow);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The substitute poller, see substitute_poller.h. */
+/* The substitute poller. */
 #include "progress/substitute_poller.h"
 
 #include <errno.h>
@@ -22,9 +22,9 @@
 
 /* Values chosen for speed. */
 enum {
-	/* consecutive polls of a thread that substitutes for the device thread before it sleeps again */
+	/* consecutive polls of a substitute before it sleeps again */
 	SUBSTITUTE_ROUNDS = 16,
-	/* consecutive wake-ups without an event for that thread, after which it leaves arrivals to the device thread */
+	/* consecutive wake-ups without an event for it, after which it leaves arrivals to the device thread */
 	SUBSTITUTE_VAIN = 8,
 	/* ns without a substitute after that, or after several threads have waited at once */
 	SUBSTITUTE_AGAIN_NS = 10000000,
@@ -38,16 +38,15 @@ static struct {
 	uint32_t resigned; /* atomic; 1: the last substitute left without an event, or other threads wait */
 	/* atomic; threads that wait besides the substitute, or although substituting is not possible */
 	uint32_t others;
-	uint32_t queues_taken_without_wait; /* atomic; number of queues from which the program takes events without
-					     * waiting */
+	uint32_t queues_taken_without_wait; /* atomic; queues from which the program takes events without waiting */
 	uint64_t not_before_ns;             /* atomic; CLOCK_MONOTONIC; no thread substitutes before it */
 	bool refused;                       /* atomic; the kernel refuses a required system call */
-	/* Members from here on: owned by the thread that currently substitutes for the device thread. */
+	/* From here on: owned by the substitute. */
 	struct event_queue *queue;
 	aio_context_t context;
 	int wake;          /* eventfd; -1: not made yet */
-	bool watched;      /* the kernel adds 1 to it on arrivals; other writers add EVENT_QUEUE_CALL */
-	uint32_t requests; /* number of requests with notices that were not taken */
+	bool watched;      /* the kernel adds 1 to `wake` on arrivals; others add EVENT_QUEUE_CALL */
+	uint32_t requests; /* requests whose notices were not taken */
 	bool undrained;
 } substitute = {.wake = -1};
 
@@ -80,7 +79,7 @@ static bool substitute_prepare(void)
 	return false;
 }
 
-/* Takes the notices of completed requests. Returns false if the kernel provides none. */
+/* Takes the notices of completed requests. Returns false if the kernel has none. */
 static bool substitute_take_notices(void)
 {
 	struct timespec at_once = {0};
@@ -96,7 +95,7 @@ static bool substitute_take_notices(void)
 	return count >= 0;
 }
 
-/* Requests a wake-up for the next arrival, or for a pending one. */
+/* Requests a wake-up for the next arrival, or a pending one. */
 static bool substitute_submit(void)
 {
 	struct iocb request = {
@@ -117,10 +116,7 @@ static bool substitute_submit(void)
 	return substitute.watched;
 }
 
-/*
- * Requests wake-ups for arrivals. Notices are taken only when the kernel is full: that a request has completed is
- * visible without them.
- */
+/* Takes notices only when the kernel is full: completed requests are visible without them. */
 static bool substitute_watch(void)
 {
 	if (substitute.watched || substitute_submit())
@@ -132,7 +128,7 @@ static bool substitute_watch(void)
  * ---- handling of arrivals -------------------------------------------------------------------------------------------
  */
 
-/* Gives another thread time to finish a poll, during which it may have lost its processor. */
+/* Lets another thread, which may have lost its processor, finish a poll. */
 static void let_other_poll(void)
 {
 	const struct timespec time = {.tv_nsec = TUNABLE_POLL_LOOK_NS / 2};
@@ -140,7 +136,6 @@ static void let_other_poll(void)
 	nanosleep(&time, NULL);
 }
 
-/* Polls until there is an event for this thread, or nothing is left. */
 static void poll_for_event(struct event_queue *queue)
 {
 	for (int i = 0; i < SUBSTITUTE_ROUNDS && !event_queue_has(queue); i++) {
@@ -152,8 +147,8 @@ static void poll_for_event(struct event_queue *queue)
 }
 
 /*
- * Handles arrivals. @woken: something may have arrived. Afterwards arrivals wake this thread, unless it has an event.
- * Returns false if it must be called again.
+ * Handles arrivals if @woken. Afterwards arrivals wake this thread, unless it has an event. Returns false if it must be
+ * called again.
  */
 static bool substitute_look(struct event_queue *queue, bool woken)
 {
@@ -224,8 +219,7 @@ static void substitute_leave(void)
 }
 
 /*
- * Ends the substitution of a cancelled thread. A cancelled read(2) may have consumed a result (core/event_queue.h), so
- * the kernel is queried for completed requests.
+ * Asks the kernel for completed requests, because a cancelled read(2) may have consumed a result (core/event_queue.h).
  */
 static void substitute_leave_cancelled(void *argument)
 {
@@ -293,7 +287,6 @@ static int waiter_take(struct event_queue *queue, int *type, void **object)
 	return error;
 }
 
-/* Records whether the program takes the events of @queue without waiting, or waits for them here. */
 static void queue_note_style(struct event_queue *queue, bool without_wait)
 {
 	if (__atomic_exchange_n(&queue->taken_without_wait, without_wait, __ATOMIC_RELAXED) != without_wait)

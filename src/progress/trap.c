@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Doorbell registers that wake a sleeper, see trap.h. */
+/* Doorbell registers that wake a sleeper. */
 #include "core/descriptor.h"
 #include "progress/trap.h"
 
@@ -38,7 +38,7 @@ static void page_register(const struct trap *trap, struct trap_page *page)
 	page->reports = trap->fd >= 0 && !ioctl(trap->fd, UFFDIO_REGISTER, &request);
 }
 
-/* Makes the page present, which wakes threads blocked on it. */
+/* Wakes threads blocked on the page, too. */
 static void page_make_present(const struct trap *trap, const struct trap_page *page)
 {
 	static const uint8_t zeros[PAGE_BYTES] __attribute__((aligned(PAGE_BYTES)));
@@ -110,7 +110,7 @@ void trap_remove(struct trap *trap, void *memory)
 	}
 }
 
-/* Discards the page; fails for a page that is locked in memory (mlockall(2)). */
+/* Fails for a page that is locked in memory (mlockall(2)). */
 static bool page_discard(const struct trap_page *page)
 {
 	return page->reports && !madvise(page->memory, PAGE_BYTES, MADV_DONTNEED);
@@ -130,7 +130,7 @@ void trap_release(struct trap *trap)
 {
 	struct uffd_msg message;
 
-	/* The reports identify pages, but all pages are released anyway. */
+	/* The reports identify pages, but all are released anyway. */
 	while (descriptor_is_ours(trap->fd) && read(trap->fd, &message, sizeof(message)) == sizeof(message))
 		;
 	trap->armed = false;
@@ -138,15 +138,10 @@ void trap_release(struct trap *trap)
 		page_make_present(trap, page);
 }
 
-/*
- * Two registers of two halves, which programs use alternately: in UARs of several registers they begin at 0x800 and
- * 0xa00.
- */
+/* Two registers of two halves, used alternately: in UARs of several registers they begin at 0x800 and 0xa00. */
 static const uint16_t registers[] = {0x800, 0x900, 0xa00, 0xb00};
 
-/*
- * Returns the first register of @page from index *@at on with a doorbell that names @number, and its content, or NULL.
- */
+/* Returns the first register of @page from index *@at on whose doorbell names @number, and its content, or NULL. */
 static uint64_t *find_register(const struct trap_page *page, uint32_t number, size_t *at, uint64_t *content)
 {
 	for (; *at < sizeof(registers) / sizeof(registers[0]); ++*at) {
@@ -184,6 +179,6 @@ void trap_clear_doorbell(struct trap *trap, uint32_t number)
 		return;
 	for (const struct trap_page *page = trap->pages; page; page = page->next)
 		for (size_t at = 0; (reg = find_register(page, number, &at, &content)); at++)
-			/* Another queue may store to the same register at this moment. */
+			/* Another queue may store to the register now. */
 			__atomic_compare_exchange_n(reg, &content, 0, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
 }

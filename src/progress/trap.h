@@ -1,13 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Doorbell registers that wake a sleeper. A program that rings doorbells itself stores to a page that represents the
- * registers (mlx5-formats 1.16). While armed, the page is absent: the kernel reports a store to it (userfaultfd(2),
- * which needs no privilege for faults of user code) and blocks the storing thread. While released, the page is present
- * and a store is an ordinary store. The stored value matters only for queues with a stale doorbell record
- * (progress/watch.h), so arming discards the page.
- *
- * If the kernel, or a container's system call filter, does not support this, nothing can be armed, and everything else
- * works without it.
+ * Doorbell registers that wake a sleeper (DESIGN.md): pages to which programs store (mlx5-formats 1.16). While armed, a
+ * page is absent, and a store is reported and blocked. The stored value matters only for queues with a stale doorbell
+ * record (watch.h), so arming discards the page. Without support by the kernel, nothing can be armed.
  *
  * Owned by struct watcher; its lock covers all calls. A page belongs to its context, which removes it before it is
  * freed.
@@ -21,7 +16,7 @@
 struct trap_page;
 
 struct trap {
-	int fd; /* readable when a store is blocked; -1: not available, or not opened yet */
+	int fd; /* readable when a store is blocked; -1: not available or not opened */
 	struct trap_page *pages;
 	bool armed;
 };
@@ -37,17 +32,17 @@ void trap_add(struct trap *trap, void *page);
 /** Removes a page, if it was added; blocked stores continue. */
 void trap_remove(struct trap *trap, void *page);
 
-/** Arms all pages. Returns false, with all released, if one cannot be armed or no page was added. */
+/** Arms all pages. Returns false, with all released, if one cannot be armed or there is none. */
 bool trap_arm(struct trap *trap);
 /** Releases all pages; blocked stores continue. */
 void trap_release(struct trap *trap);
 
 /**
- * Returns true if a register of a page holds the doorbell of queue pair @number: the first 8 bytes of a control segment
- * that names it (mlx5-formats 1.16). Armed pages have no content.
+ * Returns true if a register holds a doorbell of queue pair @number: the first 8 bytes of a control segment
+ * (mlx5-formats 1.16). Armed pages have no content.
  */
 bool trap_holds_doorbell(const struct trap *trap, uint32_t number);
-/** Clears the registers that hold the doorbell of queue pair @number. */
+/** Clears the registers that hold that doorbell. */
 void trap_clear_doorbell(struct trap *trap, uint32_t number);
 
 #endif

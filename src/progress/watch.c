@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Polling of doorbell records, see watch.h. */
+/* Polling of doorbell records. */
 #include "progress/watch.h"
 #include "progress/commands.h"
 
@@ -22,12 +22,9 @@
 
 /* Values chosen for speed. */
 enum {
-	/*
-	 * ns after a doorbell during which the watcher polls continuously: a program that waits for a completion rings
-	 * again soon
-	 */
+	/* ns of continuous polling after a doorbell: a program that waits for a completion rings again soon */
 	WATCH_SPIN_NS = 50000,
-	/* ns for which it then alternates between polling and sleeping */
+	/* ns of alternation between polling and sleeping after that */
 	WATCH_ACTIVE_NS = 10000000,
 	/* ns of such a sleep */
 	WATCH_SHORT_SLEEP_NS = 20000,
@@ -38,10 +35,7 @@ enum {
 	WATCH_LONGEST_SLEEP_NS = 20000000,
 	/* queues in umems whose records are read together */
 	WATCH_BATCH = 64,
-	/*
-	 * limit for doubling the number of rings not followed by a spin, after spins that found nothing: at least one
-	 * ring in 64 is followed by one
-	 */
+	/* limit for doubling the rings without a spin after spins in vain: at least one ring in 64 has one */
 	WATCH_MISSES = 6,
 };
 
@@ -86,7 +80,7 @@ void watcher_after_fork(struct watcher *watcher)
 	trap_after_fork(&watcher->trap);
 }
 
-/* Reads the records of a batch of watches together. A record that was unmapped keeps its last value. */
+/* Records read together. An unmapped one keeps its last value. */
 struct batch {
 	struct watch *watch[WATCH_BATCH];
 	struct iovec now[WATCH_BATCH], record[WATCH_BATCH];
@@ -106,12 +100,12 @@ static void read_batch(struct batch *batch)
 	batch->count = 0;
 }
 
-/* Reads the records in umems, before they are compared; the lock is held. */
+/* The lock is held. */
 static void read_umems(const struct watcher *watcher)
 {
 	struct batch batch;
 
-	batch.count = 0; /* the rest is written before it is read; most scans do not involve umems */
+	batch.count = 0; /* the rest is written before it is read; most scans involve no umems */
 	for (struct watch *watch = watcher->first; watch; watch = watch->next) {
 		size_t bytes = watch->count * sizeof(watch->now[0]);
 
@@ -131,7 +125,6 @@ static uint32_t watch_record(const struct watch *watch, uint32_t index)
 	return watch->in_umem ? watch->now[index] : __atomic_load_n(&watch->records[index], __ATOMIC_ACQUIRE);
 }
 
-/* Returns true if a record has changed since it was last noted. */
 static bool watch_has_changed(const struct watch *watch)
 {
 	for (uint32_t i = 0; i < watch->count; i++)
@@ -146,7 +139,7 @@ static void watch_note_records(struct watch *watch)
 		watch->seen[i] = watch_record(watch, i);
 }
 
-/* Returns true if a stale @watch is valid again: its last record has changed, or its doorbell was rung. */
+/* Returns true if the last record of a stale @watch has changed, or its doorbell was rung. */
 static bool watch_is_fresh(const struct watcher *watcher, const struct watch *watch)
 {
 	uint32_t last = watch->count - 1;
@@ -168,7 +161,7 @@ static bool anything_changed(const struct watcher *watcher)
 	return false;
 }
 
-/* Rings all queues with changed records; returns true if there were any. The lock is held, but not while ringing. */
+/* Rings all queues with changed records; returns true if any. The lock is held, but not while ringing. */
 static bool watcher_scan(struct watcher *watcher)
 {
 	bool rang = false;
@@ -192,8 +185,8 @@ static bool watcher_scan(struct watcher *watcher)
 }
 
 /*
- * Sleeps for @ns, or until the watcher is woken or a store is trapped. Sleeps for a shorter time if it must check
- * whether the program has closed its descriptors. Returns true if it was woken. No lock held.
+ * Sleeps until the watcher is woken (true) or a store is trapped, at most for @ns, less if it must check whether the
+ * program has closed its descriptors. No lock held.
  */
 static bool watcher_sleep(struct watcher *watcher, uint64_t ns)
 {
@@ -224,7 +217,7 @@ static uint64_t long_sleep(const struct watcher *watcher, uint64_t silent_ns)
 	return silent_ns / 8;
 }
 
-/* Sleeps until a doorbell rings, after a long time without one. The lock is held, but not while sleeping. */
+/* Sleeps until a doorbell rings. The lock is held, but not while sleeping. */
 static void wait_for_ring(struct watcher *watcher, uint64_t last_ns)
 {
 	bool woken = false;
@@ -240,7 +233,7 @@ static void wait_for_ring(struct watcher *watcher, uint64_t last_ns)
 		woken = watcher_sleep(watcher, ns);
 		pthread_mutex_lock(&watcher->lock);
 	}
-	/* Released before the queue is rung, which may take a while. */
+	/* First, because ringing the queue may take a while. */
 	trap_release(&watcher->trap);
 }
 
@@ -258,17 +251,16 @@ static void pause_shortly(struct watcher *watcher, bool spin)
 		trap_release(&watcher->trap);
 }
 
-/* State by which the thread adapts to the intervals between doorbells. */
 struct pace {
-	uint64_t last_ns; /* time of the latest doorbell */
-	bool spinning;    /* the thread has been spinning since then */
+	uint64_t last_ns; /* latest doorbell */
+	bool spinning;    /* since then */
 	uint32_t misses;  /* consecutive spins in vain */
 	uint32_t skip;    /* doorbells until the next spin */
 };
 
 /*
- * Decides whether to spin. Spinning pays off if the next doorbell rings at once. It does not if the ringing thread
- * waits for this thread's processor, or if doorbells are rare: then it is tried less and less often.
+ * Spins if the next doorbell usually rings at once. It does not if the ringing thread waits for this processor, or if
+ * doorbells are rare: then spinning is tried less and less often.
  */
 static void pace_update(struct pace *pace, bool rang, uint64_t now_ns)
 {
@@ -286,9 +278,8 @@ static void pace_update(struct pace *pace, bool rang, uint64_t now_ns)
 }
 
 /*
- * A program that drives its rings itself makes no call that would handle arrivals, and waking the device thread each
- * time would take longer than the whole message. So the thread that polls doorbells also polls for arrivals. The lock
- * is held, but not while polling.
+ * A program that drives its rings itself makes no call that would handle arrivals, and waking the device thread would
+ * take longer than the whole message. The lock is held, but not while polling.
  */
 static bool watcher_take_arrivals(struct watcher *watcher)
 {
@@ -303,8 +294,8 @@ static bool watcher_take_arrivals(struct watcher *watcher)
 }
 
 /*
- * Polls as long as there is activity, and a little longer; returns the time of the latest activity. The lock is held,
- * but released at times.
+ * Polls while there is activity, and a little longer. Returns the time of the latest. The lock is held, but released at
+ * times.
  */
 static uint64_t watcher_attend(struct watcher *watcher)
 {
@@ -343,7 +334,7 @@ static void watcher_wake(const struct watcher *watcher)
 		eventfd_write(watcher->wake, 1);
 }
 
-/* Starts the thread with the program's signals blocked. */
+/* Blocks the program's signals in the thread. */
 static int watcher_thread_start(struct watcher *watcher)
 {
 	pthread_attr_t attr;
@@ -366,14 +357,14 @@ static int watcher_thread_start(struct watcher *watcher)
 	return error ? -EAGAIN : 0;
 }
 
-/* Reads the records of a watch in a umem; unmapped records read as 0. */
+/* Unmapped records read as 0. */
 static void watch_read_records(struct watch *watch)
 {
 	if (watch->in_umem && program_ring_read(watch->now, watch->records, watch->count * sizeof(*watch->records)))
 		memset(watch->now, 0, sizeof(watch->now));
 }
 
-/* Makes the noted values differ from the records, so that the next scan detects a change. */
+/* Makes the next scan detect a change. */
 static void watch_forget_seen(struct watch *watch)
 {
 	for (uint32_t i = 0; i < watch->count; i++)
@@ -407,7 +398,7 @@ int watch_start(struct watcher *watcher, struct watch *watch, const uint32_t *re
 		if (watch->at_once)
 			watch_forget_seen(watch);
 		link_watch(watcher, watch);
-		/* The thread may be in an unlimited sleep, and the first doorbell is likely to follow soon. */
+		/* The thread may be in an unlimited sleep, and a doorbell is likely to follow soon. */
 		watcher_wake(watcher);
 	}
 	pthread_mutex_unlock(&watcher->lock);
