@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The file of counters, see counter_file.h. */
+/* The file of counters. */
 #include "observe/counter_file.h"
 
 #include <fcntl.h>
@@ -48,9 +48,8 @@ static void counter_file_write_head(const struct counter_file *file)
 }
 
 /*
- * Seals the size and content of the file: shrinking it would cause a SIGBUS in every thread that counts, and other
- * processes have no reason to write to it (memfd_create(2), File sealing). If the kernel has no such seal, or a sandbox
- * refuses fcntl(2), the file stays unsealed: only the user's own processes can open it.
+ * Seals size and content (memfd_create(2), File sealing): shrinking the file would cause a SIGBUS in every thread that
+ * counts. Without such a seal, only the user's own processes can open the file.
  */
 static void counter_file_seal(int fd)
 {
@@ -61,7 +60,7 @@ static void counter_file_seal(int fd)
 		fcntl(fd, F_ADD_SEALS, size);
 }
 
-/* Maps a new file, at @file->memory if something is mapped there. Returns false, with nothing changed, on failure. */
+/* Maps a new file, at @file->memory if that is not NULL. Returns false, with nothing changed, on failure. */
 static bool counter_file_map(struct counter_file *file)
 {
 	WITHOUT_SIZE_SIGNAL;
@@ -106,7 +105,7 @@ uint64_t *counter_file_row(struct counter_file *file)
 	uint32_t row = file ? __atomic_fetch_add(&file->rows, 1, __ATOMIC_RELAXED) : COUNTER_FILE_ROWS;
 
 	if (row >= COUNTER_FILE_ROWS) {
-		/* Limits the count, which must not wrap to 0. */
+		/* The count must not wrap to 0. */
 		if (file)
 			__atomic_store_n(&file->rows, COUNTER_FILE_ROWS, __ATOMIC_RELAXED);
 		return NULL;
@@ -120,10 +119,10 @@ void counter_file_after_fork(struct counter_file *file)
 {
 	if (!file)
 		return;
-	/* Closed first, because no other descriptor may be available. */
+	/* First, because no other descriptor may be available. */
 	descriptor_close(file->fd);
 	file->fd = -1;
-	/* Without a file the child counts in private memory; without memory it continues to count in the parent's. */
+	/* Without a file the child counts in private memory; without memory, in the parent's. */
 	if (!counter_file_map(file))
 		mmap(file->memory, file->bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
 }

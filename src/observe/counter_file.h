@@ -1,16 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Memory for a process's counters, as an unnamed file (memfd_create(2)). Another process that may inspect this one
- * (ptrace(2), PTRACE_MODE_READ: of the same user, or of root) finds the file in /proc/PID/fd and reads it, as `softhca
- * top` does. The process itself needs no thread or socket for this, and counting costs no more than in other memory.
- * The file is sealed: other processes can neither write nor shrink it.
+ * Memory for a process's counters, as an unnamed, sealed file (memfd_create(2)), which other processes that may inspect
+ * this one find in /proc/PID/fd (DESIGN.md).
  *
- * The descriptor exists only for other processes. If a program closes all descriptors that it did not open, counting
- * continues, but other processes cannot read the counters. If the program reuses the number, its file is left alone.
- *
- * The file describes its own layout, for readers of other versions: a head with the names of the counters, then rows. A
- * row belongs to a thread (core/epoch.h) and has the counters of each device, uint64_t in the order of the names. Rows
- * are never returned. The process reads only its own counters from the file.
+ * It describes its own layout, for readers of other versions: a head with the names of the counters, then rows. A row
+ * belongs to a thread (core/epoch.h) and has the counters of each device, uint64_t in the order of the names. Rows are
+ * never returned. The process reads only its own counters from it.
  *
  * Owned by the registry until the process ends. Made and forked by one thread; any thread may request rows.
  */
@@ -21,17 +16,17 @@
 #include <stdint.h>
 
 #define COUNTER_FILE_NAME "softhca-counters"
-#define COUNTER_FILE_MAGIC "softhca counters" /* 16 characters without a terminating 0 */
+#define COUNTER_FILE_MAGIC "softhca counters" /* without a terminating 0 */
 #define COUNTER_FILE_NAME_BYTES 32
 
 struct counter_file_head {
 	char magic[16];
 	uint32_t version;  /* COUNTER_FILE_VERSION */
-	uint32_t counters; /* number of names that follow */
+	uint32_t counters; /* names that follow */
 	uint32_t devices;
 	uint32_t row_bytes; /* at least devices * counters * 8 */
 	uint32_t first_row; /* offset of the rows */
-	uint32_t rows;      /* atomic; number of rows so far */
+	uint32_t rows;      /* atomic; rows so far */
 	char names[][COUNTER_FILE_NAME_BYTES];
 };
 
@@ -40,9 +35,7 @@ struct counter_file_head {
 
 struct counter_file;
 
-/**
- * Makes a file for @devices. Returns NULL if the system provides none; then other processes do not see the counters.
- */
+/** Returns NULL if the system provides no file; then other processes do not see the counters. */
 struct counter_file *counter_file_make(size_t devices);
 
 /**

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Counters, see counters.h. */
+/* Counters of threads. */
 #include "observe/counters.h"
 
 #include <stdlib.h>

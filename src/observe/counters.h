@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Counters of links and transport; counters.def is the table. Each device has its own. Events without a device, such as
- * a packet for a QP that does not exist, are counted for the first one, which also has their explanation.
- *
- * Counting adds to memory of the calling thread (the counters belong to its epoch slot, which outlives it), so it needs
- * neither a locked instruction nor a cache line that other threads write. Reading sums over all threads.
+ * Counters of links and transport (counters.def), per device. Each thread counts in its own memory, and readers add up
+ * (DESIGN.md). Events without a device, such as a packet for a QP that does not exist, are counted for the first one,
+ * which also has their explanation.
  */
 #ifndef SOFTHCA_OBSERVE_COUNTERS_H
 #define SOFTHCA_OBSERVE_COUNTERS_H
@@ -26,7 +24,7 @@ struct counter_info {
 	const char *doc;
 };
 
-/** Returns the row of @counter (< COUNTER_COUNT); constant. */
+/** Constant. */
 const struct counter_info *counter_info(enum counter counter);
 
 /** Allocates counters for this thread. Returns NULL without memory; then nothing is counted. */
@@ -46,16 +44,13 @@ static inline uint64_t *counters_here(const struct hca *hca)
 	return counters + hca->index * COUNTER_COUNT;
 }
 
-/**
- * Adds @n to @counter of @counters, a result of counters_here() that is not NULL; for callers that count several
- * events.
- */
+/** Adds to @counters, from counters_here() and not NULL, for callers that count several events. */
 static inline void counters_add(uint64_t *counters, enum counter counter, uint64_t n)
 {
 	__atomic_store_n(counters + counter, counters[counter] + n, __ATOMIC_RELAXED);
 }
 
-/** Adds @n to @counter of @hca. Any thread may call, with any lock held. */
+/** Any thread may call, with any lock held. */
 static inline void counter_add(const struct hca *hca, enum counter counter, uint64_t n)
 {
 	uint64_t *counters = counters_here(hca);
@@ -64,7 +59,7 @@ static inline void counter_add(const struct hca *hca, enum counter counter, uint
 		counters_add(counters, counter, n);
 }
 
-/** Returns the total that @hca has counted in this process. Any thread may call. */
+/** Returns the total of @hca in this process. Any thread may call. */
 uint64_t counter_read(const struct hca *hca, enum counter counter);
 
 /** Resets all counters in a forked child: they are the parent's. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Pages closed to the program, see page_guard.h. */
+/* Pages closed to the program. */
 #include "observe/page_guard.h"
 
 #include <errno.h>
@@ -26,7 +26,7 @@ enum {
 
 enum state {
 	FREE,
-	OPEN,   /* open permanently: the program has written there, or the device has read */
+	OPEN,   /* permanently: the program has written there, or the device has read */
 	CLOSED, /* not accessed by the program */
 	LENT,   /* open for the device, which is receiving */
 	READ,   /* open: the program has read */
@@ -34,8 +34,7 @@ enum state {
 
 struct range {
 	uint32_t state;         /* atomic: the handler changes CLOSED to READ or OPEN */
-	uint64_t start, length; /* this and the following members are constant while not FREE, except read_at and
-				 * lent_to */
+	uint64_t start, length; /* all members from here are constant while not FREE, except read_at and lent_to */
 	uint16_t counter;
 	uint64_t read_at;
 	const struct epoch_slot *lent_to; /* thread */
@@ -51,7 +50,7 @@ void (*page_guard_write_was_read)(struct hca *hca, uint32_t qp_num, uint64_t add
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct range ranges[PAGE_GUARD_RANGES];
 static uint32_t used;       /* atomic; all further ranges are FREE */
-static uint32_t generation; /* atomic; counts opened ranges */
+static uint32_t generation; /* atomic; counts openings */
 static bool stopped;
 static struct sigaction before;
 static uint64_t page_bytes;
@@ -89,7 +88,7 @@ static void range_open_pages(const struct range *range)
 
 /* ---- the handler ------------------------------------------------------------------------------------------------ */
 
-/* Returns whether the fault of @context was a write; -1: this processor does not report it. */
+/* Returns whether the fault was a write; -1: this processor does not report it. */
 static int is_write(const ucontext_t *context)
 {
 #if defined(__x86_64__)
@@ -125,7 +124,7 @@ static void range_met(struct range *range, uint64_t address, const ucontext_t *c
 		__atomic_add_fetch(&page_guard_reads, 1, __ATOMIC_RELEASE);
 }
 
-/* Returns true if another thread may have just resolved the fault, so that the access should be retried once. */
+/* Returns true if another thread may have just resolved the fault: the access is retried once. */
 static bool may_be_over(uint64_t address)
 {
 	static __thread uint64_t last_address __attribute__((tls_model("initial-exec")));
@@ -149,9 +148,7 @@ static void page_guard_pass_on(int signal, siginfo_t *info, void *context)
 	} else {
 		const struct sigaction plain = {.sa_handler = SIG_DFL};
 
-		/*
-		 * The instruction faults again and ends the process there; a signal that was sent must be sent again.
-		 */
+		/* The instruction faults again and ends the process; a signal that was sent must be sent again. */
 		sigaction(signal, &plain, NULL);
 		if (info->si_code <= 0)
 			raise(signal);
@@ -207,7 +204,7 @@ bool page_guard_start(void)
 
 /* ---- closing and opening ---------------------------------------------------------------------------------------- */
 
-/* Opens all pages. The lock is held. */
+/* The lock is held. */
 static void page_guard_open_all(void)
 {
 	for (uint32_t i = 0; i < used; i++) {
@@ -258,14 +255,14 @@ static struct range *range_close_pages(const struct range *as)
 	range = free_range();
 	if (!range)
 		return NULL;
-	/* Copies everything except the state, which tells the handler that the rest is valid. */
+	/* Not the state, which tells the handler that the rest is valid. */
 	memcpy(&range->start, &as->start, sizeof(*range) - offsetof(struct range, start));
 	if (range - ranges >= used)
 		__atomic_store_n(&used, (uint32_t)(range - ranges) + 1, __ATOMIC_RELEASE);
-	/* Set before the pages are closed, because the handler may look for the range right after that. */
+	/* First, because the handler may look for the range as soon as the pages are closed. */
 	__atomic_store_n(&range->state, CLOSED, __ATOMIC_RELEASE);
 	if (mprotect((void *)(uintptr_t)range->start, range->length, PROT_NONE)) {
-		/* Some of the pages may have been closed, so open them again. */
+		/* Some of the pages may have been closed. */
 		range_open_pages(range);
 		__atomic_store_n(&range->state, FREE, __ATOMIC_RELEASE);
 		return NULL;
@@ -330,7 +327,7 @@ bool page_guard_take_read(struct page_guard_read *read)
 
 	pthread_mutex_lock(&lock);
 	for (uint32_t i = 0; i < used && !found; i++) {
-		/* Ranges without an owner are those for which page_guard_wait() waits. */
+		/* page_guard_wait() waits for ranges without an owner. */
 		read->address = ranges[i].owner ? range_take_read(&ranges[i]) : 0;
 		if (!read->address)
 			continue;

@@ -2,15 +2,13 @@
 /*
  * Pages closed to the program for a while, for warnings about misuse (docs/use/lint.md): a receive's buffer until its
  * completion is polled, and the rest of a WRITE after its last bytes have been stored. A closed page is protected with
- * PROT_NONE (mprotect(2)); a handler of SIGSEGV records the program's access, opens the page, and lets the program
- * continue. Other faults go to the previously installed handler.
+ * PROT_NONE (mprotect(2)); a handler of SIGSEGV records the program's access and opens the page. Other faults go to the
+ * previous handler.
  *
- * A page is closed only while the program must not access it, so a correct program never faults on it, nor gets EFAULT
- * from a system call. The device opens pages that it is about to use (page_guard_device_access()): while there are
- * guards, plain memory regions take the slow path through mkey/walk.h.
- *
- * If the program replaces the handler, all pages are opened and none is closed any more. A thread that blocks SIGSEGV
- * closes nothing, because a fault would end the process without calling the handler.
+ * A correct program never faults on a closed page, nor gets EFAULT from a system call. The device opens pages that it
+ * is about to use (page_guard_device_access()): while there are guards, plain memory regions take the slow path through
+ * mkey/walk.h. If the program replaces the handler, all pages are opened for good. A thread that blocks SIGSEGV closes
+ * nothing, because a fault would end the process.
  *
  * Any thread may call, under any lock. Closed pages belong to their range until page_guard_open().
  */
@@ -22,12 +20,11 @@
 
 #include "core/compiler.h"
 
-/* True after page_guard_start(). */
 extern bool page_guard_on;
-/* Number of ranges that the program has read and for which the read was not taken yet; atomic. */
+/* Ranges that the program has read and for which the read was not taken; atomic. */
 extern uint32_t page_guard_reads;
 
-/* Maximum number of closed ranges. Each splits a mapping of the process twice, and the kernel allows 65530 mappings. */
+/* Maximum number of closed ranges. Each splits a mapping twice, and the kernel allows 65530 mappings. */
 #define PAGE_GUARD_RANGES 1024
 
 struct page_guard_read {
@@ -37,7 +34,7 @@ struct page_guard_read {
 };
 
 /**
- * Installs the handler, once. Returns false if that is impossible. Before the first region is registered. One thread.
+ * Installs the handler, once. Returns false if that is impossible. One thread, before the first region is registered.
  */
 bool page_guard_start(void);
 
@@ -45,20 +42,18 @@ bool page_guard_start(void);
 void page_guard_stop(void);
 
 /**
- * Closes the whole pages of [@start, +@length). They must be readable and writable and must not belong to another
- * closed range. page_guard_take_read() returns @owner and @number. @counter: wqe_counter of a CQE; after it the range
- * is closed again if the device has written to it. Returns the range, or -1 if it contains no whole page or cannot be
- * closed.
+ * Closes the whole pages of [@start, +@length), which must be readable and writable and in no other closed range.
+ * page_guard_take_read() returns @owner and @number. @counter: wqe_counter of a CQE, after which the range is closed
+ * again if the device has written to it. Returns the range, or -1 without a whole page or if it cannot be closed.
  */
 int page_guard_close(uint64_t start, uint64_t length, void *owner, uint32_t number, uint16_t counter);
 
 /**
- * Opens and frees @range. Returns the first address in it that the program has read, unless that read was taken
- * already, or 0.
+ * Opens and frees @range. Returns the first address in it that the program has read, or 0, also if that read was taken.
  */
 uint64_t page_guard_open(int range);
 
-/** Opens the pages of all ranges that overlap [@start, +@length); the ranges stay allocated. */
+/** Opens all ranges that overlap [@start, +@length); they stay allocated. */
 void page_guard_open_memory(uint64_t start, uint64_t length);
 
 /** Takes one read that was not taken yet. Returns false if there is none. */
@@ -69,14 +64,11 @@ bool page_guard_take_read(struct page_guard_read *read);
  */
 void page_guard_device_access(const void *start, uint64_t length, bool write);
 
-/**
- * Closes the pages again that this thread has opened for the receive with @counter. Called when this thread writes the
- * CQE.
- */
+/** Closes again what this thread has opened for the receive with @counter. Called when this thread writes the CQE. */
 void page_guard_received(uint16_t counter);
 
 /*
- * If true, the last bytes of a WRITE are stored first, and the rest after a while. Set before the first region is
+ * If true, the last bytes of a WRITE are stored first, the rest after a while. Set before the first region is
  * registered.
  */
 extern bool page_guard_last_first;
@@ -90,9 +82,8 @@ extern void (*page_guard_write_was_read)(struct hca *hca, uint32_t qp_num, uint6
 					 uint64_t length);
 
 /**
- * Waits for a while with the whole pages of [@start, +@length) closed. This range is not written yet, although later
- * bytes are. Returns the first address in it that the program has read, or 0. The device may hold the lock of a queue
- * pair.
+ * Waits for a while with the whole pages of [@start, +@length) closed, which are written after later bytes. Returns the
+ * first address in them that the program has read, or 0. The device may hold the lock of a queue pair.
  */
 uint64_t page_guard_wait(uint64_t start, uint64_t length);
 

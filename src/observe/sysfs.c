@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The files of a device in sysfs, see sysfs.h. */
+/* The files of a device in sysfs. */
 #include "observe/sysfs.h"
 
 #include <arpa/inet.h>
@@ -21,7 +21,6 @@ struct visit {
 	void *argument;
 };
 
-/* Passes a file in the directory of the device to the visitor. */
 static void visit_file(const struct visit *visit, const char *name, const char *text)
 {
 	char path[256];
@@ -32,7 +31,7 @@ static void visit_file(const struct visit *visit, const char *name, const char *
 
 /* ---- contents --------------------------------------------------------------------------------------------------- */
 
-/* Formats a GUID or GID: groups of four digits. */
+/* Formats a GUID or GID. */
 static void put_groups(char *text, size_t size, const void *bytes, size_t groups)
 {
 	const uint8_t *from = bytes;
@@ -50,10 +49,7 @@ static void put_guid(const struct sysfs_device *device, char *text, size_t size)
 	put_groups(text, size, &guid, sizeof(guid) / 2);
 }
 
-/*
- * Formats the description that rdma-ndd(8) sets on most systems: the host's name followed by the device's, 64 bytes
- * (IBTA 14.2.5.2).
- */
+/* Formats the description that rdma-ndd(8) sets on most systems, 64 bytes (IBTA 14.2.5.2). */
 static void put_description(const struct sysfs_device *device, char *text, size_t size)
 {
 	struct utsname host;
@@ -80,8 +76,7 @@ static void put_pci_device(const struct sysfs_device *device, char *text, size_t
 }
 
 /*
- * Formats the file that identifies the function for programs without libpci
- * (Documentation/admin-guide/sysfs-rules.rst). One device per slot.
+ * Identifies the function for programs without libpci (Documentation/admin-guide/sysfs-rules.rst). One device per slot.
  */
 static void put_uevent(const struct sysfs_device *device, char *text, size_t size)
 {
@@ -136,7 +131,7 @@ static void visit_table(const struct visit *visit)
 #include "observe/sysfs.def"
 }
 
-/* Reports a GID. As in the kernel, an unused entry is a GID of zeros without type and interface. */
+/* As in the kernel, an unused entry is a GID of zeros without type and interface. */
 static void visit_gid(const struct visit *visit, size_t index)
 {
 	const struct sysfs_device *device = visit->device;

@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Names and contents of the files that a kernel driver creates for a device in /sys/class, below infiniband and
- * infiniband_verbs, from the table observe/sysfs.def. ibv_read_sysfs_file() returns them, and `softhca run` writes them
- * as files into a mount namespace. Pure functions except for the host's name; any thread may call.
- *
- * A PCI function is included only for devices that show one (SOFTHCA_PCI), because a program that finds it drives the
- * adapter's queues itself.
+ * infiniband_verbs (sysfs.def). ibv_read_sysfs_file() returns them, and `softhca run` writes them into a mount
+ * namespace. Any thread may call. Only devices with SOFTHCA_PCI show a PCI function, because a program that finds it
+ * drives the adapter's queues itself.
  */
 #ifndef SOFTHCA_OBSERVE_SYSFS_H
 #define SOFTHCA_OBSERVE_SYSFS_H
@@ -31,17 +29,17 @@ struct sysfs_device {
 	size_t index;     /* on its host */
 	const struct hca_gid *gids;
 	size_t gid_count;
-	bool pci; /* has a PCI function */
-	/* Returns the value of a counter (enum counter). NULL: all counters read 0. */
+	bool pci;
+	/* NULL: all counters (enum counter) read 0. */
 	uint64_t (*counter)(const void *argument, unsigned int counter);
 	const void *argument;
 };
 
-/** Writes the PCI address of the device with @index, such as "5348:00:00.0". */
+/** Writes the PCI address of device @index, such as "5348:00:00.0". */
 void sysfs_pci_address(size_t index, char address[SYSFS_PCI_BYTES]);
 
 /**
- * Calls @file for each file with @path below /sys/class, such as "infiniband/mlx5_0/node_guid", and @text, its contents
+ * Calls @file for each file with @path below /sys/class, such as "infiniband/mlx5_0/node_guid", and its contents
  * without a newline.
  */
 void sysfs_each(const struct sysfs_device *device, void (*file)(void *argument, const char *path, const char *text),

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The file of a timeline and its chunks, see timeline.h. */
+/* The file of a timeline and its chunks. */
 #include "observe/timeline.h"
 
 #include <errno.h>
@@ -18,9 +18,9 @@
 
 /* Values chosen for speed. */
 enum {
-	/* records that a process keeps, unless the setting TIMELINE_RECORDS specifies a number */
+	/* records that a process keeps without the setting TIMELINE_RECORDS */
 	TIMELINE_RECORDS = 131072,
-	/* number of queue pairs for which a timeline records the addresses of a process */
+	/* queue pairs whose addresses a process records */
 	TIMELINE_QPS = 4096,
 };
 
@@ -30,7 +30,7 @@ enum {
 bool timeline_on, timeline_ticks;
 __thread uint64_t timeline_time_of_call;
 
-/* File of this process, made by one thread, and made anew after a fork. */
+/* Made by one thread, and made anew after a fork. */
 static struct {
 	char path[4096 + 64]; /* absolute path of the trace, to which a suffix is appended */
 	struct timeline_head *head;
@@ -126,8 +126,8 @@ static uint64_t timeline_realtime_ns(void)
 }
 
 /*
- * Reads two clocks at the same time: @other between two reads of @clock. The thread may lose its processor between
- * these, so the result of several attempts is the one with the closest reads.
+ * Reads @other between two reads of @clock. Takes the attempt with the closest reads, because the thread may lose its
+ * processor in between.
  */
 static inline SPECIALISED void read_together(uint64_t (*clock)(void), uint64_t (*other)(void), uint64_t *time,
 					     uint64_t *other_time)
@@ -164,7 +164,7 @@ void timeline_put_slowly(uint64_t time, uint32_t what, uint32_t number, uint32_t
 {
 	struct epoch_slot *slot = epoch_this_thread ? epoch_this_thread : epoch_attach();
 
-	/* A clock record and another record need room. */
+	/* Room for a clock record and another one. */
 	if (slot->timeline_end - slot->timeline_next < 2 && !chunk_take(slot)) {
 		if (file.head)
 			__atomic_fetch_add(&file.head->dropped, 1, __ATOMIC_RELAXED);
@@ -225,9 +225,7 @@ static void fill_head(struct timeline_head *head)
 	memcpy(head->magic, TIMELINE_MAGIC, sizeof(head->magic));
 }
 
-/*
- * Creates a file; never opens an existing one, which may belong to a process with the same number in another container.
- */
+/* Never opens an existing file, which may belong to a process with the same number in another container. */
 static int timeline_create_file(char *path, size_t size)
 {
 	int fd = -1;
@@ -244,7 +242,7 @@ static int timeline_create_file(char *path, size_t size)
 	return fd;
 }
 
-/* Makes the file and maps it. Returns 0 or a negative errno value. */
+/* Returns 0 or a negative errno. */
 static int timeline_make_file(void)
 {
 	uint64_t ticks = 0, ns = 0;
@@ -281,8 +279,8 @@ static int timeline_make_file(void)
 }
 
 /*
- * Handles a SIGBUS after another process has truncated the file: later records go to private memory mapped in its
- * place. In practice mmap(2) is async-signal-safe, though POSIX does not guarantee it, and nothing else is called.
+ * Handles a SIGBUS after another process has truncated the file: later records go to private memory in its place. In
+ * practice mmap(2) is async-signal-safe, though POSIX does not guarantee it.
  */
 static bool replace_file(int signal, const siginfo_t *info, const void *context)
 {

@@ -1,12 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Recording of the steps of requests (`softhca run --timeline`): each step puts a record of 32 bytes into memory that
- * is a file (observe/timeline_file.h). When it is off, most requests execute no additional test: to record calls of the
- * data path, other functions are entered in the tables of contexts, and the device records in places where it already
- * tests for something else.
- *
- * Any thread may put records, under any lock, without waiting: each thread has its own chunk, in its epoch slot. Memory
- * is bounded: the oldest chunk is overwritten.
+ * Recording of the steps of requests (`softhca run --timeline`) into a file (timeline_file.h, DESIGN.md). Any thread
+ * may put records, under any lock, without waiting.
  */
 #ifndef SOFTHCA_OBSERVE_TIMELINE_H
 #define SOFTHCA_OBSERVE_TIMELINE_H
@@ -21,7 +16,7 @@
 struct settings;
 union ibv_gid;
 
-/* True from the creation of the devices on, if the setting enables a timeline. */
+/* Constant once the devices exist. */
 extern bool timeline_on;
 
 static inline bool timeline_is_on(void)
@@ -38,7 +33,7 @@ int timeline_open(const struct settings *settings, char *error, size_t size);
 /** Starts a new file in a forked child. */
 void timeline_after_fork(void);
 
-/* True if times in the file are ticks of the processor. */
+/* Times in the file are ticks of the processor. */
 extern bool timeline_ticks;
 
 /** Returns CLOCK_MONOTONIC in ns, the unit of the file if ticks are not steady. */
@@ -56,16 +51,16 @@ static inline uint64_t timeline_now(void)
 
 /*
  * Time of this thread's current step, reused for its immediate consequences, because reading the clock costs more than
- * the rest of a record. The code that sets it resets it before the thread does anything else. 0: none.
+ * the rest of a record. The code that sets it resets it before anything else. 0: none.
  */
 extern __thread uint64_t timeline_time_of_call __attribute__((tls_model("initial-exec")));
 
-/* The members of a record that timeline_put() takes together. */
+/* Members of a record that timeline_put() takes together. */
 #define TIMELINE_WHAT(kind, opcode, index)                                                                             \
 	((uint32_t)(uint16_t)(index) | (uint32_t)(uint8_t)(opcode) << 16 | (uint32_t)(kind) << 24)
 
 /*
- * Ticks between two reads of the clock. Times in between are interpolated, so that times of several files can be
+ * Ticks between two reads of the clock. Times in between are interpolated, so that those of several files can be
  * compared.
  */
 #define TIMELINE_CLOCK_EVERY (UINT64_C(1) << 24)
@@ -95,29 +90,25 @@ static inline void timeline_put(uint64_t time, uint32_t what, uint32_t number, u
 	record->length = length;
 	record->psn = psn;
 	record->what = what;
-	/* Stored last, so that a record half written by a killed process does not count. */
+	/* Last, so that a record half written by a killed process does not count. */
 	__atomic_store_n(&record->number, (number & 0xffffff) | slot->timeline_lap, __ATOMIC_RELEASE);
 }
 
 /*
- * Many steps follow directly from another in the same call. Then one record is turned into a record of both
- * (timeline_file.h), which saves writes and leaves room for more requests in a file.
+ * A step that follows directly from another in the same call turns its record into one of both (timeline_file.h), which
+ * saves writes and room.
  */
 
-/**
- * Returns this thread's latest record if it has this kind, @time and object, otherwise NULL; also NULL if @time is 0.
- */
+/** Returns this thread's latest record if it has this kind, @time (not 0) and object, otherwise NULL. */
 static inline struct timeline_record *timeline_latest(uint64_t time, enum timeline_kind kind, uint32_t number)
 {
 	const struct epoch_slot *slot = epoch_this_thread;
 	struct timeline_record *latest;
 
-	/*
-	 * If the chunk is full, the next record is in another one; a thread without a chunk has an empty one at NULL.
-	 */
+	/* If the chunk is full, the next record is in another one; without a chunk both are NULL. */
 	if (unlikely(!time || !slot || slot->timeline_next == slot->timeline_end))
 		return NULL;
-	/* The first record follows the head of the chunk, which has no kind. */
+	/* Before the first record is the head of the chunk, which has no kind. */
 	latest = slot->timeline_next - 1;
 	return latest->time == time && latest->what >> 24 == (uint32_t)kind &&
 			       ((latest->number ^ number) & 0xffffff) == 0
@@ -125,7 +116,7 @@ static inline struct timeline_record *timeline_latest(uint64_t time, enum timeli
 		       : NULL;
 }
 
-/** Replaces members of a record. Meanwhile the record is not valid for readers. */
+/** Replaces members of a record, which meanwhile is not valid for readers. */
 static inline void timeline_change(struct timeline_record *record, uint32_t what, uint32_t psn, uint32_t length,
 				   uint64_t value)
 {
@@ -155,10 +146,7 @@ static inline uint64_t timeline_time(void)
 	return timeline_time_of_call ? timeline_time_of_call : timeline_now();
 }
 
-/**
- * Enters a queue pair, or changes its @row, which is 0 at first; its number is not 0. The caller holds the lock of the
- * QP.
- */
+/** Enters a queue pair, or changes its @row, which is 0 at first; its number is not 0. The lock of the QP is held. */
 void timeline_put_qp(uint32_t *row, const struct timeline_qp *qp);
 
 #endif

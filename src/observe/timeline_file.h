@@ -1,21 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * File in which a process records the steps of its requests, as `softhca timeline` reads it: a head, a table of queue
- * pairs, then chunks of records. The process writes it through a mapping, so that the records survive however the
- * process ends.
- *
- * A chunk belongs to one thread until it is full; then the thread takes the next chunk in turn and overwrites the
- * oldest data. Each chunk begins with a struct timeline_chunk in place of a record. A record is valid if its lap equals
- * that of its chunk. The member with the lap is written last.
- *
- * Readers must treat the content as untrusted.
+ * File in which a process records the steps of its requests: a head, a table of queue pairs, then chunks of records. A
+ * thread owns a chunk until it is full, then takes the next one in turn and overwrites the oldest data. A record is
+ * valid if its lap, written last, equals that of its chunk. Readers must treat the content as untrusted.
  */
 #ifndef SOFTHCA_OBSERVE_TIMELINE_FILE_H
 #define SOFTHCA_OBSERVE_TIMELINE_FILE_H
 
 #include <stdint.h>
 
-#define TIMELINE_MAGIC "softhca timeline" /* 16 characters without a terminating 0 */
+#define TIMELINE_MAGIC "softhca timeline" /* without a terminating 0 */
 #define TIMELINE_VERSION 2
 #define TIMELINE_SUFFIX ".records"
 #define TIMELINE_HEAD_BYTES 4096
@@ -48,11 +42,11 @@ struct timeline_record {
 	uint32_t number; /* of a QP, CQ or SRQ; the lap in bits 31:24 */
 };
 
-/* Head of a chunk, in place of a record. */
+/* In place of a chunk's first record. */
 struct timeline_chunk {
 	uint32_t owned; /* atomic; 1: a thread writes into it */
 	uint32_t lap;   /* 1 to 255, cyclic; 0: never written */
-	uint64_t turn;  /* number of chunks taken before */
+	uint64_t turn;  /* chunks taken before */
 	uint8_t reserved[16];
 };
 
@@ -79,18 +73,18 @@ struct timeline_head {
 	uint64_t clock_ticks[2]; /* CLOCK record values, taken twice when the file was made */
 	uint64_t clock_ns[2];
 	uint64_t started;           /* ns of CLOCK_REALTIME */
-	uint64_t taken;             /* atomic; number of chunks */
-	uint64_t overwritten;       /* atomic; number of records */
-	uint64_t dropped;           /* atomic; number of records that found no chunk */
+	uint64_t taken;             /* atomic; chunks */
+	uint64_t overwritten;       /* atomic; records */
+	uint64_t dropped;           /* atomic; records that found no chunk */
 	char host[64], program[64]; /* terminated by 0 */
-	char boot[64];              /* boot id, which identifies host and clock */
+	char boot[64];              /* boot id: identifies host and clock */
 };
 
-/* Bits of `value` of SEND, ARRIVE and similar kinds: number of the other QP, packets, enum packet_place. */
+/* `value` of SEND, ARRIVE and similar kinds: number of the other QP, packets, enum packet_place. */
 #define TIMELINE_PACKETS(peer, count, place)                                                                           \
 	((uint64_t)(peer) | (uint64_t)((count)&0xffffff) << 24 | (uint64_t)(place) << 48)
 
-/* Bits of `value` of COMPLETE. */
+/* `value` of COMPLETE. */
 #define TIMELINE_COMPLETION(qpn, send_opcode, syndrome, vendor, device)                                                \
 	((uint64_t)((qpn)&0xffffff) | (uint64_t)(uint8_t)(send_opcode) << 24 | (uint64_t)(uint8_t)(syndrome) << 32 |   \
 	 (uint64_t)(uint8_t)(vendor) << 40 | (uint64_t)(uint8_t)(device) << 48)
