@@ -20,7 +20,7 @@
 #include "verbs/post/inherited.h"
 #include "verbs/object/lint.h"
 
-/* The open contexts of the process. Global because ibv_import_device(3) gets no context. */
+/* Global because ibv_import_device(3) gets no context. */
 static struct {
 	pthread_mutex_t lock;
 	struct user_context *first;
@@ -28,10 +28,7 @@ static struct {
 
 static pthread_once_t fork_handlers_once = PTHREAD_ONCE_INIT;
 
-/*
- * Returns true if @context represents its handle table. Contexts share a table with their imports; the first in the
- * list represents it.
- */
+/* Returns true for the first context with its handle table, which imports share. */
 static bool owns_table(const struct user_context *context)
 {
 	const struct user_context *other;
@@ -43,8 +40,8 @@ static bool owns_table(const struct user_context *context)
 }
 
 /*
- * Locks the driver before a fork. A forked child continues to use contexts (clients allocate device memory there), so
- * it must find them consistent and unlocked. These are the locks that core/locks.def assigns to the driver.
+ * A forked child continues to use contexts (clients allocate device memory there), so it must find them consistent and
+ * unlocked. Takes the locks that core/locks.def assigns to the driver.
  */
 static void contexts_before_fork(void)
 {
@@ -89,7 +86,7 @@ static void register_fork_handlers(void)
 	pthread_atfork(contexts_before_fork, contexts_after_fork, contexts_after_fork_in_child);
 }
 
-/* Registered after the device's handlers, so that it runs before them: locks of the driver are taken first. */
+/* Registered after the device's handlers, so it runs before them: locks of the driver are taken first. */
 void contexts_handle_fork(void)
 {
 	alive_prepare();
@@ -171,10 +168,7 @@ free_context:
 	return NULL;
 }
 
-/*
- * The command descriptor is a socket: its duplicates share its identity (fstat(2)), and it can be polled. It has no
- * other use.
- */
+/* The command descriptor is a socket: its duplicates share its identity (fstat(2)), and it can be polled. */
 struct ibv_context *softhca_ibv_open_device(struct ibv_device *device)
 {
 	int cmd_fd = descriptor_show(socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0));
@@ -209,7 +203,6 @@ int user_context_find(int fd, struct ibv_device **device, struct handle_table **
 	return error;
 }
 
-/* Ends the session of mlx5dv_crypto_login(3), if any. */
 static void end_crypto_session(struct user_context *context)
 {
 	pthread_mutex_lock(&context->verbs.context.mutex);
@@ -220,9 +213,9 @@ static void end_crypto_session(struct user_context *context)
 }
 
 /*
- * ibv_open_device(3): "ibv_close_device() does not release all the resources allocated using context". The kernel of
- * a real adapter does release them, and the call succeeds for programs that rely on it. Here the remaining resources
- * and their context stay alive.
+ * ibv_open_device(3): "ibv_close_device() does not release all the resources allocated using context". The kernel of a
+ * real adapter does release them, and programs rely on it. Here the call succeeds, but the remaining resources and
+ * their context stay alive.
  */
 int softhca_ibv_close_device(struct ibv_context *base)
 {
@@ -238,7 +231,7 @@ int softhca_ibv_close_device(struct ibv_context *base)
 	LINT(context_closing, base);
 	user_devx_close(context);
 	if (hca_close(context->device)) {
-		/* The call succeeds, as with a kernel; --lint warns of the remaining resources. */
+		/* --lint warns of the remaining resources. */
 		EXPLAIN(hca, (&(const struct explain_subject){.call = "ibv_close_device", .expected = true}),
 			RULE_CONTEXT_IN_USE, 0);
 		return 0;

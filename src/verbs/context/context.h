@@ -1,9 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * Contexts, for the calls that open and close them: ibv_open_device(3), ibv_import_device(3).
- *
- * Open contexts are listed, so that a descriptor can be mapped to its context. The program owns a context.
- */
+/* Opening and closing contexts. The program owns a context. */
 #ifndef SOFTHCA_VERBS_CONTEXT_CONTEXT_H
 #define SOFTHCA_VERBS_CONTEXT_CONTEXT_H
 
@@ -11,15 +7,14 @@
 #include "verbs/object/objects.h"
 
 /**
- * Creates a context of @device with command descriptor @cmd_fd and handle table @handles. Takes over @cmd_fd and a
- * reference to @handles (NULL: no memory for one), also on failure. Returns NULL with errno set on failure. Any
- * thread.
+ * Creates a context of @device. Takes over @cmd_fd and a reference to @handles (NULL: no memory for one), also on
+ * failure. NULL with errno set on failure. Any thread.
  */
 struct ibv_context *user_context_new(struct ibv_device *device, int cmd_fd, struct handle_table *handles);
 
 /**
- * Finds the open context with command descriptor @fd, or one of which @fd is a duplicate (dup(2), SCM_RIGHTS within the
- * process). Fills @device, and returns a reference to its handle table through @handles. Returns 0, -EBADF or -ENODEV.
+ * Finds the open context with command descriptor @fd or a duplicate of it (dup(2), SCM_RIGHTS within the process).
+ * Returns 0, with @device and a reference to its handle table in @handles; otherwise -EBADF or -ENODEV.
  */
 int user_context_find(int fd, struct ibv_device **device, struct handle_table **handles);
 
@@ -28,14 +23,14 @@ int user_context_find(int fd, struct ibv_device **device, struct handle_table **
  * holds no lock.
  */
 void contexts_handle_fork(void);
-/** Take and release the lock of the list of devices, around a fork. (verbs/context/device.c) */
+/** Take and release the lock of the list of devices. (verbs/context/device.c) */
 void devices_before_fork(void);
 void devices_after_fork(void);
 
-/** Reports, once, if UCX is in this process and will not find the device. Any thread. (verbs/context/missing_nodes.c) */
+/** Reports, once, if UCX in this process will not find the device. Any thread. (verbs/context/missing_nodes.c) */
 void missing_nodes_report(void);
 
-/** Fills the function tables of @context. (verbs/context/context_ops.c) */
+/** Fills the function tables. (verbs/context/context_ops.c) */
 void context_ops_fill(struct verbs_context *context);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Function tables for the inline calls of verbs.h. Members of struct verbs_context may be NULL: the inline call then
- * returns EOPNOTSUPP. Members of struct ibv_context_ops are called without a check.
+ * Members of struct verbs_context may be NULL: verbs.h then returns EOPNOTSUPP. Those of struct ibv_context_ops are
+ * called without a check.
  */
 #include <errno.h>
 #include <stddef.h>
@@ -11,7 +11,7 @@
 #include "verbs/object/ops.h"
 #include "verbs/object/observed.h"
 
-/* Stands for the members from before libibverbs 1.1, which headers no longer use. */
+/* For members from before libibverbs 1.1, which headers no longer use. */
 static void *compat_refuse(void)
 {
 	errno = softhca_not_supported("ibv_context_ops, compatibility member");
@@ -53,7 +53,7 @@ static const struct ibv_context_ops data_path = {
 	._compat_async_event = compat_refuse,
 };
 
-/* Leaves the members for flows, counters, WQs, indirection tables and tag matching unset. */
+/* Members that stay NULL: flows, counters, WQs, indirection tables, tag matching. */
 void context_ops_fill(struct verbs_context *context)
 {
 	context->context.ops = data_path;

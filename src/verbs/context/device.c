@@ -18,15 +18,15 @@
 #include "verbs/object/log.h"
 #include "verbs/object/objects.h"
 
-/* The driver's half of the registry. Global because the first calls have no context. Created once, under the lock. */
+/* Global because the first calls have no context. Created once, under the lock. */
 static struct user_device *devices;
 static size_t device_count;
 static pthread_mutex_t devices_lock = PTHREAD_MUTEX_INITIALIZER;
 
 /*
- * Returns true if @path leads to the PCI function of @hca. /sys/class contains the devices of softhca if `softhca run`
- * made them (tool/sysfs_tree.h); otherwise it may contain a device of another driver by the same name. UCX follows
- * ibdev_path, by realpath(3), up to the PCI function.
+ * Returns true if @path leads to the PCI function of @hca. /sys/class contains softhca's devices if `softhca run` made
+ * them (tool/sysfs_tree.h), otherwise perhaps a device of another driver by the same name. UCX follows ibdev_path, by
+ * realpath(3), up to the PCI function.
  */
 static bool shown_on_pci(const struct hca *hca, size_t index, const char *path)
 {
@@ -62,7 +62,7 @@ static void device_init(struct user_device *device, size_t index)
 	device_paths(base, device->hca, index);
 }
 
-/* Creates the devices. Returns false without memory; the next call tries again. */
+/* Returns false without memory; the next call tries again. */
 static bool make_devices(void)
 {
 	size_t count = hca_count();
@@ -120,10 +120,7 @@ const char *softhca_ibv_get_device_name(struct ibv_device *device)
 	return device->name;
 }
 
-/*
- * Returns -1, because the kernel has assigned no index. UCX would query the kernel about any other index and report
- * errors.
- */
+/* The kernel has assigned no index. UCX would query it about any other value than -1 and report errors. */
 int softhca_ibv_get_device_index(struct ibv_device *device)
 {
 	(void)device;

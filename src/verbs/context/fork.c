@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * ibv_fork_init(3), ibv_is_fork_initialized(3). An adapter continues to write to physical pages that the kernel may
- * have given to the child. This device writes to the memory of its process like any other code, so no preparation is
- * needed, before or after memory is registered.
+ * Adapters need preparations because they continue to write to physical pages that the kernel may have given to the
+ * child. This device writes to the memory of its process like any other code.
  */
 #include "abi/entry_points.h"
 #include "verbs/object/lint.h"

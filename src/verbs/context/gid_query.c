@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * ibv_query_gid(3), ibv_query_gid_ex(3), ibv_query_gid_table(3). Entries are written up to the size of the program's
- * structure (entry_size), which may be older or newer than this library's.
+ * Entries are written up to the size of the program's structure (entry_size), which may be older or newer than this
+ * library's.
  */
 #include <errno.h>
 #include <string.h>
@@ -11,7 +11,7 @@
 #include "explain/explain.h"
 #include "verbs/object/objects.h"
 
-/* Writes entry @index of the table, truncated or zero-padded to @size bytes. */
+/* Truncates or zero-pads the entry to @size bytes. */
 static void gid_query_put(const struct hca_gid *gids, uint32_t index, void *out, size_t size)
 {
 	const struct ibv_gid_entry entry = {
@@ -53,7 +53,7 @@ int softhca__ibv_query_gid_ex(struct ibv_context *context, uint32_t port_num, ui
 	return error;
 }
 
-/* Returns an empty entry as the zero GID: programs detect the end of the table by it. */
+/* An empty entry is the zero GID: programs detect the end of the table by it. */
 int softhca_ibv_query_gid(struct ibv_context *context, uint8_t port_num, int index, union ibv_gid *gid)
 {
 	struct hca *hca = hca_of_context(context);

@@ -22,8 +22,8 @@ struct ibv_context *softhca_ibv_import_device(int cmd_fd)
 	int error;
 
 	/*
-	 * An adapter's command descriptor is a character device. Fails with EINVAL if @cmd_fd is not open, and with
-	 * ENODEV if it belongs to no context.
+	 * An adapter's command descriptor is a character device: EINVAL if @cmd_fd is not open, ENODEV if it belongs to
+	 * no context.
 	 */
 	error = user_context_find(cmd_fd, &device, &handles);
 	if (error) {
@@ -37,13 +37,13 @@ struct ibv_context *softhca_ibv_import_device(int cmd_fd)
 	return user_context_new(device, cmd_fd, handles);
 }
 
-/* Finds the entry of @handle. Returns false with errno set on failure. */
+/* Returns false with errno set on failure. */
 static bool import_find(struct ibv_context *context, const char *call, enum handle_kind kind, uint32_t handle,
 			struct handle_entry *entry)
 {
 	/*
-	 * This precedes the lookup, because another thread may destroy the device object while this one creates the
-	 * driver object.
+	 * Before the lookup, because another thread may destroy the device object while this one creates the driver
+	 * object.
 	 */
 	handle_imported();
 	if (handle_find(to_user_context(context)->handles, kind, handle, entry))

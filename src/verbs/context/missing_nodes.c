@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * Reports that `softhca run` could not make /dev/infiniband/uverbs0, to programs that use UCX: only they look for it before they
- * use a device.
- */
+/* Only programs that use UCX look for /dev/infiniband/uverbs0 before they use a device. */
 #include <link.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,7 +9,7 @@
 #include "hca/hca.h"
 #include "verbs/context/context.h"
 
-/* Variable in which `softhca run` leaves the error (tool/presence.c). */
+/* Set by `softhca run` to the error (tool/presence.c). */
 #define MISSING_NODES "SOFTHCA_MISSING_NODES"
 
 static int is_ucx(struct dl_phdr_info *object, size_t size, void *argument)

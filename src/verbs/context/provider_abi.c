@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Symbols of libibverbs.so.1 for provider libraries of other adapters and for rdma-core's own programs
- * (IBVERBS_PRIVATE_34 and later). Providers are accepted but never used: libefa.so.1 registers itself as soon as
- * perftest loads it, before main.
+ * Symbols for provider libraries of other adapters and for rdma-core's own programs (IBVERBS_PRIVATE_34 and later).
+ * Providers are accepted but never used: libefa.so.1 registers itself as soon as perftest loads it, before main.
  */
 #include <errno.h>
 
 #include "abi/entry_points.h"
 
-/* Does nothing, because it may run in a constructor before those of this library. */
+/* May run in a constructor before those of this library. */
 void softhca_verbs_register_driver_34(const struct verbs_device_ops *ops)
 {
 	(void)ops;
@@ -34,27 +33,21 @@ void softhca_verbs_register_driver_65(const struct verbs_device_ops *ops)
 	(void)ops;
 }
 
-/*
- * Implements the predecessor of the function above; the usnic provider of old libfabric versions calls it and ignores
- * the result.
- */
+/* The usnic provider of old libfabric versions calls it and ignores the result. */
 void softhca_ibv_register_driver_1_1(const char *name, void *init_function)
 {
 	(void)name;
 	(void)init_function;
 }
 
-/*
- * Returns @num_attrs. The caller allocates that many attributes and fills them before it learns that commands are not
- * supported.
- */
+/* The caller allocates that many attributes and fills them before it learns that commands are not supported. */
 unsigned int softhca___ioctl_final_num_attrs(unsigned int num_attrs, struct ibv_command_buffer *link)
 {
 	(void)link;
 	return num_attrs;
 }
 
-/* Implements a private call of ibv_devinfo and pyverbs; ibv_query_gid_ex(3) is the public form. */
+/* Private call of ibv_devinfo and pyverbs; ibv_query_gid_ex(3) is the public form. */
 int softhca_ibv_query_gid_type(struct ibv_context *context, uint8_t port_num, unsigned int index,
 			       enum ibv_gid_type_sysfs *type)
 {

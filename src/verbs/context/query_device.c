@@ -12,8 +12,8 @@
 #include "verbs/object/ops.h"
 
 /*
- * Capabilities: only those that work, because programs choose their code path by them. Type 2 windows are bound to QP
- * and PD (2B).
+ * Only capabilities that work, because programs choose their code path by them. Type 2 windows are bound to QP and PD
+ * (2B).
  */
 enum {
 	CAPABILITIES = IBV_DEVICE_CURR_QP_STATE_MOD | IBV_DEVICE_SYS_IMAGE_GUID | IBV_DEVICE_RC_RNR_NAK_GEN |
@@ -60,7 +60,7 @@ static void fill_limits(const struct hca *hca, struct ibv_device_attr *attr)
 	attr->phys_port_cnt = LIMIT_PORTS;
 }
 
-/* Leaves the members for missing features zero: tag matching, RSS, TSO, packet pacing, raw packets. */
+/* Zero for missing features: tag matching, RSS, TSO, packet pacing, raw packets. */
 static void fill_extended(const struct hca *hca, struct ibv_device_attr_ex *attr)
 {
 	memset(attr, 0, sizeof(*attr));
@@ -86,7 +86,7 @@ int softhca_ibv_query_device(struct ibv_context *context, struct ibv_device_attr
 	return 0;
 }
 
-/* @attr_size: size of the structure when the program was compiled; it may be shorter or longer than this library's. */
+/* @attr_size: size in the program's header. */
 int softhca_ibv_query_device_ex(struct ibv_context *context, const struct ibv_query_device_ex_input *input,
 				struct ibv_device_attr_ex *attr, size_t attr_size)
 {
@@ -105,7 +105,7 @@ int softhca_ibv_query_device_ex(struct ibv_context *context, const struct ibv_qu
 	return 0;
 }
 
-/* Returns the clock in nanoseconds, all of them in tv_nsec, as in the real library. */
+/* All nanoseconds are in tv_nsec, as in the real library. */
 int softhca_ibv_query_rt_values(struct ibv_context *context, struct ibv_values_ex *values)
 {
 	struct hca *hca = hca_of_context(context);

@@ -11,14 +11,14 @@
 #include "verbs/object/objects.h"
 #include "verbs/object/ops.h"
 
-/* Programs that call the exported symbol have a structure without port_cap_flags2, the last member. */
+/* Programs that call the exported symbol have a structure without port_cap_flags2. */
 #define COMPAT_PORT_ATTR_SIZE offsetof(struct ibv_port_attr, port_cap_flags2)
 
 /* Encodings of PortInfo (IBTA 14.2.5.6) that no header defines. */
 enum {
 	WIDTH_4X = 2,
 	SPEED_EDR = 32,    /* 25 Gbit/s per lane: 100 Gbit/s */
-	PORT_SPEED = 1000, /* the same rate in units of 100 Mb/s, for ibv_query_port_speed(3) */
+	PORT_SPEED = 1000, /* the same in units of 100 Mb/s, for ibv_query_port_speed(3) */
 	PHYS_STATE_LINK_UP = 5,
 	DEFAULT_PKEY = 0xffff,
 };
@@ -32,7 +32,7 @@ static enum ibv_mtu mtu_code(uint32_t bytes)
 	return code;
 }
 
-/* Leaves LIDs, subnet manager and virtual lanes zero, because RoCE has none. */
+/* RoCE has no LIDs, subnet manager or virtual lanes. */
 static void fill_port(const struct hca *hca, struct ibv_port_attr *attr)
 {
 	memset(attr, 0, sizeof(*attr));
@@ -50,7 +50,7 @@ static void fill_port(const struct hca *hca, struct ibv_port_attr *attr)
 	attr->flags = IBV_QPF_GRH_REQUIRED;
 }
 
-/* @size: size of the structure when the program was compiled. */
+/* @size: size in the program's header. */
 int softhca_ibv_query_port_ex(struct ibv_context *context, uint8_t port, struct ibv_port_attr *attr, size_t size)
 {
 	struct hca *hca = hca_of_context(context);
@@ -79,7 +79,7 @@ int softhca_ibv_query_port_speed(struct ibv_context *context, uint32_t port_num,
 	return 0;
 }
 
-/* Returns the default partition, the only one of RoCE. */
+/* RoCE has the default partition only. */
 int softhca_ibv_query_pkey(struct ibv_context *context, uint8_t port_num, int index, __be16 *pkey)
 {
 	struct hca *hca = hca_of_context(context);

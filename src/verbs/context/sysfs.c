@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Reads sysfs for programs that do so through the library (librdmacm, ibv_devinfo, Open MPI). The contents of the files
- * of softhca's devices come from the table observe/sysfs.def; other files are real.
+ * Programs read sysfs through the library (librdmacm, ibv_devinfo, Open MPI). Files of softhca's devices come from
+ * observe/sysfs.def; other files are real.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -16,7 +16,7 @@
 #include "observe/sysfs.h"
 #include "verbs/object/objects.h"
 
-/* Static because the symbol takes no context and its result must stay valid. Set once, by sysfs_path_init(). */
+/* Static because the symbol takes no context and its result must stay valid. Set once. */
 static char sysfs_path[257] = "/sys";
 static pthread_once_t path_once = PTHREAD_ONCE_INIT;
 
@@ -46,8 +46,7 @@ static uint64_t sysfs_counter(const void *hca, unsigned int counter)
 }
 
 /*
- * Returns the part of @path below /sys/class or below the root of ibv_device.ibdev_path and dev_path; NULL if @path
- * is elsewhere.
+ * Returns the part of @path below /sys/class or below the root of ibv_device.ibdev_path and dev_path, otherwise NULL.
  */
 static const char *path_in_class(const char *path)
 {
@@ -59,7 +58,7 @@ static const char *path_in_class(const char *path)
 	return NULL;
 }
 
-/* Fills @text and returns true if @path is a file of a device of softhca. */
+/* Returns true if @path is a file of a device of softhca. */
 static bool sysfs_read_own(const char *path, char text[SYSFS_TEXT_BYTES])
 {
 	const char *below = path_in_class(path);
@@ -80,7 +79,7 @@ static bool sysfs_read_own(const char *path, char text[SYSFS_TEXT_BYTES])
 	return false;
 }
 
-/* Copies at most @size bytes of the file to @buf. Returns their number, or -1 with errno set. */
+/* Copies at most @size bytes. Returns their number, or -1 with errno set. */
 static ssize_t sysfs_read_path(const char *path, char *buf, size_t size)
 {
 	char own[SYSFS_TEXT_BYTES];

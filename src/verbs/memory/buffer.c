@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * ibv_alloc_buf(3), ibv_free_buf(3), ibv_reg_buf_mr(3), ibv_export_buf_dmabuf_fd(3), of rdma-core 64, and
- * ibv_reg_mr_ex(3), of rdma-core 59. Buffers are pages of the program: a dma-buf contains no device memory.
- *
- * The program owns a buffer and frees it. A buffer refers to its PD without holding a reference. Any thread may call.
+ * Buffers are pages of the program, which owns them: a dma-buf contains no device memory. A buffer refers to its PD
+ * without a reference. Any thread.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -15,7 +13,6 @@
 #include "verbs/object/objects.h"
 #include "verbs/object/ops.h"
 
-/* The opaque struct ibv_buf. */
 struct buffer {
 	struct ibv_pd *pd;
 	uint8_t *memory;
@@ -23,8 +20,8 @@ struct buffer {
 };
 
 /*
- * struct ibv_mr_init_attr of rdma-core 65, which older headers do not declare. comp_mask names the members of
- * the program's structure.
+ * struct ibv_mr_init_attr of rdma-core 65, which older headers do not declare. comp_mask names the members in the
+ * program's structure.
  */
 struct mr_init_attr {
 	size_t length;
@@ -86,7 +83,7 @@ int softhca_ibv_export_buf_dmabuf_fd(struct ibv_buf *buf)
 	return -1;
 }
 
-/* Returns 0 or the errno value of a refusal. */
+/* Returns 0 or an errno value. */
 static int buffer_check(struct ibv_pd *pd, const char *call, const struct buffer *buffer, const void *addr,
 			size_t length)
 {

@@ -21,7 +21,7 @@ bool dm_contains(const struct user_dm *dm, uint64_t offset, uint64_t length)
 	return offset <= dm->length && length <= dm->length - offset;
 }
 
-/* Checks the range before the alignment, as libmlx5 does: EFAULT takes precedence. */
+/* Checks in the order of libmlx5: EFAULT takes precedence. */
 static int dm_check_access(struct ibv_dm *base, const char *call, uint64_t offset, size_t length)
 {
 	struct user_dm *dm = to_user_dm(base);
@@ -69,7 +69,6 @@ struct ibv_dm *dm_new(struct ibv_context *context, void *addr, size_t length, ui
 	return &dm->base;
 }
 
-/* Allocates the memory. Returns 0 or an errno value. */
 static int dm_allocate(struct ibv_context *context, const struct ibv_alloc_dm_attr *attr, void **addr)
 {
 	struct hca *hca = hca_of_context(context);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Memory of queues: rings and doorbell records, from the allocators of a parent domain (ibv_alloc_parent_domain(3))
- * or from the driver's. An allocator may decline each request (IBV_ALLOCATOR_USE_DEFAULT), so the driver records the
- * address of each block that it returned: only those are passed to its free function.
+ * Rings and doorbell records, from the allocators of a parent domain (ibv_alloc_parent_domain(3)) or from the driver's.
+ * An allocator may decline a request (IBV_ALLOCATOR_USE_DEFAULT), so the driver records its blocks: only those are
+ * passed to its free function.
  */
 #include <errno.h>
 #include <search.h>
@@ -45,9 +45,7 @@ static bool custom_block_forget(struct user_pd *pd, void *memory)
 	return known;
 }
 
-/*
- * Returns the memory of @pd's allocator, NULL if it failed, IBV_ALLOCATOR_USE_DEFAULT if it declined or @pd has none.
- */
+/* Returns NULL if the allocator failed, IBV_ALLOCATOR_USE_DEFAULT if it declined or @pd has none. */
 static void *custom_alloc(struct user_pd *pd, size_t size, size_t alignment, uint64_t resource_type)
 {
 	void *memory;
@@ -81,7 +79,7 @@ static bool custom_free(struct user_pd *pd, void *memory, uint64_t resource_type
 
 /* ---- memory of the driver ------------------------------------------------------------------------------------- */
 
-/* Returns the value of MLX_QP_ALLOC_TYPE or its counterpart, read at each creation. NULL if unset. */
+/* Returns MLX_QP_ALLOC_TYPE or its counterpart, read at each creation. NULL if unset. */
 static const char *alloc_type(uint64_t resource_type)
 {
 	switch (resource_type) {
@@ -108,7 +106,7 @@ static void *pages_map(size_t size, int flags)
 	return memory == MAP_FAILED ? NULL : memory;
 }
 
-/* Allocates pages of @type. All memory counts as contiguous, since no physical addresses are used. */
+/* All memory counts as contiguous, since no physical addresses are used. */
 static void *pages_alloc(size_t size, const char *type)
 {
 	void *memory = NULL;
@@ -120,7 +118,7 @@ static void *pages_alloc(size_t size, const char *type)
 	return memory;
 }
 
-/* A mapping of huge pages must be unmapped in whole huge pages: munmap(2) refuses anything else without effect. */
+/* A mapping of huge pages must be unmapped whole: munmap(2) refuses anything else without effect. */
 static void pages_free(void *memory, size_t size)
 {
 	if (munmap(memory, size) && errno == EINVAL)

@@ -24,15 +24,15 @@ int mr_explain_failure(struct hca *hca, const char *call, int error, const struc
 }
 
 /*
- * Returns true if @mr holds a reference to its PD. A null region does not: it is an object of libmlx5 that the kernel
- * does not know, and its PD may be deallocated first.
+ * A null region holds no reference to its PD: the kernel does not know this object of libmlx5, and its PD may be
+ * deallocated first.
  */
 static bool keeps_pd(const struct user_mr *mr)
 {
 	return mr->kind != MR_NULL;
 }
 
-/* Creates the driver object and its handle for an existing key. */
+/* @key exists in the device. */
 static struct ibv_mr *mr_make_object(struct ibv_pd *pd, struct mkey *key, void *addr, const struct hca_mr_attr *attr,
 				     uint32_t dm_handle)
 {
@@ -120,7 +120,7 @@ struct ibv_mr *softhca_ibv_reg_mr_iova(struct ibv_pd *pd, void *addr, size_t len
 	return mr_check_and_register(pd, "ibv_reg_mr_iova", addr, length, iova, (unsigned int)access);
 }
 
-/* Called by verbs.h for ibv_reg_mr and ibv_reg_mr_iova when optional access flags are possible. */
+/* Called by verbs.h for ibv_reg_mr and ibv_reg_mr_iova if optional access flags are possible. */
 struct ibv_mr *softhca_ibv_reg_mr_iova2(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova,
 					unsigned int access)
 {

@@ -8,10 +8,7 @@
 
 static const char call[] = "ibv_advise_mr";
 
-/*
- * Without IBV_ADVISE_MR_FLAG_FLUSH pages may arrive later, at the latest on first access; a failure is then not
- * reported.
- */
+/* Without IBV_ADVISE_MR_FLAG_FLUSH pages may arrive as late as on first access, and a failure is not reported. */
 static int sge_prefetch(struct ibv_pd *base, enum ibv_advise_mr_advice advice, uint32_t flags,
 			const struct ibv_sge *sge)
 {

@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * Checks of a region of plain memory: those of ibv_reg_mr(3), and those of the kernel about which the page says
- * nothing.
- */
+/* The checks of ibv_reg_mr(3), and those of the kernel that the page does not mention. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -27,10 +24,7 @@ int mr_check_access(struct hca *hca, const char *call, unsigned int access)
 	return 0;
 }
 
-/*
- * Returns the size of the pages that hold @addr, from /proc/self/smaps; 0 if nothing is mapped there or the size is
- * unknown.
- */
+/* Returns the size of the pages that hold @addr, from /proc/self/smaps; 0 if unmapped or unknown. */
 static size_t page_size_at(const void *addr)
 {
 	WITHOUT_CANCELLATION;
@@ -51,7 +45,7 @@ static size_t page_size_at(const void *addr)
 	return size;
 }
 
-/* Checks an implicit on-demand region: addr 0, length SIZE_MAX, every address maps to itself. */
+/* Implicit on-demand region: addr 0, length SIZE_MAX, every address maps to itself. */
 static int mr_check_implicit(struct hca *hca, const char *call, uint64_t iova, unsigned int access)
 {
 	if (iova)
@@ -64,7 +58,7 @@ static int mr_check_implicit(struct hca *hca, const char *call, uint64_t iova, u
 static int mr_check_range(struct hca *hca, const char *call, const void *addr, size_t length)
 {
 	uintptr_t start = (uintptr_t)addr, page = (uintptr_t)sysconf(_SC_PAGESIZE);
-	uintptr_t limit = 0 - page; /* the kernel rounds the end up to a page, which must not wrap */
+	uintptr_t limit = 0 - page; /* the kernel rounds the end up to a page */
 
 	if (start > limit || length > limit - start)
 		return REFUSE(hca, call, EINVAL, RULE_MR_RANGE_WRAPS, start, length);
@@ -74,8 +68,8 @@ static int mr_check_range(struct hca *hca, const char *call, const void *addr, s
 }
 
 /*
- * ibv_reg_mr_iova(3) allows any address of the first byte, including 0. The kernel of a real adapter requires the
- * same offset in the page.
+ * ibv_reg_mr_iova(3) allows any address, including 0. The kernel of a real adapter requires the same offset in the
+ * page.
  */
 static int mr_check_iova(struct hca *hca, const char *call, const void *addr, size_t length, uint64_t iova)
 {

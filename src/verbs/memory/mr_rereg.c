@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * ibv_rereg_mr(3). Refusals by libibverbs are IBV_REREG_MR_ERR_INPUT; refusals by the kernel are IBV_REREG_MR_ERR_CMD
- * with errno set. The region stays valid and unchanged after either.
+ * Refusals by libibverbs are IBV_REREG_MR_ERR_INPUT; refusals by the kernel are IBV_REREG_MR_ERR_CMD with errno set.
+ * The region stays valid and unchanged after either.
  */
 #include <errno.h>
 
@@ -25,10 +25,7 @@ static int rereg_refuse_command(int error)
 	return IBV_REREG_MR_ERR_CMD;
 }
 
-/*
- * Returns false for regions that cannot be re-registered. ibv_alloc_null_mr(3): re-registration "with this MR is
- * invalid". Device memory cannot move.
- */
+/* ibv_alloc_null_mr(3): re-registration "with this MR is invalid". Device memory cannot move. */
 static bool rereg_allowed(const struct user_mr *mr)
 {
 	return mr->kind != MR_NULL && mr->kind != MR_DEVICE_MEMORY;
@@ -38,10 +35,7 @@ static bool rereg_allowed(const struct user_mr *mr)
 static int rereg_check_input(struct hca *hca, const struct user_mr *mr, int flags, const void *addr, size_t length,
 			     int access)
 {
-	/*
-	 * The address of an imported region is unknown here, and the process that registered it would not learn of the
-	 * change.
-	 */
+	/* Its address is unknown here, and the process that registered it would not learn of the change. */
 	if (mr->imported)
 		return REFUSE(hca, call, EINVAL, RULE_REREG_IMPORTED, mr->base.lkey);
 	if (!rereg_allowed(mr))
@@ -74,10 +68,7 @@ static int rereg_describe(struct hca *hca, const struct user_mr *mr, int flags, 
 	return 0;
 }
 
-/*
- * Updates the driver object after the device has changed the region. Uses @pd only if @flags change it, because
- * programs may otherwise pass anything.
- */
+/* Uses @pd only if @flags change it, because programs may otherwise pass anything. */
 static void update_object(struct user_mr *mr, int flags, struct ibv_pd *pd, const struct hca_mr_attr *attr)
 {
 	const struct handle_entry entry = {.kind = HANDLE_MR,

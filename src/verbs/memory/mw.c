@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* ibv_alloc_mw(3), ibv_dealloc_mw(3). Binding: verbs/post/bind_mw.c. */
+/* Binding: verbs/post/bind_mw.c. */
 #include <errno.h>
 #include <stdlib.h>
 
@@ -40,7 +40,7 @@ struct ibv_mw *softhca_ibv_alloc_mw(struct ibv_pd *pd, enum ibv_mw_type type)
 	return &mw->base;
 }
 
-/* Deallocates a window. If it is bound, its grant ends (mlx5-formats 4.12). */
+/* If the window is bound, its grant ends (mlx5-formats 4.12). */
 int softhca_ibv_dealloc_mw(struct ibv_mw *base)
 {
 	struct user_mw *mw = to_user_mw(base);

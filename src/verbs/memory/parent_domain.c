@@ -8,7 +8,7 @@
 #include "explain/explain.h"
 #include "verbs/object/ops.h"
 
-/* Bit 2 is defined by newer headers only; no code here depends on it. */
+/* Bit 2 is defined by newer headers only; no code depends on it. */
 enum { KNOWN_COMP_MASK = IBV_PARENT_DOMAIN_INIT_ATTR_ALLOCATORS | IBV_PARENT_DOMAIN_INIT_ATTR_PD_CONTEXT | 1 << 2 };
 
 struct ibv_td *softhca_ibv_alloc_td(struct ibv_context *context, struct ibv_td_init_attr *attr)
@@ -57,7 +57,7 @@ static int parent_domain_check(struct ibv_context *context, const struct ibv_par
 	return 0;
 }
 
-/* Creates a parent domain. It refers to the device object of its underlying PD, which may be a parent domain itself. */
+/* The new domain refers to the device object of its underlying PD, which may be a parent domain itself. */
 struct ibv_pd *softhca_ibv_alloc_parent_domain(struct ibv_context *context, struct ibv_parent_domain_init_attr *attr)
 {
 	struct user_pd *parent = to_user_pd(attr->pd), *pd;

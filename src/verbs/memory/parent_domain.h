@@ -5,7 +5,7 @@
 
 #include "verbs/object/objects.h"
 
-/** Drops the references of parent domain @pd to its underlying PD and thread domain. */
+/** Drops the references of @pd to its underlying PD and thread domain. */
 void parent_domain_leave(struct user_pd *pd);
 
 #endif

@@ -24,8 +24,7 @@ void user_pd_get(struct user_pd *pd)
 }
 
 /*
- * Drops a reference. The count reaches zero here only after ibv_unimport_pd(3): deallocation requires that its own
- * reference is the last.
+ * The count reaches zero here only after ibv_unimport_pd(3): deallocation requires that its own reference is the last.
  */
 void user_pd_put(struct user_pd *pd)
 {
@@ -65,7 +64,6 @@ free_pd:
 	return NULL;
 }
 
-/* Deallocates the device object, through any driver object of it. Returns an errno value. */
 static int pd_dealloc_in_device(struct user_pd *pd)
 {
 	struct handle_table *handles = to_user_context(pd->base.context)->handles;

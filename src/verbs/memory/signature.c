@@ -83,10 +83,10 @@ int key_signature_create(struct user_mkey *mkey)
 	error = hca_psv_create(mkey->pd->device, &signature->wire_psv);
 	if (error)
 		goto destroy_memory_psv;
-	/* mlx5-formats 4.3: the first configuration sends the device a count of 1. */
+	/* mlx5-formats 4.3: the first configuration sends a count of 1. */
 	signature->error_count = 1;
 	signature->rearm = true;
-	/* Taken from the device's key, because the program may change the tag in lkey. */
+	/* Not from lkey, whose tag the program may change. */
 	signature->index = mkey_number(mkey->key) >> MKEY_TAG_BITS;
 	mkey->signature = signature;
 	signature_enter(mkey);
@@ -142,9 +142,9 @@ bool signature_record_error(struct user_context *context, uint32_t index, const 
 }
 
 /*
- * Forgets the attributes of a key before its invalidation. Otherwise keys with both signature and encryption would
- * later write attributes that no setter of the open configuration set. If the chain is dropped, the attributes stay
- * forgotten: the state of the key is then unknown (mlx5dv_wr_set_mkey_sig_block(3), Notes).
+ * Forgets attributes that keys with both signature and encryption would otherwise write later, although no setter of
+ * the open configuration set them. If the chain is dropped, they stay forgotten: the state of the key is then unknown
+ * (mlx5dv_wr_set_mkey_sig_block(3), Notes).
  */
 void block_state_forget(struct user_qp *qp, uint32_t rkey)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Table of live objects, see alive.h: a hash table of the addresses of entries, in parts with one lock each. */
+/* A hash table of the addresses of entries, in parts with one lock each. */
 #include "verbs/object/alive.h"
 
 #include <errno.h>
@@ -31,7 +31,7 @@ enum { NO_MEMBER = -1 };
 static const struct {
 	char name[9];
 	int error;
-	int handle, context; /* offsets of the public members, or NO_MEMBER */
+	int handle, context; /* offsets in the public structure, or NO_MEMBER */
 	ptrdiff_t entry;     /* offset from the public structure to the entry */
 } kinds[] = {
 #define KIND(NAME, type, name, members, error, structure, member)                                                      \
@@ -50,7 +50,7 @@ static uint32_t handle_of(enum object_kind kind, const void *object)
 	return handle;
 }
 
-/* Returns the context in the public structure of @object, or @otherwise for a kind without that member. */
+/* Returns the member context of @object, or @otherwise for a kind without that member. */
 static struct ibv_context *context_of(enum object_kind kind, const void *object, struct ibv_context *otherwise)
 {
 	if (kinds[kind].context != NO_MEMBER)
@@ -62,27 +62,23 @@ static struct ibv_context *context_of(enum object_kind kind, const void *object,
 
 /*
  * A slot covers 1 KiB of memory, with one bit per multiple of 16 at which an entry begins. Objects are usually
- * allocated and freed one after the other, so the slots of neighbouring blocks share a cache line at a pseudo-random
- * position. So lookups cost little more with 10^6 objects than with a few, and a lookup that finds nothing reads only
- * slots.
+ * allocated and freed one after the other, and slots of neighbouring blocks share a cache line at a pseudo-random
+ * position. So lookups cost little more with 10^6 objects than with a few, and those that find nothing read only slots.
  */
 struct alive_slot {
-	uintptr_t block;  /* address of an entry >> BLOCK_BITS; 0: the slot is free */
-	uint64_t entries; /* one bit each */
+	uintptr_t block; /* entry >> BLOCK_BITS; 0: free */
+	uint64_t entries;
 };
 
 enum { PART_BITS = 4, PARTS = 1 << PART_BITS, BLOCK_BITS = 10, GRANULE_BITS = 4, GROUP_BITS = 2, FEW = 64 };
 
-/*
- * A hash table of slots. A block is in the first slot from its home that no other block occupies; after the last slot
- * the search continues at the first.
- */
+/* A hash table of slots with linear probing. */
 struct alive_part {
 	struct queue_lock lock;
 	struct alive_slot *slots; /* NULL: use `few` */
-	size_t mask;              /* number of slots - 1 */
-	size_t used;              /* occupied slots, including those without entries; at most three quarters */
-	struct alive *rest;       /* list of entries for which there was not enough memory */
+	size_t mask;
+	size_t used;        /* includes slots without entries; at most three quarters */
+	struct alive *rest; /* entries for which memory was missing */
 	struct alive_slot few[FEW];
 } __attribute__((aligned(64)));
 
@@ -113,10 +109,7 @@ static struct alive_slot *slot_in(struct alive_slot *slots, size_t mask, uintptr
 	return &slots[index];
 }
 
-/*
- * Returns the slot of @entry's block, or the free slot where it belongs. As for all functions up to the public ones,
- * the lock is held.
- */
+/* As slot_in(), for the block of @entry. As for all functions up to the public ones, the lock is held. */
 static struct alive_slot *entry_slot(struct alive_part *part, uintptr_t entry)
 {
 	uintptr_t block = entry >> BLOCK_BITS;
@@ -124,7 +117,7 @@ static struct alive_slot *entry_slot(struct alive_part *part, uintptr_t entry)
 	return part->slots ? slot_in(part->slots, part->mask, block) : slot_in(part->few, FEW - 1, block);
 }
 
-/* Copies those of @count slots that have entries to @slots, which are free. Returns their number. */
+/* Copies the slots with entries to @slots, which are free. Returns their number. */
 static size_t slots_move(const struct alive_slot *from, size_t count, struct alive_slot *slots, size_t mask)
 {
 	size_t used = 0;
@@ -137,10 +130,7 @@ static size_t slots_move(const struct alive_slot *from, size_t count, struct ali
 	return used;
 }
 
-/*
- * Makes room for another slot: drops slots without entries, and resizes so that half of the slots are free. Returns
- * false without memory.
- */
+/* Drops slots without entries, and resizes so that half of the slots are free. Returns false without memory. */
 static bool part_make_room(struct alive_part *part)
 {
 	struct alive_slot *old = part->slots ? part->slots : part->few, *slots;
@@ -224,8 +214,8 @@ void object_leave(struct alive *entry)
 }
 
 /*
- * Finds the entry of @object and copies it to @found. Entries are at least 16 bytes apart. If the bit of an address is
- * set, it lies within an object, but not necessarily at its entry.
+ * Copies the entry of @object to @found. If the bit of an address is set, it lies within an object, but not necessarily
+ * at its entry. Entries are at least 16 bytes apart.
  */
 static bool entry_find(enum object_kind kind, const void *object, struct alive *found)
 {
@@ -258,8 +248,8 @@ bool object_alive_(enum object_kind kind, const void *object)
 }
 
 /*
- * Returns true if an entry begins at @address. An entry points to its object, and the object's kind gives the address
- * of its entry; other memory of the object does not match.
+ * Returns true if an entry begins at @address. It points to its object, whose kind gives the address of the entry;
+ * other memory of the object does not match.
  */
 static bool is_entry(uintptr_t address)
 {
@@ -269,10 +259,7 @@ static bool is_entry(uintptr_t address)
 	       (uintptr_t)entry->object + (uintptr_t)kinds[entry->kind].entry == address;
 }
 
-/*
- * Returns the entry in granule @number of @slot. The bit does not show in which half of the granule's 16 bytes the
- * entry begins.
- */
+/* The bit does not show in which half of the 16 bytes the entry begins. */
 static const struct alive *entry_in(const struct alive_slot *slot, int number)
 {
 	uintptr_t address = slot->block << BLOCK_BITS | (uintptr_t)number << GRANULE_BITS;
@@ -282,7 +269,7 @@ static const struct alive *entry_in(const struct alive_slot *slot, int number)
 	return is_entry(address) ? (const struct alive *)address : NULL;
 }
 
-/* Calls @visit with each entry of @part. The lock of @part is held. */
+/* The lock of @part is held. */
 static void visit_part(const struct alive_part *part, void (*visit)(const struct alive *entry, void *argument),
 		       void *argument)
 {
@@ -330,7 +317,6 @@ void objects_count(const struct ibv_context *context, uint32_t counts[OBJECT_KIN
 	visit_all(count_entry, &count);
 }
 
-/* Returns the protection domain of the object of @entry, or NULL. */
 static const struct ibv_pd *pd_of(const struct alive *entry)
 {
 	const struct user_pd *owner = NULL;
@@ -410,8 +396,8 @@ void objects_visit(enum object_kind kind, void (*visit)(const void *object))
  */
 
 /*
- * Returns the device that records the refusal: that of @context if it is open, otherwise the first one. Returns NULL
- * without a device.
+ * Returns the device that records the refusal: of @context if it is open, otherwise the first one; NULL without a
+ * device.
  */
 static struct hca *refusal_device(struct ibv_context *context)
 {
@@ -420,7 +406,7 @@ static struct hca *refusal_device(struct ibv_context *context)
 	return hca_count() ? hca_device(0) : NULL;
 }
 
-/* Explains why an object of @kind is refused, and sets errno. Returns true. */
+/* Explains the refusal and sets errno. Returns true. */
 static bool object_refuse(const char *call, struct ibv_context *context, enum object_kind kind, enum explain_rule rule,
 			  const uint64_t *figures, size_t count)
 {
@@ -441,7 +427,7 @@ uint64_t object_kind_figure(enum object_kind kind)
 	return figure;
 }
 
-/* Implements object_unknown_() and copies the entry to @found. */
+/* Implements object_unknown_(). Copies the entry to @found. */
 static bool object_refuse_unknown(const char *call, const struct ibv_context *context, enum object_kind kind,
 				  const void *object, struct alive *found)
 {
@@ -471,8 +457,8 @@ bool object_unknown_(const char *call, enum object_kind kind, const void *object
 }
 
 /*
- * Returns true if both contexts have one table of handles, which stands for one file of the kernel. @own: context of
- * an object, which may be closed.
+ * Returns true if both contexts belong to one file of the kernel, for which a table of handles stands. @own, the
+ * context of an object, may be closed.
  */
 static bool same_file(struct ibv_context *own, const struct ibv_context *context)
 {
@@ -483,8 +469,8 @@ static bool same_file(struct ibv_context *own, const struct ibv_context *context
 }
 
 /*
- * Returns true if the device object of @object was destroyed through another import, or if its handle was reused for
- * another object (verbs/object/handles.h). The context is open.
+ * Returns true if the device object was destroyed through another import, or if its handle was reused. The context is
+ * open.
  */
 static bool handle_is_gone(struct ibv_context *context, enum object_kind kind, const void *object, uint32_t handle)
 {

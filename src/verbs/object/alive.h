@@ -1,17 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Live objects of the driver: checks a program's pointer before it is dereferenced. For a real adapter the kernel does
- * this: a command names its objects by handle, and the kernel looks each handle up in the file of the command. Here
- * every call outside the data path looks the pointer up in this table. The call is refused with ENOENT and rule 309,
- * 314, 315 or 316 if the object was destroyed, has overwritten members, or belongs to another context. Freed memory is
- * not read.
+ * Live objects of the driver: checks a program's pointer before it is dereferenced. The kernel of a real adapter looks
+ * up each handle of a command in the file of the command. Here every call outside the data path looks the pointer up in
+ * this table. The call is refused by rule 309, 314, 315 or 316 if the object was destroyed, has overwritten members, or
+ * belongs to another context. Freed memory is not read.
  *
- * The process has one table, since a stale pointer does not reveal the context of its object. The entries are members
- * of the objects, and the table is a set of their addresses: entering an object cannot fail, and a lookup reads no
- * other object.
+ * The process has one table, since a stale pointer does not reveal the context of its object. Its entries are members
+ * of the objects: entering an object cannot fail, and a lookup reads no other object.
  *
- * An object owns its entry and leaves the table before it is freed. Any thread may call, without holding a queue lock.
- * A thread that destroys an object that another thread is using is not detected.
+ * An object leaves the table before it is freed. Any thread may call, without holding a queue lock. Does not detect
+ * that a thread destroys an object that another thread is using.
  */
 #ifndef SOFTHCA_VERBS_OBJECT_ALIVE_H
 #define SOFTHCA_VERBS_OBJECT_ALIVE_H
@@ -24,9 +22,9 @@
 /*
  * KIND(NAME, public structure, name, members, errno value, structure, member)
  *
- * The name has at most eight characters, since explanations carry it as a figure. The members to compare are HANDLE
- * (and context), CONTEXT alone, or NOTHING. Kinds for which a kernel has a descriptor and not a handle fail with
- * EBADF. The last two name the structure that contains the public one, and its member.
+ * name: at most eight characters, since explanations carry it as a figure. members to compare: HANDLE (and context),
+ * CONTEXT alone, or NOTHING. EBADF: for kinds for which a kernel has a descriptor. The structure contains the public
+ * one as its member.
  */
 #define OBJECT_KINDS(KIND)                                                                                             \
 	KIND(CONTEXT, ibv_context, "context", NOTHING, EBADF, user_context, verbs.context)                             \
@@ -55,17 +53,14 @@ enum object_kind { OBJECT_KINDS(OBJECT_KIND_NAME_) OBJECT_KIND_COUNT };
 #undef OBJECT_KIND_NAME_
 
 #define OBJECT_OF_TYPE_(NAME, type, ...) struct type * : OBJECT_##NAME,
-/*
- * Yields the kind of an object from the type of the pointer. An extended CQ has the address of its CQ. cppcheck
- * cannot parse _Generic.
- */
+/* An extended CQ has the address of its CQ. cppcheck cannot parse _Generic. */
 #ifdef __cppcheck__
 #define OBJECT_KIND_OF(object) OBJECT_CONTEXT
 #else
 #define OBJECT_KIND_OF(object) _Generic((object), OBJECT_KINDS(OBJECT_OF_TYPE_) struct ibv_cq_ex * : OBJECT_CQ)
 #endif
 
-/* Entry of an object; a member of it. */
+/* A member of each object. */
 struct alive {
 	struct alive *next; /* next entry for which the table had no memory */
 	const void *object; /* the program's pointer */
@@ -77,23 +72,23 @@ struct alive {
 /** Initialises the table's locks, which fork(2) holds. Idempotent; the caller holds no lock. */
 void alive_prepare(void);
 
-/** Enters @object of @context into the table. Its public members must be filled in; @entry is a member of it. */
+/** Enters @object of @context, whose public members must be filled in. */
 #define object_enter(object, entry, context) object_enter_(OBJECT_KIND_OF(object), object, entry, context)
 void object_enter_(enum object_kind kind, const void *object, struct alive *entry, struct ibv_context *context);
 
-/** Counts the live objects of @context by kind, including the context itself. */
+/** Counts the live objects of @context by kind, including itself. */
 void objects_count(const struct ibv_context *context, uint32_t counts[OBJECT_KIND_COUNT]);
-/** Counts by kind the objects that were created over @pd, queues and parent domains among them. */
+/** Counts by kind the objects that were created over @pd. */
 void objects_of_pd_count(const struct ibv_pd *pd, uint32_t counts[OBJECT_KIND_COUNT]);
 /**
- * Calls @visit with each live object of @kind, in no particular order. @visit must neither enter nor leave the table,
- * and must not take its locks, which are held. For a forked child, which has one thread.
+ * Calls @visit with each live object of @kind. The table's locks are held: @visit must neither take them nor enter or
+ * leave the table. For a forked child, which has one thread.
  */
 void objects_visit(enum object_kind kind, void (*visit)(const void *object));
-/** Returns the name of @kind as a figure of an explanation: its characters as they are stored in memory. */
+/** Returns the name of @kind, as stored in memory, as a figure of an explanation. */
 uint64_t object_kind_figure(enum object_kind kind);
 
-/** Removes the object of @entry from the table. No effect if it was removed before or never entered. */
+/** Removes the object of @entry. Does nothing if it is not in the table. */
 void object_leave(struct alive *entry);
 
 /** Returns true if @object is alive, whatever its members contain. */
@@ -101,21 +96,21 @@ void object_leave(struct alive *entry);
 bool object_alive_(enum object_kind kind, const void *object);
 
 /**
- * Returns false if @object is alive and its members handle and context are those that the program received. Otherwise,
- * also for NULL, explains the refusal of @call, sets errno and returns true.
+ * Returns false if @object is alive and its handle and context are those that the program received. Otherwise, also for
+ * NULL, explains the refusal of @call, sets errno and returns true.
  */
 #define object_unknown(call, object) object_unknown_(call, OBJECT_KIND_OF(object), object)
 bool object_unknown_(const char *call, enum object_kind kind, const void *object);
 
 /**
- * Checks as object_unknown(), and also refuses an object if its device object was destroyed through another import
- * (verbs/object/handles.h). @context: context of the call, to which the object must belong; NULL: any, for calls that
- * get the context from the object. Contexts imported from each other (ibv_import_device(3)) count as one.
+ * As object_unknown(), but also refuses an object destroyed through another import (verbs/object/handles.h). @context:
+ * to which the object must belong; NULL: any, for calls that get the context from the object. Contexts imported from
+ * each other (ibv_import_device(3)) count as one.
  */
 #define object_refused(call, context, object) object_refused_(call, context, OBJECT_KIND_OF(object), object)
 bool object_refused_(const char *call, const struct ibv_context *context, enum object_kind kind, const void *object);
 
-/** Checks an optional object: NULL is valid. */
+/** As object_refused(), but NULL is valid. */
 #define optional_refused(call, context, object) ((object) && object_refused(call, context, object))
 
 #endif

@@ -13,7 +13,6 @@
 
 enum event_element { ELEMENT_PORT, ELEMENT_CQ, ELEMENT_QP, ELEMENT_SRQ, ELEMENT_WQ };
 
-/* Returns the valid member of ibv_async_event.element. */
 static enum event_element async_event_element(int type)
 {
 	switch (type) {
@@ -74,7 +73,7 @@ void count_async_event(int type, void *object)
 		events_count(&srq->async_events_taken, 1);
 		break;
 	case ELEMENT_PORT:
-	case ELEMENT_WQ: /* the device raises no such events */
+	case ELEMENT_WQ: /* the device raises none */
 		break;
 	}
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The driver's DEKs (mlx5dv_dek_create(3)). Owned by the program, created and freed by the call pair. A DEK keeps a
- * reference to its protection domain. Constant once created.
+ * The driver's DEKs (mlx5dv_dek_create(3)), owned by the program. A DEK keeps a reference to its PD. Constant once
+ * created.
  */
 #ifndef SOFTHCA_VERBS_OBJECT_DEK_H
 #define SOFTHCA_VERBS_OBJECT_DEK_H
@@ -10,7 +10,7 @@
 
 struct user_dek {
 	struct user_pd *pd;
-	uint32_t id; /* id of the device's object */
+	uint32_t id;
 	bool wrapped;
 	char opaque[8];
 	struct alive alive;

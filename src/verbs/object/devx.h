@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The driver's side of mlx5dv_devx_*(3): the structures that a program's pointers point to, and the command interface
- * of a context (devx/devx.h).
+ * The driver's side of mlx5dv_devx_*(3), and the command interface of a context (devx/devx.h).
  *
- * The calls of mlx5dv create and free them. Closing the context frees the remaining ones, as a kernel does. The list
- * of a context is covered by verbs.context.mutex.
+ * Closing the context frees the objects that the program has not freed, as a kernel does. verbs.context.mutex covers
+ * the list.
  */
 #ifndef SOFTHCA_VERBS_OBJECT_DEVX_H
 #define SOFTHCA_VERBS_OBJECT_DEVX_H
@@ -14,10 +13,10 @@
 #include "devx/devx.h"
 #include "verbs/object/objects.h"
 
-/* Entry in the list of the context; a member of each structure below. */
+/* Entry in the list of the context. */
 struct devx_handle {
 	struct devx_handle *next, **link;
-	void *memory; /* the allocation that contains this handle */
+	void *memory; /* contains this handle */
 	struct alive *alive;
 };
 
@@ -69,12 +68,12 @@ static inline int with_errno(int error)
 /** Returns the command interface of @context, created at first use. NULL with errno set on failure. Any thread. */
 struct devx *user_devx(struct ibv_context *context);
 
-/** Adds @handle to the list of @context. It belongs to the object at @memory, which is in the table of live objects. */
+/** Adds @handle to the list. The object at @memory is already in the table of live objects. */
 void devx_handle_enter(struct ibv_context *context, struct devx_handle *handle, void *memory, struct alive *alive);
-/** Removes @handle from the list, and the object from the table of live objects. The caller frees the object. */
+/** Removes @handle from the list, and its object from the table of live objects. The caller frees the object. */
 void devx_handle_leave(struct ibv_context *context, struct devx_handle *handle);
 
-/** Destroys all objects made by commands, and frees the program's handles of them. Called while @context is closed. */
+/** Destroys all objects made by commands, and frees the program's handles. */
 void user_devx_close(struct user_context *context);
 
 #endif

@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * Strings for enumerations: ibv_node_type_str(3), ibv_port_state_str(3), ibv_event_type_str(3), ibv_wc_status_str(3),
- * ibv_wr_opcode_str(). They are those of rdma-core, since programs print and compare them.
- */
+/* The strings are those of rdma-core, since programs print and compare them. */
 #include "abi/entry_points.h"
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))

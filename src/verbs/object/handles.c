@@ -11,7 +11,7 @@
 struct handle_table {
 	pthread_mutex_t lock;
 	struct handle_entry *entries;
-	uint32_t size;       /* number of entries */
+	uint32_t size;
 	uint32_t first_free; /* list through next_free, or NO_HANDLE */
 	uint32_t references; /* atomic */
 };

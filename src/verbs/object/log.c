@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * Provider log: __verbs_log() writes the messages that VERBS_LOG_LEVEL admits to the file of VERBS_LOG_FILE. As in
- * libibverbs, the variables are read once, with the first list of devices; without a file nothing is written.
- */
+/* As in libibverbs, the variables are read once, with the first list of devices. */
 #include <errno.h>
 #include <pthread.h>
 #include <stdarg.h>
@@ -12,7 +9,7 @@
 #include "abi/entry_points.h"
 #include "verbs/object/log.h"
 
-/* NULL without a log. Both variables are set before the first device exists, and never change later. */
+/* Set before the first device exists, then constant. NULL without a log. */
 static FILE *file;
 static uint32_t most;
 

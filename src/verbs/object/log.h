@@ -3,7 +3,7 @@
 #ifndef SOFTHCA_VERBS_OBJECT_LOG_H
 #define SOFTHCA_VERBS_OBJECT_LOG_H
 
-/** Reads VERBS_LOG_LEVEL and VERBS_LOG_FILE the first time, and opens the file. */
+/** Reads VERBS_LOG_LEVEL and VERBS_LOG_FILE the first time. */
 void verbs_log_open(void);
 
 #endif

@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * Converts kernel structures of QP attributes, addresses and path records to those of verbs, and back. librdmacm gets
- * the former from the connection manager and passes the latter to ibv_modify_qp(3).
- */
+/* librdmacm gets the kernel's structures from the connection manager and passes those of verbs to ibv_modify_qp(3). */
 #include <string.h>
 
 #include "abi/entry_points.h"
@@ -24,7 +21,7 @@ void softhca_ibv_copy_ah_attr_from_kern(struct ibv_ah_attr *dst, struct ib_uverb
 	COPY(port_num);
 }
 
-/* qp_state is not copied: the caller of ibv_modify_qp(3) selects the state; the attributes describe the transition. */
+/* qp_state is not copied: the caller of ibv_modify_qp(3) selects it. */
 void softhca_ibv_copy_qp_attr_from_kern(struct ibv_qp_attr *dst, struct ib_uverbs_qp_attr *src)
 {
 	COPY(cur_qp_state);

@@ -6,7 +6,7 @@
 #include "explain/explain.h"
 #include "process/commands.h"
 
-/* Refuses @call. The arguments are not read, so no object identifies the device; the first one keeps the record. */
+/* No object identifies the device, since the arguments are not read: the first one keeps the record. */
 static int call_refuse(const char *call, bool expected)
 {
 	const struct explain_subject subject = {.call = call, .error = EOPNOTSUPP, .expected = expected};

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The driver's objects: the structures that a program's ibv_* pointers point into. Each embeds the public structure,
- * so a cast or container_of converts between them, and refers to the device's object (process/commands.h).
+ * The driver's objects: the structures that a program's ibv_* pointers point into. Each embeds the public structure and
+ * refers to the device's object (process/commands.h).
  *
- * Ownership: the create and destroy calls of the man pages create and free an object; nothing else frees it. Devices
- * live until the process ends, because clients keep using them after ibv_free_device_list(3).
+ * Ownership: only the create and destroy calls of the man pages create and free an object. Devices live until the
+ * process ends, because clients use them after ibv_free_device_list(3).
  *
- * Locks, in the order of core/locks.def: user_qp.sq.lock covers the send ring, and the builder between
- * ibv_wr_start(3) and ibv_wr_complete(3) or ibv_wr_abort(3); user_qp.rq.lock and user_srq.lock cover the receive
- * rings; user_cq.lock covers the consumer side of a CQ. A CQ's lock is taken before an SRQ's.
+ * Locks (core/locks.def): user_qp.sq.lock covers the send ring, and the builder between ibv_wr_start(3) and
+ * ibv_wr_complete(3) or ibv_wr_abort(3); user_qp.rq.lock and user_srq.lock cover the receive rings; user_cq.lock covers
+ * the consumer side of a CQ. A CQ's lock is taken before an SRQ's.
  */
 #ifndef SOFTHCA_VERBS_OBJECT_OBJECTS_H
 #define SOFTHCA_VERBS_OBJECT_OBJECTS_H
@@ -29,10 +29,9 @@
 #define user_container_of(pointer, type, member) ((type *)((char *)(pointer)-offsetof(type, member)))
 
 /*
- * Root of ibdev_path and dev_path. It does not exist unless devices are shown on PCI and `softhca run` made their
- * files. A program that finds PCI identifiers at the end of ibdev_path would drive the adapter's queues itself, and a
- * path in /proc prevents that: no file can be created there. ibv_read_sysfs_file() knows these paths
- * (verbs/context/sysfs.c).
+ * Root of ibdev_path and dev_path unless devices are shown on PCI and `softhca run` made their files. It does not exist,
+ * and nothing can be created in /proc: a program that finds PCI identifiers at the end of ibdev_path would drive the
+ * adapter's queues itself.
  */
 #define USER_DEVICE_ROOT "/proc/softhca"
 
@@ -51,64 +50,63 @@ struct lint_qp;
 struct lint_receives;
 
 /*
- * Table from user index to QP or XRC SRQ, read by pollers without a lock. It has two levels; leaves live as long as
- * the context. An entry is the address of a QP, the negated address of an SRQ, or 0: user-space addresses are
- * positive.
+ * From user index to QP or XRC SRQ, read by pollers without a lock. Leaves live as long as the context. An entry is the
+ * address of a QP, the negated address of an SRQ, or 0: user-space addresses are positive.
  */
 struct user_index_table {
 	struct queue_lock lock; /* for changes */
-	/* 1024 entries each; user index = leaf << 10 | slot; an unused leaf points to one array of zeros */
+	/* user index = leaf << 10 | slot; 1024 entries each; unused leaves share an array of zeros */
 	int64_t *leaf[1024];
-	uint32_t next; /* where the search for a free index starts */
+	uint32_t next; /* where to search for a free index */
 };
 
-/* Keys that may carry signatures, by index, for signature errors found while polling (verbs/memory/signature.h). */
+/* Keys with signatures, by index, for errors found while polling (verbs/memory/signature.h). */
 struct signature_table {
-	/* lock of the lists and of the errors recorded in keys; taken under user_cq.lock; innermost */
+	/* covers the lists and the errors in keys; taken under user_cq.lock; innermost */
 	struct queue_lock lock;
 	struct user_mkey *list[256];
-	uint32_t count; /* number of keys in the lists; atomic */
+	uint32_t count; /* atomic */
 };
 
 struct user_context {
 	struct hca_context *device;
-	struct event_queue async; /* its fd is also ibv_context.async_fd */
+	struct event_queue async; /* fd: also ibv_context.async_fd */
 	struct user_index_table qps;
 	struct signature_table signatures;
 	struct hca_login *crypto_session; /* session of mlx5dv_crypto_login(3), or NULL; under verbs.context.mutex */
-	/* page given to programs by mlx5dv_init_obj(3), or NULL; verbs/context/doorbell_page.h */
+	/* given to programs by mlx5dv_init_obj(3), or NULL; verbs/context/doorbell_page.h */
 	void *doorbell_page;
-	struct user_context *next; /* list of open contexts of the process, for ibv_import_device(3) */
+	struct user_context *next; /* list for ibv_import_device(3) */
 	struct devx *devx;         /* command interface, or NULL; verbs/object/devx.h; under verbs.context.mutex */
-	/* the program's handles of its objects, newest first; under verbs.context.mutex */
+	/* the program's handles, newest first; under verbs.context.mutex */
 	struct devx_handle *devx_handles;
-	struct handle_table *handles; /* shared by a context and its imports; verbs/object/handles.h */
+	struct handle_table *handles; /* shared with imports; verbs/object/handles.h */
 	struct alive alive;
-	struct verbs_context verbs; /* last, as verbs.h requires: the public context is verbs.context */
+	struct verbs_context verbs; /* last, as verbs.h requires */
 };
 
 struct user_pd {
 	struct ibv_pd base;
 	struct hca_pd *device;
-	/* underlying PD of a parent domain (ibv_alloc_parent_domain(3)); NULL for a plain PD */
+	/* underlying PD of a parent domain (ibv_alloc_parent_domain(3)), otherwise NULL */
 	struct user_pd *parent;
 	struct user_td *td; /* thread domain of a parent domain, or NULL: its queues skip locking */
 	void *(*alloc)(struct ibv_pd *pd, void *pd_context, size_t size, size_t alignment, uint64_t resource_type);
 	void (*free)(struct ibv_pd *pd, void *pd_context, void *ptr, uint64_t resource_type);
 	void *pd_context;
-	/* blocks that alloc() returned and free() must receive, by address: tsearch(3); verbs/memory/memory.c */
+	/* blocks of alloc(), for free(), by address: tsearch(3); verbs/memory/memory.c */
 	void *custom_blocks;
 	/* of a plain PD, allocated at first use; verbs/memory/memcpy_buffer.h */
 	struct memcpy_buffer *memcpy_buffer;
-	struct queue_lock lock; /* covers custom_blocks and memcpy_buffer */
-	/* 1, and one per driver object over this PD: rings, keys, AHs, parent domains; atomic */
+	struct queue_lock lock;
+	/* 1 + driver objects over this PD: rings, keys, AHs, parent domains; atomic */
 	uint32_t references;
 	struct alive alive;
 };
 
 struct user_td {
 	struct ibv_td base;
-	uint32_t references; /* number of parent domains over it; atomic */
+	uint32_t references; /* parent domains; atomic */
 	struct alive alive;
 };
 
@@ -118,13 +116,13 @@ struct user_mr {
 	enum mr_kind kind;
 	uint64_t start; /* iova */
 	unsigned int access;
-	uint32_t dm_handle; /* for MR_DEVICE_MEMORY: the memory that it keeps allocated */
-	bool imported;      /* from ibv_import_mr(3): its address is unknown here */
-	/* used by src/lint/ only; [from, to) is the range that the device writes */
+	uint32_t dm_handle; /* for MR_DEVICE_MEMORY, which it keeps allocated */
+	bool imported;      /* its address is unknown here */
+	/* for src/lint/; the device writes [from, to) */
 	struct user_mr *lint_next;
 	uint64_t lint_from, lint_to;
-	uint16_t *lint_receives; /* number of posted receives, by page; or NULL */
-	bool lint_shared;        /* another region covers some of its memory */
+	uint16_t *lint_receives; /* posted receives, by page; or NULL */
+	bool lint_shared;        /* another region overlaps */
 	struct alive alive;
 };
 
@@ -136,14 +134,14 @@ struct user_mw {
 
 struct user_dm {
 	struct ibv_dm base;
-	void *addr; /* host address of the device memory */
+	void *addr; /* host address */
 	size_t length;
 	struct alive alive;
 };
 
 struct user_ah {
 	struct ibv_ah base;
-	struct mlx5_wqe_av av; /* in the form of the datagram segment; dqp_dct is 0 here */
+	struct mlx5_wqe_av av; /* as in the datagram segment, with dqp_dct 0 */
 	bool mapped;           /* mlx5dv_map_ah_to_qp(3) was called; atomic */
 	struct alive alive;
 };
@@ -156,7 +154,7 @@ struct user_xrcd {
 
 struct user_comp_channel {
 	struct ibv_comp_channel base;
-	struct event_queue events; /* its fd is also base.fd; its taken() counts into user_cq.comp_events_taken */
+	struct event_queue events; /* fd: also base.fd; taken(): counts into user_cq.comp_events_taken */
 	struct alive alive;
 };
 
@@ -169,9 +167,9 @@ struct user_cq {
 	struct queue_lock lock;
 	struct user_pd *pd; /* parent domain that allocated the ring, or NULL */
 	void *buffer;
-	void *first;        /* the CQE of entry 0, within buffer; cq_set_ring() (verbs/queue/cqe.h) */
+	void *first;        /* CQE of entry 0, within buffer; cq_set_ring() (verbs/queue/cqe.h) */
 	uint32_t cqe_count; /* power of two; base.cqe + 1 */
-	uint32_t entries;   /* cqe_count - 1: mask from index to entry */
+	uint32_t entries;   /* cqe_count - 1 */
 	uint32_t cqe_size;  /* 64 or 128 */
 	uint32_t *dbrec;
 	uint32_t consumer_index; /* free running */
@@ -180,16 +178,13 @@ struct user_cq {
 	bool extended;
 	/* extended polling: true between start_poll and end_poll */
 	bool polling;
-	/* the CQE being read; after end_poll, the last one read, because programs continue to read it */
+	/* the CQE being read; after end_poll, still the last one, because programs continue to read it */
 	const struct mlx5_cqe64 *current;
-	uint8_t current_wc_opcode; /* opcode that the send queue stored for the WQE of the CQE */
+	uint8_t current_wc_opcode; /* stored by the send queue */
 	int64_t wallclock_offset;  /* CLOCK_REALTIME minus the device's clock at start_poll, nanoseconds */
-	/* Events delivered to the program; atomic, as are the completed counters of base (verbs/object/events.h). */
+	/* Atomic, as are the acknowledged events in base (verbs/object/events.h). */
 	uint32_t comp_events_taken, async_events_taken;
-	/*
-	 * used by src/lint/ only: time of the last poll that returned a completion; number of completions that posted
-	 * requests can generate
-	 */
+	/* for src/lint/: time of the last poll with a completion; completions that requests can still generate */
 	uint64_t lint_moment;
 	uint32_t lint_due;
 	bool lint_warned;
@@ -198,7 +193,7 @@ struct user_cq {
 	struct user_cq *lint_stale_next;
 	uint32_t lint_stale_end;
 	pid_t lint_armer;
-	bool lint_slept; /* the warning RULE_SLEEPS_ON_COMPLETIONS was made */
+	bool lint_slept; /* RULE_SLEEPS_ON_COMPLETIONS was reported */
 	struct alive alive;
 };
 
@@ -212,18 +207,15 @@ struct user_srq {
 	uint32_t max_sge, max_wr;
 	uint32_t *dbrec;
 	uint64_t *wr_id;     /* one per entry */
-	uint32_t head, tail; /* list of free entries: the next one to post, and the last */
-	uint32_t used;       /* entries posted and not yet returned to the list; at most max_wr */
-	uint16_t counter;    /* number of posted receives, as in the doorbell record */
+	uint32_t head, tail; /* list of free entries: next one to post, and the last */
+	uint32_t used;       /* entries not in that list; at most max_wr */
+	uint16_t counter;    /* posted receives, as in the doorbell record */
 	enum ibv_srq_type type;
-	/* for an XRC SRQ: the CQ of its receives, and the index by which CQEs name it */
+	/* of XRC: the CQ, and the index by which CQEs name the SRQ */
 	struct user_cq *cq;
 	uint32_t user_index;
-	uint32_t async_events_taken; /* as in user_cq */
-	/*
-	 * Used by src/lint/ only: the armed limit, whether its event was taken, and whether that many receives were
-	 * posted since.
-	 */
+	uint32_t async_events_taken;
+	/* For src/lint/: the armed limit, whether its event was taken, whether that many receives were posted since. */
 	struct {
 		uint32_t limit;
 		bool raised, refilled, warned;
@@ -234,7 +226,7 @@ struct user_srq {
 
 struct send_operation;
 
-/* Combinations of the lowest three enum ibv_send_flags: those that a control segment can encode. */
+/* Combinations of the lowest three enum ibv_send_flags, which a control segment can encode. */
 #define WQE_FLAGS 8
 
 struct send_queue {
@@ -243,39 +235,36 @@ struct send_queue {
 	uint32_t wqebb_count; /* power of two, or 0: no send queue */
 	uint32_t wqe_size;    /* bytes of the largest WQE that the capabilities allow */
 	uint32_t max_post;    /* WRs that fit (returned max_send_wr) */
-	int max_gs;           /* SGEs of a WR; -1 before RTS: posting is refused */
+	int max_gs;           /* -1 before RTS: posting is refused */
 	uint32_t max_inline;  /* bytes */
-	uint32_t max_payload; /* bytes that the data segments or inline data of a WR take at most */
+	uint32_t max_payload; /* bytes of data segments or inline data of a WR */
 	uint32_t head;        /* WRs posted, free running */
 	uint32_t tail;        /* WRs completed, free running; atomic: stored (release) by pollers under the CQ lock */
 	uint32_t cur_post;    /* WQEBBs posted, free running: the producer index */
-	/* size of the segment that names the destination, after the control segment; 0: none */
+	/* bytes of the segment after the control segment that names the destination; 0: none */
 	uint8_t address_bytes;
-	uint8_t fence_cache; /* fence bits that the next WQE inherits (mlx5-formats 1.3); sq_set_fence() */
-	bool oversized;      /* a WQE larger than wqe_size was built; see sq_has_room() */
+	uint8_t fence_cache; /* bits that the next WQE inherits (mlx5-formats 1.3); sq_set_fence() */
+	bool oversized;      /* a WQE larger than wqe_size was built; sq_has_room() */
 	/*
-	 * Whether the fast path for short WQEs may be used. A short WQE, the common case, is one block: control
-	 * segment, remote address and operands if any, one data pointer. It is not allowed before RTS, on a queue
-	 * without SGEs, while the next WQE inherits a fence, and while blocks have to be counted. Set by
-	 * sq_update_short().
+	 * Allows short WQEs: one block of control segment, remote address and operands if any, and one data pointer.
+	 * Not before RTS, on a queue without SGEs, while the next WQE inherits a fence, and while blocks have to be
+	 * counted. Set by sq_update_short().
 	 */
 	bool short_allowed;
 	uint64_t *wr_id;    /* one per WQEBB slot */
-	uint32_t *wqe_head; /* one per WQEBB slot: value of head of the WR that starts there */
-	uint32_t *wqe_post; /* the inverse, indexed by head & (wqebb_count - 1): cur_post where that WR starts */
-	/* one per WQEBB slot: enum ibv_wc_opcode of WRs built from UMRs; see WC_OPCODE_FROM_CQE */
+	uint32_t *wqe_head; /* one per WQEBB slot: head of its WR */
+	uint32_t *wqe_post; /* inverse, indexed by head & (wqebb_count - 1): cur_post of that WR */
+	/* one per WQEBB slot: enum ibv_wc_opcode of WRs built from UMRs; otherwise WC_OPCODE_FROM_CQE */
 	uint8_t *wc_opcode;
-	/*
-	 * Derived from the members above and from the queue pair: send_queue_derive() (verbs/post/send_operations.h).
-	 */
+	/* Derived from the above and from the QP by send_queue_derive() (verbs/post/send_operations.h). */
 	const struct send_operation *operations; /* indexed by enum ibv_wr_opcode */
-	uint32_t slots;                          /* wqebb_count - 1: mask from index to slot */
+	uint32_t slots;                          /* wqebb_count - 1 */
 	__be32 qpn;                              /* second word of control segments, without `ds` */
-	/* fm_ce_se of control segments, indexed by FENCE, SIGNALED and SOLICITED */
+	/* fm_ce_se of control segments, by FENCE, SIGNALED and SOLICITED */
 	uint8_t flags[WQE_FLAGS];
 };
 
-/* Value of wc_opcode for a slot if the completion opcode is derived from the CQE's send opcode (mlx5-formats 3.8). */
+/* wc_opcode if the CQE's send opcode determines it (mlx5-formats 3.8). */
 #define WC_OPCODE_FROM_CQE 0xff
 
 struct receive_queue {
@@ -289,30 +278,24 @@ struct receive_queue {
 	uint64_t *wr_id;
 };
 
-/**
- * Sets the number of SGEs that a WR may have; -1 refuses all. The caller holds @rq's lock, or has not published @rq
- * yet.
- */
+/** Sets the number of SGEs of a WR; -1 refuses all. @rq's lock is held, or @rq not published yet. */
 static inline void rq_set_limit(struct receive_queue *rq, int max_gs)
 {
 	rq->max_gs = max_gs;
 	rq->room = max_gs < 0 ? 0 : rq->count;
 }
 
-/*
- * Builder state between ibv_wr_start(3) and ibv_wr_complete(3) or ibv_wr_abort(3); covered by sq.lock. Used by
- * verbs/post/wr_*.c and mlx5dv/wr_*.c.
- */
+/* Builder between ibv_wr_start(3) and ibv_wr_complete(3) or ibv_wr_abort(3). Covered by sq.lock. */
 struct wr_builder {
-	int error;      /* first error of the chain (errno value); 0: none */
+	int error;      /* first of the chain (errno value) */
 	uint32_t count; /* WRs built since start */
 	uint32_t rollback_cur_post;
 	uint8_t rollback_fence_cache;
-	/* WR_SETTER_* bits that the open WQE still needs; 0: no WQE is open (verbs/post/wqe_builder.h) */
+	/* WR_SETTER_* that the open WQE still needs; 0: no WQE is open (verbs/post/wqe_builder.h) */
 	uint8_t setters_left;
-	uint32_t offset; /* bytes of the current WQE built so far, control segment included */
-	uint8_t fence;   /* fence bits for the WQE after this one */
-	/* state of mlx5dv_wr_mkey_configure(3) (mlx5dv/wr_mkey.c) */
+	uint32_t offset; /* bytes of the current WQE, control segment included */
+	uint8_t fence;   /* bits for the WQE after this one */
+	/* of mlx5dv_wr_mkey_configure(3) (mlx5dv/wr_mkey.c) */
 	struct user_mkey *mkey;
 	uint8_t mkey_setters_announced, mkey_setters_called;
 	bool layout_set, access_set;
@@ -329,26 +312,24 @@ struct user_qp {
 	size_t buffer_size;
 	uint32_t *dbrec;
 	uint32_t user_index;
-	bool has_ex; /* created with send_ops_flags: ibv_qp_to_qp_ex(3) returns ex */
+	bool has_ex; /* created with send_ops_flags: ibv_qp_to_qp_ex(3) works */
 	bool sq_sig_all;
-	bool signature_pipelining; /* MLX5DV_QP_CREATE_SIG_PIPELINING */
-	bool scatter_to_cqe;       /* MLX5DV_QP_CREATE_ALLOW_SCATTER_TO_CQE, unless MLX5_SCATTER_TO_CQE is 0 */
-	bool block_self_multicast; /* IBV_QP_CREATE_BLOCK_SELF_MCAST_LB */
-	/*
-	 * inherited by a forked child, owned by the parent: posting is refused, as before RTS; verbs/post/inherited.h
-	 */
+	bool signature_pipelining;
+	bool scatter_to_cqe; /* MLX5DV_QP_CREATE_ALLOW_SCATTER_TO_CQE, unless MLX5_SCATTER_TO_CQE is 0 */
+	bool block_self_multicast;
+	/* inherited by a forked child: posting is refused, as before RTS; verbs/post/inherited.h */
 	bool inherited;
 	enum ibv_qp_type type : 8;
 	enum mlx5dv_dc_type dc_type : 8; /* for IBV_QPT_DRIVER, otherwise 0 */
-	struct ibv_qp_cap cap;           /* as returned to the program */
+	struct ibv_qp_cap cap;           /* as returned */
 	uint64_t send_ops, dv_send_ops;
 	const struct memcpy_buffer *memcpy_buffer; /* buffer of its PD, if it was created for MEMCPY */
-	uint64_t dc_access_key;                    /* for a DCT */
-	uint32_t dci_errored_streams;              /* for a DCI: as in struct hca_qp_attr */
-	uint32_t async_events_taken;               /* as in user_cq */
-	struct lint_qp *lint;                      /* state of warnings about misuse, or NULL; src/lint/ */
+	uint64_t dc_access_key;
+	uint32_t dci_errored_streams; /* for a DCI; struct hca_qp_attr */
+	uint32_t async_events_taken;
+	struct lint_qp *lint; /* src/lint/, or NULL */
 	struct alive alive;
-	/* The public part. The allocation of a QP without builders (user_qp_has_builders()) ends after `base`. */
+	/* The public part. Without builders (user_qp_has_builders()) the allocation ends after `base`. */
 	union {
 		struct ibv_qp base;
 		struct ibv_qp_ex ex;
@@ -358,12 +339,12 @@ struct user_qp {
 };
 
 /*
- * State of a key's signature or encryption: what the next UMR must contain (mlx5-formats 4.4, 4.5). INIT: never set; UPDATED:
- * set by the open work request; SET: set by an earlier one; RESET: removed by the open one.
+ * State of a key's signature or encryption, for the next UMR (mlx5-formats 4.4, 4.5). INIT: never set; UPDATED: set by
+ * the open work request; SET: set by an earlier one; RESET: removed by the open one.
  */
 enum block_state { BLOCK_INIT, BLOCK_UPDATED, BLOCK_SET, BLOCK_RESET };
 
-/* States, attributes and length change under sq.lock of the QP on which the key is configured. */
+/* States, attributes and length are covered by sq.lock of the QP that configures the key. */
 struct user_mkey {
 	struct mlx5dv_mkey base;
 	struct mkey *key;
@@ -376,8 +357,8 @@ struct user_mkey {
 	struct key_crypto *crypto; /* for a key with CRYPTO, otherwise NULL; mlx5dv/wr_crypto.h */
 	enum block_state signature_state, crypto_state;
 	/*
-	 * Used by src/lint/ only: the open chain set a signature that must be checked; a posted chain did; the key
-	 * was checked; a chain that set a signature was dropped; the warning about a cut block was made.
+	 * For src/lint/: the open chain set a signature that must be checked; a posted chain did; the key was checked;
+	 * a chain that set a signature was dropped; a warning about a cut block was made.
 	 */
 	struct {
 		bool set, checking, checked, unknown, cut;
@@ -385,9 +366,9 @@ struct user_mkey {
 	struct alive alive;
 };
 
-/* Formats of compressed CQEs that a CQ may be created for; the device never compresses a CQE (mlx5-formats 3.2). */
+/* Compressed CQEs that a CQ may be created for; the device never compresses (mlx5-formats 3.2). */
 #define CQE_FORMATS (MLX5DV_CQE_RES_FORMAT_HASH | MLX5DV_CQE_RES_FORMAT_CSUM | MLX5DV_CQE_RES_FORMAT_CSUM_STRIDX)
-/* Number of mini-CQEs in a compressed CQE that a program must handle. */
+/* Mini-CQEs in a compressed CQE that a program must handle. */
 #define CQE_COMPRESSED_MAX 64
 
 static inline struct user_context *to_user_context(struct ibv_context *context)
@@ -417,13 +398,12 @@ DEFINE_CAST(cq)
 DEFINE_CAST(srq)
 #undef DEFINE_CAST
 
-/* Converts through integers: callers convert before they check the object, and @object may be NULL. */
+/* Uses integers because callers convert before they check the object, which may be NULL. */
 static inline struct user_qp *to_user_qp(struct ibv_qp *object)
 {
 	return (struct user_qp *)((uintptr_t)object - offsetof(struct user_qp, base));
 }
 
-/** Returns true if @qp has `ex`, `dv` and `builder`; otherwise it ends after `base`. */
 static inline bool user_qp_has_builders(const struct user_qp *qp)
 {
 	return qp->has_ex || qp->dv_send_ops;
@@ -434,35 +414,29 @@ static inline bool user_qp_has_builders(const struct user_qp *qp)
  */
 
 /**
- * Takes a reference to @pd (may be NULL), which makes ibv_dealloc_pd(3) fail until user_pd_put(). Rings and doorbell
- * records take their own. (verbs/memory/pd.c)
+ * Takes a reference to @pd (may be NULL): ibv_dealloc_pd(3) fails until user_pd_put(). Rings and doorbell records take
+ * their own. (verbs/memory/pd.c)
  */
 void user_pd_get(struct user_pd *pd);
 void user_pd_put(struct user_pd *pd);
 
 /**
  * Allocates zeroed ring memory: from the parent domain's allocator if @pd has one (IBV_ALLOCATOR_USE_DEFAULT falls
- * back), otherwise page-aligned anonymous memory. @resource_type: MLX5DV_RES_TYPE_*. Returns NULL with errno set on
- * failure. (verbs/memory/memory.c)
+ * back), otherwise page-aligned anonymous memory. @resource_type: MLX5DV_RES_TYPE_*. NULL with errno set on failure.
+ * (verbs/memory/memory.c)
  */
 void *ring_alloc(struct user_pd *pd, size_t size, uint64_t resource_type);
 void ring_free(struct user_pd *pd, void *memory, size_t size, uint64_t resource_type);
 /**
- * Allocates a doorbell record: two zeroed be32, aligned to 64 bytes so that no two share a cache line. NULL with
- * errno set on failure.
+ * Allocates a doorbell record: two zeroed be32, aligned to 64 bytes so that no two share a cache line. NULL with errno
+ * set on failure.
  */
 uint32_t *dbrec_alloc(struct user_pd *pd);
 void dbrec_free(struct user_pd *pd, uint32_t *dbrec);
-/**
- * Returns true if queues over @pd (may be NULL) are used by one thread only: thread domain, or
- * MLX5_SINGLE_THREADED=1.
- */
+/** Returns true if one thread uses the queues over @pd (may be NULL): thread domain, or MLX5_SINGLE_THREADED=1. */
 bool queue_single_threaded(const struct user_pd *pd);
 
-/*
- * User index table (verbs/object/user_index.c): initialised and destroyed with the context. Adding returns 0 or
- * -ENOMEM.
- */
+/* User index table (verbs/object/user_index.c) of a context. Adding returns 0 or -ENOMEM. */
 void user_index_init(struct user_index_table *table);
 void user_index_destroy(struct user_index_table *table);
 int user_index_add(struct user_index_table *table, struct user_qp *qp, uint32_t *index);
@@ -475,7 +449,6 @@ static inline int64_t user_index_load(struct user_index_table *table, uint32_t i
 	return __atomic_load_n(&leaf[index & 1023], __ATOMIC_ACQUIRE);
 }
 
-/** Returns the QP of @index, or NULL. */
 static inline struct user_qp *user_index_find(struct user_index_table *table, uint32_t index)
 {
 	int64_t entry = user_index_load(table, index);
@@ -485,7 +458,6 @@ static inline struct user_qp *user_index_find(struct user_index_table *table, ui
 	return (struct user_qp *)(uintptr_t)entry;
 }
 
-/** Returns the XRC SRQ of @index, or NULL. */
 static inline struct user_srq *user_index_find_srq(struct user_index_table *table, uint32_t index)
 {
 	int64_t entry = user_index_load(table, index);
@@ -494,26 +466,24 @@ static inline struct user_srq *user_index_find_srq(struct user_index_table *tabl
 }
 
 /**
- * Allocates a zeroed QP, with room for `ex`, `dv` and `builder` if @builders. Returns NULL without memory. The caller
- * frees it with free(3). (verbs/qp/qp.c)
+ * Allocates a zeroed QP, with `ex`, `dv` and `builder` if @builders. NULL without memory. The caller frees it with
+ * free(3). (verbs/qp/qp.c)
  */
 struct user_qp *user_qp_alloc(bool builders);
 /* Creates a QP for either library (verbs/qp/qp.c). @dv may be NULL. NULL with errno set on failure. */
 struct ibv_qp *user_qp_create(struct ibv_context *context, struct ibv_qp_init_attr_ex *attr,
 			      struct mlx5dv_qp_init_attr *dv);
-/* Creates a CQ for either library (verbs/queue/cq.c). @dv may be NULL. NULL with errno set on failure. */
+/* As user_qp_create() (verbs/queue/cq.c). */
 struct ibv_cq_ex *user_cq_create(struct ibv_context *context, struct ibv_cq_init_attr_ex *attr,
 				 struct mlx5dv_cq_init_attr *dv, bool extended);
 /**
- * Drops all CQEs of @qp from the rings of its CQs (QP reset, destroy) and returns SRQ entries to their SRQ.
- * (verbs/queue/cq_purge.c)
+ * Drops all CQEs of @qp from its CQs (QP reset, destroy) and returns SRQ entries to their SRQ. (verbs/queue/cq_purge.c)
  */
 void user_cq_purge_qp(struct user_qp *qp);
-/** Drops all CQEs of an XRC SRQ that is being destroyed. */
 void user_cq_purge_srq(struct user_srq *srq);
 /**
- * Completes the receive in SRQ entry @index: fills @wr_id and returns the entry to the free list. Takes the SRQ lock.
- * Returns 0, or -EINVAL for an index that the SRQ does not have. (verbs/queue/srq_ring.c)
+ * Completes the receive in SRQ entry @index: fills @wr_id and frees the entry. Takes the SRQ lock. Returns 0, or
+ * -EINVAL for an index that the SRQ does not have. (verbs/queue/srq_ring.c)
  */
 int user_srq_complete(struct user_srq *srq, uint16_t index, uint64_t *wr_id);
 
@@ -527,15 +497,15 @@ struct dv_builders {
 	/* Fills qp->dv.wr_*. Returns 0, -EOPNOTSUPP for an operation that the type lacks, or -ENOMEM. */
 	int (*table_fill)(struct user_qp *qp, uint64_t dv_send_ops);
 	/*
-	 * The WQEs from the rollback position of the builder to the producer will not be posted: marks the keys that
-	 * they configured with new error settings, so that later WQEs send these again. The caller holds sq.lock.
+	 * The WQEs from the builder's rollback position to the producer will not be posted: marks the keys that they
+	 * configured with new error settings, so that later WQEs send these again. sq.lock is held.
 	 */
 	void (*chain_dropped)(struct user_qp *qp);
 };
 
 /*
- * Registered by src/mlx5dv/ when the library is loaded, constant after that (verbs/post/wr_table.c). NULL in a
- * program that is linked without src/mlx5dv/: qp->dv stays empty.
+ * Registered when the library is loaded, then constant (verbs/post/wr_table.c). NULL in a program linked without
+ * src/mlx5dv/: qp->dv stays empty.
  */
 extern const struct dv_builders *dv_builders;
 

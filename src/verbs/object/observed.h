@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Data path with observers: warnings about misuse (verbs/object/lint.h) and timelines (observe/timeline.h). While
- * neither is on, the tables of contexts, queue pairs and CQs contain posting and polling functions without any test for
- * observers.
+ * Data path with observers: warnings about misuse (verbs/object/lint.h) and timelines (observe/timeline.h). Without
+ * them, the function tables of contexts, QPs and CQs point to functions without any test.
  */
 #ifndef SOFTHCA_VERBS_OBJECT_OBSERVED_H
 #define SOFTHCA_VERBS_OBJECT_OBSERVED_H

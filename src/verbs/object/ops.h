@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Functions that a context's function table points to and that no library symbol names: verbs.h calls them inline
- * through ibv_context.ops and struct verbs_context. The prototypes are those of the table's members, the contracts
- * those of the man pages.
+ * Functions of a context's function table that no library symbol names: verbs.h calls them inline through
+ * ibv_context.ops and struct verbs_context. Contracts: man pages.
  */
 #ifndef SOFTHCA_VERBS_OBJECT_OPS_H
 #define SOFTHCA_VERBS_OBJECT_OPS_H
@@ -15,10 +14,7 @@ struct user_qp;
 int softhca_ibv_poll_cq(struct ibv_cq *cq, int num_entries, struct ibv_wc *wc);
 int softhca_ibv_req_notify_cq(struct ibv_cq *cq, int solicited_only);
 int softhca_ibv_post_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad_wr);
-/**
- * Data path with lint or timelines (verbs/object/observed.h): as the functions above and below, but each request and
- * completion is recorded.
- */
+/** With lint or timelines (verbs/object/observed.h). */
 int post_send_observed(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad_wr);
 int post_recv_observed(struct ibv_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr);
 int post_srq_recv_observed(struct ibv_srq *srq, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The table of QP types: mlx5-formats 4.1 and 4.2; the operations of each transport as in ibv_wr_post(3). */
+/* mlx5-formats 4.1 and 4.2; the operations of each transport as in ibv_wr_post(3). */
 #include "verbs/object/qp_types.h"
 
 #include <stddef.h>
@@ -33,7 +33,7 @@ static const struct qp_type_info uc = {
 	.name = "UC",
 	.implemented = true,
 	.send_ops = OPS_UC,
-	/* All operations, as for RC, because real drivers size the rings of these QPs for them. */
+	/* As for RC, because real drivers size the rings of these QPs for them. */
 	.assumed_ops = OPS_RELIABLE,
 	.dv_send_ops = MLX5DV_QP_EX_WITH_RAW_WQE,
 };

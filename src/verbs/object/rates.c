@@ -7,7 +7,7 @@
 /* Rates that are not a multiple of 2.5 Gbit/s (14, 25, 56, 100, 112, 168, 200 and 300) have mult -1. */
 static const struct {
 	enum ibv_rate rate;
-	int mult; /* nominal rate in units of 2.5 Gbit/s, rounded down */
+	int mult; /* units of 2.5 Gbit/s, rounded down */
 	int mbps;
 } rates[] = {
 	{IBV_RATE_2_5_GBPS, 1, 2500},     {IBV_RATE_5_GBPS, 2, 5000},         {IBV_RATE_10_GBPS, 4, 10000},

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Table from user index to QP or XRC SRQ. Every CQE contains the index, so pollers look it up without a lock: a leaf
- * lives as long as its context, and its entries are single pointers.
+ * Every CQE contains the user index, so pollers look it up without a lock: a leaf lives as long as its context, and
+ * entries are single pointers.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -14,7 +14,7 @@ enum {
 	INDEX_COUNT = 1 << 20, /* part of the 2^24 indices that a CQE can encode; more than LIMIT_MAX_QP */
 };
 
-/* Content of an unused leaf. Never written, although the table's type is not const. */
+/* Content of an unused leaf. Never written, although not const. */
 static int64_t no_leaf[LEAF_ENTRIES];
 
 void user_index_init(struct user_index_table *table)
@@ -33,7 +33,7 @@ void user_index_destroy(struct user_index_table *table)
 	queue_lock_destroy(&table->lock);
 }
 
-/* Returns the leaf of @index, allocated if necessary; NULL without memory. The lock is held. */
+/* Returns the leaf, allocated if necessary; NULL without memory. The lock is held. */
 static int64_t *index_leaf(struct user_index_table *table, uint32_t index)
 {
 	int64_t **place = &table->leaf[index >> LEAF_SHIFT], *leaf = *place;

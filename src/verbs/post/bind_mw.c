@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * ibv_bind_mw(3): binds a type 1 window with a WR that the driver builds, and a new rkey that the driver chooses. The
- * inline wrapper of verbs.h has checked the type of the window and the PD of the MR. mlx5-formats 4.12.
+ * Type 1 windows: the driver builds the WR and chooses a new rkey (mlx5-formats 4.12). The inline wrapper of verbs.h
+ * has checked the type of the window and the PD of the MR.
  */
 #include <errno.h>
 
@@ -12,7 +12,6 @@
 #include "verbs/object/ops.h"
 #include "verbs/object/observed.h"
 
-/* Checks the QP type and the flags, by ibv_bind_mw(3). */
 static int bind_check_man(struct ibv_qp *qp, unsigned int send_flags, unsigned int access)
 {
 	const unsigned int send_known = IBV_SEND_FENCE | IBV_SEND_SIGNALED;
@@ -38,9 +37,7 @@ static int bind_check_man(struct ibv_qp *qp, unsigned int send_flags, unsigned i
 	return 0;
 }
 
-/*
- * Checks a bind as libmlx5 does (mlx5-formats 4.12), which leaves the QP type to the device and ignores unknown flags.
- */
+/* libmlx5 leaves the QP type to the device and ignores unknown flags (mlx5-formats 4.12). */
 static int bind_check_connectx(struct ibv_qp *qp, unsigned int access)
 {
 	struct hca *hca = hca_of_context(qp->context);
@@ -55,7 +52,7 @@ static int bind_check_region(struct ibv_qp *qp, struct ibv_mr *base)
 	const struct user_mr *mr = to_user_mr(base);
 	struct hca *hca = hca_of_context(qp->context);
 
-	/* Of any other pointer only the lkey is known, which the device checks. */
+	/* The device checks the lkey of any other pointer. */
 	if (!mr || !object_alive(base))
 		return 0;
 	if (mr->kind == MR_NULL)

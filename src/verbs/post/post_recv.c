@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* ibv_post_recv(3) to a QP's own ring: mlx5-formats 2.1. */
+/* A QP's own ring: mlx5-formats 2.1. */
 #include <endian.h>
 #include <errno.h>
 
@@ -11,7 +11,6 @@
 #include "verbs/object/observed.h"
 #include "verbs/post/wqe_builder.h"
 
-/* Explains the refusal of @wr. Returns @error. */
 static RARE int receive_wr_refuse(struct user_qp *qp, const struct ibv_recv_wr *wr, int error, enum explain_rule rule,
 				  const uint64_t *figures, size_t count)
 {
@@ -44,8 +43,8 @@ static RARE int receive_refuse_sge_count(struct user_qp *qp, const struct ibv_re
 }
 
 /*
- * Writes the entry of @wr, number @number: its segments except empty ones, and a terminator if there is room for one.
- * Returns false if it may not be posted; receive_refuse() explains why.
+ * Writes the entry of @wr, number @number, without empty segments, and a terminator if there is room for one. Returns
+ * false if it may not be posted.
  */
 static inline SPECIALISED bool receive_post_one(struct receive_queue *rq, const struct ibv_recv_wr *wr, uint32_t number)
 {
@@ -56,7 +55,7 @@ static inline SPECIALISED bool receive_post_one(struct receive_queue *rq, const 
 
 	if (unlikely(number - __atomic_load_n(&rq->tail, __ATOMIC_ACQUIRE) >= rq->room || left > room))
 		return false;
-	/* Not used until the entry is posted. */
+	/* Unused until the entry is posted. */
 	rq->wr_id[slot] = wr->wr_id;
 	sge = wr->sg_list;
 	seg = (void *)((char *)rq->buffer + ((size_t)slot << rq->shift));
@@ -74,7 +73,7 @@ static inline SPECIALISED bool receive_post_one(struct receive_queue *rq, const 
 	return true;
 }
 
-/* Explains why receive_post_one() did not post @wr. Returns an errno value. */
+/* Explains why receive_post_one() failed. Returns an errno value. */
 static RARE int receive_refuse(struct user_qp *qp, const struct ibv_recv_wr *wr, uint32_t number)
 {
 	uint32_t length = 0;
@@ -83,7 +82,7 @@ static RARE int receive_refuse(struct user_qp *qp, const struct ibv_recv_wr *wr,
 		return refuse_inherited(qp, "ibv_post_recv", wr->wr_id);
 	if (number - __atomic_load_n(&qp->rq.tail, __ATOMIC_ACQUIRE) >= qp->rq.count)
 		return receive_refuse_full(qp, wr);
-	/* In RESET the limit is -1, and any WR fails with EINVAL. */
+	/* -1 in RESET: any WR fails with EINVAL. */
 	if (wr->num_sge > qp->rq.max_gs || qp->rq.max_gs < 0)
 		return receive_refuse_sge_count(qp, wr);
 	for (int i = 0; i < wr->num_sge && length <= INT32_MAX; i++)
@@ -97,7 +96,7 @@ static RARE void receive_wake_and_ring(struct user_qp *qp)
 	hca_qp_recv_doorbell(qp->device);
 }
 
-/* Publishes the WRs before @number to the device. Called with the lock, which it releases. */
+/* Publishes the WRs before @number. Called with the lock, which it releases. */
 static inline SPECIALISED void receives_publish(struct user_qp *qp, uint32_t number)
 {
 	qp->rq.head = number;
@@ -108,7 +107,6 @@ static inline SPECIALISED void receives_publish(struct user_qp *qp, uint32_t num
 		hca_qp_recv_doorbell(qp->device);
 }
 
-/* Refuses @wr, number @number, and publishes those before it. */
 static RARE int receives_end_refused(struct user_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr,
 				     uint32_t number)
 {
@@ -131,10 +129,7 @@ static uint32_t receive_length(const struct ibv_recv_wr *wr)
 	return length;
 }
 
-/*
- * Posts the list @wr. Called with the lock, which it releases. @observed: the data path has observers
- * (verbs/object/observed.h).
- */
+/* Called with the lock, which it releases. @observed: see verbs/object/observed.h. */
 static inline SPECIALISED int receive_post_list(struct user_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr,
 						const bool observed)
 {
@@ -155,7 +150,7 @@ static inline SPECIALISED int receive_post_list(struct user_qp *qp, struct ibv_r
 	return 0;
 }
 
-/* Posts the list @wr after waiting for the lock, which another thread holds. */
+/* Another thread holds the lock. */
 static RARE int receive_post_contended(struct user_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr)
 {
 	queue_lock(&qp->rq.lock);

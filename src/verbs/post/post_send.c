@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * ibv_post_send(3): converts a list of WRs to WQEs (mlx5-formats 1.4, 1.5), with one doorbell for all. Errno values and
- * order of the checks: mlx5-formats 4.2. Whether the transport supports the operation is not checked. As with a real
- * driver, the WQE then lacks segments that the transport cannot encode, and the device completes it with an error.
+ * A list of WRs has one doorbell. Formats: mlx5-formats 1.4, 1.5; errno values and order of the checks: 4.2. As with a
+ * real driver, an operation that the transport lacks is not refused: its WQE lacks segments, and the device completes
+ * it with an error.
  */
 #include "core/compiler.h"
 #include "verbs/post/inherited.h"
@@ -13,7 +13,6 @@
 #include "verbs/object/observed.h"
 #include "verbs/post/wqe_builder.h"
 
-/* Explains the refusal of @wr. Returns @error. */
 static RARE int send_wr_refuse(struct user_qp *qp, const struct ibv_send_wr *wr, int error, enum explain_rule rule,
 			       const uint64_t *figures, size_t count)
 {
@@ -30,7 +29,7 @@ static RARE int send_wr_refuse(struct user_qp *qp, const struct ibv_send_wr *wr,
 
 static RARE int send_refuse_operation(struct user_qp *qp, const struct ibv_send_wr *wr)
 {
-	/* This opcode is the only one reserved for drivers; mlx5 drivers do not define it. */
+	/* The only opcode reserved for drivers; mlx5 drivers do not define it. */
 	int err = wr->opcode == IBV_WR_DRIVER1 ? EOPNOTSUPP : EINVAL;
 
 	if (qp->dc_type == MLX5DV_DCTYPE_DCI)
@@ -67,7 +66,7 @@ static RARE int send_refuse_inline(struct user_qp *qp, const struct ibv_send_wr 
 	return send_wr_refuse(qp, wr, ENOMEM, RULE_INLINE_LENGTH, FIGURES(length, qp->sq.max_inline));
 }
 
-/* Returns imm of the control segment: the member of the WR's union, in the byte order of the WQE (mlx5-formats 1.2). */
+/* Returns imm in the byte order of the WQE (mlx5-formats 1.2). */
 static inline __be32 control_immediate(const struct ibv_send_wr *wr, const struct send_operation *operation)
 {
 	switch (wr->opcode) {
@@ -81,7 +80,7 @@ static inline __be32 control_immediate(const struct ibv_send_wr *wr, const struc
 	}
 }
 
-/* Writes inline data at @offset, ignoring lkeys, and advances @offset. Returns 0 or an errno value. */
+/* Ignores lkeys. Advances @offset. Returns 0 or an errno value. */
 static int send_put_inline(struct user_qp *qp, const struct ibv_send_wr *wr, struct wqe wqe, uint32_t *offset)
 {
 	uint32_t data = *offset + sizeof(struct mlx5_wqe_inl_data_seg);
@@ -104,10 +103,9 @@ static int send_put_inline(struct user_qp *qp, const struct ibv_send_wr *wr, str
 	return 0;
 }
 
-/* Bytes that an atomic returns, whatever the length of the SGE (mlx5-formats 1.5). */
+/* Whatever the length of the SGE (mlx5-formats 1.5). */
 #define ATOMIC_RESULT_BYTES sizeof(uint64_t)
 
-/* Writes the operands of an atomic to the 16 bytes at @place. */
 static inline void segment_set_operands(void *place, const struct ibv_send_wr *wr)
 {
 	if (wr->opcode == IBV_WR_ATOMIC_CMP_AND_SWP)
@@ -116,7 +114,7 @@ static inline void segment_set_operands(void *place, const struct ibv_send_wr *w
 		segment_set_atomic(place, wr->wr.atomic.compare_add, 0);
 }
 
-/* Writes data pointers, except empty ones, at @offset. @length: used for each, or 0 for the length of the SGE. */
+/* Writes data pointers, except empty ones. @length: used for each, or 0 for that of the SGE. */
 static inline int send_put_pointers(struct user_qp *qp, const struct ibv_send_wr *wr, struct wqe wqe, uint32_t *offset,
 				    uint32_t length)
 {
@@ -136,7 +134,7 @@ static inline int send_put_pointers(struct user_qp *qp, const struct ibv_send_wr
 	return 0;
 }
 
-/* Checks an ATOMIC WRITE, which writes 8 bytes to an aligned address (IBTA A19). */
+/* IBTA A19: 8 bytes, at an aligned address. */
 static int check_atomic_write(struct user_qp *qp, const struct ibv_send_wr *wr)
 {
 	uint64_t length = 0;
@@ -151,8 +149,8 @@ static int check_atomic_write(struct user_qp *qp, const struct ibv_send_wr *wr)
 }
 
 /*
- * Writes everything after the control segment. @bytes: on entry the length of the header, on return that of the WQE.
- * Returns 0 or an errno value.
+ * Writes everything after the control segment. @bytes: length of the header, on return that of the WQE. Returns 0 or an
+ * errno value.
  */
 static inline int send_put_segments(struct user_qp *qp, const struct ibv_send_wr *wr, enum send_form form,
 				    struct wqe wqe, uint32_t *bytes)
@@ -203,7 +201,7 @@ static inline int send_put_segments(struct user_qp *qp, const struct ibv_send_wr
 	return send_put_pointers(qp, wr, wqe, bytes, forced_length);
 }
 
-/* Builds a WQE of any form, number @number. Returns 0, or an errno value with the producer unmoved. */
+/* Returns 0, or an errno value with the producer unmoved. */
 static __attribute__((noinline)) int post_any(struct user_qp *qp, const struct ibv_send_wr *wr, uint32_t number)
 {
 	struct send_queue *sq = &qp->sq;
@@ -222,7 +220,7 @@ static __attribute__((noinline)) int post_any(struct user_qp *qp, const struct i
 	most = operation->form >= FORM_BIND ? bytes : bytes + sq->max_payload;
 	if (wqe_unlikely(!sq_has_room(sq, number, most)))
 		return send_refuse_full(qp, wr, most);
-	/* Before RTS the limit is -1, and any WR fails with ENOMEM. */
+	/* -1 before RTS: any WR fails with ENOMEM. */
 	if (wqe_unlikely(wr->num_sge > sq->max_gs || sq->max_gs < 0))
 		return send_refuse_sge_count(qp, wr);
 	err = send_put_segments(qp, wr, operation->form, wqe, &bytes);
@@ -242,8 +240,8 @@ static __attribute__((noinline)) int post_any(struct user_qp *qp, const struct i
 }
 
 /*
- * Builds the WQE of @wr, number @number, if it is a short one (struct send_queue) that passes all checks. Returns
- * false without any change otherwise: post_any() then builds it or explains the refusal.
+ * Builds a short WQE (struct send_queue) that passes all checks. Otherwise returns false without any change: post_any()
+ * then builds it or explains the refusal.
  */
 static inline SPECIALISED bool post_short(struct send_queue *sq, const struct ibv_send_wr *wr, uint32_t number)
 {
@@ -261,9 +259,7 @@ static inline SPECIALISED bool post_short(struct send_queue *sq, const struct ib
 			 wr->send_flags & IBV_SEND_INLINE || !sge->length || sge->length > INT32_MAX ||
 			 number - __atomic_load_n(&sq->tail, __ATOMIC_ACQUIRE) >= sq->max_post))
 		return false;
-	/*
-	 * Segments have 16 bytes and the ring ends at a block boundary, so segments of one block need no wrap-around.
-	 */
+	/* No wrap-around within a block: the ring ends at a block boundary. */
 	control = sq_block(sq, index);
 	wqe_set_word(control, 0, wqe_index(index) | operation->opcode);
 	wqe_set_word(control, 1, sq->qpn | operation->short_units);
@@ -294,7 +290,7 @@ static RARE void send_wake_and_ring(struct user_qp *qp)
 	hca_qp_send_doorbell(qp->device);
 }
 
-/* Publishes the WRs before @number to the device. @observed: as below. */
+/* Publishes the WRs before @number. Called with the lock, which it releases. */
 static inline SPECIALISED void sends_publish(struct user_qp *qp, uint32_t number, const bool observed)
 {
 	uint32_t posted = number - qp->sq.head;
@@ -303,7 +299,7 @@ static inline SPECIALISED void sends_publish(struct user_qp *qp, uint32_t number
 	if (observed)
 		sends_posted(qp, posted, "ibv_post_send");
 	sq_publish(&qp->sq, qp->dbrec);
-	/* Done outside the lock: the doorbell executes requests, and other threads may post meanwhile. */
+	/* Outside the lock: the doorbell executes requests, and other threads may post meanwhile. */
 	if (queue_unlock_wakes(&qp->sq.lock))
 		send_wake_and_ring(qp);
 	else
@@ -312,10 +308,7 @@ static inline SPECIALISED void sends_publish(struct user_qp *qp, uint32_t number
 		timeline_end_call();
 }
 
-/*
- * Posts the rest of a list, from @wr, number @number, which is not a short one. Called with the lock, which it
- * releases.
- */
+/* @wr is not a short WQE. Called with the lock, which it releases. */
 static inline SPECIALISED int post_rest(struct user_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad_wr,
 					uint32_t number, const bool observed)
 {
@@ -347,8 +340,8 @@ static __attribute__((noinline)) int post_rest_unobserved(struct user_qp *qp, st
 }
 
 /*
- * Posts a list, usually of short WQEs only. Called with the lock, which it releases. @observed: the data path has
- * observers (verbs/object/observed.h).
+ * Posts a list, usually of short WQEs only. Called with the lock, which it releases. @observed: see
+ * verbs/object/observed.h.
  */
 static inline SPECIALISED int send_post_list(struct user_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad_wr,
 					     const bool observed)
@@ -366,7 +359,7 @@ static inline SPECIALISED int send_post_list(struct user_qp *qp, struct ibv_send
 	return 0;
 }
 
-/* Posts the list @wr after waiting for the lock, which another thread holds. */
+/* Another thread holds the lock. */
 static RARE int send_post_contended(struct user_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad_wr)
 {
 	queue_lock(&qp->sq.lock);

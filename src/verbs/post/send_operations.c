@@ -84,7 +84,7 @@ static const struct send_operation uc_operations[SEND_OPERATIONS] = {
 
 /*
  * Operations that a datagram cannot have contain no address: for these, the union wr of struct ibv_send_wr does not
- * contain the member ud, so ud.ah is not an address handle.
+ * contain ud.ah.
  */
 static const struct send_operation ud_operations[SEND_OPERATIONS] = {
 	[IBV_WR_SEND] = {DATAGRAM(SEND)},
@@ -123,7 +123,7 @@ void sq_update_short(struct send_queue *sq)
 	sq->short_allowed = sq->max_gs > 0 && !sq->oversized && !sq->fence_cache;
 }
 
-/* Returns fm_ce_se (mlx5-formats 1.3), without the inherited fence. */
+/* mlx5-formats 1.3, without the inherited fence. */
 static uint8_t fm_ce_se(unsigned int send_flags, bool signal_all)
 {
 	uint8_t fence = send_flags & IBV_SEND_FENCE ? MLX5_WQE_CTRL_FENCE : 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Segments of window binds and local invalidates: mlx5-formats 1.8 and 1.15. */
+/* mlx5-formats 1.8 and 1.15. */
 #include "verbs/post/umr_segments.h"
 
 #include "core/limits.h"
@@ -10,7 +10,7 @@ enum {
 		    MLX5_WQE_UMR_CTRL_MKEY_MASK_ACCESS_REMOTE_WRITE | MLX5_WQE_UMR_CTRL_MKEY_MASK_ACCESS_ATOMIC,
 	MASK_STATE = MLX5_WQE_UMR_CTRL_MKEY_MASK_FREE | MLX5_WQE_UMR_CTRL_MKEY_MASK_MKEY,
 
-	ENTRY_UNITS = 4, /* one entry, padded to 64 bytes */
+	ENTRY_UNITS = 4, /* padded to 64 bytes */
 };
 
 static void umr_put_segments(struct wqe wqe, const struct mlx5_wqe_umr_ctrl_seg *ctrl,
@@ -35,7 +35,7 @@ uint8_t umr_rights(unsigned int access)
 	return flags;
 }
 
-/* Writes the segments of a bind. @info: NULL invalidates the key. */
+/* @info: NULL invalidates the key. */
 static uint32_t umr_put_bind(struct wqe wqe, bool type_2, uint32_t qpn, uint32_t rkey,
 			     const struct ibv_mw_bind_info *info)
 {
@@ -64,7 +64,7 @@ static uint32_t umr_put_bind(struct wqe wqe, bool type_2, uint32_t qpn, uint32_t
 	mkey.start_addr = info->mw_access_flags & IBV_ACCESS_ZERO_BASED ? 0 : htobe64(info->addr);
 	mkey.len = htobe64(info->length);
 	umr_put_segments(wqe, &ctrl, &mkey);
-	/* 2 GiB, the maximum, is encoded as 0 (mlx5-formats 1.9). */
+	/* The maximum of 2 GiB is encoded as 0 (mlx5-formats 1.9). */
 	wqe_set_data(wqe, UMR_PAYLOAD_OFFSET, info->addr, info->length & (LIMIT_MAX_BIND_LENGTH - 1),
 		     info->mr ? info->mr->lkey : 0);
 	wqe_zero(wqe, UMR_PAYLOAD_OFFSET + WQE_UNIT, (ENTRY_UNITS - 1) * WQE_UNIT);
@@ -76,16 +76,13 @@ uint32_t umr_bind(struct wqe wqe, enum ibv_mw_type type, uint32_t qpn, uint32_t 
 {
 	bool type_2 = type == IBV_MW_TYPE_2;
 
-	/*
-	 * Length 0 unbinds a type 1 window. For a type 2 window it is an error that the device detects (IBTA
-	 * o10-37.2.40).
-	 */
+	/* For a type 2 window length 0 is an error that the device detects (IBTA o10-37.2.40). */
 	return umr_put_bind(wqe, type_2, qpn, rkey, info->length || type_2 ? info : NULL);
 }
 
 uint32_t umr_invalidate(struct wqe wqe)
 {
-	/* This is the same for every kind of key: free, tag 0, any QP (mlx5-formats 1.15). */
+	/* For every kind of key: free, tag 0, any QP (mlx5-formats 1.15). */
 	return umr_put_bind(wqe, true, 0, 0, NULL);
 }
 

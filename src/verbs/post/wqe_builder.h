@@ -1,19 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Building send WQEs (mlx5-formats 1.1 to 1.5), for ibv_post_send, the ibv_wr_* builders and the mlx5dv_wr_* builders.
+ * Building send WQEs (mlx5-formats 1.1 to 1.5). sq.lock is held. Nothing here allocates, calls the device, or fails
+ * except as documented.
  *
- * The first part is struct wqe, a place in the ring. A WQE may wrap around the ring end at any 16-byte position, so it
- * is addressed by offset: wqe_unit() returns the 16 bytes at an offset; wqe_copy() and wqe_zero() accept any length.
- * The cost is one AND per segment.
+ * A WQE may wrap around the ring end at any 16-byte position, so it is addressed by offset: wqe_unit() returns the 16
+ * bytes at an offset; wqe_copy() and wqe_zero() accept any length.
  *
- * The second part is the send queue: room, control segment, fence cache, side tables, doorbell record.
- *
- * The third part is the builder between ibv_wr_start(3) and ibv_wr_complete(3). wr_begin() opens a WQE, the caller
- * writes its segments, wr_finish() advances the producer. wr_latch() stores the first error; after that wr_begin()
- * returns false and setters find no open WQE, so the rest of the chain has no effect.
- *
- * sq.lock covers all of it; the caller holds it. Nothing here allocates, calls the device, or fails except as
- * documented.
+ * Between ibv_wr_start(3) and ibv_wr_complete(3), wr_begin() opens a WQE, the caller writes its segments, wr_finish()
+ * advances the producer. wr_latch() stores the first error; after that wr_begin() returns false and setters find no
+ * open WQE, so the rest of the chain has no effect.
  */
 #ifndef SOFTHCA_VERBS_POST_WQE_BUILDER_H
 #define SOFTHCA_VERBS_POST_WQE_BUILDER_H
@@ -33,19 +28,19 @@
 /* ---- a place in the ring ------------------------------------------------------------------------------- */
 
 enum {
-	WQE_UNIT = 16, /* segments are multiples of it, so no 16-byte unit wraps around the ring end */
+	WQE_UNIT = 16, /* segments are multiples of it, so no unit wraps around the ring end */
 	WQE_BLOCK = MLX5_SEND_WQE_BB,
 	WQE_MAX_BYTES = 63 * WQE_UNIT, /* `ds` has 6 bits */
 };
 
-/* A WQE's place, passed by value: the compiler keeps it in registers across stores to the ring. */
+/* Passed by value: the compiler keeps it in registers across stores to the ring. */
 struct wqe {
 	uint8_t *ring;
 	uint32_t mask;  /* ring bytes - 1 */
-	uint32_t start; /* byte offset of the WQE in the ring, not reduced modulo its size */
+	uint32_t start; /* byte offset in the ring, not reduced modulo its size */
 };
 
-/** Returns the WQE that begins at block @index (free running) in the ring of @sq. @sq must have a ring. */
+/** Returns the WQE at block @index (free running) of @sq, which has a ring. */
 static inline struct wqe wqe_at(const struct send_queue *sq, uint32_t index)
 {
 	return (struct wqe){
@@ -55,25 +50,24 @@ static inline struct wqe wqe_at(const struct send_queue *sq, uint32_t index)
 	};
 }
 
-/** Returns the WQE at the producer, which is being built. */
 static inline struct wqe wqe_current(const struct send_queue *sq)
 {
 	return wqe_at(sq, sq->cur_post);
 }
 
-/** Returns the 16 bytes at @offset (a multiple of 16) of the WQE. The next 16 may not follow in memory. */
+/** Returns the 16 bytes at @offset (a multiple of 16). The next 16 may not follow in memory. */
 static inline void *wqe_unit(struct wqe wqe, uint32_t offset)
 {
 	return wqe.ring + ((wqe.start + offset) & wqe.mask);
 }
 
-/** Returns block @index (free running) of the ring of @sq. */
+/** Returns block @index (free running). */
 static inline void *sq_block(const struct send_queue *sq, uint32_t index)
 {
 	return (uint8_t *)sq->buffer + (size_t)(index & sq->slots) * WQE_BLOCK;
 }
 
-/** Copies @length bytes to @offset (any) of the WQE, in two pieces at the ring end. */
+/** Copies @length bytes to @offset (any), in two pieces at the ring end. */
 static inline void wqe_copy(struct wqe wqe, uint32_t offset, const void *data, uint32_t length)
 {
 	uint32_t at = (wqe.start + offset) & wqe.mask;
@@ -87,7 +81,6 @@ static inline void wqe_copy(struct wqe wqe, uint32_t offset, const void *data, u
 	copy_small(wqe.ring + at, data, length);
 }
 
-/** Zeroes @length bytes at @offset. */
 static inline void wqe_zero(struct wqe wqe, uint32_t offset, uint32_t length)
 {
 	uint32_t at = (wqe.start + offset) & wqe.mask;
@@ -101,22 +94,17 @@ static inline void wqe_zero(struct wqe wqe, uint32_t offset, uint32_t length)
 	memset(wqe.ring + at, 0, length);
 }
 
-/** Rounds @bytes up to whole 16-byte units. */
 static inline uint32_t wqe_round(uint32_t bytes)
 {
 	return (bytes + WQE_UNIT - 1) & ~(uint32_t)(WQE_UNIT - 1);
 }
 
-/** Returns the number of 64-byte blocks for @bytes. */
 static inline uint32_t wqe_blocks(uint32_t bytes)
 {
 	return (bytes + WQE_BLOCK - 1) / WQE_BLOCK;
 }
 
-/**
- * Returns the first word of the control segment of the WQE that begins at block @index, without its opcode
- * (mlx5-formats 1.2).
- */
+/** Returns the first word of the control segment at block @index, without opcode (mlx5-formats 1.2). */
 static inline __be32 wqe_index(uint32_t index)
 {
 	return htobe32((index & 0xffff) << 8);
@@ -124,17 +112,15 @@ static inline __be32 wqe_index(uint32_t index)
 
 /**
  * Writes word 0 to 3 of a control segment (mlx5-formats 1.2): index and opcode; sq->qpn and `ds`; sq_flags();
- * immediate. Each is stored separately: otherwise compilers collect all of them in a vector first, with twice as many
- * instructions.
+ * immediate. One store each: otherwise compilers collect all in a vector first, with twice as many instructions.
  */
 static inline void wqe_set_word(struct mlx5_wqe_ctrl_seg *control, unsigned int word, __be32 value)
 {
 	__atomic_store_n((__be32 *)control + word, value, __ATOMIC_RELAXED);
 }
 
-/* ---- segments (mlx5-formats 1.5, 1.9): each is written at @offset and fills one unit --------------------------- */
+/* ---- segments (mlx5-formats 1.5, 1.9) ------------------------------------------------------------------ */
 
-/** Writes a remote address to the 16 bytes at @place. */
 static inline void segment_set_raddr(void *place, uint64_t remote_addr, uint32_t rkey)
 {
 	__be64 *half = place;
@@ -148,7 +134,7 @@ static inline void wqe_set_raddr(struct wqe wqe, uint32_t offset, uint64_t remot
 	segment_set_raddr(wqe_unit(wqe, offset), remote_addr, rkey);
 }
 
-/** Writes the operands of an atomic. @swap_add: swap value (CS) or addend (FA); @compare: 0 for FA. Host order. */
+/** @swap_add: swap value (CS) or addend (FA); @compare: 0 for FA. Host order. */
 static inline void segment_set_atomic(void *place, uint64_t swap_add, uint64_t compare)
 {
 	struct mlx5_wqe_atomic_seg *seg = place;
@@ -162,9 +148,7 @@ static inline void wqe_set_atomic(struct wqe wqe, uint32_t offset, uint64_t swap
 	segment_set_atomic(wqe_unit(wqe, offset), swap_add, compare);
 }
 
-/**
- * Returns length (upper half) and lkey (lower half) of @sge in one load. A data pointer contains them in this order.
- */
+/** Returns length (upper half) and lkey (lower half) in one load, as in a data pointer. */
 static inline uint64_t sge_length_lkey(const struct ibv_sge *sge)
 {
 	uint64_t both;
@@ -174,8 +158,8 @@ static inline uint64_t sge_length_lkey(const struct ibv_sge *sge)
 }
 
 /**
- * Writes the data pointer of @sge to the 16 bytes at @place, with @length_lkey in place of its own length and lkey
- * (see sge_length_lkey()). The length is below 2 GiB.
+ * Writes the data pointer of @sge, with @length_lkey (sge_length_lkey()) in place of its own. The length is below 2
+ * GiB.
  */
 static inline void segment_set_part(void *place, const struct ibv_sge *sge, uint64_t length_lkey)
 {
@@ -185,13 +169,13 @@ static inline void segment_set_part(void *place, const struct ibv_sge *sge, uint
 	half[1] = htobe64(sge->addr);
 }
 
-/** Writes the data pointer of @sge, with a length below 2 GiB, to the 16 bytes at @place. */
+/** The length is below 2 GiB. */
 static inline void segment_set_data(void *place, const struct ibv_sge *sge)
 {
 	segment_set_part(place, sge, sge_length_lkey(sge));
 }
 
-/** Writes the terminator of a list of data pointers to the 16 bytes at @place (mlx5-formats 2.1). */
+/** Writes the terminator of a list of data pointers (mlx5-formats 2.1). */
 static inline void segment_set_end(void *place)
 {
 	__be64 *half = place;
@@ -200,27 +184,19 @@ static inline void segment_set_end(void *place)
 	half[1] = 0;
 }
 
-/**
- * Writes a data pointer, which is also the form of a KLM entry of a UMR. @length < 2 GiB: bit 31 would mean inline
- * data.
- */
+/** Writes a data pointer, or KLM entry of a UMR. @length < 2 GiB: bit 31 means inline data. */
 static inline void wqe_set_data(struct wqe wqe, uint32_t offset, uint64_t addr, uint32_t length, uint32_t lkey)
 {
 	mlx5dv_set_data_seg(wqe_unit(wqe, offset), length, lkey, addr);
 }
 
-/**
- * Writes the header of inline data. The data starts at @offset + 4 (wqe_copy()); the segment ends at wqe_round(4 +
- * @length).
- */
+/** The data starts at @offset + 4; the segment ends at wqe_round(4 + @length). */
 static inline void wqe_set_inline_header(struct wqe wqe, uint32_t offset, uint32_t length)
 {
 	*(__be32 *)wqe_unit(wqe, offset) = htobe32(UINT32_C(0x80000000) | length);
 }
 
-/**
- * Writes the 48-byte address vector of a datagram at @offset: @av with the destination filled in (mlx5-formats 1.6).
- */
+/** Writes the 48-byte address vector of a datagram: @av with the destination filled in (mlx5-formats 1.6). */
 static inline void wqe_set_av(struct wqe wqe, uint32_t offset, const struct mlx5_wqe_av *av, uint32_t remote_qpn,
 			      uint32_t remote_qkey)
 {
@@ -231,7 +207,7 @@ static inline void wqe_set_av(struct wqe wqe, uint32_t offset, const struct mlx5
 	wqe_copy(wqe, offset, &copy, sizeof(copy));
 }
 
-/** Writes the XRC segment of 16 bytes, with reserved bytes zero. */
+/** Reserved bytes are zero (mlx5-formats 1.7). */
 static inline void wqe_set_xrc(struct wqe wqe, uint32_t offset, uint32_t remote_srqn)
 {
 	const __be32 segment[4] = {htobe32(remote_srqn)};
@@ -239,10 +215,7 @@ static inline void wqe_set_xrc(struct wqe wqe, uint32_t offset, uint32_t remote_
 	memcpy(wqe_unit(wqe, offset), segment, sizeof(segment));
 }
 
-/**
- * Writes the address vector of a DCI's request: as wqe_set_av(), but the destination is a DCT, and its access key is
- * in place of the Q_Key.
- */
+/** As wqe_set_av(), for a DCI: the destination is a DCT, with its access key in place of the Q_Key. */
 static inline void wqe_set_dc_av(struct wqe wqe, uint32_t offset, const struct mlx5_wqe_av *av, uint32_t remote_dctn,
 				 uint64_t remote_dc_key)
 {
@@ -255,15 +228,15 @@ static inline void wqe_set_dc_av(struct wqe wqe, uint32_t offset, const struct m
 
 /* ---- the send queue ------------------------------------------------------------------------------------ */
 
-/** Counts blocks, for sq_has_room(). (verbs/post/wr_session.c) */
+/** Implements the rare case of sq_has_room(): counts blocks. (verbs/post/wr_session.c) */
 bool sq_has_room_for_blocks(struct send_queue *sq, uint32_t outstanding, uint32_t tail, uint32_t bytes);
 
 /**
  * Returns true if a WQE of up to @bytes can be built at the producer, for the WR number @number.
  *
- * mlx5-formats 4.2: the queue is full when max_post WRs are outstanding. This also bounds the blocks while each WQE
- * fits in wqe_size. A larger WQE (a raw one, or an operation that was not announced at creation, on a QP sized
- * without it) could overwrite WQEs not yet executed. After the first such WQE, blocks are counted as well.
+ * mlx5-formats 4.2: the queue is full when max_post WRs are outstanding. This bounds the blocks while each WQE fits in
+ * wqe_size. A larger WQE (a raw one, or an operation not announced at creation) could overwrite WQEs not yet executed:
+ * from then on, blocks are counted as well.
  */
 static inline bool sq_has_room(struct send_queue *sq, uint32_t number, uint32_t bytes)
 {
@@ -277,7 +250,7 @@ static inline bool sq_has_room(struct send_queue *sq, uint32_t number, uint32_t 
 	return true;
 }
 
-/** Records WQE number @number, which begins at block @index, in the side tables. @wc_opcode: or WC_OPCODE_FROM_CQE. */
+/** Records WQE number @number, at block @index. @wc_opcode: or WC_OPCODE_FROM_CQE. */
 static inline void sq_enter(struct send_queue *sq, uint32_t index, uint32_t number, uint64_t wr_id, uint8_t wc_opcode)
 {
 	uint32_t slots = sq->slots, slot = index & slots;
@@ -285,11 +258,11 @@ static inline void sq_enter(struct send_queue *sq, uint32_t index, uint32_t numb
 	sq->wr_id[slot] = wr_id;
 	sq->wqe_head[slot] = number;
 	sq->wc_opcode[slot] = wc_opcode;
-	/* Indexed by the number of the WR: at most wqebb_count are outstanding, so their entries are distinct. */
+	/* Distinct, because at most wqebb_count WRs are outstanding. */
 	sq->wqe_post[number & slots] = index;
 }
 
-/** Updates sq->short_allowed, after a change of anything that it depends on. (verbs/post/send_operations.c) */
+/** Updates sq->short_allowed. (verbs/post/send_operations.c) */
 void sq_update_short(struct send_queue *sq);
 
 /** Sets the fence bits that the next WQE inherits. */
@@ -302,7 +275,7 @@ static inline void sq_set_fence(struct send_queue *sq, uint8_t fence)
 }
 
 /**
- * Returns the third word of a control segment. Its last byte is fm_ce_se (mlx5-formats 1.3). @send_flags: enum
+ * Returns the third word of a control segment, whose last byte is fm_ce_se (mlx5-formats 1.3). @send_flags: enum
  * ibv_send_flags; @fence: bits that apply without FENCE.
  */
 static inline __be32 sq_flags(const struct send_queue *sq, unsigned int send_flags, uint8_t fence)
@@ -312,7 +285,7 @@ static inline __be32 sq_flags(const struct send_queue *sq, unsigned int send_fla
 	return htobe32(send_flags & IBV_SEND_FENCE ? flags : flags | fence);
 }
 
-/** Writes the doorbell record: publishes everything up to the producer to the device. */
+/** Publishes the WQEs before the producer to the device. */
 static inline void sq_publish(struct send_queue *sq, uint32_t *dbrec)
 {
 	__atomic_store_n(&dbrec[MLX5_SND_DBR], htobe32(sq->cur_post & 0xffff), __ATOMIC_RELEASE);
@@ -320,11 +293,11 @@ static inline void sq_publish(struct send_queue *sq, uint32_t *dbrec)
 
 /* ---- the builder --------------------------------------------------------------------------------------- */
 
-/* Bits of wr_builder.setters_left: setters that the open WQE still needs. 0: no WQE is open. */
+/* Setters that the open WQE still needs (wr_builder.setters_left). 0: no WQE is open. */
 enum {
 	WR_SETTER_DATA = 1 << 0,
 	WR_SETTER_ADDRESS = 1 << 1, /* UD address, XRC SRQ number, DC address */
-	WR_SETTER_MKEY = 1 << 2,    /* the setters announced to mlx5dv_wr_mkey_configure(3) */
+	WR_SETTER_MKEY = 1 << 2,    /* those announced to mlx5dv_wr_mkey_configure(3) */
 };
 
 static inline struct user_qp *to_user_qp_ex(struct ibv_qp_ex *ex)
@@ -337,10 +310,7 @@ static inline struct user_qp *to_user_qp_dv(struct mlx5dv_qp_ex *dv)
 	return user_container_of(dv, struct user_qp, dv);
 }
 
-/**
- * Latches @error (errno value) unless an error is latched, and closes the open WQE: nothing of the chain will be
- * posted.
- */
+/** Stores the first error (errno value), and closes the open WQE: nothing of the chain will be posted. */
 static inline void wr_latch(struct user_qp *qp, int error)
 {
 	if (!qp->builder.error)
@@ -349,7 +319,7 @@ static inline void wr_latch(struct user_qp *qp, int error)
 	qp->builder.mkey = NULL;
 }
 
-/** Explains why a builder's @call is refused, and latches @error: wr_refuse(qp, call, ENOMEM, RULE_X, FIGURES(…)). */
+/** Explains a refusal and latches @error: wr_refuse(qp, call, ENOMEM, RULE_X, FIGURES(…)). */
 static inline void wr_refuse(struct user_qp *qp, const char *call, int error, enum explain_rule rule,
 			     const uint64_t *figures, size_t count)
 {
@@ -358,7 +328,7 @@ static inline void wr_refuse(struct user_qp *qp, const char *call, int error, en
 	wr_latch(qp, refuse_on_qp(hca, call, qp->base.qp_num, error, rule, figures, count));
 }
 
-/** Latches ENOMEM for a full queue, and explains it. (verbs/post/wr_session.c) */
+/** Latches and explains ENOMEM for a full queue. (verbs/post/wr_session.c) */
 void wr_refuse_full(struct user_qp *qp, const char *call, uint32_t bytes);
 
 /**
@@ -368,19 +338,16 @@ void wr_refuse_full(struct user_qp *qp, const char *call, uint32_t bytes);
 void wr_drop_unfinished(struct user_qp *qp);
 
 /**
- * Opens a WQE at the producer: checks room, and writes the side tables and the control segment except `ds`. Reads
- * wr_id and wr_flags of the ibv_qp_ex.
+ * Opens a WQE at the producer: checks room, and writes the side tables and the control segment (16 bytes) except `ds`.
+ * Reads wr_id and wr_flags of the ibv_qp_ex.
  *
- *	@call	name of the ibv_wr_* or mlx5dv_wr_* function, for explanations
- *	@opcode	MLX5_OPCODE_*, with the opmod in bits 31:24
- *	@imm		as it goes into the control segment (big-endian), 0 if none
- *	@bytes	the largest size of the WQE: its segments before the data and sq.max_payload
- *	@wc_opcode	for the completion, or WC_OPCODE_FROM_CQE
- *	@setters	WR_SETTER_* that must be called to complete the WQE
- *	@wqe		receives the place
+ * @opcode: MLX5_OPCODE_*, with the opmod in bits 31:24
+ * @imm: big-endian, 0 if none
+ * @bytes: largest size of the WQE: its segments before the data and sq.max_payload
+ * @wc_opcode: or WC_OPCODE_FROM_CQE
+ * @setters: WR_SETTER_* that the WQE needs
  *
- * Returns false if an error is latched, now or before: the caller returns at once. The control segment fills the
- * first 16 bytes. The caller sets builder.offset.
+ * Returns false if an error is latched: the caller returns at once. The caller sets builder.offset.
  */
 static inline bool wr_begin(struct user_qp *qp, const char *call, uint32_t opcode, __be32 imm, uint32_t bytes,
 			    uint8_t wc_opcode, uint8_t setters, struct wqe *wqe)
@@ -410,10 +377,9 @@ static inline bool wr_begin(struct user_qp *qp, const char *call, uint32_t opcod
 	return true;
 }
 
-/** Latches ENOMEM for a WQE longer than `ds` can encode, and explains it. (verbs/post/wr_session.c) */
+/** Latches and explains ENOMEM for a WQE longer than `ds` can encode. (verbs/post/wr_session.c) */
 void wr_refuse_length(struct user_qp *qp, uint32_t bytes);
 
-/** Advances the producer past the complete WQE of @bytes. */
 static inline void wr_advance(struct user_qp *qp, uint32_t bytes)
 {
 	struct send_queue *sq = &qp->sq;
@@ -425,9 +391,9 @@ static inline void wr_advance(struct user_qp *qp, uint32_t bytes)
 }
 
 /**
- * Finishes the open WQE, @bytes long in total (a multiple of 16): writes `ds` and advances the producer. For UMR,
- * bind, invalidate and SET_PSV, set builder.fence = MLX5_WQE_CTRL_INITIATOR_SMALL_FENCE before: the next WQE inherits
- * it (mlx5-formats 1.3).
+ * Finishes the open WQE of @bytes (a multiple of 16): writes `ds` and advances the producer. For UMR, bind, invalidate
+ * and SET_PSV, builder.fence must be MLX5_WQE_CTRL_INITIATOR_SMALL_FENCE before: the next WQE inherits it (mlx5-formats
+ * 1.3).
  */
 static inline void wr_finish(struct user_qp *qp, uint32_t bytes)
 {
@@ -442,8 +408,8 @@ static inline void wr_finish(struct user_qp *qp, uint32_t bytes)
 }
 
 /**
- * Returns true if the open WQE still needs @setter (WR_SETTER_*). Otherwise latches EINVAL with an explanation, unless
- * an error is latched already. @call: name of the setter, for explanations.
+ * Returns true if the open WQE still needs @setter (WR_SETTER_*). Otherwise latches and explains EINVAL, unless an
+ * error is latched.
  */
 static inline bool wr_waits_for(struct user_qp *qp, const char *call, uint8_t setter)
 {
@@ -454,7 +420,7 @@ static inline bool wr_waits_for(struct user_qp *qp, const char *call, uint8_t se
 	return false;
 }
 
-/** Records the call of @setter. The last setter that the WQE needs finishes it, with builder.offset bytes. */
+/** The last setter that the WQE needs finishes it, with builder.offset bytes. */
 static inline void wr_was_set(struct user_qp *qp, uint8_t setter)
 {
 	uint8_t left = qp->builder.setters_left & ~setter;

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The ibv_wr_* builder functions, by the members of struct ibv_qp_ex that they fill. Contracts: ibv_wr_post(3), and
- * mlx5-formats 4.2 where the man page is silent. They run between wr_start and wr_complete or wr_abort, under
- * sq.lock.
+ * Contracts: ibv_wr_post(3), and mlx5-formats 4.2 where the man page is silent. Called between wr_start and wr_complete
+ * or wr_abort, under sq.lock.
  */
 #ifndef SOFTHCA_VERBS_POST_WR_H
 #define SOFTHCA_VERBS_POST_WR_H
@@ -14,10 +13,10 @@
 /* wr_session.c */
 void wr_start(struct ibv_qp_ex *ex);
 int wr_complete(struct ibv_qp_ex *ex);
-/** Implements wr_complete for a QP that has not been in RTS since RESET: rolls back and returns EINVAL. */
+/** For a QP that has not been in RTS since RESET: rolls back and returns EINVAL. */
 int wr_complete_refused(struct ibv_qp_ex *ex);
 void wr_abort(struct ibv_qp_ex *ex);
-/** Selects wr_complete for @state, which the QP has just entered. Only RESET and RTS change it. */
+/** Selects wr_complete for @state, just entered. Only RESET and RTS change it. */
 void wr_set_state(struct user_qp *qp, enum ibv_qp_state state);
 
 /* wr_ops.c: operations */
@@ -34,7 +33,7 @@ void wr_bind_mw(struct ibv_qp_ex *ex, struct ibv_mw *mw, uint32_t rkey, const st
 void wr_local_inv(struct ibv_qp_ex *ex, uint32_t invalidate_rkey);
 void wr_send_ud(struct ibv_qp_ex *ex);
 void wr_send_imm_ud(struct ibv_qp_ex *ex, __be32 imm_data);
-/* For QPs with requests that contain an address of send_queue.address_bytes: XRC, DC. */
+/* Each request has an address of send_queue.address_bytes: XRC, DC. */
 void wr_send_to(struct ibv_qp_ex *ex);
 void wr_send_imm_to(struct ibv_qp_ex *ex, __be32 imm_data);
 void wr_send_inv_to(struct ibv_qp_ex *ex, uint32_t invalidate_rkey);

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Operations of ibv_wr_post(3): each opens a WQE and writes the segments before the data. Those without data are
- * complete at once; setters complete the others (wr_setters.c).
+ * Each operation opens a WQE and writes the segments before the data. Setters complete those with data (wr_setters.c).
  */
 #include "verbs/memory/signature.h"
 #include "verbs/post/umr_segments.h"
@@ -17,10 +16,8 @@ enum {
 };
 
 /*
- * Returns the setters that must be called.
- *
- * @address: bytes after the control segment, reserved for the address setter, which may be called before or after the
- *   data setter. 0: the operation has no address. (mlx5-formats 1.4: control, address, remote address, atomic, data)
+ * @address: bytes after the control segment, reserved for the address setter, which may precede or follow the data
+ * setter; 0: none. (mlx5-formats 1.4: control, address, remote address, atomic, data)
  */
 static inline uint8_t setters_needed(uint32_t address)
 {
@@ -108,10 +105,7 @@ void wr_atomic_fetch_add(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t remote_ad
 	open_atomic(to_user_qp_ex(ex), "ibv_wr_atomic_fetch_add", MLX5_OPCODE_ATOMIC_FA, rkey, remote_addr, add, 0, 0);
 }
 
-/*
- * Builds an ATOMIC WRITE (IBTA A19: 8 bytes, aligned, stored at once). mlx5 has no opcode for it; this device defines
- * one.
- */
+/* IBTA A19: 8 bytes, aligned, stored at once. mlx5 has no opcode for it; this device defines one. */
 static inline void atomic_write(struct user_qp *qp, uint32_t rkey, uint64_t remote_addr, const void *atomic_wr,
 				uint32_t address)
 {
@@ -235,7 +229,7 @@ void wr_bind_mw(struct ibv_qp_ex *ex, struct ibv_mw *mw, uint32_t rkey, const st
 		return;
 	}
 	qp->builder.fence = MLX5_WQE_CTRL_INITIATOR_SMALL_FENCE;
-	/* Encoded as type 2 for any window (mlx5-formats 4.12): the call is for type 2 windows only. */
+	/* Type 2 for any window (mlx5-formats 4.12): the call is for type 2 windows only. */
 	wr_finish(qp, umr_bind(wqe, IBV_MW_TYPE_2, qp->base.qp_num, rkey, bind_info));
 }
 

@@ -27,7 +27,7 @@ void wr_refuse_length(struct user_qp *qp, uint32_t bytes)
 	wr_refuse(qp, "ibv_wr_complete", ENOMEM, RULE_WQE_LENGTH, FIGURES(bytes, WQE_MAX_BYTES));
 }
 
-/* Profile man: latches EINVAL with the rule of the first missing setter. */
+/* Latches EINVAL with the rule of the first missing setter. */
 static void session_refuse_unfinished(struct user_qp *qp, uint64_t wr_id)
 {
 	const struct wr_builder *builder = &qp->builder;
@@ -78,8 +78,8 @@ void wr_start(struct ibv_qp_ex *ex)
 }
 
 /*
- * Drops the WRs built since the start. Their entries in the side tables remain: they are overwritten before a
- * completion can name them.
+ * Drops the WRs built since the start. Their entries in the side tables are overwritten before a completion can name
+ * them.
  */
 static void session_roll_back(struct user_qp *qp)
 {
@@ -112,7 +112,7 @@ static __attribute__((noinline)) void timeline_record_posts(const struct user_qp
 void sends_posted(struct user_qp *qp, uint32_t count, const char *call)
 {
 	LINT(sends_posted, qp, count, call);
-	/* This comes last, because the device's records must follow it in the timeline. */
+	/* Last, because the device's records must follow it in the timeline. */
 	if (timeline_is_on()) {
 		uint64_t now = timeline_now();
 
@@ -124,10 +124,7 @@ void sends_posted(struct user_qp *qp, uint32_t count, const char *call)
 	}
 }
 
-/*
- * Posts the chain, or drops it if an error is latched. @observed: the data path has observers
- * (verbs/object/observed.h).
- */
+/* Posts the chain, or drops it if an error is latched. @observed: see verbs/object/observed.h. */
 static inline SPECIALISED int session_complete(struct ibv_qp_ex *ex, const bool observed)
 {
 	struct user_qp *qp = to_user_qp_ex(ex);
@@ -150,7 +147,7 @@ static inline SPECIALISED int session_complete(struct ibv_qp_ex *ex, const bool 
 		sq_publish(&qp->sq, qp->dbrec);
 	}
 	queue_unlock(&qp->sq.lock);
-	/* Done outside the lock: the doorbell executes requests, and other threads may post meanwhile. */
+	/* Outside the lock: the doorbell executes requests, and other threads may post meanwhile. */
 	if (posted)
 		hca_qp_send_doorbell(qp->device);
 	if (observed)

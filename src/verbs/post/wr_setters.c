@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Setters of ibv_wr_post(3): they complete the WQE that an operation opened. RC and UC need only the data; UD, XRC
- * and DC need data and address, in either order. The last one finishes the WQE.
+ * RC and UC need only the data; UD, XRC and DC need data and address, in either order. The last setter finishes the
+ * WQE.
  */
 #include "verbs/post/wqe_builder.h"
 #include "verbs/post/wr.h"
@@ -11,7 +11,7 @@ static void setter_refuse_sge_count(struct user_qp *qp, const char *call, uint64
 	wr_refuse(qp, call, ENOMEM, RULE_SEND_SGE_COUNT, FIGURES(count, qp->cap.max_send_sge));
 }
 
-/* Refuses a length with bit 31 set, which would turn the segment into inline data (mlx5-formats 1.5). */
+/* Bit 31 would turn the segment into inline data (mlx5-formats 1.5). */
 static void setter_refuse_length(struct user_qp *qp, const char *call, uint32_t length)
 {
 	wr_refuse(qp, call, EINVAL, RULE_SGE_LENGTH, FIGURES(length, INT32_MAX));
@@ -28,7 +28,7 @@ void wr_set_sge(struct ibv_qp_ex *ex, uint32_t lkey, uint64_t addr, uint32_t len
 			setter_refuse_length(qp, "ibv_wr_set_sge", length);
 			return;
 		}
-		/* The WQEs of a QP without SGEs have no room for one. (-1 before RTS, when nothing is posted.) */
+		/* A WQE of a QP without SGEs has no room for one. (-1 before RTS, when nothing is posted.) */
 		if (wqe_unlikely(!qp->sq.max_gs)) {
 			setter_refuse_sge_count(qp, "ibv_wr_set_sge", 1);
 			return;
@@ -70,7 +70,7 @@ static inline void setter_refuse_inline(struct user_qp *qp, const char *call, ui
 	wr_refuse(qp, call, ENOMEM, RULE_INLINE_LENGTH, FIGURES(length, qp->sq.max_inline));
 }
 
-/* Ends inline data of @length bytes with the header at builder.offset. Empty data has no segment (mlx5-formats 1.5). */
+/* Ends inline data with its header at builder.offset. Empty data has no segment (mlx5-formats 1.5). */
 static inline void inline_was_set(struct user_qp *qp, uint32_t length)
 {
 	if (length) {
@@ -129,7 +129,6 @@ void wr_set_ud_addr(struct ibv_qp_ex *ex, struct ibv_ah *ah, uint32_t remote_qpn
 	wr_was_set(qp, WR_SETTER_ADDRESS);
 }
 
-/* Writes the XRC segment: the number, followed by 12 reserved bytes (mlx5-formats 1.7). */
 void wr_set_xrc_srqn(struct ibv_qp_ex *ex, uint32_t remote_srqn)
 {
 	struct user_qp *qp = to_user_qp_ex(ex);

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The ibv_wr_* functions of a QP by its type (mlx5-formats 4.2). All operations of the transport are set, even those
- * that send_ops does not name, because programs rely on it. An operation that the transport lacks is not NULL but
- * latches EOPNOTSUPP.
+ * All operations of the transport are set (mlx5-formats 4.2), even those that send_ops does not name, because programs
+ * rely on it. An operation that the transport lacks latches EOPNOTSUPP.
  */
 #include "verbs/object/qp_types.h"
 #include "verbs/post/wqe_builder.h"
@@ -90,7 +89,7 @@ static void refuse_set_xrc_srqn(struct ibv_qp_ex *ex, uint32_t remote_srqn)
 	builder_refuse(ex, "ibv_wr_set_xrc_srqn");
 }
 
-/* Sets the functions that every type has, and refusals for the rest. */
+/* Sets the functions of every type, and refusals for the rest. */
 static void fill_common(struct ibv_qp_ex *ex)
 {
 	ex->wr_start = wr_start;
@@ -136,7 +135,7 @@ static void fill_rc(struct ibv_qp_ex *ex)
 	ex->wr_atomic_write = wr_atomic_write;
 }
 
-/* Sets the functions of XRC and DC: those of RC, each with an address. */
+/* XRC and DC: the functions of RC, each with an address. */
 static void fill_addressed(struct ibv_qp_ex *ex)
 {
 	ex->wr_send = wr_send_to;
@@ -186,7 +185,7 @@ int wr_table_fill(struct user_qp *qp, uint64_t send_ops)
 		fill_addressed(&qp->ex);
 		qp->ex.wr_set_xrc_srqn = wr_set_xrc_srqn;
 		return 0;
-	default: /* XRC_RECV has no send queue and RAW_PACKET has no builders: both were refused earlier */
+	default: /* XRC_RECV (no send queue) and RAW_PACKET (no builders) were refused earlier */
 		return -EOPNOTSUPP;
 	}
 }

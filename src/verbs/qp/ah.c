@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* ibv_create_ah(3), ibv_destroy_ah(3): an address handle is the address vector of a datagram (mlx5-formats 1.6). */
+/* An address handle is the address vector of a datagram (mlx5-formats 1.6). */
 #include <endian.h>
 #include <errno.h>
 #include <stdlib.h>
@@ -13,7 +13,7 @@
 #include "verbs/qp/neighbour.h"
 #include "verbs/object/objects.h"
 
-/* Checks @attr. Returns an errno value. */
+/* Returns an errno value. */
 static int ah_check(struct hca *hca, const struct ibv_ah_attr *attr)
 {
 	/* unused: packets have the hop limit of @attr, which libmlx5 writes into the address vector */
@@ -31,8 +31,8 @@ static int ah_check(struct hca *hca, const struct ibv_ah_attr *attr)
 }
 
 /*
- * Returns the UDP source port of RoCE v2 (IBTA annex A17.9.2: entropy for routers). It is derived from the flow label
- * or, if that is 0, from the destination, so that runs are reproducible.
+ * Returns the UDP source port of RoCE v2 (IBTA annex A17.9.2: entropy for routers): from the flow label or, if that is
+ * 0, from the destination, so that runs are reproducible.
  */
 static uint16_t udp_source_port(const struct ibv_global_route *grh)
 {
@@ -47,8 +47,8 @@ static uint16_t udp_source_port(const struct ibv_global_route *grh)
 }
 
 /*
- * Returns the code of a static rate. mlx5-formats 1.6 has codes for the link rates of 2005, and 0 for no limit. A
- * newer rate gets the code of the next higher one.
+ * mlx5-formats 1.6 has codes for the link rates of 2005, and 0 for no limit. A newer rate gets the code of the next
+ * higher one.
  */
 static uint8_t rate_code(uint8_t static_rate)
 {
@@ -68,8 +68,8 @@ static uint8_t rate_code(uint8_t static_rate)
 }
 
 /*
- * Fills the address vector. The GRH bit stays clear: on Ethernet every packet has a GRH. The static rate is encoded,
- * but the device does not enforce it. An unknown MAC address stays 0: the link that carries the packet resolves it.
+ * The GRH bit stays clear: on Ethernet every packet has a GRH. The device does not enforce the static rate. An unknown
+ * MAC address stays 0: the link that carries the packet resolves it.
  */
 static void ah_fill_av(const struct hca *hca, const struct ibv_ah_attr *attr, struct mlx5_wqe_av *av)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * ibv_init_ah_from_wc(3), ibv_create_ah_from_wc(3): the address of the sender of a datagram. The 40 bytes before its
- * payload are a GRH or IPv6 header or, for RoCE v2 over IPv4, 20 undefined bytes and an IPv4 header (IBTA annex A17).
+ * The address of the sender of a datagram. The 40 bytes before its payload are a GRH or IPv6 header or, for RoCE v2
+ * over IPv4, 20 undefined bytes and an IPv4 header (IBTA annex A17).
  */
 #include <endian.h>
 #include <errno.h>
@@ -18,7 +18,7 @@ enum { NEXT_HEADER_IBA = 0x1b, IPV4_WORDS = 5 };
 
 #define IPV4_OFFSET (sizeof(struct ibv_grh) - sizeof(struct iphdr))
 
-/* Copy of the received headers, because programs place them at any address. */
+/* A copy, because programs place the received headers at any address. */
 struct headers {
 	struct ibv_grh grh;
 	struct iphdr ip;
@@ -32,10 +32,7 @@ static int ah_fail(int error)
 	return -1;
 }
 
-/*
- * Returns true if the checksum is right: the 16-bit words of a valid header, including the checksum, add up to all ones
- * (RFC 1071).
- */
+/* RFC 1071: the 16-bit words of a valid header add up to all ones. */
 static bool ipv4_checksum_holds(const struct iphdr *ip)
 {
 	uint16_t halves[sizeof(*ip) / 2];
@@ -70,7 +67,7 @@ static void map_ipv4(union ibv_gid *gid, __be32 address)
 	memcpy(gid->raw + 12, &address, sizeof(address));
 }
 
-/* Uses the GID that the datagram was sent to as the source of replies. */
+/* Replies come from the GID that the datagram was sent to. */
 static int ah_set_source(struct hca *hca, const union ibv_gid *gid, enum ibv_gid_type type, struct ibv_ah_attr *attr)
 {
 	size_t count;

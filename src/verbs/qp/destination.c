@@ -17,8 +17,8 @@
 #define MS UINT64_C(1000000)
 
 /*
- * Neighbours that did not answer. Without this list, thousands of queue pairs to one of them would wait a second each.
- * An entry is a hash of interface and address, and the millisecond at which it expires. Atomic, without a lock.
+ * Neighbours that did not answer: without this list, each of thousands of QPs to one of them would wait a second. An
+ * entry is a hash of interface and address, and the millisecond at which it expires. Atomic, without a lock.
  */
 static uint64_t silent[8];
 
@@ -61,10 +61,7 @@ static void note_silent(uint32_t hash)
 	__atomic_store_n(silence_entry(hash), (uint64_t)hash << 32 | until, __ATOMIC_RELAXED);
 }
 
-/*
- * Polls until the neighbour answers or @ms have passed, often at first: a present neighbour answers within a
- * millisecond.
- */
+/* Polls for @ms, often at first: a present neighbour answers within a millisecond. */
 static bool answers_within(const struct ip_route *route, uint64_t ms)
 {
 	uint64_t deadline = destination_now_ns() + ms * MS;
@@ -108,8 +105,8 @@ static bool gid_is_local(const struct hca_gid *gids, size_t count, const union i
 }
 
 /*
- * Returns false for links within the host, and for a link-local GID of RoCE v1, because the kernel computes its link
- * address without a route.
+ * Returns false for links within the host, and for a link-local GID of RoCE v1, whose link address the kernel computes
+ * without a route.
  */
 static bool has_route(struct hca *hca, const struct hca_gid *source, const union ibv_gid *destination)
 {

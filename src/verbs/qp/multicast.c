@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* ibv_attach_mcast(3), ibv_detach_mcast(3). The LID of a group is ignored on Ethernet (IBTA annex A16). */
+/* The LID of a group is ignored on Ethernet (IBTA annex A16). */
 #include <endian.h>
 #include <errno.h>
 
@@ -9,7 +9,7 @@
 #include "verbs/post/inherited.h"
 #include "verbs/object/objects.h"
 
-/* Checks the arguments for @call. Returns an errno value. */
+/* Returns an errno value. */
 static int multicast_check(struct ibv_qp *qp, const union ibv_gid *gid, const char *call)
 {
 	struct hca *hca;

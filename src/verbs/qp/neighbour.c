@@ -16,10 +16,7 @@
 #define NO_VLAN 0xffff
 #define ARP_COMPLETE 2 /* ATF_COM of if_arp.h, in the flags column */
 
-/*
- * Derives the MAC address of a multicast group: RFC 1112 for IPv4 groups, which have the form ::ffff:a.b.c.d or
- * ff0e::ffff:a.b.c.d, and RFC 2464 for the others.
- */
+/* RFC 1112 for IPv4 groups, which have the form ::ffff:a.b.c.d or ff0e::ffff:a.b.c.d, RFC 2464 for the others. */
 static bool multicast_mac(const union ibv_gid *gid, uint8_t mac[6])
 {
 	static const uint8_t ipv4_group[12] = {0xff, 0x0e, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff};
@@ -58,7 +55,7 @@ static bool link_local_mac(const union ibv_gid *gid, uint8_t mac[6])
 	return true;
 }
 
-/* Parses one line of /proc/net/arp. */
+/* A line of /proc/net/arp. */
 static bool arp_line_matches(const char *line, const char *netdev, const char *ip, uint8_t mac[6])
 {
 	char found_ip[INET_ADDRSTRLEN], found_netdev[16], hardware[18];

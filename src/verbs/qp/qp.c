@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * Creates and destroys QPs: ibv_create_qp(3), ibv_create_qp_ex(3), mlx5dv_create_qp(3), ibv_destroy_qp(3). The driver
- * owns rings, doorbell record and side tables and frees them after the device's QP.
- */
+/* Rings, doorbell record and side tables are freed after the device's QP. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,7 +22,7 @@ struct user_qp *user_qp_alloc(bool builders)
 	return calloc(1, builders ? sizeof(struct user_qp) : offsetof(struct user_qp, base) + sizeof(struct ibv_qp));
 }
 
-/* Allocates the side tables of a send queue as one block, the widest first. */
+/* One block for all side tables, the widest first. */
 static int qp_alloc_send_tables(struct send_queue *sq)
 {
 	size_t count = sq->wqebb_count;
@@ -42,10 +39,7 @@ static int qp_alloc_send_tables(struct send_queue *sq)
 	return 0;
 }
 
-/*
- * Allocates rings and tables. The RQ comes first, the SQ after it (mlx5-formats 1.1); the size of the RQ is a
- * multiple of 64 bytes.
- */
+/* The RQ comes first, then the SQ (mlx5-formats 1.1); the size of the RQ is a multiple of 64 bytes. */
 static int qp_alloc_rings(struct user_qp *qp)
 {
 	size_t rq_bytes = (size_t)qp->rq.count << qp->rq.shift;
@@ -115,7 +109,7 @@ static void qp_set_dc_attributes(struct user_qp *qp, const struct mlx5dv_qp_init
 		qp->dci_errored_streams = 1u << attr->dci_streams.log_num_errored;
 }
 
-/* Returns false if MLX5_SCATTER_TO_CQE is 0. Read at each creation, as in libmlx5. */
+/* MLX5_SCATTER_TO_CQE is read at each creation, as in libmlx5. */
 static bool scatter_is_on(void)
 {
 	const char *value = variable_get(VARIABLE_MLX5_SCATTER_TO_CQE);
@@ -165,7 +159,7 @@ static void qp_set_attributes(struct user_qp *qp, struct ibv_context *context, c
 	queue_lock_init(&qp->rq.lock, LOCK_LEVEL_RECEIVE_QUEUE, single_threaded);
 }
 
-/* Implements wr_id_of, for explanations: the device identifies WQEs by index. */
+/* For explanations: the device identifies WQEs by index. */
 static uint64_t qp_wr_id_of(const void *cookie, uint16_t index)
 {
 	const struct send_queue *sq = &((const struct user_qp *)cookie)->sq;
@@ -228,13 +222,13 @@ static int qp_create_in_device(struct user_qp *qp)
 
 	if (!err) {
 		qp->base.handle = hca_qp_number(qp->device);
-		/* A DCT gets its number when it becomes reachable, in RTR, as with a real driver. */
+		/* A DCT gets its number in RTR, when it becomes reachable, as with a real driver. */
 		qp->base.qp_num = qp->dc_type == MLX5DV_DCTYPE_DCT ? 0 : qp->base.handle;
 	}
 	return err;
 }
 
-/* Sets function tables and sizes, which depend on the requested operations. */
+/* Sets function tables and sizes. */
 static int qp_set_operations(struct user_qp *qp, const struct qp_type_info *type, const struct ibv_qp_cap *cap,
 			     const char *call)
 {
@@ -252,13 +246,13 @@ static int qp_set_operations(struct user_qp *qp, const struct qp_type_info *type
 
 	qp->sq.max_gs = -1;
 	rq_set_limit(&qp->rq, -1);
-	/* A DCT does not have a queue of its own, even if the capabilities request one. */
+	/* A DCT has no queue of its own, even if the capabilities request one. */
 	if (qp->dc_type == MLX5DV_DCTYPE_DCT)
 		return 0;
 	qp->sq.address_bytes = type->address_bytes;
 	if (user_qp_has_builders(qp)) {
 		err = wr_table_fill(qp, qp->send_ops);
-		/* Filled even if no flags are given: builders that the QP lacks refuse and explain the call. */
+		/* Even without flags: builders that the QP lacks refuse and explain the call. */
 		if (!err && dv_builders)
 			err = dv_builders->table_fill(qp, qp->dv_send_ops);
 	}
@@ -269,7 +263,7 @@ static int qp_set_operations(struct user_qp *qp, const struct qp_type_info *type
 	return err;
 }
 
-/* Returns @attr without the attributes that the type does not have. */
+/* Returns @attr without the attributes that the type lacks. */
 static struct ibv_qp_init_attr_ex qp_own_attributes(const struct ibv_qp_init_attr_ex *attr,
 						    const struct qp_type_info *type)
 {
@@ -384,12 +378,9 @@ int softhca_ibv_destroy_qp(struct ibv_qp *base)
 		return REFUSE(hca_of_context(base->context), "ibv_destroy_qp", err, RULE_QP_IN_GROUP, base->qp_num);
 	object_leave(&qp->alive);
 	LINT(qp_destroyed, qp);
-	/*
-	 * In the order of verbs/object/events.h: no further event can be taken, and those taken must be acknowledged
-	 * first.
-	 */
+	/* verbs/object/events.h: no further event can be taken, and those taken must be acknowledged first. */
 	events_wait(base->context, "ibv_destroy_qp", "QP", &qp->async_events_taken, &qp->base.events_completed);
-	/* Purged before the user index can refer to another QP. */
+	/* Before the user index can refer to another QP. */
 	user_cq_purge_qp(qp);
 	user_index_remove(&to_user_context(base->context)->qps, qp->user_index);
 	user_pd_put(qp->pd);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Attributes of QP creation. Errno values and order of the checks: mlx5-formats 4.2 and 4.11, and the man pages. */
+/* Errno values and order of the checks: mlx5-formats 4.2 and 4.11, and the man pages. */
 #include "verbs/qp/qp_check.h"
 
 #include <errno.h>
@@ -32,7 +32,7 @@ enum {
 	 */
 	DV_SUPPORTED_FLAGS = MLX5DV_QP_CREATE_DISABLE_SCATTER_TO_CQE | MLX5DV_QP_CREATE_ALLOW_SCATTER_TO_CQE |
 			     MLX5DV_QP_CREATE_SIG_PIPELINING,
-	/* mlx5dv_create_qp(3) in libmlx5: for a DCT, attributes that have no effect */
+	/* libmlx5: attributes of a DCT that have no effect */
 	DCT_MASK = IBV_QP_INIT_ATTR_PD,
 	DCT_DV_MASK = MLX5DV_QP_INIT_ATTR_MASK_DC | MLX5DV_QP_INIT_ATTR_MASK_QP_CREATE_FLAGS,
 	DCT_DV_FLAGS = MLX5DV_QP_CREATE_DISABLE_SCATTER_TO_CQE | MLX5DV_QP_CREATE_SIG_PIPELINING,
@@ -40,7 +40,6 @@ enum {
 			      MLX5DV_QP_CREATE_TIR_ALLOW_SELF_LOOPBACK_MC,
 };
 
-/* Arguments of every check, and the call that is checked. */
 struct request {
 	struct ibv_context *context;
 	const struct ibv_qp_init_attr_ex *attr;
@@ -48,7 +47,7 @@ struct request {
 	const char *call;
 };
 
-/* Explains why a QP is not created. Returns -@error. */
+/* Returns -@error. */
 static int creation_refuse(const struct request *request, int error, enum explain_rule rule, const uint64_t *figures,
 			   size_t count)
 {
@@ -217,7 +216,7 @@ static int check_dc(const struct request *request)
 	}
 }
 
-/* Refuses an SRQ of another @kind than the QP requires, or of another context. */
+/* Refuses an SRQ that is not of @kind, or of another context. */
 static int check_srq(const struct request *request, enum ibv_srq_type kind)
 {
 	struct ibv_srq *srq = request->attr->srq;
@@ -230,8 +229,8 @@ static int check_srq(const struct request *request, enum ibv_srq_type kind)
 }
 
 /*
- * An XRC_RECV QP belongs to its XRC domain and has no queue: PD, CQs and capabilities are ignored. An XRC SRQ is
- * ignored too; the kernel refuses other SRQs (mlx5-formats 4.2).
+ * An XRC_RECV QP belongs to its XRC domain and has no queue: PD, CQs and capabilities are ignored, and so is an XRC
+ * SRQ; the kernel refuses other SRQs (mlx5-formats 4.2).
  */
 static int check_xrc_recv(const struct request *request)
 {
@@ -248,7 +247,7 @@ static int check_xrc_recv(const struct request *request)
 		if (err)
 			return err;
 	}
-	/* Like libmlx5, allows no operations without a send queue. */
+	/* libmlx5 allows no operations without a send queue. */
 	if (request_has(request, IBV_QP_INIT_ATTR_SEND_OPS_FLAGS))
 		return creation_refuse(request, EOPNOTSUPP, RULE_QP_SEND_OPS,
 				       FIGURES(attr->send_ops_flags, attr->qp_type));

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Checks of ibv_create_qp(3), ibv_create_qp_ex(3) and mlx5dv_create_qp(3) before anything is created. Any thread. */
+/* Checks before a QP is created. Any thread. */
 #ifndef SOFTHCA_VERBS_QP_QP_CHECK_H
 #define SOFTHCA_VERBS_QP_QP_CHECK_H
 
@@ -8,12 +8,12 @@
 
 struct qp_type_info;
 
-/** Returns the name of the call that creates a QP with these attributes, for explanations. */
+/** Returns the name of the call, for explanations. */
 const char *qp_create_call(const struct ibv_qp_init_attr_ex *attr, const struct mlx5dv_qp_init_attr *dv);
 
 /**
- * Checks everything except capabilities and send_ops. @dv may be NULL; @type receives the row of the QP's type.
- * Returns 0, -EINVAL for invalid attributes, -EOPNOTSUPP for those that this device lacks.
+ * Checks everything except capabilities and send_ops. @dv may be NULL; @type receives the row of the QP's type. Returns
+ * 0, -EINVAL for invalid attributes, -EOPNOTSUPP for those that this device lacks.
  */
 int qp_check(struct ibv_context *context, const struct ibv_qp_init_attr_ex *attr, const struct mlx5dv_qp_init_attr *dv,
 	     const struct qp_type_info **type);

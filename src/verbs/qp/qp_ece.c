@@ -1,15 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * ibv_set_ece(3), ibv_query_ece(3): negotiate vendor options while connecting. The device has none, so the result is
- * always empty.
- */
+/* Negotiation of vendor options while connecting. The device has none. */
 #include <errno.h>
 
 #include "abi/entry_points.h"
 #include "explain/explain.h"
 #include "verbs/object/objects.h"
 
-/* Vendor of ibv_query_ece(3) for mlx5: its PCI vendor id. */
+/* PCI vendor id of mlx5. */
 enum { ECE_VENDOR = 0x15b3 };
 
 int softhca_ibv_set_ece(struct ibv_qp *qp, struct ibv_ece *ece)
@@ -19,7 +16,7 @@ int softhca_ibv_set_ece(struct ibv_qp *qp, struct ibv_ece *ece)
 	if (object_refused("ibv_set_ece", NULL, qp))
 		return errno;
 	hca = hca_of_context(qp->context);
-	/* A peer without ECE sends this. */
+	/* From a peer without ECE. */
 	if (!ece->vendor_id)
 		return errno = refuse_on_qp(hca, "ibv_set_ece", qp->qp_num, EOPNOTSUPP, RULE_ECE_VENDOR,
 					    FIGURES(0, ECE_VENDOR));

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * ibv_modify_qp(3). The device checks transitions and attributes. The driver then updates its own state: posting
- * limits, and on RESET rings and CQEs (mlx5-formats 4.2).
+ * The device checks transitions and attributes. The driver then updates its own state: posting limits, and on RESET
+ * rings and CQEs (mlx5-formats 4.2).
  */
 #include <errno.h>
 #include <stddef.h>
@@ -45,7 +45,6 @@ static void reset_receive_queue(struct user_qp *qp)
 	queue_unlock(&rq->lock);
 }
 
-/* Updates the queues for @state, which the QP has entered. */
 static void queues_follow_state(struct user_qp *qp, enum ibv_qp_state state)
 {
 	switch (state) {
@@ -92,17 +91,17 @@ void user_qp_disconnect(struct ibv_qp *base)
 	user_qp_entered(to_user_qp(base), IBV_QPS_ERR);
 }
 
-/* Size of the structure in programs built before rate_limit existed. */
+/* Size in programs built before rate_limit existed. */
 #define ATTR_BYTES offsetof(struct ibv_qp_attr, rate_limit)
 
-/* Returns true for the types with a destination that the kernel resolves: not for a DCT or UD. */
+/* The kernel resolves the destination for these types: not for a DCT or UD. */
 static bool qp_is_connected(const struct ibv_qp *qp)
 {
 	return qp->qp_type == IBV_QPT_RC || qp->qp_type == IBV_QPT_UC || qp->qp_type == IBV_QPT_XRC_SEND ||
 	       qp->qp_type == IBV_QPT_XRC_RECV;
 }
 
-/* Modifies @qp. As in the kernel, the hop limit is that of the route and not that of @attr. Returns an errno value. */
+/* As in the kernel, the hop limit is that of the route and not that of @attr. Returns an errno value. */
 static int qp_modify_resolved(struct user_qp *qp, const struct ibv_qp_attr *attr, int attr_mask)
 {
 	struct hca *hca = hca_of_context(qp->base.context);
@@ -124,10 +123,7 @@ int softhca_ibv_modify_qp(struct ibv_qp *base, struct ibv_qp_attr *attr, int att
 
 	if (object_refused("ibv_modify_qp", NULL, base))
 		return errno;
-	/*
-	 * These are bits of later versions. Known bits that are wrong for the transition are refused by the device with
-	 * EINVAL.
-	 */
+	/* Bits of later versions. The device refuses known bits that are wrong for the transition with EINVAL. */
 	if (attr_mask & ~(2 * IBV_QP_RATE_LIMIT - 1))
 		return refuse_on_qp(hca_of_context(base->context), "ibv_modify_qp", base->qp_num, EOPNOTSUPP,
 				    RULE_QP_ATTR_MASK, FIGURES((uint32_t)attr_mask & ~(2 * IBV_QP_RATE_LIMIT - 1)));

@@ -8,10 +8,10 @@
 #include "explain/explain.h"
 #include "verbs/object/objects.h"
 
-/* End of the structure of older programs; no mask bit requests the later members. */
+/* End of the structure in older programs; no mask bit requests the later members. */
 #define ATTR_BYTES offsetof(struct ibv_qp_attr, rate_limit)
 
-/* Attributes that the kernel's driver returns for a DCT. */
+/* Those that the kernel's driver returns for a DCT. */
 enum {
 	DCT_ATTRIBUTES = IBV_QP_STATE | IBV_QP_ACCESS_FLAGS | IBV_QP_PORT | IBV_QP_MIN_RNR_TIMER | IBV_QP_AV |
 			 IBV_QP_PATH_MTU | IBV_QP_PKEY_INDEX
@@ -55,8 +55,8 @@ int softhca_ibv_query_qp(struct ibv_qp *base, struct ibv_qp_attr *attr, int attr
 }
 
 /*
- * Promises no order for whole messages. Only the last bytes of a message are known to become visible after the others,
- * which are copied in the order of memcpy(3).
+ * Promises no order for whole messages: only the last bytes are known to become visible after the others, which are
+ * copied in the order of memcpy(3).
  */
 int softhca_ibv_query_qp_data_in_order(struct ibv_qp *qp, enum ibv_wr_opcode op, uint32_t flags)
 {

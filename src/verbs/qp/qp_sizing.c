@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Ring sizes of a QP: mlx5-formats 4.1 (send), 2.1 (receive). */
+/* mlx5-formats 4.1 (send), 2.1 (receive). */
 #include "verbs/qp/qp_sizing.h"
 
 #include <errno.h>
@@ -30,7 +30,7 @@ static uint64_t round_up_power(uint64_t value)
 	return value <= 1 ? 1 : UINT64_C(1) << (64 - __builtin_clzll(value - 1));
 }
 
-/* Returns the bytes before the data of the longest operation with data. */
+/* Returns the bytes before the data of the longest operation. */
 static uint32_t data_header(uint64_t ops)
 {
 	if (ops & OPS_ATOMIC)
@@ -47,8 +47,8 @@ static int size_send_queue(const struct qp_sizing_request *request, struct qp_si
 	bool umr = request->send_ops & OPS_UMR || request->dv_send_ops & DV_OPS_UMR;
 	uint32_t overhead = umr ? UMR_BYTES + (uint32_t)request->type->address_bytes : header;
 	/*
-	 * Two limits apply: a WQE's share of the ring, and the 63 units that `ds` can encode. The second does not
-	 * include the overhead of UMR, because operations with data do not have it.
+	 * Two limits apply: a WQE's share of the ring, and the 63 units that `ds` can encode. The second excludes the
+	 * overhead of UMR, because operations with data do not have it.
 	 */
 	uint32_t room = LIMIT_MAX_SQ_DESC_SIZE - overhead;
 	uint64_t bytes, count;
@@ -79,7 +79,7 @@ static int size_send_queue(const struct qp_sizing_request *request, struct qp_si
 
 	if (room > sizing->wqe_size - overhead)
 		room = sizing->wqe_size - overhead;
-	/* If the overhead fills its blocks and there are no SGEs, not even the header of inline data fits. */
+	/* Without SGEs, not even the header of inline data fits if the overhead fills its blocks. */
 	sizing->cap.max_inline_data = room > INLINE_HEADER_BYTES ? room - INLINE_HEADER_BYTES : 0;
 	return 0;
 }
@@ -99,7 +99,7 @@ static int size_receive_queue(const struct qp_sizing_request *request, struct qp
 
 	stride = round_up_power(sge * WQE_UNIT);
 	sizing->rq_count = round_up_power(cap->max_recv_wr);
-	/* A ring has at least 64 bytes, which keeps the send ring after it aligned. */
+	/* At least 64 bytes, which keeps the send ring after it aligned. */
 	if (sizing->rq_count * stride < WQE_BLOCK)
 		sizing->rq_count = WQE_BLOCK / stride;
 	sizing->rq_shift = __builtin_ctz(stride);

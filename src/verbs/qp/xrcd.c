@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* ibv_open_xrcd(3), ibv_close_xrcd(3), ibv_open_qp(3), XRC_RECV QPs. Errno values: those of the kernel's uverbs. */
+/* XRC domains and XRC_RECV QPs. Errno values: those of the kernel's uverbs. */
 #include <errno.h>
 #include <stdlib.h>
 
@@ -17,7 +17,7 @@ enum {
 	OPEN_ALLOWED = OPEN_NEEDED | IBV_QP_OPEN_ATTR_CONTEXT,
 };
 
-/* Explains the error of the device. Returns its errno value. */
+/* Returns the errno value. */
 static int xrcd_refuse_open(struct hca *hca, int error, int fd)
 {
 	switch (error) {
@@ -96,7 +96,7 @@ static int qp_check_open(struct ibv_context *context, const struct ibv_qp_open_a
 	return 0;
 }
 
-/* Allocates the driver's side of an XRC_RECV QP, without a QP in the device. Returns NULL without memory. */
+/* Without a QP in the device. Returns NULL without memory. */
 static struct user_qp *xrc_recv_alloc(struct ibv_context *context, void *qp_context)
 {
 	struct user_qp *qp = user_qp_alloc(false);
@@ -125,7 +125,7 @@ static void xrc_recv_free(struct user_qp *qp)
 	free(qp);
 }
 
-/* Completes the object if @error is 0; otherwise frees it and sets errno to @error. */
+/* Completes @qp, or frees it and sets errno to @error. */
 static struct ibv_qp *xrc_recv_finish(struct user_qp *qp, enum ibv_qp_state state, int error)
 {
 	if (error) {

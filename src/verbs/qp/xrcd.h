@@ -8,10 +8,7 @@
 
 #include "verbs/object/objects.h"
 
-/**
- * Creates an XRC_RECV QP; @attr was checked (verbs/qp/qp_check.h). Returns the capabilities as 0. NULL with errno set
- * on failure.
- */
+/** @attr was checked (verbs/qp/qp_check.h). Returns the capabilities as 0. NULL with errno set on failure. */
 struct ibv_qp *xrc_recv_create(struct ibv_context *context, struct ibv_qp_init_attr_ex *attr);
 
 /** Closes @qp; the last opener destroys the QP in the device. Waits for events. Returns 0. */

@@ -10,7 +10,7 @@
 #include "verbs/object/events.h"
 #include "verbs/object/lint.h"
 
-/* Implements event_queue.taken of a channel. A CQ cannot be destroyed until the program has acknowledged the event. */
+/* Implements event_queue.taken. A CQ cannot be destroyed until the program has acknowledged the event. */
 static void comp_event_count(int type, void *object)
 {
 	struct user_cq *cq = object;
@@ -81,7 +81,7 @@ void softhca_ibv_ack_cq_events(struct ibv_cq *cq, unsigned int nevents)
 {
 	uint32_t taken = __atomic_load_n(&((struct user_cq *)cq)->comp_events_taken, __ATOMIC_ACQUIRE);
 
-	/* Checked before the acknowledgement is counted, because another thread may then destroy the CQ. */
+	/* Before the acknowledgement is counted, because another thread may then destroy the CQ. */
 	if (lint_is_on() && events_outstanding(cq->comp_events_completed + nevents, taken))
 		lint_hooks->events_overacknowledged((struct user_cq *)cq, cq->comp_events_completed + nevents - taken);
 	events_count(&cq->comp_events_completed, nevents);

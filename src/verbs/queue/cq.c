@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Creates and destroys CQs: ibv_create_cq(3), ibv_create_cq_ex(3), mlx5dv_create_cq(3), ibv_destroy_cq(3).
- *
- * The device owns the producer side of the ring, the driver the consumer side. The driver owns the memory of ring and
- * doorbell record and frees it after the device's CQ.
+ * The device owns the producer side of the ring. The driver owns the memory of ring and doorbell record and frees it
+ * after the device's CQ.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -25,7 +23,6 @@ enum {
 			     MLX5DV_CQ_INIT_ATTR_MASK_CQE_SIZE,
 };
 
-/* Request to create a CQ, and values derived from it. */
 struct request {
 	const char *call;
 	struct hca *hca;
@@ -72,10 +69,7 @@ static int cq_check_attributes(struct request *request)
 	return 0;
 }
 
-/*
- * Chooses the CQE size: the attribute of mlx5dv_create_cq(3), or the environment variable of the real library, read
- * at each creation.
- */
+/* MLX5_CQE_SIZE is read at each creation, as in the real library. */
 static int cq_choose_cqe_size(struct request *request)
 {
 	const char *variable = variable_get(VARIABLE_MLX5_CQE_SIZE);
@@ -100,7 +94,7 @@ static int cq_check_dv_attributes(struct request *request)
 			      KNOWN_DV_COMP_MASK);
 	/*
 	 * mlx5dv_create_cq(3) says "A bitwise OR", but the kernel accepts one bit, which programs expect. Compressing
-	 * CQEs is optional, and this device never does it.
+	 * is optional, and this device never does it.
 	 */
 	if (dv->comp_mask & MLX5DV_CQ_INIT_ATTR_MASK_COMPRESSED_CQE &&
 	    (dv->cqe_comp_res_format & ~CQE_FORMATS || __builtin_popcount(dv->cqe_comp_res_format) != 1))
@@ -126,7 +120,7 @@ static int cq_check(struct request *request)
 	return error;
 }
 
-/* Allocates ring and doorbell record. Returns an errno value. */
+/* Returns an errno value. */
 static int cq_alloc(struct user_cq *cq, const struct request *request)
 {
 	uint32_t count = queue_entries(request->attr->cqe + 1);
@@ -139,7 +133,7 @@ static int cq_alloc(struct user_cq *cq, const struct request *request)
 	if (!cq->buffer || !cq->dbrec)
 		return REFUSE(request->hca, request->call, errno ? errno : ENOMEM, RULE_QUEUE_MEMORY,
 			      (uint64_t)cq->cqe_count * cq->cqe_size);
-	/* Bits that an arm word never has, so that even a first arm word of 0 is a change (progress/watch.h). */
+	/* Bits that no arm word has, so that even a first arm word of 0 is a change (progress/watch.h). */
 	cq->dbrec[1] = htobe32(UINT32_C(0xc0000000));
 	return 0;
 }
@@ -178,7 +172,6 @@ static void channel_add_references(struct ibv_comp_channel *channel, int change)
 		__atomic_add_fetch(&channel->refcnt, change, __ATOMIC_RELEASE);
 }
 
-/* Fills the public part of a CQ that exists in the device. */
 static void cq_publish(struct user_cq *cq, struct ibv_context *context, const struct request *request)
 {
 	const struct ibv_cq_init_attr_ex *attr = request->attr;
@@ -266,7 +259,7 @@ int softhca_ibv_destroy_cq(struct ibv_cq *base)
 					FIGURES(base->handle));
 	object_leave(&cq->alive);
 	LINT(cq_destroyed, cq);
-	/* ibv_get_cq_event(3): destroying a CQ waits until all events that the program took are acknowledged. */
+	/* ibv_get_cq_event(3): waits until all events that the program took are acknowledged. */
 	events_wait(base->context, "ibv_destroy_cq", "CQ", &cq->comp_events_taken, &base->comp_events_completed);
 	events_wait(base->context, "ibv_destroy_cq", "CQ", &cq->async_events_taken, &base->async_events_completed);
 	channel_add_references(base->channel, -1);

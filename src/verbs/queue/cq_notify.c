@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * ibv_req_notify_cq(3). The arm word contains the consumer index that the program has reached and, in two bits, the
- * number of events that it had taken. The device ignores a request if its event was already raised (mlx5-formats 3.6).
+ * The arm word contains the consumer index that the program has reached and, in two bits, the number of events that it
+ * had taken. The device ignores a request if its event was already raised (mlx5-formats 3.6).
  */
 #include <endian.h>
 

@@ -31,7 +31,7 @@ const struct request_completion request_completions[256] = {
 	[MLX5_OPCODE_SET_PSV] = {IBV_WC_DRIVER1, FILLS_NOTHING},
 };
 
-/* Fills @wc, except wr_id, for a request that succeeded. */
+/* Fills @wc, except wr_id, for a successful request. */
 static inline SPECIALISED void wc_fill_request(struct ibv_wc *wc, const struct mlx5_cqe64 *cqe)
 {
 	uint32_t word = be32toh(cqe->sop_drop_qpn);
@@ -59,7 +59,7 @@ static inline SPECIALISED void wc_fill_request(struct ibv_wc *wc, const struct m
 	}
 }
 
-/* Fills @wc, except wr_id, for a receive that succeeded. @opcode: that of the CQE, a constant where possible. */
+/* Fills @wc, except wr_id, for a successful receive. @opcode: of the CQE, a constant where possible. */
 static inline SPECIALISED void wc_fill_receive(struct ibv_wc *wc, const struct mlx5_cqe64 *cqe, uint8_t opcode)
 {
 	uint32_t word = be32toh(cqe->flags_rqpn), pkey_word = be32toh(cqe->imm_inval_pkey);
@@ -81,7 +81,7 @@ static inline SPECIALISED void wc_fill_receive(struct ibv_wc *wc, const struct m
 	wc->pkey_index = pkey_word & 0xffff;
 }
 
-/* ibv_poll_cq(3): if the status is not success, only wr_id, status, qp_num and vendor_err are valid. */
+/* ibv_poll_cq(3): on error only wr_id, status, qp_num and vendor_err are valid. */
 static void wc_fill_error(struct ibv_wc *wc, const struct mlx5_cqe64 *cqe, enum ibv_wc_status status)
 {
 	wc->status = status;
@@ -91,12 +91,11 @@ static void wc_fill_error(struct ibv_wc *wc, const struct mlx5_cqe64 *cqe, enum 
 }
 
 enum take {
-	TAKE_EMPTY, /* the device has not written the CQE yet */
+	TAKE_EMPTY, /* the CQE is not written yet */
 	TAKE_OTHER, /* not a simple CQE: cqe_take_other() handles it */
 	TAKE_DONE,
 };
 
-/* Completes a request. */
 static inline SPECIALISED enum take cqe_take_request(struct send_queue *sq, const struct mlx5_cqe64 *cqe,
 						     struct ibv_wc *wc)
 {
@@ -111,7 +110,7 @@ static inline SPECIALISED enum take cqe_take_request(struct send_queue *sq, cons
 	return TAKE_DONE;
 }
 
-/* Completes a receive of a SEND without immediate into a queue pair's own receive queue. */
+/* For a SEND without immediate into a QP's own receive queue. */
 static inline SPECIALISED enum take cqe_take_receive(struct user_qp *qp, const struct mlx5_cqe64 *cqe,
 						     struct ibv_wc *wc)
 {
@@ -122,10 +121,7 @@ static inline SPECIALISED enum take cqe_take_receive(struct user_qp *qp, const s
 	return TAKE_DONE;
 }
 
-/*
- * Takes the CQE at @index if it is a simple one, the common case: one of the two above that succeeded and has no data
- * in the CQE. Others are left unchanged.
- */
+/* Takes the CQE at @index if it is one of the two above, succeeded and contains no data. Leaves others unchanged. */
 static inline SPECIALISED enum take cqe_take_simple(struct user_cq *cq, uint32_t index, struct ibv_wc *wc)
 {
 	const struct mlx5_cqe64 *cqe = user_cq_entry(cq, index);
@@ -145,7 +141,7 @@ static inline SPECIALISED enum take cqe_take_simple(struct user_cq *cq, uint32_t
 	return cqe_is_written(cqe, cq->cqe_count, index) ? TAKE_OTHER : TAKE_EMPTY;
 }
 
-/* Takes any CQE. Returns as cqe_complete(). */
+/* Returns as cqe_complete(). */
 static __attribute__((noinline)) int cqe_take_other(struct user_cq *cq, const struct mlx5_cqe64 *cqe, struct ibv_wc *wc)
 {
 	struct work_completion completion;
@@ -168,19 +164,13 @@ static __attribute__((noinline)) int cqe_take_other(struct user_cq *cq, const st
 	return 0;
 }
 
-/*
- * Records the @count completions at @wc in the timeline, with the current time. Their CQEs precede the newest @behind
- * CQEs that were taken.
- */
+/* Records the @count completions at @wc in the timeline. Their CQEs precede the newest @behind CQEs taken. */
 static inline void polled_record(const struct user_cq *cq, uint32_t behind, const struct ibv_wc *wc, int count)
 {
 	hca_cq_polled(cq->device, timeline_now(), cq->consumer_index - behind - (uint32_t)count, wc, (uint32_t)count);
 }
 
-/*
- * Takes all CQEs after the first @polled ones, which were taken earlier. @recorded: records them in the timeline.
- * Called with the lock, which it releases.
- */
+/* Takes all CQEs after the first @polled ones. @recorded: in the timeline. Called with the lock, which it releases. */
 static inline SPECIALISED int cq_take_all(struct user_cq *cq, int polled, int num_entries, struct ibv_wc *wc,
 					  const bool recorded)
 {
@@ -213,7 +203,6 @@ static inline SPECIALISED int cq_take_all(struct user_cq *cq, int polled, int nu
 	return result < 0 ? result : polled;
 }
 
-/* Polls again after the ring was empty. */
 static __attribute__((noinline)) int poll_once(struct user_cq *cq, int num_entries, struct ibv_wc *wc)
 {
 	queue_lock(&cq->lock);
@@ -221,8 +210,7 @@ static __attribute__((noinline)) int poll_once(struct user_cq *cq, int num_entri
 }
 
 /*
- * Handles the end of a poll while the process has pollers. If no completion was taken, handles arrived packets first
- * and polls once more.
+ * Ends a poll while the process has pollers. If no completion was taken, handles arrived packets and polls once more.
  */
 static __attribute__((noinline)) int poll_again(struct user_cq *cq, int result, int num_entries, struct ibv_wc *wc)
 {
@@ -233,19 +221,19 @@ static __attribute__((noinline)) int poll_again(struct user_cq *cq, int result, 
 	return progress_poll() ? poll_once(cq, num_entries, wc) : 0;
 }
 
-/* Ends a poll that returned @result, after the lock was released. */
+/* The lock is released. */
 static inline SPECIALISED int poll_end(struct user_cq *cq, int result, int num_entries, struct ibv_wc *wc)
 {
 	return likely(!progress_has_pollers()) ? result : poll_again(cq, result, num_entries, wc);
 }
 
-/* Polls after waiting for the lock, which another thread holds. */
+/* Another thread holds the lock. */
 static RARE int poll_locked(struct user_cq *cq, int num_entries, struct ibv_wc *wc)
 {
 	return poll_end(cq, poll_once(cq, num_entries, wc), num_entries, wc);
 }
 
-/* Continues after @polled simple CQEs, at a CQE of another kind, with @next. */
+/* Continues at a CQE of another kind, with @next, after @polled simple ones. */
 static __attribute__((noinline)) int poll_rest(struct user_cq *cq, int num_entries, struct ibv_wc *next, int polled)
 {
 	struct ibv_wc *wc = next - polled;
@@ -259,7 +247,7 @@ static RARE int poll_and_wake(struct user_cq *cq, int num_entries, struct ibv_wc
 	return poll_end(cq, polled, num_entries, next - polled);
 }
 
-/* Only simple CQEs are taken here. Every other case is in a separate function, so that this one saves no registers. */
+/* Takes only simple CQEs. Other cases are in separate functions, so that this one saves no registers. */
 int softhca_ibv_poll_cq(struct ibv_cq *base, int num_entries, struct ibv_wc *next)
 {
 	struct user_cq *cq = to_user_cq(base);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Extended polling (ibv_create_cq_ex(3), "Polling an extended CQ"): start_poll takes the CQ lock, which end_poll
- * releases. The readers read the CQE itself; end_poll returns it to the device.
+ * ibv_create_cq_ex(3), "Polling an extended CQ": start_poll takes the CQ lock, which end_poll releases. The readers
+ * read the CQE itself; end_poll returns it to the device.
  */
 #include <time.h>
 
@@ -16,10 +16,7 @@ static struct user_cq *to_user_cq_ex(struct ibv_cq_ex *ex)
 	return user_container_of(ex, struct user_cq, ex);
 }
 
-/*
- * Advances to the next completion for the program. Returns 0, ENOENT, or CQ_POLL_ERROR (which the real library
- * returns unchanged).
- */
+/* Returns 0, ENOENT, or CQ_POLL_ERROR (which the real library returns unchanged). */
 static int poll_advance(struct user_cq *cq)
 {
 	const struct mlx5_cqe64 *cqe;
@@ -42,7 +39,7 @@ static int poll_advance(struct user_cq *cq)
 	return 0;
 }
 
-/* Takes the lock, which stays held until end_poll on success. */
+/* On success the lock stays held until end_poll. */
 static int poll_start(struct user_cq *cq)
 {
 	uint32_t first;
@@ -52,7 +49,7 @@ static int poll_start(struct user_cq *cq)
 	first = cq->consumer_index;
 	result = poll_advance(cq);
 	if (result) {
-		/* end_poll will not follow, and CQEs that are for the driver only may have been taken. */
+		/* end_poll will not follow, and absorbed CQEs may have been taken. */
 		if (cq->consumer_index != first)
 			cq_publish_consumer(cq);
 		queue_unlock(&cq->lock);
@@ -80,7 +77,7 @@ static int ex_start_poll(struct ibv_cq_ex *ex, struct ibv_poll_cq_attr *attr)
 	return result;
 }
 
-/* As ex_start_poll(), for a CQ that reports wallclock time. One pair of clock readings serves the whole batch. */
+/* Reads the two clocks once for the whole batch. */
 static int ex_start_poll_wallclock(struct ibv_cq_ex *ex, struct ibv_poll_cq_attr *attr)
 {
 	int result = ex_start_poll(ex, attr);
@@ -99,7 +96,7 @@ static int ex_next_poll(struct ibv_cq_ex *ex)
 	return poll_advance(to_user_cq_ex(ex));
 }
 
-/* Records the completion just taken, for observers of the data path (verbs/object/observed.h). Returns @result. */
+/* Records the completion just taken (verbs/object/observed.h). Returns @result. */
 static int ex_record(struct ibv_cq_ex *ex, int result)
 {
 	struct user_cq *cq = to_user_cq_ex(ex);
@@ -137,7 +134,7 @@ static void ex_end_poll(struct ibv_cq_ex *ex)
 	queue_unlock(&cq->lock);
 }
 
-/* Returns the opcode, or 0 for a failed completion, where it is not valid, as in the real library. */
+/* For a failed completion the opcode is not valid, and 0 as in the real library. */
 static enum ibv_wc_opcode read_opcode(struct ibv_cq_ex *ex)
 {
 	const struct user_cq *cq = to_user_cq_ex(ex);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Drops the CQEs of a QP that was reset or is being destroyed: a completion must not outlive its QP (ibv_modify_qp(3)
- * to RESET forgets all work), and its user index may soon refer to another QP. The device no longer writes CQEs of
- * this QP, so only the CQEs now in the ring are checked. Receives from an SRQ are returned to it, since the SRQ lives
- * on. An XRC SRQ has its own user index: its completions are dropped with it, not with the QP that they came through.
+ * to RESET forgets all work), and its user index may soon refer to another QP. The device no longer writes CQEs of this
+ * QP, so only those in the ring are checked. An XRC SRQ has its own user index: its completions are dropped with it,
+ * not with the QP that they came through.
  */
 #include <string.h>
 
@@ -14,10 +14,7 @@ static struct mlx5_cqe64 *purge_entry(struct user_cq *cq, uint32_t index)
 	return cqe_at(cq->buffer, cq->cqe_count, cq->cqe_size, index);
 }
 
-/*
- * Returns the first index that the device had not written when the purge began. Entries one lap later have the other
- * owner bit.
- */
+/* Returns the first index that the device had not written. Entries one lap later have the other owner bit. */
 static uint32_t written_end(struct user_cq *cq)
 {
 	uint32_t index = cq->consumer_index;
@@ -29,14 +26,11 @@ static uint32_t written_end(struct user_cq *cq)
 
 static bool cqe_belongs(uint32_t user_index, const struct mlx5_cqe64 *cqe)
 {
-	/* A signature error has other fields in place of the user index; it belongs to its key (mlx5-formats 3.5). */
+	/* A signature error, which belongs to a key, has other fields in place of the user index (mlx5-formats 3.5). */
 	return cqe_opcode(cqe) != MLX5_CQE_SIG_ERR && cqe_user_index(cqe) == user_index;
 }
 
-/*
- * Moves a CQE within the ring: the whole entry (including the inline data of 128-byte entries), with the owner bit of
- * its new index.
- */
+/* Moves the whole entry (inline data of 128-byte entries included), with the owner bit of its new index. */
 static void cqe_move(struct user_cq *cq, uint32_t to, uint32_t from)
 {
 	struct mlx5_cqe64 *target = purge_entry(cq, to);
@@ -48,7 +42,7 @@ static void cqe_move(struct user_cq *cq, uint32_t to, uint32_t from)
 
 /*
  * Walks from the newest entry to the oldest and closes the gaps, so that the free entries end up at the oldest end.
- * @srq: receives its entries, or NULL.
+ * @srq (may be NULL) receives its entries.
  */
 static void cq_purge(struct user_cq *cq, uint32_t user_index, struct ibv_srq *srq)
 {

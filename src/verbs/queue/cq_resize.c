@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * ibv_resize_cq(3). The device ends the old ring with a RESIZE_CQ marker and continues in the new one. The CQEs not
- * yet polled are copied here (mlx5-formats 3.7). The CQ lock is held throughout, so pollers see one ring or the
- * other.
+ * The device ends the old ring with a RESIZE_CQ marker and continues in the new one. The CQEs not yet polled are copied
+ * (mlx5-formats 3.7), under the CQ lock, so pollers see one ring or the other.
  */
 #include <errno.h>
 #include <string.h>
@@ -13,7 +12,7 @@
 #include "verbs/queue/cq.h"
 #include "verbs/queue/cqe.h"
 
-/* Moves the unread CQEs and the consumer index up by one, because the marker has an index of its own. */
+/* Unread CQEs and the consumer index move up by one, because the marker has an index of its own. */
 void cq_continue_in(struct user_cq *cq, void *ring, uint32_t count)
 {
 	size_t before = cq->cqe_size - sizeof(struct mlx5_cqe64);
@@ -39,7 +38,7 @@ struct move {
 	uint32_t count;
 };
 
-/* Callback of the device, which accesses neither ring meanwhile. */
+/* The device accesses neither ring meanwhile. */
 static void cq_carry_over(void *argument)
 {
 	const struct move *move = argument;
@@ -48,7 +47,7 @@ static void cq_carry_over(void *argument)
 	cq_publish_consumer(move->cq);
 }
 
-/* Resizes the ring. The CQ lock is held. Returns 0 or -errno. */
+/* The CQ lock is held. Returns 0 or -errno. */
 static int cq_resize_locked(struct user_cq *cq, uint32_t count)
 {
 	void *old = cq->buffer;

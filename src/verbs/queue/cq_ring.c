@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Memory of a CQ ring. Every entry must read as invalid before the device writes it, which would touch each page of
- * the ring: 256 MiB for a CQ of max_cqe entries. A large ring is therefore a private mapping of one short file,
- * repeated: its pages are shared until they are written.
+ * Every entry must read as invalid before the device writes it, which would touch each page of the ring: 256 MiB for a
+ * CQ of max_cqe entries. A large ring is therefore a private mapping of one short file, repeated: its pages are shared
+ * until they are written.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -19,28 +19,27 @@ enum {
 	LARGE_RING_BYTES = 4 << 20, /* smaller rings are written in less than a millisecond */
 };
 
-/* Initialises 64-byte entries, or both halves of 128-byte entries; the contents of the first half do not matter. */
+/* In 128-byte entries, the contents of the first half do not matter. */
 static void entries_invalidate(char *entries, size_t bytes)
 {
 	/*
-	 * Sets all fields: a program's allocator may return memory with any contents, and the device does not write
-	 * fields that RoCE lacks.
+	 * All fields: a program's allocator may return memory with any contents, and the device does not write fields
+	 * that RoCE lacks.
 	 */
 	for (size_t offset = 0; offset < bytes; offset += sizeof(struct mlx5_cqe64))
 		*(struct mlx5_cqe64 *)(entries + offset) = (struct mlx5_cqe64){.op_own = MLX5_CQE_INVALID << 4};
 }
 
 /*
- * Makes the file constant. Unwritten pages of the ring are pages of the file. A process that opens it through /proc
- * could change them, or truncate the file, and polling would raise SIGBUS. Best effort, because sandboxes may not
- * support seals.
+ * A process that opens the file through /proc could otherwise change unwritten entries, or truncate the file, and
+ * polling would raise SIGBUS. Best effort, because sandboxes may not support seals.
  */
 static void template_seal(int fd)
 {
 	fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE | F_SEAL_SEAL);
 }
 
-/* Creates a file of invalid entries. Returns its descriptor, or -1 with errno set. */
+/* Returns a descriptor of a file of invalid entries, or -1 with errno set. */
 static int template_open(void)
 {
 	WITHOUT_SIZE_SIGNAL;

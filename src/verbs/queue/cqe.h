@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Completions from CQEs, for ibv_poll_cq(3), extended polling and the purge: the next ring entry, the work request
- * that it completes, and the meaning of its fields (mlx5-formats 3.1 to 3.5, 3.8).
+ * Completions from CQEs (mlx5-formats 3.1 to 3.5, 3.8).
  *
  * The device writes op_own of a CQE last, and the driver reads it first. The caller holds the CQ lock. The functions
  * take the SRQ lock for a receive from an SRQ, and that of the signature table for a signature error. They read no
@@ -17,17 +16,14 @@
 #include "core/visibility.h"
 #include "verbs/object/objects.h"
 
-/* Return value of polling functions for a CQE that belongs to no QP (mlx5-formats 3.8). */
+/* The CQE belongs to no QP (mlx5-formats 3.8). */
 #define CQ_POLL_ERROR (-2)
-/* Return value of cqe_complete(): the CQE was for the driver only, and the caller takes the next one. */
+/* The CQE was for the driver only, and the caller takes the next one. */
 #define CQE_ABSORBED 1
 
 /* ---- the ring ------------------------------------------------------------------------------------------------- */
 
-/**
- * Returns the 64 bytes of the completion in entry @index (free running); in a 128-byte entry they are the second
- * half.
- */
+/** Returns the completion in entry @index (free running): in a 128-byte entry, the second half. */
 static inline struct mlx5_cqe64 *cqe_at(void *ring, uint32_t cqe_count, uint32_t cqe_size, uint32_t index)
 {
 	size_t offset = (size_t)(index & (cqe_count - 1)) * cqe_size + (cqe_size - sizeof(struct mlx5_cqe64));
@@ -50,7 +46,7 @@ static inline const struct mlx5_cqe64 *user_cq_entry(const struct user_cq *cq, u
 	return (const struct mlx5_cqe64 *)((const char *)cq->first + (size_t)(index & cq->entries) * cq->cqe_size);
 }
 
-/** Returns the owner bit of entry @index, which changes with each lap of the ring. */
+/** Returns the owner bit of entry @index, which changes with each lap. */
 static inline uint8_t cqe_owner(uint32_t cqe_count, uint32_t index)
 {
 	return (index & cqe_count) != 0;
@@ -64,7 +60,7 @@ static inline uint8_t cqe_opcode(const struct mlx5_cqe64 *cqe)
 /* Bits of op_own: the CQE contains data, in its first 32 bytes or in the 64 bytes before it. */
 #define CQE_SCATTERED (MLX5_INLINE_SCATTER_32 | MLX5_INLINE_SCATTER_64)
 
-/** Returns true if the device has written @cqe for @index. Everything written before op_own is visible then. */
+/** Returns true if the device has written @cqe for @index. Everything written before op_own is then visible. */
 static inline bool cqe_is_written(const struct mlx5_cqe64 *cqe, uint32_t cqe_count, uint32_t index)
 {
 	uint8_t op_own = __atomic_load_n(&cqe->op_own, __ATOMIC_ACQUIRE);
@@ -72,7 +68,6 @@ static inline bool cqe_is_written(const struct mlx5_cqe64 *cqe, uint32_t cqe_cou
 	return op_own >> 4 != MLX5_CQE_INVALID && (op_own & MLX5_CQE_OWNER_MASK) == cqe_owner(cqe_count, index);
 }
 
-/** Returns the next CQE in the ring, or NULL if it is not written yet. */
 static inline const struct mlx5_cqe64 *cq_next(const struct user_cq *cq)
 {
 	const struct mlx5_cqe64 *cqe = user_cq_entry(cq, cq->consumer_index);
@@ -83,11 +78,11 @@ static inline const struct mlx5_cqe64 *cq_next(const struct user_cq *cq)
 /** Records that the CQEs before @index are taken; they stay valid until cq_publish_consumer(). */
 static inline void cq_set_consumer(struct user_cq *cq, uint32_t index)
 {
-	/* Atomic, since ibv_req_notify_cq(3) reads it without the lock. */
+	/* ibv_req_notify_cq(3) reads it without the lock. */
 	__atomic_store_n(&cq->consumer_index, index, __ATOMIC_RELAXED);
 }
 
-/** Takes the next CQE from the ring; NULL if it is not written yet. It stays valid until cq_publish_consumer(). */
+/** Takes the next CQE; NULL if it is not written yet. It stays valid until cq_publish_consumer(). */
 static inline const struct mlx5_cqe64 *cq_take(struct user_cq *cq)
 {
 	const struct mlx5_cqe64 *cqe = cq_next(cq);
@@ -97,7 +92,7 @@ static inline const struct mlx5_cqe64 *cq_take(struct user_cq *cq)
 	return cqe;
 }
 
-/** Returns the entries taken so far to the device: stores the consumer index in the doorbell record. */
+/** Gives the entries taken so far back to the device. */
 static inline void cq_publish_consumer(struct user_cq *cq)
 {
 	__atomic_store_n(&cq->dbrec[0], htobe32(cq->consumer_index & 0xffffff), __ATOMIC_RELEASE);
@@ -115,7 +110,6 @@ static inline uint32_t cqe_qpn(const struct mlx5_cqe64 *cqe)
 	return be32toh(cqe->sop_drop_qpn) & 0xffffff;
 }
 
-/** Returns the MLX5_OPCODE_* of the send WQE that a requester CQE completes. */
 static inline uint8_t cqe_send_opcode(const struct mlx5_cqe64 *cqe)
 {
 	return be32toh(cqe->sop_drop_qpn) >> 24;
@@ -145,7 +139,7 @@ static inline uint8_t cqe_vendor_err(const struct mlx5_cqe64 *cqe)
 	return ((const struct mlx5_err_cqe *)cqe)->vendor_err_synd;
 }
 
-/** Returns the status of an error CQE, by its syndrome (mlx5-formats 3.4). */
+/** Returns the status by the syndrome (mlx5-formats 3.4). */
 static inline enum ibv_wc_status cqe_error_status(const struct mlx5_cqe64 *cqe)
 {
 	switch (((const struct mlx5_err_cqe *)cqe)->syndrome) {
@@ -187,8 +181,8 @@ struct request_completion {
 };
 
 /*
- * Other members of struct ibv_wc that are filled (mlx5-formats 3.8). That a request reports the flag for its own
- * immediate is a quirk of the real driver that programs can see.
+ * Other members of struct ibv_wc to fill (mlx5-formats 3.8). As with the real driver, FILLS_FLAG is for a request's own
+ * immediate.
  */
 enum {
 	FILLS_DRIVER, /* not an opcode of libibverbs: IBV_WC_DRIVER2 */
@@ -198,12 +192,12 @@ enum {
 	FILLS_FLAG,   /* IBV_WC_WITH_IMM */
 };
 
-/** Table by MLX5_OPCODE_*. (verbs/queue/cq_poll.c) */
+/** By MLX5_OPCODE_*. (verbs/queue/cq_poll.c) */
 extern const struct request_completion request_completions[256] SOFTHCA_OWN;
 
 /**
- * Returns the opcode of a successful completion (mlx5-formats 3.8). @remembered: value that the send queue stored for
- * the WQE's slot. It determines the opcode of raw WQEs, and of WQEs with an mlx5 opcode that serves several verbs.
+ * Returns the opcode (mlx5-formats 3.8). @remembered, stored by the send queue for the WQE's slot, determines it for
+ * raw WQEs and for WQEs with an mlx5 opcode that serves several verbs.
  */
 static inline enum ibv_wc_opcode cqe_wc_opcode(const struct mlx5_cqe64 *cqe, uint8_t remembered)
 {
@@ -217,13 +211,13 @@ static inline enum ibv_wc_opcode cqe_wc_opcode(const struct mlx5_cqe64 *cqe, uin
 	}
 	if (unlikely(remembered != WC_OPCODE_FROM_CQE))
 		return remembered;
-	/* Masked atomics and the like: only raw WQEs have them (mlx5-formats 6, point 61). */
+	/* For example masked atomics: only raw WQEs have them (mlx5-formats 6, point 61). */
 	if (request_completions[cqe_send_opcode(cqe)].fills == FILLS_DRIVER)
 		return IBV_WC_DRIVER2;
 	return request_completions[cqe_send_opcode(cqe)].wc_opcode;
 }
 
-/** Returns the bytes that a successful completion reports; always 8 for atomics (mlx5-formats 3.8). */
+/** Returns the bytes of a successful completion; always 8 for atomics (mlx5-formats 3.8). */
 static inline uint32_t cqe_byte_len(const struct mlx5_cqe64 *cqe)
 {
 	if (cqe_opcode(cqe) == MLX5_CQE_REQ &&
@@ -232,7 +226,7 @@ static inline uint32_t cqe_byte_len(const struct mlx5_cqe64 *cqe)
 	return be32toh(cqe->byte_cnt);
 }
 
-/** Returns the enum ibv_wc_flags of a responder CQE. */
+/** Returns enum ibv_wc_flags. */
 static inline unsigned int cqe_responder_flags(const struct mlx5_cqe64 *cqe)
 {
 	unsigned int flags = be32toh(cqe->flags_rqpn) >> 28 & 3 ? IBV_WC_GRH : 0;
@@ -248,7 +242,7 @@ static inline unsigned int cqe_responder_flags(const struct mlx5_cqe64 *cqe)
 	}
 }
 
-/** Returns the immediate as received (network order), or the invalidated rkey in host order. */
+/** Returns the immediate in network order, or the invalidated rkey in host order. */
 static inline __be32 cqe_imm_or_rkey(const struct mlx5_cqe64 *cqe)
 {
 	if (cqe_opcode(cqe) == MLX5_CQE_RESP_SEND_INV)
@@ -273,32 +267,28 @@ static inline uint8_t cqe_dlid_path_bits(const struct mlx5_cqe64 *cqe)
 
 /* ---- work request that a CQE completes --------------------------------------------------------------------------- */
 
-/* Properties of the completed work request that are stored in its queue and not in the CQE. */
+/* Properties of the work request that are stored in its queue and not in the CQE. */
 struct work_completion {
 	uint64_t wr_id;
 	enum ibv_wc_status status;
-	uint8_t wc_opcode; /* value stored for the slot; WC_OPCODE_FROM_CQE for receives */
+	uint8_t wc_opcode; /* as stored for the slot; WC_OPCODE_FROM_CQE for receives */
 };
 
-/** Explains a CQE that names no QP of the context. Returns CQ_POLL_ERROR. (verbs/queue/cq_poll.c) */
+/** Explains a CQE of no QP of the context. Returns CQ_POLL_ERROR. (verbs/queue/cq_poll.c) */
 int cqe_refuse(struct user_cq *cq, const struct mlx5_cqe64 *cqe);
 
-/**
- * Copies the result of a READ or atomic from @cqe to the memory that its WQE in @sq names.
- * (verbs/queue/cqe_scatter.c)
- */
+/** Copies the result of a READ or atomic to the memory that its WQE names. (verbs/queue/cqe_scatter.c) */
 void cqe_scatter(const struct send_queue *sq, const struct mlx5_cqe64 *cqe);
 
 /*
- * Completes the WQE in @slot and all before it: a CQE for WQE i completes all earlier WQEs (mlx5-formats 3.3). The
- * release pairs with the acquire of the poster, which may then reuse the slots.
+ * Completes the WQE in @slot and all before it (mlx5-formats 3.3). The release pairs with the acquire of the poster,
+ * which may then reuse the slots.
  */
 static inline void sends_completed(struct send_queue *sq, uint32_t slot)
 {
 	__atomic_store_n(&sq->tail, sq->wqe_head[slot] + 1, __ATOMIC_RELEASE);
 }
 
-/* Returns the slot of the WQE that @cqe names. */
 static inline uint32_t cqe_slot(const struct send_queue *sq, const struct mlx5_cqe64 *cqe)
 {
 	return be16toh(cqe->wqe_counter) & sq->slots;
@@ -313,9 +303,7 @@ static inline void completion_of_send(struct send_queue *sq, const struct mlx5_c
 	sends_completed(sq, slot);
 }
 
-/*
- * Completes the oldest receive and returns its wr_id. A receive queue completes strictly in order (mlx5-formats 2.1).
- */
+/* Completes the oldest receive: a receive queue completes strictly in order (mlx5-formats 2.1). Returns its wr_id. */
 static inline uint64_t receive_completed(struct receive_queue *rq)
 {
 	uint32_t tail = rq->tail;
@@ -334,7 +322,7 @@ static inline int completion_of_receive(struct user_qp *qp, const struct mlx5_cq
 	return 0;
 }
 
-/* Completes a receive through an XRC_RECV QP, which may belong to another context: the CQE names the SRQ. */
+/* An XRC_RECV QP may belong to another context: the CQE names the SRQ. */
 static inline int completion_of_xrc_receive(struct user_cq *cq, const struct mlx5_cqe64 *cqe,
 					    struct work_completion *out)
 {
@@ -345,15 +333,15 @@ static inline int completion_of_xrc_receive(struct user_cq *cq, const struct mlx
 }
 
 /**
- * Handles a signature error. It belongs to a key, not to a work request, and the program sees no completion. Profile
- * connectx records it in the key for mlx5dv_mkey_check(3) (mlx5-formats 3.5). Returns CQE_ABSORBED or, in that
- * profile, CQ_POLL_ERROR after an explanation if the context has no such key. (verbs/queue/cqe_signature.c)
+ * Handles a signature error: it belongs to a key, and the program sees no completion. Profile connectx records it for
+ * mlx5dv_mkey_check(3) (mlx5-formats 3.5). Returns CQE_ABSORBED or, in that profile, CQ_POLL_ERROR after an explanation
+ * if the context has no such key. (verbs/queue/cqe_signature.c)
  */
 int cqe_note_signature_error(struct user_cq *cq, const struct mlx5_cqe64 *cqe);
 
 /**
- * Finds the work request that @cqe completes, fills @out and returns its room to the queue. Returns 0, CQE_ABSORBED,
- * or CQ_POLL_ERROR for a CQE of an unknown QP or kind.
+ * Fills @out with the work request that @cqe completes, and releases its room in the queue. Returns 0, CQE_ABSORBED, or
+ * CQ_POLL_ERROR for a CQE of an unknown QP or kind.
  */
 static inline int cqe_complete(struct user_cq *cq, const struct mlx5_cqe64 *cqe, struct work_completion *out)
 {
@@ -366,7 +354,7 @@ static inline int cqe_complete(struct user_cq *cq, const struct mlx5_cqe64 *cqe,
 		if (!qp)
 			return cqe_refuse(cq, cqe);
 		out->status = opcode == MLX5_CQE_REQ ? IBV_WC_SUCCESS : cqe_error_status(cqe);
-		/* before the slot is released, since the poster may reuse it then */
+		/* before the slot is released, which the poster may then reuse */
 		if (cqe->op_own & CQE_SCATTERED)
 			cqe_scatter(&qp->sq, cqe);
 		completion_of_send(&qp->sq, cqe, out);
@@ -383,7 +371,7 @@ static inline int cqe_complete(struct user_cq *cq, const struct mlx5_cqe64 *cqe,
 	case MLX5_CQE_SIG_ERR:
 		return cqe_note_signature_error(cq, cqe) < 0 ? CQ_POLL_ERROR : CQE_ABSORBED;
 	case MLX5_CQE_RESIZE_CQ:
-		return CQE_ABSORBED; /* the entries after it are in the new ring: ibv_resize_cq(3) */
+		return CQE_ABSORBED; /* its successors are in the new ring: ibv_resize_cq(3) */
 	default:
 		return cqe_refuse(cq, cqe);
 	}

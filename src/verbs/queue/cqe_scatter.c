@@ -7,8 +7,8 @@
 #define UNIT 16
 
 /*
- * Copies the last segment of the WQE, which names the target: the device scatters to that segment only. The segment may
- * wrap around the end of the ring.
+ * The last segment of the WQE names the target: the device scatters to that segment only. It may wrap around the end of
+ * the ring.
  */
 static void last_segment(const struct send_queue *sq, const struct mlx5_cqe64 *cqe, struct mlx5_wqe_data_seg *segment)
 {
@@ -43,10 +43,7 @@ void cqe_scatter(const struct send_queue *sq, const struct mlx5_cqe64 *cqe)
 		memcpy(target, data, bytes);
 		return;
 	}
-	/*
-	 * Converts the result of an atomic, which the CQE contains in network order and memory in host order
-	 * (mlx5-formats 1.5).
-	 */
+	/* The result of an atomic is in network order in the CQE, in host order in memory (mlx5-formats 1.5). */
 	for (uint32_t i = 0; i < bytes; i++)
 		target[i] = data[__BYTE_ORDER == __LITTLE_ENDIAN ? bytes - 1 - i : i];
 }

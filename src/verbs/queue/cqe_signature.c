@@ -10,7 +10,7 @@
 
 enum { MKEY_TAG_BITS = 8 };
 
-/* Offsets in a SIG_ERR CQE, mlx5-formats 3.5. */
+/* In a SIG_ERR CQE, mlx5-formats 3.5. */
 enum {
 	CQE_EXPECTED = 16,
 	CQE_ACTUAL = 20,

@@ -23,7 +23,7 @@ static int srq_check_capacity(struct hca *hca, const char *call, const struct ib
 	return 0;
 }
 
-/* Allocates ring, table of wr_ids and doorbell record. Returns an errno value. */
+/* Returns an errno value. */
 static int srq_alloc(struct user_srq *srq, struct hca *hca, const char *call, const struct ibv_srq_attr *attr)
 {
 	size_t bytes;
@@ -54,7 +54,7 @@ static void srq_free(struct user_srq *srq)
 	free(srq);
 }
 
-/* Creates the SRQ in the device. @xrcd: NULL for a basic SRQ. Returns an errno value. */
+/* @xrcd: NULL for a basic SRQ. Returns an errno value. */
 static int srq_create_in_device(struct user_srq *srq, struct user_xrcd *xrcd)
 {
 	/* ibv_create_srq(3): srq_limit is irrelevant; ibv_modify_srq(3) arms it. */
@@ -83,10 +83,7 @@ static void srq_publish(struct user_srq *srq, struct ibv_pd *pd, void *srq_conte
 	object_enter(&srq->base, &srq->alive, pd->context);
 }
 
-/*
- * Assigns the user index before the device can write a CQE with it, and creates the SRQ in the device. Returns an
- * errno value.
- */
+/* Assigns the user index before the device can write a CQE with it. Returns an errno value. */
 static int srq_join(struct user_srq *srq, struct user_xrcd *xrcd)
 {
 	struct user_index_table *table;
@@ -104,16 +101,12 @@ static int srq_join(struct user_srq *srq, struct user_xrcd *xrcd)
 	return error;
 }
 
-/* Attributes of an XRC SRQ that a basic one lacks. */
 struct xrc_attr {
 	struct ibv_xrcd *xrcd;
 	struct ibv_cq *cq;
 };
 
-/*
- * Creates an SRQ and fills @attr with the actual capacities. @xrc: NULL for a basic SRQ. Returns NULL with errno set
- * on failure.
- */
+/* @xrc: NULL for a basic SRQ. Fills @attr with the actual capacities. Returns NULL with errno set on failure. */
 static struct ibv_srq *srq_create(struct ibv_pd *pd, const char *call, void *srq_context, struct ibv_srq_attr *attr,
 				  const struct xrc_attr *xrc)
 {
@@ -159,7 +152,6 @@ static enum ibv_srq_type srq_type_of(const struct ibv_srq_init_attr_ex *attr)
 	return attr->comp_mask & IBV_SRQ_INIT_ATTR_TYPE ? attr->srq_type : IBV_SRQT_BASIC;
 }
 
-/* Checks the attributes of an XRC SRQ created on @context. */
 static int srq_check_xrc(struct ibv_context *context, const struct ibv_srq_init_attr_ex *attr)
 {
 	struct hca *hca = hca_of_context(context);

@@ -9,7 +9,7 @@
 #include "verbs/object/ops.h"
 #include "verbs/queue/srq.h"
 
-/* Writes an entry. Unlike in a receive queue, SGEs of length 0 are kept (mlx5-formats 2.2). */
+/* Unlike in a receive queue, SGEs of length 0 are kept (mlx5-formats 2.2). */
 static void srq_write_entry(const struct user_srq *srq, const struct ibv_recv_wr *wr)
 {
 	struct mlx5_wqe_data_seg *seg = (struct mlx5_wqe_data_seg *)(user_srq_entry(srq, srq->head) + 1);
@@ -21,10 +21,7 @@ static void srq_write_entry(const struct user_srq *srq, const struct ibv_recv_wr
 		mlx5dv_set_data_seg(&seg[count], 0, MLX5_INVALID_LKEY, 0);
 }
 
-/*
- * Returns the length of the first SGE above INT32_MAX, or 0: bit 31 of a data segment's length means inline data
- * (mlx5-formats 1.5).
- */
+/* Returns the length of the first SGE above INT32_MAX, or 0: bit 31 means inline data (mlx5-formats 1.5). */
 static uint32_t oversized_sge(const struct ibv_recv_wr *wr)
 {
 	for (int i = 0; i < wr->num_sge; i++)
@@ -33,7 +30,7 @@ static uint32_t oversized_sge(const struct ibv_recv_wr *wr)
 	return 0;
 }
 
-/* Checks room, number of SGEs and their lengths. The SRQ lock is held. Returns an errno value. */
+/* The SRQ lock is held. Returns an errno value. */
 static int srq_post_check(const struct user_srq *srq, const struct ibv_recv_wr *wr)
 {
 	struct hca *hca = hca_of_context(srq->base.context);
@@ -50,7 +47,7 @@ static int srq_post_check(const struct user_srq *srq, const struct ibv_recv_wr *
 	return 0;
 }
 
-/* Posts the list @wr. @observed: the data path has observers (verbs/object/observed.h). */
+/* @observed: see verbs/object/observed.h. */
 static inline SPECIALISED int srq_post_list(struct ibv_srq *base, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr,
 					    const bool observed)
 {

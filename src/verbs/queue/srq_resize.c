@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * IBV_SRQ_MAX_WR of ibv_modify_srq(3). The entries move to a larger ring at the same indices, since CQEs not yet
- * polled contain them. The new entries join the end of the free list. A ring never shrinks: lowering max_wr only
- * lowers the number that may be posted.
+ * The entries keep their indices in a larger ring; the new ones join the end of the free list. A ring never shrinks:
+ * lowering max_wr only lowers the number that may be posted.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -17,7 +16,7 @@ struct move {
 	uint32_t entry_count;
 };
 
-/* Callback of the device, which accesses no entry meanwhile. The counter of posted entries restarts. */
+/* The device accesses no entry meanwhile. The counter of posted entries restarts. */
 static void srq_move_entries(void *argument, uint32_t next_index, uint32_t posted, uint32_t *first)
 {
 	const struct move *move = argument;
@@ -46,7 +45,7 @@ static int srq_grow(struct user_srq *srq, uint32_t entry_count)
 
 	if (!wr_id)
 		return -ENOMEM;
-	srq->wr_id = wr_id; /* larger than necessary if the rest fails */
+	srq->wr_id = wr_id; /* remains if the rest fails */
 	move.ring = ring_alloc(srq->pd, new_bytes, MLX5DV_RES_TYPE_SRQ);
 	if (!move.ring)
 		return -ENOMEM;

@@ -11,7 +11,7 @@ enum {
 	ENTRY_MIN = 2 * SEGMENT, /* link and one SGE */
 };
 
-/* Sizes entries by mlx5-formats 2.2: a power of two, with all bytes usable for SGEs. */
+/* mlx5-formats 2.2: a power of two, with all bytes usable for SGEs. */
 void srq_size_entries(struct user_srq *srq, uint32_t max_sge)
 {
 	uint32_t size = queue_entries(SEGMENT * (1 + max_sge));
