@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Signature BSFs: mlx5-formats 1.11, 1.13 and 4.5. See mlx5dv/bsf.h. */
+/* Signature BSFs: mlx5-formats 1.11, 1.13 and 4.5. */
 #include "mlx5dv/bsf.h"
 
 #include <endian.h>
@@ -7,15 +7,15 @@
 #include <string.h>
 
 enum {
-	SIZE_INLINE = 2 << 6,      /* with the two inline sections */
-	SIZE_WITH_CRYPTO = 3 << 6, /* as SIZE_INLINE, followed by a crypto BSF */
-	SAME_STRUCTURE = 1 << 4,   /* both domains have the same blocks and fields */
+	SIZE_INLINE = 2 << 6,      /* two inline sections */
+	SIZE_WITH_CRYPTO = 3 << 6, /* followed by a crypto BSF */
+	SAME_STRUCTURE = 1 << 4,   /* the domains have the same blocks and fields */
 
 	FORMAT_CRC32 = 0x20,
 	FORMAT_CRC32C = 0x40,
 	FORMAT_CRC64_XP10 = 0x50,
 	FORMAT_REPEAT = 0x02, /* restart for each block */
-	FORMAT_SEED_0 = 0x01, /* cleared: all ones */
+	FORMAT_SEED_0 = 0x01, /* otherwise all ones */
 
 	SECTION_VALID = 0x8000,
 	SECTION_REFRESH = 0x4000,
@@ -28,7 +28,6 @@ enum {
 	SECTION_APP_REF_ESCAPE = 0x02,
 };
 
-/* T10-DIF section of one domain. */
 struct bsf_section {
 	__be16 valid_refresh;
 	__be16 app_tag;
@@ -91,7 +90,7 @@ static void fill_section(struct bsf_section *section, const struct mlx5dv_sig_t1
 	section->repeat_seed = SECTION_REPEAT | (dif->bg ? SECTION_SEED_ONES : 0);
 	if (dif->flags & MLX5DV_SIG_T10DIF_FLAG_REF_REMAP)
 		section->increment_escape |= SECTION_INCREMENT;
-	/* If a program requests both escapes, the narrower one applies (mlx5-formats 4.7). */
+	/* If both escapes are requested, the narrower one applies (mlx5-formats 4.7). */
 	if (dif->flags & MLX5DV_SIG_T10DIF_FLAG_APP_REF_ESCAPE)
 		section->increment_escape |= SECTION_APP_REF_ESCAPE;
 	else if (dif->flags & MLX5DV_SIG_T10DIF_FLAG_APP_ESCAPE)
@@ -99,7 +98,7 @@ static void fill_section(struct bsf_section *section, const struct mlx5dv_sig_t1
 	section->app_tag_mask = 0xffff;
 }
 
-/* Fills the section of a T10-DIF domain. Returns format and PSV. */
+/* Returns format and PSV. */
 static __be32 fill_domain(struct bsf_section *section, const struct key_domain *domain, uint32_t psv)
 {
 	if (domain->kind == SIGNATURE_CRC)
@@ -115,10 +114,10 @@ static bool domains_same_structure(const struct key_domain *a, const struct key_
 }
 
 /*
- * mlx5dv_wr_set_mkey_sig_block(3), copy_mask: "The signature is copied if the same signature type is configured on
- * both domains. The parts of the T10-DIF are compared and handled independently." A part is equal if both domains
- * generate it in the same way: for reference tags this depends on REF_REMAP, which a ConnectX's library ignores
- * (mlx5-formats 4.5). Escapes affect checks only. For a CRC the type is compared, as the page says, and not the seed.
+ * mlx5dv_wr_set_mkey_sig_block(3), copy_mask: "The signature is copied if the same signature type is configured on both
+ * domains. The parts of the T10-DIF are compared and handled independently." A part is equal if both domains generate
+ * it in the same way: for reference tags this depends on REF_REMAP, which a ConnectX's library ignores (mlx5-formats
+ * 4.5). Escapes affect checks only. For a CRC the type is compared, not the seed, as the page says.
  */
 static uint8_t automatic_copy_mask(const struct key_domain *memory, const struct key_domain *wire,
 				   enum setting_PROFILE profile)
@@ -141,8 +140,8 @@ static uint8_t automatic_copy_mask(const struct key_domain *memory, const struct
 
 /*
  * "The MKEY configuration will fail if MLX5DV_SIG_BLOCK_ATTR_FLAG_COPY_MASK is set but the domains have different
- * signature structures": this includes a domain without one. A ConnectX's library checks only if there is a wire
- * domain (mlx5-formats 4.5).
+ * signature structures": this includes a domain without one. A ConnectX's library checks only if there is a wire domain
+ * (mlx5-formats 4.5).
  */
 static bool mask_allowed(const struct key_signature *signature, enum setting_PROFILE profile)
 {

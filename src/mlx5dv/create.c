@@ -1,9 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * Opening devices and creating objects with mlx5 attributes: mlx5dv_is_supported(3), mlx5dv_open_device(3),
- * mlx5dv_create_cq(3), mlx5dv_create_qp(3), mlx5dv_alloc_dm(3). verbs/queue/cq.c and verbs/qp/qp.c interpret the
- * attributes of CQs and QPs.
- */
+/* verbs/queue/cq.c and verbs/qp/qp.c interpret the attributes of CQs and QPs. */
 #include <errno.h>
 
 #include "abi/entry_points.h"
@@ -52,7 +48,7 @@ struct mlx5dv_qp_ex *softhca_mlx5dv_qp_ex_from_ibv_qp_ex(struct ibv_qp_ex *ex)
 	return &to_user_qp_ex(ex)->dv;
 }
 
-/* Allocates device memory. Only the general type (MEMIC) exists, that of ibv_alloc_dm(3). */
+/* Only the general type (MEMIC) exists, that of ibv_alloc_dm(3). */
 struct ibv_dm *softhca_mlx5dv_alloc_dm(struct ibv_context *context, struct ibv_alloc_dm_attr *attr,
 				       struct mlx5dv_alloc_dm_attr *dv)
 {

@@ -8,7 +8,7 @@
 #include "abi/entry_points.h"
 #include "explain/refusal.h"
 
-/* Logs in for @call. Returns 0, or the errno value after an explanation. */
+/* Returns 0, or the errno value after an explanation. */
 static int login_make(struct ibv_context *context, const char *call, const struct hca_login_attr *attr,
 		      struct hca_login **out)
 {
@@ -47,7 +47,7 @@ int softhca_mlx5dv_crypto_login(struct ibv_context *context, struct mlx5dv_crypt
 int softhca_mlx5dv_crypto_login_query_state(struct ibv_context *context, enum mlx5dv_crypto_login_state *state)
 {
 	pthread_mutex_lock(&context->mutex);
-	/* KEKs and credentials are never revoked on this device, so a login never becomes invalid. */
+	/* KEKs and credentials are never revoked, so a login never becomes invalid. */
 	*state = to_user_context(context)->crypto_session ? MLX5DV_CRYPTO_LOGIN_STATE_VALID
 							  : MLX5DV_CRYPTO_LOGIN_STATE_NO_LOGIN;
 	pthread_mutex_unlock(&context->mutex);

@@ -13,9 +13,8 @@
 static const char create[] = "mlx5dv_dek_create";
 
 /*
- * Checks the import method. "The format that should be used is determined by the specified crypto_login object": a
- * field with NULL is a plaintext DEK; without the field the DEK is wrapped for the session of mlx5dv_crypto_login(3).
- * Returns 0 or the errno value.
+ * "The format that should be used is determined by the specified crypto_login object": a field with NULL is a plaintext
+ * DEK; without the field the DEK is wrapped for the session of mlx5dv_crypto_login(3). Returns 0 or the errno value.
  */
 static int dek_check_import(struct ibv_context *context, const struct mlx5dv_dek_init_attr *attr, bool *wrapped)
 {

@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * Events of the device: mlx5dv_devx_create_event_channel(3), mlx5dv_devx_subscribe_devx_event(3),
- * mlx5dv_devx_get_event(3). Functions that return an errno value also store it in errno, since programs read it.
- */
+/* Functions that return an errno value also store it in errno, since programs read it. */
 #include <errno.h>
 #include <stdlib.h>
 
@@ -46,8 +43,8 @@ void softhca_mlx5dv_devx_destroy_event_channel(struct mlx5dv_devx_event_channel 
 }
 
 /*
- * Returns the channel, and through @object the device object of @obj (may be NULL). Returns NULL with errno set if
- * either is unknown.
+ * Returns the channel, and through @object the device object of @obj (may be NULL). NULL with errno set if either is
+ * unknown.
  */
 static struct user_event_channel *channel_find(const char *call, struct mlx5dv_devx_event_channel *base,
 					       struct mlx5dv_devx_obj *obj, struct devx_object **object)

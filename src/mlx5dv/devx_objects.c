@@ -1,9 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * Commands: mlx5dv_devx_general_cmd(3), mlx5dv_devx_obj_create(3), _query, _modify, _destroy, and those on QPs of
- * verbs, mlx5dv_devx_qp_modify(3), mlx5dv_devx_qp_query(3). Errors are also stored in errno, which programs read
- * after some of them.
- */
+/* Errors are also stored in errno, which programs read after some of these calls. */
 #include <errno.h>
 #include <stdlib.h>
 

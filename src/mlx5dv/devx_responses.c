@@ -1,9 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * Asynchronous queries: mlx5dv_devx_create_cmd_comp(3), mlx5dv_devx_obj_query_async(3),
- * mlx5dv_devx_get_async_cmd_comp(3). Functions that return an errno value also store it in errno, since programs read
- * it.
- */
+/* Functions that return an errno value also store it in errno, since programs read it. */
 #include <errno.h>
 #include <stdlib.h>
 

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * mlx5dv_init_obj(3): exports rings to a program that accesses them itself. The exported rings and doorbell records
- * are those that the device uses. comp_mask is in and out: the requested members that exist. bf.size is 0 (no
- * BlueFlame): a WQE is always read from the ring. From then on the device polls the doorbell records
- * (progress/watch.h), so that a program can ring without a call.
+ * The exported rings and doorbell records are those that the device uses. comp_mask is in and out: the requested
+ * members that exist. bf.size is 0 (no BlueFlame): a WQE is always read from the ring. From then on the device polls
+ * the doorbell records (progress/watch.h), so that a program can ring without a call.
  */
 #include <errno.h>
 
@@ -21,7 +20,7 @@ static int init_obj_qp(struct ibv_qp *base, struct mlx5dv_qp *out)
 
 	if (!page)
 		return errno;
-	/* An XRC_RECV QP has no doorbell record to watch. */
+	/* XRC_RECV has no doorbell record. */
 	error = qp->dbrec ? -hca_qp_watch(qp->device) : 0;
 	if (error)
 		return error;
@@ -34,7 +33,7 @@ static int init_obj_qp(struct ibv_qp *base, struct mlx5dv_qp *out)
 	out->rq.stride = UINT32_C(1) << qp->rq.shift;
 	out->bf.reg = page + DOORBELL_SEND_OFFSET;
 	out->bf.size = 0;
-	/* no optional members: the page cannot be mapped from a descriptor, and raw packet QPs do not exist */
+	/* the page cannot be mapped from a descriptor, and raw packet QPs do not exist */
 	out->comp_mask = 0;
 	return 0;
 }
@@ -109,7 +108,7 @@ static int init_obj_pd(struct ibv_pd *base, struct mlx5dv_pd *out)
 
 static const char call[] = "mlx5dv_init_obj";
 
-/* Fills the objects in the order of mlx5-formats 1.16, up to the first error. */
+/* In the order of mlx5-formats 1.16, up to the first error. */
 int softhca_mlx5dv_init_obj(struct mlx5dv_obj *obj, uint64_t obj_type)
 {
 	int error = 0;

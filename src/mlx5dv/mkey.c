@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * Indirect keys: mlx5dv_create_mkey(3), mlx5dv_destroy_mkey(3). A key is created free, with a capacity; a UMR
- * (mlx5dv/wr_mkey.c) gives it a layout and rights.
- */
+/* A key is created free, with a capacity; a UMR (mlx5dv/wr_mkey.c) gives it a layout and rights. */
 #include <errno.h>
 #include <stdlib.h>
 
@@ -20,7 +17,7 @@
 	 MLX5DV_MKEY_INIT_ATTR_FLAGS_CRYPTO | MLX5DV_MKEY_INIT_ATTR_FLAGS_UPDATE_TAG |                                 \
 	 MLX5DV_MKEY_INIT_ATTR_FLAGS_REMOTE_INVALIDATE)
 
-/* Checks @attr in the order of mlx5-formats 4.3. Returns 0 or the errno value. */
+/* Checks in the order of mlx5-formats 4.3. Returns 0 or the errno value. */
 static int mkey_check_create(struct hca *hca, const struct mlx5dv_mkey_init_attr *attr)
 {
 	const char *call = "mlx5dv_create_mkey";
@@ -69,7 +66,7 @@ static struct user_mkey *mkey_alloc(uint32_t create_flags)
 	return mkey;
 }
 
-/* Creates the device's key and its signature. Returns 0 or -errno. */
+/* Creates the key and its signature. Returns 0 or -errno. */
 static int mkey_create_in_device(struct user_mkey *mkey, const struct hca_mkey_attr *attr)
 {
 	int error = hca_mkey_create(mkey->pd->device, attr, &mkey->key);

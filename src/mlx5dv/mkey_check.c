@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * mlx5dv_mkey_check(3). Profile man queries the device, which keeps the error that it detected. Profile connectx
- * works like adapters and their library: it decodes the error that polling recorded in the key
- * (verbs/memory/signature.c), by the domain in which it was detected (mlx5-formats 4.6).
+ * Profile man queries the device. Profile connectx works like adapters and their library: it decodes the error that
+ * polling recorded (verbs/memory/signature.h), by the domain in which it was detected (mlx5-formats 4.6).
  */
 #include <errno.h>
 #include <string.h>
@@ -14,7 +13,7 @@
 
 #define SYNDROMES (SYNDROME_GUARD | SYNDROME_APP_TAG | SYNDROME_REF_TAG)
 
-/* Extracts the failed field from a 64-bit value packed as in mlx5-formats 3.5. */
+/* Extracts the failed field from a value packed as in mlx5-formats 3.5. */
 static uint64_t error_field(uint64_t value, enum mlx5dv_mkey_err_type type, const struct key_domain *domain)
 {
 	switch (type) {
@@ -30,8 +29,8 @@ static uint64_t error_field(uint64_t value, enum mlx5dv_mkey_err_type type, cons
 }
 
 /*
- * Returns the type of the error with the highest priority. mlx5dv_mkey_check(3), err_type: "only a single error is
- * reported in this priority: BAD_GUARD, BAD_APPTAG, BAD_REFTAG".
+ * mlx5dv_mkey_check(3), err_type: "only a single error is reported in this priority: BAD_GUARD, BAD_APPTAG,
+ * BAD_REFTAG".
  */
 static enum mlx5dv_mkey_err_type error_type(uint16_t syndrome)
 {
@@ -40,7 +39,7 @@ static enum mlx5dv_mkey_err_type error_type(uint16_t syndrome)
 	return syndrome & SYNDROME_APP_TAG ? MLX5DV_MKEY_SIG_BLOCK_BAD_APPTAG : MLX5DV_MKEY_SIG_BLOCK_BAD_REFTAG;
 }
 
-/* Decodes the error. Opposite to the page, "actual" is the field that arrived, "expected" the correct one. */
+/* Opposite to the page, "actual" is the field that arrived, "expected" the correct one. */
 static void error_decode(const struct key_error *error, const struct key_domain *domain, struct mlx5dv_mkey_err *info)
 {
 	info->err_type = error_type(error->syndrome);
@@ -49,9 +48,9 @@ static void error_decode(const struct key_error *error, const struct key_domain 
 	info->err.sig.offset = error->offset;
 }
 
-/* A refusal, explained after the table's lock is released. */
+/* Explained after the table's lock is released. */
 struct refusal {
-	enum explain_rule rule; /* RULE_NONE: not refused */
+	enum explain_rule rule;
 	struct key_error error;
 };
 
@@ -87,7 +86,7 @@ static int mkey_check_refuse(struct hca *hca, const struct user_mkey *mkey, cons
 		      error->type, error->domain);
 }
 
-/* Returns the polled error (profile connectx), or an errno value. */
+/* For profile connectx. Returns 0 or an errno value. */
 static int check_polled(struct user_mkey *mkey, struct hca *hca, struct mlx5dv_mkey_err *found)
 {
 	struct signature_table *table = &to_user_context(mkey->pd->base.context)->signatures;
@@ -99,7 +98,7 @@ static int check_polled(struct user_mkey *mkey, struct hca *hca, struct mlx5dv_m
 	return refusal.rule == RULE_NONE ? 0 : mkey_check_refuse(hca, mkey, &refusal);
 }
 
-/* @size: size of the caller's structure, which may come from another version of the header. */
+/* @size: of the caller's structure, which may come from another version of the header. */
 int softhca__mlx5dv_mkey_check(struct mlx5dv_mkey *dv_mkey, struct mlx5dv_mkey_err *info, size_t size)
 {
 	struct user_mkey *mkey = user_container_of(dv_mkey, struct user_mkey, base);

@@ -10,7 +10,7 @@
 #include "verbs/object/objects.h"
 #include "verbs/post/inherited.h"
 
-/* The order of the checks and the errno values are those of libmlx5. */
+/* Order of the checks and errno values: libmlx5. */
 int softhca_mlx5dv_dci_stream_id_reset(struct ibv_qp *base, uint16_t stream_id)
 {
 	struct user_qp *qp = to_user_qp(base);
@@ -47,7 +47,7 @@ int softhca_mlx5dv_map_ah_to_qp(struct ibv_ah *base, uint32_t qp_num)
 	return 0;
 }
 
-/* Sets the UDP source port of a QP's RoCE v2 packets, by which routers distinguish flows. */
+/* Routers distinguish flows of RoCE v2 by the UDP source port. */
 int softhca_mlx5dv_modify_qp_udp_sport(struct ibv_qp *base, uint16_t udp_sport)
 {
 	struct user_qp *qp = to_user_qp(base);
@@ -65,7 +65,7 @@ int softhca_mlx5dv_modify_qp_udp_sport(struct ibv_qp *base, uint16_t udp_sport)
 	return 0;
 }
 
-/* Reserves a QP number for connection managers, for which no QP is created. */
+/* For connection managers, which need a number without a QP. */
 int softhca_mlx5dv_reserved_qpn_alloc(struct ibv_context *context, uint32_t *qpn)
 {
 	return -hca_qpn_reserve(hca_of_context(context), qpn);

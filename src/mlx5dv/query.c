@@ -12,7 +12,7 @@
 #include "explain/explain.h"
 #include "verbs/object/objects.h"
 
-/* On-demand regions are checked when a request accesses them, over any transport. A DCT receives from an SRQ only. */
+/* On-demand regions are checked when accessed, over any transport. A DCT receives from an SRQ only. */
 enum {
 	ODP_DC = IBV_ODP_SUPPORT_SEND | IBV_ODP_SUPPORT_SRQ_RECV | IBV_ODP_SUPPORT_WRITE | IBV_ODP_SUPPORT_READ |
 		 IBV_ODP_SUPPORT_ATOMIC
@@ -20,8 +20,8 @@ enum {
 
 /*
  * Members that the header of rdma-core 44 lacks. A program that requests the bit has them, after the last member of
- * that header. If a program requests bits that no known header defines, it requests everything, and its structure may
- * be of any version.
+ * that header. If it requests bits that no known header defines, it requests everything, and its structure may be of
+ * any version.
  */
 #define MASK_MAX_DC_RD_ATOM (UINT64_C(1) << 14)
 #define MASK_OF_NO_HEADER (~UINT64_C(0) << 17)
@@ -59,9 +59,8 @@ static struct mlx5dv_crypto_caps crypto_caps(const struct hca *hca)
 }
 
 /*
- * mlx5dv_query_device(3): comp_mask names the later members of the caller's structure. Only those are
- * written, and comp_mask returns the members that were filled. A capability that the device lacks is filled with
- * zeros: programs use comp_mask to distinguish "not requested" from "absent".
+ * mlx5dv_query_device(3): comp_mask names the later members of the caller's structure, and returns those that were
+ * filled. A capability that the device lacks is filled with zeros: programs distinguish "not requested" from "absent".
  */
 int softhca_mlx5dv_query_device(struct ibv_context *context, struct mlx5dv_context *out)
 {
@@ -70,8 +69,8 @@ int softhca_mlx5dv_query_device(struct ibv_context *context, struct mlx5dv_conte
 
 	out->version = 0;
 	/*
-	 * CQEs name QPs by user index. 128-byte CQEs are always written whole, as padding requires. A CQ may be
-	 * created for compressed CQEs, but the device never writes one (mlx5-formats 3.2).
+	 * CQEs name QPs by user index. 128-byte CQEs are always written whole, as padding requires. A CQ may be created
+	 * for compressed CQEs, but the device never writes one (mlx5-formats 3.2).
 	 */
 	out->flags =
 		MLX5DV_CONTEXT_FLAGS_CQE_V1 | MLX5DV_CONTEXT_FLAGS_CQE_128B_COMP | MLX5DV_CONTEXT_FLAGS_CQE_128B_PAD;
@@ -132,25 +131,21 @@ int softhca_mlx5dv_query_device(struct ibv_context *context, struct mlx5dv_conte
 	return 0;
 }
 
-/*
- * mlx5dv_query_port(3): port attributes for the steering of a switching adapter. This device has no embedded switch,
- * so `flags` marks no attribute as valid.
- */
+/* For the steering of a switching adapter. This device has no embedded switch, so `flags` marks none as valid. */
 int softhca__mlx5dv_query_port(struct ibv_context *context, uint32_t port_num, struct mlx5dv_port *info,
 			       size_t info_len)
 {
 	if (port_num < 1 || port_num > LIMIT_PORTS)
 		return REFUSE(hca_of_context(context), "mlx5dv_query_port", EINVAL, RULE_DV_PORT_NUMBER, port_num,
 			      LIMIT_PORTS);
-	/* @info_len: size of the structure in the program's header, which may be older or newer. */
+	/* @info_len: size in the program's header. */
 	memset(info, 0, info_len);
 	return 0;
 }
 
 /*
- * mlx5dv_get_clock_info(3): parameters with which mlx5dv_ts_to_ns(3) converts a CQE's timestamp to wall-clock time.
- * The device counts nanoseconds, so the factor is 1. Only the offset to the wall clock varies, since the latter may
- * be set.
+ * mlx5dv_ts_to_ns(3) converts a CQE's timestamp to wall-clock time by this. The device counts nanoseconds, so the
+ * factor is 1. Only the offset varies, since the wall clock may be set.
  */
 int softhca_mlx5dv_get_clock_info(struct ibv_context *context, struct mlx5dv_clock_info *info)
 {
@@ -166,7 +161,7 @@ int softhca_mlx5dv_get_clock_info(struct ibv_context *context, struct mlx5dv_clo
 	return 0;
 }
 
-/* mlx5dv_get_export_sizes(3): 0, since no object can be exported to another process. */
+/* 0, since no object can be exported to another process. */
 void softhca__mlx5dv_get_export_sizes(struct mlx5dv_export_sizes *sizes, size_t sizes_len)
 {
 	memset(sizes, 0, sizes_len);

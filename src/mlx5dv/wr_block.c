@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* BSFs of a UMR and its SET_PSVs: mlx5-formats 1.8, 1.11, 1.13, 4.5. See mlx5dv/wr_block.h. */
+/* mlx5-formats 1.8, 1.11, 1.13, 4.5. */
 #include "mlx5dv/wr_block.h"
 
 #include "core/settings.h"
@@ -51,9 +51,8 @@ void block_begin(struct user_mkey *mkey, uint32_t conf_flags)
 }
 
 /*
- * Returns true if the UMR must contain the key's BSFs. They are replaced together: if a key has both and one changes,
- * both are written, that of the signature even if it is empty. To remove the signature of a key without encryption,
- * the UMR instead marks it as having no BSF.
+ * BSFs are replaced together: if a key has both and one changes, both are written, that of the signature even if it is
+ * empty. To remove the signature of a key without encryption, the UMR instead marks it as having no BSF.
  */
 static bool key_needs_bsf(const struct user_mkey *mkey)
 {
@@ -61,7 +60,7 @@ static bool key_needs_bsf(const struct user_mkey *mkey)
 	       (mkey->crypto && mkey->signature_state == BLOCK_RESET);
 }
 
-/* Writes the BSFs that key_needs_bsf() requires. Latches an error and returns false. */
+/* Latches an error and returns false. */
 static bool umr_put_bsfs(struct user_qp *qp, struct wqe wqe, uint32_t *bytes)
 {
 	const struct user_mkey *mkey = qp->builder.mkey;
@@ -110,7 +109,7 @@ static bool umr_report_error_count(struct user_qp *qp, struct mlx5_wqe_mkey_cont
 
 	if (!signature || !__atomic_load_n(&signature->rearm, __ATOMIC_RELAXED))
 		return false;
-	/* Cleared before the count is read: an error polled meanwhile is then reported next time. */
+	/* Before the count is read: an error polled meanwhile is then reported next time. */
 	__atomic_store_n(&signature->rearm, false, __ATOMIC_SEQ_CST);
 	count = __atomic_load_n(&signature->error_count, __ATOMIC_RELAXED);
 	qp->builder.umr_mask |= MLX5_WQE_UMR_CTRL_MKEY_MASK_SIG_ERR;
@@ -146,8 +145,8 @@ bool block_finish(struct user_qp *qp, struct wqe wqe, uint32_t *bsf_bytes, bool 
 }
 
 /*
- * Builds a SET_PSV. @more: another one follows and has the completion, since a configuration has one
- * (mlx5dv_wr_mkey_configure(3), USAGE). On a ConnectX with sq_sig_all both complete (mlx5-formats 4.5).
+ * @more: another one follows and has the completion, since a configuration has one (mlx5dv_wr_mkey_configure(3),
+ * USAGE). On a ConnectX with sq_sig_all both complete (mlx5-formats 4.5).
  */
 static void umr_set_psv(struct user_qp *qp, uint32_t index, uint64_t transient, bool more)
 {
@@ -182,8 +181,8 @@ void block_set_psvs(struct user_qp *qp, const struct key_signature *signature)
 }
 
 /*
- * Finds the UMRs of the chain in the ring, and restores only their unsent error counts. Attributes must be set again
- * by the program (mlx5dv_wr_set_mkey_sig_block(3), Notes), which does not see counts.
+ * Finds the UMRs of the chain in the ring, and restores only their unsent error counts. The program must set attributes
+ * again (mlx5dv_wr_set_mkey_sig_block(3), Notes), but does not see counts.
  */
 void block_chain_dropped(struct user_qp *qp)
 {
@@ -204,7 +203,7 @@ void block_chain_dropped(struct user_qp *qp)
 			if (mkey)
 				__atomic_store_n(&mkey->signature->rearm, true, __ATOMIC_RELEASE);
 		}
-		/* A raw WQE may have a wrong length: mlx5dv/wr_simple.c. */
+		/* A raw WQE may have a wrong length (mlx5dv/wr_simple.c). */
 		index += blocks ? blocks : 1;
 	}
 	queue_unlock(&user->signatures.lock);

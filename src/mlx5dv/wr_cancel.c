@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * mlx5dv_qp_cancel_posted_send_wrs(3): replaces WQEs that the drained queue has not started with NOPs. A NOP keeps
- * index, length and completion bits of the WQE; the opcode of its completion is stored in a side table (mlx5-formats
- * 4.11).
+ * Replaces WQEs that the drained queue has not started with NOPs. A NOP keeps index, length and completion bits of the
+ * WQE; the opcode of its completion is stored in a side table (mlx5-formats 4.11).
  */
 #include <errno.h>
 
@@ -14,8 +13,8 @@ static const char call[] = "mlx5dv_qp_cancel_posted_send_wrs";
 enum { INDEX_MASK = 0x00ffff00 }; /* part of opmod_idx_opcode that a NOP keeps */
 
 /*
- * Sets the opcode for the completion of a cancelled WQE: that of its operation, unless the send queue stored one.
- * Returns false for opcodes that builders never create, including NOPs of an earlier cancellation.
+ * Sets the opcode of the completion to that of the operation, unless the send queue stored one. Returns false for
+ * opcodes that builders never create, including NOPs of an earlier cancellation.
  */
 static bool completion_opcode(uint8_t opcode, uint8_t *wc_opcode)
 {
@@ -55,7 +54,7 @@ static bool completion_opcode(uint8_t opcode, uint8_t *wc_opcode)
 	}
 }
 
-/* Replaces one WQE. Returns 0 or -EINVAL. */
+/* Returns 0 or -EINVAL. */
 static int wqe_cancel(struct user_qp *qp, uint32_t index)
 {
 	struct mlx5_wqe_ctrl_seg *ctrl = wqe_unit(wqe_at(&qp->sq, index), 0);
@@ -70,8 +69,8 @@ static int wqe_cancel(struct user_qp *qp, uint32_t index)
 }
 
 /*
- * Replaces the WRs with @wr_id, from the one at block @next to the last one posted. Iterates by number, since raw
- * WQEs may have a wrong length. The caller holds sq.lock. Returns their number, or -errno.
+ * Replaces the WRs with @wr_id, from block @next on. Iterates by number, since raw WQEs may have a wrong length.
+ * sq.lock is held. Returns their number, or -errno.
  */
 static int wqes_cancel(struct user_qp *qp, uint16_t next, uint64_t wr_id)
 {
@@ -81,7 +80,7 @@ static int wqes_cancel(struct user_qp *qp, uint16_t next, uint64_t wr_id)
 	uint32_t number;
 	int cancelled = 0;
 
-	/* WQEs that the program wrote into the ring itself (mlx5dv_init_obj(3)) have no number and no wr_id here. */
+	/* WQEs that the program wrote into the ring itself (mlx5dv_init_obj(3)) have no number and no wr_id. */
 	if (!pending || pending > sq->wqebb_count)
 		return 0;
 	number = sq->wqe_head[next & mask];

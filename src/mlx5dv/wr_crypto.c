@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The crypto setter and the crypto BSF: mlx5-formats 1.12 and 4.4. See mlx5dv/wr_crypto.h. */
+/* mlx5-formats 1.12 and 4.4. */
 #include "mlx5dv/wr_crypto.h"
 
 #include <endian.h>

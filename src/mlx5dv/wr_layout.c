@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Layouts of a UMR work request: list (mlx5-formats 1.9), interleaved (1.10). See mlx5dv/wr_mkey.h. */
+/* List (mlx5-formats 1.9), interleaved (1.10). */
 #include "core/settings.h"
 #include "mlx5dv/wr_mkey.h"
 #include "verbs/post/umr_segments.h"
@@ -7,12 +7,11 @@
 
 enum {
 	ENTRY_BYTES = 16,     /* a translation entry, or the header of a repeat block */
-	REPEAT_BLOCK = 0x400, /* `op` of the header, which distinguishes a repeat block from a list entry */
+	REPEAT_BLOCK = 0x400, /* `op` of the header, which distinguishes it from a list entry */
 };
 
 /*
- * Checks that a layout of @count entries and @headers headers may be set: room in the work request and in the key, no
- * layout set before. Headers count for the WQE here; the device checks that they also take an entry of the key
+ * @headers: repeat headers, which count for the WQE here; the device checks that they also take an entry of the key
  * (mlx5-formats 4.3). Latches the error and returns false.
  */
 static bool layout_allowed(struct user_qp *qp, const char *call, uint16_t count, uint32_t headers)
@@ -37,7 +36,7 @@ static bool layout_allowed(struct user_qp *qp, const char *call, uint16_t count,
 	return true;
 }
 
-/* Pads @entries to a multiple of 64 bytes, sets the key's length, and finishes the setter. */
+/* Pads @entries to 64 bytes and finishes the setter. */
 static void layout_done(struct user_qp *qp, struct wqe wqe, uint32_t entries, uint64_t length)
 {
 	struct mlx5_wqe_mkey_context_seg *context = wqe_unit(wqe, UMR_MKEY_OFFSET);
@@ -56,7 +55,7 @@ static void layout_done(struct user_qp *qp, struct wqe wqe, uint32_t entries, ui
 void mkey_set_list(struct user_qp *qp, const char *call, uint16_t count, const struct ibv_sge *sge)
 {
 	struct wqe wqe = wqe_current(&qp->sq);
-	uint64_t length = 0; /* 64 bits: four pieces may add up to 16 GiB */
+	uint64_t length = 0; /* four pieces may add up to 16 GiB */
 	uint32_t entries = 0;
 
 	if (!layout_allowed(qp, call, count, 0))
@@ -72,9 +71,9 @@ void mkey_set_list(struct user_qp *qp, const char *call, uint16_t count, const s
 }
 
 /*
- * Checks the widths of @data. The format has 16 bits for bytes_count and for its sum with bytes_skip (mlx5-formats
- * 1.10), while the page has 32 for each. Profile man latches EINVAL for an entry that would be truncated. Connectx
- * truncates, as drivers do silently (mlx5-formats 6, no. 42), and explains it. Returns false if an error is latched.
+ * The format has 16 bits for bytes_count and for its sum with bytes_skip (mlx5-formats 1.10), the page 32 for each.
+ * Profile man latches EINVAL; connectx truncates, as drivers do silently (mlx5-formats 6, no. 42), and explains it.
+ * Returns false if an error is latched.
  */
 static bool entries_fit(struct user_qp *qp, const char *call, uint16_t count, const struct mlx5dv_mr_interleaved *data)
 {
@@ -157,7 +156,7 @@ void dv_wr_set_mkey_layout_interleaved(struct mlx5dv_qp_ex *dv, uint32_t repeat_
 
 /* ---- rights and layout in one call: mlx5dv_wr_mr_list and mlx5dv_wr_mr_interleaved of mlx5dv_wr_post(3) ------------ */
 
-/* Opens the UMR and sets the rights. The signature attributes of the key stay as they are (mlx5-formats 4.4). */
+/* The signature attributes of the key stay as they are (mlx5-formats 4.4). */
 static struct user_qp *mr_builder_open(struct mlx5dv_qp_ex *dv, const char *call, struct mlx5dv_mkey *mkey,
 				       uint32_t access_flags)
 {

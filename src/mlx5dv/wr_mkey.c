@@ -1,18 +1,17 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* UMR work requests: opening, closing, rights; wr_layout.c sets layouts. See mlx5dv/wr_mkey.h. */
+/* Opening, closing, rights; wr_layout.c sets layouts. */
 #include "core/settings.h"
 #include "mlx5dv/wr_block.h"
 #include "mlx5dv/wr_mkey.h"
 #include "verbs/post/umr_segments.h"
 #include "verbs/object/lint.h"
 
-/* Rights of the mkey context: those that drivers accept (mlx5-formats 4.4). */
+/* Those that drivers accept (mlx5-formats 4.4). */
 #define ACCESS_OF_CONTEXT                                                                                              \
 	(IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC)
 /*
- * enum ibv_access_flags, as in the man page. The additional flags have no effect on a key: it is always zero-based,
- * pinning was decided when its memory was registered, windows cannot be bound to it, and the ordering is that of the
- * CPU.
+ * The additional flags of the man page have no effect on a key: it is always zero-based, pinning was decided when its
+ * memory was registered, windows cannot be bound to it, and the ordering is that of the CPU.
  */
 #define ACCESS_OF_PAGE                                                                                                 \
 	(ACCESS_OF_CONTEXT | IBV_ACCESS_MW_BIND | IBV_ACCESS_ZERO_BASED | IBV_ACCESS_ON_DEMAND | IBV_ACCESS_HUGETLB |  \
@@ -22,7 +21,7 @@
 	(MLX5_WQE_UMR_CTRL_MKEY_MASK_ACCESS_LOCAL_WRITE | MLX5_WQE_UMR_CTRL_MKEY_MASK_ACCESS_REMOTE_READ |             \
 	 MLX5_WQE_UMR_CTRL_MKEY_MASK_ACCESS_REMOTE_WRITE | MLX5_WQE_UMR_CTRL_MKEY_MASK_ACCESS_ATOMIC)
 
-/* Latches an error that replaces an earlier one (mlx5-formats 4.2, "which error wins"). */
+/* Replaces an earlier error (mlx5-formats 4.2, "which error wins"). */
 static void wr_refuse_over(struct user_qp *qp, const char *call, int error, enum explain_rule rule,
 			   const uint64_t *figures, size_t count)
 {
@@ -95,7 +94,7 @@ void mkey_configure(struct user_qp *qp, const char *call, struct user_mkey *mkey
 	if (!open)
 		return;
 
-	/* Free and live keys are both accepted: a live key may be configured again (mlx5-formats 4.4). */
+	/* A live key may be configured again (mlx5-formats 4.4). */
 	wqe_zero(wqe, UMR_CTRL_OFFSET, UMR_PAYLOAD_OFFSET - UMR_CTRL_OFFSET);
 	umr = wqe_unit(wqe, UMR_CTRL_OFFSET);
 	umr->flags = MLX5_WQE_UMR_CTRL_FLAG_INLINE;

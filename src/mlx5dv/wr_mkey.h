@@ -2,11 +2,10 @@
 /*
  * Building a UMR work request (mlx5-formats 1.8): mlx5dv_wr_mkey_configure(3) opens it, setters fill it, the last
  * announced setter closes it. wr_mr_list and wr_mr_interleaved of mlx5dv_wr_post(3) do the same in one call. SET_PSV
- * work requests may follow for a key that carries signatures (mlx5dv/wr_block.h).
+ * work requests may follow for a key with signatures (mlx5dv/wr_block.h).
  *
- * The state between the calls is in user_qp.builder, under sq.lock, which the caller holds (ibv_wr_start(3)). None of
- * these calls returns an error: the first one is latched and returned by ibv_wr_complete(3). @call is the name for
- * explanations. Nothing allocates.
+ * The state is in user_qp.builder; sq.lock is held (ibv_wr_start(3)). Errors are latched for ibv_wr_complete(3).
+ * Nothing allocates.
  */
 #ifndef SOFTHCA_MLX5DV_WR_MKEY_H
 #define SOFTHCA_MLX5DV_WR_MKEY_H
@@ -14,9 +13,9 @@
 #include "verbs/object/objects.h"
 
 /**
- * Opens a UMR work request for @mkey that @num_setters setters will fill; with 0 it is closed at once. Latches
- * EOPNOTSUPP (no IBV_SEND_INLINE, unknown attributes, foreign tag in lkey; these replace an earlier error) or ENOMEM
- * (queue full), in the order of mlx5-formats 4.4.
+ * Opens a UMR work request for @num_setters setters; with 0 it is closed at once. Latches EOPNOTSUPP (no
+ * IBV_SEND_INLINE, unknown attributes, foreign tag in lkey; these replace an earlier error) or ENOMEM (queue full), in
+ * the order of mlx5-formats 4.4.
  */
 void mkey_configure(struct user_qp *qp, const char *call, struct user_mkey *mkey, uint8_t num_setters,
 		    const struct mlx5dv_mkey_conf_attr *attr);
@@ -25,8 +24,8 @@ void mkey_configure(struct user_qp *qp, const char *call, struct user_mkey *mkey
 void mkey_set_access(struct user_qp *qp, const char *call, uint32_t access_flags);
 
 /**
- * Maps the @count pieces of @sge consecutively. Pieces of 0 bytes are omitted, since 0 in a translation entry means 2
- * GiB (mlx5-formats 1.9). Latches ENOMEM (too many for the WQE or the key) or EINVAL.
+ * Maps the @count pieces of @sge consecutively, without empty ones, since 0 in a translation entry means 2 GiB
+ * (mlx5-formats 1.9). Latches ENOMEM (too many for the WQE or the key) or EINVAL.
  */
 void mkey_set_list(struct user_qp *qp, const char *call, uint16_t count, const struct ibv_sge *sge);
 
@@ -38,15 +37,13 @@ void mkey_set_list(struct user_qp *qp, const char *call, uint16_t count, const s
 void mkey_set_interleaved(struct user_qp *qp, const char *call, uint32_t repeat_count, uint16_t count,
 			  const struct mlx5dv_mr_interleaved *data);
 
-/* For setters. */
-
-/** Returns true if a UMR work request is open. Otherwise latches EINVAL for @call, unless an error is latched. */
+/** Returns true if a UMR work request is open. Otherwise latches EINVAL, unless an error is latched. */
 bool mkey_setter_open(struct user_qp *qp, const char *call);
 
-/** Counts a setter that succeeded. After the announced number of setters the work request is closed. */
+/** The last setter announced closes the work request. */
 void mkey_setter_done(struct user_qp *qp);
 
-/* Members of struct mlx5dv_qp_ex. Contracts: as above and in the man pages. */
+/* Members of struct mlx5dv_qp_ex. */
 void dv_wr_mkey_configure(struct mlx5dv_qp_ex *dv, struct mlx5dv_mkey *mkey, uint8_t num_setters,
 			  struct mlx5dv_mkey_conf_attr *attr);
 void dv_wr_set_mkey_access_flags(struct mlx5dv_qp_ex *dv, uint32_t access_flags);

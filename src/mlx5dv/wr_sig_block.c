@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * mlx5dv_wr_set_mkey_sig_block(3): checks the attributes and copies them to the key. They are encoded when the work
- * request is closed (mlx5dv/wr_block.c). Checks in the order of mlx5-formats 4.5, all EINVAL.
+ * Checks in the order of mlx5-formats 4.5, all EINVAL. The attributes are copied to the key, and encoded when the work
+ * request is closed (mlx5dv/wr_block.c).
  */
 #include "core/settings.h"
 #include "verbs/object/lint.h"
@@ -15,13 +15,12 @@ static const char call[] = "mlx5dv_wr_set_mkey_sig_block";
 #define KNOWN_T10DIF_FLAGS                                                                                             \
 	(MLX5DV_SIG_T10DIF_FLAG_REF_REMAP | MLX5DV_SIG_T10DIF_FLAG_APP_ESCAPE | MLX5DV_SIG_T10DIF_FLAG_APP_REF_ESCAPE)
 
-/* A domain, and its number for explanations. */
 struct checked {
 	const struct mlx5dv_sig_block_domain *domain;
 	uint8_t number; /* DOMAIN_* */
 };
 
-/* Refuses a value of a domain: FIGURES(number of the domain, value). Returns false. */
+/* FIGURES(number of the domain, value). Returns false. */
 static bool domain_refuse(struct user_qp *qp, enum explain_rule rule, const uint64_t *figures, size_t count)
 {
 	wr_refuse(qp, call, EINVAL, rule, figures, count);
@@ -43,7 +42,7 @@ static bool t10dif_allowed(struct user_qp *qp, const struct checked *checked)
 
 /*
  * Returns the bits of the seed that are compared. "Bits not relevant to the CRC type are ignored … only the 32 least
- * significant bits are used for CRC32/CRC32C". A ConnectX's library compares all of them (mlx5-formats 4.5).
+ * significant bits are used for CRC32/CRC32C". A ConnectX's library compares all (mlx5-formats 4.5).
  */
 static uint64_t relevant_seed(const struct user_qp *qp, const struct mlx5dv_sig_crc *crc)
 {
@@ -105,7 +104,7 @@ static bool sig_block_allowed(struct user_qp *qp, const struct mlx5dv_sig_block_
 	return false;
 }
 
-/* Copies the domain: the program may reuse its structures when the setter returns. */
+/* The program may reuse its structures when the setter returns. */
 static struct key_domain domain_copy(const struct mlx5dv_sig_block_domain *domain)
 {
 	struct key_domain copy = {.kind = SIGNATURE_NONE};

@@ -9,8 +9,8 @@
 #include "verbs/post/wqe_builder.h"
 
 /*
- * Copies the WQE to the ring unchanged, except for its index (mlx5-formats 4.8). QPs of this library never sign their
- * WQEs, so the signature byte stays as well. Nothing else is checked here: the device reports errors in a completion.
+ * mlx5-formats 4.8: only the index changes. QPs of this library never sign their WQEs, so the signature byte stays as
+ * well. The device reports other errors in a completion.
  */
 void dv_wr_raw_wqe(struct mlx5dv_qp_ex *dv, const void *bytes)
 {

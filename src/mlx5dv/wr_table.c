@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * mlx5dv builders of a QP (mlx5-formats 4.2, "send_ops at QP creation"). A builder that a QP lacks is not a NULL
- * pointer: it latches EOPNOTSUPP and explains it.
- */
+/* mlx5-formats 4.2, "send_ops at QP creation". A builder that a QP lacks latches EOPNOTSUPP and explains it. */
 #include "core/settings.h"
 #include "verbs/memory/memcpy_buffer.h"
 #include "mlx5dv/wr_block.h"
@@ -13,7 +10,7 @@
 #include "verbs/object/qp_types.h"
 #include "verbs/post/wqe_builder.h"
 
-/* In profile connectx each of these enables all builders of keys, as in drivers. */
+/* In profile connectx each enables all builders of keys, as in drivers. */
 #define KEY_BUILDERS (MLX5DV_QP_EX_WITH_MR_INTERLEAVED | MLX5DV_QP_EX_WITH_MR_LIST | MLX5DV_QP_EX_WITH_MKEY_CONFIGURE)
 
 static void refuse_type(struct mlx5dv_qp_ex *dv, const char *call)
@@ -97,7 +94,7 @@ int dv_wr_table_fill(struct user_qp *qp, uint64_t dv_send_ops)
 		.wr_mr_list = enabled & MLX5DV_QP_EX_WITH_MR_LIST ? dv_wr_mr_list : no_mr_list,
 		.wr_mkey_configure =
 			enabled & MLX5DV_QP_EX_WITH_MKEY_CONFIGURE ? dv_wr_mkey_configure : no_mkey_configure,
-		/* Without an open configuration these functions refuse the call and explain it. */
+		/* Without an open configuration these refuse the call and explain it. */
 		.wr_set_mkey_access_flags = dv_wr_set_mkey_access_flags,
 		.wr_set_mkey_layout_list = dv_wr_set_mkey_layout_list,
 		.wr_set_mkey_layout_interleaved = dv_wr_set_mkey_layout_interleaved,

@@ -8,7 +8,7 @@
 
 #include "verbs/object/objects.h"
 
-/** Fills qp->dv.wr_*. Implements dv_builders->table_fill(). */
+/** Implements dv_builders->table_fill() (verbs/object/objects.h). */
 int dv_wr_table_fill(struct user_qp *qp, uint64_t dv_send_ops);
 
 #endif
