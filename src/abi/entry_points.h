@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Functions called by libibverbs.so.1 and libmlx5.so.1: softhca_NAME for each symbol NAME that is IMPLEMENTED in the
- * tables, with the prototype and contract of NAME's man page. They are defined in src/verbs and src/mlx5dv. Those files
- * include this header, so that the compiler checks definition and front-end against one prototype.
+ * softhca_NAME for each symbol NAME of libibverbs.so.1 and libmlx5.so.1 that is IMPLEMENTED in the tables, with the
+ * contract of NAME's man page. Their definitions include this header, so that the compiler checks definition and
+ * front-end against one prototype.
  */
 #ifndef SOFTHCA_ABI_ENTRY_POINTS_H
 #define SOFTHCA_ABI_ENTRY_POINTS_H
@@ -37,15 +37,10 @@
 #undef ENTRY_UNSUPPORTED
 #undef ENTRY_PROBED
 
-/**
- * Explains that @call (a constant string), a symbol without implementation, is not supported. Returns EOPNOTSUPP. Any
- * thread.
- */
+/** Explains that @call (a constant string) is not supported. Returns EOPNOTSUPP. Any thread. */
 SOFTHCA_API int softhca_not_supported(const char *call);
 
-/**
- * As softhca_not_supported(), for a call that only probes for the feature: the explanation is recorded but not printed.
- */
+/** For a call that only probes for the feature: the explanation is recorded but not printed. */
 SOFTHCA_API int softhca_not_offered(const char *call);
 
 #endif

@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Generates the functions of a front-end from a table (abi/verbs.def, abi/mlx5dv.def, abi/rdmacm.def): each calls its
- * implementation in libsofthca.so.0 or, without one, fails with EOPNOTSUPP as its kind prescribes. The single source
- * file of each front-end includes this header and then its table.
+ * Generates the functions of a front-end from a table: each calls its implementation in libsofthca.so.0 or, without
+ * one, fails with EOPNOTSUPP as its kind prescribes. Included once by each front-end, before its table.
  *
  * A function is called front_NAME here and gets its real name and version from .symver: verbs.h defines macros with the
- * names of several symbols, and two versions of one name need two functions. The version script hides front_NAME
- * itself.
+ * names of several symbols, and two versions of one name need two functions. The version script hides front_NAME.
  */
 #ifndef SOFTHCA_ABI_FRONT_END_H
 #define SOFTHCA_ABI_FRONT_END_H
@@ -23,7 +21,6 @@
 
 #define EXPORT __attribute__((visibility("default")))
 
-/* @answer: the return value of softhca_not_supported() or softhca_not_offered(). */
 #define REFUSE_ERRNO(answer) return answer;
 #define REFUSE_NEGATIVE_ERRNO(answer) return -(answer);
 #define REFUSE_MINUS_ONE(answer)                                                                                       \
@@ -37,7 +34,7 @@
 	return 0;
 #define REFUSE_NOTHING(answer) answer;
 
-/* The optional argument after the last named one; undefined if the caller passed none. */
+/* The optional argument after @last; undefined if the caller passed none. */
 #define LONG_ARGUMENT_AFTER(last)                                                                                      \
 	__extension__({                                                                                                \
 		va_list list_;                                                                                         \
@@ -68,10 +65,7 @@
 #define BODY_IMPLEMENTED(kind, call, body, arguments) return body arguments;
 #define BODY_LATER(kind, call, body, arguments) REFUSE_##kind(softhca_not_supported(call))
 #define BODY_UNSUPPORTED(kind, call, body, arguments) REFUSE_##kind(softhca_not_supported(call))
-/*
- * Programs call these symbols to find out whether the device has the feature. NAME_asks() recognises the arguments of
- * such a call (abi/probes.h).
- */
+/* NAME_asks() recognises calls that only find out whether the device has the feature (abi/probes.h). */
 #define BODY_PROBED(kind, call, body, arguments)                                                                       \
 	REFUSE_##kind(body##_asks arguments ? softhca_not_offered(call) : softhca_not_supported(call))
 

@@ -2,6 +2,6 @@
 /* librdmacm.so.1: functions and stubs, generated from the table. */
 #include "abi/rdmacm_entry_points.h"
 
-/* Included after the prototypes, because it defines the expansion of a table line. */
+/* After the prototypes, because it defines the expansion of a table line. */
 #include "abi/front_end.h"
 #include "abi/rdmacm.def"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Private nodes of libibverbs.so.1, IBVERBS_PRIVATE_N: rdma-core's own programs and providers link to that of their
- * release. N is the first release that has the node: 34 for rdma-core 34 to 56, 57 for 57 and 58, 59 for 59 to 63,
- * 64, 65.
+ * release. N is the first release that has the node: 34 for rdma-core 34 to 56, 57 for 57 and 58, 59 for 59 to 63, 64,
+ * 65.
  *
  * AFTER_N(…) expands to AGAIN(M, …) for each node M after N. The including file defines AGAIN.
  */

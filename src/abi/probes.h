@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Calls in state PROBED: the device lacks their feature, and programs call them to find out. softhca_NAME_asks()
- * returns true if the arguments only probe for the feature, so that the program expects a refusal, and false if they
- * use it. Pure functions; any thread.
+ * Calls in state PROBED: the device lacks their feature. softhca_NAME_asks() returns true if the arguments only probe
+ * for it, so that the program expects a refusal, and false if they use it. Pure functions; any thread.
  */
 #ifndef SOFTHCA_ABI_PROBES_H
 #define SOFTHCA_ABI_PROBES_H

@@ -1,10 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * Functions called by librdmacm.so.1: softhca_NAME for each symbol NAME that is IMPLEMENTED in abi/rdmacm.def, with the
- * prototype and contract of NAME's man page. They are defined in src/rdmacm and src/rsocket. Those files include this
- * header, so that the compiler checks definition and front-end against one prototype. Separate from abi/entry_points.h,
- * because verbs do not need them.
- */
+/* As abi/entry_points.h, for abi/rdmacm.def. Separate, because verbs do not need these. */
 #ifndef SOFTHCA_ABI_RDMACM_ENTRY_POINTS_H
 #define SOFTHCA_ABI_RDMACM_ENTRY_POINTS_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Symbols of librdmacm.so.1 that the headers of Debian 12 do not declare. Their contracts are given here. */
+/* Symbols of librdmacm.so.1 that the headers of Debian 12 do not declare, with their contracts. */
 #ifndef SOFTHCA_ABI_UNDECLARED_RDMACM_H
 #define SOFTHCA_ABI_UNDECLARED_RDMACM_H
 
