@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Accepts connections of other processes, see host.h: on the device thread, or on a thread that is about to connect and
- * first accepts waiting connections. Everything happens under the lock of the host table.
+ * Accepts connections (host.h) on the device thread, or on a thread that is about to connect, under the lock of the
+ * host table.
  */
 #include <errno.h>
 #include <poll.h>
@@ -20,7 +20,7 @@
 #include "link/host/hello.h"
 #include "link/host/table.h"
 
-/* Limit of connections without a hello. Processes of softhca send one at once, so there are hardly ever any. */
+/* Limit of connections without a hello, which softhca sends at once. */
 #define MOST_STRANGERS 16
 /* Connections accepted at a time, so that other processes cannot keep the thread here. */
 #define MOST_AT_ONCE 64
@@ -75,7 +75,7 @@ static void stranger_ready(struct watched_fd *socket, uint32_t events)
 	(void)events;
 	pthread_mutex_lock(&host_table.lock);
 	if (stranger->present && socket_is_ready(socket->fd)) {
-		/* A peer will watch the same descriptor, so this watch must end first. */
+		/* First, because a peer will watch the same descriptor. */
 		progress_unwatch(socket);
 		stranger->present = false;
 		if (!stranger_greet(socket->fd, stranger->pid))
@@ -110,7 +110,7 @@ static void stranger_keep(int socket, pid_t pid)
 	if (!stranger) {
 		EXPLAIN_LIMITED(first_device(), (&(const struct explain_subject){0}), LIMIT_EXPLAINED_DROPS,
 				RULE_HOST_STRANGERS, MOST_STRANGERS, (uint64_t)stranger_oldest()->pid);
-		/* The device thread, which may not be this one, detects the end and cleans up. */
+		/* The device thread detects the end and cleans up. */
 		shutdown(stranger_oldest()->socket.fd, SHUT_RDWR);
 		descriptor_close(socket);
 		return;
@@ -138,8 +138,8 @@ static void socket_introduce(int socket)
 }
 
 /*
- * Opens a spare descriptor. It must not be a duplicate of a listening socket, because the name would stay in use after
- * the socket is closed. Returns -1 on failure.
+ * Opens a spare descriptor, or returns -1. It must not be a duplicate of a listening socket, because the name would
+ * stay in use after the socket is closed.
  */
 static int descriptor_open_spare(void)
 {
@@ -147,9 +147,9 @@ static int descriptor_open_spare(void)
 }
 
 /*
- * Accepts one connection. Returns a descriptor or -1. If no descriptor is free, the connection would stay pending and
- * keep the device thread awake, so the reserve descriptor is closed to accept and close the connection. If even that
- * fails, because the program has lowered its limit below that number, accepting is retried later.
+ * Returns a descriptor or -1. If no descriptor is free, the connection would stay pending and keep the device thread
+ * awake, so the reserve is closed to accept and close the connection. If even that fails, because the program has
+ * lowered its limit below that number, accepting is retried later.
  */
 static int door_accept(const struct host_door *door)
 {
@@ -182,7 +182,7 @@ void host_door_take(const struct host_door *door)
 		socket_introduce(fd);
 }
 
-/* Updates SO_PEERCRED of a listening socket, which shows the user of the newest listen(2). */
+/* Updates SO_PEERCRED, which shows the user of the newest listen(2). */
 static void door_listen_again(const struct host_door *door)
 {
 	if (door->listening.fd >= 0)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Makes, finds and ends connections to other processes, see host.h. */
+/* Makes, finds and ends connections, see host.h. */
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -90,7 +90,7 @@ static void host_peer_free(struct host_peer *peer)
 	free(peer);
 }
 
-/* Removes @peer from all lookups. The caller holds the lock. */
+/* The lock is held. */
 static void host_peer_remove(struct host_peer *peer)
 {
 	struct host_peer **place = &host_table.peers;
@@ -149,7 +149,7 @@ static void socket_take_wakes(struct watched_fd *socket)
 		shutdown(socket->fd, SHUT_RDWR);
 }
 
-/* Implements watched_fd.ready: the other side has gone. */
+/* Implements watched_fd.ready. */
 static void socket_ended(struct watched_fd *socket, uint32_t events)
 {
 	(void)events;
@@ -178,7 +178,7 @@ static int host_peer_begin(struct host_peer *peer, int memory)
 	return error;
 }
 
-/* Allocates a peer and maps its memory. Returns NULL with errno on failure. */
+/* Returns NULL with errno on failure. */
 static struct host_peer *host_peer_map(int socket, pid_t pid, bool created, int memory)
 {
 	struct host_peer *peer = calloc(1, sizeof(*peer));
@@ -220,15 +220,16 @@ struct host_peer *host_peer_add(int socket, pid_t pid, bool created, int memory)
 	__atomic_store_n(&host_table.peers, peer, __ATOMIC_RELEASE);
 	counter_add(first_device(), COUNTER_HOST_CONNECTIONS, 1);
 	/*
-	 * The device thread may have read the first message of the other side before the peer existed, or another
-	 * thread may have accepted the connection first. In both cases no thread was woken for it.
+	 * No thread was woken if the device thread read the first message before the peer existed, or another thread
+	 * accepted the connection first.
 	 */
 	progress_wake();
 	return peer;
 }
 
 /*
- * Explains a failed connection. Every packet from another host for that process tries to connect again (shm_forward()).
+ * Explains a failed connection, limited because every packet from another host for that process tries again
+ * (shm_forward()).
  */
 static struct host_peer *qpn_explain_failure(uint32_t qpn, pid_t pid, int error)
 {
@@ -238,7 +239,7 @@ static struct host_peer *qpn_explain_failure(uint32_t qpn, pid_t pid, int error)
 	return NULL;
 }
 
-/* Returns true if the other process has ended, which its socket shows before the device thread hangs up. */
+/* The socket shows the end of the other process before the device thread hangs up. */
 static bool host_peer_has_ended(const struct host_peer *peer)
 {
 	struct pollfd state = {.fd = peer->socket.fd, .events = POLLRDHUP};
@@ -247,9 +248,8 @@ static bool host_peer_has_ended(const struct host_peer *peer)
 }
 
 /*
- * Returns the existing connection to the process that listens at a slot, or NULL. There is one per pair of processes,
- * except if both connect to each other at the same time, or cannot see each other's IDs. If the ID was reused, the
- * connection to its former owner has already ended.
+ * Returns the existing connection to process @pid, or NULL. If the ID was reused, the connection to its former owner
+ * has already ended.
  */
 static struct host_peer *process_find_peer(pid_t pid)
 {
@@ -264,8 +264,8 @@ bool host_has_all_connections(pid_t pid)
 	uint32_t count = 0;
 
 	/*
-	 * A process may have any number of connections to itself. Processes of an invisible PID namespace cannot be
-	 * told apart.
+	 * A process may have any number of connections to itself. Those in an invisible PID namespace cannot be told
+	 * apart.
 	 */
 	if (!pid || pid == getpid())
 		return false;
@@ -286,7 +286,7 @@ static struct host_peer *peer_failed(int error)
 	return NULL;
 }
 
-/* Returns the peer of @fd, a connected socket: an existing one with the same process, or a new one. */
+/* Returns an existing peer with the process at the other end of @fd, or a new one. */
 static struct host_peer *socket_find_peer(int fd, pid_t *pid)
 {
 	struct host_peer *peer;
@@ -318,8 +318,8 @@ struct host_peer *host_connect_to(int (*connect)(uint64_t number), uint64_t numb
 	int tries = 0, fd;
 
 	/*
-	 * A process that ends resets the connections that it has not accepted. Then the name is free, or another
-	 * process has it.
+	 * A process that ends resets connections that it has not accepted. Then the name is free, or another process
+	 * has it.
 	 */
 	do {
 		*pid = 0;
@@ -331,10 +331,7 @@ struct host_peer *host_connect_to(int (*connect)(uint64_t number), uint64_t numb
 	return peer;
 }
 
-/*
- * Connects to the process that has the slot of @qpn. Returns NULL with errno as host_peer_of(). The caller holds the
- * lock.
- */
+/* Returns NULL with errno as host_peer_of(). The lock is held. */
 static struct host_peer *qpn_connect(uint32_t qpn)
 {
 	pid_t pid;
@@ -353,7 +350,7 @@ struct host_peer *host_peer_of(uint32_t qpn)
 		return peer;
 	if (slot == 0 || slot >= HOST_SLOTS)
 		return peer_none();
-	/* The peer may connect back to reply, so accept connections. */
+	/* The peer may connect back to reply. */
 	host_accept();
 	pthread_mutex_lock(&host_table.lock);
 	peer = host_peer_known(qpn);

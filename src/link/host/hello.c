@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Sends, receives and checks hellos, see hello.h. */
+/* See hello.h. */
 #include "link/host/hello.h"
 
 #include <errno.h>
@@ -20,13 +20,13 @@
 #include "hca/hca.h"
 #include "link/host/host.h"
 
-/* Access beyond the end of a mapped file raises SIGBUS. These seals prevent either side from moving the end. */
+/* Seals that prevent either side from moving the end of the file, beyond which access raises SIGBUS. */
 #define SEALS (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)
 
 /* One more than a hello carries, to detect excess descriptors. */
 #define MOST_DESCRIPTORS 2
 
-/* Explains why a hello is refused. Returns -EPROTO. */
+/* Returns -EPROTO. */
 static int hello_refuse(enum explain_rule rule, const uint64_t *figures, size_t count)
 {
 	const struct explain_subject subject = {0};
@@ -89,7 +89,7 @@ int host_memory_check(int fd, uint64_t bytes, pid_t pid)
 	if (seals < 0 || (seals & SEALS) != SEALS || fstatfs(fd, &system) || fstat(fd, &file))
 		return hello_refuse(RULE_HOST_HELLO_SEALS,
 				    FIGURES((uint64_t)pid, seals < 0 ? 0 : (uint64_t)seals, SEALS));
-	/* Only files in memory have seals. A file of huge pages could fail when it is touched, because none is left. */
+	/* Only files in memory have seals. A file of huge pages could fail when it is touched. */
 	if (system.f_type != TMPFS_MAGIC || (uint64_t)file.st_size != bytes)
 		return hello_refuse(RULE_HOST_HELLO_MEMORY, FIGURES((uint64_t)pid, (uint64_t)file.st_size, bytes));
 	return 0;

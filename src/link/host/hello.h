@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The first message of a connection between processes: the side that connects sends its protocol version and passes the
- * memory of the connection. See host.h.
+ * The first message of a connection: the connecting process sends its protocol version and passes the memory (host.h).
+ * Any thread; nothing blocks.
  */
 #ifndef SOFTHCA_LINK_HOST_HELLO_H
 #define SOFTHCA_LINK_HOST_HELLO_H
@@ -21,23 +21,19 @@ struct host_hello {
 
 #define HOST_MAGIC "softhca" /* with its NUL */
 
-/** Returns a memfd of @bytes with a sealed size (it cannot shrink or grow), or a negative errno. Any thread. */
+/** Returns a memfd of @bytes, sealed so that it cannot shrink or grow, or a negative errno. */
 int host_memory_make(uint64_t bytes);
-/** As host_memory_make(), with host_carrier->memory_size() bytes, for a connection. */
+/** As host_memory_make(), with host_carrier->memory_size() bytes. */
 int host_memory_create(void);
-/**
- * Returns 0 if @fd, which process @pid passed, is as host_memory_make() makes it; otherwise -EPROTO, explained. Any
- * thread.
- */
+/** Returns 0 if @fd, which process @pid passed, is as host_memory_make() makes it; otherwise -EPROTO, explained. */
 int host_memory_check(int fd, uint64_t bytes, pid_t pid);
 
-/** Sends the hello with @memory on @socket. Never blocks. Returns 0 or a negative errno. Any thread. */
+/** Sends the hello with @memory. Returns 0 or a negative errno. */
 int host_hello_send(int socket, int memory);
 
 /**
- * Receives the hello of process @pid from @socket. Never blocks. Returns 0 and the checked @memory, which the caller
- * closes; -EAGAIN if nothing has arrived yet; -ECONNRESET if the other side has gone; or -EPROTO, explained, if the
- * hello is invalid. Any thread.
+ * Receives the hello of process @pid. Returns 0 and the checked @memory, which the caller closes; -EAGAIN if nothing
+ * has arrived; -ECONNRESET if the other side has gone; or -EPROTO, explained, if it is invalid.
  */
 int host_hello_receive(int socket, pid_t pid, int *memory);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* GIDs that are not addresses, see inner.h. */
+/* See inner.h. */
 #include <stdbool.h>
 
 #include "hca/hca.h"
@@ -10,7 +10,7 @@
 #define INNER_NETWORK 0x7f530000u
 #define INNER_MASK 0xffff0000u
 
-/* Returns the index of @gid in the table, preferring @type if it is there twice, or -ENOENT. */
+/* Prefers @type if the table has @gid twice. Returns -ENOENT if it does not have it. */
 static int gid_index(const struct hca *hca, const union ibv_gid *gid, enum ibv_gid_type type)
 {
 	int index = gid_find(hca->gids, hca->gid_count, gid, type);
@@ -24,7 +24,6 @@ static bool path_needs_inner(const struct packet_path *path)
 	       gid_is_link_local(&path->destination);
 }
 
-/* Returns the entry for an inner address, or NULL for other addresses and missing entries. */
 static const struct hca_gid *inner_entry(const struct hca *hca, const union ibv_gid *gid)
 {
 	uint32_t address = gid_is_ipv4(gid) ? gid_ipv4(gid) : 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Listening sockets with abstract names, see listing.h. */
+/* See listing.h. */
 #include "link/host/listing.h"
 
 #include <errno.h>
@@ -29,7 +29,7 @@ int host_names_list(const char *prefix, bool (*visit)(void *argument, const stru
 
 	if (!file)
 		return -errno;
-	/* The sockets of accepted connections have the listener's name as well, but do not listen. */
+	/* The sockets of accepted connections have the listener's name, but do not listen. */
 	while (fgets(line, sizeof(line), file))
 		if (unix_line_parse(line, &listed) && !strncmp(listed.name, prefix, strlen(prefix)) &&
 		    !visit(argument, &listed))

@@ -6,14 +6,13 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/** A line of /proc/net/unix: a listening socket with an abstract name. */
 struct host_listed {
 	uint64_t inode;
 	char name[108]; /* without the leading NUL */
 };
 /**
- * Calls @visit with each listening socket of this network namespace that has a name with @prefix, until it
- * returns false. The names come from other users and may be forged. Returns 0 or a negative errno.
+ * Calls @visit with each listening socket of this network namespace that has a name with @prefix, until it returns
+ * false. Other users may forge names. Returns 0 or a negative errno.
  */
 int host_names_list(const char *prefix, bool (*visit)(void *argument, const struct host_listed *listed),
 		    void *argument);

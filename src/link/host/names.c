@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Abstract UNIX names of a host, see names.h. */
+/* See names.h. */
 #include "link/host/names.h"
 
 #include <errno.h>

@@ -1,11 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Abstract UNIX names of a host: binding, connecting, listing them.
- *
- * Any user can bind any abstract name, even before the process that should have it. So the owner of a name is not
- * necessarily a process of softhca. If another user has taken a plain name such as softhca/1/slot/7, a process takes a
- * reserve name: the plain name, a slash, and a random number, which another user cannot bind in advance. Processes find
- * reserve names in /proc/net/unix, and connect to each to check its user (SO_PEERCRED and link/host/user.c).
+ * Abstract UNIX names of a host: binding, connecting, listing them. If another user has taken a plain name such as
+ * softhca/1/slot/7, a process takes a reserve name: the plain name, a slash, and a random number (DESIGN.md).
  *
  * No locks; any thread. Reading /proc/net/unix takes about a microsecond per socket of the host.
  */
@@ -28,20 +24,20 @@ struct host_name {
 __attribute__((format(printf, 1, 2))) struct host_name host_name(const char *format, ...);
 /** Returns a number that other users cannot predict, as long as getrandom(2) works. */
 uint64_t host_random(void);
-/** Returns a new reserve name for the plain name @plain, as bytes without the leading NUL. */
+/** Returns a new reserve name for the plain name @plain, given without its leading NUL. */
 struct host_name host_name_reserve(const char *plain);
 
 /** Returns a socket of @type bound to @name, -EADDRINUSE if another socket has the name, or another negative errno. */
 int host_bind(const struct host_name *name, int type);
 /**
- * Returns a socket of @type connected to @name, -ECONNREFUSED if no socket listens there, or another negative errno. Never
- * blocks.
+ * Returns a socket of @type connected to @name, -ECONNREFUSED if no socket listens there, or another negative errno.
+ * Never blocks.
  */
 int host_connect(const struct host_name *name, int type);
 
 /**
  * Returns a socket of @type connected to the first process of this user that listens at a reserve name of @plain, other
- * than @except, which may be NULL. Returns -ENOENT if no process does, or another negative errno.
+ * than @except (may be NULL), -ENOENT if no process does, or another negative errno.
  */
 int host_reserve_connect(const char *plain, int type, const struct host_name *except);
 

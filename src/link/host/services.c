@@ -29,7 +29,7 @@ static struct host_name service_name(uint64_t service)
 	return host_name("softhca/1/cm/%04x/%u", service_space(service), service_port(service));
 }
 
-/* Binds the second name of a service, which marks it as bound to all addresses. No process connects to it. */
+/* The second name of a service, to which no process connects, marks it as bound to all addresses. */
 static int service_bind_mark(uint64_t service)
 {
 	struct host_name name = host_name("softhca/1/cm/%04x/%u/any", service_space(service), service_port(service));
@@ -37,7 +37,7 @@ static int service_bind_mark(uint64_t service)
 	return host_bind(&name, SOCK_SEQPACKET);
 }
 
-/* Returns the service of this process, or NULL. The caller holds the lock. */
+/* The lock is held. */
 static struct own_service *own_service_find(uint64_t service)
 {
 	struct own_service *own = host_table.services;
@@ -102,7 +102,6 @@ bool host_service_is_marked(uint64_t service)
 	WITHOUT_CANCELLATION;
 	int fd;
 
-	/* The lock keeps a forked child from inheriting the socket. */
 	pthread_mutex_lock(&host_table.lock);
 	fd = service_bind_mark(service);
 	if (fd >= 0)
@@ -148,7 +147,7 @@ static void own_service_close(const struct own_service *own)
 	descriptor_close(own->mark);
 }
 
-/* Removes a service from the list. The caller holds the lock. */
+/* The lock is held. */
 static void own_service_remove(const struct own_service *own)
 {
 	struct own_service **place = &host_table.services;
@@ -171,9 +170,8 @@ void host_service_release(uint64_t service)
 	}
 	own->ending = true;
 	/*
-	 * From here on no process can connect. That includes this one, which would try to, because it no longer finds
-	 * the service in its list. Processes that have connected may already have sent messages, so waiting connections
-	 * are accepted.
+	 * From here on no process can connect, not even this one, which no longer finds the service in its list.
+	 * Processes that have connected may already have sent messages.
 	 */
 	if (own->listens && own->door.listening.fd >= 0) {
 		shutdown(own->door.listening.fd, SHUT_RDWR);
@@ -222,7 +220,6 @@ pid_t host_service_owner(uint64_t service)
 	struct ucred owner = {.pid = 0};
 	int fd;
 
-	/* The lock keeps a forked child from inheriting the socket. */
 	pthread_mutex_lock(&host_table.lock);
 	fd = host_connect(&name, SOCK_SEQPACKET);
 	if (fd >= 0) {
@@ -243,7 +240,6 @@ bool host_service_is_vacant(uint64_t service)
 
 	if (!mad_service_has_name(service))
 		return true;
-	/* The lock keeps a forked child from inheriting the socket. */
 	pthread_mutex_lock(&host_table.lock);
 	own = own_service_find(service);
 	vacant = own && !own->listens;
@@ -258,8 +254,8 @@ bool host_service_is_vacant(uint64_t service)
 }
 
 /*
- * Records that @service was requested from @peer. The end of @peer is then reported for that service, because the slot
- * of the peer is unknown until it replies. The caller holds the lock.
+ * Records that @service was requested from @peer, whose end is then reported for it: the slot of the peer is unknown
+ * until it replies. The lock is held.
  */
 static void peer_note_request(struct host_peer *peer, uint64_t service)
 {
@@ -270,7 +266,7 @@ static void peer_note_request(struct host_peer *peer, uint64_t service)
 	if (requested)
 		return;
 	requested = malloc(sizeof(*requested));
-	/* If the record cannot be made, timeouts detect the end of the peer. */
+	/* Otherwise timeouts detect the end of the peer. */
 	if (!requested)
 		return;
 	*requested = (struct host_requested){.next = peer->requested, .service = service};

@@ -13,14 +13,14 @@
 #include "hca/hca.h"
 #include "link/host/table.h"
 
-/* The first slot and the last one belong to no process, see host_claim_slot(). */
+/* The first slot and the last belong to no process, see host_claim_slot(). */
 #define FIRST_SLOT 1
 #define PLAIN_SLOTS (HOST_FIRST_RESERVE - FIRST_SLOT)
 #define MOST_OWN (LIMIT_MAX_QP >> HOST_SLOT_BITS)
 
 struct host_table host_table = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-/* The 1 is the version of the protocol. */
+/* 1: version of the protocol */
 #define PREFIX "softhca/1/slot/"
 
 struct host_name host_slot_name(uint32_t number)
@@ -39,10 +39,8 @@ bool host_owns(uint32_t qpn)
 }
 
 /*
- * Returns the slot that a process tries first. It depends on the process ID: two processes that start together try
- * different slots, and a process that starts after another has died does not reuse that one's numbers at once, because
- * packets to them may still be in flight. (The device's seed would not do: processes with the same seed would all try
- * the same slot.)
+ * Returns the slot to try first (DESIGN.md). It does not depend on the device's seed, because processes with the same
+ * seed would all try the same slot.
  */
 static uint32_t slot_first_choice(void)
 {
@@ -62,7 +60,7 @@ static int slot_listen(const struct host_name *name)
 	return error;
 }
 
-/* Records slot @number as owned by this process. The caller holds the lock. */
+/* The lock is held. */
 static void slot_own(struct own_slot *slot, uint32_t number, int listening)
 {
 	slot->number = number;
@@ -71,7 +69,7 @@ static void slot_own(struct own_slot *slot, uint32_t number, int listening)
 	host_table.own = slot;
 	host_table.own_count++;
 	__atomic_store_n(&host_table.state[number], SLOT_OWN, __ATOMIC_RELEASE);
-	/* If accepting fails for this slot, others may still accept; the next host_accept() explains the failure. */
+	/* If this fails, others may still accept; the next host_accept() explains the failure. */
 	if (host_table.accepts && listening >= 0)
 		host_door_watch(&slot->door);
 }
@@ -82,10 +80,7 @@ static void slot_explain_no_socket(uint32_t number, int error)
 		((number + 1) << HOST_SLOT_BITS) - 1, (uint64_t)error);
 }
 
-/*
- * Records slot @number as owned by this process even if it has no socket, which is explained. The caller holds the
- * lock.
- */
+/* Records slot @number, and explains it if it has no socket. The lock is held. */
 static void slot_own_or_explain(struct own_slot *slot, uint32_t number, int listening)
 {
 	slot_own(slot, number, listening < 0 ? -1 : listening);
@@ -93,9 +88,7 @@ static void slot_own_or_explain(struct own_slot *slot, uint32_t number, int list
 		slot_explain_no_socket(number, -listening);
 }
 
-/*
- * Claims a slot with a plain name. Returns -EADDRINUSE if all names that it tries are taken. The caller holds the lock.
- */
+/* Returns -EADDRINUSE if all plain names that it tries are taken. The lock is held. */
 static int slot_claim_plain(struct own_slot *slot)
 {
 	uint32_t choice = slot_first_choice();
@@ -118,10 +111,7 @@ static int slot_claim_plain(struct own_slot *slot)
 
 /* ---- reserve slots ---------------------------------------------------------------------------------------------- */
 
-/*
- * Connects to a process of this user that has reserve slot @number by a name other than @except. Returns -ENOENT if
- * none has.
- */
+/* Connects to a process of this user that has reserve slot @number by a name other than @except, or returns -ENOENT. */
 static int reserve_connect(uint32_t number, const struct host_name *except)
 {
 	char plain[32];
@@ -159,7 +149,7 @@ static bool listed_slot_note(void *argument, const struct host_listed *listed)
 }
 
 /*
- * Returns true if a process of this user has reserve slot @number by a name other than @except. A name that refuses
+ * Returns true if a process of this user has reserve slot @number by another name than @except. A name that refuses
  * connections counts as another user's; otherwise that user could make all slots look taken.
  */
 static bool reserve_is_taken(uint32_t number, const struct host_name *except)
@@ -173,7 +163,7 @@ static bool reserve_is_taken(uint32_t number, const struct host_name *except)
 
 /*
  * Returns a reserve slot that no process of this user has, preferably one that no process has, so that numbers of
- * different users differ as well. Returns a negative errno otherwise; -ENOSPC if there is none.
+ * different users differ as well. Otherwise returns a negative errno; -ENOSPC if there is none.
  */
 static int reserve_choose(struct listed_slots *slots)
 {
@@ -195,11 +185,7 @@ static int reserve_choose(struct listed_slots *slots)
 	return -ENOSPC;
 }
 
-/*
- * Claims a reserve slot. Two processes of a user that choose the same slot at the same time both see the other one, and
- * both choose again. If names cannot be listed, claims a slot without a name, which is enough for traffic within this
- * process. The caller holds the lock.
- */
+/* Claims a reserve slot (DESIGN.md). Returns an error if names cannot be listed. The lock is held. */
 static int slot_claim_reserve(struct own_slot *slot)
 {
 	struct listed_slots *slots = malloc(sizeof(*slots));
@@ -230,7 +216,7 @@ static int slot_claim_reserve(struct own_slot *slot)
 	return number < 0 ? number : 0;
 }
 
-/* Claims any slot. Returns -ENOSPC if all are taken. The caller holds the lock. */
+/* Returns -ENOSPC if all slots are taken. The lock is held. */
 static int slot_claim(struct own_slot *slot)
 {
 	int error = slot_claim_plain(slot);
@@ -239,7 +225,7 @@ static int slot_claim(struct own_slot *slot)
 	if (error != -EADDRINUSE)
 		return error;
 	error = slot_claim_reserve(slot);
-	/* If names cannot be listed, other processes cannot find a reserve slot anyway. */
+	/* If names cannot be listed, claims a slot without a name, enough for traffic within this process. */
 	for (uint32_t i = 0; error && error != -ENOSPC && i < HOST_RESERVE_SLOTS; i++) {
 		uint32_t number = HOST_FIRST_RESERVE + (choice + i) % HOST_RESERVE_SLOTS;
 
@@ -251,7 +237,7 @@ static int slot_claim(struct own_slot *slot)
 	return error;
 }
 
-/* Allocates and claims one more slot. The caller holds the lock. */
+/* The lock is held. */
 static int slot_claim_another(struct own_slot **claimed)
 {
 	struct own_slot *slot = calloc(1, sizeof(*slot));
@@ -268,7 +254,6 @@ static int slot_claim_another(struct own_slot **claimed)
 	return error;
 }
 
-/* Returns the oldest slot of this process, or NULL. */
 static struct own_slot *slot_oldest(void)
 {
 	struct own_slot *slot = host_table.own;

@@ -1,12 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * Determines the user of the process at the other end of a connection; see table.h.
- *
- * SO_PEERCRED shows the user as of listen(2) or connect(2). A daemon that opens the device as root and changes its user
- * later belongs to the later user, so the present one is read from /proc. The present user alone is not sufficient: any
- * user can make a root process the other end, by passing the socket on and executing a set-user-ID program. So the
- * socket must have been made by the same user, or by root, which may become that user.
- */
+/* Determines the user of the process at the other end of a connection; see DESIGN.md, "Same user only". */
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -38,7 +31,7 @@ static bool proc_read_line(const char *path, char *line, int size)
 	return read;
 }
 
-/* Returns the user number that represents unmapped users in a user namespace (overflowuid). */
+/* Returns the number of all unmapped users in a user namespace (overflowuid). */
 static unsigned int user_overflow(void)
 {
 	static unsigned int known; /* atomic; 0: not read yet */
@@ -55,8 +48,8 @@ static unsigned int user_overflow(void)
 }
 
 /*
- * Returns true if @user is the overflow number, which represents every user that a user namespace does not map
- * (user_namespaces(7)). It identifies one user only in a namespace that maps all users.
+ * Returns true if @user is the overflow number, which represents all users that the user namespace does not map
+ * (user_namespaces(7)), unless it maps all.
  */
 static bool user_may_be_anybody(uid_t user)
 {
@@ -72,8 +65,8 @@ static bool user_may_be_anybody(uid_t user)
 
 /*
  * Returns true if this process may send a signal to the one at the other end of @socket. kill(2) compares the kernel's
- * user IDs, not those shown in a namespace. So success means that the other process belongs to this user, unless this
- * process is privileged. Uses a pidfd (Linux 6.5), because the process ID may be reused.
+ * user IDs, so both belong to the same user, unless this process is privileged. Uses a pidfd (Linux 6.5), because the
+ * process ID may be reused.
  */
 static bool maker_may_be_signalled(int socket)
 {
@@ -114,7 +107,7 @@ static bool maker_has_ended(int socket)
 	return ended;
 }
 
-/* Sets *@user to the present effective user of process @pid, which made @socket. Returns false if it is not known. */
+/* Sets *@user to the present effective user of process @pid, which made @socket. Returns false if unknown. */
 static bool maker_present_user(int socket, pid_t pid, uid_t *user)
 {
 	struct stat process;

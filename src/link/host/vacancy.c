@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Determines whether a process still has a slot, see host.h. Each query connects to the slot's socket, which wakes
- * its owner, and every queue pair queries whenever its timer expires. So all queue pairs of a process share one query
- * per slot and interval, and its result.
+ * Determines whether a process still has a slot, see host.h. All queue pairs share one query per slot and interval,
+ * because each query wakes the slot's owner.
  */
 #include <errno.h>
 #include <unistd.h>
@@ -12,9 +11,7 @@
 #include "hca/hca.h"
 #include "link/host/table.h"
 
-/*
- * Layout of an entry of `vacancy`: the number of the interval in the upper bits, one of these values in the lower ones.
- */
+/* An entry of `vacancy`: the number of the interval, then one of these values in the lower bits. */
 enum { ANSWER_UNKNOWN, ANSWER_TAKEN, ANSWER_VACANT };
 #define ANSWER_BITS 2
 #define ANSWER_MASK ((1u << ANSWER_BITS) - 1)
@@ -28,10 +25,6 @@ static uint32_t vacancy_interval(void)
 	return ((uint32_t)(clock_now_ns() / TUNABLE_HOST_QUESTION_NS) | 1u << 29) << ANSWER_BITS;
 }
 
-/*
- * Connects to find out whether @slot is vacant. Under the lock of the table, so that a forked child does not inherit
- * the socket.
- */
 static bool slot_ask(uint32_t slot)
 {
 	int fd;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The local link: both QPs are in this process, so the packet is passed by reference (link.h). */
+/* Passes the packet by reference (wire/link.h). */
 #include "link/local/local.h"
 
 #include "wire/link.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The local link, for QPs of this process. It queues the packet in the run. */
+/* The link for QPs of this process. It queues the packet in the run. */
 #ifndef SOFTHCA_LINK_LOCAL_LOCAL_H
 #define SOFTHCA_LINK_LOCAL_LOCAL_H
 

@@ -1,18 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * READ and WRITE directly in the memory of a process that does not poll. If its program computes, or spins on memory,
- * its device thread would have to be woken for each request. Instead, the sender performs the access with pread(2) and
- * pwrite(2) on /proc/PID/mem.
- *
- * Only accesses that the other process's responder has just allowed are possible. When the device thread there handles
- * a valid request, rather than the program, it makes a grant, which the sender finds in the memory of the connection.
- * So all checks are those of the responder. A change to a key or queue pair that the checks depend on revokes all
- * grants (hca/grants.h) by changing the generation. The sender sets its "access in progress" word, then compares the
- * generation in the same restartable sequence as the system call (core/guarded_call.h). drain.c waits for senders that
- * have set that word.
- *
- * Neither side gains rights that it does not have. The kernel lets a process open the memory only of a process that it
- * fully controls anyway, and a grant leads the sender only to memory of the process that wrote the grant.
+ * READ and WRITE directly in the memory of a process that does not poll, through /proc/PID/mem; see DESIGN.md. Neither
+ * side gains rights: the kernel lets a process open the memory only of a process that it fully controls anyway, and a
+ * grant leads only to memory of the process that wrote it.
  */
 #include <errno.h>
 #include <string.h>
@@ -50,7 +40,6 @@ void shm_direct_try(struct shm_peer *peer)
 	__atomic_store_n(&link_has_access, 1, __ATOMIC_RELAXED);
 }
 
-/* Copies the grant for @access to *@copy. Returns false if there is none. */
 static bool grant_find(struct shm_peer *peer, const struct link_access *access, struct shm_grant *copy)
 {
 	const struct shm_grant *grant = shm_grant_place(peer->in.ring, access->destination_qpn, access->rkey);
@@ -69,7 +58,7 @@ static bool grant_find(struct shm_peer *peer, const struct link_access *access, 
 	return access->address >= copy->start && offset <= copy->length && access->length <= copy->length - offset;
 }
 
-/* Returns the ID of this thread. It is cached per generation, because a forked child's thread has another ID. */
+/* Returns the ID of this thread, cached per generation, because a forked child's thread has another ID. */
 static uint32_t access_thread_id(void)
 {
 	static __thread struct {
@@ -84,8 +73,8 @@ static uint32_t access_thread_id(void)
 }
 
 /*
- * Writes the last bytes as a separate range: programs spin on them and then read the bytes before. The kernel copies
- * one range after the other, and takes a lock for each.
+ * Writes the last bytes as a separate range (DESIGN.md): the kernel copies one range after the other, and takes a lock
+ * for each.
  */
 static long access_transfer(const struct shm_peer *peer, const struct shm_grant *grant,
 			    const struct link_access *access)
@@ -117,10 +106,7 @@ static bool access_is_done(struct shm_peer *peer, const struct link_access *acce
 	if (result == -EAGAIN)
 		return false;
 	counter_add(access->hca, COUNTER_SHM_DIRECT_REFUSED, 1);
-	/*
-	 * The process has ended, or the kernel refuses access to its memory. Pages that are not present fail with other
-	 * errors.
-	 */
+	/* The process has ended, or the kernel refuses access to its memory. Absent pages fail with other errors. */
 	if (!result || result == -EPERM || result == -EACCES || result == -ENOSYS || result == -EBADF)
 		__atomic_store_n(&peer->can_direct, 0, __ATOMIC_RELAXED);
 	return false;
@@ -141,8 +127,7 @@ static void access_count(const struct link_access *access)
 }
 
 /*
- * Performs one access. Only one thread per connection does so at a time, because one word records whether an access is
- * in progress; other threads use the ring.
+ * One access per connection at a time, because one word records whether one is in progress; other threads use the ring.
  */
 static bool access_alone(struct shm_peer *peer, const struct shm_grant *grant, const struct link_access *access)
 {

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Waits until every access by another process to our memory that began before the grants were revoked has finished.
- * That takes a microsecond, unless the accessing thread was preempted, stopped or killed in the middle. A stopped or
- * dead thread may keep its "access in progress" flag set forever. But unless it is already inside the system call, it
- * cannot begin the access any more (core/guarded_call.h), and the kernel reports where it is.
+ * Waits until every access by another process to our memory that began before the grants were revoked has finished
+ * (DESIGN.md, "Revoking").
  */
 #include <ctype.h>
 #include <errno.h>
@@ -26,13 +24,13 @@
 #include "hca/hca.h"
 #include "link/shm/peer.h"
 
-/* The access of another process that is being waited for. */
+/* The access that is being waited for. */
 struct drain {
-	uint32_t serial; /* serial number of its connection; older ones are yet to be checked (the list has the
-			  * newest first) */
-	uint64_t ticket; /* 0: no access is waited for */
+	uint32_t
+		serial; /* serial number of its connection; older ones are yet to be checked (the list has the newest first) */
+	uint64_t ticket; /* 0: none */
 	uint32_t rounds;
-	uint64_t since_ns; /* time of the first check of its thread; 0: none yet */
+	uint64_t since_ns; /* first check of its thread; 0: none yet */
 };
 
 static bool thread_read_file(const struct shm_peer *peer, uint32_t thread, const char *name, char *text, size_t size)
@@ -54,9 +52,8 @@ static bool thread_read_file(const struct shm_peer *peer, uint32_t thread, const
 /*
  * Returns true if @thread is known to be outside the system call of an access: it will check the generation again
  * before the call, or it has ended. /proc/PID/syscall contains "running", or the number of the system call that the
- * thread is blocked in, or -1 (proc(5)). The number also remains visible when a signal stops the thread on its way out
- * of a system call. The thread's state is then 'T', which signals cause only on the way out. A debugger ('t') can stop
- * threads elsewhere, too.
+ * thread is blocked in, or -1 (proc(5)). The number remains visible when a signal stops the thread on its way out of a
+ * system call; its state is then 'T', which signals cause only there. A debugger ('t') can stop threads elsewhere, too.
  */
 static bool thread_is_elsewhere(const struct shm_peer *peer, uint32_t thread)
 {
@@ -76,9 +73,8 @@ static bool thread_is_elsewhere(const struct shm_peer *peer, uint32_t thread)
 }
 
 /*
- * Returns true if the access need not be waited for any longer. The wait has a time limit, whatever the kernel reports
- * about the thread: a malicious peer can be in such a system call on a file of its own, and a debugger can stop its
- * thread at the entry of the call.
+ * Returns true if the wait is over. It has a limit, whatever the kernel reports: a malicious peer can be in such a
+ * system call on a file of its own, and a debugger can stop its thread at the entry of the call.
  */
 static bool access_is_over(struct shm_peer *peer, struct drain *drain)
 {
@@ -102,7 +98,6 @@ static uint64_t access_ticket(const struct shm_peer *peer)
 	return __atomic_load_n(&peer->in.ring->access.ticket, __ATOMIC_SEQ_CST);
 }
 
-/* Returns true if @peer need not be waited for any longer. */
 static bool access_has_ended(struct shm_peer *peer, struct drain *drain)
 {
 	if (!drain->ticket) {
@@ -128,7 +123,7 @@ static struct host_peer *drain_next_peer(const struct drain *drain)
 	return host;
 }
 
-/* Checks connections until one has an access in progress. Returns true if no connection is left to check. */
+/* Checks connections until one has an access in progress. Returns true if none is left to check. */
 static bool drain_advance(struct drain *drain)
 {
 	struct host_peer *host;

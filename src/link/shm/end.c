@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Attributes of connected queue pairs in the memory of a connection, see end.h. */
+/* See end.h. */
 #include "link/shm/end.h"
 
 #include "core/compiler.h"

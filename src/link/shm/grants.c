@@ -1,9 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * Grants, see direct.c: permissions for the process at the other end of a connection to access memory of this one
- * directly. The poller makes them, and only on the device thread: a request that is handled there shows that the
- * program does not poll.
- */
+/* Makes and revokes grants, see DESIGN.md. The poller makes them, and only on the device thread. */
 #include <string.h>
 #include <unistd.h>
 
@@ -62,8 +58,8 @@ static bool grant_has_same_memory(const struct shm_grant *one, const struct shm_
 }
 
 /*
- * Returns true if accesses to the memory of @wanted never wait for another process or a server. The kind of memory is
- * determined once per key: @former is the grant previously in this place.
+ * Returns true if accesses to the memory of @wanted never wait for another process or a server. Determined once per
+ * key: @former is the grant previously in this place.
  */
 static bool grant_is_safe(struct shm_peer *peer, const struct shm_grant *former, const struct shm_grant *wanted)
 {
@@ -83,7 +79,7 @@ void shm_grant(struct shm_peer *peer, struct run *run, const struct packet *pack
 	uint32_t attends = __atomic_load_n(&shm_poller.attends, __ATOMIC_RELAXED);
 	/*
 	 * This precedes all reads of what the grant depends on, including the end of the connection. A thread that
-	 * changes any of these increments the generation afterwards, which invalidates the grant.
+	 * changes any of these increments the generation afterwards.
 	 */
 	uint64_t generation = __atomic_load_n(&peer->out.ring->generation, __ATOMIC_ACQUIRE);
 	struct run_reach reach;
@@ -92,7 +88,9 @@ void shm_grant(struct shm_peer *peer, struct run *run, const struct packet *pack
 	/* The value may have changed while the connection was being made. */
 	if (__atomic_load_n(&peer->own->attends, __ATOMIC_RELAXED) != attends)
 		__atomic_store_n(&peer->own->attends, attends, __ATOMIC_RELAXED);
-	/* If the two sides see different process IDs (PID namespaces), drain.c could not wait for the other process. */
+	/*
+	 * With different process IDs on the two sides (PID namespaces), drain.c could not wait for the other process.
+	 */
 	if (!peer->host->pid || peer->other->process != (uint32_t)peer->host->pid ||
 	    __atomic_load_n(&peer->broken, __ATOMIC_RELAXED) || __atomic_load_n(&peer->host->gone, __ATOMIC_RELAXED) ||
 	    !delivery->reach(run, packet, &reach))

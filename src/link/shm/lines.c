@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Writes many lines of the data area, see ring.h. */
+/* See ring.h. */
 #include <string.h>
 
 #include "link/shm/ring.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Kinds of memory, see memory_kind.h. */
+/* See memory_kind.h. */
 #include "link/shm/memory_kind.h"
 
 #include <inttypes.h>
@@ -21,7 +21,6 @@ static bool path_begins_with(const char *text, const char *beginning)
 	return !strncmp(text, beginning, strlen(beginning));
 }
 
-/* Returns false if @line is not a line of /proc/PID/maps. */
 static bool range_parse(const char *line, struct range *range)
 {
 	int length = 0;
@@ -43,7 +42,7 @@ static bool path_is_nameless_file(const char *path)
 	       path_begins_with(path, "/dev/zero (deleted)") || path_begins_with(path, "/anon_hugepage");
 }
 
-/* Returns true if @line of mountinfo is for device @major:@minor and a file system that keeps its files in memory. */
+/* Returns true if @line of mountinfo is for this device and a file system in memory. */
 static bool mount_is_in_memory(const char *line, uint32_t major, uint32_t minor)
 {
 	const char *type = strstr(line, " - ");

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* State of connections and of the poller, used by all files of the link; see peer.h. */
+/* State of connections and of the poller, see peer.h. */
 #include "link/shm/peer.h"
 
 #include <poll.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Receiving: the poller converts records to packets, see peer.h. */
+/* The poller: converts records to packets, see peer.h. */
 #include <endian.h>
 #include <errno.h>
 #include <string.h>
@@ -14,7 +14,7 @@
 #include "wire/roce_whole.h"
 #include "wire/routes.h"
 
-/* Path of packets for QPs that already know their path. */
+/* Path of packets for QPs that know theirs. */
 static const struct packet_path no_path;
 
 static void record_reject(const struct refusal *why)
@@ -25,7 +25,7 @@ static void record_reject(const struct refusal *why)
 	explain_limited(hca, &(struct explain_subject){0}, LIMIT_EXPLAINED_DROPS, why->rule, why->args, EXPLAIN_ARGS);
 }
 
-/* Reports a record that breaks the format. The ring cannot be used any more. */
+/* The ring cannot be used any more. */
 static void ring_reject(struct shm_peer *peer, uint64_t field, uint64_t value)
 {
 	record_reject(&(struct refusal){RULE_SHM_RECORD, {(uint64_t)peer->host->pid, field, value}});
@@ -34,7 +34,7 @@ static void ring_reject(struct shm_peer *peer, uint64_t field, uint64_t value)
 
 /* ---- one record ------------------------------------------------------------------------------------------------ */
 
-/* Copies a path. GID type and hop limit need no check: invalid values only go back to their sender in the reply. */
+/* GID type and hop limit need no check: invalid values only go back to their sender in the reply. */
 static void path_read(struct packet_path *path, const uint8_t *from)
 {
 	struct shm_path line;
@@ -52,9 +52,7 @@ static void path_read(struct packet_path *path, const uint8_t *from)
 	memcpy(path->destination.raw, line.destination, sizeof(line.destination));
 }
 
-/*
- * Shows @packet to the filters, which always need a path: if the packet has none, it gets the reverse of its QP's path.
- */
+/* Shows @packet to the filters, with the reverse of its QP's path if it has none. */
 static struct hca *packet_show_to_filters(struct packet *packet)
 {
 	struct receiver_view qp;
@@ -72,8 +70,8 @@ static struct hca *packet_show_to_filters(struct packet *packet)
 }
 
 /*
- * Returns the refusal for a record with headers that do not fit its payload. The fault lies with the other side or, for
- * a frame, with the host that sent it.
+ * Returns the refusal for headers that do not fit the payload. The fault lies with the other side or, for a frame, with
+ * the host that sent it.
  */
 static struct refusal record_misfit(const struct shm_peer *peer, const struct shm_record *record,
 				    const struct packet *packet)
@@ -110,7 +108,7 @@ static bool record_parse_payload(struct shm_peer *peer, const struct shm_record 
 	return true;
 }
 
-/* Fills @packet from @record. Returns false with *@why if the record is not valid. */
+/* Returns false with *@why if the record is not valid. */
 static bool record_parse(struct shm_peer *peer, const struct shm_record *record, struct packet *packet,
 			 struct refusal *why)
 {
@@ -147,7 +145,7 @@ static bool record_parse(struct shm_peer *peer, const struct shm_record *record,
 	return true;
 }
 
-/* Counts for the records of a batch, as long as their queue pairs belong to the same device. */
+/* Counts for a batch, as long as its queue pairs belong to the same device. */
 struct tally {
 	struct hca *hca;
 	const struct link *link; /* routes->shm() */
@@ -212,8 +210,7 @@ static void record_handle(struct shm_peer *peer, const struct shm_record *record
 /* ---- whole messages of RC -------------------------------------------------------------------------------------- */
 
 /*
- * As shm_take() and record_handle(), compiled for the most frequent opcodes. Returns false if the record needs those
- * functions.
+ * As shm_take() and record_handle(), compiled for the most frequent opcodes. Returns false if the record needs those.
  */
 static inline SPECIALISED bool record_take_as(struct shm_peer *peer, struct run *run, struct tally *tally,
 					      const struct shm_sizes *sizes, const enum roce_whole opcode)
@@ -292,7 +289,6 @@ static inline bool record_take_whole(struct shm_peer *peer, struct run *run, str
 
 /* ---- the poller ------------------------------------------------------------------------------------------------ */
 
-/* Frees the room of all handled records for the sender. */
 static void ring_give_room(struct shm_peer *peer)
 {
 	shm_release(&peer->in);
@@ -300,8 +296,8 @@ static void ring_give_room(struct shm_peer *peer)
 }
 
 /*
- * Takes a record of any other kind, and frees its room at once, because the sender may wait for it. Returns false if
- * the ring cannot be used any more.
+ * Takes any other record, and frees its room at once, because the sender may wait for it. Returns false if the ring
+ * cannot be used any more.
  */
 static __attribute__((noinline)) bool record_take_any(struct shm_peer *peer, struct run *run, struct tally *tally)
 {
@@ -324,13 +320,11 @@ static __attribute__((noinline)) bool record_take_any(struct shm_peer *peer, str
 	return true;
 }
 
-/* Takes a batch of records, of which the first is there. */
 static void ring_take_batch(struct shm_peer *peer, struct run *run)
 {
 	struct tally tally = {.hca = first_device(), .link = routes->shm()};
 	uint32_t taken = 0;
 
-	/* A peer that sends is awake. */
 	peer->polls = 0;
 	/* If the program were polling, it would have taken these records. */
 	peer->grants = progress_on_thread();
@@ -347,10 +341,9 @@ static void ring_take_batch(struct shm_peer *peer, struct run *run)
 }
 
 /*
- * Lets QPs that wait for room in the ring retry if the other side has made room, a few with each poll. Returns true if
- * more of them are to retry. A QP that finds too little room waits again; that alone does not require another poll.
- *
- * `starved` stays set until all QPs have continued, because it tells the other side that this one has more to send.
+ * Lets a few of the QPs that wait for room retry if the other side has made some. Returns true if more are to retry;
+ * those that wait again require no other poll. `starved` stays set until all have continued: this process has more to
+ * send.
  */
 static bool waiters_resume(struct shm_peer *peer, struct run *run)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The ring of the shm link, see ring.h. */
+/* See ring.h. */
 #include "link/shm/ring.h"
 
 #include <errno.h>
@@ -16,7 +16,7 @@ _Static_assert(!(SHM_SLOTS & (SHM_SLOTS - 1)) && !(SHM_DATA_LINES & (SHM_DATA_LI
 	       "counts that run freely are reduced");
 _Static_assert(2 * (SHM_MOST_PAYLOAD / SHM_LINE + 4) <= SHM_DATA_LINES, "what is skipped may be as long as a record");
 
-/* Reads the consumer's head. Returns 0, -EAGAIN, or -EPROTO. */
+/* Returns 0, -EAGAIN, or -EPROTO. */
 static int producer_refresh_head(struct shm_producer *producer, struct shm_cursor from)
 {
 	uint64_t head = __atomic_load_n(&producer->ring->head, __ATOMIC_ACQUIRE);
@@ -36,8 +36,8 @@ int shm_reserve(struct shm_producer *producer, struct shm_cursor from, struct sh
 	uint64_t expected = shm_pack(from);
 
 	/*
-	 * This acquire pairs with the consumer's release of the head, whichever thread read it: the consumer has
-	 * finished with the place.
+	 * Pairs with the consumer's release of the head, whichever thread read it: the consumer has finished with the
+	 * place.
 	 */
 	if (!shm_fits(to, __atomic_load_n(&producer->head, __ATOMIC_ACQUIRE))) {
 		int error = producer_refresh_head(producer, from);

@@ -1,21 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A ring in memory that two processes share. It carries records from one of them, the producer, to the other. These are
- * functions over memory; waking, and the meaning of records, belong to the link (link/shm/peer.h).
+ * A ring in memory that two processes share, from one of them, the producer, to the other (DESIGN.md): functions over
+ * memory; waking, and the meaning of records, belong to the link (link/shm/peer.h). Any thread may call the functions
+ * of the producer, one thread at a time those of the consumer.
  *
- * A record is a slot of two cache lines, which processors fetch as a pair. Payload that does not fit into the slot is
- * stored as lines of the data area after the slots. The consumer spins on the slot itself: the sequence word, written
- * last, holds the lap number when the record is there. A packet of 64 bytes therefore costs the transfer of one pair of
- * lines, a smaller one the transfer of its first line. The place of a record in the data area is not stored anywhere:
- * both sides compute it from the sizes in the slots (shm_step), so the consumer has no offset to check.
- *
- * There are many producer threads: each reserves its place by one compare-and-swap (shm_reserve), fills it, and
- * publishes it. The consumer takes records in the order of their places. It is one thread at a time.
- *
- * Neither side trusts the other. The consumer copies the fields of a slot that it depends on, then checks the copy. The
- * pointers that it returns lie inside the ring, and the other side may change the bytes there at any time. The producer
- * accepts only a head between the last one and its tail. So the worst that either side can do to the other is to send
- * invalid records, or none.
+ * Neither side trusts the other. The consumer copies the fields of a slot that it depends on, then checks the copy. Its
+ * pointers lie inside the ring, whose bytes the other side may change at any time. The producer accepts only a head
+ * between the last one and its tail. So the worst that either side can do to the other is to send invalid records, or
+ * none.
  */
 #ifndef SOFTHCA_LINK_SHM_RING_H
 #define SOFTHCA_LINK_SHM_RING_H
@@ -45,31 +37,28 @@
 #ifndef SHM_SLOTS
 #define SHM_SLOTS 512u
 #endif
-/* Large enough to keep both processors busy, and small enough for their second-level caches. */
+/* Keeps both processors busy, and fits into their second-level caches. */
 #ifndef SHM_DATA_BYTES
 #define SHM_DATA_BYTES (512u << 10)
 #endif
 #define SHM_DATA_LINES (SHM_DATA_BYTES / SHM_LINE)
 #define SHM_INLINE_BYTES 116u
-/*
- * Payload of one record. The data area must hold two such records, because up to one record's length may be skipped at
- * its end.
- */
+/* Payload of one record. The data area must hold two, because up to one record's length may be skipped at its end. */
 #define SHM_MOST_PAYLOAD (64u << 10)
 #define SHM_GRANTS 64u
 #define SHM_ENDS 256u
-/* Number of slots, and of lines of the data area, that are prefetched. */
+/* Slots, and lines of the data area, that are prefetched. */
 #define SHM_AHEAD 4u
 
 enum shm_flag {
-	SHM_FLAG_PATH = 1 << 0,  /* the record carries a path */
+	SHM_FLAG_PATH = 1 << 0,
 	SHM_FLAG_FRAME = 1 << 1, /* a frame from another host: replies go there */
 	SHM_FLAGS = (1 << 2) - 1,
 };
 
 /*
- * The headers are in `bytes`, followed by the payload if both fit. Otherwise the payload is in the data area and begins
- * at a line. The path, if any, is in the data area, before the payload.
+ * The headers are in `bytes`, followed by the payload if both fit. Otherwise the payload begins at a line of the data
+ * area, after the path, if any.
  */
 struct shm_slot {
 	uint32_t sequence; /* atomic; the lap number, from 1 */
@@ -82,35 +71,34 @@ struct shm_slot {
 
 /* State of the process that fills a ring. It rarely changes. */
 struct shm_state {
-	uint32_t sleeps;  /* atomic; 1: wake this process when there is a record for it, or room that it waits for */
+	uint32_t sleeps;  /* atomic; 1: wake this process for a record, or for room that it waits for */
 	uint32_t starved; /* atomic; 1: this process waits for room in this ring */
 	uint32_t barrier; /* atomic; 0: the other process needs a barrier before it reads `sleeps` */
 	uint64_t probe;   /* address of a word in this process that contains probe_value */
 	uint64_t probe_value;
 	uint32_t process; /* process ID, in this process's own PID namespace */
-	uint32_t attends; /* atomic; 1: the program of this process polls continuously */
-	uint32_t granted; /* atomic; number of grants made so far */
+	uint32_t attends; /* atomic; 1: the program polls continuously */
+	uint32_t granted; /* atomic; grants made so far */
 } __attribute__((aligned(SHM_LINE)));
 
 /*
- * Permission of the process that fills the ring for the other one to access its memory directly (link/shm/grants.c):
- * READs, WRITEs or both by QP `source` of the other process, which is connected to QP `destination` of this one,
- * through `rkey`.
+ * Permission by the process that fills the ring: QP `source` of the other process, connected to QP `destination` of
+ * this one, may READ, WRITE or both through `rkey` directly (link/shm/grants.c).
  */
 struct shm_grant {
 	uint32_t sequence; /* atomic; odd while the grant is being written */
 	uint32_t source, destination;
 	uint32_t rkey;
-	uint64_t generation; /* the grant is valid while this equals shm_ring.generation */
+	uint64_t generation; /* valid while this equals shm_ring.generation */
 	uint64_t start, length;
 	uint64_t memory; /* address of the byte at `start` */
 	uint32_t reads, writes;
 	uint64_t reserved; /* 0 */
 } __attribute__((aligned(SHM_LINE)));
 
-/* A direct access by the process that fills the ring to memory of the other one, while it is in progress. */
+/* A direct access in progress, by the process that fills the ring to memory of the other one. */
 struct shm_access {
-	uint64_t ticket; /* atomic; unique for each access; 0: no access in progress */
+	uint64_t ticket; /* atomic; unique for each access; 0: none */
 	uint32_t thread; /* thread ID */
 };
 
@@ -121,8 +109,7 @@ struct shm_ring {
 		aligned(2 * SHM_LINE))); /* atomic; written by the consumer: the end of the room that may be reused */
 	uint32_t handled; /* atomic; slots, written by the consumer: end of the records that it has replied to */
 	struct shm_access access __attribute__((aligned(2 * SHM_LINE)));
-	uint64_t generation
-		__attribute__((aligned(2 * SHM_LINE))); /* atomic; the current generation of grants, from 1 */
+	uint64_t generation __attribute__((aligned(2 * SHM_LINE))); /* atomic; of grants, from 1 */
 	struct shm_grant grant[SHM_GRANTS];
 	struct shm_end end[SHM_ENDS];
 	struct shm_slot slot[SHM_SLOTS];
@@ -145,10 +132,7 @@ struct shm_consumer {
 	struct shm_cursor at;
 };
 
-/*
- * A record taken from a ring. Everything is checked and owned by the consumer, except the bytes that the pointers lead
- * to.
- */
+/* A record taken from a ring: checked and owned by the consumer, except the bytes that the pointers lead to. */
 struct shm_record {
 	struct shm_slot slot;   /* all fields except `bytes` */
 	const uint8_t *path;    /* SHM_LINE bytes, or NULL */
@@ -171,14 +155,13 @@ static inline uint32_t shm_lines(uint32_t bytes)
 	return (bytes + SHM_LINE - 1) / SHM_LINE;
 }
 
-/* The fields of a slot between its sequence and its bytes, to be copied as one word. */
+/* The fields between sequence and bytes of a slot, to be copied as one word. */
 struct shm_sizes {
 	uint8_t flags, headers;
 	uint16_t rule;
 	uint32_t length;
 };
 
-/* Returns the data lines of the path, which precedes the payload. */
 static inline uint32_t shm_path_lines(const struct shm_slot *slot)
 {
 	return slot->flags & SHM_FLAG_PATH ? 1 : 0;
@@ -189,7 +172,6 @@ static inline uint32_t shm_payload_lines(const struct shm_slot *slot)
 	return slot->headers + slot->length <= SHM_INLINE_BYTES ? 0 : shm_lines(slot->length);
 }
 
-/** Returns the number of data lines of a record with such a slot. */
 static inline uint32_t shm_record_lines(const struct shm_slot *slot)
 {
 	return shm_path_lines(slot) + shm_payload_lines(slot);
@@ -222,11 +204,11 @@ static inline struct shm_cursor shm_tail(const struct shm_producer *producer)
 /**
  * Reserves the range from @from, the tail, to @to, the result of shm_step(). Returns 0, -EAGAIN if the tail has moved
  * and the caller must start over, -ENOBUFS if the ring is full, or -EPROTO if the consumer claims to have taken records
- * that were never sent. Any thread.
+ * that were never sent.
  */
 int shm_reserve(struct shm_producer *producer, struct shm_cursor from, struct shm_cursor to);
 
-/* Returns true if everything up to @to fits into the ring when the consumer is at @head. */
+/* Returns true if everything up to @to fits when the consumer is at @head. */
 static inline bool shm_fits(struct shm_cursor to, uint64_t head)
 {
 	struct shm_cursor done = shm_unpack(head);
@@ -235,8 +217,8 @@ static inline bool shm_fits(struct shm_cursor to, uint64_t head)
 }
 
 /**
- * Reserves a place for a record of @lines lines. Stores the slot number (of the cursor before its step) in *@at and the
- * first line, below SHM_DATA_LINES, in *@line. Returns 0, -ENOBUFS or -EPROTO as shm_reserve() does. Any thread.
+ * Reserves a place for a record of @lines lines: slot number *@at (of the cursor before its step) and first line
+ * *@line, below SHM_DATA_LINES. Returns 0, -ENOBUFS or -EPROTO as shm_reserve().
  */
 static inline int shm_reserve_one(struct shm_producer *producer, uint32_t lines, uint32_t *at, uint32_t *line)
 {
@@ -275,17 +257,16 @@ static inline int shm_reserve_slot(struct shm_producer *producer, uint32_t *at)
 	return shm_reserve_one(producer, 0, at, &line);
 }
 
-/** Returns true if at least a quarter of the slots and of the lines is free. Any thread. */
+/** Returns true if at least a quarter of the slots and of the lines is free. */
 bool shm_has_room(struct shm_producer *producer);
 
 /**
- * Copies @length bytes to @to, which begins at a line of the data area, bypassing the caches. The other processor has
- * read these lines and has them in its cache; a cached write would fetch each of them first. @from must not lie in the
- * ring. Any thread. (lines.c)
+ * Copies @length bytes to @to, which begins at a line of the data area, past the caches (DESIGN.md). @from must not lie
+ * in the ring. (lines.c)
  */
 void shm_write_lines(uint8_t *to, const uint8_t *from, uint32_t length);
 
-/** Publishes the record in slot @at (of the cursor before its step). Its other fields are already written. */
+/** Publishes the record in slot @at (of the cursor before its step), whose other fields are already written. */
 static inline void shm_publish_filled(struct shm_ring *ring, uint32_t at)
 {
 	SHM_TSAN(release, ring);
@@ -304,7 +285,6 @@ static inline void shm_publish(struct shm_ring *ring, uint32_t at, const struct 
 	shm_publish_filled(ring, at);
 }
 
-/** Returns the slot of the next record. */
 static inline const struct shm_slot *shm_next(const struct shm_consumer *consumer)
 {
 	return &consumer->ring->slot[consumer->at.slot % SHM_SLOTS];
@@ -325,7 +305,7 @@ static inline void shm_prefetch_to_write(const void *line)
 
 /**
  * Prefetches lines that will be written soon. Stores become visible in order, so each would otherwise wait until its
- * line has arrived from the other processor. The next slot is left out because the consumer spins on it. Any thread.
+ * line has arrived. Not the next slot, because the consumer spins on it.
  */
 static inline void shm_prepare(const struct shm_producer *producer)
 {
@@ -348,7 +328,7 @@ static inline void shm_prepare_slot(const struct shm_producer *producer, uint32_
 	shm_prefetch_to_write((const uint8_t *)slot + SHM_LINE);
 }
 
-/** Prefetches the slot and lines of the next records. */
+/** Prefetches the slots and lines of the next records. */
 static inline void shm_look_ahead(const struct shm_consumer *consumer)
 {
 	const struct shm_ring *ring = consumer->ring;
@@ -369,7 +349,6 @@ static inline void shm_look_ahead_slot(const struct shm_consumer *consumer)
 	__builtin_prefetch((const uint8_t *)slot + SHM_LINE);
 }
 
-/** Returns true if the next record is there. */
 static inline bool shm_ready(const struct shm_consumer *consumer)
 {
 	const struct shm_slot *slot = shm_next(consumer);
@@ -378,13 +357,13 @@ static inline bool shm_ready(const struct shm_consumer *consumer)
 }
 
 /**
- * Takes the next record, which must be there (shm_ready). It stays in the ring until shm_release(). Returns 0, or
- * -EPROTO if a field breaks the format; then *@field is the number of that field in struct shm_slot, counted from 1,
- * *@value is its value, and the ring must not be used any more.
+ * Takes the next record, which must be there (shm_ready()) and stays in the ring until shm_release(). Returns 0, or
+ * -EPROTO if a field breaks the format; then *@field identifies the field of struct shm_slot (ring.c), *@value is its
+ * value, and the ring must not be used any more.
  */
 int shm_take(struct shm_consumer *consumer, struct shm_record *record, uint32_t *field, uint32_t *value);
 
-/** Frees the room of all records taken so far for the producer. */
+/** Frees the room of all records taken so far. */
 static inline void shm_release(struct shm_consumer *consumer)
 {
 	__atomic_store_n(&consumer->ring->head, shm_pack(consumer->at), __ATOMIC_RELEASE);

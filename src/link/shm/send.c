@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Sending: converts a run to one record, or to a few, see peer.h. */
+/* Sending: converts runs to records, see peer.h. */
 #include <errno.h>
 #include <string.h>
 
@@ -22,7 +22,6 @@ _Static_assert(TUNABLE_SHM_LONG_FROM <= TUNABLE_SHM_PIECE_BYTES && TUNABLE_SHM_P
 	       "short runs are one record");
 _Static_assert(2 * TUNABLE_SHM_RUN_BYTES <= SHM_DATA_BYTES, "a run finds room at once");
 
-/* A record that is about to be written. */
 struct draft {
 	struct shm_slot slot;
 	uint32_t at; /* slot number */
@@ -36,7 +35,7 @@ static uint8_t *draft_headers(struct draft *draft)
 
 /* ---- places ---------------------------------------------------------------------------------------------------- */
 
-/* Reports a consumer that claims to have taken records that were never sent. */
+/* The consumer claims to have taken records that were never sent. */
 static void head_reject(struct shm_peer *peer)
 {
 	EXPLAIN_LIMITED(first_device(), (&(const struct explain_subject){0}), LIMIT_EXPLAINED_DROPS, RULE_SHM_HEAD,
@@ -44,7 +43,7 @@ static void head_reject(struct shm_peer *peer)
 	shm_break(peer);
 }
 
-/* Reserves the place of a record. Returns 0, -ENOBUFS or -EPROTO. */
+/* Returns 0, -ENOBUFS or -EPROTO. */
 static int draft_reserve(struct shm_producer *out, struct draft *draft)
 {
 	uint32_t line;
@@ -55,8 +54,8 @@ static int draft_reserve(struct shm_producer *out, struct draft *draft)
 }
 
 /*
- * Evaluates @reserve, which returns an error as shm_reserve(). If the ring is full, marks this process as starved and
- * evaluates it once more.
+ * Evaluates @reserve, which returns an error as shm_reserve(); if the ring is full, once more after marking this
+ * process as starved.
  */
 #define RESERVE(peer, reserve)                                                                                         \
 	({                                                                                                             \
@@ -71,8 +70,8 @@ static int draft_reserve(struct shm_producer *out, struct draft *draft)
 	})
 
 /*
- * Returns the nanoseconds for which the other side has taken nothing since a sender first called this. The upper half of
- * `stuck` is the slot. The lower half is the time in microseconds, which wraps after 71 minutes and then starts over.
+ * Returns the nanoseconds for which the other side has taken nothing since the first call. `stuck`: the slot in the
+ * upper half, in the lower half the time in microseconds, which wraps after 71 minutes and then starts over.
  */
 static uint64_t peer_stuck_ns(struct shm_peer *peer)
 {
@@ -86,7 +85,7 @@ static uint64_t peer_stuck_ns(struct shm_peer *peer)
 	return 0;
 }
 
-/* Counts a dropped packet, and explains it at most once per second. */
+/* Explains at most once per second. */
 static void run_drop(struct hca *hca, struct shm_peer *peer, const struct packet *packet, uint64_t stuck_ns)
 {
 	uint64_t now_ns = clock_now_ns(),
@@ -102,9 +101,8 @@ static void run_drop(struct hca *hca, struct shm_peer *peer, const struct packet
 }
 
 /*
- * Returns true if the packet may be dropped instead of waiting. UC and UD are unreliable, and waiting for a process
- * that does not run would hold up later requests to other destinations. The same holds for the queue of the filters,
- * which holds packets for all destinations.
+ * UC and UD are unreliable, and waiting for a process that does not run would hold up later requests to other
+ * destinations. The same holds for the queue of the filters, which holds packets for all destinations.
  */
 static bool packet_may_drop(const struct hca *hca, const struct packet *packet)
 {
@@ -148,7 +146,7 @@ static void path_write(uint8_t *to, const struct packet_path *path)
 	memcpy(to, &line, sizeof(line));
 }
 
-/* Returns the rule of a NAK, for the requester's explanation. Rules above 255 do not refuse packets. */
+/* For the requester's explanation. Rules above 255 do not refuse packets. */
 static uint16_t packet_nak_rule(const struct packet *packet)
 {
 	bool refuses = packet->message == MESSAGE_ACKNOWLEDGE && packet->why.rule <= UINT8_MAX;
@@ -180,7 +178,7 @@ static bool draft_make(struct draft *draft, const struct packet *packet, uint32_
 	return true;
 }
 
-/* Writes what precedes the payload. Returns the place of the payload. */
+/* Returns the place of the payload. */
 static uint8_t *draft_write_path(struct draft *draft, const struct packet_path *path)
 {
 	uint8_t *at = draft->data;
@@ -209,7 +207,7 @@ static __attribute__((noinline)) void payload_write_scattered(uint8_t *to, struc
 	stream_copy(memory, payload, length);
 }
 
-/* Writes [@offset, +@length) of @payload. A payload that is not contiguous is read in order, whatever @offset is. */
+/* A payload that is not contiguous is read in order, whatever @offset is. */
 static void payload_write(uint8_t *to, struct stream *payload, uint32_t offset, uint32_t length)
 {
 	if (!length)
@@ -283,14 +281,12 @@ static inline SPECIALISED enum link_result run_send_whole(struct hca *hca, struc
 	return LINK_SENT;
 }
 
-/* Returns true if @packet is a complete RC message with a short, contiguous payload. */
 static inline bool packet_is_whole(const struct packet *packet)
 {
 	return packet->transport == IBV_QPT_RC && packet->place == PLACE_ONLY &&
 	       (!packet->payload.length || (packet->payload.length < TUNABLE_SHM_LONG_FROM && packet->payload.whole));
 }
 
-/* Sends a run that is one record. */
 static inline enum link_result run_send_short(struct hca *hca, struct shm_peer *peer, struct run *run)
 {
 	const struct packet *packet = run_slot(run);
@@ -325,8 +321,8 @@ static uint32_t piece_length(const struct packet *packet, uint32_t offset)
 }
 
 /*
- * Reserves places for all records of a run. Drafts each one to determine its size, since the last may be short enough
- * to fit into its slot. Returns 0, -ENOBUFS or -EPROTO, or -EINVAL if the run cannot be sent.
+ * Reserves places for all records of a run, each drafted to determine its size, since the last may fit into its slot.
+ * Returns 0, -ENOBUFS or -EPROTO, or -EINVAL if the run cannot be sent.
  */
 static int pieces_reserve(struct shm_producer *out, const struct packet *packet, struct shm_cursor *from)
 {
@@ -346,7 +342,7 @@ static int pieces_reserve(struct shm_producer *out, const struct packet *packet,
 	return error;
 }
 
-/* Sends a long run as several records: the other side copies the first while the next is being written. */
+/* The other side copies the first record while the next is being written. */
 static enum link_result run_send_pieces(struct hca *hca, struct shm_peer *peer, struct run *run)
 {
 	struct packet *packet = run_slot(run);
@@ -384,7 +380,7 @@ static enum link_result run_send_long(struct hca *hca, struct shm_peer *peer, st
 
 /* ---- the link -------------------------------------------------------------------------------------------------- */
 
-/* Returns the connection of @host, or NULL if @host is NULL or has ended: the caller then drops its packets. */
+/* Returns NULL if @host is NULL or has ended: the caller then drops its packets. */
 static struct shm_peer *peer_alive(const struct host_peer *host)
 {
 	struct shm_peer *peer = shm_of(host);
@@ -394,10 +390,7 @@ static struct shm_peer *peer_alive(const struct host_peer *host)
 	return peer;
 }
 
-/*
- * Returns the connection to the process that has QP @qpn, or NULL if there is none at present: the caller then drops
- * its packets.
- */
+/* Returns NULL as peer_alive(). */
 static struct shm_peer *peer_find(uint32_t qpn)
 {
 	struct host_peer *host = host_peer_known(qpn);
@@ -437,7 +430,7 @@ static enum link_result mad_send(struct hca *hca, const struct host_peer *host, 
 	return result;
 }
 
-/* A message for all processes is lost on each connection with a full ring: a retry would duplicate it on the others. */
+/* A message for all processes is lost on connections with a full ring: a retry would duplicate it on the others. */
 static enum link_result mad_send_run(struct hca *hca, struct run *run)
 {
 	const struct packet *packet = run_slot(run);
@@ -486,10 +479,9 @@ uint64_t shm_mark(uint32_t qpn)
 }
 
 /*
- * Returns true if the process at the other end of @host waits for room for its replies. It may send them over another
- * connection: two processes that connect to each other at the same time have two connections, and each sends over the
- * one that it made. Processes without visible IDs, in other PID namespaces, count as one. Adds the number of records
- * that arrived over the connections to *@progress.
+ * Returns true if the process at the other end of @host waits for room for its replies, over any of its connections
+ * (DESIGN.md). Processes without visible IDs (PID namespaces) count as one. Adds the records that arrived over them to
+ * *@progress.
  */
 static bool peer_awaits_room(const struct host_peer *host, uint64_t *progress)
 {
@@ -515,22 +507,22 @@ bool shm_pending(uint32_t qpn, uint64_t mark, uint64_t *progress)
 	*progress = 0;
 	if (!peer)
 		return false;
-	/* The other side took the closed socket for the end of this process, and no longer reads the ring. */
+	/* The other side took the closed socket for the end of this process. */
 	if (!descriptor_check(host->socket.fd))
 		return false;
-	/* This acquire means that replies to these records were already in the other ring, or wait for room. */
+	/* Acquire: replies to these records were already in the other ring, or wait for room. */
 	handled = __atomic_load_n(&peer->out.ring->handled, __ATOMIC_ACQUIRE);
 	*progress = handled;
 	if ((int32_t)((uint32_t)mark - handled) <= 0)
 		return peer_awaits_room(host, progress);
-	/* This runs after a timer expired: the peer should have seen the record by polling, and did not. */
+	/* A timer expired: the peer should have seen the record by polling, and did not. */
 	shm_wake_anyway(peer);
 	return true;
 }
 
 /* ---- frames of other hosts -------------------------------------------------------------------------------------- */
 
-/* Copies a frame to a record. Returns false if the frame is lost. */
+/* Returns false if the frame is lost. */
 static bool frame_forward(struct shm_peer *peer, const struct packet_path *path, const uint8_t *bytes, size_t length)
 {
 	THREAD_VARIABLE(struct packet, packet);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The shm link, and the beginning and end of its connections; see shm.h. */
+/* The shm link, and the beginning and end of its connections. */
 #include "link/shm/shm.h"
 
 #include <errno.h>
@@ -34,7 +34,7 @@ const struct link *link_shm(void)
 	return &shm;
 }
 
-/* Sets up the poller, once in a process. The caller holds the lock of the host table. */
+/* Once in a process. The lock of the host table is held. */
 static int shm_poller_start(void)
 {
 	uint32_t generation = progress_generation();
@@ -76,12 +76,12 @@ static int shm_peer_begin(struct host_peer *host)
 		return error;
 	}
 	__atomic_store_n(&host->shm, peer, __ATOMIC_RELEASE);
-	/* `sleeps` is set last, when the poller can find the connection. */
+	/* Set last, when the poller can find the connection. */
 	__atomic_store_n(&peer->own->sleeps, 1, __ATOMIC_SEQ_CST);
 	return 0;
 }
 
-/* Handles the remaining records of a process that has ended, for example acknowledgements. */
+/* Handles the remaining records of a process that has ended. */
 static void ring_take_rest(const struct shm_peer *peer)
 {
 	uint32_t begin = __atomic_load_n(&peer->taken, __ATOMIC_ACQUIRE);
@@ -108,7 +108,7 @@ static void shm_peer_gone(struct host_peer *host)
 	__atomic_store_n(&shm_poller.leaving, host, __ATOMIC_RELEASE);
 	ring_take_rest(host->shm);
 	__atomic_store_n(&shm_poller.leaving, NULL, __ATOMIC_RELEASE);
-	/* QPs that wait for room will not get any: their packets are lost from now on. */
+	/* Packets of QPs that wait for room are lost from now on. */
 	epoch_enter();
 	run_begin(run);
 	link_close(&host->shm->waiting, run);

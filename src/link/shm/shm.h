@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * The shm link: carries runs of packets through a pair of rings, one for each direction, in memory that two processes
- * of a host share.
- */
+/* The shm link: carries runs of packets between two processes of a host through a pair of rings in shared memory. */
 #ifndef SOFTHCA_LINK_SHM_SHM_H
 #define SOFTHCA_LINK_SHM_SHM_H
 
@@ -15,7 +12,7 @@ extern const struct grants shm_grants;
 /** Returns the link to QPs of other processes of this host. */
 const struct link *link_shm(void);
 
-/** The link's callbacks for connections (link/host/host.h). */
+/** Callbacks for connections (link/host/host.h). */
 extern const struct host_carrier shm_carrier;
 
 #endif

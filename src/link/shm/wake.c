@@ -45,10 +45,10 @@ void shm_wake_slow(struct shm_peer *peer)
 }
 
 /*
- * Marks this process as sleeping. Returns true if a barrier on all processors is needed; after it, the other side
- * executes its own barrier with every record. Records that the other side published earlier, without a barrier, must be
- * visible after this one. The device thread may at the same time mark this process as polling. Then either it clears
- * `sleeps` and checks the rings itself, or its update of `barrier` is seen here.
+ * Marks this process as sleeping. Returns true if a barrier on all processors is needed: it makes records visible that
+ * the other side published without one; from then on that side executes its own with every record. If the device thread
+ * marks this process as polling at the same time, either it clears `sleeps` and checks the rings itself, or its update
+ * of `barrier` is seen here.
  */
 static bool peer_mark_asleep(struct shm_peer *peer)
 {
@@ -113,8 +113,8 @@ void shm_nudge(struct shm_peer *peer)
 }
 
 /*
- * The other side checks this flag after freeing room, and this side checks for room once more after this call
- * (shm_send()). So the store must be visible first.
+ * The other side checks this flag after freeing room, and this side checks for room again after this call (shm_send()).
+ * So the store must be visible first.
  */
 void shm_starve(struct shm_peer *peer)
 {

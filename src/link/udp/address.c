@@ -23,16 +23,14 @@ static void way_add_control(struct udp_way *way, int level, int type, const void
 	way->control_length += CMSG_SPACE(size);
 }
 
-/* Adds a control message with @value, unless the socket has it already as its default, @usual (sockets.c). */
+/* Skips a value that is the socket's default, @usual (sockets.c). */
 static void way_add_number(struct udp_way *way, int level, int type, int value, int usual)
 {
 	if (value != usual)
 		way_add_control(way, level, type, &value, sizeof(value));
 }
 
-/*
- * Returns the socket's hop limit, which differs for groups: 1 (ip(7), IP_MULTICAST_TTL; ipv6(7), IPV6_MULTICAST_HOPS).
- */
+/* Groups have another default: 1 (ip(7), IP_MULTICAST_TTL; ipv6(7), IPV6_MULTICAST_HOPS). */
 static int udp_default_hop_limit(const union ibv_gid *destination)
 {
 	return gid_is_multicast(destination) ? -1 : DEFAULT_HOP_LIMIT;
@@ -126,7 +124,7 @@ static int control_number(const struct cmsghdr *header)
 	return number;
 }
 
-/* Reads one control message. Returns true if it contains the address that the datagram was sent to. */
+/* Returns true if @header contains the address that the datagram was sent to. */
 static bool control_read_ipv4(struct packet_path *wire, const struct cmsghdr *header)
 {
 	struct in_pktinfo info;

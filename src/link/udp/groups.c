@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Multicast groups over UDP, see groups.h. */
+/* See groups.h. */
 #include "link/udp/groups.h"
 
 #include <endian.h>
@@ -57,10 +57,7 @@ static int group_bind(int fd, const union ibv_gid *group, uint16_t port)
 				  : udp_port_bind_group(fd, (const struct sockaddr *)&v6, sizeof(v6));
 }
 
-/*
- * Binds the socket of a group. Retries for a while, because a new process may not have received the port's socket from
- * its owner yet.
- */
+/* Retries for a while, because a new process may not have received the port's socket from its owner yet. */
 static int group_bind_soon(int fd, const union ibv_gid *group, uint16_t port)
 {
 	const struct timespec nap = {.tv_nsec = TUNABLE_UDP_GROUP_NAP_NS};
@@ -89,10 +86,7 @@ static int group_join_interface(int fd, const union ibv_gid *group, uint32_t ifi
 	return error && errno != EADDRINUSE ? -errno : 0;
 }
 
-/*
- * Joins on all interfaces that have GIDs (the table has several entries per interface). Returns an error only if no
- * interface succeeds.
- */
+/* The table has several entries per interface. Returns an error only if no interface succeeds. */
 static int group_join_interfaces(int fd, const struct hca *hca, const union ibv_gid *group)
 {
 	int error = -ENODEV, result;
@@ -124,7 +118,7 @@ static int group_open(const struct hca *hca, const union ibv_gid *group)
 
 /* ---- joining ---------------------------------------------------------------------------------------------------- */
 
-/* Returns the place of @gid in the list, or the end of the list. The caller holds the lock. */
+/* Returns the place of @gid in the list, or the end of the list. The lock is held. */
 static struct group **group_find(struct udp_groups *groups, const union ibv_gid *gid)
 {
 	struct group **place = &groups->first;
@@ -134,7 +128,7 @@ static struct group **group_find(struct udp_groups *groups, const union ibv_gid 
 	return place;
 }
 
-/* Adds a group at *@place. Returns 0 or a negative errno value. The caller holds the lock. */
+/* The lock is held. */
 static int group_add(const struct hca *hca, const union ibv_gid *gid, struct group **place)
 {
 	struct group *group = malloc(sizeof(*group));
@@ -188,7 +182,7 @@ void udp_leave(struct hca *hca, const union ibv_gid *gid)
 		__atomic_store_n(place, group->next, __ATOMIC_RELEASE);
 		progress_unwatch(&group->socket);
 		epoch_synchronize();
-		/* Closed under the lock, so that a forked child finds every descriptor recorded. */
+		/* Locked, so that a forked child finds every descriptor recorded. */
 		descriptor_close(group->socket.fd);
 		free(group);
 	}

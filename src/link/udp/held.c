@@ -1,12 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * Acknowledgements that wait for the program's reply, see parts.h.
- *
- * Half of the cost of a small message is the system call for its acknowledgement, plus another one in the peer to
- * receive it. If the program has replied to the last messages of a connection at once, its next reply is worth waiting
- * for: both leave as one train. The acknowledgement precedes everything else that the process sends, so the peer never
- * sees a later message of the program first.
- */
+/* Acknowledgements that wait for the program's reply, see DESIGN.md. */
 #include <string.h>
 
 #include "core/cancellation.h"
@@ -72,10 +65,7 @@ static bool answer_is_expected(struct udp_socket *socket, uint64_t now_ns)
 		answers->row = 0;
 	answers->due = true;
 	answers->acknowledged_ns = now_ns;
-	/*
-	 * Do not hold for a program that sleeps: its peer usually sleeps as well, and wakes up while the reply is being
-	 * prepared.
-	 */
+	/* Do not hold for a program that sleeps (DESIGN.md). */
 	return answers->row == TUNABLE_UDP_HELD_AFTER && !socket->no_trains && !progress_on_thread();
 }
 

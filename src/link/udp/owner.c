@@ -53,7 +53,6 @@ static uint64_t listing_find_inode(const char *path, uint16_t port)
 	return found;
 }
 
-/* Returns true if /proc/@pid/fd contains @target. */
 static bool process_has_open(const char *pid, const char *target)
 {
 	char path[64], link[64];

@@ -1,22 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Shared by the files of the udp link.
- *
- *   udp.c         cuts runs into packets and sends them, many in one system call
- *   port.c        decides which process of the host has the port
- *   receive.c     the poller: converts datagrams to packets
- *   groups.c      sockets of multicast groups
- *   receivers.c   options of the sockets that receive
- *   held.c        acknowledgements that leave together with the program's reply
- *   sockets.c     sockets that send, by source port
- *   unreachable.c reports of hosts that refuse datagrams
- *   address.c     converts paths to socket addresses and back
- *   handover.c    passes the port's socket from one process to another
- *   turn.c        decides which of the processes that share the socket reads it
- *   owner.c       finds the owner of the port if it is a process of another kind
+ * Shared by the files of the udp link (README.md).
  *
  * Locks: that of a socket (its buffer) while it sends, that of the table of sockets, and that of the port. They are
- * taken under locks of the transport; none is held while the transport is called.
+ * taken under locks of the transport; none is held while the transport is called. Any thread may call, unless noted.
  */
 #ifndef SOFTHCA_LINK_UDP_PARTS_H
 #define SOFTHCA_LINK_UDP_PARTS_H
@@ -53,28 +40,25 @@ struct udp_way {
 		struct sockaddr_in6 v6;
 	} to;
 	socklen_t to_length;
-	/* For sendmsg(2): source address, traffic class, hop limit, flow label; and room for UDP_SEGMENT. */
+	/* Control data for sendmsg(2), with room for UDP_SEGMENT. */
 	size_t control_length;
 	size_t unlabelled; /* control_length without the flow label, which comes last */
 	_Alignas(struct cmsghdr) uint8_t control[CMSG_SPACE(sizeof(struct in6_pktinfo)) + 4 * CMSG_SPACE(sizeof(int))];
 };
 
 /**
- * Fills @way for @path. GIDs of this host that are not IP addresses (the link-local one of an interface without IPv6,
- * all of RoCE v1) use the loopback interface, as 127.83.0.0/16 with the number of the table entry. Returns 0, or
- * -EAFNOSUPPORT, explained, if one address is IPv4 and the other IPv6.
+ * Fills @way for @path, with inner addresses (link/host/inner.h) where necessary. Returns 0, or -EAFNOSUPPORT,
+ * explained, if only one address is IPv4.
  */
 int udp_way_make(struct udp_way *way, struct hca *hca, const struct packet_path *path);
 
-/** Sets an integer option of @fd. Returns 0 or a negative errno. */
 static inline int udp_set_option(int fd, int level, int option, int value)
 {
 	return setsockopt(fd, level, option, &value, sizeof(value)) ? -errno : 0;
 }
 
 /**
- * Makes a buffer of @fd as large as allowed, because datagrams that do not fit are lost. @forced and @plain are the
- * options that set its size.
+ * Makes a buffer of @fd as large as allowed, by option @forced or @plain, because datagrams that do not fit are lost.
  */
 static inline void udp_set_buffer(int fd, int forced, int plain, int bytes)
 {
@@ -82,10 +66,9 @@ static inline void udp_set_buffer(int fd, int forced, int plain, int bytes)
 		udp_set_option(fd, SOL_SOCKET, plain, bytes);
 }
 
-/* Metadata of a received datagram. */
 struct udp_arrival {
-	struct packet_path wire; /* path covered by the ICRC */
-	struct packet_path path; /* path for the transport */
+	struct packet_path wire; /* covered by the ICRC */
+	struct packet_path path; /* for the transport */
 	uint16_t source_port;
 	uint32_t segment; /* bytes of each packet except the last; 0: a single packet */
 };
@@ -96,7 +79,7 @@ bool udp_gid_of_name(union ibv_gid *gid, const struct sockaddr *name);
 /** Fills @arrival from the received @message. Returns false if its addresses are missing. */
 bool udp_arrival_read(struct udp_arrival *arrival, struct msghdr *message);
 
-/* Size of an acknowledgement, from BTH to ICRC. */
+/* Bytes of an acknowledgement, from BTH to ICRC. */
 #define UDP_HELD_BYTES 64
 
 struct udp_socket;
@@ -106,10 +89,7 @@ struct watched_fd;
 /* An acknowledgement that waits for the program's reply (held.c). */
 struct udp_held {
 	struct hca *hca;
-	/*
-	 * Sends the acknowledgement that @socket holds, and calls udp_held_gone(). The caller holds the lock of
-	 * @socket.
-	 */
+	/* Sends the acknowledgement that @socket holds, and calls udp_held_gone(). The lock of @socket is held. */
 	void (*send)(struct udp_socket *socket);
 	uint32_t source_qpn, destination_qpn;
 	struct udp_way way;
@@ -118,11 +98,11 @@ struct udp_held {
 	uint8_t bytes[UDP_HELD_BYTES];
 };
 
-/* How promptly the program replies to the messages of a flow. */
+/* How promptly the program replies to a flow. */
 struct udp_answers {
-	bool due;                 /* an acknowledgement has left, but no request since */
-	uint64_t acknowledged_ns; /* time at which it left */
-	uint32_t row;             /* consecutive requests that each followed an acknowledgement quickly */
+	bool due; /* an acknowledgement has left, but no request since */
+	uint64_t acknowledged_ns;
+	uint32_t row; /* consecutive requests that each soon followed an acknowledgement */
 };
 
 /* A socket that sends from one source port and receives nothing. */
@@ -135,11 +115,10 @@ struct udp_socket {
 	bool no_trains;       /* under `lock`: the kernel refused UDP_SEGMENT */
 	bool no_labels;       /* under `lock`: the kernel refused IPV6_FLOWINFO */
 	uint16_t wanted;      /* requested port */
-	uint16_t port;        /* bound port; differs if a program has the requested one exclusively */
-	uint32_t users;       /* threads that send or wait to send; this and all other fields: under the lock of the
-			       * table */
+	uint16_t port;        /* differs if a program has the requested one exclusively */
+	uint32_t users;       /* threads that send or wait; this and all other fields: under the lock of the table */
 	uint64_t used;        /* time of the last request, as a counter */
-	uint64_t checked_ns;  /* time of the last check of `fd`; under `lock` */
+	uint64_t checked_ns;  /* last check of `fd`; under `lock` */
 	uint8_t *buffer;      /* UDP_BUFFER_BYTES */
 	struct udp_held held; /* under `lock` */
 	struct udp_answers answers;                    /* under `lock` */
@@ -149,28 +128,26 @@ struct udp_socket {
 /* A train, plus the headers of the packet after it. */
 #define UDP_BUFFER_BYTES (TUNABLE_UDP_TRAIN_BYTES + 128)
 
-/** Makes the table of sockets that send, all closed. Returns NULL without memory. The registry (hca/hca.h) has one. */
+/** Makes the registry's table of sockets that send, all closed. Returns NULL without memory. */
 struct udp_sockets *udp_sockets_new(void);
 
 /**
- * Returns the socket for @port with its lock held, and opens it if needed. Returns NULL with errno if there is none.
- * Unless @exactly, a socket of another port is returned when the table is full: a first request for a port must not
- * close another socket, or many flows would close each other's.
+ * Returns the socket for @port with its lock held, opened if needed, or NULL with errno. Unless @exactly, returns a
+ * socket of another port when the table is full: otherwise many flows would close each other's.
  */
 struct udp_socket *udp_socket_get(struct udp_sockets *table, bool ipv6, uint16_t port, bool exactly);
 /**
- * Returns a descriptor of the same port for packets longer than the interface's MTU, or a negative errno. The caller
- * holds its lock.
+ * Returns a descriptor of the same port for packets longer than the interface's MTU, or a negative errno. The lock of
+ * @socket is held.
  */
 int udp_socket_fragmenting(struct udp_socket *socket);
 /**
- * As udp_socket_get(), for datagrams of the connection manager. They have one socket per family, on any port: see
- * unreachable.c. Clears a pending error of the socket.
+ * As udp_socket_get(), for datagrams of the connection manager (unreachable.c), on any port. Clears a pending error.
  */
 struct udp_socket *udp_socket_of_manager(struct udp_sockets *table, bool ipv6);
 /** Clears the error of @fd with which its next send would fail. */
 void udp_socket_clear_error(int fd);
-/** Watches, with @refusals, for reports of hosts that refuse datagrams sent by @fd. The caller holds the lock of the table. */
+/** Watches for reports of hosts that refuse datagrams sent by @fd. The lock of the table is held. */
 void udp_unreachable_watch(struct watched_fd *refusals, int fd, bool ipv6);
 
 /** Unlocks @socket and releases it. */
@@ -193,42 +170,38 @@ static inline uint32_t udp_flow_key(bool ipv6, uint16_t port)
 
 /** Initializes, once in a process. */
 void udp_held_begin(void);
-/** Records that a request is about to leave by @socket. The caller holds its lock. */
+/** Records that a request is about to leave by @socket, whose lock is held. */
 void udp_held_note_request(struct udp_socket *socket);
 /**
  * Decides about an acknowledgement that is about to leave by @socket, which is locked and does not hold one. Returns
- * true if it must be held: the caller then fills socket->held and unlocks the socket, but does not release it.
+ * true to hold it: the caller then fills socket->held and unlocks the socket, but does not release it.
  */
 bool udp_held_keep(struct udp_socket *socket, uint32_t key);
 /**
- * Marks the held acknowledgement as sent. The caller holds the lock of @socket; after unlocking, it calls
- * udp_socket_forget().
+ * Marks the held acknowledgement as sent. The lock of @socket is held; the caller calls udp_socket_forget() after
+ * unlocking.
  */
 void udp_held_gone(struct udp_socket *socket);
-/** Returns true if the program received a message a moment ago and is expected to reply. Any thread. */
+/** Returns true if the program received a message a moment ago and is expected to reply. */
 bool udp_held_just_now(void);
 /** Drops the held acknowledgement. In a forked child. */
 void udp_held_after_fork(void);
 
 /**
- * Opens a socket with all options for receiving, not yet bound: for both families, or for IPv4 only where there is no
- * IPv6 (*@ipv6). Returns a descriptor or a negative errno.
+ * Opens a socket for receiving, not yet bound, for both families, or for IPv4 only where there is no IPv6 (*@ipv6).
+ * Returns a descriptor or a negative errno.
  */
 int udp_receiver_open(bool *ipv6);
-/**
- * As udp_receiver_open(), for a multicast group of one family; the socket consents. Returns a descriptor or a negative
- * errno.
- */
+/** As udp_receiver_open(), for a multicast group of one family; the socket consents. */
 int udp_group_open(bool ipv6);
 /**
- * Sets whether another socket of this user may be bound to the port of @fd as well (SO_REUSEPORT, which both sockets
- * need when the second one is bound). The sockets of groups always consent. The socket of the port consents only
- * briefly, because there must be only one. Returns 0 or a negative errno.
+ * Sets whether another socket of this user may be bound to the port of @fd (SO_REUSEPORT, which both need when the
+ * second is bound); see DESIGN.md, "Multicast". Returns 0 or a negative errno.
  */
 int udp_set_consent(int fd, bool consents);
 /**
- * Sets the options for receiving on the bound socket that another process passed, except its buffer size, which this
- * process may not be able to set as large.
+ * Sets the options of the bound socket that another process passed, except its buffer size, which this process may not
+ * be able to set as large.
  */
 void udp_receiver_adopt(int fd);
 
@@ -238,59 +211,54 @@ void udp_set_window(uint32_t bytes);
 /* ---- the port, which the processes of a user share --------------------------------------------------------------- */
 
 /*
- * The processes of a user share the socket, so that datagrams waiting in it outlive the process that reads it, and a
- * page that says which process reads. Two processes that read at the same time receive packets out of order, as a
- * network may deliver them; nothing else depends on the page. Any process of the user may write anything to it.
+ * The socket and the page that the processes of a user share (DESIGN.md). Any process of the user may write anything to
+ * the page.
  */
 struct udp_share {
 	int socket; /* -1: none */
-	int page;   /* memfd of UDP_PAGE_BYTES; -1: none could be made, and the socket is not shared */
+	int page;   /* memfd of UDP_PAGE_BYTES; -1: none, and the socket is not shared */
 };
 
 #define UDP_PAGE_BYTES 4096
 
 struct udp_turn {
-	uint32_t turn;  /* atomic; number of changes of the reader: the process that made the last change reads */
-	uint32_t beats; /* atomic; incremented with each batch taken out of the socket */
+	uint32_t turn;  /* atomic; number of changes of the reader: the process that made the last one reads */
+	uint32_t beats; /* atomic; number of batches taken out of the socket */
 };
 
-/**
- * Passes @share to the process at the other end of @connection. Never blocks. Returns 0 or a negative errno. Any
- * thread.
- */
+/** Passes @share over @connection. Never blocks. Returns 0 or a negative errno. */
 int udp_handover_send(int connection, const struct udp_share *share);
 /**
  * Receives what process @pid passed on @connection: a socket bound to @port in the network namespace of the socket
- * @own, and a page. Never blocks. Returns 0 and @share, which the caller closes, -EAGAIN if nothing has arrived yet,
- * -ECONNRESET if the other side has gone, or -EPROTO, explained, if the message or a descriptor is invalid; the
- * descriptors are closed then. Any thread.
+ * @own, and a page. Never blocks. Returns 0 and @share, which the caller closes, -EAGAIN if nothing has arrived,
+ * -ECONNRESET if the other side has gone, or -EPROTO, explained, with the descriptors closed, if anything is invalid.
  */
 int udp_handover_receive(int connection, pid_t pid, int own, uint16_t port, struct udp_share *share);
 void udp_share_close(struct udp_share *share);
 
-/** Maps a page that this process made, or has checked. Returns NULL if that fails. */
+/** Maps a page that this process made or checked. Returns NULL on failure. */
 struct udp_turn *udp_turn_map(int page);
 void udp_turn_unmap(struct udp_turn *turn);
 
-/* State of the socket when a process that does not read last checked it. All zero: not checked yet. */
+/* Last check of the socket by a process that does not read. All zero: not checked yet. */
 struct udp_look {
-	bool waited; /* a datagram was waiting in the socket */
+	bool waited;
 	uint32_t turn, beats;
 };
 
 /**
  * Returns true if the current reader has taken nothing out of @socket since the last check @before, although a datagram
- * was waiting. Then it is this process's turn, as number *@turn. If several processes check at once, only one gets
+ * was waiting. Then it is this process's turn, as number *@turn. Of several processes that check at once, only one gets
  * true.
  */
 bool udp_turn_take_over(struct udp_turn *page, int socket, struct udp_look *before, uint32_t *turn);
 
 struct udp_name {
-	int listening; /* socket listening at a name of the port; -1: none */
-	int connected; /* socket connected to @owner, the process of this user that has the name; -1: none */
+	int listening; /* listens at a name of the port; -1: none */
+	int connected; /* connected to @owner, the process of this user that has the name; -1: none */
 	struct ucred owner;
 	struct ucred stranger;    /* process of another user that has the plain name; uid -1: none */
-	struct host_name reserve; /* the name of `listening`, if it is a reserve name */
+	struct host_name reserve; /* name of `listening`, if it is a reserve name */
 };
 
 /**
@@ -299,71 +267,65 @@ struct udp_name {
  * later.
  */
 struct udp_name udp_name_contend(uint16_t port, uint32_t tries);
-/** Returns true if a process of this user has a reserve name of @port other than @except. Reads the sockets of the host. */
+/**
+ * Returns true if a process of this user has a reserve name of @port other than @except. Reads the sockets of the host.
+ */
 bool udp_name_is_reserved(uint16_t port, const struct host_name *except);
 
 /**
  * Binds @fd, the socket of a group, to @name next to the socket of the port. Returns 0 or a negative errno; -EAGAIN if
- * this process does not have the port's socket yet. Any thread; no lock of the transport.
+ * this process does not have the port's socket yet. No lock of the transport.
  */
 int udp_port_bind_group(int fd, const struct sockaddr *name, socklen_t length);
 
-/** Makes port.c check the turn at once, because the poller found that another process has it. Any thread. */
+/** Makes port.c check the turn at once, because another process has it. */
 void udp_port_turn_lost(void);
-/** Implements link.has_backlog for the port's socket, as far as this process shares it. */
+/** Implements link.has_backlog for the port's socket, if this process shares it. */
 bool udp_port_has_backlog(void);
 
 /** Registers the poller. Returns 0 or a negative errno. The lock of the port is held. */
 int udp_receive_begin(struct hca *hca);
 /**
- * Makes the poller receive from @fd. udp_receive_from() is for the owner of the port, which always reclaims its turn on
- * @page (NULL: none). udp_receive_in_place() is for a substitute, while turn number @turn lasts. The caller holds the
- * lock of the port.
+ * Makes the poller receive from @fd: udp_receive_from() for the owner of the port, which always reclaims its turn on
+ * @page (NULL: none), udp_receive_in_place() for a substitute, while turn number @turn lasts. The lock of the port is
+ * held.
  */
 void udp_receive_from(int fd, struct udp_turn *page);
 void udp_receive_in_place(int fd, struct udp_turn *page, uint32_t turn);
 /**
- * Sets whether datagrams stay in the socket until they have been handled, at the price of a system call. That is needed
- * while other processes have the socket: no datagram is lost if a process is killed, though one may be handled twice.
- * Any thread.
+ * Sets whether datagrams stay in the socket until they have been handled, as they must while other processes have the
+ * socket (DESIGN.md).
  */
 void udp_receive_carefully(bool careful);
-/** Returns true if this process receives, and it is its turn. Any thread. */
+/** Returns true if this process receives, and it is its turn. */
 bool udp_receive_has_turn(void);
-/** Stops receiving. The descriptor stays open. The caller holds the lock of the port; device thread. */
+/** Stops receiving. The descriptor stays open. The lock of the port is held; device thread. */
 void udp_receive_stop(void);
-/** Stops receiving at the end of the process, after handling the packet in hand. Any thread. */
+/** Stops receiving at the end of the process, after handling the packet in hand. */
 void udp_receive_leave(void);
 /** Resets the poller in a forked child, which has no socket. */
 void udp_receive_after_fork(void);
 
-/* The process that has a UDP port. */
 struct udp_owner {
 	pid_t pid;
-	char name[16]; /* as in /proc/PID/comm, without terminal control characters */
+	char name[16]; /* /proc/PID/comm, without terminal control characters */
 };
 
 /**
- * Returns true if a socket is bound to @port, according to /proc, except those of groups. Reads the sockets of the
+ * Returns true if a socket, except those of groups, is bound to @port, according to /proc. Reads the sockets of the
  * host.
  */
 bool udp_port_is_bound(uint16_t port);
-/**
- * Finds the process that has @port, through /proc. Returns false if none is visible. Slow: reads the descriptors of all
- * processes.
- */
+/** Finds the process that has @port, through /proc, or returns false. Slow: reads the descriptors of all processes. */
 bool udp_find_owner(uint16_t port, struct udp_owner *owner);
 /** Finds a process that has the socket @inode open. As slow as udp_find_owner(). */
 bool udp_find_process(uint64_t inode, struct udp_owner *owner);
-/**
- * Finds the softhca process that receives: of the processes that have @port open, the one that listens at its name
- * (port.c).
- */
+/** Finds the softhca process that receives: the one that has @port open and listens at its name (port.c). */
 bool udp_find_receiver(uint16_t port, struct udp_owner *owner);
 
 /**
- * Explains, at most once per second, a failure that may concern every packet that is sent. @qpn: QP of one of them; 0:
- * none of this process.
+ * Explains, at most once per second, a failure that may concern every packet sent. @qpn: QP of one of them; 0: none of
+ * this process.
  */
 static inline void udp_explain(struct hca *hca, uint32_t qpn, enum explain_rule rule, const uint64_t *figures,
 			       size_t count)

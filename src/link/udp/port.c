@@ -1,19 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Decides which process of the host has the RoCE port, see udp.h.
- *
- * The owner of the port listens on an abstract UNIX socket (port_name.c). All other processes of its user connect to
- * that socket, so they notice its end at once, by a hangup. Then they race for the name. The winner gets the port:
- * deciding by the name ensures that no process takes the port while its owner is still ending. A process that has the
- * name but not the port, because a program of another kind or a process of another user has it, keeps trying alone.
- *
- * Processes of a user share the socket that is bound to the port. A process that has it passes it to the other end of
- * its connection (handover.c), which closes it if it has it already. So datagrams waiting in the socket are not lost
- * when the reading process ends, and the next owner continues where the last one stopped. The other processes
- * periodically check that the socket is read (turn.c). If it is not, because the owner is stopped, one of them receives
- * as a substitute. When the owner runs again, it reclaims its turn at once.
- *
- * Everything except the first attempt happens on the device thread.
+ * Decides which process of the host has the RoCE port, see DESIGN.md, "Receiving". A process that gets the socket of
+ * the port over a connection closes it if it has it already. Everything except the first attempt happens on the device
+ * thread.
  */
 #include <errno.h>
 #include <endian.h>
@@ -40,7 +29,7 @@
 struct client {
 	struct watched_fd socket;
 	struct client *next;
-	pid_t pid; /* process ID; 0: not known */
+	pid_t pid; /* 0: not known */
 };
 
 static struct {
@@ -49,10 +38,10 @@ static struct {
 	struct hca *hca;
 	struct watched_fd name;   /* fd: the listening socket; -1: another process has the name */
 	struct watched_fd owner;  /* fd: the connection to the process that has the name; -1: none */
-	struct ucred owner_is;    /* credentials of that process */
+	struct ucred owner_is;    /* that process */
 	struct ucred stranger;    /* process of another user that has the plain name; pid 0: none, or not known */
-	struct host_name reserve; /* the name at which this process listens, if it is a reserve name */
-	uint64_t connected_ns;    /* time of that connection */
+	struct host_name reserve; /* name at which this process listens, if it is a reserve name */
+	uint64_t connected_ns;    /* time of the connection to the owner */
 	struct udp_share share;   /* the port's socket, bound or to be bound, and its page if it is bound */
 	struct udp_turn *page;    /* mapped; NULL: none */
 	bool ipv6;                /* the socket to be bound is for both families */
@@ -80,7 +69,6 @@ static void port_retry_in(uint64_t ns)
 	timer_arm(&port.hca->timers, &port.retry, clock_now_ns() + ns);
 }
 
-/* Retries soon at first, and less often later. */
 static void port_retry(void)
 {
 	port_retry_in(port.tries++ < TUNABLE_UDP_PORT_TRIES_SOON ? TUNABLE_UDP_PORT_SOON_NS
@@ -110,7 +98,7 @@ static void port_explain_taken(void)
 	struct udp_owner owner;
 	bool seen = udp_find_owner(port_number(), &owner);
 
-	/* Another process of this user that has a reserve name owns the port, and forwards packets to this one. */
+	/* A process of this user that has a reserve name owns the port, and forwards packets to this one. */
 	if (udp_name_is_reserved(port_number(), &port.reserve))
 		return;
 	if (port.stranger.uid != (uid_t)-1 && (!seen || owner.pid == port.stranger.pid)) {
@@ -120,7 +108,7 @@ static void port_explain_taken(void)
 		memcpy(name, owner.name, sizeof(name));
 		port_explain_once(RULE_UDP_PORT_TAKEN, FIGURES(port_number(), (uint64_t)owner.pid, name[0], name[1]));
 	} else if (port.tries >= TUNABLE_UDP_PORT_TRIES_SOON) {
-		/* At first the port may belong to a process that is ending, which has no descriptors any more. */
+		/* At first the port may belong to an ending process, which has no descriptors any more. */
 		port_explain_once(RULE_UDP_PORT_TAKEN_UNSEEN, FIGURES(port_number()));
 	}
 }
@@ -137,8 +125,8 @@ static int udp_port_bind(void)
 }
 
 /*
- * Binds the port even if sockets of groups are bound to it, which requires consent. Consent would also allow another
- * socket for the port itself, so it is given only where there are groups and no such socket.
+ * Binds the port even beside sockets of groups, which requires consent. Consent would also allow another socket for the
+ * port itself, so it is given only where there are groups and no such socket.
  */
 static int port_bind_beside_groups(void)
 {
@@ -182,7 +170,7 @@ bool udp_port_has_backlog(void)
 	return waits;
 }
 
-/* Makes the page, which shows the process that reads. Without it the socket is not shared. */
+/* Makes the page that shows the process that reads. Without it the socket is not shared. */
 static void port_make_page(void)
 {
 	port.share.page = descriptor_keep(host_memory_make(UDP_PAGE_BYTES));
@@ -196,7 +184,7 @@ static void port_give_share(int connection)
 		udp_handover_send(connection, &port.share);
 }
 
-/* Takes the port. This process has the name. */
+/* This process has the name. */
 static void port_take(void)
 {
 	int error = port.bound ? 0 : port_bind_beside_groups();
@@ -209,7 +197,7 @@ static void port_take(void)
 		port.explained = RULE_NONE;
 		if (port.took_over)
 			counter_add(port.hca, COUNTER_UDP_TAKEOVERS, 1);
-		/* The other processes may not be connected yet, so handle datagrams carefully after a takeover. */
+		/* After a takeover the other processes may not be connected yet. */
 		udp_receive_carefully(port.took_over || port.clients);
 		udp_receive_from(port.share.socket, port.page);
 		for (const struct client *client = port.clients; client; client = client->next)
@@ -310,8 +298,8 @@ static void client_gone(struct client *client)
 }
 
 /*
- * Handles the first message from the process @pid at the other end, valid or not, and ignores later ones. Called before
- * the end of the connection is handled, which may have been reported at the same time.
+ * Handles the first message from process @pid, valid or not, and ignores later ones. Called before the end of the
+ * connection is handled, which may have been reported at the same time.
  */
 static void share_arrived(struct watched_fd *watched, pid_t pid)
 {
@@ -331,10 +319,7 @@ static void client_ready(struct watched_fd *watched, uint32_t events)
 		client_gone(client);
 }
 
-/*
- * Adds a connected process. Refuses processes of other users, so that they cannot fill the table of descriptors; they
- * retry occasionally. The caller holds the lock.
- */
+/* Refuses processes of other users, so that they cannot fill the table of descriptors; they retry. The lock is held. */
 static void client_add(int fd)
 {
 	struct client *client;
@@ -399,8 +384,8 @@ static void owner_ready(struct watched_fd *watched, uint32_t events)
 }
 
 /*
- * Follows the process of this user at the other end of @fd, which has the name. If that process does not have the port,
- * it takes the socket that this process passes.
+ * Follows the process of this user at the other end of @fd, which has the name. If it does not have the port, it takes
+ * the socket that this process passes.
  */
 static void owner_follow(int fd, const struct ucred *owner)
 {
@@ -417,10 +402,7 @@ static void owner_follow(int fd, const struct ucred *owner)
 	port_retry();
 }
 
-/*
- * Binds the name, or follows the process that has it. The first attempt may be under a QP's lock, and reads no list of
- * names.
- */
+/* The first attempt may be under a QP's lock, and reads no list of names. */
 static void port_contend_for_name(void)
 {
 	struct udp_name name = udp_name_contend(port_number(), port.tries);
@@ -525,7 +507,7 @@ static void port_leave(void)
 	port.begun = 0;
 }
 
-/* At exit: finishes the packet in hand, so that the other processes only take what is still in the socket. */
+/* Finishes the packet in hand, so that the other processes only take what is still in the socket. */
 static void __attribute__((destructor)) port_at_exit(void)
 {
 	if (__atomic_load_n(&port.begun, __ATOMIC_ACQUIRE) != progress_generation())

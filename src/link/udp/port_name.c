@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The name by which processes of a user find the one that has the RoCE port, see parts.h.
- *
- * It is "softhca/1/port/NUMBER". If another user has that name, or no process listens there for a while, a reserve name
- * is used (link/host/names.h). If two processes of a user take reserve names at the same time, each sees the other's,
- * and both try again.
+ * The name by which processes of a user find the one that has the RoCE port, see parts.h and DESIGN.md. If two
+ * processes of a user take reserve names at the same time, each sees the other's, and both try again.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -75,7 +72,7 @@ struct udp_name udp_name_contend(uint16_t port, uint32_t tries)
 		return result;
 	}
 	/*
-	 * The owner of the name is starting or has just ended if no socket listens there. If this lasts, the name
+	 * If no socket listens there, the owner of the name is starting or has just ended. If this lasts, the name
 	 * counts as taken.
 	 */
 	taken = fd >= 0 || tries > TUNABLE_UDP_PORT_TRIES_SOON + 1;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The poller of the udp link: converts datagrams to packets, see parts.h. All input is hostile until checked. */
+/* The poller: converts datagrams to packets, see parts.h. All input is hostile until checked. */
 #include <errno.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -31,21 +31,21 @@ static struct {
 	bool armed;                /* atomic */
 	struct udp_turn *page;     /* atomic; NULL: no other process has the socket */
 	uint32_t turn;             /* atomic; this process's turn number on the page */
-	bool by_right;             /* atomic; this process owns the port, and takes its turn from any other process */
+	bool by_right;             /* atomic; this process owns the port, and always reclaims its turn */
 	bool careful;              /* atomic; datagrams stay in the socket while they are handled */
 	bool leaving;              /* atomic */
-	struct hca *hca;           /* the device that counts and explains packets without a QP */
+	struct hca *hca;           /* counts and explains packets without a QP */
 	/* for the poller only: */
 	struct run *run;
 	const struct packet_path *path;
 	bool group;   /* the datagram in hand arrived for a multicast group */
-	bool pending; /* the packet in run_slot(run) is not committed yet: following packets may continue it */
-	/* The last packet of the pending run, if it is the middle of a message and was joined; otherwise NULL. */
+	bool pending; /* run_slot(run) is not committed yet: packets may continue it */
+	/* Last packet of the pending run, if it was joined and is the middle of a message, or NULL. */
 	const uint8_t *middle;
 	uint32_t middle_length; /* without ICRC */
 	struct roce_icrc_start icrc[ROCE_ICRC_STARTS];
 	uint8_t bytes[DATAGRAM_BYTES]; /* the datagram in hand */
-	uint8_t taken[DATAGRAM_BYTES]; /* the datagram taken out of the socket after it was handled */
+	uint8_t taken[DATAGRAM_BYTES]; /* taken out of the socket after it was handled */
 } receiver = {.watched.fd = -1};
 
 /* ---- packets --------------------------------------------------------------------------------------------------- */
@@ -94,7 +94,7 @@ static void packet_take(const uint8_t *bytes, uint32_t length)
 	receiver.pending = true;
 }
 
-/* Returns true if packets of this kind may form a run. The opcode of the message is known only from its last packet. */
+/* Returns true if packets of this kind may form a run. Only the last one shows the opcode of the message. */
 static bool packet_may_join(const struct packet *packet)
 {
 	return message_has(packet->message, MESSAGE_IS_LONG) &&
@@ -110,7 +110,7 @@ static bool message_continues(uint8_t begun, uint8_t message)
 
 /*
  * Returns true if @next continues the run @packet and joining them hides nothing that the QP must check: all packets of
- * a message except the last must have the length of some path MTU. The QP compares it with its own MTU by the length of
+ * a message except the last must have the length of some path MTU, which the QP compares with its own by the length of
  * the run.
  */
 static bool packet_continues(const struct packet *packet, const struct packet *next)
@@ -140,7 +140,6 @@ static void packet_join(struct packet *packet, const struct packet *next)
 	packet->msn = next->msn;
 }
 
-/* Joins the packet to the pending run if it continues that. */
 static bool pending_join(const uint8_t *bytes, uint32_t length)
 {
 	static struct packet next;
@@ -157,8 +156,8 @@ static bool pending_join(const uint8_t *bytes, uint32_t length)
 }
 
 /*
- * Joins the packet to the pending run if its headers differ from those of the middle packet before it only by the next
- * sequence number, and so pass the same checks.
+ * Joins a packet that differs from the middle packet before it only by the next sequence number, and so passes the same
+ * checks.
  */
 static bool pending_extend(const uint8_t *bytes, uint32_t length)
 {
@@ -207,10 +206,8 @@ static void packet_handle(const uint8_t *bytes, uint32_t length)
 /* ---- datagrams ------------------------------------------------------------------------------------------------- */
 
 /*
- * Checks the ICRC after @length bytes of packet @number of its datagram. The ICRC covers the identification of the IPv4
- * header, which a UDP socket does not deliver. softhca numbers the packets of a train from 0, so @number is tried
- * first, which checks all 32 bits. Other senders may use any identification. It is then computed from the ICRC, which
- * leaves 15 bits to be checked (wire/roce.h).
+ * Checks the ICRC after @length bytes of packet @number of its datagram. 32 bits are checked if @number is the
+ * identification of the IPv4 header, otherwise 15 (docs/inside/wire.md).
  */
 static bool frame_check_icrc(const struct udp_arrival *arrival, uint32_t number, const uint8_t *bytes, uint32_t length)
 {
@@ -243,9 +240,8 @@ static void frame_handle(const struct udp_arrival *arrival, uint32_t number, con
 }
 
 /*
- * Returns true if the packet @last of a train is an acknowledgement after requests only. It is then older than the
- * requests: only the last packet of a train may be shorter, so udp.c put it at the end. Trains with responses are in
- * order.
+ * Returns true if the packet @last of a train is an acknowledgement after requests only: it is older, but udp.c had to
+ * put it last (DESIGN.md). Trains with responses are in order.
  */
 static bool train_ends_with_older(const uint8_t *bytes, uint32_t length, uint32_t segment, uint32_t last)
 {
@@ -278,10 +274,7 @@ static void datagram_handle(const struct udp_arrival *arrival, const uint8_t *by
 	pending_deliver();
 }
 
-/*
- * Receives a datagram into @bytes. Returns its length or a negative errno. With MSG_PEEK in @flags it stays in the
- * socket.
- */
+/* Receives a datagram. Returns its length or a negative errno. With MSG_PEEK in @flags it stays in the socket. */
 static ssize_t udp_datagram_receive(int fd, struct udp_arrival *arrival, uint8_t bytes[static DATAGRAM_BYTES],
 				    int flags)
 {
@@ -300,10 +293,7 @@ static ssize_t udp_datagram_receive(int fd, struct udp_arrival *arrival, uint8_t
 		.msg_control = control,
 		.msg_controllen = sizeof(control),
 	};
-	/*
-	 * The file status flags are shared by all processes that have the socket: another one may have made it
-	 * blocking.
-	 */
+	/* The file status flags are shared: another process may have made the socket blocking. */
 	ssize_t length = recvmsg(fd, &message, MSG_DONTWAIT | flags);
 
 	if (length < 0)
@@ -318,9 +308,9 @@ static bool receiver_has_turn(const struct udp_turn *page)
 }
 
 /*
- * Takes the datagram that has been handled, the @length bytes of receiver.bytes, out of the socket. While this process
- * was stopped, another one may have taken it. Then the first datagram in the socket is a new one, which is handled
- * here. Returns false if the handled datagram was not taken.
+ * Takes the handled datagram, @length bytes of receiver.bytes, out of the socket. If another process took it while this
+ * one was stopped, the first datagram is a new one, which is handled here. Returns false if the handled datagram was
+ * not taken.
  */
 static bool datagram_take_out(int fd, const struct udp_turn *page, ssize_t length)
 {
@@ -338,9 +328,8 @@ static bool datagram_take_out(int fd, const struct udp_turn *page, ssize_t lengt
 }
 
 /*
- * Returns true if the datagram of @length bytes starts with a READ, an atomic or an ATOMIC WRITE. Its response leaves
- * after the poll, so further requests in the socket are taken first, for the responder to count how many of them wait
- * (IBTA 9.7.4.1.5).
+ * Returns true if the datagram starts with a READ, an atomic or an ATOMIC WRITE. Its response leaves after the poll, so
+ * further requests are taken first, for the responder to count how many of them wait (IBTA 9.7.4.1.5).
  */
 static bool datagram_wants_response(const uint8_t *bytes, ssize_t length)
 {
@@ -356,8 +345,8 @@ static bool descriptor_look(int fd)
 }
 
 /*
- * Handles the next datagram of @fd. With @careful, a process that is killed or stopped leaves the datagram in the
- * socket for the other processes.
+ * Handles the next datagrams of @fd. With @careful, a process that is killed or stopped leaves a datagram in the socket
+ * for the other processes.
  */
 static bool socket_poll(int fd, const struct udp_turn *careful)
 {
@@ -384,7 +373,6 @@ static bool socket_poll(int fd, const struct udp_turn *careful)
 	return i > 0;
 }
 
-/* Returns true if this process has the turn, or has just taken it. */
 static bool receiver_take_turn(struct udp_turn *page)
 {
 	uint32_t own;

@@ -7,7 +7,7 @@
 #include "core/tunables.h"
 #include "link/udp/parts.h"
 
-/* Sets the options by which datagrams arrive as trains, with their addresses and hop limits. */
+/* Makes datagrams arrive as trains, with their addresses and hop limits. */
 static void receiver_set_options(int fd, bool ipv6)
 {
 	if (ipv6) {

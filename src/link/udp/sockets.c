@@ -39,9 +39,8 @@ static void sender_receive_nothing(int fd)
 }
 
 /*
- * Sets the options of a socket that sends. With IP_PMTUDISC_DO, which sets "do not fragment", an unconnected socket
- * sends identification 0, which the ICRC covers. Hop limit and traffic class are passed with a datagram if they differ
- * from these defaults.
+ * With IP_PMTUDISC_DO, which sets "do not fragment", an unconnected socket sends identification 0, which the ICRC
+ * covers. Hop limit and traffic class are passed with a datagram if they differ from these defaults.
  */
 static int sender_set_options(int fd, bool ipv6, bool fragments)
 {
@@ -87,7 +86,7 @@ static uint16_t sender_port(int fd)
 	return be16toh(name.any.sa_family == AF_INET6 ? name.v6.sin6_port : name.v4.sin_port);
 }
 
-/* Opens a socket that sends from @port. Returns a descriptor or a negative errno. */
+/* Returns a descriptor or a negative errno. */
 static int sender_open(bool ipv6, uint16_t port, bool fragments)
 {
 	int fd = descriptor_keep(socket(ipv6 ? AF_INET6 : AF_INET, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0)),
@@ -98,7 +97,7 @@ static int sender_open(bool ipv6, uint16_t port, bool fragments)
 	error = sender_set_options(fd, ipv6, fragments);
 	sender_receive_nothing(fd);
 	/*
-	 * If a program has that port exclusively, use any other port, because receivers do not check it. The socket for
+	 * If a program has that port exclusively, use any other, because receivers do not check it. The socket for
 	 * fragments must have the port of the first one.
 	 */
 	if (!error && sender_bind(fd, ipv6, port) && (fragments || sender_bind(fd, ipv6, 0)))
@@ -119,14 +118,14 @@ int udp_socket_fragmenting(struct udp_socket *socket)
 {
 	if (socket->fragmenting >= 0)
 		return socket->fragmenting;
-	/* Opened under this lock, so that a forked child finds the descriptor recorded. */
+	/* Locked, so that a forked child finds the descriptor recorded. */
 	pthread_mutex_lock(&socket->table->lock);
 	socket->fragmenting = sender_open(socket->ipv6, socket->port, true);
 	pthread_mutex_unlock(&socket->table->lock);
 	return socket->fragmenting;
 }
 
-/* Opens @socket for @port. The caller holds the lock. */
+/* The lock is held. */
 static int sender_fill(struct udp_socket *socket, bool ipv6, uint16_t port)
 {
 	int fd;
@@ -187,7 +186,7 @@ static struct udp_socket *sender_share(struct udp_sockets *table, bool ipv6, uin
 	return NULL;
 }
 
-/* Returns the socket for @port, or the one to be opened for it: an unused one, or the least recently requested one. */
+/* Returns the socket for @port, or the one to be opened for it: unused, or least recently requested. */
 static struct udp_socket *sender_find(struct udp_sockets *table, bool ipv6, uint16_t port)
 {
 	struct udp_socket *found = NULL;
@@ -203,7 +202,7 @@ static struct udp_socket *sender_find(struct udp_sockets *table, bool ipv6, uint
 	return found;
 }
 
-/* Finds or opens a socket and counts its user. The caller holds the lock. */
+/* Finds or opens a socket and counts its user. The lock is held. */
 static int sender_acquire(struct udp_sockets *table, bool ipv6, uint16_t port, bool exactly, struct udp_socket **socket)
 {
 	struct udp_socket *shared;
@@ -248,7 +247,7 @@ struct udp_socket *udp_socket_get(struct udp_sockets *table, bool ipv6, uint16_t
 	return socket;
 }
 
-/* Opens the socket of the connection manager. The caller holds the lock. */
+/* The lock is held. */
 static int manager_socket_open(struct udp_sockets *table, bool ipv6)
 {
 	struct udp_socket *socket = &table->manager[ipv6];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Decides which of the processes that share the port's socket receives, see parts.h. */
+/* Decides which of the processes that share the port's socket receives. */
 #include <poll.h>
 #include <sys/mman.h>
 
@@ -22,8 +22,7 @@ bool udp_turn_take_over(struct udp_turn *page, int socket, struct udp_look *befo
 {
 	struct pollfd readable = {.fd = socket, .events = POLLIN};
 	/*
-	 * This is read before the socket: if a packet that is waiting now is taken later, the beat will differ from
-	 * this one.
+	 * Read before the socket: if a packet that is waiting now is taken later, the beat will differ from this one.
 	 */
 	struct udp_look now = {
 		.turn = __atomic_load_n(&page->turn, __ATOMIC_SEQ_CST),

@@ -15,8 +15,8 @@
 #include "link/udp/parts.h"
 
 /*
- * State of one transmission. Packets are built one after the other in the socket's buffer. They form a train, which
- * takes one system call, while all have the same length; only the last may be shorter (UDP_SEGMENT, udp(7)).
+ * Packets are built one after the other in the socket's buffer. They form a train while all have the same length; only
+ * the last may be shorter (UDP_SEGMENT, udp(7)).
  */
 struct transmission {
 	struct hca *hca;
@@ -26,7 +26,7 @@ struct transmission {
 	uint32_t segment; /* bytes of the first packet of the train */
 	uint32_t count;   /* packets of the train */
 	uint32_t used;    /* bytes of the train */
-	bool complete;    /* the last packet is shorter, so the train is complete */
+	bool complete;    /* the last packet is shorter */
 	bool answers;     /* the last packet is the acknowledgement that was held back */
 	bool forget;      /* the held acknowledgement was sent: release the socket once more */
 };
@@ -43,7 +43,7 @@ static bool way_has_label(const struct udp_way *way)
 	return way->ipv6 && way->control_length > way->unlabelled;
 }
 
-/* Returns true if @fd is still our socket, or was a moment ago: comparing the file takes a system call. */
+/* Returns true if @fd is our socket, or was a moment ago: comparing the file takes a system call. */
 static bool sender_check(struct udp_socket *socket, int fd)
 {
 	uint64_t now_ns = clock_now_ns();
@@ -87,8 +87,8 @@ static int datagram_send_once(struct transmission *sent, int fd, const uint8_t *
 }
 
 /*
- * Sends a datagram, if necessary without its flow label. Since 5.3, Linux sends a flow label that no program has
- * leased, unless some program of the host has leased one exclusively (ipv6(7)): then only leased ones are accepted.
+ * Sends a datagram, if necessary without its flow label. Since Linux 5.3, the kernel sends a label that no program has
+ * leased, unless some program of the host has leased one exclusively (ipv6(7)).
  */
 static int udp_datagram_send(struct transmission *sent, int fd, const uint8_t *bytes, uint32_t length, uint16_t segment)
 {
@@ -115,7 +115,7 @@ static int datagram_send_or_wait(struct transmission *sent, int fd, const uint8_
 	return udp_datagram_send(sent, fd, bytes, length, segment);
 }
 
-/* Explains fragmentation once for each QP (as many as are remembered): every later packet of the QP would repeat it. */
+/* Explains fragmentation once for each QP, as far as remembered: every later packet would repeat it. */
 static void fragments_explain(const struct transmission *sent, uint32_t length)
 {
 	static uint32_t explained[256]; /* atomic; QP numbers by hash */
@@ -126,9 +126,9 @@ static void fragments_explain(const struct transmission *sent, uint32_t length)
 }
 
 /*
- * Sends a packet longer than the interface's MTU in fragments. The kernel chooses their identification and does not set
- * "do not fragment". The ICRC is nevertheless computed as for all packets; a receiver of UDP, which sees neither field,
- * accepts it (docs/inside/wire.md).
+ * Sends a packet longer than the interface's MTU. The kernel chooses the identification of the fragments and does not
+ * set "do not fragment". A receiver of UDP, which sees neither field, nevertheless accepts the usual ICRC
+ * (docs/inside/wire.md).
  */
 static int packet_send_fragments(struct transmission *sent, const uint8_t *bytes, uint32_t length)
 {
@@ -178,10 +178,7 @@ static void packet_put_icrc(const struct transmission *sent, uint8_t *bytes, uin
 	memcpy(bytes + length - ROCE_ICRC_BYTES, &icrc, sizeof(icrc));
 }
 
-/*
- * Sends each packet of the train separately. Returns 0 or the last error. Sets *@longest if the first packet, which is
- * the longest, was sent unfragmented.
- */
+/* Returns 0 or the last error. Sets *@longest if the first packet, which is the longest, was sent unfragmented. */
 static int train_send_singly(struct transmission *sent, bool *longest)
 {
 	uint8_t *at = sent->socket->buffer;
@@ -211,7 +208,7 @@ static int train_send_singly(struct transmission *sent, bool *longest)
 	return result;
 }
 
-/* Sends the acknowledgement at the end of a train that the kernel refused; it must leave before the other packets. */
+/* The kernel refused the train; its acknowledgement must leave before the other packets. */
 static void train_send_ack_first(struct transmission *sent)
 {
 	uint32_t length = sent->socket->held.length;
@@ -287,9 +284,8 @@ static bool path_is_same(const struct packet_path *a, const struct packet_path *
 }
 
 /*
- * Appends the held acknowledgement to the first train that leaves, as its last packet, which may be shorter than the
- * others; the receiver takes it first (receive.c). If that is not possible, sends it before the train. Returns true if
- * it is part of the train.
+ * Appends the held acknowledgement to the first train that leaves, as its last packet (DESIGN.md). If that is
+ * impossible, sends it before the train and returns false.
  */
 static bool train_add_held(struct transmission *sent)
 {
@@ -410,7 +406,7 @@ static void train_put_run(struct transmission *sent, struct packet *packet)
 	train_flush(sent);
 }
 
-/* Prepares a transmission. Returns false if the path cannot be used, or no socket is available. */
+/* Returns false if the path cannot be used, or no socket is available. */
 static bool transmission_begin(struct transmission *sent, struct hca *hca, const struct packet_path *path,
 			       uint16_t port)
 {
@@ -449,7 +445,7 @@ static bool packet_is_positive_ack(const struct packet *packet)
 	return packet->message == MESSAGE_ACKNOWLEDGE && (packet->syndrome & AETH_KIND_MASK) == AETH_ACK;
 }
 
-/* Holds the acknowledgement @packet for the program's reply, if that is worthwhile. Returns false otherwise. */
+/* Holds the acknowledgement @packet for the program's reply, or returns false if that is not worthwhile. */
 static bool ack_hold(struct transmission *sent, const struct packet *packet, uint16_t port)
 {
 	struct udp_held *held = &sent->socket->held;

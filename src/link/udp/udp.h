@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The udp link: RoCEv2 packets (wire/roce.h) in UDP datagrams, to and from other hosts.
- *
- * Each process sends by itself. One process of each host (network namespace) receives: it has the port, and forwards
- * packets for QPs of other processes (link/shm/shm.h). The other processes of its user share its socket, and one of
- * them receives when that process ends or is stopped. See parts.h for the implementation.
+ * The udp link: RoCEv2 packets (wire/roce.h) in UDP datagrams, to and from other hosts. Each process sends by itself;
+ * one process receives for all processes of its user and forwards packets (DESIGN.md). See parts.h for the
+ * implementation.
  */
 #ifndef SOFTHCA_LINK_UDP_UDP_H
 #define SOFTHCA_LINK_UDP_UDP_H
@@ -13,8 +11,8 @@
 
 /**
  * Makes this process receive what other hosts send to its QPs: takes the port, or finds the process that has it and
- * takes over when that process ends. Starts the device thread. Cheap after the first call. Any thread; may be called
- * under a QP's lock.
+ * takes over when that process ends. Starts the device thread. Cheap after the first call. Any thread, also under a
+ * QP's lock.
  */
 void udp_begin(struct hca *hca);
 
@@ -28,7 +26,7 @@ static inline uint32_t udp_holding(void)
 	return __atomic_load_n(&udp_held_flow, __ATOMIC_SEQ_CST);
 }
 
-/** Sends the held acknowledgement if it has waited for @age_ns. Any thread; may be called under a QP's lock. */
+/** Sends the held acknowledgement if it has waited for @age_ns. Any thread, also under a QP's lock. */
 void udp_held_release(uint64_t age_ns);
 
 /** Sends the held acknowledgement before other packets that must not overtake it. As udp_held_release(). */
@@ -38,10 +36,7 @@ static inline void udp_let_go(void)
 		udp_held_release(0);
 }
 
-/**
- * Around a fork: holds the lock of the port, so that the child, which closes the inherited descriptors, finds all of
- * them recorded.
- */
+/** Holds the lock of the port around a fork, so that all descriptors, which the child closes, are recorded. */
 void udp_before_fork(void);
 void udp_after_fork(bool child);
 

@@ -1,13 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The sockets that send datagrams of the connection manager, one for each family, see parts.h. When another host
- * reports a closed port (ICMP "port unreachable"), the kernel queues the report in the error queue of the socket
- * (IP_RECVERR, ip(7)). A request to a host without RDMA therefore ends at once instead of after all its
- * retransmissions. These sockets are separate because a pending error also fails the next send on the same socket,
- * whatever packet that is.
- *
- * An ICMP message quotes the refused datagram. The connection manager compares the quotation with the datagrams that it
- * has sent, so a forger would have to know the source port and the contents.
+ * The sockets that send datagrams of the connection manager, one for each family, with an error queue (IP_RECVERR,
+ * ip(7)); see DESIGN.md, "Hosts without softhca". The connection manager compares the datagram that an ICMP message
+ * quotes with those that it has sent, so a forger would have to know the source port and the contents.
  */
 #include <errno.h>
 #include <time.h>
@@ -24,7 +19,7 @@
 
 /* Bytes of BTH and DETH. */
 #define HEADERS 20
-/* Number of errors taken at a time. */
+/* Errors taken at a time. */
 #define MOST_ERRORS 16
 
 static bool error_is_port_unreachable(const struct sock_extended_err *error)
@@ -33,7 +28,6 @@ static bool error_is_port_unreachable(const struct sock_extended_err *error)
 	       (error->ee_origin == SO_EE_ORIGIN_ICMP || error->ee_origin == SO_EE_ORIGIN_ICMP6);
 }
 
-/* Returns the error in @message, or NULL. */
 static const struct sock_extended_err *message_error(struct msghdr *message)
 {
 	for (struct cmsghdr *at = CMSG_FIRSTHDR(message); at; at = CMSG_NXTHDR(message, at))
