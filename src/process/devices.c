@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The registry of the process and the creation of its devices, see hca.h. */
+/* The registry and the creation of devices, see hca.h. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -46,8 +46,8 @@
 #include "process/report.h"
 
 /*
- * Indices begin above 15 so that no key's number is mistaken for the mark of a repeat block (mkey/layout.c) or for
- * MLX5_INVALID_LKEY (0x100). QP numbers 0 and 1 are the management QPs; programs use small numbers for special ones.
+ * Above 15, so that no key's number is mistaken for the mark of a repeat block (mkey/layout.c) or for MLX5_INVALID_LKEY
+ * (0x100). QP numbers 0 and 1 are the management QPs; programs use small numbers for special ones.
  */
 #define FIRST_KEY 16
 #define FIRST_QPN 0x40
@@ -76,10 +76,7 @@ static uint8_t *random_tags(struct hca *hca)
 	return tags;
 }
 
-/*
- * Loads the import keys. Without their file the device exists but no login succeeds, like an adapter without a crypto
- * officer.
- */
+/* Without the file the device exists but no login succeeds, as with an adapter without a crypto officer. */
 static void load_import_keys(struct hca *hca)
 {
 	char error[5000];
@@ -91,7 +88,7 @@ static void load_import_keys(struct hca *hca)
 		explain_log_note(hca->explain_log, error);
 }
 
-/* Makes faults, capture and drawings. A device works without those that cannot be made. */
+/* A device works without filters that cannot be made. */
 static void make_filters(struct hca *hca)
 {
 	char error[5000];
@@ -105,10 +102,7 @@ static void make_filters(struct hca *hca)
 		report_at_exit();
 }
 
-/*
- * Explains a lost descriptor. Called once per descriptor, possibly while other threads hold locks; an explanation takes
- * only leaf locks.
- */
+/* Called once per descriptor, possibly while other threads hold locks; an explanation takes only leaf locks. */
 static void explain_lost_descriptor(int fd)
 {
 	EXPLAIN(&the_registry.devices[0], (&(const struct explain_subject){0}), RULE_DESCRIPTOR_LOST, (uint64_t)fd);
@@ -182,7 +176,7 @@ static void read_settings(struct settings *settings, char *errors, size_t size)
 	}
 }
 
-/* Makes what the devices share. Returns false without memory. */
+/* Returns false without memory. */
 static bool make_shared_parts(struct registry *registry)
 {
 	struct hca *first = registry->devices;
@@ -195,8 +189,8 @@ static bool make_shared_parts(struct registry *registry)
 }
 
 /*
- * Makes the devices. A retry uses the number of devices of the first attempt, even if the environment changed. Returns
- * false without memory.
+ * A retry uses the number of devices of the first attempt, even if the environment changed. Returns false without
+ * memory.
  */
 static bool make_registry(void)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The other ends of connections, see ends.h. */
+/* See ends.h. */
 #include "process/ends.h"
 
 #include "core/epoch.h"

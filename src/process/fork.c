@@ -1,9 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * fork(2) for the device: the parent holds the locks of core/locks.def across it, so that the child finds them free and
- * the data that they cover consistent. The child may create objects and destroy inherited ones. Queue pairs stay the
- * parent's: the child's copies refuse requests (transport/qp/inherited.h, docs/inside/decisions.md).
- */
+/* fork(2) for the device, see process/fork.md. */
 #include "process/fork.h"
 
 #include "block/cipher.h"
@@ -202,10 +198,9 @@ static void device_after_fork_in_parent(void)
 	device_locks_release(false);
 }
 
-/* Resets state of threads, links and timers that the child does not have. */
 static void device_after_fork_in_child(void)
 {
-	/* Done first, because earlier counts would go to the parent's counters. */
+	/* First, because earlier counts would go to the parent's counters. */
 	counters_after_fork();
 	epoch_after_fork();
 	timeline_after_fork();
@@ -218,7 +213,7 @@ static void device_after_fork_in_child(void)
 		timers_after_fork(&hca->timers);
 		watcher_after_fork(hca->watcher);
 	}
-	/* Called after the timers were removed from the wheel, because it initializes its own timers again. */
+	/* After the timers were removed from the wheel, because it initializes its own again. */
 	if (the_registry.host_windows)
 		host_windows_forget(the_registry.host_windows);
 	qps_after_fork();

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Faults of the device in memory of the program, see memory_fault.h. */
+/* See memory_fault.h. */
 #include "process/memory_fault.h"
 
 #include "core/epoch.h"
@@ -15,9 +15,7 @@
 /* Stack needed to make and write an explanation, with a reserve. */
 #define STACK_BYTES (24u << 10)
 
-/*
- * Returns the first key over plain memory that contains @address, and its device; NULL: none. Inside an epoch section.
- */
+/* Returns the first key over plain memory that contains @address, and its device, or NULL. Inside an epoch section. */
 static const struct mapping *key_at_address(uintptr_t address, struct hca **hca)
 {
 	for (size_t i = 0; i < the_registry.count; i++) {
@@ -34,10 +32,7 @@ static const struct mapping *key_at_address(uintptr_t address, struct hca **hca)
 	return NULL;
 }
 
-/*
- * Describes the send request that @qp executes: the one being sent, the next one, or the oldest one if its response has
- * arrived.
- */
+/* Describes the request that @qp executes: the one being sent, the next, or the oldest if its response has arrived. */
 static void fault_describe_request(const struct hca_qp *qp, struct explain_subject *subject)
 {
 	struct requester *requester = (struct requester *)&qp->requester;
@@ -75,8 +70,8 @@ static void memory_fault_explain_one(int signal, uintptr_t address, uint32_t at)
 }
 
 /*
- * Explains a fault on a thread inside an epoch section: code of the device has then faulted at registered memory, in a
- * copy. A copy holds no lock that an explanation takes. Never repairs a fault.
+ * Explains a fault inside an epoch section: the device faulted at registered memory, in a copy, which holds no lock
+ * that an explanation takes. Never repairs a fault.
  */
 static bool memory_fault_watch(int signal, const siginfo_t *info, const void *context)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The report at exit, see report.h. */
+/* See report.h. */
 #include "process/report.h"
 
 #include <errno.h>
@@ -42,7 +42,7 @@ static int counter_sink_open(const char *sink)
 	return fd;
 }
 
-/* One write(2) for all, so that output of several processes does not mix. */
+/* One write(2), so that output of several processes does not mix. */
 static void put_counters(const struct hca *hca, int fd)
 {
 	char text[COUNTER_COUNT * 80 + 200];
@@ -89,7 +89,7 @@ static void report_call_at_exit(void)
 	on_exit(report_devices, NULL);
 }
 #else
-/* Without on_exit(3), as with musl, the exit status is not known: the program may have failed. */
+/* Without on_exit(3), as with musl, the exit status is unknown: the program may have failed. */
 static void report_devices_anyway(void)
 {
 	report_devices(EXIT_FAILURE, NULL);

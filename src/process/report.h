@@ -1,12 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * Work at process exit, if requested: sends frames delayed by faults, writes the summary of faults with the
- * explanations, and writes the counters to SOFTHCA_COUNTERS.
- */
+/* Work at exit: sends frames delayed by faults, writes the summary of faults and the counters. */
 #ifndef SOFTHCA_PROCESS_REPORT_H
 #define SOFTHCA_PROCESS_REPORT_H
 
-/** Registers the report for exit(3). Any thread may call; further calls have no effect. */
+/** Registers the report for exit(3). Any thread, any number of times. */
 void report_at_exit(void);
 
 #endif

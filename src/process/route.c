@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Routes: the link for each destination; see wire/routes.h. */
+/* The link for each destination; see wire/routes.h. */
 #include <errno.h>
 #include <string.h>
 
@@ -23,7 +23,7 @@ static bool on_this_host(const struct hca *hca, const union ibv_gid *gid)
 	return false;
 }
 
-/* Returns false if the only interface is the loopback interface (hca/gid.h): then other hosts cannot be reached. */
+/* Returns false if the only interface is the loopback interface (hca/gid.h). */
 static bool has_network(const struct hca *hca)
 {
 	return strcmp(hca->gids[0].netdev, "lo") != 0;
@@ -62,8 +62,8 @@ static const struct link *link_route(struct hca *hca, const union ibv_gid *gid, 
 	if (host_owns(qpn))
 		return link_local();
 	/*
-	 * A number that no process has counts as a QP that does not exist. If the connection failed for another reason,
-	 * that may be temporary: the shm link tries again with each packet.
+	 * A number that no process has counts as a QP that does not exist. Another failure to connect may be temporary:
+	 * the shm link tries again with each packet.
 	 */
 	return host_peer_of(qpn) || errno != ENOENT ? link_shm() : link_local();
 }
@@ -81,9 +81,8 @@ static bool groups_leave_process(const struct hca *hca)
 }
 
 /*
- * Sends to members of this process by a call and to all others by UDP, which loops datagrams back to this host, where a
- * process skips those that it sent itself (udp_is_own_datagram()). If a link is full, the datagram is lost, as any
- * datagram may be. Sending consumes the payload's stream, hence the copy.
+ * Sends to members of this process by a call, to others by UDP (link/udp/DESIGN.md). If a link is full, the datagram is
+ * lost. Sending consumes the payload's stream, hence the copy.
  */
 static enum link_result send_to_group(struct hca *hca, struct run *run)
 {
@@ -122,8 +121,8 @@ static bool is_of_this_process(const struct mad_address *address)
 }
 
 /*
- * Finds the process of this host for @address, which is not an address for all processes. *@peer: NULL for this
- * process. Returns 0, or a negative errno if there is none.
+ * Sets *@peer to the process of this host for @address, which is not for all processes, or to NULL for this process.
+ * Returns 0 or a negative errno.
  */
 static int process_for(const struct mad_address *address, struct host_peer **peer)
 {
@@ -134,7 +133,7 @@ static int process_for(const struct mad_address *address, struct host_peer **pee
 	return *peer ? 0 : -errno;
 }
 
-/* Returns the links to processes of this host for @address, in @links. */
+/* Sets @links for @address on this host. Returns their number or a negative errno. */
 static int route_to_process(const struct hca *hca, const struct mad_address *address, const struct link **links)
 {
 	bool alone = hca->settings.link == LINK_LOCAL;

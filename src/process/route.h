@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The links of this process, as a table for the transport, which does not include them. Constant data. */
+/* The links, as a table for the transport, which does not include them. Constant data. */
 #ifndef SOFTHCA_PROCESS_ROUTE_H
 #define SOFTHCA_PROCESS_ROUTE_H
 
