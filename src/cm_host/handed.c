@@ -20,7 +20,7 @@ struct connection {
 	struct packet_path path; /* path of the peer's datagrams */
 	uint32_t peer_id, peer_qpn;
 	uint32_t own_id;  /* 0: only the peer's request has been forwarded */
-	uint32_t process; /* process that the latest message was forwarded to */
+	uint32_t process; /* the latest message was forwarded to it */
 };
 
 struct handed {
@@ -70,8 +70,8 @@ static void connection_remove(struct handed *handed, struct connection **at)
 }
 
 /*
- * Makes room by removing the request in @bucket that has waited longest for an answer. Answers of this host do not pass
- * here, so requests that were rejected, or abandoned without a message, stay unanswered forever.
+ * Removes the oldest request in @bucket without an answer. Answers of this host do not pass here, so requests that were
+ * rejected, or abandoned without a message, stay unanswered forever.
  */
 static bool connection_remove_unanswered(struct handed *handed, struct connection **bucket)
 {
@@ -84,7 +84,7 @@ static bool connection_remove_unanswered(struct handed *handed, struct connectio
 	return false;
 }
 
-/* Returns the connection and creates it if necessary, or NULL without memory or room. */
+/* Returns the connection, new if necessary, or NULL without memory or room. */
 static struct connection *connection_get(struct handed *handed, const struct packet_path *path, uint32_t peer_id)
 {
 	struct connection **at = connection_place(handed, path, peer_id), *connection = *at;
@@ -194,7 +194,6 @@ static void connection_send_dreq(struct hca *hca, const struct connection *conne
 	gsi_send(hca, &back, mad);
 }
 
-/* Removes the connections of @process from the table and returns them as a list. */
 static struct connection *connections_take(struct handed *handed, uint32_t process)
 {
 	struct connection *taken = NULL, **at, *one;

@@ -47,7 +47,7 @@ static struct cm *cm_of_manager(const struct manager *manager)
 
 /* ---- functions that the manager calls --------------------------------------------------------------------------- */
 
-/* Returns the device that has the source of @path; any of them, if several do, because their packets do not differ. */
+/* Returns any device that has the source of @path, because their packets do not differ. */
 static struct hca *device_of_path(const struct packet_path *path)
 {
 	size_t index;
@@ -112,7 +112,7 @@ static struct packet_path path_way_back(const struct packet_path *path)
 	return back;
 }
 
-/* A process that has the RoCE port answers for its host, even if it makes no connections itself. */
+/* The process with the RoCE port answers for its host, even without connections of its own. */
 static void manager_receive(struct hca *hca, const struct packet_path *path, const uint8_t mad[MAD_BYTES], bool waited)
 {
 	struct packet_path back = path_way_back(path);
@@ -130,7 +130,7 @@ static bool is_near(const struct cm_peer *peer)
 	return routes->is_near(first_device(), &peer->path->destination);
 }
 
-/* Identifies the peer by the connection of its messages, since another process may have its slot by now. */
+/* Compares connections, since another process may have the peer's slot by now. */
 static enum cm_peer_fate is_of_process(void *argument, const struct cm_peer *peer)
 {
 	const uint32_t *process = argument;
@@ -155,9 +155,8 @@ static void manager_process_ended(uint32_t process)
 }
 
 /*
- * Answers an undeliverable datagram as the manager at its destination would. If the datagram needs no answer, it is for
- * an id of a process that has ended. That process may not have received any message before, so only the id shows which
- * slot it had.
+ * Answers an undeliverable datagram as the manager at its destination would. If it needs no answer, it is for an id of
+ * a process that has ended; only the id shows the slot, because that process may not have received any message.
  */
 static void manager_mad_lost(struct hca *hca, const struct packet_path *path, const uint8_t mad[MAD_BYTES],
 			     enum mad_loss why)
@@ -179,9 +178,8 @@ static void manager_mad_lost(struct hca *hca, const struct packet_path *path, co
 }
 
 /*
- * Decides about a peer after a request for a service, because the process that had the service has ended. The request
- * may have gone to that process or to its successor. The lock of the manager prevents that new ids begin to wait
- * between the check and the verdict.
+ * Decides about a peer after a request for a service whose process has ended: the request may have gone to that process
+ * or to its successor. The lock of the manager prevents that new ids begin to wait between check and verdict.
  */
 static enum cm_peer_fate waits_for_service(void *argument, const struct cm_peer *peer)
 {
@@ -225,7 +223,7 @@ static void manager_leave(void)
 	gsi_flush(the_registry.gsi);
 }
 
-/* Makes the manager. The lock is held. */
+/* The lock is held. */
 static struct cm *manager_make(struct manager *manager, const struct manager_handlers *handlers)
 {
 	struct hca *hca = manager->hca;
@@ -283,7 +281,7 @@ void manager_unlock(struct manager *manager)
 	pthread_mutex_unlock(&manager->lock);
 }
 
-/* Replaces the manager. Inherited ids keep the old one, which is inactive; the child makes its own. */
+/* Inherited ids keep the old manager, which is inactive; the child makes its own. */
 void manager_forget(struct manager *manager)
 {
 	if (!manager->cm)

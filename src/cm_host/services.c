@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Ports of the connection manager, see services.h. */
+/* See services.h. */
 #include "cm_host/services.h"
 
 #include <errno.h>
@@ -67,9 +67,7 @@ int hca_port_claim_any(struct hca *hca, uint16_t space, uint16_t *port)
 
 	port_read_range(&first, &last);
 	count = last - first + 1;
-	/*
-	 * Start at a random port, so that a released port is not reused at once: packets for it may still be in flight.
-	 */
+	/* Starts at a random port, because packets for one just released may still be in flight. */
 	begin = (uint32_t)(hca_random(hca) % count);
 	for (uint32_t i = 0; i < count && error == -EADDRINUSE; i++) {
 		*port = (uint16_t)(first + (begin + i) % count);
