@@ -75,7 +75,7 @@ static uint32_t slot_bad_field(const struct shm_slot *slot, uint32_t *value)
 		return 4;
 	*value = slot->length;
 	if (slot->length > SHM_MOST_PAYLOAD)
-		return 6;
+		return 5;
 	return 0;
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Parses WQEs and turns their data segments into streams. Unless stated otherwise, an int result is 0, or -EINVAL with
- * @why filled. The lock of the QP is held.
+ * @why filled; a fast path leaves @why empty, since the general path then parses the WQE again. The lock of the QP is held.
  */
 #ifndef SOFTHCA_TRANSPORT_REQUESTER_WQE_PARSE_H
 #define SOFTHCA_TRANSPORT_REQUESTER_WQE_PARSE_H

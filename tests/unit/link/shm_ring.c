@@ -317,8 +317,8 @@ TEST(test_hostile_fields)
 	for (int bit = 0; bit < 16; bit++)
 		REFUSED(good, bit < 8 ? 0u : 4u, rule, (uint16_t)(1 << bit));
 	REFUSED(good, 0, length, SHM_MOST_PAYLOAD);
-	REFUSED(good, 6, length, SHM_MOST_PAYLOAD + 1);
-	REFUSED(good, 6, length, 0xffffffff);
+	REFUSED(good, 5, length, SHM_MOST_PAYLOAD + 1);
+	REFUSED(good, 5, length, 0xffffffff);
 	REFUSED(good, 0, length, 0);
 #undef REFUSED
 }
