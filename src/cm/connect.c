@@ -198,8 +198,8 @@ int cm_send_rtu(struct cm_id *id, struct cm_private private_data)
 /* ---- passive side ------------------------------------------------------------------------------------------------ */
 
 /*
- * librdmacm of the active side fails a connection if the REP names another ECE vendor than the REQ. An XRC target sends
- * nothing, so its REP has initiator depth and flow control 0.
+ * librdmacm of the active side fails the connection if the REP names another ECE vendor than the REQ. An XRC target
+ * sends nothing, so its REP has initiator depth and flow control 0.
  */
 static void fill_rep(struct cm_id *id, const struct cm_reply *reply)
 {
@@ -316,7 +316,7 @@ int cm_send_rej(struct cm_id *id, uint16_t reason, struct cm_private info, struc
 	return error;
 }
 
-/* rdma_disconnect(3) tries both of these calls, and both may fail, so they explain nothing. */
+/* No explanations: rdma_disconnect(3) tries both of these calls, and both may fail. */
 
 int cm_send_dreq(struct cm_id *id, struct cm_private private_data)
 {

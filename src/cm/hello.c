@@ -5,7 +5,7 @@
 #include <errno.h>
 #include <string.h>
 
-/* Offsets in the header (IBTA A11.3.1); an IPv4 address is in the last 4 of the 16 bytes. */
+/* Offsets in the header (IBTA A11.3.1). */
 enum { VERSION = 0, IP_VERSION = 1, SOURCE_PORT = 2, SOURCE = 4, DESTINATION = 20, ADDRESS_BYTES = 16, IPV4_AT = 12 };
 
 static void pack_address(const struct sockaddr *address, uint8_t *out)

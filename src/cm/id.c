@@ -11,7 +11,7 @@
 
 #define ID_OF(entry, member) ((struct cm_id *)((char *)(entry)-offsetof(struct cm_id, member)))
 
-/* A communication id consists of the slot of its process and a counter, so no two processes of a host have the same. */
+/* A communication id is the slot of its process and a counter, so it is unique on its host. */
 enum { COUNTER_BITS = 18, COUNTERS = 1 << COUNTER_BITS, SLOTS = 1 << (32 - COUNTER_BITS) };
 
 /*
@@ -74,7 +74,6 @@ void cm_id_set_owner(struct cm_id *id, void *owner)
 	cm_end(id->cm, &outbox);
 }
 
-/* Informs the peer of an id that is being freed (rdma-cm 2.6, destroy_id). */
 void cm_part(struct cm_id *id)
 {
 	const struct cm_private nothing = {.data = NULL};
@@ -83,9 +82,7 @@ void cm_part(struct cm_id *id)
 	switch (id->state) {
 	case CM_STATE_REQ_SENT:
 	case CM_STATE_MRA_REQ_RCVD:
-		/*
-		 * The peer may not have answered yet, so the CA GUID identifies this id for it (IBTA 12.6.7, reason 4).
-		 */
+		/* The peer may not have answered, so the CA GUID identifies the id (IBTA 12.6.7, reason 4). */
 		cm_post_rej(id, CM_REJECT_TIMEOUT, (struct cm_private){&ca_guid, sizeof(ca_guid)}, nothing);
 		break;
 	case CM_STATE_REQ_RCVD:
@@ -143,7 +140,7 @@ int cm_id_name(struct cm_id *id)
 		uint32_t number = (uint32_t)slot << COUNTER_BITS | (cm->counter++ & (COUNTERS - 1));
 		struct cm_key key = {.kind = CM_KEY_LOCAL, .number = number};
 
-		/* Skip 0, which means an unknown id. */
+		/* 0 means an unknown id. */
 		if (!number || cm_table_find(&cm->table, &key))
 			continue;
 		cm_table_remove(&cm->table, &id->local);
@@ -164,8 +161,8 @@ struct cm_id *cm_find_local(struct cm *cm, uint32_t local, uint32_t remote)
 }
 
 /*
- * Returns the key of a peer. Any sender can claim any CA GUID; including the address prevents one host from referring
- * to another host's connections.
+ * Returns the key of a peer. Any sender can claim any CA GUID; with the address, a host cannot name another host's
+ * connections.
  */
 static struct cm_key remote_key(enum cm_key_kind kind, uint32_t number, uint64_t guid, const union ibv_gid *gid)
 {
@@ -266,7 +263,7 @@ void cm_to_idle(struct cm_id *id)
 void cm_to_timewait(struct cm_id *id)
 {
 	cm_set_state(id, CM_STATE_TIMEWAIT);
-	/* Without this entry a new connection of the same QP is not stale; a late REQ of the old one still is. */
+	/* A new connection of the same QP is not stale now; a late REQ of the old one still is. */
 	cm_table_remove(&id->cm->table, &id->remote_qpn);
 	cm_arm(id->cm, &id->timer, cm_code_ms(id->known.ack_timeout) * CM_MS);
 }

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * Service id resolution (SIDR, IBTA 12.11), which provides QP numbers for datagrams: the calls of both sides, see cm.h.
- */
+/* Service id resolution (SIDR, IBTA 12.11), which provides QP numbers for datagrams. */
 #include "cm/manager.h"
 
 #include <errno.h>

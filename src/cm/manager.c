@@ -8,15 +8,13 @@
 #include "cm/timeouts.h"
 #include "core/limits.h"
 
-/* Values chosen for speed. */
 enum {
-	/* ms between the sends of a request that the peer's host refuses */
+	/* ms between sends of a request that the peer's host refuses */
 	CM_REFUSED_AGAIN_MS = 10,
 };
 
 /*
- * Hop limit of answers to unknown senders, Linux's default. The hop limit of a received message does not determine the
- * way back.
+ * Linux's default, for answers to unknown senders: the hop limit of a received message says nothing about the way back.
  */
 enum { HOP_LIMIT = 64 };
 
@@ -71,7 +69,7 @@ void cm_post(struct cm *cm, const struct packet_path *path, const struct cm_mess
 {
 	struct cm_outbox *outbox = cm->outbox;
 
-	/* No step sends more messages; an additional one would be lost, as on a wire. */
+	/* No step sends more messages; one more would be lost, as on a wire. */
 	if (outbox->count == CM_OUTBOX)
 		return;
 	outbox->mads[outbox->count].path = *path;
@@ -90,7 +88,7 @@ void cm_arm(struct cm *cm, struct timer *timer, uint64_t after_ns)
 	cm->config.functions->wake_at(cm->config.context, cm->wakes_at_ns);
 }
 
-/* Returns true if a timer was due; then another one may be due as well. */
+/* Returns true if a timer was due; then call again. */
 static bool cm_run_timer(struct cm *cm)
 {
 	const struct cm_functions *functions = cm->config.functions;
@@ -166,7 +164,7 @@ void cm_leave(struct cm *cm)
 	} while (id);
 }
 
-/* Passes an empty REJ to the id, because handlers rely on a message being present. */
+/* Passes an empty REJ to the id, because handlers rely on a message. */
 static void as_if_rejected(struct cm_id *id, uint16_t reason)
 {
 	const struct cm_message rej = {.kind = CM_REJ, .rej.reason = reason};
@@ -248,10 +246,7 @@ void cm_peer_ended(struct cm *cm, enum cm_peer_fate (*fate)(void *argument, cons
 	cm_end(cm, &outbox);
 }
 
-/*
- * Schedules another send of a request, soon: a process that accepts requests may be about to start there, delayed by
- * the end of the port's previous owner.
- */
+/* Repeats a request soon: a process that accepts it may be about to start, once the port's previous owner has ended. */
 static bool id_send_again_soon(struct cm_id *id)
 {
 	uint32_t most = id->cm->config.grace_ms / CM_REFUSED_AGAIN_MS;

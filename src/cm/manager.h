@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Internals of the communication manager: the manager, its ids, and functions shared by its files. The manager's lock
- * covers everything, from cm_begin() to cm_end(). One lock is enough: connections are made rarely and a step takes a
- * microsecond. And code that accesses two ids (a stale connection), or all of them, needs no lock order. Messages are
- * collected meanwhile and sent after cm_end(), so no lock of the manager is held while a link works.
+ * Internals of the communication manager. One lock is enough, because connections are rare and a step takes a
+ * microsecond; and code that accesses several ids (a stale connection) needs no lock order. Messages are sent after it
+ * is released, so it is not held while a link works.
  */
 #ifndef SOFTHCA_CM_MANAGER_H
 #define SOFTHCA_CM_MANAGER_H
@@ -19,7 +18,7 @@
 #include "core/timer_wheel.h"
 #include "explain/limit.h"
 
-/* Maximum number of messages of one step: a REJ of a request, and a DREQ of the connection that conflicts with it. */
+/* Messages of one step: at most a REJ of a request and a DREQ of the connection that conflicts with it. */
 enum { CM_OUTBOX = 2 };
 
 struct cm_outbox {
@@ -30,7 +29,7 @@ struct cm_outbox {
 	} mads[CM_OUTBOX];
 };
 
-/* A request without a listener, during its grace time. The manager owns it; its timer ends it. */
+/* A request in its grace time, without a listener. The manager owns it; its timer ends it. */
 struct cm_held {
 	struct timer timer;
 	struct cm *cm;
@@ -43,12 +42,12 @@ struct cm {
 	struct cm_config config;
 	struct queue_lock lock;
 	struct cm_outbox *outbox; /* of the thread that holds the lock */
-	bool left;                /* cm_leave() was called */
+	bool left;                /* cm_leave() */
 	int slot;                 /* negative: not claimed */
 	uint32_t counter;         /* of the next communication id */
 	uint32_t held_count;
 	struct cm_held *held;
-	struct cm_id *ids;       /* all of them */
+	struct cm_id *ids;
 	struct cm_id *listeners; /* in order of listening */
 	struct cm_table table;
 	struct timer_wheel wheel;
@@ -59,15 +58,15 @@ struct cm_id {
 	struct cm *cm;
 	void *owner;
 	enum cm_state state;
-	struct cm_id *next, **link;                   /* in the list of all ids */
+	struct cm_id *next, **link;                   /* list of all ids */
 	struct cm_id *next_listener, **listener_link; /* link NULL: does not listen */
-	struct cm_entry local, remote_id, remote_qpn; /* remote_id is also used for a SIDR_REQ */
+	struct cm_entry local, remote_id, remote_qpn; /* remote_id also serves a SIDR_REQ */
 	struct cm_parameters known;
 	bool active;           /* sent the REQ or SIDR_REQ */
-	bool disconnected;     /* CM_EVENT_DISCONNECTED was raised */
+	bool disconnected;     /* the event was raised */
 	bool offers_alternate; /* the REQ names an alternate path */
 	uint64_t transaction_id;
-	/* Message that is sent until it is answered; later the RTU or DREP, to be repeated if it was lost. */
+	/* Sent until it is answered; later the RTU or DREP, to be repeated if it was lost. */
 	struct cm_message sent;
 	uint32_t sends, retries;
 	uint64_t wait_ns;
@@ -78,49 +77,47 @@ struct cm_id {
 
 /* ---- manager.c --------------------------------------------------------------------------------------------------- */
 
-/** Takes the lock; @outbox collects messages until cm_end(). */
+/** Takes the lock. @outbox collects messages until cm_end(). */
 void cm_begin(struct cm *cm, struct cm_outbox *outbox);
-/** Releases the lock and sends the collected messages. */
+/** Releases the lock and sends the messages in @outbox. */
 void cm_end(struct cm *cm, struct cm_outbox *outbox);
 
-/** Sends @message on @path once the lock is released. */
+/** Adds @message to the outbox. */
 void cm_post(struct cm *cm, const struct packet_path *path, const struct cm_message *message);
 void cm_arm(struct cm *cm, struct timer *timer, uint64_t after_ns);
 
-/** Returns the path for an answer to a message that came on @path. */
+/** Returns the path for an answer to a message from @path. */
 struct packet_path cm_way_back(const struct packet_path *path);
 
 /* ---- id.c -------------------------------------------------------------------------------------------------------- */
 
-/** Makes an IDLE id and lists it. Returns NULL without memory. */
+/** Makes an IDLE id. Returns NULL without memory. */
 struct cm_id *cm_id_make(struct cm *cm, void *owner);
 void cm_id_free(struct cm_id *id);
-/** Returns true if @id may begin an operation: it is IDLE, and its manager has not left. */
+/** Returns true if @id is IDLE and its manager has not left. */
 bool cm_id_is_free(const struct cm_id *id);
 /** Returns -EINVAL and explains that the state of @id does not allow @call. */
 int cm_wrong_state(const struct cm_id *id, const char *call);
-/** Prepares @id for a request of the active side, with all of its repetitions and a new transaction. */
+/** Begins a transaction of the active side, with all repetitions. */
 void cm_begin_active(struct cm_id *id);
 /** Gives @id a new communication id and enters it in the table. Returns 0 or a negative errno. */
 int cm_id_name(struct cm_id *id);
 
-/** Informs the peer of @id, which is about to be freed; @id is IDLE afterwards. */
+/** Informs the peer of @id before it is freed, and makes it IDLE. */
 void cm_part(struct cm_id *id);
-/** Sets @state, without a timer. */
+/** Sets the state and disarms the timer. */
 void cm_set_state(struct cm_id *id, enum cm_state state);
 /** Returns @id to IDLE; no message finds it any more. */
 void cm_to_idle(struct cm_id *id);
-/**
- * Moves @id to TIMEWAIT: its QP may get a new connection with the peer's, but messages of the old one still find it.
- */
+/** Moves @id to TIMEWAIT: its QP may get a new connection with the peer's, but messages still find @id. */
 void cm_to_timewait(struct cm_id *id);
 
-/** Enters the peer's identity, to detect a repeated REQ and reuse of the peer's QP. */
+/** Enters the peer's identity, to detect repeated REQs and reuse of its QP. */
 void cm_enter_remote(struct cm_id *id);
-/** Returns the id under @kind, @number, @guid of the peer at @gid, or NULL. */
+/** Returns the id under this key of the peer at @gid, or NULL. */
 struct cm_id *cm_find_remote(struct cm *cm, enum cm_key_kind kind, uint32_t number, uint64_t guid,
 			     const union ibv_gid *gid);
-/** Returns the id with communication id @local if its peer's is @remote (0 if not known yet), or NULL. */
+/** Returns the id with @local, whose peer's id is @remote (0 if not known yet), or NULL. */
 struct cm_id *cm_find_local(struct cm *cm, uint32_t local, uint32_t remote);
 struct cm_key cm_sidr_key(uint32_t request_id, const union ibv_gid *gid);
 
@@ -132,14 +129,14 @@ void cm_raise_disconnected(struct cm_id *id, int status, const struct cm_message
 
 /* ---- messages.c: making and sending ------------------------------------------------------------------------------ */
 
-/** Sends id->sent, and repeats it after @wait_ms while the state of @id does not change. */
+/** Sends id->sent, and repeats it after @wait_ms until the state of @id changes. */
 void cm_send_until_answered(struct cm_id *id, uint64_t wait_ms);
 /** Returns an answer with the ids and transaction of @id, otherwise zero. */
 struct cm_message cm_answer(const struct cm_id *id, enum cm_message_kind kind);
-/** Sends a message that is not repeated. */
+/** Sends a message without repetition. */
 void cm_send_once(struct cm_id *id, const struct cm_message *message);
 void cm_send_mra(struct cm_id *id);
-/** Rejects the message that @id has received and not answered yet. */
+/** Rejects the message that @id has received and not answered. */
 void cm_post_rej(struct cm_id *id, uint16_t reason, struct cm_private info, struct cm_private private_data);
 /** Rejects @request with @reason, without an id. */
 void cm_refuse(struct cm *cm, const struct packet_path *path, const struct cm_message *request, uint16_t reason);
@@ -158,9 +155,8 @@ void cm_step(struct cm_id *id, const struct packet_path *path, const struct cm_m
 /** Handles a REQ or SIDR_REQ. @grace: it may wait for a listener. */
 void cm_take_request(struct cm *cm, const struct packet_path *path, const struct cm_message *message, bool grace);
 /**
- * Returns true if another connection exists with the QP @qpn of the CA @guid at the address from which @message, a REQ
- * or REP, came (IBTA 12.9). In that case the message was rejected, and the other connection is released if it is
- * established.
+ * Returns true if another connection exists with the QP @qpn of the CA @guid at the sender of @message, a REQ or REP
+ * (IBTA 12.9). Then @message was rejected, and the other connection is released if it is established.
  */
 bool cm_is_stale(struct cm *cm, const struct packet_path *path, const struct cm_message *message, uint32_t qpn,
 		 uint64_t guid);
@@ -170,7 +166,6 @@ void cm_held_free(struct cm_held *held);
 
 /* ---- due.c ------------------------------------------------------------------------------------------------------- */
 
-/** Handles the expiry of an id's timer. */
 void cm_id_due(struct timer *timer);
 
 /* ---- explanations ------------------------------------------------------------------------------------------------ */
@@ -186,11 +181,10 @@ static inline void cm_explain(struct cm *cm, enum explain_rule rule, const uint6
 		explain_limited(cm->config.hca, &subject, CM_EXPLAINED, rule, figures, count);
 }
 
-/* The two halves of a GID, for explanations. */
 #define CM_GID_HIGH(gid) be64toh((gid).global.subnet_prefix)
 #define CM_GID_LOW(gid) be64toh((gid).global.interface_id)
 
-/* The default partition; RoCE has no other. */
+/* The only partition of RoCE. */
 enum { CM_DEFAULT_PKEY = 0xffff };
 
 /** Return 64 random bits for @id, and a starting PSN. The lock is held. */

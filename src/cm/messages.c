@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Making and sending messages of an id; see manager.h. Field values are those of Linux. */
+/* Field values are those of Linux. */
 #include "cm/manager.h"
 
 #include <string.h>
@@ -86,7 +86,7 @@ void cm_post_rej(struct cm_id *id, uint16_t reason, struct cm_private info, stru
 	cm_put_private(rej.rej.private_data, sizeof(rej.rej.private_data), private_data);
 	switch (id->state) {
 	case CM_STATE_REQ_RCVD:
-		/* The peer has never received this id. */
+		/* The peer never received this id. */
 		rej.rej.local_comm_id = 0;
 		rej.rej.message_rejected = CM_NAMED_REQ;
 		break;

@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * Incoming messages: lookup of the id, and the switch over states and messages (IBTA 12.9). A message without a case is
- * late or repeated, and ignored.
- */
+/* Incoming messages (IBTA 12.9). A message without a case is late or repeated, and ignored. */
 #include "cm/manager.h"
 
 #include <string.h>
@@ -13,7 +10,7 @@
  * ---- lookup ---------------------------------------------------------------------------------------------------------
  */
 
-/* Finds the id of a REJ. The peer may not have sent its id, or not have received one. */
+/* Finds the id of a REJ, in which either id may be missing. */
 static struct cm_id *find_rejected(struct cm *cm, const struct packet_path *path, const struct cm_rej *rej)
 {
 	struct cm_id *id;
@@ -58,10 +55,7 @@ static struct cm_id *id_of_message(struct cm *cm, const struct packet_path *path
  * ---- effects of messages --------------------------------------------------------------------------------------------
  */
 
-/*
- * Extends the timeout: the peer has the message and needs time. Every later repetition allows for it, too (IBTA
- * 12.6.6).
- */
+/* Extends the timeout of the message and its repetitions: the peer has it and needs time (IBTA 12.6.6). */
 static void wait_longer(struct cm_id *id, enum cm_state state, uint8_t service_timeout)
 {
 	cm_set_state(id, state);
@@ -111,13 +105,13 @@ static void take_reply(struct cm_id *id, const struct packet_path *path, const s
 	cm_enter_remote(id);
 	cm_set_state(id, CM_STATE_REP_RCVD);
 	cm_raise(id, CM_EVENT_RESPONSE, 0, message, path);
-	/* The program has the message now. An MRA is sent only if the REP is repeated. */
+	/* The program has the message. An MRA is sent only if the REP is repeated. */
 	cm_set_state(id, CM_STATE_MRA_REP_SENT);
 }
 
 static void take_rej(struct cm_id *id, const struct packet_path *path, const struct cm_message *message, bool rest)
 {
-	/* The program has not accepted the request yet; cm_send_rep() will detect the REJ. */
+	/* The program has not accepted yet; cm_send_rep() will detect the REJ. */
 	bool unanswered = id->state == CM_STATE_REQ_RCVD || id->state == CM_STATE_MRA_REQ_SENT;
 
 	cm_explain(id->cm, RULE_CM_REJECTED,
@@ -149,8 +143,7 @@ static void take_dreq(struct cm_id *id, const struct packet_path *path, const st
 }
 
 /*
- * Sends the DREP again, because the peer did not receive it. Its DREQ may have crossed the DREQ of this side, so the
- * DREQ's transaction id is used.
+ * Sends the lost DREP again, with the transaction id of the peer's DREQ, which may have crossed the DREQ of this side.
  */
 static void release_again(struct cm_id *id, const struct cm_message *message)
 {
@@ -215,7 +208,7 @@ void cm_step(struct cm_id *id, const struct packet_path *path, const struct cm_m
 	case ON(CM_STATE_MRA_REQ_SENT, CM_REJ):
 	case ON(CM_STATE_REP_SENT, CM_REJ):
 	case ON(CM_STATE_MRA_REP_RCVD, CM_REJ):
-		/* A QP that the peer still considers connected goes through TIMEWAIT (IBTA 12.9). */
+		/* The peer still considers the QP connected, so it goes through TIMEWAIT (IBTA 12.9). */
 		take_rej(id, path, message, message->rej.reason == CM_REJECT_STALE);
 		break;
 	case ON(CM_STATE_REP_RCVD, CM_REJ):
@@ -250,7 +243,7 @@ void cm_step(struct cm_id *id, const struct packet_path *path, const struct cm_m
  * ---- source check ---------------------------------------------------------------------------------------------------
  */
 
-/* Returns true if @message comes from the peer. Otherwise other hosts that guess the ids could end a connection. */
+/* Checks that @message comes from the peer, because other hosts may guess the ids. */
 static bool id_is_peer_of(const struct cm_id *id, const struct packet_path *path, const struct cm_message *message)
 {
 	if (!memcmp(&id->known.path.destination, &path->source, sizeof(path->source)))

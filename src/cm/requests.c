@@ -108,9 +108,7 @@ static enum cm_verdict listeners_ask(struct cm_id *child, const struct packet_pa
 
 /* ---- REQ --------------------------------------------------------------------------------------------------------- */
 
-/*
- * Stores the path of a connection. The hop limit is not that of the REQ, because the route of this host determines it.
- */
+/* Stores the path of a connection. The route of this host determines the hop limit, not the REQ. */
 static void know_path(struct packet_path *known, const struct packet_path *path, const struct cm_req *req)
 {
 	*known = cm_way_back(path);
@@ -150,13 +148,13 @@ static void know_req(struct cm_id *child, const struct packet_path *path, const 
 	know_qp_type(known, req);
 	known->remote_qpn = req->local_qpn;
 	known->sq_psn = req->starting_psn;
-	/* Drawn now rather than at accept, because the QP becomes ready to receive before the REP is sent. */
+	/* Drawn before the REP, because the QP becomes ready to receive earlier. */
 	known->rq_psn = cm_draw_psn(child);
 	known->responder_resources = req->initiator_depth;
 	known->initiator_depth = req->responder_resources;
 	known->retry_count = req->retry_count;
 	known->rnr_retry_count = req->rnr_retry_count;
-	/* 0 would disable the QP's timer. Like Linux, use the shortest timeout instead. */
+	/* 0 would disable the QP's timer; like Linux, use the shortest timeout. */
 	known->ack_timeout = req->primary_ack_timeout ? req->primary_ack_timeout : 1;
 	known->remote_srq = req->srq;
 	known->remote_flow_control = req->flow_control;
@@ -169,12 +167,12 @@ static void know_req(struct cm_id *child, const struct packet_path *path, const 
 	child->wait_ns = cm_code_ms(req->local_response_timeout) * CM_MS;
 }
 
-/* Checks for errors for which no listener could accept. Returns the reason of the REJ, or 0. */
+/* Returns the reason for which no listener could accept, or 0. */
 static uint16_t check_req(struct cm *cm, const struct packet_path *path, const struct cm_req *req)
 {
 	struct cm_parameters ignored;
 
-	/* Answers go to these addresses, which must not be those of another host. */
+	/* Answers go to these addresses, which must not be another host's. */
 	if (memcmp(req->primary_local_gid, &path->source, sizeof(path->source)) != 0 ||
 	    memcmp(req->primary_remote_gid, &path->destination, sizeof(path->destination)) != 0) {
 		cm_explain(cm, RULE_CM_REQUEST_GID,
@@ -196,10 +194,7 @@ static uint16_t check_req(struct cm *cm, const struct packet_path *path, const s
 	return 0;
 }
 
-/*
- * Handles a repeated REQ: the peer has not received an answer yet, or the network delayed its REQ until the connection
- * had ended.
- */
+/* Handles a repeated REQ, for which the peer has no answer yet, or one that arrives after the end of the connection. */
 static void req_repeated(struct cm_id *id, const struct packet_path *path, const struct cm_message *message)
 {
 	if (id->state == CM_STATE_MRA_REQ_SENT) {
@@ -241,7 +236,7 @@ static void decide_req(struct cm_id *child, const struct packet_path *path, cons
 
 	switch (listeners_ask(child, path, message, &reason)) {
 	case CM_TAKE:
-		/* The program has the message now. An MRA is sent only if the REQ is repeated. */
+		/* The program has the message. An MRA is sent only if the REQ is repeated. */
 		cm_set_state(child, CM_STATE_MRA_REQ_SENT);
 		break;
 	case CM_DROP:
@@ -314,9 +309,7 @@ static void take_sidr_req(struct cm *cm, const struct packet_path *path, const s
  * ---- REQ and SIDR_REQ -----------------------------------------------------------------------------------------------
  */
 
-/*
- * Returns true if @message is a repetition, or cannot be accepted by any listener. The answer, if any, has been sent.
- */
+/* Returns true if @message is a repetition, or no listener can accept it; it was answered if necessary. */
 static bool request_is_done(struct cm *cm, const struct packet_path *path, const struct cm_message *message)
 {
 	const struct cm_req *req = &message->req;

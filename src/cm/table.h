@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Table that leads from a message to its id: a hash table of keys of several kinds. Peers choose parts of the keys, so
- * the hash is secret. The lock of the manager covers it; it owns its buckets, not the entries.
+ * Hash table that leads from a message to its id. Peers choose parts of the keys, so the hash is secret. The lock of
+ * the manager covers it; it owns its buckets, not the entries.
  */
 #ifndef SOFTHCA_CM_TABLE_H
 #define SOFTHCA_CM_TABLE_H
@@ -37,9 +37,9 @@ struct cm_table {
 int cm_table_init(struct cm_table *table, uint64_t secret);
 void cm_table_free(struct cm_table *table);
 
-/** Enters @entry, which is in no table, under @key. Never fails; without memory the table becomes slower. */
+/** Enters @entry, which is in no table. Never fails; without memory the table becomes slower. */
 void cm_table_enter(struct cm_table *table, struct cm_entry *entry, const struct cm_key *key);
-/** Removes @entry, if it is in the table. */
+/** Removes @entry. */
 void cm_table_remove(struct cm_table *table, struct cm_entry *entry);
 /** Returns an entry under @key, or NULL. */
 struct cm_entry *cm_table_find(const struct cm_table *table, const struct cm_key *key);

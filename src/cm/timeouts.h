@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Times of the communication manager from codes in messages (IBTA 12.6: 4.096 us * 2^code). Pure functions. */
+/* Times from codes in messages (IBTA 12.6: 4.096 us * 2^code). Pure functions. */
 #ifndef SOFTHCA_CM_TIMEOUTS_H
 #define SOFTHCA_CM_TIMEOUTS_H
 
 #include <stdint.h>
 
-/* Service timeout in sent MRAs: 65.5 s, as in Linux, so that a program may take its time to accept. */
+/* Service timeout in MRAs: 65.5 s, as in Linux, to give a program time to accept. */
 #define CM_SERVICE_TIMEOUT 24
 
 /**
- * Returns the milliseconds of @code, 0 to 31: 2^(code - 8), at least 1. Linux counts likewise, so its peers see the
- * same intervals.
+ * Returns the milliseconds of @code, 0 to 31: 2^(code - 8), at least 1. As in Linux, so its peers see the same
+ * intervals.
  */
 static inline uint32_t cm_code_ms(uint32_t code)
 {
