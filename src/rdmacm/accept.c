@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * rdma_accept(3), rdma_reject(3), rdma_notify(3): replies to a received request. For a datagram ID, the reply contains
- * the number of its QP (SIDR).
- */
+/* rdma_accept(3), rdma_reject(3), rdma_notify(3). The reply of a datagram ID contains the number of its QP (SIDR). */
 #include <errno.h>
 
 #include "abi/rdmacm_entry_points.h"
@@ -19,7 +16,6 @@ static int request_missing(const struct user_cm_id *id, const char *call)
 	return -REFUSE(hca_of_id(id), call, EINVAL, RULE_RDMACM_NO_REQUEST, cm_id_state(id->cm));
 }
 
-/* Checks that there is a request to reply to. */
 static int id_check_request(const struct user_cm_id *id, const char *call)
 {
 	return id->connecting ? request_missing(id, call) : 0;
@@ -63,7 +59,7 @@ static int id_send_reply(struct user_cm_id *id, const struct rdma_conn_param *pa
 	return cm_send_rep(id->cm, &reply);
 }
 
-/* Replaces omitted parameters and "maximum" by the minimum of the request's and the device's values. */
+/* Replaces omitted values and "maximum" by the minimum of request and device. */
 static void id_choose_resources(struct user_cm_id *id, const struct rdma_conn_param *param)
 {
 	if (param->responder_resources != RDMA_MAX_RESP_RES)
@@ -134,7 +130,7 @@ int softhca_rdma_accept(struct rdma_cm_id *base, struct rdma_conn_param *conn_pa
 		return -1;
 	if (!id_is_datagram(id))
 		return id_end_complete(id, id_accept(id, conn_param));
-	/* No event follows, so a synchronous ID has no further use for its request. */
+	/* No event follows, so a synchronous ID releases its request. */
 	result = id_accept(id, conn_param);
 	request = !result && id->synchronous ? base->event : NULL;
 	if (request)

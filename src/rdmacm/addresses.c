@@ -35,10 +35,7 @@ static bool address_is_of_host(const struct sockaddr *address)
 	return found;
 }
 
-/*
- * Checks whether an ID may have @address. Returns 0 and sets the device in *@path (NULL for a wild address), or returns
- * a negative errno.
- */
+/* Returns 0 and sets the device in *@path (NULL for a wild address), or a negative errno. */
 static int id_check_address(struct user_cm_id *id, const struct sockaddr *address, const char *call,
 			    struct resolved_path *path)
 {
@@ -71,7 +68,7 @@ static int id_check_address(struct user_cm_id *id, const struct sockaddr *addres
 		       be64toh(gid.global.interface_id));
 }
 
-/* Returns the program's choice, or net.ipv6.bindv6only by default. */
+/* The default is net.ipv6.bindv6only. */
 static bool id_own_family_only(const struct user_cm_id *id, sa_family_t family)
 {
 	int only = 0;
@@ -96,10 +93,7 @@ static int id_port_refused(const struct user_cm_id *id, const char *call, int er
 		       (uint64_t)port_owner(&id->port));
 }
 
-/*
- * Moves an ID from IDLE to BOUND. Chooses a port if @address has none. @destination: that of rdma_resolve_addr(3), or
- * NULL.
- */
+/* Moves an ID from IDLE to BOUND. @destination: that of rdma_resolve_addr(3), or NULL. */
 static int id_bind(struct user_cm_id *id, const struct sockaddr *address, const struct sockaddr *destination,
 		   const char *call)
 {
@@ -173,7 +167,7 @@ static int id_listen(struct user_cm_id *id, int backlog)
 	error = id_make_cm(id);
 	if (error)
 		return error;
-	/* Requests may arrive before cm_listen() has returned. */
+	/* Requests may arrive before cm_listen() returns. */
 	id_change(id, before, ID_LISTEN);
 	error = cm_listen(id->cm, cm_service_id((uint16_t)id->base.ps, id->port.number));
 	if (error)
@@ -189,7 +183,7 @@ int softhca_rdma_listen(struct rdma_cm_id *base, int backlog)
 	return id ? id_end(id, id_listen(id, backlog)) : -1;
 }
 
-/* Determines the source address for @destination by the host's routes. Returns 0 or a negative errno. */
+/* Asks the host's routes. Returns 0 or a negative errno. */
 static int source_to_destination(const struct sockaddr *source, const struct sockaddr *destination,
 				 struct sockaddr_storage *chosen)
 {
@@ -203,7 +197,7 @@ static int source_to_destination(const struct sockaddr *source, const struct soc
 	address_copy(&from, source);
 	address_copy(&to, destination);
 	address_set_port((struct sockaddr *)&from, 0);
-	/* connect(2) to port 0 succeeds for UDP, but any real port makes the intention clearer. */
+	/* connect(2) to port 0 succeeds for UDP, but a real port is clearer. */
 	address_set_port((struct sockaddr *)&to, 4791);
 	if ((!address_is_wild(source) && bind(fd, (struct sockaddr *)&from, address_size(source))) ||
 	    connect(fd, (struct sockaddr *)&to, address_size(destination)) ||
@@ -214,9 +208,8 @@ static int source_to_destination(const struct sockaddr *source, const struct soc
 }
 
 /*
- * Resolves a destination that means this host: 127.0.0.1, or the unspecified address. Real adapters resolve it and then
- * have no route. Here it leads to the device itself, unless the profile asks for the behaviour of an adapter
- * (docs/inside/decisions.md).
+ * Resolves a wild destination, which means this host. Real adapters then have no route; here it leads to the device
+ * itself, unless the profile is that of an adapter (docs/inside/decisions.md).
  */
 static int path_resolve_host(struct user_cm_id *id, const struct sockaddr *destination, struct resolved_path *path)
 {
@@ -243,7 +236,7 @@ static int path_resolve_host(struct user_cm_id *id, const struct sockaddr *desti
 	return 0;
 }
 
-/* Fills *@path for @destination. Errors of the addresses become the status of the event, *@status. */
+/* Errors of the addresses go to the event's status, *@status. */
 static int path_resolve(struct user_cm_id *id, const struct sockaddr *destination, struct resolved_path *path,
 			int *status)
 {
@@ -329,7 +322,7 @@ int softhca_rdma_resolve_addr(struct rdma_cm_id *base, struct sockaddr *src_addr
 	WITHOUT_CANCELLATION;
 	struct user_cm_id *id = id_begin(base, "rdma_resolve_addr");
 
-	/* The host's routes are available at once. */
+	/* The host's routes are at hand. */
 	(void)timeout_ms;
 	return id ? id_end_complete(id, id_resolve_addr(id, src_addr, dst_addr)) : -1;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * rdma_getaddrinfo(3), rdma_freeaddrinfo(3): getaddrinfo(3) with QP type and port space in place of socket type and
- * protocol. Only its first result is used. Routes and private data are not added; on InfiniBand a service does that.
+ * protocol. Only its first result is used. On InfiniBand a service would add routes and private data.
  */
 #include "rdmacm/addrinfo.h"
 
@@ -105,7 +105,7 @@ static int addrinfo_add_ib_address(struct rdma_addrinfo *result, const struct so
 				     (const struct sockaddr *)&address, sizeof(address));
 }
 
-/* Sets the requested types, or those that follow from socket type and protocol. */
+/* Sets the requested types; by default, those of socket type and protocol. */
 static void addrinfo_choose_types(struct rdma_addrinfo *result, const struct rdma_addrinfo *hints,
 				  const struct addrinfo *found)
 {
@@ -137,7 +137,7 @@ static int addrinfo_convert(struct rdma_addrinfo *result, const struct rdma_addr
 	return error ? error : addrinfo_copy_name(&result->ai_dst_canonname, found->ai_canonname);
 }
 
-/* Copies the hints to the result if neither node nor service is given. */
+/* Used if neither node nor service is given. */
 static int addrinfo_copy_hints(struct rdma_addrinfo *result, const struct rdma_addrinfo *hints)
 {
 	int error = 0;

@@ -5,10 +5,7 @@
 
 #include <rdma/rdma_cma.h>
 
-/**
- * Result of an internal rdma_getaddrinfo(3) that keeps its two kinds of error apart: a negative errno, or an EAI_*
- * code, which is negative as well.
- */
+/** Keeps two kinds of negative error codes apart. */
 struct addrinfo_error {
 	int resolver; /* EAI_*, or 0 */
 	int error;    /* negative errno, or 0 */

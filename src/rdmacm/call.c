@@ -21,7 +21,7 @@ struct user_cm_id *id_begin(struct rdma_cm_id *base, const char *call)
 int id_end(struct user_cm_id *id, int result)
 {
 	pthread_mutex_unlock(&id->lock);
-	/* Messages to the peer are sent before the call returns, as with a kernel. */
+	/* Sends messages to the peer before the call returns, as a kernel does. */
 	hca_manager_push();
 	return result_of(result);
 }

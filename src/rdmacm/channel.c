@@ -18,13 +18,12 @@
 #define ACKNOWLEDGEMENT_PATIENCE_NS 100000000
 
 /*
- * All channels of the process. A channel in which a thread is blocked must stay reachable after the program has
- * destroyed it. There is one lock of events, because a migration changes the counts of an ID together with the queues
- * of two channels.
+ * All channels, because one in which a thread is blocked must stay reachable after the program has destroyed it. One
+ * lock, because a migration changes an ID's counts together with the queues of two channels.
  */
 static struct {
 	pthread_mutex_t lock;
-	pthread_cond_t acknowledged; /* signalled when a count of fetched events becomes 0 */
+	pthread_cond_t acknowledged; /* a count of fetched events became 0 */
 	struct user_cm_channel *first;
 } events = {.lock = PTHREAD_MUTEX_INITIALIZER, .acknowledged = PTHREAD_COND_INITIALIZER};
 
@@ -48,7 +47,7 @@ static void channel_after_fork_in_parent(void)
 	events_unlock();
 }
 
-/* Resets waiting in the child. Threads that waited for an acknowledgement exist in the parent only. */
+/* Threads that waited for an acknowledgement exist in the parent only. */
 static void channel_after_fork_in_child(void)
 {
 	pthread_cond_init(&events.acknowledged, NULL);
@@ -57,9 +56,8 @@ static void channel_after_fork_in_child(void)
 }
 
 /*
- * Registers the handlers around a fork. The manager calls handlers that take the lock of events, so the fork must take
- * that lock last. Handlers registered first are called last (pthread_atfork(3)), and a constructor runs before any
- * other registration.
+ * A fork must take the lock of events last, because the manager's handlers take it. Handlers registered first are
+ * called last (pthread_atfork(3)), and a constructor runs before other registrations.
  */
 static void __attribute__((constructor)) channel_handle_fork(void)
 {
@@ -88,7 +86,7 @@ struct user_cm_channel *channel_create(void)
 	return channel;
 }
 
-/* Frees @channel, which has no users and has been destroyed. The caller holds the lock. */
+/* Frees @channel, which is destroyed and has no users. The caller holds the lock. */
 static void channel_free(struct user_cm_channel *channel)
 {
 	struct user_cm_channel **link;
@@ -105,10 +103,9 @@ static void channel_put_locked(struct user_cm_channel *channel)
 		channel_free(channel);
 }
 
-/* Frees an event that is not delivered. */
 static void event_discard(struct user_cm_event *event)
 {
-	/* This also rejects the request of the peer. */
+	/* Also rejects the peer's request. */
 	if (event->child)
 		cm_id_destroy(event->child);
 	free(event);
@@ -142,8 +139,8 @@ void channel_destroy(struct user_cm_channel *channel)
 	channel->users++;
 	events_unlock();
 	/*
-	 * A thread inside read(2) stays blocked, as with the real library, because the kernel keeps the file until the
-	 * call returns.
+	 * As with the real library, a thread inside read(2) stays blocked: the kernel keeps the file until the call
+	 * returns.
 	 */
 	descriptor_close(fd);
 	descriptor_close(own);
@@ -182,7 +179,7 @@ struct user_cm_event *event_new(struct user_cm_id *id, enum rdma_cm_event_type t
 	return event;
 }
 
-/* Adds a token. Never blocks in practice: the counter would have to be 2^64 - 2. */
+/* Does not block unless the counter is 2^64 - 2. */
 static void channel_add_token(int fd)
 {
 	uint64_t one = 1;
@@ -192,8 +189,8 @@ static void channel_add_token(int fd)
 }
 
 /*
- * Removes the token of a dropped event. If a thread has read it already, that thread must not take another event for
- * it. The caller holds the lock.
+ * Removes the token of a dropped event. If a thread has read it, that thread must not take another event for it. The
+ * caller holds the lock.
  */
 static void channel_revoke_token(struct user_cm_channel *channel)
 {
@@ -241,8 +238,8 @@ int event_raise(struct user_cm_id *id, enum rdma_cm_event_type type, int status,
 }
 
 /*
- * Removes the events of @owner, only those of @group unless that is NULL, from @channel and returns them in order. The
- * caller holds the lock.
+ * Removes and returns the events of @owner, only those of @group unless that is NULL, in order. The caller holds the
+ * lock.
  */
 static struct user_cm_event *channel_take_events(struct user_cm_channel *channel, const struct user_cm_id *owner,
 						 const struct user_cm_group *group)
@@ -267,9 +264,8 @@ static struct user_cm_event *channel_take_events(struct user_cm_channel *channel
 }
 
 /*
- * Waits until no event that @handed counts is outstanding. The caller holds the lock. Warns the program once per call
- * if that takes long, and releases the lock for the warning. Waits first, because another thread may be about to
- * acknowledge.
+ * Waits until *@handed is 0. Warns the program once per call if that takes long, without the lock. Waits first, because
+ * another thread may be about to acknowledge. The caller holds the lock.
  */
 static void wait_acknowledged(const char *call, const struct user_cm_id *id, const uint32_t *handed, bool *warned)
 {
@@ -347,7 +343,7 @@ void events_migrate(struct user_cm_id *id, struct user_cm_channel *to)
 	events_unlock();
 }
 
-/* Adds @change to the counts of the event's owner and group. The caller holds the lock. */
+/* The caller holds the lock. */
 static void event_count_handed(struct user_cm_event *event, uint32_t change)
 {
 	event->owner->handed += change;
@@ -358,8 +354,8 @@ static void event_count_handed(struct user_cm_event *event, uint32_t change)
 }
 
 /*
- * Returns the first event after a token was read, or NULL if the event of that token was dropped. The event counts as
- * fetched from now on, so destruction of its ID waits for this thread.
+ * Returns the first event after a token was read, or NULL if that token's event was dropped. The event counts as
+ * fetched now, so destruction of its ID waits for this thread.
  */
 static struct user_cm_event *channel_take_first(struct user_cm_channel *channel)
 {
@@ -397,17 +393,14 @@ static int channel_read_token(struct user_cm_channel *channel)
 {
 	int error = 0;
 
-	/* This is the only cancellation point: programs end their event threads this way (rping(1)). */
+	/* The only cancellation point: programs end their event threads here (rping(1)). */
 	pthread_cleanup_push(channel_end_use, channel);
 	error = event_token_take(channel->base.fd, channel->own);
 	pthread_cleanup_pop(0);
 	return error;
 }
 
-/*
- * Does the remaining work of @event. The program may call on its owner at the same time. Returns false to drop the
- * event.
- */
+/* Does the remaining work of @event; the program may use its owner meanwhile. Returns false to drop the event. */
 static bool event_deliver(struct user_cm_event *event)
 {
 	struct user_cm_id *id = event->owner;

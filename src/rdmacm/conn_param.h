@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * struct rdma_conn_param, as passed to rdma_connect(3), rdma_accept(3) and rdma_reject(3): checks and defaults. The
- * caller holds the lock of the ID.
- */
+/* Checks and defaults of struct rdma_conn_param. The caller holds the lock of the ID. */
 #ifndef SOFTHCA_RDMACM_CONN_PARAM_H
 #define SOFTHCA_RDMACM_CONN_PARAM_H
 
@@ -11,7 +8,7 @@
 /* The field has three bits. */
 enum { CONN_MOST_RETRIES = 7 };
 
-/* Bytes of private data in each message, after the hello header if there is one (rdma-cm 3.2). */
+/* Bytes of private data in each message, including the hello header (rdma-cm 3.2). */
 enum {
 	REQ_PRIVATE_DATA = 92,
 	SIDR_REQ_PRIVATE_DATA = 216,
@@ -20,7 +17,7 @@ enum {
 	REJ_PRIVATE_DATA = 148,
 };
 
-/* Defaults when the program passes no parameters: the maximum of each. */
+/* Used if the program passes no parameters. */
 extern const struct rdma_conn_param conn_most;
 
 static inline uint8_t conn_smaller(uint8_t a, uint8_t b)
@@ -34,22 +31,22 @@ static inline bool id_is_datagram(const struct user_cm_id *id)
 }
 
 /**
- * Return 0, or -EINVAL with an explanation if the private data exceeds @room, or if the program requests more resources
- * than the device has.
+ * Return 0, or -EINVAL with an explanation if the private data exceeds @room, or the requested resources exceed those
+ * of the device.
  */
 int conn_check_private_data(const struct user_cm_id *id, const char *call, const struct rdma_conn_param *param,
 			    uint8_t room);
 int conn_check_resources(const struct user_cm_id *id, const char *call, const struct rdma_conn_param *param);
 
-/** Returns 0, or -EINVAL with an explanation if id->qp points to a QP that the program has destroyed (queue_pair.h). */
+/** Returns 0, or -EINVAL with an explanation if the program has destroyed id->qp (queue_pair.h). */
 int conn_check_qp(const struct user_cm_id *id, const char *call);
 
-/** Returns the private data of @param, which may be empty. */
+/** The result may be empty. */
 struct cm_private conn_private(const struct rdma_conn_param *param);
 
 /**
- * Return the number of the QP and whether it has an SRQ; for an ID without a QP, the values in @param. Call after
- * conn_check_qp() has returned 0.
+ * Return the number of the QP, and whether it has an SRQ; without a QP, the values in @param. Call conn_check_qp()
+ * first.
  */
 uint32_t conn_qpn(const struct user_cm_id *id, const struct rdma_conn_param *param);
 uint8_t conn_srq(const struct user_cm_id *id, const struct rdma_conn_param *param);

@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * rdma_connect(3), rdma_establish(3), rdma_disconnect(3). A datagram ID has no connection: it requests a QP number
- * (SIDR). The passive side is in accept.c.
- */
+/* rdma_connect(3), rdma_establish(3), rdma_disconnect(3). A datagram ID requests a QP number (SIDR). */
 #include <errno.h>
 #include <string.h>
 
@@ -18,7 +15,7 @@
 #include "rdmacm/route.h"
 #include "rdmacm/sockaddr.h"
 
-/* Writes the header and the private data of a request. Returns their length. */
+/* Returns the length of header and private data. */
 static uint8_t request_fill_data(const struct user_cm_id *id, const struct rdma_conn_param *param, uint8_t *data)
 {
 	struct cm_private own = conn_private(param);
@@ -75,7 +72,7 @@ static int id_send_sidr_request(struct user_cm_id *id, const struct rdma_conn_pa
 	return cm_send_sidr_req(id->cm, &request);
 }
 
-/* Returns the room for private data. Requests of AF_IB have no hello header (rdma-cm 3.3). */
+/* Requests of AF_IB have no hello header (rdma-cm 3.3). */
 static uint8_t id_request_room(const struct user_cm_id *id)
 {
 	uint8_t field = id_is_datagram(id) ? SIDR_REQ_PRIVATE_DATA : REQ_PRIVATE_DATA;
@@ -144,7 +141,6 @@ int softhca_rdma_establish(struct rdma_cm_id *base)
 	return id_end(id, error);
 }
 
-/* Sends a message that ends the connection, if its state requires one. */
 static void id_disconnect(struct user_cm_id *id)
 {
 	const struct cm_private nothing = {0};

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The work of rdma_get_cm_event(3) on an event of the connection manager before the program gets the event: fills in
- * public members, modifies QPs, creates the IDs of requests. All of it happens on the program's thread, because
- * programs rely on nothing changing at other times. So a program that does not read its channel does not get connected
- * (rdma-cm 2.2).
+ * Work of rdma_get_cm_event(3) before the program gets an event: fills in public members, modifies QPs, creates the IDs
+ * of requests. It happens on the program's thread, because programs rely on nothing changing at other times. So a
+ * program must read its channel to get connected (rdma-cm 2.2).
  */
 #include <errno.h>
 #include <string.h>
@@ -18,13 +17,13 @@
 #include "rdmacm/route.h"
 #include "rdmacm/sockaddr.h"
 
-/* Returns the bytes of private data in a request after the header. @field: width of the field. */
+/* Returns the bytes of private data after the header in @field bytes. */
 static uint8_t private_data_length(size_t field, enum cm_hello hello)
 {
 	return (uint8_t)(hello == CM_HELLO_NONE ? field : field - CM_HELLO_BYTES);
 }
 
-/* Copies the whole field of @length bytes for the program; bytes that were not sent are zero. */
+/* Copies the whole field; bytes that were not sent are zero. */
 static void event_attach_data(struct user_cm_event *event, const uint8_t *data, uint8_t length)
 {
 	memcpy(event->private_data, data, length);
@@ -103,7 +102,7 @@ static void event_describe_sidr_req(struct user_cm_id *child, struct user_cm_eve
 	ah_attributes(child, &event->base.param.ud.ah_attr);
 }
 
-/* Creates the listener's child. Returns NULL if the request is refused. */
+/* Returns NULL if the request is refused. */
 static struct user_cm_id *request_make_child(struct user_cm_event *event)
 {
 	struct user_cm_id *listener = event->owner, *child;
@@ -143,7 +142,7 @@ static bool event_deliver_request(struct user_cm_event *event)
 
 /* ---- answers -------------------------------------------------------------------------------------------------- */
 
-/* Handles a QP that could not be connected: rejects the connection. Later messages of the peer are discarded. */
+/* Rejects the connection of a QP that could not be connected. Later messages of the peer are discarded. */
 static void id_fail_connection(struct user_cm_id *id, struct user_cm_event *event, int error)
 {
 	const struct cm_private nothing = {0};
@@ -159,8 +158,8 @@ static void id_fail_connection(struct user_cm_id *id, struct user_cm_event *even
 }
 
 /*
- * Applies the ECE of the REP to the QP. Without a vendor, the peer does not negotiate, so no option applies. If the
- * vendor differs from that in the REQ, the connection fails, as with librdmacm.
+ * Applies the ECE of the REP to the QP. A peer without a vendor does not negotiate. A vendor that differs from that in
+ * the REQ fails the connection, as in librdmacm.
  */
 static int id_apply_ece(struct user_cm_id *id)
 {

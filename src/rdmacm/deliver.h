@@ -9,7 +9,7 @@
 /** Implements user_cm_event.deliver for an event of the connection manager. */
 bool deliver_from_manager(struct user_cm_event *event);
 
-/** Reads the addresses in the header of a REQ or SIDR_REQ (cm/hello.h). Pure; any thread. */
+/** Reads the header of a REQ or SIDR_REQ (cm/hello.h). Pure; any thread. */
 enum cm_hello request_addresses(const struct cm_message *message, struct cm_hello_addresses *addresses);
 
 #endif

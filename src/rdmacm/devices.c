@@ -16,7 +16,7 @@
 #include "verbs/object/objects.h"
 #include "verbs/object/ops.h"
 
-/* The contexts of the process. Global because rdma_get_devices(3) has no object that could own them. */
+/* Global because rdma_get_devices(3) has no object to own them. */
 static struct {
 	pthread_mutex_t lock;
 	struct shared_device *list;
@@ -40,13 +40,13 @@ static int device_open_shared(struct ibv_device *device, struct shared_device *s
 		return -error;
 	}
 	shared->hca = hca_of_context(shared->context);
-	/* The field of the message has eight bits, and 255 means "maximum". */
+	/* Eight bits in the message, where 255 means "maximum". */
 	shared->most_responder_resources = (uint8_t)(attr.max_qp_rd_atom < 254 ? attr.max_qp_rd_atom : 254);
 	shared->most_initiator_depth = (uint8_t)(attr.max_qp_init_rd_atom < 254 ? attr.max_qp_init_rd_atom : 254);
 	return 0;
 }
 
-/* Opens all devices. The caller holds the lock. */
+/* The caller holds the lock. */
 static int devices_open_all(void)
 {
 	int count, index, error = 0;
@@ -84,7 +84,7 @@ int devices_open(void)
 	return count;
 }
 
-/* In a forked child: a thread of the parent may have been opening the devices. */
+/* A thread of the parent may have been opening the devices. */
 void shared_devices_after_fork(void)
 {
 	pthread_mutex_init(&devices.lock, NULL);
@@ -126,7 +126,7 @@ struct shared_device *device_of_host(int family, int *index)
 		for (entry = 0; entry < count; entry++) {
 			bool fits = family == AF_UNSPEC || (family == AF_INET) == gid_is_ipv4(&table[entry].gid);
 
-			/* Link-local GIDs are derived from the MAC address; no interface may have such an address. */
+			/* Link-local GIDs are derived from the MAC address; interfaces need not have them. */
 			if (fits && table[entry].type == IBV_GID_TYPE_ROCE_V2 && table[entry].gid.raw[0] != 0xfe) {
 				*index = (int)entry;
 				return &devices.list[device];

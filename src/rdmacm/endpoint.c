@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* rdma_create_ep(3), rdma_destroy_ep(3), rdma_get_request(3): IDs that are synchronous from their creation. */
+/* rdma_create_ep(3), rdma_destroy_ep(3), rdma_get_request(3). */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,10 +11,10 @@
 #include "rdmacm/devices.h"
 #include "rdmacm/id.h"
 
-/* The timeout that the real library uses for a resolution. */
+/* As in the real library. */
 enum { RESOLVE_TIMEOUT_MS = 2000 };
 
-/* Stores the attributes of the QPs that children of a listener will get. */
+/* Stores the attributes for the QPs of a listener's children. */
 static int endpoint_keep_attributes(struct user_cm_id *id, struct ibv_pd *pd, const struct ibv_qp_init_attr *attr)
 {
 	if (pd)
@@ -86,7 +86,7 @@ void softhca_rdma_destroy_ep(struct rdma_cm_id *id)
 	softhca_rdma_destroy_id(id);
 }
 
-/* Creates the QP of a request's child; the request becomes the event of the child. */
+/* Creates the child's QP; the request becomes the child's event. */
 static int listener_take_request(struct user_cm_id *listener, struct rdma_cm_event *event, struct rdma_cm_id **id)
 {
 	struct ibv_qp_init_attr attr;

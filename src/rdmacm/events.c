@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * rdma_create_event_channel(3), rdma_destroy_event_channel(3), rdma_get_cm_event(3), rdma_ack_cm_event(3), and
- * rdma_write_cm_event() of later versions; and the end of calls that wait for an event.
- */
+/* Calls on event channels, and the end of calls that wait for an event. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -86,7 +83,7 @@ int softhca_rdma_write_cm_event(struct rdma_cm_id *base, enum rdma_cm_event_type
 	return id_end(id, 0);
 }
 
-/* Returns the result of a synchronous call, from the status of the event that it waited for (rdma-cm 2.3). */
+/* Returns the result of a synchronous call (rdma-cm 2.3). */
 static int event_result(const struct rdma_cm_event *event)
 {
 	if (!event->status)

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Callbacks of the communication manager (cm/cm.h): called on any thread, under the manager's lock. They only queue: a
- * request for the listener at its address, another event for its ID. rdma_get_cm_event(3) does the rest
- * (rdmacm/deliver.c).
+ * Callbacks of the communication manager (cm/cm.h), on any thread, under its lock. They only queue events;
+ * rdma_get_cm_event(3) does the rest (rdmacm/deliver.c).
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -17,7 +16,7 @@
 #include "rdmacm/manager.h"
 #include "rdmacm/sockaddr.h"
 
-/* Maximum number of explanations per second about requests of peers. */
+/* Explanations per second about requests of peers. */
 enum { MOST_EXPLAINED = 8 };
 
 static void request_explain(const struct user_cm_id *id, enum explain_rule rule, const uint64_t *figures, size_t count)
@@ -27,7 +26,7 @@ static void request_explain(const struct user_cm_id *id, enum explain_rule rule,
 	explain_limited(hca_of_id(id), &subject, MOST_EXPLAINED, rule, figures, count);
 }
 
-/* Returns the QP type that a request asks for, or IBV_QPT_DRIVER, which no ID has, if the type is unknown. */
+/* Returns IBV_QPT_DRIVER, which no ID has, for unknown types. */
 static enum ibv_qp_type message_qp_type(const struct cm_message *message)
 {
 	if (message->kind == CM_SIDR_REQ)
@@ -53,7 +52,7 @@ static bool listener_listens_at(const struct user_cm_id *listener, const struct 
 	return address_is_wild(own) || address_equal(own, destination);
 }
 
-/* Decides whether the listener takes the request, without regard to the backlog. */
+/* Decides without regard to the backlog. */
 static enum cm_verdict listener_judge(const struct user_cm_id *listener, const struct cm_message *message)
 {
 	struct cm_hello_addresses addresses;
@@ -70,7 +69,7 @@ static enum cm_verdict listener_judge(const struct user_cm_id *listener, const s
 				FIGURES(message_qp_type(message), listener->port.number, listener->base.qp_type));
 		return CM_REJECT;
 	}
-	/* Without a header, the request uses native addressing and is for any listener with its service ID. */
+	/* Native addressing: the request is for any listener with its service ID. */
 	if (hello == CM_HELLO_NONE && listener->base.ps == RDMA_PS_IB)
 		return CM_TAKE;
 	if (hello == CM_HELLO_NONE) {
@@ -146,8 +145,8 @@ enum cm_verdict handle_request(void *argument, struct cm_id *child, const struct
 }
 
 /*
- * Returns true if @id receives @event. Messages reach it only in CONNECT; the end of TIMEWAIT reaches it only after the
- * end of the connection (rdma-cm 2.1). The caller holds the lock of events.
+ * Messages reach an ID only in CONNECT, and the end of TIMEWAIT only after the end of the connection (rdma-cm 2.1). The
+ * caller holds the lock of events.
  */
 static bool event_concerns_id(struct user_cm_id *id, const struct cm_event *event)
 {
@@ -155,7 +154,7 @@ static bool event_concerns_id(struct user_cm_id *id, const struct cm_event *even
 		return false;
 	if (event->kind == CM_EVENT_TIMEWAIT_EXIT)
 		return id->state == ID_DISCONNECT;
-	/* No event is raised for a request that ends before the program has replied: rdma_accept(3) then fails. */
+	/* A request that ends before the program's reply raises no event: rdma_accept(3) then fails. */
 	if (id->state != ID_CONNECT || !id->connecting)
 		return false;
 	if (event->kind == CM_EVENT_DISCONNECTED)

@@ -37,14 +37,14 @@ struct user_cm_id *id_new(struct user_cm_channel *channel, void *context, enum r
 	id->process = progress_generation();
 	id->synchronous = synchronous;
 	id->state = state;
-	/* Start with the maximum in either direction; a request or the program may lower it. */
+	/* A request or the program may lower the maximum. */
 	id->responder_resources = RDMA_MAX_RESP_RES;
 	id->initiator_depth = RDMA_MAX_INIT_DEPTH;
 	channel_enter(channel, id);
 	return id;
 }
 
-/* Frees an ID that the program no longer uses, after events_drain(), or if its events belong to the parent process. */
+/* Call after events_drain(), or if the events belong to the parent process. */
 static void id_release(struct user_cm_id *id)
 {
 	struct user_cm_channel *channel = id->channel;
@@ -75,12 +75,12 @@ void id_free(struct user_cm_id *id)
 	cm = id->cm;
 	id->cm = NULL;
 	pthread_mutex_unlock(&id->lock);
-	/* From here on the communication ID raises no events. */
+	/* From here on @cm raises no events. */
 	if (cm) {
 		cm_id_destroy(cm);
 		hca_manager_push();
 	}
-	/* Done before the drain, which would wait for this event: it may belong to a group. */
+	/* Otherwise the drain would wait for this event, which may belong to a group. */
 	if (id->base.event) {
 		struct rdma_cm_event *event = id->base.event;
 
@@ -116,7 +116,7 @@ void id_publish_addresses(struct user_cm_id *id)
 	addr->addr.ibaddr.dgid = id->path.dgid;
 }
 
-/* Returns the QP type that follows from the port space (rdma_create_id(3), PORT SPACE). */
+/* From rdma_create_id(3), PORT SPACE. */
 static enum ibv_qp_type space_qp_type(enum rdma_port_space space)
 {
 	return space == RDMA_PS_UDP || space == RDMA_PS_IPOIB ? IBV_QPT_UD : IBV_QPT_RC;
@@ -175,7 +175,7 @@ int softhca_rdma_migrate_id(struct rdma_cm_id *base, struct rdma_event_channel *
 		softhca_rdma_ack_cm_event(event);
 	else
 		base->event = event;
-	/* This additional user keeps the old channel alive until the lines below have finished with it. */
+	/* Keeps the old channel alive until the lines below have finished with it. */
 	events_lock();
 	before->users++;
 	events_unlock();

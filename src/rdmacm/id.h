@@ -8,8 +8,8 @@
 #include "rdmacm/objects.h"
 
 /**
- * Creates an ID in @state on @channel or, if that is NULL, a synchronous ID with a channel of its own. Returns NULL
- * with errno on failure. The caller holds no lock.
+ * Creates an ID in @state on @channel; if NULL, a synchronous ID with its own channel. Returns NULL with errno on
+ * failure. The caller holds no lock.
  */
 struct user_cm_id *id_new(struct user_cm_channel *channel, void *context, enum rdma_port_space space,
 			  enum ibv_qp_type type, enum id_state state);
@@ -18,33 +18,30 @@ struct user_cm_id *id_new(struct user_cm_channel *channel, void *context, enum r
 void id_free(struct user_cm_id *id);
 
 /**
- * Begins @call on @base: takes its lock. In a forked child, returns NULL with EBADF in errno and an explanation for an
- * ID of the parent process.
+ * Begins @call: takes the lock of the ID. Returns NULL with EBADF in errno and an explanation for an ID of the parent
+ * process.
  */
 struct user_cm_id *id_begin(struct rdma_cm_id *base, const char *call);
 
-/** Ends a call with @result, 0 or a negative errno. Returns the call's result: 0, or -1 with errno set. */
+/** Ends a call with @result, 0 or a negative errno. Returns 0, or -1 with errno set. */
 int id_end(struct user_cm_id *id, int result);
 
 /**
- * Ends a call as id_end(). If it succeeded, a synchronous ID waits for its outcome: the next event, of any type, which
- * replaces id->event. Returns -1 if its status is not 0 (rdma_create_id(3), NOTES).
+ * As id_end(); after success a synchronous ID waits for the next event, of any type, which replaces id->event. Returns
+ * -1 if the event's status is not 0 (rdma_create_id(3), NOTES).
  */
 int id_end_complete(struct user_cm_id *id, int result);
 
-/**
- * Binds @id and its public members to the device of @path. The caller holds the lock of @id, or no other thread has the
- * ID yet.
- */
+/** Sets the device, with its public members. The caller holds the lock of @id, or no other thread has the ID yet. */
 void id_bind_device(struct user_cm_id *id, const struct resolved_path *path);
 
-/** Copies the addresses of id->path to the public members, and binds the device. Locks as id_bind_device(). */
+/** Sets the public addresses and the device from id->path. Locks as id_bind_device(). */
 void id_publish_addresses(struct user_cm_id *id);
 
-/** Creates the communication ID of @id, if it has none. Returns 0 or a negative errno. (rdmacm/manager.c) */
+/** Creates id->cm, unless it exists. Returns 0 or a negative errno. (rdmacm/manager.c) */
 int id_make_cm(struct user_cm_id *id);
 
-/** Converts a negative errno to the result of the calls of rdma_cma.h: 0, or -1 with errno set. */
+/** Returns 0, or -1 with errno set. */
 static inline int result_of(int negative_errno)
 {
 	if (!negative_errno)

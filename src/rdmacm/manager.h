@@ -5,7 +5,10 @@
 
 #include "cm/cm.h"
 
-/** Returns the manager, created at first use, when the devices are open, or NULL without memory. Any thread. */
+/**
+ * Returns the process's manager (cm/cm.h), created at first use, or NULL without memory. The devices must be open. Any
+ * thread.
+ */
 struct cm *rdmacm_manager(void);
 
 /* Callbacks of struct cm_functions. (rdmacm/handlers.c) */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * rdma_join_multicast(3), rdma_join_multicast_ex(3), rdma_leave_multicast(3). On RoCE v2 a group is an address without
- * a manager, so the event follows at once.
+ * rdma_join_multicast(3), rdma_join_multicast_ex(3), rdma_leave_multicast(3). On RoCE v2 groups have no manager, so the
+ * event follows at once.
  */
 #include "rdmacm/multicast.h"
 
@@ -20,10 +20,10 @@
 #include "rdmacm/route.h"
 #include "rdmacm/sockaddr.h"
 
-/* Destination QP number of multicast packets (IBTA 10.5.1). */
+/* For multicast packets (IBTA 10.5.1). */
 enum { MULTICAST_QPN_ = 0xffffff };
 
-/* Attaches the QP of the ID. Returns 0 or a negative errno. */
+/* Returns 0 or a negative errno. */
 static int group_attach(struct user_cm_group *group)
 {
 	struct ibv_qp *qp = qp_of_id(group->id);
@@ -36,14 +36,14 @@ static int group_attach(struct user_cm_group *group)
 	return error;
 }
 
-/* Implements user_cm_event.deliver: attaches the QP of the ID, if it has one and the member receives. */
+/* Attaches the QP of the ID, if any, for a member that receives. */
 static bool group_deliver_join(struct user_cm_event *event)
 {
 	struct user_cm_group *group = event->group;
 	struct rdma_ud_param *param = &event->base.param.ud;
 
 	event->base.status = group_attach(group);
-	/* The program must nevertheless leave the group (rdma_join_multicast(3)). */
+	/* The program must nevertheless leave (rdma_join_multicast(3)). */
 	if (event->base.status)
 		event->base.event = RDMA_CM_EVENT_MULTICAST_ERROR;
 	param->private_data = group->context;

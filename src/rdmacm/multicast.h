@@ -6,8 +6,8 @@
 #include "rdmacm/objects.h"
 
 /**
- * Leaves all groups, and waits until their events are acknowledged. The caller holds no lock; the ID is being
- * destroyed.
+ * Leaves all groups of an ID that is being destroyed, and waits until their events are acknowledged. The caller holds
+ * no lock.
  */
 void multicast_leave_all(struct user_cm_id *id);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* rdma_event_str(3): the events by their names in rdma_cma.h, and those of later versions (abi/undeclared_rdmacm.h). */
+/* rdma_event_str(3), with events of later versions (abi/undeclared_rdmacm.h). */
 #include <stddef.h>
 
 #include "abi/rdmacm_entry_points.h"

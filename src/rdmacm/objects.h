@@ -1,17 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The objects of librdmacm that a program's pointers point to. Each embeds the public structure as its first member.
+ * The objects of librdmacm, with the public structure as first member.
  *
- * Ownership: the calls of the manual pages create and destroy objects. An event belongs to its channel until it is
- * fetched, and then to the program until rdma_ack_cm_event(3). A channel is freed when it has been destroyed, no ID is
- * on it, and no thread is inside a call on it. Programs destroy channels while threads are blocked on them (rping(1)),
- * and destroy IDs after their channel.
+ * Ownership: an event belongs to its channel until it is fetched, then to the program until rdma_ack_cm_event(3). A
+ * destroyed channel is freed when no ID is on it and no thread is inside a call on it, because programs destroy
+ * channels while threads are blocked on them (rping(1)), and IDs after their channel.
  *
- * Locks: user_cm_id.lock serialises the calls of the program on one ID. The lock of events (rdmacm/channel.h), one for
- * all, covers channels, queues, counts and states; it is a leaf, as is the lock of ports (rdmacm/ports.h). The manager
- * (cm/cm.h) calls the handlers of rdmacm/handlers.c under its own lock, and these take the lock of events only. So the
- * order is: an ID's lock, the manager's, that of events. Public members of an ID change only inside calls of the
- * program (rdma-cm 2.2).
+ * Locks: user_cm_id.lock serialises the calls of the program on one ID. The lock of events (rdmacm/channel.h) covers
+ * channels, queues, counts and states; it is a leaf, as is the lock of ports (rdmacm/ports.h). The manager (cm/cm.h)
+ * calls handlers under its lock, and these take the lock of events only. So the order is: an ID's lock, the manager's,
+ * that of events. Public members of an ID change only inside calls of the program (rdma-cm 2.2).
  */
 #ifndef SOFTHCA_RDMACM_OBJECTS_H
 #define SOFTHCA_RDMACM_OBJECTS_H
@@ -32,13 +30,12 @@ struct user_cm_id;
 #define EVENT_PRIVATE_DATA 256
 
 struct user_cm_event {
-	struct rdma_cm_event base; /* first member */
+	struct rdma_cm_event base;
 	struct user_cm_event *next;
-	struct user_cm_id
-		*owner; /* the ID that must not be destroyed before the acknowledgement; for a request, the listener */
+	struct user_cm_id *owner; /* must not be destroyed before the acknowledgement; for a request, the listener */
 	/*
-	 * Does the remaining work inside rdma_get_cm_event(3), under the lock of the owner. Returns false to drop the
-	 * event. NULL: nothing is left to do.
+	 * Does the remaining work in rdma_get_cm_event(3), under the lock of the owner. Returns false to drop the
+	 * event. May be NULL.
 	 */
 	bool (*deliver)(struct user_cm_event *event);
 	/* for events of the connection manager: */
@@ -46,25 +43,24 @@ struct user_cm_event {
 	struct cm_message message;
 	struct packet_path path;
 	bool has_message;
-	struct cm_id *child; /* for a request, which owns it until it is fetched; or NULL */
+	struct cm_id *child; /* of a request, which owns it until it is fetched; or NULL */
 	/* for MULTICAST_JOIN: */
 	struct user_cm_group *group;
 	uint8_t private_data[EVENT_PRIVATE_DATA];
 };
 
 struct user_cm_channel {
-	struct rdma_event_channel base; /* first member */
-	int own; /* duplicate of base.fd, to which events are written; the program may close base.fd */
-	struct user_cm_channel *next; /* in the list of all channels */
-	struct user_cm_event *first;  /* queued events */
+	struct rdma_event_channel base;
+	int own;                      /* duplicate of base.fd for writing events; the program may close base.fd */
+	struct user_cm_channel *next; /* all channels */
+	struct user_cm_event *first;  /* queue */
 	struct user_cm_event **last;
-	uint32_t stale;   /* tokens that threads have read and that belong to dropped events */
-	uint32_t users;   /* number of IDs on it, plus threads inside rdma_get_cm_event(3) */
-	bool destroyed;   /* destroyed by the program: the last user frees it */
+	uint32_t stale;   /* tokens of dropped events that threads have read */
+	uint32_t users;   /* IDs on it, and threads inside rdma_get_cm_event(3) */
+	bool destroyed;   /* by the program: the last user frees it */
 	uint32_t process; /* progress_generation() of the process that made it */
 };
 
-/* A multicast group that an id has joined. */
 struct user_cm_group {
 	struct user_cm_group *next;
 	struct user_cm_id *id;
@@ -73,10 +69,9 @@ struct user_cm_group {
 	union ibv_gid mgid;
 	bool send_only;
 	bool attached;
-	uint32_t handed; /* unacknowledged events of the group; under the lock of events */
+	uint32_t handed; /* unacknowledged events; under the lock of events */
 };
 
-/* The resolved path of an ID. */
 struct resolved_path {
 	struct shared_device *device;
 	int sgid_index;
@@ -86,7 +81,7 @@ struct resolved_path {
 };
 
 struct user_cm_id {
-	struct rdma_cm_id base; /* first member */
+	struct rdma_cm_id base;
 	pthread_mutex_t lock;
 	uint32_t process; /* as in struct user_cm_channel */
 
@@ -94,11 +89,11 @@ struct user_cm_id {
 	enum id_state state;
 	struct user_cm_channel *channel;
 	uint32_t handed;  /* events fetched and not acknowledged */
-	uint32_t backlog; /* for a listener: maximum number of requests that wait to be fetched */
+	uint32_t backlog; /* of a listener: most requests that wait to be fetched */
 	uint32_t waiting; /* number of such requests */
 
 	bool synchronous;
-	struct cm_id *cm; /* created by the first call that needs one; for a child, at the beginning */
+	struct cm_id *cm; /* created when first needed */
 	struct resolved_path path;
 	struct bound_port port;
 
@@ -113,19 +108,19 @@ struct user_cm_id {
 
 	/* the connection: */
 	bool connecting; /* rdma_connect(3) or rdma_accept(3) was called */
-	bool failed;     /* CONNECT_ERROR was reported: later events are discarded */
+	bool failed;     /* CONNECT_ERROR was reported; later events are discarded */
 	uint8_t responder_resources, initiator_depth;
 	uint8_t path_mtu; /* enum ibv_mtu */
 	uint32_t flow_label;
 	struct ibv_ece local_ece, remote_ece;
 
 	/* for rdma_create_ep(3): */
-	struct ibv_qp_init_attr *qp_attr; /* attributes for the QPs created by rdma_get_request(3); or NULL */
+	struct ibv_qp_init_attr *qp_attr; /* for QPs created by rdma_get_request(3); or NULL */
 
 	bool own_cqs;    /* the library owns the CQs of the public structure */
-	bool own_srq_cq; /* the receive CQ belongs to rdma_create_srq() */
+	bool own_srq_cq; /* recv_cq belongs to rdma_create_srq() */
 	struct user_cm_group *groups;
-	struct rdma_addrinfo *found; /* result of rdma_resolve_addrinfo() that was not fetched yet */
+	struct rdma_addrinfo *found; /* by rdma_resolve_addrinfo(), not fetched yet */
 };
 
 static inline struct user_cm_id *to_user_cm_id(struct rdma_cm_id *id)

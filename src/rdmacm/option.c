@@ -60,7 +60,7 @@ static int option_set_ack_timeout(struct user_cm_id *id, const void *value)
 	return 0;
 }
 
-/* Sets a path supplied by the program, in place of rdma_resolve_route(3). */
+/* Replaces rdma_resolve_route(3). */
 static int option_set_path(struct user_cm_id *id, const void *value, size_t size)
 {
 	const uint32_t wanted = IBV_PATH_FLAG_GMP | IBV_PATH_FLAG_PRIMARY | IBV_PATH_FLAG_BIDIRECTIONAL;
@@ -81,7 +81,7 @@ static int option_set_path(struct user_cm_id *id, const void *value, size_t size
 	return event_raise(id, RDMA_CM_EVENT_ROUTE_RESOLVED, 0, path_deliver);
 }
 
-/* The options at level RDMA_OPTION_ID, each with the size of its value. */
+/* At level RDMA_OPTION_ID, with the sizes of values. */
 static const struct {
 	size_t size;
 	int (*set)(struct user_cm_id *id, const void *value);

@@ -16,13 +16,11 @@
 
 enum { PRIVILEGED_PORTS = 1024, FIRST_EPHEMERAL = 32768, LAST_EPHEMERAL = 60999 };
 
-/*
- * The ports of the process. Global because port spaces belong to the host, like those of sockets, and not to an object.
- */
+/* Global because port spaces belong to the host, as those of sockets. */
 static struct {
 	pthread_mutex_t lock;
 	struct bound_port *first;
-	uint16_t last_given; /* the last port chosen for port 0, which is not chosen again at once */
+	uint16_t last_given; /* chosen for port 0; not chosen again at once */
 } ports = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 static const struct sockaddr *port_source(const struct bound_port *port)
@@ -50,8 +48,8 @@ static int ports_collide(const struct bound_port *port, const struct bound_port 
 }
 
 /*
- * Returns true if a port chosen for port 0 may be shared because the two IDs have different destinations. Peers never
- * connect to such a port, so it need not identify one ID. The caller holds the lock.
+ * Returns true if a port chosen for port 0 may be shared because the IDs have different destinations: peers never
+ * connect to it, so it need not identify one ID. The caller holds the lock.
  */
 static bool port_leads_elsewhere(const struct bound_port *port, const struct bound_port *other)
 {
@@ -120,8 +118,8 @@ static bool port_has_name(const struct bound_port *port)
 }
 
 /*
- * Claims the name of the port, which another process may have. An ID that only connects needs no name (port_names.h).
- * IDs of the process that share a port share its name. The caller holds the lock.
+ * Claims the name of the port. An ID that only connects needs none (port_names.h); IDs that share a port share its
+ * name. The caller holds the lock.
  */
 static int port_take_name(struct bound_port *port)
 {
@@ -133,7 +131,7 @@ static int port_take_name(struct bound_port *port)
 	return error;
 }
 
-/* Returns a number below @count, from which a program cannot tell the next. */
+/* The program cannot predict the next number. */
 static unsigned int random_below(unsigned int count)
 {
 	uint32_t number;
@@ -180,7 +178,7 @@ static void ports_after_fork_in_parent(void)
 	pthread_mutex_unlock(&ports.lock);
 }
 
-/* Drops the ports in a forked child: they belong to IDs of the parent. */
+/* They belong to IDs of the parent. */
 static void ports_after_fork_in_child(void)
 {
 	while (ports.first) {
@@ -191,9 +189,9 @@ static void ports_after_fork_in_child(void)
 }
 
 /*
- * Registers the handlers around a fork. Under this lock, claiming the name of a port takes the lock of the host's
- * table. So the fork must take this lock before those of the device. That is the case, because handlers registered last
- * are called first (pthread_atfork(3)), and the device exists when a port is bound.
+ * A fork must take this lock before those of the device, because claiming a name under it takes the lock of the host's
+ * table. It does: handlers registered last are called first (pthread_atfork(3)), and the device exists when a port is
+ * bound.
  */
 static void ports_handle_fork(void)
 {

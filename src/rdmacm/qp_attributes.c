@@ -41,7 +41,7 @@ void ah_attributes(const struct user_cm_id *id, struct ibv_ah_attr *attr)
 	};
 }
 
-/* Returns true in the states after a REQ was sent or received. */
+/* True after a REQ was sent or received. */
 static bool cm_state_has_request(enum cm_state state)
 {
 	switch (state) {
@@ -60,7 +60,7 @@ static bool cm_state_has_request(enum cm_state state)
 	}
 }
 
-/* Returns true if the peer's QP number and PSN have arrived. */
+/* True once the peer's QP number and PSN have arrived. */
 static bool cm_state_has_peer(enum cm_state state)
 {
 	return cm_state_has_request(state) && state != CM_STATE_REQ_SENT && state != CM_STATE_MRA_REQ_RCVD;

@@ -19,7 +19,7 @@ static void id_destroy_cqs(struct user_cm_id *id)
 {
 	struct rdma_cm_id *base = &id->base;
 
-	/* The receive CQ of an ID with an SRQ is destroyed with the SRQ. */
+	/* An SRQ's receive CQ is destroyed with the SRQ. */
 	if (base->recv_cq && !id->own_srq_cq) {
 		softhca_ibv_destroy_cq(base->recv_cq);
 		base->recv_cq = NULL;
@@ -39,7 +39,7 @@ static void id_destroy_cqs(struct user_cm_id *id)
 	id->own_cqs = false;
 }
 
-/* Creates the CQ of one direction. Its context is the ID: rdma_get_send_comp(3) relies on that. */
+/* The context of the CQ is the ID: rdma_get_send_comp(3) relies on that. */
 static int id_create_cq(struct rdma_cm_id *base, uint32_t entries, struct ibv_comp_channel **channel,
 			struct ibv_cq **cq)
 {
@@ -50,7 +50,7 @@ static int id_create_cq(struct rdma_cm_id *base, uint32_t entries, struct ibv_co
 	return *cq ? 0 : -errno;
 }
 
-/* Creates CQs for the directions that have work requests and for which the program passes none. */
+/* Creates CQs for directions with work requests for which the program passes none. */
 static int id_provide_cqs(struct user_cm_id *id, struct ibv_qp_init_attr_ex *attr)
 {
 	struct rdma_cm_id *base = &id->base;
@@ -85,7 +85,7 @@ static int qp_change_state(struct user_cm_id *id, struct ibv_qp *qp, enum ibv_qp
 	return error ? error : -softhca_ibv_modify_qp(qp, &attr, mask | more);
 }
 
-/* Moves a QP to INIT; a UD QP, which needs no peer, to RTS (rdma_create_qp(3)). */
+/* Moves a QP to INIT, or a UD QP, which needs no peer, to RTS (rdma_create_qp(3)). */
 static int id_ready_qp(struct user_cm_id *id, struct ibv_qp *qp)
 {
 	int error = qp_change_state(id, qp, IBV_QPS_INIT, 0);
@@ -97,8 +97,8 @@ static int id_ready_qp(struct user_cm_id *id, struct ibv_qp *qp)
 }
 
 /*
- * Negotiates ECE (ibv_query_ece(3)): a request contains the options of this QP; a child accepts the options of its
- * request if the vendor is the same. A device without options returns EOPNOTSUPP, which does not count as an error.
+ * Negotiates ECE (ibv_query_ece(3)): a request contains the options of this QP; a child accepts those of its request
+ * from the same vendor. EOPNOTSUPP (a device without options) is not an error.
  */
 static void id_agree_on_ece(struct user_cm_id *id, struct ibv_qp *qp)
 {
@@ -195,7 +195,7 @@ void softhca_rdma_destroy_qp(struct rdma_cm_id *base)
 	WITHOUT_CANCELLATION;
 	struct user_cm_id *id = to_user_cm_id(base);
 
-	/* If the program has destroyed the QP already, only the pointer is cleared (rdma-cm 4.1). */
+	/* If the program has destroyed the QP, only the pointer is cleared (rdma-cm 4.1). */
 	if (qp_of_id(id))
 		softhca_ibv_destroy_qp(base->qp);
 	base->qp = NULL;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* rdma_resolve_route(3): on RoCE a path follows from the addresses. The option RDMA_OPTION_IB_PATH replaces it. */
+/* rdma_resolve_route(3): on RoCE a path follows from the addresses. */
 #include "rdmacm/route.h"
 
 #include <errno.h>
@@ -18,7 +18,7 @@
 #include "rdmacm/sockaddr.h"
 #include "verbs/object/ops.h"
 
-/* Values that the kernel uses on RoCE (rdma-cm 2.4): a selector that means "exactly", TTL and lifetime. */
+/* As in the kernel on RoCE (rdma-cm 2.4). */
 enum { SELECTOR_EXACTLY = 2, HOP_LIMIT = 64, DEFAULT_PKEY = 0xffff, FLOW_LABEL_MASK = 0xfffff };
 
 static uint32_t path_flow_label(const struct user_cm_id *id)

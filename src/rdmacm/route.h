@@ -1,17 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * The path of an ID: the parts of a route except the addresses. The caller holds the ID's lock, or no other thread has
- * the ID.
- */
+/* Routes without the addresses. The caller holds the ID's lock, or no other thread has the ID. */
 #ifndef SOFTHCA_RDMACM_ROUTE_H
 #define SOFTHCA_RDMACM_ROUTE_H
 
 #include "rdmacm/objects.h"
 
-/** Chooses flow label and MTU for the addresses of @id. */
+/** Chooses flow label and MTU. */
 void path_choose(struct user_cm_id *id);
 
-/** Creates the path record of the public structure. Returns 0 or -ENOMEM. */
+/** Sets the public path record. Returns 0 or -ENOMEM. */
 int path_publish(struct user_cm_id *id);
 /** Implements user_cm_event.deliver by path_publish(). */
 bool path_deliver(struct user_cm_event *event);
@@ -19,7 +16,7 @@ bool path_deliver(struct user_cm_event *event);
 /** Fills @path for packets to the peer. */
 void path_fill(const struct user_cm_id *id, struct packet_path *path);
 
-/** Returns the lifetime of packets as a code: half of the option ACK_TIMEOUT, or the setting CM_PACKET_LIFETIME. */
+/** Returns a code: half of the option ACK_TIMEOUT, or CM_PACKET_LIFETIME. */
 uint8_t path_lifetime(const struct user_cm_id *id);
 
 #endif

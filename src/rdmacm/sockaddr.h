@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Addresses of IDs: sockaddr_in, sockaddr_in6, sockaddr_ib (AF_IB). Pure functions on memory of the caller; any thread.
+ * Addresses of IDs: sockaddr_in, sockaddr_in6, sockaddr_ib (AF_IB). Pure functions; any thread.
  *
- * An address is "wild" if it stands for any address (rdma_bind_addr(3)): the unspecified address and, as in the kernel,
- * every loopback address (rdma-cm 2.4), because 127.0.0.1 is not on an RDMA device there.
+ * "Wild" addresses stand for any address (rdma_bind_addr(3)): the unspecified one and, as in the kernel, loopback
+ * addresses, because no RDMA device has them there (rdma-cm 2.4).
  */
 #ifndef SOFTHCA_RDMACM_SOCKADDR_H
 #define SOFTHCA_RDMACM_SOCKADDR_H
@@ -14,19 +14,19 @@
 #include <infiniband/ib.h>
 #include <infiniband/verbs.h>
 
-/** Returns the size of an address by its family, or 0 for a family that IDs do not support. */
+/** Returns the size, or 0 for a family that IDs do not support. */
 socklen_t address_size(const struct sockaddr *address);
 
 /** Returns the port in host order; for AF_IB, the lower 16 bits of the service ID. 0 for other families. */
 uint16_t address_port(const struct sockaddr *address);
 void address_set_port(struct sockaddr *address, uint16_t port);
 
-/** Returns true if @address is unspecified or a loopback address; always for AF_UNSPEC. */
+/** Always true for AF_UNSPEC. */
 bool address_is_wild(const struct sockaddr *address);
 bool address_is_loopback(const struct sockaddr *address);
 bool address_is_multicast(const struct sockaddr *address);
 
-/** Returns true if the addresses are the same, whatever their ports. */
+/** Compares addresses without ports. */
 bool address_equal(const struct sockaddr *a, const struct sockaddr *b);
 
 /**
@@ -34,13 +34,12 @@ bool address_equal(const struct sockaddr *a, const struct sockaddr *b);
  */
 union ibv_gid address_gid(const struct sockaddr *address);
 
-/** Fills *@address from @gid and @port: AF_INET if the GID is an IPv4-mapped address, otherwise AF_INET6. */
+/** Fills in *@address: AF_INET for an IPv4-mapped GID, otherwise AF_INET6. */
 void address_from_gid(struct sockaddr_storage *address, const union ibv_gid *gid, uint16_t port);
 
-/** Fills in the unspecified address of @family, with @port. */
+/** Fills in the unspecified address. */
 void address_any(struct sockaddr_storage *address, sa_family_t family, uint16_t port);
 
-/** Copies @from. Its family determines its size. */
 void address_copy(struct sockaddr_storage *to, const struct sockaddr *from);
 
 #endif

@@ -22,7 +22,7 @@ static void srq_destroy_cq(struct user_cm_id *id)
 	id->own_srq_cq = false;
 }
 
-/* Provides a CQ: receives of an XRC SRQ complete in a CQ of the SRQ. */
+/* Receives of an XRC SRQ complete in a CQ of the SRQ. */
 static int srq_provide_cq(struct user_cm_id *id, struct ibv_srq_init_attr_ex *attr)
 {
 	if (attr->comp_mask & IBV_SRQ_INIT_ATTR_CQ)
