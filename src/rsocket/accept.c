@@ -43,7 +43,7 @@ bool stream_has_request(struct rsocket *rs)
 	return rs->stream.request || rs->stream.state != STREAM_LISTENING;
 }
 
-/* Accepts the connection of @child, which no other thread has yet. Returns 0 or a negative errno. */
+/* Accepts for @child, which no other thread has yet. Returns 0 or a negative errno. */
 static int child_accept(struct rsocket *child, const struct rdma_conn_param *request)
 {
 	uint8_t description[STREAM_PRIVATE_DATA];
@@ -71,7 +71,7 @@ static int child_accept(struct rsocket *child, const struct rdma_conn_param *req
 	return 0;
 }
 
-/* Creates the child of @request. The event channel is its descriptor. The request is acknowledged even on failure. */
+/* Creates the child of @request. Acknowledges the request even on failure. */
 static int child_make(const struct rsocket_settings *settings, int family, struct rdma_cm_event *request,
 		      struct rsocket **made)
 {
@@ -113,7 +113,7 @@ no_child:
 	return error;
 }
 
-/* Returns true if only one connection failed, and not the listener, so that the next may succeed. */
+/* True if only one connection failed, and the next may succeed. */
 static bool error_is_of_peer(int error)
 {
 	return error == -EPROTO || error == -ECONNRESET || error == -EINVAL;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Handles completions: arrived data and credits, and freed room. See stream.h; rdma-cm 5, "Stream protocol". */
+/* See rdma-cm 5, "Stream protocol". */
 #include <byteswap.h>
 #include <endian.h>
 #include <errno.h>
@@ -23,11 +23,11 @@ void stream_break(struct rsocket *rs, int error)
 	stream->writable = false;
 	stream->reset = true;
 	rs->error = error;
-	/* No completion follows a post that failed, so threads that sleep must be woken here. */
+	/* A failed post has no completion that would wake sleeping threads. */
 	rsocket_wake(rs);
 }
 
-/* Ends a connection because the peer broke the protocol. That message and later ones are ignored. */
+/* Ends a connection whose peer broke the protocol, and ignores the message. */
 static void stream_break_protocol(struct rsocket *rs, const struct ibv_wc *wc)
 {
 	uint32_t immediate = wc->wc_flags & IBV_WC_WITH_IMM ? be32toh(wc->imm_data) : 0;
@@ -48,12 +48,12 @@ static void stream_disconnected(struct stream *stream)
 	stream->writable = false;
 }
 
-/* The following functions return false if the peer may not send such a message. */
+/* The following functions return false for a message that the peer may not send. */
 static bool stream_data_arrived(struct stream *stream, uint32_t bytes)
 {
 	uint32_t next = stream->end_message == stream->receive_entries ? 0 : stream->end_message + 1;
 
-	/* A message without data does not mean the end; it only uses up a sequence number. */
+	/* An empty message does not mean the end; it uses up a sequence number. */
 	if (!bytes) {
 		stream->received++;
 		return true;
@@ -71,7 +71,7 @@ static bool stream_credit_arrived(struct stream *stream, uint32_t limit, uint32_
 	stream->sequence_limit = (uint16_t)limit;
 	if (!bytes)
 		return true;
-	/* There are two slots, and each must be taken before it is written again. */
+	/* Each slot must be taken before it is written again. */
 	if (bytes != sizeof(struct stream_target) || stream->announced == STREAM_TARGETS)
 		return false;
 	stream->announced++;
@@ -84,7 +84,7 @@ bool stream_has_sent_all(const struct stream *stream)
 	       stream->entries_free == stream->send_entries - STREAM_CONTROL_ENTRIES;
 }
 
-/* Ends the stream when both ends have announced that they send no more, and the peer has everything sent before. */
+/* Ends the stream when both ends have announced their end and the peer has everything sent before. */
 static void stream_end_if_sent(struct stream *stream)
 {
 	if (stream->end_sent && stream->end_received && stream_has_sent_all(stream))
@@ -114,7 +114,7 @@ static bool stream_message_arrived(struct stream *stream, const struct ibv_wc *w
 	case STREAM_OP_CREDIT:
 		return stream_credit_arrived(stream, data, wc->byte_len);
 	case STREAM_OP_MAPPING:
-		/* The message has used up a sequence number, and its receive is free again. */
+		/* The receive of the message is free again. */
 		stream->received++;
 		return true;
 	case STREAM_OP_CONTROL:
@@ -172,16 +172,13 @@ static int stream_poll_once(struct rsocket *rs)
 			continue;
 		}
 		if (wc->status != IBV_WC_SUCCESS) {
-			/*
-			 * The request was flushed: the QP is in the error state. The completion of the request that
-			 * caused it may come later.
-			 */
+			/* A flushed request: the completion of the one that caused the error may come later. */
 			if (stream->state == STREAM_CONNECTED)
 				stream_break(rs, EIO);
 			continue;
 		}
 		receives++;
-		/* A message shows that the peer has the reply; its confirmation may have been lost. */
+		/* The peer has the reply; its confirmation may have been lost. */
 		if (stream->state == STREAM_ACCEPTING)
 			stream->state = STREAM_CONNECTED;
 		if (stream->state == STREAM_CONNECTED && !stream_message_arrived(stream, wc))
@@ -193,8 +190,7 @@ static int stream_poll_once(struct rsocket *rs)
 }
 
 /*
- * Grants the peer half of the ring, if one has been read completely, in the next slot of its list; otherwise sequence
- * numbers only.
+ * Grants the peer a half of the ring that has been read, in the next slot of its list; otherwise sequence numbers only.
  */
 static void stream_grant_once(struct rsocket *rs)
 {
@@ -249,9 +245,8 @@ void stream_grant(struct rsocket *rs)
 }
 
 /*
- * Polls a limited number of completions: a peer that sends empty messages as fast as they are handled must not keep the
- * thread here. The limit is the number that the CQ can have held when it was armed, so a notification follows for the
- * rest.
+ * Polls a limited number of completions, because a fast peer must not keep the thread here. An armed CQ holds no more
+ * than the limit, so a notification follows for the rest.
  */
 void stream_advance(struct rsocket *rs)
 {
@@ -312,10 +307,7 @@ bool stream_has_data(const struct rsocket *rs)
 	return rs->stream.first_message != rs->stream.end_message;
 }
 
-/*
- * Takes the next announced slot of the list. It is read as a whole and once, so later writes of the peer do not change
- * what is used.
- */
+/* Takes the next announced slot. It is read only once, because the peer may write to it at any time. */
 static void stream_take_target(struct stream *stream)
 {
 	volatile struct stream_target *slot = &stream->list[stream->next_target];

@@ -17,7 +17,7 @@ bool stream_connect_is_done(struct rsocket *rs)
 	return rs->stream.state != STREAM_CONNECTING;
 }
 
-/* Returns the value that connect(2) would return now. */
+/* Returns the present result of connect(2). */
 static int stream_connect_result(struct rsocket *rs)
 {
 	int error = rs->error;

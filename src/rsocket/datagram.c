@@ -109,10 +109,7 @@ static void datagram_free_queues(struct datagram *datagram)
 	datagram->device = NULL;
 }
 
-/*
- * Creates the QP on the device with the socket's address or, for the unspecified address, on the first with one of its
- * family.
- */
+/* Uses the device with the socket's address or, if that is unspecified, the first with one of its family. */
 static int datagram_make_bound_qp(struct rsocket *rs)
 {
 	struct datagram *datagram = rs->datagram;
@@ -128,7 +125,7 @@ static int datagram_make_bound_qp(struct rsocket *rs)
 	datagram->device = device_of_address((struct sockaddr *)&own, &datagram->sgid_index);
 	if (!datagram->device)
 		datagram->device = device_of_host(rs->family, &datagram->sgid_index);
-	/* A socket of AF_INET6 may have peers with IPv4 addresses only. */
+	/* Peers of an AF_INET6 socket may have IPv4 addresses only. */
 	if (!datagram->device && rs->family == AF_INET6)
 		datagram->device = device_of_host(AF_INET, &datagram->sgid_index);
 	if (!datagram->device)
@@ -163,7 +160,7 @@ int datagram_post_receive(struct rsocket *rs, uint32_t slot)
 	return -ibv_post_recv(datagram->qp, &receive, &bad);
 }
 
-/* Binds a socket without a port by bind(2) with port 0: replies need a destination, and headers contain the port. */
+/* Binds a socket without a port, because replies and headers need one. */
 int datagram_make_qp(struct rsocket *rs)
 {
 	struct sockaddr_storage own;

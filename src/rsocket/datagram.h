@@ -1,15 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Datagrams (rdma-cm 5, "Datagram"). The descriptor is a UDP socket at the rsocket's address. The first datagrams to an
- * address leave through it, after a header with the number of the sender's QP. The receiver replies with its own
- * number. From then on datagrams are UD messages, after a header with the address of the sender's socket. Without a
- * reply they continue to use UDP.
+ * Datagrams (rdma-cm 5, "Datagram"). The descriptor is a UDP socket. The first datagrams to an address use it, after a
+ * header with the sender's QP number. When the receiver has replied with its own, datagrams are UD messages, after a
+ * header with the address of the sender's socket.
  *
  * The real library creates address handles without GRH, which adapters on Ethernet refuse; these have one
  * (docs/inside/decisions.md).
  *
- * All input is hostile until it is checked: datagrams of an unknown form, or without the length that they claim, are
- * dropped. Everything is covered by the lock of the rsocket.
+ * All input is hostile until it is checked. The lock of the rsocket covers everything.
  */
 #ifndef SOFTHCA_RSOCKET_DATAGRAM_H
 #define SOFTHCA_RSOCKET_DATAGRAM_H
@@ -24,27 +22,23 @@ enum {
 	DATAGRAM_HEADER_V6 = 24,
 	DATAGRAM_GRH = 40,
 	DATAGRAM_LARGEST_MTU = 4096,
-	DATAGRAM_MOST_PEERS = 4096, /* number of peers with stored QPs */
-	DATAGRAM_MOST_EARLY = 64,   /* datagrams of UDP that wait to be read */
+	DATAGRAM_MOST_PEERS = 4096, /* peers with stored QPs */
+	DATAGRAM_MOST_EARLY = 64,   /* UDP datagrams that wait to be read */
 };
 
-/* Bit of wr_id for work requests that send. */
+/* Bit of wr_id. */
 #define DATAGRAM_IS_SEND (1ull << 32)
 
 /* A remote address and its QP. */
 struct datagram_peer {
 	struct datagram_peer *next;
 	struct sockaddr_storage address;
-	struct sockaddr_storage own; /* source address for packets to it, without port; AF_INET for IPv4 even on an
-				      * AF_INET6 socket */
+	struct sockaddr_storage own; /* source address, without port; AF_INET for IPv4 even on an AF_INET6 socket */
 	struct ibv_ah *ah;           /* NULL: its QP is unknown */
 	uint32_t qp_number;
 };
 
-/*
- * A datagram that waits to be read, at @offset in a receive buffer or, if it came by UDP, in memory of its own after
- * this structure.
- */
+/* A datagram that waits to be read: in a receive slot or, if it came by UDP, after this structure. */
 struct datagram_arrived {
 	struct datagram_arrived *next;
 	struct sockaddr_storage from;
@@ -76,7 +70,7 @@ struct datagram {
 	uint32_t early_count;
 };
 
-/** Returns the memory of @slot; the slots for sending follow those for receiving. */
+/** Send slots follow receive slots. */
 static inline uint8_t *datagram_slot(const struct datagram *datagram, uint32_t slot)
 {
 	return datagram->memory + (size_t)slot * datagram->slot_bytes;
@@ -92,16 +86,13 @@ void datagram_forget(struct rsocket *rs);
 int datagram_bind(struct rsocket *rs, const struct sockaddr *address, socklen_t length);
 int datagram_connect(struct rsocket *rs, const struct sockaddr *address, socklen_t length);
 
-/**
- * Creates the QP, unless it exists, for a socket that is about to send, and binds the socket. Returns 0 or a negative
- * errno.
- */
+/** Creates the QP unless it exists, and binds the socket. Returns 0 or a negative errno. */
 int datagram_make_qp(struct rsocket *rs);
 
-/** Posts the receive of @slot. Returns 0 or a negative errno. */
+/** Returns 0 or a negative errno. */
 int datagram_post_receive(struct rsocket *rs, uint32_t slot);
 
-/* Sleeping and checking, as described in rsocket/wait.h. */
+/* See rsocket/wait.h. */
 uint32_t datagram_descriptors(struct rsocket *rs, struct pollfd *descriptors);
 void datagram_woken(struct rsocket *rs);
 void datagram_notified(struct rsocket *rs);
@@ -110,24 +101,22 @@ bool datagram_arm(struct rsocket *rs);
 /* ---- rsocket/datagram_peers.c ---- */
 
 /**
- * Returns the peer at @address, if necessary a new one, which may replace another peer. It stays valid until the next
- * sleep. Returns NULL without memory.
+ * Returns the peer at @address; a new one may replace another. It is valid until the next sleep. NULL without memory.
  */
 struct datagram_peer *datagram_peer_at(struct rsocket *rs, const struct sockaddr *address);
 void datagram_free_peers(struct rsocket *rs);
 /**
- * Converts *@address to the form that sockets of the family use (ipv6(7)): for AF_INET6, IPv4 addresses are mapped.
- * Returns false if sockets of the family cannot have such an address.
+ * Maps an IPv4 address for an AF_INET6 socket (ipv6(7)). Returns false if sockets of the family cannot have *@address.
  */
 bool datagram_map(const struct rsocket *rs, struct sockaddr_storage *address);
-/** Sends @count @bytes by UDP, after a header. Returns the number of bytes or a negative errno. */
+/** Sends by UDP, after a header. Returns the number of bytes or a negative errno. */
 ssize_t datagram_send_early(struct rsocket *rs, const struct datagram_peer *peer, const void *bytes, size_t count);
-/** Takes all datagrams and replies that the UDP socket has received. */
+/** Takes all datagrams and replies from the UDP socket. */
 void datagram_take_early(struct rsocket *rs);
 
 /* ---- rsocket/datagram_arrivals.c ---- */
 
-/** Handles completions and datagrams of the UDP socket. */
+/** Handles completions and the UDP socket. */
 void datagram_advance(struct rsocket *rs);
 
 /* ---- rsocket/datagram_transfer.c ---- */

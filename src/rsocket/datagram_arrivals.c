@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Datagrams that arrive as UD messages: their headers, and the list of those that wait to be read. See datagram.h. */
+/* Arrival of datagrams as UD messages. */
 #include <netinet/in.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,7 +10,7 @@
 
 enum { COMPLETIONS = 16 };
 
-/* Reads the sender's address from a header. Returns the length of the header, or 0 if the bytes are not a header. */
+/* Returns the length of the header, or 0 if the bytes are not a header. */
 static uint32_t header_read(const uint8_t *bytes, uint32_t count, struct sockaddr_storage *from)
 {
 	struct sockaddr_in *v4 = (struct sockaddr_in *)from;
@@ -34,8 +34,8 @@ static uint32_t header_read(const uint8_t *bytes, uint32_t count, struct sockadd
 }
 
 /*
- * Returns true if @from, the address in the header of a UD datagram, is the source in its GRH (IBTA A17.4.5.1: the last
- * 20 bytes of the GRH are the IPv4 header). A datagram from a loopback address may have any address of this host there.
+ * Compares @from, the address in the header of a UD datagram, with the source in its GRH (IBTA A17.4.5.1: the last 20
+ * bytes of the GRH are the IPv4 header). For a loopback address, any address of this host will do.
  */
 static bool grh_is_from(const uint8_t *grh, const struct sockaddr *from)
 {
@@ -76,7 +76,7 @@ static void datagram_arrived_at(struct rsocket *rs, uint32_t slot, uint32_t byte
 	datagram->last = &arrived->next;
 }
 
-/* Polls at most as many completions as the CQ can hold: each dropped datagram makes room for another one. */
+/* Polls at most a full CQ, because each dropped datagram makes room for another one. */
 void datagram_advance(struct rsocket *rs)
 {
 	struct datagram *datagram = rs->datagram;

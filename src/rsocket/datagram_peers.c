@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Destinations of datagrams, and the UDP headers by which two ends exchange their QP numbers (rdma-cm 5):
+ * Destinations of datagrams, and the UDP headers with the QP number of the sender (rdma-cm 5):
  *
  *     0 tag 0x55555555 | 4 IP version | 5 operation: 0 data, 7 reply | 6 length 16 or 28 | 7 zero | 8 QP number be32 | 12 own IP
  */
@@ -50,10 +50,7 @@ bool datagram_map(const struct rsocket *rs, struct sockaddr_storage *address)
 	return address->ss_family == rs->family;
 }
 
-/*
- * Determines the host's source address for @peer, which becomes the GID that the peer sees: that of the socket unless
- * it is the unspecified address. The kernel reports it for a connected socket.
- */
+/* Determines the source address that @peer sees as a GID. The kernel reports it for a connected socket. */
 static void peer_query_source(const struct rsocket *rs, struct datagram_peer *peer)
 {
 	const struct sockaddr *to = (const struct sockaddr *)&peer->address;
@@ -76,10 +73,7 @@ static void peer_query_source(const struct rsocket *rs, struct datagram_peer *pe
 	close(fd);
 }
 
-/*
- * Determines the source address for @peer. Converts a mapped address to IPv4, because the peer may not support IPv6
- * (ipv6(7)).
- */
+/* Also converts a mapped address to IPv4, because the peer may not support IPv6 (ipv6(7)). */
 static void peer_find_source(const struct rsocket *rs, struct datagram_peer *peer)
 {
 	union ibv_gid gid;
@@ -89,14 +83,13 @@ static void peer_find_source(const struct rsocket *rs, struct datagram_peer *pee
 	address_from_gid(&peer->own, &gid, 0);
 }
 
-/* Returns the peer at @address, or NULL. */
 static struct datagram_peer *peer_lookup(struct datagram *datagram, const struct sockaddr *address)
 {
 	struct datagram_peer *peer, **link;
 
 	for (link = &datagram->peers; (peer = *link); link = &peer->next)
 		if (peer_is_at(peer, address)) {
-			/* Move the peer to the front of the list, where the most recently used one is found first. */
+			/* Most recently used first. */
 			*link = peer->next;
 			peer->next = datagram->peers;
 			datagram->peers = peer;
@@ -113,7 +106,7 @@ static void datagram_peer_free(struct datagram *datagram, struct datagram_peer *
 	datagram->peer_count--;
 }
 
-/* Removes the least recently used peer, because any sender can create entries. Its next datagram creates a new one. */
+/* Removes the least recently used peer, because any sender can create entries. */
 static void peers_forget_oldest(struct datagram *datagram)
 {
 	struct datagram_peer **link, **oldest = NULL, *peer;
@@ -161,7 +154,6 @@ void datagram_free_peers(struct rsocket *rs)
 	datagram->connected = NULL;
 }
 
-/* Records @number as the QP of @peer. */
 static void peer_set_qp(struct rsocket *rs, struct datagram_peer *peer, uint32_t number)
 {
 	struct datagram *datagram = rs->datagram;
@@ -174,10 +166,7 @@ static void peer_set_qp(struct rsocket *rs, struct datagram_peer *peer, uint32_t
 	peer->qp_number = number;
 	if (peer->ah || !datagram->device)
 		return;
-	/*
-	 * Without an address handle, UDP remains in use: the peer drops datagrams that do not come from the address in
-	 * their header.
-	 */
+	/* Continue with UDP: the peer drops datagrams that do not come from the address in their header. */
 	if (device_of_address((const struct sockaddr *)&peer->own, &index) != datagram->device &&
 	    (!address_is_loopback((const struct sockaddr *)&peer->own) ||
 	     device_of_host(peer->own.ss_family, &index) != datagram->device))
@@ -227,12 +216,11 @@ static void peer_answer(struct rsocket *rs, const struct datagram_peer *peer)
 	struct header header;
 	size_t length = header_make(rs, peer, OP_ANSWER, &header);
 
-	/* If the reply is lost, the next datagram requests it again. */
+	/* The next datagram requests a lost reply again. */
 	if (sendto(rs->fd, &header, length, MSG_NOSIGNAL | MSG_DONTWAIT, to, address_size(to)) < 0)
 		return;
 }
 
-/* Discards the next datagram of the socket. */
 static void datagram_discard(struct rsocket *rs)
 {
 	uint8_t byte;
@@ -242,13 +230,13 @@ static void datagram_discard(struct rsocket *rs)
 }
 
 /*
- * Takes the next datagram of the socket, with @count bytes after a header of @header bytes. Wakes threads that sleep on
- * the descriptor: they could find the socket empty and continue to sleep.
+ * Takes the next datagram of the socket: @count bytes after @header bytes. Wakes threads that sleep on the descriptor,
+ * because they could find the socket empty.
  */
 static void datagram_queue_early(struct rsocket *rs, const struct sockaddr *from, size_t header, size_t count)
 {
 	struct datagram *datagram = rs->datagram;
-	/* If the list is full, drop the datagram, like a socket with a full buffer. */
+	/* A full list drops the datagram, like a full socket. */
 	struct datagram_arrived *arrived =
 		datagram->early_count == DATAGRAM_MOST_EARLY ? NULL : calloc(1, sizeof(*arrived) + header + count);
 
@@ -270,7 +258,6 @@ static void datagram_queue_early(struct rsocket *rs, const struct sockaddr *from
 	rsocket_wake(rs);
 }
 
-/* Returns false for anything that was not sent by an rsocket. */
 static bool header_is_valid(const struct header *header, size_t bytes)
 {
 	return bytes >= LENGTH_V4 && header->tag == htobe32(TAG) && bytes >= header->length &&
@@ -288,7 +275,7 @@ void datagram_take_early(struct rsocket *rs)
 		struct header header = {0};
 		socklen_t length = sizeof(from);
 		struct datagram_peer *peer;
-		/* Returns the length of the datagram, and copies as many bytes as a header can have. */
+		/* Copies at most a header, and returns the datagram's length. */
 		ssize_t got = recvfrom(rs->fd, &header, sizeof(header), MSG_DONTWAIT | MSG_PEEK | MSG_TRUNC,
 				       (struct sockaddr *)&from, &length);
 
@@ -298,7 +285,7 @@ void datagram_take_early(struct rsocket *rs)
 			datagram_discard(rs);
 			continue;
 		}
-		/* The sender's address comes from the network, not from the header. Unsolicited replies are ignored. */
+		/* The address comes from the network, not from the header. Unsolicited replies are ignored. */
 		peer = header.operation == OP_DATA ? datagram_peer_at(rs, (struct sockaddr *)&from)
 						   : peer_lookup(rs->datagram, (struct sockaddr *)&from);
 		if (peer && header.qp_number)

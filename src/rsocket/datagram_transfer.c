@@ -41,7 +41,7 @@ static bool datagram_can_send(struct rsocket *rs)
 	return !rs->datagram->qp || rs->datagram->sends_free;
 }
 
-/* Drops datagrams of other senders, which do not reach a connected socket (connect(2)). */
+/* A connected socket receives only from its peer (connect(2)). */
 static void datagram_drop_strangers(struct rsocket *rs)
 {
 	struct datagram *datagram = rs->datagram;
@@ -109,7 +109,7 @@ static ssize_t datagram_send_message(struct rsocket *rs, const struct datagram_p
 	return (ssize_t)bytes;
 }
 
-/* Returns the peer at @address or, without one, that of a connected socket. NULL: no destination, or no memory. */
+/* Without @address, returns the peer of a connected socket. NULL: no destination, or no memory. */
 static struct datagram_peer *datagram_destination(struct rsocket *rs, const struct sockaddr_storage *address)
 {
 	return address->ss_family ? datagram_peer_at(rs, (const struct sockaddr *)address) : rs->datagram->connected;
@@ -137,7 +137,7 @@ ssize_t datagram_send(struct rsocket *rs, const struct iovec *list, size_t count
 	peer = datagram_destination(rs, &to);
 	if (!peer)
 		return address ? -ENOBUFS : -EDESTADDRREQ;
-	/* Sending binds the socket if it is not bound yet. */
+	/* Sending binds the socket. */
 	if (!datagram->device) {
 		error = datagram_make_qp(rs);
 		if (error)
@@ -145,7 +145,7 @@ ssize_t datagram_send(struct rsocket *rs, const struct iovec *list, size_t count
 	}
 	if (peer->ah) {
 		error = rsocket_wait_until(rs, limits, datagram_can_send);
-		/* The thread may have slept, and the entry may belong to another peer now. */
+		/* If the thread slept, the entry may belong to another peer now. */
 		peer = error ? NULL : datagram_destination(rs, &to);
 		if (!peer)
 			return error ? error : -ENOBUFS;

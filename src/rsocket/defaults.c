@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Initial settings of rsockets, and the files in which an administrator may change them (rsocket(7), NOTES). */
+/* Initial settings of rsockets, from files of the administrator (rsocket(7), NOTES). */
 #include <fcntl.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -11,7 +11,7 @@
 
 #define DIRECTORY "/etc/rdma/rsocket/"
 
-/* The values of the real library (rdma-cm 5). */
+/* As in the real library (rdma-cm 5). */
 static const struct {
 	const char *file;
 	size_t offset;

@@ -9,7 +9,7 @@
 #include "abi/rdmacm_entry_points.h"
 #include "rsocket/objects.h"
 
-/* Keeps lists and rings in separate cache lines; also a multiple of the alignment that halves and mappings need. */
+/* Separates lists and rings by cache lines; a multiple of the alignment of halves and mappings. */
 enum { ALIGNMENT = 64 };
 
 static uint32_t bytes_round_up(uint32_t value)
@@ -17,7 +17,7 @@ static uint32_t bytes_round_up(uint32_t value)
 	return (value + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
 }
 
-/* Allocates zeroed memory, so that the peer cannot see other data of the process. */
+/* Zeroed, so that the peer cannot see other data of the process. */
 static void *stream_new_memory(struct stream *stream, size_t size, int access, struct ibv_mr **mr)
 {
 	void *memory = aligned_alloc(ALIGNMENT, (size + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT);
@@ -114,7 +114,6 @@ int stream_open(struct rsocket *rs)
 	stream->inline_bytes = rs->settings.inline_bytes;
 	stream->iomap_entries = rs->settings.iomap_entries;
 	stream->send_bytes = bytes_round_up(rs->settings.send_bytes);
-	/* The ring has two halves. */
 	stream->receive_bytes = bytes_round_up(rs->settings.receive_bytes / 2) * 2;
 	error = stream_make_queues(rs);
 	if (!error)
@@ -126,7 +125,7 @@ int stream_open(struct rsocket *rs)
 	stream->send_free = stream->send_bytes;
 	stream->control_free = STREAM_CONTROL_ENTRIES;
 	stream->entries_free = stream->send_entries - STREAM_CONTROL_ENTRIES;
-	/* The private data grants the first half; the second one is granted when the connection exists. */
+	/* Granted by the private data; the second half is granted when the connection exists. */
 	stream->granted = stream->receive_bytes / 2;
 	stream->free_offset = stream->receive_bytes / 2;
 	stream->free_bytes = stream->receive_bytes / 2;

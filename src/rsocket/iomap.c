@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * riomap(), riounmap(), riowrite(): buffers of one end into which the other end writes directly (rsocket(7)). Mappings
- * are stored in a table at the writing end, after its targets. They are put there by a write with immediate data.
+ * riomap(), riounmap(), riowrite(): buffers of one end into which the other end writes directly (rsocket(7)). A write
+ * with immediate data stores mappings in a table at the writing end, after its targets.
  */
 #include <byteswap.h>
 #include <endian.h>
@@ -41,11 +41,11 @@ static off_t buffer_map(struct rsocket *rs, void *memory, size_t length, int pro
 	bool remote = protection & PROT_WRITE;
 	int index = -1;
 
-	/* A negative offset could not be returned; -1 requests any offset. */
+	/* A result cannot be negative; -1 requests any offset. */
 	if ((protection & ~PROT_WRITE) != PROT_NONE || length > UINT32_MAX || !length || offset < -1)
 		return -REFUSE(hca_of_id(NULL), "riomap", EINVAL, RULE_RSOCKET_MAP, length, (uint64_t)protection,
 			       (uint64_t)offset);
-	/* The size of the peer's table is known when its request has arrived. */
+	/* The peer's request contains the size of its table. */
 	if (stream->state != STREAM_CONNECTED && stream->state != STREAM_ACCEPTING)
 		return -REFUSE(hca_of_id(NULL), "riomap", ENOTCONN, RULE_RSOCKET_NOT_CONNECTED, (uint64_t)rs->fd);
 	if (remote && (index = mapping_free_index(stream)) < 0)
@@ -89,7 +89,7 @@ static int buffer_unmap(struct rsocket *rs, const void *memory, size_t length)
 	if (!buffer)
 		return -REFUSE(hca_of_id(NULL), "riounmap", EINVAL, RULE_RSOCKET_UNMAP, (uintptr_t)memory, length);
 	*link = buffer->next;
-	/* The peer is not informed: its next write to the buffer fails and ends the connection. */
+	/* The peer's next write to the buffer fails and ends the connection. */
 	softhca_ibv_dereg_mr(buffer->mr);
 	free(buffer);
 	return 0;
@@ -133,7 +133,7 @@ static int mapping_send(struct rsocket *rs, struct stream_buffer *buffer)
 	return error;
 }
 
-/* Returns the first buffer that was not announced to the peer, or NULL. */
+/* Returns a buffer that was not announced to the peer, or NULL. */
 static struct stream_buffer *buffer_first_pending(const struct stream *stream)
 {
 	struct stream_buffer *buffer = stream->buffers;
@@ -150,7 +150,7 @@ int stream_send_mappings(struct rsocket *rs, const struct wait_limits *limits)
 
 	while (!error && buffer_first_pending(&rs->stream)) {
 		error = stream_wait_to_send(rs, limits);
-		/* The thread may have slept, and the buffer may have been unmapped or announced by another thread. */
+		/* If the thread slept, another one may have unmapped or announced the buffer. */
 		buffer = buffer_first_pending(&rs->stream);
 		if (error || !buffer)
 			break;
@@ -161,8 +161,8 @@ int stream_send_mappings(struct rsocket *rs, const struct wait_limits *limits)
 }
 
 /*
- * Copies the mapping that contains @offset, because the peer may write to the table at any time. Mappings can only
- * refer to memory of the peer.
+ * Copies the mapping that contains @offset, because the peer may write to it at any time. It can only refer to memory
+ * of the peer.
  */
 static bool mapping_find(const struct stream *stream, uint64_t offset, struct stream_mapping *found)
 {
@@ -181,7 +181,6 @@ static bool mapping_find(const struct stream *stream, uint64_t offset, struct st
 	return false;
 }
 
-/* Sends one write into @mapping, which contains @offset. */
 static int mapping_write_some(struct rsocket *rs, const struct stream_mapping *mapping, uint64_t offset,
 			      struct pieces *pieces, uint32_t *before, size_t *left)
 {

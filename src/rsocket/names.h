@@ -6,7 +6,7 @@
 #include <sys/socket.h>
 
 /**
- * Copies at most *@length bytes of @name to @address, and sets *@length to its full size. Does nothing if @address or
+ * Copies as getsockname(2): at most *@length bytes, and sets *@length to the full size. Does nothing if @address or
  * @length is NULL. Pure.
  */
 void name_copy_out(const struct sockaddr *name, struct sockaddr *address, socklen_t *length);

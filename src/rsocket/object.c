@@ -25,7 +25,7 @@ struct rsocket *rsocket_new(int family, const struct rsocket_settings *settings)
 
 void rsocket_free(struct rsocket *rs)
 {
-	/* In a forked child, closes only the descriptors of the parent's rsockets: other members may be in any state. */
+	/* In a forked child, other members of the parent's rsockets may be in any state. */
 	if (rs->process != progress_generation()) {
 		if (rs->stream.completions)
 			descriptor_close(rs->stream.completions->fd);

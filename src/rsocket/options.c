@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* rsetsockopt(), rgetsockopt(), rfcntl(). The options are those of rsocket(7); all others are ENOTSUP. */
+/* rsetsockopt(), rgetsockopt(), rfcntl(). Options other than those of rsocket(7) are ENOTSUP. */
 #include "rsocket/options.h"
 
 #include <endian.h>
@@ -20,7 +20,7 @@
 
 #define ENTRY(level, name) ((uint64_t)(level) << 32 | (uint32_t)(name))
 
-/* Sets an option of the stream's ID (rdma_set_option(3)) or of the UDP socket. */
+/* Sets an option of the ID (rdma_set_option(3)) or of the UDP socket. */
 static int option_set_on_id(struct rsocket *rs, int name, int value)
 {
 	if (rs->datagram)
@@ -53,7 +53,7 @@ static int option_set_route(struct rsocket *rs, const void *value, socklen_t len
 	return 0;
 }
 
-/* Sets a size that setsockopt(2) accepts at any time, and that applies to later connections only (socket(7)). */
+/* Sets a size at any time, for later connections only (socket(7)). */
 static int option_set_buffer(struct rsocket *rs, uint32_t *setting, uint64_t value)
 {
 	if (!rsocket_has_memory(rs))
@@ -61,7 +61,7 @@ static int option_set_buffer(struct rsocket *rs, uint32_t *setting, uint64_t val
 	return 0;
 }
 
-/* Sets a size that determines the memory of a connection and cannot change once there is one. */
+/* Sets a size of the connection's memory, which cannot change once there is one. */
 static int option_set_size(struct rsocket *rs, uint32_t *setting, uint64_t value, uint32_t least, uint32_t most)
 {
 	if (rsocket_has_memory(rs))
@@ -91,7 +91,7 @@ static int option_set_integer(struct rsocket *rs, uint64_t entry, int value)
 		if (option_set_on_id(rs, RDMA_OPTION_ID_AFONLY, value))
 			return -errno;
 		return option_set_flag(&settings->own_family_only, value);
-	/* Linux's setsockopt(2) doubles the value, too. */
+	/* Like Linux's setsockopt(2). */
 	case ENTRY(SOL_SOCKET, SO_RCVBUF):
 		return option_set_buffer(rs, &settings->receive_bytes, positive * 2);
 	case ENTRY(SOL_SOCKET, SO_SNDBUF):
@@ -115,7 +115,7 @@ static int option_set_integer(struct rsocket *rs, uint64_t entry, int value)
 		return option_set_size(rs, &settings->inline_bytes, positive, 0, MOST_INLINE);
 	case ENTRY(SOL_RDMA, RDMA_IOMAPSIZE):
 		positive = positive < MOST_MAPPINGS ? positive : MOST_MAPPINGS;
-		/* Limit it to what eight bits can express to the peer. */
+		/* The peer gets only eight bits. */
 		return option_set_size(rs, &settings->iomap_entries, stream_unscale(stream_scale((uint32_t)positive)),
 				       0, MOST_MAPPINGS);
 	default:
@@ -156,7 +156,7 @@ static int option_max_segment(const struct rsocket *rs)
 {
 	const struct rdma_cm_id *id = rs->stream.id;
 
-	/* The MTU is an enum: 1 means 256 bytes. Without a path, returns a common value. */
+	/* The MTU is an enum: 1 means 256 bytes. The default is a common value. */
 	return id && id->route.num_paths ? 128 << id->route.path_rec->mtu : 2048;
 }
 
@@ -211,7 +211,7 @@ static int option_get_integer(struct rsocket *rs, uint64_t entry, int *value)
 	}
 }
 
-/* Describes the path of the connection in the form in which it is set: every selector means "exactly", which is 2. */
+/* Describes the path as it is set: every selector is 2, "exactly". */
 static void path_describe(const struct ibv_sa_path_rec *path, struct ibv_path_data *data)
 {
 	const uint8_t exactly = 2 << 6;

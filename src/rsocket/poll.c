@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* rpoll() and rselect(): rsockets together with ordinary descriptors (rsocket(7)). */
+/* rpoll() and rselect() for rsockets and ordinary descriptors (rsocket(7)). */
 #include <errno.h>
 #include <sched.h>
 #include <stdlib.h>
@@ -11,10 +11,9 @@
 #include "rsocket/table.h"
 #include "rsocket/wait.h"
 
-/* Number of entries up to which no memory is allocated. */
+/* Entries that need no memory. */
 enum { ON_STACK = 32 };
 
-/* State of one entry of the caller's array. */
 struct polled {
 	struct rsocket *rs; /* with a reference; NULL: an ordinary descriptor */
 	uint32_t first;     /* index of its descriptors for poll(2) */
@@ -27,11 +26,11 @@ struct polling {
 	struct polled *polled;
 	struct pollfd *pollfds;
 	uint32_t pollfd_count;
-	uint32_t wake_up_ms;         /* the minimum of the rsockets; 0: no rsocket */
+	uint32_t wake_up_ms;         /* minimum of the rsockets; 0: no rsocket */
 	const int *may_be_cancelled; /* for cancellation_restore() */
 };
 
-/* Returns the events of a stream, as poll(2) reports the ends of a socket. */
+/* Returns events as poll(2) for the ends of a socket. */
 static short stream_ready(struct rsocket *rs)
 {
 	const struct stream *stream = &rs->stream;
@@ -50,7 +49,7 @@ static short stream_ready(struct rsocket *rs)
 			ready |= POLLOUT;
 		return ready;
 	case STREAM_DISCONNECTED:
-		/* As with a socket, the remaining data is reported first: some programs take POLLHUP for a failure. */
+		/* Report data first, as a socket does: some programs take POLLHUP for a failure. */
 		return POLLIN | POLLOUT | POLLRDHUP | (stream_has_data(rs) ? 0 : POLLHUP);
 	case STREAM_BROKEN:
 		return POLLIN | POLLOUT | POLLRDHUP | POLLHUP | POLLERR;
@@ -61,7 +60,7 @@ static short stream_ready(struct rsocket *rs)
 	}
 }
 
-/* Returns the requested events, and those that are always reported. The caller holds the lock. */
+/* Returns requested events and those that are always reported. The caller holds the lock. */
 static short rsocket_ready(struct rsocket *rs, short events)
 {
 	short all;
@@ -77,7 +76,7 @@ static short rsocket_ready(struct rsocket *rs, short events)
 	return (short)(all & (events | POLLERR | POLLHUP | POLLNVAL));
 }
 
-/* Returns the number of entries that are ready now. */
+/* Counts the ready entries. */
 static int polling_check(struct polling *polling)
 {
 	int found = 0;
@@ -100,7 +99,7 @@ static int polling_check(struct polling *polling)
 	return found;
 }
 
-/* Registers as a sleeper with each rsocket and checks once more: any event after that ends the sleep. */
+/* Registers as a sleeper with each rsocket and checks again: any later event ends the sleep. */
 static int polling_sleep_begin(struct polling *polling)
 {
 	uint32_t next = 0;
@@ -119,8 +118,8 @@ static int polling_sleep_begin(struct polling *polling)
 			rsocket_arm(polled->rs);
 			fd->revents = rsocket_ready(polled->rs, fd->events);
 			/*
-			 * This also registers while other sleepers are still waking up, in which case poll(2) returns
-			 * at once. If threads waited here for the others to wake up, they might wait for one another.
+			 * While other sleepers are still waking up, poll(2) returns at once. Threads that waited for
+			 * them here might wait for one another.
 			 */
 			polled->count = sleep_begin(polled->rs, &polling->pollfds[next]);
 			pthread_mutex_unlock(&polled->rs->lock);
@@ -147,7 +146,7 @@ static void polling_sleep_end(struct polling *polling)
 	}
 }
 
-/* Clears the results of poll(2), including those that it has not written. */
+/* Clears results, which poll(2) may not have written. */
 static void polling_clear(struct polling *polling)
 {
 	uint32_t index;
@@ -187,7 +186,7 @@ static int polling_sleep(struct polling *polling, uint64_t deadline)
 	limit = limit > now ? limit - now : 0;
 	time.tv_sec = (time_t)(limit / SECOND_NS);
 	time.tv_nsec = (long)(limit % SECOND_NS);
-	/* This is a cancellation point, like poll(2). */
+	/* A cancellation point, like poll(2). */
 	pthread_cleanup_push(polling_cancelled, polling);
 	cancellation_restore(polling->may_be_cancelled);
 	result = ppoll(polling->pollfds, polling->pollfd_count, &time, NULL);
@@ -223,7 +222,7 @@ static int polling_run(struct polling *polling, uint64_t deadline, bool dont_wai
 			return polling_check(polling);
 		if (error)
 			return error;
-		/* Other threads may have to check the same event, so let them run. */
+		/* Other threads may have to check the same event. */
 		sched_yield();
 	}
 }
@@ -269,7 +268,7 @@ int softhca_rpoll(struct pollfd *fds, nfds_t nfds, int timeout)
 		result = polling_run(&polling, deadline, !timeout);
 	polling_end(&polling);
 	if (!result && !polling.wake_up_ms) {
-		/* The array contains no rsocket, so no reference needs to be released. */
+		/* There is no rsocket to release. */
 		cancellation_restore(&cancellation_before);
 		return poll(fds, nfds, timeout);
 	}
@@ -327,7 +326,7 @@ int softhca_rselect(int nfds, fd_set *readfds, fd_set *writefds, fd_set *exceptf
 			errno = EBADF;
 			return -1;
 		}
-	/* The mapping of conditions is that of select(2). */
+	/* As in select(2). */
 	for (index = 0; index < count; index++) {
 		result += fd_set_update(&fds[index], readfds, POLLIN | POLLHUP | POLLERR);
 		result += fd_set_update(&fds[index], writefds, POLLOUT | POLLERR);

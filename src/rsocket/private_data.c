@@ -5,7 +5,7 @@
  *     0 version 1 | 1 flags | 2 credits, be16 | 4 reserved | 7 size of the table of mappings, scaled
  *     8 list of targets: address be64, key be32, entries be32 | 24 data: address be64, key be32, bytes be32
  *
- * Byte order of the key and the length in lists is that of struct stream_target: key first.
+ * In lists the key precedes the length, as in struct stream_target.
  */
 #include <endian.h>
 #include <errno.h>
@@ -29,7 +29,7 @@ _Static_assert(sizeof(struct description) == STREAM_PRIVATE_DATA, "rdma-cm 5");
 
 static const uint8_t own_flags = FLAG_MAPPINGS | (BYTE_ORDER == BIG_ENDIAN ? FLAG_BIG_ENDIAN : 0);
 
-/* Encodes a number as seven bits, or as one set bit and the number's bits 8 to 14. */
+/* Yields seven bits, or one set bit and bits 8 to 14 of the number. */
 uint8_t stream_scale(uint32_t value)
 {
 	return (uint8_t)(value <= 128 ? value : 0x80 | (value >> 8 & 0x7f));
@@ -67,13 +67,13 @@ int stream_apply_description(struct rsocket *rs, const void *bytes, uint32_t len
 	if (!bytes || length < sizeof(description))
 		return -EPROTO;
 	memcpy(&description, bytes, sizeof(description));
-	/* Without a slot, this end could not grant anything to the peer. */
+	/* Without a slot, nothing could be granted to the peer. */
 	if (description.version != VERSION || !description.list.length)
 		return -EPROTO;
 	stream->peer_list = be64toh(description.list.address);
 	stream->peer_list_key = be32toh(description.list.key);
 	stream->peer_slots = be32toh(description.list.length);
-	/* The private data describes the first half of the ring, as if it were in slot 0. */
+	/* The private data stands for slot 0: the first half of the ring. */
 	stream->peer_slot = 1 % stream->peer_slots;
 	stream->swap = (description.flags ^ own_flags) & FLAG_BIG_ENDIAN;
 	if (description.flags & FLAG_MAPPINGS) {

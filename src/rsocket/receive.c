@@ -18,7 +18,7 @@ static bool stream_has_data_or_ended(struct rsocket *rs)
 	return stream_has_data(rs) || !rs->stream.readable;
 }
 
-/* Copies up to @left bytes from the ring, from as many messages as necessary. @consume: marks them as read. */
+/* Copies up to @left bytes of any number of messages. @consume: marks them as read. */
 static size_t stream_take(struct rsocket *rs, struct pieces *pieces, size_t left, bool consume)
 {
 	struct stream *stream = &rs->stream;
@@ -129,7 +129,7 @@ ssize_t softhca_rrecvmsg(int socket, struct msghdr *msg, int flags)
 		errno = REFUSE(hca_of_id(NULL), "rrecvmsg", EOPNOTSUPP, RULE_RSOCKET_ANCILLARY, msg->msg_controllen);
 		return -1;
 	}
-	/* Same limit as recvmsg(2). */
+	/* As recvmsg(2). */
 	if (msg->msg_iovlen > IOV_MAX) {
 		errno = EMSGSIZE;
 		return -1;

@@ -92,7 +92,7 @@ int stream_post_write(struct rsocket *rs, struct ibv_send_wr *request, const voi
 	return 0;
 }
 
-/* Sends one message of the stream. The caller has checked that it can be sent. */
+/* Sends one message; the caller has checked that it can be sent. */
 static int stream_send_some(struct rsocket *rs, struct pieces *pieces, uint32_t *before, size_t *left)
 {
 	struct stream *stream = &rs->stream;
@@ -126,7 +126,7 @@ static int stream_send_some(struct rsocket *rs, struct pieces *pieces, uint32_t 
 	return 0;
 }
 
-/* Returns the bytes sent, if any; in that case the next call reports the error. */
+/* After a partial transfer, the next call reports the error. */
 static ssize_t transfer_result(size_t done, int error)
 {
 	return done ? (ssize_t)done : error;
@@ -145,7 +145,7 @@ static ssize_t stream_send(const char *call, struct rsocket *rs, const struct io
 	error = stream_wait_connected(rs, call, limits);
 	if (!error)
 		error = stream_send_mappings(rs, limits);
-	/* Sending nothing only reports whether the stream can be written to. */
+	/* Sending nothing only reports whether the stream is writable. */
 	if (!error && !left && !rs->stream.writable)
 		error = stream_wait_to_send(rs, limits);
 	while (!error && left) {
@@ -197,7 +197,7 @@ ssize_t softhca_rsendmsg(int socket, const struct msghdr *msg, int flags)
 		errno = REFUSE(hca_of_id(NULL), "rsendmsg", EOPNOTSUPP, RULE_RSOCKET_ANCILLARY, msg->msg_controllen);
 		return -1;
 	}
-	/* Same limit as sendmsg(2). */
+	/* As sendmsg(2). */
 	if (msg->msg_iovlen > IOV_MAX) {
 		errno = EMSGSIZE;
 		return -1;

@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * rshutdown() and rclose(): the orderly end, by the control messages "disconnect" and "shutdown of sending" (rdma-cm
- * 5).
- */
+/* rshutdown() and rclose(): the orderly end (rdma-cm 5). */
 #include <errno.h>
 #include <unistd.h>
 
@@ -15,7 +12,7 @@
 #include "rsocket/table.h"
 #include "rsocket/wait.h"
 
-/* Time limit for a peer that takes nothing, unless SO_LINGER sets another one. */
+/* For a peer that takes nothing; SO_LINGER sets another time. */
 enum { LINGER_SECONDS = 30 };
 
 static bool stream_can_control(struct rsocket *rs)
@@ -28,7 +25,7 @@ static bool stream_all_sent(struct rsocket *rs)
 	return rs->stream.state != STREAM_CONNECTED || stream_has_sent_all(&rs->stream);
 }
 
-/* Waits without being interrupted by signals, which do not end close(2) either. */
+/* Signals do not interrupt the wait, nor close(2). */
 static int rsocket_wait_for(struct rsocket *rs, const struct wait_limits *limits, bool (*done)(struct rsocket *rs))
 {
 	int error;
@@ -40,9 +37,9 @@ static int rsocket_wait_for(struct rsocket *rs, const struct wait_limits *limits
 }
 
 /*
- * Sends a control message, and waits until the peer has everything that was sent before. Data in flight already has
- * room there, so this does not depend on whether the peer's program reads, except for control messages beyond the
- * receives that it has posted.
+ * Sends a control message, and waits until the peer has everything that was sent before. This does not depend on
+ * whether the peer's program reads, except for control messages beyond its posted receives: data in flight has room
+ * there.
  */
 static int stream_send_control(struct rsocket *rs, enum stream_control control, const struct wait_limits *limits)
 {
@@ -86,7 +83,7 @@ static int stream_shut_down(struct rsocket *rs, int how, const struct wait_limit
 	return stream_send_control(rs, control, limits);
 }
 
-/* Not a cancellation point, as shutdown(2) is not. */
+/* Like shutdown(2), not a cancellation point. */
 int softhca_rshutdown(int socket, int how)
 {
 	WITHOUT_CANCELLATION;
@@ -122,10 +119,10 @@ static void stream_finish(struct rsocket *rs, const int *may_be_cancelled)
 					   .may_be_cancelled = may_be_cancelled,
 					   .closing = true};
 
-	/* Limit the wait: a peer that does not confirm, or keeps delaying it, must not block the program. */
+	/* A peer that does not confirm must not block the program. */
 	if (seconds)
 		(void)rsocket_wait_for(rs, &limits, stream_is_confirmed);
-	/* With SO_LINGER of 0 seconds, data in flight is lost, and the peer finds the connection gone (socket(7)). */
+	/* With SO_LINGER of 0 seconds, data in flight is lost (socket(7)). */
 	if (rs->stream.state == STREAM_CONNECTED && seconds)
 		(void)stream_shut_down(rs, SHUT_RDWR, &limits);
 	rs->closed = true;

@@ -56,8 +56,8 @@ static int object_is_preload(struct dl_phdr_info *info, size_t size, void *unuse
 }
 
 /*
- * Refuses an unsupported kind of socket. librspreload calls this for each socket(2) of the program and falls back to a
- * socket of the kernel. That is not a mistake, so it is not printed.
+ * Does not print the refusal to librspreload, which tries each socket(2) of the program and falls back to a kernel
+ * socket.
  */
 static int kind_refuse(int domain, int type, int protocol)
 {
@@ -121,7 +121,7 @@ void name_copy_out(const struct sockaddr *name, struct sockaddr *address, sockle
 	*length = size;
 }
 
-/* Returns the unspecified address, as getsockname(2) does, if the socket has no name yet. */
+/* As getsockname(2), returns the unspecified address before the socket has a name. */
 static int rsocket_own_name(const struct rsocket *rs, struct sockaddr *address, socklen_t *length)
 {
 	struct sockaddr_storage none = {.ss_family = (sa_family_t)rs->family};

@@ -73,10 +73,7 @@ static void stream_established(struct rsocket *rs, const struct rdma_conn_param 
 	stream_grant(rs);
 }
 
-/*
- * Ends a stream because its peer has gone. All data that the peer sent has arrived, because the peer waited for the
- * acknowledgements.
- */
+/* Ends a stream whose peer has gone. All its data has arrived, because the peer waited for the acknowledgements. */
 static void stream_ended(struct rsocket *rs)
 {
 	struct stream *stream = &rs->stream;
@@ -96,7 +93,7 @@ static void stream_ended(struct rsocket *rs)
 	}
 }
 
-/* Returns the errno value of @event, or @otherwise if the event has none. */
+/* Returns the errno value of @event, or @otherwise. */
 static int event_errno(const struct rdma_cm_event *event, int otherwise)
 {
 	return event->status < 0 ? -event->status : otherwise;
@@ -154,7 +151,7 @@ void stream_take_events(struct rsocket *rs)
 		stream_handle_event(rs, event, error);
 		softhca_rdma_ack_cm_event(event);
 	}
-	/* Other threads sleep until the channel is readable, and this call has emptied it. */
+	/* Other threads sleep until the channel is readable, but this call has emptied it. */
 	if (any)
 		rsocket_wake(rs);
 }

@@ -26,10 +26,7 @@ static void table_after_fork(void)
 	pthread_mutex_unlock(&table.lock);
 }
 
-/*
- * Resets the references in a forked child. Calls in progress belong to threads of the parent, so only the table has
- * references.
- */
+/* Only the table has references: calls in progress belong to threads of the parent. */
 static void table_after_fork_in_child(void)
 {
 	uint32_t page, entry;
@@ -41,13 +38,13 @@ static void table_after_fork_in_child(void)
 	table_after_fork();
 }
 
-/* The lock is a leaf, so the order of these handlers does not matter. */
+/* A leaf lock, so the order of these handlers does not matter. */
 static void __attribute__((constructor)) table_handle_fork(void)
 {
 	pthread_atfork(table_before_fork, table_after_fork, table_after_fork_in_child);
 }
 
-/* Returns the entry of @fd, or NULL if that is invalid, or its page does not exist. The caller holds the lock. */
+/* Returns NULL if @fd is invalid or has no page. The caller holds the lock. */
 static struct rsocket **table_entry(int fd)
 {
 	struct rsocket **page = fd >= 0 && fd / PAGE_ENTRIES < PAGES ? table.pages[fd / PAGE_ENTRIES] : NULL;
@@ -65,7 +62,7 @@ int table_enter(struct rsocket *rs)
 	if (!table.pages[rs->fd / PAGE_ENTRIES])
 		table.pages[rs->fd / PAGE_ENTRIES] = calloc(PAGE_ENTRIES, sizeof(struct rsocket *));
 	entry = table_entry(rs->fd);
-	/* An old entry was closed by close(2), of which the library is not notified; the old rsocket is abandoned. */
+	/* The program used close(2) on an old entry; its rsocket is abandoned. */
 	if (entry)
 		*entry = rs;
 	pthread_mutex_unlock(&table.lock);

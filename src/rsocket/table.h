@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Maps descriptors to rsockets. The process has one table, a global, because calls pass only a number. */
+/* Maps descriptors to rsockets. Global, because calls pass only a number. */
 #ifndef SOFTHCA_RSOCKET_TABLE_H
 #define SOFTHCA_RSOCKET_TABLE_H
 
@@ -18,15 +18,15 @@ struct rsocket *table_remove(int fd);
 void rsocket_put(struct rsocket *rs);
 
 /**
- * Begins @call: returns the rsocket, with a reference and locked. Returns NULL with EBADF and an explanation if @fd is
- * not an rsocket, belongs to the parent of a forked process, or rclose() has begun.
+ * Returns the rsocket, with a reference and locked, or NULL with EBADF and an explanation if @fd is not an rsocket,
+ * belongs to the parent process, or rclose() has begun.
  */
 struct rsocket *rsocket_begin(int fd, const char *call);
 
 /** As rsocket_begin(), but refuses datagrams (EOPNOTSUPP). */
 struct rsocket *rsocket_begin_stream(int fd, const char *call);
 
-/** Ends a call with @result, 0 or more, or a negative errno. Returns the call's result. */
+/** Ends a call with @result, at least 0 or a negative errno. Returns the call's result. */
 long rsocket_end(struct rsocket *rs, long result);
 
 #endif

@@ -40,7 +40,7 @@ void pieces_skip(struct pieces *pieces, size_t bytes)
 	}
 }
 
-/* Returns the rest of the current piece, no more than @most bytes, and moves past it. NULL at the end. */
+/* Returns the rest of the current piece, at most @most bytes, and moves past it. NULL at the end. */
 static char *pieces_take(struct pieces *pieces, size_t most, size_t *bytes)
 {
 	char *piece = pieces_here(pieces, bytes);

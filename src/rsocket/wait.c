@@ -13,7 +13,7 @@ uint32_t sleep_begin(struct rsocket *rs, struct pollfd *descriptors)
 {
 	uint32_t count = 0;
 
-	/* The channel may contain further requests, which would end every sleep at once. */
+	/* The channel may contain further requests, which would end every sleep. */
 	if (!rs->datagram && rs->stream.state == STREAM_LISTENING && rs->stream.request)
 		return 0;
 	rs->sleepers++;
@@ -36,7 +36,7 @@ void sleep_end(struct rsocket *rs, const struct pollfd *descriptors, uint32_t co
 		datagram_notified(rs);
 	else if (notified && rs->stream.completions)
 		stream_notified(rs);
-	/* Other threads may have been woken by the notification that was consumed here, and find nothing. */
+	/* The consumed notification may have woken other threads, which find nothing. */
 	if (notified)
 		rsocket_wake(rs);
 	if (!rs->wake_pending || rs->sleepers)
@@ -55,7 +55,7 @@ void rsocket_advance(struct rsocket *rs)
 	}
 	if (rs->stream.cq)
 		stream_advance(rs);
-	/* The event that wakes other threads stays in the channel until they have returned. */
+	/* The event that wakes other threads stays until they have returned. */
 	if (!rs->wake_pending)
 		stream_take_events(rs);
 }
@@ -68,8 +68,8 @@ bool rsocket_arm(struct rsocket *rs)
 }
 
 /*
- * Returns true if a call interrupted by a signal continues (signal(7)): read(2) does for handlers with SA_RESTART,
- * poll(2) never does. Which handler ran is unknown, so the call continues if all handlers have the flag.
+ * Returns true if interrupted calls continue (signal(7)): read(2) does for handlers with SA_RESTART, poll(2) never
+ * does. It is unknown which handler ran, so all must have the flag.
  */
 static bool signals_restart(void)
 {
@@ -89,7 +89,7 @@ struct sleep {
 	uint32_t count;
 };
 
-/* Ends a cancelled call. The next call finds the same state. */
+/* The next call finds the same state. */
 static void sleep_cancelled(void *argument)
 {
 	const struct sleep *sleep = argument;
@@ -131,7 +131,7 @@ static int rsocket_sleep(struct rsocket *rs, const struct wait_limits *limits)
 	return error == -EINTR && signals_restart() ? 0 : error;
 }
 
-/* Polls for a while, because a reply may come sooner than a sleep would end. */
+/* Polls first, because a reply may come sooner than a sleep would end. */
 static bool rsocket_spin(struct rsocket *rs, bool (*done)(struct rsocket *rs))
 {
 	uint64_t end = rs->settings.polling_us ? rsocket_now_ns() + rs->settings.polling_us * 1000ull : 0;
@@ -164,7 +164,7 @@ int rsocket_wait_until(struct rsocket *rs, const struct wait_limits *limits, boo
 			return -ETIMEDOUT;
 		if (rsocket_spin(rs, done))
 			return 0;
-		/* Other threads are still waking up, and may consume arrivals for this one. */
+		/* Others are still waking up, and may consume arrivals for this thread. */
 		if (rs->wake_pending) {
 			pthread_cond_wait(&rs->wake_done, &rs->lock);
 			continue;
