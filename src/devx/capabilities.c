@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* QUERY_HCA_CAP, from capabilities.def, and the other queries without an object. */
+/* Queries without an object, QUERY_HCA_CAP among them. */
 #include <assert.h>
 #include <string.h>
 
 #include "core/limits.h"
 #include "devx/command.h"
 
-/* Limits in the encoding of the capabilities: powers of two. */
+/* Limits in the encoding of capabilities: powers of two. */
 enum {
 	LOG_MAX_MEMCPY = 28,
 	LOG_MAX_RD_ATOMIC = 4,
@@ -34,7 +34,7 @@ static_assert(LIMIT_MAX_PD == 1 << LOG_MAX_PD, "log_max_pd");
 static_assert(LIMIT_MAX_TOTAL_MCAST_QP_ATTACH == 1 << LOG_MAX_MCG, "log_max_mcg");
 static_assert(LIMIT_GID_TABLE == 8 << GID_TABLE_CODE, "gid_table_size");
 
-/* Offset in the output of QUERY_HCA_CAP. */
+/* In the output of QUERY_HCA_CAP. */
 enum { CAPABILITY_DWORD = 4 };
 
 #define GROUP(number, name, about) GROUP_##name = (number),
@@ -80,7 +80,7 @@ static bool is_offered(const struct hca *hca, enum offer offer)
 	}
 }
 
-/* op_mod contains the group, and a bit that selects current or maximum values, which are equal here. */
+/* op_mod contains the group, and a bit for current or maximum values, which are equal here. */
 int command_query_hca_cap(struct devx_command *command)
 {
 	uint32_t group = (uint32_t)command_get(command, ANY_OP_MOD) >> 1;
@@ -101,7 +101,7 @@ int command_query_nic_vport(struct devx_command *command)
 	return 0;
 }
 
-/* One port, so no link aggregation: all zeros. */
+/* All zeros: one port has no link aggregation. */
 int command_query_lag(struct devx_command *command)
 {
 	(void)command;

@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * Executes a command: finds its entry, checks the call that carries it and the object that it names. The functions of
- * single commands are in other files.
- */
+/* Executes a command: finds its entry, checks the call that carries it and the object that it names. */
 #include "devx/command.h"
 
 #include <stdlib.h>
@@ -18,7 +15,7 @@ struct entry {
 	uint8_t call, kind;
 	uint16_t in_bytes, out_bytes;
 	int (*function)(struct devx_command *command); /* NULL: not implemented */
-	bool unsupported;                              /* not implemented, refused with EOPNOTSUPP */
+	bool unsupported;                              /* refused with EOPNOTSUPP */
 };
 
 static const struct entry entries[] = {
@@ -30,7 +27,6 @@ static const struct entry entries[] = {
 #include "devx/commands.def"
 };
 
-/* A call of mlx5dv, with its buffers. */
 struct request {
 	const char *name;
 	enum call call;
@@ -39,12 +35,11 @@ struct request {
 	size_t in_bytes;
 	void *out;
 	size_t out_bytes;
-	/* for MODIFY and QUERY: the object */
+	/* MODIFY and QUERY: the object */
 	enum devx_kind kind;
 	uint32_t number;
 };
 
-/* Initialiser from the arguments that all calls have. */
 #define REQUEST(symbol, way)                                                                                           \
 	{                                                                                                              \
 		.name = (symbol), .call = (way), .devx = devx, .in = in, .in_bytes = in_bytes, .out = out,             \
@@ -53,7 +48,7 @@ struct request {
 
 /* ---- execution --------------------------------------------------------------------------------------------------- */
 
-/* General commands without a line in the table: the kernel passes all numbers of this range to the device. */
+/* Not in the table: the kernel passes all numbers of this range to the device. */
 enum { GENERAL_BEGIN = 0xb00, GENERAL_END = 0xd00 };
 static const struct entry unknown_general = {
 	.call = CALL_GENERAL, .in_bytes = COMMAND_HEADER, .out_bytes = COMMAND_HEADER};
@@ -66,7 +61,6 @@ static const struct entry *command_find_entry(enum call call, uint16_t opcode)
 	return call == CALL_GENERAL && opcode >= GENERAL_BEGIN && opcode < GENERAL_END ? &unknown_general : NULL;
 }
 
-/* Returns the kind of object that the command uses. */
 static enum devx_kind command_kind(const struct entry *entry, const struct devx_command *command)
 {
 	if (entry->kind != DEVX_GENERAL_OBJECT)
@@ -74,7 +68,7 @@ static enum devx_kind command_kind(const struct entry *entry, const struct devx_
 	return command_general_kind((uint32_t)command_get(command, GENERAL_TYPE));
 }
 
-/* Returns true if the command names a number or a kind of object that differs from that of the object passed. */
+/* Returns true if the command names another object, or another kind, than the call. */
 static bool names_other_object(const struct request *request, const struct devx_command *command,
 			       const struct entry *entry, uint64_t *number)
 {
@@ -94,7 +88,7 @@ static int refuse_field_of_call(const struct request *request, const struct devx
 		       field.high, field.low, command_get(command, field));
 }
 
-/* Returns the error of a command that a kernel refuses itself, without passing it to the device, or 0. */
+/* Returns the error of a command that a kernel does not pass to the device, or 0. */
 static int command_check_call(const struct request *request, const struct devx_command *command,
 			      const struct entry *entry)
 {
@@ -110,10 +104,7 @@ static int command_check_call(const struct request *request, const struct devx_c
 			       number, request->number, devx_name_figure(devx_kind_name(request->kind)));
 	if (entry->unsupported)
 		return -REFUSE(request->devx->hca, request->name, EOPNOTSUPP, RULE_DEVX_UNSERVED, command->opcode);
-	/*
-	 * Tunnels to other functions are refused: objects belong to the function of the context; each PSV is a separate
-	 * object.
-	 */
+	/* Objects belong to the function of the context, so there are no tunnels; each PSV is a separate object. */
 	if (request->call != CALL_GENERAL && command_get(command, ANY_VHCA_TUNNEL))
 		return refuse_field_of_call(request, command, ANY_VHCA_TUNNEL);
 	if (entry->kind == DEVX_PSV && command_get(command, PSV_COUNT) != 1)
@@ -130,14 +121,14 @@ static int command_dispatch(const struct request *request, struct devx_command *
 	return entry->function(command);
 }
 
-/* Returns true if the command only probes for a feature and has no other effect: its refusal is then the answer. */
+/* Returns true if the command only probes for a feature: its refusal is the answer. */
 static bool is_question(const struct request *request, const struct devx_command *command)
 {
 	return request->call == CALL_GENERAL &&
 	       (command->why.rule == RULE_DEVX_UNSERVED || command->why.rule == RULE_DEVX_CAP_GROUP);
 }
 
-/* Explains the refusal, and writes status and syndrome to the output. */
+/* Also writes status and syndrome to the output. */
 static void command_explain_refusal(const struct request *request, struct devx_command *command)
 {
 	const struct explain_subject subject = {
@@ -161,14 +152,14 @@ static int command_read(const struct request *request, struct devx_command *comm
 	command->program = request->in;
 	command->in_bytes = request->in_bytes;
 	command->out_bytes = request->out_bytes;
-	/* Fails with EFAULT if the input cannot be read, as in a kernel. */
+	/* As in a kernel, EFAULT if the input cannot be read. */
 	if (program_read(command->in, request->in, bytes_min(request->in_bytes, sizeof(command->in))))
 		return -EFAULT;
 	command->opcode = (uint16_t)command_get(command, ANY_OPCODE);
 	return 0;
 }
 
-/* Checks and executes the command. @object: the object that it creates or uses, or NULL. */
+/* @object: created or used by the command, or NULL. */
 static int command_execute(const struct request *request, struct devx_command *command, struct devx_object *object)
 {
 	const struct entry *entry = command_find_entry(request->call, command->opcode);
@@ -222,7 +213,7 @@ int devx_create(struct devx *devx, const void *in, size_t in_bytes, void *out, s
 		return -ENOMEM;
 	pthread_mutex_lock(&devx->lock);
 	error = command_execute(&request, &command, object);
-	/* No copy of a key may remain outside its DEK. */
+	/* No key may remain outside its DEK. */
 	explicit_bzero(command.in, sizeof(command.in));
 	if (error) {
 		devx_object_destroy(devx, object);

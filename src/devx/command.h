@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * Internal to the command interface: a command being executed, the operands of its function, and how it refuses. The
- * lock of the context is held.
- */
+/* Internal to the command interface: a command in progress. The lock of the context is held. */
 #ifndef SOFTHCA_DEVX_COMMAND_H
 #define SOFTHCA_DEVX_COMMAND_H
 
@@ -15,12 +12,12 @@
 
 enum {
 	COMMAND_HEADER = 16,
-	/* bytes of input that are read: a modification of a QP with its extension is the longest */
+	/* bytes of input that are read; the longest is a modification of a QP with its extension */
 	COMMAND_INPUT = 464,
 	COMMAND_OUTPUT = 4112, /* QUERY_HCA_CAP */
 };
 
-/* Outcome of a command, byte 0 of its output. */
+/* Byte 0 of the output. */
 enum devx_status {
 	STATUS_OK = 0,
 	STATUS_BAD_OPCODE = 0x02,
@@ -39,18 +36,18 @@ struct devx_command {
 	struct devx *devx;
 	uint16_t opcode;
 	struct hca_qp *qp; /* for commands on a QP or DCT */
-	/* for CREATE: the object being created; for others NULL if the QP belongs to verbs */
+	/* CREATE: the object being created; otherwise NULL if the QP belongs to verbs */
 	struct devx_object *object;
 	enum ibv_qp_state state;    /* state of the QP after a modification */
 	size_t in_bytes, out_bytes; /* sizes of the program's buffers; in[] contains the first in_bytes: */
-	const uint8_t *program;     /* input in the program's memory; bytes beyond in[] are read from there, once */
+	const uint8_t *program;     /* the program's input; bytes beyond in[] are read once */
 	uint8_t in[COMMAND_INPUT];
 	uint8_t out[COMMAND_OUTPUT];
-	enum devx_status status; /* on refusal, with `why`: status and rule */
+	enum devx_status status; /* status and rule (`why`) of a refusal */
 	struct refusal why;
 };
 
-/** Notes why @command is refused: return command_refuse(command, STATUS_…, RULE_…, FIGURES(…)); */
+/** Usage: return command_refuse(command, STATUS_…, RULE_…, FIGURES(…)); */
 static inline int command_refuse(struct devx_command *command, enum devx_status status, enum explain_rule rule,
 				 const uint64_t *figures, size_t count)
 {
@@ -68,7 +65,7 @@ static inline void command_put(struct devx_command *command, struct devx_field f
 	devx_field_set(command->out, field, value);
 }
 
-/** Returns a name of up to eight characters as a figure of an explanation. */
+/** Packs up to eight characters into a figure of an explanation. */
 static inline uint64_t devx_name_figure(const char *name)
 {
 	uint64_t figure = 0;
@@ -79,55 +76,54 @@ static inline uint64_t devx_name_figure(const char *name)
 
 /* ---- operands.c ------------------------------------------------------------------------------------------------- */
 
-/** Refuses the value of @field, which the device does not support. */
+/** Refuses a value of @field that the device does not support. */
 int command_refuse_field(struct devx_command *command, struct devx_field field);
-/** Refuses the first REFUSED field of @layout that is not 0; returns 0 if all are. */
+/** Refuses the first REFUSED field of @layout that is not 0; returns 0 if there is none. */
 int command_check_refused(struct devx_command *command, enum devx_layout layout);
-/** Refuses @number: no @name of this number exists in this context. */
+/** Refuses a @number that no @name has in this context. */
 int command_refuse_number(struct devx_command *command, const char *name, uint64_t number);
-/** Refuses the command because its input is shorter than @bytes. */
+/** Refuses an input shorter than @bytes. */
 int command_refuse_length(struct devx_command *command, size_t bytes);
-/** Refuses the command because there is not enough memory. */
+/** Refuses for lack of memory. */
 int command_refuse_room(struct devx_command *command);
 
-/* Find objects of verbs or of commands by the number in @field. Return 0, or refuse. */
+/* Return 0, or refuse. */
 int command_find_pd(struct devx_command *command, struct devx_field field, struct hca_pd **pd);
 int command_find_cq(struct devx_command *command, struct devx_field field, struct hca_cq **cq);
 int command_find_srq(struct devx_command *command, struct devx_field field, struct hca_srq **srq);
 int command_check_uar(struct devx_command *command, struct devx_field field);
 
 /**
- * Finds [@offset, +@size) of the umem in @field. Returns 0 and its address through @memory, and the object being
- * created keeps the umem; or refuses.
+ * Finds the address of [@offset, +@size) of the umem in @field, which the object being created keeps. Returns 0, or
+ * refuses.
  */
 int command_find_memory(struct devx_command *command, struct devx_field field, uint64_t offset, uint64_t size,
 			uint8_t **memory);
 
-/* An access right: its field in a context, and its bit for the device. A list of them ends with bit 0. */
+/* An access right: its field in a context, and its bit for the device. Bit 0 ends a list. */
 struct devx_right {
 	struct devx_field field;
 	unsigned int bit;
 };
 
-/** Returns the bits of those @rights that are set in the input. */
+/** Returns the bits of @rights set in the input. */
 unsigned int command_get_rights(const struct devx_command *command, const struct devx_right *rights);
 
-/** Writes the field of each of @rights to the output: 1 if its bit is in @value, otherwise 0. */
+/** Writes to each field of @rights whether its bit is in @value. */
 void command_put_rights(struct devx_command *command, const struct devx_right *rights, unsigned int value);
 
-/** Returns the bytes of the context that QUERY returns for a @kind, or 0. */
+/** Returns the size of the context that QUERY returns, or 0. */
 size_t created_bytes(enum devx_kind kind);
-/** Stores the context of the CREATE @command in the @object that it created. */
+/** Stores the context of the CREATE @command in @object. */
 void created_keep(struct devx_object *object, const struct devx_command *command);
-/** Writes the stored context of the object of a QUERY @command to the output. A no-op for objects of verbs. */
+/** Writes the stored context to the output of a QUERY. A no-op for objects of verbs. */
 void created_put(struct devx_command *command);
-/** Copies @field from the MODIFY @command to the stored context. */
+/** Copies @field of a MODIFY to the stored context. */
 void created_change(struct devx_command *command, struct devx_field field);
 
-/** Returns the kind of a general object of @type in a command, or DEVX_NONE if it is unknown. */
+/** Returns DEVX_NONE for an unknown @type. */
 enum devx_kind command_general_kind(uint32_t type);
 
-/* The functions of commands.def. */
 #define COMMAND(opcode, name, call, kind, in, out, function) int command_##function(struct devx_command *command);
 #include "devx/commands.def"
 

@@ -29,9 +29,9 @@ int devx_open(struct hca *hca, struct hca_context *verbs, struct devx **out)
 }
 
 /*
- * Destroys all objects, newest first, since later objects may use earlier ones. Objects that verbs still use remain,
- * and with them the context, as for any context that is closed too early (verbs/context/context.c). Returns false if
- * any remain.
+ * Destroys the objects, newest first, because later objects may use earlier ones. Objects that verbs still use remain,
+ * and with them the context, as in any context that is closed too early (verbs/context/context.c). Returns false if any
+ * remain.
  */
 static bool objects_destroy(struct devx *devx)
 {

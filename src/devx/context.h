@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Internal to the command interface: the state of a context, covered by its lock. See devx.h. */
+/* Internal to the command interface: a context, covered by its lock. */
 #ifndef SOFTHCA_DEVX_CONTEXT_H
 #define SOFTHCA_DEVX_CONTEXT_H
 
@@ -19,7 +19,7 @@ enum devx_kind {
 	DEVX_RMP,
 	DEVX_MKEY,
 	DEVX_PSV,
-	DEVX_GENERAL_OBJECT, /* in commands: their header selects one of the kinds below */
+	DEVX_GENERAL_OBJECT, /* in commands: the header selects a kind below */
 	DEVX_DEK,
 	DEVX_LOGIN,
 	DEVX_KIND_COUNT
@@ -31,7 +31,7 @@ struct devx_umem {
 	uint32_t references; /* held by queues: one for each field of a command that named this memory */
 };
 
-/* Attributes of a DEK that a query returns; the key is not returned. */
+/* Returned by queries; the key is not. */
 struct devx_dek {
 	struct hca_pd *pd;
 	uint64_t opaque;
@@ -46,8 +46,8 @@ struct devx_login {
 struct subscription;
 
 struct devx_object {
-	struct devx_object *next;  /* the next older object */
-	struct devx_object **link; /* the pointer that points to this object */
+	struct devx_object *next;  /* next older */
+	struct devx_object **link; /* points to this object */
 	enum devx_kind kind;
 	uint32_t number;
 	union {
@@ -60,11 +60,11 @@ struct devx_object {
 		struct devx_login login;
 	};
 	struct devx_umem *umem[2];         /* umems that contain it; or NULL */
-	struct subscription *subscription; /* newest subscription to its events, or NULL; under devx.subscriptions */
-	uint8_t created[];                 /* context of its CREATE command; created_bytes() of its kind */
+	struct subscription *subscription; /* newest, or NULL; under devx.subscriptions */
+	uint8_t created[];                 /* context of CREATE; created_bytes() */
 };
 
-/* Numbers, from 1. A free one is NULL. */
+/* Numbers from 1; NULL is free. */
 struct devx_numbers {
 	void **entry;
 	uint32_t count;
@@ -74,37 +74,34 @@ struct devx {
 	pthread_mutex_t lock;
 	struct hca *hca;
 	struct hca_context *verbs; /* owns the objects of verbs */
-	/* owner of the objects made by commands: their events are not reported by ibv_get_async_event(3) */
+	/* owner of objects made by commands: ibv_get_async_event(3) does not report their events */
 	struct hca_context *own;
-	struct event_queue events;       /* relays events to their subscriptions; the object of each source is a struct
-				    * devx_object */
+	struct event_queue events; /* relays events to subscriptions; each source's object is a struct devx_object */
 	struct queue_lock subscriptions; /* lock of subscriptions and channels; devx/events.h */
 	struct devx_channel *channels;   /* newest first; under subscriptions */
 	struct devx_responses *responses;
 	struct devx_object *objects; /* newest first */
 	struct devx_numbers umems, uars;
-	uint8_t *page;                      /* doorbell registers, shared by all UARs; or NULL */
-	uint32_t transport_domains, logins; /* number created so far */
+	uint8_t *page;                      /* doorbell registers of all UARs; or NULL */
+	uint32_t transport_domains, logins; /* created so far */
 };
 
-/** Enters @object (not NULL). Returns its number, or 0 without memory. */
+/** Enters @object. Returns its number, or 0 without memory. */
 uint32_t devx_number_new(struct devx_numbers *numbers, void *object);
-/** Returns the object of @number, or NULL. */
+/** Returns NULL for an unknown number. */
 void *devx_number_find(const struct devx_numbers *numbers, uint32_t number);
 void devx_number_free(struct devx_numbers *numbers, uint32_t number);
 
-/** Returns the name of the kind for explanations. */
+/** Returns the name of @kind for explanations. */
 const char *devx_kind_name(enum devx_kind kind);
 
-/** Adds @object to the list of the context, as the newest. */
 void devx_object_enter(struct devx *devx, struct devx_object *object);
 /**
- * Destroys the device's object of @object, ends the subscriptions to it, and frees it. The caller removes it from the
- * list. Returns 0, or -EBUSY without any effect.
+ * Destroys the device's object, ends its subscriptions, and frees @object, which the caller removes from the list.
+ * Returns 0, or -EBUSY without effect.
  */
 int devx_object_destroy(struct devx *devx, struct devx_object *object);
 
-/** Free the registers, the numbers of UARs, and the umems. */
 void devx_uars_close(struct devx *devx);
 void devx_umems_close(struct devx *devx);
 

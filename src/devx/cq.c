@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* CREATE_CQ, QUERY_CQ. Ring and doorbell record are in umems. */
+/* Ring and doorbell record are in umems. */
 #include "core/limits.h"
 #include "devx/command.h"
 
-/* status and st of the context, in the adapter's encoding. */
+/* status and st, as the adapter encodes them. */
 enum { CQ_OK = 0x0, CQ_OVERFLOW = 0x9, ARMED_SOLICITED = 0x6, ARMED = 0x9, FIRED = 0xa };
 
-/* page_offset counts units of 64 bytes. */
+/* page_offset is in units of 64 bytes. */
 enum { DBREC_BYTES = 8, OFFSET_UNIT = 64, LOG_MAX_SIZE = 22 };
 
 static int cq_find_memory(struct devx_command *command, struct hca_cq_attr *attr)

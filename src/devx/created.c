@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Context of an object as set by its CREATE command. QUERY returns it at the same offset, with the current values of
- * the fields that the device changes.
+ * Context of an object from its CREATE command. QUERY returns it with current values of the fields that the device
+ * changes.
  */
 #include "devx/command.h"
 
-/* Offsets of the context in the CREATE and QUERY commands of each kind. */
+/* Offsets of the context in CREATE and QUERY commands. */
 static const struct {
 	uint16_t begin, end;
 } contexts[DEVX_KIND_COUNT] = {

@@ -13,7 +13,7 @@ int command_alloc_pd(struct devx_command *command)
 	return 0;
 }
 
-/* Allocates only a number: transport domains are for receive queues of Ethernet, which the device lacks. */
+/* Only a number: transport domains are for receive queues of Ethernet, which the device lacks. */
 int command_alloc_transport_domain(struct devx_command *command)
 {
 	command->object->number = ++command->devx->transport_domains & 0xffffff;

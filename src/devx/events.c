@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * Channels of events and subscriptions, see events.h. Behaviour follows the kernel's mlx5 driver (docs/inside/devx.md,
- * Events).
- */
+/* Behaves as the kernel's mlx5 driver (docs/inside/devx.md, Events). */
 #include "devx/events.h"
 
 #include <assert.h>
@@ -19,10 +16,10 @@
 #include "devx/command.h"
 #include "explain/explain.h"
 
-/* MAX_TYPES: maximum number of types per call, as in a kernel. */
+/* MAX_TYPES: per call, as in a kernel. */
 enum { MAX_TYPES = 16, ENTRY_BYTES = 64 };
 
-/* syndrome of CQ_ERROR, and queue types of the others */
+/* syndrome of CQ_ERROR; queue types of the others */
 enum { SYNDROME_OVERRUN = 1, QUEUE_OF_QP = 0, QUEUE_OF_DCT = 6 };
 
 enum event_type {
@@ -44,7 +41,7 @@ static const uint16_t unaffiliated[] = {
 #include "devx/events.def"
 };
 
-/* Masks that QUERY_HCA_CAP reports. Completions are not included, because a kernel allows them on any CQ. */
+/* Reported by QUERY_HCA_CAP, except completions, which a kernel allows on any CQ. */
 enum {
 	AFFILIATED_MASK = 0
 #define EVENT(number, name, raised) | 1u << (number)
@@ -57,31 +54,28 @@ enum {
 static_assert((uint32_t)AFFILIATED_MASK == (0x001b003c | 1u << EVENT_TYPE_COMPLETION), "user_affiliated_events");
 static_assert((uint32_t)UNAFFILIATED_MASK == 0x00000200, "user_unaffiliated_events");
 
-/* An event as the program receives it. */
 struct event_data {
 	uint64_t cookie;
 	uint8_t entry[ENTRY_BYTES]; /* unless omitted */
 };
 
 struct subscription {
-	/* Listed by the channel while an event without data is pending. */
+	/* In the channel while an event without data is pending. */
 	struct event_source source;
 	struct subscription *next, **link; /* list of the object; link is NULL for events without an object */
 	struct subscription *next_of_channel, **link_of_channel;
 	struct devx_channel *channel;
 	uint32_t references;
 	uint16_t type;
-	int fd; /* eventfd(2) to increment instead of queueing an event, or -1 */
+	int fd; /* eventfd(2) to increment instead, or -1 */
 	struct event_data event_data;
 };
 
-/* A pending event with its data. */
 struct record {
 	struct event_source source;
 	struct event_data event_data;
 };
 
-/* Types of sources in a channel. */
 enum { WAITS_SUBSCRIPTION, WAITS_RECORD, WAITS_LOSS };
 
 struct devx_channel {
@@ -89,12 +83,12 @@ struct devx_channel {
 	struct devx_channel *next, **link;
 	struct subscription *subscriptions;
 	bool omits_data;
-	struct event_source loss; /* pending if events were lost for lack of memory */
+	struct event_source loss; /* pending after events were lost for lack of memory */
 };
 
 /* ---- notification ------------------------------------------------------------------------------------------------ */
 
-/* Drops a reference; the last one frees the subscription. The lock is held. */
+/* The last reference frees it. The lock is held. */
 static void subscription_put(struct subscription *subscription)
 {
 	if (--subscription->references)
@@ -104,10 +98,7 @@ static void subscription_put(struct subscription *subscription)
 	free(subscription);
 }
 
-/*
- * Increments an eventfd. A full counter is left unchanged, as in a kernel, so that the thread that raises an event
- * never waits for the program.
- */
+/* Leaves a full counter unchanged, as in a kernel, so that raising an event never waits for the program. */
 static void eventfd_increment(int fd)
 {
 	struct pollfd writable = {.fd = fd, .events = POLLOUT};
@@ -150,7 +141,7 @@ static int event_type_of(int raised)
 	return -1;
 }
 
-/* Implements event_queue.relay: the object of @source is one of the context's. */
+/* Implements event_queue.relay. */
 static void events_relay(struct event_queue *queue, const struct event_source *source)
 {
 	struct devx *devx = (struct devx *)((char *)queue - offsetof(struct devx, events));
@@ -189,7 +180,7 @@ static bool event_type_exists(uint16_t type, const struct devx_object *object)
 	return false;
 }
 
-/* Fills the entry, which is the same for all events of a subscription. */
+/* The entry is the same for all events of a subscription. */
 static void event_fill_entry(uint8_t *entry, uint16_t type, const struct devx_object *object)
 {
 	devx_field_set(entry, EQE_TYPE, type);
@@ -204,7 +195,6 @@ static void event_fill_entry(uint8_t *entry, uint16_t type, const struct devx_ob
 	devx_field_set(entry, EQE_QUEUE_TYPE, object->kind == DEVX_DCT ? QUEUE_OF_DCT : QUEUE_OF_QP);
 }
 
-/* Adds the subscription to the lists of its channel and @object. The lock is held. */
 static void subscription_list(struct subscription *subscription, struct devx_object *object)
 {
 	struct devx_channel *channel = subscription->channel;
@@ -223,7 +213,6 @@ static void subscription_list(struct subscription *subscription, struct devx_obj
 	object->subscription = subscription;
 }
 
-/* Removes the subscription from its lists. The lock is held. */
 static void subscription_end(struct subscription *subscription)
 {
 	*subscription->link_of_channel = subscription->next_of_channel;
@@ -250,7 +239,7 @@ void devx_unsubscribe_all(struct devx *devx, struct devx_object *object)
 	queue_unlock(&devx->subscriptions);
 }
 
-/* Creates a subscription. @fd: owned by it; or -1. */
+/* @fd: owned by the subscription; or -1. */
 static struct subscription *subscription_new(struct devx_channel *channel, const struct devx_object *object,
 					     uint16_t type, uint64_t cookie, int fd)
 {
@@ -269,8 +258,8 @@ static struct subscription *subscription_new(struct devx_channel *channel, const
 }
 
 /*
- * Adds all subscriptions of @made to @object. From then on the device polls the doorbell record of a CQ with a
- * subscriber to detect that it is armed; other CQs cost nothing. If no thread can poll it, nothing is subscribed.
+ * Adds the subscriptions @made to @object. The device polls the doorbell record of a CQ with a subscriber to detect
+ * that it is armed; without a thread that can poll it, nothing is subscribed.
  */
 static int subscriptions_begin(struct devx *devx, struct devx_object *object, struct subscription *const *made,
 			       size_t count)
@@ -317,7 +306,7 @@ int devx_subscribe(struct devx *devx, struct devx_channel *channel, struct devx_
 	return -ENOMEM;
 }
 
-/* Duplicates @fd. As in a kernel: EBADF if it is not a descriptor, EINVAL if it is not an eventfd(2). */
+/* As in a kernel: EBADF if it is not a descriptor, EINVAL if it is not an eventfd(2). */
 static int eventfd_duplicate(int fd)
 {
 	int copy = fd < 0 ? -1 : descriptor_keep_duplicate(fd);
@@ -386,7 +375,6 @@ int devx_channel_create(struct devx *devx, uint32_t flags, struct devx_channel *
 	return 0;
 }
 
-/* Drops pending events. The lock is held. */
 static void channel_drop_waiting(struct devx_channel *channel)
 {
 	struct event_source *source;
@@ -425,7 +413,7 @@ void devx_channels_close(struct devx *devx)
 		devx_channel_destroy(devx, devx->channels);
 }
 
-/* Refuses a buffer that is too small. As in a kernel, waits for an event first, which stays pending. */
+/* As in a kernel, waits for an event first, which stays pending. */
 static int channel_refuse_size(struct devx *devx, const struct devx_channel *channel, size_t bytes, size_t needed)
 {
 	struct pollfd readable = {.fd = channel->events.fd, .events = POLLIN};

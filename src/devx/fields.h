@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Reads and writes fields of commands (fields.def). Buffers contain whole commands, zero after the program's bytes. */
+/* Fields of commands (fields.def). Buffers contain whole commands, zero after the program's bytes. */
 #ifndef SOFTHCA_DEVX_FIELDS_H
 #define SOFTHCA_DEVX_FIELDS_H
 
@@ -38,7 +38,7 @@ static inline uint64_t devx_field_get(const uint8_t *command, struct devx_field 
 	return be32toh(word) >> field.low & devx_field_mask(field);
 }
 
-/** Drops bits of @value beyond the width of the field. */
+/** Drops bits beyond the field's width. */
 static inline void devx_field_set(uint8_t *command, struct devx_field field, uint64_t value)
 {
 	uint64_t both = htobe64(value);

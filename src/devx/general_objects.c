@@ -1,19 +1,16 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * CREATE_GENERAL_OBJECT, QUERY_GENERAL_OBJECT. Their header names the type of object: data encryption keys, and
- * logins, which wrapped keys require.
- */
+/* General objects: data encryption keys, and logins, which wrapped keys require. */
 #include "devx/command.h"
 
 #include "hca/hca.h"
 
-/* Offset of the key or credential in a command; its length depends on the type. */
+/* Of the key or credential, whose length depends on the type. */
 enum { AT_KEY = 80, KEYTAG_BYTES = 8, WRAP_BYTES = 8, CREDENTIAL_BYTES = 48 };
 
 /* key_purpose, key_size */
 enum { PURPOSE_AES_XTS = 3, KEY_SIZE_128 = 0, KEY_SIZE_256 = 1 };
 
-/* Refuses by the device's rule in command->why, or for lack of memory if @error is -ENOMEM. */
+/* Refuses by command->why, or for lack of memory if @error is -ENOMEM. */
 static int refuse_by_rule(struct devx_command *command, int error)
 {
 	if (error == -ENOMEM)
@@ -59,7 +56,7 @@ static int create_dek(struct devx_command *command)
 	return 0;
 }
 
-/* Returns the attributes of a DEK, with state 0 (ready) and without the key. */
+/* State is 0 (ready), without the key. */
 static int query_dek(struct devx_command *command)
 {
 	const struct devx_dek *dek = &command->object->dek;
@@ -74,7 +71,7 @@ static int query_dek(struct devx_command *command)
 
 /* ---- logins ------------------------------------------------------------------------------------------------------ */
 
-/* Logs the context in, including its objects of verbs; a context has one login at a time. */
+/* Includes the context's objects of verbs; a context has one login at a time. */
 static int create_login(struct devx_command *command)
 {
 	struct devx_object *object = command->object;
@@ -98,7 +95,7 @@ static int create_login(struct devx_command *command)
 	return 0;
 }
 
-/* Returns the login with state 0 (valid): credentials and KEKs are never revoked on this device. */
+/* State is 0 (valid): credentials and KEKs are never revoked here. */
 static int query_login(struct devx_command *command)
 {
 	command_put(command, LOGIN_CREDENTIAL_ID, command->object->login.credential_id);
@@ -147,7 +144,7 @@ int command_create_general_object(struct devx_command *command)
 	return error;
 }
 
-/* command.c has checked that the type is that of the object. */
+/* command.c has compared the type with that of the object. */
 int command_query_general_object(struct devx_command *command)
 {
 	return find_type(command_get(command, GENERAL_TYPE))->query(command);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Memory that a program registers for its queues (umem), and its doorbell pages (UAR). */
+/* Registered memory of queues (umem), and doorbell pages (UAR). */
 #include <errno.h>
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -72,13 +72,12 @@ void devx_umems_close(struct devx *devx)
 /* ---- UAR ------------------------------------------------------------------------------------------------------- */
 
 /*
- * The address of a register and the stored values do not matter (mlx5-formats 1.16), so one page is sufficient. All
- * uncached registers of a context are one UAR, number 1, as in a kernel; programs distinguish them by their mmap
- * offset.
+ * One page is enough: neither a register's address nor its value matters (mlx5-formats 1.16). All uncached registers of
+ * a context are UAR 1, as in a kernel; programs distinguish them by their mmap offset.
  */
 enum { NC_NUMBER = 1, NC_OFFSET = 3 << 8 };
 
-/* Creates the page, and the entry of the uncached registers. The lock is held. */
+/* Includes the entry of the uncached registers. The lock is held. */
 static int uar_make_page(struct devx *devx)
 {
 	void *page;

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * CREATE_MKEY and QUERY_MKEY. A key maps a list of other keys, by entries with byte counts (KLM) or of fixed size
- * (KSM), or the memory of a umem (MTT). The keys are the same as those of verbs, down to their numbers, and UMRs change
- * them in the same way. The entries follow the context.
+ * CREATE_MKEY and QUERY_MKEY. A key maps other keys, by entries with byte counts (KLM) or of fixed size (KSM), or a
+ * umem (MTT). The entries follow the context. UMRs change these keys like those of verbs.
  */
 #include "devx/command.h"
 
@@ -16,10 +15,10 @@ enum { AT_ENTRIES = 272, ENTRY_BYTES = 16, PAGE_BYTES = 4096 };
 
 enum access_mode { MODE_MEMORY = 1, MODE_LIST = 2, MODE_FIXED_ENTRIES = 3 };
 
-/* Values of crypto_en, and octowords of a block setup. */
+/* crypto_en; octowords of a block setup */
 enum { ENCRYPTION_OFF = 0, ENCRYPTION_ON = 1, BSF_OCTOWORDS = 4, MAX_BSF_OCTOWORDS = 8 };
 
-/* Rights of a key; for command_get_rights(). */
+/* For command_get_rights(). */
 #define MKEY_RIGHTS                                                                                                    \
 	((const struct devx_right[]){{MKC_LOCAL_READ, RIGHT_LOCAL_READ},                                               \
 				     {MKC_LOCAL_WRITE, RIGHT_LOCAL_WRITE},                                             \
@@ -43,7 +42,7 @@ static struct hca_mkey_state mkey_state_given(const struct devx_command *command
 
 /* ---- memory -------------------------------------------------------------------------------------------------------- */
 
-/* Maps whole pages: an address and its target must have the same offset in their pages. */
+/* An address and its target must have the same offset in their pages. */
 static int mkey_create_memory(struct devx_command *command, struct hca_pd *pd)
 {
 	const struct hca_mkey_state state = mkey_state_given(command);
@@ -68,13 +67,12 @@ static int mkey_create_memory(struct devx_command *command, struct hca_pd *pd)
 
 /* ---- lists --------------------------------------------------------------------------------------------------------- */
 
-/* Rounds up to a multiple of 4, in which UMRs count octowords of entries and block setups (mlx5-formats 1.8). */
+/* UMRs count octowords of entries and block setups in multiples of 4 (mlx5-formats 1.8). */
 static uint64_t key_capacity(uint64_t octowords)
 {
 	return (octowords + 3) & ~UINT64_C(3);
 }
 
-/* Reads the capacity of the key. */
 static int mkey_read_capacity(struct devx_command *command, struct hca_mkey_layout *layout)
 {
 	uint64_t octowords = command_get(command, MKC_TRANSLATION_OCTOWORDS), bsf = 0;
@@ -92,7 +90,7 @@ static int mkey_read_capacity(struct devx_command *command, struct hca_mkey_layo
 		return command_refuse_field(command, MKC_ENCRYPTION);
 	if (encryption && hca_settings(command->devx->hca)->crypto == CRYPTO_OFF)
 		return command_refuse(command, STATUS_BAD_PARAMETER, RULE_CRYPTO_NOT_OFFERED, FIGURES(0));
-	/* A block setup describes the encryption. */
+	/* A block setup describes encryption. */
 	if (encryption && bsf < BSF_OCTOWORDS)
 		return command_refuse_field(command, MKC_BSF_OCTOWORDS);
 	layout->attr = (struct hca_mkey_attr){
@@ -116,7 +114,7 @@ static int mkey_create_layout(struct devx_command *command, struct hca_pd *pd, c
 	return -EREMOTEIO;
 }
 
-/* @fixed_entries: KSM, otherwise KLM. */
+/* @fixed_entries: KSM; otherwise KLM. */
 static int mkey_create_list(struct devx_command *command, struct hca_pd *pd, bool fixed_entries)
 {
 	struct hca_mkey_layout layout = {
@@ -183,7 +181,7 @@ int command_create_mkey(struct devx_command *command)
 	return 0;
 }
 
-/* Leaves the entries after the context zero in the output; a query that requests them is refused. */
+/* Leaves the entries zero in the output; a query that requests them is refused. */
 int command_query_mkey(struct devx_command *command)
 {
 	int error = command_check_refused(command, LAYOUT_KEY_QUERY);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* CREATE_PSV: creates one PSV per command, since the kernel refuses any other count. */
+/* One PSV per command: the kernel refuses other counts. */
 #include "devx/command.h"
 
 int command_create_psv(struct devx_command *command)

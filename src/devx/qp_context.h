@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Values of fields in the context of a QP. */
+/* Fields in the context of a QP. */
 #ifndef SOFTHCA_DEVX_QP_CONTEXT_H
 #define SOFTHCA_DEVX_QP_CONTEXT_H
 
-/* st: the service. */
+/* st: service */
 enum { SERVICE_RC = 0, SERVICE_UC = 1, SERVICE_UD = 2, SERVICE_XRC = 3, SERVICE_DCI = 5, SERVICE_DCT = 6 };
 
 /* rq_type */
 enum { RECEIVE_QUEUE = 0, RECEIVE_SHARED = 1, RECEIVE_NONE = 3 };
 
-/* cs_req: up to half of a CQE of 64 or 128 bytes may contain the response of a READ or atomic. */
+/* cs_req: up to half of a CQE may contain the response of a READ or atomic. */
 enum { SCATTER_TO_64 = 0x11, SCATTER_TO_128 = 0x22 };
 
 /* atomic_mode: operands of up to 8 bytes. */
 enum { ATOMIC_UP_TO_8 = 3 };
 
-/* opt_param_mask: one bit per optional attribute that a modification contains. */
+/* opt_param_mask: optional attributes in a modification. */
 enum {
 	OPTIONAL_RRE = 1u << 1,
 	OPTIONAL_RAE = 1u << 2,
@@ -26,7 +26,7 @@ enum {
 	OPTIONAL_PORT = 1u << 16,
 };
 
-/* Rights of remote requests in the context of a QP or a DCT, in enum ibv_access_flags; for command_get_rights(). */
+/* Remote rights of a QP or DCT, in enum ibv_access_flags; for command_get_rights(). */
 #define REMOTE_RIGHTS(layout)                                                                                          \
 	((const struct devx_right[]){{layout##_RRE, IBV_ACCESS_REMOTE_READ},                                           \
 				     {layout##_RWE, IBV_ACCESS_REMOTE_WRITE},                                          \

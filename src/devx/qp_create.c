@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* CREATE_QP. Rings and doorbell records are in umems: the receive ring first, then the send ring (mlx5-formats 1.1). */
+/* Rings and doorbell records are in umems: the receive ring first, then the send ring (mlx5-formats 1.1). */
 #include "core/limits.h"
 #include "devx/command.h"
 #include "devx/qp_context.h"
 
-/* page_offset counts units of 64 bytes. */
+/* page_offset is in units of 64 bytes. */
 enum { DBREC_BYTES = 8, OFFSET_UNIT = 64, WQE_BLOCK = 64 };
 
 static int qp_read_type(struct devx_command *command, struct hca_qp_attr *attr)
@@ -27,7 +27,7 @@ static int qp_read_type(struct devx_command *command, struct hca_qp_attr *attr)
 	}
 }
 
-/* A DCI never receives, even if the command describes a receive queue. */
+/* A DCI never receives. */
 static int qp_read_receive_queue(struct devx_command *command, struct hca_qp_attr *attr)
 {
 	if (attr->type == QP_TYPE_DCI)
@@ -48,7 +48,7 @@ static int qp_read_receive_queue(struct devx_command *command, struct hca_qp_att
 	}
 }
 
-/* The CQ of an unused half may be omitted: the other half's CQ replaces it. */
+/* The other half's CQ replaces an omitted CQ of an unused half. */
 static int qp_find_cqs(struct devx_command *command, struct hca_qp_attr *attr)
 {
 	bool sends = attr->sq_wqebb_count || command_get(command, QPC_CQN_SND);
@@ -86,7 +86,7 @@ static int qp_find_memory(struct devx_command *command, struct hca_qp_attr *attr
 	return 0;
 }
 
-/* Returns true if the command permits the data of READs and atomics in CQEs of the size that @cq has. */
+/* Returns true if the command permits data of READs and atomics in CQEs as large as those of @cq. */
 static bool qp_may_scatter(const struct devx_command *command, const struct hca_cq *cq)
 {
 	return command_get(command, QPC_CS_REQ) == (hca_cq_entry_size(cq) == 128 ? SCATTER_TO_128 : SCATTER_TO_64);

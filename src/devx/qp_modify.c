@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Commands that change the state of a QP. The opcode of a command is the transition. Required attributes are always
- * read from the context, optional ones if their bit is set in opt_param_mask. Then the device applies its rules for
- * ibv_modify_qp(3).
+ * Commands that change the state of a QP; the opcode is the transition. Required attributes are always read, optional
+ * ones if their bit is set in opt_param_mask. Then the rules of ibv_modify_qp(3) apply.
  */
 #include "devx/command.h"
 #include "devx/qp_context.h"
@@ -11,13 +10,13 @@
 
 #define ANY_STATE ((enum ibv_qp_state) - 1)
 
-/* Parts of the context that a transition reads, for the types that have the attribute. */
+/* What a transition reads from the context, for types that have the attribute. */
 enum parts {
 	PART_PORT = 1 << 0,    /* port and P_Key index */
 	PART_ACCESS = 1 << 1,  /* rights of remote requests */
 	PART_Q_KEY = 1 << 2,   /* of UD */
-	PART_PEER = 1 << 3,    /* path, peer, first sequence number, and the responder's attributes */
-	PART_SEND = 1 << 4,    /* first sequence number, and the requester's attributes */
+	PART_PEER = 1 << 3,    /* path, peer, first sequence number, responder's attributes */
+	PART_SEND = 1 << 4,    /* first sequence number, requester's attributes */
 	PART_OPTIONS = 1 << 5, /* attributes selected by the mask */
 };
 
@@ -52,7 +51,7 @@ static bool type_is_connected(enum ibv_qp_type type)
 	return type != IBV_QPT_UD && type != QP_TYPE_DCI;
 }
 
-/* Returns true for types that have a responder as peer and wait for its acknowledgements. */
+/* Types whose peer is a responder that acknowledges. */
 static bool type_is_reliable(enum ibv_qp_type type)
 {
 	return type != IBV_QPT_UD && type != IBV_QPT_UC;
@@ -60,7 +59,7 @@ static bool type_is_reliable(enum ibv_qp_type type)
 
 static void change_read_port(const struct devx_command *command, struct change *change)
 {
-	/* A QP belongs to a port from INIT on. Some programs omit it, since the device has only one. */
+	/* Some programs omit the port, because the device has only one. */
 	change->attr.port_num = command_get_word(command, QPC_PORT) ? (uint8_t)command_get_word(command, QPC_PORT) : 1;
 	change->attr.pkey_index = (uint16_t)command_get_word(command, QPC_PKEY_INDEX);
 	change->mask |= IBV_QP_PORT | IBV_QP_PKEY_INDEX;
@@ -156,7 +155,7 @@ static void change_read_send(const struct devx_command *command, enum ibv_qp_typ
 	change->mask |= IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_MAX_QP_RD_ATOMIC;
 }
 
-/* Each right has its own bit in the mask; rights without a set bit do not change. */
+/* Each right has its own bit in the mask; others do not change. */
 static void change_read_some_access(const struct devx_command *command, uint32_t optional, struct change *change)
 {
 	unsigned int named = (optional & OPTIONAL_RRE ? IBV_ACCESS_REMOTE_READ : 0) |
@@ -181,7 +180,7 @@ static void change_read_options(const struct devx_command *command, enum ibv_qp_
 		change_read_q_key(command, change);
 	if (optional & OPTIONAL_RNR_TIMEOUT && type_is_reliable(type) && transition->from != IBV_QPS_INIT)
 		change_read_min_rnr_timer(command, change);
-	/* P_Key and port: only before RTR, since later transitions do not accept them. */
+	/* Later transitions do not accept P_Key and port. */
 	if (optional & OPTIONAL_PKEY_INDEX && transition->from == IBV_QPS_INIT) {
 		change->attr.pkey_index = (uint16_t)command_get_word(command, QPC_PKEY_INDEX);
 		change->mask |= IBV_QP_PKEY_INDEX;
@@ -219,7 +218,7 @@ static const struct transition *transition_find(uint16_t opcode)
 	return transition;
 }
 
-/* Stores the fields that only queries return; the QP itself keeps the others. */
+/* Only queries use these fields; the QP keeps the others. */
 static void keep_context(struct devx_command *command, enum ibv_qp_type type, const struct transition *transition)
 {
 	if (transition->parts & PART_PEER && type_is_connected(type)) {

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* QUERY_QP and QUERY_DCT: return the context of a QP or DCT as set by its CREATE command and modifications. */
+/* The context of a QP or DCT, from its CREATE command and modifications. */
 #include "devx/command.h"
 #include "devx/qp_context.h"
 
 #include "format/qp_types.h"
 
-/* pm_state: there is only one path. */
+/* pm_state: only one path */
 enum { MIGRATED = 3 };
 
 /* state of a DCT */
@@ -40,7 +40,6 @@ static uint32_t service_number(enum ibv_qp_type type)
 	}
 }
 
-/* Returns the logarithm of the largest power of two up to @value. */
 static uint32_t log_of(uint32_t value)
 {
 	return value ? 31u - (uint32_t)__builtin_clz(value) : 0;
@@ -71,7 +70,6 @@ static void qp_put_receive_queue(struct devx_command *command, const struct hca_
 	command_put(command, QPC_LOG_RQ_STRIDE, made->rq_shift - 4);
 }
 
-/* Writes the objects and sizes that the QP was created with. */
 static void qp_put_creation(struct devx_command *command)
 {
 	struct hca_qp_attr made;

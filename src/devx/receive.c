@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * Receivers for many senders: CREATE_RMP, MODIFY_RMP and QUERY_RMP, a shared receive queue in umems, and CREATE_DCT,
- * the target of DC.
- */
+/* Receivers for many senders: an RMP is a shared receive queue in umems, a DCT the target of DC. */
 #include "devx/command.h"
 #include "devx/qp_context.h"
 
@@ -12,12 +9,12 @@
 /* wq_type */
 enum { RING_LIST = 0, RING_CYCLIC = 1 };
 
-/* The only state of an RMP, and the bit of lwm in the bitmask of MODIFY_RMP. */
+/* The only state of an RMP; the bit of lwm in the bitmask of MODIFY_RMP. */
 enum { RMP_READY = 1, CHANGE_LIMIT = 1 };
 
 /*
- * The doorbell record of a shared queue is one word. An entry has a link of 16 bytes and at least one segment of 16;
- * in a basic cyclic queue it has no link.
+ * The doorbell record is one word. An entry has a link of 16 bytes, except in a basic cyclic queue, and at least one
+ * segment of 16.
  */
 enum { RECORD_BYTES = 4, LOG_MAX_SIZE = 15, LOG_SEGMENT = 4 };
 
@@ -67,7 +64,7 @@ int command_create_rmp(struct devx_command *command)
 	return 0;
 }
 
-/* Sets and arms the limit, the only attribute that can change. */
+/* Only the limit can change. */
 int command_modify_rmp(struct devx_command *command)
 {
 	struct devx_object *object = command->object;
@@ -99,7 +96,6 @@ int command_query_rmp(struct devx_command *command)
 	return 0;
 }
 
-/* Moves a DCT to its active state at creation. */
 static int dct_activate(struct devx_command *command, struct hca_qp *qp)
 {
 	uint8_t port = (uint8_t)command_get(command, DCTC_PORT);

@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * Pending responses, see responses.h. Behaviour that the manual page does not describe follows the kernel's mlx5
- * driver.
- */
+/* Behaviour that the manual page does not describe follows the kernel's mlx5 driver. */
 #include "devx/responses.h"
 
 #include <errno.h>
@@ -16,7 +13,7 @@
 
 struct response {
 	struct event_source source;
-	size_t bytes; /* bytes for the program: wr_id and the output */
+	size_t bytes; /* wr_id and the output */
 	uint64_t wr_id;
 	uint8_t out[];
 };
@@ -77,7 +74,7 @@ void devx_responses_close(struct devx *devx)
 
 static const char call[] = "mlx5dv_devx_obj_query_async";
 
-/* Reserves room for the output of a query before it is executed. */
+/* Reserves room before the query is executed. */
 static int responses_reserve(struct devx *devx, struct devx_responses *responses, size_t bytes)
 {
 	size_t waiting = atomic_fetch_add(&responses->waiting, bytes);
@@ -111,7 +108,7 @@ int devx_query_async(struct devx *devx, struct devx_object *object, const void *
 		return error;
 	response = response_new(out_bytes, wr_id);
 	error = response ? devx_query(devx, call, object, in, in_bytes, response->out, out_bytes) : -ENOMEM;
-	/* A refusal by the device is delivered as a response. */
+	/* A refusal by the device is a response. */
 	if (error && error != -EREMOTEIO) {
 		atomic_fetch_sub(&responses->waiting, out_bytes);
 		free(response);
@@ -121,7 +118,7 @@ int devx_query_async(struct devx *devx, struct devx_object *object, const void *
 	return 0;
 }
 
-/* Returns the bytes of the oldest pending response, or 0 if none is pending. */
+/* Returns 0 if no response is pending. */
 static size_t oldest_bytes(struct devx_responses *responses)
 {
 	const struct response *oldest;
@@ -154,10 +151,7 @@ int devx_responses_take(struct devx *devx, struct devx_responses *responses, voi
 	response = object;
 	needed = response->bytes;
 	if (needed > bytes) {
-		/*
-		 * The response arrived while none was pending, or another thread took the one that was examined. Put it
-		 * back.
-		 */
+		/* It arrived while none was pending, or another thread took the examined one: put it back. */
 		event_queue_raise(&responses->events, &response->source);
 		return responses_refuse_room(devx, bytes, needed);
 	}
