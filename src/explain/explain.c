@@ -16,7 +16,7 @@
 #define OWN_RECORDS 1024
 #define OTHERS_RECORDS 256
 
-/* The last `size` of the `made` records of one kind. */
+/* The last `size` of `made` records of one kind. */
 struct ring {
 	struct explain_record *record;
 	uint64_t size, made;
@@ -24,7 +24,7 @@ struct ring {
 
 struct explain_log {
 	pthread_mutex_t lock;
-	uint64_t next; /* atomic; serial of the next record, whatever its ring; changes under the lock */
+	uint64_t next; /* atomic; serial of the next record in any ring; changes under the lock */
 	struct explain_sink *sink;
 	struct ring own, others;
 	uint64_t told[EXPLAIN_LIMITED_RULES]; /* see explain_log_told() */
@@ -113,7 +113,7 @@ uint64_t explain_latest(const struct hca *hca)
 	return __atomic_load_n(&hca->explain_log->next, __ATOMIC_RELAXED) - 1;
 }
 
-/* Returns the newest record of @ring that is older than @before and about @qpn, or NULL. The lock is held. */
+/* Returns the newest record older than @before about @qpn, or NULL. The lock is held. */
 static const struct explain_record *ring_newest(const struct ring *ring, uint32_t qpn, uint64_t before)
 {
 	uint64_t oldest = ring->made > ring->size ? ring->made - ring->size : 0;

@@ -37,10 +37,7 @@ static bool word_is(const char *word, size_t length, const char *name)
 	return !name[length];
 }
 
-/*
- * Returns the bits of `on`: all except WRITE_READ_EARLY, which warns of a practice that is common although no rule
- * permits it.
- */
+/* `on` excludes WRITE_READ_EARLY, which warns of a practice that is common although no rule permits it. */
 static uint64_t all_bits(void)
 {
 	uint64_t bits = 0;
@@ -50,7 +47,7 @@ static uint64_t all_bits(void)
 	return bits & ~misuse_bit(RULE_WRITE_READ_EARLY);
 }
 
-/* Returns the bit of the rule that @word names, or 0. */
+/* Returns 0 for an unknown word. */
 static uint64_t bit_named(const char *word, size_t length)
 {
 	for (size_t i = 0; i < RULES; i++)
@@ -59,7 +56,7 @@ static uint64_t bit_named(const char *word, size_t length)
 	return 0;
 }
 
-/* Refuses a word. The environment may contain any bytes, so the message is reduced to one line of printable ASCII. */
+/* The environment may contain any bytes, so the message is reduced to a line of printable ASCII. */
 static int word_refuse(const char *word, size_t length, char *error, size_t size)
 {
 	char printable[48];

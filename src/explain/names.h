@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Names of states, types, bits and syndromes for explanations. Constant data; any thread. */
+/* Names for explanations. Constant data; any thread. */
 #ifndef SOFTHCA_EXPLAIN_NAMES_H
 #define SOFTHCA_EXPLAIN_NAMES_H
 
@@ -11,7 +11,7 @@ struct bit_name {
 	const char *name;
 };
 
-/* Lists that end with a NULL name. */
+/* A NULL name ends a list. */
 extern const struct bit_name access_names[]; /* enum ibv_access_flags */
 extern const struct bit_name rights_names[]; /* enum key_rights */
 extern const struct bit_name attr_names[];   /* enum ibv_qp_attr_mask */
@@ -20,15 +20,15 @@ extern const struct bit_name attr_names[];   /* enum ibv_qp_attr_mask */
 const char *qp_state_name(unsigned int state);
 /** "RC", "UC", … */
 const char *qp_type_name(unsigned int type);
-/** "memory region", … for enum key_kind. */
+/** "memory region", …: enum key_kind. */
 const char *key_kind_name(unsigned int kind);
-/** "T10-DIF CRC", … for enum guard_type. */
+/** "T10-DIF CRC", …: enum guard_type. */
 const char *guard_name(unsigned int type);
-/** "REM_ACCESS_ERR", … for a CQE syndrome (mlx5-formats 3.4). */
+/** "REM_ACCESS_ERR", …: mlx5-formats 3.4. */
 const char *syndrome_name(uint8_t syndrome);
-/** Returns the completion status for @syndrome; IBV_WC_SUCCESS for 0. */
+/** IBV_WC_SUCCESS for 0. */
 enum ibv_wc_status syndrome_status(uint8_t syndrome);
-/** Returns the syndrome for @status; 0 for IBV_WC_SUCCESS and statuses without a syndrome. */
+/** 0 for IBV_WC_SUCCESS and statuses without a syndrome. */
 uint8_t syndrome_of_status(uint32_t status);
 
 #endif

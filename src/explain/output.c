@@ -29,7 +29,7 @@ int output_open(const char *path)
 	return fd < 0 ? -errno : fd;
 }
 
-/* Fills @set with the signals that write(2) sends to the calling thread on failure. */
+/* Signals that a failed write(2) sends to the calling thread. */
 static void failure_signals(sigset_t *set)
 {
 	sigemptyset(set);
@@ -50,12 +50,12 @@ static void signals_block(struct guard *guard)
 	if (sigpending(&guard->pending))
 		sigemptyset(&guard->pending);
 	failure_signals(&blocked);
-	/* A terminal accepts the output of a thread that blocks this signal (termios(3), TOSTOP). */
+	/* A terminal accepts output of a thread that blocks this signal (termios(3), TOSTOP). */
 	sigaddset(&blocked, SIGTTOU);
 	pthread_sigmask(SIG_BLOCK, &blocked, &guard->mask);
 }
 
-/* Consumes the signal that the write raised, unless one was pending before, which belongs to the program. */
+/* Consumes the write's signal, unless one was pending before, which is the program's. */
 static void signal_consume(const struct guard *guard, int signal)
 {
 	const struct timespec now = {0};
@@ -94,10 +94,10 @@ static ssize_t send_to(int fd, const char *text, size_t length)
 }
 
 /*
- * Writes to pipes and terminals through a separate open file description, which may have O_NONBLOCK. It is closed at
- * once, because the reader of a pipe waits until all writers have closed it, and because the program may replace the
- * file of the descriptor. Without /proc, or if the terminal belongs to another user, poll(2) shows whether there is
- * room for a write of at most PIPE_BUF bytes; another writer may still fill the room in between.
+ * Writes to pipes and terminals through a separate open file description, which may have O_NONBLOCK. Closes it at once,
+ * because a pipe's reader waits for all writers, and the program may replace the file of the descriptor. Without /proc,
+ * or if the terminal belongs to another user, poll(2) shows whether there is room for at most PIPE_BUF bytes, which
+ * another writer may fill in between.
  */
 static ssize_t write_reopened(int fd, const char *text, size_t length)
 {

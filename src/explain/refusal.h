@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* A refusal before it is explained: recorded where a check fails, explained by a caller that can name the request. */
+/* A refusal is recorded where a check fails, and explained by a caller that can name the request. */
 #ifndef SOFTHCA_EXPLAIN_REFUSAL_H
 #define SOFTHCA_EXPLAIN_REFUSAL_H
 
@@ -8,17 +8,16 @@
 #include "core/compiler.h"
 #include "explain/explain.h"
 
-/* Why something was refused: the rule and its figures. */
 struct refusal {
 	enum explain_rule rule;
 	uint64_t args[EXPLAIN_ARGS];
 };
 
-/* Fills *@why with @rule and its figures, and evaluates to -@errno_value. */
+/* Fills *@why, and evaluates to -@errno_value. */
 #define REFUSAL(why, errno_value, rule_number, ...)                                                                    \
 	(*(why) = (struct refusal){.rule = (rule_number), .args = {__VA_ARGS__}}, -(errno_value))
 
-/** As REFUSAL(), for functions that get FIGURES() of their callers. Returns -@error. */
+/** As REFUSAL(), for FIGURES() of a caller. Returns -@error. */
 static inline SPECIALISED int refusal_note(struct refusal *why, int error, enum explain_rule rule,
 					   const uint64_t *figures, size_t count)
 {
@@ -27,7 +26,7 @@ static inline SPECIALISED int refusal_note(struct refusal *why, int error, enum 
 	return -error;
 }
 
-/** Explains @why of a @call that returns @error; of RULE_NONE nothing. Any thread. */
+/** Explains @why unless it is RULE_NONE. Any thread. */
 static inline void refusal_explain(struct hca *hca, const char *call, int error, const struct refusal *why)
 {
 	const struct explain_subject subject = {.call = call, .error = error};

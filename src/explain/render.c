@@ -36,7 +36,7 @@ static void __attribute__((format(printf, 2, 3))) add(struct text *out, const ch
 		out->length += (size_t)length;
 }
 
-/* Adds the names of the bits of @mask: "A|B|0x40", a number for bits without a name. */
+/* Adds names of bits, as "A|B|0x40". */
 static void add_mask(struct text *out, uint64_t mask, const struct bit_name *names)
 {
 	const char *separator = "";
@@ -73,7 +73,7 @@ static void add_error(struct text *out, uint64_t error)
 	add(out, "%s", name ? name : "unknown error");
 }
 
-/* Adds up to eight characters in memory order. They come from outside, so unprintable ones become "?". */
+/* Adds up to eight characters in memory order. Unprintable ones become "?", because they come from outside. */
 static void add_chars(struct text *out, uint64_t value)
 {
 	char text[sizeof(value)];
@@ -93,10 +93,7 @@ add_known(struct text *out, const char *format, uint64_t value, const char *unkn
 		add(out, "%s", unknown);
 }
 
-/*
- * Adds the origin in the arguments of EXPLAIN_ORIGIN. An IPv4-mapped GID (RFC 4291, 2.5.5.2) appears as the IPv4
- * address.
- */
+/* Adds EXPLAIN_ORIGIN; an IPv4-mapped GID (RFC 4291, 2.5.5.2) as IPv4 address. */
 static void add_origin(struct text *out, const uint64_t *figures)
 {
 	uint64_t gid[2] = {htobe64(figures[1]), htobe64(figures[2])};
@@ -114,7 +111,7 @@ static void add_origin(struct text *out, const uint64_t *figures)
 		add(out, "host %s", address);
 }
 
-/* Adds a rule of another process. Its library may have rules that this one lacks. */
+/* Adds a rule of another process, whose library may have others. */
 static void add_cause(struct text *out, uint64_t number)
 {
 	const struct rule_text *rule = rule_text((enum explain_rule)number);
@@ -125,7 +122,7 @@ static void add_cause(struct text *out, uint64_t number)
 		add(out, " %s", rule->name);
 }
 
-/* Adds the objects in the arguments of EXPLAIN_USERS: "2 MRs, 1 AH and 1 QP". */
+/* Adds EXPLAIN_USERS: "2 MRs, 1 AH and 1 QP". */
 static void add_users(struct text *out, const uint64_t *figures)
 {
 #define NAME(NAME, name) name,
@@ -151,15 +148,14 @@ static void add_users(struct text *out, const uint64_t *figures)
 	}
 }
 
-/* Returns true if @address is within the @length bytes at @start. */
 static bool is_within(uint64_t address, uint64_t start, uint64_t length)
 {
 	return address >= start && address - start < length;
 }
 
 /*
- * Adds a hint for the most common mistakes that put an address outside the range of a key: sent as 32 bits, or without
- * conversion between byte orders. @figures: start and length of the key, start and length of the request.
+ * Adds a hint if an address outside a key's range was sent as 32 bits or in the wrong byte order. @figures: start and
+ * length of the key, start and length of the request.
  */
 static void add_hint(struct text *out, const uint64_t *figures)
 {
@@ -175,7 +171,7 @@ static void add_hint(struct text *out, const uint64_t *figures)
 		    __builtin_bswap64(address));
 }
 
-/* Adds the first figure of @args in @format; some formats have more than one. */
+/* Adds the first figure of @args; some formats have more than one. */
 static void add_figure(struct text *out, const char *format, size_t length, const uint64_t *args)
 {
 	uint64_t value = *args;
@@ -258,7 +254,7 @@ static void add_sentence(struct text *out, const char *text, const uint64_t *arg
 
 static void add_subject(struct text *out, const char *device, const struct explain_subject *subject)
 {
-	/* NULL for a number that the C library does not know, as a program can put it into a record. */
+	/* NULL for a number that the C library does not know: a program can put one into a record. */
 	const char *error = error_name(subject->error);
 
 	add(out, "%s", device);

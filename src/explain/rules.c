@@ -36,7 +36,7 @@ const char *rule_placeholder(const char *text, uint32_t *figure, const char **fo
 	return end + 1;
 }
 
-/* Returns the number of arguments that a placeholder with @format takes. */
+/* Returns the arguments of a placeholder. */
 static uint32_t figures_of(const char *format)
 {
 	if (!strncmp(format, "origin}", 7))

@@ -35,39 +35,38 @@
 
 static const char all[] = "all";
 
-/* Number of possibly ignored refusals that are held back; further ones are written at once. */
+/* Held refusals that the program may ignore; further ones are written at once. */
 enum { IGNORED_RECORDS = 8 };
 
 struct explain_sink {
 	pthread_mutex_t lock;
 	int fd;                   /* or -1 */
-	bool all;                 /* expected records are written, too */
+	bool all;                 /* expected records are written */
 	enum setting_COLOR color; /* AUTO: on a terminal */
 	bool ended;
-	uint64_t second_ns; /* start of the second that `lines` counts */
+	uint64_t second_ns; /* of the second that `lines` counts */
 	uint32_t lines;
 	struct folds folds;
 	struct search search;
-	/* Refusals that the program may have ignored: written when something else goes wrong. */
 	struct ignored {
-		const char *device; /* name, static */
+		const char *device; /* static */
 		struct explain_record record;
 	} ignored[IGNORED_RECORDS];
 	uint32_t ignored_count;
-	bool lint;         /* warnings about misuse are on, including ignored errors */
-	const char *marks; /* a file that gets a byte if something goes wrong; NULL: none, or done */
-	bool searches;     /* atomic; a refusal may be held back, or a search is in progress */
+	bool lint;         /* warnings about misuse, including ignored errors */
+	const char *marks; /* file for a byte when something goes wrong; NULL: none, or done */
+	bool searches;     /* atomic; a refusal is held back, or a search is in progress */
 	/*
-	 * Omitted lines that are not reported yet, by reason: the sink accepted nothing; writing failed, with
-	 * `failure`; limit of lines per second.
+	 * Omitted lines, not reported yet: the sink accepted nothing; writing failed, with `failure`; limit of lines
+	 * per second.
 	 */
 	uint64_t unread, failed, too_many;
 	int failure;
-	int error;             /* errno of the last write; EAGAIN: the sink was full */
-	char rest[LINE_BYTES]; /* rest of a line that was written in part */
+	int error;             /* of the last write; EAGAIN: the sink was full */
+	char rest[LINE_BYTES]; /* of a line that was written in part */
 	size_t rest_bytes;
-	char text[1024], line[LINE_BYTES]; /* buffers for a line, because stacks may be small */
-	struct timer timer;                /* timer of the first device; writes due lines if there is a device thread */
+	char text[1024], line[LINE_BYTES]; /* for a line, because stacks may be small */
+	struct timer timer;                /* of the first device; writes due lines if there is a device thread */
 	bool timer_armed;
 };
 
@@ -98,19 +97,18 @@ static int sink_open(const char *name)
 	return fd;
 }
 
-/* Returns the sink in "all" and "all:SINK". */
 static const char *after_all(const char *name)
 {
 	return name[strlen(all)] == ':' ? name + strlen(all) + 1 : "stderr";
 }
 
-/* Returns true for "all", alone or before a colon; "allow.txt" is a file. */
+/* Accepts "all", alone or before a colon; "allow.txt" is a file. */
 static bool is_all(const char *name)
 {
 	return !strncmp(name, all, strlen(all)) && (!name[strlen(all)] || name[strlen(all)] == ':');
 }
 
-/* NO_COLOR as in no-color.org; an explicit setting of softhca takes precedence. */
+/* NO_COLOR: see no-color.org; the setting takes precedence. */
 static enum setting_COLOR color_setting(enum setting_COLOR setting)
 {
 	const char *no_color = getenv("NO_COLOR"), *terminal = getenv("TERM");
@@ -134,7 +132,7 @@ struct explain_sink *explain_sink_new(const struct settings *settings)
 	sink->fd = sink_open(sink->all ? after_all(settings->explain) : settings->explain);
 	sink->lint = strcmp(settings->lint, "off");
 	sink->marks = secure_getenv(EXPLAIN_MARKS);
-	/* Marks need the decisions of a sink, but not its lines. */
+	/* Marks need a sink's decisions, but no lines. */
 	if (sink->fd < 0 && sink->marks)
 		sink->fd = sink_open("/dev/null");
 	sink->color = color_setting(settings->color);
@@ -148,12 +146,10 @@ bool explain_sink_is_on(const struct explain_sink *sink)
 
 /* ---- writing; the lock is held --------------------------------------------------------------------------------- */
 
-/* Writes a line. If only its beginning can be written, keeps the rest. */
+/* Keeps the rest of a line that was written in part. */
 static bool line_put(struct explain_sink *sink, const char *line, size_t bytes)
 {
-	/*
-	 * Does not write to a file with which the program has replaced the sink's own; standard error may be any file.
-	 */
+	/* Writes only to standard error, or to a file that the program has not replaced. */
 	int done = sink->fd != STDERR_FILENO && !descriptor_is_ours(sink->fd) ? -EBADF
 									      : output_write(sink->fd, line, bytes);
 
@@ -183,7 +179,7 @@ static bool put_left_out(struct explain_sink *sink, uint64_t *count, const char 
 	return true;
 }
 
-/* Reports earlier omitted lines first. Returns false if the sink accepts nothing. */
+/* Reports omitted lines first. Returns false if the sink accepts nothing. */
 static bool sink_ready(struct explain_sink *sink)
 {
 	char limit[64], failure[64];
@@ -205,7 +201,7 @@ static void leave_out(struct explain_sink *sink, uint64_t count)
 	sink->failure = sink->error;
 }
 
-/* Marks, once for each process, that something went wrong, for `softhca run --error-exitcode`, which made the file. */
+/* Marks once for each process that something went wrong, for `softhca run --error-exitcode`. */
 static void sink_mark(struct explain_sink *sink)
 {
 	int fd;
@@ -229,7 +225,7 @@ static bool may_write(struct explain_sink *sink, uint64_t now_ns)
 	return sink->lines++ < LIMIT_EXPLAIN_LINES;
 }
 
-/* Returns true for a flush: it is the consequence of a failure with its own line. */
+/* The failure that caused a flush has its own line. */
 static bool is_consequence(const struct explain_record *record)
 {
 	return record->subject.syndrome == MLX5_CQE_SYNDROME_WR_FLUSH_ERR;
@@ -240,13 +236,13 @@ static bool is_failure(const struct explain_record *record)
 	return record->subject.syndrome || record->subject.error;
 }
 
-/* Checked for each line, since the program may have replaced the file of stderr. */
+/* Checked for each line, because the program may have replaced stderr. */
 static bool has_color(const struct explain_sink *sink)
 {
 	return sink->color == COLOR_ALWAYS || (sink->color == COLOR_AUTO && isatty(sink->fd));
 }
 
-/* Highlights the subject, up to the colon, if an operation failed. */
+/* Highlights the subject if an operation failed. */
 static void put_color(char *line, size_t size, const char *text, const struct explain_record *record)
 {
 	const char *colon = strstr(text, ": ");
@@ -286,7 +282,7 @@ static bool put_count(struct explain_sink *sink, const struct fold *fold)
 	return line_put(sink, line, strlen(line));
 }
 
-/* Writes the count of @fold. If the sink accepts nothing, the count continues. */
+/* If the sink accepts nothing, the count continues. */
 static bool say_count(struct explain_sink *sink, struct fold *fold, uint64_t now_ns)
 {
 	if (!sink_ready(sink) || !put_count(sink, fold))
@@ -304,7 +300,6 @@ static void say_counts_before(struct explain_sink *sink, uint64_t before_ns, uin
 		;
 }
 
-/* Writes a new record and enters it into the table. */
 static void say_record(struct explain_sink *sink, const char *device, const struct explain_record *record)
 {
 	struct fold *place;
@@ -328,7 +323,6 @@ static void say_record(struct explain_sink *sink, const char *device, const stru
 		folds_enter(place, device, record);
 }
 
-/* Writes the refusals that were held back because the program might ignore them. */
 static void say_ignored(struct explain_sink *sink)
 {
 	for (uint32_t i = 0; i < sink->ignored_count; i++)
@@ -337,7 +331,7 @@ static void say_ignored(struct explain_sink *sink)
 	sink->ignored_count = 0;
 }
 
-/* Holds back @record and returns true if the program may ignore it. */
+/* Returns true if the program may ignore @record. */
 static bool ignored_takes(struct explain_sink *sink, const char *device, const struct explain_record *record)
 {
 	if (!record->subject.ignorable || sink->all || sink->lint || sink->ended)
@@ -348,7 +342,7 @@ static bool ignored_takes(struct explain_sink *sink, const char *device, const s
 	return true;
 }
 
-/* Writes the refusal that was held back before @before_ns, because no queue pair was created after it. */
+/* Writes a refusal that was held back before @before_ns: no queue pair followed. */
 static void say_search(struct explain_sink *sink, uint64_t before_ns)
 {
 	struct explain_record record;
@@ -370,7 +364,7 @@ static void say_due(struct explain_sink *sink, uint64_t now_ns)
 
 static struct explain_sink *aborting;
 
-/* Writes held lines: a failed assert(3) after a refusal may end the program before they are due. */
+/* A failed assert(3) may end the program before held lines are due. */
 static void on_abort(int signal)
 {
 	if (!pthread_mutex_trylock(&aborting->lock)) {
@@ -381,7 +375,7 @@ static void on_abort(int signal)
 	raise(signal);
 }
 
-/* Installs or removes the handler of SIGABRT, unless the program has its own. Watches while a refusal is held back. */
+/* Installs the handler of SIGABRT while a refusal is held back, unless the program has its own. */
 static void watch_abort(struct explain_sink *sink, bool watch)
 {
 	struct sigaction action;
@@ -401,7 +395,7 @@ static bool has_something_to_say(struct explain_sink *sink)
 	       folds_counting(&sink->folds);
 }
 
-/* Releases the lock and arms the timer. Does not start a thread for it: lines can wait for the end of the program. */
+/* Releases the lock and arms the timer. Starts no thread: lines can wait for the end of the program. */
 static void unlock_and_arm(struct explain_sink *sink, uint64_t now_ns)
 {
 	bool arm = !sink->timer_armed && progress_runs() && has_something_to_say(sink);
@@ -409,7 +403,7 @@ static void unlock_and_arm(struct explain_sink *sink, uint64_t now_ns)
 	if (arm)
 		sink->timer_armed = true;
 	pthread_mutex_unlock(&sink->lock);
-	/* The thread is already running, so this cannot fail. */
+	/* Cannot fail: the thread is already running. */
 	if (arm)
 		timer_arm(&the_registry.devices[0].timers, &sink->timer, now_ns + FOLD_NS);
 }
@@ -480,7 +474,7 @@ void explain_sink_finish(struct explain_sink *sink, int status)
 		return;
 	pthread_mutex_lock(&sink->lock);
 	sink->ended = true;
-	/* Lifts the limit of lines per second: the last lines show how the program ended. */
+	/* Lifts the limit of lines per second for the last lines. */
 	sink->lines = 0;
 	if (status)
 		say_ignored(sink);
