@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Writes captures, see capture.h. The format is draft-ietf-opsawg-pcapng; numbers in brackets are its sections. */
+/* Format: draft-ietf-opsawg-pcapng; numbers in brackets are its sections. */
 #include "core/cancellation.h"
 #include "core/descriptor.h"
 #include "core/file_size.h"
@@ -45,10 +45,9 @@ enum option {
 };
 
 #define LINK_TYPE_ETHERNET 1
-/* Size of the largest packet: headers, largest MTU, pad, ICRC. */
 #define MOST_BYTES (ROCE_MOST_HEADERS + 4096 + ROCE_ICRC_BYTES)
 
-/* Buffer for data written at once, in host byte order. */
+/* Data written at once, in host byte order. */
 struct text {
 	uint32_t length;
 	uint8_t bytes[CAPTURE_COMMENT + 128];
@@ -65,7 +64,7 @@ static void text_put32(struct text *text, uint32_t value)
 	text_put(text, &value, sizeof(value));
 }
 
-/* All items are aligned to 4 bytes (3.1, 3.5). */
+/* Items are aligned to 4 bytes (3.1, 3.5). */
 static void text_put_padding(struct text *text, size_t length)
 {
 	text_put(text, "\0\0\0", -length & 3);
@@ -86,7 +85,7 @@ static void begin_block(struct text *text, enum block type)
 	text_put32(text, 0);
 }
 
-/* Ends a block. Its length is at both ends and includes @more bytes that are stored elsewhere (3.1). */
+/* Ends a block. Its length, at both ends, includes @more bytes stored elsewhere (3.1). */
 static void end_block(struct text *text, uint32_t more)
 {
 	uint32_t length = text->length + more + (uint32_t)sizeof(length);
@@ -125,7 +124,7 @@ static int write_section(int fd)
 	return write_block(fd, &text);
 }
 
-/* Writes the interface of device @index (4.2). All devices have the same GID table. */
+/* Writes the interface of device @index (4.2). All have the same GID table. */
 static int write_interface(int fd, const struct hca *hca, uint32_t index)
 {
 	const uint8_t nanoseconds = 9;
@@ -233,10 +232,7 @@ static void put_packet_options(struct text *text, enum capture_direction directi
 	text_put_option(text, OPTION_END, "", 0);
 }
 
-/*
- * Removes a partly written block of @written bytes. The file has reached its maximum size, or the disk is full, so no
- * other block follows it.
- */
+/* Removes a partly written block. No block follows it, because the file has its maximum size or the disk is full. */
 static void file_truncate_back(int fd, ssize_t written)
 {
 	off_t end = lseek(fd, 0, SEEK_CUR);
@@ -287,7 +283,7 @@ void capture_frame(struct capture *capture, enum capture_direction direction, co
 	}
 }
 
-/* Returns the device of QP @qpn. The first device keeps the records of a QP that does not exist. */
+/* QPs that do not exist have their records in the first device. */
 static struct hca *qp_device(uint32_t qpn)
 {
 	struct hca *hca = delivery->device_of(qpn);
@@ -307,7 +303,7 @@ const char *capture_explained(uint32_t qpn, uint64_t mark, char *buffer, size_t 
 	struct hca *hca = qp_device(qpn);
 	struct explain_record record, first = {.serial = 0};
 
-	/* Later explanations, such as those of flushed receives, are consequences of the first one. */
+	/* Later explanations are consequences of the first one. */
 	while (explain_previous(hca, qpn, first.serial, &record) && record.serial > mark)
 		first = record;
 	if (!first.serial)

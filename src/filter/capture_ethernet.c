@@ -18,8 +18,7 @@ static const struct hca_gid *own_gid(const struct hca *hca, const union ibv_gid 
 }
 
 /*
- * Recovers the MAC address from a link-local address derived from one (RFC 4291, appendix A); other addresses yield a
- * locally administered one.
+ * Recovers the MAC address from a link-local address (RFC 4291, appendix A); others yield a locally administered one.
  */
 static void mac_of_gid(uint8_t *mac, const union ibv_gid *gid)
 {
@@ -35,7 +34,7 @@ static void mac_of_gid(uint8_t *mac, const union ibv_gid *gid)
 	}
 }
 
-/* Derives the MAC address of a group (RFC 1112, 6.4 and RFC 2464, 7). */
+/* RFC 1112, 6.4; RFC 2464, 7. */
 static void mac_of_group(uint8_t *mac, const union ibv_gid *gid, bool ipv4)
 {
 	memcpy(mac, ipv4 ? "\1\0\x5e" : "\x33\x33", ipv4 ? 3 : 2);
@@ -71,10 +70,7 @@ static uint16_t checksum_finish(uint64_t sum)
 	return (uint16_t)~sum;
 }
 
-/*
- * Computes the checksum (RFC 768), including a pseudo header of addresses, protocol and length. Avoids 0, which would
- * mean that the datagram has no checksum.
- */
+/* RFC 768: includes a pseudo header of addresses, protocol and length. 0 would mean that there is no checksum. */
 static uint16_t udp_checksum(const uint8_t *ip, bool ipv4, const uint8_t *udp, const uint8_t *bytes, uint32_t length)
 {
 	uint64_t sum = PROTOCOL_UDP + UDP_BYTES + length;

@@ -23,7 +23,7 @@ struct faults {
 
 /* ---- reading --------------------------------------------------------------------------------------------------- */
 
-/* Returns 1 if the file exists, with its text in @text, 0 if it does not, or a negative errno. */
+/* Returns 1 with the file's text in @text, 0 if it does not exist, or a negative errno. */
 static int script_read_file(const char *path, char *text, size_t size)
 {
 	struct stat status;
@@ -77,7 +77,7 @@ struct faults *faults_new(const struct fault_script *script, uint64_t seed, size
 	faults->script = *script;
 	if (!script->seeded)
 		faults->script.seed = seed;
-	/* The device number makes the devices of a process differ; otherwise the outcome depends on the seed only. */
+	/* Makes the devices of a process differ. */
 	faults->seed = faults->script.seed + device * UINT64_C(0x632be59bd9b4e019);
 	return faults;
 }
@@ -123,7 +123,7 @@ static struct fault_flow *flow_of(struct faults *faults, uint32_t sender)
 	return flow;
 }
 
-/* The finalizer of splitmix64: each bit of the input changes half of the bits of the result. */
+/* The finalizer of splitmix64. */
 static uint64_t bits_mix(uint64_t z)
 {
 	z = (z ^ z >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
@@ -132,9 +132,9 @@ static uint64_t bits_mix(uint64_t z)
 }
 
 /*
- * Returns 64 bits for frame @number of a rule. Uses only the part of the QP number that follows from the order of
- * QP creation, not the slot, which varies between runs. Requests and answers of a QP get different bits, because
- * the two ends of a connection often have the same part.
+ * Returns 64 bits for frame @number of a rule. The slot in the QP number varies between runs, so only the part from the
+ * order of QP creation counts. Requests and answers get different bits, because both ends of a connection often have
+ * the same part.
  */
 static uint64_t rule_draw(const struct faults *faults, uint32_t rule, const struct fault_subject *subject,
 			  uint64_t number)
@@ -153,7 +153,7 @@ static bool rule_is_about(const struct fault_rule *rule, const struct fault_subj
 	       (rule->action != FAULT_CORRUPT_PAYLOAD || subject->payload);
 }
 
-/* Returns true if rule number @i applies to this frame. *@random: for the effect of the rule. */
+/* @random: for the effect of the rule. */
 static bool rule_applies(struct faults *faults, uint32_t i, const struct fault_subject *subject,
 			 struct fault_flow *flow, uint64_t *random)
 {

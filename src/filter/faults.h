@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Faults: a script selects frames that a device drops, duplicates, delays, reorders or corrupts (docs/use/faults.md
- * describes the language). They apply to frames that the device sends, over any link.
+ * describes the language). They apply to frames sent over any link.
  *
- * The fate of a frame depends only on the seed, the rule, the sending QP, and the number of the frame among those of
- * this QP that match the rule: not on time, nor on other threads.
+ * The fate of a frame depends only on the seed, the rule, the sending QP, and its number among the frames of this QP
+ * that match the rule: not on time or other threads.
  *
- * A struct fault_script is plain data; its declarer owns it. A struct faults belongs to the filters of a device
- * (filter/filter.h); their lock covers it.
+ * A struct fault_script is plain data; its declarer owns it. The filters of a device own its struct faults; their lock
+ * covers it.
  */
 #ifndef SOFTHCA_FILTER_FAULTS_H
 #define SOFTHCA_FILTER_FAULTS_H
@@ -33,7 +33,6 @@ enum fault_action {
 	FAULT_ACTIONS,
 };
 
-/* Kinds of frames that a script can distinguish. */
 enum fault_kind {
 	FAULT_SEND,
 	FAULT_WRITE,
@@ -46,7 +45,7 @@ enum fault_kind {
 	FAULT_NAK, /* all except RNR NAKs */
 	FAULT_RNR_NAK,
 	FAULT_CNP,                             /* counts as RC */
-#define CM_MESSAGE(NAME, ...) FAULT_CM_##NAME, /* a SEND with this message of the connection manager */
+#define CM_MESSAGE(NAME, ...) FAULT_CM_##NAME, /* a SEND with this CM message */
 #include "format/cm_messages.def"
 	FAULT_KINDS,
 };
@@ -63,7 +62,7 @@ struct fault_rule {
 	uint32_t share;               /* share of these, in units of 1 / FAULT_ALWAYS */
 	uint32_t by;                  /* FAULT_REORDER: frames that overtake */
 	uint64_t least_ns, most_ns;   /* FAULT_DELAY */
-	char text[FAULT_RULE_TEXT];   /* source text of the rule */
+	char text[FAULT_RULE_TEXT];
 };
 
 struct fault_script {
@@ -82,9 +81,8 @@ struct fault_error {
 int fault_script_parse(struct fault_script *script, const char *text, struct fault_error *error);
 
 /**
- * Reads the script for @setting: from the file of that name if it exists, otherwise from @setting itself. Returns 0, or
- * a negative errno with @message, one line. @error: as above, line 0 if the file could not be read. Any thread may
- * call.
+ * Reads the script from the file @setting if it exists, otherwise from @setting itself. Returns 0, or a negative errno
+ * with a line in @message. @error: as above, line 0 if the file could not be read. Any thread may call.
  */
 int fault_script_read(struct fault_script *script, const char *setting, struct fault_error *error, char *message,
 		      size_t size);
@@ -98,13 +96,13 @@ struct fault_flow {
 	struct fault_flow *next;
 	uint32_t sender;
 	uint64_t last_due_ns; /* due time of the latest delayed frame: later frames do not overtake it */
-	struct frame *held;   /* frames waiting for others to overtake them */
+	struct frame *held;   /* waiting for others to overtake */
 	uint64_t seen[];      /* by rule: number of matching frames */
 };
 
 struct faults;
 
-/* Properties of a frame, or a request, for matching against rules. */
+/* Properties of a frame, or a request, to match against rules. */
 struct fault_subject {
 	uint8_t transport; /* enum fault_transport */
 	uint8_t kind;      /* enum fault_kind */
@@ -115,34 +113,30 @@ struct fault_subject {
 struct fault_verdict {
 	bool drop, corrupt_payload, corrupt_frame, kill;
 	uint32_t copies;   /* besides the frame itself */
-	uint32_t overtake; /* number of frames that must pass before it */
+	uint32_t overtake; /* frames that must pass before it */
 	uint64_t delay_ns;
-	uint64_t payload_draw, frame_draw; /* random numbers that select the bit */
-	struct fault_flow *flow;           /* NULL without memory: then the frame is not affected */
+	uint64_t payload_draw, frame_draw; /* select the bit */
+	struct fault_flow *flow;           /* NULL without memory: no effect */
 };
 
 /** Makes the faults of device number @device. @seed: used if the script has none. Returns NULL without memory. */
 struct faults *faults_new(const struct fault_script *script, uint64_t seed, size_t device);
 void faults_free(struct faults *faults);
 
-/** Returns the script. */
 const struct fault_script *faults_script(const struct faults *faults);
 
 /** Decides the fate of the sender's next frame: applies all rules except rnr. */
 void faults_decide(struct faults *faults, const struct fault_subject *subject, struct fault_verdict *verdict);
 
-/**
- * Applies the rules "rnr". Returns true if the answering QP, the subject's sender, must act as if it had no receive for
- * this request.
- */
+/** Applies the rules "rnr". Returns true if the answering QP, the subject's sender, must act as without a receive. */
 bool faults_refuse(struct faults *faults, const struct fault_subject *subject);
 
-/** Returns the number of frames, and requests for the rule rnr, that were examined. */
+/** Returns the number of frames, and requests for "rnr", that were examined. */
 uint64_t faults_frames(const struct faults *faults);
 
 /**
- * Passes the summary to @put: a line for the device and one for each rule, without line feed and prefix, with the
- * number of frames that it affected and the number that it matched.
+ * Passes to @put a line for the device and one for each rule, with the numbers of frames that it affected and matched;
+ * without line feed.
  */
 void faults_summary(const struct faults *faults, void (*put)(void *argument, const char *line), void *argument);
 

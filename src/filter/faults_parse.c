@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Parser of fault scripts, see docs/use/faults.md: one function per rule of the grammar. */
+/* See docs/use/faults.md: one function per rule of the grammar. */
 #include <errno.h>
 #include <stdio.h>
 
@@ -8,7 +8,7 @@
 
 /* ---- conditions ------------------------------------------------------------------------------------------------ */
 
-/* Clauses that a rule already contains: each may occur once. */
+/* Clauses that a rule already contains. */
 struct said {
 	bool on, of, of_qp, to_qp, at, from, length;
 };
@@ -44,7 +44,7 @@ enum {
 #include "format/cm_messages.def"
 };
 
-/* "cm" matches all messages of the connection manager, "cm rep" one, "cm sidr req" one with two words. */
+/* "cm" matches all CM messages, "cm rep" one, "cm sidr req" one with two words. */
 static bool parse_cm(struct parser *parser, struct fault_rule *rule)
 {
 	static const struct {
@@ -79,7 +79,7 @@ static bool parse_kind(struct parser *parser, struct fault_rule *rule)
 		RESPONSES = KIND(READ_RESPONSE) | KIND(ATOMIC_RESPONSE) | KIND(ACK) | KIND(NAK) | KIND(RNR_NAK),
 	};
 	static const struct {
-		const char *name, *more; /* @more: second word, which selects another kind */
+		const char *name, *more; /* second word */
 		uint32_t kinds, kinds_with_more;
 	} kinds[] = {
 		{"send", NULL, KIND(SEND) | CM_KINDS, 0},
@@ -158,7 +158,6 @@ static bool parse_length(struct parser *parser, struct fault_rule *rule)
 	return true;
 }
 
-/* Parses one condition. Sets *@found if there was one. */
 static bool parse_condition(struct parser *parser, struct fault_rule *rule, struct said *said, bool *found)
 {
 	*found = true;
@@ -189,7 +188,7 @@ static bool parse_condition(struct parser *parser, struct fault_rule *rule, stru
 
 /* ---- actions --------------------------------------------------------------------------------------------------- */
 
-/* Parses a percentage with up to six decimals, a count, or nothing, which means all. */
+/* Parses a percentage (up to six decimals), a count, or nothing, which means all. */
 static bool parse_amount(struct parser *parser, struct fault_rule *rule, struct said *said)
 {
 	struct token number = parser->token;
@@ -285,7 +284,6 @@ static bool parse_nothing(struct parser *parser, struct fault_rule *rule, struct
 	return true;
 }
 
-/* Actions and their parsers. */
 static const struct action {
 	const char *name;
 	enum fault_action action;

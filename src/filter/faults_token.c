@@ -78,7 +78,6 @@ void parser_next(struct parser *parser)
 	token->length = (size_t)(parser->at - start);
 }
 
-/* Formats @token as printable text. */
 static void token_describe(const struct token *token, char *out, size_t size)
 {
 	unsigned char first = (unsigned char)*token->text;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Tokens of a fault script (docs/use/faults.md): words, numbers, marks, and breaks between statements. The parser works
- * on one token at a time. The function that detects an error reports what it expected, and its callers return false.
+ * Tokens of a fault script (docs/use/faults.md): words, numbers, marks, and breaks between statements. The function
+ * that detects an error reports what it expected, and its callers return false.
  */
 #ifndef SOFTHCA_FILTER_FAULTS_TOKEN_H
 #define SOFTHCA_FILTER_FAULTS_TOKEN_H
@@ -31,24 +31,22 @@ struct parser {
 	struct fault_error *error;
 };
 
-/** Moves on to the next token. */
 void parser_next(struct parser *parser);
 
-/** Returns true if @text is next. */
 bool parser_next_is(const struct parser *parser, const char *text);
 /** Consumes @text if it is next; returns true if it was. */
 bool parser_take(struct parser *parser, const char *text);
 /** Returns true at the end of a statement. */
 bool parser_at_end(const struct parser *parser);
 
-/** Consumes a whole number from @least to @most; @what describes it, for the error. */
+/** Consumes a whole number from @least to @most (@what in the error). */
 bool parser_number(struct parser *parser, uint64_t least, uint64_t most, const char *what, uint64_t *out);
 
-/** Sets the error to @text, at @token. Returns false, for the caller to return, as do the next two. */
+/** Sets the error to @text, at @token. Returns false, as do the next two. */
 bool parser_complain(struct parser *parser, const struct token *token, const char *text);
 /** Reports that @what was expected instead of @token. */
 bool parser_expected_at(struct parser *parser, const struct token *token, const char *what);
-/** Reports that @what was expected instead of the next token. */
+/** As above, for the next token. */
 bool parser_expected(struct parser *parser, const char *what);
 
 #endif

@@ -54,7 +54,7 @@ static void frame_queue_copies(struct filters *filters, struct frame *frame, con
 
 /*
  * Sends packet @number of the run. Returns false if the rest of the run is lost. Reads the payload without the lock,
- * because reading may take other locks.
+ * because this may take other locks.
  */
 static bool frame_send(struct filters *filters, struct packet *packet, uint32_t number, uint32_t payload)
 {
@@ -78,8 +78,8 @@ static bool frame_send(struct filters *filters, struct packet *packet, uint32_t 
 }
 
 /*
- * Returns true if the filters have nothing to do and no frame would be overtaken. Not for immediate links: they would
- * keep the run by reference, which callers do not expect from the links of a device with filters (link_is_immediate()).
+ * Returns true if the filters have nothing to do and no frame would be overtaken. Immediate links are excluded because
+ * they keep the run by reference, which callers do not expect with filters (link_is_immediate()).
  */
 static bool filters_are_idle(const struct filters *filters, const struct link *link)
 {
@@ -132,7 +132,7 @@ bool filter_hides_receives(struct hca *hca, uint32_t qpn, const struct packet *p
 
 /* ---- draining --------------------------------------------------------------------------------------------------- */
 
-/* Returns the next frame for @run to pass on. *@resume: senders waiting for room may continue. */
+/* *@resume: senders waiting for room may continue. */
 static struct frame *filters_take(struct filters *filters, const struct run *run, bool *resume)
 {
 	struct frame *frame = NULL;
@@ -173,7 +173,7 @@ bool filter_drain(struct hca *hca, struct run *run)
 	struct frame *frame;
 	bool resume;
 
-	/* The packet made from this frame has been handled. */
+	/* The frame's packet has been handled. */
 	filter_capture_done(run->frame);
 	run->frame = NULL;
 	if (!filters)

@@ -1,15 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Filters before the links of a device: faults (filter/faults.h) and capture (filter/capture.h). A device without
- * filters pays one pointer test.
+ * Filters before the links of a device: faults (filter/faults.h) and capture (filter/capture.h).
  *
- * A filter needs packets in their wire format. With filters, outgoing data is cut at the path MTU into frames, which
- * contain the bytes from BTH to ICRC. The faults drop, duplicate, delay and corrupt these frames, and the capture
- * writes them. The remaining frames wait in the queue of the device until the sender's QP lock is free
- * (link_filters.drain). Then they are sent unchanged (link.send_frame), or parsed again and sent as packets. Due frames
- * must leave in their order of arrival, so only one thread drains at a time; other threads leave their frames to it.
+ * Filters cut outgoing data at the path MTU into frames in wire format (BTH to ICRC). The faults drop, duplicate, delay
+ * and corrupt frames, and the capture writes them. The rest waits in the queue of the device until the sender's QP lock
+ * is free (link_filters.drain). Then it is sent unchanged (link.send_frame), or parsed again and sent as packets. Only
+ * one thread drains at a time, because due frames must leave in order; other threads leave their frames to it.
  *
- * Filters exist as long as the device, since QPs and threads rely on them.
+ * Filters exist as long as the device, because QPs and threads rely on them.
  *
  * Lock: filters.lock, a leaf except for that of the timers; not held while a link or the transport is called.
  */
@@ -24,22 +22,22 @@ struct filters; /* hca->filters, atomic; NULL: none */
 /** Makes the filters that the settings request. Returns 0, or a negative errno with a text in @error. */
 int filters_init(struct hca *hca, char *error, size_t size);
 
-/** Replaces the faults of @hca by those of @script; NULL: removes them. Returns 0 or -ENOMEM. Any thread may call. */
+/** Replaces the faults of @hca; @script NULL: removes them. Returns 0 or -ENOMEM. Any thread may call. */
 int filters_set_faults(struct hca *hca, const struct fault_script *script);
 
 /** As faults_summary(); does nothing without faults. @put is called under the lock. Any thread may call. */
 void filters_fault_summary(struct hca *hca, void (*put)(void *argument, const char *line), void *argument);
 
 /**
- * Sends all delayed frames now, because the program ends and a wire would still deliver them. No lock held; outside
- * epoch sections.
+ * Sends all delayed frames at program end, because a wire would still deliver them. No lock held; outside epoch
+ * sections.
  */
 void filters_flush(struct hca *hca);
 
-/** Returns the number of frames that the faults examined. Any thread may call. */
+/** Returns the number of examined frames. Any thread may call. */
 uint64_t filters_frames(struct hca *hca);
 
-/** Handlers around a fork: hold the lock of the filters, if there are any. */
+/** For a fork: hold the lock of the filters, if any. */
 void filters_lock(struct hca *hca);
 void filters_unlock(struct hca *hca);
 /** Discards queued frames in a forked child. The lock is held. */

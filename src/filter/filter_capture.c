@@ -7,7 +7,6 @@
 #include "filter/filter_parts.h"
 #include "wire/roce.h"
 
-/* Captures @frame with the reason of the refusal that it carries or got. */
 static void frame_capture(struct frame *frame, enum capture_direction direction, uint32_t qpn)
 {
 	uint32_t destination = roce_destination(frame->bytes);
@@ -25,8 +24,8 @@ static void frame_capture(struct frame *frame, enum capture_direction direction,
 }
 
 /*
- * Captures a frame when it leaves. A frame that is lost before that is not captured, as on a wire. Within the process,
- * a frame is captured after delivery, when its effect is known.
+ * Captures a frame when it leaves; one lost before is not captured, as on a wire. Within the process, this happens
+ * after delivery, when its effect is known.
  */
 void filter_capture_leaving(struct frame *frame)
 {
@@ -44,7 +43,7 @@ void filter_capture_done(struct frame *frame)
 	free(frame);
 }
 
-/* Fills in properties of a packet that the receiver derives, since the packet does not contain them. */
+/* Fills in properties that the packet does not contain and the receiver derives. */
 static void packet_complete(struct packet *packet)
 {
 	struct receiver_view qp;

@@ -28,8 +28,8 @@ static struct filters *filters_new(struct hca *hca)
 }
 
 /*
- * Returns the filters of @hca and makes them if necessary. Then grants are revoked (hca/grants.h), because a filter
- * must examine all packets; the responder makes no grants from then on.
+ * Returns the filters of @hca and makes them if necessary. Revokes grants (hca/grants.h), because a filter must examine
+ * all packets; the responder makes none from then on.
  */
 static struct filters *want_filters(struct hca *hca)
 {
@@ -47,14 +47,14 @@ static struct filters *want_filters(struct hca *hca)
 	}
 	pthread_mutex_unlock(&hca->lock);
 	if (made) {
-		/* A thread that is making a grant may not have found the filters yet. */
+		/* A thread that is making a grant may not have seen the filters yet. */
 		epoch_synchronize();
 		grants_revoke_and_drain();
 	}
 	return filters;
 }
 
-/* Replaces the faults, so that no frame refers to flows of the old ones. The lock is held. */
+/* Replaces the faults; afterwards no frame refers to flows of the old ones. The lock is held. */
 static struct faults *exchange_faults(struct filters *filters, struct faults *faults)
 {
 	struct faults *old = filters->faults;
@@ -125,7 +125,6 @@ static int init_faults(struct hca *hca, char *error, size_t size)
 	return result;
 }
 
-/* Called while devices are made and not yet in use. */
 static int init_capture(struct hca *hca, char *error, size_t size)
 {
 	struct capture *capture;

@@ -6,7 +6,7 @@
 #include "core/thread_memory.h"
 #include "filter/filter_parts.h"
 
-/* Time after which a held frame is sent even if no other frame has overtaken it. */
+/* A held frame is sent after this time even if none has overtaken it. */
 #define HOLD_NS UINT64_C(1000000)
 /* Delay after a link had no room. */
 #define RETRY_NS UINT64_C(100000)
@@ -72,7 +72,7 @@ static void filters_release_due(struct filters *filters, uint64_t now)
 	}
 }
 
-/* Arms the timer. The lock is held. Without a thread, delayed frames leave when another frame is sent. */
+/* Arms the timer. Without a thread, delayed frames leave when another is sent. The lock is held. */
 static void filters_wake_at(struct filters *filters, uint64_t time_ns)
 {
 	if (filters->timer_ns && filters->timer_ns <= time_ns)
@@ -123,7 +123,7 @@ static void frame_place(struct filters *filters, struct frame *frame, uint64_t n
 		frame_list_insert(&filters->ready, filters->ready.last, frame);
 }
 
-/* Counts one more passed frame of @flow. Releases the frames that it was the last to overtake. */
+/* Counts one more passed frame of @flow. Releases frames that have waited only for this one. */
 static void flow_overtake(struct filters *filters, struct fault_flow *flow, uint64_t now)
 {
 	struct frame **held = &flow->held, *frame;

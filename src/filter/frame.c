@@ -10,7 +10,7 @@
 #include "mkey/stream.h"
 #include "wire/roce.h"
 
-#define BTH_VARIANT 4 /* byte that the ICRC does not cover, since routers change it */
+#define BTH_VARIANT 4 /* not in the ICRC, since routers change it */
 
 static uint8_t transport_of_packet(const struct packet *packet)
 {
@@ -65,10 +65,7 @@ static uint8_t frame_kind(const struct packet *packet)
 	}
 }
 
-/*
- * Returns the kind of a SEND to queue pair 1. Reads the payload through a copy of the stream, because the original is
- * for the frame.
- */
+/* Returns the kind of a SEND to queue pair 1. Reads a copy of the stream, because the original is for the frame. */
 static uint8_t kind_of_mad(const struct packet *packet)
 {
 	static const uint8_t kinds[CM_MESSAGE_KINDS] = {
@@ -201,7 +198,7 @@ static bool frame_refuse(struct hca *hca, const struct frame *frame, const struc
 	return false;
 }
 
-/* Checks the ICRC for IPv4 identification 0, with which frames are made. */
+/* Frames are made with IPv4 identification 0. */
 static bool has_its_icrc(const struct frame *frame, uint16_t port, uint32_t length)
 {
 	uint32_t icrc = roce_icrc(&frame->path, frame->path.udp_source_port, port, 0, frame->bytes, length);
@@ -223,7 +220,7 @@ bool frame_parse(struct hca *hca, const struct frame *frame, uint16_t port, stru
 	packet->mtu = frame->mtu;
 	packet->path = &frame->path;
 	packet->link = frame->link;
-	/* Between QPs of one process, explanations name the sender and its rule. */
+	/* Within a process, explanations name the sender and its rule. */
 	if (!(packet_opcodes[frame->bytes[0]].headers & (HEADER_DETH | HEADER_DCETH)))
 		packet->source_qpn = frame->source_qpn;
 	packet->why = frame->why;
